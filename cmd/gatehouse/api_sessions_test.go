@@ -178,11 +178,11 @@ func TestArchivedSessionsGoAfterTheRetentionTimeAndOthersStay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n, err := w.app.cleanSessions(ctx); n != 0 || err != nil {
+	if n, err := w.app.conversations.clean(ctx); n != 0 || err != nil {
 		t.Errorf("without the setting %d went, %v", n, err)
 	}
 	w.app.cfg.RetentionDays = 30
-	if n, err := w.app.cleanSessions(ctx); n != 1 || err != nil {
+	if n, err := w.app.conversations.clean(ctx); n != 1 || err != nil {
 		t.Errorf("%d went, %v", n, err)
 	}
 	_, list, _ := w.asked("GET", "/api/chat", nil, nil)

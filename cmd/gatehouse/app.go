@@ -7,13 +7,13 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"gatehouse/cmd/gatehouse/attachments"
 	"gatehouse/cmd/gatehouse/commands"
 	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/cmd/gatehouse/fleet"
@@ -42,7 +42,6 @@ import (
 	"gatehouse/core/llm/registry"
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/orchestrator/incoming"
-	"gatehouse/core/permission"
 	"gatehouse/core/permission/guard"
 	"gatehouse/core/permission/raise"
 	"gatehouse/core/queue"
@@ -72,65 +71,63 @@ type app struct {
 	clock core.Clock
 	reg   *prometheus.Registry
 
-	vault      *vault.Vault
-	files      *attach.Keeper // what comes with messages
-	ledger     *attach.Ledger
-	db         *store.DB
-	bus        *bus.Bus
-	outbox     *outbox.Outbox
-	queue      *queue.Queue
-	inspect    *inspect.Reader // of the tables of the queue
-	pairing    *pairing.Gate
-	raises     *raise.Store
-	asks       *coreask.Store
-	guard      *guard.Guard
-	gate       *gate
-	box        sandbox.Box // nil: nothing runs isolated, and noBox explains why
-	noBox      string
-	veil       *sandbox.Veil // nil: nothing is hidden at full trust
-	own        *ownfiles.Files
-	limits     string // what holds programs in the box to their limits, as text for users
-	usage      *usage.Ledger
-	rolls      *usage.Rollups
-	agents     *agent.Agents
-	overheard  agent.Overheard
-	keys       *auth.Keys
-	admins     *auth.Admins
-	sessions   *session.Store
-	events     *runs.Store
-	runs       *orchestrator.Orchestrator
-	running    *dispatch.Running
-	ends       *dispatch.Ends
-	dispatcher *dispatch.Dispatcher
-	stage      func(name string, took time.Duration) // of a turn, for metrics
-	chat       *chat.Chat
-	hub        *connectors.Hub
-	bots       *fleet.Bots
-	fleet      *fleet.Fleet
-	settings   *live.Settings
-	models     *registry.Registry
-	search     quote.Search // of local/quote
-	claude     *claudeCode  // nil: CLAUDE_CLI names none
-	tools      *toolset.Set
-	titles     *titles.Titler
-	upkeep     *upkeep.Upkeep
-	memory     *memory.Releaser
-	jobs       *jobs.Table // what takes longer than a request
-	tasks      *tasks.Tasks
-	backups    *archives.Directory
-	owners     erasure.Registry
-	eraser     *erasure.Eraser
-	serving    atomic.Bool // users may be waiting
-	runtime    string      // directory of the socket and the key file
-	asked      [2]string   // ADDR and METRICS_ADDR as they were set: cfg has what is listened on
-	cost       func(model string, u core.Tokens) (int64, bool)
-	know       func(models []string) // has metrics count them by name
-
-	ignored struct { // lines of .parachuteignore
-		mu    sync.Mutex
-		at    time.Time
-		lines permission.Ignore
-	}
+	vault         *vault.Vault
+	readable      *readable
+	files         *attach.Keeper // what comes with messages
+	incoming      *attachments.Incoming
+	shown         *attachments.Shown
+	ledger        *attach.Ledger
+	db            *store.DB
+	bus           *bus.Bus
+	outbox        *outbox.Outbox
+	queue         *queue.Queue
+	inspect       *inspect.Reader // of the tables of the queue
+	pairing       *pairing.Gate
+	raises        *raise.Store
+	asks          *coreask.Store
+	guard         *guard.Guard
+	gate          *gate
+	box           sandbox.Box // nil: nothing runs isolated, and noBox explains why
+	noBox         string
+	veil          *sandbox.Veil // nil: nothing is hidden at full trust
+	own           *ownfiles.Files
+	limits        string // what holds programs in the box to their limits, as text for users
+	usage         *usage.Ledger
+	spending      *spending
+	rolls         *usage.Rollups
+	agents        *agent.Agents
+	overheard     agent.Overheard
+	keys          *auth.Keys
+	admins        *auth.Admins
+	sessions      *session.Store
+	conversations *conversations
+	events        *runs.Store
+	runs          *orchestrator.Orchestrator
+	running       *dispatch.Running
+	ends          *dispatch.Ends
+	dispatcher    *dispatch.Dispatcher
+	stage         func(name string, took time.Duration) // of a turn, for metrics
+	chat          *chat.Chat
+	hub           *connectors.Hub
+	bots          *fleet.Bots
+	fleet         *fleet.Fleet
+	settings      *live.Settings
+	models        *registry.Registry
+	search        quote.Search // of local/quote
+	claude        *claudeCode  // nil: CLAUDE_CLI names none
+	tools         *toolset.Set
+	titles        *titles.Titler
+	upkeep        *upkeep.Upkeep
+	memory        *memory.Releaser
+	jobs          *jobs.Table // what takes longer than a request
+	tasks         *tasks.Tasks
+	backups       *archives.Directory
+	owners        erasure.Registry
+	eraser        *erasure.Eraser
+	serving       atomic.Bool           // users may be waiting
+	runtime       string                // directory of the socket and the key file
+	asked         [2]string             // ADDR and METRICS_ADDR as they were set: cfg has what is listened on
+	know          func(models []string) // has metrics count them by name
 
 	closers []func() error
 }
@@ -140,7 +137,7 @@ type app struct {
 func build(ctx context.Context, cfg *configs.Config, log *slog.Logger, clock core.Clock) (*app, error) {
 	a := &app{cfg: cfg, log: log, clock: clock, reg: prometheus.NewRegistry()}
 	a.reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	a.registerBuild()
+	registerBuild(a.reg)
 	for _, step := range []func(context.Context) error{a.readBots, a.openVault, a.openStore, a.joinCore, a.joinConnectors, a.joinUpkeep} {
 		if err := step(ctx); err != nil {
 			return a, err
@@ -198,6 +195,8 @@ func (a *app) openStore(ctx context.Context) (err error) {
 	if a.settings, err = live.Open(ctx, a.cfg, a.db, a.log, logs.LevelOf(a.log)); err != nil {
 		return err
 	}
+	a.readable = &readable{vault: a.vault, clock: a.clock, settings: a.settings}
+	a.shown = attachments.NewShown(attachments.Options{DB: a.db, Vault: a.vault, Files: a.files, MayRead: a.readable.mayRead})
 	return a.bots.Refresh(a.settings.Now())
 }
 
@@ -208,7 +207,7 @@ func (a *app) joinCore(ctx context.Context) error {
 	a.keys.OnEnd(a.running.AbortKey)
 	a.admins = auth.NewAdmins(a.db, auth.AdminOptions{Clock: a.clock, Log: a.log, Password: a.cfg.AdminPassword.Reveal(), Address: callerKey, Secure: callerSecure})
 	a.events = runs.New(a.db, a.clock)
-	a.bus = bus.New(a.loadEvents, a.events.Latest)
+	a.bus = bus.New(storedEvents{a.events}.entries, a.events.Latest)
 	a.ends = dispatch.NewEnds(a.events, a.bus, a.clock)
 	g := &gate{overheard: &a.overheard, http: auth.Gate{Localhost: a.cfg.LocalhostAccess == "chat"}}
 	a.gate = g
@@ -225,6 +224,7 @@ func (a *app) joinCore(ctx context.Context) error {
 	p := &preparer{platform: a.bots.Platform}
 	a.sessions = session.New(session.Options{DB: a.db, Vault: a.vault, Clock: a.clock, Log: a.log, Version: version, Projects: a.cfg.ClaudeProjects})
 	a.closing(a.sessions.Close)
+	a.conversations = &conversations{db: a.db, sessions: a.sessions, bus: a.bus, guard: a.guard, cfg: a.cfg}
 	a.outbox = outbox.New(a.db, outbox.Options{Clock: a.clock, Log: a.log, Metrics: qm, Ring: a.bus.Ring, Node: "node", Late: texts.Text("late")})
 	a.queue = queue.New(a.db, a.outbox, queue.Options{
 		Clock: a.clock, Log: a.log, Metrics: qm, Gate: g,
@@ -264,7 +264,7 @@ func (a *app) joinCore(ctx context.Context) error {
 }
 
 func (a *app) joinRuns(qm *queue.Metrics) (err error) {
-	a.search = quote.Grep(a.vault.Root(), func(s llm.Sender, path string) bool { return a.mayRead(s.Trust, s.User, path) }, a.clock)
+	a.search = quote.Grep(a.vault.Root(), func(s llm.Sender, path string) bool { return a.readable.mayRead(s.Trust, s.User, path) }, a.clock)
 	m, err := models.New(a.settings.Now(), a.search, a.clock, a.log)
 	if err != nil {
 		return err
@@ -287,12 +287,13 @@ func (a *app) joinRuns(qm *queue.Metrics) (err error) {
 		other = c
 	}
 	a.usage = usage.New(usage.NewMetrics(a.reg, m.Names), budgetsOf(a.settings.Now()))
-	a.cost = claudePrices(prices.Cost)
+	a.spending = &spending{db: a.db, ledger: a.usage, clock: a.clock, cost: claudePrices(prices.Cost)}
 	a.rolls = usage.NewRollups(a.db, a.clock, a.usage.Tally, a.events.Tally, a.inspect.Tally)
 	om := orchestrator.NewMetrics(a.reg, m.Names, toolset.Names)
 	a.know = func(names []string) { om.Know(names); a.usage.Know(names) }
 	om.Stage = qm.Stage
-	hear, err := a.hearing()
+	hear, end, err := hearing(a.cfg, a.vault)
+	a.closing(end)
 	if err != nil {
 		return err
 	}
@@ -306,10 +307,12 @@ func (a *app) joinRuns(qm *queue.Metrics) (err error) {
 	}})
 	a.runs = orchestrator.New(orchestrator.Options{
 		Clock: a.clock, Log: a.log, Metrics: om, Sessions: a.sessions, Agents: a.agents,
-		Search: toolset.WebSearch, Incoming: incoming.Sources{Files: a.vault.FS(), Fetch: a.fetchFile, Hear: hear, PDF: pdf},
-		Usage: a.usage, Reserve: a.reserve,
-		Model: a.models.Find, Runtime: other, Cost: a.cost, MayRead: a.mayRead,
-		Spend: a.spend, Answered: a.titles.Answered,
+		Search: toolset.WebSearch, Incoming: incoming.Sources{Files: a.vault.FS(), Fetch: func(ctx context.Context, user int64, bot string, f core.File) (core.File, error) {
+			return a.incoming.Fetch(ctx, user, bot, f)
+		}, Hear: hear, PDF: pdf},
+		Usage: a.usage, Reserve: a.spending.reserve,
+		Model: a.models.Find, Runtime: other, Cost: a.spending.cost, MayRead: a.readable.mayRead,
+		Spend: a.spending.record, Answered: a.titles.Answered,
 		Equip: a.tools.Equip, Guard: a.guard, NotBegun: a.guard.NotBegun, Runs: a.events.Users, Overheard: a.overheard.Last,
 		Still: func(ctx context.Context, t *orchestrator.Turn) (core.Trust, error) { return a.gate.still(ctx, a.db, t) },
 		Raise: a.raised,
@@ -351,16 +354,18 @@ func (a *app) joinUpkeep(context.Context) error {
 	return nil
 }
 
-func (a *app) registerBuild() {
+func registerBuild(reg prometheus.Registerer) {
 	revision, goVersion := buildInfo()
 	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "gatehouse_build_info", Help: "Always 1."}, []string{"version", "revision", "go"})
 	info.WithLabelValues(version, revision, goVersion).Set(1)
-	a.reg.MustRegister(info)
+	reg.MustRegister(info)
 }
 
-// loadEvents returns the event store as the bus reads it.
-func (a *app) loadEvents(ctx context.Context, run string, attempt, n int) ([]bus.Entry, error) {
-	pieces, err := a.events.Load(ctx, run, attempt, n)
+// storedEvents is the event store as the bus reads it.
+type storedEvents struct{ *runs.Store }
+
+func (s storedEvents) entries(ctx context.Context, run string, attempt, n int) ([]bus.Entry, error) {
+	pieces, err := s.Load(ctx, run, attempt, n)
 	if err != nil {
 		return nil, err
 	}
@@ -369,16 +374,4 @@ func (a *app) loadEvents(ctx context.Context, run string, attempt, n int) ([]bus
 		out[i] = bus.Entry{ID: bus.EventID(run, attempt, p.N), Run: run, Attempt: attempt, N: p.N, Type: core.EncodedType(p.Data), Data: p.Data}
 	}
 	return out, nil
-}
-
-// spend records the usage of calls of a run that ended without being stored.
-func (a *app) spend(ctx context.Context, rows []usage.Row) error {
-	return a.db.Tx(ctx, func(tx *store.Tx) error {
-		for _, r := range rows {
-			if err := a.usage.Record(ctx, tx, r); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
 }

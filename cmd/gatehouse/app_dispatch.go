@@ -1,8 +1,12 @@
 package main
 
 import (
+	"context"
+
+	"gatehouse/cmd/gatehouse/attachments"
 	"gatehouse/connectors/chat"
 	chatask "gatehouse/connectors/chat/ask"
+	"gatehouse/core"
 	"gatehouse/core/dispatch"
 )
 
@@ -18,10 +22,14 @@ func (a *app) joinChat() {
 }
 
 func (a *app) joinDispatch() {
+	a.incoming = attachments.NewIncoming(a.files, a.hub, func(ctx context.Context, from core.Peer) (int64, error) {
+		user, _, err := a.pairing.People.User(ctx, a.db, from)
+		return user, err
+	}, a.log)
 	a.dispatcher = dispatch.New(dispatch.Options{
 		Clock: a.clock, Log: a.log, Queue: a.queue, Outbox: a.outbox, Runs: a.runs, Events: a.events, Bus: a.bus, Ends: a.ends, Running: a.running,
 		Screen: a.hub, Render: a.hub.Render, Stage: a.stage,
 		Commands: a.chat.Handlers(), Unknown: a.chat.Unknown, Callback: a.chat.Callback, Answer: a.chat.Answer,
-		Keep: a.keepFiles, Attach: a.showing(),
+		Keep: a.incoming.Keep, Attach: a.shown.Parts,
 	})
 }

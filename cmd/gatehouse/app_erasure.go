@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"gatehouse/core"
@@ -14,6 +15,7 @@ import (
 	"gatehouse/core/store"
 	"gatehouse/core/tool"
 	"gatehouse/core/usage"
+	"gatehouse/core/vault"
 	"gatehouse/pairing"
 	"gatehouse/web/auth"
 )
@@ -25,10 +27,10 @@ func (a *app) joinErasure() {
 	a.owners.Register(
 		guard.Asks{Store: a.asks, Guard: a.guard}, a.events, a.ledger, usage.Tables{DB: a.db, Ledger: a.usage, Rollups: a.rolls},
 		session.Tables{Store: a.sessions}, guard.Grants{Guard: a.guard}, pairing.Tables{Gate: a.pairing}, a.raises,
-		maintenance.Tables{DB: a.db, Clock: a.clock, Queue: a.queue}, store.Log{}, auth.Tables{Keys: a.keys, Admins: a.admins}, guestFolders{a})
+		maintenance.Tables{DB: a.db, Clock: a.clock, Queue: a.queue}, store.Log{}, auth.Tables{Keys: a.keys, Admins: a.admins}, guestFolders{a.vault, a.log})
 	a.eraser = erasure.New(erasure.Options{
 		DB: a.db, Vault: a.vault, Clock: a.clock, Registry: &a.owners, People: a.pairing, Runs: a.running, Sessions: a.sessions, Events: a.events, Files: a.ledger,
-		Answering: a.answering, Area: tool.Area, Serving: a.serving.Load, Forgotten: a.overheard.Clear,
+		Answering: a.conversations.answering, Area: tool.Area, Serving: a.serving.Load, Forgotten: a.overheard.Clear,
 	})
 	a.tasks = tasks.New(a.db, a.jobs, a.eraser)
 }
@@ -39,27 +41,30 @@ func (a *app) chores() []core.Chore {
 		core.Chore{Name: "trash", Every: 6 * time.Hour, Run: func(context.Context) (int, error) { return a.vault.Prune(a.clock.Now(), 30) }},
 		core.Chore{Name: "forgetting", Every: time.Minute, Run: a.eraser.Resume},
 		core.Chore{Name: "panel_orders", Every: time.Minute, Run: a.jobs.Prune},
-		core.Chore{Name: "claude_code", Every: time.Minute, Run: a.evictClaude},
+		core.Chore{Name: "claude_code", Every: time.Minute, Run: func(context.Context) (int, error) { return a.claude.evict(), nil }},
 		core.Chore{Name: "attachments", Every: time.Hour, Run: func(ctx context.Context) (int, error) { return a.ledger.Recount(ctx, a.vault.FS()) }},
-		core.Chore{Name: "old_sessions", Every: time.Hour, Run: a.cleanSessions})
+		core.Chore{Name: "old_sessions", Every: time.Hour, Run: a.conversations.clean})
 }
 
 // guestFolders is the participant for the directories of guests in the vault.
-type guestFolders struct{ a *app }
+type guestFolders struct {
+	vault *vault.Vault
+	log   *slog.Logger
+}
 
 // Tables returns none: the directories are files.
 func (guestFolders) Tables() []string { return nil }
 
 // Merge moves one guest's directory into another's, once that is committed.
 func (g guestFolders) Merge(_ context.Context, tx *store.Tx, from, to int64) error {
-	tx.OnCommit(func() { g.a.giveFolder(from, to) })
+	tx.OnCommit(func() { g.give(from, to) })
 	return nil
 }
 
-// giveFolder moves one guest's directory into another's, where the remaining user can
+// give moves one guest's directory into another's, where the remaining user can
 // reach it and where it is deleted with them.
-func (a *app) giveFolder(from, to int64) {
-	root, old, new := a.vault.Root(), fmt.Sprintf("Guests/%d", from), fmt.Sprintf("Guests/%d", to)
+func (g guestFolders) give(from, to int64) {
+	root, old, new := g.vault.Root(), fmt.Sprintf("Guests/%d", from), fmt.Sprintf("Guests/%d", to)
 	if _, err := root.Lstat(old); err != nil {
 		return
 	}
@@ -68,6 +73,6 @@ func (a *app) giveFolder(from, to int64) {
 		err = root.Rename(old, fmt.Sprintf("%s/linked-%d", new, from))
 	}
 	if err != nil {
-		a.log.Error("the folder of a linked account stays where it is", "folder", old, "err", err)
+		g.log.Error("the folder of a linked account stays where it is", "folder", old, "err", err)
 	}
 }

@@ -3,10 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
-	"time"
 
 	"gatehouse/core"
-	"gatehouse/core/permission"
 	"gatehouse/core/store"
 )
 
@@ -39,17 +37,4 @@ func (a *app) behind(ctx context.Context, tx *store.Tx, in *core.Inbound, lane s
 		}
 	})
 	return nil
-}
-
-// mayRead returns what prompts and local/quote may show a user. It is called for every
-// file, so .parachuteignore is read again at most once a second.
-func (a *app) mayRead(trust core.Trust, user int64, path string) bool {
-	a.ignored.mu.Lock()
-	if now := a.clock.Now(); a.ignored.at.IsZero() || now.Sub(a.ignored.at).Abs() > time.Second {
-		a.ignored.lines, a.ignored.at = permission.ParseIgnore(permission.IgnoreLines(a.vault)), now
-	}
-	lines := a.ignored.lines
-	a.ignored.mu.Unlock()
-	may, _ := permission.Profile{User: user, Trust: trust, GuestRead: a.settings.Now().GuestRead}.Within(lines)
-	return may(path)
 }

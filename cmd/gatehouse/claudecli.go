@@ -44,12 +44,12 @@ func (a *app) joinClaude() (*claudeCode, error) {
 	return c, nil
 }
 
-// evictClaude ends processes that no one has used for a while.
-func (a *app) evictClaude(context.Context) (int, error) {
-	if a.claude == nil {
-		return 0, nil
+// evict ends processes that no one has used for a while. A nil c has none.
+func (c *claudeCode) evict() int {
+	if c == nil {
+		return 0
 	}
-	return a.claude.Evict(), nil
+	return c.Evict()
 }
 
 // claudeName is a model's name as the CLI takes it.

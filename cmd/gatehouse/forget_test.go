@@ -108,7 +108,7 @@ func newLife(t *testing.T, change func(*configs.Config)) (*life, *llmtest.Server
 	if err := w.app.db.Get(t.Context(), &first, `SELECT id FROM sessions WHERE user_id = $1 ORDER BY created_at LIMIT 1`, l.user); err != nil {
 		t.Fatal(err)
 	}
-	err := editorView{w.app}.Delete(t.Context(), first, nil, cli)
+	err := w.app.conversations.Delete(t.Context(), first, nil, cli)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,11 +20,10 @@ import (
 	"gatehouse/configs"
 	"gatehouse/connectors/telegram"
 	"gatehouse/core"
+	"gatehouse/core/agent"
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/runs"
 	"gatehouse/core/session"
-	"gatehouse/core/session/reindex"
-	"gatehouse/core/store"
 	"gatehouse/core/usage"
 	"gatehouse/web"
 	"gatehouse/web/api"
@@ -40,14 +39,14 @@ func callerIsLocal(r *http.Request) bool { return web.From(r.Context()).Local }
 // handlers returns everything that the main listener serves, behind every check,
 // and what the command line's socket serves.
 func (a *app) handlers(inbox api.Inbox) (public, private http.Handler, err error) {
-	metrics := web.NewMetrics(a.reg)
+	metrics, log := web.NewMetrics(a.reg), logView{a.db, a.usage}
 	door := auth.NewDoor(a.keys, a.admins, auth.DoorOptions{Clock: a.clock, Localhost: a.cfg.LocalhostAccess == "chat", Local: callerIsLocal, Address: callerKey})
 	mux := http.NewServeMux()
 	rest := api.New(api.Options{
 		Door: door, Inbox: inbox, Repeats: a.inspect, Follower: a.bus, Runs: runsView{a}, Sessions: sessionsView{a},
-		Shelf: shelfView{a.sessions, a}, Editor: editorView{a}, Transcripts: a.sessions, Bots: botsView{a},
+		Shelf: shelfView{a.sessions, a}, Editor: a.conversations, Transcripts: a.sessions, Bots: botsView{a.fleet, log},
 		Pairings: a.pairing, Decisions: a.pairing, People: a.pairing.People, Asks: asksView{a.guard, a}, Grants: asksView{a.guard, a}, Answers: answersView{a}, Agents: agentsView{a.agents}, Files: a.files, Bell: a.bus,
-		Keys: keysView{a.keys, a}, Audit: logView{a}, Figures: logView{a}, Mail: mail{a},
+		Keys: keysView{a.keys, a.db, a.pairing.People}, Audit: log, Figures: log, Mail: mail{a},
 		Gatherer: a.reg, Clock: a.clock, Log: a.log, Metrics: metrics,
 		Checks: []api.Check{
 			{Name: "database", Func: a.db.Check},
@@ -78,8 +77,8 @@ func (a *app) handlers(inbox api.Inbox) (public, private http.Handler, err error
 
 func (a *app) socketHandler(programs http.Handler) http.Handler {
 	return server.New(server.Options{
-		API: programs, DB: a.db, Log: a.log, Jobs: a.jobs, Tasks: a.tasks, Eraser: a.eraser, Codes: a.pairing.Codes, Sessions: a.sessions, Grants: a.guard,
-		Files: a.files, Mail: mail{a}, Bots: a.bots, Limits: a.limits, InviteLink: a.inviteLink, Settings: a.reportSettings, Reindex: a.reindex,
+		API: programs, DB: a.db, Log: a.log, Jobs: a.jobs, Tasks: a.tasks, Eraser: a.eraser, Codes: a.pairing.Codes, Sessions: a.sessions, Vault: a.vault, Grants: a.guard,
+		Files: a.files, Mail: mail{a}, Bots: a.bots, Limits: a.limits, InviteLink: a.inviteLink, Settings: settingsView{a}.report, Users: a.pairing.People,
 	})
 }
 
@@ -94,11 +93,11 @@ func openFiles(ctx context.Context, cfg *configs.Config) (h http.Handler, end fu
 }
 
 func (a *app) panel(door *auth.Door, metrics *web.Metrics) http.Handler {
-	previews := a.newPreviews()
+	previews, log := a.newPreviews(), logView{a.db, a.usage}
 	return admin.New(door, a.admins, admin.Options{
 		Options: page.Options{Log: a.log, Clock: a.clock, Bell: a.bus, Metrics: metrics, Asset: func(name string) string { return static.Address("/static/", name) }},
-		Operations: operations.Options{Bots: panelBots{a.fleet}, Audit: a.auditBot, Lanes: a.inspect, Dead: a.queue, Sends: a.outbox, Stalled: a.inspect.Stalled,
-			Models: modelsPage{a}, Quantile: runs.Quantile, AuditLog: logView{a}.AuditLog,
+		Operations: operations.Options{Bots: panelBots{a.fleet}, Audit: log.Did, Lanes: a.inspect, Dead: a.queue, Sends: a.outbox, Stalled: a.inspect.Stalled,
+			Models: modelsPage{a}, Quantile: runs.Quantile, AuditLog: log.AuditLog,
 			Usage: func(ctx context.Context, since time.Time) ([]usage.Total, error) {
 				return a.usage.Totals(ctx, a.db, since)
 			},
@@ -112,32 +111,37 @@ func (a *app) panel(door *auth.Door, metrics *web.Metrics) http.Handler {
 		Approvals: approvals.Options{Asks: asksView{a.guard, a}, Grants: asksView{a.guard, a}, Raises: a.raises},
 		Settings: settings.Options{Settings: settingsView{a}, Changes: settingsView{a}, Texts: textsView{a}, Keys: a.keys,
 			Backups: backupsView{a.backups}, BackupJob: backupsView{a.backups}.Job,
-			Agents: a.agents, Library: a.agents, Drafts: a.agents, SaveAgent: a.saveAgent, Servers: a.tools.Servers.Health},
+			Agents: a.agents, Library: a.agents, Drafts: a.agents, SaveAgent: agentFiles{a.agents, log}.save, Servers: a.tools.Servers.Health},
 		Chats: chats.Options{Chats: panelChats{a.sessions, a}, Acts: panelActs{a}, Bound: panelActs{a}.Bound, Search: a.sessions.Search,
-			Runs: panelRuns{a.events}, Traces: a.inspect, Active: a.bus.Active, Sources: a.sources(), Label: orchestrator.Label,
+			Runs: panelRuns{a.events}, Traces: a.inspect, Active: a.bus.Active, Sources: sources(a.bots), Label: orchestrator.Label,
 			Spent: func(ctx context.Context, runs ...string) (map[string]usage.Total, error) {
 				return a.usage.Spent(ctx, a.db, runs...)
 			},
-			Say: a.sayAsOperator, Files: a.files, Questions: panelQuestions{answersView{a}}},
+			Say: panelActs{a}.say, Files: a.files, Questions: panelQuestions{answersView{a}}},
 	})
 }
 
-// saveAgent writes a file of agents for the panel.
-func (a *app) saveAgent(ctx context.Context, file, version, text string, by core.Actor) error {
-	if err := a.agents.Save(file, version, text); err != nil {
-		return err
-	}
-	return a.db.Tx(ctx, func(tx *store.Tx) error { return store.Audit(ctx, tx, by, "agent.write", file, nil) })
+// agentFiles are the files of agents as the panel writes them.
+type agentFiles struct {
+	*agent.Agents
+	log logView
 }
 
-func (a *app) auditBot(ctx context.Context, by core.Actor, did, bot string) error {
-	return a.db.Tx(ctx, func(tx *store.Tx) error { return store.Audit(ctx, tx, by, did, bot, nil) })
+// save writes one, with an audit entry.
+func (f agentFiles) save(ctx context.Context, file, version, text string, by core.Actor) error {
+	if err := f.Save(file, version, text); err != nil {
+		return err
+	}
+	return f.log.Did(ctx, by, "agent.write", file)
 }
 
 // botsView is the Hub with an audit row per switch.
-type botsView struct{ a *app }
+type botsView struct {
+	fleet *fleet.Fleet
+	log   logView
+}
 
-func (v botsView) States() []core.BotState { return v.a.fleet.States() }
+func (v botsView) States() []core.BotState { return v.fleet.States() }
 
 // panelBots are the bots as the panel shows and switches them. A switch stays
 // after a restart.
@@ -151,21 +155,21 @@ func (v panelBots) Test(ctx context.Context, bot string) (string, error) {
 }
 
 func (v botsView) Start(ctx context.Context, bot string, by core.Actor) error {
-	if err := v.a.fleet.Start(ctx, bot); err != nil {
+	if err := v.fleet.Start(ctx, bot); err != nil {
 		return err
 	}
-	return v.a.auditBot(ctx, by, "bot.start", bot)
+	return v.log.Did(ctx, by, "bot.start", bot)
 }
 
 func (v botsView) Stop(ctx context.Context, bot string, by core.Actor) error {
-	if err := v.a.fleet.Stop(ctx, bot); err != nil {
+	if err := v.fleet.Stop(ctx, bot); err != nil {
 		return err
 	}
-	return v.a.auditBot(ctx, by, "bot.stop", bot)
+	return v.log.Did(ctx, by, "bot.stop", bot)
 }
 
 func (v botsView) Test(ctx context.Context, bot string) (string, error) {
-	return v.a.hub.Test(ctx, bot)
+	return v.fleet.Hub.Test(ctx, bot)
 }
 
 // runsView is what the API asks of runs.
@@ -230,17 +234,6 @@ func (v sessionsView) search(ctx context.Context, f session.Filter) ([]api.Sessi
 		rows = append(rows, row)
 	}
 	return rows, next, err
-}
-
-// reindex rebuilds the rows of sessions from the vault. The user that a sidecar names
-// is the one with that number in this database only if it is not younger than the
-// session: in a new database the numbers begin again.
-func (a *app) reindex(ctx context.Context, progress func(reindex.Progress)) (reindex.Progress, error) {
-	owner := func(ctx context.Context, q store.Queryer, s session.Session) (bool, error) {
-		since, ok, err := a.pairing.People.Since(ctx, q, s.User)
-		return ok && !since.After(s.CreatedAt), err
-	}
-	return reindex.Run(ctx, reindex.Options{DB: a.db, Vault: a.vault, Sessions: a.sessions, Log: a.log, Owner: owner, Progress: progress})
 }
 
 // inviteLink is the address that opens a chat with the bot and uses the code;

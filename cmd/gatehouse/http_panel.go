@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"gatehouse/admin/chats"
+	"gatehouse/cmd/gatehouse/fleet"
 	"gatehouse/core"
 	coreask "gatehouse/core/ask"
 	"gatehouse/core/runs"
@@ -29,12 +30,12 @@ func (v panelChats) Detail(ctx context.Context, id string) (session.Detail, erro
 type panelActs struct{ a *app }
 
 func (v panelActs) Update(ctx context.Context, id string, c session.Change, by core.Actor) error {
-	_, err := editorView(v).Update(ctx, id, c, by)
+	_, err := v.a.conversations.Update(ctx, id, c, by)
 	return err
 }
 
 func (v panelActs) Delete(ctx context.Context, id string, by core.Actor) error {
-	return editorView(v).Delete(ctx, id, nil, by)
+	return v.a.conversations.Delete(ctx, id, nil, by)
 }
 
 func (v panelActs) Bound(ctx context.Context, id string) (core.Address, bool, error) {
@@ -53,9 +54,9 @@ func (v panelActs) Stop(ctx context.Context, id string, by core.Actor) (bool, er
 }
 
 // sources returns where conversations can begin here.
-func (a *app) sources() []string {
+func sources(configured *fleet.Bots) []string {
 	list := []string{core.APIBot}
-	for _, b := range a.bots.All() {
+	for _, b := range configured.All() {
 		if !slices.Contains(list, b.Platform) {
 			list = append(list, b.Platform)
 		}
@@ -64,20 +65,20 @@ func (a *app) sources() []string {
 	return list
 }
 
-// sayAsOperator stores a message of the operator's, written in the panel. Its
+// say stores a message of the operator's, written in the panel. Its
 // answer goes to the conversation.
-func (a *app) sayAsOperator(ctx context.Context, s chats.Saying, by core.Actor) (string, error) {
+func (v panelActs) say(ctx context.Context, s chats.Saying, by core.Actor) (string, error) {
 	id := s.Session
 	if id == "" {
 		id = uuid.NewString()
 	}
-	id, _, err := a.sessions.Locate(ctx, by.User, id)
+	id, _, err := v.a.sessions.Locate(ctx, by.User, id)
 	if err != nil {
 		return "", err
 	}
 	run := uuid.NewString()
-	err = a.queue.Put(ctx, []core.Inbound{{
-		UpdateID: "panel:" + run, Address: core.Address{Bot: core.APIBot, Chat: id}, Kind: core.KindMessage, At: a.clock.Now().UTC(),
+	err = v.a.queue.Put(ctx, []core.Inbound{{
+		UpdateID: "panel:" + run, Address: core.Address{Bot: core.APIBot, Chat: id}, Kind: core.KindMessage, At: v.a.clock.Now().UTC(),
 		From: core.Peer{Platform: core.APIBot, ID: "user:" + strconv.FormatInt(by.User, 10)}, Text: s.Text, Files: s.Files, Addressed: true,
 		Turn: &core.Options{Session: id, Run: run, User: by.User, Respond: true, Agent: s.Agent, Model: s.Model},
 	}}, nil)

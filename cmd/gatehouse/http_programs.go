@@ -6,17 +6,19 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/store"
 	"gatehouse/core/usage"
+	"gatehouse/pairing/people"
 	"gatehouse/web/auth"
 )
 
 // keysView is the API keys, of users that there are.
 type keysView struct {
 	*auth.Keys
-	a *app
+	db    *store.DB
+	users *people.Store
 }
 
 func (v keysView) Create(ctx context.Context, n auth.NewKey, by core.Actor) (string, auth.KeyRow, error) {
-	ok, err := v.a.pairing.People.HasUser(ctx, v.a.db, n.User)
+	ok, err := v.users.HasUser(ctx, v.db, n.User)
 	if err == nil && !ok {
 		err = core.Errorf(core.Invalid, "there is no user %d: 'gatehouse pairing list --status approved' and the panel's page People show who there is", n.User)
 	}
@@ -27,16 +29,19 @@ func (v keysView) Create(ctx context.Context, n auth.NewKey, by core.Actor) (str
 }
 
 // logView is the audit log and the ledger of calls, read outside a transaction.
-type logView struct{ a *app }
+type logView struct {
+	db     *store.DB
+	ledger *usage.Ledger
+}
 
 func (v logView) AuditLog(ctx context.Context, f store.AuditFilter) ([]store.AuditEvent, string, error) {
-	return store.AuditLog(ctx, v.a.db, f)
+	return store.AuditLog(ctx, v.db, f)
 }
 
 func (v logView) Did(ctx context.Context, by core.Actor, action, subject string) error {
-	return v.a.auditBot(ctx, by, action, subject)
+	return v.db.Tx(ctx, func(tx *store.Tx) error { return store.Audit(ctx, tx, by, action, subject, nil) })
 }
 
 func (v logView) Report(ctx context.Context, q usage.ReportQuery) ([]usage.Figure, error) {
-	return v.a.usage.Report(ctx, v.a.db, q)
+	return v.ledger.Report(ctx, v.db, q)
 }

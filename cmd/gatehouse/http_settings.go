@@ -66,7 +66,7 @@ func (v settingsView) Change(ctx context.Context, values map[string]string, by c
 	trial := live.Models{
 		Settings: v.a.settings, Config: models.Config, Options: registry.Options{Search: v.a.search, Clock: v.a.clock, Log: v.a.log}, Log: v.a.log,
 		Call: func(ctx context.Context, name string, m llm.Model) error {
-			_, err := v.a.tryModel(ctx, name, m)
+			_, err := v.a.spending.try(ctx, name, m)
 			return err
 		},
 	}
@@ -143,12 +143,12 @@ func (v settingsView) BotSettings() (list []settings.BotSettings) {
 	return list
 }
 
-// reportSettings returns the settings in effect, for the command line.
-func (a *app) reportSettings(ctx context.Context) (*live.Report, error) {
-	r, err := a.settings.Report(ctx, a.asked[0], a.asked[1])
+// report returns the settings in effect, for the command line.
+func (v settingsView) report(ctx context.Context) (*live.Report, error) {
+	r, err := v.a.settings.Report(ctx, v.a.asked[0], v.a.asked[1])
 	if err != nil {
 		return nil, err
 	}
-	r.NoModel = models.Missing(a.models.Now(), a.agents)
+	r.NoModel = models.Missing(v.a.models.Now(), v.a.agents)
 	return r, nil
 }

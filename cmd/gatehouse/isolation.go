@@ -73,7 +73,7 @@ func (a *app) openTools() (*toolset.Set, error) {
 
 // newPreviews returns what the panel asks about users before they have access.
 func (a *app) newPreviews() *toolset.Previews {
-	return &toolset.Previews{Set: a.tools, MayRead: a.mayRead, Settings: func() any { return a.settings.Now() }, Model: func(own string) string {
+	return &toolset.Previews{Set: a.tools, MayRead: a.readable.mayRead, Settings: func() any { return a.settings.Now() }, Model: func(own string) string {
 		if m := a.models.Now(); m.Guest != nil || own == "" {
 			return m.ForGuests()
 		}

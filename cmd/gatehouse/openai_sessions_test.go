@@ -48,7 +48,7 @@ func TestARequestOfOpenAIsProtocolLeavesNoSessionInTheLists(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.app.cfg.RetentionDays = 30
-	if n, err := w.app.cleanSessions(t.Context()); n != 1 || err != nil || len(list("?module=openai")) != 0 || len(list("")) != 1 {
+	if n, err := w.app.conversations.clean(t.Context()); n != 1 || err != nil || len(list("?module=openai")) != 0 || len(list("")) != 1 {
 		t.Errorf("%d went, %v; %v", n, err, list(""))
 	}
 }

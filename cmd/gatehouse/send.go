@@ -77,7 +77,7 @@ func (m mail) files(ctx context.Context, u api.Unasked, by core.Actor) (parts []
 	for _, name := range u.Attachments {
 		f := core.File{Name: path.Base(name)}
 		if !stored {
-			if f, err = m.a.copyShown(ctx, &orchestrator.Turn{User: by.User, Trust: u.Trust}, name); err != nil {
+			if f, err = m.a.shown.Copy(ctx, &orchestrator.Turn{User: by.User, Trust: u.Trust}, name); err != nil {
 				kind, why := core.KindOf(err), core.TextOf(err)
 				if kind != core.TooLarge && kind != core.Invalid {
 					kind, why = core.Invalid, "it is not there"

@@ -10,7 +10,9 @@ import (
 	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/core"
 	"gatehouse/core/jobs"
+	"gatehouse/core/session"
 	"gatehouse/core/session/reindex"
+	"gatehouse/core/store"
 	"gatehouse/web"
 )
 
@@ -51,9 +53,9 @@ func (s *server) forget(w http.ResponseWriter, r *http.Request) error {
 func (s *server) reindex(w http.ResponseWriter, _ *http.Request) error {
 	const key = "reindex"
 	err := s.Jobs.Start(key, func(ctx context.Context, progress func(string)) (jobs.Result, error) {
-		r, err := s.Reindex(ctx, func(r reindex.Progress) {
+		r, err := reindex.Run(ctx, reindex.Options{DB: s.DB, Vault: s.Vault, Sessions: s.Sessions, Log: s.Log, Owner: s.knowsOwner, Progress: func(r reindex.Progress) {
 			progress(fmt.Sprintf("reindexing: %d files, %d conversations added", r.Transcripts+r.Sidecars, r.Added))
-		})
+		}})
 		return jobs.Result{Value: r}, err
 	})
 	if err != nil {
@@ -89,4 +91,12 @@ func (s *server) rules(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return web.WriteJSON(w, http.StatusOK, control.SessionRules{Metadata: sess.Metadata, Grants: grants})
+}
+
+// knowsOwner reports whether the user that a sidecar names is the one with that
+// number in this database: only if it is not younger than the session, since in a
+// new database the numbers begin again.
+func (s *server) knowsOwner(ctx context.Context, q store.Queryer, of session.Session) (bool, error) {
+	since, ok, err := s.Users.Since(ctx, q, of.User)
+	return ok && !since.After(of.CreatedAt), err
 }

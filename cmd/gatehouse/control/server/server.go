@@ -8,6 +8,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/configs/live"
@@ -17,8 +18,8 @@ import (
 	"gatehouse/core/jobs"
 	"gatehouse/core/permission"
 	"gatehouse/core/session"
-	"gatehouse/core/session/reindex"
 	"gatehouse/core/store"
+	"gatehouse/core/vault"
 	"gatehouse/pairing/codes"
 	"gatehouse/web"
 	"gatehouse/web/api"
@@ -35,22 +36,27 @@ type Options struct {
 	Eraser   *erasure.Eraser
 	Codes    *codes.Store
 	Sessions *session.Store
+	Vault    *vault.Vault
 	Grants   Grants
 	Files    *attach.Keeper
 	Mail     api.Mail
 	Bots     Bots
+	Users    Users
 
 	Limits     string                        // what limits isolated programs, for users
 	InviteLink func(bot, code string) string // "" where a platform has no such links
 	Settings   func(ctx context.Context) (*live.Report, error)
-	// Reindex rebuilds the rows of sessions from the vault.
-	Reindex func(ctx context.Context, progress func(reindex.Progress)) (reindex.Progress, error)
 }
 
 type (
 	// Grants are what was allowed in a session.
 	Grants interface {
 		Grants(ctx context.Context, session string, user int64) ([]permission.GrantRow, error)
+	}
+	// Users are those with access. Since returns when a user was added, and whether
+	// there is one.
+	Users interface {
+		Since(ctx context.Context, q store.Queryer, user int64) (time.Time, bool, error)
 	}
 	// Bots are the configured bots. Named finds one by its name, or by a platform's
 	// or none where there is only one.
