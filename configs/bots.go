@@ -27,8 +27,8 @@ type Bot struct {
 	Fault        string // why there is no Token, and what to do; "" when there is one
 }
 
-// Account returns whose token it is, with the platform; "" without a token. Two
-// tokens of one account, an old and a new one, have the same.
+// Account returns the platform's account of the token; "" without a token. An old and
+// a new token of one account have the same.
 func (b Bot) Account() string {
 	p, ok := platformNamed(b.Platform)
 	if !ok || !b.Token.IsSet() {
@@ -46,7 +46,7 @@ type platform struct {
 	name    string
 	setting string // of its token, without prefix
 	token   func(string) error
-	account func(token string) string // whose token it is
+	account func(token string) string // that the token belongs to
 	bot     func(c *Config) Bot       // of the settings
 }
 
@@ -99,7 +99,7 @@ func (c *Config) BotsPath() (path string, named bool) {
 // settings, then those of BOTS_FILE. It may be called at any time, and changes
 // nothing. A bot whose token is missing or malformed is in the list with a
 // Fault. An error is Problems, of BOTS_FILE alone, by line and without any
-// value; the list then holds what keep held of that file, with fresh tokens.
+// value; the list then has the bots of that file from keep, with fresh tokens.
 func (c *Config) ReadBots(keep []Bot) ([]Bot, error) {
 	list := c.settingBots()
 	entries, problems := c.readBotsFile()
@@ -130,7 +130,7 @@ func (c *Config) settingBots() (list []Bot) {
 		if !b.Token.IsSet() {
 			continue
 		}
-		if from := c.files[p.setting]; from.path != "" && from.value == b.Token { // no one has put another one in its place
+		if from := c.files[p.setting]; from.path != "" && from.value == b.Token { // it was not replaced
 			b.TokenFile, b.Where = from.path, b.Where+"_FILE"
 			b.refresh()
 		}
@@ -160,8 +160,8 @@ func (b *Bot) refresh() {
 	b.Token = s
 }
 
-// sole takes its token from every bot whose account an earlier one has: two
-// readers of one account would take each other's messages.
+// sole removes the token of every bot whose account an earlier bot has: two readers
+// of one account would receive each other's messages.
 func sole(list []Bot) {
 	first := map[string]string{} // account → the bot's name; one per bot
 	for i := range list {

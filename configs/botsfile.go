@@ -50,7 +50,7 @@ func botExample(field string) string {
 }
 
 // reserved are names that mean something else: the bots of the settings, turns
-// that come over HTTP, and words of the command line and the metrics.
+// that come over HTTP, and names on the command line and in metrics.
 var reserved = []string{"telegram", "discord", "api", "all", "off", "other"}
 
 var botName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
@@ -65,7 +65,7 @@ type botsReader struct {
 	names    map[string]int // name → line; bounded by maxBots
 }
 
-// readBotsFile returns what BOTS_FILE says. A default file that is not there says nothing.
+// readBotsFile returns the bots of BOTS_FILE. Without a default file there are none.
 func (c *Config) readBotsFile() ([]Bot, Problems) {
 	path, named := c.BotsPath()
 	if path == "" {
@@ -105,8 +105,8 @@ func readBounded(path string) (text []byte, mode fs.FileMode, err error) {
 	return text, info.Mode(), err
 }
 
-// Private is what is wrong with a file's mode: others may change it, or, where
-// secrets are in it, everyone may read it. The error says the fix.
+// Private returns what is wrong with a file's mode, and how to fix it: others may
+// change the file, or everyone may read the secrets in it.
 func Private(path string, mode fs.FileMode, secrets bool) error {
 	switch {
 	case mode.Perm()&0o022 != 0:
@@ -298,7 +298,7 @@ func (e *entry) take(key, v string) {
 	case "token":
 		e.Token, e.r.secrets = values.NewSecret(v), true
 	case "token_file":
-		e.TokenFile = besides(e.r.path, v)
+		e.TokenFile = relativeTo(e.r.path, v)
 	case "api_url":
 		if e.APIURL = strings.TrimRight(v, "/"); checkOrigin(e.APIURL) != nil {
 			e.bad(key, "api_url is scheme://host:port with http or https, without a path")
@@ -312,8 +312,8 @@ func (e *entry) take(key, v string) {
 	}
 }
 
-// besides returns a path that may be relative to the file that names it.
-func besides(file, path string) string {
+// relativeTo returns a path that may be relative to the file that names it.
+func relativeTo(file, path string) string {
 	if filepath.IsAbs(path) || strings.HasPrefix(path, "~") {
 		return absolute(path)
 	}

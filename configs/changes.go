@@ -28,8 +28,8 @@ type BotChange struct {
 	Policy    *BotPolicy `json:"policy,omitempty"`     // nil: as configured
 	TokenFile string     `json:"token_file,omitempty"` // that its token is read from; "": as configured
 	Off       bool       `json:"off,omitempty"`        // it stays stopped until someone starts it
-	// Texts are what it says to users instead of the catalogue's texts, by
-	// their names; anyone who writes one has checked it.
+	// Texts replace the catalogue's texts for users, by name; they were checked when
+	// they were set.
 	Texts map[string]string `json:"texts,omitempty"`
 }
 
@@ -189,7 +189,7 @@ func (c *Config) checkTokenFile(path string) error {
 	}
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		real = path // that it is missing is said when it is read
+		real = path // a missing file is reported when it is read
 	}
 	vault := c.VaultPath
 	if v, err := filepath.EvalSymlinks(vault); err == nil {

@@ -27,7 +27,7 @@ type Config struct {
 	VaultPath   string `envconfig:"VAULT_PATH" default:"~/Gatehouse" example:"/srv/gatehouse" desc:"Directory of plain files that holds everything; created with mode 0700 if missing. VAULT_PATH sets it too."`
 	DatabaseURL string `split_words:"true" example:"/var/lib/gatehouse/sessions.db" desc:"File of the SQLite database. Empty: Chat/sessions.db in the vault."`
 
-	// Addr is host:port, with Port already put in place by Load.
+	// Addr is host:port; Load has replaced the port if Port is set.
 	Addr            string         `split_words:"true" default:"127.0.0.1:3333" example:"127.0.0.1:3333" desc:"Address of the panel and the API. An address that is not loopback requires ADMIN_PASSWORD."`
 	Port            int            `envconfig:"PORT" example:"8080" desc:"Replaces the port of ADDR. PORT sets it too."`
 	AllowedHosts    values.List    `split_words:"true" example:"gatehouse.example.org" desc:"Additional host names under which browsers may reach the gateway; loopback names are always allowed."`

@@ -78,7 +78,7 @@ func fields() []field {
 	var list []field
 	t := reflect.TypeFor[Config]()
 	for i, name := range strings.Fields(names.String()) {
-		f := t.Field(i) // unexported fields stand last
+		f := t.Field(i) // unexported fields are last
 		list = append(list, field{f, name, f.Tag.Get("desc"), f.Tag.Get("example")})
 	}
 	return list
@@ -150,8 +150,8 @@ func (f field) problem(fault string) *Problem {
 	return &Problem{Name: f.Name, Fault: fault, Example: f.Name + "=" + f.example}
 }
 
-// fault says in plain text why value could not be read. A Secret takes any
-// value, so no secret comes here.
+// fault returns the reason why value could not be read. A Secret accepts any value,
+// so value is no secret.
 func (f field) fault(value string, err error) string {
 	var p *envconfig.ParseError
 	switch {

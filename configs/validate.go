@@ -324,7 +324,7 @@ func checkBase(s string) error {
 }
 
 // SameServer reports whether the address is on the server of OPENAI_BASE_URL,
-// which is OpenAI's own when that is empty: what has its key may be told it.
+// which is OpenAI's own when that is empty, so that it may get OPENAI_API_KEY.
 func (c *Config) SameServer(address string) bool {
 	base := c.OpenaiBaseURL
 	if base == "" {

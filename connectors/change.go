@@ -63,7 +63,7 @@ func (h *Hub) change(name string, next *bot) error {
 	}
 	if next == nil {
 		h.metrics.forget(name) // which a running send may have set since
-		h.tell(core.BotState{Bot: name, State: core.Stopped})
+		h.notify(core.BotState{Bot: name, State: core.Stopped})
 		return err
 	}
 	return errors.Join(err, h.enter(next, old != nil && old.off))
@@ -108,7 +108,7 @@ func (h *Hub) enter(b *bot, off bool) error {
 		err = h.start(b)
 	}
 	h.mu.Unlock()
-	h.tell(b.current())
+	h.notify(b.current())
 	return err
 }
 
@@ -119,8 +119,8 @@ func closeConn(b *bot) error {
 	return nil
 }
 
-// tell calls the listeners for a bot that was added or removed.
-func (h *Hub) tell(s core.BotState) {
+// notify calls the listeners for a bot that was added or removed.
+func (h *Hub) notify(s core.BotState) {
 	h.listening.Lock()
 	listeners := h.onChange
 	h.listening.Unlock()

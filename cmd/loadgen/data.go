@@ -127,7 +127,7 @@ type waitData struct {
 // Chats whose answers stream, all at once.
 type streamingData struct {
 	Chats    int              `json:"chats"`
-	Final    percentiles      `json:"final"`          // from the model's last word until the final is seen
+	Final    percentiles      `json:"final"`          // from the model's last token until the final is visible
 	Closest  float64          `json:"closest_ms"`     // two previews of one chat
 	Previews float64          `json:"previews_per_s"` // in all chats
 	Stages   map[string]stage `json:"stages"`

@@ -81,7 +81,7 @@ func (f *field) add(shut func() error) func(*crowd.Platform, error) error {
 	}
 }
 
-// mix puts the platforms' chats in one line, evenly.
+// mix interleaves the platforms' chats evenly in one list.
 func (f *field) mix() {
 	type placed struct {
 		at float64

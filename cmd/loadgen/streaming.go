@@ -14,7 +14,7 @@ import (
 	"gatehouse/cmd/loadgen/model"
 )
 
-// How the streaming models talk: a word of some bytes so often, 10 to 30 s in
+// The streaming models send a token at an interval, for 10 to 30 s in
 // all. An answer stays one message on both platforms.
 const (
 	streamEvery = time.Second
@@ -25,8 +25,8 @@ const (
 )
 
 // streaming measures many chats whose answers stream at once: how long a final
-// takes from the model's last word until it is seen, while all others go on, and
-// how close a chat's previews follow each other. Anyone who is answered asks again.
+// takes from the model's last token until it is visible, while all others continue,
+// and the interval of a chat's previews. A user who got an answer asks again.
 func (b *bench) streaming(ctx context.Context) error {
 	m, err := model.Open()
 	if err != nil {
@@ -48,10 +48,10 @@ func (b *bench) streaming(ctx context.Context) error {
 	return errors.Join(err, m.Close())
 }
 
-// An audience reads along in all chats.
+// An audience reads all chats.
 type audience struct {
 	mu       sync.Mutex
-	finals   map[int]time.Time    // when an answer's last words were seen, the last time
+	finals   map[int]time.Time    // when the end of an answer was last visible
 	previews map[string]time.Time // by chat: the last
 	shown    int                  // previews, while counting
 	counting bool

@@ -33,7 +33,7 @@ const (
 )
 
 // streams measures what open event streams cost: very many that wait for a
-// session's next run, and many that carry a run whose model talks.
+// session's next run, and many that carry a run with output.
 func (b *bench) streams(ctx context.Context) error {
 	d := &streamData{Idle: b.c.Idle, Active: b.c.Active}
 	b.data.Streams = d

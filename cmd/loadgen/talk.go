@@ -16,8 +16,8 @@ import (
 	"gatehouse/cmd/loadgen/model"
 )
 
-// A desk is a gateway whose model is ours and whose API is asked as its
-// operator: what is measured there has no platform in it.
+// A desk is a gateway with a simulated model, used over its API with the operator's
+// key: what it measures contains no platform.
 type desk struct {
 	*side
 	model *model.Server
@@ -61,8 +61,8 @@ func (d *desk) key() (string, error) {
 	return strings.TrimSpace(string(b)), err
 }
 
-// ask says text in a session and waits for the answer's end: how many tool
-// calls were made on the way.
+// ask sends text to a session, waits for the end of the answer, and returns the
+// number of tool calls.
 func (d *desk) ask(ctx context.Context, session, trust, text string) (calls int, err error) {
 	key, err := d.key()
 	if err != nil {

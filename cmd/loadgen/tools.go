@@ -99,8 +99,8 @@ func (b *bench) toolCalls(ctx context.Context, d *desk, t *toolData) error {
 	return errors.Join(err, allFine(before, after, shell.Tool))
 }
 
-// calls lets runs go by the plan, one after the other, each in a session of its
-// own, and one before them that warms up. They are as many gaps as calls.
+// calls makes runs by the plan, one after the other, each in a session of its own,
+// after one that warms up. It returns one gap for each call.
 func (d *desk) calls(ctx context.Context, p model.Plan, trust string, runs int) (gaps []time.Duration, err error) {
 	for i := range runs + 1 {
 		d.model.Set(p)

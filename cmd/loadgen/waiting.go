@@ -9,7 +9,7 @@ import (
 	"gatehouse/cmd/loadgen/model"
 )
 
-// wordEvery is how often a slow model says a word; waitFor is how long all wait.
+// wordEvery is the interval of a slow model's tokens; waitFor is how long all wait.
 const (
 	wordEvery = 5 * time.Second
 	waitFor   = 15 * time.Second

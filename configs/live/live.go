@@ -68,8 +68,8 @@ type Change struct {
 	Subject string         // of the audit row
 	Detail  map[string]any // of the audit row
 	Edit    func(*configs.Changes)
-	// Prepare checks next and returns what puts it into effect once it is
-	// stored; nil: nothing. An error refuses the change.
+	// Prepare checks next and returns a function that applies it once it is
+	// stored; nil: nothing to apply. An error refuses the change.
 	Prepare func(now, next *configs.Config) (apply func(), err error)
 }
 

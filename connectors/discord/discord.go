@@ -8,7 +8,7 @@
 // same name, the newest message stored of each known channel, for the backfill
 // when the session is gone.
 //
-// Package inbound says what the ids of updates and chats look like.
+// Package inbound documents the ids of updates and chats.
 package discord
 
 import (

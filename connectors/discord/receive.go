@@ -261,7 +261,7 @@ func (r *receiver) cursor(seq int64) *core.Cursor {
 	return &core.Cursor{Name: r.bot.cursorName(), Value: string(raw)}
 }
 
-// put commits a page. A position without rows is committed every keepEvery only: events
+// put stores a page. A position without rows is committed every keepEvery only: events
 // that RESUME repeats are not stored twice.
 func (r *receiver) put(ctx context.Context, page []core.Inbound, seq int64) error {
 	if len(page) > 0 || r.bot.o.Clock.Now().Sub(r.kept) >= keepEvery {

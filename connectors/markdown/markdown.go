@@ -192,7 +192,8 @@ func gridded(s string) bool {
 	return false
 }
 
-// opens tells nesting from a ruler: "-----" opens nothing, "- - > -" and ">>>" do.
+// opens reports whether a line opens nested blocks: "- - > -" and ">>>" do, the ruler
+// "-----" does not.
 func opens(line string) bool {
 	return strings.Contains(line, ">") || strings.Contains(strings.TrimSpace(line), " ")
 }

@@ -11,7 +11,7 @@ import (
 // A Picture is an ![alt](path) of a reply: a file that goes with it.
 type Picture struct {
 	Path string // as written, percent signs resolved; never an address with a scheme
-	Alt  string // its words, on one line
+	Alt  string // its text, on one line
 }
 
 // Pictures returns the source's pictures that name no address elsewhere, each path

@@ -12,8 +12,8 @@ import (
 // block if one ends in the last three quarters, else of a line, else of a
 // word, else between characters as users see them (never inside a surrogate
 // pair). Only white space at a cut is dropped. A span that goes over a cut
-// goes on in the next part with its link or language; p's buttons stand under
-// the last part, its quotation of another message over the first. Text that
+// goes on in the next part with its link or language; p's buttons are on
+// the last part, its quotation of another message on the first. Text that
 // is nothing but white space gives no part. limit is at least 2.
 func Split(p core.Part, limit int) []core.Part {
 	return newCutter(p, limit).split(p)

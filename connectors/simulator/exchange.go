@@ -16,8 +16,8 @@ type Exchange[S Seconds] struct {
 }
 
 // Begin decides what goes wrong in a request to method and plays what comes
-// before it is processed; false: the exchange has ended. note is told the
-// outcome before the client can know it: "answered", or the fault's kind, with
+// before it is processed; false: the exchange has ended. note is called with
+// the outcome before the client can know it: "answered", or the fault's kind, with
 // " after" once the request was processed.
 func (s *Faults[S]) Begin(w http.ResponseWriter, r *http.Request, method string, note func(outcome string)) (*Exchange[S], bool) {
 	e := &Exchange[S]{r.Context(), w, s, s.pick(method), note}
@@ -68,7 +68,7 @@ func (e *Exchange[S]) delay(faults []Fault[S]) {
 	}
 }
 
-// play ends the exchange the way f says.
+// play ends the exchange with the fault f.
 func (e *Exchange[S]) play(f Fault[S]) {
 	if answer := e.faults.answers[f.Kind]; answer != nil {
 		answer(f).Write(e.w)

@@ -69,7 +69,7 @@ func (f Fault[S]) Page(kind, proxy string) Answer {
 	return Page(status, kind, http.StatusText(status), proxy)
 }
 
-// Answers are the faults that are answers in the platform's own words.
+// Answers are the faults that are answers in the platform's own format.
 type Answers[S Seconds] map[FaultKind]func(Fault[S]) Answer
 
 type waiting[S Seconds] struct {

@@ -11,8 +11,8 @@ import (
 	"gatehouse/core"
 )
 
-// Watchers are told what users can see from now on. Its methods may be called
-// from any goroutine.
+// Watchers receive what users can see from now on. The methods are safe for
+// concurrent use.
 type Watchers[C any] struct {
 	site  *Site
 	parts func(*C) (seq *uint64, at *time.Time, kind string)
@@ -29,8 +29,8 @@ func NewWatchers[C any](site *Site, parts func(*C) (seq *uint64, at *time.Time, 
 	return &Watchers[C]{site: site, parts: parts, all: map[int]func(C){}}
 }
 
-// Emit tells every watcher of a change, which is only made where someone
-// watches. One without a time is of now.
+// Emit sends a change to every watcher. change is called only if there is one. A
+// change without a time gets the current time.
 func (s *Watchers[C]) Emit(change func() C) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

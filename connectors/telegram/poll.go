@@ -241,7 +241,7 @@ func (p *poller) trouble(err error) time.Duration {
 	return wait
 }
 
-// conflict reports which of its two conflicts the platform means.
+// conflict returns the reason for a 409: a webhook, or another poller.
 func conflict(text string) string {
 	if bytes.Contains([]byte(text), []byte("webhook")) {
 		return "a webhook is set for this bot, so Telegram sends no updates here: remove it (deleteWebhook), or use another bot"

@@ -91,7 +91,7 @@ func (b *Bot) send(ctx context.Context, t target, part core.Part, silent bool) (
 	var m struct {
 		ID int64 `json:"message_id"`
 	}
-	// The platform said ok: whatever it wrote behind that, the message is there.
+	// The platform answered ok: the message exists, whatever the rest of the answer is.
 	if json.Unmarshal(raw, &m) != nil || m.ID == 0 {
 		return "", nil
 	}
@@ -141,10 +141,10 @@ const unnamedWait = 5 * time.Second
 //
 //   - No answer: NotSent while the platform can't have the whole request,
 //     Unknown as soon as it may.
-//   - The platform's own JSON is obeyed: retry_after; 5xx is its word that it
+//   - The platform's own JSON is obeyed: retry_after; 5xx means that it
 //     failed, so the request is repeated; 401 and 404 are about the token, not
 //     the message, which waits for a good one; any other refusal is final.
-//   - An answer that is not the platform's comes from a proxy. 502 and 504 say
+//   - An answer that is not the platform's comes from a proxy. 502 and 504 mean
 //     that the platform was asked and did not answer in time or in form (RFC
 //     9110, 15.6.3 and 15.6.5): it may have the message. 5xx without that
 //     meaning, redirects and 4xx pages never reached it.

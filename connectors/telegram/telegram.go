@@ -3,8 +3,8 @@
 //
 // The cursor is named "telegram:<numeric bot id>" and holds the next offset. It is
 // named by the bot's number and not by its configured name, so that a new token
-// under an old name starts afresh. Package inbound says what the ids of updates
-// and chats look like.
+// under an old name starts afresh. Package inbound documents the ids of updates
+// and chats.
 package telegram
 
 import (

@@ -20,7 +20,7 @@ import (
 //   - The deny list and ignore hold at every level, for reading and writing.
 //   - Below full nothing outside the vault is opened, and what commands the
 //     gateway or other agents is not written.
-//   - Sandboxed reads what MayRead says and writes in Guests/{user}/ only.
+//   - Sandboxed reads what MayRead allows and writes in Guests/{user}/ only.
 func (p Profile) Bounds(ignore []string) (mayRead, mayWrite func(name string) bool) {
 	return p.Within(ParseIgnore(ignore))
 }
@@ -115,14 +115,14 @@ func commands(name string) bool {
 }
 
 // ofProcess reports whether a name, without the leading slash, is a process's
-// memory or environment, where the gateway's own secrets stand.
+// memory or environment, which holds the gateway's own secrets.
 func ofProcess(name string) bool {
 	parts := strings.Split(name, "/")
 	last := parts[len(parts)-1]
 	return parts[0] == "proc" && (last == "environ" || last == "mem") && len(parts) > 2
 }
 
-// forbidden tells a user and the model why rule forbids name.
+// forbidden returns the reason, for a user and the model, why rule forbids name.
 func (b bounds) forbidden(rule, name string) string {
 	if strings.HasPrefix(name, "/") && b.p.Trust != core.Full {
 		name = "The path" // resolved, it is one of the host

@@ -23,7 +23,7 @@ const (
 	RuleNotOffered    = "not_offered"     // no: the tool is not for this trust level
 	RuleNobody        = "nobody"          // no: it would be asked, and no one can answer
 	RuleTooMany       = "too_many_asks"   // no: too many questions wait already
-	RulePerson        = "person"          // a user said so
+	RulePerson        = "person"          // a user decided
 	RuleTimeout       = "timeout"         // no: no one answered in time
 	RuleAlways        = "always"          // yes: always allowed where it is offered
 	RuleTrustMode     = "trust_mode"      // yes: trust mode

@@ -25,7 +25,7 @@ type Profile struct {
 	Since      time.Time // tool grants count from then on; the zero time is always. A raise begins without any
 }
 
-// Configured is what a session may do unasked, as its metadata says it:
+// Configured is what a session may do without a question, as in its metadata:
 // {"read": [globs], "write": [globs], "bash": false, true or [globs of commands]}.
 type Configured struct {
 	Read  []string `json:"read"`
@@ -63,7 +63,7 @@ func (c Commands) MarshalJSON() ([]byte, error) {
 	return json.Marshal(c.Patterns)
 }
 
-// ForOwner returns the permissions of an owner's session that says nothing else.
+// ForOwner returns the permissions of an owner's session that configures none.
 func ForOwner() Configured { return Configured{Write: []string{"Chat/artifacts/*"}} }
 
 // ForGuest returns those of a guest's session: the guest's own directory.

@@ -206,7 +206,7 @@ func (q question) beyond(paths []shell.Path) []string {
 // harmlessDevices may be read and written.
 var harmlessDevices = []string{"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin"}
 
-// harmlessKernel are files of /proc that tell nothing of processes.
+// harmlessKernel are files of /proc that hold nothing about processes.
 var harmlessKernel = []string{"/proc/cpuinfo", "/proc/meminfo", "/proc/version", "/proc/loadavg", "/proc/uptime"}
 
 func (w where) beyond(p shell.Path) string {
@@ -312,8 +312,8 @@ func globCommands(pattern string) bool {
 	})
 }
 
-// bareRepository are files by which git takes a directory for a repository, whose
-// configuration may run programs.
+// bareRepository are files by which git takes a directory for a repository. The
+// configuration of a repository may run programs.
 var bareRepository = []string{"HEAD", "objects", "refs", "commondir"}
 
 // guarded are files outside of the working area that hold passwords.

@@ -19,7 +19,7 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// text is as long as what local/quote says in an empty vault.
+// text is as long as the answer of local/quote in an empty vault.
 const text = "I found nothing about that in the notes that I may read for you. Try other words, or ask about something else."
 
 // A desk answers each chat in its order, chats at once.

@@ -30,8 +30,8 @@ type Chat struct {
 	say   []func(text string) (Message, error) // its users
 }
 
-// Say has the chat's users write in turn: n reports whose turn it is. In a
-// channel they mention the bot.
+// Say sends text as the chat's n-th user, modulo their number. In a channel it
+// mentions the bot.
 func (c Chat) Say(n int, text string) (Message, error) { return c.say[n%len(c.say)](text) }
 
 // A simulator is what the platforms' simulators have in common here.
@@ -58,7 +58,7 @@ type Platform struct {
 	URL     string
 	Token   string
 	Chats   []Chat
-	Handler http.Handler            // the platform itself, to be put behind a proxy
+	Handler http.Handler            // the platform itself, for use behind a proxy
 	Methods []string                // the methods worth counting
 	Count   func(method string) int // how often one was called
 	Close   func() error            // ends the simulator

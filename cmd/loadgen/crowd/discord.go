@@ -10,7 +10,7 @@ import (
 // perChannel is how many users write in each channel.
 const perChannel = 3
 
-// Discord puts that many users on sim, each in a direct conversation with its
+// Discord creates that many users on sim, each in a direct conversation with its
 // bot, and with channels above 0 all of them in a guild with that many channels,
 // in each of which some mention the bot. It needs at least one user.
 func Discord(sim *discordtest.Server, people, channels int) (*Platform, error) {

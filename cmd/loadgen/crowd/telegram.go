@@ -7,7 +7,7 @@ import (
 	"gatehouse/connectors/telegram/telegramtest"
 )
 
-// Telegram puts that many users on sim, each in a private chat with its bot.
+// Telegram creates that many users on sim, each in a private chat with its bot.
 func Telegram(sim *telegramtest.Server, people int) (*Platform, error) {
 	p := &Platform{
 		simulator: telegram{sim}, Name: "telegram", URL: sim.URL(), Token: sim.Token(), Handler: sim, Count: sim.Count, Close: sim.Close,

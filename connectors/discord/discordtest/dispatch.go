@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// tell dispatches an event of a channel to every bot that sees it.
+// tell dispatches an event to every bot that sees the channel.
 func (s *Server) tell(c *channel, name string, intent int, build func(b *bot, content bool) any) {
 	for _, b := range s.bots {
 		if len(b.sessions) > 0 && s.can(b, c, ViewChannel) {
@@ -15,8 +15,8 @@ func (s *Server) tell(c *channel, name string, intent int, build func(b *bot, co
 }
 
 // dispatch sends an event to a bot's sessions that asked for it: those with
-// the intent (0: any), of the guild's shard. build is told whether the session
-// may read what messages say, and called at most once for each answer.
+// the intent (0: any), of the guild's shard. build is called with
+// whether the session may read the content of messages, at most once for each answer.
 func (s *Server) dispatch(b *bot, name string, guild ID, intent int, build func(content bool) any) {
 	b.expire(s.clock.Now(), s.opt.SessionLife)
 	var made [2]json.RawMessage

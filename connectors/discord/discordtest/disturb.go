@@ -41,7 +41,7 @@ func (b Bot) Dispatched() int64 {
 func (b Bot) Drop() { b.live(func(c *conn) { c.drop("by the test") }) }
 
 // Hangup closes the bot's connections with a code, such as 4000. With 4007 and
-// 4009 the sessions end too: the table says "start a new one" ([codes]).
+// 4009 the sessions end too ("start a new one", [codes]).
 func (b Bot) Hangup(code int, text string) {
 	b.live(func(c *conn) {
 		if code == closeSeq || code == closeTimeout || code == closeNoIdentify {
@@ -95,8 +95,8 @@ func (b Bot) AskHeartbeat() { b.live(func(c *conn) { c.send(opHeartbeat, nil) })
 // on: a client that misses an ACK has to reconnect ([gateway] "Heartbeat Interval").
 func (b Bot) Deafen(on bool) { b.disturb(func(d *disturbance) { d.deaf = on }) }
 
-// Freeze lets connections stand with nothing coming or going, as behind a
-// firewall that forgot them. Thawed, what was queued goes out.
+// Freeze stops all traffic of open connections, as a firewall that forgot them does.
+// After Freeze(false) the queued events are sent.
 func (b Bot) Freeze(on bool) {
 	b.disturb(func(d *disturbance) { d.frozen = on })
 	b.live(func(c *conn) { c.ring() })

@@ -109,7 +109,7 @@ func (s *Server) serveGateway(w http.ResponseWriter, r *http.Request) {
 	c.read()
 }
 
-// greet registers the connection and says HELLO; false when the server is
+// greet registers the connection and sends HELLO; false when the server is
 // closing or full. Versions before 9 are not simulated, nor other encodings.
 func (c *conn) greet(version, encoding, compress string) bool {
 	s := c.s

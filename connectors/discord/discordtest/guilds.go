@@ -150,7 +150,7 @@ func (g *Guild) RemoveBot(b Bot) {
 	s.dispatch(b.b, "GUILD_DELETE", g.id, IntentGuilds, func(bool) any { return map[string]ID{"id": g.id} })
 }
 
-// Outage makes the guild unavailable for a moment (GUILD_DELETE that says so,
+// Outage makes the guild unavailable for a moment (GUILD_DELETE with unavailable,
 // then GUILD_CREATE); no one leaves it.
 func (g *Guild) Outage() {
 	s := g.s

@@ -59,7 +59,7 @@ func (f *form) allowedMentions(otherwise allowed) allowed {
 
 var userMention = regexp.MustCompile(`<@!?([0-9]{1,20})>`)
 
-// mention sets whom m mentions: those its text names and a allows, and the
+// mention sets the mentions of m: those in its text that a allows, and the
 // author of the answered message. "@everyone" needs the permission too.
 func (s *Server) mention(m *message, c *channel, a allowed, everyone bool) {
 	m.Mentions, m.Everyone = nil, false

@@ -79,7 +79,7 @@ func listOr(v json.RawMessage) json.RawMessage {
 	return v
 }
 
-// readable reports whether b may read what m says: it has the intent, wrote
+// readable reports whether b may read the content of m: it has the intent, wrote
 // it, is in a DM with its author, or is mentioned ([gateway] "Message Content
 // Intent"; a mention of everyone does not count).
 func (s *Server) readable(c *channel, m *message, b *bot, content bool) bool {

@@ -223,7 +223,7 @@ func (s *Server) triggerTyping(c *call) (any, *apiError) {
 	return nil, nil
 }
 
-// types shows that someone writes, and tells the other bots.
+// types shows that a user writes, and sends that to the other bots.
 func (s *Server) types(ch *channel, by ID) {
 	now := s.clock.Now()
 	if ch.typing == nil {

@@ -223,7 +223,7 @@ func (u *User) Delete(in, id ID) error {
 	return nil
 }
 
-// React puts an emoji on a message; Unreact takes it back.
+// React adds an emoji to a message; Unreact removes it.
 func (u *User) React(in, id ID, emoji string) error { return u.react(in, id, emoji, true) }
 
 // Unreact takes an emoji back.

@@ -97,7 +97,7 @@ func cutText(text string, most int) string {
 }
 
 // History returns what is in a channel, oldest first; at most 1,000 messages.
-// Ephemeral ones are in it, and say for whom they are.
+// It includes ephemeral messages, with their recipient.
 func (s *Server) History(in ID) []Message { return s.Screen(in).Messages }
 
 // Screen returns what is in a channel and who writes there.

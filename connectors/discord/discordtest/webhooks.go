@@ -8,7 +8,7 @@ import (
 
 const hookFlags = SuppressEmbeds | SuppressNotifications | Ephemeral
 
-// respond does what a callback of a kind says.
+// respond executes a callback of a kind.
 func (s *Server) respond(i *interaction, kind int, data *form) (*message, *apiError) {
 	in := s.channels[i.channel]
 	switch kind {
@@ -61,7 +61,7 @@ func (s *Server) respond(i *interaction, kind int, data *form) (*message, *apiEr
 	return m, nil
 }
 
-// hookDraft reads a message of an interaction; its errors stand under "data".
+// hookDraft reads a message of an interaction; its errors are under "data".
 func hookDraft(data *form, whole bool) (draft, *apiError) {
 	d := readDraft(data, hookMention(), hookFlags)
 	if data.errs != nil {

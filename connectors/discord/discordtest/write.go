@@ -191,7 +191,7 @@ func (s *Server) remember(c *call, key string, ch *channel, m *message) {
 	b.nonces[key] = &nonce{c.now, ch.id, m.ID}
 }
 
-// refer makes m a reply when the request says so ([message] "Message Reference").
+// refer makes m a reply if the request has a reference ([message] "Message Reference").
 func (s *Server) refer(c *call, ch *channel, m *message) *apiError {
 	f := c.f
 	sub := f.object("message_reference")
@@ -237,7 +237,7 @@ func (s *Server) fill(ch *channel, m *message, d draft, everyone bool) {
 	}
 }
 
-// change puts a draft over a message: only what the request names ([message]
+// change applies a draft to a message: only the fields in the request ([message]
 // "Edit Message": all parameters are optional; mentions are found again).
 func (s *Server) change(ch *channel, m *message, d draft, everyone bool) *apiError {
 	next := *m

@@ -114,8 +114,8 @@ func (f *file) asFile(name, kind string, voice bool) []core.File {
 	return []core.File{out}
 }
 
-// words returns as text what can be understood without a file, or "".
-func (m *media) words() string {
+// description returns a text for content that needs no file, or "" without any.
+func (m *media) description() string {
 	clean := func(s string) string { return core.CutRunes(core.CleanName(s), 300) }
 	switch {
 	case m.Sticker.V != nil:

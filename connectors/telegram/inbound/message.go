@@ -70,9 +70,9 @@ func (d *Decoder) fromMessage(m *message, raw json.RawMessage, now time.Time) co
 	if m.ReplyTo != nil && !m.topicRoot() {
 		in.ReplyTo = strconv.FormatInt(m.ReplyTo.ID, 10)
 	}
-	said, kind := m.words(), m.unread()
+	description, kind := m.description(), m.unread()
 	in.Files = m.files()
-	if m.Text == "" && m.Caption == "" && kind == "" && said == "" && len(in.Files) == 0 {
+	if m.Text == "" && m.Caption == "" && kind == "" && description == "" && len(in.Files) == 0 {
 		if what := service(m, raw); what != "" {
 			in.Kind, in.Text = core.KindService, what
 			if m.MigrateTo != 0 {
@@ -89,16 +89,16 @@ func (d *Decoder) fromMessage(m *message, raw json.RawMessage, now time.Time) co
 		in.Kind, in.Command, in.Text, in.Addressed = core.KindCommand, name, rest, true
 	}
 	in.Quote = m.quoted(d.o.ID)
-	d.beside(&in, said, kind)
+	d.addContent(&in, description, kind)
 	return in
 }
 
-// beside adds to a message's text what came with it: said, its description, and a note
-// about kind, which cannot be read.
-func (d *Decoder) beside(in *core.Inbound, said, kind string) {
+// addContent adds to a message's text the description of its other content, or a note
+// about content of a kind that cannot be read.
+func (d *Decoder) addContent(in *core.Inbound, description, kind string) {
 	switch {
-	case said != "":
-		in.Text = strings.TrimSpace(in.Text + "\n\n" + said)
+	case description != "":
+		in.Text = strings.TrimSpace(in.Text + "\n\n" + description)
 	case kind != "" && (in.Text != "" || in.Command != ""):
 		in.Text = strings.TrimSpace(in.Text + "\n\n[sent with a " + kind + ", which cannot be read here]")
 	case kind != "" && in.Addressed:
@@ -177,12 +177,12 @@ func (d *Decoder) fromEdit(m *message, now time.Time) core.Inbound {
 		in.Command, in.Text, in.Addressed = name, rest, true
 	}
 	in.Files = m.files()
-	d.beside(&in, m.words(), m.unread())
+	d.addContent(&in, m.description(), m.unread())
 	return in
 }
 
 // fromCallback answers in the chat and thread of the message with the button.
-// A button of a message that is in no chat of ours (inline mode) is service.
+// A button without a message (inline mode) is a service update.
 func fromCallback(c *callback, now time.Time) core.Inbound {
 	in := core.Inbound{Kind: core.KindService, From: c.From.peer(), At: now, Text: "callback without message"}
 	if m := c.Message; m != nil && m.Chat.ID != 0 {

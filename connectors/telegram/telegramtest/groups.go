@@ -118,7 +118,7 @@ func (g *Group) Leave(u *User) {
 }
 
 // SetBot gives a bot a status: "member", "administrator", "left", or "kicked";
-// the bot is told by my_chat_member.
+// the bot gets my_chat_member.
 func (g *Group) SetBot(b Bot, by *User, status string) {
 	g.s.mu.Lock()
 	defer g.s.mu.Unlock()

@@ -334,8 +334,8 @@ func (u *User) Start(b Bot, payload string) (Message, error) {
 	return u.Post(u.With(b), Outgoing{Text: "/start " + payload})
 }
 
-// Block keeps the first bot out: it is told (my_chat_member, "kicked") and
-// can't write any more.
+// Block blocks the first bot: it gets my_chat_member ("kicked") and cannot write any
+// more.
 func (u *User) Block() { u.setBlocked(true) }
 
 // Unblock lets it in again (my_chat_member, "member").
@@ -362,7 +362,7 @@ type wireMember struct {
 	Until  *int64  `json:"until_date,omitempty"`
 }
 
-// membership tells b that its own standing in c changed ([api] my_chat_member).
+// membership sends b a change of its own status in c ([api] my_chat_member).
 func (s *Server) membership(b *bot, c *chat, by Account, before, now string) {
 	member := func(status string) wireMember {
 		m := wireMember{User: b.account, Status: status}

@@ -28,7 +28,7 @@ const (
 // Allow decides a call and asks where a user has to be asked: it opens an
 // ask, emits core.PermissionRequest, calls waiting(true), and waits until
 // someone decides, 120 s are over or ctx ends; then it calls waiting(false)
-// and emits core.PermissionResolved. The Decision is Allow or Deny, with words
+// and emits core.PermissionResolved. The Decision is Allow or Deny, with a text
 // for the model. When ctx ends the ask is closed, nothing more is emitted, and
 // the error is ctx's cause; any other error is ours. emit and waiting are
 // called on the caller's goroutine.
@@ -149,8 +149,8 @@ func (g *Guard) limits(ctx context.Context, tx *store.Tx, p permission.Profile) 
 	return nil
 }
 
-// wait returns a settled ask. It is told by the Desk, and looks itself each
-// second. When ctx ends the ask is closed, so that its buttons say so.
+// wait returns a settled ask. The Desk reports it, and wait reads the row each second.
+// When ctx ends the ask is closed, and a press of its buttons reports that.
 func (g *Guard) wait(ctx context.Context, a ask.Ask, waiting func(bool)) (ask.Ask, error) {
 	settled, stop := g.o.Asks.Watch(a.ID)
 	defer stop()
@@ -219,9 +219,9 @@ func (g *Guard) closed(ctx context.Context, tx *store.Tx, asks []ask.Ask) error 
 	return nil
 }
 
-// Abandon closes what an earlier process asked for its runs, so that a button
-// of it says so and the user's next message is no answer to it. It is called
-// once, before anything is taken, by the only process of this database.
+// Abandon closes the asks of an earlier process, so that their buttons report that and
+// the user's next message is no answer to them. The only process of this database
+// calls it once, before it claims anything.
 func (g *Guard) Abandon(ctx context.Context) error {
 	err := g.o.DB.Tx(ctx, func(tx *store.Tx) error {
 		asks, err := g.o.Asks.CloseRuns(ctx, tx, texts.Text("ask_restarted"))

@@ -20,7 +20,7 @@ const (
 	Time = 15 * time.Minute // where no other time was asked for
 	Min  = time.Minute
 	Max  = 4 * time.Hour
-	Wait = 15 * time.Minute // how long it waits for the operator's word
+	Wait = 15 * time.Minute // how long it waits for the operator's decision
 )
 
 // States of a raise. One that was denied, ended or not decided in time is gone:
@@ -30,10 +30,10 @@ const (
 	Held  = "held"  // it holds until Ends
 )
 
-// A Raise is trust full for a time: asked for by the owner in a direct chat,
-// given by the operator's word in the panel. It is for that chat's conversation
-// and that person's turns alone, and is kept in the database with its end, so
-// that a restart changes nothing.
+// A Raise is trust full for a time: requested by the owner in a direct chat and
+// approved by the operator in the panel. It applies to that chat's conversation and
+// to that user's turns only, and is stored with its end, so that a restart changes
+// nothing.
 type Raise struct {
 	ID      string
 	State   string // Asked or Held
@@ -165,7 +165,7 @@ func (s *Store) End(ctx context.Context, id string, by core.Actor) error {
 	})
 }
 
-// outcomes has the words for what ends a raise that was asked for, or one that holds.
+// outcomes returns the texts for how a raise in that state may end.
 func outcomes(state string) map[string]string {
 	if state == Held {
 		return map[string]string{"raise.end": "ended"}
@@ -230,8 +230,8 @@ func (s *Store) lapse(ctx context.Context, tx *store.Tx, r raiseRow) error {
 	return s.grants.Lapse(ctx, tx, r.Session, r.User, core.Full, core.TimeOf(r.At))
 }
 
-// Drop ends at once what is asked for or held in a conversation, at its
-// owner's own word in chat; it reports whether trust was held.
+// Drop ends the requested and active raises of a conversation at once, because its
+// owner asked for that in chat. It reports whether one was active.
 func (s *Store) Drop(ctx context.Context, tx *store.Tx, session string, by core.Actor) (held bool, err error) {
 	var rows []raiseRow
 	if err := tx.Select(ctx, &rows, columns+` WHERE session_id = $1`, session); err != nil {
@@ -284,8 +284,8 @@ func (s *Store) Raises(ctx context.Context) ([]Raise, error) {
 	return out, nil
 }
 
-// Expire notes, and tells their chats, which raises are over by their time;
-// that they count no more needs no one's hand. Call it every minute or so.
+// Expire deletes the raises whose time has ended and notifies their chats; they have
+// no effect from that time on in any case. Call it every minute or so.
 func (s *Store) Expire(ctx context.Context) (int, error) {
 	n := 0
 	err := s.db.Tx(ctx, func(tx *store.Tx) error {
@@ -325,7 +325,7 @@ func (s *Store) over(ctx context.Context, tx *store.Tx, r raiseRow) error {
 	return s.notify(ctx, tx, r, text, texts.Words{})
 }
 
-// notify says in the raise's chat what became of it.
+// notify posts the outcome of a raise in its chat.
 func (s *Store) notify(ctx context.Context, tx *store.Tx, r raiseRow, text string, w texts.Words) error {
 	return s.notices.Post(ctx, tx, core.Address{Bot: r.Bot, Chat: r.Chat}, "raise:"+r.ID+":"+text, text, w)
 }

@@ -9,8 +9,8 @@ import (
 	"gatehouse/core/permission/shell/walk"
 )
 
-// writes are programs that write to what they are told: a disk itself is
-// refused, and so is a privileged program under another name.
+// writes examines programs that write to the files in their arguments. It refuses
+// disks, and privileged programs under another name.
 func writes(w *walk.Walker, f []string, s *walk.State, in walk.Input) {
 	for _, a := range f[1:] {
 		if walk.IsDisk(path.Clean(walk.Shown(s.At(a)))) {
@@ -33,7 +33,7 @@ func writes(w *walk.Walker, f []string, s *walk.State, in walk.Input) {
 	viaOptions(w, f, s, in)
 }
 
-// searches are programs whose first argument is a pattern and no file.
+// searches examines programs whose first argument is a pattern and no file.
 func searches(w *walk.Walker, f []string, s *walk.State, in walk.Input) {
 	args := slices.Clone(f)
 	given := slices.ContainsFunc(f, func(a string) bool {
@@ -62,8 +62,8 @@ var harmless = regexp.MustCompile(`^(\s*((\d+|\$|/([^/\\]|\\.)*/I?)(,(\+?\d+|\$|
 // compared is a comparison with a number, which writes no file.
 var compared = regexp.MustCompile(`>=?\s*[0-9]+`)
 
-// scripted are awk and sed, whose scripts can run commands.
-func scripted(w *walk.Walker, f []string, s *walk.State, _ walk.Input) {
+// scripts examines awk and sed, whose scripts can run commands.
+func scripts(w *walk.Walker, f []string, s *walk.State, _ walk.Input) {
 	sed := strings.HasSuffix(f[0], "sed")
 	script, files := []string{}, []string{}
 	for i := 1; i < len(f); i++ {
@@ -118,7 +118,7 @@ var quote = regexp.MustCompile(`"([^"]*)"|'([^']*)'`)
 // maxQuoted limits the quoted texts of one script that are examined.
 const maxQuoted = 16
 
-// quoted looks for what is forbidden in the texts that a foreign script quotes.
+// quoted examines the quoted texts of a script in another language, for danger only.
 func quoted(w *walk.Walker, script string, s *walk.State) {
 	defer w.Quiet()()
 	for _, m := range quote.FindAllStringSubmatch(script, maxQuoted) {
@@ -174,8 +174,8 @@ func interpret(w *walk.Walker, f []string, s *walk.State, in walk.Input) {
 	}
 }
 
-// unseen are programs that run or change what the text does not show.
-func unseen(w *walk.Walker, f []string, s *walk.State, _ walk.Input) {
+// opaque examines programs that run or change what the text does not show.
+func opaque(w *walk.Walker, f []string, s *walk.State, _ walk.Input) {
 	w.Command(f)
 	w.Names(f[1:], s)
 	if len(f) == 1 && f[0] == "history" || len(f) == 2 && slices.Contains([]string{"-l", "--version", "--help", "-h", "-r"}, f[1]) {
@@ -193,7 +193,7 @@ func unseen(w *walk.Walker, f []string, s *walk.State, _ walk.Input) {
 	}
 }
 
-// ssh runs its further arguments in a shell elsewhere.
+// ssh examines the further arguments, which run in a shell elsewhere.
 func ssh(w *walk.Walker, f []string, s *walk.State, in walk.Input) {
 	if f[0] == "sshpass" {
 		wrap("sshpass", wrapper{valued: "p f d P", flags: "e v"})(w, f, s, in)
@@ -224,8 +224,8 @@ func ssh(w *walk.Walker, f []string, s *walk.State, in walk.Input) {
 	w.Run(strings.Join(rest, " "), walk.NewState(), in)
 }
 
-// texts are programs that run a command, or a text in a shell.
-func texts(w *walk.Walker, f []string, s *walk.State, in walk.Input) {
+// runners examines programs that run a command, or a text in a shell.
+func runners(w *walk.Walker, f []string, s *walk.State, in walk.Input) {
 	args := f[1:]
 	switch f[0] {
 	case "flock":
@@ -267,7 +267,7 @@ func texts(w *walk.Walker, f []string, s *walk.State, in walk.Input) {
 	}
 }
 
-// running are options and words of programs by which they run others.
+// running are options and arguments by which programs run others.
 var running = map[string]*regexp.Regexp{
 	"tar":   regexp.MustCompile(`^(--checkpoint-action|--to-command|--use-compress-program|--rsh-command|--info-script|--new-volume-script|-[a-zA-Z]*[IF])`),
 	"rsync": regexp.MustCompile(`^(--rsh|--rsync-path|-[a-zA-Z]*e)`),
@@ -281,7 +281,7 @@ var running = map[string]*regexp.Regexp{
 	"tcpdump": regexp.MustCompile(`^-z`), "logrotate": regexp.MustCompile(`.`),
 }
 
-// viaOptions is a program that may run others by its options.
+// viaOptions examines a program that may run others by its options.
 func viaOptions(w *walk.Walker, f []string, s *walk.State, _ walk.Input) {
 	if re := running[f[0]]; re != nil {
 		for i, a := range f[1:] {
@@ -301,7 +301,7 @@ func viaOptions(w *walk.Walker, f []string, s *walk.State, _ walk.Input) {
 	w.Plain(f, s)
 }
 
-// git runs commands by its configuration and by some of its subcommands.
+// git examines git, which runs commands by its configuration and some subcommands.
 func git(w *walk.Walker, f []string, s *walk.State, in walk.Input) {
 	i := 1
 	for i < len(f) && strings.HasPrefix(f[i], "-") {
@@ -363,7 +363,7 @@ func git(w *walk.Walker, f []string, s *walk.State, in walk.Input) {
 	w.Plain(f, s)
 }
 
-// messages are subcommands of git whose -m is text.
+// messages examines subcommands of git whose -m is text.
 func messages(w *walk.Walker, f []string, i int, s *walk.State) {
 	w.Command(f)
 	for ; i < len(f); i++ {
@@ -380,7 +380,7 @@ func messages(w *walk.Walker, f []string, i int, s *walk.State) {
 	}
 }
 
-// runsIn means that a text of git's is run as a command.
+// runsIn examines a text that git runs as a command.
 func runsIn(w *walk.Walker, text string, s *walk.State) {
 	w.Hidden("git runs a command by its options")
 	defer w.Quiet()()

@@ -42,23 +42,23 @@ func Handler(name string) walk.Handler {
 	case "cd", "pushd":
 		return cd
 	case "echo", "printf", "true", "false", ":", "test", "[", "date", "sleep", "seq", "exit", "return", "expr", "basename", "dirname", "logger", "wait", "break", "continue", "unset", "shift", "set", "read", "mapfile", "readarray", "getopts", "popd", "dirs", "export", "local", "declare", "typeset", "readonly":
-		return words
+		return builtins
 	case "cp", "mv", "ln", "tee", "install", "shred", "truncate", "rsync", "gcp", "gmv":
 		return writes
 	case "grep", "egrep", "fgrep", "rg", "ag", "ack", "zgrep", "pgrep", "pkill":
 		return searches
 	case "awk", "gawk", "mawk", "nawk", "sed", "gsed":
-		return scripted
+		return scripts
 	case "ssh", "mosh", "rsh", "sshpass":
 		return ssh
 	case "watch", "script", "flock", "parallel", "tmux", "screen", "expect":
-		return texts
+		return runners
 	case "git":
 		return git
 	case "fdisk", "sfdisk", "gdisk", "sgdisk", "parted", "wipefs", "blkdiscard", "newfs", "mke2fs", "mkswap", "mkdosfs", "mkntfs", "badblocks", "cryptsetup", "diskutil":
 		return disk
 	case "at", "batch", "crontab", "hash", "enable", "bind", "complete", "compgen", "compopt", "fc", "history", "let", "ld-linux.so", "nsenter", "unshare", "systemd-run", "machinectl", "start-stop-daemon", "bwrap", "firejail", "gdbserver", "capsh", "dbus-send", "busctl", "at-spi", "socat", "ncat", "nc", "netcat", "telnet", "uudecode", "run-parts", "foreach", "git-shell", "vim", "vi", "nvim", "ex", "ed", "view", "emacs", "osascript", "cscript":
-		return unseen
+		return opaque
 	}
 	switch {
 	case strings.HasPrefix(name, "mkfs"):
@@ -77,8 +77,8 @@ func Handler(name string) walk.Handler {
 
 var interpreter = regexp.MustCompile(`^(python|pypy|perl|ruby|irb|node|nodejs|deno|bun|php|lua|luajit|tclsh|wish|rscript|r|julia|guile|groovy|scala|elixir|erl|racket|sbcl|clisp|ghci|runghc|jshell|swift|raku|ocaml|pwsh|powershell|sqlite3|psql|mysql|octave|gnuplot|dc|docker|podman|nerdctl|kubectl|lxc)[0-9.]*w?$`)
 
-// words are programs that open no file and run nothing by their arguments.
-func words(w *walk.Walker, f []string, s *walk.State, in walk.Input) {
+// builtins examines programs that open no file and run nothing by their arguments.
+func builtins(w *walk.Walker, f []string, s *walk.State, in walk.Input) {
 	w.Command(f)
 	args := f[1:]
 	switch f[0] {
@@ -184,7 +184,7 @@ func chdir(w *walk.Walker, to string, s *walk.State) {
 	s.Cwd = path.Clean(s.Cwd)
 }
 
-// lookUp is command: with -v and -V it only tells where a program is.
+// lookUp examines command, which with -v and -V only prints the path of a program.
 func lookUp(w *walk.Walker, f []string, s *walk.State, in walk.Input) {
 	if len(f) > 1 && (strings.HasPrefix(f[1], "-v") || strings.HasPrefix(f[1], "-V")) {
 		w.Command(f)
@@ -240,8 +240,8 @@ func globMatches(glob, name string) bool {
 	return ok || err != nil
 }
 
-// rm refuses what deletes the file system or a home; what it cannot tell from
-// that is hidden.
+// rm refuses to delete the file system or a home directory. What may be one of these
+// is hidden.
 func rm(w *walk.Walker, f []string, s *walk.State, _ walk.Input) {
 	recursive, targets := false, []string{}
 	for i, a := range f[1:] {
@@ -288,7 +288,7 @@ func removes(w *walk.Walker, s *walk.State, target string, recursive bool) {
 	}
 }
 
-// climbs reports whether a name is only a way up, or all that is up there.
+// climbs reports whether a name is a parent directory, or everything in one.
 func climbs(f string) bool {
 	f = path.Clean(walk.Shown(f))
 	f = strings.TrimSuffix(f, "/*")

@@ -143,7 +143,7 @@ func env(w *walk.Walker, f []string, s *walk.State, in walk.Input) {
 	w.Command(f)
 }
 
-// sh is a shell: what it is told by -c, by a script, or by what it reads.
+// sh examines a shell: the text of -c, a script, or its input.
 func sh(w *walk.Walker, f []string, s *walk.State, in walk.Input) {
 	args, text, script := f[1:], false, true
 	for len(args) > 0 && len(args[0]) > 1 && (args[0][0] == '-' || args[0][0] == '+') {

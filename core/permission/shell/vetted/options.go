@@ -260,7 +260,7 @@ func (r *reader) each(list []word, write, deep bool) {
 	}
 }
 
-// copied notes the files of cp and mv. What they put somewhere may be a symbolic
+// copied notes the files of cp and mv. What they create may be a symbolic
 // link, so nothing in the same command may use it afterwards.
 func (r *reader) copied(list []word, got parsed, move, deep bool) {
 	targets := slices.Clone(got.targets)

@@ -218,7 +218,7 @@ func (r *reader) files(name string, args []word, write bool) {
 	}
 }
 
-// awkReach are words and characters by which a program of awk runs commands,
+// awkReach are names and characters by which a program of awk runs commands,
 // writes files, or reads what its arguments do not name.
 var awkReach = regexp.MustCompile("\\\\\n|[|@`]|system|getline|ENVIRON|PROCINFO|ARG|SYMTAB|FUNCTAB|close|fflush|include|load|namespace|func")
 
@@ -276,7 +276,7 @@ func harmlessAwk(text string) bool {
 	return true
 }
 
-// jqReach are words by which a filter of jq reads the environment or files.
+// jqReach are names by which a filter of jq reads the environment or files.
 var jqReach = regexp.MustCompile(`env|ENV|import|include|modulemeta|input_filename|get_search_list|\$__`)
 
 var jqFlags = parseOptions("-rcnsSMCaejR --raw-output --compact-output --null-input --slurp --sort-keys --monochrome-output --color-output --ascii-output --exit-status --join-output --raw-input --tab --indent=")

@@ -154,8 +154,8 @@ func (r *reader) forClause(c *syntax.ForClause) {
 	}
 }
 
-// harmlessName reports whether a variable changes nothing but what the text
-// itself says: not one that the shell or another program checks.
+// harmlessName reports whether a variable affects only the text of the command line:
+// the shell and other programs do not read it.
 func harmlessName(name string) bool {
 	return variable.MatchString(name) && !slices.Contains([]string{"auto_resume", "histchars"}, name) && !strings.Contains(name, "proxy")
 }

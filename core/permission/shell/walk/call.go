@@ -99,7 +99,7 @@ func (w *Walker) redirect(r *syntax.Redirect, target string, s *State) {
 	}
 }
 
-// call examines a simple command in all its possibilities.
+// call examines a simple command with all values that its words may have.
 func (w *Walker) call(c *syntax.CallExpr, s *State, in Input) {
 	inside := s
 	if len(c.Args) > 0 {
@@ -147,7 +147,7 @@ func (w *Walker) call(c *syntax.CallExpr, s *State, in Input) {
 	}
 }
 
-// commanding are variables whose value a shell or another program runs, or by
+// commanding are variables that a shell or another program runs as a command, or by
 // which it finds what it runs.
 var commanding = regexp.MustCompile(`^(PATH|LD_.*|DYLD_.*|BASH_ENV|ENV|BASH_FUNC_.*|PROMPT_COMMAND|PS[04]|SHELLOPTS|BASHOPTS|GIT_(SSH|EXTERNAL_DIFF|PAGER|EDITOR|CONFIG|PROXY|ASKPASS|SEQUENCE|EXEC|TEMPLATE).*|(MAN|SYSTEMD_|AWS_)?PAGER|EDITOR|VISUAL|BROWSER|LESSOPEN|LESSCLOSE|PERL5(OPT|DB|LIB)|PYTHONSTARTUP|NODE_OPTIONS|RUBYOPT|RUBYLIB|JAVA_TOOL_OPTIONS|(SSH|SUDO)_ASKPASS|MAKEFLAGS|CC|CXX|RUSTC_WRAPPER|SHELL)$`)
 
@@ -188,7 +188,8 @@ func (w *Walker) assign(a *syntax.Assign, s, outer *State) {
 	w.Set(name, values, s)
 }
 
-// set gives a variable its values, and checks those that are commands.
+// Set assigns the values that a variable may have, and examines them where they are
+// commands.
 func (w *Walker) Set(name string, values []string, s *State) {
 	if slices.ContainsFunc(values, func(v string) bool { return len(v) > maxText/4 }) || len(values) > 4*maxAlts {
 		values = []string{string(Unknown)}
@@ -263,7 +264,7 @@ func (w *Walker) fix(c *syntax.DeclClause) {
 	}
 }
 
-// assignField is name=value as an argument.
+// Assign assigns name=value, an argument.
 func (w *Walker) Assign(f string, s *State) {
 	if Unresolved(f) {
 		w.Hidden("an assignment cannot be resolved")
@@ -273,7 +274,7 @@ func (w *Walker) Assign(f string, s *State) {
 	}
 }
 
-// exec examines one command with its arguments resolved.
+// Exec examines one command with its arguments resolved; f[0] is its name.
 func (w *Walker) Exec(f []string, s *State, in Input) {
 	for len(f) > 0 && f[0] == "" {
 		f = f[1:]
@@ -283,7 +284,7 @@ func (w *Walker) Exec(f []string, s *State, in Input) {
 	}
 	name := f[0]
 	if Unresolved(name) || strings.ContainsRune(name, Digits) || Globbed(name) || strings.ContainsRune(name, Home) {
-		w.obscure(f, s, in)
+		w.execUnresolved(f, s, in)
 		return
 	}
 	if text, ok := s.Aliases[name]; ok {
@@ -307,8 +308,8 @@ func (w *Walker) Exec(f []string, s *State, in Input) {
 	w.handler(base)(w, append([]string{base}, f[1:]...), s, in)
 }
 
-// obscure is a command whose name is not settled.
-func (w *Walker) obscure(f []string, s *State, in Input) {
+// execUnresolved examines a command with an unknown name.
+func (w *Walker) execUnresolved(f []string, s *State, in Input) {
 	if strings.HasPrefix(f[0], string(Home)+"/") && !Unresolved(f[0]) && !Globbed(f[0]) {
 		f[0] = Shown(f[0]) // a program in the home directory
 		w.Exec(f, s, in)
@@ -339,7 +340,7 @@ func (w *Walker) obscure(f []string, s *State, in Input) {
 	}
 }
 
-// plain is a command that we know nothing special of.
+// Plain notes a command without rules of its own.
 func (w *Walker) Plain(f []string, s *State) {
 	w.Command(f)
 	if slices.ContainsFunc(f[1:], Unresolved) {
@@ -351,8 +352,8 @@ func (w *Walker) Plain(f []string, s *State) {
 	w.Names(f[1:], s)
 }
 
-// names notes what may be a file among arguments: whole, and behind "=", "@",
-// ":" or an option's letter.
+// Names notes what may be a file among arguments: the whole argument, and the part
+// after "=", "@", ":" or an option's letter.
 func (w *Walker) Names(args []string, s *State) {
 	for _, a := range args {
 		w.Name(s, a)
@@ -367,7 +368,7 @@ func (w *Walker) Names(args []string, s *State) {
 	}
 }
 
-// rejoin returns fields as the text of a shell.
+// Rejoin returns fields as the text of a shell.
 func Rejoin(fields []string) string {
 	out := make([]string, len(fields))
 	for i, f := range fields {

@@ -6,8 +6,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// unchained puts what follows a function's body by && || or | behind the
-// declaration, where the shell has it; the parser has it in the body.
+// unchained returns c with what follows its body by && || or | after the declaration,
+// as the shell reads it. The parser has it in the body.
 func unchained(c *syntax.FuncDecl, chain *syntax.BinaryCmd) *syntax.BinaryCmd {
 	out, decl, first := *chain, *c, *chain.X
 	if deeper, ok := first.Cmd.(*syntax.BinaryCmd); ok {

@@ -133,7 +133,7 @@ func (s *State) lend(from *State, assigns []*syntax.Assign) func() {
 	}
 }
 
-// at returns a file's name seen from where the command line starts.
+// At returns a file's name relative to where the command line starts.
 func (s *State) At(f string) string {
 	if f == "" || strings.HasPrefix(f, "/") || strings.HasPrefix(f, string(Home)) || s.Cwd == "." {
 		return f

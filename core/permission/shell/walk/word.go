@@ -9,8 +9,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Characters of private use stand for what has a meaning beyond its text. A
-// command that holds one itself is hidden.
+// Characters of private use that mark what has a meaning beyond its text. A command
+// that contains one itself is hidden.
 const (
 	Unknown  = '\uE000' // any text, of any number of fields
 	Digits   = '\uE001' // a number or a time: nothing that names a file or program
@@ -113,7 +113,7 @@ func (w *Walker) fields(word *syntax.Word, s *State) [][]string {
 	return out
 }
 
-// assemble puts pieces together and splits what is to be split.
+// assemble joins pieces to fields and splits those that the shell splits.
 func assemble(pieces []piece, ifs bool) []string {
 	var out []string
 	cur, open := "", false
@@ -221,7 +221,7 @@ func literal(v string, quoted, first bool) string {
 				b.Reset()
 				b.WriteRune(Unknown)
 			}
-			i = end - 1 // ~somebody is a home, too
+			i = end - 1 // ~name is a home, too
 		case r == '*':
 			b.WriteRune(Star)
 		case r == '?':
