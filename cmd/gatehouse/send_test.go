@@ -313,7 +313,7 @@ func TestWhatCannotBeSentIsRefusedByField(t *testing.T) {
 		{map[string]any{"chat": "owner", "text": "x", "attachments": []string{"Public/nothing.png"}}, 400, "it is not there"},
 		{map[string]any{"chat": "owner", "text": "x", "attachments": []string{"../../etc/passwd"}}, 400, "cannot be sent"},
 		{map[string]any{"chat": "owner", "text": "x", "attachments": []string{"Public"}}, 400, "folder"},
-		{map[string]any{"chat": "owner", "text": "[a]: http://b"}, 400, "seen"},
+		{map[string]any{"chat": "owner", "text": "[a]: http://b"}, 400, "empty"},
 	} {
 		if status, _, body := w.sendAs(nil, "telegram", c.body); status != c.status || !strings.Contains(body, c.says) {
 			t.Errorf("%.60v: %d %s", c.body, status, body)

@@ -120,7 +120,7 @@ type lag struct {
 // bytes it has read.
 func (x *Index) catchUp(ctx context.Context, n int64) (read int64, err error) {
 	var l lag
-	err = x.db.Get(ctx, &l, `SELECT w.session_id, s.user_id, w.File, w.bytes FROM search_sessions w JOIN sessions s ON s.id = w.session_id WHERE w.n = $1`, n)
+	err = x.db.Get(ctx, &l, `SELECT w.session_id, s.user_id, w.file, w.bytes FROM search_sessions w JOIN sessions s ON s.id = w.session_id WHERE w.n = $1`, n)
 	if errors.Is(err, store.ErrNoRows) {
 		return 0, nil // deleted in the meantime
 	}

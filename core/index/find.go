@@ -226,7 +226,7 @@ func (l *lookup) statement(n int) (string, []any) {
 	if len(outer.Where) > 0 {
 		fits = "CASE WHEN " + strings.Join(outer.Where, " AND ") + " THEN 1 ELSE 0 END"
 	}
-	return fmt.Sprintf(`SELECT h.id, d.n, w.session_id, w.File, d.at_byte, d.Length, %s AS fits
+	return fmt.Sprintf(`SELECT h.id, d.n, w.session_id, w.file, d.at_byte, d.length, %s AS fits
 		FROM (SELECT rowid AS id FROM search WHERE %s ORDER BY rowid DESC LIMIT $%d) h
 		JOIN search_docs d ON d.id = h.id JOIN search_sessions w ON w.n = d.n JOIN sessions s ON s.id = w.session_id
 		ORDER BY h.id DESC`, fits, strings.Join(inner.Where, " AND "), limit), outer.Args

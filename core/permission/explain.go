@@ -36,7 +36,7 @@ type Explained struct {
 	Configured *Configured // a session's; nil: the defaults
 	Session    string
 	Grants     []GrantRow // of that session
-	Own        []string   // GuardOptions.Own
+	Own        []string   // guard.Options.Own
 }
 
 // Explain decides a case by the function that Guard.Decide uses, as if every

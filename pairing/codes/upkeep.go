@@ -9,7 +9,6 @@ import (
 )
 
 // Expire deletes expired codes and wrong tries.
-
 func (s *Store) Expire(ctx context.Context, tx *store.Tx) error {
 	_, open, err := s.openClaim(ctx, tx)
 	if err != nil {

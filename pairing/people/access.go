@@ -186,7 +186,7 @@ func (s *Store) coolAfter(ctx context.Context, tx *store.Tx, a Grant, by core.Ac
 	return nil
 }
 
-// strip deletes the user's access to bot and stops what they run there.
+// Strip deletes the user's access to bot and stops what they run there.
 func (s *Store) Strip(ctx context.Context, tx *store.Tx, bot string, user int64) (int, error) {
 	n, err := tx.Exec(ctx, `DELETE FROM access WHERE bot = $1 AND user_id = $2`, bot, user)
 	s.changes.Abort(tx, bot, user)

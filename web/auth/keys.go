@@ -245,8 +245,11 @@ func (k *Keys) Expire(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// Forget removes a user's keys and calls OnEnd for each.
+// Forget removes a user's keys, never the operator's, and calls OnEnd for each.
 func (k *Keys) Forget(ctx context.Context, tx *store.Tx, user int64) error {
+	if user <= 0 || user == core.Operator {
+		return nil
+	}
 	var ids []string
 	if err := tx.Select(ctx, &ids, `SELECT id FROM api_keys WHERE user_id = $1`, user); err != nil {
 		return err

@@ -3,6 +3,7 @@ package auth
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -351,6 +352,28 @@ func TestSecretsAreNeverLogged(t *testing.T) {
 	h.signIn("configured-secret")
 	if log.Len() == 0 || strings.Contains(log.String(), "secret") {
 		t.Errorf("log: %s", log.String())
+	}
+}
+
+// Whoever calls Forget: the operator's keys and sign-in stay.
+func TestForget_LeavesTheOperators(t *testing.T) {
+	h := open(t, AdminOptions{Password: "configured-secret"}, DoorOptions{})
+	h.key(NewKey{Label: "script", User: core.Operator, Trust: core.Vault})
+	if _, err := h.admins.Prepare(t.Context(), true); err != nil {
+		t.Fatal(err)
+	}
+	h.signIn("configured-secret")
+	err := h.db.Tx(t.Context(), func(tx *store.Tx) error {
+		return errors.Join(h.keys.Forget(t.Context(), tx, core.Operator), h.admins.Forget(t.Context(), tx, core.Operator))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range []string{"api_keys", "admin_sessions"} {
+		var n int
+		if err := h.db.Get(t.Context(), &n, `SELECT count(*) FROM `+table); err != nil || n != 1 {
+			t.Errorf("%s: %d rows are left, %v", table, n, err)
+		}
 	}
 }
 

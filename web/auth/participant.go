@@ -20,9 +20,6 @@ func (Tables) Tables() []string { return []string{"api_keys", "admin_accounts", 
 
 // Revoke removes the user's keys, account and sessions; never the operator's.
 func (t Tables) Revoke(ctx context.Context, tx *store.Tx, user int64) error {
-	if user <= 0 || user == core.Operator {
-		return nil
-	}
 	return errors.Join(t.Keys.Forget(ctx, tx, user), t.Admins.Forget(ctx, tx, user))
 }
 
@@ -44,8 +41,11 @@ func (Tables) Exports() []store.Export {
 	}
 }
 
-// Forget removes a user's account and sessions.
+// Forget removes a user's account and sessions, never the operator's.
 func (a *Admins) Forget(ctx context.Context, tx *store.Tx, user int64) error {
+	if user <= 0 || user == core.Operator {
+		return nil
+	}
 	_, err := deleteSessions(ctx, tx, user)
 	if err == nil {
 		_, err = tx.Exec(ctx, `DELETE FROM admin_accounts WHERE user_id = $1`, user)

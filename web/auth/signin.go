@@ -21,10 +21,9 @@ type attempt struct {
 // SignIn checks name and password and begins a session. A wrong name and a
 // wrong password look and cost the same.
 //
-// Wrong tries never lock the account. A known device (see device) is slowed by
-// its own wrong tries alone. Any other caller is slowed by those from its
-// address, and while the account is being guessed at it must come back once,
-// after at most mostAccount. Who must wait gets a Refusal with the time.
+// Failed attempts never lock the account: a known device (see device) is slowed by its
+// own, any other caller by those from its address, and once by at most mostAccount while
+// the account is being guessed. A caller that must wait gets a Refusal with the time.
 func (a *Admins) SignIn(w http.ResponseWriter, r *http.Request, name, password string) error {
 	ctx := r.Context()
 	at := attempt{from: a.o.Address(r), name: name}
@@ -41,11 +40,10 @@ func (a *Admins) SignIn(w http.ResponseWriter, r *http.Request, name, password s
 		l = laneKnown
 	}
 	var user int64
-	err = a.hasher.alone(ctx, l, func() (err error) {
+	if err := a.hasher.alone(ctx, l, func() (err error) {
 		user, err = a.try(ctx, at, password)
 		return err
-	})
-	if err != nil {
+	}); err != nil {
 		return err
 	}
 	if err := a.db.Tx(ctx, func(tx *store.Tx) error {

@@ -65,7 +65,10 @@ func Open(ctx context.Context, o Options) (*Fleet, error) {
 		return nil, err
 	}
 	f.Hub.OnChange(func(core.BotState) { f.ring() })
-	return f, f.holdBack()
+	if err := f.holdBack(); err != nil {
+		return nil, errors.Join(err, f.Hub.Close())
+	}
+	return f, nil
 }
 
 func (f *Fleet) ring() { f.Ring("bots") }

@@ -149,7 +149,7 @@ func (g *Guard) limits(ctx context.Context, tx *store.Tx, p permission.Profile) 
 	return nil
 }
 
-// wait returns a settled ask. The Desk reports it, and wait reads the row each second.
+// wait returns a settled ask. ask.Store reports it, and wait reads the row each second.
 // When ctx ends the ask is closed, and a press of its buttons reports that.
 func (g *Guard) wait(ctx context.Context, a ask.Ask, waiting func(bool)) (ask.Ask, error) {
 	settled, stop := g.o.Asks.Watch(a.ID)
