@@ -74,7 +74,7 @@ func withGate(t *testing.T) (*site, *store.DB, *pairing.Gate, *coretest.Clock) {
 // knock has a stranger write to the bot, and returns the request's id.
 func knock(t *testing.T, db *store.DB, gate *pairing.Gate, clock core.Clock, id, name string) string {
 	t.Helper()
-	var v core.Verdict
+	var v core.Admission
 	err := db.Tx(t.Context(), func(tx *store.Tx) (err error) {
 		v, err = gate.Admit(t.Context(), tx, &core.Inbound{
 			UpdateID: "u" + id, Address: core.Address{Bot: "telegram", Chat: id}, Kind: core.KindMessage, MessageID: "m" + id,

@@ -19,3 +19,13 @@ type Verdict struct {
 	// which is Stranger for senders without access of their own.
 	Overheard bool
 }
+
+// An Admission is a Verdict with what the gate found out about the sender, so
+// that no one looks it up again for the turn that the update becomes.
+type Admission struct {
+	Verdict
+	User  int64  // 0: no user of ours
+	Role  Role   // that counts now: a manager without access left is a guest
+	Agent string // that answers in the sender's group; "" is the default
+	Model string // likewise
+}

@@ -50,6 +50,7 @@ type person struct {
 	Trust     core.Trust `db:"trust_level"`
 	ExpiresAt string     `db:"expires_at"`
 	Chat      string     `db:"chat"`
+	Until     string     `db:"until"` // when the last access anywhere ends; "" is none
 }
 
 func (p *person) valid(now string) bool {
@@ -59,22 +60,25 @@ func (p *person) valid(now string) bool {
 // Admit decides about one new update inside the transaction that stores it.
 // Every kind goes the same way; what the gate wants to say is posted in the
 // same transaction. It must be called once per update, after deduplication.
-func (g *Gate) Admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.Verdict, error) {
-	v, err := g.admit(ctx, tx, in)
-	if err != nil {
-		return core.Verdict{}, fmt.Errorf("admit: %w", err)
-	}
-	return v, nil
-}
-
-func (g *Gate) admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.Verdict, error) {
+func (g *Gate) Admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.Admission, error) {
 	if in.Standing != "" { // the platform's report about the bot, whoever caused it; it is not a request
-		return core.Verdict{}, g.stands(ctx, tx, in)
+		if err := g.stands(ctx, tx, in); err != nil {
+			return core.Admission{}, fmt.Errorf("admit: %w", err)
+		}
+		return core.Admission{}, nil
 	}
 	s, err := g.judge(ctx, tx, in)
 	if err != nil {
-		return core.Verdict{}, err
+		return core.Admission{}, fmt.Errorf("admit: %w", err)
 	}
+	v, err := g.admit(ctx, tx, in, &s)
+	if err != nil {
+		return core.Admission{}, fmt.Errorf("admit: %w", err)
+	}
+	return s.admission(tx, v), nil
+}
+
+func (g *Gate) admit(ctx context.Context, tx *store.Tx, in *core.Inbound, s *standing) (core.Verdict, error) {
 	if s.rule == ruleBlocked {
 		g.changes.Denied(tx, s.rule)
 		return core.Verdict{Action: core.Forget}, nil
@@ -93,14 +97,14 @@ func (g *Gate) admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.
 	}
 	switch s.rule {
 	case "":
-		if over, err := g.paced(ctx, tx, in, &s); over || err != nil {
+		if over, err := g.paced(ctx, tx, in, s); over || err != nil {
 			g.changes.Denied(tx, ruleFlood)
 			return core.Verdict{}, err
 		}
 		return core.Verdict{Action: core.Run, Trust: s.trust}, g.let(ctx, tx, in, s)
 	case ruleUnaddressed:
 		g.changes.Denied(tx, s.rule)
-		heard, trust, err := g.overhears(ctx, tx, in, &s)
+		heard, trust, err := g.overhears(ctx, tx, in, s)
 		return core.Verdict{Overheard: heard, Trust: trust}, err
 	case ruleStranger:
 		return g.stranger(ctx, tx, in)
@@ -113,14 +117,30 @@ func (g *Gate) admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.
 	return core.Verdict{}, nil
 }
 
+// Present returns the admission of a stored update as it is now: its Trust is
+// Trust's, and its Action is not set.
+func (g *Gate) Present(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.Admission, error) {
+	s, err := g.judge(ctx, tx, in)
+	if err != nil {
+		return core.Admission{}, fmt.Errorf("present trust: %w", err)
+	}
+	return s.admission(tx, core.Verdict{Trust: s.trust}), nil
+}
+
+// admission returns v with what is known of the sender.
+func (s *standing) admission(tx *store.Tx, v core.Verdict) core.Admission {
+	a := core.Admission{Verdict: v, User: s.User, Role: s.Role, Agent: s.place.Agent, Model: s.place.Model}
+	if s.User != 0 && s.Until <= core.Stamp(tx.Time()) {
+		a.Role = core.RoleGuest
+	}
+	return a
+}
+
 // Trust returns what the sender may do there now; Stranger when access has ended,
 // was revoked, the sender was blocked or the group disabled since Admit.
 func (g *Gate) Trust(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.Trust, error) {
-	s, err := g.judge(ctx, tx, in)
-	if err != nil {
-		return core.Stranger, fmt.Errorf("present trust: %w", err)
-	}
-	return s.trust, nil
+	a, err := g.Present(ctx, tx, in)
+	return a.Trust, err
 }
 
 // judge decides who may write; no other function does. It changes nothing. A known user
@@ -156,7 +176,8 @@ func (g *Gate) judge(ctx context.Context, tx *store.Tx, in *core.Inbound) (stand
 // numbers $n by first appearance: keep them in order.
 const personQuery = `SELECT EXISTS (SELECT 1 FROM blocks WHERE platform = $1 AND platform_user_id = $2 AND bot IN ($3, '*')) AS blocked,
 		coalesce(u.id, 0) AS user_id, coalesce(u.role, '') AS role, coalesce(a.id, 0) AS access_id,
-		coalesce(a.trust_level, '') AS trust_level, coalesce(a.expires_at, '') AS expires_at, coalesce(a.chat, '') AS chat
+		coalesce(a.trust_level, '') AS trust_level, coalesce(a.expires_at, '') AS expires_at, coalesce(a.chat, '') AS chat,
+		coalesce((SELECT max(CASE WHEN o.expires_at = '' THEN '9999' ELSE o.expires_at END) FROM access o WHERE o.user_id = u.id), '') AS until
 	FROM (SELECT 1 AS one) AS one
 	LEFT JOIN identities i ON i.platform = $1 AND i.platform_user_id = $2
 	LEFT JOIN users u ON u.id = i.user_id
@@ -243,12 +264,13 @@ func (g *Gate) manages(ctx context.Context, tx *store.Tx, bot string, s *standin
 
 // let records an admitted sender: someone admitted by a policy or a group gets a user of
 // their own, and the chat is stored as where the bot may write to them.
-func (g *Gate) let(ctx context.Context, tx *store.Tx, in *core.Inbound, s standing) error {
+func (g *Gate) let(ctx context.Context, tx *store.Tx, in *core.Inbound, s *standing) error {
 	if s.User == 0 {
 		id, err := g.People.Ensure(ctx, tx, in.From.Platform, in.From.ID, core.CleanName(in.From.Name))
 		if err != nil {
 			return err
 		}
+		s.User, s.Role = id, core.RoleGuest
 		return store.Audit(ctx, tx, core.Actor{Via: "chat"}, "user.create", strconv.FormatInt(id, 10), map[string]any{"bot": in.Bot})
 	}
 	if s.Access == 0 || in.Group() || s.Chat == in.Chat || in.Chat == "" {

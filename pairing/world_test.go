@@ -69,7 +69,8 @@ func (w *world) put(in core.Inbound) core.Verdict {
 	w.n++
 	in.UpdateID = fmt.Sprintf("u%d", w.n)
 	w.ok(w.db.Tx(ctx, func(tx *store.Tx) (err error) {
-		v, err = w.gate.Admit(ctx, tx, &in)
+		a, err := w.gate.Admit(ctx, tx, &in)
+		v = a.Verdict
 		return err
 	}))
 	if v.Action == core.Hold {

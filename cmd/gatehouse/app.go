@@ -209,8 +209,6 @@ func (a *app) joinCore(ctx context.Context) error {
 	a.events = runs.New(a.db, a.clock)
 	a.bus = bus.New(storedEvents{a.events}.entries, a.events.Latest)
 	a.ends = dispatch.NewEnds(a.events, a.bus, a.clock)
-	g := &gate{overheard: &a.overheard, http: auth.Gate{Localhost: a.cfg.LocalhostAccess == "chat"}}
-	a.gate = g
 	shown, tools := &chatask.Pairings{Asks: a.asks}, &chatask.Tools{Changed: func() { a.bus.Ring(api.TopicApprovals) }}
 	self, err := os.Executable()
 	if err != nil {
@@ -221,25 +219,16 @@ func (a *app) joinCore(ctx context.Context) error {
 	a.guard = guard.New(guard.Options{DB: a.db, Asks: a.asks, Vault: a.vault, Isolation: a.box != nil, Own: a.own.Visible,
 		Clock: a.clock, Log: a.log, Metrics: guard.NewMetrics(a.reg), Show: tools})
 	qm := queue.NewMetrics(a.reg, append(a.bots.Names(), core.APIBot))
-	p := &preparer{platform: a.bots.Platform}
 	a.sessions = session.New(session.Options{DB: a.db, Vault: a.vault, Clock: a.clock, Log: a.log, Version: version, Projects: a.cfg.ClaudeProjects})
 	a.closing(a.sessions.Close)
 	a.conversations = &conversations{db: a.db, sessions: a.sessions, bus: a.bus, guard: a.guard, cfg: a.cfg}
 	a.outbox = outbox.New(a.db, outbox.Options{Clock: a.clock, Log: a.log, Metrics: qm, Ring: a.bus.Ring, Node: "node", Late: texts.Text("late")})
 	a.queue = queue.New(a.db, a.outbox, queue.Options{
-		Clock: a.clock, Log: a.log, Metrics: qm, Gate: g,
+		Clock: a.clock, Log: a.log, Metrics: qm,
 		Lane: func(ctx context.Context, tx *store.Tx, in *core.Inbound) (string, error) {
 			return a.sessions.Lane(ctx, tx, in.Address)
 		},
-		Control: func(in *core.Inbound) bool { return a.chat.IsControl(in) },
-		Waiting: func(ctx context.Context, tx *store.Tx, in *core.Inbound) (bool, error) {
-			return a.chat.Waiting(ctx, tx, in)
-		},
-		Collect: a.collect,
-		Behind:  a.behind,
-		Prepare: func(ctx context.Context, tx *store.Tx, t *queue.Turn) error { return p.prepare(ctx, tx, t) },
 		Ring:    a.bus.Ring,
-		Ended:   a.ends.Abandon,
 		RateNow: func() queue.Rate { return queue.Rate(a.settings.Now().RateLimit) },
 		Texts:   queue.Texts{TooMany: texts.Text("too_many"), GaveUp: texts.Text("gave_up")},
 		Node:    "node", Slots: a.cfg.LimitRuns,
@@ -247,18 +236,18 @@ func (a *app) joinCore(ctx context.Context) error {
 	a.pairing = pairing.New(a.db, pairing.Options{
 		Clock: a.clock, Log: a.log, Metrics: pairing.NewMetrics(a.reg, a.bots.Names()), Bots: bots.New(a.bots.Places, a.bots.Policy), Ring: a.bus.Ring, Merge: a.owners.Merge, Text: a.settings.OwnText,
 	}, mailbox{a.outbox, a.queue}, shown, a.running)
-	g.outbox = a.outbox
-	g.move = a.owners.Move
 	a.raises = raise.New(a.db, a.clock, a.pairing, a.guard, func() { a.bus.Ring("approvals") })
-	g.pairing, g.raises, p.pairing = a.pairing, a.raises, a.pairing
 	shown.Mail, shown.People, tools.Mail, tools.People = a.outbox, a.pairing.People, a.outbox, a.pairing.People
 	a.inspect = inspect.New(a.db, inspect.Options{Clock: a.clock, Leased: a.outbox.Leased, Running: a.queue.Running})
 	a.reg.MustRegister(a.inspect.Gauges(append(a.bots.Names(), core.APIBot)), a.pairing.Gauges(), a.asks.Gauges())
 	if err := a.joinRuns(qm); err != nil {
 		return err
 	}
-	p.runs = a.runs
 	a.joinChat()
+	a.gate = &gate{
+		pairing: a.pairing, raises: a.raises, http: auth.Gate{Localhost: a.cfg.LocalhostAccess == "chat"}, chat: a.chat, runs: a.runs, ends: a.ends,
+		busyMode: a.busyMode, platform: a.bots.Platform, move: a.owners.Move, overheard: &a.overheard, outbox: a.outbox,
+	}
 	a.stage = qm.Stage
 	return a.pairing.People.EnsureOperator(ctx)
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"slices"
 
+	"gatehouse/connectors/chat"
 	"gatehouse/core"
 	"gatehouse/core/agent"
+	"gatehouse/core/dispatch"
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/permission/raise"
 	"gatehouse/core/queue"
@@ -23,41 +25,95 @@ type mailbox struct {
 	*queue.Queue
 }
 
-// gate joins the two doors: users on chat platforms by pairing, programs and
-// the panel by key or session.
+// gate joins the two gates: users on chat platforms by pairing, programs and the
+// panel by key or session. With the orchestrator it is the queue's Turns.
 type gate struct {
 	pairing *pairing.Gate
 	raises  *raise.Store
 	http    auth.Gate
-	move    func(ctx context.Context, tx *store.Tx, bot, from, to string) error
+	chat    *chat.Chat
+	runs    *orchestrator.Orchestrator
+	ends    *dispatch.Ends
 
+	busyMode  func(ctx context.Context, tx *store.Tx, in *core.Inbound) (string, error)
+	platform  func(bot string) string
+	move      func(ctx context.Context, tx *store.Tx, bot, from, to string) error
 	overheard *agent.Overheard
 	outbox    *outbox.Outbox
 }
 
-func (g gate) Admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.Verdict, error) {
+// Admit decides about a new update; it is the queue's Turns.Admit.
+func (g gate) Admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (a queue.Admission, err error) {
+	if a.Admission, err = g.admit(ctx, tx, in); err != nil || a.Action != core.Run || a.Trust == core.Stranger {
+		return a, err
+	}
+	switch in.Kind {
+	case core.KindEdit, core.KindReaction, core.KindService:
+		return a, nil
+	case core.KindMessage:
+		if a.Answer, err = g.chat.Waiting(ctx, tx, in); err != nil || a.Answer {
+			return a, err
+		}
+	}
+	a.Control = g.chat.IsControl(in)
+	return a, g.busy(ctx, tx, in, &a)
+}
+
+func (g gate) admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.Admission, error) {
 	if in.Bot == core.APIBot {
 		run, trust, err := g.http.Admit(ctx, tx, in)
-		v := core.Verdict{Trust: trust}
+		a := core.Admission{Verdict: core.Verdict{Trust: trust}}
 		if run {
-			v.Action = core.Run
+			a.Action = core.Run
 		}
-		return v, err
+		return a, err
 	}
 	if in.Kind == core.KindService && in.MovedTo != "" {
 		if err := g.move(ctx, tx, in.Bot, in.Chat, in.MovedTo); err != nil {
-			return core.Verdict{}, err
+			return core.Admission{}, err
 		}
 	}
 	if err := g.stands(ctx, tx, in); err != nil {
-		return core.Verdict{}, err
+		return core.Admission{}, err
 	}
-	v, err := g.pairing.Admit(ctx, tx, in)
-	if v.Overheard {
-		at, line := in.Address, agent.Quoted{Name: in.From.Name, Trust: v.Trust, Text: in.Text}
+	a, err := g.pairing.Admit(ctx, tx, in)
+	if a.Overheard {
+		at, line := in.Address, agent.Quoted{Name: in.From.Name, Trust: a.Trust, Text: in.Text}
 		tx.OnCommit(func() { g.overheard.Add(at, line) })
 	}
-	return v, err
+	return a, err
+}
+
+// busy sets what the busy mode of a message's chat means for it.
+func (g gate) busy(ctx context.Context, tx *store.Tx, in *core.Inbound, a *queue.Admission) error {
+	if in.Kind != core.KindMessage || in.Turn != nil {
+		return nil
+	}
+	mode, err := g.busyMode(ctx, tx, in)
+	a.Collect, a.Interrupt = mode != "queue", mode == "interrupt"
+	return err
+}
+
+// Claim returns the admission of a stored update as it is now; it is the queue's
+// Turns.Claim.
+func (g gate) Claim(ctx context.Context, tx *store.Tx, in *core.Inbound) (a queue.Admission, err error) {
+	if a.Admission, err = g.present(ctx, tx, in); err != nil {
+		return a, err
+	}
+	return a, g.busy(ctx, tx, in, &a)
+}
+
+func (g gate) present(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.Admission, error) {
+	if in.Bot == core.APIBot {
+		trust, err := g.http.Trust(ctx, tx, in)
+		return core.Admission{Verdict: core.Verdict{Trust: trust}}, err
+	}
+	return g.pairing.Present(ctx, tx, in)
+}
+
+// Ended ends a run that will have no result.
+func (g gate) Ended(ctx context.Context, tx *store.Tx, run string) error {
+	return g.ends.Abandon(ctx, tx, run)
 }
 
 // stands applies a change of the bot's own membership to the outbox: sends to chats that
@@ -80,45 +136,24 @@ func (g gate) stands(ctx context.Context, tx *store.Tx, in *core.Inbound) error 
 	return nil
 }
 
-func (g gate) Trust(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.Trust, error) {
-	if in.Bot == core.APIBot {
-		return g.http.Trust(ctx, tx, in)
-	}
-	return g.pairing.Trust(ctx, tx, in)
-}
-
-// preparer makes a claimed row into the orchestrator's turn, in the claim's transaction.
-type preparer struct {
-	pairing  *pairing.Gate
-	runs     *orchestrator.Orchestrator
-	platform func(bot string) string
-}
-
-func (p preparer) prepare(ctx context.Context, tx *store.Tx, t *queue.Turn) error {
+// Prepare makes a claimed row into the orchestrator's turn.
+func (g gate) Prepare(ctx context.Context, tx *store.Tx, t *queue.Turn) error {
 	in := t.First()
 	if in.Kind != core.KindMessage || in.Unsupported != "" && in.Text == "" {
 		return nil
 	}
-	ref := session.Ref{Address: in.Address, Trust: t.Trust, Options: in.Turn, PlaceName: in.Where(), Source: p.platform(in.Bot)}
+	ref := session.Ref{Address: in.Address, Trust: t.Trust, Options: in.Turn, PlaceName: in.Where(), Source: g.platform(in.Bot)}
 	if in.Turn != nil {
 		ref.User, ref.Source = in.Turn.User, ""
 		ref.Admin = in.Turn.User == core.Operator
 	} else {
-		user, role, err := p.pairing.People.User(ctx, tx, in.From)
-		if err != nil {
-			return err
-		}
-		ref.User, ref.Admin = user, role.Manages()
+		ref.User, ref.Admin = t.Sender.User, t.Sender.Role.Manages()
 	}
 	turn := &orchestrator.Turn{Run: t.Run, Rows: t.Rows, Received: t.Taken.Add(-t.Waited)}
 	if in.Group() && in.Turn == nil {
-		set, err := p.pairing.Places.Place(ctx, tx, in.Bot, in.Place)
-		if err != nil {
-			return err
-		}
-		turn.Model, ref.AgentType = set.Model, set.Agent
+		turn.Model, ref.AgentType = t.Sender.Model, t.Sender.Agent
 	}
-	if err := p.runs.Prepare(ctx, tx, turn, ref); err != nil {
+	if err := g.runs.Prepare(ctx, tx, turn, ref); err != nil {
 		return err
 	}
 	t.Trust, t.Work = turn.Trust, turn
@@ -133,19 +168,16 @@ func (g gate) still(ctx context.Context, db *store.DB, t *orchestrator.Turn) (ha
 	in := t.Rows[0]
 	err = db.Tx(ctx, func(tx *store.Tx) error {
 		has = core.Stranger
-		trust, err := g.Trust(ctx, tx, &in)
+		now, err := g.present(ctx, tx, &in)
 		base := t.Trust
 		if t.Raised() {
 			base = t.Base
 		}
-		if err != nil || trust < base {
+		if err != nil || now.Trust < base {
 			return err
 		}
-		if t.Admin && in.Turn == nil {
-			_, role, err := g.pairing.People.User(ctx, tx, in.From)
-			if err != nil || !role.Manages() {
-				return err
-			}
+		if t.Admin && in.Turn == nil && !now.Role.Manages() {
+			return nil
 		}
 		if has = base; t.Raised() {
 			if _, ok, err := g.raises.Held(ctx, tx, in.Address, t.Session.ID, t.User); err != nil || !ok {

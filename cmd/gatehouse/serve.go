@@ -88,7 +88,7 @@ func (a *app) Run(ctx context.Context, hangup <-chan os.Signal, ready func()) er
 	if err := a.guard.Abandon(ctx); err != nil {
 		return err
 	}
-	if err := a.queue.TakeOver(ctx, a.bots.Names(), a.hub); err != nil {
+	if err := a.queue.TakeOver(ctx, a.bots.Names(), a.gate, a.hub); err != nil {
 		return err
 	}
 	a.serving.Store(true)
@@ -114,7 +114,7 @@ func (a *app) Run(ctx context.Context, hangup <-chan os.Signal, ready func()) er
 	work, stopWork := context.WithCancel(ctx)
 	defer stopWork()
 	var heart sync.WaitGroup
-	heart.Go(func() { failed <- a.queue.Serve(work, a.cfg.DrainTimeout, a.dispatcher.Handle) })
+	heart.Go(func() { failed <- a.queue.Serve(work, a.cfg.DrainTimeout, a.dispatcher) })
 	heart.Go(func() { failed <- a.hub.Run(work) })
 	heart.Go(func() { a.fleet.Watch(work, hangup) })
 	heart.Go(func() { a.agents.Watch(work) })

@@ -64,7 +64,7 @@ type Options struct {
 	Stage func(name string, d time.Duration) // gatehouse_gateway_overhead_seconds
 }
 
-// A Dispatcher handles turns; Handle is the queue's handler.
+// A Dispatcher handles turns; it is the queue's Handler.
 type Dispatcher struct {
 	*Reactions
 	o      Options
@@ -112,6 +112,14 @@ func (d *Dispatcher) Handle(ctx context.Context, t *queue.Turn) {
 	}
 	if err != nil {
 		d.fail(ctx, t, err)
+	}
+}
+
+// Behind interrupts the sender's run in the lane where the message means that;
+// else it shows under the message that it waits.
+func (d *Dispatcher) Behind(in *core.Inbound, lane string, a queue.Admission) {
+	if !a.Interrupt || a.User == 0 || !d.o.Running.Interrupt(in.Bot, lane, a.User) {
+		d.Reactions.Behind(in)
 	}
 }
 

@@ -54,20 +54,35 @@ type hall struct {
 	cmd     command.Handler
 	d       *dispatch.Dispatcher
 	running *dispatch.Running
+	runs    *orchestrator.Orchestrator
+	ends    *dispatch.Ends
 	preview func(to core.Address, id string, part core.Part) (string, error)
 	sending func(out core.Outgoing) // before a send is done
 }
 
-func (h *hall) Admit(context.Context, *store.Tx, *core.Inbound) (core.Verdict, error) {
-	return core.Verdict{Action: core.Run, Trust: cmp.Or(h.level, core.Vault)}, nil
+func (h *hall) Admit(context.Context, *store.Tx, *core.Inbound) (queue.Admission, error) {
+	v := core.Verdict{Action: core.Run, Trust: cmp.Or(h.level, core.Vault)}
+	return queue.Admission{Admission: core.Admission{Verdict: v}}, nil
 }
-func (h *hall) Trust(_ context.Context, _ *store.Tx, in *core.Inbound) (core.Trust, error) {
+func (h *hall) Claim(_ context.Context, _ *store.Tx, in *core.Inbound) (a queue.Admission, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.revoked[in.Chat] {
-		return core.Stranger, nil
+	if !h.revoked[in.Chat] {
+		a.Trust = cmp.Or(h.level, core.Vault)
 	}
-	return cmp.Or(h.level, core.Vault), nil
+	return a, nil
+}
+func (h *hall) Prepare(ctx context.Context, tx *store.Tx, q *queue.Turn) error {
+	if q.First().Kind != core.KindMessage {
+		return nil
+	}
+	turn := &orchestrator.Turn{Run: q.Run, Attempt: q.Attempt, Rows: q.Rows}
+	err := h.runs.Prepare(ctx, tx, turn, session.Ref{Address: q.First().Address, User: 2, Trust: q.Trust, Options: q.First().Turn})
+	q.Work = turn
+	return err
+}
+func (h *hall) Ended(ctx context.Context, tx *store.Tx, run string) error {
+	return h.ends.Abandon(ctx, tx, run)
 }
 func (h *hall) Wait(core.Address) time.Duration { return 0 }
 func (h *hall) Repeats(string) time.Duration    { return 0 }
@@ -144,20 +159,9 @@ func open(t *testing.T) *hall {
 	})
 	out := outbox.New(h.db, outbox.Options{Clock: clock, Node: "n"})
 	h.queue = queue.New(h.db, out, queue.Options{
-		Clock: clock, Gate: h, Node: "n", Texts: queue.Texts{GaveUp: "gave up"},
+		Clock: clock, Node: "n", Texts: queue.Texts{GaveUp: "gave up"},
 		Lane: func(_ context.Context, _ *store.Tx, in *core.Inbound) (string, error) {
 			return in.Bot + "|" + in.Chat, nil
-		},
-		Control: func(in *core.Inbound) bool { return false },
-		Ended:   ends.Abandon,
-		Prepare: func(ctx context.Context, tx *store.Tx, q *queue.Turn) error {
-			if q.First().Kind != core.KindMessage {
-				return nil
-			}
-			turn := &orchestrator.Turn{Run: q.Run, Attempt: q.Attempt, Rows: q.Rows}
-			err := runs.Prepare(ctx, tx, turn, session.Ref{Address: q.First().Address, User: 2, Trust: q.Trust, Options: q.First().Turn})
-			q.Work = turn
-			return err
 		},
 	})
 	d := dispatch.New(dispatch.Options{
@@ -175,13 +179,14 @@ func open(t *testing.T) *hall {
 		Callback: func(ctx context.Context, c command.Call) (command.Outcome, error) { return h.cmd(ctx, c) },
 	})
 	h.d, h.running = d, running
-	if err := h.queue.TakeOver(t.Context(), []string{"b"}, h); err != nil {
+	h.runs, h.ends = runs, ends
+	if err := h.queue.TakeOver(t.Context(), []string{"b"}, h, h); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	var parts sync.WaitGroup
 	parts.Go(func() {
-		if err := h.queue.Serve(ctx, time.Minute, d.Handle); err != nil {
+		if err := h.queue.Serve(ctx, time.Minute, d); err != nil {
 			t.Error(err)
 		}
 	})

@@ -8,7 +8,6 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/queue"
-	"gatehouse/core/store"
 )
 
 // answering is a queue in mode queue (one message, one turn) that answers.
@@ -131,10 +130,7 @@ func TestPartsDoNotBringARateLimitForward(t *testing.T) {
 func TestOnlyWhatHasToWaitIsSaidToWait(t *testing.T) {
 	var behind []string
 	f := newFixture(t, func(o *options) {
-		o.Behind = func(_ context.Context, _ *store.Tx, in *core.Inbound, lane string) error {
-			behind = append(behind, lane+" "+in.Text)
-			return nil
-		}
+		o.Behind = func(in *core.Inbound, lane string) { behind = append(behind, lane+" "+in.Text) }
 	})
 	begun, end := f.serveHeld()
 	f.put(msg(1, "a", "ann", "one"))

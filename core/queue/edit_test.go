@@ -40,7 +40,7 @@ func TestAMessageThatWaitsIsAnsweredAsItWasEditedLast(t *testing.T) {
 // sender's other words.
 func TestARepeatIsNotJoinedWithOtherMessages(t *testing.T) {
 	f := newFixture(t, func(o *options) {
-		o.Collect = func(context.Context, *store.Tx, *core.Inbound) (bool, error) { return true, nil }
+		o.Collect = true
 	})
 	begun, end := f.serveHeld()
 	f.put(msg(1, "a", "ann", "busy"))

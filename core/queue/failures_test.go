@@ -15,7 +15,7 @@ import (
 )
 
 func collecting(o *options) {
-	o.Collect = func(context.Context, *store.Tx, *core.Inbound) (bool, error) { return true, nil }
+	o.Collect = true
 }
 
 // A kind that is answered with one sentence is a turn of its own: whatever
@@ -250,7 +250,7 @@ func TestARetryOfMessagesThatWereOneTurnIsThatTurn(t *testing.T) {
 // A page that could not be stored is put again as the platform gave it.
 func TestAPageThatCouldNotBeStoredIsAsItWas(t *testing.T) {
 	f := newFixture(t, func(o *options) {
-		o.Waiting = func(context.Context, *store.Tx, *core.Inbound) (bool, error) { return true, nil }
+		o.Waiting = func(*core.Inbound) bool { return true }
 	})
 	f.breakWrites("INSERT ON inbox", "NEW.kind <> ''")
 	page := []core.Inbound{msg(1, "c", "ada", "hello")}

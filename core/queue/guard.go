@@ -29,7 +29,7 @@ func (e *claimError) Unwrap() error { return e.err }
 // guarded runs take for a lane whose first row may be broken. A message that
 // cannot be claimed is retried alone, with pauses, and does not fail the
 // transaction of another. Only a lane that has failed pays for the savepoint.
-func (q *Queue) guarded(ctx context.Context, tx *store.Tx, t *Turn) (wait time.Time, err error) {
+func (q *Queue) guarded(ctx context.Context, tx *store.Tx, u *unit, t *Turn) (wait time.Time, err error) {
 	if !q.suspects.has(t.Lane) {
 		defer func() {
 			if p := recover(); p != nil {
@@ -39,9 +39,9 @@ func (q *Queue) guarded(ctx context.Context, tx *store.Tx, t *Turn) (wait time.T
 				err = &claimError{t.Lane, err}
 			}
 		}()
-		return q.take(ctx, tx, t)
+		return q.take(ctx, tx, u, t)
 	}
-	failed, err := tx.Try(ctx, func() (err error) { wait, err = q.take(ctx, tx, t); return err })
+	failed, err := tx.Try(ctx, func() (err error) { wait, err = q.take(ctx, tx, u, t); return err })
 	if err != nil {
 		return wait, err
 	}
@@ -55,7 +55,7 @@ func (q *Queue) guarded(ctx context.Context, tx *store.Tx, t *Turn) (wait time.T
 // broken fills t with the first row of the lane alone and passes the error to the
 // handler. A row that cannot be read becomes a dead letter.
 func (q *Queue) broken(ctx context.Context, tx *store.Tx, t *Turn, why error) error {
-	t.Rows, t.seqs, t.Run, t.Work, t.Err = nil, nil, "", nil, nil
+	t.Rows, t.seqs, t.Run, t.Work, t.Err, t.Sender = nil, nil, "", nil, nil, Admission{}
 	var r struct {
 		Seq      int64  `db:"seq"`
 		Payload  string `db:"payload"`
@@ -124,7 +124,7 @@ const maxRejects = 256
 // putGuarded runs putOne and remembers failures. A failing update fails its page,
 // which the connector offers again; after MaxAttempts the update becomes a dead
 // letter, so that it cannot stop all input of a bot.
-func (q *Queue) putGuarded(ctx context.Context, tx *store.Tx, in *core.Inbound, lanes map[string]bool) (outcome string, err error) {
+func (q *Queue) putGuarded(ctx context.Context, tx *store.Tx, u *unit, in *core.Inbound, lanes map[string]bool) (outcome string, err error) {
 	key := in.Bot + "/" + in.UpdateID
 	defer func() {
 		if p := recover(); p != nil {
@@ -135,9 +135,9 @@ func (q *Queue) putGuarded(ctx context.Context, tx *store.Tx, in *core.Inbound, 
 		}
 	}()
 	if q.rejects.failures(key) < MaxAttempts {
-		return q.putOne(ctx, tx, in, lanes)
+		return q.putOne(ctx, tx, u, in, lanes)
 	}
-	failed, err := tx.Try(ctx, func() (err error) { outcome, err = q.putOne(ctx, tx, in, lanes); return err })
+	failed, err := tx.Try(ctx, func() (err error) { outcome, err = q.putOne(ctx, tx, u, in, lanes); return err })
 	if err != nil || failed == nil {
 		return outcome, err
 	}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
-	"gatehouse/core"
 	"gatehouse/core/store"
 )
 
@@ -49,9 +49,13 @@ func (q *Queue) moveMessages(ctx context.Context, tx *store.Tx, bot, from, to st
 		if in.Place == from {
 			in.Place = to
 		}
-		lane, control, err := q.laneFor(ctx, tx, &in)
+		lane, err := q.o.Lane(ctx, tx, &in)
 		if err != nil {
-			return err
+			return fmt.Errorf("move messages: %w", err)
+		}
+		control := strings.HasSuffix(line, controlLane)
+		if control {
+			lane += controlLane
 		}
 		if held { // what is being answered there goes on with the same conversation
 			lane = line
@@ -72,17 +76,6 @@ func (q *Queue) moveMessages(ctx context.Context, tx *store.Tx, bot, from, to st
 	}
 	tx.OnCommit(q.ring)
 	return wake(ctx, tx, lanes)
-}
-
-// laneFor returns the lane of an update, and whether it is a control lane.
-func (q *Queue) laneFor(ctx context.Context, tx *store.Tx, in *core.Inbound) (lane string, control bool, err error) {
-	if lane, err = q.o.Lane(ctx, tx, in); err != nil {
-		return "", false, fmt.Errorf("move messages: %w", err)
-	}
-	if control = in.Kind == core.KindAnswer || in.Kind == core.KindCallback || q.o.Control != nil && q.o.Control(in); control {
-		lane += "#control"
-	}
-	return lane, control, nil
 }
 
 // laneOf returns the lane of a row, and whether it is claimed.

@@ -19,6 +19,7 @@ func TestWhatWaitsFollowsItsChatToItsNewID(t *testing.T) {
 	for _, id := range []string{"1", "2", "3"} {
 		page = append(page, core.Inbound{UpdateID: id, Address: old, Kind: core.KindMessage, MessageID: id, ReplyTo: "7", From: core.Peer{Platform: "p", ID: "ada"}, Text: "text " + id, At: f.clock.Now()})
 	}
+	f.takeOver(f.q)
 	if err := f.q.Put(ctx, page, nil); err != nil {
 		t.Fatal(err)
 	}

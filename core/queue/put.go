@@ -17,14 +17,18 @@ import (
 // nil the page may be confirmed to the platform. It skips known updates and asks
 // the gate about new ones.
 func (q *Queue) Put(ctx context.Context, page []core.Inbound, cursor *core.Cursor) error {
+	if q.turns == nil {
+		return core.Errorf(core.Busy, "the gateway is starting: try again in a moment")
+	}
 	began := q.o.Clock.Now()
 	var counts []counted
-	err := q.tx(ctx, &unit{}, func(tx *store.Tx) error {
+	u := &unit{}
+	err := q.tx(ctx, u, func(tx *store.Tx) error {
 		counts = counts[:0]
 		lanes := map[string]bool{} // bounded by the page
 		for i := range page {
 			in := page[i] // a copy: the caller may retry the page
-			outcome, err := q.putGuarded(ctx, tx, &in, lanes)
+			outcome, err := q.putGuarded(ctx, tx, u, &in, lanes)
 			if err != nil {
 				return err
 			}
@@ -71,7 +75,7 @@ func (q *Queue) Cursor(ctx context.Context, name string) (string, time.Time, err
 
 // putOne stores one update and returns its outcome, a label value of
 // gatehouse_updates_total.
-func (q *Queue) putOne(ctx context.Context, tx *store.Tx, in *core.Inbound, lanes map[string]bool) (string, error) {
+func (q *Queue) putOne(ctx context.Context, tx *store.Tx, u *unit, in *core.Inbound, lanes map[string]bool) (string, error) {
 	known, err := known(ctx, tx, in)
 	if err != nil || known {
 		return "repeat", err
@@ -85,7 +89,8 @@ func (q *Queue) putOne(ctx context.Context, tx *store.Tx, in *core.Inbound, lane
 			return "", err
 		}
 	}
-	v, err := q.o.Gate.Admit(ctx, tx, in)
+	u.admitted = nil
+	v, err := q.turns.Admit(ctx, tx, in)
 	if err != nil {
 		return "", err
 	}
@@ -104,29 +109,28 @@ func (q *Queue) putOne(ctx context.Context, tx *store.Tx, in *core.Inbound, lane
 		}
 		return "noted", insert(ctx, tx, in, row{state: "done", trust: v.Trust})
 	}
-	return q.putWork(ctx, tx, in, v.Trust, lanes)
+	u.admitted, u.fresh = in, v
+	return q.putWork(ctx, tx, in, v, lanes)
 }
 
+// controlLane ends the key of the lane in which a chat's control turns pass by
+// its others.
+const controlLane = "#control"
+
 // putWork stores an update that may start a turn.
-func (q *Queue) putWork(ctx context.Context, tx *store.Tx, in *core.Inbound, trust core.Trust, lanes map[string]bool) (string, error) {
-	if in.Kind == core.KindMessage && q.o.Waiting != nil {
-		waits, err := q.o.Waiting(ctx, tx, in)
-		if err != nil {
-			return "", err
-		}
-		if waits {
-			in.Kind = core.KindAnswer
-		}
+func (q *Queue) putWork(ctx context.Context, tx *store.Tx, in *core.Inbound, a Admission, lanes map[string]bool) (string, error) {
+	if in.Kind == core.KindMessage && a.Answer {
+		in.Kind = core.KindAnswer
 	}
 	lane, err := q.o.Lane(ctx, tx, in)
 	if err != nil {
 		return "", err
 	}
-	control := in.Kind == core.KindAnswer || in.Kind == core.KindCallback || q.o.Control(in)
+	control := in.Kind == core.KindAnswer || in.Kind == core.KindCallback || a.Control
 	if control {
-		lane += "#control"
+		lane += controlLane
 	}
-	r := row{lane: lane, state: "ready", trust: trust, keep: true}
+	r := row{lane: lane, state: "ready", trust: a.Trust, keep: true}
 	if in.Turn != nil {
 		r.run = in.Turn.Run
 	}
@@ -156,8 +160,8 @@ func (q *Queue) putWork(ctx context.Context, tx *store.Tx, in *core.Inbound, tru
 	if r.state != "refused" {
 		lanes[lane] = control
 	}
-	if q.o.Behind != nil && in.Kind == core.KindMessage && in.Bot != core.APIBot && r.state != "refused" && q.slots.runs(lane) {
-		return outcome, q.o.Behind(ctx, tx, in, lane)
+	if in.Kind == core.KindMessage && in.Bot != core.APIBot && r.state != "refused" && q.slots.runs(lane) {
+		tx.OnCommit(func() { q.behind(in, lane, a) })
 	}
 	return outcome, nil
 }

@@ -24,11 +24,42 @@ import (
 	"gatehouse/core/store"
 )
 
-// A Gate decides who may. Both calls are made inside the queue's transaction.
-type Gate interface {
-	Admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.Verdict, error)
-	// Trust is the sender's trust now; Stranger refuses the row.
-	Trust(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.Trust, error)
+// Turns decides about messages, and makes turns of them. Each call is made in the
+// queue's transaction.
+type Turns interface {
+	// Admit decides about a new update; it is called once for each.
+	Admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (Admission, error)
+	// Claim returns the admission of a stored update as it is now: trust may have
+	// been lowered since. Stranger refuses the row. It is not called in the
+	// transaction that has just admitted the update.
+	Claim(ctx context.Context, tx *store.Tx, in *core.Inbound) (Admission, error)
+	// Prepare is called for a claimed turn that will run: it may lower t.Trust and
+	// leaves in t.Work what the handler needs. An error with a kind is left in
+	// t.Err for the handler to report.
+	Prepare(ctx context.Context, tx *store.Tx, t *Turn) error
+	// Ended is called for a run that will have no result: its rows were given up
+	// or refused after the first claim. It may be called twice for a run.
+	Ended(ctx context.Context, tx *store.Tx, run string) error
+}
+
+// An Admission is what is known of an update and its sender. It travels with the
+// turn that the update becomes.
+type Admission struct {
+	core.Admission
+	Answer    bool // an open question waits for this message; of Admit only
+	Control   bool // a command that is handled while its chat's lane is busy; of Admit only
+	Collect   bool // neighbouring messages of the sender become one turn
+	Interrupt bool // the message ends the sender's run in the lane
+}
+
+// A Handler works off turns.
+type Handler interface {
+	// Handle ends the turn by Ack, Fail or GiveBack. It is called on a goroutine
+	// for each turn.
+	Handle(ctx context.Context, t *Turn)
+	// Behind is called after the commit that has stored a message of a chat while
+	// a turn of its lane runs on this node. It must not block.
+	Behind(in *core.Inbound, lane string, a Admission)
 }
 
 // A Rate allows N messages per sender and bot in each Per; the zero value allows all.
@@ -51,34 +82,17 @@ const (
 	albumsKnown  = 1024             // albums remembered, so that each counts once
 )
 
-// Options of New. Gate and Lane are required.
+// Options of New. Lane is required.
 type Options struct {
 	Clock   core.Clock
 	Log     *slog.Logger
 	Metrics *Metrics
-	Gate    Gate
 	// Lane is the key of the line an update belongs to.
 	Lane func(ctx context.Context, tx *store.Tx, in *core.Inbound) (string, error)
-	// Control reports whether the update passes by its chat's line.
-	Control func(in *core.Inbound) bool
-	// Waiting reports whether an open question waits for this sender here.
-	Waiting func(ctx context.Context, tx *store.Tx, in *core.Inbound) (bool, error)
-	// Collect reports whether neighbouring messages become one turn here.
-	Collect func(ctx context.Context, tx *store.Tx, in *core.Inbound) (bool, error)
-	// Behind is called for a message that is stored while a turn of its lane runs
-	// on this node. It runs inside the transaction. Optional.
-	Behind func(ctx context.Context, tx *store.Tx, in *core.Inbound, lane string) error
-	// Prepare is called in the claim's transaction for a turn that will run:
-	// it may lower t.Trust and leaves in t.Work what the handler needs. An
-	// error with a kind is left in t.Err for the handler to report.
-	Prepare func(ctx context.Context, tx *store.Tx, t *Turn) error
 	// Ring receives "queue" after commits that the operator should see (a dead
 	// letter). It must not block. Optional.
 	Ring func(topics ...string)
-	// Ended is called for a run that will have no result: its rows were given up
-	// or refused after the first claim. It may be called twice for a run.
-	Ended func(ctx context.Context, tx *store.Tx, run string) error
-	Rate  Rate
+	Rate Rate
 	// RateNow is asked instead of Rate, which may then change at any time; it
 	// must be quick. Nil: Rate.
 	RateNow func() Rate
@@ -100,10 +114,11 @@ type Queue struct {
 	outbox *outbox.Outbox
 	o      Options
 
-	mu     sync.Mutex
-	handle func(context.Context, *Turn) // nil until Serve
-	work   context.Context              // of handlers
-	stuck  []*Turn                      // could not be settled (full disk); tried again by the poll; bounded by the slots
+	mu      sync.Mutex
+	turns   Turns           // nil until TakeOver
+	handler Handler         // nil until Serve
+	work    context.Context // of handlers
+	stuck   []*Turn         // could not be settled (full disk); tried again by the poll; bounded by the slots
 
 	bell     chan struct{} // work may be waiting
 	slots    *slots
@@ -147,17 +162,16 @@ func New(db *store.DB, out *outbox.Outbox, o Options) *Queue {
 	}
 }
 
-// Serve claims lanes, calls handle on a goroutine for each turn and sends the
-// outbox until ctx ends; call it after TakeOver. handle must end each turn by
-// Ack, Fail or GiveBack. When ctx ends, running turns get grace to finish, then
+// Serve claims lanes, calls handler for each turn and sends the
+// outbox until ctx ends; call it after TakeOver. When ctx ends, running turns get grace to finish, then
 // their context is cancelled. Serve returns when every turn is settled and the
 // outbox of reachable chats is sent, within the rest of grace.
-func (q *Queue) Serve(ctx context.Context, grace time.Duration, handle func(context.Context, *Turn)) error {
+func (q *Queue) Serve(ctx context.Context, grace time.Duration, handler Handler) error {
 	work, cut := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cut(nil)
 	q.outbox.Open(work)
 	q.mu.Lock()
-	q.handle, q.work = handle, work
+	q.handler, q.work = handler, work
 	q.mu.Unlock()
 	q.slots.setOpen(true)
 	q.ring()

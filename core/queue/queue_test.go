@@ -93,15 +93,16 @@ type fixture struct {
 	plat  *platform
 	q     *queue.Queue
 	out   *outbox.Outbox
-	parts map[*queue.Queue]parts
+	parts map[*queue.Queue]*parts
 	turns chan *queue.Turn
 	stop  func()
 }
 
 // parts are what one queue of a fixture works with.
 type parts struct {
-	out    *outbox.Outbox
-	sender outbox.Sender
+	out   *outbox.Outbox
+	o     options
+	taken bool // over
 }
 
 // options are those of the queue, and of the outbox under it.
@@ -109,12 +110,64 @@ type options struct {
 	queue.Options
 	sender outbox.Sender
 	late   string
+
+	Waiting func(in *core.Inbound) bool
+	Collect bool
+	Prepare func(ctx context.Context, tx *store.Tx, t *queue.Turn) error
+	Ended   func(ctx context.Context, tx *store.Tx, run string) error
+	Behind  func(in *core.Inbound, lane string)
+}
+
+// turns are the queue's Turns by a gate and options.
+type turns struct {
+	*gate
+	o options
+}
+
+func (t turns) Admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (queue.Admission, error) {
+	v, err := t.gate.Admit(ctx, tx, in)
+	a := queue.Admission{Admission: core.Admission{Verdict: v}, Collect: t.o.Collect, Control: in.Command == "stop"}
+	a.Answer = t.o.Waiting != nil && t.o.Waiting(in)
+	return a, err
+}
+
+func (t turns) Claim(ctx context.Context, tx *store.Tx, in *core.Inbound) (queue.Admission, error) {
+	trust, err := t.gate.Trust(ctx, tx, in)
+	return queue.Admission{Admission: core.Admission{Verdict: core.Verdict{Trust: trust}}, Collect: t.o.Collect}, err
+}
+
+func (t turns) Prepare(ctx context.Context, tx *store.Tx, turn *queue.Turn) error {
+	if t.o.Prepare == nil {
+		return nil
+	}
+	return t.o.Prepare(ctx, tx, turn)
+}
+
+func (t turns) Ended(ctx context.Context, tx *store.Tx, run string) error {
+	if t.o.Ended == nil {
+		return nil
+	}
+	return t.o.Ended(ctx, tx, run)
+}
+
+// handler is the queue's Handler by functions.
+type handler struct {
+	handle func(context.Context, *queue.Turn)
+	behind func(in *core.Inbound, lane string)
+}
+
+func (h handler) Handle(ctx context.Context, t *queue.Turn) { h.handle(ctx, t) }
+
+func (h handler) Behind(in *core.Inbound, lane string, _ queue.Admission) {
+	if h.behind != nil {
+		h.behind(in, lane)
+	}
 }
 
 func newFixture(t *testing.T, change func(*options)) *fixture {
 	t.Helper()
 	clock := coretest.NewClock(time.Time{})
-	f := &fixture{t: t, clock: clock, db: storetest.Open(t, clock), gate: &gate{}, plat: newPlatform(), turns: make(chan *queue.Turn, 100), parts: map[*queue.Queue]parts{}}
+	f := &fixture{t: t, clock: clock, db: storetest.Open(t, clock), gate: &gate{}, plat: newPlatform(), turns: make(chan *queue.Turn, 100), parts: map[*queue.Queue]*parts{}}
 	f.q = f.newQueue(change)
 	f.out = f.parts[f.q].out
 	return f
@@ -123,19 +176,18 @@ func newFixture(t *testing.T, change func(*options)) *fixture {
 func (f *fixture) newQueue(change func(*options)) *queue.Queue {
 	o := options{sender: f.plat, Options: queue.Options{
 		Log:   slog.New(slog.NewTextHandler(f.t.Output(), nil)),
-		Clock: f.clock, Gate: f.gate,
+		Clock: f.clock,
 		Lane: func(_ context.Context, _ *store.Tx, in *core.Inbound) (string, error) {
 			return in.Bot + "|" + in.Chat, nil
 		},
-		Control: func(in *core.Inbound) bool { return in.Command == "stop" },
-		Texts:   queue.Texts{TooMany: "too many", GaveUp: "gave up"},
+		Texts: queue.Texts{TooMany: "too many", GaveUp: "gave up"},
 	}}
 	if change != nil {
 		change(&o)
 	}
 	out := outbox.New(f.db, outbox.Options{Clock: o.Clock, Log: o.Log, Ring: o.Ring, Node: o.Node, Late: o.late})
 	q := queue.New(f.db, out, o.Options)
-	f.parts[q] = parts{out, o.sender}
+	f.parts[q] = &parts{out: out, o: o}
 	return q
 }
 
@@ -168,16 +220,27 @@ func (f *fixture) serveHeld() (begun <-chan struct{}, end chan<- struct{}) {
 	return starts, goOn
 }
 
+// takeOver has q take its tables over, once.
+func (f *fixture) takeOver(q *queue.Queue) {
+	f.t.Helper()
+	p := f.parts[q]
+	if p.taken {
+		return
+	}
+	p.taken = true
+	if err := q.TakeOver(context.Background(), []string{"bot"}, turns{f.gate, p.o}, p.o.sender); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
 func (f *fixture) serveQueue(q *queue.Queue, handle func(context.Context, *queue.Turn)) (stop func()) {
 	if handle == nil {
 		handle = func(_ context.Context, t *queue.Turn) { f.turns <- t; <-t.Work.(chan struct{}) }
 	}
-	if err := q.TakeOver(context.Background(), []string{"bot"}, f.parts[q].sender); err != nil {
-		f.t.Fatal(err)
-	}
+	f.takeOver(q)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- q.Serve(ctx, time.Minute, handle) }()
+	go func() { done <- q.Serve(ctx, time.Minute, handler{handle, f.parts[q].o.Behind}) }()
 	var once sync.Once
 	return func() {
 		once.Do(func() {
@@ -191,6 +254,7 @@ func (f *fixture) serveQueue(q *queue.Queue, handle func(context.Context, *queue
 
 func (f *fixture) put(ms ...core.Inbound) {
 	f.t.Helper()
+	f.takeOver(f.q)
 	if err := f.q.Put(f.t.Context(), ms, nil); err != nil {
 		f.t.Fatal(err)
 	}
@@ -320,7 +384,7 @@ func TestStopPassesByTheLine(t *testing.T) {
 
 func TestCollectJoinsNeighboursOfOneSenderAndARetryIsOfThatRunAlone(t *testing.T) {
 	f := newFixture(t, func(o *options) {
-		o.Collect = func(context.Context, *store.Tx, *core.Inbound) (bool, error) { return true, nil }
+		o.Collect = true
 	})
 	f.put(msg(1, "a", "ann", "one"), msg(2, "a", "ann", "two"), msg(3, "a", "bob", "three"))
 	fail := true
@@ -626,6 +690,7 @@ func TestASecondFinalOfARunIsRefused(t *testing.T) {
 func TestAMalformedUpdateIsADeadLetterAndTheCursorMoves(t *testing.T) {
 	f := newFixture(t, nil)
 	bad := core.Inbound{UpdateID: "9", Address: core.Address{Bot: "bot"}, Kind: core.KindMessage, Malformed: "cannot decode"}
+	f.takeOver(f.q)
 	if err := f.q.Put(t.Context(), []core.Inbound{bad}, &core.Cursor{Name: "c", Value: "10"}); err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,7 @@ func TestAfterARestoreNothingThatWasOpenIsDoneByItself(t *testing.T) {
 		{UpdateID: "2", Address: core.Address{Bot: "bot", Chat: "s"}, Kind: core.KindMessage, MessageID: "1", From: core.Peer{Platform: "p", ID: "stranger"}, Text: "let me in", At: f.clock.Now()},
 		{UpdateID: "3", Address: core.Address{Bot: "bot", Chat: "a"}, Kind: core.KindCallback, From: core.Peer{Platform: "p", ID: "ada"}, Callback: &core.Callback{ID: "1", Data: "x:y"}, At: f.clock.Now()},
 	}
+	f.takeOver(f.q)
 	for _, name := range []string{"disc:1", "tele:1"} {
 		if err := f.q.Put(ctx, page, &core.Cursor{Name: name, Value: "7"}); err != nil {
 			t.Fatal(err)

@@ -95,7 +95,7 @@ func TestAClockSetBackStallsNoLane(t *testing.T) {
 
 func TestAnAnswerToAnOpenQuestionPassesByTheLine(t *testing.T) {
 	f := newFixture(t, func(o *options) {
-		o.Waiting = func(_ context.Context, _ *store.Tx, in *core.Inbound) (bool, error) { return in.Text == "yes", nil }
+		o.Waiting = func(in *core.Inbound) bool { return in.Text == "yes" }
 	})
 	busy, release := make(chan struct{}), make(chan struct{})
 	f.serve(func(_ context.Context, turn *queue.Turn) {
@@ -274,6 +274,7 @@ func TestAnAPITurnThatHadNotBegunBeforeARestartComesAsInterrupted(t *testing.T) 
 	m := msg(1, "s1", "user:1", "hi")
 	m.Bot, m.Turn = core.APIBot, &core.Options{Session: "s1", Run: "r1"}
 	f.put(m, msg(2, "a", "ann", "hello"))
+	f.q = f.newQueue(nil) // the gateway's next process
 	attempts := make(chan int, 2)
 	f.serve(func(_ context.Context, turn *queue.Turn) {
 		if turn.First().Turn != nil {
@@ -301,6 +302,7 @@ func TestAnUpdateThatCannotBeStoredDoesNotMakeTheBotDeaf(t *testing.T) {
 		}
 	})
 	page := []core.Inbound{msg(1, "a", "ann", "before"), msg(2, "b", "eve", "poison"), msg(3, "a", "ann", "after")}
+	f.takeOver(f.q)
 	for i := range queue.MaxAttempts {
 		if err := f.q.Put(t.Context(), page, nil); err == nil {
 			t.Fatalf("put %d went well", i+1)

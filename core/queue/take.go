@@ -21,8 +21,9 @@ type Turn struct {
 	Attempt int    // 1 at the first
 	Rows    []core.Inbound
 	Trust   core.Trust // min(stamped, present, ceilings)
+	Sender  Admission  // of the first row, at the claim
 	Control bool
-	Work    any   // what Prepare left; the queue does not look inside
+	Work    any   // what Turns.Prepare left; the queue does not look inside
 	Err     error // why Prepare refused the turn, for the user
 	Taken   time.Time
 	Waited  time.Duration // from the oldest row's arrival to the claim
@@ -73,7 +74,7 @@ func (q *Queue) claimKind(ctx context.Context, tx *store.Tx, u *unit, control bo
 			if !q.slots.reserve(control) {
 				break
 			}
-			t, err := q.claimLane(ctx, tx, l, control)
+			t, err := q.claimLane(ctx, tx, u, l, control)
 			if t == nil || err != nil {
 				q.slots.cancel(control)
 				if err != nil {
@@ -138,7 +139,7 @@ func (q *Queue) dueLanes(ctx context.Context, tx *store.Tx, control bool) (lanes
 
 // claimLane claims a lane that dueLanes returned in this transaction and fills a
 // turn. It returns nil, and releases the lane, when no row is due.
-func (q *Queue) claimLane(ctx context.Context, tx *store.Tx, lane dueLane, control bool) (*Turn, error) {
+func (q *Queue) claimLane(ctx context.Context, tx *store.Tx, u *unit, lane dueLane, control bool) (*Turn, error) {
 	now := tx.Time()
 	epoch := lane.Epoch + 1
 	// The key alone is enough, because this transaction has read the row.
@@ -147,7 +148,7 @@ func (q *Queue) claimLane(ctx context.Context, tx *store.Tx, lane dueLane, contr
 		return nil, err
 	}
 	t := &Turn{Lane: lane.Key, Epoch: epoch, preview: lane.Preview, Control: control, Taken: now}
-	wait, err := q.guarded(ctx, tx, t)
+	wait, err := q.guarded(ctx, tx, u, t)
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +160,7 @@ func (q *Queue) claimLane(ctx context.Context, tx *store.Tx, lane dueLane, contr
 
 // take fills t with the first turn of the lane. Without one t.Rows stays empty,
 // and wait is when the first row is due, or zero when there is none.
-func (q *Queue) take(ctx context.Context, tx *store.Tx, t *Turn) (wait time.Time, err error) {
+func (q *Queue) take(ctx context.Context, tx *store.Tx, u *unit, t *Turn) (wait time.Time, err error) {
 	for {
 		var rows []inboxRow
 		err := tx.Select(ctx, &rows, inboxColumns+` WHERE lane = $1 AND state IN ('ready', 'limited') ORDER BY seq LIMIT 1`, t.Lane)
@@ -186,11 +187,10 @@ func (q *Queue) take(ctx context.Context, tx *store.Tx, t *Turn) (wait time.Time
 			}
 			continue
 		}
-		present, err := q.o.Gate.Trust(ctx, tx, &in)
-		if err != nil {
+		if t.Sender, err = q.admission(ctx, tx, u, &in); err != nil {
 			return time.Time{}, err
 		}
-		t.Trust = core.Least(first.Trust, present)
+		t.Trust = core.Least(first.Trust, t.Sender.Trust)
 		if t.Trust == core.Stranger && in.Turn != nil {
 			t.Err = core.Errorf(core.Denied, "the key or the access that asked for this was taken back")
 		} else if t.Trust == core.Stranger {
@@ -238,10 +238,10 @@ func (q *Queue) fill(ctx context.Context, tx *store.Tx, t *Turn, in core.Inbound
 			return err
 		}
 	}
-	if t.Control || t.Err != nil || q.o.Prepare == nil {
+	if t.Control || t.Err != nil {
 		return nil
 	}
-	if err := q.o.Prepare(ctx, tx, t); core.KindOf(err) != core.Other {
+	if err := q.turns.Prepare(ctx, tx, t); core.KindOf(err) != core.Other {
 		t.Err = err
 	} else if err != nil {
 		return err
@@ -257,13 +257,7 @@ func (q *Queue) collect(ctx context.Context, tx *store.Tx, t *Turn, first *inbox
 	if t.Control || in.Kind != core.KindMessage || in.Turn != nil || alone(in) {
 		return nil
 	}
-	all := first.Run != ""
-	if !all && q.o.Collect != nil {
-		var err error
-		if all, err = q.o.Collect(ctx, tx, in); err != nil {
-			return err
-		}
-	}
+	all := first.Run != "" || t.Sender.Collect
 	if !all && first.Burst == "" {
 		return nil
 	}
@@ -328,10 +322,10 @@ func (q *Queue) giveUp(ctx context.Context, tx *store.Tx, query string, seq int6
 	if err := tx.Get(ctx, &run, query, core.CutRunes(why, 500), seq); err != nil {
 		return err
 	}
-	if run == "" || q.o.Ended == nil {
+	if run == "" || q.turns == nil {
 		return nil
 	}
-	return q.o.Ended(ctx, tx, run)
+	return q.turns.Ended(ctx, tx, run)
 }
 
 // deadLetter makes rows dead letters: they keep their payload, and the operator

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"gatehouse/core"
 	"gatehouse/core/queue/outbox"
 	"gatehouse/core/store"
 )
@@ -14,6 +15,9 @@ type unit struct {
 	turns []*Turn
 	sends outbox.Batch
 	early bool // Serve had not started when lanes were claimed
+
+	admitted *core.Inbound // the last update that was admitted
+	fresh    Admission     // its admission, which is valid until another is admitted
 }
 
 // tx runs f and then claims waiting lanes in the same transaction.
@@ -46,7 +50,23 @@ func (q *Queue) cancel(u *unit) {
 	for _, t := range u.turns {
 		q.slots.cancelTurn(t)
 	}
-	u.turns = nil
+	u.turns, u.admitted = nil, nil
+}
+
+// admission returns what is known now of the sender of a claimed update.
+func (q *Queue) admission(ctx context.Context, tx *store.Tx, u *unit, in *core.Inbound) (Admission, error) {
+	if u.admitted != nil && u.admitted.Bot == in.Bot && u.admitted.UpdateID == in.UpdateID {
+		return u.fresh, nil
+	}
+	return q.turns.Claim(ctx, tx, in)
+}
+
+// behind reports a message that was stored behind a running turn.
+func (q *Queue) behind(in *core.Inbound, lane string, a Admission) {
+	q.mu.Lock()
+	handler := q.handler
+	q.mu.Unlock()
+	handler.Behind(in, lane, a)
 }
 
 func (q *Queue) start(u *unit) {
@@ -54,20 +74,20 @@ func (q *Queue) start(u *unit) {
 		q.ring() // it may have looked while this was not yet committed
 	}
 	q.mu.Lock()
-	handle, work := q.handle, q.work
+	handler, work := q.handler, q.work
 	q.mu.Unlock()
 	for _, t := range u.turns {
-		go q.run(work, handle, t)
+		go q.run(work, handler, t)
 	}
 	q.outbox.Start(&u.sends)
 }
 
-func (q *Queue) run(ctx context.Context, handle func(context.Context, *Turn), t *Turn) {
+func (q *Queue) run(ctx context.Context, handler Handler, t *Turn) {
 	defer q.slots.turns.Done()
 	ctx, t.cancel = context.WithCancelCause(ctx)
 	defer t.cancel(nil)
 	defer q.finish(ctx, t)
-	handle(ctx, t)
+	handler.Handle(ctx, t)
 }
 
 // finish frees the slot of the turn, and fails a turn whose handler returned
