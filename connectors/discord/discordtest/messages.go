@@ -1,6 +1,7 @@
 package discordtest
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -290,7 +291,7 @@ func readPaging(v url.Values) (paging, *apiError) {
 func (q paging) cut(all []*message) []*message {
 	all = slices.DeleteFunc(slices.Clone(all), func(m *message) bool { return m.To != 0 })
 	at := func(id ID) int {
-		i, _ := slices.BinarySearchFunc(all, id, func(m *message, id ID) int { return compare(m.ID, id) })
+		i, _ := slices.BinarySearchFunc(all, id, func(m *message, id ID) int { return cmp.Compare(m.ID, id) })
 		return i
 	}
 	from, to := max(len(all)-q.limit, 0), len(all)

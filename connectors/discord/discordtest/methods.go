@@ -1,6 +1,7 @@
 package discordtest
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"slices"
@@ -130,7 +131,7 @@ func (s *Server) guildsOf(b *bot) []*guild {
 			out = append(out, g)
 		}
 	}
-	slices.SortFunc(out, func(x, y *guild) int { return compare(x.id, y.id) })
+	slices.SortFunc(out, func(x, y *guild) int { return cmp.Compare(x.id, y.id) })
 	return out
 }
 

@@ -59,11 +59,11 @@ type Server struct {
 	*simulator.Site
 	*simulator.Faults[float64]
 	*simulator.Watchers[Change]
+	*simulator.Journal[Request]
 
 	opt     Options
 	clock   core.Clock
 	last    string // where it listened when the state was saved
-	journal *simulator.Log[Request]
 	gateway *simulator.Log[GatewayEvent]
 
 	mu           sync.Mutex
@@ -108,7 +108,7 @@ func Open(opt Options) (*Server, error) {
 		opt: opt, clock: opt.Clock, floodOff: opt.FloodOff,
 		byToken: map[string]*bot{}, byBot: map[ID]*bot{}, users: map[ID]*User{}, names: map[string]ID{},
 		guilds: map[ID]*guild{}, channels: map[ID]*channel{}, direct: map[pair]ID{}, interactions: map[ID]*interaction{}, tokens: map[string]*interaction{},
-		conns: map[*conn]struct{}{}, journal: simulator.NewLog(opt.LogSize, (*Request).parts), gateway: simulator.NewLog(maxEvents, (*GatewayEvent).parts),
+		conns: map[*conn]struct{}{}, Journal: simulator.NewJournal(opt.LogSize, (*Request).parts), gateway: simulator.NewLog(maxEvents, (*GatewayEvent).parts),
 	}
 	if s.clock == nil {
 		s.clock = core.System{}

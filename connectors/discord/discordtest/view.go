@@ -1,6 +1,7 @@
 package discordtest
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"time"
@@ -118,7 +119,7 @@ func (s *Server) Screen(in ID) Screen {
 			out.Typing = append(out.Typing, Typing{id, until})
 		}
 	}
-	slices.SortFunc(out.Typing, func(a, b Typing) int { return compare(a.By, b.By) })
+	slices.SortFunc(out.Typing, func(a, b Typing) int { return cmp.Compare(a.By, b.By) })
 	return out
 }
 
@@ -141,7 +142,7 @@ func (s *Server) Channels() []Channel {
 	for _, c := range s.channels {
 		out = append(out, Channel{c.id, c.kind, c.guild, c.parent, c.name, c.bot, c.user, c.archived})
 	}
-	slices.SortFunc(out, func(a, b Channel) int { return compare(a.ID, b.ID) })
+	slices.SortFunc(out, func(a, b Channel) int { return cmp.Compare(a.ID, b.ID) })
 	return out
 }
 
@@ -163,9 +164,9 @@ func (s *Server) Guilds() []GuildView {
 		for id := range g.members {
 			v.Members = append(v.Members, id)
 		}
-		slices.SortFunc(v.Members, compare)
+		slices.SortFunc(v.Members, cmp.Compare)
 		out = append(out, v)
 	}
-	slices.SortFunc(out, func(a, b GuildView) int { return compare(a.ID, b.ID) })
+	slices.SortFunc(out, func(a, b GuildView) int { return cmp.Compare(a.ID, b.ID) })
 	return out
 }

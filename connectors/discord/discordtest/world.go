@@ -1,6 +1,7 @@
 package discordtest
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -238,18 +239,8 @@ func (s *Server) Users() []*User {
 	for _, u := range s.users {
 		out = append(out, u)
 	}
-	slices.SortFunc(out, func(a, b *User) int { return compare(a.id, b.id) })
+	slices.SortFunc(out, func(a, b *User) int { return cmp.Compare(a.id, b.id) })
 	return out
-}
-
-func compare(a, b ID) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // dm returns the private channel of a user and a bot, made on first use.

@@ -1,9 +1,6 @@
 package telegramtest
 
-import (
-	"context"
-	"time"
-)
+import "time"
 
 // A Request is one logged request of a bot.
 type Request struct {
@@ -36,21 +33,5 @@ func (s *Server) record(r Request) {
 			r.Params[k] = v[:maxLogged]
 		}
 	}
-	s.journal.Add(r)
-}
-
-// Requests returns the logged requests after seq, oldest first; method "" is all.
-// At most Options.LogSize are kept.
-func (s *Server) Requests(after uint64, method string) []Request {
-	return s.journal.Since(after, method)
-}
-
-// Count returns how often a method was called since the start ("" is all methods).
-func (s *Server) Count(method string) int { return s.journal.Count(method) }
-
-// AwaitRequest waits for a finished request to method after seq that match
-// (nil is any) accepts. It is how a test waits without sleeping. A getUpdates
-// counts when it is answered.
-func (s *Server) AwaitRequest(ctx context.Context, after uint64, method string, match func(Request) bool) (Request, error) {
-	return s.journal.Await(ctx, after, method, match)
+	s.Record(r)
 }

@@ -49,10 +49,10 @@ type Server struct {
 	*simulator.Site
 	*simulator.Faults[int]
 	*simulator.Watchers[Change]
+	*simulator.Journal[Request]
 
-	opt     Options
-	clock   core.Clock
-	journal *simulator.Log[Request]
+	opt   Options
+	clock core.Clock
 
 	mu       sync.Mutex
 	bots     []*bot
@@ -87,7 +87,7 @@ func Open(opt Options) (*Server, error) {
 		opt: opt, clock: opt.Clock,
 		byToken: map[string]*bot{}, byBot: map[int64]*bot{}, users: map[int64]*User{}, names: map[string]int64{},
 		chats: map[Conversation]*chat{}, files: map[string]*storedFile{},
-		nextID: 1_000_000_001, floodOff: opt.FloodOff, journal: simulator.NewLog(opt.LogSize, (*Request).parts),
+		nextID: 1_000_000_001, floodOff: opt.FloodOff, Journal: simulator.NewJournal(opt.LogSize, (*Request).parts),
 	}
 	if s.clock == nil {
 		s.clock = core.System{}
