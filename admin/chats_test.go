@@ -259,7 +259,14 @@ func TestWhatHappenedToAMessageIsToldFromUpdateToReply(t *testing.T) {
 		_, err := tx.Exec(t.Context(), `UPDATE outbox SET state = 'unknown', error = 'the line broke' WHERE platform_message_id = '1208'`)
 		return err
 	}))
-	s.get("/admin/chats/trace?run="+adaRun).has(t, "whether the reply arrived is not known", "the line broke", `<span class="pill warn">May have arrived</span>`)
+	s.get("/admin/chats/trace?run="+adaRun).has(t, "It was answered; whether the reply arrived is unknown.", "the line broke", `<span class="pill warn">May have arrived</span>`)
+	must(s.world.chats.db.Tx(t.Context(), func(tx *store.Tx) error {
+		_, err := tx.Exec(t.Context(), `UPDATE outbox SET state = 'sent', error = '' WHERE platform_message_id = '1208'`)
+		return errors.Join(err, runs.Break(t.Context(), tx, adaRun, "auth"))
+	}))
+	a := s.get("/admin/chats/trace?run=" + adaRun)
+	a.has(t, "It was not answered, because the run failed (auth); the reply with the reason arrived.", `<span class="pill bad">Failed</span>`)
+	a.lacks(t, "It was answered", "The reply was sent")
 }
 
 func TestALongConversationIsReadInPartsAndStaysLight(t *testing.T) {

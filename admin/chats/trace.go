@@ -1,6 +1,7 @@
 package chats
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"strings"
@@ -155,17 +156,23 @@ func (b *traceBody) verdict() (tone, text string) {
 	for _, s := range b.Replies.Value {
 		worst[s.State] = s.Error
 	}
+	what := "It was answered"
+	if b.Run != nil && b.Run.State == "error" {
+		what = "It was not answered, because the run failed (" + cmp.Or(b.Run.Error, "no reason is stored") + ")"
+	}
 	_, failed := worst["failed"]
 	_, unknown := worst["unknown"]
 	_, ready := worst["ready"]
 	_, sending := worst["sending"]
 	switch {
 	case failed:
-		return "bad", "It was answered, and the platform refused the reply."
+		return "bad", what + "; the platform refused the reply."
 	case unknown:
-		return "warn", "It was answered; whether the reply arrived is not known."
+		return "warn", what + "; whether the reply arrived is unknown."
 	case ready || sending:
-		return "note", "It was answered, and the reply is on its way."
+		return "note", what + "; the reply is being sent."
+	case what != "It was answered" && len(b.Replies.Value) > 0:
+		return "bad", what + "; the reply with the reason arrived."
 	case len(b.Replies.Value) > 0:
 		return "good", "It was answered, and the reply arrived."
 	case b.Run != nil && b.Run.State == "running":
