@@ -95,6 +95,19 @@ func TestTheSocketIsPrivateAndWhatIsAskedOverItIsAudited(t *testing.T) {
 			t.Errorf("%s: %d audit rows", name, n)
 		}
 	}
+	// Of the API it serves what commands use, and nothing of it is on the network.
+	for _, request := range []string{"POST /api/chat", "GET /api/chat", "PATCH /api/keys/x", "POST /api/bots/telegram/stop", "GET /admin", "GET /metrics"} {
+		method, at, _ := strings.Cut(request, " ")
+		if err := w.overSocket(method, at, nil, nil); err == nil {
+			t.Errorf("%s is served on the socket", request)
+		}
+	}
+	for _, request := range []string{"POST /control/claim", "GET /control/settings", "GET /control/people/1"} {
+		method, at, _ := strings.Cut(request, " ")
+		if status, _ := w.call(method, at, nil); status != 404 {
+			t.Errorf("%s on the network: %d", request, status)
+		}
+	}
 }
 
 // Times begin with the program, so that "long ago" means something at once, and

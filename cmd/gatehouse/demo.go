@@ -67,7 +67,7 @@ func (c *demoCmd) Run(p *process) (err error) {
 	cfg.TelegramToken, cfg.TelegramApiURL = values.NewSecret(sims.telegram.Token()), sims.telegram.URL()
 	cfg.DiscordToken, cfg.DiscordApiURL = values.NewSecret(sims.discord.Token()), sims.discord.URL()
 	cfg.BotsFile = "off" // no real bot next to them
-	defer c.farewell(p, &err)()
+	defer c.announceStop(p, &err)()
 	return serve(p, cfg, func(a *app, oneTime string) {
 		claims.serve(a)
 		c.welcome(p, a, oneTime, page.Addr().String(), claims.code())
@@ -134,9 +134,9 @@ func vaultFree(path string) error {
 	return errors.Join(v.Lock(true), v.Close())
 }
 
-// farewell means that a stop was heard, and, called at the end, that all is
-// over when nothing went wrong.
-func (c *demoCmd) farewell(p *process, failed *error) (end func()) {
+// announceStop prints a line when a stop is requested. The function that it returns
+// is called at the end and prints another one, unless the demo has failed.
+func (c *demoCmd) announceStop(p *process, failed *error) (end func()) {
 	said := make(chan struct{})
 	unheard := context.AfterFunc(p.Context, func() {
 		defer close(said)

@@ -179,8 +179,8 @@ func (t *Table) State(key string) (State, bool) {
 	return j.State, true
 }
 
-// Wait waits until the job has ended, but no longer than patience, and returns
-// its state, or core.NotFound where there is none.
+// Wait waits until the job has ended, for at most the time of patience, and
+// returns its state, or core.NotFound where there is none.
 func (t *Table) Wait(ctx context.Context, key string, patience time.Duration) (State, error) {
 	t.mu.Lock()
 	j := t.all[key]

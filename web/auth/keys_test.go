@@ -404,3 +404,22 @@ func TestBackOffForgetsAndIsBounded(t *testing.T) {
 		t.Errorf("%d tracked, want at most %d", len(b.seen), maxTracked)
 	}
 }
+
+// A transport that only the operator can reach has its requests taken as theirs,
+// whatever key they carry; the audit log names its way.
+func TestARequestAsTheOperatorStaysTheirs(t *testing.T) {
+	h := open(t, AdminOptions{}, DoorOptions{})
+	r, err := h.door.Identify(AsOperator(request("POST", "X-API-Key", "gh_wrong"), "cli"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := Require(r, ScopeAdmin)
+	if err != nil || p.User != core.Operator || p.Trust != core.Full || p.Actor() != (core.Actor{User: core.Operator, Via: "cli"}) {
+		t.Errorf("%+v %v", p, err)
+	}
+	if r, err := h.door.Identify(request("POST")); err != nil {
+		t.Error(err)
+	} else if _, err := Require(r, ScopeAdmin); err == nil {
+		t.Error("without a key it is let in")
+	}
+}

@@ -129,7 +129,7 @@ func (l agentList) print(out io.Writer) {
 }
 
 // noModel returns the agents and workspaces with a missing model, as the
-// gateway that serves says it, else by the settings here.
+// gateway that runs reports them, else by the settings here.
 func noModel(v live.View, agents *agent.Agents) []string {
 	if v.Running != nil {
 		return v.Running.NoModel

@@ -29,7 +29,7 @@ type Process struct {
 	Demo string // the directory in the home directory that is the demo's vault
 }
 
-// Errors whose text was printed already: a failure, and a bad configuration.
+// Errors that were printed already: a failure, and an invalid configuration.
 var (
 	ErrReported      = errors.New("failed")
 	ErrReportedUsage = errors.New("bad configuration")

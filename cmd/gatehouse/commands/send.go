@@ -44,7 +44,7 @@ func (c *Send) Run(p *Process) error {
 	var m api.Posted
 	if c.Status != "" {
 		err = p.get(sentPath(c.Status), &m)
-	} else if c.Text, err = c.words(p); err == nil {
+	} else if c.Text, err = c.message(p); err == nil {
 		err = p.request(http.MethodPost, "/control/messages", control.Message{
 			Unasked: api.Unasked{ID: c.ID, Bot: c.Bot, Chat: c.Chat, Text: c.Text, Attachments: c.Attach}, Attached: files,
 		}, &m)
@@ -87,8 +87,8 @@ func (c *Send) read() (files []control.File, err error) {
 	return files, nil
 }
 
-// words returns the text to send, within the API's limit.
-func (c *Send) words(p *Process) (string, error) {
+// message returns the text to send, within the API's limit.
+func (c *Send) message(p *Process) (string, error) {
 	text := c.Text
 	if text == "" && len(c.Attach)+len(c.File) > 0 {
 		return "", nil // the files say it

@@ -37,8 +37,8 @@ type Client struct {
 	check func() error // before each request
 }
 
-// Dial returns a client of the gateway whose runtime directory is dir. It
-// connects for each request.
+// Dial returns a client of the gateway with this runtime directory. It connects
+// for each request.
 func Dial(dir string) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(dir, "socket"))
@@ -50,7 +50,7 @@ func Dial(dir string) *Client {
 			if errors.Is(err, os.ErrNotExist) {
 				return ErrNotServing
 			}
-			return err // whoever made the directory would get the request
+			return err // another user who made the directory would get the request
 		},
 	}
 }

@@ -52,8 +52,8 @@ func MakeDir(dir string) error {
 }
 
 // checkDir refuses a runtime directory that is a link, no directory, another
-// user's, or open to others. One of ours that others may only look into is
-// closed to them.
+// user's, or writable by others. It removes the permission of others to read one
+// of ours.
 func checkDir(dir string) error {
 	fd, err := syscall.Open(dir, syscall.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0)
 	switch {

@@ -31,8 +31,8 @@ type (
 		Code      string    `json:"code,omitempty"`
 		ExpiresAt time.Time `json:"expires_at,omitzero"`
 	}
-	// A NewInvitation is the answer of POST /control/invitations, whose body is a
-	// codes.Invitation.
+	// A NewInvitation is the answer of POST /control/invitations. The body of the
+	// request is a codes.Invitation.
 	NewInvitation struct {
 		Code       string           `json:"code"`
 		Link       string           `json:"link"` // "" where the platform has none
@@ -58,7 +58,7 @@ type (
 		Metadata json.RawMessage       `json:"metadata,omitempty"`
 		Grants   []permission.GrantRow `json:"grants"`
 	}
-	// A Person is the answer of GET /control/people/{ref}.
+	// Person is the answer of GET /control/people/{ref}.
 	Person struct {
 		Names    []string `json:"names"` // and accounts
 		Sessions int      `json:"sessions"`

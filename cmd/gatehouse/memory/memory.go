@@ -18,7 +18,12 @@ import (
 // what is in use; near it garbage is collected sooner and memory given back.
 // Many runs that wait hold much and make little garbage, so that costs them
 // nothing, and memory is what small machines lack. Where more is in use the
-// limit rises with it, so that the collector never has to fight for room.
+// limit rises with it, so that the collector always has room.
+//
+// Constants were measured with 80 MiB of garbage a second and 150 MiB in use. A
+// constant limit of 96 MiB took 2.5 times the processor time for less than half
+// the work. A constant GOGC of 50 took half the processor time and 14 % more
+// memory, and a third more processor time with 10 MiB in use.
 const (
 	memoryLimit = 96 << 20
 	limitEvery  = time.Second

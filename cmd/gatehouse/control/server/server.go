@@ -1,5 +1,5 @@
 // Package server answers the operator's command line: the endpoints of the HTTP
-// API that it uses, and those that are for it alone. Whoever reaches its handler
+// API that it uses, and those that are for it alone. Every caller of its handler
 // is the operator, so it is served on a socket that only the gateway's own user
 // can open.
 package server
