@@ -17,6 +17,7 @@ import (
 	"gatehouse/core/bus"
 	"gatehouse/web"
 	"gatehouse/web/auth"
+	"gatehouse/web/upload"
 )
 
 type (
@@ -116,7 +117,7 @@ type Options struct {
 	Grants      Grants
 	Answers     Answers
 	Agents      Agents
-	Files       Files
+	Files       upload.Files
 	Bell        Bell
 	Keys        Keys
 	Audit       Log
@@ -137,6 +138,7 @@ type API struct {
 	slots   *web.Slots
 	exports *web.Slots // an export lies in memory until its reader has it
 	recent  *recent
+	uploads *upload.Reader
 	ready   *readiness
 	pulse   *web.Pulse
 }
@@ -152,7 +154,7 @@ func New(o Options) *API {
 	if o.Streams == 0 {
 		o.Streams = 16
 	}
-	a := &API{Options: o, slots: web.NewSlots(o.Streams), exports: web.NewSlots(maxExports), recent: newRecent(), pulse: web.NewPulse(o.Clock)}
+	a := &API{Options: o, slots: web.NewSlots(o.Streams), exports: web.NewSlots(maxExports), recent: newRecent(), uploads: upload.New(o.Files), pulse: web.NewPulse(o.Clock)}
 	a.ready = &readiness{clock: o.Clock, checks: o.Checks, bots: o.Bots}
 	return a
 }

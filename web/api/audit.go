@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"gatehouse/core/usage"
 	"gatehouse/web"
 	"gatehouse/web/auth"
+	"gatehouse/web/fields"
 )
 
 type (
@@ -49,7 +49,7 @@ func (a *API) auditLog(w http.ResponseWriter, r *http.Request) error {
 }
 
 func auditFilter(v url.Values) (f store.AuditFilter, err error) {
-	if f.Limit, err = number(v, "limit", 50, 1, 500); err != nil {
+	if f.Limit, err = fields.Number(v, "limit", 50, 1, 500); err != nil {
 		return f, err
 	}
 	for name, dest := range map[string]*string{"action": &f.Action, "subject": &f.Subject, "via": &f.Via, "cursor": &f.Cursor} {
@@ -57,42 +57,14 @@ func auditFilter(v url.Values) (f store.AuditFilter, err error) {
 			return f, core.Errorf(core.Invalid, "%s is over 256 bytes", name)
 		}
 	}
-	if f.User, err = person(v); err != nil {
+	if f.User, err = fields.User(v); err != nil {
 		return f, err
 	}
-	if f.Since, err = moment(v, "since"); err != nil {
+	if f.Since, err = fields.Time(v, "since"); err != nil {
 		return f, err
 	}
-	f.Until, err = moment(v, "until")
+	f.Until, err = fields.Time(v, "until")
 	return f, err
-}
-
-// person returns the query's user_id; nil without one.
-func person(v url.Values) (*int64, error) {
-	if !v.Has("user_id") {
-		return nil, nil
-	}
-	id, err := strconv.ParseInt(v.Get("user_id"), 10, 64)
-	if err != nil {
-		return nil, core.Errorf(core.Invalid, "user_id must be a number")
-	}
-	return &id, nil
-}
-
-// moment returns a time of the query, as RFC 3339 or as a day in UTC; zero without one.
-func moment(v url.Values, name string) (time.Time, error) {
-	if !v.Has(name) {
-		return time.Time{}, nil
-	}
-	given := v.Get(name)
-	if day, err := time.Parse(time.DateOnly, given); err == nil {
-		return day, nil
-	}
-	at, err := time.Parse(time.RFC3339, given)
-	if err != nil {
-		return at, core.Errorf(core.Invalid, "%s must be a time such as 2026-03-01T12:00:00Z, or a day such as 2026-03-01", name)
-	}
-	return at, nil
 }
 
 // usageSince is how far back figures reach unless they are asked for otherwise.
@@ -115,13 +87,13 @@ func (a *API) usage(w http.ResponseWriter, r *http.Request) error {
 		q.By = strings.Split(v.Get("by"), ",")
 	}
 	var err error
-	if q.User, err = person(v); err != nil {
+	if q.User, err = fields.User(v); err != nil {
 		return err
 	}
-	if q.Since, err = moment(v, "since"); err != nil {
+	if q.Since, err = fields.Time(v, "since"); err != nil {
 		return err
 	}
-	if q.Until, err = moment(v, "until"); err != nil {
+	if q.Until, err = fields.Time(v, "until"); err != nil {
 		return err
 	}
 	if q.Until.IsZero() {

@@ -4,23 +4,23 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
-	"unicode"
 
 	"gatehouse/core"
 	"gatehouse/core/attach"
 	"gatehouse/core/session"
 	"gatehouse/web"
+	"gatehouse/web/fields"
+	"gatehouse/web/upload"
 )
 
-// Bounds of POST /api/chat, in bytes. The body may be larger than its texts,
-// since JSON may write a character with six.
+// Bounds of POST /api/chat, in bytes.
 const (
 	MaxMessage      = 100 << 10
 	MaxSystemPrompt = 32 << 10
 	MaxInitial      = 100 << 10
-	maxChatBody     = 2 << 20
 	maxModule       = 64
 	maxContexts     = 100
 )
@@ -40,13 +40,84 @@ type chatRequest struct {
 	Contexts           []string
 	InitialContext     string
 	ContinuedFrom      string
-	Attachments        []attachment
+	Attachments        []upload.Attachment
+}
+
+// An uploaded is the body of POST /api/chat, with its files stored in the vault.
+type uploaded struct {
+	chatRequest
+	ignored []string
+	sum     [32]byte // of the whole body
+	files   []core.File
+}
+
+var chatBody = upload.Limits{
+	Fields: upload.MaxText, JSON: upload.MaxJSON, Form: upload.MaxForm, AnyJSON: true, Files: attach.MaxFiles,
+	TooMany: fields.Problem(web.TooLarge, "attachments", fmt.Sprintf("at most %d files may be attached", attach.MaxFiles)),
+}
+
+// receive reads the body, as JSON or as a form, and stores its files as they
+// arrive. After an error none is left.
+func (a *API) receive(w http.ResponseWriter, r *http.Request, user int64) (u uploaded, err error) {
+	b, err := a.uploads.Open(w, r, user, chatBody)
+	if err != nil {
+		return u, err
+	}
+	defer func() {
+		b.Close(err)
+		u.files = b.Files
+	}()
+	raw, err := chatJSON(b)
+	if err != nil {
+		return u, err
+	}
+	if u.chatRequest, u.ignored, err = parseChat(raw); err != nil {
+		return u, err
+	}
+	for i, x := range u.Attachments {
+		if err = b.Keep(i, x); err != nil {
+			return u, err
+		}
+	}
+	u.sum = b.Sum(raw)
+	return u, nil
+}
+
+// chatJSON returns the body's fields as JSON.
+func chatJSON(b *upload.Body) ([]byte, error) {
+	if !b.IsForm() {
+		return b.JSON()
+	}
+	given := map[string]any{}
+	if err := b.Form(func(name, text string) error { return addField(given, name, text) }); err != nil {
+		return nil, err
+	}
+	return json.Marshal(given)
+}
+
+// addField makes a form's field what it is in JSON; contexts may be there more
+// than once.
+func addField(given map[string]any, name, text string) error {
+	if name == "contexts" || name == "contexts[]" {
+		list, _ := given["contexts"].([]string)
+		given["contexts"] = append(list, text)
+		return nil
+	}
+	if _, twice := given[name]; twice {
+		return fields.Problem(web.Invalid, name, "the field "+core.CutRunes(core.CleanName(name), 64)+" is there twice")
+	}
+	if name == "cancel_on_disconnect" {
+		given[name] = text == "true" || text == "1" || text == "on"
+		return nil
+	}
+	given[name] = text
+	return nil
 }
 
 // parseChat reads a body. camelCase names are folded first; null is the same
 // as absent; ignored has the unknown names.
 func parseChat(raw []byte) (req chatRequest, ignored []string, err error) {
-	fields, err := fold(raw)
+	given, err := fields.Of(raw)
 	if err != nil {
 		return req, nil, err
 	}
@@ -57,13 +128,13 @@ func parseChat(raw []byte) (req chatRequest, ignored []string, err error) {
 		"initial_context": &req.InitialContext, "continued_from": &req.ContinuedFrom,
 		"attachments": &req.Attachments,
 	}
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
+	for _, name := range slices.Sorted(maps.Keys(given)) {
 		dest, known := into[name]
 		switch {
 		case !known:
 			ignored = append(ignored, name)
-		case json.Unmarshal(fields[name], dest) != nil:
-			return req, nil, fieldProblem(web.Invalid, name, fmt.Sprintf("the field %s must be a %s", name, kindOf(dest)))
+		case json.Unmarshal(given[name], dest) != nil:
+			return req, nil, fields.Problem(web.Invalid, name, fmt.Sprintf("the field %s must be a %s", name, kindOf(dest)))
 		}
 	}
 	return req, ignored, req.check()
@@ -75,22 +146,18 @@ func kindOf(dest any) string {
 		return "boolean"
 	case *[]string:
 		return "list of strings"
-	case *[]attachment:
+	case *[]upload.Attachment:
 		return "list of objects, each with name and data"
 	}
 	return "string"
 }
 
-func fieldProblem(f web.Fault, name, detail string) error {
-	return &web.Problem{Fault: f, Detail: detail, Extra: map[string]any{"field": core.CutRunes(name, 64)}}
-}
-
 func (q *chatRequest) check() error {
 	if len(q.Attachments) > attach.MaxFiles {
-		return fieldProblem(web.TooLarge, "attachments", fmt.Sprintf("at most %d files may be attached", attach.MaxFiles))
+		return fields.Problem(web.TooLarge, "attachments", fmt.Sprintf("at most %d files may be attached", attach.MaxFiles))
 	}
 	if strings.TrimSpace(q.Message) == "" {
-		return fieldProblem(web.Invalid, "message", "the field message is missing or empty")
+		return fields.Problem(web.Invalid, "message", "the field message is missing or empty")
 	}
 	for _, f := range []struct {
 		name, value string
@@ -102,60 +169,21 @@ func (q *chatRequest) check() error {
 		{"initial_context", q.InitialContext, MaxInitial}, {"continued_from", q.ContinuedFrom, 128},
 	} {
 		if len(f.value) > f.most {
-			return fieldProblem(web.TooLarge, f.name, fmt.Sprintf("the field %s is over %d bytes", f.name, f.most))
+			return fields.Problem(web.TooLarge, f.name, fmt.Sprintf("the field %s is over %d bytes", f.name, f.most))
 		}
 	}
 	if len(q.Contexts) > maxContexts {
-		return fieldProblem(web.TooLarge, "contexts", fmt.Sprintf("the field contexts holds more than %d paths", maxContexts))
+		return fields.Problem(web.TooLarge, "contexts", fmt.Sprintf("the field contexts holds more than %d paths", maxContexts))
 	}
 	for i, given := range q.Contexts {
 		path, err := session.ContextPath(given)
 		if err != nil {
-			return fieldProblem(web.Invalid, "contexts", core.TextOf(err))
+			return fields.Problem(web.Invalid, "contexts", core.TextOf(err))
 		}
 		q.Contexts[i] = path
 	}
 	if clean := strings.Join(strings.Fields(core.CleanName(q.Module)), " "); q.Module != "" && clean != q.Module {
-		return fieldProblem(web.Invalid, "module", "the field module must be a short name")
+		return fields.Problem(web.Invalid, "module", "the field module must be a short name")
 	}
 	return nil
-}
-
-// fold reads a JSON object and turns its names to snake_case. The same field
-// under two names is refused, since either could be meant.
-func fold(raw []byte) (map[string]json.RawMessage, error) {
-	var given map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &given); err != nil || given == nil {
-		if !json.Valid(raw) {
-			return nil, &web.Problem{Fault: web.Invalid, Detail: "the body is not valid JSON", Err: err}
-		}
-		return nil, core.Errorf(core.Invalid, "the body must be a JSON object")
-	}
-	fields := make(map[string]json.RawMessage, len(given))
-	for name, value := range given {
-		if string(value) == "null" {
-			continue
-		}
-		folded := snake(name)
-		if _, twice := fields[folded]; twice {
-			return nil, fieldProblem(web.Invalid, folded, "the field "+core.CutRunes(folded, 64)+" is there twice")
-		}
-		fields[folded] = value
-	}
-	return fields, nil
-}
-
-// snake returns a camelCase name in snake_case; other names stay as they are.
-func snake(name string) string {
-	var b strings.Builder
-	for i, r := range name {
-		if unicode.IsUpper(r) {
-			if i > 0 {
-				b.WriteByte('_')
-			}
-			r = unicode.ToLower(r)
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
 }

@@ -17,6 +17,7 @@ import (
 	"gatehouse/core/bus"
 	"gatehouse/web"
 	"gatehouse/web/auth"
+	"gatehouse/web/fields"
 )
 
 // space makes ids from idempotency keys: the same key, the same run.
@@ -107,14 +108,14 @@ type reading struct {
 
 // inbound makes the turn out of the request. Everything the client may not
 // decide comes from the principal.
-func (a *API) inbound(r *http.Request, p auth.Principal, req *upload, how form) (core.Inbound, *turn, error) {
+func (a *API) inbound(r *http.Request, p auth.Principal, req *uploaded, how form) (core.Inbound, *turn, error) {
 	var none core.Inbound
 	trust, err := ceiling(p, req.TrustLevel)
 	if err != nil {
 		return none, nil, err
 	}
 	if how == asAccepted && req.CancelOnDisconnect {
-		return none, nil, fieldProblem(web.Invalid, "cancel_on_disconnect", "cancel_on_disconnect makes no sense together with Prefer: respond-async")
+		return none, nil, fields.Problem(web.Invalid, "cancel_on_disconnect", "cancel_on_disconnect makes no sense together with Prefer: respond-async")
 	}
 	key, once := r.Header.Get("Idempotency-Key"), len(r.Header.Values("Idempotency-Key")) > 0
 	if once && !idempotencyKey.MatchString(key) {
@@ -208,8 +209,8 @@ func ceiling(p auth.Principal, asked string) (core.Trust, error) {
 	return trust, err
 }
 
-// caller returns the identity for limits and idempotency keys: the key, or the user of
-// an admin session.
+// caller returns what limits and idempotency keys count p by: its key, or the
+// user of an admin session.
 func caller(p auth.Principal) string {
 	if p.Key != "" {
 		return p.Key

@@ -22,6 +22,7 @@ import (
 	"gatehouse/core/session"
 	"gatehouse/web"
 	"gatehouse/web/auth"
+	"gatehouse/web/upload"
 )
 
 func readAll(t *testing.T, res *http.Response) string {
@@ -218,7 +219,7 @@ func TestBodiesOutsideTheContractAreRefusedByName(t *testing.T) {
 		{`{"message":"a","trust_level":"full"}`, "", 403}, {`{"message":"a","session_id":"stream"}`, "", 400}, {`{"message":"a","session_id":"active-streams"}`, "", 400},
 		{`{"message":"a","session_id":"sessions"}`, "", 400}, {`{"message":"a","session_id":"session"}`, "", 400}, {`{"message":"a","session_id":"count"}`, "", 400}, {`{"message":"a","session_id":"../x"}`, "", 400},
 		{`{"message":"` + strings.Repeat("x", MaxMessage+1) + `"}`, "message", 413}, {`{"message":"a","system_prompt":"` + strings.Repeat("x", MaxSystemPrompt+1) + `"}`, "system_prompt", 413},
-		{`{"message":"` + strings.Repeat("x", maxChatBody) + `"}`, "", 413}, {`{"message":"a"}}`, "", 400},
+		{`{"message":"` + strings.Repeat("x", upload.MaxText) + `"}`, "", 413}, {`{"message":"a"}}`, "", 400},
 	} {
 		m := h.want(c.status, "", key, "POST", "/api/chat", c.body)
 		if got, _ := m["field"].(string); got != c.field {

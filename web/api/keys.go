@@ -9,6 +9,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/web"
 	"gatehouse/web/auth"
+	"gatehouse/web/fields"
 )
 
 // Keys are the API keys. Create refuses a user that there is not.
@@ -57,7 +58,7 @@ func (a *API) createKey(w http.ResponseWriter, r *http.Request) error {
 	}
 	n := auth.NewKey{User: p.User} // whose it is unless it says so
 	into := map[string]any{"label": &n.Label, "user_id": &n.User, "trust_level": &n.Trust, "scopes": &n.Scopes, "expires_at": &n.ExpiresAt}
-	if err := readInto(w, r, into); err != nil {
+	if err := fields.ReadInto(w, r, into); err != nil {
 		return err
 	}
 	if err := labelFits(n.Label); err != nil {
@@ -90,7 +91,7 @@ func mayGive(p auth.Principal, n auth.NewKey) error {
 
 func labelFits(label string) error {
 	if len(label) > 400 {
-		return fieldProblem(web.TooLarge, "label", "the field label is over 400 bytes")
+		return fields.Problem(web.TooLarge, "label", "the field label is over 400 bytes")
 	}
 	return nil
 }
@@ -108,7 +109,7 @@ func (a *API) changeKey(w http.ResponseWriter, r *http.Request) error {
 		}
 		return mayGive(p, auth.NewKey{User: was.User, Trust: was.Trust, Scopes: added})
 	}}
-	if err := readInto(w, r, map[string]any{"label": &c.Label, "scopes": &c.Scopes}); err != nil {
+	if err := fields.ReadInto(w, r, map[string]any{"label": &c.Label, "scopes": &c.Scopes}); err != nil {
 		return err
 	}
 	if c.Label != nil {

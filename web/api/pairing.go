@@ -9,6 +9,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/web"
 	"gatehouse/web/auth"
+	"gatehouse/web/fields"
 )
 
 // requests serves GET /api/bots/pairing.
@@ -20,7 +21,7 @@ func (a *API) requests(w http.ResponseWriter, r *http.Request) error {
 	if r.URL.Query().Has("status") && !slices.Contains([]string{"pending", "approved", "denied", "expired"}, status) {
 		return core.Errorf(core.Invalid, "status must be pending, approved, denied or expired")
 	}
-	limit, err := number(r.URL.Query(), "limit", 100, 1, 500)
+	limit, err := fields.Number(r.URL.Query(), "limit", 100, 1, 500)
 	if err != nil {
 		return err
 	}
@@ -63,7 +64,7 @@ func (a *API) approve(w http.ResponseWriter, r *http.Request) error {
 		return core.Errorf(core.Denied, "the trust level %s is above your own, which is %s", approval.Trust, p.Trust)
 	}
 	if !approval.ExpiresAt.IsZero() && !approval.ExpiresAt.After(a.Clock.Now()) {
-		return fieldProblem(web.Invalid, "expires_at", "the field expires_at is in the past")
+		return fields.Problem(web.Invalid, "expires_at", "the field expires_at is in the past")
 	}
 	return a.decide(w, r, func(ctx context.Context, id string) (core.PairingRequest, error) {
 		return a.Decisions.Approve(ctx, id, approval, p.Actor())
@@ -71,7 +72,7 @@ func (a *API) approve(w http.ResponseWriter, r *http.Request) error {
 }
 
 func readApproval(w http.ResponseWriter, r *http.Request) (approval core.Approval, err error) {
-	err = readInto(w, r, map[string]any{"trust_level": &approval.Trust, "scope": &approval.Scope, "expires_at": &approval.ExpiresAt})
+	err = fields.ReadInto(w, r, map[string]any{"trust_level": &approval.Trust, "scope": &approval.Scope, "expires_at": &approval.ExpiresAt})
 	if err != nil {
 		return approval, err
 	}
@@ -79,7 +80,7 @@ func readApproval(w http.ResponseWriter, r *http.Request) (approval core.Approva
 	case "", core.ScopeDM, core.ScopeGroup:
 		return approval, nil
 	}
-	return approval, fieldProblem(web.Invalid, "scope", "the field scope must be dm or group")
+	return approval, fields.Problem(web.Invalid, "scope", "the field scope must be dm or group")
 }
 
 // deny serves POST /api/bots/pairing/{id}/deny.
@@ -155,7 +156,7 @@ func (a *API) access(w http.ResponseWriter, r *http.Request) error {
 	if _, err := auth.Require(r, auth.ScopeAdmin); err != nil {
 		return err
 	}
-	limit, err := number(r.URL.Query(), "limit", 100, 1, 500)
+	limit, err := fields.Number(r.URL.Query(), "limit", 100, 1, 500)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"gatehouse/core/permission"
 	"gatehouse/web"
 	"gatehouse/web/auth"
+	"gatehouse/web/fields"
 )
 
 type (
@@ -234,26 +235,16 @@ func (a *API) pattern(w http.ResponseWriter, r *http.Request) (pattern string, e
 	if r.ContentLength == 0 {
 		return "", nil
 	}
-	fields, err := readFields(w, r)
+	given, err := fields.Read(w, r)
 	if err != nil {
 		return "", err
 	}
-	if value, ok := fields["pattern"]; ok && (json.Unmarshal(value, &pattern) != nil || pattern == "") {
-		return "", fieldProblem(web.Invalid, "pattern", "the field pattern must be a string that is not empty; leave it out to grant this once")
+	if value, ok := given["pattern"]; ok && (json.Unmarshal(value, &pattern) != nil || pattern == "") {
+		return "", fields.Problem(web.Invalid, "pattern", "the field pattern must be a string that is not empty; leave it out to grant this once")
 	}
-	delete(fields, "pattern")
-	warn(w, fields)
+	delete(given, "pattern")
+	fields.Warn(w, given)
 	return pattern, nil
-}
-
-// warn names the fields that were ignored.
-func warn(w http.ResponseWriter, left map[string]json.RawMessage) {
-	names := make([]string, 0, len(left))
-	for name := range left {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	web.WarnIgnored(w, names)
 }
 
 // refuseCall serves POST /api/permissions/{id}/deny.
@@ -357,17 +348,17 @@ func (a *API) answerQuestion(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	fields, err := fold(raw)
+	given, err := fields.Of(raw)
 	if err != nil {
 		return err
 	}
 	var ask string
-	if json.Unmarshal(fields["id"], &ask) != nil || ask == "" {
-		return fieldProblem(web.Invalid, "id", "the field id must be the id of the question")
+	if json.Unmarshal(given["id"], &ask) != nil || ask == "" {
+		return fields.Problem(web.Invalid, "id", "the field id must be the id of the question")
 	}
-	answers := bytes.TrimSpace(fields["answers"])
+	answers := bytes.TrimSpace(given["answers"])
 	if len(answers) == 0 || answers[0] != '{' && answers[0] != '"' {
-		return fieldProblem(web.Invalid, "answers", "the field answers must be an object by question, or a text")
+		return fields.Problem(web.Invalid, "answers", "the field answers must be an object by question, or a text")
 	}
 	session, err := a.session(r, p)
 	if err != nil {
@@ -376,8 +367,8 @@ func (a *API) answerQuestion(w http.ResponseWriter, r *http.Request) error {
 	if err := a.Answers.Answer(r.Context(), session, ask, answers, p.Actor()); err != nil {
 		return err
 	}
-	delete(fields, "id")
-	delete(fields, "answers")
-	warn(w, fields)
+	delete(given, "id")
+	delete(given, "answers")
+	fields.Warn(w, given)
 	return web.WriteJSON(w, http.StatusOK, map[string]string{"id": ask, "session_id": session})
 }

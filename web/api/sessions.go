@@ -9,6 +9,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/web"
 	"gatehouse/web/auth"
+	"gatehouse/web/fields"
 )
 
 // A SessionRow is a session as lists show it.
@@ -106,10 +107,10 @@ func (a *API) listed(w http.ResponseWriter, r *http.Request, p auth.Principal, q
 }
 
 func sessionQuery(v url.Values) (q SessionQuery, err error) {
-	if q.Limit, err = number(v, "limit", 50, 1, 200); err != nil {
+	if q.Limit, err = fields.Number(v, "limit", 50, 1, 200); err != nil {
 		return q, err
 	}
-	if q.Offset, err = number(v, "offset", 0, 0, 100_000); err != nil {
+	if q.Offset, err = fields.Number(v, "offset", 0, 0, 100_000); err != nil {
 		return q, err
 	}
 	q.Cursor = v.Get("cursor")
@@ -139,16 +140,4 @@ func sessionQuery(v url.Values) (q SessionQuery, err error) {
 		}
 	}
 	return q, nil
-}
-
-// number reads a query parameter within its bounds.
-func number(v url.Values, name string, otherwise, least, most int) (int, error) {
-	if !v.Has(name) {
-		return otherwise, nil
-	}
-	n, err := strconv.Atoi(v.Get(name))
-	if err != nil || n < least || n > most {
-		return 0, core.Errorf(core.Invalid, "%s must be a number from %d to %d", name, least, most)
-	}
-	return n, nil
 }

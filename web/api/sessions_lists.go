@@ -9,6 +9,7 @@ import (
 	"gatehouse/core/session"
 	"gatehouse/web"
 	"gatehouse/web/auth"
+	"gatehouse/web/fields"
 )
 
 func writeTags(w http.ResponseWriter, d session.Detail) error {
@@ -50,16 +51,16 @@ func (a *API) tags(w http.ResponseWriter, r *http.Request) error { return a.show
 // addTags serves POST /api/chat/{id}/tags.
 func (a *API) addTags(w http.ResponseWriter, r *http.Request) error {
 	return a.edit(w, r, func() (c session.Change, err error) {
-		fields, err := readFields(w, r)
+		given, err := fields.Read(w, r)
 		if err != nil {
 			return c, err
 		}
 		var one string
-		if value, there := fields["tag"]; there && (json.Unmarshal(value, &one) != nil || one == "") {
-			return c, fieldProblem(web.Invalid, "tag", "the field tag must be a string that is not empty")
+		if value, there := given["tag"]; there && (json.Unmarshal(value, &one) != nil || one == "") {
+			return c, fields.Problem(web.Invalid, "tag", "the field tag must be a string that is not empty")
 		}
-		if value, there := fields["tags"]; there && json.Unmarshal(value, &c.AddTags) != nil {
-			return c, fieldProblem(web.Invalid, "tags", "the field tags must be a list of strings")
+		if value, there := given["tags"]; there && json.Unmarshal(value, &c.AddTags) != nil {
+			return c, fields.Problem(web.Invalid, "tags", "the field tags must be a list of strings")
 		}
 		if one != "" {
 			c.AddTags = append(c.AddTags, one)
@@ -67,9 +68,9 @@ func (a *API) addTags(w http.ResponseWriter, r *http.Request) error {
 		if len(c.AddTags) == 0 || len(c.AddTags) > 64 {
 			return c, core.Errorf(core.Invalid, "give tag, or 1 to 64 tags")
 		}
-		delete(fields, "tag")
-		delete(fields, "tags")
-		warn(w, fields)
+		delete(given, "tag")
+		delete(given, "tags")
+		fields.Warn(w, given)
 		return c, nil
 	}, writeTags)
 }
@@ -88,17 +89,17 @@ func (a *API) contexts(w http.ResponseWriter, r *http.Request) error {
 
 func (a *API) putContexts(w http.ResponseWriter, r *http.Request, into func(*session.Change, []string)) error {
 	return a.edit(w, r, func() (c session.Change, err error) {
-		fields, err := readFields(w, r)
+		given, err := fields.Read(w, r)
 		if err != nil {
 			return c, err
 		}
 		var paths []string
-		if json.Unmarshal(fields["contexts"], &paths) != nil || len(paths) > 100 {
-			return c, fieldProblem(web.Invalid, "contexts", "the field contexts must be a list of at most 100 paths")
+		if json.Unmarshal(given["contexts"], &paths) != nil || len(paths) > 100 {
+			return c, fields.Problem(web.Invalid, "contexts", "the field contexts must be a list of at most 100 paths")
 		}
 		into(&c, paths)
-		delete(fields, "contexts")
-		warn(w, fields)
+		delete(given, "contexts")
+		fields.Warn(w, given)
 		return c, nil
 	}, writeContexts)
 }

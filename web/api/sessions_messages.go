@@ -11,6 +11,7 @@ import (
 	"gatehouse/core/transcript"
 	"gatehouse/web"
 	"gatehouse/web/auth"
+	"gatehouse/web/fields"
 )
 
 // maxExports bounds the exports that one caller reads at once.
@@ -130,7 +131,7 @@ func (a *API) messages(w http.ResponseWriter, r *http.Request) error {
 	if v.Has("before") && q.Before == "" || v.Has("after") && q.After == "" || len(q.Before)+len(q.After) > 128 {
 		return core.Errorf(core.Invalid, "before and after are ids of messages")
 	}
-	if q.Limit, err = number(v, "limit", 50, 1, 200); err != nil {
+	if q.Limit, err = fields.Number(v, "limit", 50, 1, 200); err != nil {
 		return err
 	}
 	page, err := a.Shelf.Page(r.Context(), d.Session, q)

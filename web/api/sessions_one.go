@@ -14,6 +14,7 @@ import (
 	"gatehouse/core/transcript"
 	"gatehouse/web"
 	"gatehouse/web/auth"
+	"gatehouse/web/fields"
 )
 
 type (
@@ -107,7 +108,7 @@ func (a *API) readSession(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	limit, err := number(r.URL.Query(), "limit", 50, 1, 200)
+	limit, err := fields.Number(r.URL.Query(), "limit", 50, 1, 200)
 	if err != nil {
 		return err
 	}
@@ -179,14 +180,14 @@ func (a *API) changeSession(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if _, given := matching(r); !given {
+	if _, named := matching(r); !named {
 		return web.Refuse(web.MatchRequired, "name in If-Match the version to change")
 	}
-	fields, err := readFields(w, r)
+	given, err := fields.Read(w, r)
 	if err != nil {
 		return err
 	}
-	c, err := readChange(fields)
+	c, err := readChange(given)
 	if err != nil {
 		return err
 	}
@@ -194,44 +195,19 @@ func (a *API) changeSession(w http.ResponseWriter, r *http.Request) error {
 	if d, err = a.update(r, p, d.ID, c); err != nil {
 		return err
 	}
-	warn(w, fields)
+	fields.Warn(w, given)
 	return writeDetail(w, d)
-}
-
-func readFields(w http.ResponseWriter, r *http.Request) (map[string]json.RawMessage, error) {
-	raw, err := web.ReadJSON(w, r, web.MaxJSON)
-	if err != nil {
-		return nil, err
-	}
-	return fold(raw)
-}
-
-// readInto reads a body's fields into what into names, and warns of the others.
-func readInto(w http.ResponseWriter, r *http.Request, into map[string]any) error {
-	fields, err := readFields(w, r)
-	if err != nil {
-		return err
-	}
-	for name, dest := range into {
-		value, there := fields[name]
-		if there && json.Unmarshal(value, dest) != nil {
-			return fieldProblem(web.Invalid, name, "the field "+name+" is not valid")
-		}
-		delete(fields, name)
-	}
-	warn(w, fields)
-	return nil
 }
 
 // fixed are fields of a session that no change reaches; to ignore them would
 // look as if it had.
 var fixed = []string{"id", "source", "message_count", "created_at", "last_accessed", "continued_from", "user_id", "trust_level", "title_source", "tags", "contexts"}
 
-// readChange takes out of fields what it knows.
-func readChange(fields map[string]json.RawMessage) (c session.Change, err error) {
+// readChange takes out of given what it knows.
+func readChange(given map[string]json.RawMessage) (c session.Change, err error) {
 	for _, name := range fixed {
-		if _, there := fields[name]; there {
-			return c, fieldProblem(web.UnsupportedField, name, "the field "+name+" cannot be changed here")
+		if _, there := given[name]; there {
+			return c, fields.Problem(web.UnsupportedField, name, "the field "+name+" cannot be changed here")
 		}
 	}
 	for _, f := range []struct {
@@ -244,20 +220,20 @@ func readChange(fields map[string]json.RawMessage) (c session.Change, err error)
 		{"working_directory", &c.WorkingDirectory, "string", 24_000}, {"model", &c.Model, "string", 1200},
 		{"agent_type", &c.AgentType, "string", 1200}, {"metadata", &c.Metadata, "object", 64 << 10},
 	} {
-		value, there := fields[f.name]
+		value, there := given[f.name]
 		if !there {
 			continue
 		}
 		if len(value) > f.most {
-			return c, fieldProblem(web.TooLarge, f.name, fmt.Sprintf("the field %s is over %d bytes", f.name, f.most))
+			return c, fields.Problem(web.TooLarge, f.name, fmt.Sprintf("the field %s is over %d bytes", f.name, f.most))
 		}
 		if json.Unmarshal(value, f.dest) != nil {
-			return c, fieldProblem(web.Invalid, f.name, "the field "+f.name+" must be a "+f.kind)
+			return c, fields.Problem(web.Invalid, f.name, "the field "+f.name+" must be a "+f.kind)
 		}
-		delete(fields, f.name)
+		delete(given, f.name)
 	}
 	if c.Title != nil && len([]rune(*c.Title)) > 1000 {
-		return c, fieldProblem(web.TooLarge, "title", "the field title is over 1000 characters")
+		return c, fields.Problem(web.TooLarge, "title", "the field title is over 1000 characters")
 	}
 	return c, nil
 }

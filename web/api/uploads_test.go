@@ -1,11 +1,8 @@
 package api
 
 import (
-	"bufio"
 	"bytes"
-	"context"
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"io/fs"
 	"mime/multipart"
@@ -17,8 +14,8 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/attach"
-	"gatehouse/core/vault"
 	"gatehouse/web/auth"
+	"gatehouse/web/upload"
 )
 
 const (
@@ -139,7 +136,7 @@ func TestRefusedAttachmentsAreNamedAndNothingOfTheRequestStays(t *testing.T) {
 		{`{"message":"a","trust_level":"full","attachments":[` + one + `]}`, "", 403, "", ""},
 		{`{"message":"a","attachments":[` + strings.Repeat(one+",", 20) + one + `]}`, "", 413, "attachments", "at most 20 files"},
 		{`{"message":"a","attachments":[{"name":"big.bin","data":"` + b64(strings.Repeat("x", attach.MaxFile+1)) + `"}]}`, "", 413, "attachments[0]", "big.bin is larger than 20 MB"},
-		{`{"message":"a","attachments":[{"name":"big.bin","data":"` + strings.Repeat("QUJD", maxJSONUpload/4) + `"}]}`, "", 413, "", ""},
+		{`{"message":"a","attachments":[{"name":"big.bin","data":"` + strings.Repeat("QUJD", upload.MaxJSON/4) + `"}]}`, "", 413, "", ""},
 		{`{"message":"a","attachments":[` + one, "", 400, "", "not valid JSON"},
 		{`{"a":` + strings.Repeat("[", 100), "", 400, "", "nested"},
 	}
@@ -151,7 +148,7 @@ func TestRefusedAttachmentsAreNamedAndNothingOfTheRequestStays(t *testing.T) {
 	add(400, "message", "", "f:ok.txt", "fine")
 	add(400, "message", "there twice", "message", "a", "message", "b")
 	add(413, "attachments[0]", "big.bin is larger than 20 MB", "message", "a", "f:big.bin", strings.Repeat("x", attach.MaxFile+1))
-	add(413, "", "form holds more", "message", strings.Repeat("x", maxChatBody+1))
+	add(413, "", "form holds more", "message", strings.Repeat("x", upload.MaxText+1))
 	many := []string{"message", "a"}
 	for range 21 {
 		many = append(many, "f:ok.txt", "fine")
@@ -229,50 +226,6 @@ func TestNothingOfAnAttachmentIsKeptOfStrangers(t *testing.T) {
 	if names := h.kept(); len(names) != 0 {
 		t.Errorf("left behind %v", names)
 	}
-}
-
-// However a body is written, what a splitter leaves of it says the same but for
-// the data of attachments, and these are what the body said.
-func FuzzSplittingABodyLosesNothing(f *testing.F) {
-	for _, s := range []string{
-		`{"message":"a","attachments":[{"name":"x","data":"aGVsbG8="}]}`, `{"attachments":[{"d\u0061ta":"aGVs\/bG8","Data":1}],"attachments":[]}`,
-		`[{"attachments":[{"data":"x"}]}]`, `{"a":{"attachments":[{"data":"x"}]},"Attachments":[{"DATA":"eA"}, "data"]}`, `{"a\"b":"\\","attachments":[[{"data":"x"}],{"x":{"data":"y"},"data":"data:;base64,eA=="}]}`,
-		`{"data":"x"}`, `"x"`, `{"attachments":[{"data":"\u00e9"}]}`, `{"attachments" : [ { "data" : "e\nA" } ] }`,
-	} {
-		f.Add([]byte(s))
-	}
-	v, err := vault.Open(f.TempDir())
-	if err != nil {
-		f.Fatal(err)
-	}
-	k := attach.New(v, nil, nil)
-	f.Fuzz(func(t *testing.T, body []byte) {
-		s := &splitter{in: bufio.NewReader(bytes.NewReader(body)), begin: func() (*attach.Incoming, error) { return k.Begin(context.Background(), 7, 1<<20) }}
-		defer s.drop()
-		err := s.split()
-		if !json.Valid(body) {
-			if err == nil && json.Valid(s.out.Bytes()) {
-				var v map[string]any // an escape or character inside base64 is not judged as JSON
-				if len(s.aside) == 0 && json.Unmarshal(s.out.Bytes(), &v) == nil {
-					t.Errorf("%q became valid: %q", body, s.out.Bytes())
-				}
-			}
-			return
-		}
-		if err != nil {
-			return // a bound
-		}
-		var was, is any
-		if json.Unmarshal(body, &was) != nil || json.Unmarshal(s.out.Bytes(), &is) != nil {
-			t.Fatalf("%q became %q", body, s.out.Bytes())
-		}
-		if len(s.aside) == 0 && !bytes.Equal(body, s.out.Bytes()) {
-			t.Errorf("%q became %q", body, s.out.Bytes())
-		}
-		if strings.Count(s.out.String(), `"@`) < len(s.aside) {
-			t.Errorf("%d were put aside of %q: %q", len(s.aside), body, s.out.Bytes())
-		}
-	})
 }
 
 // Whoever has too much waiting is told to come back, before anything of the

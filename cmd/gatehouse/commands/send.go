@@ -14,6 +14,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/attach"
 	"gatehouse/web/api"
+	"gatehouse/web/upload"
 )
 
 // A Send sends a message through a bot.
@@ -79,8 +80,8 @@ func (c *Send) read() (files []control.File, err error) {
 		if err != nil {
 			return nil, core.Errorf(core.Invalid, "%v", err)
 		}
-		if total += len(data); len(data) > attach.MaxFile || total > api.MaxAttached {
-			return nil, core.Errorf(core.TooLarge, "%s is too large: a file may have %s, all together %s", name, core.ByteSize(attach.MaxFile), core.ByteSize(api.MaxAttached))
+		if total += len(data); len(data) > attach.MaxFile || total > upload.MaxFiles {
+			return nil, core.Errorf(core.TooLarge, "%s is too large: a file may have %s, all together %s", name, core.ByteSize(attach.MaxFile), core.ByteSize(upload.MaxFiles))
 		}
 		files = append(files, control.File{Name: filepath.Base(name), Data: data})
 	}

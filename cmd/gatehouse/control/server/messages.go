@@ -9,11 +9,12 @@ import (
 	"gatehouse/core"
 	"gatehouse/web"
 	"gatehouse/web/api"
+	"gatehouse/web/upload"
 )
 
 // maxMessage limits the body of a message: the longest text, as JSON may write
 // it, and its files.
-const maxMessage = 1<<20 + api.MaxAttached/3*4
+const maxMessage = 1<<20 + upload.MaxFiles/3*4
 
 // send serves POST /control/messages. Unlike the API's endpoint it needs no
 // bot's name, and takes any name of the caller's for the message.
