@@ -35,7 +35,7 @@ func put(t *testing.T, path, text string) string {
 	return path
 }
 
-func TestBotsOfTheFileStandBesideThoseOfTheSettings(t *testing.T) {
+func TestBotsOfTheFileAreAddedToThoseOfTheSettings(t *testing.T) {
 	c, path := botsFile(t, `bots:
   - name: support
     platform: telegram
@@ -94,7 +94,7 @@ func TestADefaultBotsFileMayBeMissingANamedOneMayNot(t *testing.T) {
 }
 
 // Every fault is told with its line, all at once, and no value is repeated.
-func TestEveryFaultOfTheBotsFileIsToldByLineAndWithoutValues(t *testing.T) {
+func TestEveryFaultOfTheBotsFileIsReportedByLineAndWithoutValues(t *testing.T) {
 	c, path := botsFile(t, `bots:
   - name: Topsecret!
     platform: topsecret
@@ -139,7 +139,7 @@ bats: topsecret
 	}
 }
 
-func TestWhatIsNotYAMLIsToldByLineWithoutItsText(t *testing.T) {
+func TestInvalidYAMLIsReportedByLineWithoutItsText(t *testing.T) {
 	for _, text := range []string{"bots:\n  - name: \"topsecret", "bots:\n\t- topsecret: topsecret", "bots: [topsecret\nx: {", "bots: {a: topsecret, a: topsecret}", "bots:\n- &x topsecret\n- *y",
 		"topsecret", "- topsecret", "bots: []\n---\nbots: []", "bots: topsecret", "bots:\n  - name: a\n   platform: topsecret\n", "bots: !!binary topsecret", "%topsecret\n---\na", "\x00topsecret"} {
 		c, path := botsFile(t, text)
@@ -178,7 +178,7 @@ func TestTwoBotsOfOneAccountAreRefused(t *testing.T) {
 	}
 }
 
-func TestABotsFileThatOthersMayChangeOrWhoseSecretsTheyMayReadIsRefused(t *testing.T) {
+func TestABotsFileThatOthersMayWriteOrWithReadableSecretsIsRefused(t *testing.T) {
 	c, path := botsFile(t, "bots: [{name: a, platform: telegram, token: '"+tokenA+"'}]")
 	d, apart := botsFile(t, "bots: [{name: a, platform: telegram, token_file: a.token}]")
 	put(t, filepath.Join(filepath.Dir(apart), "a.token"), tokenA)
@@ -199,7 +199,7 @@ func TestABotsFileThatOthersMayChangeOrWhoseSecretsTheyMayReadIsRefused(t *testi
 
 // While a gateway runs, what is wrong with one token is that bot's alone, and
 // what is wrong with the file leaves its bots as they were, with fresh tokens.
-func TestBotsAreReadAnewWhileTheGatewayRuns(t *testing.T) {
+func TestBotsAreReadAgainWhileTheGatewayRuns(t *testing.T) {
 	dir := t.TempDir()
 	first, second := put(t, filepath.Join(dir, "first"), tokenA), put(t, filepath.Join(dir, "second"), tokenB)
 	path := put(t, filepath.Join(dir, "bots.yaml"), "bots: [{name: b, platform: telegram, token_file: second}]")

@@ -9,7 +9,7 @@ import (
 	"gatehouse/configs/values"
 )
 
-func TestWhatThePanelSetsStandsBeforeTheEnvironment(t *testing.T) {
+func TestThePanelOverridesTheEnvironment(t *testing.T) {
 	t.Setenv("GATEHOUSE_DM_TRUST", "vault")
 	t.Setenv("GATEHOUSE_TELEGRAM_TOKEN", "1:abc")
 	t.Setenv("GATEHOUSE_VAULT_PATH", t.TempDir())

@@ -328,7 +328,7 @@ func TestAnUnknownNameIsAnErrorThatSuggestsTheNearest(t *testing.T) {
 	load(t, "GATEHOUSE_TEST_ANYTHING=1", "GATEHOUSEKEEPER=1", "GATEHOUSE=1")
 }
 
-func TestPostgresIsRefusedWithAClearWord(t *testing.T) {
+func TestPostgresIsRefusedWithTheReason(t *testing.T) {
 	for _, url := range []string{"postgres://u:topsecret@h/db", "postgresql://h/db"} {
 		p := problems(t, "GATEHOUSE_DATABASE_URL="+url)
 		if len(p) != 1 || !strings.Contains(p[0].Fault, "PostgreSQL is not supported") || strings.Contains(p.Error(), "topsecret") {

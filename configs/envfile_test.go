@@ -49,7 +49,7 @@ func TestAnEnvFileComesBackAsItWasWrittenHereAndInAShell(t *testing.T) {
 	}
 }
 
-func TestAnEnvFileHoldsOurSettingsAloneAndSaysWhatIsWrongByLine(t *testing.T) {
+func TestAnEnvFileAcceptsOnlyOurSettingsAndReportsFaultsByLine(t *testing.T) {
 	path := put(t, filepath.Join(t.TempDir(), "x.env"), "# fine\nexport GATEHOUSE_MODEL=local/quote\n\nANTHROPIC_API_KEY=topsecret\nLD_PRELOAD=topsecret\nGATEHOUSE_ADDR\n"+
 		"GATEHOUSE_ADMIN_PASSWORD=topsecret word\nGATEHOUSE_OPENAI_API_KEY=$topsecret\nGATEHOUSE_MODEL=topsecret\nGATEHOUSE_LOG_LEVEL=\"topsecret\n")
 	_, err := ReadEnvFile(path)
@@ -75,7 +75,7 @@ func TestAnEnvFileHoldsOurSettingsAloneAndSaysWhatIsWrongByLine(t *testing.T) {
 	}
 }
 
-func TestTheEnvironmentStandsBeforeTheEnvFile(t *testing.T) {
+func TestTheEnvironmentOverridesTheEnvFile(t *testing.T) {
 	path := put(t, filepath.Join(t.TempDir(), "x.env"), "GATEHOUSE_LOG_LEVEL=debug\nGATEHOUSE_PACE=off\n")
 	environment(t, "GATEHOUSE_LOG_LEVEL=error")
 	t.Setenv("GATEHOUSE_PACE", "") // has it put back

@@ -147,7 +147,7 @@ func TestPercentilesAndMedians(t *testing.T) {
 	}
 }
 
-func TestWhatStandsBelowTheFiguresIsKept(t *testing.T) {
+func TestTextBelowTheFiguresIsKept(t *testing.T) {
 	b := &bench{c: &runCmd{Report: filepath.Join(t.TempDir(), "performance.md")}}
 	for _, text := range []string{"old figures\n", "new figures\n"} {
 		if err := b.writeReport(text); err != nil {

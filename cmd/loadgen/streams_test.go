@@ -9,7 +9,7 @@ import (
 
 // A part that cannot have its open files says what is missing, and its goal is
 // not met in the report.
-func TestStreamsThatCannotBeOpenedAreSaidNotToBeMeasured(t *testing.T) {
+func TestStreamsThatCannotBeOpenedAreReported(t *testing.T) {
 	note := fewFiles(math.MaxUint64)
 	if !strings.Contains(note, "hard limit of open files") || fewFiles(1) != "" {
 		t.Fatalf("%q, %q", note, fewFiles(1))

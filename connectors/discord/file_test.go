@@ -11,7 +11,7 @@ import (
 	"gatehouse/core"
 )
 
-func TestAFileIsSentWithItsWordsAndToldWhereItCannotBe(t *testing.T) {
+func TestAFileIsSentWithItsTextOrReplacedByTheReason(t *testing.T) {
 	s := platform(t, discordtest.Options{FloodOff: true})
 	ada := s.NewUser("Ada")
 	ada.Send("hello")

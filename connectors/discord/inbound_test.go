@@ -179,7 +179,7 @@ func TestFilesComeWithTheMessage(t *testing.T) {
 	}
 }
 
-func TestWhatNeedsNoFileIsSaidInWords(t *testing.T) {
+func TestContentWithoutAFileBecomesText(t *testing.T) {
 	c := newClub(t)
 	for _, w := range []struct{ field, value, text, unsupported string }{
 		{"sticker_items", `[{"id":"1","name":"wave"}]`, "[sticker wave]", ""},
@@ -208,7 +208,7 @@ func TestFormsOfLaterTimesLoseNoMessage(t *testing.T) {
 	}
 }
 
-func TestWebhooksAndBotsAreNoPersons(t *testing.T) {
+func TestWebhooksAndBotsAreNoUsers(t *testing.T) {
 	c := newClub(t)
 	if _, err := c.PostWebhook(c.talk, "Ada", "I am Ada"); err != nil {
 		t.Fatal(err)

@@ -163,7 +163,7 @@ func TestAnOutageIsOverWithoutLossOrRepeat(t *testing.T) {
 	}
 }
 
-func TestAFatalCloseCodeStopsTheBotAndSaysWhatToDo(t *testing.T) {
+func TestAFatalCloseCodeStopsTheBotWithAFix(t *testing.T) {
 	for code, want := range map[int]string{
 		4004: "Reset Token", 4010: "report it", 4011: "too many servers", 4012: "update", 4013: "update", 4014: "Privileged Gateway Intents",
 	} {
@@ -459,7 +459,7 @@ func forget(t *testing.T, b *Bot, channel discordtest.ID) {
 	}
 }
 
-func TestARefusedTokenIsToldWhileAChannelIsAskedFor(t *testing.T) {
+func TestARefusedTokenEndsTheLookupOfAChannel(t *testing.T) {
 	s := platform(t, discordtest.Options{FloodOff: true})
 	ada := s.NewUser("Ada")
 	club := s.NewGuild("Club", ada)
@@ -578,7 +578,7 @@ func TestAChannelIsKnownBeforeItsFirstMessageIsStored(t *testing.T) {
 
 // The platform gives bots no list of private channels: what somebody writes in
 // one that was never seen comes while the session can be resumed, else not.
-func TestWhatAStrangerWroteMeanwhileComesByResumeAlone(t *testing.T) {
+func TestDirectMessagesOfStrangersComeByResumeOnly(t *testing.T) {
 	for _, resumed := range []bool{true, false} {
 		t.Run(fmt.Sprintf("resumed %v", resumed), func(t *testing.T) {
 			s, fast := hurry(t, discordtest.Options{FloodOff: true})

@@ -143,7 +143,7 @@ func TestNoPauseAndNoSilenceOutlastsTheContext(t *testing.T) {
 	}
 }
 
-func TestARefusalForGoodIsSaidSoAndWhy(t *testing.T) {
+func TestAFinalRefusalHasAReason(t *testing.T) {
 	s, b, ada := bench(t, nil)
 	ada.CloseDMs()
 	if d := b.Send(t.Context(), out(direct(ada.DM()), 1, "x")); d.Outcome != core.Refused || !strings.Contains(d.Reason, "direct messages") {
@@ -207,7 +207,7 @@ func TestPaceLeavesRoomForTheFinal(t *testing.T) {
 	}
 }
 
-func TestAnEditWhoseMessageIsGoneIsSentAnew(t *testing.T) {
+func TestAnEditOfADeletedMessageIsSentAsANewOne(t *testing.T) {
 	s, b, ada := bench(t, nil)
 	to := direct(ada.DM())
 	foreign := ada.Send("mine")
@@ -296,7 +296,7 @@ func TestAFinalOvertakesAPreviewThatIsLateOrHangs(t *testing.T) {
 }
 
 // A preview that was made and never answered would stand beside the final for good.
-func TestAPreviewWhoseAnswerIsLostIsKnownAllTheSame(t *testing.T) {
+func TestAPreviewWithALostAnswerIsFoundByItsNonce(t *testing.T) {
 	for _, kind := range []discordtest.FaultKind{discordtest.Reset, discordtest.Half} {
 		s, b, ada := bench(t, nil)
 		to := direct(ada.DM())
@@ -341,7 +341,7 @@ func TestButtonsAreLaidOutWithinThePlatformsBounds(t *testing.T) {
 	}
 }
 
-func TestTestNamesTheBotOrSaysWhy(t *testing.T) {
+func TestTestReturnsTheUsernameOrTheReason(t *testing.T) {
 	s, b, _ := bench(t, nil)
 	if name, err := b.Test(t.Context()); err != nil || name != "gatehouse" {
 		t.Errorf("%q, %v", name, err)

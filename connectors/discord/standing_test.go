@@ -21,7 +21,7 @@ func (c *club) standings(n int) (out []core.Inbound) {
 	return out
 }
 
-func TestAServerThatLetsTheBotInOrThrowsItOutIsTold(t *testing.T) {
+func TestJoiningAndLeavingAServerIsReported(t *testing.T) {
 	c := newClub(t)
 	hidden := c.guild.NewForum("help")
 	added := c.standings(1)[0]
@@ -49,7 +49,7 @@ func TestAServerThatLetsTheBotInOrThrowsItOutIsTold(t *testing.T) {
 	}
 }
 
-func TestADeletedChannelIsTold(t *testing.T) {
+func TestADeletedChannelIsReported(t *testing.T) {
 	c := newClub(t)
 	if err := c.guild.DeleteChannel(c.talk); err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func TestADeletedChannelIsTold(t *testing.T) {
 	}
 }
 
-func TestAServerOfLongAgoIsNotTold(t *testing.T) {
+func TestAServerJoinedLongAgoIsNotReported(t *testing.T) {
 	s := platform(t, discordtest.Options{FloodOff: true})
 	ada := s.NewUser("Ada")
 	g := s.NewGuild("Old", ada)
@@ -89,7 +89,7 @@ func removals(store *connectorstest.Store) []core.Inbound {
 // A server that threw the bot out while the gateway was away is told of, once,
 // whether the session goes on after it or a new one begins; a server that the
 // platform merely calls unavailable is not.
-func TestAServerThatThrewTheBotOutMeanwhileIsTold(t *testing.T) {
+func TestARemovalWhileTheGatewayWasAwayIsReportedOnce(t *testing.T) {
 	for _, resumed := range []bool{true, false} {
 		t.Run(map[bool]string{true: "resumed", false: "new session"}[resumed], func(t *testing.T) {
 			s := platform(t, discordtest.Options{FloodOff: true})
@@ -138,7 +138,7 @@ func left(t *testing.T, s *discordtest.Server) {
 	}
 }
 
-func TestAServerThatThrewTheBotOutBeforeAllEyesIsNotToldAgain(t *testing.T) {
+func TestAReportedRemovalIsNotReportedAgain(t *testing.T) {
 	s := platform(t, discordtest.Options{FloodOff: true})
 	ada := s.NewUser("Ada")
 	club, other := s.NewGuild("Club", ada), s.NewGuild("Other", ada)
@@ -167,7 +167,7 @@ func TestAServerThatThrewTheBotOutBeforeAllEyesIsNotToldAgain(t *testing.T) {
 
 // That a server is missing is believed only of a platform that names the
 // others, and says of the server's channel, too, that it is closed.
-func TestAServerIsGoneOnlyWhenThePlatformSaysSoTwice(t *testing.T) {
+func TestAServerIsGoneOnlyIfReadyAndItsChannelAgree(t *testing.T) {
 	c := newClub(t)
 	r := &receiver{bot: c.bot, in: c.store, report: func(core.BotState) {}, marks: connectors.NewLRU[string, mark](maxMarks)}
 	club := c.guild.ID().String()

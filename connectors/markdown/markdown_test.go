@@ -205,7 +205,7 @@ func styledLetters(parts []core.Part) string {
 	return b.String()
 }
 
-func TestPlainTextKeepsAllItsWords(t *testing.T) {
+func TestPlainTextKeepsAllItsText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := rapid.StringOf(rapid.RuneFrom([]rune("ab \n😀éё漢"))).Draw(t, "s")
 		parts := Plain(s, 20)
@@ -216,7 +216,7 @@ func TestPlainTextKeepsAllItsWords(t *testing.T) {
 	})
 }
 
-func TestSplitNeverTearsWhatPeopleSeeAsOneCharacter(t *testing.T) {
+func TestSplitKeepsGraphemesWhole(t *testing.T) {
 	for _, unit := range []string{"😀", "👩‍👩‍👧", "🇩🇪", "e\u0301", "👍🏽", "❤\ufe0f"} {
 		text := strings.Repeat(unit, 50)
 		for limit := 16; limit < 30; limit++ {

@@ -65,7 +65,7 @@ func TestAFileThatCannotBeHadIsRefusedWithTheReason(t *testing.T) {
 
 // What may be had later is of no kind, and no error tells the token, which
 // stands in the address of every file.
-func TestADownloadThatFailsIsTriedAgainAndTellsNoToken(t *testing.T) {
+func TestAFailedDownloadIsRetriedAndShowsNoToken(t *testing.T) {
 	s := platform(t, telegramtest.Options{})
 	b, f := receive(t, s, telegramtest.File{Kind: "document", Data: []byte("whole")})
 	for _, fault := range []telegramtest.Fault{

@@ -36,7 +36,7 @@ func drawn(t *testing.T, w, h int) []byte {
 	return b.Bytes()
 }
 
-func TestAFileIsSentAsPictureOrDocumentWithItsWords(t *testing.T) {
+func TestAFileIsSentAsPictureOrDocumentWithItsText(t *testing.T) {
 	s := platform(t, telegramtest.Options{FloodOff: true})
 	ada := s.NewUser("Ada")
 	ada.Send("hello")
@@ -62,7 +62,7 @@ func TestAFileIsSentAsPictureOrDocumentWithItsWords(t *testing.T) {
 	}
 }
 
-func TestAFileThatCannotBeSentIsToldInWords(t *testing.T) {
+func TestAFileThatCannotBeSentIsReplacedByTheReason(t *testing.T) {
 	s := platform(t, telegramtest.Options{FloodOff: true})
 	ada := s.NewUser("Ada")
 	ada.Send("hello")
@@ -94,7 +94,7 @@ func TestAFileThatCannotBeSentIsToldInWords(t *testing.T) {
 
 // An upload ends as every send does: refusals for pace are obeyed, other
 // refusals are final, and what may have arrived is unknown.
-func TestTheOutcomeOfAnUploadSaysWhatThePlatformCanKnow(t *testing.T) {
+func TestTheOutcomeOfAnUploadReflectsWhatThePlatformMayHave(t *testing.T) {
 	s := platform(t, telegramtest.Options{FloodOff: true})
 	ada := s.NewUser("Ada")
 	ada.Send("hello")

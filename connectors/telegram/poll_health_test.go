@@ -15,7 +15,7 @@ import (
 
 // Whoever watches the gauge sees a bot that has become deaf: it moves with
 // every poll that is answered well, and with no other.
-func TestTheTimeOfTheLastGoodPollIsTold(t *testing.T) {
+func TestTheTimeOfTheLastGoodPollIsExposed(t *testing.T) {
 	s := platform(t, telegramtest.Options{FloodOff: true})
 	store, clock, reg := &connectorstest.Store{}, coretest.NewClock(time.Time{}), prometheus.NewRegistry()
 	b := connect(t, s, store, func(o *Options) {

@@ -173,7 +173,7 @@ func httpPoll(s *telegramtest.Server, seconds int) chan struct{} {
 	return done
 }
 
-func TestAWebhookIsToldApartFromASecondPoller(t *testing.T) {
+func TestAWebhookAndASecondPollerHaveDifferentReasons(t *testing.T) {
 	if got := conflict("Conflict: can't use getUpdates method while webhook is active"); !strings.Contains(got, "deleteWebhook") {
 		t.Error(got)
 	}

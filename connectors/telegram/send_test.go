@@ -73,7 +73,7 @@ func TestAReplyToAMessageThatIsGoneIsStillSent(t *testing.T) {
 	}
 }
 
-func TestTheOutcomeSaysWhatThePlatformCanKnow(t *testing.T) {
+func TestTheOutcomeReflectsWhatThePlatformMayHave(t *testing.T) {
 	fault := func(f telegramtest.Fault) func(*testing.T, *telegramtest.Server, *telegramtest.User) {
 		return func(t *testing.T, s *telegramtest.Server, _ *telegramtest.User) { inject(t, s, f) }
 	}
@@ -269,7 +269,7 @@ func TestWithoutDraftsAPreviewIsAnEditedMessage(t *testing.T) {
 
 // A preview that may stand in a group without our knowing its number says so:
 // a platform without nonces can't be asked for it. One that was refused does not.
-func TestAPreviewWhoseAnswerIsLostIsInDoubt(t *testing.T) {
+func TestAPreviewWithALostAnswerHasAnUnknownOutcome(t *testing.T) {
 	s := platform(t, telegramtest.Options{FloodOff: true})
 	b := connect(t, s, &connectorstest.Store{}, nil)
 	group := s.NewGroup(telegramtest.Supergroup, "Club", s.NewUser("Ada"))

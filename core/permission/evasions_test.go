@@ -54,7 +54,7 @@ func besideGrants(command string) Decision {
 	return q.decide()
 }
 
-func TestNoEvasionRunsUnaskedInTrustModeOrBesideAGrant(t *testing.T) {
+func TestNoEvasionRunsWithoutAQuestionInTrustModeOrWithAGrant(t *testing.T) {
 	all := 0
 	for class, lines := range classes(t) {
 		for _, l := range lines {
@@ -80,7 +80,7 @@ func TestNoEvasionRunsUnaskedInTrustModeOrBesideAGrant(t *testing.T) {
 }
 
 // A reason is given for each, and what is asked is shown as it is.
-func TestAnAskSaysWhatIsNotUnderstood(t *testing.T) {
+func TestAnAskNamesWhatIsNotUnderstood(t *testing.T) {
 	for command, want := range map[string]string{
 		"make test":                   "make is not on the list",
 		"PATH=. ls":                   "it sets PATH",

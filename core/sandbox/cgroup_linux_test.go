@@ -84,7 +84,7 @@ func TestTheGatewaysOwnGroupIsFound(t *testing.T) {
 	}
 }
 
-func TestWhyThereAreNoControlGroupsIsSaid(t *testing.T) {
+func TestWhyThereAreNoControlGroupsIsReported(t *testing.T) {
 	plain := t.TempDir()
 	for where, want := range map[string]string{
 		None:                         "switched off",
@@ -180,7 +180,7 @@ func TestTheGroupsOfADeadGatewayAreEndedAndALivingOnesStay(t *testing.T) {
 	living.end()
 }
 
-func TestWhereNoGroupCanBeMadeTheProgramIsWatchedAndItIsSaid(t *testing.T) {
+func TestWithoutAControlGroupTheProgramIsWatchedAndThatIsLogged(t *testing.T) {
 	box, b := probe(self(t))
 	if box == nil {
 		t.Skip(b.Text)

@@ -148,7 +148,7 @@ func testAProgramSeesWhatItIsGivenAndNothingElse(t *testing.T, box sandbox.Box) 
 	}
 }
 
-func TestALimitEndsTheProgramAndSaysWhich(t *testing.T) {
+func TestALimitEndsTheProgramAndIsReported(t *testing.T) {
 	each(t, testALimitEndsTheProgramAndSaysWhich)
 }
 

@@ -295,7 +295,7 @@ func TestRootBehindTheVeilHasNoRightThatUndoesIt(t *testing.T) {
 	}
 }
 
-func TestOpenVeilSaysWhyThereIsNone(t *testing.T) {
+func TestOpenVeilReturnsWhyThereIsNone(t *testing.T) {
 	if v, why := OpenVeil(None, nil); v != nil || !strings.Contains(why, "switched off") {
 		t.Error(v, why)
 	}

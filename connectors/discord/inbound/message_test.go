@@ -26,7 +26,7 @@ func decoder() *Decoder {
 	return New(Options{Bot: "bot", ID: botID, Clock: core.System{}, API: api, Interactions: answers})
 }
 
-func TestAnAnswerSaysWhatItAnswers(t *testing.T) {
+func TestAReplyQuotesItsMessage(t *testing.T) {
 	d := decoder()
 	answer := `{"id":"11","type":19,"channel_id":"12","content":"why?","author":{"id":"13","username":"ada"},"message_reference":{"message_id":"9"},
 		"referenced_message":{"id":"9","channel_id":"12","content":"their words","author":{"id":"%s","username":"bo"}}}`

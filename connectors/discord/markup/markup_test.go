@@ -82,7 +82,7 @@ var pieces = []string{"a", "B", "word", "ü", "漢", "😀", " ", " ", "\n", "\n
 
 var styleList = []core.Style{core.StyleBold, core.StyleItalic, core.StyleStrike, core.StyleSpoiler}
 
-func TestAnyTextIsShownAsItStands(t *testing.T) {
+func TestAnyTextIsShownUnchanged(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 1, 30).Draw(t, "pieces"), "")
 		check(t, core.Part{Text: text})
@@ -106,7 +106,7 @@ func TestAnyStylesShowTheSameText(t *testing.T) {
 	})
 }
 
-func TestAnyMarkdownFitsAndKeepsItsWords(t *testing.T) {
+func TestAnyMarkdownFitsAndKeepsItsText(t *testing.T) {
 	b := NewRenderer(reserve)
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.SampledFrom([]int{1, 3, 10, 100, 400}).Draw(t, "n")
@@ -208,7 +208,7 @@ func TestALongTargetIsShownAndCut(t *testing.T) {
 	}
 }
 
-func TestTextThatIsTooLongInMarkupIsSentAsItStands(t *testing.T) {
+func TestTextThatIsTooLongInMarkupIsSentPlain(t *testing.T) {
 	text := strings.Repeat("_", MaxText)
 	if content, ok := Fit(core.Part{Text: text}, ""); !ok || content != text {
 		t.Errorf("%v, %d bytes", ok, len(content))

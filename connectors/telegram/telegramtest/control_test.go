@@ -49,7 +49,7 @@ func (o *one) control(method, path string, body, into any) int {
 	return res.StatusCode
 }
 
-func TestAnotherProcessPlaysPeopleOverHTTP(t *testing.T) {
+func TestAnotherProcessPlaysUsersOverHTTP(t *testing.T) {
 	o := world(t, noFlood, realClock)
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
@@ -255,7 +255,7 @@ func TestASlowSubscriberIsCutOff(t *testing.T) {
 	}
 }
 
-func TestAChangeTellsExactlyWhenAMessageBecameVisible(t *testing.T) {
+func TestAChangeHasTheTimeWhenAMessageBecameVisible(t *testing.T) {
 	o := world(t)
 	o.clock.Advance(1234567 * time.Nanosecond)
 	seen := make(chan telegramtest.Change, 10)
@@ -266,7 +266,7 @@ func TestAChangeTellsExactlyWhenAMessageBecameVisible(t *testing.T) {
 	}
 }
 
-func TestPeopleAreBoundByTheirApp(t *testing.T) {
+func TestUsersAreLimitedByTheirApp(t *testing.T) {
 	o := world(t)
 	ben := o.NewUser("Ben")
 	g := o.NewGroup(telegramtest.Supergroup, "Club", o.ada)

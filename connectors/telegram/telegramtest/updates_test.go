@@ -77,7 +77,7 @@ func TestUpdatesAreKeptADay(t *testing.T) {
 	}
 }
 
-func TestUpdateIDsBeginAnewAfterAnIdleWeek(t *testing.T) {
+func TestUpdateIDsRestartAfterAnIdleWeek(t *testing.T) {
 	o := world(t)
 	first := o.updates(nil)[0].ID
 	o.clock.Advance(6 * 24 * time.Hour)

@@ -154,7 +154,7 @@ func TestACallWaitsForTheOwnerAndGoesOn(t *testing.T) {
 	}
 }
 
-func TestAGrantHoldsForSessionPersonAndLevelUntilItIsRevoked(t *testing.T) {
+func TestAGrantAppliesToSessionUserAndLevelUntilItIsRevoked(t *testing.T) {
 	s := newStation(t)
 	decide := func(p permission.Profile, what string) permission.Decision {
 		d, err := s.guard.Decide(ctx, s.db, p, writeTool, json.RawMessage(`{}`), access(writeTool, what))
@@ -199,7 +199,7 @@ func TestAGrantHoldsForSessionPersonAndLevelUntilItIsRevoked(t *testing.T) {
 	}
 }
 
-func TestAButtonGrantsWhatItSays(t *testing.T) {
+func TestAButtonGrantsWhatItsLabelShows(t *testing.T) {
 	s := newStation(t)
 	done := s.allow(ctx, ownersTurn, bashTool, "git status --short")
 	r := s.asked()
@@ -244,7 +244,7 @@ func (s *station) resolvedOnly(id string) {
 	}
 }
 
-func TestNobodyAnswersIsNoAfterTwoMinutes(t *testing.T) {
+func TestAnAskIsDeniedAfterTwoMinutesWithoutAnswer(t *testing.T) {
 	s := newStation(t)
 	done := s.allow(ctx, ownersTurn, writeTool, "Notes/a.md")
 	r := s.asked()
@@ -332,7 +332,7 @@ func (s *station) tryAsk(p permission.Profile) (ask.Ask, error) {
 	return s.guard.open(ctx, ask.Ask{Kind: ask.KindPermission, Run: p.Run, Asker: p.User}, permissionTime, &body, p)
 }
 
-func TestWhereNobodyCanAnswerTheAnswerIsNoAtOnce(t *testing.T) {
+func TestACallIsDeniedAtOnceIfNoUserCanAnswer(t *testing.T) {
 	s := newStation(t)
 	p := ownersTurn
 	p.CanAsk = false
@@ -463,7 +463,7 @@ func TestTheFirstAnswerWinsEverywhere(t *testing.T) {
 	t.Logf("granted %d, denied %d, late %d", granted, denied, late)
 }
 
-func TestAQuestionIsAnsweredByWhomItAsks(t *testing.T) {
+func TestOnlyTheAskedUserCanAnswer(t *testing.T) {
 	s := newStation(t)
 	questions := json.RawMessage(`[{"question":"Which colour?","options":[{"label":"red"}]}]`)
 	ask := func() (core.UserQuestion, <-chan string) {

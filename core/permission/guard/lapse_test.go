@@ -63,7 +63,7 @@ func TestGrantsOfATimeAtTrustFullEndWithIt(t *testing.T) {
 
 // A call that waited for a word when its run ended was not made; one that was
 // allowed may have been. An id that a model used before is another call's.
-func TestACallThatNobodyAllowedWasNotBegun(t *testing.T) {
+func TestACallWithoutApprovalWasNotBegun(t *testing.T) {
 	s := newStation(t)
 	gone, leave := context.WithCancel(ctx)
 	waits := s.allow(gone, ownersTurn, writeTool, "Notes/a.md")
