@@ -34,8 +34,8 @@
 // platform's cursor. In one transaction Put drops repeats, asks the gate about
 // new rows, inserts them and advances the cursor. Only after the commit does a
 // connector confirm the update to its platform: a message that was confirmed is
-// not lost. The gate is pairing.Gate.Admit: it returns a Verdict, to run, hold or
-// drop the row. A stranger's message is held with a pairing request until the
+// not lost. The gate is queue.Turns, for chats pairing.Gate.Admit: it returns an
+// Admission, to run, hold or drop the row, with what it knows of the sender. A stranger's message is held with a pairing request until the
 // owner decides. pairing/people, codes and places have who has access; core/store
 // has the database: DB.Tx queues the closure for the one writer, which commits
 // several together.

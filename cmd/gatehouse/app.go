@@ -46,6 +46,7 @@ import (
 	"gatehouse/core/permission/raise"
 	"gatehouse/core/queue"
 	"gatehouse/core/queue/inspect"
+	"gatehouse/core/queue/metrics"
 	"gatehouse/core/queue/outbox"
 	"gatehouse/core/runs"
 	"gatehouse/core/sandbox"
@@ -218,7 +219,7 @@ func (a *app) joinCore(ctx context.Context) error {
 	a.own = ownfiles.New(ownfiles.Options{Config: a.cfg, Vault: a.vault, Runtime: a.runtime, Tokens: func() []string { return a.bots.Files(a.cfg) }})
 	a.guard = guard.New(guard.Options{DB: a.db, Asks: a.asks, Vault: a.vault, Isolation: a.box != nil, Own: a.own.Visible,
 		Clock: a.clock, Log: a.log, Metrics: guard.NewMetrics(a.reg), Show: tools})
-	qm := queue.NewMetrics(a.reg, append(a.bots.Names(), core.APIBot))
+	qm := metrics.New(a.reg, append(a.bots.Names(), core.APIBot))
 	a.sessions = session.New(session.Options{DB: a.db, Vault: a.vault, Clock: a.clock, Log: a.log, Version: version, Projects: a.cfg.ClaudeProjects})
 	a.closing(a.sessions.Close)
 	a.conversations = &conversations{db: a.db, sessions: a.sessions, bus: a.bus, guard: a.guard, cfg: a.cfg}
@@ -228,10 +229,10 @@ func (a *app) joinCore(ctx context.Context) error {
 		Lane: func(ctx context.Context, tx *store.Tx, in *core.Inbound) (string, error) {
 			return a.sessions.Lane(ctx, tx, in.Address)
 		},
-		Ring:    a.bus.Ring,
-		RateNow: func() queue.Rate { return queue.Rate(a.settings.Now().RateLimit) },
-		Texts:   queue.Texts{TooMany: texts.Text("too_many"), GaveUp: texts.Text("gave_up")},
-		Node:    "node", Slots: a.cfg.LimitRuns,
+		Ring:  a.bus.Ring,
+		Rate:  func() queue.Rate { return queue.Rate(a.settings.Now().RateLimit) },
+		Texts: queue.Texts{TooMany: texts.Text("too_many"), GaveUp: texts.Text("gave_up")},
+		Node:  "node", Slots: a.cfg.LimitRuns,
 	})
 	a.pairing = pairing.New(a.db, pairing.Options{
 		Clock: a.clock, Log: a.log, Metrics: pairing.NewMetrics(a.reg, a.bots.Names()), Bots: bots.New(a.bots.Places, a.bots.Policy), Ring: a.bus.Ring, Merge: a.owners.Merge, Text: a.settings.OwnText,
@@ -252,7 +253,7 @@ func (a *app) joinCore(ctx context.Context) error {
 	return a.pairing.People.EnsureOperator(ctx)
 }
 
-func (a *app) joinRuns(qm *queue.Metrics) (err error) {
+func (a *app) joinRuns(qm *metrics.Metrics) (err error) {
 	a.search = quote.Grep(a.vault.Root(), func(s llm.Sender, path string) bool { return a.readable.mayRead(s.Trust, s.User, path) }, a.clock)
 	m, err := models.New(a.settings.Now(), a.search, a.clock, a.log)
 	if err != nil {

@@ -36,7 +36,7 @@ cmd/gatehouse/commands: cmd/gatehouse/control cmd/gatehouse/doctor cmd/gatehouse
 cmd/gatehouse/control: core core/permission core/store pairing/codes web/api web/auth
 cmd/gatehouse/control/server: cmd/gatehouse/control configs/live core core/attach core/erasure core/erasure/tasks core/jobs core/permission core/session core/session/reindex core/store core/vault pairing/codes web web/api web/auth web/upload
 cmd/gatehouse/doctor: configs configs/live core core/agent core/sandbox core/store core/tool/mcp/entry core/vault
-cmd/gatehouse/fleet: configs configs/live connectors connectors/chat connectors/discord connectors/telegram core core/queue core/queue/outbox core/store core/watch pairing pairing/bots
+cmd/gatehouse/fleet: configs configs/live connectors connectors/chat connectors/discord connectors/telegram core core/queue core/queue/maintenance core/queue/outbox core/store core/watch pairing pairing/bots
 cmd/gatehouse/isolation: cmd/gatehouse/control configs core/sandbox core/sandbox/container
 cmd/gatehouse/logs: configs
 cmd/gatehouse/memory: core
@@ -111,9 +111,10 @@ core/permission/shell: core/permission/shell/programs core/permission/shell/vett
 core/permission/shell/programs: core/permission/shell/walk  # programs that run others, delete, change disks and rights
 core/permission/shell/vetted:  # reads commands, imports no package of ours
 core/permission/shell/walk:  # follows a command line, imports no package of ours
-core/queue: core core/queue/outbox core/store
+core/queue: core core/queue/metrics core/queue/outbox core/store
 core/queue/inspect: core core/store  # what the panel and metrics ask the tables
 core/queue/maintenance: core core/store  # erases, prunes and repairs the tables
+core/queue/metrics: core
 core/queue/outbox: core core/store  # replies, from their commit to the platform
 core/runs: core core/store core/texts
 core/sandbox: core core/beneath core/sandbox/landlock core/sandbox/mask core/sandbox/measure core/sandbox/seccomp

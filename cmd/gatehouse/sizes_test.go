@@ -27,7 +27,6 @@ var larger = map[string]string{
 	"connectors/discord/discordtest":   "a platform's API played in full, limits and refusals included, a file for each group of methods",
 	"connectors/telegram/telegramtest": "a platform's API played in full, limits and refusals included, a file for each group of methods",
 	"core/orchestrator":                "one run from its claim to its end; what ends it must know all of it",
-	"core/queue":                       "a message is stored, claimed and settled in one transaction with its lane",
 	"core/session":                     "rows and their search index change in one transaction",
 	"core/transcript":                  "the form of a conversation, what is read of it and what is written into it agree line by line",
 	"web/api":                          "one endpoint a file, all held to one document",

@@ -47,8 +47,10 @@ type Inbox interface {
 	Put(ctx context.Context, page []core.Inbound, cursor *core.Cursor) error
 }
 
-// Updates knows which updates are stored.
+// Updates reads what is stored in the queue.
 type Updates interface {
+	// Backlog returns how many messages wait in the lane or are being answered.
+	Backlog(ctx context.Context, lane string) (int, error)
 	Stored(ctx context.Context, bot, update string) (message, chat string, found bool, err error)
 }
 

@@ -84,7 +84,7 @@ func New(o Options) *Chat {
 	agents := &agents{o.DB, bound, o.Agents, o.Models, o.Groups, o.Asks}
 	busy := &busy{o.DB, bound, o.ChatSettings, o.BusyMode, o.Asks}
 	trust := &trust{o.DB, bound, o.TrustModes}
-	status := &status{o.DB, o.Lanes, o.Running, o.ChatSettings, chosen, o.Models, busy, trust}
+	status := &status{o.DB, o.Updates, o.Running, o.ChatSettings, chosen, o.Models, busy, trust}
 	usage := &usages{o.DB, o.Clock, o.Usage}
 	c.commands = []Command{
 		// For strangers /start, /help and /claim are answered at the gate.

@@ -27,8 +27,6 @@ type Lanes interface {
 	Held(ctx context.Context, tx *store.Tx, lane string) (bool, error)
 	// Relane moves the waiting messages of a session from one lane to another.
 	Relane(ctx context.Context, tx *store.Tx, session, from, to string) error
-	// Backlog returns how many messages wait in the lane or are being answered.
-	Backlog(ctx context.Context, lane string) (int, error)
 }
 
 // sessionLane returns the lane of a conversation that no chat has.

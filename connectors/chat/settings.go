@@ -181,7 +181,7 @@ func (m *busy) run(ctx context.Context, r command.Request) (command.Outcome, err
 // status handles /status.
 type status struct {
 	db      *store.DB
-	lanes   Lanes
+	updates Updates
 	running Running
 	chats   ChatSettings
 	chosen  *chosenModel
@@ -198,7 +198,7 @@ func (s *status) show(ctx context.Context, r command.Request) (command.Outcome, 
 			running, seconds = true, int(r.In.At.Sub(i.Started).Abs().Seconds())
 		}
 	}
-	waiting, err := s.lanes.Backlog(ctx, core.LaneOf(r.In.Address))
+	waiting, err := s.updates.Backlog(ctx, core.LaneOf(r.In.Address))
 	if err != nil {
 		return command.Outcome{}, err
 	}

@@ -113,7 +113,7 @@ func TestATextMuchLaterIsNotTheRestOfALongOne(t *testing.T) {
 
 // A person who is over the rate does not get round it by parts.
 func TestPartsDoNotBringARateLimitForward(t *testing.T) {
-	f := newFixture(t, func(o *options) { o.Rate = queue.Rate{N: 1, Per: time.Hour} })
+	f := newFixture(t, func(o *options) { o.Rate = func() queue.Rate { return queue.Rate{N: 1, Per: time.Hour} } })
 	long := part(2, "long", 0)
 	long.Long = true
 	f.put(part(1, "one", 0), long, part(3, "end", 0))

@@ -14,7 +14,7 @@ import (
 // stop something four times as much again; what is over it is refused, which is
 // said once; another person and the next minute have room.
 func TestCommandsHaveARateOfTheirOwn(t *testing.T) {
-	f := newFixture(t, func(o *options) { o.Rate = queue.Rate{N: 2, Per: time.Minute} })
+	f := newFixture(t, func(o *options) { o.Rate = func() queue.Rate { return queue.Rate{N: 2, Per: time.Minute} } })
 	n := 0
 	send := func(who, command string, at time.Duration) {
 		n++

@@ -105,7 +105,7 @@ func TestATurnThatCannotBePreparedHoldsNobodyElse(t *testing.T) {
 
 // Lines of a group that were not meant for the bot are no use of it.
 func TestWhatTheGateDropsDoesNotCountAgainstTheRate(t *testing.T) {
-	f := newFixture(t, func(o *options) { o.Rate = queue.Rate{N: 2, Per: time.Minute} })
+	f := newFixture(t, func(o *options) { o.Rate = func() queue.Rate { return queue.Rate{N: 2, Per: time.Minute} } })
 	f.gate.drop = map[string]bool{"ada": true}
 	f.put(msg(1, "c", "ada", "chatter"), msg(2, "c", "ada", "chatter"), msg(3, "c", "ada", "chatter"))
 	f.gate.drop = nil

@@ -14,12 +14,6 @@ func (q *Queue) Held(ctx context.Context, tx *store.Tx, lane string) (held bool,
 	return held, err
 }
 
-// Backlog returns how many messages of the lane wait or are being answered.
-func (q *Queue) Backlog(ctx context.Context, lane string) (n int, err error) {
-	err = q.db.Get(ctx, &n, `SELECT count(*) FROM inbox WHERE lane = $1 AND state IN ('ready', 'limited')`, lane)
-	return n, err
-}
-
 // Relane moves the waiting HTTP requests of a session from one lane to another,
 // after the session was bound to another chat or to none. No turn of either lane
 // may run for the session.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -21,7 +22,7 @@ func (q *Queue) Put(ctx context.Context, page []core.Inbound, cursor *core.Curso
 		return core.Errorf(core.Busy, "the gateway is starting: try again in a moment")
 	}
 	began := q.o.Clock.Now()
-	var counts []counted
+	var counts [][3]string // bot, kind, outcome
 	u := &unit{}
 	err := q.tx(ctx, u, func(tx *store.Tx) error {
 		counts = counts[:0]
@@ -32,7 +33,7 @@ func (q *Queue) Put(ctx context.Context, page []core.Inbound, cursor *core.Curso
 			if err != nil {
 				return err
 			}
-			counts = append(counts, counted{in.Bot, string(in.Kind), outcome})
+			counts = append(counts, [3]string{in.Bot, string(in.Kind), outcome})
 		}
 		if err := wake(ctx, tx, lanes); err != nil {
 			return err
@@ -49,12 +50,12 @@ func (q *Queue) Put(ctx context.Context, page []core.Inbound, cursor *core.Curso
 	if err != nil {
 		return err
 	}
-	q.o.Metrics.updates(counts)
-	q.o.Metrics.stage("ingest", q.o.Clock.Now().Sub(began))
+	for _, c := range counts {
+		q.o.Metrics.Updated(c[0], c[1], c[2])
+	}
+	q.o.Metrics.Stage("ingest", q.o.Clock.Now().Sub(began))
 	return nil
 }
-
-type counted struct{ bot, kind, outcome string }
 
 // Cursor returns a stored cursor and when it last moved, or "" without one.
 func (q *Queue) Cursor(ctx context.Context, name string) (string, time.Time, error) {
@@ -161,7 +162,7 @@ func (q *Queue) putWork(ctx context.Context, tx *store.Tx, in *core.Inbound, a A
 		lanes[lane] = control
 	}
 	if in.Kind == core.KindMessage && in.Bot != core.APIBot && r.state != "refused" && q.slots.runs(lane) {
-		tx.OnCommit(func() { q.behind(in, lane, a) })
+		tx.OnCommit(func() { q.currentHandler().Behind(in, lane, a) })
 	}
 	return outcome, nil
 }
@@ -210,13 +211,8 @@ func insert(ctx context.Context, tx *store.Tx, in *core.Inbound, r row) error {
 // wake marks lanes as having work, in sorted order. An idle lane joins the end:
 // lanes are claimed in the order of not_before.
 func wake(ctx context.Context, tx *store.Tx, lanes map[string]bool) error {
-	keys := make([]string, 0, len(lanes))
-	for k := range lanes {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
 	now := core.Stamp(tx.Time())
-	for _, k := range keys {
+	for _, k := range slices.Sorted(maps.Keys(lanes)) {
 		control := 0
 		if lanes[k] {
 			control = 1
@@ -235,8 +231,8 @@ func wake(ctx context.Context, tx *store.Tx, lanes map[string]bool) error {
 // returns how many.
 func (q *Queue) Free(ctx context.Context, tx *store.Tx, request string, trust core.Trust) (int, error) {
 	lanes := map[string]bool{}
-	rows, err := heldRows(ctx, tx, request)
-	if err != nil {
+	var rows []inboxRow
+	if err := tx.Select(ctx, &rows, inboxColumns+` WHERE request = $1 AND state = 'held' ORDER BY seq`, request); err != nil {
 		return 0, err
 	}
 	for _, r := range rows {
@@ -261,12 +257,6 @@ func (q *Queue) Free(ctx context.Context, tx *store.Tx, request string, trust co
 func (q *Queue) Discard(ctx context.Context, tx *store.Tx, request string) (int, error) {
 	n, err := tx.Exec(ctx, `UPDATE inbox SET state = 'refused', payload = NULL, request = '' WHERE request = $1 AND state = 'held'`, request)
 	return int(n), err
-}
-
-func heldRows(ctx context.Context, tx *store.Tx, request string) ([]inboxRow, error) {
-	var rows []inboxRow
-	err := tx.Select(ctx, &rows, inboxColumns+` WHERE request = $1 AND state = 'held' ORDER BY seq`, request)
-	return rows, err
 }
 
 const inboxColumns = `SELECT seq, bot, chat, kind, sender, trust, coalesce(payload, '') AS payload, state, run, attempts, due, error, received_at, burst FROM inbox`

@@ -20,6 +20,7 @@ import (
 	"github.com/google/uuid"
 
 	"gatehouse/core"
+	"gatehouse/core/queue/metrics"
 	"gatehouse/core/queue/outbox"
 	"gatehouse/core/store"
 )
@@ -86,19 +87,16 @@ const (
 type Options struct {
 	Clock   core.Clock
 	Log     *slog.Logger
-	Metrics *Metrics
+	Metrics *metrics.Metrics
 	// Lane is the key of the line an update belongs to.
 	Lane func(ctx context.Context, tx *store.Tx, in *core.Inbound) (string, error)
 	// Ring receives "queue" after commits that the operator should see (a dead
 	// letter). It must not block. Optional.
-	Ring func(topics ...string)
-	Rate Rate
-	// RateNow is asked instead of Rate, which may then change at any time; it
-	// must be quick. Nil: Rate.
-	RateNow func() Rate
-	Texts   Texts
-	Node    string // a stable name of this node
-	Slots   int    // turns at once; 0 means 64
+	Ring  func(topics ...string)
+	Rate  func() Rate // may change at any time and must be quick; nil: no limit
+	Texts Texts
+	Node  string // a stable name of this node
+	Slots int    // turns at once; 0 means 64
 }
 
 // Texts are the notices that the queue posts to chats.
@@ -142,13 +140,13 @@ func New(db *store.DB, out *outbox.Outbox, o Options) *Queue {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.Metrics == nil {
-		o.Metrics = NewMetrics(nil, nil)
+		o.Metrics = metrics.New(nil, nil)
 	}
 	if o.Ring == nil {
 		o.Ring = func(...string) {}
 	}
-	if o.RateNow == nil {
-		o.RateNow = func() Rate { return o.Rate }
+	if o.Rate == nil {
+		o.Rate = func() Rate { return Rate{} }
 	}
 	if o.Slots == 0 {
 		o.Slots = 64
@@ -157,8 +155,8 @@ func New(db *store.DB, out *outbox.Outbox, o Options) *Queue {
 		o.Node = "node-" + uuid.NewString()
 	}
 	return &Queue{
-		db: db, outbox: out, o: o, bell: make(chan struct{}, 1), slots: newSlots(o.Slots), bursts: &bursts{clock: o.Clock},
-		limits: &limits{rate: o.RateNow, outbox: out, notice: o.Texts.TooMany, albums: map[string]string{}},
+		db: db, outbox: out, o: o, bell: make(chan struct{}, 1), slots: &slots{free: o.Slots, controls: maxControls, running: map[string]int64{}}, bursts: &bursts{clock: o.Clock},
+		limits: &limits{rate: o.Rate, outbox: out, notice: o.Texts.TooMany, albums: map[string]string{}},
 	}
 }
 

@@ -558,7 +558,7 @@ func TestWhatTheGateForgetsLeavesNothingAndWhatItDropsOnlyItsKey(t *testing.T) {
 }
 
 func TestOverTheRateADirectMessageWaitsAndAGroupsIsRefusedWithOneNotice(t *testing.T) {
-	f := newFixture(t, func(o *options) { o.Rate = queue.Rate{N: 2, Per: time.Minute} })
+	f := newFixture(t, func(o *options) { o.Rate = func() queue.Rate { return queue.Rate{N: 2, Per: time.Minute} } })
 	var page []core.Inbound
 	for i := range 30 {
 		page = append(page, msg(i, "dm", "ann", fmt.Sprint("m", i)))

@@ -14,7 +14,7 @@ import (
 )
 
 func TestAnAlbumCountsOnceForTheRate(t *testing.T) {
-	f := newFixture(t, func(o *options) { o.Rate = queue.Rate{N: 2, Per: time.Minute} })
+	f := newFixture(t, func(o *options) { o.Rate = func() queue.Rate { return queue.Rate{N: 2, Per: time.Minute} } })
 	for i := range 5 {
 		m := msg(i, "dm", "ann", "photo")
 		m.Album = "a1"

@@ -13,10 +13,6 @@ type slots struct {
 	turns    sync.WaitGroup
 }
 
-func newSlots(free int) *slots {
-	return &slots{free: free, controls: maxControls, running: map[string]int64{}}
-}
-
 // setOpen allows or ends claims.
 func (s *slots) setOpen(open bool) {
 	s.mu.Lock()

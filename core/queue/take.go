@@ -206,12 +206,7 @@ func (q *Queue) take(ctx context.Context, tx *store.Tx, u *unit, t *Turn) (wait 
 // newRun returns the id of a run. Ids ascend in time (RFC 9562, version 7), which
 // keeps new rows together in the indexes: with random ids each message would
 // touch, and each commit write, its own page of every index.
-func newRun() string {
-	if id, err := uuid.NewV7(); err == nil {
-		return id.String()
-	}
-	return uuid.NewString() // panics, as everywhere, when there is no randomness
-}
+func newRun() string { return uuid.Must(uuid.NewV7()).String() } // panics when there is no randomness
 
 // fill adds the first row to t and, where messages are collected, the rows that
 // follow it.

@@ -61,12 +61,10 @@ func (q *Queue) admission(ctx context.Context, tx *store.Tx, u *unit, in *core.I
 	return q.turns.Claim(ctx, tx, in)
 }
 
-// behind reports a message that was stored behind a running turn.
-func (q *Queue) behind(in *core.Inbound, lane string, a Admission) {
+func (q *Queue) currentHandler() Handler {
 	q.mu.Lock()
-	handler := q.handler
-	q.mu.Unlock()
-	handler.Behind(in, lane, a)
+	defer q.mu.Unlock()
+	return q.handler
 }
 
 func (q *Queue) start(u *unit) {
@@ -100,7 +98,11 @@ func (q *Queue) finish(ctx context.Context, t *Turn) {
 	if t.settled {
 		return
 	}
-	ctx = context.WithoutCancel(ctx)
+	q.failUnsettled(context.WithoutCancel(ctx), t)
+}
+
+// failUnsettled fails t, or keeps it for settleStuck.
+func (q *Queue) failUnsettled(ctx context.Context, t *Turn) {
 	q.logErr(ctx, "settle", q.Fail(ctx, t, errUnsettled))
 	if !t.settled {
 		q.mu.Lock()
@@ -119,12 +121,6 @@ func (q *Queue) settleStuck(ctx context.Context) {
 	q.stuck = nil
 	q.mu.Unlock()
 	for _, t := range stuck {
-		err := q.Fail(ctx, t, errUnsettled)
-		q.logErr(ctx, "settle", err)
-		if !t.settled {
-			q.mu.Lock()
-			q.stuck = append(q.stuck, t)
-			q.mu.Unlock()
-		}
+		q.failUnsettled(ctx, t)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"gatehouse/configs"
 	"gatehouse/core"
+	"gatehouse/core/queue/maintenance"
 	"gatehouse/core/watch"
 	"gatehouse/pairing"
 )
@@ -151,7 +152,7 @@ func (f *Fleet) settleAccount(ctx context.Context, b configs.Bot, running bool) 
 				return err
 			}
 		}
-		if err := f.Queue.NewAccount(ctx, b.Name); err != nil {
+		if err := maintenance.NewAccount(ctx, f.DB, b.Name); err != nil {
 			return err
 		}
 		f.Log.InfoContext(ctx, "the bot is another account now", "bot", b.Name)

@@ -35,3 +35,9 @@ func (r *Reader) Queued(ctx context.Context, bot, sender string, most int) (n in
 	}
 	return n, nil
 }
+
+// Backlog returns how many messages of the lane wait or are being answered.
+func (r *Reader) Backlog(ctx context.Context, lane string) (n int, err error) {
+	err = r.db.Get(ctx, &n, `SELECT count(*) FROM inbox WHERE lane = $1 AND state IN ('ready', 'limited')`, lane)
+	return n, err
+}

@@ -1,4 +1,4 @@
-package queue
+package maintenance
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 // NewAccount forgets the platform message ids of a bot that is now another
 // account. The new account numbers its messages from the start, and they would
 // be taken for repeats. Call it while the bot receives nothing.
-func (q *Queue) NewAccount(ctx context.Context, bot string) error {
-	return q.db.Tx(ctx, func(tx *store.Tx) error {
+func NewAccount(ctx context.Context, db *store.DB, bot string) error {
+	return db.Tx(ctx, func(tx *store.Tx) error {
 		for _, query := range []string{
 			`UPDATE inbox SET message_id = '' WHERE bot = $1 AND kind = 'message' AND message_id <> ''`,
 			`UPDATE outbox SET replaces = '' WHERE bot = $1 AND state IN ('ready', 'sending') AND state = 'ready' AND replaces <> ''`,
