@@ -22,7 +22,7 @@ const (
 // larger are the packages of more lines than that, each with its reason. A
 // package that grows past the limit is split, or somebody says here why not.
 var larger = map[string]string{
-	"cmd/gatehouse":                    "it joins all packages and holds the program's commands, a file each; nothing imports it",
+	"cmd/gatehouse":                    "it joins all packages: what one part asks of another is adapted here; nothing imports it",
 	"cmd/loadgen":                      "one measurement a file; nothing imports it",
 	"connectors/discord/discordtest":   "a platform's API played in full, limits and refusals included, a file for each group of methods",
 	"connectors/telegram/telegramtest": "a platform's API played in full, limits and refusals included, a file for each group of methods",
