@@ -371,7 +371,7 @@ func (e *entry) finish(first *token.Token) {
 			e.bad("token", "the token "+err.Error())
 		}
 	case ok && checkPath(e.TokenFile) != nil:
-		e.bad("token_file", "token_file names a home folder that is not known here: give the whole path")
+		e.bad("token_file", "token_file names an unknown home directory: give the whole path")
 	default:
 		e.refresh()
 	}

@@ -210,7 +210,7 @@ func each(list values.List, check func(string) error) error {
 // checkGroup takes auto, none, or the absolute path of a directory.
 func checkGroup(v string) error {
 	if v != "auto" && v != "none" && !filepath.IsAbs(v) {
-		return errors.New("must be auto, none, or the absolute path of a control group's folder")
+		return errors.New("must be auto, none, or the absolute path of a control group's directory")
 	}
 	return nil
 }
@@ -227,7 +227,7 @@ func checkImage(name string) error {
 
 func checkPath(path string) error {
 	if !filepath.IsAbs(path) {
-		return fmt.Errorf("%q names a home folder that is not known here: give the whole path", path)
+		return fmt.Errorf("%q names an unknown home directory: give the whole path", path)
 	}
 	return nil
 }

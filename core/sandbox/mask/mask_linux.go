@@ -111,7 +111,7 @@ func straight(dir int, path string) (int, error) {
 func missing(err error) bool { return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) }
 
 // errMoved is returned where a hidden file is not in the directory it was in.
-var errMoved = errors.New("its folder was renamed or replaced while the gateway runs, so it cannot be hidden: restore the directory, or restart the gateway")
+var errMoved = errors.New("its directory was renamed or replaced while the gateway runs, so it cannot be hidden: restore the directory, or restart the gateway")
 
 // openHidden opens what is at p, in the directory at. It returns -1 when there is
 // nothing to hide. A zero at is any directory.

@@ -173,7 +173,7 @@ func cd(w *walk.Walker, f []string, s *walk.State, _ walk.Input) {
 
 func chdir(w *walk.Walker, to string, s *walk.State) {
 	if walk.Unresolved(to) || to == "-" || walk.Globbed(to) {
-		w.Hidden("a change of folder cannot be resolved")
+		w.Hidden("a change of directory cannot be resolved")
 		s.Cwd = string(walk.Unknown)
 		return
 	}
@@ -275,7 +275,7 @@ func removes(w *walk.Walker, s *walk.State, target string, recursive bool) {
 	case walk.Unresolved(t):
 		w.Hidden("what is deleted cannot be resolved")
 		if recursive && strings.HasPrefix(t, string(walk.Home)) && whole(bare) {
-			w.Danger("deleting a home folder")
+			w.Danger("deleting a home directory")
 		}
 	case whole(t) && recursive:
 		w.Danger("deleting " + walk.Shown(t) + " with everything in it")
