@@ -60,7 +60,7 @@ import (
 	"gatehouse/core/vault"
 	"gatehouse/pairing"
 	"gatehouse/pairing/bots"
-	"gatehouse/web/api"
+	"gatehouse/web/api/permissions"
 	"gatehouse/web/auth"
 )
 
@@ -210,7 +210,7 @@ func (a *app) joinCore(ctx context.Context) error {
 	a.events = runs.New(a.db, a.clock)
 	a.bus = bus.New(storedEvents{a.events}.entries, a.events.Latest)
 	a.ends = dispatch.NewEnds(a.events, a.bus, a.clock)
-	shown, tools := &chatask.Pairings{Asks: a.asks}, &chatask.Tools{Changed: func() { a.bus.Ring(api.TopicApprovals) }}
+	shown, tools := &chatask.Pairings{Asks: a.asks}, &chatask.Tools{Changed: func() { a.bus.Ring(permissions.TopicApprovals) }}
 	self, err := os.Executable()
 	if err != nil {
 		return err

@@ -7,7 +7,7 @@ import (
 	"gatehouse/core"
 	coreask "gatehouse/core/ask"
 	"gatehouse/core/permission/guard"
-	"gatehouse/web/api"
+	"gatehouse/web/api/permissions"
 )
 
 // asksView is the Guard as the API and the panel see it.
@@ -24,7 +24,7 @@ func (v asksView) Ask(ctx context.Context, id string) (coreask.Ask, error) {
 func (v asksView) Revoke(ctx context.Context, id string, by core.Actor) error {
 	err := v.Guard.Revoke(ctx, id, by)
 	if err == nil {
-		v.a.bus.Ring(api.TopicApprovals)
+		v.a.bus.Ring(permissions.TopicApprovals)
 	}
 	return err
 }

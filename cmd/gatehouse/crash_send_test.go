@@ -17,7 +17,7 @@ import (
 	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core"
 	"gatehouse/core/store"
-	"gatehouse/web/api"
+	"gatehouse/web/api/bots"
 )
 
 // Moments of a message that a program has a bot say, at which the gateway is killed.
@@ -83,7 +83,7 @@ func (s *sayer) begin() *child {
 	return c
 }
 
-func (s *sayer) call(method, path, once, body string) (status int, location string, m api.Posted, err error) {
+func (s *sayer) call(method, path, once, body string) (status int, location string, m bots.Posted, err error) {
 	req, err := http.NewRequestWithContext(s.t.Context(), method, s.base+path, strings.NewReader(body))
 	if err != nil {
 		return 0, "", m, err
@@ -171,7 +171,7 @@ func (s *sayer) round(point string, chance int) {
 }
 
 // settled is what became of a message, once that is known.
-func (s *sayer) settled(location string) api.Posted {
+func (s *sayer) settled(location string) bots.Posted {
 	s.t.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		status, _, m, err := s.call("GET", location, "", "")

@@ -27,6 +27,9 @@ import (
 	"gatehouse/core/usage"
 	"gatehouse/web"
 	"gatehouse/web/api"
+	"gatehouse/web/api/health"
+	"gatehouse/web/api/sessions"
+	"gatehouse/web/api/turns"
 	"gatehouse/web/auth"
 	"gatehouse/web/openai"
 	"gatehouse/web/static"
@@ -38,17 +41,17 @@ func callerIsLocal(r *http.Request) bool { return web.From(r.Context()).Local }
 
 // handlers returns everything that the main listener serves, behind every check,
 // and what the command line's socket serves.
-func (a *app) handlers(inbox api.Inbox) (public, private http.Handler, err error) {
+func (a *app) handlers(inbox turns.Inbox) (public, private http.Handler, err error) {
 	metrics, log := web.NewMetrics(a.reg), logView{a.db, a.usage}
 	door := auth.NewDoor(a.keys, a.admins, auth.DoorOptions{Clock: a.clock, Localhost: a.cfg.LocalhostAccess == "chat", Local: callerIsLocal, Address: callerKey})
 	mux := http.NewServeMux()
 	rest := api.New(api.Options{
 		Door: door, Inbox: inbox, Repeats: a.inspect, Follower: a.bus, Runs: runsView{a}, Sessions: sessionsView{a},
-		Shelf: shelfView{a.sessions, a}, Editor: a.conversations, Transcripts: a.sessions, Bots: botsView{a.fleet, log},
+		Reader: shelfView{a.sessions, a}, Editor: a.conversations, Transcripts: a.sessions, Bots: botsView{a.fleet, log},
 		Pairings: a.pairing, Decisions: a.pairing, People: a.pairing.People, Asks: asksView{a.guard, a}, Grants: asksView{a.guard, a}, Answers: answersView{a}, Agents: agentsView{a.agents}, Files: a.files, Bell: a.bus,
 		Keys: keysView{a.keys, a.db, a.pairing.People}, Audit: log, Figures: log, Mail: mail{a},
 		Gatherer: a.reg, Clock: a.clock, Log: a.log, Metrics: metrics,
-		Checks: []api.Check{
+		Checks: []health.Check{
 			{Name: "database", Func: a.db.Check},
 			{Name: "queue", Func: func(ctx context.Context) error { _, err := a.inspect.Depths(ctx); return err }},
 		},
@@ -177,16 +180,16 @@ type runsView struct{ a *app }
 
 func (v runsView) Abort(session string) bool { return v.a.running.Abort(session) }
 
-func (v runsView) Run(ctx context.Context, id string) (api.Run, error) {
+func (v runsView) Run(ctx context.Context, id string) (turns.Run, error) {
 	r, err := v.a.events.ByRun(ctx, id)
 	if err != nil {
-		return api.Run{}, err // a run that has no row yet has not ended
+		return turns.Run{}, err // a run that has no row yet has not ended
 	}
 	return apiRun(r), nil
 }
 
-func apiRun(r runs.Row) api.Run {
-	return api.Run{ID: r.ID, Session: r.Session, User: r.User, Ended: r.State != "running"}
+func apiRun(r runs.Row) turns.Run {
+	return turns.Run{ID: r.ID, Session: r.Session, User: r.User, Ended: r.State != "running"}
 }
 
 // sessionsView is core/session as the API lists it.
@@ -196,41 +199,41 @@ func (v sessionsView) Locate(ctx context.Context, user int64, id string) (string
 	return v.a.sessions.Locate(ctx, user, id)
 }
 
-func (v sessionsView) Session(ctx context.Context, id string) (api.SessionRow, error) {
+func (v sessionsView) Session(ctx context.Context, id string) (sessions.Row, error) {
 	s, err := v.a.sessions.ByID(ctx, v.a.db, id)
-	return api.RowOf(s), err
+	return sessions.RowOf(s), err
 }
 
-func filterOf(q api.SessionQuery) session.Filter {
+func filterOf(q sessions.Query) session.Filter {
 	return session.Filter{
 		User: q.User, All: q.Everybody, Module: q.Module, Source: q.Source, AgentType: q.AgentType, Archived: q.Archived,
 		Tag: q.Tag, Context: q.Context, Search: q.Search, Limit: q.Limit, Offset: q.Offset, Cursor: q.Cursor,
 	}
 }
 
-func (v sessionsView) Count(ctx context.Context, q api.SessionQuery) (int, error) {
+func (v sessionsView) Count(ctx context.Context, q sessions.Query) (int, error) {
 	return v.a.sessions.Count(ctx, filterOf(q))
 }
 
-func (v sessionsView) List(ctx context.Context, q api.SessionQuery) ([]api.SessionRow, string, error) {
+func (v sessionsView) List(ctx context.Context, q sessions.Query) ([]sessions.Row, string, error) {
 	f := filterOf(q)
 	if f.Search != "" {
 		return v.search(ctx, f)
 	}
 	list, next, err := v.a.sessions.List(ctx, f)
-	rows := make([]api.SessionRow, 0, len(list))
+	rows := make([]sessions.Row, 0, len(list))
 	for _, s := range list {
-		rows = append(rows, api.RowOf(s))
+		rows = append(rows, sessions.RowOf(s))
 	}
 	return rows, next, err
 }
 
-func (v sessionsView) search(ctx context.Context, f session.Filter) ([]api.SessionRow, string, error) {
+func (v sessionsView) search(ctx context.Context, f session.Filter) ([]sessions.Row, string, error) {
 	list, next, err := v.a.sessions.Search(ctx, f)
-	rows := make([]api.SessionRow, 0, len(list))
+	rows := make([]sessions.Row, 0, len(list))
 	for _, found := range list {
-		row := api.RowOf(found.Session)
-		row.Hit = &api.Hit{In: found.Hit.In, Excerpt: found.Hit.Excerpt, Message: found.Hit.Message, Role: found.Hit.Role, At: found.Hit.At}
+		row := sessions.RowOf(found.Session)
+		row.Hit = &sessions.Hit{In: found.Hit.In, Excerpt: found.Hit.Excerpt, Message: found.Hit.Message, Role: found.Hit.Role, At: found.Hit.At}
 		rows = append(rows, row)
 	}
 	return rows, next, err

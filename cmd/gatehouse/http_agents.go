@@ -4,15 +4,15 @@ import (
 	"slices"
 
 	"gatehouse/core/agent"
-	"gatehouse/web/api"
+	"gatehouse/web/api/turns"
 )
 
 // agentsView is core/agent as the API asks it.
 type agentsView struct{ of *agent.Agents }
 
-func (v agentsView) Agents() (rows []api.AgentRow) {
+func (v agentsView) Agents() (rows []turns.Agent) {
 	for _, x := range v.of.List() {
-		rows = append(rows, api.AgentRow{Name: x.Name, Path: x.File, Description: x.Description, Model: x.Model})
+		rows = append(rows, turns.Agent{Name: x.Name, Path: x.File, Description: x.Description, Model: x.Model})
 	}
 	return rows
 }

@@ -9,7 +9,7 @@ import (
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/queue/outbox"
 	"gatehouse/core/store"
-	"gatehouse/web/api"
+	"gatehouse/web/api/bots"
 )
 
 // maxUnasked is how many messages may wait in one chat before another one is
@@ -21,9 +21,9 @@ type mail struct{ a *app }
 
 func sendKey(id string) string { return "send:" + id }
 
-// Send implements api.Mail. The text is made into the platform's messages
+// Send implements bots.Mail. The text is made into the platform's messages
 // before the transaction: that takes the longest.
-func (m mail) Send(ctx context.Context, u api.Unasked, by core.Actor) (posted api.Posted, err error) {
+func (m mail) Send(ctx context.Context, u bots.Unasked, by core.Actor) (posted bots.Posted, err error) {
 	stored := false
 	defer func() {
 		if !stored {
@@ -60,7 +60,7 @@ func (m mail) Send(ctx context.Context, u api.Unasked, by core.Actor) (posted ap
 			return err
 		}
 		stored = true
-		posted = api.Posted{ID: u.ID, Bot: to.Bot, Chat: to.Chat, Status: "queued", Parts: len(parts), CreatedAt: tx.Time().UTC()}
+		posted = bots.Posted{ID: u.ID, Bot: to.Bot, Chat: to.Chat, Status: "queued", Parts: len(parts), CreatedAt: tx.Time().UTC()}
 		return store.Audit(ctx, tx, by, "message.send", u.ID, map[string]any{"bot": to.Bot})
 	})
 	stored = stored && err == nil
@@ -69,7 +69,7 @@ func (m mail) Send(ctx context.Context, u api.Unasked, by core.Actor) (posted ap
 
 // files returns the parts of what goes along, copied to where no one changes them
 // before they are sent. Of a message that was stored before they are only named.
-func (m mail) files(ctx context.Context, u api.Unasked, by core.Actor) (parts []core.Part, err error) {
+func (m mail) files(ctx context.Context, u bots.Unasked, by core.Actor) (parts []core.Part, err error) {
 	_, stored, err := m.a.outbox.Posting(ctx, m.a.db, sendKey(u.ID))
 	if err != nil {
 		return nil, err
@@ -119,8 +119,8 @@ func (m mail) same(old outbox.Posting, to core.Address, parts []core.Part) error
 
 // address returns where the message goes: a chat that someone has talked in is
 // known with its thread and group; an enabled group is one also before.
-func (m mail) address(ctx context.Context, tx *store.Tx, u api.Unasked) (core.Address, error) {
-	if u.Chat == api.OwnerChat {
+func (m mail) address(ctx context.Context, tx *store.Tx, u bots.Unasked) (core.Address, error) {
+	if u.Chat == bots.OwnerChat {
 		owners, err := m.a.pairing.People.OwnerChats(ctx, tx, u.Bot)
 		if err != nil {
 			return core.Address{}, err
@@ -157,8 +157,8 @@ func (m mail) mayWrite(ctx context.Context, tx *store.Tx, to core.Address, whose
 	return err
 }
 
-// Sent implements api.Mail.
-func (m mail) Sent(ctx context.Context, id string) (api.Posted, error) {
+// Sent implements bots.Mail.
+func (m mail) Sent(ctx context.Context, id string) (bots.Posted, error) {
 	old, found, err := m.a.outbox.Posting(ctx, m.a.db, sendKey(id))
 	if err == nil && !found {
 		err = core.Errorf(core.NotFound, "there is no message %s, or it was delivered over two days ago", core.CleanName(id))
@@ -167,8 +167,8 @@ func (m mail) Sent(ctx context.Context, id string) (api.Posted, error) {
 }
 
 // postedAs sums up the parts: what went wrong with one went wrong with all.
-func postedAs(id string, p outbox.Posting) api.Posted {
-	out := api.Posted{ID: id, Bot: p.Bot, Chat: p.Chat, Status: "queued", Parts: len(p.Parts)}
+func postedAs(id string, p outbox.Posting) bots.Posted {
+	out := bots.Posted{ID: id, Bot: p.Bot, Chat: p.Chat, Status: "queued", Parts: len(p.Parts)}
 	states := map[string]string{} // state → the first error; bounded by the states
 	for i, part := range p.Parts {
 		if i == 0 {

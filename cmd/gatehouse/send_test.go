@@ -16,15 +16,15 @@ import (
 	"gatehouse/connectors/discord/discordtest"
 	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core"
-	"gatehouse/web/api"
+	"gatehouse/web/api/bots"
 	"gatehouse/web/auth"
 )
 
 // sendAs has a bot say something by a key; a nil header is the operator's.
-func (w *world) sendAs(header http.Header, bot string, body map[string]any) (int, api.Posted, string) {
+func (w *world) sendAs(header http.Header, bot string, body map[string]any) (int, bots.Posted, string) {
 	w.t.Helper()
 	status, m, h := w.asked("POST", "/api/bots/"+bot+"/messages", body, header)
-	var p api.Posted
+	var p bots.Posted
 	b, _ := json.Marshal(m)
 	_ = json.Unmarshal(b, &p)
 	if status == 202 && h.Get("Location") != "/api/bots/"+bot+"/messages/"+p.ID {
@@ -34,11 +34,11 @@ func (w *world) sendAs(header http.Header, bot string, body map[string]any) (int
 }
 
 // arrives waits until the message is settled as status.
-func (w *world) arrives(p api.Posted, status string) (now api.Posted) {
+func (w *world) arrives(p bots.Posted, status string) (now bots.Posted) {
 	w.t.Helper()
 	w.until(p.ID+" is "+status, func() bool {
 		_, body := w.call("GET", "/api/bots/"+p.Bot+"/messages/"+p.ID, nil)
-		now = api.Posted{}
+		now = bots.Posted{}
 		return json.Unmarshal([]byte(body), &now) == nil && now.Status == status
 	})
 	return now
@@ -265,7 +265,7 @@ func TestAFileThatComesWithTheRequestArrivesOnBothPlatforms(t *testing.T) {
 	for bot, chat := range map[string]string{"telegram": "owner", "discord": cleo.DM().String()} {
 		once := http.Header{"Idempotency-Key": {"disk-" + bot}}
 		body := map[string]any{"chat": chat, "text": "The disk is full", "attachments": file("97 %")}
-		var p api.Posted
+		var p bots.Posted
 		for range 2 {
 			status, again, text := w.sendAs(once, bot, body)
 			if status != 202 || p.ID != "" && again.ID != p.ID {
@@ -308,7 +308,7 @@ func TestWhatCannotBeSentIsRefusedByField(t *testing.T) {
 		{map[string]any{"text": "x"}, 400, `"field":"chat"`},
 		{map[string]any{"chat": 17, "text": "x"}, 400, `"field":"chat"`},
 		{map[string]any{"chat": strings.Repeat("9", 200), "text": "x"}, 400, `"field":"chat"`},
-		{map[string]any{"chat": "owner", "text": strings.Repeat("x", api.MaxMessage+1)}, 413, `"field":"text"`},
+		{map[string]any{"chat": "owner", "text": strings.Repeat("x", bots.MaxText+1)}, 413, `"field":"text"`},
 		{map[string]any{"chat": "owner", "text": "x", "attachments": []string{"1", "2", "3", "4", "5", "6"}}, 400, `"field":"attachments"`},
 		{map[string]any{"chat": "owner", "text": "x", "attachments": []string{"Public/nothing.png"}}, 400, "it is not there"},
 		{map[string]any{"chat": "owner", "text": "x", "attachments": []string{"../../etc/passwd"}}, 400, "cannot be sent"},
@@ -440,7 +440,7 @@ func TestSendKeysAndAuditOnTheCommandLine(t *testing.T) {
 }
 
 // piped runs a command with a file as its standard input.
-func (h *home) piped(file string, args ...string) (posted api.Posted) {
+func (h *home) piped(file string, args ...string) (posted bots.Posted) {
 	h.t.Helper()
 	f, err := os.Open(file)
 	if err != nil {

@@ -29,7 +29,6 @@ var larger = map[string]string{
 	"core/orchestrator":                "one run from its claim to its end; what ends it must know all of it",
 	"core/session":                     "rows and their search index change in one transaction",
 	"core/transcript":                  "the form of a conversation, what is read of it and what is written into it agree line by line",
-	"web/api":                          "one endpoint a file, all held to one document",
 }
 
 // wider are the interfaces of more methods than that, each with its reason.

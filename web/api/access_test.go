@@ -13,11 +13,11 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/transcript"
-	"gatehouse/web"
+	"gatehouse/web/api/bots"
+	"gatehouse/web/api/sessions"
+	"gatehouse/web/api/turns"
 	"gatehouse/web/auth"
 )
-
-func problemStatus(err error) int { return web.ProblemOf(err).Fault.Status }
 
 // routes are all of the contract's, each with the scopes that open it.
 var routes = []struct {
@@ -101,10 +101,10 @@ func furnish(h *house, user int64) {
 	sid, _, _ := (*sessionsDouble)(h).Locate(context.Background(), user, "s1")
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.sessions[sid] = SessionRow{ID: sid, User: user, CreatedAt: h.clock.Now(), LastAccessed: h.clock.Now()}
+	h.sessions[sid] = sessions.Row{ID: sid, User: user, CreatedAt: h.clock.Now(), LastAccessed: h.clock.Now()}
 	h.sessions["s1"] = h.sessions[sid]
-	h.runs["r1"] = Run{ID: "r1", Session: sid, User: user, Ended: true}
-	h.posted["7-00000000-0000-4000-8000-000000000001"] = Posted{ID: "7-00000000-0000-4000-8000-000000000001", Bot: "one", Chat: "c1", Status: "sent", Parts: 1, Delivered: 1, CreatedAt: h.clock.Now(), SentAt: h.clock.Now()}
+	h.runs["r1"] = turns.Run{ID: "r1", Session: sid, User: user, Ended: true}
+	h.posted["7-00000000-0000-4000-8000-000000000001"] = bots.Posted{ID: "7-00000000-0000-4000-8000-000000000001", Bot: "one", Chat: "c1", Status: "sent", Parts: 1, Delivered: 1, CreatedAt: h.clock.Now(), SentAt: h.clock.Now()}
 	h.bots = []core.BotState{{Bot: "one", Platform: "p", State: core.Running, Since: h.clock.Now()}}
 	h.requests["p1"] = request("p1", h.clock.Now())
 	h.rows = []core.AccessRow{{ID: 3, Bot: "one", User: 9, Role: "guest", PlatformUserID: "u1", Scope: core.ScopeDM, Trust: core.Sandboxed, At: h.clock.Now()}}
@@ -316,7 +316,7 @@ func TestReadinessTellsTheStatusToAllAndTheReasonsToOperators(t *testing.T) {
 	h := open(t, options{})
 	operator, guest := h.key(auth.ScopeMetrics), h.key(auth.ScopeChat)
 	now := h.clock.Now()
-	next := func() { h.clock.Advance(fresh) }
+	next := func() { h.clock.Advance(time.Second) }
 	set := func(check error, bots ...core.Phase) {
 		h.mu.Lock()
 		defer h.mu.Unlock()

@@ -4,8 +4,6 @@
 package api
 
 import (
-	"context"
-	"iter"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -15,115 +13,58 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/bus"
+	"gatehouse/core/session"
 	"gatehouse/web"
+	"gatehouse/web/api/access"
+	"gatehouse/web/api/bots"
+	"gatehouse/web/api/health"
+	"gatehouse/web/api/permissions"
+	"gatehouse/web/api/reports"
+	"gatehouse/web/api/sessions"
+	"gatehouse/web/api/stream"
+	"gatehouse/web/api/turns"
 	"gatehouse/web/auth"
 	"gatehouse/web/upload"
 )
 
-type (
-	// An Inbox enqueues turns; a turn with a known UpdateID is dropped without
-	// an error.
-	Inbox interface {
-		Put(ctx context.Context, page []core.Inbound, cursor *core.Cursor) error
-	}
-	// Repeats knows the message id and the chat that an update was stored with,
-	// for as long as a repeat of it is recognised.
-	Repeats interface {
-		Stored(ctx context.Context, bot, update string) (message, chat string, found bool, err error)
-		// Queued is how many messages of the sender wait to be answered, counted up to
-		// most.
-		Queued(ctx context.Context, bot, sender string, most int) (int, error)
-	}
-	// A Follower shows the events of runs (*bus.Bus). Follow joins at once and
-	// replays what is kept after LastID. With a Run that has ended it ends after
-	// what is kept; without a Run it goes on until ctx ends.
-	Follower interface {
-		Follow(ctx context.Context, f bus.Follow) iter.Seq2[bus.Entry, error]
-		Active() []bus.Info
-	}
-	// Runs knows and stops runs. Run is core.NotFound before a run's first claim.
-	Runs interface {
-		Abort(session string) bool
-		Run(ctx context.Context, id string) (Run, error)
-	}
-	// Sessions finds conversations. Locate returns the session of an id for
-	// user: an own session or alias is known; an unknown one is the id it will
-	// get when a turn makes it; another user's is core.NotFound and a
-	// malformed or reserved id core.Invalid.
-	Sessions interface {
-		Locate(ctx context.Context, user int64, id string) (session string, known bool, err error)
-		Session(ctx context.Context, id string) (SessionRow, error)
-		List(ctx context.Context, q SessionQuery) (rows []SessionRow, next string, err error)
-		// Count is how many List would show without search, limit and paging.
-		Count(ctx context.Context, q SessionQuery) (int, error)
-	}
-	// Bots are the connectors. Start, Stop and Test get a bot that States lists.
-	Bots interface {
-		States() []core.BotState
-		Start(ctx context.Context, bot string, by core.Actor) error
-		Stop(ctx context.Context, bot string, by core.Actor) error
-		Test(ctx context.Context, bot string) (username string, err error)
-	}
-	// Pairings are the requests of strangers.
-	Pairings interface {
-		Requests(ctx context.Context, status string, limit int) ([]core.PairingRequest, error)
-		Request(ctx context.Context, id string) (core.PairingRequest, error)
-	}
-	// Decisions decide requests of strangers. A second decision on one is
-	// core.Conflict with a text that names who decided first.
-	Decisions interface {
-		Approve(ctx context.Context, ref string, a core.Approval, by core.Actor) (core.PairingRequest, error)
-		Deny(ctx context.Context, ref string, by core.Actor) (core.PairingRequest, error)
-		Block(ctx context.Context, ref string, by core.Actor) (core.PairingRequest, error)
-	}
-	// People are the users with access.
-	People interface {
-		Revoke(ctx context.Context, bot, platformUserID string, by core.Actor) (int, error)
-		Access(ctx context.Context, limit int) ([]core.AccessRow, error)
-		RemoveAccess(ctx context.Context, id int64, by core.Actor) error
-	}
-)
-
-// A Run is what the API must know of a run.
-type Run struct {
-	ID      string
-	Session string
-	User    int64
-	Ended   bool // done, aborted or failed
+// Sessions finds sessions.
+type Sessions interface {
+	sessions.Locator
+	sessions.Lists
 }
 
-// A Check is one thing readiness depends on. Func gets two seconds.
-type Check struct {
-	Name string
-	Func func(context.Context) error
+// A Log is the audit log.
+type Log interface {
+	turns.Audit
+	reports.Log
 }
 
 // Options for New. All are needed, unless noted.
 type Options struct {
 	Door        *auth.Door
-	Inbox       Inbox
-	Repeats     Repeats
-	Follower    Follower
-	Runs        Runs
+	Inbox       turns.Inbox
+	Repeats     turns.Repeats
+	Follower    turns.Follower
+	Runs        turns.Runs
+	Agents      turns.Agents
 	Sessions    Sessions
-	Shelf       Shelf
-	Editor      Editor
-	Transcripts Transcripts
-	Bots        Bots
-	Pairings    Pairings
-	Decisions   Decisions
-	People      People
-	Asks        Asks
-	Grants      Grants
-	Answers     Answers
-	Agents      Agents
-	Files       upload.Files
-	Bell        Bell
-	Keys        Keys
+	Reader      sessions.Reader
+	Editor      sessions.Editor
+	Transcripts sessions.Transcripts
+	Bots        bots.Bots
+	Mail        bots.Mail
+	Pairings    access.Pairings
+	Decisions   access.Decisions
+	People      access.People
+	Keys        access.Keys
+	Asks        permissions.Asks
+	Grants      permissions.Grants
+	Answers     permissions.Answers
+	Bell        permissions.Bell
 	Audit       Log
-	Figures     Figures
-	Mail        Mail
-	Checks      []Check // in addition to the connectors
+	Figures     reports.Figures
+	Files       upload.Files
+	Checks      []health.Check // in addition to the connectors
 	Gatherer    prometheus.Gatherer
 
 	Clock   core.Clock   // nil: the system's
@@ -135,12 +76,15 @@ type Options struct {
 // An API serves the endpoints of openapi.yaml.
 type API struct {
 	Options
-	slots   *web.Slots
-	exports *web.Slots // an export lies in memory until its reader has it
-	recent  *recent
-	uploads *upload.Reader
-	ready   *readiness
-	pulse   *web.Pulse
+	streams *stream.Streams
+	finder  *sessions.Finder
+	turns   *turns.API
+	groups  []group
+}
+
+// A group serves routes of one subject.
+type group interface {
+	Routes() map[string]web.Handler // by pattern
 }
 
 // New prepares the API.
@@ -154,8 +98,23 @@ func New(o Options) *API {
 	if o.Streams == 0 {
 		o.Streams = 16
 	}
-	a := &API{Options: o, slots: web.NewSlots(o.Streams), exports: web.NewSlots(maxExports), recent: newRecent(), uploads: upload.New(o.Files), pulse: web.NewPulse(o.Clock)}
-	a.ready = &readiness{clock: o.Clock, checks: o.Checks, bots: o.Bots}
+	a := &API{Options: o, streams: stream.New(o.Door, o.Clock, o.Metrics, o.Streams)}
+	recent := turns.NewRecent()
+	a.finder = sessions.NewFinder(o.Sessions, recent, o.Reader)
+	a.turns = turns.New(turns.Options{
+		Inbox: o.Inbox, Repeats: o.Repeats, Follower: o.Follower, Runs: o.Runs, Recent: recent, Sessions: a.finder, Details: o.Reader,
+		Agents: o.Agents, Files: o.Files, Streams: a.streams, Audit: o.Audit, Clock: o.Clock, Log: o.Log,
+	})
+	byBot := bots.New(o.Bots, o.Mail, o.Files)
+	a.groups = []group{
+		a.turns,
+		sessions.New(sessions.Options{Finder: a.finder, Lists: o.Sessions, Reader: o.Reader, Editor: o.Editor, Transcripts: o.Transcripts}),
+		byBot,
+		access.New(access.Options{Pairings: o.Pairings, Decisions: o.Decisions, People: o.People, Bots: byBot, Keys: o.Keys, Clock: o.Clock}),
+		permissions.New(permissions.Options{Asks: o.Asks, Grants: o.Grants, Answers: o.Answers, Bell: o.Bell, Sessions: a.finder, Streams: a.streams, Clock: o.Clock, Log: o.Log}),
+		reports.New(o.Audit, o.Figures, o.Clock),
+		health.New(o.Checks, o.Bots, o.Clock, o.Gatherer),
+	}
 	return a
 }
 
@@ -179,7 +138,7 @@ func (a *API) Routes() []string {
 // openRoutes returns the routes that need no key.
 func (a *API) openRoutes() map[string]web.Handler {
 	return map[string]web.Handler{
-		"GET /healthz":              a.healthz,
+		"GET /healthz":              health.Live,
 		"GET /openapi.json":         a.openapi,
 		"GET /docs":                 a.docs,
 		"GET /openapi.yaml":         a.openapiSource,
@@ -189,39 +148,28 @@ func (a *API) openRoutes() map[string]web.Handler {
 
 // routes returns the routes that identify the caller.
 func (a *API) routes() map[string]web.Handler {
-	all := map[string]web.Handler{
-		"POST /api/chat":                           a.send,
-		"GET /api/chat":                            a.list,
-		"GET /api/chat/active-streams":             a.active,
-		"GET /api/chat/count":                      a.count,
-		"GET /api/chat/{id}/events":                a.events,
-		"POST /api/chat/{id}/abort":                a.abort,
-		"GET /api/chat/{id}/stream-status":         a.status,
-		"GET /api/bots/status":                     a.botStates,
-		"POST /api/bots/{bot}/start":               a.botStart,
-		"POST /api/bots/{bot}/stop":                a.botStop,
-		"POST /api/bots/{bot}/test":                a.botTest,
-		"GET /api/bots/pairing":                    a.requests,
-		"GET /api/bots/pairing/{id}":               a.request,
-		"POST /api/bots/pairing/{id}/approve":      a.approve,
-		"POST /api/bots/pairing/{id}/deny":         a.deny,
-		"POST /api/bots/pairing/{id}/block":        a.block,
-		"DELETE /api/bots/pairing/{bot}/{user_id}": a.revoke,
-		"GET /api/bots/access":                     a.access,
-		"DELETE /api/bots/access/{id}":             a.removeAccess,
-		"POST /api/chat/{id}/answer":               a.answerQuestion,
-		"GET /api/permissions/stream":              a.permissionStream,
-		"POST /api/permissions/{id}/grant":         a.grant,
-		"POST /api/permissions/{id}/deny":          a.refuseCall,
-		"GET /api/permissions/grants":              a.grants,
-		"DELETE /api/permissions/grants/{id}":      a.revokeGrant,
-		"GET /readyz":                              a.readyz,
-		"GET /metrics":                             a.metrics,
+	all := map[string]web.Handler{}
+	for _, g := range a.groups {
+		maps.Copy(all, g.Routes())
 	}
-	maps.Copy(all, a.sessionRoutes())
-	maps.Copy(all, a.accessRoutes())
 	return all
 }
+
+// Converse serves POST /api/chat with another form of stream: write is called for
+// every event, in order. An error of write ends the stream.
+func (a *API) Converse(w http.ResponseWriter, r *http.Request, write func(*web.Stream, bus.Entry) error) error {
+	return a.turns.Converse(w, r, write)
+}
+
+// Found returns the caller, who has one of the scopes, and the session in the
+// address, which the caller may see.
+func (a *API) Found(r *http.Request, scopes ...string) (auth.Principal, session.Detail, error) {
+	return a.finder.Found(r, scopes...)
+}
+
+// Serve returns h with what every route has: the caller is identified, errors
+// become problems.
+func (a *API) Serve(h web.Handler) http.Handler { return a.serve(a.known(h)) }
 
 func (a *API) serve(h web.Handler) http.Handler { return web.Serve(a.Log, web.WriteProblem, h) }
 

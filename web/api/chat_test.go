@@ -20,7 +20,8 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/bus"
 	"gatehouse/core/session"
-	"gatehouse/web"
+	"gatehouse/web/api/sessions"
+	"gatehouse/web/api/turns"
 	"gatehouse/web/auth"
 	"gatehouse/web/upload"
 )
@@ -96,24 +97,6 @@ func TestOneJSONAnswer(t *testing.T) {
 	}
 }
 
-func TestAcceptDecidesTheForm(t *testing.T) {
-	for accept, want := range map[string]form{
-		"": asStream, "*/*": asStream, "text/event-stream": asStream, "application/json": asJSON, "application/json, */*": asJSON,
-		"text/event-stream, application/json": asStream, "application/json;q=0.5, text/event-stream": asStream,
-		"application/json, text/plain, */*": asJSON, "text/event-stream;q=0.1, application/json;q=0.2": asJSON, "application/*": asJSON,
-		"text/html": 99, "text/event-stream;q=0": 99,
-	} {
-		r, _ := http.NewRequest("POST", "/", nil)
-		if accept != "" {
-			r.Header.Set("Accept", accept)
-		}
-		got, err := formOf(r)
-		if (err != nil) != (want == 99) || err == nil && got != want {
-			t.Errorf("Accept %q: %v %v, want %v", accept, got, err, want)
-		}
-	}
-}
-
 func TestRespondAsyncIsAcceptedAndFollowedBeforeItsRunBegins(t *testing.T) {
 	h := open(t, options{})
 	key := h.key(auth.ScopeChat)
@@ -169,8 +152,7 @@ func TestTheSameIdempotencyKeyFollowsTheSameRun(t *testing.T) {
 	if other.Header.Get("X-Run-Id") == first.Header.Get("X-Run-Id") || len(h.put) != 2 {
 		t.Error("two keys share an idempotency key's run")
 	}
-	fresh := New(h.api.Options) // after a restart the memory is empty; the ids are the same
-	h.api.recent = fresh.recent
+	h.restart() // the memory is empty; the ids are the same
 	third := h.do(key, "POST", "/api/chat", `{"message":"hi"}`, "Idempotency-Key", "k1")
 	if c := readAll(t, third); c != a {
 		t.Errorf("after a restart: %s", c)
@@ -213,12 +195,12 @@ func TestBodiesOutsideTheContractAreRefusedByName(t *testing.T) {
 		{`{"message":"a","workspace":"w"}`, "workspace", 400}, {`{"message":"a","workspace":"../kitchen"}`, "workspace", 400}, {`{"message":"a","attachments":["x"]}`, "attachments", 400},
 		{`{"message":"a","contexts":"Tea"}`, "contexts", 400}, {`{"message":"a","contexts":[1]}`, "contexts", 400}, {`{"message":"a","contexts":["../x"]}`, "contexts", 400}, {`{"message":"a","contexts":["/etc"]}`, "contexts", 400},
 		{`{"message":"a","contexts":[` + strings.Repeat(`"a",`, 100) + `"b"]}`, "contexts", 413},
-		{`{"message":"a","initialContext":1}`, "initial_context", 400}, {`{"message":"a","initial_context":"` + strings.Repeat("x", MaxInitial+1) + `"}`, "initial_context", 413},
+		{`{"message":"a","initialContext":1}`, "initial_context", 400}, {`{"message":"a","initial_context":"` + strings.Repeat("x", turns.MaxInitial+1) + `"}`, "initial_context", 413},
 		{`{"message":"a","continued_from":"nobodys"}`, "continued_from", 404}, {`{"message":"a","continuedFrom":"../x"}`, "continued_from", 404}, {`{"message":"a","continued_from":"` + strings.Repeat("x", 129) + `"}`, "continued_from", 413},
 		{`{"message":"a","session_id":"b","sessionId":"c"}`, "session_id", 400}, {`{"message":"a","trust_level":"root"}`, "", 400},
 		{`{"message":"a","trust_level":"full"}`, "", 403}, {`{"message":"a","session_id":"stream"}`, "", 400}, {`{"message":"a","session_id":"active-streams"}`, "", 400},
 		{`{"message":"a","session_id":"sessions"}`, "", 400}, {`{"message":"a","session_id":"session"}`, "", 400}, {`{"message":"a","session_id":"count"}`, "", 400}, {`{"message":"a","session_id":"../x"}`, "", 400},
-		{`{"message":"` + strings.Repeat("x", MaxMessage+1) + `"}`, "message", 413}, {`{"message":"a","system_prompt":"` + strings.Repeat("x", MaxSystemPrompt+1) + `"}`, "system_prompt", 413},
+		{`{"message":"` + strings.Repeat("x", turns.MaxMessage+1) + `"}`, "message", 413}, {`{"message":"a","system_prompt":"` + strings.Repeat("x", turns.MaxSystemPrompt+1) + `"}`, "system_prompt", 413},
 		{`{"message":"` + strings.Repeat("x", upload.MaxText) + `"}`, "", 413}, {`{"message":"a"}}`, "", 400},
 	} {
 		m := h.want(c.status, "", key, "POST", "/api/chat", c.body)
@@ -254,9 +236,9 @@ func TestNamesAreFoldedAndUnknownFieldsWarnedOf(t *testing.T) {
 func TestALargeMessageOfEscapesFits(t *testing.T) {
 	h := open(t, options{})
 	h.onPut = func(in core.Inbound) { h.reply(in, "ok") }
-	body := `{"message":"` + strings.Repeat(`\u00e9`, MaxMessage/2) + `"}`
+	body := `{"message":"` + strings.Repeat(`\u00e9`, turns.MaxMessage/2) + `"}`
 	h.want(200, "", h.key(auth.ScopeChat), "POST", "/api/chat", body, "Accept", "application/json")
-	if n := len(h.last().Text); n != MaxMessage {
+	if n := len(h.last().Text); n != turns.MaxMessage {
 		t.Errorf("%d bytes arrived", n)
 	}
 }
@@ -264,7 +246,7 @@ func TestALargeMessageOfEscapesFits(t *testing.T) {
 func TestSomebodyElsesSessionIsNotFound(t *testing.T) {
 	h := open(t, options{})
 	id := uuid.NewString()
-	h.sessions[id] = SessionRow{ID: id, User: 8}
+	h.sessions[id] = sessions.Row{ID: id, User: 8}
 	key := h.keyOf(7, core.Vault, auth.ScopeChat, auth.ScopeRead)
 	h.want(404, "not-found", key, "POST", "/api/chat", `{"message":"a","session_id":"`+id+`"}`)
 	h.want(404, "not-found", key, "GET", "/api/chat/"+id+"/events", "")
@@ -294,7 +276,7 @@ func TestStreamsPerKeyAreLimited(t *testing.T) {
 	h := open(t, options{streams: 2})
 	key := h.key(auth.ScopeChat)
 	id := uuid.NewString()
-	h.sessions[id] = SessionRow{ID: id, User: 7}
+	h.sessions[id] = sessions.Row{ID: id, User: 7}
 	a := h.do(key, "GET", "/api/chat/"+id+"/events", "")
 	h.do(key, "GET", "/api/chat/"+id+"/events", "")
 	res := h.do(key, "GET", "/api/chat/"+id+"/events", "")
@@ -346,7 +328,7 @@ func TestAClientThatLeavesStopsItsRunOnlyWhenItAskedFor(t *testing.T) {
 			in := <-put
 			leave()
 			res.Body.Close()
-			for !cancel && h.api.slots.Open() > 0 { // until the server has seen that the client left
+			for !cancel && h.api.streams.Open() > 0 { // until the server has seen that the client left
 				runtime.Gosched()
 			}
 			if !begun {
@@ -407,11 +389,11 @@ func (c *countingFollower) Follow(ctx context.Context, f bus.Follow) iter.Seq2[b
 func TestNoReaderIsLeftBehindOnTheBus(t *testing.T) {
 	h := open(t, options{})
 	c := &countingFollower{Bus: h.bus}
-	h.api.Follower = c
+	h.api.turns.Follower = c
 	key := h.key(auth.ScopeChat)
 	id := uuid.NewString()
-	h.sessions[id] = SessionRow{ID: id, User: 7}
-	h.runs["over"] = Run{ID: "over", Session: id, User: 7, Ended: true}
+	h.sessions[id] = sessions.Row{ID: id, User: 7}
+	h.runs["over"] = turns.Run{ID: "over", Session: id, User: 7, Ended: true}
 	h.want(404, "not-found", key, "GET", "/api/chat/"+id+"/events?run=no-such-run", "")
 	readAll(t, h.do(key, "GET", "/api/chat/"+id+"/events?run=over", ""))
 	h.putErr = core.Errorf(core.Busy, "the disk is full")
@@ -512,7 +494,7 @@ func TestASessionsStreamStaysOpenForTheNextRun(t *testing.T) {
 	h := open(t, options{})
 	key := h.key(auth.ScopeChat)
 	id := uuid.NewString()
-	h.sessions[id] = SessionRow{ID: id, User: 7}
+	h.sessions[id] = sessions.Row{ID: id, User: 7}
 	res := h.do(key, "GET", "/api/chat/"+id+"/events", "")
 	turn := func(run string) core.Inbound {
 		return core.Inbound{Address: core.Address{Bot: core.APIBot, Chat: id}, Text: "x", Turn: &core.Options{Run: run, User: 7}}
@@ -561,7 +543,7 @@ func TestListsShowOwnSessionsUnlessAdmin(t *testing.T) {
 	h := open(t, options{})
 	now := h.clock.Now()
 	for user, id := range map[int64]string{7: "a", 8: "b"} {
-		h.sessions[id] = SessionRow{ID: id, User: user, Trust: core.Vault, CreatedAt: now, LastAccessed: now}
+		h.sessions[id] = sessions.Row{ID: id, User: user, Trust: core.Vault, CreatedAt: now, LastAccessed: now}
 	}
 	count := func(key string) int { return len(h.want(200, "", key, "GET", "/api/chat", "")["sessions"].([]any)) }
 	if n := count(h.key(auth.ScopeRead)); n != 1 {
@@ -587,7 +569,7 @@ func TestListsShowOwnSessionsUnlessAdmin(t *testing.T) {
 func TestARevokedKeysStreamsEndWithTheNextHeartbeat(t *testing.T) {
 	h := open(t, options{})
 	id := uuid.NewString()
-	h.sessions[id] = SessionRow{ID: id, User: 7}
+	h.sessions[id] = sessions.Row{ID: id, User: 7}
 	secret, row, err := h.keys.Create(context.Background(), auth.NewKey{Label: "k", User: 7, Trust: core.Vault, Scopes: []string{auth.ScopeChat}}, core.Actor{})
 	if err != nil {
 		t.Fatal(err)
@@ -613,33 +595,10 @@ func TestARevokedKeysStreamsEndWithTheNextHeartbeat(t *testing.T) {
 func TestAStreamEndsWhenTheServerStops(t *testing.T) {
 	h := open(t, options{})
 	id := uuid.NewString()
-	h.sessions[id] = SessionRow{ID: id, User: 7}
+	h.sessions[id] = sessions.Row{ID: id, User: 7}
 	res := h.do(h.key(auth.ScopeChat), "GET", "/api/chat/"+id+"/events", "")
 	h.stop()
 	if body := readAll(t, res); !strings.HasPrefix(body, ": open") {
 		t.Errorf("%q", body)
 	}
-}
-
-func FuzzChatBody(f *testing.F) {
-	for _, s := range []string{`{"message":"hi"}`, `{"message":"hi","sessionId":"x","SESSION_ID":"y"}`, `{"message":null}`, `{"message":{"a":1}}`, `[]`, `{"trustLevel":"full","message":"\ud800"}`, "{\"message\":\"\x00\"}", `{"":""}`} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, raw []byte) {
-		req, ignored, err := parseChat(raw)
-		if err != nil {
-			if k := core.KindOf(err); k == core.Other && problemStatus(err) >= 500 {
-				t.Errorf("a bad body is our fault: %v", err)
-			}
-			return
-		}
-		if strings.TrimSpace(req.Message) == "" || len(req.Message) > MaxMessage || len(req.SessionID) > 128 {
-			t.Errorf("taken: %+v", req)
-		}
-		for _, r := range web.IgnoredFields(ignored) {
-			if r < ' ' || r > '~' {
-				t.Errorf("warning %q is not fit for a header", web.IgnoredFields(ignored))
-			}
-		}
-	})
 }

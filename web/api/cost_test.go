@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"gatehouse/web/api/sessions"
 	"gatehouse/web/auth"
 )
 
@@ -20,7 +21,7 @@ func TestAStreamThatWaitsCostsLittle(t *testing.T) {
 	const streams = 300
 	h := open(t, options{streams: streams + 10})
 	id := uuid.NewString()
-	h.sessions[id] = SessionRow{ID: id, User: 7}
+	h.sessions[id] = sessions.Row{ID: id, User: 7}
 	key := h.key(auth.ScopeChat)
 	for range 10 { // what is made once
 		h.idle(id, key)

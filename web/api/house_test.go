@@ -32,6 +32,11 @@ import (
 	"gatehouse/core/usage"
 	"gatehouse/core/vault"
 	"gatehouse/web"
+	"gatehouse/web/api/bots"
+	"gatehouse/web/api/health"
+	"gatehouse/web/api/permissions"
+	"gatehouse/web/api/sessions"
+	"gatehouse/web/api/turns"
 	"gatehouse/web/api/v0"
 	"gatehouse/web/auth"
 	"gatehouse/web/openai"
@@ -56,6 +61,7 @@ type house struct {
 	api      *API
 	first    *v0.API
 	v1       *openai.API
+	site     *web.Site
 	url      string
 	onExport func() // called before an export is made
 	client   *http.Client
@@ -68,12 +74,12 @@ type house struct {
 	putErr   error
 	waiting  map[string]int     // by sender: what Queued says
 	onPut    func(core.Inbound) // called for each new turn, not holding mu
-	runs     map[string]Run
+	runs     map[string]turns.Run
 	looked   int // how often a run was looked up
 	aborted  []string
 	onAbort  func(session string)
-	sessions map[string]SessionRow
-	query    SessionQuery
+	sessions map[string]sessions.Row
+	query    sessions.Query
 	bots     []core.BotState
 	testErr  error
 	requests map[string]core.PairingRequest
@@ -81,9 +87,9 @@ type house struct {
 	approval core.Approval
 	checkErr error
 	stored   map[string][]bus.Entry // run events "in storage"
-	posted   map[string]Posted
+	posted   map[string]bots.Posted
 	mailErr  error
-	unasked  Unasked
+	unasked  bots.Unasked
 }
 
 type options struct {
@@ -95,8 +101,8 @@ type options struct {
 
 func open(t *testing.T, o options) *house {
 	t.Helper()
-	h := &house{t: t, clock: coretest.NewClock(time.Time{}), log: &coretest.Log{}, runs: map[string]Run{}, sessions: map[string]SessionRow{},
-		requests: map[string]core.PairingRequest{}, stored: map[string][]bus.Entry{}, posted: map[string]Posted{}}
+	h := &house{t: t, clock: coretest.NewClock(time.Time{}), log: &coretest.Log{}, runs: map[string]turns.Run{}, sessions: map[string]sessions.Row{},
+		requests: map[string]core.PairingRequest{}, stored: map[string][]bus.Entry{}, posted: map[string]bots.Posted{}}
 	h.db = storetest.Open(t, h.clock)
 	logger := slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	site, err := web.NewSite(web.SiteOptions{Log: logger, Clock: h.clock, Origins: o.origins})
@@ -124,10 +130,18 @@ func open(t *testing.T, o options) *house {
 	h.desk = ask.New(h.db, h.clock)
 	h.guard = guard.New(guard.Options{DB: h.db, Asks: h.desk, Clock: h.clock, Show: ringDouble{h.bus}})
 	registry := prometheus.NewRegistry()
-	h.api = New(Options{Door: door, Inbox: h, Repeats: h, Follower: h.bus, Runs: (*runsDouble)(h), Sessions: (*sessionsDouble)(h), Shelf: shelfDouble{h.store, h}, Editor: shelfDouble{h.store, h}, Transcripts: h.store, Bots: (*botsDouble)(h),
+	h.api = New(Options{Door: door, Inbox: h, Repeats: h, Follower: h.bus, Runs: (*runsDouble)(h), Sessions: (*sessionsDouble)(h), Reader: shelfDouble{h.store, h}, Editor: shelfDouble{h.store, h}, Transcripts: h.store, Bots: (*botsDouble)(h),
 		Pairings: (*pairingsDouble)(h), Decisions: (*pairingsDouble)(h), People: (*pairingsDouble)(h), Asks: asksDouble{h.guard, h}, Grants: h.guard, Answers: asksDouble{h.guard, h}, Agents: agentsDouble{}, Files: attach.New(v, h.clock, &h.ledger), Bell: h.bus, Keys: h.keys, Audit: logDouble{h.db}, Figures: logDouble{h.db}, Mail: (*mailDouble)(h), Gatherer: registry, Clock: h.clock, Log: logger,
 		Metrics: web.NewMetrics(registry), Streams: o.streams,
-		Checks: []Check{{"database", h.db.Check}, {"queue", func(context.Context) error { h.mu.Lock(); defer h.mu.Unlock(); return h.checkErr }}}})
+		Checks: []health.Check{{Name: "database", Func: h.db.Check}, {Name: "queue", Func: func(context.Context) error { h.mu.Lock(); defer h.mu.Unlock(); return h.checkErr }}}})
+	h.v1 = openai.New(openai.Options{Door: door, Inbox: h, Follower: h.bus, Runs: (*runsDouble)(h), Models: modelsDouble{}, Clock: h.clock, Log: logger})
+	h.site = site
+	h.serve()
+	return h
+}
+
+// handler returns every route behind the checks of the site.
+func (h *house) handler() http.Handler {
 	mux := http.NewServeMux()
 	h.api.Register(mux)
 	mux.HandleFunc("POST /sign-in", func(w http.ResponseWriter, r *http.Request) {
@@ -135,28 +149,34 @@ func open(t *testing.T, o options) *house {
 			web.WriteProblem(w, r, web.ProblemOf(err))
 		}
 	})
-	first := v0.New(v0.Options{Today: h.api, Sessions: h.store, Editor: shelfDouble{h.store, h}, Clock: h.clock, Memory: func() (int64, int) { return 1 << 20, 3 },
+	h.first = v0.New(v0.Options{Today: h.api, Sessions: h.store, Editor: shelfDouble{h.store, h}, Clock: h.clock, Memory: func() (int64, int) { return 1 << 20, 3 },
 		Agents: func() (list []v0.Agent) {
 			for _, x := range (agentsDouble{}).Agents() {
 				list = append(list, v0.Agent(x))
 			}
 			return list
 		}})
-	h.first = first
-	h.v1 = openai.New(openai.Options{Door: door, Inbox: h, Follower: h.bus, Runs: (*runsDouble)(h), Models: modelsDouble{}, Clock: h.clock, Log: logger})
 	h.v1.Register(mux)
-	h.serve(site.Wrap(first.Wrap(mux)))
-	return h
+	return h.site.Wrap(h.first.Wrap(mux))
 }
 
-func (h *house) serve(handler http.Handler) {
+// restart serves with a new API, which remembers nothing.
+func (h *house) restart() {
+	h.stop()
+	h.api = New(h.api.Options)
+	h.serve()
+}
+
+func (h *house) serve() {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- web.NewServer(handler, web.ServerOptions{Grace: 100 * time.Millisecond}).Run(ctx, l) }()
+	go func() {
+		done <- web.NewServer(h.handler(), web.ServerOptions{Grace: 100 * time.Millisecond}).Run(ctx, l)
+	}()
 	h.url = "http://" + l.Addr().String()
 	transport := &http.Transport{}
 	h.seen = newContract(h.t, transport)
@@ -320,8 +340,8 @@ func (h *house) latest(_ context.Context, run string) (int, error) {
 func (h *house) begin(in core.Inbound, attempt int) *bus.Stream {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.runs[in.Turn.Run] = Run{ID: in.Turn.Run, Session: in.Chat, User: in.Turn.User}
-	h.sessions[in.Chat] = SessionRow{ID: in.Chat, Source: "api", Module: "chat", User: in.Turn.User, Trust: core.Vault, CreatedAt: h.clock.Now(), LastAccessed: h.clock.Now()}
+	h.runs[in.Turn.Run] = turns.Run{ID: in.Turn.Run, Session: in.Chat, User: in.Turn.User}
+	h.sessions[in.Chat] = sessions.Row{ID: in.Chat, Source: "api", Module: "chat", User: in.Turn.User, Trust: core.Vault, CreatedAt: h.clock.Now(), LastAccessed: h.clock.Now()}
 	return h.bus.Begin(bus.Info{Run: in.Turn.Run, Session: in.Chat, Bot: core.APIBot, Chat: in.Chat, User: in.Turn.User, Attempt: attempt, Started: h.clock.Now()})
 }
 
@@ -373,12 +393,12 @@ func done(in core.Inbound, text string) core.Done {
 type ringDouble struct{ bus *bus.Bus }
 
 func (d ringDouble) Open(_ context.Context, tx *store.Tx, _ ask.Ask, _ core.PermissionRequest, _ permission.Profile) error {
-	tx.OnCommit(func() { d.bus.Ring(TopicApprovals) })
+	tx.OnCommit(func() { d.bus.Ring(permissions.TopicApprovals) })
 	return nil
 }
 
 func (d ringDouble) Close(_ context.Context, tx *store.Tx, _ ask.Ask, _ string) error {
-	tx.OnCommit(func() { d.bus.Ring(TopicApprovals) })
+	tx.OnCommit(func() { d.bus.Ring(permissions.TopicApprovals) })
 	return nil
 }
 
@@ -399,8 +419,8 @@ func (d asksDouble) Answer(ctx context.Context, _, ask string, answers json.RawM
 // agentsDouble has one agent besides that of every vault, and one workspace.
 type agentsDouble struct{}
 
-func (agentsDouble) Agents() []AgentRow {
-	return []AgentRow{{Name: "vault-agent", Description: "Answers."}, {Name: "cook", Path: ".parachute/agents/cook.md", Description: "Cooks.", Model: "local/quote"}}
+func (agentsDouble) Agents() []turns.Agent {
+	return []turns.Agent{{Name: "vault-agent", Description: "Answers."}, {Name: "cook", Path: ".parachute/agents/cook.md", Description: "Cooks.", Model: "local/quote"}}
 }
 
 func (agentsDouble) Agent(name string) (string, bool) {
@@ -433,14 +453,14 @@ func (h *runsDouble) Abort(session string) bool {
 	return false
 }
 
-func (h *runsDouble) Run(_ context.Context, id string) (Run, error) {
+func (h *runsDouble) Run(_ context.Context, id string) (turns.Run, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.looked++
 	if r, ok := h.runs[id]; ok {
 		return r, nil
 	}
-	return Run{}, core.Errorf(core.NotFound, "no such run")
+	return turns.Run{}, core.Errorf(core.NotFound, "no such run")
 }
 
 // roomDouble is how much room there is for files; without a bound until one is set.
@@ -475,16 +495,16 @@ func (h *sessionsDouble) Locate(_ context.Context, user int64, id string) (strin
 	return sid, known, nil
 }
 
-func (h *sessionsDouble) Session(_ context.Context, id string) (SessionRow, error) {
+func (h *sessionsDouble) Session(_ context.Context, id string) (sessions.Row, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if row, ok := h.sessions[id]; ok {
 		return row, nil
 	}
-	return SessionRow{}, core.Errorf(core.NotFound, "no such session")
+	return sessions.Row{}, core.Errorf(core.NotFound, "no such session")
 }
 
-func (h *sessionsDouble) List(_ context.Context, q SessionQuery) (rows []SessionRow, next string, err error) {
+func (h *sessionsDouble) List(_ context.Context, q sessions.Query) (rows []sessions.Row, next string, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.query = q
@@ -496,7 +516,7 @@ func (h *sessionsDouble) List(_ context.Context, q SessionQuery) (rows []Session
 	return rows, "", nil
 }
 
-func (h *sessionsDouble) Count(ctx context.Context, q SessionQuery) (int, error) {
+func (h *sessionsDouble) Count(ctx context.Context, q sessions.Query) (int, error) {
 	rows, _, err := h.List(ctx, q)
 	return len(rows), err
 }
@@ -534,24 +554,24 @@ func (h *house) spare(user int64) {
 
 type mailDouble house
 
-func (h *mailDouble) Send(_ context.Context, m Unasked, _ core.Actor) (Posted, error) {
+func (h *mailDouble) Send(_ context.Context, m bots.Unasked, _ core.Actor) (bots.Posted, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.unasked = m
 	if h.mailErr != nil {
-		return Posted{}, h.mailErr
+		return bots.Posted{}, h.mailErr
 	}
-	h.posted[m.ID] = Posted{ID: m.ID, Bot: m.Bot, Chat: m.Chat, Status: "queued", Parts: 1, CreatedAt: h.clock.Now()}
+	h.posted[m.ID] = bots.Posted{ID: m.ID, Bot: m.Bot, Chat: m.Chat, Status: "queued", Parts: 1, CreatedAt: h.clock.Now()}
 	return h.posted[m.ID], nil
 }
 
-func (h *mailDouble) Sent(_ context.Context, id string) (Posted, error) {
+func (h *mailDouble) Sent(_ context.Context, id string) (bots.Posted, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if p, ok := h.posted[id]; ok {
 		return p, nil
 	}
-	return Posted{}, core.Errorf(core.NotFound, "there is no such message")
+	return bots.Posted{}, core.Errorf(core.NotFound, "there is no such message")
 }
 
 type botsDouble house

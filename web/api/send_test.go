@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gatehouse/core"
+	"gatehouse/web/api/bots"
 	"gatehouse/web/auth"
 )
 
@@ -46,8 +47,8 @@ func TestFilesOfAMessageThatIsRefusedDoNotStay(t *testing.T) {
 		{7, `{"chat":"c1","attachments":[` + one + `,` + file("x", elfBytes) + `]}`, 400, "invalid-request", "programs are not taken"},
 		{7, `{"chat":"c1","attachments":[` + one + `,{"name":"x","data":"*"}]}`, 400, "invalid-request", "not base64"},
 		{7, `{"chat":"c1","attachments":[` + one + `,{"path":"Notes/a.md"}]}`, 400, "invalid-request", "a path of a file in the vault is none"},
-		{7, `{"chat":"c1","attachments":[` + strings.Repeat(one+",", MaxSendFiles) + `"Notes/a.md"]}`, 400, "invalid-request", "at most 5 files"},
-		{7, `{"chat":"c1","attachments":[` + one + `],"text":"` + strings.Repeat("x", MaxMessage+1) + `"}`, 413, "too-large", "text"},
+		{7, `{"chat":"c1","attachments":[` + strings.Repeat(one+",", bots.MaxSendFiles) + `"Notes/a.md"]}`, 400, "invalid-request", "at most 5 files"},
+		{7, `{"chat":"c1","attachments":[` + one + `],"text":"` + strings.Repeat("x", bots.MaxText+1) + `"}`, 413, "too-large", "text"},
 		{8, `{"chat":"c1","attachments":[` + one + `]}`, 507, "storage-full", "no more room"},
 	} {
 		m := h.want(c.status, c.problem, h.keyOf(c.user, core.Vault, auth.ScopeSend), "POST", "/api/bots/one/messages", c.body)

@@ -16,6 +16,7 @@ import (
 	"gatehouse/core/session"
 	"gatehouse/core/store"
 	"gatehouse/core/transcript"
+	"gatehouse/web/api/sessions"
 	"gatehouse/web/auth"
 )
 
@@ -91,7 +92,7 @@ func (h *house) owned(user int64) string {
 	h.row(id, user)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.sessions[id] = SessionRow{ID: id, User: user, CreatedAt: h.clock.Now(), LastAccessed: h.clock.Now()}
+	h.sessions[id] = sessions.Row{ID: id, User: user, CreatedAt: h.clock.Now(), LastAccessed: h.clock.Now()}
 	return id
 }
 
@@ -329,7 +330,7 @@ func matches(template, path string) bool {
 // for whoever may see them, by the same filters.
 func TestSessionsAreCountedAsTheyAreListed(t *testing.T) {
 	h := open(t, options{})
-	h.sessions = map[string]SessionRow{"a": {ID: "a", User: 7}, "b": {ID: "b", User: 7}, "c": {ID: "c", User: 8}}
+	h.sessions = map[string]sessions.Row{"a": {ID: "a", User: 7}, "b": {ID: "b", User: 7}, "c": {ID: "c", User: 8}}
 	for _, c := range []struct {
 		key  string
 		want float64
@@ -391,10 +392,10 @@ func TestExportsThatAreReadAtOnceAreBounded(t *testing.T) {
 		}
 		res.Body.Close()
 	}
-	for range maxExports {
+	for range sessions.MaxExports {
 		wg.Go(func() { get(key, 200) })
 	}
-	for range maxExports {
+	for range sessions.MaxExports {
 		<-began
 	}
 	get(key, 429)

@@ -14,6 +14,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/attach"
+	"gatehouse/web/api/turns"
 	"gatehouse/web/auth"
 	"gatehouse/web/upload"
 )
@@ -232,7 +233,7 @@ func TestNothingOfAnAttachmentIsKeptOfStrangers(t *testing.T) {
 // body is kept; others are not concerned.
 func TestWhoeverHasTooMuchWaitingIsToldBeforeTheirFilesAreKept(t *testing.T) {
 	h := open(t, options{})
-	h.waiting = map[string]int{"user:7": maxQueued}
+	h.waiting = map[string]int{"user:7": turns.MaxQueued}
 	body := `{"message":"look","attachments":[{"name":"a.txt","data":"d29yZHM="}]}`
 	for _, prefer := range []string{"respond-async", ""} {
 		res := h.do(h.key("chat"), "POST", "/api/chat", body, "Prefer", prefer)

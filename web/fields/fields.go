@@ -1,11 +1,12 @@
-// Package fields reads the fields of JSON bodies and of queries, and names the
-// field that is wrong.
+// Package fields reads the fields of JSON bodies, queries and headers, and names
+// the field that is wrong.
 package fields
 
 import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -125,6 +126,17 @@ func Time(v url.Values, name string) (time.Time, error) {
 		return at, core.Errorf(core.Invalid, "%s must be a time such as 2026-03-01T12:00:00Z, or a day such as 2026-03-01", name)
 	}
 	return at, nil
+}
+
+var idempotencyKey = regexp.MustCompile(`^[!-~]{1,128}$`)
+
+// IdempotencyKey returns the Idempotency-Key of r and whether r has one.
+func IdempotencyKey(r *http.Request) (key string, given bool, err error) {
+	key, given = r.Header.Get("Idempotency-Key"), len(r.Header.Values("Idempotency-Key")) > 0
+	if given && !idempotencyKey.MatchString(key) {
+		err = core.Errorf(core.Invalid, "the Idempotency-Key must be 1 to 128 printable ASCII characters")
+	}
+	return key, given, err
 }
 
 // User returns the user_id of a query; nil without one.

@@ -13,7 +13,7 @@ import (
 	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/core"
 	"gatehouse/core/attach"
-	"gatehouse/web/api"
+	"gatehouse/web/api/bots"
 	"gatehouse/web/upload"
 )
 
@@ -42,12 +42,12 @@ func (c *Send) Run(p *Process) error {
 	if err != nil {
 		return err
 	}
-	var m api.Posted
+	var m bots.Posted
 	if c.Status != "" {
 		err = p.get(sentPath(c.Status), &m)
 	} else if c.Text, err = c.message(p); err == nil {
 		err = p.request(http.MethodPost, "/control/messages", control.Message{
-			Unasked: api.Unasked{ID: c.ID, Bot: c.Bot, Chat: c.Chat, Text: c.Text, Attachments: c.Attach}, Attached: files,
+			Unasked: bots.Unasked{ID: c.ID, Bot: c.Bot, Chat: c.Chat, Text: c.Text, Attachments: c.Attach}, Attached: files,
 		}, &m)
 	}
 	if err != nil {
@@ -66,8 +66,8 @@ func sentPath(id string) string { return control.Path("control", "messages", id)
 
 // read returns what goes along, within the bounds that the API has.
 func (c *Send) read() (files []control.File, err error) {
-	if len(c.File)+len(c.Attach) > api.MaxSendFiles {
-		return nil, core.Errorf(core.Invalid, "at most %d files go with a message", api.MaxSendFiles)
+	if len(c.File)+len(c.Attach) > bots.MaxSendFiles {
+		return nil, core.Errorf(core.Invalid, "at most %d files go with a message", bots.MaxSendFiles)
 	}
 	total := 0
 	for _, name := range c.File {
@@ -98,7 +98,7 @@ func (c *Send) message(p *Process) (string, error) {
 		if p.Stdin == nil {
 			return "", core.Errorf(core.Invalid, "there is no standard input")
 		}
-		b, err := io.ReadAll(io.LimitReader(p.Stdin, api.MaxMessage+1))
+		b, err := io.ReadAll(io.LimitReader(p.Stdin, bots.MaxText+1))
 		if err != nil {
 			return "", fmt.Errorf("read the text: %w", err)
 		}
@@ -107,19 +107,19 @@ func (c *Send) message(p *Process) (string, error) {
 	switch {
 	case strings.TrimSpace(text) == "":
 		return "", core.Errorf(core.Invalid, "the text is empty")
-	case len(text) > api.MaxMessage:
-		return "", core.Errorf(core.Invalid, "the text is over %d bytes", api.MaxMessage)
+	case len(text) > bots.MaxText:
+		return "", core.Errorf(core.Invalid, "the text is over %d bytes", bots.MaxText)
 	}
 	return text, nil
 }
 
 // await asks until m is settled or the time has ended; an error where it has not arrived.
-func (c *Send) await(p *Process, m api.Posted) (api.Posted, error) {
+func (c *Send) await(p *Process, m bots.Posted) (bots.Posted, error) {
 	quiet := *p // report only once that no gateway runs
 	quiet.Stderr = io.Discard
 	end := time.Now().Add(c.Wait)
 	for c.Wait > 0 && (m.Status == "queued" || m.Status == "sending") && time.Now().Before(end) && core.Sleep(p.Context, core.System{}, 100*time.Millisecond) {
-		var now api.Posted
+		var now bots.Posted
 		if err := quiet.get(sentPath(m.ID), &now); err != nil {
 			return m, err
 		}

@@ -8,7 +8,7 @@ import (
 	"gatehouse/core/permission"
 	"gatehouse/core/store"
 	"gatehouse/pairing/codes"
-	"gatehouse/web/api"
+	"gatehouse/web/api/bots"
 	"gatehouse/web/auth"
 )
 
@@ -43,9 +43,9 @@ type (
 		Invitations []codes.Invitation `json:"invitations"`
 	}
 	// A Message is the body of POST /control/messages. Its ID is the caller's own
-	// name for it, and Files are not used. The answer is an api.Posted.
+	// name for it, and Files are not used. The answer is an bots.Posted.
 	Message struct {
-		api.Unasked
+		bots.Unasked
 		Attached []File `json:"attached,omitempty"`
 	}
 	// A File goes along with a message.

@@ -8,7 +8,7 @@ import (
 	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/core"
 	"gatehouse/web"
-	"gatehouse/web/api"
+	"gatehouse/web/api/bots"
 	"gatehouse/web/upload"
 )
 
@@ -24,7 +24,7 @@ func (s *server) send(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	u := in.Unasked
-	u.ID, u.User, u.Trust, u.Files = api.NewSendID(core.Operator, "cli", u.ID), nil, core.Vault, nil
+	u.ID, u.User, u.Trust, u.Files = bots.NewSendID(core.Operator, "cli", u.ID), nil, core.Vault, nil
 	var err error
 	if u.Bot, err = s.Bots.Named(u.Bot); err != nil {
 		return err

@@ -22,7 +22,7 @@ import (
 	"gatehouse/core/vault"
 	"gatehouse/pairing/codes"
 	"gatehouse/web"
-	"gatehouse/web/api"
+	"gatehouse/web/api/bots"
 	"gatehouse/web/auth"
 )
 
@@ -39,7 +39,7 @@ type Options struct {
 	Vault    *vault.Vault
 	Grants   Grants
 	Files    *attach.Keeper
-	Mail     api.Mail
+	Mail     bots.Mail
 	Bots     Bots
 	Users    Users
 

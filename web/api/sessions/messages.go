@@ -1,4 +1,4 @@
-package api
+package sessions
 
 import (
 	"encoding/json"
@@ -10,25 +10,26 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/transcript"
 	"gatehouse/web"
+	"gatehouse/web/api/stream"
 	"gatehouse/web/auth"
 	"gatehouse/web/fields"
 )
 
-// maxExports bounds the exports that one caller reads at once.
-const maxExports = 2
+// MaxExports bounds the exports that one caller reads at once.
+const MaxExports = 2
 
 // export serves GET /api/chat/{id}/export.md.
 func (a *API) export(w http.ResponseWriter, r *http.Request) error {
-	p, d, err := a.found(r, auth.ScopeRead, auth.ScopeChat)
+	p, d, err := a.Finder.Found(r, auth.ScopeRead, auth.ScopeChat)
 	if err != nil {
 		return err
 	}
-	release, ok := a.exports.Take(caller(p))
+	release, ok := a.exports.Take(stream.Caller(p))
 	if !ok {
-		return &web.Problem{Fault: web.TooManyRequests, RetryAfter: 5 * time.Second, Detail: fmt.Sprintf("at most %d exports may be read at once per key", maxExports)}
+		return &web.Problem{Fault: web.TooManyRequests, RetryAfter: 5 * time.Second, Detail: fmt.Sprintf("at most %d exports may be read at once per key", MaxExports)}
 	}
 	defer release()
-	text, err := a.Shelf.Export(r.Context(), d.Session)
+	text, err := a.Reader.Export(r.Context(), d.Session)
 	if err != nil {
 		return err
 	}
@@ -43,7 +44,7 @@ func (a *API) export(w http.ResponseWriter, r *http.Request) error {
 // transcript serves GET /api/chat/{id}/transcript. A reader that takes nothing for
 // as long as any other answer may take is cut off.
 func (a *API) transcript(w http.ResponseWriter, r *http.Request) error {
-	_, d, err := a.found(r, auth.ScopeAdmin)
+	_, d, err := a.Finder.Found(r, auth.ScopeAdmin)
 	if err != nil {
 		return err
 	}
@@ -119,7 +120,7 @@ func pageOf(p transcript.Page) messagePage {
 
 // messages serves GET /api/chat/{id}/messages.
 func (a *API) messages(w http.ResponseWriter, r *http.Request) error {
-	_, d, err := a.found(r, auth.ScopeRead, auth.ScopeChat)
+	_, d, err := a.Finder.Found(r, auth.ScopeRead, auth.ScopeChat)
 	if err != nil {
 		return err
 	}
@@ -134,7 +135,7 @@ func (a *API) messages(w http.ResponseWriter, r *http.Request) error {
 	if q.Limit, err = fields.Number(v, "limit", 50, 1, 200); err != nil {
 		return err
 	}
-	page, err := a.Shelf.Page(r.Context(), d.Session, q)
+	page, err := a.Reader.Page(r.Context(), d.Session, q)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package api
+package access
 
 import (
 	"context"
@@ -18,20 +18,6 @@ type Keys interface {
 	Create(ctx context.Context, n auth.NewKey, by core.Actor) (secret string, row auth.KeyRow, err error)
 	Change(ctx context.Context, id string, c auth.KeyChange, by core.Actor) (auth.KeyRow, error)
 	Revoke(ctx context.Context, id string, by core.Actor) error
-}
-
-// accessRoutes returns the routes of keys, audit log, usage and sending.
-func (a *API) accessRoutes() map[string]web.Handler {
-	return map[string]web.Handler{
-		"GET /api/keys":                     a.keys,
-		"POST /api/keys":                    a.createKey,
-		"PATCH /api/keys/{id}":              a.changeKey,
-		"DELETE /api/keys/{id}":             a.revokeKey,
-		"GET /api/audit":                    a.auditLog,
-		"GET /api/usage":                    a.usage,
-		"POST /api/bots/{bot}/messages":     a.sendUnasked,
-		"GET /api/bots/{bot}/messages/{id}": a.sentUnasked,
-	}
 }
 
 // keys serves GET /api/keys.

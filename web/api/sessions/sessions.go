@@ -1,4 +1,6 @@
-package api
+// Package sessions serves the sessions of the API: lists, one with its messages,
+// tags and contexts, changes and deletion.
+package sessions
 
 import (
 	"context"
@@ -18,8 +20,14 @@ import (
 )
 
 type (
-	// A Shelf reads sessions. The caller has checked that the asker may see them.
-	Shelf interface {
+	// Lists finds sessions.
+	Lists interface {
+		List(ctx context.Context, q Query) (rows []Row, next string, err error)
+		// Count returns how many List would show without search, limit and paging.
+		Count(ctx context.Context, q Query) (int, error)
+	}
+	// A Reader reads sessions. The caller has checked that the user may see them.
+	Reader interface {
 		Detail(ctx context.Context, id string) (session.Detail, error)
 		Page(ctx context.Context, s session.Session, q transcript.PageQuery) (transcript.Page, error)
 		Export(ctx context.Context, s session.Session) (string, error)
@@ -39,9 +47,29 @@ type (
 	}
 )
 
-// sessionRoutes returns the routes of sessions, except those of their turns.
-func (a *API) sessionRoutes() map[string]web.Handler {
+// Options for New; all are needed.
+type Options struct {
+	Finder      *Finder
+	Lists       Lists
+	Reader      Reader
+	Editor      Editor
+	Transcripts Transcripts
+}
+
+// An API serves the routes of sessions.
+type API struct {
+	Options
+	exports *web.Slots // an export is in memory until its reader has it
+}
+
+// New returns an API.
+func New(o Options) *API { return &API{Options: o, exports: web.NewSlots(MaxExports)} }
+
+// Routes returns the handlers by pattern.
+func (a *API) Routes() map[string]web.Handler {
 	return map[string]web.Handler{
+		"GET /api/chat":                    a.list,
+		"GET /api/chat/count":              a.count,
 		"GET /api/chat/{id}":               a.readSession,
 		"PATCH /api/chat/{id}":             a.changeSession,
 		"DELETE /api/chat/{id}":            a.deleteSession,
@@ -63,48 +91,34 @@ func (a *API) sessionRoutes() map[string]web.Handler {
 	}
 }
 
-// A sessionDetail is a session as it is read alone.
-type sessionDetail struct {
-	SessionRow
+// A detail is a session as it is read alone.
+type detail struct {
+	Row
 	TitleSource string          `json:"title_source"`
 	Tags        []string        `json:"tags"`
 	Contexts    []string        `json:"contexts"`
 	Metadata    json.RawMessage `json:"metadata"`
 }
 
-func detailOf(d session.Detail) sessionDetail {
+func detailOf(d session.Detail) detail {
 	if len(d.Metadata) == 0 || d.Metadata[0] != '{' {
 		d.Metadata = json.RawMessage("{}")
 	}
-	return sessionDetail{SessionRow: RowOf(d.Session), TitleSource: d.TitleSource, Tags: d.Tags, Contexts: d.Contexts, Metadata: d.Metadata}
+	return detail{Row: RowOf(d.Session), TitleSource: d.TitleSource, Tags: d.Tags, Contexts: d.Contexts, Metadata: d.Metadata}
 }
 
 // RowOf returns a session as lists show it.
-func RowOf(s session.Session) SessionRow {
-	return SessionRow{
+func RowOf(s session.Session) Row {
+	return Row{
 		ID: s.ID, Title: s.Title, Module: s.Module, Source: s.Source, WorkingDirectory: s.WorkingDirectory, Model: s.Model,
 		MessageCount: s.MessageCount, Archived: s.Archived, CreatedAt: s.CreatedAt, LastAccessed: s.LastAccessed,
 		ContinuedFrom: s.ContinuedFrom, AgentType: s.AgentType, User: s.User, Trust: s.TrustLevel,
 	}
 }
 
-// found returns the session in the address, if the caller may see it.
-func (a *API) found(r *http.Request, scopes ...string) (auth.Principal, session.Detail, error) {
-	p, err := auth.Require(r, scopes...)
-	if err != nil {
-		return p, session.Detail{}, err
-	}
-	id, err := a.session(r, p)
-	if err != nil {
-		return p, session.Detail{}, err
-	}
-	d, err := a.Shelf.Detail(r.Context(), id)
-	return p, d, err
-}
-
 // readSession serves GET /api/chat/{id}.
 func (a *API) readSession(w http.ResponseWriter, r *http.Request) error {
-	_, d, err := a.found(r, auth.ScopeRead, auth.ScopeChat)
+	_, d, err := a.Finder.Found(r, auth.ScopeRead, auth.ScopeChat)
 	if err != nil {
 		return err
 	}
@@ -112,13 +126,13 @@ func (a *API) readSession(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	page, err := a.Shelf.Page(r.Context(), d.Session, transcript.PageQuery{Limit: limit})
+	page, err := a.Reader.Page(r.Context(), d.Session, transcript.PageQuery{Limit: limit})
 	if err != nil {
 		return err
 	}
 	w.Header().Set("ETag", etag(d))
 	return web.WriteJSON(w, http.StatusOK, struct {
-		sessionDetail
+		detail
 		messagePage
 	}{detailOf(d), pageOf(page)})
 }
@@ -176,7 +190,7 @@ func owner(p auth.Principal, d session.Detail) bool {
 
 // changeSession serves PATCH /api/chat/{id}.
 func (a *API) changeSession(w http.ResponseWriter, r *http.Request) error {
-	p, d, err := a.found(r, auth.ScopeChat)
+	p, d, err := a.Finder.Found(r, auth.ScopeChat)
 	if err != nil {
 		return err
 	}
@@ -241,7 +255,7 @@ func readChange(given map[string]json.RawMessage) (c session.Change, err error) 
 // archive serves POST /api/chat/{id}/archive and …/unarchive.
 func (a *API) archive(yes bool) web.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		p, d, err := a.found(r, auth.ScopeChat)
+		p, d, err := a.Finder.Found(r, auth.ScopeChat)
 		if err != nil {
 			return err
 		}
@@ -254,7 +268,7 @@ func (a *API) archive(yes bool) web.Handler {
 
 // deleteSession serves DELETE /api/chat/{id}.
 func (a *API) deleteSession(w http.ResponseWriter, r *http.Request) error {
-	p, d, err := a.found(r, auth.ScopeChat)
+	p, d, err := a.Finder.Found(r, auth.ScopeChat)
 	if err != nil {
 		return err
 	}

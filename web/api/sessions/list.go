@@ -1,4 +1,4 @@
-package api
+package sessions
 
 import (
 	"net/http"
@@ -12,8 +12,8 @@ import (
 	"gatehouse/web/fields"
 )
 
-// A SessionRow is a session as lists show it.
-type SessionRow struct {
+// A Row is a session as lists show it.
+type Row struct {
 	ID               string     `json:"id"`
 	Title            string     `json:"title"`
 	Module           string     `json:"module"`
@@ -40,9 +40,9 @@ type Hit struct {
 	At      time.Time `json:"at,omitzero"`
 }
 
-// A SessionQuery is what a list asks for: newest first by last access.
-type SessionQuery struct {
-	User      int64 // the owner; Everyone for all
+// A Query is what a list asks for: newest first by last access.
+type Query struct {
+	User      int64 // the owner
 	Everybody bool
 	Archived  *bool // nil: both
 	Source    string
@@ -86,7 +86,7 @@ func (a *API) count(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	q.User, q.Everybody = p.User, everybody(p)
-	n, err := a.Sessions.Count(r.Context(), q)
+	n, err := a.Lists.Count(r.Context(), q)
 	if err != nil {
 		return err
 	}
@@ -94,19 +94,19 @@ func (a *API) count(w http.ResponseWriter, r *http.Request) error {
 }
 
 // listed answers with one page of what p may see of q.
-func (a *API) listed(w http.ResponseWriter, r *http.Request, p auth.Principal, q SessionQuery) error {
+func (a *API) listed(w http.ResponseWriter, r *http.Request, p auth.Principal, q Query) error {
 	q.User, q.Everybody = p.User, everybody(p)
-	rows, next, err := a.Sessions.List(r.Context(), q)
+	rows, next, err := a.Lists.List(r.Context(), q)
 	if err != nil {
 		return err
 	}
 	if rows == nil {
-		rows = []SessionRow{}
+		rows = []Row{}
 	}
 	return web.WriteJSON(w, http.StatusOK, map[string]any{"sessions": rows, "next_cursor": next})
 }
 
-func sessionQuery(v url.Values) (q SessionQuery, err error) {
+func sessionQuery(v url.Values) (q Query, err error) {
 	if q.Limit, err = fields.Number(v, "limit", 50, 1, 200); err != nil {
 		return q, err
 	}

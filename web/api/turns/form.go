@@ -1,4 +1,4 @@
-package api
+package turns
 
 import (
 	"net/http"

@@ -1,4 +1,4 @@
-package api
+package turns
 
 import (
 	"encoding/json"

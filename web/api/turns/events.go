@@ -1,4 +1,4 @@
-package api
+package turns
 
 import (
 	"context"
@@ -11,31 +11,11 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/bus"
 	"gatehouse/web"
+	"gatehouse/web/api/stream"
 	"gatehouse/web/auth"
 )
 
 var runID = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
-
-// session returns the session in the address, which must exist (or have just
-// been enqueued) and be p's; with the scope admin, of any user.
-func (a *API) session(r *http.Request, p auth.Principal) (string, error) {
-	ctx, id := r.Context(), r.PathValue("id")
-	if reserved[id] || id == "" || len(id) > 128 {
-		return "", core.Errorf(core.Invalid, "this is not a session id")
-	}
-	session, known, err := a.Sessions.Locate(ctx, p.User, id)
-	switch {
-	case err == nil && (known || a.recent.owns(p.User, session)):
-		return session, nil
-	case err != nil && core.KindOf(err) != core.NotFound:
-		return "", err
-	}
-	if p.Has(auth.ScopeAdmin) {
-		row, err := a.Sessions.Session(ctx, id)
-		return row.ID, err
-	}
-	return "", core.Errorf(core.NotFound, "there is no such session")
-}
 
 // events serves GET /api/chat/{id}/events.
 func (a *API) events(w http.ResponseWriter, r *http.Request) error {
@@ -47,7 +27,7 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Allow", http.MethodGet)
 		return web.Refuse(web.MethodNotAllowed, "a stream is read with GET")
 	}
-	session, err := a.session(r, p)
+	session, err := a.Sessions.Find(r, p)
 	if err != nil {
 		return err
 	}
@@ -58,7 +38,7 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) error {
 	if f.Run != "" && !runID.MatchString(f.Run) {
 		return core.Errorf(core.Invalid, "this is not a run id")
 	}
-	release, err := a.hold(caller(p))
+	release, err := a.Streams.Take(stream.Caller(p))
 	if err != nil {
 		return err
 	}
@@ -73,9 +53,9 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) error {
 		defer over()
 		return a.replay(w, r, events, stop)
 	}
-	forget := a.Door.Watch(r, stop)
+	forget := a.Streams.Watch(r, stop)
 	over = func() { forget(); stop(); release() }
-	err = web.RunStream(w, r, web.StreamOptions{Pulse: a.pulse, Metrics: a.Metrics, Endless: f.Run == ""}, func(s *web.Stream) {
+	err = a.Streams.Run(w, r, f.Run == "", func(s *web.Stream) {
 		defer over()
 		defer context.AfterFunc(s.Context(), stop)()
 		a.copyEvents(s, events, asIs)
@@ -99,7 +79,7 @@ func (a *API) replay(w http.ResponseWriter, r *http.Request, events entries, sto
 			return err
 		}
 		if s == nil {
-			if s, err = web.OpenStream(w, r, web.StreamOptions{Pulse: a.pulse, Metrics: a.Metrics}); err != nil {
+			if s, err = a.Streams.Start(w, r, false); err != nil {
 				return err
 			}
 			defer s.Close()
@@ -121,7 +101,7 @@ func (a *API) abort(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	session, err := a.session(r, p)
+	session, err := a.Sessions.Find(r, p)
 	if err != nil {
 		return err
 	}
@@ -149,7 +129,7 @@ func (a *API) status(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	session, err := a.session(r, p)
+	session, err := a.Sessions.Find(r, p)
 	if err != nil {
 		return err
 	}

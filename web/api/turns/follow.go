@@ -1,4 +1,4 @@
-package api
+package turns
 
 import (
 	"context"
@@ -24,7 +24,7 @@ func (a *API) join(ctx context.Context, f bus.Follow) (events entries, ended boo
 	}
 	run, err := a.Runs.Run(ctx, f.Run)
 	switch {
-	case core.KindOf(err) == core.NotFound && a.recent.in(f.Run, f.Session):
+	case core.KindOf(err) == core.NotFound && a.Recent.in(f.Run, f.Session):
 		err = nil // stored, and not begun
 	case err == nil && run.Session != f.Session:
 		err = core.Errorf(core.NotFound, "this session has no such run")

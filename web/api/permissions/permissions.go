@@ -1,12 +1,13 @@
-package api
+// Package permissions serves what waits for a decision: tool calls for approval
+// and questions to users, and the grants that are in force.
+package permissions
 
 import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
+	"log/slog"
 	"net/http"
-	"slices"
 	"strconv"
 	"time"
 
@@ -44,7 +45,47 @@ type (
 	Bell interface {
 		Listen(ctx context.Context, topics ...string) <-chan string
 	}
+	// Sessions finds the session of a request (*sessions.Finder).
+	Sessions interface {
+		Find(r *http.Request, p auth.Principal) (string, error)
+	}
+	// Streams opens event streams and counts those of a caller (*stream.Streams).
+	Streams interface {
+		Take(caller string) (release func(), err error)
+		Start(w http.ResponseWriter, r *http.Request, endless bool) (*web.Stream, error)
+		Watch(r *http.Request, gone func()) (forget func())
+	}
 )
+
+// Options for New; all are needed.
+type Options struct {
+	Asks     Asks
+	Grants   Grants
+	Answers  Answers
+	Bell     Bell
+	Sessions Sessions
+	Streams  Streams
+	Clock    core.Clock
+	Log      *slog.Logger
+}
+
+// An API serves the routes of open questions and of grants.
+type API struct{ Options }
+
+// New returns an API.
+func New(o Options) *API { return &API{o} }
+
+// Routes returns the handlers by pattern.
+func (a *API) Routes() map[string]web.Handler {
+	return map[string]web.Handler{
+		"POST /api/chat/{id}/answer":          a.answerQuestion,
+		"GET /api/permissions/stream":         a.permissionStream,
+		"POST /api/permissions/{id}/grant":    a.grant,
+		"POST /api/permissions/{id}/deny":     a.refuseCall,
+		"GET /api/permissions/grants":         a.grants,
+		"DELETE /api/permissions/grants/{id}": a.revokeGrant,
+	}
+}
 
 // TopicApprovals is rung when an ask of a tool call was opened or settled, and
 // when a grant was given or taken back.
@@ -86,127 +127,6 @@ func settledCall(a ask.Ask, c call) settled {
 		s.DecidedAt = &a.DecidedAt
 	}
 	return s
-}
-
-// permissionStream serves GET /api/permissions/stream.
-func (a *API) permissionStream(w http.ResponseWriter, r *http.Request) error {
-	p, err := auth.Require(r, auth.ScopeAdmin)
-	if err != nil {
-		return err
-	}
-	if r.Method != http.MethodGet {
-		w.Header().Set("Allow", http.MethodGet)
-		return web.Refuse(web.MethodNotAllowed, "a stream is read with GET")
-	}
-	release, err := a.hold(caller(p))
-	if err != nil {
-		return err
-	}
-	defer release()
-	ctx, stop := context.WithCancel(r.Context())
-	defer stop()
-	rang := a.Bell.Listen(ctx, TopicApprovals) // before the first look: nothing that follows is missed
-	s, err := web.OpenStream(w, r, web.StreamOptions{Pulse: a.pulse, Metrics: a.Metrics, Endless: true})
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	defer context.AfterFunc(s.Context(), stop)()
-	defer a.Door.Watch(r, stop)()
-	o := onlooker{api: a, stream: s, shown: map[string]call{}}
-	if err := o.send(map[string]string{"type": "connected"}); err != nil {
-		return nil
-	}
-	for {
-		if err := o.look(ctx); err != nil {
-			if ctx.Err() == nil {
-				a.Log.ErrorContext(ctx, "permission stream", "err", err)
-			}
-			return nil // the reader comes back, and what waits is replayed
-		}
-		select {
-		case _, open := <-rang:
-			if !open {
-				return nil
-			}
-		case <-a.Clock.After(web.Heartbeat): // what rings no bell here: another node, someone forgotten
-		case <-ctx.Done():
-			return nil
-		}
-	}
-}
-
-// An onlooker is one reader of the permission stream. It holds no queue: a
-// slow reader delays only itself, and is cut off by the stream's patience.
-type onlooker struct {
-	api    *API
-	stream *web.Stream
-	shown  map[string]call // what waits, as the reader knows it; at most maxAsks
-}
-
-// look sends what has changed since the last look. A call that was settled
-// between two looks is not shown at all.
-func (o *onlooker) look(ctx context.Context) error {
-	rows, err := o.api.Asks.Pending(ctx, maxAsks)
-	if err != nil {
-		return err
-	}
-	now := make(map[string]call, len(rows))
-	for _, w := range rows {
-		now[w.Request.ID] = callOf(w)
-	}
-	var gone []call
-	for id, c := range o.shown {
-		if _, waits := now[id]; !waits {
-			gone = append(gone, c)
-		}
-	}
-	slices.SortFunc(gone, func(x, y call) int { return x.At.Compare(y.At) })
-	for _, c := range gone {
-		if err := o.over(ctx, c); err != nil {
-			return err
-		}
-	}
-	for _, w := range rows {
-		if _, known := o.shown[w.Request.ID]; known {
-			continue
-		}
-		c := now[w.Request.ID]
-		if err := o.send(map[string]any{"type": "permissionRequest", "request": c}); err != nil {
-			return err
-		}
-		o.shown[c.ID] = c
-	}
-	return nil
-}
-
-// over reports the outcome of a call.
-func (o *onlooker) over(ctx context.Context, c call) error {
-	ask, err := o.api.Asks.Ask(ctx, c.ID)
-	if err != nil && core.KindOf(err) != core.NotFound {
-		return err
-	}
-	s := settledCall(ask, c)
-	switch {
-	case err != nil: // its person was forgotten
-		s.Decision = "withdrawn"
-	case s.Decision == "": // it has expired, and that is not stored yet
-		s.Decision = "timeout"
-	}
-	s.Type = "permissionDenied"
-	if s.Decision == "granted" {
-		s.Type = "permissionGranted"
-	}
-	delete(o.shown, c.ID)
-	return o.send(s)
-}
-
-func (o *onlooker) send(v any) error {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Errorf("permission event: %w", err)
-	}
-	return o.stream.Send("", data)
 }
 
 // grant serves POST /api/permissions/{id}/grant. No one opens with a key what the
@@ -360,7 +280,7 @@ func (a *API) answerQuestion(w http.ResponseWriter, r *http.Request) error {
 	if len(answers) == 0 || answers[0] != '{' && answers[0] != '"' {
 		return fields.Problem(web.Invalid, "answers", "the field answers must be an object by question, or a text")
 	}
-	session, err := a.session(r, p)
+	session, err := a.Sessions.Find(r, p)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package api
+package turns
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 	"gatehouse/web/fields"
 )
 
-// An AgentRow is an agent as lists show it.
-type AgentRow struct {
+// An Agent is an agent as lists show it.
+type Agent struct {
 	Name        string
 	Path        string // its file in the vault; "" for the one that every vault has
 	Description string
@@ -21,7 +21,7 @@ type AgentRow struct {
 
 // Agents are who may answer, and where.
 type Agents interface {
-	Agents() []AgentRow
+	Agents() []Agent
 	// Agent is the name of the usable agent that goes by name or by this file
 	// name without its ending.
 	Agent(name string) (string, bool)
@@ -60,7 +60,7 @@ func (a *API) begin(ctx context.Context, p auth.Principal, q *chatRequest, id st
 	if !known || q.AgentPath+q.Module+q.Workspace+q.ContinuedFrom == "" {
 		return nil
 	}
-	d, err := a.Shelf.Detail(ctx, id)
+	d, err := a.Details.Detail(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -89,8 +89,8 @@ func (a *API) continues(ctx context.Context, p auth.Principal, q *chatRequest) e
 	if err != nil {
 		return err
 	}
-	row, err := a.Sessions.Session(ctx, id)
-	if core.KindOf(err) == core.NotFound || err == nil && row.User != p.User {
+	owner, err := a.Sessions.Owner(ctx, id)
+	if core.KindOf(err) == core.NotFound || err == nil && owner != p.User {
 		return missing
 	}
 	q.ContinuedFrom = id

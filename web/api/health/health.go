@@ -1,4 +1,5 @@
-package api
+// Package health serves the probes of the API and its metrics.
+package health
 
 import (
 	"context"
@@ -6,13 +7,46 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"gatehouse/core"
 	"gatehouse/web"
 	"gatehouse/web/auth"
 )
 
-// healthz serves GET /healthz: the process answers, so it is alive.
-func (a *API) healthz(w http.ResponseWriter, _ *http.Request) error {
+// A Check is one thing readiness depends on. Func gets two seconds.
+type Check struct {
+	Name string
+	Func func(context.Context) error
+}
+
+// Bots reports the state of each bot.
+type Bots interface {
+	States() []core.BotState
+}
+
+// An API serves the routes of probes and of metrics.
+type API struct {
+	ready    *readiness
+	gatherer prometheus.Gatherer
+}
+
+// New returns an API that is ready when the checks succeed and a bot is
+// connected, if there is one.
+func New(checks []Check, bots Bots, clock core.Clock, gatherer prometheus.Gatherer) *API {
+	return &API{ready: &readiness{clock: clock, checks: checks, bots: bots}, gatherer: gatherer}
+}
+
+// Routes returns the handlers by pattern.
+func (a *API) Routes() map[string]web.Handler {
+	return map[string]web.Handler{
+		"GET /readyz":  a.readyz,
+		"GET /metrics": a.metrics,
+	}
+}
+
+// Live serves GET /healthz: the process answers, so it is alive.
+func Live(w http.ResponseWriter, _ *http.Request) error {
 	return web.WriteJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 }
 
@@ -101,6 +135,6 @@ func (a *API) metrics(w http.ResponseWriter, r *http.Request) error {
 	if _, err := auth.Require(r, auth.ScopeMetrics); err != nil {
 		return err
 	}
-	web.MetricsPage(a.Gatherer).ServeHTTP(w, r)
+	web.MetricsPage(a.gatherer).ServeHTTP(w, r)
 	return nil
 }

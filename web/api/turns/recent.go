@@ -1,28 +1,14 @@
-package api
+package turns
 
 import (
 	"container/list"
-	"fmt"
 	"sync"
-	"time"
-
-	"gatehouse/web"
 )
-
-// hold counts one more open stream of caller; call release once when it ends.
-func (a *API) hold(caller string) (release func(), err error) {
-	release, ok := a.slots.Take(caller)
-	if !ok {
-		return nil, &web.Problem{Fault: web.TooManyRequests, RetryAfter: 5 * time.Second,
-			Detail: fmt.Sprintf("at most %d streams may be open per key", a.slots.Most())}
-	}
-	return release, nil
-}
 
 // maxRecent limits the turns remembered until their session and run have rows.
 const maxRecent = 4096
 
-// A turn is what recent remembers.
+// A turn is what Recent remembers.
 type turn struct {
 	user    int64
 	session string
@@ -35,10 +21,10 @@ type turn struct {
 	before, other bool // it was queued before; with another body
 }
 
-// recent remembers the last turns put, so that their events can be followed
+// Recent remembers the last turns put, so that their events can be followed
 // before a run has begun, and so that an idempotency key isn't used for
 // something else.
-type recent struct {
+type Recent struct {
 	mu       sync.Mutex
 	order    *list.List               // of *turn, oldest first; at most maxRecent
 	runs     map[string]*list.Element // by run; as order
@@ -46,13 +32,14 @@ type recent struct {
 	updates  map[string]*turn         // by update id; as order
 }
 
-func newRecent() *recent {
-	return &recent{order: list.New(), runs: map[string]*list.Element{}, sessions: map[string]int64{}, updates: map[string]*turn{}}
+// NewRecent returns an empty Recent.
+func NewRecent() *Recent {
+	return &Recent{order: list.New(), runs: map[string]*list.Element{}, sessions: map[string]int64{}, updates: map[string]*turn{}}
 }
 
 // add remembers t and reports whether its update id is known already, and
 // whether it was for another body.
-func (c *recent) add(t *turn) (known, clash bool) {
+func (c *Recent) add(t *turn) (known, clash bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if old := c.updates[t.update]; old != nil {
@@ -71,7 +58,7 @@ func (c *recent) add(t *turn) (known, clash bool) {
 }
 
 // drop removes a turn that could not be enqueued; not the one that it repeats.
-func (c *recent) drop(t *turn) {
+func (c *Recent) drop(t *turn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e := c.runs[t.run]; e != nil && e.Value.(*turn) == t {
@@ -82,8 +69,8 @@ func (c *recent) drop(t *turn) {
 	}
 }
 
-// owns reports whether user began session recently.
-func (c *recent) owns(user int64, session string) bool {
+// Owns reports whether user began session recently.
+func (c *Recent) Owns(user int64, session string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	u, ok := c.sessions[session]
@@ -91,7 +78,7 @@ func (c *recent) owns(user int64, session string) bool {
 }
 
 // in reports whether run was enqueued recently for session.
-func (c *recent) in(run, session string) bool {
+func (c *Recent) in(run, session string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.runs[run]

@@ -1,4 +1,6 @@
-package api
+// Package reports serves what was done and what it cost: the audit log and the
+// usage of models.
+package reports
 
 import (
 	"context"
@@ -17,10 +19,8 @@ import (
 )
 
 type (
-	// A Log is what was done, by whom (store.AuditLog). Did adds what is done in
-	// no transaction of its own.
+	// A Log is what was done, by whom (store.AuditLog).
 	Log interface {
-		Did(ctx context.Context, by core.Actor, action, subject string) error
 		AuditLog(ctx context.Context, f store.AuditFilter) (page []store.AuditEvent, next string, err error)
 	}
 	// Figures are what the models took (usage.Ledger).
@@ -28,6 +28,24 @@ type (
 		Report(ctx context.Context, q usage.ReportQuery) ([]usage.Figure, error)
 	}
 )
+
+// An API serves the routes of the audit log and of usage.
+type API struct {
+	log     Log
+	figures Figures
+	clock   core.Clock
+}
+
+// New returns an API.
+func New(log Log, figures Figures, clock core.Clock) *API { return &API{log, figures, clock} }
+
+// Routes returns the handlers by pattern.
+func (a *API) Routes() map[string]web.Handler {
+	return map[string]web.Handler{
+		"GET /api/audit": a.auditLog,
+		"GET /api/usage": a.usage,
+	}
+}
 
 // auditLog serves GET /api/audit.
 func (a *API) auditLog(w http.ResponseWriter, r *http.Request) error {
@@ -38,7 +56,7 @@ func (a *API) auditLog(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	page, next, err := a.Audit.AuditLog(r.Context(), f)
+	page, next, err := a.log.AuditLog(r.Context(), f)
 	if err != nil {
 		return err
 	}
@@ -97,12 +115,12 @@ func (a *API) usage(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if q.Until.IsZero() {
-		q.Until = a.Clock.Now().UTC()
+		q.Until = a.clock.Now().UTC()
 	}
 	if q.Since.IsZero() {
 		q.Since = q.Until.Add(-usageSince).Truncate(24 * time.Hour)
 	}
-	rows, err := a.Figures.Report(r.Context(), q)
+	rows, err := a.figures.Report(r.Context(), q)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package api
+package turns
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"regexp"
 	"strconv"
 	"time"
 
@@ -16,17 +15,13 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/bus"
 	"gatehouse/web"
+	"gatehouse/web/api/stream"
 	"gatehouse/web/auth"
 	"gatehouse/web/fields"
 )
 
 // space makes ids from idempotency keys: the same key, the same run.
 var space = uuid.MustParse("6b9b8f0e-52a4-4f0e-9d3c-0f8d7f6f2a51")
-
-var idempotencyKey = regexp.MustCompile(`^[!-~]{1,128}$`)
-
-// reserved are names in addresses that could be ids.
-var reserved = map[string]bool{"session": true, "sessions": true, "stream": true, "active-streams": true, "count": true}
 
 // A form is how the answer to POST /api/chat is given.
 type form uint8
@@ -62,7 +57,7 @@ func (a *API) Converse(w http.ResponseWriter, r *http.Request, write func(*web.S
 
 func (a *API) converse(w http.ResponseWriter, r *http.Request, p auth.Principal, how form, write func(*web.Stream, bus.Entry) error) error {
 	// Before the body is read: files that come with it are written as they come.
-	release, err := a.hold(caller(p))
+	release, err := a.Streams.Take(stream.Caller(p))
 	if err != nil {
 		return err
 	}
@@ -82,7 +77,7 @@ func (a *API) converse(w http.ResponseWriter, r *http.Request, p auth.Principal,
 	web.WarnIgnored(w, req.ignored)
 	known, clash := t.before, t.other
 	if !clash {
-		known, clash = a.recent.add(t)
+		known, clash = a.Recent.add(t)
 	}
 	if t.before || known || clash { // the stored turn has files of its own
 		a.Files.Remove(req.files)
@@ -117,22 +112,22 @@ func (a *API) inbound(r *http.Request, p auth.Principal, req *uploaded, how form
 	if how == asAccepted && req.CancelOnDisconnect {
 		return none, nil, fields.Problem(web.Invalid, "cancel_on_disconnect", "cancel_on_disconnect makes no sense together with Prefer: respond-async")
 	}
-	key, once := r.Header.Get("Idempotency-Key"), len(r.Header.Values("Idempotency-Key")) > 0
-	if once && !idempotencyKey.MatchString(key) {
-		return none, nil, core.Errorf(core.Invalid, "the Idempotency-Key must be 1 to 128 printable ASCII characters")
+	key, once, err := fields.IdempotencyKey(r)
+	if err != nil {
+		return none, nil, err
 	}
 	unique := uuid.NewString()
 	t := &turn{user: p.User, run: uuid.NewString(), sum: req.sum, fresh: !once}
 	fresh := uuid.NewString()
 	if once {
 		unique = key
-		t.run = uuid.NewSHA1(space, []byte("run\x00"+caller(p)+"\x00"+key)).String()
-		fresh = uuid.NewSHA1(space, []byte("session\x00"+caller(p)+"\x00"+key)).String()
+		t.run = uuid.NewSHA1(space, []byte("run\x00"+stream.Caller(p)+"\x00"+key)).String()
+		fresh = uuid.NewSHA1(space, []byte("session\x00"+stream.Caller(p)+"\x00"+key)).String()
 	}
 	if req.SessionID == "" {
 		req.SessionID = fresh
 	}
-	t.update = "key:" + caller(p) + ":" + unique
+	t.update = "key:" + stream.Caller(p) + ":" + unique
 	if once {
 		if err := a.putBefore(r.Context(), t); err != nil {
 			return none, nil, err
@@ -140,7 +135,7 @@ func (a *API) inbound(r *http.Request, p auth.Principal, req *uploaded, how form
 	}
 	if !t.before {
 		known := false
-		if t.session, known, err = a.locate(r.Context(), p, req.SessionID); err == nil {
+		if t.session, known, err = a.Sessions.Locate(r.Context(), p.User, req.SessionID); err == nil {
 			err = a.begin(r.Context(), p, &req.chatRequest, t.session, known)
 		}
 		if err != nil {
@@ -183,13 +178,13 @@ func (a *API) putBefore(ctx context.Context, t *turn) error {
 // sender returns the peer id of a user of the API.
 func sender(user int64) string { return "user:" + strconv.FormatInt(user, 10) }
 
-// maxQueued bounds the turns of one user that wait to be answered.
-const maxQueued = 100
+// MaxQueued bounds the turns of one user that wait to be answered.
+const MaxQueued = 100
 
 // roomFor refuses a turn while too many of the user's wait.
 func (a *API) roomFor(ctx context.Context, user int64) error {
-	n, err := a.Repeats.Queued(ctx, core.APIBot, sender(user), maxQueued)
-	if err != nil || n < maxQueued {
+	n, err := a.Repeats.Queued(ctx, core.APIBot, sender(user), MaxQueued)
+	if err != nil || n < MaxQueued {
 		return err
 	}
 	return &web.Problem{Fault: web.TooManyRequests, RetryAfter: 5 * time.Second,
@@ -209,23 +204,6 @@ func ceiling(p auth.Principal, asked string) (core.Trust, error) {
 	return trust, err
 }
 
-// caller returns what limits and idempotency keys count p by: its key, or the
-// user of an admin session.
-func caller(p auth.Principal) string {
-	if p.Key != "" {
-		return p.Key
-	}
-	return "user" + strconv.FormatInt(p.User, 10)
-}
-
-// locate returns the session an id means for p; one that is not known will be made.
-func (a *API) locate(ctx context.Context, p auth.Principal, id string) (session string, known bool, err error) {
-	if reserved[id] {
-		return "", false, core.Errorf(core.Invalid, "the session id %q is reserved", id)
-	}
-	return a.Sessions.Locate(ctx, p.User, id)
-}
-
 // accept stores the turn and answers 202.
 func (a *API) accept(w http.ResponseWriter, r *http.Request, in core.Inbound, t *turn) error {
 	if err := a.put(r.Context(), in, t); err != nil {
@@ -238,7 +216,7 @@ func (a *API) accept(w http.ResponseWriter, r *http.Request, in core.Inbound, t 
 
 func (a *API) put(ctx context.Context, in core.Inbound, t *turn) error {
 	if err := a.Inbox.Put(ctx, []core.Inbound{in}, nil); err != nil {
-		a.recent.drop(t)
+		a.Recent.drop(t)
 		a.Files.Remove(in.Files)
 		return fmt.Errorf("put turn: %w", err)
 	}
@@ -250,10 +228,10 @@ func (a *API) put(ctx context.Context, in core.Inbound, t *turn) error {
 func (a *API) answer(w http.ResponseWriter, r *http.Request, p auth.Principal, in core.Inbound, t *reading) error {
 	ctx, stop := context.WithCancel(r.Context())
 	defer stop()
-	defer a.Door.Watch(r, stop)()
+	defer a.Streams.Watch(r, stop)()
 	events, leave, err := a.joinTurn(ctx, t.turn)
 	if err != nil {
-		a.recent.drop(t.turn)
+		a.Recent.drop(t.turn)
 		a.Files.Remove(in.Files)
 		return err
 	}
@@ -287,7 +265,7 @@ func (a *API) joinTurn(ctx context.Context, t *turn) (events entries, leave func
 // stream sends events as they come and reports whether the last was sent.
 // stop ends the events when the reader is gone.
 func (a *API) stream(w http.ResponseWriter, r *http.Request, events entries, write func(*web.Stream, bus.Entry) error, stop func()) (over bool, err error) {
-	s, err := web.OpenStream(w, r, web.StreamOptions{Pulse: a.pulse, Metrics: a.Metrics})
+	s, err := a.Streams.Start(w, r, false)
 	if err != nil {
 		return false, err
 	}

@@ -1,4 +1,6 @@
-package api
+// Package access serves who may use the gateway: pairing requests, the users with
+// access, and API keys.
+package access
 
 import (
 	"context"
@@ -11,6 +13,65 @@ import (
 	"gatehouse/web/auth"
 	"gatehouse/web/fields"
 )
+
+type (
+	// Pairings are the requests of strangers.
+	Pairings interface {
+		Requests(ctx context.Context, status string, limit int) ([]core.PairingRequest, error)
+		Request(ctx context.Context, id string) (core.PairingRequest, error)
+	}
+	// Decisions decide requests of strangers. A second decision on one is
+	// core.Conflict with a text that names who decided first.
+	Decisions interface {
+		Approve(ctx context.Context, ref string, a core.Approval, by core.Actor) (core.PairingRequest, error)
+		Deny(ctx context.Context, ref string, by core.Actor) (core.PairingRequest, error)
+		Block(ctx context.Context, ref string, by core.Actor) (core.PairingRequest, error)
+	}
+	// People are the users with access.
+	People interface {
+		Revoke(ctx context.Context, bot, platformUserID string, by core.Actor) (int, error)
+		Access(ctx context.Context, limit int) ([]core.AccessRow, error)
+		RemoveAccess(ctx context.Context, id int64, by core.Actor) error
+	}
+	// Bots finds a bot by its name, or by a platform that has one bot only.
+	Bots interface {
+		Find(name string) (core.BotState, error)
+	}
+)
+
+// Options for New; all are needed.
+type Options struct {
+	Pairings  Pairings
+	Decisions Decisions
+	People    People
+	Bots      Bots
+	Keys      Keys
+	Clock     core.Clock
+}
+
+// An API serves the routes of pairing requests, access and keys.
+type API struct{ Options }
+
+// New returns an API.
+func New(o Options) *API { return &API{o} }
+
+// Routes returns the handlers by pattern.
+func (a *API) Routes() map[string]web.Handler {
+	return map[string]web.Handler{
+		"GET /api/bots/pairing":                    a.requests,
+		"GET /api/bots/pairing/{id}":               a.request,
+		"POST /api/bots/pairing/{id}/approve":      a.approve,
+		"POST /api/bots/pairing/{id}/deny":         a.deny,
+		"POST /api/bots/pairing/{id}/block":        a.block,
+		"DELETE /api/bots/pairing/{bot}/{user_id}": a.revoke,
+		"GET /api/bots/access":                     a.access,
+		"DELETE /api/bots/access/{id}":             a.removeAccess,
+		"GET /api/keys":                            a.keys,
+		"POST /api/keys":                           a.createKey,
+		"PATCH /api/keys/{id}":                     a.changeKey,
+		"DELETE /api/keys/{id}":                    a.revokeKey,
+	}
+}
 
 // requests serves GET /api/bots/pairing.
 func (a *API) requests(w http.ResponseWriter, r *http.Request) error {
@@ -137,7 +198,7 @@ func (a *API) revoke(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	name := r.PathValue("bot")
-	s, err := a.bot(name)
+	s, err := a.Bots.Find(name)
 	switch {
 	case err == nil:
 		name = s.Bot

@@ -1,4 +1,4 @@
-package api
+package bots
 
 import (
 	"encoding/json"
@@ -117,8 +117,8 @@ func (m *unaskedBody) check() error {
 		return fields.Problem(web.Invalid, "chat", "the field chat must name a chat, in at most 128 bytes")
 	case strings.TrimSpace(m.Text) == "" && len(m.Attachments)+len(m.Files) == 0:
 		return fields.Problem(web.Invalid, "text", "the field text is missing or empty")
-	case len(m.Text) > MaxMessage:
-		return fields.Problem(web.TooLarge, "text", fmt.Sprintf("the field text is over %d bytes", MaxMessage))
+	case len(m.Text) > MaxText:
+		return fields.Problem(web.TooLarge, "text", fmt.Sprintf("the field text is over %d bytes", MaxText))
 	}
 	total := int64(0)
 	for _, f := range m.Files {

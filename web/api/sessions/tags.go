@@ -1,4 +1,4 @@
-package api
+package sessions
 
 import (
 	"encoding/json"
@@ -22,7 +22,7 @@ func writeContexts(w http.ResponseWriter, d session.Detail) error {
 
 // show answers a GET of something that belongs to a session.
 func (a *API) show(w http.ResponseWriter, r *http.Request, write func(http.ResponseWriter, session.Detail) error) error {
-	_, d, err := a.found(r, auth.ScopeRead, auth.ScopeChat)
+	_, d, err := a.Finder.Found(r, auth.ScopeRead, auth.ScopeChat)
 	if err != nil {
 		return err
 	}
@@ -31,7 +31,7 @@ func (a *API) show(w http.ResponseWriter, r *http.Request, write func(http.Respo
 
 // edit changes something that hangs on a session, and shows it.
 func (a *API) edit(w http.ResponseWriter, r *http.Request, what func() (session.Change, error), write func(http.ResponseWriter, session.Detail) error) error {
-	p, d, err := a.found(r, auth.ScopeChat)
+	p, d, err := a.Finder.Found(r, auth.ScopeChat)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (a *API) tagCounts(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	list, err := a.Shelf.Tags(r.Context(), p.User, everybody(p))
+	list, err := a.Reader.Tags(r.Context(), p.User, everybody(p))
 	if err != nil {
 		return err
 	}

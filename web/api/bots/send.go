@@ -1,4 +1,4 @@
-package api
+package bots
 
 import (
 	"context"
@@ -13,7 +13,9 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/web"
+	"gatehouse/web/api/stream"
 	"gatehouse/web/auth"
+	"gatehouse/web/fields"
 )
 
 // Mail sends messages of bots that answer no message. Send stores a message, or finds
@@ -59,12 +61,18 @@ type Posted struct {
 	SentAt    time.Time `json:"sent_at,omitzero"` // when the last part arrived
 }
 
+// MaxText bounds the text of a message, in bytes.
+const MaxText = 100 << 10
+
 // MaxSendFiles bounds the attachments of one message.
 const MaxSendFiles = 5
 
-// maxSendBody bounds the body without its files: a text of MaxMessage may be
+// maxSendBody bounds the body without its files: a text of MaxText may be
 // written with six bytes for one.
 const maxSendBody = 1 << 20
+
+// space makes ids from idempotency keys: the same key, the same message.
+var space = uuid.MustParse("6b9b8f0e-52a4-4f0e-9d3c-0f8d7f6f2a51")
 
 var sendID = regexp.MustCompile(`^-?[0-9]{1,19}-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
 
@@ -84,11 +92,11 @@ func (a *API) sendUnasked(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	key, once := r.Header.Get("Idempotency-Key"), len(r.Header.Values("Idempotency-Key")) > 0
-	if once && !idempotencyKey.MatchString(key) {
-		return core.Errorf(core.Invalid, "the Idempotency-Key must be 1 to 128 printable ASCII characters")
+	key, _, err := fields.IdempotencyKey(r)
+	if err != nil {
+		return err
 	}
-	bot, err := a.bot(r.PathValue("bot"))
+	bot, err := a.Find(r.PathValue("bot"))
 	if err != nil {
 		return err
 	}
@@ -97,7 +105,7 @@ func (a *API) sendUnasked(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	m := body.Unasked
-	m.ID, m.Bot, m.Trust = NewSendID(p.User, caller(p), key), bot.Bot, p.Trust
+	m.ID, m.Bot, m.Trust = NewSendID(p.User, stream.Caller(p), key), bot.Bot, p.Trust
 	if !p.Governs() { // other users can send to themselves only
 		m.User = &p.User
 	}
@@ -127,7 +135,7 @@ func (a *API) sentUnasked(w http.ResponseWriter, r *http.Request) error {
 	if !sendID.MatchString(id) || !strings.HasPrefix(id, strconv.FormatInt(p.User, 10)+"-") && !p.Has(auth.ScopeAdmin) {
 		return none
 	}
-	bot, err := a.bot(r.PathValue("bot"))
+	bot, err := a.Find(r.PathValue("bot"))
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,95 @@
+package sessions
+
+import (
+	"context"
+	"net/http"
+
+	"gatehouse/core"
+	"gatehouse/core/session"
+	"gatehouse/web/auth"
+)
+
+type (
+	// A Locator finds sessions by id. Locate returns the session of an id for
+	// user: an own session or alias is known; an unknown one is the id it will
+	// get when a turn makes it; another user's is core.NotFound and a malformed
+	// or reserved id core.Invalid.
+	Locator interface {
+		Locate(ctx context.Context, user int64, id string) (session string, known bool, err error)
+		Session(ctx context.Context, id string) (Row, error)
+	}
+	// Begun reports whether user began a session whose first turn is queued.
+	Begun interface {
+		Owns(user int64, session string) bool
+	}
+	// Details reads one session.
+	Details interface {
+		Detail(ctx context.Context, id string) (session.Detail, error)
+	}
+)
+
+// reserved are names in addresses that could be ids.
+var reserved = map[string]bool{"session": true, "sessions": true, "stream": true, "active-streams": true, "count": true}
+
+// A Finder finds the session that a request names, for callers who may see it.
+type Finder struct {
+	locator Locator
+	begun   Begun
+	details Details
+}
+
+// NewFinder returns a Finder.
+func NewFinder(locator Locator, begun Begun, details Details) *Finder {
+	return &Finder{locator, begun, details}
+}
+
+// Found returns the caller of r, who has one of the scopes, and the session in
+// the address, which the caller may see.
+func (f *Finder) Found(r *http.Request, scopes ...string) (auth.Principal, session.Detail, error) {
+	p, err := auth.Require(r, scopes...)
+	if err != nil {
+		return p, session.Detail{}, err
+	}
+	id, err := f.Find(r, p)
+	if err != nil {
+		return p, session.Detail{}, err
+	}
+	d, err := f.details.Detail(r.Context(), id)
+	return p, d, err
+}
+
+// Find returns the id of the session in the address, which must exist (or have
+// just been enqueued) and be p's; with the scope admin, of any user.
+func (f *Finder) Find(r *http.Request, p auth.Principal) (string, error) {
+	ctx, id := r.Context(), r.PathValue("id")
+	if reserved[id] || id == "" || len(id) > 128 {
+		return "", core.Errorf(core.Invalid, "this is not a session id")
+	}
+	session, known, err := f.locator.Locate(ctx, p.User, id)
+	switch {
+	case err == nil && (known || f.begun.Owns(p.User, session)):
+		return session, nil
+	case err != nil && core.KindOf(err) != core.NotFound:
+		return "", err
+	}
+	if p.Has(auth.ScopeAdmin) {
+		row, err := f.locator.Session(ctx, id)
+		return row.ID, err
+	}
+	return "", core.Errorf(core.NotFound, "there is no such session")
+}
+
+// Locate returns the session that an id means for user; one that is not known
+// will be made. A reserved id is core.Invalid.
+func (f *Finder) Locate(ctx context.Context, user int64, id string) (session string, known bool, err error) {
+	if reserved[id] {
+		return "", false, core.Errorf(core.Invalid, "the session id %q is reserved", id)
+	}
+	return f.locator.Locate(ctx, user, id)
+}
+
+// Owner returns the user of a session, or core.NotFound.
+func (f *Finder) Owner(ctx context.Context, id string) (user int64, err error) {
+	row, err := f.locator.Session(ctx, id)
+	return row.User, err
+}
