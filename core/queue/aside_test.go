@@ -17,8 +17,8 @@ func (f *fixture) says(r core.Reply) {
 	}
 }
 
-// What one person alone was shown is edited for them alone, whoever posts the
-// edit and whatever started anew in between.
+// A message that was shown to one user is edited for that user only, whichever
+// process posts the edit, also after a restart.
 func TestAnEditOfWhatOnePersonAloneSeesIsForThemAlone(t *testing.T) {
 	f := newFixture(t, nil)
 	f.serve(nil)
@@ -34,8 +34,8 @@ func TestAnEditOfWhatOnePersonAloneSeesIsForThemAlone(t *testing.T) {
 	}
 }
 
-// Of an answer that can't be shown to its reader alone any more the chat hears,
-// once and without its words, that it has to be asked for again.
+// When an answer can no longer be shown to its one reader, the chat receives one
+// notice, without the answer's text, to ask again.
 func TestThatAPrivateAnswerCameTooLateIsToldOnce(t *testing.T) {
 	f := newFixture(t, func(o *options) { o.late = "ask again" })
 	late := core.Delivery{Outcome: core.Refused, Reason: "too late", Late: true}

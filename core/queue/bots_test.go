@@ -7,8 +7,8 @@ import (
 	"gatehouse/core/store"
 )
 
-// What waits for a bot that this process does not run is sent as soon as it
-// does, and stays again once the bot is let go.
+// Replies of a bot that this process does not hold are sent as soon as it does,
+// and stay stored again after the bot is released.
 func TestRepliesOfABotThatComesLaterWaitForItAndAreSentOnce(t *testing.T) {
 	f := newFixture(t, nil)
 	f.serve(nil)

@@ -111,7 +111,7 @@ func TestATextMuchLaterIsNotTheRestOfALongOne(t *testing.T) {
 	}
 }
 
-// A person who is over the rate does not get round it by parts.
+// A sender over the rate cannot avoid it by sending parts.
 func TestPartsDoNotBringARateLimitForward(t *testing.T) {
 	f := newFixture(t, func(o *options) { o.Rate = func() queue.Rate { return queue.Rate{N: 1, Per: time.Hour} } })
 	long := part(2, "long", 0)
@@ -126,7 +126,8 @@ func TestPartsDoNotBringARateLimitForward(t *testing.T) {
 	}
 }
 
-// What waits while its chat is answered is told of, and nothing else.
+// The handler is notified of messages that wait behind a running turn, and of no
+// others.
 func TestOnlyWhatHasToWaitIsSaidToWait(t *testing.T) {
 	var behind []string
 	f := newFixture(t, func(o *options) {
@@ -145,7 +146,7 @@ func TestOnlyWhatHasToWaitIsSaidToWait(t *testing.T) {
 	}
 }
 
-// In a group only one picture of an album bears the words that address the bot.
+// In a group only one picture of an album has the caption that addresses the bot.
 func TestInAGroupAnAlbumIsHeardAsAWhole(t *testing.T) {
 	f := answering(t, nil)
 	f.gate.strict = true

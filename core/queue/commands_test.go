@@ -10,9 +10,9 @@ import (
 	"gatehouse/core/queue"
 )
 
-// TestCommandsHaveARateOfTheirOwn: three times that of messages, and those that
-// stop something four times as much again; what is over it is refused, which is
-// said once; another person and the next minute have room.
+// The rate of commands is three times that of messages, and that of control
+// commands four times as high again. A command over it is refused with one
+// notice; other senders, and the next minute, have room.
 func TestCommandsHaveARateOfTheirOwn(t *testing.T) {
 	f := newFixture(t, func(o *options) { o.Rate = func() queue.Rate { return queue.Rate{N: 2, Per: time.Minute} } })
 	n := 0

@@ -15,9 +15,9 @@ func edit(n int, of, from, text string) core.Inbound {
 	return m
 }
 
-// What stands in the chat when its turn comes is answered: an edit of a message
-// that waits counts, one of a message that is being answered or that somebody
-// else wrote does not.
+// A turn answers the text that is in the chat when it is claimed: the edit of a
+// waiting message counts; an edit of a message that is being answered, or by
+// another sender, does not.
 func TestAMessageThatWaitsIsAnsweredAsItWasEditedLast(t *testing.T) {
 	f := newFixture(t, nil)
 	begun, end := f.serveHeld()
@@ -36,8 +36,8 @@ func TestAMessageThatWaitsIsAnsweredAsItWasEditedLast(t *testing.T) {
 	}
 }
 
-// A message that is answered once more is a turn by itself, also among its
-// sender's other words.
+// A message that is answered again is a turn of its own, also between other
+// messages of its sender.
 func TestARepeatIsNotJoinedWithOtherMessages(t *testing.T) {
 	f := newFixture(t, func(o *options) {
 		o.Collect = true

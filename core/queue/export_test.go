@@ -12,7 +12,7 @@ func (q *Queue) Stopping() {
 	}
 }
 
-// Busy counts lanes and chats in memory, once the work in hand is over.
+// Busy returns how many lanes and chats are in memory after running work has ended.
 func (q *Queue) Busy() int {
 	for range 1_000_000 {
 		q.mu.Lock()

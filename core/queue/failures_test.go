@@ -18,8 +18,8 @@ func collecting(o *options) {
 	o.Collect = true
 }
 
-// A kind that is answered with one sentence is a turn of its own: whatever
-// stands beside it would be settled with it, unread.
+// A kind that gets a standard reply is a turn of its own: messages collected with
+// it would be settled unread.
 func TestWordsBesideAVoiceMessageAreATurnOfTheirOwn(t *testing.T) {
 	f := newFixture(t, collecting)
 	voice := func(n int) core.Inbound {
@@ -52,8 +52,8 @@ func TestWordsBesideAVoiceMessageAreATurnOfTheirOwn(t *testing.T) {
 	}
 }
 
-// One row that cannot be brought on its way is tried again by itself; it must
-// not fail the transaction that stores or settles somebody else's message.
+// A row that cannot be claimed is retried alone; it must not fail the transaction
+// that stores or settles another sender's message.
 func TestATurnThatCannotBePreparedHoldsNobodyElse(t *testing.T) {
 	for _, how := range []string{"error", "panic"} {
 		t.Run(how, func(t *testing.T) {
@@ -130,7 +130,7 @@ func (p *paused) Wait(core.Address) time.Duration {
 func (p *paused) Send(ctx context.Context, out core.Outgoing) core.Delivery {
 	d := p.platform.Send(ctx, out)
 	p.mu.Lock()
-	p.wait = time.Hour // somebody's typing sign was told to wait while this was on its way
+	p.wait = time.Hour // the platform limited a typing indicator during this send
 	p.mu.Unlock()
 	return d
 }
@@ -154,7 +154,7 @@ func TestAStopDoesNotWaitOutAPlatformsPause(t *testing.T) {
 	f.q.Stopping()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for range 60 { // half an hour: the grace period is over, the pause is not
+	for range 60 { // half an hour: the grace period has passed, the pause has not
 		select {
 		case <-stopped:
 			var open int
@@ -170,8 +170,8 @@ func TestAStopDoesNotWaitOutAPlatformsPause(t *testing.T) {
 	f.clock.Advance(time.Hour)
 }
 
-// The preview of a turn that was given up is nobody else's: the next answer
-// would be an edit far up in the chat, where nobody sees it.
+// The preview of a turn that was given up is not used again: the next answer
+// would be an edit far up in the chat, where users do not see it.
 func TestThePreviewOfAGivenUpTurnIsNotEditedByTheNextAnswer(t *testing.T) {
 	f := newFixture(t, nil)
 	f.serve(func(ctx context.Context, tn *queue.Turn) {
@@ -247,7 +247,7 @@ func TestARetryOfMessagesThatWereOneTurnIsThatTurn(t *testing.T) {
 	}
 }
 
-// A page that could not be stored is put again as the platform gave it.
+// The caller can retry a page that could not be stored: Put has not changed it.
 func TestAPageThatCouldNotBeStoredIsAsItWas(t *testing.T) {
 	f := newFixture(t, func(o *options) {
 		o.Waiting = func(*core.Inbound) bool { return true }
@@ -262,8 +262,8 @@ func TestAPageThatCouldNotBeStoredIsAsItWas(t *testing.T) {
 	}
 }
 
-// Whoever waits for a run is told when its message is given up, or refused
-// because its sender lost access between two tries.
+// Ended is called for a run when its message becomes a dead letter, or is refused
+// because its sender lost access between two attempts.
 func TestARunWhoseMessageIsGivenUpHasEnded(t *testing.T) {
 	for _, how := range []string{"dead", "refused"} {
 		t.Run(how, func(t *testing.T) {
@@ -304,8 +304,8 @@ func TestARunWhoseMessageIsGivenUpHasEnded(t *testing.T) {
 	}
 }
 
-// Replies for a bot that is no longer configured, or more chats than may be
-// sent to at once, wait without keeping the queue awake.
+// Replies wait without keeping the queue awake for a bot that is not configured,
+// and for more chats than maxSending.
 func TestRepliesThatCannotBeSentNowDoNotKeepTheQueueAwake(t *testing.T) {
 	f := newFixture(t, nil)
 	f.serve(func(_ context.Context, tn *queue.Turn) { _ = answer(f.q, tn) })

@@ -11,8 +11,8 @@ import (
 
 // The wall clock may leap past every lease while a turn runs, and the
 // monotonic one that times their renewal may not notice (a laptop's suspend, a
-// correction of the time). What this process has in hand is still in its hand:
-// a second attempt beside the first would write the same transcript.
+// correction of the time). This process keeps the turns that it runs: a second,
+// concurrent attempt would write the same transcript.
 func TestALapsedLeaseOfOurOwnIsNotTakenFromARunningTurn(t *testing.T) {
 	f := newFixture(t, nil)
 	began, release := make(chan *queue.Turn, 10), make(chan struct{})

@@ -93,12 +93,12 @@ func statements(t *testing.T) []string {
 // as short as that work.
 var (
 	scans = regexp.MustCompile(`^SCAN (inbox|outbox|lane|[a-z])\b`)
-	// What is done once in a great while may look at everything: a backup is put back.
+	// A restore of a backup may scan whole tables.
 	rare  = regexp.MustCompile(`^UPDATE lane SET owner = '', pending = 0, preview`)
 	short = regexp.MustCompile(` (inbox_lane|inbox_request|inbox_dead|outbox_open|outbox_unknown|lane_pending|lane_owned)$`)
 )
 
-// With a million finished rows no statement of the queue may look at them all.
+// No statement of the queue may scan the finished rows: there can be a million.
 func TestNoStatementWalksOverFinishedRows(t *testing.T) {
 	storetest.SQLiteOnly(t, "its plans; TestPostgresUnderstandsEveryStatement")
 	db := storetest.Open(t, nil)
@@ -124,7 +124,7 @@ func TestNoStatementWalksOverFinishedRows(t *testing.T) {
 	}
 }
 
-// Also those that no other test happens to run: PostgreSQL looks at names and
+// This includes statements that no other test runs: PostgreSQL checks names and
 // types when it prepares a statement.
 func TestPostgresUnderstandsEveryStatement(t *testing.T) {
 	storetest.PostgresOnly(t, "SQLite's is TestNoStatementWalksOverFinishedRows")

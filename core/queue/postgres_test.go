@@ -17,7 +17,7 @@ import (
 
 func TestTheseTestsRunOnPostgresWhereTheyAreAskedTo(t *testing.T) { storetest.Runs(t) }
 
-// Another node's transaction has the first lane in hand: the claim takes the
+// Another node's transaction has locked the first lane: the claim takes the
 // next one and does not wait.
 func TestALaneInAnothersHandsIsPassedBy(t *testing.T) {
 	storetest.PostgresOnly(t, "SQLite has one writer")
@@ -183,5 +183,5 @@ func TestTwoNodesShareTheLanes(t *testing.T) {
 	if n := len(slices.Compact(slices.Clone(got["shared"]))); n != chats*each || len(got["shared"]) != n {
 		t.Errorf("of the shared chat's %d messages %d were answered, in %d turns", chats*each, n, len(got["shared"]))
 	}
-	t.Logf("turns by node: %v", by) // whoever is first takes them
+	t.Logf("turns by node: %v", by) // the first node to ask claims them
 }

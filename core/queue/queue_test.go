@@ -206,7 +206,7 @@ func (f *fixture) serve(handle func(context.Context, *queue.Turn)) {
 	f.t.Cleanup(f.stop)
 }
 
-// serveHeld says when a turn has begun, and answers all once end is closed.
+// serveHeld reports when a turn has begun, and answers all once end is closed.
 func (f *fixture) serveHeld() (begun <-chan struct{}, end chan<- struct{}) {
 	f.t.Helper()
 	starts, goOn := make(chan struct{}, 10), make(chan struct{})
@@ -287,8 +287,8 @@ func (f *fixture) reply() string {
 	}
 }
 
-// timePasses moves the clock on, as fast as the queue looks at it, until the
-// returned function is called.
+// timePasses advances the clock, as fast as the queue reads it, until the returned
+// function is called.
 func (f *fixture) timePasses() (hold func()) {
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -506,7 +506,7 @@ func TestRevokedBeforeItsTurnAMessageIsRefusedWithoutARun(t *testing.T) {
 	f := newFixture(t, nil)
 	f.put(msg(1, "a", "ann", "hello"))
 	f.gate.revoked = map[string]bool{"ann": true}
-	f.put(msg(2, "b", "bob", "x")) // claimed after the first: its answer shows that the first was looked at
+	f.put(msg(2, "b", "bob", "x")) // claimed after the first: its answer shows that the first was checked
 	f.serve(func(_ context.Context, turn *queue.Turn) {
 		if turn.First().From.ID == "ann" {
 			t.Errorf("ran %+v", turn)
@@ -645,8 +645,8 @@ func TestASendThatNeverLeftIsTriedAgainAndARefusedOneIsShown(t *testing.T) {
 	}
 }
 
-// A preview that is shown while an earlier answer waits to be tried again would
-// stand above it: such a chat counts as being sent to.
+// A chat whose earlier answer waits for a retry counts as being sent to: a preview
+// shown now would precede that answer.
 func TestAChatWhoseReplyWaitsToBeTriedAgainCountsAsSending(t *testing.T) {
 	f := newFixture(t, nil)
 	f.plat.answers = []core.Delivery{{Outcome: core.RetryAfter, After: 5 * time.Second}}

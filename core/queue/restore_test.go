@@ -10,8 +10,8 @@ import (
 	"gatehouse/core/store"
 )
 
-// What was open when a backup was made is for a person to decide, in the panel's
-// lists, and nothing of it is done by itself.
+// The operator decides in the panel about work that was open when the backup was
+// made; none of it is done automatically.
 func TestAfterARestoreNothingThatWasOpenIsDoneByItself(t *testing.T) {
 	f := newFixture(t, nil)
 	ctx := t.Context()
@@ -62,7 +62,7 @@ func TestAfterARestoreNothingThatWasOpenIsDoneByItself(t *testing.T) {
 			t.Errorf("%s: %q %v", name, v, err)
 		}
 	}
-	// A person decides: it is answered, and what was held is free as before.
+	// The operator retries it and it is answered; held messages are freed as before.
 	dead, _ := f.inspect().Dead(ctx, 10)
 	if err := f.q.Retry(ctx, dead[0].Seq, core.Actor{}); err != nil {
 		t.Fatal(err)

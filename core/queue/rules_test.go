@@ -53,8 +53,8 @@ func TestATurnGivenBackCountsNoAttemptAndRunsAgainUnderItsRun(t *testing.T) {
 	}
 }
 
-// A process that slept past its lease (SIGSTOP, a paused machine) and woke up
-// renews before it looks for lapsed leases: nobody else was there.
+// A process that was suspended past its lease (SIGSTOP, a paused machine) renews
+// its own leases before it checks for expired ones, if no other node took them.
 func TestASleeperThatNobodyReplacedKeepsItsTurn(t *testing.T) {
 	f := newFixture(t, nil)
 	running, release := make(chan struct{}), make(chan struct{})
@@ -266,9 +266,9 @@ func TestOrderAndOnceUnderLoad(t *testing.T) {
 	}
 }
 
-// Who asked over HTTP is gone after a restart: what had not begun is not
-// answered for nobody, unless the request said so; its turn comes as a second
-// attempt, which the handler tells as interrupted.
+// An HTTP client is disconnected by a restart: a request that had not begun is not
+// answered, unless it asked for that. Its turn comes as a second attempt, which
+// the handler ends as interrupted.
 func TestAnAPITurnThatHadNotBegunBeforeARestartComesAsInterrupted(t *testing.T) {
 	f := newFixture(t, nil)
 	m := msg(1, "s1", "user:1", "hi")
@@ -289,8 +289,8 @@ func TestAnAPITurnThatHadNotBegunBeforeARestartComesAsInterrupted(t *testing.T) 
 	}
 }
 
-// An update that the gate or the lanes cannot take (a bug of ours) fails its
-// page five times; then it is a dead letter and the bot hears again.
+// An update for which the gate or the lane lookup fails (a bug of ours) fails its
+// page five times; then it is a dead letter, and the bot receives updates again.
 func TestAnUpdateThatCannotBeStoredDoesNotMakeTheBotDeaf(t *testing.T) {
 	f := newFixture(t, func(o *options) {
 		lane := o.Lane
@@ -334,8 +334,8 @@ func TestAReplyThatCannotBeReadHoldsNotItsChat(t *testing.T) {
 	}
 }
 
-// A reply in doubt, or one that the platform refused, is settled once: it is
-// shown no more, nothing is sent for it, and the audit log says who did it.
+// A reply with an unknown outcome, or one that the platform refused, is settled
+// once: it leaves the list, is not sent, and the audit log names who settled it.
 func TestASettledReplyIsShownNoMoreAndNotSent(t *testing.T) {
 	f := newFixture(t, nil)
 	f.plat.answers = []core.Delivery{{Outcome: core.Refused, Reason: "blocked"}}

@@ -10,9 +10,9 @@ import (
 	"gatehouse/core/store"
 )
 
-// A person's messages among thousands of others' are found beside the writer and
-// emptied in short transactions; what comes between that and the end is the last
-// transaction's, and nobody else loses anything.
+// A user's messages among thousands of others are found concurrently with the
+// writer and emptied in short transactions. Those that arrive before the last
+// transaction are emptied in it. No other user loses anything.
 func TestASweepAndTheRestOfForgettingFindEveryMessageOnce(t *testing.T) {
 	f := newFixture(t, nil)
 	ctx := t.Context()

@@ -6,9 +6,9 @@ import (
 	"gatehouse/core/store"
 )
 
-// NewAccount forgets the platform message ids of a bot that is now another
+// NewAccount clears the platform message ids of a bot that is now another
 // account. The new account numbers its messages from the start, and they would
-// be taken for repeats. Call it while the bot receives nothing.
+// be dropped as repeats. Call it while the bot receives nothing.
 func NewAccount(ctx context.Context, db *store.DB, bot string) error {
 	return db.Tx(ctx, func(tx *store.Tx) error {
 		for _, query := range []string{

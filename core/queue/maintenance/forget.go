@@ -63,7 +63,7 @@ func forgetRuns(ctx context.Context, tx *store.Tx, runs, asks []string) error {
 	return f.err
 }
 
-// forgetLanes takes sessions that are no more out of the lanes.
+// forgetLanes deletes the lanes of deleted sessions.
 func forgetLanes(ctx context.Context, tx *store.Tx, sessions []string) error {
 	f := &forgetting{ctx: ctx, tx: tx}
 	for _, id := range sessions {

@@ -29,7 +29,8 @@ type Mover interface {
 func (Tables) Tables() []string { return []string{"inbox", "outbox", "lane"} }
 
 // Sweep removes the user's messages in short transactions and returns how far
-// it read each table. note is called in each with the files that came with them.
+// it has read each table. It calls note in each transaction with the files of the
+// removed messages.
 func (t Tables) Sweep(ctx context.Context, p core.Person, note func(tx *store.Tx, files []string) error) (map[string]int64, error) {
 	s, err := sweepTables(ctx, t.DB, p, note)
 	return map[string]int64{"inbox": s.inbox, "outbox": s.outbox}, err

@@ -11,7 +11,7 @@ import (
 
 // Restored counts what AfterRestore has left to the operator.
 type Restored struct {
-	Sends    int `json:"sends"`    // replies that were on their way: unknown now
+	Sends    int `json:"sends"`    // replies in progress: unknown now
 	Messages int `json:"messages"` // messages that waited for their answer: dead letters now
 }
 

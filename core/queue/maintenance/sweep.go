@@ -63,7 +63,7 @@ func (w *sweep) sessions(ids []string) {
 	}
 }
 
-// inbox goes to the row that is the last one now.
+// inbox reads up to the row that is the last one when it ends.
 func (w *sweep) inbox() (last int64, err error) {
 	for {
 		var rows []struct {
