@@ -159,7 +159,7 @@ func (q *Queue) notifyGaveUp(ctx context.Context, tx *store.Tx, in *core.Inbound
 }
 
 // TakeOver frees the lanes of an earlier process of this node and leases every
-// bot, for which sender sends from now on. turns decides about all that is put; Outbox.TakeOver decides on the rows
+// bot, for which sender sends from now on. turns decides about all updates from now on; Outbox.TakeOver decides on the rows
 // that were being sent. Call it once, before the first Put.
 func (q *Queue) TakeOver(ctx context.Context, bots []string, turns Turns, sender outbox.Sender) error {
 	q.turns = turns

@@ -15,7 +15,7 @@ import (
 // maxSuspects bounds the lanes remembered as having failed a claim.
 const maxSuspects = 1024
 
-// A claimError is a lane whose first turn could not be taken. It fails the
+// A claimError means that the first turn of a lane could not be claimed. It fails the
 // transaction that stores or settles something else, so that is repeated
 // with the lane under suspicion.
 type claimError struct {
@@ -26,7 +26,7 @@ type claimError struct {
 func (e *claimError) Error() string { return fmt.Sprintf("take a turn of lane %s: %v", e.lane, e.err) }
 func (e *claimError) Unwrap() error { return e.err }
 
-// guarded runs take for a lane whose first row may be broken. A message that
+// guarded runs take for a lane, of which the first row may be broken. A message that
 // cannot be claimed is retried alone, with pauses, and does not fail the
 // transaction of another. Only a lane that has failed pays for the savepoint.
 func (q *Queue) guarded(ctx context.Context, tx *store.Tx, u *unit, t *Turn) (wait time.Time, err error) {
@@ -82,7 +82,7 @@ func (q *Queue) broken(ctx context.Context, tx *store.Tx, t *Turn, why error) er
 	return err
 }
 
-// suspects are lanes whose last claim has failed. It is safe for concurrent use.
+// suspects are lanes with a failed last claim. It is safe for concurrent use.
 type suspects struct {
 	mu    sync.Mutex
 	lanes map[string]bool // at most maxSuspects

@@ -12,7 +12,7 @@ import (
 // Move lets what waits in and for a chat follow it to its new id: replies, and
 // messages that are not answered yet. Edits become new messages and answers
 // quote nothing: ids of messages do not move along. What is being answered
-// finishes under the old id, and its replies follow when the platform says so.
+// finishes under the old id, and its replies follow when the platform reports the new id.
 // Call it after the sessions' Move, which decides the line.
 func (q *Queue) Move(ctx context.Context, tx *store.Tx, bot, from, to string) error {
 	if from == to {

@@ -63,7 +63,7 @@ func (s *slots) cancel(control bool) {
 	s.turns.Done()
 }
 
-// cancelTurn returns the slot of a claimed turn whose transaction has failed.
+// cancelTurn returns the slot of a claimed turn after its transaction has failed.
 func (s *slots) cancelTurn(t *Turn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

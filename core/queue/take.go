@@ -101,7 +101,7 @@ func (q *Queue) claimWaiting(ctx context.Context) error {
 		return err
 	}
 	return q.tx(ctx, &unit{}, func(tx *store.Tx) error {
-		// A node whose lease has expired is dead or suspended; the epoch of the
+		// A node with an expired lease is dead or suspended; the epoch of the
 		// next claim fences it. This node keeps its own lanes in any case.
 		_, err := tx.Exec(ctx, `UPDATE lane SET owner = '', pending = 1, not_before = $1 WHERE owner <> '' AND owner <> $2 AND lease_until < $3`,
 			core.Stamp(tx.Time()), q.o.Node, core.Stamp(tx.Time()))
@@ -283,7 +283,7 @@ func (q *Queue) collect(ctx context.Context, tx *store.Tx, t *Turn, first *inbox
 }
 
 // alone reports whether a message is never collected with others: one of an
-// unsupported kind, whose standard reply would leave the others unread, and one
+// unsupported kind, because its standard reply would leave the others unread, and one
 // that is answered again.
 func alone(in *core.Inbound) bool { return in.Unsupported != "" && in.Text == "" || in.Again != "" }
 

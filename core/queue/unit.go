@@ -88,7 +88,7 @@ func (q *Queue) run(ctx context.Context, handler Handler, t *Turn) {
 	handler.Handle(ctx, t)
 }
 
-// finish frees the slot of the turn, and fails a turn whose handler returned
+// finish frees the slot of the turn, and fails a turn if its handler returned
 // without settling it (a bug, a panic).
 func (q *Queue) finish(ctx context.Context, t *Turn) {
 	p := recover()

@@ -14,7 +14,7 @@ func (t *Tx) Try(_ context.Context, f func() error) (failed, err error) {
 		return nil, fmt.Errorf("savepoint: %w", err)
 	}
 	after := len(t.after)
-	if failed = calm(f); failed != nil {
+	if failed = recovered(f); failed != nil {
 		t.after = t.after[:after]
 		if err := t.db.exec("ROLLBACK TO try"); err != nil {
 			return failed, fmt.Errorf("roll back: %w", err) // SQLite gave everything up (full disk, I/O error)
@@ -26,8 +26,8 @@ func (t *Tx) Try(_ context.Context, f func() error) (failed, err error) {
 	return failed, nil
 }
 
-// calm runs f and makes its panic an error.
-func calm(f func() error) (err error) {
+// recovered runs f and makes its panic an error.
+func recovered(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())

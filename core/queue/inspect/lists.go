@@ -8,7 +8,7 @@ import (
 	"gatehouse/core"
 )
 
-// A DeadRow is a dead letter: an update whose last attempt failed, or that
+// A DeadRow is a dead letter: an update that failed in its last attempt, or that
 // could not be decoded.
 type DeadRow struct {
 	Seq                                        int64
@@ -55,7 +55,7 @@ type SendRow struct {
 	CreatedAt                          time.Time
 }
 
-// Unsure returns the newest replies whose outcome is unknown or that were
+// Unsure returns the newest replies with an unknown outcome, or that were
 // refused, at most limit.
 func (r *Reader) Unsure(ctx context.Context, limit int) ([]SendRow, error) {
 	var rows []struct {

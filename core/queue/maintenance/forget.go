@@ -136,8 +136,8 @@ func (f *forgetting) mentions(word string) {
 	}
 }
 
-// mentioned returns a word as a stored body has it. It returns false when the
-// word is too short to search for.
+// mentioned returns a name as a stored body has it. It returns false when the
+// name is too short to search for.
 func mentioned(word string) (string, bool) {
 	quoted, err := json.Marshal(word)
 	return strings.Trim(string(quoted), `"`), err == nil && len(word) >= 3

@@ -25,7 +25,7 @@ const (
 // backup may have been done since, so none of it is repeated automatically:
 // replies get an unknown outcome and messages become dead letters, for the
 // operator to send or retry. Messages held with pairing requests stay held.
-// Cursors whose names begin with one of cursors are deleted, for platforms that
+// Cursors with a name that begins with one of cursors are deleted, for platforms that
 // would deliver answered messages again. The caller has the only connection.
 func AfterRestore(ctx context.Context, tx *store.Tx, cursors ...string) (r Restored, err error) {
 	for _, s := range []struct {

@@ -52,7 +52,7 @@ type sweep struct {
 	db       *store.DB
 	ctx      context.Context
 	note     func(*store.Tx, []string) error
-	chats    map[[2]string]bool // bot, chat; as many as the user has
+	chats    map[[2]string]bool // bot, chat; bounded by the chats of the user
 	senders  map[[2]string]bool // bot, sender
 	requests map[string]bool
 }

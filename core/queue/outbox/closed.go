@@ -71,7 +71,7 @@ func (b *Outbox) Reopen(ctx context.Context, tx *store.Tx, bot string, chats []s
 		if _, err := tx.Exec(ctx, `UPDATE outbox SET state = 'ready', error = CASE WHEN error LIKE '%`+inDoubt+`' THEN '`+mayHaveArrived+`' ELSE '' END, not_before = '', attempts = 0`+closed+` AND chat = $3`, bot, since, chat); err != nil {
 			return fmt.Errorf("reopen a chat: %w", err)
 		}
-		tx.OnCommit(func() { b.kick(chatKey{bot, chat}); b.o.Ring("queue") })
+		tx.OnCommit(func() { b.wakeChat(chatKey{bot, chat}); b.o.Ring("queue") })
 	}
 	return nil
 }
@@ -101,7 +101,7 @@ func (b *Outbox) Move(ctx context.Context, tx *store.Tx, bot, from, to string) e
 		return fmt.Errorf("move replies: %w", err)
 	}
 	if n > 0 {
-		tx.OnCommit(func() { b.kick(chatKey{bot, to}) })
+		tx.OnCommit(func() { b.wakeChat(chatKey{bot, to}) })
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func (b *Outbox) decideSend(ctx context.Context, seq int64, by core.Actor, actio
 		if _, err := tx.Exec(ctx, query, seq); err != nil {
 			return err
 		}
-		tx.OnCommit(func() { b.kick(chatKey{key.Bot, key.Chat}); b.o.Ring("queue") })
+		tx.OnCommit(func() { b.wakeChat(chatKey{key.Bot, key.Chat}); b.o.Ring("queue") })
 		return store.Audit(ctx, tx, by, action, "", map[string]any{"row": seq})
 	})
 }

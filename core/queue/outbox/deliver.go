@@ -12,8 +12,8 @@ import (
 	"gatehouse/core/store"
 )
 
-// kick has the outbox of a chat checked by its running goroutine, or a new one.
-func (b *Outbox) kick(key chatKey) {
+// wakeChat has the outbox of a chat checked by its running goroutine, or a new one.
+func (b *Outbox) wakeChat(key chatKey) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if _, busy := b.sending[key]; busy {
@@ -77,7 +77,7 @@ func (b *Outbox) deliver(ctx context.Context, key chatKey, out *core.Outgoing) {
 			var err error
 			if out, err = b.next(ctx, key, nil); err != nil { // the poll looks again
 				b.logErr(ctx, "outbox of a chat", err)
-				b.quit(key)
+				b.end(key)
 				return
 			}
 		}
@@ -92,7 +92,7 @@ func (b *Outbox) deliver(ctx context.Context, key chatKey, out *core.Outgoing) {
 			}
 		}
 		// The transaction that has just ended saw nothing due.
-		if out == nil && b.rest(key) {
+		if out == nil && b.endIfIdle(key) {
 			return
 		}
 	}
@@ -110,20 +110,20 @@ func (b *Outbox) settled(ctx context.Context, key chatKey, sent *core.Outgoing, 
 		}
 		b.o.Log.ErrorContext(ctx, "queue: settle a send", "row", sent.Seq, "err", err)
 		if !core.Sleep(ctx, b.o.Clock, retryStore) {
-			b.quit(key)
+			b.end(key)
 			return nil, false
 		}
 	}
 }
 
-func (b *Outbox) quit(key chatKey) {
+func (b *Outbox) end(key chatKey) {
 	b.mu.Lock()
-	b.done(key)
+	b.endLocked(key)
 	b.mu.Unlock()
 }
 
-// done ends the delivery for a chat. The caller holds b.mu.
-func (b *Outbox) done(key chatKey) {
+// endLocked ends the delivery for a chat. The caller holds b.mu.
+func (b *Outbox) endLocked(key chatKey) {
 	delete(b.sending, key)
 	if b.more {
 		b.more = false
@@ -131,16 +131,16 @@ func (b *Outbox) done(key chatKey) {
 	}
 }
 
-// rest ends the delivery for a chat, unless a reply was posted concurrently. It
+// endIfIdle ends the delivery for a chat, unless a reply was posted concurrently. It
 // reports whether it ended.
-func (b *Outbox) rest(key chatKey) bool {
+func (b *Outbox) endIfIdle(key chatKey) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.sending[key] {
 		b.sending[key] = false
 		return false
 	}
-	b.done(key)
+	b.endLocked(key)
 	return true
 }
 
@@ -193,7 +193,7 @@ func (b *Outbox) next(ctx context.Context, key chatKey, settle func(*store.Tx) e
 			// It will not be readable later either, and must not hold its chat.
 			b.o.Log.ErrorContext(ctx, "a reply cannot be read", "row", r.Seq, "err", err)
 			out = nil
-			tx.OnCommit(func() { b.o.Ring("queue"); b.kick(key) })
+			tx.OnCommit(func() { b.o.Ring("queue"); b.wakeChat(key) })
 			_, err = tx.Exec(ctx, `UPDATE outbox SET state = 'failed', error = 'the stored reply cannot be read' WHERE seq = $1`, r.Seq)
 			return err
 		}
@@ -238,7 +238,7 @@ func (b *Outbox) head(ctx context.Context, tx *store.Tx, key chatKey) (*outRow, 
 }
 
 func (b *Outbox) outgoing(ctx context.Context, tx *store.Tx, r *outRow, to core.Address) (*core.Outgoing, error) {
-	out := &core.Outgoing{Address: to, Seq: r.Seq, Answer: r.Key, Replaces: r.Replaces, Repeat: b.marked(tx, r, to.Bot)}
+	out := &core.Outgoing{Address: to, Seq: r.Seq, Answer: r.Key, Replaces: r.Replaces, Repeat: b.needsMark(tx, r, to.Bot)}
 	if err := json.Unmarshal([]byte(r.Body), &out.Part); err != nil {
 		return nil, fmt.Errorf("outbox row %d: %w", r.Seq, err)
 	}

@@ -81,7 +81,7 @@ func (b *Outbox) PostNow(ctx context.Context, tx *store.Tx, r core.Reply, u *Bat
 		}
 	}
 	if !begin {
-		tx.OnCommit(func() { b.kick(key) })
+		tx.OnCommit(func() { b.wakeChat(key) })
 	}
 	return nil
 }

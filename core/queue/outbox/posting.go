@@ -84,8 +84,8 @@ func (b *Outbox) Sending(ctx context.Context, to core.Address) bool {
 // maxPosted bounds what Posted gives.
 const maxPosted = 100
 
-// Posted returns the addresses and keys, without parts, of the messages whose keys
-// begin with prefix, at most 100, sorted by key. Replies delivered more than 48 h
+// Posted returns the addresses and keys, without parts, of the messages with keys
+// that begin with prefix, at most 100, sorted by key. Replies delivered more than 48 h
 // ago are not included.
 func (b *Outbox) Posted(ctx context.Context, tx *store.Tx, prefix string) ([]core.Reply, error) {
 	if prefix == "" {

@@ -9,16 +9,16 @@ import (
 	"gatehouse/core/store"
 )
 
-// Errors of a row whose earlier attempt has an unknown outcome.
+// Errors of a row after an attempt with an unknown outcome.
 const (
 	mayHaveArrived = "sent, but the platform did not answer"
 	askedAgain     = "sent, but the platform did not answer; being asked again in a way that shows it once"
 )
 
-// marked reports whether the next attempt of r must say that the message may have
+// needsMark reports whether the next attempt of r must say that the message may have
 // arrived before: the outcome of an earlier attempt is unknown, and the platform
 // does not recognise the repeat.
-func (b *Outbox) marked(tx *store.Tx, r *outRow, bot string) bool {
+func (b *Outbox) needsMark(tx *store.Tx, r *outRow, bot string) bool {
 	return r.Error == mayHaveArrived || r.Error == askedAgain && r.Replaces == "" && !b.shownOnce(tx, bot, r.Begun)
 }
 
@@ -70,7 +70,7 @@ func (b *Outbox) settleSend(ctx context.Context, tx *store.Tx, out *core.Outgoin
 	case core.Refused:
 		doubt := out.Repeat || r.Error == askedAgain && out.Replaces == ""
 		if d.MovedTo != "" && d.MovedTo != out.Chat {
-			return b.follow(ctx, tx, out, d.MovedTo, doubt)
+			return b.moveRow(ctx, tx, out, d.MovedTo, doubt)
 		}
 		if d.Closed { // the replies after it would be refused, too
 			if err := set("failed", closedError(d.Reason, doubt), 0); err != nil {
@@ -104,14 +104,14 @@ func (b *Outbox) notifyLate(ctx context.Context, tx *store.Tx, out *core.Outgoin
 	return nil
 }
 
-// follow moves a row to the new id of its chat. A reply with an unknown outcome
+// moveRow moves a row to the new id of its chat. A reply with an unknown outcome
 // under the old id has one under the new id, too.
-func (b *Outbox) follow(ctx context.Context, tx *store.Tx, out *core.Outgoing, to string, doubt bool) error {
+func (b *Outbox) moveRow(ctx context.Context, tx *store.Tx, out *core.Outgoing, to string, doubt bool) error {
 	reason := ""
 	if doubt {
 		reason = mayHaveArrived
 	}
 	_, err := tx.Exec(ctx, `UPDATE outbox SET state = 'ready', chat = $1, place = CASE WHEN place <> '' THEN $1 ELSE '' END, replaces = '', error = $2 WHERE seq = $3`, to, reason, out.Seq)
-	tx.OnCommit(func() { b.kick(chatKey{out.Bot, to}) })
+	tx.OnCommit(func() { b.wakeChat(chatKey{out.Bot, to}) })
 	return err
 }
