@@ -31,7 +31,7 @@ func logging(t *testing.T, h http.Handler) (http.Handler, *coretest.Log) {
 
 // A stream on a connection of its own is for its reader what any other is: the
 // same headers, the same bytes, and an end.
-func TestAStreamOfItsOwnReadsLikeAnyOther(t *testing.T) {
+func TestDetachedStream_ReadsLikeAnyOther(t *testing.T) {
 	serving := func(own bool) http.Handler {
 		write := func(s *Stream) {
 			for i := range 3 {
@@ -107,7 +107,7 @@ func own(t *testing.T, o ServerOptions, so StreamOptions, f func(*Stream)) (url 
 
 func wait(s *Stream) { <-s.Context().Done() }
 
-func TestAStreamOfItsOwnKnowsWhenItsReaderGoes(t *testing.T) {
+func TestDetachedStream_EndsWhenItsReaderDisconnects(t *testing.T) {
 	url, _, ended := own(t, ServerOptions{}, StreamOptions{}, wait)
 	for _, how := range []string{"closes", "sends what nobody asked for"} {
 		res, body := get(t, url)
@@ -131,7 +131,7 @@ func TestAStreamOfItsOwnKnowsWhenItsReaderGoes(t *testing.T) {
 	}
 }
 
-func TestASlowReaderOfAStreamOfItsOwnIsCutOff(t *testing.T) {
+func TestDetachedStream_DisconnectsASlowReader(t *testing.T) {
 	url, _, ended := own(t, ServerOptions{}, StreamOptions{Patience: 50 * time.Millisecond}, func(s *Stream) {
 		for big := []byte(strings.Repeat("x", 1<<20)); s.Send("", big) == nil; {
 		}
@@ -150,7 +150,7 @@ func TestASlowReaderOfAStreamOfItsOwnIsCutOff(t *testing.T) {
 	}
 }
 
-func TestTheStopEndsStreamsOfTheirOwn(t *testing.T) {
+func TestDetachedStream_EndsWithTheServer(t *testing.T) {
 	url, stop, ended := own(t, ServerOptions{Grace: time.Minute}, StreamOptions{Endless: true}, wait)
 	_, body := get(t, url)
 	line(t, body)
@@ -170,7 +170,7 @@ func TestTheStopEndsStreamsOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestAPanicInAStreamOfItsOwnCutsThatStreamAlone(t *testing.T) {
+func TestDetachedStream_PanicEndsThatStreamOnly(t *testing.T) {
 	next := make(chan struct{}, 1)
 	url, _, _ := own(t, ServerOptions{}, StreamOptions{}, func(s *Stream) {
 		select {
@@ -192,7 +192,7 @@ func TestAPanicInAStreamOfItsOwnCutsThatStreamAlone(t *testing.T) {
 }
 
 // One goroutine keeps the time of all streams, and is gone with the last.
-func TestHeartbeatsOfManyStreamsWaitOnce(t *testing.T) {
+func TestHeartbeatsOfManyStreamsShareOneTimer(t *testing.T) {
 	clock := coretest.NewClock(time.Time{})
 	pulse := NewPulse(clock)
 	var mu sync.Mutex

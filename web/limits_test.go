@@ -38,9 +38,9 @@ func servingWith(t *testing.T, h http.Handler, o ServerOptions) net.Addr {
 	return l.Addr()
 }
 
-// TestAClientThatSendsItsHeadersSlowlyIsCutOff, and so is one that sends its
+// TestSlowHeadersAreRefused, and so is one that sends its
 // body slowly: neither holds a connection for longer than the limit.
-func TestAClientThatSendsItsHeadersSlowlyIsCutOff(t *testing.T) {
+func TestSlowHeadersAreRefused(t *testing.T) {
 	addr := serving(t, ServerOptions{ReadTimeout: 50 * time.Millisecond})
 	for name, begun := range map[string]string{
 		"nothing": "", "headers": "GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: ", "body": "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nten bytes!",
@@ -60,7 +60,7 @@ func TestAClientThatSendsItsHeadersSlowlyIsCutOff(t *testing.T) {
 	}
 }
 
-func TestHeadersOverTheirBoundAreRefused(t *testing.T) {
+func TestHeadersOverTheLimitAreRefused(t *testing.T) {
 	addr := serving(t, ServerOptions{})
 	c, err := net.Dial("tcp", addr.String())
 	if err != nil {
@@ -81,7 +81,7 @@ func TestHeadersOverTheirBoundAreRefused(t *testing.T) {
 
 // Whoever sends a body too slowly is told so: it is no fault of ours, and the log
 // says nothing of one.
-func TestABodyThatComesTooSlowlyIsTheClientsFault(t *testing.T) {
+func TestSlowBodyIsARequestTimeout(t *testing.T) {
 	log := &coretest.Log{}
 	logger := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	h := Serve(logger, WriteProblem, func(w http.ResponseWriter, r *http.Request) error { _, err := ReadJSON(w, r, 1000); return err })

@@ -190,7 +190,7 @@ func TestATrustedProxysHostIsChecked(t *testing.T) {
 	}
 }
 
-func TestAddressesAreCountedByWhatOnePersonHolds(t *testing.T) {
+func TestCallerKeyGroupsIPv6ByNetwork(t *testing.T) {
 	key := func(a string) string { return Caller{Addr: netip.MustParseAddr(a)}.Key() }
 	if key("2001:db8::1") != key("2001:db8::ffff") || key("2001:db8::1") == key("2001:db8:0:1::1") {
 		t.Error("IPv6 is counted by /64")
@@ -399,7 +399,7 @@ func TestMetricsOnTheirOwnListenerAreNotForPages(t *testing.T) {
 
 // What there is not, and what is asked for in another way, is told in the form
 // of every other refusal; a person reads words.
-func TestWhatThereIsNotIsAProblemToo(t *testing.T) {
+func TestUnknownAddressesAreProblems(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("POST /both", func(http.ResponseWriter, *http.Request) {})

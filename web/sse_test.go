@@ -168,7 +168,7 @@ func TestAStreamOutlivesTheServersTimeLimits(t *testing.T) {
 	}
 }
 
-func TestTheStopEndsEndlessStreamsAtOnceAndLetsOthersFinish(t *testing.T) {
+func TestShutdownEndsEndlessStreamsAtOnceAndLetsOthersFinish(t *testing.T) {
 	begun, finish := make(chan struct{}, 2), make(chan struct{})
 	var stop func()
 	url, stop := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -97,7 +97,7 @@ var routes = []struct {
 }
 
 // furnish puts in place what the routes name.
-func furnish(h *house, user int64) {
+func furnish(h *harness, user int64) {
 	sid, _, _ := (*sessionsDouble)(h).Locate(context.Background(), user, "s1")
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -116,7 +116,7 @@ func furnish(h *house, user int64) {
 }
 
 // drain reads an answer whole, and of a stream that has no end what it begins with.
-func drain(h *house, res *http.Response) {
+func drain(h *harness, res *http.Response) {
 	h.t.Helper()
 	defer res.Body.Close()
 	if res.StatusCode == 200 && res.Request.URL.Path == "/api/permissions/stream" {
@@ -258,7 +258,7 @@ func TestAnAdminSessionNeedsItsTokenForUnsafeRequests(t *testing.T) {
 	}
 }
 
-func TestASecondDecisionIsToldWhoWasFirst(t *testing.T) {
+func TestASecondDecisionNamesWhoDecidedFirst(t *testing.T) {
 	h := open(t, options{})
 	key := h.keyOf(1, core.Vault, auth.ScopeAdmin)
 	furnish(h, 1)
@@ -291,7 +291,7 @@ func TestASecondDecisionIsToldWhoWasFirst(t *testing.T) {
 	}
 }
 
-func TestABotIsNamedOrTheOnlyOneOfItsPlatform(t *testing.T) {
+func TestBotIsFoundByNameOrByItsPlatform(t *testing.T) {
 	h := open(t, options{})
 	key := h.keyOf(1, core.Vault, auth.ScopeAdmin)
 	now := h.clock.Now()
@@ -312,7 +312,7 @@ func TestABotIsNamedOrTheOnlyOneOfItsPlatform(t *testing.T) {
 	h.want(500, "internal", key, "POST", "/api/bots/c/test", "")
 }
 
-func TestReadinessTellsTheStatusToAllAndTheReasonsToOperators(t *testing.T) {
+func TestReadinessReportsReasonsToOperatorsOnly(t *testing.T) {
 	h := open(t, options{})
 	operator, guest := h.key(auth.ScopeMetrics), h.key(auth.ScopeChat)
 	now := h.clock.Now()

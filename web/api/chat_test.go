@@ -123,7 +123,7 @@ func TestRespondAsyncIsAcceptedAndFollowedBeforeItsRunBegins(t *testing.T) {
 
 // What stands between a question and its first event is short: a run that was
 // named just now is not looked for, one that may be a repeat is.
-func TestARunThatCannotBeThereIsNotLookedUp(t *testing.T) {
+func TestANewRunIsNotLookedUp(t *testing.T) {
 	h := open(t, options{})
 	key := h.key(auth.ScopeChat)
 	h.onPut = func(in core.Inbound) { h.reply(in, "here") }
@@ -243,7 +243,7 @@ func TestALargeMessageOfEscapesFits(t *testing.T) {
 	}
 }
 
-func TestSomebodyElsesSessionIsNotFound(t *testing.T) {
+func TestAnotherUsersSessionIsNotFound(t *testing.T) {
 	h := open(t, options{})
 	id := uuid.NewString()
 	h.sessions[id] = sessions.Row{ID: id, User: 8}
@@ -302,7 +302,7 @@ func TestStreamsPerKeyAreLimited(t *testing.T) {
 	}
 }
 
-func TestAClientThatLeavesStopsItsRunOnlyWhenItAskedFor(t *testing.T) {
+func TestDisconnectStopsTheRunOnlyWhenRequested(t *testing.T) {
 	for _, cancel := range []bool{true, false} {
 		for _, begun := range []bool{true, false} {
 			h := open(t, options{})
@@ -349,7 +349,7 @@ func TestAClientThatLeavesStopsItsRunOnlyWhenItAskedFor(t *testing.T) {
 	}
 }
 
-func TestATurnBehindAnotherShowsOnlyItsOwnRun(t *testing.T) {
+func TestAQueuedTurnShowsOnlyItsOwnRun(t *testing.T) {
 	h := open(t, options{})
 	id := uuid.NewString()
 	before := core.Inbound{Address: core.Address{Bot: core.APIBot, Chat: id}, Text: "first", Turn: &core.Options{Run: "earlier", User: 7}}
@@ -386,7 +386,7 @@ func (c *countingFollower) Follow(ctx context.Context, f bus.Follow) iter.Seq2[b
 	}
 }
 
-func TestNoReaderIsLeftBehindOnTheBus(t *testing.T) {
+func TestNoReaderIsLeftOnTheBus(t *testing.T) {
 	h := open(t, options{})
 	c := &countingFollower{Bus: h.bus}
 	h.api.turns.Follower = c
@@ -475,7 +475,7 @@ func take(t *testing.T, res *http.Response, n int) (got []sent) {
 	return got
 }
 
-func TestAReaderOfAnAttemptThatWasGivenUpIsToldSo(t *testing.T) {
+func TestAReaderOfAFailedAttemptGetsAGapEvent(t *testing.T) {
 	h := open(t, options{})
 	key := h.key(auth.ScopeChat)
 	in := core.Inbound{Address: core.Address{Bot: core.APIBot, Chat: uuid.NewString()}, Turn: &core.Options{Run: "r1", User: 7}}

@@ -47,7 +47,7 @@ func TestAStreamThatWaitsCostsLittle(t *testing.T) {
 }
 
 // idle opens a stream that waits, until the test ends.
-func (h *house) idle(session, key string) {
+func (h *harness) idle(session, key string) {
 	h.t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(h.url, "http://"))
 	if err != nil {

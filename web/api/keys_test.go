@@ -12,9 +12,9 @@ import (
 	"gatehouse/web/auth"
 )
 
-// TestNobodyMakesAKeyThatMayMoreThanTheyMay: not in scope, not in trust, and
+// TestCreateKey_CannotExceedItsCreator: not in scope, not in trust, and
 // not as the owner; what is made is what was asked for, shown once.
-func TestNobodyMakesAKeyThatMayMoreThanTheyMay(t *testing.T) {
+func TestCreateKey_CannotExceedItsCreator(t *testing.T) {
 	h := open(t, options{})
 	admin := h.keyOf(7, core.Vault, auth.ScopeAdmin, auth.ScopeChat)
 	owner := h.keyOf(core.Operator, core.Full, auth.Scopes()...)
@@ -63,9 +63,9 @@ func TestNobodyMakesAKeyThatMayMoreThanTheyMay(t *testing.T) {
 	}
 }
 
-// TestAKeyIsChangedButForItsSecretAndNotBeyondWhatOneMay: label and scopes; the
+// TestChangeKey_CannotExceedItsCaller: label and scopes; the
 // next request is held against them.
-func TestAKeyIsChangedButForItsSecretAndNotBeyondWhatOneMay(t *testing.T) {
+func TestChangeKey_CannotExceedItsCaller(t *testing.T) {
 	h := open(t, options{})
 	admin := h.keyOf(7, core.Vault, auth.ScopeAdmin, auth.ScopeChat)
 	owner := h.keyOf(core.Operator, core.Full, auth.Scopes()...)
@@ -103,9 +103,9 @@ func TestAKeyIsChangedButForItsSecretAndNotBeyondWhatOneMay(t *testing.T) {
 	h.want(404, "not-found", owner, "PATCH", "/api/keys/nothing", `{"label":"x"}`)
 }
 
-// TestLogAndFiguresAreReadByAdminsWithTheirFilters over HTTP; what they choose is
+// TestAuditLogAndUsageAreFilteredAndForAdminsOnly over HTTP; what they choose is
 // tested where they are made.
-func TestLogAndFiguresAreReadByAdminsWithTheirFilters(t *testing.T) {
+func TestAuditLogAndUsageAreFilteredAndForAdminsOnly(t *testing.T) {
 	h := open(t, options{})
 	admin := h.key(auth.ScopeAdmin)
 	h.spare(7)

@@ -22,7 +22,7 @@ import (
 
 // asks puts a tool call ("call"), a question ("question") and a grant ("grant")
 // of user's session in place.
-func (h *house) asks(session string, user int64) {
+func (h *harness) asks(session string, user int64) {
 	h.t.Helper()
 	call := fmt.Sprintf(`{"request":{"id":"call","tool_name":"Write","kind":"write","path":"Notes/a.md","expires_at":%q,"suggested_grants":[{"scope":"folder","pattern":"Notes/*","label":"Notes/*"}]},
 		"session_id":%q,"user_id":%d,"owner":true,"trust_level":"vault","reason":"why"}`, h.clock.Now().Add(2*time.Minute).Format(time.RFC3339), session, user)
@@ -76,7 +76,7 @@ var guest = permission.Profile{User: 7, Trust: core.Vault, Session: "s1", CanAsk
 
 // wants has a tool of this turn want to change a file; the Decision comes when
 // somebody has decided.
-func (h *house) wants(p permission.Profile, path string) <-chan permission.Decision {
+func (h *harness) wants(p permission.Profile, path string) <-chan permission.Decision {
 	out := make(chan permission.Decision, 1)
 	go func() {
 		d, err := h.guard.Allow(context.Background(), p, tool.Tool{Name: "Write", Kind: tool.Write}, "c1", json.RawMessage(`{}`),
@@ -89,7 +89,7 @@ func (h *house) wants(p permission.Profile, path string) <-chan permission.Decis
 	return out
 }
 
-func (h *house) watch(key string) *http.Response {
+func (h *harness) watch(key string) *http.Response {
 	h.t.Helper()
 	res := h.do(key, "GET", "/api/permissions/stream", "")
 	if res.StatusCode != 200 {
@@ -100,7 +100,7 @@ func (h *house) watch(key string) *http.Response {
 
 func idOf(e map[string]any) string { return e["request"].(map[string]any)["id"].(string) }
 
-func TestThePermissionStreamReplaysWhatWaitsAndTellsWhatBecameOfIt(t *testing.T) {
+func TestPermissionStreamReplaysPendingCallsAndReportsOutcomes(t *testing.T) {
 	h := open(t, options{})
 	key := h.keyOf(1, core.Vault, auth.ScopeAdmin)
 	first := h.wants(guest, "Notes/a.md")
@@ -172,7 +172,7 @@ func TestAPermissionStreamEndsWithItsKeyAndWithTheServer(t *testing.T) {
 	}
 }
 
-func TestAPatternIsKeptAndListedAndTakenBack(t *testing.T) {
+func TestAGrantIsStoredListedAndRevoked(t *testing.T) {
 	h := open(t, options{})
 	key := h.keyOf(1, core.Vault, auth.ScopeAdmin)
 	h.asks("s1", 7)
@@ -209,7 +209,7 @@ func TestAPatternIsKeptAndListedAndTakenBack(t *testing.T) {
 	h.want(400, "invalid-request", key, "GET", "/api/permissions/grants?user_id=none", "")
 }
 
-func TestWhoComesSecondLearnsWhoDecidedACall(t *testing.T) {
+func TestASecondDecisionOnACallNamesWhoDecidedFirst(t *testing.T) {
 	h := open(t, options{})
 	key := h.keyOf(1, core.Vault, auth.ScopeAdmin)
 	h.asks("s1", 7)
@@ -246,7 +246,7 @@ func TestWhoComesSecondLearnsWhoDecidedACall(t *testing.T) {
 	}
 }
 
-func TestNobodyOpensMoreThanTheirOwnKeyNorAGuestTheirOwnCalls(t *testing.T) {
+func TestGrantCannotExceedTheKeysTrust(t *testing.T) {
 	h := open(t, options{})
 	low := h.keyOf(1, core.Sandboxed, auth.ScopeAdmin)
 	own := h.keyOf(7, core.Vault, auth.ScopeAdmin)
@@ -269,7 +269,7 @@ func TestNobodyOpensMoreThanTheirOwnKeyNorAGuestTheirOwnCalls(t *testing.T) {
 	h.want(404, "not-found", owner, "POST", "/api/permissions/question/deny", "")
 }
 
-func TestAQuestionIsAnsweredByThePersonWhoWasAskedAlone(t *testing.T) {
+func TestOnlyTheUserWhoWasAskedAnswersAQuestion(t *testing.T) {
 	h := open(t, options{})
 	furnish(h, 7)
 	key := h.key(auth.ScopeChat)
@@ -292,7 +292,7 @@ func TestAQuestionIsAnsweredByThePersonWhoWasAskedAlone(t *testing.T) {
 	}
 }
 
-func TestOnlyAStreamCanBeAsked(t *testing.T) {
+func TestPermissionStreamIsReadWithGETOnly(t *testing.T) {
 	h := open(t, options{})
 	key := h.key(auth.ScopeChat)
 	h.onPut = func(in core.Inbound) { h.reply(in, "ok") }

@@ -13,7 +13,7 @@ import (
 
 // Files go along with what a bot says unasked, as with a message to it: in JSON
 // or as a form, beside files of the vault.
-func TestFilesGoAlongWithWhatIsSaidUnasked(t *testing.T) {
+func TestSendMessage_WithFiles(t *testing.T) {
 	h := open(t, options{})
 	furnish(h, 7)
 	key := h.key(auth.ScopeSend)
@@ -31,7 +31,7 @@ func TestFilesGoAlongWithWhatIsSaidUnasked(t *testing.T) {
 	}
 }
 
-func TestFilesOfAMessageThatIsRefusedDoNotStay(t *testing.T) {
+func TestSendMessage_RemovesFilesOfARefusedMessage(t *testing.T) {
 	h := open(t, options{})
 	furnish(h, 7)
 	h.ledger.bound = map[int64]int64{8: 0}

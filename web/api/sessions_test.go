@@ -23,7 +23,7 @@ import (
 // shelfDouble is the real store of sessions; a transaction as the gateway makes one.
 type shelfDouble struct {
 	*session.Store
-	h *house
+	h *harness
 }
 
 func (d shelfDouble) Detail(ctx context.Context, id string) (session.Detail, error) {
@@ -56,7 +56,7 @@ func (d shelfDouble) Delete(ctx context.Context, id string, versions []string, b
 }
 
 // row puts a session of user's into the store.
-func (h *house) row(id string, user int64) {
+func (h *harness) row(id string, user int64) {
 	h.t.Helper()
 	err := h.db.Tx(context.Background(), func(tx *store.Tx) error {
 		_, err := tx.Exec(context.Background(), `INSERT INTO sessions (id, title, source, created_at, last_accessed, user_id, trust_level, agent_type)
@@ -69,7 +69,7 @@ func (h *house) row(id string, user int64) {
 }
 
 // talk has something said in a session of the store.
-func (h *house) talk(id string, messages ...transcript.Message) {
+func (h *harness) talk(id string, messages ...transcript.Message) {
 	h.t.Helper()
 	sess, err := h.store.ByID(context.Background(), h.db, id)
 	if err != nil {
@@ -87,7 +87,7 @@ func (h *house) talk(id string, messages ...transcript.Message) {
 func textBlocks(s string) []core.Block { return []core.Block{{Type: "text", Text: s}} }
 
 // owned is a session of user's that both the doubles and the store know.
-func (h *house) owned(user int64) string {
+func (h *harness) owned(user int64) string {
 	id := uuid.NewString()
 	h.row(id, user)
 	h.mu.Lock()
@@ -167,7 +167,7 @@ func TestChangesOutsideTheContractAreRefusedByName(t *testing.T) {
 	}
 }
 
-func TestWhatIsPermittedInASessionIsTheOwnersToSay(t *testing.T) {
+func TestSessionPermissionsAreChangedByTheOwnerOnly(t *testing.T) {
 	h := open(t, options{})
 	id, theirs := h.owned(core.Operator), h.owned(7)
 	permit := `{"metadata":{"permissions":{"bash":true}}}`
@@ -190,7 +190,7 @@ func TestWhatIsPermittedInASessionIsTheOwnersToSay(t *testing.T) {
 	h.want(400, "invalid-request", key, "PATCH", "/api/chat/"+id, `{"metadata":{"permissions":{"read":"everything"}}}`)
 }
 
-func TestTagsAndContextsAreAddedAndTakenAway(t *testing.T) {
+func TestTagsAndContextsAreAddedAndRemoved(t *testing.T) {
 	h := open(t, options{})
 	key, path := h.key(auth.ScopeChat), "/api/chat/"+h.owned(7)
 	list := func(want, method, where, body string) {
@@ -261,10 +261,10 @@ func TestMessagesAreReadByPagesAndAsMarkdown(t *testing.T) {
 	}
 }
 
-// TestAnotherPersonsThingsAreNotFoundOnAnyPath walks the document: what has an
+// TestAnotherUsersSessionIsNotFoundOnEveryRoute walks the document: what has an
 // id in its path answers another person's key, whatever its scopes short of
 // admin, as it answers for what does not exist.
-func TestAnotherPersonsThingsAreNotFoundOnAnyPath(t *testing.T) {
+func TestAnotherUsersSessionIsNotFoundOnEveryRoute(t *testing.T) {
 	h := open(t, options{})
 	furnish(h, 7)
 	sid, _, _ := (*sessionsDouble)(h).Locate(context.Background(), 7, "s1")
@@ -352,7 +352,7 @@ func TestSessionsAreCountedAsTheyAreListed(t *testing.T) {
 
 // Over the API as in a chat: an agent's limits are the owner's word, so who may
 // not say /agent does not get past them by naming another agent or workspace.
-func TestWhoAnswersIsChosenByTheOwnerAndAdminsAlone(t *testing.T) {
+func TestAgentAndWorkspaceAreChosenByTheOwnerAndAdminsOnly(t *testing.T) {
 	h := open(t, options{})
 	h.onPut = func(in core.Inbound) { h.reply(in, "ok") }
 	guest, full := h.keyOf(7, core.Sandboxed, auth.ScopeChat), h.keyOf(7, core.Full, auth.ScopeChat, auth.ScopeRead)
@@ -375,7 +375,7 @@ func TestWhoAnswersIsChosenByTheOwnerAndAdminsAlone(t *testing.T) {
 }
 
 // An export lies in memory until its reader has it: a key reads two at once.
-func TestExportsThatAreReadAtOnceAreBounded(t *testing.T) {
+func TestConcurrentExportsAreLimited(t *testing.T) {
 	h := open(t, options{})
 	key, other := h.key(auth.ScopeRead), h.keyOf(7, core.Vault, auth.ScopeRead)
 	furnish(h, 7)

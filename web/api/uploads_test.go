@@ -27,7 +27,7 @@ const (
 func b64(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 
 // kept are the files that lie in the vault's folder for attachments.
-func (h *house) kept() (names []string) {
+func (h *harness) kept() (names []string) {
 	h.t.Helper()
 	_ = fs.WalkDir(h.vault.Root().FS(), attach.Folder, func(name string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {
@@ -38,7 +38,7 @@ func (h *house) kept() (names []string) {
 	return names
 }
 
-func (h *house) content(f core.File) string {
+func (h *harness) content(f core.File) string {
 	h.t.Helper()
 	b, err := fs.ReadFile(h.vault.Root().FS(), f.Path)
 	if err != nil {
@@ -47,7 +47,7 @@ func (h *house) content(f core.File) string {
 	return string(b)
 }
 
-func TestAttachmentsInJSONAreKeptAndGoWithTheTurn(t *testing.T) {
+func TestUpload_JSONAttachmentsAreStoredWithTheTurn(t *testing.T) {
 	h := open(t, options{})
 	key := h.key(auth.ScopeChat)
 	h.onPut = func(in core.Inbound) { h.reply(in, "ok") }
@@ -96,7 +96,7 @@ func formBody(t *testing.T, parts ...string) (body, kind string) {
 	return b.String(), w.FormDataContentType()
 }
 
-func TestAttachmentsInAFormAreKeptAndGoWithTheTurn(t *testing.T) {
+func TestUpload_FormAttachmentsAreStoredWithTheTurn(t *testing.T) {
 	h := open(t, options{})
 	key := h.key(auth.ScopeChat)
 	h.onPut = func(in core.Inbound) { h.reply(in, "ok") }
@@ -114,7 +114,7 @@ func TestAttachmentsInAFormAreKeptAndGoWithTheTurn(t *testing.T) {
 	}
 }
 
-func TestRefusedAttachmentsAreNamedAndNothingOfTheRequestStays(t *testing.T) {
+func TestUpload_RefusedAttachmentIsNamedAndNothingIsStored(t *testing.T) {
 	h := open(t, options{})
 	key := h.key(auth.ScopeChat)
 	one := `{"name":"ok.txt","data":"` + b64("fine") + `"}`
@@ -170,7 +170,7 @@ func TestRefusedAttachmentsAreNamedAndNothingOfTheRequestStays(t *testing.T) {
 	}
 }
 
-func TestFilesOfATurnThatIsNotTakenInDoNotStay(t *testing.T) {
+func TestUpload_FilesOfARefusedTurnAreRemoved(t *testing.T) {
 	h := open(t, options{})
 	key := h.key(auth.ScopeChat)
 	body := `{"message":"a","attachments":[{"name":"ok.txt","data":"` + b64("fine") + `"}]}`
@@ -191,7 +191,7 @@ func TestFilesOfATurnThatIsNotTakenInDoNotStay(t *testing.T) {
 }
 
 // A name is part of what was sent: another one is another request, in a form as in JSON.
-func TestTheNamesOfFilesCountForAnIdempotencyKey(t *testing.T) {
+func TestUpload_IdempotencyKeyIncludesFileNames(t *testing.T) {
 	h := open(t, options{})
 	key := h.key(auth.ScopeChat)
 	h.onPut = func(in core.Inbound) { h.reply(in, "ok") }
@@ -219,7 +219,7 @@ func TestTheNamesOfFilesCountForAnIdempotencyKey(t *testing.T) {
 }
 
 // Nobody is asked for a body before being known.
-func TestNothingOfAnAttachmentIsKeptOfStrangers(t *testing.T) {
+func TestUpload_NothingIsStoredWithoutAKey(t *testing.T) {
 	h := open(t, options{})
 	body := `{"message":"a","attachments":[{"name":"ok.txt","data":"` + b64("fine") + `"}]}`
 	h.want(http.StatusUnauthorized, "unauthorized", "", "POST", "/api/chat", body)
@@ -231,7 +231,7 @@ func TestNothingOfAnAttachmentIsKeptOfStrangers(t *testing.T) {
 
 // Whoever has too much waiting is told to come back, before anything of the
 // body is kept; others are not concerned.
-func TestWhoeverHasTooMuchWaitingIsToldBeforeTheirFilesAreKept(t *testing.T) {
+func TestUpload_TooManyQueuedTurnsIsRefusedBeforeFilesAreStored(t *testing.T) {
 	h := open(t, options{})
 	h.waiting = map[string]int{"user:7": turns.MaxQueued}
 	body := `{"message":"look","attachments":[{"name":"a.txt","data":"d29yZHM="}]}`
@@ -251,7 +251,7 @@ func TestWhoeverHasTooMuchWaitingIsToldBeforeTheirFilesAreKept(t *testing.T) {
 
 // A file that there is no room for is a problem of its own, before the rest of
 // it is read, and nothing of the request is kept.
-func TestAFileThatThereIsNoRoomForIsAProblemOfItsOwn(t *testing.T) {
+func TestUpload_FileOverTheQuotaIsStorageFull(t *testing.T) {
 	h := open(t, options{})
 	h.ledger.bound = map[int64]int64{7: 10, 8: 0}
 	body := func(words string) string {

@@ -59,7 +59,7 @@ func within(want, got any) bool {
 	return ok
 }
 
-func TestTheFirstGenerationsStreamIsToldInItsOwnWords(t *testing.T) {
+func TestV0_StreamHasItsOwnFormat(t *testing.T) {
 	h := open(t, options{})
 	key := h.key(auth.ScopeChat, auth.ScopeAdmin)
 	h.onPut = func(in core.Inbound) {
@@ -91,7 +91,7 @@ func TestTheFirstGenerationsStreamIsToldInItsOwnWords(t *testing.T) {
 }
 
 // However a run ends, its stream has one last event.
-func TestTheFirstGenerationsStreamEndsOnce(t *testing.T) {
+func TestV0_StreamEndsOnce(t *testing.T) {
 	h := open(t, options{})
 	key := h.key(auth.ScopeChat)
 	for _, c := range []struct {
@@ -116,7 +116,7 @@ func TestTheFirstGenerationsStreamEndsOnce(t *testing.T) {
 
 // A long answer is not sent as often as pieces of it come: all of it each time
 // would be its square.
-func TestALongAnswerOfTheFirstGenerationIsNotSentForEveryPiece(t *testing.T) {
+func TestV0_LongAnswerIsNotSentForEveryDelta(t *testing.T) {
 	h := open(t, options{})
 	key := h.key(auth.ScopeChat)
 	const pieces = 500 // within what the bus keeps for a reader
@@ -139,7 +139,7 @@ func TestALongAnswerOfTheFirstGenerationIsNotSentForEveryPiece(t *testing.T) {
 	}
 }
 
-func TestTheFirstGenerationsSessionsAreThoseOfToday(t *testing.T) {
+func TestV0_SessionsAreShared(t *testing.T) {
 	h := open(t, options{})
 	furnish(h, 7)
 	key, others := h.key(auth.ScopeChat, auth.ScopeRead), h.keyOf(8, core.Vault, auth.ScopeChat, auth.ScopeRead)
@@ -189,7 +189,7 @@ func TestTheFirstGenerationsSessionsAreThoseOfToday(t *testing.T) {
 
 // The names of the first generation's routes are no session ids of today's, and
 // other methods on them are told which there are.
-func TestTheFirstGenerationsNamesAreNoIDs(t *testing.T) {
+func TestV0_PathNamesAreNotSessionIDs(t *testing.T) {
 	h := open(t, options{})
 	key := h.key(auth.Scopes()...)
 	for _, id := range []string{"session", "sessions", "stream", "active-streams"} {

@@ -24,7 +24,7 @@ func with(members string) string {
 // speaking is a good body with these messages.
 func speaking(messages string) string { return `{"model":"m","messages":[` + messages + `]}` }
 
-func TestWhatCannotBeHadIsRefusedByTheNameOfItsField(t *testing.T) {
+func TestUnsupportedFieldIsRefusedByName(t *testing.T) {
 	hello, long := `{"role":"user","content":"Hello"}`, strings.Repeat("x", MaxMessage+1)
 	picture := func(url string) string {
 		return speaking(`{"role":"user","content":[{"type":"image_url","image_url":{"url":"` + url + `"}}]}`)
@@ -85,7 +85,7 @@ func TestWhatCannotBeHadIsRefusedByTheNameOfItsField(t *testing.T) {
 	}
 }
 
-func TestValuesThatAskForNothingAreTakenAndUnknownNamesAreTold(t *testing.T) {
+func TestDefaultValuesAreAcceptedAndUnknownFieldsReported(t *testing.T) {
 	body := with(`,"n":1,"top_p":1.0,"presence_penalty":0,"frequency_penalty":0,"logprobs":false,"logit_bias":{},"tools":[],"tool_choice":"auto",
 		"response_format":{"type":"text"},"modalities":["text"],"user":"ada","metadata":{"a":"b"},"store":true,"service_tier":"auto",
 		"seed":null,"audio":null,"temperature":null,"chat_id":"x","b\r\n":1`)
@@ -98,7 +98,7 @@ func TestValuesThatAskForNothingAreTakenAndUnknownNamesAreTold(t *testing.T) {
 	}
 }
 
-func TestMessagesAreTheConversation(t *testing.T) {
+func TestMessagesBecomeTheConversation(t *testing.T) {
 	q, _, err := parse([]byte(speaking(`{"role":"system","content":"Be kind."},{"role":"assistant","content":"Good morning."},
 		{"role":"user","name":"Ada\n","content":[{"type":"text","text":"Look"},{"type":"text","text":"here"}]},{"role":"assistant","content":null,"refusal":"No."},
 		{"role":"assistant","content":""},{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/jpeg;base64,` + png + `"}}]},{"role":"developer","content":"Be brief."}`)))

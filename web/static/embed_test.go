@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestFilesAreServedWithTheirTypeAndKeptByBrowsers(t *testing.T) {
+func TestFilesAreServedWithTypeAndCacheHeaders(t *testing.T) {
 	h, err := Handler("/static/")
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func TestScriptsAreServedWithoutTheirComments(t *testing.T) {
 
 // A style sheet in fewer bytes says what it said: all that is not blank stands
 // there in its order, and blanks stand where they mean something.
-func TestStyleSheetsAreServedInFewerBytesAndSayTheSame(t *testing.T) {
+func TestStyleSheetsAreMinifiedWithoutChange(t *testing.T) {
 	for _, name := range []string{"admin.css"} {
 		written, got := served(t, name)
 		bare := func(text string) string {

@@ -25,8 +25,8 @@ func TestMain(m *testing.M) { storetest.Main(m) }
 
 const patience = 5 * time.Minute
 
-// A house is the door with runs that the test plays.
-type house struct {
+// A harness is the API with runs that the test plays.
+type harness struct {
 	t     *testing.T
 	clock *coretest.Clock
 	bus   *bus.Bus
@@ -40,25 +40,25 @@ type house struct {
 	aborted []string
 }
 
-func (h *house) Put(_ context.Context, page []core.Inbound, _ *core.Cursor) error {
+func (h *harness) Put(_ context.Context, page []core.Inbound, _ *core.Cursor) error {
 	h.turns <- page[0]
 	return nil
 }
 
-func (h *house) Abort(session string) bool {
+func (h *harness) Abort(session string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.aborted = append(h.aborted, session)
 	return true
 }
 
-func (h *house) Models(auth.Principal) []Model {
+func (h *harness) Models(auth.Principal) []Model {
 	return []Model{{ID: "m", Owner: "local", Model: "m"}, {ID: "cook/one", Owner: "agent", Agent: "cook/one"}}
 }
 
-func open(t *testing.T) *house {
+func open(t *testing.T) *harness {
 	t.Helper()
-	h := &house{t: t, clock: coretest.NewClock(time.Time{}), bus: bus.New(nil, nil), turns: make(chan core.Inbound, 64)}
+	h := &harness{t: t, clock: coretest.NewClock(time.Time{}), bus: bus.New(nil, nil), turns: make(chan core.Inbound, 64)}
 	db := storetest.Open(t, h.clock)
 	h.keys = auth.NewKeys(db, h.clock, nil)
 	var err error
@@ -80,7 +80,7 @@ func open(t *testing.T) *house {
 }
 
 // do makes a request; the caller closes the answer's body.
-func (h *house) do(ctx context.Context, method, path, body string) (*http.Response, error) {
+func (h *harness) do(ctx context.Context, method, path, body string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, h.url+path, strings.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (h *house) do(ctx context.Context, method, path, body string) (*http.Respon
 }
 
 // ask posts a completion beside the test and hands over its answer.
-func (h *house) ask(body string) <-chan *http.Response {
+func (h *harness) ask(body string) <-chan *http.Response {
 	out := make(chan *http.Response, 1)
 	go func() {
 		resp, err := h.do(context.Background(), "POST", "/v1/chat/completions", body)
@@ -104,7 +104,7 @@ func (h *house) ask(body string) <-chan *http.Response {
 }
 
 // turn is the next one that was put, with its run's stream begun.
-func (h *house) turn() (core.Inbound, *bus.Stream) {
+func (h *harness) turn() (core.Inbound, *bus.Stream) {
 	h.t.Helper()
 	select {
 	case in := <-h.turns:
@@ -231,7 +231,7 @@ func TestASilentStreamIsOpenedAndThenFailsInTheStream(t *testing.T) {
 	}
 }
 
-func TestAFailureAfterToolsIsNotToBeTriedAgain(t *testing.T) {
+func TestFailureAfterToolsIsNotRetryable(t *testing.T) {
 	h := open(t)
 	for end, want := range map[core.Event]int{core.Failed{Code: "overloaded", Message: "busy", CanRetry: true}: 503, core.Aborted{Message: "Stopped."}: 409} {
 		answer := h.ask(with(``))
@@ -246,7 +246,7 @@ func TestAFailureAfterToolsIsNotToBeTriedAgain(t *testing.T) {
 }
 
 // A client that goes away before its run has begun has it stopped when it begins.
-func TestARunThatBeginsAfterItsClientLeftIsStopped(t *testing.T) {
+func TestRunIsStoppedWhenItsClientDisconnectedBefore(t *testing.T) {
 	h := open(t)
 	ctx, leave := context.WithCancel(t.Context())
 	left := make(chan struct{})
@@ -287,7 +287,7 @@ func await(t *testing.T, what string, f func() bool) {
 	}
 }
 
-func TestAKeyHasSoManyAnswersAtOnceAndARevokedOneNone(t *testing.T) {
+func TestConcurrentAnswersPerKeyAreLimited(t *testing.T) {
 	h := open(t)
 	one, two := h.ask(with(``)), h.ask(with(``))
 	_, a := h.turn()

@@ -44,9 +44,9 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-// A house is the API on loopback over a real store, a real bus and doubles for
+// A harness is the API on loopback over a real store, a real bus and doubles for
 // the rest; every exchange is held against the contract.
-type house struct {
+type harness struct {
 	t        *testing.T
 	clock    *coretest.Clock
 	db       *store.DB
@@ -99,9 +99,9 @@ type options struct {
 	origins   []string
 }
 
-func open(t *testing.T, o options) *house {
+func open(t *testing.T, o options) *harness {
 	t.Helper()
-	h := &house{t: t, clock: coretest.NewClock(time.Time{}), log: &coretest.Log{}, runs: map[string]turns.Run{}, sessions: map[string]sessions.Row{},
+	h := &harness{t: t, clock: coretest.NewClock(time.Time{}), log: &coretest.Log{}, runs: map[string]turns.Run{}, sessions: map[string]sessions.Row{},
 		requests: map[string]core.PairingRequest{}, stored: map[string][]bus.Entry{}, posted: map[string]bots.Posted{}}
 	h.db = storetest.Open(t, h.clock)
 	logger := slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -141,7 +141,7 @@ func open(t *testing.T, o options) *house {
 }
 
 // handler returns every route behind the checks of the site.
-func (h *house) handler() http.Handler {
+func (h *harness) handler() http.Handler {
 	mux := http.NewServeMux()
 	h.api.Register(mux)
 	mux.HandleFunc("POST /sign-in", func(w http.ResponseWriter, r *http.Request) {
@@ -161,13 +161,13 @@ func (h *house) handler() http.Handler {
 }
 
 // restart serves with a new API, which remembers nothing.
-func (h *house) restart() {
+func (h *harness) restart() {
 	h.stop()
 	h.api = New(h.api.Options)
 	h.serve()
 }
 
-func (h *house) serve() {
+func (h *harness) serve() {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		h.t.Fatal(err)
@@ -192,9 +192,9 @@ func (h *house) serve() {
 }
 
 // key makes a key for user 7 with these scopes at vault.
-func (h *house) key(scopes ...string) string { return h.keyOf(7, core.Vault, scopes...) }
+func (h *harness) key(scopes ...string) string { return h.keyOf(7, core.Vault, scopes...) }
 
-func (h *house) keyOf(user int64, trust core.Trust, scopes ...string) string {
+func (h *harness) keyOf(user int64, trust core.Trust, scopes ...string) string {
 	h.t.Helper()
 	secret, _, err := h.keys.Create(context.Background(), auth.NewKey{Label: "test", User: user, Trust: trust, Scopes: scopes}, core.Actor{})
 	if err != nil {
@@ -204,7 +204,7 @@ func (h *house) keyOf(user int64, trust core.Trust, scopes ...string) string {
 }
 
 // do sends one request; header is name and value in turn.
-func (h *house) do(key, method, path, body string, header ...string) *http.Response {
+func (h *harness) do(key, method, path, body string, header ...string) *http.Response {
 	h.t.Helper()
 	res, err := h.try(key, method, path, body, header...)
 	if err != nil {
@@ -214,7 +214,7 @@ func (h *house) do(key, method, path, body string, header ...string) *http.Respo
 	return res
 }
 
-func (h *house) try(key, method, path, body string, header ...string) (*http.Response, error) {
+func (h *harness) try(key, method, path, body string, header ...string) (*http.Response, error) {
 	r, err := http.NewRequest(method, h.url+path, strings.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -241,7 +241,7 @@ func (h *house) try(key, method, path, body string, header ...string) (*http.Res
 }
 
 // answer reads the whole answer as JSON.
-func (h *house) answer(res *http.Response) (m map[string]any) {
+func (h *harness) answer(res *http.Response) (m map[string]any) {
 	h.t.Helper()
 	b, err := io.ReadAll(res.Body)
 	if err != nil {
@@ -257,7 +257,7 @@ func (h *house) answer(res *http.Response) (m map[string]any) {
 }
 
 // want sends a request and expects status and, of a problem, the slug.
-func (h *house) want(status int, slug, key, method, path, body string, header ...string) map[string]any {
+func (h *harness) want(status int, slug, key, method, path, body string, header ...string) map[string]any {
 	h.t.Helper()
 	res := h.do(key, method, path, body, header...)
 	m := h.answer(res)
@@ -270,7 +270,7 @@ func (h *house) want(status int, slug, key, method, path, body string, header ..
 }
 
 // Put implements Inbox.
-func (h *house) Put(_ context.Context, page []core.Inbound, _ *core.Cursor) error {
+func (h *harness) Put(_ context.Context, page []core.Inbound, _ *core.Cursor) error {
 	h.mu.Lock()
 	err, in, on := h.putErr, page[0], h.onPut
 	known := slices.ContainsFunc(h.put, func(o core.Inbound) bool { return o.UpdateID == in.UpdateID })
@@ -285,14 +285,14 @@ func (h *house) Put(_ context.Context, page []core.Inbound, _ *core.Cursor) erro
 }
 
 // Queued implements Repeats.
-func (h *house) Queued(_ context.Context, _, sender string, most int) (int, error) {
+func (h *harness) Queued(_ context.Context, _, sender string, most int) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return min(h.waiting[sender], most), nil
 }
 
 // Stored implements Repeats.
-func (h *house) Stored(_ context.Context, _, update string) (string, string, bool, error) {
+func (h *harness) Stored(_ context.Context, _, update string) (string, string, bool, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, in := range h.put {
@@ -303,7 +303,7 @@ func (h *house) Stored(_ context.Context, _, update string) (string, string, boo
 	return "", "", false, nil
 }
 
-func (h *house) last() core.Inbound {
+func (h *harness) last() core.Inbound {
 	h.t.Helper()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -314,7 +314,7 @@ func (h *house) last() core.Inbound {
 }
 
 // load and latest are the bus's storage.
-func (h *house) load(_ context.Context, run string, attempt, n int) (es []bus.Entry, _ error) {
+func (h *harness) load(_ context.Context, run string, attempt, n int) (es []bus.Entry, _ error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, e := range h.stored[run] {
@@ -326,7 +326,7 @@ func (h *house) load(_ context.Context, run string, attempt, n int) (es []bus.En
 	return es, nil
 }
 
-func (h *house) latest(_ context.Context, run string) (int, error) {
+func (h *harness) latest(_ context.Context, run string) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	n := 0
@@ -337,7 +337,7 @@ func (h *house) latest(_ context.Context, run string) (int, error) {
 }
 
 // begin starts in's run on the bus, with its row and session.
-func (h *house) begin(in core.Inbound, attempt int) *bus.Stream {
+func (h *harness) begin(in core.Inbound, attempt int) *bus.Stream {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.runs[in.Turn.Run] = turns.Run{ID: in.Turn.Run, Session: in.Chat, User: in.Turn.User}
@@ -346,7 +346,7 @@ func (h *house) begin(in core.Inbound, attempt int) *bus.Stream {
 }
 
 // say publishes and stores an event.
-func (h *house) say(s *bus.Stream, events ...core.Event) {
+func (h *harness) say(s *bus.Stream, events ...core.Event) {
 	for _, e := range events {
 		entry := s.Publish(e)
 		h.mu.Lock()
@@ -356,7 +356,7 @@ func (h *house) say(s *bus.Stream, events ...core.Event) {
 }
 
 // finish ends the run with this last word.
-func (h *house) finish(s *bus.Stream, last core.Event) {
+func (h *harness) finish(s *bus.Stream, last core.Event) {
 	info := s.Info()
 	h.mu.Lock()
 	r := h.runs[info.Run]
@@ -368,7 +368,7 @@ func (h *house) finish(s *bus.Stream, last core.Event) {
 }
 
 // reply is a whole run that answers text in pieces.
-func (h *house) reply(in core.Inbound, pieces ...string) {
+func (h *harness) reply(in core.Inbound, pieces ...string) {
 	s := h.begin(in, 1)
 	h.opening(s, in)
 	for _, p := range pieces {
@@ -377,7 +377,7 @@ func (h *house) reply(in core.Inbound, pieces ...string) {
 	h.finish(s, done(in, strings.Join(pieces, "")))
 }
 
-func (h *house) opening(s *bus.Stream, in core.Inbound) {
+func (h *harness) opening(s *bus.Stream, in core.Inbound) {
 	h.say(s, core.Session{ID: in.Chat, RunID: in.Turn.Run, CreatedAt: h.clock.Now(), TrustLevel: core.Vault, ResumeInfo: core.ResumeInfo{Method: "new", IsNewSession: true}},
 		core.UserMessage{Content: in.Text},
 		core.PromptMetadata{PromptSource: "default", ContextFilePaths: []string{}, AvailableAgents: []string{"vault-agent"}, AgentName: "vault-agent", Model: "local/quote"},
@@ -405,7 +405,7 @@ func (d ringDouble) Close(_ context.Context, tx *store.Tx, _ ask.Ask, _ string) 
 // asksDouble is the real guard with what is looked up beside it.
 type asksDouble struct {
 	*guard.Guard
-	h *house
+	h *harness
 }
 
 func (d asksDouble) Ask(ctx context.Context, id string) (ask.Ask, error) {
@@ -435,7 +435,7 @@ func (modelsDouble) Models(auth.Principal) []openai.Model {
 	return []openai.Model{{ID: "cook", Owner: "agent", Agent: "cook"}}
 }
 
-type runsDouble house
+type runsDouble harness
 
 func (h *runsDouble) Abort(session string) bool {
 	h.mu.Lock()
@@ -479,7 +479,7 @@ func (d *roomDouble) Note(context.Context, int64, core.File) (bool, error) { ret
 
 func (d *roomDouble) Drop(context.Context, []core.File) error { return nil }
 
-type sessionsDouble house
+type sessionsDouble harness
 
 func (h *sessionsDouble) Locate(_ context.Context, user int64, id string) (string, bool, error) {
 	sid, _, err := session.ID(id, user)
@@ -537,7 +537,7 @@ func (d logDouble) Report(ctx context.Context, q usage.ReportQuery) ([]usage.Fig
 }
 
 // spare is a key and a call of a model, to be listed and revoked.
-func (h *house) spare(user int64) {
+func (h *harness) spare(user int64) {
 	h.t.Helper()
 	err := h.db.Tx(context.Background(), func(tx *store.Tx) error {
 		if _, err := tx.Exec(context.Background(), `INSERT INTO api_keys (id, label, sha256, user_id, trust_level, scopes, created_at) VALUES ('spare', 'spare', 'spare', $1, 'sandboxed', 'chat', $2) ON CONFLICT DO NOTHING`,
@@ -552,7 +552,7 @@ func (h *house) spare(user int64) {
 	}
 }
 
-type mailDouble house
+type mailDouble harness
 
 func (h *mailDouble) Send(_ context.Context, m bots.Unasked, _ core.Actor) (bots.Posted, error) {
 	h.mu.Lock()
@@ -574,7 +574,7 @@ func (h *mailDouble) Sent(_ context.Context, id string) (bots.Posted, error) {
 	return bots.Posted{}, core.Errorf(core.NotFound, "there is no such message")
 }
 
-type botsDouble house
+type botsDouble harness
 
 func (h *botsDouble) States() []core.BotState {
 	h.mu.Lock()
@@ -604,7 +604,7 @@ func (h *botsDouble) Stop(_ context.Context, bot string, _ core.Actor) error {
 
 func (h *botsDouble) Test(context.Context, string) (string, error) { return "the_bot", h.testErr }
 
-type pairingsDouble house
+type pairingsDouble harness
 
 func (h *pairingsDouble) Requests(_ context.Context, status string, limit int) (rs []core.PairingRequest, _ error) {
 	h.mu.Lock()
