@@ -244,7 +244,7 @@ func TestAConversationIsChangedWithoutJavaScript(t *testing.T) {
 	s.get("/admin/chats?state=all").lacks(t, "Spring")
 }
 
-func TestWhatHappenedToAMessageIsToldFromUpdateToReply(t *testing.T) {
+func TestWhatHappenedToAMessageIsReportedFromUpdateToReply(t *testing.T) {
 	s := newSite(t, nil, nil).enter()
 	s.world.full()
 	want := []string{"It was answered, and the reply arrived.", ">Done with</span>", "42:77", "took 4.0 s", "12,334 tokens in 1 call, $0.03", "<bdi>Grep Allotment</bdi>", ">Arrived</span>", "On Thursday at seven", `message <span class="num">1208</span>`}

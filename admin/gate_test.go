@@ -136,7 +136,7 @@ func TestEveryDecisionInThePanelIsAuditedAsTheOperators(t *testing.T) {
 	}
 }
 
-func TestWhatSomebodyWouldSeeIsSaidBeforeTheyAreLetIn(t *testing.T) {
+func TestWhatSomeoneWouldSeeIsSaidBeforeTheyGetAccess(t *testing.T) {
 	s := newSite(t, nil, nil).enter()
 	s.world.full()
 	a := s.get("/admin/pairing")

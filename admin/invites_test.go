@@ -15,7 +15,7 @@ import (
 
 var _ people.Invites = (*codes.Store)(nil)
 
-func TestAnInvitationIsMadeShownOnceAndTakenBack(t *testing.T) {
+func TestAnInvitationIsMadeShownOnceAndRevoked(t *testing.T) {
 	s, _, gate, clock := withGate(t)
 	s.get("/admin/pairing/invites").has(t, "No bot is set up", "None.")
 	s.world.bots = []core.BotState{{Bot: "telegram", Platform: "telegram", State: core.Running}}

@@ -545,7 +545,7 @@ func TestADecisionCanBeUndoneInItsPlaceForTenSeconds(t *testing.T) {
 	s.post("/admin/pairing/r1/undo", nil).has(t, "flash note", "Too late to undo")
 }
 
-func TestAPartThatIsBrokenSaysSoWhileTheRestWorks(t *testing.T) {
+func TestAPartThatIsBrokenReportsItWhileTheRestWorks(t *testing.T) {
 	s := newSite(t, nil, nil).enter()
 	s.world.full()
 	s.world.setBroken(errors.New("disk I/O error: secret path"))
@@ -573,7 +573,7 @@ func TestAPartThatIsBrokenSaysSoWhileTheRestWorks(t *testing.T) {
 	}
 }
 
-func TestEmptyPagesSayWhatToDo(t *testing.T) {
+func TestEmptyPagesReportWhatToDo(t *testing.T) {
 	s := newSite(t, nil, nil).enter()
 	s.get("/admin/pairing").has(t, "No bot is set up", "GATEHOUSE_TELEGRAM_TOKEN")
 	s.world.bots = []core.BotState{{Bot: "telegram", Platform: "telegram", State: core.Running, Username: "gatehouse_bot"}}
@@ -686,7 +686,7 @@ func (s *site) crowd() {
 	}
 }
 
-func TestAFullPageSaysThatThereIsMore(t *testing.T) {
+func TestAFullPageReportsThatThereIsMore(t *testing.T) {
 	s := newSite(t, nil, nil).enter()
 	s.crowd()
 	s.get("/admin/pairing").has(t, "more wait; they appear here as you decide")

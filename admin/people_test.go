@@ -285,7 +285,7 @@ func TestWhatCanNotBeDoneAboutAPersonNamesItsField(t *testing.T) {
 	}
 }
 
-func TestABlockAndItsEndAreTakenBackForTenSeconds(t *testing.T) {
+func TestABlockAndItsEndCanBeUndoneForTenSeconds(t *testing.T) {
 	clock := coretest.NewClock(time.Time{})
 	s := newSite(t, clock, nil).enter()
 	s.world.full()
@@ -311,7 +311,7 @@ func TestABlockAndItsEndAreTakenBackForTenSeconds(t *testing.T) {
 	}
 }
 
-func TestForgettingWantsItsWordShowsProgressAndSaysWhatWasDone(t *testing.T) {
+func TestForgettingWantsItsWordShowsProgressAndReportsWhatWasDone(t *testing.T) {
 	s := newSite(t, nil, nil).enter()
 	s.world.full()
 	a := s.post("/admin/people/2/forget", url.Values{"sure": {" Forget "}})
@@ -327,7 +327,7 @@ func TestForgettingWantsItsWordShowsProgressAndSaysWhatWasDone(t *testing.T) {
 	s.get("/admin/people").lacks(t, "Ines")
 }
 
-func TestAnExportIsMadeWhileThePageIsLookedAtAndDownloaded(t *testing.T) {
+func TestAnExportIsMadeWhileThePageIsReadAndDownloaded(t *testing.T) {
 	s := newSite(t, nil, nil).enter()
 	s.world.full()
 	if a := s.get("/admin/people/2/export"); a.status != http.StatusNotFound {

@@ -82,7 +82,7 @@ func TestABackupIsFollowedInABrowser(t *testing.T) {
 
 // At a desk and on a phone a text is seen before it is said; a fault keeps what
 // was written.
-func TestATextIsWrittenAnewInABrowser(t *testing.T) {
+func TestATextIsWrittenAgainInABrowser(t *testing.T) {
 	for name, width := range map[string]int64{"desk": 1280, "phone": 360} {
 		t.Run(name, func(t *testing.T) {
 			s, b := atDesk(t, "/admin/settings")

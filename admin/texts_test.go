@@ -67,7 +67,7 @@ func (w textWorld) SetText(_ context.Context, bot, name, version, body string, b
 
 // A text is shown with its default beside it, seen as it would be said, saved,
 // and taken back: by forms alone.
-func TestATextIsWrittenAnewWithoutJavaScript(t *testing.T) {
+func TestATextIsWrittenAgainWithoutJavaScript(t *testing.T) {
 	s := newSite(t, nil, nil).enter()
 	s.world.full()
 	s.get("/admin/settings").has(t, `href="/admin/settings/texts/family"`, `1 of your own`)

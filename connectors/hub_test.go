@@ -157,7 +157,7 @@ func TestAConnectorThatEndsIsRestartedForEverWithoutAStorm(t *testing.T) {
 	<-ended
 }
 
-func TestDeniedCredentialsStopThatBotOnlyAndSayWhatToDo(t *testing.T) {
+func TestDeniedCredentialsStopThatBotOnlyAndReportWhatToDo(t *testing.T) {
 	denied := &fake{name: "denied", run: func(context.Context, connectors.Inbox, func(core.BotState)) error {
 		return core.Errorf(core.Denied, "the token was revoked: get a new one")
 	}}

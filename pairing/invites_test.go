@@ -129,7 +129,7 @@ func onDiscord(id, name, args string) core.Inbound {
 }
 
 // Lessons of elsewhere: a grant of one account or bot must not become another's.
-func TestALinkGivesNobodyWhatWasNotTheirs(t *testing.T) {
+func TestALinkGivesNoOneWhatWasNotTheirs(t *testing.T) {
 	var merged [][2]int64
 	w := newWorld(t, func(o *Options) {
 		o.Merge = func(_ context.Context, _ *store.Tx, from, to int64) error {
@@ -203,7 +203,7 @@ func TestALinkGivesNobodyWhatWasNotTheirs(t *testing.T) {
 
 // The attack: somebody with access makes a link code and passes it off as an
 // invitation, or has it typed by somebody who does not know what it does.
-func TestALinkCodePassedOffAsAnInvitationTakesNobodysConversations(t *testing.T) {
+func TestALinkCodePassedOffAsAnInvitationTakesNoOnesConversations(t *testing.T) {
 	w := newWorld(t, func(o *Options) {
 		o.Merge = func(_ context.Context, _ *store.Tx, from, to int64) error {
 			t.Errorf("user %d's things are user %d's now", from, to)

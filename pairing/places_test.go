@@ -90,7 +90,7 @@ func TestPlaceRules(t *testing.T) {
 	}
 }
 
-func TestGroupsThatNobodyEnabledAreListedOnceAndBounded(t *testing.T) {
+func TestGroupsThatNoOneEnabledAreListedOnceAndBounded(t *testing.T) {
 	w := newWorld(t)
 	w.put(inGroup(dm("tg", "7", "x"), "first"))
 	w.put(inGroup(dm("tg", "7", "x"), "first"))

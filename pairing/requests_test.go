@@ -54,7 +54,7 @@ func TestFirstMessageIsHeldAndAnsweredAfterApproval(t *testing.T) {
 	}
 }
 
-func TestCodeRotatesAfterAnHourAndIsToldOncePerTenMinutes(t *testing.T) {
+func TestCodeRotatesAfterAnHourAndIsReportedOncePerTenMinutes(t *testing.T) {
 	w := newWorld(t)
 	w.put(dm("tg", "7", "a"))
 	first := w.pending().Code

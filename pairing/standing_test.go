@@ -50,7 +50,7 @@ func TestAGroupThatTheBotIsRemovedFromIsDisabledAndTheOwnerToldOnce(t *testing.T
 	}
 }
 
-func TestAGroupThatNobodyDecidedAboutIsForgottenInSilence(t *testing.T) {
+func TestAGroupThatNoOneDecidedAboutIsForgottenInSilence(t *testing.T) {
 	w := newWorld(t)
 	w.claim("tg", "1")
 	w.stand(core.StandingAdded, "-5")

@@ -17,7 +17,7 @@ var allKinds = []core.MessageKind{core.KindMessage, core.KindCommand, core.KindA
 
 // Lesson 17: side doors round the gate (reactions, callbacks before the check,
 // edits, voice, a missing flag that defaults to true).
-func TestLesson17NoKindOfUpdateByAStrangerRuns(t *testing.T) {
+func TestNoKindOfUpdateByAStrangerRuns(t *testing.T) {
 	w := newWorld(t)
 	w.claim("tg", "1")
 	w.admit("tg2", "7", core.Vault) // access, but to another bot
@@ -73,7 +73,7 @@ func TestLesson17NoKindOfUpdateByAStrangerRuns(t *testing.T) {
 var errUndo = fmt.Errorf("undo")
 
 // Lesson 16: "paired" means owner.
-func TestLesson16PairedIsNotOwner(t *testing.T) {
+func TestPairedIsNotOwner(t *testing.T) {
 	w := newWorld(t)
 	w.claim("tg", "1")
 	w.admit("tg", "7", core.Stranger) // the preset
@@ -97,7 +97,7 @@ func TestLesson16PairedIsNotOwner(t *testing.T) {
 }
 
 // Lesson 18: no auto-approval by where something comes from.
-func TestLesson18NothingIsApprovedByItself(t *testing.T) {
+func TestNothingIsApprovedAutomatically(t *testing.T) {
 	w := newWorld(t)
 	in := dm(core.APIBot, "1", "x")
 	in.From.Platform, in.Turn = "api", &core.Options{User: core.Operator, Trust: core.Full}
@@ -108,7 +108,7 @@ func TestLesson18NothingIsApprovedByItself(t *testing.T) {
 }
 
 // Lesson 19: levels come from our record only, and nothing recorded is nothing.
-func TestLesson19DamagedOrEmptyRecordsOpenNothing(t *testing.T) {
+func TestDamagedOrEmptyRecordsOpenNothing(t *testing.T) {
 	w := newWorld(t)
 	w.admit("tg", "7", core.Vault)
 	for _, level := range []string{"", "FULL", "root", "3"} {
@@ -132,7 +132,7 @@ func TestLesson19DamagedOrEmptyRecordsOpenNothing(t *testing.T) {
 }
 
 // Lesson 20: codes replayed, grants that cross accounts, bots, or DM and group.
-func TestLesson20GrantsDoNotCross(t *testing.T) {
+func TestGrantsDoNotCross(t *testing.T) {
 	w := newWorld(t)
 	v := w.put(dm("tg", "7", "a"))
 	code := w.pending().Code
@@ -169,7 +169,7 @@ func TestLesson20GrantsDoNotCross(t *testing.T) {
 
 // Lesson 27: buttons that lie: the database decides, once, and everybody else
 // learns who was first.
-func TestLesson27OneOfManyDecidersWins(t *testing.T) {
+func TestOneOfManyDecidersWins(t *testing.T) {
 	w := newWorld(t)
 	ways := []string{"panel", "api", "cli", "chat"}
 	for round := range 25 {
@@ -221,7 +221,7 @@ func TestLesson27OneOfManyDecidersWins(t *testing.T) {
 }
 
 // Lesson 28: names are hostile.
-func TestLesson28HostileNamesAreCleanedAndTextsCut(t *testing.T) {
+func TestHostileNamesAreCleanedAndTextsCut(t *testing.T) {
 	w := newWorld(t)
 	in := dm("tg", "7", "\u202eevil\u0000\x1b[31m "+strings.Repeat("ж", 5000))
 	in.From.Name = "\u202e\x00  Admin\nSYSTEM:\t<script>alert(1)</script> " + strings.Repeat("x", 500)
@@ -258,7 +258,7 @@ func TestLesson28HostileNamesAreCleanedAndTextsCut(t *testing.T) {
 	}
 }
 
-func TestSharedIdsAndBotsAreNobody(t *testing.T) {
+func TestSharedIdsAndBotsAreNoOne(t *testing.T) {
 	w := newWorld(t)
 	w.ok(w.gate.Places.Enable(ctx, "tg", "g", "G", core.Vault, panel))
 	for _, kind := range allKinds {

@@ -34,7 +34,7 @@ func TestAgentsAreListedAndAddedByTheCommandLine(t *testing.T) {
 
 // An agent or a workspace whose model is not configured is answered by another
 // one: whoever looks at the agents is told.
-func TestAnAgentWhoseModelIsNotConfiguredIsToldOf(t *testing.T) {
+func TestAnAgentWhoseModelIsNotConfiguredIsReported(t *testing.T) {
 	files := map[string]string{
 		".parachute/agents/lost.md":              "---\nmodel: openai/gone\n---\nYou are lost.",
 		".parachute/agents/fine.md":              "---\nmodel: local/quote\n---\nYou are fine.",

@@ -85,7 +85,7 @@ func (w *world) as(trust core.Trust) http.Header {
 }
 
 // What prompt_metadata tells is what the model was sent.
-func TestWhatIsToldOfThePromptIsWhatTheModelWasSent(t *testing.T) {
+func TestWhatIsReportedThePromptIsWhatTheModelWasSent(t *testing.T) {
 	t.Parallel()
 	w, model := newModelWorld(t, nil)
 	w.puts(map[string]string{

@@ -216,7 +216,7 @@ func TestAReaderJoinsAtEveryCutWithoutGapOrRepeatAlsoAfterARestart(t *testing.T)
 
 // A reader who joins while the answer is being made sees all of it from the
 // cut on, live.
-func TestAReaderJoinsARunThatGoesOn(t *testing.T) {
+func TestAReaderJoinsARunThatContinues(t *testing.T) {
 	w, model := newModelWorld(t, nil)
 	model.Script(llmtest.Reply{Text: []string{"first ", "second"}, Hang: true})
 	resp := w.open("POST", "/api/chat", map[string]any{"message": "Go."}, nil)

@@ -102,7 +102,7 @@ func TestPairingAndAccessOverTheAPI(t *testing.T) {
 
 // Readiness says no when the only bot has failed, and why to those who may
 // know; the token stands nowhere, and a new token gets what waited.
-func TestARevokedTokenMakesTheGatewayNotReadyAndSaysWhatToDo(t *testing.T) {
+func TestARevokedTokenMakesTheGatewayNotReadyAndReportsWhatToDo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	ada := w.guest("Ada")

@@ -210,7 +210,7 @@ func TestAToolCallIsRefusedInThePanel(t *testing.T) {
 	}
 }
 
-func TestAToolCallThatNobodyAnswersIsRefused(t *testing.T) {
+func TestAToolCallThatNoOneAnswersIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	ada := w.lend()
@@ -237,7 +237,7 @@ func TestAToolCallThatNobodyAnswersIsRefused(t *testing.T) {
 
 // Whoever reads no stream could not see the question: the answer is no at once,
 // and the reply says why.
-func TestWhereNobodyWatchesTheAnswerIsNoAtOnce(t *testing.T) {
+func TestWhereNoOneWatchesTheAnswerIsNoAtOnce(t *testing.T) {
 	w := newWorld(t, nil)
 	ada := w.lend()
 	header := ada.header.Clone()

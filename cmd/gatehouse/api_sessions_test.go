@@ -71,7 +71,7 @@ func TestOneConversationIsUsedInChatAndOverTheAPI(t *testing.T) {
 	}
 }
 
-func TestASessionThatRunsIsNotDeletedAndADeletedOneIsBegunAnew(t *testing.T) {
+func TestASessionThatRunsIsNotDeletedAndADeletedOneIsBegunAgain(t *testing.T) {
 	w, model := newModelWorld(t, nil)
 	boss := w.boss()
 	w.replies(boss, "hello")

@@ -29,7 +29,7 @@ func (v *visit) keep(name string) {
 
 // A tool call appears on the page while it is looked at, is allowed for a
 // folder by keyboard, the file is changed, and the grant is taken back.
-func TestAToolCallIsAllowedInABrowserAndTheGrantTakenBack(t *testing.T) {
+func TestAToolCallIsAllowedInABrowserAndTheGrantRevoked(t *testing.T) {
 	t.Parallel()
 	v := newVisit(t)
 	v.signIn()

@@ -319,7 +319,7 @@ func TestABackupHoldsNoSecretsAndLeavesOutWhatIsNoPartOfTheVault(t *testing.T) {
 	}
 }
 
-func TestBackupAndRestoreSayWhatIsWrongAndTouchNothing(t *testing.T) {
+func TestBackupAndRestoreReportWhatIsWrongAndTouchNothing(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, nil)
 	file := filepath.Join(h.dir, "b.tar.gz")

@@ -10,7 +10,7 @@ import (
 )
 
 // Every command, by whoever may and whoever may not, where it is written.
-func TestEveryCommandAnswersWhomItIsForAndNobodyElse(t *testing.T) {
+func TestEveryCommandAnswersWhomItIsForAndNoOneElse(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	boss := w.boss()
@@ -140,7 +140,7 @@ func TestTheClaimCodeWorksOnceAndOnlyInADirectMessage(t *testing.T) {
 
 // The owner decides by the buttons: the message says what was decided and has
 // no buttons any more, and the press is answered after the decision.
-func TestTheOwnersButtonsDecideAndThenSayWhat(t *testing.T) {
+func TestTheOwnersButtonsDecideAndThenReportWhat(t *testing.T) {
 	w := newWorld(t, nil)
 	boss := w.boss()
 	for _, c := range []struct {

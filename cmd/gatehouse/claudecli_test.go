@@ -51,7 +51,7 @@ func (r *reading) response() string {
 	return text
 }
 
-func TestTheOwnerIsAnsweredByClaudeCodeAndTheSessionGoesOnWithEither(t *testing.T) {
+func TestTheOwnerIsAnsweredByClaudeCodeAndTheSessionContinuesWithEither(t *testing.T) {
 	t.Parallel()
 	w := withClaude(t, nil)
 	first := w.owners("", standIn, "count")
@@ -80,7 +80,7 @@ func TestTheOwnerIsAnsweredByClaudeCodeAndTheSessionGoesOnWithEither(t *testing.
 }
 
 // Not by a request, not by an agent, in no chat.
-func TestClaudeCodeWorksForNobodyBelowFullTrust(t *testing.T) {
+func TestClaudeCodeWorksForNoOneBelowFullTrust(t *testing.T) {
 	t.Parallel()
 	w := withClaude(t, func(c *configs.Config) { c.DefaultAgent = "coder" })
 	w.puts(map[string]string{".parachute/agents/coder.md": "---\nname: coder\nmodel: " + standIn + "\n---\nYou write programs."})
@@ -149,7 +149,7 @@ func runsWith(mark string) bool {
 	})
 }
 
-func TestAProgramThatIsNoneIsToldAtTheStart(t *testing.T) {
+func TestAProgramThatIsNoneIsReportedAtTheStart(t *testing.T) {
 	cfg := configs.Default()
 	cfg.ClaudeCLI = filepath.Join(t.TempDir(), "claude")
 	a := &app{cfg: cfg}

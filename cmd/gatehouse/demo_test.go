@@ -136,7 +136,7 @@ func (p *proc) interrupt() {
 	}
 }
 
-func TestTheDemoGoesOnWhereItWas(t *testing.T) {
+func TestTheDemoContinuesWhereItWas(t *testing.T) {
 	t.Parallel()
 	h := newDemoHome(t)
 	p := h.demo()

@@ -234,7 +234,7 @@ func TestInAServersChannelOnlyWhatIsMeantForTheBotIsAnswered(t *testing.T) {
 // What people wrote while the gateway was away and no session lived is read
 // back, and goes the way of all messages: a friend's is answered once, a
 // stranger's waits with their request.
-func TestWhatWasWrittenOnDiscordMeanwhilePassesTheSameGate(t *testing.T) {
+func TestWhatWasWrittenOnDiscordConcurrentlyPassesTheSameGate(t *testing.T) {
 	t.Parallel()
 	w, sim := onDiscord(t)
 	bob, eve := sim.NewUser("Bob"), sim.NewUser("Eve")

@@ -63,7 +63,7 @@ func limitFiles(t *testing.T, pid int, most uint64) {
 
 // While the disk is full, what people write stays with the platform, the
 // operator sees why, and when there is room it is answered, once.
-func TestAFullDiskLosesNothingAndSaysSo(t *testing.T) {
+func TestAFullDiskLosesNothingAndReportsIt(t *testing.T) {
 	t.Parallel()
 	sim := newSim(t)
 	h := newHome(t, sim)
@@ -154,7 +154,7 @@ func (h *home) api(p *proc, path string) string {
 
 // What keeps serve from starting is said in one line that names the thing and
 // what to do; nothing is changed by the try.
-func TestServeSaysWhyItCannotStart(t *testing.T) {
+func TestServeReportsWhyItCannotStart(t *testing.T) {
 	t.Parallel()
 	ready := func(t *testing.T) *home { // a vault that was served before
 		h := newHome(t, newSim(t))

@@ -69,7 +69,7 @@ func (w *world) sessionIn(u *telegramtest.User) (id string) {
 // question: forged buttons and a guest's own keys do neither, a key with the
 // scope admin at a guest's trust included. The owner's press and the asked
 // person's then do.
-func TestNobodyDecidesInTheOwnersStead(t *testing.T) {
+func TestNoOneDecidesInTheOwnersStead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *configs.Config) { hasty(c); c.RateLimit = values.Rate{} })
 	olga, ada, vera := w.boss(), w.guest("Ada"), w.guest("Vera")
@@ -132,7 +132,7 @@ func TestNobodyDecidesInTheOwnersStead(t *testing.T) {
 
 // What a client writes into a request raises nothing, commands of the owner's
 // change nothing for others, and other people's sessions are not there.
-func TestNobodyTakesMoreThanTheyWereGiven(t *testing.T) {
+func TestNoOneTakesMoreThanTheyWereGiven(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *configs.Config) { hasty(c); c.RateLimit = values.Rate{} })
 	olga, ada, vera := w.boss(), w.guest("Ada"), w.guest("Vera")

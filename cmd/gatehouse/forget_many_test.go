@@ -117,7 +117,7 @@ func (l *life) many(size int) {
 
 // Somebody with tens of thousands of rows is forgotten in many short
 // transactions: whoever else commits waits for a few thousand rows at most.
-func TestForgettingSomebodyWithManyRowsLetsOthersCommit(t *testing.T) {
+func TestForgettingSomeoneWithManyRowsLetsOthersCommit(t *testing.T) {
 	l, _ := newLife(t, nil)
 	w := l.w
 	l.many(manyRows)

@@ -10,7 +10,7 @@ import (
 
 // In a group everybody writes to one bot: an answer is stopped by whoever asked
 // for it, or by the owner, and by nobody else.
-func TestNobodyStopsSomebodyElsesAnswerInAGroup(t *testing.T) {
+func TestNoOneStopsAnotherUsersAnswerInAGroup(t *testing.T) {
 	w, model := newModelWorld(t, nil)
 	boss, ada, eve := w.boss(), w.guest("Ada"), w.guest("Eve")
 	g := w.group(telegramtest.Supergroup, boss, ada, eve)

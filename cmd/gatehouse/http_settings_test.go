@@ -15,7 +15,7 @@ import (
 	"gatehouse/core/store/storetest"
 )
 
-func TestTheLogLevelOfThePanelHoldsAtOnceAndAfterARestart(t *testing.T) {
+func TestTheLogLevelOfThePanelAppliesAtOnceAndAfterARestart(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	db := storetest.Open(t, coretest.NewClock(time.Time{}))

@@ -39,7 +39,7 @@ func openTerminal(t *testing.T) (person, program *os.File) {
 
 // A person at a terminal: what is typed as a secret never stands on the screen,
 // a slip may be mended, and Ctrl-C leaves nothing and the terminal as it was.
-func TestAtATerminalSecretsAreNotShownAndASlipCanBeMended(t *testing.T) {
+func TestAtATerminalSecretsAreNotShownAndASlipCanBeFixed(t *testing.T) {
 	b := newBeginner(t)
 	person, program := openTerminal(t)
 	screen := &coretest.Log{}

@@ -12,7 +12,7 @@ import (
 
 // However a model fails, the person reads one plain sentence, once, the
 // operator finds the reason in the log, and the next message is answered.
-func TestAModelThatFailsIsToldInPlainWordsOnceAndTheNextMessageIsAnswered(t *testing.T) {
+func TestAModelThatFailsIsReportedPlainlyOnceAndTheNextMessageIsAnswered(t *testing.T) {
 	t.Parallel()
 	w, model := newModelWorld(t, func(c *configs.Config) { c.LimitSilence = 5 * time.Second; c.RateLimit = values.Rate{} })
 	ada := w.guest("Ada")
@@ -114,7 +114,7 @@ func TestAFallbackAnswersWhereTheModelCannot(t *testing.T) {
 }
 
 // When no model can answer, the sentence is the first one's.
-func TestWhenEveryModelFailsThePersonIsToldWhy(t *testing.T) {
+func TestWhenEveryModelFailsThePersonIsNotifiedWhy(t *testing.T) {
 	w, model := newModelWorld(t, func(c *configs.Config) { c.ModelFallbacks = values.List{"openai/fake-2"} })
 	ada := w.guest("Ada")
 	model.Script(llmtest.Refuse(401, "no", "invalid_request_error", "invalid_api_key"), llmtest.Refuse(401, "no", "invalid_request_error", "invalid_api_key"))

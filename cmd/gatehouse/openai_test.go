@@ -350,7 +350,7 @@ func TestOpenAIARunIsStoppedWhenItsClientGoesAway(t *testing.T) {
 }
 
 // A run that nobody watches asks nobody: what would need a word is refused.
-func TestOpenAIRunsAskNobodyAndUseToolsOfTheirTrust(t *testing.T) {
+func TestOpenAIRunsAskNoOneAndUseToolsOfTheirTrust(t *testing.T) {
 	t.Parallel()
 	w, model := newModelWorld(t, nil)
 	model.Script(llmtest.Reply{Text: []string{"Let me see."}, Calls: []llmtest.Call{{ID: "c1", Name: "Write", Fragments: []string{`{"file_path":"Elsewhere/x.md","content":"x"}`}}}}, llmtest.Say("I may not."))

@@ -30,7 +30,7 @@ func (w *world) again() {
 }
 
 // What is set in the panel holds for the very next message, and after a restart.
-func TestSettingsOfThePanelHoldAtOnceAndAfterARestart(t *testing.T) {
+func TestSettingsOfThePanelApplyAtOnceAndAfterARestart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	b := w.browser()

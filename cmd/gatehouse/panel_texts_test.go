@@ -41,7 +41,7 @@ func (b *browser) writeText(bot, name, body string) {
 
 // What is written in the panel is what people are told, at once, on whichever
 // way it is said; another bot says what it said before.
-func TestATextThatWasWrittenAnewIsSaidOnEveryWayAtOnce(t *testing.T) {
+func TestATextThatWasWrittenAgainIsSaidOnEveryWayAtOnce(t *testing.T) {
 	t.Parallel()
 	w, sim := onDiscord(t)
 	boss := w.owner("Olga")

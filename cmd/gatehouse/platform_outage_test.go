@@ -120,7 +120,7 @@ func TestASendThatWentWrongIsRepeatedAsItMayBe(t *testing.T) {
 
 // An update that cannot be read becomes a dead letter that the panel shows,
 // and neither it nor one of an unknown kind holds up what comes behind it.
-func TestAMalformedUpdateIsADeadLetterAndBlocksNobody(t *testing.T) {
+func TestAMalformedUpdateIsADeadLetterAndBlocksNoOne(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	ada := w.guest("Ada")
@@ -252,7 +252,7 @@ func TestHostileNamesStayTextEverywhere(t *testing.T) {
 }
 
 // Another program with the same token makes the bot degraded, not deaf.
-func TestASecondPollerMakesTheBotDegradedAndThenItGoesOn(t *testing.T) {
+func TestASecondPollerMakesTheBotDegradedAndThenItContinues(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	ada := w.guest("Ada")

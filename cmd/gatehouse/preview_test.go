@@ -12,7 +12,7 @@ import (
 
 // What the panel says of somebody before they are let in is what they get: the
 // tools that the model is told of in their turn, and the files that are open.
-func TestThePairingPreviewSaysWhatTheyThenGet(t *testing.T) {
+func TestThePairingPreviewReportsWhatTheyThenGet(t *testing.T) {
 	t.Parallel()
 	w, model := claudeWorld(t, nil)
 	w.boss()

@@ -52,7 +52,7 @@ func (s *discordScene) place(_, verb, group string) error {
 // A group that threw the bot out while the gateway was away, on Discord for so
 // long that the session ended, is disabled at the next start, which the log and
 // the owner hear of once; one that it is still in goes on.
-func TestAGroupThatThrewTheBotOutMeanwhileIsDisabledAndTheOwnerHears(t *testing.T) {
+func TestAGroupThatThrewTheBotOutConcurrentlyIsDisabledAndTheOwnerHears(t *testing.T) {
 	t.Parallel()
 	for _, platform := range []string{"telegram", "discord"} {
 		t.Run(platform, func(t *testing.T) {

@@ -71,7 +71,7 @@ func TestWebSearchIsDoneByTheModelsProviderWhereNoServerIsNamed(t *testing.T) {
 }
 
 // A search that fails is told to the model, and the person is answered.
-func TestAFailedSearchOfTheProviderIsToldToTheModel(t *testing.T) {
+func TestAFailedSearchOfTheProviderIsReportedToTheModel(t *testing.T) {
 	t.Parallel()
 	w, model := claudeWorld(t, nil)
 	olga := w.boss()

@@ -89,9 +89,9 @@ func TestAnAlertIsSaidToTheOwnerAGuestAndAGroupAsThePlatformShowsIt(t *testing.T
 	}
 }
 
-// TestNobodyIsWrittenToWhoMayNotBeWrittenTo: strangers, those who were revoked
+// TestNoOneIsWrittenToWhoMayNotBeWrittenTo: strangers, those who were revoked
 // or blocked, and groups that nobody enabled, even where the bot has talked.
-func TestNobodyIsWrittenToWhoMayNotBeWrittenTo(t *testing.T) {
+func TestNoOneIsWrittenToWhoMayNotBeWrittenTo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	boss, ada, bob := w.boss(), w.guest("Ada"), w.guest("Bob")

@@ -13,7 +13,7 @@ import (
 
 // Without a terminal nobody reads a one-time password, so none is made; the
 // log says how to get in.
-func TestAStartWithoutATerminalSaysHowToGetIntoThePanel(t *testing.T) {
+func TestAStartWithoutATerminalReportsHowToGetIntoThePanel(t *testing.T) {
 	h := newHome(t, nil)
 	p := h.serve(nil)
 	p.interrupt()
@@ -73,7 +73,7 @@ func TestAVaultMayHaveAnyName(t *testing.T) {
 
 // A part that ended because the gateway stops may be heard of before the stop
 // itself: the log says "stopping" all the same, and the end is a clean one.
-func TestAStopIsToldAlsoWhenAPartIsHeardOfFirst(t *testing.T) {
+func TestAStopIsReportedAlsoWhenAPartIsHeardOfFirst(t *testing.T) {
 	for range 64 { // either of two ready channels may be read first
 		var said bytes.Buffer
 		a := &app{cfg: &configs.Config{}, log: slog.New(slog.NewTextHandler(&said, nil))}

@@ -27,7 +27,7 @@ func (w *world) asksFor(boss *telegramtest.User, what string) telegramtest.Messa
 
 // The owner reads who asks, by name and number. The guest reads that their call
 // waits, with no buttons, and then what came of it, but not who decided.
-func TestAGuestWhoseCallWaitsIsToldAndTheOwnerReadsWhoItIs(t *testing.T) {
+func TestAGuestWhoseCallWaitsIsNotifiedAndTheOwnerReadsWhoItIs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, hasty)
 	boss := w.boss()

@@ -79,7 +79,7 @@ func TestAGrantCoversTheNextCallAndNothingElse(t *testing.T) {
 }
 
 // Once it is decided, the chat still says what it was that was allowed.
-func TestADecidedAskSaysWhatWasDecided(t *testing.T) {
+func TestADecidedAskReportsWhatWasDecided(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	olga := w.boss()
@@ -191,7 +191,7 @@ func TestTheOwnerApprovesAFileChangeAndAGuestIsRefusedOnDiscord(t *testing.T) {
 
 // Tools ask in chats until the owner says otherwise, and again after that is
 // undone; nobody else can say so.
-func TestTrustAutoLetsToolsGoOnUntilItIsUndone(t *testing.T) {
+func TestTrustAutoLetsToolsContinueUntilItIsUndone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, hasty)
 	olga, ada := w.boss(), w.guest("Ada")
@@ -238,7 +238,7 @@ func TestAQuestionIsAnsweredInTheChat(t *testing.T) {
 
 // After a crash in a tool's work the person reads what was interrupted, and
 // a button goes on with it.
-func TestAnInterruptedToolIsToldAndAButtonGoesOn(t *testing.T) {
+func TestAnInterruptedToolIsReportedAndAButtonContinues(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, hasty)
 	olga := w.boss()
@@ -275,7 +275,7 @@ func TestAnInterruptedToolIsToldAndAButtonGoesOn(t *testing.T) {
 }
 
 // What .parachuteignore names is in no answer, by a tool or without one.
-func TestWhatParachuteignoreNamesIsShownToNobody(t *testing.T) {
+func TestWhatParachuteignoreNamesIsShownToNoOne(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *configs.Config) {
 		hasty(c)

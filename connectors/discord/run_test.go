@@ -99,7 +99,7 @@ func textsOf(rows []core.Inbound) []string {
 	return out
 }
 
-func TestARestartGoesOnWithTheSession(t *testing.T) {
+func TestARestartContinuesWithTheSession(t *testing.T) {
 	s := platform(t, discordtest.Options{})
 	store := &connectorstest.Store{}
 	ada := s.NewUser("Ada")
@@ -263,7 +263,7 @@ func TestTheFirstHeartbeatComesAtARandomMoment(t *testing.T) {
 	gatewayEvent(t, s, 0, "heartbeat")
 }
 
-func TestFramesThatCantBeDecodedBecomeDeadRowsAndTheStreamGoesOn(t *testing.T) {
+func TestFramesThatCantBeDecodedBecomeDeadRowsAndTheStreamContinues(t *testing.T) {
 	s := platform(t, discordtest.Options{})
 	store := &connectorstest.Store{}
 	ada := s.NewUser("Ada")

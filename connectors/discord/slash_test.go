@@ -170,7 +170,7 @@ func TestFurtherPartsOfAPrivateAnswerAreAsPrivate(t *testing.T) {
 
 // What one person alone sees is edited for them alone, by the token it was sent
 // with, and what a button under it asks for is as private.
-func TestAPrivateAnswerWithButtonsGoesOnInPrivate(t *testing.T) {
+func TestAPrivateAnswerWithButtonsContinuesInPrivate(t *testing.T) {
 	s := platform(t, discordtest.Options{FloodOff: true})
 	store := &connectorstest.Store{}
 	ada := s.NewUser("Ada")

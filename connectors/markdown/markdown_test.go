@@ -229,7 +229,7 @@ func TestSplitKeepsGraphemesWhole(t *testing.T) {
 	}
 }
 
-func TestAFenceGoesOnInTheNextPartWithItsLanguage(t *testing.T) {
+func TestAFenceContinuesInTheNextPartWithItsLanguage(t *testing.T) {
 	source := "before\n\n```go\n" + strings.Repeat("line of code\n", 40) + "```\n\nafter"
 	parts := New(100).Render(source)
 	check(t, parts, 100)

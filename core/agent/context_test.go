@@ -183,7 +183,7 @@ func TestAFileThatIsSwappedForALinkWhileItIsReadStaysOut(t *testing.T) {
 	}
 }
 
-func TestWhatIsToldOfAPromptIsInIt(t *testing.T) {
+func TestWhatIsReportedAPromptIsInIt(t *testing.T) {
 	_, a := open(t, map[string]string{"CLAUDE.md": "one", "P/AGENTS.md": "two two", "Q/AGENTS.md": "three"})
 	p, about := prompt(t, a, agent.PromptInput{MayRead: everything, WorkingDirectory: "P", Contexts: []string{"Q"}})
 	truthful(t, p, about)

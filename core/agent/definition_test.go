@@ -14,7 +14,7 @@ import (
 	"gatehouse/core/agent"
 )
 
-func TestAnAgentsFileSaysWhoAnswers(t *testing.T) {
+func TestAnAgentsFileReportsWhoAnswers(t *testing.T) {
 	whole := `---
 name: Tea Expert
 description: Knows tea.
@@ -124,7 +124,7 @@ func TestToolsOfAnAgentOnlyTakeAway(t *testing.T) {
 	}
 }
 
-func TestABrokenFileIsToldByLineWithoutItsTextAndTheRestWorks(t *testing.T) {
+func TestABrokenFileIsReportedByLineWithoutItsTextAndTheRestWorks(t *testing.T) {
 	const secret = "s3cret-value"
 	long := strings.Repeat("x", 110<<10)
 	for _, c := range []struct {
@@ -229,7 +229,7 @@ func TestNamesAreTakenOnce(t *testing.T) {
 	}
 }
 
-func TestSkillsAreToldFromTheirTrustOn(t *testing.T) {
+func TestSkillsAreReportedFromTheirTrustOn(t *testing.T) {
 	_, a := open(t, map[string]string{
 		".parachute/skills/review.md": "---\nname: review\ndescription: How to review.\n---\nRead it twice.\n",
 		".parachute/skills/hours.md":  "---\ndescription: When we are open.\ntrust_level: sandboxed\n---\nAlways.",

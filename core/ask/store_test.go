@@ -98,7 +98,7 @@ func TestButtonDataFitsTelegram(t *testing.T) {
 }
 
 // Lesson 27: approval buttons that lie.
-func TestLesson27FirstDecisionWinsAndTheOthersLearnWho(t *testing.T) {
+func TestFirstDecisionWinsAndTheOthersLearnWho(t *testing.T) {
 	w := newWorld(t)
 	for range 20 {
 		a := w.open(Ask{Kind: KindPermission, Run: "r", ExpiresAt: w.clock.Now().Add(time.Minute)})

@@ -102,7 +102,7 @@ func TestRemove_DeletesLinksAndNotWhatTheyLeadTo(t *testing.T) {
 	}
 }
 
-func TestRemove_StopsWithItsContextAndGoesOnLater(t *testing.T) {
+func TestRemove_StopsWithItsContextAndContinuesLater(t *testing.T) {
 	base := t.TempDir()
 	d := folder(t, base)
 	nest(t, folder(t, filepath.Join(base, "a")), 100)

@@ -115,7 +115,7 @@ func TestAReaderThatJoinsBeforeTheRunSeesAllOfIt(t *testing.T) {
 	}
 }
 
-func TestASessionsReaderGoesOnWithItsNextRun(t *testing.T) {
+func TestASessionsReaderContinuesWithItsNextRun(t *testing.T) {
 	b := bus.New(nil, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -52,7 +52,7 @@ func TestAReaderOfAnEarlierRunGetsAllOfALongOne(t *testing.T) {
 }
 
 // What never reached storage is told, not skipped in silence.
-func TestAHoleInStorageIsTold(t *testing.T) {
+func TestAHoleInStorageIsReported(t *testing.T) {
 	load := func(_ context.Context, run string, attempt, n int) ([]bus.Entry, error) {
 		var out []bus.Entry
 		for _, i := range []int{1, 2, 5, 6} {

@@ -233,7 +233,7 @@ func TestAProcessThatWasEvictedIsResumed(t *testing.T) {
 }
 
 // A process that waits does not know what others have written since.
-func TestAProcessIsLeftWhenOthersGoOnWithItsSession(t *testing.T) {
+func TestAProcessIsLeftWhenOthersContinueWithItsSession(t *testing.T) {
 	h := open(t, nil)
 	id := uuid.NewString()
 	h.well(id, "count")
@@ -335,7 +335,7 @@ func TestEveryToolCallIsDecidedByTheGuard(t *testing.T) {
 	}
 }
 
-func TestTrustThatIsLostMeanwhileEndsTheTools(t *testing.T) {
+func TestTrustThatIsLostConcurrentlyEndsTheTools(t *testing.T) {
 	h := open(t, nil)
 	turn := h.turn(uuid.NewString(), `use Bash {"command":"touch done"}`+"\nsay so")
 	turn.Still = func(context.Context) (bool, error) { return false, nil }
@@ -457,7 +457,7 @@ func TestSilenceLastsAsLongAsTheTurnMay(t *testing.T) {
 	}
 }
 
-func TestACrashIsToldAndTheNextMessageGoesOn(t *testing.T) {
+func TestACrashIsReportedAndTheNextMessageContinues(t *testing.T) {
 	h := open(t, nil)
 	id := uuid.NewString()
 	a := h.says(id, "say half\ncrash")
@@ -499,7 +499,7 @@ func TestALongMessageComesWhole(t *testing.T) {
 	}
 }
 
-func TestARefusedKeyIsToldAtOnce(t *testing.T) {
+func TestARefusedKeyIsReportedAtOnce(t *testing.T) {
 	h := open(t, nil)
 	for _, text := range []string{"retry 401", "fail Not logged in · Please run /login"} {
 		if a := h.says(uuid.NewString(), text); a.Fault == nil || a.Fault.Code != claudecli.CodeAuth || a.Fault.CanRetry {
@@ -511,7 +511,7 @@ func TestARefusedKeyIsToldAtOnce(t *testing.T) {
 	}
 }
 
-func TestNobodyBelowTheOwnerAtFullTrustIsAnswered(t *testing.T) {
+func TestNoOneBelowTheOwnerAtFullTrustIsAnswered(t *testing.T) {
 	h := open(t, func(o *claudecli.Options) { o.Program = "/nowhere/claude" })
 	for _, p := range []permission.Profile{
 		{Trust: core.Sandboxed}, {Trust: core.Vault}, {Trust: core.Full}, {Trust: core.Vault, Owner: true}, {Trust: core.Sandboxed, Owner: true}, {Owner: true},

@@ -10,7 +10,7 @@ import (
 
 // The answer to what was asked in private says with each of its parts that it
 // is; it is told to the platform with the part, not remembered beside it.
-func TestEveryPartOfAPrivateAnswerSaysThatItIs(t *testing.T) {
+func TestEveryPartOfAPrivateAnswerReportsThatItIs(t *testing.T) {
 	h := open(t)
 	sent := make(chan core.Outgoing, 10)
 	h.sending = func(out core.Outgoing) { sent <- out }

@@ -261,7 +261,7 @@ func (h *hall) heard(chat string) []string {
 
 // A panic in one person's run is that run's alone: it is tried again, and
 // nobody else waits.
-func TestAPanicInARunIsTriedAgainAndTouchesNobodyElse(t *testing.T) {
+func TestAPanicInARunIsTriedAgainAndTouchesNoOneElse(t *testing.T) {
 	h := open(t)
 	var once sync.Once
 	h.model = func(_ context.Context, text string) (string, error) {
@@ -280,7 +280,7 @@ func TestAPanicInARunIsTriedAgainAndTouchesNobodyElse(t *testing.T) {
 
 // What fails five times is put aside, the chat is told once, and the next
 // message is answered.
-func TestWhatFailsFiveTimesIsPutAsideAndTheChatGoesOn(t *testing.T) {
+func TestWhatFailsFiveTimesIsPutAsideAndTheChatContinues(t *testing.T) {
 	h := open(t)
 	tries := 0
 	h.model = func(_ context.Context, text string) (string, error) {
@@ -304,7 +304,7 @@ func TestWhatFailsFiveTimesIsPutAsideAndTheChatGoesOn(t *testing.T) {
 
 // The terminal event is told after the commit: whoever hears it finds the
 // run, the message and the reply in the tables.
-func TestTheEndIsToldOnlyWhenItIsStored(t *testing.T) {
+func TestTheEndIsReportedOnlyWhenItIsStored(t *testing.T) {
 	h := open(t)
 	for i := range 20 {
 		run := fmt.Sprintf("00000000-0000-4000-8000-%012d", i)
@@ -357,7 +357,7 @@ func TestAnAPIRunThatPanicsEndsWithAnErrorOnce(t *testing.T) {
 }
 
 // A command's error with a kind is the answer; one of ours is tried again.
-func TestACommandsErrorIsToldOrTriedAgain(t *testing.T) {
+func TestACommandsErrorIsReportedOrTriedAgain(t *testing.T) {
 	h := open(t)
 	errs := []error{errors.New("the disk"), nil}
 	h.cmd = func(context.Context, command.Call) (command.Outcome, error) {

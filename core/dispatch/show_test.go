@@ -88,7 +88,7 @@ func (p *typist) Typing(context.Context, core.Address) error {
 
 // After a minute in which nothing happens the preview says that work goes on,
 // and for how long already.
-func TestAPreviewSaysThatWorkGoesOn(t *testing.T) {
+func TestAPreviewReportsThatWorkContinues(t *testing.T) {
 	clock := coretest.NewClock(time.Time{})
 	d := New(Options{Clock: clock})
 	s := &show{d: d, began: clock.Now(), moved: clock.Now()}

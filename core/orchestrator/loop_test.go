@@ -128,7 +128,7 @@ func TestAModelCallsToolsUntilItNeedsNone(t *testing.T) {
 }
 
 // What goes wrong with a call is told to the model, which goes on; nobody else is touched.
-func TestWhatGoesWrongWithACallIsToldToTheModel(t *testing.T) {
+func TestWhatGoesWrongWithACallIsReportedToTheModel(t *testing.T) {
 	h := open(t, orchestrator.Limits{})
 	fails := func(name string, run func(context.Context, *tool.Call) (tool.Result, error)) tool.Tool {
 		x := echo(name, true)
@@ -168,7 +168,7 @@ func TestWhatGoesWrongWithACallIsToldToTheModel(t *testing.T) {
 }
 
 // Calls without effects run beside each other; those with effects alone and in order.
-func TestOnlyCallsWithoutEffectsRunBesideEachOther(t *testing.T) {
+func TestOnlyCallsWithoutEffectsRunNextToEachOther(t *testing.T) {
 	h := open(t, orchestrator.Limits{})
 	var both sync.WaitGroup
 	both.Add(2)
@@ -353,7 +353,7 @@ func TestATaskWhoseHelperWaitedForAWordHadBegun(t *testing.T) {
 
 // Nothing with effects is silently done twice: after a crash the person reads
 // what was interrupted and decides.
-func TestAnInterruptedEffectIsToldAndNotDoneAgain(t *testing.T) {
+func TestAnInterruptedEffectIsReportedAndNotDoneAgain(t *testing.T) {
 	h := open(t, orchestrator.Limits{})
 	h.interrupted("r1", echo("Write", true))
 	again := echo("Write", true)
@@ -468,7 +468,7 @@ func TestCallsHaveIdsOfTheirOwn(t *testing.T) {
 }
 
 // A long conversation is summed up, once, and goes on from the summary.
-func TestALongConversationIsSummedUpAndGoesOn(t *testing.T) {
+func TestALongConversationIsSummedUpAndContinues(t *testing.T) {
 	h := open(t, orchestrator.Limits{})
 	long := strings.Repeat("So many words about it. ", 2500) // about 15,000 tokens
 	h.model.reply = says(long)

@@ -21,7 +21,7 @@ import (
 
 // What reads a call's input to decide about it may break on what a model
 // writes: that is the call's end, and not the gateway's.
-func TestAPanicBeforeACallIsToldToTheModel(t *testing.T) {
+func TestAPanicBeforeACallIsReportedToTheModel(t *testing.T) {
 	h := open(t, orchestrator.Limits{})
 	x := echo("Breaks", false)
 	x.Touches = func(*tool.Turn, json.RawMessage) (tool.Access, error) { panic("secret input") }

@@ -38,7 +38,7 @@ func raisedTurn(h *house, o *orchestrator.Orchestrator, run string) *orchestrato
 
 // The call after the end of a raise is at the level from before, whether the
 // time came or the trust was taken back; the run goes on.
-func TestARunGoesOnAtTheOldLevelWhenItsRaiseIsOver(t *testing.T) {
+func TestARunContinuesAtTheOldLevelWhenItsRaiseIsOver(t *testing.T) {
 	for _, taken := range []bool{false, true} {
 		t.Run(fmt.Sprint("taken back ", taken), func(t *testing.T) {
 			h := open(t, orchestrator.Limits{})

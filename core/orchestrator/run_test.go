@@ -320,7 +320,7 @@ func TestAnAbortKeepsThePartialAnswer(t *testing.T) {
 	}
 }
 
-func TestAnEmptyAnswerIsAFailureThatIsTold(t *testing.T) {
+func TestAnEmptyAnswerIsAFailureThatIsReported(t *testing.T) {
 	h := open(t, orchestrator.Limits{})
 	h.model.reply = says("")
 	res, err := h.Run(t.Context(), h.turn("r1", 1, "hello"), func(core.Event) {})

@@ -178,7 +178,7 @@ func TestARuntimeAnswersTheTurnsThatAreItsOwn(t *testing.T) {
 }
 
 // One session, the loop and the runtime in turn: each sees what the other said.
-func TestALoopAndARuntimeGoOnWithEachOthersSession(t *testing.T) {
+func TestALoopAndARuntimeContinueWithEachOthersSession(t *testing.T) {
 	h, o := elsewhere(t, orchestrator.Limits{})
 	h.model.reply = says("from the loop")
 	id := uuid.NewString()

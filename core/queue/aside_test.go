@@ -36,7 +36,7 @@ func TestAnEditOfWhatOnePersonAloneSeesIsForThemAlone(t *testing.T) {
 
 // When an answer can no longer be shown to its one reader, the chat receives one
 // notice, without the answer's text, to ask again.
-func TestThatAPrivateAnswerCameTooLateIsToldOnce(t *testing.T) {
+func TestThatAPrivateAnswerCameTooLateIsReportedOnce(t *testing.T) {
 	f := newFixture(t, func(o *options) { o.late = "ask again" })
 	late := core.Delivery{Outcome: core.Refused, Reason: "too late", Late: true}
 	f.plat.answers = []core.Delivery{late, late, {Outcome: core.Sent, MessageID: "m"}}

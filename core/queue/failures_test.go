@@ -20,7 +20,7 @@ func collecting(o *options) {
 
 // A kind that gets a standard reply is a turn of its own: messages collected with
 // it would be settled unread.
-func TestWordsBesideAVoiceMessageAreATurnOfTheirOwn(t *testing.T) {
+func TestWordsNextToAVoiceMessageAreATurnOfTheirOwn(t *testing.T) {
 	f := newFixture(t, collecting)
 	voice := func(n int) core.Inbound {
 		m := msg(n, "c", "ada", "")
@@ -54,7 +54,7 @@ func TestWordsBesideAVoiceMessageAreATurnOfTheirOwn(t *testing.T) {
 
 // A row that cannot be claimed is retried alone; it must not fail the transaction
 // that stores or settles another sender's message.
-func TestATurnThatCannotBePreparedHoldsNobodyElse(t *testing.T) {
+func TestATurnThatCannotBePreparedHoldsNoOneElse(t *testing.T) {
 	for _, how := range []string{"error", "panic"} {
 		t.Run(how, func(t *testing.T) {
 			f := newFixture(t, func(o *options) {

@@ -422,7 +422,7 @@ func TestCollectJoinsNeighboursOfOneSenderAndARetryIsOfThatRunAlone(t *testing.T
 	}
 }
 
-func TestAfterFiveTriesAMessageIsDeadTheChatIsToldAndTheLaneGoesOn(t *testing.T) {
+func TestAfterFiveTriesAMessageIsDeadTheChatIsNotifiedAndTheLaneContinues(t *testing.T) {
 	rung := make(chan string, 10)
 	f := newFixture(t, func(o *options) { o.Ring = func(topics ...string) { rung <- topics[0] } })
 	tries := 0
@@ -731,7 +731,7 @@ func (f *fixture) breakWrites(what, when string) (mend func()) {
 	return func() { do(`DROP TRIGGER full_disk`) }
 }
 
-func TestASendWhoseOutcomeCannotBeStoredIsNotRepeatedAndHoldsNobodyForEver(t *testing.T) {
+func TestASendWhoseOutcomeCannotBeStoredIsNotRepeatedAndHoldsNoOneForEver(t *testing.T) {
 	f := newFixture(t, nil)
 	mend := f.breakWrites("UPDATE ON outbox", "NEW.state = 'sent'")
 	f.serve(func(_ context.Context, turn *queue.Turn) { _ = answer(f.q, turn) })

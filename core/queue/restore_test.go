@@ -12,7 +12,7 @@ import (
 
 // The operator decides in the panel about work that was open when the backup was
 // made; none of it is done automatically.
-func TestAfterARestoreNothingThatWasOpenIsDoneByItself(t *testing.T) {
+func TestAfterARestoreNothingThatWasOpenIsDoneAutomatically(t *testing.T) {
 	f := newFixture(t, nil)
 	ctx := t.Context()
 	f.gate.hold = map[string]bool{"stranger": true}

@@ -55,7 +55,7 @@ func TestATurnGivenBackCountsNoAttemptAndRunsAgainUnderItsRun(t *testing.T) {
 
 // A process that was suspended past its lease (SIGSTOP, a paused machine) renews
 // its own leases before it checks for expired ones, if no other node took them.
-func TestASleeperThatNobodyReplacedKeepsItsTurn(t *testing.T) {
+func TestASleeperThatNoOneReplacedKeepsItsTurn(t *testing.T) {
 	f := newFixture(t, nil)
 	running, release := make(chan struct{}), make(chan struct{})
 	turns := 0
@@ -113,7 +113,7 @@ func TestAnAnswerToAnOpenQuestionPassesByTheLine(t *testing.T) {
 	<-release
 }
 
-func TestAnAPITurnWhoseKeyWasTakenBackIsHandedOverRefused(t *testing.T) {
+func TestAnAPITurnWhoseKeyWasRevokedIsHandedOverRefused(t *testing.T) {
 	f := newFixture(t, nil)
 	m := msg(1, "s1", "user:7", "hi")
 	m.Bot, m.Turn = core.APIBot, &core.Options{Session: "s1", Run: "r1"}

@@ -169,7 +169,7 @@ func TestANameThatIsSwappedBeforeTheMountGainsNothing(t *testing.T) {
 	}
 }
 
-func TestOpenSaysWhyThereIsNone(t *testing.T) {
+func TestOpenReportsWhyThereIsNone(t *testing.T) {
 	if box, why := Open(None, self(t)); box != nil || !strings.Contains(why, "switched off") {
 		t.Error(box, why)
 	}

@@ -39,7 +39,7 @@ func raw(fields string) (m map[string]json.RawMessage) {
 	return m
 }
 
-func TestAChangeIsKeptAuditedAndWrittenBeside(t *testing.T) {
+func TestAChangeIsKeptAuditedAndWrittenNextToIt(t *testing.T) {
 	h := open(t)
 	id := h.resolve(api(5, "mine")).ID
 	title, yes, module := "  A\tplan\n", true, "daily"
@@ -209,7 +209,7 @@ func TestADeletedSessionGoesToTheTrashWithAllThatHangsOnIt(t *testing.T) {
 	}
 }
 
-func TestCleanupTakesArchivedSessionsThatNobodyUsed(t *testing.T) {
+func TestCleanupTakesArchivedSessionsThatNoOneUsed(t *testing.T) {
 	h := open(t)
 	yes := true
 	old, oldOpen, busy := h.resolve(api(5, "old")).ID, h.resolve(api(5, "open")).ID, h.resolve(api(5, "busy")).ID

@@ -109,7 +109,7 @@ func TestWhoeverSaysTheSentenceOfErasureIsErasedToo(t *testing.T) {
 
 // What is written into a session while it is redacted is not lost: nothing is
 // changed, and it is to be done again.
-func TestARedactionLosesNothingThatWasSaidMeanwhile(t *testing.T) {
+func TestARedactionLosesNothingThatWasSaidConcurrently(t *testing.T) {
 	h := open(t)
 	sess := h.resolve(chat(5, "c1")).Session
 	c := h.open(h.Store, sess)

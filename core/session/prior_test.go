@@ -15,7 +15,7 @@ import (
 	"gatehouse/core/store"
 )
 
-func TestAContinuedSessionKnowsWhatItGoesOnFrom(t *testing.T) {
+func TestAContinuedSessionKnowsWhatItContinuesFrom(t *testing.T) {
 	h := open(t)
 	old, others := h.resolve(chat(5, "c1")).Session, h.resolve(chat(6, "c2")).Session
 	h.turn(h.Store, old, "r0", "old words", strings.Repeat("a", 400))

@@ -31,7 +31,7 @@ func (h *house) beside(ids ...string) (*session.Store, string) {
 	return s, dir
 }
 
-func TestASessionOfClaudeCodesFolderGoesOnInACopyInTheVault(t *testing.T) {
+func TestASessionOfClaudeCodesFolderContinuesInACopyInTheVault(t *testing.T) {
 	h := open(t)
 	id := uuid.NewString()
 	s, dir := h.beside(id)

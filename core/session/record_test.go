@@ -63,7 +63,7 @@ func TestAnImportedRecordIsCutToTheBudget(t *testing.T) {
 	}
 }
 
-func TestAnImportedRecordIsTheOperatorsAndOfNobodyElse(t *testing.T) {
+func TestAnImportedRecordIsTheOperatorsAndOfNoOneElse(t *testing.T) {
 	h := open(t)
 	sess := h.imported("claude", "agent-chats/a.md", "session_id: ID", talk)
 	given := func(sess session.Session) int {

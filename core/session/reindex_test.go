@@ -91,7 +91,7 @@ func TestAnEmptyDatabaseIsFilledFromTheVault(t *testing.T) {
 }
 
 // Ids of people are given anew in a new database: a sidecar's id alone opens nothing.
-func TestWhatIsNobodysIsTheOperatorsAloneAndSandboxed(t *testing.T) {
+func TestWhatIsNoOnesIsTheOperatorsAloneAndSandboxed(t *testing.T) {
 	h := open(t)
 	ref := api(7, "plans")
 	ref.Trust = core.Full

@@ -8,7 +8,7 @@ import (
 
 // A group's conversation holds many people's words: it belongs to none of
 // them, so whoever spoke first does not read it over the API.
-func TestAGroupsConversationIsNobodysOwn(t *testing.T) {
+func TestAGroupsConversationIsNoOnesOwn(t *testing.T) {
 	h := open(t)
 	ref := chat(7, "-100")
 	ref.Place = "-100"

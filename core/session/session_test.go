@@ -208,7 +208,7 @@ func TestOthersSessionIsNotFound(t *testing.T) {
 	}
 }
 
-func TestGuessedAliasMeetsNobodysSession(t *testing.T) {
+func TestGuessedAliasMeetsNoOnesSession(t *testing.T) {
 	h := open(t)
 	id, _, _ := session.ID("home", core.Operator)
 	trap := h.resolve(api(6, id)) // a guest takes the id that the owner's alias would get
@@ -219,7 +219,7 @@ func TestGuessedAliasMeetsNobodysSession(t *testing.T) {
 	}
 }
 
-func TestLocateSaysWhatResolveWillDo(t *testing.T) {
+func TestLocateReportsWhatResolveWillDo(t *testing.T) {
 	h := open(t)
 	mine, theirs, taken := h.resolve(chat(5, "c1")).ID, h.resolve(api(6, "")).ID, uuid.NewString()
 	name, _ := h.vault.Transcript("", taken)

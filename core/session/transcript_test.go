@@ -60,7 +60,7 @@ func TestMediaAreKeptInTheFormOfClaudeCode(t *testing.T) {
 	}
 }
 
-func TestWhatNobodyCouldSendAgainIsKeptAsALineOfText(t *testing.T) {
+func TestWhatNoOneCouldSendAgainIsKeptAsALineOfText(t *testing.T) {
 	h := open(t)
 	sess := h.resolve(chat(5, "c1")).Session
 	large := core.Media{Type: "image/png", Name: "large.png", Data: append([]byte(nil), append(picture.Data, make([]byte, 4<<20)...)...)}
@@ -159,7 +159,7 @@ func TestThinkingIsReplayedToItsOwnFamilyOnly(t *testing.T) {
 	}
 }
 
-func TestALongConversationGoesOnFromItsSummary(t *testing.T) {
+func TestALongConversationContinuesFromItsSummary(t *testing.T) {
 	h := open(t)
 	sess := h.resolve(chat(5, "c1")).Session
 	words := strings.Repeat("w", 1000)

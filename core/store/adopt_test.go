@@ -250,7 +250,7 @@ func TestAdoptionLosesNoRowOfTheOtherTables(t *testing.T) {
 	}
 }
 
-func TestAdoptionMakesNobodyWhoWasApprovedAStranger(t *testing.T) {
+func TestAdoptionMakesNoOneWhoWasApprovedAStranger(t *testing.T) {
 	path := original(t, 12)
 	adopted(t, path)
 	db := raw(t, path)
@@ -325,7 +325,7 @@ func beside(t testing.TB, path string) (names []string) {
 	return names
 }
 
-func TestACopyOfTheOriginalDatabaseIsKeptBeside(t *testing.T) {
+func TestACopyOfTheOriginalDatabaseIsKeptNextToIt(t *testing.T) {
 	for version := 9; version <= 12; version++ {
 		path := original(t, version)
 		before := dump(t, path)
@@ -369,7 +369,7 @@ func TestAnEarlierCopyIsNeitherLostNorTakenForTheNewOne(t *testing.T) {
 	}
 }
 
-func TestGooseGoesOnFromAnAdoptedLedger(t *testing.T) {
+func TestGooseContinuesFromAnAdoptedLedger(t *testing.T) {
 	for version := 9; version <= 12; version++ {
 		path := original(t, version)
 		adopted(t, path)
@@ -414,7 +414,7 @@ func TestOfSeveralApprovalsOfOnePersonTheLatestCounts(t *testing.T) {
 }
 
 // An old ledger number says little: the original makes all tables at each start.
-func TestTheLayoutIsToldByColumnsNotByTheLedger(t *testing.T) {
+func TestTheLayoutIsReportedByColumnsNotByTheLedger(t *testing.T) {
 	for name, alter := range map[string]string{
 		"v12 that still says 10":      `DELETE FROM schema_version WHERE version > 10`,
 		"v12 without a ledger":        `DROP TABLE schema_version`,

@@ -57,7 +57,7 @@ func TestARestGivesBackWhatIsKeptAndNothingElse(t *testing.T) {
 }
 
 // Whoever reads and writes while the store rests notices nothing.
-func TestRestsBesideWorkLoseNothing(t *testing.T) {
+func TestRestsNextToWorkLoseNothing(t *testing.T) {
 	ctx := t.Context()
 	db := storetest.Open(t, nil)
 	const each = 60

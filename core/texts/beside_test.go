@@ -191,7 +191,7 @@ var (
 
 // A word for people that stands in the code is missed by whoever changes or
 // translates the catalogue.
-func TestNothingIsSaidToPeopleBesideTheCatalogue(t *testing.T) {
+func TestNothingIsSaidToPeopleNextToTheCatalogue(t *testing.T) {
 	looked := 0
 	for _, f := range program(t) {
 		if filepath.ToSlash(filepath.Dir(f.name)) == "core/agent" { // its faults are shown to operators, not in chat
@@ -312,7 +312,7 @@ var notSaid = regexp.MustCompile(`^(errors\.New|fmt\.Errorf|panic)$|\.(Debug|Inf
 // exempt are what else is no sentence.
 var exempt = []string{"voice message"} // what connectors call one kind of message
 
-func TestNoSentenceStandsInTheCodeOfTheChat(t *testing.T) {
+func TestNoSentenceIsInTheCodeOfTheChat(t *testing.T) {
 	looked := 0
 	for _, f := range program(t) {
 		if !inChat.MatchString(f.name) {

@@ -45,7 +45,7 @@ func TestADefaultIsATextThatCanBeWritten(t *testing.T) {
 	}
 }
 
-func TestAnOwnTextSaysWhatIsFilledIn(t *testing.T) {
+func TestAnOwnTextReportsWhatIsFilledIn(t *testing.T) {
 	o, _ := Find("code")
 	for body, want := range map[string]string{
 		"Ciao {{.Name}}, sono {{.Bot}}: {{.Code}}":                                   "Ciao Ada, sono family: K7M2Q9XT",
@@ -69,7 +69,7 @@ func TestAnOwnTextSaysWhatIsFilledIn(t *testing.T) {
 	}
 }
 
-func TestWhatCanNotBeSaidIsToldByLine(t *testing.T) {
+func TestWhatCanNotBeSaidIsReportedByLine(t *testing.T) {
 	code, _ := Find("code")
 	welcome, _ := Find("approved")
 	for _, c := range []struct {

@@ -31,7 +31,7 @@ func TestWithoutABudgetNothingIsReserved(t *testing.T) {
 
 // Each budget bounds its own: a person's does not touch another's, a bot's not
 // another bot's, and the next day everything starts again.
-func TestABudgetBoundsItsOwnAndBeginsAnewEachDay(t *testing.T) {
+func TestABudgetBoundsItsOwnAndBeginsAgainEachDay(t *testing.T) {
 	clock := coretest.NewClock(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))
 	db := storetest.Open(t, clock)
 	reg := prometheus.NewRegistry()

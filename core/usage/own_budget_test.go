@@ -12,7 +12,7 @@ import (
 	"gatehouse/core/usage"
 )
 
-func TestABudgetOfOnesOwnStandsBeforeEverybodys(t *testing.T) {
+func TestABudgetOfOnesOwnOverridesEveryones(t *testing.T) {
 	clock := coretest.NewClock(time.Date(2026, 5, 31, 12, 0, 0, 0, time.UTC))
 	db := storetest.Open(t, clock)
 	l := usage.New(nil, usage.Budgets{UserDay: usage.Budget{Tokens: 100}})
@@ -78,7 +78,7 @@ func TestABudgetOfOnesOwnStandsBeforeEverybodys(t *testing.T) {
 
 // A budget of a month stands beside the day's, is told in its own words, begins
 // anew with the month, and goes with the person.
-func TestABudgetOfAMonthStandsBesideTheDays(t *testing.T) {
+func TestABudgetOfAMonthStandsNextToTheDays(t *testing.T) {
 	clock := coretest.NewClock(time.Date(2026, 5, 30, 12, 0, 0, 0, time.UTC))
 	db := storetest.Open(t, clock)
 	l := usage.New(nil, usage.Budgets{UserDay: usage.Budget{Tokens: 10000}})

@@ -12,7 +12,7 @@ import (
 	"gatehouse/core/usage"
 )
 
-func TestRollupsSayWhatTheLedgerSaysAndStayBounded(t *testing.T) {
+func TestRollupsReportWhatTheLedgerSaysAndStayBounded(t *testing.T) {
 	clock := coretest.NewClock(time.Date(2026, 5, 1, 11, 58, 0, 0, time.UTC))
 	db := storetest.Open(t, clock)
 	l := usage.New(nil, usage.Budgets{})

@@ -162,7 +162,7 @@ func TestTheSameIdempotencyKeyFollowsTheSameRun(t *testing.T) {
 	}
 }
 
-func TestARetryWhileTheRunGoesOnSeesAllOfIt(t *testing.T) {
+func TestARetryWhileTheRunContinuesSeesAllOfIt(t *testing.T) {
 	h := open(t, options{})
 	key := h.key(auth.ScopeChat)
 	streams := make(chan *bus.Stream, 1)

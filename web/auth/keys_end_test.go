@@ -62,7 +62,7 @@ func TestAnExpiredKeyOpensNothing(t *testing.T) {
 	}
 }
 
-func TestTheEndOfAKeyIsToldAndTheOwnersKeysAreTheOwnersToRevoke(t *testing.T) {
+func TestTheEndOfAKeyIsReportedAndTheOwnersKeysAreTheOwnersToRevoke(t *testing.T) {
 	h := open(t, AdminOptions{}, DoorOptions{})
 	ctx := context.Background()
 	var ended []string

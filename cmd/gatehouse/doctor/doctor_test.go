@@ -252,7 +252,7 @@ func TestDoctorWarnsOfOpenDoors(t *testing.T) {
 }
 
 // Each bot is asked about, those of the file too, and told by its name and line.
-func TestDoctorLooksAtEachBot(t *testing.T) {
+func TestDoctorChecksEachBot(t *testing.T) {
 	withFile := func(text string) func(*Subject) {
 		return func(p *Subject) {
 			p.Config.BotsFile = filepath.Join(t.TempDir(), "bots.yaml")
@@ -310,7 +310,7 @@ func TestDoctorWarnsOfFilesWithTokensThatOthersCanRead(t *testing.T) {
 	}
 }
 
-func TestDoctorSaysWhatIsolatesCommands(t *testing.T) {
+func TestDoctorReportsWhatIsolatesCommands(t *testing.T) {
 	works := func(p *Subject) {
 		p.Sandbox = func() []sandbox.Backend {
 			return []sandbox.Backend{{Name: "bubblewrap", Works: true, Text: "isolates commands"}}

@@ -260,7 +260,7 @@ func TestARefusedSignatureIsSentNoMoreInThisReply(t *testing.T) {
 	}
 }
 
-func TestBusyProviderIsAskedAgainAndThePersonIsTold(t *testing.T) {
+func TestBusyProviderIsAskedAgainAndThePersonIsNotified(t *testing.T) {
 	s := fake.New(t, fake.Options{})
 	s.Script(fake.Limited("3"), fake.Overloaded(), fake.Reply{Reset: true}, fake.Say("here"))
 	c, clock := client(t, s.URL(), anthropic.Options{Model: newer})
@@ -554,7 +554,7 @@ func TestTheNewestModelOfTheMiddleSizeIsUsedWhereNoneIsConfigured(t *testing.T) 
 	}
 }
 
-func TestAModelThatIsGoneIsChosenAnew(t *testing.T) {
+func TestAModelThatIsGoneIsChosenAgain(t *testing.T) {
 	s := fake.New(t, fake.Options{Models: []string{"claude-sonnet-5"}})
 	c, _ := client(t, s.URL(), anthropic.Options{})
 	wiretest.Ask(c, "x")

@@ -196,7 +196,7 @@ func FuzzHistory(f *testing.F) {
 	})
 }
 
-func TestTheSDKStillSaysWhatIsThere(t *testing.T) {
+func TestTheSDKStillReportsWhatIsThere(t *testing.T) {
 	// Totals that message_delta leaves out must not wipe those of message_start.
 	var e api.MessageStreamEventUnion
 	if err := json.Unmarshal([]byte(`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":9,"cache_read_input_tokens":null}}`), &e); err != nil {

@@ -152,7 +152,7 @@ func TestAnyHistoryMakesAWellFormedRequest(t *testing.T) {
 	}
 }
 
-func TestBusyProviderIsAskedAgainAndThePersonIsTold(t *testing.T) {
+func TestBusyProviderIsAskedAgainAndThePersonIsNotified(t *testing.T) {
 	s := llmtest.New(t, llmtest.Options{})
 	s.Script(llmtest.Limited("3"), llmtest.HTML(502), llmtest.Reply{Reset: true}, llmtest.Say("here"))
 	c, clock := client(t, s.URL(), openai.Options{Model: "fake-1"})

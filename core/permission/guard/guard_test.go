@@ -114,7 +114,7 @@ func (s *station) resolved(want, by string) {
 	}
 }
 
-func TestACallWaitsForTheOwnerAndGoesOn(t *testing.T) {
+func TestACallWaitsForTheOwnerAndContinues(t *testing.T) {
 	s := newStation(t)
 	done := s.allow(ctx, ownersTurn, writeTool, "Notes/a.md")
 	r := s.asked()
@@ -268,7 +268,7 @@ func TestAnAskIsDeniedAfterTwoMinutesWithoutAnswer(t *testing.T) {
 	}
 }
 
-func TestAnAbortClosesTheAskSoThatItsButtonsSaySo(t *testing.T) {
+func TestAnAbortClosesTheAskSoThatItsButtonsReportIt(t *testing.T) {
 	s := newStation(t)
 	stop, cancel := context.WithCancelCause(ctx)
 	done := s.allow(stop, ownersTurn, writeTool, "Notes/a.md")

@@ -205,7 +205,7 @@ func TestWhatWasGrantedAtTrustFullEndsWithIt(t *testing.T) {
 	}
 }
 
-func TestTrustFullIsTakenBackDeniedOrLapses(t *testing.T) {
+func TestTrustFullIsRevokedDeniedOrLapses(t *testing.T) {
 	w := newWorld(t)
 	wantKind(t, w.asksFor("s1", 2, time.Minute), core.Denied)
 	wantKind(t, w.asksFor("s1", core.Operator, time.Second), core.Invalid)

@@ -73,7 +73,7 @@ func TestABadAddressIsRefusedWithoutQuotingIt(t *testing.T) {
 	}
 }
 
-func TestErrorsAreToldApart(t *testing.T) {
+func TestErrorsAreDistinguished(t *testing.T) {
 	for _, c := range []struct {
 		err         error
 		again, lost bool

@@ -359,7 +359,7 @@ func TestProxiesOfTheEnvironmentAreNotUsed(t *testing.T) {
 	}
 }
 
-func TestAnUnknownHostAndASilentOneAreToldApart(t *testing.T) {
+func TestAnUnknownHostAndASilentOneAreDistinguished(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	defer s.Close()
 	f := tools(t, Options{Allow: only(t, s.URL)})["WebFetch"]

@@ -60,7 +60,7 @@ func TestAnExpressionEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestFoldersThatAreTooDeepAreToldOf(t *testing.T) {
+func TestFoldersThatAreTooDeepAreReported(t *testing.T) {
 	b := newBench(t, core.Vault)
 	b.put(filepath.Join(strings.Repeat("d/", 64+2), "deep.md"), "x")
 	b.put(filepath.Join(strings.Repeat("d/", 64), "high.md"), "x")

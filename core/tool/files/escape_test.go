@@ -247,7 +247,7 @@ func TestARacingRenameNeverShowsTheOwnersFile(t *testing.T) {
 	}
 }
 
-func TestARacingRenameNeverWritesBesideTheOwnersFiles(t *testing.T) {
+func TestARacingRenameNeverWritesNextToTheOwnersFiles(t *testing.T) {
 	b := guest(t)
 	own := filepath.Join(b.dir, "Guests/7")
 	var writes []func() (tool.Result, error)

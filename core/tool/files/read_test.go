@@ -207,7 +207,7 @@ func TestOutsideOfTheVaultIsForFullTrustOnly(t *testing.T) {
 	}
 }
 
-func TestABoundThatNobodySetOpensNothing(t *testing.T) {
+func TestABoundThatNoOneSetOpensNothing(t *testing.T) {
 	b := newBench(t, core.Full)
 	b.put("a.md", "text")
 	b.turn.MayRead, b.turn.MayWrite = nil, nil

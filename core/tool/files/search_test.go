@@ -144,7 +144,7 @@ func TestGrepFindsInEveryWayOfShowing(t *testing.T) {
 	b.fails(core.NotFound, "Grep", in{"pattern": "a", "path": "none"}, "none does not exist")
 }
 
-func TestGrepIsBoundedAndSaysWhatIsLeftOut(t *testing.T) {
+func TestGrepIsBoundedAndReportsWhatIsLeftOut(t *testing.T) {
 	b := newBench(t, core.Vault)
 	b.put("lines.txt", strings.Repeat("word "+strings.Repeat("x", 1000)+"\n", 1000))
 	got := b.ok("Grep", in{"pattern": "word", "output_mode": "content", "head_limit": 0})

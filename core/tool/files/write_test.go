@@ -212,7 +212,7 @@ func TestEditKeepsLineEndsAndExplainsWhatDoesNotFit(t *testing.T) {
 	b.fails(core.Denied, "Edit", edit("return 1", "x"), "may not be read")
 }
 
-func TestAReadOnlyFolderIsToldInWords(t *testing.T) {
+func TestAReadOnlyFolderIsReportedPlainly(t *testing.T) {
 	if os.Getuid() == 0 {
 		t.Skip("root writes everywhere")
 	}

@@ -324,7 +324,7 @@ func TestResultsAreBounded(t *testing.T) {
 	}
 }
 
-func TestACrashDuringACallIsToldAndTheServerStartsAgain(t *testing.T) {
+func TestACrashDuringACallIsReportedAndTheServerStartsAgain(t *testing.T) {
 	clock := coretest.NewClock(time.Unix(1e9, 0))
 	h := newHouse(t, clock, nil, notes)
 	turn, o := h.full(t)
@@ -532,7 +532,7 @@ func TestAServerThatChangesItsToolsIsAskedAgain(t *testing.T) {
 	})
 }
 
-func TestConnectionsThatNobodyUsesAreGivenUp(t *testing.T) {
+func TestConnectionsThatNoOneUsesAreGivenUp(t *testing.T) {
 	clock := coretest.NewClock(time.Unix(1e9, 0))
 	h := newHouse(t, clock, nil, notes)
 	turn, o := h.full(t)

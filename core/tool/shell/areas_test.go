@@ -69,9 +69,9 @@ func TestClaims_WhatIsLeftOutMayBeClaimedAgain(t *testing.T) {
 	owner()
 }
 
-// TestClaims_NobodyWritesWhatAnotherWrites holds many claims at once and counts
+// TestClaims_NoOneWritesWhatAnotherWrites holds many claims at once and counts
 // who may write each folder.
-func TestClaims_NobodyWritesWhatAnotherWrites(t *testing.T) {
+func TestClaims_NoOneWritesWhatAnotherWrites(t *testing.T) {
 	folders := []string{".", "Guests/1", "Guests/2", "Guests/3"}
 	var a areas
 	var writers [4]atomic.Int32 // by folder: the vault without guests, and each guest

@@ -185,7 +185,7 @@ func (h *house) has(name string) bool {
 
 var below = []core.Trust{core.Vault, core.Sandboxed}
 
-func TestBashSaysWhatACommandPrintedAndHowItEnded(t *testing.T) {
+func TestBashReportsWhatACommandPrintedAndHowItEnded(t *testing.T) {
 	h := newHouse(t, box(t), sandbox.Limits{})
 	for _, trust := range []core.Trust{core.Full, core.Vault, core.Sandboxed} {
 		turn := h.turn(t, trust, "")
@@ -227,7 +227,7 @@ func TestLongOutputKeepsItsBeginningAndItsEnd(t *testing.T) {
 	}
 }
 
-func TestATimeOutEndsTheCommandAndSaysSo(t *testing.T) {
+func TestATimeOutEndsTheCommandAndReportsIt(t *testing.T) {
 	h := newHouse(t, box(t), sandbox.Limits{})
 	for _, trust := range []core.Trust{core.Full, core.Vault, core.Sandboxed} {
 		start := time.Now()
@@ -443,7 +443,7 @@ func TestScratchThatACrashLeftIsDeleted(t *testing.T) {
 	}
 }
 
-func TestBoundsThatNobodySetOpenNothing(t *testing.T) {
+func TestBoundsThatNoOneSetOpenNothing(t *testing.T) {
 	h := newHouse(t, box(t), sandbox.Limits{})
 	h.put(t, "Notes/a.md=a\n")
 	for _, trust := range below {

@@ -47,7 +47,7 @@ func TestTheFileOfClaudeCodeIsRead(t *testing.T) {
 	}
 }
 
-func TestAMistakeIsToldWithItsLineAndCostsItsServerOnly(t *testing.T) {
+func TestAMistakeIsReportedWithItsLineAndCostsItsServerOnly(t *testing.T) {
 	for field, want := range map[string]string{
 		`"comand": "x"`:                                    `"comand" is not known here: type, command, args, env, url, headers, trust and timeout are`,
 		`"command": 7`:                                     "command must be a text",
