@@ -205,9 +205,11 @@ func TestBadSettingsAreRefused(t *testing.T) {
 		{Hosts: []string{"*"}}, {Hosts: []string{""}}, {Hosts: []string{"https://a.example"}},
 		{Origins: []string{"a.example"}}, {Origins: []string{"*"}}, {Origins: []string{"https://a.example/path"}},
 	} {
-		if _, err := NewSite(o); core.KindOf(err) != core.Invalid {
-			t.Errorf("%+v was taken: %v", o, err)
-		}
+		t.Run(fmt.Sprintf("%+v", o), func(t *testing.T) {
+			if _, err := NewSite(o); core.KindOf(err) != core.Invalid {
+				t.Errorf("it was accepted: %v", err)
+			}
+		})
 	}
 }
 

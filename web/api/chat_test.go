@@ -203,10 +203,12 @@ func TestBodiesOutsideTheContractAreRefusedByName(t *testing.T) {
 		{`{"message":"` + strings.Repeat("x", turns.MaxMessage+1) + `"}`, "message", 413}, {`{"message":"a","system_prompt":"` + strings.Repeat("x", turns.MaxSystemPrompt+1) + `"}`, "system_prompt", 413},
 		{`{"message":"` + strings.Repeat("x", upload.MaxText) + `"}`, "", 413}, {`{"message":"a"}}`, "", 400},
 	} {
-		m := h.want(c.status, "", key, "POST", "/api/chat", c.body)
-		if got, _ := m["field"].(string); got != c.field {
-			t.Errorf("%.60s: field %q, want %q", c.body, got, c.field)
-		}
+		t.Run(fmt.Sprintf("%d %.60s", c.status, c.body), func(t *testing.T) {
+			m := h.want(c.status, "", key, "POST", "/api/chat", c.body)
+			if got, _ := m["field"].(string); got != c.field {
+				t.Errorf("%.60s: field %q, want %q", c.body, got, c.field)
+			}
+		})
 	}
 	h.want(415, "unsupported-media-type", key, "POST", "/api/chat", `{"message":"a"}`, "Content-Type", "text/plain")
 	h.want(406, "not-acceptable", key, "POST", "/api/chat", `{"message":"a"}`, "Accept", "text/html")

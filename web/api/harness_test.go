@@ -57,7 +57,7 @@ type harness struct {
 	guard    *guard.Guard
 	vault    *vault.Vault
 	ledger   roomDouble
-	store    *session.Store // what is done with sessions besides talking; sessions says who has which
+	store    *session.Store // sessions and their changes; the field sessions has the owners
 	api      *API
 	first    *v0.API
 	v1       *openai.API
@@ -72,7 +72,7 @@ type harness struct {
 	mu       sync.Mutex
 	put      []core.Inbound
 	putErr   error
-	waiting  map[string]int     // by sender: what Queued says
+	waiting  map[string]int     // by sender: what Queued returns
 	onPut    func(core.Inbound) // called for each new turn, not holding mu
 	runs     map[string]turns.Run
 	looked   int // how often a run was looked up
@@ -112,7 +112,7 @@ func open(t *testing.T, o options) *harness {
 	address := func(r *http.Request) string { return web.From(r.Context()).Key() }
 	h.keys = auth.NewKeys(h.db, h.clock, logger)
 	h.admins = auth.NewAdmins(h.db, auth.AdminOptions{Clock: h.clock, Log: logger, Address: address, Password: "panel password"})
-	if o.admin { // one costly hash, so only where somebody signs in
+	if o.admin { // one costly hash, so only where a test signs in
 		if _, err := h.admins.Prepare(context.Background(), false); err != nil {
 			t.Fatal(err)
 		}
@@ -355,7 +355,7 @@ func (h *harness) say(s *bus.Stream, events ...core.Event) {
 	}
 }
 
-// finish ends the run with this last word.
+// finish ends the run with this event.
 func (h *harness) finish(s *bus.Stream, last core.Event) {
 	info := s.Info()
 	h.mu.Lock()
@@ -402,7 +402,7 @@ func (d ringDouble) Close(_ context.Context, tx *store.Tx, _ ask.Ask, _ string) 
 	return nil
 }
 
-// asksDouble is the real guard with what is looked up beside it.
+// asksDouble is the real guard with lookups by id.
 type asksDouble struct {
 	*guard.Guard
 	h *harness

@@ -75,7 +75,7 @@ func readUntil(t *testing.T, res *http.Response, kind string) (all []map[string]
 var guest = permission.Profile{User: 7, Trust: core.Vault, Session: "s1", CanAsk: true, Bot: core.APIBot, Chat: "s1", Run: "r1"}
 
 // wants has a tool of this turn want to change a file; the Decision comes when
-// somebody has decided.
+// the call was decided.
 func (h *harness) wants(p permission.Profile, path string) <-chan permission.Decision {
 	out := make(chan permission.Decision, 1)
 	go func() {

@@ -11,8 +11,8 @@ import (
 	"gatehouse/web/auth"
 )
 
-// Files go along with what a bot says unasked, as with a message to it: in JSON
-// or as a form, beside files of the vault.
+// Files are sent with a message of a bot, as with one to it: in JSON or as a
+// form, next to files of the vault.
 func TestSendMessage_WithFiles(t *testing.T) {
 	h := open(t, options{})
 	furnish(h, 7)

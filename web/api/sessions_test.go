@@ -55,7 +55,7 @@ func (d shelfDouble) Delete(ctx context.Context, id string, versions []string, b
 	})
 }
 
-// row puts a session of user's into the store.
+// row inserts a session of user.
 func (h *harness) row(id string, user int64) {
 	h.t.Helper()
 	err := h.db.Tx(context.Background(), func(tx *store.Tx) error {
@@ -68,7 +68,7 @@ func (h *harness) row(id string, user int64) {
 	}
 }
 
-// talk has something said in a session of the store.
+// talk adds messages to a session of the store.
 func (h *harness) talk(id string, messages ...transcript.Message) {
 	h.t.Helper()
 	sess, err := h.store.ByID(context.Background(), h.db, id)
@@ -327,7 +327,7 @@ func matches(template, path string) bool {
 }
 
 // What is counted is what the list would show: the caller's own, or everybody's
-// for whoever may see them, by the same filters.
+// for everyone who may see them, by the same filters.
 func TestSessionsAreCountedAsTheyAreListed(t *testing.T) {
 	h := open(t, options{})
 	h.sessions = map[string]sessions.Row{"a": {ID: "a", User: 7}, "b": {ID: "b", User: 7}, "c": {ID: "c", User: 8}}
@@ -350,7 +350,7 @@ func TestSessionsAreCountedAsTheyAreListed(t *testing.T) {
 	}
 }
 
-// Over the API as in a chat: an agent's limits are the owner's word, so who may
+// Over the API as in a chat: the owner sets an agent's limits, so who may
 // not say /agent does not get past them by naming another agent or workspace.
 func TestAgentAndWorkspaceAreChosenByTheOwnerAndAdminsOnly(t *testing.T) {
 	h := open(t, options{})

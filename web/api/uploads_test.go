@@ -26,7 +26,7 @@ const (
 
 func b64(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 
-// kept are the files that lie in the vault's folder for attachments.
+// kept returns the files in the vault's directory for attachments.
 func (h *harness) kept() (names []string) {
 	h.t.Helper()
 	_ = fs.WalkDir(h.vault.Root().FS(), attach.Folder, func(name string, d fs.DirEntry, err error) error {
@@ -157,13 +157,15 @@ func TestUpload_RefusedAttachmentIsNamedAndNothingIsStored(t *testing.T) {
 	add(413, "attachments", "at most 20 files", many...)
 	cases = append(cases, refused{"--x\r\nbroken", "multipart/form-data; boundary=x", 400, "", "not a valid form"})
 	for _, c := range cases {
-		m := h.want(c.status, "", key, "POST", "/api/chat", c.body, "Content-Type", max(c.kind, "application/json"))
-		if got, _ := m["field"].(string); got != c.field || !strings.Contains(fmt.Sprint(m["detail"]), c.words) {
-			t.Errorf("%.90s: %v", c.body, m)
-		}
-		if names := h.kept(); len(names) != 0 {
-			t.Errorf("%.90s: left behind %v", c.body, names)
-		}
+		t.Run(fmt.Sprintf("%d %s %s", c.status, c.field, c.words), func(t *testing.T) {
+			m := h.want(c.status, "", key, "POST", "/api/chat", c.body, "Content-Type", max(c.kind, "application/json"))
+			if got, _ := m["field"].(string); got != c.field || !strings.Contains(fmt.Sprint(m["detail"]), c.words) {
+				t.Errorf("%.90s: %v", c.body, m)
+			}
+			if names := h.kept(); len(names) != 0 {
+				t.Errorf("left behind %v", names)
+			}
+		})
 	}
 	if len(h.put) != 0 {
 		t.Errorf("%d turns were put", len(h.put))
@@ -218,7 +220,7 @@ func TestUpload_IdempotencyKeyIncludesFileNames(t *testing.T) {
 	}
 }
 
-// Nobody is asked for a body before being known.
+// The body is not read before the caller is known.
 func TestUpload_NothingIsStoredWithoutAKey(t *testing.T) {
 	h := open(t, options{})
 	body := `{"message":"a","attachments":[{"name":"ok.txt","data":"` + b64("fine") + `"}]}`
@@ -229,7 +231,7 @@ func TestUpload_NothingIsStoredWithoutAKey(t *testing.T) {
 	}
 }
 
-// Whoever has too much waiting is told to come back, before anything of the
+// A user with too many queued turns is refused before anything of the
 // body is kept; others are not concerned.
 func TestUpload_TooManyQueuedTurnsIsRefusedBeforeFilesAreStored(t *testing.T) {
 	h := open(t, options{})

@@ -14,7 +14,7 @@ import (
 )
 
 // occur holds a stream against the lines of an example: each occurs in it, in
-// their order, with at least its fields; "*" stands for any value.
+// their order, with at least its fields; "*" matches any value.
 func occur(t *testing.T, file string, events []sent) {
 	t.Helper()
 	example, err := os.ReadFile(file)
@@ -188,7 +188,7 @@ func TestV0_SessionsAreShared(t *testing.T) {
 }
 
 // The names of the first generation's routes are no session ids of today's, and
-// other methods on them are told which there are.
+// other methods on them get the methods that exist.
 func TestV0_PathNamesAreNotSessionIDs(t *testing.T) {
 	h := open(t, options{})
 	key := h.key(auth.Scopes()...)

@@ -74,7 +74,7 @@ type Body struct {
 	named  hash.Hash         // of a form's files, with their names
 }
 
-// Open begins to read the body of r for user, whose files they will be. It
+// Open begins to read the body of r for user, who will own the files. It
 // refuses another media type and a body that is too large.
 func (u *Reader) Open(w http.ResponseWriter, r *http.Request, user int64, limits Limits) (*Body, error) {
 	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))

@@ -42,7 +42,7 @@ func (a *API) createKey(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	n := auth.NewKey{User: p.User} // whose it is unless it says so
+	n := auth.NewKey{User: p.User} // unless the body names another user
 	into := map[string]any{"label": &n.Label, "user_id": &n.User, "trust_level": &n.Trust, "scopes": &n.Scopes, "expires_at": &n.ExpiresAt}
 	if err := fields.ReadInto(w, r, into); err != nil {
 		return err

@@ -106,7 +106,7 @@ func (a *API) switchBot(w http.ResponseWriter, r *http.Request, do func(context.
 }
 
 // botTest serves POST /api/bots/{bot}/test. The answer has the platform's result;
-// only a fault of ours is an error.
+// only an internal fault is an error.
 func (a *API) botTest(w http.ResponseWriter, r *http.Request) error {
 	if _, err := auth.Require(r, auth.ScopeAdmin); err != nil {
 		return err

@@ -37,8 +37,8 @@ type Unasked struct {
 	// of its own; what Trust may not read is core.Invalid.
 	Attachments []string   `json:"attachments,omitempty"`
 	Trust       core.Trust `json:"trust_level,omitempty"`
-	// Files are kept already, and sent after Attachments. Whose message is not
-	// stored by Send, also because it was before, they are removed by it.
+	// Files are stored already, and sent after Attachments. Send removes them
+	// when it does not store the message, also when it was stored before.
 	Files []core.File `json:"files,omitempty"`
 	// User: only direct chats of this person are reached; nil: every chat that the bot
 	// may write to.

@@ -30,7 +30,7 @@ func (a *API) permissionStream(w http.ResponseWriter, r *http.Request) error {
 	defer release()
 	ctx, stop := context.WithCancel(r.Context())
 	defer stop()
-	rang := a.Bell.Listen(ctx, TopicApprovals) // before the first look: nothing that follows is missed
+	rang := a.Bell.Listen(ctx, TopicApprovals) // before the first update: nothing that follows is missed
 	s, err := a.Streams.Start(w, r, true)
 	if err != nil {
 		return err
@@ -38,12 +38,12 @@ func (a *API) permissionStream(w http.ResponseWriter, r *http.Request) error {
 	defer s.Close()
 	defer context.AfterFunc(s.Context(), stop)()
 	defer a.Streams.Watch(r, stop)()
-	o := onlooker{api: a, stream: s, shown: map[string]call{}}
+	o := watcher{api: a, stream: s, shown: map[string]call{}}
 	if err := o.send(map[string]string{"type": "connected"}); err != nil {
 		return nil
 	}
 	for {
-		if err := o.look(ctx); err != nil {
+		if err := o.update(ctx); err != nil {
 			if ctx.Err() == nil {
 				a.Log.ErrorContext(ctx, "permission stream", "err", err)
 			}
@@ -61,17 +61,17 @@ func (a *API) permissionStream(w http.ResponseWriter, r *http.Request) error {
 	}
 }
 
-// An onlooker is one reader of the permission stream. It holds no queue: a
+// A watcher is one reader of the permission stream. It holds no queue: a
 // slow reader delays only itself, and is cut off by the stream's patience.
-type onlooker struct {
+type watcher struct {
 	api    *API
 	stream *web.Stream
 	shown  map[string]call // what waits, as the reader knows it; at most maxAsks
 }
 
-// look sends what has changed since the last look. A call that was settled
-// between two looks is not shown at all.
-func (o *onlooker) look(ctx context.Context) error {
+// update sends what has changed since the last update. A call that was settled
+// in between is not shown.
+func (o *watcher) update(ctx context.Context) error {
 	rows, err := o.api.Asks.Pending(ctx, maxAsks)
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func (o *onlooker) look(ctx context.Context) error {
 }
 
 // over reports the outcome of a call.
-func (o *onlooker) over(ctx context.Context, c call) error {
+func (o *watcher) over(ctx context.Context, c call) error {
 	ask, err := o.api.Asks.Ask(ctx, c.ID)
 	if err != nil && core.KindOf(err) != core.NotFound {
 		return err
@@ -126,7 +126,7 @@ func (o *onlooker) over(ctx context.Context, c call) error {
 	return o.send(s)
 }
 
-func (o *onlooker) send(v any) error {
+func (o *watcher) send(v any) error {
 	data, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("permission event: %w", err)

@@ -19,11 +19,11 @@ import (
 )
 
 type (
-	// A Log is what was done, by whom (store.AuditLog).
+	// A Log reads the audit log (store.AuditLog).
 	Log interface {
 		AuditLog(ctx context.Context, f store.AuditFilter) (page []store.AuditEvent, next string, err error)
 	}
-	// Figures are what the models took (usage.Ledger).
+	// Figures sums up the usage of models (usage.Ledger).
 	Figures interface {
 		Report(ctx context.Context, q usage.ReportQuery) ([]usage.Figure, error)
 	}

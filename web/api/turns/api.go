@@ -26,8 +26,8 @@ type (
 	// for as long as a repeat of it is recognised.
 	Repeats interface {
 		Stored(ctx context.Context, bot, update string) (message, chat string, found bool, err error)
-		// Queued is how many messages of the sender wait to be answered, counted up to
-		// most.
+		// Queued returns how many messages of the sender wait to be answered, at
+		// most most.
 		Queued(ctx context.Context, bot, sender string, most int) (int, error)
 	}
 	// A Follower shows the events of runs (*bus.Bus). Follow joins at once and
@@ -67,7 +67,7 @@ type (
 	}
 )
 
-// A Run is what the API must know of a run.
+// A Run is a run as the API reads it.
 type Run struct {
 	ID      string
 	Session string

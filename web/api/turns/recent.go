@@ -21,7 +21,7 @@ type turn struct {
 	before, other bool // it was queued before; with another body
 }
 
-// Recent remembers the last turns put, so that their events can be followed
+// Recent remembers the newest turns that were enqueued, so that their events can be followed
 // before a run has begun, and so that an idempotency key isn't used for
 // something else.
 type Recent struct {

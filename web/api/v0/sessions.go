@@ -82,8 +82,8 @@ type message struct {
 	ToolCalls []call    `json:"toolCalls,omitempty"`
 }
 
-// read serves GET /api/chat/session/{id}: the session and its newest messages, in
-// words.
+// read serves GET /api/chat/session/{id}: the session and its newest messages, as
+// text.
 func (a *API) read(w http.ResponseWriter, r *http.Request) error {
 	_, d, err := a.Today.Found(r, auth.ScopeRead, auth.ScopeChat)
 	if err != nil {

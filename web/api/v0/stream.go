@@ -27,8 +27,8 @@ const maxCalls = 1000
 
 // stream serves POST /api/chat/stream.
 func (a *API) stream(w http.ResponseWriter, r *http.Request) error {
-	t := &teller{clock: a.Clock, spawned: []string{}, calls: []call{}}
-	return a.Today.Converse(w, r, t.tell)
+	t := &translator{clock: a.Clock, spawned: []string{}, calls: []call{}}
+	return a.Today.Converse(w, r, t.write)
 }
 
 type call struct {
@@ -50,11 +50,11 @@ type resume struct {
 	CacheHit             bool   `json:"cacheHit"`
 }
 
-// A teller writes one run as the first generation's events.
-type teller struct {
+// A translator writes one run as the first generation's events.
+type translator struct {
 	clock   core.Clock
 	text    strings.Builder // the whole text; bounded by the limit of a run
-	told    int             // of it
+	sent    int             // bytes of it
 	at      time.Time       // when it was sent last
 	round   bool            // text of another round follows
 	calls   []call
@@ -62,9 +62,9 @@ type teller struct {
 	session string
 }
 
-// tell writes one event of today's; those that the first generation does not
-// know are left out.
-func (t *teller) tell(s *web.Stream, e bus.Entry) error {
+// write sends one event of the present format in that of the first generation;
+// events that it does not have are left out.
+func (t *translator) write(s *web.Stream, e bus.Entry) error {
 	if e.Type == "text" {
 		var d core.TextDelta
 		if err := json.Unmarshal(e.Data, &d); err != nil {
@@ -74,7 +74,7 @@ func (t *teller) tell(s *web.Stream, e bus.Entry) error {
 	}
 	if e.Type == "session" { // of a later attempt too: what was sent before is void
 		t.text.Reset()
-		t.told, t.round, t.calls, t.spawned = 0, false, []call{}, []string{}
+		t.sent, t.round, t.calls, t.spawned = 0, false, []call{}, []string{}
 	} else if err := t.flush(s); err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func send(s *web.Stream, event map[string]any) error {
 	return s.Send("", data)
 }
 
-func (t *teller) add(s *web.Stream, piece string) error {
+func (t *translator) add(s *web.Stream, piece string) error {
 	if t.round && t.text.Len() > 0 {
 		t.text.WriteString("\n\n")
 	}
@@ -106,15 +106,15 @@ func (t *teller) add(s *web.Stream, piece string) error {
 }
 
 // flush sends the text as it is so far, where there is more of it.
-func (t *teller) flush(s *web.Stream) error {
-	if t.text.Len() == t.told {
+func (t *translator) flush(s *web.Stream) error {
+	if t.text.Len() == t.sent {
 		return nil
 	}
-	t.told, t.at = t.text.Len(), t.clock.Now()
+	t.sent, t.at = t.text.Len(), t.clock.Now()
 	return send(s, map[string]any{"type": "text", "content": t.text.String()})
 }
 
-func (t *teller) translate(e bus.Entry) (map[string]any, error) {
+func (t *translator) translate(e bus.Entry) (map[string]any, error) {
 	into := func(v any) error {
 		if err := json.Unmarshal(e.Data, v); err != nil {
 			return fmt.Errorf("event %s: %w", e.ID, err)
@@ -153,7 +153,7 @@ func (t *teller) translate(e bus.Entry) (map[string]any, error) {
 	return nil, nil
 }
 
-func (t *teller) called(v core.ToolUseStart) {
+func (t *translator) called(v core.ToolUseStart) {
 	t.round = true
 	if len(t.calls) < maxCalls {
 		t.calls = append(t.calls, call(v))
@@ -165,7 +165,7 @@ func (t *teller) called(v core.ToolUseStart) {
 
 // done returns the last event. Its response is the whole text, like the text
 // events, and not that of the last round only.
-func (t *teller) done(v core.Done) map[string]any {
+func (t *translator) done(v core.Done) map[string]any {
 	response := v.Response
 	if all := t.text.String(); strings.HasSuffix(all, response) {
 		response = all
