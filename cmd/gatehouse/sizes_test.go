@@ -20,14 +20,14 @@ const (
 )
 
 // larger are the packages of more lines than that, each with its reason. A
-// package that grows past the limit is split, or somebody says here why not.
+// package that grows past the limit is split, or its reason is given here.
 var larger = map[string]string{
 	"cmd/gatehouse":                    "it joins all packages: what one part asks of another is adapted here; nothing imports it",
 	"cmd/loadgen":                      "one measurement a file; nothing imports it",
 	"connectors/discord/discordtest":   "a platform's API played in full, limits and refusals included, a file for each group of methods",
 	"connectors/telegram/telegramtest": "a platform's API played in full, limits and refusals included, a file for each group of methods",
 	"core/orchestrator":                "one run from its claim to its end; what ends it must know all of it",
-	"core/session":                     "rows and their search index change in one transaction",
+	"core/session":                     "a session, the chat that it is bound to and the ids that clients gave it change in one transaction",
 	"core/transcript":                  "the form of a conversation, what is read of it and what is written into it agree line by line",
 }
 
