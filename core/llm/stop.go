@@ -18,35 +18,44 @@ func StopAt(deltas iter.Seq2[Delta, error], stops []string) iter.Seq2[Delta, err
 	}
 	return func(yield func(Delta, error) bool) {
 		held := ""
+		// release yields the text held, up to a stop; false after a stop or when the
+		// reader has left.
+		release := func() bool {
+			text, at := held, first(held, stops)
+			held = ""
+			if at < 0 {
+				return text == "" || yield(Delta{Text: text}, nil)
+			}
+			if at == 0 || yield(Delta{Text: text[:at]}, nil) {
+				yield(Delta{Stop: StopSequence}, nil)
+			}
+			return false
+		}
 		for d, err := range deltas {
 			if err == nil && d.Text != "" && d.Call == nil && d.Stop == "" && d.Usage == nil {
 				held += d.Text
-				at := first(held, stops)
-				if at >= 0 {
+				sure := len(held) - begun(held, stops) // before it no stop can begin that is not whole
+				if at := first(held, stops); at >= 0 && at <= sure {
 					d.Text = held[:at]
 					if d == (Delta{}) || yield(d, nil) {
 						yield(Delta{Stop: StopSequence}, nil)
 					}
 					return
 				}
-				keep := begun(held, stops)
-				d.Text, held = held[:len(held)-keep], held[len(held)-keep:]
+				d.Text, held = held[:sure], held[sure:]
 				if d == (Delta{}) {
 					continue
 				}
-			} else if held != "" && (err != nil || d.Thinking == "" && d.Notice == "") {
-				if !yield(Delta{Text: held}, nil) {
+			} else if err != nil || d.Thinking == "" && d.Notice == "" {
+				if !release() {
 					return
 				}
-				held = ""
 			}
 			if !yield(d, err) {
 				return
 			}
 		}
-		if held != "" {
-			yield(Delta{Text: held}, nil)
-		}
+		release()
 	}
 }
 

@@ -61,6 +61,15 @@ func TestAnAnswerEndsBeforeTheFirstStopHoweverItComesInPieces(t *testing.T) {
 	})
 }
 
+// A short stop inside a longer one that is not whole yet does not end the answer.
+func TestTheEarlierOfTwoStopsEndsTheAnswer(t *testing.T) {
+	for _, c := range []struct{ first, rest, want string }{{"ab", "b", ""}, {"ab", "c", "a"}, {"ab", "", "a"}} {
+		if got, stop := gather(t, StopAt(said(Delta{Text: c.first}, Delta{Text: c.rest}, Delta{Stop: "end_turn"}), []string{"abb", "b"})); got != c.want || stop != StopSequence {
+			t.Errorf("%q, then %q: %q (%s), want %q", c.first, c.rest, got, stop, c.want)
+		}
+	}
+}
+
 func TestTextThatWaitsComesBeforeWhatFollowsIt(t *testing.T) {
 	call := &core.Block{Type: "tool_use", Name: "Read"}
 	var order []string
