@@ -144,7 +144,16 @@ func TestTheListOfMCPServersCannotBeMadeByACommand(t *testing.T) {
 	}
 	vault := w.as(core.Vault)
 	for _, command := range []string{"echo evil > .mcp.json", "rm -f .mcp.json; echo evil > .mcp.json", "mv .mcp.json x", "echo evil > y; mv y .mcp.json"} {
-		_, es := w.chatEvents(map[string]any{"message": fmt.Sprintf("use Bash {\"command\":%q}", command)}, vault)
+		run := w.read(w.open("POST", "/api/chat", map[string]any{"message": fmt.Sprintf("use Bash {\"command\":%q}", command)}, vault))
+		id := run.until("permission_request").Data["id"].(string)
+		if code, body := w.call("POST", "/api/permissions/"+id+"/grant", nil); code != 200 {
+			t.Fatalf("%d %s", code, body)
+		}
+		if ran := run.until("tool_result"); ran.Data["result"] == nil {
+			t.Fatalf("%s did not run: %v", command, ran)
+		}
+		run.until("message_stop")
+		es := run.all
 		if after, err := os.ReadFile(list); err != nil || string(after) != toolset.NoServers {
 			t.Errorf("%s: %q %v\n%v", command, after, err, es)
 		}
