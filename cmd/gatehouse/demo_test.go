@@ -136,8 +136,8 @@ func (p *proc) interrupt() {
 	}
 }
 
+// It runs alone: beside twenty other gateways it has waited for an answer in vain.
 func TestTheDemoContinuesWhereItWas(t *testing.T) {
-	t.Parallel()
 	h := newDemoHome(t)
 	p := h.demo()
 	for _, pattern := range []string{phonesLink, `The panel +(http://127\.0\.0\.1:\d+/admin)\n`, `The API +(http://127\.0\.0\.1:\d+/docs)\n`} {
@@ -180,6 +180,11 @@ func TestTheDemoContinuesWhereItWas(t *testing.T) {
 	}
 	// What is written after a restart is new, not taken for a repeat.
 	p.writes(cleo, "And black tea?")
+	defer func() {
+		if t.Failed() {
+			t.Logf("the chat: %q", p.chat(cleo))
+		}
+	}()
 	p.sees(func() bool { return strings.Count(p.chat(cleo), "Public/tea.md") == 2 })
 	// A tool asks its owner first, as the README has it tried.
 	readme, err := os.ReadFile("../../README.md")
