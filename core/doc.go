@@ -26,7 +26,7 @@
 // Address, text, files, and the id by which the platform would repeat it.
 // connectors.Hub runs the connectors, restarts them after failures and keeps to
 // the platforms' rate limits. The HTTP API creates the same Inbound: web/api,
-// API.converse in chat.go.
+// API.converse in web/api/turns/turns.go.
 //
 // # 3. It is stored, or not
 //
@@ -94,7 +94,7 @@
 // finishes the inbox rows, writes session, run and usage, and inserts the replies
 // into the outbox. Only then is the run's last event published. The queue sends
 // outbox rows through Hub.Send; the connector returns a Delivery, and
-// outbox.settleSend (settle.go) decides from it: sent, retry later, dead, or outcome
+// Outbox.settleSend (settle.go) decides from it: sent, retry later, failed, or outcome
 // unknown. A new message whose outcome is unknown is repeated at most once, with a
 // note that the user can see.
 //
