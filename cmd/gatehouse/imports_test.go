@@ -85,6 +85,7 @@ core/claudecli: core core/permission core/sandbox core/texts core/tool  # calls 
 core/claudecli/claudetest: core/vault  # where the CLI keeps transcripts
 core/command: core core/store
 core/coretest:
+core/diff: core  # what changes in a text, for people
 core/dispatch: core core/bus core/command core/orchestrator core/queue core/queue/outbox core/runs core/store core/texts
 core/erasure: core core/beneath core/session core/store core/transcript core/vault
 core/erasure/tasks: core core/erasure core/jobs core/store
