@@ -31,7 +31,7 @@ import (
 	coreask "gatehouse/core/ask"
 	"gatehouse/core/attach"
 	"gatehouse/core/backup"
-	"gatehouse/core/backup/archives"
+	"gatehouse/core/backup/directory"
 	"gatehouse/core/bus"
 	"gatehouse/core/dispatch"
 	"gatehouse/core/erasure"
@@ -122,7 +122,7 @@ type app struct {
 	memory        *memory.Releaser
 	jobs          *jobs.Table // what takes longer than a request
 	tasks         *tasks.Tasks
-	backups       *archives.Directory
+	backups       *directory.Directory
 	owners        erasure.Registry
 	eraser        *erasure.Eraser
 	serving       atomic.Bool           // users may be waiting
@@ -336,7 +336,7 @@ func (a *app) joinConnectors(ctx context.Context) error {
 func (a *app) joinUpkeep(context.Context) error {
 	a.jobs = jobs.New(jobs.Options{Clock: a.clock, Log: a.log, Ended: func() { a.bus.Ring("people", "settings") }})
 	a.closing(a.jobs.Close)
-	a.backups = archives.New(archives.Options{Path: a.cfg.BackupDir(), Setting: configs.Prefix + "_BACKUP_PATH", DB: a.db, Jobs: a.jobs, Clock: a.clock,
+	a.backups = directory.New(directory.Options{Path: a.cfg.BackupDir(), Setting: configs.Prefix + "_BACKUP_PATH", DB: a.db, Jobs: a.jobs, Clock: a.clock,
 		Source: func() backup.Source { return commands.BackupSource(a.settings.Now(), a.cfg.EnvFile(), version) }})
 	a.joinErasure()
 	a.memory = memory.NewReleaser(a.db, a.clock, a.log)

@@ -64,7 +64,7 @@ func (g guestFolders) Merge(_ context.Context, tx *store.Tx, from, to int64) err
 // give moves one guest's directory into another's, where the remaining user can
 // reach it and where it is deleted with them.
 func (g guestFolders) give(from, to int64) {
-	root, old, new := g.vault.Root(), fmt.Sprintf("Guests/%d", from), fmt.Sprintf("Guests/%d", to)
+	root, old, new := g.vault.Root(), core.GuestDir(from), core.GuestDir(to)
 	if _, err := root.Lstat(old); err != nil {
 		return
 	}

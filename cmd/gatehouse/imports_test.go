@@ -41,7 +41,7 @@ cmd/gatehouse/isolation: cmd/gatehouse/control configs core/sandbox core/sandbox
 cmd/gatehouse/logs: configs
 cmd/gatehouse/memory: core
 cmd/gatehouse/models: cmd/gatehouse/doctor configs core core/agent core/claudecli core/llm core/llm/quote core/llm/registry
-cmd/gatehouse/ownfiles: configs core/backup/archives core/sandbox core/vault
+cmd/gatehouse/ownfiles: configs core/backup/directory core/sandbox core/vault
 cmd/gatehouse/phones: connectors/discord/discordtest connectors/telegram/telegramtest core
 cmd/gatehouse/secrets: configs
 cmd/gatehouse/setup: cmd/gatehouse/doctor cmd/gatehouse/fleet configs configs/values connectors/discord connectors/telegram core
@@ -78,7 +78,7 @@ core/attach: core core/store core/texts core/vault
 core/attach/pdftext: core core/texts
 core/backup: core core/backup/archive core/beneath core/queue/maintenance core/store core/vault
 core/backup/archive: core  # the form of a backup
-core/backup/archives: core core/backup core/jobs core/store  # the directory of backups
+core/backup/directory: core core/backup core/jobs core/store  # the directory of backups
 core/beneath:  # files below an open folder, without links
 core/bus: core
 core/claudecli: core core/permission core/sandbox core/texts core/tool  # calls as the guard knows them, and a tree that ends as a whole

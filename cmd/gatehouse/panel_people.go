@@ -11,7 +11,7 @@ import (
 	"gatehouse/admin/settings"
 	"gatehouse/configs/values"
 	"gatehouse/core"
-	"gatehouse/core/backup/archives"
+	"gatehouse/core/backup/directory"
 	"gatehouse/core/jobs"
 	"gatehouse/core/queue/inspect"
 	"gatehouse/core/store"
@@ -127,7 +127,7 @@ func (v peopleView) OpenExport(ctx context.Context, user int64, by core.Actor) (
 }
 
 // backupsView is the directory of backups as the panel shows it.
-type backupsView struct{ *archives.Directory }
+type backupsView struct{ *directory.Directory }
 
 func (v backupsView) Job() (page.Job, bool) { return jobView(v.State()) }
 

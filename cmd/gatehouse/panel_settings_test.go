@@ -15,7 +15,7 @@ import (
 	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core"
 	"gatehouse/core/backup"
-	"gatehouse/core/backup/archives"
+	"gatehouse/core/backup/directory"
 )
 
 var byPanel = core.Actor{User: core.Operator, Via: "panel"}
@@ -206,7 +206,7 @@ func TestABackupOfThePanelIsWholeAndIsDownloaded(t *testing.T) {
 		t.Errorf("%d audit rows", n)
 	}
 	// Where there is no room for them, the page says what to do.
-	nowhere := archives.New(archives.Options{Path: "/proc/nowhere", Setting: "GATEHOUSE_BACKUP_PATH", DB: w.app.db, Jobs: w.app.jobs, Clock: w.clock})
+	nowhere := directory.New(directory.Options{Path: "/proc/nowhere", Setting: "GATEHOUSE_BACKUP_PATH", DB: w.app.db, Jobs: w.app.jobs, Clock: w.clock})
 	if err := nowhere.Backup(t.Context(), byPanel); core.KindOf(err) != core.Invalid || !strings.Contains(core.TextOf(err), "GATEHOUSE_BACKUP_PATH") {
 		t.Errorf("%v", err)
 	}

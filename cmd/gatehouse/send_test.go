@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"gatehouse/connectors/discord/discordtest"
 	"gatehouse/connectors/telegram/telegramtest"
@@ -411,6 +412,23 @@ func TestSendKeysAndAuditOnTheCommandLine(t *testing.T) {
 	if got := ask(); got != 401 {
 		t.Errorf("with the revoked key: %d", got)
 	}
+	// A key ends after 90 days, unless --for says otherwise.
+	for label, args := range map[string][]string{"quarter": nil, "endless": {"--for", "0"}} {
+		if code, _, errs := h.run(append([]string{"keys", "create", label, "--scope", "send"}, args...)...); code != 0 {
+			t.Fatalf("keys create %s: %d %q", label, code, errs)
+		}
+	}
+	_, out, _ = h.run("keys", "list", "--json")
+	var made []auth.KeyRow
+	if err := json.Unmarshal([]byte(out), &made); err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range made {
+		left := time.Until(k.ExpiresAt)
+		if k.Label == "quarter" && (left < 89*24*time.Hour || left > 90*24*time.Hour) || k.Label == "endless" && !k.ExpiresAt.IsZero() {
+			t.Errorf("%s ends %v", k.Label, k.ExpiresAt)
+		}
+	}
 	for _, args := range [][]string{{"keys", "create", "x", "--scope", "root"}, {"keys", "create", "x", "--scope", "chat", "--user", "77"}, {"keys", "create", "x"}, {"keys", "create", "x", "--scope", "chat", "--for", "-1h"}} {
 		if code, _, errs := h.run(args...); code != 2 || errs == "" {
 			t.Errorf("%v: %d %q", args, code, errs)
@@ -427,7 +445,7 @@ func TestSendKeysAndAuditOnTheCommandLine(t *testing.T) {
 		t.Errorf("send with nobody serving: %d %q %q", code, out, errs)
 	}
 	code, out, errs = h.run("audit", "--action", "key.*", "--user", "1")
-	if code != 0 || strings.Count(out, "key.create") != 1 || strings.Count(out, "key.revoke") != 1 || !strings.Contains(out, "owner") {
+	if code != 0 || strings.Count(out, "key.create") != 3 || strings.Count(out, "key.revoke") != 1 || !strings.Contains(out, "owner") {
 		t.Errorf("audit: %d %q %q", code, out, errs)
 	}
 	code, out, _ = h.run("audit", "--json", "--limit", "1", "--action", "message.send")

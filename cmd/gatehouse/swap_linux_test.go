@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gatehouse/cmd/gatehouse/commands"
+	"gatehouse/core"
 	"gatehouse/core/backup"
 	"gatehouse/core/tool"
 )
@@ -113,7 +114,7 @@ func TestSwappingGuest_ExportBackupAttachmentsAndForgetting(t *testing.T) {
 		}
 		_, bodies := contents(t, file)
 		for name, body := range bodies {
-			if strings.Contains(name, tool.GuestsDir) && strings.Contains(string(body), ownersText) {
+			if strings.Contains(name, core.GuestsDir) && strings.Contains(string(body), ownersText) {
 				t.Fatalf("%s: %q", name, body)
 			}
 		}

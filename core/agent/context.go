@@ -20,9 +20,6 @@ const (
 	maxContexts = 100    // directories and files of a session
 )
 
-// guestsDir is the directory of the vault that guests write in.
-const guestsDir = "Guests"
-
 // A part is what a prompt holds of one file; without text it found no room, or
 // was not read because of why.
 type part struct {
@@ -194,7 +191,7 @@ func (g *gatherer) add(parts []part, name string, room *int) ([]part, error) {
 // prompt is one of a higher trust.
 func (g *gatherer) planted(name string) bool {
 	first, _, _ := strings.Cut(path.Clean(name), "/")
-	return g.trust > core.Sandboxed && strings.EqualFold(first, guestsDir)
+	return g.trust > core.Sandboxed && strings.EqualFold(first, core.GuestsDir)
 }
 
 // instructs reports whether a file of this name gives instructions to agents.

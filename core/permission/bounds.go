@@ -3,7 +3,6 @@ package permission
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 
@@ -20,7 +19,7 @@ import (
 //   - The deny list and ignore hold at every level, for reading and writing.
 //   - Below full nothing outside the vault is opened, and what commands the
 //     gateway or other agents is not written.
-//   - Sandboxed reads what MayRead allows and writes in Guests/{user}/ only.
+//   - Sandboxed reads what GuestRead names, and reads and writes in Guests/{user}/.
 func (p Profile) Bounds(ignore []string) (mayRead, mayWrite func(name string) bool) {
 	return p.Within(ParseIgnore(ignore))
 }
@@ -78,7 +77,7 @@ func (b bounds) write(name string) string {
 	case b.p.Trust == core.Vault:
 		return ""
 	}
-	own := "Guests/" + strconv.FormatInt(b.p.User, 10)
+	own := core.GuestDir(b.p.User)
 	if b.p.Trust == core.Sandboxed && b.p.User > 0 && (clean == own || strings.HasPrefix(clean, own+"/")) {
 		return ""
 	}

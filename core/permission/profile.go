@@ -2,7 +2,6 @@ package permission
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 	"time"
 
@@ -71,7 +70,7 @@ func ForGuest(user int64) Configured {
 	if user <= 0 {
 		return Configured{}
 	}
-	own := []string{fmt.Sprintf("Guests/%d/**", user)}
+	own := []string{core.GuestDir(user) + "/**"}
 	return Configured{Read: own, Write: own}
 }
 

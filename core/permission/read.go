@@ -12,26 +12,15 @@ import (
 	"gatehouse/core"
 )
 
-// MayRead reports whether a turn of user at trust may read the vault file
-// name: a slash path relative to the vault, symbolic links already resolved.
-// Absolute names, names with "..", backslashes or control characters are
-// refused for everyone, and so is the deny list.
+// inArea reports whether a turn of user at trust may read the vault file name: a
+// cleaned name, symbolic links resolved, that is not on the deny list.
 //
-//   - full, vault: everything else in the vault.
+//   - full, vault: every file.
 //   - sandboxed: the user's own Guests/{user}/ and what globs name
 //     (doublestar; "*" does not cross "/"; upper and lower case differ), but
 //     never the gateway's own directories, the owner's chats and journal, or
 //     another guest's directory, whatever globs say.
 //   - a stranger: nothing.
-func MayRead(globs []string, trust core.Trust, user int64, name string) bool {
-	name, ok := cleaned(name)
-	if !ok || denied(name) || trust < core.Full && holdsCredentials(name) {
-		return false
-	}
-	return inArea(globs, trust, user, name)
-}
-
-// inArea is MayRead for a cleaned name that is not on the deny list.
 func inArea(globs []string, trust core.Trust, user int64, name string) bool {
 	switch trust {
 	case core.Full, core.Vault:
@@ -61,13 +50,13 @@ func guestMayRead(globs []string, user int64, name string) bool {
 	if slices.Contains(ownersOnly, folded(first)) {
 		return false
 	}
-	if folded(first) == "guests" {
+	if folded(first) == folded(core.GuestsDir) {
 		person, _, _ := strings.Cut(rest, "/")
 		own := strconv.FormatInt(user, 10)
 		if rest != "" && person != own {
 			return false
 		}
-		if user > 0 && first == "Guests" && person == own {
+		if user > 0 && first == core.GuestsDir && person == own {
 			return true
 		}
 	}

@@ -10,6 +10,12 @@ import (
 	"gatehouse/core"
 )
 
+// mayRead asks Bounds, with no .parachuteignore.
+func mayRead(globs []string, trust core.Trust, user int64, name string) bool {
+	may, _ := Profile{User: user, Trust: trust, GuestRead: globs}.Bounds(nil)
+	return may(name)
+}
+
 func TestMayRead(t *testing.T) {
 	globs := []string{"Public/**", "Blogs/*.md", "./Notes/today.md", "[broken"}
 	all := []string{"**", "**/*", "Daily/**", "Guests/**", ".parachute/**"}
@@ -42,7 +48,6 @@ func TestMayRead(t *testing.T) {
 		{".claude/settings.json", false, true},
 		// Never, for anybody.
 		{"", false, false},
-		{"/etc/passwd", false, false},
 		{"..", false, false},
 		{"../x", false, false},
 		{"Public/../Daily/x.md", false, false},
@@ -83,27 +88,32 @@ func TestMayRead(t *testing.T) {
 		{"Public/keynote.md", true, true},
 		{"Public/environment.md", true, true},
 	} {
-		if got := MayRead(globs, core.Sandboxed, guest, c.name); got != c.guest {
+		if got := mayRead(globs, core.Sandboxed, guest, c.name); got != c.guest {
 			t.Errorf("a guest reads %q: %v", c.name, got)
 		}
 		for _, level := range []core.Trust{core.Vault, core.Full} {
-			if got := MayRead(nil, level, 1, c.name); got != c.vault {
+			if got := mayRead(nil, level, 1, c.name); got != c.vault {
 				t.Errorf("%v reads %q: %v", level, c.name, got)
 			}
 		}
 		for _, level := range []core.Trust{core.Stranger, core.Trust(9)} {
-			if MayRead(all, level, guest, c.name) {
+			if mayRead(all, level, guest, c.name) {
 				t.Errorf("a stranger (%d) reads %q", level, c.name)
 			}
 		}
 	}
 	for _, name := range []string{"Daily/2026.md", "Chat/notes.md", ".claude/settings.json", ".mcp.json", ".parachute/agents/a.md", "Guests/8/a.md"} {
-		if MayRead(all, core.Sandboxed, guest, name) {
+		if mayRead(all, core.Sandboxed, guest, name) {
 			t.Errorf("with globs %q a guest reads %q", all, name)
 		}
 	}
-	if MayRead(nil, core.Sandboxed, 0, "Guests/0/a.md") || MayRead(nil, core.Sandboxed, -1, "Guests/-1/a.md") {
-		t.Error("nobody has a guest folder")
+	if mayRead(nil, core.Sandboxed, 0, "Guests/0/a.md") || mayRead(nil, core.Sandboxed, -1, "Guests/-1/a.md") {
+		t.Error("a user without a number has a guest directory")
+	}
+	for level, want := range map[core.Trust]bool{core.Sandboxed: false, core.Vault: false, core.Full: true} {
+		if mayRead(all, level, guest, "/etc/passwd") != want {
+			t.Errorf("%v reads outside the vault: %v", level, !want)
+		}
 	}
 }
 
@@ -111,7 +121,7 @@ func TestNoPathLeadsAGuestOutOfWhatIsOpen(t *testing.T) {
 	part := rapid.SampledFrom([]string{"Public", "Guests", "7", "8", "Daily", "..", ".", "", ".env", "a.md", "Chat", ".parachute", "agents", "x.db", "*", "**"})
 	rapid.Check(t, func(t *rapid.T) {
 		name := strings.Join(rapid.SliceOfN(part, 1, 6).Draw(t, "parts"), "/")
-		if !MayRead([]string{"Public/**"}, core.Sandboxed, 7, name) {
+		if !mayRead([]string{"Public/**"}, core.Sandboxed, 7, name) {
 			return
 		}
 		clean := path.Clean(name)

@@ -2,14 +2,10 @@ package tool
 
 import (
 	"path"
-	"strconv"
 	"strings"
 
 	"gatehouse/core"
 )
-
-// GuestsDir is the directory of the vault that holds the areas of guests.
-const GuestsDir = "Guests"
 
 // Bounds of the area of one guest, Guests/<user>: what one guest leaves there
 // must not slow others down.
@@ -25,7 +21,7 @@ func Area(user int64) string {
 	if user <= 0 {
 		return ""
 	}
-	return GuestsDir + "/" + strconv.FormatInt(user, 10)
+	return core.GuestDir(user)
 }
 
 // AreaDepth returns how many directories lie between area and name: 0 for an entry
@@ -42,7 +38,7 @@ func AreaDepth(area, name string) (depth int, ok bool) {
 // directory of guests or in it. It ignores case: some file systems do.
 func InGuests(name string) bool {
 	first, _, _ := strings.Cut(path.Clean(name), "/")
-	return strings.EqualFold(first, GuestsDir)
+	return strings.EqualFold(first, core.GuestsDir)
 }
 
 // Bounded reports whether t works within an area that is bounded.

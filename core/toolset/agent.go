@@ -3,7 +3,6 @@ package toolset
 import (
 	"context"
 	"slices"
-	"strconv"
 	"strings"
 
 	"gatehouse/core"
@@ -63,12 +62,12 @@ func both(guest, agents []string, user int64) []string {
 	if agents == nil {
 		return guest
 	}
-	own := "Guests/" + strconv.FormatInt(user, 10) + "/"
+	own := core.GuestDir(user) + "/"
 	var out []string
 	for _, g := range guest {
 		for _, a := range agents {
 			switch {
-			case a == g, a == "**", a == "Guests/**" && strings.HasPrefix(g, own):
+			case a == g, a == "**", a == core.GuestsDir+"/**" && strings.HasPrefix(g, own):
 				out = append(out, g)
 			case g == own+"**" && strings.HasPrefix(a, own) && !strings.ContainsAny(a[:len(own)], "*?[{"):
 				out = append(out, a)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"text/tabwriter"
 	"time"
 
 	"gatehouse/cmd/gatehouse/control"
@@ -52,20 +51,11 @@ func (c *pairingListCmd) Run(p *Process) error {
 	if err := p.get("/api/bots/pairing?"+query.Encode(), &res); err != nil {
 		return err
 	}
-	if c.JSON {
-		return PrintJSON(p.Stdout, res.Requests)
-	}
-	if len(res.Requests) == 0 {
-		_, err := fmt.Fprintln(p.Stdout, "No requests.")
-		return err
-	}
-	w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "CODE\tSTATUS\tNAME\tBOT\tUSER ID\tWHERE\tAGE\tFIRST MESSAGE")
-	for _, r := range res.Requests {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Code, r.Status, core.CleanName(r.Display), r.Bot, r.PlatformUserID, r.Scope,
+	const header = "CODE\tSTATUS\tNAME\tBOT\tUSER ID\tWHERE\tAGE\tFIRST MESSAGE"
+	return printList(p.Stdout, c.JSON, res.Requests, "No requests.", header, func(r core.PairingRequest) string {
+		return cells(r.Code, r.Status, core.CleanName(r.Display), r.Bot, r.PlatformUserID, r.Scope,
 			time.Since(r.CreatedAt).Round(time.Second), core.CleanName(r.FirstMessage))
-	}
-	return w.Flush()
+	})
 }
 
 type pairingApproveCmd struct {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"gatehouse/cmd/gatehouse/control"
@@ -64,19 +63,10 @@ func (c *inviteListCmd) Run(p *Process) error {
 	if err := p.get("/control/invitations", &res); err != nil {
 		return err
 	}
-	if c.JSON {
-		return PrintJSON(p.Stdout, res.Invitations)
-	}
-	if len(res.Invitations) == 0 {
-		_, err := fmt.Fprintln(p.Stdout, "No invitations.")
-		return err
-	}
-	w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "ID\tBOT\tTRUST\tWHERE\tUSES LEFT\tUNTIL")
-	for _, i := range res.Invitations {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", i.ID, i.Bot, i.Trust, strings.TrimSpace(string(i.Scope)+" "+i.Place), i.UsesLeft, i.ExpiresAt.Local().Format("2006-01-02 15:04"))
-	}
-	return w.Flush()
+	const header = "ID\tBOT\tTRUST\tWHERE\tUSES LEFT\tUNTIL"
+	return printList(p.Stdout, c.JSON, res.Invitations, "No invitations.", header, func(i codes.Invitation) string {
+		return cells(i.ID, i.Bot, i.Trust, strings.TrimSpace(string(i.Scope)+" "+i.Place), i.UsesLeft, i.ExpiresAt.Local().Format(minute))
+	})
 }
 
 type inviteRevokeCmd struct {

@@ -1,10 +1,10 @@
 package commands
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"gatehouse/cmd/gatehouse/control"
@@ -27,33 +27,20 @@ func (c *keysListCmd) Run(p *Process) error {
 	if err := p.get("/api/keys", &res); err != nil {
 		return err
 	}
-	keys := res.Keys
-	if c.JSON {
-		return PrintJSON(p.Stdout, keys)
+	return printList(p.Stdout, c.JSON, res.Keys, "No keys.", "ID\tLABEL\tUSER\tTRUST\tSCOPES\tLAST USED\tENDS", keyRow)
+}
+
+func keyRow(k control.Key) string {
+	used, ends := "never", "never"
+	if !k.LastUsedAt.IsZero() {
+		used = k.LastUsedAt.Local().Format(minute)
 	}
-	if len(keys) == 0 {
-		_, err := fmt.Fprintln(p.Stdout, "No keys.")
-		return err
+	if !k.ExpiresAt.IsZero() {
+		if ends = k.ExpiresAt.Local().Format(minute); !time.Now().Before(k.ExpiresAt) {
+			ends += " (over)"
+		}
 	}
-	w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "ID\tLABEL\tUSER\tTRUST\tSCOPES\tLAST USED\tENDS")
-	for _, k := range keys {
-		used, ends := "never", "never"
-		if !k.LastUsedAt.IsZero() {
-			used = k.LastUsedAt.Local().Format("2006-01-02 15:04")
-		}
-		if !k.ExpiresAt.IsZero() {
-			if ends = k.ExpiresAt.Local().Format("2006-01-02 15:04"); !time.Now().Before(k.ExpiresAt) {
-				ends += " (over)"
-			}
-		}
-		scopes := strings.Join(k.Scopes, ",")
-		if scopes == "" {
-			scopes = "none"
-		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\n", k.ID, core.CleanName(k.Label), k.User, k.Trust, scopes, used, ends)
-	}
-	return w.Flush()
+	return cells(k.ID, core.CleanName(k.Label), k.User, k.Trust, cmp.Or(strings.Join(k.Scopes, ","), "none"), used, ends)
 }
 
 type keysCreateCmd struct {
@@ -61,7 +48,7 @@ type keysCreateCmd struct {
 	Scopes []string      `required:"" name:"scope" placeholder:"SCOPE,…" help:"What it opens: chat, read, send, metrics, admin."`
 	Trust  string        `default:"sandboxed" enum:"sandboxed,vault,full" help:"The most that its turns may do: sandboxed, vault or full."`
 	User   int64         `default:"1" help:"Its user, by number; 1 is the owner."`
-	For    time.Duration `help:"How long it works, such as 720h; without it, without end."`
+	For    time.Duration `default:"2160h" help:"How long it works, such as 720h; 0 is without end. The default is 90 days."`
 	JSON   bool          `help:"As JSON."`
 }
 

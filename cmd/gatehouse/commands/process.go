@@ -7,9 +7,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"strings"
+	"text/tabwriter"
 
 	"gatehouse/configs"
 )
@@ -41,6 +44,36 @@ func PrintJSON(w io.Writer, v any) error {
 	e.SetIndent("", "  ")
 	return e.Encode(v)
 }
+
+// printList writes items as JSON, or as a table with the columns of header and a
+// tab-separated row for each. Instead of an empty table it writes none.
+func printList[T any](w io.Writer, asJSON bool, items []T, none, header string, row func(T) string) error {
+	if asJSON {
+		return PrintJSON(w, items)
+	}
+	if len(items) == 0 {
+		_, err := fmt.Fprintln(w, none)
+		return err
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, header)
+	for _, item := range items {
+		fmt.Fprintln(table, row(item))
+	}
+	return table.Flush()
+}
+
+// cells joins the values of a table's row.
+func cells(values ...any) string {
+	text := make([]string, len(values))
+	for i, v := range values {
+		text[i] = fmt.Sprint(v)
+	}
+	return strings.Join(text, "\t")
+}
+
+// minute is how tables show a time.
+const minute = "2006-01-02 15:04"
 
 // printLine writes v as JSON on one line.
 func printLine(w io.Writer, v any) error { return json.NewEncoder(w).Encode(v) }

@@ -82,14 +82,16 @@ type (
 	Requests struct {
 		Requests []core.PairingRequest `json:"requests"`
 	}
+	// A Key is one in the answers below, without its secret.
+	Key = auth.KeyRow
 	// Keys is the answer of GET /api/keys.
 	Keys struct {
-		Keys []auth.KeyRow `json:"keys"`
+		Keys []Key `json:"keys"`
 	}
 	// A NewKey is the answer of POST /api/keys.
 	NewKey struct {
-		Secret string      `json:"key,omitempty"`
-		Record auth.KeyRow `json:"record"`
+		Secret string `json:"key,omitempty"`
+		Record Key    `json:"record"`
 	}
 	// AuditLog is the answer of GET /api/audit.
 	AuditLog struct {

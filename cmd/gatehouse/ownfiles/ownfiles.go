@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	"gatehouse/configs"
-	"gatehouse/core/backup/archives"
+	"gatehouse/core/backup/directory"
 	"gatehouse/core/sandbox"
 	"gatehouse/core/vault"
 )
@@ -85,7 +85,7 @@ func (f *Files) Paths() []string {
 		list = append(list, file)
 	}
 	list = append(list, f.o.Tokens()...)
-	list = append(list, archives.Within(cfg.BackupDir(), root)...)
+	list = append(list, directory.Within(cfg.BackupDir(), root)...)
 	var real []string
 	for _, path := range list {
 		if path != "" {

@@ -13,5 +13,6 @@ func IsTerminal(f *os.File) bool {
 	return err == nil && st.Mode()&os.ModeCharDevice != 0
 }
 
-// hideInput is not implemented on this system: pass secrets in files.
+// hideInput returns errors.ErrUnsupported: only Linux terminals can hide what is typed,
+// so a secret must come from a file.
 func hideInput(*os.File) (show func(), err error) { return nil, errors.ErrUnsupported }

@@ -5,12 +5,13 @@ import (
 	"path"
 	"slices"
 
+	"gatehouse/core"
 	"gatehouse/core/beneath"
 	"gatehouse/core/tool"
 )
 
 // isArea reports whether name is the area of a guest.
-func isArea(name string) bool { return path.Dir(name) == tool.GuestsDir }
+func isArea(name string) bool { return path.Dir(name) == core.GuestsDir }
 
 // guest checks the area of another user. What that person left there must
 // keep no one's shell from working, and its names can be exchanged at any time:

@@ -1,5 +1,6 @@
-// Package archives is the directory of the backups that the panel makes.
-package archives
+// Package directory keeps the backups that the panel makes: it lists, makes and
+// deletes them.
+package directory
 
 import (
 	"context"
