@@ -1,10 +1,13 @@
 package discord
 
 import (
+	"cmp"
 	"context"
+	"net/http"
 	"net/url"
 
 	"gatehouse/connectors"
+	"gatehouse/connectors/discord/rest"
 	"gatehouse/connectors/discord/wire"
 	"gatehouse/core"
 )
@@ -22,7 +25,7 @@ func (b *Bot) React(ctx context.Context, to core.Address, messageID, emoji strin
 	}
 	at := "/channels/" + to.Chat + "/messages/" + messageID + "/reactions/"
 	if emoji != "" {
-		if f := b.api.Call(ctx, "PUT", at+url.PathEscape(emoji)+"/@me", nil, nil); f != nil {
+		if f := b.reaction(ctx, "PUT", at+url.PathEscape(emoji)+"/@me"); f != nil {
 			return f
 		}
 	}
@@ -30,9 +33,21 @@ func (b *Bot) React(ctx context.Context, to core.Address, messageID, emoji strin
 		if e == emoji {
 			continue
 		}
-		if f := b.api.Call(ctx, "DELETE", at+url.PathEscape(e)+"/@me", nil, nil); f != nil && f.Status != 404 {
+		if f := b.reaction(ctx, "DELETE", at+url.PathEscape(e)+"/@me"); f != nil && f.Status != 404 {
 			return f
 		}
 	}
 	return nil
+}
+
+// reaction makes a request about a reaction, again after each 429 until ctx ends:
+// reactions have a rate limit of their own, one in 250 ms per channel, so the second
+// of two requests in a row is usually refused.
+func (b *Bot) reaction(ctx context.Context, method, path string) *rest.Failure {
+	for {
+		f := b.api.Call(ctx, method, path, nil, nil)
+		if f == nil || f.Status != http.StatusTooManyRequests || !core.Sleep(ctx, b.o.Clock, cmp.Or(f.After, unnamedWait)) {
+			return f
+		}
+	}
 }
