@@ -13,6 +13,7 @@ import (
 	"gatehouse/core/llm"
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/permission"
+	"gatehouse/core/tool/files"
 	"gatehouse/core/toolset"
 )
 
@@ -37,7 +38,7 @@ func (a *app) joinClaude() (*claudeCode, error) {
 	c := &claudeCode{tools: a.tools, Runner: claudecli.New(claudecli.Options{
 		Program: a.cfg.ClaudeCLI, Stage: self, Veil: a.veil, Home: a.vault.Path(), Path: filepath.Dir(a.cfg.ClaudeCLI) + ":/usr/local/bin:/usr/bin:/bin",
 		Key: a.cfg.AnthropicAPIKey.Reveal(), BaseURL: a.cfg.AnthropicBaseURL, MCPConfig: filepath.Join(a.vault.Path(), ".mcp.json"),
-		Guard: a.guard, Clock: a.clock, Log: a.log,
+		Guard: a.guard, Files: files.New(), Clock: a.clock, Log: a.log,
 	})}
 	a.claude = c
 	a.closing(c.Close)

@@ -73,7 +73,7 @@ connectors/telegram/telegramtest: connectors/simulator core
 core:  # words only
 core/agent: core core/agent/frontmatter core/beneath core/texts core/vault core/watch
 core/agent/frontmatter:
-core/ask: core core/store core/texts
+core/ask: core core/diff core/store core/texts
 core/attach: core core/store core/texts core/vault
 core/attach/pdftext: core core/texts
 core/backup: core core/backup/archive core/beneath core/queue/maintenance core/store core/vault
@@ -105,7 +105,7 @@ core/orchestrator: core core/agent core/ask core/attach core/llm core/orchestrat
 core/orchestrator/incoming: core core/llm core/texts  # what comes with a message, as blocks
 core/orchestrator/named: core core/tool  # whether a text names a host or an address
 core/permission: core core/permission/pattern core/permission/shell core/permission/shell/vetted core/texts core/tool core/vault
-core/permission/guard: core core/ask core/permission core/store core/texts core/tool core/vault
+core/permission/guard: core core/ask core/diff core/permission core/store core/texts core/tool core/vault
 core/permission/pattern:  # patterns of commands, imports no package of ours
 core/permission/raise: core core/store core/texts
 core/permission/shell: core/permission/shell/programs core/permission/shell/vetted core/permission/shell/walk

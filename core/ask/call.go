@@ -1,12 +1,16 @@
 package ask
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"io"
 	"strconv"
 	"strings"
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/diff"
 	"gatehouse/core/texts"
 )
 
@@ -30,6 +34,17 @@ type Payload struct {
 	Call      string                  `json:"call,omitempty"`
 	Commands  []string                `json:"commands,omitempty"`
 	Reason    string                  `json:"reason,omitempty"`
+	Input     string                  `json:"input,omitempty"` // InputHash of the call
+	Diff      *diff.File              `json:"diff,omitempty"`  // what the call would change
+	Shown     string                  `json:"shown,omitempty"` // tool.Change.State of the file in Diff
+}
+
+// InputHash identifies a call by its tool and input.
+func InputHash(tool string, input json.RawMessage) string {
+	h := sha256.New()
+	_, _ = io.WriteString(h, tool+"\x00") // a hash does not fail
+	_, _ = h.Write(input)
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // Call returns what a permission is about; core.NotFound for any other
@@ -51,6 +66,7 @@ type Waiting struct {
 	Trust    core.Trust             `json:"trust_level"`
 	Reason   string                 `json:"reason"`             // why it is asked
 	Commands []string               `json:"commands,omitempty"` // of a shell, as parsed
+	Diff     *diff.File             `json:"diff,omitempty"`     // of a call that changes a file
 	At       time.Time              `json:"created_at"`
 }
 
@@ -75,7 +91,7 @@ func View(a Ask) (Waiting, error) {
 		return Waiting{}, err
 	}
 	return Waiting{Request: *body.Request, Session: body.Session, Run: a.Run, Bot: a.Bot, User: body.User, Trust: body.Trust,
-		Reason: body.Reason, Commands: body.Commands, At: a.CreatedAt}, nil
+		Reason: body.Reason, Commands: body.Commands, Diff: body.Diff, At: a.CreatedAt}, nil
 }
 
 // A Question is one of Ask's that waits for its person's answer.

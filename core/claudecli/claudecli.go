@@ -27,7 +27,7 @@ const Prefix = "claudecli/"
 
 // A Guard decides on tool calls and asks users; *guard.Guard is one.
 type Guard interface {
-	Allow(ctx context.Context, p permission.Profile, t tool.Tool, callID string, input json.RawMessage, a tool.Access, emit func(core.Event), waiting func(bool)) (permission.Decision, error)
+	Allow(ctx context.Context, p permission.Profile, t tool.Tool, c *tool.Call, emit func(core.Event), waiting func(bool)) (permission.Decision, error)
 	Ask(ctx context.Context, p permission.Profile, questions json.RawMessage, emit func(core.Event), waiting func(bool)) (json.RawMessage, error)
 }
 
@@ -43,6 +43,7 @@ type Options struct {
 	// MCPConfig is a .mcp.json that the CLI loads where there is such a file; "" none.
 	MCPConfig string
 	Guard     Guard
+	Files     []tool.Tool  // the gateway's own, by whose Change a call of the CLI's is shown that has the same input
 	Clock     core.Clock   // nil: the system's
 	Log       *slog.Logger // nil: none
 	Processes int          // at once, in all; 0 is 4, of about 200 MB each

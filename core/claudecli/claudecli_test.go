@@ -75,7 +75,8 @@ func open(t *testing.T, change func(*claudecli.Options)) *house {
 	return h
 }
 
-func (h *house) Allow(ctx context.Context, _ permission.Profile, t tool.Tool, _ string, _ json.RawMessage, a tool.Access, _ func(core.Event), waiting func(bool)) (permission.Decision, error) {
+func (h *house) Allow(ctx context.Context, _ permission.Profile, t tool.Tool, c *tool.Call, _ func(core.Event), waiting func(bool)) (permission.Decision, error) {
+	a := c.Access
 	h.note(&h.allowed, fmt.Sprintf("%s %s %v%v%s%s", t.Kind, t.Name, a.Read, a.Write, a.Command, a.URL))
 	switch t.Name {
 	case h.block:

@@ -80,11 +80,11 @@ func (k *talk) permit(ctx context.Context, name, call string, input json.RawMess
 	if name == askTool {
 		return k.question(ctx, call, input)
 	}
-	t, access, err := touches(k.t.Tools, name, input)
+	t, access, err := k.touches(name, input)
 	if err != nil {
 		return deny(call, core.TextOf(err))
 	}
-	d, err := k.r.o.Guard.Allow(ctx, k.t.Profile, t, call, input, access, k.t.Emit, k.t.Waiting)
+	d, err := k.r.o.Guard.Allow(ctx, k.t.Profile, t, &tool.Call{ID: call, Input: input, Turn: k.t.Tools, Access: access}, k.t.Emit, k.t.Waiting)
 	switch {
 	case err != nil && ctx.Err() == nil:
 		k.r.o.Log.Error("a tool call could not be decided", "run", k.t.Profile.Run, "tool", name, "err", err)
@@ -158,7 +158,19 @@ var inner = map[string]bool{
 }
 
 // touches returns a tool of the CLI's as the Guard knows tools, and what the call
-// touches. A tool that is not known has no kind, and is no one's.
+// touches.
+func (k *talk) touches(name string, input json.RawMessage) (tool.Tool, tool.Access, error) {
+	x, a, err := touches(k.t.Tools, name, input)
+	for _, own := range k.r.o.Files {
+		if own.Name == name {
+			x.Change = own.Change
+		}
+	}
+	return x, a, err
+}
+
+// touches returns what a call of the tool name touches. A tool that is not known has
+// no kind, and is no one's.
 func touches(t *tool.Turn, name string, input json.RawMessage) (tool.Tool, tool.Access, error) {
 	var in struct {
 		FilePath string `json:"file_path"`

@@ -12,18 +12,19 @@ import (
 
 // Bounds of a comparison.
 const (
-	context     = 3       // unchanged lines around a change
-	maxMiddle   = 1 << 20 // bytes between the first and the last difference, of each text; more are counted only
-	maxEdits    = 1000    // lines that differ, before all of the middle counts as replaced
-	maxKept     = 400     // lines of a Diff
-	maxKeptSize = 24 << 10
+	context     = 3        // unchanged lines around a change
+	maxMiddle   = 1 << 20  // bytes between the first and the last difference, of each text; more are counted only
+	maxEdits    = 1000     // lines that differ, before all of the middle counts as replaced
+	maxKept     = 400      // lines of a Diff
+	maxKeptSize = 36 << 10 // bytes of them, with partSize for each part
+	partSize    = 24
 	maxLine     = 1000 // bytes of a line
 	maxRemoved  = 150  // lines of a removed block that others replace
 	maxWords    = 200  // of a line that words are marked in
 )
 
 // A Diff is the difference of two texts. The counts are of the whole texts; the hunks
-// have at most 400 lines and 24 KiB of them.
+// have at most 400 lines and 36 KiB of them.
 type Diff struct {
 	Added   int    `json:"added"`
 	Removed int    `json:"removed"`
@@ -290,7 +291,7 @@ func (d *Diff) keep() {
 	for h := range d.Hunks {
 		kept := fold(d.Hunks[h].Lines)
 		for i, l := range kept {
-			if size -= len(l.Text()); left == 0 || size < 0 {
+			if size -= len(l.Text()) + partSize*len(l.Parts); left == 0 || size < 0 {
 				d.Hunks[h].Lines, d.Hunks = kept[:i], d.Hunks[:h+1]
 				if i == 0 {
 					d.Hunks = d.Hunks[:h]

@@ -148,7 +148,7 @@ func (t *talk) call(ctx context.Context, b *core.Block) (res tool.Result, outcom
 		}
 		c.Access = a
 	}
-	d, err := t.r.o.o.Guard.Allow(ctx, kit.Profile, x, b.ID, c.Input, c.Access, t.r.emit, t.r.waiting)
+	d, err := t.r.o.o.Guard.Allow(ctx, kit.Profile, x, c, t.r.emit, t.r.waiting)
 	switch {
 	case ctx.Err() != nil:
 		return tool.Failed("stopped before it began"), callAborted
@@ -167,6 +167,7 @@ func (t *talk) call(ctx context.Context, b *core.Block) (res tool.Result, outcom
 	case t.r.tooled() != kit:
 		return tool.Failed("the time at trust " + t.r.t.Trust.String() + " ended in the meantime: the call was not made; calls are made at trust " + t.r.t.Base.String() + " now"), callDenied
 	}
+	c.Shown = d.Shown
 	return t.work(ctx, &x, c)
 }
 

@@ -108,7 +108,7 @@ type Options struct {
 // returns when it is decided, at the latest when ctx ends. waiting reports when
 // a wait for a user begins and ends.
 type Guard interface {
-	Allow(ctx context.Context, p permission.Profile, t tool.Tool, callID string, input json.RawMessage, a tool.Access, emit func(core.Event), waiting func(bool)) (permission.Decision, error)
+	Allow(ctx context.Context, p permission.Profile, t tool.Tool, c *tool.Call, emit func(core.Event), waiting func(bool)) (permission.Decision, error)
 	Ask(ctx context.Context, p permission.Profile, questions json.RawMessage, emit func(core.Event), waiting func(bool)) (json.RawMessage, error)
 }
 

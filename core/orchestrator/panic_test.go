@@ -55,7 +55,7 @@ type meeting struct {
 	both sync.WaitGroup
 }
 
-func (m *meeting) Allow(_ context.Context, _ permission.Profile, _ tool.Tool, _ string, _ json.RawMessage, _ tool.Access, _ func(core.Event), waiting func(bool)) (permission.Decision, error) {
+func (m *meeting) Allow(_ context.Context, _ permission.Profile, _ tool.Tool, _ *tool.Call, _ func(core.Event), waiting func(bool)) (permission.Decision, error) {
 	waiting(true)
 	m.both.Done()
 	m.both.Wait()
@@ -230,7 +230,7 @@ type slow struct {
 	asked, said chan struct{}
 }
 
-func (s *slow) Allow(ctx context.Context, _ permission.Profile, _ tool.Tool, _ string, _ json.RawMessage, _ tool.Access, _ func(core.Event), waiting func(bool)) (permission.Decision, error) {
+func (s *slow) Allow(ctx context.Context, _ permission.Profile, _ tool.Tool, _ *tool.Call, _ func(core.Event), waiting func(bool)) (permission.Decision, error) {
 	waiting(true)
 	defer waiting(false)
 	s.asked <- struct{}{}

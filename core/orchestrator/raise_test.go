@@ -2,7 +2,6 @@ package orchestrator_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"testing"
@@ -22,7 +21,7 @@ type levels struct {
 	decided []core.Trust
 }
 
-func (l *levels) Allow(_ context.Context, p permission.Profile, _ tool.Tool, _ string, _ json.RawMessage, _ tool.Access, _ func(core.Event), _ func(bool)) (permission.Decision, error) {
+func (l *levels) Allow(_ context.Context, p permission.Profile, _ tool.Tool, _ *tool.Call, _ func(core.Event), _ func(bool)) (permission.Decision, error) {
 	l.decided = append(l.decided, p.Trust)
 	return permission.Decision{Verdict: permission.Allow}, nil
 }

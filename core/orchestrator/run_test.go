@@ -72,7 +72,7 @@ func (h *house) equip(_ context.Context, t *orchestrator.Turn, dir vault.Dir, _ 
 		Turn: &tool.Turn{User: t.User, Trust: t.Trust, Run: t.Run, Vault: h.vault, Dir: dir, MayRead: yes, MayWrite: yes}}, nil
 }
 
-func (h *house) Allow(_ context.Context, _ permission.Profile, t tool.Tool, _ string, _ json.RawMessage, _ tool.Access, _ func(core.Event), waiting func(bool)) (permission.Decision, error) {
+func (h *house) Allow(_ context.Context, _ permission.Profile, t tool.Tool, _ *tool.Call, _ func(core.Event), waiting func(bool)) (permission.Decision, error) {
 	waiting(true)
 	waiting(false)
 	if why, ok := h.deny[t.Name]; ok {

@@ -25,6 +25,7 @@ const (
 	RuleTooMany       = "too_many_asks"   // no: too many questions wait already
 	RulePerson        = "person"          // a user decided
 	RuleTimeout       = "timeout"         // no: no one answered in time
+	RuleChanged       = "changed"         // no: the call is not the one that was approved, or its file changed since
 	RuleAlways        = "always"          // yes: always allowed where it is offered
 	RuleTrustMode     = "trust_mode"      // yes: trust mode
 	RuleConfigured    = "configured"      // yes: the session's permissions
@@ -36,7 +37,7 @@ const (
 )
 
 // DenyRules are the rules that refuse.
-var DenyRules = []string{RuleDenyList, RuleWriteDenyList, RuleArea, RuleDangerous, RuleNotOffered, RuleNobody, RuleTooMany, RulePerson, RuleTimeout}
+var DenyRules = []string{RuleDenyList, RuleWriteDenyList, RuleArea, RuleDangerous, RuleNotOffered, RuleNobody, RuleTooMany, RulePerson, RuleTimeout, RuleChanged}
 
 // question is all that a decision goes by.
 type question struct {

@@ -44,6 +44,7 @@ type Decision struct {
 	Text      string                // for the model and for users: why; "" where it goes on by a rule
 	Suggested []core.SuggestedGrant // of an ask: what may be granted beyond this once; empty: only this once
 	Commands  []string              // of a shell: the simple commands that it runs
+	Shown     string                // of an approved call: the state of the file that the approval is for
 }
 
 // A GrantRow is one tool grant that is.

@@ -46,6 +46,10 @@ type Tool struct {
 	// changes nothing. Bad input is core.Invalid with words for the model.
 	// Nil: nothing that needs a decision.
 	Touches func(t *Turn, input json.RawMessage) (Access, error)
+	// Change returns what the call would change, for the user who is asked about it.
+	// It changes nothing, and reads only what c.Turn may read. The error is text
+	// for that user alone. Nil: nothing that can be shown.
+	Change func(ctx context.Context, c *Call) (Change, error)
 	// Run does the work and keeps to c.Access. A Result with IsError, and an
 	// error of a core.Kind, are told to the model; any other error is ours and
 	// is told as "internal error". It returns soon after ctx ends, with
@@ -126,9 +130,19 @@ type Call struct {
 	Input  json.RawMessage
 	Turn   *Turn
 	Access Access // what Touches said and was decided on
+	// Shown is the Change.State that a user was shown and approved, "" for none.
+	// Run refuses the call when the file has another state.
+	Shown string
 	// Progress shows what goes on, in a few words; never nil. It may be called
 	// from any goroutine, until Run returns.
 	Progress func(text string)
+}
+
+// A Change is the content of one file before a call and after it.
+type Change struct {
+	Before *string // nil: there is no such file
+	After  string
+	State  string // identifies the content before
 }
 
 // A Result is what the model reads of a call.

@@ -79,8 +79,8 @@ var guest = permission.Profile{User: 7, Trust: core.Vault, Session: "s1", CanAsk
 func (h *harness) wants(p permission.Profile, path string) <-chan permission.Decision {
 	out := make(chan permission.Decision, 1)
 	go func() {
-		d, err := h.guard.Allow(context.Background(), p, tool.Tool{Name: "Write", Kind: tool.Write}, "c1", json.RawMessage(`{}`),
-			tool.Access{Write: []string{path}}, func(core.Event) {}, func(bool) {})
+		d, err := h.guard.Allow(context.Background(), p, tool.Tool{Name: "Write", Kind: tool.Write},
+			&tool.Call{ID: "c1", Input: json.RawMessage(`{}`), Access: tool.Access{Write: []string{path}}}, func(core.Event) {}, func(bool) {})
 		if err != nil {
 			h.t.Error(err)
 		}

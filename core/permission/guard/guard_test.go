@@ -89,7 +89,7 @@ type verdict struct {
 func (s *station) allow(ctx context.Context, p permission.Profile, t tool.Tool, what string) <-chan verdict {
 	out := make(chan verdict, 1)
 	go func() {
-		d, err := s.guard.Allow(ctx, p, t, "call", json.RawMessage(`{}`), access(t, what), func(e core.Event) { s.events <- e }, func(on bool) { s.slots <- on })
+		d, err := s.guard.Allow(ctx, p, t, &tool.Call{ID: "call", Input: json.RawMessage(`{}`), Access: access(t, what)}, func(e core.Event) { s.events <- e }, func(on bool) { s.slots <- on })
 		out <- verdict{d, err}
 	}()
 	return out

@@ -34,7 +34,7 @@ func TestAWriteThroughALinkIsAskedForByTheNameOfItsTarget(t *testing.T) {
 	s.ok(err)
 	done := make(chan verdict, 1)
 	go func() {
-		d, err := s.guard.Allow(ctx, ownersTurn, write, "call", input, a, func(e core.Event) { s.events <- e }, func(on bool) { s.slots <- on })
+		d, err := s.guard.Allow(ctx, ownersTurn, write, &tool.Call{ID: "call", Input: input, Access: a}, func(e core.Event) { s.events <- e }, func(on bool) { s.slots <- on })
 		done <- verdict{d, err}
 	}()
 	r := s.asked()

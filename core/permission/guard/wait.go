@@ -32,13 +32,13 @@ const (
 // for the model. When ctx ends the ask is closed, nothing more is emitted, and
 // the error is ctx's cause; any other error is ours. emit and waiting are
 // called on the caller's goroutine.
-func (g *Guard) Allow(ctx context.Context, p permission.Profile, t tool.Tool, callID string, input json.RawMessage, a tool.Access, emit func(core.Event), waiting func(bool)) (permission.Decision, error) {
-	d, err := g.Decide(ctx, g.o.DB, p, t, input, a)
+func (g *Guard) Allow(ctx context.Context, p permission.Profile, t tool.Tool, c *tool.Call, emit func(core.Event), waiting func(bool)) (permission.Decision, error) {
+	d, err := g.Decide(ctx, g.o.DB, p, t, c.Input, c.Access)
 	if err != nil {
 		return permission.Decision{}, err
 	}
 	if d.Verdict == permission.MustAsk {
-		if d, err = g.ask(ctx, p, t, callID, input, a, d, emit, waiting); err != nil {
+		if d, err = g.ask(ctx, p, t, c, d, emit, waiting); err != nil {
 			return permission.Decision{}, err
 		}
 	}
@@ -49,8 +49,8 @@ func (g *Guard) Allow(ctx context.Context, p permission.Profile, t tool.Tool, ca
 	return d, nil
 }
 
-func (g *Guard) ask(ctx context.Context, p permission.Profile, t tool.Tool, callID string, input json.RawMessage, a tool.Access, d permission.Decision, emit func(core.Event), waiting func(bool)) (permission.Decision, error) {
-	req := permission.Request(t, a, d)
+func (g *Guard) ask(ctx context.Context, p permission.Profile, t tool.Tool, c *tool.Call, d permission.Decision, emit func(core.Event), waiting func(bool)) (permission.Decision, error) {
+	req := permission.Request(t, c.Access, d)
 	switch {
 	case !p.CanAsk:
 		return d.With(permission.Deny, permission.RuleNobody, d.Text+" That needs the owner's approval, and no one can be asked here: it is denied."), nil
@@ -60,7 +60,9 @@ func (g *Guard) ask(ctx context.Context, p permission.Profile, t tool.Tool, call
 	if p.User <= 0 { // known by a group alone: a grant would be everyone's there
 		req.SuggestedGrants = []core.SuggestedGrant{}
 	}
-	body := ask.Payload{Request: &req, Session: p.Session, User: p.User, Owner: p.Owner, Trust: p.Trust, Call: callID, Commands: d.Commands, Reason: d.Text}
+	body := ask.Payload{Request: &req, Session: p.Session, User: p.User, Owner: p.Owner, Trust: p.Trust, Call: c.ID, Commands: d.Commands, Reason: d.Text,
+		Input: ask.InputHash(t.Name, c.Input)}
+	body.Diff, body.Shown = change(ctx, t, c)
 	asked, err := g.open(ctx, ask.Ask{Kind: ask.KindPermission, Run: p.Run, Bot: p.Bot, Chat: p.Chat, Asker: p.User}, permissionTime, &body, p)
 	if core.KindOf(err) == core.Busy {
 		return d.With(permission.Deny, permission.RuleTooMany, core.TextOf(err)), nil
@@ -76,10 +78,11 @@ func (g *Guard) ask(ctx context.Context, p permission.Profile, t tool.Tool, call
 	d, resolved := outcome(asked, d)
 	emit(resolved)
 	if d.Verdict == permission.Allow { // what is forbidden may have changed in the meantime
-		again, err := g.Decide(ctx, g.o.DB, p, t, input, a)
+		again, err := g.Decide(ctx, g.o.DB, p, t, c.Input, c.Access)
 		if err != nil || again.Verdict == permission.Deny {
 			return again, err
 		}
+		return asShown(ctx, asked, t, c, d), nil
 	}
 	return d, nil
 }

@@ -20,7 +20,7 @@ func TestFetch_UnnamedAddressAsksInTrustModeAndShowsItWhole(t *testing.T) {
 	ask := func(address string) (core.PermissionRequest, <-chan verdict) {
 		out := make(chan verdict, 1)
 		go func() {
-			d, err := s.guard.Allow(ctx, p, fetchTool, "call", json.RawMessage(`{}`), tool.Access{URL: address}, func(e core.Event) { s.events <- e }, func(bool) {})
+			d, err := s.guard.Allow(ctx, p, fetchTool, &tool.Call{ID: "call", Input: json.RawMessage(`{}`), Access: tool.Access{URL: address}}, func(e core.Event) { s.events <- e }, func(bool) {})
 			out <- verdict{d, err}
 		}()
 		select {

@@ -54,7 +54,7 @@ func (f *files) edit(ctx context.Context, c *tool.Call) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, err
 	}
-	n, err := f.change(ctx, c.Turn, name, in)
+	n, err := f.change(ctx, c, name, in)
 	switch {
 	case err != nil:
 		return tool.Result{}, place.Explain(shown, err)
@@ -67,7 +67,8 @@ func (f *files) edit(ctx context.Context, c *tool.Call) (tool.Result, error) {
 }
 
 // change does the edit and returns how many places it changed.
-func (f *files) change(ctx context.Context, t *tool.Turn, name string, in editInput) (int, error) {
+func (f *files) change(ctx context.Context, c *tool.Call, name string, in editInput) (int, error) {
+	t := c.Turn
 	p, err := writable(t, name)
 	if err != nil {
 		return 0, err
@@ -75,6 +76,9 @@ func (f *files) change(ctx context.Context, t *tool.Turn, name string, in editIn
 	defer p.Close()
 	defer f.lock(p.Path())()
 	text, st, err := f.text(t, name)
+	if was := c.Shown; was != "" && (err == nil && was != stateOf([]byte(text)) || errors.Is(err, fs.ErrNotExist) && was != absent) {
+		return 0, errShown
+	}
 	if errors.Is(err, fs.ErrNotExist) && *in.Old == "" {
 		if err := room(ctx, t, name, true, int64(len(*in.New))); err != nil {
 			return 0, err

@@ -71,8 +71,8 @@ func (f *files) tools() []tool.Tool {
 		{Name: "Read", About: readAbout, Schema: readSchema, Kind: tool.Read, Timeout: timeout,
 			Touches: touchRead, Run: f.read},
 		{Name: "Write", About: writeAbout, Schema: writeSchema, Kind: tool.Write, Timeout: timeout, Effects: true,
-			Touches: touchWrite, Run: f.write},
+			Touches: touchWrite, Change: f.changeWrite, Run: f.write},
 		{Name: "Edit", About: editAbout, Schema: editSchema, Kind: tool.Write, Timeout: timeout, Effects: true,
-			Touches: touchEdit, Run: f.edit},
+			Touches: touchEdit, Change: f.changeEdit, Run: f.edit},
 	}, search.New(f.open)...)
 }

@@ -63,7 +63,7 @@ func (f *files) write(ctx context.Context, c *tool.Call) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, err
 	}
-	old, err := f.overwrite(ctx, c.Turn, name, *in.Content)
+	old, err := f.overwrite(ctx, c, name, *in.Content)
 	if err != nil {
 		return tool.Result{}, place.Explain(shown, err)
 	}
@@ -75,7 +75,8 @@ func (f *files) write(ctx context.Context, c *tool.Call) (tool.Result, error) {
 }
 
 // overwrite makes the file name hold text. One that exists must have been read.
-func (f *files) overwrite(ctx context.Context, t *tool.Turn, name, text string) (existed bool, err error) {
+func (f *files) overwrite(ctx context.Context, c *tool.Call, name, text string) (existed bool, err error) {
+	t := c.Turn
 	p, err := writable(t, name)
 	if err != nil {
 		return false, err
@@ -92,6 +93,9 @@ func (f *files) overwrite(ctx context.Context, t *tool.Turn, name, text string) 
 		if err := f.mayReplace(t, name, st); err != nil {
 			return true, err
 		}
+	}
+	if err := f.asShown(c, name); err != nil {
+		return st != nil, err
 	}
 	if err := ctx.Err(); err != nil {
 		return false, err
