@@ -125,7 +125,7 @@ func TestAnAgentIsEditedWithPreviewAndDiffBeforeItIsSaved(t *testing.T) {
 	form.Set("text", strings.Replace(strings.ReplaceAll(notesText, "\n", "\r\n"), "Be brief.", "Be <b>kind</b>.", 1)) // as browsers send it
 	form.Set("do", "preview")
 	a := s.postForm("/admin/agents/edit", form)
-	a.has(t, `<span class="removed">-You keep notes. Be brief.`, `<span class="added">&#43;You keep notes. Be &lt;b&gt;kind&lt;/b&gt;.`, "What it would be", `value="save"`)
+	a.has(t, `<span class="removed">- You keep notes. Be <b>brief</b>.`, `<span class="added">&#43; You keep notes. Be <b>&lt;b&gt;kind&lt;/b&gt;</b>.`, "What it would be", `value="save"`)
 	if len(s.world.done()) != 0 {
 		t.Fatalf("a preview did %q", s.world.done())
 	}

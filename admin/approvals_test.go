@@ -13,6 +13,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/ask"
 	"gatehouse/core/coretest"
+	"gatehouse/core/diff"
 	"gatehouse/core/permission"
 	"gatehouse/core/permission/raise"
 )
@@ -109,6 +110,26 @@ func call(now time.Time, user int64, trust core.Trust, r core.PermissionRequest,
 		State: ask.Open, CreatedAt: now.Add(-12 * time.Second), ExpiresAt: r.ExpiresAt}
 }
 
+// changing returns a with what it would change; an empty before is a new file.
+func changing(a ask.Ask, before, after string) ask.Ask {
+	old := &before
+	if before == "" {
+		old = nil
+	}
+	f := diff.Files("a file", old, after)
+	return changed(a, &f)
+}
+
+func changed(a ask.Ask, f *diff.File) ask.Ask {
+	var body ask.Payload
+	must(json.Unmarshal([]byte(a.Payload), &body))
+	body.Diff = f
+	b, err := json.Marshal(body)
+	must(err)
+	a.Payload = string(b)
+	return a
+}
+
 func grants(pairs ...string) (out []core.SuggestedGrant) {
 	for i := 0; i+1 < len(pairs); i += 2 {
 		out = append(out, core.SuggestedGrant{Scope: "folder", Pattern: pairs[i], Label: pairs[i+1]})
@@ -126,6 +147,7 @@ func (w *world) evening() {
 		call(now, 1, core.Full, core.PermissionRequest{ID: "q2", ToolName: "Bash", Kind: "bash", Command: "cd ~/garden && git add -A &&\n  git commit -m 'beds \u202egpj.exe' | tee log", ExpiresAt: end,
 			SuggestedGrants: grants(`git add '*' ; git commit '*'`, "Any git add * ; git commit *")}, "The command hides what it does: a variable.", "cd ~/garden", "git add -A", "git commit -m 'beds \u202egpj.exe'", "tee log"),
 	}
+	w.asks[0] = changing(w.asks[0], minutes, strings.NewReplacer("three beds", "four beds", "Nina waters.\n", "Nina waters on Mondays.\nTom waters on Fridays.\n").Replace(minutes))
 	old := call(now.Add(-time.Hour), 2, core.Vault, core.PermissionRequest{ID: "q0", ToolName: "Read", Kind: "read", Path: "Private/taxes.md", ExpiresAt: now}, "")
 	old.State, old.Decision, old.DecidedBy, old.DecidedAt = ask.Decided, "denied", "operator via chat", now.Add(-time.Hour)
 	late := call(now.Add(-2*time.Hour), 3, core.Sandboxed, core.PermissionRequest{ID: "q9", ToolName: "Bash", Kind: "bash", Command: "ls -la", ExpiresAt: now}, "")
@@ -175,6 +197,38 @@ func TestNothingOfAToolCallIsHidden(t *testing.T) {
 	}
 }
 
+// minutes is a file that a call would change.
+const minutes = "# Minutes\n\n- We dig three beds.\n- The shed is painted.\n- The gate squeaks.\n- Rent is paid.\n- No slugs.\n- Compost is full.\n- The tap drips.\n- Seeds are ordered.\n- Nina waters.\n"
+
+func TestAToolCallShowsWhatItWouldChangeInItsFile(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	write := func() ask.Ask {
+		return call(s.clock.Now(), 1, core.Vault, core.PermissionRequest{ID: "q1", ToolName: "Write", Kind: "write", Path: "a.md", ExpiresAt: s.clock.Now().Add(time.Minute)}, "")
+	}
+	long := strings.Repeat("a line\n", 900)
+	for _, c := range []struct {
+		name string
+		ask  ask.Ask
+		has  []string
+	}{
+		{"changed words", changing(write(), "Buy tea.\nRest.\n", "Buy green tea.\nRest.\n"), []string{"1 line added, 1 removed.",
+			"<span class=\"removed\">- Buy tea.\n</span>", "<span class=\"added\">&#43; Buy <b>green </b>tea.\n</span>", "<span>  Rest.\n</span>"}},
+		{"new file", changing(write(), "", "Buy <b>.\n"), []string{"A new file: 1 line, 9 bytes.", "<span class=\"added\">&#43; Buy &lt;b&gt;.\n</span>"}},
+		{"long", changing(write(), "", long), []string{"A new file: 900 lines", `<details class="fold" id="more-q1"><summary>360 more lines</summary>`, "500 more lines are not shown."}},
+		{"binary", changing(write(), "\x89PNG\r\n\x1a\n\x00", "text"), []string{"A binary file: image/png, 9 bytes. It becomes text/plain, 4 bytes."}},
+		{"invisible", changing(write(), "", "a\u202eb\n"), []string{"&#43; a\\u{202E}b\n"}},
+		{"same", changing(write(), "a\n", "a\n"), []string{"Nothing changes: the file has this content already."}},
+		{"unknown", changed(write(), &diff.File{Path: "a.md", Problem: "old_string is not in the file"}), []string{`<p class="reason warn">What would change can’t be shown. Old_string is not in the file.</p>`}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s.world.asks = []ask.Ask{c.ask}
+			a := s.get("/admin/approvals")
+			a.has(t, c.has...)
+			a.lacks(t, "\u202e")
+		})
+	}
+}
+
 func TestAToolCallIsDecidedOnceAndTheSecondSeesByWhom(t *testing.T) {
 	clock := coretest.NewClock(time.Time{})
 	s := newSite(t, clock, nil).enter()
@@ -212,11 +266,15 @@ func TestLongToolCallsDoNotMakeThePageHeavy(t *testing.T) {
 		s.world.asks = append(s.world.asks, call(now, 1, core.Vault, core.PermissionRequest{ID: "q" + string(rune('0'+i)), ToolName: "Bash", Kind: "bash", Command: command,
 			ExpiresAt: now.Add(time.Minute), SuggestedGrants: grants("echo *", "Any echo *")}, "why", command))
 	}
+	for i := range 3 {
+		s.world.asks = append([]ask.Ask{changing(call(now, 1, core.Vault, core.PermissionRequest{ID: "w" + string(rune('0'+i)), ToolName: "Write", Kind: "write", Path: "a.md",
+			ExpiresAt: now.Add(time.Minute)}, ""), strings.Repeat("<'>&\n", 3000), strings.Repeat("<\"&\n", 3000))}, s.world.asks...)
+	}
 	for range 300 {
 		s.world.grants = append(s.world.grants, permission.GrantRow{ID: "g", Session: strings.Repeat("s", 36), User: 1, Trust: core.Vault, Kind: "bash", Pattern: strings.Repeat("<", 60), By: "operator via panel", At: now})
 	}
 	a := s.get("/admin/approvals")
-	a.has(t, "more wait; they appear here as you decide", "250 more are not shown", "60 tool calls wait")
+	a.has(t, "more wait; they appear here as you decide", "250 more are not shown", "63 tool calls wait")
 	if n := len(a.body) + len(s.get("/static/admin.css").body) + len(s.get("/static/admin.js").body); n > 150_000 {
 		t.Errorf("the page has %d bytes with style and script, want at most 150,000", n)
 	}

@@ -62,6 +62,9 @@ func (c askCard) Brief() string { return core.CutRunes(c.What(), 200) }
 // Wants returns what the tool would do, to precede What.
 func (c askCard) Wants() string { return wants(c.Request) }
 
+// Change returns what the call would change in its file; nil for a call that changes none.
+func (c askCard) Change() *changeView { return changeOf(c.Diff, c.Request.ID) }
+
 // Caution returns ask.Waiting's, with everything in it visible.
 func (c askCard) Caution() string { return page.Exact(c.Waiting.Caution()) }
 
@@ -136,6 +139,9 @@ func shownAsks(waiting []ask.Waiting) int {
 	size := 0
 	for i, q := range waiting {
 		size += len(template.HTMLEscapeString(whatOf(q.Request))) + len(template.HTMLEscapeString(page.Exact(strings.Join(q.Commands, "\n"))))
+		if q.Diff != nil {
+			size += page.NewDiff("", "", q.Diff.Diff).Size()
+		}
 		for _, g := range q.Request.SuggestedGrants {
 			size += len(template.HTMLEscapeString(g.Pattern + g.Label))
 		}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rogpeppe/go-internal/diff"
+	"gatehouse/core/diff"
 
 	"gatehouse/admin/page"
 	"gatehouse/core"
@@ -126,17 +126,8 @@ type editBody struct {
 	Fault   *agent.Fault // of the text below
 	Asked   bool         // Preview was pressed
 	Facts   []page.Fact  // what the text would be
-	Diff    []diffLine
-}
-
-// A diffLine is one line of a diff.
-type diffLine struct {
-	Sign string // + added, - removed, @ a place, else the same
-	Text string
-}
-
-func (l diffLine) Tone() string {
-	return map[string]string{"+": "added", "-": "removed", "@": "place"}[l.Sign]
+	Changed bool
+	Diff    page.DiffView
 }
 
 func (p *agentPages) editPage(w http.ResponseWriter, r *http.Request) error {
@@ -183,7 +174,7 @@ func (p *agentPages) edit(w http.ResponseWriter, r *http.Request) error {
 	}
 	d := p.o.Drafts.Try(b.File, b.Text)
 	b.New, b.Fault, b.Facts = b.Version == "", d.Fault, draftFacts(d)
-	b.Diff = changes(was, b.Text)
+	b.Changed, b.Diff = was != b.Text, page.NewDiff("diff-rest", "What changes", diff.Of(was, b.Text))
 	if r.PostFormValue("do") != "save" {
 		return p.showEdit(w, r, http.StatusOK, b)
 	}
@@ -269,25 +260,6 @@ func unasked(p *agent.Permissions) string {
 		parts = append(parts, "run "+strings.Join(p.Bash.Patterns, ", "))
 	}
 	return cmp.Or(strings.Join(parts, "; "), "nothing")
-}
-
-// changes returns the lines of a unified diff without its header; none where the
-// texts are equal. Invisible characters are spelled out.
-func changes(was, now string) (lines []diffLine) {
-	n := 0
-	for line := range strings.Lines(string(diff.Diff("a", []byte(was), "b", []byte(now)))) {
-		if n++; n <= 3 {
-			continue
-		}
-		line = strings.TrimSuffix(line, "\n")
-		sign := line[:min(1, len(line))]
-		text := core.Visible(strings.TrimPrefix(line, sign))
-		if sign == "@" {
-			text = core.Visible(line)
-		}
-		lines = append(lines, diffLine{sign, text})
-	}
-	return lines
 }
 
 // unwell returns how many files and MCP servers can't be used.

@@ -18,7 +18,7 @@ func change(ctx context.Context, t tool.Tool, c *tool.Call) (*diff.File, string)
 	}
 	name := c.Access.Write[0]
 	made, err := t.Change(ctx, c)
-	f := diff.File{Path: name, Problem: "What would change can't be shown: the gateway could not read the file."}
+	f := diff.File{Path: name, Problem: "the gateway could not read the file"}
 	switch {
 	case err == nil:
 		f = diff.Files(name, made.Before, made.After)
