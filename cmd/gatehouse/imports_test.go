@@ -163,7 +163,7 @@ web/api: core core/bus core/session web web/api/access web/api/bots web/api/heal
 web/api/access: core web web/auth web/fields
 web/api/bots: core web web/api/stream web/auth web/fields web/upload
 web/api/health: core web web/auth
-web/api/permissions: core core/ask core/permission web web/api/stream web/auth web/fields
+web/api/permissions: core core/ask core/diff core/permission web web/api/stream web/auth web/fields
 web/api/reports: core core/store core/usage web web/auth web/fields
 web/api/sessions: core core/session core/transcript web web/api/stream web/auth web/fields
 web/api/stream: core web web/auth

@@ -89,6 +89,41 @@ func (h *harness) wants(p permission.Profile, path string) <-chan permission.Dec
 	return out
 }
 
+func TestAPendingFileChangeHasItsDiff(t *testing.T) {
+	h := open(t, options{})
+	key, low := h.keyOf(1, core.Vault, auth.ScopeAdmin), h.keyOf(1, core.Sandboxed, auth.ScopeAdmin)
+	before := "Buy tea.\n"
+	edit := tool.Tool{Name: "Edit", Kind: tool.Write, Change: func(context.Context, *tool.Call) (tool.Change, error) {
+		return tool.Change{Before: &before, After: "Buy coffee.\n", State: "x"}, nil
+	}}
+	done := make(chan permission.Decision, 1)
+	go func() {
+		d, err := h.guard.Allow(context.Background(), guest, edit, &tool.Call{ID: "c1", Input: json.RawMessage(`{}`), Turn: &tool.Turn{}, Access: tool.Access{Write: []string{"a.md"}}},
+			func(core.Event) {}, func(bool) {})
+		if err != nil {
+			t.Error(err)
+		}
+		done <- d
+	}()
+	h.clock.AwaitWaiters(1)
+	es := readUntil(t, h.watch(key), "permissionRequest")
+	got, _ := es[1]["request"].(map[string]any)["diff"].(map[string]any)
+	if got["unified"] != "@@ -1,1 +1,1 @@\n-Buy tea.\n+Buy coffee.\n" || got["path"] != "a.md" || got["added"] != 1.0 || got["removed"] != 1.0 || got["new"] != false || got["more"] != 0.0 {
+		t.Errorf("%v", got)
+	}
+	id := idOf(es[1])
+	if r := readUntil(t, h.watch(low), "permissionRequest")[1]["request"].(map[string]any); r["diff"] != nil || r["path"] != "a.md" {
+		t.Errorf("a key that may not read the file sees %v", r)
+	}
+	m := h.want(200, "", key, "POST", "/api/permissions/"+id+"/grant", "")
+	if m["request"].(map[string]any)["diff"] == nil {
+		t.Errorf("%v", m)
+	}
+	if d := <-done; d.Verdict != permission.Allow || d.Shown != "x" {
+		t.Errorf("%+v", d)
+	}
+}
+
 func (h *harness) watch(key string) *http.Response {
 	h.t.Helper()
 	res := h.do(key, "GET", "/api/permissions/stream", "")

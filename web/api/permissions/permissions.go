@@ -13,6 +13,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/ask"
+	"gatehouse/core/diff"
 	"gatehouse/core/permission"
 	"gatehouse/web"
 	"gatehouse/web/auth"
@@ -104,13 +105,38 @@ type call struct {
 	Trust    core.Trust `json:"trust_level"`
 	Reason   string     `json:"reason"`
 	Commands []string   `json:"commands,omitempty"`
+	Diff     *change    `json:"diff,omitempty"`
 	At       time.Time  `json:"created_at"`
 }
 
-func callOf(w ask.Waiting) call {
-	return call{PermissionRequest: w.Request, Session: w.Session, Run: w.Run, Bot: w.Bot, User: w.User, Trust: w.Trust,
-		Reason: w.Reason, Commands: w.Commands, At: w.At}
+// A change is what a call would change in a file.
+type change struct {
+	Path    string        `json:"path"`
+	New     bool          `json:"new"`
+	Binary  bool          `json:"binary"`
+	Before  *diff.Content `json:"before,omitempty"`
+	After   *diff.Content `json:"after,omitempty"`
+	Added   int           `json:"added"`
+	Removed int           `json:"removed"`
+	Unified string        `json:"unified"`
+	More    int           `json:"more"` // added and removed lines that Unified leaves out
+	Problem string        `json:"problem,omitempty"`
 }
+
+// callOf returns a call as p sees it. What a file holds is not shown to a key below
+// the call's trust, which may not read the file.
+func callOf(w ask.Waiting, p auth.Principal) call {
+	c := call{PermissionRequest: w.Request, Session: w.Session, Run: w.Run, Bot: w.Bot, User: w.User, Trust: w.Trust,
+		Reason: w.Reason, Commands: w.Commands, At: w.At}
+	if f := w.Diff; f != nil && !above(w.Trust, p) {
+		c.Diff = &change{Path: f.Path, New: f.New, Binary: f.Binary, Before: f.Before, After: f.After, Added: f.Added, Removed: f.Removed,
+			Unified: f.Unified(), More: f.More, Problem: f.Problem}
+	}
+	return c
+}
+
+// above reports whether a trust is above that of p's key.
+func above(level core.Trust, p auth.Principal) bool { return p.Key != "" && level > p.Trust }
 
 // A settled call has its outcome.
 type settled struct {
@@ -140,14 +166,14 @@ func (a *API) grant(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	_, c, err := a.call(r)
+	_, c, err := a.call(r, p)
 	if err != nil {
 		return err
 	}
-	if p.Key != "" && c.Trust > p.Trust {
+	if above(c.Trust, p) {
 		return core.Errorf(core.Denied, "the call has the trust level %s, which is above this key's, which is %s", c.Trust, p.Trust)
 	}
-	return a.settle(w, r, func(ctx context.Context, id string) error { return a.Asks.Grant(ctx, id, pattern, p.Actor()) })
+	return a.settle(w, r, p, func(ctx context.Context, id string) error { return a.Asks.Grant(ctx, id, pattern, p.Actor()) })
 }
 
 // pattern reads the body of a grant, which may be absent.
@@ -173,27 +199,27 @@ func (a *API) refuseCall(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return a.settle(w, r, func(ctx context.Context, id string) error { return a.Asks.Deny(ctx, id, p.Actor()) })
+	return a.settle(w, r, p, func(ctx context.Context, id string) error { return a.Asks.Deny(ctx, id, p.Actor()) })
 }
 
 // call returns the ask in the address; NotFound when it is not of a tool call.
-func (a *API) call(r *http.Request) (ask.Ask, call, error) {
+func (a *API) call(r *http.Request, p auth.Principal) (ask.Ask, call, error) {
 	found, err := a.Asks.Ask(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return found, call{}, err
 	}
 	waiting, err := ask.View(found)
-	return found, callOf(waiting), err
+	return found, callOf(waiting, p), err
 }
 
 // settle responds with the call as it is after do. A second decision gets the first
 // one's author.
-func (a *API) settle(w http.ResponseWriter, r *http.Request, do func(context.Context, string) error) error {
+func (a *API) settle(w http.ResponseWriter, r *http.Request, p auth.Principal, do func(context.Context, string) error) error {
 	failed := do(r.Context(), r.PathValue("id"))
 	if failed != nil && core.KindOf(failed) != core.Conflict {
 		return failed
 	}
-	ask, c, err := a.call(r)
+	ask, c, err := a.call(r, p)
 	if failed != nil {
 		return overtaken(failed, ask, err)
 	}

@@ -38,7 +38,7 @@ func (a *API) permissionStream(w http.ResponseWriter, r *http.Request) error {
 	defer s.Close()
 	defer context.AfterFunc(s.Context(), stop)()
 	defer a.Streams.Watch(r, stop)()
-	o := watcher{api: a, stream: s, shown: map[string]call{}}
+	o := watcher{api: a, who: p, stream: s, shown: map[string]call{}}
 	if err := o.send(map[string]string{"type": "connected"}); err != nil {
 		return nil
 	}
@@ -65,6 +65,7 @@ func (a *API) permissionStream(w http.ResponseWriter, r *http.Request) error {
 // slow reader delays only itself, and is cut off by the stream's patience.
 type watcher struct {
 	api    *API
+	who    auth.Principal
 	stream *web.Stream
 	shown  map[string]call // what waits, as the reader knows it; at most maxAsks
 }
@@ -78,7 +79,7 @@ func (o *watcher) update(ctx context.Context) error {
 	}
 	now := make(map[string]call, len(rows))
 	for _, w := range rows {
-		now[w.Request.ID] = callOf(w)
+		now[w.Request.ID] = callOf(w, o.who)
 	}
 	var gone []call
 	for id, c := range o.shown {
@@ -100,6 +101,7 @@ func (o *watcher) update(ctx context.Context) error {
 		if err := o.send(map[string]any{"type": "permissionRequest", "request": c}); err != nil {
 			return err
 		}
+		c.Diff = nil // it is not needed for the outcome
 		o.shown[c.ID] = c
 	}
 	return nil
