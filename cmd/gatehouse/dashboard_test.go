@@ -94,7 +94,7 @@ func TestAPrometheusAnswersEveryQueryOfTheDashboard(t *testing.T) {
 	var rules struct {
 		Data struct {
 			Groups []struct {
-				Rules []struct{ Name, Health string }
+				Rules []struct{ Name, Health, State string }
 			}
 		}
 	}
@@ -111,6 +111,23 @@ func TestAPrometheusAnswersEveryQueryOfTheDashboard(t *testing.T) {
 		}
 		return n >= 9
 	})
+	for _, g := range rules.Data.Groups {
+		for _, r := range g.Rules {
+			if r.State != "inactive" {
+				t.Errorf("the alert %s is %s on a healthy gateway", r.Name, r.State)
+			}
+		}
+	}
+	// Prometheus renames a label of ours that is one of its own, and rules miss it.
+	var found struct{ Data []string }
+	if !p.get("/api/v1/labels", &found) || !slices.Contains(found.Data, "task") {
+		t.Errorf("labels: %q", found.Data)
+	}
+	for _, label := range found.Data {
+		if strings.HasPrefix(label, "exported_") {
+			t.Errorf("Prometheus renamed a label to %s", label)
+		}
+	}
 }
 
 // A scraper is a running Prometheus that scrapes a world.

@@ -25,8 +25,8 @@ type Upkeep struct {
 // New returns the upkeep of the chores, with its metric in reg.
 func New(chores []core.Chore, clock core.Clock, log *slog.Logger, reg prometheus.Registerer) *Upkeep {
 	u := &Upkeep{chores: chores, clock: clock, log: log, last: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "gatehouse_upkeep_last_success_timestamp_seconds", Help: "When each housekeeping job last succeeded (at start: when the program began).",
-	}, []string{"job"})}
+		Name: "gatehouse_upkeep_last_success_timestamp_seconds", Help: "When each housekeeping task last succeeded (at start: when the program began).",
+	}, []string{"task"})} // "job" is a label of Prometheus itself
 	reg.MustRegister(u.last)
 	for _, c := range chores {
 		u.last.WithLabelValues(c.Name).Set(float64(clock.Now().Unix()))
@@ -50,13 +50,13 @@ func (u *Upkeep) Once(ctx context.Context, minute int) {
 		n, err := c.Run(ctx)
 		if err != nil {
 			if ctx.Err() == nil {
-				u.log.Error("upkeep", "job", c.Name, "err", err)
+				u.log.Error("upkeep", "task", c.Name, "err", err)
 			}
 			continue
 		}
 		u.last.WithLabelValues(c.Name).Set(float64(u.clock.Now().Unix()))
 		if n > 0 {
-			u.log.Debug("upkeep", "job", c.Name, "rows", n)
+			u.log.Debug("upkeep", "task", c.Name, "rows", n)
 		}
 	}
 }
