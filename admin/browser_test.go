@@ -48,7 +48,7 @@ func pending(clock core.Clock, id, name string) core.PairingRequest {
 		Status: "pending", Code: "KX7PQ29M", CodeExpiresAt: now.Add(time.Hour), ExpiresAt: now.Add(time.Hour), CreatedAt: now, FirstMessage: "hello from " + name, Held: 1}
 }
 
-func TestARequestAppearsWithoutReloadAndIsApprovedByKeyboardAndUndone(t *testing.T) {
+func TestARequestAppearsWithoutReloadAndIsApprovedByKeyboardAndRevoked(t *testing.T) {
 	clock := core.System{}
 	s := newSite(t, clock, nil)
 	s.world.bots = []core.BotState{{Bot: "telegram", Platform: "telegram", State: core.Running, Username: "gatehouse_bot"}}
@@ -75,11 +75,11 @@ func TestARequestAppearsWithoutReloadAndIsApprovedByKeyboardAndUndone(t *testing
 	b.Eventually(`document.activeElement.id === "r-r1"`)
 	b.Eventually(`document.getElementById("say").textContent.includes("may talk to telegram now, as vault")`)
 	b.Eventually(`document.querySelector("#r-r1 form").getBoundingClientRect().bottom <= innerHeight`) // in sight
-	b.Press(kb.Tab)                                                                                    // to Undo
+	b.Press(kb.Tab)                                                                                    // to Revoke
 	b.Press(kb.Enter)
-	b.Visible(`#r-r1.request`)
+	b.Eventually(`document.getElementById("say").textContent.includes("Revoked: 1 access on telegram")`)
 	b.Eventually(`window.sameDocument === true`)
-	if did := strings.Join(s.world.done(), "; "); did != "approved r1 vault; pending r1 " {
+	if did := strings.Join(s.world.done(), "; "); did != "approved r1 vault; revoke telegram 7214451" {
 		t.Errorf("did %q", did)
 	}
 	b.Click(`#r-r2 button[formaction$=deny]`)

@@ -93,19 +93,22 @@ func TestTheBooksRequestsAreDecidedInThePanel(t *testing.T) {
 	ada := knock(t, db, gate, clock, "7214450193", "Ada <i>Okafor</i>")
 	s.get("/admin/pairing").has(t, "Ada &lt;i&gt;Okafor&lt;/i&gt;", "Telegram id <span class=\"num\">7214450193</span>", "hello, I am Ada")
 
-	s.post("/admin/pairing/"+ada+"/approve", url.Values{"trust": {"vault"}, "end": {"24h"}}).has(t, "may talk to telegram now, as vault", "/undo")
+	s.post("/admin/pairing/"+ada+"/approve", url.Values{"trust": {"vault"}, "end": {"24h"}}).has(t, "may talk to telegram now, as vault", "/revoke")
 	rows, err := gate.People.Access(t.Context(), 10)
 	if err != nil || len(rows) != 1 || rows[0].Trust != core.Vault || !rows[0].ExpiresAt.Equal(clock.Now().Add(24*time.Hour)) {
 		t.Fatalf("access after approving: %+v, %v", rows, err)
 	}
 	s.post("/admin/pairing/"+ada+"/deny", nil).has(t, `class="flash note"`, "Already approved by operator via panel")
-	s.post("/admin/pairing/"+ada+"/undo", nil).has(t, "waits for a decision again", `action="/admin/pairing/`+ada+`/approve"`)
-	s.post("/admin/pairing/"+ada+"/approve", url.Values{"trust": {"sandboxed"}, "end": {""}})
+	s.post("/admin/pairing/"+ada+"/undo", nil).has(t, `class="flash note"`, "An approval cannot be undone", "revoke the access instead")
+	eve := knock(t, db, gate, clock, "66", "Eve")
+	s.post("/admin/pairing/"+eve+"/deny", nil).has(t, "Eve receives one denial", "/undo")
+	s.post("/admin/pairing/"+eve+"/undo", nil).has(t, "waits for a decision again", `action="/admin/pairing/`+eve+`/approve"`)
+	s.post("/admin/pairing/"+eve+"/block", nil)
 	clock.Advance(11 * time.Second)
-	s.post("/admin/pairing/"+ada+"/undo", nil).has(t, `class="flash note"`, "can be undone for 10 seconds")
+	s.post("/admin/pairing/"+eve+"/undo", nil).has(t, `class="flash note"`, "can be undone for 10 seconds")
 
 	people := s.get("/admin/people")
-	people.has(t, "Ada &lt;i&gt;Okafor&lt;/i&gt;", "sandboxed", "no end")
+	people.has(t, "Ada &lt;i&gt;Okafor&lt;/i&gt;", "vault", "<bdi>Eve</bdi> <small>Telegram")
 	s.post("/admin/people/revoke", url.Values{"bot": {"telegram"}, "user": {"7214450193"}}).has(t, "Revoked: 1 access on telegram.")
 	s.get("/admin/people").has(t, "They may talk to no bot now.", "No one has access yet.")
 	s.get("/admin/pairing").has(t, `<span class="pill bad">Revoked</span>`)

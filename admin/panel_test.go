@@ -446,8 +446,9 @@ func TestEveryDecisionWorksWithoutJavaScript(t *testing.T) {
 		says string
 	}{
 		{"/admin/pairing/r1/approve", url.Values{"trust": {"vault"}, "end": {"24h"}}, []string{"approved r1 vault", "until " + day}, "Ada Okafor may talk to telegram now, as vault."},
-		{"/admin/pairing/r1/undo", nil, []string{"pending r1 "}, "Ada Okafor waits for a decision again"},
-		{"/admin/pairing/r1/deny", nil, []string{"denied r1 "}, "Ada Okafor receives one denial, then no answer for 7 days."},
+		{"/admin/pairing/r1/revoke", url.Values{"bot": {"telegram"}, "user": {"7214450193"}}, []string{"revoke telegram 7214450193"}, "Revoked: 1 access on telegram."},
+		{"/admin/pairing/r2/deny", nil, []string{"denied r2 "}, "receives one denial, then no answer for 7 days."},
+		{"/admin/pairing/r2/undo", nil, []string{"pending r2 "}, "waits for a decision again"},
 		{"/admin/pairing/r2/block", nil, []string{"denied r2 ", "block 90071992547409931"}, "is blocked"},
 		{"/admin/people/access/3/remove", nil, []string{"remove 3"}, "That access is removed."},
 		{"/admin/people/revoke", url.Values{"bot": {"family"}, "user": {"7700431189"}}, []string{"revoke family 7700431189"}, "Revoked: 1 access on family."},
@@ -534,7 +535,7 @@ func TestADecisionCanBeUndoneInItsPlaceForTenSeconds(t *testing.T) {
 	clock := coretest.NewClock(time.Time{})
 	s := newSite(t, clock, nil).enter()
 	s.world.full()
-	s.post("/admin/pairing/r1/approve", url.Values{"trust": {"sandboxed"}}).has(t, `action="/admin/pairing/r1/undo"`, `data-left="10"`, "Approved as sandboxed by operator via panel.")
+	s.post("/admin/pairing/r1/block", nil).has(t, `action="/admin/pairing/r1/undo"`, `data-left="10"`, "Blocked by operator via panel.")
 	clock.Advance(7 * time.Second)
 	s.get("/admin/pairing").has(t, `data-left="3"`)
 	clock.Advance(3 * time.Second)
@@ -542,7 +543,25 @@ func TestADecisionCanBeUndoneInItsPlaceForTenSeconds(t *testing.T) {
 	a.lacks(t, `action="/admin/pairing/r1/undo"`)
 	a.has(t, `<tr id="d-r1">`) // moved to those decided
 	clock.Advance(time.Second)
+	a.has(t, `<span class="pill bad">Blocked</span>`)
 	s.post("/admin/pairing/r1/undo", nil).has(t, "flash note", "Too late to undo")
+	s.get("/admin/people").has(t, "<bdi>Ada Okafor</bdi> <small>Telegram")
+}
+
+func TestAnApprovalCanBeRevokedInItsPlace(t *testing.T) {
+	s := newSite(t, coretest.NewClock(time.Time{}), nil).enter()
+	s.world.full()
+	a := s.post("/admin/pairing/r1/approve", url.Values{"trust": {"sandboxed"}})
+	a.has(t, "Approved as sandboxed by operator via panel.", `action="/admin/pairing/r1/revoke"`)
+	a.lacks(t, `action="/admin/pairing/r1/undo"`)
+	s.post("/admin/pairing/r1/undo", nil).has(t, "flash note", "An approval cannot be undone: revoke the access instead")
+	q := s.world.requests[slices.IndexFunc(s.world.requests, func(q core.PairingRequest) bool { return q.ID == "r1" })]
+	form := url.Values{"bot": {q.Bot}, "user": {q.PlatformUserID}}
+	s.post("/admin/pairing/r1/revoke", form).has(t, "Revoked: 1 access on telegram. Their next message is refused")
+	s.post("/admin/pairing/r1/revoke", form).has(t, "flash note", "They have no access there any more")
+	if did := s.world.done(); !slices.Contains(did, "revoke "+q.Bot+" "+q.PlatformUserID) {
+		t.Errorf("did %q", did)
+	}
 }
 
 func TestAPartThatIsBrokenReportsItWhileTheRestWorks(t *testing.T) {

@@ -145,10 +145,13 @@ func (w *world) decide(id, from, to string, by core.Actor, trust core.Trust) (co
 		if from == "pending" && q.Status != "pending" {
 			return core.PairingRequest{}, core.Errorf(core.Conflict, "already %s by %s at %s", q.Status, q.ResolvedBy, q.ResolvedAt.UTC().Format("15:04 UTC"))
 		}
+		if from == "decided" && q.Status == "approved" {
+			return core.PairingRequest{}, core.Errorf(core.Conflict, "an approval cannot be undone: revoke the access instead")
+		}
 		if from == "decided" && w.clock.Now().Sub(q.ResolvedAt) > 10*time.Second {
 			return core.PairingRequest{}, core.Errorf(core.Conflict, "too late to undo: a decision can be taken back for 10 seconds")
 		}
-		q.Status, q.ResolvedAt, q.ResolvedBy, q.ApprovedTrustLevel = to, w.clock.Now(), "operator via "+by.Via, trust
+		q.Blocked, q.Status, q.ResolvedAt, q.ResolvedBy, q.ApprovedTrustLevel = false, to, w.clock.Now(), "operator via "+by.Via, trust
 		w.note(by, "%s %s %s", to, id, trust)
 		return *q, nil
 	}
@@ -181,7 +184,11 @@ func (w *world) Block(_ context.Context, ref string, by core.Actor) (core.Pairin
 	if err == nil {
 		w.mu.Lock()
 		w.note(by, "block %s", q.PlatformUserID)
-		w.blocks = append(w.blocks, people.Blocked{Platform: q.Platform, PlatformUserID: q.PlatformUserID, Bot: q.Bot, By: "operator", At: w.clock.Now()})
+		for i := range w.requests {
+			w.requests[i].Blocked = w.requests[i].Blocked || w.requests[i].ID == q.ID
+		}
+		q.Blocked = true
+		w.blocks = append(w.blocks, people.Blocked{Platform: q.Platform, PlatformUserID: q.PlatformUserID, Display: q.Display, Bot: q.Bot, By: "operator", At: w.clock.Now()})
 		w.mu.Unlock()
 	}
 	w.ring("pairing", "people")
@@ -468,7 +475,7 @@ func (w *world) full() {
 	}
 	w.texts = map[string]string{"code": "Hello {{.Name}}! This is our family's bot. Your code is {{.Code}}.\n\nTell it to Matteo, and he lets you in."}
 	w.backups = []settings.BackupFile{{Name: backupOne, Path: "/srv/gatehouse-backups/" + backupOne, Size: 37_101_004, At: now.Add(-24 * time.Hour), SHA256: strings.Repeat("2c26b46b68ffc68f", 4)}}
-	w.blocks = []people.Blocked{{Platform: "telegram", PlatformUserID: "611003377", Bot: "*", By: "operator via panel", At: now.Add(-8 * time.Hour)}}
+	w.blocks = []people.Blocked{{Platform: "telegram", PlatformUserID: "611003377", Display: "Spam Sender", Bot: "*", By: "operator via panel", At: now.Add(-8 * time.Hour)}}
 	w.places = []places.Row{
 		{Bot: "family", Place: "-1001882734410", Name: "Allotment 14", Enabled: true, Level: core.Sandboxed, Mention: places.MentionContext, By: "operator via chat", At: now.Add(-30 * 24 * time.Hour)},
 		{Bot: "telegram", Place: "-1004410022", Name: "Flatmates", At: now.Add(-2 * time.Hour)},

@@ -57,6 +57,7 @@ type PairingRequest struct {
 	Scope              Scope     `json:"scope" db:"scope"`
 	Place              string    `json:"place" db:"place"`
 	Status             string    `json:"status" db:"status"` // pending, approved, denied, expired
+	Blocked            bool      `json:"blocked,omitempty"`  // denied by a block
 	Code               string    `json:"code" db:"code"`
 	CodeExpiresAt      time.Time `json:"code_expires_at"`
 	ExpiresAt          time.Time `json:"expires_at"`

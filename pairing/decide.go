@@ -3,7 +3,6 @@ package pairing
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -44,7 +43,7 @@ func (g *Gate) Approve(ctx context.Context, ref string, a core.Approval, by core
 			return err
 		}
 		g.changes.Decided(tx, r.Bot, "approved", "pairing", "people")
-		return g.requests.closeAsk(ctx, tx, r.ID, texts.Text("request_approved", texts.With{"Trust": trust, "By": r.ResolvedBy}))
+		return g.requests.closeAsk(ctx, tx, r.ID, texts.Text("request_approved", texts.With{"Name": core.CleanName(r.Display), "Trust": trust, "By": r.ResolvedBy}))
 	})
 }
 
@@ -62,7 +61,7 @@ func (g *Gate) Deny(ctx context.Context, ref string, by core.Actor) (core.Pairin
 			return err
 		}
 		g.changes.Decided(tx, r.Bot, "denied", "pairing")
-		return g.requests.closeAsk(ctx, tx, r.ID, texts.Text("request_denied", texts.With{"By": r.ResolvedBy}))
+		return g.requests.closeAsk(ctx, tx, r.ID, texts.Text("request_denied", texts.With{"Name": core.CleanName(r.Display), "By": r.ResolvedBy}))
 	})
 }
 
@@ -73,6 +72,9 @@ func (g *Gate) Block(ctx context.Context, ref string, by core.Actor) (core.Pairi
 		if err := g.requests.resolve(ctx, tx, r, "denied", core.Stranger, by); err != nil {
 			return err
 		}
+		if err := g.requests.markBlocked(ctx, tx, r); err != nil {
+			return err
+		}
 		if err := g.People.Block(ctx, tx, r.Bot, r.Platform, r.PlatformUserID, by); err != nil {
 			return err
 		}
@@ -80,19 +82,21 @@ func (g *Gate) Block(ctx context.Context, ref string, by core.Actor) (core.Pairi
 			return err
 		}
 		g.changes.Decided(tx, r.Bot, "blocked", "pairing", "people")
-		return g.requests.closeAsk(ctx, tx, r.ID, texts.Text("request_blocked", texts.With{"By": r.ResolvedBy}))
+		return g.requests.closeAsk(ctx, tx, r.ID, texts.Text("request_blocked", texts.With{"Name": core.CleanName(r.Display), "By": r.ResolvedBy}))
 	})
 }
 
-// Undo takes an approval, a denial or a block back within users.UndoFor of it: the
-// request waits again, without cool-off, what the decision opened or closed is
-// taken back, and what the user has running is stopped. Messages that an
-// approval freed are not held again.
+// Undo undoes a denial or a block within people.UndoFor of it: the request waits
+// again, without cool-off, with the messages that were held. It returns Conflict for
+// an approval, which has released the messages: revoke the access instead.
 func (g *Gate) Undo(ctx context.Context, id string, by core.Actor) (core.PairingRequest, error) {
 	return g.decide(ctx, "undo", id, by, func(tx *store.Tx, r *request) error {
 		now := tx.Time()
 		revoked := r.Status == "denied" && r.Trust != core.Stranger
-		if r.Status != "approved" && r.Status != "denied" || revoked {
+		if r.Status == "approved" {
+			return core.Errorf(core.Conflict, "an approval cannot be undone, because the held messages are released: revoke the access instead")
+		}
+		if r.Status != "denied" || revoked {
 			return decided(r, now)
 		}
 		if at := core.TimeOf(r.Resolved); now.Sub(at) > people.UndoFor {
@@ -101,10 +105,14 @@ func (g *Gate) Undo(ctx context.Context, id string, by core.Actor) (core.Pairing
 		if err := g.takeBack(ctx, tx, r); err != nil {
 			return err
 		}
-		if err := store.Audit(ctx, tx, by, "pairing.undo", r.ID, map[string]any{"bot": r.Bot, "was": r.Status}); err != nil {
+		was := r.Status
+		if r.Blocked {
+			was = "blocked"
+		}
+		if err := store.Audit(ctx, tx, by, "pairing.undo", r.ID, map[string]any{"bot": r.Bot, "was": was}); err != nil {
 			return err
 		}
-		r.Status, r.Trust, r.Resolved, r.ResolvedBy = "pending", core.Stranger, "", ""
+		r.Status, r.Blocked, r.Resolved, r.ResolvedBy = "pending", false, "", ""
 		g.changes.Decided(tx, r.Bot, "undone", "pairing", "people")
 		return g.requests.openAsk(ctx, tx, r.public())
 	})
@@ -149,8 +157,7 @@ func (g *Gate) terms(r *request, a core.Approval, now string) (core.Trust, error
 	return bots.Grantable(a.Trust, fallback)
 }
 
-// grant writes the access row of an approved request. Its time is the
-// decision's, by which Undo knows it again.
+// grant writes the access row of an approved request.
 func (g *Gate) grant(ctx context.Context, tx *store.Tx, r *request, user int64, expires string) error {
 	chat := ""
 	if r.Scope == core.ScopeDM {
@@ -172,21 +179,11 @@ func (g *Gate) tell(ctx context.Context, tx *store.Tx, r *request, text string) 
 
 // takeBack removes what the decision on r wrote and sets it waiting again.
 func (g *Gate) takeBack(ctx context.Context, tx *store.Tx, r *request) error {
-	var user int64
-	err := tx.Get(ctx, &user, `SELECT user_id FROM identities WHERE platform = $1 AND platform_user_id = $2`, r.Platform, r.PlatformUserID)
-	if err != nil && !errors.Is(err, store.ErrNoRows) {
-		return err
-	}
-	if _, err := tx.Exec(ctx, `DELETE FROM access WHERE bot = $1 AND user_id = $2 AND scope = $3 AND place = $4 AND at = $5`,
-		r.Bot, user, string(r.Scope), r.Place, r.Resolved); err != nil {
-		return err
-	}
 	if err := g.People.Restore(ctx, tx, r.Bot, r.Platform, r.PlatformUserID, r.Resolved); err != nil {
 		return err
 	}
-	g.changes.Abort(tx, r.Bot, user)
-	n, err := tx.Exec(ctx, `UPDATE pairing_requests SET status = 'pending', approved_trust_level = NULL, resolved_at = NULL, resolved_by = NULL
-		WHERE id = $1 AND status = $2 AND resolved_at = $3`, r.ID, r.Status, r.Resolved)
+	n, err := tx.Exec(ctx, `UPDATE pairing_requests SET status = 'pending', blocked = 0, resolved_at = NULL, resolved_by = NULL
+		WHERE id = $1 AND status = 'denied' AND resolved_at = $2`, r.ID, r.Resolved)
 	if err == nil && n == 0 {
 		err = core.Errorf(core.Conflict, "this request was just changed by another user")
 	}

@@ -58,6 +58,13 @@ func (t *requests) discard(ctx context.Context, tx *store.Tx, r *request) error 
 	return err
 }
 
+// markBlocked notes that a denied request was decided by a block.
+func (t *requests) markBlocked(ctx context.Context, tx *store.Tx, r *request) error {
+	r.Blocked = true
+	_, err := tx.Exec(ctx, `UPDATE pairing_requests SET blocked = 1 WHERE id = $1`, r.ID)
+	return err
+}
+
 func (t *requests) closeAsk(ctx context.Context, tx *store.Tx, id, outcome string) error {
 	if t.asks == nil {
 		return nil
@@ -145,7 +152,7 @@ func (t *requests) insertDenied(ctx context.Context, tx *store.Tx, r request, by
 	return err
 }
 
-// DenyOpen denies the user's open requests without a notice.
+// DenyOpen denies the user's open requests without a notice, because the user is blocked.
 func (t *requests) DenyOpen(ctx context.Context, tx *store.Tx, bot string, account core.Identity, by core.Actor) error {
 	var rows []request
 	err := tx.Select(ctx, &rows, requestColumns+` WHERE platform = $1 AND platform_user_id = $2 AND status = 'pending' AND $3 IN (bot, '*')`, account.Platform, account.ID, bot)
@@ -154,13 +161,17 @@ func (t *requests) DenyOpen(ctx context.Context, tx *store.Tx, bot string, accou
 	}
 	for i := range rows {
 		r := &rows[i]
-		if err := t.resolve(ctx, tx, r, "denied", core.Stranger, by); err != nil && core.KindOf(err) != core.Conflict {
+		err := t.resolve(ctx, tx, r, "denied", core.Stranger, by)
+		if err == nil {
+			err = t.markBlocked(ctx, tx, r)
+		}
+		if err != nil && core.KindOf(err) != core.Conflict {
 			return err
 		}
 		if err := t.discard(ctx, tx, r); err != nil {
 			return err
 		}
-		if err := t.closeAsk(ctx, tx, r.ID, texts.Text("request_blocked", texts.With{"By": by.String()})); err != nil {
+		if err := t.closeAsk(ctx, tx, r.ID, texts.Text("request_blocked", texts.With{"Name": core.CleanName(r.Display), "By": by.String()})); err != nil {
 			return err
 		}
 	}
@@ -187,7 +198,7 @@ func (t *requests) expire(ctx context.Context, tx *store.Tx, r request) error {
 		return err
 	}
 	t.changes.Decided(tx, r.Bot, "expired", "pairing")
-	return t.closeAsk(ctx, tx, r.ID, texts.Text("request_expired"))
+	return t.closeAsk(ctx, tx, r.ID, texts.Text("request_expired", texts.With{"Name": core.CleanName(r.Display)}))
 }
 
 // Prune deletes requests that were denied, or expired, so long ago that no one

@@ -35,6 +35,7 @@ type request struct {
 	Scope          core.Scope `db:"scope"`
 	Place          string     `db:"place"`
 	Status         string     `db:"status"`
+	Blocked        bool       `db:"blocked"`
 	Trust          core.Trust `db:"approved_trust_level"`
 	Created        string     `db:"created_at"`
 	Resolved       string     `db:"resolved_at"`
@@ -47,7 +48,7 @@ type request struct {
 	FirstMessage   string     `db:"first_message"`
 }
 
-const requestColumns = `SELECT id, bot, platform, platform_user_id, platform_user_display, platform_chat_id, scope, place, status,
+const requestColumns = `SELECT id, bot, platform, platform_user_id, platform_user_display, platform_chat_id, scope, place, status, blocked,
 	coalesce(approved_trust_level, '') AS approved_trust_level, created_at, coalesce(resolved_at, '') AS resolved_at,
 	coalesce(resolved_by, '') AS resolved_by, code, code_expires_at, expires_at, attempts, replied_at, first_message FROM pairing_requests`
 
@@ -62,7 +63,7 @@ func oneRequest(ctx context.Context, q store.Queryer, where string, args ...any)
 func (r *request) public() core.PairingRequest {
 	p := core.PairingRequest{
 		ID: r.ID, Bot: r.Bot, Platform: r.Platform, PlatformUserID: r.PlatformUserID, Display: r.Display,
-		PlatformChatID: r.PlatformChatID, Scope: r.Scope, Place: r.Place, Status: r.Status, Code: r.Code,
+		PlatformChatID: r.PlatformChatID, Scope: r.Scope, Place: r.Place, Status: r.Status, Blocked: r.Blocked, Code: r.Code,
 		CodeExpiresAt: core.TimeOf(r.CodeExpires), ExpiresAt: core.TimeOf(r.Expires), ApprovedTrustLevel: r.Trust,
 		CreatedAt: core.TimeOf(r.Created), ResolvedAt: core.TimeOf(r.Resolved), ResolvedBy: r.ResolvedBy, FirstMessage: r.FirstMessage,
 	}
@@ -146,5 +147,5 @@ func decided(r *request, now time.Time) error {
 	case "expired":
 		return texts.Error(core.Conflict, "request_over")
 	}
-	return texts.Error(core.Conflict, "request_decided", texts.With{"Denied": r.Status == "denied", "By": r.ResolvedBy, "At": at.Format("15:04"), "Day": day})
+	return texts.Error(core.Conflict, "request_decided", texts.With{"Denied": r.Status == "denied", "Blocked": r.Blocked, "By": r.ResolvedBy, "At": at.Format("15:04"), "Day": day})
 }

@@ -2,12 +2,14 @@ package pairing
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/pairing/bots"
 )
 
 func TestFirstMessageIsHeldAndAnsweredAfterApproval(t *testing.T) {
@@ -43,7 +45,7 @@ func TestFirstMessageIsHeldAndAnsweredAfterApproval(t *testing.T) {
 	if said := w.mail.said(); len(said) != 1 || !strings.Contains(said[0], "Your request was approved") {
 		t.Fatalf("the person was told %q", said)
 	}
-	if len(w.asks.closed) != 1 || w.asks.closed[0] != r.ID+" Approved as vault by operator via panel." {
+	if len(w.asks.closed) != 1 || w.asks.closed[0] != r.ID+" P7: approved as vault by operator via panel." {
 		t.Fatalf("the owner's buttons ended as %q", w.asks.closed)
 	}
 	if v := w.put(dm("tg", "7", "and now?")); v.Action != core.Run || v.Trust != core.Vault {
@@ -139,19 +141,18 @@ func TestUndoWithinTenSeconds(t *testing.T) {
 	for name, decide := range map[string]func() error{
 		"deny":  func() error { _, err := w.gate.Deny(ctx, v.Request, panel); return err },
 		"block": func() error { _, err := w.gate.Block(ctx, v.Request, panel); return err },
-		"approve": func() error {
-			_, err := w.gate.Approve(ctx, v.Request, core.Approval{}, panel)
-			return err
-		},
 	} {
 		w.ok(decide())
-		if name != "approve" && len(w.mail.freed) == 0 && len(w.mail.held[v.Request]) == 0 {
+		if len(w.mail.held[v.Request]) == 0 {
 			t.Fatalf("%s lost the message before it could be undone", name)
+		}
+		if r, err := w.gate.Request(ctx, v.Request); err != nil || r.Blocked != (name == "block") {
+			t.Fatalf("after %s: %+v %v", name, r, err)
 		}
 		w.clock.Advance(9 * time.Second)
 		r, err := w.gate.Undo(ctx, v.Request, panel)
 		w.ok(err)
-		if r.Status != "pending" || w.trust(dm("tg", "7", "")) != core.Stranger {
+		if r.Status != "pending" || r.Blocked || w.trust(dm("tg", "7", "")) != core.Stranger {
 			t.Fatalf("after undoing %s: %+v", name, r)
 		}
 		if v := w.put(dm("tg", "7", "b")); v.Action != core.Hold {
@@ -164,14 +165,60 @@ func TestUndoWithinTenSeconds(t *testing.T) {
 	if bl, _ := w.gate.People.Blocks(ctx); len(bl) != 0 {
 		t.Fatalf("blocks left: %+v", bl)
 	}
-	if !slices.Contains(w.runs.runs, "tg/2") {
-		t.Fatalf("undoing an approval stopped nothing: %v", w.runs.runs)
-	}
 	_, err := w.gate.Deny(ctx, v.Request, panel)
 	w.ok(err)
 	w.clock.Advance(11 * time.Second)
 	_, err = w.gate.Undo(ctx, v.Request, panel)
 	wantKind(t, err, core.Conflict)
+}
+
+// The held messages are released with the approval: their answers may be out.
+func TestAnApprovalIsRevokedNotUndone(t *testing.T) {
+	w := newWorld(t)
+	v := w.put(dm("tg", "7", "a"))
+	_, err := w.gate.Approve(ctx, v.Request, core.Approval{}, panel)
+	w.ok(err)
+	_, err = w.gate.Undo(ctx, v.Request, panel)
+	wantKind(t, err, core.Conflict)
+	if !strings.Contains(err.Error(), "revoke the access instead") || w.trust(dm("tg", "7", "")) != core.Sandboxed {
+		t.Fatalf("%v; trust %v", err, w.trust(dm("tg", "7", "")))
+	}
+}
+
+func TestABlockIsShownAsABlockWithItsName(t *testing.T) {
+	w := newWorld(t)
+	v := w.put(dm("tg", "7", "a"))
+	_, err := w.gate.Block(ctx, v.Request, panel)
+	w.ok(err)
+	if len(w.asks.closed) != 1 || w.asks.closed[0] != v.Request+" P7: blocked by operator via panel." {
+		t.Errorf("the owner's buttons ended as %q", w.asks.closed)
+	}
+	_, err = w.gate.Deny(ctx, v.Request, panel)
+	if err == nil || !strings.Contains(err.Error(), "already blocked by operator via panel") {
+		t.Errorf("a decision after it: %v", err)
+	}
+	w.ok(w.gate.People.BlockUser(ctx, bots.Every, "telegram", "99", panel)) // never wrote
+	w.put(dm("tg", "8", "b"))
+	w.ok(w.gate.People.BlockUser(ctx, "tg", "telegram", "8", panel))
+	blocks, err := w.gate.People.Blocks(ctx)
+	w.ok(err)
+	names := map[string]string{}
+	for _, b := range blocks {
+		names[b.PlatformUserID] = b.Display
+	}
+	if want := map[string]string{"7": "P7", "8": "P8", "99": ""}; !maps.Equal(names, want) {
+		t.Errorf("blocked are %v, want %v", names, want)
+	}
+	requests, err := w.gate.Requests(ctx, "denied", 10)
+	w.ok(err)
+	for _, r := range requests {
+		if !r.Blocked {
+			t.Errorf("the request of %s is not shown as blocked", r.PlatformUserID)
+		}
+	}
+	if len(requests) != 2 {
+		t.Errorf("%d denied requests", len(requests))
+	}
 }
 
 func TestFloodOfStrangersPutsOutNoRealRequest(t *testing.T) {

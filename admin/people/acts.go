@@ -74,11 +74,17 @@ func (p *personPages) removeAccess(r *http.Request, by core.Actor) (page.Flash, 
 }
 
 func (p *personPages) revoke(r *http.Request, by core.Actor) (page.Flash, string, error) {
-	n, err := p.o.Access.Revoke(r.Context(), r.PostFormValue("bot"), r.PostFormValue("user"), by)
+	f, err := revokeAccess(r, p.o.Access, by)
+	return f, backFrom(r), err
+}
+
+// revokeAccess revokes every access of the form's account on the form's bot.
+func revokeAccess(r *http.Request, from Access, by core.Actor) (page.Flash, error) {
+	n, err := from.Revoke(r.Context(), r.PostFormValue("bot"), r.PostFormValue("user"), by)
 	if err == nil && n == 0 {
-		err = core.Errorf(core.Conflict, "they had no access there any more")
+		err = core.Errorf(core.Conflict, "they have no access there any more")
 	}
-	return page.Good("Revoked: " + page.Count(n, "access", "accesses") + " on " + r.PostFormValue("bot") + ". Their next message is refused and a running answer is stopped."), backFrom(r), err
+	return page.Good("Revoked: " + page.Count(n, "access", "accesses") + " on " + r.PostFormValue("bot") + ". Their next message is refused and a running answer is stopped."), err
 }
 
 // terms reads level and end of an access. "keep" leaves the end as it is.

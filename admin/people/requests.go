@@ -20,7 +20,8 @@ const (
 	// maxRecent bounds where recent decisions are looked for.
 	maxRecent  = 500
 	maxDecided = 10
-	// undoFor is how long a decision can be undone; pairing enforces it.
+	// undoFor is how long a decided request keeps its place, and how long a denial or a
+	// block can be undone; pairing enforces it.
 	undoFor = 10 * time.Second
 )
 
@@ -32,8 +33,8 @@ type pairingBody struct {
 	Bots    []core.BotState
 }
 
-// A requestCard is a pending request, or one decided so recently that the
-// decision can be undone in its place.
+// A requestCard is a pending request, or one decided so recently that it can be
+// undone or revoked in its place.
 type requestCard struct {
 	core.PairingRequest
 	CSRF    string
@@ -41,9 +42,11 @@ type requestCard struct {
 	CodeOld bool
 	Levels  []level
 	Ends    []end
-	Left    int // seconds in which it can be undone
+	Left    int // seconds in which a denial or a block can be undone
 	More    int // held messages behind the first
 	Outcome string
+	// CanRevoke is for an approval, whose answer may have been sent already.
+	CanRevoke bool
 }
 
 type end struct {
@@ -104,7 +107,7 @@ func (p *gatePages) arrange(b *pairingBody, waiting, recent []core.PairingReques
 	for _, q := range recent {
 		switch {
 		case q.Status == "pending":
-		case undoable(q) && now.Sub(q.ResolvedAt) < undoFor:
+		case keepsPlace(q) && now.Sub(q.ResolvedAt) < undoFor:
 			b.Cards.Value = append(b.Cards.Value, p.card(q, now, token))
 		default:
 			b.Decided.Value = append(b.Decided.Value, q)
@@ -135,7 +138,7 @@ func (p *gatePages) card(q core.PairingRequest, now time.Time, token string) req
 	c.CodeOld = c.Code == "" || now.After(q.CodeExpiresAt)
 	if !c.Pending {
 		c.Left = int((undoFor - now.Sub(q.ResolvedAt) + time.Second - 1) / time.Second)
-		c.Outcome = outcome(q)
+		c.Outcome, c.CanRevoke = outcome(q), q.Status == "approved" && p.o.Access != nil
 		return c
 	}
 	c.Levels = p.levels(q)
@@ -150,7 +153,8 @@ func revoked(q core.PairingRequest) bool {
 	return q.Status == "denied" && q.ApprovedTrustLevel > core.Stranger
 }
 
-func undoable(q core.PairingRequest) bool {
+// keepsPlace reports whether q stays for some seconds where it was decided.
+func keepsPlace(q core.PairingRequest) bool {
 	return (q.Status == "approved" || q.Status == "denied") && !revoked(q)
 }
 
@@ -160,6 +164,9 @@ func outcome(q core.PairingRequest) string {
 	case "approved":
 		return "Approved as " + q.ApprovedTrustLevel.String()
 	case "denied":
+		if q.Blocked {
+			return "Blocked"
+		}
 		return "Denied"
 	case "expired":
 		return "Expired unanswered"
@@ -167,7 +174,8 @@ func outcome(q core.PairingRequest) string {
 	return page.Platform(q.Status)
 }
 
-// decide approves, denies or blocks a request, or undoes the last decision.
+// decide approves, denies or blocks a request, undoes a denial or a block, or revokes
+// the access that an approval gave.
 func (p *gatePages) decide(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	id, back := r.PathValue("id"), "/admin/pairing#r-"+url.PathEscape(r.PathValue("id"))
 	ctx := r.Context()
@@ -190,6 +198,8 @@ func (p *gatePages) decide(r *http.Request, by core.Actor) (page.Flash, string, 
 	case "block":
 		q, err = p.o.Decisions.Block(ctx, id, by)
 		said = "is blocked: their messages are neither kept nor answered."
+	case "revoke":
+		return p.revokeApproved(r, by)
 	case "undo":
 		q, err = p.o.Decisions.Undo(ctx, id, by)
 		said = "waits for a decision again; the last one is undone."
@@ -200,6 +210,16 @@ func (p *gatePages) decide(r *http.Request, by core.Actor) (page.Flash, string, 
 		return page.Flash{}, back, err
 	}
 	return page.Good(page.DisplayName(q.Display) + " " + said), back, nil
+}
+
+// revokeApproved revokes the access of the account that the form names.
+func (p *gatePages) revokeApproved(r *http.Request, by core.Actor) (page.Flash, string, error) {
+	back := "/admin/pairing#d-" + url.PathEscape(r.PathValue("id"))
+	if p.o.Access == nil {
+		return page.Flash{}, back, core.Errorf(core.NotFound, "there is no such decision")
+	}
+	f, err := revokeAccess(r, p.o.Access, by)
+	return f, back, err
 }
 
 // approval reads the form. Levels above vault are refused.

@@ -15,6 +15,7 @@ import (
 type Blocked struct {
 	Platform       string    `json:"platform"`
 	PlatformUserID string    `json:"platform_user_id"`
+	Display        string    `json:"platform_user_display,omitempty"` // as last seen; "" where the account never wrote
 	Bot            string    `json:"bot"`
 	By             string    `json:"by"`
 	At             time.Time `json:"at"`
@@ -82,14 +83,19 @@ func (s *Store) Blocks(ctx context.Context) ([]Blocked, error) {
 		Bot      string `db:"bot"`
 		By       string `db:"by"`
 		At       string `db:"at"`
+		Display  string `db:"display"`
 	}
-	err := s.db.Select(ctx, &rows, `SELECT platform, platform_user_id, bot, "by", at FROM blocks ORDER BY at DESC, platform, platform_user_id LIMIT 1000`)
+	err := s.db.Select(ctx, &rows, `SELECT platform, platform_user_id, bot, "by", at, coalesce(
+			(SELECT nullif(display, '') FROM identities i WHERE i.platform = b.platform AND i.platform_user_id = b.platform_user_id),
+			(SELECT platform_user_display FROM pairing_requests r WHERE r.platform = b.platform AND r.platform_user_id = b.platform_user_id
+				AND platform_user_display <> '' ORDER BY created_at DESC LIMIT 1), '') AS display
+		FROM blocks b ORDER BY at DESC, platform, platform_user_id LIMIT 1000`)
 	if err != nil {
 		return nil, fmt.Errorf("blocks: %w", err)
 	}
 	out := make([]Blocked, len(rows))
 	for i, r := range rows {
-		out[i] = Blocked{Platform: r.Platform, PlatformUserID: r.ID, Bot: r.Bot, By: r.By, At: core.TimeOf(r.At)}
+		out[i] = Blocked{Platform: r.Platform, PlatformUserID: r.ID, Display: r.Display, Bot: r.Bot, By: r.By, At: core.TimeOf(r.At)}
 	}
 	return out, nil
 }
