@@ -164,8 +164,8 @@ func TestTheOwnerApprovesAFileChangeAndAGuestIsRefusedOnDiscord(t *testing.T) {
 	discordHears(w, sim, olga.DM(), "own")
 	olga.Send(wantsToWrite)
 	ask := discordHears(w, sim, olga.DM(), "Write wants to change `Notes/plan.md`")
-	if w.note() != "" {
-		t.Fatalf("written before it was allowed: %q", w.note())
+	if w.note() != "" || !strings.Contains(ask.Text, "```diff\n+ Buy tea.\n```") {
+		t.Fatalf("asked: %q; the file: %q", ask.Text, w.note())
 	}
 	if _, err := olga.Press(olga.DM(), ask.ID, discordButton(t, ask, "Allow once")); err != nil {
 		t.Fatal(err)

@@ -75,12 +75,14 @@ func fields(x *template.Template) []string {
 var examples = map[string][]any{
 	"About":     {"what happens to messages while I am busy"},
 	"After":     {12_000},
+	"Added":     {1, 100_000},
 	"Again":     {true, false},
 	"Ago":       {"just now"},
 	"All":       {true, false},
 	"At":        {"23:59"},
 	"Auto":      {true, false},
 	"Before":    {190_000},
+	"Block":     {"+ tea", ""},
 	"Bot":       {strings.Repeat("b", 32)},
 	"Bound":     {"your files may take 512 MB"},
 	"Budget":    {"200000 tokens"},
@@ -88,6 +90,7 @@ var examples = map[string][]any{
 	"By":        {"operator via the panel"},
 	"Bytes":     {20 << 20},
 	"Calls":     {int64(1), int64(1234)},
+	"Change":    {"A new file. Lines: 100000, bytes: 20971520.", ""},
 	"Chosen":    {true, false},
 	"Caution":   {strings.Repeat("c", 150), ""},
 	"Code":      {"K7M2Q9XT"},
@@ -109,15 +112,18 @@ var examples = map[string][]any{
 	"Kind":      {"read", "run", "change", "message of a kind unknown here", ""},
 	"Lasts":     {"365 days", ""},
 	"Left":      {"$1.20", ""},
+	"Lines":     {100_000},
 	"Link":      {"https://t.me/" + strings.Repeat("n", 32) + "?start=K7M2Q9XT", ""},
 	"MB":        {20},
 	"Messages":  {int64(1), int64(4321)},
 	"Minutes":   {59},
 	"Month":     {true, false},
 	"Model":     {model, ""},
+	"More":      {"100000 more changed lines: read them in the panel under Approvals.", ""},
 	"Most":      {10_000, 1, 0},
 	"N":         {1, 25},
 	"Name":      {strings.Repeat("_", core.MaxName), ""},
+	"New":       {true, false},
 	"Now":       {true, false},
 	"Owner":     {true, false},
 	"Pages":     {100},
@@ -130,6 +136,7 @@ var examples = map[string][]any{
 	"Raised":    {true, false},
 	"Read":      {20},
 	"Reason":    {strings.Repeat("r", 400)},
+	"Removed":   {1, 100_000},
 	"Role":      {"admin"},
 	"Rounds":    {50},
 	"Running":   {true, false},
@@ -241,7 +248,7 @@ func TestATextThatIsNotThereOrLacksAValueIsAMistake(t *testing.T) {
 
 // The texts that go more than one way, each way.
 func TestTextsThatGoSeveralWays(t *testing.T) {
-	ask := With{"Caution": "", "Commands": "", "Tool": "Bash", "Kind": "run", "What": "ls -l", "TooLong": 0, "Owner": false, "Name": "Ada \"A\"", "User": 7, "Trust": core.Sandboxed, "Until": "12:00:01"}
+	ask := With{"Caution": "", "Commands": "", "Tool": "Bash", "Kind": "run", "What": "ls -l", "TooLong": 0, "Change": "", "Block": "", "More": "", "Owner": false, "Name": "Ada \"A\"", "User": 7, "Trust": core.Sandboxed, "Until": "12:00:01"}
 	but := func(w With, key string, v any) With {
 		w = maps.Clone(w)
 		w[key] = v
@@ -261,6 +268,8 @@ func TestTextsThatGoSeveralWays(t *testing.T) {
 		{"permission", ask, "Bash wants to run:\n\nls -l\n\nFor a guest, \"Ada \\\"A\\\"\" (user 7), at trust sandboxed. Without an answer by 12:00:01 UTC it is denied."},
 		{"permission", but(but(ask, "Caution", "This command is not wholly understood: make is not on the list."), "Commands", "\n1. ls\n2. make"), "This command is not wholly understood: make is not on the list.\n\nBash wants to run:\n\nls -l\n\nThe commands in it:\n1. ls\n2. make\n\nFor a guest, \"Ada \\\"A\\\"\" (user 7), at trust sandboxed. Without an answer by 12:00:01 UTC it is denied."},
 		{"permission", but(but(ask, "Kind", "read"), "Name", ""), "Bash wants to read ls -l\nFor a guest (user 7), at trust sandboxed. Without an answer by 12:00:01 UTC it is denied."},
+		{"permission", but(but(but(but(ask, "Kind", "change"), "Change", "Lines added: 1, removed: 0."), "Block", "+ tea"), "More", "More."), "Bash wants to change ls -l\n\nLines added: 1, removed: 0.\n+ tea\nMore.\n\nFor a guest, \"Ada \\\"A\\\"\" (user 7), at trust sandboxed. Without an answer by 12:00:01 UTC it is denied."},
+		{"change_more", With{"N": 1, "All": false}, "One more changed line: read it in the panel under Approvals."},
 		{"permission", but(but(but(ask, "Kind", "change"), "TooLong", 9000), "Owner", true), "Bash wants to change something of 9000 characters: too long to be shown here. Read it in the panel under Approvals, and allow it there.\nFor the owner or an admin, \"Ada \\\"A\\\"\" (user 7), at trust sandboxed. Without an answer by 12:00:01 UTC it is denied."},
 		{"invitation", invitation, "An invitation for one person at trust vault, until 2 January 15:04 UTC.\n\nTo use it, send me: `/pair K7M2Q9XT`"},
 		{"invitation", but(but(but(invitation, "People", 5), "Lasts", "30 days"), "Link", "https://t.me/x"), "An invitation for 5 people at trust vault, for 30 days each, until 2 January 15:04 UTC.\n\nhttps://t.me/x\n\nor send me: `/pair K7M2Q9XT`"},

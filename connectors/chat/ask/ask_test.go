@@ -17,7 +17,7 @@ func TestWhatIsAllowedInAChatIsShownWhole(t *testing.T) {
 	a := ask.Ask{ID: "aaaaaaaaaaaaaaaa"}
 	p := permission.Profile{User: 7, Trust: core.Vault}
 	show := func(req core.PermissionRequest) (string, string) {
-		part := permissionPart(a, req, p, strings.Repeat("N", 200))
+		part := permissionPart(a, req, p, strings.Repeat("N", 200), true)
 		var labels []string
 		for _, row := range part.Buttons {
 			for _, b := range row {
@@ -83,7 +83,7 @@ func TestAnAskInAChatSetsTheCommandOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := ask.Ask{ID: "aaaaaaaaaaaaaaaa", Kind: ask.KindPermission, Payload: string(payload)}
-	part := permissionPart(a, req, permission.Profile{User: 7, Trust: core.Full}, "Ada")
+	part := permissionPart(a, req, permission.Profile{User: 7, Trust: core.Full}, "Ada", true)
 	shown := `ls é\u{202E}; make | cat`
 	if len(part.Spans) != 1 || part.Spans[0].Style != core.StylePre {
 		t.Fatalf("spans %+v", part.Spans)

@@ -28,9 +28,10 @@ const (
 )
 
 // permissionPart returns the message that shows a tool call in full, with its
-// buttons. A call that is too long for a chat can only be denied there; the panel
-// shows it in full and can allow it.
-func permissionPart(a ask.Ask, req core.PermissionRequest, p permission.Profile, name string) core.Part {
+// buttons, and the first lines that it would change in a file. A call that is too long for
+// a chat can only be denied there; the panel shows it in full and can allow it. own means
+// that the message is for the chat of the call.
+func permissionPart(a ask.Ask, req core.PermissionRequest, p permission.Profile, name string, own bool) core.Part {
 	what, act := core.Visible(req.Path), "read"
 	switch {
 	case req.Command != "":
@@ -48,9 +49,13 @@ func permissionPart(a ask.Ask, req core.PermissionRequest, p permission.Profile,
 		what = strings.ReplaceAll(what, "\n", "\\n")
 	}
 	reason, list := reasonAndList(a, req)
+	lede, block, rest := "", "", ""
+	if view, err := ask.View(a); err == nil && whole {
+		lede, block, rest = change(view.Diff, maxAsked+50-len(what), own)
+	}
 	// Users choose their names, so the text has the user's number, too.
 	text := texts.Text("permission", texts.With{"Tool": req.ToolName, "Kind": act, "What": placeholder, "Caution": reason, "Commands": list, "TooLong": long, "Owner": p.Owner,
-		"Name": core.CutRunes(name, maxName), "User": p.User, "Trust": p.Trust, "Until": req.ExpiresAt.UTC().Format("15:04:05")})
+		"Change": lede, "Block": mark(block), "More": rest, "Name": core.CutRunes(name, maxName), "User": p.User, "Trust": p.Trust, "Until": req.ExpiresAt.UTC().Format("15:04:05")})
 	deny := core.Button{Label: texts.Text("button_deny"), Data: a.Data(ask.OptionDeny)}
 	if !whole {
 		return core.Part{Text: text, Buttons: [][]core.Button{{deny}}}
@@ -61,7 +66,12 @@ func permissionPart(a ask.Ask, req core.PermissionRequest, p permission.Profile,
 	if req.Path != "" {
 		style = core.StyleCode // within its line
 	}
-	part := core.Part{Spans: []core.Span{{Style: style, Offset: units(before), Length: units(what)}}, Buttons: [][]core.Button{{{Label: texts.Text("button_allow"), Data: a.Data(ask.OptionOnce)}, deny}}}
+	part := core.Part{Spans: []core.Span{{Style: style, Offset: units(before), Length: units(what)}}}
+	if before, after, ok := strings.Cut(text, blockholder); ok {
+		text = before + block + after
+		part.Spans = append(part.Spans, core.Span{Style: core.StylePre, Language: "diff", Offset: units(before), Length: units(block)})
+	}
+	part.Buttons = [][]core.Button{{{Label: texts.Text("button_allow"), Data: a.Data(ask.OptionOnce)}, deny}}
 	room := maxGrants
 	for i, g := range req.SuggestedGrants {
 		line := fmt.Sprintf("\n(%d) %s", i+1, core.Visible(g.Label))
@@ -81,6 +91,17 @@ func permissionPart(a ask.Ask, req core.PermissionRequest, p permission.Profile,
 
 // placeholder marks the place of the exact command or path in the text.
 const placeholder = "\x00"
+
+// blockholder marks the place of the changed lines.
+const blockholder = "\x01"
+
+// mark returns the mark of a block, "" for none.
+func mark(block string) string {
+	if block == "" {
+		return ""
+	}
+	return blockholder
+}
 
 func units(s string) int { return len(utf16.Encode([]rune(s))) }
 

@@ -38,9 +38,10 @@ func (t *Tools) Open(ctx context.Context, tx *store.Tx, a ask.Ask, req core.Perm
 	if err != nil {
 		return err
 	}
-	part, waits := permissionPart(a, req, p, name), true
+	waits := true
 	for i, to := range chats {
 		waits = waits && to.Chat != here.Chat
+		part := permissionPart(a, req, p, name, to.Chat == here.Chat)
 		if err := t.Mail.Post(ctx, tx, core.Reply{Address: to, Key: Key(a.ID, i), Parts: []core.Part{part}}); err != nil {
 			return err
 		}
