@@ -105,6 +105,11 @@ type (
 	Repeater interface {
 		Repeats() time.Duration
 	}
+	// A Follower's Send notifies the Flight of what it sends: see Progress. For any
+	// other connector the Hub does so before Send, as if it had left.
+	Follower interface {
+		NotifiesFlight()
+	}
 	// A Fetcher writes the bytes of a message's file to w. The error has a kind,
 	// and a text for the user, if the file cannot be fetched (too large,
 	// deleted). After any other error the caller may retry.

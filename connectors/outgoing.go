@@ -30,6 +30,11 @@ func (h *Hub) Send(ctx context.Context, out core.Outgoing) (d core.Delivery) {
 		}
 	}()
 	defer b.guard("send", &broken)
+	if _, ok := b.conn.(Follower); out.Flight != nil && !ok {
+		if err := out.Flight.Writing(); err != nil {
+			return core.Delivery{Outcome: core.NotSent, Reason: err.Error()}
+		}
+	}
 	return b.conn.Send(ctx, out)
 }
 

@@ -9,6 +9,8 @@ import (
 	"net/http/httptrace"
 	"sync/atomic"
 	"time"
+
+	"gatehouse/core"
 )
 
 // NewTransport returns a transport for requests to a platform with at most a number
@@ -17,7 +19,14 @@ import (
 func NewTransport(idle int) *http.Transport {
 	dial := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}
 	return &http.Transport{
-		DialContext:           dial.DialContext,
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			c, err := dial.DialContext(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
+			return &conn{Conn: c}, nil
+		},
+		WriteBufferSize:       32 << 10, // a message leaves in one write: a crash cannot cut it
 		TLSHandshakeTimeout:   10 * time.Second,
 		ExpectContinueTimeout: time.Second,
 		MaxIdleConns:          idle,
@@ -27,16 +36,96 @@ func NewTransport(idle int) *http.Transport {
 	}
 }
 
+// A conn notifies the Flight of its request before the first byte of it leaves: the hooks
+// of httptrace come long before (GotConn) or while the request is in a buffer
+// (WroteRequest).
+type conn struct {
+	net.Conn
+	request atomic.Pointer[request] // that is written next, or was written last
+}
+
+type request struct {
+	progress *Progress
+	flight   core.Flight // may be nil
+	begun    atomic.Bool // Writing was called
+	wrote    atomic.Bool // bytes have left
+	last     atomic.Bool // the buffer has all of it: one more write, and it has left
+}
+
+// Write implements net.Conn.
+func (c *conn) Write(b []byte) (int, error) {
+	r := c.request.Load()
+	if r == nil {
+		return c.Conn.Write(b)
+	}
+	if r.flight != nil && !r.begun.Load() {
+		if err := r.flight.Writing(); err != nil {
+			r.progress.left.Store(false)
+			return 0, err
+		}
+		r.begun.Store(true)
+	}
+	n, err := c.Conn.Write(b)
+	switch {
+	case err != nil && n == 0 && !r.wrote.Load():
+		r.progress.left.Store(false)
+	case err == nil:
+		r.wrote.Store(true)
+		if r.last.Swap(false) && r.flight != nil {
+			r.flight.Written()
+		}
+	}
+	return n, err
+}
+
+type flightKey struct{}
+
+// WithFlight returns a context for the requests of a send: a Progress that follows one
+// notifies f. A wait for a connection, its dial and its handshake come before.
+func WithFlight(ctx context.Context, f core.Flight) context.Context {
+	if f == nil {
+		return ctx
+	}
+	return context.WithValue(ctx, flightKey{}, f)
+}
+
 // Progress is how far a request got. It decides whether a request without an answer
 // may be repeated. The zero value is for a request that has not begun.
 type Progress struct{ left atomic.Bool }
 
-// Follow returns a context for a request that updates p.
+// Follow returns a request that updates p, and notifies the Flight of its context.
 func (p *Progress) Follow(req *http.Request) *http.Request {
+	f, _ := req.Context().Value(flightKey{}).(core.Flight)
+	var current atomic.Pointer[request] // on the connection that it is written to
 	return req.WithContext(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
-		GotConn:      func(httptrace.GotConnInfo) { p.left.Store(true) },
-		WroteRequest: func(info httptrace.WroteRequestInfo) { p.left.Store(info.Err == nil) },
+		GotConn: func(info httptrace.GotConnInfo) {
+			p.left.Store(true)
+			r := &request{progress: p, flight: f}
+			current.Store(r)
+			r.assign(info.Conn)
+		},
+		WroteRequest: func(info httptrace.WroteRequestInfo) {
+			p.left.Store(info.Err == nil)
+			if r := current.Load(); r != nil && info.Err == nil {
+				r.last.Store(true)
+			}
+		},
 	}))
+}
+
+// assign has the writes to c be of r. It is called before any of them. Over a connection
+// of another transport the request counts as written at once.
+func (r *request) assign(c net.Conn) {
+	if t, ok := c.(*tls.Conn); ok {
+		c = t.NetConn()
+	}
+	if own, ok := c.(*conn); ok {
+		own.request.Store(r)
+		return
+	}
+	if r.flight != nil && r.flight.Writing() != nil {
+		_ = c.Close()
+	}
 }
 
 // Unsent reports whether the platform cannot have received the whole request:

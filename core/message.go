@@ -240,6 +240,17 @@ type Outgoing struct {
 	Replaces string // the platform's message id to edit; "" sends again
 	// Repeat asks for a visible mark: an earlier try may already have arrived.
 	Repeat bool
+	// Flight, unless it is nil, is notified of how far the request gets.
+	Flight Flight
+}
+
+// A Flight is notified of how far a send gets. It is safe for concurrent use.
+type Flight interface {
+	// Writing is called before the first byte of the request may leave. After an error
+	// none may leave; it returns one when the send has ended.
+	Writing() error
+	// Written is called when the operating system has the whole request.
+	Written()
 }
 
 // A Delivery is the outcome of a send.

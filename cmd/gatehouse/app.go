@@ -45,6 +45,7 @@ import (
 	"gatehouse/core/permission/guard"
 	"gatehouse/core/permission/raise"
 	"gatehouse/core/queue"
+	"gatehouse/core/queue/flight"
 	"gatehouse/core/queue/inspect"
 	"gatehouse/core/queue/metrics"
 	"gatehouse/core/queue/outbox"
@@ -80,6 +81,7 @@ type app struct {
 	ledger        *attach.Ledger
 	db            *store.DB
 	bus           *bus.Bus
+	flight        *flight.Recorder
 	outbox        *outbox.Outbox
 	queue         *queue.Queue
 	inspect       *inspect.Reader // of the tables of the queue
@@ -190,6 +192,8 @@ func (a *app) openStore(ctx context.Context) (err error) {
 		return err
 	}
 	a.closing(a.db.Close)
+	a.flight = flight.Open(filepath.Join(a.cfg.VaultPath, ".parachute", "sends"), databaseID(a.cfg.DatabasePath()), a.log)
+	a.closing(a.flight.Close)
 	a.ledger = attach.NewLedger(a.db, int64(a.cfg.FilesPersonMB)<<20, int64(a.cfg.FilesMB)<<20)
 	a.files = attach.New(a.vault, a.clock, a.ledger)
 	a.reg.MustRegister(a.ledger.Gauge())
@@ -223,7 +227,7 @@ func (a *app) joinCore(ctx context.Context) error {
 	a.sessions = session.New(session.Options{DB: a.db, Vault: a.vault, Clock: a.clock, Log: a.log, Version: version, Projects: a.cfg.ClaudeProjects})
 	a.closing(a.sessions.Close)
 	a.conversations = &conversations{db: a.db, sessions: a.sessions, bus: a.bus, guard: a.guard, cfg: a.cfg}
-	a.outbox = outbox.New(a.db, outbox.Options{Clock: a.clock, Log: a.log, Metrics: qm, Ring: a.bus.Ring, Node: "node", Late: texts.Text("late")})
+	a.outbox = outbox.New(a.db, outbox.Options{Clock: a.clock, Log: a.log, Metrics: qm, Ring: a.bus.Ring, Node: "node", Late: texts.Text("late"), Flight: a.flight})
 	a.queue = queue.New(a.db, a.outbox, queue.Options{
 		Clock: a.clock, Log: a.log, Metrics: qm,
 		Lane: func(ctx context.Context, tx *store.Tx, in *core.Inbound) (string, error) {

@@ -3,6 +3,10 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
 
 	"gatehouse/core"
 	"gatehouse/core/store"
@@ -12,4 +16,19 @@ import (
 func (a *app) busyMode(ctx context.Context, tx *store.Tx, in *core.Inbound) (string, error) {
 	mode, err := a.sessions.BusyMode(ctx, tx, in.Address)
 	return cmp.Or(mode, a.settings.Now().BusyMode), err
+}
+
+// databaseID distinguishes the database from any other, and a file from its copies.
+func databaseID(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs
+	}
+	st, err := os.Stat(path)
+	if err != nil {
+		return path // a server's address
+	}
+	if sys, ok := st.Sys().(*syscall.Stat_t); ok {
+		return fmt.Sprintf("%s %d:%d", path, sys.Dev, sys.Ino)
+	}
+	return path
 }

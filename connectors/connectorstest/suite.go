@@ -56,6 +56,7 @@ func Suite(t *testing.T, open func(t *testing.T) *Platform) {
 		{"a refusal for pace is obeyed", flood},
 		{"a lost answer is unknown, not repeated", lost},
 		{"a refused connection is not sent", refused},
+		{"what cannot be recorded is not sent", unrecorded},
 		{"who shuts the bot out is told apart", shut},
 		{"many choices can be shown", choices},
 		{"a preview gives way to the final", preview},

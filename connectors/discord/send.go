@@ -32,6 +32,9 @@ const repeatRoom = 24 // kept free in every part, for repeatMark
 // repeatMark returns the note under a message that may be a repeat.
 func repeatMark() string { return "\n\n" + texts.Text("repeat") }
 
+// NotifiesFlight implements connectors.Follower.
+func (b *Bot) NotifiesFlight() {}
+
 // Send delivers one part: as an edit if it replaces a message, otherwise as a new
 // message. If the message to edit is gone, it sends a new one, once. A part with a
 // number (Seq) has a nonce that the platform enforces for some minutes: repeated, it is
@@ -44,11 +47,12 @@ func (b *Bot) Send(ctx context.Context, out core.Outgoing) core.Delivery {
 	if err != nil {
 		return core.Delivery{Outcome: core.Refused, Reason: err.Error()}
 	}
+	late := context.WithoutCancel(ctx) // and without a Flight, which ends with the send
+	ctx = connectors.WithFlight(ctx, out.Flight)
 	var again func() *rest.Failure // repeats an edit that a late preview may overwrite
 	end := b.turns.Send(ctx, b.o.Clock, out.Chat)
-	defer func() { end(b.showAgain(ctx, out.Chat, again)) }()
+	defer func() { end(b.showAgain(late, out.Chat, again)) }()
 	b.pace.Take(out.Chat)
-	late := context.WithoutCancel(ctx)
 	slot := out.Replaces
 	if interactions.IsSlot(slot) && out.File == nil {
 		id, f := b.answers.Fill(ctx, slot, body)

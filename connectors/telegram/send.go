@@ -10,9 +10,13 @@ import (
 
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
 
+	"gatehouse/connectors"
 	"gatehouse/core"
 	"gatehouse/core/texts"
 )
+
+// NotifiesFlight implements connectors.Follower.
+func (b *Bot) NotifiesFlight() {}
 
 // Send delivers one part: as an edit if it replaces a message, otherwise as a new
 // message. An edit that changes nothing is Sent; if the message to edit is gone, a new
@@ -22,6 +26,8 @@ func (b *Bot) Send(ctx context.Context, out core.Outgoing) core.Delivery {
 	if err != nil {
 		return core.Delivery{Outcome: core.Refused, Reason: err.Error()}
 	}
+	late := context.WithoutCancel(ctx) // and without a Flight, which ends with the send
+	ctx = connectors.WithFlight(ctx, out.Flight)
 	var again func() // repeats an edit that a late preview may overwrite
 	end := b.turns.Send(ctx, b.o.Clock, t.chat)
 	defer func() { end(again) }()
@@ -29,7 +35,7 @@ func (b *Bot) Send(ctx context.Context, out core.Outgoing) core.Delivery {
 	if out.Replaces != "" && out.File == nil {
 		f := b.edit(ctx, t, out.Replaces, out.Part)
 		if f == nil {
-			again = func() { b.showAgain(context.WithoutCancel(ctx), t, out) }
+			again = func() { b.showAgain(late, t, out) }
 			return b.took(t, out.Replaces)
 		}
 		if !f.gone() {

@@ -151,7 +151,7 @@ func (b *making) inVault(path string) (string, bool) {
 // reason; "" is not reported.
 func (b *making) leftOut(src Source) map[string]string {
 	skip := map[string]string{
-		".parachute/lock": "", restoreDir: "",
+		".parachute/lock": "", ".parachute/sends": "", restoreDir: "",
 		".claude/.credentials.json": "Claude Code's login; log in again on the other machine",
 	}
 	add := func(path, why string) {

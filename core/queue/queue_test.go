@@ -14,6 +14,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/coretest"
 	"gatehouse/core/queue"
+	"gatehouse/core/queue/flight"
 	"gatehouse/core/queue/inspect"
 	"gatehouse/core/queue/maintenance"
 	"gatehouse/core/queue/outbox"
@@ -110,6 +111,7 @@ type options struct {
 	queue.Options
 	sender outbox.Sender
 	late   string
+	flight *flight.Recorder
 
 	Waiting func(in *core.Inbound) bool
 	Collect bool
@@ -185,7 +187,7 @@ func (f *fixture) newQueue(change func(*options)) *queue.Queue {
 	if change != nil {
 		change(&o)
 	}
-	out := outbox.New(f.db, outbox.Options{Clock: o.Clock, Log: o.Log, Ring: o.Ring, Node: o.Node, Late: o.late})
+	out := outbox.New(f.db, outbox.Options{Clock: o.Clock, Log: o.Log, Ring: o.Ring, Node: o.Node, Late: o.late, Flight: o.flight})
 	q := queue.New(f.db, out, o.Options)
 	f.parts[q] = &parts{out: out, o: o}
 	return q

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/queue/flight"
 	"gatehouse/core/store"
 )
 
@@ -50,7 +51,7 @@ func (b *Outbox) SendWaiting(ctx context.Context) error {
 		Chat string `db:"chat"`
 	}
 	err := b.db.Select(ctx, &chats, `SELECT bot, chat FROM outbox WHERE state IN ('ready', 'sending') AND state = 'ready'
-		AND `+due+` GROUP BY bot, chat ORDER BY min(seq) LIMIT $3`, core.Stamp(now), core.Stamp(now.Add(maxPause)), maxSending)
+		AND `+due+` GROUP BY bot, chat ORDER BY min(seq) LIMIT $3`, core.Stamp(now), core.Stamp(now.Add(maxPause)), 2*maxSending) // of these, maxSending may be worked on
 	if err != nil {
 		return err
 	}
@@ -68,14 +69,28 @@ func (b *Outbox) SendWaiting(ctx context.Context) error {
 // maxPause limits the retry_after of a platform.
 const maxPause = 24 * time.Hour
 
+// A marked reply is stored as sending, and its attempt is recorded.
+type marked struct {
+	core.Outgoing
+	flight *flight.Send // nil: not recorded
+	place  place
+}
+
+func newMarked(out core.Outgoing, f *flight.Send, p place) marked {
+	if f != nil {
+		out.Flight = f
+	}
+	return marked{out, f, p}
+}
+
 // deliver sends the due replies of a chat in order. out, when given, is already
 // marked sending.
-func (b *Outbox) deliver(ctx context.Context, key chatKey, out *core.Outgoing) {
+func (b *Outbox) deliver(ctx context.Context, key chatKey, out *marked) {
 	defer b.sends.Done()
 	for {
 		if out == nil {
 			var err error
-			if out, err = b.next(ctx, key, nil); err != nil { // the poll looks again
+			if out, err = b.next(ctx, key, nil, nil); err != nil { // the poll looks again
 				b.logErr(ctx, "outbox of a chat", err)
 				b.end(key)
 				return
@@ -83,11 +98,18 @@ func (b *Outbox) deliver(ctx context.Context, key chatKey, out *core.Outgoing) {
 		}
 		if out != nil {
 			began := b.o.Clock.Now()
-			d := b.sender.Send(ctx, *out)
+			d := b.sender.Send(ctx, out.Outgoing)
 			b.o.Metrics.Delivered(key.bot, d.Outcome, b.o.Clock.Now().Sub(began))
-			sent := *out
+			switch d.Outcome {
+			case core.Sent:
+				out.flight.Accepted(d.MessageID)
+			case core.NotSent, core.RetryAfter, core.Refused:
+				out.flight.NotAccepted()
+			default:
+				out.flight.Unanswered()
+			}
 			var ok bool
-			if out, ok = b.settled(ctx, key, &sent, d); !ok {
+			if out, ok = b.settled(ctx, key, out, d); !ok {
 				return
 			}
 		}
@@ -100,16 +122,17 @@ func (b *Outbox) deliver(ctx context.Context, key chatKey, out *core.Outgoing) {
 
 // settled stores the outcome of a send and returns the next reply of the chat. It
 // retries while the database refuses writes, because an unsettled row blocks its
-// chat. It returns false when ctx ends first; the next start then finds the row
-// with an unknown outcome.
-func (b *Outbox) settled(ctx context.Context, key chatKey, sent *core.Outgoing, d core.Delivery) (*core.Outgoing, bool) {
+// chat. It returns false when ctx ends first; the next start then finds the row in
+// sending, and what was recorded of it.
+func (b *Outbox) settled(ctx context.Context, key chatKey, sent *marked, d core.Delivery) (*marked, bool) {
 	for {
-		out, err := b.next(ctx, key, func(tx *store.Tx) error { return b.settleSend(ctx, tx, sent, d) })
+		out, err := b.next(ctx, key, sent, func(tx *store.Tx) error { return b.settleSend(ctx, tx, &sent.Outgoing, d) })
 		if err == nil {
 			return out, true
 		}
 		b.o.Log.ErrorContext(ctx, "queue: settle a send", "row", sent.Seq, "err", err)
 		if !core.Sleep(ctx, b.o.Clock, retryStore) {
+			sent.place.leave()
 			b.end(key)
 			return nil, false
 		}
@@ -156,24 +179,71 @@ type outRow struct {
 	Error    string `db:"error"`
 	NotUntil string `db:"not_before"`
 	Begun    string `db:"sent_at"` // while it is not sent: when the last try began, or the first one in doubt
+	Epoch    int64  `db:"-"`       // of the bot's lease
 }
 
-// next runs settle and marks the next due reply of the chat as sending, in one
-// transaction fenced by the lease of the bot. It returns nil when none is due.
-// Without settle it first waits until the chat may be written to.
-func (b *Outbox) next(ctx context.Context, key chatKey, settle func(*store.Tx) error) (*core.Outgoing, error) {
-	if settle == nil {
-		if wait := b.sender.Wait(core.Address{Bot: key.bot, Chat: key.chat}); wait > 0 && !core.Sleep(ctx, b.o.Clock, wait) {
+func (r *outRow) to(key chatKey) core.Address {
+	return core.Address{Bot: key.bot, Chat: key.chat, Thread: r.Thread, Place: r.Place}
+}
+
+// next runs settle, which stores the outcome of sent, and marks the next due reply of the
+// chat as sending, in one transaction fenced by the lease of the bot. It returns nil when
+// none is due. Without sent, and where the chat has to wait, it first waits until the
+// chat may be written to, and for a place among the sends of the bot.
+func (b *Outbox) next(ctx context.Context, key chatKey, sent *marked, settle func(*store.Tx) error) (*marked, error) {
+	if sent != nil {
+		// What happened is stored also while the queue stops.
+		out, paced, err := b.markNext(context.WithoutCancel(ctx), key, sent.place, settle)
+		if err != nil {
+			return nil, err
+		}
+		sent.flight.Release()
+		if out != nil {
+			return out, nil
+		}
+		if sent.place.leave(); !paced {
 			return nil, nil
 		}
 	}
-	write := ctx
-	if settle != nil { // what happened is stored also while the queue stops
-		write = context.WithoutCancel(ctx)
+	for {
+		p, ok := b.await(ctx, key)
+		if !ok {
+			return nil, nil
+		}
+		out, paced, err := b.markNext(ctx, key, p, nil)
+		if out != nil && err == nil {
+			return out, nil
+		}
+		if p.leave(); !paced {
+			return nil, err
+		}
 	}
-	var out *core.Outgoing
-	var paced bool
-	err := b.db.Tx(write, func(tx *store.Tx) error {
+}
+
+// await waits until the chat may be written to and a place is free. It returns false when
+// ctx ends first, or the bot is not ours.
+func (b *Outbox) await(ctx context.Context, key chatKey) (place, bool) {
+	to := core.Address{Bot: key.bot, Chat: key.chat}
+	for {
+		if wait := b.sender.Wait(to); wait > 0 && !core.Sleep(ctx, b.o.Clock, wait) {
+			return place{}, false
+		}
+		p, ok := b.enter(ctx, key.bot)
+		if !ok {
+			return place{}, false
+		}
+		if b.sender.Wait(to) <= 0 {
+			return p, true
+		}
+		p.leave()
+	}
+}
+
+// markNext runs settle, if it is given, and marks the next due reply of the chat, which
+// will be sent in place p. paced reports that the chat must not be written to now.
+func (b *Outbox) markNext(ctx context.Context, key chatKey, p place, settle func(*store.Tx) error) (out *marked, paced bool, err error) {
+	err = b.db.Tx(ctx, func(tx *store.Tx) (err error) {
+		out.unrecord() // a closure may be run twice
 		out, paced = nil, false
 		if settle != nil {
 			if err := settle(tx); err != nil {
@@ -184,30 +254,48 @@ func (b *Outbox) next(ctx context.Context, key chatKey, settle func(*store.Tx) e
 		if err != nil || r == nil {
 			return err
 		}
-		to := core.Address{Bot: key.bot, Chat: key.chat, Thread: r.Thread, Place: r.Place}
-		if settle != nil && b.sender.Wait(to) > 0 {
-			paced = true
+		if paced = b.sender.Wait(r.to(key)) > 0; paced {
 			return nil
 		}
-		if out, err = b.outgoing(ctx, tx, r, to); err != nil {
-			// It will not be readable later either, and must not hold its chat.
-			b.o.Log.ErrorContext(ctx, "a reply cannot be read", "row", r.Seq, "err", err)
-			out = nil
-			tx.OnCommit(func() { b.o.Ring("queue"); b.wakeChat(key) })
-			_, err = tx.Exec(ctx, `UPDATE outbox SET state = 'failed', error = 'the stored reply cannot be read' WHERE seq = $1`, r.Seq)
-			return err
-		}
-		begun := core.Stamp(tx.Time())
-		if r.Error == askedAgain {
-			begun = r.Begun
-		}
-		_, err = tx.Exec(ctx, `UPDATE outbox SET state = 'sending', attempts = attempts + 1, replaces = $1, sent_at = $2 WHERE seq = $3`, out.Replaces, begun, r.Seq)
+		out, err = b.mark(ctx, tx, r, key, p)
 		return err
 	})
-	if err == nil && paced {
-		return b.next(ctx, key, nil)
+	if err != nil {
+		out.unrecord()
+		return nil, false, err
 	}
-	return out, err
+	return out, paced, nil
+}
+
+// unrecord frees the record of a mark that was not committed.
+func (m *marked) unrecord() {
+	if m != nil {
+		m.flight.Release()
+	}
+}
+
+// mark marks a row as sending. It returns nil for one that cannot be read, which fails.
+func (b *Outbox) mark(ctx context.Context, tx *store.Tx, r *outRow, key chatKey, p place) (*marked, error) {
+	out, err := b.outgoing(ctx, tx, r, r.to(key))
+	if err != nil {
+		// It will not be readable later either, and must not hold its chat.
+		b.o.Log.ErrorContext(ctx, "a reply cannot be read", "row", r.Seq, "err", err)
+		tx.OnCommit(func() { b.o.Ring("queue"); b.wakeChat(key) })
+		_, err = tx.Exec(ctx, `UPDATE outbox SET state = 'failed', error = 'the stored reply cannot be read' WHERE seq = $1`, r.Seq)
+		return nil, err
+	}
+	begun := core.Stamp(tx.Time())
+	if r.Error == askedAgain {
+		begun = r.Begun
+	}
+	// Recorded before the commit: a row that is found sending has a record.
+	f, err := b.o.Flight.Mark(flight.Mark{Seq: r.Seq, Epoch: r.Epoch, Attempt: r.Attempts + 1})
+	if err != nil {
+		return nil, err
+	}
+	m := newMarked(*out, f, p)
+	_, err = tx.Exec(ctx, `UPDATE outbox SET state = 'sending', attempts = attempts + 1, replaces = $1, sent_at = $2 WHERE seq = $3`, out.Replaces, begun, r.Seq)
+	return &m, err
 }
 
 // head returns the first open reply of the chat, or nil when it is not due or the
@@ -234,6 +322,7 @@ func (b *Outbox) head(ctx context.Context, tx *store.Tx, key chatKey) (*outRow, 
 	if at, err := core.ParseStamp(r.NotUntil); err != nil || at.After(tx.Time()) && at.Before(tx.Time().Add(maxPause)) {
 		return nil, err
 	}
+	r.Epoch = epoch
 	return &r, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"gatehouse/core"
+	"gatehouse/core/queue/flight"
 	"gatehouse/core/store"
 )
 
@@ -31,6 +32,7 @@ func (b *Outbox) Hold(ctx context.Context, bot string) error {
 func (b *Outbox) LetGo(bot string) {
 	b.mu.Lock()
 	delete(b.bots, bot)
+	delete(b.places, bot)
 	b.mu.Unlock()
 }
 
@@ -50,18 +52,22 @@ func (b *Outbox) TakeOver(ctx context.Context, tx *store.Tx, bots []string, send
 	b.mu.Lock()
 	b.sender, b.bots = sender, held
 	b.mu.Unlock()
-	return b.takeOverSends(ctx, tx, bots)
+	tx.OnCommit(b.o.Flight.Begin) // what it has found is decided on
+	return b.takeOverSends(ctx, tx, held)
 }
 
-// takeOverSends decides on rows found in sending. An edit can be repeated, and
-// a message that the platform recognises is shown once. Any other row may have
-// arrived, so the operator decides; this includes messages for a single user,
-// which are sent without a nonce.
-func (b *Outbox) takeOverSends(ctx context.Context, tx *store.Tx, bots []string) error {
+// takeOverSends decides on rows found in sending: first by what is recorded of them. Of
+// the others, an edit can be repeated, and a message that the platform recognises is
+// shown once. Any other row may have arrived, so the operator decides; this includes
+// messages for a single user, which are sent without a nonce.
+func (b *Outbox) takeOverSends(ctx context.Context, tx *store.Tx, held map[string]int64) error {
+	if err := b.takeOverRecorded(ctx, tx, held); err != nil {
+		return err
+	}
 	if _, err := tx.Exec(ctx, `UPDATE outbox SET state = 'ready' WHERE state IN ('ready', 'sending') AND state = 'sending' AND replaces <> ''`); err != nil {
 		return err
 	}
-	for _, bot := range bots {
+	for bot := range held {
 		since := core.Stamp(tx.Time().Add(-b.sender.Repeats(bot)))
 		if _, err := tx.Exec(ctx, `UPDATE outbox SET state = 'ready', error = $1 WHERE state IN ('ready', 'sending') AND state = 'sending'
 			AND bot = $2 AND sent_at > $3 AND sent_at <= $4 AND body NOT LIKE '%"aside":"%'`, askedAgain, bot, since, core.Stamp(tx.Time())); err != nil {
@@ -70,6 +76,44 @@ func (b *Outbox) takeOverSends(ctx context.Context, tx *store.Tx, bots []string)
 	}
 	_, err := tx.Exec(ctx, `UPDATE outbox SET state = 'unknown', error = 'the gateway ended while this was being sent' WHERE state IN ('ready', 'sending') AND state = 'sending'`)
 	return err
+}
+
+// takeOverRecorded decides on the rows of which the earlier process has recorded that
+// they never left, which are ready again as they were, or that the platform has
+// accepted them. held are the bots with their new epochs: a record of another
+// epoch than the one before is not of the last process that could send.
+func (b *Outbox) takeOverRecorded(ctx context.Context, tx *store.Tx, held map[string]int64) error {
+	var rows []struct {
+		Seq      int64  `db:"seq"`
+		Bot      string `db:"bot"`
+		Attempts int    `db:"attempts"`
+	}
+	if err := tx.Select(ctx, &rows, `SELECT seq, bot, attempts FROM outbox WHERE state IN ('ready', 'sending') AND state = 'sending'`); err != nil {
+		return err
+	}
+	count := map[flight.Phase]int{}
+	for _, r := range rows {
+		epoch, ours := held[r.Bot]
+		if !ours {
+			continue
+		}
+		found := b.o.Flight.Found(flight.Mark{Seq: r.Seq, Epoch: epoch - 1, Attempt: r.Attempts})
+		count[found.Phase]++
+		var err error
+		switch found.Phase {
+		case flight.Marked:
+			_, err = tx.Exec(ctx, `UPDATE outbox SET state = 'ready', attempts = attempts - 1 WHERE seq = $1`, r.Seq)
+		case flight.Answered:
+			_, err = tx.Exec(ctx, `UPDATE outbox SET state = 'sent', platform_message_id = $1, sent_at = $2, error = '' WHERE seq = $3`, found.MessageID, core.Stamp(tx.Time()), r.Seq)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if len(rows) > 0 {
+		b.o.Log.InfoContext(ctx, "messages were being sent when the gateway ended", "n", len(rows), "not_begun", count[flight.Marked], "accepted", count[flight.Answered])
+	}
+	return nil
 }
 
 // lease takes the lease of one bot and returns its new epoch.

@@ -19,6 +19,7 @@ import (
 	"github.com/google/uuid"
 
 	"gatehouse/core"
+	"gatehouse/core/queue/flight"
 	"gatehouse/core/store"
 )
 
@@ -26,6 +27,7 @@ import (
 type Sender interface {
 	// Wait returns how long to wait before the next send to the chat.
 	Wait(to core.Address) time.Duration
+	// Send notifies out.Flight, if it is set, before anything of out may leave.
 	Send(ctx context.Context, out core.Outgoing) core.Delivery
 	// Repeats returns for how long the platform recognises a row that is sent
 	// again and shows it once; 0 when it does not.
@@ -42,7 +44,7 @@ type Metrics interface {
 const (
 	leaseTime     = 30 * time.Second // until another node may lease the bot
 	retryStore    = time.Second      // between tries to store the outcome of a send
-	maxSending    = 512              // chats with a send under way; others wait in the table
+	maxSending    = 512              // chats that are worked on; others wait in the table
 	maxRetryPause = time.Minute
 )
 
@@ -56,6 +58,9 @@ type Options struct {
 	Ring func(topics ...string)
 	Node string // a stable name of this node
 	Late string // the notice that a message for one user could not be shown to them
+	// Flight records how far sends get. Optional: without it every send that a crash
+	// has cut counts as one that had left.
+	Flight *flight.Recorder
 }
 
 // An Outbox stores replies and sends them. Its methods may be called
@@ -65,12 +70,13 @@ type Outbox struct {
 	o  Options
 
 	mu      sync.Mutex
-	sender  Sender           // nil until TakeOver
-	work    context.Context  // of sends; nil until Open
-	open    bool             // replies are sent; a stop closes it last
-	sending map[chatKey]bool // chats with a send in progress; true: check again after it; bounded by maxSending
-	more    bool             // chats wait that found no room in sending
-	bots    map[string]int64 // bot → epoch of our lease; bounded by the configured bots
+	sender  Sender                   // nil until TakeOver
+	work    context.Context          // of sends; nil until Open
+	open    bool                     // replies are sent; a stop closes it last
+	sending map[chatKey]bool         // chats with a send in progress; true: check again after it; bounded by maxSending
+	more    bool                     // chats wait that found no room in sending
+	places  map[string]chan struct{} // of the bots; bounded by the configured bots
+	bots    map[string]int64         // bot → epoch of our lease; bounded by the configured bots
 
 	bell  chan struct{} // SendWaiting may find something
 	sends sync.WaitGroup
@@ -95,7 +101,7 @@ func New(db *store.DB, o Options) *Outbox {
 	if o.Node == "" {
 		o.Node = "node-" + uuid.NewString()
 	}
-	return &Outbox{db: db, o: o, sending: map[chatKey]bool{}, bots: map[string]int64{}, bell: make(chan struct{}, 1)}
+	return &Outbox{db: db, o: o, sending: map[chatKey]bool{}, places: map[string]chan struct{}{}, bots: map[string]int64{}, bell: make(chan struct{}, 1)}
 }
 
 // uncounted is a Metrics that counts nothing.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gatehouse/core"
+	"gatehouse/core/queue/flight"
 	"gatehouse/core/store"
 )
 
@@ -19,13 +20,15 @@ func (b *Outbox) Post(ctx context.Context, tx *store.Tx, r core.Reply) error {
 
 // A Batch collects the sends that begin with one transaction. Pass it to Start
 // after the commit, and to Cancel when the transaction is run again or fails.
-type Batch struct{ sends []core.Outgoing }
+type Batch struct{ sends []marked }
 
 // Cancel frees the chats that a failed transaction had reserved.
 func (b *Outbox) Cancel(u *Batch) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, s := range u.sends {
+		s.flight.Release()
+		s.place.leave()
 		delete(b.sending, chatKey{s.Bot, s.Chat})
 		b.sends.Done()
 	}
@@ -53,13 +56,14 @@ func (b *Outbox) PostNow(ctx context.Context, tx *store.Tx, r core.Reply, u *Bat
 		return nil
 	}
 	key := chatKey{r.Bot, r.Chat}
-	begin := false
+	var reserved reservation
 	if u != nil && !strings.HasPrefix(r.Replaces, "@") {
 		var err error
-		if begin, err = b.reserveSend(ctx, tx, r.Address); err != nil {
+		if reserved, err = b.reserveSend(ctx, tx, r.Address); err != nil {
 			return err
 		}
 	}
+	begin := reserved.ok
 	for i, part := range r.Parts {
 		out := core.Outgoing{Address: r.Address, Part: part, Answer: r.Key}
 		state, attempts, begun := "ready", 0, ""
@@ -70,14 +74,19 @@ func (b *Outbox) PostNow(ctx context.Context, tx *store.Tx, r core.Reply, u *Bat
 			state, attempts, begun = "sending", 1, core.Stamp(tx.Time())
 		}
 		var err error
-		if out.Seq, err = b.insertOut(ctx, tx, r, i, out, state, attempts, begun); err != nil {
+		var f *flight.Send
+		out.Seq, err = b.insertOut(ctx, tx, r, i, out, state, attempts, begun)
+		if err == nil && begin && i == 0 {
+			f, err = b.o.Flight.Mark(flight.Mark{Seq: out.Seq, Epoch: reserved.epoch, Attempt: attempts})
+		}
+		if err != nil {
 			if begin && i == 0 {
-				b.unreserveSend(key)
+				b.unreserveSend(key, reserved)
 			}
 			return err
 		}
 		if begin && i == 0 {
-			u.sends = append(u.sends, out)
+			u.sends = append(u.sends, newMarked(out, f, reserved.place))
 		}
 	}
 	if !begin {
@@ -100,31 +109,42 @@ func (b *Outbox) insertOut(ctx context.Context, tx *store.Tx, r core.Reply, i in
 	return seq, err
 }
 
-// reserveSend reports whether this transaction may start a send to the chat.
-func (b *Outbox) reserveSend(ctx context.Context, tx *store.Tx, to core.Address) (bool, error) {
+// A reservation is what a transaction holds of a send that it may start.
+type reservation struct {
+	ok    bool
+	epoch int64
+	place place
+}
+
+// reserveSend reserves a send to the chat if this transaction may start one.
+func (b *Outbox) reserveSend(ctx context.Context, tx *store.Tx, to core.Address) (reservation, error) {
 	key := chatKey{to.Bot, to.Chat}
+	var r reservation
 	b.mu.Lock()
 	_, busy := b.sending[key]
-	_, ours := b.bots[to.Bot]
-	ok := !busy && ours && b.open && len(b.sending) < maxSending
-	if ok {
+	if !busy && b.open && len(b.sending) < maxSending {
+		r.place, r.ok = b.tryEnter(to.Bot)
+	}
+	if r.ok {
+		r.epoch = b.bots[to.Bot]
 		b.sending[key] = false
 		b.sends.Add(1) // while open is set, so that a stop waits for it
 	}
 	b.mu.Unlock()
-	if !ok {
-		return false, nil
+	if !r.ok {
+		return r, nil
 	}
 	var open bool
 	err := tx.Get(ctx, &open, openReply, to.Bot, to.Chat)
 	if err != nil || open || b.sender.Wait(to) > 0 {
-		b.unreserveSend(key)
-		return false, err
+		b.unreserveSend(key, r)
+		return reservation{}, err
 	}
-	return true, nil
+	return r, nil
 }
 
-func (b *Outbox) unreserveSend(key chatKey) {
+func (b *Outbox) unreserveSend(key chatKey, r reservation) {
+	r.place.leave()
 	b.mu.Lock()
 	delete(b.sending, key)
 	b.sends.Done()

@@ -1,0 +1,58 @@
+package outbox
+
+import "context"
+
+// maxAtOnce is how many sends of one bot are made at once. Rows are marked sending
+// only for these: what waits longer is ready, and no crash can put it in doubt.
+const maxAtOnce = 64
+
+// A place is held while a reply is marked and sent. The zero value is none.
+type place struct{ of chan struct{} }
+
+// placesOf returns the places of a bot that this node sends for, else nil. The
+// caller holds b.mu.
+func (b *Outbox) placesOf(bot string) chan struct{} {
+	if _, ours := b.bots[bot]; !ours {
+		return nil
+	}
+	p := b.places[bot]
+	if p == nil {
+		p = make(chan struct{}, maxAtOnce)
+		b.places[bot] = p
+	}
+	return p
+}
+
+// enter waits for a place. It returns false when ctx ends first, or the bot is
+// not ours.
+func (b *Outbox) enter(ctx context.Context, bot string) (place, bool) {
+	b.mu.Lock()
+	p := b.placesOf(bot)
+	b.mu.Unlock()
+	if p == nil {
+		return place{}, false
+	}
+	select {
+	case p <- struct{}{}:
+		return place{p}, true
+	case <-ctx.Done():
+		return place{}, false
+	}
+}
+
+// tryEnter returns a place if one is free. The caller holds b.mu.
+func (b *Outbox) tryEnter(bot string) (place, bool) {
+	p := b.placesOf(bot)
+	select {
+	case p <- struct{}{}:
+		return place{p}, true
+	default:
+		return place{}, false // also for a bot that is not ours
+	}
+}
+
+func (p place) leave() {
+	if p.of != nil {
+		<-p.of
+	}
+}
