@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"gatehouse/web"
 	"gatehouse/web/auth"
 )
 
@@ -174,7 +175,7 @@ func TestNoSessionIsFixedBeforehand(t *testing.T) {
 	must(err)
 	bring := func(token string) { // in a browser of its own
 		s.http = s.client()
-		s.http.Jar.SetCookies(where, []*http.Cookie{{Name: auth.CookieName, Value: token, Path: "/"}})
+		s.http.Jar.SetCookies(where, []*http.Cookie{{Name: sessionCookie(where), Value: token, Path: "/"}})
 	}
 	signIn := func() string {
 		if a := s.do("POST", "/admin/login", url.Values{"name": {"admin"}, "password": {password}}); a.status != http.StatusSeeOther {
@@ -206,9 +207,14 @@ func TestNoSessionIsFixedBeforehand(t *testing.T) {
 	shut(before, "the session of before the change")
 }
 
+// sessionCookie is the name of the session's cookie at an address.
+func sessionCookie(where *url.URL) string {
+	return web.CookieName(&http.Request{Host: where.Host}, auth.CookieName)
+}
+
 func (s *site) cookie(where *url.URL) string {
 	for _, c := range s.http.Jar.Cookies(where) {
-		if c.Name == auth.CookieName {
+		if c.Name == sessionCookie(where) {
 			return c.Value
 		}
 	}
@@ -248,5 +254,24 @@ func TestTheWalkThroughShowsEveryPage(t *testing.T) {
 	}
 	if size > 3<<20 {
 		t.Errorf("the pictures are %d bytes together, want at most 3 MB", size)
+	}
+}
+
+// A browser sends the cookies of one port to the other.
+func TestTwoGatewaysOnOneHostDoNotSignEachOtherOut(t *testing.T) {
+	one, two := newSite(t, nil, nil), newSite(t, nil, nil)
+	two.http = one.http // one browser, which knows no ports
+	for _, s := range []*site{one, two, one, two} {
+		if s.get("/admin/people").status == http.StatusOK {
+			continue
+		}
+		if a := s.do("POST", "/admin/login", url.Values{"name": {"admin"}, "password": {password}}); a.status != http.StatusSeeOther {
+			t.Fatalf("sign in: %d", a.status)
+		}
+	}
+	for name, s := range map[string]*site{"first": one, "second": two} {
+		if a := s.get("/admin/people"); a.status != http.StatusOK {
+			t.Errorf("the %s gateway is signed out: %d", name, a.status)
+		}
 	}
 }

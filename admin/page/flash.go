@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"gatehouse/core"
+	"gatehouse/web"
 )
 
 // flashCookie carries one message over the redirect that follows a form.
@@ -29,8 +30,8 @@ func Good(text string) Flash { return Flash{Kind: "good", Text: text} }
 // Note returns a flash that is neither success nor fault.
 func Note(text string) Flash { return Flash{Kind: "note", Text: text} }
 
-// SetFlash signs said with the process's key: cookies do not know ports, and
-// another program on this host must not write on this page.
+// SetFlash signs said with the process's key: another program on this host must not
+// write on this page.
 func (f *Frame) SetFlash(w http.ResponseWriter, r *http.Request, said Flash) {
 	said.Text = core.CutRunes(said.Text, maxFlash)
 	body, err := json.Marshal(said)
@@ -43,7 +44,7 @@ func (f *Frame) SetFlash(w http.ResponseWriter, r *http.Request, said Flash) {
 
 // takeFlash returns the message and removes it, or nil.
 func (f *Frame) takeFlash(w http.ResponseWriter, r *http.Request) *Flash {
-	c, err := r.Cookie(flashCookie)
+	c, err := r.Cookie(web.CookieName(r, flashCookie))
 	if err != nil {
 		return nil
 	}
@@ -68,7 +69,7 @@ func (f *Frame) sign(body []byte) string {
 
 func (f *Frame) cookie(r *http.Request, value string, age int) *http.Cookie {
 	return &http.Cookie{
-		Name: flashCookie, Value: value, Path: "/admin", MaxAge: age,
+		Name: web.CookieName(r, flashCookie), Value: value, Path: "/admin", MaxAge: age,
 		HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode,
 	}
 }

@@ -170,7 +170,7 @@ web/api/sessions: core core/session core/transcript web web/api/stream web/auth 
 web/api/stream: core web web/auth
 web/api/turns: core core/attach core/bus core/session web web/api/stream web/auth web/fields web/upload
 web/api/v0: core core/bus core/session core/transcript web web/auth
-web/auth: core core/store
+web/auth: core core/store web
 web/auth/authtest: core core/store web/auth
 web/fields: core web
 web/openai: core core/bus web web/auth

@@ -227,6 +227,7 @@ func TestAnAdminSessionNeedsItsTokenForUnsafeRequests(t *testing.T) {
 	cookie := res.Cookies()[0].String()
 	var csrf string
 	r, _ := http.NewRequest("GET", "/", nil)
+	r.Host = res.Request.URL.Host
 	r.Header.Set("Cookie", strings.Split(cookie, ";")[0])
 	r, err := h.api.Door.Identify(r)
 	if err != nil {

@@ -13,9 +13,10 @@ import (
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/web"
 )
 
-// DeviceCookie is the name of the cookie that a good sign-in leaves. It opens
+// DeviceCookie is the name, before web.CookieName, of the cookie that a good sign-in leaves. It opens
 // nothing: a browser that has it is not slowed by others' wrong passwords.
 const DeviceCookie = "gatehouse_device"
 
@@ -29,7 +30,7 @@ const maxDevice = 200
 // when it comes from another. A device whose own wrong tries make it wait is
 // known no longer for that time, so that a stolen cookie locks no one out.
 func (a *Admins) device(r *http.Request, acc account, known bool) string {
-	c, err := r.Cookie(DeviceCookie)
+	c, err := r.Cookie(web.CookieName(r, DeviceCookie))
 	if err != nil || len(c.Value) > maxDevice {
 		return ""
 	}
@@ -68,7 +69,7 @@ func (a *Admins) remember(w http.ResponseWriter, r *http.Request, user int64) er
 		return nil
 	}
 	said := fmt.Sprintf("%d.%d.%s", user, a.clock.Now().Add(deviceTime).Unix(), random(16))
-	http.SetCookie(w, &http.Cookie{Name: DeviceCookie, Value: said + "~" + seal(acc.Hash, said), Path: "/admin", MaxAge: int(deviceTime / time.Second),
+	http.SetCookie(w, &http.Cookie{Name: web.CookieName(r, DeviceCookie), Value: said + "~" + seal(acc.Hash, said), Path: "/admin", MaxAge: int(deviceTime / time.Second),
 		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: a.o.Secure(r)})
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store"
+	"gatehouse/web"
 )
 
 // How long a session of the panel lasts.
@@ -20,13 +21,12 @@ const (
 	SessionAbsolute = 7 * 24 * time.Hour
 )
 
-// touchEvery is how often a session in use is written again.
-const touchEvery = time.Minute
+const (
+	touchEvery  = time.Minute // how often a session in use is written again
+	maxSessions = 200         // the one that would end first is deleted for a further one
+)
 
-// maxSessions bounds the sessions kept; the one that would end first gives way.
-const maxSessions = 200
-
-// CookieName is the session cookie's.
+// CookieName is the session cookie's, before web.CookieName.
 const CookieName = "gatehouse_session"
 
 // A visit is what a session holds, as JSON in admin_sessions.data.
@@ -149,7 +149,7 @@ func deleteSessions(ctx context.Context, tx *store.Tx, user int64) (int, error) 
 // manager's other calls.
 func (a *Admins) load(r *http.Request) (ctx context.Context, v visit, ok bool, err error) {
 	token := ""
-	if c, err := r.Cookie(CookieName); err == nil {
+	if c, err := r.Cookie(web.CookieName(r, CookieName)); err == nil {
 		token = c.Value
 	}
 	if len(token) > 128 {
@@ -164,7 +164,7 @@ func (a *Admins) load(r *http.Request) (ctx context.Context, v visit, ok bool, e
 
 // resume returns the Principal of the request's session, which it touches.
 func (a *Admins) resume(r *http.Request) (Principal, bool, error) {
-	if _, err := r.Cookie(CookieName); err != nil {
+	if _, err := r.Cookie(web.CookieName(r, CookieName)); err != nil {
 		return Principal{}, false, nil
 	}
 	ctx, v, ok, err := a.load(r)
@@ -250,6 +250,6 @@ func (a *Admins) Sweep(ctx context.Context) (int, error) {
 }
 
 func (a *Admins) cookie(w http.ResponseWriter, r *http.Request, token string, maxAge int) {
-	http.SetCookie(w, &http.Cookie{Name: CookieName, Value: token, Path: "/", MaxAge: maxAge, HttpOnly: true,
+	http.SetCookie(w, &http.Cookie{Name: web.CookieName(r, CookieName), Value: token, Path: "/", MaxAge: maxAge, HttpOnly: true,
 		SameSite: http.SameSiteStrictMode, Secure: a.o.Secure(r)})
 }

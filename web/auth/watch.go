@@ -7,11 +7,10 @@ import (
 	"time"
 )
 
-// lookEvery is how often Watch looks.
-const lookEvery = 15 * time.Second
-
-// lookWait bounds one check of the store.
-const lookWait = 5 * time.Second
+const (
+	lookEvery = 15 * time.Second // how often Watch checks
+	lookWait  = 5 * time.Second  // for one check of the store
+)
 
 // A watch looks for all streams at once whether their callers would still be
 // let in, with one goroutine, which is there while a stream is.
@@ -28,7 +27,7 @@ type watch struct {
 type watched struct {
 	key  string
 	user int64
-	r    *http.Request // with the session's cookie alone
+	r    *http.Request // with its address and the session's cookie alone
 	gone func()
 }
 
@@ -43,7 +42,7 @@ func (d *Door) Watch(r *http.Request, gone func()) (forget func()) {
 	}
 	w := &watched{key: p.Key, user: p.User, gone: gone}
 	if p.Session {
-		w.key, w.r = "", &http.Request{Header: http.Header{"Cookie": r.Header["Cookie"]}}
+		w.key, w.r = "", &http.Request{Host: r.Host, Header: http.Header{"Cookie": r.Header["Cookie"]}}
 	}
 	return d.watch.add(w)
 }
