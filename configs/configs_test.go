@@ -213,6 +213,13 @@ func TestPathsBecomeAbsoluteAndAnUnknownHomeIsReported(t *testing.T) {
 		t.Errorf("after Validate: %s, %v", c.VaultPath, err)
 	}
 	problems(t, "VAULT_PATH=~someone/notes")
+	file := filepath.Join(t.TempDir(), "notes.md")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if p := problems(t, "VAULT_PATH="+file); len(p) != 1 || !strings.Contains(p[0].String(), "notes.md is a file, and the vault is a directory") {
+		t.Errorf("a vault that is a file: %v", p)
+	}
 	if p := problems(t, "HOME="); len(p) != 1 || p[0].Name != "GATEHOUSE_VAULT_PATH" {
 		t.Errorf("without a home folder: %v", p)
 	}

@@ -159,7 +159,7 @@ func (f field) bounds(c *Config) error {
 // checks returns what has to hold beyond types and bounds, by setting.
 func (c *Config) checks() map[string]func() error {
 	return map[string]func() error{
-		"VAULT_PATH":             func() error { return checkPath(c.VaultPath) },
+		"VAULT_PATH":             c.checkVault,
 		"DATABASE_URL":           c.checkDatabase,
 		"ADDR":                   c.checkAddr,
 		"PORT":                   func() error { return checkPort(c.Port) },
@@ -230,6 +230,14 @@ func checkPath(path string) error {
 		return fmt.Errorf("%q names an unknown home directory: give the whole path", path)
 	}
 	return nil
+}
+
+// checkVault accepts a directory, or a name where one can be made.
+func (c *Config) checkVault() error {
+	if info, err := os.Stat(c.VaultPath); err == nil && !info.IsDir() {
+		return fmt.Errorf("%s is a file, and the vault is a directory: name the directory that is to hold everything", c.VaultPath)
+	}
+	return checkPath(c.VaultPath)
 }
 
 func (c *Config) checkBotsFile() error {

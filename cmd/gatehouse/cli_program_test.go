@@ -49,6 +49,8 @@ func TestTheExitCodeTellsCleanFromFailedFromBadUsage(t *testing.T) {
 		{args: []string{"dance"}, code: 2, says: "dance"},
 		{args: []string{"pairing"}, code: 2, says: "--help"},
 		{args: []string{"pairing", "approve"}, code: 2, says: "code-or-id"},
+		{args: []string{"start"}, code: 2, says: "Did you mean 'gatehouse serve'?"},
+		{args: []string{"help", "pairing", "approve"}, code: 0, says: "Usage: gatehouse pairing approve"},
 		{args: []string{"pairing", "approve", "--now"}, code: 2, says: "Run 'gatehouse pairing approve --help' for"},
 		{args: []string{"invite", "create", "--trust", "full"}, code: 2, says: `must be one of "sandboxed","vault" but`},
 		{args: []string{"audit", "--action", "dance"}, code: 0, says: "no matching entry"},

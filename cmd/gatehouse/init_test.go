@@ -58,7 +58,7 @@ func TestInitChecksEachAnswerAndServeBeginsWithWhatItWrote(t *testing.T) {
 	if code != exitClean {
 		t.Fatalf("exit %d: %s", code, out)
 	}
-	for _, want := range []string{"It is @gatehouse_bot", "/setprivacy", "It is gatehouse", "Message Content Intent", "client_id=", "openai/fake-1 answers", b.file, "serve --env-file " + b.file} {
+	for _, want := range []string{"It is @gatehouse_bot", "/setprivacy", "It is gatehouse", "Message Content Intent", "client_id=", "The address is " + model.URL() + ".", "openai/fake-1 answers", b.file, "open the panel: http://127.0.0.1:", "serve --env-file " + b.file} {
 		if !strings.Contains(out, want) {
 			t.Errorf("it does not say %q:\n%s", want, out)
 		}
@@ -132,7 +132,7 @@ func TestInitWritesNothingAfterAWrongAnswer(t *testing.T) {
 		"an unknown token":    {"7000000009:" + strings.Repeat("s", 35)},
 		"no Discord token":    {"", "topsecret"},
 		"a revoked token":     {"", revoked},
-		"a server that is no": {"", "", "http://127.0.0.1:1/topsecret"},
+		"a server that is no": {"", "", "http://me:topsecret@127.0.0.1:1/v1"},
 		"a short password":    {"", "", "", "topsecret"},
 		"an easy password":    {"", "", "", "password123456password"},
 	} {
@@ -140,16 +140,22 @@ func TestInitWritesNothingAfterAWrongAnswer(t *testing.T) {
 		if code == exitClean || exists(b.file) || strings.Contains(out, "topsecret") || strings.Contains(out, strings.Repeat("s", 35)) || strings.Contains(out, revoked) {
 			t.Errorf("%s: exit %d, written: %v\n%s", what, code, exists(b.file), out)
 		}
+		if strings.Contains(out, "restart") {
+			t.Errorf("%s: the advice is for a gateway that runs:\n%s", what, out)
+		}
+		if what == "a revoked token" && !strings.Contains(out, "press Reset Token and copy the new one") || what == "an unknown token" && !strings.Contains(out, "Copy it again from @BotFather") {
+			t.Errorf("%s: no advice:\n%s", what, out)
+		}
 	}
 }
 
 func TestInitSkipsWhatIsNotAnsweredAndTakesFlagsAndSecretFiles(t *testing.T) {
 	b := newBeginner(t)
-	if code, out := b.begins(nil); code != exitClean || strings.Count(out, "skipped") != 5 {
+	if code, out := b.begins(nil); code != exitClean || strings.Count(out, "skipped") != 4 || !strings.Contains(out, "There is no bot yet") || strings.Contains(out, "/claim ") {
 		t.Fatalf("no answers at all: exit %d\n%s", code, out)
 	}
 	_ = os.Remove(b.file)
-	if code, out, _ := b.run("init"); code != exitClean || strings.Count(out, "skipped") != 5 { // its input is /dev/null
+	if code, out, _ := b.run("init"); code != exitClean || strings.Count(out, "skipped") != 4 { // its input is /dev/null
 		t.Fatalf("no input at all: exit %d\n%s", code, out)
 	}
 	if code, out := b.begins(nil); code != exitFailure || !strings.Contains(out, "--force") {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -91,9 +92,21 @@ func main() {
 	os.Exit(run(p, os.Args[1:]))
 }
 
-// helpFor reports where a command line that can't be read is explained.
-func helpFor(err error) string {
+// meant are the commands that beginners look for under other names.
+var meant = map[string]string{
+	"start": "serve", "run": "serve", "up": "serve", "daemon": "serve", "gateway": "serve",
+	"status": "doctor", "check": "doctor", "health": "doctor", "config": "doctor", "setup": "init", "configure": "init", "onboard": "init", "install": "init",
+	"approve": "pairing approve", "users": "pairing list", "requests": "pairing list", "invitation": "invite", "token": "keys", "key": "keys", "logs": "audit",
+}
+
+// helpFor returns where a command line that cannot be read is explained.
+func helpFor(err error, args []string) string {
 	var parse *kong.ParseError
+	for _, a := range args {
+		if other := meant[a]; other != "" && strings.HasPrefix(err.Error(), "unexpected argument "+a) {
+			return "Did you mean 'gatehouse " + other + "'? 'gatehouse --help' lists the commands."
+		}
+	}
 	if errors.As(err, &parse) && parse.Context != nil {
 		if at := parse.Context.Selected(); at != nil && at.Type == kong.CommandNode {
 			return "Run '" + at.FullPath() + " --help' for its arguments and flags."
@@ -106,6 +119,9 @@ func helpFor(err error) string {
 func run(p *process, args []string) (exit int) {
 	var c command
 	code, out := -1, p.Stdout
+	if len(args) > 0 && args[0] == "help" {
+		args = append(slices.Clone(args[1:]), "--help")
+	}
 	if len(args) == 0 { // no command: show what there is
 		args, out = []string{"--help"}, p.Stderr
 		defer func() { exit = max(exit, exitUsage) }()
@@ -121,7 +137,7 @@ func run(p *process, args []string) (exit int) {
 		return code
 	}
 	if err != nil {
-		fmt.Fprintf(p.Stderr, "gatehouse: %s\n%s\n", strings.Replace(err.Error(), `one of "",`, "one of ", 1), helpFor(err))
+		fmt.Fprintf(p.Stderr, "gatehouse: %s\n%s\n", strings.Replace(err.Error(), `one of "",`, "one of ", 1), helpFor(err, args))
 		return exitUsage
 	}
 	p.EnvFile = c.EnvFile

@@ -3,6 +3,7 @@ package setup
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"strings"
 	"unicode/utf8"
 
@@ -21,6 +22,15 @@ func wrongForm(platform, token string) error {
 		return core.Errorf(core.Invalid, "It %s.", err)
 	}
 	return nil
+}
+
+// typed returns err, or instead of a platform's refusal the text for somebody who has
+// just typed the token. The error's own text is for a gateway that runs.
+func typed(err error, text string) error {
+	if core.KindOf(err) == core.Denied {
+		return core.Errorf(core.Denied, "%s", text)
+	}
+	return err
 }
 
 // keep notes a secret: the file that it was given in, or itself.
@@ -49,7 +59,7 @@ func (s *setup) telegram() error {
 		defer cancel()
 		me, err := b.Identity(ctx)
 		if err != nil {
-			return err
+			return typed(err, "Telegram refuses this token: it is mistyped or was revoked. Copy it again from @BotFather (/mybots, API Token).")
 		}
 		s.ask.say("    It is @%s.\n", me.Username)
 		if !me.ReadsGroups {
@@ -79,7 +89,7 @@ func (s *setup) discord() error {
 		defer cancel()
 		me, err := b.Identity(ctx)
 		if err != nil {
-			return err
+			return typed(err, "Discord refuses this token: it is mistyped or was reset. In the developer portal open Bot, press Reset Token and copy the new one.")
 		}
 		s.ask.say("    It is %s. Invite it to a server:\n    %s\n", me.Username, me.Invite)
 		if !me.Content {
@@ -118,6 +128,7 @@ func (s *setup) model() error {
 		switch {
 		case strings.HasPrefix(answer, "http://") || strings.HasPrefix(answer, "https://"):
 			name, next.OpenaiBaseURL = "GATEHOUSE_OPENAI_BASE_URL", answer
+			s.ask.say("    The address is %s.\n", shown(answer)) // a terminal did not show it
 		case strings.HasPrefix(answer, "sk-ant-"):
 			name, next.AnthropicAPIKey = "GATEHOUSE_ANTHROPIC_API_KEY", values.NewSecret(answer)
 		default:
@@ -132,6 +143,15 @@ func (s *setup) model() error {
 		return s.tryModel(s.cfg, nil) // an address without a key
 	}
 	return err
+}
+
+// shown returns an address without a password in it.
+func shown(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "not a URL"
+	}
+	return u.Redacted()
 }
 
 // tryModel asks the model of next for one token and, when it answers, keeps

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -79,7 +80,7 @@ func Run(ctx context.Context, cfg *configs.Config, o Options) error {
 	if err := s.claim(); err != nil {
 		return err
 	}
-	s.ask.say("\nStart it:\n\n  %s serve --env-file %s\n\n", shellWord(os.Args[0]), shellWord(s.path))
+	s.ask.say("\nStart it:\n\n  %s serve --env-file %s\n\nThen open the panel: %s\n\n", shellWord(os.Args[0]), shellWord(s.path), panel(s.cfg.Addr))
 	return nil
 }
 
@@ -165,8 +166,31 @@ func (s *setup) until(file, prompt string, take func(answer string) error) error
 	}
 }
 
+// panel returns the panel's address as a browser on this machine reaches it.
+func panel(addr string) string {
+	host, port, err := net.SplitHostPort(addr)
+	if ip := net.ParseIP(host); err == nil && (host == "" || ip != nil && ip.IsUnspecified()) {
+		addr = net.JoinHostPort("127.0.0.1", port)
+	}
+	return "http://" + addr + "/admin"
+}
+
+// hasBot reports whether the gateway will have a bot, which an owner can claim.
+func (s *setup) hasBot() bool {
+	if s.cfg.TelegramToken.IsSet() || s.cfg.DiscordToken.IsSet() {
+		return true
+	}
+	file, _ := s.cfg.BotsPath()
+	_, err := os.Stat(file)
+	return file != "" && err == nil
+}
+
 // claim makes the owner's code. It is asked last, because it does not last.
 func (s *setup) claim() error {
+	if !s.hasBot() {
+		s.ask.say("\n5/5  There is no bot yet, so there is no code with which to become its owner. When you have\n     a bot's token, run init again, and then 'gatehouse claim'.\n")
+		return nil
+	}
 	wanted := s.Flags.Claim
 	if !wanted {
 		var err error
