@@ -5,12 +5,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/jmoiron/sqlx"
+
+	"gatehouse/core/queue/flight"
 )
 
 // repeatMark is what a person reads under a message that may stand there twice.
@@ -18,7 +21,8 @@ const repeatMark = "possible repeat"
 
 // A snapshot is what the database says of work that is under way.
 type snapshot struct {
-	sending []outboxState // marked as being sent, and not as an edit
+	sending []outboxState // marked as being sent, not as an edit, and bytes may have left
+	begun   int           // marked as being sent, and nothing had left
 	again   []outboxState // the same, of a bot whose platform knows a message again
 	ready   []outboxState // stored, not yet begun
 	running int           // turns that had begun
@@ -32,6 +36,9 @@ type outboxState struct {
 	Chat    string `db:"chat"`
 	Body    string `db:"body"`
 	State   string `db:"state"`
+
+	Seq      int64 `db:"seq"`
+	Attempts int   `db:"attempts"`
 }
 
 func (o outboxState) id() string { return fmt.Sprint(o.Key, "/", o.Ordinal) }
@@ -43,7 +50,14 @@ func (r *rig) look() snapshot {
 	db := r.openCopy()
 	defer db.Close()
 	var s snapshot
-	r.sql(db.Select(&s.sending, `SELECT key, ordinal, bot, chat, body, state FROM outbox WHERE state = 'sending' AND replaces = '' AND bot = 'telegram'`))
+	r.sql(db.Select(&s.sending, `SELECT key, ordinal, bot, chat, body, state, seq, attempts FROM outbox WHERE state = 'sending' AND replaces = '' AND bot = 'telegram'`))
+	s.sending = slices.DeleteFunc(s.sending, func(o outboxState) bool {
+		p := r.phase(db, o)
+		if p == flight.Marked {
+			s.begun++
+		}
+		return p == flight.Marked || p == flight.Answered
+	})
 	r.sql(db.Select(&s.again, `SELECT key, ordinal, bot, chat, body, state FROM outbox WHERE state = 'sending' AND replaces = '' AND bot = 'discord'`))
 	r.sql(db.Select(&s.ready, `SELECT key, ordinal, bot, chat, body, state FROM outbox WHERE state = 'ready'`))
 	r.sql(db.Get(&s.running, `SELECT count(*) FROM runs WHERE state = 'running'`))
@@ -56,6 +70,17 @@ func (r *rig) look() snapshot {
 		}
 	}
 	return s
+}
+
+// phase returns how far the dead child had come with a row, as the next start will read.
+func (r *rig) phase(db *sqlx.DB, o outboxState) flight.Phase {
+	r.t.Helper()
+	var epoch int64
+	r.sql(db.Get(&epoch, `SELECT epoch FROM lease WHERE name = $1`, "bot:"+o.Bot))
+	path := filepath.Join(r.vault, "Chat", "sessions.db")
+	rec := flight.Open(filepath.Join(r.vault, ".parachute", "sends"), databaseID(path), slog.New(slog.DiscardHandler))
+	defer rec.Close()
+	return rec.Found(flight.Mark{Seq: o.Seq, Epoch: epoch, Attempt: o.Attempts}).Phase
 }
 
 func (r *rig) sql(err error) {

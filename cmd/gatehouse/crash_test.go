@@ -87,7 +87,7 @@ type killer struct {
 	rand *rand.Rand
 	hits map[string]int // kills that met their point
 
-	kills, doubted, undelivered, again, lost, ready, running, whole int
+	kills, doubted, begun, undelivered, again, lost, ready, running, whole int
 }
 
 func newKiller(r *rig, seed int) *killer {
@@ -284,6 +284,7 @@ func (k *killer) count(point string) {
 	k.note(s)
 	k.kills++
 	k.doubted += len(s.sending)
+	k.begun += s.begun
 	k.again += len(s.again)
 	k.ready += len(s.ready)
 	k.running += s.running
@@ -305,7 +306,7 @@ func (k *killer) count(point string) {
 	case afterAck:
 		met = len(s.ready) > 0
 	case inTheSend:
-		met = len(s.sending)+len(s.again) > 0
+		met = len(s.sending)+s.begun+len(s.again) > 0
 	default:
 		met = true
 	}
@@ -328,8 +329,8 @@ func (k *killer) report(rounds int) {
 	for _, list := range k.posted {
 		messages += len(list)
 	}
-	k.t.Logf("%d messages, %d kills (%s); these met %d runs (%d of them between transcript and commit), %d answers stored and not begun, %d in the send to Telegram, of which %d not delivered, %d to Discord, all sent again; Discord's session gone %d times; %d model calls, %d answers in several parts",
-		messages, k.kills, strings.TrimSuffix(b.String(), ", "), k.running, k.whole, k.ready, k.doubted, k.undelivered, k.again, k.lost, k.calls, k.tails)
+	k.t.Logf("%d messages, %d kills (%s); these met %d runs (%d of them between transcript and commit), %d answers stored and not begun, %d in the send to Telegram, of which %d not delivered, %d about to be sent there, %d to Discord, all sent again; Discord's session gone %d times; %d model calls, %d answers in several parts",
+		messages, k.kills, strings.TrimSuffix(b.String(), ", "), k.running, k.whole, k.ready, k.doubted, k.undelivered, k.begun, k.again, k.lost, k.calls, k.tails)
 	if k.tails == 0 {
 		k.t.Error("no answer took several messages")
 	}
