@@ -26,6 +26,8 @@ func TestAModelThatFailsIsReportedPlainlyOnceAndTheNextMessageIsAnswered(t *test
 		{"hangs after some words", []llmtest.Reply{{Text: []string{"Half of ", "it"}, Hang: true}}, []string{"Half of it", "stopped answering", "try again"}, "", "code=silence"},
 		{"hangs before any word", []llmtest.Reply{{HangHead: true}}, []string{"stopped answering"}, "", "code=silence"},
 		{"refuses the key", []llmtest.Reply{llmtest.Refuse(401, "Incorrect API key provided: sk-te...cdef.", "invalid_request_error", "invalid_api_key")},
+			[]string{"rejects the API key"}, "GATEHOUSE_", "code=auth check=GATEHOUSE_OPENAI_API_KEY"},
+		{"quotes the key", []llmtest.Reply{llmtest.Refuse(401, "Incorrect API key provided: sk-te...cdef.", "invalid_request_error", "invalid_api_key")},
 			[]string{"rejects the API key"}, "sk-te", "code=auth"},
 		{"streams garbage", []llmtest.Reply{{Raw: "data: {\"choices\": [garbage\n\n"}}, []string{"an invalid answer"}, "garbage", "run failed"},
 		{"is cut off", []llmtest.Reply{{Text: []string{"The first part"}, Cut: true}}, []string{"The first part", "broke off"}, "", "run failed"},
@@ -59,8 +61,8 @@ func TestAModelThatFailsIsReportedPlainlyOnceAndTheNextMessageIsAnswered(t *test
 	if strings.Contains(w.log.String(), modelKey) {
 		t.Error("the model's key is in the log")
 	}
-	if n := w.metric("gatehouse_runs_total", "outcome", "error"); n != 7 {
-		t.Errorf("%v runs counted as failed, want 7", n)
+	if n := w.metric("gatehouse_runs_total", "outcome", "error"); n != 8 {
+		t.Errorf("%v runs counted as failed, want 8", n)
 	}
 	if n := w.count(`SELECT count(*) FROM inbox WHERE state = 'dead'`); n != 0 {
 		t.Errorf("%d dead letters: a model's failure is an answer, not a message to be tried again", n)

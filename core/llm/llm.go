@@ -103,7 +103,8 @@ const (
 // A Fault is a provider's failure, as text for the user.
 type Fault struct {
 	Code     string        // one of the Code constants
-	Text     string        // plain text for the user who asked; holds no key, no URL with credentials
+	Text     string        // plain text for the user who asked; holds no key, no URL with credentials, no setting
+	Setting  string        // for the operator: the setting to check, "" for none
 	CanRetry bool          // trying the same again later may help
 	After    time.Duration // when the provider said
 	Status   int           // HTTP status, 0 without

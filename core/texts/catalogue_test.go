@@ -141,7 +141,6 @@ var examples = map[string][]any{
 	"Rounds":    {50},
 	"Running":   {true, false},
 	"Seconds":   {3600},
-	"Setting":   {"GATEHOUSE_ANTHROPIC_API_KEY"},
 	"This":      {true, false},
 	"Title":     {strings.Repeat("t", 200), ""},
 	"Tokens":    {int64(123_456_789)},
@@ -193,6 +192,9 @@ func TestEveryTextIsSaidWithExamplesAndFits(t *testing.T) {
 				said := Text(name, w)
 				if said == "" || len(utf16.Encode([]rune(said))) > most(name) {
 					t.Errorf("%s: with %v it is %q", name, w, said)
+				}
+				if strings.Contains(said, "GATEHOUSE_") {
+					t.Errorf("%s names a setting to users who cannot change it: %q", name, said)
 				}
 				if strings.Contains(said, "<no value>") || strings.Contains(said, "%!") {
 					t.Errorf("%s says %q", name, said)

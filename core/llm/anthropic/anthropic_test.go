@@ -384,7 +384,7 @@ func TestFaultsSayPlainlyWhatIsWrong(t *testing.T) {
 		"no room":      {fake.Refuse(400, bad, "input length and `max_tokens` exceed context limit: 190000 + 16000 > 200000"), llm.CodeTooLong, false, "too long", 400},
 		"too large":    {fake.Refuse(413, "request_too_large", "Request exceeds the maximum size"), llm.CodeTooLong, false, "too long", 413},
 		"bad request":  {fake.Refuse(400, bad, "tools.0: nonsense"), llm.CodeBadRequest, false, "could not handle", 400},
-		"no model":     {fake.Refuse(404, "not_found_error", "model: gone"), llm.CodeUnavailable, false, "GATEHOUSE_MODEL", 404},
+		"no model":     {fake.Refuse(404, "not_found_error", "model: gone"), llm.CodeUnavailable, false, "must choose another one", 404},
 		"filtered":     {fake.Refuse(400, bad, "Output blocked by content filtering policy"), llm.CodeFiltered, false, "declined", 400},
 		"refusal":      {fake.Reply{Stop: "refusal"}, llm.CodeFiltered, false, "declined", 0},
 		"late refusal": {fake.Reply{Text: []string{"Well"}, Stop: "refusal"}, llm.CodeFiltered, false, "declined", 0},
@@ -430,7 +430,7 @@ func TestARefusedKeyIsNamedButNotShown(t *testing.T) {
 	var log bytes.Buffer
 	c, _ := client(t, s.URL(), anthropic.Options{Key: key, Model: newer, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	f := wiretest.Ask(c, "x").Fault(t)
-	if f.Code != llm.CodeAuth || f.CanRetry || !strings.Contains(f.Text, "GATEHOUSE_ANTHROPIC_API_KEY") || s.Total() != 1 || !strings.Contains(log.String(), "level=ERROR") {
+	if f.Code != llm.CodeAuth || f.CanRetry || f.Setting != "GATEHOUSE_ANTHROPIC_API_KEY" || s.Total() != 1 || !strings.Contains(log.String(), "level=ERROR") {
 		t.Errorf("%+v after %d requests; log %s", f, s.Total(), log.String())
 	}
 	for _, text := range []string{f.Error(), log.String(), fmt.Sprintf("%+v %v", c, f)} {

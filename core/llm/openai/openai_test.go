@@ -248,7 +248,7 @@ func TestFaultsSayPlainlyWhatIsWrong(t *testing.T) {
 			llm.CodeTooLong, false, "too long", 400},
 		"too long for llama.cpp": {llmtest.Refuse(400, "request (4390 tokens) exceeds the available context size", "exceed_context_size_error", ""),
 			llm.CodeTooLong, false, "too long", 400},
-		"no model":    {llmtest.Refuse(404, "The model `x` does not exist", "invalid_request_error", "model_not_found"), llm.CodeUnavailable, false, "GATEHOUSE_MODEL", 404},
+		"no model":    {llmtest.Refuse(404, "The model `x` does not exist", "invalid_request_error", "model_not_found"), llm.CodeUnavailable, false, "must choose another one", 404},
 		"bad request": {llmtest.Refuse(400, "Invalid value", "invalid_request_error", "invalid_value"), llm.CodeBadRequest, false, "could not handle", 400},
 		"filter":      {llmtest.Reply{Finish: "content_filter"}, llm.CodeFiltered, false, "content filter", 0},
 		"filter behind text": {llmtest.Reply{Text: []string{"well"}, Finish: "content_filter"}, llm.CodeFiltered, false,
@@ -306,7 +306,7 @@ func TestARefusedKeyIsSaidWithoutTheKey(t *testing.T) {
 	if f.Code != llm.CodeAuth || f.CanRetry || f.Status != 401 || s.Total() != 1 {
 		t.Errorf("%+v", f)
 	}
-	if f.Text != "The model provider rejects the API key. The operator was notified to check GATEHOUSE_OPENAI_API_KEY." {
+	if f.Text != "The model provider rejects the API key. The operator must replace it." || f.Setting != "GATEHOUSE_OPENAI_API_KEY" {
 		t.Errorf("text %q", f.Text)
 	}
 	if !strings.Contains(log.String(), "level=ERROR") {

@@ -43,7 +43,7 @@ func Says(text string, words ...string) bool {
 func (w *Words) Judge(status int, said string) *Failure {
 	switch {
 	case status == http.StatusUnauthorized:
-		return Final(llm.CodeAuth, texts.Text("provider_key", texts.With{"Setting": w.Setting}))
+		return Final(llm.CodeAuth, texts.Text("provider_key")).check(w.Setting)
 	case status == http.StatusPaymentRequired || Says(said, w.Credit...):
 		return Final(llm.CodeUnavailable, texts.Text("provider_credit"))
 	case status == http.StatusForbidden:
@@ -57,7 +57,7 @@ func (w *Words) Judge(status int, said string) *Failure {
 	case status >= 500 || status == http.StatusRequestTimeout:
 		return passing(llm.CodeUnavailable, texts.Text("provider_unavailable"))
 	case status == http.StatusNotFound:
-		return Final(llm.CodeUnavailable, texts.Text("provider_no_model", texts.With{"Setting": settingModel}))
+		return Final(llm.CodeUnavailable, texts.Text("provider_no_model")).check(settingModel)
 	case Says(said, w.Filtered...):
 		return w.Filter()
 	case status < 400:
@@ -91,6 +91,12 @@ func (l *Link) Lost(err error) *Failure {
 // Final returns a failure that asking again does not fix.
 func Final(code, text string) *Failure {
 	return &Failure{Fault: llm.Fault{Code: code, Text: text}}
+}
+
+// check names the setting that the operator should check.
+func (f *Failure) check(setting string) *Failure {
+	f.Fault.Setting = setting
+	return f
 }
 
 func passing(code, text string) *Failure {

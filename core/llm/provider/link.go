@@ -120,7 +120,7 @@ func (l *Link) Resolve(ctx context.Context) (string, *Failure) {
 		return "", bad
 	}
 	if len(ids) == 0 {
-		return "", Final(llm.CodeUnavailable, texts.Text("provider_no_models", texts.With{"Setting": settingModel}))
+		return "", Final(llm.CodeUnavailable, texts.Text("provider_no_models")).check(settingModel)
 	}
 	id := l.Pick(ids)
 	l.choose(id)
