@@ -30,6 +30,9 @@ type StreamOptions struct {
 	// Endless: the stream has no end of its own, so it ends as soon as the
 	// server begins to stop; others may finish within the server's grace.
 	Endless bool
+	// Plain: blank lines take the place of comments, for clients that read a comment
+	// as a part of the data.
+	Plain bool
 }
 
 // A Stream is one answer of text/event-stream. Send and Close may be called
@@ -102,7 +105,7 @@ func newStream(ctx context.Context, to wire, o StreamOptions, head []byte) (*Str
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.buf.Write(head)
-	return s, s.say(": open\n")
+	return s, s.comment("open")
 }
 
 // LongLived lifts the server's time limits from the answer w belongs to, for
@@ -149,10 +152,13 @@ func (s *Stream) Send(id string, data []byte) error {
 	return s.write()
 }
 
-// say writes lines that are no event; mu is held.
-func (s *Stream) say(lines string) error {
+// comment writes what is no event; mu is held.
+func (s *Stream) comment(text string) error {
 	s.to.begin(&s.buf)
-	s.buf.WriteString(lines + "\n")
+	if !s.o.Plain {
+		s.buf.WriteString(": " + text + "\n")
+	}
+	s.buf.WriteByte('\n')
 	return s.write()
 }
 
@@ -199,7 +205,7 @@ func (s *Stream) beat() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.beating.Unlock() // a client that has read this one can expect the next
-		_ = s.say(": \n")  // ends ctx
+		_ = s.comment("")  // ends ctx
 	})
 }
 

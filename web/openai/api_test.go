@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	client "github.com/sashabaranov/go-openai"
 
 	"gatehouse/core"
 	"gatehouse/core/bus"
@@ -218,6 +221,7 @@ func TestASilentStreamIsOpenedAndThenFailsInTheStream(t *testing.T) {
 	if resp.StatusCode != 503 || e["type"] != "server_error" || e["code"] != "overloaded" || resp.Header.Get("Retry-After") != "2" || resp.Header.Get("X-Should-Retry") != "" {
 		t.Errorf("%d %v %v", resp.StatusCode, e, resp.Header)
 	}
+	h = open(t) // with a clock of its own: what the first answer waited for may still be counted on the other
 	answer = h.ask(with(`,"stream":true`))
 	_, run = h.turn()
 	h.clock.AwaitWaiters(2) // the opening and the guard
@@ -228,6 +232,43 @@ func TestASilentStreamIsOpenedAndThenFailsInTheStream(t *testing.T) {
 	lines := data(t, resp.Body)
 	if resp.StatusCode != 200 || len(lines) != 2 || lines[1] != `{"error":{"message":"too long","type":"server_error","param":null,"code":"timeout"}}` {
 		t.Errorf("%d %q", resp.StatusCode, lines)
+	}
+}
+
+// go-openai takes each line that is no data for a part of the error.
+func TestAnErrorInMidStreamIsReadByGoOpenAI(t *testing.T) {
+	h := open(t)
+	config := client.DefaultConfig(h.key)
+	config.BaseURL = h.url + "/v1"
+	type result struct {
+		text string
+		err  error
+	}
+	ended := make(chan result, 1)
+	go func() {
+		s, err := client.NewClientWithConfig(config).CreateChatCompletionStream(t.Context(), client.ChatCompletionRequest{Model: "m",
+			Messages: []client.ChatCompletionMessage{{Role: "user", Content: "hello"}}, Stream: true})
+		if err != nil {
+			ended <- result{err: err}
+			return
+		}
+		defer s.Close()
+		var got result
+		for got.err == nil {
+			var chunk client.ChatCompletionStreamResponse
+			if chunk, got.err = s.Recv(); got.err == nil && len(chunk.Choices) > 0 {
+				got.text += chunk.Choices[0].Delta.Content
+			}
+		}
+		ended <- got
+	}()
+	_, run := h.turn()
+	publish(run, core.TextDelta{Content: "Half of"})
+	finish(run, core.Failed{Code: "timeout", Message: "too long"})
+	got := <-ended
+	var failed *client.APIError
+	if got.text != "Half of" || !errors.As(got.err, &failed) || failed.Message != "too long" {
+		t.Errorf("%q, then %v", got.text, got.err)
 	}
 }
 

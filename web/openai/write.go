@@ -166,7 +166,7 @@ func (o *stream) begin() {
 	if o.s != nil || o.err != nil || o.over {
 		return
 	}
-	if o.s, o.err = web.OpenStream(o.w, o.c.r, web.StreamOptions{Pulse: o.c.a.pulse, Metrics: o.c.a.Metrics}); o.err != nil {
+	if o.s, o.err = web.OpenStream(o.w, o.c.r, web.StreamOptions{Pulse: o.c.a.pulse, Metrics: o.c.a.Metrics, Plain: true}); o.err != nil {
 		o.c.gone.Store(true)
 		return
 	}
