@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"gatehouse/admin/markdown"
 	"gatehouse/admin/page"
 	"gatehouse/core"
 	"gatehouse/core/session"
@@ -68,6 +69,7 @@ type said struct {
 type saidPart struct {
 	Kind   string // text, thinking, call, media
 	Text   string
+	HTML   template.HTML // Text rendered; "" for what a person wrote, which is shown as it is
 	Cut    bool
 	Label  string
 	Input  string
@@ -267,6 +269,7 @@ func (t *telling) said(m *transcript.Message, at url.Values) (s said, size int) 
 		if !ok {
 			continue
 		}
+		size += len(x.HTML)
 		for _, text := range []string{x.Text, x.Label, x.Input, x.Result} {
 			size += len(text) + 5*strings.Count(text, `"`) + 4*strings.Count(text, "<") + 4*strings.Count(text, "&") + 4*strings.Count(text, "'") // as it is escaped
 		}
@@ -283,6 +286,9 @@ func (t *telling) part(m *transcript.Message, b *core.Block, at url.Values, firs
 	switch b.Type {
 	case "text", "thinking":
 		x.Text, x.Cut = shorten(b.Text, maxSaid)
+		if m.Role == "assistant" || m.Summary {
+			x.Text, x.HTML = "", markdown.HTML(x.Text)
+		}
 		return x, strings.TrimSpace(b.Text) != ""
 	case "tool_use":
 		x.Kind, x.Label, x.Input = "call", t.label(b.Name, b.Input), pretty(b.Input)

@@ -2,16 +2,17 @@ package settings
 
 import (
 	"cmp"
+	"html/template"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 
-	"gatehouse/core/diff"
-
+	"gatehouse/admin/markdown"
 	"gatehouse/admin/page"
 	"gatehouse/core"
 	"gatehouse/core/agent"
+	"gatehouse/core/diff"
 	"gatehouse/core/tool/mcp"
 )
 
@@ -128,6 +129,9 @@ type editBody struct {
 	Facts   []page.Fact  // what the text would be
 	Changed bool
 	Diff    page.DiffView
+
+	Rendered template.HTML // the text below, of a file in Markdown
+	View     bool          // it is shown first
 }
 
 func (p *agentPages) editPage(w http.ResponseWriter, r *http.Request) error {
@@ -144,7 +148,7 @@ func (p *agentPages) editPage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	b := editBody{File: file, Version: version, Text: text, New: version == ""}
+	b := editBody{File: file, Version: version, Text: text, New: version == "", View: version != "" && q.Get("view") == "rendered"}
 	if b.New {
 		b.Text = starter(agent.KindOf(file))
 	} else {
@@ -195,7 +199,24 @@ func (p *agentPages) edit(w http.ResponseWriter, r *http.Request) error {
 
 func (p *agentPages) showEdit(w http.ResponseWriter, r *http.Request, status int, b editBody) error {
 	b.CSRF, b.Kind = page.Token(r), agent.KindOf(b.File)
+	if b.Kind != agent.KindWorkspace {
+		b.Rendered = rendered(b.Text)
+	}
 	return p.frame.Show(w, r, status, "edit", page.View{Title: "Edit " + b.File, Menu: nil, In: "agents", Still: true, Body: b})
+}
+
+// rendered returns a file's text, its frontmatter as code.
+func rendered(text string) template.HTML {
+	if rest, ok := strings.CutPrefix(text, "---\n"); ok {
+		if front, body, ok := strings.Cut(rest, "\n---"); ok {
+			fence := "```"
+			for strings.Contains(front, fence) {
+				fence += "`"
+			}
+			text = fence + "yaml\n" + front + "\n" + fence + "\n" + strings.TrimPrefix(body, "\n")
+		}
+	}
+	return markdown.HTML(text)
 }
 
 // draftFacts returns what a text defines.

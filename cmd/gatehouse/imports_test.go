@@ -25,11 +25,12 @@ const everything = "*"
 var may = table(`
 admin: admin/approvals admin/chats admin/operations admin/page admin/people admin/settings core
 admin/approvals: admin/page core core/ask core/diff core/permission core/permission/raise
-admin/chats: admin/page core core/ask core/attach core/bus core/queue/inspect core/session core/transcript core/usage web
+admin/chats: admin/markdown admin/page core core/ask core/attach core/bus core/queue/inspect core/session core/transcript core/usage web
+admin/markdown:
 admin/operations: admin/page core core/queue/inspect core/store core/usage web
 admin/page: core core/diff web web/auth
 admin/people: admin/page core core/usage pairing/codes pairing/people pairing/places
-admin/settings: admin/page core core/agent core/diff core/tool/mcp web/auth
+admin/settings: admin/markdown admin/page core core/agent core/diff core/tool/mcp web/auth
 cmd/gatehouse: *
 cmd/gatehouse/attachments: connectors connectors/markdown core core/attach core/orchestrator core/store core/texts core/tool core/tool/files/place core/vault
 cmd/gatehouse/commands: cmd/gatehouse/control cmd/gatehouse/doctor cmd/gatehouse/fleet cmd/gatehouse/isolation cmd/gatehouse/models cmd/gatehouse/setup configs configs/live configs/values connectors/chat core core/agent core/attach core/backup core/erasure core/permission core/queue/maintenance core/runs core/sandbox core/session/reindex core/store core/vault pairing/codes web/api/bots web/upload

@@ -133,7 +133,9 @@ function swap(doc) {
   const tall = new Map([...document.querySelectorAll(".request")].map((c) => [c.id, c.getBoundingClientRect().height]));
   const news = [];
   const before = new Map([...document.querySelectorAll("[data-say]")].map((e) => [e.id || e.closest("[id]")?.id, e.dataset.say]));
+  document.dispatchEvent(new Event("swap"));
   morph(app(), to, news);
+  document.dispatchEvent(new Event("swapped"));
   if (doc.title) document.title = doc.title;
   for (const c of document.querySelectorAll(".settled")) {
     if (tall.has(c.id)) {
