@@ -16,6 +16,9 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 # The compiler takes more memory and collects garbage less often: a tenth of its time.
 COMPILER_GOGC := 400
 
+# Lists the skipped tests with their reasons after all others, where there is Python.
+SKIPS := $(shell command -v python3 >/dev/null && echo .ci/skips)
+
 RACEFLAGS := -gcflags=github.com/anthropics/anthropic-sdk-go=-N
 
 ROUNDS   ?= 100
@@ -80,7 +83,7 @@ race: export CGO_CFLAGS := -O1
 race: ## every test, with the race detector, a browser and 20 crash rounds
 	@echo "== go test -race"
 	@GOGC=$(COMPILER_GOGC) $(GO) list -test -deps -export -race $(RACEFLAGS) -tags $(TAGS),browser ./... >/dev/null
-	$(GO) test -race -vet=off $(RACEFLAGS) -timeout 30m -p 3 -parallel 6 -tags $(TAGS),browser ./...
+	$(SKIPS) $(GO) test -race -vet=off $(RACEFLAGS) -timeout 30m -p 3 -parallel 6 -tags $(TAGS),browser ./...
 
 counts: ## the tests of what is allocated and held, and every escape, without the race detector
 	@echo "== allocations and memory"
