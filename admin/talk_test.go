@@ -274,8 +274,8 @@ func TestTheModelOfAConversationIsChosenAmongThoseThereAre(t *testing.T) {
 	s.get(path).has(t, `action="`+path+`/model"`, `<option>local/quote</option>`)
 	s.post(path+"/model", url.Values{"value": {"local/quote"}}).has(t, "local/quote answers there from the next turn on.", `<option selected>local/quote</option>`)
 	s.post(path+"/model", url.Values{"value": {"none/such"}}).has(t, "flash bad")
-	s.post(path+"/model", url.Values{"value": {""}}).has(t, "The model of the settings answers there")
-	if d, err := w.chats.Detail(t.Context(), w.ada); err != nil || d.Model != "" {
-		t.Errorf("model %q, %v", d.Model, err)
+	s.post(path+"/model", url.Values{"value": {""}}).has(t, "The model of chat, agent or settings answers there")
+	if d, err := w.chats.Detail(t.Context(), w.ada); err != nil || d.ChosenModel != "" {
+		t.Errorf("model %q, %v", d.ChosenModel, err)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -47,6 +46,7 @@ type chatBody struct {
 	Agents  []string
 	Levels  []core.Trust // below the present ceiling
 	Models  []string
+	Next    page.Part[nextModel]
 	Own     bool // the operator may write in it here
 	Asks    []template.HTML
 	AsksBad string
@@ -116,7 +116,7 @@ func (p *Pages) showChat(w http.ResponseWriter, r *http.Request, status int, id 
 	b.Compose.Asked = len(b.Asked.Value) > 0
 	p.transcript(ctx, &b, r.URL.Query().Get("before"))
 	b.Runs = p.runsOf(ctx, d.ID, now)
-	b.Agents, b.Models = p.links.Agents(), p.links.Models(d.User)
+	b.Agents, b.Models, b.Next = p.links.Agents(), p.links.Models(d.User), p.nextOf(ctx, d.Session)
 	for _, level := range []core.Trust{core.Vault, core.Sandboxed} {
 		if d.TrustLevel > level {
 			b.Levels = append(b.Levels, level)
@@ -337,60 +337,4 @@ func pretty(input json.RawMessage) string {
 	}
 	text, _ := shorten(core.Visible(b.String()), maxResult)
 	return text
-}
-
-// ---- acts on a conversation
-
-// chatAction does {verb} to a conversation.
-func (p *Pages) chatAction(r *http.Request, by core.Actor) (page.Flash, string, error) {
-	ctx, id := r.Context(), r.PathValue("id")
-	back := URL(id)
-	value := strings.TrimSpace(r.PostFormValue("value"))
-	c := session.Change{Owner: true, Trust: core.Full}
-	yes, no := true, false
-	saidIt := ""
-	switch r.PathValue("verb") {
-	case "stop":
-		stopped, err := p.o.Acts.Stop(ctx, id, by)
-		if err == nil && !stopped {
-			err = core.Errorf(core.Conflict, "nothing is running in this conversation")
-		}
-		return page.Good("The answer is being stopped."), back, err
-	case "lower":
-		level, err := core.ParseTrust(value)
-		if err == nil {
-			err = p.o.Acts.Lower(ctx, id, level, by)
-		}
-		return page.Good("Every turn there is at " + level.String() + " at most from now on."), back, err
-	case "delete":
-		err := p.o.Acts.Delete(ctx, id, by)
-		if err == nil {
-			back = chatsPath
-		}
-		return page.Good("The conversation is in the trash for 30 days."), back, err
-	case "archive":
-		c.Archived, saidIt = &yes, "Archived. The next message there takes it out of the archive."
-	case "unarchive":
-		c.Archived, saidIt = &no, "It is among the others again."
-	case "rename":
-		c.Title, saidIt = &value, "Renamed."
-	case "tag":
-		c.AddTags, saidIt = []string{value}, "Tagged."
-	case "untag":
-		c.DropTags, saidIt = []string{value}, "The tag is taken off."
-	case "model":
-		d, err := p.o.Chats.Detail(ctx, id)
-		if err == nil && value != "" && !slices.Contains(p.links.Models(d.User), value) {
-			err = core.Errorf(core.Invalid, "the model %s can’t be chosen for this conversation", core.CutRunes(value, 60))
-		}
-		if err != nil {
-			return page.Flash{}, back, err
-		}
-		c.Model, saidIt = &value, cmp.Or(value, "The model of the settings")+" answers there from the next turn on."
-	case "agent":
-		c.AgentType, saidIt = &value, cmp.Or(value, "The default agent")+" answers there from the next turn on."
-	default:
-		return page.Flash{}, back, core.Errorf(core.NotFound, "there is no such thing to do with a conversation")
-	}
-	return page.Good(saidIt), back, p.o.Acts.Update(ctx, id, c, by)
 }

@@ -111,7 +111,10 @@ type Options struct {
 	// Bound returns the chat that a conversation is held in, and whether there
 	// is one.
 	Bound func(ctx context.Context, id string) (core.Address, bool, error)
-	Runs  Runs
+	// Next returns the model of a conversation's next turn, and who chose it:
+	// "session", "chat", "agent" or "default" (orchestrator.Next). nil: not shown.
+	Next func(ctx context.Context, s session.Session) (model, by string, err error)
+	Runs Runs
 	// Spent returns what each of these runs has used (usage.Ledger).
 	Spent  func(ctx context.Context, runs ...string) (map[string]usage.Total, error)
 	Search Search // nil: Chats.List searches, and no excerpt is shown

@@ -226,7 +226,6 @@ func (a *app) joinCore(ctx context.Context) error {
 	qm := metrics.New(a.reg, append(a.bots.Names(), core.APIBot))
 	a.sessions = session.New(session.Options{DB: a.db, Vault: a.vault, Clock: a.clock, Log: a.log, Version: version, Projects: a.cfg.ClaudeProjects})
 	a.closing(a.sessions.Close)
-	a.conversations = &conversations{db: a.db, sessions: a.sessions, bus: a.bus, guard: a.guard, cfg: a.cfg}
 	a.outbox = outbox.New(a.db, outbox.Options{Clock: a.clock, Log: a.log, Metrics: qm, Ring: a.bus.Ring, Node: "node", Late: texts.Text("late"), Flight: a.flight})
 	a.queue = queue.New(a.db, a.outbox, queue.Options{
 		Clock: a.clock, Log: a.log, Metrics: qm,
@@ -248,6 +247,7 @@ func (a *app) joinCore(ctx context.Context) error {
 	if err := a.joinRuns(qm); err != nil {
 		return err
 	}
+	a.conversations = &conversations{db: a.db, sessions: a.sessions, bus: a.bus, guard: a.guard, cfg: a.cfg, models: a.models, agents: a.agents}
 	a.joinChat()
 	a.gate = &gate{
 		pairing: a.pairing, raises: a.raises, http: auth.Gate{Localhost: a.cfg.LocalhostAccess == "chat"}, chat: a.chat, runs: a.runs, ends: a.ends,

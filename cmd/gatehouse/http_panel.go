@@ -53,6 +53,29 @@ func (v panelActs) Stop(ctx context.Context, id string, by core.Actor) (bool, er
 	return true, v.a.db.Tx(ctx, func(tx *store.Tx) error { return store.Audit(ctx, tx, by, "session.stop", id, nil) })
 }
 
+// next returns the model of a conversation's next turn, and who chose it.
+func (v panelActs) next(ctx context.Context, s session.Session) (model, by string, err error) {
+	chosen := ""
+	switch chat, bound, err := v.Bound(ctx, s.ID); {
+	case err != nil:
+		return "", "", err
+	case bound && chat.Group():
+		place, err := v.a.pairing.Places.Place(ctx, v.a.db, chat.Bot, chat.Place)
+		if err != nil && core.KindOf(err) != core.NotFound {
+			return "", "", err
+		}
+		chosen = place.Model
+	case bound:
+		set, err := v.a.sessions.Settings(ctx, v.a.db, chat)
+		if err != nil {
+			return "", "", err
+		}
+		chosen = set.Model
+	}
+	c, err := v.a.runs.Next(s, chosen, v.a.agents.Role(s.AgentType, s.Workspace), guests(s))
+	return c.Model, c.By, err
+}
+
 // sources returns where conversations can begin here.
 func sources(configured *fleet.Bots) []string {
 	list := []string{core.APIBot}

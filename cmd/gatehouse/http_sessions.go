@@ -6,7 +6,9 @@ import (
 
 	"gatehouse/configs"
 	"gatehouse/core"
+	"gatehouse/core/agent"
 	"gatehouse/core/bus"
+	"gatehouse/core/llm/registry"
 	"gatehouse/core/permission/guard"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
@@ -39,15 +41,34 @@ type conversations struct {
 	bus      *bus.Bus
 	guard    *guard.Guard
 	cfg      *configs.Config
+	models   *registry.Registry
+	agents   *agent.Agents
 }
 
+// Update is core.Invalid, or core.Denied, for a model that cannot answer in the
+// session, and for a workspace that is not there.
 func (c *conversations) Update(ctx context.Context, id string, change session.Change, by core.Actor) (d session.Detail, err error) {
+	if w := change.Workspace; w != nil && *w != "" && !(agentsView{c.agents}).Workspace(*w) {
+		return d, core.Errorf(core.Invalid, "there is no workspace %q, or its file cannot be used", core.CutRunes(*w, 60))
+	}
 	err = c.db.Tx(ctx, func(tx *store.Tx) (err error) {
+		if m := change.Model; m != nil && *m != "" {
+			was, err := c.sessions.ByID(ctx, tx, id)
+			if err != nil {
+				return err
+			}
+			if _, err := c.models.Find(core.CutRunes(*m, 60), guests(was)); err != nil {
+				return err
+			}
+		}
 		d, err = c.sessions.Update(ctx, tx, id, change, by)
 		return err
 	})
 	return d, err
 }
+
+// guests reports whether guests write in a session: someone who is let in, sandboxed.
+func guests(s session.Session) bool { return s.User != core.Operator && s.TrustLevel <= core.Sandboxed }
 
 // Delete also takes back what was granted in the session. With versions it is
 // for one of these alone, else session.ErrChanged.

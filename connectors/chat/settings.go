@@ -20,6 +20,8 @@ import (
 type ChatSettings interface {
 	Settings(ctx context.Context, q store.Queryer, at core.Address) (session.ChatSettings, error)
 	SetSettings(ctx context.Context, tx *store.Tx, ref session.Ref, s session.ChatSettings) error
+	// Unchoose drops the models that were chosen for the chat's conversations alone.
+	Unchoose(ctx context.Context, tx *store.Tx, ref session.Ref) error
 }
 
 // chosenModel is the model that was chosen for a chat, or for a whole group.
@@ -30,8 +32,14 @@ type chosenModel struct {
 	groups Groups
 }
 
-// get returns the chosen model, or "".
+// get returns the chosen model, or "": that of the conversation, else the chat's.
 func (m *chosenModel) get(ctx context.Context, r command.Request) (string, error) {
+	switch sess, _, err := m.bound.sessions.Current(ctx, m.db, r.In.Address); {
+	case err != nil:
+		return "", err
+	case sess.ChosenModel != "" && (r.In.Group() || sess.User == r.User):
+		return sess.ChosenModel, nil
+	}
 	if r.In.Group() {
 		s, err := m.groups.Place(ctx, m.db, r.In.Bot, r.In.Place)
 		return s.Model, err
@@ -41,12 +49,17 @@ func (m *chosenModel) get(ctx context.Context, r command.Request) (string, error
 }
 
 // set stores the chosen model: for a group at once, for a direct chat with the
-// returned write.
+// returned write. The write also drops what was chosen before for the conversation
+// alone, so that the newest choice applies.
 func (m *chosenModel) set(ctx context.Context, r command.Request, model string) (write func(context.Context, *store.Tx) error, err error) {
+	unchoose := func(ctx context.Context, tx *store.Tx) error { return m.chats.Unchoose(ctx, tx, m.bound.ref(r)) }
 	if !r.In.Group() {
 		set, err := m.chats.Settings(ctx, m.db, r.In.Address)
 		set.Model = model
 		return func(ctx context.Context, tx *store.Tx) error {
+			if err := unchoose(ctx, tx); err != nil {
+				return err
+			}
 			return m.chats.SetSettings(ctx, tx, m.bound.ref(r), set)
 		}, err
 	}
@@ -55,7 +68,7 @@ func (m *chosenModel) set(ctx context.Context, r command.Request, model string) 
 		return nil, err
 	}
 	s.Model = model
-	return nil, m.groups.SetPlace(ctx, r.In.Bot, r.In.Place, s, r.By())
+	return unchoose, m.groups.SetPlace(ctx, r.In.Bot, r.In.Place, s, r.By())
 }
 
 // models handles /model.

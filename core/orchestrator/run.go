@@ -164,43 +164,6 @@ func (r *run) prepare(ctx context.Context) (*talk, error) {
 	return t, nil
 }
 
-// choose takes the model of the request, else that of workspace or agent, as
-// far as it is there for the sender, else the configured one. For a name of the
-// runtime's it takes none.
-func (r *run) choose(asked string, warnings []core.Warning) ([]core.Warning, error) {
-	if r.foreign(asked) {
-		return warnings, r.take(asked)
-	}
-	var err error
-	if chosen := r.t.Model; asked == "" && chosen != "" {
-		if r.model, err = r.o.o.Model(chosen, r.t.guest()); err == nil {
-			return warnings, nil
-		}
-		if k := core.KindOf(err); k != core.Invalid && k != core.Denied {
-			return warnings, err
-		}
-		warnings = append(warnings, core.Warning{Code: "chat_model", Message: core.TextOf(err)})
-	}
-	if own := r.t.Role.Model; asked == "" && own != "" {
-		if r.foreign(own) {
-			if err = r.take(own); err == nil {
-				return warnings, nil
-			}
-			warnings, own = append(warnings, core.Warning{Code: "agent_model", Message: core.TextOf(err)}), ""
-		}
-		r.model, err = r.o.o.Model(own, r.t.guest())
-		switch core.KindOf(err) {
-		case core.Invalid:
-			warnings = append(warnings, core.Warning{Code: "agent_model", Message: core.TextOf(err)})
-		case core.Denied: // guests have a model of their own
-		default:
-			return warnings, err
-		}
-	}
-	r.model, err = r.o.o.Model(asked, r.t.guest())
-	return warnings, err
-}
-
 func (r *run) prompt(ctx context.Context, dir string) (string, core.PromptMetadata, error) {
 	in := &r.t.Rows[0]
 	contexts, err := r.o.o.Sessions.Contexts(ctx, r.t.Session.ID)

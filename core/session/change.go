@@ -33,11 +33,12 @@ type Change struct {
 	Archived         *bool
 	Module           *string
 	WorkingDirectory *string // relative to the vault or absolute; "" is the vault
-	Model            *string
+	Model            *string // that is to answer from the next turn on; "" is the chat's, the agent's or the default
 	AgentType        *string
+	Workspace        *string // its slug; "" is none
 	// Metadata overrides the present values, name by name, at the first level and
-	// inside "permissions"; null takes a name out. "permissions" and AgentType
-	// are core.Denied without Owner, "original_id" is the importer's.
+	// inside "permissions"; null takes a name out. "permissions", AgentType and
+	// Workspace are core.Denied without Owner, "original_id" is the importer's.
 	Metadata    map[string]json.RawMessage
 	SetTags     *[]string
 	AddTags     []string
@@ -97,8 +98,8 @@ func (s *Store) Update(ctx context.Context, tx *store.Tx, id string, c Change, b
 		archived = 1
 	}
 	_, err = tx.Exec(ctx, `UPDATE sessions SET title = $2, title_source = $3, archived = $4, module = $5,
-			working_directory = $6, model = $7, agent_type = $8, metadata = $9 WHERE id = $1`,
-		id, now.Title, now.TitleSource, archived, now.Module, now.WorkingDirectory, now.Model, now.AgentType, metadata)
+			working_directory = $6, chosen_model = $7, agent_type = $8, metadata = $9, workspace = nullif($10, '') WHERE id = $1`,
+		id, now.Title, now.TitleSource, archived, now.Module, now.WorkingDirectory, now.ChosenModel, now.AgentType, metadata, now.Workspace)
 	if err != nil {
 		return Detail{}, fmt.Errorf("update session: %w", err)
 	}
@@ -125,8 +126,8 @@ func (s *Store) Update(ctx context.Context, tx *store.Tx, id string, c Change, b
 // changed returns was as c wants it, and checked.
 func (s *Store) changed(was Detail, c Change) (now Detail, err error) {
 	now = was
-	if !c.Owner && (c.AgentType != nil && *c.AgentType != was.AgentType || slices.ContainsFunc(slices.Collect(maps.Keys(c.Metadata)), isPermissions)) {
-		return now, core.Errorf(core.Denied, "only the owner decides who answers in a session and what is permitted in it")
+	if !c.Owner && (c.AgentType != nil && *c.AgentType != was.AgentType || c.Workspace != nil && *c.Workspace != was.Workspace || slices.ContainsFunc(slices.Collect(maps.Keys(c.Metadata)), isPermissions)) {
+		return now, core.Errorf(core.Denied, "only the owner decides who answers in a session, in which workspace, and what is permitted in it")
 	}
 	if c.Title != nil {
 		now.Title, now.TitleSource = Title(*c.Title), TitleUser
@@ -138,11 +139,11 @@ func (s *Store) changed(was Detail, c Change) (now Detail, err error) {
 		name string
 		from *string
 		to   *string
-	}{{"module", c.Module, &now.Module}, {"model", c.Model, &now.Model}, {"agent_type", c.AgentType, &now.AgentType}} {
+	}{{"module", c.Module, &now.Module}, {"model", c.Model, &now.ChosenModel}, {"agent_type", c.AgentType, &now.AgentType}, {"workspace", c.Workspace, &now.Workspace}} {
 		if f.from == nil {
 			continue
 		}
-		if transcript.OneLine(*f.from) != *f.from || len(*f.from) > MaxName || *f.from == "" && f.name != "model" {
+		if transcript.OneLine(*f.from) != *f.from || len(*f.from) > MaxName || *f.from == "" && f.name != "model" && f.name != "workspace" {
 			return now, core.Errorf(core.Invalid, "%s must be a name of at most %d bytes", f.name, MaxName)
 		}
 		*f.to = *f.from
@@ -317,7 +318,7 @@ func differing(was, now *Detail) (fields []string) {
 	}{
 		{"title", was.Title == now.Title && was.TitleSource == now.TitleSource}, {"archived", was.Archived == now.Archived},
 		{"module", was.Module == now.Module}, {"working_directory", was.WorkingDirectory == now.WorkingDirectory},
-		{"model", was.Model == now.Model}, {"agent_type", was.AgentType == now.AgentType},
+		{"model", was.ChosenModel == now.ChosenModel}, {"agent_type", was.AgentType == now.AgentType}, {"workspace", was.Workspace == now.Workspace},
 		{"metadata", bytes.Equal(was.Metadata, now.Metadata)},
 		{"tags", slices.Equal(was.Tags, now.Tags)}, {"contexts", slices.Equal(was.Contexts, now.Contexts)},
 	} {

@@ -122,6 +122,28 @@ func (s *Store) SetSettings(ctx context.Context, tx *store.Tx, ref Ref, c ChatSe
 	return nil
 }
 
+// Unchoose drops what was chosen for the conversations of ref's chat, in a group for
+// those of all its chats, so that the model of the chat applies.
+func (s *Store) Unchoose(ctx context.Context, tx *store.Tx, ref Ref) error {
+	where, key := `chat = $2`, ref.Chat
+	if ref.Group() {
+		where, key = `place = $2`, ref.Place
+	}
+	var ids []string
+	if err := tx.Select(ctx, &ids, `SELECT id FROM sessions WHERE chosen_model <> '' AND id IN (SELECT session_id FROM chats WHERE bot = $1 AND `+where+`) ORDER BY id`, ref.Bot, key); err != nil {
+		return fmt.Errorf("chosen model: %w", err)
+	}
+	for _, id := range ids {
+		if _, err := tx.Exec(ctx, `UPDATE sessions SET chosen_model = '' WHERE id = $1`, id); err != nil {
+			return fmt.Errorf("chosen model: %w", err)
+		}
+		if err := s.keepCurrent(ctx, tx, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Give makes one user's sessions another's: they are one user. The ids by
 // which clients called them end with the keys of the one who chose them.
 func (s *Store) Give(ctx context.Context, tx *store.Tx, from, to int64) error {

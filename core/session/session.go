@@ -75,7 +75,7 @@ func (s *Store) Close() error { return s.sidecars.Close() }
 // columns fill a row; the table is called s.
 const columns = `s.id, coalesce(s.title, '') AS title, s.module, s.source,
 	coalesce(s.working_directory, '') AS working_directory, coalesce(s.vault_root, '') AS vault_root,
-	coalesce(s.model, '') AS model, s.message_count, s.archived, s.created_at, s.last_accessed,
+	coalesce(s.model, '') AS model, s.chosen_model, s.message_count, s.archived, s.created_at, s.last_accessed,
 	coalesce(s.continued_from, '') AS continued_from, coalesce(s.agent_type, '') AS agent_type,
 	coalesce(s.metadata, '') AS metadata, s.user_id, s.trust_level, s.title_source,
 	coalesce(s.workspace, '') AS workspace, coalesce(s.project_id, '') AS project_id`
@@ -88,6 +88,7 @@ type row struct {
 	WorkingDirectory string     `db:"working_directory"`
 	VaultRoot        string     `db:"vault_root"`
 	Model            string     `db:"model"`
+	ChosenModel      string     `db:"chosen_model"`
 	MessageCount     int        `db:"message_count"`
 	Archived         bool       `db:"archived"`
 	CreatedAt        string     `db:"created_at"`
@@ -110,7 +111,7 @@ func (r *row) session() (Session, error) {
 	}
 	s := Session{
 		ID: r.ID, Title: r.Title, Module: r.Module, Source: r.Source, WorkingDirectory: r.WorkingDirectory,
-		VaultRoot: r.VaultRoot, Model: r.Model, MessageCount: r.MessageCount, Archived: r.Archived,
+		VaultRoot: r.VaultRoot, Model: r.Model, ChosenModel: r.ChosenModel, MessageCount: r.MessageCount, Archived: r.Archived,
 		CreatedAt: created, LastAccessed: accessed, ContinuedFrom: r.ContinuedFrom, AgentType: r.AgentType,
 		User: r.User, TrustLevel: r.TrustLevel, TitleSource: r.TitleSource, Workspace: r.Workspace, Project: r.Project,
 	}

@@ -22,9 +22,10 @@ type Session struct {
 	Module           string          `json:"module"` // chat, daily, build
 	Source           string          `json:"source"` // where it began: a platform, api, gatehouse, or an importer's name
 	WorkingDirectory string          `json:"working_directory"`
-	VaultRoot        string          `json:"vault_root"` // the vault's path when the session began
-	Model            string          `json:"model"`
-	MessageCount     int             `json:"message_count"` // of user and assistant
+	VaultRoot        string          `json:"vault_root"`             // the vault's path when the session began
+	Model            string          `json:"model"`                  // that answered last
+	ChosenModel      string          `json:"chosen_model,omitempty"` // that is to answer; "": nobody chose one for the session
+	MessageCount     int             `json:"message_count"`          // of user and assistant
 	Archived         bool            `json:"archived"`
 	CreatedAt        time.Time       `json:"created_at"`
 	LastAccessed     time.Time       `json:"last_accessed"`

@@ -136,7 +136,7 @@ func (f *finding) session(vaultRoot string) session.Session {
 	if json.Compact(&plain, c.Metadata) == nil && plain.Len() <= session.MaxMetadata {
 		sess.Metadata = plain.Bytes()
 	}
-	sess.ContinuedFrom, sess.Workspace, sess.Project = c.ContinuedFrom, c.Workspace, c.Project
+	sess.ContinuedFrom, sess.Workspace, sess.Project, sess.ChosenModel = c.ContinuedFrom, c.Workspace, c.Project, c.ChosenModel
 	if at, err := core.ParseStamp(c.CreatedAt); err == nil && !at.IsZero() {
 		sess.CreatedAt = at
 	}

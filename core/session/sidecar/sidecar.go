@@ -51,6 +51,7 @@ type Sidecar struct {
 	ContinuedFrom    string          `json:"continued_from,omitempty"`
 	Workspace        string          `json:"workspace,omitempty"`
 	Project          string          `json:"project_id,omitempty"`
+	ChosenModel      string          `json:"chosen_model,omitempty"`
 	Contexts         []string        `json:"contexts,omitempty"`
 	Metadata         json.RawMessage `json:"metadata,omitempty"`
 }
@@ -65,7 +66,7 @@ func Of(s transcript.Session, chat core.Address, tags, contexts []string) Sideca
 		Archived: s.Archived, Bot: chat.Bot, Chat: chat.Chat, Thread: chat.Thread, Place: chat.Place,
 		Source: s.Source, CreatedAt: core.Stamp(s.CreatedAt),
 		Module: s.Module, AgentType: s.AgentType, WorkingDirectory: s.WorkingDirectory, VaultRoot: s.VaultRoot,
-		ContinuedFrom: s.ContinuedFrom, Workspace: s.Workspace, Project: s.Project, Contexts: contexts, Metadata: s.Metadata,
+		ContinuedFrom: s.ContinuedFrom, Workspace: s.Workspace, Project: s.Project, ChosenModel: s.ChosenModel, Contexts: contexts, Metadata: s.Metadata,
 	}
 }
 

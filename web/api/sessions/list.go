@@ -19,13 +19,16 @@ type Row struct {
 	Module           string     `json:"module"`
 	Source           string     `json:"source"`
 	WorkingDirectory string     `json:"working_directory,omitempty"`
-	Model            string     `json:"model"`
+	Model            string     `json:"model"`                  // that answered last
+	ChosenModel      string     `json:"chosen_model,omitempty"` // for the turns to come
 	MessageCount     int        `json:"message_count"`
 	Archived         bool       `json:"archived"`
 	CreatedAt        time.Time  `json:"created_at"`
 	LastAccessed     time.Time  `json:"last_accessed"`
 	ContinuedFrom    string     `json:"continued_from,omitempty"`
 	AgentType        string     `json:"agent_type,omitempty"`
+	Workspace        string     `json:"workspace,omitempty"`
+	Project          string     `json:"project_id,omitempty"`
 	User             int64      `json:"user_id"`
 	Trust            core.Trust `json:"trust_level"`
 	Hit              *Hit       `json:"hit,omitempty"` // of a search

@@ -1,0 +1,83 @@
+package chats
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"gatehouse/admin/page"
+	"gatehouse/core"
+	"gatehouse/core/session"
+)
+
+// A nextModel is the model of the next turn and why it is that one.
+type nextModel struct{ Name, Why string }
+
+// choosers says who chose a model.
+var choosers = map[string]string{"session": "chosen here", "chat": "by /model", "agent": "by the agent", "default": "default"}
+
+func (p *Pages) nextOf(ctx context.Context, s session.Session) page.Part[nextModel] {
+	return page.Load(ctx, p.frame, "The next model", func(ctx context.Context) (nextModel, error) {
+		if p.o.Next == nil {
+			return nextModel{}, nil
+		}
+		name, by, err := p.o.Next(ctx, s)
+		return nextModel{name, choosers[by]}, err
+	})
+}
+
+// chatAction does {verb} to a conversation.
+func (p *Pages) chatAction(r *http.Request, by core.Actor) (page.Flash, string, error) {
+	ctx, id := r.Context(), r.PathValue("id")
+	back := URL(id)
+	value := strings.TrimSpace(r.PostFormValue("value"))
+	c := session.Change{Owner: true, Trust: core.Full}
+	yes, no := true, false
+	saidIt := ""
+	switch r.PathValue("verb") {
+	case "stop":
+		stopped, err := p.o.Acts.Stop(ctx, id, by)
+		if err == nil && !stopped {
+			err = core.Errorf(core.Conflict, "nothing is running in this conversation")
+		}
+		return page.Good("The answer is being stopped."), back, err
+	case "lower":
+		level, err := core.ParseTrust(value)
+		if err == nil {
+			err = p.o.Acts.Lower(ctx, id, level, by)
+		}
+		return page.Good("Every turn there is at " + level.String() + " at most from now on."), back, err
+	case "delete":
+		err := p.o.Acts.Delete(ctx, id, by)
+		if err == nil {
+			back = chatsPath
+		}
+		return page.Good("The conversation is in the trash for 30 days."), back, err
+	case "archive":
+		c.Archived, saidIt = &yes, "Archived. The next message there takes it out of the archive."
+	case "unarchive":
+		c.Archived, saidIt = &no, "It is among the others again."
+	case "rename":
+		c.Title, saidIt = &value, "Renamed."
+	case "tag":
+		c.AddTags, saidIt = []string{value}, "Tagged."
+	case "untag":
+		c.DropTags, saidIt = []string{value}, "The tag is taken off."
+	case "model":
+		d, err := p.o.Chats.Detail(ctx, id)
+		if known := p.links.Models(d.User); err == nil && value != "" && !slices.Contains(known, value) {
+			err = core.Errorf(core.Invalid, "the model %s can’t be chosen for this conversation; there is %s", core.CutRunes(value, 60), cmp.Or(strings.Join(known, ", "), "none"))
+		}
+		if err != nil {
+			return page.Flash{}, back, err
+		}
+		c.Model, saidIt = &value, cmp.Or(value, "The model of chat, agent or settings")+" answers there from the next turn on."
+	case "agent":
+		c.AgentType, saidIt = &value, cmp.Or(value, "The default agent")+" answers there from the next turn on."
+	default:
+		return page.Flash{}, back, core.Errorf(core.NotFound, "there is no such thing to do with a conversation")
+	}
+	return page.Good(saidIt), back, p.o.Acts.Update(ctx, id, c, by)
+}

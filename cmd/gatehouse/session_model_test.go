@@ -1,0 +1,173 @@
+package main
+
+import (
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"gatehouse/configs"
+	"gatehouse/configs/values"
+	"gatehouse/core"
+)
+
+var anyVersion = http.Header{"If-Match": {"*"}}
+
+// patch changes a session over the API and returns the status and the answer.
+func (w *world) patch(id string, body any) (int, map[string]any) {
+	w.t.Helper()
+	status, m, _ := w.asked("PATCH", "/api/chat/"+id, body, anyVersion)
+	return status, m
+}
+
+func TestModelChosenForAConversationAnswersItsNextTurn(t *testing.T) {
+	t.Parallel()
+	w, model := newModelWorld(t, func(c *configs.Config) {
+		c.ModelFallbacks, c.RateLimit = values.List{"openai/fake-2", "local/quote"}, values.Rate{}
+	})
+	boss := w.boss()
+	w.replies(boss, "hello")
+	w.quiet()
+	_, list, _ := w.asked("GET", "/api/chat?source=telegram", nil, nil)
+	id := list["sessions"].([]any)[0].(map[string]any)["id"].(string)
+	b := w.browser()
+	next := func(says string) {
+		t.Helper()
+		if page := b.page("/admin/chats/" + id); !strings.Contains(page, "<dt>Next model</dt><dd>"+says+"</dd>") {
+			t.Errorf("the page does not show %q as the next model: %.1500s", says, page)
+		}
+	}
+	answers := func(want string) {
+		t.Helper()
+		w.replies(boss, "who answers?")
+		w.quiet()
+		if body := lastBody(model); !strings.Contains(body, `"model":"`+want+`"`) {
+			t.Errorf("%.100s was asked, want %s", body, want)
+		}
+	}
+	next(`<span class="num">openai/fake-1</span> (default)`)
+	if status, m := w.patch(id, map[string]any{"model": "openai/fake-2"}); status != 200 || m["chosen_model"] != "openai/fake-2" || m["model"] != "openai/fake-1" {
+		t.Fatalf("%d %v", status, m)
+	}
+	answers("fake-2")
+	next(`<span class="num">openai/fake-2</span> (chosen here)`)
+
+	// /model is the newer choice, also when the conversation had its own.
+	w.replies(boss, "/model fake-1")
+	next(`<span class="num">openai/fake-1</span> (by /model)`)
+	answers("fake-1")
+	b.submit("/admin/chats/"+id+"/model", b.page("/admin/chats/"+id), url.Values{"value": {"openai/fake-2"}})
+	next(`<span class="num">openai/fake-2</span> (chosen here)`)
+	answers("fake-2")
+	if m := w.replies(boss, "/status"); !strings.Contains(m.Text, "openai/fake-2") {
+		t.Errorf("/status says %q", m.Text)
+	}
+
+	// No choice: the chat's again.
+	b.submit("/admin/chats/"+id+"/model", b.page("/admin/chats/"+id), url.Values{"value": {""}})
+	answers("fake-1")
+	w.patch(id, map[string]any{"model": "openai/fake-2"})
+	w.replies(boss, "/new")
+	answers("fake-1")
+
+	status, m := w.patch(id, map[string]any{"model": "openai/nope"})
+	if detail, _ := m["detail"].(string); status != 400 || !strings.Contains(detail, "openai/fake-1, openai/fake-2, local/quote") {
+		t.Errorf("an unknown model: %d %v", status, m)
+	}
+	if _, page := b.submit("/admin/chats/"+id+"/model", b.page("/admin/chats/"+id), url.Values{"value": {"openai/nope"}}); !strings.Contains(page, "flash bad") || !strings.Contains(page, "openai/fake-1, openai/fake-2, local/quote") {
+		t.Errorf("the panel on an unknown model: %.600s", page)
+	}
+}
+
+func TestChosenModelThatIsGoneIsReplacedWithAWarning(t *testing.T) {
+	t.Parallel()
+	w, model := newModelWorld(t, nil)
+	w.chatEvents(map[string]any{"message": "hello", "session_id": "s"}, nil)
+	w.sql(`UPDATE sessions SET chosen_model = 'openai/gone' WHERE id = $1`, sessionOf(t, w, "s"))
+	_, es := w.chatEvents(map[string]any{"message": "hello", "session_id": "s"}, nil)
+	if e := event(t, es, "warning"); e["code"] != "session_model" || !strings.Contains(e["message"].(string), "openai/gone") {
+		t.Errorf("the warning is %v", e)
+	}
+	if !strings.Contains(lastBody(model), `"fake-1"`) {
+		t.Errorf("%.200s was asked", lastBody(model))
+	}
+}
+
+func TestGuestsConversationGetsNoModelButTheirs(t *testing.T) {
+	t.Parallel()
+	w, _ := newModelWorld(t, func(c *configs.Config) { c.GuestModel = "local/quote" })
+	ada := w.guest("Ada")
+	w.replies(ada, "hello")
+	w.quiet()
+	if status, m := w.patch(w.sessionIn(ada), map[string]any{"model": fakeModel}); status != 403 || !strings.Contains(m["detail"].(string), "local/quote") {
+		t.Errorf("%d %v", status, m)
+	}
+}
+
+func TestWorkspaceOfASessionIsChangedByPATCH(t *testing.T) {
+	t.Parallel()
+	w, model := newModelWorld(t, nil)
+	outside := t.TempDir()
+	if err := os.WriteFile(filepath.Join(outside, "AGENTS.md"), []byte("Secrets of the host."), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.puts(map[string]string{
+		"Kitchen/AGENTS.md":                         "Wear an apron.",
+		".parachute/workspaces/kitchen/config.yaml": "trust_level: vault\nworking_directory: Kitchen\n",
+		".parachute/workspaces/link/config.yaml":    "trust_level: vault\nworking_directory: Way\n",
+	})
+	if err := os.Symlink(outside, filepath.Join(w.app.vault.Path(), "Way")); err != nil {
+		t.Fatal(err)
+	}
+	w.until("the workspaces are read", func() bool { return len(w.app.agents.Workspaces()) == 2 })
+	key := w.as(core.Full)
+	say := func() []sseEvent {
+		_, es := w.chatEvents(map[string]any{"message": "hello", "session_id": "s"}, key)
+		return es
+	}
+	say()
+	id := sessionOf(t, w, "s")
+	owner := http.Header{"If-Match": {"*"}, "Authorization": {"Bearer " + w.newKey(core.Full, "read", "chat", "admin")}}
+	status, m, _ := w.asked("PATCH", "/api/chat/"+id, map[string]any{"workspace": "kitchen"}, owner)
+	if _, got, _ := w.asked("GET", "/api/chat/"+id, nil, nil); status != 200 || m["workspace"] != "kitchen" || got["workspace"] != "kitchen" {
+		t.Fatalf("%d %v, then %v", status, m, got)
+	}
+	es := say()
+	if _, system := asked(t, model); es[0].Data["trust_level"] != "vault" || !strings.Contains(system, "Wear an apron.") {
+		t.Errorf("a turn in the workspace: %v, %s", es[0].Data, system)
+	}
+	if page := w.browser().page("/admin/chats/" + id); !strings.Contains(page, `<dt>Workspace</dt><dd class="num">kitchen</dd>`) {
+		t.Error("the conversation's page does not show the workspace")
+	}
+
+	w.asked("PATCH", "/api/chat/"+id, map[string]any{"workspace": "link"}, owner)
+	if es := say(); slices.Contains(types(es), "done") {
+		t.Errorf("a turn below full works behind a link that leaves the vault: %v", es)
+	}
+	w.asked("PATCH", "/api/chat/"+id, map[string]any{"workspace": ""}, owner)
+	es = say()
+	if _, system := asked(t, model); es[0].Data["trust_level"] != "full" || strings.Contains(system, "apron") {
+		t.Errorf("a turn out of the workspace: %v, %s", es[0].Data, system)
+	}
+
+	for _, c := range []struct {
+		body   map[string]any
+		key    http.Header
+		status int
+	}{
+		{map[string]any{"workspace": "nowhere"}, owner, 400}, {map[string]any{"workspace": "../kitchen"}, owner, 400}, {map[string]any{"workspace": 7}, owner, 400},
+		{map[string]any{"project_id": "garden"}, owner, 400}, {map[string]any{"chosen_model": fakeModel}, owner, 400},
+		{map[string]any{"workspace": "kitchen"}, key, 403},
+	} {
+		c.key.Set("If-Match", "*")
+		if status, m, _ := w.asked("PATCH", "/api/chat/"+id, c.body, c.key); status != c.status {
+			t.Errorf("%v: %d %v, want %d", c.body, status, m, c.status)
+		}
+	}
+	if n := w.count(`SELECT count(*) FROM sessions WHERE id = $1 AND workspace IS NULL`, id); n != 1 {
+		t.Error("a refused change was stored")
+	}
+}

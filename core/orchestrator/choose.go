@@ -1,0 +1,83 @@
+package orchestrator
+
+import (
+	"gatehouse/core"
+	"gatehouse/core/agent"
+	"gatehouse/core/transcript"
+)
+
+// choose takes the model of the request, else that of the session, of the chat, of
+// workspace or agent, as far as it is there for the sender, else the configured one.
+// For a name of the runtime's it takes none.
+func (r *run) choose(asked string, warnings []core.Warning) ([]core.Warning, error) {
+	if r.foreign(asked) {
+		return warnings, r.take(asked)
+	}
+	var err error
+	for _, c := range []struct{ code, name string }{{"session_model", r.t.Session.ChosenModel}, {"chat_model", r.t.Model}} {
+		if asked != "" || c.name == "" {
+			continue
+		}
+		if r.model, err = r.o.o.Model(c.name, r.t.guest()); err == nil {
+			return warnings, nil
+		}
+		if k := core.KindOf(err); k != core.Invalid && k != core.Denied {
+			return warnings, err
+		}
+		warnings = append(warnings, core.Warning{Code: c.code, Message: core.TextOf(err)})
+	}
+	if own := r.t.Role.Model; asked == "" && own != "" {
+		if r.foreign(own) {
+			if err = r.take(own); err == nil {
+				return warnings, nil
+			}
+			warnings, own = append(warnings, core.Warning{Code: "agent_model", Message: core.TextOf(err)}), ""
+		}
+		r.model, err = r.o.o.Model(own, r.t.guest())
+		switch core.KindOf(err) {
+		case core.Invalid:
+			warnings = append(warnings, core.Warning{Code: "agent_model", Message: core.TextOf(err)})
+		case core.Denied: // guests have a model of their own
+		default:
+			return warnings, err
+		}
+	}
+	r.model, err = r.o.o.Model(asked, r.t.guest())
+	return warnings, err
+}
+
+// A Choice is a model and who chose it.
+type Choice struct {
+	Model string
+	By    string // ByUser, ByChat, ByAgent or ByDefault
+}
+
+// Who chose a model.
+const (
+	ByUser    = "session" // someone for this conversation
+	ByChat    = "chat"    // /model
+	ByAgent   = "agent"   // the file of the agent or workspace
+	ByDefault = "default" // the settings
+)
+
+// Next returns the model that choose will take for the session's next turn, which
+// requests none. chat is the model that was chosen for its chat.
+func (o *Orchestrator) Next(s transcript.Session, chat string, role agent.Role, guest bool) (Choice, error) {
+	foreign := o.o.Runtime != nil && role.Model != "" && o.o.Runtime.Answers(role.Model)
+	for _, c := range []Choice{{s.ChosenModel, ByUser}, {chat, ByChat}, {role.Model, ByAgent}} {
+		if c.Model == "" {
+			continue
+		}
+		if c.By == ByAgent && foreign {
+			return c, nil
+		}
+		if m, err := o.o.Model(c.Model, guest); err == nil {
+			return Choice{m.About().Name, c.By}, nil
+		}
+	}
+	m, err := o.o.Model("", guest)
+	if err != nil {
+		return Choice{}, err
+	}
+	return Choice{m.About().Name, ByDefault}, nil
+}
