@@ -143,9 +143,9 @@ func (w *world) evening() {
 	end := now.Add(108 * time.Second)
 	w.asks = []ask.Ask{
 		call(now.Add(-20*time.Second), 2, core.Vault, core.PermissionRequest{ID: "q1", ToolName: "Write", Kind: "write", Path: "Allotment/minutes 2026-11.md", ExpiresAt: end,
-			SuggestedGrants: grants(`Allotment/minutes 2026-11.md`, "Only Allotment/minutes 2026-11.md", "Allotment/*", "All files in Allotment", "Allotment/**/*", "Everything below Allotment", "**/*", "Everything in the vault")}, "Write wants to write Allotment/minutes 2026-11.md."),
+			SuggestedGrants: grants(`Allotment/minutes 2026-11.md`, "This file in this conversation", "Allotment/*", "Files in Allotment in this conversation", "Allotment/**/*", "Everything below Allotment in this conversation", "**/*", "The whole vault in this conversation")}, "Write wants to write Allotment/minutes 2026-11.md."),
 		call(now, 1, core.Full, core.PermissionRequest{ID: "q2", ToolName: "Bash", Kind: "bash", Command: "cd ~/garden && git add -A &&\n  git commit -m 'beds \u202egpj.exe' | tee log", ExpiresAt: end,
-			SuggestedGrants: grants(`git add '*' ; git commit '*'`, "Any git add * ; git commit *")}, "The command hides what it does: a variable.", "cd ~/garden", "git add -A", "git commit -m 'beds \u202egpj.exe'", "tee log"),
+			SuggestedGrants: grants(`git add '*' ; git commit '*'`, "Commands like git add * ; git commit * in this conversation")}, "The command hides what it does: a variable.", "cd ~/garden", "git add -A", "git commit -m 'beds \u202egpj.exe'", "tee log"),
 	}
 	w.asks[0] = changing(w.asks[0], minutes, strings.NewReplacer("three beds", "four beds", "Nina waters.\n", "Nina waters on Mondays.\nTom waters on Fridays.\n").Replace(minutes))
 	old := call(now.Add(-time.Hour), 2, core.Vault, core.PermissionRequest{ID: "q0", ToolName: "Read", Kind: "read", Path: "Private/taxes.md", ExpiresAt: now}, "")
@@ -168,7 +168,7 @@ func TestAToolCallIsShownExactlyWithWhoAsksAndWhatMayBeGranted(t *testing.T) {
 	s.world.full()
 	a := s.get("/admin/approvals")
 	a.has(t, "2 tool calls and 1 question about trust wait for your approval.", "Write wants to change", "Allotment/minutes 2026-11.md", "<bdi>Ines Carvalho</bdi></b> at trust <b>vault</b>", `data-left="108"`,
-		`name="pattern" value="" checked`, `name="pattern" value="Allotment/*"`, "Everything in the vault",
+		`name="pattern" value="" checked`, `name="pattern" value="Allotment/*"`, "This call only", "The whole vault in this conversation",
 		"Bash wants to run", "<bdi>Matteo</bdi></b> at trust <b>full</b>", "cd ~/garden &amp;&amp; git add -A &amp;&amp;\n  git commit", `gpj.exe`, "<li><code class=\"exact\" dir=\"ltr\">tee log</code></li>",
 		`<span class="pill bad">Denied</span>`, "operator via chat", `<span class="pill idle">No answer</span>`,
 		"Allotment/plans/*", "git status *", `href="/admin/approvals" aria-current="page"`)

@@ -245,7 +245,7 @@ func TestApprovalsAndQuestionsAreAnsweredInTheirConversation(t *testing.T) {
 	page.has(t, "Write wants to change", "Daily/today.md", `action="/admin/approvals/qm/allow"`, `name="chat" value="`+w.mine+`"`,
 		"The model asks you", "Which week?", `type="radio" name="choice0" value="This one"`, "Last &lt;b&gt;one&lt;/b&gt;", `type="checkbox" name="choice1" value="Ours"`)
 	s.get("/admin/chats/"+w.ada).lacks(t, `action="/admin/approvals/qm/allow"`, "The model asks you")
-	s.post("/admin/approvals/qm/allow", url.Values{"chat": {w.mine}}).has(t, "Allowed this once.", "About this conversation") // back where it was asked
+	s.post("/admin/approvals/qm/allow", url.Values{"chat": {w.mine}}).has(t, "Allowed, this call only.", "About this conversation") // back where it was asked
 	page.has(t, `placeholder="Your answer"`)
 	path := "/admin/chats/" + w.mine + "/questions/a1"
 	s.post(path, url.Values{"own0": {" "}}).has(t, "flash bad", "Choose an option or write your own answer.")

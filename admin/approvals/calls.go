@@ -239,7 +239,7 @@ func (p *Pages) settleAsk(r *http.Request, by core.Actor) (page.Flash, string, e
 			return page.Flash{}, back, err
 		}
 		if pattern == "" {
-			return page.Good("Allowed this once."), back, nil
+			return page.Good("Allowed, this call only."), back, nil
 		}
 		return page.Good("Allowed, and from now on in this conversation: " + page.Exact(pattern)), back, nil
 	case "deny":

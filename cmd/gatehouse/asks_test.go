@@ -82,7 +82,7 @@ func TestAYesAfterTrustWasLoweredOpensNothing(t *testing.T) {
 		return asks(m) && strings.Contains(m.Text, "Notes/plan.md")
 	})
 	set(core.Sandboxed)
-	if _, err := boss.Press(boss.DM(), ask.ID, telegramButton(t, ask, "Allow once")); err != nil {
+	if _, err := boss.Press(boss.DM(), ask.ID, telegramButton(t, ask, "Allow this call only")); err != nil {
 		t.Fatal(err)
 	}
 	w.hears(ada.DM(), func(m telegramtest.Message) bool { return strings.Contains(m.Text, "Your access changed") })

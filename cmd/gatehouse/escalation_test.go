@@ -80,7 +80,7 @@ func TestNoOneDecidesInTheOwnersStead(t *testing.T) {
 	ask := w.hears(olga.DM(), func(m telegramtest.Message) bool {
 		return asks(m) && strings.Contains(m.Text, "Notes/plan.md")
 	})
-	data := telegramButton(t, ask, "Allow once")
+	data := telegramButton(t, ask, "Allow this call only")
 	id, _, _ := strings.Cut(data, ":")
 	for _, u := range []*telegramtest.User{ada, vera} {
 		w.forge(u, data)

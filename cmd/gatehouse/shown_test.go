@@ -38,7 +38,7 @@ func TestAnApprovalInTheChatShowsWhatWouldChange(t *testing.T) {
 		}) {
 			t.Errorf("asked: %q %+v", ask.Text, ask.Entities)
 		}
-		if _, err := olga.Press(olga.DM(), ask.ID, telegramButton(t, ask, "Allow once")); err != nil {
+		if _, err := olga.Press(olga.DM(), ask.ID, telegramButton(t, ask, "Allow this call only")); err != nil {
 			t.Fatal(err)
 		}
 		w.hears(olga.DM(), func(m telegramtest.Message) bool {
@@ -63,7 +63,7 @@ func TestAFileThatChangedAfterItWasShownIsNotWritten(t *testing.T) {
 	mark := olga.Send(wantsToEdit)
 	ask := w.hears(olga.DM(), func(m telegramtest.Message) bool { return m.ID > mark.ID && asks(m) })
 	w.plan("Never buy tea.\n")
-	if _, err := olga.Press(olga.DM(), ask.ID, telegramButton(t, ask, "Allow once")); err != nil {
+	if _, err := olga.Press(olga.DM(), ask.ID, telegramButton(t, ask, "Allow this call only")); err != nil {
 		t.Fatal(err)
 	}
 	w.hears(olga.DM(), func(m telegramtest.Message) bool {
@@ -75,7 +75,7 @@ func TestAFileThatChangedAfterItWasShownIsNotWritten(t *testing.T) {
 	w.quiet()
 	mark = olga.Send(wantsToEdit)
 	ask = w.hears(olga.DM(), func(m telegramtest.Message) bool { return m.ID > mark.ID && asks(m) })
-	if _, err := olga.Press(olga.DM(), ask.ID, telegramButton(t, ask, "Allow once")); err != nil {
+	if _, err := olga.Press(olga.DM(), ask.ID, telegramButton(t, ask, "Allow this call only")); err != nil {
 		t.Fatal(err)
 	}
 	w.hears(olga.DM(), func(m telegramtest.Message) bool {

@@ -42,7 +42,7 @@ func TestTheOwnerApprovesAFileChangeInTheChatOnTelegram(t *testing.T) {
 	if !strings.Contains(ask.Text, "Write wants to change Notes/plan.md") || w.note() != "" {
 		t.Fatalf("asked: %q; the file: %q", ask.Text, w.note())
 	}
-	if _, err := olga.Press(olga.DM(), ask.ID, telegramButton(t, ask, "Allow once")); err != nil {
+	if _, err := olga.Press(olga.DM(), ask.ID, telegramButton(t, ask, "Allow this call only")); err != nil {
 		t.Fatal(err)
 	}
 	w.hears(olga.DM(), func(m telegramtest.Message) bool {
@@ -63,7 +63,7 @@ func TestAGrantCoversTheNextCallAndNothingElse(t *testing.T) {
 	olga := w.boss()
 	mark := olga.Send(wantsToWrite)
 	ask := w.hears(olga.DM(), func(m telegramtest.Message) bool { return m.ID > mark.ID && asks(m) })
-	if _, err := olga.Press(olga.DM(), ask.ID, telegramButton(t, ask, "Allow in this session")); err != nil {
+	if _, err := olga.Press(olga.DM(), ask.ID, telegramButton(t, ask, "This file in this conversation")); err != nil {
 		t.Fatal(err)
 	}
 	w.hears(olga.DM(), func(m telegramtest.Message) bool {
@@ -85,7 +85,7 @@ func TestADecidedAskReportsWhatWasDecided(t *testing.T) {
 	olga := w.boss()
 	mark := olga.Send(wantsToWrite)
 	ask := w.hears(olga.DM(), func(m telegramtest.Message) bool { return m.ID > mark.ID && asks(m) })
-	if _, err := olga.Press(olga.DM(), ask.ID, telegramButton(t, ask, "Allow once")); err != nil {
+	if _, err := olga.Press(olga.DM(), ask.ID, telegramButton(t, ask, "Allow this call only")); err != nil {
 		t.Fatal(err)
 	}
 	w.hears(olga.DM(), func(m telegramtest.Message) bool {
@@ -167,7 +167,7 @@ func TestTheOwnerApprovesAFileChangeAndAGuestIsRefusedOnDiscord(t *testing.T) {
 	if w.note() != "" || !strings.Contains(ask.Text, "```diff\n+ Buy tea.\n```") {
 		t.Fatalf("asked: %q; the file: %q", ask.Text, w.note())
 	}
-	if _, err := olga.Press(olga.DM(), ask.ID, discordButton(t, ask, "Allow once")); err != nil {
+	if _, err := olga.Press(olga.DM(), ask.ID, discordButton(t, ask, "Allow this call only")); err != nil {
 		t.Fatal(err)
 	}
 	discordHears(w, sim, olga.DM(), "The tool answered")
@@ -252,7 +252,7 @@ func TestAnInterruptedToolIsReportedAndAButtonContinues(t *testing.T) {
 	w.app.tools.Tools = tools
 	mark := olga.Send(wantsToWrite)
 	ask := w.hears(olga.DM(), func(m telegramtest.Message) bool { return m.ID > mark.ID && asks(m) })
-	if _, err := olga.Press(olga.DM(), ask.ID, telegramButton(t, ask, "Allow once")); err != nil {
+	if _, err := olga.Press(olga.DM(), ask.ID, telegramButton(t, ask, "Allow this call only")); err != nil {
 		t.Fatal(err)
 	}
 	<-began

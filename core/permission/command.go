@@ -52,7 +52,7 @@ func (q question) exactly(d Decision, why []string) Decision {
 	case text != "" && slices.Contains(q.granted(kindBash), text):
 		return d.With(Allow, RuleGrant, "")
 	case text != "":
-		d.Suggested = []core.SuggestedGrant{{Scope: "command", Pattern: text, Label: texts.Text("grant_exact")}}
+		d.Suggested = []core.SuggestedGrant{{Scope: "command", Pattern: text, Label: texts.Text("grant_exact", texts.With{"All": false})}}
 	}
 	return d.With(MustAsk, RuleUnknown, "This command is not wholly understood: "+strings.Join(why, "; ")+".")
 }

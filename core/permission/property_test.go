@@ -141,6 +141,39 @@ func TestANarrowerPatternCoversNothingMore(t *testing.T) {
 	})
 }
 
+// The first choice is the narrowest, and each that follows covers it.
+func TestSuggestedGrantsAreOrderedFromNarrowToWide(t *testing.T) {
+	labels := func(list []core.SuggestedGrant) (out []string) {
+		for _, s := range list {
+			out = append(out, s.Label)
+		}
+		return out
+	}
+	for _, c := range []struct {
+		name string
+		kind string
+		list []core.SuggestedGrant
+		want []string
+	}{
+		{"a file", "write", suggestFiles("Blogs/2026/a.md", false), []string{"This file in this conversation", "Files in Blogs/2026 in this conversation",
+			"Everything below Blogs/2026 in this conversation", "Everything below Blogs in this conversation", "The whole vault in this conversation"}},
+		{"at the top", "write", suggestFiles("a.md", false), []string{"This file in this conversation", "Files beside it in this conversation", "The whole vault in this conversation"}},
+		{"outside", "read", suggestFiles("/etc/hosts", false), []string{"This file in this conversation", "Files in /etc in this conversation", "Everything below /etc in this conversation", "The whole machine in this conversation"}},
+		{"commands", "bash", suggestCommands(shell.Examine("git add -A").Commands), []string{"This command in this conversation", "Commands like git add * in this conversation", "Commands like git * in this conversation"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := labels(c.list); !slices.Equal(got, c.want) {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+			for i := 1; i < len(c.list); i++ {
+				if !Narrower(c.kind, c.list[i-1].Pattern, c.list[i:i+1]) {
+					t.Errorf("%s is not narrower than %s", c.list[i-1].Pattern, c.list[i].Pattern)
+				}
+			}
+		})
+	}
+}
+
 func TestGrantPatternsAreSuggestedOrNarrower(t *testing.T) {
 	files := suggestFiles("Blogs/2026/a[1].md", false)
 	var patterns []string

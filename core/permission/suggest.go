@@ -13,7 +13,8 @@ import (
 	"gatehouse/core/texts"
 )
 
-// suggestFiles returns the five graduated grants for a file, from this one to all.
+// suggestFiles returns the grants for a file or a search, from narrow to wide: this
+// one, its folder, what is below, all.
 func suggestFiles(name string, search bool) []core.SuggestedGrant {
 	top, all := "", "**/*"
 	rest, outside := strings.CutPrefix(name, "/")
@@ -30,7 +31,11 @@ func suggestFiles(name string, search bool) []core.SuggestedGrant {
 			out = append(out, core.SuggestedGrant{Scope: scope, Pattern: pattern, Label: label})
 		}
 	}
-	add("file", exact, texts.Text("grant_file", texts.With{"Name": name}))
+	if search {
+		add("file", exact, texts.Text("grant_search"))
+	} else {
+		add("file", exact, texts.Text("grant_file"))
+	}
 	if dir == "." || dir == "" {
 		add("folder", top+"*", texts.Text("grant_beside"))
 	} else {
@@ -47,8 +52,9 @@ func suggestFiles(name string, search bool) []core.SuggestedGrant {
 	return out
 }
 
-// suggestCommands returns the grants for a command line: as it is, then each
-// command with any further arguments behind its first word, and its name alone.
+// suggestCommands returns the grants for a command line, from narrow to wide: as it is,
+// then each command with any further arguments behind its first words, and its name
+// alone.
 func suggestCommands(list []shell.Command) []core.SuggestedGrant {
 	var exact, sub, name []string
 	for _, c := range list {
@@ -66,19 +72,21 @@ func suggestCommands(list []shell.Command) []core.SuggestedGrant {
 		name = append(name, shell.Quote(words[:1])+" *")
 	}
 	var out []core.SuggestedGrant
-	add := func(scope string, patterns []string, label string) {
+	add := func(scope string, patterns []string, label func(pattern string) string) {
 		text := strings.Join(slices.Compact(patterns), " ; ")
 		if text != "" && len(text) <= maxPattern && pattern.AllMatch([]string{text}, words(list)) && !slices.ContainsFunc(out, func(g core.SuggestedGrant) bool { return g.Pattern == text }) {
-			out = append(out, core.SuggestedGrant{Scope: scope, Pattern: text, Label: label + " " + text})
+			out = append(out, core.SuggestedGrant{Scope: scope, Pattern: text, Label: label(text)})
 		}
 	}
+	same := func(string) string { return texts.Text("grant_exact", texts.With{"All": len(list) > 1}) }
+	like := func(pattern string) string { return texts.Text("grant_like", texts.With{"Name": pattern}) }
 	if slices.ContainsFunc(list, func(c shell.Command) bool { return c.Words[0] == ">" }) {
-		add("command", exact, "Only") // writing elsewhere is another decision
+		add("command", exact, same) // writing elsewhere is another decision
 		return out
 	}
-	add("command", exact, "Only")
-	add("subcommand", sub, "Any")
-	add("program", name, "Any")
+	add("command", exact, same)
+	add("subcommand", sub, like)
+	add("program", name, like)
 	return out
 }
 

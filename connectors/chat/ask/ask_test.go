@@ -42,17 +42,17 @@ func TestWhatIsAllowedInAChatIsShownWhole(t *testing.T) {
 		}
 	}
 	text, buttons := show(core.PermissionRequest{ToolName: "Bash", Kind: "bash", Command: "echo \u202etxt.exe\x1b[2K\r" + strings.Repeat("a", 900) + evil})
-	if !strings.Contains(text, evil) || !strings.Contains(text, `\u{202E}`) || !strings.Contains(text, `\u{1B}`) || !strings.Contains(text, `\u{D}`) || !strings.Contains(buttons, "Allow once") {
+	if !strings.Contains(text, evil) || !strings.Contains(text, `\u{202E}`) || !strings.Contains(text, `\u{1B}`) || !strings.Contains(text, `\u{D}`) || !strings.Contains(buttons, "Allow this call only") {
 		t.Errorf("%q under %q", buttons, text)
 	}
 	deep := "Projects/" + strings.Repeat("x", 60)
 	text, buttons = show(core.PermissionRequest{ToolName: "Write", Kind: "write", Path: deep + "/a.md", SuggestedGrants: []core.SuggestedGrant{
-		{Pattern: deep + "/a.md", Label: "Only " + deep + "/a.md"}, {Pattern: deep + "/*", Label: "All files in " + deep},
-		{Pattern: strings.Repeat("y", 600), Label: strings.Repeat("y", 600)}, {Pattern: "**/*", Label: "Everything in the vault"}}})
-	if want := "Allow once|Deny|Allow in this session (1)|Allow in this session (2)|Allow in this session (4)"; buttons != want {
+		{Pattern: deep + "/a.md", Label: "This file in this conversation"}, {Pattern: deep + "/*", Label: "Files in " + deep + " in this conversation"},
+		{Pattern: strings.Repeat("y", 600), Label: strings.Repeat("y", 600)}, {Pattern: "**/*", Label: "The whole vault in this conversation"}}})
+	if want := "Allow this call only|Deny|This file in this conversation|(2) Files in Projects/xxxxxxxxxxxxxxxxx…|The whole vault in this conversation"; buttons != want {
 		t.Errorf("buttons %q", buttons)
 	}
-	if !strings.Contains(text, "(1) Only "+deep+"/a.md") || !strings.Contains(text, "(2) All files in "+deep) || !strings.Contains(text, "(4) Everything in the vault") {
+	if !strings.HasSuffix(text, "\n\nThe other buttons allow more, without asking again.\n(2) Files in "+deep+" in this conversation") {
 		t.Errorf("the text does not say what the buttons mean: %q", text)
 	}
 }

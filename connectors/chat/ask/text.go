@@ -72,18 +72,23 @@ func permissionPart(a ask.Ask, req core.PermissionRequest, p permission.Profile,
 		part.Spans = append(part.Spans, core.Span{Style: core.StylePre, Language: "diff", Offset: units(before), Length: units(block)})
 	}
 	part.Buttons = [][]core.Button{{{Label: texts.Text("button_allow"), Data: a.Data(ask.OptionOnce)}, deny}}
-	room := maxGrants
+	room, wider := maxGrants, ""
 	for i, g := range req.SuggestedGrants {
-		line := fmt.Sprintf("\n(%d) %s", i+1, core.Visible(g.Label))
-		if len(line) > room {
-			continue // the panel has it
+		label := core.Visible(g.Label)
+		if utf8.RuneCountInString(label) > maxButton {
+			label = fmt.Sprintf("(%d) %s", i+1, label)
+			line := "\n" + label
+			if len(line) > room {
+				continue // the panel has it
+			}
+			room -= len(line)
+			wider += line
+			label = string([]rune(label)[:maxButton-1]) + "…"
 		}
-		if room == maxGrants {
-			text += "\n\n" + texts.Text("permission_grants")
-		}
-		room -= len(line)
-		text += line
-		part.Buttons = append(part.Buttons, []core.Button{{Label: texts.Text("button_allow_session", texts.With{"N": i + 1}), Data: a.Data(ask.OptionGrant(i))}})
+		part.Buttons = append(part.Buttons, []core.Button{{Label: label, Data: a.Data(ask.OptionGrant(i))}})
+	}
+	if len(part.Buttons) > 1 {
+		text += "\n\n" + texts.Text("permission_grants") + wider
 	}
 	part.Text = text
 	return part

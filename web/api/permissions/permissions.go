@@ -186,7 +186,7 @@ func (a *API) pattern(w http.ResponseWriter, r *http.Request) (pattern string, e
 		return "", err
 	}
 	if value, ok := given["pattern"]; ok && (json.Unmarshal(value, &pattern) != nil || pattern == "") {
-		return "", fields.Problem(web.Invalid, "pattern", "the field pattern must be a string that is not empty; leave it out to grant this once")
+		return "", fields.Problem(web.Invalid, "pattern", "the field pattern must be a string that is not empty; leave it out to allow this call only")
 	}
 	delete(given, "pattern")
 	fields.Warn(w, given)
