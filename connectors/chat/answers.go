@@ -58,6 +58,10 @@ type Updates interface {
 type Outbox interface {
 	Post(ctx context.Context, tx *store.Tx, r core.Reply) error
 	Posting(ctx context.Context, q store.Queryer, key string) (outbox.Posting, bool, error)
+	// Unsure reports whether the row is one of that chat, and of unknown outcome.
+	Unsure(ctx context.Context, q store.Queryer, row int64, to core.Address) (bool, error)
+	// ShowAgain sends such a row again, unless it was decided on.
+	ShowAgain(ctx context.Context, tx *store.Tx, row int64, to core.Address, aside string, by core.Actor) error
 }
 
 // Files stores files for a user.

@@ -153,5 +153,8 @@ func (c *Chat) Callback(ctx context.Context, call command.Call) (command.Outcome
 	if run, ok := command.FileRun(call.In.Callback.Data); ok {
 		return c.answers.asFile(ctx, r, run)
 	}
+	if row, ok := command.UnsureRow(call.In.Callback.Data); ok {
+		return c.answers.showAgain(ctx, r, row)
+	}
 	return c.asks.Press(ctx, r)
 }

@@ -5,6 +5,7 @@ package command
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"gatehouse/core"
@@ -67,6 +68,24 @@ const (
 	againPrefix = "again:"
 	filePrefix  = "file:"
 )
+
+// unsurePrefix is in front of a row of the outbox, in the data of a button.
+const unsurePrefix = "unsure:"
+
+// UnsureData returns the data of the button that shows a message again that may be
+// missing.
+func UnsureData(row int64) string { return unsurePrefix + strconv.FormatInt(row, 10) }
+
+// UnsureRow returns the row of the outbox that a button shows again, or false for any
+// other button.
+func UnsureRow(data string) (row int64, ok bool) {
+	text, ok := strings.CutPrefix(data, unsurePrefix)
+	if !ok {
+		return 0, false
+	}
+	row, err := strconv.ParseInt(text, 10, 64)
+	return row, err == nil
+}
 
 // StopData returns the data of the button that stops a run.
 func StopData(run string) string { return stopPrefix + run }

@@ -113,6 +113,8 @@ type options struct {
 	late   string
 	flight *flight.Recorder
 
+	notices outbox.Notices
+
 	Waiting func(in *core.Inbound) bool
 	Collect bool
 	Prepare func(ctx context.Context, tx *store.Tx, t *queue.Turn) error
@@ -187,7 +189,7 @@ func (f *fixture) newQueue(change func(*options)) *queue.Queue {
 	if change != nil {
 		change(&o)
 	}
-	out := outbox.New(f.db, outbox.Options{Clock: o.Clock, Log: o.Log, Ring: o.Ring, Node: o.Node, Late: o.late, Flight: o.flight})
+	out := outbox.New(f.db, outbox.Options{Clock: o.Clock, Log: o.Log, Ring: o.Ring, Node: o.Node, Late: o.late, Flight: o.flight, Notices: o.notices})
 	q := queue.New(f.db, out, o.Options)
 	f.parts[q] = &parts{out: out, o: o}
 	return q

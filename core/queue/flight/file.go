@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"os"
 )
 
 // The file: a header, then Slots slots, each with a checksum in front. Numbers are
@@ -25,8 +26,8 @@ const (
 func offset(slot int) int64 { return headerSize + int64(slot)*slotSize }
 
 // header returns the header of this process's file.
-func (r *Recorder) header() ([]byte, error) {
-	device, inode, err := fileID(r.f)
+func (r *Recorder) header(f *os.File) ([]byte, error) {
+	device, inode, err := fileID(f)
 	if err != nil {
 		return nil, err
 	}
@@ -48,25 +49,25 @@ func seal(b []byte) { binary.LittleEndian.PutUint32(b, crc32.ChecksumIEEE(b[4:])
 func sealed(b []byte) bool { return binary.LittleEndian.Uint32(b) == crc32.ChecksumIEEE(b[4:]) }
 
 // format writes an empty file with this process's header.
-func (r *Recorder) format() error {
-	head, err := r.header()
+func (r *Recorder) format(f *os.File) error {
+	head, err := r.header(f)
 	if err != nil {
 		return err
 	}
-	if err := r.f.Truncate(headerSize + Slots*slotSize); err != nil {
+	if err := f.Truncate(headerSize + Slots*slotSize); err != nil {
 		return err
 	}
-	if _, err := r.f.WriteAt(make([]byte, Slots*slotSize), headerSize); err != nil { // its pages exist from now on
+	if _, err := f.WriteAt(make([]byte, Slots*slotSize), headerSize); err != nil { // its pages exist from now on
 		return err
 	}
-	_, err = r.f.WriteAt(head, 0)
+	_, err = f.WriteAt(head, 0)
 	return err
 }
 
 // read returns what the file says. A damaged slot is left out, so that its send counts
 // as unrecorded.
-func (r *Recorder) read() (map[Mark]Trace, error) {
-	all, err := io.ReadAll(io.NewSectionReader(r.f, 0, headerSize+Slots*slotSize))
+func (r *Recorder) read(f *os.File) (map[Mark]Trace, error) {
+	all, err := io.ReadAll(io.NewSectionReader(f, 0, headerSize+Slots*slotSize))
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
@@ -74,7 +75,7 @@ func (r *Recorder) read() (map[Mark]Trace, error) {
 		return nil, fmt.Errorf("it has %d bytes", len(all))
 	}
 	head := all[:headerSize]
-	ours, err := r.header()
+	ours, err := r.header(f)
 	switch {
 	case err != nil:
 		return nil, err

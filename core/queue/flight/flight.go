@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 )
 
 // Slots is how many sends a file can hold: two for each chat that the outbox sends to
@@ -53,10 +54,10 @@ type Recorder struct {
 	log   *slog.Logger
 	found map[Mark]Trace // at most Slots
 
-	mu     sync.Mutex
-	f      *os.File // nil: nothing is recorded
-	free   []int    // slots, the last is used first
-	number uint64   // of the last mark: a later one is about a later attempt
+	f      atomic.Pointer[os.File] // nil: nothing is recorded
+	mu     sync.Mutex              // not held while a slot is written: no send waits for another's
+	free   []int                   // slots, the last is used first
+	number uint64                  // of the last mark: a later one is about a later attempt
 }
 
 // Open reads what an earlier process has left in the file at path, which is created when
@@ -88,8 +89,9 @@ func open(path, owner string, log *slog.Logger) (*Recorder, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Recorder{path: path, boot: boot, owner: owner, log: log, f: f}
-	if r.found, err = r.read(); err != nil {
+	r := &Recorder{path: path, boot: boot, owner: owner, log: log}
+	r.f.Store(f)
+	if r.found, err = r.read(f); err != nil {
 		log.Info("the record of sends of an earlier process is not believed", "file", path, "reason", err)
 	}
 	return r, nil
@@ -110,16 +112,17 @@ func (r *Recorder) Begin() {
 	if r == nil {
 		return
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.found = nil
-	if r.f == nil {
+	f := r.f.Load()
+	if f == nil {
 		return
 	}
-	if err := r.format(); err != nil {
+	if err := r.format(f); err != nil {
 		_ = r.fail(err)
 		return
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for i := range Slots {
 		r.free = append(r.free, Slots-1-i)
 	}
@@ -130,14 +133,11 @@ func (r *Recorder) Close() error {
 	if r == nil {
 		return nil
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.f == nil {
+	f := r.f.Swap(nil)
+	if f == nil {
 		return nil
 	}
-	err := r.f.Close()
-	r.f, r.free = nil, nil
-	return err
+	return f.Close()
 }
 
 // Mark records that an attempt will be made. Call it before the commit that marks
@@ -147,32 +147,44 @@ func (r *Recorder) Mark(m Mark) (*Send, error) {
 	if r == nil {
 		return nil, nil
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.f == nil {
+	if r.f.Load() == nil {
 		return nil, nil
 	}
-	if len(r.free) == 0 {
+	s := r.take(m)
+	if s == nil {
 		// An older slot could be taken for this attempt's: better none.
 		return nil, r.fail(fmt.Errorf("more than %d sends", Slots))
 	}
-	r.number++
-	s := &Send{r: r, slot: r.free[len(r.free)-1], mark: m, number: r.number}
 	if err := r.put(s.slot, s.encode(Marked, "")); err != nil {
+		s.phase = Marked
+		s.Release()
 		return nil, err
 	}
-	r.free = r.free[:len(r.free)-1]
 	s.phase = Marked
 	return s, nil
 }
 
-// put writes a slot. The caller holds r.mu. An error means that what the file says
-// could not be corrected, so that no byte may leave.
-func (r *Recorder) put(slot int, b []byte) error {
-	if r.f == nil {
+// take returns a send with a free slot, or nil.
+func (r *Recorder) take(m Mark) *Send {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.free) == 0 {
 		return nil
 	}
-	if _, err := r.f.WriteAt(b, offset(slot)); err != nil {
+	r.number++
+	s := &Send{r: r, slot: r.free[len(r.free)-1], mark: m, number: r.number}
+	r.free = r.free[:len(r.free)-1]
+	return s
+}
+
+// put writes a slot. An error means that what the file says could not be corrected, so
+// that no byte may leave.
+func (r *Recorder) put(slot int, b []byte) error {
+	f := r.f.Load()
+	if f == nil {
+		return nil
+	}
+	if err := writeAt(f, b, offset(slot)); err != nil {
 		return r.fail(err)
 	}
 	return nil
@@ -180,15 +192,21 @@ func (r *Recorder) put(slot int, b []byte) error {
 
 // fail ends recording after an error, in a way that the next start notices: the file is
 // removed, or emptied. It returns an error if neither can be done; then it is tried
-// again with the next write. The caller holds r.mu.
+// again with the next write.
 func (r *Recorder) fail(err error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f := r.f.Load()
+	if f == nil {
+		return nil
+	}
 	if gone := os.Remove(r.path); gone != nil && !errors.Is(gone, os.ErrNotExist) {
-		if gone = r.f.Truncate(0); gone != nil {
+		if gone = f.Truncate(0); gone != nil {
 			return fmt.Errorf("record a send: %w; and the record could not be removed: %w", err, gone)
 		}
 	}
-	_ = r.f.Close()
-	r.f, r.free = nil, nil
+	r.f.Store(nil)
+	_ = f.Close()
 	r.log.Error("sends are no longer recorded: after a crash more of them are of unknown outcome", "file", r.path, "err", err)
 	return nil
 }

@@ -120,9 +120,9 @@ func TestARecordIsNotBelieved(t *testing.T) {
 	for name, spoil := range map[string]func(t *testing.T, r *Recorder, path string){
 		"of another boot": func(t *testing.T, r *Recorder, _ string) {
 			r.boot = "another"
-			head, err := r.header()
+			head, err := r.header(r.f.Load())
 			if err == nil {
-				_, err = r.f.WriteAt(head, 0)
+				_, err = r.f.Load().WriteAt(head, 0)
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -130,26 +130,26 @@ func TestARecordIsNotBelieved(t *testing.T) {
 		},
 		"of another database": func(t *testing.T, r *Recorder, _ string) {
 			r.owner = "another"
-			head, err := r.header()
+			head, err := r.header(r.f.Load())
 			if err == nil {
-				_, err = r.f.WriteAt(head, 0)
+				_, err = r.f.Load().WriteAt(head, 0)
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
 		},
 		"with a damaged header": func(t *testing.T, r *Recorder, _ string) {
-			if _, err := r.f.WriteAt([]byte{1}, 100); err != nil {
+			if _, err := r.f.Load().WriteAt([]byte{1}, 100); err != nil {
 				t.Fatal(err)
 			}
 		},
 		"with a damaged slot": func(t *testing.T, r *Recorder, _ string) {
-			if _, err := r.f.WriteAt([]byte{byte(Answered)}, offset(0)+4); err != nil {
+			if _, err := r.f.Load().WriteAt([]byte{byte(Answered)}, offset(0)+4); err != nil {
 				t.Fatal(err)
 			}
 		},
 		"that is cut": func(t *testing.T, r *Recorder, _ string) {
-			if err := r.f.Truncate(headerSize + 3*slotSize); err != nil {
+			if err := r.f.Load().Truncate(headerSize + 3*slotSize); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -166,7 +166,7 @@ func TestARecordIsNotBelieved(t *testing.T) {
 			}
 		},
 		"that is empty": func(t *testing.T, r *Recorder, _ string) {
-			if err := r.f.Truncate(0); err != nil {
+			if err := r.f.Load().Truncate(0); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -210,8 +210,8 @@ func TestARecordThatCannotBeWrittenIsRemoved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = r.f.Close()
-	r.f = readOnly
+	_ = r.f.Load().Close()
+	r.f.Store(readOnly)
 	if err := s.Writing(); err != nil {
 		t.Errorf("the send is stopped: %v", err)
 	}
@@ -231,8 +231,9 @@ func TestARecordThatCanNeitherBeWrittenNorRemovedStopsTheSend(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = r.f.Close()
-	r.f, r.path = readOnly, t.TempDir() // a directory that is not empty
+	_ = r.f.Load().Close()
+	r.f.Store(readOnly)
+	r.path = t.TempDir() // a directory that is not empty
 	if err := os.WriteFile(filepath.Join(r.path, "file"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

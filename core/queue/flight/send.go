@@ -102,9 +102,7 @@ func (s *Send) Release() {
 	s.phase = Unrecorded
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
-	if s.r.f != nil {
-		s.r.free = append(s.r.free, s.slot)
-	}
+	s.r.free = append(s.r.free, s.slot)
 }
 
 // record writes the slot. The caller holds s.mu.
@@ -112,10 +110,7 @@ func (s *Send) record(p Phase, id string) error {
 	if s.phase == Unrecorded {
 		return nil
 	}
-	b := s.encode(p, id)
-	s.r.mu.Lock()
-	defer s.r.mu.Unlock()
-	if err := s.r.put(s.slot, b); err != nil {
+	if err := s.r.put(s.slot, s.encode(p, id)); err != nil {
 		return err
 	}
 	s.phase = p

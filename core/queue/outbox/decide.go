@@ -21,11 +21,8 @@ func (b *Outbox) Settle(ctx context.Context, seq int64, by core.Actor) error {
 
 func (b *Outbox) decideSend(ctx context.Context, seq int64, by core.Actor, action, query string) error {
 	return b.db.Tx(ctx, func(tx *store.Tx) error {
-		var key struct {
-			Bot  string `db:"bot"`
-			Chat string `db:"chat"`
-		}
-		err := tx.Get(ctx, &key, `SELECT bot, chat FROM outbox WHERE seq = $1 AND state IN ('unknown', 'failed')`, seq)
+		var r unsureRow
+		err := tx.Get(ctx, &r, unsureColumns+` WHERE seq = $1 AND state IN ('unknown', 'failed')`, seq)
 		if errors.Is(err, store.ErrNoRows) {
 			if err := store.Already(ctx, tx, "row", seq, map[string]string{"queue.send_again": "sent again", "queue.settle": "settled"}); err != nil {
 				return err
@@ -38,7 +35,10 @@ func (b *Outbox) decideSend(ctx context.Context, seq int64, by core.Actor, actio
 		if _, err := tx.Exec(ctx, query, seq); err != nil {
 			return err
 		}
-		tx.OnCommit(func() { b.wakeChat(chatKey{key.Bot, key.Chat}); b.o.Ring("queue") })
+		if err := b.resolve(ctx, tx, &r, action == "queue.send_again"); err != nil {
+			return err
+		}
+		tx.OnCommit(func() { b.wakeChat(chatKey{r.Bot, r.Chat}); b.o.Ring("queue") })
 		return store.Audit(ctx, tx, by, action, "", map[string]any{"row": seq})
 	})
 }

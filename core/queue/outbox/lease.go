@@ -1,7 +1,9 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	"gatehouse/core"
 	"gatehouse/core/queue/flight"
@@ -74,8 +76,20 @@ func (b *Outbox) takeOverSends(ctx context.Context, tx *store.Tx, held map[strin
 			return err
 		}
 	}
-	_, err := tx.Exec(ctx, `UPDATE outbox SET state = 'unknown', error = 'the gateway ended while this was being sent' WHERE state IN ('ready', 'sending') AND state = 'sending'`)
-	return err
+	var unsure []unsureRow
+	if err := tx.Select(ctx, &unsure, unsureColumns+` WHERE state IN ('ready', 'sending') AND state = 'sending'`); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, `UPDATE outbox SET state = 'unknown', error = 'the gateway ended while this was being sent' WHERE state IN ('ready', 'sending') AND state = 'sending'`); err != nil {
+		return err
+	}
+	slices.SortFunc(unsure, func(a, b unsureRow) int { return cmp.Compare(a.Seq, b.Seq) })
+	for _, r := range unsure {
+		if err := b.tell(ctx, tx, &r); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // takeOverRecorded decides on the rows of which the earlier process has recorded that

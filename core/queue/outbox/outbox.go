@@ -55,9 +55,10 @@ type Options struct {
 	Metrics Metrics
 	// Ring receives "queue" after commits that the operator should see (a send
 	// that failed or has an unknown outcome). It must not block. Optional.
-	Ring func(topics ...string)
-	Node string // a stable name of this node
-	Late string // the notice that a message for one user could not be shown to them
+	Ring    func(topics ...string)
+	Node    string // a stable name of this node
+	Late    string // the notice that a message for one user could not be shown to them
+	Notices Notices
 	// Flight records how far sends get. Optional: without it every send that a crash
 	// has cut counts as one that had left.
 	Flight *flight.Recorder

@@ -91,7 +91,14 @@ func (b *Outbox) settleSend(ctx context.Context, tx *store.Tx, out *core.Outgoin
 	case !out.Repeat:
 		return set("ready", mayHaveArrived, time.Second)
 	}
-	return set("unknown", mayHaveArrived+", twice", 0)
+	if err := set("unknown", mayHaveArrived+", twice", 0); err != nil {
+		return err
+	}
+	var u unsureRow
+	if err := tx.Get(ctx, &u, unsureColumns+` WHERE seq = $1`, out.Seq); err != nil {
+		return err
+	}
+	return b.tell(ctx, tx, &u)
 }
 
 // notifyLate posts, once for each answer, that a message for one user could not
