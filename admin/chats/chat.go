@@ -73,6 +73,7 @@ type saidPart struct {
 	Cut    bool
 	Label  string
 	Input  string
+	Fields []field // of Input, for a tool of an MCP server
 	Result string
 	Failed bool
 	Done   bool
@@ -291,7 +292,7 @@ func (t *telling) part(m *transcript.Message, b *core.Block, at url.Values, firs
 		}
 		return x, strings.TrimSpace(b.Text) != ""
 	case "tool_use":
-		x.Kind, x.Label, x.Input = "call", t.label(b.Name, b.Input), pretty(b.Input)
+		x.Kind, x.Label, x.Input, x.Fields = "call", t.label(b.Name, b.Input), pretty(b.Input), fieldsOf(b.Name, b.Input)
 		if res, there := t.results[b.ID]; there {
 			x.Done, x.Failed = true, res.IsError
 			x.Result, x.Cut = shorten(core.Visible(res.Text), maxResult)
