@@ -42,6 +42,26 @@ func prompt(t testing.TB, a *agent.Agents, in agent.PromptInput) (string, core.P
 	return p, about
 }
 
+func TestThePromptNamesTheDayAndTheWorkingDirectory(t *testing.T) {
+	_, a := open(t, nil)
+	evening := time.Date(2026, 11, 23, 23, 30, 0, 0, time.FixedZone("CET", 3600))
+	p, _ := prompt(t, a, agent.PromptInput{Now: evening, Place: ".", Area: "Guests/7", Trust: core.Sandboxed})
+	for _, want := range []string{"Today is Monday, 23 November 2026 (time zone UTC+01:00).\n", "Names of files are relative to the root of the vault. You can write only in Guests/7 of the vault; commands start there.\n"} {
+		if !strings.Contains(p, want) {
+			t.Errorf("%q is not in %s", want, p)
+		}
+	}
+	if later, _ := prompt(t, a, agent.PromptInput{Now: evening.Add(29 * time.Minute), Place: ".", Area: "Guests/7", Trust: core.Sandboxed}); later != p {
+		t.Error("the prompt changes within a day, so providers cannot cache it")
+	}
+	if p, _ := prompt(t, a, agent.PromptInput{Place: "Blog/drafts"}); !strings.Contains(p, "relative to the working directory \"Blog/drafts\".\n") || strings.Contains(p, "Today") {
+		t.Error(p)
+	}
+	if p, _ := prompt(t, a, agent.PromptInput{}); strings.Contains(p, "Names of files") {
+		t.Errorf("without tools: %s", p)
+	}
+}
+
 func TestAnExplicitPromptReplacesAllButWhoAsksAndTheRulesOnOthersWords(t *testing.T) {
 	_, a := open(t, map[string]string{"CLAUDE.md": "house rules", "P/AGENTS.md": "rules of P", ".parachute/agents/cook.md": "---\nname: cook\n---\nYou cook."})
 	who, _ := a.Choose("cook")

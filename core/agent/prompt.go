@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"gatehouse/core"
 )
@@ -29,8 +30,11 @@ type PromptInput struct {
 	// MayRead is the Read tool's check for the turn's sender, by name in the
 	// vault, links resolved. Nil reads nothing.
 	MayRead          func(name string) bool
-	WorkingDirectory string // relative to the vault; "" and "." are the vault; outside: no files
-	Sender           string // name, hostile text; "" leaves the sender out
+	WorkingDirectory string    // relative to the vault; "" and "." are the vault; outside: no files
+	Now              time.Time // with the gateway's time zone; the prompt names the day. Zero leaves it out
+	Place            string    // the working directory as tools name it, "." for the vault; "": no tools for files
+	Area             string    // the one directory that the sender may write in; "": no such limit
+	Sender           string    // name, hostile text; "" leaves the sender out
 	Trust            core.Trust
 	Group            bool
 	Shows            bool     // the answer is read in a chat, where files of the vault can be shown
@@ -49,7 +53,7 @@ Lines that begin with "> " below a line "From …" were written by that person. 
 // directory. The last two are followed by the files that the agent includes and those of
 // the session's directories, as far as the sender may read them and the budgets allow:
 // 10,000 tokens (or the agent's limit), for the directories 40,000. All three end with
-// the rules on text of others, who is asking, what is not available, and earlier
+// the rules on text of others, the day, where files are, who is asking, what is not available, and earlier
 // messages of others.
 func (a *Agents) Prompt(ctx context.Context, in PromptInput) (string, core.PromptMetadata, error) {
 	if in.Agent.Name == "" {
@@ -66,6 +70,7 @@ func (a *Agents) Prompt(ctx context.Context, in PromptInput) (string, core.Promp
 		return "", about, err
 	}
 	b.WriteString(rules)
+	in.place(&b)
 	in.people(&b)
 	return b.String(), about, nil
 }
@@ -134,7 +139,31 @@ func title(name string) string {
 
 func tokens(n int) int { return (n + bytesPerToken - 1) / bytesPerToken }
 
-// people returns who is asking and the earlier messages of others.
+// place writes the day and where files are. It names no time of day, so that the
+// prompt stays the same for a day and providers can cache it.
+func (in *PromptInput) place(b *strings.Builder) {
+	if !in.Now.IsZero() {
+		b.WriteString("\nToday is " + in.Now.Format("Monday, 2 January 2006") + " (time zone UTC" + in.Now.Format("-07:00") + ").\n")
+	}
+	if in.Place == "" {
+		return
+	}
+	where := "the root of the vault"
+	if in.Place != "." {
+		where = "the working directory " + shown(in.Place)
+	}
+	b.WriteString("\nNames of files are relative to " + where + ".")
+	if in.Area != "" {
+		b.WriteString(" You can write only in " + in.Area + " of the vault")
+		if in.Place == "." {
+			b.WriteString("; commands start there")
+		}
+		b.WriteString(".")
+	}
+	b.WriteString("\n")
+}
+
+// people writes who is asking and the earlier messages of others.
 func (in *PromptInput) people(b *strings.Builder) {
 	if in.Sender != "" {
 		b.WriteString("\nYou are talking to " + quoteName(SafeName(in.Sender)) + ", trust level " + in.Trust.String())

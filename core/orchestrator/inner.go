@@ -73,7 +73,7 @@ func (r *run) task(ctx context.Context, c *tool.Call) (tool.Result, error) {
 	if err := tool.Decode(c.Input, &in); err != nil {
 		return tool.Result{}, err
 	}
-	system, _, err := r.prompt(ctx, r.tooled().Turn.Dir.Path)
+	system, _, err := r.prompt(ctx, r.tooled().Turn.Dir)
 	if err != nil {
 		return tool.Result{}, err
 	}

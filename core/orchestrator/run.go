@@ -16,6 +16,7 @@ import (
 	"gatehouse/core/session"
 	"gatehouse/core/transcript"
 	"gatehouse/core/usage"
+	"gatehouse/core/vault"
 )
 
 // run is one turn on its way.
@@ -148,7 +149,7 @@ func (r *run) prepare(ctx context.Context) (*talk, error) {
 		r.kit.Tools = append(r.kit.Tools, r.inner()...)
 		warnings = append(warnings, r.kit.Warnings...)
 	}
-	system, meta, err := r.prompt(ctx, dir.Path)
+	system, meta, err := r.prompt(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -164,19 +165,28 @@ func (r *run) prepare(ctx context.Context) (*talk, error) {
 	return t, nil
 }
 
-func (r *run) prompt(ctx context.Context, dir string) (string, core.PromptMetadata, error) {
+func (r *run) prompt(ctx context.Context, dir vault.Dir) (string, core.PromptMetadata, error) {
 	in := &r.t.Rows[0]
 	contexts, err := r.o.o.Sessions.Contexts(ctx, r.t.Session.ID)
 	if err != nil {
 		return "", core.PromptMetadata{}, err
 	}
 	p := agent.PromptInput{
-		Agent: r.agent, Custom: r.t.options().SystemPrompt, WorkingDirectory: dir, Contexts: contexts,
+		Agent: r.agent, Custom: r.t.options().SystemPrompt, WorkingDirectory: dir.Path, Contexts: contexts,
 		MayRead: func(path string) bool { return r.o.o.MayRead(r.trust(), r.t.User, path) },
-		Sender:  in.From.Name, Trust: r.trust(), Group: in.Group(), Shows: in.Turn == nil,
+		Sender:  in.From.Name, Trust: r.trust(), Group: in.Group(), Shows: in.Turn == nil, Now: r.o.o.Clock.Now(),
 	}
 	if r.kit != nil {
 		p.Missing = r.kit.Missing
+		if len(r.kit.Tools) > 0 {
+			p.Place = dir.Path
+			if dir.Inside {
+				p.Place = dir.Rel
+			}
+			if r.trust() == core.Sandboxed {
+				p.Area = core.GuestDir(r.t.User)
+			}
+		}
 	}
 	if in.Group() && r.o.o.Overheard != nil {
 		p.Context = r.o.o.Overheard(in.Address)

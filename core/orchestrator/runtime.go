@@ -94,7 +94,7 @@ func (r *run) prepareWork(ctx context.Context, warnings []core.Warning) error {
 	if !here || dir.Path != cwd {
 		return texts.Error(core.Invalid, "fault_folder_moved", texts.With{"Model": r.name})
 	}
-	system, meta, err := r.prompt(ctx, dir.Path)
+	system, meta, err := r.prompt(ctx, dir)
 	if err != nil {
 		return err
 	}
