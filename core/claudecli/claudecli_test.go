@@ -24,6 +24,7 @@ import (
 	"gatehouse/core/permission"
 	"gatehouse/core/sandbox"
 	"gatehouse/core/tool"
+	"gatehouse/core/tool/files"
 	"gatehouse/core/vault"
 )
 
@@ -43,6 +44,7 @@ type house struct {
 
 	mu      sync.Mutex
 	events  []string
+	shown   []string // what calls would write
 	allowed []string // what the guard was asked, as kind and what is touched
 	deny    string   // the name of a tool that is refused
 	block   string   // the name of a tool that nobody decides about
@@ -78,6 +80,10 @@ func open(t *testing.T, change func(*claudecli.Options)) *house {
 func (h *house) Allow(ctx context.Context, _ permission.Profile, t tool.Tool, c *tool.Call, _ func(core.Event), waiting func(bool)) (permission.Decision, error) {
 	a := c.Access
 	h.note(&h.allowed, fmt.Sprintf("%s %s %v%v%s%s", t.Kind, t.Name, a.Read, a.Write, a.Command, a.URL))
+	if t.Change != nil {
+		made, err := t.Change(ctx, c)
+		h.note(&h.shown, fmt.Sprint(t.Name, " ", made.After, " ", err))
+	}
 	switch t.Name {
 	case h.block:
 		waiting(true)
@@ -333,6 +339,18 @@ func TestEveryToolCallIsDecidedByTheGuard(t *testing.T) {
 	}
 	if b, err := os.ReadFile(filepath.Join(h.vault.Path(), "a.txt")); err != nil || string(b) != "x" {
 		t.Error(string(b), err)
+	}
+}
+
+// A Write and an Edit of the CLI are shown as the gateway's own would be.
+func TestWhatTheCLIWouldChangeIsShown(t *testing.T) {
+	h := open(t, func(o *claudecli.Options) { o.Files = files.New() })
+	if err := os.WriteFile(filepath.Join(h.vault.Path(), "plan.md"), []byte("Buy tea."), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.well(uuid.NewString(), strings.Join([]string{`use Write {"file_path":"a.txt","content":"x"}`, `use Edit {"file_path":"plan.md","old_string":"tea","new_string":"coffee"}`, `use Bash {"command":"true"}`, "say done"}, "\n"))
+	if want := []string{"Write x <nil>", "Edit Buy coffee. <nil>"}; !slices.Equal(h.shown, want) {
+		t.Errorf("shown %q, want %q", h.shown, want)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // changes returns what a call would change, and a function that runs it as approved.
-func (b *bench) changes(name string, input in) (tool.Change, error, func() error) {
+func (b *bench) changes(name string, input in) (tool.Change, func() error, error) {
 	b.t.Helper()
 	raw, err := json.Marshal(input)
 	if err != nil {
@@ -26,10 +26,10 @@ func (b *bench) changes(name string, input in) (tool.Change, error, func() error
 	c := &tool.Call{ID: "1", Input: raw, Turn: b.turn, Access: access, Progress: func(string) {}}
 	change, err := x.Change(context.Background(), c)
 	c.Shown = change.State
-	return change, err, func() error {
+	return change, func() error {
 		_, err := x.Run(context.Background(), c)
 		return err
-	}
+	}, err
 }
 
 func TestChangeReturnsTheTextBeforeAndAfterACall(t *testing.T) {
@@ -46,7 +46,7 @@ func TestChangeReturnsTheTextBeforeAndAfterACall(t *testing.T) {
 		{"Edit", in{"file_path": "a.md", "old_string": "two", "new_string": "2"}, "one\ntwo\n", "one\n2\n"},
 		{"Write", in{"file_path": "a.md", "content": "all\n"}, "one\n2\n", "all\n"},
 	} {
-		change, err, run := b.changes(c.name, c.input)
+		change, run, err := b.changes(c.name, c.input)
 		if err != nil || change.After != c.after || (change.Before == nil) != (c.before == "-") || change.Before != nil && *change.Before != c.before {
 			t.Errorf("%s %v: %+v %v", c.name, c.input, change, err)
 		}
@@ -72,7 +72,7 @@ func TestAnApprovedCallWritesOnlyTheFileThatWasShown(t *testing.T) {
 		if c.put != "" {
 			b.put("a.md", c.put)
 		}
-		_, err, run := b.changes(c.name, c.input)
+		_, run, err := b.changes(c.name, c.input)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +89,7 @@ func TestAnApprovedCallWritesOnlyTheFileThatWasShown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _, run := b.changes("Write", in{"file_path": "a.md", "content": "x"})
+	_, run, _ := b.changes("Write", in{"file_path": "a.md", "content": "x"})
 	b.put("a.md", "two\n")
 	if err := os.Chtimes(p, st.ModTime(), st.ModTime()); err != nil {
 		t.Fatal(err)
@@ -114,13 +114,13 @@ func TestChangeExplainsWhyACallWouldFailAndReadsNothingThatIsForbidden(t *testin
 		{"Edit", in{"file_path": "bin", "old_string": "two", "new_string": "2"}, "binary"},
 		{"Write", in{"file_path": "big.md", "content": "2"}, "at most"},
 	} {
-		change, err, _ := b.changes(c.name, c.input)
+		change, _, err := b.changes(c.name, c.input)
 		if err == nil || !strings.Contains(core.TextOf(err), c.want) || change.State == "" {
 			t.Errorf("%s %v: %v, state %q", c.name, c.input, err, change.State)
 		}
 	}
 	b.turn.MayRead = func(string) bool { return false }
-	if change, err, _ := b.changes("Write", in{"file_path": "a.md", "content": "2"}); core.KindOf(err) != core.Denied || change.Before != nil {
+	if change, _, err := b.changes("Write", in{"file_path": "a.md", "content": "2"}); core.KindOf(err) != core.Denied || change.Before != nil {
 		t.Errorf("%+v %v", change, err)
 	}
 }
