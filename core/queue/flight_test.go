@@ -13,7 +13,7 @@ import (
 	"gatehouse/core/store"
 )
 
-// A stopper is a platform whose sends stop at a phase.
+// A stopper is a platform whose sends end at a phase.
 type stopper struct {
 	*platform
 	stop    func(f core.Flight) (core.Delivery, bool) // what a send does; false: it never ends
@@ -32,7 +32,7 @@ func (s stopper) Send(ctx context.Context, out core.Outgoing) core.Delivery {
 }
 
 // A killed gateway's sends are decided on by how far they got: what had not begun is
-// sent, what the platform has accepted is not sent again, and of the rest nobody knows.
+// sent, what the platform has accepted is not sent again, and the outcome of the rest is unknown.
 func TestAfterAKillEachSendIsDecidedOnByHowFarItGot(t *testing.T) {
 	for name, c := range map[string]struct {
 		stop   func(f core.Flight) (core.Delivery, bool)
@@ -153,13 +153,13 @@ func TestARowIsDecidedOnByTheRecordOfItsLastAttemptAlone(t *testing.T) {
 }
 
 // However many chats have an answer, no more of them are marked than are sent at once: what
-// waits cannot be put in doubt by a crash.
+// waits is not of unknown outcome after a crash.
 func TestNoMoreRowsAreMarkedThanAreSentAtOnce(t *testing.T) {
 	s := slow{platform: newPlatform(), hold: make(chan struct{})}
 	f := newFixture(t, func(o *options) { o.sender = s })
 	f.plat = s.platform
 	f.serve(func(_ context.Context, turn *queue.Turn) { _ = answer(f.q, turn) })
-	const chats, atOnce = 200, 64
+	const chats, atOnce = 400, 256
 	for i := range chats {
 		f.put(msg(i, fmt.Sprint(i), "ann", "one"))
 	}

@@ -10,8 +10,8 @@ import (
 )
 
 // writeAt is f.WriteAt, without the scheduler, which may run something else after a system
-// call: between the record that a message leaves and its first byte a kill would put
-// it in doubt. The write is to the page cache: it takes about a microsecond.
+// call: a kill between the record that a message leaves and its first byte would
+// make its outcome unknown. The write is to the page cache: it takes about a microsecond.
 func writeAt(f *os.File, b []byte, at int64) error {
 	c, err := f.SyscallConn()
 	if err != nil {

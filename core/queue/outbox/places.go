@@ -2,9 +2,10 @@ package outbox
 
 import "context"
 
-// maxAtOnce is how many sends of one bot are made at once. Rows are marked sending
-// only for these: what waits longer is ready, and no crash can put it in doubt.
-const maxAtOnce = 64
+// maxAtOnce is how many sends of one bot are made at once: as many as there are
+// connections that a connector keeps. Rows are marked sending only for these; what
+// waits longer is ready, and no crash makes its outcome unknown.
+const maxAtOnce = 256
 
 // A place is held while a reply is marked and sent. The zero value is none.
 type place struct{ of chan struct{} }

@@ -21,8 +21,8 @@ type Notices struct {
 	Resolved func(again bool) core.Part
 }
 
-// untold are the prefixes of keys whose messages nobody is told to miss: those to users
-// without access, who may press no button, and the notices themselves.
+// untold are the prefixes of keys of messages without a notice: those to users without
+// access, who may press no button, and the notices themselves.
 var untold = []string{"pair:", "notice:pair:", "notice:group:", unsurePrefix}
 
 const unsurePrefix = "notice:unsure:"
