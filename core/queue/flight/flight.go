@@ -55,6 +55,7 @@ type Recorder struct {
 	found map[Mark]Trace // at most Slots
 
 	f      atomic.Pointer[os.File] // nil: nothing is recorded
+	mapped []byte                  // the file in memory, until the process ends; nil: it is written to
 	mu     sync.Mutex              // not held while a slot is written: no send waits for another's
 	free   []int                   // slots, the last is used first
 	number uint64                  // of the last mark: a later one is about a later attempt
@@ -121,6 +122,9 @@ func (r *Recorder) Begin() {
 		_ = r.fail(err)
 		return
 	}
+	if mapped, err := mapFile(f, headerSize+Slots*slotSize); err == nil {
+		r.mapped = mapped
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range Slots {
@@ -184,7 +188,13 @@ func (r *Recorder) put(slot int, b []byte) error {
 	if f == nil {
 		return nil
 	}
-	if err := writeAt(f, b, offset(slot)); err != nil {
+	var err error
+	if r.mapped != nil {
+		err = store(r.mapped[offset(slot):][:slotSize], b)
+	} else {
+		_, err = f.WriteAt(b, offset(slot))
+	}
+	if err != nil {
 		return r.fail(err)
 	}
 	return nil

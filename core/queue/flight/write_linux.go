@@ -1,34 +1,39 @@
-//go:build amd64 || arm64
-
 package flight
 
 import (
-	"io"
+	"fmt"
 	"os"
+	"runtime/debug"
 	"syscall"
-	"unsafe"
 )
 
-// writeAt is f.WriteAt, without the scheduler, which may run something else after a system
-// call: a kill between the record that a message leaves and its first byte would
-// make its outcome unknown. The write is to the page cache: it takes about a microsecond.
-func writeAt(f *os.File, b []byte, at int64) error {
+// mapFile maps the file into memory. A store to it is in the page cache at once, as a
+// write is, but is no system call, in which a thread may be held up: a kill between
+// the record that a message leaves and its first byte makes its outcome unknown.
+func mapFile(f *os.File, size int) ([]byte, error) {
 	c, err := f.SyscallConn()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var n uintptr
-	var errno syscall.Errno
-	err = c.Control(func(fd uintptr) {
-		n, _, errno = syscall.RawSyscall6(syscall.SYS_PWRITE64, fd, uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), uintptr(at), 0, 0)
-	})
-	switch {
-	case err != nil:
-		return err
-	case errno != 0:
-		return os.NewSyscallError("pwrite", errno)
-	case int(n) != len(b):
-		return io.ErrShortWrite
+	var b []byte
+	var failed error
+	if err := c.Control(func(fd uintptr) {
+		b, failed = syscall.Mmap(int(fd), 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	}); err != nil {
+		return nil, err
 	}
+	return b, failed
+}
+
+// store copies b into the mapped file. It returns an error where the file no longer has
+// the place.
+func store(mapped, b []byte) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("write to the mapped file: %v", p)
+		}
+	}()
+	copy(mapped, b)
 	return nil
 }
