@@ -134,7 +134,16 @@ const (
 	SourceDefault     = "default"
 	SourceEnvironment = "environment"
 	SourceFile        = "file" // named by the variable that ends in _FILE
+	SourceDemo        = "demo" // set by the demo
 )
+
+// CameFrom notes the source of settings that the caller has set, by their names
+// without the prefix.
+func (c *Config) CameFrom(source string, names ...string) {
+	for _, name := range names {
+		c.source[name] = source
+	}
+}
 
 // Source reports where the setting with this name (without the prefix, such as
 // "VAULT_PATH") came from.

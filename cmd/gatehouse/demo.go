@@ -67,6 +67,7 @@ func (c *demoCmd) Run(p *process) (err error) {
 	cfg.TelegramToken, cfg.TelegramApiURL = values.NewSecret(sims.telegram.Token()), sims.telegram.URL()
 	cfg.DiscordToken, cfg.DiscordApiURL = values.NewSecret(sims.discord.Token()), sims.discord.URL()
 	cfg.BotsFile = "off" // no real bot next to them
+	cfg.CameFrom(configs.SourceDemo, "TELEGRAM_TOKEN", "TELEGRAM_API_URL", "DISCORD_TOKEN", "DISCORD_API_URL", "BOTS_FILE")
 	defer c.announceStop(p, &err)()
 	return serve(p, cfg, func(a *app, oneTime string) {
 		claims.serve(a)
@@ -195,6 +196,7 @@ func (c *demoCmd) settings(cfg *configs.Config) error {
 			return core.Errorf(core.Invalid, "there is no home folder for the demo's vault: set GATEHOUSE_VAULT_PATH")
 		}
 		cfg.VaultPath = filepath.Join(home, demoFolder)
+		cfg.CameFrom(configs.SourceDemo, "VAULT_PATH")
 	}
 	if cfg.Source("ADDR") == configs.SourceDefault && cfg.Source("PORT") == configs.SourceDefault {
 		l, err := listenNear(3333)
@@ -202,23 +204,28 @@ func (c *demoCmd) settings(cfg *configs.Config) error {
 			return err
 		}
 		cfg.Addr = l.Addr().String()
+		cfg.CameFrom(configs.SourceDemo, "ADDR")
 		if err := l.Close(); err != nil {
 			return err
 		}
 	}
 	if cfg.Source("LOCALHOST_ACCESS") == configs.SourceDefault {
 		cfg.LocalhostAccess = "chat"
+		cfg.CameFrom(configs.SourceDemo, "LOCALHOST_ACCESS")
 	}
 	if cfg.Source("GUEST_READ") == configs.SourceDefault {
 		cfg.GuestRead = values.List{"Public/**"}
+		cfg.CameFrom(configs.SourceDemo, "GUEST_READ")
 	}
 	if cfg.Model == "" && !cfg.HasProvider() {
 		cfg.Model = "local/quote:30ms"
+		cfg.CameFrom(configs.SourceDemo, "MODEL")
 	}
 	if cfg.Source("LOG_LEVEL") == configs.SourceDefault {
 		if err := cfg.LogLevel.Decode("warn"); err != nil { // the links stay in sight
 			return err
 		}
+		cfg.CameFrom(configs.SourceDemo, "LOG_LEVEL")
 	}
 	return nil
 }

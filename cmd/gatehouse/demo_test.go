@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"gatehouse/cmd/gatehouse/phones"
+	"gatehouse/configs"
 )
 
 // newDemoHome is an empty home folder and nothing set but an address nobody has.
@@ -271,5 +272,27 @@ func TestFreshForgetsWhatTheDemoKept(t *testing.T) {
 	}
 	if code, _, errs := h.run("demo", "--fresh"); code != exitUsage || !strings.Contains(errs, "not made by the demo") {
 		t.Errorf("--fresh on a folder of one's own: %d %q", code, errs)
+	}
+}
+
+func TestTheDemosOwnSettingsAreNotShownAsDefaults(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("HOME", dir)
+	t.Setenv("GATEHOUSE_MODEL", "local/quote")
+	cfg, err := configs.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := new(demoCmd).settings(cfg); err != nil {
+		t.Fatal(err)
+	}
+	shown := map[string]configs.Setting{}
+	for _, s := range cfg.Redacted() {
+		shown[strings.TrimPrefix(s.Name, "GATEHOUSE_")] = s
+	}
+	for name, source := range map[string]string{"VAULT_PATH": "demo", "ADDR": "demo", "LOCALHOST_ACCESS": "demo", "GUEST_READ": "demo", "LOG_LEVEL": "demo", "MODEL": "environment", "RATE_LIMIT": "default"} {
+		if shown[name].Source != source {
+			t.Errorf("%s = %s is shown as from %s, want %s", name, shown[name].Value, shown[name].Source, source)
+		}
 	}
 }

@@ -103,6 +103,8 @@ func SourceText(source string) string {
 		return "from the environment"
 	case configs.SourceFile:
 		return "from a file"
+	case configs.SourceDemo:
+		return "set by the demo"
 	}
 	return "the default"
 }
