@@ -79,7 +79,7 @@ func (s *site) album() {
 	w := s.world
 	now := w.clock.Now()
 	ask := call(now, core.Operator, core.Full, core.PermissionRequest{ID: "qa", ToolName: "Write", Kind: "write", Path: "Allotment/this week.md", ExpiresAt: now.Add(2 * time.Minute),
-		SuggestedGrants: grants("Allotment/*", "In the folder Allotment")}, "Write wants to change Allotment/this week.md")
+		SuggestedGrants: grants("Allotment/*", "Files in Allotment in this conversation")}, "Write wants to change Allotment/this week.md")
 	ask.Payload = string(bytes.Replace([]byte(ask.Payload), []byte("7f8a9c1e-0b52-4d3e-9a77-30d4c2b1e6f0"), []byte(w.mine), 1))
 	w.asks = append(w.asks, changing(ask, "", "# This week\n\n- Order seeds: beans, chard, leeks.\n- Mend the tap by the shed.\n- Sunday at ten: dig bed four.\n"))
 }
