@@ -195,6 +195,7 @@ func TestTheDemoContinuesWhereItWas(t *testing.T) {
 	p.writes(olga, string(regexp.MustCompile(`use Write \{.*\}`).Find(readme)))
 	p.sees(func() bool { return strings.Contains(p.chat(olga), "Write wants to change Private/idea.md") })
 	p.writes(olga, "/stop")
+	p.sees(func() bool { return strings.Contains(p.chat(olga), "Stopped.") }) // else the end waits for the run
 	p.interrupt()
 }
 
