@@ -39,6 +39,14 @@ func (w runsWorld) LinesOf(ctx context.Context, id string, limit int) (out []cha
 	return out, err
 }
 
+func (w runsWorld) Failed(ctx context.Context, ids ...string) (out []chats.Run, err error) {
+	lines, err := w.Store.Failed(ctx, ids...)
+	for _, l := range lines {
+		out = append(out, chats.Run(l))
+	}
+	return out, err
+}
+
 // chatWorld is the real store of sessions, with the switches of a world.
 type chatWorld struct {
 	*session.Store
@@ -265,7 +273,7 @@ func TestWhatHappenedToAMessageIsReportedFromUpdateToReply(t *testing.T) {
 		return errors.Join(err, runs.Break(t.Context(), tx, adaRun, "auth"))
 	}))
 	a := s.get("/admin/chats/trace?run=" + adaRun)
-	a.has(t, "It was not answered, because the run failed (auth); the reply with the reason arrived.", `<span class="pill bad">Failed</span>`)
+	a.has(t, "It was not answered: the run failed (auth), and the message that says so arrived.", `<span class="pill bad">Failed</span>`)
 	a.lacks(t, "It was answered", "The reply was sent")
 }
 

@@ -43,6 +43,12 @@ func (p *Pages) chatAction(r *http.Request, by core.Actor) (page.Flash, string, 
 			err = core.Errorf(core.Conflict, "nothing is running in this conversation")
 		}
 		return page.Good("The answer is being stopped."), back, err
+	case "retry":
+		err := core.Errorf(core.NotFound, "messages cannot be answered again here")
+		if p.o.Retry != nil {
+			err = p.o.Retry(ctx, value, by)
+		}
+		return page.Good("The message is being answered again."), back, err
 	case "lower":
 		level, err := core.ParseTrust(value)
 		if err == nil {

@@ -57,12 +57,13 @@ type chatBody struct {
 // A said is one message as it is shown.
 type said struct {
 	ID    string
-	Who   string // "person", "answer", "summary"
+	Who   string // "person", "answer", "summary", "failed"
 	Name  string
 	Model string
 	At    time.Time
 	Run   string
 	Parts []saidPart
+	Fail  *failure // of "failed"
 }
 
 // A saidPart is text, thinking, a tool call with its result, or files.
@@ -115,8 +116,8 @@ func (p *Pages) showChat(w http.ResponseWriter, r *http.Request, status int, id 
 	b.Asks, b.AsksBad = p.links.Cards(ctx, d.ID, b.CSRF, names)
 	b.Asked = p.inlineQuestions(ctx, d.ID, b.CSRF)
 	b.Compose.Asked = len(b.Asked.Value) > 0
-	p.transcript(ctx, &b, r.URL.Query().Get("before"))
 	b.Runs = p.runsOf(ctx, d.ID, now)
+	p.transcript(ctx, &b, r.URL.Query().Get("before"))
 	b.Agents, b.Models, b.Next = p.links.Agents(), p.links.Models(d.User), p.nextOf(ctx, d.Session)
 	for _, level := range []core.Trust{core.Vault, core.Sandboxed} {
 		if d.TrustLevel > level {
@@ -140,7 +141,10 @@ func (p *Pages) transcript(ctx context.Context, b *chatBody, before string) {
 			b.Earlier = URL(b.ID) + "?before=" + url.QueryEscape(found.Messages[first].Line())
 		}
 		b.Cut = found.Cut && !found.More
-		return list, err
+		if err != nil {
+			return list, err
+		}
+		return p.failures(ctx, b, list, before == "")
 	})
 	if before != "" {
 		b.Latest = URL(b.ID)

@@ -44,6 +44,8 @@ type (
 	Runs interface {
 		Line(ctx context.Context, run string) (Run, error)
 		LinesOf(ctx context.Context, session string, limit int) ([]Run, error)
+		// Failed returns those of these runs that ended with an error.
+		Failed(ctx context.Context, runs ...string) ([]Run, error)
 	}
 	// Traces is what became of messages (inspect.Reader).
 	Traces interface {
@@ -90,7 +92,10 @@ type Files interface {
 type Run struct {
 	ID, Session, State string
 	Bot, Chat, Model   string
-	Error              string
+	Error              string // its code; "" without one
+	Reason             string // of the error, in a sentence
+	Setting            string // to check; "" for none
+	Said               string // what the provider, or the failing part, reported
 	Attempt            int
 	User               int64
 	Started, Ended     time.Time // Ended is zero while it runs
@@ -123,8 +128,12 @@ type Options struct {
 	Active  func() []bus.Info
 	Sources []string // where conversations begin: platforms and "api"
 	// Label returns what a tool call is about.
-	Label     func(tool string, input json.RawMessage) string
-	Say       Say       // the page Chat
+	Label func(tool string, input json.RawMessage) string
+	Say   Say // the page Chat
+	// Retry has the message of a run, the newest of its conversation, answered again,
+	// once for each run: core.Conflict if that was asked already, or cannot be. nil:
+	// not offered.
+	Retry     func(ctx context.Context, run string, by core.Actor) error
 	Files     Files     // nil: nothing can be attached there
 	Questions Questions // nil: what a model asks the operator is not answered there
 }

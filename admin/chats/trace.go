@@ -1,7 +1,6 @@
 package chats
 
 import (
-	"cmp"
 	"context"
 	"net/http"
 	"strings"
@@ -152,35 +151,43 @@ func (b *traceBody) verdict() (tone, text string) {
 	if !b.Asked || b.Missing != "" {
 		return "", ""
 	}
-	worst := map[string]string{}
+	state := map[string]bool{}
 	for _, s := range b.Replies.Value {
-		worst[s.State] = s.Error
+		state[s.State] = true
 	}
-	what := "It was answered"
-	if b.Run != nil && b.Run.State == "error" {
-		what = "It was not answered, because the run failed (" + cmp.Or(b.Run.Error, "no reason is stored") + ")"
-	}
-	_, failed := worst["failed"]
-	_, unknown := worst["unknown"]
-	_, ready := worst["ready"]
-	_, sending := worst["sending"]
+	tone, what, reply := "good", "It was answered", "the reply"
 	switch {
-	case failed:
-		return "bad", what + "; the platform refused the reply."
-	case unknown:
-		return "warn", what + "; whether the reply arrived is unknown."
-	case ready || sending:
-		return "note", what + "; the reply is being sent."
-	case what != "It was answered" && len(b.Replies.Value) > 0:
-		return "bad", what + "; the reply with the reason arrived."
+	case b.Run == nil:
+	case b.Run.State == "error":
+		tone, what, reply = "bad", "It was not answered: "+why(b.Run.Run), "the message that says so"
+	case b.Run.State == "aborted":
+		tone, what, reply = "idle", "Its answer was stopped", "what there was of it"
+	case b.Run.State == "running":
+		tone, what, reply = "note", "It is being answered right now", "what there is of it"
+	}
+	switch {
+	case state["failed"]:
+		return "bad", what + "; the platform refused " + reply + "."
+	case state["unknown"]:
+		return worse(tone, "warn"), what + "; whether " + reply + " arrived is unknown."
+	case state["ready"] || state["sending"]:
+		return worse(tone, "note"), what + "; " + reply + " is being sent."
 	case len(b.Replies.Value) > 0:
-		return "good", "It was answered, and the reply arrived."
+		return tone, what + ", and " + reply + " arrived."
 	case b.Run != nil && b.Run.State == "running":
-		return "note", "It is being answered right now."
+		return tone, what + "."
 	case b.Run != nil:
-		return b.Run.Tone, "Its run ended: " + strings.ToLower(b.Run.Word) + ". Replies are kept for 48 hours."
+		return tone, what + ". Replies are kept for 48 hours."
 	case len(b.Updates.Value) > 0:
 		return b.Updates.Value[0].Tone, b.Updates.Value[0].Word + "."
 	}
 	return "idle", "Its record was deleted."
+}
+
+// worse returns the tone that needs more attention.
+func worse(a, b string) string {
+	if a == "bad" || a == "warn" {
+		return a
+	}
+	return b
 }

@@ -131,3 +131,12 @@ func (v panelRuns) LinesOf(ctx context.Context, session string, limit int) ([]ch
 	}
 	return out, err
 }
+
+func (v panelRuns) Failed(ctx context.Context, ids ...string) ([]chats.Run, error) {
+	lines, err := v.events.Failed(ctx, ids...)
+	out := make([]chats.Run, len(lines))
+	for i, l := range lines {
+		out[i] = chats.Run(l)
+	}
+	return out, err
+}

@@ -84,7 +84,7 @@ func (f fallback) try(ctx context.Context, m Model, req *Request, yield func(Del
 
 // passOn reports whether another model may answer where this one faulted.
 func passOn(f *Fault) bool {
-	return f.CanRetry || f.Code == CodeAuth || f.Code == CodeUnavailable
+	return f.CanRetry || f.Code == CodeAuth || f.Code == CodeCredit || f.Code == CodeUnavailable
 }
 
 // isAnswer reports whether d holds a part of the answer itself.
@@ -112,6 +112,8 @@ func plainCode(code string) string {
 	switch code {
 	case CodeAuth:
 		return "it refuses our key"
+	case CodeCredit:
+		return "no credit left"
 	case CodeRateLimited, CodeOverloaded:
 		return "too many requests"
 	case CodeCutOff, CodeGarbage:

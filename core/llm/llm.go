@@ -93,7 +93,8 @@ const (
 	CodeOverloaded  = "overloaded"   // the provider is too busy
 	CodeBadRequest  = "bad_request"  // the provider does not understand the request: our fault
 	CodeTooLong     = "too_long"     // more than the model's context holds
-	CodeUnavailable = "unavailable"  // out of reach, broken, no such model, no credit left
+	CodeCredit      = "no_credit"    // the account with the provider has no credit left
+	CodeUnavailable = "unavailable"  // out of reach, broken, no such model
 	CodeFiltered    = "filtered"     // the provider's content filter stopped the answer
 	CodeCutOff      = "cut_off"      // the answer ended in the middle
 	CodeGarbage     = "garbage"      // the answer makes no sense, nothing of it was yielded

@@ -66,6 +66,7 @@ func TestTheNextModelIsAskedWhereAnotherMayDoBetter(t *testing.T) {
 		{llm.CodeRateLimited, true, true},
 		{llm.CodeAuth, false, true},
 		{llm.CodeUnavailable, false, true},
+		{llm.CodeCredit, false, true},
 		{llm.CodeGarbage, true, true},
 		{llm.CodeTooLong, false, false},
 		{llm.CodeBadRequest, false, false},

@@ -165,7 +165,7 @@ func (r *run) cut(text string, cause error) (Result, error) {
 		if err := r.conv.Sync(); err != nil {
 			return Result{}, err
 		}
-		return r.result("aborted", "", text, core.Aborted{SessionID: r.t.Session.ID, Message: texts.Text("stopped"), PartialResponse: text})
+		return r.result("aborted", nil, text, core.Aborted{SessionID: r.t.Session.ID, Message: texts.Text("stopped"), PartialResponse: text})
 	case errors.Is(cause, errSilence):
 		return r.failed(text, &llm.Fault{Code: "silence", Text: texts.Text("fault_silence"), CanRetry: true})
 	case errors.Is(cause, errTime):
@@ -181,7 +181,7 @@ func (r *run) failed(text string, f *llm.Fault) (Result, error) {
 	if err := r.conv.Sync(); err != nil {
 		return Result{}, err
 	}
-	return r.result("error", f.Code, text, core.Failed{Code: f.Code, Message: f.Text, CanRetry: f.CanRetry, RetryAfterMS: f.After.Milliseconds(), SessionID: r.t.Session.ID})
+	return r.result("error", f, text, core.Failed{Code: f.Code, Message: f.Text, CanRetry: f.CanRetry, RetryAfterMS: f.After.Milliseconds(), SessionID: r.t.Session.ID})
 }
 
 func (r *run) done(text string) (Result, error) {
@@ -208,10 +208,10 @@ func (r *run) done(text string) (Result, error) {
 	if priced {
 		d.Usage.CostUSD = &usd
 	}
-	return r.result("done", "", text, d)
+	return r.result("done", nil, text, d)
 }
 
-func (r *run) result(state, code, text string, terminal core.Event) (Result, error) {
+func (r *run) result(state string, fault *llm.Fault, text string, terminal core.Event) (Result, error) {
 	now := r.o.o.Clock.Now()
 	r.o.o.Metrics.ended(r.name, state, now.Sub(r.t.Started))
 	messages := r.messages(r.said)
@@ -220,7 +220,7 @@ func (r *run) result(state, code, text string, terminal core.Event) (Result, err
 	}
 	spent, words := r.spent, r.o.o.Sessions.Words(context.Background(), r.conv) // bounded, and the run's own context may have ended
 	write := func(ctx context.Context, tx *store.Tx) error {
-		if err := runs.Finish(ctx, tx, r.t.Run, runs.End{State: state, Error: code, Model: r.name, At: now}); err != nil {
+		if err := runs.Finish(ctx, tx, r.t.Run, endOf(state, r.name, fault, now)); err != nil {
 			return err
 		}
 		f := session.Finish{Messages: messages, Model: r.name, Title: r.t.Text(), At: now, Words: words}
@@ -243,4 +243,16 @@ func (r *run) result(state, code, text string, terminal core.Event) (Result, err
 		return nil
 	}
 	return Result{State: state, Response: text, Terminal: terminal, Write: write}, nil
+}
+
+// endOf returns what is stored of a run's end.
+func endOf(state, model string, f *llm.Fault, at time.Time) runs.End {
+	e := runs.End{State: state, Model: model, At: at}
+	if f != nil {
+		e.Error, e.Fault = f.Code, runs.Fault{Reason: f.Text, Setting: f.Setting}
+		if f.Err != nil {
+			e.Fault.Said = f.Err.Error()
+		}
+	}
+	return e
 }

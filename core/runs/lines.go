@@ -2,8 +2,11 @@ package runs
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"gatehouse/core"
@@ -14,7 +17,10 @@ import (
 type Line struct {
 	ID, Session, State string
 	Bot, Chat, Model   string
-	Error              string
+	Error              string // its code; "" without one
+	Reason             string // of the error, as Fault has it
+	Setting            string
+	Said               string
 	Attempt            int
 	User               int64
 	Started, Ended     time.Time // Ended is zero while it runs
@@ -36,16 +42,21 @@ type lineRow struct {
 	Chat    string `db:"chat"`
 	Model   string `db:"model"`
 	Error   string `db:"error"`
+	Fault   string `db:"fault"`
 	Attempt int    `db:"attempt"`
 	User    int64  `db:"user_id"`
 	Started string `db:"started"`
 	Ended   string `db:"ended"`
 }
 
-const lineColumns = `SELECT id, session_id, state, bot, chat, model, error, attempt, user_id, started, ended FROM runs `
+const lineColumns = `SELECT id, session_id, state, bot, chat, model, error, fault, attempt, user_id, started, ended FROM runs `
 
 func (r lineRow) line() (Line, error) {
 	l := Line{ID: r.ID, Session: r.Session, State: r.State, Bot: r.Bot, Chat: r.Chat, Model: r.Model, Error: r.Error, Attempt: r.Attempt, User: r.User}
+	var f Fault
+	if r.Fault != "" && json.Unmarshal([]byte(r.Fault), &f) == nil {
+		l.Reason, l.Setting, l.Said = f.Reason, f.Setting, f.Said
+	}
 	var err, more error
 	if r.Error == "given_up" {
 		l.Attempt-- // its last events have an attempt of their own
@@ -68,10 +79,27 @@ func (s *Store) Line(ctx context.Context, run string) (Line, error) {
 	return r.line()
 }
 
+// Failed returns those of these runs that ended with an error.
+func (s *Store) Failed(ctx context.Context, runs ...string) ([]Line, error) {
+	if len(runs) == 0 {
+		return nil, nil
+	}
+	args := make([]any, len(runs))
+	marks := make([]string, len(runs))
+	for i, run := range runs {
+		args[i], marks[i] = run, "$"+strconv.Itoa(i+1)
+	}
+	return s.lines(ctx, `WHERE state = 'error' AND id IN (`+strings.Join(marks, ", ")+`)`, args...)
+}
+
 // LinesOf returns a session's newest runs, newest first, at most limit.
 func (s *Store) LinesOf(ctx context.Context, session string, limit int) ([]Line, error) {
+	return s.lines(ctx, `WHERE session_id = $1 ORDER BY started DESC LIMIT $2`, session, limit)
+}
+
+func (s *Store) lines(ctx context.Context, where string, args ...any) ([]Line, error) {
 	var rows []lineRow
-	if err := s.db.Select(ctx, &rows, lineColumns+`WHERE session_id = $1 ORDER BY started DESC LIMIT $2`, session, limit); err != nil {
+	if err := s.db.Select(ctx, &rows, lineColumns+where, args...); err != nil {
 		return nil, fmt.Errorf("runs of session: %w", err)
 	}
 	out := make([]Line, 0, len(rows))

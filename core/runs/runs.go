@@ -8,9 +8,12 @@ package runs
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
+	"unicode"
 
 	"gatehouse/core"
 	"gatehouse/core/store"
@@ -35,7 +38,7 @@ func Begin(ctx context.Context, tx *store.Tx, s Start) (attempt int, err error) 
 	if err != nil || n == 1 {
 		return 1, err
 	}
-	err = tx.Get(ctx, &attempt, `UPDATE runs SET attempt = attempt + 1, state = 'running', ended = '', error = '' WHERE id = $1 RETURNING attempt`, s.ID)
+	err = tx.Get(ctx, &attempt, `UPDATE runs SET attempt = attempt + 1, state = 'running', ended = '', error = '', fault = '' WHERE id = $1 RETURNING attempt`, s.ID)
 	return attempt, err
 }
 
@@ -43,20 +46,55 @@ func Begin(ctx context.Context, tx *store.Tx, s Start) (attempt int, err error) 
 type End struct {
 	State string // done, aborted or error
 	Error string // code of the error; "" without one
+	Fault Fault  // of state error
 	Model string // that answered
 	At    time.Time
 }
 
+// A Fault is why a run failed, for the operator. It holds no secrets.
+type Fault struct {
+	Reason  string `json:"reason"`            // what the user was told, without markup
+	Setting string `json:"setting,omitempty"` // to check; "" for none
+	Said    string `json:"said,omitempty"`    // what the provider, or the failing part, reported; "" for nothing
+}
+
+// maxFault limits each text of a stored Fault, in bytes.
+const maxFault = 500
+
+// encode returns the stored form of f.
+func (f Fault) encode() string {
+	if f == (Fault{}) {
+		return ""
+	}
+	f.Reason, f.Said = oneLine(f.Reason), oneLine(f.Said)
+	b, err := json.Marshal(f)
+	if err != nil { // texts have none
+		return ""
+	}
+	return string(b)
+}
+
+// oneLine returns text without control characters, cut to maxFault bytes.
+func oneLine(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, "?"))
+	return core.CutRunes(text, maxFault)
+}
+
 // Finish stores the end of a run.
 func Finish(ctx context.Context, tx *store.Tx, run string, e End) error {
-	_, err := tx.Exec(ctx, `UPDATE runs SET state = $1, ended = $2, error = $3, model = $4 WHERE id = $5`, e.State, core.Stamp(e.At), e.Error, e.Model, run)
+	_, err := tx.Exec(ctx, `UPDATE runs SET state = $1, ended = $2, error = $3, model = $4, fault = $5 WHERE id = $6`, e.State, core.Stamp(e.At), e.Error, e.Model, e.Fault.encode(), run)
 	return err
 }
 
 // Break stores that a run ended with an error of the gateway; its model stays
 // as it was stored.
 func Break(ctx context.Context, tx *store.Tx, run, code string) error {
-	_, err := tx.Exec(ctx, `UPDATE runs SET state = 'error', ended = $1, error = $2 WHERE id = $3`, core.Stamp(tx.Time()), code, run)
+	_, err := tx.Exec(ctx, `UPDATE runs SET state = 'error', ended = $1, error = $2, fault = '' WHERE id = $3`, core.Stamp(tx.Time()), code, run)
 	return err
 }
 

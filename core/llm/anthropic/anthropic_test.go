@@ -378,8 +378,8 @@ func TestFaultsSayPlainlyWhatIsWrong(t *testing.T) {
 		status int
 	}{
 		"forbidden":    {fake.Refuse(403, "permission_error", "no access"), llm.CodeAuth, false, "does not let us", 403},
-		"no credit":    {fake.Refuse(400, bad, "Your credit balance is too low to access the Anthropic API."), llm.CodeUnavailable, false, "no credit", 400},
-		"billing":      {fake.Refuse(402, "billing_error", "pay"), llm.CodeUnavailable, false, "no credit", 402},
+		"no credit":    {fake.Refuse(400, bad, "Your credit balance is too low to access the Anthropic API."), llm.CodeCredit, false, "no credit", 400},
+		"billing":      {fake.Refuse(402, "billing_error", "pay"), llm.CodeCredit, false, "no credit", 402},
 		"too long":     {fake.Refuse(400, bad, "prompt is too long: 208310 tokens > 200000 maximum"), llm.CodeTooLong, false, "too long", 400},
 		"no room":      {fake.Refuse(400, bad, "input length and `max_tokens` exceed context limit: 190000 + 16000 > 200000"), llm.CodeTooLong, false, "too long", 400},
 		"too large":    {fake.Refuse(413, "request_too_large", "Request exceeds the maximum size"), llm.CodeTooLong, false, "too long", 413},

@@ -243,7 +243,7 @@ func TestFaultsSayPlainlyWhatIsWrong(t *testing.T) {
 		status int
 	}{
 		"forbidden": {llmtest.Refuse(403, "Country not supported", "request_forbidden", "unsupported_country"), llm.CodeAuth, false, "does not let us", 403},
-		"no credit": {llmtest.Refuse(429, "You exceeded your current quota", "insufficient_quota", "insufficient_quota"), llm.CodeUnavailable, false, "no credit", 429},
+		"no credit": {llmtest.Refuse(429, "You exceeded your current quota", "insufficient_quota", "insufficient_quota"), llm.CodeCredit, false, "no credit", 429},
 		"too long": {llmtest.Refuse(400, "This model's maximum context length is 8192 tokens.", "invalid_request_error", "context_length_exceeded"),
 			llm.CodeTooLong, false, "too long", 400},
 		"too long for llama.cpp": {llmtest.Refuse(400, "request (4390 tokens) exceeds the available context size", "exceed_context_size_error", ""),

@@ -45,7 +45,7 @@ func (w *Words) Judge(status int, said string) *Failure {
 	case status == http.StatusUnauthorized:
 		return Final(llm.CodeAuth, texts.Text("provider_key")).check(w.Setting)
 	case status == http.StatusPaymentRequired || Says(said, w.Credit...):
-		return Final(llm.CodeUnavailable, texts.Text("provider_credit"))
+		return Final(llm.CodeCredit, texts.Text("provider_credit"))
 	case status == http.StatusForbidden:
 		return Final(llm.CodeAuth, texts.Text("provider_forbidden"))
 	case status == http.StatusRequestEntityTooLarge || Says(said, w.TooLong...):

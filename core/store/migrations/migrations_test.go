@@ -85,6 +85,7 @@ var sums = map[string]string{
 	"1019_newest_requests.sql":  "38e8e0f2fe009237028f9140afcb4c714de23a869c67192ee857fafbe66d9938",
 	"1020_blocked_requests.sql": "7cbc596b1ca573997ea69fe3986fdeb008b50c104bb80d6ddfb304d2e1df503e",
 	"1021_chosen_model.sql":     "6fe6b9b4a0e89a9403e7c623c4a609af4fabcc92f67b323a0f5affcc7a643e1e",
+	"1022_run_faults.sql":       "14a3b8237016fe734ac0adb0cd8391a651153928448777ab106d10a45a766784",
 }
 
 func TestNoMigrationIsEverEdited(t *testing.T) {
