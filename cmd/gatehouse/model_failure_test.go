@@ -115,6 +115,22 @@ func TestAFallbackAnswersWhereTheModelCannot(t *testing.T) {
 	}
 }
 
+func TestAnAnswerCutAtTheOutputLimitIsMarkedInChatAndAPI(t *testing.T) {
+	w, model := newModelWorld(t, nil)
+	ada := w.guest("Ada")
+	model.Script(llmtest.Reply{Text: []string{"So far"}, Finish: "length"}, llmtest.Reply{Text: []string{"So far"}, Finish: "length"})
+	if got := w.replies(ada, "tell me all"); !strings.HasPrefix(got.Text, "So far") || !strings.Contains(got.Text, "the model's output limit") {
+		t.Errorf("the chat reads %q", got.Text)
+	}
+	status, body := w.call("POST", "/api/chat", map[string]any{"message": "tell me all"})
+	if status != 200 || !strings.Contains(body, `"stop_reason":"max_tokens"`) || strings.Contains(body, "output limit") {
+		t.Errorf("the API: %d %s", status, body)
+	}
+	if got := w.replies(ada, "and then?"); got.Text != fakeSays {
+		t.Errorf("a whole answer is %q", got.Text)
+	}
+}
+
 // When no model can answer, the sentence is the first one's.
 func TestWhenEveryModelFailsThePersonIsNotifiedWhy(t *testing.T) {
 	w, model := newModelWorld(t, func(c *configs.Config) { c.ModelFallbacks = values.List{"openai/fake-2"} })

@@ -165,6 +165,10 @@ func (d *Dispatcher) final(ctx context.Context, t *queue.Turn, res orchestrator.
 // answered returns the answer in Markdown.
 func (d *Dispatcher) answered(res orchestrator.Result) string {
 	switch e := res.Terminal.(type) {
+	case core.Done:
+		if e.StopReason == "max_tokens" {
+			return strings.TrimLeft(res.Response+"\n\n*"+texts.Text("answer_cut")+"*", "\n")
+		}
 	case core.Aborted:
 		if res.Response == "" {
 			return texts.Text("stopped")

@@ -22,6 +22,7 @@ type chatReply struct {
 	ToolCalls     int                 `json:"tool_calls"`
 	Warnings      []core.Warning      `json:"warnings"`
 	SessionResume *core.SessionResume `json:"session_resume"`
+	StopReason    string              `json:"stop_reason,omitempty"`
 }
 
 // object waits for the run and answers with one JSON object.
@@ -42,7 +43,7 @@ func (a *API) object(w http.ResponseWriter, r *http.Request, events entries, t *
 				return true, fmt.Errorf("event %s: %w", e.ID, err)
 			}
 			reply.SessionID, reply.Response, reply.Model, reply.Usage = d.SessionID, d.Response, d.Model, d.Usage
-			reply.DurationMS, reply.ToolCalls, reply.SessionResume = d.DurationMS, d.ToolCalls, d.SessionResume
+			reply.DurationMS, reply.ToolCalls, reply.SessionResume, reply.StopReason = d.DurationMS, d.ToolCalls, d.SessionResume, d.StopReason
 		case "warning":
 			var n core.Warning
 			if json.Unmarshal(e.Data, &n) == nil {
