@@ -35,6 +35,7 @@ type chatBody struct {
 	ID      string
 	Detail  session.Detail
 	Display string
+	Group   string // the group's name, "" of any other conversation
 	Bound   core.Address
 	IsBound bool
 	Running bool
@@ -59,6 +60,7 @@ type said struct {
 	ID    string
 	Who   string // "person", "answer", "summary", "failed"
 	Name  string
+	By    transcript.Author // of a person's message from a chat
 	Model string
 	At    time.Time
 	Run   string
@@ -70,6 +72,7 @@ type said struct {
 type saidPart struct {
 	Kind   string // text, thinking, call, media
 	Text   string
+	Quote  *quoted       // what the text refers to
 	HTML   template.HTML // Text rendered; "" for what a person wrote, which is shown as it is
 	Cut    bool
 	Label  string
@@ -110,6 +113,11 @@ func (p *Pages) showChat(w http.ResponseWriter, r *http.Request, status int, id 
 	if b.Bound, b.IsBound, err = p.o.Bound(ctx, d.ID); err != nil {
 		return err
 	}
+	groups, err := p.groupsOf(ctx, d.Session)
+	if err != nil {
+		return err
+	}
+	b.Group = groups[d.ID]
 	b.Own = p.o.Say != nil && d.User == core.Operator && !d.Archived
 	c.CSRF, c.ID, c.Attach, c.Running = b.CSRF, d.ID, p.o.Files != nil, b.Running
 	b.Compose = c
@@ -128,7 +136,7 @@ func (p *Pages) showChat(w http.ResponseWriter, r *http.Request, status int, id 
 	if b.Running {
 		every = 2
 	}
-	return p.frame.Show(w, r, status, "chat", page.View{Title: cmp.Or(d.Title, "Untitled"), In: "chats", Topics: "approvals", Every: every, Body: b})
+	return p.frame.Show(w, r, status, "chat", page.View{Title: cmp.Or(d.Title, "Untitled") + within(b.Group), In: "chats", Topics: "approvals", Every: every, Body: b})
 }
 
 // transcript reads the page of messages that ends before a message; "" is the
@@ -136,7 +144,7 @@ func (p *Pages) showChat(w http.ResponseWriter, r *http.Request, status int, id 
 func (p *Pages) transcript(ctx context.Context, b *chatBody, before string) {
 	b.Said = page.Load(ctx, p.frame, "Messages", func(ctx context.Context) ([]said, error) {
 		found, err := p.o.Chats.Page(ctx, b.Detail.Session, transcript.PageQuery{Before: before, Limit: chatMessages})
-		list, first := p.talk(found.Messages, b.Display, b.ID, before)
+		list, first := p.talk(found.Messages, b, before)
 		if (found.More || first > 0) && first < len(found.Messages) {
 			b.Earlier = URL(b.ID) + "?before=" + url.QueryEscape(found.Messages[first].Line())
 		}
@@ -196,10 +204,10 @@ func runState(state string) (tone, word string) {
 }
 
 // talk returns the newest messages that fit on a page, and the index of the
-// first. Tool results are shown with their calls. id is the conversation and
-// next the message after these, for the addresses of files; "" is none.
-func (p *Pages) talk(messages []transcript.Message, display, id, next string) (list []said, first int) {
-	t := telling{label: p.o.Label, display: display, id: id, results: map[string]result{}} // bounded by the page's messages
+// first. Tool results are shown with their calls. next is the message after these,
+// for the addresses of files; "" is none.
+func (p *Pages) talk(messages []transcript.Message, b *chatBody, next string) (list []said, first int) {
+	t := telling{label: p.o.Label, display: b.Display, id: b.ID, group: b.Detail.User == core.Operator, results: map[string]result{}} // bounded by the page's messages
 	for i := range messages {
 		at := fileAt(messages, i, next)
 		n := 0
@@ -245,6 +253,7 @@ func fileAt(messages []transcript.Message, i int, next string) url.Values {
 type telling struct {
 	label       func(tool string, input json.RawMessage) string
 	display, id string
+	group       bool              // of a group's conversation
 	results     map[string]result // by call
 	thumbs      int
 }
@@ -266,11 +275,19 @@ func (t *telling) said(m *transcript.Message, at url.Values) (s said, size int) 
 	case m.Role == "assistant":
 		s.Who, s.Name, s.Model = "answer", "Answer", m.Model
 	}
+	by, blocks := m.Shown(t.group)
+	if s.Who == "person" && by.Name != "" {
+		s.Name, s.By = by.Name, by
+	}
 	n := 0
-	for i := range m.Blocks {
-		b := &m.Blocks[i]
+	for i := range blocks {
+		b := &blocks[i].Block
 		x, ok := t.part(m, b, at, n)
 		n += len(b.Media)
+		if q := blocks[i].Quote; q != nil {
+			x.Quote, ok = quotedOf(q), true
+			size += 200 + 2*len(x.Quote.Text)
+		}
 		if !ok {
 			continue
 		}

@@ -116,6 +116,9 @@ type Options struct {
 	// Bound returns the chat that a conversation is held in, and whether there
 	// is one.
 	Bound func(ctx context.Context, id string) (core.Address, bool, error)
+	// Groups returns the names of the groups that conversations are held in, by
+	// conversation; nil: no group is named.
+	Groups func(ctx context.Context, ids ...string) (map[string]string, error)
 	// Next returns the model of a conversation's next turn, and who chose it:
 	// "session", "chat", "agent" or "default" (orchestrator.Next). nil: not shown.
 	Next func(ctx context.Context, s session.Session) (model, by string, err error)
@@ -170,6 +173,7 @@ func New(f *page.Frame, o Options, l Links) *Pages {
 	p := &Pages{frame: f, o: o, links: l, drawing: make(chan struct{}, 1)}
 	f.Templates(files, template.FuncMap{
 		"chat":     URL,
+		"trust":    trustWord,
 		"sources":  func() []string { return o.Sources },
 		"searches": func() bool { return o.Search != nil },
 	}, "talkparts")

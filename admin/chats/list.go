@@ -35,6 +35,7 @@ func (chatsBody) Many() int { return session.CountTo }
 type chatRow struct {
 	session.Session
 	Display string
+	Group   string // the group's name, "" of any other conversation
 	Running bool
 	Excerpt string // of the text that matched
 }
@@ -110,20 +111,35 @@ func (p *Pages) chatsPage(w http.ResponseWriter, r *http.Request) error {
 
 func (p *Pages) chatRows(ctx context.Context, f chatFilter) (rows []chatRow, next string, err error) {
 	names, running := p.links.Names(ctx), p.running()
+	row := func(s session.Session) chatRow {
+		return chatRow{Session: s, Display: names.Of(s.User), Running: running[s.ID]}
+	}
 	if f.Query != "" && p.o.Search != nil {
-		found, next, err := p.o.Search(ctx, f.sessions())
+		var found []session.Found
+		found, next, err = p.o.Search(ctx, f.sessions())
 		for _, x := range found {
-			row := chatRow{x.Session, names.Of(x.User), running[x.ID], ""}
+			rows = append(rows, row(x.Session))
 			if x.Hit.In == "text" {
-				row.Excerpt = x.Hit.Excerpt
+				rows[len(rows)-1].Excerpt = x.Hit.Excerpt
 			}
-			rows = append(rows, row)
 		}
+	} else {
+		var list []session.Session
+		list, next, err = p.o.Chats.List(ctx, f.sessions())
+		for _, s := range list {
+			rows = append(rows, row(s))
+		}
+	}
+	if err != nil {
 		return rows, next, err
 	}
-	list, next, err := p.o.Chats.List(ctx, f.sessions())
-	for _, s := range list {
-		rows = append(rows, chatRow{s, names.Of(s.User), running[s.ID], ""})
+	list := make([]session.Session, len(rows))
+	for i := range rows {
+		list[i] = rows[i].Session
+	}
+	groups, err := p.groupsOf(ctx, list...)
+	for i := range rows {
+		rows[i].Group = groups[rows[i].ID]
 	}
 	return rows, next, err
 }

@@ -133,7 +133,7 @@ func (p *Pages) callsOf(ctx context.Context, id, run string) (calls []saidPart) 
 			return nil, nil // deleted since: the run's row outlives it
 		}
 		found, err := p.o.Chats.Page(ctx, d.Session, sessionPage)
-		list, _ := p.talk(found.Messages, "", "", "")
+		list, _ := p.talk(found.Messages, &chatBody{Detail: d}, "")
 		return list, err
 	})
 	for _, s := range list.Value {

@@ -148,7 +148,8 @@ core/tool/mcp/program: core core/sandbox
 core/tool/shell: core core/beneath core/sandbox core/tool
 core/tool/skill: core core/tool
 core/toolset: core core/agent core/orchestrator core/permission core/permission/guard core/sandbox core/tool core/tool/fetch core/tool/mcp core/tool/mcp/entry core/tool/shell core/tool/skill core/vault  # what a turn may use
-core/transcript: core core/transcript/words core/vault  # conversations, without a database
+core/transcript: core core/transcript/framing core/transcript/words core/vault  # conversations, without a database
+core/transcript/framing: core
 core/transcript/markdown: core core/transcript
 core/transcript/words:  # what a word is
 core/upkeep: core

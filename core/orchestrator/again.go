@@ -35,7 +35,7 @@ func (o *Orchestrator) stillLast(ctx context.Context, tx *store.Tx, t *Turn) err
 // repeated returns the message of an earlier run that the row is to have answered
 // once more, with what came with it; nil where it is not to be found any more,
 // and its text has to do.
-func (r *run) repeated(ctx context.Context, row *core.Inbound) ([]core.Block, error) {
+func (r *run) repeated(ctx context.Context, row *core.Inbound) (*transcript.Message, error) {
 	if row.Again == "" {
 		return nil, nil
 	}
@@ -46,7 +46,7 @@ func (r *run) repeated(ctx context.Context, row *core.Inbound) ([]core.Block, er
 	if err != nil {
 		return nil, err
 	}
-	return said[0].Blocks, nil
+	return &said[0], nil
 }
 
 // anew returns past without the turns that are answered again, so that the model does

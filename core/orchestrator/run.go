@@ -249,12 +249,12 @@ func (r *run) remember(ctx context.Context) ([]llm.Message, error) {
 		return nil, err
 	}
 	r.resume, r.next, past = resume, max(before+1, lines), r.anew(past)
-	spoken, err := r.spoken(ctx) // in every attempt: what is not read is reported again
+	spoken, author, err := r.spoken(ctx) // in every attempt: what is not read is reported again
 	if err != nil {
 		return nil, err
 	}
 	if lines <= before {
-		said := transcript.Message{Role: "user", Blocks: spoken}
+		said := transcript.Message{Role: "user", Blocks: spoken, Author: author}
 		if err := r.conv.Append(r.t.Run, before, said); err != nil {
 			return nil, err
 		}
@@ -263,9 +263,9 @@ func (r *run) remember(ctx context.Context) ([]llm.Message, error) {
 	return r.recall(past), nil
 }
 
-// spoken returns the user's message, with what came with it.
-func (r *run) spoken(ctx context.Context) (said []core.Block, err error) {
-	said = r.initial()
+// spoken returns the user's message, with what came with it, and who wrote it.
+func (r *run) spoken(ctx context.Context) (said []core.Block, author *transcript.Author, err error) {
+	said, author = r.initial(), r.author()
 	var model *llm.About
 	if r.model != nil {
 		about := r.model.About()
@@ -274,17 +274,39 @@ func (r *run) spoken(ctx context.Context) (said []core.Block, err error) {
 	for _, row := range r.t.Rows {
 		if again, err := r.repeated(ctx, &row); err != nil || again != nil {
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
-			said = append(said, again...)
+			said = append(said, again.Blocks...)
+			if again.Author == nil {
+				author = nil // the framing of its blocks is not recorded
+			} else if author != nil {
+				author.Said = append(author.Said, again.Author.Said...)
+			}
 			continue
 		}
 		if row.Text != "" || len(row.Files) == 0 {
-			said = append(said, core.Block{Type: "text", Text: r.worded(&row)})
+			block := r.worded(&row)
+			said = append(said, core.Block{Type: "text", Text: block})
+			if author != nil {
+				author.Add(block, row.Text, r.referred(&row))
+			}
 		}
 		said = append(said, r.files.Blocks(ctx, &row, model)...)
 	}
-	return said, nil
+	return said, author, nil
+}
+
+// author returns who wrote the turn's message in a chat; nil for the API's.
+func (r *run) author() *transcript.Author {
+	in := &r.t.Rows[0]
+	if in.Bot == core.APIBot {
+		return nil
+	}
+	a := &transcript.Author{Name: core.CleanName(in.From.Name), Platform: in.From.Platform, Trust: r.t.Trust}
+	if in.Group() {
+		a.Place = core.CleanName(in.PlaceName)
+	}
+	return a
 }
 
 // recalled returns a message as the model may read it again: without tool calls

@@ -108,7 +108,7 @@ func (r *run) prepareWork(ctx context.Context, warnings []core.Warning) error {
 		resume.Info.SDKSessionAvailable = false
 	}
 	r.resume = resume
-	spoken, err := r.spoken(ctx)
+	spoken, _, err := r.spoken(ctx)
 	if err != nil {
 		return err
 	}

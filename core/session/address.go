@@ -27,3 +27,30 @@ func (s *Store) Address(ctx context.Context, q store.Queryer, bot, chat string) 
 	to.Thread, to.Place = c.Thread, c.Place
 	return to, true, nil
 }
+
+// Groups returns the names of the groups that these sessions are held in, by session; a
+// name that is not known is "". A session that a newer one has replaced in its chat is
+// found by its runs, as long as these are kept.
+func (s *Store) Groups(ctx context.Context, ids ...string) (map[string]string, error) {
+	out := map[string]string{} // at most one for each of ids
+	if len(ids) == 0 {
+		return out, nil
+	}
+	list, args := inList(ids)
+	var rows []struct {
+		ID   string `db:"id"`
+		Name string `db:"name"`
+	}
+	err := s.db.Select(ctx, &rows, `SELECT session_id AS id, name FROM chats WHERE place <> '' AND session_id IN (`+list+`)
+		UNION SELECT r.session_id AS id, c.name AS name FROM runs r JOIN chats c ON c.bot = r.bot AND c.chat = r.chat
+			WHERE c.place <> '' AND r.session_id IN (`+list+`)`, args...)
+	if err != nil {
+		return nil, fmt.Errorf("groups of sessions: %w", err)
+	}
+	for _, r := range rows {
+		if out[r.ID] == "" {
+			out[r.ID] = r.Name
+		}
+	}
+	return out, nil
+}

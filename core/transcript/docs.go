@@ -142,7 +142,7 @@ func Searched(raw []byte) (text string, l vault.Line) {
 
 // searched returns what of a message's text can be searched for.
 func (m *Message) searched() string {
-	text := m.Text()
+	text := m.ShownText()
 	if len(text) > maxText {
 		text = strings.ToValidUTF8(text[:maxText], "")
 	}

@@ -224,7 +224,7 @@ func redacted(line []byte, theirs, spoke bool) ([]byte, bool) {
 		all["message"] = body
 		b, err = json.Marshal(all)
 	} else {
-		l.Message = body
+		l.Message, l.Author = body, nil
 		b, err = json.Marshal(&l)
 	}
 	return append(b, '\n'), err == nil

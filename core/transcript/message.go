@@ -23,6 +23,7 @@ type Message struct {
 	Usage   core.Tokens // of an assistant message, where known
 	Run     string      // on reading: the run that wrote it, "" for other programs' lines
 	At      time.Time   // on reading: when it was written; zero where the line does not say
+	Author  *Author     // of a user message from a chat, where known
 	Summary bool        // on reading: it represents what a compaction took out in front of it
 
 	line string   // the line's uuid
@@ -169,8 +170,12 @@ func decode(l *vault.Line) (Message, bool) {
 	if w.ID == messageID(l.UUID) && strings.HasPrefix(w.Model, "claude") { // written here
 		w.Model = ownModels + w.Model
 	}
+	var author *Author
+	if len(l.Author) > 0 && l.Type == "user" && json.Unmarshal(l.Author, &author) != nil {
+		author = nil // of another program
+	}
 	return Message{Role: l.Type, Blocks: blocks, Model: w.Model, Stop: w.StopReason, Usage: w.Usage,
-		Run: l.RequestID, At: LineTime(l), line: l.UUID, id: w.ID}, true
+		Run: l.RequestID, At: LineTime(l), Author: author, line: l.UUID, id: w.ID}, true
 }
 
 // decodeBlocks reads content: a string, or blocks. Kinds that we cannot replay
@@ -266,7 +271,9 @@ func (m *Message) size() int {
 }
 
 // memory returns approximately how much memory m needs, in bytes.
-func (m *Message) memory() int { return m.size() + 320 + 192*len(m.Blocks) + m.mediaBytes() }
+func (m *Message) memory() int {
+	return m.size() + 320 + 192*len(m.Blocks) + m.mediaBytes() + m.Author.memory()
+}
 
 // LineTime returns the time that l records.
 func LineTime(l *vault.Line) time.Time {
@@ -285,6 +292,11 @@ func (c *Conversation) line(run, id, parent string, m *Message, now time.Time) (
 	l := vault.Line{
 		UserType: "external", CWD: c.cwd, SessionID: c.sess.ID, Version: c.s.version, Type: m.Role,
 		Message: body, RequestID: run, UUID: id, Timestamp: now.UTC().Format(lineTime),
+	}
+	if m.Author != nil {
+		if l.Author, err = json.Marshal(m.Author); err != nil {
+			return vault.Line{}, err
+		}
 	}
 	if parent != "" {
 		l.ParentUUID = &parent

@@ -23,6 +23,7 @@ type Line struct {
 	Type        string          `json:"type"` // user, assistant, system, …
 	Message     json.RawMessage `json:"message,omitempty"`
 	RequestID   string          `json:"requestId,omitempty"` // ours: the run
+	Author      json.RawMessage `json:"author,omitempty"`    // ours: who wrote it, for display
 	UUID        string          `json:"uuid"`
 	Timestamp   string          `json:"timestamp"`
 	IsAPIError  bool            `json:"isApiErrorMessage,omitempty"` // of the CLI, not of the model

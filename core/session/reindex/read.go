@@ -87,7 +87,7 @@ func (r *reindex) inside(name, cwd string) string {
 func (f *finding) talk(messages []transcript.Message) {
 	for i := range messages {
 		m := &messages[i]
-		text := m.Text()
+		text := m.ShownText()
 		switch {
 		case m.Summary:
 		case m.Role == "assistant":

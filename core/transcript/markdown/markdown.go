@@ -49,7 +49,7 @@ func Session(s transcript.Session, tags []string, messages []transcript.Message)
 		b.WriteString("\n# " + title + "\n")
 	}
 	for i := range messages {
-		writeMessage(&b, &messages[i])
+		writeMessage(&b, &messages[i], s.User == core.Operator)
 	}
 	return b.String()
 }
@@ -70,9 +70,13 @@ func stamp(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-func writeMessage(b *strings.Builder, m *transcript.Message) {
+func writeMessage(b *strings.Builder, m *transcript.Message, group bool) {
+	author, blocks := m.Shown(group)
 	if m.Role == "assistant" || m.Begins() {
 		who := "User"
+		if author.Name != "" {
+			who = strings.ReplaceAll(transcript.OneLine(author.Name), "|", "/")
+		}
 		switch {
 		case m.Summary:
 			who = "Summary"
@@ -85,9 +89,27 @@ func writeMessage(b *strings.Builder, m *transcript.Message) {
 		}
 		b.WriteByte('\n')
 	}
-	for i := range m.Blocks {
-		writeBlock(b, &m.Blocks[i])
+	for i := range blocks {
+		if q := blocks[i].Quote; q != nil {
+			b.WriteString("\n" + contained(about(q)) + "\n")
+		}
+		writeBlock(b, &blocks[i].Block)
 	}
+}
+
+// about returns what a message refers to, as a quotation.
+func about(q *core.Quote) string {
+	who := transcript.OneLine(q.Name)
+	switch {
+	case q.Ours:
+		who = "the assistant"
+	case who == "":
+		who = "someone"
+	}
+	if q.Forwarded {
+		return "> Forwarded from " + who
+	}
+	return "> About this from " + who + ":\n> " + strings.ReplaceAll(q.Text, "\n", "\n> ")
 }
 
 // maxShown is how much of a call or result an export shows, in bytes.

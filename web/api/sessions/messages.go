@@ -82,6 +82,7 @@ type (
 		Model   string    `json:"model,omitempty"`
 		Run     string    `json:"run_id,omitempty"`
 		Summary bool      `json:"summary,omitempty"`
+		Author  *author   `json:"author,omitempty"`
 		Content []block   `json:"content"`
 	}
 	block struct {
@@ -93,6 +94,19 @@ type (
 		ToolUseID string          `json:"tool_use_id,omitempty"`
 		IsError   bool            `json:"is_error,omitempty"`
 		Media     []medium        `json:"media,omitempty"`
+		Quote     *quote          `json:"quote,omitempty"`
+	}
+	author struct {
+		Name     string `json:"name"`
+		Platform string `json:"platform,omitempty"`
+		Trust    string `json:"trust,omitempty"`
+		Group    string `json:"group,omitempty"`
+	}
+	quote struct {
+		Name      string `json:"name,omitempty"`
+		Text      string `json:"text,omitempty"`
+		Own       bool   `json:"own,omitempty"`
+		Forwarded bool   `json:"forwarded,omitempty"`
 	}
 	medium struct {
 		Type  string `json:"type"`
@@ -101,15 +115,26 @@ type (
 	}
 )
 
-func pageOf(p transcript.Page) messagePage {
+// pageOf returns messages as people read them; group: of a group's conversation.
+func pageOf(p transcript.Page, group bool) messagePage {
 	out := messagePage{Messages: make([]message, 0, len(p.Messages)), HasMore: p.More, Truncated: p.Cut}
 	for i := range p.Messages {
 		m := &p.Messages[i]
 		one := message{ID: m.Line(), Role: m.Role, At: m.At, Model: m.Model, Run: m.Run, Summary: m.Summary, Content: make([]block, 0, len(m.Blocks))}
-		for _, b := range m.Blocks {
+		by, blocks := m.Shown(group)
+		if by.Name != "" {
+			one.Author = &author{Name: by.Name, Platform: by.Platform, Group: by.Place}
+			if by.Trust != core.Stranger {
+				one.Author.Trust = by.Trust.String()
+			}
+		}
+		for _, b := range blocks {
 			k := block{Type: b.Type, Text: b.Text, ID: b.ID, Name: b.Name, Input: b.Input, ToolUseID: b.ToolUseID, IsError: b.IsError}
 			for _, f := range b.Media {
 				k.Media = append(k.Media, medium{f.Type, f.Name, len(f.Data)})
+			}
+			if q := b.Quote; q != nil {
+				k.Quote = &quote{q.Name, q.Text, q.Ours, q.Forwarded}
 			}
 			one.Content = append(one.Content, k)
 		}
@@ -139,5 +164,5 @@ func (a *API) messages(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return web.WriteJSON(w, http.StatusOK, pageOf(page))
+	return web.WriteJSON(w, http.StatusOK, pageOf(page, d.User == core.Operator))
 }

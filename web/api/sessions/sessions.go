@@ -134,7 +134,7 @@ func (a *API) readSession(w http.ResponseWriter, r *http.Request) error {
 	return web.WriteJSON(w, http.StatusOK, struct {
 		detail
 		messagePage
-	}{detailOf(d), pageOf(page)})
+	}{detailOf(d), pageOf(page, d.User == core.Operator)})
 }
 
 func etag(d session.Detail) string { return `"` + d.Version() + `"` }

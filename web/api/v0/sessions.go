@@ -95,7 +95,7 @@ func (a *API) read(w http.ResponseWriter, r *http.Request) error {
 	}
 	messages := []message{}
 	for _, m := range page.Messages {
-		if x := messageOf(m); x.Content != "" || len(x.ToolCalls) > 0 {
+		if x := messageOf(m, d.User == core.Operator); x.Content != "" || len(x.ToolCalls) > 0 {
 			messages = append(messages, x)
 		}
 	}
@@ -106,10 +106,12 @@ func (a *API) read(w http.ResponseWriter, r *http.Request) error {
 	}{a.row(d.Session), messages, page.More})
 }
 
-func messageOf(m transcript.Message) message {
+// messageOf returns a message as people read it; group: of a group's conversation.
+func messageOf(m transcript.Message, group bool) message {
 	out := message{Role: m.Role, Timestamp: m.At}
 	var words []string
-	for _, b := range m.Blocks {
+	_, blocks := m.Shown(group)
+	for _, b := range blocks {
 		switch b.Type {
 		case "text":
 			words = append(words, b.Text)
