@@ -124,7 +124,7 @@ func (w *world) openChats(t *testing.T, db *store.DB, o *admin.Options) {
 	w.chats = chatWorld{sessions, w, db}
 	ledger := usage.New(nil, usage.Budgets{})
 	o.Chats.Chats, o.Chats.Acts, o.Chats.Runs, o.Chats.Active, o.Chats.Sources = w.chats, w.chats, runsWorld{runs.New(db, w.clock)}, w.runsNow, []string{"api", "telegram"}
-	o.Chats.Search, o.Chats.Bound = w.chats.Search, w.chats.Bound
+	o.Chats.Search, o.Chats.Bound, o.Chats.Groups = w.chats.Search, w.chats.Bound, w.chats.Groups
 	rows := inspect.New(db, inspect.Options{Clock: w.clock})
 	o.Chats.Traces, o.Operations.Stalled = rows, rows.Stalled
 	o.Chats.Spent = func(ctx context.Context, runs ...string) (map[string]usage.Total, error) {

@@ -30,7 +30,7 @@ func (s *Store) Address(ctx context.Context, q store.Queryer, bot, chat string) 
 
 // Groups returns the names of the groups that these sessions are held in, by session; a
 // name that is not known is "". A session that a newer one has replaced in its chat is
-// found by its runs, as long as these are kept.
+// found by its newest run, as long as that is kept.
 func (s *Store) Groups(ctx context.Context, ids ...string) (map[string]string, error) {
 	out := map[string]string{} // at most one for each of ids
 	if len(ids) == 0 {
@@ -42,8 +42,10 @@ func (s *Store) Groups(ctx context.Context, ids ...string) (map[string]string, e
 		Name string `db:"name"`
 	}
 	err := s.db.Select(ctx, &rows, `SELECT session_id AS id, name FROM chats WHERE place <> '' AND session_id IN (`+list+`)
-		UNION SELECT r.session_id AS id, c.name AS name FROM runs r JOIN chats c ON c.bot = r.bot AND c.chat = r.chat
-			WHERE c.place <> '' AND r.session_id IN (`+list+`)`, args...)
+		UNION SELECT s.id AS id, c.name AS name FROM sessions s
+			JOIN runs r ON r.id = (SELECT n.id FROM runs n WHERE n.session_id = s.id AND n.bot <> 'api' ORDER BY n.started DESC LIMIT 1)
+			JOIN chats c ON c.bot = r.bot AND c.chat = r.chat
+			WHERE c.place <> '' AND s.id IN (`+list+`)`, args...)
 	if err != nil {
 		return nil, fmt.Errorf("groups of sessions: %w", err)
 	}

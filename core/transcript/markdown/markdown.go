@@ -74,7 +74,7 @@ func writeMessage(b *strings.Builder, m *transcript.Message, group bool) {
 	author, blocks := m.Shown(group)
 	if m.Role == "assistant" || m.Begins() {
 		who := "User"
-		if author.Name != "" {
+		if author.Name != "" && (author.Place != "" || m.Author == nil) { // in a group
 			who = strings.ReplaceAll(transcript.OneLine(author.Name), "|", "/")
 		}
 		switch {
