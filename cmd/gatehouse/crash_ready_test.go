@@ -56,10 +56,10 @@ func TestCrashNobodyWaitsInVainForAnAnswerThatWasReady(t *testing.T) {
 			r.prove()
 			t.Logf("%d answers, %d kills: %d were marked and had not begun, %d had begun, %d are of unknown outcome, of these %d were not delivered",
 				r.next-1, len(at)*times, sum.marked, sum.begun, sum.unknown, sum.undelivered)
-			// A microsecond lies between the record that a message leaves and the call that
-			// writes it, and longer where the thread has to wait for a processor in between.
-			if most := 1 + sum.begun/100; sum.undelivered > most || sum.unsent > most {
-				t.Errorf("%d answers never arrived; %d of unknown outcome had not left; want at most %d", sum.undelivered, sum.unsent, most)
+			// Between the record that a message leaves and the call that writes it, the thread
+			// may have to wait for a processor: one kill may meet that.
+			if sum.undelivered > 1 || sum.unsent > 1 {
+				t.Errorf("%d answers never arrived; %d of unknown outcome had not left", sum.undelivered, sum.unsent)
 			}
 		})
 	}
