@@ -59,6 +59,9 @@ func (p *overview) page(w http.ResponseWriter, r *http.Request) error {
 	if a, ok := p.operations.QueueAnswer(ctx); ok {
 		b.Waits = append(b.Waits, *note(a))
 	}
+	if a, ok := p.operations.ModelsAnswer(); ok {
+		b.Waits = append([]page.Answer{*note(a)}, b.Waits...)
+	}
 	if a, ok := p.operations.CostAnswer(ctx); ok {
 		b.Cost = note(a)
 	}

@@ -60,6 +60,9 @@ type Options struct {
 	// the page Queue does not list them.
 	Stalled func(ctx context.Context, limit int) ([]inspect.Step, error)
 	Models  Models // with Quantile: the page Models
+	// Failing returns the configured models that fail now; nil: the overview does not
+	// say.
+	Failing func() []Failing
 	// Quantile returns the duration that a part of the answers did not exceed;
 	// counts are those of each class of durations.
 	Quantile func(counts []int64, part float64) time.Duration
@@ -164,6 +167,14 @@ func (p *Pages) QueueAnswer(ctx context.Context) (page.Answer, bool) {
 		return page.Answer{}, false
 	}
 	return p.queue.answer(ctx), true
+}
+
+// ModelsAnswer returns the overview's answer on models that fail; false without any.
+func (p *Pages) ModelsAnswer() (page.Answer, bool) {
+	if p.models.o.Failing == nil {
+		return page.Answer{}, false
+	}
+	return failingAnswer(p.models.o.Failing(), p.models.frame.Clock.Now())
 }
 
 // CostAnswer returns the overview's answer on today's cost; false without it.

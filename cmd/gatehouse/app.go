@@ -38,6 +38,7 @@ import (
 	"gatehouse/core/erasure/tasks"
 	"gatehouse/core/jobs"
 	"gatehouse/core/llm"
+	"gatehouse/core/llm/health"
 	"gatehouse/core/llm/quote"
 	"gatehouse/core/llm/registry"
 	"gatehouse/core/orchestrator"
@@ -116,6 +117,7 @@ type app struct {
 	fleet         *fleet.Fleet
 	settings      *live.Settings
 	models        *registry.Registry
+	health        *health.Board
 	search        quote.Search // of local/quote
 	claude        *claudeCode  // nil: CLAUDE_CLI names none
 	tools         *toolset.Set
@@ -260,7 +262,8 @@ func (a *app) joinCore(ctx context.Context) error {
 
 func (a *app) joinRuns(qm *metrics.Metrics) (err error) {
 	a.search = quote.Grep(a.vault.Root(), func(s llm.Sender, path string) bool { return a.readable.mayRead(s.Trust, s.User, path) }, a.clock)
-	m, err := models.New(a.settings.Now(), a.search, a.clock, a.log)
+	a.health = health.New(a.clock, a.reg)
+	m, err := models.New(a.settings.Now(), registry.Options{Search: a.search, Clock: a.clock, Log: a.log, Health: a.health})
 	if err != nil {
 		return err
 	}

@@ -40,6 +40,10 @@ func TestTheOperatorSeesAFailureInTheConversationAndRetriesIt(t *testing.T) {
 		tab.Keep("failure-"+look.name, tab.Picture())
 	}
 	tab.Look(1280, 860, "light")
+	tab.Open("http://" + w.cfg.Addr + "/admin")
+	tab.Says(`#a-failing`, "openai/fake-1 refuses our key since")
+	tab.Keep("failing-desk-light", tab.Picture())
+	tab.Open("http://" + w.cfg.Addr + "/admin/chats/" + w.sessionIn(ada))
 	model.Script(llmtest.Say("They grow."))
 	tab.Click(`.said.failed button`)
 	tab.Says(`#flash`, "The message is being answered again.")

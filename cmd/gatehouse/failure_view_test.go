@@ -149,3 +149,36 @@ func TestRetryWorksInTheOperatorsOwnConversationAndNotForPrograms(t *testing.T) 
 		t.Errorf("%.600s", page)
 	}
 }
+
+func TestOverviewRaisesAFailingModelUntilItAnswers(t *testing.T) {
+	t.Parallel()
+	w, model := newModelWorld(t, func(c *configs.Config) {
+		c.ModelFallbacks, c.RateLimit = values.List{"local/quote"}, values.Rate{}
+	})
+	ada, b := w.guest("Ada"), w.browser()
+	w.replies(ada, "hello")
+	w.quiet()
+	if page := b.page("/admin"); strings.Contains(page, "Do the models answer?") {
+		t.Error("the overview raises a model that answers")
+	}
+	refuse := llmtest.Refuse(401, "no", "invalid_request_error", "invalid_api_key")
+	model.Script(refuse, refuse)
+	for range 2 { // the fallback answers: without the overview no one would notice
+		w.replies(ada, "How long should green tea brew?")
+		w.quiet()
+	}
+	page := b.page("/admin")
+	for _, want := range []string{"Do the models answer?", "1 model fails", "<bdi>openai/fake-1</bdi> refuses our key since ", " UTC, 2 messages affected; check GATEHOUSE_OPENAI_API_KEY"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the overview lacks %q", want)
+		}
+	}
+	if v := w.metric("gatehouse_model_failing", "model", "openai/fake-1"); v != 1 {
+		t.Errorf("gatehouse_model_failing is %v, want 1", v)
+	}
+	w.replies(ada, "hello again")
+	w.quiet()
+	if page := b.page("/admin"); strings.Contains(page, "Do the models answer?") || w.metric("gatehouse_model_failing", "model", "openai/fake-1") != 0 {
+		t.Error("the overview still raises a model that has answered")
+	}
+}

@@ -33,7 +33,7 @@ admin/people: admin/page core core/usage pairing/codes pairing/people pairing/pl
 admin/settings: admin/markdown admin/page core core/agent core/diff core/tool/mcp web/auth
 cmd/gatehouse: *
 cmd/gatehouse/attachments: connectors connectors/markdown core core/attach core/orchestrator core/store core/texts core/tool core/tool/files/place core/vault
-cmd/gatehouse/commands: cmd/gatehouse/control cmd/gatehouse/doctor cmd/gatehouse/fleet cmd/gatehouse/isolation cmd/gatehouse/models cmd/gatehouse/setup configs configs/live configs/values connectors/chat core core/agent core/attach core/backup core/erasure core/permission core/queue/maintenance core/runs core/sandbox core/session/reindex core/store core/vault pairing/codes web/api/bots web/upload
+cmd/gatehouse/commands: cmd/gatehouse/control cmd/gatehouse/doctor cmd/gatehouse/fleet cmd/gatehouse/isolation cmd/gatehouse/models cmd/gatehouse/setup configs configs/live configs/values connectors/chat core core/agent core/attach core/backup core/erasure core/llm/registry core/permission core/queue/maintenance core/runs core/sandbox core/session/reindex core/store core/vault pairing/codes web/api/bots web/upload
 cmd/gatehouse/control: core core/permission core/store pairing/codes web/api/bots web/auth
 cmd/gatehouse/control/server: cmd/gatehouse/control configs/live core core/attach core/erasure core/erasure/tasks core/jobs core/permission core/session core/session/reindex core/store core/vault pairing/codes web web/api/bots web/auth web/upload
 cmd/gatehouse/doctor: configs configs/live core core/agent core/sandbox core/store core/tool/mcp/entry core/vault
@@ -41,7 +41,7 @@ cmd/gatehouse/fleet: configs configs/live connectors connectors/chat connectors/
 cmd/gatehouse/isolation: cmd/gatehouse/control configs core/sandbox core/sandbox/container
 cmd/gatehouse/logs: configs
 cmd/gatehouse/memory: core
-cmd/gatehouse/models: cmd/gatehouse/doctor configs core core/agent core/claudecli core/llm core/llm/quote core/llm/registry
+cmd/gatehouse/models: cmd/gatehouse/doctor configs core core/agent core/claudecli core/llm core/llm/registry
 cmd/gatehouse/ownfiles: configs core/backup/directory core/sandbox core/vault
 cmd/gatehouse/phones: connectors/discord/discordtest connectors/telegram/telegramtest core
 cmd/gatehouse/secrets: configs
@@ -95,11 +95,12 @@ core/jobs: core
 core/llm: core core/texts
 core/llm/anthropic: core core/llm core/llm/provider core/texts
 core/llm/anthropictest: core core/llm/wiretest
+core/llm/health: core core/llm  # which models fail, told by their answers
 core/llm/llmtest: core core/llm/wiretest
 core/llm/openai: core core/llm core/llm/provider core/texts
 core/llm/provider: core core/llm core/texts  # what the clients of the two wires share
 core/llm/quote: core core/llm core/texts  # gets its search as a function
-core/llm/registry: core core/llm core/llm/anthropic core/llm/openai core/llm/quote  # names → models
+core/llm/registry: core core/llm core/llm/anthropic core/llm/health core/llm/openai core/llm/quote  # names → models
 core/llm/transcribe:
 core/llm/wiretest: core core/llm  # what the fakes of the two wires share, and their clients' tests
 core/orchestrator: core core/agent core/ask core/attach core/llm core/orchestrator/incoming core/orchestrator/named core/permission core/runs core/session core/store core/texts core/tool core/transcript core/usage core/vault

@@ -51,3 +51,11 @@ func (v modelsPage) Test(ctx context.Context, name string) (time.Duration, error
 func (v modelsPage) Chart(ctx context.Context, step time.Duration, n int) (usage.Chart, error) {
 	return v.a.rolls.Read(ctx, step, n)
 }
+
+// failing returns the configured models that fail now.
+func (v modelsPage) failing() (list []operations.Failing) {
+	for _, f := range v.a.health.Failing(v.a.models.Now().Names...) {
+		list = append(list, operations.Failing{Model: f.Model, Code: f.Code, Setting: f.Setting, Since: f.Since, Messages: f.Runs})
+	}
+	return list
+}

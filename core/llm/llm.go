@@ -6,6 +6,7 @@ package llm
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"iter"
 	"time"
 
@@ -47,6 +48,7 @@ type Request struct {
 	// Search has the provider check the web; nil: it must not. A model that
 	// cannot (About) must not be asked.
 	Search *Search
+	Run    string // that asks; "" where no message is answered
 	// Sender is whose turn it is; quote searches only what this person may read.
 	Sender Sender
 }
@@ -85,6 +87,10 @@ type Delta struct {
 	Stop      string       // end_turn, tool_use, max_tokens; with the last delta
 	Found     *Found       // a page that Request.Search has found; they come before the last delta
 }
+
+// ErrSilence is the cause of a context that was ended because the model was silent for
+// too long.
+var ErrSilence = errors.New("the model was silent for too long")
 
 // The codes of a Fault.
 const (

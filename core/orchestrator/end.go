@@ -166,7 +166,7 @@ func (r *run) cut(text string, cause error) (Result, error) {
 			return Result{}, err
 		}
 		return r.result("aborted", nil, text, core.Aborted{SessionID: r.t.Session.ID, Message: texts.Text("stopped"), PartialResponse: text})
-	case errors.Is(cause, errSilence):
+	case errors.Is(cause, llm.ErrSilence):
 		return r.failed(text, &llm.Fault{Code: "silence", Text: texts.Text("fault_silence"), CanRetry: true})
 	case errors.Is(cause, errTime):
 		return r.failed(text, &llm.Fault{Code: "timeout", Text: texts.Text("fault_time"), CanRetry: false})

@@ -35,7 +35,6 @@ import (
 // Causes that end a run's context early.
 var (
 	ErrAborted = errors.New("stopped by the person")
-	errSilence = errors.New("the model was silent for too long")
 	errTime    = errors.New("the run took too long")
 	errTool    = errors.New("the tool took too long")
 )

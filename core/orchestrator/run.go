@@ -369,7 +369,7 @@ func (r *run) watch(ctx context.Context, cancel context.CancelCauseFunc) {
 			cancel(errTime)
 			return
 		case !now.Before(quiet):
-			cancel(errSilence)
+			cancel(llm.ErrSilence)
 			return
 		}
 		select {

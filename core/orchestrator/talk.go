@@ -147,7 +147,7 @@ func (t *talk) ask(ctx context.Context) (transcript.Message, *llm.Fault, error) 
 	var used *core.Tokens
 	var failed error
 	req := *t.req // the next round adds to ours
-	req.Sender.Trust = r.trust()
+	req.Sender.Trust, req.Run = r.trust(), r.t.Run
 	for d, err := range llm.StopAt(r.model.Reply(ctx, &req), req.Stop) {
 		r.heardNow()
 		if err != nil {
@@ -242,7 +242,7 @@ func (t *talk) keepAnswer(ctx context.Context, m *transcript.Message, fault *llm
 // is kept. A run that is returned to the queue writes it again.
 func told(ctx context.Context) bool {
 	cause := context.Cause(ctx)
-	return errors.Is(cause, errSilence) || errors.Is(cause, errTime)
+	return errors.Is(cause, llm.ErrSilence) || errors.Is(cause, errTime)
 }
 
 // number gives calls ids of their own: some servers send none, or the same again.

@@ -13,6 +13,7 @@ import (
 	"gatehouse/configs"
 	"gatehouse/core"
 	"gatehouse/core/agent"
+	"gatehouse/core/llm/registry"
 	"gatehouse/core/sandbox"
 	"gatehouse/core/store"
 )
@@ -76,7 +77,7 @@ func (c *Doctor) reach(p *Process, patient *doctor.Subject) error {
 		}
 		return lines
 	}
-	m, err := models.New(cfg, nil, core.System{}, slog.New(slog.DiscardHandler))
+	m, err := models.New(cfg, registry.Options{Clock: core.System{}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}

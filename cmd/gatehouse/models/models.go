@@ -14,7 +14,6 @@ import (
 	"gatehouse/core/agent"
 	"gatehouse/core/claudecli"
 	"gatehouse/core/llm"
-	"gatehouse/core/llm/quote"
 	"gatehouse/core/llm/registry"
 )
 
@@ -33,14 +32,14 @@ func Config(cfg *configs.Config) registry.Config {
 }
 
 // New returns the models of cfg. It makes no request of a provider.
-func New(cfg *configs.Config, search quote.Search, clock core.Clock, log *slog.Logger) (*registry.Models, error) {
-	return registry.New(Config(cfg), registry.Options{Search: search, Clock: clock, Log: log})
+func New(cfg *configs.Config, o registry.Options) (*registry.Models, error) {
+	return registry.New(Config(cfg), o)
 }
 
 // Faults returns the agents and workspaces that name a model which is not
 // configured; none if the models of cfg cannot be made, which others report.
 func Faults(cfg *configs.Config, agents *agent.Agents) []string {
-	m, err := New(cfg, nil, core.System{}, slog.New(slog.DiscardHandler))
+	m, err := New(cfg, registry.Options{Clock: core.System{}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil
 	}
@@ -67,7 +66,7 @@ func Missing(m *registry.Models, agents *agent.Agents) (faults []string) {
 
 // OneToken asks the first model of cfg for one token and returns the model's name.
 func OneToken(ctx context.Context, cfg *configs.Config) (name string, err error) {
-	m, err := New(cfg, nil, core.System{}, slog.New(slog.DiscardHandler))
+	m, err := New(cfg, registry.Options{Clock: core.System{}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return "", err
 	}

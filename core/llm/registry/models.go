@@ -13,6 +13,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/llm"
 	"gatehouse/core/llm/anthropic"
+	"gatehouse/core/llm/health"
 	"gatehouse/core/llm/openai"
 	"gatehouse/core/llm/quote"
 )
@@ -36,6 +37,7 @@ type Options struct {
 	Search quote.Search // of local/quote; nil: it finds nothing
 	Clock  core.Clock
 	Log    *slog.Logger
+	Health *health.Board // is told how the models answer; nil: nothing is
 }
 
 // Models are the configured language models. They do not change; methods may
@@ -49,6 +51,7 @@ type Models struct {
 	elsewhere string
 	fallbacks []string
 	byName    map[string]llm.Model
+	providers []provider
 	closers   []func()
 }
 
@@ -114,7 +117,12 @@ func (m *Models) add(c Config, name string, o Options) (llm.Model, error) {
 	if err != nil {
 		return nil, err
 	}
+	p, asks := model.(provider)
+	model = o.Health.Watch(model)
 	if key := model.About().Name; m.byName[key] == nil {
+		if asks {
+			m.providers = append(m.providers, p)
+		}
 		m.byName[key], m.Names = model, append(m.Names, key)
 	}
 	return model, nil
@@ -207,11 +215,9 @@ func (m *Models) Missing(name string) string {
 // Check has each provider list its models, which costs nothing, and returns
 // the name of the model that answers.
 func (m *Models) Check(ctx context.Context) (string, error) {
-	for _, name := range m.Names {
-		if p, ok := m.byName[name].(provider); ok {
-			if _, err := p.Models(ctx); err != nil {
-				return "", err
-			}
+	for _, p := range m.providers {
+		if _, err := p.Models(ctx); err != nil {
+			return "", err
 		}
 	}
 	return m.Default(), nil
