@@ -63,8 +63,8 @@ func TestAnEmptyDatabaseIsFilledFromTheVault(t *testing.T) {
 	h.clock.Advance(time.Hour)
 	h.turn(h.Store, talked, "r1", "and milk", "done too")
 	h.finish(talked.ID, session.Finish{Messages: 4, Model: "m", Title: "buy green tea", At: h.clock.Now()})
-	title, yes := "My tea", true
-	_, err := h.update(talked.ID, session.Change{Title: &title, Archived: &yes, Owner: true, AddTags: []string{"tea", "shop"}, AddContexts: []string{"Notes", "A"},
+	title, yes, model, space := "My tea", true, "openai/x", "kitchen"
+	_, err := h.update(talked.ID, session.Change{Title: &title, Archived: &yes, Model: &model, Workspace: &space, Owner: true, AddTags: []string{"tea", "shop"}, AddContexts: []string{"Notes", "A"},
 		Metadata: raw(`{"a":1,"permissions":{"bash":true}}`)})
 	if err != nil {
 		t.Fatal(err)
