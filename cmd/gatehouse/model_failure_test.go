@@ -26,7 +26,7 @@ func TestAModelThatFailsIsReportedPlainlyOnceAndTheNextMessageIsAnswered(t *test
 		{"hangs after some words", []llmtest.Reply{{Text: []string{"Half of ", "it"}, Hang: true}}, []string{"Half of it", "stopped answering", "try again"}, "", "code=silence"},
 		{"hangs before any word", []llmtest.Reply{{HangHead: true}}, []string{"stopped answering"}, "", "code=silence"},
 		{"refuses the key", []llmtest.Reply{llmtest.Refuse(401, "Incorrect API key provided: sk-te...cdef.", "invalid_request_error", "invalid_api_key")},
-			[]string{"rejects the API key"}, "GATEHOUSE_", "code=auth check=GATEHOUSE_OPENAI_API_KEY"},
+			[]string{"rejects the API key"}, "GATEHOUSE_", "Check GATEHOUSE_OPENAI_API_KEY"},
 		{"quotes the key", []llmtest.Reply{llmtest.Refuse(401, "Incorrect API key provided: sk-te...cdef.", "invalid_request_error", "invalid_api_key")},
 			[]string{"rejects the API key"}, "sk-te", "code=auth"},
 		{"streams garbage", []llmtest.Reply{{Raw: "data: {\"choices\": [garbage\n\n"}}, []string{"an invalid answer"}, "garbage", "run failed"},

@@ -56,6 +56,7 @@ import (
 //	bot file to ada: FILE         its next message has this file, or "photo"
 //	all buttons to ada: A | B     of all messages there
 //	file to ada: NAME: TEXT       the bot's newest file is called so, and has this in it
+//	bot to ada in any order: TEXT | TEXT   it says each of these
 //	bot edits to ada: TEXT        one of its messages has come to say this
 //	bot shows to ada: TEXT        likewise, or what it is still writing says it
 //	bot silent to ada             it has said nothing since
@@ -259,6 +260,7 @@ var scriptSteps = forms([]scriptForm{
 	{`the platform comes (back)`, (*script).goes},
 	{`WHO uses /(.+)`, (*script).commands},
 	{`topic (\w+) in (\w+)`, func(s *script, m []string) { s.must(s.scenes[s.platform].topic(m[2], m[1])) }},
+	{`bot (?:to|in) ROOM in any order: (.*)`, (*script).hearsAll},
 	{`bot (?:to|in) ROOM: (?s:(.*))`, (*script).hears},
 	{`bot quotes (.+) (?:to|in) ROOM`, (*script).quoted},
 	{`bot file (?:to|in) ROOM: (.+)`, (*script).handed},
@@ -366,6 +368,23 @@ func (s *script) await(sc scene, room, what string, f func([]line) bool) {
 		}
 	}()
 	s.w.until(what, func() bool { return f(sc.read(room)) })
+}
+
+// hearsAll waits for several messages that nothing brings into an order.
+func (s *script) hearsAll(m []string) {
+	sc, room, key := s.room(m[1])
+	s.await(sc, room, "the bot says "+m[2], func(all []line) bool {
+		seen, from := s.seen[key], min(s.seen[key], len(all))
+		for _, part := range strings.Split(m[2], " | ") {
+			i := slices.IndexFunc(all[from:], func(l line) bool { return l.bot && strings.Contains(l.text, part) })
+			if i < 0 {
+				return false
+			}
+			seen = max(seen, from+i+1)
+		}
+		s.seen[key] = seen
+		return true
+	})
 }
 
 func (s *script) hears(m []string) {

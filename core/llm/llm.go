@@ -118,10 +118,15 @@ type Fault struct {
 	Err      error         // for the log
 }
 
+// Error returns the text for the operator.
 func (f *Fault) Error() string {
-	if f.Err == nil {
-		return f.Text
+	text := f.Text
+	if f.Setting != "" {
+		text += " Check " + f.Setting
 	}
-	return f.Text + ": " + f.Err.Error()
+	if f.Err == nil {
+		return text
+	}
+	return text + ": " + f.Err.Error()
 }
 func (f *Fault) Unwrap() error { return f.Err }

@@ -176,7 +176,7 @@ func (r *run) cut(text string, cause error) (Result, error) {
 
 func (r *run) failed(text string, f *llm.Fault) (Result, error) {
 	if f.Code != "invalid" {
-		r.o.o.Log.Warn("run failed", "run", r.t.Run, "model", r.name, "code", f.Code, "check", f.Setting, "err", f)
+		r.o.o.Log.Warn("run failed", "run", r.t.Run, "model", r.name, "code", f.Code, "err", f)
 	}
 	if err := r.conv.Sync(); err != nil {
 		return Result{}, err
