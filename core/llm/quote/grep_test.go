@@ -280,6 +280,16 @@ func TestManySearchesAtOnce(t *testing.T) {
 }
 
 // FuzzPassages: no file, however odd, breaks the search or its bounds.
+// A heading can be longer than a quote, and hold the only hit.
+func TestALongHeadingWithTheOnlyHitIsQuotedFromItsBegin(t *testing.T) {
+	text := "## Tea" + strings.Repeat(" and more", 60) + "\n\nNothing of it here.\n"
+	d := &document{text: text, folded: strings.ToLower(text)}
+	found := d.passages("x.md", stemsOf(Words("tea")))
+	if len(found) != 1 || !strings.HasPrefix(found[0].Text, "## Tea and more") || found[0].Line != 1 {
+		t.Errorf("%+v", found)
+	}
+}
+
 func FuzzPassages(f *testing.F) {
 	f.Add("# Tea\n\ntea tea\r\n\r\n## x\n", "tea")
 	f.Add("---\na\n---\nİİİ tea’s", "i̇i̇i̇")

@@ -164,10 +164,11 @@ func ones(bits uint32) (n int) {
 }
 
 // excerpt returns what is quoted of p, at most 500 bytes, and its line: from the
-// top, or, where the first hit is further down, from shortly before it.
+// top, or, where the first hit is further down, from shortly before it. first is the
+// hit's place in the body, -1 for hits in the lead alone.
 func excerpt(p paragraph, first int) (text string, line int) {
 	whole := strings.TrimRight(p.lead+p.body, "\r\n \t")
-	if len(p.lead)+max(first, 0) < maxQuote-100 {
+	if first < 0 || len(p.lead)+first < maxQuote-100 {
 		return cut(whole, maxQuote), p.line
 	}
 	from := max(0, first-100)
