@@ -20,6 +20,7 @@ import (
 	"gatehouse/cmd/loadgen/crowd"
 	"gatehouse/connectors/discord/discordtest"
 	"gatehouse/connectors/telegram/telegramtest"
+	"gatehouse/core/texts"
 )
 
 // A rig is platforms, a model and people around a gateway that runs as a
@@ -76,6 +77,11 @@ type utterance struct {
 
 // whole tells an answer (its first part) from a preview of one.
 func (u utterance) whole() bool { return strings.Contains(u.text, "as call") }
+
+// notice reports whether u is about a message that may be missing.
+func (u utterance) notice() bool {
+	return strings.HasPrefix(u.text, texts.Text("unsure")) || strings.HasPrefix(u.text, texts.Text("unsure_again")) || strings.HasPrefix(u.text, texts.Text("unsure_arrived"))
+}
 
 // later tells a later part of a long answer from a preview.
 func (u utterance) later() bool {
