@@ -27,11 +27,17 @@ func TestWhoWasApprovedInTheOriginalSystemIsAnsweredWithoutPairing(t *testing.T)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	old := storetest.Original(t, path, 12)
+	old := storetest.Product(t, path, 12)
 	for _, s := range []string{
 		fmt.Sprintf(`INSERT INTO pairing_requests VALUES ('r1', 'telegram', '%d', 'Ada', '%[1]d', 'approved', 'sandboxed', '2025-01-02 03:04:05', '2025-01-02T04:00:00+00:00', 'admin')`, ada.ID()),
 		fmt.Sprintf(`INSERT INTO pairing_requests VALUES ('r2', 'telegram', '%d', 'Dan', '%[1]d', 'pending', NULL, '2025-01-02 03:04:05', NULL, NULL)`, dan.ID()),
 		`INSERT INTO sessions (id, title, source, created_at, last_accessed, metadata) VALUES ('0a8f7f6e-7a3d-4a5e-9a55-1f2b3c4d5e6f', 'Old talk', 'parachute', '2025-01-02 03:04:05', '2025-01-02 03:04:05', '{"trust_level": "vault"}')`,
+		// Eve was approved, and denied later.
+		fmt.Sprintf(`INSERT INTO pairing_requests VALUES ('r3', 'telegram', '%d', 'Eve', '%[1]d', 'approved', 'vault', '2025-01-02 03:04:05', '2025-01-02T04:00:00+00:00', 'admin')`, eve.ID()),
+		fmt.Sprintf(`INSERT INTO pairing_requests VALUES ('r4', 'telegram', '%d', 'Eve', '%[1]d', 'denied', NULL, '2025-01-03 03:04:05', '2025-01-03T04:00:00+00:00', 'admin')`, eve.ID()),
+		// Ada's conversation with the original's bot.
+		fmt.Sprintf(`INSERT INTO sessions (id, title, source, created_at, last_accessed, trust_level, linked_bot_platform, linked_bot_chat_id, linked_bot_chat_type) VALUES
+			('1b8f7f6e-7a3d-4a5e-9a55-1f2b3c4d5e6f', 'Telegram - Ada', 'telegram', '2025-01-02 03:04:05', '2025-01-02 03:04:05', 'vault', 'telegram', '%d', 'dm')`, ada.ID()),
 		// Rows that could make a reader stumble.
 		`INSERT INTO sessions (id, title, source, message_count, archived, created_at, last_accessed, metadata) VALUES
 			(NULL, x'00ff', 'parachute', 'many', NULL, 'yesterday', '', '{broken'), ('../../../etc/passwd', 'Path', 'claude', -1, 0, '', '', '[]')`,
@@ -70,7 +76,12 @@ func TestWhoWasApprovedInTheOriginalSystemIsAnsweredWithoutPairing(t *testing.T)
 	}
 	w.hearsText(dan, "Public/")
 
-	// Strangers stay strangers.
+	// Ada went on where she was.
+	if n := w.count(`SELECT message_count FROM sessions WHERE id = '1b8f7f6e-7a3d-4a5e-9a55-1f2b3c4d5e6f'`); n != 2 {
+		t.Errorf("the adopted conversation has %d messages after one answer", n)
+	}
+
+	// Strangers stay strangers, and so does who was denied in the end.
 	eve.Send("How long should green tea brew?")
 	if r := w.request(eve); r.Status != "pending" {
 		t.Errorf("a stranger's request: %+v", r)

@@ -75,12 +75,12 @@ func (a Adoption) Run(ctx context.Context, db *sql.DB) error {
 	if _, err := c.ExecContext(ctx, `BEGIN IMMEDIATE`); err != nil {
 		return fmt.Errorf("take over the original system's database (is the original system still running?): %w", err)
 	}
-	version, copied, err := a.locked(ctx, db, c)
-	if err != nil || version == 0 {
+	done, err := a.locked(ctx, db, c)
+	if err != nil || done == nil {
 		_, _ = c.ExecContext(context.WithoutCancel(ctx), `ROLLBACK`)
 		return err
 	}
-	a.Log.Info("the original system's database was taken over", "path", a.Path, "version", version, "copy", copied)
+	a.Log.Info("the original system's database was taken over", append([]any{"path", a.Path}, done...)...)
 	if err := os.Chmod(a.Path, 0o600); err != nil {
 		a.Log.Warn("the database may be read by others", "path", a.Path, "error", err)
 	}
@@ -101,28 +101,33 @@ func registerAdoption(conn any) error {
 }
 
 // locked does the work of Run inside the transaction that c holds, and commits.
-// Version 0 means that there was nothing to do after all.
-func (a Adoption) locked(ctx context.Context, db *sql.DB, c *sql.Conn) (version int64, copied string, err error) {
+// It returns what was taken over, for the log; nil means that there was nothing
+// to do after all.
+func (a Adoption) locked(ctx context.Context, db *sql.DB, c *sql.Conn) (done []any, err error) {
 	l, err := readLayout(ctx, c)
 	if err != nil {
-		return 0, "", err
+		return nil, err
 	}
 	if old, err := l.original(a.Target); err != nil || !old {
-		return 0, "", err
+		return nil, err
 	}
-	if copied, err = a.Copy(ctx, db, a.Path, l.version()); err != nil {
-		return 0, "", err
+	copied, err := a.Copy(ctx, db, a.Path, l.version())
+	if err != nil {
+		return nil, err
 	}
 	x := &adopter{Adoption: a, ctx: ctx, c: c, l: l, now: core.Stamp(a.Clock.Now())}
 	for _, do := range []func() error{x.renameOriginals, x.build, x.carry, x.admit, x.keepRest, x.record, x.clear, x.check} {
 		if err := do(); err != nil {
-			return 0, "", fmt.Errorf("take over the original system's database: %w", err)
+			return nil, fmt.Errorf("take over the original system's database: %w", err)
 		}
 	}
-	if err := x.exec(`COMMIT`); err != nil {
-		return 0, "", fmt.Errorf("take over the original system's database: %w", err)
+	if done, err = x.summary(); err != nil {
+		return nil, err
 	}
-	return l.version(), copied, nil
+	if err := x.exec(`COMMIT`); err != nil {
+		return nil, fmt.Errorf("take over the original system's database: %w", err)
+	}
+	return append([]any{"version", l.version(), "copy", copied}, done...), nil
 }
 
 // An adopter is one adoption's transaction.
@@ -147,6 +152,25 @@ func (x *adopter) exec(query string, args ...any) error {
 func (x *adopter) number(query string) (n int64, err error) {
 	err = x.c.QueryRowContext(x.ctx, query).Scan(&n)
 	return n, err
+}
+
+// summary counts what the new tables have.
+func (x *adopter) summary() (counts []any, err error) {
+	for _, c := range [][2]string{
+		{"sessions", `SELECT count(*) FROM sessions`},
+		{"people_with_access", `SELECT count(*) FROM access`},
+		{"people_denied", `SELECT count(*) FROM (SELECT DISTINCT platform, platform_user_id FROM pairing_requests WHERE status = 'denied'
+			EXCEPT SELECT platform, platform_user_id FROM identities)`},
+		{"requests_pending", `SELECT count(*) FROM pairing_requests WHERE status = 'pending'`},
+		{"chats", `SELECT count(*) FROM chats`},
+	} {
+		n, err := x.number(c[1])
+		if err != nil {
+			return nil, err
+		}
+		counts = append(counts, c[0], n)
+	}
+	return counts, nil
 }
 
 func (x *adopter) tables() []string { return slices.Sorted(maps.Keys(x.l.tables)) }
@@ -198,16 +222,20 @@ func (x *adopter) carry() error {
 }
 
 func (x *adopter) admit() error {
-	for _, q := range people {
-		if err := x.exec(q); err != nil {
+	all := people
+	if x.l.bound() {
+		all = slices.Concat(all, chats)
+	}
+	for _, q := range append(slices.Clone(all), dropPeople) {
+		if err := x.exec(fill(x.l, "sessions", q)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// keepRest keeps what we have no use for, the curator's tables of versions 9
-// and 10, with every row.
+// keepRest keeps what we have no use for, such as the curator's tables of versions
+// 9 and 10, with every row.
 func (x *adopter) keepRest() error {
 	for _, t := range x.tables() {
 		if originalTables[t].must == nil {

@@ -25,7 +25,8 @@ type originalTable struct{ must, may []string }
 // originalTables by name. Only sessions must be there: the others came and went.
 var originalTables = map[string]originalTable{
 	"sessions": {must: []string{"id", "title", "module", "source", "working_directory", "vault_root", "model", "message_count",
-		"archived", "created_at", "last_accessed", "continued_from", "metadata"}, may: []string{"agent_type"}},
+		"archived", "created_at", "last_accessed", "continued_from", "metadata"},
+		may: []string{"agent_type", "trust_level", "linked_bot_platform", "linked_bot_chat_id", "linked_bot_chat_type"}},
 	"session_tags":     {must: []string{"session_id", "tag", "created_at"}},
 	"session_contexts": {must: []string{"session_id", "folder_path", "added_at"}},
 	"chunks":           {must: []string{"id", "content_id", "content_type", "field", "chunk_index", "chunk_text", "embedding", "created_at"}},
@@ -36,6 +37,8 @@ var originalTables = map[string]originalTable{
 	"schema_version":   {must: []string{"version", "applied_at"}},
 	"curator_sessions": {},
 	"curator_queue":    {},
+	"context_watches":  {},
+	"mcp_oauth_tokens": {},
 }
 
 // A layout is the tables, columns and ledger of a database file.
@@ -179,13 +182,23 @@ func prefixed(by, s string) string {
 	return by + s
 }
 
+// hasColumn reports whether table has the column.
+func (l layout) hasColumn(table, column string) bool { return slices.Contains(l.tables[table], column) }
+
+// bound reports whether the sessions name the chats of platforms that they belong to.
+func (l layout) bound() bool {
+	return l.hasColumn("sessions", "linked_bot_platform") && l.hasColumn("sessions", "linked_bot_chat_id") && l.hasColumn("sessions", "linked_bot_chat_type")
+}
+
 // version returns the number of the original system's layout, from its columns:
 // version 9 has no ledger, and ledgers of later ones have old numbers.
 func (l layout) version() int64 {
 	switch {
 	case l.has("pairing_requests"):
 		return 12
-	case !slices.Contains(l.tables["sessions"], "agent_type"):
+	case l.hasColumn("sessions", "trust_level"):
+		return 11
+	case !l.hasColumn("sessions", "agent_type"):
 		return 9
 	case l.has("curator_sessions") || l.has("curator_queue"):
 		return 10

@@ -24,14 +24,15 @@ func quoted(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""
 var carriers = []struct{ table, differs, move string }{
 	{"sessions",
 		`id IS NULL OR typeof(id) = 'blob' OR adopt_time(created_at) IS NULL OR adopt_time(last_accessed) IS NULL
-			OR NOT adopt_whole(source, metadata) OR typeof(coalesce(message_count, 0)) <> 'integer' OR coalesce(archived, 0) NOT IN (0, 1)`,
+			OR NOT adopt_whole(source, metadata, {trust_level}, {linked_bot_platform}) OR typeof(coalesce(message_count, 0)) <> 'integer' OR coalesce(archived, 0) NOT IN (0, 1)`,
 		`INSERT INTO sessions (id, title, module, source, working_directory, vault_root, model, message_count, archived, created_at,
 			last_accessed, continued_from, agent_type, metadata, user_id, trust_level, title_source)
 		SELECT coalesce(CAST(id AS TEXT), 'adopted-' || rowid || '-' || lower(hex(randomblob(8)))), title, module, source, working_directory,
 			vault_root, model, CASE WHEN typeof(message_count) IN ('integer', 'real') THEN CAST(message_count AS INTEGER) ELSE 0 END,
 			CASE WHEN typeof(archived) IN ('integer', 'real') THEN archived <> 0 ELSE lower(coalesce(archived, '')) = 'true' END,
 			coalesce(adopt_time(created_at), adopt_time(last_accessed), ?1), coalesce(adopt_time(last_accessed), adopt_time(created_at), ?1),
-			continued_from, {agent_type}, adopt_metadata(source, metadata), adopt_user(source, metadata), adopt_trust(source, metadata),
+			continued_from, {agent_type}, adopt_metadata(source, metadata, {trust_level}, {linked_bot_platform}),
+			adopt_user(source, metadata, {trust_level}, {linked_bot_platform}), adopt_trust(source, metadata, {trust_level}, {linked_bot_platform}),
 			CASE WHEN coalesce(title, '') = '' THEN 'default' ELSE 'user' END
 		FROM {old} ORDER BY rowid`},
 	{"session_tags", // the original did not enforce its foreign keys: a tag may be of no session
@@ -76,17 +77,17 @@ var carriers = []struct{ table, differs, move string }{
 const twice = `(status = 'pending' AND EXISTS (SELECT 1 FROM {old} AS later WHERE later.platform = {old}.platform
 	AND later.platform_user_id = {old}.platform_user_id AND later.status = 'pending' AND later.rowid > {old}.rowid))`
 
-// people makes users, identities and access of approved requests, so that no
-// approved user becomes a stranger. The latest decision for an account counts.
-// Users begin at 2: the operator is 1. None gets full trust in chat. A direct chat
-// is known if its id is the user's.
+// people makes users, identities and access of those whose latest decision is an
+// approval, so that no approved user becomes a stranger. Of two decisions at one
+// time the denial counts. Users begin at 2: the operator is 1. None gets full
+// trust in chat. A direct chat is known if its id is the user's.
 var people = []string{
 	`CREATE TABLE original_people AS
 		SELECT 1 + row_number() OVER (ORDER BY at, platform, platform_user_id) AS user_id, * FROM (
-			SELECT platform, platform_user_id, platform_user_display AS display, platform_chat_id AS chat, resolved_by,
+			SELECT platform, platform_user_id, platform_user_display AS display, platform_chat_id AS chat, resolved_by, status,
 				approved_trust_level AS level, coalesce(resolved_at, created_at) AS at,
-				row_number() OVER (PARTITION BY platform, platform_user_id ORDER BY coalesce(resolved_at, created_at) DESC, id DESC) AS n
-			FROM pairing_requests WHERE status = 'approved') WHERE n = 1`,
+				row_number() OVER (PARTITION BY platform, platform_user_id ORDER BY coalesce(resolved_at, created_at) DESC, status DESC, id DESC) AS n
+			FROM pairing_requests WHERE status IN ('approved', 'denied')) WHERE n = 1 AND status = 'approved'`,
 	`INSERT INTO users (id, display, role, created_at) SELECT user_id, display, 'guest', at FROM original_people`,
 	`INSERT INTO identities (platform, platform_user_id, user_id, display, created_at)
 		SELECT platform, platform_user_id, user_id, display, at FROM original_people`,
@@ -94,19 +95,39 @@ var people = []string{
 		SELECT platform, user_id, 'dm', '', CASE WHEN level IN ('vault', 'full') THEN 'vault' ELSE 'sandboxed' END,
 			CASE WHEN chat = platform_user_id THEN chat ELSE '' END, coalesce(nullif(resolved_by, ''), 'the original system'), at
 		FROM original_people ORDER BY user_id`,
-	`DROP TABLE original_people`,
 }
+
+// chats give a session of a direct chat to the person who was approved there,
+// and bind the chat to the latest of its sessions that is not archived, as the
+// original system does. A chat that could be several people's is no one's.
+var chats = []string{
+	`CREATE TABLE original_chats AS
+		SELECT CAST(s.id AS TEXT) AS id, p.platform, CAST(s.linked_bot_chat_id AS TEXT) AS chat, min(p.user_id) AS user_id
+		FROM {old} s JOIN original_people p ON p.platform = CAST(s.linked_bot_platform AS TEXT)
+			AND CAST(s.linked_bot_chat_id AS TEXT) IN (p.platform_user_id, p.chat)
+		WHERE s.linked_bot_chat_type = 'dm' AND s.id IS NOT NULL GROUP BY s.id HAVING count(DISTINCT p.user_id) = 1`,
+	`UPDATE sessions SET user_id = (SELECT c.user_id FROM original_chats c WHERE c.id = sessions.id) WHERE id IN (SELECT id FROM original_chats)`,
+	`INSERT INTO chats (bot, chat, session_id, kind, updated_at)
+		SELECT platform, chat, id, 'dm', last_accessed FROM (
+			SELECT c.platform, c.chat, c.id, s.last_accessed, row_number() OVER (PARTITION BY c.platform, c.chat ORDER BY s.last_accessed DESC, c.id DESC) AS n
+			FROM original_chats c JOIN sessions s ON s.id = c.id WHERE s.archived = 0) WHERE n = 1`,
+	`UPDATE access SET chat = (SELECT c.chat FROM original_chats c WHERE c.platform = access.bot AND c.user_id = access.user_id ORDER BY c.chat LIMIT 1)
+		WHERE chat = '' AND EXISTS (SELECT 1 FROM original_chats c WHERE c.platform = access.bot AND c.user_id = access.user_id)`,
+	`DROP TABLE original_chats`,
+}
+
+const dropPeople = `DROP TABLE original_people`
 
 // fill returns one of the statements above with the names of a table.
 func fill(l layout, table, query string) string {
-	agent := "NULL"
-	for _, c := range l.tables[table] {
-		if c == "agent_type" {
-			agent = c
+	for _, c := range []string{"agent_type", "trust_level", "linked_bot_platform"} {
+		value := "NULL"
+		if l.hasColumn(table, c) {
+			value = c
 		}
+		query = strings.ReplaceAll(query, "{"+c+"}", value)
 	}
 	query = strings.ReplaceAll(query, "{twice}", twice)
-	query = strings.ReplaceAll(query, "{agent_type}", agent)
 	return strings.ReplaceAll(query, "{old}", aside(table))
 }
 

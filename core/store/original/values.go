@@ -101,30 +101,55 @@ type carried struct {
 }
 
 // carry lifts metadata.trust_level into the session's own column and drops
-// permissions.trust_mode ("never ask") except on the owner's sessions. A level
-// that is not known, or metadata that cannot be read, becomes sandboxed; the
-// owner's session without a level keeps no ceiling (full), as it had none.
-func carry(source, metadata any) carried {
+// permissions.trust_mode ("never ask") except on the owner's sessions. level and
+// linked are the columns trust_level and linked_bot_platform of versions that
+// have them: of two levels the lower one counts. A level that is not known, or
+// metadata that cannot be read, becomes sandboxed; the owner's session without a
+// level keeps no ceiling (full), as it had none. No other session has full.
+func carry(source, metadata, level, linked any) carried {
 	src, _ := text(source)
 	c := carried{trust: core.Sandboxed.String(), whole: true}
 	if slices.Contains(ownSources, src) {
 		c.user, c.trust = core.Operator, core.Full.String()
 	}
+	if platform, _ := text(linked); platform != "" {
+		c.user, c.trust, c.whole = 0, core.Sandboxed.String(), false // the new row has no such columns
+	}
+	m, readable := c.read(metadata)
+	named := false
+	if m != nil {
+		named = c.carryObject(m)
+	}
+	c.limit(level, named, readable)
+	return c
+}
+
+// read takes metadata over and returns it if it is an object. It reports false
+// for metadata that is not JSON.
+func (c *carried) read(metadata any) (m map[string]json.RawMessage, readable bool) {
 	raw, ok := text(metadata)
 	if !ok || strings.TrimSpace(raw) == "" {
-		return c
+		return nil, true
 	}
 	if !json.Valid([]byte(raw)) {
-		return carried{trust: core.Sandboxed.String(), user: c.user}
+		c.trust, c.whole = core.Sandboxed.String(), false
+		return nil, false
 	}
 	c.metadata = raw
-	var m map[string]json.RawMessage
-	if json.Unmarshal([]byte(raw), &m) != nil || m == nil {
-		return c
+	if json.Unmarshal([]byte(raw), &m) != nil {
+		return nil, true
 	}
+	return m, true
+}
+
+// carryObject does what metadata that is an object asks for, and reports whether
+// it names a level.
+func (c *carried) carryObject(m map[string]json.RawMessage) (named bool) {
 	if foreignChat(m) {
 		c.user, c.trust = 0, core.Sandboxed.String()
 	}
+	_, named = m["trust_level"]
+	named = named && string(m["trust_level"]) != "null"
 	lifted := c.lift(m)
 	if c.user != core.Operator {
 		dropTrustMode(m)
@@ -132,7 +157,28 @@ func carry(source, metadata any) carried {
 	if lifted || c.user != core.Operator { // rewritten: a duplicate key gets one value for every reader
 		c.metadata = encode(m)
 	}
-	return c
+	return named
+}
+
+// limit lowers the ceiling to the column trust_level; for a session that is not
+// the owner's the column is the ceiling if the metadata names none.
+func (c *carried) limit(level any, named, readable bool) {
+	have, _ := core.ParseTrust(c.trust)
+	if name, ok := text(level); ok && name != "" && readable {
+		column, err := core.ParseTrust(name)
+		switch {
+		case err != nil:
+			have, c.whole = core.Sandboxed, false
+		case c.user == core.Operator || named:
+			have = min(have, column)
+		default:
+			have = column
+		}
+	}
+	if c.user != core.Operator {
+		have = min(have, core.Vault)
+	}
+	c.trust = have.String()
 }
 
 // foreignChat reports whether a session's metadata binds it to a chat of a
@@ -211,9 +257,9 @@ func Functions() map[string]any {
 			}
 			return nil
 		},
-		"adopt_metadata": func(source, metadata any) any { return carry(source, metadata).metadata },
-		"adopt_trust":    func(source, metadata any) string { return carry(source, metadata).trust },
-		"adopt_user":     func(source, metadata any) int64 { return carry(source, metadata).user },
-		"adopt_whole":    func(source, metadata any) bool { return carry(source, metadata).whole },
+		"adopt_metadata": func(source, metadata, level, linked any) any { return carry(source, metadata, level, linked).metadata },
+		"adopt_trust":    func(source, metadata, level, linked any) string { return carry(source, metadata, level, linked).trust },
+		"adopt_user":     func(source, metadata, level, linked any) int64 { return carry(source, metadata, level, linked).user },
+		"adopt_whole":    func(source, metadata, level, linked any) bool { return carry(source, metadata, level, linked).whole },
 	}
 }

@@ -97,6 +97,31 @@ CREATE INDEX IF NOT EXISTS idx_pairing_requests_status ON pairing_requests(statu
 CREATE INDEX IF NOT EXISTS idx_pairing_requests_platform ON pairing_requests(platform, platform_user_id);`
 )
 
+// What the original system's program adds at its start, beyond its description:
+// columns for versions 11 and 12, and indexes. Its ledger has row 10 only.
+const (
+	productIndexes = `CREATE INDEX IF NOT EXISTS idx_sessions_created_at ON sessions(created_at DESC);
+CREATE INDEX IF NOT EXISTS idx_manifest_type ON index_manifest(content_type);
+CREATE INDEX IF NOT EXISTS idx_manifest_indexed ON index_manifest(indexed_at DESC);`
+	productTrust = `ALTER TABLE sessions ADD COLUMN trust_level TEXT DEFAULT 'full';
+ALTER TABLE sessions ADD COLUMN linked_bot_platform TEXT;
+ALTER TABLE sessions ADD COLUMN linked_bot_chat_id TEXT;
+ALTER TABLE sessions ADD COLUMN linked_bot_chat_type TEXT;
+CREATE INDEX IF NOT EXISTS idx_sessions_trust_level ON sessions(trust_level);
+CREATE INDEX IF NOT EXISTS idx_sessions_linked_bot ON sessions(linked_bot_platform, linked_bot_chat_id);`
+)
+
+// Product makes an empty database as the original system's program does at
+// version 11 or 12, at path, and leaves it open.
+func Product(t testing.TB, path string, version int) *sql.DB {
+	t.Helper()
+	db := Original(t, path, version)
+	if _, err := db.Exec(productIndexes + productTrust + `DELETE FROM schema_version WHERE version > 10`); err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
 // Original makes an empty database of the original system's version (9 to 12)
 // at path and leaves it open, without foreign keys, as that system does.
 func Original(t testing.TB, path string, version int) *sql.DB {
