@@ -10,14 +10,12 @@ CLAUDE_CODE := @anthropic-ai/claude-code@2.1.197
 OPENAI_NODE := openai@7.55.0
 AXE := axe-core@4.14.1
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
+GOTESTSUM   := gotest.tools/gotestsum@v1.13.0
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 # The compiler takes more memory and collects garbage less often: a tenth of its time.
 COMPILER_GOGC := 400
-
-# Lists the skipped tests with their reasons after all others, where there is Python.
-SKIPS := $(shell command -v python3 >/dev/null && echo .ci/skips)
 
 RACEFLAGS := -gcflags=github.com/anthropics/anthropic-sdk-go=-N
 
@@ -61,11 +59,14 @@ demo: build ## everything on this machine, with a simulated Telegram and Discord
 test: format ## all checks, those without tests beside the tests
 	@$(MAKE) --no-print-directory -j2 timed beside
 
+# One run names everything that fails.
 timed:
-	@for check in race counts postgres-test; do $(MAKE) --no-print-directory $$check || exit 1; done
+	@failed=; for check in race counts postgres-test; do $(MAKE) --no-print-directory $$check || failed="$$failed $$check"; done; \
+	[ -z "$$failed" ] || { echo "FAILED:$$failed"; exit 1; }
 
 beside:
-	@for check in vet fuzz-quick static vulnerabilities; do nice -n 19 $(MAKE) --no-print-directory --output-sync=target $$check || exit 1; done
+	@failed=; for check in vet fuzz-quick static vulnerabilities; do nice -n 19 $(MAKE) --no-print-directory --output-sync=target $$check || failed="$$failed $$check"; done; \
+	[ -z "$$failed" ] || { echo "FAILED:$$failed"; exit 1; }
 
 format: ## gofmt finds nothing to change
 	@echo "== gofmt"
@@ -83,7 +84,7 @@ race: export CGO_CFLAGS := -O1
 race: ## every test, with the race detector, a browser and 20 crash rounds
 	@echo "== go test -race"
 	@GOGC=$(COMPILER_GOGC) $(GO) list -test -deps -export -race $(RACEFLAGS) -tags $(TAGS),browser ./... >/dev/null
-	$(SKIPS) $(GO) test -race -vet=off $(RACEFLAGS) -timeout 30m -p 3 -parallel 6 -tags $(TAGS),browser ./...
+	@GO="$(GO)" TAGS="$(TAGS)" .ci/race $(GOTESTSUM) -race -vet=off $(RACEFLAGS) -timeout 30m -p 3 -parallel 6 -tags $(TAGS),browser
 
 counts: ## the tests of what is allocated and held, and every escape, without the race detector
 	@echo "== allocations and memory"
