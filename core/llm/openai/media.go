@@ -2,7 +2,6 @@ package openai
 
 import (
 	"encoding/base64"
-	"encoding/json"
 	"slices"
 
 	"gatehouse/core"
@@ -83,20 +82,8 @@ type file struct {
 	Data string `json:"file_data"`
 }
 
-// content is what a user message says: a plain string where it is text only,
-// which every server knows, else parts.
+// content is what a message says; an encoder writes it.
 type content []part
-
-func (c content) MarshalJSON() ([]byte, error) {
-	var text string
-	for i := range c {
-		if c[i].Type != "text" {
-			return json.Marshal([]part(c))
-		}
-		text = joinText(text, c[i].Text)
-	}
-	return json.Marshal(text)
-}
 
 // text adds words, to the last part where that is text too.
 func (c *content) text(s string) {

@@ -65,6 +65,7 @@ type Client struct {
 	window    int
 	documents bool
 	dialect   dialect
+	tools     toolCache
 }
 
 // dialect is what was learnt about a server from its refusals. It is kept for

@@ -12,31 +12,6 @@ import (
 	"gatehouse/core/llm/provider"
 )
 
-// request returns req in the API's words.
-func (c *Client) request(model string, req *llm.Request, media llm.MediaLimits) ([]byte, error) {
-	var r chatRequest
-	r.Model, r.Stream, r.Messages = model, true, messages(req, media)
-	if !c.dialect.noUsage.Load() {
-		r.StreamOptions = &api.StreamOptions{IncludeUsage: true}
-	}
-	if c.dialect.completionTokens.Load() {
-		r.MaxCompletionTokens = req.MaxTokens
-	} else {
-		//lint:ignore SA1019 every other server but OpenAI's newest models knows this name only
-		r.MaxTokens = req.MaxTokens
-	}
-	if !c.dialect.noTemperature.Load() {
-		r.Temperature = req.Temperature
-	}
-	if !c.dialect.noStop.Load() {
-		r.Stop = req.Stop
-	}
-	if !c.dialect.noTools.Load() {
-		r.Tools = tools(req.Tools)
-	}
-	return json.Marshal(r)
-}
-
 // Learn looks whether a refusal is about a part of the request that can be
 // left out or said differently, and remembers it; true means: ask again.
 func (r *reply) Learn(f *provider.Failure) bool {
@@ -73,34 +48,12 @@ func (r *reply) Learn(f *provider.Failure) bool {
 	return false
 }
 
-func tools(offered []llm.Tool) []api.Tool {
-	var out []api.Tool
-	for _, t := range offered {
-		schema := t.Schema
-		if len(schema) == 0 {
-			schema = json.RawMessage(`{"type":"object","properties":{}}`)
-		}
-		out = append(out, api.Tool{Type: api.ToolTypeFunction, Function: &api.FunctionDefinition{
-			Name: t.Name, Description: t.About, Parameters: schema,
-		}})
-	}
-	return out
-}
-
-// A chatRequest is a request whose messages and temperature are ours: the
-// library's know no file parts, and leave a temperature of 0 out.
-type chatRequest struct {
-	api.ChatCompletionRequest
-	Messages    []message `json:"messages"`
-	Temperature *float64  `json:"temperature,omitempty"`
-}
-
 // A message is one message of a request.
 type message struct {
-	Role       string         `json:"role"`
-	Content    content        `json:"content,omitempty"`
-	ToolCalls  []api.ToolCall `json:"tool_calls,omitempty"`
-	ToolCallID string         `json:"tool_call_id,omitempty"`
+	Role       string
+	Content    content
+	ToolCalls  []api.ToolCall
+	ToolCallID string
 }
 
 // The words that are where the API wants some and the history has none.

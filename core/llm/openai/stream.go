@@ -17,10 +17,38 @@ import (
 
 const maxWhole = 8 << 20 // bytes of an answer that comes in one piece
 
-// A chunk is one event of the stream.
+// A chunk is one event of the stream, of which only what is read is decoded: the
+// library's type takes twice the time.
 type chunk struct {
-	api.ChatCompletionStreamResponse
-	Error json.RawMessage `json:"error"`
+	Object  string          `json:"object"`
+	Choices []choice        `json:"choices"`
+	Usage   *api.Usage      `json:"usage"`
+	Error   json.RawMessage `json:"error"`
+}
+
+type choice struct {
+	Index        int              `json:"index"`
+	Delta        delta            `json:"delta"`
+	FinishReason api.FinishReason `json:"finish_reason"`
+}
+
+type delta struct {
+	Content   string          `json:"content"`
+	Refusal   string          `json:"refusal"`
+	Thinking  string          `json:"reasoning_content"`
+	Reasoning json.RawMessage `json:"reasoning"` // thinking of OpenRouter and vLLM where it is a string
+	ToolCalls []api.ToolCall  `json:"tool_calls"`
+}
+
+func (d *delta) thinking() string {
+	if d.Thinking != "" || len(d.Reasoning) == 0 {
+		return d.Thinking
+	}
+	var text string
+	if json.Unmarshal(d.Reasoning, &text) != nil {
+		return ""
+	}
+	return text
 }
 
 // An answer is what has been put together so far.
@@ -73,14 +101,15 @@ func (r *reply) take(a *answer, data []byte) *provider.Failure {
 	if c.Usage != nil {
 		a.usage = usage(c.Usage)
 	}
-	for _, choice := range c.Choices {
+	for i := range c.Choices {
+		choice := &c.Choices[i]
 		if choice.Index != 0 {
 			continue // we ask for one
 		}
 		if choice.FinishReason != "" {
 			a.finish = choice.FinishReason
 		}
-		if bad := r.takeDelta(a, choice.Delta, data); bad != nil || r.Stopped {
+		if bad := r.takeDelta(a, &choice.Delta); bad != nil || r.Stopped {
 			return bad
 		}
 	}
@@ -102,12 +131,8 @@ func (c *chunk) failed(data []byte) apiError {
 	return e
 }
 
-func (r *reply) takeDelta(a *answer, d api.ChatCompletionStreamChoiceDelta, raw []byte) *provider.Failure {
-	thinking := d.ReasoningContent
-	if thinking == "" && bytes.Contains(raw, []byte(`"reasoning"`)) {
-		thinking = reasoning(raw)
-	}
-	if !r.Piece(thinking, d.Content+d.Refusal) {
+func (r *reply) takeDelta(a *answer, d *delta) *provider.Failure {
+	if !r.Piece(d.thinking(), d.Content+d.Refusal) {
 		return nil
 	}
 	for _, fragment := range d.ToolCalls {
@@ -116,21 +141,6 @@ func (r *reply) takeDelta(a *answer, d api.ChatCompletionStreamChoiceDelta, raw 
 		}
 	}
 	return nil
-}
-
-// reasoning reads the field that OpenRouter and vLLM use for thinking.
-func reasoning(raw []byte) string {
-	var c struct {
-		Choices []struct {
-			Delta struct {
-				Reasoning string `json:"reasoning"`
-			} `json:"delta"`
-		} `json:"choices"`
-	}
-	if json.Unmarshal(raw, &c) != nil || len(c.Choices) == 0 {
-		return ""
-	}
-	return c.Choices[0].Delta.Reasoning
 }
 
 // add joins a fragment to its call. Servers that number no calls start a new
