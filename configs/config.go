@@ -66,6 +66,7 @@ type Config struct {
 
 	Model            string        `split_words:"true" example:"anthropic/claude-sonnet-5" desc:"Default model: anthropic/NAME, openai/NAME or local/quote. Empty: the first of these providers with a key or base URL, else local/quote."`
 	ModelFallbacks   values.List   `split_words:"true" example:"openai/gpt-4o,local/quote" desc:"Models to try, in order, when MODEL fails."`
+	ModelWindows     values.Sizes  `split_words:"true" example:"openai/llama3.1=8192" desc:"Context windows in tokens, as provider/model=tokens with commas between, for models whose window is not known. Conversations are summed up before they reach it."`
 	AnthropicAPIKey  values.Secret `split_words:"true" example:"sk-ant-..." desc:"Key for Anthropic."`
 	AnthropicBaseURL string        `split_words:"true" example:"https://api.anthropic.com" desc:"Server with Anthropic's Messages API. Empty: Anthropic's own."`
 	OpenaiAPIKey     values.Secret `split_words:"true" example:"sk-..." desc:"Key for an OpenAI-compatible provider."`

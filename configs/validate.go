@@ -177,6 +177,7 @@ func (c *Config) checks() map[string]func() error {
 		"GUEST_READ":             func() error { return each(c.GuestRead, checkGlob) },
 		"MODEL":                  func() error { return each(values.List{c.Model}, c.checkModel) },
 		"MODEL_FALLBACKS":        c.checkFallbacks,
+		"MODEL_WINDOWS":          c.checkWindows,
 		"GUEST_MODEL":            func() error { return each(values.List{c.GuestModel}, c.checkModel) },
 		"TITLE_MODEL":            func() error { return each(values.List{c.TitleModel}, c.checkModel) },
 		"ANTHROPIC_API_KEY":      func() error { return checkKey(c.AnthropicAPIKey) },

@@ -3,6 +3,7 @@ package configs
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -75,6 +76,29 @@ func (c *Config) checkFallbacks() error {
 		return fmt.Errorf("at most %d models", maxFallbacks)
 	}
 	return each(c.ModelFallbacks, c.checkModel)
+}
+
+// Bounds of MODEL_WINDOWS.
+const (
+	maxWindows = 64
+	minWindow  = 1_000
+	maxWindow  = 100_000_000
+)
+
+func (c *Config) checkWindows() error {
+	if len(c.ModelWindows) > maxWindows {
+		return fmt.Errorf("at most %d models", maxWindows)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.ModelWindows)) {
+		provider, model, _ := strings.Cut(name, "/")
+		if provider != "anthropic" && provider != "openai" || model == "" {
+			return fmt.Errorf("%q is not anthropic/NAME or openai/NAME", name)
+		}
+		if n := c.ModelWindows[name]; n < minWindow || n > maxWindow {
+			return fmt.Errorf("the window of %s is not a number of tokens from %d to %d", name, minWindow, maxWindow)
+		}
+	}
+	return nil
 }
 
 func (c *Config) checkModel(model string) error {

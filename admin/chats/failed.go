@@ -40,10 +40,12 @@ func failureOf(r Run) *failure {
 			f.Advice = "Check " + r.Setting + ", then retry."
 		}
 	case "too_long":
-		f.Advice = "Begin a new conversation, or choose a model with a larger context."
+		f.Advice = "The message is left out of later turns. Shorten it, or choose a model with a larger context."
 	case "budget":
 		f.Advice = "Raise the budget in Settings, or wait until it starts again."
-	case "bad_request", "internal":
+	case "bad_request":
+		f.Advice = "If the provider refused the message, later turns leave it out; change it, or try another model. The log has the provider’s error."
+	case "internal":
 		f.Advice = "Look into the log for this run; another model may answer."
 	}
 	return f

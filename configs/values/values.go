@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,6 +30,43 @@ func (l *List) Decode(value string) error {
 }
 
 func (l List) String() string { return strings.Join(l, ",") }
+
+// Sizes are numbers by name, as NAME=NUMBER with commas between.
+type Sizes map[string]int
+
+// Decode takes the list from the environment.
+func (s *Sizes) Decode(value string) error {
+	*s = nil
+	var list List
+	_ = list.Decode(value)
+	for _, v := range list {
+		at := strings.LastIndex(v, "=")
+		if at < 1 {
+			return fmt.Errorf("%q is not NAME=NUMBER", v)
+		}
+		name := strings.TrimSpace(v[:at])
+		n, err := strconv.Atoi(strings.TrimSpace(v[at+1:]))
+		if err != nil || n < 1 {
+			return fmt.Errorf("%q of %s is not a whole number", v[at+1:], name)
+		}
+		if _, ok := (*s)[name]; ok {
+			return fmt.Errorf("%s is named twice", name)
+		}
+		if *s == nil {
+			*s = Sizes{}
+		}
+		(*s)[name] = n
+	}
+	return nil
+}
+
+func (s Sizes) String() string {
+	var list List
+	for _, name := range slices.Sorted(maps.Keys(s)) {
+		list = append(list, name+"="+strconv.Itoa(s[name]))
+	}
+	return list.String()
+}
 
 // Proxies are addresses and networks, separated by commas.
 type Proxies []netip.Prefix

@@ -115,7 +115,14 @@ type Fault struct {
 	CanRetry bool          // trying the same again later may help
 	After    time.Duration // when the provider said
 	Status   int           // HTTP status, 0 without
+	Window   int           // with CodeTooLong: the tokens that the model takes, 0 unknown
 	Err      error         // for the log
+}
+
+// Refused reports whether the provider refused the request for what is in it, so that it
+// would refuse the same again.
+func (f *Fault) Refused() bool {
+	return f.Code == CodeBadRequest || f.Code == CodeTooLong || f.Code == CodeFiltered && f.Status == 400
 }
 
 // Error returns the text for the operator.

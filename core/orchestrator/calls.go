@@ -23,7 +23,7 @@ import (
 const (
 	callTime   = time.Minute // where a tool names no other
 	maxBeside  = 4           // calls without effects that run next to each other
-	maxResult  = 100_000     // characters of one result
+	maxResult  = 100_000     // bytes of one result
 	maxRepeats = 3           // of the same call: a loop
 	maxSubject = 80          // characters of a call that users read
 )
@@ -96,7 +96,7 @@ func (t *talk) one(ctx context.Context, b *core.Block) (core.Block, error) {
 	if res.Text == "" && len(res.Media) == 0 {
 		res.Text = "(no output)"
 	}
-	res.Text = core.CutRunes(strings.ToValidUTF8(res.Text, "�"), maxResult)
+	res.Text = core.CutRunes(strings.ToValidUTF8(res.Text, "�"), r.resultSize())
 	r.o.o.Log.Debug("tool used", "run", r.t.Run, "tool", b.Name, "outcome", outcome, "took", r.o.o.Clock.Now().Sub(began))
 	block := core.Block{Type: "tool_result", ToolUseID: b.ID, Text: res.Text, IsError: res.IsError, Media: res.Media}
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, ErrAborted) && !told(ctx) {

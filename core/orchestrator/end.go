@@ -175,9 +175,18 @@ func (r *run) cut(text string, cause error) (Result, error) {
 }
 
 func (r *run) failed(text string, f *llm.Fault) (Result, error) {
+	r.logFailure(f)
+	return r.end(text, f)
+}
+
+func (r *run) logFailure(f *llm.Fault) {
 	if f.Code != "invalid" {
 		r.o.o.Log.Warn("run failed", "run", r.t.Run, "model", r.name, "code", f.Code, "err", f)
 	}
+}
+
+// end ends the run with f.
+func (r *run) end(text string, f *llm.Fault) (Result, error) {
 	if err := r.conv.Sync(); err != nil {
 		return Result{}, err
 	}

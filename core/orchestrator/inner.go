@@ -84,7 +84,7 @@ func (r *run) task(ctx context.Context, c *tool.Call) (tool.Result, error) {
 	}, req: &llm.Request{
 		System:    system + "\nYou are working on a part of a larger task. Your last message is read by the agent that gave it to you, not by a person.\n",
 		Messages:  []llm.Message{{Role: "user", Blocks: []core.Block{{Type: "text", Text: in.Prompt}}}},
-		MaxTokens: r.o.o.Limits.OutputTokens, Sender: llm.Sender{User: r.t.User, Trust: r.trust()},
+		MaxTokens: r.answerTokens(), Sender: llm.Sender{User: r.t.User, Trust: r.trust()},
 	}}
 	for _, t := range r.kit.Tools {
 		if t.Name != TaskName && t.Name != AskName {

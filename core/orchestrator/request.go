@@ -25,9 +25,9 @@ func (r *run) recite(lines int) (before int, err error) {
 }
 
 // outputTokens returns the limit of each answer of the model: the request's, at most the
-// setting's.
+// setting's and a quarter of the model's window.
 func (r *run) outputTokens() int {
-	most := r.o.o.Limits.OutputTokens
+	most := r.answerTokens()
 	if asked := r.t.options().MaxTokens; asked > 0 {
 		return min(asked, most)
 	}

@@ -44,6 +44,10 @@ type run struct {
 	files   *incoming.Reader
 	notices []core.Warning // on what the request gives
 
+	fixed  int // tokens of the prompt and the tools, estimated
+	learnt int // the model's window, as its provider named it in this run
+	most   int // tokens of the conversation after a refusal; 0 no limit
+
 	found    named.Found // of the web
 	telling  sync.Mutex  // one event after the other
 	lowering sync.Mutex
@@ -108,6 +112,9 @@ func (o *Orchestrator) Run(ctx context.Context, t *Turn, emit func(core.Event)) 
 	if before, ok := r.saidBefore(); ok {
 		return r.done(before)
 	}
+	if r.conv.Refused(t.Run) {
+		return r.refusedBefore()
+	}
 	if open, since := r.interrupted(); len(open) > 0 {
 		if res, ended, err := r.pickUp(ctx, talk, open, since); ended || err != nil {
 			return res, err
@@ -153,13 +160,14 @@ func (r *run) prepare(ctx context.Context) (*talk, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.fix(system)
 	history, err := r.remember(ctx)
 	if err != nil {
 		return nil, err
 	}
 	meta.Model = r.name
 	r.open(meta, warnings)
-	t := &talk{r: r, name: r.name, long: true, tools: r.tools(), keep: r.append, show: r.emit, req: &llm.Request{System: system, Messages: history,
+	t := &talk{r: r, name: r.name, own: true, long: true, tools: r.tools(), keep: r.append, show: r.emit, req: &llm.Request{System: system, Messages: history,
 		MaxTokens: r.outputTokens(), Temperature: opt.Temperature, Stop: opt.Stop, Sender: llm.Sender{User: r.t.User, Trust: r.t.Trust}}}
 	t.offer()
 	return t, nil

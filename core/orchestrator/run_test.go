@@ -36,12 +36,15 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // A model is played by the test.
 type model struct {
-	name  string // "test/model" when empty
-	calls []*llm.Request
-	reply func(ctx context.Context, yield func(llm.Delta, error) bool)
+	name   string // "test/model" when empty
+	window int
+	calls  []*llm.Request
+	reply  func(ctx context.Context, yield func(llm.Delta, error) bool)
 }
 
-func (m *model) About() llm.About { return llm.About{Name: cmp.Or(m.name, "test/model"), Tools: true} }
+func (m *model) About() llm.About {
+	return llm.About{Name: cmp.Or(m.name, "test/model"), Tools: true, Window: m.window}
+}
 
 func (m *model) Reply(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {
 	m.calls = append(m.calls, req)

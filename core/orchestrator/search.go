@@ -36,7 +36,7 @@ func (r *run) look(ctx context.Context, _ *tool.Call, q tool.Query) (tool.Findin
 	sub := &talk{r: r, name: r.model.About().Name, keep: func(transcript.Message) error { return nil }, show: func(core.Event) {}, req: &llm.Request{
 		System:    searchPrompt,
 		Messages:  []llm.Message{{Role: "user", Blocks: []core.Block{{Type: "text", Text: asked(q)}}}},
-		MaxTokens: min(searchTokens, r.o.o.Limits.OutputTokens),
+		MaxTokens: min(searchTokens, r.answerTokens()),
 		Search:    &llm.Search{Most: maxSearches, Only: q.Only, Without: q.Without},
 		Sender:    llm.Sender{User: r.t.User, Trust: r.trust()},
 	}}

@@ -25,10 +25,15 @@ type talk struct {
 	show  func(core.Event)
 	name  string // of the model that answers
 	text  string // the last answer's text
-	long  bool   // the session's own conversation: it is summed up when it grows too long
+	own   bool   // the session's own conversation, not a sub-turn's
+	long  bool   // it is summed up when it grows too long
 	loop  repeats
 	first bool        // a first token has come
 	found []tool.Page // by the provider's search
+
+	squeezed bool // it was made shorter after a refusal
+	worked   bool // the newest message holds results of tools
+	bare     bool // the last request gave nothing of an answer
 }
 
 // offer notifies the model which tools there are.
@@ -50,6 +55,9 @@ func (r *run) answer(ctx context.Context, t *talk) (Result, error) {
 	}
 	if fault == nil && t.text == "" {
 		fault = &llm.Fault{Code: "empty", Text: texts.Text("fault_empty"), CanRetry: true}
+	}
+	if fault != nil && t.bare && fault.Refused() {
+		return r.turnedDown(t, fault)
 	}
 	if fault != nil {
 		return r.failed(t.text, fault)
@@ -74,10 +82,11 @@ func (t *talk) rounds(ctx context.Context) (*llm.Fault, error) {
 				return nil, err
 			}
 		}
-		m, fault, err := t.ask(ctx)
+		m, fault, err := t.request(ctx)
 		if err != nil {
 			return nil, err
 		}
+		t.bare = len(m.Blocks) == 0
 		if err := t.keepAnswer(ctx, &m, fault); err != nil {
 			return nil, err
 		}
@@ -93,6 +102,7 @@ func (t *talk) rounds(ctx context.Context) (*llm.Fault, error) {
 			return &llm.Fault{Code: "loop", Text: texts.Text("fault_loop", texts.With{"What": what})}, nil
 		}
 		t.req.Messages = append(t.req.Messages, llm.Message{Role: "user", Blocks: results})
+		t.worked = true
 	}
 }
 
@@ -168,7 +178,7 @@ func (t *talk) ask(ctx context.Context) (transcript.Message, *llm.Fault, error) 
 		}
 	}
 	r.bill(t.name, used, reserved)
-	if t.long {
+	if t.own {
 		r.stop = a.stop
 	}
 	m := transcript.Message{Role: "assistant", Blocks: a.done(), Model: t.name, Stop: a.stop}
@@ -220,7 +230,7 @@ func (t *talk) keepAnswer(ctx context.Context, m *transcript.Message, fault *llm
 	t.number(m)
 	if text := words(m.Blocks); text != "" {
 		t.text = text
-		if t.long { // a sub-turn's text are none of the session's
+		if t.own { // a sub-turn's text are none of the session's
 			t.r.mu.Lock()
 			t.r.said++
 			t.r.mu.Unlock()

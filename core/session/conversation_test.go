@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -535,5 +536,27 @@ func TestTwoConversationsDoNotWriteIntoEachOthersMemory(t *testing.T) {
 	got, _, err := h.open(h.Store, sess).History(1000) // both are in the file
 	if err != nil || len(h.lines(one)) != 8 || len(got) < 7 {
 		t.Errorf("%v, %v", texts(got), err)
+	}
+}
+
+// A mark at the end of what a compaction keeps does not hide the kept messages.
+func TestWhatWasRefusedStaysOutAfterACompaction(t *testing.T) {
+	h := open(t)
+	sess := h.resolve(chat(5, "c1")).Session
+	c := h.open(h.Store, sess)
+	err := errors.Join(c.Append("r1", 0, user("one"), answer("1")), c.Append("r2", 0, user("two"), answer("2")), c.Append("r3", 0, user("bad")),
+		c.Refuse("r3", "refused"), c.Compact("SUMMARY", 3), c.Append("r4", 0, user("four"), answer("4")), c.Close())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, s := range map[string]*session.Store{"in memory": h.Store, "from the file": h.another()} {
+		c := h.open(s, sess)
+		got, _, err := c.History(5000)
+		if want := []string{"u:two", "a:2", "u:four", "a:4"}; err != nil || len(got) != 5 || !slices.Equal(texts(got)[1:], want) {
+			t.Errorf("%s: %q, %v", name, texts(got), err)
+		}
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

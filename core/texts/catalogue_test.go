@@ -147,6 +147,7 @@ var examples = map[string][]any{
 	"TooLong":   {0, 9000},
 	"Tool":      {strings.Repeat("m", 64)},
 	"Trust":     {core.Full},
+	"Long":      {false, true},
 	"Type":      {"application/octet-stream"},
 	"Unpriced":  {int64(0), int64(12), int64(1234)},
 	"Until":     {"31 December 23:59", ""},

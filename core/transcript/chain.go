@@ -20,12 +20,13 @@ type chain struct {
 	torn   map[int]bool      // boundaries whose summary was not written: no lines at all
 	all    bool              // what compactions have taken out is wanted too
 
+	refused map[string]bool  // lines that a model's provider refused
 	decoded map[int]*Message // nil for lines without a message
 }
 
 func newChain(f vault.Tail, m marks) chain {
 	c := chain{lines: f.Lines, at: make(map[string]int, len(f.Lines)), marks: m, parent: map[string]string{},
-		kept: map[string]bool{}, torn: map[int]bool{}, decoded: map[int]*Message{}}
+		kept: map[string]bool{}, torn: map[int]bool{}, refused: refusals(f.Lines), decoded: map[int]*Message{}}
 	for i := range f.Lines {
 		c.at[f.Lines[i].UUID] = i
 	}
@@ -72,7 +73,7 @@ func (c *chain) message(i int) *Message {
 	m, known := c.decoded[i]
 	if !known {
 		if got, ok := decode(&c.lines[i]); ok {
-			got.Summary = c.marks.summaries[c.lines[i].UUID]
+			got.Summary, got.refused = c.marks.summaries[c.lines[i].UUID], c.refused[c.lines[i].UUID]
 			m = &got
 		}
 		c.decoded[i] = m

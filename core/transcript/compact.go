@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -149,7 +151,7 @@ func (c *Conversation) NeedsCompaction(budget int) (Compaction, bool, error) {
 	if c.tail.size <= limit {
 		return Compaction{}, false, nil
 	}
-	return c.split(limit)
+	return c.split(limit, budget*bytesPerToken)
 }
 
 // Compactable returns what to sum up of a conversation that someone wants shorter
@@ -159,11 +161,12 @@ func (c *Conversation) Compactable(budget int) (Compaction, bool, error) {
 	if err := c.load(budget * bytesPerToken); err != nil {
 		return Compaction{}, false, err
 	}
-	return c.split(min(budget*bytesPerToken, c.tail.size))
+	return c.split(min(budget*bytesPerToken, c.tail.size), budget*bytesPerToken)
 }
 
-// split keeps the newest turns that take half of limit bytes.
-func (c *Conversation) split(limit int) (Compaction, bool, error) {
+// split keeps the newest turns that take half of limit bytes. What is summed up takes at
+// most room bytes.
+func (c *Conversation) split(limit, room int) (Compaction, bool, error) {
 	all, keep, size := c.tail.messages, 0, 0
 	for i := len(all) - 1; i >= 0; i-- {
 		if size += all[i].size(); size > limit/2 && keep > 0 {
@@ -173,18 +176,69 @@ func (c *Conversation) split(limit int) (Compaction, bool, error) {
 			keep = len(all) - i
 		}
 	}
-	head := all[:len(all)-keep]
+	head := accepted(all[:len(all)-keep])
 	if len(head) == 0 || len(head) == 1 && head[0].Summary { // only the newest turn is large
 		if keep < 3 || all[len(all)-1].Begins() || all[len(all)-1].Role == "assistant" {
 			return Compaction{}, false, nil
 		}
-		head, keep = all, 0
+		head, keep = accepted(all), 0
 	}
+	head = within(head, room)
 	first := 0 // of a conversation longer than what was read, no half turn
 	for first < len(head)-1 && !head[first].Begins() {
 		first++
 	}
 	return Compaction{Messages: repaired(head[first:]), Keep: keep, Tokens: c.tail.size / bytesPerToken}, true, nil
+}
+
+// within returns the newest turns of messages that take at most room bytes, one at least,
+// behind an earlier summary. Where that is still too much, the texts are shortened.
+func within(messages []Message, room int) []Message {
+	start, size := len(messages), 0
+	for i := len(messages) - 1; i >= 0; i-- {
+		if size += messages[i].size(); size > room && start < len(messages) {
+			break
+		}
+		if messages[i].Begins() || i == 0 {
+			start = i
+		}
+	}
+	out := slices.Clone(messages[start:])
+	if start > 0 && messages[0].Summary {
+		out = append([]Message{messages[0]}, out...)
+	}
+	for most := room / 2; sizeOf(out) > room && most > 16; most /= 2 {
+		for i := range out {
+			out[i].Blocks = shortened(out[i].Blocks, most)
+		}
+	}
+	return out
+}
+
+func sizeOf(messages []Message) (n int) {
+	for i := range messages {
+		n += messages[i].size()
+	}
+	return n
+}
+
+// cutText is where a text was shortened.
+const cutText = "\n[… left out …]\n"
+
+// shortened returns blocks with texts of at most about most bytes, their beginnings and
+// ends, and without media.
+func shortened(blocks []core.Block, most int) []core.Block {
+	out := make([]core.Block, 0, len(blocks))
+	for _, b := range blocks {
+		b.Media = nil
+		if n := len(b.Text); n > most+len(cutText) {
+			b.Text = strings.ToValidUTF8(b.Text[:most/2], "") + cutText + strings.ToValidUTF8(b.Text[n-most/2:], "")
+		}
+		if b.Type != "media" {
+			out = append(out, b)
+		}
+	}
+	return out
 }
 
 // Tokens returns about how long the part of the conversation is that was read.
@@ -240,7 +294,7 @@ func (c *Conversation) Compact(summary string, keep int) error {
 	}
 	t := tail{last: s.UUID, whole: true, info: c.tail.info}
 	if len(kept) > 0 {
-		t.last = c.tail.last
+		t.last = kept[len(kept)-1].line // not a mark's behind it: the kept ones are found from here
 	}
 	for _, m := range append([]Message{m}, kept...) {
 		t.add(m)

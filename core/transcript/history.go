@@ -22,6 +22,8 @@ const bytesPerToken = 4
 // what it goes on from as fits too is in front of it; of an imported one that
 // exists as Markdown alone, a message that holds its newest parts as data.
 //
+// What was refused (Refuse) is left out.
+//
 // It is a valid sequence: a message with tool calls is followed by one with all
 // their results; a result that is missing is an error that says so, and the
 // result of no call is text. So ask Open what the run has left open, and
@@ -30,7 +32,7 @@ func (c *Conversation) History(budget int) ([]Message, Resume, error) {
 	if err := c.load(budget * bytesPerToken); err != nil {
 		return nil, Resume{}, err
 	}
-	all := c.tail.messages
+	all := accepted(c.tail.messages)
 	taken, size := newest(all, budget*bytesPerToken)
 	r := c.resume(len(taken), len(all), size)
 	if c.tail.whole && len(taken) == len(all) && (len(all) == 0 || !all[0].Summary) {
@@ -126,7 +128,7 @@ func (c *Conversation) injected(taken []Message, size, room int, r Resume) ([]Me
 		c.s.log.Warn("an earlier session is left out", "session", c.sess.ID, "err", err)
 		return taken, r
 	}
-	front, more := newest(c.from.tail.messages, room-size)
+	front, more := newest(accepted(c.from.tail.messages), room-size)
 	if len(front) == 0 {
 		return taken, r
 	}

@@ -26,6 +26,8 @@ type Message struct {
 	Author  *Author     // of a user message from a chat, where known
 	Summary bool        // on reading: it represents what a compaction took out in front of it
 
+	refused bool // by the model's provider: it is not sent again
+
 	line string   // the line's uuid
 	more []string // uuids of the answer's lines before it, as the CLI writes them
 	id   string   // the provider's message id
@@ -259,6 +261,14 @@ func (m *Message) Begins() bool {
 
 // size returns what m takes of a model's window, in bytes.
 func (m *Message) size() int {
+	if m.refused {
+		return 16 + len(refusedResult)
+	}
+	return m.bytes()
+}
+
+// bytes returns approximately how large m is.
+func (m *Message) bytes() int {
 	n := 16
 	for i := range m.Blocks {
 		b := &m.Blocks[i]
@@ -272,7 +282,7 @@ func (m *Message) size() int {
 
 // memory returns approximately how much memory m needs, in bytes.
 func (m *Message) memory() int {
-	return m.size() + 320 + 192*len(m.Blocks) + m.mediaBytes() + m.Author.memory()
+	return m.bytes() + 320 + 192*len(m.Blocks) + m.mediaBytes() + m.Author.memory()
 }
 
 // LineTime returns the time that l records.

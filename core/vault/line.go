@@ -26,7 +26,8 @@ type Line struct {
 	Author      json.RawMessage `json:"author,omitempty"`    // ours: who wrote it, for display
 	UUID        string          `json:"uuid"`
 	Timestamp   string          `json:"timestamp"`
-	IsAPIError  bool            `json:"isApiErrorMessage,omitempty"` // of the CLI, not of the model
+	IsAPIError  bool            `json:"isApiErrorMessage,omitempty"` // of the CLI or of ours, not of the model
+	Refused     []string        `json:"refused,omitempty"`           // ours: the lines that the model's provider refused
 }
 
 // encode appends l and a newline to b.

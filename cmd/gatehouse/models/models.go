@@ -21,7 +21,7 @@ import (
 // only.
 func Config(cfg *configs.Config) registry.Config {
 	c := registry.Config{
-		Model: cfg.Model, Fallbacks: cfg.ModelFallbacks, Guest: cfg.GuestModel, Title: cfg.TitleModel,
+		Model: cfg.Model, Fallbacks: cfg.ModelFallbacks, Guest: cfg.GuestModel, Title: cfg.TitleModel, Windows: cfg.ModelWindows,
 		Anthropic: registry.Access{BaseURL: cfg.AnthropicBaseURL, Key: cfg.AnthropicAPIKey.Reveal()},
 		OpenAI:    registry.Access{BaseURL: cfg.OpenaiBaseURL, Key: cfg.OpenaiAPIKey.Reveal()},
 	}

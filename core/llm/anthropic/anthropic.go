@@ -128,7 +128,7 @@ func (c *Client) About() llm.About {
 	if window == 0 && model != "" {
 		window = windowOf(model)
 	}
-	return llm.About{Name: c.link.String(), Window: window, Tools: true, Images: sees(model), Documents: sees(model), Thinking: model != "" && c.thinks(model), Search: !c.dialect.noSearch.Load()}
+	return llm.About{Name: c.link.String(), Window: c.link.Window(window), Tools: true, Images: sees(model), Documents: sees(model), Thinking: model != "" && c.thinks(model), Search: !c.dialect.noSearch.Load()}
 }
 
 var versioned = regexp.MustCompile(`^claude-[a-z]+-(\d{1,2})(?:-(\d{1,2}))?(?:-|$)`)

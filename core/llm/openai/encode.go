@@ -191,12 +191,15 @@ func (c *Client) settings(e *encoder, req *llm.Request) error {
 	if !c.dialect.noUsage.Load() {
 		e.raw(`,"stream_options":{"include_usage":true}`)
 	}
-	if req.MaxTokens > 0 {
+	if most := req.MaxTokens; most > 0 {
+		if limit := int(c.dialect.maxTokens.Load()); limit > 0 {
+			most = min(most, limit)
+		}
 		name := "max_tokens" // every server but OpenAI's newest models knows this name only
 		if c.dialect.completionTokens.Load() {
 			name = "max_completion_tokens"
 		}
-		e.raw(`,"` + name + `":` + strconv.Itoa(req.MaxTokens))
+		e.raw(`,"` + name + `":` + strconv.Itoa(most))
 	}
 	if req.Temperature != nil && !c.dialect.noTemperature.Load() {
 		if err := e.field("temperature", *req.Temperature); err != nil {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"gatehouse/core/llm"
 	"gatehouse/core/llm/provider"
 	"gatehouse/core/texts"
 )
@@ -14,8 +15,9 @@ import (
 // words are those of OpenAI and of the servers that speak its protocol
 // (https://platform.openai.com/docs/guides/error-codes).
 var words = provider.Words{
-	Credit:     []string{"insufficient_quota"},
-	TooLong:    []string{"context_length", "context length", "exceed_context_size", "context size", "context window", "maximum context"},
+	Credit: []string{"insufficient_quota"},
+	TooLong: []string{"context_length", "context length", "exceed_context_size", "context size", "context window", "maximum context",
+		"maximum prompt length", "maximum number of tokens allowed", "request too large for", "`inputs` tokens + `max_new_tokens`", "prompt too long"},
 	Overloaded: []string{"overloaded"},
 	Filtered:   []string{"content_filter", "content_policy"},
 
@@ -26,6 +28,7 @@ var words = provider.Words{
 // An apiError is what servers say of an error, in any of their spellings.
 type apiError struct {
 	Message, Type, Code string
+	Window              int // llama.cpp's n_ctx
 }
 
 func (e apiError) isZero() bool { return e == apiError{} }
@@ -49,7 +52,8 @@ func parseError(body []byte) apiError {
 	if json.Unmarshal(inner, &fields) != nil {
 		return apiError{Message: loose(inner)}
 	}
-	return apiError{Message: loose(fields["message"]), Type: loose(fields["type"]), Code: loose(fields["code"])}
+	window, _ := strconv.Atoi(string(fields["n_ctx"])) // missing: 0
+	return apiError{Message: loose(fields["message"]), Type: loose(fields["type"]), Code: loose(fields["code"]), Window: window}
 }
 
 // loose returns a JSON value as text: strings plain, null and nothing "", the rest as JSON.
@@ -70,6 +74,9 @@ func (c *Client) statusFailure(status int, h http.Header, e apiError) *provider.
 	f := words.Judge(status, e.text())
 	f.Fault.Status = status
 	f.Fault.After = c.retryAfter(h)
+	if f.Fault.Code == llm.CodeTooLong && e.Window > 0 {
+		f.Fault.Window = e.Window
+	}
 	detail := fmt.Sprintf("status %d", status)
 	if e.Type != "" || e.Code != "" {
 		detail += fmt.Sprintf(", type %q, code %q", e.Type, e.Code)

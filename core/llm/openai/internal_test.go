@@ -74,13 +74,13 @@ func TestOpenAIItselfIsAskedForAModelThatCanChat(t *testing.T) {
 
 func TestErrorsAreReadInEverySpelling(t *testing.T) {
 	for body, want := range map[string]apiError{
-		`{"error":{"message":"m","type":"t","param":null,"code":"c"}}`:            {"m", "t", "c"},
-		`{"error":{"message":"m","type":"t","code":429}}`:                         {"m", "t", "429"},
-		`{"object":"error","message":"m","type":"BadRequestError","code":400}`:    {"m", "BadRequestError", "400"},
+		`{"error":{"message":"m","type":"t","param":null,"code":"c"}}`:            {Message: "m", Type: "t", Code: "c"},
+		`{"error":{"message":"m","type":"t","code":429}}`:                         {Message: "m", Type: "t", Code: "429"},
+		`{"object":"error","message":"m","type":"BadRequestError","code":400}`:    {Message: "m", Type: "BadRequestError", Code: "400"},
 		`{"error":"model not loaded"}`:                                            {Message: "model not loaded"},
 		`{"detail":"Not Found"}`:                                                  {Message: "Not Found"},
 		`<html>502</html>`:                                                        {},
-		`{"error":{"message":"m","type":"exceed_context_size_error","n_ctx":10}}`: {"m", "exceed_context_size_error", ""},
+		`{"error":{"message":"m","type":"exceed_context_size_error","n_ctx":10}}`: {Message: "m", Type: "exceed_context_size_error", Window: 10},
 	} {
 		if got := parseError([]byte(body)); got != want {
 			t.Errorf("%s: %+v", body, got)

@@ -78,6 +78,8 @@ type dialect struct {
 	noFiles          atomic.Bool // the model takes no documents
 	noTemperature    atomic.Bool // the model takes no temperature
 	noStop           atomic.Bool // the model takes no stop sequences
+
+	maxTokens atomic.Int64 // the most tokens of an answer that the model allows; 0 unknown
 }
 
 // New checks o and makes the client; it does not connect.
@@ -126,7 +128,7 @@ func (c *Client) String() string { return c.link.String() }
 // About names the model as "openai/gpt-4o-mini"; only "openai" until one was
 // chosen from the server's list.
 func (c *Client) About() llm.About {
-	return llm.About{Name: c.link.String(), Window: c.window, Tools: !c.dialect.noTools.Load(), Images: !c.dialect.noImages.Load(), Documents: c.media().Documents}
+	return llm.About{Name: c.link.String(), Window: c.link.Window(c.window), Tools: !c.dialect.noTools.Load(), Images: !c.dialect.noImages.Load(), Documents: c.media().Documents}
 }
 
 func (c *Client) atOpenAI() bool { return c.base.Hostname() == "api.openai.com" }

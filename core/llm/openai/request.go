@@ -3,6 +3,8 @@ package openai
 import (
 	"bytes"
 	"encoding/json"
+	"regexp"
+	"strconv"
 	"strings"
 
 	api "github.com/sashabaranov/go-openai"
@@ -11,6 +13,10 @@ import (
 	"gatehouse/core/llm"
 	"gatehouse/core/llm/provider"
 )
+
+// mostTokens parses the limit in "max_tokens is too large: 50000. This model supports at
+// most 32768 completion tokens, whereas you provided 50000."
+var mostTokens = regexp.MustCompile(`supports at most (\d{1,8}) completion tokens`)
 
 // Learn looks whether a refusal is about a part of the request that can be
 // left out or said differently, and remembers it; true means: ask again.
@@ -22,10 +28,15 @@ func (r *reply) Learn(f *provider.Failure) bool {
 	if r.learnMedia(f.Fault.Status, text) {
 		return true
 	}
-	if f.Fault.Status != 400 && f.Fault.Status != 422 {
+	if f.Fault.Status != 400 && f.Fault.Status != 422 || f.Fault.Code == llm.CodeTooLong {
 		return false
 	}
 	d := &r.c.dialect
+	if m := mostTokens.FindStringSubmatch(text); m != nil {
+		most, _ := strconv.ParseInt(m[1], 10, 64) // digits
+		old := d.maxTokens.Load()
+		return most > 0 && (old == 0 || most < old) && d.maxTokens.CompareAndSwap(old, most)
+	}
 	switch {
 	case strings.Contains(text, "stream_options") || strings.Contains(text, "include_usage"):
 		return d.noUsage.CompareAndSwap(false, true)

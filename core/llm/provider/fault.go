@@ -49,7 +49,9 @@ func (w *Words) Judge(status int, said string) *Failure {
 	case status == http.StatusForbidden:
 		return Final(llm.CodeAuth, texts.Text("provider_forbidden"))
 	case status == http.StatusRequestEntityTooLarge || Says(said, w.TooLong...):
-		return Final(llm.CodeTooLong, texts.Text("provider_too_long"))
+		f := Final(llm.CodeTooLong, texts.Text("provider_too_long"))
+		f.Fault.Window = windowIn(said)
+		return f
 	case status == http.StatusTooManyRequests:
 		return passing(llm.CodeRateLimited, texts.Text("provider_limited"))
 	case status == 529 || status == http.StatusServiceUnavailable || Says(said, w.Overloaded...):

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"gatehouse/core"
@@ -52,6 +53,8 @@ type Link struct {
 	Options
 	mu     sync.Mutex
 	chosen string // from List, where no model is configured
+
+	window atomic.Int64 // of the model, as a refusal named it; 0 unknown
 }
 
 // New checks o and makes the link; it does not connect.
@@ -152,6 +155,9 @@ func (l *Link) Models(ctx context.Context) ([]string, error) {
 func (l *Link) finish(ctx context.Context, f *Failure) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%s: %w", l.Name, context.Cause(ctx))
+	}
+	if w := f.Fault.Window; w > 0 {
+		l.window.Store(int64(w))
 	}
 	level := slog.LevelWarn
 	if !f.Fault.CanRetry {

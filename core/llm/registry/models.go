@@ -20,10 +20,11 @@ import (
 
 // A Config names the models and says how their providers are reached.
 type Config struct {
-	Model     string   // "anthropic/NAME", "openai/NAME" or "local/quote"; "": the first provider with access, else local/quote
-	Fallbacks []string // asked in turn when Model fails
-	Guest     string   // answers guests; "": Model does
-	Title     string   // names conversations; "": none does
+	Model     string         // "anthropic/NAME", "openai/NAME" or "local/quote"; "": the first provider with access, else local/quote
+	Fallbacks []string       // asked in turn when Model fails
+	Guest     string         // answers guests; "": Model does
+	Title     string         // names conversations; "": none does
+	Windows   map[string]int // tokens of context by a model's name; others as far as they are known
 	Anthropic Access
 	OpenAI    Access
 	Elsewhere string // prefix of names that another runtime answers; "": there is no other
@@ -140,9 +141,9 @@ func (m *Models) build(c Config, name string, o Options) (llm.Model, error) {
 	var err error
 	switch kind, rest, _ := strings.Cut(name, "/"); kind {
 	case "anthropic":
-		p, err = anthropic.New(anthropic.Options{Model: rest, BaseURL: c.Anthropic.BaseURL, Key: c.Anthropic.Key, Clock: o.Clock, Log: o.Log})
+		p, err = anthropic.New(anthropic.Options{Model: rest, BaseURL: c.Anthropic.BaseURL, Key: c.Anthropic.Key, Window: c.Windows[name], Clock: o.Clock, Log: o.Log})
 	case "openai":
-		p, err = openai.New(openai.Options{Model: rest, BaseURL: c.OpenAI.BaseURL, Key: c.OpenAI.Key, Clock: o.Clock, Log: o.Log})
+		p, err = openai.New(openai.Options{Model: rest, BaseURL: c.OpenAI.BaseURL, Key: c.OpenAI.Key, Window: c.Windows[name], Clock: o.Clock, Log: o.Log})
 	default:
 		return nil, core.Errorf(core.Invalid, "GATEHOUSE_MODEL: %q is not anthropic/NAME, openai/NAME or local/quote", name)
 	}

@@ -65,3 +65,14 @@ func TestNewRefusesNamesWithoutAProvider(t *testing.T) {
 		t.Errorf("New = %v, want Invalid", err)
 	}
 }
+
+func TestTheWindowOfAModelIsASetting(t *testing.T) {
+	access := registry.Access{BaseURL: "http://127.0.0.1:1/v1"}
+	m := models(t, registry.Config{Model: "openai/small", Fallbacks: []string{"openai/other", "anthropic/claude-sonnet-4-0"}, OpenAI: access, Anthropic: access,
+		Windows: map[string]int{"openai/small": 8192, "anthropic/claude-sonnet-4-0": 100_000}})
+	for name, want := range map[string]int{"openai/small": 8192, "openai/other": 0, "anthropic/claude-sonnet-4-0": 100_000} {
+		if got := m.Named(name).About().Window; got != want {
+			t.Errorf("the window of %s is %d, want %d", name, got, want)
+		}
+	}
+}
