@@ -6,6 +6,7 @@ package admin
 
 import (
 	"cmp"
+	"context"
 	"embed"
 	"slices"
 
@@ -27,6 +28,9 @@ type Options struct {
 	Chats      chats.Options
 	Operations operations.Options
 	Settings   settings.Options
+	// Unlisted returns the names of users who are not on the page People, such as those of accounts
+	// of the panel; nil: there are none.
+	Unlisted func(ctx context.Context) (map[int64]string, error)
 }
 
 //go:embed templates/*.html
@@ -41,7 +45,7 @@ func New(door page.Door, accounts page.Accounts, o Options) *page.Frame {
 	bots := states(o.Operations.Bots)
 	over := overview{frame: f}
 	over.people = people.New(f, o.People, people.Links{Bots: bots, Chats: o.Chats.Exist()})
-	names := over.people.Names
+	names := namesOf(f, over.people.Names, o.Unlisted)
 	over.operations = operations.New(f, o.Operations, operations.Links{Bots: bots, Names: names})
 	calls := approvals.Links{Names: names}
 	if o.Chats.Exist() {
@@ -62,6 +66,22 @@ func New(door page.Door, accounts page.Accounts, o Options) *page.Frame {
 	slices.SortFunc(items, func(a, b page.Item) int { return slices.Index(menu, a.Key) - slices.Index(menu, b.Key) })
 	f.List(items...)
 	return f
+}
+
+// namesOf adds the unlisted users to the names of those who are listed.
+func namesOf(f *page.Frame, listed func(context.Context) page.Names, unlisted func(context.Context) (map[int64]string, error)) func(context.Context) page.Names {
+	if unlisted == nil {
+		return listed
+	}
+	return func(ctx context.Context) page.Names {
+		names := listed(ctx)
+		for user, name := range page.Load(ctx, f, "The names of accounts", unlisted).Value {
+			if names[user] == "" {
+				names[user] = name
+			}
+		}
+		return names
+	}
 }
 
 // states returns the bots sorted by name; none where b is nil.

@@ -34,8 +34,7 @@ func signInFirst(b *webtest.Tab, s *site) {
 	b.Open(s.url + "/admin")
 	b.Write(`input[name=password]`, oneTime+kb.Enter)
 	// the page focuses this field itself; typing before that goes astray
-	b.Eventually(`document.readyState === "complete" && document.activeElement.name === "old"`)
-	b.Write(`input[name=old]`, oneTime)
+	b.Eventually(`document.readyState === "complete" && document.activeElement.name === "new"`)
 	b.Write(`input[name=new]`, password)
 	b.Write(`input[name=again]`, password+kb.Enter)
 	b.Visible(`#flash.good`)

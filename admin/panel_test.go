@@ -33,7 +33,10 @@ import (
 	"gatehouse/core/store"
 	"gatehouse/core/store/storetest"
 	"gatehouse/core/transcript"
+	"gatehouse/pairing/bots"
+	pairingpeople "gatehouse/pairing/people"
 	"gatehouse/web"
+	"gatehouse/web/account"
 	"gatehouse/web/auth"
 	"gatehouse/web/auth/authtest"
 	"gatehouse/web/static"
@@ -46,14 +49,15 @@ const password = "seven grey herons"
 // A site is the panel as it is served: behind the checks of web, with real
 // accounts and sessions in a real database, and with a world behind it.
 type site struct {
-	t      *testing.T
-	url    string
-	world  *world
-	clock  core.Clock
-	log    *bytes.Buffer // read it only when no request is under way
-	admins *auth.Admins
-	http   *http.Client // has a cookie jar and follows no redirect
-	panel  *page.Frame
+	t        *testing.T
+	url      string
+	world    *world
+	clock    core.Clock
+	log      *bytes.Buffer // read it only when no request is under way
+	admins   *auth.Admins
+	accounts *account.Store
+	http     *http.Client // has a cookie jar and follows no redirect
+	panel    *page.Frame
 }
 
 func newSite(t *testing.T, clock core.Clock, change func(*admin.Options)) *site {
@@ -65,8 +69,11 @@ func newSite(t *testing.T, clock core.Clock, change func(*admin.Options)) *site 
 	db := storetest.Open(t, clock)
 	admins := auth.NewAdmins(db, auth.AdminOptions{Clock: clock})
 	authtest.Operator(t, db, password)
-	door := auth.NewDoor(auth.NewKeys(db, clock, nil), admins, auth.DoorOptions{Clock: clock})
+	keys := auth.NewKeys(db, clock, nil)
+	door := auth.NewDoor(keys, admins, auth.DoorOptions{Clock: clock})
+	s.accounts = account.New(db, admins, pairingpeople.New(db, clock, bots.Bots{}, nil, nil, nil), keys, func(int64) {})
 	w := s.world
+	admins.OnEnd(func() { w.ring(page.TopicAccounts) })
 	w.openVault(t)
 	o := admin.Options{
 		Chats:      chats.Options{Say: w.say, Files: w.files, Questions: w, Label: orchestrator.Label},
@@ -241,17 +248,18 @@ func TestTheOneTimePasswordIsChangedBeforeAnythingElseOpens(t *testing.T) {
 		}
 	}
 	csrf := s.csrf()
+	s.get("/admin/password").lacks(t, `name="old"`) // it was typed to sign in: it is asked once
 	for name, form := range map[string]url.Values{
-		"they differ":  {"old": {oneTime}, "new": {password}, "again": {password + "!"}},
-		"it is short":  {"old": {oneTime}, "new": {"short"}, "again": {"short"}},
-		"old is wrong": {"old": {"not this one"}, "new": {password}, "again": {password}},
+		"they differ":        {"new": {password}, "again": {password + "!"}},
+		"it is short":        {"new": {"short"}, "again": {"short"}},
+		"it is the one-time": {"new": {oneTime}, "again": {oneTime}},
 	} {
 		form.Set("csrf", csrf)
 		if a := s.do("POST", "/admin/password", form); a.status != http.StatusUnprocessableEntity || !strings.Contains(a.body, `role="alert"`) {
 			t.Errorf("%s: status %d, want the form again with the reason", name, a.status)
 		}
 	}
-	a = s.do("POST", "/admin/password", url.Values{"csrf": {csrf}, "old": {oneTime}, "new": {password}, "again": {password}})
+	a = s.do("POST", "/admin/password", url.Values{"csrf": {csrf}, "new": {password}, "again": {password}})
 	if a.status != http.StatusSeeOther {
 		t.Fatalf("change: status %d\n%s", a.status, a.body)
 	}

@@ -13,7 +13,10 @@ import (
 const maxStreams = 64
 
 // topics that ring the panel's bell.
-var topics = []string{"pairing", "approvals", "people", "bots", "queue"}
+var topics = []string{"pairing", "approvals", "people", "bots", "queue", TopicAccounts}
+
+// TopicAccounts is rung when sessions ended or an account may do less: streams look whether they may go on.
+const TopicAccounts = "accounts"
 
 // events sends the name of each topic that changed, and nothing else: the page
 // fetches what it shows. The stream ends with the session.
@@ -34,6 +37,9 @@ func (f *Frame) events(w http.ResponseWriter, r *http.Request) error {
 	for {
 		select {
 		case topic, ok := <-rang:
+			if topic == TopicAccounts && !f.still(r) {
+				return nil
+			}
 			if !ok || s.Send("", []byte(topic)) != nil {
 				return nil
 			}

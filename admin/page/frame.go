@@ -127,6 +127,23 @@ func (f *Frame) Form(pattern string, limit int64, h web.Handler) {
 	f.serve(pattern, web.Body(limit, signedIn(f.chosen(h))))
 }
 
+// Own is Page for what concerns the account that is signed in and nothing else, such as its
+// password: a viewer may do it, too.
+func (f *Frame) Own(pattern string, h web.Handler) {
+	f.serve(pattern, web.Body(maxForm, signedIn(f.settled(h))))
+}
+
+// Secret is Page for a file that has more in it than a viewer may see, such as a backup with the
+// secrets of all accounts.
+func (f *Frame) Secret(pattern string, h web.Handler) {
+	f.Page(pattern, func(w http.ResponseWriter, r *http.Request) error {
+		if who, _ := Principal(r); who.Viewer {
+			return core.Errorf(core.Denied, "your account is a viewer: only an admin may have this file")
+		}
+		return h(w, r)
+	})
+}
+
 // An Action does what a form asks. It returns what to say on the next page, or
 // why not, and the page to return to.
 type Action func(r *http.Request, by core.Actor) (said Flash, back string, err error)
@@ -185,8 +202,20 @@ func signedIn(h web.Handler) web.Handler {
 	}
 }
 
-// chosen passes on requests of operators who have a password of their own.
+// chosen passes on requests of operators who have a password of their own. A viewer's change
+// nothing: this is the one place that refuses the others, for all routes but those of Own.
 func (f *Frame) chosen(h web.Handler) web.Handler {
+	return f.settled(func(w http.ResponseWriter, r *http.Request) error {
+		who, _ := Principal(r)
+		if err := who.MayChange(r); err != nil {
+			return err
+		}
+		return h(w, r)
+	})
+}
+
+// settled passes on requests of accounts that have a password of their own.
+func (f *Frame) settled(h web.Handler) web.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if who, _ := Principal(r); who.MustChange {
 			return f.Away(w, r, "/admin/password")

@@ -28,8 +28,8 @@ func account(r *http.Request) string {
 	switch {
 	case !ok:
 		return ""
-	case who.User == core.Operator:
-		return auth.AdminName
+	case who.Name != "":
+		return who.Name
 	}
 	return fmt.Sprintf("user %d", who.User)
 }

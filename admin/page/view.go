@@ -37,6 +37,7 @@ type View struct {
 	Flash  *Flash
 	CSRF   string
 	Who    string
+	Viewer bool   // the account changes nothing: controls are disabled
 	Topics string // space separated; the page refetches itself on these
 	Every  int    // it also refetches itself each Every seconds while visible; 0: 30
 	Body   any
@@ -167,7 +168,8 @@ func (f *Frame) Show(w http.ResponseWriter, r *http.Request, status int, page st
 		name = "app"
 	}
 	v.Page, v.Flash = page, f.takeFlash(w, r)
-	v.CSRF, v.Who = Token(r), account(r)
+	who, _ := Principal(r)
+	v.CSRF, v.Who, v.Viewer = Token(r), account(r), who.Viewer
 	if v.Every == 0 {
 		v.Every = 30
 	}
@@ -185,7 +187,11 @@ func (f *Frame) Show(w http.ResponseWriter, r *http.Request, status int, page st
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes()) // the client may have disconnected
+	out := b.Bytes()
+	if v.Viewer {
+		out = disabled(out)
+	}
+	_, _ = w.Write(out) // the client may have disconnected
 	return nil
 }
 

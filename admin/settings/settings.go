@@ -233,7 +233,7 @@ func (p *valuePages) routes() {
 	}
 	if p.o.Backups != nil && p.o.BackupJob != nil {
 		p.frame.Post("POST "+settingsPath+"/backups", p.backUp)
-		p.frame.Page("GET "+settingsPath+"/backups/{name}", p.downloadBackup)
+		p.frame.Secret("GET "+settingsPath+"/backups/{name}", p.downloadBackup)
 		p.frame.Post("POST "+settingsPath+"/backups/{name}/delete", p.deleteBackup)
 	}
 }

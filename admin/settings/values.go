@@ -141,7 +141,7 @@ func (p *valuePages) setLogLevel(r *http.Request, by core.Actor) (page.Flash, st
 // newKey answers with the page: the secret is in no cookie and no address.
 func (p *valuePages) newKey(w http.ResponseWriter, r *http.Request) error {
 	who, _ := page.Principal(r)
-	n := auth.NewKey{Label: r.PostFormValue("label"), User: core.Operator, Scopes: r.PostForm["scope"]}
+	n := auth.NewKey{Label: r.PostFormValue("label"), User: who.User, Scopes: r.PostForm["scope"]}
 	var err error
 	if n.Trust, err = core.ParseTrust(r.PostFormValue("trust")); err == nil {
 		if days, bad := strconv.Atoi(strings.TrimSuffix(r.PostFormValue("end"), "d")); bad == nil && days > 0 && days <= 3650 {
@@ -149,6 +149,9 @@ func (p *valuePages) newKey(w http.ResponseWriter, r *http.Request) error {
 		} else if r.PostFormValue("end") != "" {
 			err = core.Errorf(core.Invalid, "that end was not offered")
 		}
+	}
+	if err == nil && n.Trust > core.Vault && who.User != core.Operator {
+		err = core.Errorf(core.Denied, "only the owner can make a key with trust %s", n.Trust)
 	}
 	b := settingsBody{Label: n.Label}
 	if err == nil {

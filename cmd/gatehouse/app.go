@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"gatehouse/admin/page"
 	"gatehouse/cmd/gatehouse/attachments"
 	"gatehouse/cmd/gatehouse/commands"
 	"gatehouse/cmd/gatehouse/control"
@@ -62,6 +63,7 @@ import (
 	"gatehouse/core/vault"
 	"gatehouse/pairing"
 	"gatehouse/pairing/bots"
+	"gatehouse/web/account"
 	"gatehouse/web/api/permissions"
 	"gatehouse/web/auth"
 )
@@ -103,6 +105,7 @@ type app struct {
 	overheard     agent.Overheard
 	keys          *auth.Keys
 	admins        *auth.Admins
+	accounts      *account.Store
 	sessions      *session.Store
 	conversations *conversations
 	events        *runs.Store
@@ -243,6 +246,8 @@ func (a *app) joinCore(ctx context.Context) error {
 	a.pairing = pairing.New(a.db, pairing.Options{
 		Clock: a.clock, Log: a.log, Metrics: pairing.NewMetrics(a.reg, a.bots.Names()), Bots: bots.New(a.bots.Places, a.bots.Policy), Ring: a.bus.Ring, Merge: a.owners.Merge, Text: a.settings.OwnText,
 	}, mailbox{a.outbox, a.queue}, shown, a.running)
+	a.accounts = account.New(a.db, a.admins, a.pairing.People, a.keys, func(user int64) { a.running.AbortUser(core.APIBot, user) })
+	a.admins.OnEnd(func() { a.bus.Ring(page.TopicAccounts) })
 	a.raises = raise.New(a.db, a.clock, a.pairing, a.guard, func() { a.bus.Ring("approvals") })
 	shown.Mail, shown.People, tools.Mail, tools.People = a.outbox, a.pairing.People, a.outbox, a.pairing.People
 	a.inspect = inspect.New(a.db, inspect.Options{Clock: a.clock, Leased: a.outbox.Leased, Running: a.queue.Running})

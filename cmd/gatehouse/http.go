@@ -61,6 +61,7 @@ func (a *app) handlers(inbox turns.Inbox) (public, private http.Handler, err err
 	rest.Register(programs)
 	openai.New(openai.Options{Door: door, Inbox: inbox, Follower: a.bus, Runs: runsView{a}, Models: modelsView{a},
 		Clock: a.clock, Log: a.log, Metrics: metrics}).Register(mux)
+	a.admins.OnEnd(func() { go door.Look() })
 	panel := a.panel(door, metrics)
 	mux.Handle("/admin", panel)
 	mux.Handle("/admin/", panel)
@@ -81,7 +82,7 @@ func (a *app) handlers(inbox turns.Inbox) (public, private http.Handler, err err
 func (a *app) socketHandler(programs http.Handler) http.Handler {
 	return server.New(server.Options{
 		API: programs, DB: a.db, Log: a.log, Jobs: a.jobs, Tasks: a.tasks, Eraser: a.eraser, Codes: a.pairing.Codes, Sessions: a.sessions, Vault: a.vault, Grants: a.guard,
-		Files: a.files, Mail: mail{a}, Bots: a.bots, Limits: a.limits, InviteLink: a.inviteLink, Settings: settingsView{a}.report, Users: a.pairing.People,
+		Files: a.files, Mail: mail{a}, Bots: a.bots, Limits: a.limits, InviteLink: a.inviteLink, Settings: settingsView{a}.report, Users: a.pairing.People, Accounts: a.accounts,
 	})
 }
 
@@ -98,7 +99,8 @@ func openFiles(ctx context.Context, cfg *configs.Config) (h http.Handler, end fu
 func (a *app) panel(door *auth.Door, metrics *web.Metrics) http.Handler {
 	previews, log := a.newPreviews(), logView{a.db, a.usage}
 	return admin.New(door, a.admins, admin.Options{
-		Options: page.Options{Log: a.log, Clock: a.clock, Bell: a.bus, Metrics: metrics, Asset: func(name string) string { return static.Address("/static/", name) }},
+		Options:  page.Options{Log: a.log, Clock: a.clock, Bell: a.bus, Metrics: metrics, Asset: func(name string) string { return static.Address("/static/", name) }},
+		Unlisted: a.pairing.People.Unlisted,
 		Operations: operations.Options{Bots: panelBots{a.fleet}, Audit: log.Did, Lanes: a.inspect, Dead: a.queue, Sends: a.outbox, Stalled: a.inspect.Stalled,
 			Models: modelsPage{a}, Failing: modelsPage{a}.failing, Quantile: runs.Quantile, AuditLog: log.AuditLog,
 			Usage: func(ctx context.Context, since time.Time) ([]usage.Total, error) {

@@ -33,9 +33,9 @@ admin/people: admin/page core core/usage pairing/codes pairing/people pairing/pl
 admin/settings: admin/markdown admin/page core core/agent core/diff core/tool/mcp web/auth
 cmd/gatehouse: *
 cmd/gatehouse/attachments: connectors connectors/markdown core core/attach core/orchestrator core/store core/texts core/tool core/tool/files/place core/vault
-cmd/gatehouse/commands: cmd/gatehouse/control cmd/gatehouse/doctor cmd/gatehouse/fleet cmd/gatehouse/isolation cmd/gatehouse/models cmd/gatehouse/setup configs configs/live configs/values connectors/chat core core/agent core/attach core/backup core/erasure core/llm/registry core/permission core/queue/maintenance core/runs core/sandbox core/session/reindex core/store core/vault pairing/codes web/api/bots web/upload
-cmd/gatehouse/control: core core/permission core/store pairing/codes web/api/bots web/auth
-cmd/gatehouse/control/server: cmd/gatehouse/control configs/live core core/attach core/erasure core/erasure/tasks core/jobs core/permission core/session core/session/reindex core/store core/vault pairing/codes web web/api/bots web/auth web/upload
+cmd/gatehouse/commands: cmd/gatehouse/control cmd/gatehouse/doctor cmd/gatehouse/fleet cmd/gatehouse/isolation cmd/gatehouse/models cmd/gatehouse/setup configs configs/live configs/values connectors/chat core core/agent core/attach core/backup core/erasure core/llm/registry core/permission core/queue/maintenance core/runs core/sandbox core/session/reindex core/store core/vault pairing/codes web/account web/api/bots web/upload
+cmd/gatehouse/control: core core/permission core/store pairing/codes web/account web/api/bots web/auth
+cmd/gatehouse/control/server: cmd/gatehouse/control configs/live core core/attach core/erasure core/erasure/tasks core/jobs core/permission core/session core/session/reindex core/store core/vault pairing/codes web web/account web/api/bots web/auth web/upload
 cmd/gatehouse/doctor: configs configs/live core core/agent core/sandbox core/store core/tool/mcp/entry core/vault
 cmd/gatehouse/fleet: configs configs/live connectors connectors/chat connectors/discord connectors/telegram core core/queue core/queue/maintenance core/queue/outbox core/store core/watch pairing pairing/bots
 cmd/gatehouse/isolation: cmd/gatehouse/control configs core/sandbox core/sandbox/container
@@ -163,6 +163,7 @@ pairing/codes: core core/store core/texts pairing/bots pairing/people
 pairing/people: core core/store core/texts pairing/bots
 pairing/places: core core/store core/texts pairing/bots
 web: core
+web/account: core core/store web/auth web/auth/password  # who may sign in to the panel, and in which role
 web/api: core core/bus core/session web web/api/access web/api/bots web/api/health web/api/permissions web/api/reports web/api/sessions web/api/stream web/api/turns web/auth web/upload
 web/api/access: core web web/auth web/fields
 web/api/bots: core web web/api/stream web/auth web/fields web/upload
@@ -173,8 +174,10 @@ web/api/sessions: core core/session core/transcript web web/api/stream web/auth 
 web/api/stream: core web web/auth
 web/api/turns: core core/attach core/bus core/session web web/api/stream web/auth web/fields web/upload
 web/api/v0: core core/bus core/session core/transcript web web/auth
-web/auth: core core/store web
+web/auth: core core/store web web/auth/backoff web/auth/password
 web/auth/authtest: core core/store web/auth
+web/auth/backoff: core
+web/auth/password: core
 web/fields: core web
 web/openai: core core/bus web web/auth
 web/static:

@@ -47,6 +47,7 @@ type command struct {
 	Invite  commands.Invite  `cmd:"" help:"Create, list and revoke invitations: a link or code that grants access."`
 	Agents  commands.Agents  `cmd:"" help:"List the vault's agents, skills and workspaces; add one to begin with."`
 	Keys    commands.Keys    `cmd:"" help:"List, make and revoke API keys."`
+	Admins  commands.Admins  `cmd:"" help:"List, make, change and remove the accounts of the panel; reset their passwords."`
 	Send    commands.Send    `cmd:"" help:"Send a message to a chat through a bot: alerts, cron jobs."`
 	Audit   commands.Audit   `cmd:"" help:"Show who did what."`
 	Export  commands.Export  `cmd:"" help:"Print a session as Markdown, to read or to keep."`
@@ -96,7 +97,7 @@ func main() {
 var meant = map[string]string{
 	"start": "serve", "run": "serve", "up": "serve", "daemon": "serve", "gateway": "serve",
 	"status": "doctor", "check": "doctor", "health": "doctor", "config": "doctor", "setup": "init", "configure": "init", "onboard": "init", "install": "init",
-	"approve": "pairing approve", "users": "pairing list", "requests": "pairing list", "invitation": "invite", "token": "keys", "key": "keys", "logs": "audit",
+	"approve": "pairing approve", "users": "pairing list", "requests": "pairing list", "invitation": "invite", "token": "keys", "key": "keys", "logs": "audit", "admin": "admins", "accounts": "admins", "password": "admins reset",
 }
 
 // helpFor returns where a command line that cannot be read is explained.

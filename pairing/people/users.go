@@ -144,16 +144,46 @@ func (s *Store) Ensure(ctx context.Context, tx *store.Tx, platform, id, display 
 	if err == nil || !errors.Is(err, store.ErrNoRows) {
 		return user, err
 	}
-	now := core.Stamp(tx.Time())
-	if err := tx.Get(ctx, &user, `SELECT coalesce(max(id), 1) + 1 FROM users WHERE id >= 1`); err != nil {
-		return 0, err
-	}
-	if _, err := tx.Exec(ctx, `INSERT INTO users (id, display, role, created_at) VALUES ($1, $2, 'guest', $3)`, user, display, now); err != nil {
+	if user, err = s.Create(ctx, tx, display); err != nil {
 		return 0, err
 	}
 	_, err = tx.Exec(ctx, `INSERT INTO identities (platform, platform_user_id, user_id, display, created_at) VALUES ($1, $2, $3, $4, $5)`,
-		platform, id, user, display, now)
+		platform, id, user, display, core.Stamp(tx.Time()))
 	return user, err
+}
+
+// Create returns a new user without an account on any platform, a guest in chat.
+func (s *Store) Create(ctx context.Context, tx *store.Tx, display string) (user int64, err error) {
+	if err := tx.Get(ctx, &user, `SELECT coalesce(max(id), 1) + 1 FROM users WHERE id >= 1`); err != nil {
+		return 0, err
+	}
+	_, err = tx.Exec(ctx, `INSERT INTO users (id, display, role, created_at) VALUES ($1, $2, 'guest', $3)`, user, display, core.Stamp(tx.Time()))
+	return user, err
+}
+
+// Rename gives a user another name; the platforms' names of their accounts stay.
+func (s *Store) Rename(ctx context.Context, tx *store.Tx, user int64, display string) error {
+	_, err := tx.Exec(ctx, `UPDATE users SET display = $2 WHERE id = $1`, user, display)
+	return err
+}
+
+// Unlisted returns the names of users who have neither an account on a platform nor access, by
+// number: those of the panel's accounts, also after these were removed. At most 1,000.
+func (s *Store) Unlisted(ctx context.Context) (map[int64]string, error) {
+	var rows []struct {
+		ID      int64  `db:"id"`
+		Display string `db:"display"`
+	}
+	err := s.db.Select(ctx, &rows, `SELECT u.id, u.display FROM users u WHERE u.display <> '' AND u.id <> 1 AND NOT EXISTS (SELECT 1 FROM identities i WHERE i.user_id = u.id)
+		AND NOT EXISTS (SELECT 1 FROM access a WHERE a.user_id = u.id) ORDER BY u.id DESC LIMIT 1000`)
+	if err != nil {
+		return nil, fmt.Errorf("names: %w", err)
+	}
+	out := make(map[int64]string, len(rows))
+	for _, r := range rows {
+		out[r.ID] = r.Display
+	}
+	return out, nil
 }
 
 // Accounts names a user's accounts, one a line, in plain text.

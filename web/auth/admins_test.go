@@ -8,11 +8,11 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/web/auth/password"
 )
 
 type httpRequest = http.Request
@@ -105,12 +105,12 @@ func TestTheOneTimePasswordMustBeChangedAndIsThenWorthNothing(t *testing.T) {
 		t.Errorf("before the change: %v", err)
 	}
 	w := httptest.NewRecorder()
-	for _, bad := range []struct{ old, new string }{{second, "short"}, {second, second}, {"wrong password", longPassword}, {second, strings.Repeat("x", 300)}} {
+	for _, bad := range []struct{ old, new string }{{second, "short"}, {second, second}, {"", second}, {second, strings.Repeat("x", 300)}} {
 		if err := h.admins.ChangePassword(w, r, bad.old, bad.new); err == nil {
 			t.Errorf("change %q → %q was taken", bad.old, bad.new)
 		}
 	}
-	if err := h.admins.ChangePassword(w, r, second, longPassword); err != nil {
+	if err := h.admins.ChangePassword(w, r, "", longPassword); err != nil { // it was typed to sign in: it is not asked again
 		t.Fatal(err)
 	}
 	if _, _, ok := h.as(c, "GET"); ok {
@@ -159,7 +159,7 @@ func TestAConfiguredPasswordRulesAndIsNotForcedToChange(t *testing.T) {
 
 func TestPasswordsAreStoredAsArgon2id(t *testing.T) {
 	h := open(t, AdminOptions{Password: longPassword}, DoorOptions{})
-	h.admins.hasher = newHasher() // at the real cost
+	h.admins.hasher = password.New() // at the real cost
 	if _, err := h.admins.Prepare(context.Background(), false); err != nil {
 		t.Fatal(err)
 	}
@@ -167,15 +167,15 @@ func TestPasswordsAreStoredAsArgon2id(t *testing.T) {
 	if err := h.db.Get(context.Background(), &stored, `SELECT argon2id FROM admin_accounts`); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasPrefix(stored, "$argon2id$v=19$m=19456,t=2,p=1$") || strings.Contains(stored, longPassword) || !verify(stored, longPassword) {
+	if !strings.HasPrefix(stored, "$argon2id$v=19$m=19456,t=2,p=1$") || strings.Contains(stored, longPassword) || !password.Verify(stored, longPassword) {
 		t.Errorf("stored %q", stored)
 	}
 	for _, damaged := range []string{"", "x", "$argon2id$v=19$m=19456,t=2,p=1$$", "$argon2id$v=18" + stored[14:], "$argon2id$v=19$m=4000000000,t=2,p=1$AAAA$AAAA", strings.Replace(stored, "t=2", "t=0", 1)} {
-		if verify(damaged, longPassword) || verify(damaged, "") {
+		if password.Verify(damaged, longPassword) || password.Verify(damaged, "") {
 			t.Errorf("%q fits", damaged)
 		}
 	}
-	if nobody := newHasher().nobody(); verify(nobody, "") || !strings.HasPrefix(nobody, "$argon2id$v=19$m=19456,t=2,p=1$") {
+	if nobody := password.New().Nobody(); password.Verify(nobody, "") || !strings.HasPrefix(nobody, "$argon2id$v=19$m=19456,t=2,p=1$") {
 		t.Error("the account of nobody has a password")
 	}
 }
@@ -420,39 +420,6 @@ func TestGuessingFromManyAddressesIsSlowedPerAccount(t *testing.T) {
 		if _, err := h.signIn(longPassword); err != nil {
 			t.Errorf("%s: a guesser keeps the operator out for longer than %v: %v", name, mostAccount, err)
 		}
-	}
-}
-
-func TestSignInsAreHashedOneAtATimeAndTheQueueIsBounded(t *testing.T) {
-	hs := newHasher()
-	var wg sync.WaitGroup
-	running := 0 // written by whoever holds the turn; the race detector sees when two do
-	for range maxHashing {
-		wg.Go(func() {
-			if err := hs.alone(context.Background(), laneUnknown, func() error { running++; return nil }); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	if running != maxHashing {
-		t.Errorf("%d ran, want %d", running, maxHashing)
-	}
-	for range maxHashing {
-		hs.waiting[laneUnknown] <- struct{}{} // as many as may wait
-	}
-	if err := hs.alone(context.Background(), laneUnknown, func() error { return nil }); slug(err) != "too-many-requests" || err.(*Refusal).after <= 0 {
-		t.Errorf("one more than the queue holds: %v", err)
-	}
-	if err := hs.alone(context.Background(), laneKnown, func() error { return nil }); err != nil {
-		t.Errorf("the other lane: %v", err)
-	}
-	<-hs.waiting[laneUnknown]
-	hs.turn <- struct{}{} // somebody hashes
-	gone, leave := context.WithCancel(context.Background())
-	leave()
-	if err := hs.alone(gone, laneUnknown, func() error { t.Error("ran beside another"); return nil }); err == nil {
-		t.Error("a client that is gone still waits")
 	}
 }
 

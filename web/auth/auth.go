@@ -1,6 +1,7 @@
 // Package auth identifies who makes a request and what they may do: API keys, the
-// operator's sign-in and sessions, and keyless chat from this machine. It
-// owns the tables api_keys, admin_accounts and admin_sessions.
+// sign-in to accounts of the panel and their sessions, and keyless chat from this machine. It
+// owns the tables api_keys and admin_sessions, and the columns of admin_accounts that signing in
+// changes; the others are those of package web/account.
 package auth
 
 import (
@@ -24,6 +25,15 @@ const (
 	ScopeAdmin   = "admin"   // bots, pairing, access, keys
 )
 
+// Roles of an account of the panel.
+const (
+	RoleAdmin  = "admin"
+	RoleViewer = "viewer" // looks at everything and changes nothing
+)
+
+// viewerScopes are those of a viewer's session, for requests that change nothing (MayChange).
+func viewerScopes() []string { return []string{ScopeRead, ScopeMetrics, ScopeAdmin} }
+
 // Scopes lists all scopes in the order they are shown.
 func Scopes() []string {
 	return []string{ScopeChat, ScopeRead, ScopeSend, ScopeMetrics, ScopeAdmin}
@@ -45,6 +55,8 @@ type Principal struct {
 	Key        string // the key's id; LocalKey; "" for an admin session
 	Session    bool   // an admin session: unsafe requests need its CSRF token
 	MustChange bool   // the account has its one-time password, and no scopes until it is changed
+	Name       string // the account's; "" without a session
+	Viewer     bool   // the account may look at everything and change nothing
 	csrf       string
 	via        string // for audit rows; "": the API
 }
@@ -69,11 +81,7 @@ func (p Principal) CSRF() string { return p.csrf }
 // in the header X-CSRF-Token or in the form field "csrf". Requests by key need
 // none: a browser never adds a key automatically.
 func (p Principal) CheckCSRF(r *http.Request) error {
-	switch r.Method {
-	case http.MethodGet, http.MethodHead, http.MethodOptions:
-		return nil
-	}
-	if !p.Session {
+	if safe(r.Method) || !p.Session {
 		return nil
 	}
 	given := r.Header.Get("X-CSRF-Token")
@@ -84,6 +92,20 @@ func (p Principal) CheckCSRF(r *http.Request) error {
 		return core.Errorf(core.Denied, "the CSRF token is missing or not this session's; reload the page and try again")
 	}
 	return nil
+}
+
+// MayChange refuses an unsafe request of a viewer. The API asks it in Require, and the panel for
+// every route but those of the viewer's own account.
+func (p Principal) MayChange(r *http.Request) error {
+	if !p.Viewer || safe(r.Method) {
+		return nil
+	}
+	return core.Errorf(core.Denied, "your account is a viewer: it can look at everything and change nothing. An admin can make it an admin")
+}
+
+// safe reports whether requests of this method change nothing.
+func safe(method string) bool {
+	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
 }
 
 type principalKey struct{}
@@ -109,6 +131,9 @@ func Require(r *http.Request, scopes ...string) (Principal, error) {
 	}
 	if p.MustChange {
 		return p, refuse("password-change-required", 0, "choose a new password in the panel first")
+	}
+	if err := p.MayChange(r); err != nil {
+		return p, err
 	}
 	if !slices.ContainsFunc(scopes, p.Has) {
 		return p, core.Errorf(core.Denied, "this needs the scope %s", strings.Join(scopes, " or "))

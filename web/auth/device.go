@@ -9,10 +9,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
-	"gatehouse/core"
 	"gatehouse/web"
 )
 
@@ -36,7 +34,7 @@ func (a *Admins) device(r *http.Request, acc account, known bool) string {
 	}
 	said, mac, _ := strings.Cut(c.Value, "~")
 	parts := strings.Split(said, ".") // user, end, id
-	encoded := a.hasher.nobody()
+	encoded := a.hasher.Nobody()
 	if known {
 		encoded = acc.Hash
 	}
@@ -44,7 +42,7 @@ func (a *Admins) device(r *http.Request, acc account, known bool) string {
 		return ""
 	}
 	end, err := strconv.ParseInt(parts[1], 10, 64)
-	if err != nil || !a.clock.Now().Before(time.Unix(end, 0)) || a.devices.wait(parts[2]) > 0 {
+	if err != nil || !a.clock.Now().Before(time.Unix(end, 0)) || a.devices.Wait(parts[2]) > 0 {
 		return ""
 	}
 	return parts[2]
@@ -72,57 +70,4 @@ func (a *Admins) remember(w http.ResponseWriter, r *http.Request, user int64) er
 	http.SetCookie(w, &http.Cookie{Name: web.CookieName(r, DeviceCookie), Value: said + "~" + seal(acc.Hash, said), Path: "/admin", MaxAge: int(deviceTime / time.Second),
 		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: a.o.Secure(r)})
 	return nil
-}
-
-// knockTime is how long an address may take to come back after its wait.
-const knockTime = 10 * time.Minute
-
-// knocks remembers since when addresses wait for their one try.
-type knocks struct {
-	clock core.Clock
-	mu    sync.Mutex
-	since map[string]time.Time // at most maxTracked
-}
-
-func newKnocks(clock core.Clock) *knocks {
-	return &knocks{clock: clock, since: map[string]time.Time{}}
-}
-
-// wait returns how long key must still wait when it has to wait d in all. The
-// time begins with the first call.
-func (k *knocks) wait(key string, d time.Duration) time.Duration {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	now := k.clock.Now()
-	since, ok := k.since[key]
-	if !ok || now.Sub(since) > mostAccount+knockTime {
-		if !ok && len(k.since) >= maxTracked {
-			k.drop(now)
-		}
-		since, k.since[key] = now, now
-	}
-	return max(0, d-now.Sub(since))
-}
-
-// drop makes room; mu is held. Any one gives way, so that no order in which
-// others come keeps a caller out.
-func (k *knocks) drop(now time.Time) {
-	for key, since := range k.since {
-		if now.Sub(since) > mostAccount+knockTime {
-			delete(k.since, key)
-		}
-	}
-	for key := range k.since {
-		if len(k.since) < maxTracked {
-			return
-		}
-		delete(k.since, key)
-	}
-}
-
-// clear forgets key.
-func (k *knocks) clear(key string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	delete(k.since, key)
 }

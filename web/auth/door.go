@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/web/auth/backoff"
 )
 
 // DoorOptions for NewDoor.
@@ -26,7 +27,7 @@ type Door struct {
 	keys   *Keys
 	admins *Admins
 	o      DoorOptions
-	wrong  *backoff
+	wrong  *backoff.Counter
 	watch  *watch
 }
 
@@ -41,7 +42,7 @@ func NewDoor(keys *Keys, admins *Admins, o DoorOptions) *Door {
 	if o.Address == nil {
 		o.Address = func(*http.Request) string { return "" }
 	}
-	d := &Door{keys: keys, admins: admins, o: o, wrong: newBackoff(o.Clock, 10, time.Minute)}
+	d := &Door{keys: keys, admins: admins, o: o, wrong: backoff.New(o.Clock, 10, time.Minute)}
 	d.watch = &watch{door: d, all: map[*watched]struct{}{}, empty: make(chan struct{}, 1)}
 	return d
 }
@@ -86,13 +87,13 @@ func (d *Door) byKey(r *http.Request, secret string) (*http.Request, error) {
 	}
 	from := d.o.Address(r)
 	if !ok {
-		if wait := d.wrong.wait(from); wait > 0 {
+		if wait := d.wrong.Wait(from); wait > 0 {
 			return nil, refuse("too-many-requests", wait, "too many wrong keys from this address")
 		}
-		d.wrong.fail(from)
+		d.wrong.Fail(from)
 		return nil, refuse("unauthorized", 0, "the API key is not valid, or not any more")
 	}
-	d.wrong.clear(from)
+	d.wrong.Clear(from)
 	return with(r, Principal{User: row.User, Trust: row.Trust, Scopes: row.Scopes, Key: row.ID}), nil
 }
 

@@ -377,34 +377,6 @@ func TestForget_LeavesTheOperators(t *testing.T) {
 	}
 }
 
-func TestBackOffForgetsAndIsBounded(t *testing.T) {
-	h := open(t, AdminOptions{}, DoorOptions{})
-	b := newBackoff(h.clock, 3, time.Minute)
-	var waits []string
-	for range 12 {
-		b.fail("a")
-		waits = append(waits, b.wait("a").String())
-	}
-	if got, want := strings.Join(waits, " "), "0s 0s 1s 2s 4s 8s 16s 32s 1m0s 1m0s 1m0s 1m0s"; got != want {
-		t.Errorf("waits %s, want %s", got, want)
-	}
-	h.clock.Advance(-30 * time.Minute) // a clock that jumps back must not lock for long
-	if w := b.wait("a"); w > time.Hour {
-		t.Errorf("after a jump back: %v", w)
-	}
-	h.clock.Advance(2 * time.Hour)
-	if w := b.wait("a"); w != 0 {
-		t.Errorf("after an hour: %v", w)
-	}
-	for i := range 2 * maxTracked {
-		h.clock.Advance(time.Millisecond)
-		b.fail(fmt.Sprint("x", i))
-	}
-	if len(b.seen) > maxTracked {
-		t.Errorf("%d tracked, want at most %d", len(b.seen), maxTracked)
-	}
-}
-
 // A transport that only the operator can reach has its requests taken as theirs,
 // whatever key they carry; the audit log names its way.
 func TestARequestAsTheOperatorStaysTheirs(t *testing.T) {

@@ -36,7 +36,7 @@ func open(t *testing.T, o AdminOptions, d DoorOptions) *house {
 	d.Address = o.Address
 	h.keys = NewKeys(h.db, h.clock, nil)
 	h.admins = NewAdmins(h.db, o)
-	h.admins.hasher.memory = 64 // KiB: what these tests claim doesn't depend on it
+	h.admins.hasher.Memory = 64 // KiB: what these tests claim doesn't depend on it
 	h.door = NewDoor(h.keys, h.admins, d)
 	return h
 }

@@ -37,7 +37,7 @@ func (t Tables) Chores() []core.Chore {
 func (Tables) Exports() []store.Export {
 	return []store.Export{
 		{Name: "api_keys", Query: `SELECT id, label, trust_level, scopes, created_at, last_used_at FROM api_keys WHERE user_id = $1 LIMIT $2`},
-		{Name: "sign_in", Query: `SELECT name, used FROM admin_accounts WHERE user_id = $1 LIMIT $2`},
+		{Name: "sign_in", Query: `SELECT name, role, used, created_at, signed_in_at FROM admin_accounts WHERE user_id = $1 LIMIT $2`},
 	}
 }
 
@@ -46,7 +46,7 @@ func (a *Admins) Forget(ctx context.Context, tx *store.Tx, user int64) error {
 	if user <= 0 || user == core.Operator {
 		return nil
 	}
-	_, err := deleteSessions(ctx, tx, user)
+	_, err := a.EndSessions(ctx, tx, user)
 	if err == nil {
 		_, err = tx.Exec(ctx, `DELETE FROM admin_accounts WHERE user_id = $1`, user)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/alexedwards/scs/v2"
@@ -23,6 +24,7 @@ const (
 
 const (
 	touchEvery  = time.Minute // how often a session in use is written again
+	maxAgent    = 300         // runes of a browser's name
 	maxSessions = 200         // the one that would end first is deleted for a further one
 )
 
@@ -35,6 +37,8 @@ type visit struct {
 	CSRF    string `json:"csrf"`
 	Started string `json:"started"`
 	Seen    string `json:"seen"`
+	Agent   string `json:"agent,omitempty"`   // the browser's, cut; hostile text
+	Address string `json:"address,omitempty"` // where it began
 }
 
 // expiry returns when v ends: idle or absolute, whichever is first. A damaged one has ended.
@@ -122,19 +126,20 @@ func (t sessionTable) Commit(token string, b []byte, expiry time.Time) error {
 	return t.CommitCtx(context.Background(), token, b, expiry)
 }
 
-// deleteSessions ends every session of user and returns how many there were.
-func deleteSessions(ctx context.Context, tx *store.Tx, user int64) (int, error) {
-	var rows []struct {
-		Token string `db:"token"`
-		Data  []byte `db:"data"`
-	}
-	if err := tx.Select(ctx, &rows, `SELECT token, data FROM admin_sessions`); err != nil {
+// EndSessions ends every session of user and returns how many there were.
+func (a *Admins) EndSessions(ctx context.Context, tx *store.Tx, user int64) (int, error) {
+	return a.end(ctx, tx, func(_ string, v visit) bool { return v.User == user })
+}
+
+// end ends the sessions that f chooses, and those whose row is damaged.
+func (a *Admins) end(ctx context.Context, tx *store.Tx, f func(token string, v visit) bool) (n int, err error) {
+	var rows []sessionRow
+	if err := tx.Select(ctx, &rows, `SELECT token, data FROM admin_sessions`); err != nil { // at most maxSessions
 		return 0, err
 	}
-	n := 0
 	for _, r := range rows {
 		var v visit
-		if json.Unmarshal(r.Data, &v) == nil && v.User != user {
+		if json.Unmarshal(r.Data, &v) == nil && !f(r.Token, v) {
 			continue
 		}
 		if _, err := tx.Exec(ctx, `DELETE FROM admin_sessions WHERE token = $1`, r.Token); err != nil {
@@ -142,7 +147,15 @@ func deleteSessions(ctx context.Context, tx *store.Tx, user int64) (int, error) 
 		}
 		n++
 	}
+	if n > 0 {
+		a.Ended(tx)
+	}
 	return n, nil
+}
+
+type sessionRow struct {
+	Token string `db:"token"`
+	Data  []byte `db:"data"`
 }
 
 // load returns the request's session; false without a valid one. ctx serves the
@@ -183,8 +196,13 @@ func (a *Admins) resume(r *http.Request) (Principal, bool, error) {
 			return Principal{}, false, fmt.Errorf("session: %w", err)
 		}
 	}
-	p := Principal{User: v.User, Trust: core.Vault, Session: true, via: "panel", csrf: v.CSRF, MustChange: acc.MustChange}
-	if !p.MustChange {
+	p := Principal{User: v.User, Trust: core.Vault, Session: true, via: "panel", csrf: v.CSRF, MustChange: acc.MustChange,
+		Name: acc.Name, Viewer: acc.Role != RoleAdmin}
+	switch {
+	case p.MustChange:
+	case p.Viewer:
+		p.Trust, p.Scopes = core.Sandboxed, viewerScopes()
+	default:
 		p.Scopes = Scopes()
 	}
 	return p, true, nil
@@ -201,7 +219,8 @@ func (a *Admins) begin(w http.ResponseWriter, r *http.Request, user int64) error
 		return fmt.Errorf("session: %w", err)
 	}
 	now := core.Stamp(a.clock.Now())
-	a.manager.Put(ctx, "visit", visit{User: user, CSRF: random(24), Started: now, Seen: now})
+	a.manager.Put(ctx, "visit", visit{User: user, CSRF: random(24), Started: now, Seen: now,
+		Agent: core.CutRunes(strings.ToValidUTF8(r.UserAgent(), "?"), maxAgent), Address: a.o.Address(r)})
 	token, _, err := a.manager.Commit(ctx)
 	if err != nil {
 		return fmt.Errorf("session: %w", err)
@@ -224,6 +243,7 @@ func (a *Admins) SignOut(w http.ResponseWriter, r *http.Request) error {
 		return nil
 	}
 	return a.db.Tx(r.Context(), func(tx *store.Tx) error {
+		a.Ended(tx)
 		return store.Audit(r.Context(), tx, core.Actor{User: v.User, Via: "panel"}, "admin.signout", "", nil)
 	})
 }
@@ -231,7 +251,7 @@ func (a *Admins) SignOut(w http.ResponseWriter, r *http.Request) error {
 // SignOutEverywhere ends every session of user and returns how many there were.
 func (a *Admins) SignOutEverywhere(ctx context.Context, user int64, by core.Actor) (n int, err error) {
 	err = a.db.Tx(ctx, func(tx *store.Tx) error {
-		if n, err = deleteSessions(ctx, tx, user); err != nil {
+		if n, err = a.EndSessions(ctx, tx, user); err != nil {
 			return err
 		}
 		return store.Audit(ctx, tx, by, "admin.signout_everywhere", fmt.Sprint(user), map[string]any{"sessions": n})

@@ -9,6 +9,8 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store"
+	"gatehouse/web/auth/backoff"
+	"gatehouse/web/auth/password"
 )
 
 // An attempt is one try to sign in.
@@ -18,13 +20,13 @@ type attempt struct {
 	device string // the known device it comes from; "" for any other
 }
 
-// SignIn checks name and password and begins a session. A wrong name and a
+// SignIn checks name and password given and begins a session. A wrong name and a
 // wrong password look and cost the same.
 //
 // Failed attempts never lock the account: a known device (see device) is slowed by its
 // own, any other caller by those from its address, and once by at most mostAccount while
 // the account is being guessed. A caller that must wait gets a Refusal with the time.
-func (a *Admins) SignIn(w http.ResponseWriter, r *http.Request, name, password string) error {
+func (a *Admins) SignIn(w http.ResponseWriter, r *http.Request, name, given string) error {
 	ctx := r.Context()
 	at := attempt{from: a.o.Address(r), name: name}
 	acc, known, err := a.byName(ctx, name)
@@ -35,19 +37,19 @@ func (a *Admins) SignIn(w http.ResponseWriter, r *http.Request, name, password s
 	if err := a.slow(at, acc, known); err != nil {
 		return err
 	}
-	l := laneUnknown
+	l := password.Unknown
 	if at.device != "" {
-		l = laneKnown
+		l = password.Known
 	}
 	var user int64
-	if err := a.hasher.alone(ctx, l, func() (err error) {
-		user, err = a.try(ctx, at, password)
+	if err := a.alone(ctx, l, func() (err error) {
+		user, err = a.try(ctx, at, given)
 		return err
 	}); err != nil {
 		return err
 	}
 	if err := a.db.Tx(ctx, func(tx *store.Tx) error {
-		if _, err := tx.Exec(ctx, `UPDATE admin_accounts SET used = 1, failed = 0, locked_until = '' WHERE user_id = $1`, user); err != nil {
+		if _, err := tx.Exec(ctx, `UPDATE admin_accounts SET used = 1, failed = 0, locked_until = '', signed_in_at = $2 WHERE user_id = $1`, user, core.Stamp(tx.Time())); err != nil {
 			return err
 		}
 		return store.Audit(ctx, tx, core.Actor{User: user, Via: "panel"}, "admin.signin", "", nil)
@@ -59,7 +61,7 @@ func (a *Admins) SignIn(w http.ResponseWriter, r *http.Request, name, password s
 
 // try checks the password once. It looks again at what was counted while it
 // waited for its turn.
-func (a *Admins) try(ctx context.Context, at attempt, password string) (user int64, err error) {
+func (a *Admins) try(ctx context.Context, at attempt, given string) (user int64, err error) {
 	acc, known, err := a.byName(ctx, at.name)
 	if err != nil {
 		return 0, err
@@ -67,14 +69,14 @@ func (a *Admins) try(ctx context.Context, at attempt, password string) (user int
 	if err := a.slow(at, acc, known); err != nil {
 		return 0, err
 	}
-	encoded := a.hasher.nobody()
+	encoded := a.hasher.Nobody()
 	if known {
 		encoded = acc.Hash
 	}
-	if len(password) <= MaxPassword && verify(encoded, password) && known {
-		a.address.clear(at.from)
-		a.devices.clear(at.device)
-		a.waiting.clear(at.from)
+	if len(given) <= password.Max && password.Verify(encoded, given) && known {
+		a.address.Clear(at.from)
+		a.devices.Clear(at.device)
+		a.waiting.Clear(at.from)
 		return acc.User, nil
 	}
 	a.log.WarnContext(ctx, "sign-in refused", "from", at.from, "known_device", at.device != "")
@@ -85,7 +87,7 @@ func (a *Admins) try(ctx context.Context, at attempt, password string) (user int
 }
 
 func (a *Admins) byName(ctx context.Context, name string) (acc account, ok bool, err error) {
-	err = a.db.Get(ctx, &acc, `SELECT user_id, argon2id, must_change, used, failed, locked_until FROM admin_accounts WHERE name = $1`, name)
+	err = a.db.Get(ctx, &acc, accountColumns+` WHERE name = $1`, name)
 	if errors.Is(err, store.ErrNoRows) {
 		return account{}, false, nil
 	}
@@ -96,9 +98,9 @@ func (a *Admins) byName(ctx context.Context, name string) (acc account, ok bool,
 func (a *Admins) slow(at attempt, acc account, known bool) error {
 	var wait time.Duration
 	if at.device != "" {
-		wait = a.devices.wait(at.device)
+		wait = a.devices.Wait(at.device)
 	} else {
-		wait = max(a.address.wait(at.from), a.busyAccount(at, acc, known))
+		wait = max(a.address.Wait(at.from), a.busyAccount(at, acc, known))
 	}
 	if wait > 0 {
 		return refuse("too-many-requests", wait, "too many wrong passwords; wait before you try again")
@@ -110,44 +112,44 @@ func (a *Admins) slow(at attempt, acc account, known bool) error {
 // from everywhere. Its address waits once from its first try on, whatever
 // others do in the meantime, so that no one can be kept out by guesses.
 func (a *Admins) busyAccount(at attempt, acc account, known bool) time.Duration {
-	n, last := a.names.count(core.CutRunes(at.name, 64))
+	n, last := a.names.Count(core.CutRunes(at.name, 64))
 	if known {
 		n, last = acc.guessed(a.clock.Now())
 	}
-	d := delay(n, freeAccount, mostAccount)
+	d := backoff.Delay(n, freeAccount, mostAccount)
 	if d == 0 || a.clock.Now().Sub(last) >= d {
 		return 0
 	}
-	return a.waiting.wait(at.from, d)
+	return a.waiting.Wait(at.from, d)
 }
 
 // guessed returns how many wrong tries of unknown devices count, and when the
 // last one was. locked_until holds when they no longer count.
 func (acc account) guessed(now time.Time) (n int, last time.Time) {
 	until, err := core.ParseStamp(acc.LockedUntil)
-	if err != nil || !now.Before(until) || until.Sub(now) > forget { // none, over, or damaged
+	if err != nil || !now.Before(until) || until.Sub(now) > backoff.Forget { // none, over, or damaged
 		return 0, time.Time{}
 	}
-	return acc.Failed, until.Add(-forget)
+	return acc.Failed, until.Add(-backoff.Forget)
 }
 
 // failed counts a wrong try: of a known device for itself, of any other for
 // its address and the account.
 func (a *Admins) failed(ctx context.Context, at attempt, acc account, known bool) error {
 	if at.device != "" {
-		a.devices.fail(at.device)
+		a.devices.Fail(at.device)
 		return nil
 	}
-	a.address.fail(at.from)
-	a.waiting.clear(at.from)
+	a.address.Fail(at.from)
+	a.waiting.Clear(at.from)
 	if !known {
-		a.names.fail(core.CutRunes(at.name, 64))
+		a.names.Fail(core.CutRunes(at.name, 64))
 		return nil
 	}
 	now := a.clock.Now()
 	return a.db.Tx(ctx, func(tx *store.Tx) error {
 		_, err := tx.Exec(ctx, `UPDATE admin_accounts SET failed = CASE WHEN locked_until > $1 THEN failed + 1 ELSE 1 END, locked_until = $2 WHERE user_id = $3`,
-			core.Stamp(now), core.Stamp(now.Add(forget)), acc.User)
+			core.Stamp(now), core.Stamp(now.Add(backoff.Forget)), acc.User)
 		return err
 	})
 }

@@ -84,6 +84,9 @@ func (x *watch) more() bool {
 	return x.going
 }
 
+// Look checks all streams now: when sessions or keys have ended.
+func (d *Door) Look() { d.watch.look() }
+
 // look notifies those without access.
 func (x *watch) look() {
 	ctx, cancel := context.WithTimeout(context.Background(), lookWait)

@@ -33,6 +33,7 @@ func (c *Audit) Run(p *Process) error {
 	if c.Since > 0 {
 		query.Set("since", time.Now().Add(-c.Since).Format(time.RFC3339Nano))
 	}
+	names := accountNames(p)
 	w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
 	if !c.JSON {
 		fmt.Fprintln(w, "TIME\tBY\tVIA\tACTION\tSUBJECT\tDETAIL")
@@ -55,7 +56,7 @@ func (c *Audit) Run(p *Process) error {
 				}
 				continue
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", e.At.Local().Format("2006-01-02 15:04:05"), actorName(e.User), e.Via, e.Action, core.CleanName(e.Subject), core.CleanName(string(e.Detail)))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", e.At.Local().Format("2006-01-02 15:04:05"), actorName(names, e.User), e.Via, e.Action, core.CleanName(e.Subject), core.CleanName(string(e.Detail)))
 		}
 		if page.Next == "" {
 			break
@@ -68,7 +69,17 @@ func (c *Audit) Run(p *Process) error {
 	return w.Flush()
 }
 
-func actorName(user int64) string {
+// accountNames returns the names of the panel's accounts, also of removed ones, by user. Without
+// them users are numbers.
+func accountNames(p *Process) (names map[int64]string) {
+	_ = p.get("/control/names", &names)
+	return names
+}
+
+func actorName(names map[int64]string, user int64) string {
+	if name := names[user]; name != "" {
+		return core.CleanName(name)
+	}
 	switch user {
 	case 0:
 		return "gateway"

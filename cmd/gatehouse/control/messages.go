@@ -8,6 +8,7 @@ import (
 	"gatehouse/core/permission"
 	"gatehouse/core/store"
 	"gatehouse/pairing/codes"
+	"gatehouse/web/account"
 	"gatehouse/web/api/bots"
 	"gatehouse/web/auth"
 )
@@ -22,6 +23,20 @@ type (
 	// Limits is the answer of GET /control/limits.
 	Limits struct {
 		Text string `json:"text"` // what limits isolated programs, for users
+	}
+	// Accounts is the answer of GET /control/accounts.
+	Accounts struct {
+		Accounts []account.Account `json:"accounts"`
+	}
+	// An AccountTerms is the body of POST /control/accounts, and of PATCH with what changes.
+	AccountTerms struct {
+		Name string `json:"name,omitempty"`
+		Role string `json:"role,omitempty"`
+	}
+	// A NewPassword is the answer where an account gets a one-time password.
+	NewPassword struct {
+		Account  account.Account `json:"account"`
+		Password string          `json:"password"`
 	}
 	// A ClaimRequest is the body of POST /control/claim; a ClaimCode is its answer.
 	ClaimRequest struct {

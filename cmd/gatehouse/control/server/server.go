@@ -22,6 +22,7 @@ import (
 	"gatehouse/core/vault"
 	"gatehouse/pairing/codes"
 	"gatehouse/web"
+	"gatehouse/web/account"
 	"gatehouse/web/api/bots"
 	"gatehouse/web/auth"
 )
@@ -42,6 +43,7 @@ type Options struct {
 	Mail     bots.Mail
 	Bots     Bots
 	Users    Users
+	Accounts *account.Store
 
 	Limits     string                        // what limits isolated programs, for users
 	InviteLink func(bot, code string) string // "" where a platform has no such links
@@ -57,6 +59,8 @@ type (
 	// there is one.
 	Users interface {
 		Since(ctx context.Context, q store.Queryer, user int64) (time.Time, bool, error)
+		// Unlisted returns the names of users without access, such as those of accounts of the panel.
+		Unlisted(ctx context.Context) (map[int64]string, error)
 	}
 	// Bots are the configured bots. Named finds one by its name, or by a platform's
 	// or none where there is only one.
@@ -109,6 +113,11 @@ func (s *server) endpoints() []endpoint {
 		own("invite/create", "POST /control/invitations", s.invite),
 		own("invite/list", "GET /control/invitations", s.invitations),
 		own("invite/revoke", "DELETE /control/invitations/{id}", s.revokeInvitation),
+		own("admins/list", "GET /control/accounts", s.accounts),
+		own("admins/add", "POST /control/accounts", s.addAccount),
+		own("admins/change", "PATCH /control/accounts/{name}", s.changeAccount),
+		own("admins/reset", "POST /control/accounts/{name}/password", s.resetAccount),
+		own("admins/remove", "DELETE /control/accounts/{name}", s.removeAccount),
 		own("send", "POST /control/messages", s.send),
 		own("send/status", "GET /control/messages/{id}", s.sent),
 		own("explain", "GET /control/sessions/{id}/rules", s.rules),
@@ -117,6 +126,7 @@ func (s *server) endpoints() []endpoint {
 		own("forget", "POST /control/people/{ref}/forget", s.forget),
 		own("reindex", "POST /control/reindex", s.reindex),
 		own("", "GET /control/jobs/{key}", s.job),
+		own("", "GET /control/names", s.names),
 	}
 }
 

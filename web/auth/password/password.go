@@ -1,10 +1,12 @@
-package auth
+// Package password makes and checks passwords: argon2id hashes, one at a time, and one-time passwords.
+package password
 
 import (
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"strings"
@@ -30,45 +32,50 @@ const maxHashing = 8
 
 // Bounds of a password, in bytes.
 const (
-	MinPassword = 12
-	MaxPassword = 256
+	Min = 12
+	Max = 256
 )
 
-// A lane is one of the two queues in front of the hasher.
-type lane int
+// A Lane is one of the two queues in front of the hasher.
+type Lane int
 
 const (
-	laneUnknown lane = iota // anyone may fill it
-	laneKnown               // of known devices and of who is signed in: it overtakes the other
+	Unknown Lane = iota // anyone may fill it
+	Known               // of known devices and of who is signed in: it overtakes the other
 )
 
-// fullWait is what a sign-in is asked to wait that finds its lane full.
-const fullWait = 2 * time.Second
+// ErrFull is returned by Alone when as many wait on the lane as may; FullWait is what the caller
+// is asked to wait then.
+var ErrFull = errors.New("too many sign-ins at once")
 
-// A hasher makes one hash at a time.
-type hasher struct {
-	memory  uint32           // KiB of each hash
+// FullWait: see ErrFull.
+const FullWait = 2 * time.Second
+
+// A Hasher makes one hash at a time.
+type Hasher struct {
+	Memory  uint32           // KiB of each hash; set before use
 	waiting [2]chan struct{} // by lane: at most maxHashing wait
-	first   chan struct{}    // of those on laneUnknown one waits for turn
+	first   chan struct{}    // of those on Unknown one waits for turn
 	turn    chan struct{}    // one holds it
 }
 
-func newHasher() *hasher {
-	return &hasher{memory: argonMemory, waiting: [2]chan struct{}{make(chan struct{}, maxHashing), make(chan struct{}, maxHashing)},
+// New returns a Hasher at the real cost.
+func New() *Hasher {
+	return &Hasher{Memory: argonMemory, waiting: [2]chan struct{}{make(chan struct{}, maxHashing), make(chan struct{}, maxHashing)},
 		first: make(chan struct{}, 1), turn: make(chan struct{}, 1)}
 }
 
-// alone runs f when no other sign-in hashes. A full lane is a Refusal with the time to wait.
-// On laneKnown at most two sign-ins of unknown devices are in front of f.
-func (h *hasher) alone(ctx context.Context, l lane, f func() error) error {
+// alone runs f when no other sign-in hashes. A full Lane is a Refusal with the time to wait.
+// On Known at most two sign-ins of unknown devices are in front of f.
+func (h *Hasher) Alone(ctx context.Context, l Lane, f func() error) error {
 	select {
 	case h.waiting[l] <- struct{}{}:
 		defer func() { <-h.waiting[l] }()
 	default:
-		return refuse("too-many-requests", fullWait, "too many sign-ins at once; try again in a moment")
+		return ErrFull
 	}
 	queues := []chan struct{}{h.first, h.turn}
-	if l == laneKnown {
+	if l == Known {
 		queues = queues[1:]
 	}
 	for _, q := range queues {
@@ -83,16 +90,17 @@ func (h *hasher) alone(ctx context.Context, l lane, f func() error) error {
 	return f()
 }
 
-func (h *hasher) hash(password string) string {
+// Hash returns the hash that is stored for a password. Call it within Alone.
+func (h *Hasher) Hash(password string) string {
 	salt := make([]byte, argonSalt)
 	_, _ = rand.Read(salt) // never fails since Go 1.24
-	key := argon2.IDKey([]byte(password), salt, argonTime, h.memory, argonThreads, argonKey)
-	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, h.memory, argonTime, argonThreads,
+	key := argon2.IDKey([]byte(password), salt, argonTime, h.Memory, argonThreads, argonKey)
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, h.Memory, argonTime, argonThreads,
 		base64.RawStdEncoding.EncodeToString(salt), base64.RawStdEncoding.EncodeToString(key))
 }
 
-// verify reports whether password made encoded. A damaged hash fits nothing.
-func verify(encoded, password string) bool {
+// Verify reports whether password made encoded. A damaged hash fits nothing.
+func Verify(encoded, password string) bool {
 	parts := strings.Split(encoded, "$")
 	if len(parts) != 6 || parts[1] != "argon2id" {
 		return false
@@ -119,18 +127,18 @@ func verify(encoded, password string) bool {
 	return subtle.ConstantTimeCompare(got, want) == 1
 }
 
-// nobody returns a hash to verify against when the account doesn't exist, so
+// Nobody returns a hash to verify against when the account doesn't exist, so
 // that the duration reveals nothing. No one knows its password.
-func (h *hasher) nobody() string {
-	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, h.memory, argonTime, argonThreads,
+func (h *Hasher) Nobody() string {
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, h.Memory, argonTime, argonThreads,
 		strings.Repeat("A", 22), strings.Repeat("A", 43))
 }
 
 // alphabet of one-time passwords: no letters that look alike.
 const alphabet = "abcdefghjkmnpqrstuvwxyz23456789"
 
-// oneTimePassword has 16 characters, 79 bits, in groups of four.
-func oneTimePassword() string {
+// OneTime returns a new one-time password: it has 16 characters, 79 bits, in groups of four.
+func OneTime() string {
 	var b strings.Builder
 	for b.Len() < 19 {
 		if b.Len()%5 == 4 {
@@ -146,12 +154,13 @@ func oneTimePassword() string {
 	return b.String()
 }
 
-func checkPassword(p string) error {
+// Check returns why p cannot be a password, as core.Invalid.
+func Check(p string) error {
 	switch {
-	case len(p) < MinPassword:
-		return core.Errorf(core.Invalid, "the password needs at least %d characters", MinPassword)
-	case len(p) > MaxPassword:
-		return core.Errorf(core.Invalid, "the password may have at most %d bytes", MaxPassword)
+	case len(p) < Min:
+		return core.Errorf(core.Invalid, "the password needs at least %d characters", Min)
+	case len(p) > Max:
+		return core.Errorf(core.Invalid, "the password may have at most %d bytes", Max)
 	}
 	return nil
 }

@@ -1,0 +1,110 @@
+package admin_test
+
+import (
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"gatehouse/core"
+	"gatehouse/web/auth"
+)
+
+// own are the routes that concern the account that is signed in, and nothing else.
+var own = []string{"POST /admin/login", "POST /admin/logout", "POST /admin/password"}
+
+// enterAs makes an account and signs in to it, with a password of its own. It returns its user.
+func (s *site) enterAs(name, role string) int64 {
+	s.t.Helper()
+	a, once, err := s.accounts.Create(s.t.Context(), name, role, core.Actor{User: core.Operator, Via: "cli"})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.http = s.client()
+	if a := s.do("POST", "/admin/login", url.Values{"name": {name}, "password": {once}}); a.status != http.StatusSeeOther {
+		s.t.Fatalf("sign in: status %d\n%s", a.status, a.body)
+	}
+	s.post("/admin/password", url.Values{"new": {password + name}, "again": {password + name}})
+	return a.User
+}
+
+func TestAViewerIsRefusedByEveryRouteThatChangesSomething(t *testing.T) {
+	s := newSite(t, nil, nil)
+	s.world.full()
+	s.enterAs("vera", auth.RoleViewer)
+	token, walked := s.csrf(), 0
+	for _, pattern := range s.panel.Routes() {
+		method, path, ok := strings.Cut(pattern, " ")
+		if !ok {
+			t.Fatalf("%s: a route without a method", pattern)
+		}
+		if method == "GET" || slices.Contains(own, pattern) {
+			continue
+		}
+		walked++
+		at := wildcard.ReplaceAllString(path, "1")
+		a := s.do(method, at, url.Values{"csrf": {token}})
+		if a.status != http.StatusForbidden || !strings.Contains(a.main(), "Your account is a viewer") {
+			t.Errorf("%s: status %d, want 403 with the reason\n%.300s", pattern, a.status, a.main())
+		}
+	}
+	if walked < 40 {
+		t.Errorf("only %d routes were walked", walked)
+	}
+	if did := s.world.done(); len(did) != 0 {
+		t.Errorf("a viewer did %q", did)
+	}
+	if a := s.get("/admin/settings/backups/" + backupOne); a.status != http.StatusForbidden {
+		t.Errorf("a viewer gets the backup, with the secrets of all: %d", a.status)
+	}
+}
+
+func TestAViewerSeesEveryPageAndNoControlThatWorks(t *testing.T) {
+	s := newSite(t, nil, nil)
+	s.world.full()
+	s.enterAs("vera", auth.RoleViewer)
+	controls := regexp.MustCompile(`<(button|select|textarea|input)\b[^>]*>`)
+	forms := 0
+	for _, path := range s.pages() {
+		a := s.get(path)
+		if a.status != http.StatusOK {
+			t.Errorf("GET %s: status %d", path, a.status)
+		}
+		a.has(t, "You are signed in as a viewer")
+		for _, form := range postForm.FindAllString(a.body, -1) {
+			tag, _, _ := strings.Cut(form, ">")
+			if strings.Contains(tag, "data-own") {
+				continue
+			}
+			forms++
+			inside, disabled := strings.CutPrefix(form[len(tag)+1:], `<fieldset class="viewing" disabled>`)
+			if !disabled || !strings.HasSuffix(inside, "</fieldset></form>") {
+				t.Errorf("GET %s: a form works: %.160s", path, form)
+			}
+		}
+		outside := postForm.ReplaceAllString(a.body, "")
+		for _, c := range controls.FindAllString(outside, -1) {
+			if strings.Contains(c, "formaction") || strings.Contains(c, "form=") {
+				t.Errorf("GET %s: a control of a form outside of it: %s", path, c)
+			}
+		}
+	}
+	if forms < 40 {
+		t.Errorf("only %d forms were seen", forms)
+	}
+}
+
+func TestAnotherAdminDecidesUnderTheirOwnNumber(t *testing.T) {
+	s := newSite(t, nil, nil)
+	s.world.full()
+	nina := s.enterAs("nina", auth.RoleAdmin)
+	page := s.get("/admin")
+	page.has(t, "<span>nina</span>")
+	page.lacks(t, "signed in as a viewer", "disabled")
+	s.post("/admin/pairing/r1/approve", url.Values{"trust": {"vault"}})
+	if by := s.world.lastActor(); by != (core.Actor{User: nina, Via: "panel"}) {
+		t.Errorf("decided by %+v, want user %d", by, nina)
+	}
+}

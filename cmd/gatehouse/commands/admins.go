@@ -1,0 +1,124 @@
+package commands
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"gatehouse/cmd/gatehouse/control"
+	"gatehouse/web/account"
+)
+
+// An Admins manages the accounts of the panel.
+type Admins struct {
+	List   adminsListCmd   `cmd:"" help:"List the accounts."`
+	Add    adminsAddCmd    `cmd:"" help:"Make an account; its one-time password is shown once."`
+	Role   adminsRoleCmd   `cmd:"" help:"Make an account an admin or a viewer, who looks at everything and changes nothing."`
+	Rename adminsRenameCmd `cmd:"" help:"Change the name that an account signs in with."`
+	Reset  adminsResetCmd  `cmd:"" help:"Give an account a new one-time password, shown once, and end its sessions."`
+	Remove adminsRemoveCmd `cmd:"" help:"Remove an account; its sessions, API keys and running turns end at once."`
+}
+
+type adminsListCmd struct {
+	JSON bool `help:"As JSON."`
+}
+
+func (c *adminsListCmd) Run(p *Process) error {
+	var res control.Accounts
+	if err := p.get("/control/accounts", &res); err != nil {
+		return err
+	}
+	none := "No accounts: start the gateway in a terminal, set GATEHOUSE_ADMIN_PASSWORD, or run 'gatehouse admins add NAME'."
+	return printList(p.Stdout, c.JSON, res.Accounts, none, "NAME\tROLE\tUSER\tPASSWORD\tLAST SIGN-IN", accountRow)
+}
+
+func accountRow(a account.Account) string {
+	password := "chosen"
+	if a.MustChange {
+		password = "one-time"
+	}
+	role := a.Role
+	if a.Owner() {
+		role = "owner"
+	}
+	return cells(a.Name, role, a.User, password, whenOr(a.SignedInAt, "never"))
+}
+
+// whenOr returns a time as tables show it, or what stands in place of none.
+func whenOr(t time.Time, none string) string {
+	if t.IsZero() {
+		return none
+	}
+	return t.Local().Format(minute)
+}
+
+type adminsAddCmd struct {
+	Name string `arg:"" help:"The name to sign in with: a-z, 0-9, and . _ @ - behind the first."`
+	Role string `enum:"admin,viewer" default:"admin" help:"admin, or viewer: looks at everything and changes nothing."`
+	JSON bool   `help:"As JSON."`
+}
+
+func (c *adminsAddCmd) Run(p *Process) error {
+	return oneTime(p, c.JSON, "/control/accounts", control.AccountTerms{Name: c.Name, Role: c.Role})
+}
+
+// oneTime makes a request that gives an account a one-time password, and prints that.
+func oneTime(p *Process, asJSON bool, at string, body any) error {
+	var res control.NewPassword
+	if err := p.request(http.MethodPost, at, body, &res); err != nil {
+		return err
+	}
+	if asJSON {
+		return PrintJSON(p.Stdout, res)
+	}
+	fmt.Fprintf(p.Stderr, "%s signs in to the panel with this one-time password, which is shown only now, and then chooses a new one:\n", res.Account.Name)
+	_, err := fmt.Fprintln(p.Stdout, res.Password)
+	return err
+}
+
+type adminsRoleCmd struct {
+	Name string `arg:"" help:"The account's name."`
+	Role string `arg:"" enum:"admin,viewer" help:"admin or viewer."`
+}
+
+func (c *adminsRoleCmd) Run(p *Process) error {
+	if err := p.request(http.MethodPatch, control.Path("control", "accounts", c.Name), control.AccountTerms{Role: c.Role}, nil); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(p.Stdout, "%s is %s now.\n", c.Name, map[string]string{"admin": "an admin", "viewer": "a viewer"}[c.Role])
+	return err
+}
+
+type adminsRenameCmd struct {
+	Name string `arg:"" help:"The account's name."`
+	To   string `arg:"" name:"new-name" help:"The name to sign in with from now on."`
+}
+
+func (c *adminsRenameCmd) Run(p *Process) error {
+	if err := p.request(http.MethodPatch, control.Path("control", "accounts", c.Name), control.AccountTerms{Name: c.To}, nil); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(p.Stdout, "%s signs in as %s now.\n", c.Name, c.To)
+	return err
+}
+
+type adminsResetCmd struct {
+	Name string `arg:"" help:"The account's name."`
+	JSON bool   `help:"As JSON."`
+}
+
+func (c *adminsResetCmd) Run(p *Process) error {
+	return oneTime(p, c.JSON, control.Path("control", "accounts", c.Name, "password"), nil)
+}
+
+type adminsRemoveCmd struct {
+	Name string `arg:"" help:"The account's name."`
+}
+
+func (c *adminsRemoveCmd) Run(p *Process) error {
+	if err := p.request(http.MethodDelete, control.Path("control", "accounts", c.Name), nil, nil); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(p.Stdout, "Removed %s: its sessions and API keys have ended.\n", c.Name)
+	return err
+}
