@@ -20,6 +20,7 @@ type result struct {
 	Latency   *latencyData   `json:"latency,omitempty"`
 	Rate      *latencyData   `json:"rate,omitempty"`
 	Burst     *burstData     `json:"burst,omitempty"`
+	Thinking  *burstData     `json:"burst_with_a_model_of_200_ms,omitempty"`
 	Syncs     *syncData      `json:"fsync,omitempty"`
 	Tools     *toolData      `json:"tools,omitempty"`
 	Waiting   *waitData      `json:"waiting,omitempty"`

@@ -29,7 +29,7 @@ type command struct {
 
 type runCmd struct {
 	Program   string        `required:"" type:"existingfile" help:"The gateway to measure: a built gatehouse."`
-	Only      []string      `help:"Measure only these parts: start, memory, latency, rate, burst, fsync, tools, waiting, streaming, streams, scale." placeholder:"PART"`
+	Only      []string      `help:"Measure only these parts: start, memory, latency, rate, burst, fsync, thinking, tools, waiting, streaming, streams, scale." placeholder:"PART"`
 	Discord   float64       `default:"0.5" help:"Share of the chats that are on Discord, 0 to 1; the others are on Telegram."`
 	Messages  int           `default:"2000" help:"Messages of the latency parts, 100 to 2000."`
 	Rate      float64       `default:"50" help:"Messages a second of the open loop."`
@@ -46,6 +46,7 @@ type runCmd struct {
 	History   int           `default:"0" help:"Rows of the audit log, and as many of usage, in the part scale, over 90 days; at most 20000000. 10000000 take some 5 GiB of disk."`
 	Dir       string        `type:"existingdir" help:"Where vaults and databases are made and removed again; the system's temporary folder when empty. Its disk is what fsync is measured on."`
 	Keep      bool          `help:"Keep those folders, to look at them."`
+	Quote     bool          `help:"Answer by the built-in local/quote in place of a model over HTTP; the bare bot then asks none."`
 	Build     time.Duration `help:"The time of a cold build, measured by the caller, to be reported."`
 	Quiet     time.Duration `help:"Wait at most this long for the machine to be idle before each part."`
 	Report    string        `type:"path" help:"Write the report as Markdown to this file, and the raw data beside it as .json."`
@@ -120,4 +121,4 @@ func (c *runCmd) Validate() error {
 	return nil
 }
 
-var allParts = []string{"start", "memory", "latency", "rate", "burst", "fsync", "tools", "waiting", "streaming", "streams", "scale"}
+var allParts = []string{"start", "memory", "latency", "rate", "burst", "thinking", "fsync", "tools", "waiting", "streaming", "streams", "scale"}

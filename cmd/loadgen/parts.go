@@ -9,14 +9,17 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"gatehouse/cmd/loadgen/model"
 )
 
 // A bench is one run of the tool.
 type bench struct {
-	c    *runCmd
-	dir  string
-	data result
-	say  func(format string, a ...any)
+	c     *runCmd
+	dir   string
+	model *model.Server // that both sides ask; nil: --quote
+	data  result
+	say   func(format string, a ...any)
 }
 
 // Run is called by kong.
@@ -33,6 +36,12 @@ func (c *runCmd) Run(ctx context.Context) (err error) {
 	}
 	began := time.Now()
 	b.data = result{Machine: thisMachine(), Commit: commit(ctx), At: began.UTC().Truncate(time.Second), Chats: c.Chats, Each: c.Each, Discord: c.Discord, Judged: judgement{}, Build: c.Build.Seconds()}
+	if !c.Quote {
+		if b.model, err = model.Open(); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, b.model.Close()) }()
+	}
 	if b.data.Fsync, b.data.Datasync, err = bareSync(b.dir, 300); err != nil {
 		return err
 	}
@@ -51,7 +60,7 @@ func (c *runCmd) Run(ctx context.Context) (err error) {
 
 func (b *bench) parts(ctx context.Context) error {
 	run := map[string]func(context.Context) error{
-		"start": b.start, "memory": b.memory, "latency": b.latency, "rate": b.rate, "burst": b.burst, "fsync": b.fsync,
+		"start": b.start, "memory": b.memory, "latency": b.latency, "rate": b.rate, "burst": b.burst, "thinking": b.thinking, "fsync": b.fsync,
 		"tools": b.tools, "waiting": b.waiting, "streaming": b.streaming, "streams": b.streams, "scale": b.scale,
 	}
 	for _, name := range allParts {
@@ -170,10 +179,29 @@ func (s *side) round(ctx context.Context, each int) (l load, err error) {
 	return l, err
 }
 
-func (b *bench) burst(ctx context.Context) error {
+func (b *bench) burst(ctx context.Context) (err error) {
+	b.data.Burst, err = b.bursts(ctx)
+	return err
+}
+
+// thinkingTime is how long the model of the part "thinking" takes until its first word.
+const thinkingTime = 200 * time.Millisecond
+
+// thinking is the burst with a model that takes its time; there is none without a model.
+func (b *bench) thinking(ctx context.Context) (err error) {
+	if b.model == nil {
+		return nil
+	}
+	b.model.Set(model.Plan{Delay: thinkingTime})
+	defer b.model.Set(model.Plan{})
+	b.data.Thinking, err = b.bursts(ctx)
+	return err
+}
+
+func (b *bench) bursts(ctx context.Context) (*burstData, error) {
 	gw, bare, err := b.pair(ctx, b.c.Chats, true)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer bare.end()
 	d := &burstData{}
@@ -181,12 +209,12 @@ func (b *bench) burst(ctx context.Context) error {
 	for i := range b.c.Rounds + 1 {
 		if i == 1 || before == nil { // commits are counted on known chats
 			if before, err = gw.series(ctx); err != nil {
-				return errors.Join(err, gw.end())
+				return nil, errors.Join(err, gw.end())
 			}
 		}
 		r, err := b.bout(ctx, gw, bare)
 		if err != nil {
-			return errors.Join(err, gw.end())
+			return nil, errors.Join(err, gw.end())
 		}
 		if i == 0 {
 			d.First = r
@@ -196,7 +224,7 @@ func (b *bench) burst(ctx context.Context) error {
 	}
 	after, err := gw.series(ctx)
 	if err != nil {
-		return errors.Join(err, gw.end())
+		return nil, errors.Join(err, gw.end())
 	}
 	d.Stages = stages(before, after)
 	d.Commits, d.Group = commits(before, after, float64(b.c.Rounds*b.c.Chats*b.c.Each))
@@ -209,10 +237,9 @@ func (b *bench) burst(ctx context.Context) error {
 	if v := bare.countAnswers(); v.bad() {
 		err = fmt.Errorf("the bare bot answered %d of %d messages: its figures mean nothing", v.Answers, v.Messages)
 	}
-	b.data.Burst = d
 	v, err2 := b.settle(ctx, gw)
 	d.Verdict = v
-	return errors.Join(err, err2)
+	return d, errors.Join(err, err2)
 }
 
 // bout returns a burst on each side.
@@ -295,7 +322,7 @@ func (b *bench) fsync(ctx context.Context) error {
 		}
 		file := filepath.Join(dir, "strace")
 		s, err := b.side(ctx, users, dir, func(s *side) (*child, error) {
-			return startGateway(ctx, b.c.Program, s.field, s.dir, nil, traced(file)...)
+			return startGateway(ctx, b.c.Program, s.field, s.dir, s.settings, traced(file)...)
 		})
 		if err != nil {
 			if strings.Contains(err.Error(), "ptrace") || strings.Contains(err.Error(), "tracer") {

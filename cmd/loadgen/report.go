@@ -12,6 +12,8 @@ import (
 	"sort"
 	"strings"
 	"time"
+
+	"gatehouse/cmd/loadgen/model"
 )
 
 // A machine is what the figures were measured on; no names and no paths.
@@ -116,122 +118,6 @@ func commits(before, after map[string]float64, n float64) (per, group float64) {
 	return c / n, w / c
 }
 
-// A line is one goal next to what was measured.
-type line struct {
-	what, goal, measured, floor string
-	met                         bool
-	missed                      string
-}
-
-// atMost judges a figure that must not be above a goal.
-func atMost(what string, got, goal float64, unit, floor string) line {
-	l := line{what: what, goal: fmt.Sprintf("≤ %s %s", short(goal), unit), measured: short(got) + " " + unit, floor: floor, met: got <= goal}
-	if !l.met {
-		l.missed = fmt.Sprintf("by %.0f %%", (got/goal-1)*100)
-	}
-	return l
-}
-
-func short(v float64) string {
-	switch {
-	case v >= 100:
-		return fmt.Sprintf("%.0f", v)
-	case v >= 10:
-		return fmt.Sprintf("%.1f", v)
-	}
-	return fmt.Sprintf("%.2f", v)
-}
-
-func (b *bench) goals() []line {
-	d := &b.data
-	var out []line
-	for _, part := range []struct {
-		name string
-		d    *latencyData
-	}{{"one in flight", d.Latency}, {fmt.Sprintf("%g messages/s", b.c.Rate), d.Rate}} {
-		if part.d == nil {
-			continue
-		}
-		g, f := part.d.Gateway, part.d.Bare
-		out = append(out,
-			atMost("latency p50, "+part.name, g.P50, 3, "ms", short(f.P50)+" ms"),
-			atMost("latency p99, "+part.name, g.P99, 15, "ms", short(f.P99)+" ms"))
-	}
-	if d.Burst != nil {
-		out = append(out, b.burstGoals()...)
-	}
-	if m := d.Memory; m != nil {
-		out = append(out,
-			atMost("memory (RSS), idle", m.Idle, 40, "MiB", ""),
-			atMost("memory (RSS), peak of a burst", m.Peak, 120, "MiB", short(m.BarePeak)+" MiB"),
-			atMost("memory (RSS), "+m.Settle+" after it", m.After, 60, "MiB", ""),
-			atMost("goroutines after the burst, above idle", m.GoroutinesAfter-m.GoroutinesIdle, 5, "", ""))
-	}
-	out = append(out, b.agentGoals()...)
-	if s := d.Start; s != nil {
-		out = append(out,
-			atMost("cold start until every platform hears of it, new vault", median(s.Fresh), 300, "ms", short(median(s.Bare))+" ms"),
-			atMost("cold start, known vault", median(s.Again), 300, "ms", short(median(s.Bare))+" ms"))
-	}
-	if s := d.Scale; s != nil {
-		with := fmt.Sprintf(", %d rows and %d chats, by the same on an empty database", s.Rows, s.Lanes)
-		if s.History > 0 {
-			with = fmt.Sprintf(", %d rows, %d chats, %d rows each of audit log and usage, by the same on an empty database", s.Rows, s.Lanes, s.History)
-		}
-		out = append(out,
-			atMost("latency p50"+with, s.P50, 1.3, "times", short(s.Small.P50)+" ms"),
-			atMost("latency p99"+with, s.P99, 1.3, "times", short(s.Small.P99)+" ms"),
-			atMost("burst"+with, s.Ratio, 1.3, "times", ""))
-	}
-	if d.Build > 0 {
-		out = append(out, atMost("cold go build, empty cache", d.Build, 180, "s", ""))
-	}
-	v := d.Verdict
-	out = append(out, atMost(fmt.Sprintf("lost, doubled, out of order, of %d messages in all", v.Messages), float64(v.Lost+v.Doubled+v.Disorder), 0, "", ""))
-	return out
-}
-
-func (b *bench) burstGoals() []line {
-	d := b.data.Burst
-	pick := func(f func(burstRound) float64) float64 {
-		var list []float64
-		for _, r := range d.Rounds {
-			list = append(list, f(r))
-		}
-		return median(list)
-	}
-	throughput := func(what string, ratio, rate, bare float64) line {
-		l := line{what: what, goal: "≥ 0.70 of the bare loop", measured: fmt.Sprintf("%.2f (%.0f/s)", ratio, rate), floor: fmt.Sprintf("%.0f/s", bare), met: ratio >= .7}
-		if !l.met {
-			l.missed = fmt.Sprintf("by %.0f %%", (1-ratio/.7)*100)
-		}
-		return l
-	}
-	what := fmt.Sprintf("burst of %d chats × %d", b.c.Chats, b.c.Each)
-	cpu, bare := pick(func(r burstRound) float64 { return r.CPU }), pick(func(r burstRound) float64 { return r.BareCPU })
-	return []line{
-		throughput(what, pick(func(r burstRound) float64 { return r.Ratio }), pick(func(r burstRound) float64 { return r.Gateway }), pick(func(r burstRound) float64 { return r.Bare })),
-		absolute(what, pick(func(r burstRound) float64 { return r.Gateway })),
-		throughput(what+", of people never seen before", d.First.Ratio, d.First.Gateway, d.First.Bare),
-		atMost("processor time per message of the burst", cpu, 1.5, "ms", short(bare)+" ms"),
-		atMost("the same, people never seen before", d.First.CPU, 1.5, "ms", short(d.First.BareCPU)+" ms"),
-	}
-}
-
-// slowFloor is the fastest bare loop there was when the goals were set, with
-// another simulator on another machine: messages a second.
-const slowFloor = 1630
-
-func absolute(what string, rate float64) line {
-	goal := .7 * slowFloor
-	l := line{what: what + ", by the bare loop known when the goal was set", goal: fmt.Sprintf("≥ %.0f/s", goal),
-		measured: fmt.Sprintf("%.0f/s", rate), floor: fmt.Sprintf("%d/s", slowFloor), met: rate >= goal}
-	if !l.met {
-		l.missed = fmt.Sprintf("by %.0f %%", (1-rate/goal)*100)
-	}
-	return l
-}
-
 // report prints, and writes the files that were asked for.
 func (b *bench) report() error {
 	raw, err := json.MarshalIndent(b.data, "", "  ")
@@ -277,8 +163,8 @@ func (b *bench) markdown() string {
 	m := d.Machine
 	say("Machine: %s, %d cores, %d MiB, Linux %s, %s. Commit: `%s`. Measured %s in %s.", m.CPU, m.Cores, m.Memory, m.Kernel, m.Go, d.Commit, d.At.Format("2006-01-02 15:04 UTC"), d.Took)
 	say("Load tool, simulated platforms and gateway share the cores. Of the chats, all private, %.0f %% are on Discord, the others on Telegram, at the same time. Others used %s of the cores before the parts began.\n", d.Discord*100, percents(d.Busy))
-	say("Durable throughout (`synchronous=FULL`); `RATE_LIMIT=off PACE=off LIMIT_RUNS=2000 BUSY_MODE=queue MODEL=local/quote`, empty vault, flood control of the simulators off.")
-	say("The floor is the same load in the same run on a bare bot on the same platforms that stores nothing. One fsync of a 4 KiB page here: p50 %s, p99 %s ms; fdatasync %s, %s ms.\n",
+	say("Durable throughout (`synchronous=FULL`); `RATE_LIMIT=off PACE=off LIMIT_RUNS=2000 BUSY_MODE=queue MODEL=%s`, empty vault, flood control of the simulators off.", b.modelName())
+	say("The floor is the same load in the same run on a bare bot on the same platforms and with the same model, which streams 20 words; it stores nothing. One fsync of a 4 KiB page here: p50 %s, p99 %s ms; fdatasync %s, %s ms.\n",
 		short(d.Fsync.P50), short(d.Fsync.P99), short(d.Datasync.P50), short(d.Datasync.P99))
 	say("| what | goal | measured | floor | verdict |\n|---|---|---|---|---|")
 	for _, l := range b.goals() {
@@ -290,6 +176,13 @@ func (b *bench) markdown() string {
 	}
 	b.details(say)
 	return w.String()
+}
+
+func (b *bench) modelName() string {
+	if b.model == nil {
+		return "local/quote"
+	}
+	return "openai/" + model.Name
 }
 
 func percents(list []float64) string {

@@ -28,7 +28,11 @@ func (b *bench) bare(ctx context.Context, chats int) (*side, error) {
 		return nil, err
 	}
 	return b.side(ctx, chats, "", func(s *side) (*child, error) {
-		return start(ctx, s.field, s.dir, bareEnv(s.platforms), []string{self, "bare"})
+		env := bareEnv(s.platforms)
+		if b.model != nil {
+			env = append(env, "LOADGEN_MODEL_URL="+b.model.URL())
+		}
+		return start(ctx, s.field, s.dir, env, []string{self, "bare"})
 	})
 }
 
@@ -49,6 +53,9 @@ func (b *bench) side(_ context.Context, chats int, dir string, start func(*side)
 		}
 	}
 	s := &side{dir: dir}
+	if b.model != nil {
+		s.settings = modelEnv(b.model)
+	}
 	if s.field, err = newField(chats, b.c.Discord); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 // Package bare is the floor that a gateway is measured against: a bot that
 // answers as the gateway does on the wire (long polling or events, one chat in
-// order, chats at once, 256 connections), and stores, checks and thinks nothing.
+// order, chats at once, 256 connections), with the words of the same model, and
+// stores and checks nothing.
 package bare
 
 import (
@@ -18,9 +19,6 @@ import (
 
 	"github.com/gorilla/websocket"
 )
-
-// text is as long as the answer of local/quote in an empty vault.
-const text = "I found nothing about that in the notes that I may read for you. Try other words, or ask about something else."
 
 // A desk answers each chat in its order, chats at once.
 type desk struct {
@@ -98,10 +96,14 @@ func call(ctx context.Context, c *http.Client, method, url, token string, params
 
 // Telegram polls and answers until ctx ends, which is no error, or the platform
 // goes. url is scheme and host.
-func Telegram(ctx context.Context, url, token string) error {
+func Telegram(ctx context.Context, url, token string, m *Model) error {
 	base := url + "/bot" + token + "/"
 	poll, send := client(1), client(256)
 	d := newDesk(func(chat string) error {
+		text, err := m.answer(ctx)
+		if err != nil {
+			return err
+		}
 		return call(ctx, send, http.MethodPost, base+"sendMessage", "", map[string]any{"chat_id": chat, "text": text}, &struct{}{})
 	})
 	defer d.work.Wait()
@@ -144,10 +146,14 @@ type packet struct {
 
 // Discord listens to the gateway and answers direct messages by REST, as
 // Telegram does.
-func Discord(ctx context.Context, url, token string) error {
+func Discord(ctx context.Context, url, token string, m *Model) error {
 	base := url + "/api/v10"
 	send := client(256)
 	d := newDesk(func(chat string) error {
+		text, err := m.answer(ctx)
+		if err != nil {
+			return err
+		}
 		return call(ctx, send, http.MethodPost, base+"/channels/"+chat+"/messages", token, map[string]any{"content": text}, &struct{}{})
 	})
 	defer d.work.Wait()

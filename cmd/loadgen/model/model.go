@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 )
@@ -18,14 +19,16 @@ import (
 // Name is the model's name at the server.
 const Name = "load"
 
-// answer is the final text.
-const answer = "That is all there is to say about it."
+// answer is the final text: 20 words, each an event of its own.
+const answer = "There is nothing more to say about that now, and what comes next is up to you, as it always was."
 
 // maxRequest bounds what is read of one request, in bytes.
 const maxRequest = 16 << 20
 
 // A Plan is how the next conversations go.
 type Plan struct {
+	// Delay is how long the model takes until its first word.
+	Delay time.Duration
 	// Tool is called Rounds times in each conversation, once in each answer; the
 	// n-th call, from 0, has Input(n), a JSON object.
 	Tool   string
@@ -165,6 +168,9 @@ func (s *Server) reply(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, `{"error":{"message":"not a request","type":"invalid_request_error"}}`, http.StatusBadRequest)
 		return
 	}
+	if !pause(r.Context(), p.Delay) {
+		return
+	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	n := req.results()
 	switch {
@@ -174,8 +180,23 @@ func (s *Server) reply(w http.ResponseWriter, r *http.Request) {
 		s.call(w, p, n)
 	case p.Slow > 0 && s.slowly(r.Context(), w, p.Slow) != nil:
 	default:
-		say(w, answer)
+		for _, word := range strings.SplitAfter(answer, " ") {
+			say(w, word)
+		}
 		finish(w, "stop")
+	}
+}
+
+// pause waits for d; false: the client went.
+func pause(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return true
+	}
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 
@@ -218,7 +239,6 @@ func (s *Server) bounded(ctx context.Context, w http.ResponseWriter, p Plan) {
 }
 
 // slowly writes a token at the interval until Release.
-
 func (s *Server) slowly(ctx context.Context, w http.ResponseWriter, every time.Duration) error {
 	s.mu.Lock()
 	release := s.release
