@@ -124,9 +124,10 @@ test-clients: ## OpenAI's own clients for Go and Node against /v1; npm fetches t
 test-axe: ## the panel's pages under axe-core, which npm fetches
 	@echo "== axe-core"
 	@dir=$$(mktemp -d); \
-	if HOME=$$dir npm install --silent --no-audit --no-fund --ignore-scripts --prefix $$dir $(AXE); then \
+	if .ci/npm $$dir $(AXE); then \
 		GATEHOUSE_TEST_AXE=$$dir/node_modules/axe-core/axe.min.js $(GO) test -count=1 -vet=off -tags $(TAGS),browser -run TestAxe ./admin; ok=$$?; \
-	else echo "axe-core cannot be fetched: SKIPPED"; ok=0; fi; \
+	elif [ "$$CI" = true ]; then echo "FAILED: axe-core cannot be fetched"; ok=1; \
+	else echo "SKIPPED: axe-core cannot be fetched"; ok=0; fi; \
 	rm -rf $$dir; exit $$ok
 
 pictures: ## the pictures of docs/admin.md, by a browser
@@ -141,7 +142,7 @@ test-claude: ## sessions and the runtime against the real Claude Code; CLAUDE=pr
 	@echo "== Claude Code"
 	@program="$(CLAUDE)"; dir=; \
 	if [ -z "$$program" ]; then \
-		dir=$$(mktemp -d) && HOME=$$dir npm install --silent --no-audit --no-fund --ignore-scripts --prefix $$dir $(CLAUDE_CODE) && \
+		dir=$$(mktemp -d) && .ci/npm $$dir $(CLAUDE_CODE) && \
 		program=$$(ls $$dir/node_modules/@anthropic-ai/claude-code-*/claude | head -n 1) || exit 1; \
 	fi; \
 	GATEHOUSE_TEST_CLAUDE="$$program" $(GO) test -count=1 -tags $(TAGS) -run ClaudeCode -v ./core/session ./core/claudecli; ok=$$?; \
