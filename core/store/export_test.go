@@ -10,7 +10,8 @@ import (
 // AdoptStepwise is the adoption alone; step is called before each statement
 // and ends it with an error.
 func AdoptStepwise(ctx context.Context, path string, clock core.Clock, step func(string) error) error {
-	return adopt(ctx, path, Options{Clock: clock, Log: slog.New(slog.DiscardHandler)}, step)
+	_, err := adopt(ctx, path, Options{Clock: clock, Log: slog.New(slog.DiscardHandler)}, step)
+	return err
 }
 
 // AuditScan is how many rows of the log one page looks at.

@@ -3,11 +3,16 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
+	"os"
 
+	"github.com/mattn/go-sqlite3"
 	"github.com/pressly/goose/v3"
 
+	"gatehouse/core"
 	"gatehouse/core/store/migrations"
 	"gatehouse/core/store/original"
 )
@@ -38,18 +43,50 @@ func target() (original.Target, error) {
 	return original.Target{Tables: tables, Ledger: migrations.CreateLedger, Version: migrations.Baseline, Newest: Newest()}, err
 }
 
-// adopt takes over the file at path if it is a database of the original system.
-func adopt(ctx context.Context, path string, o Options, step func(statement string) error) error {
+// adopt takes over the file at path if it is a database of the original system,
+// and returns the path of the copy of what it was; "" if it is none.
+func adopt(ctx context.Context, path string, o Options, step func(statement string) error) (copied string, err error) {
 	db, err := sql.Open("sqlite3", plainDSN(path, "rw"))
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer db.Close()
 	to, err := target()
 	if err != nil {
-		return err
+		return "", err
 	}
 	return original.Adoption{Target: to, Path: path, Clock: o.Clock, Log: o.Log, Copy: migrations.KeepCopy, Step: step}.Run(ctx, db)
+}
+
+// undoAdoption puts the copy back in the place of a database that was adopted and
+// then could not be opened for cause, so that the original system can use the file.
+// It needs no space on the disk.
+func (d *DB) undoAdoption(copied string, cause error) error {
+	_ = d.closePools()
+	d.stmts, d.conn, d.read, d.write = nil, nil, nil, nil
+	for _, end := range []string{"-wal", "-shm", "-journal"} {
+		if err := os.Remove(d.path + end); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return errors.Join(cause, fmt.Errorf("the original system's database is kept as %s: %w", copied, err))
+		}
+	}
+	if err := migrations.RenameDurably(copied, d.path); err != nil {
+		return errors.Join(cause, fmt.Errorf("the original system's database is kept as %s: %w", copied, err))
+	}
+	d.log.Warn("the original system's database was put back: it could not be brought to this program's version", "path", d.path)
+	return cause
+}
+
+// fullDisk says what to do when there is no room for an adoption.
+func fullDisk(path string, err error) error {
+	var full sqlite3.Error
+	if !errors.As(err, &full) || full.Code != sqlite3.ErrFull {
+		return err
+	}
+	room := "some"
+	if info, statErr := os.Stat(path); statErr == nil {
+		room = core.ByteSize(int(3 * info.Size()))
+	}
+	return fmt.Errorf("%w: the disk is full and the database is still the original system's; make %s of room and start again", err, room)
 }
 
 // plainDSN names the file without any setting that would change it.
@@ -63,8 +100,8 @@ func plainDSN(path, mode string) string {
 }
 
 // migrate migrates the database, which adoption has read, to this program's
-// version. If it existed, it keeps a copy next to it first.
-func (d *DB) migrate(ctx context.Context, existed bool) error {
+// version. With keep it keeps a copy of a database that existed next to it first.
+func (d *DB) migrate(ctx context.Context, keep bool) error {
 	ledger := migrations.Ledger{Engine: d.engine.kind, Clock: d.clock}
 	newest := migrations.Newest(d.engine.kind)
 	have, err := ledger.Version(ctx, d.write.DB)
@@ -75,7 +112,7 @@ func (d *DB) migrate(ctx context.Context, existed bool) error {
 	if err != nil {
 		return err
 	}
-	if existed && have != 0 {
+	if keep && have != 0 {
 		kept, err := migrations.KeepCopy(ctx, d.write.DB, d.path, have)
 		if err != nil {
 			return err

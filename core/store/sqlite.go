@@ -61,17 +61,27 @@ func (d *DB) open(ctx context.Context) (err error) {
 	} else if err := f.Close(); err != nil {
 		return err
 	}
+	copied := ""
 	if existed {
-		if err := adopt(ctx, d.path, Options{Clock: d.clock, Log: d.log}, nil); err != nil {
-			return err
+		if copied, err = adopt(ctx, d.path, Options{Clock: d.clock, Log: d.log}, nil); err != nil {
+			return fullDisk(d.path, err)
 		}
 	}
+	if err = d.openPools(ctx, existed && copied == ""); err != nil && copied != "" {
+		return fullDisk(d.path, d.undoAdoption(copied, err))
+	}
+	return err
+}
+
+// openPools opens the database's connections and migrates it; with keep it keeps a
+// copy first.
+func (d *DB) openPools(ctx context.Context, keep bool) (err error) {
 	if d.write, err = sqlx.Open("sqlite3", dsn(d.path, false)); err != nil {
 		return err
 	}
 	d.write.SetMaxOpenConns(2) // the writer's, and one for migrations at start
 	d.write.SetMaxIdleConns(1)
-	if err := d.migrate(ctx, existed); err != nil {
+	if err := d.migrate(ctx, keep); err != nil {
 		return err
 	}
 	if d.conn, err = d.write.Connx(ctx); err != nil {

@@ -51,38 +51,62 @@ func Examine(ctx context.Context, db *sql.DB, t Target) (version int64, adopt bo
 }
 
 // Run adopts the database when it is the original system's: it keeps a copy next
-// to it and then moves every row into our baseline in one transaction. An error
-// or a crash leaves the file as it was. Other databases stay unchanged; an
-// unknown one is an error. The connections of db must not change the file.
-func (a Adoption) Run(ctx context.Context, db *sql.DB) error {
+// to it, the path of which it returns, and then moves every row into our baseline
+// in one transaction. An error or a crash leaves the file as it was. Other
+// databases stay unchanged, and copied is ""; an unknown one is an error. The
+// connections of db must not change the file.
+func (a Adoption) Run(ctx context.Context, db *sql.DB) (copied string, err error) {
 	l, err := readLayout(ctx, db)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if old, err := l.original(a.Target); err != nil || !old {
-		return err
+		return "", err
 	}
 	c, err := db.Conn(ctx)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer c.Close()
 	if err := c.Raw(registerAdoption); err != nil {
-		return err
+		return "", err
 	}
+	return a.run(ctx, db, c, l)
+}
+
+// run adopts the database with c, which has our functions.
+func (a Adoption) run(ctx context.Context, db *sql.DB, c *sql.Conn, l layout) (string, error) {
 	a.Log.Info("taking over the original system's database; a large one takes a while", "path", a.Path, "version", l.version())
+	if err := a.wholeFile(ctx, c); err != nil {
+		return "", err
+	}
 	// From here on there is no other writer, so the copy is what is adopted.
 	if _, err := c.ExecContext(ctx, `BEGIN IMMEDIATE`); err != nil {
-		return fmt.Errorf("take over the original system's database (is the original system still running?): %w", err)
+		return "", fmt.Errorf("take over the original system's database (is the original system still running?): %w", err)
 	}
-	done, err := a.locked(ctx, db, c)
-	if err != nil || done == nil {
+	copied, done, err := a.locked(ctx, db, c)
+	if err != nil || copied == "" {
 		_, _ = c.ExecContext(context.WithoutCancel(ctx), `ROLLBACK`)
-		return err
+		return "", err
 	}
-	a.Log.Info("the original system's database was taken over", append([]any{"path", a.Path}, done...)...)
+	a.Log.Info("the original system's database was taken over", append([]any{"path", a.Path, "copy", copied}, done...)...)
 	if err := os.Chmod(a.Path, 0o600); err != nil {
 		a.Log.Warn("the database may be read by others", "path", a.Path, "error", err)
+	}
+	return copied, nil
+}
+
+// wholeFile moves what is in a write-ahead log into the database's file, and has
+// the adoption use a rollback journal: then the file is the whole database at any
+// failure, also when there is no room for a checkpoint.
+func (a Adoption) wholeFile(ctx context.Context, c *sql.Conn) error {
+	var mode string
+	err := c.QueryRowContext(ctx, `PRAGMA journal_mode = DELETE`).Scan(&mode)
+	if err == nil && mode != "delete" {
+		err = fmt.Errorf("its journal stays %s", mode)
+	}
+	if err != nil {
+		return fmt.Errorf("take over the original system's database (is the original system still running?): %w", err)
 	}
 	return nil
 }
@@ -101,33 +125,31 @@ func registerAdoption(conn any) error {
 }
 
 // locked does the work of Run inside the transaction that c holds, and commits.
-// It returns what was taken over, for the log; nil means that there was nothing
-// to do after all.
-func (a Adoption) locked(ctx context.Context, db *sql.DB, c *sql.Conn) (done []any, err error) {
+// done is what was taken over, for the log; copied is "" if there was nothing to
+// do after all.
+func (a Adoption) locked(ctx context.Context, db *sql.DB, c *sql.Conn) (copied string, done []any, err error) {
 	l, err := readLayout(ctx, c)
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
 	if old, err := l.original(a.Target); err != nil || !old {
-		return nil, err
+		return "", nil, err
 	}
-	copied, err := a.Copy(ctx, db, a.Path, l.version())
-	if err != nil {
-		return nil, err
+	if copied, err = a.Copy(ctx, db, a.Path, l.version()); err != nil {
+		return "", nil, err
 	}
 	x := &adopter{Adoption: a, ctx: ctx, c: c, l: l, now: core.Stamp(a.Clock.Now())}
-	for _, do := range []func() error{x.renameOriginals, x.build, x.carry, x.admit, x.keepRest, x.record, x.clear, x.check} {
+	count := func() (err error) {
+		done, err = x.summary()
+		return err
+	}
+	commit := func() error { return x.exec(`COMMIT`) }
+	for _, do := range []func() error{x.renameOriginals, x.build, x.carry, x.admit, x.keepRest, x.record, x.clear, x.check, count, commit} {
 		if err := do(); err != nil {
-			return nil, fmt.Errorf("take over the original system's database: %w", err)
+			return "", nil, fmt.Errorf("take over the original system's database: %w", err)
 		}
 	}
-	if done, err = x.summary(); err != nil {
-		return nil, err
-	}
-	if err := x.exec(`COMMIT`); err != nil {
-		return nil, fmt.Errorf("take over the original system's database: %w", err)
-	}
-	return append([]any{"version", l.version(), "copy", copied}, done...), nil
+	return copied, append([]any{"version", l.version()}, done...), nil
 }
 
 // An adopter is one adoption's transaction.
