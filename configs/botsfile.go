@@ -3,9 +3,7 @@ package configs
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -49,9 +47,10 @@ func botExample(field string) string {
 	return ""
 }
 
-// reserved are names that mean something else: the bots of the settings, turns
-// that come over HTTP, and names on the command line and in metrics.
-var reserved = []string{"telegram", "discord", "api", "all", "off", "other"}
+// reserved are names that mean something else: turns that come over HTTP, and names
+// on the command line and in metrics. A platform's name is that of its bot of the
+// settings; without one, a bot of that platform may have it.
+var reserved = []string{"api", "all", "off", "other"}
 
 var botName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
 
@@ -72,37 +71,23 @@ func (c *Config) readBotsFile() ([]Bot, Problems) {
 		return nil, nil
 	}
 	r := &botsReader{c: c, path: path, names: map[string]int{}}
-	text, mode, err := readBounded(path)
+	text, mode, err := values.ReadBounded(path, maxBotsFile)
 	if errors.Is(err, fs.ErrNotExist) && !named {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, Problems{{Prefix + "_BOTS_FILE", err.Error(), Prefix + "_BOTS_FILE=/etc/gatehouse/bots.yaml"}}
 	}
-	bots := r.file(text)
+	var bots []Bot
+	if o := c.OriginalBots(); o != nil { // the start makes a private file of it
+		bots = o.bots(c)
+	} else {
+		bots = r.file(text)
+	}
 	if err := Private(path, mode, r.secrets); err != nil {
 		r.problems = append(r.problems, Problem{Name: path, Fault: err.Error()})
 	}
 	return bots, r.problems
-}
-
-func readBounded(path string) (text []byte, mode fs.FileMode, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, 0, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, 0, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, 0, fmt.Errorf("%s is not a file", path)
-	}
-	if text, err = io.ReadAll(io.LimitReader(f, maxBotsFile+1)); err == nil && len(text) > maxBotsFile {
-		err = fmt.Errorf("the file %s is larger than %d bytes", path, maxBotsFile)
-	}
-	return text, info.Mode(), err
 }
 
 // Private returns what is wrong with a file's mode, and how to fix it: others may
@@ -356,6 +341,11 @@ func (e *entry) users(n ast.Node) {
 
 // finish checks the entry as a whole.
 func (e *entry) finish(first *token.Token) {
+	if p, ok := platformNamed(e.Name); ok && e.Name != e.Platform {
+		e.bad("name", e.Name+" is the name of something else: choose another")
+	} else if ok && e.r.c.hasSetting(e.Name) {
+		e.bad("name", "a bot of this name is configured by "+Prefix+"_"+p.setting+": remove one of them, or choose another name")
+	}
 	for _, field := range []string{"name", "platform"} {
 		if e.at[field] == nil {
 			e.r.bad(first, "this bot has no "+field, botExample(field))

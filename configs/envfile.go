@@ -27,7 +27,7 @@ var (
 // begin with # and a leading "export" are passed over. Only our own names are
 // taken. The error is Problems, by file and line and without any value.
 func ReadEnvFile(path string) ([]EnvLine, error) {
-	text, mode, err := readBounded(path)
+	text, mode, err := values.ReadBounded(path, maxBotsFile)
 	if err != nil {
 		if at := (*fs.PathError)(nil); errors.As(err, &at) { // the path precedes it already
 			err = at.Err

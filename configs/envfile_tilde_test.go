@@ -3,6 +3,8 @@ package configs
 import (
 	"path/filepath"
 	"testing"
+
+	"gatehouse/configs/values"
 )
 
 // A shell makes a home folder of ~ where systemd and we do not: it stands in quotes.
@@ -11,7 +13,7 @@ func TestATildeIsWrittenInQuotes(t *testing.T) {
 	if err := WriteEnvFile(path, []EnvLine{{"GATEHOUSE_ADMIN_PASSWORD", "~root:~"}}, false); err != nil {
 		t.Fatal(err)
 	}
-	text, _, err := readBounded(path)
+	text, _, err := values.ReadBounded(path, maxBotsFile)
 	if err != nil || string(text) != envHead+"GATEHOUSE_ADMIN_PASSWORD='~root:~'\n" {
 		t.Errorf("%q %v", text, err)
 	}

@@ -146,7 +146,7 @@ func build(ctx context.Context, cfg *configs.Config, log *slog.Logger, clock cor
 	a := &app{cfg: cfg, log: log, clock: clock, reg: prometheus.NewRegistry()}
 	a.reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	registerBuild(a.reg)
-	for _, step := range []func(context.Context) error{a.readBots, a.openVault, a.openStore, a.joinCore, a.joinConnectors, a.joinUpkeep} {
+	for _, step := range []func(context.Context) error{a.readBots, a.openVault, a.openStore, a.joinCore, a.adoptFiles, a.joinConnectors, a.joinUpkeep} {
 		if err := step(ctx); err != nil {
 			return a, err
 		}

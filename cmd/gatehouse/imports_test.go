@@ -32,6 +32,7 @@ admin/page: core core/diff web web/auth
 admin/people: admin/page core core/usage pairing/codes pairing/people pairing/places
 admin/settings: admin/markdown admin/page core core/agent core/diff core/tool/mcp web/auth
 cmd/gatehouse: *
+cmd/gatehouse/adoption: configs configs/former configs/live core core/store pairing
 cmd/gatehouse/attachments: connectors connectors/markdown core core/attach core/orchestrator core/store core/texts core/tool core/tool/files/place core/vault
 cmd/gatehouse/commands: cmd/gatehouse/control cmd/gatehouse/doctor cmd/gatehouse/fleet cmd/gatehouse/isolation cmd/gatehouse/models cmd/gatehouse/setup configs configs/live configs/values connectors/chat core core/agent core/attach core/backup core/erasure core/llm/registry core/permission core/queue/maintenance core/runs core/sandbox core/session/reindex core/store core/vault pairing/codes web/account web/api/bots web/upload
 cmd/gatehouse/control: core core/permission core/store pairing/codes web/account web/api/bots web/auth
@@ -50,7 +51,8 @@ cmd/loadgen: cmd/loadgen/bare cmd/loadgen/crowd cmd/loadgen/model connectors/dis
 cmd/loadgen/bare:
 cmd/loadgen/crowd: connectors/discord/discordtest connectors/telegram/telegramtest
 cmd/loadgen/model:  # a language model to measure with
-configs: configs/values
+configs: configs/former configs/values
+configs/former: configs/values  # the bots file of the original system
 configs/live: configs configs/values core core/llm core/llm/registry core/store  # settings in effect
 configs/values:  # types of settings
 connectors: core core/texts

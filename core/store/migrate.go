@@ -5,14 +5,10 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/url"
-	"os"
 
-	"github.com/mattn/go-sqlite3"
 	"github.com/pressly/goose/v3"
 
-	"gatehouse/core"
 	"gatehouse/core/store/migrations"
 	"gatehouse/core/store/original"
 )
@@ -58,35 +54,16 @@ func adopt(ctx context.Context, path string, o Options, step func(statement stri
 	return original.Adoption{Target: to, Path: path, Clock: o.Clock, Log: o.Log, Copy: migrations.KeepCopy, Step: step}.Run(ctx, db)
 }
 
-// undoAdoption puts the copy back in the place of a database that was adopted and
-// then could not be opened for cause, so that the original system can use the file.
-// It needs no space on the disk.
+// undoAdoption closes the database, which could not be opened for cause after its
+// adoption, and puts the copy of the original system's back.
 func (d *DB) undoAdoption(copied string, cause error) error {
 	_ = d.closePools()
 	d.stmts, d.conn, d.read, d.write = nil, nil, nil, nil
-	for _, end := range []string{"-wal", "-shm", "-journal"} {
-		if err := os.Remove(d.path + end); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return errors.Join(cause, fmt.Errorf("the original system's database is kept as %s: %w", copied, err))
-		}
-	}
-	if err := migrations.RenameDurably(copied, d.path); err != nil {
-		return errors.Join(cause, fmt.Errorf("the original system's database is kept as %s: %w", copied, err))
+	if err := original.PutBack(d.path, copied); err != nil {
+		return errors.Join(cause, err)
 	}
 	d.log.Warn("the original system's database was put back: it could not be brought to this program's version", "path", d.path)
-	return cause
-}
-
-// fullDisk says what to do when there is no room for an adoption.
-func fullDisk(path string, err error) error {
-	var full sqlite3.Error
-	if !errors.As(err, &full) || full.Code != sqlite3.ErrFull {
-		return err
-	}
-	room := "some"
-	if info, statErr := os.Stat(path); statErr == nil {
-		room = core.ByteSize(int(3 * info.Size()))
-	}
-	return fmt.Errorf("%w: the disk is full and the database is still the original system's; make %s of room and start again", err, room)
+	return original.FullDisk(d.path, cause)
 }
 
 // plainDSN names the file without any setting that would change it.

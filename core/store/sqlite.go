@@ -12,6 +12,7 @@ import (
 	_ "github.com/mattn/go-sqlite3" // the driver "sqlite3"; build tag sqlite_fts5
 
 	"gatehouse/core"
+	"gatehouse/core/store/original"
 )
 
 // synchronous is FULL: a commit is on the disk before it returns. The power-cut
@@ -64,11 +65,11 @@ func (d *DB) open(ctx context.Context) (err error) {
 	copied := ""
 	if existed {
 		if copied, err = adopt(ctx, d.path, Options{Clock: d.clock, Log: d.log}, nil); err != nil {
-			return fullDisk(d.path, err)
+			return original.FullDisk(d.path, err)
 		}
 	}
 	if err = d.openPools(ctx, existed && copied == ""); err != nil && copied != "" {
-		return fullDisk(d.path, d.undoAdoption(copied, err))
+		return d.undoAdoption(copied, err)
 	}
 	return err
 }

@@ -3,7 +3,9 @@ package commands
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
 
 	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/cmd/gatehouse/doctor"
@@ -63,6 +65,13 @@ func BackupSource(cfg *configs.Config, envFile, version string) backup.Source {
 		without[path] = secret
 	}
 	botsPath, _ := cfg.BotsPath()
+	if beside, err := os.ReadDir(filepath.Dir(botsPath)); err == nil && botsPath != "" {
+		for _, e := range beside { // what was adopted of the original system, with its tokens
+			if path := filepath.Join(filepath.Dir(botsPath), e.Name()); strings.HasPrefix(path, botsPath+".original") {
+				without[path] = secret
+			}
+		}
+	}
 	bots, err := cfg.ReadBots(nil)
 	if err != nil && botsPath != "" {
 		without[botsPath] = "it cannot be read, and may hold tokens"

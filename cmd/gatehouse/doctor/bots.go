@@ -105,6 +105,9 @@ func checkPolicy(b configs.Bot, panel bool) (checks []Finding) {
 // checkFiles warns of files with tokens, and of the file of bots, that other
 // users of the machine can read.
 func checkFiles(_ context.Context, p Subject) (checks []Finding) {
+	if o := p.Config.OriginalBots(); o != nil {
+		checks = append(checks, Finding{"files", OK, o.Path + " is of the original system; the next start takes it over and keeps a copy", ""})
+	}
 	files := map[string]string{} // path → what it is
 	for setting, path := range p.Config.SecretFiles() {
 		files[path] = "the file of " + setting

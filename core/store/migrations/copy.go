@@ -46,7 +46,7 @@ func KeepCopy(ctx context.Context, db *sql.DB, path string, version int64) (stri
 			return to, os.Remove(part)
 		}
 		if errors.Is(err, fs.ErrNotExist) {
-			return to, RenameDurably(part, to)
+			return to, renameDurably(part, to)
 		}
 		if err != nil {
 			return "", err
@@ -55,8 +55,8 @@ func KeepCopy(ctx context.Context, db *sql.DB, path string, version int64) (stri
 	return "", core.Errorf(core.Conflict, "there are %d different copies of version %d next to the database: move some of them away", maxCopies, version)
 }
 
-// RenameDurably renames a file and has the new name on the disk.
-func RenameDurably(from, to string) error {
+// renameDurably renames a file and has the new name on the disk.
+func renameDurably(from, to string) error {
 	if err := os.Rename(from, to); err != nil {
 		return err
 	}

@@ -1,0 +1,16 @@
+package main
+
+import (
+	"context"
+
+	"gatehouse/cmd/gatehouse/adoption"
+)
+
+// adoptFiles takes over what a vault of the original system has beside its database.
+func (a *app) adoptFiles(ctx context.Context) error {
+	take := adoption.Adopter{Config: a.cfg, Settings: a.settings, DB: a.db, People: a.pairing, Log: a.log}
+	if err := take.Run(ctx); err != nil {
+		return err
+	}
+	return a.bots.Refresh(a.settings.Now())
+}
