@@ -80,7 +80,7 @@ func (c *Config) readBotsFile() ([]Bot, Problems) {
 	}
 	var bots []Bot
 	if o := c.OriginalBots(); o != nil { // the start makes a private file of it
-		bots = o.bots(c)
+		bots = c.originalBots(o)
 	} else {
 		bots = r.file(text)
 	}

@@ -7,17 +7,9 @@ import (
 	"gatehouse/configs/values"
 )
 
-// An Original is a bots file of the original system.
-type Original struct {
-	Path string
-	Text []byte
-	former.File
-	Set []string // platforms whose bot a setting configures, so that the file's is not used
-}
-
 // OriginalBots returns the bots file if it is the original system's, else nil. A
 // file that cannot be read is ReadBots' to report.
-func (c *Config) OriginalBots() *Original {
+func (c *Config) OriginalBots() *former.File {
 	path, _ := c.BotsPath()
 	if path == "" {
 		return nil
@@ -26,17 +18,10 @@ func (c *Config) OriginalBots() *Original {
 	if err != nil {
 		return nil
 	}
-	f, ok := former.Read(text, platformNames())
-	if !ok {
-		return nil
-	}
-	o := &Original{Path: path, Text: text, File: f}
-	for _, p := range platformNames() {
-		if c.hasSetting(p) {
-			o.Set = append(o.Set, p)
-		}
-	}
-	return o
+	return former.Read(path, text, platformNames(), func(b former.Bot) bool {
+		p, ok := platformNamed(b.Platform)
+		return ok && p.token(b.Token.Reveal()) == nil && !c.hasSetting(b.Platform)
+	})
 }
 
 // hasSetting reports whether a setting configures the platform's bot.
@@ -44,20 +29,8 @@ func (c *Config) hasSetting(platform string) bool {
 	return slices.ContainsFunc(c.settingBots(), func(b Bot) bool { return b.Platform == platform })
 }
 
-// Usable returns the bots that can run: with a valid token, and not configured by a
-// setting.
-func (o *Original) Usable() (list []former.Bot) {
-	for _, b := range o.Bots {
-		p, ok := platformNamed(b.Platform)
-		if ok && b.Token.IsSet() && p.token(b.Token.Reveal()) == nil && !slices.Contains(o.Set, b.Platform) {
-			list = append(list, b)
-		}
-	}
-	return list
-}
-
-// bots returns the usable bots as ReadBots does.
-func (o *Original) bots(c *Config) (list []Bot) {
+// originalBots returns the usable bots of the original system's file.
+func (c *Config) originalBots(o *former.File) (list []Bot) {
 	for _, b := range o.Usable() {
 		p, _ := platformNamed(b.Platform)
 		list = append(list, Bot{Name: b.Platform, Platform: b.Platform, Token: b.Token, APIURL: p.bot(c).APIURL, DMPolicy: "pairing",

@@ -15,7 +15,9 @@ import (
 
 // A File is what a bots file of the original system says.
 type File struct {
-	Bots []Bot    // those with a token, by platform
+	Path string
+	Text []byte
+	Bots []Bot    // by platform
 	Left []string // what of the file has no equivalent: fields, and platforms without a token; at most maxLeft
 }
 
@@ -27,6 +29,7 @@ type Bot struct {
 	Allowed    []string // user ids as they are written; at most maxAllowed
 	DMTrust    string   // sandboxed or vault, as GroupTrust
 	GroupTrust string
+	usable     bool
 }
 
 const (
@@ -34,22 +37,35 @@ const (
 	maxAllowed = 1000
 )
 
-// Read reads text. It reports false for any file that is not the original system's.
-// No value of the file is in Left.
-func Read(text []byte, platforms []string) (f File, ok bool) {
+// Usable returns the bots that can run.
+func (f *File) Usable() (list []Bot) {
+	for _, b := range f.Bots {
+		if b.usable {
+			list = append(list, b)
+		}
+	}
+	return list
+}
+
+// Read reads text, the content of path; nil is any file that is not the original
+// system's. A bot with a token is usable if usable says so. No value of the file is
+// in Left.
+func Read(path string, text []byte, platforms []string, usable func(Bot) bool) *File {
+	f := &File{Path: path, Text: text}
 	var top map[string]any
+	ok := false
 	if yaml.Unmarshal(text, &top) != nil || top == nil {
-		return f, false
+		return nil
 	}
 	if _, ours := top["bots"]; ours {
-		return f, false
+		return nil
 	}
 	for name, v := range top {
 		_, isMap := v.(map[string]any)
 		ok = ok || isMap && (slices.Contains(platforms, name) || name == "matrix")
 	}
 	if !ok {
-		return f, false
+		return nil
 	}
 	for _, name := range sorted(top) {
 		fields, isMap := top[name].(map[string]any)
@@ -57,9 +73,9 @@ func Read(text []byte, platforms []string) (f File, ok bool) {
 			f.leave(name)
 			continue
 		}
-		f.bot(name, fields)
+		f.bot(name, fields, usable)
 	}
-	return f, true
+	return f
 }
 
 func sorted(m map[string]any) (names []string) {
@@ -81,7 +97,7 @@ func (f *File) leave(name string) {
 	}
 }
 
-func (f *File) bot(platform string, fields map[string]any) {
+func (f *File) bot(platform string, fields map[string]any, usable func(Bot) bool) {
 	b := Bot{Platform: platform, DMTrust: "vault", GroupTrust: "sandboxed"}
 	for _, name := range sorted(fields) {
 		v := fields[name]
@@ -106,6 +122,7 @@ func (f *File) bot(platform string, fields map[string]any) {
 	if !b.Token.IsSet() && b.Enabled {
 		f.leave(platform + ".bot_token")
 	}
+	b.usable = b.Token.IsSet() && usable(b)
 	f.Bots = append(f.Bots, b)
 }
 

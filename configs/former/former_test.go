@@ -10,6 +10,8 @@ import (
 
 var platforms = []string{"telegram", "discord"}
 
+func all(former.Bot) bool { return true }
+
 // As the original system's program writes it, and as people write it by hand.
 const written = `discord:
   ack_emoji: "👀"
@@ -31,9 +33,12 @@ telegram:
 `
 
 func TestReadReturnsBotsUsersAndPoliciesOfTheOriginalsFile(t *testing.T) {
-	f, ok := former.Read([]byte(written), platforms)
-	if !ok || len(f.Bots) != 2 {
-		t.Fatalf("%+v, %v", f, ok)
+	f := former.Read("x", []byte(written), platforms, func(b former.Bot) bool { return b.Enabled })
+	if f == nil || len(f.Bots) != 2 {
+		t.Fatalf("%+v", f)
+	}
+	if u := f.Usable(); len(u) != 1 || u[0].Platform != "telegram" {
+		t.Errorf("usable: %+v", u)
 	}
 	dc, tg := f.Bots[0], f.Bots[1]
 	if dc.Platform != "discord" || dc.Enabled || dc.Token.Reveal() != "discord-token" || !reflect.DeepEqual(dc.Allowed, []string{"2002", "2003"}) || dc.DMTrust != "vault" || dc.GroupTrust != "vault" {
@@ -57,7 +62,7 @@ func TestReadLeavesOtherFilesAlone(t *testing.T) {
 		"another program's": "mail: {enabled: true}",
 		"no fields":         "telegram: yes",
 	} {
-		if f, ok := former.Read([]byte(text), platforms); ok {
+		if f := former.Read("x", []byte(text), platforms, all); f != nil {
 			t.Errorf("%s: %+v", name, f)
 		}
 	}
@@ -68,8 +73,8 @@ func FuzzRead(f *testing.F) {
 	f.Add("telegram: {bot_token: [SECRET], SECRET: 1, allowed_users: {a: 1}}")
 	f.Add("telegram: {enabled: [], dm_trust_level: {}, allowed_users: [[], {}, null, 1.5]}\nSECRET: 2")
 	f.Fuzz(func(t *testing.T, text string) {
-		file, ok := former.Read([]byte(text), platforms)
-		if !ok {
+		file := former.Read("x", []byte(text), platforms, all)
+		if file == nil {
 			return
 		}
 		for _, b := range file.Bots {

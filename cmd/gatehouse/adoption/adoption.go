@@ -60,7 +60,7 @@ func (a Adopter) Run(ctx context.Context) error {
 	return nil
 }
 
-func (a Adopter) bots(ctx context.Context, o *configs.Original) error {
+func (a Adopter) bots(ctx context.Context, o *former.File) error {
 	hash := hashOf(o.Text)
 	if done, err := a.isDone(ctx, botsKey, hash); err != nil {
 		return err
@@ -97,7 +97,7 @@ func (a Adopter) isDone(ctx context.Context, key, value string) (bool, error) {
 }
 
 // access grants access to the allowed users of every bot, with or without a token.
-func (a Adopter) access(ctx context.Context, o *configs.Original, hash string) error {
+func (a Adopter) access(ctx context.Context, o *former.File, hash string) error {
 	taken := make([]pairing.Adopted, len(o.Bots))
 	wrong := make([]int, len(o.Bots))
 	err := a.DB.Tx(ctx, func(tx *store.Tx) (err error) {
@@ -146,7 +146,7 @@ func named(ids []string) string {
 }
 
 // report logs what became of one bot.
-func (a Adopter) report(o *configs.Original, b former.Bot, t pairing.Adopted, wrong int) {
+func (a Adopter) report(o *former.File, b former.Bot, t pairing.Adopted, wrong int) {
 	if len(b.Allowed) == 0 && !b.Token.IsSet() {
 		return
 	}
@@ -175,7 +175,7 @@ func (a Adopter) report(o *configs.Original, b former.Bot, t pairing.Adopted, wr
 }
 
 // stop keeps disabled bots stopped.
-func (a Adopter) stop(ctx context.Context, o *configs.Original) error {
+func (a Adopter) stop(ctx context.Context, o *former.File) error {
 	for _, b := range o.Usable() {
 		if b.Enabled {
 			continue
