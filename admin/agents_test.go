@@ -75,7 +75,7 @@ func (w *world) shelf() {
 	}
 	w.servers = []mcp.Health{
 		{Name: "calendar", Transport: "stdio", Trust: core.Full, State: mcp.Ready, Since: now.Add(-2 * time.Hour), Tools: 7, Line: 3},
-		{Name: "forge", Transport: "http", Trust: core.Vault, State: mcp.Failing, Since: now.Add(-3 * time.Minute), Error: "connection refused", Line: 9},
+		{Name: "forge", Transport: "http", Trust: core.Vault, State: mcp.Failing, Since: now.Add(-3 * time.Minute), Error: "connection refused", Next: now.Add(40 * time.Second), Line: 9},
 		{Name: "weather", State: mcp.Mistaken, Since: now.Add(-time.Hour), Error: "the entry has neither command nor url", Line: 14},
 		{Name: "notes", Transport: "stdio", Trust: core.Full, State: mcp.Idle, Since: now.Add(-26 * time.Hour), Tools: 3, Line: 20},
 	}
@@ -88,7 +88,7 @@ func TestThePageAgentsShowsWhoAnswersAndWhichFilesAreBroken(t *testing.T) {
 	a := s.get("/admin/agents")
 	a.has(t, "1 file can’t be used, 2 MCP servers can’t be used.", "<code>.parachute/agents/broken.md</code> line 3", "the trust level is not one of sandboxed, vault, full",
 		"Keeps the allotment’s notes in order", "Read, Grep, mcp__calendar", "weekly", "The garden",
-		`<span class="pill bad">Failing</span><small dir="auto">connection refused`, `<span class="pill good">Ready</span>`, "Mistaken entry", `<b class="badge urgent">3<i class="unseen"> not well</i>`)
+		`<span class="pill bad">Failing</span><small dir="auto">connection refused</small><small>Next try in 40 s</small>`, `<span class="pill good">Connected</span>`, "Mistaken entry", `<b class="badge urgent">3<i class="unseen"> not well</i>`)
 	a.lacks(t, "everything</") // no value of a broken file is repeated
 }
 

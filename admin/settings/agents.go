@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"gatehouse/admin/markdown"
 	"gatehouse/admin/page"
@@ -61,6 +62,18 @@ func (a agentRow) Offers() string {
 type serverRow struct {
 	mcp.Health
 	Tone, Word string
+	Try        string // when it is tried again
+}
+
+// nextTry returns when a failing server is tried again, for the page.
+func nextTry(h mcp.Health, now time.Time) string {
+	switch {
+	case h.State != mcp.Failing:
+		return ""
+	case h.Next.IsZero():
+		return "Trying again now"
+	}
+	return "Next try in " + page.Span(max(0, h.Next.Sub(now)))
 }
 
 func (p *agentPages) agentsPage(w http.ResponseWriter, r *http.Request) error {
@@ -73,7 +86,7 @@ func (p *agentPages) agentsPage(w http.ResponseWriter, r *http.Request) error {
 	if p.o.Servers != nil {
 		b.HasMCP = true
 		for _, h := range p.o.Servers() {
-			row := serverRow{Health: h}
+			row := serverRow{Health: h, Try: nextTry(h, p.frame.Clock.Now())}
 			row.Tone, row.Word = serverState(h.State)
 			row.Error = core.CutRunes(h.Error, maxFault)
 			if row.Tone == "bad" {
@@ -104,9 +117,9 @@ func agentsLede(agents, faults, ill int) string {
 func serverState(state string) (tone, word string) {
 	switch state {
 	case mcp.Ready:
-		return "good", "Ready"
+		return "good", "Connected"
 	case mcp.Starting:
-		return "warn", "Starting"
+		return "warn", "Connecting"
 	case mcp.Failing:
 		return "bad", "Failing"
 	case mcp.Mistaken:

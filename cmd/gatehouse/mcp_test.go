@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,8 +15,10 @@ import (
 
 	"gatehouse/configs"
 	"gatehouse/configs/values"
+	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core"
 	"gatehouse/core/coretest"
+	"gatehouse/core/tool/mcp"
 	"gatehouse/core/toolset"
 )
 
@@ -33,6 +36,20 @@ func newMCPSite(t *testing.T) string {
 	return site.URL
 }
 
+// connected returns once the gateway has connected to these MCP servers.
+func (w *world) connected(names ...string) {
+	w.t.Helper()
+	w.until("MCP servers are connected", func() bool {
+		ready := 0
+		for _, h := range w.app.tools.Servers.Health() {
+			if h.State == mcp.Ready && slices.Contains(names, h.Name) {
+				ready++
+			}
+		}
+		return ready == len(names)
+	})
+}
+
 // The owner's chat reaches what is marked for the vault level, a guest's does
 // not; at full trust everything is there, and what is broken is a warning.
 func TestMCPServersAnswerThoseWhomTheyAreMarkedFor(t *testing.T) {
@@ -43,6 +60,7 @@ func TestMCPServersAnswerThoseWhomTheyAreMarkedFor(t *testing.T) {
 		"broken": {"comand": "x"}
 	}}`, newMCPSite(t), newMCPSite(t)))
 	olga, ada := w.boss(), w.guest("Ada")
+	w.connected("site", "mine")
 	const say = `use mcp__site__echo {"text":"hello"}`
 	if m := w.replies(olga, say); !strings.Contains(m.Text, "The tool answered") || !strings.Contains(m.Text, "echo of hello") {
 		t.Errorf("the owner reads %q", m.Text)
@@ -91,13 +109,20 @@ func TestMCPProgramsRunWithTheirTurnsAndEndWithTheGateway(t *testing.T) {
 	}
 	entry := fmt.Sprintf(`{"mcpServers": {"tools": {"command": %q, "trust": "vault", "env": {"WORD": "${MCP_TEST_WORD:-none}"}}}}`, filepath.Join(w.cfg.VaultPath, "server"))
 	w.put(".mcp.json", entry)
+	w.chatEvents(map[string]any{"message": "hello"}, w.as(core.Full)) // the first turn that may use it starts the program
+	w.connected("tools")
 	_, es := w.chatEvents(map[string]any{"message": `use mcp__tools__env {"text":""}`}, w.as(core.Full))
 	full := fmt.Sprint(es)
 	if !strings.Contains(full, "WORD=none") || strings.Contains(full, "HOME=/tmp/home") || strings.Contains(full, "GATEHOUSE_") {
 		t.Errorf("at full trust: %s", full)
 	}
 	olga := w.boss()
-	m := w.replies(olga, `use mcp__tools__env {"text":""}`)
+	var m telegramtest.Message
+	w.until("the program in the sandbox has named its tools", func() bool {
+		m = w.replies(olga, `use mcp__tools__env {"text":""}`)
+		w.quiet()
+		return w.app.box == nil || strings.Contains(m.Text, "The tool answered")
+	})
 	if w.app.box == nil {
 		if strings.Contains(m.Text, "WORD=none") {
 			t.Errorf("without a sandbox: %q", m.Text)

@@ -126,8 +126,9 @@ func (d *Dispatcher) Behind(in *core.Inbound, lane string, a queue.Admission) {
 // fail returns the turn to the queue: as untried if the gateway stops, else as
 // failed, to be retried.
 func (d *Dispatcher) fail(ctx context.Context, t *queue.Turn, err error) {
+	stop := stopped(ctx, err)
 	ctx = context.WithoutCancel(ctx)
-	if errors.Is(err, queue.ErrShutdown) {
+	if stop {
 		err = d.o.Queue.GiveBack(ctx, t)
 	} else {
 		err = d.o.Queue.Fail(ctx, t, err)
@@ -135,6 +136,11 @@ func (d *Dispatcher) fail(ctx context.Context, t *queue.Turn, err error) {
 	if err != nil && !errors.Is(err, queue.ErrFenced) {
 		d.o.Log.ErrorContext(ctx, "settle a failed turn", "run", t.Run, "err", err)
 	}
+}
+
+// stopped reports whether err is the gateway's stop, or comes of it.
+func stopped(ctx context.Context, err error) bool {
+	return errors.Is(err, queue.ErrShutdown) || errors.Is(err, context.Canceled) && errors.Is(context.Cause(ctx), queue.ErrShutdown)
 }
 
 // command answers with h. /stop stops it: compacting a conversation asks a model,

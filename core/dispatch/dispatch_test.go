@@ -58,6 +58,7 @@ type hall struct {
 	ends    *dispatch.Ends
 	preview func(to core.Address, id string, part core.Part) (string, error)
 	sending func(out core.Outgoing) // before a send is done
+	stop    func()                  // the gateway stops, gracefully
 }
 
 func (h *hall) Admit(context.Context, *store.Tx, *core.Inbound) (queue.Admission, error) {
@@ -184,6 +185,7 @@ func open(t *testing.T) *hall {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
+	h.stop = stop
 	var parts sync.WaitGroup
 	parts.Go(func() {
 		if err := h.queue.Serve(ctx, time.Minute, d); err != nil {
@@ -275,6 +277,25 @@ func TestAPanicInARunIsTriedAgainAndTouchesNoOneElse(t *testing.T) {
 	h.until("both are answered", func() bool { return len(h.heard("1")) == 1 && len(h.heard("2")) == 1 })
 	if got := h.heard("1")[0]; got != "re: explode" {
 		t.Errorf("after the panic: %q", got)
+	}
+}
+
+// What a stop cuts short is no failed try, whichever error of its context it returns.
+func TestWhatAStopCutsShortIsReturnedUntried(t *testing.T) {
+	h := open(t)
+	began := make(chan struct{})
+	h.cmd = func(ctx context.Context, _ command.Call) (command.Outcome, error) {
+		close(began)
+		<-ctx.Done()
+		return command.Outcome{}, fmt.Errorf("ask a server: %w", ctx.Err())
+	}
+	h.put(core.Inbound{Address: chat("1"), Kind: core.KindCommand, Command: "do"})
+	<-began
+	h.stop()
+	h.until("it has ended", func() bool { return h.queue.Running() == 0 })
+	var row string
+	if err := h.db.Get(t.Context(), &row, `SELECT state || ' after ' || attempts FROM inbox`); err != nil || row != "ready after 0" {
+		t.Errorf("%q %v", row, err)
 	}
 }
 

@@ -39,7 +39,7 @@ func (d *Dispatcher) run(ctx context.Context, t *queue.Turn) (err error) {
 	switch {
 	case errors.Is(err, errGuest):
 		return d.endBroken(ctx, t, turn, stream, "busy", texts.Text("guest_busy", texts.With{"Most": guestRuns}), nil)
-	case errors.Is(err, queue.ErrShutdown) && in.Turn != nil:
+	case stopped(ctx, err) && in.Turn != nil:
 		return d.endBroken(ctx, t, turn, stream, "shutdown", texts.Text("fault_stopping"), nil)
 	case err != nil && in.Turn != nil && !errors.Is(err, queue.ErrFenced):
 		return d.endBroken(ctx, t, turn, stream, "internal", texts.Text("fault_internal"), err)

@@ -99,6 +99,9 @@ func (o *Orchestrator) Run(ctx context.Context, t *Turn, emit func(core.Event)) 
 	if r.kit != nil && r.kit.Close != nil {
 		defer r.kit.Close()
 	}
+	if cause := context.Cause(ctx); err != nil && cause != nil { // a stop, whatever it met
+		return r.cut("", cause)
+	}
 	if core.KindOf(err) != core.Other {
 		return r.failed("", &llm.Fault{Code: "invalid", Text: core.TextOf(err), Err: err})
 	}

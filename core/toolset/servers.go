@@ -28,6 +28,11 @@ func (s *Set) newServers() *mcp.Servers {
 	}
 	if s.Box != nil {
 		o.Box, o.Room, o.Still = s.Box, s.shell.Room, s.shell.Still
+		o.Leave = func(run string) {
+			if err := s.shell.End(run); err != nil {
+				s.Log.Warn("scratch of an MCP server is left", "run", run, "err", err)
+			}
+		}
 		_, err := s.Vault.Root().Lstat(entry.File)
 		if errors.Is(err, fs.ErrNotExist) {
 			err = s.Vault.WriteFile(entry.File, []byte(NoServers))

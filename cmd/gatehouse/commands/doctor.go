@@ -70,6 +70,12 @@ func (c *Doctor) reach(p *Process, patient *doctor.Subject) error {
 		}
 		return r.Text
 	}
+	patient.Servers = func(ctx context.Context) (list []control.Server) {
+		if gateway.Get(ctx, "/control/servers", &list) != nil {
+			return nil
+		}
+		return list
+	}
 	patient.Test = fleet.Test
 	patient.ModelFaults = func(agents *agent.Agents) (lines []string) {
 		for _, f := range models.Faults(cfg, agents) {

@@ -38,6 +38,15 @@ type (
 		Account  account.Account `json:"account"`
 		Password string          `json:"password"`
 	}
+	// A Server is how the gateway finds one MCP server; GET /control/servers
+	// answers with all, at most 2 × entry.MaxServers + 1.
+	Server struct {
+		Name  string    `json:"name"`
+		State string    `json:"state"` // as mcp.Health has it
+		Since time.Time `json:"since,omitzero"`
+		Next  time.Time `json:"next,omitzero"` // of a failing one; absent: being tried
+		Error string    `json:"error,omitempty"`
+	}
 	// A ClaimRequest is the body of POST /control/claim; a ClaimCode is its answer.
 	ClaimRequest struct {
 		Replace bool `json:"replace"`

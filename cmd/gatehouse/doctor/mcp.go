@@ -3,15 +3,20 @@ package doctor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
+	"gatehouse/cmd/gatehouse/control"
+	"gatehouse/core/tool/mcp"
 	"gatehouse/core/tool/mcp/entry"
 )
 
 // checkServers reads the list of MCP servers as the gateway would, and starts none.
-func checkServers(_ context.Context, p Subject) []Finding {
+// How they are it asks the gateway that serves now.
+func checkServers(ctx context.Context, p Subject) []Finding {
 	const name = "MCP servers"
 	path := filepath.Join(p.Config.VaultPath, entry.File)
 	st, err := os.Lstat(path)
@@ -33,8 +38,27 @@ func checkServers(_ context.Context, p Subject) []Finding {
 	for _, m := range mistakes {
 		checks = append(checks, Finding{name, Warn, m.String(), "fix the line; docs/mcp.md lists every field"})
 	}
+	if p.Servers != nil {
+		checks = append(checks, serversNow(p.Servers(ctx), p.Clock.Now())...)
+	}
 	if len(checks) == 0 {
 		checks = append(checks, Finding{Name: name, State: OK, Text: counted(len(servers), "server")})
 	}
 	return checks
+}
+
+// serversNow returns a finding for each server that the running gateway cannot use.
+func serversNow(list []control.Server, now time.Time) (findings []Finding) {
+	for _, s := range list {
+		if s.State != mcp.Failing {
+			continue
+		}
+		next := "being tried now"
+		if !s.Next.IsZero() {
+			next = "next try in " + max(0, s.Next.Sub(now)).Round(time.Second).String()
+		}
+		text := fmt.Sprintf("%s has failed since %s (%s): %s", s.Name, s.Since.UTC().Format("2006-01-02 15:04:05 UTC"), next, s.Error)
+		findings = append(findings, Finding{"MCP servers", Warn, text, "fix the server or its entry in .mcp.json; answers do without its tools until then"})
+	}
+	return findings
 }

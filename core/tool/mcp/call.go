@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -99,7 +98,7 @@ func result(s *entry.Server, r *sdk.CallToolResult) tool.Result {
 			parts = append(parts, text)
 		}
 	}
-	if r.StructuredContent != nil && !repeated(r.StructuredContent, parts) {
+	if r.StructuredContent != nil && !isSaid(r.StructuredContent, parts) {
 		if b, err := json.Marshal(r.StructuredContent); err == nil {
 			parts = append(parts, string(b))
 		}
@@ -149,18 +148,6 @@ func keep(m core.Media, media *[]core.Media) string {
 	m.Type, m.Name = mime, core.CleanName(m.Name)
 	*media = append(*media, m)
 	return ""
-}
-
-// repeated reports whether a part says in JSON what data is: servers give both,
-// for clients that know only text.
-func repeated(data any, parts []string) bool {
-	for _, p := range parts {
-		var same any
-		if json.Unmarshal([]byte(p), &same) == nil && reflect.DeepEqual(same, data) {
-			return true
-		}
-	}
-	return false
 }
 
 // printable returns text without what would act on a terminal or hide in a page.

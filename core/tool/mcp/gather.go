@@ -46,54 +46,42 @@ func (o *Offer) warn(text string) {
 	o.Warnings = append(o.Warnings, core.Warning{Code: Warning, Message: text})
 }
 
-// gather adds to o what the servers offer to t.
+// gather adds to o what the servers offer to t. It does not wait for servers
+// that are not connected, except once for each: FirstWait in all.
 func (v *Servers) gather(ctx context.Context, t *tool.Turn, list []*entry.Server, o *Offer) {
-	if len(list) == 0 {
-		return
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	type answer struct {
-		i     int
-		tools *tools
-		err   error
-	}
-	answers := make(chan answer, len(list))
-	late := v.o.Clock.After(firstWait)
-	for i, s := range list {
-		go func() { // ends with ctx at the latest
-			found, err := v.toolsOf(ctx, s, t)
-			answers <- answer{i, found, err}
-		}()
-	}
-	found, errs := make([]*tools, len(list)), make([]error, len(list))
-	for i := range errs {
-		errs[i] = core.Errorf(core.Busy, "it has not answered yet; its tools come once it has")
-	}
-	for waiting := len(list); waiting > 0; {
-		select {
-		case a := <-answers:
-			found[a.i], errs[a.i] = a.tools, a.err
-			waiting--
-		case <-late:
-			waiting = 0
-		case <-ctx.Done():
-			waiting = 0
-		}
-	}
-	for i, s := range list {
-		if found[i] == nil && core.KindOf(errs[i]) == core.Busy { // perhaps in the very last moment
+	var late <-chan time.Time
+	for _, s := range list {
+		found, pending, err := v.toolsOf(s, t)
+		if pending != nil {
+			if late == nil {
+				late = v.o.Clock.After(FirstWait)
+			}
+			select {
+			case <-pending.ready:
+			case <-late:
+				late = closedTime
+			case <-ctx.Done():
+			}
 			if known := v.knows(s, t); known != nil {
-				found[i], errs[i] = known, nil
+				found = known
+			} else if why := pending.failure(); why != nil {
+				err = why
 			}
 		}
-		if errs[i] != nil {
-			o.unavailable(s, t, errs[i])
+		if found == nil {
+			o.unavailable(s, t, err)
 			continue
 		}
-		v.add(s, found[i], o)
+		v.add(s, found, o)
 	}
 }
+
+// closedTime is a timer that has fired for good.
+var closedTime = func() <-chan time.Time {
+	c := make(chan time.Time)
+	close(c)
+	return c
+}()
 
 // unavailable means that a server is not there: to the owner why, to others only that.
 func (o *Offer) unavailable(s *entry.Server, t *tool.Turn, err error) {
@@ -117,49 +105,99 @@ func (v *Servers) add(s *entry.Server, found *tools, o *Offer) {
 	}
 }
 
-// toolsOf returns a server's tools at t's trust: those known where there are some,
-// else it waits for the server. What is known for long is asked for again,
-// in the meantime where that needs no program of t's run.
-func (v *Servers) toolsOf(ctx context.Context, s *entry.Server, t *tool.Turn) (*tools, error) {
+// toolsOf returns a server's known tools at t's trust. Without any it connects in
+// the background and returns an error that says how far that is, and the first
+// time for this trust, unless it has failed, the connection to wait for. Known tools that are older than
+// freshTime are asked for again in the background.
+func (v *Servers) toolsOf(s *entry.Server, t *tool.Turn) (found *tools, pending *link, err error) {
 	known := v.knows(s, t)
-	if known == nil {
-		return v.ask(ctx, s, t)
-	}
-	if v.o.Clock.Now().Sub(known.at) >= freshTime {
-		if keyOf(s, t).run != "" {
-			return v.ask(ctx, s, t)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if known != nil {
+		if v.o.Clock.Now().Sub(known.at) >= freshTime {
+			_, _ = v.learn(s, t)
 		}
-		v.spawn(func() { _, _ = v.ask(v.life, s, t) })
+		return known, nil, nil
 	}
-	return known, nil
+	l, err := v.learn(s, t)
+	if err != nil {
+		return nil, nil, err
+	}
+	st := v.states[s.Short]
+	if st.awaited[t.Trust] || st.fails > 0 {
+		l = nil
+	}
+	st.awaited[t.Trust] = true
+	if st.err != "" {
+		return nil, l, core.Errorf(core.Busy, "%s (it is tried again now)", st.err)
+	}
+	return nil, l, core.Errorf(core.Busy, "it is still connecting; its tools are offered once it has answered")
 }
 
-// knows returns the tools that the server has named recently at t's trust; nil for none.
+// knows returns the tools that the server has named at t's trust; nil for none.
 func (v *Servers) knows(s *entry.Server, t *tool.Turn) *tools {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if known := v.known[shelf{s.Short, t.Trust}]; known != nil && known.s == s {
+	if known := v.known[shelfOf(s, t.Trust)]; known != nil && known.s == s {
 		return known
 	}
 	return nil
 }
 
-// ask asks the server for its tools, at most once in freshTime.
-func (v *Servers) ask(ctx context.Context, s *entry.Server, t *tool.Turn) (*tools, error) {
-	l, err := v.use(ctx, s, t)
-	if err != nil {
-		return nil, err
+// learn has the server asked for its tools at t's trust, in the background, and
+// returns the connection; a Busy error until the next try. v.mu is held.
+func (v *Servers) learn(s *entry.Server, t *tool.Turn) (*link, error) {
+	k := key{short: s.Short, trust: core.Full}
+	if s.Transport == entry.Stdio && t.Trust < core.Full {
+		k.trust, k.probe, k.run = t.Trust, true, "tools of "+s.Short+" at "+t.Trust.String()
+		probe := *t
+		probe.Run, t = k.run, &probe
 	}
-	defer v.release(l)
-	v.mu.Lock()
-	known := v.known[shelf{s.Short, t.Trust}]
-	v.mu.Unlock()
-	if known != nil && v.o.Clock.Now().Sub(known.at) < freshTime {
-		return known, nil
+	l, isNew, err := v.begin(s, k, t)
+	if err != nil || isNew || !l.isReady() {
+		return l, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, startTime)
+	if !k.probe && !l.asking {
+		l.asking = true
+		l.busy++
+		v.work.Go(func() { v.refresh(l) })
+	}
+	return l, nil
+}
+
+// refresh asks for the tools over a connection that exists. A server that does
+// not answer has failed.
+func (v *Servers) refresh(l *link) {
+	ctx, cancel := v.within(l.life, startTime)
 	defer cancel()
-	return v.listTools(ctx, l)
+	_, err := v.listTools(ctx, l)
+	if err != nil && ctx.Err() != nil {
+		err = errLate(startTime)
+	}
+	switch {
+	case err == nil:
+		v.became(l, Ready, "")
+	case l.life.Err() == nil:
+		v.failed(l, err)
+		l.cancel()
+	}
+	v.mu.Lock()
+	l.asking = false
+	v.mu.Unlock()
+	v.release(l)
+}
+
+// connectAll connects in the background to the servers whose tools are not known,
+// where no turn is needed for it: not to programs that are also for lower trust,
+// which a turn starts first.
+func (v *Servers) connectAll() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, s := range v.list {
+		if (s.Transport == entry.HTTP || s.Trust == core.Full) && v.known[shelfOf(s, core.Full)] == nil {
+			_, _ = v.learn(s, &tool.Turn{Trust: core.Full, Vault: v.o.Vault})
+		}
+	}
 }
 
 // listTools asks over l, and keeps the answer.
@@ -184,7 +222,7 @@ func (v *Servers) listTools(ctx context.Context, l *link) (*tools, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if st := v.states[l.s.Short]; st != nil && st.s == l.s {
-		v.known[shelf{l.s.Short, l.key.trust}] = found
+		v.known[shelfOf(l.s, l.key.trust)] = found
 		st.tools = len(found.list)
 	}
 	return found, nil

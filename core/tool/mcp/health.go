@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"gatehouse/core"
@@ -28,6 +29,8 @@ type state struct {
 	tools int
 	fails int       // in a row, without a call that went well
 	again time.Time // not before
+
+	awaited map[core.Trust]bool // a turn has waited for the first connection; at most three
 }
 
 func (st *state) is(name, err string, now time.Time) {
@@ -57,7 +60,7 @@ func (v *Servers) became(l *link, name, err string) {
 			return
 		}
 	}
-	if name == Ready {
+	if name == Ready && st.name != Ready {
 		v.o.Log.Info("an MCP server answers", "server", l.s.Name, "trust", l.key.trust, "tools", st.tools)
 	}
 	st.is(name, err, v.o.Clock.Now())
@@ -79,7 +82,7 @@ func (v *Servers) failed(l *link, err error) {
 	if st.fails++; st.fails > 1 {
 		st.again = now.Add(min(time.Second<<min(st.fails-2, 10), maxBackoff))
 	}
-	delete(v.known, shelf{l.s.Short, l.key.trust})
+	delete(v.known, shelfOf(l.s, l.key.trust))
 }
 
 // well notes that a call went well.
@@ -112,10 +115,11 @@ type Health struct {
 	Transport string // entry.Stdio or entry.HTTP; "" where it is Mistaken
 	Trust     core.Trust
 	State     string
-	Since     time.Time
-	Error     string // the last one, until it answers again; secrets are taken out
-	Tools     int    // that it named last
-	Line      int    // of its entry in the file
+	Since     time.Time // in this state; Failing lasts until the server answers again
+	Next      time.Time // of a try, if it is Failing; zero: it is being tried
+	Error     string    // the last one, until it answers again; secrets are taken out
+	Tools     int       // that it named last
+	Line      int       // of its entry in the file
 }
 
 // Health returns how every server of the file is, in its order, and then the
@@ -126,10 +130,43 @@ func (v *Servers) Health() []Health {
 	var all []Health
 	for _, s := range v.list {
 		st := v.states[s.Short]
-		all = append(all, Health{s.Name, s.Transport, s.Trust, st.name, st.since, st.err, st.tools, s.Line})
+		h := Health{Name: s.Name, Transport: s.Transport, Trust: s.Trust, State: st.name, Since: st.since, Error: st.err, Tools: st.tools, Line: s.Line}
+		if st.name == Failing && !v.trying(s) {
+			h.Next = st.again
+			if h.Next.IsZero() {
+				h.Next = v.o.Clock.Now()
+			}
+		}
+		all = append(all, h)
 	}
 	for _, m := range v.mistakes {
 		all = append(all, Health{Name: m.Server, State: Mistaken, Error: m.Text, Line: m.Line})
 	}
 	return all
 }
+
+// trying reports whether a connection to s is being made; v.mu is held.
+func (v *Servers) trying(s *entry.Server) bool {
+	for _, l := range v.links {
+		if l.s == s && !l.isReady() {
+			return true
+		}
+	}
+	return false
+}
+
+// within returns a context that ends with ctx, and after d of the clock.
+func (v *Servers) within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	late := v.o.Clock.After(d)
+	go func() {
+		defer cancel()
+		select {
+		case <-late:
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
+func errLate(limit time.Duration) error { return fmt.Errorf("it did not answer within %s", limit) }

@@ -68,7 +68,7 @@ func TestToolsOfAnHTTPServerAreOfferedAndCalled(t *testing.T) {
 			next.ServeHTTP(w, r)
 		})
 	})
-	h := newHouse(t, core.System{}, nil, fmt.Sprintf(`"site": {"type": "http", "url": %q, "headers": {"Authorization": "Bearer ${NOTES_TOKEN}"}, "trust": "sandboxed"}`, site.URL))
+	h := newHouse(t, unhurried{}, nil, fmt.Sprintf(`"site": {"type": "http", "url": %q, "headers": {"Authorization": "Bearer ${NOTES_TOKEN}"}, "trust": "sandboxed"}`, site.URL))
 	for _, trust := range []core.Trust{core.Sandboxed, core.Vault, core.Full} {
 		turn := h.turn(t, trust, 7, "run")
 		o := h.servers.Equip(t.Context(), turn, nil)
@@ -95,7 +95,7 @@ func TestAnHTTPServerIsNotFollowedToAnotherHost(t *testing.T) {
 	site := newSite(t, func(http.Handler) http.Handler {
 		return http.RedirectHandler(other.URL, http.StatusTemporaryRedirect)
 	})
-	h := newHouse(t, core.System{}, nil, fmt.Sprintf(`"site": {"url": %q, "headers": {"X-Key": "key-of-the-site"}}`, site.URL))
+	h := newHouse(t, unhurried{}, nil, fmt.Sprintf(`"site": {"url": %q, "headers": {"X-Key": "key-of-the-site"}}`, site.URL))
 	_, o := h.full(t)
 	if len(o.Warnings) != 1 || !strings.Contains(o.Warnings[0].Message, "redirects to another host") || strings.Contains(o.Warnings[0].Message, "key-of-the-site") {
 		t.Errorf("%v", o.Warnings)
@@ -109,7 +109,7 @@ func TestAnHTTPServerThatIsNotThereIsAWarning(t *testing.T) {
 	site := newSite(t, func(http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.Error(w, "no", http.StatusUnauthorized) })
 	})
-	h := newHouse(t, core.System{}, nil, fmt.Sprintf(`"site": {"url": %q}, "gone": {"url": "http://127.0.0.1:1/mcp"}`, site.URL))
+	h := newHouse(t, unhurried{}, nil, fmt.Sprintf(`"site": {"url": %q}, "gone": {"url": "http://127.0.0.1:1/mcp"}`, site.URL))
 	_, o := h.full(t)
 	if len(o.Warnings) != 2 || !strings.Contains(o.Warnings[0].Message, "Unauthorized") || !strings.Contains(o.Warnings[1].Message, "connection refused") {
 		t.Errorf("%v", o.Warnings)
@@ -118,7 +118,7 @@ func TestAnHTTPServerThatIsNotThereIsAWarning(t *testing.T) {
 
 func TestACallOverHTTPEndsWithItsContextAndIsBounded(t *testing.T) {
 	site := newSite(t, nil)
-	h := newHouse(t, core.System{}, nil, fmt.Sprintf(`"site": {"url": %q}`, site.URL))
+	h := newHouse(t, unhurried{}, nil, fmt.Sprintf(`"site": {"url": %q}`, site.URL))
 	turn, o := h.full(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)

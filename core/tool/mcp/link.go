@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -25,6 +24,7 @@ type key struct {
 	trust core.Trust
 	user  int64  // 0 at full trust
 	run   string // of a program below full trust
+	probe bool   // a program below full trust that only names its tools, for no one's run
 }
 
 func keyOf(s *entry.Server, t *tool.Turn) key {
@@ -55,10 +55,29 @@ type link struct {
 
 	// Of Servers.mu.
 	busy    int
+	asking  bool // for the tools again
 	used    time.Time
 	retired bool
 
 	progress watchers
+}
+
+// isReady reports whether l is connected, or has failed.
+func (l *link) isReady() bool {
+	select {
+	case <-l.ready:
+		return true
+	default:
+		return false
+	}
+}
+
+// failure returns why l could not be connected; nil while it may yet be.
+func (l *link) failure() error {
+	if !l.isReady() {
+		return nil
+	}
+	return l.err
 }
 
 // retire ends l once no one uses it; Servers.mu is held.
@@ -90,32 +109,42 @@ func (v *Servers) use(ctx context.Context, s *entry.Server, t *tool.Turn) (*link
 // link finds the connection or begins one, as long as ctx has not ended: what
 // begins after the end of its run would be ended by no one.
 func (v *Servers) link(ctx context.Context, s *entry.Server, t *tool.Turn) (*link, error) {
-	k := keyOf(s, t)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("use the server: %w", context.Cause(ctx))
 	}
-	st := v.states[s.Short]
-	if v.life.Err() != nil || st == nil || st.s != s {
-		return nil, core.Errorf(core.NotFound, "the MCP server %s is not configured any more", s.Name)
-	}
-	l := v.links[k]
-	if l == nil {
-		if wait := st.again.Sub(v.o.Clock.Now()); wait > 0 {
-			return nil, core.Errorf(core.Busy, "%s (tried again in %s)", st.err, wait.Round(time.Second))
-		}
-		if err := v.makeRoom(); err != nil {
-			return nil, err
-		}
-		l = &link{s: s, key: k, ready: make(chan struct{}), gone: make(chan struct{})}
-		l.life, l.cancel = context.WithCancel(v.life)
-		v.links[k] = l
-		st.is(Starting, "", v.o.Clock.Now())
-		v.work.Go(func() { v.tend(l, t) })
+	l, _, err := v.begin(s, keyOf(s, t), t)
+	if err != nil {
+		return nil, err
 	}
 	l.busy++
 	return l, nil
+}
+
+// begin returns the connection of k, a new one if there is none. v.mu is held.
+func (v *Servers) begin(s *entry.Server, k key, t *tool.Turn) (l *link, isNew bool, err error) {
+	st := v.states[s.Short]
+	if v.life.Err() != nil || st == nil || st.s != s {
+		return nil, false, core.Errorf(core.NotFound, "the MCP server %s is not configured any more", s.Name)
+	}
+	if l = v.links[k]; l != nil {
+		return l, false, nil
+	}
+	if wait := st.again.Sub(v.o.Clock.Now()); wait > 0 {
+		return nil, false, core.Errorf(core.Busy, "%s (tried again in %s)", st.err, wait.Round(time.Second))
+	}
+	if err := v.makeRoom(); err != nil {
+		return nil, false, err
+	}
+	l = &link{s: s, key: k, ready: make(chan struct{}), gone: make(chan struct{}), used: v.o.Clock.Now()}
+	l.life, l.cancel = context.WithCancel(v.life)
+	v.links[k] = l
+	if st.name != Failing { // stays so until the server answers
+		st.is(Starting, "", v.o.Clock.Now())
+	}
+	v.work.Go(func() { v.tend(l, t) })
+	return l, true, nil
 }
 
 // makeRoom keeps the connections below maxLinks; v.mu is held.
@@ -153,6 +182,9 @@ func (v *Servers) tend(l *link, t *tool.Turn) {
 	if err == nil {
 		v.became(l, Ready, "")
 		close(l.ready)
+		if l.key.probe {
+			l.cancel()
+		}
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
@@ -201,6 +233,9 @@ func (v *Servers) shut(l *link) {
 	for _, f := range slices.Backward(l.closers) {
 		f()
 	}
+	if l.key.probe && v.o.Leave != nil {
+		v.o.Leave(l.key.run)
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.links[l.key] == l {
@@ -230,7 +265,7 @@ func (v *Servers) open(l *link, t *tool.Turn) error {
 	if l.key.run != "" {
 		limit = boxedTime
 	}
-	ctx, cancel := context.WithTimeout(l.life, limit)
+	ctx, cancel := v.within(l.life, limit)
 	defer cancel()
 	release, err := v.connect(ctx, l, t)
 	release()
@@ -241,7 +276,7 @@ func (v *Servers) open(l *link, t *tool.Turn) error {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil && l.life.Err() == nil:
-		return fmt.Errorf("it did not answer within %s", limit)
+		return errLate(limit)
 	case l.proc != nil && isClosed(err):
 		return errors.New(v.ending(l))
 	}
@@ -349,39 +384,5 @@ func (v *Servers) forget(l *link) {
 		old := *k
 		old.at = time.Time{}
 		v.known[at] = &old
-	}
-}
-
-// watchers are the calls that hear what a server reports of its progress.
-type watchers struct {
-	mu   sync.Mutex
-	next int64
-	all  map[string]func(string) // by token; one for each call under way
-}
-
-// watch gives a token under which f hears, until stop returns.
-func (w *watchers) watch(f func(string)) (token string, stop func()) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.all == nil {
-		w.all = map[string]func(string){}
-	}
-	w.next++
-	token = fmt.Sprintf("p%d", w.next)
-	w.all[token] = f
-	return token, func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		delete(w.all, token)
-	}
-}
-
-func (w *watchers) tell(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
-	token, _ := r.Params.ProgressToken.(string)
-	text := core.CutRunes(program.Plain(r.Params.Message), 200)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if f := w.all[token]; f != nil && text != "" {
-		f(text)
 	}
 }

@@ -29,9 +29,9 @@ import (
 
 // Bounds of Servers.
 const (
-	MaxTools = 256 // of one turn, all servers together
+	MaxTools  = 256                    // of one turn, all servers together
+	FirstWait = 300 * time.Millisecond // of a turn, for servers that have not been awaited before
 
-	firstWait  = 10 * time.Second // for a server's tools when a run begins
 	startTime  = time.Minute      // for a server to name its tools
 	boxedTime  = 20 * time.Second // the same in a sandbox, while no command works in the same directories
 	maxLinks   = 64               // connections at once
@@ -56,6 +56,8 @@ type Options struct {
 	// release once the program runs, or will never. Nil, like a nil Box: no
 	// programs below full trust.
 	Room func(ctx context.Context, t *tool.Turn) (spec sandbox.Spec, release func(), err error)
+	// Leave deletes what Room made for a run of ours; nil: nothing is left.
+	Leave func(run string)
 	// Still keeps everyone below full trust from writing files that they must
 	// not write until release, and returns once none is left; nil: no one could.
 	Still func(ctx context.Context) (release func(), err error)
@@ -79,6 +81,15 @@ type Servers struct {
 	links    map[key]*link     // at most maxLinks
 	known    map[shelf]*tools  // at most three for each server
 	states   map[string]*state // by a server's short name
+}
+
+// shelfOf returns where the tools of s at a trust are kept. An endpoint has one:
+// it is called in the same way at each trust.
+func shelfOf(s *entry.Server, trust core.Trust) shelf {
+	if s.Transport == entry.HTTP {
+		trust = core.Full
+	}
+	return shelf{s.Short, trust}
 }
 
 // A shelf is where a server's tools are kept: they may be others at another trust.
@@ -111,19 +122,13 @@ func (v *Servers) Close() error {
 	return nil
 }
 
-// spawn runs f next to, unless Close was called. v.mu is not held.
-func (v *Servers) spawn(f func()) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.life.Err() == nil {
-		v.work.Go(f)
-	}
-}
-
-// Watch checks the file and gives up idle connections until ctx ends.
+// Watch connects to the servers, again after failures, checks the file and gives up
+// idle connections until ctx ends.
 func (v *Servers) Watch(ctx context.Context) {
+	v.connectAll()
 	for core.Sleep(ctx, v.o.Clock, lookEvery) {
 		v.Reload(ctx)
+		v.connectAll()
 		v.evict()
 	}
 }
@@ -233,7 +238,7 @@ func (v *Servers) take(list []*entry.Server) {
 		if old := v.states[s.Short]; old != nil && old.s == s {
 			states[s.Short] = old
 		} else {
-			states[s.Short] = &state{s: s, name: Idle, since: v.o.Clock.Now()}
+			states[s.Short] = &state{s: s, name: Idle, since: v.o.Clock.Now(), awaited: map[core.Trust]bool{}}
 		}
 	}
 	v.list, v.states = list, states
@@ -256,8 +261,9 @@ type Offer struct {
 }
 
 // Equip returns what a turn may use of the servers that are marked for its trust and
-// that use, as Only makes one, allows. It waits at most 10 s for servers that
-// are not yet known; the others' tools come with the next run.
+// that use, as Only makes one, allows: those that have named their tools. To the
+// others it connects in the background; their tools come with a later turn. It waits
+// for them once, at most FirstWait.
 func (v *Servers) Equip(ctx context.Context, t *tool.Turn, use func(name, short string) bool) Offer {
 	v.Reload(ctx)
 	var o Offer

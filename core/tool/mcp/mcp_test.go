@@ -69,6 +69,16 @@ func serverProgram(t testing.TB) string {
 	return filepath.Join(built.dir, "server")
 }
 
+// An unhurried clock gives servers all the time they need before the first answer.
+type unhurried struct{ core.System }
+
+func (unhurried) After(d time.Duration) <-chan time.Time {
+	if d == mcp.FirstWait {
+		d = patience
+	}
+	return time.After(d)
+}
+
 // A house is a vault with MCP servers.
 type house struct {
 	vault   *vault.Vault
@@ -234,7 +244,7 @@ func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
 const notes = `"notes": {"command": "{SERVER}"}`
 
 func TestToolsOfAServerAreOfferedAndCalled(t *testing.T) {
-	h := newHouse(t, core.System{}, nil, `"my notes": {"command": "{SERVER}", "args": ["-tools", "2"], "timeout": 5000}`)
+	h := newHouse(t, unhurried{}, nil, `"my notes": {"command": "{SERVER}", "args": ["-tools", "2"], "timeout": 5000}`)
 	turn, o := h.full(t)
 	if !slices.Equal(o.Servers, []string{"my notes"}) || len(o.Warnings)+len(o.Missing) > 0 {
 		t.Errorf("%v %v %v", o.Servers, o.Warnings, o.Missing)
@@ -275,7 +285,7 @@ func TestToolsOfAServerAreOfferedAndCalled(t *testing.T) {
 }
 
 func TestAProgramsEnvironmentIsExactlyTheAllowList(t *testing.T) {
-	h := newHouse(t, core.System{}, nil, `"notes": {"command": "{SERVER}", "env": {"TOKEN": "${NOTES_TOKEN}", "OTHER": "${UNSET:-x y}${EMPTY:-z}"}}`)
+	h := newHouse(t, unhurried{}, nil, `"notes": {"command": "{SERVER}", "env": {"TOKEN": "${NOTES_TOKEN}", "OTHER": "${UNSET:-x y}${EMPTY:-z}"}}`)
 	turn, o := h.full(t)
 	_, said := do(t, turn, o, "mcp__notes__env", `{"text": ""}`)
 	got := strings.Split(said, "\n")
@@ -287,7 +297,7 @@ func TestAProgramsEnvironmentIsExactlyTheAllowList(t *testing.T) {
 }
 
 func TestResultsBecomeTextPicturesAndJSON(t *testing.T) {
-	h := newHouse(t, core.System{}, nil, notes)
+	h := newHouse(t, unhurried{}, nil, notes)
 	turn, o := h.full(t)
 	r, said := do(t, turn, o, "mcp__notes__picture", `{"text": ""}`)
 	if len(r.Media) != 1 || r.Media[0].Type != "image/png" {
@@ -309,7 +319,7 @@ func TestResultsBecomeTextPicturesAndJSON(t *testing.T) {
 }
 
 func TestResultsAreBounded(t *testing.T) {
-	h := newHouse(t, core.System{}, nil, notes)
+	h := newHouse(t, unhurried{}, nil, notes)
 	turn, o := h.full(t)
 	_, said := do(t, turn, o, "mcp__notes__long", `{"text": "", "n": 1000000}`)
 	if n := len([]rune(said)); n < mcp.MaxOutput || n > mcp.MaxOutput+100 || !strings.Contains(said, "… 970000 characters left out …") {
@@ -353,7 +363,7 @@ func TestACrashDuringACallIsReportedAndTheServerStartsAgain(t *testing.T) {
 }
 
 func TestWhatIsNoProtocolOnStandardOutputIsPassedOver(t *testing.T) {
-	h := newHouse(t, core.System{}, nil, `"notes": {"command": "{SERVER}", "args": ["-noise", "20"]}, "noise": {"command": "{SERVER}", "args": ["-noise", "5000"]}`)
+	h := newHouse(t, unhurried{}, nil, `"notes": {"command": "{SERVER}", "args": ["-noise", "20"]}, "noise": {"command": "{SERVER}", "args": ["-noise", "5000"]}`)
 	turn, o := h.full(t)
 	if _, said := do(t, turn, o, "mcp__notes__echo", `{"text": "hello"}`); said != "hello" {
 		t.Errorf("%q", said)
@@ -367,7 +377,7 @@ func TestWhatIsNoProtocolOnStandardOutputIsPassedOver(t *testing.T) {
 }
 
 func TestACallEndsWithItsContextAndTheServerHearsOfIt(t *testing.T) {
-	h := newHouse(t, core.System{}, nil, notes)
+	h := newHouse(t, unhurried{}, nil, notes)
 	turn, o := h.full(t)
 	mark := h.path("mark")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -395,39 +405,8 @@ func TestACallEndsWithItsContextAndTheServerHearsOfIt(t *testing.T) {
 	}
 }
 
-func TestARunWaitsTenSecondsForASlowServerAtMost(t *testing.T) {
-	clock := coretest.NewClock(time.Unix(1e9, 0))
-	h := newHouse(t, clock, nil, `"slow": {"command": "{SERVER}", "args": ["-wait", "{V}/go"]}, `+notes)
-	turn := h.turn(t, core.Full, 1, "run")
-	offers := make(chan mcp.Offer)
-	go func() { offers <- h.servers.Equip(t.Context(), turn, nil) }()
-	clock.AwaitWaiters(1)
-	until(t, "the other one answers", func() bool { return h.servers.Health()[1].Tools > 0 })
-	select {
-	case o := <-offers:
-		t.Fatalf("it did not wait: %v", o.Warnings)
-	default:
-	}
-	clock.Advance(10 * time.Second)
-	select {
-	case o := <-offers:
-		if !slices.Equal(o.Servers, []string{"notes"}) || len(o.Warnings) != 1 || !strings.Contains(o.Warnings[0].Message, "The MCP server slow is not available: it has not answered yet") {
-			t.Errorf("%v %v", o.Servers, o.Warnings)
-		}
-	case <-time.After(patience):
-		t.Fatal("the run waits on")
-	}
-	if err := os.WriteFile(h.path("go"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	until(t, "the slow one answers", func() bool { return h.servers.Health()[0].State == mcp.Ready })
-	if o := h.servers.Equip(t.Context(), turn, nil); !slices.Equal(o.Servers, []string{"slow", "notes"}) {
-		t.Errorf("%v", o.Servers)
-	}
-}
-
 func TestAServerThatFailsIsAWarningThatHoldsNoSecret(t *testing.T) {
-	h := newHouse(t, core.System{}, nil, `
+	h := newHouse(t, unhurried{}, nil, `
 		"dead": {"command": "{SERVER}", "args": ["-exit", "4", "-say", "wrong token ${NOTES_TOKEN}"], "env": {"K": "secret-of-entry"}},
 		"missing": {"command": "{V}/no-such-program"}, `+notes)
 	turn, o := h.full(t)
@@ -451,7 +430,7 @@ func TestAServerThatFailsIsAWarningThatHoldsNoSecret(t *testing.T) {
 }
 
 func TestTheFileIsReadAgainWhenItChanges(t *testing.T) {
-	h := newHouse(t, core.System{}, nil, notes+`, "other": {"command": "{SERVER}"}`)
+	h := newHouse(t, unhurried{}, nil, notes+`, "other": {"command": "{SERVER}"}`)
 	turn, o := h.full(t)
 	_, stays := do(t, turn, o, "mcp__notes__pid", `{"text": ""}`)
 	_, goes := do(t, turn, o, "mcp__other__pid", `{"text": ""}`)
@@ -487,7 +466,7 @@ func TestTheFileIsReadAgainWhenItChanges(t *testing.T) {
 }
 
 func TestTheFileIsNotReadWhileACommandBelowFullCouldHaveWrittenIt(t *testing.T) {
-	h := newHouse(t, core.System{}, nil, notes)
+	h := newHouse(t, unhurried{}, nil, notes)
 	release, err := h.shell.Still(t.Context()) // as a command holds it that works in the vault
 	if err != nil {
 		t.Fatal(err)
@@ -505,7 +484,7 @@ func TestTheFileIsNotReadWhileACommandBelowFullCouldHaveWrittenIt(t *testing.T) 
 }
 
 func TestTheFileIsNotReadThroughALink(t *testing.T) {
-	h := newHouse(t, core.System{}, nil, notes)
+	h := newHouse(t, unhurried{}, nil, notes)
 	if err := errors.Join(os.Rename(h.path(entry.File), h.path("anybodys.json")), os.Symlink("anybodys.json", h.path(entry.File))); err != nil {
 		t.Fatal(err)
 	}
@@ -523,7 +502,7 @@ func TestTheFileIsNotReadThroughALink(t *testing.T) {
 }
 
 func TestAServerThatChangesItsToolsIsAskedAgain(t *testing.T) {
-	h := newHouse(t, core.System{}, nil, notes)
+	h := newHouse(t, unhurried{}, nil, notes)
 	turn, o := h.full(t)
 	do(t, turn, o, "mcp__notes__more", `{"text": ""}`)
 	until(t, "the new tool is offered", func() bool {
@@ -550,7 +529,7 @@ func TestConnectionsThatNoOneUsesAreGivenUp(t *testing.T) {
 }
 
 func TestNothingOfAServerIsLeftBehind(t *testing.T) {
-	h := newHouse(t, core.System{}, nil, notes)
+	h := newHouse(t, unhurried{}, nil, notes)
 	turn, o := h.full(t)
 	_, server := do(t, turn, o, "mcp__notes__pid", `{"text": ""}`)
 	_, child := do(t, turn, o, "mcp__notes__child", `{"text": ""}`)
@@ -571,7 +550,7 @@ func TestNothingOfAServerIsLeftBehind(t *testing.T) {
 }
 
 func TestToolsAreBounded(t *testing.T) {
-	h := newHouse(t, core.System{}, nil, `"a": {"command": "{SERVER}", "args": ["-tools", "300"]}, `+notes)
+	h := newHouse(t, unhurried{}, nil, `"a": {"command": "{SERVER}", "args": ["-tools", "300"]}, `+notes)
 	_, o := h.full(t)
 	if len(o.Tools) != mcp.MaxTools || len(o.Warnings) != 1 || !strings.Contains(o.Warnings[0].Message, "only the first 256") {
 		t.Errorf("%d tools, %v", len(o.Tools), o.Warnings)

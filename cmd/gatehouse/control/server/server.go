@@ -19,6 +19,7 @@ import (
 	"gatehouse/core/permission"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
+	"gatehouse/core/tool/mcp"
 	"gatehouse/core/vault"
 	"gatehouse/pairing/codes"
 	"gatehouse/web"
@@ -45,6 +46,7 @@ type Options struct {
 	Users    Users
 	Accounts *account.Store
 
+	Servers    func() []mcp.Health           // how the MCP servers are
 	Limits     string                        // what limits isolated programs, for users
 	InviteLink func(bot, code string) string // "" where a platform has no such links
 	Settings   func(ctx context.Context) (*live.Report, error)
@@ -108,6 +110,7 @@ func (s *server) endpoints() []endpoint {
 		{name: "audit", pattern: "GET /api/audit"},
 		{name: "export", pattern: "GET /api/chat/{id}/export.md"},
 		own("ping", "GET /control/limits", s.limits),
+		own("ping", "GET /control/servers", s.servers),
 		own("settings", "GET /control/settings", s.settings),
 		own("claim", "POST /control/claim", s.claim),
 		own("invite/create", "POST /control/invitations", s.invite),
@@ -148,6 +151,14 @@ func (s *server) audited(name string, h http.Handler) http.Handler {
 
 func (s *server) limits(w http.ResponseWriter, _ *http.Request) error {
 	return web.WriteJSON(w, http.StatusOK, control.Limits{Text: s.Limits})
+}
+
+func (s *server) servers(w http.ResponseWriter, _ *http.Request) error {
+	list := []control.Server{}
+	for _, h := range s.Servers() {
+		list = append(list, control.Server{Name: h.Name, State: h.State, Since: h.Since, Next: h.Next, Error: h.Error})
+	}
+	return web.WriteJSON(w, http.StatusOK, list)
 }
 
 func (s *server) settings(w http.ResponseWriter, r *http.Request) error {

@@ -1,0 +1,10 @@
+package mcp
+
+import "slices"
+
+// Trying reports whether a connection is being made.
+func (v *Servers) Trying() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return slices.ContainsFunc(v.list, v.trying)
+}
