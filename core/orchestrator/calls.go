@@ -347,6 +347,14 @@ func object(input json.RawMessage) json.RawMessage {
 // subjects are the inputs that say best what a call is about.
 var subjects = []string{"file_path", "path", "command", "pattern", "url", "query", "description", "name"}
 
+// Label reports what a tool call is about, for users: "Write report.md".
+func Label(name string, input json.RawMessage) string {
+	if about := subject(input); about != "" {
+		return name + " " + about
+	}
+	return name
+}
+
 // subject returns a short description of a call for users.
 func subject(input json.RawMessage) string {
 	var m map[string]any

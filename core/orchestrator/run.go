@@ -2,7 +2,6 @@ package orchestrator
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -392,11 +391,3 @@ func (r *run) watch(ctx context.Context, cancel context.CancelCauseFunc) {
 }
 
 func (r *run) heardNow() { r.heard.Store(int64(r.o.o.Clock.Now().Sub(r.began))) }
-
-// Label reports what a tool call is about, for users: "Write report.md".
-func Label(name string, input json.RawMessage) string {
-	if about := subject(input); about != "" {
-		return name + " " + about
-	}
-	return name
-}
