@@ -132,3 +132,23 @@ func TestAKeyIsChangedInABrowser(t *testing.T) {
 		t.Errorf("the same secret opens %+v, %v", found, err)
 	}
 }
+
+func TestAKeyGetsANewSecretInABrowser(t *testing.T) {
+	s, b := atDesk(t, "/admin/settings")
+	old, row, err := s.world.keys.Create(t.Context(), auth.NewKey{Label: "alerts", User: core.Operator, Trust: core.Vault, Scopes: []string{auth.ScopeSend}}, core.Actor{})
+	must(err)
+	b.Look(390, 780, "light")
+	b.Open(s.url + "/admin/settings")
+	live(b)
+	form := `#kn-` + row.ID
+	b.Click(form + ` summary`)
+	b.Eventually(`document.documentElement.scrollWidth <= document.documentElement.clientWidth`)
+	b.Keep("admin-settings-rotate-phone", b.Picture())
+	b.Click(form + ` .primary`)
+	b.Says(`#secret h2`, "The key “alerts” has a new secret")
+	b.Says(`#secret pre`, auth.KeyPrefix)
+	b.Keep("admin-settings-rotated-phone", b.Picture())
+	if _, ok, err := s.world.keys.Find(t.Context(), old); err != nil || ok {
+		t.Errorf("the old secret still opens, %v", err)
+	}
+}

@@ -112,6 +112,26 @@ func TestAKeyIsShownOnceAndRevoked(t *testing.T) {
 	s.post(change, url.Values{"label": {"alerts"}}).has(t, "may from now on: nothing.")
 	s.post(change, url.Values{"label": {" "}}).has(t, "flash bad", "A key needs a label")
 	s.post(change, url.Values{"label": {"x"}, "scope": {"root"}}).has(t, "flash bad", "is not one of")
+	rotate := "/admin/settings/keys/" + row.ID + "/rotate"
+	s.get("/admin/settings").has(t, `action="`+rotate+`"`)
+	for _, grace := range []string{"-1h", "x", "9000h"} {
+		if a := s.postForm(rotate, url.Values{"grace": {grace}}); a.status != http.StatusUnprocessableEntity || !strings.Contains(a.body, `id="rotate-error"`) {
+			t.Errorf("grace %s: status %d", grace, a.status)
+		}
+	}
+	a = s.postForm(rotate, url.Values{"grace": {"1h"}})
+	a.has(t, "The key “<bdi>alerts</bdi>” has a new secret", "Copy it now", "data-still", "Old secret:")
+	newer := regexp.MustCompile(`gh_[A-Za-z0-9_-]{32}`).FindString(a.body)
+	s.get("/admin/settings").lacks(t, newer)
+	for name, each := range map[string]string{"old": secret, "new": newer} {
+		if got, ok, err := s.world.keys.Find(t.Context(), each); err != nil || !ok || got.ID != row.ID {
+			t.Errorf("the %s secret opens %+v %v %v", name, got, ok, err)
+		}
+	}
+	s.postForm(rotate, url.Values{"grace": {""}}).has(t, "has a new secret")
+	if _, ok, _ := s.world.keys.Find(t.Context(), newer); ok {
+		t.Error("the old secret opens after a rotation at once")
+	}
 	s.post("/admin/settings/keys/"+row.ID+"/revoke", nil).has(t, "The key is revoked")
 	if _, ok, _ := s.world.keys.Find(t.Context(), secret); ok {
 		t.Error("a revoked key still opens")

@@ -34,7 +34,12 @@ type (
 	Keys interface {
 		List(ctx context.Context, limit int) ([]auth.KeyRow, error)
 		Create(ctx context.Context, n auth.NewKey, by core.Actor) (secret string, row auth.KeyRow, err error)
+		KeyChanges
+	}
+	// KeyChanges change one key.
+	KeyChanges interface {
 		Change(ctx context.Context, id string, c auth.KeyChange, by core.Actor) (auth.KeyRow, error)
+		Rotate(ctx context.Context, id string, o auth.KeyRotation, by core.Actor) (secret string, row auth.KeyRow, err error)
 		Revoke(ctx context.Context, id string, by core.Actor) error
 	}
 	// Changes are what of the configuration can be changed here: kept, taken at
@@ -215,6 +220,7 @@ func (p *valuePages) routes() {
 	p.frame.Post("POST "+settingsPath+"/log", p.setLogLevel)
 	if p.o.Keys != nil {
 		p.frame.Page("POST "+settingsPath+"/keys", p.newKey)
+		p.frame.Page("POST "+settingsPath+"/keys/{id}/rotate", p.rotateKey)
 		p.frame.Post("POST "+settingsPath+"/keys/{id}/change", p.changeKey)
 		p.frame.Post("POST "+settingsPath+"/keys/{id}/revoke", p.revokeKey)
 	}

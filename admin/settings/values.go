@@ -36,7 +36,9 @@ type settingsBody struct {
 	Scopes  []string
 	Trusts  []core.Trust
 	Ends    []end
-	Secret  string // of the key just made; shown once
+	Graces  []end  // how long an old secret stays valid
+	Secret  string // of the key just made or rotated; shown once
+	Rotated bool
 	Label   string
 	Error   string // why none was made
 }
@@ -51,6 +53,7 @@ type keyView struct {
 	auth.KeyRow
 	Display string
 	Over    bool
+	Old     bool // the secret before the present one is valid, too
 }
 
 type settingGroup struct {
@@ -94,11 +97,12 @@ func (p *valuePages) showSettings(w http.ResponseWriter, r *http.Request, status
 	if p.o.Keys != nil {
 		b.HasKeys, b.Scopes, b.Trusts = true, auth.Scopes(), []core.Trust{core.Sandboxed, core.Vault, core.Full}
 		b.Ends = []end{{"30d", "30 days", false}, {"90d", "90 days", true}, {"365d", "1 year", false}, {"", "No end", false}}
+		b.Graces = []end{{"", "at once", true}, {"1h", "in 1 hour", false}, {"24h", "in 1 day", false}, {"168h", "in 7 days", false}}
 		names := p.links.Names(ctx)
 		b.Keys = page.Load(ctx, p.frame, "The list of keys", func(ctx context.Context) (out []keyView, err error) {
 			rows, err := p.o.Keys.List(ctx, maxKeyRows)
 			for _, k := range rows {
-				out = append(out, keyView{k, names.Of(k.User), !k.ExpiresAt.IsZero() && !k.ExpiresAt.After(now)})
+				out = append(out, keyView{k, names.Of(k.User), !k.ExpiresAt.IsZero() && !k.ExpiresAt.After(now), k.OldExpiresAt.After(now)})
 			}
 			return out, err
 		})
@@ -156,6 +160,36 @@ func (p *valuePages) newKey(w http.ResponseWriter, r *http.Request) error {
 	b := settingsBody{Label: n.Label}
 	if err == nil {
 		b.Secret, _, err = p.o.Keys.Create(r.Context(), n, who.Actor())
+	}
+	if err != nil {
+		status, ok := page.Refusal(w, err)
+		if !ok {
+			return err
+		}
+		b.Error = page.Sentence(core.TextOf(err))
+		return p.showSettings(w, r, status, b)
+	}
+	return p.showSettings(w, r, http.StatusOK, b)
+}
+
+// rotateKey answers with the page, as newKey does.
+func (p *valuePages) rotateKey(w http.ResponseWriter, r *http.Request) error {
+	who, _ := page.Principal(r)
+	var o auth.KeyRotation
+	var err error
+	if given := r.PostFormValue("grace"); given != "" {
+		var grace time.Duration
+		if grace, err = time.ParseDuration(given); err == nil {
+			o.OldExpiresAt = p.frame.Clock.Now().Add(grace)
+		} else {
+			err = core.Errorf(core.Invalid, "that end of the old secret was not offered")
+		}
+	}
+	b := settingsBody{Rotated: true}
+	if err == nil {
+		var row auth.KeyRow
+		b.Secret, row, err = p.o.Keys.Rotate(r.Context(), r.PathValue("id"), o, who.Actor())
+		b.Label = row.Label
 	}
 	if err != nil {
 		status, ok := page.Refusal(w, err)

@@ -180,6 +180,13 @@ func (w *world) unsafeRoutes() map[string]func() change {
 			}
 			return change{path: "/api/keys/" + row.ID, body: map[string]any{"label": "Zebra", "scopes": []string{"chat"}}}
 		},
+		"POST /api/keys/{id}/rotate": func() change {
+			_, row, err := w.app.keys.Create(w.t.Context(), auth.NewKey{Label: "Antelope", User: core.Operator, Trust: core.Vault}, cli)
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			return change{path: "/api/keys/" + row.ID + "/rotate", body: map[string]any{"old_expires_at": time.Now().Add(time.Hour)}}
+		},
 		"DELETE /api/keys/{id}": func() change {
 			_, row, err := w.app.keys.Create(w.t.Context(), auth.NewKey{Label: "spare", User: core.Operator, Trust: core.Vault}, cli)
 			if err != nil {

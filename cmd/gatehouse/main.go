@@ -46,7 +46,7 @@ type command struct {
 	Pairing commands.Pairing `cmd:"" help:"List and decide pairing requests; revoke access and block users."`
 	Invite  commands.Invite  `cmd:"" help:"Create, list and revoke invitations: a link or code that grants access."`
 	Agents  commands.Agents  `cmd:"" help:"List the vault's agents, skills and workspaces; add one to begin with."`
-	Keys    commands.Keys    `cmd:"" help:"List, make and revoke API keys."`
+	Keys    commands.Keys    `cmd:"" help:"List, make, rotate and revoke API keys."`
 	Admins  commands.Admins  `cmd:"" help:"List, make, change and remove the accounts of the panel; reset their passwords."`
 	Send    commands.Send    `cmd:"" help:"Send a message to a chat through a bot: alerts, cron jobs."`
 	Audit   commands.Audit   `cmd:"" help:"Show who did what."`

@@ -406,6 +406,31 @@ func TestSendKeysAndAuditOnTheCommandLine(t *testing.T) {
 	if _, out, _ = h.run("keys", "list"); !strings.Contains(out, "alerts") || !strings.Contains(out, "metrics,send") {
 		t.Errorf("keys list: %s", out)
 	}
+	older := secret
+	code, secret, errs = h.run("keys", "rotate", keys[0].ID, "--grace", "1h")
+	if secret = strings.TrimSpace(secret); code != 0 || !strings.HasPrefix(secret, "gh_") || secret == older || !strings.Contains(errs, "The old secret is valid until") {
+		t.Fatalf("keys rotate --grace: %d %q", code, errs)
+	}
+	if got := ask(); got != 200 {
+		t.Errorf("with the new secret: %d", got)
+	}
+	newest := secret
+	if secret = older; ask() != 200 {
+		t.Error("within the grace the old secret is refused")
+	}
+	if code, secret, errs = h.run("keys", "rotate", keys[0].ID); code != 0 || strings.Contains(errs, "The old secret") {
+		t.Fatalf("keys rotate: %d %q", code, errs)
+	}
+	rotated := strings.TrimSpace(secret)
+	if secret = newest; ask() != 401 {
+		t.Error("the old secret is valid without a grace")
+	}
+	if secret = rotated; ask() != 200 {
+		t.Error("the new secret is refused")
+	}
+	if code, _, errs := h.run("keys", "rotate", keys[0].ID, "--grace", "721h"); code != 2 || !strings.Contains(errs, "at most 30 days") {
+		t.Errorf("keys rotate --grace 721h: %d %q", code, errs)
+	}
 	if code, out, _ := h.run("keys", "revoke", keys[0].ID); code != 0 || !strings.Contains(out, keys[0].ID) {
 		t.Errorf("keys revoke: %d %q", code, out)
 	}
@@ -445,7 +470,7 @@ func TestSendKeysAndAuditOnTheCommandLine(t *testing.T) {
 		t.Errorf("send with nobody serving: %d %q %q", code, out, errs)
 	}
 	code, out, errs = h.run("audit", "--action", "key.*", "--user", "1")
-	if code != 0 || strings.Count(out, "key.create") != 3 || strings.Count(out, "key.revoke") != 1 || !strings.Contains(out, "owner") {
+	if code != 0 || strings.Count(out, "key.create") != 3 || strings.Count(out, "key.revoke") != 1 || strings.Count(out, "key.rotate") != 2 || !strings.Contains(out, "owner") {
 		t.Errorf("audit: %d %q %q", code, out, errs)
 	}
 	code, out, _ = h.run("audit", "--json", "--limit", "1", "--action", "message.send")

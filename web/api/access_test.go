@@ -84,6 +84,7 @@ var routes = []struct {
 	{"GET", "/api/keys", "", []string{auth.ScopeAdmin}},
 	{"POST", "/api/keys", `{"label":"alerts","trust_level":"sandboxed"}`, []string{auth.ScopeAdmin}},
 	{"PATCH", "/api/keys/spare", `{"label":"alerts of db2"}`, []string{auth.ScopeAdmin}},
+	{"POST", "/api/keys/spare/rotate", "", []string{auth.ScopeAdmin}},
 	{"DELETE", "/api/keys/spare", "", []string{auth.ScopeAdmin}},
 	{"GET", "/api/audit?user_id=1&action=key.*&since=2020-01-01", "", []string{auth.ScopeAdmin}},
 	{"GET", "/api/usage?by=day,model,user,bot", "", []string{auth.ScopeAdmin}},

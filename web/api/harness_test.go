@@ -540,7 +540,7 @@ func (d logDouble) Report(ctx context.Context, q usage.ReportQuery) ([]usage.Fig
 func (h *harness) spare(user int64) {
 	h.t.Helper()
 	err := h.db.Tx(context.Background(), func(tx *store.Tx) error {
-		if _, err := tx.Exec(context.Background(), `INSERT INTO api_keys (id, label, sha256, user_id, trust_level, scopes, created_at) VALUES ('spare', 'spare', 'spare', $1, 'sandboxed', 'chat', $2) ON CONFLICT DO NOTHING`,
+		if _, err := tx.Exec(context.Background(), `INSERT INTO api_keys (id, label, sha256, user_id, trust_level, scopes, created_at) VALUES ('spare', 'spare', 'spare', $1, 'sandboxed', '', $2) ON CONFLICT DO NOTHING`,
 			user, core.Stamp(tx.Time())); err != nil {
 			return err
 		}

@@ -103,6 +103,46 @@ func TestChangeKey_CannotExceedItsCaller(t *testing.T) {
 	h.want(404, "not-found", owner, "PATCH", "/api/keys/nothing", `{"label":"x"}`)
 }
 
+// TestRotateKey_CannotExceedItsCaller: nobody gets a secret that opens more than their own.
+func TestRotateKey_CannotExceedItsCaller(t *testing.T) {
+	h := open(t, options{})
+	admin := h.keyOf(7, core.Vault, auth.ScopeAdmin, auth.ScopeChat)
+	made := func(trust core.Trust, user int64, scopes ...string) (string, string) {
+		secret, row, err := h.keys.Create(context.Background(), auth.NewKey{Label: "phone", User: user, Trust: trust, Scopes: scopes}, core.Actor{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return "/api/keys/" + row.ID + "/rotate", secret
+	}
+	for name, c := range map[string]struct {
+		trust core.Trust
+		user  int64
+		scope string
+	}{"trust": {core.Full, 7, auth.ScopeChat}, "scope": {core.Vault, 7, auth.ScopeSend}, "owner": {core.Vault, core.Operator, auth.ScopeChat}} {
+		path, secret := made(c.trust, c.user, c.scope)
+		h.want(403, "forbidden", admin, "POST", path, "")
+		if _, ok, err := h.keys.Find(t.Context(), secret); !ok || err != nil {
+			t.Errorf("%s: the refused rotation changed the secret: %v", name, err)
+		}
+	}
+	path, old := made(core.Sandboxed, 7, auth.ScopeChat)
+	m := h.want(200, "", admin, "POST", path, "")
+	first, _ := m["key"].(string)
+	h.want(401, "unauthorized", old, "GET", "/api/chat", "")
+	h.want(200, "", first, "GET", "/api/chat", "")
+	until := h.clock.Now().Add(time.Hour).UTC().Format(time.RFC3339)
+	m = h.want(200, "", admin, "POST", path, `{"old_expires_at":"`+until+`"}`)
+	second, _ := m["key"].(string)
+	if record := m["record"].(map[string]any); record["old_expires_at"] == nil {
+		t.Errorf("%v", record)
+	}
+	h.want(200, "", first, "GET", "/api/chat", "")
+	h.want(200, "", second, "GET", "/api/chat", "")
+	for _, body := range []string{`{"old_expires_at":"soon"}`, `{"old_expires_at":"2020-01-01T00:00:00Z"}`, `{"old_expires_at":"2999-01-01T00:00:00Z"}`, `[]`} {
+		h.want(400, "invalid-request", admin, "POST", path, body)
+	}
+}
+
 // TestAuditLogAndUsageAreFilteredAndForAdminsOnly over HTTP; what they choose is
 // tested where they are made.
 func TestAuditLogAndUsageAreFilteredAndForAdminsOnly(t *testing.T) {

@@ -94,7 +94,7 @@ func (d *Door) byKey(r *http.Request, secret string) (*http.Request, error) {
 		return nil, refuse("unauthorized", 0, "the API key is not valid, or not any more")
 	}
 	d.wrong.Clear(from)
-	return with(r, Principal{User: row.User, Trust: row.Trust, Scopes: row.Scopes, Key: row.ID}), nil
+	return with(r, Principal{User: row.User, Trust: row.Trust, Scopes: row.Scopes, Key: row.ID, sum: digest(secret)}), nil
 }
 
 // keyOf finds the key in the headers. Two different ones are refused.

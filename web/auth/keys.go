@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
@@ -38,6 +37,8 @@ type KeyRow struct {
 	CreatedAt  time.Time  `json:"created_at"`
 	LastUsedAt time.Time  `json:"last_used_at,omitzero"` // late by at most a minute
 	ExpiresAt  time.Time  `json:"expires_at,omitzero"`   // zero: without end
+	// OldExpiresAt is when the secret before the present one expires; zero: there is none.
+	OldExpiresAt time.Time `json:"old_expires_at,omitzero"`
 }
 
 // A NewKey describes a key. Without scopes it may do nothing.
@@ -160,24 +161,24 @@ type keyRecord struct {
 	Created  string     `db:"created_at"`
 	LastUsed string     `db:"last_used_at"`
 	Expires  string     `db:"expires_at"`
+
+	OldSHA256  string `db:"old_sha256"`
+	OldExpires string `db:"old_expires_at"`
 }
 
-const keyColumns = `SELECT id, label, sha256, user_id, trust_level, scopes, created_at, last_used_at, expires_at FROM api_keys`
+const keyColumns = `SELECT id, label, sha256, user_id, trust_level, scopes, created_at, last_used_at, expires_at, old_sha256, old_expires_at FROM api_keys`
 
 // over reports whether the key has expired. An invalid time has expired.
 func (r keyRecord) over(now time.Time) bool {
-	if r.Expires == "" {
-		return false
-	}
-	at, err := core.ParseStamp(r.Expires)
-	return err != nil || !now.Before(at)
+	return r.Expires != "" && past(r.Expires, now)
 }
 
 func (r keyRecord) row() KeyRow {
 	created, _ := core.ParseStamp(r.Created)
 	used, _ := core.ParseStamp(r.LastUsed)
 	expires, _ := core.ParseStamp(r.Expires)
-	return KeyRow{ID: r.ID, Label: r.Label, User: r.User, Trust: r.Trust, Scopes: strings.Fields(r.Scopes), CreatedAt: created, LastUsedAt: used, ExpiresAt: expires}
+	old, _ := core.ParseStamp(r.OldExpires)
+	return KeyRow{ID: r.ID, Label: r.Label, User: r.User, Trust: r.Trust, Scopes: strings.Fields(r.Scopes), CreatedAt: created, LastUsedAt: used, ExpiresAt: expires, OldExpiresAt: old}
 }
 
 // Find returns the key with this secret, unless it has expired. It is read from the
@@ -188,11 +189,11 @@ func (k *Keys) Find(ctx context.Context, secret string) (KeyRow, bool, error) {
 	}
 	sum := digest(secret)
 	var r keyRecord
-	err := k.db.Get(ctx, &r, keyColumns+` WHERE sha256 = $1`, sum)
+	err := k.db.Get(ctx, &r, keyColumns+` WHERE sha256 = $1 OR old_sha256 = $1`, sum)
 	if errors.Is(err, store.ErrNoRows) {
 		return KeyRow{}, false, nil
 	}
-	if err != nil || subtle.ConstantTimeCompare([]byte(r.SHA256), []byte(sum)) != 1 || r.over(k.clock.Now()) {
+	if err != nil || !r.opens(sum, k.clock.Now()) {
 		return KeyRow{}, false, err
 	}
 	k.mu.Lock()
@@ -216,10 +217,14 @@ func (k *Keys) List(ctx context.Context, limit int) ([]KeyRow, error) {
 const keepExpired = 30 * 24 * time.Hour
 
 // Expire tells OnEnd of the keys that have expired, removes those that did so
-// 30 days ago, and returns how many it removed; upkeep calls it now and then.
+// 30 days ago, and returns how many it removed; upkeep calls it now and then. It
+// removes the old secrets that have expired, too.
 func (k *Keys) Expire(ctx context.Context) (n int, err error) {
 	err = k.db.Tx(ctx, func(tx *store.Tx) error {
 		n = 0
+		if _, err := tx.Exec(ctx, `UPDATE api_keys SET old_sha256 = '', old_expires_at = '' WHERE old_expires_at <> '' AND old_expires_at <= $1`, core.Stamp(tx.Time())); err != nil {
+			return err
+		}
 		var rs []keyRecord
 		if err := tx.Select(ctx, &rs, keyColumns+` WHERE expires_at <> ''`); err != nil { // at most MaxKeys
 			return err

@@ -26,6 +26,7 @@ type watch struct {
 // A watched caller came by a key or, where key is "", by an admin session.
 type watched struct {
 	key  string
+	sum  string // the digest of the key's secret that was sent
 	user int64
 	r    *http.Request // with its address and the session's cookie alone
 	gone func()
@@ -40,7 +41,7 @@ func (d *Door) Watch(r *http.Request, gone func()) (forget func()) {
 	if !known || p.Key == LocalKey {
 		return func() {}
 	}
-	w := &watched{key: p.Key, user: p.User, gone: gone}
+	w := &watched{key: p.Key, sum: p.sum, user: p.User, gone: gone}
 	if p.Session {
 		w.key, w.r = "", &http.Request{Host: r.Host, Header: http.Header{"Cookie": r.Header["Cookie"]}}
 	}
@@ -103,7 +104,7 @@ func (x *watch) look() {
 		in := failed != nil
 		switch {
 		case w.r == nil:
-			in = in || keys[w.key]
+			in = in || keys[w]
 		default:
 			cookie := w.r.Header.Get("Cookie")
 			known, asked := sessions[cookie]
@@ -124,20 +125,20 @@ func (x *watch) session(ctx context.Context, w *watched) bool {
 	return err != nil || ok && v.User == w.user
 }
 
-// live returns which keys have access now. Those that are watched count as used.
-func (k *Keys) live(ctx context.Context, all []*watched) (map[string]bool, error) {
+// live returns which of all have access by key now. Their keys count as used.
+func (k *Keys) live(ctx context.Context, all []*watched) (map[*watched]bool, error) {
 	var rs []keyRecord
 	if err := k.db.Select(ctx, &rs, keyColumns); err != nil { // at most MaxKeys
 		return nil, err
 	}
-	now, live := k.clock.Now(), make(map[string]bool, len(rs))
+	now, known, live := k.clock.Now(), make(map[string]keyRecord, len(rs)), make(map[*watched]bool, len(all))
 	for _, r := range rs {
-		live[r.ID] = !r.over(now)
+		known[r.ID] = r
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, w := range all {
-		if live[w.key] {
+		if live[w] = known[w.key].opens(w.sum, now); live[w] {
 			k.use(w.key, now)
 		}
 	}

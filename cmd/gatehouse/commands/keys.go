@@ -11,10 +11,11 @@ import (
 	"gatehouse/core"
 )
 
-// A Keys lists, creates and revokes API keys.
+// A Keys lists, creates, rotates and revokes API keys.
 type Keys struct {
 	List   keysListCmd   `cmd:"" help:"List the API keys, without their secrets."`
 	Create keysCreateCmd `cmd:"" help:"Make an API key; it is shown once."`
+	Rotate keysRotateCmd `cmd:"" help:"Give an API key a new secret; it is shown once."`
 	Revoke keysRevokeCmd `cmd:"" help:"Revoke an API key: its requests are refused, its runs and streams end."`
 }
 
@@ -61,12 +62,38 @@ func (c *keysCreateCmd) Run(p *Process) error {
 	if err := p.request(http.MethodPost, "/api/keys", key, &res); err != nil {
 		return err
 	}
-	if c.JSON {
+	return p.printSecret(res, c.JSON)
+}
+
+// printSecret prints the secret alone on standard output, so that a script can keep it.
+func (p *Process) printSecret(res control.NewKey, asJSON bool) error {
+	if asJSON {
 		return PrintJSON(p.Stdout, res)
 	}
 	fmt.Fprintf(p.Stderr, "This is the only time that the key %s is shown:\n", res.Record.ID)
 	_, err := fmt.Fprintln(p.Stdout, res.Secret)
 	return err
+}
+
+type keysRotateCmd struct {
+	ID    string        `arg:"" help:"The key's id ('gatehouse keys list' shows it)."`
+	Grace time.Duration `help:"How long the old secret is valid, too, such as 24h; at most 720h. Without it, the old secret ends at once, and what the key has running is stopped."`
+	JSON  bool          `help:"As JSON."`
+}
+
+func (c *keysRotateCmd) Run(p *Process) error {
+	body := map[string]any{}
+	if c.Grace != 0 {
+		body["old_expires_at"] = time.Now().Add(c.Grace).UTC()
+	}
+	var res control.NewKey
+	if err := p.request(http.MethodPost, control.Path("api", "keys", c.ID, "rotate"), body, &res); err != nil {
+		return err
+	}
+	if until := res.Record.OldExpiresAt; !until.IsZero() && !c.JSON {
+		fmt.Fprintf(p.Stderr, "The old secret is valid until %s.\n", until.Local().Format(minute))
+	}
+	return p.printSecret(res, c.JSON)
 }
 
 type keysRevokeCmd struct {

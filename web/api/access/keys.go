@@ -12,13 +12,20 @@ import (
 	"gatehouse/web/fields"
 )
 
-// Keys are the API keys. Create refuses a user that there is not.
-type Keys interface {
-	List(ctx context.Context, limit int) ([]auth.KeyRow, error)
-	Create(ctx context.Context, n auth.NewKey, by core.Actor) (secret string, row auth.KeyRow, err error)
-	Change(ctx context.Context, id string, c auth.KeyChange, by core.Actor) (auth.KeyRow, error)
-	Revoke(ctx context.Context, id string, by core.Actor) error
-}
+type (
+	// Keys are the API keys. Create refuses a user that there is not.
+	Keys interface {
+		KeyChanges
+		List(ctx context.Context, limit int) ([]auth.KeyRow, error)
+		Create(ctx context.Context, n auth.NewKey, by core.Actor) (secret string, row auth.KeyRow, err error)
+	}
+	// KeyChanges change one key.
+	KeyChanges interface {
+		Change(ctx context.Context, id string, c auth.KeyChange, by core.Actor) (auth.KeyRow, error)
+		Rotate(ctx context.Context, id string, o auth.KeyRotation, by core.Actor) (secret string, row auth.KeyRow, err error)
+		Revoke(ctx context.Context, id string, by core.Actor) error
+	}
+)
 
 // keys serves GET /api/keys.
 func (a *API) keys(w http.ResponseWriter, r *http.Request) error {
@@ -108,6 +115,28 @@ func (a *API) changeKey(w http.ResponseWriter, r *http.Request) error {
 		return fmt.Errorf("change key: %w", err)
 	}
 	return web.WriteJSON(w, http.StatusOK, row)
+}
+
+// rotateKey serves POST /api/keys/{id}/rotate. A caller gets no secret of a key that may more
+// than they may.
+func (a *API) rotateKey(w http.ResponseWriter, r *http.Request) error {
+	p, err := auth.Require(r, auth.ScopeAdmin)
+	if err != nil {
+		return err
+	}
+	o := auth.KeyRotation{May: func(was auth.KeyRow) error {
+		return mayGive(p, auth.NewKey{User: was.User, Trust: was.Trust, Scopes: was.Scopes})
+	}}
+	if r.ContentLength != 0 {
+		if err := fields.ReadInto(w, r, map[string]any{"old_expires_at": &o.OldExpiresAt}); err != nil {
+			return err
+		}
+	}
+	secret, row, err := a.Keys.Rotate(r.Context(), r.PathValue("id"), o, p.Actor())
+	if err != nil {
+		return fmt.Errorf("rotate key: %w", err)
+	}
+	return web.WriteJSON(w, http.StatusOK, map[string]any{"key": secret, "record": row})
 }
 
 // revokeKey serves DELETE /api/keys/{id}.

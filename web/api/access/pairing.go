@@ -69,6 +69,7 @@ func (a *API) Routes() map[string]web.Handler {
 		"GET /api/keys":                            a.keys,
 		"POST /api/keys":                           a.createKey,
 		"PATCH /api/keys/{id}":                     a.changeKey,
+		"POST /api/keys/{id}/rotate":               a.rotateKey,
 		"DELETE /api/keys/{id}":                    a.revokeKey,
 	}
 }

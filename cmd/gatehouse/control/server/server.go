@@ -106,6 +106,7 @@ func (s *server) endpoints() []endpoint {
 		{name: "pairing/revoke", pattern: "DELETE /api/bots/pairing/{bot}/{user_id}"},
 		{name: "keys/list", pattern: "GET /api/keys"},
 		{name: "keys/create", pattern: "POST /api/keys"},
+		{name: "keys/rotate", pattern: "POST /api/keys/{id}/rotate"},
 		{name: "keys/revoke", pattern: "DELETE /api/keys/{id}"},
 		{name: "audit", pattern: "GET /api/audit"},
 		{name: "export", pattern: "GET /api/chat/{id}/export.md"},
