@@ -46,7 +46,10 @@ func New(door page.Door, accounts page.Accounts, o Options) *page.Frame {
 	over := overview{frame: f}
 	over.people = people.New(f, o.People, people.Links{Bots: bots, Chats: o.Chats.Exist()})
 	names := namesOf(f, over.people.Names, o.Unlisted)
-	over.operations = operations.New(f, o.Operations, operations.Links{Bots: bots, Names: names})
+	known := namesOf(f, over.people.AllNames, o.Unlisted)
+	over.operations = operations.New(f, o.Operations, operations.Links{Bots: bots, Names: names, Tells: func(ctx context.Context) operations.Tells {
+		return operations.Tells{Names: known(ctx), Subjects: over.people.Subjects(ctx)}
+	}})
 	calls := approvals.Links{Names: names}
 	if o.Chats.Exist() {
 		calls.Chat = chats.URL
@@ -75,7 +78,7 @@ func namesOf(f *page.Frame, listed func(context.Context) page.Names, unlisted fu
 	}
 	return func(ctx context.Context) page.Names {
 		names := listed(ctx)
-		for user, name := range page.Load(ctx, f, "The names of accounts", unlisted).Value {
+		for user, name := range page.Once(ctx, f, "accounts", "The names of accounts", unlisted).Value {
 			if names[user] == "" {
 				names[user] = name
 			}

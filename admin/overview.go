@@ -19,11 +19,14 @@ type overview struct {
 }
 
 type overviewBody struct {
-	Lede  string
-	Bots  *page.Answer
-	Waits []page.Answer // requests, tool calls, the queue: one question
-	Cost  *page.Answer
-	Owner bool // the bots have an owner in chat; true when not known
+	Lede     string
+	CSRF     string
+	Bots     *page.Answer
+	Waits    []page.Answer // requests, tool calls, the queue: one question
+	Cost     *page.Answer
+	Sparks   page.Part[[]page.Spark]
+	Activity page.Part[[]page.Happening]
+	Owner    bool // the bots have an owner in chat; true when not known
 }
 
 // Waiting returns the tone of the answer that needs attention most.
@@ -39,9 +42,10 @@ func (b overviewBody) Waiting() (tone string) {
 
 func (p *overview) page(w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
-	b := overviewBody{Owner: p.people.HasOwner(ctx)}
+	b := overviewBody{Owner: p.people.HasOwner(ctx), CSRF: page.Token(r)}
 	var wants []string
 	note := func(a page.Answer) *page.Answer {
+		a = a.Signed(b.CSRF)
 		if a.Short != "" {
 			wants = append(wants, a.Short)
 		}
@@ -50,10 +54,10 @@ func (p *overview) page(w http.ResponseWriter, r *http.Request) error {
 	if a, ok := p.operations.BotsAnswer(); ok {
 		b.Bots = note(a)
 	}
-	if a, ok := p.people.Answer(ctx); ok {
+	if a, ok := p.people.Answer(ctx, b.CSRF); ok {
 		b.Waits = append(b.Waits, *note(a))
 	}
-	if a, ok := p.approvals.Answer(ctx); ok {
+	if a, ok := p.approvals.Answer(ctx, b.CSRF); ok {
 		b.Waits = append(b.Waits, *note(a))
 	}
 	if a, ok := p.operations.QueueAnswer(ctx); ok {
@@ -65,6 +69,7 @@ func (p *overview) page(w http.ResponseWriter, r *http.Request) error {
 	if a, ok := p.operations.CostAnswer(ctx); ok {
 		b.Cost = note(a)
 	}
+	b.Sparks, b.Activity = p.operations.Sparks(ctx), p.operations.Activity(ctx)
 	b.Lede = "All is well."
 	if len(wants) > 0 {
 		b.Lede = page.Sentence(strings.Join(wants, ", "))

@@ -161,6 +161,9 @@ func TestTheAuditLogIsFilteredPagedAndExported(t *testing.T) {
 		}
 	}
 	s.get("/admin/audit?user=ada").has(t, "A user is a number")
+	if n := strings.Count(s.get("/admin/audit?user=matteo&action=access").body, "<tr id=\"e-"); n != 1 {
+		t.Errorf("by name: %d events, want 1", n)
+	}
 	s.get("/admin/audit?cursor=nonsense").has(t, "can’t be read right now.")
 
 	file := s.get("/admin/audit/export?format=csv&action=access")

@@ -5,9 +5,7 @@ package approvals
 import (
 	"context"
 	"embed"
-	"fmt"
 	"html/template"
-	"strings"
 	"time"
 
 	"gatehouse/admin/page"
@@ -120,32 +118,4 @@ func (p *Pages) Cards(ctx context.Context, session, token string, names page.Nam
 		cards = append(cards, card)
 	}
 	return cards, waiting.Broken
-}
-
-// Answer returns the overview's answer on what waits; false without tool calls.
-func (p *Pages) Answer(ctx context.Context) (page.Answer, bool) {
-	if p.o.Asks == nil {
-		return page.Answer{}, false
-	}
-	return p.answer(ctx), true
-}
-
-func (p *Pages) answer(ctx context.Context) page.Answer {
-	a := page.Answer{Key: "approvals", Question: "Tool calls", Path: approvalsPath, Link: "Approvals", Tone: "good"}
-	rows := p.waitingAsks(ctx)
-	n := asking(p.raises(ctx).Value)
-	if a.Answer = approvalsLede(len(rows.Value), n); rows.Broken != "" {
-		a.Answer, a.Broken, a.Tone, a.Short = "", rows.Broken, "warn", "tool calls can’t be read"
-	} else if len(rows.Value) > 0 {
-		a.Tone, a.Short = "note", page.Count(len(rows.Value), "tool call waits", "tool calls wait")
-	}
-	if n > 0 {
-		a.Tone, a.Short = "note", strings.TrimPrefix(a.Short+", "+page.Count(n, "question about trust waits", "questions about trust wait"), ", ")
-		a.Detail = append(a.Detail, page.Detail{Text: "The owner asks for trust full for a time"})
-	}
-	for _, q := range rows.Value[:min(len(rows.Value), 3)] {
-		what := core.CutRunes(whatOf(q.Request), 120)
-		a.Detail = append(a.Detail, page.Detail{Text: fmt.Sprintf("%s wants to %s %s", q.Request.ToolName, wants(q.Request), what)})
-	}
-	return a
 }

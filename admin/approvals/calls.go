@@ -51,6 +51,7 @@ type askCard struct {
 	Left    int    // seconds for the answer; of a settled one, in its place
 	Settled *settledAsk
 	Inline  bool // it is shown in its conversation and leads back there
+	Home    bool // it is shown on the overview and leads back there
 }
 
 // What returns the exact path or command, with what can't be seen made visible.
@@ -100,33 +101,17 @@ type grantRow struct {
 }
 
 func (p *Pages) approvalsPage(w http.ResponseWriter, r *http.Request) error {
-	ctx, now := r.Context(), p.frame.Clock.Now()
+	ctx := r.Context()
 	b := approvalsBody{CSRF: page.Token(r), HasGr: p.o.Grants != nil}
 	names := p.links.Names(ctx)
 	raises := p.raises(ctx)
 	b.Raises = p.raiseCards(raises, b.CSRF)
 	waiting := p.waitingAsks(ctx)
-	recent := page.Load(ctx, p.frame, "The list of recent decisions", func(ctx context.Context) ([]ask.Ask, error) {
-		return p.o.Asks.Recent(ctx, maxDecided+maxCards)
-	})
+	recent := p.recentAsks(ctx)
 	b.Asks.Broken, b.Decided.Broken = waiting.Broken, recent.Broken
-	b.More = len(waiting.Value) - shownAsks(waiting.Value)
-	for _, q := range waiting.Value[:len(waiting.Value)-b.More] {
-		b.Asks.Value = append(b.Asks.Value, askCard{Waiting: q, CSRF: b.CSRF, Display: names.Of(q.User), Left: page.Seconds(q.Request.ExpiresAt.Sub(now))})
-	}
-	for _, a := range recent.Value {
-		q, err := ask.View(a)
-		if err != nil {
-			continue
-		}
-		done := settledOf(a, q, names.Of(q.User))
-		if left := settledFor - now.Sub(a.DecidedAt); left > 0 {
-			b.Asks.Value = append(b.Asks.Value, askCard{Waiting: q, Display: done.Display, Left: page.Seconds(left), Settled: &done})
-		} else if len(b.Decided.Value) < maxDecided {
-			b.Decided.Value = append(b.Decided.Value, done)
-		}
-	}
-	slices.SortStableFunc(b.Asks.Value, func(x, y askCard) int { return x.At.Compare(y.At) })
+	shown := shownAsks(waiting.Value, maxCards, maxShown)
+	b.More = len(waiting.Value) - shown
+	b.Asks.Value, b.Decided.Value = p.cards(waiting.Value[:shown], recent.Value, names, b.CSRF)
 	b.Lede = approvalsLede(len(waiting.Value), asking(raises.Value))
 	if b.HasGr {
 		p.grants(ctx, &b, names)
@@ -134,8 +119,39 @@ func (p *Pages) approvalsPage(w http.ResponseWriter, r *http.Request) error {
 	return p.frame.Show(w, r, http.StatusOK, "approvals", page.View{Title: "Approvals", Topics: "approvals", Body: b})
 }
 
-// shownAsks returns how many of the calls the page has room for.
-func shownAsks(waiting []ask.Waiting) int {
+// recentAsks returns the calls decided last.
+func (p *Pages) recentAsks(ctx context.Context) page.Part[[]ask.Ask] {
+	return page.Load(ctx, p.frame, "The list of recent decisions", func(ctx context.Context) ([]ask.Ask, error) {
+		return p.o.Asks.Recent(ctx, maxDecided+maxCards)
+	})
+}
+
+// cards returns the calls that wait and those that keep their place, in the order
+// they were asked, and the others that were decided.
+func (p *Pages) cards(waiting []ask.Waiting, recent []ask.Ask, names page.Names, csrf string) (cards []askCard, decided []settledAsk) {
+	now := p.frame.Clock.Now()
+	for _, q := range waiting {
+		cards = append(cards, askCard{Waiting: q, CSRF: csrf, Display: names.Of(q.User), Left: page.Seconds(q.Request.ExpiresAt.Sub(now))})
+	}
+	for _, a := range recent {
+		q, err := ask.View(a)
+		if err != nil {
+			continue
+		}
+		done := settledOf(a, q, names.Of(q.User))
+		if left := settledFor - now.Sub(a.DecidedAt); left > 0 {
+			cards = append(cards, askCard{Waiting: q, Display: done.Display, Left: page.Seconds(left), Settled: &done})
+		} else if len(decided) < maxDecided {
+			decided = append(decided, done)
+		}
+	}
+	slices.SortStableFunc(cards, func(x, y askCard) int { return x.At.Compare(y.At) })
+	return cards, decided
+}
+
+// shownAsks returns how many of the calls there is room for: at most most, of at
+// most bytes together.
+func shownAsks(waiting []ask.Waiting, most, bytes int) int {
 	size := 0
 	for i, q := range waiting {
 		size += len(template.HTMLEscapeString(whatOf(q.Request))) + len(template.HTMLEscapeString(page.Exact(strings.Join(q.Commands, "\n"))))
@@ -145,7 +161,7 @@ func shownAsks(waiting []ask.Waiting) int {
 		for _, g := range q.Request.SuggestedGrants {
 			size += len(template.HTMLEscapeString(g.Pattern + g.Label))
 		}
-		if i >= maxCards || i > 0 && size > maxShown {
+		if i >= most || i > 0 && size > bytes {
 			return i
 		}
 	}
@@ -180,7 +196,7 @@ func approvalsLede(calls, trust int) string {
 
 // waitingAsks returns the calls that wait for approval.
 func (p *Pages) waitingAsks(ctx context.Context) page.Part[[]ask.Waiting] {
-	return page.Load(ctx, p.frame, "The list of tool calls", func(ctx context.Context) ([]ask.Waiting, error) {
+	return page.Once(ctx, p.frame, "asks", "The list of tool calls", func(ctx context.Context) ([]ask.Waiting, error) {
 		return p.o.Asks.Pending(ctx, maxAsks)
 	})
 }

@@ -20,7 +20,8 @@ const raisesPath = approvalsPath + "/raises"
 type raiseCard struct {
 	raise.Raise
 	CSRF  string
-	Left  int // seconds
+	Left  int  // seconds
+	Home  bool // it is shown on the overview and leads back there
 	Times []timeChoice
 }
 
@@ -41,7 +42,7 @@ func (p *Pages) raises(ctx context.Context) page.Part[[]raise.Raise] {
 	if p.o.Raises == nil {
 		return page.Part[[]raise.Raise]{}
 	}
-	return page.Load(ctx, p.frame, "The list of trust for a time", p.o.Raises.Raises)
+	return page.Once(ctx, p.frame, "raises", "The list of trust for a time", p.o.Raises.Raises)
 }
 
 func (p *Pages) raiseCards(rows page.Part[[]raise.Raise], csrf string) (out page.Part[[]raiseCard]) {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,14 +36,24 @@ type auditBody struct {
 	Filter      auditAsk
 	Next, First string
 	Export      [2]string // addresses: CSV, JSON
-	Vias        []string
-	Times       []string
+	Quick       []pick    // Value is an address
+	Topics      []pick
+	Vias        []pick
+	Times       []pick
+	People      []string // names to choose from
+}
+
+// A pick is a choice of a filter.
+type pick struct {
+	page.Choice
+	Current bool
 }
 
 type auditRow struct {
 	store.AuditEvent
-	Who string
-	Did string // the action as a label
+	Said  []page.Words // what was done, as a sentence
+	Did   string       // the action as a label
+	Where string       // how it was done
 
 	More  int       // equal events before it that are not shown
 	First time.Time // the first of them
@@ -52,9 +63,38 @@ type auditRow struct {
 type auditAsk struct{ Action, Via, Subject, User, Since, Cursor string }
 
 var (
-	auditVias  = []string{"panel", "chat", "api", "cli", "upkeep"}
-	auditTimes = []string{"1h", "24h", "7d", "30d"}
+	auditTopics = []page.Choice{{Value: "", Label: "anything"}, {Value: "pairing", Label: "requests: approved, denied, blocked"}, {Value: "access", Label: "access of people"}, {Value: "invite", Label: "invitations"},
+		{Value: "place", Label: "groups"}, {Value: "user", Label: "people and their data"}, {Value: "ask", Label: "tool calls and questions"}, {Value: "raise", Label: "trust full for a time"}, {Value: "grant", Label: "standing permissions"},
+		{Value: "session", Label: "conversations"}, {Value: "queue", Label: "stuck messages"}, {Value: "bot", Label: "bots"}, {Value: "setting", Label: "settings"}, {Value: "agent", Label: "agents’ files"}, {Value: "budget", Label: "budgets"},
+		{Value: "key", Label: "API keys"}, {Value: "admin", Label: "signing in and passwords"}, {Value: "backup", Label: "backups"}, {Value: "socket", Label: "the command line"}}
+	auditVias  = []page.Choice{{Value: "", Label: "anywhere"}, {Value: "panel", Label: "in the panel"}, {Value: "chat", Label: "in chat"}, {Value: "api", Label: "over the API"}, {Value: "cli", Label: "on the command line"}, {Value: "upkeep", Label: "automatically"}}
+	auditTimes = []page.Choice{{Value: "", Label: "at any time"}, {Value: "1h", Label: "in the last hour"}, {Value: "24h", Label: "in the last 24 hours"}, {Value: "7d", Label: "in the last 7 days"}, {Value: "30d", Label: "in the last 30 days"}}
+	// auditQuick are the topics with a link of their own.
+	auditQuick = []page.Choice{{Value: "", Label: "Everything"}, {Value: "pairing", Label: "Who was let in"}, {Value: "setting", Label: "Settings"}, {Value: "ask", Label: "Tool calls"}, {Value: "admin", Label: "Sign-ins"}}
 )
+
+// picks returns choices with the current one marked; one that is none of them is
+// added.
+func picks(choices []page.Choice, current string) (out []pick) {
+	known := false
+	for _, c := range choices {
+		known = known || c.Value == current
+		out = append(out, pick{c, c.Value == current})
+	}
+	if !known {
+		out = append(out, pick{page.Choice{Value: current, Label: page.Exact(current)}, true})
+	}
+	return out
+}
+
+func labelOf(choices []page.Choice, value string) string {
+	for _, c := range choices {
+		if c.Value == value && value != "" {
+			return c.Label
+		}
+	}
+	return value
+}
 
 func (a auditAsk) Any() bool { return a.Action+a.Via+a.Subject+a.User+a.Since != "" }
 
@@ -82,15 +122,15 @@ func auditAskOf(q url.Values) auditAsk {
 }
 
 // filter returns a as the log takes it. An action without a dot is a prefix.
-func (a auditAsk) filter(now time.Time) (store.AuditFilter, error) {
+func (a auditAsk) filter(now time.Time, names page.Names) (store.AuditFilter, error) {
 	f := store.AuditFilter{Action: a.Action, Via: a.Via, Subject: a.Subject, Cursor: a.Cursor, Limit: auditPerPage}
 	if a.Action != "" && !strings.Contains(a.Action, ".") {
 		f.Action = a.Action + ".*"
 	}
 	if a.User != "" {
-		n, err := strconv.ParseInt(a.User, 10, 64)
+		n, err := userOf(a.User, names)
 		if err != nil {
-			return f, core.Errorf(core.Invalid, "a user is a number: 1 is the operator, 0 the program")
+			return f, err
 		}
 		f.User = &n
 	}
@@ -101,18 +141,66 @@ func (a auditAsk) filter(now time.Time) (store.AuditFilter, error) {
 	return f, nil
 }
 
+// userOf returns the number of the user whose number or name s is.
+func userOf(s string, names page.Names) (int64, error) {
+	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
+		return n, nil
+	}
+	var found []int64
+	for user := range names {
+		if strings.EqualFold(names.Of(user), s) {
+			return user, nil
+		}
+		if strings.Contains(strings.ToLower(names.Of(user)), strings.ToLower(s)) {
+			found = append(found, user)
+		}
+	}
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case strings.EqualFold(names.Of(core.Operator), s):
+		return core.Operator, nil
+	case strings.EqualFold(s, gateway):
+		return 0, nil
+	case len(found) > 1:
+		return 0, core.Errorf(core.Invalid, "%d people have “%s” in their name; write the whole name, or their number", len(found), s)
+	}
+	return 0, core.Errorf(core.Invalid, "a user is a number or a name, and no one is called “%s”", s)
+}
+
+// maxWho bounds the names that a filter offers.
+const maxWho = 100
+
+// who returns names to choose from: the operator, the gateway, and others.
+func who(names page.Names) []string {
+	var others []string
+	for user := range names {
+		if user != core.Operator {
+			others = append(others, names.Of(user))
+		}
+	}
+	slices.Sort(others)
+	return append([]string{names.Of(core.Operator), gateway}, page.Head(slices.Compact(others), maxWho)...)
+}
+
 func (p *auditPages) auditPage(w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
-	b := auditBody{Filter: auditAskOf(r.URL.Query()), Vias: auditVias, Times: auditTimes}
-	names := p.names(ctx)
+	b := auditBody{Filter: auditAskOf(r.URL.Query())}
+	b.Topics, b.Vias, b.Times = picks(auditTopics, b.Filter.Action), picks(auditVias, b.Filter.Via), picks(auditTimes, b.Filter.Since)
+	for _, c := range auditQuick {
+		ask := auditAsk{Action: c.Value}
+		b.Quick = append(b.Quick, pick{page.Choice{Value: ask.address(auditPath), Label: c.Label}, b.Filter == ask})
+	}
+	tells := p.tells(ctx)
+	b.People = who(tells.Names)
 	b.Events = page.Load(ctx, p.frame, "The log", func(ctx context.Context) (rows []auditRow, err error) {
-		f, err := b.Filter.filter(p.frame.Clock.Now())
+		f, err := b.Filter.filter(p.frame.Clock.Now(), tells.Names)
 		if err != nil {
 			return nil, err
 		}
 		events, next, err := p.log(ctx, f)
 		for _, e := range events {
-			rows = fold(rows, auditRow{AuditEvent: e, Who: whoDid(names, e.User), Did: didWord(e.Action)})
+			rows = fold(rows, auditRow{AuditEvent: e, Said: tells.sentence(e), Did: didWord(e.Action), Where: labelOf(auditVias, e.Via)})
 		}
 		if next != "" {
 			b.Next = b.Filter.address(auditPath, "cursor", next)
@@ -125,7 +213,7 @@ func (p *auditPages) auditPage(w http.ResponseWriter, r *http.Request) error {
 	for i, format := range []string{"csv", "json"} {
 		b.Export[i] = b.Filter.address(auditPath+"/export", "format", format)
 	}
-	b.Lede = "Every action, with the user and the way it was taken. Newest first; it holds ids, never the text of chats."
+	b.Lede = "Who did what, newest first. Open a line for its entry; it holds ids, never the text of chats."
 	return p.frame.Show(w, r, http.StatusOK, "audit", page.View{Title: "Audit", Every: 30, Body: b})
 }
 
@@ -142,13 +230,6 @@ func fold(rows []auditRow, r auditRow) []auditRow {
 	return append(rows, r)
 }
 
-func whoDid(names page.Names, user int64) string {
-	if user == 0 {
-		return "The program"
-	}
-	return names.Of(user)
-}
-
 // didWord returns an action as a label.
 func didWord(action string) string {
 	topic, verb, ok := strings.Cut(action, ".")
@@ -161,7 +242,8 @@ func didWord(action string) string {
 // auditExport sends what the filter matches as a file, page by page.
 func (p *auditPages) auditExport(w http.ResponseWriter, r *http.Request) error {
 	ask := auditAskOf(r.URL.Query())
-	f, err := ask.filter(p.frame.Clock.Now())
+	tells := p.tells(r.Context())
+	f, err := ask.filter(p.frame.Clock.Now(), tells.Names)
 	if err != nil {
 		return err
 	}
@@ -177,7 +259,7 @@ func (p *auditPages) auditExport(w http.ResponseWriter, r *http.Request) error {
 	h := w.Header()
 	h.Set("Content-Disposition", `attachment; filename="gatehouse-audit.`+map[string]string{"csv": "csv", "json": "jsonl"}[format]+`"`)
 	h.Set("Content-Type", map[string]string{"csv": "text/csv; charset=utf-8", "json": "application/x-ndjson"}[format])
-	out := exporter(w, format)
+	out := exporter(w, format, tells)
 	for n := 0; ; {
 		if err := web.Hurry(w); err != nil {
 			return fmt.Errorf("export: %w", err)
@@ -198,15 +280,16 @@ func (p *auditPages) auditExport(w http.ResponseWriter, r *http.Request) error {
 	}
 }
 
-func exporter(w http.ResponseWriter, format string) func(store.AuditEvent) error {
+// exporter returns a function that writes an event. A CSV has the sentence as well.
+func exporter(w http.ResponseWriter, format string, tells Tells) func(store.AuditEvent) error {
 	if format == "json" {
 		enc := json.NewEncoder(w)
 		return func(e store.AuditEvent) error { return enc.Encode(e) }
 	}
 	c := csv.NewWriter(w)
-	_ = c.Write([]string{"id", "at", "user_id", "via", "action", "subject", "detail"}) // Flush returns the same error
+	_ = c.Write([]string{"id", "at", "user_id", "via", "action", "subject", "detail", "sentence"}) // Flush returns the same error
 	return func(e store.AuditEvent) error {
-		err := c.Write([]string{strconv.FormatInt(e.ID, 10), e.At.UTC().Format(time.RFC3339), strconv.FormatInt(e.User, 10), cell(e.Via), cell(e.Action), cell(e.Subject), cell(string(e.Detail))})
+		err := c.Write([]string{strconv.FormatInt(e.ID, 10), e.At.UTC().Format(time.RFC3339), strconv.FormatInt(e.User, 10), cell(e.Via), cell(e.Action), cell(e.Subject), cell(string(e.Detail)), cell(page.Plain(tells.sentence(e)))})
 		c.Flush()
 		return errors.Join(err, c.Error())
 	}

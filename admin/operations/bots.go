@@ -3,6 +3,7 @@ package operations
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -151,7 +152,11 @@ func (p *botPages) answer() page.Answer {
 		if s.State == core.FailedPhase {
 			a.Tone = "bad"
 		}
-		a.Detail = append(a.Detail, page.Detail{Who: s.Bot, Text: line})
+		acts := []page.Act{{Path: botsPath + "/" + url.PathEscape(s.Bot) + "/test", Label: "Test"}}
+		if s.State == core.Stopped || s.State == core.FailedPhase {
+			acts = append([]page.Act{{Path: botsPath + "/" + url.PathEscape(s.Bot) + "/start", Label: "Start", Main: s.State == core.FailedPhase}}, acts...)
+		}
+		a.Detail = append(a.Detail, page.Detail{ID: "bot-" + s.Bot, Who: s.Bot, Text: line, Acts: acts})
 	}
 	a.Detail = a.Detail[:min(len(a.Detail), 5)]
 	return a

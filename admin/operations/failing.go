@@ -49,7 +49,7 @@ func failingAnswer(list []Failing, now time.Time) (page.Answer, bool) {
 		if f.Setting != "" {
 			text += "; check " + f.Setting
 		}
-		a.Detail = append(a.Detail, page.Detail{Who: f.Model, Text: text})
+		a.Detail = append(a.Detail, page.Detail{Who: f.Model, Text: text, Acts: []page.Act{{Path: modelsPath + "/test", Label: "Test", Name: "model", Value: f.Model}}})
 	}
 	return a, true
 }

@@ -76,6 +76,7 @@ type Options struct {
 type Links struct {
 	Bots  func() []core.BotState               // sorted by name
 	Names func(ctx context.Context) page.Names // of users
+	Tells func(ctx context.Context) Tells      // the names that the audit log needs
 }
 
 // Pages are the pages of this package.
@@ -104,7 +105,7 @@ type (
 	auditPages struct {
 		frame *page.Frame
 		log   AuditLog
-		names func(ctx context.Context) page.Names
+		tells func(ctx context.Context) Tells
 	}
 )
 
@@ -114,7 +115,7 @@ var files embed.FS
 // New registers the pages with f.
 func New(f *page.Frame, o Options, l Links) *Pages {
 	f.Templates(files, template.FuncMap{})
-	p := &Pages{bots: botPages{f, o, l.Bots}, queue: queuePages{f, o}, models: modelPages{f, o, l.Names}, audit: auditPages{f, o.AuditLog, l.Names}}
+	p := &Pages{bots: botPages{f, o, l.Bots}, queue: queuePages{f, o}, models: modelPages{f, o, l.Names}, audit: auditPages{f, o.AuditLog, l.Tells}}
 	if o.Models != nil {
 		f.Page("GET "+modelsPath, p.models.modelsPage)
 		f.Post("POST "+modelsPath+"/test", p.models.testModel)

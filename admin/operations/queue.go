@@ -3,6 +3,7 @@ package operations
 import (
 	"context"
 	"net/http"
+	"strconv"
 	"time"
 
 	"gatehouse/admin/page"
@@ -129,7 +130,7 @@ type stuckness struct {
 func (s stuckness) stuck() int { return int(s.Dead + s.Unsure) }
 
 func (p *queuePages) stuck(ctx context.Context) page.Part[stuckness] {
-	return page.Load(ctx, p.frame, "The queue", func(ctx context.Context) (stuckness, error) {
+	return page.Once(ctx, p.frame, "stuck", "The queue", func(ctx context.Context) (stuckness, error) {
 		var s stuckness
 		rows, err := p.o.Lanes.Depths(ctx)
 		for _, d := range rows {
@@ -194,8 +195,39 @@ func (p *queuePages) answer(ctx context.Context) page.Answer {
 		a.Detail = append(a.Detail, page.Detail{Text: page.Count(int(v.Unsure), "reply", "replies") + " that may not have arrived"})
 	}
 	a.Answer = page.Count(v.stuck(), "thing needs", "things need") + " your decision."
+	p.stuckDetails(ctx, &a)
 	return a
 }
+
+// inboxStuck bounds the messages and the replies that the overview shows.
+const inboxStuck = 3
+
+// stuckDetails adds what is stuck, each with what can be done about it.
+func (p *queuePages) stuckDetails(ctx context.Context, a *page.Answer) {
+	if p.o.Dead != nil {
+		dead := page.Load(ctx, p.frame, "The list of messages given up", func(ctx context.Context) ([]inspect.DeadRow, error) { return p.o.Lanes.Dead(ctx, inboxStuck) })
+		for _, d := range dead.Value {
+			at := queuePath + "/dead/" + strconv.FormatInt(d.Seq, 10)
+			a.Detail = append(a.Detail, page.Detail{ID: "dead-" + strconv.FormatInt(d.Seq, 10), Who: page.DisplayName(d.Name), Text: " to " + d.Bot + " got no answer", Quote: core.CutRunes(d.Text, inboxQuote), Reason: d.Error,
+				Acts: []page.Act{{Path: at + "/retry", Label: "Retry", Main: true}, {Path: at + "/dismiss", Label: "Dismiss"}}})
+		}
+	}
+	if p.o.Sends != nil {
+		sends := page.Load(ctx, p.frame, "The list of unsure replies", func(ctx context.Context) ([]inspect.SendRow, error) { return p.o.Lanes.Unsure(ctx, inboxStuck) })
+		for _, s := range sends.Value {
+			at := queuePath + "/send/" + strconv.FormatInt(s.Seq, 10)
+			d := page.Detail{ID: "send-" + strconv.FormatInt(s.Seq, 10), Who: s.Bot, Text: ": a reply may not have arrived", Quote: core.CutRunes(s.Text, inboxQuote), Reason: s.Error,
+				Acts: []page.Act{{Path: at + "/again", Label: "Send again"}, {Path: at + "/settle", Label: "It did arrive"}}}
+			if s.State == "failed" {
+				d.Text, d.Acts[0].Main, d.Acts[1].Label = ": a reply was not delivered", true, "Give up"
+			}
+			a.Detail = append(a.Detail, d)
+		}
+	}
+}
+
+// inboxQuote is how much of a message the overview shows, in characters.
+const inboxQuote = 160
 
 // flow returns how much is in progress.
 func flow(s stuckness) string {

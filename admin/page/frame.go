@@ -166,6 +166,9 @@ func (f *Frame) Post(pattern string, do Action) {
 			said = Flash{Kind: "bad", Text: Sentence(core.TextOf(err))}
 		}
 		f.SetFlash(w, r, said)
+		if r.PostFormValue("to") == "overview" { // a form that was on the overview leads back there
+			back = "/admin"
+		}
 		return f.Away(w, r, back)
 	})
 }
@@ -184,7 +187,7 @@ func (f *Frame) serve(pattern string, h web.Handler) {
 		if err != nil {
 			return err
 		}
-		return h(w, r)
+		return h(w, r.WithContext(context.WithValue(r.Context(), onceKey{}, memo{})))
 	}))
 }
 

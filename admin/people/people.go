@@ -7,6 +7,7 @@ import (
 	"embed"
 	"html/template"
 	"io"
+	"maps"
 	"strings"
 	"time"
 
@@ -186,11 +187,12 @@ func (p *Pages) Items() (items []page.Item) {
 
 // Answer returns the overview's answer on who waits for a decision; false
 // without requests.
-func (p *Pages) Answer(ctx context.Context) (page.Answer, bool) {
+// token is that of its forms.
+func (p *Pages) Answer(ctx context.Context, token string) (page.Answer, bool) {
 	if p.gate.o.Requests == nil {
 		return page.Answer{}, false
 	}
-	return p.gate.answer(ctx), true
+	return p.gate.answer(ctx, token), true
 }
 
 // HasOwner reports whether a user has claimed the bots in chat. It is true
@@ -203,6 +205,41 @@ func (p *Pages) HasOwner(ctx context.Context) bool {
 	return owned.Broken != "" || owned.Value
 }
 
+// AllNames returns the names of everyone who ever had access; at most as many as the
+// page People reads.
+func (p *Pages) AllNames(ctx context.Context) page.Names {
+	out := page.Names{}
+	if p.persons.o.Persons != nil {
+		rows := page.Load(ctx, p.frame, "The list of people", func(ctx context.Context) ([]people.Person, error) {
+			return p.persons.o.Persons.Persons(ctx, maxPersons)
+		})
+		for _, row := range rows.Value {
+			if x := personOf(row, nil); row.User != core.Operator && strings.TrimSpace(x.Name) != "" {
+				out[row.User] = x.Name
+			}
+		}
+	}
+	maps.Copy(out, p.Names(ctx))
+	return out
+}
+
+// Subjects returns the names of pairing requests by their id, and of groups by
+// "bot:place".
+func (p *Pages) Subjects(ctx context.Context) map[string]string {
+	out := map[string]string{} // bounded by maxRecent, and by the groups
+	if p.gate.o.Requests != nil {
+		for _, q := range p.gate.recent(ctx).Value {
+			out[q.ID] = q.Display
+		}
+	}
+	if p.persons.o.Places != nil {
+		for _, g := range page.Load(ctx, p.frame, "The list of groups", p.persons.o.Places.Places).Value {
+			out[g.Bot+":"+g.Place] = g.Name
+		}
+	}
+	return out
+}
+
 // Names returns the names of those who may talk to bots; at most as many as the
 // page Users reads.
 func (p *Pages) Names(ctx context.Context) page.Names {
@@ -210,7 +247,7 @@ func (p *Pages) Names(ctx context.Context) page.Names {
 	if p.persons.o.Access == nil {
 		return out
 	}
-	rows := page.Load(ctx, p.frame, "The list of people", func(ctx context.Context) ([]core.AccessRow, error) {
+	rows := page.Once(ctx, p.frame, "access", "The list of people", func(ctx context.Context) ([]core.AccessRow, error) {
 		return p.persons.o.Access.Access(ctx, maxAccess)
 	})
 	for _, a := range rows.Value {

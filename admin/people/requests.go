@@ -78,12 +78,7 @@ func (p *gatePages) routes() {
 
 func (p *gatePages) pairingPage(w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
-	all := page.Load(ctx, p.frame, "The list of requests", func(ctx context.Context) ([]core.PairingRequest, error) {
-		return p.o.Requests.Requests(ctx, "pending", maxRequests)
-	})
-	recent := page.Load(ctx, p.frame, "The list of recent decisions", func(ctx context.Context) ([]core.PairingRequest, error) {
-		return p.o.Requests.Requests(ctx, "", maxRecent)
-	})
+	all, recent := p.pending(ctx), p.recent(ctx)
 	b := pairingBody{Cards: page.Part[[]requestCard]{Broken: all.Broken}, Decided: page.Part[[]core.PairingRequest]{Broken: recent.Broken}}
 	now := p.frame.Clock.Now()
 	p.arrange(&b, all.Value, recent.Value, now, page.Token(r))
@@ -244,29 +239,18 @@ func approval(r *http.Request, now time.Time) (core.Approval, error) {
 	return core.Approval{}, core.Errorf(core.Invalid, "%q is not one of the offered ends", want)
 }
 
+// recent returns the newest requests in any state.
+func (p *gatePages) recent(ctx context.Context) page.Part[[]core.PairingRequest] {
+	return page.Once(ctx, p.frame, "recent", "The list of recent decisions", func(ctx context.Context) ([]core.PairingRequest, error) {
+		return p.o.Requests.Requests(ctx, "", maxRecent)
+	})
+}
+
 // pending returns the requests that wait, the oldest first.
 func (p *gatePages) pending(ctx context.Context) page.Part[[]core.PairingRequest] {
-	return page.Load(ctx, p.frame, "The list of requests", func(ctx context.Context) ([]core.PairingRequest, error) {
+	return page.Once(ctx, p.frame, "requests", "The list of requests", func(ctx context.Context) ([]core.PairingRequest, error) {
 		rows, err := p.o.Requests.Requests(ctx, "pending", maxRequests)
 		slices.SortStableFunc(rows, earlier)
 		return rows, err
 	})
-}
-
-func (p *gatePages) answer(ctx context.Context) page.Answer {
-	a := page.Answer{Key: "pairing", Question: "People", Path: "/admin/pairing", Link: "Pairing", Tone: "good"}
-	rows := p.pending(ctx)
-	switch {
-	case rows.Broken != "":
-		a.Broken, a.Tone, a.Short = rows.Broken, "warn", "requests can’t be read"
-	case len(rows.Value) == 0:
-		a.Answer = "No requests are pending."
-	default:
-		a.Answer, a.Tone = pairingLede(rows.Value, p.frame.Clock.Now()), "note"
-		a.Short = page.Count(len(rows.Value), "person waits", "people wait")
-	}
-	for _, q := range rows.Value[:min(len(rows.Value), 3)] {
-		a.Detail = append(a.Detail, page.Detail{Who: page.DisplayName(q.Display), Text: " to " + q.Bot + ", " + page.Ago(p.frame.Clock.Now().Sub(q.CreatedAt))})
-	}
-	return a
 }

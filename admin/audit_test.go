@@ -1,0 +1,52 @@
+package admin_test
+
+import (
+	"context"
+	"encoding/csv"
+	"strings"
+	"testing"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+)
+
+// record writes one row of the audit log.
+func (w *world) record(by core.Actor, action, subject string, detail map[string]any) {
+	must(w.chats.db.Tx(context.Background(), func(tx *store.Tx) error {
+		return store.Audit(context.Background(), tx, by, action, subject, detail)
+	}))
+}
+
+func TestAuditReadsAsSentencesWithNames(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	w := s.world
+	w.full()
+	for _, c := range []struct {
+		by              core.Actor
+		action, subject string
+		detail          map[string]any
+		want            string
+	}{
+		{core.Actor{User: 1, Via: "panel"}, "pairing.approve", "r1", map[string]any{"bot": "telegram", "user": 2, "trust": "sandboxed"}, "<bdi>Matteo</bdi> let <bdi>Ines Carvalho</bdi> in as sandboxed on telegram <small>in the panel</small>"},
+		{core.Actor{User: 3, Via: "chat"}, "pairing.deny", "r1", map[string]any{"bot": "telegram"}, " denied <bdi>Ada Okafor</bdi> on telegram <small>in chat</small>"},
+		{core.Actor{Via: "upkeep"}, "pairing.expire", "d3", map[string]any{"bot": "telegram"}, "The request of <bdi>No name given</bdi> to telegram expired unanswered"},
+		{core.Actor{User: 1, Via: "panel"}, "access.revoke", "4", map[string]any{"bot": "family"}, "<bdi>Matteo</bdi> revoked the access of <bdi>Old Neighbour</bdi> to family"},
+		{core.Actor{User: 1, Via: "panel"}, "place.enable", "family:-1001882734410", map[string]any{"trust": "vault"}, "<bdi>Matteo</bdi> enabled the group <bdi>Allotment 14</bdi> as vault"},
+		{core.Actor{User: 1, Via: "cli"}, "setting.change", "LOG_LEVEL", map[string]any{"value": "debug"}, "<bdi>Matteo</bdi> changed LOG_LEVEL to debug <small>on the command line</small>"},
+		{core.Actor{User: 1, Via: "panel"}, "setting.change", "GATEHOUSE_MODEL", map[string]any{"values": map[string]string{"GATEHOUSE_MODEL": "local/quote"}}, "changed GATEHOUSE_MODEL to local/quote"},
+		{core.Actor{Via: "upkeep"}, "user.create", "2", nil, "<bdi>Ines Carvalho</bdi> was added to the people"},
+		{core.Actor{User: 1, Via: "panel"}, "parrot.teach", "x", nil, "<bdi>Matteo</bdi>: Parrot: teach, x"},
+	} {
+		w.record(c.by, c.action, c.subject, c.detail)
+		a := s.get("/admin/audit?action=" + c.action)
+		if !strings.Contains(a.body, c.want) {
+			t.Errorf("%s: no %q in\n%s", c.action, c.want, a.main())
+		}
+	}
+	rows, err := csv.NewReader(strings.NewReader(s.get("/admin/audit/export?format=csv&action=pairing.approve").body)).ReadAll()
+	if err != nil || len(rows) != 2 || rows[1][7] != "Matteo let Ines Carvalho in as sandboxed on telegram" {
+		t.Errorf("exported %q %v", rows, err)
+	}
+	s.get("/admin/audit?user=Ines").has(t, "Nothing matches")
+	s.get("/admin/audit?action=setting").has(t, `<option value="setting" selected>settings`, `aria-current="page">Settings</a>`)
+}

@@ -1,0 +1,223 @@
+package operations
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gatehouse/admin/page"
+	"gatehouse/core"
+	"gatehouse/core/store"
+)
+
+// Tells are the names that sentences about events need.
+type Tells struct {
+	Names    page.Names
+	Subjects map[string]string // of pairing requests by their id, of groups by "bot:place"
+}
+
+// sentences say what was done, by action. They continue the name of who did it,
+// except those that begin with a capital letter or a brace. A word in braces is a
+// member of the event's detail, or one of those that value knows.
+var sentences = map[string]string{
+	"pairing.request":          "{person} asked to talk to {bot}",
+	"pairing.approve":          "let {person} in as {trust} on {bot}",
+	"pairing.deny":             "denied {person} on {bot}",
+	"pairing.block":            "blocked {person} on {bot}",
+	"pairing.undo":             "took back that {person} was {was} on {bot}",
+	"pairing.expire":           "The request of {person} to {bot} expired unanswered",
+	"access.revoke":            "revoked the access of {user} to {bot}",
+	"access.remove":            "removed an access of {user} to {bot}",
+	"access.change":            "changed the access of {user} to {bot} to {trust}",
+	"access.give":              "gave {user} access to {bot} as {trust}",
+	"access.block":             "blocked {subject} on {bot}",
+	"access.unblock":           "unblocked {subject} on {bot}",
+	"access.undo":              "took back the block of {subject} on {bot}",
+	"identity.link":            "linked another account to {user}",
+	"identity.unlink":          "separated the account on {platform} from {user}",
+	"link.code":                "asked for a code to link another account",
+	"user.create":              "{user} was added to the people",
+	"user.forget":              "deleted {user} with all their data",
+	"user.export":              "exported the data of {user}",
+	"user.download":            "downloaded the data of {user}",
+	"invite.create":            "made an invitation to {bot} as {trust}",
+	"invite.revoke":            "revoked an invitation",
+	"invite.use":               "used an invitation to {bot}",
+	"owner.code":               "made a code to claim the bots",
+	"owner.claim":              "claimed the bots on {platform}",
+	"place.enable":             "enabled the group {group} as {trust}",
+	"place.disable":            "disabled the group {group}",
+	"place.set":                "changed how the group {group} is answered",
+	"place.move":               "The group {group} has a new id",
+	"bot.start":                "started the bot {subject}",
+	"bot.stop":                 "stopped the bot {subject}",
+	"queue.retry":              "retried a message that had been given up",
+	"queue.dismiss":            "dismissed a message that had been given up",
+	"queue.send_again":         "sent a reply again",
+	"queue.settle":             "settled a reply whose outcome was unknown",
+	"raise.ask":                "asked for trust full on {bot} for {for}",
+	"raise.confirm":            "confirmed trust full on {bot} for {for}",
+	"raise.deny":               "denied trust full on {bot}",
+	"raise.end":                "ended trust full on {bot}",
+	"raise.lapse":              "The question about trust full on {bot} expired unanswered",
+	"ask.decide":               "decided on a tool call: {option}",
+	"ask.answer":               "answered a question of the model",
+	"grant.revoke":             "revoked a permission for tool calls",
+	"session.update":           "changed a conversation ({fields})",
+	"session.delete":           "deleted a conversation",
+	"session.lower":            "lowered the trust of a conversation to {trust}",
+	"session.stop":             "stopped an answer",
+	"run.abort":                "stopped an answer",
+	"run.retry":                "had a message answered again",
+	"message.send":             "sent a message with {bot}",
+	"budget.set":               "set the budget of {user} to {budget}",
+	"key.create":               "made an API key for {holder} at trust {trust}",
+	"key.change":               "changed an API key",
+	"key.revoke":               "revoked an API key",
+	"key.expire":               "An API key expired",
+	"admin.signin":             "signed in",
+	"admin.signout":            "signed out",
+	"admin.signout_everywhere": "signed out everywhere",
+	"admin.password":           "changed the password",
+	"setting.change":           "changed {setting}",
+	"agent.write":              "saved the file {subject}",
+	"backup.make":              "made the backup {subject}",
+	"backup.download":          "downloaded the backup {subject}",
+	"backup.delete":            "deleted the backup {subject}",
+	"backup.restore":           "restored a backup",
+	"socket.request":           "used the command line: {subject}",
+}
+
+// named are the words in braces that are names of people and groups.
+var named = []string{"person", "user", "group", "holder"}
+
+// sentence returns e as a sentence with names.
+func (t Tells) sentence(e store.AuditEvent) []page.Words {
+	text, known := sentences[e.Action]
+	if !known {
+		verb := didWord(e.Action)
+		if e.Subject != "" {
+			verb += ", " + page.Exact(e.Subject)
+		}
+		return []page.Words{{Text: t.actor(e), Name: true}, {Text: ": " + verb}}
+	}
+	var detail map[string]any
+	_ = json.Unmarshal(e.Detail, &detail) // none: words in braces are “?”
+	var out []page.Words
+	if c := text[0]; c >= 'a' && c <= 'z' {
+		out = append(out, page.Words{Text: t.actor(e), Name: true}, page.Words{Text: " "})
+	}
+	for text != "" {
+		before, rest, found := strings.Cut(text, "{")
+		if before != "" {
+			out = append(out, page.Words{Text: before})
+		}
+		if !found {
+			break
+		}
+		word, after, _ := strings.Cut(rest, "}")
+		out = append(out, page.Words{Text: t.value(word, e, detail), Name: slices.Contains(named, word)})
+		text = after
+	}
+	return out
+}
+
+// value returns what stands for a word in braces.
+func (t Tells) value(word string, e store.AuditEvent, detail map[string]any) string {
+	switch word {
+	case "subject":
+		return page.Exact(e.Subject)
+	case "person":
+		if user, ok := detail["user"].(float64); ok {
+			return t.Names.Of(int64(user))
+		}
+		if name, ok := t.Subjects[e.Subject]; ok {
+			return page.DisplayName(name)
+		}
+		return "someone"
+	case "user":
+		return t.user(e.Subject)
+	case "holder":
+		user, _ := detail["user"].(float64)
+		return t.Names.Of(int64(user))
+	case "group":
+		_, place, _ := strings.Cut(e.Subject, ":")
+		if name := t.Subjects[e.Subject]; strings.TrimSpace(name) != "" {
+			return name
+		}
+		return page.Exact(place)
+	case "setting":
+		return setting(e.Subject, detail)
+	}
+	switch v := detail[word].(type) {
+	case nil:
+		return "?"
+	case string:
+		if word == "bot" && v == core.APIBot {
+			return "the API"
+		}
+		if word == "bot" && v == "*" {
+			return "every bot"
+		}
+		if word == "platform" {
+			v = page.Platform(v)
+		}
+		return core.CutRunes(page.Exact(v), maxSaid)
+	case []any:
+		parts := make([]string, len(v))
+		for i, part := range v {
+			parts[i] = fmt.Sprint(part)
+		}
+		return core.CutRunes(page.Exact(strings.Join(parts, ", ")), maxSaid)
+	default:
+		return core.CutRunes(page.Exact(fmt.Sprint(v)), maxSaid)
+	}
+}
+
+// maxSaid bounds a value in a sentence, in characters.
+const maxSaid = 80
+
+// setting returns which setting was changed, and to what where that is one value.
+func setting(subject string, detail map[string]any) string {
+	value := detail["value"]
+	if values, ok := detail["values"].(map[string]any); ok && len(values) == 1 {
+		value = values[subject]
+	}
+	switch v := value.(type) {
+	case string:
+		if v == "" {
+			return subject + " to its default"
+		}
+		return subject + " to " + core.CutRunes(page.Exact(v), maxSaid)
+	case float64, bool:
+		return subject + " to " + fmt.Sprint(v)
+	}
+	return page.Exact(subject)
+}
+
+// user returns the name of the user whose number is s.
+func (t Tells) user(s string) string {
+	user, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		return page.Exact(s)
+	}
+	return t.Names.Of(user)
+}
+
+// actor returns who did it. Number 0 is no user.
+func (t Tells) actor(e store.AuditEvent) string {
+	switch {
+	case e.User != 0:
+		return t.Names.Of(e.User)
+	case e.Via == "cli":
+		return "The command line"
+	case e.Via == "chat":
+		return "Someone in chat"
+	}
+	return gateway
+}
+
+// gateway is the actor of what no user did.
+const gateway = "The gateway"
