@@ -10,6 +10,7 @@ import (
 	"embed"
 	"slices"
 
+	"gatehouse/admin/accounts"
 	"gatehouse/admin/approvals"
 	"gatehouse/admin/chats"
 	"gatehouse/admin/operations"
@@ -28,6 +29,7 @@ type Options struct {
 	Chats      chats.Options
 	Operations operations.Options
 	Settings   settings.Options
+	Accounts   accounts.Options
 	// Unlisted returns the names of users who are not on the page People, such as those of accounts
 	// of the panel; nil: there are none.
 	Unlisted func(ctx context.Context) (map[int64]string, error)
@@ -40,8 +42,8 @@ var files embed.FS
 var menu = []string{"overview", "pairing", "approvals", "chats", "people", "agents", "bots", "queue", "models", "settings", "audit", "talk"}
 
 // New returns the panel. Mount it at /admin and /admin/, behind a web.Site.
-func New(door page.Door, accounts page.Accounts, o Options) *page.Frame {
-	f := page.New(door, accounts, o.Options)
+func New(door page.Door, in page.Accounts, o Options) *page.Frame {
+	f := page.New(door, in, o.Options)
 	bots := states(o.Operations.Bots)
 	over := overview{frame: f}
 	over.people = people.New(f, o.People, people.Links{Bots: bots, Chats: o.Chats.Exist()})
@@ -60,6 +62,7 @@ func New(door page.Door, accounts page.Accounts, o Options) *page.Frame {
 		links.Switch = over.operations.Switch
 	}
 	setup := settings.New(f, o.Settings, links)
+	accounts.New(f, o.Accounts)
 	talks := chats.New(f, o.Chats, chats.Links{Bots: bots, Names: names, Models: over.operations.Models, Agents: setup.Agents, Cards: over.approvals.Cards})
 	f.Templates(files, nil)
 	f.Page("GET /admin/{$}", over.page)

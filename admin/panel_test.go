@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"gatehouse/admin"
+	"gatehouse/admin/accounts"
 	"gatehouse/admin/approvals"
 	"gatehouse/admin/chats"
 	"gatehouse/admin/operations"
@@ -71,7 +72,8 @@ func newSite(t *testing.T, clock core.Clock, change func(*admin.Options)) *site 
 	authtest.Operator(t, db, password)
 	keys := auth.NewKeys(db, clock, nil)
 	door := auth.NewDoor(keys, admins, auth.DoorOptions{Clock: clock})
-	s.accounts = account.New(db, admins, pairingpeople.New(db, clock, bots.Bots{}, nil, nil, nil), keys, func(int64) {})
+	users := pairingpeople.New(db, clock, bots.Bots{}, nil, nil, nil)
+	s.accounts = account.New(db, admins, users, keys, func(int64) {})
 	w := s.world
 	admins.OnEnd(func() { w.ring(page.TopicAccounts) })
 	w.openVault(t)
@@ -79,6 +81,8 @@ func newSite(t *testing.T, clock core.Clock, change func(*admin.Options)) *site 
 		Chats:      chats.Options{Say: w.say, Files: w.files, Questions: w, Label: orchestrator.Label},
 		Settings:   settings.Options{Agents: w.agents, Library: w.agents, Drafts: w.agents, SaveAgent: w.saveAgent, Servers: w.health},
 		Options:    page.Options{Clock: clock, Log: slog.New(slog.NewTextHandler(s.log, nil)), Bell: w, Asset: func(name string) string { return static.Address("/static/", name) }},
+		Accounts:   accounts.Options{Accounts: s.accounts, Terms: s.accounts, Sessions: admins.Sessions},
+		Unlisted:   users.Unlisted,
 		Approvals:  approvals.Options{Asks: askWorld{w}, Grants: grantWorld{w}, Raises: raiseWorld{w}},
 		Operations: operations.Options{Bots: w, Lanes: w, Dead: w, Sends: w, Usage: w.usage, Quantile: runs.Quantile},
 		People:     people.Options{Requests: w, Decisions: w, Access: w, Persons: w, Terms: w, Spending: w, Care: careWorld{w}, LastSeen: w.lastSeen, SetPlace: w.setPlace, Blocks: w, Places: w, Invites: w, Preview: w.preview},

@@ -17,6 +17,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/ask"
+	"gatehouse/web/auth"
 	"gatehouse/web/webtest"
 )
 
@@ -78,6 +79,10 @@ func TestPicturesOfEveryPage(t *testing.T) {
 func (s *site) album() {
 	w := s.world
 	now := w.clock.Now()
+	for _, a := range [][2]string{{"nina", auth.RoleAdmin}, {"vera", auth.RoleViewer}} {
+		_, _, err := s.accounts.Create(s.t.Context(), a[0], a[1], core.Actor{User: core.Operator, Via: "panel"})
+		must(err)
+	}
 	ask := call(now, core.Operator, core.Full, core.PermissionRequest{ID: "qa", ToolName: "Write", Kind: "write", Path: "Allotment/this week.md", ExpiresAt: now.Add(2 * time.Minute),
 		SuggestedGrants: grants("Allotment/*", "Files in Allotment in this conversation")}, "Write wants to change Allotment/this week.md")
 	ask.Payload = string(bytes.Replace([]byte(ask.Payload), []byte("7f8a9c1e-0b52-4d3e-9a77-30d4c2b1e6f0"), []byte(w.mine), 1))

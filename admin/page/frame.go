@@ -70,6 +70,7 @@ type Frame struct {
 	key      [32]byte       // signs flashes; a new one per process
 	sets     map[string]set // by page
 	items    []Item
+	personal []Item // of the menu behind the account's name
 	mux      *http.ServeMux
 	patterns []string // of all routes, as mux has them
 	streams  atomic.Int64
@@ -150,8 +151,13 @@ type Action func(r *http.Request, by core.Actor) (said Flash, back string, err e
 
 // Post adds a route that answers a form with a redirect. The next page shows
 // why it failed: a second decision as a note, anything else as an error.
-func (f *Frame) Post(pattern string, do Action) {
-	f.Page(pattern, func(w http.ResponseWriter, r *http.Request) error {
+func (f *Frame) Post(pattern string, do Action) { f.Page(pattern, f.action(do)) }
+
+// OwnPost is Post for what concerns the account that is signed in and nothing else (Own).
+func (f *Frame) OwnPost(pattern string, do Action) { f.Own(pattern, f.action(do)) }
+
+func (f *Frame) action(do Action) web.Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
 		who, _ := Principal(r)
 		said, back, err := do(r, who.Actor())
 		switch core.KindOf(err) {
@@ -170,7 +176,7 @@ func (f *Frame) Post(pattern string, do Action) {
 			back = "/admin"
 		}
 		return f.Away(w, r, back)
-	})
+	}
 }
 
 // open adds a route that needs no session.

@@ -17,6 +17,9 @@ type Item struct {
 // List adds pages to the menu, in this order.
 func (f *Frame) List(items ...Item) { f.items = append(f.items, items...) }
 
+// Personal adds pages to the menu behind the account's name, in this order.
+func (f *Frame) Personal(items ...Item) { f.personal = append(f.personal, items...) }
+
 // An entry is an item as the menu shows it. Count is hidden when it is 0.
 type entry struct {
 	Item

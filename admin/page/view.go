@@ -33,7 +33,8 @@ type View struct {
 	Still  bool   // it does not refresh itself: the operator writes in it
 	Bare   bool   // without menu: the sign-in pages
 	Menu   []entry
-	More   entry // on a phone it holds those that are Far; without a label there is none
+	Own    []Item // the menu behind the account's name
+	More   entry  // on a phone it holds those that are Far; without a label there is none
 	Flash  *Flash
 	CSRF   string
 	Who    string
@@ -175,7 +176,7 @@ func (f *Frame) Show(w http.ResponseWriter, r *http.Request, status int, page st
 	}
 	if !v.Bare {
 		v.Menu = f.menu(r.Context(), cmp.Or(v.In, page))
-		v.More = more(v.Menu)
+		v.More, v.Own = more(v.Menu), f.personal
 	}
 	set, err := f.sets[page]()
 	if err != nil {

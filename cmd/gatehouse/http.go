@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gatehouse/admin"
+	"gatehouse/admin/accounts"
 	"gatehouse/admin/approvals"
 	"gatehouse/admin/chats"
 	"gatehouse/admin/operations"
@@ -100,7 +101,7 @@ func (a *app) panel(door *auth.Door, metrics *web.Metrics) http.Handler {
 	previews, log := a.newPreviews(), logView{a.db, a.usage}
 	return admin.New(door, a.admins, admin.Options{
 		Options:  page.Options{Log: a.log, Clock: a.clock, Bell: a.bus, Metrics: metrics, Asset: func(name string) string { return static.Address("/static/", name) }},
-		Unlisted: a.pairing.People.Unlisted,
+		Unlisted: a.pairing.People.Unlisted, Accounts: accounts.Options{Accounts: a.accounts, Terms: a.accounts, Sessions: a.admins.Sessions},
 		Operations: operations.Options{Bots: panelBots{a.fleet}, Audit: log.Did, Lanes: a.inspect, Dead: a.queue, Sends: a.outbox, Stalled: a.inspect.Stalled,
 			Models: modelsPage{a}, Failing: modelsPage{a}.failing, Quantile: runs.Quantile, AuditLog: log.AuditLog,
 			Usage: func(ctx context.Context, since time.Time) ([]usage.Total, error) {

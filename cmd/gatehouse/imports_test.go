@@ -23,7 +23,8 @@ const everything = "*"
 // A new package or a new edge is a decision, so it is made here, in a diff that
 // someone reads. Tests may import what they like.
 var may = table(`
-admin: admin/approvals admin/chats admin/operations admin/page admin/people admin/settings core
+admin: admin/accounts admin/approvals admin/chats admin/operations admin/page admin/people admin/settings core
+admin/accounts: admin/page core web/account web/auth
 admin/approvals: admin/page core core/ask core/diff core/permission core/permission/raise
 admin/chats: admin/markdown admin/page core core/ask core/attach core/bus core/queue/inspect core/session core/transcript core/usage web
 admin/markdown:

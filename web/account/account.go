@@ -25,8 +25,8 @@ type (
 	// Door is the sign-in (auth.Admins).
 	Door interface {
 		Hash(ctx context.Context, password string) (string, error)
-		// EndSessions ends the sessions of user.
-		EndSessions(ctx context.Context, tx *store.Tx, user int64) (int, error)
+		// EndSession ends one session of user, or with "" all.
+		EndSession(ctx context.Context, tx *store.Tx, user int64, id string) (int, error)
 		// Ended has streams and turns looked at again after the commit: an account may do less.
 		Ended(tx *store.Tx)
 		// Configured reports whether the configuration sets the password of user's account.
@@ -229,7 +229,7 @@ func (s *Store) Reset(ctx context.Context, user int64, by core.Actor) (oneTime s
 		if _, err := tx.Exec(ctx, q, user, encoded); err != nil {
 			return err
 		}
-		if _, err := s.door.EndSessions(ctx, tx, user); err != nil {
+		if _, err := s.door.EndSession(ctx, tx, user, ""); err != nil {
 			return err
 		}
 		return store.Audit(ctx, tx, by, "admin.reset", fmt.Sprint(user), nil)
@@ -253,7 +253,7 @@ func (s *Store) Remove(ctx context.Context, user int64, by core.Actor) error {
 		if err := replaceable(ctx, tx, was, "be removed"); err != nil {
 			return err
 		}
-		if _, err := s.door.EndSessions(ctx, tx, user); err != nil {
+		if _, err := s.door.EndSession(ctx, tx, user, ""); err != nil {
 			return err
 		}
 		if err := s.strip(ctx, tx, user); err != nil {
@@ -265,6 +265,21 @@ func (s *Store) Remove(ctx context.Context, user int64, by core.Actor) error {
 		s.door.Ended(tx)
 		return store.Audit(ctx, tx, by, "admin.remove", fmt.Sprint(user), nil)
 	})
+}
+
+// EndSession ends one session of an account, or with "" all of them, and returns how many there
+// were. core.NotFound where that one has ended already.
+func (s *Store) EndSession(ctx context.Context, user int64, id string, by core.Actor) (n int, err error) {
+	err = s.change(ctx, "end session", user, by, func(tx *store.Tx, _ Account) error {
+		if n, err = s.door.EndSession(ctx, tx, user, id); err != nil {
+			return err
+		}
+		if n == 0 && id != "" {
+			return core.Errorf(core.NotFound, "this session has ended already")
+		}
+		return store.Audit(ctx, tx, by, "admin.session_end", fmt.Sprint(user), map[string]any{"sessions": n})
+	})
+	return n, err
 }
 
 // change runs f on an account that by may change: the owner's is the owner's alone.

@@ -128,7 +128,7 @@ func (t sessionTable) Commit(token string, b []byte, expiry time.Time) error {
 
 // EndSessions ends every session of user and returns how many there were.
 func (a *Admins) EndSessions(ctx context.Context, tx *store.Tx, user int64) (int, error) {
-	return a.end(ctx, tx, func(_ string, v visit) bool { return v.User == user })
+	return a.EndSession(ctx, tx, user, "")
 }
 
 // end ends the sessions that f chooses, and those whose row is damaged.

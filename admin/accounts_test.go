@@ -1,0 +1,137 @@
+package admin_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"testing"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/web/auth"
+)
+
+var shownOnce = regexp.MustCompile(`<pre class="exact"[^>]*>([a-z0-9-]{19})</pre>`)
+
+// submit sends a form whose answer is the page itself.
+func (s *site) submit(path string, form url.Values) answer {
+	s.t.Helper()
+	if form == nil {
+		form = url.Values{}
+	}
+	form.Set("csrf", s.csrf())
+	return s.do("POST", path, form)
+}
+
+func TestAnAccountIsAddedInThePanelAndItsPasswordIsShownOnce(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	a := s.submit("/admin/accounts", url.Values{"name": {"nina"}, "role": {"admin"}})
+	m := shownOnce.FindStringSubmatch(a.body)
+	if a.status != http.StatusOK || m == nil {
+		t.Fatalf("%d %s", a.status, a.main())
+	}
+	a.has(t, "A one-time password for nina", "it is shown only once", ">Admin<")
+	s.get("/admin/accounts").lacks(t, m[1])
+	if a := s.submit("/admin/accounts", url.Values{"name": {"nina"}, "role": {"viewer"}}); a.status != http.StatusConflict {
+		t.Errorf("a second nina: %d", a.status)
+	}
+	s.submit("/admin/accounts", url.Values{"name": {"No Good"}, "role": {"viewer"}}).has(t, "1 to 40 characters", `value="No Good"`)
+
+	s.http = s.client()
+	if a := s.do("POST", "/admin/login", url.Values{"name": {"nina"}, "password": {m[1]}}); a.status != http.StatusSeeOther {
+		t.Fatalf("sign in: %d", a.status)
+	}
+	s.post("/admin/password", url.Values{"new": {password + "!"}, "again": {password + "!"}})
+	s.get("/admin/account").has(t, "You are signed in as nina.", "This one")
+}
+
+func TestAccountsAreChangedResetAndRemovedInThePanel(t *testing.T) {
+	s := newSite(t, nil, nil)
+	vera := s.enterAs("vera", auth.RoleViewer)
+	hers := s.http
+	s.http = s.client()
+	s.enter()
+	at := fmt.Sprint("/admin/accounts/", vera)
+	s.post(at+"/change", url.Values{"name": {"vera.k"}, "role": {"admin"}}).has(t, "vera.k is changed")
+	mine := s.http
+	s.http = hers
+	s.get("/admin").lacks(t, "signed in as a viewer")
+	s.http = mine
+	if m := shownOnce.FindStringSubmatch(s.submit(at+"/reset", nil).body); m == nil {
+		t.Error("no one-time password after the reset")
+	}
+	s.http = hers
+	if a := s.get("/admin"); a.status != http.StatusSeeOther {
+		t.Errorf("after the reset her session opens: %d", a.status)
+	}
+	s.http = mine
+	s.post(at+"/remove", nil).has(t, "vera.k is removed")
+	s.get("/admin/accounts").lacks(t, "vera.k")
+	s.post(at+"/remove", nil).has(t, `class="flash note"`, "There is no such account")
+	s.post("/admin/accounts/1/remove", nil).has(t, `class="flash note"`, "The owner&#39;s account can&#39;t be removed")
+}
+
+func TestAnotherAdminMayNotTouchTheOwnersAccount(t *testing.T) {
+	s := newSite(t, nil, nil)
+	s.enterAs("nina", auth.RoleAdmin)
+	s.get("/admin/accounts").lacks(t, `action="/admin/accounts/1/`)
+	s.post("/admin/accounts/1/change", url.Values{"name": {"boss"}}).has(t, `class="flash bad"`, "Only the owner")
+	s.post("/admin/accounts/1/sessions/end", nil).has(t, `class="flash bad"`, "Only the owner")
+	if a := s.submit("/admin/accounts/1/reset", nil); a.status == http.StatusOK || shownOnce.MatchString(a.body) {
+		t.Errorf("reset: %d", a.status)
+	}
+	if a := s.submit("/admin/settings/keys", url.Values{"label": {"x"}, "scope": {"admin"}, "trust": {"full"}}); a.status == http.StatusOK {
+		t.Error("nina makes a key with trust full")
+	}
+}
+
+// The clock stands: it is the end of the session that closes the stream, and no
+// check at an interval.
+func TestTheStreamOfAnEndedSessionCloses(t *testing.T) {
+	for what, end := range map[string]func(s *site, user int64){
+		"signed out there": func(s *site, user int64) { s.post(fmt.Sprintf("/admin/accounts/%d/sessions/end", user), nil) },
+		"removed":          func(s *site, user int64) { s.post(fmt.Sprintf("/admin/accounts/%d/remove", user), nil) },
+	} {
+		s := newSite(t, nil, nil)
+		nina := s.enterAs("nina", auth.RoleAdmin)
+		stream, err := s.http.Get(s.url + "/admin/events")
+		if err != nil || stream.StatusCode != http.StatusOK {
+			t.Fatal(err, stream.StatusCode)
+		}
+		defer stream.Body.Close()
+		closed := make(chan error, 1)
+		go func() { _, err := io.Copy(io.Discard, stream.Body); closed <- err }()
+		s.http = s.client()
+		end(s.enter(), nina)
+		select {
+		case <-closed:
+		case <-time.After(time.Minute):
+			t.Errorf("%s: the stream goes on", what)
+		}
+	}
+}
+
+func TestSessionsAreListedAndEnded(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	mine := s.http
+	s.http = s.client()
+	s.enter()
+	page := s.get("/admin/account")
+	page.has(t, "Go-http-client/1.1", "This one", `action="/admin/account/sessions/end"`)
+	id := regexp.MustCompile(`name="id" value="([0-9a-f]+)"`).FindStringSubmatch(page.body)
+	if id == nil {
+		t.Fatal("no other session is listed")
+	}
+	s.post("/admin/account/sessions/end", url.Values{"id": {id[1]}}).has(t, "Signed out there.")
+	s.get("/admin/account").lacks(t, "/sessions/end")
+	s.post("/admin/account/sessions/end", url.Values{"id": {id[1]}}).has(t, "This session has ended already")
+	s.http = mine
+	if a := s.get("/admin"); a.status != http.StatusSeeOther {
+		t.Errorf("the ended session opens: %d", a.status)
+	}
+	if n, err := s.admins.Sessions(t.Context(), core.Operator); err != nil || len(n) != 1 {
+		t.Errorf("%d sessions are left, %v", len(n), err)
+	}
+}
