@@ -303,3 +303,13 @@ func TestALongConversationIsReadInPartsAndStaysLight(t *testing.T) {
 		t.Errorf("by way of Earlier %d messages are seen, want each of 60 once", seen)
 	}
 }
+
+func TestAnAnswerThatWasCutAtTheOutputLimitSaysSo(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	s.world.full()
+	id := s.world.talk(session.Ref{Address: core.Address{Bot: "family", Chat: "8"}, User: 3, Trust: core.Sandboxed, Source: "telegram"}, "Long story", "r9",
+		transcript.Message{Role: "user", Blocks: []core.Block{text("tell me all")}},
+		transcript.Message{Role: "assistant", Model: "openai/m", Stop: "max_tokens", Blocks: []core.Block{text("Once upon a")}})
+	s.get("/admin/chats/"+id).has(t, "Once upon a", "The answer ends here because it reached the model’s output limit.")
+	s.get("/admin/chats/"+s.world.ada).lacks(t, "output limit")
+}

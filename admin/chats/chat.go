@@ -66,6 +66,7 @@ type said struct {
 	Run   string
 	Parts []saidPart
 	Fail  *failure // of "failed"
+	Limit bool     // an answer that was cut at the model's output limit
 }
 
 // A saidPart is text, thinking, a tool call with its result, or files.
@@ -274,6 +275,7 @@ func (t *telling) said(m *transcript.Message, at url.Values) (s said, size int) 
 		s.Who, s.Name = "summary", "Summary of earlier messages"
 	case m.Role == "assistant":
 		s.Who, s.Name, s.Model = "answer", "Answer", m.Model
+		s.Limit = m.Stop == "max_tokens"
 	}
 	by, blocks := m.Shown(t.group)
 	if s.Who == "person" && by.Name != "" {

@@ -24,6 +24,8 @@ type talk struct {
 	message string          // id of the current message
 	text    strings.Builder // of it
 	words   bool            // it is counted in Said
+	wrote   bool            // text was shown
+	apart   bool            // the next text is shown behind a blank line
 	shown   map[string]bool // messages with text shown as a stream; limited by the turn
 	open    map[string]bool // tools running
 	used    map[string]core.Tokens
@@ -234,6 +236,10 @@ func (k *talk) say(text string) {
 		k.a.Said++
 	}
 	k.text.WriteString(text)
+	if k.apart { // of the text before the last calls
+		text = "\n\n" + strings.TrimLeft(text, "\n")
+	}
+	k.wrote, k.apart = true, false
 	k.t.Emit(core.TextDelta{Content: text})
 }
 
@@ -273,6 +279,7 @@ func (k *talk) assistant(l *line) {
 				k.a.Calls++
 				k.t.Busy(1)
 			}
+			k.apart = k.wrote
 			k.t.Emit(core.ToolUseStart{ID: b.ID, Name: b.Name, Input: b.Input})
 		}
 	}

@@ -68,6 +68,7 @@ func (s *show) see(e core.Event) {
 	case core.TextDelta:
 		if s.doing != "" {
 			s.text, s.doing = s.text[:0], ""
+			e.Content = strings.TrimLeft(e.Content, "\n")
 		}
 		s.text = append(s.text, e.Content...)
 	case core.Warning:

@@ -84,6 +84,7 @@ type Delta struct {
 	Usage     *core.Tokens // once, at the end, where the provider says it
 	Model     string       // set when the answering model is chosen or changes (fallback)
 	Notice    string       // plain text: "openai is busy, trying again in 2 s"
+	Unread    string       // plain text: files of the newest message that the provider refused; the answer is without them
 	Stop      string       // end_turn, tool_use, max_tokens; with the last delta
 	Found     *Found       // a page that Request.Search has found; they come before the last delta
 }

@@ -84,3 +84,18 @@ func (r *Request) HasMedia() bool {
 		return slices.ContainsFunc(m.Blocks, func(b core.Block) bool { return len(b.Media) > 0 })
 	})
 }
+
+// NewestMedia returns the names of the pictures (images) or of the documents that came
+// after the last answer.
+func (r *Request) NewestMedia(images bool) (names []string) {
+	for i := len(r.Messages) - 1; i >= 0 && r.Messages[i].Role != "assistant"; i-- {
+		for _, b := range r.Messages[i].Blocks {
+			for k := range b.Media {
+				if kind, _ := b.Media[k].Kind(); (kind == core.ImageMedia) == images {
+					names = append(names, b.Media[k].Name)
+				}
+			}
+		}
+	}
+	return names
+}

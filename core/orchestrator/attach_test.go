@@ -108,3 +108,14 @@ func TestWhatIsNotReadOfAMessageIsNamedToItsSenderToo(t *testing.T) {
 		}
 	}
 }
+
+// A picture that the provider refused in the middle of a request is a warning like any other.
+func TestAFileThatTheProviderRefusedIsAWarning(t *testing.T) {
+	h := open(t, orchestrator.Limits{})
+	h.model.reply = func(_ context.Context, yield func(llm.Delta, error) bool) {
+		_ = yield(llm.Delta{Unread: "cat.png was refused"}, nil) && yield(llm.Delta{Text: "Well."}, nil) && yield(llm.Delta{Stop: "end_turn"}, nil)
+	}
+	if got := warned(h, h.Orchestrator, h.turn("r1", 1, "look")); len(got) != 1 || got[0] != "cat.png was refused" {
+		t.Errorf("warned %q", got)
+	}
+}

@@ -94,7 +94,7 @@ func TestAModelCallsToolsUntilItNeedsNone(t *testing.T) {
 	if !ok || res.Response != "All done." || done.ToolCalls != 2 || done.Usage.InputTokens != 10 {
 		t.Errorf("%+v", res)
 	}
-	want := []string{"text Let me see.", "start Look", "start Do", `result call0 false Look got {"a":1}`, `result call1 false Do got {"b":2}`, "text All done."}
+	want := []string{"text Let me see.", "start Look", "start Do", `result call0 false Look got {"a":1}`, `result call1 false Do got {"b":2}`, "text \n\nAll done."}
 	if !slices.Equal(events, want) {
 		t.Errorf("events %q", events)
 	}

@@ -34,6 +34,8 @@ type talk struct {
 	squeezed bool // it was made shorter after a refusal
 	worked   bool // the newest message holds results of tools
 	bare     bool // the last request gave nothing of an answer
+	wrote    bool // text was shown
+	apart    bool // the next text is shown behind a blank line
 }
 
 // offer notifies the model which tools there are.
@@ -102,7 +104,7 @@ func (t *talk) rounds(ctx context.Context) (*llm.Fault, error) {
 			return &llm.Fault{Code: "loop", Text: texts.Text("fault_loop", texts.With{"What": what})}, nil
 		}
 		t.req.Messages = append(t.req.Messages, llm.Message{Role: "user", Blocks: results})
-		t.worked = true
+		t.worked, t.apart = true, t.wrote
 	}
 }
 
@@ -204,6 +206,9 @@ func (t *talk) delta(d llm.Delta) {
 	if d.Notice != "" {
 		t.show(core.Warning{Code: "model", Message: d.Notice})
 	}
+	if d.Unread != "" {
+		t.show(core.Warning{Code: "attachment", Message: d.Unread})
+	}
 	if d.Thinking != "" {
 		t.show(core.Thinking{Content: d.Thinking})
 	}
@@ -211,6 +216,10 @@ func (t *talk) delta(d llm.Delta) {
 		t.found = append(t.found, tool.Page{Title: d.Found.Title, URL: d.Found.URL, Passage: d.Found.Age})
 	}
 	if d.Text != "" {
+		if t.apart { // of the text before the last calls
+			d.Text = "\n\n" + strings.TrimLeft(d.Text, "\n")
+		}
+		t.wrote, t.apart = true, false
 		t.show(core.TextDelta{Content: d.Text})
 	}
 }

@@ -160,7 +160,7 @@ func TestAnAnswerHasExactlyTheDocumentedForm(t *testing.T) {
 	if !o.Alone || o.Model != "m" || o.Agent != "" || o.User != 7 || o.Key != h.row.ID || *o.Temperature != 0.5 || o.MaxTokens != 9 || !slices.Equal(o.Stop, []string{"END"}) || in.Text != "Hello" {
 		t.Errorf("%+v %+v", in, o)
 	}
-	publish(run, core.TextDelta{Content: "Let me see."}, core.ToolUseStart{ID: "1", Name: "Read", Input: json.RawMessage(`{}`)}, core.TextDelta{Content: "Tea."})
+	publish(run, core.TextDelta{Content: "Let me see."}, core.ToolUseStart{ID: "1", Name: "Read", Input: json.RawMessage(`{}`)}, core.TextDelta{Content: "\n\nTea."})
 	finish(run, core.Done{Response: "Tea.", Usage: core.Usage{InputTokens: 5, OutputTokens: 3, CacheReadTokens: 2}})
 	resp := <-answer
 	defer resp.Body.Close()

@@ -225,7 +225,7 @@ func (c *call) say(res *result, text string) {
 	if text == "" {
 		return
 	}
-	if res.apart {
+	if res.apart && !strings.HasPrefix(text, "\n\n") { // kept from before the runs did it
 		text = "\n\n" + text
 	}
 	res.words, res.apart = true, false

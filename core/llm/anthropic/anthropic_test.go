@@ -333,7 +333,7 @@ func TestNothingIsAskedTwiceAfterTheFirstPiece(t *testing.T) {
 		"error no object":   {Text: []string{"half an"}, Raw: "event: error\ndata: [1]\n\n"},
 		"error of nonsense": {Text: []string{"half an"}, Raw: "event: error\ndata: <html>\n\n"},
 		"garbage":           {Text: []string{"half an"}, Raw: "event: content_block_delta\ndata: <html>\n\n"},
-		"an endless line":   {Text: []string{"half an"}, Raw: "data: " + strings.Repeat("x", 2<<20)},
+		"an endless line":   {Text: []string{"half an"}, Raw: "data: " + strings.Repeat("x", 5<<20)},
 		"an endless event":  {Text: []string{"half an"}, Raw: strings.Repeat("data: xxxxxxxxxxxxxxx\n", 100_000)},
 	} {
 		t.Run(name, func(t *testing.T) {

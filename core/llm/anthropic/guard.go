@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	maxEvent     = 1 << 20  // bytes of one event of a stream
+	maxEvent     = 4 << 20  // bytes of one event of a stream
 	maxStream    = 64 << 20 // bytes of one whole answer on the wire
 	maxListBody  = 8 << 20  // bytes of a list of models
 	maxErrorBody = 64 << 10 // bytes of an error answer that are read
 )
 
 var (
-	errEventTooLong  = errors.New("an event of the stream is longer than 1 MiB")
+	errEventTooLong  = errors.New("an event of the stream is longer than 4 MiB")
 	errStreamTooLong = errors.New("the answer is longer than allowed")
 	errNoStream      = errors.New("the answer is no stream of events")
 )

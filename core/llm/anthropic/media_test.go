@@ -109,3 +109,29 @@ func TestAModelBeforePicturesIsNotSentAny(t *testing.T) {
 		t.Errorf("%d requests, %v", s.Total(), g.Err)
 	}
 }
+
+func TestARefusedPictureIsNamed(t *testing.T) {
+	s := anthropictest.New(t, anthropictest.Options{NoImages: true})
+	c, _ := client(t, s.URL(), anthropic.Options{Model: newer})
+	var told []string
+	for d, err := range c.Reply(context.Background(), &llm.Request{Messages: shown(picture, document)}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.Unread != "" {
+			told = append(told, d.Unread)
+		}
+	}
+	if len(told) != 1 || !strings.Contains(told[0], "cat.png, book.pdf") {
+		t.Errorf("told %q", told)
+	}
+}
+
+func TestAnEventOfFourMebibytesIsRead(t *testing.T) {
+	long := strings.Repeat("x", 4<<20-1000)
+	s := anthropictest.New(t, anthropictest.Options{Default: anthropictest.Reply{Text: []string{long}}})
+	c, _ := client(t, s.URL(), anthropic.Options{Model: newer})
+	if g := wiretest.Ask(c, "x"); g.Err != nil || g.Text != long {
+		t.Errorf("%d bytes, %v", len(g.Text), g.Err)
+	}
+}

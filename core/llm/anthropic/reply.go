@@ -61,6 +61,7 @@ func (r *reply) Learn(f *provider.Failure) bool {
 		// "image dimensions exceed max allowed size: 8000 pixels", "The PDF specified is
 		// password protected.", …
 		r.blind = true
+		r.Refused(r.req, true, true)
 		return true
 	case provider.Says(said, "`signature`", "`thinking` block", "thinking blocks") && !r.unsigned:
 		r.unsigned = true

@@ -57,11 +57,14 @@ func (r *reply) learnMedia(status int, text string) bool {
 		"no endpoints found", "not a multimodal", "unsupported", "supported values are", "only supported by")
 	switch d := &r.c.dialect; {
 	case never && files:
+		r.Refused(r.req, false, true)
 		return d.noFiles.CompareAndSwap(false, true)
 	case never:
+		r.Refused(r.req, true, false)
 		return d.noImages.CompareAndSwap(false, true)
 	}
 	r.blind = true
+	r.Refused(r.req, true, r.c.media().Documents)
 	return true
 }
 

@@ -194,11 +194,10 @@ func TestNothingIsAskedTwiceAfterTheFirstPiece(t *testing.T) {
 	overloaded := &llmtest.Error{Message: "The server is overloaded", Type: "server_error"}
 	for name, r := range map[string]llmtest.Reply{
 		"cut":               {Text: []string{"half an"}, Cut: true},
-		"no DONE":           {Text: []string{"half an"}, NoDone: true},
 		"ended early":       {Text: []string{"half an"}, NoEnd: true},
 		"error event":       {Text: []string{"half an"}, Error: overloaded},
 		"garbage":           {Text: []string{"half an"}, Raw: "data: <html>\n\n"},
-		"an endless line":   {Text: []string{"half an"}, Raw: "data: " + strings.Repeat("x", 2<<20)},
+		"an endless line":   {Text: []string{"half an"}, Raw: "data: " + strings.Repeat("x", 5<<20)},
 		"a bare error":      {Text: []string{"half an"}, Raw: "{\"error\":{\"message\":\"CUDA out of memory\"}}\n\n"},
 		"an error as field": {Text: []string{"half an"}, Raw: "error: {\"code\":503,\"message\":\"busy\"}\n\n"},
 	} {

@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	maxEvent  = 1 << 20  // bytes of one line and of one event's data
+	maxEvent  = 4 << 20  // bytes of one line and of one event's data
 	maxStream = 64 << 20 // bytes of one whole answer on the wire
 )
 
 var (
-	errEventTooLong  = errors.New("an event of the stream is longer than 1 MiB")
+	errEventTooLong  = errors.New("an event of the stream is longer than 4 MiB")
 	errStreamTooLong = errors.New("the stream is longer than 64 MiB")
 )
 

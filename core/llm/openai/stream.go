@@ -54,6 +54,7 @@ func (d *delta) thinking() string {
 // An answer is what has been put together so far.
 type answer struct {
 	calls  provider.Calls
+	think  thinking
 	finish api.FinishReason
 	usage  *core.Tokens
 }
@@ -70,6 +71,8 @@ func (r *reply) read(resp *http.Response) *provider.Failure {
 		switch {
 		case errors.Is(err, errEventTooLong), errors.Is(err, errStreamTooLong):
 			return r.Broken(provider.Garbage("stream: " + err.Error()))
+		case err != nil && a.finish != "" && (r.Answered || a.calls.Last() != nil) && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)):
+			return r.end(&a) // some servers send no [DONE]
 		case errors.Is(err, io.EOF) && !seen && events.total > 0:
 			return provider.Garbage("no event in the stream")
 		case errors.Is(err, io.EOF):
@@ -132,7 +135,8 @@ func (c *chunk) failed(data []byte) apiError {
 }
 
 func (r *reply) takeDelta(a *answer, d *delta) *provider.Failure {
-	if !r.Piece(d.thinking(), d.Content+d.Refusal) {
+	thought, text := a.think.split(d.Content + d.Refusal)
+	if !r.Piece(d.thinking()+thought, text) {
 		return nil
 	}
 	for _, fragment := range d.ToolCalls {
@@ -176,6 +180,9 @@ func (r *reply) end(a *answer) *provider.Failure {
 	if a.finish == api.FinishReasonContentFilter {
 		return words.Filter()
 	}
+	if !r.Piece(a.think.rest()) {
+		return nil
+	}
 	return r.End(&a.calls, provider.Ending{Usage: a.usage,
 		Full: a.finish == api.FinishReasonLength, Said: a.finish != ""})
 }
@@ -209,7 +216,8 @@ func (r *reply) readWhole(body io.Reader) *provider.Failure {
 	}
 	choice := whole.Choices[0]
 	a := answer{finish: choice.FinishReason, usage: usage(&whole.Usage)}
-	if !r.Piece(choice.Message.ReasoningContent, choice.Message.Content) {
+	thought, text := a.think.split(choice.Message.Content)
+	if !r.Piece(choice.Message.ReasoningContent+thought, text) {
 		return nil
 	}
 	for _, c := range choice.Message.ToolCalls {

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"gatehouse/core"
 	"gatehouse/core/llm"
+	"gatehouse/core/texts"
 )
 
 const (
@@ -108,6 +110,35 @@ func (r *Reply) Send(d llm.Delta) bool {
 	}
 	return !r.Stopped
 }
+
+// Refused yields which of the newest message's pictures or documents the provider refused.
+// What came before was told at its time.
+func (r *Reply) Refused(req *llm.Request, images, documents bool) {
+	var names []string
+	if images {
+		names = req.NewestMedia(true)
+	}
+	if documents {
+		names = append(names, req.NewestMedia(false)...)
+	}
+	for i := range names {
+		if names[i] = core.CutRunes(core.CleanName(names[i]), maxNamed); names[i] == "" {
+			names[i] = texts.Text("a_file")
+		}
+	}
+	if len(names) > maxNames {
+		names = append(names[:maxNames], "…")
+	}
+	if len(names) > 0 {
+		r.Send(llm.Delta{Unread: texts.Text("file_refused", texts.With{"Name": strings.Join(names, ", "), "Model": r.Model})})
+	}
+}
+
+// Bounds of the names of refused files.
+const (
+	maxNames = 5
+	maxNamed = 100 // bytes of one
+)
 
 // Begin yields the model's name in front of the answer's first piece.
 func (r *Reply) Begin() bool {

@@ -94,7 +94,7 @@ func send(s *web.Stream, event map[string]any) error {
 }
 
 func (t *translator) add(s *web.Stream, piece string) error {
-	if t.round && t.text.Len() > 0 {
+	if t.round && t.text.Len() > 0 && !strings.HasPrefix(piece, "\n\n") { // kept from before the runs did it
 		t.text.WriteString("\n\n")
 	}
 	t.round = false
