@@ -275,7 +275,7 @@ func TestOpenAIRefusalsOfTheModelHaveOpenAIsFormAndStatus(t *testing.T) {
 		final  bool
 	}{
 		{llmtest.Limited("3600"), 429, "rate_limit_exceeded", false},
-		{llmtest.Refuse(400, "This model's maximum context length is 8192 tokens.", "invalid_request_error", "context_length_exceeded"), 400, "context_length_exceeded", true},
+		{llmtest.Refuse(400, "Your input exceeds the context window of this model. Please adjust your input and try again.", "invalid_request_error", "context_length_exceeded"), 400, "context_length_exceeded", true},
 		{llmtest.Refuse(401, "Incorrect API key provided.", "invalid_request_error", "invalid_api_key"), 502, "auth", true},
 	} {
 		for _, streamed := range []bool{false, true} {
