@@ -182,7 +182,17 @@ func (a *app) openVault(context.Context) (err error) {
 		return err
 	}
 	a.closing(a.vault.Close)
-	return a.vault.Lock(true)
+	if err := a.vault.Lock(true); err != nil {
+		return err
+	}
+	swept, err := backup.Sweep(a.cfg.VaultPath)
+	for _, file := range swept {
+		a.log.Info("deleted what a backup left that was ended before it was complete", "backup", file)
+	}
+	if err != nil {
+		a.log.Warn("files of a backup that was ended before it was complete could not be deleted", "err", err)
+	}
+	return nil
 }
 
 func (a *app) openStore(ctx context.Context) (err error) {

@@ -38,6 +38,10 @@ type Report struct {
 	Schema    int64     `json:"schema"` // version of the database
 	archive.Total
 	Left []string `json:"left_out"` // what is in the vault and not in the backup, with the reason; at most maxLeftOut
+	// Missed is what should be in the backup and cannot be, with the reason; at most
+	// maxLeftOut of the Misses.
+	Missed []string `json:"missed"`
+	Misses int      `json:"misses"`
 }
 
 // maxLeftOut bounds what a report names.
@@ -48,6 +52,7 @@ const maxLeftOut = 100
 // it is complete and on the disk. progress, which may be nil, is called as the
 // work goes on.
 func Make(ctx context.Context, src Source, file string, progress Progress) (report Report, err error) {
+	_, _ = Sweep(src.Vault) // what cannot be deleted now is tried again at the next start
 	b, err := newMaking(src, file, progress)
 	if err != nil {
 		return report, err
@@ -55,7 +60,10 @@ func Make(ctx context.Context, src Source, file string, progress Progress) (repo
 	defer func() {
 		err = errors.Join(err, b.close())
 	}()
-	report = Report{File: b.file, CreatedAt: time.Now().UTC().Truncate(time.Second), Left: []string{}}
+	if err := b.record(); err != nil {
+		return report, err
+	}
+	report = Report{File: b.file, CreatedAt: time.Now().UTC().Truncate(time.Second), Left: []string{}, Missed: []string{}}
 	b.report = &report
 	dbCopy := b.file + ".part.db"
 	if err := os.Remove(dbCopy); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -91,6 +99,7 @@ type making struct {
 	skip   map[string]string // by name in the vault: why it is left out
 	count  counter
 	report *Report
+	note   string // the name of the note about it in the vault
 	done   bool
 }
 
@@ -151,7 +160,7 @@ func (b *making) inVault(path string) (string, bool) {
 // reason; "" is not reported.
 func (b *making) leftOut(src Source) map[string]string {
 	skip := map[string]string{
-		".parachute/lock": "", ".parachute/sends": "", restoreDir: "",
+		".parachute/lock": "", ".parachute/sends": "", pendingDir: "", restoreDir: "",
 		".claude/.credentials.json": "Claude Code's login; log in again on the other machine",
 	}
 	add := func(path, why string) {
@@ -180,6 +189,18 @@ func (b *making) left(name, why string) {
 	if why != "" && len(b.report.Left) < maxLeftOut {
 		b.report.Left = append(b.report.Left, name+" ("+why+")")
 	}
+}
+
+// miss leaves out what no archive can hold, with everything in it.
+func (b *making) miss(name, why string, d fs.DirEntry) error {
+	b.report.Misses++
+	if len(b.report.Missed) < maxLeftOut {
+		b.report.Missed = append(b.report.Missed, ShownName(name)+" ("+why+")")
+	}
+	if d != nil && d.IsDir() {
+		return fs.SkipDir
+	}
+	return nil
 }
 
 // database adds the copy.
@@ -217,6 +238,9 @@ func (b *making) vault(ctx context.Context) error {
 	return fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
 		if name == "." && err == nil {
 			return nil
+		}
+		if why := archive.Unstorable(name); why != "" {
+			return b.miss(name, why, d)
 		}
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // gone since its directory was read
@@ -346,6 +370,9 @@ func (b *making) close() error {
 	err := os.Remove(b.part.Name())
 	if errors.Is(err, fs.ErrNotExist) && b.done {
 		err = nil
+	}
+	if b.note != "" {
+		err = errors.Join(err, b.root.Remove(b.note))
 	}
 	return errors.Join(err, b.part.Close(), b.root.Close())
 }

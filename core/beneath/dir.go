@@ -106,7 +106,7 @@ func (d *Dir) Stat(name string) (Info, error) {
 		info, err := up.Stat(base)
 		return info, renamed(err, name)
 	}
-	if !fs.ValidPath(name) || strings.ContainsRune(name, 0) {
+	if name == "" || name == ".." || strings.ContainsAny(name, "/\x00") { // an entry may have a name that is not UTF-8
 		return Info{}, failed("stat", name, fs.ErrInvalid)
 	}
 	var st unix.Stat_t

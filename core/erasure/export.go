@@ -9,6 +9,8 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"strings"
+	"time"
 
 	"gatehouse/core"
 	"gatehouse/core/beneath"
@@ -32,6 +34,7 @@ func (e *Eraser) Export(ctx context.Context, ref string) (Export, error) {
 		return Export{}, err
 	}
 	rows, cut := map[string]any{"user_id": p.User, "names": p.Names}, []string{}
+	theirs := map[string]bool{} // sessions that a row names; at most MaxExportRows for each table
 	for _, x := range e.o.Registry.Exports() {
 		found, err := store.Rows(ctx, e.o.DB, x.Query, p.User, MaxExportRows+1)
 		if err != nil {
@@ -41,10 +44,41 @@ func (e *Eraser) Export(ctx context.Context, ref string) (Export, error) {
 			found, cut = found[:MaxExportRows], append(cut, x.Name)
 		}
 		rows[x.Name] = found
+		for _, row := range found {
+			if id, ok := row["session_id"].(string); ok {
+				theirs[id] = true
+			}
+		}
 	}
 	rows["cut"] = cut
+	if rows["trash"], err = e.trashed(theirs); err != nil {
+		return Export{}, err
+	}
 	b, err := json.Marshal(rows)
 	return Export{Sessions: p.Sessions, Rows: b}, err
+}
+
+// A Deleted is a transcript in the trash of a session in which the user wrote.
+type Deleted struct {
+	Name    string    `json:"name"` // in the vault
+	Session string    `json:"session_id"`
+	At      time.Time `json:"deleted_at"`
+}
+
+// trashed returns what of the sessions is in the trash.
+func (e *Eraser) trashed(sessions map[string]bool) ([]Deleted, error) {
+	list, err := e.o.Vault.Trashed()
+	found := []Deleted{}
+	for _, t := range list {
+		id := strings.TrimSuffix(t.Base, ".jsonl")
+		if _, rest, again := strings.Cut(id, "-"); again && !sessions[id] { // the second of one name
+			id = rest
+		}
+		if sessions[id] {
+			found = append(found, Deleted{t.Name, id, t.At})
+		}
+	}
+	return found, err
 }
 
 // Zip writes what is known of the user: person.json, a Markdown file for each

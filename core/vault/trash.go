@@ -102,6 +102,31 @@ func (v *Vault) Prune(now time.Time, days int) (int, error) {
 	return n, nil
 }
 
+// A Trashed is a file or directory in the trash.
+type Trashed struct {
+	Name string    // in the vault
+	Base string    // what it was called, where it was not too long
+	At   time.Time // when it was moved there
+}
+
+// Trashed lists the trash, oldest first. Entries without a stamp are left out.
+func (v *Vault) Trashed() (list []Trashed, err error) {
+	entries, err := fs.ReadDir(v.root.FS(), trashDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, explain("read the trash", err)
+	}
+	for _, e := range entries {
+		stamp, base, ok := strings.Cut(e.Name(), "-")
+		if at, err := time.Parse(trashStamp, stamp); ok && err == nil {
+			list = append(list, Trashed{Name: path.Join(trashDir, e.Name()), Base: base, At: at})
+		}
+	}
+	return list, nil
+}
+
 // RemoveTrashed deletes what was trashed under the name base, such as
 // "<id>.jsonl", however often.
 func (v *Vault) RemoveTrashed(base string) error {

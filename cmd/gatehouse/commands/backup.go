@@ -24,7 +24,7 @@ type Backup struct {
 }
 
 func (c *Backup) Help() string {
-	return "The gateway may keep running. The backup has a snapshot of the database and the files of the vault, but not the settings, files with secrets, and Claude Code's login: keep those elsewhere. 'gatehouse restore' restores it."
+	return "The gateway may keep running. The backup has a snapshot of the database and the files of the vault, but not the settings, files with secrets, and Claude Code's login: keep those elsewhere. Files whose names no backup can hold are left out and listed; the exit code is then 1. 'gatehouse restore' restores it."
 }
 
 func (c *Backup) Run(p *Process) error {
@@ -39,13 +39,23 @@ func (c *Backup) Run(p *Process) error {
 		return err
 	}
 	if c.JSON {
-		return PrintJSON(p.Stdout, report)
+		if err := PrintJSON(p.Stdout, report); err != nil || report.Misses == 0 {
+			return err
+		}
+		return ErrReported
 	}
 	fmt.Fprintf(p.Stdout, "Backed up %d files and the database into %s (%s).\n", report.Files, report.File, backup.SizeText(report.Size))
 	for _, left := range report.Left {
 		fmt.Fprintf(p.Stdout, "Not in it: %s\n", left)
 	}
-	return nil
+	if report.Misses == 0 {
+		return nil
+	}
+	fmt.Fprintf(p.Stderr, "gatehouse: %d files or folders cannot be in a backup: rename them, and make another one.\n", report.Misses)
+	for _, missed := range report.Missed {
+		fmt.Fprintf(p.Stderr, "Missing: %s\n", missed)
+	}
+	return ErrReported
 }
 
 // progress returns a meter on the terminal, or nil without one.

@@ -44,7 +44,15 @@ func (c *Export) all(p *Process) error {
 	if err := os.Rename(part, c.Output); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(p.Stdout, "Exported %s and what else is known of this person into %s.\n", counted(len(person.Sessions), "conversation"), c.Output)
+	fmt.Fprintf(p.Stdout, "Exported %s and what else is known of this person into %s.\n", counted(len(person.Sessions), "conversation"), c.Output)
+	var rows struct {
+		Trash []erasure.Deleted `json:"trash"`
+	}
+	if err := json.Unmarshal(person.Rows, &rows); err != nil || len(rows.Trash) == 0 {
+		return err
+	}
+	_, err = fmt.Fprintf(p.Stdout, "Not in it: %s in the trash (.parachute/trash of the vault), which person.json lists; they are deleted 30 days after they were moved there.\n",
+		counted(len(rows.Trash), "deleted conversation"))
 	return err
 }
 

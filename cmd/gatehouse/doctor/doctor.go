@@ -102,7 +102,7 @@ type check func(context.Context, Subject) []Finding
 
 // checks are all checks, in the order of the report.
 var checks = []check{
-	checkConfiguration, checkPanel, checkVault, checkDatabase, checkAttachments, checkFiles, checkBots,
+	checkConfiguration, checkPanel, checkVault, checkNames, checkDatabase, checkAttachments, checkFiles, checkBots,
 	checkModel, checkAgents, checkServers, checkSandbox, checkClock, checkPorts,
 }
 

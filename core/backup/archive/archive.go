@@ -16,10 +16,12 @@
 package archive
 
 import (
+	"fmt"
 	"io/fs"
 	"path"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"gatehouse/core"
 )
@@ -97,13 +99,28 @@ func (t *Total) add(e *Entry) {
 	}
 }
 
+// Unstorable returns why no archive can hold a file, directory or link of that name
+// in the vault, for users; "" if one can. Lists are JSON, which is UTF-8; a name
+// with a backslash is like any other.
+func Unstorable(name string) string {
+	switch {
+	case !utf8.ValidString(name):
+		return "its name is not UTF-8"
+	case len(Vault)+len(name) > maxName:
+		return fmt.Sprintf("its path is longer than %d bytes", maxName-len(Vault))
+	case len(path.Base(name)) > maxPart:
+		return fmt.Sprintf("its name is longer than %d bytes", maxPart)
+	}
+	return ""
+}
+
 // checkName refuses names that are not plainly inside the archive's directories.
 func checkName(name string) error {
 	rest, ok := strings.CutPrefix(name, Vault)
 	if !ok {
 		rest, ok = strings.CutPrefix(name, Database)
 	}
-	if !ok || len(name) > maxName || !fs.ValidPath(rest) || rest == "." || strings.ContainsAny(rest, "\x00\\") {
+	if !ok || len(name) > maxName || !fs.ValidPath(rest) || rest == "." || strings.ContainsRune(rest, 0) {
 		return core.Errorf(core.Invalid, "the archive holds an entry with a name that is not allowed: %s", core.CutRunes(core.CleanName(name), 100))
 	}
 	for part := range strings.SplitSeq(rest, "/") {
@@ -117,9 +134,9 @@ func checkName(name string) error {
 // Inside reports whether the target of a link at name (in the archive) is a
 // relative path that stays in the restored directory.
 func Inside(name, target string) bool {
-	if target == "" || path.IsAbs(target) || strings.ContainsAny(target, "\x00\\") {
+	if target == "" || path.IsAbs(target) || strings.ContainsRune(target, 0) {
 		return false
 	}
 	to := path.Join(path.Dir(strings.TrimPrefix(name, Vault)), target)
-	return fs.ValidPath(to)
+	return fs.ValidPath(to) && len(target) <= maxName
 }

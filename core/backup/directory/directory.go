@@ -85,6 +85,12 @@ func (d *Directory) Backup(ctx context.Context, by core.Actor) error {
 		for _, left := range report.Left {
 			lines = append(lines, "Not in it: "+left)
 		}
+		if report.Misses > 0 {
+			lines = append(lines, fmt.Sprintf("%d files or folders cannot be in a backup: rename them, and make another one.", report.Misses))
+		}
+		for _, missed := range report.Missed {
+			lines = append(lines, "Missing: "+missed)
+		}
 		return jobs.Result{Lines: lines, Size: report.Size}, nil
 	})
 }
