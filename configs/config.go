@@ -67,6 +67,7 @@ type Config struct {
 	Model            string        `split_words:"true" example:"anthropic/claude-sonnet-5" desc:"Default model: anthropic/NAME, openai/NAME or local/quote. Empty: the first of these providers with a key or base URL, else local/quote."`
 	ModelFallbacks   values.List   `split_words:"true" example:"openai/gpt-4o,local/quote" desc:"Models to try, in order, when MODEL fails."`
 	ModelWindows     values.Sizes  `split_words:"true" example:"openai/llama3.1=8192" desc:"Context windows in tokens, as provider/model=tokens with commas between, for models whose window is not known. Conversations are summed up before they reach it."`
+	ModelPrices      values.Prices `split_words:"true" example:"openai/llama3.1=0.2:0.6" desc:"Prices in USD per million tokens, as provider/model=input:output with commas between. They override the built-in ones; cached tokens then cost what input does."`
 	AnthropicAPIKey  values.Secret `split_words:"true" example:"sk-ant-..." desc:"Key for Anthropic."`
 	AnthropicBaseURL string        `split_words:"true" example:"https://api.anthropic.com" desc:"Server with Anthropic's Messages API. Empty: Anthropic's own."`
 	OpenaiAPIKey     values.Secret `split_words:"true" example:"sk-..." desc:"Key for an OpenAI-compatible provider."`
@@ -86,7 +87,7 @@ type Config struct {
 	MCPEnv        values.List `split_words:"true" example:"GITHUB_TOKEN,NOTES_DIR" desc:"Environment variables that .mcp.json may use as ${NAME}. Empty: none."`
 	SearxngURL    string      `split_words:"true" example:"http://127.0.0.1:8888" desc:"SearXNG server for the tool WebSearch. Empty: the provider's own search (Anthropic), else no WebSearch."`
 
-	TranscribeURL string `split_words:"true" example:"http://127.0.0.1:9000/v1" desc:"Server with OpenAI's /v1/audio/transcriptions that transcribes voice messages. It gets OPENAI_API_KEY if it is the host of OPENAI_BASE_URL. Empty: voice messages are stored and not transcribed."`
+	TranscribeURL string `split_words:"true" example:"http://127.0.0.1:9000/v1" desc:"Server with OpenAI's /v1/audio/transcriptions that transcribes voice messages, video notes and attached audio files. It gets OPENAI_API_KEY if it is the host of OPENAI_BASE_URL. Empty: they are stored and not transcribed."`
 
 	MetricsAddr  string        `split_words:"true" example:"127.0.0.1:9090" desc:"Separate listener for /metrics, without a key. Empty: /metrics on ADDR, with a key of scope metrics."`
 	LogLevel     values.Level  `split_words:"true" default:"info" example:"debug" desc:"debug, info, warn or error."`

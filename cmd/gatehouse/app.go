@@ -288,6 +288,7 @@ func (a *app) joinRuns(qm *metrics.Metrics) (err error) {
 	if err != nil {
 		return fmt.Errorf("prices: %w", err)
 	}
+	prices = prices.With(llm.FixedPrices(pricesOf(a.cfg.ModelPrices)))
 	a.agents = agent.New(a.vault, agent.Options{Clock: a.clock, Log: a.log, Base: agent.Default(filepath.Base(a.vault.Path()), ""), Default: a.settings.Now().DefaultAgent})
 	if a.tools, err = a.openTools(); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 
+	"gatehouse/configs/values"
 	"gatehouse/core"
 	"gatehouse/core/claudecli"
 	"gatehouse/core/llm"
@@ -88,6 +89,15 @@ func (c *claudeCode) Answer(ctx context.Context, w *orchestrator.Work) (orchestr
 		return a, fmt.Errorf("claude code: %w", err)
 	}
 	return a, nil
+}
+
+// pricesOf returns the prices that the operator sets.
+func pricesOf(set values.Prices) map[string]llm.Price {
+	prices := make(map[string]llm.Price, len(set)) // one per model in the setting
+	for name, p := range set {
+		prices[name] = llm.Price{Input: p.Input, Output: p.Output}
+	}
+	return prices
 }
 
 // claudePrices returns prices where the CLI's models cost what Anthropic's do.

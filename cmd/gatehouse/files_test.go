@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/base64"
 	"image"
 	"image/png"
 	"io"
@@ -149,8 +150,12 @@ func TestAVoiceMessageIsHeardOrAnsweredPlainly(t *testing.T) {
 	t.Parallel()
 	scribe := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if f, _, err := r.FormFile("file"); err == nil && r.Header.Get("Authorization") != "Bearer "+modelKey {
-			if data, _ := io.ReadAll(f); string(data) == "OggS tea" {
+			switch data, _ := io.ReadAll(f); string(data) {
+			case "OggS tea", "mp4 tea":
 				io.WriteString(w, `{"text":"How long should green tea brew?"}`)
+				return
+			case "ID3 talk":
+				io.WriteString(w, `{"text":"Welcome to our show."}`)
 				return
 			}
 		}
@@ -169,6 +174,25 @@ func TestAVoiceMessageIsHeardOrAnsweredPlainly(t *testing.T) {
 	if text, _ := lastAsked(model); text != "How long should green tea brew?" {
 		t.Errorf("the model was asked %q", text)
 	}
+	m := w.post(ada, ada.DM(), telegramtest.Outgoing{File: &telegramtest.File{Kind: "video_note", Data: []byte("mp4 tea")}})
+	w.answers(ada.DM(), m.ID)
+	if text, _ := lastAsked(model); text != "How long should green tea brew?" {
+		t.Errorf("after a video note the model was asked %q", text)
+	}
+	m = w.post(ada, ada.DM(), telegramtest.Outgoing{Text: "What is it?", File: &telegramtest.File{Kind: "audio", Name: "show.mp3", Data: []byte("ID3 talk")}})
+	w.answers(ada.DM(), m.ID)
+	if text, _ := lastAsked(model); !strings.Contains(text, "Attached file show.mp3 (the transcription of the audio file):\n```\nWelcome to our show.\n```") {
+		t.Errorf("after an audio file the model was asked %q", text)
+	}
+	upload := map[string]string{"name": "memo.m4a", "data": base64.StdEncoding.EncodeToString([]byte("ID3 talk"))}
+	w.chatEvents(map[string]any{"message": "And this?", "attachments": []any{upload}}, nil)
+	if text, _ := lastAsked(model); !strings.Contains(text, "Attached file memo.m4a (the transcription of the audio file):\n```\nWelcome to our show.\n```") {
+		t.Errorf("after an upload the model was asked %q", text)
+	}
+	m = w.post(ada, ada.DM(), telegramtest.Outgoing{File: &telegramtest.File{Kind: "audio", Name: "noise.mp3", Data: []byte("ID3 noise")}})
+	if got := w.answers(ada.DM(), m.ID); !strings.Contains(got.Text, "noise.mp3 was attached and could not be transcribed") {
+		t.Errorf("its sender was told %q", got.Text)
+	}
 	if got := say("OggS noise"); !strings.Contains(got.Text, "could not be transcribed") {
 		t.Errorf("its sender was told %q", got.Text)
 	}
@@ -176,7 +200,7 @@ func TestAVoiceMessageIsHeardOrAnsweredPlainly(t *testing.T) {
 	deaf, model := newModelWorld(t, nil)
 	bob := deaf.guest("Bob")
 	calls := model.Total()
-	m := deaf.post(bob, bob.DM(), telegramtest.Outgoing{File: &telegramtest.File{Kind: "voice", Data: []byte("OggS tea")}})
+	m = deaf.post(bob, bob.DM(), telegramtest.Outgoing{File: &telegramtest.File{Kind: "voice", Data: []byte("OggS tea")}})
 	if got := deaf.answers(bob.DM(), m.ID); !strings.Contains(got.Text, "cannot transcribe") || model.Total() != calls || len(deaf.assets()) != 1 {
 		t.Errorf("%q, %d calls, kept %v", got.Text, model.Total()-calls, deaf.assets())
 	}

@@ -32,7 +32,7 @@ func receive(t *testing.T, s *telegramtest.Server, f telegramtest.File) (*Bot, c
 
 func TestAFileIsFetchedAsItWasSent(t *testing.T) {
 	data := bytes.Repeat([]byte("picture\x00"), 1000)
-	for _, kind := range []string{"photo", "document", "voice", "audio", "video"} {
+	for _, kind := range []string{"photo", "document", "voice", "audio", "video", "video_note"} {
 		b, f := receive(t, platform(t, telegramtest.Options{}), telegramtest.File{Kind: kind, Name: "a.bin", Data: data})
 		var got bytes.Buffer
 		if err := b.Fetch(t.Context(), f, &got); err != nil || !bytes.Equal(got.Bytes(), data) {

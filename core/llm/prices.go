@@ -70,6 +70,10 @@ func ParsePrices(b []byte) (*Prices, error) {
 	return &Prices{models: f.Models, searches: f.Searches}, nil
 }
 
+// FixedPrices returns a list of one price in USD for a million tokens of input and one for
+// output, by model name: models, as the operator sets them.
+func FixedPrices(models map[string]Price) *Prices { return &Prices{models: maps.Clone(models)} }
+
 // With returns p with over's prices in front: an operator's list over the built-in one.
 func (p *Prices) With(over *Prices) *Prices {
 	out, searches := map[string]Price{}, map[string]float64{}

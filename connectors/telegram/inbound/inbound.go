@@ -18,7 +18,7 @@ const Platform = "telegram"
 type Options struct {
 	Bot   string // configured name
 	ID    int64  // the bot's number
-	Hears bool   // voice messages are transcribed; without it one is marked Unsupported
+	Hears bool   // voice messages and video notes are transcribed; without it a voice message is marked Unsupported
 }
 
 // A Decoder decodes the updates of one bot. It may be used by several goroutines

@@ -78,8 +78,9 @@ func (p *present) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// files returns what lies with the platform and can be fetched.
-func (m *media) files() []core.File {
+// files returns what lies with the platform and can be fetched. A video note is a voice
+// message with a picture, where these are transcribed.
+func (m *media) files(hears bool) []core.File {
 	if n := len(m.Photo.V); n > 0 {
 		return m.Photo.V[n-1].asFile("photo.jpg", "image/jpeg", false)
 	}
@@ -90,7 +91,7 @@ func (m *media) files() []core.File {
 	}{
 		{m.Animation.V, "animation.mp4", "video/mp4", false}, {m.Document.V, "document", "", false},
 		{m.Voice.V, "voice.ogg", "audio/ogg", true}, {m.Audio.V, "audio.mp3", "audio/mpeg", false},
-		{m.Video.V, "video.mp4", "video/mp4", false}, {m.VideoNote.V, "video-message.mp4", "video/mp4", false},
+		{m.Video.V, "video.mp4", "video/mp4", false}, {m.VideoNote.V, "video-message.mp4", "video/mp4", hears},
 	} {
 		if k.f != nil {
 			return k.f.asFile(k.name, k.kind, k.voice)

@@ -71,7 +71,7 @@ func (d *Decoder) fromMessage(m *message, raw json.RawMessage, now time.Time) co
 		in.ReplyTo = strconv.FormatInt(m.ReplyTo.ID, 10)
 	}
 	description, kind := m.description(), m.unread()
-	in.Files = m.files()
+	in.Files = m.files(d.o.Hears)
 	if m.Text == "" && m.Caption == "" && kind == "" && description == "" && len(in.Files) == 0 {
 		if what := service(m, raw); what != "" {
 			in.Kind, in.Text = core.KindService, what
@@ -176,7 +176,7 @@ func (d *Decoder) fromEdit(m *message, now time.Time) core.Inbound {
 	if name, rest, ours := d.command(text, entities); ours {
 		in.Command, in.Text, in.Addressed = name, rest, true
 	}
-	in.Files = m.files()
+	in.Files = m.files(d.o.Hears)
 	d.addContent(&in, m.description(), m.unread())
 	return in
 }

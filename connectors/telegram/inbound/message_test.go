@@ -261,3 +261,13 @@ func BenchmarkDecode(b *testing.B) {
 		d.Decode(raw, arrived)
 	}
 }
+
+func TestAVideoNoteIsAVoiceMessageWhereThoseAreTranscribed(t *testing.T) {
+	for _, hears := range []bool{false, true} {
+		d := New(Options{Bot: "tg", ID: 42, Hears: hears})
+		in, _ := d.Decode([]byte(msg(dm, `,"video_note":{"file_id":"x"}`)), arrived)
+		if len(in.Files) != 1 || in.Files[0].Voice != hears || in.Unsupported != "" {
+			t.Errorf("hears %v: %+v %q", hears, in.Files, in.Unsupported)
+		}
+	}
+}

@@ -23,7 +23,7 @@ const (
 // A File is what a user attaches. Without Data its content is Size bytes
 // made up on the fly, so that a large file costs nothing.
 type File struct {
-	Kind string `json:"kind"` // photo, document, voice, audio or video
+	Kind string `json:"kind"` // photo, document, voice, audio, video or video_note
 	Name string `json:"name,omitempty"`
 	MIME string `json:"mime,omitempty"`
 	Size int64  `json:"size,omitempty"`
@@ -66,6 +66,10 @@ func (s *Server) attach(w *wireMessage, f File) error {
 		v.Duration = &zero
 		w.Voice = &v
 		f.Name = "voice.oga"
+	case "video_note": // neither a name nor a type
+		v.Duration, v.Name, v.MIME = &zero, "", ""
+		w.VideoNote = &v
+		f.Name = "video_note.mp4"
 	case "audio":
 		v.Name, v.Duration = f.Name, &zero
 		w.Audio = &v

@@ -111,6 +111,7 @@ type wireMessage struct {
 	Photo           []wireFile   `json:"photo,omitempty"`
 	Document        *wireFile    `json:"document,omitempty"`
 	Voice           *wireFile    `json:"voice,omitempty"`
+	VideoNote       *wireFile    `json:"video_note,omitempty"`
 	Audio           *wireFile    `json:"audio,omitempty"`
 	Video           *wireFile    `json:"video,omitempty"`
 	Caption         string       `json:"caption,omitempty"`

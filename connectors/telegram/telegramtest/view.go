@@ -113,6 +113,8 @@ func fileWords(w *wireMessage) string {
 		return "document " + w.Document.Name
 	case w.Voice != nil:
 		return "voice message"
+	case w.VideoNote != nil:
+		return "video note"
 	case w.Audio != nil:
 		return "audio " + w.Audio.Name
 	case w.Video != nil:

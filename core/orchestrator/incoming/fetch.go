@@ -2,6 +2,8 @@ package incoming
 
 import (
 	"context"
+	"io/fs"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -61,6 +63,34 @@ func (r *Reader) fetchOne(ctx context.Context, bot string, f *core.File) error {
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// audioEndings are the formats that transcription services take; a file that is none of
+// these is given as any other file.
+var audioEndings = []string{".flac", ".m4a", ".mp3", ".mpga", ".oga", ".ogg", ".opus", ".wav"}
+
+// audio reports whether the sender declared a file as audio, by its type or ending.
+func audio(f core.File) bool {
+	return strings.HasPrefix(f.Type, "audio/") || slices.Contains(audioEndings, strings.ToLower(path.Ext(f.Name)))
+}
+
+// heardFile returns the transcription of an audio file as the text of an attached file: who
+// speaks in it is not known. ok is false where nothing is transcribed, or it is not among the
+// attachments; a failure is reported like a file that is not read.
+func (r *Reader) heardFile(ctx context.Context, name string, f core.File) (block core.Block, ok bool) {
+	if r.Hear == nil || !strings.HasPrefix(f.Path, attachments) || !fs.ValidPath(f.Path) {
+		return core.Block{}, false
+	}
+	text, err := r.Hear(ctx, f)
+	if text = strings.TrimSpace(text); err == nil && text != "" {
+		return core.Block{Type: "text", Text: textFile(name+" (the transcription of the audio file)", text)}, true
+	}
+	why := texts.Text("voice_silent")
+	if err != nil {
+		r.Log.Warn("an audio file could not be transcribed", "run", r.Run, "err", err)
+		why = texts.Text("voice_service")
+	}
+	return r.unread(texts.Text("audio_not_understood", texts.With{"Name": name, "Why": why, "Path": f.Path})), true
 }
 
 // heardVoice returns the transcription of a voice message, as the user's own text. ok is

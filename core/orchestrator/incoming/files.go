@@ -43,8 +43,8 @@ type Sources struct {
 	// An error of a kind is a refusal, for its sender to read; any other may be
 	// tried again. Nil: nothing can be fetched.
 	Fetch func(ctx context.Context, user int64, bot string, f core.File) (core.File, error)
-	// Hear transcribes a voice message in the vault; nil: voice messages are not
-	// transcribed.
+	// Hear transcribes a voice message or an audio file in the vault; nil: they are
+	// not transcribed.
 	Hear func(ctx context.Context, f core.File) (string, error)
 	// PDF returns the text of a PDF for models that do not take the file, and how
 	// many pages were read. An error with a kind has a text that begins with "it";
@@ -104,6 +104,11 @@ func (r *Reader) file(ctx context.Context, f core.File) core.Block {
 	if f.Voice {
 		if said, ok := r.heardVoice(ctx, f); ok {
 			return said
+		}
+	}
+	if audio(f) {
+		if block, ok := r.heardFile(ctx, name, f); ok {
+			return block
 		}
 	}
 	data, err := r.readFile(f.Path)
