@@ -41,12 +41,6 @@ func signInFirst(b *webtest.Tab, s *site) {
 	live(b)
 }
 
-func pending(clock core.Clock, id, name string) core.PairingRequest {
-	now := clock.Now()
-	return core.PairingRequest{ID: id, Bot: "telegram", Platform: "telegram", PlatformUserID: "721445" + id[1:], Display: name, Scope: core.ScopeDM,
-		Status: "pending", Code: "KX7PQ29M", CodeExpiresAt: now.Add(time.Hour), ExpiresAt: now.Add(time.Hour), CreatedAt: now, FirstMessage: "hello from " + name, Held: 1}
-}
-
 func TestARequestAppearsWithoutReloadAndIsApprovedByKeyboardAndRevoked(t *testing.T) {
 	clock := core.System{}
 	s := newSite(t, clock, nil)

@@ -237,7 +237,11 @@ func (f *Frame) settled(h web.Handler) web.Handler {
 func (f *Frame) Away(w http.ResponseWriter, r *http.Request, to string) error {
 	if fragment(r) {
 		to, _, _ = strings.Cut(to, "#")
-		to += "?fragment=1"
+		if strings.Contains(to, "?") {
+			to += "&fragment=1"
+		} else {
+			to += "?fragment=1"
+		}
 	}
 	http.Redirect(w, r, to, http.StatusSeeOther)
 	return nil

@@ -36,36 +36,34 @@ func (p *gatePages) levels(q core.PairingRequest) []level {
 	if p.o.Preset != nil {
 		preset = core.Least(core.Vault, max(core.Sandboxed, p.o.Preset(q.Bot, q.Scope)))
 	}
-	answers := "In direct messages with " + q.Bot + "; in no group."
-	if q.Scope == core.ScopeGroup {
-		answers = "In this one group, when they address " + q.Bot + "; not in direct messages."
-	}
-	where := []page.Fact{{What: "Is answered", Is: answers}}
 	return []level{
-		{Trust: core.Sandboxed, Label: "Sandboxed", Facts: where, Checked: preset == core.Sandboxed},
-		{Trust: core.Vault, Label: "Vault", Facts: where, Checked: preset == core.Vault},
+		{Trust: core.Sandboxed, Label: "Sandboxed", Checked: preset == core.Sandboxed},
+		{Trust: core.Vault, Label: "Vault", Checked: preset == core.Vault},
 	}
 }
 
-// preview completes the levels of pending cards; each level is read once.
-func (p *gatePages) preview(ctx context.Context, cards []requestCard) {
+// Answered says where they would be answered.
+func (c requestCard) Answered() string {
+	if c.Scope == core.ScopeGroup {
+		return "In this one group, when they address " + c.Bot + "; not in direct messages."
+	}
+	return "In direct messages with " + c.Bot + "; in no group."
+}
+
+// preview returns the two levels and what each means; none without a source.
+func (p *gatePages) preview(ctx context.Context) (out []level) {
 	if p.o.Preview == nil {
-		return
+		return nil
 	}
-	known := map[core.Trust]page.Part[Preview]{} // two levels
-	for i := range cards {
-		for k := range cards[i].Levels {
-			l := &cards[i].Levels[k]
-			seen, ok := known[l.Trust]
-			if !ok {
-				seen = page.Load(ctx, p.frame, "What they would see", func(ctx context.Context) (Preview, error) { return p.o.Preview(ctx, l.Trust) })
-				known[l.Trust] = seen
-			}
-			if l.Broken = seen.Broken; l.Broken == "" {
-				l.Facts = append(l.Facts[:1:1], seen.Value.facts()...)
-			}
+	for _, trust := range []core.Trust{core.Sandboxed, core.Vault} {
+		seen := page.Load(ctx, p.frame, "What they would see", func(ctx context.Context) (Preview, error) { return p.o.Preview(ctx, trust) })
+		l := level{Trust: trust, Broken: seen.Broken}
+		if l.Broken == "" {
+			l.Facts = seen.Value.facts()
 		}
+		out = append(out, l)
 	}
+	return out
 }
 
 // maxToolsNamed bounds the tools that a preview names.

@@ -14,7 +14,7 @@ import (
 const (
 	pairingPath = "/admin/pairing"
 	// maxRequests bounds the waiting list; the gate keeps at most 100 per bot.
-	maxRequests = 200
+	maxRequests = 1000
 	// maxCards bounds the page: the longest waiting are decided first.
 	maxCards = 18
 	// maxRecent bounds where recent decisions are looked for.
@@ -31,6 +31,13 @@ type pairingBody struct {
 	Lede    string
 	Decided page.Part[[]core.PairingRequest]
 	Bots    []core.BotState
+	CSRF    string
+	Filter  requestFilter
+	BotsIn  []string // bots that someone waits for
+	Waiting int      // requests that wait, whatever the filter
+	Found   int      // requests that wait and match the filter
+	Levels  []level  // what each means
+	Pick    bool     // several can be decided at once
 }
 
 // A requestCard is a pending request, or one decided so recently that it can be
@@ -47,6 +54,7 @@ type requestCard struct {
 	Outcome string
 	// CanRevoke is for an approval, whose answer may have been sent already.
 	CanRevoke bool
+	Pick      bool // it can be selected, to decide several at once
 }
 
 type end struct {
@@ -69,6 +77,7 @@ func (p *gatePages) routes() {
 	}
 	p.frame.Page("GET "+pairingPath, p.pairingPage)
 	p.frame.Post("POST "+pairingPath+"/{id}/{verb}", p.decide)
+	p.frame.Post("POST "+pairingPath+"/bulk", p.bulk)
 	if p.o.Invites != nil {
 		p.frame.Page("GET "+invitesPath, p.invitesPage)
 		p.frame.Page("POST "+invitesPath, p.invite)
@@ -79,10 +88,22 @@ func (p *gatePages) routes() {
 func (p *gatePages) pairingPage(w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
 	all, recent := p.pending(ctx), p.recent(ctx)
-	b := pairingBody{Cards: page.Part[[]requestCard]{Broken: all.Broken}, Decided: page.Part[[]core.PairingRequest]{Broken: recent.Broken}}
+	b := pairingBody{Cards: page.Part[[]requestCard]{Broken: all.Broken}, Decided: page.Part[[]core.PairingRequest]{Broken: recent.Broken},
+		CSRF: page.Token(r), Filter: filterOf(r.URL.Query()), Waiting: len(all.Value)}
 	now := p.frame.Clock.Now()
-	p.arrange(&b, all.Value, recent.Value, now, page.Token(r))
-	p.preview(ctx, b.Cards.Value)
+	found := b.Filter.of(all.Value)
+	b.Found = len(found)
+	p.arrange(&b, found, recent.Value, now, b.CSRF)
+	b.BotsIn = botsIn(all.Value, b.Filter.Bot)
+	if who, _ := page.Principal(r); !who.Viewer {
+		b.Pick = true
+		for i := range b.Cards.Value {
+			b.Cards.Value[i].Pick = true
+		}
+	}
+	if b.Found > 0 {
+		b.Levels = p.preview(ctx)
+	}
 	b.Lede = pairingLede(all.Value, now)
 	if len(b.Cards.Value) == 0 {
 		b.Bots = p.bots()
@@ -94,15 +115,16 @@ func (p *gatePages) pairingPage(w http.ResponseWriter, r *http.Request) error {
 // first, so that a new one is added at the end and moves nothing that the
 // operator is about to press; what can be undone keeps its place.
 func (p *gatePages) arrange(b *pairingBody, waiting, recent []core.PairingRequest, now time.Time, token string) {
-	slices.SortStableFunc(waiting, earlier)
 	b.More = max(0, len(waiting)-maxCards)
 	for _, q := range waiting[:len(waiting)-b.More] {
 		b.Cards.Value = append(b.Cards.Value, p.card(q, now, token))
 	}
+	kept := 0
 	for _, q := range recent {
 		switch {
 		case q.Status == "pending":
-		case keepsPlace(q) && now.Sub(q.ResolvedAt) < undoFor:
+		case keepsPlace(q) && now.Sub(q.ResolvedAt) < undoFor && kept < maxCards:
+			kept++
 			b.Cards.Value = append(b.Cards.Value, p.card(q, now, token))
 		default:
 			b.Decided.Value = append(b.Decided.Value, q)
