@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,6 +34,9 @@ func TestAnAccountIsAddedInThePanelAndItsPasswordIsShownOnce(t *testing.T) {
 		t.Fatalf("%d %s", a.status, a.main())
 	}
 	a.has(t, "A one-time password for nina", "it is shown only once", ">Admin<")
+	if !strings.Contains(a.body, " data-still ") {
+		t.Error("the page refreshes itself, and the password is gone")
+	}
 	s.get("/admin/accounts").lacks(t, m[1])
 	if a := s.submit("/admin/accounts", url.Values{"name": {"nina"}, "role": {"viewer"}}); a.status != http.StatusConflict {
 		t.Errorf("a second nina: %d", a.status)

@@ -74,14 +74,15 @@ func newSite(t *testing.T, clock core.Clock, change func(*admin.Options)) *site 
 	door := auth.NewDoor(keys, admins, auth.DoorOptions{Clock: clock})
 	users := pairingpeople.New(db, clock, bots.Bots{}, nil, nil, nil)
 	s.accounts = account.New(db, admins, users, keys, func(int64) {})
+	admins.AskSecond(s.accounts)
 	w := s.world
 	admins.OnEnd(func() { w.ring(page.TopicAccounts) })
 	w.openVault(t)
 	o := admin.Options{
 		Chats:      chats.Options{Say: w.say, Files: w.files, Questions: w, Label: orchestrator.Label},
 		Settings:   settings.Options{Agents: w.agents, Library: w.agents, Drafts: w.agents, SaveAgent: w.saveAgent, Servers: w.health},
-		Options:    page.Options{Clock: clock, Log: slog.New(slog.NewTextHandler(s.log, nil)), Bell: w, Asset: func(name string) string { return static.Address("/static/", name) }},
-		Accounts:   accounts.Options{Accounts: s.accounts, Terms: s.accounts, Sessions: admins.Sessions},
+		Options:    page.Options{Codes: admins, Clock: clock, Log: slog.New(slog.NewTextHandler(s.log, nil)), Bell: w, Asset: func(name string) string { return static.Address("/static/", name) }},
+		Accounts:   accounts.Options{Accounts: s.accounts, Terms: s.accounts, Sessions: admins.Sessions, TwoStep: s.accounts, Password: admins.CheckPassword},
 		Unlisted:   users.Unlisted,
 		Approvals:  approvals.Options{Asks: askWorld{w}, Grants: grantWorld{w}, Raises: raiseWorld{w}},
 		Operations: operations.Options{Bots: w, Lanes: w, Dead: w, Sends: w, Usage: w.usage, Quantile: runs.Quantile},

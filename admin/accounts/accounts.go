@@ -42,6 +42,9 @@ type Options struct {
 	Accounts Accounts
 	Terms    Terms
 	Sessions Sessions
+	TwoStep  TwoStep
+	// Password checks the password of who is signed in again (auth.Admins.CheckPassword).
+	Password func(r *http.Request, password string) error
 }
 
 //go:embed templates/*.html
@@ -57,7 +60,7 @@ type Pages struct {
 func New(f *page.Frame, o Options) *Pages {
 	p := &Pages{frame: f, o: o}
 	f.Templates(files, nil, "sessions")
-	if o.Accounts == nil || o.Terms == nil || o.Sessions == nil {
+	if o.Accounts == nil || o.Terms == nil || o.Sessions == nil || o.TwoStep == nil || o.Password == nil {
 		return p
 	}
 	f.Personal(page.Item{Path: ownPath, Label: "Your account"}, page.Item{Path: listPath, Label: "Accounts"})
@@ -69,6 +72,7 @@ func New(f *page.Frame, o Options) *Pages {
 	f.Post("POST "+listPath+"/{user}/sessions/end", p.endSession)
 	f.Own("GET "+ownPath, p.own)
 	f.OwnPost("POST "+ownPath+"/sessions/end", p.endOwn)
+	p.twoStepRoutes()
 	return p
 }
 
@@ -162,7 +166,7 @@ func (p *Pages) showList(w http.ResponseWriter, r *http.Request, status int, b l
 	for _, a := range all.Value {
 		b.Accounts.Value = append(b.Accounts.Value, accountRow{Account: a, Self: a.User == who.User, Changeable: may(a.User), Sessions: count[a.User]})
 	}
-	return p.frame.Show(w, r, status, "accounts", page.View{Title: "Accounts", In: "accounts", Topics: page.TopicAccounts, Body: b})
+	return p.frame.Show(w, r, status, "accounts", page.View{Title: "Accounts", In: "accounts", Still: r.Method == http.MethodPost, Topics: page.TopicAccounts, Body: b})
 }
 
 // create answers with the page itself: the password is in no cookie and no address.

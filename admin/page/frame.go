@@ -36,6 +36,10 @@ type (
 		// ChangePassword ends all sessions and begins a new one for r.
 		ChangePassword(w http.ResponseWriter, r *http.Request, old, password string) error
 	}
+	// Codes take the second step of signing in (auth.Admins).
+	Codes interface {
+		Confirm(w http.ResponseWriter, r *http.Request, ticket, code string) error
+	}
 	// A Bell rings when something changed (bus.Bus). It closes the channel when
 	// the context ends.
 	Bell interface {
@@ -48,6 +52,7 @@ type Options struct {
 	Log   *slog.Logger // nil: none
 	Clock core.Clock   // nil: the system's
 	Bell  Bell         // nil: pages are not live
+	Codes Codes        // nil: no account asks for a code
 	// Asset returns the address of a style sheet, a script or the icon; nil:
 	// below /static/. With an address that changes with the file, a browser
 	// fetches it once.
@@ -95,6 +100,9 @@ func New(door Door, accounts Accounts, o Options) *Frame {
 	f.Templates(files, nil)
 	f.open("GET /admin/login", f.loginPage)
 	f.open("POST /admin/login", f.login)
+	if o.Codes != nil {
+		f.open("POST /admin/login/code", f.code)
+	}
 	f.half("GET /admin/password", f.passwordPage)
 	f.half("POST /admin/password", f.password)
 	f.half("POST /admin/logout", f.logout)

@@ -14,6 +14,10 @@ type loginBody struct {
 	Name, Next, Error string
 }
 
+type codeBody struct {
+	Ticket, Next, Error string
+}
+
 type passwordBody struct {
 	Forced bool
 	Error  string
@@ -38,12 +42,34 @@ func (f *Frame) login(w http.ResponseWriter, r *http.Request) error {
 		// A one-time password is changed first: every page sends there.
 		return f.Away(w, r, f.known(b.Next))
 	}
+	if need, ok := errors.AsType[*auth.CodeNeeded](err); ok {
+		return f.showCode(w, r, http.StatusOK, codeBody{Ticket: need.Ticket, Next: b.Next})
+	}
 	status, ok := Refusal(w, err)
 	if !ok {
 		return err
 	}
 	b.Error = Sentence(core.TextOf(err))
 	return f.showLogin(w, r, status, b)
+}
+
+func (f *Frame) showCode(w http.ResponseWriter, r *http.Request, status int, b codeBody) error {
+	return f.Show(w, r, status, "code", View{Title: "Enter the code", Bare: true, Body: b})
+}
+
+// code is the second step: it takes the code that login asked for.
+func (f *Frame) code(w http.ResponseWriter, r *http.Request) error {
+	b := codeBody{Ticket: r.PostFormValue("ticket"), Next: r.PostFormValue("next")}
+	err := f.o.Codes.Confirm(w, r, b.Ticket, r.PostFormValue("code"))
+	if err == nil {
+		return f.Away(w, r, f.known(b.Next))
+	}
+	status, ok := Refusal(w, err)
+	if !ok {
+		return err
+	}
+	b.Error = Sentence(core.TextOf(err))
+	return f.showCode(w, r, status, b)
 }
 
 // known returns next when it is a page of the panel, else the overview: a link to

@@ -25,6 +25,12 @@ func TestAccountsOfThePanelAreManagedFromTheCommandLine(t *testing.T) {
 			t.Errorf("%s: %d %s %s", do, code, out, errs)
 		}
 	}
+	if code, out, errs := h.run("admins", "sessions", "nina"); code != 0 || !strings.Contains(out, "Not signed in anywhere") {
+		t.Errorf("%d %s %s", code, out, errs)
+	}
+	if code, out, errs := h.run("admins", "sessions", "nina", "--end-all"); code != 0 || !strings.Contains(out, "Ended 0 session(s) of nina") {
+		t.Errorf("%d %s %s", code, out, errs)
+	}
 	var list []account.Account
 	_, out, _ := h.run("admins", "list", "--json")
 	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list) != 2 || list[1].Name != "vera.k" || list[1].Role != "admin" || !list[1].MustChange {
@@ -40,6 +46,8 @@ func TestAccountsOfThePanelAreManagedFromTheCommandLine(t *testing.T) {
 	}{
 		{[]string{"admins", "remove", "vera.k"}, 1, "last admin"},
 		{[]string{"admins", "role", "vera.k", "viewer"}, 1, "last admin"},
+		{[]string{"admins", "totp-off", "vera.k"}, 1, "is off"},
+		{[]string{"admins", "sessions", "vera.k", "--end", "x"}, 1, "has ended already"},
 		{[]string{"admins", "remove", "nina"}, 1, "no account has the name nina"},
 		{[]string{"admins", "add", "Nina K"}, exitUsage, "1 to 40 characters"},
 		{[]string{"admins", "add", "x", "--role", "boss"}, exitUsage, "admin"},

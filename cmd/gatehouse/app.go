@@ -257,6 +257,7 @@ func (a *app) joinCore(ctx context.Context) error {
 		Clock: a.clock, Log: a.log, Metrics: pairing.NewMetrics(a.reg, a.bots.Names()), Bots: bots.New(a.bots.Places, a.bots.Policy), Ring: a.bus.Ring, Merge: a.owners.Merge, Text: a.settings.OwnText,
 	}, mailbox{a.outbox, a.queue}, shown, a.running)
 	a.accounts = account.New(a.db, a.admins, a.pairing.People, a.keys, func(user int64) { a.running.AbortUser(core.APIBot, user) })
+	a.admins.AskSecond(a.accounts)
 	a.admins.OnEnd(func() { a.bus.Ring(page.TopicAccounts) })
 	a.raises = raise.New(a.db, a.clock, a.pairing, a.guard, func() { a.bus.Ring("approvals") })
 	shown.Mail, shown.People, tools.Mail, tools.People = a.outbox, a.pairing.People, a.outbox, a.pairing.People

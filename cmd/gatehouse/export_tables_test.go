@@ -12,7 +12,7 @@ import (
 	"gatehouse/core/store/storetest"
 	"gatehouse/core/usage"
 	"gatehouse/pairing"
-	"gatehouse/web/auth"
+	"gatehouse/web/account"
 )
 
 // The tests on PostgreSQL run it there.
@@ -25,7 +25,7 @@ func TestErasure_ExportStatementsRunOnBothDatabases(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, owner := range []erasure.Exporter{guard.Asks{}, guard.Grants{}, (*runs.Store)(nil), (*attach.Ledger)(nil), usage.Tables{}, session.Tables{}, pairing.Tables{}, store.Log{}, auth.Tables{}} {
+	for _, owner := range []erasure.Exporter{guard.Asks{}, guard.Grants{}, (*runs.Store)(nil), (*attach.Ledger)(nil), usage.Tables{}, session.Tables{}, pairing.Tables{}, store.Log{}, account.Tables{}} {
 		for _, x := range owner.Exports() {
 			rows, err := store.Rows(t.Context(), db, x.Query, int64(7), 10)
 			if want := map[string]int{"budgets": 1}[x.Name]; err != nil || len(rows) != want {

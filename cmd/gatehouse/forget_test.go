@@ -159,6 +159,8 @@ func (l *life) fill(t *testing.T) {
 			// A slow answer to somebody else is stored while it is made, and begins with the title of its conversation.
 			{`INSERT INTO run_events (run, attempt, n, data) SELECT id, 1, 1001, '{"title":"tell me about xyzzygroup"}' FROM runs WHERE user_id <> $1 AND session_id = $2`, []any{l.user, l.groupSession}},
 			{`INSERT INTO admin_accounts (user_id, name, argon2id) VALUES ($1, 'Zebulon', 'x')`, []any{l.user}},
+			{`INSERT INTO admin_totp (user_id, secret, at) VALUES ($1, 'xyzzyword', $2)`, []any{l.user, now}},
+			{`INSERT INTO admin_recovery (user_id, sha256) VALUES ($1, 'xyzzyword')`, []any{l.user}},
 		} {
 			if _, err := tx.Exec(ctx, s.query, s.args...); err != nil {
 				return err

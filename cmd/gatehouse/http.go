@@ -83,7 +83,7 @@ func (a *app) handlers(inbox turns.Inbox) (public, private http.Handler, err err
 func (a *app) socketHandler(programs http.Handler) http.Handler {
 	return server.New(server.Options{
 		API: programs, DB: a.db, Log: a.log, Jobs: a.jobs, Tasks: a.tasks, Eraser: a.eraser, Codes: a.pairing.Codes, Sessions: a.sessions, Vault: a.vault, Grants: a.guard,
-		Files: a.files, Mail: mail{a}, Bots: a.bots, Limits: a.limits, Servers: a.tools.Servers.Health, InviteLink: a.inviteLink, Settings: settingsView{a}.report, Users: a.pairing.People, Accounts: a.accounts,
+		Files: a.files, Mail: mail{a}, Bots: a.bots, Limits: a.limits, Servers: a.tools.Servers.Health, InviteLink: a.inviteLink, Settings: settingsView{a}.report, Users: a.pairing.People, Accounts: a.accounts, Admins: a.admins,
 	})
 }
 
@@ -100,8 +100,8 @@ func openFiles(ctx context.Context, cfg *configs.Config) (h http.Handler, end fu
 func (a *app) panel(door *auth.Door, metrics *web.Metrics) http.Handler {
 	previews, log := a.newPreviews(), logView{a.db, a.usage}
 	return admin.New(door, a.admins, admin.Options{
-		Options:  page.Options{Log: a.log, Clock: a.clock, Bell: a.bus, Metrics: metrics, Asset: func(name string) string { return static.Address("/static/", name) }},
-		Unlisted: a.pairing.People.Unlisted, Accounts: accounts.Options{Accounts: a.accounts, Terms: a.accounts, Sessions: a.admins.Sessions},
+		Options:  page.Options{Codes: a.admins, Log: a.log, Clock: a.clock, Bell: a.bus, Metrics: metrics, Asset: func(name string) string { return static.Address("/static/", name) }},
+		Unlisted: a.pairing.People.Unlisted, Accounts: accounts.Options{Accounts: a.accounts, Terms: a.accounts, Sessions: a.admins.Sessions, TwoStep: a.accounts, Password: a.admins.CheckPassword},
 		Operations: operations.Options{Bots: panelBots{a.fleet}, Audit: log.Did, Lanes: a.inspect, Dead: a.queue, Sends: a.outbox, Stalled: a.inspect.Stalled,
 			Models: modelsPage{a}, Failing: modelsPage{a}.failing, Quantile: runs.Quantile, AuditLog: log.AuditLog,
 			Usage: func(ctx context.Context, since time.Time) ([]usage.Total, error) {

@@ -24,7 +24,7 @@ const everything = "*"
 // someone reads. Tests may import what they like.
 var may = table(`
 admin: admin/accounts admin/approvals admin/chats admin/operations admin/page admin/people admin/settings core
-admin/accounts: admin/page core web/account web/auth
+admin/accounts: admin/page core web/account web/auth web/auth/totp
 admin/approvals: admin/page core core/ask core/diff core/permission core/permission/raise
 admin/chats: admin/markdown admin/page core core/ask core/attach core/bus core/queue/inspect core/session core/transcript core/usage web
 admin/markdown:
@@ -35,7 +35,7 @@ admin/settings: admin/markdown admin/page core core/agent core/diff core/tool/mc
 cmd/gatehouse: *
 cmd/gatehouse/adoption: configs configs/former configs/live core core/store pairing
 cmd/gatehouse/attachments: connectors connectors/markdown core core/attach core/orchestrator core/store core/texts core/tool core/tool/files/place core/vault
-cmd/gatehouse/commands: cmd/gatehouse/control cmd/gatehouse/doctor cmd/gatehouse/fleet cmd/gatehouse/isolation cmd/gatehouse/models cmd/gatehouse/setup configs configs/live configs/values connectors/chat core core/agent core/attach core/backup core/erasure core/llm/registry core/permission core/queue/maintenance core/runs core/sandbox core/session/reindex core/store core/vault pairing/codes web/account web/api/bots web/upload
+cmd/gatehouse/commands: cmd/gatehouse/control cmd/gatehouse/doctor cmd/gatehouse/fleet cmd/gatehouse/isolation cmd/gatehouse/models cmd/gatehouse/setup configs configs/live configs/values connectors/chat core core/agent core/attach core/backup core/erasure core/llm/registry core/permission core/queue/maintenance core/runs core/sandbox core/session/reindex core/store core/vault pairing/codes web/account web/api/bots web/auth web/upload
 cmd/gatehouse/control: core core/permission core/store pairing/codes web/account web/api/bots web/auth
 cmd/gatehouse/control/server: cmd/gatehouse/control configs/live core core/attach core/erasure core/erasure/tasks core/jobs core/permission core/session core/session/reindex core/store core/tool/mcp core/vault pairing/codes web web/account web/api/bots web/auth web/upload
 cmd/gatehouse/doctor: cmd/gatehouse/control configs configs/live core core/agent core/backup core/sandbox core/store core/tool/mcp core/tool/mcp/entry core/vault
@@ -166,7 +166,7 @@ pairing/codes: core core/store core/texts pairing/bots pairing/people
 pairing/people: core core/store core/texts pairing/bots
 pairing/places: core core/store core/texts pairing/bots
 web: core
-web/account: core core/store web/auth web/auth/password  # who may sign in to the panel, and in which role
+web/account: core core/store web/auth web/auth/password web/auth/totp  # who may sign in to the panel, and in which role
 web/api: core core/bus core/session web web/api/access web/api/bots web/api/health web/api/permissions web/api/reports web/api/sessions web/api/stream web/api/turns web/auth web/upload
 web/api/access: core web web/auth web/fields
 web/api/bots: core web web/api/stream web/auth web/fields web/upload
@@ -177,10 +177,12 @@ web/api/sessions: core core/session core/transcript web web/api/stream web/auth 
 web/api/stream: core web web/auth
 web/api/turns: core core/attach core/bus core/session web web/api/stream web/auth web/fields web/upload
 web/api/v0: core core/bus core/session core/transcript web web/auth
-web/auth: core core/store web web/auth/backoff web/auth/password
+web/auth: core core/store web web/auth/backoff web/auth/password web/auth/visit
 web/auth/authtest: core core/store web/auth
 web/auth/backoff: core
 web/auth/password: core
+web/auth/totp:
+web/auth/visit: core
 web/fields: core web
 web/openai: core core/bus web web/auth
 web/static:

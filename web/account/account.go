@@ -1,5 +1,6 @@
 // Package account keeps the accounts of the panel: who may sign in, under which name and in which
-// role. It owns the table admin_accounts but for the columns that signing in changes (web/auth).
+// role. It owns the tables admin_totp and admin_recovery, and admin_accounts but for the
+// columns that signing in changes (web/auth).
 //
 // An account is a user: what it does is audited under its user's number. The owner's account (user
 // 1) is made by the first start or by GATEHOUSE_ADMIN_PASSWORD; it always is an admin.
@@ -63,8 +64,10 @@ func New(db *store.DB, door Door, users Users, keys Keys, abort func(user int64)
 type Account struct {
 	User       int64     `json:"user_id"`
 	Name       string    `json:"name"`
-	Role       string    `json:"role"`        // auth.RoleAdmin or auth.RoleViewer
-	MustChange bool      `json:"must_change"` // its password is a one-time password
+	Role       string    `json:"role"`           // auth.RoleAdmin or auth.RoleViewer
+	MustChange bool      `json:"must_change"`    // its password is a one-time password
+	TwoStep    bool      `json:"two_step"`       // it signs in with a code, too
+	Recovery   int       `json:"recovery_codes"` // left
 	CreatedAt  time.Time `json:"created_at,omitzero"`
 	SignedInAt time.Time `json:"signed_in_at,omitzero"` // the last time
 }
@@ -77,15 +80,19 @@ type row struct {
 	Name       string `db:"name"`
 	Role       string `db:"role"`
 	MustChange bool   `db:"must_change"`
+	TwoStep    bool   `db:"two_step"`
+	Recovery   int    `db:"recovery"`
 	CreatedAt  string `db:"created_at"`
 	SignedInAt string `db:"signed_in_at"`
 }
 
 func (r row) account() Account {
-	return Account{User: r.User, Name: r.Name, Role: r.Role, MustChange: r.MustChange, CreatedAt: core.TimeOf(r.CreatedAt), SignedInAt: core.TimeOf(r.SignedInAt)}
+	return Account{User: r.User, Name: r.Name, Role: r.Role, MustChange: r.MustChange, TwoStep: r.TwoStep, Recovery: r.Recovery, CreatedAt: core.TimeOf(r.CreatedAt), SignedInAt: core.TimeOf(r.SignedInAt)}
 }
 
-const columns = `SELECT user_id, name, role, must_change, created_at, signed_in_at FROM admin_accounts`
+const columns = `SELECT user_id, name, role, must_change, created_at, signed_in_at,
+	(SELECT count(*) FROM admin_totp t WHERE t.user_id = admin_accounts.user_id AND t.confirmed = 1) AS two_step,
+	(SELECT count(*) FROM admin_recovery c WHERE c.user_id = admin_accounts.user_id) AS recovery FROM admin_accounts`
 
 // List returns all accounts: the owner's first, then by name.
 func (s *Store) List(ctx context.Context) ([]Account, error) {
@@ -257,6 +264,9 @@ func (s *Store) Remove(ctx context.Context, user int64, by core.Actor) error {
 			return err
 		}
 		if err := s.strip(ctx, tx, user); err != nil {
+			return err
+		}
+		if err := dropApp(ctx, tx, user); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, `DELETE FROM admin_accounts WHERE user_id = $1`, user); err != nil {

@@ -48,6 +48,7 @@ func open(t *testing.T, o auth.AdminOptions) *house {
 	h.keys = auth.NewKeys(h.db, h.clock, nil)
 	h.door = auth.NewDoor(h.keys, h.admins, auth.DoorOptions{Clock: h.clock})
 	h.Store = New(h.db, h.admins, people.New(h.db, h.clock, bots.Bots{}, nil, nil, nil), h.keys, func(user int64) { h.abort = append(h.abort, user) })
+	h.admins.AskSecond(h.Store)
 	return h
 }
 

@@ -51,6 +51,7 @@ type Admins struct {
 	devices *backoff.Counter // of known devices, by their id, and of password changes
 	waiting *backoff.Knocks  // addresses that were asked to come back later
 	ended   []func()         // OnEnd
+	second  Second           // AskSecond; nil: none
 }
 
 // NewAdmins uses db.

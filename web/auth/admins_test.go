@@ -13,6 +13,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/web/auth/password"
+	"gatehouse/web/auth/visit"
 )
 
 type httpRequest = http.Request
@@ -425,7 +426,7 @@ func TestGuessingFromManyAddressesIsSlowedPerAccount(t *testing.T) {
 
 func TestSessionsAreBounded(t *testing.T) {
 	h, _ := settled(t)
-	for range maxSessions + 5 {
+	for range visit.Max + 5 {
 		h.clock.Advance(time.Second)
 		r := request("POST")
 		if err := h.admins.begin(httptest.NewRecorder(), r, core.Operator); err != nil {
@@ -433,7 +434,7 @@ func TestSessionsAreBounded(t *testing.T) {
 		}
 	}
 	var n int
-	if err := h.db.Get(context.Background(), &n, `SELECT count(*) FROM admin_sessions`); err != nil || n != maxSessions {
-		t.Errorf("%d sessions kept, want %d (%v)", n, maxSessions, err)
+	if err := h.db.Get(context.Background(), &n, `SELECT count(*) FROM admin_sessions`); err != nil || n != visit.Max {
+		t.Errorf("%d sessions kept, want %d (%v)", n, visit.Max, err)
 	}
 }

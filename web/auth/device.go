@@ -3,8 +3,6 @@ package auth
 import (
 	"context"
 	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/base64"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -12,6 +10,7 @@ import (
 	"time"
 
 	"gatehouse/web"
+	"gatehouse/web/auth/password"
 )
 
 // DeviceCookie is the name, before web.CookieName, of the cookie that a good sign-in leaves. It opens
@@ -38,7 +37,7 @@ func (a *Admins) device(r *http.Request, acc account, known bool) string {
 	if known {
 		encoded = acc.Hash
 	}
-	if !hmac.Equal([]byte(mac), []byte(seal(encoded, said))) || !known || len(parts) != 3 || parts[0] != strconv.FormatInt(acc.User, 10) {
+	if !hmac.Equal([]byte(mac), []byte(password.Seal(encoded, said))) || !known || len(parts) != 3 || parts[0] != strconv.FormatInt(acc.User, 10) {
 		return ""
 	}
 	end, err := strconv.ParseInt(parts[1], 10, 64)
@@ -46,15 +45,6 @@ func (a *Admins) device(r *http.Request, acc account, known bool) string {
 		return ""
 	}
 	return parts[2]
-}
-
-// seal authenticates said. The key is the stored hash of the password: it is
-// random by its salt, never leaves the database, and changes with the password.
-func seal(encoded, said string) string {
-	key := sha256.Sum256([]byte("gatehouse device\x00" + encoded))
-	m := hmac.New(sha256.New, key[:])
-	_, _ = m.Write([]byte(said)) // never fails
-	return base64.RawURLEncoding.EncodeToString(m.Sum(nil))
 }
 
 // remember makes the request's browser a known device of user.
@@ -67,7 +57,7 @@ func (a *Admins) remember(w http.ResponseWriter, r *http.Request, user int64) er
 		return nil
 	}
 	said := fmt.Sprintf("%d.%d.%s", user, a.clock.Now().Add(deviceTime).Unix(), random(16))
-	http.SetCookie(w, &http.Cookie{Name: web.CookieName(r, DeviceCookie), Value: said + "~" + seal(acc.Hash, said), Path: "/admin", MaxAge: int(deviceTime / time.Second),
+	http.SetCookie(w, &http.Cookie{Name: web.CookieName(r, DeviceCookie), Value: said + "~" + password.Seal(acc.Hash, said), Path: "/admin", MaxAge: int(deviceTime / time.Second),
 		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: a.o.Secure(r)})
 	return nil
 }

@@ -3,7 +3,6 @@ package auth
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -364,12 +363,12 @@ func TestForget_LeavesTheOperators(t *testing.T) {
 	}
 	h.signIn("configured-secret")
 	err := h.db.Tx(t.Context(), func(tx *store.Tx) error {
-		return errors.Join(h.keys.Forget(t.Context(), tx, core.Operator), h.admins.Forget(t.Context(), tx, core.Operator))
+		return h.keys.Forget(t.Context(), tx, core.Operator)
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, table := range []string{"api_keys", "admin_sessions"} {
+	for _, table := range []string{"api_keys"} {
 		var n int
 		if err := h.db.Get(t.Context(), &n, `SELECT count(*) FROM `+table); err != nil || n != 1 {
 			t.Errorf("%s: %d rows are left, %v", table, n, err)

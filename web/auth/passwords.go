@@ -11,8 +11,7 @@ import (
 	"gatehouse/web/auth/password"
 )
 
-// MinPassword is the least length of a password, in bytes.
-const MinPassword = password.Min
+const MinPassword = password.Min // of a password, in bytes
 
 // alone runs f when no other sign-in hashes; where too many wait it returns a Refusal.
 func (a *Admins) alone(ctx context.Context, l password.Lane, f func() error) error {
@@ -77,8 +76,7 @@ func (a *Admins) HasPassword(ctx context.Context) (ok bool, err error) {
 	return ok, err
 }
 
-// set stores a password of user, whose account is made where it is the operator's, and ends the
-// account's sessions.
+// set stores a password of user, whose account is made if it is the operator's, and ends its sessions.
 func (a *Admins) set(ctx context.Context, user int64, encoded string, mustChange bool, by core.Actor) error {
 	return a.db.Tx(ctx, func(tx *store.Tx) error {
 		const update = `UPDATE admin_accounts SET argon2id = $2, must_change = $3, failed = 0, locked_until = '' WHERE user_id = $1`
@@ -90,7 +88,7 @@ func (a *Admins) set(ctx context.Context, user int64, encoded string, mustChange
 		if err != nil {
 			return err
 		}
-		if _, err := a.EndSessions(ctx, tx, user); err != nil {
+		if _, err := a.EndSession(ctx, tx, user, ""); err != nil {
 			return err
 		}
 		return store.Audit(ctx, tx, by, "admin.password", fmt.Sprint(user), nil)
@@ -113,25 +111,18 @@ func (a *Admins) ChangePassword(w http.ResponseWriter, r *http.Request, old, fre
 	if err := password.Check(fresh); err != nil {
 		return err
 	}
-	// Counted by the account alone: only who is signed in comes this far.
-	counter := fmt.Sprint("change ", p.User)
 	err := a.alone(ctx, password.Known, func() error {
 		acc, known, err := a.account(ctx, a.db, p.User)
 		if err != nil {
 			return err
 		}
-		if wait := a.devices.Wait(counter); wait > 0 {
-			return refuse("too-many-requests", wait, "too many wrong passwords; wait before you try again")
-		}
-		switch {
-		case known && acc.MustChange && p.MustChange: // the session is of the one-time password: any other has ended
+		if known && acc.MustChange && p.MustChange { // the session is of the one-time password: any other has ended
 			if password.Verify(acc.Hash, fresh) {
 				return core.Errorf(core.Invalid, "the new password is the one-time password; choose another")
 			}
-		case !known || len(old) > password.Max || !password.Verify(acc.Hash, old):
-			a.devices.Fail(counter)
-			return core.Errorf(core.Denied, "the old password is wrong")
-		case old == fresh:
+		} else if err := a.verified(ctx, p, old); err != nil {
+			return err
+		} else if old == fresh {
 			return core.Errorf(core.Invalid, "the new password is the old one")
 		}
 		return a.set(ctx, p.User, a.hasher.Hash(fresh), false, p.Actor())
@@ -139,6 +130,5 @@ func (a *Admins) ChangePassword(w http.ResponseWriter, r *http.Request, old, fre
 	if err != nil {
 		return err
 	}
-	a.devices.Clear(counter)
 	return a.begin(w, r, p.User)
 }

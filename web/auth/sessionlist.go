@@ -11,6 +11,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store"
+	"gatehouse/web/auth/visit"
 )
 
 // A SessionRow is a session as it is shown.
@@ -37,15 +38,15 @@ func idOf(token string) string {
 // Sessions returns the sessions that have not ended, the last used first: of user, or of all for 0.
 func (a *Admins) Sessions(ctx context.Context, user int64) (list []SessionRow, err error) {
 	var rows []sessionRow
-	if err := a.db.Select(ctx, &rows, `SELECT token, data FROM admin_sessions WHERE expiry > $1`, core.Stamp(a.clock.Now())); err != nil { // at most maxSessions
+	if err := a.db.Select(ctx, &rows, `SELECT token, data FROM admin_sessions WHERE expiry > $1`, core.Stamp(a.clock.Now())); err != nil { // at most visit.Max
 		return nil, fmt.Errorf("sessions: %w", err)
 	}
 	for _, r := range rows {
-		var v visit
+		var v visit.Visit
 		if json.Unmarshal(r.Data, &v) != nil || user != 0 && v.User != user {
 			continue
 		}
-		list = append(list, SessionRow{ID: idOf(r.Token), User: v.User, StartedAt: core.TimeOf(v.Started), UsedAt: core.TimeOf(v.Seen), EndsAt: v.expiry(),
+		list = append(list, SessionRow{ID: idOf(r.Token), User: v.User, StartedAt: core.TimeOf(v.Started), UsedAt: core.TimeOf(v.Seen), EndsAt: v.Expiry(),
 			Agent: v.Agent, Address: v.Address, csrf: v.CSRF})
 	}
 	slices.SortStableFunc(list, func(a, b SessionRow) int { return b.UsedAt.Compare(a.UsedAt) })
@@ -54,5 +55,5 @@ func (a *Admins) Sessions(ctx context.Context, user int64) (list []SessionRow, e
 
 // EndSession ends one session of user, or with "" all, and returns how many there were.
 func (a *Admins) EndSession(ctx context.Context, tx *store.Tx, user int64, id string) (int, error) {
-	return a.end(ctx, tx, func(token string, v visit) bool { return v.User == user && (id == "" || idOf(token) == id) })
+	return a.end(ctx, tx, func(token string, v visit.Visit) bool { return v.User == user && (id == "" || idOf(token) == id) })
 }

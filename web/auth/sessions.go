@@ -14,64 +14,26 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/store"
 	"gatehouse/web"
+	"gatehouse/web/auth/visit"
 )
 
 // How long a session of the panel lasts.
 const (
-	SessionIdle     = 12 * time.Hour
-	SessionAbsolute = 7 * 24 * time.Hour
+	SessionIdle     = visit.Idle
+	SessionAbsolute = visit.Absolute
 )
 
 const (
-	touchEvery  = time.Minute // how often a session in use is written again
-	maxAgent    = 300         // runes of a browser's name
-	maxSessions = 200         // the one that would end first is deleted for a further one
+	touchEvery = time.Minute // how often a session in use is written again
+	maxAgent   = 300         // runes of a browser's name
 )
 
 // CookieName is the session cookie's, before web.CookieName.
 const CookieName = "gatehouse_session"
 
-// A visit is what a session holds, as JSON in admin_sessions.data.
-type visit struct {
-	User    int64  `json:"user"`
-	CSRF    string `json:"csrf"`
-	Started string `json:"started"`
-	Seen    string `json:"seen"`
-	Agent   string `json:"agent,omitempty"`   // the browser's, cut; hostile text
-	Address string `json:"address,omitempty"` // where it began
-}
-
-// expiry returns when v ends: idle or absolute, whichever is first. A damaged one has ended.
-func (v visit) expiry() time.Time {
-	started, err1 := core.ParseStamp(v.Started)
-	seen, err2 := core.ParseStamp(v.Seen)
-	if err1 != nil || err2 != nil || v.Started == "" || v.Seen == "" {
-		return time.Time{}
-	}
-	end := started.Add(SessionAbsolute)
-	if idle := seen.Add(SessionIdle); idle.Before(end) {
-		end = idle
-	}
-	return end
-}
-
 // newManager does without scs.New, which begins a goroutine for a store in unused memory.
 func newManager(db *store.DB, clock core.Clock) *scs.SessionManager {
-	return &scs.SessionManager{Store: sessionTable{db: db, clock: clock}, Codec: visitCodec{}, HashTokenInStore: true, Lifetime: SessionAbsolute}
-}
-
-// visitCodec keeps the one value "visit". The end of a session is worked out
-// from it on our clock, so the manager's own deadline isn't stored.
-type visitCodec struct{}
-
-func (visitCodec) Encode(_ time.Time, values map[string]any) ([]byte, error) {
-	return json.Marshal(values["visit"])
-}
-
-func (visitCodec) Decode(b []byte) (time.Time, map[string]any, error) {
-	var v visit
-	err := json.Unmarshal(b, &v)
-	return v.expiry(), map[string]any{"visit": v}, err
+	return &scs.SessionManager{Store: sessionTable{db: db, clock: clock}, Codec: visit.Codec{}, HashTokenInStore: true, Lifetime: SessionAbsolute}
 }
 
 // sessionTable is the table admin_sessions as the session manager sees it.
@@ -93,19 +55,19 @@ func (t sessionTable) FindCtx(ctx context.Context, token string) ([]byte, bool, 
 // CommitCtx stores a session. One that isn't new is only updated: what has
 // been signed out in the meantime must not come back by being touched.
 func (t sessionTable) CommitCtx(ctx context.Context, token string, data []byte, _ time.Time) error {
-	var v visit
+	var v visit.Visit
 	if err := json.Unmarshal(data, &v); err != nil {
 		return fmt.Errorf("session: %w", err)
 	}
 	return t.db.Tx(ctx, func(tx *store.Tx) error {
 		if v.Seen != v.Started {
-			_, err := tx.Exec(ctx, `UPDATE admin_sessions SET data = $2, expiry = $3 WHERE token = $1`, token, data, core.Stamp(v.expiry()))
+			_, err := tx.Exec(ctx, `UPDATE admin_sessions SET data = $2, expiry = $3 WHERE token = $1`, token, data, core.Stamp(v.Expiry()))
 			return err
 		}
-		if _, err := tx.Exec(ctx, `DELETE FROM admin_sessions WHERE token IN (SELECT token FROM admin_sessions ORDER BY expiry DESC LIMIT 1000000 OFFSET $1)`, maxSessions-1); err != nil {
+		if _, err := tx.Exec(ctx, `DELETE FROM admin_sessions WHERE token IN (SELECT token FROM admin_sessions ORDER BY expiry DESC LIMIT 1000000 OFFSET $1)`, visit.Max-1); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, `INSERT INTO admin_sessions (token, data, expiry) VALUES ($1, $2, $3)`, token, data, core.Stamp(v.expiry()))
+		_, err := tx.Exec(ctx, `INSERT INTO admin_sessions (token, data, expiry) VALUES ($1, $2, $3)`, token, data, core.Stamp(v.Expiry()))
 		return err
 	})
 }
@@ -126,19 +88,14 @@ func (t sessionTable) Commit(token string, b []byte, expiry time.Time) error {
 	return t.CommitCtx(context.Background(), token, b, expiry)
 }
 
-// EndSessions ends every session of user and returns how many there were.
-func (a *Admins) EndSessions(ctx context.Context, tx *store.Tx, user int64) (int, error) {
-	return a.EndSession(ctx, tx, user, "")
-}
-
 // end ends the sessions that f chooses, and those whose row is damaged.
-func (a *Admins) end(ctx context.Context, tx *store.Tx, f func(token string, v visit) bool) (n int, err error) {
+func (a *Admins) end(ctx context.Context, tx *store.Tx, f func(token string, v visit.Visit) bool) (n int, err error) {
 	var rows []sessionRow
-	if err := tx.Select(ctx, &rows, `SELECT token, data FROM admin_sessions`); err != nil { // at most maxSessions
+	if err := tx.Select(ctx, &rows, `SELECT token, data FROM admin_sessions`); err != nil { // at most visit.Max
 		return 0, err
 	}
 	for _, r := range rows {
-		var v visit
+		var v visit.Visit
 		if json.Unmarshal(r.Data, &v) == nil && !f(r.Token, v) {
 			continue
 		}
@@ -160,7 +117,7 @@ type sessionRow struct {
 
 // load returns the request's session; false without a valid one. ctx serves the
 // manager's other calls.
-func (a *Admins) load(r *http.Request) (ctx context.Context, v visit, ok bool, err error) {
+func (a *Admins) load(r *http.Request) (ctx context.Context, v visit.Visit, ok bool, err error) {
 	token := ""
 	if c, err := r.Cookie(web.CookieName(r, CookieName)); err == nil {
 		token = c.Value
@@ -169,10 +126,10 @@ func (a *Admins) load(r *http.Request) (ctx context.Context, v visit, ok bool, e
 		token = ""
 	}
 	if ctx, err = a.manager.Load(r.Context(), token); err != nil {
-		return nil, visit{}, false, fmt.Errorf("session: %w", err)
+		return nil, visit.Visit{}, false, fmt.Errorf("session: %w", err)
 	}
-	v, ok = a.manager.Get(ctx, "visit").(visit)
-	return ctx, v, ok && v.expiry().After(a.clock.Now()), nil
+	v, ok = a.manager.Get(ctx, "visit").(visit.Visit)
+	return ctx, v, ok && v.Expiry().After(a.clock.Now()), nil
 }
 
 // resume returns the Principal of the request's session, which it touches.
@@ -219,7 +176,7 @@ func (a *Admins) begin(w http.ResponseWriter, r *http.Request, user int64) error
 		return fmt.Errorf("session: %w", err)
 	}
 	now := core.Stamp(a.clock.Now())
-	a.manager.Put(ctx, "visit", visit{User: user, CSRF: random(24), Started: now, Seen: now,
+	a.manager.Put(ctx, "visit", visit.Visit{User: user, CSRF: random(24), Started: now, Seen: now,
 		Agent: core.CutRunes(strings.ToValidUTF8(r.UserAgent(), "?"), maxAgent), Address: a.o.Address(r)})
 	token, _, err := a.manager.Commit(ctx)
 	if err != nil {
@@ -251,7 +208,7 @@ func (a *Admins) SignOut(w http.ResponseWriter, r *http.Request) error {
 // SignOutEverywhere ends every session of user and returns how many there were.
 func (a *Admins) SignOutEverywhere(ctx context.Context, user int64, by core.Actor) (n int, err error) {
 	err = a.db.Tx(ctx, func(tx *store.Tx) error {
-		if n, err = a.EndSessions(ctx, tx, user); err != nil {
+		if n, err = a.EndSession(ctx, tx, user, ""); err != nil {
 			return err
 		}
 		return store.Audit(ctx, tx, by, "admin.signout_everywhere", fmt.Sprint(user), map[string]any{"sessions": n})

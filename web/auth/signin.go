@@ -20,8 +20,16 @@ type attempt struct {
 	device string // the known device it comes from; "" for any other
 }
 
-// SignIn checks name and password given and begins a session. A wrong name and a
-// wrong password look and cost the same.
+// lane returns where the attempt waits for its turn.
+func (at attempt) lane() password.Lane {
+	if at.device != "" {
+		return password.Known
+	}
+	return password.Unknown
+}
+
+// SignIn checks name and password given and begins a session, or returns a *CodeNeeded where the
+// account signs in with a code, too. A wrong name and a wrong password look and cost the same.
 //
 // Failed attempts never lock the account: a known device (see device) is slowed by its
 // own, any other caller by those from its address, and once by at most mostAccount while
@@ -37,53 +45,45 @@ func (a *Admins) SignIn(w http.ResponseWriter, r *http.Request, name, given stri
 	if err := a.slow(at, acc, known); err != nil {
 		return err
 	}
-	l := password.Unknown
-	if at.device != "" {
-		l = password.Known
-	}
-	var user int64
-	if err := a.alone(ctx, l, func() (err error) {
-		user, err = a.try(ctx, at, given)
+	if err := a.alone(ctx, at.lane(), func() (err error) {
+		acc, err = a.try(ctx, at, given)
 		return err
 	}); err != nil {
 		return err
 	}
-	if err := a.db.Tx(ctx, func(tx *store.Tx) error {
-		if _, err := tx.Exec(ctx, `UPDATE admin_accounts SET used = 1, failed = 0, locked_until = '', signed_in_at = $2 WHERE user_id = $1`, user, core.Stamp(tx.Time())); err != nil {
-			return err
+	if a.second != nil {
+		switch asked, err := a.second.CodeAsked(ctx, acc.User); {
+		case err != nil:
+			return fmt.Errorf("sign in: %w", err)
+		case asked:
+			return &CodeNeeded{Ticket: a.ticket(acc)}
 		}
-		return store.Audit(ctx, tx, core.Actor{User: user, Via: "panel"}, "admin.signin", "", nil)
-	}); err != nil {
-		return fmt.Errorf("sign in: %w", err)
 	}
-	return a.begin(w, r, user)
+	return a.enter(w, r, at, acc.User)
 }
 
 // try checks the password once. It looks again at what was counted while it
 // waited for its turn.
-func (a *Admins) try(ctx context.Context, at attempt, given string) (user int64, err error) {
+func (a *Admins) try(ctx context.Context, at attempt, given string) (acc account, err error) {
 	acc, known, err := a.byName(ctx, at.name)
 	if err != nil {
-		return 0, err
+		return account{}, err
 	}
 	if err := a.slow(at, acc, known); err != nil {
-		return 0, err
+		return account{}, err
 	}
 	encoded := a.hasher.Nobody()
 	if known {
 		encoded = acc.Hash
 	}
 	if len(given) <= password.Max && password.Verify(encoded, given) && known {
-		a.address.Clear(at.from)
-		a.devices.Clear(at.device)
-		a.waiting.Clear(at.from)
-		return acc.User, nil
+		return acc, nil
 	}
 	a.log.WarnContext(ctx, "sign-in refused", "from", at.from, "known_device", at.device != "")
 	if err := a.failed(ctx, at, acc, known); err != nil {
-		return 0, err
+		return account{}, err
 	}
-	return 0, refuse("unauthorized", 0, "name or password is wrong")
+	return account{}, refuse("unauthorized", 0, "name or password is wrong")
 }
 
 func (a *Admins) byName(ctx context.Context, name string) (acc account, ok bool, err error) {

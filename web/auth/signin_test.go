@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/web/auth/password"
 )
 
 // from tries to sign in as the operator with cookies, and returns the cookies
@@ -173,7 +174,7 @@ func TestSignIn_DeviceCookieIsStrictSealedAndEnds(t *testing.T) {
 	said, mac, _ := strings.Cut(device.Value, "~")
 	parts := strings.Split(said, ".")
 	for _, forged := range []string{"", "~", said, said + "~", "x" + device.Value, said + "~" + mac[1:], parts[0] + ".99999999999." + parts[2] + "~" + mac,
-		"2." + parts[1] + "." + parts[2] + "~" + mac, said + "~" + seal("", said), strings.Repeat("x", 5000)} {
+		"2." + parts[1] + "." + parts[2] + "~" + mac, said + "~" + password.Seal("", said), strings.Repeat("x", 5000)} {
 		if is(&http.Cookie{Name: DeviceCookie, Value: forged}) {
 			t.Errorf("forged %q", forged)
 		}

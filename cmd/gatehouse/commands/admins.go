@@ -3,20 +3,25 @@ package commands
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"time"
 
 	"gatehouse/cmd/gatehouse/control"
+	"gatehouse/core"
 	"gatehouse/web/account"
+	"gatehouse/web/auth"
 )
 
 // An Admins manages the accounts of the panel.
 type Admins struct {
-	List   adminsListCmd   `cmd:"" help:"List the accounts."`
-	Add    adminsAddCmd    `cmd:"" help:"Make an account; its one-time password is shown once."`
-	Role   adminsRoleCmd   `cmd:"" help:"Make an account an admin or a viewer, who looks at everything and changes nothing."`
-	Rename adminsRenameCmd `cmd:"" help:"Change the name that an account signs in with."`
-	Reset  adminsResetCmd  `cmd:"" help:"Give an account a new one-time password, shown once, and end its sessions."`
-	Remove adminsRemoveCmd `cmd:"" help:"Remove an account; its sessions, API keys and running turns end at once."`
+	List     adminsListCmd     `cmd:"" help:"List the accounts."`
+	Add      adminsAddCmd      `cmd:"" help:"Make an account; its one-time password is shown once."`
+	Role     adminsRoleCmd     `cmd:"" help:"Make an account an admin or a viewer, who looks at everything and changes nothing."`
+	Rename   adminsRenameCmd   `cmd:"" help:"Change the name that an account signs in with."`
+	Reset    adminsResetCmd    `cmd:"" help:"Give an account a new one-time password, shown once, and end its sessions."`
+	Remove   adminsRemoveCmd   `cmd:"" help:"Remove an account; its sessions, API keys and running turns end at once."`
+	TOTPOff  adminsTOTPOffCmd  `cmd:"" name:"totp-off" help:"Turn two-step sign-in off for an account whose phone and recovery codes are lost."`
+	Sessions adminsSessionsCmd `cmd:"" help:"List where an account is signed in, or sign it out."`
 }
 
 type adminsListCmd struct {
@@ -29,7 +34,7 @@ func (c *adminsListCmd) Run(p *Process) error {
 		return err
 	}
 	none := "No accounts: start the gateway in a terminal, set GATEHOUSE_ADMIN_PASSWORD, or run 'gatehouse admins add NAME'."
-	return printList(p.Stdout, c.JSON, res.Accounts, none, "NAME\tROLE\tUSER\tPASSWORD\tLAST SIGN-IN", accountRow)
+	return printList(p.Stdout, c.JSON, res.Accounts, none, "NAME\tROLE\tUSER\tPASSWORD\tTWO-STEP\tLAST SIGN-IN", accountRow)
 }
 
 func accountRow(a account.Account) string {
@@ -41,7 +46,11 @@ func accountRow(a account.Account) string {
 	if a.Owner() {
 		role = "owner"
 	}
-	return cells(a.Name, role, a.User, password, whenOr(a.SignedInAt, "never"))
+	twoStep := "off"
+	if a.TwoStep {
+		twoStep = fmt.Sprintf("on, %d recovery codes", a.Recovery)
+	}
+	return cells(a.Name, role, a.User, password, twoStep, whenOr(a.SignedInAt, "never"))
 }
 
 // whenOr returns a time as tables show it, or what stands in place of none.
@@ -121,4 +130,50 @@ func (c *adminsRemoveCmd) Run(p *Process) error {
 	}
 	_, err := fmt.Fprintf(p.Stdout, "Removed %s: its sessions and API keys have ended.\n", c.Name)
 	return err
+}
+
+type adminsTOTPOffCmd struct {
+	Name string `arg:"" help:"The account's name."`
+}
+
+func (c *adminsTOTPOffCmd) Run(p *Process) error {
+	if err := p.request(http.MethodDelete, control.Path("control", "accounts", c.Name, "two-step"), nil, nil); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(p.Stdout, "Two-step sign-in of %s is off: the password alone signs in.\n", c.Name)
+	return err
+}
+
+type adminsSessionsCmd struct {
+	Name   string `arg:"" help:"The account's name."`
+	End    string `placeholder:"ID" help:"End this session, by its id in the list."`
+	EndAll bool   `help:"End all its sessions."`
+	JSON   bool   `help:"As JSON."`
+}
+
+func (c *adminsSessionsCmd) Run(p *Process) error {
+	at := control.Path("control", "accounts", c.Name, "sessions")
+	if c.End == "" && !c.EndAll {
+		var res control.Sessions
+		if err := p.get(at, &res); err != nil {
+			return err
+		}
+		return printList(p.Stdout, c.JSON, res.Sessions, "Not signed in anywhere.", "ID\tADDRESS\tSIGNED IN\tLAST USED\tBROWSER", sessionRow)
+	}
+	if c.End != "" && c.EndAll {
+		return core.Errorf(core.Invalid, "--end names one session, --end-all means every one: use one of them")
+	}
+	var res control.Ended
+	if err := p.request(http.MethodDelete, at+"?id="+url.QueryEscape(c.End), nil, &res); err != nil {
+		return err
+	}
+	if c.JSON {
+		return PrintJSON(p.Stdout, res)
+	}
+	_, err := fmt.Fprintf(p.Stdout, "Ended %d session(s) of %s.\n", res.Ended, c.Name)
+	return err
+}
+
+func sessionRow(s auth.SessionRow) string {
+	return cells(s.ID, s.Address, whenOr(s.StartedAt, "?"), whenOr(s.UsedAt, "?"), core.CleanName(core.CutRunes(s.Agent, 60)))
 }

@@ -33,6 +33,14 @@ type (
 		Name string `json:"name,omitempty"`
 		Role string `json:"role,omitempty"`
 	}
+	// Sessions is the answer of GET /control/accounts/{name}/sessions.
+	Sessions struct {
+		Sessions []auth.SessionRow `json:"sessions"`
+	}
+	// Ended is the answer where sessions were ended.
+	Ended struct {
+		Ended int `json:"ended"`
+	}
 	// A NewPassword is the answer where an account gets a one-time password.
 	NewPassword struct {
 		Account  account.Account `json:"account"`

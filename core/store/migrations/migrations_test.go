@@ -87,6 +87,7 @@ var sums = map[string]string{
 	"1021_chosen_model.sql":     "6fe6b9b4a0e89a9403e7c623c4a609af4fabcc92f67b323a0f5affcc7a643e1e",
 	"1022_run_faults.sql":       "14a3b8237016fe734ac0adb0cd8391a651153928448777ab106d10a45a766784",
 	"1023_accounts.sql":         "424727d17948534ad78beb9c8761d01710eff213f8c2faa1777dc4c5c269e4a4",
+	"1028_two_step.sql":         "911b1a022781c3f1a4c0f446c65fd23f3bbbe9d3d3f4bc83a33074f85b39de74",
 	"1030_key_rotation.sql":     "d2d488c5a6aafcefa5f9780cafbae3a4a00f30022a2136979e0911a4b70cf909",
 }
 

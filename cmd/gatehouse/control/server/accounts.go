@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"gatehouse/cmd/gatehouse/control"
+	"gatehouse/core"
 	"gatehouse/web"
 )
 
@@ -79,4 +80,43 @@ func (s *server) names(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return web.WriteJSON(w, http.StatusOK, names)
+}
+
+func (s *server) endTwoStep(w http.ResponseWriter, r *http.Request) error {
+	a, err := s.Accounts.Named(r.Context(), r.PathValue("name"))
+	if err == nil && !a.TwoStep {
+		err = core.Errorf(core.Conflict, "two-step sign-in of %s is off", a.Name)
+	}
+	if err == nil {
+		err = s.Accounts.EndTwoStep(r.Context(), a.User, control.By)
+	}
+	if err == nil {
+		w.WriteHeader(http.StatusNoContent)
+	}
+	return err
+}
+
+func (s *server) accountSessions(w http.ResponseWriter, r *http.Request) error {
+	a, err := s.Accounts.Named(r.Context(), r.PathValue("name"))
+	if err != nil {
+		return err
+	}
+	list, err := s.Admins.Sessions(r.Context(), a.User)
+	if err != nil {
+		return err
+	}
+	return web.WriteJSON(w, http.StatusOK, control.Sessions{Sessions: list})
+}
+
+// endAccountSessions ends the session ?id= of an account; without an id all.
+func (s *server) endAccountSessions(w http.ResponseWriter, r *http.Request) error {
+	a, err := s.Accounts.Named(r.Context(), r.PathValue("name"))
+	if err != nil {
+		return err
+	}
+	n, err := s.Accounts.EndSession(r.Context(), a.User, r.URL.Query().Get("id"), control.By)
+	if err != nil {
+		return err
+	}
+	return web.WriteJSON(w, http.StatusOK, control.Ended{Ended: n})
 }

@@ -45,6 +45,7 @@ type Options struct {
 	Bots     Bots
 	Users    Users
 	Accounts *account.Store
+	Admins   *auth.Admins
 
 	Servers    func() []mcp.Health           // how the MCP servers are
 	Limits     string                        // what limits isolated programs, for users
@@ -122,6 +123,9 @@ func (s *server) endpoints() []endpoint {
 		own("admins/change", "PATCH /control/accounts/{name}", s.changeAccount),
 		own("admins/reset", "POST /control/accounts/{name}/password", s.resetAccount),
 		own("admins/remove", "DELETE /control/accounts/{name}", s.removeAccount),
+		own("admins/totp-off", "DELETE /control/accounts/{name}/two-step", s.endTwoStep),
+		own("admins/sessions", "GET /control/accounts/{name}/sessions", s.accountSessions),
+		own("admins/sessions/end", "DELETE /control/accounts/{name}/sessions", s.endAccountSessions),
 		own("send", "POST /control/messages", s.send),
 		own("send/status", "GET /control/messages/{id}", s.sent),
 		own("explain", "GET /control/sessions/{id}/rules", s.rules),

@@ -1,4 +1,4 @@
-package auth
+package account
 
 import (
 	"context"
@@ -7,20 +7,23 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store"
+	"gatehouse/web/auth"
 )
 
 // Tables forgets and prunes API keys, accounts of the panel and their sessions.
 type Tables struct {
-	Keys   *Keys
-	Admins *Admins
+	Keys   *auth.Keys
+	Admins *auth.Admins
 }
 
 // Tables returns the tables that keep data of users.
-func (Tables) Tables() []string { return []string{"api_keys", "admin_accounts", "admin_sessions"} }
+func (Tables) Tables() []string {
+	return []string{"api_keys", "admin_accounts", "admin_sessions", "admin_totp", "admin_recovery"}
+}
 
 // Revoke removes the user's keys, account and sessions; never the operator's.
 func (t Tables) Revoke(ctx context.Context, tx *store.Tx, user int64) error {
-	return errors.Join(t.Keys.Forget(ctx, tx, user), t.Admins.Forget(ctx, tx, user))
+	return errors.Join(t.Keys.Forget(ctx, tx, user), t.forget(ctx, tx, user))
 }
 
 // Merge ends the keys and the account that are merged: linking grants nothing.
@@ -38,17 +41,21 @@ func (Tables) Exports() []store.Export {
 	return []store.Export{
 		{Name: "api_keys", Query: `SELECT id, label, trust_level, scopes, created_at, last_used_at FROM api_keys WHERE user_id = $1 LIMIT $2`},
 		{Name: "sign_in", Query: `SELECT name, role, used, created_at, signed_in_at FROM admin_accounts WHERE user_id = $1 LIMIT $2`},
+		{Name: "two_step_sign_in", Query: `SELECT confirmed, at FROM admin_totp WHERE user_id = $1 LIMIT $2`},
 	}
 }
 
-// Forget removes a user's account and sessions, never the operator's.
-func (a *Admins) Forget(ctx context.Context, tx *store.Tx, user int64) error {
+// forget removes a user's account with its sessions and its app, never the operator's.
+func (t Tables) forget(ctx context.Context, tx *store.Tx, user int64) error {
 	if user <= 0 || user == core.Operator {
 		return nil
 	}
-	_, err := a.EndSessions(ctx, tx, user)
-	if err == nil {
-		_, err = tx.Exec(ctx, `DELETE FROM admin_accounts WHERE user_id = $1`, user)
+	if _, err := t.Admins.EndSession(ctx, tx, user, ""); err != nil {
+		return err
 	}
+	if err := dropApp(ctx, tx, user); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, `DELETE FROM admin_accounts WHERE user_id = $1`, user)
 	return err
 }

@@ -1,0 +1,258 @@
+package account
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+	"gatehouse/web/auth"
+	"gatehouse/web/auth/totp"
+)
+
+// twoStep turns two-step sign-in on for the owner and returns the app's secret and the recovery codes.
+func (h *house) twoStep() (secret string, recovery []string) {
+	h.t.Helper()
+	secret, err := h.BeginTwoStep(h.t.Context(), core.Operator)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if recovery, err = h.ConfirmTwoStep(h.t.Context(), core.Operator, h.code(secret), owner); err != nil {
+		h.t.Fatal(err)
+	}
+	h.clock.Advance(time.Minute) // that code is used
+	return secret, recovery
+}
+
+// code is what the app shows now.
+func (h *house) code(secret string) string { return totp.Code(secret, totp.Step(h.clock.Now())) }
+
+// ticket enters the password alone.
+func (h *house) ticket() string {
+	h.t.Helper()
+	_, err := h.signIn("admin", chosen)
+	need, ok := errors.AsType[*auth.CodeNeeded](err)
+	if !ok {
+		h.t.Fatalf("no code is asked for: %v", err)
+	}
+	return need.Ticket
+}
+
+func (h *house) confirm(ticket, code string, device *http.Cookie) (*http.Response, error) {
+	r, w := httptest.NewRequest("POST", "/admin/login", nil), httptest.NewRecorder()
+	if device != nil {
+		r.AddCookie(device)
+	}
+	err := h.admins.Confirm(w, r, ticket, code)
+	return w.Result(), err
+}
+
+func refused(err error) string {
+	if r, ok := errors.AsType[*auth.Refusal](err); ok {
+		slug, _ := r.Problem()
+		return slug
+	}
+	return ""
+}
+
+func TestTheCodeIsAskedForBehindThePasswordAndWorksOnce(t *testing.T) {
+	h := withOwner(t)
+	if on, err := h.CodeAsked(t.Context(), core.Operator); on || err != nil {
+		t.Fatal(on, err)
+	}
+	secret, err := h.BeginTwoStep(t.Context(), core.Operator)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.signIn("admin", chosen); err != nil {
+		t.Errorf("an app that was not confirmed is asked for: %v", err)
+	}
+	if again, _ := h.BeginTwoStep(t.Context(), core.Operator); again != secret {
+		t.Error("a reload of the page changes the secret")
+	}
+	if _, err := h.ConfirmTwoStep(t.Context(), core.Operator, "000000", owner); core.KindOf(err) != core.Invalid {
+		t.Errorf("a wrong code confirms: %v", err)
+	}
+	h.twoStep()
+	ticket, code := h.ticket(), h.code(secret)
+	res, err := h.confirm(ticket, code, nil)
+	if err != nil || len(res.Cookies()) == 0 {
+		t.Fatal(err)
+	}
+	if _, p, ok := h.as(res.Cookies()[0]); !ok || p.User != core.Operator {
+		t.Errorf("%+v", p)
+	}
+	if _, err := h.confirm(h.ticket(), code, nil); refused(err) != "unauthorized" {
+		t.Errorf("the code works twice: %v", err)
+	}
+	if a, err := h.Of(t.Context(), core.Operator); err != nil || !a.TwoStep || a.Recovery != totp.RecoveryCodes {
+		t.Errorf("%+v %v", a, err)
+	}
+}
+
+func TestATicketOpensNothingAloneAndEndsWithItsTimeAndPassword(t *testing.T) {
+	h := withOwner(t)
+	secret, _ := h.twoStep()
+	ticket := h.ticket()
+	if _, _, ok := h.as(&http.Cookie{Name: "gatehouse_session", Value: ticket}); ok {
+		t.Error("it is a session")
+	}
+	device := &http.Cookie{Name: "gatehouse_device", Value: ticket}
+	for _, forged := range []string{"", "code.1.99999999999.x~y", strings.Replace(ticket, "code.1.", "code.2.", 1), ticket + "x"} {
+		if _, err := h.confirm(forged, h.code(secret), device); refused(err) != "unauthorized" {
+			t.Errorf("%q: %v", forged, err)
+		}
+	}
+	h.clock.Advance(6 * time.Minute)
+	if _, err := h.confirm(ticket, h.code(secret), nil); refused(err) != "unauthorized" {
+		t.Errorf("after six minutes: %v", err)
+	}
+	ticket = h.ticket()
+	if _, err := h.Reset(t.Context(), core.Operator, owner); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.confirm(ticket, h.code(secret), nil); refused(err) != "unauthorized" {
+		t.Errorf("after another password: %v", err)
+	}
+}
+
+func TestWrongCodesAreSlowedWhereverTheyComeFromAndTheRightPasswordClearsNothing(t *testing.T) {
+	h := withOwner(t)
+	secret, _ := h.twoStep()
+	var got []string
+	for range 8 {
+		ticket := ""
+		if _, err := h.signIn("admin", chosen); err != nil { // as a guesser does who knows it
+			if need, ok := errors.AsType[*auth.CodeNeeded](err); ok {
+				ticket = need.Ticket
+			} else {
+				got = append(got, refused(err))
+				continue
+			}
+		}
+		_, err := h.confirm(ticket, "000000", nil)
+		got = append(got, refused(err))
+	}
+	if list := strings.Join(got, " "); list != strings.TrimSpace(strings.Repeat("unauthorized ", 5)+strings.Repeat("too-many-requests ", 3)) {
+		t.Errorf("answers: %s", list)
+	}
+	h.clock.Advance(16 * time.Minute)
+	if _, err := h.confirm(h.ticket(), h.code(secret), nil); err != nil {
+		t.Errorf("the owner is kept out for longer: %v", err)
+	}
+}
+
+// A guesser who knows the password and has many addresses is slowed for the account.
+func TestWrongCodesFromManyAddressesAreSlowedForTheAccount(t *testing.T) {
+	h := open(t, auth.AdminOptions{Address: func(r *http.Request) string { return r.RemoteAddr }})
+	if _, err := h.admins.Reset(t.Context(), owner); err != nil {
+		t.Fatal(err)
+	}
+	a, once := h.add("nina", auth.RoleAdmin)
+	h.settle("nina", once)
+	secret, err := h.BeginTwoStep(t.Context(), a.User)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.ConfirmTwoStep(t.Context(), a.User, h.code(secret), owner); err != nil {
+		t.Fatal(err)
+	}
+	_, err = h.signIn("nina", chosen)
+	need, ok := errors.AsType[*auth.CodeNeeded](err)
+	if !ok {
+		t.Fatal(err)
+	}
+	var last error
+	for i := range 7 {
+		r := httptest.NewRequest("POST", "/admin/login", nil)
+		r.RemoteAddr = "192.0.2." + string(rune('1'+i)) // never the same
+		last = h.admins.Confirm(httptest.NewRecorder(), r, need.Ticket, "000000")
+	}
+	if refused(last) != "too-many-requests" {
+		t.Errorf("the seventh wrong code: %v", last)
+	}
+}
+
+func TestARecoveryCodeSignsInOnceAndIsStoredHashed(t *testing.T) {
+	h := withOwner(t)
+	_, recovery := h.twoStep()
+	if len(recovery) != 10 {
+		t.Fatal(recovery)
+	}
+	var stored []string
+	if err := h.db.Select(t.Context(), &stored, `SELECT sha256 FROM admin_recovery`); err != nil || len(stored) != 10 || strings.Contains(strings.Join(stored, " "), recovery[0]) {
+		t.Fatal(stored, err)
+	}
+	if _, err := h.confirm(h.ticket(), strings.ToUpper(recovery[3]), nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.confirm(h.ticket(), recovery[3], nil); refused(err) != "unauthorized" {
+		t.Errorf("it works twice: %v", err)
+	}
+	if a, _ := h.Of(t.Context(), core.Operator); a.Recovery != 9 {
+		t.Errorf("%d are left", a.Recovery)
+	}
+	fresh, err := h.RenewRecovery(t.Context(), core.Operator, owner)
+	if err != nil || len(fresh) != 10 {
+		t.Fatal(err)
+	}
+	if _, err := h.confirm(h.ticket(), recovery[4], nil); refused(err) != "unauthorized" {
+		t.Errorf("an old one works after new ones were made: %v", err)
+	}
+	if _, err := h.confirm(h.ticket(), fresh[0], nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestALostPhoneIsTakenOffByAnotherAdminOrTheCommandLine(t *testing.T) {
+	h := withOwner(t)
+	h.twoStep()
+	nina, _ := h.add("nina", auth.RoleAdmin)
+	if err := h.EndTwoStep(t.Context(), core.Operator, core.Actor{User: nina.User, Via: "panel"}); core.KindOf(err) != core.Denied {
+		t.Errorf("another admin, of the owner: %v", err)
+	}
+	if err := h.EndTwoStep(t.Context(), core.Operator, owner); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.signIn("admin", chosen); err != nil {
+		t.Errorf("the password alone: %v", err)
+	}
+	for _, table := range []string{"admin_totp", "admin_recovery"} {
+		var n int
+		if err := h.db.Get(t.Context(), &n, `SELECT count(*) FROM `+table); err != nil || n != 0 {
+			t.Errorf("%s: %d rows are left, %v", table, n, err)
+		}
+	}
+	if got := h.audited(); !strings.Contains(got, "1 admin.two_step_on 1") || !strings.Contains(got, "1 admin.two_step_off 1") {
+		t.Error(got)
+	}
+}
+
+func TestForgettingAPersonTakesTheirAccountAndNeverTheOperators(t *testing.T) {
+	h := withOwner(t)
+	h.twoStep()
+	nina, once := h.add("nina", auth.RoleAdmin)
+	c := h.settle("nina", once)
+	if _, err := h.BeginTwoStep(t.Context(), nina.User); err != nil {
+		t.Fatal(err)
+	}
+	for _, user := range []int64{core.Operator, nina.User} {
+		err := h.db.Tx(t.Context(), func(tx *store.Tx) error { return Tables{Keys: h.keys, Admins: h.admins}.Revoke(t.Context(), tx, user) })
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, ok := h.as(c); ok {
+		t.Error("the session of the forgotten person lives on")
+	}
+	for table, want := range map[string]int{"admin_accounts": 1, "admin_totp": 1, "admin_recovery": 10, "admin_sessions": 0} {
+		var n int
+		if err := h.db.Get(t.Context(), &n, `SELECT count(*) FROM `+table); err != nil || n != want {
+			t.Errorf("%s: %d rows, want %d, %v", table, n, want, err)
+		}
+	}
+}

@@ -1,0 +1,56 @@
+// Package visit is what a session of the panel holds, and how long it lasts.
+package visit
+
+import (
+	"encoding/json"
+	"time"
+
+	"gatehouse/core"
+)
+
+// How long a session of the panel lasts.
+const (
+	Idle     = 12 * time.Hour
+	Absolute = 7 * 24 * time.Hour
+)
+
+// Max bounds the sessions; the one that would end first is deleted for a further one.
+const Max = 200
+
+// A Visit is what a session holds, as JSON in admin_sessions.data.
+type Visit struct {
+	User    int64  `json:"user"`
+	CSRF    string `json:"csrf"`
+	Started string `json:"started"`
+	Seen    string `json:"seen"`
+	Agent   string `json:"agent,omitempty"`   // the browser's, cut; hostile text
+	Address string `json:"address,omitempty"` // where it began
+}
+
+// Expiry returns when v ends: idle or absolute, whichever is first. A damaged one has ended.
+func (v Visit) Expiry() time.Time {
+	started, err1 := core.ParseStamp(v.Started)
+	seen, err2 := core.ParseStamp(v.Seen)
+	if err1 != nil || err2 != nil || v.Started == "" || v.Seen == "" {
+		return time.Time{}
+	}
+	end := started.Add(Absolute)
+	if idle := seen.Add(Idle); idle.Before(end) {
+		end = idle
+	}
+	return end
+}
+
+// A Codec is the session manager's (scs): it keeps the one value "visit". The end of a session is worked out
+// from it on our clock, so the manager's own deadline isn't stored.
+type Codec struct{}
+
+func (Codec) Encode(_ time.Time, values map[string]any) ([]byte, error) {
+	return json.Marshal(values["visit"])
+}
+
+func (Codec) Decode(b []byte) (time.Time, map[string]any, error) {
+	var v Visit
+	err := json.Unmarshal(b, &v)
+	return v.Expiry(), map[string]any{"visit": v}, err
+}
