@@ -44,6 +44,22 @@ func TestAMessageAloneCostsThreeCommits(t *testing.T) {
 	}
 }
 
+// That an answer has arrived is stored without waiting for the disk.
+func TestOfThreeCommitsOfAMessageTwoWaitForTheDisk(t *testing.T) {
+	w := newWorld(t, unguarded)
+	u := w.sim.NewUser("Ada")
+	w.exchange(u)
+	const n = 20
+	before := w.app.db.Synced()
+	for range n {
+		w.exchange(u)
+	}
+	w.stop()
+	if got := w.app.db.Synced() - before; got > 2*n+4 || got < 2*n-2 {
+		t.Errorf("%d messages waited for the disk %d times, want %d", n, got, 2*n)
+	}
+}
+
 // The writer is the one thing that messages share: what each may ask of it is
 // bounded, and in a burst many messages share one commit.
 func TestABurstSharesCommitsAndKeepsItsStatementsFew(t *testing.T) {

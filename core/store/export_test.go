@@ -34,6 +34,30 @@ func WithoutServer(f func()) {
 	f()
 }
 
+// Waiting reports whether the last commit is in the page cache alone.
+func (d *DB) Waiting(ctx context.Context) (waiting bool, err error) {
+	err = d.between(ctx, func(context.Context) error {
+		waiting = d.waiting
+		return nil
+	})
+	return waiting, err
+}
+
+// LevelOf is the level at which a group commits whose transactions are soon or not.
+func (d *DB) LevelOf(ctx context.Context, soon []bool) (level int, err error) {
+	err = d.between(ctx, func(context.Context) error {
+		group := make([]*job, len(soon))
+		for i := range soon {
+			group[i] = &job{soon: soon[i]}
+		}
+		if err := d.durable(group); err != nil {
+			return err
+		}
+		return d.conn.GetContext(ctx, &level, `PRAGMA synchronous`)
+	})
+	return level, err
+}
+
 // Kept is what the connections hold ready: the writer's prepared statements, and
 // readers that nobody uses.
 func (d *DB) Kept(ctx context.Context) (statements, idle int, err error) {

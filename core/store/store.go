@@ -18,6 +18,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 
@@ -66,8 +67,14 @@ type DB struct {
 	stmts    map[string]*stmt // of conn; writer goroutine only; bounded by the program's texts
 	known    *recalled        // writer goroutine only; nil: nothing is recalled
 	commits  atomic.Int64
+	synced   atomic.Int64 // of commits, those that were on the disk at once
 	ran      atomic.Int64 // statements of the writer
 	reads    atomic.Int64 // statements of the readers
+
+	// Of the writer goroutine: whether commits leave the disk out now, whether the last one
+	// did, and when it has to be there after all.
+	soon, waiting bool
+	unsynced      *time.Timer
 
 	closing chan struct{}
 	done    chan struct{}
@@ -95,8 +102,9 @@ func Open(ctx context.Context, path string, o Options) (*DB, error) {
 	d := &DB{
 		clock: o.Clock, log: o.Log, path: path, onCommit: o.OnCommit, engine: sqlite,
 		queue: make(chan *job), stmts: map[string]*stmt{}, known: newRecalled(),
-		closing: make(chan struct{}), done: make(chan struct{}),
+		closing: make(chan struct{}), done: make(chan struct{}), unsynced: time.NewTimer(maxUnsynced),
 	}
+	d.unsynced.Stop()
 	open, name := d.open, path
 	if onServer(path) {
 		open, name = d.openPostgres, "PostgreSQL" // the URL may hold a password
@@ -118,6 +126,9 @@ func (d *DB) Now() string { return core.Stamp(d.clock.Now()) }
 
 // Commits counts the commits so far.
 func (d *DB) Commits() int64 { return d.commits.Load() }
+
+// Synced counts those of them that waited for the disk.
+func (d *DB) Synced() int64 { return d.synced.Load() }
 
 // Statements counts the statements that transactions have run so far.
 func (d *DB) Statements() int64 { return d.ran.Load() }

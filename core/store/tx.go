@@ -29,6 +29,7 @@ type job struct {
 	tx     *Tx
 	err    error
 	panics any
+	soon   bool         // the commit need not wait for the disk
 	alone  func() error // instead of f: between transactions, on the writer's goroutine
 	done   chan struct{}
 }
@@ -44,7 +45,10 @@ type job struct {
 // run up to maxAgain times. If the connection is lost during the commit, the
 // outcome is unknown: that is an error and there is no retry.
 func (d *DB) Tx(ctx context.Context, f func(*Tx) error) error {
-	j := &job{ctx: context.WithoutCancel(ctx), f: f, done: make(chan struct{})}
+	return d.do(ctx, &job{ctx: context.WithoutCancel(ctx), f: f, done: make(chan struct{})})
+}
+
+func (d *DB) do(ctx context.Context, j *job) error {
 	select {
 	case d.queue <- j:
 	case <-ctx.Done():
@@ -169,6 +173,9 @@ func (d *DB) writer() {
 			if last = j; j.alone == nil {
 				group = append(group, j)
 			}
+		case <-d.unsynced.C:
+			d.sync()
+			continue
 		case <-d.closing:
 			return
 		}
@@ -187,7 +194,9 @@ func (d *DB) writer() {
 			d.commitGroup(group)
 		}
 		if last.alone != nil {
-			last.err = last.alone()
+			if last.err = d.durable(nil); last.err == nil {
+				last.err = last.alone()
+			}
 			close(last.done)
 		}
 	}
@@ -233,7 +242,7 @@ func (d *DB) commitOptimistically(group []*job) error {
 	if !d.engine.optimistic {
 		return d.attempt(group)
 	}
-	now, err := d.begun()
+	now, err := d.begun(group)
 	if err != nil {
 		return err
 	}
@@ -255,7 +264,7 @@ func (d *DB) commitOptimistically(group []*job) error {
 // attempt runs the group in one transaction, each job in its savepoint. The
 // error is of begin or commit; a job's own error is kept in the job.
 func (d *DB) attempt(group []*job) error {
-	now, err := d.begun()
+	now, err := d.begun(group)
 	if err != nil {
 		return err
 	}
@@ -286,8 +295,11 @@ func (d *DB) attempt(group []*job) error {
 	return d.commit(group)
 }
 
-// begun begins a transaction and returns its time.
-func (d *DB) begun() (time.Time, error) {
+// begun begins a transaction of group and returns its time.
+func (d *DB) begun(group []*job) (time.Time, error) {
+	if err := d.durable(group); err != nil {
+		return time.Time{}, err
+	}
 	if err := d.begin(); err != nil {
 		return time.Time{}, fmt.Errorf("begin: %w", err)
 	}
@@ -314,6 +326,7 @@ func (d *DB) commit(group []*job) error {
 		}
 		return err
 	}
+	d.committed()
 	d.commits.Add(1)
 	d.onCommit(len(group))
 	return nil

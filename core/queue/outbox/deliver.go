@@ -126,7 +126,7 @@ func (b *Outbox) deliver(ctx context.Context, key chatKey, out *marked) {
 // sending, and what was recorded of it.
 func (b *Outbox) settled(ctx context.Context, key chatKey, sent *marked, d core.Delivery) (*marked, bool) {
 	for {
-		out, err := b.next(ctx, key, sent, func(tx *store.Tx) error { return b.settleSend(ctx, tx, &sent.Outgoing, d) })
+		out, err := b.next(ctx, key, sent, &d)
 		if err == nil {
 			return out, true
 		}
@@ -186,14 +186,14 @@ func (r *outRow) to(key chatKey) core.Address {
 	return core.Address{Bot: key.bot, Chat: key.chat, Thread: r.Thread, Place: r.Place}
 }
 
-// next runs settle, which stores the outcome of sent, and marks the next due reply of the
-// chat as sending, in one transaction fenced by the lease of the bot. It returns nil when
-// none is due. Without sent, and where the chat has to wait, it first waits until the
-// chat may be written to, and for a place among the sends of the bot.
-func (b *Outbox) next(ctx context.Context, key chatKey, sent *marked, settle func(*store.Tx) error) (*marked, error) {
+// next stores the outcome d of sent, and marks the next due reply of the chat as sending,
+// in a transaction fenced by the lease of the bot. It returns nil when none is due.
+// Without sent, and where the chat has to wait, it first waits until the chat may be
+// written to, and for a place among the sends of the bot.
+func (b *Outbox) next(ctx context.Context, key chatKey, sent *marked, d *core.Delivery) (*marked, error) {
 	if sent != nil {
 		// What happened is stored also while the queue stops.
-		out, paced, err := b.markNext(context.WithoutCancel(ctx), key, sent.place, settle)
+		out, paced, err := b.settleAndMark(context.WithoutCancel(ctx), key, sent, d)
 		if err != nil {
 			return nil, err
 		}
@@ -218,6 +218,32 @@ func (b *Outbox) next(ctx context.Context, key chatKey, sent *marked, settle fun
 			return nil, err
 		}
 	}
+}
+
+// settleAndMark stores the outcome of sent and marks the next due reply of the chat. That a
+// message has arrived need not wait for the disk: after a power cut the row is found
+// sending, and what became of it is unknown, as if the power had gone before the answer.
+// A mark must be on the disk before its message leaves, so a row that is due gets a
+// transaction of its own then.
+func (b *Outbox) settleAndMark(ctx context.Context, key chatKey, sent *marked, d *core.Delivery) (out *marked, paced bool, err error) {
+	settle := func(tx *store.Tx) error { return b.settleSend(ctx, tx, &sent.Outgoing, *d) }
+	if d.Outcome != core.Sent {
+		return b.markNext(ctx, key, sent.place, settle)
+	}
+	due := false
+	err = b.db.TxSoon(ctx, func(tx *store.Tx) error {
+		due = false
+		if err := settle(tx); err != nil {
+			return err
+		}
+		r, err := b.head(ctx, tx, key)
+		due = r != nil
+		return err
+	})
+	if err != nil || !due {
+		return nil, false, err
+	}
+	return b.markNext(ctx, key, sent.place, nil)
 }
 
 // await waits until the chat may be written to and a place is free. It returns false when
