@@ -33,7 +33,7 @@ RELEASE_LDFLAGS := -s -w -linkmode external -extldflags "-static" -X main.versio
 CC_amd64 ?= x86_64-linux-gnu-gcc
 CC_arm64 ?= aarch64-linux-gnu-gcc
 
-.PHONY: help build release release-tags FORCE demo test timed beside format vet static vulnerabilities race counts fuzz fuzz-quick test-clients test-axe pictures first-paint test-claude test-cgroup postgres-test crash bench clean
+.PHONY: help build release release-tags FORCE demo test timed beside format vet static vulnerabilities race counts fuzz fuzz-quick test-clients test-axe pictures first-paint test-claude test-cgroup postgres-test ci-bare crash bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -147,6 +147,9 @@ test-claude: ## sessions and the runtime against the real Claude Code; CLAUDE=pr
 	fi; \
 	GATEHOUSE_TEST_CLAUDE="$$program" $(GO) test -count=1 -tags $(TAGS) -run ClaudeCode -v ./core/session ./core/claudecli; ok=$$?; \
 	[ -z "$$dir" ] || rm -rf $$dir; exit $$ok
+
+ci-bare: ## .ci/run in a bare Debian 12 (debootstrap), as root; half an hour
+	@GO="$(GO)" .ci/bare
 
 crash: ## the crash, power cut and strace tests alone and longer, both platforms at once, ROUNDS=100
 	GATEHOUSE_TEST_ROUNDS=$(ROUNDS) $(GO) test -count=1 -timeout 2h -tags $(TAGS) -run 'Crash|Power|Strace' -v ./cmd/gatehouse
