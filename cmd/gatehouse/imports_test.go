@@ -54,7 +54,7 @@ cmd/loadgen/crowd: connectors/discord/discordtest connectors/telegram/telegramte
 cmd/loadgen/model:  # a language model to measure with
 configs: configs/former configs/values
 configs/former: configs/values  # the bots file of the original system
-configs/live: configs configs/values core core/llm core/llm/registry core/store  # settings in effect
+configs/live: configs configs/values core core/llm core/llm/registry core/store core/store/snapshot  # settings in effect
 configs/values:  # types of settings
 connectors: core core/texts
 connectors/chat: connectors connectors/chat/ask connectors/markdown core core/agent core/attach core/bus core/command core/orchestrator core/permission/raise core/queue/outbox core/runs core/session core/store core/texts core/transcript core/usage pairing/codes pairing/places
@@ -80,7 +80,7 @@ core/agent/frontmatter:
 core/ask: core core/diff core/store core/texts
 core/attach: core core/store core/texts core/vault
 core/attach/pdftext: core core/texts
-core/backup: core core/backup/archive core/beneath core/queue/maintenance core/store core/vault
+core/backup: core core/backup/archive core/beneath core/queue/maintenance core/store core/store/snapshot core/vault
 core/backup/archive: core  # the form of a backup
 core/backup/directory: core core/backup core/jobs core/store  # the directory of backups
 core/beneath:  # files below an open folder, without links
@@ -138,6 +138,7 @@ core/store: core core/store/migrations core/store/original
 core/store/migrations: core
 core/store/original: core  # takes over a database of the original system
 core/store/postgres: core core/store
+core/store/snapshot: core core/store/migrations  # copies of, and looks into, a database that others may have open
 core/store/storetest: core core/store core/store/postgres
 core/texts: core  # what is said to people; whoever says something takes its words from there
 core/titles: core core/llm core/orchestrator core/session core/store core/usage

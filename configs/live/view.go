@@ -13,6 +13,7 @@ import (
 	"gatehouse/configs"
 	"gatehouse/configs/values"
 	"gatehouse/core/store"
+	"gatehouse/core/store/snapshot"
 )
 
 // A Report is what a running gateway returns to the command line about its
@@ -58,11 +59,11 @@ func NewView(ctx context.Context, cfg *configs.Config, running *Report) View {
 	if running != nil {
 		ch, v.level = running.Changes, running.LogLevel
 	} else {
-		text, err := store.Peek(ctx, cfg.DatabasePath(), changesKey)
+		text, err := snapshot.Peek(ctx, cfg.DatabasePath(), changesKey)
 		if err == nil && text != "" {
 			err = json.Unmarshal([]byte(text), &ch)
 		}
-		level, levelErr := store.Peek(ctx, cfg.DatabasePath(), logLevelKey)
+		level, levelErr := snapshot.Peek(ctx, cfg.DatabasePath(), logLevelKey)
 		if v.Fault = errors.Join(err, levelErr); v.Fault != nil {
 			return v
 		}

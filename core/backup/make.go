@@ -18,7 +18,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/backup/archive"
 	"gatehouse/core/beneath"
-	"gatehouse/core/store"
+	"gatehouse/core/store/snapshot"
 	"gatehouse/core/vault"
 )
 
@@ -70,7 +70,7 @@ func Make(ctx context.Context, src Source, file string, progress Progress) (repo
 		return report, err
 	}
 	defer func() { _ = os.Remove(dbCopy) }()
-	if report.Schema, err = store.Copy(ctx, src.Database, dbCopy); err != nil {
+	if report.Schema, err = snapshot.Copy(ctx, src.Database, dbCopy); err != nil {
 		return report, err
 	}
 	if b.out, err = archive.NewWriter(b.part, archive.About{Program: src.Program, CreatedAt: report.CreatedAt, Schema: report.Schema}); err != nil {

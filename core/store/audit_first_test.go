@@ -7,6 +7,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/coretest"
 	"gatehouse/core/store"
+	"gatehouse/core/store/snapshot"
 	"gatehouse/core/store/storetest"
 )
 
@@ -38,7 +39,7 @@ func TestWhoeverComesSecondReadsWhoWasFirst(t *testing.T) {
 func TestALookIntoADatabaseTakesOneValue(t *testing.T) {
 	storetest.SQLiteOnly(t, "it is of its file")
 	path := t.TempDir() + "/a.db"
-	if got, err := store.Peek(t.Context(), path, "k"); got != "" || err != nil {
+	if got, err := snapshot.Peek(t.Context(), path, "k"); got != "" || err != nil {
 		t.Errorf("without a file: %q %v", got, err)
 	}
 	db, err := store.Open(t.Context(), path, store.Options{Clock: coretest.NewClock(time.Time{})})
@@ -50,7 +51,7 @@ func TestALookIntoADatabaseTakesOneValue(t *testing.T) {
 	}
 	for _, when := range []string{"while it is open", "when it is closed"} {
 		for key, want := range map[string]string{"k": "v", "other": ""} {
-			if got, err := store.Peek(t.Context(), path, key); got != want || err != nil {
+			if got, err := snapshot.Peek(t.Context(), path, key); got != want || err != nil {
 				t.Errorf("%s: %s is %q, %v", when, key, got, err)
 			}
 		}

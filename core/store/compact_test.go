@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"gatehouse/core/store"
+	"gatehouse/core/store/snapshot"
 	"gatehouse/core/store/storetest"
 )
 
@@ -94,7 +95,7 @@ func TestACopyIsOfOneMomentWhileOthersWrite(t *testing.T) {
 	})
 	<-begun
 	to := t.TempDir() + "/copy.db"
-	version, err := store.Copy(ctx, db.Path(), to)
+	version, err := snapshot.Copy(ctx, db.Path(), to)
 	close(stop)
 	writer.Wait()
 	if err != nil || version != store.Newest() {
@@ -110,7 +111,7 @@ func TestACopyIsOfOneMomentWhileOthersWrite(t *testing.T) {
 	if one == "" || one != two {
 		t.Errorf("half a transaction: %q, %q", one, two)
 	}
-	if _, err := store.Copy(ctx, db.Path()+".nothing", to+"2"); err == nil {
+	if _, err := snapshot.Copy(ctx, db.Path()+".nothing", to+"2"); err == nil {
 		t.Error("a copy of nothing")
 	}
 }

@@ -1,4 +1,4 @@
-package store
+package snapshot
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 )
 
@@ -18,7 +19,7 @@ func Peek(ctx context.Context, path, key string) (string, error) {
 	} else if err != nil {
 		return "", err
 	}
-	db, err := sql.Open("sqlite3", plainDSN(path, "ro"))
+	db, err := sql.Open("sqlite3", (&url.URL{Scheme: "file", Opaque: url.PathEscape(path)}).String()+"?mode=ro&_busy_timeout=5000")
 	if err != nil {
 		return "", err
 	}

@@ -1,4 +1,6 @@
-package store
+// Package snapshot reads a SQLite database from its file as it lies there: another process
+// may have it open, and nothing is adopted, migrated or created.
+package snapshot
 
 import (
 	"context"
@@ -9,6 +11,7 @@ import (
 	"os"
 
 	"github.com/jmoiron/sqlx"
+	_ "github.com/mattn/go-sqlite3" // the driver "sqlite3"
 
 	"gatehouse/core"
 	"gatehouse/core/store/migrations"
