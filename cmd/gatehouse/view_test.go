@@ -16,7 +16,7 @@ import (
 	"gatehouse/cmd/gatehouse/doctor"
 	"gatehouse/configs"
 	"gatehouse/core/llm/llmtest"
-	"gatehouse/core/store/snapshot"
+	dbfile "gatehouse/core/store/snapshot"
 )
 
 // panel is a browser that is signed in to the gateway that p serves.
@@ -179,7 +179,7 @@ func TestALookForWhatThePanelHasSetLeavesNothing(t *testing.T) {
 	if !strings.Contains(report.String(), "the panel's settings cannot be read") {
 		t.Errorf("a file that is no database: %s", report.String())
 	}
-	if _, err := snapshot.Peek(context.Background(), p.Config.DatabasePath(), "setting:changes"); err == nil {
+	if _, err := dbfile.Peek(context.Background(), p.Config.DatabasePath(), "setting:changes"); err == nil {
 		t.Error("a file that is no database is read")
 	}
 }
