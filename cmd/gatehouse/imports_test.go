@@ -132,6 +132,7 @@ core/sandbox/mask:  # mounts over files, imports no package of ours
 core/sandbox/measure:  # what processes use, imports no package of ours
 core/sandbox/seccomp:  # filters of system calls, imports no package of ours
 core/session: core core/index core/session/sidecar core/store core/texts core/transcript core/transcript/markdown core/vault
+core/session/discover: core core/session core/session/reindex core/store core/vault core/watch
 core/session/reindex: core core/session core/session/sidecar core/store core/transcript core/vault
 core/session/sidecar: core core/store core/transcript core/vault
 core/store: core core/store/migrations core/store/original

@@ -19,6 +19,9 @@ type finding struct {
 	name  string           // of its transcript, or else of its sidecar
 	side  *sidecar.Sidecar // nil: none that can be read
 	count int              // messages of users and the model
+	lines map[string]bool  // the uuids of its lines
+	mine  bool             // the newest user line is the gateway's
+	cli   bool             // Claude Code's command line began it
 
 	// From the transcript's lines, if the sidecar lacks it.
 	title, model, source string
@@ -35,15 +38,21 @@ func (r *reindex) look(name, id string) (finding, bool) {
 		return f, false
 	}
 	own, first := false, true
+	f.lines = make(map[string]bool, len(t.Lines))
 	for i := range t.Lines {
 		l := &t.Lines[i]
 		if l.IsSidechain || l.SessionID != "" && l.SessionID != id {
 			continue // a sub-agent's file, or a copy
 		}
 		own = true
+		f.lines[l.UUID] = true
+		if l.Type == "user" {
+			f.mine = sourceOf(l) == ours
+		}
 		if first && l.Type == "user" {
 			first = false
 			f.source, f.dir = sourceOf(l), r.inside(name, l.CWD)
+			f.cli = f.source != ours && l.SessionID == id && l.UUID != "" && l.Version != "" && l.CWD != ""
 		}
 		if at := transcript.LineTime(l); !at.IsZero() {
 			if f.first.IsZero() {
@@ -65,12 +74,18 @@ func (r *reindex) look(name, id string) (finding, bool) {
 	return f, true
 }
 
+// The sources of sessions that transcripts name.
+const (
+	ours        = "gatehouse"
+	CommandLine = "claude-code"
+)
+
 // sourceOf returns who wrote a user line: ours carry the run.
 func sourceOf(l *vault.Line) string {
 	if l.RequestID != "" {
-		return "gatehouse"
+		return ours
 	}
-	return "claude-code"
+	return CommandLine
 }
 
 // inside returns the working directory that a line names, relative to the vault;
@@ -99,7 +114,7 @@ func (f *finding) talk(messages []transcript.Message) {
 			}
 		case m.Begins():
 			f.count++
-			if f.title == "" {
+			if f.title == "" && !isAside(text) {
 				f.title = session.Title(text)
 			}
 		}
