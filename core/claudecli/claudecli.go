@@ -56,10 +56,16 @@ type Options struct {
 type Runner struct {
 	o Options
 
-	mu     sync.Mutex
-	procs  map[string]*process // by session; at most o.Processes
-	closed bool
+	places chan struct{} // one element for each turn that runs; at most o.Processes
+
+	mu      sync.Mutex
+	procs   map[string]*process // by session; at most o.Processes
+	waiting int                 // turns, for a place; at most maxWaiting
+	closed  bool
 }
+
+// maxWaiting bounds the turns that wait for a process; a further one is refused.
+const maxWaiting = 64
 
 // New returns a Runner. No process runs before the first Answer.
 func New(o Options) *Runner {
@@ -81,7 +87,7 @@ func New(o Options) *Runner {
 	if o.Grace == 0 {
 		o.Grace = 5 * time.Second
 	}
-	return &Runner{o: o, procs: map[string]*process{}}
+	return &Runner{o: o, procs: map[string]*process{}, places: make(chan struct{}, o.Processes)}
 }
 
 // A Turn is what Answer answers.
@@ -146,7 +152,8 @@ func Refusal(p permission.Profile) string {
 	return ""
 }
 
-// Answer has the CLI answer t. When ctx ends it interrupts the CLI, ends the
+// Answer has the CLI answer t, once fewer than Processes other turns run; turns wait
+// in the order in which they came. When ctx ends it interrupts the CLI, ends the
 // process with everything it started, and returns what was written so far, within
 // about twice Grace. Everything that goes wrong with the CLI is a Fault; an
 // error is ours.
@@ -154,6 +161,11 @@ func (r *Runner) Answer(ctx context.Context, t *Turn) (Answer, error) {
 	if why := Refusal(t.Profile); why != "" {
 		return Answer{Fault: &Fault{Code: CodeDenied, Text: why}}, nil
 	}
+	leave, fault := r.enter(ctx, t)
+	if leave == nil {
+		return Answer{Fault: fault}, nil
+	}
+	defer leave()
 	p, fault := r.take(t)
 	if fault != nil {
 		return Answer{Fault: fault}, nil
@@ -162,6 +174,37 @@ func (r *Runner) Answer(ctx context.Context, t *Turn) (Answer, error) {
 	a := k.run(ctx)
 	r.release(p, ctx.Err() == nil && a.Fault == nil && !p.isGone())
 	return a, nil
+}
+
+// enter waits for a place among the turns that run, which the caller leaves. leave
+// is nil without one: when ctx ends, or with a Fault.
+func (r *Runner) enter(ctx context.Context, t *Turn) (leave func(), _ *Fault) {
+	leave = func() { <-r.places }
+	select {
+	case r.places <- struct{}{}:
+		return leave, nil
+	default:
+	}
+	r.mu.Lock()
+	if r.waiting >= maxWaiting {
+		r.mu.Unlock()
+		return nil, &Fault{Code: CodeBusy, Text: texts.Text("cli_many"), CanRetry: true}
+	}
+	r.waiting++
+	r.mu.Unlock()
+	t.Busy(1) // the model's silence is ours
+	defer func() {
+		t.Busy(-1)
+		r.mu.Lock()
+		r.waiting--
+		r.mu.Unlock()
+	}()
+	select {
+	case r.places <- struct{}{}:
+		return leave, nil
+	case <-ctx.Done():
+		return nil, nil
+	}
 }
 
 // Leave ends the session's process, if one waits: someone else is about to go
@@ -239,9 +282,7 @@ func (r *Runner) take(t *Turn) (*process, *Fault) {
 		}
 		r.drop(p)
 	}
-	if fault := r.room(); fault != nil {
-		return nil, fault
-	}
+	r.room()
 	p, err := r.start(t.Session, spec, t.Dir, args)
 	if err != nil {
 		return nil, &Fault{Code: CodeUnavailable, Text: texts.Text("cli_start"), Err: err}
@@ -251,10 +292,11 @@ func (r *Runner) take(t *Turn) (*process, *Fault) {
 	return p, nil
 }
 
-// room makes way for one more process: the one that has waited longest ends.
-func (r *Runner) room() *Fault {
+// room makes way for one more process: the one that has waited longest for its
+// session's next turn ends. There is one, as the caller has a place.
+func (r *Runner) room() {
 	if len(r.procs) < r.o.Processes {
-		return nil
+		return
 	}
 	var oldest *process
 	for _, p := range r.procs {
@@ -262,11 +304,9 @@ func (r *Runner) room() *Fault {
 			oldest = p
 		}
 	}
-	if oldest == nil {
-		return &Fault{Code: CodeBusy, Text: texts.Text("cli_many"), CanRetry: true}
+	if oldest != nil {
+		r.drop(oldest)
 	}
-	r.drop(oldest)
-	return nil
 }
 
 // drop ends a process that no turn uses; the session's next one begins only

@@ -287,7 +287,7 @@ func TestProcessesAreBoundedTheOneThatWaitedLongestGoes(t *testing.T) {
 	}
 }
 
-func TestMoreTurnsThanProcessesAreRefusedForTheTime(t *testing.T) {
+func TestMoreTurnsThanProcessesWaitForTheirTurn(t *testing.T) {
 	h := open(t, func(o *claudecli.Options) { o.Processes = 1 })
 	h.block = "Bash"
 	ctx, stop := context.WithCancel(t.Context())
@@ -297,11 +297,41 @@ func TestMoreTurnsThanProcessesAreRefusedForTheTime(t *testing.T) {
 		_, _ = h.Answer(ctx, h.turn(uuid.NewString(), `use Bash {"command":"true"}`))
 	}()
 	h.until("the first is at work", func(events []string) bool { return len(h.allowed) == 1 })
-	if a, _ := h.Answer(t.Context(), h.turn(uuid.NewString(), "say x")); a.Fault == nil || a.Fault.Code != claudecli.CodeBusy || !a.Fault.CanRetry {
-		t.Errorf("%+v", a)
+	answers := make(chan claudecli.Answer, 6)
+	waits := make(chan int, 16)
+	for range 5 {
+		turn := h.turn(uuid.NewString(), "say x")
+		turn.Busy = func(n int) { waits <- n }
+		go func() {
+			a, _ := h.Answer(t.Context(), turn)
+			answers <- a
+		}()
+		if n := <-waits; n != 1 { // its silence is no fault
+			t.Errorf("busy %d", n)
+		}
+	}
+	gone, leave := context.WithCancel(t.Context())
+	turn := h.turn(uuid.NewString(), "say x")
+	turn.Busy = func(n int) {
+		if n == 1 {
+			leave()
+		}
+	}
+	if a, err := h.Answer(gone, turn); err != nil || a.Fault != nil || a.Text != "" {
+		t.Errorf("one that gives up waits on: %+v %v", a, err)
+	}
+	select {
+	case a := <-answers:
+		t.Errorf("answered next to the first: %+v", a)
+	default:
 	}
 	stop()
 	<-done
+	for range 5 {
+		if a := <-answers; a.Fault != nil || a.Text != "x" {
+			t.Errorf("%+v", a)
+		}
+	}
 }
 
 func TestTheEnvironmentIsBuiltFromNothing(t *testing.T) {

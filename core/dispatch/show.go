@@ -48,7 +48,7 @@ type show struct {
 const maxNotes = 25
 
 // shownWarnings are the codes of the warnings that a chat shows.
-var shownWarnings = map[string]bool{"attachment": true, "budget": true}
+var shownWarnings = map[string]bool{"attachment": true, "budget": true, "runtime_model": true}
 
 // watch returns a show that has begun.
 func (d *Dispatcher) watch(ctx context.Context, t *queue.Turn) *show {

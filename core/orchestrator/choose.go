@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"gatehouse/core"
 	"gatehouse/core/agent"
+	"gatehouse/core/texts"
 	"gatehouse/core/transcript"
 )
 
@@ -31,7 +32,7 @@ func (r *run) choose(asked string, warnings []core.Warning) ([]core.Warning, err
 			if err = r.take(own); err == nil {
 				return warnings, nil
 			}
-			warnings, own = append(warnings, core.Warning{Code: "agent_model", Message: core.TextOf(err)}), ""
+			return r.instead(core.TextOf(err), warnings)
 		}
 		r.model, err = r.o.o.Model(own, r.t.guest())
 		switch core.KindOf(err) {
@@ -44,6 +45,16 @@ func (r *run) choose(asked string, warnings []core.Warning) ([]core.Warning, err
 	}
 	r.model, err = r.o.o.Model(asked, r.t.guest())
 	return warnings, err
+}
+
+// instead takes the configured model in place of the agent's, which the runtime
+// refuses because of why. The user is told: the warning is shown in chats too.
+func (r *run) instead(why string, warnings []core.Warning) (_ []core.Warning, err error) {
+	if r.model, err = r.o.o.Model("", r.t.guest()); err != nil {
+		return warnings, err
+	}
+	text := texts.Text("other_model", texts.With{"Why": why, "Model": r.model.About().Name})
+	return append(warnings, core.Warning{Code: "runtime_model", Message: text}), nil
 }
 
 // A Choice is a model and who chose it.
