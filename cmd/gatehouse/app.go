@@ -55,6 +55,7 @@ import (
 	"gatehouse/core/sandbox"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
+	"gatehouse/core/store/integrity"
 	"gatehouse/core/texts"
 	"gatehouse/core/titles"
 	"gatehouse/core/toolset"
@@ -126,6 +127,7 @@ type app struct {
 	tools         *toolset.Set
 	titles        *titles.Titler
 	upkeep        *upkeep.Upkeep
+	file          *integrity.Watch // of the database
 	memory        *memory.Releaser
 	jobs          *jobs.Table // what takes longer than a request
 	tasks         *tasks.Tasks
@@ -148,7 +150,7 @@ func build(ctx context.Context, cfg *configs.Config, log *slog.Logger, clock cor
 	registerBuild(a.reg)
 	for _, step := range []func(context.Context) error{a.readBots, a.openVault, a.openStore, a.joinCore, a.adoptFiles, a.joinConnectors, a.joinUpkeep} {
 		if err := step(ctx); err != nil {
-			return a, err
+			return a, store.Explain(cfg.DatabasePath(), err)
 		}
 	}
 	return a, nil
@@ -207,6 +209,9 @@ func (a *app) openStore(ctx context.Context) (err error) {
 		return err
 	}
 	a.closing(a.db.Close)
+	if err := a.watchDatabase(); err != nil {
+		return err
+	}
 	a.flight = flight.Open(filepath.Join(a.cfg.VaultPath, ".parachute", "sends"), databaseID(a.cfg.DatabasePath()), a.log)
 	a.closing(a.flight.Close)
 	a.ledger = attach.NewLedger(a.db, int64(a.cfg.FilesPersonMB)<<20, int64(a.cfg.FilesMB)<<20)

@@ -37,7 +37,7 @@ func (a *app) joinErasure() {
 
 // chores returns the housekeeping of the owners of tables and of the program.
 func (a *app) chores() []core.Chore {
-	return append(a.owners.Chores(),
+	return append(append(a.owners.Chores(), a.databaseChores()...),
 		core.Chore{Name: "trash", Every: 6 * time.Hour, Run: func(context.Context) (int, error) { return a.vault.Prune(a.clock.Now(), 30) }},
 		core.Chore{Name: "forgetting", Every: time.Minute, Run: a.eraser.Resume},
 		core.Chore{Name: "panel_orders", Every: time.Minute, Run: a.jobs.Prune},

@@ -207,7 +207,12 @@ func TestServeReportsWhyItCannotStart(t *testing.T) {
 				t.Fatal(err)
 			}
 			return nil
-		}, 1, []string{"not a database"}},
+		}, 2, []string{"not a database", "gatehouse restore"}},
+		{"read-only database", func(t *testing.T, h *home) func(*exec.Cmd) {
+			nobodys := h.asNobody()
+			chmodAll(t, filepath.Join(h.vault(), "Chat"), 0o700, 0o400)
+			return nobodys
+		}, 1, []string{"sessions.db", "cannot be written", "chown"}},
 		{"somebody else's database", func(t *testing.T, h *home) func(*exec.Cmd) {
 			h.env["GATEHOUSE_DATABASE_URL"] = filepath.Join(h.dir, "other.db")
 			db, _ := sql.Open("sqlite3", h.env["GATEHOUSE_DATABASE_URL"])

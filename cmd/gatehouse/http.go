@@ -54,6 +54,7 @@ func (a *app) handlers(inbox turns.Inbox) (public, private http.Handler, err err
 		Gatherer: a.reg, Clock: a.clock, Log: a.log, Metrics: metrics,
 		Checks: []health.Check{
 			{Name: "database", Func: a.db.Check},
+			{Name: "database file", Func: a.file.Look},
 			{Name: "queue", Func: func(ctx context.Context) error { _, err := a.inspect.Depths(ctx); return err }},
 		},
 	})

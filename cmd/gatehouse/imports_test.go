@@ -38,7 +38,7 @@ cmd/gatehouse/attachments: connectors connectors/markdown core core/attach core/
 cmd/gatehouse/commands: cmd/gatehouse/control cmd/gatehouse/doctor cmd/gatehouse/fleet cmd/gatehouse/isolation cmd/gatehouse/models cmd/gatehouse/setup configs configs/live configs/values connectors/chat core core/agent core/attach core/backup core/erasure core/llm/registry core/permission core/queue/maintenance core/runs core/sandbox core/session/reindex core/store core/vault pairing/codes web/account web/api/bots web/auth web/upload
 cmd/gatehouse/control: core core/permission core/store pairing/codes web/account web/api/bots web/auth
 cmd/gatehouse/control/server: cmd/gatehouse/control configs/live core core/attach core/erasure core/erasure/tasks core/jobs core/permission core/session core/session/reindex core/store core/tool/mcp core/vault pairing/codes web web/account web/api/bots web/auth web/upload
-cmd/gatehouse/doctor: cmd/gatehouse/control configs configs/live core core/agent core/backup core/sandbox core/store core/tool/mcp core/tool/mcp/entry core/vault
+cmd/gatehouse/doctor: cmd/gatehouse/control configs configs/live core core/agent core/backup core/sandbox core/store core/store/integrity core/tool/mcp core/tool/mcp/entry core/vault
 cmd/gatehouse/fleet: configs configs/live connectors connectors/chat connectors/discord connectors/telegram core core/queue core/queue/maintenance core/queue/outbox core/store core/watch pairing pairing/bots
 cmd/gatehouse/isolation: cmd/gatehouse/control configs core/sandbox core/sandbox/container
 cmd/gatehouse/logs: configs
@@ -136,6 +136,7 @@ core/session/discover: core core/session core/session/reindex core/store core/va
 core/session/reindex: core core/session core/session/sidecar core/store core/transcript core/vault
 core/session/sidecar: core core/store core/transcript core/vault
 core/store: core core/store/migrations core/store/original
+core/store/integrity: core  # whether the file is still the database
 core/store/migrations: core
 core/store/original: core  # takes over a database of the original system
 core/store/postgres: core core/store

@@ -22,7 +22,9 @@ import (
 	"gatehouse/web"
 )
 
-type serveCmd struct{}
+type serveCmd struct {
+	New bool `help:"Begin with an empty database although the vault has conversations."`
+}
 
 func (c *serveCmd) Help() string {
 	return "Without a bot (GATEHOUSE_TELEGRAM_TOKEN, GATEHOUSE_DISCORD_TOKEN, GATEHOUSE_BOTS_FILE) only the panel and the API are served. Files with tokens and the file of bots are read again when they change, and at a SIGHUP where no terminal is. The first Ctrl-C (or SIGTERM) drains: running answers get GATEHOUSE_DRAIN_TIMEOUT; a second one ends at once."
@@ -31,6 +33,9 @@ func (c *serveCmd) Help() string {
 func (c *serveCmd) Run(p *process) error {
 	cfg, err := configs.LoadAll()
 	if err != nil {
+		return err
+	}
+	if err := checkStart(p.Context, cfg, c.New); err != nil {
 		return err
 	}
 	if err := secrets.Close(cfg); err != nil {

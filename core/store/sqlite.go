@@ -91,6 +91,11 @@ func (d *DB) openPools(ctx context.Context, keep bool) (err error) {
 	if _, err := d.conn.ExecContext(ctx, writerSettings); err != nil {
 		return err
 	}
+	for _, text := range [...]string{`BEGIN IMMEDIATE`, `ROLLBACK`} { // SQLite opens a file that it cannot write, without a word
+		if _, err := d.conn.ExecContext(ctx, text); err != nil {
+			return err
+		}
+	}
 	if d.read, err = sqlx.Open("sqlite3", dsn(d.path, true)); err != nil {
 		return err
 	}

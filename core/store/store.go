@@ -14,7 +14,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -112,7 +111,7 @@ func Open(ctx context.Context, path string, o Options) (*DB, error) {
 	}
 	if err := open(ctx); err != nil {
 		d.closePools()
-		return nil, fmt.Errorf("database %s: %w", name, err)
+		return nil, explain(name, err)
 	}
 	go d.writer()
 	return d, nil

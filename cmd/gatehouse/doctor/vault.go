@@ -9,16 +9,20 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	_ "github.com/mattn/go-sqlite3" // the driver "sqlite3"
 
 	"gatehouse/core"
 	"gatehouse/core/store"
+	"gatehouse/core/store/integrity"
 )
 
 const (
 	spaceWarn = 1 << 30   // bytes free
 	spaceFail = 100 << 20 // below this a database soon cannot grow
+
+	checkTime = 2 * time.Minute // for the database; a larger one is checked as far as this goes
 )
 
 // checkVault checks the directory: there or to be made, private, writable, on
@@ -143,6 +147,12 @@ func checkDatabase(ctx context.Context, p Subject) []Finding {
 	if err == nil && !missing {
 		version, adopt, err = store.Examine(ctx, path)
 	}
+	var damaged error
+	if err == nil && !missing {
+		limited, cancel := context.WithTimeout(ctx, checkTime)
+		damaged = integrity.Full(limited, path)
+		cancel()
+	}
 	switch {
 	case core.KindOf(err) == core.Invalid:
 		c.Text, c.Fix = path+": "+core.TextOf(err), "see docs/backup.md, Upgrade"
@@ -159,6 +169,8 @@ func checkDatabase(ctx context.Context, p Subject) []Finding {
 	case p.Newest > 0 && version > p.Newest:
 		c.Text = fmt.Sprintf("%s has version %d, newer than this program's %d", path, version, p.Newest)
 		c.Fix = "use the newer program, or restore the copy that was kept next to the file"
+	case core.KindOf(damaged) == core.Invalid:
+		c.Text, c.Fix = core.TextOf(damaged), "see docs/backup.md, Rebuild a lost database"
 	default:
 		c.State, c.Text = OK, fmt.Sprintf("%s, version %d, full-text search built in", path, version)
 		if p.Newest > version {

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"gatehouse/configs"
+	"gatehouse/core"
+	"gatehouse/core/store/integrity"
+)
+
+// Times of the checks of the database.
+const (
+	quickCheck = 5 * time.Second  // before it is opened; what is left of it is upkeep's
+	fullCheck  = 10 * time.Minute // by upkeep
+)
+
+// checkStart refuses to serve a vault whose database is damaged, or is missing although
+// conversations were stored: they would seem to be lost, and users would be strangers.
+func checkStart(ctx context.Context, cfg *configs.Config, fresh bool) error {
+	path := cfg.DatabasePath()
+	st, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && st.Size() == 0 {
+		if fresh || !hasConversations(cfg.VaultPath) {
+			return nil
+		}
+		what := "missing"
+		if err == nil {
+			what = "empty"
+		}
+		return core.Errorf(core.Invalid, "the vault %s has conversations, and its database %s is %s: restore a backup ('gatehouse restore FILE', into an empty vault), "+
+			"or rebuild the list of conversations ('gatehouse reindex': users and keys come only from a backup), or set GATEHOUSE_DATABASE_URL to where the database is. "+
+			"'gatehouse serve --new' begins with an empty database", cfg.VaultPath, path, what)
+	}
+	limited, cancel := context.WithTimeout(ctx, quickCheck)
+	defer cancel()
+	if _, err := integrity.Before(limited, path); core.KindOf(err) == core.Invalid {
+		return err
+	}
+	return nil // other faults are told by who opens it
+}
+
+// hasConversations reports whether a gateway stored conversations in the vault: each has a
+// file beside its transcript. Transcripts alone are of Claude Code's command line.
+func hasConversations(vault string) bool {
+	files, err := os.ReadDir(filepath.Join(vault, ".parachute", "sessions"))
+	if err != nil {
+		return false
+	}
+	for _, f := range files {
+		if strings.HasSuffix(f.Name(), ".json") && !strings.HasPrefix(f.Name(), ".") {
+			return true
+		}
+	}
+	return false
+}
+
+// watchDatabase compares the open database with the file at its path.
+func (a *app) watchDatabase() (err error) {
+	a.file, err = integrity.Begin(a.cfg.DatabasePath(), a.clock)
+	return err
+}
+
+// databaseChores are the checks of the database while the gateway runs.
+func (a *app) databaseChores() []core.Chore {
+	return []core.Chore{
+		{Name: "database_file", Every: time.Minute, Run: func(ctx context.Context) (int, error) { return 0, a.file.Look(ctx) }},
+		{Name: "database_check", Every: 24 * time.Hour, Run: func(ctx context.Context) (int, error) {
+			limited, cancel := context.WithTimeout(ctx, fullCheck)
+			defer cancel()
+			if err := a.file.Full(limited); core.KindOf(err) == core.Invalid || limited.Err() == nil {
+				return 0, err
+			}
+			return 0, nil // a database that takes longer is checked by doctor
+		}},
+	}
+}
