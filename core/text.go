@@ -7,40 +7,6 @@ import (
 	"unicode/utf8"
 )
 
-// MaxName bounds a cleaned name, in runes.
-const MaxName = 64
-
-// CleanName makes a user's or group's name fit to be shown and to are in
-// a prompt: no control, format or bidirectional characters, white space
-// folded, at most MaxName runes. It stays hostile text: escape it in HTML.
-func CleanName(s string) string {
-	var b strings.Builder
-	space, n := false, 0
-	for _, r := range s {
-		switch {
-		case unicode.IsSpace(r) || r == utf8.RuneError:
-			space = b.Len() > 0
-			continue
-		case unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Co, r):
-			continue
-		}
-		need := 1
-		if space {
-			need = 2
-		}
-		if n += need; n > MaxName {
-			b.WriteRune('…')
-			break
-		}
-		if space {
-			b.WriteByte(' ')
-			space = false
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
-}
-
 // CutRunes returns s cut to at most n bytes, never inside a character, with "…"
 // where something was cut.
 func CutRunes(s string, n int) string {

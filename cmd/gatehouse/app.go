@@ -150,7 +150,7 @@ func build(ctx context.Context, cfg *configs.Config, log *slog.Logger, clock cor
 	registerBuild(a.reg)
 	for _, step := range []func(context.Context) error{a.readBots, a.openVault, a.openStore, a.joinCore, a.adoptFiles, a.joinConnectors, a.joinUpkeep} {
 		if err := step(ctx); err != nil {
-			return a, store.Explain(cfg.DatabasePath(), err)
+			return a, integrity.Explain(cfg.DatabasePath(), err)
 		}
 	}
 	return a, nil

@@ -304,6 +304,12 @@ func TestTheUnitIsSoundAndHardened(t *testing.T) {
 	if strings.Count(string(unit), start) != 1 {
 		t.Fatal("the unit starts something else")
 	}
+	if !strings.Contains(string(unit), "\nStartLimitIntervalSec=0\n") || strings.Contains(string(unit), "StartLimitBurst") {
+		t.Error("systemd gives up after some starts")
+	}
+	if page, err := os.ReadFile("../../docs/mcp.md"); err != nil || !strings.Contains(string(unit), "\nMemoryDenyWriteExecute=yes\n") || !strings.Contains(string(page), "\nMemoryDenyWriteExecute=no\n") {
+		t.Errorf("node is killed, and no page has the drop-in: %v", err)
+	}
 	path := filepath.Join(t.TempDir(), "gatehouse.service")
 	text := strings.Replace(string(unit), start, "ExecStart="+program(t)+" serve", 1)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

@@ -135,7 +135,7 @@ core/session: core core/index core/session/sidecar core/store core/texts core/tr
 core/session/discover: core core/session core/session/reindex core/store core/vault core/watch
 core/session/reindex: core core/session core/session/sidecar core/store core/transcript core/vault
 core/session/sidecar: core core/store core/transcript core/vault
-core/store: core core/store/migrations core/store/original
+core/store: core core/store/integrity core/store/migrations core/store/original
 core/store/integrity: core  # whether the file is still the database
 core/store/migrations: core
 core/store/original: core  # takes over a database of the original system

@@ -123,10 +123,18 @@ func (d *Dispatcher) Behind(in *core.Inbound, lane string, a queue.Admission) {
 	}
 }
 
+// filesPause is how long a turn waits where no file descriptor is left.
+const filesPause = 2 * time.Second
+
 // fail returns the turn to the queue: as untried if the gateway stops, else as
-// failed, to be retried.
+// failed, to be retried. Without a file descriptor left nothing was tried.
 func (d *Dispatcher) fail(ctx context.Context, t *queue.Turn, err error) {
 	stop := stopped(ctx, err)
+	if store.OutOfFiles(err) {
+		d.o.Log.WarnContext(ctx, "no file descriptor is left, the turn waits: raise LimitNOFILE or ulimit -n", "run", t.Run, "err", err)
+		core.Sleep(ctx, d.o.Clock, filesPause)
+		stop = true
+	}
 	ctx = context.WithoutCancel(ctx)
 	if stop {
 		err = d.o.Queue.GiveBack(ctx, t)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -396,6 +397,20 @@ func TestACommandsErrorIsReportedOrTriedAgain(t *testing.T) {
 	h.until("the rest is told", func() bool {
 		return slices.Equal(h.heard("1"), []string{"done", "not you", "unknown", "I cannot read that kind of message. Please write it as text."})
 	})
+}
+
+// Without a file descriptor left nothing was tried: the message waits, however often.
+func TestAMessageWaitsWhereNoFileDescriptorIsLeft(t *testing.T) {
+	h := open(t)
+	tries := 0
+	h.cmd = func(context.Context, command.Call) (command.Outcome, error) {
+		if tries++; tries <= queue.MaxAttempts+2 {
+			return command.Outcome{}, fmt.Errorf("open transcript: %w", syscall.EMFILE)
+		}
+		return command.Outcome{Text: "done"}, nil
+	}
+	h.put(core.Inbound{Address: chat("1"), Kind: core.KindCommand, Command: "do"})
+	h.until("it is done", func() bool { return slices.Equal(h.heard("1"), []string{"done"}) })
 }
 
 // A pressed button is answered when its decision is stored, and not before.

@@ -4,8 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
+	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"gatehouse/core"
@@ -177,6 +180,16 @@ func TestARefusedResultOfAToolIsLeftOutAndItsCallStays(t *testing.T) {
 	got := h.results(len(h.model.calls) - 1)
 	if len(got) != 1 || !strings.HasPrefix(got[0], "call0 true (left out") {
 		t.Errorf("the model is told %q", got)
+	}
+}
+
+// Without a file descriptor the provider was not asked: the turn goes back to the queue.
+func TestAModelThatCannotBeReachedForLackOfFileDescriptorsIsNoAnswer(t *testing.T) {
+	h := open(t, orchestrator.Limits{})
+	dial := &net.OpError{Op: "dial", Err: os.NewSyscallError("socket", syscall.EMFILE)}
+	h.model.reply = fails(llm.Fault{Code: llm.CodeUnavailable, Text: "out of reach", Err: fmt.Errorf("x: %w", dial)})
+	if res, err := h.Run(t.Context(), h.turn("r1", 1, "hi"), func(core.Event) {}); !core.OutOfFiles(err) {
+		t.Errorf("%+v, %v", res, err)
 	}
 }
 

@@ -190,6 +190,9 @@ func (t *talk) ask(ctx context.Context) (transcript.Message, *llm.Fault, error) 
 	if failed == nil || ctx.Err() != nil {
 		return m, nil, nil
 	}
+	if core.OutOfFiles(failed) { // ours: the turn is tried again
+		return m, nil, failed
+	}
 	var f *llm.Fault
 	if !errors.As(failed, &f) {
 		f = &llm.Fault{Code: "internal", Text: texts.Text("fault_model"), CanRetry: true, Err: failed}

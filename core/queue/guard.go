@@ -165,7 +165,7 @@ func (r *rejects) note(page []core.Inbound, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var bad *putError
-	if errors.As(err, &bad) {
+	if errors.As(err, &bad) && !store.OutOfFiles(err) { // without a file descriptor it was not tried
 		if r.updates == nil {
 			r.updates = map[string]int{}
 		}

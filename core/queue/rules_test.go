@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -467,5 +468,30 @@ func TestWhatWasNotSentBeforeARestartIsSentAfterIt(t *testing.T) {
 	defer f.timePasses()()
 	if got := f.reply(); got != "re: one" {
 		t.Errorf("after the restart %q is sent", got)
+	}
+}
+
+func TestAnUpdateWithoutAFileDescriptorIsNotSetAside(t *testing.T) {
+	failing := true
+	f := newFixture(t, func(o *options) {
+		lane := o.Lane
+		o.Lane = func(ctx context.Context, tx *store.Tx, in *core.Inbound) (string, error) {
+			if failing {
+				return "", fmt.Errorf("open: %w", syscall.EMFILE)
+			}
+			return lane(ctx, tx, in)
+		}
+	})
+	page := []core.Inbound{msg(1, "a", "ann", "one")}
+	f.takeOver(f.q)
+	for i := range queue.MaxAttempts + 2 {
+		if err := f.q.Put(t.Context(), page, nil); err == nil {
+			t.Fatalf("put %d went well", i+1)
+		}
+	}
+	failing = false
+	f.put(page...)
+	if got := f.states(); got != "1:ready" {
+		t.Errorf("inbox %s", got)
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"gatehouse/core"
+	"gatehouse/core/store/integrity"
 )
 
 // Options for Open; the zero value works.
@@ -111,7 +112,7 @@ func Open(ctx context.Context, path string, o Options) (*DB, error) {
 	}
 	if err := open(ctx); err != nil {
 		d.closePools()
-		return nil, explain(name, err)
+		return nil, integrity.Start(name, err)
 	}
 	go d.writer()
 	return d, nil
@@ -178,3 +179,6 @@ func (d *DB) closePools() error {
 	}
 	return errors.Join(errs...)
 }
+
+// OutOfFiles is core.OutOfFiles for errors of the database too.
+func OutOfFiles(err error) bool { return integrity.OutOfFiles(err) }

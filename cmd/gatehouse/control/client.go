@@ -25,8 +25,15 @@ import (
 // ErrNotServing means that no gateway listens on the socket.
 var ErrNotServing = errors.New("no gateway serves this vault")
 
-// timeout limits one request.
-const timeout = time.Minute
+// timeout limits one request; patience is how long the answer to a reading one may take to
+// begin.
+const (
+	timeout  = time.Minute
+	patience = 15 * time.Second
+)
+
+// errSilent is the cause of a request that ended without an answer.
+var errSilent = core.Errorf(core.Busy, "the gateway runs but does not answer: its process is stopped (SIGSTOP, a debugger) or overloaded. Continue it (kill -CONT), or restart it; 'serve' logs what it does")
 
 // maxAnswer limits what is read of an answer, such as an exported conversation.
 const maxAnswer = 256 << 20
@@ -34,17 +41,22 @@ const maxAnswer = 256 << 20
 // A Client makes requests of one gateway. It is safe for concurrent use.
 type Client struct {
 	http  *http.Client
+	clock core.Clock
 	check func() error // before each request
 }
 
 // Dial returns a client of the gateway with this runtime directory. It connects
 // for each request.
-func Dial(dir string) *Client {
+func Dial(dir string) *Client { return DialWith(dir, core.System{}) }
+
+// DialWith is Dial with another clock.
+func DialWith(dir string, clock core.Clock) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(dir, "socket"))
 	}
 	return &Client{
-		http: &http.Client{Timeout: timeout, CheckRedirect: noRedirect, Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}},
+		clock: clock,
+		http:  &http.Client{Timeout: timeout, CheckRedirect: noRedirect, Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}},
 		check: func() error {
 			err := checkDir(dir)
 			if errors.Is(err, os.ErrNotExist) {
@@ -57,7 +69,7 @@ func Dial(dir string) *Client {
 
 // Local returns a client of h.
 func Local(h http.Handler) *Client {
-	return &Client{http: &http.Client{CheckRedirect: noRedirect, Transport: inProcess{h}}, check: func() error { return nil }}
+	return &Client{clock: core.System{}, http: &http.Client{CheckRedirect: noRedirect, Transport: inProcess{h}}, check: func() error { return nil }}
 }
 
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -88,10 +100,14 @@ func (c *Client) Do(ctx context.Context, method, at string, in, out any) error {
 	if err != nil {
 		return err
 	}
-	resp, err := c.http.Do(req)
+	resp, err := c.ask(req)
 	var dial *net.OpError
 	if errors.As(err, &dial) && dial.Op == "dial" {
 		return ErrNotServing
+	}
+	var late net.Error
+	if errors.Is(err, errSilent) || errors.As(err, &late) && late.Timeout() {
+		return errSilent
 	}
 	if err != nil {
 		return fmt.Errorf("ask the running gateway: %w", err)
@@ -115,6 +131,46 @@ func (c *Client) Do(ctx context.Context, method, at string, in, out any) error {
 		return fmt.Errorf("ask the running gateway: %w", err)
 	}
 	return nil
+}
+
+// ask sends req. One that only reads is given up when no answer begins in time.
+func (c *Client) ask(req *http.Request) (*http.Response, error) {
+	if req.Method != http.MethodGet {
+		return c.http.Do(req)
+	}
+	ctx, cancel := context.WithCancelCause(req.Context())
+	answered := make(chan struct{})
+	go func() {
+		select {
+		case <-answered:
+		case <-ctx.Done():
+		case <-c.clock.After(patience):
+			cancel(errSilent)
+		}
+	}()
+	resp, err := c.http.Do(req.WithContext(ctx))
+	close(answered)
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		cancel(nil)
+		return nil, err
+	}
+	resp.Body = &body{resp.Body, cancel}
+	return resp, nil
+}
+
+// A body ends its request's context when it is closed.
+type body struct {
+	io.ReadCloser
+	cancel context.CancelCauseFunc
+}
+
+func (b *body) Close() error {
+	err := b.ReadCloser.Close()
+	b.cancel(nil)
+	return err
 }
 
 func request(ctx context.Context, method, at string, in any) (*http.Request, error) {

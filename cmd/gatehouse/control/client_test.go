@@ -1,13 +1,17 @@
 package control_test
 
 import (
+	"context"
 	"net"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/core"
+	"gatehouse/core/coretest"
 	"gatehouse/web"
 )
 
@@ -60,5 +64,28 @@ func TestRequestsOverTheSocketAndInThisProcess(t *testing.T) {
 				t.Errorf("a fault of the gateway's: %v", err)
 			}
 		})
+	}
+}
+
+// A process that is stopped accepts connections, by its kernel, and never answers.
+func TestARequestOfAStoppedGatewayEndsWithAClearText(t *testing.T) {
+	dir := t.TempDir()
+	l, err := net.Listen("unix", filepath.Join(dir, "socket"))
+	if err != nil {
+		t.Skip("the path of the test's directory is too long for a socket: ", err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	clock := coretest.NewClock(time.Time{})
+	done := make(chan error, 1)
+	go func() { done <- control.DialWith(dir, clock).Get(context.Background(), "/things/a", nil) }()
+	clock.AwaitWaiters(1)
+	clock.Advance(15 * time.Second)
+	select {
+	case err := <-done:
+		if core.KindOf(err) != core.Busy || !strings.Contains(err.Error(), "does not answer") || !strings.Contains(err.Error(), "SIGSTOP") {
+			t.Errorf("%v", err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("it waits on")
 	}
 }

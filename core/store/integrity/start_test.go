@@ -1,4 +1,4 @@
-package store
+package integrity
 
 import (
 	"errors"
@@ -15,7 +15,7 @@ import (
 
 func TestAStartThatFailsNamesFileAndRemedy(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
-	db, err := sqlx.Open("sqlite3", dsn(path, false))
+	db, err := sqlx.Open("sqlite3", path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestAStartThatFailsNamesFileAndRemedy(t *testing.T) {
 		"another":        {errors.New("something"), "something"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := explain(path, x.err)
+			got := Start(path, x.err)
 			if x.err == nil || !strings.Contains(got.Error(), "database "+path) || !strings.Contains(got.Error(), x.want) {
 				t.Errorf("%v: %v", x.err, got)
 			}

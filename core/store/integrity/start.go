@@ -1,4 +1,4 @@
-package store
+package integrity
 
 import (
 	"errors"
@@ -23,14 +23,14 @@ func OutOfFiles(err error) bool {
 func Explain(path string, err error) error {
 	var e sqlite3.Error
 	if errors.As(err, &e) && !strings.Contains(err.Error(), "database "+path) {
-		return explain(path, err)
+		return Start(path, err)
 	}
 	return err
 }
 
-// explain says of an error which database it is about and, if the disk is full, the file
+// Start says of an error of opening which database it is about and, if the disk is full, the file
 // cannot be written or no file descriptor is left, what to do.
-func explain(path string, err error) error {
+func Start(path string, err error) error {
 	var e sqlite3.Error
 	_ = errors.As(err, &e)
 	is := func(codes []sqlite3.ErrNo, faults ...error) bool {
