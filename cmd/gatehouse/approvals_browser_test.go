@@ -45,8 +45,8 @@ func TestAToolCallIsAllowedInABrowserAndTheGrantRevoked(t *testing.T) {
 	v.panel.Says(`.request .change`, "A new file: 1 line, 9 bytes.")
 	v.panel.Says(`.request .diff .added`, "+ Buy tea.")
 	v.panel.Says(`.request .picks`, "This file in this conversation")
-	v.panel.Says(`.request .top`, "User 7")
-	v.panel.Eventually(`document.getElementById("say").textContent.includes("Write wants to change Notes/plan.md, for User 7 at trust vault")`)
+	v.panel.Says(`.request .top`, "Ada")
+	v.panel.Eventually(`document.getElementById("say").textContent.includes("Write wants to change Notes/plan.md, for Ada at trust vault")`)
 	v.panel.Eventually(`document.title.startsWith("(1) ")`)
 	v.panel.Eventually(`/^1?\d?\d s$/.test(document.querySelector(".request .left").textContent)`)
 	v.panel.Eventually(`Number(document.querySelector(".request .left").textContent.split(" ")[0]) < 119`) // it runs
