@@ -13,8 +13,8 @@ import (
 
 const (
 	queuePath  = "/admin/queue"
-	maxDead    = 20
-	maxSends   = 20
+	maxDead    = 15
+	maxSends   = 15
 	maxLanes   = 20
 	maxStalled = 20 // held, and the same number of limited ones
 )

@@ -106,6 +106,7 @@ func New(door Door, accounts Accounts, o Options) *Frame {
 	f.half("GET /admin/password", f.passwordPage)
 	f.half("POST /admin/password", f.password)
 	f.half("POST /admin/logout", f.logout)
+	f.half("POST /admin/theme", f.theme)
 	f.Page("GET /admin/", missing)
 	if f.o.Bell != nil {
 		f.Page("GET /admin/events", f.events)

@@ -38,6 +38,8 @@ type View struct {
 	Flash  *Flash
 	CSRF   string
 	Who    string
+	Theme  string // "light", "dark" or "" for the system’s
+	At     string // the address of the page
 	Viewer bool   // the account changes nothing: controls are disabled
 	Topics string // space separated; the page refetches itself on these
 	Every  int    // it also refetches itself each Every seconds while visible; 0: 30
@@ -171,6 +173,7 @@ func (f *Frame) Show(w http.ResponseWriter, r *http.Request, status int, page st
 	v.Page, v.Flash = page, f.takeFlash(w, r)
 	who, _ := Principal(r)
 	v.CSRF, v.Who, v.Viewer = Token(r), account(r), who.Viewer
+	v.Theme, v.At = themeOf(r), r.URL.Path
 	if v.Every == 0 {
 		v.Every = 30
 	}

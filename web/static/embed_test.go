@@ -57,7 +57,7 @@ func TestFilesAreServedWithTypeAndCacheHeaders(t *testing.T) {
 // Comments and blanks stay at home; what else a script has is sent as it was
 // written.
 func TestScriptsAreServedWithoutTheirComments(t *testing.T) {
-	for _, name := range []string{"admin.js", "markdown.js"} {
+	for _, name := range []string{"admin.js", "keys.js", "markdown.js"} {
 		t.Run(name, func(t *testing.T) { uncommentedOnly(t, name) })
 	}
 }

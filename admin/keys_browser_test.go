@@ -1,0 +1,133 @@
+//go:build browser
+
+package admin_test
+
+import (
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+
+	"gatehouse/core"
+	"gatehouse/web/webtest"
+)
+
+// keyed waits until the page follows and its keys work.
+func keyed(b *webtest.Tab) {
+	live(b)
+	b.Eventually(`document.documentElement.dataset.keys === "on"`)
+}
+
+// pressWithCtrl presses a key with the control key down, where the focus is.
+func pressWithCtrl(b *webtest.Tab, key string) {
+	b.Eventually(`(document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key: "` + key + `", ctrlKey: true, bubbles: true, cancelable: true})), true)`)
+}
+
+func TestKeysDecideInLists(t *testing.T) {
+	clock := core.System{}
+	s := newSite(t, clock, nil)
+	for _, q := range []string{"r1", "r2", "r3"} {
+		s.world.add(pending(clock, q, "Person "+q))
+	}
+	b := webtest.New(t)
+	signIn(b, s)
+	b.Open(s.url + "/admin/pairing")
+	keyed(b)
+	b.Press("j")
+	b.Focused(`#r-r1`)
+	b.Press("j")
+	b.Focused(`#r-r2`)
+	b.Press("k")
+	b.Focused(`#r-r1`)
+	b.Press("a")
+	b.Visible(`#r-r1.settled`)
+	b.Focused(`#r-r1`)
+	b.Press("j")
+	b.Focused(`#r-r2`)
+	b.Press("d")
+	b.Visible(`#r-r2.settled`)
+	b.Press("j")
+	b.Focused(`#r-r3`)
+	b.Press("x")
+	b.Eventually(`document.querySelector("#r-r3 .mark-it").checked`)
+	b.Press("/")
+	b.Focused(`main input[type=search]`)
+	b.Press("ad?") // typed, and decides nothing
+	b.Eventually(`document.activeElement.value.endsWith("ad?") && !document.querySelector("dialog")`)
+	if did := s.world.done(); len(did) != 2 || did[0] != "approved r1 sandboxed" || did[1] != "denied r2 " {
+		t.Errorf("done %q", did)
+	}
+}
+
+func TestKeysAreListedAndThePaletteFindsPagesAndPeople(t *testing.T) {
+	s := newSite(t, core.System{}, nil)
+	s.world.full()
+	b := webtest.New(t)
+	signIn(b, s)
+	keyed(b)
+	b.Press("?")
+	b.Says(`#keys`, "go to a page or a person")
+	wellMannered(t, b, "the keys")
+	b.Keep("admin-state-keys", b.Picture())
+	b.Press(kb.Escape)
+	b.Gone(`dialog`)
+	pressWithCtrl(b, "k")
+	b.Focused(`#palette input`)
+	b.Says(`#found`, "Queue")
+	b.Press("ines")
+	b.Says(`#found [aria-selected="true"]`, "Ines Carvalho")
+	wellMannered(t, b, "the palette")
+	b.Keep("admin-state-palette", b.Picture())
+	b.Press(kb.Enter)
+	b.Eventually(`location.pathname === "/admin/people/2"`)
+	b.Says(`h1`, "Ines Carvalho")
+	keyed(b)
+	pressWithCtrl(b, "k")
+	b.Focused(`#palette input`)
+	b.Press("que" + kb.Enter)
+	b.Eventually(`location.pathname === "/admin/queue"`)
+}
+
+func TestThemeIsChosenAndKept(t *testing.T) {
+	s := newSite(t, core.System{}, nil)
+	b := webtest.New(t)
+	signIn(b, s)
+	b.Look(1280, 800, "light")
+	const paper = `getComputedStyle(document.body).backgroundColor`
+	light := webtest.Value[string](b, paper)
+	choose := func(theme string) {
+		b.Open(s.url + "/admin/people")
+		live(b)
+		b.Focus(`#account summary`)
+		b.Press(kb.Enter)
+		b.Focus(`.themes button[value="` + theme + `"]`)
+		b.Press(kb.Enter)
+		b.Eventually(`document.documentElement.dataset.theme === ` + map[string]string{"": "undefined", "dark": `"dark"`}[theme] + ` && location.pathname === "/admin/people"`)
+	}
+	choose("dark")
+	b.Open(s.url + "/admin/queue")
+	dark := webtest.Value[string](b, paper)
+	if dark == light {
+		t.Errorf("dark is %s, as light is", dark)
+	}
+	choose("")
+	if now := webtest.Value[string](b, paper); now != light {
+		t.Errorf("the system's colours are %s, want %s", now, light)
+	}
+}
+
+func TestWideWindowsAreUsed(t *testing.T) {
+	s := newSite(t, core.System{}, nil)
+	s.world.full()
+	b := webtest.New(t)
+	signIn(b, s)
+	b.Look(1920, 1000, "light")
+	b.Open(s.url + "/admin/people")
+	b.Visible(`.people`)
+	if w := webtest.Value[int](b, `document.querySelector(".people").getBoundingClientRect().width`); w < 1300 {
+		t.Errorf("the list is %d px wide of 1920", w)
+	}
+	b.Keep("admin-people-1920", b.Picture())
+	b.Open(s.url + "/admin")
+	b.Visible(`h1`)
+	b.Keep("admin-overview-1920", b.Picture())
+}

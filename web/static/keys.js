@@ -1,0 +1,163 @@
+// The keyboard: `?` shows what there is. Everything here is on the pages, too: a key
+// presses a button or follows a link that stands there.
+
+const SHEET = [["?", "these keys"], ["Ctrl K", "go to a page or a person (⌘K on a Mac)"], ["/", "search on this page"], ["j", "next entry"], ["k", "entry before"],
+  ["a", "approve or allow the entry, or do what it offers first"], ["d", "deny the entry"], ["x", "select the entry"], ["o", "open the entry"], ["Esc", "close"]];
+
+const make = (name, attributes, ...inside) => {
+  const e = document.createElement(name);
+  for (const [k, v] of Object.entries(attributes)) e.setAttribute(k, v);
+  e.append(...inside);
+  return e;
+};
+
+// open shows a dialog that is removed when it closes.
+function open(dialog) {
+  document.body.append(dialog);
+  dialog.addEventListener("close", () => dialog.remove());
+  dialog.addEventListener("click", (e) => { if (e.target === dialog) dialog.close(); });
+  dialog.showModal();
+}
+
+function sheet() {
+  const list = make("dl", { class: "keys" });
+  for (const [key, what] of SHEET) list.append(make("dt", {}, make("kbd", {}, key)), make("dd", {}, what));
+  const close = make("button", { class: "quiet", autofocus: "" }, "Close");
+  const dialog = make("dialog", { id: "keys", "aria-labelledby": "keys-h" }, make("h2", { id: "keys-h" }, "Keys"), list, close);
+  close.addEventListener("click", () => dialog.close());
+  open(dialog);
+}
+
+// ---- pages and people
+
+const pages = () => [...document.querySelectorAll('nav[aria-label="Pages"] li:not(.more) > a')].map((a) => ({ name: a.querySelector("span").textContent, url: a.href, kind: "Page" }));
+
+// people asks the page People, which finds by name and id.
+function people(text, then) {
+  const x = new XMLHttpRequest();
+  x.open("GET", `/admin/people?fragment=1&q=${encodeURIComponent(text)}`);
+  x.responseType = "document";
+  x.onload = () => then(x.status === 200 && x.response ? [...x.response.querySelectorAll(".person h2 a")].slice(0, 8).map((a) => ({ name: a.textContent, url: new URL(a.getAttribute("href"), location.href).href, kind: "Person" })) : []);
+  x.onerror = () => then([]);
+  x.send();
+}
+
+function palette() {
+  const input = make("input", { type: "search", role: "combobox", "aria-expanded": "true", "aria-controls": "found", "aria-label": "Page or person", placeholder: "Page or person", autocomplete: "off", autofocus: "" });
+  const list = make("div", { id: "found", class: "found", role: "listbox", "aria-label": "Found" });
+  const dialog = make("dialog", { id: "palette", "aria-label": "Go to" }, input, list);
+  let at = 0, asked = 0, timer = 0, found = [];
+  const mark = () => {
+    [...list.children].forEach((o, i) => o.setAttribute("aria-selected", String(i === at)));
+    list.children[at]?.scrollIntoView({ block: "nearest" });
+    if (list.children[at]) input.setAttribute("aria-activedescendant", list.children[at].id);
+    else input.removeAttribute("aria-activedescendant");
+  };
+  const show = (rows) => {
+    found = rows;
+    at = 0;
+    list.replaceChildren(...rows.map((r, i) => {
+      const o = make("div", { role: "option", id: `found-${i}` }, make("bdi", {}, r.name), make("small", {}, ` ${r.kind}`));
+      o.addEventListener("click", () => location.assign(r.url));
+      return o;
+    }));
+    mark();
+  };
+  const look = () => {
+    const text = input.value.trim().toLowerCase(), mine = ++asked;
+    const near = pages().filter((p) => p.name.toLowerCase().includes(text));
+    show(near);
+    clearTimeout(timer);
+    if (text && pages().some((p) => p.url.endsWith("/admin/people"))) timer = setTimeout(() => people(text, (rows) => { if (mine === asked) show([...near, ...rows]); }), 120);
+  };
+  input.addEventListener("input", look);
+  input.addEventListener("keydown", (e) => {
+    if (e.key === "ArrowDown" || e.key === "ArrowUp") {
+      e.preventDefault();
+      at = Math.max(0, Math.min(found.length - 1, at + (e.key === "ArrowDown" ? 1 : -1)));
+      mark();
+    } else if (e.key === "Enter" && found[at]) {
+      e.preventDefault();
+      location.assign(found[at].url);
+    }
+  });
+  open(dialog);
+  look();
+}
+
+// ---- entries
+
+const entries = () => [...document.querySelectorAll("main :is(.request, .stuck, .person, .bot), main tbody tr[id]")].filter((e) => e.checkVisibility());
+const current = () => document.activeElement?.closest("main :is(.request, .settled, .stuck, .person, .bot), main tbody tr[id]");
+
+function step(by) {
+  const all = entries(), here = current();
+  let to = all[by > 0 ? 0 : all.length - 1];
+  if (here) {
+    const after = (e) => here.compareDocumentPosition(e) & (by > 0 ? Node.DOCUMENT_POSITION_FOLLOWING : Node.DOCUMENT_POSITION_PRECEDING);
+    const rest = all.filter((e) => e !== here && after(e) && !here.contains(e));
+    to = by > 0 ? rest[0] : rest.at(-1);
+  }
+  if (!to) return;
+  if (!to.hasAttribute("tabindex")) to.tabIndex = -1;
+  to.focus();
+  to.scrollIntoView({ block: "nearest" });
+}
+
+const press = (...wanted) => {
+  const here = current();
+  for (const sel of wanted) {
+    const e = here && [...here.querySelectorAll(sel)].find((b) => !b.closest(".pop") && !b.disabled);
+    if (e) return e.click();
+  }
+};
+
+const typing = (e) => e.closest?.("textarea, select, [contenteditable], input:not([type=radio], [type=checkbox], [type=button], [type=submit])");
+
+document.addEventListener("keydown", (e) => {
+  if ((e.ctrlKey || e.metaKey) && !e.altKey && !e.shiftKey && e.key.toLowerCase() === "k") {
+    e.preventDefault();
+    if (!document.querySelector("dialog[open]")) palette();
+    return;
+  }
+  if (e.ctrlKey || e.metaKey || e.altKey || e.isComposing || e.repeat && "adxo".includes(e.key) || document.querySelector("dialog[open]") || typing(e.target)) return;
+  const does = {
+    "?": sheet,
+    "/": () => { const box = document.querySelector("main input[type=search]"); if (box) box.focus(); else palette(); },
+    j: () => step(1),
+    k: () => step(-1),
+    a: () => press("button.primary"),
+    d: () => press('button[formaction$="/deny"]', 'form[action$="/dismiss"] button'),
+    x: () => press("input[type=checkbox]"),
+    o: () => press("h2 a", "summary:not(.button)", "a"),
+  }[e.key];
+  if (!does) return;
+  e.preventDefault();
+  does();
+});
+
+// ---- copying
+
+// offer puts a button behind what is there to be copied.
+function offer() {
+  for (const from of document.querySelectorAll("main .tip pre.exact, main .log pre.exact, main .sum")) {
+    if (from.nextElementSibling?.matches(".copy-it")) continue;
+    const button = make("button", { type: "button", class: "quiet copy-it" }, "Copy");
+    button.addEventListener("click", async () => {
+      try {
+        await navigator.clipboard.writeText(from.textContent);
+        button.textContent = "Copied";
+      } catch {
+        getSelection().selectAllChildren(from);
+        button.textContent = "Selected";
+      }
+      document.getElementById("say").textContent = button.textContent;
+      setTimeout(() => { button.textContent = "Copy"; }, 2000);
+    });
+    from.after(button);
+  }
+}
+document.addEventListener("swap", () => { for (const b of document.querySelectorAll("main .copy-it")) b.remove(); });
+document.addEventListener("swapped", offer);
+offer();
+document.documentElement.dataset.keys = "on";
