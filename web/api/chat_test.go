@@ -121,6 +121,22 @@ func TestRespondAsyncIsAcceptedAndFollowedBeforeItsRunBegins(t *testing.T) {
 	h.want(404, "not-found", h.keyOf(8, core.Vault, auth.ScopeChat), "GET", where, "")
 }
 
+func TestARepeatedIdempotencyKeySaysHowFarTheRunIs(t *testing.T) {
+	h := open(t, options{})
+	key := h.key(auth.ScopeChat)
+	ask := func() map[string]any {
+		return h.answer(h.do(key, "POST", "/api/chat", `{"message":"hi"}`, "Prefer", "respond-async", "Idempotency-Key", "k1"))
+	}
+	first := ask()
+	in := h.last()
+	again := ask()
+	h.onPut = nil
+	h.reply(in, "done")
+	if ended := ask(); first["status"] != "queued" || again["status"] != "queued" || ended["status"] != "ended" || ended["run_id"] != first["run_id"] {
+		t.Errorf("%v, %v, %v", first, again, ended)
+	}
+}
+
 // What stands between a question and its first event is short: a run that was
 // named just now is not looked for, one that may be a repeat is.
 func TestANewRunIsNotLookedUp(t *testing.T) {

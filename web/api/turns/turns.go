@@ -209,9 +209,30 @@ func (a *API) accept(w http.ResponseWriter, r *http.Request, in core.Inbound, t 
 	if err := a.put(r.Context(), in, t); err != nil {
 		return err
 	}
+	status, err := a.statusOf(r.Context(), t)
+	if err != nil {
+		return err
+	}
 	w.Header().Set("Preference-Applied", "respond-async")
 	w.Header().Set("Location", "/api/chat/"+t.session+"/events?run="+t.run)
-	return web.WriteJSON(w, http.StatusAccepted, map[string]string{"session_id": t.session, "run_id": t.run, "status": "queued"})
+	return web.WriteJSON(w, http.StatusAccepted, map[string]string{"session_id": t.session, "run_id": t.run, "status": status})
+}
+
+// statusOf returns how far a turn's run is: one that repeats another may be running,
+// or have ended.
+func (a *API) statusOf(ctx context.Context, t *turn) (string, error) {
+	if t.fresh {
+		return "queued", nil
+	}
+	switch run, err := a.Runs.Run(ctx, t.run); {
+	case core.KindOf(err) == core.NotFound:
+		return "queued", nil
+	case err != nil:
+		return "", err
+	case run.Ended:
+		return "ended", nil
+	}
+	return "running", nil
 }
 
 func (a *API) put(ctx context.Context, in core.Inbound, t *turn) error {
