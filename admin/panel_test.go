@@ -414,6 +414,12 @@ func TestHostileNamesAndTextsAreEscapedOnEveryPage(t *testing.T) {
 		_, err := tx.Exec(t.Context(), `INSERT INTO rollups (bucket, series, value) VALUES ($1, $2, 5000000)`, "1h|"+core.Stamp(now.UTC().Truncate(time.Hour)), "tokens|"+hostile)
 		return err
 	}))
+	must(w.chats.db.Tx(t.Context(), func(tx *store.Tx) error { // a session of a browser that calls itself so
+		data, err := json.Marshal(map[string]any{"user": core.Operator, "started": core.Stamp(now), "seen": core.Stamp(now), "agent": hostile, "address": hostile})
+		must(err)
+		_, err = tx.Exec(t.Context(), `INSERT INTO admin_sessions (token, data, expiry) VALUES ('x', $1, $2)`, data, core.Stamp(now.Add(time.Hour)))
+		return err
+	}))
 	const badRun = "0192fa3c-41aa-7000-8000-0000000000bb"
 	bad := w.talk(session.Ref{Address: core.Address{Bot: "telegram", Chat: hostile}, User: 2, Trust: core.Vault, Source: "telegram"}, hostile, badRun, transcript.Message{Role: "user", Blocks: []core.Block{text(hostile), {Type: "media", Media: []core.Media{{Type: hostile, Name: hostile}, {Type: "application/pdf", Name: hostile, Data: []byte("%PDF-1.4")}}}}},
 		transcript.Message{Role: "assistant", Model: hostile, Blocks: []core.Block{text(hostile), {Type: "thinking", Text: hostile}, {Type: "tool_use", ID: "h", Name: hostile, Input: json.RawMessage(`{"a":"<script>alert(1)</script>"}`)}}},

@@ -92,7 +92,7 @@ var wildcard = regexp.MustCompile(`\{[^}]*\}`)
 // routes are all of the panel's, with something in the place of wildcards.
 func (s *site) routes() (list []string) {
 	for _, pattern := range s.panel.Routes() {
-		if !strings.HasSuffix(pattern, " /admin/login") {
+		if !strings.HasSuffix(pattern, " /admin/login") && pattern != "POST /admin/login/code" {
 			list = append(list, wildcard.ReplaceAllString(strings.Replace(pattern, "{$}", "", 1), "x"))
 		}
 	}
