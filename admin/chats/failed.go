@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"gatehouse/core"
+	"gatehouse/core/runs"
 )
 
 // A failure is why a message has no answer, in the place of the answer.
@@ -23,31 +24,7 @@ func failureOf(r Run) *failure {
 	if f.Text == "" {
 		f.Text = "The answer failed."
 	}
-	switch r.Error {
-	case "auth":
-		f.Advice = "Replace the provider’s key"
-		if r.Setting != "" {
-			f.Advice += " (" + r.Setting + ")"
-		}
-		f.Advice += ", then retry."
-	case "no_credit":
-		f.Advice = "Add credit to the account with the provider, or choose another model, then retry."
-	case "rate_limited", "overloaded", "silence", "cut_off", "garbage":
-		f.Advice = "Retry in a minute. If it happens often, add a fallback (GATEHOUSE_MODEL_FALLBACKS)."
-	case "unavailable":
-		f.Advice = "Check the model’s name and address and the provider’s status page, then retry."
-		if r.Setting != "" {
-			f.Advice = "Check " + r.Setting + ", then retry."
-		}
-	case "too_long":
-		f.Advice = "The message is left out of later turns. Shorten it, or choose a model with a larger context."
-	case "budget":
-		f.Advice = "Raise the budget in Settings, or wait until it starts again."
-	case "bad_request":
-		f.Advice = "If the provider refused the message, later turns leave it out; change it, or try another model. The log has the provider’s error."
-	case "internal":
-		f.Advice = "Look into the log for this run; another model may answer."
-	}
+	f.Advice = runs.Advice(r.Error, r.Setting)
 	return f
 }
 
@@ -65,17 +42,17 @@ func (p *Pages) failures(ctx context.Context, b *chatBody, list []said, newest b
 	if err != nil {
 		return list, err
 	}
-	runs := b.Runs.Value // newest first
+	latest := b.Runs.Value // newest first
 	if newest {
-		for i := range runs {
-			if runs[i].State == "error" && !slices.Contains(ids, runs[i].ID) && (len(list) == 0 || runs[i].Started.After(list[0].At)) {
-				failed = append(failed, runs[i].Run)
+		for i := range latest {
+			if latest[i].State == "error" && !slices.Contains(ids, latest[i].ID) && (len(list) == 0 || latest[i].Started.After(list[0].At)) {
+				failed = append(failed, latest[i].Run)
 			}
 		}
 	}
 	for _, r := range failed {
 		f := failureOf(r)
-		f.Retry = newest && p.o.Retry != nil && !b.Running && len(runs) > 0 && runs[0].ID == r.ID && !b.Detail.Archived
+		f.Retry = newest && p.o.Retry != nil && !b.Running && len(latest) > 0 && latest[0].ID == r.ID && !b.Detail.Archived
 		s := said{ID: "failed-" + r.ID, Who: "failed", Name: "No answer", Model: r.Model, At: r.Ended, Run: r.ID, Fail: f}
 		list = slices.Insert(list, placeOf(list, r), s)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -10,9 +11,11 @@ import (
 	"gatehouse/core/bus"
 	"gatehouse/core/llm/registry"
 	"gatehouse/core/permission/guard"
+	"gatehouse/core/runs"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
 	"gatehouse/core/transcript"
+	"gatehouse/web/api/sessions"
 )
 
 // shelfView is core/session as the API reads one.
@@ -142,4 +145,17 @@ func (c *conversations) clean(ctx context.Context) (total int, err error) {
 		total += n
 	}
 	return total, err
+}
+
+// failuresView is why the newest turns of sessions failed.
+type failuresView struct{ events *runs.Store }
+
+func (v failuresView) LastError(ctx context.Context, session string) (*sessions.LastError, error) {
+	lines, err := v.events.LinesOf(ctx, session, 1)
+	if err != nil || len(lines) == 0 || lines[0].State != "error" {
+		return nil, err
+	}
+	l := lines[0]
+	return &sessions.LastError{Kind: l.Error, Message: cmp.Or(l.Reason, "The answer failed."), Run: l.ID, At: l.Ended,
+		Provider: l.Said, Setting: l.Setting, Advice: runs.Advice(l.Error, l.Setting)}, nil
 }

@@ -26,7 +26,7 @@ var may = table(`
 admin: admin/accounts admin/approvals admin/chats admin/operations admin/page admin/people admin/settings core
 admin/accounts: admin/page core web/account web/auth web/auth/totp
 admin/approvals: admin/page core core/ask core/diff core/permission core/permission/raise
-admin/chats: admin/markdown admin/page core core/ask core/attach core/bus core/queue/inspect core/session core/transcript core/usage web
+admin/chats: admin/markdown admin/page core core/ask core/attach core/bus core/queue/inspect core/runs core/session core/transcript core/usage web
 admin/markdown:
 admin/operations: admin/page core core/queue/inspect core/store core/usage web
 admin/page: core core/diff web web/auth

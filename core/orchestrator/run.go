@@ -40,6 +40,7 @@ type run struct {
 	lost   atomic.Bool  // it is less than the run began with
 
 	stop    string // why the model's last answer ended
+	begun   bool   // the event session was emitted
 	files   *incoming.Reader
 	notices []core.Warning // on what the request gives
 
@@ -102,6 +103,7 @@ func (o *Orchestrator) Run(ctx context.Context, t *Turn, emit func(core.Event)) 
 		return r.cut("", cause)
 	}
 	if core.KindOf(err) != core.Other {
+		r.begin() // a stream begins with the session, also of a turn that is refused
 		return r.failed("", &llm.Fault{Code: "invalid", Text: core.TextOf(err), Err: err})
 	}
 	if err != nil {
@@ -206,8 +208,7 @@ func (r *run) prompt(ctx context.Context, dir vault.Dir) (string, core.PromptMet
 
 // open emits the events that are before the answer.
 func (r *run) open(meta core.PromptMetadata, warnings []core.Warning) {
-	r.emit(core.Session{ID: r.t.Session.ID, RunID: r.t.Run, Title: r.title(), CreatedAt: r.t.Session.CreatedAt,
-		TrustLevel: r.t.Trust, WorkingDirectory: r.t.Session.WorkingDirectory, ResumeInfo: r.resume.Info})
+	r.begin()
 	r.emit(core.UserMessage{Content: r.t.Text()})
 	r.emit(meta)
 	if r.work == nil { // the runtime reports it

@@ -30,7 +30,8 @@ type endedRow struct {
 
 const endedColumns = ` RETURNING session_id, bot, chat, user_id, attempt`
 
-// Refused stores the end of a run that may not begin, or not again. Publish the
+// Refused stores the end of a run that may not begin, or not again, behind the event that
+// names its session. Publish the
 // result after the commit.
 func (s *Store) Refused(ctx context.Context, tx *store.Tx, r Row, failed core.Failed) (Ended, error) {
 	var row endedRow
@@ -40,7 +41,8 @@ func (s *Store) Refused(ctx context.Context, tx *store.Tx, r Row, failed core.Fa
 	if err != nil {
 		return Ended{}, err
 	}
-	return s.over(ctx, tx, r.ID, row, failed)
+	begun := core.Session{ID: row.Session, RunID: r.ID, CreatedAt: tx.Time(), TrustLevel: core.Sandboxed, ResumeInfo: core.ResumeInfo{Method: "new", IsNewSession: true}}
+	return s.over(ctx, tx, r.ID, row, begun, failed)
 }
 
 // Abandon ends a run that will have no result, so that clients stop waiting and its
@@ -61,8 +63,8 @@ func (s *Store) Abandon(ctx context.Context, tx *store.Tx, run string) (end Ende
 }
 
 // over stores the last events of a run that will have no result.
-func (s *Store) over(ctx context.Context, tx *store.Tx, run string, r endedRow, failed core.Failed) (Ended, error) {
-	end := Ended{Run: run, Session: r.Session, Bot: r.Bot, Chat: r.Chat, User: r.User, Attempt: r.Attempt, Events: []core.Event{failed, core.MessageStop{}}}
+func (s *Store) over(ctx context.Context, tx *store.Tx, run string, r endedRow, events ...core.Event) (Ended, error) {
+	end := Ended{Run: run, Session: r.Session, Bot: r.Bot, Chat: r.Chat, User: r.User, Attempt: r.Attempt, Events: append(events, core.MessageStop{})}
 	pieces := make([]Piece, len(end.Events))
 	for i, ev := range end.Events {
 		data, err := core.EncodeEvent(ev)

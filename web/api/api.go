@@ -51,6 +51,7 @@ type Options struct {
 	Reader      sessions.Reader
 	Editor      sessions.Editor
 	Transcripts sessions.Transcripts
+	Failures    sessions.Failures
 	Bots        bots.Bots
 	Mail        bots.Mail
 	Pairings    access.Pairings
@@ -108,7 +109,7 @@ func New(o Options) *API {
 	byBot := bots.New(o.Bots, o.Mail, o.Files)
 	a.groups = []group{
 		a.turns,
-		sessions.New(sessions.Options{Finder: a.finder, Lists: o.Sessions, Reader: o.Reader, Editor: o.Editor, Transcripts: o.Transcripts}),
+		sessions.New(sessions.Options{Finder: a.finder, Lists: o.Sessions, Reader: o.Reader, Editor: o.Editor, Transcripts: o.Transcripts, Failures: o.Failures}),
 		byBot,
 		access.New(access.Options{Pairings: o.Pairings, Decisions: o.Decisions, People: o.People, Bots: byBot, Keys: o.Keys, Clock: o.Clock}),
 		permissions.New(permissions.Options{Asks: o.Asks, Grants: o.Grants, Answers: o.Answers, Bell: o.Bell, Sessions: a.finder, Streams: a.streams, Clock: o.Clock, Log: o.Log}),

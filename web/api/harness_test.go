@@ -48,6 +48,7 @@ func TestMain(m *testing.M) { storetest.Main(m) }
 // the rest; every exchange is held against the contract.
 type harness struct {
 	t        *testing.T
+	failed   map[string]bool // sessions whose newest turn failed
 	clock    *coretest.Clock
 	db       *store.DB
 	keys     *auth.Keys
@@ -130,7 +131,7 @@ func open(t *testing.T, o options) *harness {
 	h.desk = ask.New(h.db, h.clock)
 	h.guard = guard.New(guard.Options{DB: h.db, Asks: h.desk, Clock: h.clock, Show: ringDouble{h.bus}})
 	registry := prometheus.NewRegistry()
-	h.api = New(Options{Door: door, Inbox: h, Repeats: h, Follower: h.bus, Runs: (*runsDouble)(h), Sessions: (*sessionsDouble)(h), Reader: shelfDouble{h.store, h}, Editor: shelfDouble{h.store, h}, Transcripts: h.store, Bots: (*botsDouble)(h),
+	h.api = New(Options{Door: door, Inbox: h, Repeats: h, Follower: h.bus, Runs: (*runsDouble)(h), Sessions: (*sessionsDouble)(h), Reader: shelfDouble{h.store, h}, Editor: shelfDouble{h.store, h}, Transcripts: h.store, Failures: (*failuresDouble)(h), Bots: (*botsDouble)(h),
 		Pairings: (*pairingsDouble)(h), Decisions: (*pairingsDouble)(h), People: (*pairingsDouble)(h), Asks: asksDouble{h.guard, h}, Grants: h.guard, Answers: asksDouble{h.guard, h}, Agents: agentsDouble{}, Files: attach.New(v, h.clock, &h.ledger), Bell: h.bus, Keys: h.keys, Audit: logDouble{h.db}, Figures: logDouble{h.db}, Mail: (*mailDouble)(h), Gatherer: registry, Clock: h.clock, Log: logger,
 		Metrics: web.NewMetrics(registry), Streams: o.streams,
 		Checks: []health.Check{{Name: "database", Func: h.db.Check}, {Name: "queue", Func: func(context.Context) error { h.mu.Lock(); defer h.mu.Unlock(); return h.checkErr }}}})
@@ -678,4 +679,14 @@ func (h *pairingsDouble) RemoveAccess(_ context.Context, id int64, _ core.Actor)
 		return core.Errorf(core.NotFound, "no such access")
 	}
 	return nil
+}
+
+// failuresDouble knows of the failed sessions that h.failed names.
+type failuresDouble harness
+
+func (d *failuresDouble) LastError(_ context.Context, session string) (*sessions.LastError, error) {
+	if !d.failed[session] {
+		return nil, nil
+	}
+	return &sessions.LastError{Kind: "auth", Message: "The provider rejects the key.", Run: "r1", At: d.clock.Now(), Provider: "status 401", Setting: "GATEHOUSE_OPENAI_API_KEY", Advice: "Replace the key."}, nil
 }

@@ -405,3 +405,21 @@ func TestConcurrentExportsAreLimited(t *testing.T) {
 	wg.Wait()
 	get(key, 200)
 }
+
+func TestTheLastErrorOfASessionIsShownAndItsCauseOnlyToTheOperator(t *testing.T) {
+	h := open(t, options{})
+	id := h.owned(7)
+	guest, admin := h.keyOf(7, core.Vault, auth.ScopeChat), h.keyOf(core.Operator, core.Full, auth.Scopes()...)
+	if m := h.want(200, "", guest, "GET", "/api/chat/"+id, ""); m["last_error"] != nil {
+		t.Errorf("of a session whose newest turn was answered: %v", m["last_error"])
+	}
+	h.failed = map[string]bool{id: true}
+	last, _ := h.want(200, "", guest, "GET", "/api/chat/"+id, "")["last_error"].(map[string]any)
+	if last["kind"] != "auth" || last["message"] != "The provider rejects the key." || last["run_id"] != "r1" || len(last) != 4 {
+		t.Errorf("a guest reads %v", last)
+	}
+	last, _ = h.want(200, "", admin, "GET", "/api/chat/"+id, "")["last_error"].(map[string]any)
+	if last["what_to_do"] != "Replace the key." || last["setting"] != "GATEHOUSE_OPENAI_API_KEY" || last["provider_message"] != "status 401" {
+		t.Errorf("the operator reads %v", last)
+	}
+}

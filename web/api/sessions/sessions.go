@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	"gatehouse/core"
 	"gatehouse/core/session"
@@ -45,7 +46,23 @@ type (
 		Update(ctx context.Context, id string, c session.Change, by core.Actor) (session.Detail, error)
 		Delete(ctx context.Context, id string, versions []string, by core.Actor) error
 	}
+	// Failures returns why a session's newest turn failed; nil if it did not.
+	Failures interface {
+		LastError(ctx context.Context, session string) (*LastError, error)
+	}
 )
+
+// A LastError is why the newest turn of a session has no answer.
+type LastError struct {
+	Kind    string    `json:"kind"`    // the code of the event error
+	Message string    `json:"message"` // what its sender was told
+	Run     string    `json:"run_id"`
+	At      time.Time `json:"at"`
+	// For the operator and admins alone.
+	Provider string `json:"provider_message,omitempty"` // what the provider, or the failing part, reported
+	Setting  string `json:"setting,omitempty"`          // to check
+	Advice   string `json:"what_to_do,omitempty"`
+}
 
 // Options for New; all are needed.
 type Options struct {
@@ -54,6 +71,7 @@ type Options struct {
 	Reader      Reader
 	Editor      Editor
 	Transcripts Transcripts
+	Failures    Failures
 }
 
 // An API serves the routes of sessions.
@@ -98,6 +116,7 @@ type detail struct {
 	Tags        []string        `json:"tags"`
 	Contexts    []string        `json:"contexts"`
 	Metadata    json.RawMessage `json:"metadata"`
+	LastError   *LastError      `json:"last_error,omitempty"` // of GET alone
 }
 
 func detailOf(d session.Detail) detail {
@@ -118,7 +137,7 @@ func RowOf(s session.Session) Row {
 
 // readSession serves GET /api/chat/{id}.
 func (a *API) readSession(w http.ResponseWriter, r *http.Request) error {
-	_, d, err := a.Finder.Found(r, auth.ScopeRead, auth.ScopeChat)
+	p, d, err := a.Finder.Found(r, auth.ScopeRead, auth.ScopeChat)
 	if err != nil {
 		return err
 	}
@@ -130,11 +149,28 @@ func (a *API) readSession(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	whole := detailOf(d)
+	if whole.LastError, err = a.lastError(r.Context(), p, d.ID); err != nil {
+		return err
+	}
 	w.Header().Set("ETag", etag(d))
 	return web.WriteJSON(w, http.StatusOK, struct {
 		detail
 		messagePage
-	}{detailOf(d), pageOf(page, d.User == core.Operator)})
+	}{whole, pageOf(page, d.User == core.Operator)})
+}
+
+// lastError returns the session's LastError as p may read it.
+func (a *API) lastError(ctx context.Context, p auth.Principal, id string) (*LastError, error) {
+	last, err := a.Failures.LastError(ctx, id)
+	if err != nil || last == nil {
+		return nil, err
+	}
+	seen := *last
+	if !p.Governs() {
+		seen.Provider, seen.Setting, seen.Advice = "", "", ""
+	}
+	return &seen, nil
 }
 
 func etag(d session.Detail) string { return `"` + d.Version() + `"` }
