@@ -175,7 +175,7 @@ func (d *Dispatcher) answered(res orchestrator.Result) string {
 		}
 		return res.Response + "\n\n*" + texts.Text("stopped") + "*"
 	case core.Failed:
-		text := texts.Text("failed", texts.With{"Reason": e.Message, "Again": e.CanRetry && !strings.Contains(e.Message, "ry again")}) // once
+		text := texts.Text("failed", texts.With{"Reason": e.Message, "Again": e.CanRetry && !texts.AsksAgain(e.Message)})
 		if res.Response == "" {
 			return text
 		}

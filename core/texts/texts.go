@@ -154,3 +154,6 @@ func execute(t *template.Template, name string, values any) (string, error) {
 	}
 	return strings.TrimSpace(out.String()), nil
 }
+
+// AsksAgain reports whether a reason asks by itself to try again, so that it is said once.
+func AsksAgain(reason string) bool { return strings.Contains(strings.ToLower(reason), "try again") }
