@@ -434,7 +434,7 @@ func TestABackupThatIsKilledLeavesNoBackup(t *testing.T) {
 		p := h.start(nil, "backup", file)
 		p.sees(func() bool {
 			st, err := os.Stat(file + ".part")
-			return err == nil && st.Size() >= size || p.cmd.ProcessState != nil || isThere(file)
+			return err == nil && st.Size() >= size || p.ended() || isThere(file)
 		})
 		_ = p.cmd.Process.Kill()
 		if p.end() != 0 {

@@ -164,6 +164,16 @@ func (p *proc) addr() string {
 	return addr
 }
 
+// ended reports whether the command has ended.
+func (p *proc) ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // sees waits for what f sees.
 func (p *proc) sees(f func() bool) {
 	p.t.Helper()
