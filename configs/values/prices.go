@@ -24,24 +24,14 @@ const maxPrice = 1e6
 // Decode takes the list from the environment.
 func (p *Prices) Decode(value string) error {
 	*p = nil
-	var list List
-	_ = list.Decode(value)
-	for _, v := range list {
-		at := strings.LastIndex(v, "=")
-		if at < 1 {
-			return fmt.Errorf("%q is not NAME=INPUT:OUTPUT", v)
-		}
-		name := strings.TrimSpace(v[:at])
-		in, out, ok := strings.Cut(v[at+1:], ":")
+	return eachNamed(value, "NAME=INPUT:OUTPUT", func(name, text string) error {
+		in, out, ok := strings.Cut(text, ":")
 		price, err := priceOf(in, out)
 		if !ok || err != nil {
-			return fmt.Errorf("%q of %s is not INPUT:OUTPUT, two numbers of USD per million tokens from 0 to %v", v[at+1:], name, maxPrice)
+			return fmt.Errorf("%q of %s is not INPUT:OUTPUT, two numbers of USD per million tokens from 0 to %v", text, name, maxPrice)
 		}
 		if provider, model, _ := strings.Cut(name, "/"); provider != "anthropic" && provider != "openai" || model == "" {
 			return fmt.Errorf("%q is not anthropic/NAME or openai/NAME", name)
-		}
-		if _, twice := (*p)[name]; twice {
-			return fmt.Errorf("%s is named twice", name)
 		}
 		if len(*p) == maxPrices {
 			return fmt.Errorf("at most %d models", maxPrices)
@@ -50,8 +40,8 @@ func (p *Prices) Decode(value string) error {
 			*p = Prices{}
 		}
 		(*p)[name] = price
-	}
-	return nil
+		return nil
+	})
 }
 
 func priceOf(in, out string) (p Price, err error) {

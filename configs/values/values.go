@@ -37,25 +37,37 @@ type Sizes map[string]int
 // Decode takes the list from the environment.
 func (s *Sizes) Decode(value string) error {
 	*s = nil
-	var list List
-	_ = list.Decode(value)
-	for _, v := range list {
-		at := strings.LastIndex(v, "=")
-		if at < 1 {
-			return fmt.Errorf("%q is not NAME=NUMBER", v)
-		}
-		name := strings.TrimSpace(v[:at])
-		n, err := strconv.Atoi(strings.TrimSpace(v[at+1:]))
+	return eachNamed(value, "NAME=NUMBER", func(name, text string) error {
+		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 {
-			return fmt.Errorf("%q of %s is not a whole number", v[at+1:], name)
-		}
-		if _, ok := (*s)[name]; ok {
-			return fmt.Errorf("%s is named twice", name)
+			return fmt.Errorf("%q of %s is not a whole number", text, name)
 		}
 		if *s == nil {
 			*s = Sizes{}
 		}
 		(*s)[name] = n
+		return nil
+	})
+}
+
+// eachNamed calls f with each NAME and text of a list of NAME=text; no name comes twice.
+func eachNamed(value, form string, f func(name, text string) error) error {
+	var list List
+	_ = list.Decode(value)
+	seen := map[string]bool{}
+	for _, v := range list {
+		at := strings.LastIndex(v, "=")
+		if at < 1 {
+			return fmt.Errorf("%q is not %s", v, form)
+		}
+		name := strings.TrimSpace(v[:at])
+		if seen[name] {
+			return fmt.Errorf("%s is named twice", name)
+		}
+		seen[name] = true
+		if err := f(name, strings.TrimSpace(v[at+1:])); err != nil {
+			return err
+		}
 	}
 	return nil
 }
