@@ -39,7 +39,7 @@ type Options struct {
 var files embed.FS
 
 // menu are the pages of the menu, in its order.
-var menu = []string{"overview", "pairing", "approvals", "chats", "people", "agents", "bots", "queue", "models", "settings", "audit", "talk"}
+var menu = []string{"overview", "pairing", "approvals", "chats", "people", "agents", "bots", "queue", "models", "settings", "audit"}
 
 // New returns the panel. Mount it at /admin and /admin/, behind a web.Site.
 func New(door page.Door, in page.Accounts, o Options) *page.Frame {
@@ -63,7 +63,13 @@ func New(door page.Door, in page.Accounts, o Options) *page.Frame {
 	}
 	setup := settings.New(f, o.Settings, links)
 	accounts.New(f, o.Accounts)
-	talks := chats.New(f, o.Chats, chats.Links{Bots: bots, Names: names, Models: over.operations.Models, Agents: setup.Agents, Cards: over.approvals.Cards})
+	talks := chats.New(f, o.Chats, chats.Links{Bots: bots, Names: names, Known: known, Models: over.operations.Models, Agents: setup.Agents, Cards: over.approvals.Cards, Waiting: over.approvals.Sessions,
+		Groups: func(ctx context.Context) (list []chats.Group) {
+			for _, g := range over.people.Groups(ctx) {
+				list = append(list, chats.Group{Bot: g.Bot, Place: g.Place, Name: g.Name})
+			}
+			return list
+		}})
 	f.Templates(files, nil)
 	f.Page("GET /admin/{$}", over.page)
 	f.Page("GET /admin", over.page)

@@ -33,6 +33,8 @@ func (w *world) million(n int) {
 			`INSERT INTO session_tags (session_id, tag, created_at) ` + numbers + `SELECT printf('00000000-0000-4000-8000-%012d', i), 'tag' || (i * i % 97), '' FROM k`,
 			`INSERT INTO runs (id, session_id, attempt, state, bot, chat, user_id, model, started, ended)
 				` + numbers + `SELECT 'million-' || i, printf('00000000-0000-4000-8000-%012d', i), 1, 'done', 'telegram', i, 2 + i % 5000, 'local/quote', ` + at("i*8+604") + `, ` + at("i*8+600") + ` FROM k`,
+			`INSERT INTO runs (id, session_id, attempt, state, started, ended) ` + numbers + `SELECT 'failed-' || i, printf('00000000-0000-4000-8000-%012d', i), 2, 'error', ` + at("i*8+500") + `, ` + at("i*8+500") + ` FROM k WHERE i % 997 = 0`,
+			`INSERT INTO chats (bot, chat, session_id, updated_at) ` + numbers + `SELECT CASE i % 500 WHEN 0 THEN 'rare' ELSE 'common' END, 'c' || i, printf('00000000-0000-4000-8000-%012d', i), '' FROM k WHERE i % 3 = 0`,
 			`INSERT INTO audit_events (at, user_id, via, action, subject) ` + numbers + `SELECT ` + at("i*10+600") + `, 1, 'panel', 'access.revoke', i FROM k`,
 			`INSERT INTO usage (at, run, session_id, user_id, bot, model, input, output, micro_usd)
 				` + numbers + `SELECT ` + at("i*8+600") + `, 'million-' || i, 's', 2 + i % 5000, 'telegram', 'local/quote', 900, 40, 2100 FROM k`,
@@ -62,7 +64,8 @@ func TestFirstPaintWithAMillionSessions(t *testing.T) {
 	t.Logf("%d conversations filled in %.0f s", n, time.Since(begun).Seconds())
 	b := webtest.New(t)
 	signIn(b, s)
-	for _, path := range append(s.pages(), "/admin/chats?tag=tag7", "/admin/chats?user=77&state=all") {
+	for _, path := range append(s.pages(), "/admin/chats?tag=tag7", "/admin/chats?user=77&state=all",
+		"/admin/chats?bot=common", "/admin/chats?bot=rare", "/admin/chats?state=failed", "/admin/chats?state=archived", "/admin/chats?bot=common&user=77") {
 		var paint float64
 		for range 3 {
 			b.Open(s.url + path)

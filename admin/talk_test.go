@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"html"
 	"image"
 	"image/color"
@@ -26,6 +27,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/ask"
 	"gatehouse/core/attach"
+	"gatehouse/core/coretest"
 	"gatehouse/core/session"
 	"gatehouse/core/transcript"
 )
@@ -44,7 +46,7 @@ func (w *world) say(_ context.Context, s chats.Saying, by core.Actor) (string, e
 
 func TestTheOperatorTalksInThePanelWithoutJavaScript(t *testing.T) {
 	s := newSite(t, nil, nil).enter()
-	s.get("/admin/talk").has(t, `action="/admin/talk/new"`, "Nothing yet: write the first message above.")
+	s.get("/admin/talk").has(t, `action="/admin/talk/new"`, "Nothing yet: write the first message below.")
 	s.world.full()
 	mine := s.world.mine
 	s.get("/admin/talk").has(t, `href="/admin/chats/`+mine+`#end"`, `<span class="pill note">Running</span>`)
@@ -278,4 +280,35 @@ func TestTheModelOfAConversationIsChosenAmongThoseThereAre(t *testing.T) {
 	if d, err := w.chats.Detail(t.Context(), w.ada); err != nil || d.ChosenModel != "" {
 		t.Errorf("model %q, %v", d.ChosenModel, err)
 	}
+}
+
+func TestDayLinesSayUTCWithoutJavaScript(t *testing.T) {
+	clock := coretest.NewClock(time.Date(2026, 3, 4, 23, 59, 0, 0, time.UTC))
+	s := newSite(t, clock, nil).enter()
+	w := s.world
+	w.full()
+	clock.Advance(2 * time.Minute)
+	d, err := w.chats.Detail(t.Context(), w.ada)
+	must(err)
+	c, err := w.chats.Open(t.Context(), d.Session)
+	must(err)
+	must(errors.Join(c.Append("0192fa3c-41aa-7000-8000-0000000000d1", 0, transcript.Message{Role: "user", Blocks: []core.Block{text("And on Sunday?")}}, transcript.Message{Role: "assistant", Blocks: []core.Block{text("Nobody.")}}), c.Sync(), c.Close()))
+	var lines []string
+	for _, m := range regexp.MustCompile(`<li class="day"[^>]*>([^<]*)</li>\s*<li class="said (\w+)"`).FindAllStringSubmatch(s.get("/admin/chats/"+w.ada).body, -1) {
+		lines = append(lines, m[1]+" before "+m[2])
+	}
+	if want := []string{"Wednesday, 4 March 2026 (UTC) before person", "Thursday, 5 March 2026 (UTC) before person"}; !slices.Equal(lines, want) {
+		t.Errorf("lines %q, want %q", lines, want)
+	}
+}
+
+func TestTheMenuHasOneEntryForChatsWithANewOneBehindIt(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	s.world.full()
+	a := s.get("/admin/chats")
+	if n := strings.Count(a.body, `<span>Chat`); n != 1 {
+		t.Errorf("%d entries of the menu begin with Chat", n)
+	}
+	a.has(t, `<a class="button primary" href="/admin/talk">New chat</a>`)
+	s.get("/admin/talk").has(t, "<h1>New chat</h1>", `<a href="/admin/chats" aria-current="page">`)
 }

@@ -98,6 +98,16 @@ func (p *Pages) Items() []page.Item {
 		Count: func(ctx context.Context) int { return len(p.waitingAsks(ctx).Value) + asking(p.raises(ctx).Value) }}}
 }
 
+// Sessions returns the conversations in which a tool call waits for approval.
+func (p *Pages) Sessions(ctx context.Context) (ids []string) {
+	if p.o.Asks != nil {
+		for _, q := range p.waitingAsks(ctx).Value {
+			ids = append(ids, q.Session)
+		}
+	}
+	return ids
+}
+
 // Cards returns the tool calls of one conversation that wait for approval, as
 // forms that lead back to it, or why they can't be read.
 func (p *Pages) Cards(ctx context.Context, session, token string, names page.Names) (cards []template.HTML, broken string) {

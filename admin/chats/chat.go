@@ -66,6 +66,7 @@ type said struct {
 	Run   string
 	Parts []saidPart
 	Fail  *failure // of "failed"
+	Day   string   // of the first message of a day, in UTC
 	Limit bool     // an answer that was cut at the model's output limit
 }
 
@@ -153,10 +154,26 @@ func (p *Pages) transcript(ctx context.Context, b *chatBody, before string) {
 		if err != nil {
 			return list, err
 		}
-		return p.failures(ctx, b, list, before == "")
+		list, err = p.failures(ctx, b, list, before == "")
+		beginDays(list)
+		return list, err
 	})
 	if before != "" {
 		b.Latest = URL(b.ID)
+	}
+}
+
+// beginDays marks the first message of each day. Days are those of UTC; chat.js has them
+// as the reader does.
+func beginDays(list []said) {
+	before := ""
+	for i := range list {
+		if list[i].At.IsZero() {
+			continue
+		}
+		if day := list[i].At.UTC().Format("Monday, 2 January 2006 (UTC)"); day != before {
+			list[i].Day, before = day, day
+		}
 	}
 }
 

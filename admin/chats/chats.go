@@ -46,6 +46,8 @@ type (
 		LinesOf(ctx context.Context, session string, limit int) ([]Run, error)
 		// Failed returns those of these runs that ended with an error.
 		Failed(ctx context.Context, runs ...string) ([]Run, error)
+		// LastFailed returns the sessions whose newest run failed.
+		LastFailed(ctx context.Context, limit int) ([]string, error)
 	}
 	// Traces is what became of messages (inspect.Reader).
 	Traces interface {
@@ -141,12 +143,21 @@ type Options struct {
 	Questions Questions // nil: what a model asks the operator is not answered there
 }
 
+// A Group is a group, server or channel by its id and name.
+type Group struct{ Bot, Place, Name string }
+
 // Links are what other pages of the panel offer to these.
 type Links struct {
-	Bots   func() []core.BotState // sorted by name
-	Names  func(ctx context.Context) page.Names
-	Models func(user int64) []string // that a conversation of this user may be given
-	Agents func() []string           // that can be chosen to answer
+	Bots  func() []core.BotState // sorted by name
+	Names func(ctx context.Context) page.Names
+	// Known are all names, also of those who have no access now; it is asked for a search.
+	Known func(ctx context.Context) page.Names
+	// Groups are the groups that bots have been seen in; it is asked for a search.
+	Groups func(ctx context.Context) []Group
+	// Waiting returns the conversations in which a tool call waits for approval.
+	Waiting func(ctx context.Context) []string
+	Models  func(user int64) []string // that a conversation of this user may be given
+	Agents  func() []string           // that can be chosen to answer
 	// Cards returns the tool calls of a conversation that wait for approval, as
 	// forms, or why they can't be read.
 	Cards func(ctx context.Context, session, token string, names page.Names) (cards []template.HTML, broken string)
@@ -173,9 +184,11 @@ func New(f *page.Frame, o Options, l Links) *Pages {
 	p := &Pages{frame: f, o: o, links: l, drawing: make(chan struct{}, 1)}
 	f.Templates(files, template.FuncMap{
 		"chat":     URL,
+		"clock":    func(t time.Time) string { return t.UTC().Format("15:04 UTC") },
 		"trust":    trustWord,
 		"sources":  func() []string { return o.Sources },
 		"searches": func() bool { return o.Search != nil },
+		"says":     func() bool { return o.Say != nil },
 	}, "talkparts")
 	if !o.Exist() {
 		return p
@@ -198,13 +211,9 @@ func New(f *page.Frame, o Options, l Links) *Pages {
 }
 
 // Items returns the pages for the menu.
-func (p *Pages) Items() (items []page.Item) {
+func (p *Pages) Items() []page.Item {
 	if !p.o.Exist() {
 		return nil
 	}
-	items = append(items, page.Item{Key: "chats", Path: chatsPath, Label: "Chats"})
-	if p.o.Say != nil {
-		items = append(items, page.Item{Key: "talk", Path: talkPath, Label: "Chat"})
-	}
-	return items
+	return []page.Item{{Key: "chats", Path: chatsPath, Label: "Chats"}}
 }

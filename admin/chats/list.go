@@ -4,10 +4,12 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
 	"gatehouse/admin/page"
+	"gatehouse/core"
 	"gatehouse/core/session"
 )
 
@@ -27,6 +29,10 @@ type chatsBody struct {
 	First  string // address of the newest, on a page behind it
 	Bots   []string
 	Traces bool
+	People []page.Choice // to choose from
+	States []page.Choice
+	Hits   []hit  // people and groups that the search found
+	Where  string // the group that the list is of; "" for none
 }
 
 // Many returns the count that is shown as "or more".
@@ -37,41 +43,41 @@ type chatRow struct {
 	Display string
 	Group   string // the group's name, "" of any other conversation
 	Running bool
+	Waiting bool   // a tool call waits for approval
 	Excerpt string // of the text that matched
 }
 
 // A chatFilter is the filter of the list, as the address has it.
 type chatFilter struct {
 	Query, Source, State, Tag string
+	Bot, Place                string // Place is a group of the bot
 	User                      int64
 	Cursor                    string
 }
 
 func (f chatFilter) any() bool {
-	return f.Query != "" || f.Source != "" || f.State != "" || f.Tag != "" || f.User != 0
+	f.Cursor = ""
+	return f != chatFilter{}
 }
 
 // Any reports whether the list is narrowed.
 func (f chatFilter) Any() bool { return f.any() }
 
+// Who returns the person that the list is of, as the form has it.
+func (f chatFilter) Who() string {
+	if f.User == 0 {
+		return ""
+	}
+	return strconv.FormatInt(f.User, 10)
+}
+
 func (f chatFilter) address(cursor string) string {
-	v := url.Values{}
-	for name, value := range map[string]string{"q": f.Query, "source": f.Source, "state": f.State, "tag": f.Tag, "cursor": cursor} {
-		if value != "" {
-			v.Set(name, value)
-		}
-	}
-	if f.User != 0 {
-		v.Set("user", strconv.FormatInt(f.User, 10))
-	}
-	if len(v) == 0 {
-		return chatsPath
-	}
-	return chatsPath + "?" + v.Encode()
+	return page.Address(chatsPath, map[string]string{"q": f.Query, "source": f.Source, "state": f.State, "tag": f.Tag, "bot": f.Bot, "place": f.Place, "user": f.Who(), "cursor": cursor})
 }
 
 func filterOf(q url.Values) (f chatFilter) {
-	f = chatFilter{Query: strings.TrimSpace(q.Get("q")), Source: q.Get("source"), State: q.Get("state"), Tag: q.Get("tag"), Cursor: q.Get("cursor")}
+	f = chatFilter{Query: strings.TrimSpace(q.Get("q")), Source: q.Get("source"), State: q.Get("state"), Tag: q.Get("tag"),
+		Bot: q.Get("bot"), Place: q.Get("place"), Cursor: q.Get("cursor")}
 	if rs := []rune(f.Query); len(rs) > maxQuery {
 		f.Query = string(rs[:maxQuery])
 	}
@@ -79,9 +85,14 @@ func filterOf(q url.Values) (f chatFilter) {
 	return f
 }
 
-func (f chatFilter) sessions() session.Filter {
-	q := session.Filter{All: f.User == 0, User: f.User, Source: f.Source, Tag: f.Tag, Search: f.Query, Limit: chatsPerPage, Cursor: f.Cursor}
-	if archived := f.State == "archived"; archived || f.State == "" {
+// sessions returns what the list is asked for; only are those of the filter's state, nil
+// for any.
+func (f chatFilter) sessions(only []string) session.Filter {
+	q := session.Filter{All: f.User == 0, User: f.User, Source: f.Source, Tag: f.Tag, Bot: f.Bot, Place: f.Place, Only: only, Search: f.Query, Limit: chatsPerPage, Cursor: f.Cursor}
+	if f.Bot == core.APIBot { // in no chat of a bot
+		q.Bot, q.Source = "", core.APIBot
+	}
+	if archived := f.State == "archived"; f.State != "all" {
 		q.Archived = &archived
 	}
 	return q
@@ -105,18 +116,25 @@ func (p *Pages) chatsPage(w http.ResponseWriter, r *http.Request) error {
 	for _, s := range p.links.Bots() {
 		b.Bots = append(b.Bots, s.Bot)
 	}
+	b.States = states
+	b.People = choices(p.links.Names(ctx), b.Filter.User)
+	p.found(ctx, &b)
 	b.Lede = chatsLede(b)
 	return p.frame.Show(w, r, http.StatusOK, "chats", page.View{Title: "Chats", Topics: "chats", Every: 10, Body: b})
 }
 
 func (p *Pages) chatRows(ctx context.Context, f chatFilter) (rows []chatRow, next string, err error) {
-	names, running := p.links.Names(ctx), p.running()
+	only, err := p.only(ctx, f.State)
+	if err != nil {
+		return nil, "", err
+	}
+	names, running, waiting := p.links.Names(ctx), p.running(), p.waiting(ctx)
 	row := func(s session.Session) chatRow {
-		return chatRow{Session: s, Display: names.Of(s.User), Running: running[s.ID]}
+		return chatRow{Session: s, Display: names.Of(s.User), Running: running[s.ID], Waiting: slices.Contains(waiting, s.ID)}
 	}
 	if f.Query != "" && p.o.Search != nil {
 		var found []session.Found
-		found, next, err = p.o.Search(ctx, f.sessions())
+		found, next, err = p.o.Search(ctx, f.sessions(only))
 		for _, x := range found {
 			rows = append(rows, row(x.Session))
 			if x.Hit.In == "text" {
@@ -125,7 +143,7 @@ func (p *Pages) chatRows(ctx context.Context, f chatFilter) (rows []chatRow, nex
 		}
 	} else {
 		var list []session.Session
-		list, next, err = p.o.Chats.List(ctx, f.sessions())
+		list, next, err = p.o.Chats.List(ctx, f.sessions(only))
 		for _, s := range list {
 			rows = append(rows, row(s))
 		}

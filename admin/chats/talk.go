@@ -63,7 +63,7 @@ func (p *Pages) showTalk(w http.ResponseWriter, r *http.Request, status int, c c
 		}
 		return rows, err
 	})
-	return p.frame.Show(w, r, status, "talk", page.View{Title: "Chat", In: "talk", Still: true, Body: b})
+	return p.frame.Show(w, r, status, "talk", page.View{Title: "New chat", In: "chats", Still: true, Body: b})
 }
 
 // say stores what the operator wrote and goes to the conversation, where the

@@ -232,12 +232,18 @@ func (p *Pages) Subjects(ctx context.Context) map[string]string {
 			out[q.ID] = q.Display
 		}
 	}
-	if p.persons.o.Places != nil {
-		for _, g := range page.Load(ctx, p.frame, "The list of groups", p.persons.o.Places.Places).Value {
-			out[g.Bot+":"+g.Place] = g.Name
-		}
+	for _, g := range p.Groups(ctx) {
+		out[g.Bot+":"+g.Place] = g.Name
 	}
 	return out
+}
+
+// Groups returns the groups that bots have been seen in.
+func (p *Pages) Groups(ctx context.Context) []places.Row {
+	if p.persons.o.Places == nil {
+		return nil
+	}
+	return page.Load(ctx, p.frame, "The list of groups", p.persons.o.Places.Places).Value
 }
 
 // Names returns the names of those who may talk to bots; at most as many as the

@@ -123,6 +123,10 @@ func (v panelRuns) Line(ctx context.Context, run string) (chats.Run, error) {
 	return chats.Run(l), err
 }
 
+func (v panelRuns) LastFailed(ctx context.Context, limit int) ([]string, error) {
+	return v.events.LastFailed(ctx, limit)
+}
+
 func (v panelRuns) LinesOf(ctx context.Context, session string, limit int) ([]chats.Run, error) {
 	lines, err := v.events.LinesOf(ctx, session, limit)
 	out := make([]chats.Run, len(lines))

@@ -23,7 +23,7 @@ func TestTheOperatorTalksInTheBrowserAndSeesTheAnswerGrow(t *testing.T) {
 	v.panel.Says(`.said.person`, "What is in this vault")
 	v.panel.Gone(`#stream`) // the answer is whole, and stands in the list
 	v.panel.Eventually(`document.querySelector(".said.answer:not(.stream) .md").textContent.length > 20`)
-	v.panel.Says(`section[aria-labelledby=runs-h] .pill`, "Answered")
+	v.panel.Says(`#runs .pill`, "Answered")
 	v.panel.Eventually(`window.sameDocument === true`)
 
 	v.panel.Write(`#composer textarea`, "And what else?"+kb.Enter)

@@ -92,6 +92,19 @@ func (s *Store) Failed(ctx context.Context, runs ...string) ([]Line, error) {
 	return s.lines(ctx, `WHERE state = 'error' AND id IN (`+strings.Join(marks, ", ")+`)`, args...)
 }
 
+// lately is among how many failed runs, the newest, LastFailed looks.
+const lately = 1000
+
+// LastFailed returns the sessions whose newest run failed, the last first, at most limit.
+func (s *Store) LastFailed(ctx context.Context, limit int) (sessions []string, err error) {
+	err = s.db.Select(ctx, &sessions, `SELECT f.session_id FROM (SELECT session_id, started, ended FROM runs WHERE state = 'error' AND session_id <> '' ORDER BY ended DESC LIMIT $1) f
+		WHERE NOT EXISTS (SELECT 1 FROM runs n WHERE n.session_id = f.session_id AND n.started > f.started) ORDER BY f.ended DESC LIMIT $2`, lately, limit)
+	if err != nil {
+		return nil, fmt.Errorf("sessions that failed: %w", err)
+	}
+	return sessions, nil
+}
+
 // LinesOf returns a session's newest runs, newest first, at most limit.
 func (s *Store) LinesOf(ctx context.Context, session string, limit int) ([]Line, error) {
 	return s.lines(ctx, `WHERE session_id = $1 ORDER BY started DESC LIMIT $2`, session, limit)

@@ -32,16 +32,19 @@ type Filter struct {
 	AgentType string
 	Archived  *bool
 	Tag       string
-	Context   string // a directory or file, as Contexts returns it
-	Search    string // words of the title, the tags or what was written; see Search
-	Limit     int    // 0 is 50; at most 200
-	Offset    int    // the first generation's paging; at most 100,000
-	Cursor    string // from the page before; makes Offset count from there
+	Context   string   // a directory or file, as Contexts returns it
+	Bot       string   // one whose chats hold them now
+	Place     string   // with Bot: a group of it
+	Only      []string // ids; nil is any
+	Search    string   // words of the title, the tags or what was written; see Search
+	Limit     int      // 0 is 50; at most 200
+	Offset    int      // the first generation's paging; at most 100,000
+	Cursor    string   // from the page before; makes Offset count from there
 
-	fewTagged, fewAbout bool // so few sessions have the tag or directory that they are looked up one by one
+	fewTagged, fewAbout, fewHeld bool // so few sessions have the tag or directory, or are the bot's, that they are looked up one by one
 }
 
-// manySessions is how many sessions may have a tag or directory to be looked up
+// manySessions is how many sessions may have a tag or directory, or be a bot's, to be looked up
 // one by one and sorted, which takes some 4 microseconds each; where more have
 // it, the newest sessions are walked until a page is full.
 const manySessions = 1000
@@ -52,7 +55,7 @@ func (f *Filter) weigh(ctx context.Context, q store.Queryer) error {
 		value, rows string
 		few         *bool
 	}{
-		{tagKey(f.Tag), `session_tags WHERE tag`, &f.fewTagged}, {f.Context, `session_contexts WHERE folder_path`, &f.fewAbout},
+		{tagKey(f.Tag), `session_tags WHERE tag`, &f.fewTagged}, {f.Context, `session_contexts WHERE folder_path`, &f.fewAbout}, {f.Bot, `chats WHERE bot`, &f.fewHeld},
 	} {
 		if by.value == "" {
 			continue
@@ -140,7 +143,7 @@ func (f *Filter) check() (err error) {
 func (f *Filter) choose(c *store.Conditions) {
 	switch {
 	case f.All:
-	case f.fewTagged || f.fewAbout:
+	case f.fewTagged || f.fewAbout || f.fewHeld || f.Place != "" || f.Only != nil:
 		c.And("+s.user_id = ?", f.User) // not by its index
 	default:
 		c.And("s.user_id = ?", f.User)
@@ -160,6 +163,14 @@ func (f *Filter) choose(c *store.Conditions) {
 		}
 		c.And("coalesce(s.archived, 0) = ?", flag)
 	}
+	f.chooseHeld(c)
+	if f.Only != nil {
+		ids := make([]any, len(f.Only))
+		for i, id := range f.Only {
+			ids[i] = id
+		}
+		c.And("s.id IN (''"+strings.Repeat(", ?", len(ids))+")", ids...)
+	}
 	switch {
 	case f.Tag == "":
 	case f.fewTagged:
@@ -173,6 +184,19 @@ func (f *Filter) choose(c *store.Conditions) {
 		c.And("s.id IN (SELECT c.session_id FROM session_contexts c WHERE c.folder_path = ?)", f.Context)
 	default:
 		c.And("EXISTS (SELECT 1 FROM session_contexts c WHERE c.session_id = s.id AND c.folder_path = ?)", f.Context)
+	}
+}
+
+// chooseHeld reports which sessions are held in chats of the filter's bot, or in its group.
+func (f *Filter) chooseHeld(c *store.Conditions) {
+	switch {
+	case f.Bot == "":
+	case f.Place != "":
+		c.And("s.id IN (SELECT h.session_id FROM chats h WHERE h.bot = ? AND h.place = ? AND h.place <> '')", f.Bot, f.Place)
+	case f.fewHeld:
+		c.And("s.id IN (SELECT h.session_id FROM chats h WHERE h.bot = ?)", f.Bot)
+	default:
+		c.And("EXISTS (SELECT 1 FROM chats h WHERE h.session_id = s.id AND h.bot = ?)", f.Bot)
 	}
 }
 

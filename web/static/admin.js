@@ -4,6 +4,7 @@
 // made choices alone.
 
 const words = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
 let fetching = null; // one refresh at a time
 let again = false;
 let posting = false; // a decision is under way: what it has to say is for its own answer
@@ -50,7 +51,7 @@ function local(root) {
   for (const t of root.querySelectorAll("time[datetime]")) {
     const at = new Date(t.dateTime);
     if (Number.isNaN(at.getTime())) continue;
-    const text = t.hasAttribute("data-ago") ? ago((Date.now() - at) / 1000) : words.format(at);
+    const text = t.hasAttribute("data-ago") ? ago((Date.now() - at) / 1000) : (t.hasAttribute("data-clock") ? clock : words).format(at);
     if (t.textContent !== text) t.textContent = text;
   }
 }
@@ -301,11 +302,6 @@ setInterval(() => {
 }, 1000);
 
 document.addEventListener("keydown", (e) => {
-  // Enter sends, Shift and Enter begins a line, as in any chat.
-  if (e.key === "Enter" && !e.shiftKey && !e.isComposing && e.target.matches?.("[data-send]") && e.target.value.trim()) {
-    e.preventDefault();
-    e.target.form.requestSubmit();
-  }
   if (e.key !== "Escape") return;
   toast(null);
   const open = document.activeElement?.closest("details.confirm[open], details.account[open]");
@@ -369,28 +365,6 @@ function listen() {
   channel.postMessage("who");
   navigator.locks.request("gatehouse-events", () => new Promise(() => open()));
 }
-
-// ---- files with a message
-
-// What would be refused is said before it is sent.
-document.addEventListener("change", (e) => {
-  const input = e.target;
-  if (input.dataset?.files === undefined) return;
-  const files = [...input.files], all = files.reduce((n, f) => n + f.size, 0), large = files.find((f) => f.size > 20 << 20);
-  input.setCustomValidity(files.length > Number(input.dataset.files) ? `At most ${input.dataset.files} files go with a message.`
-    : large ? `${large.name} is larger than 20 MB.` : all > Number(input.dataset.bytes) ? "The files are larger than 32 MB together." : "");
-  input.reportValidity();
-});
-// A picture that is pasted into a message goes with it.
-document.addEventListener("paste", (e) => {
-  const input = e.target.matches?.("[data-send]") && e.target.form.querySelector("[data-files]");
-  if (!input || !e.clipboardData.files.length) return;
-  e.preventDefault();
-  const all = new DataTransfer();
-  for (const f of [...input.files, ...e.clipboardData.files]) all.items.add(f);
-  input.files = all.files;
-  input.dispatchEvent(new Event("change", { bubbles: true }));
-});
 
 addEventListener("pageshow", (e) => { if (e.persisted) location.reload(); });
 local(document);

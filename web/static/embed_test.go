@@ -33,7 +33,7 @@ func TestFilesAreServedWithTypeAndCacheHeaders(t *testing.T) {
 	}
 	// What a page asks for by its address is kept without asking again, until the
 	// program has another such file.
-	for _, name := range []string{"admin.css", "admin.js", "icon.svg", "markdown.css", "markdown.js"} {
+	for _, name := range []string{"admin.css", "admin.js", "icon.svg", "chat.css", "chat.js", "markdown.css", "markdown.js"} {
 		kept, old, plain := get(Address("/static/", name), ""), get("/static/"+name+"?v=0123456789abcdef", ""), get("/static/"+name, "")
 		if got := kept.Header.Get("Cache-Control"); kept.StatusCode != 200 || got != "max-age=31536000, immutable" {
 			t.Errorf("%s: %d %q", name, kept.StatusCode, got)
@@ -57,7 +57,7 @@ func TestFilesAreServedWithTypeAndCacheHeaders(t *testing.T) {
 // Comments and blanks stay at home; what else a script has is sent as it was
 // written.
 func TestScriptsAreServedWithoutTheirComments(t *testing.T) {
-	for _, name := range []string{"admin.js", "keys.js", "markdown.js"} {
+	for _, name := range []string{"admin.js", "chat.js", "keys.js", "markdown.js"} {
 		t.Run(name, func(t *testing.T) { uncommentedOnly(t, name) })
 	}
 }
@@ -82,7 +82,7 @@ func uncommentedOnly(t *testing.T, name string) {
 // A style sheet in fewer bytes says what it said: all that is not blank stands
 // there in its order, and blanks stand where they mean something.
 func TestStyleSheetsAreMinifiedWithoutChange(t *testing.T) {
-	for _, name := range []string{"admin.css", "markdown.css"} {
+	for _, name := range []string{"admin.css", "chat.css", "markdown.css"} {
 		written, got := served(t, name)
 		bare := func(text string) string {
 			text = regexp.MustCompile(`(?s)/\*.*?\*/`).ReplaceAllString(text, "")
