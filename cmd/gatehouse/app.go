@@ -233,6 +233,7 @@ func (a *app) joinCore(ctx context.Context) error {
 	a.admins = auth.NewAdmins(a.db, auth.AdminOptions{Clock: a.clock, Log: a.log, Password: a.cfg.AdminPassword.Reveal(), Address: callerKey, Secure: callerSecure})
 	a.events = runs.New(a.db, a.clock)
 	a.bus = bus.New(storedEvents{a.events}.entries, a.events.Latest)
+	a.bus.Clock = a.clock
 	a.ends = dispatch.NewEnds(a.events, a.bus, a.clock)
 	shown, tools := &chatask.Pairings{Asks: a.asks}, &chatask.Tools{Changed: func() { a.bus.Ring(permissions.TopicApprovals) }}
 	self, err := os.Executable()

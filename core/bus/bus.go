@@ -26,6 +26,10 @@ const (
 	lingerBytes  = 8 << 20 // and the size of their events in all
 )
 
+// JustEnded is how long after its end a run is still delivered to a new reader of
+// its session (Follow.JustEnded), if it is in memory.
+const JustEnded = time.Minute
+
 // ErrLagged ends a reader that fell behind: it may come back with the id of
 // the last event it got.
 var ErrLagged = errors.New("the reader fell behind")
@@ -58,6 +62,8 @@ type Latest func(ctx context.Context, run string) (int, error)
 
 // A Bus is the node's one.
 type Bus struct {
+	Clock core.Clock // New sets the system's
+
 	load   Load
 	latest Latest
 
@@ -76,7 +82,7 @@ func New(load Load, latest Latest) *Bus {
 	if latest == nil {
 		latest = func(context.Context, string) (int, error) { return 0, nil }
 	}
-	return &Bus{load: load, latest: latest, runs: map[string]*Stream{}, waiting: map[string]map[*reader]bool{}, rings: map[chan string]map[string]bool{}}
+	return &Bus{Clock: core.System{}, load: load, latest: latest, runs: map[string]*Stream{}, waiting: map[string]map[*reader]bool{}, rings: map[chan string]map[string]bool{}}
 }
 
 // Begin opens the stream of a run's attempt. Readers of an earlier attempt
@@ -109,6 +115,7 @@ func (s *Stream) End() {
 	if b.runs[s.info.Run] != s {
 		return
 	}
+	s.ended = b.Clock.Now()
 	b.done = append(b.done, s.info.Run)
 	bytes := 0
 	for i := len(b.done) - 1; i >= 0; i-- { // the newest stay

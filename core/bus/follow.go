@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -38,6 +39,8 @@ type Follow struct {
 	Session string
 	Run     string // only this run; the stream ends with its message_stop
 	LastID  string // the last event the reader has
+
+	JustEnded bool // without a running run: begin with the run that ended last, at most JustEnded ago
 }
 
 // Follow reads events. The reader is joined before Follow returns, so nothing
@@ -75,17 +78,8 @@ func (b *Bus) Follow(ctx context.Context, f Follow) iter.Seq2[Entry, error] {
 func (b *Bus) join(r *reader, f Follow) (kept []Entry, stored int, stream *Stream, over bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	run, _, _, _ := ParseID(f.LastID)
-	if f.Run != "" {
-		run = f.Run
-	}
-	stream = b.runs[run]
-	if f.Run == "" {
-		for _, s := range b.runs { // a session has at most one run at a time
-			if s.info.Session == f.Session && (!s.closed || s == stream) && (stream == nil || !s.closed) {
-				stream = s
-			}
-		}
+	if stream = b.runs[f.Run]; f.Run == "" {
+		stream = b.present(f)
 	}
 	if stream == nil {
 		b.wait(f.Session, r)
@@ -103,6 +97,36 @@ func (b *Bus) join(r *reader, f Follow) (kept []Entry, stored int, stream *Strea
 		stream.readers[r] = true
 	}
 	return kept, stored, stream, stream.closed
+}
+
+// present returns the stream where a reader of a session begins: the running run; else
+// with f.JustEnded the one that ended last, if that was recently; else the reader's own,
+// or nil. b.mu is held.
+func (b *Bus) present(f Follow) *Stream {
+	for _, s := range b.runs { // a session has at most one run at a time
+		if s.info.Session == f.Session && !s.closed {
+			return s
+		}
+	}
+	run, _, _, _ := ParseID(f.LastID)
+	own := b.runs[run]
+	if own != nil && own.info.Session != f.Session {
+		own = nil
+	}
+	if !f.JustEnded {
+		return own
+	}
+	since := b.Clock.Now().Add(-JustEnded)
+	for _, run := range slices.Backward(b.done) { // by their end
+		s := b.runs[run]
+		if s == own || s.ended.Before(since) {
+			return own
+		}
+		if s.info.Session == f.Session {
+			return s
+		}
+	}
+	return own
 }
 
 func (b *Bus) leave(r *reader, session string) {

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"gatehouse/core"
 	"gatehouse/core/bus"
+	"gatehouse/core/coretest"
 )
 
 // A reader that comes back from an earlier run gets the present one whole, also
@@ -82,4 +84,46 @@ func TestARunTakenUpAgainStaysVisible(t *testing.T) {
 		t.Errorf("active %+v", active)
 	}
 	s.End()
+}
+
+func TestANewReaderBeginsWithTheRunThatJustEnded(t *testing.T) {
+	clock := coretest.NewClock(time.Time{})
+	b := bus.New(nil, nil)
+	b.Clock = clock
+	run := func(session, id string) {
+		s := b.Begin(bus.Info{Run: id, Session: session, Attempt: 1})
+		s.Publish(core.MessageStop{})
+		s.End()
+	}
+	first := func(f bus.Follow) string {
+		f.Session = "s"
+		events := b.Follow(t.Context(), f)
+		run("s", "next")
+		for e := range events {
+			return e.Run
+		}
+		return ""
+	}
+	run("s", "r1")
+	run("s", "r2")
+	run("other", "r3")
+	if got := first(bus.Follow{JustEnded: true}); got != "r2" {
+		t.Errorf("began with %s", got)
+	}
+	if got := first(bus.Follow{}); got != "next" {
+		t.Errorf("without JustEnded it began with %s", got)
+	}
+	clock.Advance(bus.JustEnded + time.Second)
+	if got := first(bus.Follow{JustEnded: true}); got != "next" {
+		t.Errorf("long after the end it began with %s", got)
+	}
+	live := b.Begin(bus.Info{Run: "live", Session: "s", Attempt: 1})
+	defer live.End()
+	live.Publish(core.TextDelta{Content: "x"})
+	for e := range b.Follow(t.Context(), bus.Follow{Session: "s", JustEnded: true}) {
+		if e.Run != "live" {
+			t.Errorf("beside a running run it began with %s", e.Run)
+		}
+		break
+	}
 }

@@ -2,14 +2,16 @@ package bus
 
 import (
 	"sync"
+	"time"
 
 	"gatehouse/core"
 )
 
 // A Stream is the writing end of one run's attempt.
 type Stream struct {
-	bus  *Bus
-	info Info
+	bus   *Bus
+	info  Info
+	ended time.Time // End; under bus.mu
 
 	mu      sync.Mutex
 	n       int

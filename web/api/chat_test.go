@@ -620,3 +620,65 @@ func TestAStreamEndsWhenTheServerStops(t *testing.T) {
 		t.Errorf("%q", body)
 	}
 }
+
+// events opens GET …/events without run and returns what came up to n events.
+func (h *harness) events(key, session string, n int, header ...string) []sent {
+	h.t.Helper()
+	return take(h.t, h.do(key, "GET", "/api/chat/"+session+"/events", "", header...), n)
+}
+
+func TestEventsRightAfterTheEndDeliverTheJustFinishedRun(t *testing.T) {
+	h := open(t, options{})
+	key := h.key(auth.ScopeChat)
+	id := uuid.NewString()
+	turn := func(run string) core.Inbound {
+		return core.Inbound{Address: core.Address{Bot: core.APIBot, Chat: id}, Text: "x", Turn: &core.Options{Run: run, User: 7}}
+	}
+	h.reply(turn("run-1"), "a")
+	h.reply(turn("run-2"), "b")
+	h.clock.Advance(bus.JustEnded)
+	const whole = "session user_message prompt_metadata init model text done message_stop"
+	stream := h.do(key, "GET", "/api/chat/"+id+"/events", "")
+	h.reply(turn("run-3"), "c") // the stream stays open for it
+	got := take(t, stream, 16)
+	if kinds(got) != whole+" "+whole || got[0].id != "run-2.1:1" || got[15].id != "run-3.1:8" {
+		t.Errorf("got %v", got)
+	}
+	got = h.events(key, id, 5, "Last-Event-ID", "run-3.1:3")
+	if kinds(got) != "init model text done message_stop" || got[0].id != "run-3.1:4" {
+		t.Errorf("after the third event of run-3: %v", got)
+	}
+	got = h.events(key, id, 9, "Last-Event-ID", "run-1.1:7")
+	if kinds(got) != "message_stop "+whole || got[0].id != "run-1.1:8" || got[1].id != "run-3.1:1" {
+		t.Errorf("after done of run-1: %v", got)
+	}
+}
+
+func TestEventsLongAfterTheEndBeginWithTheNextRun(t *testing.T) {
+	h := open(t, options{})
+	key := h.key(auth.ScopeChat)
+	id := uuid.NewString()
+	turn := func(run string) core.Inbound {
+		return core.Inbound{Address: core.Address{Bot: core.APIBot, Chat: id}, Text: "x", Turn: &core.Options{Run: run, User: 7}}
+	}
+	h.reply(turn("run-1"), "a")
+	h.clock.Advance(bus.JustEnded + 1)
+	stream := h.do(key, "GET", "/api/chat/"+id+"/events", "")
+	h.reply(turn("run-2"), "b")
+	if got := take(t, stream, 1); got[0].id != "run-2.1:1" {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestTheLastEventIDOfAnotherSessionIsIgnored(t *testing.T) {
+	h := open(t, options{})
+	key := h.key(auth.ScopeChat)
+	theirs, own := uuid.NewString(), uuid.NewString()
+	h.reply(core.Inbound{Address: core.Address{Bot: core.APIBot, Chat: theirs}, Text: "x", Turn: &core.Options{Run: "secret", User: 8}}, "a")
+	h.sessions[own] = sessions.Row{ID: own, User: 7}
+	stream := h.do(key, "GET", "/api/chat/"+own+"/events", "", "Last-Event-ID", "secret.1:1")
+	h.reply(core.Inbound{Address: core.Address{Bot: core.APIBot, Chat: own}, Text: "x", Turn: &core.Options{Run: "mine", User: 7}}, "b")
+	if got := take(t, stream, 1); got[0].id != "mine.1:1" {
+		t.Errorf("got %v", got)
+	}
+}

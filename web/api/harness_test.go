@@ -128,6 +128,7 @@ func open(t *testing.T, o options) *harness {
 	h.store = session.New(session.Options{DB: h.db, Vault: v, Clock: h.clock, Log: logger})
 	t.Cleanup(func() { _ = errors.Join(h.store.Close(), v.Close()) })
 	h.bus = bus.New(h.load, h.latest)
+	h.bus.Clock = h.clock
 	h.desk = ask.New(h.db, h.clock)
 	h.guard = guard.New(guard.Options{DB: h.db, Asks: h.desk, Clock: h.clock, Show: ringDouble{h.bus}})
 	registry := prometheus.NewRegistry()

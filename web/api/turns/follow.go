@@ -18,10 +18,14 @@ const lastEvent = "message_stop"
 // begun. Joining first leaves no moment in which a run could end unseen. The
 // caller ranges over the events or calls leave.
 func (a *API) join(ctx context.Context, f bus.Follow) (events entries, ended bool, leave func(), err error) {
-	events, leave = a.follow(ctx, f)
 	if f.Run == "" {
+		if f, err = a.session(ctx, f); err != nil {
+			return nil, false, nil, err
+		}
+		events, leave = a.follow(ctx, f)
 		return events, false, leave, nil
 	}
+	events, leave = a.follow(ctx, f)
 	run, err := a.Runs.Run(ctx, f.Run)
 	switch {
 	case core.KindOf(err) == core.NotFound && a.Recent.in(f.Run, f.Session):
@@ -40,11 +44,26 @@ func (a *API) join(ctx context.Context, f bus.Follow) (events entries, ended boo
 	return after(a.Follower.Follow(ctx, bus.Follow{Session: f.Session, Run: f.Run}), f.Run, f.LastID), true, func() {}, nil
 }
 
+// session returns f for all runs of its session: it begins with the running or just
+// finished one, and after f.LastID only if that is an event of this session.
+func (a *API) session(ctx context.Context, f bus.Follow) (bus.Follow, error) {
+	f.JustEnded = true
+	id, _, _, ok := bus.ParseID(f.LastID)
+	if !ok {
+		return f, nil
+	}
+	run, err := a.Runs.Run(ctx, id)
+	if core.KindOf(err) == core.NotFound || err == nil && run.Session != f.Session {
+		f.LastID, err = "", nil
+	}
+	return f, err
+}
+
 // follow begins to follow a session. The caller ranges over the events or calls
 // leave.
 func (a *API) follow(ctx context.Context, f bus.Follow) (events entries, leave func()) {
 	live, stop := context.WithCancel(ctx)
-	events = a.Follower.Follow(live, bus.Follow{Session: f.Session, LastID: f.LastID})
+	events = a.Follower.Follow(live, bus.Follow{Session: f.Session, LastID: f.LastID, JustEnded: f.JustEnded})
 	return events, func() { // the bus forgets a reader when its iteration ends
 		stop()
 		for range events {
