@@ -155,7 +155,7 @@ func TestNoOneTakesMoreThanTheyWereGiven(t *testing.T) {
 		t.Error("the owner's command changes nothing either, so this shows nothing")
 	}
 	key := w.keyOf(ada, core.Sandboxed, "chat", "read")
-	want := `use Read {"file_path":"Notes/secret.md"}`
+	want := `use Read {"file_path":"Notes/secret.md"}` + "\n" + `use Read {"file_path":"../../Notes/secret.md"}` + "\n" + `use Read {"file_path":"secret.md"}`
 	w.put("Notes/secret.md", "zebra")
 	for _, extra := range []map[string]any{
 		{"trust_level": "full"}, {"trustLevel": "vault"}, {"TrustLevel": "full"}, {"trust": "full"}, {"user_id": 1}, {"user": 1, "admin": true, "role": "owner"},

@@ -246,9 +246,19 @@ func (y *yard) fill(s seat, text string) string {
 // bash and the like are messages that have local/quote call a tool.
 func bash(command string) string { return use("Bash", "command", command) }
 
-func read(path string) string { return use("Read", "file_path", path) }
+func read(path string) string { return use("Read", "file_path", inVault(path)) }
 
-func write(path string) string { return use("Write", "file_path", path, "content", "EVIL") }
+func write(path string) string {
+	return use("Write", "file_path", inVault(path), "content", "EVIL")
+}
+
+// inVault returns a name of the vault as every turn may write it, wherever it works.
+func inVault(path string) string {
+	if strings.HasPrefix(path, "/") || strings.HasPrefix(path, "{V}") || strings.HasPrefix(path, "{RUN}") {
+		return path
+	}
+	return "{V}/" + path
+}
 
 func task(message string) string { return use("Task", "description", "more", "prompt", message) }
 

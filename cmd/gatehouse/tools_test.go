@@ -100,7 +100,7 @@ func TestAGuestIsRefusedAFileOfTheOwnersOnTelegram(t *testing.T) {
 	olga := w.boss()
 	ada := w.guest("Ada")
 	before := len(w.sim.History(olga.DM()))
-	m := w.replies(ada, wantsToWrite)
+	m := w.replies(ada, fromGuests(wantsToWrite))
 	if !strings.Contains(m.Text, "The tool failed") || !strings.Contains(m.Text, "Guests/") || w.note() != "" {
 		t.Errorf("the guest reads %q, the file: %q", m.Text, w.note())
 	}
@@ -109,6 +109,10 @@ func TestAGuestIsRefusedAFileOfTheOwnersOnTelegram(t *testing.T) {
 		t.Errorf("the owner was asked about what no grant could open")
 	}
 }
+
+// fromGuests returns wantsToWrite as a guest's turn names the owner's file: it works in
+// the guest's own folder.
+func fromGuests(text string) string { return strings.Replace(text, "Notes/", "../../Notes/", 1) }
 
 // asks reports whether the message wants a decision: it has other buttons than
 // those under an answer.
@@ -175,7 +179,7 @@ func TestTheOwnerApprovesAFileChangeAndAGuestIsRefusedOnDiscord(t *testing.T) {
 		t.Errorf("the file: %q", w.note())
 	}
 	ada := sim.NewUser("Ada")
-	ada.Send(strings.Replace(wantsToWrite, "Buy tea.", "Buy gin.", 1))
+	ada.Send(fromGuests(strings.Replace(wantsToWrite, "Buy tea.", "Buy gin.", 1)))
 	discordHears(w, sim, ada.DM(), "code")
 	rs, err := w.app.pairing.Requests(context.Background(), "pending", 10)
 	if err != nil || len(rs) != 1 {

@@ -13,7 +13,6 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/agent/frontmatter"
-	"gatehouse/core/texts"
 	"gatehouse/core/vault"
 )
 
@@ -240,24 +239,3 @@ func shown(name string) string { return quoteName(core.CutRunes(core.CleanName(n
 
 // key makes names that differ in case only alike.
 func key(name string) string { return strings.ToLower(strings.TrimSpace(name)) }
-
-// WorkingDirectory resolves where a turn works: the first of wanted (the
-// request's, the session's, the workspace's) that is not empty, else the vault.
-// They are relative to the vault or absolute. A missing one becomes the vault,
-// with a warning; one outside the vault is core.Denied below full trust.
-func (a *Agents) WorkingDirectory(trust core.Trust, wanted ...string) (vault.Dir, []core.Warning, error) {
-	name := cmp.Or(wanted...)
-	d, err := a.vault.Dir(name)
-	if err != nil {
-		return vault.Dir{}, nil, err
-	}
-	if !d.Inside && trust < core.Full {
-		return vault.Dir{}, nil, texts.Error(core.Denied, "fault_folder_outside")
-	}
-	if d.Exists {
-		return d, nil, nil
-	}
-	d, err = a.vault.Dir("")
-	return d, []core.Warning{{Code: "working_directory_missing",
-		Message: "the working directory " + shown(name) + " does not exist; the vault's root is used"}}, err
-}

@@ -45,19 +45,22 @@ func prompt(t testing.TB, a *agent.Agents, in agent.PromptInput) (string, core.P
 func TestThePromptNamesTheDayAndTheWorkingDirectory(t *testing.T) {
 	_, a := open(t, nil)
 	evening := time.Date(2026, 11, 23, 23, 30, 0, 0, time.FixedZone("CET", 3600))
-	p, _ := prompt(t, a, agent.PromptInput{Now: evening, Place: ".", Area: "Guests/7", Trust: core.Sandboxed})
-	for _, want := range []string{"Today is Monday, 23 November 2026 (time zone UTC+01:00).\n", "Names of files are relative to the root of the vault. You can write only in Guests/7 of the vault; commands start there.\n"} {
+	p, _ := prompt(t, a, agent.PromptInput{Now: evening, Place: "Guests/7", Area: "Guests/7", Trust: core.Sandboxed})
+	for _, want := range []string{"Today is Monday, 23 November 2026 (time zone UTC+01:00).\n", "Your working directory is \"Guests/7\": names of files are relative to it, and commands start there. You can write only there.\n"} {
 		if !strings.Contains(p, want) {
 			t.Errorf("%q is not in %s", want, p)
 		}
 	}
-	if later, _ := prompt(t, a, agent.PromptInput{Now: evening.Add(29 * time.Minute), Place: ".", Area: "Guests/7", Trust: core.Sandboxed}); later != p {
+	if later, _ := prompt(t, a, agent.PromptInput{Now: evening.Add(29 * time.Minute), Place: "Guests/7", Area: "Guests/7", Trust: core.Sandboxed}); later != p {
 		t.Error("the prompt changes within a day, so providers cannot cache it")
 	}
-	if p, _ := prompt(t, a, agent.PromptInput{Place: "Blog/drafts"}); !strings.Contains(p, "relative to the working directory \"Blog/drafts\".\n") || strings.Contains(p, "Today") {
+	if p, _ := prompt(t, a, agent.PromptInput{Place: "Blog/drafts"}); !strings.Contains(p, "Your working directory is \"Blog/drafts\": names of files are relative to it, and commands start there.\n") || strings.Contains(p, "Today") {
 		t.Error(p)
 	}
-	if p, _ := prompt(t, a, agent.PromptInput{}); strings.Contains(p, "Names of files") {
+	if p, _ := prompt(t, a, agent.PromptInput{Place: "Blog/drafts", Area: "Guests/7"}); !strings.Contains(p, "You can write only in ../../Guests/7.\n") {
+		t.Error(p)
+	}
+	if p, _ := prompt(t, a, agent.PromptInput{}); strings.Contains(p, "working directory") {
 		t.Errorf("without tools: %s", p)
 	}
 }
@@ -278,11 +281,13 @@ func TestDefaultAgentNamesItsHouse(t *testing.T) {
 }
 
 func TestWorkingDirectory(t *testing.T) {
-	v, a := open(t, map[string]string{"A/x": "", "B/x": ""})
+	v, a := open(t, map[string]string{"A/x": "", "B/x": "", "Shut/x": "", "Guests/8/x": ""})
 	out := t.TempDir()
 	if err := os.Symlink(out, filepath.Join(v.Path(), "link")); err != nil {
 		t.Fatal(err)
 	}
+	open := func(name string) bool { return name != "Shut" && name != "Guests/8" }
+	own := v.Path() + "/Guests/7"
 	for _, c := range []struct {
 		request, session string
 		trust            core.Trust
@@ -290,24 +295,60 @@ func TestWorkingDirectory(t *testing.T) {
 		warnings         int
 		kind             core.Kind
 	}{
-		{"", "", core.Sandboxed, v.Path(), 0, 0},
+		{"", "", core.Vault, v.Path(), 0, 0},
+		{"", "", core.Sandboxed, own, 0, 0},
+		{".", "", core.Sandboxed, own, 0, 0},
+		{v.Path(), "", core.Sandboxed, own, 0, 0},
 		{"A", "B", core.Sandboxed, v.Path() + "/A", 0, 0},
 		{"", "B", core.Sandboxed, v.Path() + "/B", 0, 0},
+		{"Shut", "", core.Sandboxed, own, 1, 0},
+		{"Guests/8", "", core.Sandboxed, own, 1, 0},
+		{"none", "", core.Sandboxed, own, 1, 0},
+		{"Shut", "", core.Vault, v.Path(), 1, 0},
+		{"Shut", "", core.Full, v.Path() + "/Shut", 0, 0},
 		{v.Path() + "/A", "", core.Vault, v.Path() + "/A", 0, 0},
 		{"none", "B", core.Vault, v.Path(), 1, 0},
 		{"A/x", "", core.Vault, v.Path(), 1, 0},
 		{"..", "", core.Vault, "", 0, core.Denied},
 		{"../none", "", core.Vault, "", 0, core.Denied},
+		{"..", "", core.Sandboxed, "", 0, core.Denied},
 		{"link", "", core.Vault, "", 0, core.Denied},
 		{"link/none", "", core.Vault, "", 0, core.Denied},
 		{out, "", core.Full, out, 0, 0},
 		{out + "/none", "", core.Full, v.Path(), 1, 0},
 		{"a\x00", "", core.Full, "", 0, core.Invalid},
 	} {
-		d, warnings, err := a.WorkingDirectory(c.trust, c.request, c.session)
+		d, warnings, err := a.WorkingDirectory(agent.Worker{Trust: c.trust, User: 7, MayRead: open}, c.request, c.session)
 		if d.Path != c.path || len(warnings) != c.warnings || core.KindOf(err) != c.kind {
 			t.Errorf("%+v: %+v, %v, %v", c, d, warnings, err)
 		}
+	}
+}
+
+// A guest learns from the warning neither which directories there are nor where the vault is.
+func TestAGuestDoesNotLearnWhichDirectoriesExist(t *testing.T) {
+	v, a := open(t, map[string]string{"Shut/x": ""})
+	warning := func(name string) string {
+		_, warnings, err := a.WorkingDirectory(agent.Worker{Trust: core.Sandboxed, User: 7, MayRead: func(string) bool { return false }}, name)
+		if err != nil || len(warnings) != 1 || strings.Contains(warnings[0].Message, v.Path()) {
+			t.Fatalf("%s: %v, %v", name, warnings, err)
+		}
+		return strings.ReplaceAll(warnings[0].Message, name, "X")
+	}
+	if shut, missing := warning("Shut"), warning("None"); shut != missing {
+		t.Errorf("a closed directory: %s\na missing one: %s", shut, missing)
+	}
+}
+
+// The directory of a guest is a link that the owner made: it is not followed.
+func TestTheDirectoryOfAGuestIsNoLink(t *testing.T) {
+	v, a := open(t, map[string]string{"Owner/x": "", "Guests/x": ""})
+	if err := os.Symlink("../Owner", filepath.Join(v.Path(), "Guests/7")); err != nil {
+		t.Fatal(err)
+	}
+	d, _, err := a.WorkingDirectory(agent.Worker{Trust: core.Sandboxed, User: 7, MayRead: everything})
+	if err != nil || d.Rel != "." {
+		t.Errorf("%+v, %v", d, err)
 	}
 }
 

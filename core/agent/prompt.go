@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -33,7 +34,7 @@ type PromptInput struct {
 	WorkingDirectory string    // relative to the vault; "" and "." are the vault; outside: no files
 	Now              time.Time // with the gateway's time zone; the prompt names the day. Zero leaves it out
 	Place            string    // the working directory as tools name it, "." for the vault; "": no tools for files
-	Area             string    // the one directory that the sender may write in; "": no such limit
+	Area             string    // the one directory of the vault that the sender may write in; "": no such limit
 	Sender           string    // name, hostile text; "" leaves the sender out
 	Trust            core.Trust
 	Group            bool
@@ -150,15 +151,15 @@ func (in *PromptInput) place(b *strings.Builder) {
 	}
 	where := "the root of the vault"
 	if in.Place != "." {
-		where = "the working directory " + shown(in.Place)
+		where = shown(in.Place)
 	}
-	b.WriteString("\nNames of files are relative to " + where + ".")
-	if in.Area != "" {
-		b.WriteString(" You can write only in " + in.Area + " of the vault")
-		if in.Place == "." {
-			b.WriteString("; commands start there")
-		}
-		b.WriteString(".")
+	b.WriteString("\nYour working directory is " + where + ": names of files are relative to it, and commands start there.")
+	switch rel, err := filepath.Rel(in.Place, in.Area); {
+	case in.Area == "":
+	case in.Area == in.Place:
+		b.WriteString(" You can write only there.")
+	case err == nil:
+		b.WriteString(" You can write only in " + filepath.ToSlash(rel) + ".")
 	}
 	b.WriteString("\n")
 }

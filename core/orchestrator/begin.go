@@ -13,5 +13,19 @@ func (r *run) begin() {
 		info = core.ResumeInfo{Method: "new", IsNewSession: r.t.Session.MessageCount == 0, PreviousMessageCount: r.t.Session.MessageCount}
 	}
 	r.emit(core.Session{ID: r.t.Session.ID, RunID: r.t.Run, Title: r.title(), CreatedAt: r.t.Session.CreatedAt,
-		TrustLevel: r.t.Trust, WorkingDirectory: r.t.Session.WorkingDirectory, ResumeInfo: info})
+		TrustLevel: r.t.Trust, WorkingDirectory: r.place(), ResumeInfo: info})
+}
+
+// place returns where the turn works, relative to the vault, "" for the vault.
+func (r *run) place() string {
+	switch dir := &r.t.Dir; {
+	case dir.Path == "": // refused before it was known
+		return r.t.Session.WorkingDirectory
+	case dir.Rel == ".":
+		return ""
+	case dir.Inside:
+		return dir.Rel
+	default:
+		return dir.Path
+	}
 }

@@ -170,6 +170,7 @@ type Turn struct {
 	Base        core.Trust
 	RaisedSince time.Time
 	RaisedUntil time.Time
+	Dir         vault.Dir  // where its tools work; set by Run
 	Role        agent.Role // who answers, and the ceiling of agent and workspace
 	Model       string     // that users chose for the chat; "" is none. Where it is not there for them another answers, with a warning
 	Received    time.Time  // when its first row was stored
@@ -236,6 +237,21 @@ func (t *Turn) options() core.Options {
 		return *t.Rows[0].Turn
 	}
 	return core.Options{}
+}
+
+// worker returns whom t works for.
+func (o *Orchestrator) worker(t *Turn) agent.Worker {
+	w := agent.Worker{Trust: t.Trust, User: t.User}
+	if o.o.MayRead != nil {
+		w.MayRead = func(name string) bool { return o.o.MayRead(t.Trust, t.User, name) }
+	}
+	return w
+}
+
+// workingDirectory returns where t works at its trust, with a warning where that is
+// not the directory that was asked for.
+func (o *Orchestrator) workingDirectory(t *Turn) (vault.Dir, []core.Warning, error) {
+	return o.o.Agents.WorkingDirectory(o.worker(t), t.options().WorkingDirectory, t.Session.WorkingDirectory, t.Role.WorkingDirectory)
 }
 
 // guest reports whether the turn is of someone who is let in, not of the house.

@@ -51,7 +51,7 @@ func (r *run) lower(ctx context.Context) error {
 	if r.kit != nil {
 		t := *r.t
 		t.Trust = t.Base
-		dir, _, err := r.o.o.Agents.WorkingDirectory(t.Trust, t.options().WorkingDirectory, t.Session.WorkingDirectory, t.Role.WorkingDirectory)
+		dir, _, err := r.o.workingDirectory(&t)
 		if err != nil {
 			return err
 		}

@@ -134,10 +134,11 @@ func (r *run) prepare(ctx context.Context) (*talk, error) {
 	opt := r.t.options()
 	role := &r.t.Role
 	r.agent = role.Agent
-	dir, missing, err := r.o.o.Agents.WorkingDirectory(r.t.Trust, opt.WorkingDirectory, r.t.Session.WorkingDirectory, role.WorkingDirectory)
+	dir, missing, err := r.o.workingDirectory(r.t)
 	if err != nil {
 		return nil, err
 	}
+	r.t.Dir = dir
 	if err := r.files.FetchAll(ctx, r.t.Rows); err != nil {
 		return nil, err
 	}

@@ -86,7 +86,7 @@ func (r *run) take(model string) error {
 
 // prepareWork makes the steps from the session event to what the runtime is given.
 func (r *run) prepareWork(ctx context.Context, warnings []core.Warning) error {
-	dir, missing, err := r.o.o.Agents.WorkingDirectory(r.t.Trust, "", r.t.Session.WorkingDirectory, "")
+	dir, missing, err := r.o.o.Agents.WorkingDirectory(r.o.worker(r.t), r.t.Session.WorkingDirectory)
 	if err != nil {
 		return err
 	}

@@ -46,6 +46,11 @@ func NewShown(o Options) *Shown { return &Shown{o, markdown.New(markdown.MaxSour
 func (s *Shown) Parts(ctx context.Context, t *orchestrator.Turn, answer string) (parts []core.Part, notes []string) {
 	for _, p := range s.reader.Pictures(answer, maxShown) {
 		f, err := s.Copy(ctx, t, p.Path)
+		if at := path.Join(t.Dir.Rel, p.Path); err != nil && t.Dir.Inside && at != p.Path { // as the tools name it
+			if again, other := s.Copy(ctx, t, at); other == nil {
+				f, err = again, nil
+			}
+		}
 		if err != nil {
 			why := texts.Text("not_there")
 			if core.KindOf(err) == core.TooLarge || core.KindOf(err) == core.Invalid {

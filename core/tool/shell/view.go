@@ -120,7 +120,10 @@ func look(ctx context.Context, t *tool.Turn, except []string) (*view, error) {
 		return nil, core.Errorf(core.TooLarge, "the shell is not available here: what this person may see of the vault would need %d mounts, and at most %d are made. Files can still be read and written with the other tools", n, sandbox.MaxPaths)
 	}
 	v.dir = w.path(home)
-	if d := t.Dir; d.Inside && d.Exists && gradeOf(t, d.Rel) != hidden && !v.shut(d.Rel) {
+	if d := t.Dir; d.Inside && d.Exists && gradeOf(t, d.Rel) != hidden {
+		if v.shut(d.Rel) { // a command that was meant for it must not run elsewhere
+			return nil, core.Errorf(core.Busy, "the command was not started: %s", strings.Join(v.notes, "; "))
+		}
 		v.dir = d.Path
 	}
 	return v, nil
