@@ -294,10 +294,14 @@ func TestNoSequenceOfCallsSendsAGuestWhatIsNotTheirs(t *testing.T) {
 	pick := func() string { return names[random.IntN(len(names))] }
 	kinds := []func() string{
 		func() string { return read(pick()) },
-		func() string { return use("Grep", "pattern", "QX|PV", "path", inVault(pick()), "output_mode", "content") },
+		func() string {
+			return use("Grep", "pattern", "QX|PV", "path", inVault(pick()), "output_mode", "content")
+		},
 		func() string { return use("Glob", "pattern", "**/*", "path", inVault(pick())) },
 		func() string { return write(pick()) },
-		func() string { return use("Edit", "file_path", inVault(pick()), "old_string", "PV", "new_string", "PW") },
+		func() string {
+			return use("Edit", "file_path", inVault(pick()), "old_string", "PV", "new_string", "PW")
+		},
 		func() string { return bash("cat {V}/" + pick() + " " + pick()) },
 		func() string { return bash("cd {V}/{OWN}; rm -rf l d; ln -s {V}/" + pick() + " l; ln -s {V}/Notes d") },
 		func() string { return bash("cd {V}/{OWN}; cp -r {V}/" + pick() + " c; grep -r 'QX\\|PV' .") },
