@@ -333,7 +333,7 @@ func TestNoSequenceOfCallsSendsAGuestWhatIsNotTheirs(t *testing.T) {
 	if after := strings.Count(wire(), y.canary) + strings.Count(wire(), y.private); after != before {
 		t.Errorf("canaries were sent %d times on the platforms' wires", after-before)
 	}
-	if heard := y.owner.say(read("Notes/diary.md")); !strings.Contains(heard, y.private) {
+	if heard := y.owner.say(y.fill(y.owner, read("Notes/diary.md"))); !strings.Contains(heard, y.private) {
 		t.Errorf("the owner does not get it either, so this shows nothing: %s", heard)
 	}
 	var none http.Header

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,14 +12,18 @@ import (
 	"gatehouse/core"
 )
 
-// toolResults are the results of a run's calls, in order.
-func toolResults(es []sseEvent) (list []string) {
+// toolResults are the results of a run's calls, by the tool, the last of each.
+func toolResults(es []sseEvent) map[string]string {
+	tools, results := map[any]string{}, map[string]string{}
 	for _, e := range es {
-		if e.Type == "tool_result" {
-			list = append(list, fmt.Sprint(e.Data["result"]))
+		switch e.Type {
+		case "tool_use_start":
+			tools[e.Data["id"]] = fmt.Sprint(e.Data["name"])
+		case "tool_result":
+			results[tools[e.Data["tool_use_id"]]] = fmt.Sprint(e.Data["result"])
 		}
 	}
-	return list
+	return results
 }
 
 const everyTool = `use Write {"file_path":"plan.md","content":"Buy tea.\n"}
@@ -58,18 +63,14 @@ func TestToolsAndCommandsHaveOneWorkingDirectory(t *testing.T) {
 		if got := es[0].Data["working_directory"]; got != c.want {
 			t.Errorf("%s: working_directory is %v, want %q", name, got, c.want)
 		}
-		results := toolResults(es)
-		if len(results) < 4 {
-			t.Fatalf("%s: %v", name, es)
-		}
-		last := results[len(results)-4:]
-		if strings.TrimSpace(last[0]) != "plan.md" || strings.TrimSpace(last[1]) != "plan.md" || !strings.Contains(last[2], "Buy ") {
-			t.Errorf("%s: Glob %q, Grep %q, Read %q", name, last[0], last[1], last[2])
+		got := toolResults(es)
+		if strings.TrimSpace(got["Glob"]) != "plan.md" || !slices.Contains(strings.Fields(got["Grep"]), "plan.md") || !strings.Contains(got["Read"], "Buy ") {
+			t.Errorf("%s: %v", name, got)
 		}
 		at := filepath.Join(w.cfg.VaultPath, filepath.FromSlash(c.want))
 		text, err := os.ReadFile(filepath.Join(at, "plan.md"))
-		if err != nil || w.app.box != nil && last[3] != at+"\n"+string(text) {
-			t.Errorf("%s: the command printed %q; the file in %s: %q, %v", name, last[3], at, text, err)
+		if err != nil || w.app.box != nil && got["Bash"] != at+"\n"+string(text) {
+			t.Errorf("%s: the command printed %q; the file in %s: %q, %v", name, got["Bash"], at, text, err)
 		}
 	}
 }

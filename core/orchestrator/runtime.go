@@ -86,12 +86,14 @@ func (r *run) take(model string) error {
 
 // prepareWork makes the steps from the session event to what the runtime is given.
 func (r *run) prepareWork(ctx context.Context, warnings []core.Warning) error {
-	dir, missing, err := r.o.o.Agents.WorkingDirectory(r.o.worker(r.t), r.t.Session.WorkingDirectory)
+	here := agent.Worker{Trust: r.t.Trust, MayRead: func(string) bool { return true }} // its transcript is found by the session's directory alone
+	dir, missing, err := r.o.o.Agents.WorkingDirectory(here, r.t.Session.WorkingDirectory)
 	if err != nil {
 		return err
 	}
-	cwd, here := r.conv.Place()
-	if !here || dir.Path != cwd {
+	r.t.Dir = dir
+	cwd, found := r.conv.Place()
+	if !found || dir.Path != cwd {
 		return texts.Error(core.Invalid, "fault_folder_moved", texts.With{"Model": r.name})
 	}
 	system, meta, err := r.prompt(ctx, dir)

@@ -309,8 +309,8 @@ func TestATranscriptWithoutAMessageIsNotInARuntimesWay(t *testing.T) {
 	if err := os.WriteFile(path, []byte(`{"type":"queue-operation","operation":"enqueue"}`+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if res, _ := h.ended(h.owners("r1", id, "other/x", "hi")); res.State != "done" || o.works[0].Resume {
-		t.Errorf("%+v, resume %v", res, o.works[0].Resume)
+	if res, _ := h.ended(h.owners("r1", id, "other/x", "hi")); res.State != "done" || len(o.works) != 1 || o.works[0].Resume {
+		t.Errorf("%+v, %+v", res, o.works)
 	}
 	if b, err := os.ReadFile(path); err != nil || strings.Contains(string(b), "queue-operation") {
 		t.Errorf("%s, %v", b, err)

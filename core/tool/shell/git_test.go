@@ -46,11 +46,15 @@ echo a > a && git add a && git commit -qm a; rm -f ran-*`
 	if got := ran(t, dir); len(got) != 3 {
 		t.Fatalf("without the settings only %v run", got)
 	}
+	at := map[core.Trust]string{core.Full: "Guests/7", core.Sandboxed: "Guests/7"}
 	for _, trust := range []core.Trust{core.Full, core.Vault, core.Sandboxed} {
-		h.do(t, h.turn(t, trust, "Guests/7"), use)
+		h.do(t, h.turn(t, trust, at[trust]), "cd "+dir+" || exit 0; "+use) // at vault the folder is hidden
 		if got := ran(t, dir); len(got) != 0 {
 			t.Errorf("%s: %v", trust, got)
 		}
+	}
+	if _, err := h.try(t.Context(), h.turn(t, core.Vault, "Guests/7"), use); core.KindOf(err) != core.Busy || !strings.Contains(core.TextOf(err), "Guests/7 is hidden here") {
+		t.Errorf("in a hidden working directory a command is started elsewhere: %v", err)
 	}
 	if r := h.do(t, h.turn(t, core.Full, "Guests/7"), "cd tree && git log --oneline | wc -l"); strings.TrimSpace(r.Text) != "1" {
 		t.Errorf("git does not work at full trust: %s", r.Text)
