@@ -119,6 +119,23 @@ func TestTimesStandInTheReadersZoneWithUTCOnHover(t *testing.T) {
 	}
 }
 
+func TestChartsHaveTheReadersTimes(t *testing.T) {
+	s := newSite(t, core.System{}, nil)
+	s.world.full()
+	b := webtest.New(t)
+	b.Zone("Asia/Kolkata")
+	signIn(b, s)
+	b.Open(s.url + "/admin/models")
+	b.Eventually(`document.querySelector(".graphs")?.dataset.zone === "Asia/Kolkata" || document.querySelector(".graphs")?.dataset.zone === "Asia/Calcutta"`)
+	live(b)
+	if first := webtest.Value[string](b, `document.querySelector("#g-received rect title").textContent`); !strings.Contains(first, ":30, ") {
+		t.Errorf("half an hour from the full hours of UTC a bar is of %q", first)
+	}
+	b.Zone("UTC")
+	b.Open(s.url + "/admin/models")
+	b.Eventually(`document.querySelector(".graphs")?.dataset.zone === "UTC"`)
+}
+
 // It takes a picture of every page, too, where GATEHOUSE_TEST_SHOTS asks for any.
 func TestEveryPageFitsItsWindowAndKeepsItsManners(t *testing.T) {
 	empty := newSite(t, core.System{}, nil)

@@ -41,8 +41,8 @@ func (m modelsWorld) Test(_ context.Context, name string) (time.Duration, error)
 	return 412 * time.Millisecond, nil
 }
 
-func (m modelsWorld) Chart(ctx context.Context, step time.Duration, n int) (usage.Chart, error) {
-	c, err := m.rolls.Read(ctx, step, n)
+func (m modelsWorld) Chart(ctx context.Context, step time.Duration, n int, zone *time.Location) (usage.Chart, error) {
+	c, err := m.rolls.Read(ctx, step, n, zone)
 	return c, errors.Join(err, m.w.fault())
 }
 
@@ -62,12 +62,15 @@ func (w *world) figures() {
 				at, 1+i%4, model, 900+137*i, 40+i*11, 2100+i*333); err != nil {
 				return err
 			}
-			state := "done"
+			state, waited := "done", time.Duration(0)
+			if i%7 == 2 {
+				waited = time.Duration(45+3*i) * time.Second
+			}
 			if i%9 == 5 {
 				state = "error"
 			}
-			if _, err := tx.Exec(context.Background(), `INSERT INTO runs (id, session_id, attempt, state, bot, started, ended, model) VALUES ($1, 's', 1, $2, $3, $4, $5, $6)`,
-				"f"+string(rune('A'+i)), state, []string{"telegram", "family"}[i%2], core.Stamp(now.Add(-time.Duration(i*i)*7*time.Minute-time.Duration(900+i%7*1400)*time.Millisecond)), at, model); err != nil {
+			if _, err := tx.Exec(context.Background(), `INSERT INTO runs (id, session_id, attempt, state, bot, started, ended, model, waited_ms) VALUES ($1, 's', 1, $2, $3, $4, $5, $6, $7)`,
+				"f"+string(rune('A'+i)), state, []string{"telegram", "family"}[i%2], core.Stamp(now.Add(-time.Duration(i*i)*7*time.Minute-time.Duration(900+i%7*1400)*time.Millisecond-waited)), at, model, waited.Milliseconds()); err != nil {
 				return err
 			}
 			if _, err := tx.Exec(context.Background(), `INSERT INTO inbox (bot, update_id, chat, lane, kind, sender, state, received_at) VALUES ($1, $2, '1', 'fl', 'message', '1', $3, $4)`,
@@ -86,15 +89,15 @@ func (w *world) figures() {
 
 func TestTheModelsPageShowsPricesFiguresAndTests(t *testing.T) {
 	s := newSite(t, nil, nil).enter()
-	s.get("/admin/models").has(t, "2 models are configured. None was called today.", "Nothing in this time.", "No one used a model in this time.")
+	s.get("/admin/models").has(t, "2 models are configured. None was called today.", `<li id="g-errors">What went wrong: nothing in this time.</li>`, "No one used a model in this time.")
 	s.world.full()
 	a := s.get("/admin/models")
-	a.has(t, "$3.00 in, $15.00 out", "not known", `role="img" aria-label="Answers,`, "95 of 100 within (p95)", "<bdi>anthropic/claude-sonnet-4-5</bdi>", "As a table", "<bdi>Ines Carvalho</bdi>", `aria-label="Messages received,`, `aria-label="What went wrong,`, `<li class="s0"><bdi>answers that failed</bdi>`, `aria-label="Tokens by person,`, `aria-label="Cost by person,`,
+	a.has(t, "$3.00 in, $15.00 out", "not known", `role="img" aria-label="Answers,`, "95 of 100 within (p95)", "<bdi>anthropic/claude-sonnet-4-5</bdi>", "As a table", "<bdi>Ines Carvalho</bdi>", `aria-label="Messages received,`, `aria-label="What went wrong,`, `<li class="c-bad"><svg aria-hidden="true"><rect width="100%" height="100%" rx="2" fill="url(#p-bad-1)"/></svg><bdi>answers that failed</bdi>`, `aria-label="Tokens by person,`, `aria-label="Cost by person,`,
 		`<tr><th scope="row"><bdi>family</bdi></th><td data-label="Messages">`,
 		`<a href="/admin/models?span=24h" aria-current="page">24 hours</a>`)
 	for span, step := range map[string]string{"1h": "5 min", "7d": "", "30d": ""} {
 		a := s.get("/admin/models?span=" + span)
-		if !strings.Contains(a.body, `span=`+span+`" aria-current`) || !strings.Contains(a.body, "<rect class=") {
+		if !strings.Contains(a.body, `span=`+span+`" aria-current`) || !strings.Contains(a.body, `<rect x="`) {
 			t.Errorf("%s (%s): no bars", span, step)
 		}
 	}
@@ -104,10 +107,11 @@ func TestTheModelsPageShowsPricesFiguresAndTests(t *testing.T) {
 	s.get("/admin/models?span=30d").has(t, "<p>"+message.NewPrinter(language.English).Sprintf("%d", all)+" in all</p>")
 	s.get("/admin/models?span=30d").has(t, `<tr><th scope="row"><bdi>telegram</bdi></th><td data-label="Messages">33</td><td data-label="Answered">`)
 	// Each model has what its answers took, as it was measured.
-	var took struct{ N, MS int64 }
-	must(s.world.chats.db.Get(t.Context(), &took, `SELECT count(*) AS n, CAST(round(avg((julianday(ended) - julianday(started)) * 86400000)) AS INTEGER) AS ms
+	var took struct{ N, MS, Asked int64 }
+	must(s.world.chats.db.Get(t.Context(), &took, `SELECT count(*) AS n, CAST(round(avg((julianday(ended) - julianday(started)) * 86400000 - waited_ms)) AS INTEGER) AS ms, count(CASE WHEN waited_ms > 0 THEN 1 END) AS asked
 		FROM runs WHERE model = 'local/quote' AND state = 'done' AND ended <> ''`))
-	s.get("/admin/models?span=30d").has(t, fmt.Sprintf(`<td data-label="Takes">%.1f s <small>mean of %d, in 30 days</small></td>`, float64(took.MS)/1000, took.N))
+	s.get("/admin/models?span=30d").has(t, fmt.Sprintf(`<td data-label="Takes">%.1f s <small>mean of %d, in 30 days; `, float64(took.MS)/1000, took.N), fmt.Sprintf(` waiting for people in %d</small></td>`, took.Asked))
+	s.get("/admin/models?span=30d").has(t, "How long answers waited for people</h3>", "with approvals or questions.")
 	s.world.setBroken(errors.New("disk I/O error"))
 	b := s.get("/admin/models")
 	b.has(t, "2 models are configured. What was used today can’t be read", `<td data-label="Takes"><span class="none">–</span></td>`)

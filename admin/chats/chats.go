@@ -100,7 +100,8 @@ type Run struct {
 	Said               string // what the provider, or the failing part, reported
 	Attempt            int
 	User               int64
-	Started, Ended     time.Time // Ended is zero while it runs
+	Started, Ended     time.Time     // Ended is zero while it runs
+	Waited             time.Duration // of it, for people
 }
 
 // Took returns how long it ran, or has run until now.

@@ -9,186 +9,175 @@ import (
 	"strings"
 	"time"
 
+	"gatehouse/admin/charts"
 	"gatehouse/admin/page"
 	"gatehouse/core"
 	"gatehouse/core/usage"
 )
 
-// chartSpans are the time spans that charts show, in equal steps.
-var chartSpans = []struct {
+// A chartSpan is a time that charts show.
+type chartSpan struct {
 	Key, Label string
 	step       time.Duration
 	n          int
-	layout     string
-}{
-	{"1h", "1 hour", 5 * time.Minute, 12, "15:04"},
-	{"24h", "24 hours", time.Hour, 24, "15:04"},
-	{"7d", "7 days", 6 * time.Hour, 28, "2 Jan 15:04"},
-	{"30d", "30 days", 24 * time.Hour, 30, "2 Jan"},
+	name, mark string        // layouts of a step's time, and of those below the chart
+	every      time.Duration // how far these are apart
 }
 
-// The drawing's size, in its own units.
+var chartSpans = []chartSpan{
+	{"1h", "1 hour", 5 * time.Minute, 12, "15:04", "15:04", 15 * time.Minute},
+	{"24h", "24 hours", time.Hour, 24, "15:04", "15:04", 6 * time.Hour},
+	{"7d", "7 days", 6 * time.Hour, 28, "2 Jan 15:04", "Mon", 24 * time.Hour},
+	{"30d", "30 days", 24 * time.Hour, 30, "2 Jan", "2 Jan", 7 * 24 * time.Hour},
+}
+
+// of returns the span as it is drawn of c, in the reader's zone.
+func (s chartSpan) of(c usage.Chart, zone *time.Location) charts.Span {
+	return charts.Span{From: c.From, Step: c.Step, N: s.n, Zone: zone, Name: s.name, Mark: s.mark, Every: s.every}
+}
+
 const (
-	chartWide, chartHigh = 640, 160
-	maxClasses           = 64
-	chartLines           = 5 // series in one chart; the rest is summed up
+	maxClasses  = 64
+	chartSeries = 5 // in one chart; the rest is summed up
 )
 
-// A graph is one chart as it is drawn, with a table of the same values.
-type graph struct {
-	Key, Title, Total string
-	Max               string // the value of the topmost line
-	First, Last       string // the time of the first and of the last step
-	Legend            []string
-	Bars              []bar
-	Lines             []string // points of lines, in the order of Legend
-	Rows              []graphRow
-}
-
-type bar struct {
-	Class      int
-	X, Y, W, H string
-	Title      string
-}
-
-type graphRow struct {
-	When  string
-	Cells []string
-}
-
-// A strand is one series of a graph.
-type strand struct {
-	name   string
-	values []int64
-}
-
-// strands returns the largest series with a name, the rest summed up.
-func strands(c usage.Chart, name string, label func(string) string) (list []strand) {
-	for _, series := range slices.Sorted(maps.Keys(c.Series)) {
-		if what, ok := strings.CutPrefix(series, name+"|"); ok && c.Total(series) > 0 {
-			list = append(list, strand{label(what), c.Series[series]})
+// largest returns the largest series with a name, each with its look, and the rest
+// summed up.
+func largest(c usage.Chart, name string, label func(string) string, looks map[string]charts.Look) (list []charts.Series) {
+	for _, of := range keys(c, name) {
+		if s := c.Series[name+"|"+of]; c.Total(name+"|"+of) > 0 {
+			list = append(list, charts.Series{Name: label(of), Look: looks[of], Values: s})
 		}
 	}
-	sum := func(s strand) (n int64) {
-		for _, v := range s.values {
-			n += v
-		}
-		return n
-	}
-	slices.SortStableFunc(list, func(a, b strand) int { return cmp.Compare(sum(b), sum(a)) })
-	if len(list) <= chartLines {
+	slices.SortStableFunc(list, func(a, b charts.Series) int { return cmp.Compare(b.Total(), a.Total()) })
+	if len(list) <= chartSeries {
 		return list
 	}
-	rest := strand{"others", make([]int64, c.Len())}
-	for _, s := range list[chartLines-1:] {
-		for i, v := range s.values {
-			rest.values[i] += v
+	rest := charts.Series{Name: "others", Look: charts.Others, Values: make([]int64, c.Len())}
+	for _, s := range list[chartSeries-1:] {
+		for i, v := range s.Values {
+			rest.Values[i] += v
 		}
 	}
-	return append(list[:chartLines-1:chartLines-1], rest)
+	return append(list[:chartSeries-1:chartSeries-1], rest)
 }
 
-// stacked draws strands upon one another.
-func stacked(key, title string, c usage.Chart, n int, layout string, list []strand, word func(int64) string) graph {
-	g := graph{Key: key, Title: title}
-	top, all := int64(0), int64(0)
-	for i := range n {
-		sum := int64(0)
-		for _, s := range list {
-			sum += s.values[i]
-		}
-		top, all = max(top, sum), all+sum
-	}
-	g.Total = word(all)
-	g.frame(c, n, layout, list, word)
-	if top == 0 {
-		return g
-	}
-	g.Max = word(top)
-	wide := float64(chartWide) / float64(n)
-	for i := range n {
-		y := float64(chartHigh)
-		for k, s := range list {
-			if s.values[i] == 0 {
-				continue
-			}
-			h := float64(s.values[i]) / float64(top) * chartHigh
-			y -= h
-			g.Bars = append(g.Bars, bar{k, px(float64(i)*wide + wide*.1), px(y), px(wide * .8), px(max(h, 1)), stepName(c, i, layout) + ", " + s.name + ": " + word(s.values[i])})
+// keys returns what the series with one of these names are of, sorted.
+func keys(c usage.Chart, names ...string) []string {
+	found := map[string]bool{} // at most one for each series
+	for series := range c.Series {
+		if name, of, ok := strings.Cut(series, "|"); ok && slices.Contains(names, name) {
+			found[of] = true
 		}
 	}
-	return g
+	return slices.Sorted(maps.Keys(found))
 }
 
-// lines draws strands side by side; a zero is a gap.
-func lines(key, title string, c usage.Chart, n int, layout string, list []strand, word func(int64) string) graph {
-	g := graph{Key: key, Title: title}
-	top := int64(0)
-	for _, s := range list {
-		top = max(top, slices.Max(s.values))
-	}
-	g.frame(c, n, layout, list, word)
-	if top == 0 {
-		return g
-	}
-	g.Max = word(top)
-	wide := float64(chartWide) / float64(n)
-	for k, s := range list {
-		var points []string
-		for i, v := range s.values {
-			if v == 0 {
-				continue
-			}
-			x, y := float64(i)*wide+wide/2, chartHigh-float64(v)/float64(top)*(chartHigh-4)
-			points = append(points, px(x)+","+px(y))
-			g.Bars = append(g.Bars, bar{k, px(x - 3), px(y - 3), "6", "6", stepName(c, i, layout) + ", " + s.name + ": " + word(v)})
-		}
-		g.Lines = append(g.Lines, strings.Join(points, " "))
-	}
-	return g
-}
-
-func (g *graph) frame(c usage.Chart, n int, layout string, list []strand, word func(int64) string) {
-	g.First, g.Last = stepName(c, 0, layout), stepName(c, n-1, layout)
-	for _, s := range list {
-		g.Legend = append(g.Legend, s.name)
-	}
-	for i := range n {
-		row := graphRow{When: stepName(c, i, layout)}
-		any := false
-		for _, s := range list {
-			row.Cells = append(row.Cells, word(s.values[i]))
-			any = any || s.values[i] != 0
-		}
-		if any {
-			g.Rows = append(g.Rows, row)
-		}
-	}
-}
-
-func stepName(c usage.Chart, i int, layout string) string {
-	return c.From.Add(time.Duration(i) * c.Step).UTC().Format(layout)
-}
-
-func px(v float64) string { return strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0") }
-
-// graphs returns the charts of a time span.
-func (p *modelPages) graphs(c usage.Chart, n int, layout string, names page.Names) []graph {
+// graphs returns the charts of a time span, those without values last.
+func (p *modelPages) graphs(c usage.Chart, span charts.Span, names page.Names) (all []charts.Chart) {
 	self := func(s string) string { return s }
-	state := func(s string) string {
-		return cmp.Or(map[string]string{"done": "answered", "aborted": "stopped"}[s], "failed")
-	}
 	person := func(id string) string { return personName(names, id) }
-	return []graph{
-		stacked("received", "Messages received", c, n, layout, strands(c, "received", botName), page.Grouped),
-		stacked("answers", "Answers", c, n, layout, strands(c, "runs", state), page.Grouped),
-		lines("took", "How long an answer took", c, n, layout, p.quantiles(c, n), func(ms int64) string { return page.Brief(time.Duration(ms) * time.Millisecond) }),
-		stacked("errors", "What went wrong", c, n, layout, wrongs(c, n), page.Grouped),
-		stacked("tokens", "Tokens by model", c, n, layout, strands(c, "tokens", self), page.Grouped),
-		stacked("usd", "Cost by model", c, n, layout, strands(c, "usd", self), page.Dollars),
-		stacked("people", "Tokens by person", c, n, layout, strands(c, "user_tokens", person), page.Grouped),
-		stacked("people-usd", "Cost by person", c, n, layout, strands(c, "user_usd", person), page.Dollars),
+	var known []string
+	for _, m := range p.o.Models.Models() {
+		known = append(known, m.Name)
 	}
+	bots, models := charts.Named(nil, keys(c, "received")), charts.Named(known, keys(c, "tokens", "usd"))
+	users := charts.Numbered(keys(c, "user_tokens", "user_usd"))
+	tokens, dollars := charts.Counted("tokens", page.Grouped), charts.Money(page.Dollars)
+	durations := charts.Durations(func(ms int64) string { return page.Brief(time.Duration(ms) * time.Millisecond) })
+	took := charts.Lines("took", "How long an answer took", span, p.quantiles(c, span.N), durations)
+	took.Note = "Without the time that it waited for people."
+	waited, n := waits(c, span.N)
+	waits := charts.Lines("waited", "How long answers waited for people", span, waited, durations)
+	if n > 0 {
+		waits.Note = "Mean of " + page.Count(int(n), "answer", "answers") + " with approvals or questions."
+	}
+	all = []charts.Chart{
+		charts.Stacked("received", "Messages received", span, largest(c, "received", botName, bots), charts.Counted("messages", page.Grouped)),
+		charts.Stacked("answers", "Answers", span, outcomes(c, span.N), charts.Counted("answers", page.Grouped)),
+		took, waits,
+		charts.Stacked("errors", "What went wrong", span, wrongs(c, span.N), charts.Counted("failures", page.Grouped)),
+		charts.Stacked("tokens", "Tokens by model", span, largest(c, "tokens", self, models), tokens),
+		charts.Stacked("usd", "Cost by model", span, largest(c, "usd", self, models), dollars),
+		charts.Stacked("people", "Tokens by person", span, largest(c, "user_tokens", person, users), tokens),
+		charts.Stacked("people-usd", "Cost by person", span, largest(c, "user_usd", person, users), dollars),
+	}
+	slices.SortStableFunc(all, func(a, b charts.Chart) int { return cmp.Compare(rank(a), rank(b)) })
+	return all
+}
+
+func rank(c charts.Chart) int {
+	if c.Empty() {
+		return 1
+	}
+	return 0
+}
+
+// outcomes returns how runs ended.
+func outcomes(c usage.Chart, n int) []charts.Series {
+	return summedUp(c, n, []outcome{
+		{charts.Series{Name: "answered", Look: charts.Answered}, []string{"runs|done"}},
+		{charts.Series{Name: "stopped", Look: charts.Stopped}, []string{"runs|aborted"}},
+		{charts.Series{Name: "failed", Look: charts.Failed}, []string{"runs|error"}},
+	})
+}
+
+// wrongs returns the kinds of failures, each summed up over all bots.
+func wrongs(c usage.Chart, n int) []charts.Series {
+	return summedUp(c, n, []outcome{
+		{charts.Series{Name: "answers that failed", Look: charts.Failed}, []string{"runs|error"}},
+		{charts.Series{Name: "messages given up", Look: charts.GivenUp}, []string{"dead|"}},
+		{charts.Series{Name: "replies that failed or are in doubt", Look: charts.Doubtful}, []string{"unsent|"}},
+	})
+}
+
+// An outcome is a series, and the prefixes of what is summed up in it.
+type outcome struct {
+	charts.Series
+	prefixes []string
+}
+
+// summedUp returns those series that are not zero.
+func summedUp(c usage.Chart, n int, of []outcome) (list []charts.Series) {
+	for _, o := range of {
+		o.Values = make([]int64, n)
+		for series, values := range c.Series {
+			if !slices.ContainsFunc(o.prefixes, func(p string) bool { return strings.HasPrefix(series, p) }) {
+				continue
+			}
+			for i, v := range values {
+				o.Values[i] += v
+			}
+		}
+		if o.Total() > 0 {
+			list = append(list, o.Series)
+		}
+	}
+	return list
+}
+
+// waits returns the mean time in which answers waited for people, in milliseconds, and
+// how many did.
+func waits(c usage.Chart, steps int) (list []charts.Series, n int64) {
+	mean, runs := charts.Series{Name: "mean", Look: charts.Waited, Values: make([]int64, steps)}, make([]int64, steps)
+	for series, values := range c.Series {
+		for i, v := range values {
+			if strings.HasPrefix(series, "waited_ms|") {
+				mean.Values[i] += v
+			} else if strings.HasPrefix(series, "waited_runs|") {
+				runs[i] += v
+			}
+		}
+	}
+	for i, r := range runs {
+		if n += r; r > 0 {
+			mean.Values[i] = max(1, mean.Values[i]/r)
+		}
+	}
+	if n == 0 {
+		return nil, 0
+	}
+	return []charts.Series{mean}, n
 }
 
 // botName returns the label of a bot.
@@ -209,27 +198,6 @@ func personName(names page.Names, id string) string {
 		return "People who were forgotten"
 	}
 	return names.Of(user)
-}
-
-// wrongs returns the kinds of failures, each summed up over all bots.
-func wrongs(c usage.Chart, n int) (list []strand) {
-	for _, sort := range []struct{ series, name string }{
-		{"runs|error", "answers that failed"}, {"dead|", "messages given up"}, {"unsent|", "replies that failed or are in doubt"},
-	} {
-		s := strand{sort.name, make([]int64, n)}
-		for series, values := range c.Series {
-			if !strings.HasPrefix(series, sort.series) {
-				continue
-			}
-			for i, v := range values {
-				s.values[i] += v
-			}
-		}
-		if slices.Max(s.values) > 0 {
-			list = append(list, s)
-		}
-	}
-	return list
 }
 
 // A botUse is one bot's figures of a time.
@@ -257,8 +225,9 @@ func byBot(c usage.Chart) (list []botUse) {
 }
 
 // quantiles returns p50 and p95 of each step, in milliseconds.
-func (p *modelPages) quantiles(c usage.Chart, n int) []strand {
-	half, most := strand{"half within (p50)", make([]int64, n)}, strand{"95 of 100 within (p95)", make([]int64, n)}
+func (p *modelPages) quantiles(c usage.Chart, n int) []charts.Series {
+	half := charts.Series{Name: "half within (p50)", Look: charts.Half, Values: make([]int64, n)}
+	most := charts.Series{Name: "95 of 100 within (p95)", Look: charts.Most, Values: make([]int64, n)}
 	counts := make([]int64, classes(c))
 	any := false
 	for i := range n {
@@ -268,14 +237,14 @@ func (p *modelPages) quantiles(c usage.Chart, n int) []strand {
 				counts[k] = s[i]
 			}
 		}
-		half.values[i] = p.o.Quantile(counts, .5).Milliseconds()
-		most.values[i] = p.o.Quantile(counts, .95).Milliseconds()
-		any = any || half.values[i] > 0
+		half.Values[i] = p.o.Quantile(counts, .5).Milliseconds()
+		most.Values[i] = p.o.Quantile(counts, .95).Milliseconds()
+		any = any || half.Values[i] > 0
 	}
 	if !any {
 		return nil
 	}
-	return []strand{half, most}
+	return []charts.Series{half, most}
 }
 
 // classes returns how many classes of durations a chart counts answers in.

@@ -3,6 +3,7 @@ package operations
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,13 +27,13 @@ func (p *Pages) Sparks(ctx context.Context) page.Part[[]page.Spark] {
 		return page.Part[[]page.Spark]{}
 	}
 	return page.Load(ctx, p.models.frame, "The figures", func(ctx context.Context) ([]page.Spark, error) {
-		c, err := p.models.o.Models.Chart(ctx, time.Hour, sparkHours)
+		c, err := p.models.o.Models.Chart(ctx, time.Hour, sparkHours, time.UTC)
 		if err != nil {
 			return nil, err
 		}
 		failed := make([]int64, sparkHours)
 		for _, s := range wrongs(c, sparkHours) {
-			for i, v := range s.values {
+			for i, v := range s.Values {
 				failed[i] += v
 			}
 		}
@@ -48,6 +49,8 @@ func (p *Pages) Sparks(ctx context.Context) page.Part[[]page.Spark] {
 		return all, nil
 	})
 }
+
+func px(v float64) string { return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0") }
 
 // summed returns the sum of the series with a prefix, by step.
 func summed(c usage.Chart, prefix string) []int64 {

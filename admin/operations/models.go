@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"gatehouse/admin/charts"
 	"gatehouse/admin/page"
 	"gatehouse/core"
 	"gatehouse/core/usage"
@@ -36,7 +37,7 @@ type (
 		// Test calls a model and returns how long its first word took.
 		Test(ctx context.Context, name string) (time.Duration, error)
 		// Chart are the sums of a time (usage.Rollups.Read).
-		Chart(ctx context.Context, step time.Duration, n int) (usage.Chart, error)
+		Chart(ctx context.Context, step time.Duration, n int, zone *time.Location) (usage.Chart, error)
 	}
 )
 
@@ -46,7 +47,10 @@ type modelsBody struct {
 	Models []modelRow
 	Spans  []spanLink
 	In     string // the time span of the charts
-	Graphs page.Part[[]graph]
+	Zone   string // of the times, "UTC" while the reader's is not known
+	Cookie string // that keeps it
+	Graphs page.Part[[]charts.Chart]
+	Looks  []charts.Look // with a pattern
 	People []personUse
 	Bots   []botUse
 	Today  page.Part[[]usage.Total]
@@ -56,6 +60,7 @@ type modelsBody struct {
 type modelRow struct {
 	ModelRow
 	Took    string // one answer, on average; "" where there was none
+	Waited  string // how long answers waited for people besides, on average; "" where none did
 	Answers int64
 }
 
@@ -73,7 +78,8 @@ type personUse struct {
 
 func (p *modelPages) modelsPage(w http.ResponseWriter, r *http.Request) error {
 	ctx, now := r.Context(), p.frame.Clock.Now()
-	b := modelsBody{CSRF: page.Token(r)}
+	zone := page.Zone(r)
+	b := modelsBody{CSRF: page.Token(r), Zone: zone.String(), Cookie: page.ZoneCookie(r)}
 	at := 1
 	for i, s := range chartSpans {
 		if s.Key == r.URL.Query().Get("span") {
@@ -86,16 +92,17 @@ func (p *modelPages) modelsPage(w http.ResponseWriter, r *http.Request) error {
 	s := chartSpans[at]
 	b.In = "in " + s.Label
 	var c usage.Chart
-	b.Graphs = page.Load(ctx, p.frame, "The figures", func(ctx context.Context) ([]graph, error) {
-		chart, err := p.o.Models.Chart(ctx, s.step, s.n)
+	b.Graphs = page.Load(ctx, p.frame, "The figures", func(ctx context.Context) ([]charts.Chart, error) {
+		chart, err := p.o.Models.Chart(ctx, s.step, s.n, zone)
 		if err != nil {
 			return nil, err
 		}
 		c = chart
 		names := p.users(ctx)
 		b.People, b.Bots = byPerson(c, names), byBot(c)
-		return p.graphs(c, s.n, s.layout, names), nil
+		return p.graphs(c, s.of(c, zone), names), nil
 	})
+	b.Looks = charts.Patterns(b.Graphs.Value)
 	if p.o.Usage != nil {
 		b.Today = page.Load(ctx, p.frame, "What was used today", func(ctx context.Context) ([]usage.Total, error) {
 			return p.o.Usage(ctx, now.UTC().Truncate(24*time.Hour))
@@ -117,6 +124,9 @@ func measured(m ModelRow, c usage.Chart) modelRow {
 	row := modelRow{ModelRow: m, Answers: c.Total("model_done|" + m.Name)}
 	if row.Answers > 0 {
 		row.Took = page.Brief(time.Duration(c.Total("model_ms|"+m.Name)/row.Answers) * time.Millisecond)
+	}
+	if n := c.Total("waited_runs|" + m.Name); n > 0 {
+		row.Waited = page.Brief(time.Duration(c.Total("waited_ms|"+m.Name)/n)*time.Millisecond) + " waiting for people in " + page.Grouped(n)
 	}
 	return row
 }

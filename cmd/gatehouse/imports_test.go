@@ -26,9 +26,10 @@ var may = table(`
 admin: admin/accounts admin/approvals admin/chats admin/operations admin/page admin/people admin/settings core
 admin/accounts: admin/page core web/account web/auth web/auth/totp
 admin/approvals: admin/page core core/ask core/diff core/permission core/permission/raise
+admin/charts:
 admin/chats: admin/markdown admin/page core core/ask core/attach core/bus core/queue/inspect core/runs core/session core/transcript core/usage web
 admin/markdown:
-admin/operations: admin/page core core/queue/inspect core/store core/usage web
+admin/operations: admin/charts admin/page core core/queue/inspect core/store core/usage web
 admin/page: core core/diff web web/auth
 admin/people: admin/page core core/usage pairing/codes pairing/people pairing/places
 admin/settings: admin/markdown admin/page core core/agent core/diff core/tool/mcp web/auth
@@ -180,9 +181,11 @@ web/api/sessions: core core/session core/transcript web web/api/stream web/auth 
 web/api/stream: core web web/auth
 web/api/turns: core core/attach core/bus core/session web web/api/stream web/auth web/fields web/upload
 web/api/v0: core core/bus core/session core/transcript web web/auth
-web/auth: core core/store web web/auth/backoff web/auth/password web/auth/visit
+web/auth: core core/store web web/auth/backoff web/auth/keyfile web/auth/link web/auth/password web/auth/visit
 web/auth/authtest: core core/store web/auth
 web/auth/backoff: core
+web/auth/keyfile:
+web/auth/link:
 web/auth/password: core
 web/auth/totp:
 web/auth/visit: core

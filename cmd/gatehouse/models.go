@@ -48,8 +48,8 @@ func (v modelsPage) Test(ctx context.Context, name string) (time.Duration, error
 	return v.a.spending.try(ctx, name, m)
 }
 
-func (v modelsPage) Chart(ctx context.Context, step time.Duration, n int) (usage.Chart, error) {
-	return v.a.rolls.Read(ctx, step, n)
+func (v modelsPage) Chart(ctx context.Context, step time.Duration, n int, zone *time.Location) (usage.Chart, error) {
+	return v.a.rolls.Read(ctx, step, n, zone)
 }
 
 // failing returns the configured models that fail now.

@@ -227,9 +227,11 @@ func (r *run) result(state string, fault *llm.Fault, text string, terminal core.
 	if state == "done" {
 		messages = r.messages(max(1, r.said))
 	}
+	end := endOf(state, r.name, fault, now)
+	end.Waited = r.people(now)
 	spent, words := r.spent, r.o.o.Sessions.Words(context.Background(), r.conv) // bounded, and the run's own context may have ended
 	write := func(ctx context.Context, tx *store.Tx) error {
-		if err := runs.Finish(ctx, tx, r.t.Run, endOf(state, r.name, fault, now)); err != nil {
+		if err := runs.Finish(ctx, tx, r.t.Run, end); err != nil {
 			return err
 		}
 		f := session.Finish{Messages: messages, Model: r.name, Title: r.t.Text(), At: now, Words: words}

@@ -15,6 +15,8 @@ import (
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/orchestrator/incoming"
 	"gatehouse/core/permission"
+	"gatehouse/core/runs"
+	"gatehouse/core/store"
 	"gatehouse/core/tool"
 	"gatehouse/core/usage"
 )
@@ -284,5 +286,35 @@ func TestTheTimeOfPeopleIsNotTheRuns(t *testing.T) {
 	res, err := end()
 	if failed, ok := res.Terminal.(core.Failed); err != nil || !ok || failed.Code != "timeout" || n != 3 {
 		t.Errorf("%+v %v after %d rounds", res, err, n)
+	}
+}
+
+// What a run waited for people is stored apart, so that an answer's duration can leave it out.
+func TestTheTimeThatARunWaitedForPeopleIsStored(t *testing.T) {
+	h := open(t, orchestrator.Limits{})
+	s := &slow{house: h, asked: make(chan struct{}), said: make(chan struct{}, 1)}
+	h.Orchestrator = h.with(func(o *orchestrator.Options) { o.Guard = s })
+	h.tools = []tool.Tool{echo("Look", false)}
+	h.model.reply = replies(uses("", `Look {"n":1}`), func(ctx context.Context, yield func(llm.Delta, error) bool) {
+		h.clock.Advance(3 * time.Second) // the model's own time
+		says("ok")(ctx, yield)
+	})
+	turn := h.turn("r1", 1, "please")
+	h.tx(func(ctx context.Context, tx *store.Tx) error {
+		_, err := runs.Begin(ctx, tx, runs.Start{ID: "r1", Session: turn.Session.ID, User: turn.User})
+		return err
+	})
+	end := h.background(t.Context(), turn)
+	within(t, s.asked)
+	h.clock.Advance(8 * time.Minute)
+	s.said <- struct{}{}
+	res, err := end()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.tx(res.Write)
+	line, err := runs.New(h.db, h.clock).Line(t.Context(), "r1")
+	if err != nil || line.Waited != 8*time.Minute || line.Took(h.clock.Now()) != 8*time.Minute+3*time.Second {
+		t.Errorf("waited %v of %v, %v", line.Waited, line.Took(h.clock.Now()), err)
 	}
 }

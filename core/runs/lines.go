@@ -23,7 +23,8 @@ type Line struct {
 	Said               string
 	Attempt            int
 	User               int64
-	Started, Ended     time.Time // Ended is zero while it runs
+	Started, Ended     time.Time     // Ended is zero while it runs
+	Waited             time.Duration // of it, for people (End.Waited); 0 while it runs
 }
 
 // Took returns how long the run took, until now if it is running.
@@ -47,12 +48,13 @@ type lineRow struct {
 	User    int64  `db:"user_id"`
 	Started string `db:"started"`
 	Ended   string `db:"ended"`
+	Waited  int64  `db:"waited_ms"`
 }
 
-const lineColumns = `SELECT id, session_id, state, bot, chat, model, error, fault, attempt, user_id, started, ended FROM runs `
+const lineColumns = `SELECT id, session_id, state, bot, chat, model, error, fault, attempt, user_id, started, ended, waited_ms FROM runs `
 
 func (r lineRow) line() (Line, error) {
-	l := Line{ID: r.ID, Session: r.Session, State: r.State, Bot: r.Bot, Chat: r.Chat, Model: r.Model, Error: r.Error, Attempt: r.Attempt, User: r.User}
+	l := Line{ID: r.ID, Session: r.Session, State: r.State, Bot: r.Bot, Chat: r.Chat, Model: r.Model, Error: r.Error, Attempt: r.Attempt, User: r.User, Waited: time.Duration(r.Waited) * time.Millisecond}
 	var f Fault
 	if r.Fault != "" && json.Unmarshal([]byte(r.Fault), &f) == nil {
 		l.Reason, l.Setting, l.Said = f.Reason, f.Setting, f.Said

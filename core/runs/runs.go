@@ -49,6 +49,9 @@ type End struct {
 	Fault Fault  // of state error
 	Model string // that answered
 	At    time.Time
+	// Waited is how much of its time the run waited for people: for approvals of its
+	// tool calls and for answers to its questions.
+	Waited time.Duration
 }
 
 // A Fault is why a run failed, for the operator. It holds no secrets.
@@ -87,7 +90,8 @@ func oneLine(text string) string {
 
 // Finish stores the end of a run.
 func Finish(ctx context.Context, tx *store.Tx, run string, e End) error {
-	_, err := tx.Exec(ctx, `UPDATE runs SET state = $1, ended = $2, error = $3, model = $4, fault = $5 WHERE id = $6`, e.State, core.Stamp(e.At), e.Error, e.Model, e.Fault.encode(), run)
+	_, err := tx.Exec(ctx, `UPDATE runs SET state = $1, ended = $2, error = $3, model = $4, fault = $5, waited_ms = $6 WHERE id = $7`,
+		e.State, core.Stamp(e.At), e.Error, e.Model, e.Fault.encode(), e.Waited.Milliseconds(), run)
 	return err
 }
 

@@ -20,7 +20,8 @@ const tallyMost = 100_000
 // Tally counts the runs that ended in a time: runs|STATE, bot_done|BOT and
 // bot_error|BOT, and of the answered ones took|CLASS, an index of TookBounds,
 // and what the answers of each model took together, model_ms|MODEL, with how
-// many they are, model_done|MODEL.
+// many they are, model_done|MODEL. That is without the time that they waited for
+// people, which is waited_ms|MODEL of waited_runs|MODEL answers.
 func (s *Store) Tally(ctx context.Context, q store.Queryer, from, until time.Time) (map[string]int64, error) {
 	var rows []struct {
 		State   string `db:"state"`
@@ -28,8 +29,9 @@ func (s *Store) Tally(ctx context.Context, q store.Queryer, from, until time.Tim
 		Model   string `db:"model"`
 		Started string `db:"started"`
 		Ended   string `db:"ended"`
+		Waited  int64  `db:"waited_ms"`
 	}
-	err := q.Select(ctx, &rows, `SELECT state, bot, model, started, ended FROM runs WHERE ended >= $1 AND ended < $2 AND ended <> '' LIMIT $3`, core.Stamp(from), core.Stamp(until), tallyMost)
+	err := q.Select(ctx, &rows, `SELECT state, bot, model, started, ended, waited_ms FROM runs WHERE ended >= $1 AND ended < $2 AND ended <> '' LIMIT $3`, core.Stamp(from), core.Stamp(until), tallyMost)
 	if err != nil {
 		return nil, fmt.Errorf("tally of runs: %w", err)
 	}
@@ -42,11 +44,15 @@ func (s *Store) Tally(ctx context.Context, q store.Queryer, from, until time.Tim
 		started, err := core.ParseStamp(r.Started)
 		ended, more := core.ParseStamp(r.Ended)
 		if err == nil && more == nil && r.State == "done" && !started.IsZero() {
-			ms := ended.Sub(started).Milliseconds()
+			ms := max(0, ended.Sub(started).Milliseconds()-r.Waited)
 			out["took|"+strconv.Itoa(class(ms))]++
 			if r.Model != "" {
 				out["model_ms|"+r.Model] += ms
 				out["model_done|"+r.Model]++
+			}
+			if r.Waited > 0 {
+				out["waited_ms|"+r.Model] += r.Waited
+				out["waited_runs|"+r.Model]++
 			}
 		}
 	}

@@ -185,13 +185,17 @@ func (c Chart) Total(series string) (n int64) {
 }
 
 // Read returns a chart of n steps, the last of which contains the present time.
-// A step is a multiple of five minutes up to an hour, or of hours.
-func (r *Rollups) Read(ctx context.Context, step time.Duration, n int) (Chart, error) {
+// A step is a multiple of five minutes up to an hour, or of hours. Steps of several
+// hours begin with the days of zone, to the hour.
+func (r *Rollups) Read(ctx context.Context, step time.Duration, n int, zone *time.Location) (Chart, error) {
 	prefix := "1h|"
 	if step < time.Hour {
 		prefix = "5m|"
 	}
-	from := r.clock.Now().UTC().Truncate(step).Add(-step * time.Duration(n-1))
+	now := r.clock.Now()
+	_, east := now.In(zone).Zone()
+	shift := (time.Duration(east) * time.Second).Truncate(time.Hour)
+	from := now.UTC().Add(shift).Truncate(step).Add(-shift - step*time.Duration(n-1))
 	c := Chart{From: from, Step: step, Series: map[string][]int64{}}
 	var rows []struct {
 		Bucket string `db:"bucket"`

@@ -31,7 +31,7 @@ func TestRollupsReportWhatTheLedgerSaysAndStayBounded(t *testing.T) {
 	}
 	chart := func(step time.Duration, n int) usage.Chart {
 		t.Helper()
-		c, err := r.Read(t.Context(), step, n)
+		c, err := r.Read(t.Context(), step, n, time.UTC)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,7 +98,7 @@ func TestTheFirstFillOfANewDatabaseShowsWhatJustHappened(t *testing.T) {
 	if _, err := r.Fill(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	c, err := r.Read(t.Context(), time.Hour, 24)
+	c, err := r.Read(t.Context(), time.Hour, 24, time.UTC)
 	if err != nil || c.Total("tokens|m1") != 100 {
 		t.Errorf("after one Fill: %v, %v", c.Series, err)
 	}

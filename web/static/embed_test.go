@@ -1,9 +1,11 @@
 package static
 
 import (
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -33,7 +35,7 @@ func TestFilesAreServedWithTypeAndCacheHeaders(t *testing.T) {
 	}
 	// What a page asks for by its address is kept without asking again, until the
 	// program has another such file.
-	for _, name := range []string{"admin.css", "admin.js", "icon.svg", "chat.css", "chat.js", "markdown.css", "markdown.js"} {
+	for _, name := range []string{"admin.css", "admin.js", "icon.svg", "chat.css", "chat.js", "markdown.css", "markdown.js", "charts.css", "charts.js"} {
 		kept, old, plain := get(Address("/static/", name), ""), get("/static/"+name+"?v=0123456789abcdef", ""), get("/static/"+name, "")
 		if got := kept.Header.Get("Cache-Control"); kept.StatusCode != 200 || got != "max-age=31536000, immutable" {
 			t.Errorf("%s: %d %q", name, kept.StatusCode, got)
@@ -57,7 +59,7 @@ func TestFilesAreServedWithTypeAndCacheHeaders(t *testing.T) {
 // Comments and blanks stay at home; what else a script has is sent as it was
 // written.
 func TestScriptsAreServedWithoutTheirComments(t *testing.T) {
-	for _, name := range []string{"admin.js", "chat.js", "keys.js", "markdown.js"} {
+	for _, name := range []string{"admin.js", "chat.js", "keys.js", "markdown.js", "charts.js"} {
 		t.Run(name, func(t *testing.T) { uncommentedOnly(t, name) })
 	}
 }
@@ -82,7 +84,7 @@ func uncommentedOnly(t *testing.T, name string) {
 // A style sheet in fewer bytes says what it said: all that is not blank stands
 // there in its order, and blanks stand where they mean something.
 func TestStyleSheetsAreMinifiedWithoutChange(t *testing.T) {
-	for _, name := range []string{"admin.css", "chat.css", "markdown.css"} {
+	for _, name := range []string{"admin.css", "chat.css", "markdown.css", "charts.css"} {
 		written, got := served(t, name)
 		bare := func(text string) string {
 			text = regexp.MustCompile(`(?s)/\*.*?\*/`).ReplaceAllString(text, "")
@@ -138,4 +140,53 @@ func TestNothingIsLoadedFromElsewhere(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Colours of charts are told apart from what they are drawn on, in both themes.
+func TestChartColoursHaveThreeToOneAgainstTheSheet(t *testing.T) {
+	rule := regexp.MustCompile(`--(\w[\w-]*): light-dark\((#\w{6}), (#\w{6})\)`)
+	own, _ := files.ReadFile("charts.css")
+	frame, _ := files.ReadFile("admin.css")
+	named := map[string][2]string{}
+	for _, m := range rule.FindAllStringSubmatch(string(frame), -1) {
+		named[m[1]] = [2]string{m[2], m[3]}
+	}
+	colours := 0
+	for _, m := range regexp.MustCompile(`\.c-(\w+) \{ --c: (?:light-dark\((#\w{6}), (#\w{6})\)|var\(--(\w+)\)); \}`).FindAllStringSubmatch(string(own), -1) {
+		colours++
+		pair := [2]string{m[2], m[3]}
+		if m[4] != "" {
+			pair = named[m[4]]
+		}
+		for i, theme := range []string{"light", "dark"} {
+			if ratio := contrast(t, pair[i], named["sheet"][i]); ratio < 3 {
+				t.Errorf("colour %s, %s: %.2f to 1, want 3", m[1], theme, ratio)
+			}
+		}
+	}
+	if colours != 12 {
+		t.Errorf("%d colours, want 12", colours)
+	}
+}
+
+// contrast is that of WCAG 2.2.
+func contrast(t *testing.T, a, b string) float64 {
+	light := func(hex string) (sum float64) {
+		for i, weight := range []float64{.2126, .7152, .0722} {
+			v, err := strconv.ParseUint(hex[1+2*i:3+2*i], 16, 8)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := float64(v) / 255
+			if c <= .04045 {
+				c /= 12.92
+			} else {
+				c = math.Pow((c+.055)/1.055, 2.4)
+			}
+			sum += weight * c
+		}
+		return sum + .05
+	}
+	x, y := light(a), light(b)
+	return max(x, y) / min(x, y)
 }

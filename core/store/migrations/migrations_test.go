@@ -90,6 +90,7 @@ var sums = map[string]string{
 	"1028_two_step.sql":         "911b1a022781c3f1a4c0f446c65fd23f3bbbe9d3d3f4bc83a33074f85b39de74",
 	"1030_key_rotation.sql":     "d2d488c5a6aafcefa5f9780cafbae3a4a00f30022a2136979e0911a4b70cf909",
 	"1035_chat_filters.sql":     "4e8f85e847568dccb57f143e1b2ea0a861e856e978f305a139849076c5e007ef",
+	"1040_run_waited.sql":       "fb136a5fc68922f95915cc81d2680bb9e5a09fe0b5e74ba218f3b452faab9541",
 }
 
 func TestNoMigrationIsEverEdited(t *testing.T) {
