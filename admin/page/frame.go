@@ -40,6 +40,10 @@ type (
 	Codes interface {
 		Confirm(w http.ResponseWriter, r *http.Request, ticket, code string) error
 	}
+	// Links sign in once (auth.Admins).
+	Links interface {
+		FollowLink(w http.ResponseWriter, r *http.Request, token string) error
+	}
 	// A Bell rings when something changed (bus.Bus). It closes the channel when
 	// the context ends.
 	Bell interface {
@@ -53,6 +57,7 @@ type Options struct {
 	Clock core.Clock   // nil: the system's
 	Bell  Bell         // nil: pages are not live
 	Codes Codes        // nil: no account asks for a code
+	Links Links        // of the demo; nil: there is no link that signs in
 	// Asset returns the address of a style sheet, a script or the icon; nil:
 	// below /static/. With an address that changes with the file, a browser
 	// fetches it once.
@@ -102,6 +107,9 @@ func New(door Door, accounts Accounts, o Options) *Frame {
 	f.open("POST /admin/login", f.login)
 	if o.Codes != nil {
 		f.open("POST /admin/login/code", f.code)
+	}
+	if o.Links != nil {
+		f.open("GET "+LinkPath, f.follow)
 	}
 	f.half("GET /admin/password", f.passwordPage)
 	f.half("POST /admin/password", f.password)

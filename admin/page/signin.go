@@ -5,6 +5,7 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"gatehouse/core"
 	"gatehouse/web/auth"
@@ -51,6 +52,30 @@ func (f *Frame) login(w http.ResponseWriter, r *http.Request) error {
 	}
 	b.Error = Sentence(core.TextOf(err))
 	return f.showLogin(w, r, status, b)
+}
+
+// LinkPath is where a link with ?token= signs in.
+const LinkPath = "/admin/enter"
+
+// follow signs in who follows the link of the demo. What a browser fetches in advance does
+// not use it up.
+func (f *Frame) follow(w http.ResponseWriter, r *http.Request) error {
+	if strings.Contains(r.Header.Get("Sec-Purpose"), "prefetch") {
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	err := f.o.Links.FollowLink(w, r, r.URL.Query().Get("token"))
+	if _, signedIn := Principal(r); err == nil || signedIn {
+		return f.Away(w, r, "/admin")
+	}
+	if need, ok := errors.AsType[*auth.CodeNeeded](err); ok {
+		return f.showCode(w, r, http.StatusOK, codeBody{Ticket: need.Ticket})
+	}
+	status, ok := Refusal(w, err)
+	if !ok {
+		return err
+	}
+	return f.showLogin(w, r, status, loginBody{Name: auth.AdminName, Error: Sentence(core.TextOf(err))})
 }
 
 func (f *Frame) showCode(w http.ResponseWriter, r *http.Request, status int, b codeBody) error {

@@ -102,6 +102,7 @@ type app struct {
 	usage         *usage.Ledger
 	spending      *spending
 	rolls         *usage.Rollups
+	demo          bool // the panel has a link that signs in
 	agents        *agent.Agents
 	overheard     agent.Overheard
 	keys          *auth.Keys

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"gatehouse/admin/page"
 	"gatehouse/cmd/gatehouse/phones"
 	"gatehouse/configs"
 	"gatehouse/configs/values"
@@ -19,6 +20,7 @@ import (
 	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core"
 	"gatehouse/core/vault"
+	"gatehouse/web/auth"
 )
 
 type demoCmd struct {
@@ -53,7 +55,7 @@ func (c *demoCmd) Run(p *process) (err error) {
 	if err != nil {
 		return err
 	}
-	page, err := listenNear(3334)
+	phonesPage, err := listenNear(3334)
 	if err != nil {
 		return err
 	}
@@ -62,7 +64,7 @@ func (c *demoCmd) Run(p *process) (err error) {
 	if err != nil {
 		return err
 	}
-	stop := servePhones(page, handler)
+	stop := servePhones(phonesPage, handler)
 	defer stop()
 	cfg.TelegramToken, cfg.TelegramApiURL = values.NewSecret(sims.telegram.Token()), sims.telegram.URL()
 	cfg.DiscordToken, cfg.DiscordApiURL = values.NewSecret(sims.discord.Token()), sims.discord.URL()
@@ -71,7 +73,7 @@ func (c *demoCmd) Run(p *process) (err error) {
 	defer c.announceStop(p, &err)()
 	return serve(p, cfg, func(a *app, oneTime string) {
 		claims.serve(a)
-		c.welcome(p, a, oneTime, page.Addr().String(), claims.code())
+		c.welcome(p, a, oneTime, phonesPage.Addr().String(), claims.code())
 	})
 }
 
@@ -308,16 +310,16 @@ Open these in a browser:
 
   The phones   http://%s/
                play people who write to the bots
-  The panel    http://%s/admin
-               decide who may talk to them
+  The panel    http://%s%s?token=%s
+               decide who may talk to them; this link signs you in, once and within %d minutes
   The API      http://%s/docs
                what programs can ask for
 
-`, phonesAddr, a.cfg.Addr, a.cfg.Addr)
+`, phonesAddr, a.cfg.Addr, page.LinkPath, a.admins.NewLink(), auth.LinkTime/time.Minute, a.cfg.Addr)
 	if oneTime != "" {
-		fmt.Fprintf(p.Stdout, "Sign in to the panel as admin with the one-time password  %s\n", oneTime)
+		fmt.Fprintf(p.Stdout, "To sign in later or elsewhere, the name is admin, the one-time password  %s\n", oneTime)
 	} else {
-		fmt.Fprintf(p.Stdout, "Sign in to the panel as admin with the password you chose. Forgotten? 'bin/gatehouse demo --fresh' starts again.\n")
+		fmt.Fprintf(p.Stdout, "To sign in later or elsewhere, the name is admin, with the password you chose. Forgotten? 'bin/gatehouse demo --fresh' starts again.\n")
 	}
 	if code != "" {
 		fmt.Fprintf(p.Stdout, "To own the bots, send this from Olga's Telegram           /claim %s\n", code)

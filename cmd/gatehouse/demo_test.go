@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+	"net/http/cookiejar"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -40,6 +41,8 @@ func (p *proc) shows(pattern string) string {
 	}
 	return m[1]
 }
+
+const panelLink = `The panel +(http://127\.0\.0\.1:\d+/admin/enter\?token=\S+)\n`
 
 const phonesLink = `The phones +(http://127\.0\.0\.1:\d+/)`
 
@@ -141,7 +144,7 @@ func (p *proc) interrupt() {
 func TestTheDemoContinuesWhereItWas(t *testing.T) {
 	h := newDemoHome(t)
 	p := h.demo()
-	for _, pattern := range []string{phonesLink, `The panel +(http://127\.0\.0\.1:\d+/admin)\n`, `The API +(http://127\.0\.0\.1:\d+/docs)\n`} {
+	for _, pattern := range []string{phonesLink, panelLink, `The API +(http://127\.0\.0\.1:\d+/docs)\n`} {
 		resp, err := http.Get(p.shows(pattern))
 		if err != nil {
 			t.Fatal(err)
@@ -200,6 +203,52 @@ func TestTheDemoContinuesWhereItWas(t *testing.T) {
 }
 
 var codeForm = regexp.MustCompile(`Your code is ([A-Z0-9]{8})`)
+
+// The link is in the terminal only: no log has its token.
+func TestTheDemosLinkSignsInOnce(t *testing.T) {
+	h := newDemoHome(t)
+	h.env["GATEHOUSE_LOG_LEVEL"] = "debug"
+	p := h.demo()
+	link := p.shows(panelLink)
+	_, token, _ := strings.Cut(link, "token=")
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := func(c *http.Client, header ...string) (status int, path string) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), "GET", link, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := 0; i < len(header); i += 2 {
+			r.Header.Set(header[i], header[i+1])
+		}
+		resp, err := c.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		return resp.StatusCode, resp.Request.URL.Path
+	}
+	if status, _ := open(&http.Client{}, "Sec-Purpose", "prefetch;prerender"); status != http.StatusNoContent {
+		t.Errorf("fetched in advance: %d, want 204", status)
+	}
+	visitor := &http.Client{Jar: jar}
+	if status, path := open(visitor); status != http.StatusOK || path != "/admin" {
+		t.Errorf("the link leads to %s with %d", path, status)
+	}
+	if status, path := open(&http.Client{}); status != http.StatusUnauthorized || path != "/admin/enter" {
+		t.Errorf("a second browser: %s with %d, want the sign-in with 401", path, status)
+	}
+	if status, path := open(visitor); status != http.StatusOK || path != "/admin" {
+		t.Errorf("who is signed in already: %s with %d", path, status)
+	}
+	p.interrupt()
+	if log := p.err.String(); !strings.Contains(log, `"path":"/admin/enter"`) || strings.Contains(log, token) {
+		t.Errorf("the log:\n%s", log)
+	}
+}
 
 // A second demo on the same vault leaves the first one's files alone, even
 // when it is asked to begin anew.

@@ -100,8 +100,12 @@ func openFiles(ctx context.Context, cfg *configs.Config) (h http.Handler, end fu
 
 func (a *app) panel(door *auth.Door, metrics *web.Metrics) http.Handler {
 	previews, log := a.newPreviews(), logView{a.db, a.usage}
+	var links page.Links
+	if a.demo {
+		links = a.admins
+	}
 	return admin.New(door, a.admins, admin.Options{
-		Options:  page.Options{Codes: a.admins, Log: a.log, Clock: a.clock, Bell: a.bus, Metrics: metrics, Asset: func(name string) string { return static.Address("/static/", name) }},
+		Options:  page.Options{Codes: a.admins, Links: links, Log: a.log, Clock: a.clock, Bell: a.bus, Metrics: metrics, Asset: func(name string) string { return static.Address("/static/", name) }},
 		Unlisted: a.pairing.People.Unlisted, Accounts: accounts.Options{Accounts: a.accounts, Terms: a.accounts, Sessions: a.admins.Sessions, TwoStep: a.accounts, Password: a.admins.CheckPassword},
 		Operations: operations.Options{Bots: panelBots{a.fleet}, Audit: log.Did, Lanes: a.inspect, Dead: a.queue, Sends: a.outbox, Stalled: a.inspect.Stalled,
 			Models: modelsPage{a}, Failing: modelsPage{a}.failing, Quantile: runs.Quantile, AuditLog: log.AuditLog,

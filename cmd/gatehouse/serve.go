@@ -46,7 +46,7 @@ func (c *serveCmd) Run(p *process) error {
 }
 
 // serve runs the gateway with cfg until the process is asked to stop. ready,
-// when given, is called once everything listens.
+// when given, is the demo's and called once everything listens.
 func serve(p *process, cfg *configs.Config, ready func(a *app, oneTime string)) (err error) {
 	log := logs.New(p.Stderr, cfg, p.Terminal)
 	cfg.ReadFrom(p.EnvFile)
@@ -55,6 +55,7 @@ func serve(p *process, cfg *configs.Config, ready func(a *app, oneTime string)) 
 	if err != nil {
 		return err
 	}
+	a.demo = ready != nil
 	oneTime, err := a.admins.Prepare(p.Context, p.Terminal || ready != nil)
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/store"
 	"gatehouse/web/auth/backoff"
+	"gatehouse/web/auth/link"
 	"gatehouse/web/auth/password"
 )
 
@@ -52,6 +53,7 @@ type Admins struct {
 	waiting *backoff.Knocks  // addresses that were asked to come back later
 	ended   []func()         // OnEnd
 	second  Second           // AskSecond; nil: none
+	link    link.Link
 }
 
 // NewAdmins uses db.

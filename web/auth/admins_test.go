@@ -429,7 +429,7 @@ func TestSessionsAreBounded(t *testing.T) {
 	for range visit.Max + 5 {
 		h.clock.Advance(time.Second)
 		r := request("POST")
-		if err := h.admins.begin(httptest.NewRecorder(), r, core.Operator); err != nil {
+		if err := h.admins.begin(httptest.NewRecorder(), r, visit.Visit{User: core.Operator}); err != nil {
 			t.Fatal(err)
 		}
 	}

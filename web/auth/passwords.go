@@ -9,6 +9,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/store"
 	"gatehouse/web/auth/password"
+	"gatehouse/web/auth/visit"
 )
 
 const MinPassword = password.Min // of a password, in bytes
@@ -130,5 +131,5 @@ func (a *Admins) ChangePassword(w http.ResponseWriter, r *http.Request, old, fre
 	if err != nil {
 		return err
 	}
-	return a.begin(w, r, p.User)
+	return a.begin(w, r, visit.Visit{User: p.User})
 }

@@ -12,6 +12,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/store"
 	"gatehouse/web/auth/password"
+	"gatehouse/web/auth/visit"
 )
 
 // ticketTime is how long the code may be entered after the password.
@@ -116,7 +117,7 @@ func (a *Admins) enter(w http.ResponseWriter, r *http.Request, at attempt, user 
 	}); err != nil {
 		return fmt.Errorf("sign in: %w", err)
 	}
-	return a.begin(w, r, user)
+	return a.begin(w, r, visit.Visit{User: user})
 }
 
 // CheckPassword checks the password of the signed-in principal again, before what a stolen session

@@ -153,7 +153,7 @@ func (a *Admins) resume(r *http.Request) (Principal, bool, error) {
 			return Principal{}, false, fmt.Errorf("session: %w", err)
 		}
 	}
-	p := Principal{User: v.User, Trust: core.Vault, Session: true, via: "panel", csrf: v.CSRF, MustChange: acc.MustChange,
+	p := Principal{User: v.User, Trust: core.Vault, Session: true, via: "panel", csrf: v.CSRF, MustChange: acc.MustChange && !v.Link,
 		Name: acc.Name, Viewer: acc.Role != RoleAdmin}
 	switch {
 	case p.MustChange:
@@ -166,8 +166,8 @@ func (a *Admins) resume(r *http.Request) (Principal, bool, error) {
 }
 
 // begin ends the session that came with the request, if any, and begins a new
-// one under a new token, so that a planted token is worth nothing.
-func (a *Admins) begin(w http.ResponseWriter, r *http.Request, user int64) error {
+// one of v's user under a new token, so that a planted token is worth nothing.
+func (a *Admins) begin(w http.ResponseWriter, r *http.Request, v visit.Visit) error {
 	ctx, _, _, err := a.load(r)
 	if err != nil {
 		return err
@@ -176,14 +176,15 @@ func (a *Admins) begin(w http.ResponseWriter, r *http.Request, user int64) error
 		return fmt.Errorf("session: %w", err)
 	}
 	now := core.Stamp(a.clock.Now())
-	a.manager.Put(ctx, "visit", visit.Visit{User: user, CSRF: random(24), Started: now, Seen: now,
-		Agent: core.CutRunes(strings.ToValidUTF8(r.UserAgent(), "?"), maxAgent), Address: a.o.Address(r)})
+	v.CSRF, v.Started, v.Seen = random(24), now, now
+	v.Agent, v.Address = core.CutRunes(strings.ToValidUTF8(r.UserAgent(), "?"), maxAgent), a.o.Address(r)
+	a.manager.Put(ctx, "visit", v)
 	token, _, err := a.manager.Commit(ctx)
 	if err != nil {
 		return fmt.Errorf("session: %w", err)
 	}
 	a.cookie(w, r, token, int(SessionAbsolute/time.Second))
-	return a.remember(w, r, user)
+	return a.remember(w, r, v.User)
 }
 
 // SignOut ends the request's session.

@@ -3,7 +3,6 @@ package auth
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -51,15 +50,22 @@ func (a *Admins) SignIn(w http.ResponseWriter, r *http.Request, name, given stri
 	}); err != nil {
 		return err
 	}
-	if a.second != nil {
-		switch asked, err := a.second.CodeAsked(ctx, acc.User); {
-		case err != nil:
-			return fmt.Errorf("sign in: %w", err)
-		case asked:
-			return &CodeNeeded{Ticket: a.ticket(acc)}
-		}
+	if err := a.codeNeeded(r, acc); err != nil {
+		return err
 	}
 	return a.enter(w, r, at, acc.User)
+}
+
+// codeNeeded returns a *CodeNeeded where acc signs in with a code, too.
+func (a *Admins) codeNeeded(r *http.Request, acc account) error {
+	if a.second == nil {
+		return nil
+	}
+	asked, err := a.second.CodeAsked(r.Context(), acc.User)
+	if err == nil && asked {
+		return &CodeNeeded{Ticket: a.ticket(acc)}
+	}
+	return err
 }
 
 // try checks the password once. It looks again at what was counted while it

@@ -113,7 +113,10 @@ func TestAPersonWritesAndSeesTheBotAnswer(t *testing.T) {
 	s.say("answerCallbackQuery", map[string]any{"callback_query_id": query.Result[0].Query.ID, "text": "Looking for another one"})
 	s.tab.Eventually(`document.querySelector("` + phone(ada, ".toast") + `").textContent === "Looking for another one"`)
 
-	// Olga takes the claim code from its chip, in one tap and Enter.
+	// Olga takes the claim code from its chip, in one tap and Enter; no stranger has one.
+	if with := webtest.Value[[]string](s.tab, `[...document.querySelectorAll(".phone")].filter((p) => [...p.querySelectorAll(".chip")].some((c) => c.textContent.startsWith("/claim"))).map((p) => p.id)`); len(with) != 1 || with[0] != "phone-telegram-"+jsonOf(olga.ID()) {
+		t.Errorf("the claim code is offered to %q", with)
+	}
 	s.bring(`#telegram .jump:nth-child(3)`, phone(olga, ""))
 	s.tab.Click(phone(olga, ".chip:nth-child(3)"))
 	s.tab.Write(phone(olga, "textarea"), "\r")

@@ -33,7 +33,8 @@ const (
 // Options change the page; the zero value is the demo's.
 type Options struct {
 	// Claim is asked for the owner's claim code each time the page opens. ""
-	// means that an owner exists: the page then offers no /claim.
+	// means that an owner exists: the page then offers no /claim. It offers one only to
+	// who is meant to be the owner.
 	Claim func() string
 	// Panel is the address of the admin panel to link to; "" shows no link.
 	Panel string

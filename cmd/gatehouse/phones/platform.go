@@ -50,6 +50,7 @@ type Person struct {
 	Username string `json:"username,omitempty"` // without an at sign
 	Note     string `json:"note,omitempty"`
 	Bot      bool   `json:"bot,omitempty"`
+	Owner    bool   `json:"owner,omitempty"` // meant to own the bots: offered the claim code
 }
 
 // Kinds of chats.

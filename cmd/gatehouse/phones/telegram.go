@@ -20,10 +20,13 @@ const GroupTitle = "Reading circle"
 // window reports of them.
 type member struct{ name, username, note string }
 
+// ownerName is the username, on Telegram, of who is meant to be the owner.
+const ownerName = "olga_owns"
+
 var telegramCast = []member{
 	{"Ada", "ada_reads", "a stranger at first"},
 	{"Ben", "ben_b", "another one"},
-	{"Olga", "olga_owns", "the owner, after her /claim"},
+	{"Olga", ownerName, "the owner, after her /claim"},
 }
 
 func note(cast []member, username string) string {
@@ -86,7 +89,7 @@ func (t *telegram) World() World {
 }
 
 func (t *telegram) person(a telegramtest.Account) Person {
-	return Person{ID: number(a.ID), Name: a.Name(), Username: a.Username, Note: note(telegramCast, a.Username), Bot: a.IsBot}
+	return Person{ID: number(a.ID), Name: a.Name(), Username: a.Username, Note: note(telegramCast, a.Username), Bot: a.IsBot, Owner: a.Username == ownerName}
 }
 
 func (t *telegram) shared() Chat {

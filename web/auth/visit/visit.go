@@ -25,6 +25,7 @@ type Visit struct {
 	Seen    string `json:"seen"`
 	Agent   string `json:"agent,omitempty"`   // the browser's, cut; hostile text
 	Address string `json:"address,omitempty"` // where it began
+	Link    bool   `json:"link,omitempty"`    // begun by a link instead of a password
 }
 
 // Expiry returns when v ends: idle or absolute, whichever is first. A damaged one has ended.

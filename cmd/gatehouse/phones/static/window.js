@@ -153,7 +153,7 @@ export class Window {
 
   // chips are texts to insert; none is sent by itself.
   chips() {
-    const claim = this.world.claim === "" ? [] : ["/claim " + (this.world.claim ?? "CODE")];
+    const claim = this.world.claim === "" || !this.person.owner ? [] : ["/claim " + (this.world.claim ?? "CODE")];
     const common = ["/start", "/help", ...claim];
     const more = this.world.menu.filter((c) => !["/start", "/help", "/claim"].includes(c));
     const texts = this.open.kind === "private" ? [...common, ...more] : ["@" + this.world.bot.username + " ", this.command("/help")];
