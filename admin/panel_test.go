@@ -504,7 +504,7 @@ func TestTheFormsOnThePagesLeadToTheirDecisions(t *testing.T) {
 	for path, forms := range map[string][]string{
 		"/admin/pairing":   {`action="/admin/pairing/r1/approve"`, `formaction="/admin/pairing/r1/deny"`, `formaction="/admin/pairing/r1/block"`, `name="trust" value="sandboxed" checked`, `name="trust" value="vault"`, `name="end" value="" checked`, `name="end" value="24h"`},
 		"/admin/approvals": {`action="/admin/approvals/q1/allow"`, `formaction="/admin/approvals/q2/deny"`, `action="/admin/approvals/grants/g1/revoke"`, `name="pattern" value="" checked`, `name="pattern" value="Allotment/**/*"`},
-		"/admin/people":    {`action="/admin/people/revoke"`, `action="/admin/people/3/block"`, `action="/admin/people/places/set"`, `action="/admin/people/block"`, `action="/admin/people/unblock"`, `action="/admin/people/places/enable"`, `action="/admin/people/places/disable"`},
+		"/admin/people":    {`href="/admin/people/several?verb=revoke&amp;id=3"`, `action="/admin/people/3/block"`, `action="/admin/people/places/set"`, `action="/admin/people/block"`, `action="/admin/people/unblock"`, `action="/admin/people/places/enable"`, `action="/admin/people/places/disable"`},
 		editNotes:          {`action="/admin/agents/edit"`, `name="do" value="preview"`, `name="version" value="`},
 		"/admin/people/2":  {`action="/admin/people/revoke"`, `action="/admin/people/access/3/remove"`, `action="/admin/people/access/3/change"`, `action="/admin/people/2/give"`, `action="/admin/people/2/forget"`, `action="/admin/people/2/export"`, `action="/admin/people/2/budget"`},
 		"/admin/settings":  {`action="/admin/settings/change"`, `action="/admin/settings/backups"`, `action="/admin/settings/bots/family/policy"`, `action="/admin/settings/bots/family/token"`, `action="/admin/settings/bots/family/stop"`, `action="/admin/settings/backups/` + backupOne + `/delete"`},
@@ -681,7 +681,7 @@ func TestPeopleAreFoundByNameIdBotOrRole(t *testing.T) {
 	for query, want := range map[string]string{"INES": "Ines Carvalho", "7700431189": "Jun-ho Park", "owner": "Matteo"} {
 		a := s.get("/admin/people?q=" + url.QueryEscape(query))
 		a.has(t, want, "1 person matches")
-		if n := strings.Count(a.body, `<li class="card person"`); n != 1 {
+		if n := strings.Count(a.body, `<li class="card person brief"`); n != 1 {
 			t.Errorf("q=%s shows %d people, want 1", query, n)
 		}
 	}

@@ -3,6 +3,7 @@
 package admin_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -20,6 +21,7 @@ func (w *world) didLast(t *testing.T, want ...string) {
 
 func TestAPersonIsBlockedInABrowserAndThatUndoneInItsPlace(t *testing.T) {
 	s, b := atDesk(t, "/admin/people")
+	b.Click(`#m-3 > summary`)
 	b.Click(`#k-3 summary`)
 	b.Click(`#k-3 .danger`)
 	b.Visible(`#u-3 form[action$=undo]`)
@@ -32,6 +34,42 @@ func TestAPersonIsBlockedInABrowserAndThatUndoneInItsPlace(t *testing.T) {
 	b.Eventually(`window.sameDocument === true`)
 }
 
+// Rows are opened, marked by key and by the page's box, and blocked after a question; each
+// block is undone in its row.
+func TestSeveralPeopleAreMarkedBlockedAndUndoneInABrowser(t *testing.T) {
+	s, b := atDesk(t, "/admin/people")
+	b.Eventually(`document.documentElement.dataset.keys === "on"`)
+	b.Eventually(`!document.querySelector("#u-2 .num").checkVisibility()`) // ids on demand
+	b.Press("jj")
+	b.Focused(`#u-3`)
+	b.Press("x")
+	b.Eventually(`document.querySelector("#u-3 .mark-it").checked`)
+	b.Click(`[data-mark-all]`)
+	b.Eventually(`[...document.querySelectorAll(".mark-it")].length === 3 && [...document.querySelectorAll(".mark-it")].every((m) => m.checked)`)
+	b.Click(`#u-4 .mark-it`)
+	b.Click(`#m-2 > summary`)
+	b.Visible(`#u-2 .num`)
+	s.world.ring("people")
+	b.Eventually(`document.querySelector("#m-2").open && document.querySelector("#u-3 .mark-it").checked && !document.querySelector("#u-4 .mark-it").checked`)
+	for _, w := range windows {
+		b.Look(w.width, 900, w.scheme)
+		wellMannered(t, b, fmt.Sprintf("people at %d px", w.width))
+		b.Keep(fmt.Sprintf("admin-people-open-%d-%s", w.width, w.scheme), b.WholePicture())
+	}
+	b.Look(1280, 900, "light")
+	b.Click(`#bulk button[value=block]`)
+	b.Says(`h1`, "Block 2 people?")
+	b.Keep("admin-people-several", b.Picture())
+	b.Click(`main .danger`)
+	b.Visible(`#u-3 form[action$=undo]`)
+	b.Visible(`#u-2 form[action$=undo]`)
+	b.Keep("admin-people-several-blocked", b.Picture())
+	live(b)
+	b.Click(`#u-3 form[action$=undo] button`)
+	b.Gone(`#u-3`) // it is not blocked, and so not in this list
+	s.world.didLast(t, "undo block * telegram 7700431189")
+}
+
 func TestAccessAndBudgetAreChangedOnThePersonsPageInABrowser(t *testing.T) {
 	s := newSite(t, core.System{}, nil)
 	s.world.full()
@@ -39,7 +77,7 @@ func TestAccessAndBudgetAreChangedOnThePersonsPageInABrowser(t *testing.T) {
 	b.Look(1280, 900, "light")
 	signIn(b, s)
 	b.Open(s.url + "/admin/people")
-	b.Click(`#u-2 .acts a.button`)
+	b.Click(`#u-2 h2 a`)
 	b.Visible(`#money-h`)
 	live(b)
 	b.Eventually(`window.sameDocument = true`)

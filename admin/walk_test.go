@@ -23,6 +23,7 @@ func (s *site) places() map[string][]string {
 		"GET /admin/agents/edit":                 {editNotes},
 		"GET /admin/people":                      {"/admin/people", "/admin/people?q=ines"},
 		"GET /admin/people/{user}":               {"/admin/people/2"},
+		"GET /admin/people/several":              {"/admin/people/several?q=&verb=block&id=2&id=3"},
 		"GET /admin/people/{user}/export":        nil, // a file
 		"GET /admin/settings/backups/{name}":     nil, // a file
 		"GET /admin/settings/texts/{bot}":        {"/admin/settings/texts/family"},

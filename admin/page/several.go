@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/url"
 	"sync"
+	"time"
 
 	"gatehouse/core"
 )
@@ -20,6 +21,14 @@ func Address(path string, values map[string]string) string {
 		return path
 	}
 	return path + "?" + v.Encode()
+}
+
+// Left returns how many seconds are left of d after a time, rounded up; 0 when it is over.
+func Left(at, now time.Time, d time.Duration) int {
+	if gone := now.Sub(at); gone >= 0 && gone < d {
+		return Seconds(d - gone)
+	}
+	return 0
 }
 
 // eachWorkers decide at the same time: the store commits what comes together at once.

@@ -22,6 +22,8 @@ func (p *personPages) routes() {
 	}
 	p.frame.Page("GET "+peoplePath, p.peoplePage)
 	p.frame.Page("GET "+peoplePath+"/{user}", p.personPage)
+	p.frame.Page("GET "+peoplePath+"/several", p.manyPage)
+	p.frame.Post("POST "+peoplePath+"/several", p.many)
 	p.frame.Post("POST "+peoplePath+"/access/{id}/remove", p.removeAccess)
 	p.frame.Post("POST "+peoplePath+"/revoke", p.revoke)
 	if p.o.Terms != nil {
@@ -207,15 +209,7 @@ func (p *personPages) ofPerson(r *http.Request, act func(ctx context.Context, x 
 
 func (p *personPages) blockPerson(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	return p.ofPerson(r, func(ctx context.Context, x people.Person) (string, error) {
-		if x.User == core.Operator {
-			return "", core.Errorf(core.Invalid, "the owner cannot be blocked")
-		}
-		for _, a := range x.Accounts {
-			if err := p.o.Blocks.BlockUser(ctx, everyBot, a.Platform, a.ID, by); err != nil {
-				return "", err
-			}
-		}
-		return "Blocked on every bot. Their messages are neither kept nor answered until you unblock them.", nil
+		return "Blocked on every bot. Their messages are neither kept nor answered until you unblock them.", p.blockAll(ctx, x, by)
 	})
 }
 

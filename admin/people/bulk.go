@@ -6,14 +6,10 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 
 	"gatehouse/admin/page"
 	"gatehouse/core"
 )
-
-// bulkWorkers decide at the same time: the store commits what comes together at once.
-const bulkWorkers = 8
 
 // A requestFilter narrows the requests: a part of the name, the id or the first
 // message, the bot, and where it was written ("dm", "group"). "" is any.
@@ -42,16 +38,7 @@ func (f requestFilter) of(all []core.PairingRequest) (found []core.PairingReques
 
 // address returns the page with this filter.
 func (f requestFilter) address() string {
-	v := url.Values{}
-	for name, value := range map[string]string{"q": f.Text, "bot": f.Bot, "scope": f.Scope} {
-		if value != "" {
-			v.Set(name, value)
-		}
-	}
-	if len(v) == 0 {
-		return pairingPath
-	}
-	return pairingPath + "?" + v.Encode()
+	return page.Address(pairingPath, map[string]string{"q": f.Text, "bot": f.Bot, "scope": f.Scope})
 }
 
 // botsIn returns the bots that someone waits for, and the chosen one.
@@ -95,7 +82,7 @@ func (p *gatePages) bulk(r *http.Request, by core.Actor) (page.Flash, string, er
 	if len(ids) == 0 {
 		return page.Note("Nothing was selected: mark the requests first."), back, nil
 	}
-	done, late, err := each(r.Context(), ids, func(ctx context.Context, id string) error {
+	done, late, err := page.Each(r.Context(), ids, func(ctx context.Context, id string) error {
 		_, err := do(ctx, id, by)
 		return err
 	})
@@ -107,44 +94,4 @@ func (p *gatePages) bulk(r *http.Request, by core.Actor) (page.Flash, string, er
 		said += " " + page.Count(late, "was", "were") + " decided before."
 	}
 	return page.Good(said), back, nil
-}
-
-// each calls do for every id, bulkWorkers at a time. It returns how many succeeded,
-// how many were decided before or are gone, and the first other error, after which no
-// more are begun.
-func each(ctx context.Context, ids []string, do func(ctx context.Context, id string) error) (done, late int, failed error) {
-	var (
-		mu      sync.Mutex
-		workers sync.WaitGroup
-	)
-	next := func() (id string, ok bool) {
-		mu.Lock()
-		defer mu.Unlock()
-		if len(ids) == 0 || failed != nil {
-			return "", false
-		}
-		id, ids = ids[0], ids[1:]
-		return id, true
-	}
-	settle := func(err error) {
-		mu.Lock()
-		defer mu.Unlock()
-		switch kind := core.KindOf(err); {
-		case err == nil:
-			done++
-		case kind == core.Conflict || kind == core.NotFound:
-			late++
-		case failed == nil:
-			failed = err
-		}
-	}
-	for range min(bulkWorkers, len(ids)) {
-		workers.Go(func() {
-			for id, ok := next(); ok; id, ok = next() {
-				settle(do(ctx, id))
-			}
-		})
-	}
-	workers.Wait()
-	return done, late, failed
 }

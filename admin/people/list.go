@@ -32,8 +32,12 @@ type peopleBody struct {
 	People   page.Part[[]person]
 	Total    int // users that match the filter
 	Cut      bool
-	Query    string
-	Number   int // of this page, from 1
+	Filter   peopleFilter
+	Bots     []string // to choose from
+	Platform []string
+	Levels   []core.Trust
+	Pick     bool // several can be blocked or lose access at once
+	Number   int  // of this page, from 1
 	Prev     int
 	Next     int
 	Blocks   page.Part[[]blockView]
@@ -41,7 +45,7 @@ type peopleBody struct {
 	Places   page.Part[[]places.Row]
 	MorePl   int
 	Mentions []page.Choice
-	Bots     []string
+	AllBots  []string
 	CSRF     string
 	HasBlock bool
 	HasPlace bool
@@ -51,7 +55,8 @@ type peopleBody struct {
 type person struct {
 	people.Person
 	Access  []core.AccessRow
-	More    int // accesses that are not shown
+	Groups  map[string]string // names of groups, by bot and place
+	More    int               // accesses that are not shown
 	Revokes []revocation
 	Blocked []blockView // their accounts that are blocked
 	Undo    int         // seconds in which the last block or unblock can be undone
@@ -76,35 +81,40 @@ func (x person) CanBlock() bool { return x.Role != core.RoleOwner && len(x.Accou
 
 func (p *personPages) peoplePage(w http.ResponseWriter, r *http.Request) error {
 	ctx, token := r.Context(), page.Token(r)
-	b := peopleBody{CSRF: token, Query: strings.TrimSpace(r.URL.Query().Get("q")), HasBlock: p.o.Blocks != nil, HasPlace: p.o.Places != nil}
-	var blocks []blockView
+	who, _ := page.Principal(r)
+	b := peopleBody{CSRF: token, Filter: peopleFilterOf(r.URL.Query()), Levels: []core.Trust{core.Sandboxed, core.Vault}, Pick: !who.Viewer, HasBlock: p.o.Blocks != nil, HasPlace: p.o.Places != nil}
 	if b.HasBlock {
 		b.Blocks = page.Load(ctx, p.frame, "The list of blocked people", p.blocks)
-		blocks = b.Blocks.Value
+	}
+	blocks := b.Blocks.Value
+	groups := map[string]string{}
+	if b.HasPlace {
+		b.Places = page.Load(ctx, p.frame, "The list of groups", p.o.Places.Places)
+		for _, g := range b.Places.Value {
+			groups[g.Bot+":"+g.Place] = g.Name
+		}
+		b.MorePl = page.Cut(&b.Places.Value, maxPlaces)
+		b.Mentions = mentions()
 	}
 	all := page.Load(ctx, p.frame, "The list of people", p.persons)
 	b.Cut = len(all.Value) == maxPersons
-	people := matching(all.Value, b.Query)
+	people := b.Filter.of(all.Value, blocks)
 	b.Total = len(people)
+	b.Bots, b.Platform = choicesIn(all.Value)
 	b.page(r.URL.Query().Get("page"))
 	people = people[min(len(people), (b.Number-1)*peoplePerPage):min(len(people), b.Number*peoplePerPage)]
 	seen := p.seen(ctx, people...)
 	for i := range people {
-		people[i].More = page.Cut(&people[i].Access, maxRows)
-		people[i].Revokes = people[i].Revokes[:min(len(people[i].Revokes), maxRows)]
+		people[i].More, people[i].Groups = page.Cut(&people[i].Access, maxRows), groups
+		people[i].Revokes = page.Head(people[i].Revokes, maxRows)
 		people[i].complete(token, blocks, seen)
 	}
 	b.People = page.Part[[]person]{Value: people, Broken: all.Broken}
 	b.Lede = peopleLede(b, all.Value)
 	b.Blocks.Value = slices.Clone(b.Blocks.Value)
 	b.MoreBl = page.Cut(&b.Blocks.Value, maxBlocks)
-	if b.HasPlace {
-		b.Places = page.Load(ctx, p.frame, "The list of groups", p.o.Places.Places)
-		b.MorePl = page.Cut(&b.Places.Value, maxPlaces)
-		b.Mentions = mentions()
-	}
 	for _, s := range p.bots() {
-		b.Bots = append(b.Bots, s.Bot)
+		b.AllBots = append(b.AllBots, s.Bot)
 	}
 	return p.frame.Show(w, r, http.StatusOK, "people", page.View{Title: "People", Topics: "people pairing", Body: b})
 }
@@ -188,8 +198,8 @@ func peopleLede(b peopleBody, all []person) string {
 	switch {
 	case b.People.Broken != "":
 		return "The list can’t be shown right now."
-	case b.Query != "":
-		return page.Count(b.Total, "person matches", "people match") + " “" + b.Query + "”."
+	case b.Filter.Any():
+		return page.Count(b.Total, "person matches", "people match") + "."
 	case let == 0:
 		return "No one has access yet."
 	case let == len(all):
@@ -207,24 +217,6 @@ func (b *peopleBody) page(asked string) {
 	if b.Number < last {
 		b.Next = b.Number + 1
 	}
-}
-
-// matching returns those with the query in their name, id, bot or role.
-func matching(all []person, query string) []person {
-	if query == "" {
-		return all
-	}
-	q := strings.ToLower(query)
-	return slices.DeleteFunc(slices.Clone(all), func(x person) bool {
-		text := []string{x.Name, x.Display, string(x.Role)}
-		for _, a := range x.Accounts {
-			text = append(text, a.Display, a.ID, a.Platform)
-		}
-		for _, a := range x.Access {
-			text = append(text, a.Bot)
-		}
-		return !strings.Contains(strings.ToLower(strings.Join(text, "\n")), q)
-	})
 }
 
 // ---- blocks, and their undo
@@ -273,20 +265,11 @@ func (p *personPages) blocks(ctx context.Context) ([]blockView, error) {
 		if !slices.ContainsFunc(rows, func(x people.Blocked) bool {
 			return x.Bot == b.Bot && x.Platform == b.Platform && x.PlatformUserID == b.PlatformUserID
 		}) {
-			out = append(out, blockView{Blocked: b, Left: undoLeft(b.At, now), Over: true})
+			out = append(out, blockView{Blocked: b, Left: page.Left(b.At, now, undoFor), Over: true})
 		}
 	}
 	for _, b := range rows {
-		out = append(out, blockView{Blocked: b, Left: undoLeft(b.At, now)})
+		out = append(out, blockView{Blocked: b, Left: page.Left(b.At, now, undoFor)})
 	}
 	return out, err
-}
-
-// undoLeft returns for how many seconds a change made at a time can be undone.
-func undoLeft(at, now time.Time) int {
-	d := now.Sub(at)
-	if d < 0 || d >= undoFor {
-		return 0
-	}
-	return int((undoFor - d + time.Second - 1) / time.Second)
 }

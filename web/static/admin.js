@@ -251,6 +251,11 @@ document.addEventListener("submit", async (e) => {
   }
 });
 
+// One box marks all rows of the page.
+document.addEventListener("change", (e) => {
+  if (e.target.dataset?.markAll !== undefined) for (const box of document.querySelectorAll(".mark-it")) box.checked = e.target.checked;
+});
+
 // toast shows what a decision had to say beside the page for a while.
 let leaving = 0;
 function toast(flash) {
