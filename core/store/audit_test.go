@@ -133,7 +133,8 @@ func TestTheAuditLogIsReadByAnIndexInOrder(t *testing.T) {
 	db, clock := auditWorld(t, 1)
 	one := int64(1)
 	for index, f := range map[string]store.AuditFilter{
-		"audit_at": {Via: "api", Since: clock.Now()}, "audit_user": {User: &one, Action: "a", Until: clock.Now()},
+		"audit_at": {Via: "api", Since: clock.Now()}, "audit_user ": {User: &one, Action: "a*", Until: clock.Now()},
+		"audit_user_action (user_id=? AND action=?": {User: &one, Action: "a", Until: clock.Now()},
 		"audit_action": {Action: "a"}, "audit_subject": {Subject: "s", User: &one, Action: "a"},
 	} {
 		for _, cursor := range []string{"", "YSAyMDI2LTAxLTAxVDAwOjAwOjAwLjAwMDAwMFogNw"} {

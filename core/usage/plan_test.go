@@ -54,16 +54,16 @@ func TestTheLedgerIsReadByAnIndexWhateverIsAsked(t *testing.T) {
 		index string
 		ask   func() error
 	}{
-		"a person's day":     {"usage_user (user_id=? AND at>?)", func() error { _, err := usedSince(ctx, q, day().since(now), "user_id = $2", 1); return err }},
-		"a person's month":   {"usage_user (user_id=? AND at>?)", func() error { _, err := usedSince(ctx, q, month().since(now), "user_id = $2", 1); return err }},
+		"a person's day":     {"COVERING INDEX usage_person (user_id=? AND at>?)", func() error { _, err := usedSince(ctx, q, day().since(now), "user_id = $2", 1); return err }},
+		"a person's month":   {"COVERING INDEX usage_person (user_id=? AND at>?)", func() error { _, err := usedSince(ctx, q, month().since(now), "user_id = $2", 1); return err }},
 		"a bot's day":        {"usage_bot (bot=? AND at>?)", func() error { _, err := usedSince(ctx, q, day().since(now), "bot = $2", "telegram"); return err }},
 		"everybody's":        {"usage_at (at>?)", func() error { _, err := usedSince(ctx, q, day().since(now), "$2 = ''", ""); return err }},
-		"one's own":          {"usage_user (user_id=? AND at>?)", func() error { _, err := l.Own(ctx, q, 1, now); return err }},
-		"the last":           {"usage_user (user_id=?)", func() error { _, err := l.LastOf(ctx, q, []int64{1, 2}); return err }},
+		"one's own":          {"COVERING INDEX usage_person (user_id=? AND at>?)", func() error { _, err := l.Own(ctx, q, 1, now); return err }},
+		"the last":           {"usage_person (user_id=?)", func() error { _, err := l.LastOf(ctx, q, []int64{1, 2}); return err }},
 		"a run's":            {"usage_run (run=?)", func() error { _, err := l.Spent(ctx, q, "r", "s"); return err }},
 		"totals":             {"usage_at (at>?)", func() error { _, err := l.Totals(ctx, q, now); return err }},
 		"stale reservations": {"usage_reserved (at<?)", func() error { return q.note(ctx, settleStale, []any{core.Stamp(now)}) }},
-		"somebody's rows to forget": {"usage_user (user_id=?)", func() error {
+		"somebody's rows to forget": {"usage_person (user_id=?)", func() error {
 			return q.note(ctx, `SELECT id, run, session_id FROM usage WHERE user_id = $1 LIMIT $2`, []any{1, 500})
 		}},
 		"a tally": {"usage_at (at>? AND at<?)", func() error { _, err := l.Tally(ctx, q, now, now); return err }},
@@ -71,7 +71,7 @@ func TestTheLedgerIsReadByAnIndexWhateverIsAsked(t *testing.T) {
 			_, err := l.Report(ctx, q, ReportQuery{Since: now, Until: now.Add(time.Hour), By: []string{"day"}})
 			return err
 		}},
-		"a person's report": {"usage_user (user_id=? AND at>? AND at<?)", func() error {
+		"a person's report": {"COVERING INDEX usage_person (user_id=? AND at>? AND at<?)", func() error {
 			_, err := l.Report(ctx, q, ReportQuery{Since: now, Until: now.Add(time.Hour), By: []string{"day", "model"}, User: &one})
 			return err
 		}},

@@ -91,6 +91,7 @@ var sums = map[string]string{
 	"1030_key_rotation.sql":     "d2d488c5a6aafcefa5f9780cafbae3a4a00f30022a2136979e0911a4b70cf909",
 	"1035_chat_filters.sql":     "4e8f85e847568dccb57f143e1b2ea0a861e856e978f305a139849076c5e007ef",
 	"1040_run_waited.sql":       "fb136a5fc68922f95915cc81d2680bb9e5a09fe0b5e74ba218f3b452faab9541",
+	"1050_of_one_person.sql":    "588681e441e258763769a83033d63285428d41b55ff12605b426debbc1e82d1d",
 }
 
 func TestNoMigrationIsEverEdited(t *testing.T) {
