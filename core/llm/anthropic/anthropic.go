@@ -56,6 +56,7 @@ type Client struct {
 	window   int
 	messages api.MessageService
 	list     api.ModelService
+	tools    provider.ToolCache
 	dialect  dialect
 }
 

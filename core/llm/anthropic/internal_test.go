@@ -186,7 +186,8 @@ func FuzzHistory(f *testing.F) {
 			m.Blocks = append(m.Blocks, kinds[int(b>>2)%len(kinds)])
 		}
 		r := &reply{c: newClient(t, Options{}), req: req}
-		body, err := json.Marshal(r.params("claude-fake-5"))
+		p := r.params("claude-fake-5")
+		body, err := r.c.body(&p, req.Tools)
 		if err != nil {
 			t.Fatal(err)
 		}

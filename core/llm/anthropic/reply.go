@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	api "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/option"
 
 	"gatehouse/core/llm"
 	"gatehouse/core/llm/provider"
@@ -86,7 +87,7 @@ func (r *reply) Attempt() *provider.Failure {
 	r.Model = r.c.link.Name + "/" + model
 	p, before := r.params(model), &answer{}
 	for pauses := 0; ; pauses++ {
-		a, bad := r.stream(p)
+		a, bad := r.stream(&p)
 		if bad != nil || r.Stopped {
 			return r.noSearch(bad)
 		}
@@ -100,8 +101,12 @@ func (r *reply) Attempt() *provider.Failure {
 }
 
 // stream takes one streamed message to its end.
-func (r *reply) stream(p api.MessageNewParams) (*answer, *provider.Failure) {
-	stream := r.c.messages.NewStreaming(r.Ctx, p)
+func (r *reply) stream(p *api.MessageNewParams) (*answer, *provider.Failure) {
+	body, err := r.c.body(p, r.req.Tools)
+	if err != nil {
+		return nil, r.c.failure(err, "the request cannot be written as JSON")
+	}
+	stream := r.c.messages.NewStreaming(r.Ctx, api.MessageNewParams{}, option.WithRequestBody("application/json", body))
 	defer stream.Close()
 	a := &answer{}
 	for stream.Next() {

@@ -64,22 +64,6 @@ func TestARequestIsWhatTheAPIReads(t *testing.T) {
 	}
 }
 
-// A change of one tool's words, or of the order, must reach the server.
-func TestChangedToolsAreNotTakenFromTheCache(t *testing.T) {
-	var c toolCache
-	for i := range 3 * maxToolSets {
-		tools := someTools(2)
-		tools[1].About = fmt.Sprint("about ", i)
-		got, err := c.encode(tools)
-		if err != nil || !strings.Contains(string(got), fmt.Sprintf(`"about %d"`, i)) {
-			t.Fatalf("%s, %v", got, err)
-		}
-		if len(c.sets) > maxToolSets {
-			t.Fatalf("%d sets are kept", len(c.sets))
-		}
-	}
-}
-
 func TestToolsAreEncodedOnce(t *testing.T) {
 	var c Client
 	req := &llm.Request{Tools: someTools(30), Messages: []llm.Message{{Role: "user", Blocks: []core.Block{{Type: "text", Text: "hello"}}}}}

@@ -65,7 +65,7 @@ type Client struct {
 	window    int
 	documents bool
 	dialect   dialect
-	tools     toolCache
+	tools     provider.ToolCache
 }
 
 // dialect is what was learnt about a server from its refusals. It is kept for
