@@ -409,6 +409,7 @@ func TestHostileNamesAndTextsAreEscapedOnEveryPage(t *testing.T) {
 	w.texts = map[string]string{"code": hostile}
 	w.backups[0].Path = hostile
 	w.settings = []settings.Setting{{Name: "GATEHOUSE_X", Value: hostile, Source: "environment", About: hostile}}
+	w.changed = map[string]string{"MODEL": hostile, "RATE_LIMIT": hostile, "GUEST_READ": hostile}
 	w.audit(core.Actor{User: 2, Via: hostile}, hostile, hostile)
 	must(w.chats.db.Tx(t.Context(), func(tx *store.Tx) error {
 		_, err := tx.Exec(t.Context(), `INSERT INTO rollups (bucket, series, value) VALUES ($1, $2, 5000000)`, "1h|"+core.Stamp(now.UTC().Truncate(time.Hour)), "tokens|"+hostile)
@@ -502,14 +503,18 @@ func TestTheFormsOnThePagesLeadToTheirDecisions(t *testing.T) {
 	s := newSite(t, nil, nil).enter()
 	s.world.full()
 	for path, forms := range map[string][]string{
-		"/admin/pairing":   {`action="/admin/pairing/r1/approve"`, `formaction="/admin/pairing/r1/deny"`, `formaction="/admin/pairing/r1/block"`, `name="trust" value="sandboxed" checked`, `name="trust" value="vault"`, `name="end" value="" checked`, `name="end" value="24h"`},
-		"/admin/approvals": {`action="/admin/approvals/q1/allow"`, `formaction="/admin/approvals/q2/deny"`, `action="/admin/approvals/grants/g1/revoke"`, `name="pattern" value="" checked`, `name="pattern" value="Allotment/**/*"`},
-		"/admin/people":    {`href="/admin/people/several?verb=revoke&amp;id=3"`, `action="/admin/people/3/block"`, `action="/admin/people/places/set"`, `action="/admin/people/block"`, `action="/admin/people/unblock"`, `action="/admin/people/places/enable"`, `action="/admin/people/places/disable"`},
-		editNotes:          {`action="/admin/agents/edit"`, `name="do" value="preview"`, `name="version" value="`},
-		"/admin/people/2":  {`action="/admin/people/revoke"`, `action="/admin/people/access/3/remove"`, `action="/admin/people/access/3/change"`, `action="/admin/people/2/give"`, `action="/admin/people/2/forget"`, `action="/admin/people/2/export"`, `action="/admin/people/2/budget"`},
-		"/admin/settings":  {`action="/admin/settings/change"`, `action="/admin/settings/backups"`, `action="/admin/settings/bots/family/policy"`, `action="/admin/settings/bots/family/token"`, `action="/admin/settings/bots/family/stop"`, `action="/admin/settings/backups/` + backupOne + `/delete"`},
-		"/admin/bots":      {`action="/admin/bots/old/start"`, `action="/admin/bots/family/stop"`, `action="/admin/bots/family/test"`},
-		"/admin/queue":     {`action="/admin/queue/dead/8812/retry"`, `action="/admin/queue/dead/8812/dismiss"`, `action="/admin/queue/send/5521/again"`, `action="/admin/queue/send/5530/settle"`},
+		"/admin/pairing":          {`action="/admin/pairing/r1/approve"`, `formaction="/admin/pairing/r1/deny"`, `formaction="/admin/pairing/r1/block"`, `name="trust" value="sandboxed" checked`, `name="trust" value="vault"`, `name="end" value="" checked`, `name="end" value="24h"`},
+		"/admin/approvals":        {`action="/admin/approvals/q1/allow"`, `formaction="/admin/approvals/q2/deny"`, `action="/admin/approvals/grants/g1/revoke"`, `name="pattern" value="" checked`, `name="pattern" value="Allotment/**/*"`},
+		"/admin/people":           {`href="/admin/people/several?verb=revoke&amp;id=3"`, `action="/admin/people/3/block"`, `action="/admin/people/places/set"`, `action="/admin/people/block"`, `action="/admin/people/unblock"`, `action="/admin/people/places/enable"`, `action="/admin/people/places/disable"`},
+		editNotes:                 {`action="/admin/agents/edit"`, `name="do" value="preview"`, `name="version" value="`},
+		"/admin/people/2":         {`action="/admin/people/revoke"`, `action="/admin/people/access/3/remove"`, `action="/admin/people/access/3/change"`, `action="/admin/people/2/give"`, `action="/admin/people/2/forget"`, `action="/admin/people/2/export"`, `action="/admin/people/2/budget"`},
+		"/admin/settings/models":  {`action="/admin/settings/models"`},
+		"/admin/settings/limits":  {`action="/admin/settings/limits"`},
+		"/admin/settings/access":  {`action="/admin/settings/access"`, `action="/admin/settings/keys"`},
+		"/admin/settings/backups": {`action="/admin/settings/backups"`, `action="/admin/settings/backups/` + backupOne + `/delete"`},
+		"/admin/settings/bots":    {`action="/admin/settings/bots/family/policy"`, `action="/admin/settings/bots/family/token"`, `action="/admin/settings/bots/family/stop"`},
+		"/admin/bots":             {`action="/admin/bots/old/start"`, `action="/admin/bots/family/stop"`, `action="/admin/bots/family/test"`},
+		"/admin/queue":            {`action="/admin/queue/dead/8812/retry"`, `action="/admin/queue/dead/8812/dismiss"`, `action="/admin/queue/send/5521/again"`, `action="/admin/queue/send/5530/settle"`},
 	} {
 		a := s.get(path)
 		a.has(t, forms...)
@@ -588,16 +593,17 @@ func TestAPartThatIsBrokenReportsItWhileTheRestWorks(t *testing.T) {
 	s.world.full()
 	s.world.setBroken(errors.New("disk I/O error: secret path"))
 	for path, want := range map[string][]string{
-		"/admin":           {"The list of requests can’t be read right now.", "The queue can’t be read right now.", "What models have used can’t be read", "Is every bot well?"},
-		"/admin/pairing":   {"The list of requests can’t be read right now.", "The list of recent decisions can’t be read"},
-		"/admin/approvals": {"The list of tool calls can’t be read right now.", "The list of recent decisions can’t be read", "The list of grants can’t"},
-		"/admin/people":    {"The list of people can’t be read right now.", "The list of blocked people can’t", "The list of groups can’t"},
-		"/admin/chats":     {"The list of conversations can’t be read right now."},
-		"/admin/models":    {"The figures can’t be read right now."},
-		"/admin/audit":     {"The log can’t be read right now."},
-		"/admin/settings":  {"/srv/gatehouse"},
-		"/admin/bots":      {"park_family_bot"},
-		"/admin/queue":     {"What waits for each bot can’t be read", "The list of lanes can’t", "The list of messages given up can’t", "The list of unsure replies can’t"},
+		"/admin":                    {"The list of requests can’t be read right now.", "The queue can’t be read right now.", "What models have used can’t be read", "Is every bot well?"},
+		"/admin/pairing":            {"The list of requests can’t be read right now.", "The list of recent decisions can’t be read"},
+		"/admin/approvals":          {"The list of tool calls can’t be read right now.", "The list of recent decisions can’t be read", "The list of grants can’t"},
+		"/admin/people":             {"The list of people can’t be read right now.", "The list of blocked people can’t", "The list of groups can’t"},
+		"/admin/chats":              {"The list of conversations can’t be read right now."},
+		"/admin/models":             {"The figures can’t be read right now."},
+		"/admin/audit":              {"The log can’t be read right now."},
+		"/admin/settings/variables": {"/srv/gatehouse"},
+		"/admin/settings/backups":   {"The list of backups can’t be read right now."},
+		"/admin/bots":               {"park_family_bot"},
+		"/admin/queue":              {"What waits for each bot can’t be read", "The list of lanes can’t", "The list of messages given up can’t", "The list of unsure replies can’t"},
 	} {
 		a := s.get(path)
 		if a.status != http.StatusOK {

@@ -153,16 +153,19 @@ func TestSettingsAreChangedWithoutJavaScript(t *testing.T) {
 	s := newSite(t, nil, nil).enter()
 	w := s.world
 	w.full()
-	s.get("/admin/settings").has(t, `name="DM_TRUST"`, `<option value="sandboxed" selected>sandboxed</option>`, `name="BUDGET_DAY" value="$20"`, `<h3>family</h3>`, "token in the environment, never shown")
+	s.get("/admin/settings/access").has(t, `name="DM_TRUST"`, `<option value="sandboxed" selected>sandboxed</option>`)
+	s.get("/admin/settings/models").has(t, `name="BUDGET_DAY" value="$20"`)
+	s.get("/admin/settings/bots").has(t, `<h3>family</h3>`, "token in the environment, never shown")
 	for _, c := range []struct {
 		path string
 		form url.Values
 		did  []string
 		says string
 	}{
-		{"/admin/settings/change", url.Values{"DM_TRUST": {"vault"}, "BUDGET_DAY": {" $30 "}, "BUDGET_BOT_DAY": {""}, "GATEHOUSE_ADDR": {"0.0.0.0:1"}}, []string{"set BUDGET_DAY $30", "set DM_TRUST vault"}, "2 settings are changed"},
-		{"/admin/settings/change", url.Values{"MODEL": {"openai/fake"}, "DEFAULT_AGENT": {"gone"}, "GUEST_READ": {""}, "RATE_LIMIT": {"off"}}, []string{"set GUEST_READ ", "set MODEL openai/fake", "set RATE_LIMIT off"}, "3 settings are changed"},
-		{"/admin/settings/change", url.Values{"reset": {"MODEL"}, "DM_TRUST": {"sandboxed"}}, []string{"set MODEL "}, "Model is as configured again: the first provider with a key."},
+		{"/admin/settings/models", url.Values{"MODEL": {"openai/fake"}, "DEFAULT_AGENT": {"gone"}, "BUDGET_DAY": {" $30 "}, "BUDGET_BOT_DAY": {""}, "GATEHOUSE_ADDR": {"0.0.0.0:1"}, "DM_TRUST": {"vault"}}, []string{"set BUDGET_DAY $30", "set MODEL openai/fake"}, "2 settings are changed"},
+		{"/admin/settings/access", url.Values{"DM_TRUST": {"vault"}, "GUEST_READ": {""}, "MODEL": {"openai/other"}}, []string{"set DM_TRUST vault", "set GUEST_READ "}, "2 settings are changed"},
+		{"/admin/settings/limits", url.Values{"RATE_LIMIT": {"off"}, "BUSY_MODE": {"collect"}}, []string{"set RATE_LIMIT off"}, "1 setting is changed"},
+		{"/admin/settings/models", url.Values{"reset": {"MODEL"}, "BUDGET_DAY": {"$40"}}, []string{"set MODEL "}, "Model is as configured again: the first provider with a key."},
 		{"/admin/settings/bots/family/policy", url.Values{"dm_policy": {"allowlist"}, "allowed_users": {"123 456"}, "dm_trust": {"vault"}, "group_trust": {"sandboxed"}}, []string{"policy family allowlist|123,456|vault|sandboxed"}, "family treats strangers so from now on."},
 		{"/admin/settings/bots/family/policy", url.Values{"dm_policy": {"open"}, "sure": {"yes"}, "dm_trust": {"sandboxed"}, "group_trust": {"sandboxed"}}, []string{"policy family open||sandboxed|sandboxed"}, "family treats strangers so"},
 		{"/admin/settings/bots/family/policy", url.Values{"do": {"configured"}}, []string{"policy family as configured"}, "as configured again"},
@@ -177,9 +180,10 @@ func TestSettingsAreChangedWithoutJavaScript(t *testing.T) {
 		if did := w.done()[before:]; !slices.Equal(did, c.did) {
 			t.Errorf("%s did %q, want %q", c.path, did, c.did)
 		}
-		page.has(t, `<p class="flash good"`, c.says, "<h1>Settings</h1>")
+		section, _, _ := strings.Cut(strings.TrimPrefix(c.path, "/admin/settings/"), "/")
+		page.has(t, `<p class="flash good"`, c.says, `<a href="/admin/settings/`+section+`" aria-current="page">`)
 	}
-	s.get("/admin/settings").has(t, `name="BUDGET_DAY" value="$30"`, `<span class="pill note">panel</span>`, `name="reset" value="BUDGET_DAY"`, `<span dir="auto">$20</span>`)
+	s.get("/admin/settings/models").has(t, `name="BUDGET_DAY" value="$30"`, `<span class="pill note">panel</span>`, `name="reset" value="BUDGET_DAY"`, `<span dir="auto">$20</span>`)
 }
 
 func TestSettingsThatCanNotHoldNameTheirField(t *testing.T) {
@@ -190,8 +194,6 @@ func TestSettingsThatCanNotHoldNameTheirField(t *testing.T) {
 		form url.Values
 		says string
 	}{
-		"a model":   {"/admin/settings/change", url.Values{"MODEL": {"openai/nope"}}, "MODEL: openai/nope does not answer"},
-		"a budget":  {"/admin/settings/change", url.Values{"BUDGET_DAY": {"lots"}}, "BUDGET_DAY: &#34;lots&#34; is neither"},
 		"open":      {"/admin/settings/bots/family/policy", url.Values{"dm_policy": {"open"}, "dm_trust": {"vault"}, "group_trust": {"vault"}}, "Policy: with open, family answers anyone who finds it"},
 		"a name":    {"/admin/settings/bots/family/policy", url.Values{"dm_policy": {"allowlist"}, "allowed_users": {"ada"}, "dm_trust": {"vault"}}, "Allowed users: &#34;ada&#34;"},
 		"no file":   {"/admin/settings/bots/family/token", nil, "Token file: name the file"},
@@ -205,7 +207,77 @@ func TestSettingsThatCanNotHoldNameTheirField(t *testing.T) {
 	if did := s.world.done(); len(did) > 0 {
 		t.Errorf("was done: %q", did)
 	}
-	s.post("/admin/settings/change", url.Values{"DM_TRUST": {"sandboxed"}}).has(t, "flash note", "Nothing was changed")
+	s.post("/admin/settings/access", url.Values{"DM_TRUST": {"sandboxed"}}).has(t, "flash note", "Nothing was changed")
+}
+
+func TestASectionThatIsRefusedKeepsWhatWasTypedAndNamesTheField(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	s.world.full()
+	a := s.postForm("/admin/settings/models", url.Values{"MODEL": {"openai/nope"}, "GUEST_MODEL": {"openai/<b>"}, "BUDGET_DAY": {"$30"}})
+	if a.status != http.StatusUnprocessableEntity {
+		t.Errorf("status %d, want 422", a.status)
+	}
+	a.has(t, `name="MODEL" value="openai/nope"`, `aria-invalid="true" aria-describedby="MODEL-fault"`, `id="MODEL-fault">MODEL: openai/nope does not answer: there is no such model. Nothing was saved.`,
+		`name="GUEST_MODEL" value="openai/&lt;b&gt;"`, `name="BUDGET_DAY" value="$30"`, "data-still")
+	if n := strings.Count(a.body, "aria-invalid"); n != 1 {
+		t.Errorf("%d fields are marked", n)
+	}
+	s.postForm("/admin/settings/models", url.Values{"BUDGET_DAY": {"lots"}}).has(t, `id="BUDGET_DAY-fault">BUDGET_DAY: &#34;lots&#34; is neither`, `name="BUDGET_DAY" value="lots"`)
+	if did := s.world.done(); len(did) > 0 {
+		t.Errorf("was done: %q", did)
+	}
+}
+
+func TestEachSettingIsOnThePageOfItsSectionWithWhenItTakesEffect(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	s.world.full()
+	for path, wants := range map[string][]string{
+		"/admin/settings/models":    {`id="MODEL"`, "Takes effect from the next message."},
+		"/admin/settings/access":    {`id="DM_TRUST"`, "Takes effect at once.", `id="keys-h"`},
+		"/admin/settings/limits":    {`id="RATE_LIMIT"`, "Takes effect at once."},
+		"/admin/settings/bots":      {`<tr id="v-TELEGRAM_TOKEN"`, "(set)", "Takes effect at once."},
+		"/admin/settings/backups":   {`<tr id="v-VAULT_PATH"`, "Takes effect after a restart."},
+		"/admin/settings/variables": {`<tr id="v-VAULT_PATH"`, `<tr id="v-MODEL"`, `<tr id="v-TELEGRAM_TOKEN"`, `id="LOG_LEVEL"`},
+	} {
+		a := s.get(path)
+		a.has(t, append(wants, `<nav class="spans" aria-label="Settings">`, `<a href="`+path+`" aria-current="page">`, `action="/admin/settings" class="filter" role="search"`)...)
+		_, nav, _ := strings.Cut(a.body, `<nav class="spans" aria-label="Settings">`)
+		if nav, _, _ = strings.Cut(nav, "</nav>"); strings.Count(nav, "aria-current") != 1 {
+			t.Errorf("%s: not one current section in %s", path, nav)
+		}
+	}
+	s.get("/admin/settings/access").lacks(t, `id="MODEL"`)
+}
+
+func TestASettingIsFoundByNameLabelAndDescription(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	s.world.full()
+	for q, want := range map[string]string{
+		"GATEHOUSE_MODEL":      `<a href="/admin/settings/models#MODEL">Model</a>`,
+		"together":             `<a href="/admin/settings/models#BUDGET_DAY">Budget of all together</a>`,
+		"holds EVERYTHING":     `<a href="/admin/settings/backups#v-VAULT_PATH">GATEHOUSE_VAULT_PATH</a>`,
+		"log level":            `<a href="/admin/settings/variables#LOG_LEVEL">Log level</a>`,
+		"new api secret":       `<a href="/admin/settings/access?open=secrets#keys-h">New secret for an API key</a>`,
+		"restore":              `<a href="/admin/settings/backups?open=restore#restore">Restore a backup</a>`,
+		"bot family":           `<a href="/admin/settings/bots#bot-family">Bot family</a>`,
+		"welcome texts family": `<a href="/admin/settings/texts/family">Texts of family</a>`,
+	} {
+		s.get("/admin/settings?q="+url.QueryEscape(q)).has(t, want, `name="q" value="`+q+`"`, "found")
+	}
+	s.get("/admin/settings?q=MODEL").has(t, "takes effect from the next message.", "local/quote", `<span class="pill idle">default</span>`)
+	s.get("/admin/settings?q=no+such+thing").has(t, "Nothing found", "Show the sections")
+	s.get("/admin/settings?q="+strings.Repeat("x", 5000)).has(t, "Nothing found")
+	s.get("/admin/settings?q=%3Cscript%3E").has(t, `value="&lt;script&gt;"`)
+}
+
+func TestTheIndexOfSettingsShowsWhatWasChangedInThePanel(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	s.world.full()
+	s.get("/admin/settings").has(t, "None: all settings are as configured.", `href="/admin/settings/bots"`, `href="/admin/settings/models#MODEL"`, `href="/admin/settings/access?open=secrets#keys-h"`)
+	s.post("/admin/settings/models", url.Values{"BUDGET_DAY": {"$30"}})
+	a := s.get("/admin/settings")
+	a.has(t, `<tr id="c-BUDGET_DAY">`, `<a href="/admin/settings/models#BUDGET_DAY">Budget of all together</a>`, "$30", "$20")
+	a.lacks(t, `id="c-MODEL"`)
 }
 
 func TestABackupIsMadeWithProgressAndDownloaded(t *testing.T) {
@@ -213,12 +285,12 @@ func TestABackupIsMadeWithProgressAndDownloaded(t *testing.T) {
 	s.world.mu.Lock()
 	s.world.backups = nil
 	s.world.mu.Unlock()
-	s.get("/admin/settings").has(t, "No backups yet.", "Backup now")
+	s.get("/admin/settings/backups").has(t, "No backups yet.", "Backup now")
 	a := s.post("/admin/settings/backups", nil)
 	a.has(t, "backing up: 1204 entries, 38 MB", `data-every="1"`)
 	a.lacks(t, `action="/admin/settings/backups"`)
 	s.world.made(backupOne)
-	s.get("/admin/settings").has(t, "412 files and the database are in "+backupOne, "Not in it: .claude", "38 MB", strings.Repeat("9f86d081884c7d65", 4),
+	s.get("/admin/settings/backups").has(t, "412 files and the database are in "+backupOne, "Not in it: .claude", "38 MB", strings.Repeat("9f86d081884c7d65", 4),
 		"gatehouse restore /srv/gatehouse-backups/"+backupOne, `href="/admin/settings/backups/`+backupOne+`" download`)
 	a = s.get("/admin/settings/backups/" + backupOne)
 	if a.body != "an archive" || a.header.Get("Content-Disposition") != `attachment; filename="`+backupOne+`"` {

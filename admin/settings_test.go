@@ -24,21 +24,25 @@ type settingsWorld struct{ *world }
 func (w settingsWorld) Settings() []settings.Setting {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	level := settings.Setting{Name: "GATEHOUSE_LOG_LEVEL", Value: "info", Source: "default", About: "debug, info, warn or error."}
+	level := settings.Setting{Name: "GATEHOUSE_LOG_LEVEL", Value: "info", Source: "default", Effect: "at once", About: "debug, info, warn or error."}
 	if w.level != "" {
 		level.Value, level.Source = w.level, "panel"
 	}
 	knob := func(name, value string) settings.Setting {
-		if v, ok := w.changed[name]; ok {
-			return settings.Setting{Name: "GATEHOUSE_" + name, Value: v, Source: "panel", Configured: value}
+		effect := "at once"
+		if strings.Contains(name, "MODEL") {
+			effect = "next message"
 		}
-		return settings.Setting{Name: "GATEHOUSE_" + name, Value: value, Source: "default"}
+		if v, ok := w.changed[name]; ok {
+			return settings.Setting{Name: "GATEHOUSE_" + name, Value: v, Source: "panel", Configured: value, Effect: effect}
+		}
+		return settings.Setting{Name: "GATEHOUSE_" + name, Value: value, Source: "default", Effect: effect}
 	}
 	return append([]settings.Setting{
 		knob("MODEL", ""), knob("MODEL_FALLBACKS", "local/quote"), knob("GUEST_MODEL", ""), knob("TITLE_MODEL", ""), knob("DEFAULT_AGENT", "gone"), knob("GUEST_READ", "Public/**"), knob("RATE_LIMIT", "10/60s"),
 		knob("DM_TRUST", "sandboxed"), knob("GROUP_TRUST", "sandboxed"), knob("BUSY_MODE", "collect"), knob("BUDGET_USER_DAY", "200000"), knob("BUDGET_BOT_DAY", ""), knob("BUDGET_DAY", "$20"),
-		{Name: "GATEHOUSE_VAULT_PATH", Value: "/srv/gatehouse", Source: "environment", About: "Folder of plain files that holds everything."},
-		{Name: "GATEHOUSE_TELEGRAM_TOKEN", Value: "(set)", Source: "file", About: "Token of the bot named telegram."},
+		{Name: "GATEHOUSE_VAULT_PATH", Value: "/srv/gatehouse", Source: "environment", Effect: "restart", About: "Folder of plain files that holds everything."},
+		{Name: "GATEHOUSE_TELEGRAM_TOKEN", Value: "(set)", Source: "file", Effect: "at once", About: "Token of the bot named telegram."},
 		level,
 	}, w.settings...)
 }
@@ -74,8 +78,8 @@ func (w *world) audit(by core.Actor, action, subject string) {
 func TestSettingsShowEachValueWithItsSourceAndTheLogLevelChanges(t *testing.T) {
 	s := newSite(t, nil, nil).enter()
 	s.world.full()
-	a := s.get("/admin/settings")
-	a.has(t, "/srv/gatehouse", `<span class="pill note">environment</span>`, "(set)", "not set", "Folder of plain files", "never shown", "Models and budgets", "<option selected>info</option>")
+	a := s.get("/admin/settings/variables")
+	a.has(t, "/srv/gatehouse", `<span class="pill note">environment</span>`, "(set)", "not set", "Folder of plain files", "Models and budgets", "<option selected>info</option>")
 	s.post("/admin/settings/log", url.Values{"level": {"debug"}}).has(t, "The log is at debug from now on", "<option selected>debug</option>", `<span class="pill note">panel</span>`, "As configured")
 	s.post("/admin/settings/log", url.Values{"level": {"loud"}}).has(t, "flash bad")
 	s.post("/admin/settings/log", url.Values{"level": {""}}).has(t, "at its configured level again", "<option selected>info</option>")
@@ -83,7 +87,7 @@ func TestSettingsShowEachValueWithItsSourceAndTheLogLevelChanges(t *testing.T) {
 
 func TestAKeyIsShownOnceAndRevoked(t *testing.T) {
 	s := newSite(t, nil, nil).enter()
-	s.get("/admin/settings").has(t, `name="scope" value="chat" checked`)
+	s.get("/admin/settings/access").has(t, `name="scope" value="chat" checked`)
 	for name, form := range map[string]url.Values{
 		"no label":  {"label": {" "}, "trust": {"sandboxed"}, "scope": {"chat"}},
 		"no such":   {"label": {"x"}, "trust": {"sandboxed"}, "scope": {"everything"}},
@@ -102,9 +106,9 @@ func TestAKeyIsShownOnceAndRevoked(t *testing.T) {
 	if err != nil || !ok || row.Trust != core.Sandboxed || row.ExpiresAt.Sub(s.clock.Now()).Hours() != 30*24 {
 		t.Fatalf("the key that was shown: %+v %v %v", row, ok, err)
 	}
-	s.get("/admin/settings").lacks(t, secret)
+	s.get("/admin/settings/access").lacks(t, secret)
 	change := "/admin/settings/keys/" + row.ID + "/change"
-	s.get("/admin/settings").has(t, `action="`+change+`"`, `value="read" checked`, `value="send">`)
+	s.get("/admin/settings/access").has(t, `action="`+change+`"`, `value="read" checked`, `value="send">`)
 	s.post(change, url.Values{"label": {"alerts <b>"}, "scope": {"send"}}).has(t, "The key “alerts &lt;b&gt;” may from now on: send.", "<bdi>alerts &lt;b&gt;</bdi>")
 	if row, ok, err = s.world.keys.Find(t.Context(), secret); err != nil || !ok || row.Label != "alerts <b>" || strings.Join(row.Scopes, " ") != "send" || row.Trust != core.Sandboxed {
 		t.Errorf("the same secret opens %+v %v %v", row, ok, err)
@@ -113,7 +117,7 @@ func TestAKeyIsShownOnceAndRevoked(t *testing.T) {
 	s.post(change, url.Values{"label": {" "}}).has(t, "flash bad", "A key needs a label")
 	s.post(change, url.Values{"label": {"x"}, "scope": {"root"}}).has(t, "flash bad", "is not one of")
 	rotate := "/admin/settings/keys/" + row.ID + "/rotate"
-	s.get("/admin/settings").has(t, `action="`+rotate+`"`)
+	s.get("/admin/settings/access").has(t, `action="`+rotate+`"`)
 	for _, grace := range []string{"-1h", "x", "9000h"} {
 		if a := s.postForm(rotate, url.Values{"grace": {grace}}); a.status != http.StatusUnprocessableEntity || !strings.Contains(a.body, `id="rotate-error"`) {
 			t.Errorf("grace %s: status %d", grace, a.status)
@@ -122,7 +126,7 @@ func TestAKeyIsShownOnceAndRevoked(t *testing.T) {
 	a = s.postForm(rotate, url.Values{"grace": {"1h"}})
 	a.has(t, "The key “<bdi>alerts</bdi>” has a new secret", "Copy it now", "data-still", "Old secret:")
 	newer := regexp.MustCompile(`gh_[A-Za-z0-9_-]{32}`).FindString(a.body)
-	s.get("/admin/settings").lacks(t, newer)
+	s.get("/admin/settings/access").lacks(t, newer)
 	for name, each := range map[string]string{"old": secret, "new": newer} {
 		if got, ok, err := s.world.keys.Find(t.Context(), each); err != nil || !ok || got.ID != row.ID {
 			t.Errorf("the %s secret opens %+v %v %v", name, got, ok, err)

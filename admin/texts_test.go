@@ -70,7 +70,7 @@ func (w textWorld) SetText(_ context.Context, bot, name, version, body string, b
 func TestATextIsWrittenAgainWithoutJavaScript(t *testing.T) {
 	s := newSite(t, nil, nil).enter()
 	s.world.full()
-	s.get("/admin/settings").has(t, `href="/admin/settings/texts/family"`, `1 of your own`)
+	s.get("/admin/settings/bots").has(t, `href="/admin/settings/texts/family"`, `1 of your own`)
 	s.get("/admin/settings/texts/family").has(t, "Texts of family", "Hello Ada! This is our family&#39;s bot. Your code is <code>K7M2Q9XT</code>.",
 		`<span class="pill note">panel</span>`, `<span class="pill idle">default</span>`, "Your request was denied.", `href="/admin/settings/texts/family/denied"`)
 	const path = "/admin/settings/texts/family/denied"

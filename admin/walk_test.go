@@ -25,6 +25,8 @@ func (s *site) places() map[string][]string {
 		"GET /admin/people/{user}":               {"/admin/people/2"},
 		"GET /admin/people/several":              {"/admin/people/several?q=&verb=block&id=2&id=3"},
 		"GET /admin/people/{user}/export":        nil, // a file
+		"GET /admin/settings":                    {"/admin/settings", "/admin/settings?q=model"},
+		"GET /admin/settings/access":             {"/admin/settings/access", "/admin/settings/access?open=secrets"},
 		"GET /admin/settings/backups/{name}":     nil, // a file
 		"GET /admin/settings/texts/{bot}":        {"/admin/settings/texts/family"},
 		"GET /admin/settings/texts/{bot}/{name}": {"/admin/settings/texts/family/code"},
@@ -82,7 +84,7 @@ func pageName(s *site, path string) string {
 		return "settings-text"
 	}
 	path, query, _ := strings.Cut(strings.TrimPrefix(path, "/admin/"), "?")
-	if strings.HasPrefix(query, "q=") {
+	if strings.HasPrefix(query, "q=") || strings.HasPrefix(query, "open=") {
 		path += "-search"
 	}
 	return strings.ReplaceAll(path, "/", "-")

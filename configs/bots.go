@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"gatehouse/configs/check"
 	"gatehouse/configs/values"
 )
 
@@ -23,6 +24,7 @@ type Bot struct {
 	GroupTrust   string
 	Where        string // the setting, or file:line, to name it in messages
 	InFile       bool   // an entry of BOTS_FILE
+	Added        bool   // in the panel
 	Off          bool   // stopped in the panel: it does not start on its own
 	Fault        string // why there is no Token, and what to do; "" when there is one
 }
@@ -52,10 +54,10 @@ type platform struct {
 
 func platforms() []platform {
 	return []platform{
-		{"telegram", "TELEGRAM_TOKEN", checkTelegramToken, upTo(":"), func(c *Config) Bot {
+		{"telegram", "TELEGRAM_TOKEN", check.TelegramToken, upTo(":"), func(c *Config) Bot {
 			return Bot{Token: c.TelegramToken, APIURL: c.TelegramApiURL, DMPolicy: c.TelegramDMPolicy, AllowedUsers: c.TelegramAllowedUsers}
 		}},
-		{"discord", "DISCORD_TOKEN", checkDiscordToken, upTo("."), func(c *Config) Bot {
+		{"discord", "DISCORD_TOKEN", check.DiscordToken, upTo("."), func(c *Config) Bot {
 			return Bot{Token: c.DiscordToken, APIURL: c.DiscordApiURL, DMPolicy: c.DiscordDMPolicy, AllowedUsers: c.DiscordAllowedUsers}
 		}},
 	}
@@ -96,7 +98,8 @@ func (c *Config) BotsPath() (path string, named bool) {
 }
 
 // ReadBots reads every bot again, tokens in files too: first those of the
-// settings, then those of BOTS_FILE. It may be called at any time, and changes
+// settings, then those of BOTS_FILE, then those that were added in the panel. It may be
+// called at any time, and changes
 // nothing. A bot whose token is missing or malformed is in the list with a
 // Fault. An error is Problems, of BOTS_FILE alone, by line and without any
 // value; the list then has the bots of that file from keep, with fresh tokens.
@@ -113,6 +116,7 @@ func (c *Config) ReadBots(keep []Bot) ([]Bot, error) {
 	} else {
 		list = append(list, entries...)
 	}
+	list = append(list, c.addedBots(list)...)
 	c.change(list)
 	sole(list)
 	if len(problems) > 0 {

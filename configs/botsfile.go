@@ -14,6 +14,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
+	"gatehouse/configs/check"
 	"gatehouse/configs/values"
 )
 
@@ -245,7 +246,7 @@ func (e *entry) field(f *ast.MappingValueNode) {
 	key := keyOf(f)
 	if !slices.Contains(botFieldNames(), key) {
 		fault := "this field is not known"
-		if near := nearest(key, botFieldNames()); plainWord.MatchString(key) {
+		if near := check.Nearest(key, botFieldNames()); plainWord.MatchString(key) {
 			fault = fmt.Sprintf("the field %s is not known; did you mean %s?", key, near)
 		}
 		e.r.bad(f.Key.GetToken(), fault, "")
@@ -285,7 +286,7 @@ func (e *entry) take(key, v string) {
 	case "token_file":
 		e.TokenFile = relativeTo(e.r.path, v)
 	case "api_url":
-		if e.APIURL = strings.TrimRight(v, "/"); checkOrigin(e.APIURL) != nil {
+		if e.APIURL = strings.TrimRight(v, "/"); check.Origin(e.APIURL) != nil {
 			e.bad(key, "api_url is scheme://host:port with http or https, without a path")
 		}
 	case "dm_policy":
@@ -331,7 +332,7 @@ func (e *entry) users(n ast.Node) {
 	}
 	for _, v := range seq.Values {
 		id, ok := scalar(v)
-		if !ok || checkUser(id) != nil {
+		if !ok || check.User(id) != nil {
 			e.r.bad(v.GetToken(), "this is not a numeric user id; names can change hands, so they are not accepted", botExample("allowed_users"))
 			continue
 		}
@@ -360,7 +361,7 @@ func (e *entry) finish(first *token.Token) {
 		if err := p.token(e.Token.Reveal()); err != nil {
 			e.bad("token", "the token "+err.Error())
 		}
-	case ok && checkPath(e.TokenFile) != nil:
+	case ok && check.Path(e.TokenFile) != nil:
 		e.bad("token_file", "token_file names an unknown home directory: give the whole path")
 	default:
 		e.refresh()

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"gatehouse/configs/check"
 	"gatehouse/configs/values"
 )
 
@@ -25,6 +26,7 @@ type Changes struct {
 
 // A BotChange is what was set of one bot.
 type BotChange struct {
+	Added     *AddedBot  `json:"added,omitempty"`      // nil: the bot is configured
 	Policy    *BotPolicy `json:"policy,omitempty"`     // nil: as configured
 	TokenFile string     `json:"token_file,omitempty"` // that its token is read from; "": as configured
 	Off       bool       `json:"off,omitempty"`        // it stays stopped until someone starts it
@@ -35,7 +37,7 @@ type BotChange struct {
 
 // Empty reports whether nothing was set.
 func (c BotChange) Empty() bool {
-	return c.Policy == nil && c.TokenFile == "" && !c.Off && len(c.Texts) == 0
+	return c.Added == nil && c.Policy == nil && c.TokenFile == "" && !c.Off && len(c.Texts) == 0
 }
 
 // A BotPolicy is how one bot treats users without access.
@@ -64,16 +66,48 @@ func (p *BotPolicy) check() error {
 	case len(p.AllowedUsers) > maxAllowed:
 		return fmt.Errorf("allowed users: at most %d", maxAllowed)
 	}
-	if err := each(p.AllowedUsers, checkUser); err != nil {
+	if err := each(p.AllowedUsers, check.User); err != nil {
 		return fmt.Errorf("allowed users: %w", err)
 	}
 	return nil
 }
 
+// When a change of a setting takes effect.
+const (
+	AtOnce       = "at once"
+	NextMessage  = "next message"
+	AfterRestart = "restart"
+)
+
+// changeable are the settings that can be changed while the gateway runs, with when a
+// change takes effect.
+var changeable = []struct{ name, effect string }{
+	{"DM_TRUST", AtOnce}, {"GROUP_TRUST", AtOnce}, {"GUEST_READ", NextMessage}, {"DEFAULT_AGENT", NextMessage}, {"BUSY_MODE", NextMessage}, {"RATE_LIMIT", AtOnce},
+	{"MODEL", NextMessage}, {"MODEL_FALLBACKS", NextMessage}, {"GUEST_MODEL", NextMessage}, {"TITLE_MODEL", NextMessage},
+	{"BUDGET_USER_DAY", AtOnce}, {"BUDGET_BOT_DAY", AtOnce}, {"BUDGET_DAY", AtOnce},
+}
+
 // Changeable returns the settings that can be changed while the gateway runs.
-func Changeable() []string {
-	return []string{"DM_TRUST", "GROUP_TRUST", "GUEST_READ", "DEFAULT_AGENT", "BUSY_MODE", "RATE_LIMIT",
-		"MODEL", "MODEL_FALLBACKS", "GUEST_MODEL", "TITLE_MODEL", "BUDGET_USER_DAY", "BUDGET_BOT_DAY", "BUDGET_DAY"}
+func Changeable() (names []string) {
+	for _, s := range changeable {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+// Effect returns when another value of the setting with this name (without the prefix)
+// takes effect: AtOnce, NextMessage or AfterRestart.
+func (c *Config) Effect(name string) string {
+	for _, s := range changeable {
+		if s.name == name {
+			return s.effect
+		}
+	}
+	isToken := slices.ContainsFunc(platforms(), func(p platform) bool { return p.setting == name })
+	if name == "LOG_LEVEL" || isToken && c.Source(name) == SourceFile { // the panel changes the level; tokens' files are read again
+		return AtOnce
+	}
+	return AfterRestart
 }
 
 // With returns a copy of c with changes made. The first that can't be made is the
@@ -94,11 +128,18 @@ func (c *Config) With(ch Changes) (*Config, error) {
 		}
 	}
 	for name, b := range ch.Bots {
+		if b.Added != nil {
+			if err := b.Added.check(name); err != nil {
+				return nil, err
+			}
+		}
 		if b.Policy != nil {
 			if err := b.Policy.check(); err != nil {
 				return nil, err
 			}
-			next.showPolicy(name, b.Policy)
+			if b.Added == nil {
+				next.showPolicy(name, b.Policy)
+			}
 		}
 		if b.TokenFile != "" {
 			if err := next.checkTokenFile(b.TokenFile); err != nil {
@@ -208,7 +249,7 @@ func (c *Config) change(list []Bot) {
 	for i := range list {
 		b := &list[i]
 		ch, ok := c.changes[b.Name]
-		if !ok {
+		if !ok || ch.Added != nil && !b.Added { // a configured bot took the name
 			continue
 		}
 		if p := ch.Policy; p != nil {

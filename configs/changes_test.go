@@ -3,6 +3,7 @@ package configs
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -84,6 +85,26 @@ func TestWhatThePanelCanNotSetNamesItsField(t *testing.T) {
 	} {
 		if _, err := c.With(ch); err == nil || !strings.HasPrefix(err.Error(), says) {
 			t.Errorf("%q, want %q", err, says)
+		}
+	}
+}
+
+func TestEffectSaysWhatCanBeChangedWithoutARestart(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte("1:abc"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GATEHOUSE_VAULT_PATH", t.TempDir())
+	t.Setenv("GATEHOUSE_TELEGRAM_TOKEN_FILE", file)
+	t.Setenv("GATEHOUSE_DISCORD_TOKEN", "MTk4NjIyNDgzNDcx.Cl2FMQ.ZnCjm1XVW7vRze4b7Cq4se7kKWs")
+	c, err := Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range fields() {
+		changeable := slices.Contains(append(Changeable(), "LOG_LEVEL", "TELEGRAM_TOKEN"), f.short())
+		if got := c.Effect(f.short()); changeable != (got != AfterRestart) || got == "" {
+			t.Errorf("%s takes effect %q", f.short(), got)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package configs
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/kelseyhightower/envconfig"
 
+	"gatehouse/configs/check"
 	"gatehouse/configs/values"
 )
 
@@ -185,42 +185,9 @@ func unknown(environ []string) Problems {
 		switch {
 		case !ours || known || strings.HasPrefix(name, testPrefix):
 		default:
-			near := nearest(name, slices.Sorted(maps.Keys(examples)))
+			near := check.Nearest(name, slices.Sorted(maps.Keys(examples)))
 			problems = append(problems, Problem{name, "is not a setting; did you mean " + near + "?", near + "=" + examples[near]})
 		}
 	}
 	return problems
-}
-
-// nearest returns the name that takes the fewest edits to reach, of those that say
-// all that this one reports where there are such (GATEHOUSE_TOKEN).
-func nearest(name string, names []string) string {
-	if _, said, ok := strings.Cut(name, "_"); ok {
-		more := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !strings.HasSuffix(n, "_"+said) })
-		if len(more) > 0 {
-			names = more
-		}
-	}
-	return slices.MinFunc(names, func(a, b string) int { return cmp.Compare(edits(name, a), edits(name, b)) })
-}
-
-// edits counts the insertions, removals and changes of bytes from a to b.
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

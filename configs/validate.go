@@ -8,12 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"gatehouse/configs/check"
 	"gatehouse/configs/values"
 )
 
@@ -162,36 +162,36 @@ func (c *Config) checks() map[string]func() error {
 		"VAULT_PATH":             c.checkVault,
 		"DATABASE_URL":           c.checkDatabase,
 		"ADDR":                   c.checkAddr,
-		"PORT":                   func() error { return checkPort(c.Port) },
-		"ALLOWED_HOSTS":          func() error { return each(c.AllowedHosts, checkHost) },
-		"CORS_ORIGINS":           func() error { return each(c.CORSOrigins, checkOrigin) },
+		"PORT":                   func() error { return check.Port(c.Port) },
+		"ALLOWED_HOSTS":          func() error { return each(c.AllowedHosts, check.Host) },
+		"CORS_ORIGINS":           func() error { return each(c.CORSOrigins, check.Origin) },
 		"ADMIN_PASSWORD":         c.checkPassword,
-		"TELEGRAM_TOKEN":         func() error { return each(values.List{c.TelegramToken.Reveal()}, checkTelegramToken) },
-		"TELEGRAM_API_URL":       func() error { return checkOrigin(c.TelegramApiURL) },
-		"TELEGRAM_ALLOWED_USERS": func() error { return each(c.TelegramAllowedUsers, checkUser) },
-		"DISCORD_TOKEN":          func() error { return each(values.List{c.DiscordToken.Reveal()}, checkDiscordToken) },
-		"DISCORD_API_URL":        func() error { return checkOrigin(c.DiscordApiURL) },
-		"DISCORD_ALLOWED_USERS":  func() error { return each(c.DiscordAllowedUsers, checkUser) },
+		"TELEGRAM_TOKEN":         func() error { return each(values.List{c.TelegramToken.Reveal()}, check.TelegramToken) },
+		"TELEGRAM_API_URL":       func() error { return check.Origin(c.TelegramApiURL) },
+		"TELEGRAM_ALLOWED_USERS": func() error { return each(c.TelegramAllowedUsers, check.User) },
+		"DISCORD_TOKEN":          func() error { return each(values.List{c.DiscordToken.Reveal()}, check.DiscordToken) },
+		"DISCORD_API_URL":        func() error { return check.Origin(c.DiscordApiURL) },
+		"DISCORD_ALLOWED_USERS":  func() error { return each(c.DiscordAllowedUsers, check.User) },
 		"BOTS_FILE":              c.checkBotsFile,
-		"BACKUP_PATH":            func() error { return each(values.List{c.BackupPath}, checkPath) },
-		"GUEST_READ":             func() error { return each(c.GuestRead, checkGlob) },
+		"BACKUP_PATH":            func() error { return each(values.List{c.BackupPath}, check.Path) },
+		"GUEST_READ":             func() error { return each(c.GuestRead, check.Glob) },
 		"MODEL":                  func() error { return each(values.List{c.Model}, c.checkModel) },
 		"MODEL_FALLBACKS":        c.checkFallbacks,
 		"MODEL_WINDOWS":          c.checkWindows,
 		"GUEST_MODEL":            func() error { return each(values.List{c.GuestModel}, c.checkModel) },
 		"TITLE_MODEL":            func() error { return each(values.List{c.TitleModel}, c.checkModel) },
-		"ANTHROPIC_API_KEY":      func() error { return checkKey(c.AnthropicAPIKey) },
-		"ANTHROPIC_BASE_URL":     func() error { return checkBase(c.AnthropicBaseURL) },
-		"OPENAI_API_KEY":         func() error { return checkKey(c.OpenaiAPIKey) },
-		"OPENAI_BASE_URL":        func() error { return checkBase(c.OpenaiBaseURL) },
+		"ANTHROPIC_API_KEY":      func() error { return check.Key(c.AnthropicAPIKey) },
+		"ANTHROPIC_BASE_URL":     func() error { return check.Base(c.AnthropicBaseURL) },
+		"OPENAI_API_KEY":         func() error { return check.Key(c.OpenaiAPIKey) },
+		"OPENAI_BASE_URL":        func() error { return check.Base(c.OpenaiBaseURL) },
 		"MCP_ENV":                func() error { return each(c.MCPEnv, checkVariable) },
-		"CLAUDE_CLI":             func() error { return each(values.List{c.ClaudeCLI}, checkPath) },
-		"SANDBOX_CGROUP":         func() error { return checkGroup(c.SandboxCgroup) },
-		"SANDBOX_IMAGE":          func() error { return each(values.List{c.SandboxImage}, checkImage) },
-		"CLAUDE_PROJECTS":        func() error { return each(values.List{c.ClaudeProjects}, checkPath) },
-		"SEARXNG_URL":            func() error { return checkBase(c.SearxngURL) },
-		"TRANSCRIBE_URL":         func() error { return checkBase(c.TranscribeURL) },
-		"METRICS_ADDR":           func() error { return each(values.List{c.MetricsAddr}, checkHostPort) },
+		"CLAUDE_CLI":             func() error { return each(values.List{c.ClaudeCLI}, check.Path) },
+		"SANDBOX_CGROUP":         func() error { return check.Group(c.SandboxCgroup) },
+		"SANDBOX_IMAGE":          func() error { return each(values.List{c.SandboxImage}, check.Image) },
+		"CLAUDE_PROJECTS":        func() error { return each(values.List{c.ClaudeProjects}, check.Path) },
+		"SEARXNG_URL":            func() error { return check.Base(c.SearxngURL) },
+		"TRANSCRIBE_URL":         func() error { return check.Base(c.TranscribeURL) },
+		"METRICS_ADDR":           func() error { return each(values.List{c.MetricsAddr}, check.HostPort) },
 	}
 }
 
@@ -208,42 +208,17 @@ func each(list values.List, check func(string) error) error {
 	return nil
 }
 
-// checkGroup takes auto, none, or the absolute path of a directory.
-func checkGroup(v string) error {
-	if v != "auto" && v != "none" && !filepath.IsAbs(v) {
-		return errors.New("must be auto, none, or the absolute path of a control group's directory")
-	}
-	return nil
-}
-
-// image is the form of an image's name: host, path, tag and digest.
-var image = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:@/-]{0,254}$`)
-
-func checkImage(name string) error {
-	if !image.MatchString(name) {
-		return errors.New("must be the name of an image, such as localhost/tools:1")
-	}
-	return nil
-}
-
-func checkPath(path string) error {
-	if !filepath.IsAbs(path) {
-		return fmt.Errorf("%q names an unknown home directory: give the whole path", path)
-	}
-	return nil
-}
-
 // checkVault accepts a directory, or a name where one can be made.
 func (c *Config) checkVault() error {
 	if info, err := os.Stat(c.VaultPath); err == nil && !info.IsDir() {
 		return fmt.Errorf("%s is a file, and the vault is a directory: name the directory that is to hold everything", c.VaultPath)
 	}
-	return checkPath(c.VaultPath)
+	return check.Path(c.VaultPath)
 }
 
 func (c *Config) checkBotsFile() error {
 	if path, named := c.BotsPath(); named {
-		return checkPath(path)
+		return check.Path(path)
 	}
 	return nil
 }
@@ -258,11 +233,11 @@ func (c *Config) checkDatabase() error {
 	case strings.Contains(c.DatabaseURL, "://"):
 		return fmt.Errorf("%s:// is not supported: give the path of a file", scheme)
 	}
-	return checkPath(c.DatabaseURL)
+	return check.Path(c.DatabaseURL)
 }
 
 func (c *Config) checkAddr() error {
-	if err := checkHostPort(c.Addr); err != nil {
+	if err := check.HostPort(c.Addr); err != nil {
 		return err
 	}
 	if !c.Loopback() && !c.AdminPassword.IsSet() {
@@ -279,57 +254,6 @@ func (c *Config) Loopback() bool {
 	}
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
-}
-
-func checkHostPort(addr string) error {
-	_, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return fmt.Errorf("%q is not host:port", addr)
-	}
-	n, err := strconv.Atoi(port)
-	if err != nil {
-		return fmt.Errorf("the port %q is not a number", port)
-	}
-	return checkPort(n)
-}
-
-// checkPort allows 0, which takes any free port.
-func checkPort(n int) error {
-	if n < 0 || n > 65535 {
-		return fmt.Errorf("%d is not a port from 0 to 65535", n)
-	}
-	return nil
-}
-
-var hostName = regexp.MustCompile(`^(\[[0-9a-fA-F:]+\]|[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?)(:\d{1,5})?$`)
-
-func checkHost(host string) error {
-	if !hostName.MatchString(host) {
-		return fmt.Errorf("%q is not a host name: no scheme, no path, no wildcard", host)
-	}
-	return nil
-}
-
-// checkOrigin wants scheme://host[:port] and nothing behind it.
-func checkOrigin(s string) error {
-	u, err := url.Parse(s)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || s != u.Scheme+"://"+u.Host {
-		return errors.New("want scheme://host:port with http or https, without a path")
-	}
-	return nil
-}
-
-// checkBase wants an http address, perhaps with a path. It may hold a
-// password by mistake, so it is not repeated.
-func checkBase(s string) error {
-	if s == "" {
-		return nil
-	}
-	u, err := url.Parse(s)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return errors.New("want an http or https address without user, query or fragment")
-	}
-	return nil
 }
 
 // SameServer reports whether the address is on the server of OPENAI_BASE_URL,

@@ -1,59 +1,13 @@
 package configs
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/bmatcuk/doublestar/v4"
-
-	"gatehouse/configs/values"
 )
-
-var telegramToken = regexp.MustCompile(`^\d+:[A-Za-z0-9_-]+$`)
-
-func checkTelegramToken(token string) error {
-	if !telegramToken.MatchString(token) {
-		return errors.New("does not look like a token from @BotFather: digits, a colon, then letters and digits, without blanks or quotes")
-	}
-	return nil
-}
-
-var discordToken = regexp.MustCompile(`^[A-Za-z0-9_=-]+\.[A-Za-z0-9_=-]+\.[A-Za-z0-9_=-]+$`)
-
-func checkDiscordToken(token string) error {
-	if !discordToken.MatchString(token) {
-		return errors.New("does not look like a bot's token from the developer portal: three parts of letters and digits with dots between, without \"Bot \" in front")
-	}
-	return nil
-}
-
-func checkKey(s values.Secret) error {
-	if strings.ContainsFunc(s.Reveal(), func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return errors.New("holds blanks or characters that no key has")
-	}
-	return nil
-}
-
-var userID = regexp.MustCompile(`^[1-9]\d{0,18}$`)
-
-func checkUser(id string) error {
-	if !userID.MatchString(id) {
-		return fmt.Errorf("%q is not a numeric user id; names can change hands, so they are not accepted", id)
-	}
-	return nil
-}
-
-func checkGlob(glob string) error {
-	if strings.HasPrefix(glob, "/") || slices.Contains(strings.Split(glob, "/"), "..") || !doublestar.ValidatePattern(glob) {
-		return fmt.Errorf("%q is not a glob for files in the vault", glob)
-	}
-	return nil
-}
 
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 

@@ -51,6 +51,8 @@ var sentences = map[string]string{
 	"place.disable":            "disabled the group {group}",
 	"place.set":                "changed how the group {group} is answered",
 	"place.move":               "The group {group} has a new id",
+	"bot.add":                  "added the bot {subject} on {platform}",
+	"bot.remove":               "removed the bot {subject}",
 	"bot.start":                "started the bot {subject}",
 	"bot.stop":                 "stopped the bot {subject}",
 	"queue.retry":              "retried a message that had been given up",

@@ -169,6 +169,9 @@ func (f *Frame) Show(w http.ResponseWriter, r *http.Request, status int, page st
 	name := "page"
 	if fragment(r) {
 		name = "app"
+		if status == http.StatusUnprocessableEntity { // a live page shows the reason; a browser would log an error besides
+			status = http.StatusOK
+		}
 	}
 	v.Page, v.Flash = page, f.takeFlash(w, r)
 	who, _ := Principal(r)

@@ -1,21 +1,28 @@
 package settings
 
 import (
-	"context"
 	"net/http"
 
 	"gatehouse/admin/page"
 	"gatehouse/core"
 )
 
-// backupsOf sets the backups and returns how often the page refetches itself.
-func (p *valuePages) backupsOf(ctx context.Context, b *settingsBody) (every int) {
-	if p.o.Backups == nil || p.o.BackupJob == nil {
-		return 0
-	}
-	b.HasJob = true
-	b.Backups = page.Load(ctx, p.frame, "The list of backups", p.o.Backups.Backups)
-	b.MoreBk = page.Cut(&b.Backups.Value, maxBackupRows)
+// maxBackupRows bounds the backups that are shown.
+const maxBackupRows = 20
+
+// backupsPart are the backups, and the one that is being made.
+type backupsPart struct {
+	Rows page.Part[[]BackupFile]
+	More int
+	Job  *page.Job
+	Open bool // how to restore one is shown
+}
+
+// backupsOf reads the backups and returns how often the page refetches itself.
+func (p *valuePages) backupsOf(r *http.Request, b *backupsPart) (every int) {
+	b.Open = r.URL.Query().Get("open") == "restore"
+	b.Rows = page.Load(r.Context(), p.frame, "The list of backups", p.o.Backups.Backups)
+	b.More = page.Cut(&b.Rows.Value, maxBackupRows)
 	if j, ok := p.o.BackupJob(); ok {
 		b.Job = &j
 		if j.Running {
@@ -26,11 +33,11 @@ func (p *valuePages) backupsOf(ctx context.Context, b *settingsBody) (every int)
 }
 
 func (p *valuePages) backUp(r *http.Request, by core.Actor) (page.Flash, string, error) {
-	return page.Note("The backup is being made. This page shows how far it is."), settingsPath + "#backups-h", p.o.Backups.Backup(r.Context(), by)
+	return page.Note("The backup is being made. This page shows how far it is."), pathOf(secBackups), p.o.Backups.Backup(r.Context(), by)
 }
 
 func (p *valuePages) deleteBackup(r *http.Request, by core.Actor) (page.Flash, string, error) {
-	return page.Good("The backup is deleted."), settingsPath + "#backups-h", p.o.Backups.RemoveBackup(r.Context(), r.PathValue("name"), by)
+	return page.Good("The backup is deleted."), pathOf(secBackups), p.o.Backups.RemoveBackup(r.Context(), r.PathValue("name"), by)
 }
 
 func (p *valuePages) downloadBackup(w http.ResponseWriter, r *http.Request) error {

@@ -13,11 +13,9 @@ import (
 )
 
 const (
-	// maxBackupRows bounds the backups that are shown.
-	maxBackupRows = 20
-	// changeTimeout bounds a change of settings, in which models may be asked.
 	// testTimeout bounds a test of a bot's credentials.
-	testTimeout   = 15 * time.Second
+	testTimeout = 15 * time.Second
+	// changeTimeout bounds a change of settings, in which models may be asked.
 	changeTimeout = 50 * time.Second
 )
 
@@ -41,6 +39,11 @@ func policies() []page.Choice {
 	return []page.Choice{{Value: "pairing", Label: "pairing: you decide"}, {Value: "allowlist", Label: "allowlist: the ids below"}, {Value: "open", Label: "open: everybody"}, {Value: "disabled", Label: "disabled: silence"}}
 }
 
+// presets returns the levels that can be preset.
+func presets() []page.Choice {
+	return []page.Choice{{Value: "sandboxed", Label: "sandboxed"}, {Value: "vault", Label: "vault"}}
+}
+
 func (p *valuePages) botKnobs() (out []botKnobs) {
 	states := p.links.Bots()
 	if p.o.Changes == nil {
@@ -60,7 +63,7 @@ func (p *valuePages) botKnobs() (out []botKnobs) {
 }
 
 func knobsOf(b BotSettings, s core.BotState) botKnobs {
-	k := botKnobs{BotSettings: b, State: s, Policies: policies(), Levels: []page.Choice{{Value: "sandboxed", Label: "sandboxed"}, {Value: "vault", Label: "vault"}}}
+	k := botKnobs{BotSettings: b, State: s, Policies: policies(), Levels: presets()}
 	k.Tone, k.Word = page.State(s.State)
 	return k
 }
@@ -69,23 +72,36 @@ func (k botKnobs) Up() bool {
 	return k.State.State != core.Stopped && k.State.State != core.FailedPhase
 }
 
+// policyOf returns the policy of a form.
+func policyOf(r *http.Request) BotPolicy {
+	return BotPolicy{DMPolicy: r.PostFormValue("dm_policy"), AllowedUsers: strings.Join(strings.FieldsFunc(r.PostFormValue("allowed_users"), func(r rune) bool { return r == ',' || unicode.IsSpace(r) }), ","),
+		DMTrust: r.PostFormValue("dm_trust"), GroupTrust: r.PostFormValue("group_trust")}
+}
+
+// sure refuses a form that lets everybody in without the box that confirms it.
+func sure(r *http.Request, bot string, p BotPolicy) error {
+	if p.DMPolicy == "open" && r.PostFormValue("sure") != "yes" {
+		return core.Errorf(core.Invalid, "policy: with open, %s answers anyone who finds it; tick the box to confirm", bot)
+	}
+	return nil
+}
+
 func (p *valuePages) setPolicy(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	bot := r.PathValue("bot")
-	back := settingsPath + "#bots-h"
+	back := pathOf(secBots)
 	if r.PostFormValue("do") == "configured" {
 		return page.Good(bot + " treats strangers as configured again."), back, p.o.Changes.SetPolicy(r.Context(), bot, nil, by)
 	}
-	policy := BotPolicy{DMPolicy: r.PostFormValue("dm_policy"), AllowedUsers: strings.Join(strings.FieldsFunc(r.PostFormValue("allowed_users"), func(r rune) bool { return r == ',' || unicode.IsSpace(r) }), ","),
-		DMTrust: r.PostFormValue("dm_trust"), GroupTrust: r.PostFormValue("group_trust")}
-	if policy.DMPolicy == "open" && r.PostFormValue("sure") != "yes" {
-		return page.Flash{}, back, core.Errorf(core.Invalid, "policy: with open, %s answers anyone who finds it; tick the box to confirm", bot)
+	policy := policyOf(r)
+	if err := sure(r, bot, policy); err != nil {
+		return page.Flash{}, back, err
 	}
 	return page.Good(bot + " treats strangers so from now on. Who has access keeps it."), back, p.o.Changes.SetPolicy(r.Context(), bot, &policy, by)
 }
 
 func (p *valuePages) setTokenFile(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	bot := r.PathValue("bot")
-	back := settingsPath + "#bots-h"
+	back := pathOf(secBots)
 	ctx, cancel := context.WithTimeout(r.Context(), testTimeout)
 	defer cancel()
 	if r.PostFormValue("do") == "configured" {
@@ -100,5 +116,5 @@ func (p *valuePages) setTokenFile(r *http.Request, by core.Actor) (page.Flash, s
 
 func (p *valuePages) switchBot(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	said, _, err := p.links.Switch(r, by)
-	return said, settingsPath + "#bots-h", err
+	return said, pathOf(secBots), err
 }

@@ -20,6 +20,8 @@ type knob struct {
 	Empty   string        // the effective value where it is empty
 	Choices []page.Choice // empty: a text field
 	Models  bool          // models are offered
+	Fault   string        // why the value that was typed is not saved
+	Typed   string        // it
 }
 
 // A knobGroup is the settings under one heading.
@@ -31,7 +33,8 @@ type knobGroup struct {
 
 const (
 	knobsAnswer = "Who answers"
-	knobsPeople = "Messages and people"
+	knobsPeople = "People without access, and guests"
+	knobsWrite  = "Messages"
 	knobsBudget = "Budgets"
 )
 
@@ -42,7 +45,7 @@ var knobHints = map[string]string{
 
 // knobList returns all settings that can be changed here, in their order.
 func (p *valuePages) knobList() []knob {
-	levels := []page.Choice{{Value: "sandboxed", Label: "sandboxed"}, {Value: "vault", Label: "vault"}}
+	levels := presets()
 	return []knob{
 		{Group: knobsAnswer, Short: "MODEL", Label: "Model", Empty: "the first provider with a key", Models: true},
 		{Group: knobsAnswer, Short: "MODEL_FALLBACKS", Label: "When it cannot answer", Empty: "nobody else", Hint: "In this order, separated by commas."},
@@ -52,11 +55,11 @@ func (p *valuePages) knobList() []knob {
 		{Group: knobsPeople, Short: "DM_TRUST", Label: "Level preset for direct messages", Choices: levels},
 		{Group: knobsPeople, Short: "GROUP_TRUST", Label: "Level preset for groups", Choices: levels},
 		{Group: knobsPeople, Short: "GUEST_READ", Label: "Files that sandboxed people are quoted", Empty: "none", Hint: "Globs such as Public/**, separated by commas."},
-		{Group: knobsPeople, Short: "RATE_LIMIT", Label: "Messages of one person to a bot", Empty: "off", Hint: "As 10/60s, or off."},
-		{Group: knobsPeople, Short: "BUSY_MODE", Label: "Messages while an answer is made", Choices: []page.Choice{{Value: "collect", Label: "collect them"}, {Value: "queue", Label: "queue them"}, {Value: "interrupt", Label: "interrupt the answer"}}},
-		{Group: knobsBudget, Short: "BUDGET_USER_DAY", Label: "Of each person", Empty: "no bound"},
-		{Group: knobsBudget, Short: "BUDGET_BOT_DAY", Label: "Of each bot", Empty: "no bound"},
-		{Group: knobsBudget, Short: "BUDGET_DAY", Label: "Of all together", Empty: "no bound"},
+		{Group: knobsWrite, Short: "RATE_LIMIT", Label: "Messages of one person to a bot", Empty: "off", Hint: "As 10/60s, or off."},
+		{Group: knobsWrite, Short: "BUSY_MODE", Label: "Messages while an answer is made", Choices: []page.Choice{{Value: "collect", Label: "collect them"}, {Value: "queue", Label: "queue them"}, {Value: "interrupt", Label: "interrupt the answer"}}},
+		{Group: knobsBudget, Short: "BUDGET_USER_DAY", Label: "Budget of each person", Empty: "no bound"},
+		{Group: knobsBudget, Short: "BUDGET_BOT_DAY", Label: "Budget of each bot", Empty: "no bound"},
+		{Group: knobsBudget, Short: "BUDGET_DAY", Label: "Budget of all together", Empty: "no bound"},
 	}
 }
 
@@ -82,17 +85,29 @@ func (p *valuePages) knobs(all []Setting) (out []knob) {
 		return nil
 	}
 	for _, k := range p.knobList() {
-		i := slices.IndexFunc(all, func(s Setting) bool { return strings.TrimPrefix(s.Name, "GATEHOUSE_") == k.Short })
+		i := slices.IndexFunc(all, func(s Setting) bool { return short(s.Name) == k.Short })
 		if i < 0 {
 			continue
 		}
 		k.Setting = all[i]
+		k.Typed = k.Value
 		if len(k.Choices) > 0 && !slices.ContainsFunc(k.Choices, func(c page.Choice) bool { return c.Value == k.Value }) {
 			k.Choices = append(k.Choices, page.Choice{Value: k.Value, Label: k.Value}) // so that saving the rest leaves it
 		}
 		out = append(out, k)
 	}
 	return out
+}
+
+// typed returns k as it was sent in a form that was refused.
+func (k knob) typed(b sectionBody) knob {
+	if b.Typed.Has(k.Short) {
+		k.Typed = b.Typed.Get(k.Short)
+	}
+	if b.Field == k.Short {
+		k.Fault = b.Fault
+	}
+	return k
 }
 
 // Set returns the configured value as a label.
@@ -108,24 +123,46 @@ func (k knob) Set() string {
 	return k.Configured
 }
 
-func inGroups(list []knob) (groups []knobGroup) {
-	for _, k := range list {
-		if n := len(groups); n == 0 || groups[n-1].Name != k.Group {
-			groups = append(groups, knobGroup{Name: k.Group, Hint: knobHints[k.Group]})
-		}
-		g := &groups[len(groups)-1]
-		g.Knobs = append(g.Knobs, k)
+// inGroups adds k to its group, which is the last of groups or a new one.
+func inGroups(groups []knobGroup, k knob) []knobGroup {
+	if n := len(groups); n == 0 || groups[n-1].Name != k.Group {
+		groups = append(groups, knobGroup{Name: k.Group, Hint: knobHints[k.Group]})
 	}
+	g := &groups[len(groups)-1]
+	g.Knobs = append(g.Knobs, k)
 	return groups
 }
 
-func (p *valuePages) changeSettings(r *http.Request, by core.Actor) (page.Flash, string, error) {
-	back := settingsPath + "#knobs-h"
-	knobs := p.knobs(p.o.Settings.Settings())
+// saveSection saves the values of one section. If one is refused, nothing is saved and
+// the page shows what was typed with the reason.
+func (p *valuePages) saveSection(key string) func(w http.ResponseWriter, r *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		who, _ := page.Principal(r)
+		said, err := p.changeSettings(r, key, who.Actor())
+		if err == nil {
+			p.frame.SetFlash(w, r, said)
+			return p.frame.Away(w, r, pathOf(key))
+		}
+		if _, ok := page.Refusal(w, err); !ok {
+			return err
+		}
+		field, _, _ := strings.Cut(core.TextOf(err), ":")
+		b := sectionBody{Typed: r.PostForm, Fault: page.Sentence(core.TextOf(err))}
+		if slices.ContainsFunc(p.knobList(), func(k knob) bool { return k.Short == field && sectionOf(field).Key == key }) {
+			b.Field = field
+		}
+		return p.showSection(w, r, http.StatusUnprocessableEntity, key, b)
+	}
+}
+
+func (p *valuePages) changeSettings(r *http.Request, key string, by core.Actor) (page.Flash, error) {
 	values := map[string]string{} // bounded by the knobs
-	for _, k := range knobs {
-		if r.PostFormValue("reset") == k.Short && k.Source == "panel" {
-			return page.Good(k.Label + " is as configured again: " + k.Set() + "."), back, p.change(r, map[string]string{k.Short: k.Configured}, by)
+	for _, k := range p.knobs(p.o.Settings.Settings()) {
+		if sectionOf(k.Short).Key != key {
+			continue
+		}
+		if r.PostFormValue("reset") == k.Short && k.Source == fromPanel {
+			return page.Good(k.Label + " is as configured again: " + k.Set() + "."), p.change(r, map[string]string{k.Short: k.Configured}, by)
 		}
 		if _, sent := r.PostForm[k.Short]; !sent {
 			continue
@@ -135,9 +172,9 @@ func (p *valuePages) changeSettings(r *http.Request, by core.Actor) (page.Flash,
 		}
 	}
 	if len(values) == 0 {
-		return page.Note("Nothing was changed: all values were already set."), back, nil
+		return page.Note("Nothing was changed: all values were already set."), nil
 	}
-	return page.Good(page.Count(len(values), "setting is", "settings are") + " changed and hold from now on, also after a restart."), back, p.change(r, values, by)
+	return page.Good(page.Count(len(values), "setting is", "settings are") + " changed, and stay so after a restart."), p.change(r, values, by)
 }
 
 // change may call models.

@@ -22,6 +22,7 @@ type (
 	Setting struct {
 		Name, Value, Source, About string
 		Configured                 string // the value that a change made here overrides
+		Effect                     string // of another value: "at once", "next message" or "restart"
 	}
 	// Settings are the configuration, and the few values that the panel changes.
 	Settings interface {
@@ -54,6 +55,28 @@ type (
 		// SetTokenFile has a bot use the token in a file; "" is as configured.
 		SetTokenFile(ctx context.Context, bot, path string, by core.Actor) error
 	}
+	// NewBots adds bots that no configuration names. What can't be added is
+	// core.Invalid, or core.Busy where the platform can't be asked; the text begins
+	// with the field's name where one is wrong. No text has the token in it.
+	NewBots interface {
+		Platforms() []string
+		// AddBot asks the platform who the token is, stores it and starts the bot.
+		AddBot(ctx context.Context, b NewBot, by core.Actor) (Identified, error)
+		// SetToken gives a bot that was added another token.
+		SetToken(ctx context.Context, bot, token string, by core.Actor) (Identified, error)
+		// RemoveBot stops a bot that was added and deletes its token.
+		RemoveBot(ctx context.Context, bot string, by core.Actor) error
+	}
+	// A NewBot is a bot to be added.
+	NewBot struct {
+		Name, Platform, Token string
+		BotPolicy
+	}
+	// Identified is what a platform says about a token.
+	Identified struct {
+		Account string   // the account's name
+		Hints   []string // sentences: what is left to do on the platform
+	}
 	// A BotPolicy is how a bot treats users without access.
 	BotPolicy struct{ DMPolicy, AllowedUsers, DMTrust, GroupTrust string }
 	// A BotSettings is a bot as it is set.
@@ -64,6 +87,7 @@ type (
 		Off          bool   // it stays stopped
 		PolicyFromUs bool   // set here
 		TokenFromUs  bool
+		Added        bool // here; it can be removed here
 	}
 	// Texts are the messages that bots send automatically and that can be
 	// changed. A bot or text that does not exist is core.NotFound.
@@ -131,6 +155,7 @@ type Options struct {
 	Settings  Settings // the page Settings; the following are sections of it
 	Keys      Keys
 	Changes   Changes // what of it can be changed here
+	NewBots   NewBots // with Changes
 	Texts     Texts   // with Changes: the messages that bots send automatically
 	Backups   Backups
 	BackupJob func() (page.Job, bool) // the backup that is being made, or was; with Backups
@@ -174,7 +199,7 @@ var files embed.FS
 
 // New registers the pages with f.
 func New(f *page.Frame, o Options, l Links) *Pages {
-	f.Templates(files, template.FuncMap{"edit": editURL, "kind": agent.KindOf, "pieces": pieces}, "settingsparts")
+	f.Templates(files, template.FuncMap{"edit": editURL, "kind": agent.KindOf, "pieces": pieces, "effect": takesEffect, "short": short}, "settingsparts")
 	p := &Pages{values: valuePages{f, o, l}, agents: agentPages{f, o}}
 	p.values.routes()
 	if p.agents.there() {
@@ -216,7 +241,10 @@ func (p *valuePages) routes() {
 	if p.o.Settings == nil {
 		return
 	}
-	p.frame.Page("GET "+settingsPath, p.settingsPage)
+	p.frame.Page("GET "+settingsPath, p.indexPage)
+	for _, in := range p.sections("") {
+		p.frame.Page("GET "+in.Path(), p.sectionPage(in.Key))
+	}
 	p.frame.Post("POST "+settingsPath+"/log", p.setLogLevel)
 	if p.o.Keys != nil {
 		p.frame.Page("POST "+settingsPath+"/keys", p.newKey)
@@ -225,7 +253,9 @@ func (p *valuePages) routes() {
 		p.frame.Post("POST "+settingsPath+"/keys/{id}/revoke", p.revokeKey)
 	}
 	if p.o.Changes != nil {
-		p.frame.Post("POST "+settingsPath+"/change", p.changeSettings)
+		for _, key := range []string{secModels, secLimits, secAccess} {
+			p.frame.Page("POST "+pathOf(key), p.saveSection(key))
+		}
 		p.frame.Post("POST "+settingsPath+"/bots/{bot}/policy", p.setPolicy)
 		p.frame.Post("POST "+settingsPath+"/bots/{bot}/token", p.setTokenFile)
 		if p.o.Texts != nil {
@@ -233,11 +263,17 @@ func (p *valuePages) routes() {
 			p.frame.Page("GET "+textsPath+"/{bot}/{name}", p.textPage)
 			p.frame.Page("POST "+textsPath+"/{bot}/{name}", p.text)
 		}
+		if p.o.NewBots != nil {
+			p.frame.Page("GET "+addBotPath, p.addBotPage)
+			p.frame.Page("POST "+addBotPath, p.addBot)
+			p.frame.Post("POST "+pathOf(secBots)+"/{bot}/newtoken", p.setToken)
+			p.frame.Post("POST "+pathOf(secBots)+"/{bot}/remove", p.removeBot)
+		}
 		if p.links.Switch != nil {
 			p.frame.Post("POST "+settingsPath+"/bots/{bot}/{verb}", p.switchBot)
 		}
 	}
-	if p.o.Backups != nil && p.o.BackupJob != nil {
+	if p.hasBackups() {
 		p.frame.Post("POST "+settingsPath+"/backups", p.backUp)
 		p.frame.Secret("GET "+settingsPath+"/backups/{name}", p.downloadBackup)
 		p.frame.Post("POST "+settingsPath+"/backups/{name}/delete", p.deleteBackup)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"gatehouse/admin/settings"
+	"gatehouse/cmd/gatehouse/fleet"
 	"gatehouse/cmd/gatehouse/models"
 	"gatehouse/configs"
 	"gatehouse/configs/live"
@@ -36,7 +37,8 @@ func (v settingsView) Settings() (list []settings.Setting) {
 		if c, ok := changed[s.Name]; ok {
 			configured, s = s.Value, c
 		}
-		x := settings.Setting{Name: s.Name, Value: s.Value, Source: s.Source, About: s.About, Configured: configured}
+		x := settings.Setting{Name: s.Name, Value: s.Value, Source: s.Source, About: s.About, Configured: configured,
+			Effect: v.a.cfg.Effect(strings.TrimPrefix(s.Name, configs.Prefix+"_"))}
 		if now, ok := v.a.settings.LogLevel(); ok && s.Name == configs.Prefix+"_LOG_LEVEL" && now != v.a.cfg.LogLevel.Level() {
 			x.Value, x.Source = strings.ToLower(now.String()), "panel"
 		}
@@ -74,7 +76,7 @@ func (v settingsView) Change(ctx context.Context, values map[string]string, by c
 	if err != nil {
 		return err
 	}
-	return v.a.settings.Change(ctx, by, live.Change{
+	err = v.a.settings.Change(ctx, by, live.Change{
 		Subject: strings.Join(slices.Sorted(maps.Keys(values)), " "), Detail: map[string]any{"values": values}, Edit: edit,
 		Prepare: func(now, next *configs.Config) (func(), error) {
 			m, err := trial.Next(now, next, tried)
@@ -84,6 +86,10 @@ func (v settingsView) Change(ctx context.Context, values map[string]string, by c
 			return func() { v.apply(next, m) }, nil
 		},
 	})
+	if values["DM_TRUST"]+values["GROUP_TRUST"] != "" && err == nil {
+		v.a.fleet.Reload(ctx) // the bots' policies have them
+	}
+	return err
 }
 
 // apply makes next effective from the next turn on; running turns continue as they
@@ -110,12 +116,37 @@ func (v settingsView) agentThere(next *configs.Config, values map[string]string)
 
 // SetPolicy changes how a bot treats strangers; nil is as configured.
 func (v settingsView) SetPolicy(ctx context.Context, bot string, p *settings.BotPolicy, by core.Actor) error {
-	var policy *configs.BotPolicy
-	if p != nil {
-		policy = &configs.BotPolicy{DMPolicy: p.DMPolicy, DMTrust: p.DMTrust, GroupTrust: p.GroupTrust}
-		_ = policy.AllowedUsers.Decode(p.AllowedUsers) // accepts any text
+	if p == nil {
+		return v.a.fleet.SetPolicy(ctx, bot, nil, by)
 	}
-	return v.a.fleet.SetPolicy(ctx, bot, policy, by)
+	policy := policyOf(*p)
+	return v.a.fleet.SetPolicy(ctx, bot, &policy, by)
+}
+
+func policyOf(p settings.BotPolicy) configs.BotPolicy {
+	policy := configs.BotPolicy{DMPolicy: p.DMPolicy, DMTrust: p.DMTrust, GroupTrust: p.GroupTrust}
+	_ = policy.AllowedUsers.Decode(p.AllowedUsers) // accepts any text
+	return policy
+}
+
+// Platforms returns those that a bot can be added on.
+func (v settingsView) Platforms() []string { return fleet.Addable() }
+
+// AddBot adds a bot, if the platform accepts its token, and starts it.
+func (v settingsView) AddBot(ctx context.Context, n settings.NewBot, by core.Actor) (settings.Identified, error) {
+	id, err := v.a.fleet.Add(ctx, fleet.NewBot{Name: n.Name, Platform: n.Platform, Token: n.Token, Policy: policyOf(n.BotPolicy)}, by)
+	return settings.Identified{Account: id.Username, Hints: id.Hints}, err
+}
+
+// SetToken gives a bot that was added another token, if the platform accepts it.
+func (v settingsView) SetToken(ctx context.Context, bot, token string, by core.Actor) (settings.Identified, error) {
+	id, err := v.a.fleet.SetToken(ctx, bot, token, by)
+	return settings.Identified{Account: id.Username, Hints: id.Hints}, err
+}
+
+// RemoveBot removes a bot that was added.
+func (v settingsView) RemoveBot(ctx context.Context, bot string, by core.Actor) error {
+	return v.a.fleet.Remove(ctx, bot, by)
 }
 
 // SetTokenFile has a bot use the token in a file, if the platform accepts it;
@@ -131,13 +162,15 @@ func (v settingsView) BotSettings() (list []settings.BotSettings) {
 		s := settings.BotSettings{Bot: b.Name, Platform: b.Platform, Token: "in the environment", Off: b.Off,
 			BotPolicy: settings.BotPolicy{DMPolicy: b.DMPolicy, AllowedUsers: b.AllowedUsers.String(), DMTrust: b.DMTrust, GroupTrust: b.GroupTrust}}
 		switch {
+		case b.Added && b.TokenFile == v.a.cfg.TokenOf(b.Name):
+			s.Token = "set in the panel"
 		case b.TokenFile != "":
 			s.Token = "in the file " + b.TokenFile
 		case b.InFile:
 			s.Token = "in the file of bots"
 		}
 		c := changes[b.Name]
-		s.PolicyFromUs, s.TokenFromUs = c.Policy != nil, c.TokenFile != ""
+		s.PolicyFromUs, s.TokenFromUs, s.Added = c.Policy != nil && !b.Added, c.TokenFile != "", b.Added
 		list = append(list, s)
 	}
 	return list

@@ -53,7 +53,8 @@ cmd/loadgen: cmd/loadgen/bare cmd/loadgen/crowd cmd/loadgen/model connectors/dis
 cmd/loadgen/bare:
 cmd/loadgen/crowd: connectors/discord/discordtest connectors/telegram/telegramtest
 cmd/loadgen/model:  # a language model to measure with
-configs: configs/former configs/values
+configs: configs/check configs/former configs/values
+configs/check: configs/values  # what values of settings must be like
 configs/former: configs/values  # the bots file of the original system
 configs/live: configs configs/values core core/llm core/llm/registry core/store core/store/snapshot  # settings in effect
 configs/values:  # types of settings

@@ -34,7 +34,7 @@ func TestSettingsOfThePanelApplyAtOnceAndAfterARestart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	b := w.browser()
-	page := b.page("/admin/settings")
+	page := b.page("/admin/settings/bots")
 	first := w.sim.NewUser("First")
 	first.Send("hello")
 	w.hearsText(first, "code")
@@ -44,7 +44,8 @@ func TestSettingsOfThePanelApplyAtOnceAndAfterARestart(t *testing.T) {
 	second := w.sim.NewUser("Second")
 	second.Send("How long should green tea brew?")
 	w.hearsText(second, "two minutes")
-	if _, body := b.submit("/admin/settings/change", page, url.Values{"BUDGET_USER_DAY": {"1"}, "BUSY_MODE": {"queue"}}); !strings.Contains(body, "2 settings are changed") {
+	b.set("limits", url.Values{"BUSY_MODE": {"queue"}})
+	if body := b.set("models", url.Values{"BUDGET_USER_DAY": {"1"}}); !strings.Contains(body, "1 setting is changed") {
 		t.Fatal(body)
 	}
 	second.Send("And black tea?")
@@ -74,8 +75,21 @@ func TestSettingsOfThePanelApplyAtOnceAndAfterARestart(t *testing.T) {
 	fourth := w.sim.NewUser("Fourth")
 	fourth.Send("hello")
 	w.hearsText(fourth, "code")
-	if n := w.count(`SELECT count(*) FROM audit_events WHERE action = 'setting.change' AND via = 'panel'`); n != 4 {
-		t.Errorf("%d audit rows for four changes", n)
+	if n := w.count(`SELECT count(*) FROM audit_events WHERE action = 'setting.change' AND via = 'panel'`); n != 5 {
+		t.Errorf("%d audit rows for five changes", n)
+	}
+}
+
+func TestAPresetLevelAppliesToTheNextApprovalAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	for _, level := range []core.Trust{core.Vault, core.Sandboxed} {
+		if err := (settingsView{w.app}).Change(t.Context(), map[string]string{"DM_TRUST": level.String()}, byPanel); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.app.bots.Preset("telegram", core.ScopeDM); got != level {
+			t.Errorf("the preset is %s, want %s", got, level)
+		}
 	}
 }
 
@@ -122,7 +136,7 @@ func TestATokenIsRotatedByTheNameOfItsFile(t *testing.T) {
 		}
 		return file
 	}
-	page := b.page("/admin/settings")
+	page := b.page("/admin/settings/bots")
 	const wrong = "4711:not-a-token-that-is-known"
 	for file, says := range map[string]string{
 		filepath.Join(dir, "missing"):                      "no such file",
@@ -169,16 +183,16 @@ func TestABackupOfThePanelIsWholeAndIsDownloaded(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorldOn(t, sim, dir, func(c *configs.Config) { c.BackupPath = filepath.Join(dir, "kept") })
 	b := w.browser()
-	page := b.page("/admin/settings")
+	page := b.page("/admin/settings/bots")
 	b.submit("/admin/settings/backups", page, url.Values{})
-	w.until("the backup", func() bool { return strings.Contains(b.page("/admin/settings"), "The backup is made.") })
+	w.until("the backup", func() bool { return strings.Contains(b.page("/admin/settings/backups"), "The backup is made.") })
 	list, err := backupsView{w.app.backups}.Backups(context.Background())
 	if err != nil || len(list) != 1 {
 		t.Fatalf("%+v %v", list, err)
 	}
 	file := b.page("/admin/settings/backups/" + list[0].Name)
 	sum := sha256.Sum256([]byte(file))
-	if list[0].SHA256 != hex.EncodeToString(sum[:]) || list[0].Size != int64(len(file)) || !strings.Contains(b.page("/admin/settings"), list[0].SHA256) {
+	if list[0].SHA256 != hex.EncodeToString(sum[:]) || list[0].Size != int64(len(file)) || !strings.Contains(b.page("/admin/settings/backups"), list[0].SHA256) {
 		t.Errorf("%+v, but what was downloaded has %d bytes and %x", list[0], len(file), sum)
 	}
 	entries, _ := contents(t, list[0].Path)

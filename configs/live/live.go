@@ -3,6 +3,7 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -65,6 +66,7 @@ func (s *Settings) OwnText(bot, name string) string { return s.Now().BotChanges(
 
 // A Change is one change of settings.
 type Change struct {
+	Action  string         // of the audit row; "": setting.change
 	Subject string         // of the audit row
 	Detail  map[string]any // of the audit row
 	Edit    func(*configs.Changes)
@@ -97,7 +99,7 @@ func (s *Settings) Change(ctx context.Context, by core.Actor, c Change) error {
 		return err
 	}
 	err = s.db.Tx(ctx, func(tx *store.Tx) error {
-		return errors.Join(store.SetMetadata(ctx, tx, changesKey, string(text)), store.Audit(ctx, tx, by, "setting.change", c.Subject, c.Detail))
+		return errors.Join(store.SetMetadata(ctx, tx, changesKey, string(text)), store.Audit(ctx, tx, by, cmp.Or(c.Action, "setting.change"), c.Subject, c.Detail))
 	})
 	if err != nil {
 		return err

@@ -144,6 +144,9 @@ func (v View) Changed() (words []string) {
 
 func botText(c configs.BotChange) string {
 	var words []string
+	if c.Added != nil {
+		words = append(words, "was added on "+c.Added.Platform)
+	}
 	if p := c.Policy; p != nil {
 		words = append(words, fmt.Sprintf("has the policy %s, with %s in direct messages and %s in groups", p.DMPolicy, p.DMTrust, p.GroupTrust))
 	}

@@ -1,10 +1,12 @@
 package values
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 )
@@ -81,4 +83,27 @@ func ReadSecret(path string) (Secret, error) {
 		return Secret{}, fmt.Errorf("the file %s is empty", path)
 	}
 	return NewSecret(s), nil
+}
+
+// WriteSecret writes a secret into a file that only this user may read, in a directory
+// that is made if it is missing. A crash leaves the old file or the new one.
+func WriteSecret(path string, s Secret) (err error) {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+"-*") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	_, err = f.WriteString(s.Reveal() + "\n")
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
 }

@@ -233,6 +233,12 @@ document.addEventListener("submit", async (e) => {
     const undo = stays?.querySelector("form[data-left]");
     say((flash ? flash.textContent.trim() : "") + (undo ? " Undo is offered for 10 seconds." : ""));
     if (!undo) toast(flash);
+    if (by?.name === "reset") { // the field goes back, whatever was written in it
+      const field = document.getElementById(by.value);
+      for (const o of field?.options || []) o.selected = o.defaultSelected;
+      if (field && !field.options) field.value = field.defaultValue;
+    }
+    document.querySelector("main [aria-invalid]")?.focus();
     // The button that was pressed may be gone: the focus stays near it.
     if (!document.activeElement || document.activeElement === document.body) {
       (stays || document.getElementById("main")).focus({ preventScroll: true });

@@ -70,7 +70,7 @@ func (p *Process) progress(what string) *backup.Meter {
 // the settings, are left out.
 func BackupSource(cfg *configs.Config, envFile, version string) backup.Source {
 	const secret = "it holds a secret; keep it elsewhere"
-	without := map[string]string{envFile: secret}
+	without := map[string]string{envFile: secret, cfg.TokensDir(): "the tokens of bots that were added in the panel; give them again there"}
 	for _, path := range cfg.SecretFiles() {
 		without[path] = secret
 	}

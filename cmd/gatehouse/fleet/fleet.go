@@ -39,6 +39,7 @@ type Fleet struct {
 	Hub *connectors.Hub
 
 	changing sync.Mutex // one reload at a time
+	adding   sync.Mutex // one bot is added or removed at a time
 }
 
 // Open returns a fleet with a connector for each bot; none runs before the

@@ -47,6 +47,10 @@ func directoriesOf(file string) []string {
 	return dirs
 }
 
+// Reload applies the settings in effect to the bots. What cannot be changed yet is
+// retried while the fleet watches.
+func (f *Fleet) Reload(ctx context.Context) { f.reload(ctx) }
+
 // reload reads the bots again: a new bot is started, a removed one stopped, and
 // one with another token or address gets a new connector. Other bots keep
 // running. Policies change first, for all bots. It reports whether every change

@@ -26,8 +26,8 @@ func wrongForm(platform, token string) error {
 
 // typed returns err, or instead of a platform's refusal the text for somebody who has
 // just typed the token. The error's own text is for a gateway that runs.
-func typed(err error, text string) error {
-	if core.KindOf(err) == core.Denied {
+func typed(err error, platform string) error {
+	if text := fleet.Refused(platform, err); text != "" {
 		return core.Errorf(core.Denied, "%s", text)
 	}
 	return err
@@ -59,7 +59,7 @@ func (s *setup) telegram() error {
 		defer cancel()
 		me, err := b.Identity(ctx)
 		if err != nil {
-			return typed(err, "Telegram refuses this token: it is mistyped or was revoked. Copy it again from @BotFather (/mybots, API Token).")
+			return typed(err, telegram.Platform)
 		}
 		s.ask.say("    It is @%s.\n", me.Username)
 		if !me.ReadsGroups {
@@ -89,7 +89,7 @@ func (s *setup) discord() error {
 		defer cancel()
 		me, err := b.Identity(ctx)
 		if err != nil {
-			return typed(err, "Discord refuses this token: it is mistyped or was reset. In the developer portal open Bot, press Reset Token and copy the new one.")
+			return typed(err, discord.Platform)
 		}
 		s.ask.say("    It is %s. Invite it to a server:\n    %s\n", me.Username, me.Invite)
 		if !me.Content {
