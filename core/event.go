@@ -62,15 +62,18 @@ type (
 	Thinking struct {
 		Content string `json:"content"`
 	}
+	// Parent is the call of Task whose helper made the call; "" for the agent's own.
 	ToolUseStart struct {
-		ID    string          `json:"id"`
-		Name  string          `json:"name"`
-		Input json.RawMessage `json:"input"`
+		ID     string          `json:"id"`
+		Name   string          `json:"name"`
+		Input  json.RawMessage `json:"input"`
+		Parent string          `json:"parent_tool_use_id,omitempty"`
 	}
 	ToolResult struct {
 		ToolUseID string `json:"tool_use_id"`
 		Result    string `json:"result"`
 		IsError   bool   `json:"is_error"`
+		Parent    string `json:"parent_tool_use_id,omitempty"`
 	}
 	PermissionRequest struct {
 		ID              string           `json:"id"`

@@ -85,6 +85,14 @@ type saidPart struct {
 	Done   bool
 	Took   time.Duration
 	Files  []attached
+	Helper *helperView // of a call of Task
+}
+
+// A helperView is what the helper of a call did: its text and tool calls.
+type helperView struct {
+	Calls int
+	Parts []saidPart
+	More  int // further calls, which are not shown
 }
 
 type runView struct {
@@ -310,12 +318,8 @@ func (t *telling) said(m *transcript.Message, at url.Values) (s said, size int) 
 		if !ok {
 			continue
 		}
-		size += len(x.HTML)
-		for _, text := range []string{x.Text, x.Label, x.Input, x.Result} {
-			size += len(text) + 5*strings.Count(text, `"`) + 4*strings.Count(text, "<") + 4*strings.Count(text, "&") + 4*strings.Count(text, "'") // as it is escaped
-		}
 		s.Parts = append(s.Parts, x)
-		size += 400 + 700*len(x.Files)
+		size += x.size()
 	}
 	return s, size
 }
@@ -341,6 +345,7 @@ func (t *telling) part(m *transcript.Message, b *core.Block, at url.Values, firs
 			}
 			x.Files = t.files(res.Media, res.first, res.at)
 		}
+		x.Helper = t.helped(m.Helpers[b.ID])
 		return x, true
 	case "media":
 		x.Files = t.files(b.Media, first, at)

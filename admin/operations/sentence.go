@@ -72,6 +72,7 @@ var sentences = map[string]string{
 	"session.lower":            "lowered the trust of a conversation to {trust}",
 	"session.stop":             "stopped an answer",
 	"run.abort":                "stopped an answer",
+	"tool.use":                 "had a helper use {tool}",
 	"run.retry":                "had a message answered again",
 	"message.send":             "sent a message with {bot}",
 	"budget.set":               "set the budget of {user} to {budget}",

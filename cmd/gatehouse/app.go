@@ -337,7 +337,7 @@ func (a *app) joinRuns(qm *metrics.Metrics) (err error) {
 		Spend: a.spending.record, Answered: a.titles.Answered,
 		Equip: a.tools.Equip, Guard: a.guard, NotBegun: a.guard.NotBegun, Runs: a.events.Users, Overheard: a.overheard.Last,
 		Still: func(ctx context.Context, t *orchestrator.Turn) (core.Trust, error) { return a.gate.still(ctx, a.db, t) },
-		Raise: a.raised,
+		Raise: a.raised, Helped: a.helped,
 		Choose: func(ctx context.Context, tx *store.Tx, ask coreask.Ask) error {
 			_, err := a.asks.Open(ctx, tx, ask)
 			if core.KindOf(err) == core.Busy {

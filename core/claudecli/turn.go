@@ -254,7 +254,15 @@ func (k *talk) said() string {
 // assistant handles one complete block of a message.
 func (k *talk) assistant(l *line) {
 	var m spoken
-	if l.ParentToolUseID != "" || json.Unmarshal(l.raw, &m) != nil {
+	if json.Unmarshal(l.raw, &m) != nil {
+		return
+	}
+	if l.ParentToolUseID != "" { // of a helper: its text is for the agent
+		for _, b := range blocks(m.Message.Content) {
+			if b.Type == "tool_use" {
+				k.t.Emit(core.ToolUseStart{ID: b.ID, Name: b.Name, Input: b.Input, Parent: l.ParentToolUseID})
+			}
+		}
 		return
 	}
 	if m.Message.Usage != nil {
@@ -288,7 +296,7 @@ func (k *talk) assistant(l *line) {
 // results handles the results of tools.
 func (k *talk) results(l *line) {
 	var m spoken
-	if l.ParentToolUseID != "" || json.Unmarshal(l.raw, &m) != nil {
+	if json.Unmarshal(l.raw, &m) != nil {
 		return
 	}
 	for _, b := range blocks(m.Message.Content) {
@@ -305,7 +313,7 @@ func (k *talk) results(l *line) {
 				text = append(text, c.Text)
 			}
 		}
-		k.t.Emit(core.ToolResult{ToolUseID: b.ToolUseID, Result: core.CutRunes(strings.ToValidUTF8(strings.Join(text, "\n"), "�"), maxResult), IsError: b.IsError})
+		k.t.Emit(core.ToolResult{ToolUseID: b.ToolUseID, Result: core.CutRunes(strings.ToValidUTF8(strings.Join(text, "\n"), "�"), maxResult), IsError: b.IsError, Parent: l.ParentToolUseID})
 	}
 }
 

@@ -32,6 +32,11 @@ const (
 // of the calls. Calls without effects run next to each other, all others alone
 // and in order. After ctx has ended the rest is not begun.
 func (t *talk) use(ctx context.Context, calls []core.Block) ([]core.Block, error) {
+	if t.using != nil {
+		if err := t.using(ctx, calls); err != nil {
+			return nil, err
+		}
+	}
 	for i := range calls {
 		t.show(core.ToolUseStart{ID: calls[i].ID, Name: calls[i].Name, Input: object(calls[i].Input)})
 	}
@@ -88,7 +93,7 @@ func (t *talk) one(ctx context.Context, b *core.Block) (core.Block, error) {
 	r.busy.Add(1)
 	res, outcome := t.call(ctx, b)
 	if (b.Name == "WebFetch" || b.Name == "WebSearch") && !res.IsError {
-		r.found.Add(named.Result{Tool: b.Name, Input: b.Input, Text: res.Text}) // a sub-turn's conversation is in no transcript
+		r.found.Add(named.Result{Tool: b.Name, Input: b.Input, Text: res.Text}) // a sub-turn's conversation is not the session's
 	}
 	r.heardNow()
 	r.busy.Add(-1)
@@ -368,31 +373,3 @@ func subject(input json.RawMessage) string {
 	}
 	return ""
 }
-
-// repeats counts the same call made again and again. A call with effects lets
-// others be created again: what they see may have changed.
-type repeats struct {
-	seen map[string]int // bounded by the rounds of a run
-	last string
-	what string
-}
-
-func (l *repeats) note(b *core.Block, effects bool) {
-	var in any
-	_ = json.Unmarshal(b.Input, &in)
-	canonical, _ := json.Marshal(in) // sorted keys
-	key := b.Name + "\x00" + string(canonical)
-	if l.seen == nil {
-		l.seen = map[string]int{}
-	}
-	if effects && key != l.last {
-		clear(l.seen)
-	}
-	l.last = key
-	if l.seen[key]++; l.seen[key] >= maxRepeats {
-		l.what = Label(b.Name, b.Input)
-	}
-}
-
-// found returns the call that was made too often.
-func (l *repeats) found() (string, bool) { return l.what, l.what != "" }

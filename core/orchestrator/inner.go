@@ -64,7 +64,8 @@ func (r *run) inner() []tool.Tool {
 	})
 }
 
-// task runs a sub-turn: the same model and tools, a conversation of its own.
+// task runs a sub-turn: the same model and tools, a conversation of its own, of which
+// users see the tool calls.
 func (r *run) task(ctx context.Context, c *tool.Call) (tool.Result, error) {
 	var in struct {
 		Description string `json:"description" tool:"required"`
@@ -77,13 +78,14 @@ func (r *run) task(ctx context.Context, c *tool.Call) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, err
 	}
-	sub := &talk{r: r, name: r.model.About().Name, keep: func(transcript.Message) error { return nil }, show: func(e core.Event) {
-		if use, ok := e.(core.ToolUseStart); ok {
-			c.Progress(Label(use.Name, use.Input))
-		}
-	}, req: &llm.Request{
+	asked := transcript.Message{Role: "user", Blocks: []core.Block{{Type: "text", Text: in.Prompt}}}
+	h := &helper{r: r, c: c, side: r.conv.Side(r.t.Run, c.ID)}
+	if err := h.keep(asked); err != nil {
+		return tool.Result{}, err
+	}
+	sub := &talk{r: r, name: r.model.About().Name, keep: h.keep, show: h.show, using: h.using, req: &llm.Request{
 		System:    system + "\nYou are working on a part of a larger task. Your last message is read by the agent that gave it to you, not by a person.\n",
-		Messages:  []llm.Message{{Role: "user", Blocks: []core.Block{{Type: "text", Text: in.Prompt}}}},
+		Messages:  []llm.Message{{Role: asked.Role, Blocks: asked.Blocks}},
 		MaxTokens: r.answerTokens(), Sender: llm.Sender{User: r.t.User, Trust: r.trust()},
 	}}
 	for _, t := range r.kit.Tools {

@@ -410,8 +410,8 @@ func TestATaskHasAConversationOfItsOwnAndTheSameTools(t *testing.T) {
 	if got := h.results(3); !slices.Equal(got, []string{"call0 false Seven."}) {
 		t.Errorf("its word came back as %q", got)
 	}
-	if strings.Contains(strings.Join(events, "|"), "start Look") || strings.Contains(strings.Join(h.transcript(), ""), "How many?\"}]") {
-		t.Errorf("the helper's work is shown: %q", events)
+	if strings.Contains(strings.Join(events, "|"), "text Seven.") {
+		t.Errorf("the helper's text is shown: %q", events)
 	}
 	h.tx(res.Write)
 	var rows int
@@ -613,5 +613,64 @@ func TestASummaryThatFailsIsNotTriedAgainInTheRun(t *testing.T) {
 	h.model.reply = replies(says(""), uses("", `Look {"n":1}`), uses("", `Look {"n":2}`), says("The end."))
 	if res, _ := h.watched(t.Context(), h.turn("r9", 1, "and?")); res.Response != "The end." || len(h.model.calls)-n != 4 {
 		t.Errorf("%+v after %d calls", res, len(h.model.calls)-n)
+	}
+}
+
+// What a helper does is shown with the call that it works on, kept in the transcript and
+// noted before it is done; the model does not get it again.
+func TestWhatAHelperDoesIsShownKeptAndNoted(t *testing.T) {
+	h := open(t, orchestrator.Limits{})
+	h.tools = []tool.Tool{echo("Look", false)}
+	var noted []string
+	o := h.with(func(o *orchestrator.Options) {
+		o.Helped = func(_ context.Context, t *orchestrator.Turn, parent string, calls []core.Block) error {
+			for _, c := range calls {
+				noted = append(noted, fmt.Sprint(t.User, " ", parent, " ", c.ID, " ", c.Name))
+			}
+			return nil
+		}
+	})
+	h.model.reply = replies(uses("", `Task {"description":"a look","prompt":"look twice"}`), uses("First.", `Look {"name":"a"}`), uses("", `Look {"name":"b"}`), says("I saw both."), says("Done."))
+	var got []string
+	ids := map[string]bool{}
+	res, err := o.Run(t.Context(), h.turn("r1", 1, "please"), func(e core.Event) {
+		switch e := e.(type) {
+		case core.ToolUseStart:
+			if ids[e.ID] {
+				t.Errorf("two calls have the id %s", e.ID)
+			}
+			ids[e.ID] = true
+			got = append(got, "use "+e.Name+" of "+e.Parent)
+		case core.ToolResult:
+			got = append(got, "result of "+e.Parent)
+		case core.TextDelta:
+			got = append(got, "text "+e.Content)
+		}
+	})
+	if err != nil || res.State != "done" {
+		t.Fatal(res, err)
+	}
+	want := []string{"use Task of ", "use Look of call0", "result of call0", "use Look of call0", "result of call0", "result of ", "text Done."}
+	if !slices.Equal(got, want) {
+		t.Errorf("events %q, want %q", got, want)
+	}
+	if len(noted) != 2 || !strings.HasPrefix(noted[0], "2 call0 ") || !strings.HasSuffix(noted[1], " Look") {
+		t.Errorf("noted %q", noted)
+	}
+	side := 0
+	for _, l := range h.transcript() {
+		if strings.Contains(l, `"isSidechain":true`) && strings.Contains(l, `"parentToolUseID":"call0"`) {
+			side++
+		}
+	}
+	if side != 6 { // what it was asked, two calls, two results, its answer
+		t.Errorf("%d lines of a side chain:\n%s", side, strings.Join(h.transcript(), ""))
+	}
+	h.tx(res.Write)
+	h.model.reply = says("Yes.")
+	h.watched(t.Context(), h.turn("r2", 1, "and now?"))
+	last := h.model.calls[len(h.model.calls)-1]
+	if n := len(last.Messages); n != 5 || strings.Contains(fmt.Sprint(last.Messages), "look twice First.") {
+		t.Errorf("the next turn's model gets %d messages: %v", n, last.Messages)
 	}
 }

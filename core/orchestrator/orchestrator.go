@@ -98,6 +98,9 @@ type Options struct {
 	// Answered is called after the commit of each successful run, with its answer;
 	// it must not block. May be nil.
 	Answered func(t *Turn, answer string)
+	// Helped notes calls that a helper of a turn is about to make, for the audit log;
+	// parent is the call of Task that it works on. May be nil.
+	Helped func(ctx context.Context, t *Turn, parent string, calls []core.Block) error
 	// Runtime answers the turns with a model of its own; may be nil.
 	Runtime Runtime
 	Limits  Limits

@@ -16,17 +16,18 @@ import (
 )
 
 // A talk is the loop between a model and the tools: a run's own, or a
-// sub-turn's, which keeps and shows nothing.
+// sub-turn's, which keeps and shows its tool calls apart from the run's.
 type talk struct {
 	r     *run
 	req   *llm.Request
 	tools []tool.Tool
 	keep  func(transcript.Message) error
 	show  func(core.Event)
-	name  string // of the model that answers
-	text  string // the last answer's text
-	own   bool   // the session's own conversation, not a sub-turn's
-	long  bool   // it is summed up when it grows too long
+	using func(context.Context, []core.Block) error // is called before calls are made; may be nil
+	name  string                                    // of the model that answers
+	text  string                                    // the last answer's text
+	own   bool                                      // the session's own conversation, not a sub-turn's
+	long  bool                                      // it is summed up when it grows too long
 	loop  repeats
 	first bool        // a first token has come
 	found []tool.Page // by the provider's search
@@ -267,7 +268,8 @@ func told(ctx context.Context) bool {
 	return errors.Is(cause, llm.ErrSilence) || errors.Is(cause, errTime)
 }
 
-// number gives calls ids of their own: some servers send none, or the same again.
+// number gives calls ids of their own: some servers send none, or the same again, or
+// the same in a sub-turn.
 func (t *talk) number(m *transcript.Message) {
 	seen := map[string]bool{}
 	for _, old := range t.req.Messages {
@@ -280,8 +282,8 @@ func (t *talk) number(m *transcript.Message) {
 		if b.Type != "tool_use" {
 			continue
 		}
-		if b.ID == "" || seen[b.ID] {
-			b.ID = fmt.Sprintf("toolu_%s_%d_%d", strings.ReplaceAll(t.r.t.Run, "-", ""), len(t.req.Messages), i)
+		for n := i; b.ID == "" || seen[b.ID] || t.r.numbered(b.ID); n++ {
+			b.ID = fmt.Sprintf("toolu_%s_%d_%d", strings.ReplaceAll(t.r.t.Run, "-", ""), len(t.req.Messages), n)
 		}
 		seen[b.ID] = true
 	}

@@ -560,3 +560,116 @@ func TestWhatWasRefusedStaysOutAfterACompaction(t *testing.T) {
 		}
 	}
 }
+
+func toolCall(id, name, input string) core.Block {
+	return core.Block{Type: "tool_use", ID: id, Name: name, Input: json.RawMessage(input)}
+}
+
+// helpedTurn writes a turn whose Task has a helper that reads a file.
+func (h *house) helpedTurn(sess session.Session, run string) {
+	h.t.Helper()
+	c := h.open(h.Store, sess)
+	said := func(role string, b core.Block) transcript.Message {
+		return transcript.Message{Role: role, Model: "m", Blocks: []core.Block{b}}
+	}
+	side := c.Side(run, "task-1")
+	err := errors.Join(
+		c.Append(run, 0, user("what is in the plan?"), said("assistant", toolCall("task-1", "Task", `{"prompt":"read it"}`))),
+		side.Append(user("read it")),
+		side.Append(said("assistant", toolCall("read-1", "Read", `{"file_path":"plan.md"}`))),
+		side.Append(said("user", core.Block{Type: "tool_result", ToolUseID: "read-1", Text: "zebra " + strings.Repeat("x", 40<<10)})),
+		side.Append(said("assistant", core.Block{Type: "text", Text: "It is about a giraffe."})),
+		c.Append(run, 2, said("user", core.Block{Type: "tool_result", ToolUseID: "task-1", Text: "It is about a giraffe."}), answer("A giraffe.")),
+		c.Sync(), c.Close())
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func TestWhatAHelperDidIsASideChain(t *testing.T) {
+	h := open(t)
+	sess := h.resolve(chat(5, "c1")).Session
+	h.helpedTurn(sess, "run-1")
+	h.turn(h.Store, sess, "run-2", "thanks", "welcome")
+	lines := h.lines(h.open(h.Store, sess))
+	if len(lines) != 10 {
+		t.Fatalf("%d lines", len(lines))
+	}
+	var main, side any
+	for i, l := range lines {
+		parent := &main
+		if helper := i >= 2 && i < 6; l["isSidechain"] != helper || helper && l["parentToolUseID"] != "task-1" || !helper && l["parentToolUseID"] != nil {
+			t.Errorf("line %d: %v", i, l)
+		} else if helper {
+			parent = &side
+		}
+		if l["parentUuid"] != *parent || l["requestId"] == nil {
+			t.Errorf("line %d hangs behind %v, want %v", i, l["parentUuid"], *parent)
+		}
+		*parent = l["uuid"]
+	}
+	if raw, _ := json.Marshal(lines[4]); len(raw) > 20<<10 || !strings.Contains(string(raw), "left out") {
+		t.Errorf("a long result takes %d bytes", len(raw))
+	}
+}
+
+func TestWhatAHelperDidIsNotGivenToTheModelAgain(t *testing.T) {
+	h := open(t)
+	sess := h.resolve(chat(5, "c1")).Session
+	h.helpedTurn(sess, "run-1")
+	for name, s := range map[string]*session.Store{"from memory": h.Store, "after a restart": h.another()} {
+		c := h.open(s, sess)
+		if n, err := c.HasRun("run-1"); n != 4 || err != nil {
+			t.Errorf("%s: the run has %d lines, %v", name, n, err)
+		}
+		got, _, err := c.History(100_000)
+		if err != nil || len(got) != 4 || strings.Contains(fmt.Sprint(got), "zebra") {
+			t.Errorf("%s: %v, %v", name, texts(got), err)
+		}
+		_ = c.Close()
+	}
+	h.fill()
+	for asked, want := range map[string]int{"giraffe": 1, "zebra": 0} {
+		if found, _ := h.search(session.Filter{User: 5, Search: asked}); len(found) != want {
+			t.Errorf("%q: %+v", asked, found)
+		}
+	}
+}
+
+func TestPeopleReadWhatAHelperDidWithItsCall(t *testing.T) {
+	h := open(t)
+	sess := h.resolve(chat(5, "c1")).Session
+	h.helpedTurn(sess, "run-1")
+	page, err := h.Page(t.Context(), sess, transcript.PageQuery{Limit: 10})
+	if err != nil || len(page.Messages) != 4 {
+		t.Fatalf("%v, %v", texts(page.Messages), err)
+	}
+	did := page.Messages[1].Helpers["task-1"]
+	if len(did) != 4 || did[0].Text() != "read it" || did[1].Blocks[0].Name != "Read" || did[3].Text() != "It is about a giraffe." {
+		t.Errorf("%+v", did)
+	}
+	text, err := h.Export(t.Context(), sess)
+	if want := "The helper used:\n\n- Read `{\"file_path\":\"plan.md\"}`\n"; err != nil || !strings.Contains(text, want) {
+		t.Errorf("the export lacks %q: %s, %v", want, text, err)
+	}
+}
+
+func TestTheLinesOfAHelperAreBounded(t *testing.T) {
+	h := open(t)
+	sess := h.resolve(chat(5, "c1")).Session
+	c := h.open(h.Store, sess)
+	defer c.Close()
+	if err := c.Append("run-1", 0, user("go")); err != nil {
+		t.Fatal(err)
+	}
+	side := c.Side("run-1", "task-1")
+	for range 200 {
+		if err := side.Append(user(strings.Repeat("x", 100<<10))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	st, err := os.Stat(c.Path())
+	if lines := h.lines(c); err != nil || st.Size() > 1200<<10 || !strings.Contains(fmt.Sprint(lines[len(lines)-1]), "The rest is left out") {
+		t.Errorf("%d bytes, %v", st.Size(), err)
+	}
+}

@@ -47,7 +47,9 @@ func conversation(f vault.Tail, m marks) tail {
 func everything(f vault.Tail, m marks) tail {
 	c := newChain(f, m)
 	c.all = true
-	return c.tail(f)
+	t := c.tail(f)
+	c.helpers(t.messages)
+	return t
 }
 
 func (c *chain) tail(f vault.Tail) tail {

@@ -196,7 +196,7 @@ func (c *Conversation) search(run string) (int, error) {
 	}
 	c.appended = map[string]bool{}
 	for i := range f.Lines {
-		if l := &f.Lines[i]; l.RequestID == run {
+		if l := &f.Lines[i]; l.RequestID == run && !l.IsSidechain {
 			c.appended[l.UUID] = true
 		}
 	}

@@ -181,6 +181,18 @@ func (s *spoken) add(from, to int64, messages []Message) {
 	}
 }
 
+// skip notes that the part of the file between two places holds nothing to search for.
+func (s *spoken) skip(from, to int64) {
+	switch {
+	case s.to == 0:
+		s.from, s.to = from, to
+	case s.to == from:
+		s.to = to
+	default:
+		s.scan = true
+	}
+}
+
 // are reports whether these are all lines between two places of the file.
 func (s *spoken) are(from, to int64) bool {
 	return !s.scan && s.to > 0 && s.from == from && s.to == to && to-from <= maxNew

@@ -26,6 +26,10 @@ type Message struct {
 	Author  *Author     // of a user message from a chat, where known
 	Summary bool        // on reading: it represents what a compaction took out in front of it
 
+	// Helpers are what the helpers of its calls of Task did, by the calls' ids; on reading
+	// for people (Page, Turn, Read).
+	Helpers map[string][]Message
+
 	refused bool // by the model's provider: it is not sent again
 
 	line string   // the line's uuid

@@ -127,7 +127,7 @@ func (q *PageQuery) of(t tail) (Page, error) {
 	}
 	size, p := 0, Page{}
 	fits := func(m *Message, n int) bool {
-		size += m.size()
+		size += m.size() + m.helperSize()
 		return n == 0 || n < q.Limit && size <= maxPageBytes
 	}
 	if q.After != "" {

@@ -28,6 +28,7 @@ type Line struct {
 	Timestamp   string          `json:"timestamp"`
 	IsAPIError  bool            `json:"isApiErrorMessage,omitempty"` // of the CLI or of ours, not of the model
 	Refused     []string        `json:"refused,omitempty"`           // ours: the lines that the model's provider refused
+	ParentCall  string          `json:"parentToolUseID,omitempty"`   // of a side chain: the call of Task that began it
 }
 
 // encode appends l and a newline to b.

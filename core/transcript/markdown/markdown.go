@@ -94,6 +94,28 @@ func writeMessage(b *strings.Builder, m *transcript.Message, group bool) {
 			b.WriteString("\n" + contained(about(q)) + "\n")
 		}
 		writeBlock(b, &blocks[i].Block)
+		if blocks[i].Type == "tool_use" {
+			writeHelper(b, m.Helpers[blocks[i].ID])
+		}
+	}
+}
+
+// maxHelperCall is how much of the input of a helper's call an export shows, in bytes.
+const maxHelperCall = 200
+
+// writeHelper lists the tool calls of a helper.
+func writeHelper(b *strings.Builder, did []transcript.Message) {
+	head := "\nThe helper used:\n\n"
+	for i := range did {
+		for j := range did[i].Blocks {
+			k := &did[i].Blocks[j]
+			if k.Type != "tool_use" {
+				continue
+			}
+			input := strings.ReplaceAll(transcript.OneLine(core.CutRunes(string(k.Input), maxHelperCall)), "`", "'")
+			b.WriteString(head + "- " + transcript.OneLine(k.Name) + " `" + input + "`\n")
+			head = ""
+		}
 	}
 }
 

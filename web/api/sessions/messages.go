@@ -95,6 +95,7 @@ type (
 		IsError   bool            `json:"is_error,omitempty"`
 		Media     []medium        `json:"media,omitempty"`
 		Quote     *quote          `json:"quote,omitempty"`
+		Helper    []message       `json:"helper,omitempty"`
 	}
 	author struct {
 		Name     string `json:"name"`
@@ -119,28 +120,34 @@ type (
 func pageOf(p transcript.Page, group bool) messagePage {
 	out := messagePage{Messages: make([]message, 0, len(p.Messages)), HasMore: p.More, Truncated: p.Cut}
 	for i := range p.Messages {
-		m := &p.Messages[i]
-		one := message{ID: m.Line(), Role: m.Role, At: m.At, Model: m.Model, Run: m.Run, Summary: m.Summary, Content: make([]block, 0, len(m.Blocks))}
-		by, blocks := m.Shown(group)
-		if by.Name != "" {
-			one.Author = &author{Name: by.Name, Platform: by.Platform, Group: by.Place}
-			if by.Trust != core.Stranger {
-				one.Author.Trust = by.Trust.String()
-			}
-		}
-		for _, b := range blocks {
-			k := block{Type: b.Type, Text: b.Text, ID: b.ID, Name: b.Name, Input: b.Input, ToolUseID: b.ToolUseID, IsError: b.IsError}
-			for _, f := range b.Media {
-				k.Media = append(k.Media, medium{f.Type, f.Name, len(f.Data)})
-			}
-			if q := b.Quote; q != nil {
-				k.Quote = &quote{q.Name, q.Text, q.Ours, q.Forwarded}
-			}
-			one.Content = append(one.Content, k)
-		}
-		out.Messages = append(out.Messages, one)
+		out.Messages = append(out.Messages, messageOf(&p.Messages[i], group))
 	}
 	return out
+}
+
+func messageOf(m *transcript.Message, group bool) message {
+	one := message{ID: m.Line(), Role: m.Role, At: m.At, Model: m.Model, Run: m.Run, Summary: m.Summary, Content: make([]block, 0, len(m.Blocks))}
+	by, blocks := m.Shown(group)
+	if by.Name != "" {
+		one.Author = &author{Name: by.Name, Platform: by.Platform, Group: by.Place}
+		if by.Trust != core.Stranger {
+			one.Author.Trust = by.Trust.String()
+		}
+	}
+	for _, b := range blocks {
+		k := block{Type: b.Type, Text: b.Text, ID: b.ID, Name: b.Name, Input: b.Input, ToolUseID: b.ToolUseID, IsError: b.IsError}
+		for _, f := range b.Media {
+			k.Media = append(k.Media, medium{f.Type, f.Name, len(f.Data)})
+		}
+		for j := range m.Helpers[b.ID] {
+			k.Helper = append(k.Helper, messageOf(&m.Helpers[b.ID][j], false))
+		}
+		if q := b.Quote; q != nil {
+			k.Quote = &quote{q.Name, q.Text, q.Ours, q.Forwarded}
+		}
+		one.Content = append(one.Content, k)
+	}
+	return one
 }
 
 // messages serves GET /api/chat/{id}/messages.

@@ -135,6 +135,9 @@ func (t *translator) translate(e bus.Entry) (map[string]any, error) {
 	case "tool_use_start":
 		var v core.ToolUseStart
 		err := into(&v)
+		if v.Parent != "" { // of a helper, which the first generation does not show
+			return nil, err
+		}
 		t.called(v)
 		return map[string]any{"type": "tool_use", "id": v.ID, "name": v.Name, "input": v.Input}, err
 	case "done":
@@ -156,7 +159,7 @@ func (t *translator) translate(e bus.Entry) (map[string]any, error) {
 func (t *translator) called(v core.ToolUseStart) {
 	t.round = true
 	if len(t.calls) < maxCalls {
-		t.calls = append(t.calls, call(v))
+		t.calls = append(t.calls, call{v.ID, v.Name, v.Input})
 	}
 	if v.Name == taskTool {
 		t.spawned = append(t.spawned, v.ID)

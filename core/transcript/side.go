@@ -1,0 +1,109 @@
+package transcript
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"gatehouse/core"
+)
+
+// Bounds of the lines of one helper.
+const (
+	maxSideText = 16 << 10 // bytes of one text, result or input; a longer text is shortened
+	maxSide     = 1 << 20  // of all; what follows is left out, with a line that says so
+)
+
+// A Side writes what the helper of one call of Task did into the session's transcript, in
+// the form of Claude Code's side chains: the lines hang behind each other and no other
+// line hangs behind them. People read them with the call; they are no part of the
+// conversation, so History does not return them. One goroutine at a time may use a Side
+// or its Conversation.
+type Side struct {
+	c         *Conversation
+	run, call string
+	last      string // uuid of the last line
+	n, size   int
+	full      bool
+}
+
+// Side returns a new Side of the run for the call with this id.
+func (c *Conversation) Side(run, call string) *Side { return &Side{c: c, run: run, call: call} }
+
+// Append writes m as the next line. Media are left out.
+func (s *Side) Append(m Message) error {
+	if s.full {
+		return nil
+	}
+	c := s.c
+	if err := c.begin(); err != nil {
+		return err
+	}
+	m.Blocks = shortened(m.Blocks, maxSideText)
+	for i := range m.Blocks {
+		if n := len(m.Blocks[i].Input); n > maxSideText {
+			m.Blocks[i].Input, _ = json.Marshal(map[string]string{"left_out": core.ByteSize(n)}) // strings always encode
+		}
+	}
+	if s.size += m.bytes(); s.size > maxSide {
+		s.full = true
+		m = Message{Role: m.Role, Blocks: []core.Block{{Type: "text", Text: "(The rest is left out: the helper did more than is kept.)"}}}
+	}
+	if len(m.Blocks) == 0 {
+		return nil
+	}
+	id := LineID(s.run+"/"+s.call, s.n)
+	l, err := c.line(s.run, id, s.last, &m, c.s.clock.Now())
+	if err != nil {
+		return fmt.Errorf("append to transcript: %w", err)
+	}
+	l.IsSidechain, l.ParentCall = true, s.call
+	from := c.file.Size()
+	if err := c.file.Append(l); err != nil {
+		return err
+	}
+	c.said.skip(from, c.file.Size())
+	s.last, s.n = id, s.n+1
+	c.tail.info, err = c.file.Stat()
+	return err
+}
+
+// helpers gives the calls of Task in messages what their helpers did.
+func (c *chain) helpers(messages []Message) {
+	var of map[string][]Message // by call
+	for i := range c.lines {
+		l := &c.lines[i]
+		if !l.IsSidechain || l.ParentCall == "" {
+			continue
+		}
+		m, ok := decode(l)
+		if !ok {
+			continue
+		}
+		if of == nil {
+			of = map[string][]Message{}
+		}
+		of[l.ParentCall] = append(of[l.ParentCall], m)
+	}
+	if of == nil {
+		return
+	}
+	for i := range messages {
+		for j := range messages[i].Blocks {
+			b := &messages[i].Blocks[j]
+			if did := of[b.ID]; b.Type == "tool_use" && len(did) > 0 {
+				if messages[i].Helpers == nil {
+					messages[i].Helpers = map[string][]Message{}
+				}
+				messages[i].Helpers[b.ID] = did
+			}
+		}
+	}
+}
+
+// helperSize returns how large what the helpers of m's calls did is, in bytes.
+func (m *Message) helperSize() (n int) {
+	for _, did := range m.Helpers {
+		n += sizeOf(did)
+	}
+	return n
+}
