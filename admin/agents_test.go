@@ -169,3 +169,12 @@ func TestTheEditorWritesAgentsSkillsAndWorkspacesAndNothingElse(t *testing.T) {
 		t.Errorf("skills: %+v", skills)
 	}
 }
+
+func TestFilesOfAgentsWithWarningsAreListedAndAnswer(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	s.get("/admin/agents").lacks(t, "Files with warnings")
+	s.world.file(".parachute/agents/old.md", "---\nname: Old\nmodel: claude-sonnet-4-20250514\ncolour: red\n---\nhello")
+	page := s.get("/admin/agents")
+	page.has(t, "Files with warnings", "<code>.parachute/agents/old.md</code> line 4", "unknown field &#34;colour&#34; is ignored", "line 3", "it is read as anthropic/NAME", "<bdi>Old</bdi>", "anthropic/claude-sonnet-4-20250514")
+	page.lacks(t, "Invalid files")
+}

@@ -31,6 +31,7 @@ const (
 type agentsBody struct {
 	Lede    string
 	Faults  []agent.Fault
+	Notes   []agent.Fault
 	Agents  []agentRow
 	Skills  []agent.Skill
 	Spaces  []agent.Workspace
@@ -77,7 +78,7 @@ func nextTry(h mcp.Health, now time.Time) string {
 }
 
 func (p *agentPages) agentsPage(w http.ResponseWriter, r *http.Request) error {
-	b := agentsBody{Faults: page.Head(p.o.Library.Faults(), maxListed), Skills: page.Head(p.o.Library.AllSkills(), maxListed), Spaces: page.Head(p.o.Library.Workspaces(), maxListed)}
+	b := agentsBody{Faults: page.Head(p.o.Library.Faults(), maxListed), Notes: page.Head(p.o.Library.Notes(), maxListed), Skills: page.Head(p.o.Library.AllSkills(), maxListed), Spaces: page.Head(p.o.Library.Workspaces(), maxListed)}
 	chosen, _ := p.o.Agents.Choose("")
 	for _, a := range page.Head(p.o.Agents.List(), maxListed) {
 		b.Agents = append(b.Agents, agentRow{Agent: a, Default: a.Name == chosen.Name})
@@ -95,11 +96,11 @@ func (p *agentPages) agentsPage(w http.ResponseWriter, r *http.Request) error {
 			b.Servers = append(b.Servers, row)
 		}
 	}
-	b.Lede = agentsLede(len(b.Agents), len(b.Faults), ill)
+	b.Lede = agentsLede(len(b.Agents), len(b.Faults), ill, len(b.Notes))
 	return p.frame.Show(w, r, http.StatusOK, "agents", page.View{Title: "Agents", Every: 10, Body: b})
 }
 
-func agentsLede(agents, faults, ill int) string {
+func agentsLede(agents, faults, ill, notes int) string {
 	var wants []string
 	if faults > 0 {
 		wants = append(wants, page.Count(faults, "file can’t be used", "files can’t be used"))
@@ -110,7 +111,11 @@ func agentsLede(agents, faults, ill int) string {
 	if len(wants) > 0 {
 		return page.Sentence(strings.Join(wants, ", "))
 	}
-	return page.Count(agents, "agent answers", "agents can answer") + "; every file is fine."
+	state := "every file is fine."
+	if notes > 0 {
+		state = page.Count(notes, "warning", "warnings") + " below."
+	}
+	return page.Count(agents, "agent answers", "agents can answer") + "; " + state
 }
 
 // serverState returns the colour and the label of the state of an MCP server.

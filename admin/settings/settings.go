@@ -138,6 +138,7 @@ type (
 		AllSkills() []agent.Skill
 		Workspaces() []agent.Workspace
 		Faults() []agent.Fault
+		Notes() []agent.Fault
 	}
 	// Drafts are the files of agents, skills and workspaces as text (agent.Agents).
 	Drafts interface {

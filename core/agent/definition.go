@@ -81,28 +81,39 @@ func (c *commands) UnmarshalYAML(read func(any) error) error {
 	return read(&c.Patterns)
 }
 
-// parseAgent reads an agent's file.
-func parseAgent(file, text string) (Agent, *Fault) {
+// parseAgent reads an agent's file. notes are what is ignored in it or read in another
+// way than it is written.
+func parseAgent(file, text string) (a Agent, notes []Fault, fault *Fault) {
 	h, body, fault := frontmatter.Split(file, text)
 	if fault != nil {
-		return Agent{}, fault
+		return Agent{}, nil, fault
 	}
 	var f agentFields
-	above := ""
+	below, above := "", ""
 	if h.Has("agent") {
-		above = "agent."
-		if fault = nested(h, &f); fault != nil {
-			return Agent{}, fault
+		below, above = "agent", "agent."
+		if fault = nested(h); fault != nil {
+			return Agent{}, nil, fault
 		}
-	} else if fault = h.Decode(&f); fault != nil {
-		return Agent{}, fault
 	}
-	return f.agent(h, above, body)
+	ignored, notes := foreign(h, below, above)
+	if fault = h.DecodeWithout(below, ignored, &f); fault != nil {
+		return Agent{}, nil, fault
+	}
+	if a, fault = f.agent(h, above, body); fault != nil {
+		return Agent{}, nil, fault
+	}
+	if provided, note := provider(a.Model); note != "" {
+		a.Model = provided
+		notes = append(notes, *h.At(above+"model", "%s", note))
+	}
+	slices.SortStableFunc(notes, func(a, b Fault) int { return a.Line - b.Line })
+	return a, notes, nil
 }
 
-// nested reads the fields below "agent:". Next to it anything may be that
-// other programs keep in frontmatter, but none of the agent's own fields.
-func nested(h *frontmatter.Header, f *agentFields) *Fault {
+// nested checks the fields next to "agent:". Anything may be there that other programs
+// keep in frontmatter, but none of the agent's own fields.
+func nested(h *frontmatter.Header) *Fault {
 	if h.Null("agent") {
 		return h.At("agent", "agent has no fields")
 	}
@@ -111,7 +122,7 @@ func nested(h *frontmatter.Header, f *agentFields) *Fault {
 			return h.At(k, "%s is next to agent; it belongs below it", k)
 		}
 	}
-	return h.DecodeKey("agent", f)
+	return nil
 }
 
 // agent checks the fields and joins them with the body.

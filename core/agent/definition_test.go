@@ -134,7 +134,7 @@ func TestABrokenFileIsReportedByLineWithoutItsTextAndTheRestWorks(t *testing.T) 
 	}{
 		{"no frontmatter " + secret, 1, "does not begin with frontmatter"},
 		{"---\nname: x\n", 1, "no end"},
-		{"---\nname: x\ncolour: " + secret + "\n---\n", 3, "unknown field"},
+		{"---\nname: x\ntool: " + secret + "\n---\n", 3, "unknown field"},
 		{"---\nname: x\n  b: [" + secret + "\n---\n", 2, "not YAML"},
 		{"---\nname: x\nname: " + secret + "\n---\n", 3, "not YAML"},
 		{"---\nname: [" + secret + "]\n---\n", 2, "a list is set where text is expected"},
@@ -151,7 +151,7 @@ func TestABrokenFileIsReportedByLineWithoutItsTextAndTheRestWorks(t *testing.T) 
 		{"---\ncontext:\n  include: [b]\n  maxTokens: 1000000\n---\n", 4, "not between"},
 		{"---\ncontext:\n  maxTokens: many\n---\n", 3, "where a whole number is expected"},
 		{"---\ncontext: {include: ['../x']}\n---\n", 2, "not relative"},
-		{"---\ntags: x\nagent:\n  name: x\n  colour: " + secret + "\n---\n", 5, "unknown field"},
+		{"---\ntags: x\nagent:\n  name: x\n  disallowedTools: " + secret + "\n---\n", 5, "unknown field"},
 		{"---\nagent:\n  name: x\ntools: [Read]\n---\n", 4, "belongs below it"},
 		{"---\nagent:\n---\n", 2, "no fields"},
 		{"---\nagent: " + secret + "\n---\n", 2, "expected"},
@@ -328,6 +328,91 @@ func TestTheNumberOfDefinitionsIsBounded(t *testing.T) {
 	}
 }
 
+// firstGeneration is an agent's file as the first generation has it.
+const firstGeneration = `---
+name: Agent Name
+description: What this agent does
+model: claude-sonnet-4-20250514
+version: 2
+tags: [home, garden]
+system_prompt: |
+  You are a helpful assistant...
+color: green
+---
+
+# Agent Name
+
+Additional context for the agent.
+`
+
+func TestAFileOfTheFirstGenerationIsUsedWithWarnings(t *testing.T) {
+	const file = ".parachute/agents/helper.md"
+	_, a := open(t, map[string]string{file: firstGeneration})
+	if f := a.Faults(); len(f) != 0 {
+		t.Fatal(f)
+	}
+	who, warnings := a.Choose("Agent Name")
+	if len(warnings) != 0 || who.Model != "anthropic/claude-sonnet-4-20250514" || !strings.HasPrefix(who.Prompt, "You are a helpful assistant...\n\n# Agent Name") || who.Description != "What this agent does" {
+		t.Errorf("%+v, %v", who, warnings)
+	}
+	var got []string
+	for _, n := range a.Notes() {
+		got = append(got, n.String())
+	}
+	want := []string{
+		file + ":4: the model has no provider; it is read as anthropic/NAME",
+		file + `:5: unknown field "version" is ignored; docs/agents.md lists those that there are`,
+		file + `:6: unknown field "tags" is ignored; docs/agents.md lists those that there are`,
+		file + `:9: unknown field "color" is ignored; docs/agents.md lists those that there are`,
+	}
+	if !cmp.Equal(got, want) {
+		t.Errorf("warnings %q", got)
+	}
+	if d := a.Try(file, firstGeneration); d.Fault != nil || len(d.Notes) != 4 {
+		t.Errorf("the editor: %+v", d)
+	}
+}
+
+func TestUnknownFieldsBelowAgentAreIgnoredWithTheirLine(t *testing.T) {
+	_, a := open(t, map[string]string{".parachute/agents/x.md": "---\nicon: leaf\nagent:\n  name: x\n  icon: leaf\n  tools: [Read]\n---\nhello"})
+	who, _ := a.Choose("x")
+	if n := a.Notes(); len(a.Faults()) != 0 || len(n) != 1 || n[0].Line != 5 || !cmp.Equal(who.Tools, []string{"Read"}) {
+		t.Errorf("%+v, %v, %v", who, n, a.Faults())
+	}
+}
+
+func TestAModelWithoutAProviderGetsOne(t *testing.T) {
+	for model, want := range map[string]string{
+		"claude-opus-4-1": "anthropic/claude-opus-4-1", "gpt-4o": "openai/gpt-4o", "o3-mini": "openai/o3-mini", "o1": "openai/o1", "chatgpt-4o-latest": "openai/chatgpt-4o-latest",
+		"llama3": "llama3", "sonnet": "sonnet", "orca": "orca",
+		"anthropic/claude-x": "", "openai/o3": "", "local/quote": "", "claudecli/opus": "",
+	} {
+		_, a := open(t, map[string]string{".parachute/agents/x.md": "---\nmodel: " + model + "\n---\nhello"})
+		who, _ := a.Choose("x")
+		notes := a.Notes()
+		if want == "" {
+			if who.Model != model || len(notes) != 0 {
+				t.Errorf("%s: %s, %v", model, who.Model, notes)
+			}
+			continue
+		}
+		if who.Model != want || len(notes) != 1 || notes[0].Line != 2 || !strings.HasPrefix(notes[0].Text, "the model has no provider; ") {
+			t.Errorf("%s: %s, %v", model, who.Model, notes)
+		}
+	}
+}
+
+// A field that was meant to take something away is not ignored.
+func TestAFieldThatMayLimitAnAgentIsAFault(t *testing.T) {
+	for _, field := range []string{"tool", "tolls", "Tools", "disallowedTools", "allowed-tools", "permissionMode", "permision", "trust", "trustLevel", "trust_levl", "write_permission", "readOnly", "mcp_servers", "mcpServer",
+		"systemPrompt", "nmae", "modle", "contxt", "denied", "deny", "sandboxed", "exclude_paths", "maxTurns"} {
+		_, a := open(t, map[string]string{".parachute/agents/x.md": "---\ndescription: y\n" + field + ": z\n---\nhello"})
+		if f := a.Faults(); len(f) != 1 || f[0].Line != 3 || !strings.Contains(f[0].Text, "unknown field") || len(a.Notes()) != 0 {
+			t.Errorf("%s: faults %v, warnings %v", field, f, a.Notes())
+		}
+	}
+}
+
 func FuzzAgentFile(f *testing.F) {
 	for _, s := range []string{"---\nname: x\n---\nbody", "---\nagent:\n  tools: [a]\n---", "---\n- a\n---", "---\ncontext: {include: ['**']}\n---\n", "---\n? a\n: b\n---\n", "---\n? a\n\n b\n---:", "---\n<<: {a: b}\n---\n", "---\n\"agent\": 1\n...\n"} {
 		f.Add(s)
@@ -337,6 +422,11 @@ func FuzzAgentFile(f *testing.F) {
 		for _, fault := range a.Faults() {
 			if fault.Text == "" || fault.Line < 0 || fault.Line > strings.Count(text, "\n")+2 || strings.ContainsAny(fault.String(), "\n") {
 				t.Errorf("%q: %+v", text, fault)
+			}
+		}
+		for _, note := range a.Notes() {
+			if note.Text == "" || note.Line < 0 || note.Line > strings.Count(text, "\n")+2 || strings.ContainsAny(note.String(), "\n") {
+				t.Errorf("%q: %+v", text, note)
 			}
 		}
 		if len(a.Faults()) == 0 && len(a.List()) != 2 {

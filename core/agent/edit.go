@@ -19,6 +19,8 @@ type Draft struct {
 	Skill     *Skill
 	Workspace *Workspace
 	Fault     *Fault // why it would be none of them
+
+	Notes []Fault // as Notes of Agents
 }
 
 // Kinds of files, as NewFile takes them.
@@ -108,11 +110,11 @@ func versionOf(data []byte) string {
 func (a *Agents) Try(file, text string) (d Draft) {
 	switch KindOf(file) {
 	case KindAgent:
-		x, fault := parseAgent(file, text)
+		x, notes, fault := parseAgent(file, text)
 		if fault == nil {
 			fault = a.taken(x)
 		}
-		d.Agent, d.Fault = &x, fault
+		d.Agent, d.Fault, d.Notes = &x, fault, notes
 	case KindSkill:
 		x, fault := parseSkill(file, text)
 		d.Skill, d.Fault = &x, fault

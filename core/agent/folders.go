@@ -37,7 +37,8 @@ type set struct {
 	spaces    map[string]Workspace
 	broken    map[string]Fault // agents' files that cannot be used, by file name in lower case
 	faults    []Fault
-	hash      hash // of all that was read
+	notes     []Fault // on agents' files that are used
+	hash      hash    // of all that was read
 }
 
 // whySpace explains why a workspace is not there.
@@ -53,6 +54,10 @@ func (s *set) whySpace(slug string) string {
 // Faults returns the files of agents, skills and workspaces that cannot be used,
 // by name. Everything else works.
 func (a *Agents) Faults() []Fault { return slices.Clone(a.now.Load().faults) }
+
+// Notes returns what is ignored in the files of agents that are used, or read in another
+// way than it is written, by name and line.
+func (a *Agents) Notes() []Fault { return slices.Clone(a.now.Load().notes) }
 
 // Workspaces returns those that can be used, by slug.
 func (a *Agents) Workspaces() (list []Workspace) {
@@ -105,7 +110,7 @@ func (r *reader) fault(f *Fault) { r.set.faults = append(r.set.faults, *f) }
 
 func (r *reader) agents() {
 	for _, file := range r.markdown(agentsDir) {
-		x, fault := r.agent(file)
+		x, notes, fault := r.agent(file)
 		if fault != nil {
 			r.fault(fault)
 			r.set.broken[key(stem(file))] = *fault
@@ -119,7 +124,7 @@ func (r *reader) agents() {
 			r.fault(&Fault{File: file, Text: "the name is taken by " + twin + ", also in another case or as a file's name"})
 			continue
 		}
-		r.set.agents = append(r.set.agents, x)
+		r.set.agents, r.set.notes = append(r.set.agents, x), append(r.set.notes, notes...)
 		for _, k := range []string{key(x.Name), key(stem(file))} {
 			r.set.agentKeys[k] = len(r.set.agents) - 1
 		}
@@ -132,10 +137,10 @@ func (r *reader) agents() {
 	r.set.agents = order
 }
 
-func (r *reader) agent(file string) (Agent, *Fault) {
+func (r *reader) agent(file string) (Agent, []Fault, *Fault) {
 	text, fault := r.text(file)
 	if fault != nil {
-		return Agent{}, fault
+		return Agent{}, nil, fault
 	}
 	return parseAgent(file, text)
 }

@@ -35,7 +35,10 @@ func (a *Agents) Watch(ctx context.Context) {
 
 func (a *Agents) tell() {
 	s := a.now.Load()
-	a.o.Log.Info("agents, skills and workspaces read", "agents", len(s.agents)+1, "skills", len(s.skills), "workspaces", len(s.spaces), "faults", len(s.faults))
+	a.o.Log.Info("agents, skills and workspaces read", "agents", len(s.agents)+1, "skills", len(s.skills), "workspaces", len(s.spaces), "faults", len(s.faults), "warnings", len(s.notes))
+	for _, f := range s.notes {
+		a.o.Log.Warn("a file of an agent is used with a warning", "file", f.File, "line", f.Line, "reason", f.Text)
+	}
 	for _, f := range s.faults {
 		a.o.Log.Warn("a file of an agent, a skill or a workspace cannot be used", "file", f.File, "line", f.Line, "reason", f.Text)
 	}

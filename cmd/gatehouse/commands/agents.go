@@ -62,6 +62,7 @@ type agentList struct {
 	Skills     []agentLine `json:"skills"`
 	Workspaces []agentLine `json:"workspaces"`
 	Broken     []string    `json:"broken"`   // files that can't be used
+	Warnings   []string    `json:"warnings"` // on agents' files that are used
 	NoModel    []string    `json:"no_model"` // agents and workspaces with a missing model
 	Default    setValue    `json:"default_agent"`
 	Model      setValue    `json:"model"`
@@ -79,7 +80,7 @@ type setValue struct {
 }
 
 func listAgents(agents *agent.Agents, now live.View) agentList {
-	l := agentList{Agents: []agentLine{}, Skills: []agentLine{}, Workspaces: []agentLine{}, Broken: []string{}, NoModel: []string{}}
+	l := agentList{Agents: []agentLine{}, Skills: []agentLine{}, Workspaces: []agentLine{}, Broken: []string{}, Warnings: []string{}, NoModel: []string{}}
 	for _, a := range agents.List() {
 		l.Agents = append(l.Agents, agentLine{a.Name, a.Description})
 	}
@@ -91,6 +92,9 @@ func listAgents(agents *agent.Agents, now live.View) agentList {
 	}
 	for _, f := range agents.Faults() {
 		l.Broken = append(l.Broken, f.String())
+	}
+	for _, f := range agents.Notes() {
+		l.Warnings = append(l.Warnings, f.String())
 	}
 	l.NoModel = append(l.NoModel, noModel(now, agents)...)
 	preset, _ := agents.Choose("")
@@ -117,6 +121,9 @@ func (l agentList) print(out io.Writer) {
 	_ = w.Flush()
 	for _, f := range l.Broken { // no columns: a long fault would push those above apart
 		fmt.Fprintf(out, "broken     %s\n", oneLine(f))
+	}
+	for _, f := range l.Warnings {
+		fmt.Fprintf(out, "warning    %s\n", oneLine(f))
 	}
 	for _, f := range l.NoModel {
 		fmt.Fprintf(out, "no model   %s\n", oneLine(f))

@@ -26,6 +26,9 @@ func checkAgents(_ context.Context, p Subject) []Finding {
 	for _, f := range agents.Faults() {
 		checks = append(checks, Finding{"agents", Warn, f.String(), "fix the file; docs/agents.md lists every field"})
 	}
+	for _, f := range agents.Notes() {
+		checks = append(checks, Finding{"agents", Warn, f.String(), "change the line, or leave it: the agent works; docs/agents.md lists every field"})
+	}
 	var faults []string
 	if p.ModelFaults != nil {
 		faults = p.ModelFaults(agents)

@@ -19,7 +19,7 @@ func TestDoctorReportsBrokenFilesOfAgents(t *testing.T) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]string{"good.md": "---\n---\nhello", "bad.md": "---\nname: x\ncolour: red\n---\n"} {
+	for name, text := range map[string]string{"good.md": "---\n---\nhello", "bad.md": "---\nname: x\ntool: red\n---\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -31,5 +31,27 @@ func TestDoctorReportsBrokenFilesOfAgents(t *testing.T) {
 	}
 	if !strings.Contains(found[0].Text, ".parachute/agents/bad.md:3: ") || !strings.Contains(found[1].Text, "gone") {
 		t.Errorf("%+v", found)
+	}
+}
+
+func TestDoctorNamesWhatIsIgnoredInFilesOfAgents(t *testing.T) {
+	p := healthySubject(t)
+	dir := filepath.Join(p.Config.VaultPath, ".parachute", "agents")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "old.md"), []byte("---\nname: x\nmodel: claude-sonnet-4-20250514\ncolour: red\n---\nhello"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	found, ok := examine(t, p, "agents")
+	text := ""
+	for _, f := range found {
+		if f.State != Warn || f.Fix == "" {
+			t.Errorf("%+v", f)
+		}
+		text += f.Text + "\n"
+	}
+	if !ok || !strings.Contains(text, ".parachute/agents/old.md:4: unknown field") || !strings.Contains(text, ".parachute/agents/old.md:3: the model has no provider; it is read as anthropic/NAME") {
+		t.Errorf("%v %s", ok, text)
 	}
 }

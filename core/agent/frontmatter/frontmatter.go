@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -40,6 +41,8 @@ type Header struct {
 	line map[string]int // by key ("agent.tools"), in the file
 	null map[string]bool
 	node map[string]ast.Node // values at the top
+	keys []string            // at the top, in their order
+	body ast.Node            // of the first document
 }
 
 // Split returns the frontmatter and the body of a Markdown file.
@@ -78,6 +81,9 @@ func Read(file, text string, top int) (*Header, *Fault) {
 		if fault := h.simple(doc.Body); fault != nil {
 			return nil, fault
 		}
+		if h.body == nil {
+			h.body = doc.Body
+		}
 		h.note("", doc.Body, 0)
 	}
 	return h, nil
@@ -96,18 +102,12 @@ func (h *Header) simple(n ast.Node) *Fault {
 
 // note stores the lines of the keys of a mapping and of the mappings in it.
 func (h *Header) note(above string, n ast.Node, depth int) {
-	var values []*ast.MappingValueNode
-	switch n := n.(type) {
-	case *ast.MappingNode:
-		values = n.Values
-	case *ast.MappingValueNode:
-		values = []*ast.MappingValueNode{n}
-	}
-	for _, v := range values {
+	for _, v := range pairs(n) {
 		name := above + v.Key.GetToken().Value
 		h.line[name] = h.top + v.Key.GetToken().Position.Line
 		if above == "" {
 			h.node[name] = v.Value
+			h.keys = append(h.keys, name)
 		}
 		if _, null := v.Value.(*ast.NullNode); null {
 			h.null[name] = true
@@ -125,6 +125,59 @@ func (h *Header) Decode(into any) *Fault {
 // DecodeKey fills into with the value of one top-level key.
 func (h *Header) DecodeKey(key string, into any) *Fault {
 	return h.fault(unbroken(func() error { return yaml.NodeToValue(h.node[key], into, yaml.Strict()) }))
+}
+
+// Keys returns the keys at the top, or those of the fields below one of them, in their
+// order.
+func (h *Header) Keys(below string) (keys []string) {
+	if below == "" {
+		return slices.Clone(h.keys)
+	}
+	for _, v := range pairs(h.node[below]) {
+		keys = append(keys, v.Key.GetToken().Value)
+	}
+	return keys
+}
+
+// DecodeWithout is Decode, or with a name below DecodeKey, without the keys in left.
+func (h *Header) DecodeWithout(below string, left []string, into any) *Fault {
+	switch {
+	case len(left) == 0 && below == "":
+		return h.Decode(into)
+	case len(left) == 0:
+		return h.DecodeKey(below, into)
+	}
+	var rest *ast.MappingNode
+	if m, ok := h.whole(below).(*ast.MappingNode); ok {
+		copied := *m
+		rest = &copied
+		rest.Values = slices.DeleteFunc(slices.Clone(m.Values), func(v *ast.MappingValueNode) bool {
+			return slices.Contains(left, v.Key.GetToken().Value)
+		})
+	}
+	if rest == nil || len(rest.Values) == 0 { // the one key that there was is left out
+		return nil
+	}
+	return h.fault(unbroken(func() error { return yaml.NodeToValue(rest, into, yaml.Strict()) }))
+}
+
+// whole returns the fields at the top, or those below one of them.
+func (h *Header) whole(below string) ast.Node {
+	if below == "" {
+		return h.body
+	}
+	return h.node[below]
+}
+
+// pairs returns the fields of a mapping.
+func pairs(n ast.Node) []*ast.MappingValueNode {
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		return n.Values
+	case *ast.MappingValueNode:
+		return []*ast.MappingValueNode{n}
+	}
+	return nil
 }
 
 // unbroken returns a panic of the YAML library as an error: no file may end the
