@@ -448,7 +448,7 @@ func TestHostileNamesAndTextsAreEscapedOnEveryPage(t *testing.T) {
 		if at := handler.FindString(values.ReplaceAllString(a.body, "")); at != "" {
 			t.Errorf("GET %s: an attribute broke out: %s", path, at)
 		}
-		if path != "/admin/password" && !strings.Contains(a.body, "&lt;script&gt;alert(1)") {
+		if path != "/admin/password" && path != "/admin/settings/bots/add" && !strings.Contains(a.body, "&lt;script&gt;alert(1)") {
 			t.Errorf("GET %s: the hostile text is not shown at all, so nothing is proved", path)
 		}
 	}

@@ -53,6 +53,9 @@ func (w knobWorld) BotSettings() (out []settings.BotSettings) {
 		if f, ok := w.tokens[b.Bot]; ok {
 			s.Token, s.TokenFromUs = "in the file "+f, true
 		}
+		if s.Added = w.added[b.Bot]; s.Added {
+			s.Token = "set in the panel"
+		}
 		out = append(out, s)
 	}
 	return out
@@ -90,6 +93,43 @@ func (w knobWorld) SetTokenFile(_ context.Context, bot, path string, by core.Act
 		delete(w.tokens, bot)
 	}
 	w.note(by, "token %s %q", bot, path)
+	return nil
+}
+
+func (w knobWorld) Platforms() []string { return []string{"telegram", "discord"} }
+
+func (w knobWorld) AddBot(_ context.Context, n settings.NewBot, by core.Actor) (settings.Identified, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch n.Token {
+	case "":
+		return settings.Identified{}, core.Errorf(core.Invalid, "token: give the bot's token")
+	case "refused":
+		return settings.Identified{}, core.Errorf(core.Invalid, "token: Telegram refuses this token")
+	case "unreachable":
+		return settings.Identified{}, core.Errorf(core.Busy, "the platform cannot be asked; check this machine's network, then try again")
+	}
+	w.bots = append(w.bots, core.BotState{Bot: n.Name, Platform: n.Platform, State: core.Running})
+	if w.added == nil {
+		w.added = map[string]bool{}
+	}
+	w.added[n.Name] = true
+	w.note(by, "add %s %s %s", n.Platform, n.Name, strings.Join([]string{n.DMPolicy, n.AllowedUsers, n.DMTrust, n.GroupTrust}, "|"))
+	return settings.Identified{Account: "@new_bot", Hints: []string{"Invite it to a server."}}, nil
+}
+
+func (w knobWorld) SetToken(_ context.Context, bot, token string, by core.Actor) (settings.Identified, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.note(by, "new token %s", bot)
+	return settings.Identified{Account: "@new_bot"}, nil
+}
+
+func (w knobWorld) RemoveBot(_ context.Context, bot string, by core.Actor) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.bots = slices.DeleteFunc(w.bots, func(b core.BotState) bool { return b.Bot == bot })
+	w.note(by, "remove %s", bot)
 	return nil
 }
 
@@ -301,5 +341,44 @@ func TestABackupIsMadeWithProgressAndDownloaded(t *testing.T) {
 	}
 	if did := s.world.done(); !slices.Equal(did, []string{"backup", "download " + backupOne}) {
 		t.Errorf("did %q", did)
+	}
+}
+
+func TestABotIsAddedWithoutJavaScript(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	s.world.full()
+	s.get("/admin/settings").has(t, `href="/admin/settings/bots/add">Add a bot`)
+	s.get("/admin/settings/bots").has(t, `href="/admin/settings/bots/add">Add a bot`)
+	s.get("/admin/settings?q=new+bot").has(t, `<a href="/admin/settings/bots/add">Add a bot</a>`)
+	s.get("/admin/settings/bots/add").has(t, `<option value="telegram">Telegram</option>`, `name="token" type="password" required`, `value="pairing" selected`, "data-still")
+	form := url.Values{"platform": {"discord"}, "name": {"club2"}, "token": {"s3cret"}, "dm_policy": {"allowlist"}, "allowed_users": {"1 2"}, "dm_trust": {"vault"}, "group_trust": {"sandboxed"}}
+	for token, says := range map[string]string{"refused": "Token: Telegram refuses this token. Nothing was added.", "unreachable": "The platform cannot be asked; check this machine&#39;s network, then try again. Nothing was added.", " ": "Token: give the bot&#39;s token. Nothing was added."} {
+		form.Set("token", token)
+		a := s.postForm("/admin/settings/bots/add", form)
+		if a.status != http.StatusUnprocessableEntity {
+			t.Errorf("%s: status %d, want 422", token, a.status)
+		}
+		a.has(t, says, `name="name" value="club2"`, `<option value="discord" selected>`, `<option value="allowlist" selected>`, `value="1,2"`, `id="who" open`)
+		a.lacks(t, `value="`+token+`"`)
+		if marked := strings.Contains(a.body, `autocomplete="off" aria-invalid="true" aria-describedby="fault"></label>`); marked != (token != "unreachable") {
+			t.Errorf("%s: the field of the token is marked: %v", token, marked)
+		}
+	}
+	form.Set("token", "s3cret")
+	form.Set("dm_policy", "open")
+	s.postForm("/admin/settings/bots/add", form).has(t, "Policy: with open, club2 answers anyone who finds it", `id="who" open`)
+	form.Set("dm_policy", "pairing")
+	a := s.post("/admin/settings/bots/add", form)
+	a.has(t, `<p class="flash good"`, "The token is @new_bot’s. club2 is starting. Invite it to a server.", `id="bot-club2"`, "token set in the panel, never shown", `action="/admin/settings/bots/club2/newtoken"`, `action="/admin/settings/bots/club2/remove"`)
+	a.lacks(t, "s3cret", `action="/admin/settings/bots/club2/token"`, `action="/admin/settings/bots/family/remove"`)
+	s.post("/admin/settings/bots/club2/newtoken", url.Values{"token": {"s3cret2"}}).has(t, "club2 goes on with the new token, which is @new_bot’s.")
+	a = s.post("/admin/settings/bots/club2/remove", nil)
+	a.has(t, "club2 is removed and its token deleted.")
+	a.lacks(t, `id="bot-club2"`)
+	if did := s.world.done(); !slices.Equal(did, []string{"add discord club2 pairing|1,2|vault|sandboxed", "new token club2", "remove club2"}) {
+		t.Errorf("did %q", did)
+	}
+	if strings.Contains(s.log.String(), "s3cret") {
+		t.Error("the log shows the token")
 	}
 }

@@ -60,6 +60,7 @@ func (w *world) openSettings(db *store.DB, o *admin.Options) {
 	o.Settings.Settings = settingsWorld{w}
 	w.keys = auth.NewKeys(db, w.clock, nil)
 	o.Settings.Keys = w.keys
+	o.Settings.NewBots = knobWorld{w}
 	o.Settings.Changes, o.Settings.Texts, o.Settings.Backups, o.Settings.BackupJob = knobWorld{w}, textWorld{w}, backupWorld{w}, backupWorld{w}.Job
 	o.Operations.AuditLog = func(ctx context.Context, f store.AuditFilter) ([]store.AuditEvent, string, error) {
 		if err := w.fault(); err != nil {

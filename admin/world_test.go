@@ -46,6 +46,7 @@ type world struct {
 	changed  map[string]string // settings
 	policies map[string]settings.BotPolicy
 	tokens   map[string]string // files, by bot
+	added    map[string]bool   // bots, in the panel
 	backups  []settings.BackupFile
 	job      *page.Job // the backup
 	bots     []core.BotState

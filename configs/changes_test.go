@@ -108,3 +108,68 @@ func TestEffectSaysWhatCanBeChangedWithoutARestart(t *testing.T) {
 		}
 	}
 }
+
+func TestBotsOfThePanelAreReadBehindThoseThatAreConfigured(t *testing.T) {
+	t.Setenv("GATEHOUSE_VAULT_PATH", t.TempDir())
+	t.Setenv("GATEHOUSE_TELEGRAM_TOKEN", "1:abc")
+	t.Setenv("GATEHOUSE_TELEGRAM_API_URL", "http://127.0.0.1:1")
+	c, err := Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	added := func(names ...string) Changes {
+		ch := Changes{Bots: map[string]BotChange{}}
+		for _, name := range names {
+			ch.Bots[name] = BotChange{Added: &AddedBot{Platform: "telegram"}, Policy: &BotPolicy{DMPolicy: "open", DMTrust: "vault", GroupTrust: "sandboxed"}}
+		}
+		return ch
+	}
+	b, err := c.NewBot("support", "telegram", "2:def")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.StoreToken(); err != nil {
+		t.Fatal(err)
+	}
+	next, err := c.With(added("support", "telegram", "lost"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bots, err := next.ReadBots(nil)
+	if err != nil || len(bots) != 3 {
+		t.Fatalf("%+v %v", bots, err)
+	}
+	if b := bots[0]; b.Name != "telegram" || b.Added || b.Token.Reveal() != "1:abc" || b.DMPolicy != "pairing" {
+		t.Errorf("the configured bot is %+v", b)
+	}
+	if b := bots[1]; b.Name != "lost" || b.Fault == "" || b.Token.IsSet() {
+		t.Errorf("without a token the bot is %+v", b)
+	}
+	if b := bots[2]; b.Name != "support" || !b.Added || b.Token.Reveal() != "2:def" || b.DMPolicy != "open" || b.DMTrust != "vault" || b.APIURL != "http://127.0.0.1:1" || b.TokenFile != c.TokenOf("support") {
+		t.Errorf("the added bot is %+v", b)
+	}
+	if bots, _ = c.ReadBots(nil); len(bots) != 1 {
+		t.Errorf("as configured there are %d bots", len(bots))
+	}
+	var many []string
+	for i := range 80 {
+		many = append(many, "bot-"+string(rune('a'+i/26))+string(rune('a'+i%26)))
+	}
+	if next, err = c.With(added(many...)); err != nil {
+		t.Fatal(err)
+	}
+	if bots, _ = next.ReadBots(nil); len(bots) != maxBots+2 {
+		t.Errorf("%d bots, want at most %d", len(bots), maxBots+2)
+	}
+	for _, name := range []string{"", "Support", "../x", "api", "discord", "a b"} {
+		if _, err := c.With(added(name)); err == nil {
+			t.Errorf("a bot named %q is taken", name)
+		}
+		if _, err := c.NewBot(name, "telegram", "2:def"); err == nil || !strings.HasPrefix(err.Error(), "name: ") {
+			t.Errorf("a new bot named %q: %v", name, err)
+		}
+	}
+	if _, err := c.NewBot("x", "telegram", "s3cret token"); err == nil || strings.Contains(err.Error(), "s3cret") {
+		t.Errorf("a token that is none: %v", err)
+	}
+}

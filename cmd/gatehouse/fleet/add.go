@@ -170,6 +170,8 @@ func (f *Fleet) accepted(ctx context.Context, b configs.Bot) (Identity, error) {
 		return id, nil
 	case text != "":
 		return id, core.Errorf(core.Invalid, "token: %s", text)
+	case core.KindOf(err) == core.Invalid: // its form
+		return id, core.Errorf(core.Invalid, "token: %s", core.TextOf(err))
 	case ctx.Err() != nil:
 		return id, core.Errorf(core.Busy, "%s did not answer in time: check this machine's network, then try again", b.APIURL)
 	}
