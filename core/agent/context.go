@@ -11,6 +11,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"gatehouse/core"
+	"gatehouse/core/vault"
 )
 
 // Bounds of what an agent's globs and a session's directories bring in.
@@ -54,16 +55,14 @@ func (a *Agents) gatherer(ctx context.Context, in *PromptInput) *gatherer {
 	return g
 }
 
-// way returns what the directories from the vault down to dir say, outermost first. The
+// way returns what the directories from the vault down to at say, outermost first. The
 // nearest gets room first.
-func (g *gatherer) way(dir string, room *int) ([]part, error) {
-	at, err := g.a.vault.Dir(dir)
-	if err != nil || !at.Inside {
-		return nil, err
+func (g *gatherer) way(at vault.Dir, room *int) (parts []part, err error) {
+	if !at.Inside {
+		return nil, nil
 	}
-	var parts []part
 	for dir := at.Rel; ; dir = path.Dir(dir) {
-		for i := len(names) - 1; i >= 0; i-- {
+		for i := len(names) - 1; i >= 0 && (at.Exists || dir != at.Rel); i-- {
 			if parts, err = g.add(parts, path.Join(dir, names[i]), room); err != nil {
 				return nil, err
 			}
@@ -87,7 +86,7 @@ func (g *gatherer) contexts(names []string) (parts []part, err error) {
 			continue // what leads out of the vault is no context
 		}
 		if at.Exists {
-			more, err := g.way(at.Rel, &g.folders)
+			more, err := g.way(at, &g.folders)
 			if err != nil {
 				return nil, err
 			}
@@ -154,8 +153,11 @@ func matches(glob, name string) bool {
 // repeat, excluded by the agent, or not readable for the sender. All of that applies to
 // its real name too. Instead of a file that is not regular it appends a note.
 func (g *gatherer) add(parts []part, name string, room *int) ([]part, error) {
+	if !g.mayRead(name) { // before the name is resolved, which costs more
+		return parts, nil
+	}
 	at, err := g.a.vault.Dir(name)
-	if err != nil || !at.Inside || g.seen[at.Rel] || !g.mayRead(name) || !g.mayRead(at.Rel) || g.planted(name) || g.planted(at.Rel) {
+	if err != nil || !at.Inside || g.seen[at.Rel] || !g.mayRead(at.Rel) || g.planted(name) || g.planted(at.Rel) {
 		return parts, nil
 	}
 	for _, glob := range g.exclude {

@@ -17,11 +17,11 @@ var limiting = []string{"tool", "permission", "trust", "allow", "deny", "deni", 
 // among them: Decode reports it as a fault.
 func foreign(h *frontmatter.Header, below, above string) (ignored []string, notes []Fault) {
 	for _, k := range h.Keys(below) {
-		plain := plainKey(k)
+		plain := frontmatter.Plain(k)
 		switch {
 		case slices.Contains(agentKeys, k), below == "" && k == "agent",
 			slices.ContainsFunc(limiting, func(word string) bool { return strings.Contains(plain, word) }),
-			slices.ContainsFunc(agentKeys, func(own string) bool { return near(plain, plainKey(own)) }),
+			slices.ContainsFunc(agentKeys, func(own string) bool { return frontmatter.Near(plain, frontmatter.Plain(own)) }),
 			strings.IndexFunc(k, unicode.IsControl) >= 0:
 			continue
 		}
@@ -29,49 +29,6 @@ func foreign(h *frontmatter.Header, below, above string) (ignored []string, note
 		notes = append(notes, *h.At(above+k, "unknown field %q is ignored; docs/agents.md lists those that there are", k))
 	}
 	return ignored, notes
-}
-
-// plainKey returns the letters and digits of a field's name in one case.
-func plainKey(k string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsLetter(r) || unicode.IsDigit(r) {
-			return unicode.ToLower(r)
-		}
-		return -1
-	}, k)
-}
-
-// near reports whether a name may be a typo of another: at most two letters are missing,
-// added, exchanged for others or for each other.
-func near(a, b string) bool {
-	x, y := []rune(a), []rune(b)
-	most := 2
-	if len(y) <= 5 {
-		most = 1
-	}
-	if len(x) > len(y)+most || len(y) > len(x)+most {
-		return false
-	}
-	before, row := make([]int, len(y)+1), make([]int, len(y)+1)
-	var last []int
-	for j := range row {
-		row[j] = j
-	}
-	for i := range x {
-		last, before, row = before, row, make([]int, len(y)+1)
-		row[0] = i + 1
-		for j := range y {
-			cost := 1
-			if x[i] == y[j] {
-				cost = 0
-			}
-			row[j+1] = min(before[j+1]+1, row[j]+1, before[j]+cost)
-			if i > 0 && j > 0 && x[i] == y[j-1] && x[i-1] == y[j] {
-				row[j+1] = min(row[j+1], last[j-1]+1)
-			}
-		}
-	}
-	return row[len(y)] <= most
 }
 
 // provider returns a model's name with its provider, and a note where that was missing.

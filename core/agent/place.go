@@ -2,6 +2,11 @@ package agent
 
 import (
 	"cmp"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
 
 	"gatehouse/core"
 	"gatehouse/core/texts"
@@ -22,6 +27,10 @@ type Worker struct {
 // is core.Denied below full trust.
 func (a *Agents) WorkingDirectory(w Worker, wanted ...string) (vault.Dir, []core.Warning, error) {
 	name := cmp.Or(wanted...)
+	if name == "" {
+		d, err := a.own(w)
+		return d, nil, err
+	}
 	d, err := a.vault.Dir(name)
 	if err != nil {
 		return vault.Dir{}, nil, err
@@ -54,10 +63,26 @@ func (a *Agents) WorkingDirectory(w Worker, wanted ...string) (vault.Dir, []core
 // sandboxed user the directory that is theirs, which may not exist yet.
 func (a *Agents) own(w Worker) (vault.Dir, error) {
 	if w.Trust == core.Sandboxed && w.User > 0 {
-		area := core.GuestDir(w.User)
-		if d, err := a.vault.Dir(area); err == nil && d.Rel == area { // no link leads elsewhere
+		if d, ok := a.area(core.GuestDir(w.User)); ok {
 			return d, nil
 		}
 	}
 	return a.vault.Dir("")
+}
+
+// area returns the directory of a guest, which may not exist; false where a link or a file
+// is in its place. This is asked for each message, so no path is resolved.
+func (a *Agents) area(name string) (vault.Dir, bool) {
+	d := vault.Dir{Path: filepath.Join(a.vault.Path(), filepath.FromSlash(name)), Rel: name, Inside: true}
+	for _, part := range []string{path.Dir(name), name} {
+		st, err := os.Lstat(filepath.Join(a.vault.Path(), part))
+		if errors.Is(err, fs.ErrNotExist) {
+			return d, true
+		}
+		if err != nil || !st.IsDir() {
+			return vault.Dir{}, false
+		}
+	}
+	d.Exists = true
+	return d, true
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/vault"
 )
 
 // Bounds of a prompt.
@@ -32,6 +33,7 @@ type PromptInput struct {
 	// vault, links resolved. Nil reads nothing.
 	MayRead          func(name string) bool
 	WorkingDirectory string    // relative to the vault; "" and "." are the vault; outside: no files
+	Dir              vault.Dir // WorkingDirectory, resolved; the zero value is resolved here
 	Now              time.Time // with the gateway's time zone; the prompt names the day. Zero leaves it out
 	Place            string    // the working directory as tools name it, "." for the vault; "": no tools for files
 	Area             string    // the one directory of the vault that the sender may write in; "": no such limit
@@ -88,7 +90,13 @@ func (a *Agents) words(ctx context.Context, b *strings.Builder, in *PromptInput,
 		if text == "" {
 			text = a.o.Base.Prompt
 		}
-		if parts, err = g.way(in.WorkingDirectory, &g.files); err != nil {
+		at := in.Dir
+		if at.Path == "" {
+			if at, err = a.vault.Dir(in.WorkingDirectory); err != nil {
+				return err
+			}
+		}
+		if parts, err = g.way(at, &g.files); err != nil {
 			return err
 		}
 	}
@@ -154,11 +162,9 @@ func (in *PromptInput) place(b *strings.Builder) {
 		where = shown(in.Place)
 	}
 	b.WriteString("\nYour working directory is " + where + ": names of files are relative to it, and commands start there.")
-	switch rel, err := filepath.Rel(in.Place, in.Area); {
-	case in.Area == "":
-	case in.Area == in.Place:
+	if in.Area == in.Place {
 		b.WriteString(" You can write only there.")
-	case err == nil:
+	} else if rel, err := filepath.Rel(in.Place, in.Area); in.Area != "" && err == nil {
 		b.WriteString(" You can write only in " + filepath.ToSlash(rel) + ".")
 	}
 	b.WriteString("\n")

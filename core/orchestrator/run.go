@@ -186,7 +186,7 @@ func (r *run) prompt(ctx context.Context, dir vault.Dir) (string, core.PromptMet
 		return "", core.PromptMetadata{}, err
 	}
 	p := agent.PromptInput{
-		Agent: r.agent, Custom: r.t.options().SystemPrompt, WorkingDirectory: dir.Path, Contexts: contexts,
+		Agent: r.agent, Custom: r.t.options().SystemPrompt, WorkingDirectory: dir.Path, Dir: dir, Contexts: contexts,
 		MayRead: func(path string) bool { return r.o.o.MayRead(r.trust(), r.t.User, path) },
 		Sender:  in.From.Name, Trust: r.trust(), Group: in.Group(), Shows: in.Turn == nil, Now: r.o.o.Clock.Now(),
 	}
