@@ -626,7 +626,7 @@ func TestEmptyPagesReportWhatToDo(t *testing.T) {
 	s.get("/admin/queue").has(t, "Nothing is stuck.", "No chat is being answered right now.")
 	s.get("/admin").has(t, "The bots have no owner in chat yet", "All is well.")
 	s.world.bots = nil
-	s.get("/admin/bots").has(t, "No bot is set up")
+	s.get("/admin/bots").has(t, "No bot is set up", `<a href="/admin/settings/bots/add">add it here</a>`)
 }
 
 func TestTheOverviewAnswersItsQuestions(t *testing.T) {

@@ -305,7 +305,7 @@ func TestASettingIsFoundByNameLabelAndDescription(t *testing.T) {
 		s.get("/admin/settings?q="+url.QueryEscape(q)).has(t, want, `name="q" value="`+q+`"`, "found")
 	}
 	s.get("/admin/settings?q=MODEL").has(t, "takes effect from the next message.", "local/quote", `<span class="pill idle">default</span>`)
-	s.get("/admin/settings?q=no+such+thing").has(t, "Nothing found", "Show the sections")
+	s.get("/admin/settings?q=no+such+thing").has(t, "Nothing found", "Show the sections", `<nav class="spans" aria-label="Settings"><a href="/admin/settings/bots">Bots</a>`)
 	s.get("/admin/settings?q="+strings.Repeat("x", 5000)).has(t, "Nothing found")
 	s.get("/admin/settings?q=%3Cscript%3E").has(t, `value="&lt;script&gt;"`)
 }
