@@ -157,11 +157,11 @@ func (f *Filter) choose(c *store.Conditions) {
 		}
 	}
 	if f.Archived != nil {
-		flag := 0
+		flag := "0"
 		if *f.Archived {
-			flag = 1
+			flag = "1" // there is an index of these, which a parameter would not find
 		}
-		c.And("coalesce(s.archived, 0) = ?", flag)
+		c.And("coalesce(s.archived, 0) = " + flag)
 	}
 	f.chooseHeld(c)
 	if f.Only != nil {

@@ -40,13 +40,15 @@ func TestNoListReadsTheWholeTableOfSessions(t *testing.T) {
 	for _, f := range []Filter{
 		{User: 5, Tag: "work"}, {All: true, Tag: "work"}, {User: 5, Context: "Notes"}, {All: true, Context: "Notes"},
 		{User: 5, Tag: "rare", fewTagged: true}, {All: true, Tag: "rare", fewTagged: true}, {User: 5, Context: "Rare", fewAbout: true},
+		{All: true, Bot: "common"}, {User: 5, Bot: "common"}, {All: true, Bot: "rare", fewHeld: true}, {User: 5, Bot: "rare", fewHeld: true},
+		{All: true, Bot: "family", Place: "-100188"}, {All: true, Only: []string{"a", "b"}}, {User: 5, Only: []string{"a", "b"}},
 	} {
 		query, args, err := f.query()
 		if err != nil {
 			t.Fatal(err)
 		}
 		plan := storetest.Plan(t, db, query, args...)
-		few := f.fewTagged || f.fewAbout
+		few := f.fewTagged || f.fewAbout || f.fewHeld || f.Place != "" || f.Only != nil
 		if first := plan[0].Detail; strings.Contains(first, "(id=?)") != few {
 			t.Errorf("%+v begins with %s", f, first)
 		}
@@ -58,6 +60,21 @@ func TestNoListReadsTheWholeTableOfSessions(t *testing.T) {
 				t.Errorf("%+v: %s", f, step.Detail)
 			}
 		}
+	}
+}
+
+// The archived are as quick where they are the oldest of a million.
+func TestArchivedSessionsAreReadFromTheirOwnIndex(t *testing.T) {
+	storetest.SQLiteOnly(t, "its plans")
+	yes := true
+	f := Filter{All: true, Archived: &yes, Limit: 50}
+	query, args, err := f.query()
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := storetest.Plan(t, storetest.Open(t, core.System{}), query, args...)
+	if len(plan) != 1 || !strings.Contains(plan[0].Detail, "USING INDEX sessions_archived") {
+		t.Errorf("%+v", plan)
 	}
 }
 

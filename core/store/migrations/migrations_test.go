@@ -90,6 +90,7 @@ var sums = map[string]string{
 	"1028_two_step.sql":         "911b1a022781c3f1a4c0f446c65fd23f3bbbe9d3d3f4bc83a33074f85b39de74",
 	"1030_key_rotation.sql":     "d2d488c5a6aafcefa5f9780cafbae3a4a00f30022a2136979e0911a4b70cf909",
 	"1035_chat_filters.sql":     "4e8f85e847568dccb57f143e1b2ea0a861e856e978f305a139849076c5e007ef",
+	"1036_archived.sql":         "dd09f63a1e7ceb04e9f6fcc2258eb9b96542dc33246dc8c6516098e5b6231cf9",
 	"1040_run_waited.sql":       "fb136a5fc68922f95915cc81d2680bb9e5a09fe0b5e74ba218f3b452faab9541",
 	"1050_of_one_person.sql":    "588681e441e258763769a83033d63285428d41b55ff12605b426debbc1e82d1d",
 }
