@@ -97,11 +97,12 @@ func (s *Store) Failed(ctx context.Context, runs ...string) ([]Line, error) {
 // lately is among how many failed runs, the newest, LastFailed looks.
 const lately = 1000
 
+const lastFailed = `SELECT f.session_id FROM (SELECT session_id, started, ended FROM runs WHERE state = 'error' AND session_id <> '' ORDER BY ended DESC LIMIT $1) f
+	WHERE NOT EXISTS (SELECT 1 FROM runs n WHERE n.session_id = f.session_id AND n.started > f.started) ORDER BY f.ended DESC LIMIT $2`
+
 // LastFailed returns the sessions whose newest run failed, the last first, at most limit.
 func (s *Store) LastFailed(ctx context.Context, limit int) (sessions []string, err error) {
-	err = s.db.Select(ctx, &sessions, `SELECT f.session_id FROM (SELECT session_id, started, ended FROM runs WHERE state = 'error' AND session_id <> '' ORDER BY ended DESC LIMIT $1) f
-		WHERE NOT EXISTS (SELECT 1 FROM runs n WHERE n.session_id = f.session_id AND n.started > f.started) ORDER BY f.ended DESC LIMIT $2`, lately, limit)
-	if err != nil {
+	if err = s.db.Select(ctx, &sessions, lastFailed, lately, limit); err != nil {
 		return nil, fmt.Errorf("sessions that failed: %w", err)
 	}
 	return sessions, nil
