@@ -26,6 +26,32 @@ func (w *world) addTo(t *testing.T, id, run string, messages ...transcript.Messa
 	must(errors.Join(c.Append(run, 0, messages...), c.Sync(), c.Close()))
 }
 
+// By keyboard: what is typed finds a person, whose conversations the filter then holds; the
+// address keeps what was chosen, and a conversation opens at its end.
+func TestChatsAreSearchedAndFilteredInABrowser(t *testing.T) {
+	s, b := atDesk(t, "/admin/chats")
+	keyed(b)
+	b.Press("/")
+	b.Focused(`main input[type=search]`)
+	b.Eventually(`(document.activeElement.value = "", true)`) // of the key itself, which a user's browser does not write
+	b.Press("ines" + kb.Enter)
+	b.Says(`.hits`, "Ines Carvalho")
+	wellMannered(t, b, "what was found")
+	b.Keep("admin-chats-found", b.Picture())
+	b.Click(`.hits a`)
+	b.Eventually(`location.search === "?state=all&user=2"`)
+	b.Says(`tbody`, "Allotment meeting")
+	b.Eventually(`document.querySelector(".filters [name=user]").selectedOptions[0].textContent === "Ines Carvalho"`)
+	b.Eventually(`(document.querySelector(".filters [name=user]").value = "", document.querySelector(".filters [name=state]").value = "running", true)`)
+	b.Click(`.filters button`)
+	b.Eventually(`new URLSearchParams(location.search).get("state") === "running" && document.querySelectorAll("tbody tr").length === 1`)
+	keyed(b)
+	b.Press("j")
+	b.Focused(`tbody tr`)
+	b.Press("o")
+	b.Eventually(`location.pathname === "/admin/chats/` + s.world.mine + `" && location.hash === "#end"`)
+}
+
 // People's messages are on one side and the agent's on the other, none as wide as the
 // conversation.
 func TestMessagesAreBubblesOnTheirAuthorsSide(t *testing.T) {
