@@ -121,11 +121,11 @@ test-clients: ## OpenAI's own clients for Go and Node against /v1; npm fetches t
 	@echo "== OpenAI's clients"
 	@GO="$(GO)" TAGS="$(TAGS)" .ci/clients $(OPENAI_NODE)
 
-test-axe: ## the panel's pages under axe-core, which npm fetches
+test-axe: ## the pages of the panel and the phones under axe-core, which npm fetches
 	@echo "== axe-core"
 	@dir=$$(mktemp -d); \
 	if .ci/npm $$dir $(AXE); then \
-		GATEHOUSE_TEST_AXE=$$dir/node_modules/axe-core/axe.min.js $(GO) test -count=1 -vet=off -tags $(TAGS),browser -run TestAxe ./admin; ok=$$?; \
+		GATEHOUSE_TEST_AXE=$$dir/node_modules/axe-core/axe.min.js $(GO) test -count=1 -vet=off -tags $(TAGS),browser -run TestAxe ./admin ./cmd/gatehouse/phones; ok=$$?; \
 	elif [ "$$CI" = true ]; then echo "FAILED: axe-core cannot be fetched"; ok=1; \
 	else echo "SKIPPED: axe-core cannot be fetched"; ok=0; fi; \
 	rm -rf $$dir; exit $$ok

@@ -53,7 +53,7 @@ export class Discord extends Window {
 
   row(m, joined) {
     const own = m.from.id === this.person.id;
-    const row = el("li", "row" + (own ? " own" : "") + (joined ? " joined" : ""));
+    const row = el("div", "row" + (own ? " own" : "") + (joined ? " joined" : ""));
     if (m.answers) row.append(this.answered(m.answers));
     const side = el("span");
     if (joined) {
@@ -102,6 +102,6 @@ export class Discord extends Window {
 
   // Discord has no drafts: a bot edits its message.
   draft() {
-    return el("li");
+    return el("div");
   }
 }

@@ -26,7 +26,7 @@ export class Telegram extends Window {
   row(m, joined) {
     const own = m.from.id === this.person.id;
     const others = this.open.kind !== "private" && !own;
-    const row = el("li", "row" + (own ? " own" : "") + (joined ? " joined" : ""));
+    const row = el("div", "row" + (own ? " own" : "") + (joined ? " joined" : ""));
     if (others) {
       const avatar = el("span");
       paint(avatar, m.from.id, m.from.name);
@@ -70,7 +70,7 @@ export class Telegram extends Window {
   }
 
   draft(d) {
-    const row = el("li", "row draft");
+    const row = el("div", "row draft");
     const column = el("div", "column");
     const bubble = el("div", "bubble");
     const text = el("div", "text");

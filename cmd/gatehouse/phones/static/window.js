@@ -77,7 +77,7 @@ export class Window {
         const button = el("button", "tab " + chat.kind);
         button.type = "button";
         button.role = "tab";
-        button.append(...this.label(chat), el("b", "badge"));
+        button.append(...this.label(chat), el("span", "hidden kind"), el("b", "badge"), el("span", "hidden news"));
         button.addEventListener("click", () => this.show(chat));
         button.addEventListener("keydown", (e) => {
           const step = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1 }[e.key];
@@ -369,7 +369,8 @@ export class Window {
       button.setAttribute("aria-selected", String(c === chat));
       button.tabIndex = c === chat ? 0 : -1;
       $(button, ".badge").textContent = c.unread ? String(Math.min(c.unread, 99)) : "";
-      button.setAttribute("aria-label", this.spoken(c) + (c.unread ? ", " + c.unread + " new" : ""));
+      $(button, ".kind").textContent = c.kind === "private" ? " private chat" : "";
+      $(button, ".news").textContent = c.unread ? " new" : "";
     }
   }
 
@@ -422,7 +423,7 @@ export class Window {
   }
 
   pill(text, kind) {
-    const row = el("li", "pill " + kind);
+    const row = el("div", "pill " + kind);
     row.append(el("span", "", text));
     return row;
   }
