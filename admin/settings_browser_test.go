@@ -29,6 +29,7 @@ func TestARefreshKeepsWhatWasWrittenAndOpened(t *testing.T) {
 // clickThrough is Click that counts: docs/admin.md promises how many clicks a task takes.
 type clickThrough struct {
 	*webtest.Tab
+	t      *testing.T
 	clicks int
 }
 
