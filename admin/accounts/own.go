@@ -26,7 +26,7 @@ func (p *Pages) own(w http.ResponseWriter, r *http.Request) error {
 func (p *Pages) showOwn(w http.ResponseWriter, r *http.Request, status int, b ownBody) error {
 	ctx := r.Context()
 	who, _ := page.Principal(r)
-	b.CSRF = page.Token(r)
+	b.CSRF = page.OwnToken(r)
 	b.Account = page.Load(ctx, p.frame, "Your account", func(ctx context.Context) (row accountRow, err error) {
 		list, err := p.o.Accounts.List(ctx)
 		for _, a := range list {

@@ -52,7 +52,7 @@ func (p *Pages) showSetUp(w http.ResponseWriter, r *http.Request, status int, te
 	if err != nil {
 		return err
 	}
-	b := setUpBody{CSRF: page.Token(r), Error: text, Name: who.Name, Secret: grouped(secret)}
+	b := setUpBody{CSRF: page.OwnToken(r), Error: text, Name: who.Name, Secret: grouped(secret)}
 	if b.QR, err = drawing(totp.URI("Gatehouse", who.Name, secret)); err != nil {
 		return err
 	}

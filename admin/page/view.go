@@ -27,23 +27,24 @@ const sourceTimeout = 3 * time.Second
 
 // A View is what every template gets.
 type View struct {
-	Title  string
-	Page   string // the template
-	In     string // the key of the current menu entry; "": Page
-	Still  bool   // it does not refresh itself: the operator writes in it
-	Bare   bool   // without menu: the sign-in pages
-	Menu   []entry
-	Own    []Item // the menu behind the account's name
-	More   entry  // on a phone it holds those that are Far; without a label there is none
-	Flash  *Flash
-	CSRF   string
-	Who    string
-	Theme  string // "light", "dark" or "" for the system’s
-	At     string // the address of the page
-	Viewer bool   // the account changes nothing: controls are disabled
-	Topics string // space separated; the page refetches itself on these
-	Every  int    // it also refetches itself each Every seconds while visible; 0: 30
-	Body   any
+	Title   string
+	Page    string // the template
+	In      string // the key of the current menu entry; "": Page
+	Still   bool   // it does not refresh itself: the operator writes in it
+	Bare    bool   // without menu: the sign-in pages
+	Menu    []entry
+	Own     []Item // the menu behind the account's name
+	More    entry  // on a phone it holds those that are Far; without a label there is none
+	Flash   *Flash
+	CSRF    string // of forms (form)
+	OwnCSRF string // of the forms of the own account
+	Who     string
+	Theme   string // "light", "dark" or "" for the system’s
+	At      string // the address of the page
+	Viewer  bool   // the account changes nothing: its forms are disabled
+	Topics  string // space separated; the page refetches itself on these
+	Every   int    // it also refetches itself each Every seconds while visible; 0: 30
+	Body    any
 }
 
 // A Part is one section's data, or the sentence that replaces it.
@@ -121,6 +122,8 @@ func (f *Frame) layout(own embed.FS, funcs template.FuncMap, shared []string) (*
 		"usd":      Dollars,
 		"size":     Size,
 		"asset":    f.o.Asset,
+		"form":     beginForm,
+		"endform":  endForm,
 	}).Funcs(funcs)
 	for _, name := range layout {
 		if _, err := t.ParseFS(files, "templates/"+name+".html"); err != nil {
@@ -175,7 +178,7 @@ func (f *Frame) Show(w http.ResponseWriter, r *http.Request, status int, page st
 	}
 	v.Page, v.Flash = page, f.takeFlash(w, r)
 	who, _ := Principal(r)
-	v.CSRF, v.Who, v.Viewer = Token(r), account(r), who.Viewer
+	v.CSRF, v.OwnCSRF, v.Who, v.Viewer = Token(r), OwnToken(r), account(r), who.Viewer
 	v.Theme, v.At = themeOf(r), r.URL.Path
 	if v.Every == 0 {
 		v.Every = 30
@@ -194,11 +197,7 @@ func (f *Frame) Show(w http.ResponseWriter, r *http.Request, status int, page st
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	out := b.Bytes()
-	if v.Viewer {
-		out = disabled(out)
-	}
-	_, _ = w.Write(out) // the client may have disconnected
+	_, _ = w.Write(b.Bytes()) // the client may have disconnected
 	return nil
 }
 

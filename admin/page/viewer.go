@@ -1,24 +1,27 @@
 package page
 
-import "regexp"
+import "html/template"
 
-// changing are the forms of a page that change something, but for those that are marked as of the
-// viewer's own account (data-own). Templates escape what others wrote, so that it has no tags.
-var changing = regexp.MustCompile(`(?s)(<form\b[^>]*\bmethod="post"[^>]*>)(.*?)</form>`)
+// Each form that changes something is written as
+//
+//	<form method="post" …>{{form .CSRF}} … {{endform .CSRF}}</form>
+//
+// with the token that Token returns: without one, which is a viewer's, its controls are
+// disabled, and what it shows stays readable. Forms of the viewer's own account have
+// OwnToken in a plain field, and are marked with data-own for the tests.
 
-var own = regexp.MustCompile(`\bdata-own\b`)
+// beginForm returns what such a form begins with.
+func beginForm(token string) template.HTML {
+	if token == "" {
+		return `<fieldset class="viewing" disabled>`
+	}
+	return template.HTML(`<input type="hidden" name="csrf" value="` + template.HTMLEscapeString(token) + `">`)
+}
 
-// disabled returns a page with the controls of all forms that change something disabled, as a
-// viewer gets it. What a form shows stays readable.
-func disabled(page []byte) []byte {
-	return changing.ReplaceAllFunc(page, func(form []byte) []byte {
-		m := changing.FindSubmatch(form)
-		if own.Match(m[1]) {
-			return form
-		}
-		out := append([]byte{}, m[1]...)
-		out = append(out, `<fieldset class="viewing" disabled>`...)
-		out = append(out, m[2]...)
-		return append(out, `</fieldset></form>`...)
-	})
+// endForm returns what it ends with.
+func endForm(token string) template.HTML {
+	if token == "" {
+		return `</fieldset>`
+	}
+	return ""
 }
