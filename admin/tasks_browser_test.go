@@ -78,6 +78,14 @@ var tasks = map[string]task{
 		c.Says(`[id="m-failed-`+adaRun+`"]`, "The provider refuses the key.")
 		c.Says(`[id="m-failed-`+adaRun+`"]`, "401 invalid x-api-key")
 	}},
+	"Add a bot": {do: func(c *clickThrough, s *site) {
+		c.menu("/admin/settings")
+		c.Click(`a[href="/admin/settings/bots/add"]`)
+		c.Write(`#addbot [name=name]`, "support")
+		c.Write(`#addbot [name=token]`, "42:good")
+		c.Click(`#addbot .primary`)
+		c.Visible(`#bot-support`)
+	}},
 	"Add an admin": {do: func(c *clickThrough, s *site) {
 		c.Click(`#account summary`)
 		c.Click(`#account a[href="/admin/accounts"]`)
