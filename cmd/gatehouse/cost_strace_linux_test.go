@@ -43,7 +43,7 @@ func syncsOf(t *testing.T, calls int) (n int) {
 	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
 	var text strings.Builder
 	for i := range calls {
-		fmt.Fprintf(&text, "use Glob {\"pattern\":\"*none%d.md\",\"path\":\"Public\"}\nthen\n", i)
+		fmt.Fprintf(&text, "use Glob {\"pattern\":\"*none%d.md\",\"path\":\"../../Public\"}\nthen\n", i)
 	}
 	u := sim.NewUser("Ada")
 	m := u.Send(text.String())
