@@ -293,7 +293,7 @@ func TestAnEditedAgentAnswersTheNextMessage(t *testing.T) {
 func TestTheOwnerChoosesWhoAnswersInAChat(t *testing.T) {
 	t.Parallel()
 	w, model := newModelWorld(t, nil)
-	w.puts(map[string]string{".parachute/agents/tea.md": "---\nname: Tea Expert\ndescription: Knows tea.\n---\nYou know tea.", ".parachute/agents/bad.md": "---\nx: 1\n---\n"})
+	w.puts(map[string]string{".parachute/agents/tea.md": "---\nname: Tea Expert\ndescription: Knows tea.\n---\nYou know tea.", ".parachute/agents/bad.md": "---\ndisallowedTools: [Bash]\n---\n"})
 	olga, ada := w.boss(), w.guest("Ada")
 	if m := w.replies(olga, "/agent"); !strings.Contains(m.Text, "vault-agent: ") || !strings.Contains(m.Text, "Tea Expert: Knows tea.") || strings.Contains(m.Text, "bad") {
 		t.Errorf("the list: %q", m.Text)
