@@ -26,8 +26,7 @@ func (w *world) addTo(t *testing.T, id, run string, messages ...transcript.Messa
 	must(errors.Join(c.Append(run, 0, messages...), c.Sync(), c.Close()))
 }
 
-// By keyboard: what is typed finds a person, whose conversations the filter then holds; the
-// address keeps what was chosen, and a conversation opens at its end.
+// What is typed finds a person, whose conversations the filter then holds; the address keeps what was chosen, and a conversation opens at its end.
 func TestChatsAreSearchedAndFilteredInABrowser(t *testing.T) {
 	s, b := atDesk(t, "/admin/chats")
 	keyed(b)
@@ -45,10 +44,8 @@ func TestChatsAreSearchedAndFilteredInABrowser(t *testing.T) {
 	b.Eventually(`(document.querySelector(".filters [name=user]").value = "", document.querySelector(".filters [name=state]").value = "running", true)`)
 	b.Click(`.filters button`)
 	b.Eventually(`new URLSearchParams(location.search).get("state") === "running" && document.querySelectorAll("tbody tr").length === 1`)
-	keyed(b)
-	b.Press("j")
-	b.Focused(`tbody tr`)
-	b.Press("o")
+	live(b)
+	b.Click(`#s-` + s.world.mine + ` a`)
 	b.Eventually(`location.pathname === "/admin/chats/` + s.world.mine + `" && location.hash === "#end"`)
 }
 

@@ -150,3 +150,16 @@ func atDesk(t *testing.T, path string) (*site, *webtest.Tab) {
 	b.Eventually(`window.sameDocument = true`)
 	return s, b
 }
+
+// TestASelectionOutlivesANewPage: what was marked stays marked when the page renews
+// itself, which it does whenever somebody else writes to a bot.
+func TestASelectionOutlivesANewPage(t *testing.T) {
+	s, b := atDesk(t, "/admin/pairing")
+	live(b)
+	b.Click(`#bulk [name=all]`)
+	b.Click(`#requests .mark-it`)
+	b.Eventually(`(main => { main.prepend(" ", Object.assign(document.createElement("p"), {className: "gone", textContent: "Said before."})); return true; })(document.querySelector("main"))`)
+	s.world.ring("pairing")
+	b.Gone(`main > p.gone`)
+	b.Eventually(`document.querySelector("#bulk [name=all]").checked && document.querySelector("#requests .mark-it").checked`)
+}

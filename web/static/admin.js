@@ -58,7 +58,8 @@ function local(root) {
 
 // ---- swapping
 
-const key = (node) => (node.nodeType === 1 ? node.id : "");
+// The id of a form with a field "id" is that field.
+const key = (node) => (node.nodeType === 1 ? node.getAttribute("id") || "" : "");
 const alike = (a, b) => a.nodeType === b.nodeType && a.nodeName === b.nodeName && key(a) === key(b);
 
 // Attributes that belong to the reader, not to the server.
