@@ -371,7 +371,7 @@ func (a *app) joinUpkeep(context.Context) error {
 	a.backups = directory.New(directory.Options{Path: a.cfg.BackupDir(), Setting: configs.Prefix + "_BACKUP_PATH", DB: a.db, Jobs: a.jobs, Clock: a.clock,
 		Source: func() backup.Source { return commands.BackupSource(a.settings.Now(), a.cfg.EnvFile(), version) }})
 	a.joinErasure()
-	a.memory = memory.NewReleaser(a.db, a.clock, a.log)
+	a.memory = memory.NewReleaser(a.db, a.clock, a.log, a.bus, a.sessions)
 	a.upkeep = upkeep.New(a.chores(), a.clock, a.log, a.reg)
 	return nil
 }

@@ -324,6 +324,35 @@ func TestMemoryNoticesAFileChangedOutside(t *testing.T) {
 	}
 }
 
+// When memory is given back, a conversation that was used in the last two minutes stays,
+// and the next turn of another finds all of it in the file.
+func TestARestDropsConversationsThatWereNotUsedRecently(t *testing.T) {
+	h := open(t)
+	old, recent := h.resolve(chat(5, "c1")).Session, h.resolve(chat(5, "c2")).Session
+	h.turn(h.Store, old, "r0", "a", "b")
+	h.clock.Advance(time.Minute)
+	h.turn(h.Store, recent, "r0", "c", "d")
+	h.clock.Advance(time.Minute)
+	h.Rest()
+	if n := h.Evict(); n != 1 {
+		t.Errorf("%d conversations in memory, want the recent one", n)
+	}
+	for _, kept := range []bool{false, true} {
+		sess := old
+		if kept {
+			sess = recent
+		}
+		got, r, err := h.open(h.Store, sess).History(1000)
+		if err != nil || len(got) != 2 || r.Session.CacheHit != kept || r.Session.LoadedFromDisk == kept {
+			t.Errorf("history is %v, %+v, %v; in memory: want %v", texts(got), r.Session, err, kept)
+		}
+	}
+	h.turn(h.Store, old, "r1", "e", "f")
+	if got, _, err := h.open(h.Store, old).History(1000); err != nil || !cmp.Equal(texts(got), []string{"u:a", "a:b", "u:e", "a:f"}) {
+		t.Errorf("after the next turn the history is %v, %v", texts(got), err)
+	}
+}
+
 func TestMemoryIsGivenBackAfterHalfAnHourAndIsBounded(t *testing.T) {
 	h := open(t)
 	sess := h.resolve(chat(5, "c1")).Session

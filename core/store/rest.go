@@ -51,7 +51,7 @@ func (d *DB) between(ctx context.Context, f func(context.Context) error) error {
 // recalled; on its goroutine alone.
 func (d *DB) forgetStatements() {
 	if d.known != nil {
-		clear(d.known.answers)
+		d.known.answers = map[question]answer{} // clear would keep its size
 	}
 	for text, s := range d.stmts {
 		_ = s.Close()

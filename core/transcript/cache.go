@@ -3,6 +3,7 @@ package transcript
 import (
 	"container/list"
 	"io/fs"
+	"maps"
 	"os"
 	"sync"
 	"time"
@@ -15,6 +16,7 @@ const (
 	cacheBytes = 16 << 20         // all tails together
 	tailBytes  = 4 << 20          // one tail: 50,000 tokens even of very short messages; older ones are read from the file
 	cacheIdle  = 30 * time.Minute // since a tail was last used
+	cacheRest  = 2 * time.Minute  // the same when memory is given back
 )
 
 // A tail is the newest part of a conversation. Messages are appended and never changed,
@@ -147,9 +149,13 @@ func (c *cache) remove(e *list.Element) {
 }
 
 // evict holds mu.
-func (c *cache) evict() {
+func (c *cache) evict() { c.evictIdle(cacheIdle) }
+
+// evictIdle drops the tails that were not used for idle, and the oldest beyond
+// cacheBytes. It holds mu.
+func (c *cache) evictIdle(idle time.Duration) {
 	now := c.clock.Now()
-	for e := c.order.Back(); e != nil && (c.memory > cacheBytes || now.Sub(e.Value.(*entry).used) >= cacheIdle); e = c.order.Back() {
+	for e := c.order.Back(); e != nil && (c.memory > cacheBytes || now.Sub(e.Value.(*entry).used) >= idle); e = c.order.Back() {
 		c.remove(e)
 	}
 }
@@ -162,4 +168,15 @@ func (s *Files) Evict() int {
 	defer s.cache.mu.Unlock()
 	s.cache.evict()
 	return s.cache.order.Len()
+}
+
+// Rest drops from memory the conversations that no one used for two minutes; the next
+// turn reads its conversation's end from the file. Call it when there is little to do.
+func (s *Files) Rest() {
+	s.cache.mu.Lock()
+	defer s.cache.mu.Unlock()
+	s.cache.evictIdle(cacheRest)
+	kept := make(map[string]*list.Element, len(s.cache.byID)) // a map never shrinks
+	maps.Copy(kept, s.cache.byID)
+	s.cache.byID = kept
 }

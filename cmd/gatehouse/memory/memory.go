@@ -72,29 +72,44 @@ func limitFor(used int64) int64 { return max(memoryLimit, used*3/2-memoryLimit/4
 // twenty messages, after more than restWorth. A burst leaves garbage, pages of
 // the database and free room in the C library behind; Go gives its part back
 // only in the course of further work, SQLite and the C library never.
+//
+// It rests again restAgain later: connections to models are then closed, and the
+// caches drop what was not used since (Cache).
 const (
 	restEvery = 5 * time.Second
 	restAfter = 30 * time.Second
+	restAgain = 2 * time.Minute
 	quiet     = 4 << 20 // bytes allocated in the meantime
 	restWorth = 8 << 20 // since the last rest, and as much as is in use
 )
 
-// A rester notices that there has been little to do for a while after much.
+// A rester decides when to rest. The zero value is ready to use.
 type rester struct {
 	last  uint64   // allocated when it last rested
-	marks []uint64 // allocated at each of the last looks
+	marks []uint64 // allocated at each of the last checks
+	again int      // 1 more than the checks until the second rest is due; 0: none is pending
 }
 
-// due is to be asked every restEvery with what was allocated since the program
-// began and what of it is in use.
+// due reports whether to rest now. Call it every restEvery with the bytes that
+// were ever allocated and those that are in use.
 func (r *rester) due(allocated, live uint64) bool {
+	if r.again > 1 {
+		r.again--
+	}
 	r.marks = append(r.marks, allocated)
 	if n := len(r.marks) - int(restAfter/restEvery) - 1; n < 0 {
 		return false
 	} else if n > 0 {
 		r.marks = r.marks[n:]
 	}
-	if allocated-r.marks[0] > quiet || allocated-r.last < max(restWorth, live) {
+	switch {
+	case allocated-r.marks[0] > quiet:
+		return false
+	case allocated-r.last >= max(restWorth, live):
+		r.again = int(restAgain/restEvery) + 1
+	case r.again == 1:
+		r.again = 0
+	default:
 		return false
 	}
 	r.last = allocated
@@ -106,20 +121,25 @@ type Database interface {
 	Rest(ctx context.Context) error
 }
 
+// A Cache drops what it can read again and was not used recently, and moves what it
+// keeps close together: one small object keeps a page of garbage in memory.
+type Cache interface{ Rest() }
+
 // A Releaser returns memory to the system.
 type Releaser struct {
-	db    Database
-	clock core.Clock
-	log   *slog.Logger
+	db     Database
+	clock  core.Clock
+	log    *slog.Logger
+	caches []Cache
 }
 
-// NewReleaser returns a Releaser of the process and the database.
-func NewReleaser(db Database, clock core.Clock, log *slog.Logger) *Releaser {
-	return &Releaser{db, clock, log}
+// NewReleaser returns a Releaser of the process, the database and the caches.
+func NewReleaser(db Database, clock core.Clock, log *slog.Logger, caches ...Cache) *Releaser {
+	return &Releaser{db, clock, log, caches}
 }
 
 // Run releases memory when there has been little to do for a while after much,
-// until ctx ends. Nothing that a chat or a page could wait for is dropped.
+// until ctx ends.
 func (r *Releaser) Run(ctx context.Context) {
 	var idle rester
 	for core.Sleep(ctx, r.clock, restEvery) {
@@ -131,13 +151,17 @@ func (r *Releaser) Run(ctx context.Context) {
 	}
 }
 
-// Release returns to the system the memory that is not needed now. What pools
-// keep goes with the second collection.
+// Release returns to the system the memory that is not needed now. Garbage is collected
+// first, so that what the caches move goes where there is room; what they dropped, and
+// what pools keep, goes with the second collection.
 func (r *Releaser) Release(ctx context.Context) {
+	runtime.GC()
+	for _, c := range r.caches {
+		c.Rest()
+	}
 	if err := r.db.Rest(ctx); err != nil && ctx.Err() == nil {
 		r.log.Warn("memory is not given back", "err", err)
 	}
-	runtime.GC()
 	debug.FreeOSMemory()
 }
 
