@@ -65,7 +65,7 @@ func TestKeysAreListedAndThePaletteFindsPagesAndPeople(t *testing.T) {
 	signIn(b, s)
 	keyed(b)
 	b.Press("?")
-	b.Says(`#keys`, "go to a page or a person")
+	b.Says(`#keys`, "go to a page, a setting, a person, a group or a chat")
 	wellMannered(t, b, "the keys")
 	b.Keep("admin-state-keys", b.Picture())
 	b.Press(kb.Escape)
@@ -130,4 +130,67 @@ func TestWideWindowsAreUsed(t *testing.T) {
 	b.Open(s.url + "/admin")
 	b.Visible(`h1`)
 	b.Keep("admin-overview-1920", b.Picture())
+}
+
+// goTo opens the palette, types text and follows what is selected.
+func goTo(b *webtest.Tab, text, selected string) {
+	keyed(b)
+	pressWithCtrl(b, "k")
+	b.Focused(`#palette input`)
+	b.Press(text)
+	b.Says(`#found [aria-selected="true"]`, selected)
+	b.Press(kb.Enter)
+	b.Gone(`#palette`)
+}
+
+func TestThePaletteFindsSettingsAndFocusesTheirField(t *testing.T) {
+	_, b := atDesk(t, "/admin")
+	for _, c := range []struct{ name, typed, selected, path, focused string }{
+		{"variable", "gatehouse_budget_day", "Budget of all together", "/admin/settings/models", `#BUDGET_DAY`},
+		{"variable on the same page", "TITLE_MODEL", "Model for titles", "/admin/settings/models", `#TITLE_MODEL`},
+		{"label", "level preset for gr", "Level preset for groups", "/admin/settings/access", `#GROUP_TRUST`},
+		{"words of its help", "globs such as", "Files that sandboxed people are quoted", "/admin/settings/access", `#GUEST_READ`},
+		{"read at start", "folder of plain files", "GATEHOUSE_VAULT_PATH", "/admin/settings/backups", `#v-VAULT_PATH`},
+		{"section", "access and k", "Access and keys", "/admin/settings/access", `body`},
+		{"what can be done", "add a b", "Add a bot", "/admin/settings/bots/add", `body`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			goTo(b, c.typed, c.selected)
+			b.Eventually(`location.pathname === "` + c.path + `"`)
+			b.Focused(c.focused)
+		})
+	}
+	keyed(b)
+	pressWithCtrl(b, "k")
+	b.Focused(`#palette input`)
+	b.Press("budget")
+	b.Says(`#found`, "Setting · Models and budgets · GATEHOUSE_BUDGET_DAY")
+	wellMannered(t, b, "the palette with settings")
+	for _, look := range []struct {
+		name  string
+		width int64
+		theme string
+	}{{"desk-light", 1280, "light"}, {"desk-dark", 1280, "dark"}, {"phone-light", 390, "light"}, {"phone-dark", 390, "dark"}} {
+		b.Look(look.width, 800, look.theme)
+		b.Keep("admin-palette-"+look.name, b.Picture())
+	}
+	b.Press(" zz")
+	b.Says(`#palette [role=status]`, "Nothing found.")
+}
+
+func TestThePaletteFindsGroupsChatsAndPagesBelowOthers(t *testing.T) {
+	s := newSite(t, core.System{}, nil)
+	s.world.full()
+	b := webtest.New(t)
+	signIn(b, s)
+	goTo(b, "allotment", "Allotment 14")
+	b.Eventually(`location.pathname === "/admin/chats" && location.search.includes("place=-1001882734410")`)
+	b.Open(s.url + "/admin/chats")
+	title := webtest.Value[string](b, `[...document.querySelectorAll('tr[id^="s-"] th a')].map((a) => a.textContent).find((title) => title !== "Untitled")`)
+	goTo(b, title, title)
+	b.Eventually(`/^.admin.chats.[0-9a-f-]+$/.test(location.pathname)`)
+	goTo(b, "invitat", "Invitations")
+	b.Eventually(`location.pathname === "/admin/pairing/invites"`)
+	goTo(b, "accounts", "Accounts")
+	b.Eventually(`location.pathname === "/admin/accounts"`)
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -289,6 +290,23 @@ func TestEachSettingIsOnThePageOfItsSectionWithWhenItTakesEffect(t *testing.T) {
 	s.get("/admin/settings/access").lacks(t, `id="MODEL"`)
 }
 
+// A link to a setting puts the focus on it: its field, or a row that takes the focus.
+func TestEachSettingThatIsFoundTakesTheFocus(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	s.world.full()
+	for _, set := range (settingsWorld{s.world}).Settings() {
+		name := strings.TrimPrefix(set.Name, "GATEHOUSE_")
+		link := regexp.MustCompile(`<h3><a href="(/admin/settings/[a-z]+)#((?:v-)?` + name + `)">[^\x00]*?<span class="num">` + set.Name + `</span>`).FindStringSubmatch(s.get("/admin/settings?q=" + set.Name).body)
+		if link == nil {
+			t.Errorf("%s is not found", set.Name)
+			continue
+		}
+		if place := regexp.MustCompile(`<(input|select)[^>]* id="` + link[2] + `"|<tr id="` + link[2] + `" tabindex="-1"`); !place.MatchString(s.get(link[1]).body) {
+			t.Errorf("%s leads to %s#%s, which takes no focus", set.Name, link[1], link[2])
+		}
+	}
+}
+
 func TestASettingIsFoundByNameLabelAndDescription(t *testing.T) {
 	s := newSite(t, nil, nil).enter()
 	s.world.full()
@@ -298,6 +316,7 @@ func TestASettingIsFoundByNameLabelAndDescription(t *testing.T) {
 		"holds EVERYTHING":     `<a href="/admin/settings/backups#v-VAULT_PATH">GATEHOUSE_VAULT_PATH</a>`,
 		"log level":            `<a href="/admin/settings/variables#LOG_LEVEL">Log level</a>`,
 		"new api secret":       `<a href="/admin/settings/access?open=secrets#keys-h">New secret for an API key</a>`,
+		"access and keys":      `<h3><a href="/admin/settings/access">Access and keys</a></h3>`,
 		"restore":              `<a href="/admin/settings/backups?open=restore#restore">Restore a backup</a>`,
 		"bot family":           `<a href="/admin/settings/bots#bot-family">Bot family</a>`,
 		"welcome texts family": `<a href="/admin/settings/texts/family">Texts of family</a>`,

@@ -206,6 +206,7 @@ func New(f *page.Frame, o Options, l Links) *Pages {
 	}
 	if o.Say != nil {
 		f.Page("GET "+talkPath, p.talkPage)
+		f.Below("chats", page.Item{Path: talkPath, Label: "New chat"})
 		f.Upload("POST "+talkPath+"/{id}", p.say)
 	}
 	return p

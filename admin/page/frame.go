@@ -67,7 +67,7 @@ type Options struct {
 }
 
 // A Frame serves the pages that are registered with it, and the sign-in. Mount
-// it at /admin and /admin/, behind a web.Site. Routes, Templates and List are
+// it at /admin and /admin/, behind a web.Site. Routes, Templates, List and Below are
 // called before it serves; all else may be called concurrently.
 type Frame struct {
 	Log   *slog.Logger
@@ -80,7 +80,8 @@ type Frame struct {
 	key      [32]byte       // signs flashes; a new one per process
 	sets     map[string]set // by page
 	items    []Item
-	personal []Item // of the menu behind the account's name
+	below    map[string][]Item // by key of an item; one for each page that is below another
+	personal []Item            // of the menu behind the account's name
 	mux      *http.ServeMux
 	patterns []string // of all routes, as mux has them
 	streams  atomic.Int64
@@ -90,7 +91,7 @@ type Frame struct {
 // New returns a frame that serves the sign-in and the event stream.
 func New(door Door, accounts Accounts, o Options) *Frame {
 	f := &Frame{Log: o.Log, Clock: o.Clock, door: door, accounts: accounts, o: o,
-		sets: map[string]set{}, mux: http.NewServeMux(), uploads: make(chan struct{}, maxUploads)}
+		sets: map[string]set{}, below: map[string][]Item{}, mux: http.NewServeMux(), uploads: make(chan struct{}, maxUploads)}
 	if f.Log == nil {
 		f.Log = slog.New(slog.DiscardHandler)
 	}

@@ -17,6 +17,10 @@ type Item struct {
 // List adds pages to the menu, in this order.
 func (f *Frame) List(items ...Item) { f.items = append(f.items, items...) }
 
+// Below adds a page that is reached from the one of the menu with this key. The menu does not
+// show it, the command palette finds it.
+func (f *Frame) Below(key string, item Item) { f.below[key] = append(f.below[key], item) }
+
 // Personal adds pages to the menu behind the account's name, in this order.
 func (f *Frame) Personal(items ...Item) { f.personal = append(f.personal, items...) }
 
@@ -26,13 +30,14 @@ type entry struct {
 	Count   int
 	Current bool
 	Far     bool // on a phone it is behind More
+	Below   []Item
 }
 
 // menu returns the entries with their counts.
 func (f *Frame) menu(ctx context.Context, current string) []entry {
 	m := make([]entry, len(f.items))
 	for i, item := range f.items {
-		m[i] = entry{Item: item, Current: item.Key == current, Far: len(f.items) > nearPages+1 && i >= nearPages}
+		m[i] = entry{Item: item, Current: item.Key == current, Far: len(f.items) > nearPages+1 && i >= nearPages, Below: f.below[item.Key]}
 		if item.Count != nil {
 			m[i].Count = item.Count(ctx)
 		}

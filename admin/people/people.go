@@ -185,8 +185,7 @@ func (p *Pages) Items() (items []page.Item) {
 	return items
 }
 
-// Answer returns the overview's answer on who waits for a decision; false
-// without requests.
+// Answer returns the overview's answer on who waits for a decision; false without requests.
 // token is that of its forms.
 func (p *Pages) Answer(ctx context.Context, token string) (page.Answer, bool) {
 	if p.gate.o.Requests == nil {

@@ -80,6 +80,7 @@ func (p *gatePages) routes() {
 	p.frame.Post("POST "+pairingPath+"/bulk", p.bulk)
 	if p.o.Invites != nil {
 		p.frame.Page("GET "+invitesPath, p.invitesPage)
+		p.frame.Below("pairing", page.Item{Path: invitesPath, Label: "Invitations"})
 		p.frame.Page("POST "+invitesPath, p.invite)
 		p.frame.Post("POST "+invitesPath+"/{id}/revoke", p.revokeInvite)
 	}

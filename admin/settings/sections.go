@@ -89,7 +89,7 @@ const (
 // A hit is a place in the settings.
 type hit struct {
 	Path, Label, About string
-	Section            string // its label
+	Section            string // its label; "" where it is one
 	Setting            []Setting
 	words              string // more to find it by
 }
@@ -152,9 +152,12 @@ func found(all []hit, query string) (out []hit) {
 	return out
 }
 
-// places returns everything that a search can find: what can be done, bots, and each
-// setting. Settings come last.
+// places returns everything that a search can find: sections, what can be done, bots, and
+// each setting. Settings come last.
 func (p *valuePages) places() (out []hit) {
+	for _, s := range p.sections("") {
+		out = append(out, hit{Path: s.Path(), Label: s.Label, About: s.About})
+	}
 	add := func(when bool, key, path, label, about, words string) {
 		if when {
 			s := sections[slices.IndexFunc(sections, func(s section) bool { return s.Key == key })]

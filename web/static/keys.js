@@ -1,7 +1,7 @@
 // The keyboard: `?` shows what there is. Everything here is on the pages, too: a key
 // presses a button or follows a link that stands there.
 
-const SHEET = [["?", "these keys"], ["Ctrl K", "go to a page or a person (⌘K on a Mac)"], ["/", "search on this page"], ["j", "next entry"], ["k", "entry before"],
+const SHEET = [["?", "these keys"], ["Ctrl K", "go to a page, a setting, a person, a group or a chat (⌘K on a Mac)"], ["/", "search on this page"], ["j", "next entry"], ["k", "entry before"],
   ["a", "approve or allow the entry, or do what it offers first"], ["d", "deny the entry"], ["x", "select the entry"], ["o", "open the entry"], ["Esc", "close"]];
 
 const make = (name, attributes, ...inside) => {
@@ -28,37 +28,74 @@ function sheet() {
   open(dialog);
 }
 
-// ---- pages and people
+// ---- the palette
 
-const pages = () => [...document.querySelectorAll('nav[aria-label="Pages"] li:not(.more) > a')].map((a) => ({ name: a.querySelector("span").textContent, url: a.href, kind: "Page" }));
+// pages are those of the menus, and what is below them.
+const pages = () => [...document.querySelectorAll('nav[aria-label="Pages"] li:not(.more) > a, #account .menu a')]
+  .map((a) => ({ name: (a.querySelector("span") ?? a).textContent, url: a.href, kind: "Page" }));
 
-// people asks the page People, which finds by name and id.
-function people(text, then) {
+const row = (a, kind, by) => ({ name: a.textContent, url: new URL(a.getAttribute("href"), location.href).href, kind, by });
+
+// SOURCES are the pages that search, each with what its answer has found.
+const SOURCES = {
+  "/admin/settings": (found) => [...found.querySelectorAll(".hits .card")].map((e) => {
+    const a = e.querySelector("h3 a"), by = e.querySelector(".hint .num")?.textContent;
+    return row(a, ["Setting", e.querySelector("h3 small")?.textContent, by === a.textContent ? "" : by].filter(Boolean).join(" · "), by);
+  }),
+  "/admin/people": (found) => [...found.querySelectorAll(".person h2 a")].map((a) => row(a, "Person")),
+  "/admin/chats": (found) => [
+    ...[...found.querySelectorAll(".hits li")].map((e) => row(e.querySelector("a"), e.querySelector("small").textContent)).filter((r) => r.kind !== "Person"),
+    ...[...found.querySelectorAll('tr[id^="s-"] th a')].map((a) => row(a, "Chat"))],
+};
+
+const MOST = 8; // shown of each source
+
+// rank sorts what is found by name, or by the name of a variable, before what only has the
+// text in it.
+function rank(r, text) {
+  const names = [r.name, r.by ?? "", r.by?.replace(/^GATEHOUSE_/, "") ?? ""].map((n) => n.toLowerCase());
+  return [(n) => n === text, (n) => n.startsWith(text), (n) => n.includes(text), () => true].findIndex((is) => names.some(is));
+}
+
+const best = (rows, text) => rows.sort((a, b) => rank(a, text) - rank(b, text));
+
+// ask has the page at path search. A page that fails has found nothing.
+const ask = (path, text) => new Promise((then) => {
   const x = new XMLHttpRequest();
-  x.open("GET", `/admin/people?fragment=1&q=${encodeURIComponent(text)}`);
+  x.open("GET", `${path}?fragment=1&q=${encodeURIComponent(text)}`);
   x.responseType = "document";
-  x.onload = () => then(x.status === 200 && x.response ? [...x.response.querySelectorAll(".person h2 a")].slice(0, 8).map((a) => ({ name: a.textContent, url: new URL(a.getAttribute("href"), location.href).href, kind: "Person" })) : []);
-  x.onerror = () => then([]);
+  x.timeout = 20000;
+  x.onload = () => then(x.status === 200 && x.response ? best(SOURCES[path](x.response), text).slice(0, MOST) : []);
+  x.onerror = x.ontimeout = () => then([]);
   x.send();
+});
+
+// search asks the pages that this gateway has.
+async function search(text) {
+  const there = Object.keys(SOURCES).filter((path) => pages().some((p) => new URL(p.url).pathname === path));
+  return best((await Promise.all(there.map((path) => ask(path, text)))).flat(), text);
 }
 
 function palette() {
-  const input = make("input", { type: "search", role: "combobox", "aria-expanded": "true", "aria-controls": "found", "aria-label": "Page or person", placeholder: "Page or person", autocomplete: "off", autofocus: "" });
+  const what = "Page, setting, person, group or chat";
+  const input = make("input", { type: "search", role: "combobox", "aria-expanded": "true", "aria-controls": "found", "aria-label": what, placeholder: what, autocomplete: "off", autofocus: "" });
   const list = make("div", { id: "found", class: "found", role: "listbox", "aria-label": "Found" });
-  const dialog = make("dialog", { id: "palette", "aria-label": "Go to" }, input, list);
-  let at = 0, asked = 0, timer = 0, found = [];
+  const none = make("p", { class: "hint", role: "status" });
+  const dialog = make("dialog", { id: "palette", "aria-label": "Go to" }, input, list, none);
+  let at = 0, asked = 0, timer = 0, found = [], pressed = false;
   const mark = () => {
     [...list.children].forEach((o, i) => o.setAttribute("aria-selected", String(i === at)));
     list.children[at]?.scrollIntoView({ block: "nearest" });
     if (list.children[at]) input.setAttribute("aria-activedescendant", list.children[at].id);
     else input.removeAttribute("aria-activedescendant");
   };
+  // A place on this page gets the focus, which an open dialog would keep.
+  const go = (r) => { dialog.close(); location.assign(r.url); };
   const show = (rows) => {
     found = rows;
-    at = 0;
     list.replaceChildren(...rows.map((r, i) => {
       const o = make("div", { role: "option", id: `found-${i}` }, make("bdi", {}, r.name), make("small", {}, ` ${r.kind}`));
-      o.addEventListener("click", () => location.assign(r.url));
+      o.addEventListener("click", () => go(r));
       return o;
     }));
     mark();
@@ -66,9 +103,18 @@ function palette() {
   const look = () => {
     const text = input.value.trim().toLowerCase(), mine = ++asked;
     const near = pages().filter((p) => p.name.toLowerCase().includes(text));
+    at = 0;
+    pressed = false;
+    none.textContent = "";
     show(near);
     clearTimeout(timer);
-    if (text && pages().some((p) => p.url.endsWith("/admin/people"))) timer = setTimeout(() => people(text, (rows) => { if (mine === asked) show([...near, ...rows]); }), 120);
+    if (text) timer = setTimeout(async () => {
+      const rows = await search(text);
+      if (mine !== asked) return;
+      show([...near, ...rows]);
+      if (!found.length) none.textContent = "Nothing found.";
+      else if (pressed) go(found[0]);
+    }, 120);
   };
   input.addEventListener("input", look);
   input.addEventListener("keydown", (e) => {
@@ -76,11 +122,13 @@ function palette() {
       e.preventDefault();
       at = Math.max(0, Math.min(found.length - 1, at + (e.key === "ArrowDown" ? 1 : -1)));
       mark();
-    } else if (e.key === "Enter" && found[at]) {
+    } else if (e.key === "Enter" && !e.isComposing) {
       e.preventDefault();
-      location.assign(found[at].url);
+      if (found[at]) go(found[at]);
+      else pressed = true; // what is searched for is on its way
     }
   });
+  dialog.addEventListener("close", () => { asked++; clearTimeout(timer); });
   open(dialog);
   look();
 }
