@@ -89,15 +89,20 @@ func (p *valuePages) newKey(w http.ResponseWriter, r *http.Request) error {
 	if err == nil {
 		b.Secret, _, err = p.o.Keys.Create(r.Context(), n, who.Actor())
 	}
+	return p.showKeys(w, r, b, err)
+}
+
+// showKeys shows b, or why there is no secret.
+func (p *valuePages) showKeys(w http.ResponseWriter, r *http.Request, b keysPart, err error) error {
+	status := http.StatusOK
 	if err != nil {
-		status, ok := page.Refusal(w, err)
+		refused, ok := page.Refusal(w, err)
 		if !ok {
 			return err
 		}
-		b.Error = page.Sentence(core.TextOf(err))
-		return p.showSection(w, r, status, secAccess, sectionBody{Keys: b})
+		status, b.Error = refused, page.Sentence(core.TextOf(err))
 	}
-	return p.showSection(w, r, http.StatusOK, secAccess, sectionBody{Keys: b})
+	return p.showSection(w, r, status, secAccess, sectionBody{Keys: b})
 }
 
 // rotateKey answers with the page, as newKey does.
@@ -119,15 +124,7 @@ func (p *valuePages) rotateKey(w http.ResponseWriter, r *http.Request) error {
 		b.Secret, row, err = p.o.Keys.Rotate(r.Context(), r.PathValue("id"), o, who.Actor())
 		b.Label = row.Label
 	}
-	if err != nil {
-		status, ok := page.Refusal(w, err)
-		if !ok {
-			return err
-		}
-		b.Error = page.Sentence(core.TextOf(err))
-		return p.showSection(w, r, status, secAccess, sectionBody{Keys: b})
-	}
-	return p.showSection(w, r, http.StatusOK, secAccess, sectionBody{Keys: b})
+	return p.showKeys(w, r, b, err)
 }
 
 func (p *valuePages) changeKey(r *http.Request, by core.Actor) (page.Flash, string, error) {

@@ -514,11 +514,8 @@ func TestASessionsStreamStaysOpenForTheNextRun(t *testing.T) {
 	id := uuid.NewString()
 	h.sessions[id] = sessions.Row{ID: id, User: 7}
 	res := h.do(key, "GET", "/api/chat/"+id+"/events", "")
-	turn := func(run string) core.Inbound {
-		return core.Inbound{Address: core.Address{Bot: core.APIBot, Chat: id}, Text: "x", Turn: &core.Options{Run: run, User: 7}}
-	}
-	h.reply(turn("run-1"), "a")
-	h.reply(turn("run-2"), "b")
+	h.reply(turnOf(id, "run-1"), "a")
+	h.reply(turnOf(id, "run-2"), "b")
 	got := take(t, res, 16)
 	if len(got) != 16 || got[15].kind() != "message_stop" || !strings.HasPrefix(got[15].id, "run-2.") {
 		t.Errorf("%d events: %s", len(got), kinds(got))
@@ -621,6 +618,11 @@ func TestAStreamEndsWhenTheServerStops(t *testing.T) {
 	}
 }
 
+// turnOf returns a turn of user 7 in a conversation.
+func turnOf(session, run string) core.Inbound {
+	return core.Inbound{Address: core.Address{Bot: core.APIBot, Chat: session}, Text: "x", Turn: &core.Options{Run: run, User: 7}}
+}
+
 // events opens GET …/events without run and returns what came up to n events.
 func (h *harness) events(key, session string, n int, header ...string) []sent {
 	h.t.Helper()
@@ -631,15 +633,12 @@ func TestEventsRightAfterTheEndDeliverTheJustFinishedRun(t *testing.T) {
 	h := open(t, options{})
 	key := h.key(auth.ScopeChat)
 	id := uuid.NewString()
-	turn := func(run string) core.Inbound {
-		return core.Inbound{Address: core.Address{Bot: core.APIBot, Chat: id}, Text: "x", Turn: &core.Options{Run: run, User: 7}}
-	}
-	h.reply(turn("run-1"), "a")
-	h.reply(turn("run-2"), "b")
+	h.reply(turnOf(id, "run-1"), "a")
+	h.reply(turnOf(id, "run-2"), "b")
 	h.clock.Advance(bus.JustEnded)
 	const whole = "session user_message prompt_metadata init model text done message_stop"
 	stream := h.do(key, "GET", "/api/chat/"+id+"/events", "")
-	h.reply(turn("run-3"), "c") // the stream stays open for it
+	h.reply(turnOf(id, "run-3"), "c") // the stream stays open for it
 	got := take(t, stream, 16)
 	if kinds(got) != whole+" "+whole || got[0].id != "run-2.1:1" || got[15].id != "run-3.1:8" {
 		t.Errorf("got %v", got)
@@ -658,13 +657,10 @@ func TestEventsLongAfterTheEndBeginWithTheNextRun(t *testing.T) {
 	h := open(t, options{})
 	key := h.key(auth.ScopeChat)
 	id := uuid.NewString()
-	turn := func(run string) core.Inbound {
-		return core.Inbound{Address: core.Address{Bot: core.APIBot, Chat: id}, Text: "x", Turn: &core.Options{Run: run, User: 7}}
-	}
-	h.reply(turn("run-1"), "a")
+	h.reply(turnOf(id, "run-1"), "a")
 	h.clock.Advance(bus.JustEnded + 1)
 	stream := h.do(key, "GET", "/api/chat/"+id+"/events", "")
-	h.reply(turn("run-2"), "b")
+	h.reply(turnOf(id, "run-2"), "b")
 	if got := take(t, stream, 1); got[0].id != "run-2.1:1" {
 		t.Errorf("got %v", got)
 	}
@@ -677,7 +673,7 @@ func TestTheLastEventIDOfAnotherSessionIsIgnored(t *testing.T) {
 	h.reply(core.Inbound{Address: core.Address{Bot: core.APIBot, Chat: theirs}, Text: "x", Turn: &core.Options{Run: "secret", User: 8}}, "a")
 	h.sessions[own] = sessions.Row{ID: own, User: 7}
 	stream := h.do(key, "GET", "/api/chat/"+own+"/events", "", "Last-Event-ID", "secret.1:1")
-	h.reply(core.Inbound{Address: core.Address{Bot: core.APIBot, Chat: own}, Text: "x", Turn: &core.Options{Run: "mine", User: 7}}, "b")
+	h.reply(turnOf(own, "mine"), "b")
 	if got := take(t, stream, 1); got[0].id != "mine.1:1" {
 		t.Errorf("got %v", got)
 	}
