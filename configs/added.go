@@ -58,7 +58,7 @@ func (c *Config) addedBot(name string, p platform) Bot {
 func (c *Config) addedBots(list []Bot) (added []Bot) {
 	for _, name := range slices.Sorted(maps.Keys(c.changes)) {
 		a := c.changes[name].Added
-		if a == nil || slices.ContainsFunc(list, func(b Bot) bool { return b.Name == name }) || len(list)+len(added) >= maxBots+len(platforms()) {
+		if a == nil || slices.ContainsFunc(list, func(b Bot) bool { return b.Name == name }) || len(list)+len(added) >= MaxBots {
 			continue
 		}
 		p, _ := platformNamed(a.Platform) // it was checked

@@ -39,9 +39,9 @@ func (b Bot) Account() string {
 	return b.Platform + ":" + p.account(b.Token.Reveal())
 }
 
-// maxBots bounds the entries of BOTS_FILE; with the two bots of the settings
-// they are the most that one gateway runs.
-const maxBots = 62
+// MaxBots bounds the bots that one gateway runs, of the settings, of BOTS_FILE and added in
+// the panel.
+const MaxBots = 64
 
 // A platform is what has to be known of one to check its bots.
 type platform struct {

@@ -158,7 +158,7 @@ func TestInvalidYAMLIsReportedByLineWithoutItsText(t *testing.T) {
 	if _, err := c.ReadBots(nil); err == nil || !strings.Contains(err.Error(), "larger") {
 		t.Errorf("a huge file: %v", err)
 	}
-	c, _ = botsFile(t, "bots:\n"+strings.Repeat("  - {}\n", maxBots+1))
+	c, _ = botsFile(t, "bots:\n"+strings.Repeat("  - {}\n", MaxBots-1))
 	if _, err := c.ReadBots(nil); err == nil || !strings.Contains(err.Error(), "at most 62") {
 		t.Errorf("too many bots: %v", err)
 	}
@@ -253,7 +253,7 @@ func FuzzBotsFile(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		c := Default()
 		r := &botsReader{c: c, path: "bots.yaml", names: map[string]int{}}
-		if bots := r.file([]byte(s)); len(bots) > maxBots {
+		if bots := r.file([]byte(s)); len(bots) > MaxBots {
 			t.Errorf("%d bots", len(bots))
 		}
 	})

@@ -62,7 +62,7 @@ type botsReader struct {
 	path     string
 	problems Problems
 	secrets  bool           // a token is in the file itself
-	names    map[string]int // name → line; bounded by maxBots
+	names    map[string]int // name → line; bounded by MaxBots
 }
 
 // readBotsFile returns the bots of BOTS_FILE. Without a default file there are none.
@@ -200,8 +200,8 @@ func (r *botsReader) list(n ast.Node) (bots []Bot) {
 		r.bad(n.GetToken(), "bots is a list: each bot begins with a dash", "- name: support")
 		return nil
 	}
-	if len(seq.Values) > maxBots {
-		r.bad(n.GetToken(), fmt.Sprintf("%d bots are listed, at most %d are possible", len(seq.Values), maxBots), "")
+	if most := MaxBots - len(platforms()); len(seq.Values) > most { // each platform has one bot of the settings
+		r.bad(n.GetToken(), fmt.Sprintf("%d bots are listed, at most %d are possible", len(seq.Values), most), "")
 		return nil
 	}
 	for _, v := range seq.Values {

@@ -158,8 +158,8 @@ func TestBotsOfThePanelAreReadBehindThoseThatAreConfigured(t *testing.T) {
 	if next, err = c.With(added(many...)); err != nil {
 		t.Fatal(err)
 	}
-	if bots, _ = next.ReadBots(nil); len(bots) != maxBots+2 {
-		t.Errorf("%d bots, want at most %d", len(bots), maxBots+2)
+	if bots, _ = next.ReadBots(nil); len(bots) != MaxBots {
+		t.Errorf("%d bots, want at most %d", len(bots), MaxBots)
 	}
 	for _, name := range []string{"", "Support", "../x", "api", "discord", "a b"} {
 		if _, err := c.With(added(name)); err == nil {

@@ -10,7 +10,6 @@ import (
 
 	"gatehouse/configs"
 	"gatehouse/configs/live"
-	"gatehouse/connectors"
 	"gatehouse/connectors/discord"
 	"gatehouse/connectors/telegram"
 	"gatehouse/core"
@@ -81,8 +80,8 @@ func (f *Fleet) Add(ctx context.Context, n NewBot, by core.Actor) (Identity, err
 	if _, taken := f.Bots.Find(n.Name); taken {
 		return Identity{}, core.Errorf(core.Invalid, "name: there is a bot %s already", n.Name)
 	}
-	if len(f.Bots.All()) >= connectors.MaxBots {
-		return Identity{}, core.Errorf(core.Invalid, "there are %d bots already, more are not possible", connectors.MaxBots)
+	if len(f.Bots.All()) >= configs.MaxBots {
+		return Identity{}, core.Errorf(core.Invalid, "there are %d bots already, more are not possible", configs.MaxBots)
 	}
 	edit := func(ch *configs.Changes) {
 		ch.Bots[n.Name] = configs.BotChange{Added: &configs.AddedBot{Platform: n.Platform}, Policy: &n.Policy}

@@ -19,6 +19,9 @@ import (
 	"gatehouse/core/store"
 )
 
+// The Hub has a place for each bot, and no more.
+var _ = [1]struct{}{}[configs.MaxBots-connectors.MaxBots]
+
 // Options are what a Fleet is made of; all are needed.
 type Options struct {
 	Bots      *Bots
