@@ -100,3 +100,26 @@ func TestTwoTabsShareOneStreamAndBothFollow(t *testing.T) {
 	first.Visible(`#r-r1`)
 	second.Visible(`#r-r1`)
 }
+
+// Fields of a form take the place of its properties: one that is named action, method or id
+// must not change where the form goes, or that it goes without a new page.
+func TestAFormWhoseFieldsAreNamedLikePropertiesIsStillSentInPlace(t *testing.T) {
+	s := newSite(t, core.System{}, nil)
+	s.world.add(pending(s.clock, "r1", "Ada"))
+	b := webtest.New(t)
+	signIn(b, s)
+	b.Open(s.url + "/admin/pairing")
+	live(b)
+	b.Eventually(`window.sameDocument = true`)
+	b.Eventually(`(() => {
+		const form = document.querySelector('#r-r1 button[formaction$="/deny"]').form;
+		form.append(...["action", "method", "id"].map((name) => Object.assign(document.createElement("input"), { type: "hidden", name, value: "x" })));
+		return form.action.value === "x" && form.method.value === "x" && form.id.value === "x";
+	})()`)
+	b.Click(`#r-r1 button.primary`)
+	b.Visible(`#r-r1.settled`)
+	b.Eventually(`window.sameDocument === true && document.activeElement.id === "r-r1"`)
+	if did := s.world.done(); len(did) != 1 || did[0] != "approved r1 sandboxed" {
+		t.Errorf("done %q", did)
+	}
+}

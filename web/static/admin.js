@@ -58,8 +58,10 @@ function local(root) {
 
 // ---- swapping
 
-// The id of a form with a field "id" is that field.
+// Properties of a form give way to fields: the id of one with a field "id" is that field.
+// What is read of a form is read from its attributes.
 const key = (node) => (node.nodeType === 1 ? node.getAttribute("id") || "" : "");
+const actionOf = (form) => form.getAttribute("action") ?? "";
 const alike = (a, b) => a.nodeType === b.nodeType && a.nodeName === b.nodeName && key(a) === key(b);
 
 // Attributes that belong to the reader, not to the server.
@@ -124,6 +126,9 @@ function morph(from, to, news) {
   }
 }
 
+// whose is the id of the element that has something to say, or is around it.
+const whose = (e) => e.closest("[id]")?.getAttribute("id");
+
 // swap shows the inside of doc. Cards that shrink keep their height as long as
 // they stand there, so that nothing moves under a finger.
 function swap(doc) {
@@ -134,7 +139,7 @@ function swap(doc) {
   if (flash && performance.now() < 20000 && !to.querySelector("#flash")) to.querySelector("main").prepend(flash.cloneNode(true));
   const tall = new Map([...document.querySelectorAll(".request")].map((c) => [c.id, c.getBoundingClientRect().height]));
   const news = [];
-  const before = new Map([...document.querySelectorAll("[data-say]")].map((e) => [e.id || e.closest("[id]")?.id, e.dataset.say]));
+  const before = new Map([...document.querySelectorAll("[data-say]")].map((e) => [whose(e), e.dataset.say]));
   document.dispatchEvent(new Event("swap"));
   morph(app(), to, news);
   document.dispatchEvent(new Event("swapped"));
@@ -151,7 +156,7 @@ function swap(doc) {
   }
   for (const n of news) if (n.matches(".request, .stuck")) n.classList.add("new");
   const told = [...document.querySelectorAll("[data-say]")]
-    .filter((e) => before.get(e.id || e.closest("[id]")?.id) !== e.dataset.say).map((e) => e.dataset.say);
+    .filter((e) => before.get(whose(e)) !== e.dataset.say).map((e) => e.dataset.say);
   dress();
   stream();
   return told;
@@ -214,14 +219,14 @@ function soon(wait) {
 
 document.addEventListener("submit", async (e) => {
   const form = e.target, by = e.submitter;
-  if (form.method !== "post" || form.dataset.plain !== undefined || !app().dataset.events || form.action.endsWith("/logout") || form.action.endsWith("/password")) return;
+  if (form.getAttribute("method")?.toLowerCase() !== "post" || form.dataset.plain !== undefined || !app().dataset.events || actionOf(form).endsWith("/logout") || actionOf(form).endsWith("/password")) return;
   e.preventDefault();
   if (form.ariaBusy === "true") return;
   form.ariaBusy = "true";
   posting = true;
   const data = new URLSearchParams(new FormData(form, by));
-  const url = by && by.hasAttribute("formaction") ? by.formAction : form.action;
-  const card = form.closest("[id].card, tr[id]")?.id;
+  const url = by && by.hasAttribute("formaction") ? by.formAction : actionOf(form);
+  const card = form.closest("[id].card, tr[id]")?.getAttribute("id");
   try {
     const x = await load("POST", withFragment(url), data);
     if (x.status === 401 || x.status === 403) return location.reload(); // signed out, or the form is of another session

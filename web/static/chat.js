@@ -49,7 +49,7 @@ document.addEventListener("keydown", (e) => {
 });
 // A message is sent once.
 document.addEventListener("submit", (e) => {
-  if (e.target.id !== "composer") return;
+  if (e.target.getAttribute("id") !== "composer") return;
   if (e.target.ariaBusy === "true") e.preventDefault();
   e.target.ariaBusy = "true";
 });
