@@ -147,6 +147,27 @@ func TestAnAgentIsEditedWithPreviewAndDiffBeforeItIsSaved(t *testing.T) {
 	}
 }
 
+// The preview, and the editor of a file that is there, warn as loading the file does.
+func TestTheEditorShowsTheWarningsOfLoadingAFile(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	s.world.full()
+	form := editForm(s.get(editNotes))
+	form.Set("text", "---\ndescription: Old\nmodel: claude-sonnet-4-20250514\ncolour: <b>\n---\nHelp.\n")
+	form.Set("do", "preview")
+	warnings := []string{"Line 3: ", "it is read as anthropic/NAME", "Line 4: unknown field &#34;colour&#34; is ignored"}
+	s.postForm("/admin/agents/edit", form).has(t, append(warnings, "What it would be", `value="save"`)...)
+	form.Set("do", "save")
+	if a := s.postForm("/admin/agents/edit", form); a.status != http.StatusSeeOther {
+		t.Fatalf("save: %d", a.status)
+	}
+	loaded := s.world.agents.Notes()
+	if len(loaded) != 2 {
+		t.Fatalf("loading warns of %+v", loaded)
+	}
+	s.get(editNotes).has(t, warnings...)
+	s.get(editNotes+"&view=rendered").has(t, warnings...)
+}
+
 func TestTheEditorWritesAgentsSkillsAndWorkspacesAndNothingElse(t *testing.T) {
 	s := newSite(t, nil, nil).enter()
 	for _, file := range []string{".parachute/bots.yaml", "../agents/x.md", ".parachute/agents/../x.md", ".parachute/agents/.x.md", ".parachute/agents/a/b.md", "/etc/passwd", ".mcp.json", ""} {

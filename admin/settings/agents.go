@@ -142,9 +142,10 @@ type editBody struct {
 	Version string
 	Text    string
 	New     bool
-	Fault   *agent.Fault // of the text below
-	Asked   bool         // Preview was pressed
-	Facts   []page.Fact  // what the text would be
+	Fault   *agent.Fault  // of the text below
+	Asked   bool          // Preview was pressed
+	Facts   []page.Fact   // what the text would be
+	Notes   []agent.Fault // what loading it would warn of
 	Changed bool
 	Diff    page.DiffView
 
@@ -170,7 +171,8 @@ func (p *agentPages) editPage(w http.ResponseWriter, r *http.Request) error {
 	if b.New {
 		b.Text = starter(agent.KindOf(file))
 	} else {
-		b.Fault = p.o.Drafts.Try(file, text).Fault
+		d := p.o.Drafts.Try(file, text)
+		b.Fault, b.Notes = d.Fault, d.Notes
 	}
 	return p.showEdit(w, r, http.StatusOK, b)
 }
@@ -195,7 +197,7 @@ func (p *agentPages) edit(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	d := p.o.Drafts.Try(b.File, b.Text)
-	b.New, b.Fault, b.Facts = b.Version == "", d.Fault, draftFacts(d)
+	b.New, b.Fault, b.Facts, b.Notes = b.Version == "", d.Fault, draftFacts(d), d.Notes
 	b.Changed, b.Diff = was != b.Text, page.NewDiff("diff-rest", "What changes", diff.Of(was, b.Text))
 	if r.PostFormValue("do") != "save" {
 		return p.showEdit(w, r, http.StatusOK, b)
