@@ -49,7 +49,7 @@ func New(door page.Door, in page.Accounts, o Options) *page.Frame {
 	over.people = people.New(f, o.People, people.Links{Bots: bots, Chats: o.Chats.Exist()})
 	names := namesOf(f, over.people.Names, o.Unlisted)
 	known := namesOf(f, over.people.AllNames, o.Unlisted)
-	over.operations = operations.New(f, o.Operations, operations.Links{Bots: bots, Names: names, Add: o.Settings.NewBots != nil, Tells: func(ctx context.Context) operations.Tells {
+	over.operations = operations.New(f, o.Operations, operations.Links{Bots: bots, Names: names, Tells: func(ctx context.Context) operations.Tells {
 		return operations.Tells{Names: known(ctx), Subjects: over.people.Subjects(ctx)}
 	}})
 	calls := approvals.Links{Names: names}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -117,13 +118,26 @@ func (w *world) runsNow() []bus.Info {
 	return w.active
 }
 
+// sources returns "api" and the platforms of the bots, at least one.
+func (w *world) sources() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	list := []string{"api", "telegram"}
+	for _, b := range w.bots {
+		if !slices.Contains(list, b.Platform) {
+			list = append(list, b.Platform)
+		}
+	}
+	return list
+}
+
 // openChats fills the options with real stores over db.
 func (w *world) openChats(t *testing.T, db *store.DB, o *admin.Options) {
 	sessions := session.New(session.Options{DB: db, Vault: w.vault, Clock: w.clock})
 	t.Cleanup(func() { _ = sessions.Close() })
 	w.chats = chatWorld{sessions, w, db}
 	ledger := usage.New(nil, usage.Budgets{})
-	o.Chats.Chats, o.Chats.Acts, o.Chats.Runs, o.Chats.Active, o.Chats.Sources = w.chats, w.chats, runsWorld{runs.New(db, w.clock)}, w.runsNow, []string{"api", "telegram"}
+	o.Chats.Chats, o.Chats.Acts, o.Chats.Runs, o.Chats.Active, o.Chats.Sources = w.chats, w.chats, runsWorld{runs.New(db, w.clock)}, w.runsNow, w.sources
 	o.Chats.Search, o.Chats.Bound, o.Chats.Groups = w.chats.Search, w.chats.Bound, w.chats.Groups
 	rows := inspect.New(db, inspect.Options{Clock: w.clock})
 	o.Chats.Traces, o.Operations.Stalled = rows, rows.Stalled
@@ -312,4 +326,16 @@ func TestAnAnswerThatWasCutAtTheOutputLimitSaysSo(t *testing.T) {
 		transcript.Message{Role: "assistant", Model: "openai/m", Stop: "max_tokens", Blocks: []core.Block{text("Once upon a")}})
 	s.get("/admin/chats/"+id).has(t, "Once upon a", "The answer ends here because it reached the model’s output limit.")
 	s.get("/admin/chats/"+s.world.ada).lacks(t, "output limit")
+}
+
+// A bot that is added while the gateway runs brings its platform along.
+func TestTheFilterOffersThePlatformsOfTheBotsThatThereAre(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	s.world.full()
+	const choice = `<option value="matrix">Matrix</option>`
+	s.get("/admin/chats").lacks(t, choice)
+	s.world.mu.Lock()
+	s.world.bots = append(s.world.bots, core.BotState{Bot: "new", Platform: "matrix", State: core.Running})
+	s.world.mu.Unlock()
+	s.get("/admin/chats").has(t, choice)
 }

@@ -619,7 +619,8 @@ func TestAPartThatIsBrokenReportsItWhileTheRestWorks(t *testing.T) {
 
 func TestEmptyPagesReportWhatToDo(t *testing.T) {
 	s := newSite(t, nil, nil).enter()
-	s.get("/admin/pairing").has(t, "No bot is set up", "GATEHOUSE_TELEGRAM_TOKEN")
+	s.get("/admin/pairing").has(t, "No bot is set up", `<a href="/admin/settings/bots/add">Add a bot</a>`)
+	s.get("/admin/pairing/invites").has(t, `<a href="/admin/settings/bots/add">add one</a> first`)
 	s.world.bots = []core.BotState{{Bot: "telegram", Platform: "telegram", State: core.Running, Username: "gatehouse_bot"}}
 	s.get("/admin/pairing").has(t, "The gate is quiet", "<b>@gatehouse_bot</b> and send “hello”")
 	s.get("/admin/people").has(t, "No one has access yet.", "No people yet", "gatehouse claim", "No one is blocked.", "No group yet.")

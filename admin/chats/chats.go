@@ -131,8 +131,9 @@ type Options struct {
 	Search Search // nil: Chats.List searches, and no excerpt is shown
 	Traces Traces // the page "What happened to a message"
 	// Active returns the runs in progress (bus.Bus.Active).
-	Active  func() []bus.Info
-	Sources []string // where conversations begin: platforms and "api"
+	Active func() []bus.Info
+	// Sources returns where conversations can begin now: platforms and "api".
+	Sources func() []string
 	// Label returns what a tool call is about.
 	Label func(tool string, input json.RawMessage) string
 	Say   Say // the page Chat
@@ -187,7 +188,7 @@ func New(f *page.Frame, o Options, l Links) *Pages {
 		"chat":     URL,
 		"clock":    func(t time.Time) string { return t.UTC().Format("15:04 UTC") },
 		"trust":    trustWord,
-		"sources":  func() []string { return o.Sources },
+		"sources":  o.Sources,
 		"searches": func() bool { return o.Search != nil },
 		"says":     func() bool { return o.Say != nil },
 	}, "talkparts")

@@ -20,7 +20,6 @@ type botsBody struct {
 	Bots []botCard
 	Lede string
 	CSRF string
-	Add  bool // one can be added in the settings
 }
 
 type botCard struct {
@@ -33,7 +32,7 @@ type botCard struct {
 
 func (p *botPages) botsPage(w http.ResponseWriter, r *http.Request) error {
 	states := p.states()
-	b := botsBody{CSRF: page.Token(r), Lede: botsLede(states), Add: p.add}
+	b := botsBody{CSRF: page.Token(r), Lede: botsLede(states)}
 	for _, s := range states {
 		tone, word := page.State(s.State)
 		up := s.State != core.Stopped && s.State != core.FailedPhase

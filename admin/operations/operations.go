@@ -77,7 +77,6 @@ type Links struct {
 	Bots  func() []core.BotState               // sorted by name
 	Names func(ctx context.Context) page.Names // of users
 	Tells func(ctx context.Context) Tells      // the names that the audit log needs
-	Add   bool                                 // bots can be added in the settings
 }
 
 // Pages are the pages of this package.
@@ -93,7 +92,6 @@ type (
 		frame  *page.Frame
 		o      Options
 		states func() []core.BotState
-		add    bool
 	}
 	queuePages struct {
 		frame *page.Frame
@@ -117,7 +115,7 @@ var files embed.FS
 // New registers the pages with f.
 func New(f *page.Frame, o Options, l Links) *Pages {
 	f.Templates(files, template.FuncMap{})
-	p := &Pages{bots: botPages{f, o, l.Bots, l.Add}, queue: queuePages{f, o}, models: modelPages{f, o, l.Names}, audit: auditPages{f, o.AuditLog, l.Tells}}
+	p := &Pages{bots: botPages{f, o, l.Bots}, queue: queuePages{f, o}, models: modelPages{f, o, l.Names}, audit: auditPages{f, o.AuditLog, l.Tells}}
 	if o.Models != nil {
 		f.Page("GET "+modelsPath, p.models.modelsPage)
 		f.Post("POST "+modelsPath+"/test", p.models.testModel)

@@ -124,6 +124,7 @@ func (f *Frame) layout(own embed.FS, funcs template.FuncMap, shared []string) (*
 		"asset":    f.o.Asset,
 		"form":     beginForm,
 		"endform":  endForm,
+		"there":    func(path string) bool { return slices.Contains(f.patterns, "GET "+path) },
 	}).Funcs(funcs)
 	for _, name := range layout {
 		if _, err := t.ParseFS(files, "templates/"+name+".html"); err != nil {

@@ -2,13 +2,11 @@ package main
 
 import (
 	"context"
-	"slices"
 	"strconv"
 
 	"github.com/google/uuid"
 
 	"gatehouse/admin/chats"
-	"gatehouse/cmd/gatehouse/fleet"
 	"gatehouse/core"
 	coreask "gatehouse/core/ask"
 	"gatehouse/core/runs"
@@ -74,18 +72,6 @@ func (v panelActs) next(ctx context.Context, s session.Session) (model, by strin
 	}
 	c, err := v.a.runs.Next(s, chosen, v.a.agents.Role(s.AgentType, s.Workspace), guests(s))
 	return c.Model, c.By, err
-}
-
-// sources returns where conversations can begin here.
-func sources(configured *fleet.Bots) []string {
-	list := []string{core.APIBot}
-	for _, b := range configured.All() {
-		if !slices.Contains(list, b.Platform) {
-			list = append(list, b.Platform)
-		}
-	}
-	slices.Sort(list)
-	return list
 }
 
 // say stores a message of the operator's, written in the panel. Its

@@ -18,7 +18,7 @@ import (
 // concurrently.
 type Bots struct {
 	mu      sync.RWMutex
-	list    []configs.Bot // at most connectors.MaxBots
+	list    []configs.Bot // at most configs.MaxBots
 	trouble string        // why the file of bots is not used as it is; "": it is
 	since   time.Time     // of trouble
 }
@@ -88,6 +88,18 @@ func (f *Bots) Platform(name string) string {
 		return b.Platform
 	}
 	return name
+}
+
+// Sources returns where conversations can begin: the platforms of the bots, and the API.
+func (f *Bots) Sources() []string {
+	list := []string{core.APIBot}
+	for _, b := range f.All() {
+		if !slices.Contains(list, b.Platform) {
+			list = append(list, b.Platform)
+		}
+	}
+	slices.Sort(list)
+	return list
 }
 
 // Policy returns how a bot treats strangers; one that is not configured does
