@@ -221,6 +221,7 @@ func (a *app) openStore(ctx context.Context) (err error) {
 	if a.settings, err = live.Open(ctx, a.cfg, a.db, a.log, logs.LevelOf(a.log)); err != nil {
 		return err
 	}
+	fleet.SweepTokens(ctx, a.settings, a.log)
 	a.readable = &readable{vault: a.vault, clock: a.clock, settings: a.settings}
 	a.shown = attachments.NewShown(attachments.Options{DB: a.db, Vault: a.vault, Files: a.files, MayRead: a.readable.mayRead})
 	return a.bots.Refresh(a.settings.Now())

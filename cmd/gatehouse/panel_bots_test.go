@@ -179,9 +179,36 @@ func TestABotOfAnotherPlatformIsAddedWithWhatIsLeftToDo(t *testing.T) {
 		t.Fatal(body)
 	}
 	p.until("it runs", func() bool { s := p.state("discord").State; return s == core.Running || s == core.Degraded })
+	if _, filter, _ := strings.Cut(p.browser().page("/admin/chats?state=all"), "Began on"); !strings.Contains(filter, `<option value="discord">Discord</option>`) {
+		t.Error("the conversations cannot be filtered by the platform of the new bot")
+	}
 	bob := discord.NewUser("Bob")
 	bob.Send(tea)
 	discordHears(p.world, discord, bob.DM(), "code")
+}
+
+// A gateway that is killed while it adds or removes a bot leaves a token that no bot has.
+func TestATokenThatNoBotHasIsDeletedAtTheStart(t *testing.T) {
+	t.Parallel()
+	p, token := newSupport(t, nil)
+	if _, body := p.browser().adds(url.Values{"token": {token}}); !strings.Contains(body, "support is starting.") {
+		t.Fatal(body)
+	}
+	p.stop()
+	orphans := []string{p.cfg.TokenOf("orphan"), p.cfg.TokenOf(".support-17")}
+	for _, file := range orphans {
+		if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.again()
+	p.awaits("support", core.Running)
+	for _, file := range orphans {
+		if _, err := os.Stat(file); !os.IsNotExist(err) {
+			t.Errorf("%s is still there: %v", file, err)
+		}
+	}
+	p.lacksToken(token)
 }
 
 // A restore leaves out the token: the bot says so, the rest runs.

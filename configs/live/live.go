@@ -60,6 +60,11 @@ func (s *Settings) Now() *configs.Config { return s.now.Load() }
 // Given returns the configuration without the panel's changes.
 func (s *Settings) Given() *configs.Config { return s.given }
 
+// Stored returns the panel's changes as they are stored, also those that are not valid any more.
+func (s *Settings) Stored(ctx context.Context) (configs.Changes, error) {
+	return readChanges(ctx, s.db)
+}
+
 // OwnText returns the text that a bot has in place of the catalogue's text of
 // that name; "" if it has none.
 func (s *Settings) OwnText(bot, name string) string { return s.Now().BotChanges()[bot].Texts[name] }
