@@ -68,7 +68,8 @@ type wire interface {
 var ErrSlowReader = errors.New("the reader of the stream is disconnected or too slow")
 
 // OpenStream sends the headers and begins the heartbeats. From then on the
-// request has no time limit of its own: each write has one.
+// request has no time limit of its own: each write has one. The caller closes the
+// stream; with an error there is none, and the reader is gone.
 func OpenStream(w http.ResponseWriter, r *http.Request, o StreamOptions) (*Stream, error) {
 	eventHeaders(w.Header())
 	if err := LongLived(w); err != nil {
@@ -84,7 +85,8 @@ func eventHeaders(h http.Header) {
 	h.Set("X-Accel-Buffering", "no") // nginx: pass each event on at once
 }
 
-// newStream writes head and the stream's first bytes. ctx ends it.
+// newStream writes head and the stream's first bytes. ctx ends it. After an error
+// nothing of it is left.
 func newStream(ctx context.Context, to wire, o StreamOptions, head []byte) (*Stream, error) {
 	if o.Pulse == nil {
 		o.Pulse = NewPulse(nil)
@@ -101,11 +103,20 @@ func newStream(ctx context.Context, to wire, o StreamOptions, head []byte) (*Str
 	if o.Endless {
 		s.stop = OnStopping(ctx, func() { s.cancel(ErrStopping) })
 	}
-	s.leave = o.Pulse.join(s.beat) // before the first bytes: who has read them may count on it
+	s.leave = o.Pulse.join(s.beat)        // before the first bytes: who has read them may count on it
+	if err := s.begin(head); err != nil { // the reader is gone already
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// begin writes head and the first comment.
+func (s *Stream) begin(head []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.buf.Write(head)
-	return s, s.comment("open")
+	return s.comment("open")
 }
 
 // LongLived lifts the server's time limits from the answer w belongs to, for

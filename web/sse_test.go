@@ -222,3 +222,41 @@ func TestTheGracePeriodEnds(t *testing.T) {
 	<-begun
 	stop()
 }
+
+func TestAStreamWhoseReaderLeftBeforeItBeganLeavesNothing(t *testing.T) {
+	clock := coretest.NewClock(time.Time{})
+	m := NewMetrics(prometheus.NewRegistry())
+	pulse := NewPulse(clock)
+	here, ended := make(chan struct{}), make(chan error, 1)
+	url, stop := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		close(here)
+		<-r.Context().Done()
+		s, err := OpenStream(w, r, StreamOptions{Pulse: pulse, Metrics: m, Endless: true})
+		if s != nil {
+			t.Error("there is a stream, and nobody who reads it")
+		}
+		ended <- err
+	}), ServerOptions{})
+	ctx, leave := context.WithCancel(t.Context())
+	req, err := http.NewRequestWithContext(ctx, "GET", url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { <-here; leave() }()
+	if res, err := http.DefaultClient.Do(req); err == nil {
+		res.Body.Close()
+		t.Fatal("an answer to a reader who left")
+	}
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("opened with %v", err)
+	}
+	stop()
+	if n := testutil.ToFloat64(m.streams); n != 0 {
+		t.Errorf("gatehouse_sse_streams is %v, want 0", n)
+	}
+	pulse.mu.Lock()
+	defer pulse.mu.Unlock()
+	if n := pulse.due.Len(); n != 0 {
+		t.Errorf("%d heartbeats are kept for nobody", n)
+	}
+}
