@@ -150,11 +150,10 @@ func (c *Config) With(ch Changes) (*Config, error) {
 	return &next, nil
 }
 
-// Holding returns a copy of c with those of the changes made that can be, and why the
-// others can't: a key that a model needs may be gone since.
-func (c *Config) Holding(ch Changes) (*Config, []error) {
-	kept := Changes{Settings: map[string]string{}, Bots: map[string]BotChange{}}
-	var left []error
+// Holding returns a copy of c with those of the changes made that can be, these
+// changes, and why the others can't: a key that a model needs may be gone since.
+func (c *Config) Holding(ch Changes) (next *Config, kept Changes, left []error) {
+	kept = Changes{Settings: map[string]string{}, Bots: map[string]BotChange{}}
 	try := func(back func()) {
 		if _, err := c.With(kept); err != nil {
 			left = append(left, err)
@@ -171,9 +170,26 @@ func (c *Config) Holding(ch Changes) (*Config, []error) {
 	}
 	next, err := c.With(kept)
 	if err != nil { // it was tried
-		return c, append(left, err)
+		return c, Changes{}, append(left, err)
 	}
-	return next, left
+	return next, kept, left
+}
+
+// Without returns ch without those changes that are the same in was and not in kept,
+// which Holding returned for was.
+func (ch Changes) Without(was, kept Changes) Changes {
+	out := Changes{Settings: maps.Clone(ch.Settings), Bots: maps.Clone(ch.Bots)}
+	maps.DeleteFunc(out.Settings, func(name, value string) bool {
+		old, stored := was.Settings[name]
+		_, holds := kept.Settings[name]
+		return stored && !holds && old == value
+	})
+	maps.DeleteFunc(out.Bots, func(name string, b BotChange) bool {
+		old, stored := was.Bots[name]
+		_, holds := kept.Bots[name]
+		return stored && !holds && reflect.DeepEqual(old, b)
+	})
+	return out
 }
 
 // set gives one setting a value as the environment would.

@@ -46,7 +46,7 @@ func Open(ctx context.Context, given *configs.Config, db *store.DB, log *slog.Lo
 	if err != nil {
 		return nil, err
 	}
-	next, left := given.Holding(ch)
+	next, _, left := given.Holding(ch)
 	for _, err := range left {
 		log.Error("a value set in the panel is invalid; the configured one is used", "err", err)
 	}
@@ -81,7 +81,8 @@ type Change struct {
 }
 
 // Change makes one change: checked as a whole, stored, audited and in effect
-// when it returns. Invalid: the settings would not be valid.
+// when it returns. Invalid: the settings would not be valid. An earlier change that is
+// not valid any more stays stored and without effect, as at the start.
 func (s *Settings) Change(ctx context.Context, by core.Actor, c Change) error {
 	s.changing.Lock()
 	defer s.changing.Unlock()
@@ -121,12 +122,20 @@ func (s *Settings) Try(ctx context.Context, edit func(*configs.Changes)) (*confi
 }
 
 func (s *Settings) next(ctx context.Context, edit func(*configs.Changes)) (configs.Changes, *configs.Config, error) {
-	ch, err := readChanges(ctx, s.db)
+	was, err := readChanges(ctx, s.db)
+	if err != nil {
+		return was, nil, err
+	}
+	ch, err := readChanges(ctx, s.db) // edit may write into its maps
 	if err != nil {
 		return ch, nil, err
 	}
 	edit(&ch)
 	next, err := s.given.With(ch)
+	if err != nil { // by this change, or by one that was valid when it was stored
+		_, kept, _ := s.given.Holding(was)
+		next, err = s.given.With(ch.Without(was, kept))
+	}
 	if err != nil {
 		return ch, nil, shown(err)
 	}

@@ -69,7 +69,7 @@ func NewView(ctx context.Context, cfg *configs.Config, running *Report) View {
 		}
 		v.level = level
 	}
-	v.Config, v.Left = cfg.Holding(ch)
+	v.Config, _, v.Left = cfg.Holding(ch)
 	return v
 }
 

@@ -86,7 +86,8 @@ func ReadSecret(path string) (Secret, error) {
 }
 
 // WriteSecret writes a secret into a file that only this user may read, in a directory
-// that is made if it is missing. A crash leaves the old file or the new one.
+// that is made if it is missing. A crash leaves the old file or the new one; when it has
+// returned, a power cut leaves the new one.
 func WriteSecret(path string, s Secret) (err error) {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -105,5 +106,17 @@ func WriteSecret(path string, s Secret) (err error) {
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	return os.Rename(f.Name(), path)
+	if err := os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	return errors.Join(syncDir(dir), syncDir(filepath.Dir(dir))) // dir may be new
+}
+
+// syncDir has the names in a directory written to the disk.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }
