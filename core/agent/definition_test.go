@@ -374,7 +374,7 @@ func TestAFileOfTheFirstGenerationIsUsedWithWarnings(t *testing.T) {
 }
 
 func TestUnknownFieldsBelowAgentAreIgnoredWithTheirLine(t *testing.T) {
-	_, a := open(t, map[string]string{".parachute/agents/x.md": "---\nicon: leaf\nagent:\n  name: x\n  icon: leaf\n  tools: [Read]\n---\nhello"})
+	_, a := open(t, map[string]string{".parachute/agents/x.md": "---\ntask: y\nagent:\n  name: x\n  icon: leaf\n  tools: [Read]\n---\nhello"})
 	who, _ := a.Choose("x")
 	if n := a.Notes(); len(a.Faults()) != 0 || len(n) != 1 || n[0].Line != 5 || !cmp.Equal(who.Tools, []string{"Read"}) {
 		t.Errorf("%+v, %v, %v", who, n, a.Faults())
@@ -405,7 +405,8 @@ func TestAModelWithoutAProviderGetsOne(t *testing.T) {
 // A field that was meant to take something away is not ignored.
 func TestAFieldThatMayLimitAnAgentIsAFault(t *testing.T) {
 	for _, field := range []string{"tool", "tolls", "Tools", "disallowedTools", "allowed-tools", "permissionMode", "permision", "trust", "trustLevel", "trust_levl", "write_permission", "readOnly", "mcp_servers", "mcpServer",
-		"systemPrompt", "nmae", "modle", "contxt", "denied", "deny", "sandboxed", "exclude_paths", "maxTurns"} {
+		"systemPrompt", "nmae", "modle", "contxt", "denied", "deny", "sandboxed", "exclude_paths", "maxTurns", "level", "disable", "approval",
+		"ask", "askFirst", "confirm", "scope", "folder", "network", "blocked", "only", "hooks"} {
 		_, a := open(t, map[string]string{".parachute/agents/x.md": "---\ndescription: y\n" + field + ": z\n---\nhello"})
 		if f := a.Faults(); len(f) != 1 || f[0].Line != 3 || !strings.Contains(f[0].Text, "unknown field") || len(a.Notes()) != 0 {
 			t.Errorf("%s: faults %v, warnings %v", field, f, a.Notes())

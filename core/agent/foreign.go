@@ -10,7 +10,8 @@ import (
 
 // limiting are words in the names of fields that may take something away. Such a field is
 // not ignored: the agent would be allowed more than its file says.
-var limiting = []string{"tool", "permission", "trust", "allow", "deny", "deni", "forbid", "restrict", "except", "read", "write", "bash", "command", "mcp", "server", "sandbox", "access", "exclude", "path", "max"}
+var limiting = []string{"tool", "permission", "permit", "trust", "level", "allow", "deny", "deni", "forbid", "restrict", "except", "exclude", "only", "block", "disable", "approv",
+	"confirm", "guard", "policy", "scope", "limit", "max", "read", "write", "bash", "shell", "command", "hook", "mcp", "server", "sandbox", "network", "access", "path", "folder"}
 
 // foreign returns the fields of an agent's file that only other programs know, with a note
 // for each. One that is nearly the name of a field of ours, or may limit the agent, is not
@@ -20,7 +21,7 @@ func foreign(h *frontmatter.Header, below, above string) (ignored []string, note
 		plain := frontmatter.Plain(k)
 		switch {
 		case slices.Contains(agentKeys, k), below == "" && k == "agent",
-			slices.ContainsFunc(limiting, func(word string) bool { return strings.Contains(plain, word) }),
+			strings.HasPrefix(plain, "ask"), slices.ContainsFunc(limiting, func(word string) bool { return strings.Contains(plain, word) }),
 			slices.ContainsFunc(agentKeys, func(own string) bool { return frontmatter.Near(plain, frontmatter.Plain(own)) }),
 			strings.IndexFunc(k, unicode.IsControl) >= 0:
 			continue
