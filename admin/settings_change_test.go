@@ -269,6 +269,42 @@ func TestASectionThatIsRefusedKeepsWhatWasTypedAndNamesTheField(t *testing.T) {
 	}
 }
 
+func TestASectionThatIsSavedLeavesWhatAnotherAdminHasSetMeanwhile(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	w := s.world
+	w.full()
+	shown := func() url.Values {
+		form, body := url.Values{}, s.get("/admin/settings/models").body
+		for _, name := range []string{"MODEL", "GUEST_MODEL", "BUDGET_DAY", "BUDGET_BOT_DAY"} {
+			for _, field := range []string{name, "was." + name} {
+				_, value, found := strings.Cut(body, `name="`+field+`" value="`)
+				if !found {
+					t.Fatalf("the page has no %s", field)
+				}
+				value, _, _ = strings.Cut(value, `"`)
+				form.Set(field, value)
+			}
+		}
+		return form
+	}
+	mine := shown()
+	s.post("/admin/settings/models", url.Values{"BUDGET_DAY": {"$5"}}).has(t, "1 setting is changed")
+
+	mine.Set("BUDGET_BOT_DAY", "$3")
+	s.post("/admin/settings/models", mine).has(t, "1 setting is changed")
+	s.get("/admin/settings/models").has(t, `name="BUDGET_DAY" value="$5"`, `name="BUDGET_BOT_DAY" value="$3"`)
+
+	mine.Set("BUDGET_DAY", "$9") // $20 was shown
+	a := s.postForm("/admin/settings/models", mine)
+	a.has(t, `id="BUDGET_DAY-fault">BUDGET_DAY: it was changed meanwhile, to $5; save again to replace that. Nothing was saved.`, `name="BUDGET_DAY" value="$9"`, `name="was.BUDGET_DAY" value="$5"`)
+	if a.status != http.StatusUnprocessableEntity {
+		t.Errorf("status %d, want 422", a.status)
+	}
+	again := shown()
+	again.Set("BUDGET_DAY", "$9")
+	s.post("/admin/settings/models", again).has(t, "1 setting is changed")
+}
+
 func TestEachSettingIsOnThePageOfItsSectionWithWhenItTakesEffect(t *testing.T) {
 	s := newSite(t, nil, nil).enter()
 	s.world.full()

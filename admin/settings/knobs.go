@@ -3,6 +3,7 @@ package settings
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -111,16 +112,36 @@ func (k knob) typed(b sectionBody) knob {
 }
 
 // Set returns the configured value as a label.
-func (k knob) Set() string {
+func (k knob) Set() string { return k.label(k.Configured) }
+
+// label returns how the page shows a value.
+func (k knob) label(value string) string {
 	for _, c := range k.Choices {
-		if c.Value == k.Configured {
+		if c.Value == value {
 			return c.Label
 		}
 	}
-	if k.Configured == "" {
+	if value == "" {
 		return k.Empty
 	}
-	return k.Configured
+	return value
+}
+
+// sent returns the value that a form sets; false if it leaves the present one, also where
+// somebody else has set that since the form was shown. It refuses to replace such a one.
+func (k knob) sent(form url.Values) (value string, changed bool, err error) {
+	value = strings.TrimSpace(form.Get(k.Short))
+	shown := k.Value
+	if form.Has("was." + k.Short) {
+		shown = strings.TrimSpace(form.Get("was." + k.Short))
+	}
+	switch {
+	case !form.Has(k.Short), value == k.Value, value == shown:
+		return "", false, nil
+	case shown != k.Value:
+		return "", false, core.Errorf(core.Invalid, "%s: it was changed meanwhile, to %s; save again to replace that.", k.Short, k.label(k.Value))
+	}
+	return value, true, nil
 }
 
 // inGroups adds k to its group, which is the last of groups or a new one.
@@ -164,10 +185,11 @@ func (p *valuePages) changeSettings(r *http.Request, key string, by core.Actor) 
 		if r.PostFormValue("reset") == k.Short && k.Source == fromPanel {
 			return page.Good(k.Label + " is as configured again: " + k.Set() + "."), p.change(r, map[string]string{k.Short: k.Configured}, by)
 		}
-		if _, sent := r.PostForm[k.Short]; !sent {
-			continue
+		value, changed, err := k.sent(r.PostForm)
+		if err != nil {
+			return page.Flash{}, err
 		}
-		if value := strings.TrimSpace(r.PostFormValue(k.Short)); value != k.Value {
+		if changed {
 			values[k.Short] = value
 		}
 	}
