@@ -100,8 +100,7 @@ func (f *Fleet) Add(ctx context.Context, n NewBot, by core.Actor) (Identity, err
 	if err != nil {
 		return Identity{}, errors.Join(err, os.Remove(b.TokenFile))
 	}
-	f.reload(ctx)
-	f.ring()
+	f.changed(ctx)
 	return id, nil
 }
 
@@ -121,8 +120,14 @@ func (f *Fleet) SetToken(ctx context.Context, bot, token string, by core.Actor) 
 	if err != nil {
 		return Identity{}, err
 	}
-	return id, f.Change(ctx, bot, by, map[string]any{"token": true, "account": id.Username}, func(c *configs.BotChange) { c.TokenFile = "" },
-		func(*configs.Config) error { return b.StoreToken() })
+	before, stored := b, false
+	before.Token = old.Token
+	err = f.Change(ctx, bot, by, map[string]any{"token": true, "account": id.Username}, func(c *configs.BotChange) { c.TokenFile = "" },
+		func(*configs.Config) error { stored = true; return b.StoreToken() })
+	if err != nil && stored && old.TokenFile == b.TokenFile && old.Token.IsSet() {
+		err = errors.Join(err, before.StoreToken())
+	}
+	return id, err
 }
 
 // Remove stops a bot that was added, forgets its settings and deletes its token.
@@ -137,8 +142,7 @@ func (f *Fleet) Remove(ctx context.Context, bot string, by core.Actor) error {
 	if err != nil {
 		return err
 	}
-	f.reload(ctx)
-	f.ring()
+	f.changed(ctx)
 	if err := os.Remove(f.Settings.Now().TokenOf(bot)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -150,7 +154,7 @@ func (f *Fleet) added(bot string) (configs.Bot, error) {
 	b, known := f.Bots.Find(bot)
 	switch {
 	case !known:
-		return b, core.Errorf(core.NotFound, "there is no bot named %s", core.CleanName(bot))
+		return b, noBot(bot)
 	case !b.Added:
 		return b, core.Errorf(core.Invalid, "bot %s is configured by %s: change it there", bot, b.Where)
 	}

@@ -177,18 +177,25 @@ func (f *Fleet) SetTokenFile(ctx context.Context, bot, path string, by core.Acto
 // Change changes the settings of one bot and applies them. check may refuse the
 // settings that would result; nil: nothing more is checked.
 func (f *Fleet) Change(ctx context.Context, bot string, by core.Actor, detail map[string]any, edit func(*configs.BotChange), check func(*configs.Config) error) error {
-	if _, ok := f.Bots.Find(bot); !ok {
-		return core.Errorf(core.NotFound, "there is no bot named %s", core.CleanName(bot))
+	b, ok := f.Bots.Find(bot)
+	if !ok {
+		return noBot(bot)
 	}
 	err := f.Settings.Change(ctx, by, live.Change{Subject: "bot " + bot, Detail: detail,
 		Edit: func(ch *configs.Changes) {
 			c := ch.Bots[bot]
+			if c.Added != nil && !b.Added { // a bot added in the panel had the name before
+				c = configs.BotChange{}
+			}
 			edit(&c)
 			if ch.Bots[bot] = c; c.Empty() {
 				delete(ch.Bots, bot)
 			}
 		},
-		Prepare: func(_, next *configs.Config) (func(), error) {
+		Prepare: func(now, next *configs.Config) (func(), error) {
+			if b.Added && now.BotChanges()[bot].Added == nil { // removed meanwhile
+				return nil, noBot(bot)
+			}
 			if check != nil {
 				return nil, check(next)
 			}
@@ -197,7 +204,16 @@ func (f *Fleet) Change(ctx context.Context, bot string, by core.Actor, detail ma
 	if err != nil {
 		return err
 	}
-	f.reload(ctx)
-	f.ring()
+	f.changed(ctx)
 	return nil
+}
+
+func noBot(name string) error {
+	return core.Errorf(core.NotFound, "there is no bot named %s", core.CleanName(name))
+}
+
+// changed applies what is stored, also when ctx has ended since.
+func (f *Fleet) changed(ctx context.Context) {
+	f.reload(context.WithoutCancel(ctx))
+	f.ring()
 }
