@@ -37,7 +37,7 @@ type Pace[K comparable] struct {
 	mu      sync.Mutex
 	all     time.Time // when everything sent by the bot is paid for
 	blocked time.Time // a limit of the whole bot
-	chats   *LRU[K, *paced]
+	chats   *LRU[K, paced]
 }
 
 type paced struct {
@@ -49,17 +49,16 @@ type paced struct {
 // NewPace returns a Pace with the rates of the bot and of each chat. With on false
 // only the platform's own limits apply (Block, BlockAll).
 func NewPace[K comparable](clock core.Clock, on bool, bot Rate, chat func(K) Rate) *Pace[K] {
-	return &Pace[K]{clock: clock, on: on, bot: bot, chat: chat, chats: NewLRU[K, *paced](maxPaced)}
+	return &Pace[K]{clock: clock, on: on, bot: bot, chat: chat, chats: NewLRU[K, paced](maxPaced)}
 }
 
-// of returns the chat's entry. The caller holds mu.
+// of returns the chat's entry, until that of another chat is made. The caller holds mu.
 func (p *Pace[K]) of(chat K) *paced {
-	e, ok := p.chats.Get(chat)
-	if !ok {
-		e = &paced{rate: p.chat(chat)}
-		p.chats.Put(chat, e)
+	if e := p.chats.use(chat); e != nil {
+		return e
 	}
-	return e
+	p.chats.Put(chat, paced{rate: p.chat(chat)})
+	return p.chats.use(chat)
 }
 
 func (p *Pace[K]) wait(e *paced, now time.Time, chatSpare, botSpare int) time.Duration {
@@ -74,8 +73,8 @@ func (p *Pace[K]) wait(e *paced, now time.Time, chatSpare, botSpare int) time.Du
 func (p *Pace[K]) Wait(chat K) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	e, ok := p.chats.Get(chat)
-	if !ok {
+	e := p.chats.use(chat)
+	if e == nil {
 		e = &paced{rate: p.chat(chat)}
 	}
 	return p.wait(e, p.clock.Now(), 0, 0)

@@ -19,8 +19,8 @@ func TestTheGateForgetsIdleChatsFirst(t *testing.T) {
 	for i := range int64(maxPaced / 2) {
 		g.Take(i + 1_000_000)
 	}
-	if len(g.chats.items) != maxPaced || g.chats.order.Len() != maxPaced {
-		t.Errorf("%d chats remembered, bound is %d", len(g.chats.items), maxPaced)
+	if g.chats.Len() != maxPaced || len(g.chats.nodes) != maxPaced+1 {
+		t.Errorf("%d chats remembered, bound is %d", g.chats.Len(), maxPaced)
 	}
 	if g.Wait(1) == 0 {
 		t.Error("a chat in use was forgotten")
