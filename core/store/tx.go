@@ -166,6 +166,7 @@ func (d *DB) writer() {
 	defer close(d.done)
 	group := make([]*job, 0, maxGroup)
 	for {
+		clear(group) // what its closures hold is not needed while the writer waits
 		group = group[:0]
 		var last *job
 		select {
