@@ -2,9 +2,11 @@ package store_test
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"gatehouse/core"
 	"gatehouse/core/store"
@@ -111,4 +113,37 @@ func TestAProgramWithoutTheDriverRefusesAServer(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	})
+}
+
+// What the closures of transactions held is free for collection when they are done, also
+// while the writer waits for the next.
+func TestTheWriterHoldsNothingOfFinishedTransactions(t *testing.T) {
+	db := storetest.Open(t, nil)
+	const closures = 20
+	freed := make(chan int, closures)
+	var all sync.WaitGroup
+	for i := range closures {
+		all.Go(func() {
+			held := make([]byte, 1<<20)
+			runtime.AddCleanup(&held[0], func(i int) { freed <- i }, i)
+			err := db.Tx(t.Context(), func(tx *store.Tx) error {
+				return store.SetMetadata(t.Context(), tx, fmt.Sprint("key", i), fmt.Sprint(len(held)))
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	for end, n := time.Now().Add(5*time.Minute), 0; n < closures; {
+		runtime.GC()
+		select {
+		case <-freed:
+			n++
+		case <-time.After(10 * time.Millisecond): // cleanups run on a goroutine of their own
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d of %d closures are still held", closures-n, closures)
+		}
+	}
 }
