@@ -182,14 +182,15 @@ web/api/sessions: core core/session core/transcript web web/api/stream web/auth 
 web/api/stream: core web web/auth
 web/api/turns: core core/attach core/bus core/session web web/api/stream web/auth web/fields web/upload
 web/api/v0: core core/bus core/session core/transcript web web/auth
-web/auth: core core/store web web/auth/backoff web/auth/keyfile web/auth/link web/auth/password web/auth/visit
+web/auth: core core/store web web/auth/backoff web/auth/keyfile web/auth/link web/auth/password web/auth/visit web/auth/watch
 web/auth/authtest: core core/store web/auth
 web/auth/backoff: core
 web/auth/keyfile:
 web/auth/link:
 web/auth/password: core
 web/auth/totp:
-web/auth/visit: core
+web/auth/visit: core web/auth/password
+web/auth/watch: core  # callers of open streams
 web/fields: core web
 web/openai: core core/bus web web/auth
 web/static:

@@ -58,6 +58,7 @@ type Principal struct {
 	Name       string // the account's; "" without a session
 	Viewer     bool   // the account may look at everything and change nothing
 	csrf       string
+	seal       string // of the password that the session began with (visit.Fits)
 	sum        string // the digest of the key's secret that was sent
 	via        string // for audit rows; "": the API
 }

@@ -1,7 +1,6 @@
 package auth
 
 import (
-	"context"
 	"crypto/hmac"
 	"fmt"
 	"net/http"
@@ -47,17 +46,9 @@ func (a *Admins) device(r *http.Request, acc account, known bool) string {
 	return parts[2]
 }
 
-// remember makes the request's browser a known device of user.
-func (a *Admins) remember(w http.ResponseWriter, r *http.Request, user int64) error {
-	acc, known, err := a.account(context.WithoutCancel(r.Context()), a.db, user)
-	if err != nil {
-		return fmt.Errorf("sign in: %w", err)
-	}
-	if !known {
-		return nil
-	}
-	said := fmt.Sprintf("%d.%d.%s", user, a.clock.Now().Add(deviceTime).Unix(), random(16))
+// remember makes the request's browser a known device of acc, until its password is replaced.
+func (a *Admins) remember(w http.ResponseWriter, r *http.Request, acc account) {
+	said := fmt.Sprintf("%d.%d.%s", acc.User, a.clock.Now().Add(deviceTime).Unix(), random(16))
 	http.SetCookie(w, &http.Cookie{Name: web.CookieName(r, DeviceCookie), Value: said + "~" + password.Seal(acc.Hash, said), Path: "/admin", MaxAge: int(deviceTime / time.Second),
 		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: a.o.Secure(r)})
-	return nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/web/auth/backoff"
+	"gatehouse/web/auth/watch"
 )
 
 // DoorOptions for NewDoor.
@@ -28,7 +29,7 @@ type Door struct {
 	admins *Admins
 	o      DoorOptions
 	wrong  *backoff.Counter
-	watch  *watch
+	watch  *watch.Watch
 }
 
 // NewDoor makes the door for keys and admins.
@@ -43,7 +44,7 @@ func NewDoor(keys *Keys, admins *Admins, o DoorOptions) *Door {
 		o.Address = func(*http.Request) string { return "" }
 	}
 	d := &Door{keys: keys, admins: admins, o: o, wrong: backoff.New(o.Clock, 10, time.Minute)}
-	d.watch = &watch{door: d, all: map[*watched]struct{}{}, empty: make(chan struct{}, 1)}
+	d.watch = watch.New(o.Clock, d.letIn)
 	return d
 }
 

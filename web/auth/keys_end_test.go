@@ -101,6 +101,6 @@ func TestThereAreNotMoreKeysThanTheirBound(t *testing.T) {
 func (h *house) still(r *http.Request) bool {
 	var gone atomic.Bool
 	defer h.door.Watch(r, func() { gone.Store(true) })()
-	h.door.watch.look()
+	h.door.Look()
 	return !gone.Load()
 }

@@ -6,7 +6,6 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/store"
 	"gatehouse/web/auth/link"
-	"gatehouse/web/auth/visit"
 )
 
 const LinkTime = link.Life // how long a link signs in
@@ -39,5 +38,5 @@ func (a *Admins) FollowLink(w http.ResponseWriter, r *http.Request, token string
 	}); err != nil {
 		return err
 	}
-	return a.begin(w, r, visit.Visit{User: core.Operator, Link: true})
+	return a.begin(w, r, acc, true)
 }

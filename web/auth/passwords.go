@@ -46,7 +46,7 @@ func (a *Admins) Prepare(ctx context.Context, offer bool) (oneTime string, err e
 			if known && !acc.MustChange && password.Verify(acc.Hash, a.o.Password) {
 				return nil
 			}
-			return a.set(ctx, core.Operator, a.hasher.Hash(a.o.Password), false, core.Actor{Via: "cli"})
+			return a.set(ctx, core.Operator, "", a.hasher.Hash(a.o.Password), false, core.Actor{Via: "cli"})
 		})
 		return "", err
 	}
@@ -64,7 +64,7 @@ func (a *Admins) Prepare(ctx context.Context, offer bool) (oneTime string, err e
 // and ends all the account's sessions.
 func (a *Admins) Reset(ctx context.Context, by core.Actor) (oneTime string, err error) {
 	oneTime = password.OneTime()
-	err = a.alone(ctx, password.Known, func() error { return a.set(ctx, core.Operator, a.hasher.Hash(oneTime), true, by) })
+	err = a.alone(ctx, password.Known, func() error { return a.set(ctx, core.Operator, "", a.hasher.Hash(oneTime), true, by) })
 	return oneTime, err
 }
 
@@ -77,12 +77,16 @@ func (a *Admins) HasPassword(ctx context.Context) (ok bool, err error) {
 	return ok, err
 }
 
-// set stores a password of user, whose account is made if it is the operator's, and ends its sessions.
-func (a *Admins) set(ctx context.Context, user int64, encoded string, mustChange bool, by core.Actor) error {
+// set stores a password of user, whose account is made if it is the operator's, and ends its
+// sessions. It is refused where the hash in its place is no longer was, unless that is "".
+func (a *Admins) set(ctx context.Context, user int64, was, encoded string, mustChange bool, by core.Actor) error {
 	return a.db.Tx(ctx, func(tx *store.Tx) error {
-		const update = `UPDATE admin_accounts SET argon2id = $2, must_change = $3, failed = 0, locked_until = '' WHERE user_id = $1`
-		n, err := tx.Exec(ctx, update, user, encoded, mustChange)
-		if err == nil && n == 0 && user == core.Operator {
+		const update = `UPDATE admin_accounts SET argon2id = $2, must_change = $3, failed = 0, locked_until = '' WHERE user_id = $1 AND (argon2id = $4 OR $4 = '')`
+		n, err := tx.Exec(ctx, update, user, encoded, mustChange, was)
+		switch {
+		case err == nil && n == 0 && was != "":
+			err = replaced()
+		case err == nil && n == 0 && user == core.Operator:
 			_, err = tx.Exec(ctx, `INSERT INTO admin_accounts (user_id, name, argon2id, must_change, created_at) VALUES ($1, $2, $3, $4, $5)`,
 				user, AdminName, encoded, mustChange, core.Stamp(tx.Time()))
 		}
@@ -112,12 +116,16 @@ func (a *Admins) ChangePassword(w http.ResponseWriter, r *http.Request, old, fre
 	if err := password.Check(fresh); err != nil {
 		return err
 	}
-	err := a.alone(ctx, password.Known, func() error {
-		acc, known, err := a.account(ctx, a.db, p.User)
-		if err != nil {
+	var acc account
+	err := a.alone(ctx, password.Known, func() (err error) {
+		var known bool
+		if acc, known, err = a.account(ctx, a.db, p.User); err != nil {
 			return err
 		}
-		if known && acc.MustChange && p.MustChange { // the session is of the one-time password: any other has ended
+		if !known || !visit.Fits(acc.Hash, p.csrf, p.seal) { // it was replaced while this waited: the session has ended
+			return replaced()
+		}
+		if acc.MustChange && p.MustChange {
 			if password.Verify(acc.Hash, fresh) {
 				return core.Errorf(core.Invalid, "the new password is the one-time password; choose another")
 			}
@@ -126,10 +134,12 @@ func (a *Admins) ChangePassword(w http.ResponseWriter, r *http.Request, old, fre
 		} else if old == fresh {
 			return core.Errorf(core.Invalid, "the new password is the old one")
 		}
-		return a.set(ctx, p.User, a.hasher.Hash(fresh), false, p.Actor())
+		was := acc.Hash
+		acc.Hash = a.hasher.Hash(fresh)
+		return a.set(ctx, p.User, was, acc.Hash, false, p.Actor())
 	})
 	if err != nil {
 		return err
 	}
-	return a.begin(w, r, visit.Visit{User: p.User})
+	return a.begin(w, r, acc, false)
 }

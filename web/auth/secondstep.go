@@ -12,7 +12,6 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/store"
 	"gatehouse/web/auth/password"
-	"gatehouse/web/auth/visit"
 )
 
 // ticketTime is how long the code may be entered after the password.
@@ -79,7 +78,7 @@ func (a *Admins) Confirm(w http.ResponseWriter, r *http.Request, ticket, code st
 		return err
 	}
 	a.devices.Clear(at.codes(acc))
-	return a.enter(w, r, at, acc.User)
+	return a.enter(w, r, at, acc)
 }
 
 // codes names the counter of wrong codes.
@@ -103,21 +102,27 @@ func (a *Admins) tryCode(ctx context.Context, at attempt, acc account, code stri
 	return refuse("unauthorized", 0, "the code is wrong or was used already; enter the one that the app shows now, or a recovery code")
 }
 
-// enter begins the session of an attempt that was right, and forgets the wrong ones before it.
-func (a *Admins) enter(w http.ResponseWriter, r *http.Request, at attempt, user int64) error {
+// enter begins the session of an attempt that was right, and forgets the wrong ones before it. acc is
+// as it was when it was proven: where its password was replaced since, the attempt is refused.
+func (a *Admins) enter(w http.ResponseWriter, r *http.Request, at attempt, acc account) error {
 	ctx := r.Context()
-	a.address.Clear(at.from)
-	a.devices.Clear(at.device)
-	a.waiting.Clear(at.from)
 	if err := a.db.Tx(ctx, func(tx *store.Tx) error {
-		if _, err := tx.Exec(ctx, `UPDATE admin_accounts SET used = 1, failed = 0, locked_until = '', signed_in_at = $2 WHERE user_id = $1`, user, core.Stamp(tx.Time())); err != nil {
+		n, err := tx.Exec(ctx, `UPDATE admin_accounts SET used = 1, failed = 0, locked_until = '', signed_in_at = $2 WHERE user_id = $1 AND argon2id = $3`,
+			acc.User, core.Stamp(tx.Time()), acc.Hash)
+		if err == nil && n == 0 {
+			err = replaced()
+		}
+		if err != nil {
 			return err
 		}
-		return store.Audit(ctx, tx, core.Actor{User: user, Via: "panel"}, "admin.signin", "", nil)
+		return store.Audit(ctx, tx, core.Actor{User: acc.User, Via: "panel"}, "admin.signin", "", nil)
 	}); err != nil {
 		return fmt.Errorf("sign in: %w", err)
 	}
-	return a.begin(w, r, visit.Visit{User: user})
+	a.address.Clear(at.from)
+	a.devices.Clear(at.device)
+	a.waiting.Clear(at.from)
+	return a.begin(w, r, acc, false)
 }
 
 // CheckPassword checks the password of the signed-in principal again, before what a stolen session

@@ -142,7 +142,7 @@ func (a *Admins) resume(r *http.Request) (Principal, bool, error) {
 		return Principal{}, false, err
 	}
 	acc, found, err := a.account(ctx, a.db, v.User)
-	if err != nil || !found {
+	if err != nil || !found || !visit.Fits(acc.Hash, v.CSRF, v.Seal) {
 		return Principal{}, false, err
 	}
 	now := a.clock.Now()
@@ -153,7 +153,7 @@ func (a *Admins) resume(r *http.Request) (Principal, bool, error) {
 			return Principal{}, false, fmt.Errorf("session: %w", err)
 		}
 	}
-	p := Principal{User: v.User, Trust: core.Vault, Session: true, via: "panel", csrf: v.CSRF, MustChange: acc.MustChange && !v.Link,
+	p := Principal{User: v.User, Trust: core.Vault, Session: true, via: "panel", csrf: v.CSRF, seal: v.Seal, MustChange: acc.MustChange && !v.Link,
 		Name: acc.Name, Viewer: acc.Role != RoleAdmin}
 	switch {
 	case p.MustChange:
@@ -165,9 +165,10 @@ func (a *Admins) resume(r *http.Request) (Principal, bool, error) {
 	return p, true, nil
 }
 
-// begin ends the session that came with the request, if any, and begins a new
-// one of v's user under a new token, so that a planted token is worth nothing.
-func (a *Admins) begin(w http.ResponseWriter, r *http.Request, v visit.Visit) error {
+// begin ends the session that came with the request, if any, and begins a new one of acc under a new
+// token, so that a planted token is worth nothing. acc is as it was when it was proven: a session for
+// a password that was replaced since is refused.
+func (a *Admins) begin(w http.ResponseWriter, r *http.Request, acc account, byLink bool) error {
 	ctx, _, _, err := a.load(r)
 	if err != nil {
 		return err
@@ -176,15 +177,21 @@ func (a *Admins) begin(w http.ResponseWriter, r *http.Request, v visit.Visit) er
 		return fmt.Errorf("session: %w", err)
 	}
 	now := core.Stamp(a.clock.Now())
-	v.CSRF, v.Started, v.Seen = random(24), now, now
-	v.Agent, v.Address = core.CutRunes(strings.ToValidUTF8(r.UserAgent(), "?"), maxAgent), a.o.Address(r)
+	v := visit.Visit{User: acc.User, CSRF: random(24), Started: now, Seen: now, Link: byLink,
+		Agent: core.CutRunes(strings.ToValidUTF8(r.UserAgent(), "?"), maxAgent), Address: a.o.Address(r)}
+	v.Seal = visit.Seal(acc.Hash, v.CSRF)
 	a.manager.Put(ctx, "visit", v)
 	token, _, err := a.manager.Commit(ctx)
 	if err != nil {
 		return fmt.Errorf("session: %w", err)
 	}
 	a.cookie(w, r, token, int(SessionAbsolute/time.Second))
-	return a.remember(w, r, v.User)
+	a.remember(w, r, acc)
+	return nil
+}
+
+func replaced() error {
+	return refuse("unauthorized", 0, "the password was changed in the meantime; sign in again")
 }
 
 // SignOut ends the request's session.

@@ -53,7 +53,7 @@ func (a *Admins) SignIn(w http.ResponseWriter, r *http.Request, name, given stri
 	if err := a.codeNeeded(r, acc); err != nil {
 		return err
 	}
-	return a.enter(w, r, at, acc.User)
+	return a.enter(w, r, at, acc)
 }
 
 // codeNeeded returns a *CodeNeeded where acc signs in with a code, too.

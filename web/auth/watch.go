@@ -3,34 +3,10 @@ package auth
 import (
 	"context"
 	"net/http"
-	"sync"
 	"time"
+
+	"gatehouse/web/auth/watch"
 )
-
-const (
-	lookEvery = 15 * time.Second // how often Watch checks
-	lookWait  = 5 * time.Second  // for one check of the store
-)
-
-// A watch looks for all streams at once whether their callers would still be
-// let in, with one goroutine, which is there while a stream is.
-type watch struct {
-	door *Door
-
-	mu    sync.Mutex
-	all   map[*watched]struct{} // bounded by the open streams
-	going bool
-	empty chan struct{} // holds a token when the last has gone
-}
-
-// A watched caller came by a key or, where key is "", by an admin session.
-type watched struct {
-	key  string
-	sum  string // the digest of the key's secret that was sent
-	user int64
-	r    *http.Request // with its address and the session's cookie alone
-	gone func()
-}
 
 // Watch has gone called, once, when the caller of r would not be let in any more: for what
 // outlives a key or a session. It is checked every quarter of a minute, in one query for all
@@ -41,105 +17,55 @@ func (d *Door) Watch(r *http.Request, gone func()) (forget func()) {
 	if !known || p.Key == LocalKey {
 		return func() {}
 	}
-	w := &watched{key: p.Key, sum: p.sum, user: p.User, gone: gone}
+	c := &watch.Caller{Key: p.Key, Sum: p.sum, User: p.User, Gone: gone}
 	if p.Session {
-		w.key, w.r = "", &http.Request{Host: r.Host, Header: http.Header{"Cookie": r.Header["Cookie"]}}
+		c.Key, c.R = "", &http.Request{Host: r.Host, Header: http.Header{"Cookie": r.Header["Cookie"]}}
 	}
-	return d.watch.add(w)
-}
-
-func (x *watch) add(w *watched) (forget func()) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.all[w] = struct{}{}
-	if !x.going {
-		x.going = true
-		go x.run()
-	}
-	return func() {
-		x.mu.Lock()
-		defer x.mu.Unlock()
-		if delete(x.all, w); len(x.all) == 0 {
-			select {
-			case x.empty <- struct{}{}:
-			default:
-			}
-		}
-	}
-}
-
-func (x *watch) run() {
-	for x.more() {
-		select {
-		case <-x.door.o.Clock.After(lookEvery):
-			x.look()
-		case <-x.empty:
-		}
-	}
-}
-
-func (x *watch) more() bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.going = len(x.all) > 0
-	return x.going
+	return d.watch.Add(c)
 }
 
 // Look checks all streams now: when sessions or keys have ended.
-func (d *Door) Look() { d.watch.look() }
+func (d *Door) Look() { d.watch.Look() }
 
-// look notifies those without access.
-func (x *watch) look() {
-	ctx, cancel := context.WithTimeout(context.Background(), lookWait)
-	defer cancel()
-	x.mu.Lock()
-	all := make([]*watched, 0, len(x.all))
-	for w := range x.all {
-		all = append(all, w)
+// letIn returns which of all would be let in now.
+func (d *Door) letIn(ctx context.Context, all []*watch.Caller) map[*watch.Caller]bool {
+	in, failed := d.keys.live(ctx, all)
+	if failed != nil {
+		in = make(map[*watch.Caller]bool, len(all))
 	}
-	x.mu.Unlock()
-	keys, failed := x.door.keys.live(ctx, all)
 	sessions := map[string]bool{} // by cookie, as far as asked
-	for _, w := range all {
-		in := failed != nil
-		switch {
-		case w.r == nil:
-			in = in || keys[w]
-		default:
-			cookie := w.r.Header.Get("Cookie")
-			known, asked := sessions[cookie]
-			if !asked {
-				known = x.session(ctx, w)
-				sessions[cookie] = known
-			}
-			in = known
+	for _, c := range all {
+		if c.R == nil {
+			in[c] = in[c] || failed != nil
+			continue
 		}
-		if !in {
-			w.gone()
+		cookie := c.R.Header.Get("Cookie")
+		known, asked := sessions[cookie]
+		if !asked {
+			_, v, ok, err := d.admins.load(c.R.WithContext(ctx))
+			known = err != nil || ok && v.User == c.User
+			sessions[cookie] = known
 		}
+		in[c] = known
 	}
-}
-
-func (x *watch) session(ctx context.Context, w *watched) bool {
-	_, v, ok, err := x.door.admins.load(w.r.WithContext(ctx))
-	return err != nil || ok && v.User == w.user
+	return in
 }
 
 // live returns which of all have access by key now. Their keys count as used.
-func (k *Keys) live(ctx context.Context, all []*watched) (map[*watched]bool, error) {
+func (k *Keys) live(ctx context.Context, all []*watch.Caller) (map[*watch.Caller]bool, error) {
 	var rs []keyRecord
 	if err := k.db.Select(ctx, &rs, keyColumns); err != nil { // at most MaxKeys
 		return nil, err
 	}
-	now, known, live := k.clock.Now(), make(map[string]keyRecord, len(rs)), make(map[*watched]bool, len(all))
+	now, known, live := k.clock.Now(), make(map[string]keyRecord, len(rs)), make(map[*watch.Caller]bool, len(all))
 	for _, r := range rs {
 		known[r.ID] = r
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for _, w := range all {
-		if live[w] = known[w.key].opens(w.sum, now); live[w] {
-			k.use(w.key, now)
+	for _, c := range all {
+		if live[c] = known[c.Key].opens(c.Sum, now); live[c] {
+			k.use(c.Key, now)
 		}
 	}
 	return live, nil

@@ -2,10 +2,12 @@
 package visit
 
 import (
+	"crypto/hmac"
 	"encoding/json"
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/web/auth/password"
 )
 
 // How long a session of the panel lasts.
@@ -26,6 +28,16 @@ type Visit struct {
 	Agent   string `json:"agent,omitempty"`   // the browser's, cut; hostile text
 	Address string `json:"address,omitempty"` // where it began
 	Link    bool   `json:"link,omitempty"`    // begun by a link instead of a password
+	Seal    string `json:"seal"`              // of the password that it began with: it ends with that (Fits)
+}
+
+// Seal returns the seal of a session of the account whose password has the hash encoded.
+func Seal(encoded, csrf string) string { return password.Seal(encoded, "session."+csrf) }
+
+// Fits reports whether seal is of the password that has the hash encoded, and so whether the
+// session is valid: one without a seal is not.
+func Fits(encoded, csrf, seal string) bool {
+	return csrf != "" && hmac.Equal([]byte(seal), []byte(Seal(encoded, csrf)))
 }
 
 // Expiry returns when v ends: idle or absolute, whichever is first. A damaged one has ended.
