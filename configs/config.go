@@ -34,7 +34,7 @@ type Config struct {
 	CORSOrigins     values.List    `split_words:"true" example:"https://app.example.org" desc:"Origins of web pages on other hosts that may call the API."`
 	TrustedProxies  values.Proxies `split_words:"true" example:"10.0.0.0/8" desc:"Addresses or networks of reverse proxies whose forwarded headers are trusted."`
 	LocalhostAccess string         `split_words:"true" default:"off" choice:"off,chat" example:"chat" desc:"chat: requests from this machine may chat without a key, at trust sandboxed."`
-	AdminPassword   values.Secret  `split_words:"true" example:"a-long-phrase" desc:"The panel's password. Empty: a one-time password is created at the first start."`
+	AdminPassword   values.Secret  `split_words:"true" example:"a-long-phrase" desc:"The panel's password, 12 to 256 bytes. Empty: a one-time password is created at the first start."`
 
 	TelegramToken        values.Secret `split_words:"true" example:"123456:ABC-DEF" desc:"Token of the bot telegram, from @BotFather. Empty: no bot."`
 	TelegramApiURL       string        `split_words:"true" default:"https://api.telegram.org" example:"http://127.0.0.1:8081" desc:"The Bot API's server, as scheme://host:port."`

@@ -113,7 +113,7 @@ func TestEverySettingIsReadFromItsOwnName(t *testing.T) {
 	values := map[string]string{
 		"VAULT_PATH": "/v", "DATABASE_URL": "/d/x.db", "ADDR": "127.0.0.1:4000", "PORT": "4001",
 		"ALLOWED_HOSTS": "a.example,b.example:8080", "CORS_ORIGINS": "https://a.example", "TRUSTED_PROXIES": "10.0.0.0/8,192.0.2.1",
-		"LOCALHOST_ACCESS": "chat", "ADMIN_PASSWORD": "pass words", "TELEGRAM_TOKEN": "12:ab_C-d",
+		"LOCALHOST_ACCESS": "chat", "ADMIN_PASSWORD": "two pass words", "TELEGRAM_TOKEN": "12:ab_C-d",
 		"TELEGRAM_API_URL": "http://127.0.0.1:8081", "TELEGRAM_DM_POLICY": "allowlist", "TELEGRAM_ALLOWED_USERS": "1,22",
 		"DISCORD_TOKEN": "MTIz.ab-C.d_e", "DISCORD_API_URL": "http://127.0.0.1:8082", "DISCORD_DM_POLICY": "open", "DISCORD_ALLOWED_USERS": "3,44",
 		"BOTS_FILE": "/etc/bots.yaml", "DM_TRUST": "vault", "GROUP_TRUST": "vault", "GUEST_READ": "Public/**", "BUSY_MODE": "queue",
@@ -146,7 +146,7 @@ func TestEverySettingIsReadFromItsOwnName(t *testing.T) {
 	if len(values) > 0 {
 		t.Errorf("no such settings: %v", values)
 	}
-	if c.TelegramToken.Reveal() != "12:ab_C-d" || c.OpenaiAPIKey.Reveal() != "sk-1" || c.AdminPassword.Reveal() != "pass words" {
+	if c.TelegramToken.Reveal() != "12:ab_C-d" || c.OpenaiAPIKey.Reveal() != "sk-1" || c.AdminPassword.Reveal() != "two pass words" {
 		t.Error("a secret was not read as it is")
 	}
 }
@@ -349,7 +349,7 @@ func TestPostgresIsRefusedWithTheReason(t *testing.T) {
 }
 
 func TestAnAddressBeyondLoopbackNeedsAnAdminPassword(t *testing.T) {
-	if p := problems(t, "GATEHOUSE_ADMIN_PASSWORD=too short"); len(p) != 1 || !strings.Contains(p[0].Fault, "at least 10") {
+	if p := problems(t, "GATEHOUSE_ADMIN_PASSWORD=11 bytes: x"); len(p) != 1 || !strings.Contains(p[0].Fault, "at least 12") {
 		t.Errorf("a password of nine characters: %v", p)
 	}
 	for _, addr := range []string{"0.0.0.0:3333", ":3333", "[::]:3333", "192.0.2.1:3333", "gateway.example:3333"} {

@@ -270,16 +270,16 @@ func (c *Config) SameServer(address string) bool {
 
 // Bounds of ADMIN_PASSWORD in bytes, the same as for a password chosen in the panel.
 const (
-	minPassword = 10
-	maxPassword = 256
+	MinPassword = 12
+	MaxPassword = 256
 )
 
 func (c *Config) checkPassword() error {
 	switch n := len(c.AdminPassword.Reveal()); {
-	case n > 0 && n < minPassword:
-		return fmt.Errorf("needs at least %d characters", minPassword)
-	case n > maxPassword:
-		return fmt.Errorf("is longer than %d bytes", maxPassword)
+	case n > 0 && n < MinPassword:
+		return fmt.Errorf("needs at least %d characters", MinPassword)
+	case n > MaxPassword:
+		return fmt.Errorf("is longer than %d bytes", MaxPassword)
 	}
 	return nil
 }

@@ -8,7 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"gatehouse/cmd/gatehouse/doctor"
 	"gatehouse/configs"
+	"gatehouse/web/auth/password"
 )
 
 // Without a terminal nobody reads a one-time password, so none is made; the
@@ -37,6 +39,21 @@ func TestTheDoctorTellsABadConfigurationOnce(t *testing.T) {
 	if n := strings.Count(out+errs, "GATEHOUSE_ADMIN_PASSWORD: "); code != exitUsage || n != 1 {
 		t.Errorf("%d, told %d times: %q %q", code, n, out, errs)
 	}
+}
+
+// A password that the configuration accepts is one that the start accepts: what is shorter is
+// named with its setting before anything begins.
+func TestAConfiguredPasswordIsAsLongAsAChosenOne(t *testing.T) {
+	if configs.MinPassword != password.Min || configs.MaxPassword != password.Max || doctor.MinPassword != password.Min {
+		t.Errorf("the configuration takes %d to %d bytes, the panel %d to %d, and doctor wants %d", configs.MinPassword, configs.MaxPassword, password.Min, password.Max, doctor.MinPassword)
+	}
+	h := newHome(t, nil)
+	h.env["GATEHOUSE_ADMIN_PASSWORD"] = strings.Repeat("x", password.Min-1)
+	if code, out, errs := h.run("serve"); code != exitUsage || !strings.Contains(out+errs, "at least 12 characters") {
+		t.Errorf("%d %q %q", code, out, errs)
+	}
+	h.env["GATEHOUSE_ADMIN_PASSWORD"] = strings.Repeat("x", password.Min)
+	h.serve(nil).interrupt()
 }
 
 func TestATakenAddressIsNamedWithItsSetting(t *testing.T) {
