@@ -101,6 +101,10 @@ type making struct {
 	report *Report
 	note   string // the name of the note about it in the vault
 	done   bool
+
+	// A listing reads no file and writes nothing: it notes what is left out.
+	listing bool
+	kept    []string // at most maxKept and one more
 }
 
 func newMaking(src Source, file string, progress Progress) (*making, error) {
@@ -186,6 +190,9 @@ func (b *making) leftOut(src Source) map[string]string {
 
 // left adds a name to the report of what is left out.
 func (b *making) left(name, why string) {
+	if b.listing && (why != "" || strings.HasSuffix(name, ".bak")) && len(b.kept) <= maxKept {
+		b.kept = append(b.kept, name)
+	}
 	if why != "" && len(b.report.Left) < maxLeftOut {
 		b.report.Left = append(b.report.Left, name+" ("+why+")")
 	}
@@ -222,7 +229,7 @@ const DatabaseEntry = archive.Database + "sessions.db"
 
 // add writes one entry and reports the progress.
 func (b *making) add(ctx context.Context, e archive.Entry, body io.Reader) error {
-	if err := context.Cause(ctx); err != nil {
+	if err := context.Cause(ctx); err != nil || b.listing {
 		return err
 	}
 	if body != nil {
@@ -324,6 +331,8 @@ func (b *making) entry(ctx context.Context, files fs.FS, name string, d fs.DirEn
 	case !st.Mode().IsRegular():
 		b.left(name, "it is not a regular file")
 		return nil
+	case b.listing:
+		return context.Cause(ctx)
 	}
 	f, err := files.Open(name)
 	if err != nil {

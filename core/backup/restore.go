@@ -29,6 +29,7 @@ type Target struct {
 	Space    int64  // the most bytes that are unpacked; 0: no limit
 	// Settle sets aside what the restored database would have done a second time.
 	Settle func(ctx context.Context, db *store.DB, tx *store.Tx) (maintenance.Restored, error)
+	Over   *Over // replaces what is there; nil: vault and database must not exist
 }
 
 // Restored describes what was restored.
@@ -45,6 +46,10 @@ type restoreState struct {
 	Moving bool     `json:"moving"`          // the tree is whole and on the disk
 	Names  []string `json:"names,omitempty"` // its entries
 	Report Restored `json:"report"`
+
+	Over string   `json:"over,omitempty"` // Over.ID
+	Old  []string `json:"old,omitempty"`  // the vault's entries that are replaced
+	Keep []string `json:"keep,omitempty"` // names of theirs that stay
 }
 
 // A restoring is one restore.
@@ -55,30 +60,37 @@ type restoring struct {
 	db    string // the database's place, links resolved
 	lock  *os.File
 	count counter
+	keep  []string // of what is replaced
 }
 
 // Restore restores the archive file. It compares every checksum before it writes
-// anything, and does nothing where the vault has files or the database exists.
-// After an interruption it is called again with the same archive. progress, which
-// may be nil, is called as the work goes on.
+// anything, and does nothing where the vault has files or the database exists,
+// unless to.Over replaces them. After an interruption it is called again with the
+// same archive (Resume: with Over). progress, which may be nil, is called as the
+// work goes on.
 func Restore(ctx context.Context, to Target, file string, progress Progress) (Restored, error) {
-	r := &restoring{to: to, count: counter{report: progress}}
-	in, err := os.Open(file)
+	r := newRestoring(to, progress)
+	in, err := openArchive(file)
 	if err != nil {
-		return Restored{}, openArchiveError(file, err)
+		return Restored{}, err
 	}
 	defer in.Close()
-	if st, err := in.Stat(); err != nil || !st.Mode().IsRegular() {
-		return Restored{}, errors.Join(err, core.Errorf(core.Invalid, "%s is not a file", file))
+	if to.Over != nil {
+		err = r.mayReplace(ctx)
+	} else {
+		err = r.mayBegin()
 	}
-	if err := r.mayBegin(); err != nil {
+	if err != nil {
 		return Restored{}, err
 	}
 	about, total, err := r.check(ctx, in)
 	if err != nil {
 		return Restored{}, err
 	}
-	if err := r.begin(); err != nil {
+	if to.Over != nil { // nothing of an earlier one is of use
+		err = os.RemoveAll(r.work)
+	}
+	if err = errors.Join(err, r.begin()); err != nil {
 		return Restored{}, err
 	}
 	defer func() { _ = r.lock.Close() }()
@@ -89,35 +101,58 @@ func Restore(ctx context.Context, to Target, file string, progress Progress) (Re
 		}
 		return state.Report, r.finish(state)
 	}
-	err = r.stage(ctx, in, &report)
-	if err != nil {
-		return report, errors.Join(err, r.discard())
-	}
-	state := restoreState{Moving: true, Report: report}
-	if state.Names, err = r.staged(); err == nil {
-		err = r.writeState(state)
-	}
+	state, err := r.prepare(ctx, in, &report)
 	if err != nil {
 		return report, errors.Join(err, r.discard())
 	}
 	return report, r.finish(state)
 }
 
-func openArchiveError(file string, err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return core.Errorf(core.NotFound, "there is no file %s", file)
+// prepare extracts everything and notes, on the disk, that it is whole.
+func (r *restoring) prepare(ctx context.Context, in *os.File, report *Restored) (state restoreState, err error) {
+	if r.to.Over != nil {
+		if err := r.writeState(restoreState{Over: r.to.Over.ID}); err != nil {
+			return state, err
+		}
 	}
-	return err
+	if err := r.stage(ctx, in, report); err != nil {
+		return state, err
+	}
+	state = restoreState{Moving: true, Report: *report}
+	if err := r.over(&state); err != nil {
+		return state, err
+	}
+	if state.Names, err = r.staged(); err != nil {
+		return state, err
+	}
+	return state, r.writeState(state)
 }
 
-// mayBegin returns an error if the vault has other files, or the database exists.
-func (r *restoring) mayBegin() error {
-	r.vault = r.to.Vault
+func newRestoring(to Target, progress Progress) *restoring {
+	r := &restoring{to: to, vault: to.Vault, db: to.Database, count: counter{report: progress}}
 	if real, err := filepath.EvalSymlinks(r.vault); err == nil {
 		r.vault = real
 	}
 	r.work = filepath.Join(r.vault, restoreDir)
-	r.db = r.to.Database
+	return r
+}
+
+func openArchive(file string) (*os.File, error) {
+	in, err := os.Open(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, core.Errorf(core.NotFound, "there is no file %s", file)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if st, err := in.Stat(); err != nil || !st.Mode().IsRegular() {
+		return nil, errors.Join(err, core.Errorf(core.Invalid, "%s is not a file", file), in.Close())
+	}
+	return in, nil
+}
+
+// mayBegin returns an error if the vault has other files, or the database exists.
+func (r *restoring) mayBegin() error {
 	_, err := os.Lstat(r.work)
 	again := err == nil
 	entries, err := os.ReadDir(r.vault)
@@ -125,12 +160,14 @@ func (r *restoring) mayBegin() error {
 		return err
 	}
 	allowed := []string{restoreDir, "lost+found"}
-	if state, ok := r.readState(); ok && state.Moving {
+	if state, ok := r.readState(); ok && state.Over != "" {
+		return unfinished(r.vault, state)
+	} else if ok && state.Moving {
 		allowed = append(allowed, state.Names...)
 	}
 	for _, e := range entries {
 		if !slices.Contains(allowed, e.Name()) {
-			return core.Errorf(core.Conflict, "the vault %s is not empty (%s is in it): restore into an empty or new directory; GATEHOUSE_VAULT_PATH sets it", r.vault, core.CleanName(e.Name()))
+			return core.Errorf(core.Conflict, "the vault %s is not empty (%s is in it): restore into an empty or new directory (GATEHOUSE_VAULT_PATH sets it), or let the gateway replace what is there: in the panel, Settings, Backups, Restore", r.vault, core.CleanName(e.Name()))
 		}
 	}
 	if again || r.inside() {

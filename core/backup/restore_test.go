@@ -57,7 +57,7 @@ func TestRestore_FinishesWhatAnInterruptedOneWasMoving(t *testing.T) {
 		Settle: func(context.Context, *store.DB, *store.Tx) (maintenance.Restored, error) {
 			return maintenance.Restored{}, nil
 		}}
-	r := &restoring{to: to}
+	r := newRestoring(to, nil)
 	in, err := os.Open(file)
 	if err != nil {
 		t.Fatal(err)

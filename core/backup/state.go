@@ -22,17 +22,27 @@ func (r *restoring) staged() (names []string, err error) {
 
 // finish moves the tree's entries to their places. It may be called again.
 func (r *restoring) finish(state restoreState) error {
+	if state.Over != "" {
+		if err := r.moveOut(state); err != nil {
+			return err
+		}
+	}
 	for _, name := range state.Names {
 		from, to := filepath.Join(r.tree(), name), filepath.Join(r.vault, name)
 		if _, err := os.Lstat(from); errors.Is(err, fs.ErrNotExist) {
 			continue // moved before a crash
+		}
+		if state.Over != "" {
+			if err := setAside(to, state.Over); err != nil {
+				return err
+			}
 		}
 		if err := os.Rename(from, to); err != nil {
 			return fmt.Errorf("finish the restore: %w", err)
 		}
 	}
 	if !r.inside() {
-		if err := os.Rename(r.stagedDB(), r.db); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := r.moveDatabase(state); err != nil {
 			return fmt.Errorf("finish the restore: %w", err)
 		}
 		if err := syncFolder(filepath.Dir(r.db)); err != nil {
@@ -42,7 +52,25 @@ func (r *restoring) finish(state restoreState) error {
 	if err := syncFolder(r.vault); err != nil {
 		return err
 	}
+	if state.Over != "" {
+		return r.finishOver(state)
+	}
 	return errors.Join(os.RemoveAll(r.work), syncFolder(r.vault))
+}
+
+// moveDatabase moves the prepared database to its place outside the vault.
+func (r *restoring) moveDatabase(state restoreState) error {
+	if _, err := os.Lstat(r.stagedDB()); errors.Is(err, fs.ErrNotExist) {
+		return nil // moved before a crash
+	}
+	if state.Over != "" { // SQLite would play the log of the old one into it
+		for _, suffix := range []string{"-wal", "-shm", "-journal"} {
+			if err := os.Remove(r.db + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+	}
+	return os.Rename(r.stagedDB(), r.db)
 }
 
 func (r *restoring) stateFile() string { return filepath.Join(r.work, "state.json") }
@@ -74,8 +102,17 @@ func (r *restoring) writeState(state restoreState) error {
 
 // CheckFinished returns core.Conflict while a restore into the vault is incomplete.
 func CheckFinished(vault string) error {
-	if _, err := os.Lstat(filepath.Join(vault, restoreDir)); err == nil {
-		return core.Errorf(core.Conflict, "a restore into the vault %s was not finished: run 'gatehouse restore FILE' again", vault)
+	r := newRestoring(Target{Vault: vault}, nil)
+	if _, err := os.Lstat(r.work); err != nil {
+		return nil
 	}
-	return nil
+	state, _ := r.readState()
+	return unfinished(vault, state)
+}
+
+func unfinished(vault string, state restoreState) error {
+	if state.Over != "" {
+		return core.Errorf(core.Conflict, "a restore over the vault %s, begun in the panel, is running or was interrupted: 'gatehouse serve' with the same settings (GATEHOUSE_BACKUP_PATH) finishes or undoes it", vault)
+	}
+	return core.Errorf(core.Conflict, "a restore into the vault %s was not finished: run 'gatehouse restore FILE' again", vault)
 }

@@ -24,11 +24,14 @@ import (
 // job is the key of the one backup that is made at a time.
 const job = "backup"
 
-// fileName matches the name of a backup: its time, in UTC.
-var fileName = regexp.MustCompile(`^gatehouse-\d{8}-\d{6}\.tar\.gz$`)
+// fileName matches the name of a backup: its time, in UTC, and whether it was made
+// before another one was restored.
+var fileName = regexp.MustCompile(`^(gatehouse-\d{8}-\d{6})(-before-restore)?\.tar\.gz$`)
 
 const (
-	layout    = "gatehouse-20060102-150405.tar.gz"
+	layout    = "gatehouse-20060102-150405"
+	suffix    = ".tar.gz"
+	before    = "-before-restore"
 	maxListed = 200 // the newest
 )
 
@@ -38,6 +41,7 @@ type File struct {
 	Size       int64
 	At         time.Time
 	SHA256     string // "" where its checksum was not stored
+	Before     bool   // it was made before another one was restored
 }
 
 // Options of New. All are needed.
@@ -67,7 +71,7 @@ func (d *Directory) Backup(ctx context.Context, by core.Actor) error {
 	if err := os.MkdirAll(d.o.Path, 0o700); err != nil {
 		return core.Errorf(core.Invalid, "backups cannot be kept in %s: %s. Name another directory in %s", d.o.Path, reasonOf(err), d.o.Setting)
 	}
-	name := d.o.Clock.Now().UTC().Format(layout)
+	name := d.o.Clock.Now().UTC().Format(layout) + suffix
 	if err := d.audit(ctx, by, "backup.make", name); err != nil {
 		return err
 	}
@@ -115,19 +119,20 @@ func (d *Directory) Backups(context.Context) ([]File, error) {
 	}
 	var out []File
 	for _, e := range slices.Backward(entries) { // by name, which is by time
-		if !fileName.MatchString(e.Name()) || !e.Type().IsRegular() || len(out) == maxListed {
+		m := fileName.FindStringSubmatch(e.Name())
+		if m == nil || !e.Type().IsRegular() || len(out) == maxListed {
 			continue
 		}
 		st, err := e.Info()
 		if err != nil {
 			continue // deleted since
 		}
-		at, err := time.Parse(layout, e.Name())
+		at, err := time.Parse(layout, m[1])
 		if err != nil {
 			continue
 		}
 		path := filepath.Join(d.o.Path, e.Name())
-		out = append(out, File{Name: e.Name(), Path: path, Size: st.Size(), At: at, SHA256: backup.ReadSum(path)})
+		out = append(out, File{Name: e.Name(), Path: path, Size: st.Size(), At: at, SHA256: backup.ReadSum(path), Before: m[2] != ""})
 	}
 	return out, nil
 }
@@ -158,6 +163,25 @@ func (d *Directory) Open(ctx context.Context, name string, by core.Actor) (io.Re
 	return f, st.ModTime(), nil
 }
 
+// File returns a backup, or core.NotFound.
+func (d *Directory) File(ctx context.Context, name string) (File, error) {
+	list, err := d.Backups(ctx)
+	if err != nil {
+		return File{}, err
+	}
+	if i := slices.IndexFunc(list, func(f File) bool { return f.Name == name }); i >= 0 {
+		return list[i], nil
+	}
+	return File{}, noBackup()
+}
+
+// NameBefore returns the name of the backup of what a restore replaces at the time
+// at.
+func NameBefore(at time.Time) string { return at.UTC().Format(layout) + before + suffix }
+
+// Record is the name of the file in the directory about the restore of a backup.
+const Record = "restore.json"
+
 func noBackup() error { return core.Errorf(core.NotFound, "there is no such backup any more") }
 
 // Remove deletes a backup, or returns core.NotFound. It writes an audit entry.
@@ -180,7 +204,7 @@ func (d *Directory) Remove(ctx context.Context, name string, by core.Actor) erro
 }
 
 // Within returns the directory or, where it contains the directory root, the
-// backups in it.
+// backups in it and the Record.
 func Within(dir, root string) []string {
 	in, err := filepath.Rel(dir, root)
 	if err != nil || !filepath.IsLocal(in) {
@@ -190,7 +214,7 @@ func Within(dir, root string) []string {
 	if err != nil {
 		return nil
 	}
-	var files []string
+	files := []string{filepath.Join(dir, Record)}
 	for _, e := range entries {
 		if fileName.MatchString(e.Name()) && len(files) < maxListed {
 			files = append(files, filepath.Join(dir, e.Name()))
