@@ -62,6 +62,7 @@ func New(door page.Door, in page.Accounts, o Options) *page.Frame {
 		links.Switch = over.operations.Switch
 	}
 	setup := settings.New(f, o.Settings, links)
+	over.settings = setup
 	accounts.New(f, o.Accounts)
 	talks := chats.New(f, o.Chats, chats.Links{Bots: bots, Names: names, Known: known, Models: over.operations.Models, Agents: setup.Agents, Cards: over.approvals.Cards, Waiting: over.approvals.Sessions,
 		Groups: func(ctx context.Context) (list []chats.Group) {

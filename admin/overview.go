@@ -8,6 +8,7 @@ import (
 	"gatehouse/admin/operations"
 	"gatehouse/admin/page"
 	"gatehouse/admin/people"
+	"gatehouse/admin/settings"
 )
 
 // The overview answers from all groups of pages what needs attention.
@@ -16,6 +17,7 @@ type overview struct {
 	people     *people.Pages
 	approvals  *approvals.Pages
 	operations *operations.Pages
+	settings   *settings.Pages
 }
 
 type overviewBody struct {
@@ -64,6 +66,9 @@ func (p *overview) page(w http.ResponseWriter, r *http.Request) error {
 		b.Waits = append(b.Waits, *note(a))
 	}
 	if a, ok := p.operations.ModelsAnswer(); ok {
+		b.Waits = append([]page.Answer{*note(a)}, b.Waits...)
+	}
+	if a, ok := p.settings.RestoreAnswer(); ok {
 		b.Waits = append([]page.Answer{*note(a)}, b.Waits...)
 	}
 	if a, ok := p.operations.CostAnswer(ctx); ok {

@@ -180,6 +180,48 @@ func (w backupWorld) RemoveBackup(_ context.Context, name string, by core.Actor)
 	return nil
 }
 
+func (w *world) setRestoring(r settings.Restoring) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.restoring = r
+}
+
+// restoreWorld has a restore in memory.
+type restoreWorld struct{ *world }
+
+func (w restoreWorld) Restore() settings.Restoring {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.restoring
+}
+
+func (w restoreWorld) BeginRestore(_ context.Context, name string, by core.Actor) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if by.User != core.Operator {
+		return core.Errorf(core.Denied, "only the owner can restore a backup")
+	}
+	w.note(by, "restore %s", name)
+	w.restoring = settings.Restoring{State: settings.RestoreWaits, Backup: name, Of: w.clock.Now().Add(-24 * time.Hour), Left: 10}
+	return nil
+}
+
+func (w restoreWorld) CancelRestore(_ context.Context, by core.Actor) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.note(by, "cancel the restore")
+	w.restoring = settings.Restoring{}
+	return nil
+}
+
+func (w restoreWorld) DismissRestore() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.note(core.Actor{User: core.Operator, Via: "panel"}, "dismiss the restore")
+	w.restoring = settings.Restoring{}
+	return nil
+}
+
 const backupOne = "gatehouse-20260101-030405.tar.gz"
 
 func (w *world) made(name string) {
@@ -353,7 +395,7 @@ func TestASettingIsFoundByNameLabelAndDescription(t *testing.T) {
 		"log level":            `<a href="/admin/settings/variables#LOG_LEVEL">Log level</a>`,
 		"new api secret":       `<a href="/admin/settings/access?open=secrets#keys-h">New secret for an API key</a>`,
 		"access and keys":      `<h3><a href="/admin/settings/access">Access and keys</a></h3>`,
-		"restore":              `<a href="/admin/settings/backups?open=restore#restore">Restore a backup</a>`,
+		"restore":              `<a href="/admin/settings/backups#list">Restore a backup</a>`,
 		"bot family":           `<a href="/admin/settings/bots#bot-family">Bot family</a>`,
 		"welcome texts family": `<a href="/admin/settings/texts/family">Texts of family</a>`,
 	} {

@@ -61,7 +61,7 @@ func (w *world) openSettings(db *store.DB, o *admin.Options) {
 	w.keys = auth.NewKeys(db, w.clock, nil)
 	o.Settings.Keys = w.keys
 	o.Settings.NewBots = knobWorld{w}
-	o.Settings.Changes, o.Settings.Texts, o.Settings.Backups, o.Settings.BackupJob = knobWorld{w}, textWorld{w}, backupWorld{w}, backupWorld{w}.Job
+	o.Settings.Changes, o.Settings.Texts, o.Settings.Backups, o.Settings.BackupJob, o.Settings.Restores = knobWorld{w}, textWorld{w}, backupWorld{w}, backupWorld{w}.Job, restoreWorld{w}
 	o.Operations.AuditLog = func(ctx context.Context, f store.AuditFilter) ([]store.AuditEvent, string, error) {
 		if err := w.fault(); err != nil {
 			return nil, "", err

@@ -49,37 +49,39 @@ type world struct {
 	added    map[string]bool   // bots, in the panel
 	backups  []settings.BackupFile
 	job      *page.Job // the backup
-	bots     []core.BotState
-	depths   []inspect.Depth
-	lanes    []inspect.LaneRow
-	dead     []inspect.DeadRow
-	sends    []inspect.SendRow
-	asks     []ask.Ask
-	grants   []permission.GrantRow
-	raises   []raise.Raise
-	used     []usage.Total
-	vault    *vault.Vault // a real one, for files of agents
-	agents   *agent.Agents
-	servers  []mcp.Health
-	chats    chatWorld
-	active   []bus.Info
-	level    string // the log's, as the panel has set it
-	settings []settings.Setting
-	texts    map[string]string // of the bot family, that were written anew
-	keys     *auth.Keys
-	rolls    *usage.Rollups
-	ada      string    // a conversation in a chat
-	mine     string    // one of the operator's, being answered
-	since    time.Time // what Usage was asked for
-	broken   error
-	owner    bool
-	invites  []codes.Invitation
-	said     []chats.Saying
-	files    *attach.Keeper // in vault
-	asked    []ask.Question
-	did      []string // what was decided, in order
-	actors   []core.Actor
-	ears     map[chan string]bool
+
+	restoring settings.Restoring
+	bots      []core.BotState
+	depths    []inspect.Depth
+	lanes     []inspect.LaneRow
+	dead      []inspect.DeadRow
+	sends     []inspect.SendRow
+	asks      []ask.Ask
+	grants    []permission.GrantRow
+	raises    []raise.Raise
+	used      []usage.Total
+	vault     *vault.Vault // a real one, for files of agents
+	agents    *agent.Agents
+	servers   []mcp.Health
+	chats     chatWorld
+	active    []bus.Info
+	level     string // the log's, as the panel has set it
+	settings  []settings.Setting
+	texts     map[string]string // of the bot family, that were written anew
+	keys      *auth.Keys
+	rolls     *usage.Rollups
+	ada       string    // a conversation in a chat
+	mine      string    // one of the operator's, being answered
+	since     time.Time // what Usage was asked for
+	broken    error
+	owner     bool
+	invites   []codes.Invitation
+	said      []chats.Saying
+	files     *attach.Keeper // in vault
+	asked     []ask.Question
+	did       []string // what was decided, in order
+	actors    []core.Actor
+	ears      map[chan string]bool
 }
 
 func (w *world) note(by core.Actor, format string, args ...any) {

@@ -99,7 +99,9 @@ var sentences = map[string]string{
 	"backup.make":              "made the backup {subject}",
 	"backup.download":          "downloaded the backup {subject}",
 	"backup.delete":            "deleted the backup {subject}",
-	"backup.restore":           "restored a backup",
+	"backup.restore":           "restored the backup {subject}",
+	"backup.restore_begin":     "began to restore the backup {subject}",
+	"backup.restore_cancel":    "cancelled the restore of the backup {subject}",
 	"socket.request":           "used the command line: {subject}",
 }
 

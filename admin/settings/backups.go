@@ -16,6 +16,8 @@ type backupsPart struct {
 	More int
 	Job  *page.Job
 	Open bool // how to restore one is shown
+
+	Restore restorePart
 }
 
 // backupsOf reads the backups and returns how often the page refetches itself.
@@ -23,6 +25,9 @@ func (p *valuePages) backupsOf(r *http.Request, b *backupsPart) (every int) {
 	b.Open = r.URL.Query().Get("open") == "restore"
 	b.Rows = page.Load(r.Context(), p.frame, "The list of backups", p.o.Backups.Backups)
 	b.More = page.Cut(&b.Rows.Value, maxBackupRows)
+	if b.Restore = p.restoreOf(r); b.Restore.Busy() {
+		every = 1
+	}
 	if j, ok := p.o.BackupJob(); ok {
 		b.Job = &j
 		if j.Running {

@@ -168,7 +168,8 @@ func (p *valuePages) places() (out []hit) {
 	add(p.o.Keys != nil, secAccess, newKeyPath, "Make an API key", "For a program that talks to the gateway.", "new create token")
 	add(p.o.Keys != nil, secAccess, rotatePath, "New secret for an API key", "The old secret ends at once or later.", "rotate")
 	add(p.hasBackups(), secBackups, pathOf(secBackups), "Backup now", "The gateway keeps running.", "make create")
-	add(p.hasBackups(), secBackups, pathOf(secBackups)+"?open=restore#restore", "Restore a backup", "How to restore one, step by step.", "")
+	add(p.hasBackups(), secBackups, pathOf(secBackups)+"#list", "Restore a backup", "What is there now is saved first.", "undo go back")
+	add(p.hasBackups(), secBackups, pathOf(secBackups)+"?open=restore#restore", "Restore a backup on another machine", "How to, step by step.", "move")
 	for _, b := range p.botKnobs() {
 		add(true, secBots, pathOf(secBots)+"#bot-"+b.Bot, "Bot "+b.Bot, "Who may talk to it, its token; start, stop and test it.", b.Platform+" policy")
 		if can, _ := p.ownTexts(b.Bot); can {

@@ -126,6 +126,7 @@ type (
 		Size       int64
 		At         time.Time
 		SHA256     string // "": unknown
+		Before     bool   // made before another one was restored
 	}
 	// Agents are those that can answer (agent.Agents).
 	Agents interface {
@@ -160,6 +161,7 @@ type Options struct {
 	Texts     Texts   // with Changes: the messages that bots send automatically
 	Backups   Backups
 	BackupJob func() (page.Job, bool) // the backup that is being made, or was; with Backups
+	Restores  Restores                // with Backups: restores one
 	Agents    Agents                  // with Library, Drafts and SaveAgent: the page Agents
 	Library   Library
 	Drafts    Drafts
@@ -278,5 +280,10 @@ func (p *valuePages) routes() {
 		p.frame.Post("POST "+settingsPath+"/backups", p.backUp)
 		p.frame.Secret("GET "+settingsPath+"/backups/{name}", p.downloadBackup)
 		p.frame.Post("POST "+settingsPath+"/backups/{name}/delete", p.deleteBackup)
+		if p.o.Restores != nil {
+			p.frame.Post("POST "+settingsPath+"/backups/{name}/restore", p.restore)
+			p.frame.Post("POST "+restorePath+"/cancel", p.cancelRestore)
+			p.frame.Post("POST "+restorePath+"/dismiss", p.dismissRestore)
+		}
 	}
 }

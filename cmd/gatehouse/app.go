@@ -15,13 +15,13 @@ import (
 
 	"gatehouse/admin/page"
 	"gatehouse/cmd/gatehouse/attachments"
-	"gatehouse/cmd/gatehouse/commands"
 	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/cmd/gatehouse/fleet"
 	"gatehouse/cmd/gatehouse/logs"
 	"gatehouse/cmd/gatehouse/memory"
 	"gatehouse/cmd/gatehouse/models"
 	"gatehouse/cmd/gatehouse/ownfiles"
+	"gatehouse/cmd/gatehouse/restore"
 	"gatehouse/configs"
 	"gatehouse/configs/live"
 	"gatehouse/connectors"
@@ -133,6 +133,7 @@ type app struct {
 	jobs          *jobs.Table // what takes longer than a request
 	tasks         *tasks.Tasks
 	backups       *directory.Directory
+	restores      *restore.Restores
 	owners        erasure.Registry
 	eraser        *erasure.Eraser
 	serving       atomic.Bool           // users may be waiting
@@ -369,8 +370,7 @@ func (a *app) joinConnectors(ctx context.Context) error {
 func (a *app) joinUpkeep(context.Context) error {
 	a.jobs = jobs.New(jobs.Options{Clock: a.clock, Log: a.log, Ended: func() { a.bus.Ring("people", "settings") }})
 	a.closing(a.jobs.Close)
-	a.backups = directory.New(directory.Options{Path: a.cfg.BackupDir(), Setting: configs.Prefix + "_BACKUP_PATH", DB: a.db, Jobs: a.jobs, Clock: a.clock,
-		Source: func() backup.Source { return commands.BackupSource(a.settings.Now(), a.cfg.EnvFile(), version) }})
+	a.joinBackups()
 	a.joinErasure()
 	a.memory = memory.NewReleaser(a.db, a.clock, a.log, a.bus, a.sessions)
 	a.upkeep = upkeep.New(a.chores(), a.clock, a.log, a.reg)

@@ -18,6 +18,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"gatehouse/cmd/gatehouse/commands"
+	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/configs"
 	"gatehouse/configs/values"
 	"gatehouse/connectors/telegram/telegramtest"
@@ -166,7 +167,7 @@ func TestABackupUnderLoadIsPutBackAsItWasAndNothingIsSaidTwice(t *testing.T) {
 	there := configs.Default()
 	*there = *w.cfg
 	there.VaultPath, there.Addr = filepath.Join(t.TempDir(), "elsewhere"), "127.0.0.1:0"
-	back, err := backup.Restore(t.Context(), commands.RestoreTarget(there), file, nil)
+	back, err := backup.Restore(t.Context(), commands.RestoreTarget(there, control.By, "backup.tar.gz", ""), file, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

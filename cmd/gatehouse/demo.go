@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"gatehouse/admin/page"
+	"gatehouse/cmd/gatehouse/logs"
 	"gatehouse/cmd/gatehouse/phones"
+	"gatehouse/cmd/gatehouse/restore"
 	"gatehouse/configs"
 	"gatehouse/configs/values"
 	"gatehouse/connectors/discord/discordtest"
@@ -47,7 +49,7 @@ func (c *demoCmd) Run(p *process) (err error) {
 			return err
 		}
 	}
-	if err := fillDemo(cfg.VaultPath); err != nil {
+	if err := errors.Join(restore.Resume(cfg, logs.New(p.Stderr, cfg, p.Terminal)), fillDemo(cfg.VaultPath)); err != nil {
 		return err
 	}
 	sims, err := openSims(cfg.VaultPath)

@@ -47,6 +47,7 @@ cmd/gatehouse/memory: core
 cmd/gatehouse/models: cmd/gatehouse/doctor configs core core/agent core/claudecli core/llm core/llm/registry
 cmd/gatehouse/ownfiles: configs core/backup/directory core/sandbox core/vault
 cmd/gatehouse/phones: connectors/discord/discordtest connectors/telegram/telegramtest core
+cmd/gatehouse/restore: admin/settings cmd/gatehouse/commands configs core core/backup core/backup/directory core/store core/vault
 cmd/gatehouse/secrets: configs
 cmd/gatehouse/setup: cmd/gatehouse/doctor cmd/gatehouse/fleet configs configs/values connectors/discord connectors/telegram core
 cmd/loadgen: cmd/loadgen/bare cmd/loadgen/crowd cmd/loadgen/model connectors/discord/discordtest connectors/telegram/telegramtest

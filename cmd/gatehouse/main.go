@@ -16,6 +16,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"gatehouse/cmd/gatehouse/commands"
+	"gatehouse/cmd/gatehouse/restore"
 	"gatehouse/cmd/gatehouse/setup"
 	"gatehouse/configs"
 	"gatehouse/core"
@@ -67,7 +68,8 @@ Exit codes: 0 clean, 1 failure, 2 bad usage or configuration.`
 // process is what a command may use of the world.
 type process struct {
 	commands.Process
-	hangup chan os.Signal // SIGHUP, once hearHangups was called; nil otherwise
+	hangup chan os.Signal   // SIGHUP, once hearHangups was called; nil otherwise
+	again  *restore.Restart // the program starts again when the command has ended; nil: it does not
 }
 
 // hearHangups has a SIGHUP ask for a reload instead of ending the process. On a
@@ -85,12 +87,17 @@ func main() {
 	pdftext.Main() // where this is our own program called again, to read a PDF or inside a sandbox, these never return
 	sandbox.Main()
 	container.Main()
+	env := os.Environ() // with the secrets that serve takes out of it
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // the second signal ends the process at once
 	p := &process{Process: commands.Process{Context: ctx, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Terminal: setup.IsTerminal(os.Stderr),
 		Version: version, Open: openFiles, Demo: demoFolder}}
-	os.Exit(run(p, os.Args[1:]))
+	code := run(p, os.Args[1:])
+	if p.again != nil && code == exitClean {
+		code = p.fail(p.again.Exec(env))
+	}
+	os.Exit(code)
 }
 
 // meant are the commands that beginners look for under other names.

@@ -9,8 +9,12 @@ import (
 
 	"gatehouse/admin/page"
 	"gatehouse/admin/settings"
+	"gatehouse/cmd/gatehouse/commands"
+	"gatehouse/cmd/gatehouse/restore"
+	"gatehouse/configs"
 	"gatehouse/configs/values"
 	"gatehouse/core"
+	"gatehouse/core/backup"
 	"gatehouse/core/backup/directory"
 	"gatehouse/core/jobs"
 	"gatehouse/core/queue/inspect"
@@ -124,6 +128,13 @@ func (v peopleView) Export(ctx context.Context, user int64, by core.Actor) error
 
 func (v peopleView) OpenExport(ctx context.Context, user int64, by core.Actor) (io.ReadSeekCloser, time.Time, error) {
 	return v.a.tasks.OpenExport(ctx, user, by)
+}
+
+func (a *app) joinBackups() {
+	source := func() backup.Source { return commands.BackupSource(a.settings.Now(), a.cfg.EnvFile(), version) }
+	a.backups = directory.New(directory.Options{Path: a.cfg.BackupDir(), Setting: configs.Prefix + "_BACKUP_PATH", DB: a.db, Jobs: a.jobs, Clock: a.clock, Source: source})
+	a.restores = restore.New(restore.Options{Config: a.cfg, Source: source, Backups: a.backups, DB: a.db, Clock: a.clock, Log: a.log, Changed: func() { a.bus.Ring("settings") }})
+	a.closing(a.restores.Close)
 }
 
 // backupsView is the directory of backups as the panel shows it.

@@ -16,6 +16,7 @@ import (
 	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/cmd/gatehouse/logs"
 	"gatehouse/cmd/gatehouse/memory"
+	"gatehouse/cmd/gatehouse/restore"
 	"gatehouse/cmd/gatehouse/secrets"
 	"gatehouse/configs"
 	"gatehouse/core"
@@ -33,6 +34,9 @@ func (c *serveCmd) Help() string {
 func (c *serveCmd) Run(p *process) error {
 	cfg, err := configs.LoadAll()
 	if err != nil {
+		return err
+	}
+	if err := restore.Resume(cfg, logs.New(p.Stderr, cfg, p.Terminal)); err != nil {
 		return err
 	}
 	if err := checkStart(p.Context, cfg, c.New); err != nil {
@@ -63,7 +67,8 @@ func serve(p *process, cfg *configs.Config, ready func(a *app, oneTime string)) 
 	limited, stop := context.WithCancel(p.Context)
 	defer stop()
 	go memory.Limit(limited, core.System{})
-	return a.Run(p.Context, p.hangup, func() {
+	ctx, due := a.restores.Until(p.Context)
+	err = a.Run(ctx, p.hangup, func() {
 		if ready != nil {
 			ready(a, oneTime)
 			return
@@ -74,6 +79,10 @@ func serve(p *process, cfg *configs.Config, ready func(a *app, oneTime string)) 
 			log.Warn("no one can sign in to the panel yet: set GATEHOUSE_ADMIN_PASSWORD_FILE, or start once in a terminal, which prints a one-time password")
 		}
 	})
+	if err = errors.Join(err, a.Close()); err == nil && due() {
+		p.again = a.restores.Run(p.Context)
+	}
+	return err
 }
 
 // Run works until ctx ends, then drains: connectors take no more, answers in

@@ -103,7 +103,7 @@ type Restore struct {
 }
 
 func (c *Restore) Help() string {
-	return "Restores a backup into an empty vault (GATEHOUSE_VAULT_PATH names another one). Every checksum is verified before anything is written. What was being answered or sent when the backup was made is not retried automatically: the panel's page Queue shows it. If it is interrupted, run it again."
+	return "Restores a backup into an empty vault (GATEHOUSE_VAULT_PATH names another one). Over what a gateway has, its panel restores a backup: Settings, Backups, Restore. Every checksum is verified before anything is written. What was being answered or sent when the backup was made is not retried automatically: the panel's page Queue shows it. If it is interrupted, run it again."
 }
 
 func (c *Restore) Run(p *Process) error {
@@ -112,7 +112,7 @@ func (c *Restore) Run(p *Process) error {
 		return err
 	}
 	show := p.progress("restoring")
-	report, err := backup.Restore(p.Context, RestoreTarget(cfg), c.File, show.Show)
+	report, err := backup.Restore(p.Context, RestoreTarget(cfg, control.By, filepath.Base(c.File), ""), c.File, show.Show)
 	show.End()
 	if err != nil {
 		return err
@@ -131,10 +131,21 @@ func (c *Restore) Run(p *Process) error {
 	return err
 }
 
-// RestoreTarget returns where a backup is restored to: the vault and database of
-// the settings.
-func RestoreTarget(cfg *configs.Config) backup.Target {
-	to := backup.Target{Vault: cfg.VaultPath, Database: cfg.DatabasePath(), Settle: settleRestored}
+// RestoreTarget returns where the backup called name is restored to: the vault and
+// database of the settings. The audit entry names who restores it, and the backup
+// of what was there before; "" for none.
+func RestoreTarget(cfg *configs.Config, by core.Actor, name, before string) backup.Target {
+	to := backup.Target{Vault: cfg.VaultPath, Database: cfg.DatabasePath(), Settle: func(ctx context.Context, db *store.DB, tx *store.Tx) (maintenance.Restored, error) {
+		r, err := settleRestored(ctx, db, tx)
+		if err != nil {
+			return r, err
+		}
+		detail := map[string]any{"messages": r.Messages, "sends": r.Sends}
+		if before != "" {
+			detail["before"] = before
+		}
+		return r, store.Audit(ctx, tx, by, "backup.restore", name, detail)
+	}}
 	dir := cfg.VaultPath
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = real
@@ -151,7 +162,7 @@ func RestoreTarget(cfg *configs.Config) backup.Target {
 }
 
 // settleRestored sets aside what a restored database would have done a second
-// time, and writes the audit entry.
+// time.
 func settleRestored(ctx context.Context, db *store.DB, tx *store.Tx) (maintenance.Restored, error) {
 	// Discord would be asked for everything since the backup, and what was
 	// answered since answered again. Telegram sends only what was not received.
@@ -162,8 +173,6 @@ func settleRestored(ctx context.Context, db *store.DB, tx *store.Tx) (maintenanc
 	if _, err := store.DeleteMetadataLike(ctx, tx, "discord:"); err != nil {
 		return r, err
 	}
-	if _, err := runs.New(db, core.System{}).AbandonAll(ctx, tx); err != nil {
-		return r, err
-	}
-	return r, store.Audit(ctx, tx, control.By, "backup.restore", "", map[string]any{"messages": r.Messages, "sends": r.Sends})
+	_, err = runs.New(db, core.System{}).AbandonAll(ctx, tx)
+	return r, err
 }
