@@ -150,7 +150,9 @@ func TestRestoreOver_ChangesNothingWhenItCannotBeDone(t *testing.T) {
 			b[len(b)/2] ^= 1
 			must(t, os.WriteFile(r.file, b, 0o600))
 		}, "damaged"},
-		"foreign archive":                {func(t *testing.T, r *replacement) { must(t, os.WriteFile(r.file, []byte("this is not an archive of anything"), 0o600)) }, "not a backup"},
+		"foreign archive": {func(t *testing.T, r *replacement) {
+			must(t, os.WriteFile(r.file, []byte("this is not an archive of anything"), 0o600))
+		}, "not a backup"},
 		"no room":                        {func(t *testing.T, r *replacement) { r.to.Space = 10 }, "no room"},
 		"a file that no backup can hold": {func(t *testing.T, r *replacement) { must(t, write(r.to.Vault, "\xff.md", "lost")) }, "would lose it"},
 		"a file of the backup in the way of what stays": {func(t *testing.T, r *replacement) {
