@@ -164,7 +164,7 @@ func TestThePaletteFindsSettingsAndFocusesTheirField(t *testing.T) {
 	pressWithCtrl(b, "k")
 	b.Focused(`#palette input`)
 	b.Press("budget")
-	b.Says(`#found`, "Setting · Models and budgets · GATEHOUSE_BUDGET_DAY")
+	b.Says(`#found`, "Settings · BUDGET_DAY")
 	wellMannered(t, b, "the palette with settings")
 	for _, look := range []struct {
 		name  string

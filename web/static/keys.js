@@ -36,11 +36,13 @@ const pages = () => [...document.querySelectorAll('nav[aria-label="Pages"] li:no
 
 const row = (a, kind, by) => ({ name: a.textContent, url: new URL(a.getAttribute("href"), location.href).href, kind, by });
 
+const short = (variable) => variable.replace(/^GATEHOUSE_/, "");
+
 // SOURCES are the pages that search, each with what its answer has found.
 const SOURCES = {
   "/admin/settings": (found) => [...found.querySelectorAll(".hits .card")].map((e) => {
     const a = e.querySelector("h3 a"), by = e.querySelector(".hint .num")?.textContent;
-    return row(a, ["Setting", e.querySelector("h3 small")?.textContent, by === a.textContent ? "" : by].filter(Boolean).join(" · "), by);
+    return row(a, ["Settings", by && by !== a.textContent ? short(by) : e.querySelector("h3 small")?.textContent].filter(Boolean).join(" · "), by);
   }),
   "/admin/people": (found) => [...found.querySelectorAll(".person h2 a")].map((a) => row(a, "Person")),
   "/admin/chats": (found) => [
@@ -53,7 +55,7 @@ const MOST = 8; // shown of each source
 // rank sorts what is found by name, or by the name of a variable, before what only has the
 // text in it.
 function rank(r, text) {
-  const names = [r.name, r.by ?? "", r.by?.replace(/^GATEHOUSE_/, "") ?? ""].map((n) => n.toLowerCase());
+  const names = [r.name, r.by ?? "", short(r.by ?? "")].map((n) => n.toLowerCase());
   return [(n) => n === text, (n) => n.startsWith(text), (n) => n.includes(text), () => true].findIndex((is) => names.some(is));
 }
 
