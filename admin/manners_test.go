@@ -123,3 +123,21 @@ func TestAFormWhoseFieldsAreNamedLikePropertiesIsStillSentInPlace(t *testing.T) 
 		t.Errorf("done %q", did)
 	}
 }
+
+// "All" is of those who waited when it was decided: who comes next is not selected.
+func TestABulkDecisionClearsAll(t *testing.T) {
+	s := newSite(t, core.System{}, nil)
+	for _, q := range []string{"r1", "r2"} {
+		s.world.add(pending(s.clock, q, "Person "+q))
+	}
+	b := webtest.New(t)
+	signIn(b, s)
+	b.Open(s.url + "/admin/pairing")
+	live(b)
+	b.Click(`#bulk input[name=all]`)
+	b.Click(`#bulk button[value=deny]`)
+	b.Visible(`#r-r2.settled`)
+	s.world.add(pending(s.clock, "r3", "Ada"))
+	b.Visible(`#r-r3.request`)
+	b.Eventually(`document.querySelector("#bulk input[name=all]").checked === false`)
+}

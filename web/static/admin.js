@@ -239,6 +239,7 @@ document.addEventListener("submit", async (e) => {
     const undo = stays?.querySelector("form[data-left]");
     say((flash ? flash.textContent.trim() : "") + (undo ? " Undo is offered for 10 seconds." : ""));
     if (!undo) toast(flash);
+    for (const all of form.querySelectorAll('input[name="all"]')) all.checked = false; // it meant those of then
     if (by?.name === "reset") { // the field goes back, whatever was written in it
       const field = document.getElementById(by.value);
       for (const o of field?.options || []) o.selected = o.defaultSelected;
