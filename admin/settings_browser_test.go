@@ -73,6 +73,12 @@ func TestASettingIsFoundBySearchInABrowser(t *testing.T) {
 	b.Write(`main input[type=search]`, "budget all together"+kb.Enter)
 	b.Says(`#found-h`, "1 place found")
 	b.Keep("admin-settings-found", b.Picture())
+	b.Open(strings.TrimSuffix(webtest.Value[string](b, `location.origin`), "/") + "/admin/settings?q=model")
+	if n := webtest.Value[int](b, `new Set([...document.querySelectorAll(".hits .card")].map((c) => Math.round(c.getBoundingClientRect().width))).size`); n != 1 {
+		t.Errorf("what is found has %d widths, want one", n)
+	}
+	b.Keep("admin-settings-found-many", b.WholePicture())
+	b.Open(strings.TrimSuffix(webtest.Value[string](b, `location.origin`), "/") + "/admin/settings?q=budget+all+together")
 	b.Click(`.hits a`)
 	b.Focused(`#BUDGET_DAY`)
 	b.Open(strings.TrimSuffix(webtest.Value[string](b, `location.origin`), "/") + "/admin/settings?q=vault_path")
