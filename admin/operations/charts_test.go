@@ -54,3 +54,16 @@ func TestOutcomesHaveTheLooksOfTheirMeaning(t *testing.T) {
 		t.Error("answered and failed differ by their colours alone")
 	}
 }
+
+func TestFlowNamesOnlyWhatIsOnTheWay(t *testing.T) {
+	for want, s := range map[string]stuckness{
+		"Every message is answered.":         {},
+		"3 replies on the way.":              {Open: 3},
+		"1 message on the way.":              {Ready: 1},
+		"2 messages and 1 reply on the way.": {Ready: 2, Open: 1},
+	} {
+		if got := flow(s); got != want {
+			t.Errorf("%+v: %q, want %q", s, got, want)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"gatehouse/admin/page"
@@ -231,8 +232,15 @@ const inboxQuote = 160
 
 // flow returns how much is in progress.
 func flow(s stuckness) string {
-	if s.Ready+s.Open == 0 {
+	var parts []string
+	if s.Ready > 0 {
+		parts = append(parts, page.Count(int(s.Ready), "message", "messages"))
+	}
+	if s.Open > 0 {
+		parts = append(parts, page.Count(int(s.Open), "reply", "replies"))
+	}
+	if len(parts) == 0 {
 		return "Every message is answered."
 	}
-	return page.Count(int(s.Ready), "message", "messages") + " and " + page.Count(int(s.Open), "reply", "replies") + " on the way."
+	return strings.Join(parts, " and ") + " on the way."
 }

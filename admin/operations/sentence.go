@@ -64,7 +64,7 @@ var sentences = map[string]string{
 	"raise.deny":               "denied trust full on {bot}",
 	"raise.end":                "ended trust full on {bot}",
 	"raise.lapse":              "The question about trust full on {bot} expired unanswered",
-	"ask.decide":               "decided on a tool call: {option}",
+	"ask.decide":               "{decision}",
 	"ask.answer":               "answered a question of the model",
 	"grant.revoke":             "revoked a permission for tool calls",
 	"session.update":           "changed a conversation ({fields})",
@@ -121,7 +121,7 @@ func (t Tells) sentence(e store.AuditEvent) []page.Words {
 	var detail map[string]any
 	_ = json.Unmarshal(e.Detail, &detail) // none: words in braces are “?”
 	var out []page.Words
-	if c := text[0]; c >= 'a' && c <= 'z' {
+	if c := text[0]; c >= 'a' && c <= 'z' || c == '{' {
 		out = append(out, page.Words{Text: t.actor(e), Name: true}, page.Words{Text: " "})
 	}
 	for text != "" {
@@ -137,6 +137,21 @@ func (t Tells) sentence(e store.AuditEvent) []page.Words {
 		text = after
 	}
 	return out
+}
+
+// decision returns what was decided on an ask of a kind (core/ask).
+func decision(kind, option any) string {
+	switch {
+	case kind == "pairing":
+		return "decided on a request"
+	case kind != "permission":
+		return "answered a question"
+	case option == "granted":
+		return "allowed a tool call"
+	case option == "denied":
+		return "denied a tool call"
+	}
+	return "decided on a tool call"
 }
 
 // value returns what stands for a word in braces.
@@ -163,6 +178,8 @@ func (t Tells) value(word string, e store.AuditEvent, detail map[string]any) str
 			return name
 		}
 		return page.Exact(place)
+	case "decision":
+		return decision(detail["kind"], detail["option"])
 	case "setting":
 		return setting(e.Subject, detail)
 	}
