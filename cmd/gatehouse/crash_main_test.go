@@ -32,6 +32,7 @@ func TestMain(m *testing.M) {
 	sandbox.Main()
 	container.Main()
 	claudetest.Main()
+	restingMain()
 	runtime, err := os.MkdirTemp("", "gh")
 	if err == nil {
 		err = os.Setenv("XDG_RUNTIME_DIR", runtime)
