@@ -73,12 +73,14 @@ func limitFor(used int64) int64 { return max(memoryLimit, used*3/2-memoryLimit/4
 // the database and free room in the C library behind; Go gives its part back
 // only in the course of further work, SQLite and the C library never.
 //
-// It rests again restAgain later: connections to models are then closed, and the
-// caches drop what was not used since (Cache).
+// It rests again, moreRests times at intervals of restAgain: connections to models are
+// then closed, the caches drop what was not used since (Cache), and what the housekeeping
+// took in between goes.
 const (
 	restEvery = 5 * time.Second
 	restAfter = 30 * time.Second
 	restAgain = 2 * time.Minute
+	moreRests = 2
 	quiet     = 4 << 20 // bytes allocated in the meantime
 	restWorth = 8 << 20 // since the last rest, and as much as is in use
 )
@@ -87,15 +89,14 @@ const (
 type rester struct {
 	last  uint64   // allocated when it last rested
 	marks []uint64 // allocated at each of the last checks
-	again int      // 1 more than the checks until the second rest is due; 0: none is pending
+	more  int      // further rests that are pending
+	again int      // checks until the first of them is due
 }
 
 // due reports whether to rest now. Call it every restEvery with the bytes that
 // were ever allocated and those that are in use.
 func (r *rester) due(allocated, live uint64) bool {
-	if r.again > 1 {
-		r.again--
-	}
+	r.again = max(0, r.again-1)
 	r.marks = append(r.marks, allocated)
 	if n := len(r.marks) - int(restAfter/restEvery) - 1; n < 0 {
 		return false
@@ -106,13 +107,13 @@ func (r *rester) due(allocated, live uint64) bool {
 	case allocated-r.marks[0] > quiet:
 		return false
 	case allocated-r.last >= max(restWorth, live):
-		r.again = int(restAgain/restEvery) + 1
-	case r.again == 1:
-		r.again = 0
+		r.more = moreRests
+	case r.more > 0 && r.again == 0:
+		r.more--
 	default:
 		return false
 	}
-	r.last = allocated
+	r.last, r.again = allocated, int(restAgain/restEvery)
 	return true
 }
 

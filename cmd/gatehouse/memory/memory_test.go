@@ -80,8 +80,8 @@ func TestStacksOfManyThatWaitAreInUse(t *testing.T) {
 }
 
 // Memory is given back after work, when there has been little of it for half a minute,
-// again two minutes later, and not for what a gateway at rest does by itself.
-func TestTheGatewayRestsTwiceAfterABurst(t *testing.T) {
+// again two and four minutes later, and not for what a gateway at rest does by itself.
+func TestTheGatewayRestsThreeTimesAfterABurst(t *testing.T) {
 	const mib = 1 << 20
 	var r rester
 	var allocated uint64
@@ -105,6 +105,8 @@ func TestTheGatewayRestsTwiceAfterABurst(t *testing.T) {
 		{"then", 1, 0, 1},
 		{"nearly two minutes", 23, 0, 0},
 		{"then", 1, 0, 1},
+		{"nearly two minutes more", 23, 0, 0},
+		{"then", 1, 0, 1},
 		{"an hour with nothing", 720, 0, 0},
 		{"a message now and then", 12, mib / 2, 0},
 		{"quiet", 12, 0, 0},
@@ -116,6 +118,7 @@ func TestTheGatewayRestsTwiceAfterABurst(t *testing.T) {
 		{"most of two minutes", 18, 0, 0},
 		{"work when the second rest is due", 6, mib * 9 / 10, 0},
 		{"quiet", 6, 0, 1},
+		{"an hour with nothing", 720, 0, 1},
 		{"more work without a pause", 100, 5 * mib, 0},
 	} {
 		if got := looks(step.looks, step.each); got != step.rests {
