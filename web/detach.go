@@ -36,7 +36,7 @@ func RunStream(w http.ResponseWriter, r *http.Request, o StreamOptions, f func(*
 	c := &connection{conn: conn, chunked: chunked, line: line, srv: srv}
 	s, err := newStream(srv.base, c, o, head)
 	if err != nil { // the reader is gone already
-		return nil
+		return err
 	}
 	go s.drain(conn)
 	go func() {

@@ -228,3 +228,35 @@ func TestHeartbeatsOfManyStreamsShareOneTimer(t *testing.T) {
 		f()
 	}
 }
+
+// The caller gives back then what it took for the stream.
+func TestDetachedStream_ReaderWhoResetBeforeItBeganIsAnError(t *testing.T) {
+	here, opened := make(chan struct{}), make(chan error, 1)
+	var log coretest.Log
+	h := Serve(slog.New(slog.NewTextHandler(&log, nil)), WriteProblem, func(w http.ResponseWriter, r *http.Request) error {
+		close(here)
+		<-r.Context().Done()
+		err := RunStream(w, r, StreamOptions{}, func(*Stream) { t.Error("a stream without a reader") })
+		opened <- err
+		return err
+	})
+	url, stop := serve(t, h, ServerOptions{})
+	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: "+strings.TrimPrefix(url, "http://")+"\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	<-here
+	if err := errors.Join(conn.(*net.TCPConn).SetLinger(0), conn.Close()); err != nil { // a reset, not an end
+		t.Fatal(err)
+	}
+	if err := <-opened; !errors.Is(err, ErrSlowReader) {
+		t.Errorf("opened with %v", err)
+	}
+	stop()
+	if strings.Contains(log.String(), "ERROR") {
+		t.Errorf("a client that left is reported as a fault: %s", log.String())
+	}
+}

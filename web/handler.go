@@ -32,7 +32,8 @@ func Serve(log *slog.Logger, show Show, h Handler) http.Handler {
 		}
 		p := ProblemOf(err)
 		level := slog.LevelDebug
-		if p.Fault.Status >= 500 && r.Context().Err() == nil {
+		gone := r.Context().Err() != nil || errors.Is(err, ErrSlowReader) || errors.Is(err, ErrStopping)
+		if p.Fault.Status >= 500 && !gone {
 			level = slog.LevelError
 		}
 		log.Log(r.Context(), level, "request failed", "request", RequestID(r.Context()), "path", r.URL.Path,

@@ -36,7 +36,7 @@ type recorder struct {
 }
 
 func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-func (w *recorder) began() bool                 { return w.status != 0 }
+func (w *recorder) began() bool                 { return w.status != 0 || w.taken }
 
 func (w *recorder) WriteHeader(status int) {
 	if w.status == 0 && status >= 200 {

@@ -9,3 +9,10 @@ func (b *Bus) Lingering() (n int) {
 	}
 	return n
 }
+
+// Waiting returns how many readers wait for runs of a session to begin.
+func (b *Bus) Waiting(session string) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.waiting[session])
+}

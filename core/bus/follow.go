@@ -45,12 +45,15 @@ type Follow struct {
 
 // Follow reads events. The reader is joined before Follow returns, so nothing
 // published between the call and the first iteration is missed. The sequence
-// ends when ctx does, after message_stop when f.Run is set, or with an error.
+// ends when ctx does, after message_stop when f.Run is set, or with an error. The
+// reader leaves with the end of the iteration, or with ctx where there is none.
 func (b *Bus) Follow(ctx context.Context, f Follow) iter.Seq2[Entry, error] {
 	r := newReader()
 	kept, stored, join, over := b.join(r, f)
+	ranged := context.AfterFunc(ctx, func() { b.leave(r, f.Session) })
 	return func(yield func(Entry, error) bool) {
 		defer b.leave(r, f.Session)
+		defer ranged()
 		c := &chase{bus: b, f: f, yield: yield}
 		c.run, c.attempt, c.n, _ = ParseID(f.LastID)
 		if !c.past(ctx, join, stored) || !c.all(kept) {

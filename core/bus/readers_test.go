@@ -3,6 +3,7 @@ package bus_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -125,5 +126,20 @@ func TestANewReaderBeginsWithTheRunThatJustEnded(t *testing.T) {
 			t.Errorf("beside a running run it began with %s", e.Run)
 		}
 		break
+	}
+}
+
+func TestAReaderThatNeverReadsLeavesWithItsContext(t *testing.T) {
+	b := bus.New(nil, nil)
+	ctx, stop := context.WithCancel(t.Context())
+	_ = b.Follow(ctx, bus.Follow{Session: "s"})
+	if n := b.Waiting("s"); n != 1 {
+		t.Fatalf("%d readers wait, want 1", n)
+	}
+	stop()
+	for patience := time.Now().Add(time.Minute); b.Waiting("s") > 0; runtime.Gosched() {
+		if time.Now().After(patience) {
+			t.Fatal("its place is kept for good")
+		}
 	}
 }
