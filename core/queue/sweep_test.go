@@ -2,6 +2,7 @@ package queue_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -82,5 +83,64 @@ func TestASweepAndTheRestOfForgettingFindEveryMessageOnce(t *testing.T) {
 		if err := f.db.Get(context.Background(), &n, query); err != nil || n != want {
 			t.Errorf("%s: %d, want %d, %v", query, n, want, err)
 		}
+	}
+}
+
+// What could not be sent is kept longer than what was.
+func TestForgettingReachesRepliesToOthersThatWereNotSentAndTheKeysOfNotices(t *testing.T) {
+	p := core.Person{User: 7, Names: []string{"Zebulon"}, Identities: []core.Identity{{Platform: "p", ID: "4711", Bots: []string{"bot"}}}}
+	for name, forget := range map[string]func(*fixture) error{
+		"in one transaction": func(f *fixture) error {
+			return f.db.Tx(t.Context(), func(tx *store.Tx) error {
+				return f.tables().Forget(t.Context(), tx, &core.Removal{Person: p, Last: true})
+			})
+		},
+		"by sweeping": func(f *fixture) error {
+			_, err := f.tables().Sweep(t.Context(), p, func(*store.Tx, []string) error { return nil })
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, nil)
+			err := f.db.Tx(t.Context(), func(tx *store.Tx) error {
+				for key, row := range map[string][2]string{
+					"a": {"failed", "Zebulon left"}, "b": {"unknown", "Zebulon left"}, "c": {"sent", "Zebulon left"}, "d": {"ready", "an answer to Zebulon"}, "e": {"failed", "nothing"},
+					"notice:rate:bot:c:4711:2026": {"sent", "slowly"}, "notice:standing:bot:4711:x": {"failed", "gone"}, "notice:rate:bot:c:47110:2026": {"sent", "slowly"},
+				} {
+					if _, err := tx.Exec(t.Context(), `INSERT INTO outbox (bot, chat, key, ordinal, body, state, created_at) VALUES ('bot', 'c-other', $1, 1, $2, $3, '')`, key, `{"text":"`+row[1]+`"}`, row[0]); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if err := errors.Join(err, forget(f)); err != nil {
+				t.Fatal(err)
+			}
+			var left []string
+			if err := f.db.Select(t.Context(), &left, `SELECT key || ' ' || body FROM outbox ORDER BY key`); err != nil {
+				t.Fatal(err)
+			}
+			want := []string{`c {}`, `d {"text":"an answer to Zebulon"}`, `e {"text":"nothing"}`, `notice:rate:bot:c:47110:2026 {"text":"slowly"}`}
+			if !slices.Equal(left, want) {
+				t.Errorf("left %q", left)
+			}
+		})
+	}
+}
+
+func TestRepliesThatCouldNotBeSentAreBounded(t *testing.T) {
+	f := newFixture(t, nil)
+	err := f.db.Tx(t.Context(), func(tx *store.Tx) error {
+		_, err := tx.Exec(t.Context(), `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10007)
+			INSERT INTO outbox (bot, chat, key, ordinal, body, state, created_at) SELECT 'bot', 'c', 'k' || i, 1, '{}', CASE WHEN i % 2 = 0 THEN 'failed' ELSE 'unknown' END, '' FROM n`)
+		return err
+	})
+	n, pruneErr := f.tables().Chores()[0].Run(t.Context())
+	if err := errors.Join(err, pruneErr); err != nil || n != 7 {
+		t.Errorf("%d rows pruned, want 7, %v", n, err)
+	}
+	var oldest string
+	if err := f.db.Get(t.Context(), &oldest, `SELECT key FROM outbox ORDER BY seq LIMIT 1`); err != nil || oldest != "k8" {
+		t.Errorf("the oldest is %s, %v", oldest, err)
 	}
 }

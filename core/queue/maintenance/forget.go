@@ -129,10 +129,22 @@ func (f *forgetting) keys(prefix string) {
 	f.exec(`DELETE FROM outbox WHERE key >= $1 AND key < $2`, prefix, prefix+"\U0010FFFF")
 }
 
-// mentions empties what was sent to others. Two letters are in too many texts.
+// Replies to others that name a user: what was sent is emptied, and what no one will get
+// any more is deleted, as are notices that have the user's id in their key. What is still
+// to be sent is not touched: it is someone's answer.
+const (
+	named     = `replace(body, $2, '') <> body`
+	isNotice  = `key >= 'notice:' AND key < 'notice;' AND replace(key, $2, '') <> key`
+	unsent    = `state IN ('failed', 'unknown')`
+	emptySent = `UPDATE outbox SET body = '{}'`
+)
+
+// mentions forgets what was sent to others. Two letters are in too many texts.
 func (f *forgetting) mentions(word string) {
 	if word, ok := mentioned(word); ok {
-		f.exec(`UPDATE outbox SET body = '{}' WHERE seq > $1 AND state = 'sent' AND replace(body, $2, '') <> body`, f.s.outbox, word)
+		f.exec(`DELETE FROM outbox WHERE seq > $1 AND `+unsent+` AND `+named, f.s.outbox, word)
+		f.exec(emptySent+` WHERE seq > $1 AND state = 'sent' AND `+named, f.s.outbox, word)
+		f.exec(`DELETE FROM outbox WHERE seq > $1 AND (state = 'sent' OR `+unsent+`) AND `+isNotice, f.s.outbox, ":"+word+":")
 	}
 }
 

@@ -64,7 +64,8 @@ const keepFinished = 48 * time.Hour
 const pruneBatch = 1000
 
 // prune deletes finished updates and sent replies older than 48 h, and all but
-// the newest 10,000 dead letters. It returns how many rows it deleted.
+// the newest 10,000 dead letters and 10,000 replies that could not be sent or have an
+// unknown outcome. It returns how many rows it deleted.
 func (t Tables) prune(ctx context.Context) (int, error) {
 	total := 0
 	before := core.Stamp(t.Clock.Now().Add(-keepFinished))
@@ -72,6 +73,7 @@ func (t Tables) prune(ctx context.Context) (int, error) {
 		`DELETE FROM inbox WHERE seq IN (SELECT seq FROM inbox WHERE state IN ('done', 'refused') AND received_at < $1 LIMIT $2)`,
 		`DELETE FROM outbox WHERE seq IN (SELECT seq FROM outbox WHERE state = 'sent' AND sent_at < $1 LIMIT $2)`,
 		`DELETE FROM inbox WHERE seq IN (SELECT seq FROM inbox WHERE state = 'dead' AND $1 <> '' AND seq <= (SELECT seq FROM inbox WHERE state = 'dead' ORDER BY seq DESC LIMIT 1 OFFSET 10000) LIMIT $2)`,
+		`DELETE FROM outbox WHERE seq IN (SELECT seq FROM outbox WHERE state IN ('unknown', 'failed') AND $1 <> '' AND seq <= (SELECT seq FROM outbox WHERE state IN ('unknown', 'failed') ORDER BY seq DESC LIMIT 1 OFFSET 10000) LIMIT $2)`,
 	} {
 		for {
 			var n int64

@@ -129,7 +129,7 @@ func (w *sweep) outbox(words []string) (stays int64, err error) {
 	}
 }
 
-// mentions empties what was sent to others and names the user.
+// mentions forgets what was sent to others and names the user.
 func (w *sweep) mentions(words []string, after, last int64) error {
 	for _, word := range words {
 		word, ok := mentioned(word)
@@ -137,10 +137,12 @@ func (w *sweep) mentions(words []string, after, last int64) error {
 			continue
 		}
 		var found []int64
-		err := w.db.Select(w.ctx, &found, `SELECT seq FROM outbox WHERE seq > $1 AND seq <= $2 AND state = 'sent' AND replace(body, $3, '') <> body`, after, last, word)
+		err := w.db.Select(w.ctx, &found, `SELECT seq FROM outbox WHERE seq > $1 AND (`+named+` OR key >= 'notice:' AND key < 'notice;' AND replace(key, $3, '') <> key)
+			AND seq <= $4 AND (state = 'sent' OR `+unsent+`)`, after, word, ":"+word+":", last)
 		if err == nil {
 			err = w.each(found, func(f *forgetting, seq int64) {
-				f.exec(`UPDATE outbox SET body = '{}' WHERE seq = $1 AND state = 'sent'`, seq)
+				f.exec(`DELETE FROM outbox WHERE seq = $1 AND (`+unsent+` OR state = 'sent' AND `+isNotice+`)`, seq, ":"+word+":")
+				f.exec(emptySent+` WHERE seq = $1 AND state = 'sent'`, seq)
 			})
 		}
 		if err != nil {
