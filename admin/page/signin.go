@@ -57,10 +57,10 @@ func (f *Frame) login(w http.ResponseWriter, r *http.Request) error {
 // LinkPath is where a link with ?token= signs in.
 const LinkPath = "/admin/enter"
 
-// follow signs in who follows the link of the demo. What a browser fetches in advance does
-// not use it up.
+// follow signs in who follows the link of the demo. What is fetched in advance, or only to see
+// whether it is there, does not use it up.
 func (f *Frame) follow(w http.ResponseWriter, r *http.Request) error {
-	if strings.Contains(r.Header.Get("Sec-Purpose"), "prefetch") {
+	if r.Method == http.MethodHead || strings.Contains(r.Header.Get("Sec-Purpose"), "prefetch") {
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}

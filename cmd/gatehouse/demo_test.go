@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/cookiejar"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -215,9 +217,10 @@ func TestTheDemosLinkSignsInOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	method := "GET"
 	open := func(c *http.Client, header ...string) (status int, path string) {
 		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), "GET", link, nil)
+		r, err := http.NewRequestWithContext(t.Context(), method, link, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -234,6 +237,11 @@ func TestTheDemosLinkSignsInOnce(t *testing.T) {
 	if status, _ := open(&http.Client{}, "Sec-Purpose", "prefetch;prerender"); status != http.StatusNoContent {
 		t.Errorf("fetched in advance: %d, want 204", status)
 	}
+	method = "HEAD"
+	if status, _ := open(&http.Client{}); status != http.StatusNoContent {
+		t.Errorf("asked whether it is there: %d, want 204", status)
+	}
+	method = "GET"
 	visitor := &http.Client{Jar: jar}
 	if status, path := open(visitor); status != http.StatusOK || path != "/admin" {
 		t.Errorf("the link leads to %s with %d", path, status)
@@ -248,6 +256,46 @@ func TestTheDemosLinkSignsInOnce(t *testing.T) {
 	if log := p.err.String(); !strings.Contains(log, `"path":"/admin/enter"`) || strings.Contains(log, token) {
 		t.Errorf("the log:\n%s", log)
 	}
+}
+
+// Who signs in by the link talks to the gateway in the panel, without choosing a password first.
+func TestTheDemosLinkLeadsToAChatThatAnswers(t *testing.T) {
+	p := newDemoHome(t).demo()
+	link := p.shows(panelLink)
+	base, _, _ := strings.Cut(link, "/admin/")
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	visitor := &http.Client{Jar: jar}
+	read := func(resp *http.Response, err error) (int, string) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		b, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, resp.Request.URL.Path + "\n" + string(b)
+	}
+	read(visitor.Get(link))
+	_, page := read(visitor.Get(base + "/admin/talk"))
+	token := regexp.MustCompile(`name="csrf" value="([^"]+)"`).FindStringSubmatch(page)
+	if token == nil {
+		t.Fatal(page)
+	}
+	status, page := read(visitor.PostForm(base+"/admin/talk/new", url.Values{"csrf": token[1:], "text": {"How long should green tea brew?"}}))
+	path, _, _ := strings.Cut(page, "\n")
+	if status != http.StatusOK || !strings.HasPrefix(path, "/admin/chats/") || !strings.Contains(page, "How long should green tea brew?") {
+		t.Fatalf("%d %s", status, page)
+	}
+	p.sees(func() bool {
+		_, page := read(visitor.Get(base + path))
+		return strings.Contains(page, "Public/tea.md")
+	})
+	p.interrupt()
 }
 
 // A second demo on the same vault leaves the first one's files alone, even

@@ -14,9 +14,9 @@ import (
 	"gatehouse/core/store"
 )
 
-// Put stores a page of updates and its cursor in one transaction. When it returns
-// nil the page may be confirmed to the platform. It skips known updates and asks
-// the gate about new ones.
+// Put stores a page of updates and its cursor in one transaction. When it returns nil the page may be
+// confirmed to the platform. It skips known updates and asks the gate about new ones; a turn of the API
+// that the gate drops, as its caller lost access, is core.Denied.
 func (q *Queue) Put(ctx context.Context, page []core.Inbound, cursor *core.Cursor) error {
 	if q.turns == nil {
 		return core.Errorf(core.Busy, "the gateway is starting: try again in a moment")
@@ -52,9 +52,12 @@ func (q *Queue) Put(ctx context.Context, page []core.Inbound, cursor *core.Curso
 	}
 	for _, c := range counts {
 		q.o.Metrics.Updated(c[0], c[1], c[2])
+		if c[0] == core.APIBot && c[2] == "dropped" {
+			err = core.Errorf(core.Denied, "the account or key may not chat any more")
+		}
 	}
 	q.o.Metrics.Stage("ingest", q.o.Clock.Now().Sub(began))
-	return nil
+	return err
 }
 
 // Cursor returns a stored cursor and when it last moved, or "" without one.
@@ -74,8 +77,7 @@ func (q *Queue) Cursor(ctx context.Context, name string) (string, time.Time, err
 	return row.Value, at, err
 }
 
-// putOne stores one update and returns its outcome, a label value of
-// gatehouse_updates_total.
+// putOne stores one update and returns its outcome, a label value of gatehouse_updates_total.
 func (q *Queue) putOne(ctx context.Context, tx *store.Tx, u *unit, in *core.Inbound, lanes map[string]bool) (string, error) {
 	known, err := known(ctx, tx, in)
 	if err != nil || known {
@@ -208,8 +210,7 @@ func insert(ctx context.Context, tx *store.Tx, in *core.Inbound, r row) error {
 	return err
 }
 
-// wake marks lanes as having work, in sorted order. An idle lane joins the end:
-// lanes are claimed in the order of not_before.
+// wake marks lanes as having work, in sorted order. An idle lane joins the end: they are claimed by not_before.
 func wake(ctx context.Context, tx *store.Tx, lanes map[string]bool) error {
 	now := core.Stamp(tx.Time())
 	for _, k := range slices.Sorted(maps.Keys(lanes)) {
@@ -227,8 +228,7 @@ func wake(ctx context.Context, tx *store.Tx, lanes map[string]bool) error {
 	return nil
 }
 
-// Free makes the rows held with a pairing request ready, stamped with trust. It
-// returns how many.
+// Free makes the rows held with a pairing request ready, stamped with trust. It returns how many.
 func (q *Queue) Free(ctx context.Context, tx *store.Tx, request string, trust core.Trust) (int, error) {
 	lanes := map[string]bool{}
 	var rows []inboxRow

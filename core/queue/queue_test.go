@@ -561,6 +561,21 @@ func TestWhatTheGateForgetsLeavesNothingAndWhatItDropsOnlyItsKey(t *testing.T) {
 	}
 }
 
+// Who waits for the answer of a turn is told that there will be none; a chat is not.
+func TestATurnOfTheAPIThatTheGateDropsIsRefused(t *testing.T) {
+	f := newFixture(t, nil)
+	f.gate.drop = map[string]bool{"dan": true}
+	turn := msg(1, "a", "dan", "secret")
+	turn.Bot, turn.Turn = core.APIBot, &core.Options{Session: "s1", Run: "r1"}
+	if err := f.q.Put(t.Context(), []core.Inbound{turn}, nil); core.KindOf(err) != core.Denied {
+		t.Errorf("a turn that is dropped: %v", err)
+	}
+	f.put(msg(2, "a", "dan", "secret"))
+	if got := f.states(); got != "1:done 2:done" {
+		t.Errorf("inbox %s", got)
+	}
+}
+
 func TestOverTheRateADirectMessageWaitsAndAGroupsIsRefusedWithOneNotice(t *testing.T) {
 	f := newFixture(t, func(o *options) { o.Rate = func() queue.Rate { return queue.Rate{N: 2, Per: time.Minute} } })
 	var page []core.Inbound

@@ -232,7 +232,7 @@ func (s *Store) Reset(ctx context.Context, user int64, by core.Actor) (oneTime s
 		return "", err
 	}
 	err = s.change(ctx, "reset password", user, by, func(tx *store.Tx, _ Account) error {
-		const q = `UPDATE admin_accounts SET argon2id = $2, must_change = 1, failed = 0, locked_until = '' WHERE user_id = $1`
+		const q = `UPDATE admin_accounts SET argon2id = $2, must_change = 1, by_link = 0, failed = 0, locked_until = '' WHERE user_id = $1`
 		if _, err := tx.Exec(ctx, q, user, encoded); err != nil {
 			return err
 		}

@@ -47,7 +47,7 @@ func (g Gate) ceiling(ctx context.Context, tx *store.Tx, t *core.Options) (core.
 		return core.Stranger, nil
 	case "": // an admin session
 		var n int
-		err := tx.Get(ctx, &n, `SELECT count(*) FROM admin_accounts WHERE user_id = $1 AND must_change = 0 AND role = 'admin'`, t.User)
+		err := tx.Get(ctx, &n, `SELECT count(*) FROM admin_accounts WHERE user_id = $1 AND (must_change = 0 OR by_link = 1) AND role = 'admin'`, t.User)
 		if err != nil || n == 0 {
 			return core.Stranger, err
 		}

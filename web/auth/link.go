@@ -1,6 +1,8 @@
 package auth
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
 
 	"gatehouse/core"
@@ -19,24 +21,47 @@ func (a *Admins) NewLink() (token string) {
 }
 
 // FollowLink begins a session for the token of NewLink, or returns a Refusal, or a
-// *CodeNeeded where the account signs in with a code, too. The session need not choose
-// a password first, and the one-time password stays valid.
+// *CodeNeeded where the account signs in with a code, too. After any other error the link still
+// works. The session need not choose a password first, and the one-time password stays valid.
 func (a *Admins) FollowLink(w http.ResponseWriter, r *http.Request, token string) error {
-	if !a.link.Take(token, a.clock.Now()) {
+	var need *CodeNeeded
+	ok, err := a.link.Use(token, a.clock.Now(), func() error {
+		err := a.enterByLink(w, r)
+		if errors.As(err, &need) {
+			return nil
+		}
+		return err
+	})
+	if need != nil {
+		return need
+	}
+	if !ok {
 		a.log.WarnContext(r.Context(), "sign-in link refused", "from", a.o.Address(r))
 		return refuse("unauthorized", 0, "this link was used, or has expired; sign in with the password")
 	}
-	acc, _, err := a.account(r.Context(), a.db, core.Operator)
+	return err
+}
+
+func (a *Admins) enterByLink(w http.ResponseWriter, r *http.Request) error {
+	ctx := r.Context()
+	acc, _, err := a.account(ctx, a.db, core.Operator)
 	if err == nil {
 		err = a.codeNeeded(r, acc)
 	}
 	if err != nil {
 		return err
 	}
-	if err := a.db.Tx(r.Context(), func(tx *store.Tx) error {
-		return store.Audit(r.Context(), tx, core.Actor{User: core.Operator, Via: "panel"}, "admin.signin", "", map[string]any{"by": "link"})
+	if err := a.db.Tx(ctx, func(tx *store.Tx) error {
+		n, err := tx.Exec(ctx, `UPDATE admin_accounts SET by_link = 1 WHERE user_id = $1 AND argon2id = $2`, acc.User, acc.Hash)
+		if err == nil && n == 0 {
+			err = replaced()
+		}
+		if err != nil {
+			return err
+		}
+		return store.Audit(ctx, tx, core.Actor{User: acc.User, Via: "panel"}, "admin.signin", "", map[string]any{"by": "link"})
 	}); err != nil {
-		return err
+		return fmt.Errorf("sign in: %w", err)
 	}
 	return a.begin(w, r, acc, true)
 }

@@ -93,6 +93,7 @@ var sums = map[string]string{
 	"1036_archived.sql":         "dd09f63a1e7ceb04e9f6fcc2258eb9b96542dc33246dc8c6516098e5b6231cf9",
 	"1040_run_waited.sql":       "fb136a5fc68922f95915cc81d2680bb9e5a09fe0b5e74ba218f3b452faab9541",
 	"1050_of_one_person.sql":    "588681e441e258763769a83033d63285428d41b55ff12605b426debbc1e82d1d",
+	"1060_by_link.sql":          "cebdb022d8e3f83dde749f053bda388317b8f082ed6869802fe60dea3dcdc82e",
 }
 
 func TestNoMigrationIsEverEdited(t *testing.T) {

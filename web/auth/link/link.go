@@ -26,14 +26,17 @@ func (l *Link) Set(token string, now time.Time) {
 	l.sum, l.until = sha256.Sum256([]byte(token)), now.Add(Life)
 }
 
-// Take reports whether token is the link's, which is used up then.
-func (l *Link) Take(token string, now time.Time) bool {
+// Use runs f where token is the link's, and reports whether it is. The link is used up once f returns
+// nil. Others wait until then, so that f succeeds at most once.
+func (l *Link) Use(token string, now time.Time, f func() error) (ok bool, err error) {
 	sum := sha256.Sum256([]byte(token))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if subtle.ConstantTimeCompare(sum[:], l.sum[:]) != 1 || !now.Before(l.until) {
-		return false
+		return false, nil
 	}
-	l.until = time.Time{}
-	return true
+	if err = f(); err == nil {
+		l.until = time.Time{}
+	}
+	return true, err
 }
