@@ -16,6 +16,7 @@ import (
 
 var (
 	keyShown    = regexp.MustCompile(`aria-label="Key">([A-Z2-7 ]+)</pre>`)
+	setUpField  = regexp.MustCompile(`name="setup" value="([^"]+)"`)
 	ticketField = regexp.MustCompile(`name="ticket" value="([^"]+)"`)
 )
 
@@ -33,11 +34,15 @@ func (s *site) setUp(own string) (secret string, recovery []string) {
 		s.t.Fatalf("%d %s", a.status, a.main())
 	}
 	secret = strings.ReplaceAll(m[1], " ", "")
-	a = s.submit("/admin/account/two-step/confirm", url.Values{"code": {s.appCode(secret)}, "password": {"not this one"}})
-	a.has(s.t, "The password is wrong.", m[1])
-	a = s.submit("/admin/account/two-step/confirm", url.Values{"code": {"000000"}, "password": {own}})
+	form := func(code, password string) url.Values {
+		return url.Values{"code": {code}, "password": {password}, "setup": {setUpField.FindStringSubmatch(a.body)[1]}}
+	}
+	a = s.submit("/admin/account/two-step/confirm", form(s.appCode(secret), "not this one"))
+	a.has(s.t, "The password is wrong.", "The key is not shown again.")
+	a.lacks(s.t, m[1], `<svg class="qr"`)
+	a = s.submit("/admin/account/two-step/confirm", form("000000", own))
 	a.has(s.t, "The code is wrong", m[1])
-	a = s.submit("/admin/account/two-step/confirm", url.Values{"code": {s.appCode(secret)}, "password": {own}})
+	a = s.submit("/admin/account/two-step/confirm", form(s.appCode(secret), own))
 	recovery = recoveryOn(a)
 	if a.status != http.StatusOK || len(recovery) != totp.RecoveryCodes || !strings.Contains(a.body, " data-still ") {
 		s.t.Fatalf("%d %s", a.status, a.main())
@@ -101,6 +106,25 @@ func TestTwoStepSignInIsSetUpAndAskedForInThePanel(t *testing.T) {
 	s.post("/admin/account/two-step/off", url.Values{"password": {password}}).has(t, "Two-step sign-in is off")
 	s.http = s.client()
 	s.enter() // by the password alone
+}
+
+// The key that the page shows is new each time, and another session's key is not confirmed by mistake.
+func TestTheKeyOfTwoStepSignInIsNewEachTime(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	first := s.submit("/admin/account/two-step", nil)
+	second := s.submit("/admin/account/two-step", nil)
+	one, two := keyShown.FindStringSubmatch(first.body)[1], keyShown.FindStringSubmatch(second.body)[1]
+	if one == two {
+		t.Error("the same key is shown twice")
+	}
+	a := s.submit("/admin/account/two-step/confirm", url.Values{"setup": {setUpField.FindStringSubmatch(first.body)[1]},
+		"code": {s.appCode(strings.ReplaceAll(one, " ", ""))}, "password": {password}})
+	if a.status != http.StatusConflict {
+		t.Errorf("a code of the key from before: %d", a.status)
+	}
+	a.has(t, "The key has expired or was replaced", `<svg class="qr"`)
+	a.lacks(t, one, two)
+	s.get("/admin/account").lacks(t, "recovery codes are left")
 }
 
 func TestGuessedCodesAreSlowedWithTheTimeToWait(t *testing.T) {

@@ -2,6 +2,7 @@ package accounts
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"html/template"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 
 	"gatehouse/admin/page"
 	"gatehouse/core"
+	"gatehouse/web/account"
 	"gatehouse/web/auth/totp"
 )
 
@@ -19,7 +21,7 @@ const twoStepPath = ownPath + "/two-step"
 // TwoStep is the two-step sign-in of accounts (account.Store).
 type TwoStep interface {
 	BeginTwoStep(ctx context.Context, user int64) (secret string, err error)
-	ConfirmTwoStep(ctx context.Context, user int64, code string, by core.Actor) (recovery []string, err error)
+	ConfirmTwoStep(ctx context.Context, user int64, setUp, code string, by core.Actor) (recovery []string, err error)
 	RenewRecovery(ctx context.Context, user int64, by core.Actor) (recovery []string, err error)
 	EndTwoStep(ctx context.Context, user int64, by core.Actor) error
 }
@@ -33,17 +35,19 @@ func (p *Pages) twoStepRoutes() {
 }
 
 type setUpBody struct {
-	CSRF, Error  string
-	Name, Secret string
-	QR           template.HTML
+	CSRF, Error string
+	Name, SetUp string        // SetUp names the secret
+	Secret      string        // "": it is not shown again
+	QR          template.HTML // of Secret
 }
 
 // setUp answers with the page itself: the secret is in no address.
 func (p *Pages) setUp(w http.ResponseWriter, r *http.Request) error {
-	return p.showSetUp(w, r, http.StatusOK, "")
+	return p.begin(w, r, http.StatusOK, "")
 }
 
-func (p *Pages) showSetUp(w http.ResponseWriter, r *http.Request, status int, text string) error {
+// begin shows a new secret.
+func (p *Pages) begin(w http.ResponseWriter, r *http.Request, status int, text string) error {
 	who, _ := page.Principal(r)
 	secret, err := p.o.TwoStep.BeginTwoStep(r.Context(), who.User)
 	if core.KindOf(err) == core.Conflict { // it is on: in another tab
@@ -52,9 +56,17 @@ func (p *Pages) showSetUp(w http.ResponseWriter, r *http.Request, status int, te
 	if err != nil {
 		return err
 	}
-	b := setUpBody{CSRF: page.OwnToken(r), Error: text, Name: who.Name, Secret: grouped(secret)}
-	if b.QR, err = drawing(totp.URI("Gatehouse", who.Name, secret)); err != nil {
-		return err
+	return p.showSetUp(w, r, status, setUpBody{Error: text, SetUp: account.SetUp(secret), Secret: secret})
+}
+
+func (p *Pages) showSetUp(w http.ResponseWriter, r *http.Request, status int, b setUpBody) (err error) {
+	who, _ := page.Principal(r)
+	b.CSRF, b.Name = page.OwnToken(r), who.Name
+	if b.Secret != "" {
+		if b.QR, err = drawing(totp.URI("Gatehouse", who.Name, b.Secret)); err != nil {
+			return err
+		}
+		b.Secret = grouped(b.Secret)
 	}
 	return p.frame.Show(w, r, status, "twostep", page.View{Title: "Two-step sign-in", In: "account", Still: true, Body: b})
 }
@@ -99,13 +111,15 @@ func drawing(text string) (template.HTML, error) {
 	return template.HTML(b.String()), nil // of numbers alone
 }
 
-// confirm turns it on with the password and a code of the app, and shows the recovery codes.
+// confirm turns it on with the password and a code of the app, and shows the recovery codes. The
+// secret is shown again for a wrong code only: a stolen session, which has no password, never reads it.
 func (p *Pages) confirm(w http.ResponseWriter, r *http.Request) error {
 	who, _ := page.Principal(r)
+	b := setUpBody{SetUp: r.PostFormValue("setup")}
 	err := p.o.Password(r, r.PostFormValue("password"))
 	var codes []string
 	if err == nil {
-		codes, err = p.o.TwoStep.ConfirmTwoStep(r.Context(), who.User, r.PostFormValue("code"), who.Actor())
+		codes, err = p.o.TwoStep.ConfirmTwoStep(r.Context(), who.User, b.SetUp, r.PostFormValue("code"), who.Actor())
 	}
 	if err == nil {
 		return p.showOwn(w, r, http.StatusOK, ownBody{Recovery: codes})
@@ -114,7 +128,14 @@ func (p *Pages) confirm(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		return err
 	}
-	return p.showSetUp(w, r, status, page.Sentence(core.TextOf(err)))
+	b.Error = page.Sentence(core.TextOf(err))
+	if core.KindOf(err) == core.Conflict {
+		return p.begin(w, r, status, b.Error)
+	}
+	if wrong, ok := errors.AsType[*account.WrongCode](err); ok {
+		b.Secret = wrong.Secret
+	}
+	return p.showSetUp(w, r, status, b)
 }
 
 // renew shows new recovery codes, for the password.

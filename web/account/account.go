@@ -239,6 +239,9 @@ func (s *Store) Reset(ctx context.Context, user int64, by core.Actor) (oneTime s
 		if _, err := s.door.EndSession(ctx, tx, user, ""); err != nil {
 			return err
 		}
+		if err := s.Replaced(ctx, tx, user); err != nil {
+			return err
+		}
 		return store.Audit(ctx, tx, by, "admin.reset", fmt.Sprint(user), nil)
 	})
 	if err != nil {

@@ -12,8 +12,9 @@ import (
 
 // Tables forgets and prunes API keys, accounts of the panel and their sessions.
 type Tables struct {
-	Keys   *auth.Keys
-	Admins *auth.Admins
+	Keys     *auth.Keys
+	Admins   *auth.Admins
+	Accounts *Store
 }
 
 // Tables returns the tables that keep data of users.
@@ -33,7 +34,8 @@ func (t Tables) Merge(ctx context.Context, tx *store.Tx, from, _ int64) error {
 
 // Chores returns the tables' housekeeping.
 func (t Tables) Chores() []core.Chore {
-	return []core.Chore{{Name: "admin_sessions", Every: time.Hour, Run: t.Admins.Sweep}, {Name: "keys", Every: time.Minute, Run: t.Keys.Expire}}
+	return []core.Chore{{Name: "admin_sessions", Every: time.Hour, Run: t.Admins.Sweep}, {Name: "keys", Every: time.Minute, Run: t.Keys.Expire},
+		{Name: "two_step", Every: 5 * time.Minute, Run: t.Accounts.Expire}}
 }
 
 // Exports returns the statements of an export.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"gatehouse/core"
 	"gatehouse/core/store"
@@ -17,10 +18,14 @@ type app struct {
 	Secret    string `db:"secret"`
 	Confirmed bool   `db:"confirmed"`
 	Step      int64  `db:"step"`
+	At        string `db:"at"`
 }
 
+// setUpTime is how long a secret waits for its first code.
+const setUpTime = 15 * time.Minute
+
 func appOf(ctx context.Context, q store.Queryer, user int64) (a app, ok bool, err error) {
-	err = q.Get(ctx, &a, `SELECT secret, confirmed, step FROM admin_totp WHERE user_id = $1`, user)
+	err = q.Get(ctx, &a, `SELECT secret, confirmed, step, at FROM admin_totp WHERE user_id = $1`, user)
 	if errors.Is(err, store.ErrNoRows) {
 		return app{}, false, nil
 	}
@@ -67,22 +72,17 @@ func (s *Store) UseCode(ctx context.Context, user int64, code string) (used bool
 	return used, nil
 }
 
-// BeginTwoStep returns the secret for the app of a user, who enters a code of it next
-// (ConfirmTwoStep). It is the same until then.
+// BeginTwoStep returns a new secret for the app of a user, who enters a code of it next
+// (ConfirmTwoStep), within setUpTime. It takes the place of one that was not confirmed, which others
+// may have seen.
 func (s *Store) BeginTwoStep(ctx context.Context, user int64) (secret string, err error) {
+	secret = totp.NewSecret()
 	err = s.db.Tx(ctx, func(tx *store.Tx) error {
-		a, ok, err := appOf(ctx, tx, user)
-		switch {
-		case err != nil:
-			return err
-		case ok && a.Confirmed:
-			return core.Errorf(core.Conflict, "two-step sign-in is on already")
-		case ok:
-			secret = a.Secret
-			return nil
+		n, err := tx.Exec(ctx, `INSERT INTO admin_totp (user_id, secret, at) VALUES ($1, $2, $3)
+			ON CONFLICT (user_id) DO UPDATE SET secret = excluded.secret, step = 0, at = excluded.at WHERE admin_totp.confirmed = 0`, user, secret, core.Stamp(tx.Time()))
+		if err == nil && n == 0 {
+			err = core.Errorf(core.Conflict, "two-step sign-in is on already")
 		}
-		secret = totp.NewSecret()
-		_, err = tx.Exec(ctx, `INSERT INTO admin_totp (user_id, secret, at) VALUES ($1, $2, $3)`, user, secret, core.Stamp(tx.Time()))
 		return err
 	})
 	if err != nil {
@@ -91,23 +91,38 @@ func (s *Store) BeginTwoStep(ctx context.Context, user int64) (secret string, er
 	return secret, nil
 }
 
+// A WrongCode is ConfirmTwoStep's error for a wrong code: the next may be entered. Secret is the one
+// that was begun with, to show it again.
+type WrongCode struct{ Secret string }
+
+func (*WrongCode) Error() string {
+	return "the code is wrong; check the clock of the phone, and enter the one that the app shows now"
+}
+
+// Unwrap returns the error as core.Invalid.
+func (e *WrongCode) Unwrap() error { return core.Errorf(core.Invalid, "%s", e.Error()) }
+
+// SetUp returns what names a secret, and does not reveal it.
+func SetUp(secret string) string { return totp.Hash(secret) }
+
 // ConfirmTwoStep turns two-step sign-in on with a code of the app, and returns the recovery codes,
-// which are shown once.
-func (s *Store) ConfirmTwoStep(ctx context.Context, user int64, code string, by core.Actor) (recovery []string, err error) {
+// which are shown once. setUp names the secret that the user was shown (SetUp); another session of the
+// account may have begun with another since, which is core.Conflict.
+func (s *Store) ConfirmTwoStep(ctx context.Context, user int64, setUp, code string, by core.Actor) (recovery []string, err error) {
 	recovery = totp.NewRecovery()
 	err = s.db.Tx(ctx, func(tx *store.Tx) error {
 		a, ok, err := appOf(ctx, tx, user)
 		switch {
 		case err != nil:
 			return err
-		case !ok:
-			return core.Errorf(core.Conflict, "begin again: the secret was dropped in the meantime")
-		case a.Confirmed:
+		case ok && a.Confirmed:
 			return core.Errorf(core.Conflict, "two-step sign-in is on already")
+		case !ok || SetUp(a.Secret) != setUp || a.At <= core.Stamp(tx.Time().Add(-setUpTime)):
+			return core.Errorf(core.Conflict, "the key has expired or was replaced; begin again and scan the new one")
 		}
 		step, right := totp.Check(a.Secret, code, tx.Time(), a.Step)
 		if !right {
-			return core.Errorf(core.Invalid, "the code is wrong; check the clock of the phone, and enter the one that the app shows now")
+			return &WrongCode{Secret: a.Secret}
 		}
 		if _, err := tx.Exec(ctx, `UPDATE admin_totp SET confirmed = 1, step = $2, at = $3 WHERE user_id = $1`, user, step, core.Stamp(tx.Time())); err != nil {
 			return err
@@ -161,6 +176,22 @@ func (s *Store) EndTwoStep(ctx context.Context, user int64, by core.Actor) error
 		}
 		return store.Audit(ctx, tx, by, "admin.two_step_off", fmt.Sprint(user), nil)
 	})
+}
+
+// Replaced drops the secret that was begun with and not confirmed: a user's password is replaced in tx.
+func (s *Store) Replaced(ctx context.Context, tx *store.Tx, user int64) error {
+	_, err := tx.Exec(ctx, `DELETE FROM admin_totp WHERE user_id = $1 AND confirmed = 0`, user)
+	return err
+}
+
+// Expire drops the secrets that were not confirmed within setUpTime; upkeep calls it now and then.
+func (s *Store) Expire(ctx context.Context) (int, error) {
+	var n int64
+	err := s.db.Tx(ctx, func(tx *store.Tx) (err error) {
+		n, err = tx.Exec(ctx, `DELETE FROM admin_totp WHERE confirmed = 0 AND at <= $1`, core.Stamp(tx.Time().Add(-setUpTime)))
+		return err
+	})
+	return int(n), err
 }
 
 // dropApp deletes the app and the recovery codes of a user.

@@ -21,7 +21,7 @@ func (h *house) twoStep() (secret string, recovery []string) {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	if recovery, err = h.ConfirmTwoStep(h.t.Context(), core.Operator, h.code(secret), owner); err != nil {
+	if recovery, err = h.ConfirmTwoStep(h.t.Context(), core.Operator, SetUp(secret), h.code(secret), owner); err != nil {
 		h.t.Fatal(err)
 	}
 	h.clock.Advance(time.Minute) // that code is used
@@ -71,13 +71,11 @@ func TestTheCodeIsAskedForBehindThePasswordAndWorksOnce(t *testing.T) {
 	if _, err := h.signIn("admin", chosen); err != nil {
 		t.Errorf("an app that was not confirmed is asked for: %v", err)
 	}
-	if again, _ := h.BeginTwoStep(t.Context(), core.Operator); again != secret {
-		t.Error("a reload of the page changes the secret")
+	_, err = h.ConfirmTwoStep(t.Context(), core.Operator, SetUp(secret), "000000", owner)
+	if wrong, ok := errors.AsType[*WrongCode](err); core.KindOf(err) != core.Invalid || !ok || wrong.Secret != secret {
+		t.Errorf("a wrong code confirms, or the secret is not shown again: %v", err)
 	}
-	if _, err := h.ConfirmTwoStep(t.Context(), core.Operator, "000000", owner); core.KindOf(err) != core.Invalid {
-		t.Errorf("a wrong code confirms: %v", err)
-	}
-	h.twoStep()
+	secret, _ = h.twoStep()
 	ticket, code := h.ticket(), h.code(secret)
 	res, err := h.confirm(ticket, code, nil)
 	if err != nil || len(res.Cookies()) == 0 {
@@ -91,6 +89,80 @@ func TestTheCodeIsAskedForBehindThePasswordAndWorksOnce(t *testing.T) {
 	}
 	if a, err := h.Of(t.Context(), core.Operator); err != nil || !a.TwoStep || a.Recovery != totp.RecoveryCodes {
 		t.Errorf("%+v %v", a, err)
+	}
+}
+
+// A secret that was begun with may have been read by a stolen session: it is never shown to who begins
+// again, and the owner's code confirms no other than the one that the owner was shown.
+func TestASecretThatWasNotConfirmedIsNotUsedAgain(t *testing.T) {
+	h := withOwner(t)
+	begin := func() string {
+		t.Helper()
+		secret, err := h.BeginTwoStep(t.Context(), core.Operator)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return secret
+	}
+	confirm := func(shown, secret string) error {
+		_, err := h.ConfirmTwoStep(t.Context(), core.Operator, SetUp(shown), h.code(secret), owner)
+		return err
+	}
+	pending := func() (n int) {
+		t.Helper()
+		if err := h.db.Get(t.Context(), &n, `SELECT count(*) FROM admin_totp`); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	read := begin()
+	own := begin()
+	if own == read {
+		t.Error("who begins again is shown the same secret")
+	}
+	if err := confirm(read, read); core.KindOf(err) != core.Conflict {
+		t.Errorf("the secret from before: %v", err)
+	}
+	read = begin() // another session, while the owner scans own
+	if err := confirm(own, own); core.KindOf(err) != core.Conflict || strings.Contains(err.Error(), read) {
+		t.Errorf("a code of the owner's secret, which was replaced: %v", err)
+	}
+	h.clock.Advance(setUpTime)
+	if err := confirm(read, read); core.KindOf(err) != core.Conflict {
+		t.Errorf("after its time: %v", err)
+	}
+	if n, err := h.Expire(t.Context()); n != 1 || err != nil || pending() != 0 {
+		t.Errorf("%d expire, %v", n, err)
+	}
+	begin()
+	if n, err := h.Expire(t.Context()); n != 0 || err != nil || pending() != 1 {
+		t.Errorf("%d expire at once, %v", n, err)
+	}
+	c, err := h.signIn("admin", chosen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, _, _ := h.as(c)
+	if err := h.admins.ChangePassword(httptest.NewRecorder(), r, chosen, "another long password"); err != nil || pending() != 0 {
+		t.Errorf("a change of password leaves %d, %v", pending(), err)
+	}
+	begin()
+	if _, err := h.Reset(t.Context(), core.Operator, owner); err != nil || pending() != 0 {
+		t.Errorf("a reset leaves %d, %v", pending(), err)
+	}
+	secret := begin()
+	if err := confirm(secret, secret); err != nil {
+		t.Fatal(err)
+	}
+	h.clock.Advance(time.Hour)
+	if n, err := h.Expire(t.Context()); n != 0 || err != nil || pending() != 1 {
+		t.Errorf("of those that are confirmed %d expire, %v", n, err)
+	}
+	if _, err := h.BeginTwoStep(t.Context(), core.Operator); core.KindOf(err) != core.Conflict {
+		t.Errorf("while it is on: %v", err)
+	}
+	if _, err := h.Reset(t.Context(), core.Operator, owner); err != nil || pending() != 1 {
+		t.Errorf("a reset turns it off: %v", err)
 	}
 }
 
@@ -158,7 +230,7 @@ func TestWrongCodesFromManyAddressesAreSlowedForTheAccount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.ConfirmTwoStep(t.Context(), a.User, h.code(secret), owner); err != nil {
+	if _, err := h.ConfirmTwoStep(t.Context(), a.User, SetUp(secret), h.code(secret), owner); err != nil {
 		t.Fatal(err)
 	}
 	_, err = h.signIn("nina", chosen)

@@ -93,7 +93,13 @@ func (a *Admins) set(ctx context.Context, user int64, was, encoded string, mustC
 		if err != nil {
 			return err
 		}
-		if _, err := a.EndSession(ctx, tx, user, ""); err != nil {
+		if a.second != nil {
+			err = a.second.Replaced(ctx, tx, user)
+		}
+		if err == nil {
+			_, err = a.EndSession(ctx, tx, user, "")
+		}
+		if err != nil {
 			return err
 		}
 		return store.Audit(ctx, tx, by, "admin.password", fmt.Sprint(user), nil)

@@ -23,6 +23,8 @@ type Second interface {
 	CodeAsked(ctx context.Context, user int64) (bool, error)
 	// UseCode reports whether code is right, and uses it up.
 	UseCode(ctx context.Context, user int64, code string) (bool, error)
+	// Replaced is called in the transaction that replaces a user's password.
+	Replaced(ctx context.Context, tx *store.Tx, user int64) error
 }
 
 // AskSecond has codes asked for. It is called before the first request.
