@@ -30,6 +30,7 @@ import (
 	"gatehouse/core/coretest"
 	"gatehouse/core/session"
 	"gatehouse/core/transcript"
+	"gatehouse/web/auth"
 )
 
 // say notes what the operator said.
@@ -78,7 +79,7 @@ func TestTheOperatorTalksInThePanelWithoutJavaScript(t *testing.T) {
 func (w *world) Questions(_ context.Context, session string, user int64) ([]ask.Question, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if session != w.mine || user != core.Operator {
+	if session != w.mine || user != max(w.asker, core.Operator) {
 		return nil, w.broken
 	}
 	return slices.Clone(w.asked), w.broken
@@ -265,6 +266,32 @@ func TestApprovalsAndQuestionsAreAnsweredInTheirConversation(t *testing.T) {
 	s.post("/admin/talk/"+w.mine, url.Values{"text": {"and another thing"}})
 	if len(w.said) != 1 || w.said[0].Text != "and another thing" {
 		t.Errorf("said %+v", w.said)
+	}
+}
+
+// What a model asks another admin in their own conversation is theirs to answer, in every way.
+func TestAnotherAdminAnswersTheQuestionsOfTheirOwnConversation(t *testing.T) {
+	s := newSite(t, nil, nil)
+	w := s.world
+	w.full()
+	owners := w.mine
+	w.asker = s.enterAs("nina", auth.RoleAdmin)
+	w.mine = w.talk(session.Ref{Address: core.Address{Bot: core.APIBot, Chat: "0192fa3c-41aa-7000-8000-0000000000ab"}, User: w.asker, Trust: core.Vault, Options: &core.Options{}}, "", "rnina",
+		transcript.Message{Role: "user", Blocks: []core.Block{text("What shall we plant?")}})
+	asks := func(id string) {
+		w.asked = []ask.Question{{ID: id, ExpiresAt: s.clock.Now().Add(time.Minute), Questions: json.RawMessage(`[{"question":"Which bed?","options":[{"label":"North"}]}]`)}}
+	}
+	asks("a1")
+	s.get("/admin/chats/"+owners).lacks(t, "The model asks you", `id="composer"`)
+	s.get("/admin/chats/"+w.mine).has(t, "The model asks you", "Which bed?", `id="composer"`)
+	s.post("/admin/chats/"+w.mine+"/questions/a1", url.Values{"choice0": {"North"}}).has(t, "The model has your answer.")
+	asks("a2")
+	s.post("/admin/talk/"+w.mine, url.Values{"text": {"South"}})
+	if did := strings.Join(w.done(), ", "); !strings.Contains(did, `answer a1 {"Which bed?":"North"}, answer a2 "South"`) || len(w.said) != 0 {
+		t.Errorf("did %s", did)
+	}
+	if by := w.lastActor(); by.User != w.asker {
+		t.Errorf("answered by %+v", by)
 	}
 }
 

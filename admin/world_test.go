@@ -82,6 +82,7 @@ type world struct {
 	did       []string // what was decided, in order
 	actors    []core.Actor
 	ears      map[chan string]bool
+	asker     int64 // who is asked; 0 is the operator
 }
 
 func (w *world) note(by core.Actor, format string, args ...any) {

@@ -48,7 +48,7 @@ type chatBody struct {
 	Levels  []core.Trust // below the present ceiling
 	Models  []string
 	Next    page.Part[nextModel]
-	Own     bool // the operator may write in it here
+	Own     bool // who looks may write in it here
 	Asks    []template.HTML
 	AsksBad string
 	Asked   page.Part[[]questionCard]
@@ -114,6 +114,7 @@ func (p *Pages) chatPage(w http.ResponseWriter, r *http.Request) error {
 // showChat shows a conversation; c has the message that was refused.
 func (p *Pages) showChat(w http.ResponseWriter, r *http.Request, status int, id string, c composer) error {
 	ctx, now := r.Context(), p.frame.Clock.Now()
+	who, _ := page.Principal(r)
 	d, err := p.o.Chats.Detail(ctx, id)
 	if err != nil {
 		return err
@@ -128,11 +129,11 @@ func (p *Pages) showChat(w http.ResponseWriter, r *http.Request, status int, id 
 		return err
 	}
 	b.Group = groups[d.ID]
-	b.Own = p.o.Say != nil && d.User == core.Operator && !d.Archived
+	b.Own = p.o.Say != nil && d.User == who.User && !d.Archived
 	c.CSRF, c.ID, c.Attach, c.Running = b.CSRF, d.ID, p.o.Files != nil, b.Running
 	b.Compose = c
 	b.Asks, b.AsksBad = p.links.Cards(ctx, d.ID, b.CSRF, names)
-	b.Asked = p.inlineQuestions(ctx, d.ID, b.CSRF)
+	b.Asked = p.inlineQuestions(ctx, d.ID, who.User, b.CSRF)
 	b.Compose.Asked = len(b.Asked.Value) > 0
 	b.Runs = p.runsOf(ctx, d.ID, now)
 	p.transcript(ctx, &b, r.URL.Query().Get("before"))

@@ -61,7 +61,7 @@ type (
 type Search func(ctx context.Context, f session.Filter) ([]session.Found, string, error)
 
 type (
-	// A Saying is a message of the operator, in Session, or in a new
+	// A Saying is a message of who is signed in, in Session, or in a new
 	// conversation when that is "". Agent and Model are for a new one; "" is the
 	// default's.
 	Saying struct {
@@ -69,13 +69,13 @@ type (
 		Agent, Model  string
 		Files         []core.File // kept in the vault
 	}
-	// A Say has the operator say something. It returns in which conversation
+	// A Say has the account of by say something. It returns in which conversation
 	// that is, once the message is stored; after an error nothing is, and the
 	// files are the caller's to remove.
 	Say func(ctx context.Context, s Saying, by core.Actor) (session string, err error)
 )
 
-// Questions are what a model asks the operator in a conversation.
+// Questions are what a model asks a person in a conversation.
 type Questions interface {
 	// Questions are those that wait for this person's answer.
 	Questions(ctx context.Context, session string, user int64) ([]ask.Question, error)

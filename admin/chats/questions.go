@@ -29,13 +29,13 @@ type askedOne struct {
 	} `json:"options"`
 }
 
-// inlineQuestions returns what a model asks the operator in one conversation.
-func (p *Pages) inlineQuestions(ctx context.Context, id, token string) page.Part[[]questionCard] {
+// inlineQuestions returns what a model asks user in one conversation.
+func (p *Pages) inlineQuestions(ctx context.Context, id string, user int64, token string) page.Part[[]questionCard] {
 	if p.o.Questions == nil {
 		return page.Part[[]questionCard]{}
 	}
 	return page.Load(ctx, p.frame, "What the model asks", func(ctx context.Context) (cards []questionCard, err error) {
-		open, err := p.o.Questions.Questions(ctx, id, core.Operator)
+		open, err := p.o.Questions.Questions(ctx, id, user)
 		for _, q := range open {
 			c := questionCard{ID: q.ID, Session: id, CSRF: token, Left: page.Seconds(q.ExpiresAt.Sub(p.frame.Clock.Now()))}
 			if json.Unmarshal(q.Questions, &c.List) == nil && len(c.List) > 0 {
@@ -50,7 +50,7 @@ func (p *Pages) inlineQuestions(ctx context.Context, id, token string) page.Part
 func (p *Pages) answerQuestion(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	ctx, id, ask := r.Context(), r.PathValue("id"), r.PathValue("ask")
 	back := URL(id) + "#end"
-	open, err := p.o.Questions.Questions(ctx, id, core.Operator)
+	open, err := p.o.Questions.Questions(ctx, id, by.User)
 	if err != nil {
 		return page.Flash{}, back, err
 	}

@@ -52,11 +52,12 @@ func (p *Pages) talkPage(w http.ResponseWriter, r *http.Request) error {
 
 func (p *Pages) showTalk(w http.ResponseWriter, r *http.Request, status int, c composer) error {
 	c.CSRF, c.ID, c.Attach = page.Token(r), "new", p.o.Files != nil
-	c.Agents, c.Models = p.links.Agents(), p.links.Models(core.Operator)
+	who, _ := page.Principal(r)
+	c.Agents, c.Models = p.links.Agents(), p.links.Models(who.User)
 	b := talkBody{Compose: c}
 	no := false
 	b.Chats = page.Load(r.Context(), p.frame, "The list of conversations", func(ctx context.Context) (rows []chatRow, err error) {
-		list, _, err := p.o.Chats.List(ctx, session.Filter{User: core.Operator, Archived: &no, Limit: ownChats})
+		list, _, err := p.o.Chats.List(ctx, session.Filter{User: who.User, Archived: &no, Limit: ownChats})
 		running := p.running()
 		for _, s := range list {
 			rows = append(rows, chatRow{Session: s, Running: running[s.ID]})
@@ -66,15 +67,15 @@ func (p *Pages) showTalk(w http.ResponseWriter, r *http.Request, status int, c c
 	return p.frame.Show(w, r, status, "talk", page.View{Title: "New chat", In: "chats", Still: true, Body: b})
 }
 
-// say stores what the operator wrote and goes to the conversation, where the
+// say stores what the person who is signed in wrote and goes to the conversation, where the
 // answer appears as it is made.
 func (p *Pages) say(w http.ResponseWriter, r *http.Request) error {
+	who, _ := page.Principal(r)
 	s, err := p.saying(r)
 	if err == nil {
-		err = p.checkSaying(&s)
+		err = p.checkSaying(&s, who.User)
 	}
 	if err == nil {
-		who, _ := page.Principal(r)
 		var id string
 		if id, err = p.deliver(r.Context(), s, who.Actor()); err == nil {
 			http.Redirect(w, r, URL(id)+"#end", http.StatusSeeOther)
@@ -110,7 +111,7 @@ func (p *Pages) answerInWords(ctx context.Context, s Saying, by core.Actor) (boo
 	if p.o.Questions == nil || s.Session == "" || s.Text == "" || len(s.Files) > 0 {
 		return false, nil
 	}
-	open, err := p.o.Questions.Questions(ctx, s.Session, core.Operator)
+	open, err := p.o.Questions.Questions(ctx, s.Session, by.User)
 	if err != nil || len(open) == 0 {
 		return false, err
 	}
@@ -137,7 +138,7 @@ func notTaken(err error) (status int, text string, told bool) {
 	return status, p.Detail, true
 }
 
-func (p *Pages) checkSaying(s *Saying) error {
+func (p *Pages) checkSaying(s *Saying, user int64) error {
 	switch {
 	case s.Text == "" && len(s.Files) == 0:
 		return core.Errorf(core.Invalid, "write something first")
@@ -147,7 +148,7 @@ func (p *Pages) checkSaying(s *Saying) error {
 		s.Agent, s.Model = "", "" // they are the conversation's own
 	case s.Agent != "" && !slices.Contains(p.links.Agents(), s.Agent):
 		return core.Errorf(core.Invalid, "there is no agent named %s", core.CutRunes(s.Agent, 60))
-	case s.Model != "" && !slices.Contains(p.links.Models(core.Operator), s.Model):
+	case s.Model != "" && !slices.Contains(p.links.Models(user), s.Model):
 		return core.Errorf(core.Invalid, "the model %s is not configured here", core.CutRunes(s.Model, 60))
 	}
 	return nil

@@ -258,43 +258,104 @@ func TestTheDemosLinkSignsInOnce(t *testing.T) {
 	}
 }
 
+// A visitor is a browser in the panel, without JavaScript.
+type visitor struct {
+	t    *testing.T
+	http *http.Client
+	base string
+}
+
+func (p *proc) visitor() *visitor {
+	p.t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	base, _, _ := strings.Cut(p.shows(panelLink), "/admin/")
+	return &visitor{p.t, &http.Client{Jar: jar}, base}
+}
+
+// get returns the page that a path leads to, and its path.
+func (v *visitor) get(path string) (at, page string) {
+	v.t.Helper()
+	return v.read(v.http.Get(v.base + path))
+}
+
+func (v *visitor) read(resp *http.Response, err error) (at, page string) {
+	v.t.Helper()
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		v.t.Fatalf("%s: %s\n%s", resp.Request.URL.Path, resp.Status, b)
+	}
+	return resp.Request.URL.Path, string(b)
+}
+
+// post sends a form of the page at from.
+func (v *visitor) post(from, to string, form url.Values) (at, page string) {
+	v.t.Helper()
+	_, page = v.get(from)
+	if token := regexp.MustCompile(`name="csrf" value="([^"]+)"`).FindStringSubmatch(page); token != nil {
+		form.Set("csrf", token[1])
+	}
+	return v.read(v.http.PostForm(v.base+to, form))
+}
+
+// asks writes a message in the panel and waits for the answer, the nth from the sample note.
+func (v *visitor) asks(p *proc, from, to, text string, nth int) (at string) {
+	v.t.Helper()
+	at, page := v.post(from, to, url.Values{"text": {text}})
+	if !strings.HasPrefix(at, "/admin/chats/") {
+		v.t.Fatalf("%q leads to %s\n%s", text, at, page)
+	}
+	p.sees(func() bool {
+		_, page := v.get(at)
+		return strings.Contains(page, text) && strings.Count(page, "Public/tea.md") >= nth
+	})
+	return at
+}
+
 // Who signs in by the link talks to the gateway in the panel, without choosing a password first.
 func TestTheDemosLinkLeadsToAChatThatAnswers(t *testing.T) {
 	p := newDemoHome(t).demo()
-	link := p.shows(panelLink)
-	base, _, _ := strings.Cut(link, "/admin/")
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
+	v := p.visitor()
+	v.read(v.http.Get(p.shows(panelLink)))
+	v.asks(p, "/admin/talk", "/admin/talk/new", "How long should green tea brew?", 1)
+	p.interrupt()
+}
+
+// Another admin goes on with their own conversation, and writes in no one else's.
+func TestAnotherAdminGoesOnWithTheirOwnConversation(t *testing.T) {
+	p := newDemoHome(t).demo()
+	owner, nina := p.visitor(), p.visitor()
+	owner.read(owner.http.Get(p.shows(panelLink)))
+	theirs := owner.asks(p, "/admin/talk", "/admin/talk/new", "How long should black tea brew?", 1)
+	_, page := owner.post("/admin/accounts", "/admin/accounts", url.Values{"name": {"nina"}, "role": {"admin"}})
+	once := regexp.MustCompile(`[a-z0-9]{4}(-[a-z0-9]{4}){3}`).FindString(page)
+	nina.post("/admin/login", "/admin/login", url.Values{"name": {"nina"}, "password": {once}})
+	nina.post("/admin/password", "/admin/password", url.Values{"new": {"a very long pass phrase"}, "again": {"a very long pass phrase"}})
+
+	const composer = `id="composer"`
+	own := nina.asks(p, "/admin/talk", "/admin/talk/new", "How long should green tea brew?", 1)
+	if _, page := nina.get(own); !strings.Contains(page, composer) {
+		t.Error("her own conversation has no form to write in")
 	}
-	visitor := &http.Client{Jar: jar}
-	read := func(resp *http.Response, err error) (int, string) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		b, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return resp.StatusCode, resp.Request.URL.Path + "\n" + string(b)
+	nina.asks(p, own, strings.Replace(own, "/chats/", "/talk/", 1), "And how hot is the water for green tea?", 2)
+	if _, page := nina.get("/admin/talk"); !strings.Contains(page, own) || strings.Contains(page, theirs) {
+		t.Error("the page does not offer her own conversations alone")
 	}
-	read(visitor.Get(link))
-	_, page := read(visitor.Get(base + "/admin/talk"))
-	token := regexp.MustCompile(`name="csrf" value="([^"]+)"`).FindStringSubmatch(page)
-	if token == nil {
-		t.Fatal(page)
+	if _, page := nina.get(theirs); strings.Contains(page, composer) {
+		t.Error("the owner's conversation has a form that she cannot use")
 	}
-	status, page := read(visitor.PostForm(base+"/admin/talk/new", url.Values{"csrf": token[1:], "text": {"How long should green tea brew?"}}))
-	path, _, _ := strings.Cut(page, "\n")
-	if status != http.StatusOK || !strings.HasPrefix(path, "/admin/chats/") || !strings.Contains(page, "How long should green tea brew?") {
-		t.Fatalf("%d %s", status, page)
+	if _, page := owner.get(own); strings.Contains(page, composer) {
+		t.Error("her conversation has a form that the owner cannot use")
 	}
-	p.sees(func() bool {
-		_, page := read(visitor.Get(base + path))
-		return strings.Contains(page, "Public/tea.md")
-	})
 	p.interrupt()
 }
 

@@ -74,7 +74,7 @@ func (v panelActs) next(ctx context.Context, s session.Session) (model, by strin
 	return c.Model, c.By, err
 }
 
-// say stores a message of the operator's, written in the panel. Its
+// say stores a message of the account's, written in the panel. Its
 // answer goes to the conversation.
 func (v panelActs) say(ctx context.Context, s chats.Saying, by core.Actor) (string, error) {
 	id := s.Session
