@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"gatehouse/core"
 	"gatehouse/core/store"
 )
 
@@ -38,9 +39,9 @@ func (q *Queue) moveMessages(ctx context.Context, tx *store.Tx, bot, from, to st
 		if err != nil {
 			continue // it cannot be answered there either
 		}
-		line, held, err := laneOf(ctx, tx, r.Seq)
+		held, err := q.Held(ctx, tx, r.Lane)
 		if err != nil {
-			return err
+			return fmt.Errorf("move messages: %w", err)
 		}
 		if held && r.Attempts > 0 {
 			continue // it is being answered
@@ -49,16 +50,12 @@ func (q *Queue) moveMessages(ctx context.Context, tx *store.Tx, bot, from, to st
 		if in.Place == from {
 			in.Place = to
 		}
-		lane, err := q.o.Lane(ctx, tx, &in)
+		lane, control, err := q.laneNow(ctx, tx, &in, r.Lane)
 		if err != nil {
 			return fmt.Errorf("move messages: %w", err)
 		}
-		control := strings.HasSuffix(line, controlLane)
-		if control {
-			lane += controlLane
-		}
 		if held { // what is being answered there goes on with the same conversation
-			lane = line
+			lane = r.Lane
 		}
 		body, err := json.Marshal(in)
 		if err != nil {
@@ -78,15 +75,11 @@ func (q *Queue) moveMessages(ctx context.Context, tx *store.Tx, bot, from, to st
 	return wake(ctx, tx, lanes)
 }
 
-// laneOf returns the lane of a row, and whether it is claimed.
-func laneOf(ctx context.Context, tx *store.Tx, seq int64) (lane string, held bool, err error) {
-	var l struct {
-		Lane string `db:"lane"`
-		Held bool   `db:"held"`
+// laneNow returns the lane of a stored update that was in the lane was, and
+// whether it is a control lane, which a control turn keeps.
+func (q *Queue) laneNow(ctx context.Context, tx *store.Tx, in *core.Inbound, was string) (lane string, control bool, err error) {
+	if lane, err = q.o.Lane(ctx, tx, in); err != nil || !strings.HasSuffix(was, controlLane) {
+		return lane, false, err
 	}
-	err = tx.Get(ctx, &l, `SELECT i.lane, EXISTS (SELECT 1 FROM lane l WHERE l.key = i.lane AND l.owner <> '') AS held FROM inbox i WHERE i.seq = $1`, seq)
-	if err != nil {
-		return "", false, fmt.Errorf("move messages: %w", err)
-	}
-	return l.Lane, l.Held, nil
+	return lane + controlLane, true, nil
 }

@@ -259,12 +259,13 @@ func (q *Queue) Discard(ctx context.Context, tx *store.Tx, request string) (int,
 	return int(n), err
 }
 
-const inboxColumns = `SELECT seq, bot, chat, kind, sender, trust, coalesce(payload, '') AS payload, state, run, attempts, due, error, received_at, burst FROM inbox`
+const inboxColumns = `SELECT seq, bot, chat, lane, kind, sender, trust, coalesce(payload, '') AS payload, state, run, attempts, due, error, received_at, burst FROM inbox`
 
 type inboxRow struct {
 	Seq      int64      `db:"seq"`
 	Bot      string     `db:"bot"`
 	Chat     string     `db:"chat"`
+	Lane     string     `db:"lane"`
 	Kind     string     `db:"kind"`
 	Sender   string     `db:"sender"`
 	Trust    core.Trust `db:"trust"`

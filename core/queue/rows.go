@@ -12,14 +12,14 @@ import (
 // and Invalid for an update that could not be decoded, which would fail again.
 func (q *Queue) Retry(ctx context.Context, seq int64, by core.Actor) error {
 	return q.tx(ctx, &unit{}, func(tx *store.Tx) error {
-		in, err := q.deadRow(ctx, tx, seq)
+		in, was, err := q.deadRow(ctx, tx, seq)
 		if err != nil {
 			return err
 		}
 		if in.Malformed != "" {
 			return core.Errorf(core.Invalid, "this update could not be decoded; trying again would fail the same way: dismiss it")
 		}
-		lane, err := q.o.Lane(ctx, tx, in)
+		lane, control, err := q.laneNow(ctx, tx, in, was)
 		if err != nil {
 			return err
 		}
@@ -33,14 +33,14 @@ func (q *Queue) Retry(ctx context.Context, seq int64, by core.Actor) error {
 		if err := store.Audit(ctx, tx, by, "queue.retry", "", map[string]any{"row": seq}); err != nil {
 			return err
 		}
-		return wake(ctx, tx, map[string]bool{lane: false})
+		return wake(ctx, tx, map[string]bool{lane: control})
 	})
 }
 
 // Dismiss refuses a dead letter for good. It returns NotFound without such a row.
 func (q *Queue) Dismiss(ctx context.Context, seq int64, by core.Actor) error {
 	return q.db.Tx(ctx, func(tx *store.Tx) error {
-		if _, err := q.deadRow(ctx, tx, seq); err != nil {
+		if _, _, err := q.deadRow(ctx, tx, seq); err != nil {
 			return err
 		}
 		if err := q.refuse(ctx, tx, seq); err != nil {
@@ -51,21 +51,22 @@ func (q *Queue) Dismiss(ctx context.Context, seq int64, by core.Actor) error {
 	})
 }
 
-func (q *Queue) deadRow(ctx context.Context, tx *store.Tx, seq int64) (*core.Inbound, error) {
+// deadRow returns a dead letter and the lane it was in, or NotFound.
+func (q *Queue) deadRow(ctx context.Context, tx *store.Tx, seq int64) (in *core.Inbound, lane string, err error) {
 	var r inboxRow
-	err := tx.Get(ctx, &r, inboxColumns+` WHERE seq = $1 AND state = 'dead'`, seq)
+	err = tx.Get(ctx, &r, inboxColumns+` WHERE seq = $1 AND state = 'dead'`, seq)
 	if errors.Is(err, store.ErrNoRows) {
 		if err := store.Already(ctx, tx, "row", seq, map[string]string{"queue.retry": "tried again", "queue.dismiss": "dismissed"}); err != nil {
-			return nil, err
+			return nil, "", err
 		}
-		return nil, core.Errorf(core.NotFound, "no dead message has the number %d: it may have been settled already", seq)
+		return nil, "", core.Errorf(core.NotFound, "no dead message has the number %d: it may have been settled already", seq)
 	}
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	in, err := r.inbound()
+	was, err := r.inbound()
 	if err != nil {
-		in.Malformed = err.Error()
+		was.Malformed = err.Error()
 	}
-	return &in, nil
+	return &was, r.Lane, nil
 }
