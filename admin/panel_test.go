@@ -359,7 +359,7 @@ func TestSigningOutEndsTheSessionHereOrEverywhere(t *testing.T) {
 func TestTheSignInLeadsToPagesOfThePanelOnly(t *testing.T) {
 	s := newSite(t, nil, nil)
 	for next, want := range map[string]string{
-		"/admin/people": "/admin/people", "https://evil.example/": "/admin", "//evil.example": "/admin", "/admin/../x": "/admin", "": "/admin",
+		"/admin/people": "/admin/people", "/admin/settings/limits": "/admin/settings/limits", "/admin/events": "/admin", "/admin/people/{user}": "/admin", "https://evil.example/": "/admin", "//evil.example": "/admin", "/admin/../x": "/admin", "": "/admin",
 	} {
 		s.http = s.client()
 		a := s.do("POST", "/admin/login", url.Values{"name": {"admin"}, "password": {password}, "next": {next}})

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -97,11 +98,12 @@ func (f *Frame) code(w http.ResponseWriter, r *http.Request) error {
 	return f.showCode(w, r, status, b)
 }
 
-// known returns next when it is a page of the panel, else the overview: a link to
-// the sign-in can't redirect to another site.
+// known returns next when it is a page of the panel, or one below it with a fixed
+// address, else the overview: a link to the sign-in can't redirect to another site.
 func (f *Frame) known(next string) string {
 	for _, e := range f.items {
-		if e.Path == next {
+		below := e.Path != "/admin" && strings.HasPrefix(next, e.Path+"/") && !strings.Contains(next, "{")
+		if e.Path == next || below && slices.Contains(f.patterns, "GET "+next) {
 			return next
 		}
 	}
