@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,8 +29,9 @@ const (
 
 // A Tab is a page in a browser. It belongs to one test and to its goroutine.
 type Tab struct {
-	t   testing.TB
-	ctx context.Context
+	t    testing.TB
+	ctx  context.Context
+	away atomic.Bool // the server may be, at times
 }
 
 // New starts a fresh headless Chromium and is its first tab; it ends with the
@@ -71,12 +73,15 @@ func newTab(t testing.TB, ctx context.Context) *Tab {
 	ctx, stop := chromedp.NewContext(ctx)
 	t.Cleanup(stop)
 	ctx, stop = context.WithTimeout(ctx, lifetime)
-	b := &Tab{t, ctx}
+	b := &Tab{t: t, ctx: ctx}
 	b.do(chromedp.Navigate("about:blank"))
 	var reading sync.WaitGroup
 	console := chromedp.Console(ctx)
 	reading.Go(func() {
 		for m, err := range console {
+			if b.away.Load() && strings.Contains(fmt.Sprint(m), "Failed to load resource") {
+				continue
+			}
 			if err == nil && (m.IsException() || m.Type == chromedp.ConsoleError) {
 				t.Errorf("the page complained: %s", m)
 			}
@@ -98,6 +103,10 @@ func (b *Tab) Open(url string) {
 	b.t.Helper()
 	b.do(chromedp.Navigate(url))
 }
+
+// Away tolerates from now on that the server cannot be reached, or has forgotten the
+// session: browsers log both.
+func (b *Tab) Away() { b.away.Store(true) }
 
 // Front makes it the visible tab.
 func (b *Tab) Front() {

@@ -94,7 +94,7 @@ func (r *record) fail(dir string, why error) error {
 // reasonOf returns an error for the operator.
 func reasonOf(err error) string {
 	switch {
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EFBIG):
 		return "the disk is full: it needs room for a backup of what is there, and for what is restored"
 	case core.KindOf(err) != core.Other:
 		return core.TextOf(err)
