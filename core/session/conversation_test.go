@@ -683,6 +683,52 @@ func TestPeopleReadWhatAHelperDidWithItsCall(t *testing.T) {
 	}
 }
 
+// A conversation of many helpers is read as one without: their lines, which the model is not given,
+// take neither the reading nor its first messages, also where each turn begins with a restart.
+func TestTheLinesOfAllHelpersOfAConversationAreBounded(t *testing.T) {
+	h := open(t)
+	sess := h.resolve(chat(5, "c1")).Session
+	h.turn(h.Store, sess, "run-0", "My cat is called Minka.", "A nice name.")
+	did, name := strings.Repeat("x", 16<<10), ""
+	for i := range 40 {
+		s := h.Store
+		if i%4 == 0 {
+			s = h.another()
+		}
+		c, run := h.open(s, sess), fmt.Sprint("run-", i+1)
+		if _, _, err := c.History(100_000); err != nil {
+			t.Fatal(err)
+		}
+		call := transcript.Message{Role: "assistant", Model: "m", Blocks: []core.Block{toolCall("task-1", "Task", `{"prompt":"read it"}`)}}
+		if err := c.Append(run, 0, user("and now?"), call); err != nil {
+			t.Fatal(err)
+		}
+		side := c.Side(run, "task-1")
+		for range 70 { // more than one helper may write
+			if err := side.Append(user(did)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := errors.Join(c.Append(run, 2, transcript.Message{Role: "user", Blocks: []core.Block{{Type: "tool_result", ToolUseID: "task-1", Text: "done"}}}, answer("It is done.")), c.Sync(), c.Close()); err != nil {
+			t.Fatal(err)
+		}
+		name = c.Path()
+	}
+	st, err := os.Stat(name)
+	if err != nil || st.Size() > 6<<20 {
+		t.Errorf("%d bytes, %v", st.Size(), err)
+	}
+	c := h.open(h.another(), sess)
+	defer c.Close()
+	got, _, err := c.History(100_000)
+	if err != nil || len(got) != 2+40*4 || !strings.Contains(got[0].Text(), "Minka") {
+		t.Errorf("after a restart the model is given %d messages, the first %q, %v", len(got), texts(got[:min(len(got), 1)]), err)
+	}
+	if lines := h.lines(c); !strings.Contains(fmt.Sprint(lines[len(lines)-3]), "the helpers of this conversation did more than is kept") {
+		t.Errorf("no line says so: %v", lines[len(lines)-3])
+	}
+}
+
 func TestTheLinesOfAHelperAreBounded(t *testing.T) {
 	h := open(t)
 	sess := h.resolve(chat(5, "c1")).Session

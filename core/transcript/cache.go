@@ -29,6 +29,7 @@ type tail struct {
 	size     int    // of messages, as size counts
 	memory   int    // of messages, as memory counts
 	skipped  int
+	side     int         // bytes of the helpers' lines in what was read, or written since
 	info     fs.FileInfo // the file when this was true; nil without a file
 
 	listed bool  // the search index has what is in front of upTo, as far as is known here

@@ -57,6 +57,11 @@ func (c *chain) tail(f vault.Tail) tail {
 	if i := c.before(len(f.Lines)); i >= 0 {
 		t.last = f.Lines[i].UUID
 	}
+	for i := c.cut; i < len(f.Lines); i++ {
+		if f.Lines[i].IsSidechain {
+			t.side += len(f.Lines[i].Message)
+		}
+	}
 	indices, rooted := c.walk()
 	t.whole = rooted || f.Whole
 	for _, i := range c.rejoin(indices) {

@@ -7,10 +7,11 @@ import (
 	"gatehouse/core"
 )
 
-// Bounds of the lines of one helper.
+// Bounds of the lines of helpers.
 const (
 	maxSideText = 16 << 10 // bytes of one text, result or input; a longer text is shortened
-	maxSide     = 1 << 20  // of all; what follows is left out, with a line that says so
+	maxSide     = 1 << 20  // of all of one helper; what follows is left out, with a line that says so
+	maxSides    = 4 << 20  // the same of all helpers in the part of a transcript that a turn reads
 )
 
 // A Side writes what the helper of one call of Task did into the session's transcript, in
@@ -44,9 +45,12 @@ func (s *Side) Append(m Message) error {
 			m.Blocks[i].Input, _ = json.Marshal(map[string]string{"left_out": core.ByteSize(n)}) // strings always encode
 		}
 	}
-	if s.size += m.bytes(); s.size > maxSide {
+	if s.size += m.bytes(); s.size > maxSide || c.tail.side > maxSides {
 		s.full = true
 		m = Message{Role: m.Role, Blocks: []core.Block{{Type: "text", Text: "(The rest is left out: the helper did more than is kept.)"}}}
+		if s.size <= maxSide {
+			m.Blocks[0].Text = "(The rest is left out: the helpers of this conversation did more than is kept.)"
+		}
 	}
 	if len(m.Blocks) == 0 {
 		return nil
@@ -62,6 +66,7 @@ func (s *Side) Append(m Message) error {
 		return err
 	}
 	c.said.skip(from, c.file.Size())
+	c.tail.side += int(c.file.Size() - from)
 	s.last, s.n = id, s.n+1
 	c.tail.info, err = c.file.Stat()
 	return err
