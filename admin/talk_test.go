@@ -45,6 +45,19 @@ func (w *world) say(_ context.Context, s chats.Saying, by core.Actor) (string, e
 	return w.mine, nil
 }
 
+// A conversation exists from its first turn on, which may have to wait: until then its page
+// says so, and renews itself.
+func TestANewChatWaitsForItsFirstTurn(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	s.world.full()
+	const none = "/admin/chats/11111111-2222-4333-8444-555555555555"
+	s.get(none+"?new=1").has(t, "Your message is stored.", `data-every="1"`)
+	if a := s.do("GET", none, nil); a.status != http.StatusNotFound {
+		t.Errorf("without a first message: status %d", a.status)
+	}
+	s.get("/admin/chats/"+s.world.mine+"?new=1").has(t, `action="/admin/talk/`+s.world.mine+`"`)
+}
+
 func TestTheOperatorTalksInThePanelWithoutJavaScript(t *testing.T) {
 	s := newSite(t, nil, nil).enter()
 	s.get("/admin/talk").has(t, `action="/admin/talk/new"`, "Nothing yet: write the first message below.")
@@ -54,7 +67,7 @@ func TestTheOperatorTalksInThePanelWithoutJavaScript(t *testing.T) {
 	for path, want := range map[string]string{"/admin/talk/new": `say "Sum up\nthis week."`, "/admin/talk/" + mine: `say "And the next?"`} {
 		text := map[bool]string{true: "Sum up\r\nthis week. ", false: "And the next?"}[path == "/admin/talk/new"]
 		a := s.postForm(path, url.Values{"text": {text}})
-		if did := s.world.done(); a.status != http.StatusSeeOther || a.header.Get("Location") != "/admin/chats/"+mine+"#end" || did[len(did)-1] != want {
+		if did := s.world.done(); a.status != http.StatusSeeOther || a.header.Get("Location") != "/admin/chats/"+mine+map[bool]string{true: "?new=1"}[path == "/admin/talk/new"]+"#end" || did[len(did)-1] != want {
 			t.Errorf("%s: %d to %q, did %q", path, a.status, a.header.Get("Location"), did)
 		}
 		if by := s.world.lastActor(); by != (core.Actor{User: core.Operator, Via: "panel"}) {

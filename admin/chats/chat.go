@@ -108,7 +108,11 @@ type runView struct {
 func URL(id string) string { return chatsPath + "/" + url.PathEscape(id) }
 
 func (p *Pages) chatPage(w http.ResponseWriter, r *http.Request) error {
-	return p.showChat(w, r, http.StatusOK, r.PathValue("id"), composer{})
+	err := p.showChat(w, r, http.StatusOK, r.PathValue("id"), composer{})
+	if core.KindOf(err) == core.NotFound && r.URL.Query().Has("new") { // it begins with the turn of its first message
+		return p.frame.Show(w, r, http.StatusOK, "begins", page.View{Title: "New chat", In: "chats", Topics: "chats", Every: 1})
+	}
+	return err
 }
 
 // showChat shows a conversation; c has the message that was refused.

@@ -78,7 +78,11 @@ func (p *Pages) say(w http.ResponseWriter, r *http.Request) error {
 	if err == nil {
 		var id string
 		if id, err = p.deliver(r.Context(), s, who.Actor()); err == nil {
-			http.Redirect(w, r, URL(id)+"#end", http.StatusSeeOther)
+			to := URL(id)
+			if s.Session == "" {
+				to += "?new=1"
+			}
+			http.Redirect(w, r, to+"#end", http.StatusSeeOther)
 			return nil
 		}
 	}
