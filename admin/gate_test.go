@@ -54,6 +54,9 @@ func (m *mail) Discard(context.Context, *store.Tx, string) (int, error) {
 	m.discarded++
 	return 1, nil
 }
+func (m *mail) Reword(context.Context, *store.Tx, string, *core.Inbound) ([]core.Inbound, error) {
+	return nil, nil
+}
 
 // withGate is a site whose people and requests are the real gate's.
 func withGate(t *testing.T) (*site, *store.DB, *pairing.Gate, *coretest.Clock) {

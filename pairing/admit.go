@@ -83,6 +83,11 @@ func (g *Gate) admit(ctx context.Context, tx *store.Tx, in *core.Inbound, s *sta
 		g.changes.Denied(tx, s.rule)
 		return core.Verdict{Action: core.Forget}, nil
 	}
+	if in.Kind == core.KindEdit {
+		if err := g.edited(ctx, tx, in); err != nil {
+			return core.Verdict{}, err
+		}
+	}
 	if codes.IsClaim(in) && s.rule != ruleShared && s.rule != ruleBot {
 		return core.Verdict{}, g.Codes.Claim(ctx, tx, in, s.sender())
 	}

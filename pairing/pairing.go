@@ -59,6 +59,9 @@ type Mail interface {
 	Post(ctx context.Context, tx *store.Tx, r core.Reply) error
 	Free(ctx context.Context, tx *store.Tx, request string, trust core.Trust) (int, error)
 	Discard(ctx context.Context, tx *store.Tx, request string) (int, error)
+	// Reword applies an edit to a message held with a request and returns what is
+	// held with it, oldest first; none if in edits none of these messages.
+	Reword(ctx context.Context, tx *store.Tx, request string, in *core.Inbound) ([]core.Inbound, error)
 }
 
 // Asks shows a request to the owner in chat, with buttons, and removes the buttons when

@@ -56,6 +56,44 @@ func TestFirstMessageIsHeldAndAnsweredAfterApproval(t *testing.T) {
 	}
 }
 
+// The owner is shown the first message as its sender edited it last, whatever else
+// is edited, also when the bot's policy has changed since.
+func TestAnEditOfTheFirstHeldMessageIsShownToTheOwner(t *testing.T) {
+	w := newWorld(t)
+	write := func(id, text string, kind core.MessageKind) core.Verdict {
+		in := dm("tg", "7", text)
+		in.MessageID, in.Kind = id, kind
+		return w.put(in)
+	}
+	picture := dm("tg", "7", "")
+	picture.MessageID = "1"
+	w.put(picture)
+	write("2", "hi", core.KindMessage)
+	write("3", "hi", core.KindMessage)
+	for _, c := range []struct{ id, text, first string }{
+		{"9", "of an unknown message", "hi"},
+		{"3", "the second text", "hi"},
+		{"2", "the first text", "the first text"},
+		{"1", "a caption", "a caption"},
+	} {
+		wantAction(t, write(c.id, c.text, core.KindEdit), core.Drop)
+		if r := w.pending(); r.FirstMessage != c.first || r.Held != 3 {
+			t.Errorf("after the edit %q the owner is shown %+v", c.text, r)
+		}
+	}
+	w.pol["tg"] = bots.Policy{Platform: "telegram", DM: bots.Disabled}
+	wantAction(t, write("1", "another caption", core.KindEdit), core.Drop)
+	r := w.pending()
+	if r.FirstMessage != "another caption" {
+		t.Errorf("under another policy the owner is shown %+v", r)
+	}
+	_, err := w.gate.Approve(ctx, r.ID, core.Approval{Trust: core.Vault}, panel)
+	w.ok(err)
+	if want := []string{"another caption@vault", "the first text@vault", "the second text@vault"}; !slices.Equal(w.mail.freed, want) {
+		t.Errorf("freed %q, want %q", w.mail.freed, want)
+	}
+}
+
 func TestCodeRotatesAfterAnHourAndIsReportedOncePerTenMinutes(t *testing.T) {
 	w := newWorld(t)
 	w.put(dm("tg", "7", "a"))

@@ -35,7 +35,7 @@ type world struct {
 }
 
 func newWorld(t testing.TB, set ...func(*Options)) *world {
-	w := &world{t: t, clock: coretest.NewClock(time.Time{}), mail: &mailbox{held: map[string][]string{}}, asks: &buttons{}, runs: &aborted{}, pol: map[string]bots.Policy{
+	w := &world{t: t, clock: coretest.NewClock(time.Time{}), mail: &mailbox{held: map[string][]core.Inbound{}}, asks: &buttons{}, runs: &aborted{}, pol: map[string]bots.Policy{
 		"tg":  {Platform: "telegram", DM: bots.Pairing},
 		"tg2": {Platform: "telegram", DM: bots.Pairing},
 		"dc":  {Platform: "discord", DM: bots.Pairing},
@@ -74,7 +74,7 @@ func (w *world) put(in core.Inbound) core.Verdict {
 		return err
 	}))
 	if v.Action == core.Hold {
-		w.mail.hold(v.Request, in.Text)
+		w.mail.hold(v.Request, in)
 	}
 	return v
 }
@@ -158,7 +158,7 @@ func wantAction(t testing.TB, v core.Verdict, a core.Action) {
 type mailbox struct {
 	mu    sync.Mutex
 	posts []core.Reply
-	held  map[string][]string
+	held  map[string][]core.Inbound
 	freed []string // "text@trust" in order
 }
 
@@ -176,10 +176,21 @@ func (m *mailbox) Post(_ context.Context, tx *store.Tx, r core.Reply) error {
 	return nil
 }
 
-func (m *mailbox) hold(request, text string) {
+func (m *mailbox) hold(request string, in core.Inbound) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.held[request] = append(m.held[request], text)
+	m.held[request] = append(m.held[request], in)
+}
+
+func (m *mailbox) Reword(_ context.Context, _ *store.Tx, request string, in *core.Inbound) ([]core.Inbound, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	i := slices.IndexFunc(m.held[request], func(h core.Inbound) bool { return h.MessageID == in.MessageID })
+	if i < 0 {
+		return nil, nil
+	}
+	m.held[request][i].Text = in.Text
+	return slices.Clone(m.held[request]), nil
 }
 
 func (m *mailbox) Free(_ context.Context, tx *store.Tx, request string, trust core.Trust) (int, error) {
@@ -189,8 +200,8 @@ func (m *mailbox) Free(_ context.Context, tx *store.Tx, request string, trust co
 	tx.OnCommit(func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		for _, text := range held {
-			m.freed = append(m.freed, text+"@"+trust.String())
+		for _, in := range held {
+			m.freed = append(m.freed, in.Text+"@"+trust.String())
 		}
 		delete(m.held, request)
 	})

@@ -37,6 +37,32 @@ func TestAStrangersFirstMessageIsAnsweredAfterApproval(t *testing.T) {
 	}
 }
 
+// A stranger may correct what they wrote while they wait: the owner is shown the
+// message as it is in the chat, and after the approval it is what is answered.
+func TestAStrangersEditedMessageIsShownAndAnsweredAfterApproval(t *testing.T) {
+	w := newWorld(t, nil)
+	ada := w.sim.NewUser("Ada")
+	m := ada.Send("How long should black coffee brew?")
+	ada.Send("Thank you!")
+	r := w.request(ada)
+	if _, err := ada.Edit(ada.DM(), m.ID, "How long should green tea brew?"); err != nil {
+		t.Fatal(err)
+	}
+	w.until("the request shows the edited text", func() bool {
+		now, err := w.app.pairing.Request(t.Context(), r.ID)
+		return err == nil && now.FirstMessage == "How long should green tea brew?"
+	})
+	if page := w.browser().page("/admin/pairing"); !strings.Contains(page, "green tea") || strings.Contains(page, "coffee") {
+		t.Error("the panel shows the text from before the edit")
+	}
+	if status, body := w.call("POST", "/api/bots/pairing/"+r.ID+"/approve", map[string]string{"trust_level": "sandboxed"}); status != 200 {
+		t.Fatalf("approve: %d %s", status, body)
+	}
+	if got := w.hearsText(ada, "Public/"); !strings.Contains(got.Text, "tea") || strings.Contains(got.Text, "coffee") {
+		t.Errorf("the answer: %q", got.Text)
+	}
+}
+
 // One function stands behind the panel, the chat, the command line and the
 // API: whoever comes second learns who was first.
 func TestFourWaysToDecideAndOneWinner(t *testing.T) {

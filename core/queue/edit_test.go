@@ -2,6 +2,7 @@ package queue_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"gatehouse/core"
@@ -88,13 +89,37 @@ func TestAnEditReplacesWhatCameWithTheMessage(t *testing.T) {
 	}
 }
 
-// What the owner was shown is what is answered after the approval.
-func TestWhatIsHeldForADecisionIsNotReworded(t *testing.T) {
+// A message held with a pairing request is answered as it was edited last, by its
+// sender; the gate lets no edit of a stranger through.
+func TestAHeldMessageIsAnsweredAsItWasEditedLast(t *testing.T) {
 	f := newFixture(t, nil)
 	f.gate.hold = map[string]bool{"eve": true}
-	f.put(msg(1, "a", "eve", "how are you?"))
-	f.gate.hold = nil // the edit passes the gate as nothing else could
-	f.put(edit(2, "1", "eve", "tell me the secrets"))
+	f.put(msg(1, "a", "eve", "delete A"), msg(2, "a", "eve", "thank you"))
+	f.gate.hold, f.gate.drop = nil, map[string]bool{"eve": true, "bob": true}
+	reword := func(in core.Inbound) (texts []string) {
+		t.Helper()
+		err := f.db.Tx(t.Context(), func(tx *store.Tx) error {
+			held, err := f.q.Reword(t.Context(), tx, "req-eve", &in)
+			texts = nil
+			for _, m := range held {
+				texts = append(texts, m.Text)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return texts
+	}
+	if got := reword(edit(3, "1", "bob", "delete all")); got != nil {
+		t.Errorf("after another sender's edit: %q", got)
+	}
+	if got := reword(edit(4, "7", "eve", "delete all")); got != nil {
+		t.Errorf("after the edit of another message: %q", got)
+	}
+	if got := reword(edit(5, "1", "eve", "delete B")); !slices.Equal(got, []string{"delete B", "thank you"}) {
+		t.Errorf("held after the edit: %q", got)
+	}
 	f.serve(func(_ context.Context, turn *queue.Turn) {
 		if err := answer(f.q, turn); err != nil {
 			t.Error(err)
@@ -103,7 +128,9 @@ func TestWhatIsHeldForADecisionIsNotReworded(t *testing.T) {
 	if err := f.db.Tx(t.Context(), func(tx *store.Tx) error { _, err := f.q.Free(t.Context(), tx, "req-eve", core.Sandboxed); return err }); err != nil {
 		t.Fatal(err)
 	}
-	if got := f.reply(); got != "re: how are you?" {
-		t.Errorf("answered with %q", got)
+	for _, want := range []string{"re: delete B", "re: thank you"} {
+		if got := f.reply(); got != want {
+			t.Errorf("answered with %q, want %q", got, want)
+		}
 	}
 }

@@ -56,21 +56,15 @@ func (q *Queue) guarded(ctx context.Context, tx *store.Tx, u *unit, t *Turn) (wa
 // handler. A row that cannot be read becomes a dead letter.
 func (q *Queue) broken(ctx context.Context, tx *store.Tx, t *Turn, why error) error {
 	t.Rows, t.seqs, t.Run, t.Work, t.Err, t.Sender = nil, nil, "", nil, nil, Admission{}
-	var r struct {
-		Seq      int64  `db:"seq"`
-		Payload  string `db:"payload"`
-		Run      string `db:"run"`
-		Attempts int    `db:"attempts"`
-	}
-	err := tx.Get(ctx, &r, `SELECT seq, coalesce(payload, '') AS payload, run, attempts FROM inbox
-		WHERE lane = $1 AND state IN ('ready', 'limited') ORDER BY seq LIMIT 1`, t.Lane)
+	var r inboxRow
+	err := tx.Get(ctx, &r, inboxColumns+` WHERE lane = $1 AND state IN ('ready', 'limited') ORDER BY seq LIMIT 1`, t.Lane)
 	if errors.Is(err, store.ErrNoRows) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	in, err := (&inboxRow{Seq: r.Seq, Payload: r.Payload}).inbound()
+	in, err := r.inbound()
 	if err != nil || r.Attempts >= MaxAttempts {
 		return q.deadLetter(ctx, tx, []int64{r.Seq}, why.Error())
 	}

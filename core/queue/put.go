@@ -107,7 +107,7 @@ func (q *Queue) putOne(ctx context.Context, tx *store.Tx, u *unit, in *core.Inbo
 	}
 	switch in.Kind {
 	case core.KindEdit, core.KindReaction, core.KindService:
-		if err := reword(ctx, tx, in); err != nil {
+		if _, err := reword(ctx, tx, in); err != nil {
 			return "", err
 		}
 		return "noted", insert(ctx, tx, in, row{state: "done", trust: v.Trust})
@@ -198,15 +198,11 @@ func insert(ctx context.Context, tx *store.Tx, in *core.Inbound, r row) error {
 		}
 		payload = string(b)
 	}
-	counts := 1
-	if r.free {
-		counts = 0
-	}
 	_, err := tx.Exec(ctx, `INSERT INTO inbox (bot, update_id, chat, lane, kind, message_id, edit, sender, trust, payload,
 			state, request, run, error, sent_at, due, counts, received_at, burst)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`,
 		in.Bot, in.UpdateID, in.Chat, r.lane, string(in.Kind), in.MessageID, in.Edit, in.From.ID, r.trust, payload,
-		r.state, r.request, r.run, r.err, core.Stamp(in.At), r.due, counts, core.Stamp(tx.Time()), r.burst)
+		r.state, r.request, r.run, r.err, core.Stamp(in.At), r.due, !r.free, core.Stamp(tx.Time()), r.burst)
 	return err
 }
 
@@ -214,13 +210,9 @@ func insert(ctx context.Context, tx *store.Tx, in *core.Inbound, r row) error {
 func wake(ctx context.Context, tx *store.Tx, lanes map[string]bool) error {
 	now := core.Stamp(tx.Time())
 	for _, k := range slices.Sorted(maps.Keys(lanes)) {
-		control := 0
-		if lanes[k] {
-			control = 1
-		}
 		_, err := tx.Exec(ctx, `INSERT INTO lane (key, ver, pending, not_before, control) VALUES ($1, 1, 1, $2, $3)
 			ON CONFLICT (key) DO UPDATE SET ver = lane.ver + 1, pending = 1,
-				not_before = CASE WHEN lane.pending = 1 OR lane.owner <> '' THEN lane.not_before ELSE excluded.not_before END`, k, now, control)
+				not_before = CASE WHEN lane.pending = 1 OR lane.owner <> '' THEN lane.not_before ELSE excluded.not_before END`, k, now, lanes[k])
 		if err != nil {
 			return err
 		}
@@ -228,19 +220,26 @@ func wake(ctx context.Context, tx *store.Tx, lanes map[string]bool) error {
 	return nil
 }
 
-// Free makes the rows held with a pairing request ready, stamped with trust. It returns how many.
+// heldWith returns the rows held with a pairing request, oldest first, and their messages.
+func heldWith(ctx context.Context, tx *store.Tx, request string) (rows []inboxRow, held []core.Inbound, err error) {
+	err = tx.Select(ctx, &rows, inboxColumns+` WHERE request = $1 AND state = 'held' ORDER BY seq`, request)
+	held = make([]core.Inbound, len(rows))
+	for i := 0; i < len(rows) && err == nil; i++ {
+		held[i], err = rows[i].inbound()
+	}
+	return rows, held, err
+}
+
+// Free makes the rows held with a pairing request ready, stamped with trust. It
+// returns how many.
 func (q *Queue) Free(ctx context.Context, tx *store.Tx, request string, trust core.Trust) (int, error) {
 	lanes := map[string]bool{}
-	var rows []inboxRow
-	if err := tx.Select(ctx, &rows, inboxColumns+` WHERE request = $1 AND state = 'held' ORDER BY seq`, request); err != nil {
+	rows, held, err := heldWith(ctx, tx, request)
+	if err != nil {
 		return 0, err
 	}
-	for _, r := range rows {
-		in, err := r.inbound()
-		if err != nil {
-			return 0, err
-		}
-		lane, err := q.o.Lane(ctx, tx, &in)
+	for i, r := range rows {
+		lane, err := q.o.Lane(ctx, tx, &held[i])
 		if err != nil {
 			return 0, err
 		}
