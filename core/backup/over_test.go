@@ -264,3 +264,27 @@ func TestResume_FinishesOrUndoesARestoreThatWasKilledAnywhere(t *testing.T) {
 		t.Errorf("it was not killed in every part: %v", outcomes)
 	}
 }
+
+// A gateway that was killed leaves a log next to its database: SQLite would play it into
+// the restored one.
+func TestRestoreOver_ReplacesTheLogOfTheDatabase(t *testing.T) {
+	t.Parallel()
+	r := newReplacement(t, true)
+	db, err := store.Open(t.Context(), r.to.Database, store.Options{})
+	must(t, err, db.Tx(t.Context(), func(tx *store.Tx) error { return store.SetMetadata(t.Context(), tx, "test", "of now") }))
+	log, err := os.ReadFile(r.to.Database + "-wal")
+	must(t, err, db.Close())
+	if len(log) == 0 {
+		t.Fatal("there is no log")
+	}
+	must(t, os.WriteFile(r.to.Database+"-wal", log, 0o600))
+	if _, err := Restore(t.Context(), r.to, r.file, nil); err != nil {
+		t.Fatal(err)
+	}
+	if exists(r.to.Database + "-wal") {
+		t.Error("the log of the old database is there")
+	}
+	if got := r.state(t); got != "then" {
+		t.Errorf("it is %s", got)
+	}
+}
