@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"time"
 
 	"gatehouse/core"
 	"gatehouse/core/queue/outbox"
@@ -17,24 +17,25 @@ type limits struct {
 	rate   func() Rate // may change at any time
 	outbox *outbox.Outbox
 	notice string
-
-	mu       sync.Mutex
-	albums   map[string]string // album → the update that came first
-	albumsIn []string          // the same, oldest first; at most albumsKnown
 }
 
 // message applies the rate to a message, by the time of the platform. In a direct message the row
 // waits (at most maxLimited rows); in a group it is refused at once, so that one
 // sender does not delay the others. The sender receives one notice either way.
+// An album counts once: its further parts are refused like the first, or wait in
+// the lane behind it.
 func (l *limits) message(ctx context.Context, tx *store.Tx, in *core.Inbound, r *row, rate Rate) (string, error) {
-	if in.Album != "" && l.albumKnown(in.Bot+"/"+in.Chat+"/"+in.Album, in.UpdateID) {
-		r.free = true
-		return "ready", nil
+	cut := in.At.Add(-4 * rate.Per)
+	if first, err := albumState(ctx, tx, in, cut); first != "" || err != nil {
+		if r.free = true; first == "refused" {
+			r.state, r.keep = first, false
+			return first, err
+		}
+		return "ready", err
 	}
 	// The N-th newest counted row decides when this one may run. A parameter
 	// for the offset would make SQLite plan the statement each time.
 	var nth string
-	cut := in.At.Add(-4 * rate.Per)
 	err := tx.Get(ctx, &nth, `SELECT CASE WHEN due <> '' THEN due ELSE sent_at END FROM inbox
 		WHERE bot = $1 AND sender = $2 AND kind = 'message' AND counts = 1 AND sent_at > $3 AND state <> 'refused'
 		ORDER BY sent_at DESC, seq DESC LIMIT 1 OFFSET -1`+fmt.Sprintf("+%d", rate.N), in.Bot, in.From.ID, core.Stamp(cut))
@@ -103,19 +104,17 @@ func (l *limits) tooMany(ctx context.Context, tx *store.Tx, in *core.Inbound, r 
 	return "refused", nil
 }
 
-// albumKnown remembers the album and reports whether another update has brought
-// it before. An update that is stored again is not another one.
-func (l *limits) albumKnown(key, update string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if first, ok := l.albums[key]; ok {
-		return first != update
+// albumState returns the state of the first part of in's album, or "" when in is
+// the first since cut. Only the first part counts.
+func albumState(ctx context.Context, tx *store.Tx, in *core.Inbound, cut time.Time) (state string, err error) {
+	if in.Album == "" {
+		return "", nil
 	}
-	if len(l.albumsIn) == albumsKnown {
-		delete(l.albums, l.albumsIn[0])
-		l.albumsIn = l.albumsIn[1:]
+	kind, _ := burstKind(in)
+	err = tx.Get(ctx, &state, `SELECT state FROM inbox WHERE bot = $1 AND sender = $2 AND kind = 'message' AND counts = 1 AND sent_at > $3
+		AND chat = $4 AND substr(burst, 1, length($5)) = $5 LIMIT 1`, in.Bot, in.From.ID, core.Stamp(cut), in.Chat, kind)
+	if errors.Is(err, store.ErrNoRows) {
+		return "", nil
 	}
-	l.albums[key] = update
-	l.albumsIn = append(l.albumsIn, key)
-	return false
+	return state, err
 }

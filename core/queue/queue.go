@@ -80,7 +80,6 @@ const (
 	leaseTime    = 30 * time.Second // a lane or bot is another's after this much silence
 	pollEvery    = time.Second      // the safety net under the doorbell
 	maxControls  = 16               // control turns at once, in addition to runs
-	albumsKnown  = 1024             // albums remembered, so that each counts once
 )
 
 // Options of New. Lane is required.
@@ -156,7 +155,7 @@ func New(db *store.DB, out *outbox.Outbox, o Options) *Queue {
 	}
 	return &Queue{
 		db: db, outbox: out, o: o, bell: make(chan struct{}, 1), slots: &slots{free: o.Slots, controls: maxControls, running: map[string]int64{}}, bursts: &bursts{clock: o.Clock},
-		limits: &limits{rate: o.Rate, outbox: out, notice: o.Texts.TooMany, albums: map[string]string{}},
+		limits: &limits{rate: o.Rate, outbox: out, notice: o.Texts.TooMany},
 	}
 }
 

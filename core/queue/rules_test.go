@@ -27,6 +27,30 @@ func TestAnAlbumCountsOnceForTheRate(t *testing.T) {
 	}
 }
 
+// An album over the rate is refused as a whole: otherwise its second picture would
+// run without counting. In a direct message it waits as a whole.
+func TestAnAlbumOverTheRateIsRefusedOrWaitsAsAWhole(t *testing.T) {
+	for place, want := range map[string]string{"g": "0:ready 1:refused 2:refused 3:refused 4:refused 5:ready", "": "0:ready 1:limited 2:ready 3:limited 4:limited 5:limited"} {
+		t.Run("place "+place, func(t *testing.T) {
+			f := newFixture(t, func(o *options) { o.Rate = func() queue.Rate { return queue.Rate{N: 1, Per: time.Minute} } })
+			write := func(n int, album string, after time.Duration) {
+				m := msg(n, "c", "ann", fmt.Sprint(n))
+				m.Place, m.Album, m.At = place, album, epoch.Add(after)
+				f.put(m)
+			}
+			write(0, "", 0)
+			write(1, "a1", 0)
+			write(2, "a1", 0)
+			write(3, "a1", 5*time.Second) // too late for the burst
+			write(4, "a2", 5*time.Second)
+			write(5, "", time.Minute) // a group's refused messages do not count
+			if got := f.states(); got != want {
+				t.Errorf("inbox %s, want %s", got, want)
+			}
+		})
+	}
+}
+
 func TestATurnGivenBackCountsNoAttemptAndRunsAgainUnderItsRun(t *testing.T) {
 	f := newFixture(t, nil)
 	runs := make(chan string, 10)
