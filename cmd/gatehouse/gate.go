@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"gatehouse/connectors/chat"
@@ -11,6 +12,7 @@ import (
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/permission/raise"
 	"gatehouse/core/queue"
+	"gatehouse/core/queue/inspect"
 	"gatehouse/core/queue/outbox"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
@@ -169,6 +171,9 @@ func (g gate) still(ctx context.Context, db *store.DB, t *orchestrator.Turn) (ha
 	err = db.Tx(ctx, func(tx *store.Tx) error {
 		has = core.Stranger
 		now, err := g.present(ctx, tx, &in)
+		if err == nil && now.Trust == core.Stranger && in.Group() { // it may have another id since
+			now, err = g.moved(ctx, tx, &in, t.Run)
+		}
 		base := t.Trust
 		if t.Raised() {
 			base = t.Base
@@ -188,6 +193,19 @@ func (g gate) still(ctx context.Context, db *store.DB, t *orchestrator.Turn) (ha
 		return nil
 	})
 	return has, err
+}
+
+// moved is present for a message where it is to be answered by now, and changes in so.
+func (g gate) moved(ctx context.Context, tx *store.Tx, in *core.Inbound, run string) (core.Admission, error) {
+	to, err := inspect.AddressOf(ctx, tx, run)
+	if errors.Is(err, store.ErrNoRows) || err == nil && to == in.Address {
+		return core.Admission{}, nil
+	}
+	if err != nil {
+		return core.Admission{}, err
+	}
+	in.Address = to
+	return g.present(ctx, tx, in)
 }
 
 // raised returns the temporary trust of a turn: for the owner's own messages in the chat

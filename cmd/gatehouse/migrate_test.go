@@ -40,3 +40,24 @@ func TestAnAnswerFollowsAGroupThatBecomesASupergroup(t *testing.T) {
 		t.Errorf("not delivered: %q, %v", open, err)
 	}
 }
+
+func TestARunWithToolsGoesOnWhenItsGroupBecomesASupergroup(t *testing.T) {
+	t.Parallel()
+	w, model := newModelWorld(t, nil)
+	boss := w.boss()
+	g := w.group(telegramtest.Basic, boss)
+	call := slowly(60)
+	call.Calls = llmtest.CallTool("1", "NoSuchTool", `{}`).Calls
+	model.Script(call, llmtest.Say("There is no such tool."))
+	w.post(boss, g.Conversation(), telegramtest.Outgoing{Text: w.mention("try it")})
+	w.until("the answer is being made", func() bool { return len(w.app.bus.Active()) == 1 })
+	super := g.Migrate(boss)
+	w.until("the news is stored", func() bool {
+		return w.count(`SELECT count(*) FROM places WHERE enabled = 1 AND place = $1`, super.Conversation().Chat) == 1
+	})
+	w.hears(super.Conversation(), func(m telegramtest.Message) bool { return m.FromBot() && strings.Contains(m.Text, "There is no such tool.") })
+	w.quiet()
+	if n := w.count(`SELECT count(*) FROM runs WHERE state = 'done'`); n != 1 {
+		t.Errorf("%d runs ended well, want 1", n)
+	}
+}

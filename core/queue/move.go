@@ -10,11 +10,10 @@ import (
 	"gatehouse/core/store"
 )
 
-// Move lets what waits in and for a chat follow it to its new id: replies, and
-// messages that are not answered yet. Edits become new messages and answers
-// quote nothing: ids of messages do not move along. What is being answered
-// finishes under the old id, and its replies follow when the platform reports the new id.
-// Call it after the sessions' Move, which decides the line.
+// Move lets replies to a chat, and messages that are not answered yet, follow it to its new
+// id. Edits become new messages and answers quote nothing: ids of messages do not move along.
+// The present attempt at an answer goes on under the old id, and its replies follow when the
+// platform reports the new id. Call it after the sessions' Move, which decides the line.
 func (q *Queue) Move(ctx context.Context, tx *store.Tx, bot, from, to string) error {
 	if from == to {
 		return nil
@@ -25,8 +24,7 @@ func (q *Queue) Move(ctx context.Context, tx *store.Tx, bot, from, to string) er
 	return q.moveMessages(ctx, tx, bot, from, to)
 }
 
-// moveMessages moves the rows that are not claimed. Rows behind a claimed one
-// stay in its lane, to keep their order.
+// moveMessages moves the rows. A claimed one and those behind it stay in their lane.
 func (q *Queue) moveMessages(ctx context.Context, tx *store.Tx, bot, from, to string) error {
 	var rows []inboxRow
 	err := tx.Select(ctx, &rows, inboxColumns+` WHERE state IN ('ready', 'limited', 'held', 'dead') AND bot = $1 AND chat = $2 ORDER BY seq`, bot, from)
@@ -43,8 +41,10 @@ func (q *Queue) moveMessages(ctx context.Context, tx *store.Tx, bot, from, to st
 		if err != nil {
 			return fmt.Errorf("move messages: %w", err)
 		}
-		if held && r.Attempts > 0 {
-			continue // it is being answered
+		if held && r.Attempts > 0 { // it is being answered: another attempt has no preview there
+			if _, err := tx.Exec(ctx, `UPDATE lane SET preview = '' WHERE key = $1`, r.Lane); err != nil {
+				return fmt.Errorf("move messages: %w", err)
+			}
 		}
 		in.Chat, in.MessageID, in.ReplyTo = to, "", ""
 		if in.Place == from {

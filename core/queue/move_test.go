@@ -2,6 +2,7 @@ package queue_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"gatehouse/core"
@@ -87,5 +88,31 @@ func TestWhatWaitsBehindAnAnswerStillDoesWhenItsChatMoves(t *testing.T) {
 	}
 	if in := <-turns; in.Text != "second" || in.Chat != "-1001" {
 		t.Errorf("then %+v", in)
+	}
+}
+
+// The run goes on under the old id. After a stop it is made again in the new chat.
+func TestAMessageWhoseAnswerIsGivenBackIsAnsweredInTheNewChat(t *testing.T) {
+	f := newFixture(t, nil)
+	ctx := t.Context()
+	in := core.Inbound{UpdateID: "1", Address: core.Address{Bot: "bot", Chat: "-1", Place: "-1"}, Kind: core.KindMessage, MessageID: "9", From: core.Peer{Platform: "p", ID: "ada"}, Text: "first", At: f.clock.Now()}
+	turns := make(chan *queue.Turn, 2)
+	f.serve(func(_ context.Context, t *queue.Turn) {
+		if turns <- t; len(turns) == 2 {
+			_ = f.q.Ack(ctx, t, queue.Result{})
+			return
+		}
+		move := func(tx *store.Tx) error { return f.q.Move(ctx, tx, "bot", "-1", "-1001") }
+		if err := errors.Join(f.db.Tx(ctx, move), f.q.GiveBack(ctx, t)); err != nil {
+			panic(err)
+		}
+	})
+	if err := f.q.Put(ctx, []core.Inbound{in}, nil); err != nil {
+		t.Fatal(err)
+	}
+	f.until("the second attempt", func() bool { return len(turns) == 2 })
+	first, second := <-turns, <-turns
+	if a := second.First(); a.Chat != "-1001" || a.Place != "-1001" || a.MessageID != "" || second.Run != first.Run || second.Lane != first.Lane {
+		t.Errorf("the second attempt %+v: run %s, lane %s; the first had %s, %s", a, second.Run, second.Lane, first.Run, first.Lane)
 	}
 }

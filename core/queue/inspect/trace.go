@@ -30,6 +30,20 @@ type Sent struct {
 	CreatedAt, SentAt, NotBeforeAt time.Time
 }
 
+// AddressOf returns where a run's first message is to be answered by now: its chat may
+// have got another id since. It returns store.ErrNoRows for a run without messages.
+func AddressOf(ctx context.Context, q store.Queryer, run string) (core.Address, error) {
+	var body string
+	if err := q.Get(ctx, &body, `SELECT payload FROM inbox WHERE run = $1 AND payload IS NOT NULL ORDER BY seq LIMIT 1`, run); err != nil {
+		return core.Address{}, err
+	}
+	var in core.Inbound
+	if err := json.Unmarshal([]byte(body), &in); err != nil {
+		return core.Address{}, fmt.Errorf("message of run %s: %w", run, err)
+	}
+	return in.Address, nil
+}
+
 type stepRow struct {
 	Seq      int64  `db:"seq"`
 	Bot      string `db:"bot"`
