@@ -45,7 +45,12 @@ func newReplacement(t *testing.T, databaseElsewhere bool) replacement {
 		os.MkdirAll(readOnly, 0o700), os.Symlink("/usr/bin/env", filepath.Join(readOnly, "out")), write(src.Vault, "readonly/deep/a.md", "a"), os.Chmod(readOnly, 0o500), os.Chmod(filepath.Dir(readOnly), 0o500),
 		setTestValue(src.Database, "of now"))
 	t.Cleanup(func() {
-		_ = filepath.WalkDir(src.Vault, func(p string, d fs.DirEntry, _ error) error { _ = os.Chmod(p, 0o700); return nil })
+		_ = filepath.WalkDir(src.Vault, func(p string, d fs.DirEntry, _ error) error {
+			if d != nil && d.IsDir() { // a link is followed
+				_ = os.Chmod(p, 0o700)
+			}
+			return nil
+		})
 	})
 	r.to = Target{Vault: src.Vault, Database: src.Database, Over: &Over{ID: "0123456789", Source: src},
 		Settle: func(context.Context, *store.DB, *store.Tx) (r maintenance.Restored, err error) { return r, nil }}
