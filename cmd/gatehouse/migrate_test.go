@@ -55,7 +55,9 @@ func TestARunWithToolsGoesOnWhenItsGroupBecomesASupergroup(t *testing.T) {
 	w.until("the news is stored", func() bool {
 		return w.count(`SELECT count(*) FROM places WHERE enabled = 1 AND place = $1`, super.Conversation().Chat) == 1
 	})
-	w.hears(super.Conversation(), func(m telegramtest.Message) bool { return m.FromBot() && strings.Contains(m.Text, "There is no such tool.") })
+	w.hears(super.Conversation(), func(m telegramtest.Message) bool {
+		return m.FromBot() && strings.Contains(m.Text, "There is no such tool.")
+	})
 	w.quiet()
 	if n := w.count(`SELECT count(*) FROM runs WHERE state = 'done'`); n != 1 {
 		t.Errorf("%d runs ended well, want 1", n)
