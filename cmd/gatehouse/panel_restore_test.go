@@ -162,7 +162,7 @@ func TestARestoreThatIsCancelledOrCannotBeDoneChangesNothing(t *testing.T) {
 	}
 
 	bad := slices.Clone(good)
-	bad[len(bad)/2] ^= 1
+	bad[len(bad)-8] ^= 1 // of the checksum: another bit may be one of a repetition, and change nothing
 	put("gatehouse-20200101-000000.tar.gz", bad)
 	put("gatehouse-20200102-000000.tar.gz", []byte("no archive of anything, but a text"))
 	b.restores("gatehouse-20200101-000000.tar.gz")
