@@ -97,6 +97,9 @@ core/dispatch: core core/bus core/command core/orchestrator core/queue core/queu
 core/erasure: core core/beneath core/session core/store core/transcript core/vault
 core/erasure/tasks: core core/erasure core/jobs core/store
 core/index: core core/store core/transcript core/transcript/words core/vault
+core/index/chunk:  # passages of texts
+core/index/document: core/index/chunk
+core/index/search: core core/transcript/words
 core/jobs: core
 core/llm: core core/texts
 core/llm/anthropic: core core/llm core/llm/provider core/texts
