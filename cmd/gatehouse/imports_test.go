@@ -98,7 +98,7 @@ core/erasure: core core/beneath core/session core/store core/transcript core/vau
 core/erasure/tasks: core core/erasure core/jobs core/store
 core/index: core core/store core/transcript core/transcript/words core/vault
 core/index/chunk:  # passages of texts
-core/index/document: core/index/chunk
+core/index/document: core core/index/chunk core/index/search core/store core/transcript/words
 core/index/search: core core/transcript/words
 core/jobs: core
 core/llm: core core/texts
@@ -137,8 +137,9 @@ core/sandbox/landlock:  # the kernel restricts a thread, imports no package of o
 core/sandbox/mask:  # mounts over files, imports no package of ours
 core/sandbox/measure:  # what processes use, imports no package of ours
 core/sandbox/seccomp:  # filters of system calls, imports no package of ours
-core/session: core core/index core/session/sidecar core/store core/texts core/transcript core/transcript/markdown core/vault
+core/session: core core/index core/session/sidecar core/store core/texts core/transcript core/transcript/markdown core/transcript/words core/vault
 core/session/discover: core core/session core/session/reindex core/store core/vault core/watch
+core/session/found: core/index/search core/session core/transcript/words  # conversations as a source of the search
 core/session/reindex: core core/session core/session/sidecar core/store core/transcript core/vault
 core/session/sidecar: core core/store core/transcript core/vault
 core/store: core core/store/integrity core/store/migrations core/store/original

@@ -18,7 +18,7 @@ import (
 
 // A Query asks for a page of hits.
 type Query struct {
-	Text   string
+	Words  words.Query
 	User   int64                     // whose sessions; ignored with All
 	All    bool                      // everyone's: the caller has checked that the asker may
 	Where  func(c *store.Conditions) // adds which sessions s are chosen
@@ -38,6 +38,7 @@ type Hit struct {
 	Message string // of text: the message's id (Message.Line)
 	Role    string // of text: user or assistant
 	At      time.Time
+	Cursor  string // continues behind this hit
 }
 
 // Bounds of a Search.
@@ -50,15 +51,15 @@ const (
 
 // Find returns a page of hits, at most one for each session, newest first, and the
 // cursor of the next page, "" at the end: sessions that have all the words of
-// q.Text in one message, or in the title and tags together. A title is as new as
-// its last change. Nothing in q.Text has a special meaning. If no message has the
+// q.Words in one message, or in the title and tags together. A title is as new as
+// its last change. If no message has the
 // last word, it matches as a prefix; in titles and tags it always does. A session
 // that gets a new hit between two pages is neither skipped nor repeated. A page may
 // be shorter than the limit and still have a next one, if few of many hits are of
 // sessions that q.Where chooses. Each hit was verified in the transcript. A cursor
 // that Find did not return is core.Invalid.
 func (x *Index) Find(ctx context.Context, q Query) ([]Hit, string, error) {
-	look := lookup{x: x, f: q, q: words.Parse(q.Text)}
+	look := lookup{x: x, f: q, q: q.Words}
 	if err := look.resume(q.Cursor); err != nil {
 		return nil, "", err
 	}
@@ -75,7 +76,10 @@ func (x *Index) Find(ctx context.Context, q Query) ([]Hit, string, error) {
 		}
 	}
 	hits, err := look.answers(ctx)
-	return hits, look.cursor(), err
+	if look.all {
+		return hits, "", err
+	}
+	return hits, look.cursor(look.at), err
 }
 
 // A lookup is one page being looked for.
@@ -110,15 +114,12 @@ func (l *lookup) canBegin() bool {
 }
 
 // cursor and resume are each other's inverse.
-func (l *lookup) cursor() string {
-	if l.all {
-		return ""
-	}
+func (l *lookup) cursor(at int64) string {
 	begins := 0
 	if l.q.Begins {
 		begins = 1
 	}
-	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "s %d %d %d", l.top, l.at, begins))
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "s %d %d %d", l.top, at, begins))
 }
 
 func (l *lookup) resume(cursor string) error {
@@ -154,15 +155,26 @@ func (l *lookup) terms(key string) []store.Term {
 		if i == len(l.q.Terms)-1 {
 			t.Columns, t.Begins = []string{"words", "starts"}, l.q.Begins
 		}
-		if !l.f.All {
-			t.Columns, t.Words = []string{"keys"}, make([]string, len(w))
-			for k := range w {
-				t.Words[k] = ownWord(l.f.User, w[k])
-			}
-		}
-		terms = append(terms, t)
+		terms = append(terms, l.own(t))
+	}
+	for _, w := range l.q.Not {
+		terms = append(terms, l.own(store.Term{Columns: []string{"words"}, Words: w, Not: true}))
 	}
 	return terms
+}
+
+// own returns the term as it is in the keys of the user's sessions, if only those are
+// searched.
+func (l *lookup) own(t store.Term) store.Term {
+	if l.f.All {
+		return t
+	}
+	all := t.Words
+	t.Columns, t.Words = []string{"keys"}, make([]string, len(all))
+	for k := range all {
+		t.Words[k] = ownWord(l.f.User, all[k])
+	}
+	return t
 }
 
 // page collects the hits of one page, one for each session.
@@ -287,7 +299,7 @@ func (l *lookup) answers(ctx context.Context) ([]Hit, error) {
 			}
 			continue
 		}
-		hit.Session = h.Session
+		hit.Session, hit.Cursor = h.Session, l.cursor(h.ID)
 		out = append(out, hit)
 	}
 	return out, nil

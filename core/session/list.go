@@ -5,10 +5,12 @@ import (
 	"encoding/base64"
 	"fmt"
 	"strings"
+	"time"
 
 	"gatehouse/core"
 	"gatehouse/core/store"
 	"gatehouse/core/transcript"
+	"gatehouse/core/transcript/words"
 )
 
 // Bounds of List.
@@ -32,14 +34,18 @@ type Filter struct {
 	AgentType string
 	Archived  *bool
 	Tag       string
-	Context   string   // a directory or file, as Contexts returns it
-	Bot       string   // one whose chats hold them now
-	Place     string   // with Bot: a group of it
-	Only      []string // ids; nil is any
-	Search    string   // words of the title, the tags or what was written; see Search
-	Limit     int      // 0 is 50; at most 200
-	Offset    int      // the first generation's paging; at most 100,000
-	Cursor    string   // from the page before; makes Offset count from there
+	Context   string      // a directory or file, as Contexts returns it
+	Bot       string      // one whose chats hold them now
+	Place     string      // with Bot: a group of it
+	Only      []string    // ids; nil is any
+	Search    string      // words of the title, the tags or what was written; see Search
+	Words     words.Query // for Search, in place of the field Search
+	Tags      []string    // each of them
+	Since     time.Time   // used since then
+	Until     time.Time   // begun before then
+	Limit     int         // 0 is 50; at most 200
+	Offset    int         // the first generation's paging; at most 100,000
+	Cursor    string      // from the page before; makes Offset count from there
 
 	fewTagged, fewAbout, fewHeld bool // so few sessions have the tag or directory, or are the bot's, that they are looked up one by one
 }
@@ -103,8 +109,7 @@ func (s *Store) List(ctx context.Context, f Filter) ([]Session, string, error) {
 	next := ""
 	if len(rows) > f.Limit {
 		rows = rows[:f.Limit]
-		last := rows[f.Limit-1]
-		next = base64.RawURLEncoding.EncodeToString([]byte(last.LastAccessed + " " + last.ID))
+		next = cursorAfter(rows[f.Limit-1].LastAccessed, rows[f.Limit-1].ID)
 	}
 	list := make([]Session, 0, len(rows))
 	for i := range rows {
@@ -115,6 +120,13 @@ func (s *Store) List(ctx context.Context, f Filter) ([]Session, string, error) {
 		list = append(list, sess)
 	}
 	return list, next, nil
+}
+
+// After returns the cursor with which List continues behind s, which it returned.
+func After(s Session) string { return cursorAfter(core.Stamp(s.LastAccessed), s.ID) }
+
+func cursorAfter(accessed, id string) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(accessed + " " + id))
 }
 
 // check refuses what is out of bounds and sets the limit.
@@ -164,6 +176,15 @@ func (f *Filter) choose(c *store.Conditions) {
 		c.And("coalesce(s.archived, 0) = " + flag)
 	}
 	f.chooseHeld(c)
+	for _, tag := range f.Tags {
+		c.And("EXISTS (SELECT 1 FROM session_tags t WHERE t.session_id = s.id AND t.tag = ?)", tagKey(tag))
+	}
+	if !f.Since.IsZero() {
+		c.And("+s.last_accessed >= ?", core.Stamp(f.Since))
+	}
+	if !f.Until.IsZero() {
+		c.And("+s.created_at < ?", core.Stamp(f.Until))
+	}
 	if f.Only != nil {
 		ids := make([]any, len(f.Only))
 		for i, id := range f.Only {

@@ -8,6 +8,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/index"
 	"gatehouse/core/store"
+	"gatehouse/core/transcript/words"
 )
 
 // A Hit is where in a session the search terms were found.
@@ -19,7 +20,7 @@ type Found struct {
 	Hit Hit
 }
 
-// Search returns a page of sessions that match f.Search, in the order of index.Find,
+// Search returns a page of sessions that match f.Search or f.Words, in the order of index.Find,
 // and the cursor of the next page. The cursor is valid for this search only.
 func (s *Store) Search(ctx context.Context, f Filter) ([]Found, string, error) {
 	if err := f.check(); err != nil {
@@ -28,7 +29,11 @@ func (s *Store) Search(ctx context.Context, f Filter) ([]Found, string, error) {
 	if f.Offset > 0 {
 		return nil, "", core.Errorf(core.Invalid, "a search is paged by cursor, not by offset")
 	}
-	q := index.Query{Text: f.Search, User: f.User, All: f.All, Where: f.choose, Limit: f.Limit, Cursor: f.Cursor}
+	terms := f.Words
+	if f.Search != "" {
+		terms = words.Parse(f.Search)
+	}
+	q := index.Query{Words: terms, User: f.User, All: f.All, Where: f.choose, Limit: f.Limit, Cursor: f.Cursor}
 	var rows map[string]row
 	q.Heads = func(ctx context.Context, ids, tagged []string) (heads map[string]index.Head, err error) {
 		rows, heads, err = s.heads(ctx, &f, ids, tagged)

@@ -233,10 +233,9 @@ func TestAdoptionLosesNoRowOfTheOtherTables(t *testing.T) {
 				`gone|orphan|2025-01-02T03:04:05Z`, `s1|Mixed|2025-01-02 03:04:05`, `s2|late|never`)
 			expect(t, db, `SELECT session_id, folder_path, added_at FROM session_contexts`, `s1|Projects/tea|2025-01-02T03:04:05.000000Z`)
 			expect(t, db, `SELECT session_id, folder_path, added_at FROM adopted_session_contexts`, `gone|Else|2025-01-02 03:04:05`)
-			expect(t, db, `SELECT content_id, content_type, field, chunk_index, chunk_text, hex(embedding), created_at FROM chunks ORDER BY chunk_index`,
-				`s1|session|content|0|how long tea|DEADBEEF00|2025-01-02T02:04:05.100000Z`, `s1|session|content|1|x||2025-01-02T03:04:05.000000Z`)
-			expect(t, db, `SELECT * FROM index_manifest ORDER BY 1`,
-				`s1|session|abc|Tea|2025-01-02T03:04:05.000000Z|2|NULL|{"a": 1}`, `s2|session|NULL|NULL|2025-01-02T03:04:05.000000Z|0|NULL|NULL`)
+			// What was indexed is made again, from the files, by rules of our own.
+			expect(t, db, `SELECT count(*) FROM chunks`, `0`)
+			expect(t, db, `SELECT count(*) FROM index_manifest`, `0`)
 			expect(t, db, `SELECT content_id, metadata FROM adopted_index_manifest`, `s2|not json`)
 			expect(t, db, `SELECT * FROM metadata ORDER BY 1`, `embedding_model|nomic|2025-01-02T03:04:05.000000Z`, `null|NULL|`+adoptionStamp)
 			expect(t, db, `SELECT key, updated_at FROM adopted_metadata`, `null|soon`)

@@ -30,7 +30,8 @@ type engine struct {
 	match      func(table string, terms []Term, first int) (cond string, args []any) // see DB.Match
 	words      func(text string) string                                              // see Tx.Words
 	emptyWords string                                                                // see Tx.EmptyWords
-	mergeWords []string                                                              // see DB.MergeWords; none: there is nothing to do
+	rank       string                                                                // see DB.Rank
+	mergeWords [][2]string                                                           // of each table, see DB.MergeWords; none: there is nothing to do
 }
 
 var sqlite = engine{
@@ -45,10 +46,17 @@ var sqlite = engine{
 	match:      matchFTS5,
 	words:      func(text string) string { return text },
 	emptyWords: "INSERT INTO search (search) VALUES ('delete-all')",
-	mergeWords: []string{ // first, and then again and again; some 400 kB a step
-		"INSERT INTO search (search, rank) VALUES ('merge', -100)",
-		"INSERT INTO search (search, rank) VALUES ('merge', 100)",
-	},
+	rank:       "rank",
+	mergeWords: [][2]string{mergeOf("search"), mergeOf("document_words")},
+}
+
+// mergeOf returns the statements that merge a table's index: the first once, then the
+// second again and again; some 400 kB a step.
+func mergeOf(table string) [2]string {
+	return [2]string{
+		"INSERT INTO " + table + " (" + table + ", rank) VALUES ('merge', -100)",
+		"INSERT INTO " + table + " (" + table + ", rank) VALUES ('merge', 100)",
+	}
 }
 
 func postgreSQL(server Server) engine {
@@ -66,6 +74,7 @@ func postgreSQL(server Server) engine {
 		match:      matchLike,
 		words:      func(text string) string { return " " + text + " " },
 		emptyWords: "DELETE FROM search",
+		rank:       "rowid",
 	}
 }
 

@@ -5,9 +5,16 @@ package document
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
+	"hash/fnv"
+	"path"
+	"strconv"
+	"strings"
 	"time"
 
+	"gatehouse/core"
 	"gatehouse/core/index/chunk"
+	"gatehouse/core/store"
 )
 
 // A Document is a file of the vault as it is indexed.
@@ -33,4 +40,86 @@ type File struct {
 func ID(path string) string {
 	sum := sha256.Sum256([]byte(path))
 	return "doc:" + hex.EncodeToString(sum[:8])
+}
+
+// A Store keeps documents. It is safe for concurrent use.
+type Store struct {
+	db *store.DB
+}
+
+// New returns the store of documents in db.
+func New(db *store.DB) *Store { return &Store{db} }
+
+// Names in the column area.
+const (
+	inVault = "vault"
+	ofGuest = "guest:" // and the user
+)
+
+// areaOf returns whose directory a document is in.
+func areaOf(name string) string {
+	if user := guestOf(name); user > 0 {
+		return ofGuest + strconv.FormatInt(user, 10)
+	}
+	return inVault
+}
+
+// guestOf returns the user whose directory name is in, 0 for none.
+func guestOf(name string) int64 {
+	first, rest, _ := strings.Cut(name, "/")
+	id, _, inside := strings.Cut(rest, "/")
+	user, err := strconv.ParseInt(id, 10, 64)
+	if first != core.GuestsDir || !inside || err != nil || user <= 0 || core.GuestDir(user) != first+"/"+id {
+		return 0
+	}
+	return user
+}
+
+// Tokens of the column keys of document_words.
+const openKey = "open"
+
+func guestKey(user int64) string { return "g" + strconv.FormatInt(user, 10) }
+
+func tagKey(tag string) string {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(strings.ToLower(tag)))
+	return "t" + strconv.FormatUint(h.Sum64(), 16)
+}
+
+// keys returns what is searched for besides words.
+func (d *Document) keys() string {
+	var keys []string
+	if user := guestOf(d.Path); user > 0 {
+		keys = append(keys, guestKey(user))
+	}
+	if d.Open {
+		keys = append(keys, openKey)
+	}
+	for _, tag := range d.Tags {
+		keys = append(keys, tagKey(tag))
+	}
+	return strings.Join(keys, " ")
+}
+
+// A meta is the column metadata of index_manifest.
+type meta struct {
+	Tags   []string `json:"tags,omitempty"`
+	Folder string   `json:"folder"`
+}
+
+func (d *Document) metadata() string {
+	folder := path.Dir(d.Path)
+	if folder == "." {
+		folder = ""
+	}
+	b, _ := json.Marshal(meta{d.Tags, folder}) // strings: it cannot fail
+	return string(b)
+}
+
+func tagsOf(metadata string) []string {
+	var m meta
+	if json.Unmarshal([]byte(metadata), &m) != nil {
+		return nil
+	}
+	return m.Tags
 }

@@ -22,6 +22,8 @@ const (
 	DefaultLimit = 20  // hits of a page
 	MaxLimit     = 100 // hits of a page
 	MaxText      = 256 // characters
+	maxTags      = 8
+	maxCursor    = 1024 // bytes
 )
 
 // A Query is what a user looks for. Only Text is needed.
@@ -59,6 +61,8 @@ type Hit struct {
 	Marks   [][2]int  // where in Excerpt the words are: first character and the one after the last
 	Score   float64   // for comparison within one search; higher is better
 	At      time.Time // of the message, or when the document was changed; zero when unknown
+
+	Cursor string // the source continues behind this hit; set by the source
 }
 
 // A Page is a page of hits, the best first.
@@ -69,7 +73,7 @@ type Page struct {
 
 // An Asked is a Query that was parsed and checked.
 type Asked struct {
-	Words  words.Query // what a passage must have; without terms nothing is found
+	Words  words.Query // what a passage must have; without terms any passage does, the newest first
 	Tags   []string
 	Folder string
 	After  time.Time
@@ -83,10 +87,11 @@ type Source interface {
 	Find(ctx context.Context, q Asked, r Reader, limit int, cursor string) (hits []Hit, next string, err error)
 }
 
-// Options for New.
+// Options for New. MayRead and at least one source are needed.
 type Options struct {
-	Sources []Source
-	MayRead func(trust core.Trust, user int64, name string) bool // files of the vault
+	Sessions  Source                                               // nil: conversations are not searched
+	Documents Source                                               // nil: documents are not searched
+	MayRead   func(trust core.Trust, user int64, name string) bool // files of the vault
 }
 
 // A Finder searches all sources. It is safe for concurrent use.
@@ -94,3 +99,57 @@ type Finder struct{ o Options }
 
 // New returns a Finder.
 func New(o Options) *Finder { return &Finder{o} }
+
+// Search returns a page of what r may read and q asks for. The text of q is read by
+// Parse. Each source ranks its own hits (conversations: the newest first; documents: by
+// their words); both rankings are joined by reciprocal rank fusion. Conversations and
+// documents that are new or change between two pages do not repeat a conversation.
+// A limit, type or cursor that is not valid is core.Invalid.
+func (f *Finder) Search(ctx context.Context, q Query, r Reader) (Page, error) {
+	asked, types, err := q.parsed()
+	if err != nil {
+		return Page{}, err
+	}
+	limit := q.Limit
+	if limit == 0 {
+		limit = DefaultLimit
+	}
+	if limit < 0 || limit > MaxLimit {
+		return Page{}, core.Errorf(core.Invalid, "the limit is a number from 1 to %d", MaxLimit)
+	}
+	if r.MayRead == nil {
+		r.MayRead = func(name string) bool { return f.o.MayRead(r.Trust, r.User, name) }
+	}
+	at, err := resume(q.Cursor, asked, types)
+	if err != nil {
+		return Page{}, err
+	}
+	lists := make([]list, 0, len(types))
+	for _, t := range types {
+		l := list{place: at.Places[t]}
+		if source := f.source(t); source != nil && !l.place.End {
+			l.hits, l.next, err = source.Find(ctx, asked, r, limit, l.place.Cursor)
+		}
+		if err != nil {
+			return Page{}, err
+		}
+		lists = append(lists, l)
+	}
+	page := Page{Hits: merge(lists, limit)}
+	more := false
+	for i, t := range types {
+		at.Places[t] = lists[i].rest()
+		more = more || !at.Places[t].End
+	}
+	if more {
+		page.Next = at.encode()
+	}
+	return page, nil
+}
+
+func (f *Finder) source(kind string) Source {
+	if kind == Session {
+		return f.o.Sessions
+	}
+	return f.o.Documents
+}

@@ -131,11 +131,12 @@ func Starts(text string) string {
 // maxTerms limits the terms of a Query; further ones are ignored.
 const maxTerms = 16
 
-// A Query matches texts that contain all of its terms; a term is a sequence of adjacent
-// tokens.
+// A Query matches texts that contain all of its terms and none of Not; a term is a
+// sequence of adjacent tokens.
 type Query struct {
 	Terms  [][]string
-	Begins bool // the last token may be a prefix
+	Not    [][]string
+	Begins bool // the last token of the last term may be a prefix
 }
 
 // Parse parses what a user typed. There is no syntax: every other character separates
@@ -144,25 +145,34 @@ type Query struct {
 func Parse(typed string) Query {
 	var q Query
 	for piece := range strings.FieldsSeq(typed) {
-		var term []string
-		for t := range Tokens(piece) {
-			term = append(term, t.Text)
-		}
-		if len(term) > maxTerms {
-			term = term[:maxTerms]
-		}
-		if len(term) == 0 || slices.ContainsFunc(q.Terms, func(have []string) bool { return slices.Equal(have, term) }) {
-			continue
-		}
-		if q.Terms = append(q.Terms, term); len(q.Terms) == maxTerms {
-			break
-		}
+		q.Add(piece)
 	}
 	return q
 }
 
-// Find returns where in text the first term is, in bytes, and whether text has
-// all of them.
+// Add adds the tokens of phrase as one term. A term that the query has already, and
+// terms past the limit of 16, are ignored.
+func (q *Query) Add(phrase string) { q.Terms = with(q.Terms, phrase) }
+
+// Exclude adds the tokens of phrase as a term that a text must not have, within the
+// same limits.
+func (q *Query) Exclude(phrase string) { q.Not = with(q.Not, phrase) }
+
+func with(terms [][]string, phrase string) [][]string {
+	var term []string
+	for t := range Tokens(phrase) {
+		if term = append(term, t.Text); len(term) == maxTerms {
+			break
+		}
+	}
+	if len(term) == 0 || len(terms) == maxTerms || slices.ContainsFunc(terms, func(have []string) bool { return slices.Equal(have, term) }) {
+		return terms
+	}
+	return append(terms, term)
+}
+
+// Find returns where in text the first term is, in bytes, and whether the query
+// matches text.
 func (q Query) Find(text string) (start, end int, ok bool) {
 	var all []Token
 	for t := range Tokens(text) {
@@ -178,7 +188,42 @@ func (q Query) Find(text string) (start, end int, ok bool) {
 			start, end = from, to
 		}
 	}
+	for _, term := range q.Not {
+		if _, _, found := q.place(all, term, false); found {
+			return 0, 0, false
+		}
+	}
 	return max(0, start), end, true
+}
+
+// Marks returns where in text the query's terms are, as numbers of characters: the
+// first and the one after the last, in order, at most most of them. It does not ask
+// whether the query matches text, which may be a part of what it was found in.
+func (q Query) Marks(text string, most int) (marks [][2]int) {
+	var all []Token
+	for t := range Tokens(text) {
+		all = append(all, t)
+	}
+	for i := 0; i < len(all) && len(marks) < most; i++ {
+		if n := q.termAt(all[i:]); n > 0 {
+			first := utf8.RuneCountInString(text[:all[i].Start])
+			i += n - 1
+			marks = append(marks, [2]int{first, utf8.RuneCountInString(text[:all[i].End])})
+		}
+	}
+	return marks
+}
+
+// termAt returns how many tokens the longest term that tokens begin with has.
+func (q Query) termAt(tokens []Token) (n int) {
+	for i, term := range q.Terms {
+		if len(term) > n && len(term) <= len(tokens) {
+			if _, _, ok := q.place(tokens[:len(term)], term, q.Begins && i == len(q.Terms)-1); ok {
+				n = len(term)
+			}
+		}
+	}
+	return n
 }
 
 func (q Query) place(all []Token, term []string, begins bool) (start, end int, ok bool) {

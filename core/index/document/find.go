@@ -1,0 +1,229 @@
+package document
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"gatehouse/core"
+	"gatehouse/core/index/search"
+	"gatehouse/core/store"
+	"gatehouse/core/transcript/words"
+)
+
+// Limits of Find.
+const (
+	mostRows   = 2000 // passages that one search returns; documents beyond them are not found
+	mostRanked = 8000 // passages with all words; where there are more, rank says little and costs much
+	excerptLen = 160  // characters
+	mostMarks  = 32   // of one excerpt
+	minBegin   = 3    // characters of the last word, to be looked for as a prefix
+)
+
+// Find returns the documents that have all words of q in one passage, its title and
+// its path, the best by BM25 first, one hit for each (search.Source). Words that more
+// than 8,000 passages have are not ranked: the documents indexed last come first.
+// Without words it returns those that the rest of q asks for, the newest first. Of a reader below trust
+// vault only their own directory and what is open to guests is searched at all; files
+// that r.MayRead refuses are no hits.
+func (s *Store) Find(ctx context.Context, q search.Asked, r search.Reader, limit int, cursor string) (hits []search.Hit, next string, err error) {
+	at, err := parsePlace(cursor)
+	if err != nil || r.Trust < core.Sandboxed {
+		return nil, "", err
+	}
+	l := lookup{s: s, q: q, r: r, at: at}
+	l.q.Words.Begins = at.Begins
+	hits, next, err = l.page(ctx, limit)
+	if err == nil && len(hits) == 0 && cursor == "" && l.canBegin() {
+		l.q.Words.Begins, l.at.Begins = true, true
+		hits, next, err = l.page(ctx, limit)
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("search documents: %w", err)
+	}
+	return hits, next, nil
+}
+
+// A place is how far the pages have come: so many documents were shown.
+type place struct {
+	Shown  int
+	Begins bool // the last word is looked for as a prefix
+}
+
+func (p place) String() string {
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "d %d %t", p.Shown, p.Begins))
+}
+
+func parsePlace(cursor string) (p place, err error) {
+	if cursor == "" {
+		return p, nil
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(cursor)
+	fields := strings.Fields(string(raw))
+	if err == nil && len(fields) == 3 && fields[0] == "d" {
+		if p.Shown, err = strconv.Atoi(fields[1]); err == nil {
+			p.Begins, err = strconv.ParseBool(fields[2])
+		}
+		if err == nil && p.Shown > 0 && p.Shown <= mostRows {
+			return p, nil
+		}
+	}
+	return place{}, core.Errorf(core.Invalid, "the cursor is not of this search: begin again without one")
+}
+
+// A lookup is one page being looked for.
+type lookup struct {
+	s  *Store
+	q  search.Asked
+	r  search.Reader
+	at place
+}
+
+func (l *lookup) canBegin() bool {
+	terms := l.q.Words.Terms
+	if len(terms) == 0 {
+		return false
+	}
+	last := terms[len(terms)-1]
+	return len([]rune(last[len(last)-1])) >= minBegin
+}
+
+// A found is one passage.
+type found struct {
+	Content  string `db:"content_id"`
+	Path     string `db:"source_path"`
+	Title    string `db:"title"`
+	Modified string `db:"modified"`
+	Text     string `db:"chunk_text"`
+	Line     int    `db:"line"`
+}
+
+// page returns the documents behind those that were shown. The ranking is read again
+// from its beginning: it is short, and so no document is on two pages for its passages.
+func (l *lookup) page(ctx context.Context, limit int) ([]search.Hit, string, error) {
+	for n := min(mostRows, 4*(l.at.Shown+limit+1)); ; n = mostRows {
+		rows, err := l.rows(ctx, n)
+		if err != nil {
+			return nil, "", err
+		}
+		hits, more := l.hits(rows, limit)
+		if more || len(rows) < n || n == mostRows {
+			next := ""
+			if more {
+				next = hits[len(hits)-1].Cursor
+			}
+			return hits, next, nil
+		}
+	}
+}
+
+// hits returns limit documents behind those that were shown, and whether rows has more.
+func (l *lookup) hits(rows []found, limit int) (hits []search.Hit, more bool) {
+	seen := map[string]bool{} // at most mostRows
+	for _, row := range rows {
+		if seen[row.Content] || !l.r.MayRead(row.Path) {
+			continue
+		}
+		if seen[row.Content] = true; len(seen) <= l.at.Shown {
+			continue
+		}
+		if len(hits) == limit {
+			return hits, true
+		}
+		hit := l.hit(row)
+		hit.Cursor = place{len(seen), l.at.Begins}.String()
+		hits = append(hits, hit)
+	}
+	return hits, false
+}
+
+func (l *lookup) hit(row found) search.Hit {
+	excerpt := excerptOf(l.q.Words, row.Text)
+	return search.Hit{
+		Type: search.Document, ID: row.Content, Title: row.Title, Path: row.Path, Line: row.Line,
+		Excerpt: excerpt, Marks: l.q.Words.Marks(excerpt, mostMarks), At: timeOf(row.Modified),
+	}
+}
+
+// excerptOf returns one line of a passage around the first of the words that it has:
+// others may be in the title.
+func excerptOf(q words.Query, text string) string {
+	has := words.Query{}
+	for i, term := range q.Terms {
+		one := words.Query{Terms: [][]string{term}, Begins: q.Begins && i == len(q.Terms)-1}
+		if _, _, ok := one.Find(text); ok {
+			has.Terms, has.Begins = append(has.Terms, term), one.Begins
+		}
+	}
+	excerpt, _ := has.Excerpt(text, excerptLen)
+	return excerpt
+}
+
+// rows returns the n best passages.
+func (l *lookup) rows(ctx context.Context, n int) (rows []found, err error) {
+	c, from, order := store.Conditions{}, "", ""
+	if terms := l.terms(); len(terms) > 0 {
+		match, args := l.s.db.Match("document_words", terms, 1)
+		c = store.Conditions{Where: []string{match}, Args: args}
+		from, order = "document_words CROSS JOIN chunks c CROSS JOIN index_manifest m", "document_words."+l.s.db.Rank()
+		if many, err := l.many(ctx, match, args); err != nil {
+			return nil, err
+		} else if many {
+			order = "document_words.rowid DESC"
+		}
+		c.And("c.n = document_words.rowid AND m.content_id = c.content_id")
+	} else {
+		from = "index_manifest m JOIN chunks c ON c.content_id = m.content_id"
+	}
+	if len(l.q.Words.Terms) == 0 {
+		c.And("c.chunk_index = 0 AND c.field = 'content'")
+		order = "m.modified DESC, m.content_id"
+	}
+	l.choose(&c)
+	err = l.s.db.Select(ctx, &rows, fmt.Sprintf(`SELECT c.content_id, m.source_path, coalesce(m.title, '') AS title, m.modified, c.chunk_text, c.line FROM %s WHERE %s ORDER BY %s LIMIT %d`,
+		from, strings.Join(c.Where, " AND "), order, n), c.Args...)
+	return rows, err
+}
+
+// many reports whether more passages match than are ranked.
+func (l *lookup) many(ctx context.Context, match string, args []any) (bool, error) {
+	var n int
+	err := l.s.db.Get(ctx, &n, fmt.Sprintf(`SELECT count(*) FROM (SELECT 1 FROM document_words WHERE %s LIMIT %d) AS few`, match, mostRanked+1), args...)
+	return n > mostRanked, err
+}
+
+// terms returns what the full-text index is asked for: words, rights and tags.
+func (l *lookup) terms() (terms []store.Term) {
+	columns := []string{"title", "words"}
+	for i, w := range l.q.Words.Terms {
+		terms = append(terms, store.Term{Columns: columns, Words: w, Begins: l.q.Words.Begins && i == len(l.q.Words.Terms)-1})
+	}
+	if l.r.Trust < core.Vault {
+		terms = append(terms, store.Term{Columns: []string{"keys"}, Any: []string{guestKey(l.r.User), openKey}})
+	}
+	for _, tag := range l.q.Tags {
+		terms = append(terms, store.Term{Columns: []string{"keys"}, Words: []string{tagKey(tag)}})
+	}
+	if len(terms) == 0 {
+		return nil // nothing that could be excluded from
+	}
+	for _, w := range l.q.Words.Not {
+		terms = append(terms, store.Term{Columns: columns, Words: w, Not: true})
+	}
+	return terms
+}
+
+// choose adds the conditions that no full-text index has.
+func (l *lookup) choose(c *store.Conditions) {
+	if l.q.Folder != "" { // all paths that begin with the folder and a slash
+		c.And("m.source_path >= ? AND m.source_path < ?", l.q.Folder+"/", l.q.Folder+"0")
+	}
+	if !l.q.After.IsZero() {
+		c.And("m.modified >= ?", stampOf(l.q.After))
+	}
+	if !l.q.Before.IsZero() {
+		c.And("m.modified < ?", stampOf(l.q.Before))
+	}
+}

@@ -1,0 +1,183 @@
+package document
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"gatehouse/core"
+	"gatehouse/core/index/chunk"
+	"gatehouse/core/store"
+	"gatehouse/core/transcript/words"
+)
+
+// step is how many chunks one transaction inserts or deletes: it takes some
+// milliseconds of the database's one writer, for which messages wait.
+const step = 64
+
+// Put replaces all that is indexed of the document. A document with Fault has no
+// chunks. Large documents take several transactions; until the last the row of the
+// document has no hash, so that whoever compares hashes puts it again.
+func (s *Store) Put(ctx context.Context, d Document) error {
+	id := ID(d.Path)
+	small := len(d.Chunks) <= step // as most are: all in one transaction
+	for more := true; more; {
+		err := s.db.Tx(ctx, func(tx *store.Tx) (err error) {
+			if more, err = deleteChunks(ctx, tx, `content_id = $1`, id); err != nil {
+				return err
+			}
+			if more || !small {
+				return d.manifest(ctx, tx, id, "")
+			}
+			if err := d.insert(ctx, tx, id, 0, d.Chunks); err != nil {
+				return err
+			}
+			return d.manifest(ctx, tx, id, d.Hash)
+		})
+		if err != nil {
+			return fmt.Errorf("index %q: %w", d.Path, err)
+		}
+	}
+	for from := 0; !small && from < len(d.Chunks); from += step {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		part := d.Chunks[from:min(from+step, len(d.Chunks))]
+		err := s.db.Tx(ctx, func(tx *store.Tx) error {
+			err := d.insert(ctx, tx, id, from, part)
+			if err == nil && from+len(part) == len(d.Chunks) {
+				err = d.manifest(ctx, tx, id, d.Hash)
+			}
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("index %q: %w", d.Path, err)
+		}
+	}
+	return nil
+}
+
+func (d *Document) manifest(ctx context.Context, tx *store.Tx, id, hash string) error {
+	_, err := tx.Exec(ctx, `INSERT INTO index_manifest (content_id, content_type, content_hash, title, indexed_at, chunk_count, source_path, metadata, area, open, size, modified, fault)
+		VALUES ($1, 'document', $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+		ON CONFLICT (content_id) DO UPDATE SET content_hash = excluded.content_hash, title = excluded.title, indexed_at = excluded.indexed_at, chunk_count = excluded.chunk_count,
+			source_path = excluded.source_path, metadata = excluded.metadata, area = excluded.area, open = excluded.open, size = excluded.size, modified = excluded.modified, fault = excluded.fault`,
+		id, hash, d.Title, core.Stamp(tx.Time()), len(d.Chunks), d.Path, d.metadata(), areaOf(d.Path), d.Open, d.Size, stampOf(d.Modified), d.Fault)
+	return err
+}
+
+func (d *Document) insert(ctx context.Context, tx *store.Tx, id string, from int, part []chunk.Chunk) error {
+	title, keys, now := tx.Words(d.titleWords()), tx.Words(d.keys()), core.Stamp(tx.Time())
+	for i, c := range part {
+		n, err := tx.Insert(ctx, `INSERT INTO chunks (id, content_id, content_type, chunk_index, chunk_text, created_at, line) VALUES ($1, $2, 'document', $3, $4, $5, $6)`,
+			"chunk:"+id+":content:"+strconv.Itoa(from+i), id, from+i, c.Text, now, c.Line)
+		if err == nil {
+			_, err = tx.Exec(ctx, `INSERT INTO document_words (rowid, title, words, keys) VALUES ($1, $2, $3, $4)`, n, title, tx.Words(words.Index(c.Text)), keys)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// titleWords returns the words that each passage of the document has: of the title
+// and the path.
+func (d *Document) titleWords() string {
+	return words.Index(d.Title + "\n" + strings.ReplaceAll(d.Path, "/", "\n"))
+}
+
+// Mark changes what the index knows about a document whose content is the same. It
+// is core.NotFound when the index does not have it.
+func (s *Store) Mark(ctx context.Context, f File) error {
+	id := ID(f.Path)
+	var was struct {
+		Title    string `db:"title"`
+		Metadata string `db:"metadata"`
+		Open     bool   `db:"open"`
+	}
+	err := s.db.Get(ctx, &was, `SELECT coalesce(title, '') AS title, coalesce(metadata, '') AS metadata, open FROM index_manifest WHERE content_id = $1`, id)
+	if errors.Is(err, store.ErrNoRows) {
+		return core.Errorf(core.NotFound, "%s is not in the index", f.Path)
+	}
+	if err == nil && was.Open != f.Open { // the keys of all its passages change
+		return s.reopen(ctx, Document{File: f, Title: was.Title, Tags: tagsOf(was.Metadata)})
+	}
+	if err == nil {
+		err = s.db.Tx(ctx, func(tx *store.Tx) error {
+			_, err := tx.Exec(ctx, `UPDATE index_manifest SET size = $2, modified = $3, content_hash = $4 WHERE content_id = $1`, id, f.Size, stampOf(f.Modified), f.Hash)
+			return err
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("index %q: %w", f.Path, err)
+	}
+	return nil
+}
+
+// reopen puts a document again from its stored passages.
+func (s *Store) reopen(ctx context.Context, d Document) error {
+	err := s.db.Select(ctx, &d.Chunks, `SELECT chunk_text AS text, line FROM chunks WHERE content_id = $1 ORDER BY chunk_index`, ID(d.Path))
+	if err != nil {
+		return fmt.Errorf("index %q: %w", d.Path, err)
+	}
+	return s.Put(ctx, d)
+}
+
+// Remove deletes what is indexed of the documents at paths.
+func (s *Store) Remove(ctx context.Context, paths []string) error {
+	for _, name := range paths {
+		id := ID(name)
+		err := s.delete(ctx, `content_id = $1`, id, func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.Exec(ctx, `DELETE FROM index_manifest WHERE content_id = $1`, id)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("index: remove %q: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// Clear deletes everything that is indexed; the next pass over the vault indexes it
+// again.
+func (s *Store) Clear(ctx context.Context) error {
+	err := s.delete(ctx, `n > $1`, int64(0), nil)
+	for more := true; more && err == nil; {
+		err = s.db.Tx(ctx, func(tx *store.Tx) error {
+			n, err := tx.Exec(ctx, `DELETE FROM index_manifest WHERE content_id IN (SELECT content_id FROM index_manifest LIMIT 1000)`)
+			more = n > 0
+			return err
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("index: clear: %w", err)
+	}
+	return nil
+}
+
+// delete deletes the chunks that meet a condition in short transactions, the last of
+// which calls also.
+func (s *Store) delete(ctx context.Context, where string, arg any, also func(context.Context, *store.Tx) error) error {
+	for more := true; more; {
+		err := s.db.Tx(ctx, func(tx *store.Tx) (err error) {
+			if more, err = deleteChunks(ctx, tx, where, arg); err == nil && !more && also != nil {
+				err = also(ctx, tx)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deleteChunks deletes up to step chunks that meet a condition, and reports whether
+// there may be more.
+func deleteChunks(ctx context.Context, tx *store.Tx, where string, arg any) (more bool, err error) {
+	n, err := tx.Exec(ctx, `DELETE FROM chunks WHERE n IN (SELECT n FROM chunks WHERE `+where+` LIMIT `+strconv.Itoa(step)+`)`, arg)
+	return n == step, err
+}

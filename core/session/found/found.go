@@ -1,0 +1,89 @@
+// Package found makes conversations a source of the search.
+package found
+
+import (
+	"context"
+	"time"
+
+	"gatehouse/core/index/search"
+	"gatehouse/core/session"
+	"gatehouse/core/transcript/words"
+)
+
+// Sessions finds conversations.
+type Sessions interface {
+	Search(ctx context.Context, f session.Filter) ([]session.Found, string, error)
+	List(ctx context.Context, f session.Filter) ([]session.Session, string, error)
+}
+
+// A Source is the search.Source of conversations.
+type Source struct{ Sessions Sessions }
+
+const (
+	mostRounds = 4  // pages of the sessions' search for one page of ours, where times are asked for
+	mostMarks  = 32 // of one excerpt
+)
+
+// Find returns conversations of the reader, or of all users with r.Everyone, the newest
+// hit first. Without words it returns those that have all tags. A conversation is in no
+// folder: where q asks for one, there are none.
+func (s Source) Find(ctx context.Context, q search.Asked, r search.Reader, limit int, cursor string) ([]search.Hit, string, error) {
+	if q.Folder != "" || r.User <= 0 && !r.Everyone {
+		return nil, "", nil
+	}
+	f := session.Filter{User: r.User, All: r.Everyone, Words: q.Words, Tags: q.Tags, Since: q.After, Until: q.Before, Limit: limit, Cursor: cursor}
+	if len(q.Words.Terms) == 0 {
+		return s.list(ctx, f)
+	}
+	var hits []search.Hit
+	for range mostRounds {
+		page, next, err := s.Sessions.Search(ctx, f)
+		if err != nil {
+			return nil, "", err
+		}
+		for _, p := range page {
+			if hit := hitOf(p, q.Words); within(hit.At, q) {
+				hits = append(hits, hit)
+			}
+			if f.Cursor = p.Hit.Cursor; len(hits) == limit {
+				return hits, f.Cursor, nil // a next page may be empty
+			}
+		}
+		if f.Cursor = next; next == "" {
+			break
+		}
+	}
+	return hits, f.Cursor, nil
+}
+
+// list returns conversations without looking for words.
+func (s Source) list(ctx context.Context, f session.Filter) ([]search.Hit, string, error) {
+	if len(f.Tags) == 0 {
+		return nil, "", nil // all conversations are no answer
+	}
+	list, next, err := s.Sessions.List(ctx, f)
+	hits := make([]search.Hit, len(list))
+	for i, one := range list {
+		hits[i] = search.Hit{Type: search.Session, ID: one.ID, Title: one.Title, User: one.User, In: "tag", At: one.LastAccessed}
+		hits[i].Cursor = session.After(one)
+	}
+	return hits, next, err
+}
+
+func hitOf(p session.Found, q words.Query) search.Hit {
+	q.Begins = true // also where the last word was found whole, as in titles
+	hit := search.Hit{
+		Type: search.Session, ID: p.ID, Title: p.Title, User: p.User, Message: p.Hit.Message, Role: p.Hit.Role, In: p.Hit.In,
+		Excerpt: p.Hit.Excerpt, Marks: q.Marks(p.Hit.Excerpt, mostMarks), At: p.Hit.At, Cursor: p.Hit.Cursor,
+	}
+	if hit.At.IsZero() {
+		hit.At = p.LastAccessed
+	}
+	return hit
+}
+
+func within(at time.Time, q search.Asked) bool {
+	return (q.After.IsZero() || !at.Before(q.After)) && (q.Before.IsZero() || at.Before(q.Before))
+}
+
+var _ search.Source = Source{}
