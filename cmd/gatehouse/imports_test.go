@@ -96,9 +96,9 @@ core/diff: core  # what changes in a text, for people
 core/dispatch: core core/bus core/command core/orchestrator core/queue core/queue/outbox core/runs core/store core/texts
 core/erasure: core core/beneath core/session core/store core/transcript core/vault
 core/erasure/tasks: core core/erasure core/jobs core/store
-core/index: core core/store core/transcript core/transcript/words core/vault
+core/index: core core/store core/store/fulltext core/transcript core/transcript/words core/vault
 core/index/chunk:  # passages of texts
-core/index/document: core core/index/chunk core/index/search core/store core/transcript/words
+core/index/document: core core/index/chunk core/index/search core/store core/store/fulltext core/transcript/words
 core/index/search: core core/transcript/words
 core/jobs: core
 core/llm: core core/texts
@@ -142,7 +142,8 @@ core/session/discover: core core/session core/session/reindex core/store core/va
 core/session/found: core/index/search core/session core/transcript/words  # conversations as a source of the search
 core/session/reindex: core core/session core/session/sidecar core/store core/transcript core/vault
 core/session/sidecar: core core/store core/transcript core/vault
-core/store: core core/store/integrity core/store/migrations core/store/original
+core/store: core core/store/integrity core/store/fulltext core/store/migrations core/store/original
+core/store/fulltext:  # conditions on words
 core/store/integrity: core  # whether the file is still the database
 core/store/migrations: core
 core/store/original: core  # takes over a database of the original system

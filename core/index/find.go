@@ -12,6 +12,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store"
+	"gatehouse/core/store/fulltext"
 	"gatehouse/core/transcript"
 	"gatehouse/core/transcript/words"
 )
@@ -145,27 +146,27 @@ func (l *lookup) resume(cursor string) error {
 }
 
 // terms returns the query for the index; key is a further term of its keys.
-func (l *lookup) terms(key string) []store.Term {
-	var terms []store.Term
+func (l *lookup) terms(key string) []fulltext.Term {
+	var terms []fulltext.Term
 	if key != "" {
-		terms = append(terms, store.Term{Columns: []string{"keys"}, Words: []string{key}})
+		terms = append(terms, fulltext.Term{Columns: []string{"keys"}, Words: []string{key}})
 	}
 	for i, w := range l.q.Terms {
-		t := store.Term{Columns: []string{"words"}, Words: w}
+		t := fulltext.Term{Columns: []string{"words"}, Words: w}
 		if i == len(l.q.Terms)-1 {
 			t.Columns, t.Begins = []string{"words", "starts"}, l.q.Begins
 		}
 		terms = append(terms, l.own(t))
 	}
 	for _, w := range l.q.Not {
-		terms = append(terms, l.own(store.Term{Columns: []string{"words"}, Words: w, Not: true}))
+		terms = append(terms, l.own(fulltext.Term{Columns: []string{"words"}, Words: w, Not: true}))
 	}
 	return terms
 }
 
 // own returns the term as it is in the keys of the user's sessions, if only those are
 // searched.
-func (l *lookup) own(t store.Term) store.Term {
+func (l *lookup) own(t fulltext.Term) fulltext.Term {
 	if l.f.All {
 		return t
 	}

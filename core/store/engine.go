@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 
+	"gatehouse/core/store/fulltext"
 	"gatehouse/core/store/migrations"
 )
 
@@ -27,11 +28,11 @@ type engine struct {
 	lost       func(error) bool          // the connection is gone
 	farewell   string                    // the writer's last statement
 
-	match      func(table string, terms []Term, first int) (cond string, args []any) // see DB.Match
-	words      func(text string) string                                              // see Tx.Words
-	emptyWords string                                                                // see Tx.EmptyWords
-	rank       string                                                                // see DB.Rank
-	mergeWords [][2]string                                                           // of each table, see DB.MergeWords; none: there is nothing to do
+	match      func(table string, terms []fulltext.Term, first int) (cond string, args []any) // see DB.Match
+	words      func(text string) string                                                       // see Tx.Words
+	emptyWords string                                                                         // see Tx.EmptyWords
+	rank       string                                                                         // see DB.Rank
+	mergeWords [][2]string                                                                    // of each table, see DB.MergeWords; none: there is nothing to do
 }
 
 var sqlite = engine{
@@ -43,7 +44,7 @@ var sqlite = engine{
 	lost:       func(error) bool { return false },
 	farewell:   "PRAGMA wal_checkpoint(TRUNCATE)",
 
-	match:      matchFTS5,
+	match:      fulltext.FTS5,
 	words:      func(text string) string { return text },
 	emptyWords: "INSERT INTO search (search) VALUES ('delete-all')",
 	rank:       "rank",
@@ -71,7 +72,7 @@ func postgreSQL(server Server) engine {
 		pause:      "SELECT pg_sleep(0.01 + random() / 20)", // who runs at once takes its locks again before those who waited
 		lost:       server.Lost,
 
-		match:      matchLike,
+		match:      fulltext.Like,
 		words:      func(text string) string { return " " + text + " " },
 		emptyWords: "DELETE FROM search",
 		rank:       "rowid",

@@ -10,6 +10,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/index/search"
 	"gatehouse/core/store"
+	"gatehouse/core/store/fulltext"
 	"gatehouse/core/transcript/words"
 )
 
@@ -195,22 +196,22 @@ func (l *lookup) many(ctx context.Context, match string, args []any) (bool, erro
 }
 
 // terms returns what the full-text index is asked for: words, rights and tags.
-func (l *lookup) terms() (terms []store.Term) {
+func (l *lookup) terms() (terms []fulltext.Term) {
 	columns := []string{"title", "words"}
 	for i, w := range l.q.Words.Terms {
-		terms = append(terms, store.Term{Columns: columns, Words: w, Begins: l.q.Words.Begins && i == len(l.q.Words.Terms)-1})
+		terms = append(terms, fulltext.Term{Columns: columns, Words: w, Begins: l.q.Words.Begins && i == len(l.q.Words.Terms)-1})
 	}
 	if l.r.Trust < core.Vault {
-		terms = append(terms, store.Term{Columns: []string{"keys"}, Any: []string{guestKey(l.r.User), openKey}})
+		terms = append(terms, fulltext.Term{Columns: []string{"keys"}, Any: []string{guestKey(l.r.User), openKey}})
 	}
 	for _, tag := range l.q.Tags {
-		terms = append(terms, store.Term{Columns: []string{"keys"}, Words: []string{tagKey(tag)}})
+		terms = append(terms, fulltext.Term{Columns: []string{"keys"}, Words: []string{tagKey(tag)}})
 	}
 	if len(terms) == 0 {
 		return nil // nothing that could be excluded from
 	}
 	for _, w := range l.q.Words.Not {
-		terms = append(terms, store.Term{Columns: columns, Words: w, Not: true})
+		terms = append(terms, fulltext.Term{Columns: columns, Words: w, Not: true})
 	}
 	return terms
 }
