@@ -17,6 +17,7 @@ import (
 	"gatehouse/cmd/gatehouse/attachments"
 	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/cmd/gatehouse/fleet"
+	"gatehouse/cmd/gatehouse/library"
 	"gatehouse/cmd/gatehouse/logs"
 	"gatehouse/cmd/gatehouse/memory"
 	"gatehouse/cmd/gatehouse/models"
@@ -110,6 +111,7 @@ type app struct {
 	accounts      *account.Store
 	sessions      *session.Store
 	conversations *conversations
+	library       *library.Library
 	events        *runs.Store
 	runs          *orchestrator.Orchestrator
 	running       *dispatch.Running
@@ -250,6 +252,7 @@ func (a *app) joinCore(ctx context.Context) error {
 	qm := metrics.New(a.reg, append(a.bots.Names(), core.APIBot))
 	a.sessions = session.New(session.Options{DB: a.db, Vault: a.vault, Clock: a.clock, Log: a.log, Version: version, Projects: a.cfg.ClaudeProjects})
 	a.closing(a.sessions.Close)
+	a.library = library.New(library.Options{DB: a.db, Sessions: a.sessions, MayRead: a.readable.mayRead})
 	a.outbox = outbox.New(a.db, outbox.Options{Clock: a.clock, Log: a.log, Metrics: qm, Ring: a.bus.Ring, Node: "node", Late: texts.Text("late"), Flight: a.flight,
 		Notices: outbox.Notices{Missing: chat.UnsureNotice, Resolved: chat.UnsureResolved}})
 	a.queue = queue.New(a.db, a.outbox, queue.Options{
@@ -382,19 +385,4 @@ func registerBuild(reg prometheus.Registerer) {
 	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "gatehouse_build_info", Help: "Always 1."}, []string{"version", "revision", "go"})
 	info.WithLabelValues(version, revision, goVersion).Set(1)
 	reg.MustRegister(info)
-}
-
-// storedEvents is the event store as the bus reads it.
-type storedEvents struct{ *runs.Store }
-
-func (s storedEvents) entries(ctx context.Context, run string, attempt, n int) ([]bus.Entry, error) {
-	pieces, err := s.Load(ctx, run, attempt, n)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]bus.Entry, len(pieces))
-	for i, p := range pieces {
-		out[i] = bus.Entry{ID: bus.EventID(run, attempt, p.N), Run: run, Attempt: attempt, N: p.N, Type: core.EncodedType(p.Data), Data: p.Data}
-	}
-	return out, nil
 }

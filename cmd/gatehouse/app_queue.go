@@ -9,6 +9,8 @@ import (
 	"syscall"
 
 	"gatehouse/core"
+	"gatehouse/core/bus"
+	"gatehouse/core/runs"
 	"gatehouse/core/store"
 )
 
@@ -31,4 +33,19 @@ func databaseID(path string) string {
 		return fmt.Sprintf("%s %d:%d", path, sys.Dev, sys.Ino)
 	}
 	return path
+}
+
+// storedEvents is the event store as the bus reads it.
+type storedEvents struct{ *runs.Store }
+
+func (s storedEvents) entries(ctx context.Context, run string, attempt, n int) ([]bus.Entry, error) {
+	pieces, err := s.Load(ctx, run, attempt, n)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]bus.Entry, len(pieces))
+	for i, p := range pieces {
+		out[i] = bus.Entry{ID: bus.EventID(run, attempt, p.N), Run: run, Attempt: attempt, N: p.N, Type: core.EncodedType(p.Data), Data: p.Data}
+	}
+	return out, nil
 }
