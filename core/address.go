@@ -23,6 +23,10 @@ func LaneOf(a Address) string {
 	return a.Bot + "|" + a.Chat
 }
 
+// ControlLane ends the key of the lane in which a chat's control turns (/stop, answers to
+// questions, buttons) pass by its others: it follows LaneOf.
+const ControlLane = "#control"
+
 // Group reports whether the address is in a group (place), not a direct message.
 func (a Address) Group() bool { return a.Place != "" }
 

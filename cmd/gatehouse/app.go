@@ -248,7 +248,7 @@ func (a *app) joinCore(ctx context.Context) error {
 	a.openBox(self)
 	a.own = ownfiles.New(ownfiles.Options{Config: a.cfg, Vault: a.vault, Runtime: a.runtime, Tokens: func() []string { return a.bots.Files(a.cfg) }})
 	a.guard = guard.New(guard.Options{DB: a.db, Asks: a.asks, Vault: a.vault, Isolation: a.box != nil, Own: a.own.Visible,
-		Clock: a.clock, Log: a.log, Metrics: guard.NewMetrics(a.reg), Show: tools})
+		Clock: a.clock, Log: a.log, Metrics: guard.NewMetrics(a.reg), Show: tools, Chat: chatOfRun})
 	qm := metrics.New(a.reg, append(a.bots.Names(), core.APIBot))
 	a.sessions = session.New(session.Options{DB: a.db, Vault: a.vault, Clock: a.clock, Log: a.log, Version: version, Projects: a.cfg.ClaudeProjects})
 	a.closing(a.sessions.Close)

@@ -208,6 +208,16 @@ func (g gate) moved(ctx context.Context, tx *store.Tx, in *core.Inbound, run str
 	return g.present(ctx, tx, in)
 }
 
+// chatOfRun returns the chat in which a run is to be answered by now, or "" for a run
+// without messages.
+func chatOfRun(ctx context.Context, q store.Queryer, run string) (string, error) {
+	at, err := inspect.AddressOf(ctx, q, run)
+	if errors.Is(err, store.ErrNoRows) {
+		return "", nil
+	}
+	return at.Chat, err
+}
+
 // raised returns the temporary trust of a turn: for the owner's own messages in the chat
 // where it was requested, sent after it was confirmed.
 func (a *app) raised(ctx context.Context, tx *store.Tx, t *orchestrator.Turn, ref session.Ref) (orchestrator.Raise, error) {

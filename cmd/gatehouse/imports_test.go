@@ -124,11 +124,12 @@ core/permission/shell: core/permission/shell/programs core/permission/shell/vett
 core/permission/shell/programs: core/permission/shell/walk  # programs that run others, delete, change disks and rights
 core/permission/shell/vetted:  # reads commands, imports no package of ours
 core/permission/shell/walk:  # follows a command line, imports no package of ours
-core/queue: core core/queue/metrics core/queue/outbox core/store
+core/queue: core core/queue/metrics core/queue/moved core/queue/outbox core/store
 core/queue/flight:  # how far sends got, for the start after a crash
 core/queue/inspect: core core/store  # what the panel and metrics ask the tables
 core/queue/maintenance: core core/store  # erases, prunes and repairs the tables
 core/queue/metrics: core
+core/queue/moved: core core/store  # the lanes of chats that got another id
 core/queue/outbox: core core/queue/flight core/store  # replies, from their commit to the platform
 core/runs: core core/store core/texts
 core/sandbox: core core/beneath core/sandbox/landlock core/sandbox/mask core/sandbox/measure core/sandbox/seccomp

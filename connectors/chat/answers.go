@@ -91,7 +91,7 @@ func (a *answers) stop(_ context.Context, r command.Request) (command.Outcome, e
 	if !a.mayStop(r) {
 		return respond("stop_another")
 	}
-	if a.stopper.AbortLane(r.In.Bot, core.LaneOf(r.In.Address)) {
+	if a.stopper.AbortLane(r.In.Bot, r.Lane) {
 		return command.Outcome{}, nil // the end of the run is its answer
 	}
 	return respond("stop_nothing")
@@ -109,7 +109,9 @@ func (a *answers) stopButton(_ context.Context, r command.Request, run string) (
 	return command.Outcome{}, nil // the end of the run is its answer
 }
 
-func inChat(i bus.Info, r command.Request) bool { return i.Bot == r.In.Bot && i.Chat == r.In.Chat }
+// inChat reports whether a run is one of r's chat, which may have got another id since the
+// run began.
+func inChat(i bus.Info, r command.Request) bool { return i.Bot == r.In.Bot && i.Lane == r.Lane }
 
 // mayStop reports whether the sender may stop the run of the chat. In a group
 // that is the user who asked for it, the owner or an admin.

@@ -119,7 +119,7 @@ func (c *conversations) leave(ctx context.Context, tx *store.Tx, r command.Reque
 	if err := c.bound.dropRaises(ctx, tx, r, old); err != nil {
 		return err
 	}
-	return c.lanes.Relane(ctx, tx, old, core.LaneOf(r.In.Address), sessionLane(old))
+	return c.lanes.Relane(ctx, tx, old, r.Lane, sessionLane(old))
 }
 
 // list shows the sender's newest conversations, with a button for each.

@@ -211,7 +211,7 @@ func (s *status) show(ctx context.Context, r command.Request) (command.Outcome, 
 			running, seconds = true, int(r.In.At.Sub(i.Started).Abs().Seconds())
 		}
 	}
-	waiting, err := s.updates.Backlog(ctx, core.LaneOf(r.In.Address))
+	waiting, err := s.updates.Backlog(ctx, r.Lane)
 	if err != nil {
 		return command.Outcome{}, err
 	}

@@ -49,6 +49,7 @@ type Entry struct {
 // Info is what is known of a run in progress.
 type Info struct {
 	Run, Session, Bot, Chat string
+	Lane                    string // of the chat's messages, also after the chat got another id
 	User                    int64
 	Attempt                 int
 	Started                 time.Time

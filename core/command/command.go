@@ -17,6 +17,9 @@ type Call struct {
 	In    *core.Inbound
 	Trust core.Trust
 	Seq   int64 // of the row in the inbox
+	// Lane is the key of the lane in which the messages of the chat are answered, usually
+	// LaneOf its address: right after the chat got another id, that of the old one.
+	Lane string
 }
 
 // An Outcome is the result of a command: a reply in Markdown ("" for none) and

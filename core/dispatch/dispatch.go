@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"gatehouse/core"
@@ -151,6 +152,13 @@ func stopped(ctx context.Context, err error) bool {
 	return errors.Is(err, queue.ErrShutdown) || errors.Is(err, context.Canceled) && errors.Is(context.Cause(ctx), queue.ErrShutdown)
 }
 
+// chatLane returns the lane of the messages of t's chat.
+func chatLane(t *queue.Turn) string { return strings.TrimSuffix(t.Lane, core.ControlLane) }
+
+func call(t *queue.Turn) command.Call {
+	return command.Call{In: t.First(), Trust: t.Trust, Seq: t.Seq(), Lane: chatLane(t)}
+}
+
 // command answers with h. /stop stops it: compacting a conversation asks a model,
 // which may take long.
 func (d *Dispatcher) command(ctx context.Context, t *queue.Turn, h command.Handler) error {
@@ -159,7 +167,7 @@ func (d *Dispatcher) command(ctx context.Context, t *queue.Turn, h command.Handl
 	if !t.Control {
 		defer d.o.Running.begin(t.Lane, &active{cancel: cancel, bot: t.First().Bot, lane: t.Lane}, t.Taken)()
 	}
-	out, err := h(work, command.Call{In: t.First(), Trust: t.Trust, Seq: t.Seq()})
+	out, err := h(work, call(t))
 	if err != nil && ctx.Err() == nil && errors.Is(context.Cause(work), orchestrator.ErrAborted) {
 		out, err = command.Outcome{Text: texts.Text("stopped")}, nil
 	}
@@ -173,7 +181,7 @@ func (d *Dispatcher) command(ctx context.Context, t *queue.Turn, h command.Handl
 }
 
 func (d *Dispatcher) callback(ctx context.Context, t *queue.Turn) error {
-	out, err := d.o.Callback(ctx, command.Call{In: t.First(), Trust: t.Trust, Seq: t.Seq()})
+	out, err := d.o.Callback(ctx, call(t))
 	text := out.Text
 	if core.KindOf(err) != core.Other {
 		text, err = core.TextOf(err), nil

@@ -20,7 +20,7 @@ func (d *Dispatcher) run(ctx context.Context, t *queue.Turn) (err error) {
 	turn := t.Work.(*orchestrator.Turn)
 	turn.Trust = t.Trust
 	in := t.First()
-	stream := d.o.Bus.Begin(bus.Info{Run: t.Run, Session: turn.Session.ID, Bot: in.Bot, Chat: in.Chat, User: turn.User, Attempt: turn.Attempt, Started: t.Taken})
+	stream := d.o.Bus.Begin(bus.Info{Run: t.Run, Session: turn.Session.ID, Bot: in.Bot, Chat: in.Chat, Lane: chatLane(t), User: turn.User, Attempt: turn.Attempt, Started: t.Taken})
 	d.o.Events.Watch(t.Run, turn.Attempt, source{stream}, in.Turn == nil)
 	defer d.o.Events.Unwatch(t.Run, turn.Attempt)
 	defer func() {
@@ -56,7 +56,7 @@ func (d *Dispatcher) answer(ctx context.Context, t *queue.Turn, turn *orchestrat
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	in := t.First()
-	a := &active{cancel: cancel, session: turn.Session.ID, bot: in.Bot, user: turn.User, run: t.Run, lane: strings.TrimSuffix(t.Lane, "#control")}
+	a := &active{cancel: cancel, session: turn.Session.ID, bot: in.Bot, user: turn.User, run: t.Run, lane: chatLane(t)}
 	if in.Turn != nil {
 		a.key = in.Turn.Key
 	}

@@ -176,6 +176,9 @@ func (q *Queue) TakeOver(ctx context.Context, bots []string, turns Turns, sender
 		if _, err := tx.Exec(ctx, `UPDATE inbox SET attempts = 1 WHERE state = 'ready' AND bot = $1 AND attempts = 0`, core.APIBot); err != nil {
 			return err
 		}
+		if err := q.moved.Load(ctx, tx); err != nil {
+			return err
+		}
 		return q.outbox.TakeOver(ctx, tx, bots, sender)
 	})
 }

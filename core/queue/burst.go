@@ -98,7 +98,7 @@ func (b *bursts) join(ctx context.Context, tx *store.Tx, in *core.Inbound, r *ro
 // ofOurAlbum reports whether in belongs to an album addressed to the bot. In a
 // group only the picture with the caption shows this.
 func (q *Queue) ofOurAlbum(ctx context.Context, tx *store.Tx, in *core.Inbound) (ours bool, err error) {
-	lane, err := q.o.Lane(ctx, tx, in)
+	lane, err := q.moved.Of(ctx, tx, in)
 	if err != nil || !q.bursts.isOpen(lane) {
 		return false, err
 	}

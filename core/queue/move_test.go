@@ -3,6 +3,8 @@ package queue_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"gatehouse/core"
@@ -115,4 +117,107 @@ func TestAMessageWhoseAnswerIsGivenBackIsAnsweredInTheNewChat(t *testing.T) {
 	if a := second.First(); a.Chat != "-1001" || a.Place != "-1001" || a.MessageID != "" || second.Run != first.Run || second.Lane != first.Lane {
 		t.Errorf("the second attempt %+v: run %s, lane %s; the first had %s, %s", a, second.Run, second.Lane, first.Run, first.Lane)
 	}
+}
+
+// unfinished returns the messages that are not answered yet, with their lanes.
+func (f *fixture) unfinished() string {
+	f.t.Helper()
+	var s []string
+	if err := f.db.Select(f.t.Context(), &s, `SELECT update_id || ':' || chat || ':' || lane FROM inbox WHERE state IN ('ready', 'limited') ORDER BY seq`); err != nil {
+		f.t.Fatal(err)
+	}
+	return strings.Join(s, " ")
+}
+
+func (f *fixture) move(from, to string) {
+	f.t.Helper()
+	if err := f.db.Tx(f.t.Context(), func(tx *store.Tx) error { return f.q.Move(f.t.Context(), tx, "bot", from, to) }); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// New messages join the lane of the old id, also of the one before, until it is empty.
+func TestMessagesOfAMovedChatJoinTheLaneInWhichItIsAnswered(t *testing.T) {
+	f := newFixture(t, nil)
+	begun, end := f.serveHeld()
+	f.put(msg(1, "-1", "ann", "one"))
+	<-begun
+	f.move("-1", "-1001")
+	f.put(msg(2, "-1001", "ann", "two"), msg(3, "-2", "bob", "another chat"))
+	<-begun
+	f.move("-1001", "-1002")
+	f.put(msg(4, "-1002", "ann", "three"))
+	if got := f.unfinished(); got != "1:-1002:bot|-1 2:-1002:bot|-1 3:-2:bot|-2 4:-1002:bot|-1" {
+		t.Errorf("unfinished: %s", got)
+	}
+	close(end)
+	for range 4 {
+		f.reply()
+	}
+	f.until("the lanes are released", func() bool { return f.q.Running() == 0 })
+	f.put(msg(5, "-1002", "ann", "four"))
+	f.reply()
+	var lane string
+	if err := f.db.Get(t.Context(), &lane, `SELECT lane FROM inbox WHERE update_id = '5'`); err != nil || lane != "bot|-1002" {
+		t.Errorf("the lane is %q, %v, when the old one is empty", lane, err)
+	}
+}
+
+// A process that was killed knew that the chat had moved; the next one reads it.
+func TestMessagesOfAMovedChatJoinItsLaneAfterAKill(t *testing.T) {
+	f := newFixture(t, nil)
+	begun, end := make(chan struct{}), make(chan struct{})
+	defer close(end)
+	f.serve(func(_ context.Context, turn *queue.Turn) {
+		close(begun)
+		<-end
+		if err := answer(f.q, turn); !errors.Is(err, queue.ErrFenced) {
+			t.Errorf("the killed process: %v", err)
+		}
+	})
+	f.put(msg(1, "-1", "ann", "one"))
+	<-begun
+	f.move("-1", "-1001")
+	next := f.newQueue(func(o *options) { o.Node = "next" })
+	f.takeOver(next)
+	if err := next.Put(t.Context(), []core.Inbound{msg(2, "-1001", "ann", "two")}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.unfinished(); got != "1:-1001:bot|-1 2:-1001:bot|-1" {
+		t.Errorf("unfinished: %s", got)
+	}
+}
+
+// A request of the API is answered in the conversation of a chat that moves: the chat's
+// messages wait for it. One that waits alone moves along.
+func TestMessagesOfAMovedChatWaitForARequestInItsConversation(t *testing.T) {
+	at := "-1"
+	f := newFixture(t, func(o *options) {
+		o.Lane = func(_ context.Context, _ *store.Tx, in *core.Inbound) (string, error) {
+			if in.Bot == core.APIBot {
+				return "bot|" + at, nil
+			}
+			return in.Bot + "|" + in.Chat, nil
+		}
+	})
+	request := func(n int) core.Inbound {
+		in := msg(n, "session", "key", "request")
+		in.Bot, in.MessageID, in.Turn = core.APIBot, "", &core.Options{Run: fmt.Sprint("run", n)}
+		return in
+	}
+	f.put(request(1))
+	f.move("-1", "-1001")
+	at = "-1001"
+	if got := f.unfinished(); got != "1:session:bot|-1001" {
+		t.Errorf("a request that waited: %s", got)
+	}
+	begun, end := f.serveHeld()
+	<-begun
+	f.move("-1001", "-1002")
+	at = "-1002"
+	f.put(msg(2, "-1002", "ann", "two"))
+	if got := f.unfinished(); got != "1:session:bot|-1001 2:-1002:bot|-1001" {
+		t.Errorf("behind a request: %s", got)
+	}
+	close(end)
 }

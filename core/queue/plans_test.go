@@ -14,11 +14,11 @@ import (
 	"gatehouse/core/store/storetest"
 )
 
-// statements returns the SQL texts of this package, outbox and maintenance, read from the source.
+// statements returns the SQL texts of this package, outbox, moved and maintenance, read from the source.
 func statements(t *testing.T) []string {
 	t.Helper()
 	names, err := filepath.Glob("*.go")
-	for _, pattern := range []string{"outbox/*.go", "maintenance/*.go"} {
+	for _, pattern := range []string{"outbox/*.go", "moved/*.go", "maintenance/*.go"} {
 		if err != nil {
 			break
 		}

@@ -116,22 +116,18 @@ func (q *Queue) putOne(ctx context.Context, tx *store.Tx, u *unit, in *core.Inbo
 	return q.putWork(ctx, tx, in, v, lanes)
 }
 
-// controlLane ends the key of the lane in which a chat's control turns pass by
-// its others.
-const controlLane = "#control"
-
 // putWork stores an update that may start a turn.
 func (q *Queue) putWork(ctx context.Context, tx *store.Tx, in *core.Inbound, a Admission, lanes map[string]bool) (string, error) {
 	if in.Kind == core.KindMessage && a.Answer {
 		in.Kind = core.KindAnswer
 	}
-	lane, err := q.o.Lane(ctx, tx, in)
+	lane, err := q.moved.Of(ctx, tx, in)
 	if err != nil {
 		return "", err
 	}
 	control := in.Kind == core.KindAnswer || in.Kind == core.KindCallback || a.Control
 	if control {
-		lane += controlLane
+		lane += core.ControlLane
 	}
 	r := row{lane: lane, state: "ready", trust: a.Trust, keep: true}
 	if in.Turn != nil {
@@ -239,7 +235,7 @@ func (q *Queue) Free(ctx context.Context, tx *store.Tx, request string, trust co
 		return 0, err
 	}
 	for i, r := range rows {
-		lane, err := q.o.Lane(ctx, tx, &held[i])
+		lane, err := q.moved.Of(ctx, tx, &held[i])
 		if err != nil {
 			return 0, err
 		}

@@ -21,6 +21,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/queue/metrics"
+	"gatehouse/core/queue/moved"
 	"gatehouse/core/queue/outbox"
 	"gatehouse/core/store"
 )
@@ -87,7 +88,7 @@ type Options struct {
 	Clock   core.Clock
 	Log     *slog.Logger
 	Metrics *metrics.Metrics
-	// Lane is the key of the line an update belongs to.
+	// Lane is the key of the line an update belongs to, by its bot and chat alone.
 	Lane func(ctx context.Context, tx *store.Tx, in *core.Inbound) (string, error)
 	// Ring receives "queue" after commits that the operator should see (a dead
 	// letter). It must not block. Optional.
@@ -120,6 +121,7 @@ type Queue struct {
 	bell     chan struct{} // work may be waiting
 	slots    *slots
 	limits   *limits
+	moved    *moved.Lanes
 	bursts   *bursts
 	suspects suspects
 	rejects  rejects
@@ -155,7 +157,7 @@ func New(db *store.DB, out *outbox.Outbox, o Options) *Queue {
 	}
 	return &Queue{
 		db: db, outbox: out, o: o, bell: make(chan struct{}, 1), slots: &slots{free: o.Slots, controls: maxControls, running: map[string]int64{}}, bursts: &bursts{clock: o.Clock},
-		limits: &limits{rate: o.Rate, outbox: out, notice: o.Texts.TooMany},
+		moved: moved.New(o.Lane), limits: &limits{rate: o.Rate, outbox: out, notice: o.Texts.TooMany},
 	}
 }
 

@@ -41,6 +41,9 @@ type Options struct {
 	// shell at full trust could read. A command that names one, or anything below
 	// one, is asked each time. nil: there are none.
 	Own func() []string
+	// Chat returns the chat in which a run is to be answered by now, which may have got
+	// another id since the run began; "" where that is not known. nil: the profile's.
+	Chat func(ctx context.Context, q store.Queryer, run string) (string, error)
 }
 
 // A Guard decides what tool calls may do. It owns the table tool_grants and is

@@ -111,6 +111,9 @@ func (g *Guard) open(ctx context.Context, a ask.Ask, patience time.Duration, bod
 			return err
 		}
 		a := a
+		if err := g.locate(ctx, tx, &a); err != nil {
+			return err
+		}
 		a.ID, a.ExpiresAt = ask.NewID(), tx.Time().Add(patience)
 		if body.Request != nil {
 			body.Request.ID, body.Request.ExpiresAt = a.ID, a.ExpiresAt
@@ -133,6 +136,18 @@ func (g *Guard) open(ctx context.Context, a ask.Ask, patience time.Duration, bod
 		return ask.Ask{}, fmt.Errorf("ask: %w", err)
 	}
 	return out, err
+}
+
+// locate has an ask shown where its run is to be answered by now.
+func (g *Guard) locate(ctx context.Context, tx *store.Tx, a *ask.Ask) error {
+	if g.o.Chat == nil || a.Bot == core.APIBot {
+		return nil
+	}
+	chat, err := g.o.Chat(ctx, tx, a.Run)
+	if err == nil && chat != "" {
+		a.Chat = chat
+	}
+	return err
 }
 
 // limits holds a guest to what one user may ask.

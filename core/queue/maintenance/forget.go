@@ -121,7 +121,7 @@ func (f *forgetting) updates(find, empty string, args ...any) {
 }
 
 func (f *forgetting) lane(key string) {
-	f.exec(`DELETE FROM lane WHERE (key = $1 OR key = $2) AND owner = ''`, key, key+"#control")
+	f.exec(`DELETE FROM lane WHERE (key = $1 OR key = $2) AND owner = ''`, key, key+core.ControlLane)
 }
 
 // keys deletes replies by the beginning of their key.
