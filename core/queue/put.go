@@ -202,13 +202,14 @@ func insert(ctx context.Context, tx *store.Tx, in *core.Inbound, r row) error {
 	return err
 }
 
-// wake marks lanes as having work, in sorted order. An idle lane joins the end: they are claimed by not_before.
+// wake marks lanes as having work, in sorted order. An idle lane joins the end: they are claimed by
+// not_before. A new one begins with an epoch that no deleted lane of the key had (maintenance).
 func wake(ctx context.Context, tx *store.Tx, lanes map[string]bool) error {
-	now := core.Stamp(tx.Time())
+	now, epoch := core.Stamp(tx.Time()), tx.Time().UnixMilli()
 	for _, k := range slices.Sorted(maps.Keys(lanes)) {
-		_, err := tx.Exec(ctx, `INSERT INTO lane (key, ver, pending, not_before, control) VALUES ($1, 1, 1, $2, $3)
+		_, err := tx.Exec(ctx, `INSERT INTO lane (key, ver, pending, not_before, control, epoch) VALUES ($1, 1, 1, $2, $3, $4)
 			ON CONFLICT (key) DO UPDATE SET ver = lane.ver + 1, pending = 1,
-				not_before = CASE WHEN lane.pending = 1 OR lane.owner <> '' THEN lane.not_before ELSE excluded.not_before END`, k, now, lanes[k])
+				not_before = CASE WHEN lane.pending = 1 OR lane.owner <> '' THEN lane.not_before ELSE excluded.not_before END`, k, now, lanes[k], epoch)
 		if err != nil {
 			return err
 		}

@@ -54,7 +54,7 @@ func (t Tables) Move(ctx context.Context, tx *store.Tx, bot, from, to string) er
 
 // Chores returns the tables' housekeeping.
 func (t Tables) Chores() []core.Chore {
-	return []core.Chore{{Name: "queue", Every: 10 * time.Minute, Run: t.prune}}
+	return []core.Chore{{Name: "queue", Every: 10 * time.Minute, Run: t.prune}, {Name: "lanes", Every: time.Hour, Run: t.pruneLanes}}
 }
 
 // keepFinished is how long a repeated update is recognised.
