@@ -182,7 +182,7 @@ func (g *Gate) takeBack(ctx context.Context, tx *store.Tx, r *request) error {
 	if err := g.People.Restore(ctx, tx, r.Bot, r.Platform, r.PlatformUserID, r.Resolved); err != nil {
 		return err
 	}
-	n, err := tx.Exec(ctx, `UPDATE pairing_requests SET status = 'pending', blocked = 0, resolved_at = NULL, resolved_by = NULL
+	n, err := tx.Exec(ctx, `UPDATE pairing_requests SET status = 'pending', blocked = 0, resolved_at = NULL, resolved_by = NULL, card_stale = 0
 		WHERE id = $1 AND status = 'denied' AND resolved_at = $2`, r.ID, r.Resolved)
 	if err == nil && n == 0 {
 		err = core.Errorf(core.Conflict, "this request was just changed by another user")

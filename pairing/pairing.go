@@ -33,6 +33,8 @@ const (
 
 	replyEvery = 10 * time.Minute // at most one notice to a waiting stranger in this time
 	maxHeld    = 5                // messages kept with one request
+	maxTaken   = 10               // messages and edits of them taken for one request
+	cardEvery  = 30 * time.Second // at most one edit of what shows a request to the owner in this time
 	maxPending = 100              // requests that wait, per bot
 	giveWay    = 24 * time.Hour   // when maxPending wait, only older ones make room
 	newPerHour = 200              // new requests per bot
@@ -69,6 +71,9 @@ type Mail interface {
 // sentence for users.
 type Asks interface {
 	Open(ctx context.Context, tx *store.Tx, r core.PairingRequest) error
+	// Update shows the request with its first message as it was edited. n ascends with
+	// the edits of the request, from 1.
+	Update(ctx context.Context, tx *store.Tx, r core.PairingRequest, n int) error
 	Close(ctx context.Context, tx *store.Tx, requestID, outcome string) error
 }
 

@@ -37,7 +37,7 @@ func (t Tables) Move(ctx context.Context, tx *store.Tx, bot, from, to string) er
 
 // Chores returns the tables' housekeeping.
 func (t Tables) Chores() []core.Chore {
-	return []core.Chore{{Name: "pairing", Every: time.Minute, Run: t.Gate.Expire}, {Name: "old_requests", Every: 6 * time.Hour, Run: t.Gate.Prune}}
+	return []core.Chore{{Name: "pairing", Every: time.Minute, Run: t.Gate.Expire}, {Name: "request_cards", Every: time.Minute, Run: t.Gate.RefreshCards}, {Name: "old_requests", Every: 6 * time.Hour, Run: t.Gate.Prune}}
 }
 
 // Exports returns the statements of an export.

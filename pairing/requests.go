@@ -46,11 +46,13 @@ type request struct {
 	Attempts       int        `db:"attempts"`
 	Replied        string     `db:"replied_at"`
 	FirstMessage   string     `db:"first_message"`
+	Edits          int        `db:"edits"`   // of the messages held with it
+	CardAt         string     `db:"card_at"` // when what shows it in chat was last edited
 }
 
 const requestColumns = `SELECT id, bot, platform, platform_user_id, platform_user_display, platform_chat_id, scope, place, status, blocked,
 	coalesce(approved_trust_level, '') AS approved_trust_level, created_at, coalesce(resolved_at, '') AS resolved_at,
-	coalesce(resolved_by, '') AS resolved_by, code, code_expires_at, expires_at, attempts, replied_at, first_message FROM pairing_requests`
+	coalesce(resolved_by, '') AS resolved_by, code, code_expires_at, expires_at, attempts, replied_at, first_message, edits, card_at FROM pairing_requests`
 
 const newestRequests = requestColumns + ` ORDER BY created_at DESC, id LIMIT $1`
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -91,6 +92,78 @@ func TestAnEditOfTheFirstHeldMessageIsShownToTheOwner(t *testing.T) {
 	w.ok(err)
 	if want := []string{"another caption@vault", "the first text@vault", "the second text@vault"}; !slices.Equal(w.mail.freed, want) {
 		t.Errorf("freed %q, want %q", w.mail.freed, want)
+	}
+}
+
+// The owner sees the edits of a message in chat at most every 30 seconds, the newest
+// at last.
+func TestEditsOfAHeldMessageAreShownInChatTogether(t *testing.T) {
+	w := newWorld(t)
+	write := func(text string, kind core.MessageKind) {
+		in := dm("tg", "7", text)
+		in.MessageID, in.Kind = "1", kind
+		w.put(in)
+	}
+	refresh := func(want int) {
+		t.Helper()
+		if n, err := w.gate.RefreshCards(ctx); err != nil || n != want {
+			t.Errorf("%d requests are shown again, %v, want %d", n, err, want)
+		}
+	}
+	write("one", core.KindMessage)
+	refresh(0)
+	for _, text := range []string{"two", "three", "four"} {
+		write(text, core.KindEdit)
+		w.clock.Advance(time.Second)
+	}
+	refresh(0)
+	if want := []string{"1 two"}; !slices.Equal(w.asks.shown, want) {
+		t.Errorf("shown %q, want %q", w.asks.shown, want)
+	}
+	w.clock.Advance(cardEvery)
+	refresh(1)
+	refresh(0)
+	w.clock.Advance(cardEvery)
+	write("four", core.KindEdit) // no other text
+	write("five", core.KindEdit)
+	if want := []string{"1 two", "3 four", "5 five"}; !slices.Equal(w.asks.shown, want) {
+		t.Errorf("shown %q, want %q", w.asks.shown, want)
+	}
+	write("six", core.KindEdit)
+	w.clock.Advance(cardEvery)
+	r := w.pending()
+	_, err := w.gate.Deny(ctx, r.ID, panel)
+	w.ok(err)
+	refresh(0)
+	_, err = w.gate.Undo(ctx, r.ID, panel)
+	w.ok(err)
+	refresh(0) // it was shown as it is
+}
+
+func TestEditsOfAStrangerCountLikeTheirMessages(t *testing.T) {
+	w := newWorld(t)
+	write := func(id int, text string, kind core.MessageKind) core.Verdict {
+		in := dm("tg", "7", text)
+		in.MessageID, in.Kind = strconv.Itoa(id), kind
+		return w.put(in)
+	}
+	wantAction(t, write(1, "message 1", core.KindMessage), core.Hold)
+	for i := 1; i < maxTaken; i++ {
+		write(1, fmt.Sprint("edit ", i), core.KindEdit)
+	}
+	if r := w.pending(); r.FirstMessage != fmt.Sprint("edit ", maxTaken-1) {
+		t.Errorf("the owner is shown %q", r.FirstMessage)
+	}
+	write(1, "one edit more", core.KindEdit)
+	wantAction(t, write(2, "one message more", core.KindMessage), core.Drop)
+	r := w.pending()
+	if r.FirstMessage != fmt.Sprint("edit ", maxTaken-1) || r.Held != 1 {
+		t.Errorf("over the limit the owner is shown %+v", r)
+	}
+	_, err := w.gate.Approve(ctx, r.ID, core.Approval{Trust: core.Vault}, panel)
+	w.ok(err)
+	if want := []string{r.FirstMessage + "@vault"}; !slices.Equal(w.mail.freed, want) {
+		t.Errorf("freed %q, want what the owner was shown: %q", w.mail.freed, want)
 	}
 }
 

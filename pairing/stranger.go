@@ -138,9 +138,10 @@ func (g *Gate) notice(ctx context.Context, tx *store.Tx, in *core.Inbound, r *re
 	return g.notices.Reply(ctx, tx, in, "pair:"+r.ID+":"+in.UpdateID, text, texts.Words{Code: r.Code, Name: in.From.Name})
 }
 
-// hold keeps a message with its request: the first maxHeld.
+// hold keeps a message with its request: the first maxHeld, of at most maxTaken messages
+// and edits.
 func (g *Gate) hold(ctx context.Context, tx *store.Tx, in *core.Inbound, r *request) (core.Verdict, error) {
-	if r.Attempts >= maxHeld {
+	if r.Attempts >= maxHeld || r.Attempts+r.Edits >= maxTaken {
 		g.changes.Denied(tx, ruleFlood)
 		return core.Verdict{}, nil
 	}
@@ -151,32 +152,6 @@ func (g *Gate) hold(ctx context.Context, tx *store.Tx, in *core.Inbound, r *requ
 	}
 	g.changes.Decided(tx, r.Bot, "", "pairing")
 	return core.Verdict{Action: core.Hold, Request: r.ID}, nil
-}
-
-// edited applies an edit to a message held with the sender's request, whatever
-// the policy is now, and refreshes what the request shows of the first one.
-func (g *Gate) edited(ctx context.Context, tx *store.Tx, in *core.Inbound) error {
-	r, err := g.waiting(ctx, tx, in)
-	if errors.Is(err, store.ErrNoRows) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	held, err := g.requests.mail.Reword(ctx, tx, r.ID, in)
-	if err != nil || len(held) == 0 {
-		return err
-	}
-	first := ""
-	for i := 0; i < len(held) && first == ""; i++ {
-		first = firstMessage(&held[i])
-	}
-	if first == r.FirstMessage {
-		return nil
-	}
-	g.changes.Decided(tx, r.Bot, "", "pairing")
-	_, err = tx.Exec(ctx, `UPDATE pairing_requests SET first_message = $1 WHERE id = $2`, first, r.ID)
-	return err
 }
 
 // firstMessage returns what the owner is shown of a message: cut, without characters

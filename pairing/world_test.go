@@ -237,6 +237,16 @@ type buttons struct {
 	mu     sync.Mutex
 	opened []core.PairingRequest
 	closed []string
+	shown  []string // first messages after edits
+}
+
+func (a *buttons) Update(_ context.Context, tx *store.Tx, r core.PairingRequest, n int) error {
+	tx.OnCommit(func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.shown = append(a.shown, fmt.Sprintf("%d %s", n, r.FirstMessage))
+	})
+	return nil
 }
 
 func (a *buttons) Open(_ context.Context, tx *store.Tx, r core.PairingRequest) error {

@@ -10,10 +10,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"gatehouse/configs"
 	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core"
+	"gatehouse/core/store"
 )
 
 // The main job: a stranger writes, is shown a code, is approved with a trust
@@ -61,6 +63,50 @@ func TestAStrangersEditedMessageIsShownAndAnsweredAfterApproval(t *testing.T) {
 	if got := w.hearsText(ada, "Public/"); !strings.Contains(got.Text, "tea") || strings.Contains(got.Text, "coffee") {
 		t.Errorf("the answer: %q", got.Text)
 	}
+}
+
+// The owner's message about a stranger shows what the stranger's message has become, with
+// its buttons; edits shortly after each other are shown together.
+func TestAStrangersEditedMessageIsShownWhereTheOwnerDecidesInChat(t *testing.T) {
+	w := newWorld(t, nil)
+	boss := w.boss()
+	ada := w.sim.NewUser("Ada")
+	m := ada.Send("How long should black coffee brew?")
+	card := w.hears(boss.DM(), func(m telegramtest.Message) bool { return strings.Contains(m.Text, "black coffee") })
+	edit := func(text string) {
+		t.Helper()
+		if _, err := ada.Edit(ada.DM(), m.ID, text); err != nil {
+			t.Fatal(err)
+		}
+		w.until("the edit is stored", func() bool {
+			return w.count(`SELECT count(*) FROM pairing_requests WHERE first_message = $1`, text) == 1
+		})
+	}
+	shows := func(text string) telegramtest.Message {
+		t.Helper()
+		return w.hears(boss.DM(), func(m telegramtest.Message) bool { return m.ID == card.ID && strings.Contains(m.Text, text) })
+	}
+	edit("How long should green tea brew?")
+	shows("green tea brew?")
+	edit("How long should white tea brew?")
+	edit("How long does green tea brew?")
+	w.quiet()
+	shows("green tea brew?")
+	if err := w.app.db.Tx(t.Context(), func(tx *store.Tx) error {
+		_, err := tx.Exec(t.Context(), `UPDATE pairing_requests SET card_at = $1`, core.Stamp(time.Now().Add(-time.Minute)))
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	w.app.upkeep.Once(t.Context(), 1)
+	last := shows("How long does green tea brew?")
+	if n := len(w.sim.Requests(0, "editMessageText")); n != 2 {
+		t.Errorf("the message was edited %d times, want 2", n)
+	}
+	if _, err := boss.Press(boss.DM(), card.ID, telegramButton(t, last, "Approve (sandboxed)")); err != nil {
+		t.Fatal(err)
+	}
+	w.hearsText(ada, "Public/")
 }
 
 // One function stands behind the panel, the chat, the command line and the

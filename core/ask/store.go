@@ -201,12 +201,29 @@ func late(a Ask) error {
 	return texts.Error(core.Conflict, "expired", texts.With{"At": a.ExpiresAt.UTC().Format("15:04")})
 }
 
+// Opened returns the open asks of this kind and run, oldest first.
+func (s *Store) Opened(ctx context.Context, tx *store.Tx, kind, run string) ([]Ask, error) {
+	rows, err := opened(ctx, tx, kind, run)
+	if err != nil {
+		return nil, fmt.Errorf("open asks: %w", err)
+	}
+	out := make([]Ask, len(rows))
+	for i := range rows {
+		out[i] = rows[i].ask()
+	}
+	return out, nil
+}
+
+func opened(ctx context.Context, tx *store.Tx, kind, run string) (rows []row, err error) {
+	err = tx.Select(ctx, &rows, askColumns+` WHERE run = $1 AND kind = $2 AND state = 'open' ORDER BY created_at, id`, run, kind)
+	return rows, err
+}
+
 // Close settles every open ask of this kind and run, because it was decided
 // elsewhere, and gives them back as they are now, so that their messages can
 // be edited.
 func (s *Store) Close(ctx context.Context, tx *store.Tx, kind, run, decision string) ([]Ask, error) {
-	var rows []row
-	err := tx.Select(ctx, &rows, askColumns+` WHERE run = $1 AND kind = $2 AND state = 'open' ORDER BY created_at, id`, run, kind)
+	rows, err := opened(ctx, tx, kind, run)
 	if err != nil {
 		return nil, fmt.Errorf("close asks: %w", err)
 	}

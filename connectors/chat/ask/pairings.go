@@ -12,6 +12,7 @@ import (
 // Requests opens and closes the asks about pairing requests.
 type Requests interface {
 	Open(ctx context.Context, tx *store.Tx, a ask.Ask) (ask.Ask, error)
+	Opened(ctx context.Context, tx *store.Tx, kind, run string) ([]ask.Ask, error)
 	Close(ctx context.Context, tx *store.Tx, kind, run, outcome string) ([]ask.Ask, error)
 }
 
@@ -44,6 +45,23 @@ func (p *Pairings) Open(ctx context.Context, tx *store.Tx, r core.PairingRequest
 			return err
 		}
 		if err := p.Mail.Post(ctx, tx, core.Reply{Address: to, Key: "ask:" + a.ID, Parts: []core.Part{requestPart(a, r)}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Update edits the messages that show a request, after its sender edited the n-th time.
+// An edit that was posted before stays.
+func (p *Pairings) Update(ctx context.Context, tx *store.Tx, r core.PairingRequest, n int) error {
+	asks, err := p.Asks.Opened(ctx, tx, ask.KindPairing, r.ID)
+	if err != nil {
+		return err
+	}
+	for _, a := range asks {
+		key := "ask:" + a.ID // its first part is the message, the second what Close makes of it
+		err := postOnce(ctx, tx, p.Mail, core.Reply{Address: core.Address{Bot: a.Bot, Chat: a.Chat}, Key: key, First: 1 + n, Replaces: "@" + key + "/0", Parts: []core.Part{requestPart(a, r)}})
+		if err != nil {
 			return err
 		}
 	}
