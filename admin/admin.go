@@ -13,6 +13,7 @@ import (
 	"gatehouse/admin/accounts"
 	"gatehouse/admin/approvals"
 	"gatehouse/admin/chats"
+	"gatehouse/admin/find"
 	"gatehouse/admin/operations"
 	"gatehouse/admin/page"
 	"gatehouse/admin/people"
@@ -30,6 +31,7 @@ type Options struct {
 	Operations operations.Options
 	Settings   settings.Options
 	Accounts   accounts.Options
+	Find       find.Options
 	// Unlisted returns the names of users who are not on the page People, such as those of accounts
 	// of the panel; nil: there are none.
 	Unlisted func(ctx context.Context) (map[int64]string, error)
@@ -52,10 +54,11 @@ func New(door page.Door, in page.Accounts, o Options) *page.Frame {
 	over.operations = operations.New(f, o.Operations, operations.Links{Bots: bots, Names: names, Tells: func(ctx context.Context) operations.Tells {
 		return operations.Tells{Names: known(ctx), Subjects: over.people.Subjects(ctx)}
 	}})
-	calls := approvals.Links{Names: names}
+	calls, seen := approvals.Links{Names: names}, find.Links{Names: known}
 	if o.Chats.Exist() {
-		calls.Chat = chats.URL
+		calls.Chat, seen.Chat = chats.URL, chats.URL
 	}
+	find.New(f, o.Find, seen)
 	over.approvals = approvals.New(f, o.Approvals, calls)
 	links := settings.Links{Bots: bots, Names: names, Models: over.operations.Models}
 	if o.Operations.Bots != nil {

@@ -49,7 +49,7 @@ func TestKeysDecideInLists(t *testing.T) {
 	b.Focused(`#r-r3`)
 	b.Press("x")
 	b.Eventually(`document.querySelector("#r-r3 .mark-it").checked`)
-	b.Press("/")
+	b.Press("f")
 	b.Focused(`main input[type=search]`)
 	b.Press("ad?") // typed, and decides nothing
 	b.Eventually(`document.activeElement.value.endsWith("ad?") && !document.querySelector("dialog")`)

@@ -89,6 +89,7 @@ func newSite(t *testing.T, clock core.Clock, change func(*admin.Options)) *site 
 		People:     people.Options{Requests: w, Decisions: w, Access: w, Persons: w, Terms: w, Spending: w, Care: careWorld{w}, LastSeen: w.lastSeen, SetPlace: w.setPlace, Blocks: w, Places: w, Invites: w, Preview: w.preview},
 	}
 	w.openChats(t, db, &o)
+	w.openFind(&o)
 	w.openSettings(db, &o)
 	w.openModels(db, &o)
 	if change != nil {
@@ -385,6 +386,11 @@ func TestHostileNamesAndTextsAreEscapedOnEveryPage(t *testing.T) {
 		a.Display, a.PlatformUserID, a.Place, a.By, a.Bot = hostile, hostile, hostile, hostile, hostile
 	}
 	w.blocks[0].PlatformUserID, w.blocks[0].By = hostile, hostile
+	for i := range w.find.hits {
+		h := &w.find.hits[i]
+		h.Title, h.Path, h.ID, h.Message, h.Excerpt = hostile, hostile, hostile, hostile, hostile
+	}
+	w.file(planFile, hostile)
 	for i := range w.places {
 		w.places[i].Name, w.places[i].Place = hostile, hostile
 	}
@@ -448,7 +454,7 @@ func TestHostileNamesAndTextsAreEscapedOnEveryPage(t *testing.T) {
 		if at := handler.FindString(values.ReplaceAllString(a.body, "")); at != "" {
 			t.Errorf("GET %s: an attribute broke out: %s", path, at)
 		}
-		if path != "/admin/password" && path != "/admin/settings/bots/add" && !strings.Contains(a.body, "&lt;script&gt;alert(1)") {
+		if path != "/admin/password" && path != "/admin/search" && path != "/admin/settings/bots/add" && !strings.Contains(a.body, "&lt;script&gt;alert(1)") {
 			t.Errorf("GET %s: the hostile text is not shown at all, so nothing is proved", path)
 		}
 	}

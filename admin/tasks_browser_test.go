@@ -53,11 +53,11 @@ var tasks = map[string]task{
 		c.Eventually(`!document.querySelector("#requests .request")`)
 	}},
 	"Find a message": {do: func(c *clickThrough, s *site) {
-		c.menu("/admin/chats")
-		c.Write(`main input[type=search]`, "potatoes"+kb.Enter)
-		c.Eventually(`location.search.includes("potatoes")`)
-		c.Click(`#s-` + s.world.ada + ` a`)
-		c.Says(`main`, "seed potatoes")
+		c.Click(`#seek`)
+		c.Press("potatoes" + kb.Enter)
+		c.Eventually(`location.pathname === "/admin/search" && location.search.includes("potatoes")`)
+		c.Click(`.results a[href^="/admin/search/message"]`)
+		c.Says(`.said:target`, "seed potatoes")
 	}},
 	"See why a message failed": {prepare: func(c *clickThrough, s *site) {
 		must(s.world.chats.db.Tx(context.Background(), func(tx *store.Tx) error {

@@ -17,6 +17,10 @@ import (
 // something only when they are asked, in a full world. A new such page belongs
 // in here; the walk fails without.
 func (s *site) places() map[string][]string {
+	found := []string{"/admin/search/document?line=7&path=" + url.QueryEscape(planFile) + "&q=potatoes"}
+	if s.world.ada == "" { // an empty vault
+		found = nil
+	}
 	return map[string][]string{
 		"GET /admin/chats/{id}":                  {"/admin/chats/" + s.world.ada, "/admin/chats/" + s.world.mine},
 		"GET /admin/chats/trace":                 {"/admin/chats/trace?run=" + adaRun},
@@ -31,6 +35,9 @@ func (s *site) places() map[string][]string {
 		"GET /admin/settings/texts/{bot}":        {"/admin/settings/texts/family"},
 		"GET /admin/settings/texts/{bot}/{name}": {"/admin/settings/texts/family/code"},
 		"GET /admin/chats":                       {"/admin/chats", "/admin/chats?q=potatoes"},
+		"GET /admin/search":                      {"/admin/search", "/admin/search?q=potatoes"},
+		"GET /admin/search/document":             found,
+		"GET /admin/search/message":              nil, // it leads to a conversation
 		"GET /admin/{$}":                         {"/admin"},
 		"GET /admin/audit/export":                nil, // a file
 		"GET /admin/chats/{id}/file":             nil, // a file

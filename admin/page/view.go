@@ -43,6 +43,7 @@ type View struct {
 	At      string // the address of the page
 	Viewer  bool   // the account changes nothing: its forms are disabled
 	Topics  string // space separated; the page refetches itself on these
+	Query   string // what the search field has in it
 	Every   int    // it also refetches itself each Every seconds while visible; 0: 30
 	Body    any
 }

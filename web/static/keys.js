@@ -1,7 +1,7 @@
 // The keyboard: `?` shows what there is. Everything here is on the pages, too: a key
 // presses a button or follows a link that stands there.
 
-const SHEET = [["?", "these keys"], ["Ctrl K", "go to a page, a setting, a person, a group or a chat (⌘K on a Mac)"], ["/", "search on this page"], ["j", "next entry"], ["k", "entry before"],
+const SHEET = [["?", "these keys"], ["Ctrl K", "go to a page, a setting, a person, a group or a chat (⌘K on a Mac)"], ["/", "search conversations and documents"], ["f", "filter or search this page"], ["j", "next entry"], ["k", "entry before"],
   ["a", "approve or allow the entry, or do what it offers first"], ["d", "deny the entry"], ["x", "select the entry"], ["o", "open the entry"], ["Esc", "close"]];
 
 const make = (name, attributes, ...inside) => {
@@ -162,6 +162,15 @@ const press = (...wanted) => {
   }
 };
 
+// The field of the bar searches everything, the first one of a page that page.
+const filter = () => document.querySelector("main input[type=search]");
+const seek = () => document.getElementById("seek");
+function focus(box) {
+  if (!box) return palette();
+  box.focus();
+  box.select();
+}
+
 const typing = (e) => e.closest?.("textarea, select, [contenteditable], input:not([type=radio], [type=checkbox], [type=button], [type=submit])");
 
 document.addEventListener("keydown", (e) => {
@@ -170,10 +179,12 @@ document.addEventListener("keydown", (e) => {
     if (!document.querySelector("dialog[open]")) palette();
     return;
   }
+  if (e.key === "Escape" && e.target === seek() && !e.isComposing) return e.target.blur();
   if (e.ctrlKey || e.metaKey || e.altKey || e.isComposing || e.repeat && "adxo".includes(e.key) || document.querySelector("dialog[open]") || typing(e.target)) return;
   const does = {
     "?": sheet,
-    "/": () => { const box = document.querySelector("main input[type=search]"); if (box) box.focus(); else palette(); },
+    "/": () => focus(seek() ?? filter()),
+    f: () => filter() && focus(filter()),
     j: () => step(1),
     k: () => step(-1),
     a: () => press("button.primary"),
