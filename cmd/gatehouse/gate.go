@@ -102,6 +102,7 @@ func (g gate) Claim(ctx context.Context, tx *store.Tx, in *core.Inbound) (a queu
 	if a.Admission, err = g.present(ctx, tx, in); err != nil {
 		return a, err
 	}
+	a.Control = g.chat.IsControl(in)
 	return a, g.busy(ctx, tx, in, &a)
 }
 

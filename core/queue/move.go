@@ -2,9 +2,7 @@ package queue
 
 import (
 	"context"
-	"strings"
 
-	"gatehouse/core"
 	"gatehouse/core/store"
 )
 
@@ -25,13 +23,4 @@ func (q *Queue) Move(ctx context.Context, tx *store.Tx, bot, from, to string) er
 	}
 	tx.OnCommit(q.ring)
 	return wake(ctx, tx, lanes)
-}
-
-// laneNow returns the lane of a stored update that was in the lane was, and
-// whether it is a control lane, which a control turn keeps.
-func (q *Queue) laneNow(ctx context.Context, tx *store.Tx, in *core.Inbound, was string) (lane string, control bool, err error) {
-	if lane, err = q.moved.Of(ctx, tx, in); err != nil || !strings.HasSuffix(was, core.ControlLane) {
-		return lane, false, err
-	}
-	return lane + core.ControlLane, true, nil
 }

@@ -49,7 +49,7 @@ type Turns interface {
 type Admission struct {
 	core.Admission
 	Answer    bool // an open question waits for this message; of Admit only
-	Control   bool // a command that is handled while its chat's lane is busy; of Admit only
+	Control   bool // a command that is handled while its chat's lane is busy
 	Collect   bool // neighbouring messages of the sender become one turn
 	Interrupt bool // the message ends the sender's run in the lane
 }

@@ -137,7 +137,7 @@ func (t turns) Admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (queue
 
 func (t turns) Claim(ctx context.Context, tx *store.Tx, in *core.Inbound) (queue.Admission, error) {
 	trust, err := t.gate.Trust(ctx, tx, in)
-	return queue.Admission{Admission: core.Admission{Verdict: core.Verdict{Trust: trust}}, Collect: t.o.Collect}, err
+	return queue.Admission{Admission: core.Admission{Verdict: core.Verdict{Trust: trust}}, Collect: t.o.Collect, Control: in.Command == "stop"}, err
 }
 
 func (t turns) Prepare(ctx context.Context, tx *store.Tx, turn *queue.Turn) error {

@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"gatehouse/core"
 	"gatehouse/core/store"
@@ -18,6 +19,11 @@ func (q *Queue) Retry(ctx context.Context, seq int64, by core.Actor) error {
 		}
 		if in.Malformed != "" {
 			return core.Errorf(core.Invalid, "this update could not be decoded; trying again would fail the same way: dismiss it")
+		}
+		if was == "" {
+			if was, err = q.admitAgain(ctx, tx, in, seq); err != nil {
+				return err
+			}
 		}
 		lane, control, err := q.laneNow(ctx, tx, in, was)
 		if err != nil {
@@ -35,6 +41,36 @@ func (q *Queue) Retry(ctx context.Context, seq int64, by core.Actor) error {
 		}
 		return wake(ctx, tx, map[string]bool{lane: control})
 	})
+}
+
+// laneNow returns the lane of a stored update that was in the lane was, and
+// whether it is a control lane, which a control turn keeps.
+func (q *Queue) laneNow(ctx context.Context, tx *store.Tx, in *core.Inbound, was string) (lane string, control bool, err error) {
+	if lane, err = q.moved.Of(ctx, tx, in); err != nil || !strings.HasSuffix(was, core.ControlLane) {
+		return lane, false, err
+	}
+	return lane + core.ControlLane, true, nil
+}
+
+// admitAgain stamps a row that could not be stored as what it was (putGuarded) with the
+// trust that its sender has now. It returns the end of its lane. What starts no turn is
+// refused when it is claimed, as it has no trust.
+func (q *Queue) admitAgain(ctx context.Context, tx *store.Tx, in *core.Inbound, seq int64) (end string, err error) {
+	switch in.Kind {
+	case core.KindEdit, core.KindReaction, core.KindService:
+		return "", nil
+	}
+	a, err := q.turns.Claim(ctx, tx, in)
+	if err != nil {
+		return "", err
+	}
+	if _, err := tx.Exec(ctx, `UPDATE inbox SET trust = $1 WHERE seq = $2`, a.Trust, seq); err != nil {
+		return "", err
+	}
+	if in.Kind == core.KindAnswer || in.Kind == core.KindCallback || a.Control {
+		return core.ControlLane, nil
+	}
+	return "", nil
 }
 
 // Dismiss refuses a dead letter for good. It returns NotFound without such a row.
