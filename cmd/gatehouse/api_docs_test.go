@@ -207,10 +207,14 @@ func TestTheExamplesOfTheAPIsDocumentWork(t *testing.T) {
 			r := &reader{w, model, w.boss(), l, w.newKey(core.Vault, "chat", "read", "send")}
 			w.quiet()
 			steps := []func(*testing.T, string){r.asks, r.goesOn, r.uploads, r.lists, r.sends}
+			names := []string{"ask", "resume", "upload", "sessions", "send"}
+			if l.program == "curl" {
+				steps, names = slices.Insert(steps, 4, r.searches), slices.Insert(names, 4, "search")
+			}
 			if len(all[l.fence]) != len(steps) {
 				t.Fatalf("%d examples in %s, want %d", len(all[l.fence]), l.fence, len(steps))
 			}
-			for i, name := range []string{"ask", "resume", "upload", "sessions", "send"} {
+			for i, name := range names {
 				t.Run(name, func(t *testing.T) { steps[i](t, all[l.fence][i]) })
 			}
 		})
@@ -273,6 +277,16 @@ func (r *reader) lists(t *testing.T, code string) {
 	}
 	if !strings.Contains(out, "How long does green tea brew") {
 		t.Errorf("the place is not quoted: %s", out)
+	}
+}
+
+func (r *reader) searches(t *testing.T, code string) {
+	r.document("Notes/Tea.md", "Green tea brews for two minutes.")
+	out := r.run(t, code, "http://"+r.cfg.Addr)
+	for _, want := range []string{`"path":"Notes/Tea.md"`, `"marks":[[0,5],[6,9]]`, "How long does green tea brew", `"next":""`} {
+		if !strings.Contains(out, want) {
+			t.Errorf("there is no %s: %s", want, out)
+		}
 	}
 }
 

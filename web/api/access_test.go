@@ -55,6 +55,7 @@ var routes = []struct {
 	{"GET", "/api/chat/s1/tags", "", []string{auth.ScopeRead, auth.ScopeChat}},
 	{"POST", "/api/chat/s1/tags", `{"tag":"garden"}`, []string{auth.ScopeChat}},
 	{"DELETE", "/api/chat/s1/tags/garden", "", []string{auth.ScopeChat}},
+	{"GET", "/api/search?q=green+tea&type=session&type=document&tag=garden&folder=Notes&after=2026-01-01&before=2026-02-01T00:00:00Z&limit=5", "", []string{auth.ScopeRead, auth.ScopeChat}},
 	{"GET", "/api/tags", "", []string{auth.ScopeRead, auth.ScopeChat}},
 	{"GET", "/api/tags/garden/sessions", "", []string{auth.ScopeRead, auth.ScopeChat}},
 	{"GET", "/api/chat/s1/contexts", "", []string{auth.ScopeRead, auth.ScopeChat}},

@@ -17,6 +17,7 @@ import (
 	"gatehouse/web"
 	"gatehouse/web/api/access"
 	"gatehouse/web/api/bots"
+	"gatehouse/web/api/find"
 	"gatehouse/web/api/health"
 	"gatehouse/web/api/permissions"
 	"gatehouse/web/api/reports"
@@ -48,6 +49,7 @@ type Options struct {
 	Runs        turns.Runs
 	Agents      turns.Agents
 	Sessions    Sessions
+	Finder      find.Finder
 	Reader      sessions.Reader
 	Editor      sessions.Editor
 	Transcripts sessions.Transcripts
@@ -110,6 +112,7 @@ func New(o Options) *API {
 	a.groups = []group{
 		a.turns,
 		sessions.New(sessions.Options{Finder: a.finder, Lists: o.Sessions, Reader: o.Reader, Editor: o.Editor, Transcripts: o.Transcripts, Failures: o.Failures}),
+		find.New(o.Finder),
 		byBot,
 		access.New(access.Options{Pairings: o.Pairings, Decisions: o.Decisions, People: o.People, Bots: byBot, Keys: o.Keys, Clock: o.Clock}),
 		permissions.New(permissions.Options{Asks: o.Asks, Grants: o.Grants, Answers: o.Answers, Bell: o.Bell, Sessions: a.finder, Streams: a.streams, Clock: o.Clock, Log: o.Log}),

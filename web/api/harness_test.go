@@ -24,6 +24,7 @@ import (
 	"gatehouse/core/attach"
 	"gatehouse/core/bus"
 	"gatehouse/core/coretest"
+	"gatehouse/core/index/search"
 	"gatehouse/core/permission"
 	"gatehouse/core/permission/guard"
 	"gatehouse/core/session"
@@ -81,6 +82,10 @@ type harness struct {
 	onAbort  func(session string)
 	sessions map[string]sessions.Row
 	query    sessions.Query
+	asked    search.Query // of the search
+	asker    search.Reader
+	found    search.Page
+	findErr  error
 	bots     []core.BotState
 	testErr  error
 	requests map[string]core.PairingRequest
@@ -132,7 +137,7 @@ func open(t *testing.T, o options) *harness {
 	h.desk = ask.New(h.db, h.clock)
 	h.guard = guard.New(guard.Options{DB: h.db, Asks: h.desk, Clock: h.clock, Show: ringDouble{h.bus}})
 	registry := prometheus.NewRegistry()
-	h.api = New(Options{Door: door, Inbox: h, Repeats: h, Follower: h.bus, Runs: (*runsDouble)(h), Sessions: (*sessionsDouble)(h), Reader: shelfDouble{h.store, h}, Editor: shelfDouble{h.store, h}, Transcripts: h.store, Failures: (*failuresDouble)(h), Bots: (*botsDouble)(h),
+	h.api = New(Options{Door: door, Inbox: h, Repeats: h, Follower: h.bus, Runs: (*runsDouble)(h), Sessions: (*sessionsDouble)(h), Finder: (*finderDouble)(h), Reader: shelfDouble{h.store, h}, Editor: shelfDouble{h.store, h}, Transcripts: h.store, Failures: (*failuresDouble)(h), Bots: (*botsDouble)(h),
 		Pairings: (*pairingsDouble)(h), Decisions: (*pairingsDouble)(h), People: (*pairingsDouble)(h), Asks: asksDouble{h.guard, h}, Grants: h.guard, Answers: asksDouble{h.guard, h}, Agents: agentsDouble{}, Files: attach.New(v, h.clock, &h.ledger), Bell: h.bus, Keys: h.keys, Audit: logDouble{h.db}, Figures: logDouble{h.db}, Mail: (*mailDouble)(h), Gatherer: registry, Clock: h.clock, Log: logger,
 		Metrics: web.NewMetrics(registry), Streams: o.streams,
 		Checks: []health.Check{{Name: "database", Func: h.db.Check}, {Name: "queue", Func: func(context.Context) error { h.mu.Lock(); defer h.mu.Unlock(); return h.checkErr }}}})
@@ -521,6 +526,15 @@ func (h *sessionsDouble) List(_ context.Context, q sessions.Query) (rows []sessi
 func (h *sessionsDouble) Count(ctx context.Context, q sessions.Query) (int, error) {
 	rows, _, err := h.List(ctx, q)
 	return len(rows), err
+}
+
+type finderDouble harness
+
+func (h *finderDouble) Search(_ context.Context, q search.Query, r search.Reader) (search.Page, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.asked, h.asker = q, r
+	return h.found, h.findErr
 }
 
 // logDouble is the real log and ledger.

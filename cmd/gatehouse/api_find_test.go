@@ -1,0 +1,97 @@
+package main
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/index/chunk"
+	"gatehouse/core/index/document"
+)
+
+// document writes a file of the vault and indexes it. Guests read what is in Public.
+func (w *world) document(name, text string) {
+	w.t.Helper()
+	w.put(name, text)
+	title, _, _ := strings.Cut(name[strings.LastIndex(name, "/")+1:], ".")
+	err := w.app.library.Documents.Put(w.t.Context(), document.Document{
+		File:  document.File{Path: name, Size: int64(len(text)), Modified: time.Now(), Hash: "hash of " + name, Open: strings.HasPrefix(name, "Public/")},
+		Title: title, Chunks: []chunk.Chunk{{Text: text, Line: 1}},
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// finds returns the paths of documents and the excerpts of conversations that a search shows.
+func (w *world) finds(key http.Header, query string) (out []string) {
+	w.t.Helper()
+	status, page, _ := w.asked("GET", "/api/search?"+query, nil, key)
+	if status != 200 || page["next"] != "" {
+		w.t.Fatalf("%s: %d %v", query, status, page)
+	}
+	for _, h := range page["hits"].([]any) {
+		h := h.(map[string]any)
+		if h["type"] == "document" {
+			out = append(out, h["path"].(string))
+		} else {
+			out = append(out, h["excerpt"].(string))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func TestSearchOverTheAPIFindsOnlyWhatTheKeyMayRead(t *testing.T) {
+	t.Parallel()
+	w, _ := newModelWorld(t, nil)
+	boss := w.boss()
+	gus := w.guest("Gus")
+	w.replies(boss, "The turnip of the owner")
+	w.replies(gus, "The turnip of the guest")
+	w.quiet()
+	w.document("Notes/Secret.md", "A turnip is buried under the shed.")
+	w.document("Public/Garden.md", "The turnip is sown in May.")
+	w.document(core.GuestDir(w.person(gus))+"/mine.md", "My turnip.")
+	w.document("Guests/999/theirs.md", "Another guest's turnip.")
+
+	owners, guests := "The turnip of the owner", "The turnip of the guest"
+	own := core.GuestDir(w.person(gus)) + "/mine.md"
+	for name, c := range map[string]struct {
+		key  http.Header
+		want []string
+	}{
+		"the guest's key":                   {w.keyOf(gus, core.Sandboxed, "read"), []string{"Public/Garden.md", guests, own}},
+		"the owner's key at vault":          {w.keyOf(boss, core.Vault, "read"), []string{"Guests/999/theirs.md", "Notes/Secret.md", "Public/Garden.md", owners, own}},
+		"the owner's key at sandboxed":      {w.keyOf(boss, core.Sandboxed, "chat"), []string{"Public/Garden.md", owners}},
+		"the owner's key with read and all": {w.keyOf(boss, core.Vault, "read", "admin"), []string{"Guests/999/theirs.md", "Notes/Secret.md", "Public/Garden.md", guests, owners, own}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			want := slices.Sorted(slices.Values(c.want))
+			if got := w.finds(c.key, "q=turnip"); !slices.Equal(got, want) {
+				t.Errorf("found %q, want %q", got, want)
+			}
+		})
+	}
+	key := w.keyOf(boss, core.Vault, "read")
+	for query, want := range map[string][]string{
+		"q=turnip&type=session":                        {owners},
+		"q=turnip&folder=Notes":                        {"Notes/Secret.md"},
+		"q=turnip&type=document&folder=/Public/":       {"Public/Garden.md"},
+		"q=turnip&before=2020-01-01":                   nil,
+		"q=turnip+-shed+in:Notes":                      nil,
+		"q=turnip+shed&after=2020-01-01T00:00:00Z":     {"Notes/Secret.md"},
+		"q=turnip&tag=nothing-has-this":                nil,
+		"q=%22turnip+is+sown%22&type=document&limit=1": {"Public/Garden.md"},
+	} {
+		if got := w.finds(key, query); !slices.Equal(got, want) {
+			t.Errorf("%s finds %q, want %q", query, got, want)
+		}
+	}
+	if status := w.status(w.keyOf(boss, core.Full, "send", "metrics"), "GET", "/api/search?q=turnip", nil); status != 403 {
+		t.Errorf("a key without read and chat: %d", status)
+	}
+}
