@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 )
@@ -19,12 +20,12 @@ type command struct {
 }
 
 // commandLetters are those of [commands] "Application Command Naming".
-var commandLetters = regexp.MustCompile(`^[-_'\p{L}\p{N}\p{Devanagari}\p{Thai}]+$`)
+var commandLetters = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[-_'\p{L}\p{N}\p{Devanagari}\p{Thai}]+$`) }) // compiled at the first use: each start of the program would pay
 
 // isCommandName counts the 32 characters itself: a repetition of so large a
 // class would take 1 MiB of every program that links the simulator.
 func isCommandName(name string) bool {
-	return utf8.RuneCountInString(name) <= 32 && commandLetters.MatchString(name)
+	return utf8.RuneCountInString(name) <= 32 && commandLetters().MatchString(name)
 }
 
 const (

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -251,7 +252,9 @@ func dropNested(entities []Entity) []Entity {
 
 // What the platform finds in everyone's text: commands, mentions, hashtags,
 // links and e-mail addresses ([api] MessageEntity).
-var found = regexp.MustCompile(`(?:^|[\s(])(?:(/[A-Za-z0-9_]{1,64}(?:@[A-Za-z0-9_]{3,32})?)|(@[A-Za-z0-9_]{4,32})|(#[\pL\pN_]{1,64})|(https?://[^\s<>"]+[^\s<>".,;:!?)])|([A-Za-z0-9._+-]+@[A-Za-z0-9-]+\.[A-Za-z0-9.-]*[A-Za-z0-9]))`)
+var found = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?:^|[\s(])(?:(/[A-Za-z0-9_]{1,64}(?:@[A-Za-z0-9_]{3,32})?)|(@[A-Za-z0-9_]{4,32})|(#[\pL\pN_]{1,64})|(https?://[^\s<>"]+[^\s<>".,;:!?)])|([A-Za-z0-9._+-]+@[A-Za-z0-9-]+\.[A-Za-z0-9.-]*[A-Za-z0-9]))`)
+}) // compiled at the first use: each start of the program would pay
 
 var foundTypes = [...]string{"", "bot_command", "mention", "hashtag", "url", "email"}
 
@@ -261,7 +264,7 @@ func findEntities(text string) []Entity {
 	}
 	var out []Entity
 	for from := 0; from < len(text); {
-		m := found.FindStringSubmatchIndex(text[from:])
+		m := found().FindStringSubmatchIndex(text[from:])
 		if m == nil {
 			break
 		}

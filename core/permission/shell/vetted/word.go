@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"regexp"
 	"strings"
+	"sync"
 
 	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
@@ -95,7 +96,7 @@ func holdsBrace(w *syntax.Word) bool {
 
 // globbed are the characters that a word with an unquoted glob may have, so
 // that it reads the same with and without quotes.
-var globbed = regexp.MustCompile(`^[\pL\pN_./*?\[\]!^,@%:=+-]*$`)
+var globbed = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\pL\pN_./*?\[\]!^,@%:=+-]*$`) }) // compiled at the first use: each start of the program would pay
 
 // brackets are the sets of characters in globs that every matcher reads alike:
 // without negation and classes.
@@ -159,7 +160,7 @@ func (r *reader) settled(out word) word {
 		r.fail("it uses a glob that is not read")
 		return word{}
 	}
-	if out.glob && (!globbed.MatchString(out.text) || out.dynamic || out.inert) ||
+	if out.glob && (!globbed().MatchString(out.text) || out.dynamic || out.inert) ||
 		out.home && out.text != "~" && !strings.HasPrefix(out.text, "~/") {
 		r.fail("it holds a word that is not read")
 		return word{}
