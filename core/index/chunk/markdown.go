@@ -1,0 +1,251 @@
+package chunk
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
+)
+
+// What is read as Markdown; beyond it a text is split as plain text.
+const (
+	maxMarkdown = 2 << 20 // bytes
+	maxNesting  = 32      // markers of quotes and lists at the start of one line
+	maxIndent   = 128     // columns before a line's text
+	maxFront    = 16 << 10
+	maxLevels   = 6
+)
+
+// blocks parses the structure alone: what is inside of a paragraph stays as it is.
+var blocks = parser.NewParser(parser.WithBlockParsers(
+	util.Prioritized(parser.NewSetextHeadingParser(), 100),
+	util.Prioritized(parser.NewThematicBreakParser(), 200),
+	util.Prioritized(parser.NewListParser(), 300),
+	util.Prioritized(parser.NewListItemParser(), 400),
+	util.Prioritized(parser.NewCodeBlockParser(), 500),
+	util.Prioritized(parser.NewATXHeadingParser(), 600),
+	util.Prioritized(parser.NewFencedCodeBlockParser(), 700),
+	util.Prioritized(parser.NewBlockquoteParser(), 800),
+	util.Prioritized(parser.NewParagraphParser(), 1000),
+))
+
+// markdown splits Markdown.
+func markdown(source string) (out Text) {
+	front, body, first := frontMatter(source)
+	out.Title, out.Tags = front.Title, front.tags()
+	if len(body) > maxMarkdown || nested(body) {
+		out.Chunks = join(paragraphs(body, first))
+		return out
+	}
+	r := sections{src: []byte(body), line: first}
+	root := blocks.Parse(text.NewReader(r.src))
+	for node := root.FirstChild(); node != nil; node = node.NextSibling() {
+		r.block(node)
+	}
+	r.end(len(r.src))
+	if out.Title == "" {
+		out.Title = r.title
+	}
+	out.Chunks = join(r.pieces)
+	out.Tags = addTags(out.Tags, r.pieces)
+	return out
+}
+
+// sections collects the blocks of a document under their headings.
+type sections struct {
+	src    []byte
+	pieces []piece
+	title  string // the first heading
+	levels [maxLevels]string
+
+	from int // where the block that is being read begins
+	line int // of from
+	code bool
+	skip bool // it is a heading
+}
+
+// block ends the block before node and begins the one of node. A block reaches to the
+// next one, so that nothing between them is lost.
+func (s *sections) block(node ast.Node) {
+	at, ok := begin(node, len(s.src))
+	if !ok {
+		return // an empty one: it belongs to the block before
+	}
+	for at > 0 && s.src[at-1] != '\n' { // the markers in front
+		at--
+	}
+	_, fenced := node.(*ast.FencedCodeBlock)
+	if fenced && at > 0 { // the line of the fence
+		for at--; at > 0 && s.src[at-1] != '\n'; {
+			at--
+		}
+	}
+	s.end(at)
+	s.code = fenced || node.Kind() == ast.KindCodeBlock
+	if h, ok := node.(*ast.Heading); ok {
+		s.heading(h)
+		s.skip = true
+	}
+}
+
+// end adds what lies between the last block's beginning and at.
+func (s *sections) end(at int) {
+	if at <= s.from {
+		return
+	}
+	block := string(s.src[s.from:at])
+	if !s.skip && strings.TrimSpace(block) != "" {
+		lead := len(block) - len(strings.TrimLeft(block, "\n"))
+		s.pieces = append(s.pieces, piece{text: trim(block), line: s.line + lead, path: s.path(), code: s.code})
+	}
+	s.line += strings.Count(block, "\n")
+	s.from, s.code, s.skip = at, false, false
+}
+
+// heading sets the headings above what follows. A heading alone is a passage too: what
+// is below it has it in front.
+func (s *sections) heading(h *ast.Heading) {
+	var b strings.Builder
+	for i := range h.Lines().Len() {
+		seg := h.Lines().At(i)
+		b.Write(seg.Value(s.src))
+		b.WriteByte(' ')
+	}
+	name := strings.Join(strings.Fields(b.String()), " ")
+	if s.title == "" {
+		s.title = name
+	}
+	level := min(h.Level, maxLevels)
+	s.levels[level-1] = name
+	clear(s.levels[level:])
+	s.pieces = append(s.pieces, piece{text: name, line: s.line, path: s.above(level - 1)})
+}
+
+func (s *sections) path() string { return s.above(maxLevels) }
+
+// above returns the headings of the first n levels, outermost first.
+func (s *sections) above(n int) string {
+	var names []string
+	for _, name := range s.levels[:n] {
+		if name != "" {
+			names = append(names, name)
+		}
+	}
+	return cut(strings.Join(names, " > "), maxPath)
+}
+
+// begin returns where the first line of a block is.
+func begin(node ast.Node, size int) (at int, ok bool) {
+	for depth := 0; node != nil && depth < 4*maxNesting; depth++ {
+		if node.Type() == ast.TypeBlock && node.Lines() != nil && node.Lines().Len() > 0 {
+			return min(node.Lines().At(0).Start, size), true
+		}
+		child := node.FirstChild()
+		for child != nil && child.Type() == ast.TypeBlock && child.FirstChild() == nil && (child.Lines() == nil || child.Lines().Len() == 0) {
+			child = child.NextSibling() // an empty item of a list
+		}
+		node = child
+	}
+	return 0, false
+}
+
+// nested reports whether a line opens quotes and lists, or is indented, too deep: their
+// parser's time grows with the depth of each line.
+func nested(s string) bool {
+	for line := range strings.Lines(s) {
+		markers, column := 0, 0
+		for i := 0; i < len(line) && strings.IndexByte(" \t>-+*.)0123456789", line[i]) >= 0; i++ {
+			switch line[i] {
+			case '\t':
+				column += 4
+			case '>', '-', '+', '*', '.', ')':
+				markers++
+				column++
+			default:
+				column++
+			}
+			if column > maxIndent && strings.Trim(line[:i+1], " \t") == "" {
+				return true
+			}
+			if markers > maxNesting && strings.Trim(line, "-*+ \t\n") != "" { // no thematic break
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// A front is the part of YAML front matter that is used.
+type front struct {
+	Title string `yaml:"title"`
+	Tags  any    `yaml:"tags"` // a list, or one text with commas or spaces
+}
+
+// frontMatter returns the front matter of a document, and the rest with the number of
+// its first line. What is no YAML stays in the text.
+func frontMatter(source string) (f front, body string, first int) {
+	rest, ok := strings.CutPrefix(source, "---\n")
+	if !ok {
+		return front{}, source, 1
+	}
+	head, body, ok := strings.Cut(rest, "\n---\n")
+	if !ok {
+		if head, ok = strings.CutSuffix(rest, "\n---"); !ok {
+			return front{}, source, 1
+		}
+		body = ""
+	}
+	if len(head) > maxFront || yaml.Unmarshal([]byte(head), &f) != nil {
+		return front{}, source, 1
+	}
+	return f, body, strings.Count(head, "\n") + 4
+}
+
+func (f front) tags() []string {
+	var list []string
+	switch t := f.Tags.(type) {
+	case string:
+		list = strings.FieldsFunc(t, func(r rune) bool { return r == ',' || r == ' ' })
+	case []any:
+		for _, one := range t {
+			if s, ok := one.(string); ok {
+				list = append(list, s)
+			}
+		}
+	}
+	var out []string
+	for _, tag := range list {
+		out = addTag(out, tag)
+	}
+	return out
+}
+
+// tagged finds #tags in Markdown: a letter must be among their characters.
+var tagged = regexp.MustCompile(`(?:^|\s)#([\p{L}\p{N}_/-]{1,64})`)
+
+func addTags(tags []string, pieces []piece) []string {
+	for _, p := range pieces {
+		if p.code || len(tags) == maxTags {
+			continue
+		}
+		for _, m := range tagged.FindAllStringSubmatch(p.text, maxTags) {
+			if strings.ContainsFunc(m[1], func(r rune) bool { return r > '9' && r != '_' }) {
+				tags = addTag(tags, m[1])
+			}
+		}
+	}
+	return tags
+}
+
+func addTag(tags []string, tag string) []string {
+	tag = strings.ToLower(cut(strings.TrimPrefix(strings.TrimSpace(tag), "#"), 64))
+	if tag == "" || len(tags) == maxTags || slices.Contains(tags, tag) {
+		return tags
+	}
+	return append(tags, tag)
+}
