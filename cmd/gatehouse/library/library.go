@@ -1,31 +1,68 @@
-// Package library builds the search over conversations and documents.
+// Package library builds the search over conversations and documents, and what keeps its
+// index of documents up to date.
 package library
 
 import (
+	"context"
+	"log/slog"
+
+	"github.com/prometheus/client_golang/prometheus"
+
 	"gatehouse/core"
+	"gatehouse/core/index/crawl"
 	"gatehouse/core/index/document"
 	"gatehouse/core/index/search"
+	"gatehouse/core/permission"
 	"gatehouse/core/session"
 	"gatehouse/core/session/found"
 	"gatehouse/core/store"
+	"gatehouse/core/vault"
 )
 
-// Options for New. All are needed.
+// Options for New. All but PDF and Busy are needed.
 type Options struct {
+	On       bool // documents are indexed; else none is found
+	MaxMB    int  // of them in all, in megabytes; 0: no limit
 	DB       *store.DB
+	Vault    *vault.Vault
 	Sessions *session.Store
 	MayRead  func(trust core.Trust, user int64, name string) bool // files of the vault
+	PDF      func(ctx context.Context, data []byte) (text string, read, pages int, err error)
+	Busy     func() bool
+	Clock    core.Clock
+	Log      *slog.Logger
+	Registry prometheus.Registerer
 }
 
 // A Library is what a search needs.
 type Library struct {
 	Documents *document.Store
 	Finder    *search.Finder
+	Crawler   *crawl.Crawler
+	o         Options
 }
 
-// New returns the library of a database.
+// New returns the library of a database and a vault.
 func New(o Options) *Library {
-	l := &Library{Documents: document.New(o.DB)}
+	l := &Library{Documents: document.New(o.DB), o: o}
 	l.Finder = search.New(search.Options{Sessions: found.Source{Sessions: o.Sessions}, Documents: l.Documents, MayRead: o.MayRead})
+	l.Crawler = crawl.New(crawl.Options{
+		Files: o.Vault.FS(), Path: o.Vault.Path(), Library: l.Documents, Rules: permission.IgnoreFile,
+		MayRead: func(name string) bool { return o.MayRead(core.Vault, core.Operator, name) },
+		Open:    func(name string) bool { return o.MayRead(core.Sandboxed, 0, name) }, // 0: any guest
+		PDF:     o.PDF, MaxBytes: int64(o.MaxMB) << 20, Busy: o.Busy, Clock: o.Clock, Log: o.Log, Registry: o.Registry,
+	})
 	return l
+}
+
+// Run keeps the index of documents up to date until ctx ends, or empties it where it is
+// switched off.
+func (l *Library) Run(ctx context.Context) {
+	if l.o.On {
+		l.Crawler.Run(ctx)
+		return
+	}
+	if err := l.Documents.Clear(ctx); err != nil && ctx.Err() == nil {
+		l.o.Log.Error("the index of documents could not be emptied", "err", err)
+	}
 }

@@ -1,6 +1,7 @@
 package chunk
 
 import (
+	"bytes"
 	"regexp"
 	"slices"
 	"strings"
@@ -66,7 +67,6 @@ type sections struct {
 	from int // where the block that is being read begins
 	line int // of from
 	code bool
-	skip bool // it is a heading
 }
 
 // block ends the block before node and begins the one of node. A block reaches to the
@@ -89,8 +89,26 @@ func (s *sections) block(node ast.Node) {
 	s.code = fenced || node.Kind() == ast.KindCodeBlock
 	if h, ok := node.(*ast.Heading); ok {
 		s.heading(h)
-		s.skip = true
+		end := s.headingEnd(h)
+		s.line += strings.Count(string(s.src[s.from:end]), "\n")
+		s.from = end
 	}
+}
+
+// headingEnd returns where the line behind a heading begins.
+func (s *sections) headingEnd(h *ast.Heading) int {
+	next := func(at int) int {
+		if i := bytes.IndexByte(s.src[at:], '\n'); i >= 0 {
+			return at + i + 1
+		}
+		return len(s.src)
+	}
+	end := next(max(s.from, h.Lines().At(h.Lines().Len()-1).Stop-1))
+	under := strings.TrimSpace(string(s.src[end:next(end)]))
+	if atx := strings.HasPrefix(strings.TrimSpace(string(s.src[s.from:end])), "#"); !atx && under != "" && strings.Trim(under, string(under[0])) == "" {
+		end = next(end) // the line below the text
+	}
+	return end
 }
 
 // end adds what lies between the last block's beginning and at.
@@ -99,12 +117,12 @@ func (s *sections) end(at int) {
 		return
 	}
 	block := string(s.src[s.from:at])
-	if !s.skip && strings.TrimSpace(block) != "" {
+	if strings.TrimSpace(block) != "" {
 		lead := len(block) - len(strings.TrimLeft(block, "\n"))
 		s.pieces = append(s.pieces, piece{text: trim(block), line: s.line + lead, path: s.path(), code: s.code})
 	}
 	s.line += strings.Count(block, "\n")
-	s.from, s.code, s.skip = at, false, false
+	s.from, s.code = at, false
 }
 
 // heading sets the headings above what follows. A heading alone is a passage too: what

@@ -1,0 +1,131 @@
+// Package crawl brings the documents of the vault into the index, and keeps them up to
+// date while others change them.
+package crawl
+
+import (
+	"context"
+	"io/fs"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"gatehouse/core"
+	"gatehouse/core/index/document"
+)
+
+// A Library keeps what is indexed.
+type Library interface {
+	// Files returns what is known, in the order of the paths' bytes, after a path.
+	Files(ctx context.Context, after string, limit int) ([]document.File, error)
+	// Put replaces all that is indexed of a document.
+	Put(ctx context.Context, d document.Document) error
+	// Mark notes a change of anything but the content.
+	Mark(ctx context.Context, f document.File) error
+	// Remove deletes documents.
+	Remove(ctx context.Context, paths []string) error
+}
+
+// Options for New. Files, Path, Library, MayRead, Open, Clock and Log are needed.
+type Options struct {
+	Files    fs.FS  // the vault, without links
+	Path     string // of the vault, to watch its directories
+	Library  Library
+	MayRead  func(name string) bool // whether a file is indexed at all: the deny list and .parachuteignore
+	Rules    string                 // a file in the vault of which MayRead depends; "": none
+	Open     func(name string) bool // whether guests may read it
+	PDF      func(ctx context.Context, data []byte) (text string, read, pages int, err error)
+	MaxBytes int64       // of the files that are indexed; 0: no limit
+	Busy     func() bool // messages are being answered: the crawler waits a little; may be nil
+	Clock    core.Clock
+	Log      *slog.Logger
+	Registry prometheus.Registerer // may be nil
+}
+
+// Timing.
+const (
+	Anyway    = 10 * time.Minute       // between passes over the whole vault
+	settle    = 200 * time.Millisecond // without a change, before changes are read
+	unsettled = 2 * time.Second        // at most, when changes do not end
+	giveWay   = 50 * time.Millisecond  // a step of waiting for messages
+	maxWays   = 20                     // steps for one document, so that it always goes on
+)
+
+// A Status is what the crawler does and has done.
+type Status struct {
+	Running bool
+	Seen    int           // files of the pass that runs, or of the last over the whole vault
+	Indexed int           // of them with passages
+	Faults  int           // of them without, see document.Store.Faults
+	Ended   time.Time     // of the last pass over the whole vault; zero: none yet
+	Took    time.Duration // of it
+	Err     string        // why it was not finished; "" if it was
+}
+
+// A Crawler is run by one goroutine; Status and Kick may be called by any.
+type Crawler struct {
+	o       Options
+	kick    chan struct{} // one request at most
+	metrics metrics
+
+	mu     sync.Mutex
+	status Status
+}
+
+// New returns a crawler that has not begun.
+func New(o Options) *Crawler {
+	return &Crawler{o: o, kick: make(chan struct{}, 1), metrics: newMetrics(o.Registry)}
+}
+
+// Status returns what goes on.
+func (c *Crawler) Status() Status {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.status
+}
+
+func (c *Crawler) set(change func(s *Status)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	change(&c.status)
+}
+
+// Kick has the whole vault read again soon, as settings have changed.
+func (c *Crawler) Kick() {
+	select {
+	case c.kick <- struct{}{}:
+	default: // it is asked already
+	}
+}
+
+// Pass brings the index up to date with the whole vault. Files that did not change, by
+// size and time, are not read. When it ends early, with ctx or an error, the next pass
+// goes on: what was done is done. A directory that cannot be read keeps what is indexed
+// of it, and so does a vault that is suddenly empty.
+func (c *Crawler) Pass(ctx context.Context) error { return c.pass(ctx, "", nil) }
+
+// pass is Pass for the files below a directory, "" for the whole vault. seen is called
+// for each directory.
+func (c *Crawler) pass(ctx context.Context, below string, seen func(dir string)) error {
+	began := c.o.Clock.Now()
+	p := &pass{c: c, below: below, seen: seen, log: c.o.Log, whole: below == ""}
+	if p.whole {
+		c.set(func(s *Status) { s.Running, s.Seen, s.Indexed, s.Faults = true, 0, 0, 0 })
+	}
+	err := p.run(ctx)
+	if p.whole {
+		now := c.o.Clock.Now()
+		c.set(func(s *Status) {
+			s.Running, s.Seen, s.Indexed, s.Faults = false, p.files, p.indexed, p.faults
+			s.Ended, s.Took, s.Err = now, now.Sub(began), ""
+			if err != nil {
+				s.Err = err.Error()
+			}
+		})
+		if err == nil {
+			c.metrics.passed(now, now.Sub(began), p)
+		}
+	}
+	return err
+}

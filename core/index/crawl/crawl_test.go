@@ -1,0 +1,508 @@
+package crawl_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"gatehouse/core"
+	"gatehouse/core/coretest"
+	"gatehouse/core/index/crawl"
+	"gatehouse/core/index/document"
+	"gatehouse/core/index/search"
+	"gatehouse/core/store/storetest"
+	"gatehouse/core/vault"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A world is a vault and the index of it.
+type world struct {
+	t       *testing.T
+	dir     string
+	clock   *coretest.Clock
+	files   *counted
+	library *counting
+	o       crawl.Options
+	*crawl.Crawler
+}
+
+// counted is the vault's file system, which counts what is opened and fails where told.
+type counted struct {
+	fs.FS
+	opened []string
+	fails  map[string]error
+	during func(name string) // called while a file is open
+}
+
+func (c *counted) Open(name string) (fs.File, error) {
+	if err := c.fails[name]; err != nil {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	f, err := c.FS.Open(name)
+	if st, serr := fs.Stat(c.FS, name); err == nil && serr == nil && st.Mode().IsRegular() {
+		c.opened = append(c.opened, name)
+		if c.during != nil {
+			c.during(name)
+		}
+	}
+	return f, err
+}
+
+// counting is the index, which counts what is written and fails after that, if told.
+type counting struct {
+	*document.Store
+	puts, marks, removed []string
+	left                 int // puts until failure; negative: none
+
+	changed chan string // what was put or removed; nil: no one waits
+}
+
+func (c *counting) tell(what string) {
+	if c.changed != nil {
+		c.changed <- what
+	}
+}
+
+var errStopped = errors.New("stopped")
+
+func (c *counting) Put(ctx context.Context, d document.Document) error {
+	if c.left == 0 {
+		return errStopped
+	}
+	c.left--
+	c.puts = append(c.puts, d.Path)
+	err := c.Store.Put(ctx, d)
+	c.tell("put " + d.Path)
+	return err
+}
+
+func (c *counting) Mark(ctx context.Context, f document.File) error {
+	c.marks = append(c.marks, f.Path)
+	return c.Store.Mark(ctx, f)
+}
+
+func (c *counting) Remove(ctx context.Context, paths []string) error {
+	c.removed = append(c.removed, paths...)
+	err := c.Store.Remove(ctx, paths)
+	c.tell("removed " + strings.Join(paths, " "))
+	return err
+}
+
+func open(t *testing.T) *world {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, ".parachute"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	v, err := vault.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { v.Close() })
+	clock := coretest.NewClock(time.Now().Add(time.Hour)) // nothing was changed lately
+	w := &world{t: t, dir: v.Path(), clock: clock, files: &counted{FS: v.FS(), fails: map[string]error{}},
+		library: &counting{Store: document.New(storetest.Open(t, clock)), left: -1}}
+	w.o = crawl.Options{Files: w.files, Path: v.Path(), Library: w.library, Clock: clock, Log: slog.New(slog.DiscardHandler),
+		MayRead: func(name string) bool { return !strings.Contains(name, "secret") }, Open: func(name string) bool { return strings.HasPrefix(name, "Public/") }}
+	w.Crawler = crawl.New(w.o)
+	return w
+}
+
+func (w *world) write(name, text string) {
+	w.t.Helper()
+	p := filepath.Join(w.dir, name)
+	err := os.MkdirAll(filepath.Dir(p), 0o700)
+	if err == nil {
+		err = os.WriteFile(p, []byte(text), 0o600)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// pass returns what a pass has done, as "put a, marked b, removed c".
+func (w *world) pass() string {
+	w.t.Helper()
+	w.library.puts, w.library.marks, w.library.removed, w.files.opened = nil, nil, nil, nil
+	if err := w.Pass(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+	return w.done()
+}
+
+func (w *world) done() string {
+	var out []string
+	for _, part := range []struct {
+		what  string
+		names []string
+	}{{"put", w.library.puts}, {"marked", w.library.marks}, {"removed", w.library.removed}} {
+		if len(part.names) > 0 {
+			out = append(out, part.what+" "+strings.Join(part.names, " "))
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+func (w *world) wantPass(want string) {
+	w.t.Helper()
+	if got := w.pass(); got != want {
+		w.t.Errorf("the pass %s, want %s", got, want)
+	}
+}
+
+// finds returns the paths of the documents with the words.
+func (w *world) finds(text string) (paths []string) {
+	w.t.Helper()
+	q, _ := search.Parse(text)
+	hits, _, err := w.library.Find(w.t.Context(), q, search.Reader{User: 1, Trust: core.Full, MayRead: func(string) bool { return true }}, 100, "")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, h := range hits {
+		paths = append(paths, h.Path)
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+func (w *world) wantFound(text string, want ...string) {
+	w.t.Helper()
+	if got := w.finds(text); !slices.Equal(got, want) {
+		w.t.Errorf("%s finds %v, want %v", text, got, want)
+	}
+}
+
+func TestPass_IndexesWhatIsTextAndNothingThatIsHidden(t *testing.T) {
+	w := open(t)
+	w.write("a.md", "# Tea\n\ngreen")
+	w.write("Notes/b.TXT", "green")
+	w.write("Notes/deep/c.go", "package green")
+	w.write("Public/d.html", "<p>green")
+	w.write("Notes/secret.md", "green")
+	w.write("Chat/sessions/x.md", "green")
+	w.write(".obsidian/x.md", "green")
+	w.write("Notes/.hidden.md", "green")
+	w.write("Notes/a.md~", "green")
+	w.write("photo.jpg", "green")
+	if err := os.Symlink("/etc", filepath.Join(w.dir, "etc")); err != nil {
+		t.Fatal(err)
+	}
+	_ = os.Symlink("a.md", filepath.Join(w.dir, "link.md"))
+	_ = os.Symlink("..", filepath.Join(w.dir, "Notes", "loop"))
+	w.wantPass("put Notes/b.TXT Notes/deep/c.go Public/d.html a.md")
+	w.wantFound("green", "Notes/b.TXT", "Notes/deep/c.go", "Public/d.html", "a.md")
+	q, _ := search.Parse("green")
+	hits, _, err := w.library.Find(t.Context(), q, search.Reader{User: 7, Trust: core.Sandboxed, MayRead: func(string) bool { return true }}, 10, "")
+	if err != nil || len(hits) != 1 || hits[0].Path != "Public/d.html" {
+		t.Errorf("a guest finds %v, %v", hits, err)
+	}
+	if s := w.Status(); s.Running || s.Seen != 4 || s.Indexed != 4 || s.Faults != 0 || s.Ended.IsZero() || s.Err != "" {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestPass_ReadsWhatChangedAlone(t *testing.T) {
+	w := open(t)
+	for _, name := range []string{"a.md", "b.md", "b/c.md", "d.md"} {
+		w.write(name, "old "+name)
+	}
+	w.wantPass("put a.md b.md b/c.md d.md")
+	w.wantPass("")
+	if len(w.files.opened) != 0 {
+		t.Errorf("it opened %v", w.files.opened)
+	}
+	w.write("b.md", "new words")
+	_ = os.Remove(filepath.Join(w.dir, "a.md"))
+	_ = os.Rename(filepath.Join(w.dir, "b"), filepath.Join(w.dir, "z"))
+	at := time.Now().Add(-time.Hour)
+	_ = os.Chtimes(filepath.Join(w.dir, "d.md"), at, at)
+	w.wantPass("put b.md z/c.md, marked d.md, removed a.md b/c.md")
+	w.wantFound("old", "d.md", "z/c.md")
+	w.wantPass("")
+}
+
+func TestPass_AFileChangedLatelyIsReadAgain(t *testing.T) {
+	w := open(t)
+	w.write("a.md", "one")
+	now := w.clock.Now()
+	_ = os.Chtimes(filepath.Join(w.dir, "a.md"), now, now)
+	w.wantPass("put a.md")
+	w.write("a.md", "two") // with the same size, and the same time where clocks are coarse
+	_ = os.Chtimes(filepath.Join(w.dir, "a.md"), now, now)
+	w.clock.Advance(time.Minute)
+	w.wantPass("put a.md")
+	w.wantFound("two", "a.md")
+	w.wantPass("")
+}
+
+func TestPass_AFileThatChangesWhileItIsReadWaitsForTheNext(t *testing.T) {
+	w := open(t)
+	w.write("a.md", "first")
+	w.files.during = func(string) { w.write("a.md", "second and longer") }
+	w.wantPass("")
+	w.files.during = nil
+	w.wantPass("put a.md")
+	w.wantFound("second", "a.md")
+}
+
+func TestPass_WhatCannotBeIndexedIsListedWithTheReason(t *testing.T) {
+	w := open(t)
+	w.write("binary.txt", "a\x00b")
+	w.write("scan.pdf", "%PDF")
+	w.write("broken.md", "x")
+	w.files.fails["broken.md"] = errors.New("input/output error")
+	large, err := os.Create(filepath.Join(w.dir, "large.txt"))
+	if err == nil {
+		err = errors.Join(large.Truncate(1<<30), large.Close()) // a hole of 1 GB
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.pass()
+	faults, err := w.library.Faults(t.Context(), "", 10)
+	var got []string
+	for _, f := range faults {
+		got = append(got, f.Path+": "+f.Fault)
+	}
+	want := []string{"binary.txt: it is not text", "broken.md: it cannot be read: input/output error", "large.txt: larger than 20 MB", "scan.pdf: PDFs are not read here"}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("%q, %v", got, err)
+	}
+	if slices.Contains(w.files.opened, "large.txt") {
+		t.Error("a file of 1 GB was opened")
+	}
+	w.wantPass("")
+	w.write("binary.txt", "text now")
+	w.wantPass("put binary.txt")
+	w.wantFound("text", "binary.txt")
+}
+
+func TestPass_PDFsAreReadByTheirExtractor(t *testing.T) {
+	w := open(t)
+	w.o.PDF = func(_ context.Context, data []byte) (string, int, int, error) {
+		if string(data) == "%PDF-broken" {
+			return "", 0, 0, errors.New("no pages")
+		}
+		return "slate roof", 1, 1, nil
+	}
+	w.Crawler = crawl.New(w.o)
+	w.write("offer.pdf", "%PDF-1.7")
+	w.write("broken.pdf", "%PDF-broken")
+	w.pass()
+	w.wantFound("slate", "offer.pdf")
+	faults, _ := w.library.Faults(t.Context(), "", 10)
+	if len(faults) != 1 || faults[0].Fault != "its text cannot be read: no pages" {
+		t.Errorf("%v", faults)
+	}
+}
+
+func TestPass_StoppedAnywhereGoesOnWhereItWas(t *testing.T) {
+	w := open(t)
+	for i := range 20 {
+		w.write(fmt.Sprintf("n%02d.md", i), "text")
+	}
+	w.library.left = 7
+	if err := w.Pass(t.Context()); !errors.Is(err, errStopped) {
+		t.Fatal(err)
+	}
+	if s := w.Status(); s.Err == "" || s.Running {
+		t.Errorf("%+v", s)
+	}
+	w.library.left = -1
+	w.pass()
+	if len(w.library.puts) != 13 || len(w.files.opened) != 13 {
+		t.Errorf("it put %d and opened %d again", len(w.library.puts), len(w.files.opened))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := w.Pass(ctx); err == nil || len(w.finds("text")) != 20 {
+		t.Errorf("%v, %d documents", err, len(w.finds("text")))
+	}
+}
+
+func TestPass_ADirectoryThatCannotBeReadKeepsWhatIsIndexed(t *testing.T) {
+	w := open(t)
+	for _, name := range []string{"a/x.md", "b/x.md", "b/c/y.md", "b.md", "z.md"} {
+		w.write(name, "text")
+	}
+	w.pass()
+	w.files.fails["b"] = errors.New("input/output error")
+	_ = os.Remove(filepath.Join(w.dir, "z.md"))
+	w.wantPass("removed z.md")
+	w.wantFound("text", "a/x.md", "b.md", "b/c/y.md", "b/x.md")
+	delete(w.files.fails, "b")
+	w.files.fails["."] = errors.New("input/output error")
+	if err := w.Pass(t.Context()); err == nil || len(w.finds("text")) != 4 {
+		t.Errorf("%v, %v", err, w.finds("text"))
+	}
+	delete(w.files.fails, ".")
+	_ = os.Rename(filepath.Join(w.dir, ".parachute"), filepath.Join(w.dir, "..parachute")) // as an empty mount point
+	if err := w.Pass(t.Context()); err == nil || len(w.finds("text")) != 4 {
+		t.Errorf("%v, %v", err, w.finds("text"))
+	}
+}
+
+func TestPass_TheIndexTakesSoManyBytesAndNoMore(t *testing.T) {
+	w := open(t)
+	w.o.MaxBytes = 1 << 20
+	w.Crawler = crawl.New(w.o)
+	for i := range 4 {
+		w.write(fmt.Sprintf("n%d.txt", i), strings.Repeat("word text ", 40_000)) // 400 kB
+	}
+	w.pass()
+	w.wantFound("word", "n0.txt", "n1.txt")
+	faults, _ := w.library.Faults(t.Context(), "", 10)
+	if len(faults) != 2 || faults[0].Fault != "the index is full: GATEHOUSE_INDEX_MAX_MB is 1" {
+		t.Errorf("%v", faults)
+	}
+	w.wantPass("")
+	_ = os.Remove(filepath.Join(w.dir, "n0.txt"))
+	w.pass()
+	w.wantFound("word", "n1.txt", "n2.txt")
+}
+
+func TestPass_WhatIsClosedOrOpenedToGuestsIsMarked(t *testing.T) {
+	w := open(t)
+	w.write("Public/a.md", "text")
+	w.pass()
+	w.o.Open = func(string) bool { return false }
+	w.Crawler = crawl.New(w.o)
+	w.wantPass("marked Public/a.md")
+	w.wantPass("")
+}
+
+func TestPass_GivesWayToMessagesButNotForEver(t *testing.T) {
+	w := open(t)
+	asked := 0
+	w.o.Busy = func() bool { asked++; return true }
+	w.Crawler = crawl.New(w.o)
+	w.write("a.md", "text")
+	done := make(chan error)
+	go func() { done <- w.Pass(t.Context()) }()
+	for range 20 {
+		w.clock.AwaitWaiters(1)
+		w.clock.Advance(50 * time.Millisecond)
+	}
+	if err := <-done; err != nil || asked != 20 {
+		t.Errorf("asked %d times, %v", asked, err)
+	}
+	w.wantFound("text", "a.md")
+}
+
+func TestPass_ManyFilesAreReadAndRemovedPageByPage(t *testing.T) {
+	w := open(t)
+	for i := range 3000 {
+		w.write(fmt.Sprintf("d%d/n%d.md", i%7, i), fmt.Sprintf("text number%d", i))
+	}
+	w.pass()
+	if s := w.Status(); s.Seen != 3000 || len(w.finds("number2999")) != 1 {
+		t.Errorf("%+v", s)
+	}
+	for i := range 2000 {
+		_ = os.Remove(filepath.Join(w.dir, fmt.Sprintf("d%d/n%d.md", i%7, i)))
+	}
+	w.pass()
+	if len(w.library.removed) != 2000 || len(w.library.puts) != 0 {
+		t.Errorf("removed %d, put %d", len(w.library.removed), len(w.library.puts))
+	}
+}
+
+// run runs the crawler until the test ends; its first pass is over.
+func (w *world) run() {
+	ctx, cancel := context.WithCancel(w.t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); w.Run(ctx) }()
+	w.t.Cleanup(func() { cancel(); <-done })
+	w.clock.AwaitWaiters(1) // for ten minutes
+	w.library.changed = make(chan string, 100)
+}
+
+func (w *world) wantNext(want string) {
+	w.t.Helper()
+	select {
+	case got := <-w.library.changed:
+		if got != want {
+			w.t.Errorf("it %s, want %s", got, want)
+		}
+	case <-time.After(time.Minute):
+		w.t.Fatalf("it did nothing, want %s", want)
+	}
+}
+
+func TestRun_AChangeIsIndexedWhenItHasSettled(t *testing.T) {
+	w := open(t)
+	w.write("Notes/a.md", "old")
+	w.write("Other/b.md", "old")
+	w.run()
+	w.write("Notes/a.md", "new text")
+	w.clock.AwaitWaiters(3)
+	w.clock.Advance(2 * time.Second)
+	w.wantNext("put Notes/a.md")
+	w.wantFound("new", "Notes/a.md")
+}
+
+func TestRun_ANewDirectoryIsIndexedAndWatched(t *testing.T) {
+	w := open(t)
+	w.run()
+	w.write("New/Deep/a.md", "one")
+	w.clock.AwaitWaiters(3)
+	w.clock.Advance(2 * time.Second)
+	w.wantNext("put New/Deep/a.md")
+	_ = os.RemoveAll(filepath.Join(w.dir, "New", "Deep"))
+	w.clock.AwaitWaiters(3)
+	w.clock.Advance(2 * time.Second)
+	w.wantNext("removed New/Deep/a.md")
+}
+
+func TestRun_AChangeOfTheRulesHasTheWholeVaultRead(t *testing.T) {
+	w := open(t)
+	w.o.Rules = ".parachuteignore"
+	w.o.MayRead = func(name string) bool {
+		lines, _ := os.ReadFile(filepath.Join(w.dir, ".parachuteignore"))
+		return !strings.Contains(string(lines), name)
+	}
+	w.Crawler = crawl.New(w.o)
+	w.write("Deep/a.md", "text")
+	w.run()
+	w.write(".parachuteignore", "Deep/a.md")
+	w.clock.AwaitWaiters(3)
+	w.clock.Advance(2 * time.Second)
+	w.wantNext("removed Deep/a.md")
+}
+
+func TestRun_ReadsTheWholeVaultWhenAskedAndEveryTenMinutes(t *testing.T) {
+	w := open(t)
+	closed := ""
+	var mu sync.Mutex
+	w.o.MayRead = func(name string) bool { mu.Lock(); defer mu.Unlock(); return name != closed }
+	w.Crawler = crawl.New(w.o)
+	w.write("a.md", "text")
+	w.write("b.md", "text")
+	w.run()
+	set := func(name string) { mu.Lock(); defer mu.Unlock(); closed = name }
+	set("a.md")
+	w.Kick()
+	w.Kick() // twice is once
+	w.wantNext("removed a.md")
+	set("b.md")
+	w.clock.AwaitWaiters(2) // the timer of before, and its own
+	w.clock.Advance(crawl.Anyway)
+	for got := ""; got != "removed b.md"; {
+		select {
+		case got = <-w.library.changed: // a.md comes back
+		case <-time.After(time.Minute):
+			t.Fatal("it did nothing")
+		}
+	}
+}

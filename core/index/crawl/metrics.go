@@ -1,0 +1,38 @@
+package crawl
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+type metrics struct {
+	documents *prometheus.GaugeVec
+	passes    prometheus.Counter
+	last      prometheus.Gauge
+	took      prometheus.Gauge
+}
+
+func newMetrics(reg prometheus.Registerer) metrics {
+	m := metrics{
+		documents: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "gatehouse_index_documents", Help: "Files of the vault with text, by whether they are indexed."}, []string{"state"}),
+		passes:    prometheus.NewCounter(prometheus.CounterOpts{Name: "gatehouse_index_passes_total", Help: "Passes over the whole vault that were finished."}),
+		last:      prometheus.NewGauge(prometheus.GaugeOpts{Name: "gatehouse_index_last_pass_timestamp_seconds", Help: "When the last finished pass over the whole vault ended; 0 before the first."}),
+		took:      prometheus.NewGauge(prometheus.GaugeOpts{Name: "gatehouse_index_pass_seconds", Help: "How long the last finished pass over the whole vault took."}),
+	}
+	for _, state := range [...]string{"indexed", "fault"} {
+		m.documents.WithLabelValues(state)
+	}
+	if reg != nil {
+		reg.MustRegister(m.documents, m.passes, m.last, m.took)
+	}
+	return m
+}
+
+func (m metrics) passed(at time.Time, took time.Duration, p *pass) {
+	m.documents.WithLabelValues("indexed").Set(float64(p.indexed))
+	m.documents.WithLabelValues("fault").Set(float64(p.faults))
+	m.passes.Inc()
+	m.last.Set(float64(at.UnixNano()) / 1e9)
+	m.took.Set(took.Seconds())
+}

@@ -1,0 +1,364 @@
+package crawl
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/index/chunk"
+	"gatehouse/core/index/document"
+)
+
+// Limits of a pass.
+const (
+	MaxFile  = 20 << 20        // bytes; larger files are not indexed
+	maxDepth = 64              // directories above a file
+	page     = 500             // known files that are read at a time
+	batch    = 100             // documents that are removed at a time
+	looked   = 8 << 10         // bytes in which a NUL makes a file binary
+	freshFor = 2 * time.Second // a file changed as lately may change again without a new time
+	fresh    = '~'             // begins the hash of such a file: the next pass reads it again
+)
+
+// A pass compares the files of a directory with what is indexed of them. Both are read
+// in the order of their paths' bytes, so that neither is held whole; of the directories
+// above a file all entries are.
+type pass struct {
+	c     *Crawler
+	below string
+	whole bool
+	seen  func(dir string)
+	log   *slog.Logger
+
+	known []document.File // read but not yet compared, at most page
+	after string          // the last that was read
+	ended bool            // nothing is behind it
+	gone  []string        // to be removed, at most batch
+
+	files, indexed, faults int
+	bytes                  int64 // indexed
+}
+
+var errDeep = errors.New("directories are nested too deep")
+
+func (p *pass) run(ctx context.Context) error {
+	if _, err := fs.Stat(p.c.o.Files, ".parachute"); err != nil { // as each vault has
+		return fmt.Errorf("this is no vault, maybe it is not mounted: %w", err)
+	}
+	if p.below != "" {
+		p.after = p.below + "/"
+	}
+	err := p.dir(ctx, cmpDot(p.below), strings.Count(p.below, "/"))
+	if errors.Is(err, fs.ErrNotExist) && p.below != "" {
+		err = nil // it is gone, and all that was in it
+	}
+	if err == nil {
+		err = p.until(ctx, "")
+	}
+	if err == nil {
+		err = p.remove(ctx)
+	}
+	return err
+}
+
+func cmpDot(name string) string {
+	if name == "" {
+		return "."
+	}
+	return name
+}
+
+// dir compares the files below a directory.
+func (p *pass) dir(ctx context.Context, dir string, depth int) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	if depth > maxDepth {
+		return p.unread(ctx, dir, errDeep)
+	}
+	if p.seen != nil {
+		p.seen(dir) // first, so that no change falls between
+	}
+	entries, err := fs.ReadDir(p.c.o.Files, dir)
+	if err != nil {
+		if dir == "." || errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return p.unread(ctx, dir, err)
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(ordered(a), ordered(b)) })
+	for _, e := range entries {
+		name := path.Join(dir, e.Name())
+		switch {
+		case skipped(name):
+		case e.IsDir():
+			if err := p.dir(ctx, name, depth+1); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		case e.Type().IsRegular() && kindOf(name) != unknown && p.c.o.MayRead(name):
+			if err := p.file(ctx, name, e); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// ordered is an entry's name as it is sorted among paths.
+func ordered(e fs.DirEntry) string {
+	if e.IsDir() {
+		return e.Name() + "/"
+	}
+	return e.Name()
+}
+
+// skipped reports whether a name is not for people (it begins with a dot), or holds
+// conversations and their attachments, which are found otherwise.
+func skipped(name string) bool {
+	return strings.HasPrefix(path.Base(name), ".") || name == "Chat" || strings.HasSuffix(name, "~")
+}
+
+// unread keeps what is indexed below a directory that cannot be read.
+func (p *pass) unread(ctx context.Context, dir string, why error) error {
+	p.log.Warn("a directory is not indexed", "directory", dir, "err", why)
+	if err := p.until(ctx, dir+"/"); err != nil {
+		return err
+	}
+	for {
+		known, err := p.peek(ctx)
+		if err != nil || known == nil || !strings.HasPrefix(known.Path, dir+"/") {
+			return err
+		}
+		p.count(*known)
+		p.known = p.known[1:]
+	}
+}
+
+// peek returns the next known file, nil at the end.
+func (p *pass) peek(ctx context.Context) (*document.File, error) {
+	if len(p.known) == 0 && !p.ended {
+		list, err := p.c.o.Library.Files(ctx, p.after, page)
+		if err != nil {
+			return nil, err
+		}
+		p.ended = len(list) < page
+		if len(list) > 0 {
+			p.after = list[len(list)-1].Path
+		}
+		p.known = list
+	}
+	if len(p.known) == 0 || p.below != "" && !strings.HasPrefix(p.known[0].Path, p.below+"/") {
+		return nil, nil
+	}
+	return &p.known[0], nil
+}
+
+// until removes what is known before name, "" for all, and was not met.
+func (p *pass) until(ctx context.Context, name string) error {
+	for {
+		known, err := p.peek(ctx)
+		if err != nil || known == nil || name != "" && known.Path >= name {
+			return err
+		}
+		p.gone = append(p.gone, known.Path)
+		p.known = p.known[1:]
+		if len(p.gone) == batch {
+			if err := p.remove(ctx); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (p *pass) remove(ctx context.Context) error {
+	if len(p.gone) == 0 {
+		return nil
+	}
+	err := p.c.o.Library.Remove(ctx, p.gone)
+	p.gone = nil
+	return err
+}
+
+// file compares one file.
+func (p *pass) file(ctx context.Context, name string, e fs.DirEntry) error {
+	info, err := e.Info()
+	if err != nil {
+		return nil // it is gone: the next pass knows
+	}
+	if err := p.until(ctx, name); err != nil {
+		return err
+	}
+	known, err := p.peek(ctx)
+	if err != nil {
+		return err
+	}
+	var was document.File
+	if known != nil && known.Path == name {
+		was = *known
+		p.known = p.known[1:]
+	}
+	now := document.File{Path: name, Size: info.Size(), Modified: info.ModTime(), Open: p.c.o.Open(name)}
+	same := was.Hash != "" && was.Hash[0] != fresh && was.Size == now.Size && was.Modified.Equal(now.Modified)
+	if same && was.Open == now.Open && (!p.whole || isFull(was.Fault) == isFull(p.fits(now.Size))) {
+		p.count(was)
+		return nil
+	}
+	return p.put(ctx, was, now)
+}
+
+// count adds a file to the sums of the pass.
+func (p *pass) count(f document.File) {
+	if p.files++; f.Fault != "" {
+		p.faults++
+	} else {
+		p.indexed++
+		p.bytes += f.Size
+	}
+	if p.whole {
+		p.c.set(func(s *Status) { s.Seen, s.Indexed, s.Faults = p.files, p.indexed, p.faults })
+	}
+}
+
+// full begins the fault of a file that the index has no room for.
+const full = "the index is full"
+
+func isFull(fault string) bool { return strings.HasPrefix(fault, full) }
+
+// fits returns why a file of a size has no place in the index; "" when it has.
+func (p *pass) fits(size int64) string {
+	switch {
+	case size > MaxFile:
+		return fmt.Sprintf("larger than %d MB", MaxFile>>20)
+	case p.whole && p.c.o.MaxBytes > 0 && p.bytes+size > p.c.o.MaxBytes:
+		return fmt.Sprintf(full+": GATEHOUSE_INDEX_MAX_MB is %d", p.c.o.MaxBytes>>20)
+	}
+	return ""
+}
+
+// put brings a file that has changed into the index.
+func (p *pass) put(ctx context.Context, was, now document.File) error {
+	d := document.Document{File: now}
+	if now.Fault = p.fits(now.Size); now.Fault == "" {
+		var ok bool
+		var err error
+		if d, ok, err = p.read(ctx, now); err != nil || !ok {
+			return err
+		}
+		now = d.File
+	} else {
+		now.Hash = "not read"
+		d = document.Document{File: now, Title: path.Base(now.Path)}
+	}
+	p.count(now)
+	if was.Hash != "" && strings.TrimPrefix(was.Hash, string(fresh)) == strings.TrimPrefix(now.Hash, string(fresh)) && was.Fault == now.Fault {
+		if was == now {
+			return nil
+		}
+		return p.c.o.Library.Mark(ctx, now)
+	}
+	if err := p.yield(ctx); err != nil {
+		return err
+	}
+	began := p.c.o.Clock.Now()
+	if err := p.c.o.Library.Put(ctx, d); err != nil {
+		return err
+	}
+	if took := p.c.o.Clock.Now().Sub(began); took > 0 { // at most half of the time
+		core.Sleep(ctx, p.c.o.Clock, min(took, time.Second))
+	}
+	return nil
+}
+
+// yield waits while messages are being answered, but not for ever.
+func (p *pass) yield(ctx context.Context) error {
+	for n := 0; p.c.o.Busy != nil && n < maxWays && p.c.o.Busy(); n++ {
+		core.Sleep(ctx, p.c.o.Clock, giveWay)
+	}
+	return context.Cause(ctx)
+}
+
+// read returns a file as it is indexed; false when it changed meanwhile, for the next
+// pass. A file that cannot be read has a Fault.
+func (p *pass) read(ctx context.Context, f document.File) (d document.Document, ok bool, err error) {
+	data, info, err := p.bytesOf(f.Path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return d, false, nil
+	case err != nil:
+		d = document.Document{File: f, Title: path.Base(f.Path)}
+		d.Hash, d.Fault = "not read", "it cannot be read: "+reason(err)
+		return d, true, nil
+	case info.Size() != f.Size || !info.ModTime().Equal(f.Modified) || int64(len(data)) != f.Size:
+		return d, false, nil
+	}
+	sum := sha256.Sum256(data)
+	f.Hash = hex.EncodeToString(sum[:])
+	if p.c.o.Clock.Now().Sub(f.Modified) < freshFor {
+		f.Hash = string(fresh) + f.Hash
+	}
+	text, fault := p.text(ctx, f.Path, data)
+	if err := context.Cause(ctx); err != nil {
+		return d, false, err
+	}
+	d.File, d.Title = f, path.Base(f.Path)
+	if d.Fault = fault; fault == "" {
+		split := chunk.Split(f.Path, text)
+		d.Title, d.Tags, d.Chunks = split.Title, split.Tags, split.Chunks
+	}
+	return d, true, nil
+}
+
+// bytesOf returns the content of a file, and what it is after that.
+func (p *pass) bytesOf(name string) ([]byte, fs.FileInfo, error) {
+	f, err := p.c.o.Files.Open(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := f.Stat()
+	return data, info, err
+}
+
+func reason(err error) string {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		err = path.Err
+	}
+	return err.Error()
+}
+
+// text returns the text of a file, or why it has none.
+func (p *pass) text(ctx context.Context, name string, data []byte) (text, fault string) {
+	if kindOf(name) == pdf {
+		if p.c.o.PDF == nil {
+			return "", "PDFs are not read here"
+		}
+		text, _, _, err := p.c.o.PDF(ctx, data)
+		if err != nil {
+			return "", "its text cannot be read: " + reason(err)
+		}
+		if strings.TrimSpace(text) == "" {
+			return "", "it has no text"
+		}
+		return text, ""
+	}
+	if bytes.IndexByte(data[:min(len(data), looked)], 0) >= 0 {
+		return "", "it is not text"
+	}
+	return string(data), ""
+}
