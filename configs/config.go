@@ -97,6 +97,9 @@ type Config struct {
 	FilesPersonMB int `split_words:"true" default:"2000" min:"0" max:"100000000" example:"500" desc:"Megabytes of attachments per user, sent or received. The owner is not limited by it. 0: no limit."`
 	FilesMB       int `split_words:"true" default:"20000" min:"0" max:"100000000" example:"100000" desc:"Megabytes of attachments of all users, the owner included. 0: no limit."`
 
+	Index      values.Switch `split_words:"true" default:"on" example:"off" desc:"Index the vault's documents for the search: on or off. Off: conversations alone are found."`
+	IndexMaxMB int           `split_words:"true" default:"500" min:"0" max:"100000" example:"2000" desc:"Megabytes of documents that are indexed, in the order of their paths. 0: no limit."`
+
 	BackupPath string `split_words:"true" example:"/srv/backups" desc:"Directory outside the vault for backups made in the panel. Empty: next to the vault, with the suffix -backups."`
 
 	RetentionDays int `split_words:"true" default:"0" min:"0" max:"36500" example:"365" desc:"Days after which unused archived sessions move to the trash. 0: never."`

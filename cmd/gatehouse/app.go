@@ -252,7 +252,9 @@ func (a *app) joinCore(ctx context.Context) error {
 	qm := metrics.New(a.reg, append(a.bots.Names(), core.APIBot))
 	a.sessions = session.New(session.Options{DB: a.db, Vault: a.vault, Clock: a.clock, Log: a.log, Version: version, Projects: a.cfg.ClaudeProjects})
 	a.closing(a.sessions.Close)
-	a.library = library.New(library.Options{DB: a.db, Sessions: a.sessions, MayRead: a.readable.mayRead})
+	if err := a.openLibrary(); err != nil {
+		return err
+	}
 	a.outbox = outbox.New(a.db, outbox.Options{Clock: a.clock, Log: a.log, Metrics: qm, Ring: a.bus.Ring, Node: "node", Late: texts.Text("late"), Flight: a.flight,
 		Notices: outbox.Notices{Missing: chat.UnsureNotice, Resolved: chat.UnsureResolved}})
 	a.queue = queue.New(a.db, a.outbox, queue.Options{

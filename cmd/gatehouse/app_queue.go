@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"gatehouse/cmd/gatehouse/library"
 	"gatehouse/core"
 	"gatehouse/core/bus"
 	"gatehouse/core/runs"
@@ -48,4 +49,20 @@ func (s storedEvents) entries(ctx context.Context, run string, attempt, n int) (
 		out[i] = bus.Entry{ID: bus.EventID(run, attempt, p.N), Run: run, Attempt: attempt, N: p.N, Type: core.EncodedType(p.Data), Data: p.Data}
 	}
 	return out, nil
+}
+
+// openLibrary builds the search.
+func (a *app) openLibrary() error {
+	pdf, err := pdfs()
+	if err != nil {
+		return err
+	}
+	a.library = library.New(library.Options{
+		Known: func(ctx context.Context, q store.Queryer, user int64) (bool, error) {
+			return a.pairing.People.Remembered(ctx, q, user)
+		},
+		On: bool(a.cfg.Index), MaxMB: a.cfg.IndexMaxMB, DB: a.db, Vault: a.vault, Sessions: a.sessions, MayRead: a.readable.mayRead, PDF: pdf,
+		Busy: func() bool { return a.queue.Running() > 0 }, Clock: a.clock, Log: a.log, Registry: a.reg,
+	})
+	return nil
 }

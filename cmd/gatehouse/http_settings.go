@@ -97,6 +97,7 @@ func (v settingsView) Change(ctx context.Context, values map[string]string, by c
 func (v settingsView) apply(next *configs.Config, m *registry.Models) {
 	v.a.usage.SetBudgets(budgetsOf(next))
 	v.a.agents.SetDefault(next.DefaultAgent)
+	v.a.library.Crawler.Kick() // GUEST_READ decides what guests find
 	if m != nil {
 		v.a.know(m.Names)
 		v.a.models.Replace(m)

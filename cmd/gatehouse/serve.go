@@ -134,6 +134,7 @@ func (a *app) Run(ctx context.Context, hangup <-chan os.Signal, ready func()) er
 	heart.Go(func() { a.fleet.Watch(work, hangup) })
 	heart.Go(func() { a.agents.Watch(work) })
 	heart.Go(func() { a.titles.Run(work) })
+	heart.Go(func() { a.library.Run(work) })
 	heart.Go(func() { a.tools.Servers.Watch(work) })
 	heart.Go(func() { a.discoverer().Run(work) })
 	a.log.Info("serving", "addr", a.cfg.Addr, "vault", a.vault.Path(), "runtime", a.runtime, "bots", strings.Join(a.bots.Names(), " "), "model", a.models.Default())

@@ -124,10 +124,10 @@ func place(v *vault.Vault) (path string, resolve func(string) (string, bool)) {
 	}
 }
 
-const (
-	ignoreFile = ".parachuteignore"
-	maxIgnored = 64 << 10 // bytes of it that count
-)
+// IgnoreFile names, in the vault, what no one may read, by lines as of .gitignore.
+const IgnoreFile = ".parachuteignore"
+
+const maxIgnored = 64 << 10 // bytes of it that count
 
 // IgnoreLines returns the lines of v's .parachuteignore; none without the file. A
 // file that cannot be read closes everything.
@@ -135,7 +135,7 @@ func IgnoreLines(v *vault.Vault) []string {
 	if v == nil {
 		return nil
 	}
-	f, err := v.Root().Open(ignoreFile)
+	f, err := v.Root().Open(IgnoreFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

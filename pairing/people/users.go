@@ -122,6 +122,13 @@ func (s *Store) HasUser(ctx context.Context, q store.Queryer, id int64) (ok bool
 	return ok, err
 }
 
+// Remembered reports whether the user is stored and was not forgotten: of one who was,
+// the empty row stays.
+func (s *Store) Remembered(ctx context.Context, q store.Queryer, id int64) (ok bool, err error) {
+	err = q.Get(ctx, &ok, `SELECT EXISTS (SELECT 1 FROM users WHERE id = $1 AND (display <> '' OR EXISTS (SELECT 1 FROM identities WHERE user_id = $1)))`, id)
+	return ok, err
+}
+
 // Since returns when a user came to be; false for no one.
 func (s *Store) Since(ctx context.Context, q store.Queryer, user int64) (time.Time, bool, error) {
 	var at string

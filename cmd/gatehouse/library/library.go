@@ -26,6 +26,7 @@ type Options struct {
 	DB       *store.DB
 	Vault    *vault.Vault
 	Sessions *session.Store
+	Known    document.Known
 	MayRead  func(trust core.Trust, user int64, name string) bool // files of the vault
 	PDF      func(ctx context.Context, data []byte) (text string, read, pages int, err error)
 	Busy     func() bool
@@ -44,7 +45,7 @@ type Library struct {
 
 // New returns the library of a database and a vault.
 func New(o Options) *Library {
-	l := &Library{Documents: document.New(o.DB), o: o}
+	l := &Library{Documents: document.New(o.DB, o.Known), o: o}
 	l.Finder = search.New(search.Options{Sessions: found.Source{Sessions: o.Sessions}, Documents: l.Documents, MayRead: o.MayRead})
 	l.Crawler = crawl.New(crawl.Options{
 		Files: o.Vault.FS(), Path: o.Vault.Path(), Library: l.Documents, Rules: permission.IgnoreFile,

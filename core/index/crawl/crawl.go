@@ -75,7 +75,7 @@ type Crawler struct {
 
 // New returns a crawler that has not begun.
 func New(o Options) *Crawler {
-	return &Crawler{o: o, kick: make(chan struct{}, 1), metrics: newMetrics(o.Registry)}
+	return &Crawler{o: o, kick: make(chan struct{}, 1), metrics: newMetrics(o.Registry, o.Clock.Now())}
 }
 
 // Status returns what goes on.

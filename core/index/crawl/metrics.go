@@ -13,16 +13,17 @@ type metrics struct {
 	took      prometheus.Gauge
 }
 
-func newMetrics(reg prometheus.Registerer) metrics {
+func newMetrics(reg prometheus.Registerer, now time.Time) metrics {
 	m := metrics{
 		documents: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "gatehouse_index_documents", Help: "Files of the vault with text, by whether they are indexed."}, []string{"state"}),
 		passes:    prometheus.NewCounter(prometheus.CounterOpts{Name: "gatehouse_index_passes_total", Help: "Passes over the whole vault that were finished."}),
-		last:      prometheus.NewGauge(prometheus.GaugeOpts{Name: "gatehouse_index_last_pass_timestamp_seconds", Help: "When the last finished pass over the whole vault ended; 0 before the first."}),
+		last:      prometheus.NewGauge(prometheus.GaugeOpts{Name: "gatehouse_index_last_pass_timestamp_seconds", Help: "When the last finished pass over the whole vault ended (at start: when the program began)."}),
 		took:      prometheus.NewGauge(prometheus.GaugeOpts{Name: "gatehouse_index_pass_seconds", Help: "How long the last finished pass over the whole vault took."}),
 	}
 	for _, state := range [...]string{"indexed", "fault"} {
 		m.documents.WithLabelValues(state)
 	}
+	m.last.Set(float64(now.Unix()))
 	if reg != nil {
 		reg.MustRegister(m.documents, m.passes, m.last, m.took)
 	}

@@ -3,6 +3,7 @@
 package document
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -42,13 +43,18 @@ func ID(path string) string {
 	return "doc:" + hex.EncodeToString(sum[:8])
 }
 
+// A Known reports whether a user is stored. What is in the directory of a user who is
+// not, as of one who is being forgotten, is not indexed.
+type Known func(ctx context.Context, q store.Queryer, user int64) (bool, error)
+
 // A Store keeps documents. It is safe for concurrent use.
 type Store struct {
-	db *store.DB
+	db    *store.DB
+	known Known
 }
 
 // New returns the store of documents in db.
-func New(db *store.DB) *Store { return &Store{db} }
+func New(db *store.DB, known Known) *Store { return &Store{db, known} }
 
 // Names in the column area.
 const (

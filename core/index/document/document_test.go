@@ -31,7 +31,7 @@ func open(t *testing.T) *index { return openAt(t, coretest.NewClock(morning)) }
 
 func openAt(t *testing.T, clock core.Clock) *index {
 	db := storetest.Open(t, clock)
-	return &index{document.New(db), t, db}
+	return &index{document.New(db, everyone), t, db}
 }
 
 // A counting clock calls then when it has been asked left times: each transaction asks once.
@@ -65,6 +65,8 @@ func (x *index) keep(d document.Document) {
 		x.t.Fatal(err)
 	}
 }
+
+func everyone(context.Context, store.Queryer, int64) (bool, error) { return true, nil }
 
 func everything(string) bool { return true }
 
@@ -256,6 +258,27 @@ func TestPut_CancelledLeavesADocumentThatIsPutAgain(t *testing.T) {
 		if n := x.rows(); n != [3]int{1, 501, 501} {
 			t.Errorf("rows %v", n)
 		}
+	}
+}
+
+func TestPut_IndexesNothingOfAUserWhoIsForgotten(t *testing.T) {
+	x := open(t)
+	gone := false
+	x.Store = document.New(x.db, func(_ context.Context, _ store.Queryer, user int64) (bool, error) { return user != 7 || !gone, nil })
+	d := x.put("Guests/7/a.md", "tea")
+	x.put("Guests/71/a.md", "tea")
+	x.put("a.md", "tea")
+	gone = true
+	x.keep(d) // it was read before
+	if n := x.rows(); n != [3]int{2, 2, 2} {
+		t.Errorf("rows %v", n)
+	}
+	for i := range 200 {
+		d.Chunks = append(d.Chunks, chunk.Chunk{Text: fmt.Sprintf("new%d", i), Line: 1})
+	}
+	x.keep(d)
+	if n := x.rows(); n != [3]int{2, 2, 2} {
+		t.Errorf("rows %v", n)
 	}
 }
 

@@ -42,7 +42,7 @@ func BenchmarkFind(b *testing.B) {
 
 func measure(b *testing.B, documents int) {
 	db := storetest.Open(b, core.System{})
-	s := document.New(db)
+	s := document.New(db, everyone)
 	r := rand.New(rand.NewPCG(1, 2))
 	words := vocabulary(50_000)
 	zipf := rand.NewZipf(r, 1.1, 8, uint64(len(words)-1))

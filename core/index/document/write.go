@@ -18,7 +18,7 @@ import (
 const step = 64
 
 // Put replaces all that is indexed of the document. A document with Fault has no
-// chunks. Large documents take several transactions; until the last the row of the
+// chunks, and one of a user that is not known is removed. Large documents take several transactions; until the last the row of the
 // document has no hash, so that whoever compares hashes puts it again.
 func (s *Store) Put(ctx context.Context, d Document) error {
 	id := ID(d.Path)
@@ -27,6 +27,10 @@ func (s *Store) Put(ctx context.Context, d Document) error {
 		err := s.db.Tx(ctx, func(tx *store.Tx) (err error) {
 			if more, err = deleteChunks(ctx, tx, `content_id = $1`, id); err != nil {
 				return err
+			}
+			if owned, err := d.owned(ctx, tx, s.known); err != nil || !owned {
+				_, gone := tx.Exec(ctx, `DELETE FROM index_manifest WHERE content_id = $1`, id)
+				return errors.Join(err, gone)
 			}
 			if more || !small {
 				return d.manifest(ctx, tx, id, "")
@@ -46,8 +50,11 @@ func (s *Store) Put(ctx context.Context, d Document) error {
 		}
 		part := d.Chunks[from:min(from+step, len(d.Chunks))]
 		err := s.db.Tx(ctx, func(tx *store.Tx) error {
-			err := d.insert(ctx, tx, id, from, part)
-			if err == nil && from+len(part) == len(d.Chunks) {
+			owned, err := d.owned(ctx, tx, s.known)
+			if err == nil && owned {
+				err = d.insert(ctx, tx, id, from, part)
+			}
+			if err == nil && owned && from+len(part) == len(d.Chunks) {
 				err = d.manifest(ctx, tx, id, d.Hash)
 			}
 			return err
@@ -57,6 +64,16 @@ func (s *Store) Put(ctx context.Context, d Document) error {
 		}
 	}
 	return nil
+}
+
+// owned reports whether the document is of no guest, or of one that is stored: what is
+// forgotten of a user is not indexed again from a file that was read before.
+func (d *Document) owned(ctx context.Context, tx *store.Tx, known Known) (bool, error) {
+	user := guestOf(d.Path)
+	if user == 0 {
+		return true, nil
+	}
+	return known(ctx, tx, user)
 }
 
 func (d *Document) manifest(ctx context.Context, tx *store.Tx, id, hash string) error {
