@@ -666,7 +666,19 @@ func TestTheOverviewAnswersItsQuestions(t *testing.T) {
 	a.has(t, "Yes. 1 bot runs.", "<bdi>old</bdi>: stopped")
 	a.lacks(t, "a look")
 	calm(a)
-	s.get("/admin/bots").has(t, "1 bot is well; old is stopped.")
+	s.get("/admin/bots").has(t, "1 bot is connected; old is stopped.")
+	discord, third := up, up
+	discord.Bot, third.Bot = "discord", "third"
+	for want, bots := range map[string][]core.BotState{
+		"family is connected.":                  {up},
+		"Both bots are connected.":              {up, discord},
+		"All 3 bots are connected.":             {up, discord, third},
+		"2 bots are connected; old is stopped.": {up, discord, off},
+		"1 bot is starting; old is stopped.":    {up, {Bot: "new", Platform: "telegram", State: core.Starting}, off},
+	} {
+		s.world.bots = bots
+		s.get("/admin/bots").has(t, want)
+	}
 	s.world.bots = []core.BotState{off}
 	a = s.get("/admin")
 	a.has(t, "None runs: old is stopped.", "No bot runs, ")

@@ -355,7 +355,7 @@ func TestEachSettingIsOnThePageOfItsSectionWithWhenItTakesEffect(t *testing.T) {
 		"/admin/settings/access":    {`id="DM_TRUST"`, "Takes effect at once.", `id="keys-h"`},
 		"/admin/settings/limits":    {`id="RATE_LIMIT"`, "Takes effect at once."},
 		"/admin/settings/bots":      {`<tr id="v-TELEGRAM_TOKEN"`, "(set)", "Takes effect at once."},
-		"/admin/settings/backups":   {`<tr id="v-VAULT_PATH"`, "Takes effect after a restart."},
+		"/admin/settings/backups":   {`<tr id="v-VAULT_PATH"`, "A change takes effect after a restart"},
 		"/admin/settings/variables": {`<tr id="v-VAULT_PATH"`, `<tr id="v-MODEL"`, `<tr id="v-TELEGRAM_TOKEN"`, `id="LOG_LEVEL"`},
 	} {
 		a := s.get(path)
@@ -366,6 +366,8 @@ func TestEachSettingIsOnThePageOfItsSectionWithWhenItTakesEffect(t *testing.T) {
 		}
 	}
 	s.get("/admin/settings/access").lacks(t, `id="MODEL"`)
+	s.get("/admin/settings/backups").lacks(t, "Takes effect after a restart.") // in each row
+	s.get("/admin/settings/variables").has(t, "Takes effect after a restart.")
 }
 
 // A link to a setting puts the focus on it: its field, or a row that takes the focus.

@@ -57,12 +57,26 @@ func botsLede(states []core.BotState) string {
 		return page.Count(len(ill), "bot needs", "bots need") + " a look."
 	case up == 0:
 		return "No bot runs" + rest + "."
+	case starting(states) > 0:
+		return page.Count(starting(states), "bot is", "bots are") + " starting" + rest + "."
 	case up == 1 && len(off) == 0:
-		return states[0].Bot + " is well."
+		return states[0].Bot + " is connected."
 	case len(off) > 0:
-		return page.Count(up, "bot is", "bots are") + " well" + rest + "."
+		return page.Count(up, "bot is", "bots are") + " connected" + rest + "."
+	case up == 2:
+		return "Both bots are connected."
 	}
-	return "All " + page.Count(up, "bot is", "bots are") + " well."
+	return "All " + page.Count(up, "bot is", "bots are") + " connected."
+}
+
+// starting returns how many bots are not connected yet.
+func starting(states []core.BotState) (n int) {
+	for _, s := range states {
+		if s.State == core.Starting {
+			n++
+		}
+	}
+	return n
 }
 
 // stopped returns the bots that were stopped on purpose.
