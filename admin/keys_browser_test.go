@@ -3,6 +3,7 @@
 package admin_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/chromedp/chromedp/kb"
@@ -85,6 +86,55 @@ func TestKeysAreListedAndThePaletteFindsPagesAndPeople(t *testing.T) {
 	b.Focused(`#palette input`)
 	b.Press("que" + kb.Enter)
 	b.Eventually(`location.pathname === "/admin/queue"`)
+}
+
+// A phone has no Ctrl-K: a button in its bar opens the palette, by touch and by keys, and
+// has the focus again when it closes.
+func TestAButtonOpensThePaletteOnAPhone(t *testing.T) {
+	s := newSite(t, core.System{}, nil)
+	s.world.full()
+	b := webtest.New(t)
+	signIn(b, s)
+	b.Look(1280, 800, "light")
+	keyed(b)
+	if webtest.Value[bool](b, `document.querySelector("#goto").checkVisibility()`) {
+		t.Error("the button is shown where there are keys")
+	}
+	for _, look := range []struct {
+		width int64
+		theme string
+	}{{320, "light"}, {390, "dark"}, {390, "light"}} {
+		b.Look(look.width, 700, look.theme)
+		b.Open(s.url + "/admin")
+		keyed(b)
+		b.Visible(`#goto`)
+		if over := webtest.Value[int](b, `document.documentElement.scrollWidth - innerWidth`); over > 0 {
+			t.Errorf("at %d px the page is %d px too wide", look.width, over)
+		}
+		const box = `(({width, height, right}) => [width, height, right].map(Math.round))(document.querySelector("#goto").getBoundingClientRect())`
+		if at := webtest.Value[[]int64](b, box); at[0] < 44 || at[1] < 40 || at[2] > look.width {
+			t.Errorf("at %d px the button is %d by %d px, to %d", look.width, at[0], at[1], at[2])
+		}
+		if at := webtest.Value[[]int64](b, `["#account summary", ".bar"].flatMap((s) => (({right, height}) => [right, height].map(Math.round))(document.querySelector(s).getBoundingClientRect()))`); at[0] > look.width || at[3] > 64 {
+			t.Errorf("at %d px the account ends at %d px, and the bar is %d px high", look.width, at[0], at[3])
+		}
+		wellMannered(t, b, "the bar of a phone")
+		b.Keep(fmt.Sprintf("admin-goto-%d-%s", look.width, look.theme), b.Picture())
+	}
+	b.Click(`#goto`)
+	b.Focused(`#palette input`)
+	b.Press("ines")
+	b.Says(`#found [aria-selected="true"]`, "Ines Carvalho")
+	b.Press(kb.Escape)
+	b.Press(kb.Escape)
+	b.Gone(`#palette`)
+	b.Focused(`#goto`)
+	b.Press(kb.Enter)
+	b.Focused(`#palette input`)
+	b.Press("ines")
+	b.Says(`#found [aria-selected="true"]`, "Ines Carvalho")
+	b.Press(kb.Enter)
+	b.Eventually(`location.pathname === "/admin/people/2"`)
 }
 
 func TestThemeIsChosenAndKept(t *testing.T) {

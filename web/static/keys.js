@@ -135,6 +135,9 @@ function palette() {
   look();
 }
 
+// A phone has no Ctrl: there a button opens it.
+document.addEventListener("click", (e) => { if (e.target.closest("#goto")) palette(); });
+
 // ---- entries
 
 const entries = () => [...document.querySelectorAll("main :is(.request, .stuck, .person, .bot), main tbody tr[id]")].filter((e) => e.checkVisibility());
