@@ -7,9 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"gatehouse/configs"
 	"gatehouse/core"
 	"gatehouse/core/index/chunk"
 	"gatehouse/core/index/document"
+	"gatehouse/core/llm/llmtest"
 )
 
 // document writes a file of the vault and indexes it. Guests read what is in Public.
@@ -93,5 +95,22 @@ func TestSearchOverTheAPIFindsOnlyWhatTheKeyMayRead(t *testing.T) {
 	}
 	if status := w.status(w.keyOf(boss, core.Full, "send", "metrics"), "GET", "/api/search?q=turnip", nil); status != 403 {
 		t.Errorf("a key without read and chat: %d", status)
+	}
+}
+
+// Who chats without a key on this machine finds those conversations and no others, as
+// in the list.
+func TestSearchFindsTheConversationsOfKeylessCallers(t *testing.T) {
+	t.Parallel()
+	w, model := newModelWorld(t, func(c *configs.Config) { c.LocalhostAccess = "chat" })
+	model.Script(llmtest.Say("Hello."))
+	none := http.Header{"Authorization": nil, "Accept": {"application/json"}}
+	if status, reply, _ := w.asked("POST", "/api/chat", map[string]any{"message": "A turnip without a key"}, none); status != 200 {
+		t.Fatalf("%d %v", status, reply)
+	}
+	w.replies(w.boss(), "The turnip of the owner")
+	w.quiet()
+	if got := w.finds(none, "q=turnip"); !slices.Equal(got, []string{"A turnip without a key"}) {
+		t.Errorf("found %q", got)
 	}
 }

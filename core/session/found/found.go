@@ -28,7 +28,7 @@ const (
 // hit first. Without words it returns those that have all tags. A conversation is in no
 // folder: where q asks for one, there are none.
 func (s Source) Find(ctx context.Context, q search.Asked, r search.Reader, limit int, cursor string) ([]search.Hit, string, error) {
-	if q.Folder != "" || r.User <= 0 && !r.Everyone {
+	if q.Folder != "" || r.User == 0 && !r.Everyone {
 		return nil, "", nil
 	}
 	f := session.Filter{User: r.User, All: r.Everyone, Words: q.Words, Tags: q.Tags, Since: q.After, Until: q.Before, Limit: limit, Cursor: cursor}
