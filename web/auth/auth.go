@@ -66,6 +66,9 @@ type Principal struct {
 // Has reports whether p has scope. A scope that is not listed is never had.
 func (p Principal) Has(scope string) bool { return slices.Contains(p.Scopes, scope) }
 
+// ListsEveryone reports whether lists and searches show p the sessions of all users.
+func (p Principal) ListsEveryone() bool { return p.Has(ScopeAdmin) && p.Has(ScopeRead) }
+
 // Governs reports whether p is the gateway's owner, or administers it: who may
 // do what in a chat only the owner and admins may.
 func (p Principal) Governs() bool { return p.User == core.Operator || p.Has(ScopeAdmin) }

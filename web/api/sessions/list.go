@@ -88,7 +88,7 @@ func (a *API) count(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	q.User, q.Everybody = p.User, everybody(p)
+	q.User, q.Everybody = p.User, p.ListsEveryone()
 	n, err := a.Lists.Count(r.Context(), q)
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func (a *API) count(w http.ResponseWriter, r *http.Request) error {
 
 // listed answers with one page of what p may see of q.
 func (a *API) listed(w http.ResponseWriter, r *http.Request, p auth.Principal, q Query) error {
-	q.User, q.Everybody = p.User, everybody(p)
+	q.User, q.Everybody = p.User, p.ListsEveryone()
 	rows, next, err := a.Lists.List(r.Context(), q)
 	if err != nil {
 		return err

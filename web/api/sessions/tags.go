@@ -127,15 +127,12 @@ func (a *API) tagCounts(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	list, err := a.Reader.Tags(r.Context(), p.User, everybody(p))
+	list, err := a.Reader.Tags(r.Context(), p.User, p.ListsEveryone())
 	if err != nil {
 		return err
 	}
 	return web.WriteJSON(w, http.StatusOK, map[string]any{"tags": list})
 }
-
-// everybody reports whether lists show p all sessions.
-func everybody(p auth.Principal) bool { return p.Has(auth.ScopeAdmin) && p.Has(auth.ScopeRead) }
 
 // byTag serves GET /api/tags/{tag}/sessions.
 func (a *API) byTag(w http.ResponseWriter, r *http.Request) error {

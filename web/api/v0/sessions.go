@@ -43,8 +43,6 @@ func (a *API) row(s session.Session) row {
 	return row{s.ID, s.Title, agent, s.Module, s.Model, s.WorkingDirectory, s.MessageCount, s.Archived, s.CreatedAt, s.LastAccessed, s.ContinuedFrom}
 }
 
-func everybody(p auth.Principal) bool { return p.Has(auth.ScopeAdmin) && p.Has(auth.ScopeRead) }
-
 // list serves GET /api/chat/sessions.
 func (a *API) list(w http.ResponseWriter, r *http.Request) error {
 	p, err := auth.Require(r, auth.ScopeRead, auth.ScopeChat)
@@ -52,7 +50,7 @@ func (a *API) list(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	q := r.URL.Query()
-	f := session.Filter{User: p.User, All: everybody(p), Limit: pageSize, Cursor: q.Get("cursor")}
+	f := session.Filter{User: p.User, All: p.ListsEveryone(), Limit: pageSize, Cursor: q.Get("cursor")}
 	if given := q.Get("archived"); given != "" {
 		archived, err := strconv.ParseBool(given)
 		if err != nil {
@@ -230,7 +228,7 @@ func (a *API) stats(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	yes := true
-	f := session.Filter{User: p.User, All: everybody(p)}
+	f := session.Filter{User: p.User, All: p.ListsEveryone()}
 	total, err := a.Sessions.Count(r.Context(), f)
 	if err != nil {
 		return err
