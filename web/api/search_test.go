@@ -14,7 +14,7 @@ import (
 
 func TestSearch_PassesEveryParameterAndTheCallersRights(t *testing.T) {
 	h := open(t, options{})
-	query := "/api/search?q=green+tea&type=session&type=document&tag=garden&tag=tea&folder=Notes&after=2026-01-01&before=2026-02-01T10:00:00%2B02:00&limit=7"
+	query := "/api/search?q=green+tea&type=session&type=document&tag=%23Garden&tag=tea&folder=Notes&after=2026-01-01&before=2026-02-01T10:00:00%2B02:00&limit=7"
 	want := search.Query{Text: "green tea", Types: []string{"session", "document"}, Tags: []string{"garden", "tea"}, Folder: "Notes", Limit: 7,
 		After: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Before: time.Date(2026, 2, 1, 8, 0, 0, 0, time.UTC)}
 	for name, c := range map[string]struct {
@@ -71,6 +71,11 @@ func TestSearch_NamesTheParameterThatIsNotValid(t *testing.T) {
 	for name, c := range map[string]struct{ query, field, says string }{
 		"no q":                        {"", "q", "is missing"},
 		"an empty q":                  {"q=", "q", "is missing"},
+		"a q of blanks":               {"q=%20%09", "q", "is missing"},
+		"a q with a null character":   {"q=a%00", "q", "null"},
+		"a tag with a null character": {"q=a&tag=b%00", "tag", "1 to 128"},
+		"a tag of a sign alone":       {"q=a&tag=%23", "tag", "1 to 128"},
+		"a folder with a null":        {"q=a&folder=b%00", "folder", "path in the vault"},
 		"a q that is too long":        {"q=" + strings.Repeat("a", 257), "q", "256 characters"},
 		"a q that is not UTF-8":       {"q=%ff", "q", "UTF-8"},
 		"an unknown type":             {"q=a&type=mail", "type", "session or document"},

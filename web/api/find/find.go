@@ -5,6 +5,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -39,8 +40,8 @@ func (a *API) Routes() map[string]web.Handler {
 	return map[string]web.Handler{"GET /api/search": a.search}
 }
 
-// A hit is a search.Hit as clients read it.
-type hit struct {
+// A Hit is a search.Hit as clients read it.
+type Hit struct {
 	Type    string    `json:"type"`
 	ID      string    `json:"id"`
 	Title   string    `json:"title"`
@@ -56,10 +57,10 @@ type hit struct {
 	Score   float64   `json:"score"`
 }
 
-// A page is the answer.
-type page struct {
-	Hits []hit  `json:"hits"`
-	Next string `json:"next"`
+// A Page is the answer.
+type Page struct {
+	Hits []Hit  `json:"hits"`
+	Next string `json:"next"` // the cursor of the next page; "" on the last
 }
 
 // search serves GET /api/search: the caller's own conversations, with the scopes admin
@@ -73,7 +74,7 @@ func (a *API) search(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	found, err := a.finder.Search(r.Context(), q, search.Reader{User: p.User, Trust: p.Trust, Everyone: p.Has(auth.ScopeAdmin) && p.Has(auth.ScopeRead)})
+	found, err := a.finder.Search(r.Context(), q, search.Reader{User: p.User, Trust: p.Trust, Everyone: p.ListsEveryone()})
 	if core.KindOf(err) == core.Invalid { // all else was checked
 		field := "q"
 		if q.Cursor != "" {
@@ -84,15 +85,15 @@ func (a *API) search(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	out := page{Hits: make([]hit, len(found.Hits)), Next: found.Next}
+	out := Page{Hits: make([]Hit, len(found.Hits)), Next: found.Next}
 	for i, h := range found.Hits {
 		out.Hits[i] = hitOf(h)
 	}
 	return web.WriteJSON(w, http.StatusOK, out)
 }
 
-func hitOf(h search.Hit) hit {
-	out := hit{
+func hitOf(h search.Hit) Hit {
+	out := Hit{
 		Type: h.Type, ID: h.ID, Title: h.Title, Path: h.Path, Line: h.Line, Message: h.Message, Role: h.Role, In: h.In,
 		Excerpt: h.Excerpt, Marks: h.Marks, At: h.At.UTC(), Score: h.Score,
 	}
@@ -113,12 +114,12 @@ func query(v url.Values) (q search.Query, err error) {
 		bad          bool
 		name, detail string
 	}{
-		{q.Text == "", "q", "q is missing: add what to look for, such as q=green+tea"},
-		{!utf8.ValidString(q.Text), "q", "q is not UTF-8: encode it as UTF-8, then with percent signs"},
+		{strings.TrimSpace(q.Text) == "", "q", "q is missing: add what to look for, such as q=green+tea"},
+		{!isText(q.Text), "q", "q is not UTF-8 without null characters: encode it as UTF-8, then with percent signs"},
 		{utf8.RuneCountInString(q.Text) > search.MaxText, "q", "q is over 256 characters: use fewer words"},
 		{len(q.Types) > 2, "type", "type is given more than twice: there are two, session and document"},
 		{len(q.Tags) > maxTags, "tag", "tag is given more than 8 times: use fewer"},
-		{len(q.Folder) > maxFolder || !utf8.ValidString(q.Folder), "folder", "folder must be a path in the vault of at most 1024 bytes, such as Notes/Garden"},
+		{len(q.Folder) > maxFolder || !isText(q.Folder), "folder", "folder must be a path in the vault of at most 1024 bytes, such as Notes/Garden"},
 		{len(q.Cursor) > maxCursor, "cursor", "the cursor is not of this search: begin again without one"},
 	} {
 		if c.bad {
@@ -130,13 +131,17 @@ func query(v url.Values) (q search.Query, err error) {
 			return q, fields.Problem(web.Invalid, "type", "type must be session or document")
 		}
 	}
-	for _, t := range q.Tags {
-		if t == "" || len(t) > maxName || !utf8.ValidString(t) {
+	for i, t := range q.Tags {
+		if len(t) > maxName || !isText(t) || strings.Trim(t, "# ") == "" {
 			return q, fields.Problem(web.Invalid, "tag", "tag must be 1 to 128 bytes, such as tag=garden")
 		}
+		q.Tags[i] = strings.ToLower(strings.TrimPrefix(strings.TrimSpace(t), "#")) // as in q
 	}
 	return bounds(v, q)
 }
+
+// isText reports whether every database can be asked for s.
+func isText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
 
 // bounds adds times and limit to q.
 func bounds(v url.Values, q search.Query) (_ search.Query, err error) {
