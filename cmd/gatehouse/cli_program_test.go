@@ -54,6 +54,12 @@ func TestTheExitCodeTellsCleanFromFailedFromBadUsage(t *testing.T) {
 		{args: []string{"pairing", "approve", "--now"}, code: 2, says: "Run 'gatehouse pairing approve --help' for"},
 		{args: []string{"invite", "create", "--trust", "full"}, code: 2, says: `must be one of "sandboxed","vault" but`},
 		{args: []string{"audit", "--action", "dance"}, code: 0, says: "no matching entry"},
+		{args: []string{"search", "zebra"}, code: 0, says: "Nothing was found."},
+		{args: []string{"search"}, code: 2, says: "<words>"},
+		{args: []string{"search", " "}, code: 2, says: "q is missing"},
+		{args: []string{"search", "tea", "--type", "mail"}, code: 2, says: "type must be session or document"},
+		{args: []string{"search", "tea", "--limit", "101"}, code: 2, says: "--limit must be from 1 to 100"},
+		{args: []string{"find", "tea"}, code: 2, says: "Did you mean 'gatehouse search'?"},
 		{args: []string{"reindex"}, code: 0, says: "Read 0 files: 0 conversations added"},
 		{args: []string{"doctor", "--env-file", "/nowhere"}, code: 2, says: "  /nowhere: no such file"},
 		{args: []string{"pairing", "approve", "X", "--trust", "full"}, code: 2, says: "vault"},
@@ -91,7 +97,7 @@ func TestTheExitCodeTellsCleanFromFailedFromBadUsage(t *testing.T) {
 func TestHelpListsOnlyWhatWorks(t *testing.T) {
 	h := newHome(t, nil)
 	_, out, _ := h.run("--help")
-	for _, name := range []string{"init", "serve", "demo", "doctor", "claim", "pairing list", "pairing approve", "pairing deny", "pairing block", "pairing revoke", "agents list", "agents add", "keys list", "keys create", "keys rotate", "keys revoke", "send", "audit", "export", "backup", "restore", "reindex", "forget", "explain", "version"} {
+	for _, name := range []string{"init", "serve", "demo", "doctor", "claim", "pairing list", "pairing approve", "pairing deny", "pairing block", "pairing revoke", "agents list", "agents add", "keys list", "keys create", "keys rotate", "keys revoke", "send", "search", "audit", "export", "backup", "restore", "reindex", "forget", "explain", "version"} {
 		if !strings.Contains(out, name) {
 			t.Errorf("--help lacks %s:\n%s", name, out)
 		}

@@ -50,6 +50,7 @@ type command struct {
 	Keys    commands.Keys    `cmd:"" help:"List, make, rotate and revoke API keys."`
 	Admins  commands.Admins  `cmd:"" help:"List, make, change and remove the accounts of the panel; reset their passwords."`
 	Send    commands.Send    `cmd:"" help:"Send a message to a chat through a bot: alerts, cron jobs."`
+	Search  commands.Search  `cmd:"" help:"Search conversations and files of the vault."`
 	Audit   commands.Audit   `cmd:"" help:"Show who did what."`
 	Export  commands.Export  `cmd:"" help:"Print a session as Markdown, to read or to keep."`
 	Backup  commands.Backup  `cmd:"" help:"Write database and vault into one archive; the gateway may go on serving."`
@@ -104,7 +105,7 @@ func main() {
 var meant = map[string]string{
 	"start": "serve", "run": "serve", "up": "serve", "daemon": "serve", "gateway": "serve",
 	"status": "doctor", "check": "doctor", "health": "doctor", "config": "doctor", "setup": "init", "configure": "init", "onboard": "init", "install": "init",
-	"approve": "pairing approve", "users": "pairing list", "requests": "pairing list", "invitation": "invite", "token": "keys", "key": "keys", "logs": "audit", "admin": "admins", "accounts": "admins", "password": "admins reset",
+	"approve": "pairing approve", "users": "pairing list", "requests": "pairing list", "invitation": "invite", "token": "keys", "key": "keys", "logs": "audit", "find": "search", "grep": "search", "admin": "admins", "accounts": "admins", "password": "admins reset",
 }
 
 // helpFor returns where a command line that cannot be read is explained.

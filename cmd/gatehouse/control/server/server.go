@@ -111,6 +111,7 @@ func (s *server) endpoints() []endpoint {
 		{name: "keys/revoke", pattern: "DELETE /api/keys/{id}"},
 		{name: "audit", pattern: "GET /api/audit"},
 		{name: "export", pattern: "GET /api/chat/{id}/export.md"},
+		{name: "search", pattern: "GET /api/search"},
 		own("ping", "GET /control/limits", s.limits),
 		own("ping", "GET /control/servers", s.servers),
 		own("settings", "GET /control/settings", s.settings),

@@ -1,0 +1,107 @@
+package commands
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"gatehouse/core"
+	"gatehouse/core/index/search"
+	"gatehouse/web/api/find"
+)
+
+// mostSearchPages is how many pages one search reads: a page may be short and still
+// have a next one.
+const mostSearchPages = 20
+
+// A Search finds conversations and files of the vault.
+type Search struct {
+	Words  []string `arg:"" help:"Words that must occur. Also '\"two words\"' for a phrase, tag:garden, in:Notes and type:document, and after -- also -word to exclude one."`
+	Type   []string `placeholder:"TYPE" help:"Only conversations (session) or only files (document)."`
+	Folder string   `placeholder:"FOLDER" help:"Only files in this folder of the vault and below it."`
+	Limit  int      `default:"20" help:"How many hits at most, up to 100."`
+	JSON   bool     `help:"As JSON: the answer of GET /api/search."`
+}
+
+func (c *Search) Help() string {
+	return "Prints the best passage of each conversation, of all users, and of each file that has all words. 'gatehouse export ID' prints a conversation."
+}
+
+func (c *Search) Run(p *Process) error {
+	if c.Limit < 1 || c.Limit > search.MaxLimit {
+		return core.Errorf(core.Invalid, "--limit must be from 1 to %d", search.MaxLimit)
+	}
+	found, err := c.find(p)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return PrintJSON(p.Stdout, found)
+	}
+	if len(found.Hits) == 0 {
+		_, err := fmt.Fprintln(p.Stdout, "Nothing was found.")
+		return err
+	}
+	for _, h := range found.Hits {
+		if _, err := fmt.Fprint(p.Stdout, shownHit(h)); err != nil {
+			return err
+		}
+	}
+	if found.Next != "" && c.Limit < search.MaxLimit {
+		fmt.Fprintf(p.Stderr, "There may be more: --limit shows up to %d.\n", search.MaxLimit)
+	}
+	return nil
+}
+
+// find returns up to c.Limit hits and the cursor of what follows them.
+func (c *Search) find(p *Process) (all find.Page, err error) {
+	q, err := p.connect()
+	if err != nil {
+		return all, err
+	}
+	defer func() { _ = q.Close() }()
+	query := url.Values{"q": {strings.Join(c.Words, " ")}, "type": c.Type}
+	if c.Folder != "" {
+		query.Set("folder", c.Folder)
+	}
+	all.Hits = []find.Hit{}
+	for range mostSearchPages {
+		var page find.Page
+		query.Set("limit", strconv.Itoa(c.Limit-len(all.Hits)))
+		if err := q.do("GET", "/api/search?"+query.Encode(), nil, &page); err != nil {
+			return all, err
+		}
+		all.Hits, all.Next = append(all.Hits, page.Hits...), page.Next
+		if page.Next == "" || len(all.Hits) >= c.Limit {
+			break
+		}
+		query.Set("cursor", page.Next)
+	}
+	return all, nil
+}
+
+// shownHit returns the lines of a hit: where it is, its title and time, and the passage.
+func shownHit(h find.Hit) string {
+	at, when := h.ID, ""
+	if h.Type == search.Document {
+		at = fmt.Sprintf("%s:%d", strings.ReplaceAll(core.Visible(h.Path), "\n", `\u{A}`), h.Line)
+	}
+	if !h.At.IsZero() {
+		when = "  " + h.At.Local().Format(minute)
+	}
+	line := fmt.Sprintf("%s  %s%s\n", at, core.CleanName(h.Title), when)
+	if h.Excerpt != "" {
+		line += "    " + cleanLine(h.Excerpt) + "\n"
+	}
+	return line
+}
+
+// cleanLine returns hostile text of any length as core.CleanName does a name.
+func cleanLine(text string) string {
+	words := strings.Fields(text)
+	for i, w := range words {
+		words[i] = core.CleanName(w)
+	}
+	return strings.Join(words, " ")
+}
