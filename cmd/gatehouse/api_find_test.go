@@ -51,14 +51,15 @@ func TestSearchOverTheAPIFindsOnlyWhatTheKeyMayRead(t *testing.T) {
 	t.Parallel()
 	w, _ := newModelWorld(t, nil)
 	boss := w.boss()
-	gus := w.guest("Gus")
+	gus, vera := w.guest("Gus"), w.guest("Vera")
 	w.replies(boss, "The turnip of the owner")
 	w.replies(gus, "The turnip of the guest")
 	w.quiet()
 	w.document("Notes/Secret.md", "A turnip is buried under the shed.")
 	w.document("Public/Garden.md", "The turnip is sown in May.")
 	w.document(core.GuestDir(w.person(gus))+"/mine.md", "My turnip.")
-	w.document("Guests/999/theirs.md", "Another guest's turnip.")
+	theirs := core.GuestDir(w.person(vera)) + "/theirs.md"
+	w.document(theirs, "Another guest's turnip.")
 
 	owners, guests := "The turnip of the owner", "The turnip of the guest"
 	own := core.GuestDir(w.person(gus)) + "/mine.md"
@@ -67,9 +68,9 @@ func TestSearchOverTheAPIFindsOnlyWhatTheKeyMayRead(t *testing.T) {
 		want []string
 	}{
 		"the guest's key":                   {w.keyOf(gus, core.Sandboxed, "read"), []string{"Public/Garden.md", guests, own}},
-		"the owner's key at vault":          {w.keyOf(boss, core.Vault, "read"), []string{"Guests/999/theirs.md", "Notes/Secret.md", "Public/Garden.md", owners, own}},
+		"the owner's key at vault":          {w.keyOf(boss, core.Vault, "read"), []string{theirs, "Notes/Secret.md", "Public/Garden.md", owners, own}},
 		"the owner's key at sandboxed":      {w.keyOf(boss, core.Sandboxed, "chat"), []string{"Public/Garden.md", owners}},
-		"the owner's key with read and all": {w.keyOf(boss, core.Vault, "read", "admin"), []string{"Guests/999/theirs.md", "Notes/Secret.md", "Public/Garden.md", guests, owners, own}},
+		"the owner's key with read and all": {w.keyOf(boss, core.Vault, "read", "admin"), []string{theirs, "Notes/Secret.md", "Public/Garden.md", guests, owners, own}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := slices.Sorted(slices.Values(c.want))
