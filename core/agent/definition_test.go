@@ -458,7 +458,7 @@ func TestTheAgentsToBeginWithAreWhole(t *testing.T) {
 	if got := a.Names(); !cmp.Equal(got, []string{"vault-agent", "note-keeper", "researcher", "reviewer"}) {
 		t.Error(got)
 	}
-	tools := strings.Fields("Read Write Edit Glob Grep Bash WebFetch WebSearch Task Skill AskUserQuestion")
+	tools := strings.Fields("Read Write Edit Glob Grep Search Bash WebFetch WebSearch Task Skill AskUserQuestion")
 	for _, x := range a.List()[1:] {
 		if x.Description == "" || len(x.Prompt) < 200 || len(x.Tools) == 0 || x.Permissions == nil || x.Permissions.Bash.All || x.Model != "" {
 			t.Errorf("%+v", x)

@@ -223,7 +223,7 @@ func ended(behind []transcript.Message) (string, bool) {
 }
 
 // looks are tools of other loops that only look: doing them again harms no one.
-var looks = map[string]bool{"Read": true, "Glob": true, "Grep": true, "LS": true, "WebFetch": true, "WebSearch": true, AskName: true}
+var looks = map[string]bool{"Read": true, "Glob": true, "Grep": true, "Search": true, "LS": true, "WebFetch": true, "WebSearch": true, AskName: true}
 
 // unanswered returns the calls that may have had effects and have no result.
 func unanswered(behind []transcript.Message) (what []string) {

@@ -95,7 +95,7 @@ func (c Case) profile(e Explained) (Profile, error) {
 func known(name string) tool.Tool {
 	t := tool.Tool{Name: name}
 	switch name {
-	case "Read", "Glob", "Grep", "LS", "NotebookRead":
+	case "Read", "Glob", "Grep", "Search", "LS", "NotebookRead":
 		t.Kind = tool.Read
 	case "Write", "Edit", "MultiEdit", "NotebookEdit":
 		t.Kind = tool.Write
@@ -119,6 +119,7 @@ func (c Case) touches(q question) (tool.Access, error) {
 		File     string `json:"file_path"`
 		Notebook string `json:"notebook_path"`
 		Path     string `json:"path"`
+		Folder   string `json:"folder"`
 		Pattern  string `json:"pattern"`
 		URL      string `json:"url"`
 	}
@@ -129,7 +130,7 @@ func (c Case) touches(q question) (tool.Access, error) {
 		return tool.Access{}, core.Errorf(core.Invalid, "the input is neither an object nor a text")
 	}
 	name := in.File
-	for _, other := range []string{in.Notebook, in.Path} {
+	for _, other := range []string{in.Notebook, in.Path, in.Folder} {
 		if name == "" {
 			name = other
 		}

@@ -18,7 +18,7 @@ type Kind string
 
 // Kinds of tools.
 const (
-	Read    Kind = "read"    // reads files: Read, Glob, Grep
+	Read    Kind = "read"    // reads files: Read, Glob, Grep, Search
 	Write   Kind = "write"   // changes files: Write, Edit
 	Shell   Kind = "bash"    // runs commands: Bash
 	Network Kind = "network" // fetches or searches the web: WebFetch, WebSearch

@@ -78,7 +78,7 @@ func (v *Previews) find(ctx context.Context, level core.Trust) (p Preview, err e
 	role := v.Set.Agents.Role("", "")
 	p.Agent, p.Model = role.Agent.Name, v.Model(role.Model)
 	who := permission.Profile{User: newUser, Trust: core.Least(level, role.Trust), GuestRead: v.Set.GuestRead(), CanAsk: true, Configured: permission.ForGuest(newUser)}
-	for _, x := range v.Set.with(who.Trust) {
+	for _, x := range v.Set.with(who.Trust, false) {
 		if role.Agent.Offers(x.Name) && permission.Offered(who, x, v.Set.Box != nil).OK {
 			p.Tools = append(p.Tools, x.Name)
 		}

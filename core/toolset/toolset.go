@@ -19,6 +19,7 @@ import (
 	"gatehouse/core/tool"
 	"gatehouse/core/tool/fetch"
 	"gatehouse/core/tool/mcp"
+	"gatehouse/core/tool/search"
 	"gatehouse/core/tool/shell"
 	"gatehouse/core/vault"
 )
@@ -33,6 +34,7 @@ type Options struct {
 	Veil      *sandbox.Veil
 	Stage     string          // this program
 	Files     []tool.Tool     // tools that read and change files of the vault
+	Search    search.Finder   // of documents and conversations; nil: they are not searched
 	Scratch   string          // directory for the shell's temporary files
 	SearchURL string          // of a SearXNG server; "": none
 	MCPEnv    []string        // names of variables that MCP servers receive
@@ -78,7 +80,7 @@ const searchTime = 2 * time.Minute
 func WebSearch(look tool.Look) tool.Tool { return fetch.WebSearch(look, searchTime) }
 
 // Names are the names by which metrics count tools.
-var Names = []string{"Read", "Write", "Edit", "Glob", "Grep", "Bash", "WebFetch", "WebSearch", "Skill", orchestrator.TaskName, orchestrator.AskName}
+var Names = []string{"Read", "Write", "Edit", "Glob", "Grep", "Search", "Bash", "WebFetch", "WebSearch", "Skill", orchestrator.TaskName, orchestrator.AskName}
 
 // Profile returns the permissions of a turn.
 func (s *Set) Profile(t *orchestrator.Turn) permission.Profile {
@@ -110,7 +112,7 @@ func (s *Set) Turn(t *orchestrator.Turn, p permission.Profile, dir vault.Dir) *t
 func (s *Set) Equip(ctx context.Context, t *orchestrator.Turn, dir vault.Dir, who agent.Agent) (*orchestrator.Kit, error) {
 	p := s.Profile(t)
 	kit := &orchestrator.Kit{Profile: p, Turn: s.Turn(t, p, dir)}
-	for _, x := range slices.Concat(s.with(t.Trust), s.ofServers(ctx, kit, who)) {
+	for _, x := range slices.Concat(s.with(t.Trust, t.Rows[0].Group()), s.ofServers(ctx, kit, who)) {
 		if !who.Offers(x.Name) {
 			continue
 		}
@@ -134,9 +136,13 @@ func (s *Set) Equip(ctx context.Context, t *orchestrator.Turn, dir vault.Dir, wh
 	return kit, nil
 }
 
-// with returns the program's tools and Skill, if there are skills at this trust.
-func (s *Set) with(trust core.Trust) []tool.Tool {
+// with returns the program's tools, Search, which finds no conversations in a group, and
+// Skill, if there are skills at this trust.
+func (s *Set) with(trust core.Trust, group bool) []tool.Tool {
 	tools := slices.Clip(s.Tools)
+	if s.Search != nil {
+		tools = append(tools, search.New(s.Search, !group))
+	}
 	if x, ok := s.skillTool(trust); ok {
 		tools = append(tools, x)
 	}

@@ -21,7 +21,7 @@ import (
 // An Explain prints which rule decides a tool call. It runs nothing and changes nothing.
 type Explain struct {
 	Subject string `arg:"" optional:"" name:"command-or-path" help:"A command for the shell, or with --tool another tool's path."`
-	Tool    string `default:"Bash" help:"The tool: Bash, Read, Write, Edit, Glob, Grep, WebFetch, mcp__SERVER__TOOL …"`
+	Tool    string `default:"Bash" help:"The tool: Bash, Read, Write, Edit, Glob, Grep, Search, WebFetch, mcp__SERVER__TOOL …"`
 	As      string `default:"owner" enum:"owner,guest" help:"Who asks: owner or guest."`
 	User    int64  `help:"The guest's number (/whoami shows it); without it, any guest."`
 	Trust   string `default:"" enum:",sandboxed,vault,full" help:"sandboxed, vault or full; without it full for the owner and sandboxed for a guest."`

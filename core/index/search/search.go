@@ -40,10 +40,11 @@ type Query struct {
 
 // A Reader is who asks, and what they may read.
 type Reader struct {
-	User     int64
-	Trust    core.Trust
-	Everyone bool                   // conversations of all users: the caller has checked that they may
-	MayRead  func(name string) bool // files of the vault; nil: Search asks Options.MayRead
+	User       int64
+	Trust      core.Trust             // conversations of a higher one are not found, except with Everyone
+	Everyone   bool                   // conversations of all users: the caller has checked that they may
+	NoSessions bool                   // no conversations, also where the text of the query asks for them
+	MayRead    func(name string) bool // files of the vault; nil: Search asks Options.MayRead
 }
 
 // A Hit is the best passage of one conversation or document.
@@ -127,7 +128,7 @@ func (f *Finder) Search(ctx context.Context, q Query, r Reader) (Page, error) {
 	lists := make([]list, 0, len(types))
 	for _, t := range types {
 		l := list{place: at.Places[t]}
-		if source := f.source(t); source != nil && !l.place.End {
+		if source := f.source(t); source != nil && !l.place.End && !(t == Session && r.NoSessions) {
 			l.hits, l.next, err = source.Find(ctx, asked, r, limit, l.place.Cursor)
 		}
 		if err != nil {

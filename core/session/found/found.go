@@ -24,8 +24,8 @@ const (
 	mostMarks  = 32 // of one excerpt
 )
 
-// Find returns conversations of the reader, or of all users with r.Everyone, the newest
-// hit first. Without words it returns those that have all tags. A conversation is in no
+// Find returns conversations of the reader up to their trust, or all of all users with
+// r.Everyone, the newest hit first. Without words it returns those that have all tags. A conversation is in no
 // folder: where q asks for one, there are none.
 func (s Source) Find(ctx context.Context, q search.Asked, r search.Reader, limit int, cursor string) ([]search.Hit, string, error) {
 	if q.Folder != "" || r.User == 0 && !r.Everyone {
@@ -33,7 +33,7 @@ func (s Source) Find(ctx context.Context, q search.Asked, r search.Reader, limit
 	}
 	f := session.Filter{User: r.User, All: r.Everyone, Words: q.Words, Tags: q.Tags, Since: q.After, Until: q.Before, Limit: limit, Cursor: cursor}
 	if len(q.Words.Terms) == 0 {
-		return s.list(ctx, f)
+		return s.list(ctx, f, r)
 	}
 	var hits []search.Hit
 	for range mostRounds {
@@ -42,7 +42,7 @@ func (s Source) Find(ctx context.Context, q search.Asked, r search.Reader, limit
 			return nil, "", err
 		}
 		for _, p := range page {
-			if hit := hitOf(p, q.Words); within(hit.At, q) {
+			if hit := hitOf(p, q.Words); within(hit.At, q) && mayRead(r, p.Session) {
 				hits = append(hits, hit)
 			}
 			if f.Cursor = p.Hit.Cursor; len(hits) == limit {
@@ -57,15 +57,16 @@ func (s Source) Find(ctx context.Context, q search.Asked, r search.Reader, limit
 }
 
 // list returns conversations without looking for words.
-func (s Source) list(ctx context.Context, f session.Filter) ([]search.Hit, string, error) {
+func (s Source) list(ctx context.Context, f session.Filter, r search.Reader) ([]search.Hit, string, error) {
 	if len(f.Tags) == 0 {
 		return nil, "", nil // all conversations are no answer
 	}
 	list, next, err := s.Sessions.List(ctx, f)
-	hits := make([]search.Hit, len(list))
-	for i, one := range list {
-		hits[i] = search.Hit{Type: search.Session, ID: one.ID, Title: one.Title, User: one.User, In: "tag", At: one.LastAccessed}
-		hits[i].Cursor = session.After(one)
+	hits := make([]search.Hit, 0, len(list))
+	for _, one := range list {
+		if mayRead(r, one) {
+			hits = append(hits, search.Hit{Type: search.Session, ID: one.ID, Title: one.Title, User: one.User, In: "tag", At: one.LastAccessed, Cursor: session.After(one)})
+		}
 	}
 	return hits, next, err
 }
@@ -81,6 +82,10 @@ func hitOf(p session.Found, q words.Query) search.Hit {
 	}
 	return hit
 }
+
+// mayRead reports whether r may read a conversation that is theirs: a turn does not
+// learn what was said at a higher trust.
+func mayRead(r search.Reader, s session.Session) bool { return r.Everyone || s.TrustLevel <= r.Trust }
 
 func within(at time.Time, q search.Asked) bool {
 	return (q.After.IsZero() || !at.Before(q.After)) && (q.Before.IsZero() || at.Before(q.Before))
