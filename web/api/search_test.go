@@ -75,6 +75,8 @@ func TestSearch_NamesTheParameterThatIsNotValid(t *testing.T) {
 		"a q with a null character":   {"q=a%00", "q", "null"},
 		"a tag with a null character": {"q=a&tag=b%00", "tag", "1 to 128"},
 		"a tag of a sign alone":       {"q=a&tag=%23", "tag", "1 to 128"},
+		"an empty folder":             {"q=a&folder=", "folder", "leave it out"},
+		"a folder above the vault":    {"q=a&folder=../..", "folder", "leave it out"},
 		"a folder with a null":        {"q=a&folder=b%00", "folder", "path in the vault"},
 		"a q that is too long":        {"q=" + strings.Repeat("a", 257), "q", "256 characters"},
 		"a q that is not UTF-8":       {"q=%ff", "q", "UTF-8"},

@@ -120,6 +120,7 @@ func query(v url.Values) (q search.Query, err error) {
 		{len(q.Types) > 2, "type", "type is given more than twice: there are two, session and document"},
 		{len(q.Tags) > maxTags, "tag", "tag is given more than 8 times: use fewer"},
 		{len(q.Folder) > maxFolder || !isText(q.Folder), "folder", "folder must be a path in the vault of at most 1024 bytes, such as Notes/Garden"},
+		{v.Has("folder") && strings.Trim(q.Folder, "/. ") == "", "folder", "folder names no folder: leave it out to search the whole vault"},
 		{len(q.Cursor) > maxCursor, "cursor", "the cursor is not of this search: begin again without one"},
 	} {
 		if c.bad {
