@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -113,5 +115,47 @@ func TestSearchFindsTheConversationsOfKeylessCallers(t *testing.T) {
 	w.quiet()
 	if got := w.finds(none, "q=turnip"); !slices.Equal(got, []string{"A turnip without a key"}) {
 		t.Errorf("found %q", got)
+	}
+}
+
+func TestSearchOverTheAPIIsReadPageByPage(t *testing.T) {
+	t.Parallel()
+	w, _ := newModelWorld(t, nil)
+	boss := w.boss()
+	for _, text := range []string{"The first turnip", "The second turnip"} {
+		w.replies(boss, "/new")
+		w.replies(boss, text)
+	}
+	w.quiet()
+	for i := range 13 {
+		w.document(fmt.Sprintf("Field/%02d.md", i), "A turnip grows here.")
+	}
+	query, seen := url.Values{"q": {"turnip"}, "limit": {"4"}}, map[any]bool{}
+	for pages := 1; ; pages++ {
+		status, page, _ := w.asked("GET", "/api/search?"+query.Encode(), nil, nil)
+		hits, _ := page["hits"].([]any)
+		if status != 200 || len(hits) > 4 || pages > 8 {
+			t.Fatalf("page %d: %d %v", pages, status, page)
+		}
+		for _, h := range hits {
+			id := h.(map[string]any)["id"]
+			if seen[id] {
+				t.Errorf("%v is on two pages", id)
+			}
+			seen[id] = true
+		}
+		if page["next"] == "" {
+			break
+		}
+		query.Set("cursor", page["next"].(string))
+	}
+	if len(seen) != 15 {
+		t.Errorf("%d of 15 on all pages", len(seen))
+	}
+	cursor := query.Get("cursor")
+	for name, q := range map[string]string{"of another search": "q=parsnip&cursor=" + cursor, "of another folder": "q=turnip&folder=Field&cursor=" + cursor, "made up": "q=turnip&cursor=x"} {
+		if status, problem, _ := w.asked("GET", "/api/search?"+q, nil, nil); cursor == "" || status != 400 || problem["field"] != "cursor" {
+			t.Errorf("a cursor %s: %d %v", name, status, problem)
+		}
 	}
 }
