@@ -30,7 +30,7 @@ func (w *world) addTo(t *testing.T, id, run string, messages ...transcript.Messa
 func TestChatsAreSearchedAndFilteredInABrowser(t *testing.T) {
 	s, b := atDesk(t, "/admin/chats")
 	keyed(b)
-	b.Press("/")
+	b.Press("f")
 	b.Focused(`main input[type=search]`)
 	b.Eventually(`(document.activeElement.value = "", true)`) // of the key itself, which a user's browser does not write
 	b.Press("ines" + kb.Enter)

@@ -35,6 +35,7 @@ type findWorld struct {
 	asked   search.Query
 	reader  search.Reader
 	secret  string // a file that only trust vault and above may read
+	status  find.Status
 }
 
 func (f *findWorld) Search(_ context.Context, q search.Query, r search.Reader) (search.Page, error) {
@@ -68,10 +69,16 @@ func (f *findWorld) mayRead(trust core.Trust, _ int64, name string) bool {
 	return name != f.secret || trust >= core.Vault
 }
 
+func (f *findWorld) Status(context.Context) (find.Status, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.status, f.w.fault()
+}
+
 // openFind fills the options with the world's search.
 func (w *world) openFind(o *admin.Options) {
 	w.find = &findWorld{w: w, perPage: 20}
-	o.Find = find.Options{Finder: w.find, Chats: w.chats, Files: w.vault.FS(), MayRead: w.find.mayRead, Groups: w.chats.Groups}
+	o.Find = find.Options{Finder: w.find, Chats: w.chats, Files: w.vault.FS(), MayRead: w.find.mayRead, Index: w.find, Groups: w.chats.Groups}
 }
 
 const planFile = "Allotment/plan.md"
@@ -91,6 +98,8 @@ func (w *world) notes() {
 		{Type: search.Document, ID: "doc:2", Path: "Allotment/Recipes and other things that nobody reads/potatoes.txt", Line: 1, Excerpt: "Boil the potatoes.", Marks: [][2]int{{9, 17}}, At: now.Add(-900 * time.Hour)},
 		{Type: search.Session, ID: w.mine, User: core.Operator, In: "tag", Excerpt: "seed", Marks: [][2]int{{0, 4}}},
 	}
+	w.find.status = find.Status{Documents: 18_402, Without: 2, Last: now.Add(-4 * time.Minute), Faults: []find.Fault{
+		{Path: "Archive/scan of the lease.pdf", Reason: "the PDF has no text, only pictures"}, {Path: "Notes/harvest.csv", Reason: "it is not text"}}}
 }
 
 func (w *world) session(id string) session.Session {
@@ -156,6 +165,9 @@ func TestTheSearchExplainsItselfWhenThereIsNothing(t *testing.T) {
 	page = s.get("/admin/search?q=seed")
 	page.has(t, "The search can’t be read right now.")
 	page.lacks(t, "Nothing found", "disk I/O error")
+	page = s.get("/admin/search")
+	page.has(t, append(operators, "The state of the search index can’t be read right now.")...)
+	page.lacks(t, "Up to date", "disk I/O error")
 }
 
 func TestALongSearchIsCutAtTheLimit(t *testing.T) {
@@ -278,6 +290,25 @@ func TestADocumentIsShownAsTextWithTheLineThatWasFound(t *testing.T) {
 	}
 }
 
+func TestTheStateOfTheSearchIndexIsShown(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	s.get("/admin/search").has(t, "Begins soon", "never")
+	s.world.full()
+	page := s.get("/admin/search")
+	page.has(t, "<dd>18,402</dd>", "4 min ago", "Up to date", "Notes/harvest.csv", "it is not text", `data-every="10"`)
+	page.lacks(t, "not shown", "Reading the vault", "Not finished")
+	f := s.world.find
+	f.status.Running, f.status.Without = true, 4_000
+	page = s.get("/admin/search")
+	page.has(t, "Reading the vault", "3,998 more are not shown.")
+	page.lacks(t, "Up to date")
+	f.status.Running, f.status.Err = false, hostile
+	page = s.get("/admin/search")
+	page.has(t, "Not finished", "&lt;script&gt;alert(1)")
+	page.lacks(t, "Up to date", "<script>alert(1)")
+	s.get("/admin/search?q=nothing").has(t, `<a href="/admin/search#index">`)
+}
+
 func TestWithoutASearchThereIsNoFieldForIt(t *testing.T) {
 	s := newSite(t, nil, func(o *admin.Options) { o.Find = find.Options{} }).enter()
 	s.get("/admin").lacks(t, `id="seek"`)
@@ -285,11 +316,13 @@ func TestWithoutASearchThereIsNoFieldForIt(t *testing.T) {
 		t.Errorf("the search: %d, want 404", a.status)
 	}
 	s = newSite(t, nil, func(o *admin.Options) {
-		o.Find.Files, o.Find.Chats, o.Find.Groups = nil, nil, nil
+		o.Find.Files, o.Find.Chats, o.Find.Index, o.Find.Groups = nil, nil, nil, nil
 	}).enter()
 	s.world.full()
 	s.get("/admin").has(t, `id="seek"`)
 	page := s.get("/admin/search?q=seed")
 	page.has(t, `href="/admin/chats/`+s.world.ada+`"`, "Plan for the allotment")
 	page.lacks(t, "/admin/search/document", "/admin/search/message")
+	s.get("/admin/search").lacks(t, `id="index"`)
+	s.get("/admin/search?q=nothing").lacks(t, "#index")
 }

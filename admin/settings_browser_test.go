@@ -67,7 +67,7 @@ func TestAModelIsChangedInThreeClicksFromTheOverview(t *testing.T) {
 
 func TestASettingIsFoundBySearchInABrowser(t *testing.T) {
 	_, b := atDesk(t, "/admin/settings/bots")
-	b.Press("/")
+	b.Press("f")
 	b.Focused(`main input[type=search]`)
 	b.Eventually(`(document.activeElement.value = "", true)`) // the test's key leaves its letter
 	b.Write(`main input[type=search]`, "budget all together"+kb.Enter)

@@ -12,6 +12,7 @@ import (
 	"gatehouse/core/index/search"
 	"gatehouse/core/session"
 	"gatehouse/core/transcript"
+	"gatehouse/web/auth"
 )
 
 const (
@@ -32,6 +33,10 @@ type (
 		Detail(ctx context.Context, id string) (session.Detail, error)
 		Page(ctx context.Context, s session.Session, q transcript.PageQuery) (transcript.Page, error)
 	}
+	// An Index reports its state.
+	Index interface {
+		Status(ctx context.Context) (Status, error)
+	}
 )
 
 // Options for New. Without Finder there is no search.
@@ -41,6 +46,7 @@ type Options struct {
 	Files  fs.FS // of the vault, following no link (vault.FS); nil: a document's text is not shown
 	// MayRead reports whether the user may read a file of Files at this trust.
 	MayRead func(trust core.Trust, user int64, name string) bool
+	Index   Index // nil: the state of the index is not shown
 	// Groups returns the names of the groups that conversations are held in, by
 	// conversation; nil: no group is named.
 	Groups func(ctx context.Context, ids ...string) (map[string]string, error)
@@ -86,6 +92,6 @@ func New(f *page.Frame, o Options, l Links) *Pages {
 // reader returns the account of a request as the search has it. Every account of the panel
 // reads all conversations, as on the page Chats; files are those of its trust, which a
 // viewer's is the lowest of.
-func reader(who principal) search.Reader {
+func reader(who auth.Principal) search.Reader {
 	return search.Reader{User: who.User, Trust: who.Trust, Everyone: true}
 }

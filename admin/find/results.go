@@ -12,10 +12,7 @@ import (
 	"gatehouse/admin/page"
 	"gatehouse/core"
 	"gatehouse/core/index/search"
-	"gatehouse/web/auth"
 )
-
-type principal = auth.Principal
 
 // hitsPerPage are the hits of a page of results.
 const hitsPerPage = 20
@@ -28,6 +25,8 @@ type searchBody struct {
 	Hits  page.Part[[]hit]
 	Next  string // address of the next page
 	First string // address of the first page, on one behind it
+	Index *page.Part[Status]
+	Has   bool // there is an Index, on the page without words
 }
 
 // A tab is one choice of types.
@@ -92,9 +91,11 @@ func (q question) tabs() (list []tab) {
 // searchPage shows what is found, or without words what can be written.
 func (p *Pages) searchPage(w http.ResponseWriter, r *http.Request) error {
 	q := questionOf(r)
-	b := searchBody{Query: q.Query, Type: q.Type, Types: q.tabs(), Lede: "Conversations and documents of the vault, in one list."}
-	v, status := page.View{Title: "Search", Query: q.Query}, http.StatusOK
-	if q.Query != "" {
+	b := searchBody{Query: q.Query, Type: q.Type, Types: q.tabs(), Has: p.o.Index != nil, Lede: "Conversations and documents of the vault, in one list."}
+	v, status := page.View{Title: "Search", Query: q.Query, Every: statusEvery}, http.StatusOK
+	if q.Query == "" {
+		b.Index = p.status(r.Context())
+	} else {
 		v.Title, v.Still = "Search: "+q.Query, true
 		status = p.results(r, q, &b)
 	}

@@ -12,7 +12,6 @@ import (
 	"gatehouse/admin/accounts"
 	"gatehouse/admin/approvals"
 	"gatehouse/admin/chats"
-	"gatehouse/admin/find"
 	"gatehouse/admin/operations"
 	"gatehouse/admin/page"
 	adminpeople "gatehouse/admin/people"
@@ -120,7 +119,7 @@ func (a *app) panel(door *auth.Door, metrics *web.Metrics) http.Handler {
 				p, err := previews.Preview(ctx, level)
 				return adminpeople.Preview(p), err
 			}},
-		Find:      find.Options{Finder: a.library.Finder, Chats: panelChats{a.sessions, a}, Files: a.vault.FS(), MayRead: a.readable.mayRead, Groups: a.sessions.Groups},
+		Find:      a.panelFind(),
 		Approvals: approvals.Options{Asks: asksView{a.guard, a}, Grants: asksView{a.guard, a}, Raises: a.raises},
 		Settings: settings.Options{Settings: settingsView{a}, Changes: settingsView{a}, NewBots: settingsView{a}, Texts: textsView{a}, Keys: a.keys,
 			Backups: backupsView{a.backups}, BackupJob: backupsView{a.backups}.Job, Restores: a.restores,

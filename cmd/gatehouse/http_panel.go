@@ -7,6 +7,8 @@ import (
 	"github.com/google/uuid"
 
 	"gatehouse/admin/chats"
+	"gatehouse/admin/find"
+	"gatehouse/cmd/gatehouse/library"
 	"gatehouse/core"
 	coreask "gatehouse/core/ask"
 	"gatehouse/core/runs"
@@ -129,4 +131,33 @@ func (v panelRuns) Failed(ctx context.Context, ids ...string) ([]chats.Run, erro
 		out[i] = chats.Run(l)
 	}
 	return out, err
+}
+
+// panelFind is the search as the panel shows it.
+func (a *app) panelFind() find.Options {
+	o := find.Options{Finder: a.library.Finder, Chats: panelChats{a.sessions, a}, Files: a.vault.FS(), MayRead: a.readable.mayRead, Groups: a.sessions.Groups}
+	if a.cfg.Index {
+		o.Index = panelIndex{a.library}
+	}
+	return o
+}
+
+// panelIndex is the index of documents as the panel shows it.
+type panelIndex struct{ *library.Library }
+
+func (v panelIndex) Status(ctx context.Context) (find.Status, error) {
+	count, err := v.Documents.Count(ctx)
+	if err != nil {
+		return find.Status{}, err
+	}
+	files, err := v.Documents.Faults(ctx, "", find.MaxFaults)
+	if err != nil {
+		return find.Status{}, err
+	}
+	now := v.Crawler.Status()
+	s := find.Status{Documents: count.Documents, Without: count.Faults, Running: now.Running, Last: now.Ended, Err: now.Err}
+	for _, f := range files {
+		s.Faults = append(s.Faults, find.Fault{Path: f.Path, Reason: f.Fault})
+	}
+	return s, nil
 }

@@ -1,0 +1,48 @@
+package find
+
+import (
+	"context"
+	"time"
+
+	"gatehouse/admin/page"
+)
+
+// MaxFaults are the files without text in the index that are listed.
+const MaxFaults = 50
+
+// statusEvery is how often the page with the state of the index refetches itself, in
+// seconds.
+const statusEvery = 10
+
+// A Status is the state of the index of documents. Err and the texts of faults are hostile.
+type Status struct {
+	Documents int64     // that have text in the index
+	Without   int64     // files that have none
+	Faults    []Fault   // the first of those by path, at most MaxFaults
+	Running   bool      // the whole vault is being compared with the index
+	Last      time.Time // when that was done last; zero: not yet
+	Err       string    // why it was not finished; "" if it was
+}
+
+// A Fault is a file without text in the index.
+type Fault struct{ Path, Reason string }
+
+// Count returns the number of documents, for people.
+func (s Status) Count() string { return page.Grouped(s.Documents) }
+
+// More returns how many files without text are not listed.
+func (s Status) More() string {
+	if n := s.Without - int64(len(s.Faults)); n > 0 {
+		return page.Grouped(n)
+	}
+	return ""
+}
+
+// status returns the state of the index; nil where none is known.
+func (p *Pages) status(ctx context.Context) *page.Part[Status] {
+	if p.o.Index == nil {
+		return nil
+	}
+	part := page.Load(ctx, p.frame, "The state of the search index", p.o.Index.Status)
+	return &part
+}
