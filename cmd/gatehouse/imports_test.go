@@ -99,7 +99,7 @@ core/dispatch: core core/bus core/command core/orchestrator core/queue core/queu
 core/erasure: core core/beneath core/session core/store core/transcript core/vault
 core/erasure/tasks: core core/erasure core/jobs core/store
 core/index: core core/store core/store/fulltext core/transcript core/transcript/words core/vault
-core/index/chunk:  # passages of texts
+core/index/chunk: core/agent/frontmatter  # passages of texts
 core/index/crawl: core core/index/chunk core/index/document  # the vault's files
 core/index/document: core core/index/chunk core/index/search core/store core/store/fulltext core/transcript/words
 core/index/search: core core/transcript/words

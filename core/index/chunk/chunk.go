@@ -25,7 +25,7 @@ type Text struct {
 const (
 	least    = 200 * 4 // bytes; shorter neighbours under one heading are joined
 	most     = 400 * 4 // bytes of text
-	mostCode = 4000    // bytes of a block of code, which stays whole up to here
+	mostCode = 3700    // bytes of a block of code, which stays whole up to here; with the headings 4,000
 	maxPath  = 200     // bytes of the headings in front
 	maxTitle = 200     // bytes
 	maxTags  = 50

@@ -73,6 +73,22 @@ func TestSplit_HTMLIsWhatABrowserShows(t *testing.T) {
 	}
 }
 
+func TestSplit_HTMLBehindALargeTagIsNotLost(t *testing.T) {
+	picture := `<img src="data:image/png;base64,` + strings.Repeat("A", 2<<20) + `">`
+	if got := shown(chunk.Split("a.html", "<p>before</p>"+picture+"<p>after</p>")); got != "1: before¶after" {
+		t.Errorf("got %.200s", got)
+	}
+}
+
+func TestSplit_NoPassageIsLongerThan4000Bytes(t *testing.T) {
+	path := "# " + strings.Repeat("h", 300) + "\n"
+	for _, c := range chunk.Split("a.md", path+"```\n"+strings.Repeat("code of a program\n", 2000)+"```\n").Chunks {
+		if len(c.Text) > 4000 {
+			t.Errorf("%d bytes at line %d", len(c.Text), c.Line)
+		}
+	}
+}
+
 func TestSplit_PlainTextGoesByEmptyLinesAndLineEnds(t *testing.T) {
 	var b strings.Builder
 	for i := range 500 {
@@ -95,6 +111,8 @@ func hostile() map[string]string {
 		"a million quotes":        strings.Repeat(">", 1_000_000) + "x",
 		"quotes in each line":     strings.Repeat(strings.Repeat("> ", 500)+"x\n", 1000),
 		"lists in lists":          strings.Repeat("- ", 500_000) + "x",
+		"lists of several marks":  strings.Repeat("- + * ", 150_000),
+		"empty lists in lists":    strings.Repeat("+ ", 500_000),
 		"no line end":             strings.Repeat("word ", 400_000),
 		"no space":                strings.Repeat("x", 2_000_000),
 		"brackets":                strings.Repeat("[", 1_000_000),
@@ -105,10 +123,20 @@ func hostile() map[string]string {
 		"not UTF-8":               strings.Repeat("\xff\xfe", 500_000),
 		"NULs":                    strings.Repeat("\x00", 1_000_000),
 		"front matter of aliases": "---\na: &a [x,x]\nb: &b [*a,*a]\nc: &c [*b,*b]\nd: [*c,*c]\n---\nText.",
+		"aliases that multiply":   "---\na0: &a0 [x]\n" + multiplied(20) + "tags: *a20\n---\nText.",
 		"open tags":               strings.Repeat("<div>", 300_000),
 		"an open comment":         "<!--" + strings.Repeat("-", 1_000_000),
 		"thematic breaks":         strings.Repeat("- - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - -\n", 10_000),
 	}
+}
+
+// multiplied returns n aliases, each of which is nine of the one before.
+func multiplied(n int) string {
+	var b strings.Builder
+	for i := 1; i <= n; i++ {
+		fmt.Fprintf(&b, "a%d: &a%d [%s]\n", i, i, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d,", i-1), 9), ","))
+	}
+	return b.String()
 }
 
 func TestSplit_HostileTextsTakeBoundedTimeAndMemory(t *testing.T) {
@@ -131,7 +159,7 @@ func check(t *testing.T, got chunk.Text) {
 	t.Helper()
 	last := 0
 	for _, c := range got.Chunks {
-		if len(c.Text) > 4300 || strings.TrimSpace(c.Text) == "" || !utf8.ValidString(c.Text) || c.Line < 1 || c.Line < last {
+		if len(c.Text) > 4000 || strings.TrimSpace(c.Text) == "" || !utf8.ValidString(c.Text) || c.Line < 1 || c.Line < last {
 			t.Fatalf("a passage of %d bytes at line %d behind %d: %.60q", len(c.Text), c.Line, last, c.Text)
 		}
 		last = c.Line

@@ -6,11 +6,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml"
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
+
+	"gatehouse/core/agent/frontmatter"
 )
 
 // What is read as Markdown; beyond it a text is split as plain text.
@@ -190,7 +191,7 @@ func nested(s string) bool {
 			if column > maxIndent && strings.Trim(line[:i+1], " \t") == "" {
 				return true
 			}
-			if markers > maxNesting && strings.Trim(line, "-*+ \t\n") != "" { // no thematic break
+			if markers > maxNesting && !isBreak(line) {
 				return true
 			}
 		}
@@ -198,10 +199,16 @@ func nested(s string) bool {
 	return false
 }
 
+// isBreak reports whether a line is a thematic break, however long: of one of its marks
+// and blanks alone. Other marks, and several kinds of them, open lists.
+func isBreak(line string) bool {
+	return strings.Trim(line, "- \t\n") == "" || strings.Trim(line, "* \t\n") == ""
+}
+
 // A front is the part of YAML front matter that is used.
 type front struct {
-	Title string `yaml:"title"`
-	Tags  any    `yaml:"tags"` // a list, or one text with commas or spaces
+	Title string
+	Tags  any // a list, or one text with commas or spaces
 }
 
 // frontMatter returns the front matter of a document, and the rest with the number of
@@ -218,10 +225,25 @@ func frontMatter(source string) (f front, body string, first int) {
 		}
 		body = ""
 	}
-	if len(head) > maxFront || yaml.Unmarshal([]byte(head), &f) != nil {
+	if len(head) > maxFront || !f.read(head) {
 		return front{}, source, 1
 	}
 	return f, body, strings.Count(head, "\n") + 4
+}
+
+// read reports whether head could be read. Aliases are refused: a few lines of them
+// expand without limit.
+func (f *front) read(head string) bool {
+	h, fault := frontmatter.Read("", head, 1)
+	if fault != nil {
+		return false
+	}
+	for key, into := range map[string]any{"title": &f.Title, "tags": &f.Tags} {
+		if h.Has(key) && !h.Null(key) && h.DecodeKey(key, into) != nil {
+			return false
+		}
+	}
+	return true
 }
 
 func (f front) tags() []string {

@@ -18,7 +18,6 @@ var (
 // page splits HTML. It does not build a tree: a page may be hostile.
 func page(source string) (out Text) {
 	z := html.NewTokenizer(strings.NewReader(source))
-	z.SetMaxBuf(1 << 20)
 	var pieces []piece
 	var b strings.Builder
 	begin, line, skip := 1, 1, atom.Atom(0)
