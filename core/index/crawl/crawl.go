@@ -68,6 +68,8 @@ type Crawler struct {
 	o       Options
 	kick    chan struct{} // one request at most
 	metrics metrics
+	told    map[string]bool // directories whose error was logged, at most maxTold
+	bytes   int64           // indexed, as the last pass over the whole vault found, and changes since
 
 	mu     sync.Mutex
 	status Status
@@ -75,7 +77,7 @@ type Crawler struct {
 
 // New returns a crawler that has not begun.
 func New(o Options) *Crawler {
-	return &Crawler{o: o, kick: make(chan struct{}, 1), metrics: newMetrics(o.Registry, o.Clock.Now())}
+	return &Crawler{o: o, kick: make(chan struct{}, 1), metrics: newMetrics(o.Registry, o.Clock.Now()), told: map[string]bool{}}
 }
 
 // Status returns what goes on.
@@ -116,6 +118,9 @@ func (c *Crawler) pass(ctx context.Context, below string, seen func(dir string))
 	err := p.run(ctx)
 	if p.whole {
 		now := c.o.Clock.Now()
+		if c.bytes = max(c.bytes, p.bytes); err == nil {
+			c.bytes = p.bytes
+		}
 		c.set(func(s *Status) {
 			s.Running, s.Seen, s.Indexed, s.Faults = false, p.files, p.indexed, p.faults
 			s.Ended, s.Took, s.Err = now, now.Sub(began), ""

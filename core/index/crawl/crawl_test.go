@@ -506,3 +506,100 @@ func TestRun_ReadsTheWholeVaultWhenAskedAndEveryTenMinutes(t *testing.T) {
 		}
 	}
 }
+
+func TestPass_AFileThatCouldNotBeReadIsReadWhenItCan(t *testing.T) {
+	w := open(t)
+	w.write("a.md", "tea")
+	w.write("b.pdf", "a PDF")
+	w.files.fails["a.md"] = fs.ErrPermission
+	w.wantPass("put a.md b.pdf")
+	w.wantPass("") // nothing is written again
+	w.wantFound("tea")
+	delete(w.files.fails, "a.md")
+	w.wantPass("put a.md")
+	w.wantFound("tea", "a.md")
+	w.o.PDF = func(context.Context, []byte) (string, int, int, error) { return "pages", 1, 1, nil }
+	w.Crawler = crawl.New(w.o)
+	w.wantPass("put b.pdf")
+	w.wantFound("pages", "b.pdf")
+	w.wantPass("")
+}
+
+func TestPass_NamesThatAreNotUTF8AreLeftOut(t *testing.T) {
+	w := open(t)
+	for _, name := range []string{"a.md", "b\xff.md", "c\xfe/d.md", "z.md"} {
+		w.write(name, "tea")
+	}
+	w.wantPass("put a.md z.md")
+	w.wantPass("")
+}
+
+func TestPass_ADirectoryThatCannotBeReadIsLoggedOnce(t *testing.T) {
+	w := open(t)
+	var b strings.Builder
+	w.o.Log = slog.New(slog.NewTextHandler(&b, nil))
+	w.Crawler = crawl.New(w.o)
+	w.write("b/x.md", "text")
+	for range 2 {
+		w.files.fails["b"] = errors.New("input/output error")
+		w.pass()
+		w.pass()
+		delete(w.files.fails, "b")
+		w.pass()
+	}
+	if n := strings.Count(b.String(), "a directory is not indexed"); n != 2 {
+		t.Errorf("it is logged %d times, want once for each time it failed:\n%s", n, &b)
+	}
+}
+
+// wantSettled lets the notices of a change settle as often as they come, for less than
+// the ten minutes after which the whole vault is read.
+func (w *world) wantSettled(want string) {
+	w.t.Helper()
+	for range 200 {
+		select {
+		case got := <-w.library.changed:
+			if got != want {
+				w.t.Errorf("it %s, want %s", got, want)
+			}
+			return
+		case <-time.After(50 * time.Millisecond):
+			w.clock.Advance(time.Second)
+		}
+	}
+	w.t.Fatalf("it did nothing, want %s", want)
+}
+
+func TestRun_AChangeIsHeldToTheLimitToo(t *testing.T) {
+	w := open(t)
+	w.o.MaxBytes = 1 << 20
+	w.Crawler = crawl.New(w.o)
+	text := strings.Repeat("word text ", 40_000) // 400 kB
+	w.write("a.txt", text)
+	w.write("b.txt", text)
+	w.write("Sub/c.txt", "short")
+	w.run()
+	change := func(name, text string) {
+		w.write(name, text)
+		w.wantSettled("put " + name)
+	}
+	change("Sub/c.txt", text)
+	w.wantFound("word", "a.txt", "b.txt")
+	change("Sub/c.txt", "word")
+	w.wantFound("word", "Sub/c.txt", "a.txt", "b.txt")
+}
+
+func TestRun_ADirectoryWithTheNameOfARenamedOneIsWatched(t *testing.T) {
+	w := open(t)
+	w.write("A/Deep/a.md", "old")
+	w.run()
+	if err := os.Rename(filepath.Join(w.dir, "A"), filepath.Join(w.dir, "B")); err != nil {
+		t.Fatal(err)
+	}
+	w.wantSettled("put B/Deep/a.md")
+	w.wantNext("removed A/Deep/a.md")
+	w.write("A/Deep/b.md", "one")
+	w.wantSettled("put A/Deep/b.md")
+	w.write("A/Deep/b.md", "another")
+	w.wantSettled("put A/Deep/b.md")
+}

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"gatehouse/core"
 	"gatehouse/core/index/chunk"
@@ -26,6 +27,7 @@ const (
 	maxDepth = 64              // directories above a file
 	page     = 500             // known files that are read at a time
 	batch    = 100             // documents that are removed at a time
+	maxTold  = 1000            // directories whose errors are remembered as logged
 	looked   = 8 << 10         // bytes in which a NUL makes a file binary
 	freshFor = 2 * time.Second // a file changed as lately may change again without a new time
 	fresh    = '~'             // begins the hash of such a file: the next pass reads it again
@@ -97,6 +99,7 @@ func (p *pass) dir(ctx context.Context, dir string, depth int) error {
 		}
 		return p.unread(ctx, dir, err)
 	}
+	delete(p.c.told, dir)
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(ordered(a), ordered(b)) })
 	for _, e := range entries {
 		name := path.Join(dir, e.Name())
@@ -123,15 +126,19 @@ func ordered(e fs.DirEntry) string {
 	return e.Name()
 }
 
-// skipped reports whether a name is not for people (it begins with a dot), or holds
-// conversations and their attachments, which are found otherwise.
+// skipped reports whether a name is not for people (it begins with a dot), cannot be
+// shown to them (it is not UTF-8), or holds conversations and their attachments, which
+// are found otherwise.
 func skipped(name string) bool {
-	return strings.HasPrefix(path.Base(name), ".") || name == "Chat" || strings.HasSuffix(name, "~")
+	return strings.HasPrefix(path.Base(name), ".") || name == "Chat" || strings.HasSuffix(name, "~") || !utf8.ValidString(name)
 }
 
-// unread keeps what is indexed below a directory that cannot be read.
+// unread keeps what is indexed below a directory that cannot be read, and logs it once.
 func (p *pass) unread(ctx context.Context, dir string, why error) error {
-	p.log.Warn("a directory is not indexed", "directory", dir, "err", why)
+	if !p.c.told[dir] && len(p.c.told) < maxTold {
+		p.c.told[dir] = true
+		p.log.Warn("a directory is not indexed", "directory", dir, "err", why)
+	}
 	if err := p.until(ctx, dir+"/"); err != nil {
 		return err
 	}
@@ -172,6 +179,7 @@ func (p *pass) until(ctx context.Context, name string) error {
 			return err
 		}
 		p.gone = append(p.gone, known.Path)
+		p.c.bytes -= p.changes(*known)
 		p.known = p.known[1:]
 		if len(p.gone) == batch {
 			if err := p.remove(ctx); err != nil {
@@ -210,7 +218,7 @@ func (p *pass) file(ctx context.Context, name string, e fs.DirEntry) error {
 	}
 	now := document.File{Path: name, Size: info.Size(), Modified: info.ModTime(), Open: p.c.o.Open(name)}
 	same := was.Hash != "" && was.Hash[0] != fresh && was.Size == now.Size && was.Modified.Equal(now.Modified)
-	if same && was.Open == now.Open && (!p.whole || isFull(was.Fault) == isFull(p.fits(now.Size))) {
+	if same && was.Open == now.Open && !p.retries(was) && (!p.whole || isFull(was.Fault) == isFull(p.fits(now.Size, was))) {
 		p.count(was)
 		return nil
 	}
@@ -230,17 +238,42 @@ func (p *pass) count(f document.File) {
 	}
 }
 
+// retries reports whether the reason of a fault may be gone, though the file is the same.
+func (p *pass) retries(was document.File) bool {
+	return strings.HasPrefix(was.Fault, unreadable) || was.Fault == noPDF && p.c.o.PDF != nil
+}
+
+// changes returns the bytes by which a file's place in the index changes the sum that
+// the last pass over the whole vault has found; such a pass finds it itself.
+func (p *pass) changes(f document.File) int64 {
+	if p.whole || f.Fault != "" {
+		return 0
+	}
+	return f.Size
+}
+
+// Faults that may be gone without a change of the file.
+const (
+	unreadable = "it cannot be read: "
+	noPDF      = "PDFs are not read here"
+)
+
 // full begins the fault of a file that the index has no room for.
 const full = "the index is full"
 
 func isFull(fault string) bool { return strings.HasPrefix(fault, full) }
 
-// fits returns why a file of a size has no place in the index; "" when it has.
-func (p *pass) fits(size int64) string {
+// fits returns why a file of a size has no place in the index; "" when it has. was is
+// what it replaces.
+func (p *pass) fits(size int64, was document.File) string {
+	used := p.bytes
+	if !p.whole {
+		used = p.c.bytes - p.changes(was)
+	}
 	switch {
 	case size > MaxFile:
 		return fmt.Sprintf("larger than %d MB", MaxFile>>20)
-	case p.whole && p.c.o.MaxBytes > 0 && p.bytes+size > p.c.o.MaxBytes:
+	case p.c.o.MaxBytes > 0 && used+size > p.c.o.MaxBytes:
 		return fmt.Sprintf(full+": GATEHOUSE_INDEX_MAX_MB is %d", p.c.o.MaxBytes>>20)
 	}
 	return ""
@@ -249,7 +282,7 @@ func (p *pass) fits(size int64) string {
 // put brings a file that has changed into the index.
 func (p *pass) put(ctx context.Context, was, now document.File) error {
 	d := document.Document{File: now}
-	if now.Fault = p.fits(now.Size); now.Fault == "" {
+	if now.Fault = p.fits(now.Size, was); now.Fault == "" {
 		var ok bool
 		var err error
 		if d, ok, err = p.read(ctx, now); err != nil || !ok {
@@ -261,8 +294,9 @@ func (p *pass) put(ctx context.Context, was, now document.File) error {
 		d = document.Document{File: now, Title: path.Base(now.Path)}
 	}
 	p.count(now)
+	p.c.bytes += p.changes(now) - p.changes(was)
 	if was.Hash != "" && strings.TrimPrefix(was.Hash, string(fresh)) == strings.TrimPrefix(now.Hash, string(fresh)) && was.Fault == now.Fault {
-		if was == now {
+		if was.Hash == now.Hash && was.Size == now.Size && was.Modified.Equal(now.Modified) && was.Open == now.Open {
 			return nil
 		}
 		return p.c.o.Library.Mark(ctx, now)
@@ -297,7 +331,7 @@ func (p *pass) read(ctx context.Context, f document.File) (d document.Document, 
 		return d, false, nil
 	case err != nil:
 		d = document.Document{File: f, Title: path.Base(f.Path)}
-		d.Hash, d.Fault = "not read", "it cannot be read: "+reason(err)
+		d.Hash, d.Fault = "not read", unreadable+reason(err)
 		return d, true, nil
 	case info.Size() != f.Size || !info.ModTime().Equal(f.Modified) || int64(len(data)) != f.Size:
 		return d, false, nil
@@ -346,7 +380,7 @@ func reason(err error) string {
 func (p *pass) text(ctx context.Context, name string, data []byte) (text, fault string) {
 	if kindOf(name) == pdf {
 		if p.c.o.PDF == nil {
-			return "", "PDFs are not read here"
+			return "", noPDF
 		}
 		text, _, _, err := p.c.o.PDF(ctx, data)
 		if err != nil {

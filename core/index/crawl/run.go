@@ -116,12 +116,23 @@ func (w *watching) dirOf(e fsnotify.Event) (dir string, ok bool) {
 		return "", false
 	}
 	if e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename) {
-		delete(w.watched, name) // a directory's watch ends with it
+		w.drop(name)
 	}
 	if dir = path.Dir(name); dir == "." {
 		dir = ""
 	}
 	return dir, true
+}
+
+// drop ends the watches of a directory that is gone or has another name, and of those
+// in it: they would be taken for watches of directories that get these names again.
+func (w *watching) drop(dir string) {
+	for name := range w.watched {
+		if name == dir || strings.HasPrefix(name, dir+"/") {
+			_ = w.w.Remove(filepath.Join(w.c.o.Path, filepath.FromSlash(name))) // it may have ended with the directory
+			delete(w.watched, name)
+		}
+	}
 }
 
 // addDir adds a directory, unless one above it is there, in place of those below it.
