@@ -52,6 +52,7 @@ import (
 //	bot to ada: TEXT              the bot's next message there has this in it
 //	bot in Garden: TEXT
 //	bot buttons to ada: A | B     the newest message's buttons
+//	bot no buttons to ada         it has none
 //	bot quotes OLD in Garden      its last message that was looked at answers the one with OLD
 //	bot file to ada: FILE         its next message has this file, or "photo"
 //	all buttons to ada: A | B     of all messages there
@@ -69,6 +70,8 @@ import (
 //	model busy N                  it has been asked N times, and may not have answered
 //	model read: TEXT              its last request has this in it
 //	model not read: TEXT
+//	vault writes FILE: TEXT       and the file is indexed
+//	bot not last: TEXT            the bot's message that was looked at last has not this in it
 //	vault FILE: TEXT              the vault's file has this in it; "" when there is none
 //	command: WORDS                the command line, as orders to the gateway
 //	the platform goes away        and "comes back"
@@ -274,6 +277,8 @@ var scriptSteps = forms([]scriptForm{
 	{`model (waits)`, func(s *script, _ []string) { s.model.Script(llmtest.Reply{Text: []string{"One. "}, Hang: true}) }},
 	{`model (called|busy) (\d+)`, (*script).modelCalled},
 	{`vault (\S+): ?(.*)`, (*script).inVault},
+	{`vault writes (\S+): (.*)`, func(s *script, m []string) { s.w.document(m[1], m[2]) }},
+	{`bot not last: (.*)`, (*script).notLast},
 	{`command: (.+)`, (*script).command},
 	{`operator (confirm|deny|end) (nothing|trust full)`, (*script).operates},
 	{`panel shows: (.+)`, (*script).panelShows},
@@ -285,6 +290,7 @@ var scriptSteps = forms([]scriptForm{
 	{`WHO presses the first (.+)`, (*script).pressesFirst},
 	{`WHO presses (.+)`, (*script).presses},
 	{`told WHO: (.*)`, (*script).told},
+	{`bot no buttons to ([a-z@]+)()`, (*script).buttons},
 	{`all buttons (?:to|in) ROOM: (.*)`, (*script).allButtons},
 	{`file (?:to|in) ROOM: (.+?): (?s:(.*))`, (*script).file},
 	{`board (\w+) in (\w+): (.+)`, (*script).boards},
@@ -328,6 +334,12 @@ func (s *script) step(text string) {
 		}
 	}
 	s.fatalf("the script says nothing that is known")
+}
+
+func (s *script) notLast(m []string) {
+	if strings.Contains(s.last.text, m[1]) {
+		s.fatalf("it says %q", s.last.text)
+	}
 }
 
 func (s *script) enter(m []string) {

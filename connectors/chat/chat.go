@@ -8,6 +8,7 @@ import (
 
 	"gatehouse/connectors"
 	"gatehouse/connectors/chat/ask"
+	"gatehouse/connectors/chat/find"
 	"gatehouse/core"
 	"gatehouse/core/command"
 	"gatehouse/core/store"
@@ -47,6 +48,7 @@ type Options struct {
 	Models    Models
 	Usage     Usage
 	Overheard Overheard
+	Finder    find.Finder
 
 	BusyMode func() string                 // where a chat has chosen none
 	Platform func(bot string) string       // of a bot
@@ -85,6 +87,7 @@ func New(o Options) *Chat {
 	busy := &busy{o.DB, bound, o.ChatSettings, o.BusyMode, o.Asks}
 	trust := &trust{o.DB, bound, o.TrustModes}
 	status := &status{o.DB, o.Updates, o.Running, o.ChatSettings, chosen, o.Models, busy, trust}
+	search := find.New(o.DB, o.Finder, o.Conversations, o.Asks)
 	usage := &usages{o.DB, o.Clock, o.Usage}
 	c.commands = []Command{
 		// For strangers /start, /help and /claim are answered at the gate.
@@ -95,6 +98,7 @@ func New(o Options) *Chat {
 		{Name: "status", About: texts.Text("about_status"), Control: true, Run: status.show},
 		{Name: "sessions", About: texts.Text("about_sessions"), Private: true, Where: DirectOnly, Elsewhere: texts.Text("sessions_in_group"), Run: conversations.list},
 		{Name: "resume", About: texts.Text("about_resume"), Args: texts.Text("args_id"), Private: true, Where: DirectOnly, Elsewhere: texts.Text("resume_in_group"), Run: conversations.resume},
+		{Name: "search", About: texts.Text("about_search"), Args: texts.Text("args_search"), Private: true, Run: search.Run},
 		{Name: "model", About: texts.Text("about_model"), Args: texts.Text("args_name"), Where: ManagedGroupArgs, Complete: func() []string { return o.Models.Names(false) }, Run: models.run},
 		{Name: "busy", About: texts.Text("about_busy"), Args: texts.Text("args_busy"), Where: ManagedGroupArgs, Run: busy.run},
 		{Name: "compact", About: texts.Text("about_compact"), Where: ManagedGroup, Run: conversations.compact},

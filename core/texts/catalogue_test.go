@@ -102,6 +102,8 @@ var examples = map[string][]any{
 	"Denied":    {true, false},
 	"Blocked":   {true, false},
 	"Elsewhere": {"discord", ""},
+	"Date":      {"31 Dec 2026", ""},
+	"Excerpt":   {strings.Repeat("e", 300)},
 	"Failed":    {true, false},
 	"First":     {strings.Repeat("w", 300), ""},
 	"For":       {"3 hours 59 minutes"},
@@ -157,6 +159,7 @@ var examples = map[string][]any{
 	"Who":       {strings.Repeat("n", 2*core.MaxName)},
 	"Whose":     {"user", "bot", "all"},
 	"Why":       {strings.Repeat("y", 400)},
+	"Words":     {strings.Repeat("w", 100)},
 }
 
 var model = "openai/" + strings.Repeat("m", 64)

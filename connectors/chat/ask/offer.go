@@ -1,6 +1,7 @@
 package ask
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -26,17 +27,27 @@ const maxOffered = 25
 // the same as sending the command with that argument, for the user to whom it
 // was offered. It is stored as the payload of an ask.
 type Offer struct {
-	Command string   `json:"command"`
-	Args    []string `json:"args"`   // by button
-	Labels  []string `json:"labels"` // by button
-	Key     string   `json:"key"`    // of the reply that shows them
-	Text    string   `json:"text"`   // of that reply, kept when the buttons go
+	Command string         `json:"command"`
+	Others  map[int]string `json:"others,omitempty"` // by button: the command that it sends in place of Command
+	Args    []string       `json:"args"`             // by button
+	Labels  []string       `json:"labels"`           // by button
+	Key     string         `json:"key"`              // of the reply that shows them
+	Text    string         `json:"text"`             // of that reply, kept when the buttons go
 }
 
 // Add appends a button if there is room.
-func (o *Offer) Add(label, arg string) {
+func (o *Offer) Add(label, arg string) { o.AddOf(o.Command, label, arg) }
+
+// AddOf appends a button of another command if there is room.
+func (o *Offer) AddOf(command, label, arg string) {
 	if len(o.Args) == maxOffered {
 		return
+	}
+	if command != o.Command {
+		if o.Others == nil {
+			o.Others = map[int]string{} // at most maxOffered
+		}
+		o.Others[len(o.Args)] = command
 	}
 	o.Args, o.Labels = append(o.Args, arg), append(o.Labels, core.CutRunes(core.Visible(label), maxButton))
 }
@@ -93,7 +104,7 @@ func (b *Buttons) take(ctx context.Context, r command.Request, a ask.Ask, o Offe
 		return command.Outcome{}, texts.Error(core.Conflict, "settled_again", texts.With{"Command": o.Command})
 	}
 	row := core.Inbound{UpdateID: "choice:" + a.ID, Address: r.In.Address, Kind: core.KindCommand, MessageID: r.In.MessageID,
-		From: r.In.From, At: r.In.At, Command: o.Command, Text: o.Args[i], Addressed: true, PlaceName: r.In.PlaceName, Topic: r.In.Topic, Aside: r.In.Aside}
+		From: r.In.From, At: r.In.At, Command: cmp.Or(o.Others[i], o.Command), Text: o.Args[i], Addressed: true, PlaceName: r.In.PlaceName, Topic: r.In.Topic, Aside: r.In.Aside}
 	// Several messages keep their buttons; a press answers that they are used.
 	edit := command.Edit{Key: o.Key, Text: o.Text + "\n\n✓ " + markdown.Escape(core.CleanName(o.Labels[i]))}
 	out := command.Outcome{Text: o.Labels[i], Edit: &edit, Write: func(ctx context.Context, tx *store.Tx) error {
