@@ -21,11 +21,11 @@ func TestSearch_PassesEveryParameterAndTheCallersRights(t *testing.T) {
 		key  string
 		want search.Reader
 	}{
-		"a person's key":                        {h.keyOf(7, core.Sandboxed, auth.ScopeRead), search.Reader{User: 7, Trust: core.Sandboxed}},
-		"a person's key at vault":               {h.keyOf(7, core.Vault, auth.ScopeChat), search.Reader{User: 7, Trust: core.Vault}},
-		"the owner's key without admin":         {h.keyOf(core.Operator, core.Full, auth.ScopeRead), search.Reader{User: core.Operator, Trust: core.Full}},
-		"a key with admin, but not read":        {h.keyOf(7, core.Vault, auth.ScopeAdmin, auth.ScopeChat), search.Reader{User: 7, Trust: core.Vault}},
-		"an admin's key, at its level of trust": {h.keyOf(7, core.Sandboxed, auth.ScopeAdmin, auth.ScopeRead), search.Reader{User: 7, Trust: core.Sandboxed, Everyone: true}},
+		"a person's key":                        {h.keyOf(7, core.Sandboxed, auth.ScopeRead), search.Reader{User: 7, Trust: core.Sandboxed, AnyTrust: true}},
+		"a person's key at vault":               {h.keyOf(7, core.Vault, auth.ScopeChat), search.Reader{User: 7, Trust: core.Vault, AnyTrust: true}},
+		"the owner's key without admin":         {h.keyOf(core.Operator, core.Full, auth.ScopeRead), search.Reader{User: core.Operator, Trust: core.Full, AnyTrust: true}},
+		"a key with admin, but not read":        {h.keyOf(7, core.Vault, auth.ScopeAdmin, auth.ScopeChat), search.Reader{User: 7, Trust: core.Vault, AnyTrust: true}},
+		"an admin's key, at its level of trust": {h.keyOf(7, core.Sandboxed, auth.ScopeAdmin, auth.ScopeRead), search.Reader{User: 7, Trust: core.Sandboxed, Everyone: true, AnyTrust: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h.want(200, "", c.key, "GET", query, "")

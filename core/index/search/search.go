@@ -41,8 +41,9 @@ type Query struct {
 // A Reader is who asks, and what they may read.
 type Reader struct {
 	User       int64
-	Trust      core.Trust             // conversations of a higher one are not found, except with Everyone
+	Trust      core.Trust             // conversations of a higher one are not found, except with Everyone or AnyTrust
 	Everyone   bool                   // conversations of all users: the caller has checked that they may
+	AnyTrust   bool                   // own conversations of every trust, for a caller who can list and read them
 	NoSessions bool                   // no conversations, also where the text of the query asks for them
 	MayRead    func(name string) bool // files of the vault; nil: Search asks Options.MayRead
 }

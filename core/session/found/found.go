@@ -24,8 +24,8 @@ const (
 	mostMarks  = 32 // of one excerpt
 )
 
-// Find returns conversations of the reader up to their trust, or all of all users with
-// r.Everyone, the newest hit first. Without words it returns those that have all tags. A conversation is in no
+// Find returns conversations of the reader up to their trust, or all of theirs with
+// r.AnyTrust, or all of all users with r.Everyone, the newest hit first. Without words it returns those that have all tags. A conversation is in no
 // folder: where q asks for one, there are none.
 func (s Source) Find(ctx context.Context, q search.Asked, r search.Reader, limit int, cursor string) ([]search.Hit, string, error) {
 	if q.Folder != "" || r.User == 0 && !r.Everyone {
@@ -85,7 +85,9 @@ func hitOf(p session.Found, q words.Query) search.Hit {
 
 // mayRead reports whether r may read a conversation that is theirs: a turn does not
 // learn what was said at a higher trust.
-func mayRead(r search.Reader, s session.Session) bool { return r.Everyone || s.TrustLevel <= r.Trust }
+func mayRead(r search.Reader, s session.Session) bool {
+	return r.Everyone || r.AnyTrust || s.TrustLevel <= r.Trust
+}
 
 func within(at time.Time, q search.Asked) bool {
 	return (q.After.IsZero() || !at.Before(q.After)) && (q.Before.IsZero() || at.Before(q.Before))

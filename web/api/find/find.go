@@ -63,8 +63,9 @@ type Page struct {
 	Next string `json:"next"` // the cursor of the next page; "" on the last
 }
 
-// search serves GET /api/search: the caller's own conversations, with the scopes admin
-// and read those of all users, and the files that the caller's trust reads.
+// search serves GET /api/search: the conversations that GET /api/chat lists (the caller's
+// own, with the scopes admin and read those of all users), and the files that the caller's
+// trust reads.
 func (a *API) search(w http.ResponseWriter, r *http.Request) error {
 	p, err := auth.Require(r, auth.ScopeRead, auth.ScopeChat)
 	if err != nil {
@@ -74,7 +75,7 @@ func (a *API) search(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	found, err := a.finder.Search(r.Context(), q, search.Reader{User: p.User, Trust: p.Trust, Everyone: p.ListsEveryone()})
+	found, err := a.finder.Search(r.Context(), q, search.Reader{User: p.User, Trust: p.Trust, Everyone: p.ListsEveryone(), AnyTrust: true})
 	if core.KindOf(err) == core.Invalid { // all else was checked
 		field := "q"
 		if q.Cursor != "" {
