@@ -189,6 +189,8 @@ func TestTheSearchHasTheRightsOfTheAccount(t *testing.T) {
 		t.Errorf("the owner's reader is %+v", r)
 	}
 	s.get(secret).has(t, "the code is 4711")
+	s.world.find.status.Faults[0].Path = "Journal/secret.md"
+	s.get("/admin/search").has(t, "Journal/secret.md", "Notes/harvest.csv")
 	for name, c := range map[string]struct {
 		trust  core.Trust
 		status int
@@ -198,6 +200,9 @@ func TestTheSearchHasTheRightsOfTheAccount(t *testing.T) {
 			s.get("/admin/search?q=code")
 			if r := s.world.find.reader; r.User != user || r.Trust != c.trust || !r.Everyone {
 				t.Errorf("the reader is %+v", r)
+			}
+			if index := s.get("/admin/search"); strings.Contains(index.body, "Journal/secret.md") != (c.status == http.StatusOK) || !strings.Contains(index.body, "Notes/harvest.csv") || strings.Contains(index.body, "not shown") {
+				t.Errorf("the state of the index: %s", index.main())
 			}
 			a := s.get(secret)
 			if a.status != c.status || strings.Contains(a.body, "4711") != (a.status == http.StatusOK) {

@@ -94,7 +94,7 @@ func (p *Pages) searchPage(w http.ResponseWriter, r *http.Request) error {
 	b := searchBody{Query: q.Query, Type: q.Type, Types: q.tabs(), Has: p.o.Index != nil, Lede: "Conversations and documents of the vault, in one list."}
 	v, status := page.View{Title: "Search", Query: q.Query, Every: statusEvery}, http.StatusOK
 	if q.Query == "" {
-		b.Index = p.status(r.Context())
+		b.Index = p.status(r)
 	} else {
 		v.Title, v.Still = "Search: "+q.Query, true
 		status = p.results(r, q, &b)

@@ -1,7 +1,8 @@
 package find
 
 import (
-	"context"
+	"net/http"
+	"slices"
 	"time"
 
 	"gatehouse/admin/page"
@@ -38,11 +39,19 @@ func (s Status) More() string {
 	return ""
 }
 
-// status returns the state of the index; nil where none is known.
-func (p *Pages) status(ctx context.Context) *page.Part[Status] {
+// status returns the state of the index, without files that the account of r may not read;
+// nil where none is known.
+func (p *Pages) status(r *http.Request) *page.Part[Status] {
 	if p.o.Index == nil {
 		return nil
 	}
-	part := page.Load(ctx, p.frame, "The state of the search index", p.o.Index.Status)
+	who, _ := page.Principal(r)
+	part := page.Load(r.Context(), p.frame, "The state of the search index", p.o.Index.Status)
+	s := &part.Value
+	all := len(s.Faults)
+	s.Faults = slices.DeleteFunc(slices.Clone(s.Faults), func(f Fault) bool {
+		return p.o.MayRead == nil || !p.o.MayRead(who.Trust, who.User, f.Path)
+	})
+	s.Without -= int64(all - len(s.Faults))
 	return &part
 }
