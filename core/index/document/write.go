@@ -13,9 +13,12 @@ import (
 	"gatehouse/core/transcript/words"
 )
 
-// step is how many chunks one transaction inserts or deletes: it takes some
-// milliseconds of the database's one writer, for which messages wait.
-const step = 64
+// How many chunks one transaction inserts or deletes: it takes some three milliseconds
+// of the database's one writer, for which messages wait.
+const (
+	step     = 8
+	shedStep = 64
+)
 
 // Put replaces all that is indexed of the document. A document with Fault has no
 // chunks, and one of a user that is not known is removed. Large documents take several transactions; until the last the row of the
@@ -192,9 +195,9 @@ func (s *Store) delete(ctx context.Context, where string, arg any, also func(con
 	return nil
 }
 
-// deleteChunks deletes up to step chunks that meet a condition, and reports whether
+// deleteChunks deletes up to shedStep chunks that meet a condition, and reports whether
 // there may be more.
 func deleteChunks(ctx context.Context, tx *store.Tx, where string, arg any) (more bool, err error) {
-	n, err := tx.Exec(ctx, `DELETE FROM chunks WHERE n IN (SELECT n FROM chunks WHERE `+where+` LIMIT `+strconv.Itoa(step)+`)`, arg)
-	return n == step, err
+	n, err := tx.Exec(ctx, `DELETE FROM chunks WHERE n IN (SELECT n FROM chunks WHERE `+where+` LIMIT `+strconv.Itoa(shedStep)+`)`, arg)
+	return n == shedStep, err
 }
