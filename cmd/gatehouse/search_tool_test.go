@@ -88,7 +88,20 @@ func TestTheSearchToolFindsWhatTheSenderMayReadAndNoConversationsInAGroup(t *tes
 			t.Log(got)
 		})
 	}
-	if n := w.metric("gatehouse_tool_calls_total", "tool", "Search", "outcome", "ok"); n != 6 {
+	t.Run("the owner continues the group's conversation over the API", func(t *testing.T) {
+		var id string
+		if err := w.app.db.Get(t.Context(), &id, `SELECT s.id FROM sessions s JOIN chats c ON c.session_id = s.id WHERE c.place <> ''`); err != nil {
+			t.Fatal(err)
+		}
+		model.Script(llmtest.CallTool("over", "Search", `{"query":"kestrel"}`), llmtest.CallTool("again", "Search", `{"query":"kestrel"}`), llmtest.Say("Found."))
+		if code, m, _ := w.asked("POST", "/api/chat", map[string]any{"message": "Look it up.", "session_id": id}, wantJSON); code != 200 {
+			t.Fatalf("%d %v", code, m)
+		}
+		if got := toolResult(t, model, "over"); !strings.Contains(got, "Notes/birds.md") || strings.Contains(got, "on my balcony") {
+			t.Error(got)
+		}
+	})
+	if n := w.metric("gatehouse_tool_calls_total", "tool", "Search", "outcome", "ok"); n != 8 {
 		t.Errorf("%v searches are counted", n)
 	}
 }

@@ -112,7 +112,7 @@ func (s *Set) Turn(t *orchestrator.Turn, p permission.Profile, dir vault.Dir) *t
 func (s *Set) Equip(ctx context.Context, t *orchestrator.Turn, dir vault.Dir, who agent.Agent) (*orchestrator.Kit, error) {
 	p := s.Profile(t)
 	kit := &orchestrator.Kit{Profile: p, Turn: s.Turn(t, p, dir)}
-	for _, x := range slices.Concat(s.with(t.Trust, t.Rows[0].Group()), s.ofServers(ctx, kit, who)) {
+	for _, x := range slices.Concat(s.with(t.Trust, s.shared(t)), s.ofServers(ctx, kit, who)) {
 		if !who.Offers(x.Name) {
 			continue
 		}
@@ -136,12 +136,20 @@ func (s *Set) Equip(ctx context.Context, t *orchestrator.Turn, dir vault.Dir, wh
 	return kit, nil
 }
 
-// with returns the program's tools, Search, which finds no conversations in a group, and
-// Skill, if there are skills at this trust.
-func (s *Set) with(trust core.Trust, group bool) []tool.Tool {
+// shared reports whether others may read the answer of a turn, or what its transcript
+// keeps of it: in a group, and where a chat's session is continued over the API, as the
+// chat may be a group.
+func (s *Set) shared(t *orchestrator.Turn) bool {
+	in := &t.Rows[0]
+	return in.Group() || in.Turn != nil && slices.Contains(s.Chats, t.Session.Source)
+}
+
+// with returns the program's tools, Search, which finds no conversations for a shared
+// turn, and Skill, if there are skills at this trust.
+func (s *Set) with(trust core.Trust, shared bool) []tool.Tool {
 	tools := slices.Clip(s.Tools)
 	if s.Search != nil {
-		tools = append(tools, search.New(s.Search, !group))
+		tools = append(tools, search.New(s.Search, !shared))
 	}
 	if x, ok := s.skillTool(trust); ok {
 		tools = append(tools, x)

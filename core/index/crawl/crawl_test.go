@@ -65,7 +65,8 @@ func (c *counted) Open(name string) (fs.File, error) {
 type counting struct {
 	*document.Store
 	puts, marks, removed []string
-	left                 int // puts until failure; negative: none
+	left                 int    // puts until failure; negative: none
+	refuses              string // a path that cannot be put
 
 	changed chan string // what was put or removed; nil: no one waits
 }
@@ -79,7 +80,7 @@ func (c *counting) tell(what string) {
 var errStopped = errors.New("stopped")
 
 func (c *counting) Put(ctx context.Context, d document.Document) error {
-	if c.left == 0 {
+	if c.left == 0 || d.Path == c.refuses {
 		return errStopped
 	}
 	c.left--
@@ -330,6 +331,17 @@ func TestPass_StoppedAnywhereGoesOnWhereItWas(t *testing.T) {
 	if err := w.Pass(ctx); err == nil || len(w.finds("text")) != 20 {
 		t.Errorf("%v, %d documents", err, len(w.finds("text")))
 	}
+}
+
+func TestPass_OneDocumentThatCannotBeStoredHoldsUpNoOther(t *testing.T) {
+	w := open(t)
+	for _, name := range []string{"a.md", "b.md", "c.md"} {
+		w.write(name, "text")
+	}
+	w.library.refuses = "b.md"
+	w.wantPass("put a.md c.md")
+	w.library.refuses = ""
+	w.wantPass("put b.md")
 }
 
 func TestPass_ADirectoryThatCannotBeReadKeepsWhatIsIndexed(t *testing.T) {

@@ -1,13 +1,9 @@
 package crawl
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"path"
@@ -17,20 +13,20 @@ import (
 	"unicode/utf8"
 
 	"gatehouse/core"
-	"gatehouse/core/index/chunk"
 	"gatehouse/core/index/document"
 )
 
 // Limits of a pass.
 const (
-	MaxFile  = 20 << 20        // bytes; larger files are not indexed
-	maxDepth = 64              // directories above a file
-	page     = 500             // known files that are read at a time
-	batch    = 100             // documents that are removed at a time
-	maxTold  = 1000            // directories whose errors are remembered as logged
-	looked   = 8 << 10         // bytes in which a NUL makes a file binary
-	freshFor = 2 * time.Second // a file changed as lately may change again without a new time
-	fresh    = '~'             // begins the hash of such a file: the next pass reads it again
+	MaxFile    = 20 << 20        // bytes; larger files are not indexed
+	maxDepth   = 64              // directories above a file
+	page       = 500             // known files that are read at a time
+	batch      = 100             // documents that are removed at a time
+	maxRefused = 3               // documents one after the other that cannot be stored: it is not about them
+	maxTold    = 1000            // directories whose errors are remembered as logged
+	looked     = 8 << 10         // bytes in which a NUL makes a file binary
+	freshFor   = 2 * time.Second // a file changed as lately may change again without a new time
+	fresh      = '~'             // begins the hash of such a file: the next pass reads it again
 )
 
 // A pass compares the files of a directory with what is indexed of them. Both are read
@@ -47,6 +43,8 @@ type pass struct {
 	after string          // the last that was read
 	ended bool            // nothing is behind it
 	gone  []string        // to be removed, at most batch
+
+	refused int // documents one after the other that could not be stored
 
 	files, indexed, faults int
 	bytes                  int64 // indexed
@@ -306,8 +304,13 @@ func (p *pass) put(ctx context.Context, was, now document.File) error {
 	}
 	began := p.c.o.Clock.Now()
 	if err := p.c.o.Library.Put(ctx, d); err != nil {
-		return err
+		if p.refused++; p.refused > maxRefused || ctx.Err() != nil {
+			return err
+		}
+		p.log.Warn("a document is not indexed", "document", d.Path, "err", err) // the next pass tries again
+		return nil
 	}
+	p.refused = 0
 	if took := p.c.o.Clock.Now().Sub(began); took > 0 { // at most half of the time
 		core.Sleep(ctx, p.c.o.Clock, min(took, time.Second))
 	}
@@ -320,79 +323,4 @@ func (p *pass) yield(ctx context.Context) error {
 		core.Sleep(ctx, p.c.o.Clock, giveWay)
 	}
 	return context.Cause(ctx)
-}
-
-// read returns a file as it is indexed; false when it changed meanwhile, for the next
-// pass. A file that cannot be read has a Fault.
-func (p *pass) read(ctx context.Context, f document.File) (d document.Document, ok bool, err error) {
-	data, info, err := p.bytesOf(f.Path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return d, false, nil
-	case err != nil:
-		d = document.Document{File: f, Title: path.Base(f.Path)}
-		d.Hash, d.Fault = "not read", unreadable+reason(err)
-		return d, true, nil
-	case info.Size() != f.Size || !info.ModTime().Equal(f.Modified) || int64(len(data)) != f.Size:
-		return d, false, nil
-	}
-	sum := sha256.Sum256(data)
-	f.Hash = hex.EncodeToString(sum[:])
-	if p.c.o.Clock.Now().Sub(f.Modified) < freshFor {
-		f.Hash = string(fresh) + f.Hash
-	}
-	text, fault := p.text(ctx, f.Path, data)
-	if err := context.Cause(ctx); err != nil {
-		return d, false, err
-	}
-	d.File, d.Title = f, path.Base(f.Path)
-	if d.Fault = fault; fault == "" {
-		split := chunk.Split(f.Path, text)
-		d.Title, d.Tags, d.Chunks = split.Title, split.Tags, split.Chunks
-	}
-	return d, true, nil
-}
-
-// bytesOf returns the content of a file, and what it is after that.
-func (p *pass) bytesOf(name string) ([]byte, fs.FileInfo, error) {
-	f, err := p.c.o.Files.Open(name)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
-	if err != nil {
-		return nil, nil, err
-	}
-	info, err := f.Stat()
-	return data, info, err
-}
-
-func reason(err error) string {
-	var path *fs.PathError
-	if errors.As(err, &path) {
-		err = path.Err
-	}
-	return err.Error()
-}
-
-// text returns the text of a file, or why it has none.
-func (p *pass) text(ctx context.Context, name string, data []byte) (text, fault string) {
-	if kindOf(name) == pdf {
-		if p.c.o.PDF == nil {
-			return "", noPDF
-		}
-		text, _, _, err := p.c.o.PDF(ctx, data)
-		if err != nil {
-			return "", "its text cannot be read: " + reason(err)
-		}
-		if strings.TrimSpace(text) == "" {
-			return "", "it has no text"
-		}
-		return text, ""
-	}
-	if bytes.IndexByte(data[:min(len(data), looked)], 0) >= 0 {
-		return "", "it is not text"
-	}
-	return string(data), ""
 }

@@ -132,29 +132,44 @@ func folder(name string) string {
 	return strings.Trim(path.Clean("/"+name), "/")
 }
 
+// printable returns s with spaces for control characters: no text has them, and
+// PostgreSQL takes no zero bytes.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
 // parsed returns q as the sources are asked, and the types to search.
 func (q Query) parsed() (asked Asked, types []string, err error) {
 	if !utf8.ValidString(q.Text) || utf8.RuneCountInString(q.Text) > MaxText {
 		return Asked{}, nil, core.Errorf(core.Invalid, "a search is at most %d characters of UTF-8", MaxText)
 	}
-	asked, types = Parse(q.Text)
-	for _, t := range q.Types {
-		kind := typeOf(t)
-		if kind == "" {
-			return Asked{}, nil, core.Errorf(core.Invalid, "there is no type %q: write %s or %s", t, Session, Document)
+	asked, types = Parse(printable(q.Text))
+	if len(types) == 0 {
+		types = []string{Session, Document}
+	}
+	if len(q.Types) > 0 {
+		var wanted []string
+		for _, t := range q.Types {
+			kind := typeOf(t)
+			if kind == "" {
+				return Asked{}, nil, core.Errorf(core.Invalid, "there is no type %q: write %s or %s", t, Session, Document)
+			}
+			wanted = append(wanted, kind)
 		}
-		types = append(types, kind)
+		types = slices.DeleteFunc(types, func(t string) bool { return !slices.Contains(wanted, t) })
 	}
 	if asked.Tags = append(asked.Tags, q.Tags...); len(asked.Tags) > maxTags {
 		return Asked{}, nil, core.Errorf(core.Invalid, "a search has at most %d tags", maxTags)
 	}
 	if q.Folder != "" {
-		asked.Folder = folder(q.Folder)
+		asked.Folder = folder(printable(q.Folder))
 	}
 	asked.After, asked.Before = q.After, q.Before
-	if len(types) == 0 {
-		types = []string{Session, Document}
-	}
 	slices.Sort(types)
 	return asked, slices.Compact(types), nil
 }

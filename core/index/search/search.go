@@ -28,8 +28,8 @@ const (
 
 // A Query is what a user looks for. Only Text is needed.
 type Query struct {
-	Text   string // words, and the operators that Parse describes
-	Types  []string
+	Text   string    // words, and the operators that Parse describes
+	Types  []string  // of these alone, also where Text has type:
 	Tags   []string  // each of them
 	Folder string    // a slash path relative to the vault; with everything below it
 	After  time.Time // not older than

@@ -164,6 +164,21 @@ func TestSearch_RefusesWhatIsNotValidAndNamesIt(t *testing.T) {
 	}
 }
 
+func TestSearch_ATypeInTheTextOnlyNarrowsTheTypesAskedFor(t *testing.T) {
+	f := search.New(search.Options{Sessions: &numbered{kind: search.Session, n: 1}, Documents: &numbered{kind: search.Document, n: 1},
+		MayRead: func(core.Trust, int64, string) bool { return true }})
+	for text, want := range map[string]string{"tea": "document0", "tea type:document": "document0", "tea type:session": "", "tea\x00 type:session type:document": "document0"} {
+		page, err := f.Search(t.Context(), search.Query{Text: text, Types: []string{"document"}}, search.Reader{User: 7, Trust: core.Full})
+		got := ""
+		for _, h := range page.Hits {
+			got += h.ID
+		}
+		if err != nil || got != want || page.Next != "" {
+			t.Errorf("%q finds %q, %v, want %q", text, got, err, want)
+		}
+	}
+}
+
 func TestSearch_AsksEachFileForItsReader(t *testing.T) {
 	f := search.New(search.Options{Documents: &numbered{kind: search.Document, n: 3}, MayRead: func(trust core.Trust, user int64, name string) bool {
 		return trust == core.Sandboxed && user == 7 && name != "document1"
