@@ -91,7 +91,7 @@ func (q question) tabs() (list []tab) {
 // searchPage shows what is found, or without words what can be written.
 func (p *Pages) searchPage(w http.ResponseWriter, r *http.Request) error {
 	q := questionOf(r)
-	b := searchBody{Query: q.Query, Type: q.Type, Types: q.tabs(), Has: p.o.Index != nil, Lede: "Conversations and documents of the vault, in one list."}
+	b := searchBody{Query: q.Query, Type: q.Type, Types: q.tabs(), Has: p.showsIndex(r), Lede: "Conversations and documents of the vault, in one list."}
 	v, status := page.View{Title: "Search", Query: q.Query, Every: statusEvery}, http.StatusOK
 	if q.Query == "" {
 		b.Index = p.status(r)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gatehouse/admin/page"
+	"gatehouse/core"
 )
 
 // MaxFaults are the files without text in the index that are listed.
@@ -39,10 +40,17 @@ func (s Status) More() string {
 	return ""
 }
 
+// showsIndex reports whether there is a state of the index, and the account of r sees it.
+func (p *Pages) showsIndex(r *http.Request) bool {
+	who, _ := page.Principal(r)
+	return p.o.Index != nil && who.Trust >= core.Vault
+}
+
 // status returns the state of the index, without files that the account of r may not read;
-// nil where none is known.
+// nil where none is known, and for viewers, who may read few files: the numbers and errors
+// are about all.
 func (p *Pages) status(r *http.Request) *page.Part[Status] {
-	if p.o.Index == nil {
+	if !p.showsIndex(r) {
 		return nil
 	}
 	who, _ := page.Principal(r)

@@ -61,7 +61,7 @@ func (a *app) openLibrary() error {
 		Known: func(ctx context.Context, q store.Queryer, user int64) (bool, error) {
 			return a.pairing.People.Remembered(ctx, q, user)
 		},
-		On: bool(a.cfg.Index), MaxMB: a.cfg.IndexMaxMB, DB: a.db, Vault: a.vault, Sessions: a.sessions, MayRead: a.readable.mayRead, PDF: pdf,
+		On: bool(a.cfg.Index), MaxMB: a.cfg.IndexMaxMB, DB: a.db, Vault: a.vault, Sessions: a.sessions, MayRead: a.readable.mayRead, Forget: a.readable.forget, PDF: pdf,
 		Busy: func() bool { return a.queue.Running() > 0 }, Clock: a.clock, Log: a.log, Registry: a.reg,
 	})
 	return nil

@@ -144,7 +144,7 @@ core/sandbox/measure:  # what processes use, imports no package of ours
 core/sandbox/seccomp:  # filters of system calls, imports no package of ours
 core/session: core core/index core/session/sidecar core/store core/texts core/transcript core/transcript/markdown core/transcript/words core/vault
 core/session/discover: core core/session core/session/reindex core/store core/vault core/watch
-core/session/found: core/index/search core/session core/transcript/words  # conversations as a source of the search
+core/session/found: core core/index/search core/session core/transcript/words  # conversations as a source of the search
 core/session/reindex: core core/session core/session/sidecar core/store core/transcript core/vault
 core/session/sidecar: core core/store core/transcript core/vault
 core/store: core core/store/integrity core/store/fulltext core/store/migrations core/store/original

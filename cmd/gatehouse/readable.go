@@ -23,6 +23,13 @@ type readable struct {
 	lines permission.Ignore
 }
 
+// forget has mayRead read .parachuteignore again.
+func (r *readable) forget() {
+	r.mu.Lock()
+	r.at = time.Time{}
+	r.mu.Unlock()
+}
+
 // mayRead reports whether the user may read the path at this trust.
 func (r *readable) mayRead(trust core.Trust, user int64, path string) bool {
 	r.mu.Lock()

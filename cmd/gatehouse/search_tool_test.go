@@ -124,6 +124,14 @@ func TestTheSearchToolFindsNoConversationOfAHigherTrust(t *testing.T) {
 	if got := search("before"); !strings.Contains(got, "under the mat") {
 		t.Errorf("at the same trust: %s", got)
 	}
+	for range 25 { // more than a page of newer ones
+		w.chatEvents(map[string]any{"message": "The kestrelwing's key is under the mat."}, nil)
+	}
+	w.quiet()
+	w.sql(`UPDATE sessions SET trust_level = 'full' WHERE source = 'api' AND id <> (SELECT min(id) FROM sessions WHERE source = 'api' AND title LIKE '%kestrel''s%')`)
+	if got := search("hidden"); !strings.Contains(got, "under the mat") || strings.Contains(got, "kestrelwing") || strings.Contains(got, "more hits") {
+		t.Errorf("behind those of a higher trust: %s", got)
+	}
 	w.sql(`UPDATE sessions SET trust_level = 'full' WHERE source = 'api'`)
 	if got := search("after"); !strings.HasPrefix(got, "No results.") {
 		t.Errorf("at a lower trust: %s", got)

@@ -53,8 +53,8 @@ const (
 // Find returns a page of hits, at most one for each session, newest first, and the
 // cursor of the next page, "" at the end: sessions that have all the words of
 // q.Words in one message, or in the title and tags together. A title is as new as
-// its last change. If no message has the
-// last word, it matches as a prefix; in titles and tags it always does. A session
+// its last change. If no message of a session that q.Where chooses has the last word,
+// it matches as a prefix; in titles and tags it always does. A session
 // that gets a new hit between two pages is neither skipped nor repeated. A page may
 // be shorter than the limit and still have a next one, if few of many hits are of
 // sessions that q.Where chooses. Each hit was verified in the transcript. A cursor
@@ -70,8 +70,8 @@ func (x *Index) Find(ctx context.Context, q Query) ([]Hit, string, error) {
 	if err := look.page(ctx); err != nil {
 		return nil, "", fmt.Errorf("search sessions: %w", err)
 	}
-	if q.Cursor == "" && look.top == 0 && look.canBegin() {
-		look.q.Begins = true
+	if q.Cursor == "" && look.all && len(look.hits) == 0 && look.canBegin() {
+		look.q.Begins, look.all, look.top, look.at = true, false, 0, 0
 		if err := look.page(ctx); err != nil {
 			return nil, "", fmt.Errorf("search sessions: %w", err)
 		}

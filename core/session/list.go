@@ -34,18 +34,19 @@ type Filter struct {
 	AgentType string
 	Archived  *bool
 	Tag       string
-	Context   string      // a directory or file, as Contexts returns it
-	Bot       string      // one whose chats hold them now
-	Place     string      // with Bot: a group of it
-	Only      []string    // ids; nil is any
-	Search    string      // words of the title, the tags or what was written; see Search
-	Words     words.Query // for Search, in place of the field Search
-	Tags      []string    // each of them
-	Since     time.Time   // used since then
-	Until     time.Time   // begun before then
-	Limit     int         // 0 is 50; at most 200
-	Offset    int         // the first generation's paging; at most 100,000
-	Cursor    string      // from the page before; makes Offset count from there
+	Context   string       // a directory or file, as Contexts returns it
+	Bot       string       // one whose chats hold them now
+	Place     string       // with Bot: a group of it
+	Only      []string     // ids; nil is any
+	Search    string       // words of the title, the tags or what was written; see Search
+	Words     words.Query  // for Search, in place of the field Search
+	Tags      []string     // each of them
+	Since     time.Time    // used since then
+	Trusts    []core.Trust // of these levels; nil: of any
+	Until     time.Time    // begun before then
+	Limit     int          // 0 is 50; at most 200
+	Offset    int          // the first generation's paging; at most 100,000
+	Cursor    string       // from the page before; makes Offset count from there
 
 	fewTagged, fewAbout, fewHeld bool // so few sessions have the tag or directory, or are the bot's, that they are looked up one by one
 }
@@ -178,6 +179,13 @@ func (f *Filter) choose(c *store.Conditions) {
 	f.chooseHeld(c)
 	for _, tag := range f.Tags {
 		c.And("EXISTS (SELECT 1 FROM session_tags t WHERE t.session_id = s.id AND t.tag = ?)", tagKey(tag))
+	}
+	if f.Trusts != nil {
+		levels := make([]any, len(f.Trusts))
+		for i, t := range f.Trusts {
+			levels[i] = t
+		}
+		c.And("+s.trust_level IN (''"+strings.Repeat(", ?", len(levels))+")", levels...)
 	}
 	if !f.Since.IsZero() {
 		c.And("+s.last_accessed >= ?", core.Stamp(f.Since))

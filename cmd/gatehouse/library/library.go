@@ -28,6 +28,7 @@ type Options struct {
 	Sessions *session.Store
 	Known    document.Known
 	MayRead  func(trust core.Trust, user int64, name string) bool // files of the vault
+	Forget   func()                                               // drops what MayRead remembers of .parachuteignore
 	PDF      func(ctx context.Context, data []byte) (text string, read, pages int, err error)
 	Busy     func() bool
 	Clock    core.Clock
@@ -46,9 +47,13 @@ type Library struct {
 // New returns the library of a database and a vault.
 func New(o Options) *Library {
 	l := &Library{Documents: document.New(o.DB, o.Known), o: o}
-	l.Finder = search.New(search.Options{Sessions: found.Source{Sessions: o.Sessions}, Documents: l.Documents, MayRead: o.MayRead})
+	sources := search.Options{Sessions: found.Source{Sessions: o.Sessions}, MayRead: o.MayRead}
+	if o.On {
+		sources.Documents = l.Documents
+	}
+	l.Finder = search.New(sources)
 	l.Crawler = crawl.New(crawl.Options{
-		Files: o.Vault.FS(), Path: o.Vault.Path(), Library: l.Documents, Rules: permission.IgnoreFile,
+		Files: o.Vault.FS(), Path: o.Vault.Path(), Library: l.Documents, Rules: permission.IgnoreFile, Forget: o.Forget,
 		MayRead: func(name string) bool { return o.MayRead(core.Vault, core.Operator, name) },
 		Open:    func(name string) bool { return o.MayRead(core.Sandboxed, 0, name) }, // 0: any guest
 		PDF:     o.PDF, MaxBytes: int64(o.MaxMB) << 20, Busy: o.Busy, Clock: o.Clock, Log: o.Log, Registry: o.Registry,
@@ -63,7 +68,20 @@ func (l *Library) Run(ctx context.Context) {
 		l.Crawler.Run(ctx)
 		return
 	}
-	if err := l.Documents.Clear(ctx); err != nil && ctx.Err() == nil {
+	if err := l.clear(ctx); err != nil && ctx.Err() == nil {
 		l.o.Log.Error("the index of documents could not be emptied", "err", err)
 	}
+}
+
+// clear deletes what is indexed, also from the file of the database as far as later
+// writes would leave it there.
+func (l *Library) clear(ctx context.Context) error {
+	c, err := l.Documents.Count(ctx)
+	if err != nil || c == (document.Counts{}) {
+		return err
+	}
+	if err := l.Documents.Clear(ctx); err != nil {
+		return err
+	}
+	return l.o.DB.MergeWords(ctx)
 }

@@ -51,7 +51,7 @@ func Split(name, text string) Text {
 	if out.Title == "" {
 		out.Title = strings.TrimSuffix(base, path.Ext(base))
 	}
-	out.Title = cut(strings.Join(strings.Fields(out.Title), " "), maxTitle)
+	out.Title = cut(strings.Join(strings.Fields(clean(out.Title)), " "), maxTitle)
 	return out
 }
 
@@ -61,8 +61,10 @@ func clean(s string) string {
 	s = strings.ReplaceAll(s, "\r\n", "\n")
 	return strings.Map(func(r rune) rune {
 		switch {
-		case r == '\r', r == '\u2028', r == '\u2029':
+		case r == '\r':
 			return '\n'
+		case r == '\u2028', r == '\u2029': // no line ends where lines are counted
+			return ' '
 		case r != '\n' && r != '\t' && unicode.IsControl(r):
 			return -1
 		}

@@ -56,6 +56,7 @@ func TestSplit_TitleAndTags(t *testing.T) {
 		{"Notes/a.md", "---\ntags: tea, green\n---\n## Second level\n#Garden and #2026 and a#b `x` #tea/black\n", "Second level", "tea green garden tea/black"},
 		{"Notes/a b.md", "Just text.\n\n```\n#include\n```\n", "a b", ""},
 		{"data.csv", "a,b\n", "data.csv", ""},
+		{"n.md", "---\ntitle: \"a\\0b\\e\"\ntags: [\"x\\0y\"]\n---\n", "ab", "xy"},
 		{"p.html", "<title>A\n page</title><p>x", "A page", ""},
 		{"p.html", "<p>x", "p", ""},
 	} {
@@ -126,6 +127,8 @@ func hostile() map[string]string {
 		"aliases that multiply":   "---\na0: &a0 [x]\n" + multiplied(20) + "tags: *a20\n---\nText.",
 		"open tags":               strings.Repeat("<div>", 300_000),
 		"an open comment":         "<!--" + strings.Repeat("-", 1_000_000),
+		"one long break":          strings.Repeat("-", 2_000_000),
+		"one long break of stars": strings.Repeat("* ", 1_000_000),
 		"thematic breaks":         strings.Repeat("- - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - -\n", 10_000),
 	}
 }

@@ -177,6 +177,9 @@ func begin(node ast.Node, size int) (at int, ok bool) {
 // parser's time grows with the depth of each line.
 func nested(s string) bool {
 	for line := range strings.Lines(s) {
+		if isBreak(line) {
+			continue
+		}
 		markers, column := 0, 0
 		for i := 0; i < len(line) && strings.IndexByte(" \t>-+*.)0123456789", line[i]) >= 0; i++ {
 			switch line[i] {
@@ -191,7 +194,7 @@ func nested(s string) bool {
 			if column > maxIndent && strings.Trim(line[:i+1], " \t") == "" {
 				return true
 			}
-			if markers > maxNesting && !isBreak(line) {
+			if markers > maxNesting {
 				return true
 			}
 		}
@@ -283,7 +286,7 @@ func addTags(tags []string, pieces []piece) []string {
 }
 
 func addTag(tags []string, tag string) []string {
-	tag = strings.ToLower(cut(strings.TrimPrefix(strings.TrimSpace(tag), "#"), 64))
+	tag = strings.ToLower(cut(strings.TrimPrefix(strings.TrimSpace(clean(tag)), "#"), 64))
 	if tag == "" || len(tags) == maxTags || slices.Contains(tags, tag) {
 		return tags
 	}

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"path"
@@ -17,7 +18,7 @@ import (
 
 // read returns a file as it is indexed; false when it changed meanwhile, for the next
 // pass. A file that cannot be read has a Fault.
-func (p *pass) read(ctx context.Context, f document.File) (d document.Document, ok bool, err error) {
+func (p *pass) read(ctx context.Context, was, f document.File) (d document.Document, ok bool, err error) {
 	data, info, err := p.bytesOf(f.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -31,8 +32,13 @@ func (p *pass) read(ctx context.Context, f document.File) (d document.Document, 
 	}
 	sum := sha256.Sum256(data)
 	f.Hash = hex.EncodeToString(sum[:])
-	if p.c.o.Clock.Now().Sub(f.Modified) < freshFor {
+	same := strings.TrimPrefix(was.Hash, string(fresh)) == f.Hash && !p.retries(was)
+	if p.c.o.Clock.Now().Sub(f.Modified).Abs() < freshFor {
 		f.Hash = string(fresh) + f.Hash
+	}
+	if same {
+		f.Fault = was.Fault
+		return document.Document{File: f}, true, nil // its text is not asked for
 	}
 	text, fault := p.text(ctx, f.Path, data)
 	if err := context.Cause(ctx); err != nil {
@@ -40,10 +46,24 @@ func (p *pass) read(ctx context.Context, f document.File) (d document.Document, 
 	}
 	d.File, d.Title = f, path.Base(f.Path)
 	if d.Fault = fault; fault == "" {
-		split := chunk.Split(f.Path, text)
-		d.Title, d.Tags, d.Chunks = split.Title, split.Tags, split.Chunks
+		split, err := passages(f.Path, text)
+		if d.Fault = ""; err != nil {
+			d.Fault = err.Error()
+		} else {
+			d.Title, d.Tags, d.Chunks = split.Title, split.Tags, split.Chunks
+		}
 	}
 	return d, true, nil
+}
+
+// passages is chunk.Split; what makes a parser panic has a fault, and ends nothing else.
+func passages(name, text string) (t chunk.Text, err error) {
+	defer func() {
+		if what := recover(); what != nil {
+			err = fmt.Errorf("its text cannot be split: %v", what)
+		}
+	}()
+	return chunk.Split(name, text), nil
 }
 
 // bytesOf returns the content of a file, and what it is after that.

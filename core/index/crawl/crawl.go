@@ -34,6 +34,7 @@ type Options struct {
 	Library  Library
 	MayRead  func(name string) bool // whether a file is indexed at all: the deny list and .parachuteignore
 	Rules    string                 // a file in the vault of which MayRead depends; "": none
+	Forget   func()                 // drops what MayRead remembers; called before each pass over the whole vault; may be nil
 	Open     func(name string) bool // whether guests may read it
 	PDF      func(ctx context.Context, data []byte) (text string, read, pages int, err error)
 	MaxBytes int64       // of the files that are indexed; 0: no limit
@@ -112,6 +113,9 @@ func (c *Crawler) Pass(ctx context.Context) error { return c.pass(ctx, "", nil) 
 func (c *Crawler) pass(ctx context.Context, below string, seen func(dir string)) error {
 	began := c.o.Clock.Now()
 	p := &pass{c: c, below: below, seen: seen, log: c.o.Log, whole: below == ""}
+	if p.whole && c.o.Forget != nil {
+		c.o.Forget()
+	}
 	if p.whole {
 		c.set(func(s *Status) { s.Running, s.Seen, s.Indexed, s.Faults = true, 0, 0, 0 })
 	}

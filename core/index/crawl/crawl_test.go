@@ -248,6 +248,53 @@ func TestPass_AFileChangedLatelyIsReadAgain(t *testing.T) {
 	w.wantPass("")
 }
 
+func TestPass_AFileOfTheFutureIsReadOnceAsAnyOther(t *testing.T) {
+	w := open(t)
+	w.write("a.md", "one")
+	later := w.clock.Now().Add(240 * time.Hour)
+	_ = os.Chtimes(filepath.Join(w.dir, "a.md"), later, later)
+	w.wantPass("put a.md")
+	w.wantPass("")
+	if len(w.files.opened) > 0 {
+		t.Errorf("it opened %v", w.files.opened)
+	}
+}
+
+func TestPass_ATouchedPDFIsNotExtractedAgain(t *testing.T) {
+	w := open(t)
+	extracted := 0
+	w.o.PDF = func(context.Context, []byte) (string, int, int, error) { extracted++; return "slate roof", 1, 1, nil }
+	w.Crawler = crawl.New(w.o)
+	w.write("a.pdf", "%PDF-1.7")
+	w.pass()
+	at := time.Now().Add(-time.Hour)
+	_ = os.Chtimes(filepath.Join(w.dir, "a.pdf"), at, at)
+	w.wantPass("marked a.pdf")
+	if extracted != 1 {
+		t.Errorf("extracted %d times", extracted)
+	}
+	w.wantFound("slate", "a.pdf")
+}
+
+func TestPass_ReadsTheRulesAgain(t *testing.T) {
+	w := open(t)
+	forgotten := 0
+	w.o.Forget = func() { forgotten++ }
+	w.Crawler = crawl.New(w.o)
+	w.pass()
+	w.pass()
+	if forgotten != 2 {
+		t.Errorf("the rules were read %d times", forgotten)
+	}
+}
+
+func TestPass_APathThatIsTooLongForAnIndexIsLeftOut(t *testing.T) {
+	w := open(t)
+	w.write(strings.Repeat(strings.Repeat("d", 200)+"/", 5)+"a.md", "text")
+	w.write("b.md", "text")
+	w.wantPass("put b.md")
+}
+
 func TestPass_AFileThatChangesWhileItIsReadWaitsForTheNext(t *testing.T) {
 	w := open(t)
 	w.write("a.md", "first")

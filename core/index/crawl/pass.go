@@ -19,6 +19,7 @@ import (
 // Limits of a pass.
 const (
 	MaxFile    = 20 << 20        // bytes; larger files are not indexed
+	maxPath    = 1000            // bytes; indexes of databases take no much longer ones
 	maxDepth   = 64              // directories above a file
 	page       = 500             // known files that are read at a time
 	batch      = 100             // documents that are removed at a time
@@ -125,10 +126,10 @@ func ordered(e fs.DirEntry) string {
 }
 
 // skipped reports whether a name is not for people (it begins with a dot), cannot be
-// shown to them (it is not UTF-8), or holds conversations and their attachments, which
+// shown to them (it is not UTF-8), is too long, or holds conversations and their attachments, which
 // are found otherwise.
 func skipped(name string) bool {
-	return strings.HasPrefix(path.Base(name), ".") || name == "Chat" || strings.HasSuffix(name, "~") || !utf8.ValidString(name)
+	return strings.HasPrefix(path.Base(name), ".") || name == "Chat" || strings.HasSuffix(name, "~") || !utf8.ValidString(name) || len(name) > maxPath
 }
 
 // unread keeps what is indexed below a directory that cannot be read, and logs it once.
@@ -283,7 +284,7 @@ func (p *pass) put(ctx context.Context, was, now document.File) error {
 	if now.Fault = p.fits(now.Size, was); now.Fault == "" {
 		var ok bool
 		var err error
-		if d, ok, err = p.read(ctx, now); err != nil || !ok {
+		if d, ok, err = p.read(ctx, was, now); err != nil || !ok {
 			return err
 		}
 		now = d.File

@@ -109,6 +109,10 @@ func (w *watching) wait(ctx context.Context) (touched []string, whole bool) {
 func (w *watching) dirOf(e fsnotify.Event) (dir string, ok bool) {
 	name, err := filepath.Rel(w.c.o.Path, e.Name)
 	name = filepath.ToSlash(name)
+	if err == nil && name == "." { // the vault itself was moved
+		w.drop("")
+		return "", true
+	}
 	if err == nil && name == w.c.o.Rules {
 		return "", true
 	}

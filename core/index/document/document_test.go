@@ -197,6 +197,15 @@ func TestFind_TagsFoldersAndTimesChoose(t *testing.T) {
 	}
 }
 
+func TestFind_WhatIsExcludedIsNotListedWithoutWords(t *testing.T) {
+	x := open(t)
+	x.put("a.md", "potato", "tomato")
+	x.put("b.md", "potato")
+	x.wantFound(owner, "-tomato", "b.md:1")
+	x.wantFound(owner, "-tomato -potato")
+	x.wantFound(owner, "potato -tomato", "a.md:1", "b.md:1") // in one passage
+}
+
 func TestFind_PagesShowEachDocumentOnce(t *testing.T) {
 	x := open(t)
 	for i := range 57 {

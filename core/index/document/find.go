@@ -195,9 +195,11 @@ func (l *lookup) many(ctx context.Context, match string, args []any) (bool, erro
 	return n > mostRanked, err
 }
 
+// columns are those with words.
+var columns = []string{"title", "words"}
+
 // terms returns what the full-text index is asked for: words, rights and tags.
 func (l *lookup) terms() (terms []fulltext.Term) {
-	columns := []string{"title", "words"}
 	for i, w := range l.q.Words.Terms {
 		terms = append(terms, fulltext.Term{Columns: columns, Words: w, Begins: l.q.Words.Begins && i == len(l.q.Words.Terms)-1})
 	}
@@ -207,8 +209,8 @@ func (l *lookup) terms() (terms []fulltext.Term) {
 	for _, tag := range l.q.Tags {
 		terms = append(terms, fulltext.Term{Columns: []string{"keys"}, Words: []string{tagKey(tag)}})
 	}
-	if len(terms) == 0 {
-		return nil // nothing that could be excluded from
+	if len(l.q.Words.Terms) == 0 {
+		return terms // what is excluded is excluded by document, see choose
 	}
 	for _, w := range l.q.Words.Not {
 		terms = append(terms, fulltext.Term{Columns: columns, Words: w, Not: true})
@@ -220,6 +222,13 @@ func (l *lookup) terms() (terms []fulltext.Term) {
 func (l *lookup) choose(c *store.Conditions) {
 	if l.q.Folder != "" { // all paths that begin with the folder and a slash
 		c.And("m.source_path >= ? AND m.source_path < ?", l.q.Folder+"/", l.q.Folder+"0")
+	}
+	if len(l.q.Words.Terms) == 0 {
+		for _, w := range l.q.Words.Not {
+			match, args := l.s.db.Match("document_words", []fulltext.Term{{Columns: columns, Words: w}}, len(c.Args)+1)
+			c.Args = append(c.Args, args...)
+			c.And("m.content_id NOT IN (SELECT x.content_id FROM document_words CROSS JOIN chunks x WHERE x.n = document_words.rowid AND " + match + ")")
+		}
 	}
 	if !l.q.After.IsZero() {
 		c.And("m.modified >= ?", stampOf(l.q.After))

@@ -84,7 +84,9 @@ func (p piece) fits() bool {
 	switch p.operator {
 	case "type":
 		return typeOf(p.value) != ""
-	case "tag", "in":
+	case "in":
+		return folder(p.value) != ""
+	case "tag":
 		return strings.ContainsFunc(p.value, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) })
 	}
 	return true
@@ -163,6 +165,7 @@ func (q Query) parsed() (asked Asked, types []string, err error) {
 		}
 		types = slices.DeleteFunc(types, func(t string) bool { return !slices.Contains(wanted, t) })
 	}
+	asked.Tags = asked.Tags[:min(len(asked.Tags), maxTags)] // those of the text are never an error
 	if asked.Tags = append(asked.Tags, q.Tags...); len(asked.Tags) > maxTags {
 		return Asked{}, nil, core.Errorf(core.Invalid, "a search has at most %d tags", maxTags)
 	}

@@ -30,6 +30,7 @@ func TestParse_ReadsOperatorsAndTakesAllElseForWords(t *testing.T) {
 		`- roof --`:         `words=roof`,
 		`intag:x http://a`:  `words=[intag x] [http a]`,
 		`in:/ roof`:         `words=in roof`,
+		`in:"a/.." roof`:    `words=in a roof`,
 		`NEAR(a b) AND * (`: `words=[near a] b and`,
 		``:                  ``,
 		`"" -"" '`:          ``,

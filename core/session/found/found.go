@@ -5,6 +5,7 @@ import (
 	"context"
 	"time"
 
+	"gatehouse/core"
 	"gatehouse/core/index/search"
 	"gatehouse/core/session"
 	"gatehouse/core/transcript/words"
@@ -25,15 +26,27 @@ const (
 )
 
 // Find returns conversations of the reader up to their trust, or all of theirs with
-// r.AnyTrust, or all of all users with r.Everyone, the newest hit first. Without words it returns those that have all tags. A conversation is in no
-// folder: where q asks for one, there are none.
+// r.AnyTrust, or all of all users with r.Everyone, the newest hit first. Without words it
+// returns those that have all tags. A conversation is in no folder: where q asks for one,
+// there are none.
 func (s Source) Find(ctx context.Context, q search.Asked, r search.Reader, limit int, cursor string) ([]search.Hit, string, error) {
 	if q.Folder != "" || r.User == 0 && !r.Everyone {
 		return nil, "", nil
 	}
 	f := session.Filter{User: r.User, All: r.Everyone, Words: q.Words, Tags: q.Tags, Since: q.After, Until: q.Before, Limit: limit, Cursor: cursor}
+	if !r.Everyone && !r.AnyTrust { // a turn does not learn what was said at a higher trust
+		for t := core.Sandboxed; t <= r.Trust; t++ {
+			f.Trusts = append(f.Trusts, t)
+		}
+		if f.Trusts == nil {
+			return nil, "", nil
+		}
+	}
 	if len(q.Words.Terms) == 0 {
-		return s.list(ctx, f, r)
+		if len(q.Words.Not) > 0 {
+			return nil, "", nil // a list knows no words
+		}
+		return s.list(ctx, f)
 	}
 	var hits []search.Hit
 	for range mostRounds {
@@ -42,7 +55,7 @@ func (s Source) Find(ctx context.Context, q search.Asked, r search.Reader, limit
 			return nil, "", err
 		}
 		for _, p := range page {
-			if hit := hitOf(p, q.Words); within(hit.At, q) && mayRead(r, p.Session) {
+			if hit := hitOf(p, q.Words); within(hit.At, q) {
 				hits = append(hits, hit)
 			}
 			if f.Cursor = p.Hit.Cursor; len(hits) == limit {
@@ -57,16 +70,14 @@ func (s Source) Find(ctx context.Context, q search.Asked, r search.Reader, limit
 }
 
 // list returns conversations without looking for words.
-func (s Source) list(ctx context.Context, f session.Filter, r search.Reader) ([]search.Hit, string, error) {
+func (s Source) list(ctx context.Context, f session.Filter) ([]search.Hit, string, error) {
 	if len(f.Tags) == 0 {
 		return nil, "", nil // all conversations are no answer
 	}
 	list, next, err := s.Sessions.List(ctx, f)
 	hits := make([]search.Hit, 0, len(list))
 	for _, one := range list {
-		if mayRead(r, one) {
-			hits = append(hits, search.Hit{Type: search.Session, ID: one.ID, Title: one.Title, User: one.User, In: "tag", At: one.LastAccessed, Cursor: session.After(one)})
-		}
+		hits = append(hits, search.Hit{Type: search.Session, ID: one.ID, Title: one.Title, User: one.User, In: "tag", At: one.LastAccessed, Cursor: session.After(one)})
 	}
 	return hits, next, err
 }
@@ -81,12 +92,6 @@ func hitOf(p session.Found, q words.Query) search.Hit {
 		hit.At = p.LastAccessed
 	}
 	return hit
-}
-
-// mayRead reports whether r may read a conversation that is theirs: a turn does not
-// learn what was said at a higher trust.
-func mayRead(r search.Reader, s session.Session) bool {
-	return r.Everyone || r.AnyTrust || s.TrustLevel <= r.Trust
 }
 
 func within(at time.Time, q search.Asked) bool {
