@@ -12,10 +12,12 @@ import (
 	"gatehouse/connectors/telegram/telegramtest"
 )
 
-// unguarded lets everybody talk, each message being a turn of its own.
+// unguarded lets everybody talk, each message being a turn of its own. Nothing else
+// writes: the vault is not indexed.
 func unguarded(c *configs.Config) {
 	c.TelegramDMPolicy, c.BusyMode, c.RateLimit = "open", "queue", values.Rate{}
 	c.LimitRuns = 2000
+	c.Index = false
 }
 
 // exchange sends a message and waits for what the bot says after it.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -111,6 +112,11 @@ func (w *world) start() {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	log := slog.New(slog.NewTextHandler(logs.Redact(w.log), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	if l, err := net.Listen("tcp", w.cfg.Addr); err == nil {
+		_ = l.Close()
+	} else { // another test has it since the gateway stopped
+		w.cfg.Addr = "127.0.0.1:0"
+	}
 	a, err := build(ctx, w.cfg, log, w.clock)
 	if err != nil {
 		_ = a.Close()
