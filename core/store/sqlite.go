@@ -40,6 +40,7 @@ func dsn(path string, readOnly bool) string {
 	q.Set("_synchronous", synchronous)
 	q.Set("_txlock", "immediate")
 	if readOnly {
+		q.Set("mode", "rw") // a file that is gone is not made again: its tables would be missing
 		q.Set("_query_only", "true")
 		q.Set("_stmt_cache_size", strconv.Itoa(keptStatements))
 	}
