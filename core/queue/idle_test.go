@@ -123,7 +123,7 @@ func TestManyIdleLanesAreDeletedInSteps(t *testing.T) {
 // A process that was suspended in the middle of an answer goes on after its lane was
 // taken over, emptied, deleted and created again: its result is dropped as before.
 func TestAResultFromBeforeItsLaneWasDeletedIsDropped(t *testing.T) {
-	f := newFixture(t, func(o *options) { o.Node = "node" })
+	f := newFixture(t, func(o *options) { o.Node, o.Slots = "node", 1 }) // suspended, it claims nothing else
 	suspended, goOn, late := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	f.serve(func(_ context.Context, turn *queue.Turn) {
 		close(suspended)
