@@ -3,27 +3,18 @@ package main
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"gatehouse/configs"
 	"gatehouse/configs/values"
 	"gatehouse/connectors/telegram/telegramtest"
-	"gatehouse/core/index/chunk"
-	"gatehouse/core/index/document"
 	"gatehouse/core/llm/llmtest"
 )
 
 // indexes puts files into the vault and into the search. Those in Public are open to guests.
 func (w *world) indexes(files map[string]string) {
 	w.t.Helper()
-	w.puts(files)
 	for name, text := range files {
-		title := strings.TrimSuffix(name[strings.LastIndex(name, "/")+1:], ".md")
-		d := document.Document{File: document.File{Path: name, Size: int64(len(text)), Modified: time.Date(2026, 3, 7, 12, 0, 0, 0, time.UTC), Hash: "h",
-			Open: strings.HasPrefix(name, "Public/")}, Title: title, Chunks: []chunk.Chunk{{Text: text, Line: 1}}}
-		if err := w.app.library.Documents.Put(w.t.Context(), d); err != nil {
-			w.t.Fatal(err)
-		}
+		w.document(name, text)
 	}
 }
 

@@ -1,6 +1,7 @@
 package crawl
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,7 +61,7 @@ func (p *pass) run(ctx context.Context) error {
 	if p.below != "" {
 		p.after = p.below + "/"
 	}
-	err := p.dir(ctx, cmpDot(p.below), strings.Count(p.below, "/"))
+	err := p.dir(ctx, cmp.Or(p.below, "."), strings.Count(p.below, "/"))
 	if errors.Is(err, fs.ErrNotExist) && p.below != "" {
 		err = nil // it is gone, and all that was in it
 	}
@@ -71,13 +72,6 @@ func (p *pass) run(ctx context.Context) error {
 		err = p.remove(ctx)
 	}
 	return err
-}
-
-func cmpDot(name string) string {
-	if name == "" {
-		return "."
-	}
-	return name
 }
 
 // dir compares the files below a directory.
