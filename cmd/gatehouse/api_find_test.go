@@ -128,8 +128,11 @@ func TestSearchOverTheAPIIsReadPageByPage(t *testing.T) {
 	}
 	w.quiet()
 	for i := range 13 {
-		w.document(fmt.Sprintf("Field/%02d.md", i), "A turnip grows here.")
+		w.put(fmt.Sprintf("Field/%02d.md", i), "A turnip grows here.")
 	}
+	w.until("all are indexed", func() bool { // and none is indexed again between two pages
+		return w.count(`SELECT count(*) FROM chunks WHERE chunk_text LIKE '%turnip grows%'`) == 13
+	})
 	query, seen := url.Values{"q": {"turnip"}, "limit": {"4"}}, map[any]bool{}
 	for pages := 1; ; pages++ {
 		status, page, _ := w.asked("GET", "/api/search?"+query.Encode(), nil, nil)

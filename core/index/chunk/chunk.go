@@ -42,7 +42,7 @@ func Split(name, text string) Text {
 	out := Text{Title: base}
 	switch ext {
 	case ".md", ".markdown":
-		out = markdown(clean(text))
+		out = markdown(text)
 	case ".html", ".htm":
 		out = page(text)
 	default:

@@ -174,7 +174,7 @@ func check(t *testing.T, got chunk.Text) {
 
 // Every letter of a text is in its passages.
 func FuzzSplit(f *testing.F) {
-	for _, s := range []string{"# a\n\nb\n", "---\ntitle: x\n---\n", "```\na\n", "> - a\n>   b\n", "a\n===\nb\n---\n", "- \n\n  a", "1. a\n   # b\n", "\t\ta\n> \n>b", "[a]: b\n", "#\ta\n2.\n b"} {
+	for _, s := range []string{"# a\n\nb\n", "---\ntitle: x\n---\n", "```\na\n", "> - a\n>   b\n", "a\n===\nb\n---\n", "- \n\n  a", "1. a\n   # b\n", "\t\ta\n> \n>b", "[a]: b\n", "#\ta\n2.\n b", "\x14---\na: x\n---\n"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, source string) {

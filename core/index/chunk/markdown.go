@@ -36,9 +36,13 @@ var blocks = parser.NewParser(parser.WithBlockParsers(
 	util.Prioritized(parser.NewParagraphParser(), 1000),
 ))
 
-// markdown splits Markdown.
+// markdown splits Markdown. Front matter begins with the first byte of the file, not
+// behind control characters.
 func markdown(source string) (out Text) {
-	front, body, first := frontMatter(source)
+	front, body, first := front{}, clean(source), 1
+	if strings.HasPrefix(strings.TrimPrefix(source, "\ufeff"), "---") {
+		front, body, first = frontMatter(body)
+	}
 	out.Title, out.Tags = front.Title, front.tags()
 	if len(body) > maxMarkdown || nested(body) {
 		out.Chunks = join(paragraphs(body, first))
