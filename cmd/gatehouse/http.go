@@ -16,8 +16,10 @@ import (
 	"gatehouse/admin/page"
 	adminpeople "gatehouse/admin/people"
 	"gatehouse/admin/settings"
+	"gatehouse/cmd/gatehouse/bottexts"
 	"gatehouse/cmd/gatehouse/control/server"
 	"gatehouse/cmd/gatehouse/fleet"
+	"gatehouse/cmd/gatehouse/unasked"
 	"gatehouse/configs"
 	"gatehouse/connectors/telegram"
 	"gatehouse/core"
@@ -50,7 +52,7 @@ func (a *app) handlers(inbox turns.Inbox) (public, private http.Handler, err err
 		Door: door, Inbox: inbox, Repeats: a.inspect, Follower: a.bus, Runs: runsView{a}, Sessions: sessionsView{a}, Finder: a.library.Finder,
 		Reader: shelfView{a.sessions, a}, Editor: a.conversations, Transcripts: a.sessions, Failures: failuresView{a.events}, Bots: botsView{a.fleet, log},
 		Pairings: a.pairing, Decisions: a.pairing, People: a.pairing.People, Asks: asksView{a.guard, a}, Grants: asksView{a.guard, a}, Answers: answersView{a}, Agents: agentsView{a.agents}, Files: a.files, Bell: a.bus,
-		Keys: keysView{a.keys, a.db, a.pairing.People}, Audit: log, Figures: log, Mail: mail{a},
+		Keys: keysView{a.keys, a.db, a.pairing.People}, Audit: log, Figures: log, Mail: a.unasked(),
 		Gatherer: a.reg, Clock: a.clock, Log: a.log, Metrics: metrics,
 		Checks: []health.Check{
 			{Name: "database", Func: a.db.Check},
@@ -84,7 +86,7 @@ func (a *app) handlers(inbox turns.Inbox) (public, private http.Handler, err err
 func (a *app) socketHandler(programs http.Handler) http.Handler {
 	return server.New(server.Options{
 		API: programs, DB: a.db, Log: a.log, Jobs: a.jobs, Tasks: a.tasks, Eraser: a.eraser, Codes: a.pairing.Codes, Sessions: a.sessions, Vault: a.vault, Grants: a.guard,
-		Files: a.files, Mail: mail{a}, Bots: a.bots, Limits: a.limits, Servers: a.tools.Servers.Health, InviteLink: a.inviteLink, Settings: settingsView{a}.report, Users: a.pairing.People, Accounts: a.accounts, Admins: a.admins,
+		Files: a.files, Mail: a.unasked(), Bots: a.bots, Limits: a.limits, Servers: a.tools.Servers.Health, InviteLink: a.inviteLink, Settings: settingsView{a}.report, Users: a.pairing.People, Accounts: a.accounts, Admins: a.admins,
 	})
 }
 
@@ -121,7 +123,7 @@ func (a *app) panel(door *auth.Door, metrics *web.Metrics) http.Handler {
 			}},
 		Find:      a.panelFind(),
 		Approvals: approvals.Options{Asks: asksView{a.guard, a}, Grants: asksView{a.guard, a}, Raises: a.raises},
-		Settings: settings.Options{Settings: settingsView{a}, Changes: settingsView{a}, NewBots: settingsView{a}, Texts: textsView{a}, Keys: a.keys,
+		Settings: settings.Options{Settings: settingsView{a}, Changes: settingsView{a}, NewBots: settingsView{a}, Texts: a.botTexts(), Keys: a.keys,
 			Backups: backupsView{a.backups}, BackupJob: backupsView{a.backups}.Job, Restores: a.restores,
 			Agents: a.agents, Library: a.agents, Drafts: a.agents, SaveAgent: agentFiles{a.agents, log}.save, Servers: a.tools.Servers.Health},
 		Chats: chats.Options{Chats: panelChats{a.sessions, a}, Acts: panelActs{a}, Bound: panelActs{a}.Bound, Groups: a.sessions.Groups, Search: a.sessions.Search,
@@ -131,6 +133,17 @@ func (a *app) panel(door *auth.Door, metrics *web.Metrics) http.Handler {
 			},
 			Say: panelActs{a}.say, Next: panelActs{a}.next, Retry: panelActs{a}.retry, Files: a.files, Questions: panelQuestions{answersView{a}}},
 	})
+}
+
+// unasked returns what sends messages of programs.
+func (a *app) unasked() unasked.Mail {
+	return unasked.Mail{Options: unasked.Options{DB: a.db, Outbox: a.outbox, Sessions: a.sessions, People: a.pairing.People,
+		Render: a.hub.Render, Copy: a.shown.Copy, Remove: a.files.Remove}}
+}
+
+// botTexts returns what bots say on their own, for the panel.
+func (a *app) botTexts() bottexts.Texts {
+	return bottexts.Texts{Find: a.bots.Find, Own: a.settings.OwnText, Change: a.fleet.Change}
 }
 
 // agentFiles are the files of agents as the panel writes them.

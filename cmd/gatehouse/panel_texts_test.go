@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gatehouse/admin/settings"
+	"gatehouse/cmd/gatehouse/bottexts"
 	"gatehouse/configs"
 	"gatehouse/configs/live"
 	"gatehouse/connectors/discord/markup"
@@ -19,7 +20,7 @@ import (
 	"gatehouse/pairing/codes"
 )
 
-var _ settings.Texts = textsView{}
+var _ settings.Texts = bottexts.Texts{}
 
 var versionField = regexp.MustCompile(`name="version" value="([^"]*)"`)
 
@@ -148,7 +149,7 @@ func TestATextThatCanNotBeSaidIsNotSaved(t *testing.T) {
 			}
 		}
 	}
-	v := textsView{w.app}
+	v := w.app.botTexts()
 	if err := v.SetText(t.Context(), "telegram", "denied", "", "No.", byPanel); err != nil {
 		t.Fatal(err)
 	}
@@ -180,9 +181,9 @@ func TestATextThatCanNotBeSaidIsNotSaved(t *testing.T) {
 func TestTheLongestTextIsOneMessage(t *testing.T) {
 	t.Parallel()
 	w, sim := onDiscord(t)
-	v := textsView{w.app}
+	v := w.app.botTexts()
 	for bot, one := range map[string]string{"telegram": "🙂", "discord": "_"} {
-		room, fits := roomOn(bot), 0
+		room, fits := bottexts.RoomOn(bot), 0
 		o, _ := texts.Find("code")
 		for n := room.Most; n > 0 && fits == 0; n-- {
 			if o.Check(strings.Repeat(one, n)+"{{.Code}}", bot, room) == nil {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"gatehouse/cmd/gatehouse/unasked"
 	"gatehouse/connectors/discord/discordtest"
 	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core"
@@ -199,10 +200,10 @@ func TestAnAlertWaitsForItsBotAndTellsWhyItFails(t *testing.T) {
 	_, waits, _ := w.sendAs(nil, "telegram", map[string]any{"chat": "owner", "text": "it waits"})
 	w.sql(`INSERT INTO outbox (bot, chat, key, ordinal, body, state, created_at)
 		WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $1) SELECT 'telegram', $2, 'test:' || i, 0, '{"text":"x"}', 'ready', $3 FROM n`,
-		maxUnasked, fmt.Sprint(ada.ID()), core.Stamp(w.app.clock.Now()))
+		unasked.MaxWaiting, fmt.Sprint(ada.ID()), core.Stamp(w.app.clock.Now()))
 	status, _, h := w.asked("POST", "/api/bots/telegram/messages", map[string]any{"chat": fmt.Sprint(ada.ID()), "text": "one too many"}, nil)
 	if status != 429 || h.Get("Retry-After") == "" {
-		t.Errorf("with %d waiting: %d, Retry-After %q", maxUnasked, status, h.Get("Retry-After"))
+		t.Errorf("with %d waiting: %d, Retry-After %q", unasked.MaxWaiting, status, h.Get("Retry-After"))
 	}
 	w.sql(`DELETE FROM outbox WHERE key LIKE 'test:%'`)
 	ada.Block()

@@ -1,4 +1,6 @@
-package main
+// Package bottexts shows and changes what bots say to users on their own: the texts
+// that operators may override.
+package bottexts
 
 import (
 	"context"
@@ -18,33 +20,39 @@ import (
 // spareRoom is kept free in a message, for the note that it may be a repeat.
 const spareRoom = 100
 
-// roomOn returns how much a text that was written again may take on a platform.
-func roomOn(platform string) texts.Room {
+// RoomOn returns how much a text that was written again may take on a platform.
+func RoomOn(platform string) texts.Room {
 	if platform == discord.Platform {
 		return texts.Room{Most: markup.MaxText - spareRoom, Size: markup.Size}
 	}
 	return texts.Room{Most: telegram.MaxText - spareRoom, Size: func(p core.Part) int { return len(utf16.Encode([]rune(p.Text))) }}
 }
 
-// textsView is what bots say to users on their own, as the panel shows and
-// sets it.
-type textsView struct{ a *app }
+// Texts are what bots say to users on their own, as the panel shows and changes
+// it (settings.Texts). All fields are needed.
+type Texts struct {
+	Find func(bot string) (configs.Bot, bool)
+	Own  func(bot, name string) string // the overriding text; "" without one
+	// Change changes a bot's settings, with an audit entry that has detail, if check
+	// permits it.
+	Change func(ctx context.Context, bot string, by core.Actor, detail map[string]any, change func(*configs.BotChange), check func(*configs.Config) error) error
+}
 
-func (v textsView) bot(name string) (configs.Bot, error) {
-	b, ok := v.a.bots.Find(name)
+func (v Texts) bot(name string) (configs.Bot, error) {
+	b, ok := v.Find(name)
 	if !ok {
 		return b, core.Errorf(core.NotFound, "there is no bot named %s", core.CleanName(name))
 	}
 	return b, nil
 }
 
-func (v textsView) Texts(bot string) (list []settings.BotText, err error) {
+func (v Texts) Texts(bot string) (list []settings.BotText, err error) {
 	b, err := v.bot(bot)
 	if err != nil {
 		return nil, err
 	}
 	for _, o := range texts.Editable() {
-		own := v.a.settings.OwnText(bot, o.Name)
+		own := v.Own(bot, o.Name)
 		row := settings.BotText{Name: o.Name, Title: o.Title, When: o.When, Default: texts.Default(o.Name), Own: own != "", Version: textVersion(own), Fields: fieldsOf(o, bot)}
 		row.Body = row.Default
 		said, err := texts.Say(o.Name, texts.Example(bot))
@@ -57,7 +65,7 @@ func (v textsView) Texts(bot string) (list []settings.BotText, err error) {
 		if err != nil {
 			return nil, err
 		}
-		room := roomOn(b.Platform)
+		room := RoomOn(b.Platform)
 		row.Said, row.Size, row.Most = said, room.Size(said), room.Most
 		list = append(list, row)
 	}
@@ -88,12 +96,12 @@ func textVersion(body string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-func (v textsView) TryText(bot, name, body string) (settings.BotText, error) {
-	b, o, err := v.find(bot, name)
+func (v Texts) TryText(bot, name, body string) (settings.BotText, error) {
+	b, o, err := v.override(bot, name)
 	if err != nil {
 		return settings.BotText{}, err
 	}
-	room := roomOn(b.Platform)
+	room := RoomOn(b.Platform)
 	if err := o.Check(body, bot, room); err != nil {
 		return settings.BotText{}, err
 	}
@@ -101,7 +109,7 @@ func (v textsView) TryText(bot, name, body string) (settings.BotText, error) {
 	return settings.BotText{Name: name, Body: body, Said: said, Size: room.Size(said), Most: room.Most}, err
 }
 
-func (v textsView) find(bot, name string) (configs.Bot, texts.Own, error) {
+func (v Texts) override(bot, name string) (configs.Bot, texts.Own, error) {
 	b, err := v.bot(bot)
 	if err != nil {
 		return b, texts.Own{}, err
@@ -113,8 +121,8 @@ func (v textsView) find(bot, name string) (configs.Bot, texts.Own, error) {
 	return b, o, nil
 }
 
-func (v textsView) SetText(ctx context.Context, bot, name, version, body string, by core.Actor) error {
-	b, o, err := v.find(bot, name)
+func (v Texts) SetText(ctx context.Context, bot, name, version, body string, by core.Actor) error {
+	b, o, err := v.override(bot, name)
 	if err != nil {
 		return err
 	}
@@ -124,11 +132,11 @@ func (v textsView) SetText(ctx context.Context, bot, name, version, body string,
 	detail := map[string]any{"text": name, "is": "default"}
 	if body != "" {
 		detail["is"] = "own"
-		if err := o.Check(body, bot, roomOn(b.Platform)); err != nil {
+		if err := o.Check(body, bot, RoomOn(b.Platform)); err != nil {
 			return err
 		}
 	}
-	return v.a.fleet.Change(ctx, bot, by, detail, func(c *configs.BotChange) {
+	return v.Change(ctx, bot, by, detail, func(c *configs.BotChange) {
 		if c.Texts == nil {
 			c.Texts = map[string]string{}
 		}
@@ -136,7 +144,7 @@ func (v textsView) SetText(ctx context.Context, bot, name, version, body string,
 			delete(c.Texts, name)
 		}
 	}, func(*configs.Config) error { // the one that holds is still the one before
-		if textVersion(v.a.settings.OwnText(bot, name)) != version {
+		if textVersion(v.Own(bot, name)) != version {
 			return core.Errorf(core.Conflict, "this text was changed concurrently: reload it and try again")
 		}
 		return nil

@@ -1,4 +1,6 @@
-package main
+// Package unasked sends messages that programs ask for, not users: checked, stored once
+// for each id, and delivered by the outbox.
+package unasked
 
 import (
 	"context"
@@ -8,29 +10,42 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/queue/outbox"
+	"gatehouse/core/session"
 	"gatehouse/core/store"
+	"gatehouse/pairing/people"
 	"gatehouse/web/api/bots"
 )
 
-// maxUnasked is how many messages may wait in one chat before another one is
-// taken unasked: what cannot be sent must not pile up.
-const maxUnasked = 100
+// MaxWaiting is how many messages may wait in one chat before another one is
+// refused: what cannot be sent must not pile up.
+const MaxWaiting = 100
 
-// mail sends messages of programs through a bot, by the outbox.
-type mail struct{ a *app }
+// Options for a Mail; all are needed.
+type Options struct {
+	DB       *store.DB
+	Outbox   *outbox.Outbox
+	Sessions *session.Store
+	People   *people.Store
+	Render   func(to core.Address, markdown string) []core.Part
+	Copy     func(ctx context.Context, t *orchestrator.Turn, name string) (core.File, error) // of a file of the vault that the turn may read
+	Remove   func(files []core.File)                                                         // deletes copies that no message has
+}
+
+// A Mail sends messages of programs through a bot, by the outbox (bots.Mail).
+type Mail struct{ Options }
 
 func sendKey(id string) string { return "send:" + id }
 
 // Send implements bots.Mail. The text is made into the platform's messages
 // before the transaction: that takes the longest.
-func (m mail) Send(ctx context.Context, u bots.Unasked, by core.Actor) (posted bots.Posted, err error) {
+func (m Mail) Send(ctx context.Context, u bots.Unasked, by core.Actor) (posted bots.Posted, err error) {
 	stored := false
 	defer func() {
 		if !stored {
-			m.a.files.Remove(u.Files)
+			m.Remove(u.Files)
 		}
 	}()
-	parts := m.a.hub.Render(core.Address{Bot: u.Bot}, u.Text)
+	parts := m.Render(core.Address{Bot: u.Bot}, u.Text)
 	if len(parts) == 0 && len(u.Attachments)+len(u.Files) == 0 {
 		return posted, core.Errorf(core.Invalid, "the text would be empty")
 	}
@@ -39,13 +54,13 @@ func (m mail) Send(ctx context.Context, u bots.Unasked, by core.Actor) (posted b
 		return posted, err
 	}
 	parts = append(parts, files...)
-	err = m.a.db.Tx(ctx, func(tx *store.Tx) error {
+	err = m.DB.Tx(ctx, func(tx *store.Tx) error {
 		stored = false // a closure may run twice
 		to, err := m.address(ctx, tx, u)
 		if err != nil {
 			return err
 		}
-		old, found, err := m.a.outbox.Posting(ctx, tx, sendKey(u.ID))
+		old, found, err := m.Outbox.Posting(ctx, tx, sendKey(u.ID))
 		if err != nil {
 			return err
 		}
@@ -56,7 +71,7 @@ func (m mail) Send(ctx context.Context, u bots.Unasked, by core.Actor) (posted b
 		if err := m.mayWrite(ctx, tx, to, u.User); err != nil {
 			return err
 		}
-		if err := m.a.outbox.Post(ctx, tx, core.Reply{Address: to, Key: sendKey(u.ID), Parts: parts}); err != nil {
+		if err := m.Outbox.Post(ctx, tx, core.Reply{Address: to, Key: sendKey(u.ID), Parts: parts}); err != nil {
 			return err
 		}
 		stored = true
@@ -69,15 +84,15 @@ func (m mail) Send(ctx context.Context, u bots.Unasked, by core.Actor) (posted b
 
 // files returns the parts of what goes along, copied to where no one changes them
 // before they are sent. Of a message that was stored before they are only named.
-func (m mail) files(ctx context.Context, u bots.Unasked, by core.Actor) (parts []core.Part, err error) {
-	_, stored, err := m.a.outbox.Posting(ctx, m.a.db, sendKey(u.ID))
+func (m Mail) files(ctx context.Context, u bots.Unasked, by core.Actor) (parts []core.Part, err error) {
+	_, stored, err := m.Outbox.Posting(ctx, m.DB, sendKey(u.ID))
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range u.Attachments {
 		f := core.File{Name: path.Base(name)}
 		if !stored {
-			if f, err = m.a.shown.Copy(ctx, &orchestrator.Turn{User: by.User, Trust: u.Trust}, name); err != nil {
+			if f, err = m.Copy(ctx, &orchestrator.Turn{User: by.User, Trust: u.Trust}, name); err != nil {
 				kind, why := core.KindOf(err), core.TextOf(err)
 				if kind != core.TooLarge && kind != core.Invalid {
 					kind, why = core.Invalid, "it is not there"
@@ -106,7 +121,7 @@ func sameSize(was, is *core.File) bool {
 }
 
 // same: a message under an id that was used must be the one that it was used for.
-func (m mail) same(old outbox.Posting, to core.Address, parts []core.Part) error {
+func (m Mail) same(old outbox.Posting, to core.Address, parts []core.Part) error {
 	equal := old.Bot == to.Bot && old.Chat == to.Chat && len(old.Parts) == len(parts)
 	for i := range parts {
 		equal = equal && old.Parts[i].Text == parts[i].Text && fileName(old.Parts[i].Part) == fileName(parts[i]) && sameSize(old.Parts[i].File, parts[i].File)
@@ -119,9 +134,9 @@ func (m mail) same(old outbox.Posting, to core.Address, parts []core.Part) error
 
 // address returns where the message goes: a chat that someone has talked in is
 // known with its thread and group; an enabled group is one also before.
-func (m mail) address(ctx context.Context, tx *store.Tx, u bots.Unasked) (core.Address, error) {
+func (m Mail) address(ctx context.Context, tx *store.Tx, u bots.Unasked) (core.Address, error) {
 	if u.Chat == bots.OwnerChat {
-		owners, err := m.a.pairing.People.OwnerChats(ctx, tx, u.Bot)
+		owners, err := m.People.OwnerChats(ctx, tx, u.Bot)
 		if err != nil {
 			return core.Address{}, err
 		}
@@ -130,36 +145,36 @@ func (m mail) address(ctx context.Context, tx *store.Tx, u bots.Unasked) (core.A
 		}
 		return owners[0], nil
 	}
-	to, known, err := m.a.sessions.Address(ctx, tx, u.Bot, u.Chat)
+	to, known, err := m.Sessions.Address(ctx, tx, u.Bot, u.Chat)
 	if err != nil || known {
 		return to, err
 	}
 	group := core.Address{Bot: u.Bot, Chat: u.Chat, Place: u.Chat}
-	ok, err := m.a.pairing.People.Reach(ctx, tx, group, nil)
+	ok, err := m.People.Reach(ctx, tx, group, nil)
 	if ok {
 		return group, err
 	}
 	return to, err
 }
 
-func (m mail) mayWrite(ctx context.Context, tx *store.Tx, to core.Address, whose *int64) error {
-	ok, err := m.a.pairing.People.Reach(ctx, tx, to, whose)
+func (m Mail) mayWrite(ctx context.Context, tx *store.Tx, to core.Address, whose *int64) error {
+	ok, err := m.People.Reach(ctx, tx, to, whose)
 	if err != nil {
 		return err
 	}
 	if !ok {
 		return core.Errorf(core.NotFound, "the bot knows no such chat, or may not write there: it writes to approved people and to enabled groups")
 	}
-	n, err := m.a.outbox.Waiting(ctx, tx, to)
-	if err == nil && n >= maxUnasked {
+	n, err := m.Outbox.Waiting(ctx, tx, to)
+	if err == nil && n >= MaxWaiting {
 		err = core.Errorf(core.Busy, "%d messages wait for this chat already; wait until they are sent", n)
 	}
 	return err
 }
 
 // Sent implements bots.Mail.
-func (m mail) Sent(ctx context.Context, id string) (bots.Posted, error) {
-	old, found, err := m.a.outbox.Posting(ctx, m.a.db, sendKey(id))
+func (m Mail) Sent(ctx context.Context, id string) (bots.Posted, error) {
+	old, found, err := m.Outbox.Posting(ctx, m.DB, sendKey(id))
 	if err == nil && !found {
 		err = core.Errorf(core.NotFound, "there is no message %s, or it was delivered over two days ago", core.CleanName(id))
 	}
