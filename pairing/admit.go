@@ -61,7 +61,7 @@ func (p *person) valid(now string) bool {
 // Every kind goes the same way; what the gate wants to say is posted in the
 // same transaction. It must be called once per update, after deduplication.
 func (g *Gate) Admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.Admission, error) {
-	if in.Standing != "" { // the platform's report about the bot, whoever caused it; it is not a request
+	if in.Standing != "" { // the platform's report about the bot, no matter which user caused it; it is not a request
 		if err := g.stands(ctx, tx, in); err != nil {
 			return core.Admission{}, fmt.Errorf("admit: %w", err)
 		}

@@ -25,7 +25,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 
 func unregistered() *Metrics { return NewMetrics(prometheus.NewRegistry()) }
 
-// Scraped puts in front of h, which is on a listener of its own and asks for
+// Scraped adds to h, which is on a listener of its own and asks for
 // no key, what keeps web pages out. Programs reach it by an address, by a name
 // of this machine or of a network without dots, and by o's hosts: no page can
 // have such a name lead here but its own.

@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// A Look is a colour and a pattern (lines: dashes), so that no series is told from
+// A Look is a colour and a pattern (lines: dashes), so that no series is distinguished from
 // another by its colour alone. Charts.css has the colours.
 type Look struct {
 	Colour  string // "good", "bad", "warn", "note" or "idle" by meaning, or "0" to "6"

@@ -154,7 +154,7 @@ func decision(kind, option any) string {
 	return "decided on a tool call"
 }
 
-// value returns what stands for a word in braces.
+// value returns the value of a name in braces.
 func (t Tells) value(word string, e store.AuditEvent, detail map[string]any) string {
 	switch word {
 	case "subject":

@@ -16,13 +16,13 @@ func Principal(r *http.Request) (auth.Principal, bool) {
 	return who, ok && who.Session
 }
 
-// OwnToken returns the token that r's session puts into the forms of its own account.
+// OwnToken returns the token that r's session sends in the forms of its own account.
 func OwnToken(r *http.Request) string {
 	who, _ := Principal(r)
 	return who.CSRF()
 }
 
-// Token returns the token that r's session puts into the forms that change anything else: ""
+// Token returns the token that r's session sends in the forms that change anything else: ""
 // for a viewer, whose forms are disabled then (form).
 func Token(r *http.Request) string {
 	if who, _ := Principal(r); who.Viewer {

@@ -23,7 +23,7 @@ func Address(path string, values map[string]string) string {
 	return path + "?" + v.Encode()
 }
 
-// Left returns how many seconds are left of d after a time, rounded up; 0 when it is over.
+// Left returns how many seconds are left of d after a time, rounded up; 0 after it.
 func Left(at, now time.Time, d time.Duration) int {
 	if gone := now.Sub(at); gone >= 0 && gone < d {
 		return Seconds(d - gone)

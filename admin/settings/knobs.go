@@ -128,7 +128,7 @@ func (k knob) label(value string) string {
 }
 
 // sent returns the value that a form sets; false if it leaves the present one, also where
-// somebody else has set that since the form was shown. It refuses to replace such a one.
+// another user has set that since the form was shown. It refuses to replace such a one.
 func (k knob) sent(form url.Values) (value string, changed bool, err error) {
 	value = strings.TrimSpace(form.Get(k.Short))
 	shown := k.Value

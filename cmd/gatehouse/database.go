@@ -42,7 +42,7 @@ func checkStart(ctx context.Context, cfg *configs.Config, fresh bool) error {
 	if _, err := integrity.Before(limited, path); core.KindOf(err) == core.Invalid {
 		return err
 	}
-	return nil // other faults are told by who opens it
+	return nil // other faults are reported by what opens it
 }
 
 // hasConversations reports whether a gateway stored conversations in the vault: each has a

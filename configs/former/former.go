@@ -141,7 +141,7 @@ func (f *File) users(platform string, v any) (ids []string) {
 	return ids
 }
 
-// level returns the level that the original system's is in chat, where nobody has
+// level returns the level that the original system's is in chat, where no user has
 // full trust. It knows the names of its later versions too.
 func level(v any) string {
 	switch v {

@@ -101,7 +101,7 @@ type Question struct {
 	ExpiresAt time.Time
 }
 
-// Told returns a settled ask's outcome as text for anyone who it was asked for: who
+// Told returns a settled ask's outcome as text for each user whom it asked: who
 // decided is not theirs to know.
 func Told(a Ask) string {
 	switch {

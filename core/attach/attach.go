@@ -168,7 +168,7 @@ func (k *Keeper) Begin(ctx context.Context, user, most int64) (*Incoming, error)
 }
 
 // Write adds p. Once the file is refused it takes no more and says so by an
-// error whose reason Keep tells.
+// error whose reason Keep returns.
 func (in *Incoming) Write(p []byte) (int, error) {
 	if in.fault != nil {
 		return 0, errRefused

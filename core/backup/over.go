@@ -267,7 +267,7 @@ func moveFolder(from, to string) error {
 }
 
 // setAside renames what another program has written where the restore moves
-// something: it is nobody's backup, and stays.
+// something: it is not a backup, and stays.
 func setAside(name, id string) error {
 	if !present(name) {
 		return nil

@@ -48,7 +48,7 @@ func (r *run) choose(asked string, warnings []core.Warning) ([]core.Warning, err
 }
 
 // instead takes the configured model in place of the agent's, which the runtime
-// refuses because of why. The user is told: the warning is shown in chats too.
+// refuses because of why. The user is notified: the warning is shown in chats too.
 func (r *run) instead(why string, warnings []core.Warning) (_ []core.Warning, err error) {
 	if r.model, err = r.o.o.Model("", r.t.guest()); err != nil {
 		return warnings, err

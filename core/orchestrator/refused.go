@@ -14,7 +14,7 @@ import (
 const maxQuoted = 60
 
 // turnedDown ends a run whose newest message the provider refused. The message is marked
-// in the transcript, so that later turns leave it out, and its sender is told which it is.
+// in the transcript, so that later turns leave it out, and the error for its sender names it.
 func (r *run) turnedDown(t *talk, f *llm.Fault) (Result, error) {
 	r.logFailure(f)
 	told := *f

@@ -56,7 +56,7 @@ type End struct {
 
 // A Fault is why a run failed, for the operator. It holds no secrets.
 type Fault struct {
-	Reason  string `json:"reason"`            // what the user was told, without markup
+	Reason  string `json:"reason"`            // the error as the user got it, without markup
 	Setting string `json:"setting,omitempty"` // to check; "" for none
 	Said    string `json:"said,omitempty"`    // what the provider, or the failing part, reported; "" for nothing
 }

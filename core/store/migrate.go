@@ -55,7 +55,7 @@ func adopt(ctx context.Context, path string, o Options, step func(statement stri
 }
 
 // undoAdoption closes the database, which could not be opened for cause after its
-// adoption, and puts the copy of the original system's back.
+// adoption, and restores the copy of the original system's.
 func (d *DB) undoAdoption(copied string, cause error) error {
 	_ = d.closePools()
 	d.stmts, d.conn, d.read, d.write = nil, nil, nil, nil

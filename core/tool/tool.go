@@ -51,8 +51,8 @@ type Tool struct {
 	// for that user alone. Nil: nothing that can be shown.
 	Change func(ctx context.Context, c *Call) (Change, error)
 	// Run does the work and keeps to c.Access. A Result with IsError, and an
-	// error of a core.Kind, are told to the model; any other error is ours and
-	// is told as "internal error". It returns soon after ctx ends, with
+	// error of a core.Kind, are reported to the model; any other error is ours and
+	// is reported as "internal error". It returns soon after ctx ends, with
 	// everything that it started ended too.
 	Run func(ctx context.Context, c *Call) (Result, error)
 }

@@ -24,7 +24,7 @@ type Session struct {
 	WorkingDirectory string          `json:"working_directory"`
 	VaultRoot        string          `json:"vault_root"`             // the vault's path when the session began
 	Model            string          `json:"model"`                  // that answered last
-	ChosenModel      string          `json:"chosen_model,omitempty"` // that is to answer; "": nobody chose one for the session
+	ChosenModel      string          `json:"chosen_model,omitempty"` // that is to answer; "": no one was chosen for the session
 	MessageCount     int             `json:"message_count"`          // of user and assistant
 	Archived         bool            `json:"archived"`
 	CreatedAt        time.Time       `json:"created_at"`

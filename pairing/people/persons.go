@@ -148,7 +148,7 @@ func accessByID(ctx context.Context, tx *store.Tx, id int64, by core.Actor) (a G
 
 // GiveAccess lets a user who has an account on the bot's platform in to one
 // more place: direct messages, or with a place an enabled group. An access that
-// is there already gets the new terms. The user is not told.
+// is there already gets the new terms. The user is not notified.
 func (s *Store) GiveAccess(ctx context.Context, user int64, bot, place string, a core.Approval, by core.Actor) error {
 	if !s.bots.Configured(bot) {
 		return core.Errorf(core.Invalid, "bot: there is no bot of this name")

@@ -14,7 +14,7 @@ import (
 // Mention modes: what an enabled group's bot takes in. "" is MentionOnly.
 const (
 	MentionOnly    = "mention_only" // what is addressed to it; the rest is not heard
-	MentionContext = "context"      // also, and it is told what others said recently
+	MentionContext = "context"      // also, and it gets what others wrote recently
 	MentionAll     = "all"          // everything is answered
 )
 

@@ -28,7 +28,7 @@ type (
 		Hash(ctx context.Context, password string) (string, error)
 		// EndSession ends one session of user, or with "" all.
 		EndSession(ctx context.Context, tx *store.Tx, user int64, id string) (int, error)
-		// Ended has streams and turns looked at again after the commit: an account may do less.
+		// Ended has streams and turns checked again after the commit: an account may do less.
 		Ended(tx *store.Tx)
 		// Configured reports whether the configuration sets the password of user's account.
 		Configured(user int64) bool

@@ -28,7 +28,7 @@ const (
 // Roles of an account of the panel.
 const (
 	RoleAdmin  = "admin"
-	RoleViewer = "viewer" // looks at everything and changes nothing
+	RoleViewer = "viewer" // reads everything and changes nothing
 )
 
 // viewerScopes are those of a viewer's session, for requests that change nothing (MayChange).
@@ -56,7 +56,7 @@ type Principal struct {
 	Session    bool   // an admin session: unsafe requests need its CSRF token
 	MustChange bool   // the account has its one-time password, and no scopes until it is changed
 	Name       string // the account's; "" without a session
-	Viewer     bool   // the account may look at everything and change nothing
+	Viewer     bool   // the account may read everything and change nothing
 	csrf       string
 	seal       string // of the password that the session began with (visit.Fits)
 	sum        string // the digest of the key's secret that was sent

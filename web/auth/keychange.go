@@ -88,7 +88,7 @@ func owned(ctx context.Context, tx *store.Tx, id string, by core.Actor, verb str
 }
 
 // Revoke removes a key: its next request and its queued turns are refused, and
-// OnEnd is told. The operator's keys are the operator's alone to revoke.
+// OnEnd is called. The operator's keys are the operator's alone to revoke.
 func (k *Keys) Revoke(ctx context.Context, id string, by core.Actor) error {
 	return k.db.Tx(ctx, func(tx *store.Tx) error {
 		if _, err := owned(ctx, tx, id, by, "revoke"); err != nil {

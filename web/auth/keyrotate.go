@@ -82,7 +82,7 @@ func same(a, b string) bool {
 	return a != "" && subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1
 }
 
-// past reports whether the time stored in at is over. An invalid time is.
+// past reports whether the time stored in at has passed. An invalid time is.
 func past(at string, now time.Time) bool {
 	t, err := core.ParseStamp(at)
 	return err != nil || !now.Before(t)

@@ -216,7 +216,7 @@ func (k *Keys) List(ctx context.Context, limit int) ([]KeyRow, error) {
 // keepExpired is how long a key that has expired is still shown.
 const keepExpired = 30 * 24 * time.Hour
 
-// Expire tells OnEnd of the keys that have expired, removes those that did so
+// Expire reports to OnEnd the keys that have expired, removes those that did so
 // 30 days ago, and returns how many it removed; upkeep calls it now and then. It
 // removes the old secrets that have expired, too.
 func (k *Keys) Expire(ctx context.Context) (n int, err error) {

@@ -25,7 +25,7 @@ func NewAxe(t testing.TB) Axe {
 // A Violation is what axe-core finds, with the first place that it is found at.
 type Violation struct{ Impact, Rule, Help, At string }
 
-// Violations returns what axe-core finds on the page as it stands, and how many rules had
+// Violations returns what axe-core finds on the page as it is, and how many rules had
 // something to check.
 func (b *Tab) Violations(axe Axe) (found []Violation, passed int) {
 	b.t.Helper()

@@ -195,7 +195,7 @@ func (a Adopter) stop(ctx context.Context, o *former.File) error {
 // maxKept bounds the files that are kept of several adoptions.
 const maxKept = 100
 
-// replace keeps text, the content of path, in a file next to it, and puts what
+// replace keeps text, the content of path, in a file next to it, and writes what
 // content makes with that file's name in its place. Both are for their owner only.
 func replace(path string, text []byte, content func(kept string) []byte) (kept string, err error) {
 	if real, err := filepath.EvalSymlinks(path); err == nil {

@@ -193,7 +193,7 @@ func (f *Fleet) Change(ctx context.Context, bot string, by core.Actor, detail ma
 			}
 		},
 		Prepare: func(now, next *configs.Config) (func(), error) {
-			if b.Added && now.BotChanges()[bot].Added == nil { // removed meanwhile
+			if b.Added && now.BotChanges()[bot].Added == nil { // removed concurrently
 				return nil, noBot(bot)
 			}
 			if check != nil {

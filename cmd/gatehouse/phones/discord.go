@@ -120,7 +120,7 @@ func (d *discord) screen(c Chat, at discordtest.ID) Chat {
 	return c
 }
 
-// Types of messages that are told in the app's own words ([message] "Message Types").
+// Types of messages that the app words itself ([message] "Message Types").
 const (
 	threadCreated = 18
 	threadStarter = 21

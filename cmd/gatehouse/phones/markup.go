@@ -12,7 +12,7 @@ import (
 // mentioned by a sign, '@' or '#', and an id. Whatever is written, it ends, and
 // styles lie within the text; a message has at most a few thousand characters.
 //
-// The rules are those that Discord tells its users (support article 210298617,
+// The rules are those that Discord documents for its users (support article 210298617,
 // "Markdown Text 101"), and the message formatting of its developers' reference.
 func readMarkup(source string, called func(sign byte, id string) string) (string, []Style) {
 	r := &markupReader{called: called}
@@ -204,7 +204,7 @@ func (r *markupReader) angle(s string) int {
 
 func (r *markupReader) link(s string, depth int) int {
 	m := linkForm.FindStringSubmatch(s)
-	if m == nil || strings.Contains(m[1], "://") { // an address as a label is shown as it stands
+	if m == nil || strings.Contains(m[1], "://") { // an address as a label is shown unchanged
 		return 0
 	}
 	r.styled(Style{Kind: "text_link", URL: m[2]}, func() { r.read(m[1], depth+1) })

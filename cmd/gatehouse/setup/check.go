@@ -24,7 +24,7 @@ func wrongForm(platform, token string) error {
 	return nil
 }
 
-// typed returns err, or instead of a platform's refusal the text for somebody who has
+// typed returns err, or instead of a platform's refusal the text for a user who has
 // just typed the token. The error's own text is for a gateway that runs.
 func typed(err error, platform string) error {
 	if text := fleet.Refused(platform, err); text != "" {

@@ -93,7 +93,7 @@ func (b *Buttons) choice(ctx context.Context, r command.Request, a ask.Ask, opti
 	return b.goOn(ctx, r, a, option)
 }
 
-// take puts the command of a button in the inbox, where it waits for what is
+// take stores the command of a button in the inbox, where it waits for what is
 // being answered, and removes the buttons.
 func (b *Buttons) take(ctx context.Context, r command.Request, a ask.Ask, o Offer, option string) (command.Outcome, error) {
 	i, err := strconv.Atoi(option)

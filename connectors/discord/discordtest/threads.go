@@ -67,7 +67,7 @@ func threadName(name string) bool {
 	return n >= 1 && n <= 100
 }
 
-// startThread makes the thread, reports it, and puts the message about it
+// startThread makes the thread, reports it, and adds the message about it
 // where the platform does: the starter message inside ([threads] "New Message
 // Types"), or "started a thread" in the channel.
 func (s *Server) startThread(c *channel, m *message, by ID, name string) *channel {

@@ -37,7 +37,7 @@ type storedFile struct {
 	link   time.Time // until when the path works
 }
 
-// attach stores f and puts it into a message.
+// attach stores f and adds it to a message.
 func (s *Server) attach(w *wireMessage, f File) error {
 	if f.Data != nil {
 		f.Size = int64(len(f.Data))

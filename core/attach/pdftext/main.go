@@ -100,7 +100,7 @@ func page(doc *pdf.Reader, n int) (text string) {
 	return lines(letters(doc.Page(n)))
 }
 
-// lines puts letters together: another height is another line, and a gap is a
+// lines joins letters: another height is another line, and a gap is a
 // blank, since many PDFs have no blanks.
 func lines(letters []pdf.Text) string {
 	var b strings.Builder

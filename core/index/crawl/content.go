@@ -16,7 +16,7 @@ import (
 	"gatehouse/core/index/document"
 )
 
-// read returns a file as it is indexed; false when it changed meanwhile, for the next
+// read returns a file as it is indexed; false when it changed concurrently, for the next
 // pass. A file that cannot be read has a Fault.
 func (p *pass) read(ctx context.Context, was, f document.File) (d document.Document, ok bool, err error) {
 	data, info, err := p.bytesOf(f.Path)

@@ -22,7 +22,7 @@ const (
 
 // Put replaces all that is indexed of the document. A document with Fault has no
 // chunks, and one of a user that is not known is removed. Large documents take several transactions; until the last the row of the
-// document has no hash, so that whoever compares hashes puts it again.
+// document has no hash, so that the next pass puts it again.
 func (s *Store) Put(ctx context.Context, d Document) error {
 	id := ID(d.Path)
 	small := len(d.Chunks) <= step // as most are: all in one transaction
@@ -137,7 +137,7 @@ func (s *Store) Mark(ctx context.Context, f File) error {
 	return nil
 }
 
-// reopen puts a document again from its stored passages.
+// reopen indexes a document again from its stored passages.
 func (s *Store) reopen(ctx context.Context, d Document) error {
 	err := s.db.Select(ctx, &d.Chunks, `SELECT chunk_text AS text, line FROM chunks WHERE content_id = $1 ORDER BY chunk_index`, ID(d.Path))
 	if err != nil {

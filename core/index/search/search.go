@@ -1,4 +1,4 @@
-// Package search finds what a person wrote, was told or keeps in the vault: in
+// Package search finds what a user wrote, received or keeps in the vault: in
 // conversations and in documents, in one ranking. Who owns a kind of content is a
 // Source; the sources apply the rights of the reader before they rank.
 package search

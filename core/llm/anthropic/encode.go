@@ -135,7 +135,7 @@ func (e encoder) messages(all []api.MessageParam) error {
 	return nil
 }
 
-// open writes what stands in front of element i of a list: its beginning or a comma.
+// open writes what precedes element i of a list: its beginning or a comma.
 func (e encoder) open(begin string, i int) {
 	if i > 0 {
 		begin = ","

@@ -32,7 +32,7 @@ type refusal struct {
 
 func (r *refusal) Error() string { return http.StatusText(r.status) }
 
-// guard stands between the SDK and the network: it turns every status but 200 into a
+// guard is between the SDK and the network: it turns every status but 200 into a
 // refusal and limits what is read, which the SDK does not.
 func (c *Client) guard(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
 	resp, err := next(req)

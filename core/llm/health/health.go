@@ -1,4 +1,4 @@
-// Package health knows which language models fail, since when and how. It is told by
+// Package health knows which language models fail, since when and how. It is called by
 // the answers themselves and keeps nothing over a restart.
 package health
 

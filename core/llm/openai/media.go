@@ -23,7 +23,7 @@ const (
 // worse, leave them out without a word.
 var documented = []string{"api.openai.com", "openrouter.ai"}
 
-// media returns what the model takes, as far as its server's refusals have told;
+// media returns what the model takes, as far as is known from its server's refusals;
 // nothing where one of this request's media was refused.
 func (r *reply) media() llm.MediaLimits {
 	if r.blind {

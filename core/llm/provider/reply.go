@@ -112,7 +112,7 @@ func (r *Reply) Send(d llm.Delta) bool {
 }
 
 // Refused yields which of the newest message's pictures or documents the provider refused.
-// What came before was told at its time.
+// What came before was reported at its time.
 func (r *Reply) Refused(req *llm.Request, images, documents bool) {
 	var names []string
 	if images {

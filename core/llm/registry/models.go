@@ -38,7 +38,7 @@ type Options struct {
 	Search quote.Search // of local/quote; nil: it finds nothing
 	Clock  core.Clock
 	Log    *slog.Logger
-	Health *health.Board // is told how the models answer; nil: nothing is
+	Health *health.Board // records how the models answer; nil: nothing is
 }
 
 // Models are the configured language models. They do not change; methods may

@@ -71,7 +71,7 @@ func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // Text returns what is said in the recording r, which a user's app called name;
-// the ending of the name tells the server its format. "" is silence. Errors
+// the ending of the name gives the server its format. "" is silence. Errors
 // hold neither key nor recording.
 func (c *Client) Text(ctx context.Context, name string, r io.Reader) (string, error) {
 	resp, err := c.api.CreateTranscription(ctx, api.AudioRequest{Model: Model, FilePath: name, Reader: r, Format: api.AudioResponseFormatJSON})

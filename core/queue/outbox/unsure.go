@@ -52,7 +52,7 @@ func (r *unsureRow) aside() string {
 func (r *unsureRow) notice() string { return fmt.Sprintf("%s%d:%d", unsurePrefix, r.Seq, r.Attempts) }
 
 // tell posts, once, that the message of a row may be missing. It is sent after what waits
-// for the chat. A message for one user is told to that user alone.
+// for the chat. A message for one user is sent to that user alone.
 func (b *Outbox) tell(ctx context.Context, tx *store.Tx, r *unsureRow) error {
 	if b.o.Notices.Missing == nil {
 		return nil

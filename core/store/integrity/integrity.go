@@ -84,7 +84,7 @@ func (w *Watch) Look(ctx context.Context) error {
 			return core.Errorf(core.Busy, "the database %s was truncated: %s", w.path, Remedy)
 		}
 		if !core.Sleep(ctx, w.clock, shortPause) {
-			return nil // not known in this time; the next look tells
+			return nil // not known in this time; the next check knows
 		}
 	}
 }
@@ -184,7 +184,7 @@ func harmless(line string) bool {
 	return false
 }
 
-// judged tells damage from other errors.
+// judged separates damage from other errors.
 func judged(ctx context.Context, path string, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return errors.Join(err, ctx.Err())

@@ -11,7 +11,7 @@ import (
 	"gatehouse/core"
 )
 
-// PutBack puts the copy of an adopted database, which no one has open, back in its
+// PutBack restores the copy of an adopted database, which no one has open, to its
 // place at path, so that the original system can use the file. It needs no space on
 // the disk.
 func PutBack(path, copied string) error {

@@ -53,7 +53,7 @@ func isatap(a netip.Addr) bool {
 }
 
 // ownAddresses returns those of this machine's interfaces: what listens there is
-// meant for others or for no one. Where they cannot be told, none.
+// meant for others or for no one. Where they cannot be distinguished, none.
 func ownAddresses() []netip.Addr {
 	list, err := net.InterfaceAddrs()
 	if err != nil {

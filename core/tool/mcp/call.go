@@ -28,7 +28,7 @@ const (
 )
 
 // call makes one call. A call is never made twice: who cannot know whether it
-// was done is told so.
+// was done returns that.
 func (v *Servers) call(ctx context.Context, s *entry.Server, name string, c *tool.Call) (tool.Result, error) {
 	if c.Turn.Trust < s.Trust {
 		return tool.Result{}, core.Errorf(core.Denied, "the MCP server %s is offered from trust %s on", s.Name, s.Trust)

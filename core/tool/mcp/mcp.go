@@ -1,7 +1,7 @@
 // Package mcp gives turns the tools of MCP servers (modelcontextprotocol.io),
 // which the vault's owner lists in .mcp.json. A server is a program that is
 // spoken to by its standard streams, or an HTTP endpoint. What servers say is
-// data that strangers wrote: bounded, cleaned, and told to the model as such.
+// data that strangers wrote: bounded, cleaned, and labelled so for the model.
 //
 // A program runs as the gateway's user for turns at full trust; below, in a
 // sandbox of the one run that it is for, and only where the owner marked it
@@ -48,7 +48,7 @@ type Options struct {
 	// Env is the gateway's environment, KEY=VALUE. Of it a program at full
 	// trust gets PATH, HOME and LANG; Names are those that the file may name.
 	Env, Names []string
-	Version    string        // of the gateway, which servers are told
+	Version    string        // of the gateway, which servers get
 	Stage      string        // a program that calls sandbox.Main first
 	Veil       *sandbox.Veil // around programs at full trust; nil hides nothing
 	Box        sandbox.Box
@@ -157,7 +157,7 @@ func (v *Servers) Reload(ctx context.Context) {
 	v.read()
 }
 
-// fileStamp tells one state of the file from another.
+// fileStamp identifies a state of the file.
 func (v *Servers) fileStamp() string {
 	st, err := v.o.Vault.Root().Lstat(entry.File)
 	if err != nil {

@@ -21,7 +21,7 @@ var (
 	schema json.RawMessage
 )
 
-// Limits of what the tool tells.
+// Limits of what the tool returns.
 const (
 	maxListed = 100     // skills that the description lists; more are only counted
 	maxAbout  = 300     // bytes of one skill's description
@@ -38,7 +38,7 @@ type Entry struct {
 type Load func(ctx context.Context, t *tool.Turn, name string) (body string, err error)
 
 // New makes Skill with list in its description. Both are fixed: make it again
-// for each run, so that skills that change are told as they are. Without skills
+// for each run, so that skills that change are returned as they are now. Without skills
 // there is nothing to offer; then ok is false.
 func New(list []Entry, load Load) (x tool.Tool, ok bool) {
 	run := func(ctx context.Context, c *tool.Call) (tool.Result, error) {

@@ -55,7 +55,7 @@ type (
 // A LastError is why the newest turn of a session has no answer.
 type LastError struct {
 	Kind    string    `json:"kind"`    // the code of the event error
-	Message string    `json:"message"` // what its sender was told
+	Message string    `json:"message"` // the error text that its sender got
 	Run     string    `json:"run_id"`
 	At      time.Time `json:"at"`
 	// For the operator and admins alone.

@@ -24,7 +24,7 @@ func (d Folder) Check() error {
 	return err
 }
 
-// Sync puts the directory's entries on the disk.
+// Sync flushes the directory's entries to disk.
 func (d Folder) Sync() error { return d.self.Sync() }
 
 // Close releases the directory.

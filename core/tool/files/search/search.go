@@ -202,7 +202,7 @@ func (r *runes) ReadRune() (rune, int, error) {
 	return c, size, nil
 }
 
-// content puts the matching lines of one file with those around them.
+// content writes the matching lines of one file with those around them.
 func (s *search) content(name string, t text, hits []int) {
 	next := 0 // first line that was not shown yet
 	for i, n := range hits {

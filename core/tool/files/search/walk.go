@@ -45,7 +45,7 @@ type hit struct {
 }
 
 // run walks from the directory name, or visits name alone when it is a file. ctx
-// ending is an error; the search's own time is not, but told in cut.
+// ending is an error; the search's own time is not, but is reported in cut.
 func (w *walk) run(ctx context.Context, name string) error {
 	if !place.May(w.t.MayRead, name) {
 		return core.Errorf(core.Denied, "this folder may not be searched here")

@@ -1,5 +1,5 @@
 // Package entry reads .mcp.json, in which a vault's owner lists MCP servers: the
-// format of Claude Code, and next to it "trust". Mistakes are told with their
+// format of Claude Code, and next to it "trust". Mistakes are reported with their
 // lines, and cost only the server that they are about.
 package entry
 

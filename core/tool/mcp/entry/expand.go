@@ -33,7 +33,7 @@ func newVariables(names, environ []string) variables {
 	return v
 }
 
-// replace puts values in place of ${NAME} and ${NAME:-default}. A name that is
+// replace inserts values for ${NAME} and ${NAME:-default}. A name that is
 // not listed is an error even with a default: who wrote it relies on it.
 func (v variables) replace(s *Server, text string) (string, error) {
 	var wrong error
@@ -72,7 +72,7 @@ func (v variables) each(s *Server, list []string) (err error) {
 	return nil
 }
 
-// values replaces in a map whose values are not shown to anybody.
+// values replaces in a map whose values are not shown.
 func (v variables) values(s *Server, m map[string]string) (err error) {
 	for name := range m {
 		if m[name], err = v.replace(s, m[name]); err != nil {
