@@ -45,6 +45,7 @@ import (
 	"gatehouse/core/llm/registry"
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/orchestrator/incoming"
+	"gatehouse/core/paraid"
 	"gatehouse/core/permission/guard"
 	"gatehouse/core/permission/raise"
 	"gatehouse/core/queue"
@@ -111,6 +112,7 @@ type app struct {
 	accounts      *account.Store
 	sessions      *session.Store
 	conversations *conversations
+	paraIDs       *paraid.Registry
 	library       *library.Library
 	events        *runs.Store
 	runs          *orchestrator.Orchestrator
@@ -250,7 +252,12 @@ func (a *app) joinCore(ctx context.Context) error {
 	a.guard = guard.New(guard.Options{DB: a.db, Asks: a.asks, Vault: a.vault, Isolation: a.box != nil, Own: a.own.Visible,
 		Clock: a.clock, Log: a.log, Metrics: guard.NewMetrics(a.reg), Show: tools, Chat: chatOfRun})
 	qm := metrics.New(a.reg, append(a.bots.Names(), core.APIBot))
-	a.sessions = session.New(session.Options{DB: a.db, Vault: a.vault, Clock: a.clock, Log: a.log, Version: version, Projects: a.cfg.ClaudeProjects})
+	a.paraIDs = paraid.New(a.db, a.vault, a.log)
+	a.closing(a.paraIDs.Close)
+	if err := a.paraIDs.Load(ctx); err != nil {
+		return err
+	}
+	a.sessions = session.New(session.Options{ParaID: a.paraIDs.ForChat, DB: a.db, Vault: a.vault, Clock: a.clock, Log: a.log, Version: version, Projects: a.cfg.ClaudeProjects})
 	a.closing(a.sessions.Close)
 	if err := a.openLibrary(); err != nil {
 		return err

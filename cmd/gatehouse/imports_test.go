@@ -121,6 +121,7 @@ core/llm/wiretest: core core/llm  # what the fakes of the two wires share, and t
 core/orchestrator: core core/agent core/ask core/attach core/llm core/orchestrator/incoming core/orchestrator/named core/permission core/runs core/session core/store core/texts core/tool core/transcript core/usage core/vault
 core/orchestrator/incoming: core core/llm core/texts  # what comes with a message, as blocks
 core/orchestrator/named: core core/tool  # whether a text names a host or an address
+core/paraid: core core/store core/vault  # ids of entries and conversations
 core/permission: core core/permission/pattern core/permission/shell core/permission/shell/vetted core/texts core/tool core/vault
 core/permission/guard: core core/ask core/diff core/permission core/store core/texts core/tool core/vault
 core/permission/pattern:  # patterns of commands, imports no package of ours

@@ -63,6 +63,7 @@ func (t Tables) Chores() []core.Chore {
 	return []core.Chore{
 		{Name: "search", Every: time.Minute, Run: t.Store.Fill},
 		{Name: "opened", Every: time.Minute, Run: t.Store.Touched},
+		{Name: "para_ids", Every: time.Minute, Run: t.Store.Number},
 		{Name: "conversations", Every: 10 * time.Minute, Run: func(context.Context) (int, error) { t.Store.Evict(); return 0, nil }},
 	}
 }

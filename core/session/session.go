@@ -31,6 +31,10 @@ type Options struct {
 	Log     *slog.Logger // nil: none
 	Version string       // written into transcript lines; "" is "gatehouse"
 
+	// ParaID returns the para-ID of a session, which it mints for a new one. nil:
+	// sessions get none.
+	ParaID func(ctx context.Context, tx *store.Tx, session string, user int64) (string, error)
+
 	// Projects is a directory like ~/.claude/projects where transcripts of the
 	// operator's sessions are looked for that the vault does not hold. It is
 	// only read. "": none.
@@ -46,6 +50,8 @@ type Store struct {
 	vault *vault.Vault
 	clock core.Clock
 	log   *slog.Logger
+
+	paraID func(ctx context.Context, tx *store.Tx, session string, user int64) (string, error)
 
 	sidecars *sidecar.Files
 
@@ -63,7 +69,7 @@ func New(o Options) *Store {
 	}
 	s := &Store{
 		Files: transcript.New(transcript.Options{Vault: o.Vault, Clock: o.Clock, Log: o.Log, Version: o.Version, Projects: o.Projects}),
-		db:    o.DB, vault: o.Vault, clock: o.Clock, log: o.Log, sidecars: sidecar.New(o.Vault, o.Log), opened: map[string]time.Time{},
+		db:    o.DB, vault: o.Vault, clock: o.Clock, log: o.Log, paraID: o.ParaID, sidecars: sidecar.New(o.Vault, o.Log), opened: map[string]time.Time{},
 	}
 	s.Index = index.New(index.Options{DB: o.DB, Vault: o.Vault, Files: s.Files, Log: o.Log, Sessions: s})
 	return s
@@ -78,7 +84,7 @@ const columns = `s.id, coalesce(s.title, '') AS title, s.module, s.source,
 	coalesce(s.model, '') AS model, s.chosen_model, s.message_count, s.archived, s.created_at, s.last_accessed,
 	coalesce(s.continued_from, '') AS continued_from, coalesce(s.agent_type, '') AS agent_type,
 	coalesce(s.metadata, '') AS metadata, s.user_id, s.trust_level, s.title_source,
-	coalesce(s.workspace, '') AS workspace, coalesce(s.project_id, '') AS project_id`
+	coalesce(s.workspace, '') AS workspace, coalesce(s.project_id, '') AS project_id, s.para_id`
 
 type row struct {
 	ID               string     `db:"id"`
@@ -101,6 +107,7 @@ type row struct {
 	TitleSource      string     `db:"title_source"`
 	Workspace        string     `db:"workspace"`
 	Project          string     `db:"project_id"`
+	ParaID           string     `db:"para_id"`
 }
 
 func (r *row) session() (Session, error) {
@@ -113,7 +120,7 @@ func (r *row) session() (Session, error) {
 		ID: r.ID, Title: r.Title, Module: r.Module, Source: r.Source, WorkingDirectory: r.WorkingDirectory,
 		VaultRoot: r.VaultRoot, Model: r.Model, ChosenModel: r.ChosenModel, MessageCount: r.MessageCount, Archived: r.Archived,
 		CreatedAt: created, LastAccessed: accessed, ContinuedFrom: r.ContinuedFrom, AgentType: r.AgentType,
-		User: r.User, TrustLevel: r.TrustLevel, TitleSource: r.TitleSource, Workspace: r.Workspace, Project: r.Project,
+		User: r.User, TrustLevel: r.TrustLevel, TitleSource: r.TitleSource, Workspace: r.Workspace, Project: r.Project, ParaID: r.ParaID,
 	}
 	if json.Valid([]byte(r.Metadata)) {
 		s.Metadata = json.RawMessage(r.Metadata)

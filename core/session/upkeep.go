@@ -114,3 +114,41 @@ func (s *Store) Touched(ctx context.Context) (int, error) {
 	})
 	return len(opened), err
 }
+
+// maxNumbered is how many sessions one transaction of Number gives an id.
+const maxNumbered = 500
+
+// Number gives sessions without a para-ID one, at most 500, and returns how many it
+// gave. It is upkeep's: a message costs nothing for it, and sessions that were
+// imported or restored get theirs too.
+func (s *Store) Number(ctx context.Context) (int, error) {
+	if s.paraID == nil {
+		return 0, nil
+	}
+	const unnumbered = `SELECT id, user_id FROM sessions WHERE para_id = '' LIMIT $1`
+	type session struct {
+		ID   string `db:"id"`
+		User int64  `db:"user_id"`
+	}
+	var due []session
+	if err := s.db.Select(ctx, &due, unnumbered, 1); err != nil || len(due) == 0 {
+		return 0, err
+	}
+	err := s.db.TxSoon(ctx, func(tx *store.Tx) error {
+		due = []session{}
+		if err := tx.Select(ctx, &due, unnumbered, maxNumbered); err != nil {
+			return fmt.Errorf("number sessions: %w", err)
+		}
+		for _, d := range due {
+			id, err := s.paraID(ctx, tx, d.ID, d.User)
+			if err != nil {
+				return err
+			}
+			if _, err := tx.Exec(ctx, `UPDATE sessions SET para_id = $2 WHERE id = $1 AND para_id = ''`, d.ID, id); err != nil {
+				return fmt.Errorf("number sessions: %w", err)
+			}
+		}
+		return nil
+	})
+	return len(due), err
+}

@@ -37,6 +37,7 @@ type Session struct {
 	TitleSource      string          `json:"title_source"` // default, model, user
 	Workspace        string          `json:"workspace,omitempty"`
 	Project          string          `json:"project_id,omitempty"`
+	ParaID           string          `json:"para_id,omitempty"` // "": it gets one within a minute
 
 	ChatModel string `json:"-"` // of the chat that the turn came from, as Resolve found it (ChatSettings)
 }

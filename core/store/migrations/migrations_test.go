@@ -96,6 +96,7 @@ var sums = map[string]string{
 	"1060_by_link.sql":            "cebdb022d8e3f83dde749f053bda388317b8f082ed6869802fe60dea3dcdc82e",
 	"1061_documents.postgres.sql": "e61fd041de0a3be9852f9b87c09fd527a4658c729a17e26823dbd312067ecb53",
 	"1061_documents.sqlite.sql":   "de9c85f5d608357e6e0c033ae3162829c0cf83347b4a4d22659f4d75ba031274",
+	"1080_para_ids.sql":           "7c5d3907274451f562d7803c86dfd6cd67aed18173ed7811bb45c39017018147",
 	"1070_request_cards.sql":      "3d0d977ce7abd0409f174c3f667c3a0e09ae0316a0ffe66307f6c79b88472413",
 }
 

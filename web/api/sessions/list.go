@@ -29,6 +29,7 @@ type Row struct {
 	AgentType        string     `json:"agent_type,omitempty"`
 	Workspace        string     `json:"workspace,omitempty"`
 	Project          string     `json:"project_id,omitempty"`
+	ParaID           string     `json:"para_id,omitempty"`
 	User             int64      `json:"user_id"`
 	Trust            core.Trust `json:"trust_level"`
 	Hit              *Hit       `json:"hit,omitempty"` // of a search

@@ -131,7 +131,7 @@ func RowOf(s session.Session) Row {
 	return Row{
 		ID: s.ID, Title: s.Title, Module: s.Module, Source: s.Source, WorkingDirectory: s.WorkingDirectory, Model: s.Model, ChosenModel: s.ChosenModel,
 		MessageCount: s.MessageCount, Archived: s.Archived, CreatedAt: s.CreatedAt, LastAccessed: s.LastAccessed,
-		ContinuedFrom: s.ContinuedFrom, AgentType: s.AgentType, Workspace: s.Workspace, Project: s.Project, User: s.User, Trust: s.TrustLevel,
+		ContinuedFrom: s.ContinuedFrom, AgentType: s.AgentType, Workspace: s.Workspace, Project: s.Project, ParaID: s.ParaID, User: s.User, Trust: s.TrustLevel,
 	}
 }
 
@@ -251,7 +251,7 @@ func (a *API) changeSession(w http.ResponseWriter, r *http.Request) error {
 
 // fixed are fields of a session that no change reaches; to ignore them would
 // look as if it had.
-var fixed = []string{"id", "source", "message_count", "created_at", "last_accessed", "continued_from", "user_id", "trust_level", "title_source", "project_id", "chosen_model", "tags", "contexts"}
+var fixed = []string{"id", "source", "message_count", "created_at", "last_accessed", "continued_from", "user_id", "trust_level", "title_source", "project_id", "para_id", "chosen_model", "tags", "contexts"}
 
 // readChange takes out of given what it knows.
 func readChange(given map[string]json.RawMessage) (c session.Change, err error) {

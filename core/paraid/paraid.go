@@ -1,0 +1,205 @@
+// Package paraid mints and registers para-IDs: short ids of entries in the vault's
+// files and of conversations, unique over all of them. An id is given once and never
+// changes: not when the entry is edited, moved or copied to another machine.
+//
+// The table para_ids is the registry. The file .parachute/ids.jsonl in the vault has
+// the same rows, so that ids survive the loss of the database.
+package paraid
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+)
+
+// Types of entries.
+const (
+	Journal = "journal"  // an entry of a day file
+	Chat    = "chat"     // a conversation; its path is the session's id
+	ChatLog = "chat-log" // an entry of a chat log
+)
+
+// Length is the number of characters of new ids.
+const Length = 12
+
+const alphabet = "abcdefghijklmnopqrstuvwxyz0123456789"
+
+// Random returns a new id that no registry has been asked about. Among a billion ids
+// the chance that it is taken is one in four billion; Mint checks it.
+func Random() string {
+	// Bytes from 252 on would make the first characters of the alphabet more frequent.
+	const even = 256 - 256%len(alphabet)
+	id, buf := make([]byte, 0, Length), make([]byte, 2*Length)
+	for len(id) < Length {
+		_, _ = rand.Read(buf) // never fails
+		for _, b := range buf {
+			if int(b) < even && len(id) < Length {
+				id = append(id, alphabet[int(b)%len(alphabet)])
+			}
+		}
+	}
+	return string(id)
+}
+
+// Valid reports whether id is a para-ID: 12 of a-z0-9, or 6 or 8 of them, as older
+// versions of the original system made them.
+func Valid(id string) bool {
+	if len(id) != Length && len(id) != 8 && len(id) != 6 {
+		return false
+	}
+	for _, c := range []byte(id) {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') {
+			return false
+		}
+	}
+	return true
+}
+
+// An Entry is one row of the registry.
+type Entry struct {
+	ID      string
+	Type    string
+	Path    string // of the file, relative to the vault; of a chat the session's id
+	User    int64  // whose it is
+	Created time.Time
+}
+
+// Limits of an Entry, in bytes.
+const (
+	maxType = 32
+	maxPath = 1024
+)
+
+func (e Entry) check() error {
+	if !Valid(e.ID) || e.Type == "" || len(e.Type) > maxType || e.Path == "" || len(e.Path) > maxPath || e.User < 0 {
+		return core.Errorf(core.Invalid, "%q is not an entry of the registry of ids", e.ID)
+	}
+	return nil
+}
+
+// maxTries limits how often Mint makes another id after one that is taken.
+const maxTries = 8
+
+// Mint registers e under a new id and returns it with that. A zero e.Created is the
+// time of tx.
+func (r *Registry) Mint(ctx context.Context, tx *store.Tx, e Entry) (Entry, error) {
+	if e.Created.IsZero() {
+		e.Created = tx.Time()
+	}
+	for range maxTries {
+		e.ID = Random()
+		free, err := r.insert(ctx, tx, e)
+		if err != nil {
+			return Entry{}, err
+		}
+		if free {
+			return e, nil
+		}
+	}
+	return Entry{}, errors.New("no free para-ID was found")
+}
+
+// Claim registers e under the id that it has, and returns the entry that holds the id:
+// e, or the one that was registered before, which stays as it is. It is for ids that
+// were found in files.
+func (r *Registry) Claim(ctx context.Context, tx *store.Tx, e Entry) (holder Entry, err error) {
+	if e.Created.IsZero() {
+		e.Created = tx.Time()
+	}
+	free, err := r.insert(ctx, tx, e)
+	if err != nil || free {
+		return e, err
+	}
+	return r.Find(ctx, tx, e.ID)
+}
+
+// insert registers e and reports whether its id was free.
+func (r *Registry) insert(ctx context.Context, tx *store.Tx, e Entry) (bool, error) {
+	if err := e.check(); err != nil {
+		return false, err
+	}
+	n, err := tx.Exec(ctx, `INSERT INTO para_ids (id, type, path, created_at, user_id) VALUES ($1, $2, $3, $4, $5) ON CONFLICT (id) DO NOTHING`,
+		e.ID, e.Type, e.Path, core.Stamp(e.Created), e.User)
+	if err != nil {
+		return false, fmt.Errorf("register para-ID: %w", err)
+	}
+	if n > 0 {
+		tx.OnCommit(func() { r.file.add(e) })
+	}
+	return n > 0, nil
+}
+
+// Find returns the entry of id, or core.NotFound.
+func (r *Registry) Find(ctx context.Context, q store.Queryer, id string) (Entry, error) {
+	var w row
+	err := q.Get(ctx, &w, `SELECT id, type, path, created_at, user_id FROM para_ids WHERE id = $1`, id)
+	if errors.Is(err, store.ErrNoRows) {
+		return Entry{}, core.Errorf(core.NotFound, "no entry has the id %q", id)
+	}
+	if err != nil {
+		return Entry{}, fmt.Errorf("read para-ID: %w", err)
+	}
+	return w.entry(), nil
+}
+
+// MaxAt is the most entries that At returns.
+const MaxAt = 10_000
+
+// At returns the entries of a path, oldest first, at most MaxAt.
+func (r *Registry) At(ctx context.Context, q store.Queryer, path, kind string) ([]Entry, error) {
+	var rows []row
+	err := q.Select(ctx, &rows, `SELECT id, type, path, created_at, user_id FROM para_ids WHERE path = $1 AND type = $2 ORDER BY created_at, id LIMIT 10000`, path, kind)
+	if err != nil {
+		return nil, fmt.Errorf("read para-IDs: %w", err)
+	}
+	all := make([]Entry, len(rows))
+	for i, w := range rows {
+		all[i] = w.entry()
+	}
+	return all, nil
+}
+
+// Relocate notes that the entry id is in the file path now, and is the user's.
+func (r *Registry) Relocate(ctx context.Context, tx *store.Tx, id, path string, user int64) error {
+	if path == "" || len(path) > maxPath {
+		return core.Errorf(core.Invalid, "the path of an id is empty or too long")
+	}
+	n, err := tx.Exec(ctx, `UPDATE para_ids SET path = $2, user_id = $3 WHERE id = $1 AND (path <> $2 OR user_id <> $3)`, id, path, user)
+	if err != nil {
+		return fmt.Errorf("move para-ID: %w", err)
+	}
+	if n > 0 {
+		tx.OnCommit(r.file.stale)
+	}
+	return nil
+}
+
+// ForChat returns the id of a conversation, and mints it if there is none.
+func (r *Registry) ForChat(ctx context.Context, tx *store.Tx, session string, user int64) (string, error) {
+	have, err := r.At(ctx, tx, session, Chat)
+	if err != nil {
+		return "", err
+	}
+	if len(have) > 0 {
+		return have[0].ID, nil
+	}
+	e, err := r.Mint(ctx, tx, Entry{Type: Chat, Path: session, User: user})
+	return e.ID, err
+}
+
+type row struct {
+	ID      string `db:"id"`
+	Type    string `db:"type"`
+	Path    string `db:"path"`
+	Created string `db:"created_at"`
+	User    int64  `db:"user_id"`
+}
+
+func (w row) entry() Entry {
+	return Entry{ID: w.ID, Type: w.Type, Path: w.Path, User: w.User, Created: core.TimeOf(w.Created)}
+}
