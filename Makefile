@@ -17,8 +17,6 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 # The compiler takes more memory and collects garbage less often: a tenth of its time.
 COMPILER_GOGC := 400
 
-RACEFLAGS := -gcflags=github.com/anthropics/anthropic-sdk-go=-N
-
 ROUNDS   ?= 100
 FUZZTIME ?= 1s
 COMMANDS ?= 100000
@@ -78,13 +76,12 @@ vet: ## go vet
 
 # The tests wait more than they compute: three packages, and six tests of each, at a
 # time. All is compiled before they begin. "go vet" runs over them by itself. SQLite
-# is compiled in a third of the time. Anthropic's client is one package that takes
-# longer than all of ours: without optimizing it, two thirds of that.
+# is compiled in a third of the time.
 race: export CGO_CFLAGS := -O1
 race: ## every test, with the race detector, a browser and 20 crash rounds
 	@echo "== go test -race"
-	@GOGC=$(COMPILER_GOGC) $(GO) list -test -deps -export -race $(RACEFLAGS) -tags $(TAGS),browser ./... >/dev/null
-	@GO="$(GO)" TAGS="$(TAGS)" .ci/race $(GOTESTSUM) -race -vet=off $(RACEFLAGS) -timeout 30m -p 3 -parallel 6 -tags $(TAGS),browser
+	@GOGC=$(COMPILER_GOGC) $(GO) list -test -deps -export -race -tags $(TAGS),browser ./... >/dev/null
+	@GO="$(GO)" TAGS="$(TAGS)" .ci/race $(GOTESTSUM) -race -vet=off -timeout 30m -p 3 -parallel 6 -tags $(TAGS),browser
 
 counts: ## the tests of what is allocated and held, and every escape, without the race detector
 	@echo "== allocations and memory"

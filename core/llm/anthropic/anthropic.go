@@ -1,11 +1,9 @@
 // Package anthropic is an llm.Model over Anthropic's streaming Messages API
-// (https://platform.claude.com/docs/en/api/messages), by the official SDK.
+// (https://platform.claude.com/docs/en/api/messages).
 //
-// The SDK encodes requests and decodes events. It is built without its client
-// type, whose constructor reads keys, addresses and headers from the
-// environment: its services take exactly the options given here. Its retries
-// and its tracing are off: an answer that has begun is never repeated, waits
-// are reported to the user, and no conversation becomes a span.
+// It does without the official SDK, of which it would use types alone and which would be
+// a fifth of the program's file (docs/performance.md). What requests look like is held
+// against what the SDK wrote, in testdata.
 //
 // Nothing is taken from the environment: base URL, key and HTTP client are
 // given, and the package's own transport uses no proxy.
@@ -14,6 +12,8 @@ package anthropic
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -23,9 +23,6 @@ import (
 	"strings"
 	"sync/atomic"
 
-	api "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/option"
-
 	"gatehouse/core"
 	"gatehouse/core/llm"
 	"gatehouse/core/llm/provider"
@@ -34,7 +31,14 @@ import (
 // DefaultBaseURL is Anthropic's own API.
 const DefaultBaseURL = "https://api.anthropic.com"
 
-const maxModels = 1000 // names Models returns; the API's largest page
+// version is that of the API, which every request names.
+const version = "2023-06-01"
+
+const (
+	maxModels    = 1000     // names Models returns; the API's largest page
+	maxListBody  = 8 << 20  // bytes of a list of models
+	maxErrorBody = 64 << 10 // bytes of an error answer that are read
+)
 
 // Options say which server to talk to. Clock is needed; everything else has a
 // default.
@@ -52,12 +56,11 @@ type Options struct {
 
 // A Client is one model of one server. It is safe for use by many goroutines.
 type Client struct {
-	link     *provider.Link
-	window   int
-	messages api.MessageService
-	list     api.ModelService
-	tools    provider.ToolCache
-	dialect  dialect
+	link    *provider.Link
+	base    string // ends in "/"
+	window  int
+	tools   provider.ToolCache
+	dialect dialect
 }
 
 // dialect is what was learnt about a server from its refusals. It is kept for
@@ -76,7 +79,7 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{window: o.Window}
+	c := &Client{base: base, window: o.Window}
 	c.link, err = provider.New(provider.Options{
 		Name: cmp.Or(o.Name, "anthropic"), Model: o.Model, Key: o.Key, HTTP: o.HTTP,
 		Clock: o.Clock, Log: o.Log, Rand: o.Rand, Words: words, List: c.models, Pick: pick,
@@ -84,21 +87,7 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	opts := c.options(base)
-	c.messages, c.list = api.NewMessageService(opts...), api.NewModelService(opts...)
 	return c, nil
-}
-
-// options returns all options of the SDK, which reads nothing else.
-func (c *Client) options(base string) []option.RequestOption {
-	opts := []option.RequestOption{
-		option.WithBaseURL(base), option.WithHTTPClient(c.link.HTTP), option.WithMaxRetries(0),
-		option.WithoutOpenTelemetry(), option.WithMiddleware(c.guard), option.WithHeader("User-Agent", "gatehouse"),
-	}
-	if c.link.Key != "" {
-		opts = append(opts, option.WithAPIKey(c.link.Key))
-	}
-	return opts
 }
 
 // parseBase reads a base URL; its errors never show it, for it may hold a password.
@@ -164,9 +153,25 @@ func (c *Client) thinks(model string) bool { return since46(model) && !c.dialect
 func (c *Client) Models(ctx context.Context) ([]string, error) { return c.link.Models(ctx) }
 
 func (c *Client) models(ctx context.Context) ([]string, *provider.Failure) {
-	page, err := c.list.List(ctx, api.ModelListParams{Limit: api.Int(maxModels)})
+	resp, bad := c.do(ctx, http.MethodGet, "v1/models?limit="+strconv.Itoa(maxModels), nil)
+	if bad != nil {
+		return nil, bad
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxListBody+1))
 	if err != nil {
-		return nil, c.failure(err, "the list of models is no JSON")
+		return nil, c.link.Lost(err)
+	}
+	if len(body) > maxListBody {
+		return nil, provider.Garbage("the list of models is too long")
+	}
+	var page struct {
+		Data []struct {
+			ID string `json:"id"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal(body, &page); err != nil {
+		return nil, provider.Garbage("the list of models is no JSON")
 	}
 	var ids []string
 	for i := range page.Data {
@@ -175,6 +180,33 @@ func (c *Client) models(ctx context.Context) ([]string, *provider.Failure) {
 		}
 	}
 	return ids, nil
+}
+
+// do sends one request and returns its 200 response; everything else is a failure.
+func (c *Client) do(ctx context.Context, method, path string, body []byte) (*http.Response, *provider.Failure) {
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, nil)
+	if err != nil {
+		return nil, c.link.Lost(err)
+	}
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("User-Agent", "gatehouse")
+	req.Header.Set("Anthropic-Version", version)
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if c.link.Key != "" {
+		req.Header.Set("X-Api-Key", c.link.Key)
+	}
+	resp, err := c.link.Do(req, body)
+	if err != nil {
+		return nil, c.link.Lost(err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		defer resp.Body.Close()
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
+		return nil, c.statusFailure(resp.StatusCode, resp.Header, parseError(text))
+	}
+	return resp, nil
 }
 
 // pick takes the newest model of the middle size: the list is newest first.

@@ -1,20 +1,16 @@
 package anthropic
 
 import (
-	api "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/packages/param"
-
 	"gatehouse/core/llm"
 	"gatehouse/core/llm/provider"
 )
 
-// An encoder writes a request as the SDK does, in a fraction of its time: the tools are
-// encoded once (provider.ToolCache), and the blocks that nearly every message consists of
-// (text, calls, results) field by field. What is rarer is left to the SDK.
+// An encoder writes a request. The tools are encoded once (provider.ToolCache), and the
+// blocks field by field.
 type encoder struct{ *provider.Encoder }
 
-// body returns p as the API reads it, with "stream". p.Tools begins with offered.
-func (c *Client) body(p *api.MessageNewParams, offered []llm.Tool) ([]byte, error) {
+// body returns p as the API reads it, with "stream". p.tools begins with offered.
+func (c *Client) body(p *request, offered []llm.Tool) ([]byte, error) {
 	var cached []byte
 	if offered = unmarked(p, offered); len(offered) > 0 {
 		var err error
@@ -27,13 +23,13 @@ func (c *Client) body(p *api.MessageNewParams, offered []llm.Tool) ([]byte, erro
 	if err := e.settings(p); err != nil {
 		return nil, err
 	}
-	if err := e.system(p.System); err != nil {
+	if err := e.list("system", p.system); err != nil {
 		return nil, err
 	}
-	if err := e.tools(p.Tools, cached, len(offered)); err != nil {
+	if err := e.tools(p.tools, cached, len(offered)); err != nil {
 		return nil, err
 	}
-	if err := e.messages(p.Messages); err != nil {
+	if err := e.messages(p.messages); err != nil {
 		return nil, err
 	}
 	e.Raw("}")
@@ -42,45 +38,57 @@ func (c *Client) body(p *api.MessageNewParams, offered []llm.Tool) ([]byte, erro
 
 // unmarked returns offered, or none where p marks their last one as the end of a cached
 // prompt, which no other request's tools do.
-func unmarked(p *api.MessageNewParams, offered []llm.Tool) []llm.Tool {
-	if len(offered) == 0 || len(p.Tools) < len(offered) || p.Tools[len(offered)-1].OfTool.CacheControl.Type != "" {
+func unmarked(p *request, offered []llm.Tool) []llm.Tool {
+	if len(offered) == 0 || len(p.tools) < len(offered) || p.tools[len(offered)-1].Cached != nil {
 		return nil
 	}
 	return offered
 }
 
 // sizeOf returns about how many bytes the texts of p take.
-func sizeOf(p *api.MessageNewParams) (n int) {
-	for i := range p.System {
-		n += len(p.System[i].Text)
+func sizeOf(p *request) (n int) {
+	for i := range p.system {
+		n += len(p.system[i].text)
 	}
-	for i := range p.Messages {
-		for _, b := range p.Messages[i].Content {
-			n += 64
-			switch {
-			case b.OfText != nil:
-				n += len(b.OfText.Text)
-			case b.OfImage != nil && b.OfImage.Source.OfBase64 != nil:
-				n += len(b.OfImage.Source.OfBase64.Data)
+	for i := range p.messages {
+		for j := range p.messages[i].content {
+			b := &p.messages[i].content[j]
+			n += 64 + len(b.text) + len(b.data) + len(b.raw)
+			for k := range b.content {
+				n += 64 + len(b.content[k].text) + len(b.content[k].data)
 			}
 		}
 	}
 	return n + n/16
 }
 
-func (e encoder) settings(p *api.MessageNewParams) error {
-	for _, f := range []struct {
-		name  string
-		there bool
-		value any
-	}{
-		{"model", true, p.Model},
-		{"max_tokens", true, p.MaxTokens},
-		{"thinking", p.Thinking.OfAdaptive != nil, p.Thinking.OfAdaptive},
-		{"temperature", p.Temperature.Valid(), p.Temperature.Value},
-		{"stop_sequences", len(p.StopSequences) > 0, p.StopSequences},
-		{"tool_choice", p.ToolChoice.OfNone != nil, p.ToolChoice.OfNone},
-	} {
+func (e encoder) settings(p *request) error {
+	if err := e.fields(
+		field{"model", true, p.model},
+		field{"max_tokens", true, p.maxTokens},
+		field{"temperature", p.temperature != nil, p.temperature},
+		field{"stop_sequences", len(p.stop) > 0, p.stop},
+	); err != nil {
+		return err
+	}
+	if p.thinks {
+		e.Raw(`,"thinking":{"type":"adaptive","display":"summarized"}`)
+	}
+	if p.noCalls {
+		e.Raw(`,"tool_choice":{"type":"none"}`)
+	}
+	return nil
+}
+
+// A field is one of an object, which is written where it is there.
+type field struct {
+	name  string
+	there bool
+	value any
+}
+
+func (e encoder) fields(all ...field) error {
+	for _, f := range all {
 		if !f.there {
 			continue
 		}
@@ -91,47 +99,44 @@ func (e encoder) settings(p *api.MessageNewParams) error {
 	return nil
 }
 
-func (e encoder) system(blocks []api.TextBlockParam) error {
-	for i := range blocks {
-		e.open(`,"system":[`, i)
-		if err := e.text(&blocks[i]); err != nil {
-			return err
-		}
-	}
-	e.close("]", len(blocks))
-	return nil
-}
-
 // tools writes cached, an array of the first n tools, and the others behind it.
-func (e encoder) tools(all []api.ToolUnionParam, cached []byte, n int) error {
+func (e encoder) tools(all []tool, cached []byte, n int) error {
 	if n > 0 {
 		e.Raw(`,"tools":`)
 		e.Encoded(cached[:len(cached)-1])
 	}
 	for i := n; i < len(all); i++ {
 		e.open(`,"tools":[`, i)
-		if err := e.Value(all[i]); err != nil {
+		if err := e.Value(&all[i]); err != nil {
 			return err
 		}
 	}
-	e.close("]", len(all))
+	e.close(len(all))
 	return nil
 }
 
-func (e encoder) messages(all []api.MessageParam) error {
+func (e encoder) messages(all []turn) error {
 	for i := range all {
 		e.open(`,"messages":[`, i)
-		e.Raw(`{"role":"` + string(all[i].Role) + `"`) // one of the API's two words
-		for j := range all[i].Content {
-			e.open(`,"content":[`, j)
-			if err := e.block(&all[i].Content[j]); err != nil {
-				return err
-			}
+		e.Raw(`{"role":"` + all[i].role + `"`) // one of the API's two words
+		if err := e.list("content", all[i].content); err != nil {
+			return err
 		}
-		e.close("]", len(all[i].Content))
 		e.Raw("}")
 	}
-	e.close("]", len(all))
+	e.close(len(all))
+	return nil
+}
+
+// list writes a field of blocks, and nothing where there are none.
+func (e encoder) list(name string, all []block) error {
+	for i := range all {
+		e.open(`,"`+name+`":[`, i)
+		if err := e.block(&all[i]); err != nil {
+			return err
+		}
+	}
+	e.close(len(all))
 	return nil
 }
 
@@ -144,84 +149,54 @@ func (e encoder) open(begin string, i int) {
 }
 
 // close ends a list of n elements; an empty one was not begun.
-func (e encoder) close(end string, n int) {
+func (e encoder) close(n int) {
 	if n > 0 {
-		e.Raw(end)
+		e.Raw("]")
 	}
 }
 
-func (e encoder) block(b *api.ContentBlockParamUnion) error {
-	switch {
-	case b.OfText != nil:
-		return e.text(b.OfText)
-	case b.OfToolUse != nil && plainCall(b.OfToolUse):
-		return e.call(b.OfToolUse)
-	case b.OfToolResult != nil:
-		return e.result(b.OfToolResult)
+func (e encoder) block(b *block) error {
+	if b.kind == "" {
+		e.Encoded(b.raw)
+		return nil
 	}
-	return e.Value(b)
-}
-
-func (e encoder) text(b *api.TextBlockParam) error {
-	if len(b.Citations) > 0 {
-		return e.Value(b)
-	}
-	e.Raw(`{"type":"text"`)
-	if err := e.Field("text", b.Text); err != nil {
+	e.Raw(`{"type":"` + b.kind + `"`)
+	if err := e.inside(b); err != nil {
 		return err
 	}
-	return e.end(&b.CacheControl)
-}
-
-func plainCall(b *api.ToolUseBlockParam) bool {
-	return !b.ToolsetName.Valid() && param.IsOmitted(b.Caller)
-}
-
-func (e encoder) call(b *api.ToolUseBlockParam) error {
-	e.Raw(`{"type":"tool_use"`)
-	if err := e.Field("id", b.ID); err != nil {
-		return err
-	}
-	if err := e.Field("name", b.Name); err != nil {
-		return err
-	}
-	if err := e.Field("input", b.Input); err != nil {
-		return err
-	}
-	return e.end(&b.CacheControl)
-}
-
-func (e encoder) result(b *api.ToolResultBlockParam) error {
-	e.Raw(`{"type":"tool_result"`)
-	if err := e.Field("tool_use_id", b.ToolUseID); err != nil {
-		return err
-	}
-	if b.IsError.Valid() {
-		if err := e.Field("is_error", b.IsError.Value); err != nil {
-			return err
-		}
-	}
-	for i := range b.Content {
-		e.open(`,"content":[`, i)
-		if text := b.Content[i].OfText; text != nil {
-			if err := e.text(text); err != nil {
-				return err
-			}
-		} else if err := e.Value(b.Content[i]); err != nil {
-			return err
-		}
-	}
-	e.close("]", len(b.Content))
-	return e.end(&b.CacheControl)
-}
-
-// end writes where the prompt is cached up to, if it is here, and ends a block.
-func (e encoder) end(c *api.CacheControlEphemeralParam) error {
-	if c.Type != "" {
-		if err := e.Field("cache_control", c); err != nil {
-			return err
-		}
+	if b.cached {
+		e.Raw(`,"cache_control":{"type":"ephemeral"}`)
 	}
 	e.Raw("}")
 	return nil
+}
+
+// inside writes the fields of b's kind.
+func (e encoder) inside(b *block) error {
+	switch b.kind {
+	case "text":
+		return e.Field("text", b.text)
+	case "thinking":
+		return e.fields(field{"thinking", true, b.text}, field{"signature", true, b.signature})
+	case "tool_use":
+		return e.fields(field{"id", true, b.id}, field{"name", true, b.name}, field{"input", true, b.input})
+	case "image":
+		return e.source(b.mime, b.data)
+	case "document":
+		if err := e.source("application/pdf", b.data); err != nil {
+			return err
+		}
+		return e.fields(field{"title", b.name != "", b.name})
+	}
+	if err := e.fields(field{"tool_use_id", true, b.id}, field{"is_error", true, b.failed}); err != nil {
+		return err
+	}
+	return e.list("content", b.content)
+}
+
+func (e encoder) source(mime, data string) error {
+	e.Raw(`,"source":{"type":"base64"`)
+	err := e.fields(field{"media_type", true, mime}, field{"data", true, data})
+	e.Raw("}")
+	return err
 }

@@ -2,13 +2,9 @@ package anthropic
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"time"
-
-	api "github.com/anthropics/anthropic-sdk-go"
 
 	"gatehouse/core/llm/provider"
 	"gatehouse/core/texts"
@@ -49,30 +45,6 @@ func parseError(body []byte) apiError {
 
 // text returns the texts of e.
 func (e apiError) text() string { return e.Type + " " + e.Message }
-
-// failure judges what the SDK returned as an error; garbled reports what it means
-// when the answer could not be read.
-func (c *Client) failure(err error, garbled string) *provider.Failure {
-	var refused *refusal
-	var inStream *api.Error
-	var outer *url.Error
-	var cut *broken
-	switch {
-	case errors.As(err, &refused) && refused.status == http.StatusOK:
-		return c.streamFailure(refused.said)
-	case errors.As(err, &refused):
-		return c.statusFailure(refused.status, refused.header, refused.said)
-	case errors.As(err, &inStream):
-		return c.streamFailure(parseError([]byte(inStream.RawJSON())))
-	case errors.As(err, &outer):
-		return c.link.Lost(outer.Err)
-	case errors.As(err, &cut):
-		return c.link.Lost(cut.err)
-	case errors.Is(err, errNoStream), errors.Is(err, errEventTooLong), errors.Is(err, errStreamTooLong):
-		return provider.Garbage(err.Error())
-	}
-	return provider.Garbage(garbled)
-}
 
 // statusFailure judges an HTTP status other than 200.
 func (c *Client) statusFailure(status int, h http.Header, e apiError) *provider.Failure {

@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	api "github.com/anthropics/anthropic-sdk-go"
-
 	"gatehouse/core"
 	"gatehouse/core/llm"
 	fake "gatehouse/core/llm/anthropictest"
@@ -111,10 +109,10 @@ func (p play) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // heard is a reply put together, for comparing.
-func heard(t *testing.T, body []byte, seed uint64) string {
+func heard(t *testing.T, body []byte, seed uint64, search *llm.Search) string {
 	c := newClient(t, Options{Model: "claude-x", HTTP: &http.Client{Transport: play{body, seed}}})
 	var out strings.Builder
-	for d, err := range c.Reply(context.Background(), &llm.Request{}) {
+	for d, err := range c.Reply(context.Background(), &llm.Request{Search: search}) {
 		if err != nil {
 			out.WriteString("!" + err.Error())
 			continue
@@ -146,6 +144,10 @@ func FuzzStream(f *testing.F) {
 		start + "event: content_block_delta\r\ndata: {\"type\":\"content_block_delta\",\"delta\":{\"type\":\"text_delta\",\"text\":\"a\"}}\r\n\r\n" + end,
 		start + "event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"refusal\"},\"usage\":{\"output_tokens\":-1}}\n\n" + end,
 		"event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"m\"}}\n\n",
+		start + "event: content_block_start\ndata: {\"type\":\"content_block_start\",\"content_block\":{\"type\":\"text\",\"text\":null}}\n\n" +
+			"event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"delta\":{\"type\":\"text_delta\",\"text\":\"a\"}}\n\n" +
+			"event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"pause_turn\"}}\n\n" + end,
+		start + "event: content_block_start\ndata: {\"type\":\"content_block_start\",\"content_block\":null}\n\n" + end,
 		"event: error\ndata: 3\n\n", "event: x\ndata: []\n\n", ": c\n\ndata\n\n", "event: message_start\ndata: null\n\n",
 		"event: a\ndata: {\"type\":\"content_block_stop\",\"index\":1e400,\"delta\":null}\n\n",
 	} {
@@ -155,8 +157,10 @@ func FuzzStream(f *testing.F) {
 		if len(body) > 64<<10 {
 			return
 		}
-		if one, two := heard(t, body, seed), heard(t, body, seed+1); one != two {
-			t.Errorf("cut in two ways:\n%s\n%s", one, two)
+		for _, search := range []*llm.Search{nil, {Most: 1}} {
+			if one, two := heard(t, body, seed, search), heard(t, body, seed+1, search); one != two {
+				t.Errorf("cut in two ways:\n%s\n%s", one, two)
+			}
 		}
 	})
 }
@@ -197,9 +201,9 @@ func FuzzHistory(f *testing.F) {
 	})
 }
 
-func TestTheSDKStillReportsWhatIsThere(t *testing.T) {
+func TestTotalsThatAreNotThereReplaceNone(t *testing.T) {
 	// Totals that message_delta leaves out must not wipe those of message_start.
-	var e api.MessageStreamEventUnion
+	var e event
 	if err := json.Unmarshal([]byte(`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":9,"cache_read_input_tokens":null}}`), &e); err != nil {
 		t.Fatal(err)
 	}

@@ -4,8 +4,6 @@ import (
 	"encoding/base64"
 	"strings"
 
-	api "github.com/anthropics/anthropic-sdk-go"
-
 	"gatehouse/core"
 	"gatehouse/core/llm"
 )
@@ -39,32 +37,21 @@ func sees(model string) bool {
 }
 
 // shown returns b's media as blocks, each as itself or as the line that explains why not.
-func (h *history) shown(b *core.Block) []api.ContentBlockParamUnion {
-	var out []api.ContentBlockParamUnion
+func (h *history) shown(b *core.Block) []block {
+	var out []block
 	for i := range b.Media {
 		m := &b.Media[i]
 		line, sent := h.media.LeftOut(m)
 		if !sent {
-			out = append(out, api.NewTextBlock(line))
+			out = append(out, textBlock(line))
 			continue
 		}
 		data := base64.StdEncoding.EncodeToString(m.Data)
 		if kind, mime := m.Kind(); kind == core.ImageMedia {
-			out = append(out, api.NewImageBlockBase64(mime, data))
+			out = append(out, block{kind: "image", mime: mime, data: data})
 			continue
 		}
-		doc := api.NewDocumentBlock(api.Base64PDFSourceParam{Data: data})
-		if m.Name != "" {
-			doc.OfDocument.Title = api.String(m.Name)
-		}
-		out = append(out, doc)
+		out = append(out, block{kind: "document", name: m.Name, data: data})
 	}
 	return out
-}
-
-// into appends a tool's media to its text.
-func into(result *api.ToolResultBlockParam, shown []api.ContentBlockParamUnion) {
-	for _, s := range shown {
-		result.Content = append(result.Content, api.ToolResultBlockParamContentUnion{OfText: s.OfText, OfImage: s.OfImage, OfDocument: s.OfDocument})
-	}
 }

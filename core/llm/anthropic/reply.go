@@ -3,13 +3,13 @@ package anthropic
 import (
 	"context"
 	"errors"
+	"io"
 	"iter"
+	"mime"
 	"net/http"
 	"regexp"
 	"strconv"
-
-	api "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/option"
+	"strings"
 
 	"gatehouse/core/llm"
 	"gatehouse/core/llm/provider"
@@ -92,41 +92,68 @@ func (r *reply) Attempt() *provider.Failure {
 			return r.noSearch(bad)
 		}
 		a.join(before)
-		if a.stop != api.StopReasonPauseTurn || r.req.Search == nil || pauses >= maxPauses {
+		if a.stop != stopPause || r.req.Search == nil || pauses >= maxPauses {
 			return r.end(a)
 		}
-		a.goOn(&p)
+		if bad := a.goOn(&p); bad != nil {
+			return r.Broken(bad)
+		}
 		before = a
 	}
 }
 
 // stream takes one streamed message to its end.
-func (r *reply) stream(p *api.MessageNewParams) (*answer, *provider.Failure) {
+func (r *reply) stream(p *request) (*answer, *provider.Failure) {
 	body, err := r.c.body(p, r.req.Tools)
 	if err != nil {
-		return nil, r.c.failure(err, "the request cannot be written as JSON")
+		return nil, r.c.link.Detail(words.Judge(http.StatusBadRequest, ""), "encoding the request", err.Error())
 	}
-	stream := r.c.messages.NewStreaming(r.Ctx, api.MessageNewParams{}, option.WithRequestBody("application/json", body))
-	defer stream.Close()
-	a := &answer{}
-	for stream.Next() {
-		event := stream.Current()
-		if bad := r.take(a, &event); bad != nil || r.Stopped {
-			return a, r.Broken(bad)
-		}
-		if a.over {
-			return a, nil
-		}
-	}
-	if err := stream.Err(); err != nil {
-		bad := r.c.failure(err, "an event is no JSON of the expected form")
+	resp, bad := r.c.do(r.Ctx, http.MethodPost, "v1/messages", body)
+	if bad != nil {
 		if bad.Fault.Status == http.StatusNotFound {
 			r.c.link.Gone() // a model chosen from the list is gone
 		}
-		return a, r.Broken(bad)
+		return nil, r.Broken(bad)
 	}
-	if !a.begun {
-		return a, provider.Garbage("no event in the stream")
+	defer resp.Body.Close()
+	if bad := r.c.noStream(resp); bad != nil {
+		return nil, r.Broken(bad)
 	}
-	return a, provider.CutOff(errors.New("the stream ended without message_stop"))
+	a, events := &answer{}, provider.NewEvents(resp.Body)
+	for !a.over && !r.Stopped {
+		data, err := events.Next()
+		if err != nil {
+			return a, r.broke(a, err)
+		}
+		if bad := r.take(a, events.Name, data); bad != nil {
+			return a, r.Broken(bad)
+		}
+	}
+	return a, nil
+}
+
+// noStream returns what is wrong with an answer that is no stream of events; nil where it is one.
+func (c *Client) noStream(resp *http.Response) *provider.Failure {
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if kind == "text/event-stream" {
+		return nil
+	}
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
+	if e := parseError(body); strings.HasSuffix(kind, "json") && !e.isZero() {
+		return c.streamFailure(e)
+	}
+	return provider.Garbage("the answer is no stream of events")
+}
+
+// broke judges a stream that has ended before its message.
+func (r *reply) broke(a *answer, err error) *provider.Failure {
+	switch {
+	case errors.Is(err, provider.ErrEventTooLong), errors.Is(err, provider.ErrStreamTooLong):
+		return r.Broken(provider.Garbage(err.Error()))
+	case !errors.Is(err, io.EOF):
+		return r.Broken(r.c.link.Lost(err))
+	case !a.begun:
+		return provider.Garbage("no event in the stream")
+	}
+	return provider.CutOff(errors.New("the stream ended without message_stop"))
 }

@@ -7,9 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	api "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/packages/param"
-
 	"gatehouse/core"
 	"gatehouse/core/llm"
 )
@@ -19,39 +16,36 @@ import (
 const defaultTokens = 16_000
 
 // params returns the request in the API's form.
-func (r *reply) params(model string) api.MessageNewParams {
+func (r *reply) params(model string) request {
 	d := &r.c.dialect
-	p := api.MessageNewParams{Model: model, MaxTokens: int64(r.req.MaxTokens), Tools: tools(r.req.Tools)}
-	if p.MaxTokens < 1 {
-		p.MaxTokens = defaultTokens
+	p := request{model: model, maxTokens: int64(r.req.MaxTokens), tools: tools(r.req.Tools), thinks: r.c.thinks(model)}
+	if p.maxTokens < 1 {
+		p.maxTokens = defaultTokens
 	}
 	if most := d.maxTokens.Load(); most > 0 {
-		p.MaxTokens = min(p.MaxTokens, most)
-	}
-	if r.c.thinks(model) {
-		p.Thinking.OfAdaptive = &api.ThinkingConfigAdaptiveParam{Display: api.ThinkingConfigAdaptiveDisplaySummarized}
+		p.maxTokens = min(p.maxTokens, most)
 	}
 	// With thinking the API takes no temperature but 1, and never one above it.
-	if t := r.req.Temperature; t != nil && p.Thinking.OfAdaptive == nil && !d.noTemperature.Load() {
-		p.Temperature = api.Float(min(1, max(0, *t)))
+	if t := r.req.Temperature; t != nil && !p.thinks && !d.noTemperature.Load() {
+		within := min(1, max(0, *t))
+		p.temperature = &within
 	}
 	for _, s := range r.req.Stop {
 		if strings.TrimSpace(s) != "" { // the API refuses white space alone
-			p.StopSequences = append(p.StopSequences, s)
+			p.stop = append(p.stop, s)
 		}
 	}
 	if strings.TrimSpace(r.req.System) != "" {
-		p.System = []api.TextBlockParam{{Text: r.req.System}}
+		p.system = []block{textBlock(r.req.System)}
 	}
 	h := history{thinking: !r.unsigned, media: r.media().Choose(r.req.Messages), ids: map[string]string{}, taken: map[string]bool{}}
 	for i := range r.req.Messages {
 		h.add(&r.req.Messages[i])
 	}
-	p.Messages = h.end()
-	if len(p.Tools) == 0 && len(h.named) > 0 {
+	p.messages = h.end()
+	if len(p.tools) == 0 && len(h.named) > 0 {
 		// The API refuses a history with calls where no tools are named.
-		p.Tools = tools(h.named)
-		p.ToolChoice.OfNone = &api.ToolChoiceNoneParam{}
+		p.tools, p.noCalls = tools(h.named), true
 	}
 	if !d.noCache.Load() {
 		mark(&p)
@@ -64,25 +58,15 @@ func (r *reply) params(model string) api.MessageNewParams {
 // the same for a conversation (tools and system prompt), and behind the
 // history, which the next turn begins with
 // (https://platform.claude.com/docs/en/build-with-claude/prompt-caching).
-func mark(p *api.MessageNewParams) {
-	point := api.NewCacheControlEphemeralParam()
+func mark(p *request) {
 	switch {
-	case len(p.System) > 0:
-		p.System[0].CacheControl = point
-	case len(p.Tools) > 0:
-		p.Tools[len(p.Tools)-1].OfTool.CacheControl = point
+	case len(p.system) > 0:
+		p.system[0].cached = true
+	case len(p.tools) > 0:
+		p.tools[len(p.tools)-1].Cached = &ephemeral
 	}
-	last := p.Messages[len(p.Messages)-1].Content
-	switch b := &last[len(last)-1]; {
-	case b.OfText != nil:
-		b.OfText.CacheControl = point
-	case b.OfToolResult != nil:
-		b.OfToolResult.CacheControl = point
-	case b.OfImage != nil:
-		b.OfImage.CacheControl = point
-	case b.OfDocument != nil:
-		b.OfDocument.CacheControl = point
-	}
+	last := p.messages[len(p.messages)-1].content
+	last[len(last)-1].cached = true // a user's: a text, a result, a picture or a document
 }
 
 var badName = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
@@ -96,19 +80,16 @@ func plainName(name string) string {
 	return name[:min(len(name), maxName)]
 }
 
-func tools(offered []llm.Tool) []api.ToolUnionParam {
-	var out []api.ToolUnionParam
+var noParameters = json.RawMessage(`{"type":"object","properties":{}}`)
+
+func tools(offered []llm.Tool) []tool {
+	var out []tool
 	for _, t := range offered {
-		tool := api.ToolParam{Name: t.Name}
-		if t.About != "" {
-			tool.Description = api.String(t.About)
+		schema := t.Schema
+		if len(schema) == 0 {
+			schema = noParameters
 		}
-		if len(t.Schema) > 0 {
-			tool.InputSchema = param.Override[api.ToolInputSchemaParam](t.Schema)
-		} else {
-			tool.InputSchema.Properties = struct{}{}
-		}
-		out = append(out, api.ToolUnionParam{OfTool: &tool})
+		out = append(out, tool{Name: t.Name, About: t.About, Schema: schema})
 	}
 	return out
 }
@@ -130,7 +111,7 @@ const (
 type history struct {
 	thinking bool       // send signed thinking
 	media    llm.Choice // the pictures and documents that are sent
-	out      []api.MessageParam
+	out      []turn
 	open     []string // calls of the last message without result, as the API knows them
 	ids      map[string]string
 	taken    map[string]bool
@@ -139,54 +120,54 @@ type history struct {
 
 func (h *history) add(m *llm.Message) {
 	if m.Role == "assistant" {
-		h.put(api.MessageParamRoleAssistant, h.assistant(m))
+		h.put(assistant, h.assistant(m))
 		return
 	}
 	results, rest := h.user(m)
-	h.put(api.MessageParamRoleUser, append(h.settle(results), rest...))
+	h.put(user, append(h.settle(results), rest...))
 }
 
 // put appends blocks, to the last message if it has the same role.
-func (h *history) put(role api.MessageParamRole, blocks []api.ContentBlockParamUnion) {
+func (h *history) put(role string, blocks []block) {
 	if len(blocks) == 0 {
 		return
 	}
 	last := len(h.out) - 1
 	switch {
-	case last >= 0 && h.out[last].Role == role:
-		h.out[last].Content = append(h.out[last].Content, blocks...)
+	case last >= 0 && h.out[last].role == role:
+		h.out[last].content = append(h.out[last].content, blocks...)
 		return
-	case last < 0 && role == api.MessageParamRoleAssistant:
-		h.out = append(h.out, api.NewUserMessage(api.NewTextBlock(leftOut)))
+	case last < 0 && role == assistant:
+		h.out = append(h.out, turn{user, []block{textBlock(leftOut)}})
 	}
-	h.out = append(h.out, api.MessageParam{Role: role, Content: blocks})
+	h.out = append(h.out, turn{role, blocks})
 }
 
 // end completes the history: no call stays open, and the last message is not the
 // model's, which would be taken for the beginning of its answer.
-func (h *history) end() []api.MessageParam {
-	h.put(api.MessageParamRoleUser, h.settle(nil))
-	if last := len(h.out) - 1; last < 0 || h.out[last].Role == api.MessageParamRoleAssistant {
-		h.put(api.MessageParamRoleUser, []api.ContentBlockParamUnion{api.NewTextBlock(pleaseGoOn)})
+func (h *history) end() []turn {
+	h.put(user, h.settle(nil))
+	if last := len(h.out) - 1; last < 0 || h.out[last].role == assistant {
+		h.put(user, []block{textBlock(pleaseGoOn)})
 	}
 	return h.out
 }
 
 // assistant returns the model's message. A call that is still open from the message
 // in front is settled first.
-func (h *history) assistant(m *llm.Message) []api.ContentBlockParamUnion {
-	h.put(api.MessageParamRoleUser, h.settle(nil))
-	var out []api.ContentBlockParamUnion
+func (h *history) assistant(m *llm.Message) []block {
+	h.put(user, h.settle(nil))
+	var out []block
 	sent := 0 // up to the last block that is no thinking: the API wants none at the end
 	for i := range m.Blocks {
 		switch b := &m.Blocks[i]; {
 		case b.Type == "thinking" && b.Signature != "" && h.thinking:
-			out = append(out, api.NewThinkingBlock(b.Signature, b.Text))
+			out = append(out, block{kind: "thinking", text: b.Text, signature: b.Signature})
 			continue
 		case b.Type == "text" && strings.TrimSpace(b.Text) != "":
-			out = append(out, api.NewTextBlock(b.Text))
+			out = append(out, textBlock(b.Text))
 		case b.Type == "tool_use":
-			out = append(out, api.NewToolUseBlock(h.call(b), object(b.Input), h.tool(b.Name)))
+			out = append(out, block{kind: "tool_use", id: h.call(b), input: object(b.Input), name: h.tool(b.Name)})
 		default:
 			continue
 		}
@@ -231,7 +212,7 @@ func object(input json.RawMessage) json.RawMessage {
 }
 
 // user splits a user message into the results of open calls and the rest.
-func (h *history) user(m *llm.Message) (results map[string]*core.Block, rest []api.ContentBlockParamUnion) {
+func (h *history) user(m *llm.Message) (results map[string]*core.Block, rest []block) {
 	results = map[string]*core.Block{}
 	waiting := map[string]bool{}
 	for _, id := range h.open {
@@ -245,10 +226,10 @@ func (h *history) user(m *llm.Message) (results map[string]*core.Block, rest []a
 			results[id] = b
 			delete(waiting, id)
 		case b.Type == "tool_result":
-			rest = append(rest, api.NewTextBlock(earlierCall+resultText(b)))
+			rest = append(rest, textBlock(earlierCall+resultText(b)))
 			rest = append(rest, h.shown(b)...)
 		case b.Type == "text" && strings.TrimSpace(b.Text) != "":
-			rest = append(rest, api.NewTextBlock(b.Text))
+			rest = append(rest, textBlock(b.Text))
 		case b.Type == "media":
 			rest = append(rest, h.shown(b)...)
 		}
@@ -258,24 +239,28 @@ func (h *history) user(m *llm.Message) (results map[string]*core.Block, rest []a
 
 // settle gives every open call its result, or means that none came. What a
 // failed call shows comes behind the results: the API takes text only there.
-func (h *history) settle(results map[string]*core.Block) []api.ContentBlockParamUnion {
-	var out, behind []api.ContentBlockParamUnion
+func (h *history) settle(results map[string]*core.Block) []block {
+	var out, behind []block
 	for _, id := range h.open {
 		b := results[id]
 		if b == nil {
-			out = append(out, api.NewToolResultBlock(id, lostResult, true))
+			out = append(out, resultBlock(id, lostResult, true))
 			continue
 		}
-		block, shown := api.NewToolResultBlock(id, resultText(b), b.IsError), h.shown(b)
+		result, shown := resultBlock(id, resultText(b), b.IsError), h.shown(b)
 		if b.IsError {
 			behind = append(behind, shown...)
 		} else {
-			into(block.OfToolResult, shown)
+			result.content = append(result.content, shown...)
 		}
-		out = append(out, block)
+		out = append(out, result)
 	}
 	h.open = nil
 	return append(out, behind...)
+}
+
+func resultBlock(id, text string, failed bool) block {
+	return block{kind: "tool_result", id: id, failed: failed, content: []block{textBlock(text)}}
 }
 
 func resultText(b *core.Block) string {

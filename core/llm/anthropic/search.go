@@ -1,9 +1,9 @@
 package anthropic
 
 import (
+	"encoding/json"
 	"net/http"
-
-	api "github.com/anthropics/anthropic-sdk-go"
+	"strings"
 
 	"gatehouse/core/llm"
 	"gatehouse/core/llm/provider"
@@ -19,18 +19,18 @@ const (
 
 // withSearch offers the provider's own search: the version that every model
 // takes, and that runs no code for it.
-func (r *reply) withSearch(p *api.MessageNewParams) {
+func (r *reply) withSearch(p *request) {
 	s := r.req.Search
 	if s == nil {
 		return
 	}
-	t := api.WebSearchTool20250305Param{MaxUses: api.Int(int64(max(1, s.Most)))}
+	t := tool{Type: "web_search_20250305", Name: "web_search", MaxUses: int64(max(1, s.Most))}
 	if len(s.Only) > 0 { // the API takes one list or the other
-		t.AllowedDomains = s.Only
+		t.Allowed = s.Only
 	} else {
-		t.BlockedDomains = s.Without
+		t.Blocked = s.Without
 	}
-	p.Tools = append(p.Tools, api.ToolUnionParam{OfWebSearchTool20250305: &t})
+	p.tools = append(p.tools, t)
 }
 
 // noSearch returns bad, or where the provider refuses to search at all, that in
@@ -50,16 +50,26 @@ func (r *reply) noSearch(bad *provider.Failure) *provider.Failure {
 }
 
 // look notes what a search has found, or why it did not.
-func (a *answer) look(e *api.MessageStreamEventUnion) {
-	b := e.ContentBlock.AsWebSearchToolResult()
-	if code := b.Content.ErrorCode; code != "" {
-		a.unfound = string(code)
+func (a *answer) look(content json.RawMessage) {
+	var refused struct {
+		Code string `json:"error_code"`
+	}
+	if json.Unmarshal(content, &refused) == nil && refused.Code != "" {
+		a.unfound = refused.Code
+		return
+	}
+	var pages []struct {
+		Title string `json:"title"`
+		URL   string `json:"url"`
+		Age   string `json:"page_age"`
+	}
+	if json.Unmarshal(content, &pages) != nil {
 		return
 	}
 	a.searched = true
-	for _, x := range b.Content.OfWebSearchResultBlockArray {
+	for _, x := range pages {
 		if len(a.found) < maxFound {
-			a.found = append(a.found, llm.Found{Title: x.Title, URL: x.URL, Age: x.PageAge})
+			a.found = append(a.found, llm.Found{Title: x.Title, URL: x.URL, Age: x.Age})
 		}
 	}
 }
@@ -74,10 +84,94 @@ func (a *answer) searchFault() *provider.Failure {
 	return bad
 }
 
-// goOn is the conversation with the provider's unfinished message at its end,
-// unchanged, as the API wants a paused turn back.
-func (a *answer) goOn(p *api.MessageNewParams) {
-	p.Messages = append(p.Messages, a.whole.ToParam())
+// goOn puts the provider's unfinished message at the end of the conversation, unchanged,
+// as the API wants a paused turn back.
+func (a *answer) goOn(p *request) *provider.Failure {
+	var content []block
+	for i := range a.whole {
+		raw, ok := a.whole[i].block()
+		if !ok {
+			return provider.Garbage("the parts of the message do not fit together")
+		}
+		if raw != nil {
+			content = append(content, block{raw: raw})
+		}
+	}
+	if len(content) > 0 {
+		p.messages = append(p.messages, turn{assistant, content})
+	}
+	return nil
+}
+
+// A part is one block of a message that may have to be sent back: as it began, and what
+// came to it.
+type part struct {
+	index           int
+	begun           map[string]json.RawMessage
+	text, thinking  strings.Builder
+	signature, args strings.Builder
+	citations       []json.RawMessage
+}
+
+// note adds an event to the parts; false: it belongs to none. The stream's
+// length bounds them.
+func (a *answer) note(e *event) bool {
+	if e.Type == "content_block_start" {
+		x := &part{index: e.Index}
+		a.whole = append(a.whole, x)
+		return json.Unmarshal(e.Block, &x.begun) == nil && x.begun != nil
+	}
+	if e.Type != "content_block_delta" {
+		return true
+	}
+	for _, x := range a.whole {
+		if x.index == e.Index {
+			x.text.WriteString(e.Delta.Text)
+			x.thinking.WriteString(e.Delta.Thinking)
+			x.signature.WriteString(e.Delta.Signature)
+			x.args.WriteString(e.Delta.Input)
+			if len(e.Delta.Citation) > 0 {
+				x.citations = append(x.citations, e.Delta.Citation)
+			}
+			return true
+		}
+	}
+	return false
+}
+
+// extend puts more behind the string of that name.
+func (x *part) extend(name string, more *strings.Builder) {
+	if more.Len() == 0 {
+		return
+	}
+	var begin string
+	_ = json.Unmarshal(x.begun[name], &begin)              // not there, or null
+	x.begun[name], _ = json.Marshal(begin + more.String()) // a string: cannot fail
+}
+
+// block returns the part as it is sent back; nil where the API would not take it, for it
+// holds no text; false where it makes no sense.
+func (x *part) block() (json.RawMessage, bool) {
+	x.extend("text", &x.text)
+	x.extend("thinking", &x.thinking)
+	x.extend("signature", &x.signature)
+	if x.args.Len() > 0 {
+		x.begun["input"] = json.RawMessage(x.args.String())
+	}
+	if len(x.citations) > 0 {
+		var all []json.RawMessage
+		_ = json.Unmarshal(x.begun["citations"], &all) // none, or null
+		x.begun["citations"], _ = json.Marshal(append(all, x.citations...))
+	}
+	var kind, text string
+	if json.Unmarshal(x.begun["type"], &kind) != nil {
+		return nil, false
+	}
+	if kind == "text" && (json.Unmarshal(x.begun["text"], &text) != nil || strings.TrimSpace(text) == "") {
+		return nil, true
+	}
+	raw, err := json.Marshal(x.begun)
+	return raw, err == nil
 }
 
 // join takes on what an earlier part of the same reply found and used.

@@ -1,7 +1,8 @@
 package anthropic
 
 import (
-	api "github.com/anthropics/anthropic-sdk-go"
+	"cmp"
+	"encoding/json"
 
 	"gatehouse/core"
 	"gatehouse/core/llm"
@@ -11,17 +12,16 @@ import (
 const maxSignature = 1 << 20 // bytes of one signature
 
 // An answer is what has been received so far.
-
 type answer struct {
 	calls     provider.Calls
 	signature string // of the thinking block that is open
 	usage     *core.Tokens
-	stop      api.StopReason
+	stop      string
 	begun     bool // message_start has come
 	over      bool // message_stop has come
 
 	// Of a request with a search alone.
-	whole    api.Message // everything, to go on from a pause
+	whole    []*part     // everything, to go on from a pause
 	found    []llm.Found // pages that searches showed
 	searched bool        // a search has worked
 	unfound  string      // why one has not
@@ -30,22 +30,32 @@ type answer struct {
 // take handles one event
 // (https://platform.claude.com/docs/en/build-with-claude/streaming). Events
 // and blocks of unknown types are passed over, as the documentation asks.
-func (r *reply) take(a *answer, e *api.MessageStreamEventUnion) *provider.Failure {
-	if r.req.Search != nil {
-		if err := a.whole.Accumulate(*e); err != nil {
-			return provider.Garbage("the parts of the message do not fit together")
-		}
+func (r *reply) take(a *answer, name string, data []byte) *provider.Failure {
+	switch name {
+	case "error":
+		return r.c.streamFailure(parseError(data))
+	case "", "message_start", "content_block_start", "content_block_delta", "content_block_stop", "message_delta", "message_stop":
+	default:
+		return nil
+	}
+	var e event
+	if json.Unmarshal(data, &e) != nil {
+		return provider.Garbage("an event is no JSON of the expected form")
+	}
+	e.Type = cmp.Or(e.Type, name)
+	if r.req.Search != nil && !a.note(&e) {
+		return provider.Garbage("the parts of the message do not fit together")
 	}
 	switch e.Type {
+	case "error":
+		return r.c.streamFailure(parseError(data))
 	case "message_start":
-		a.begun = true
-		u := &e.Message.Usage
-		a.usage = &core.Tokens{Input: max(0, u.InputTokens), Output: max(0, u.OutputTokens),
-			CacheRead: max(0, u.CacheReadInputTokens), CacheWrite: max(0, u.CacheCreationInputTokens)}
+		a.begun, a.usage = true, &core.Tokens{}
+		a.count(&e.Message.Usage)
 	case "content_block_start":
-		return r.begins(a, e)
+		return r.begins(a, &e)
 	case "content_block_delta":
-		return r.grows(a, e)
+		return r.grows(a, &e)
 	case "content_block_stop":
 		if a.signature != "" {
 			r.Begin()
@@ -53,9 +63,7 @@ func (r *reply) take(a *answer, e *api.MessageStreamEventUnion) *provider.Failur
 			a.signature = ""
 		}
 	case "message_delta":
-		if e.Delta.StopReason != "" {
-			a.stop = e.Delta.StopReason
-		}
+		a.stop = cmp.Or(e.Delta.StopReason, a.stop)
 		a.count(&e.Usage)
 	case "message_stop":
 		a.over = true
@@ -63,45 +71,45 @@ func (r *reply) take(a *answer, e *api.MessageStreamEventUnion) *provider.Failur
 	return nil
 }
 
-// count takes the figures of message_delta: they are totals, and only those
-// that are there replace the ones of message_start.
-func (a *answer) count(u *api.MessageDeltaUsage) {
+// count takes the figures of message_start and message_delta: the latter's are totals,
+// and only those that are there replace the former's.
+func (a *answer) count(u *figures) {
 	if a.usage == nil {
 		a.usage = &core.Tokens{}
 	}
-	for _, x := range []struct {
-		there bool
-		from  int64
-		to    *int64
-	}{
-		{u.JSON.InputTokens.Valid(), u.InputTokens, &a.usage.Input},
-		{u.JSON.OutputTokens.Valid(), u.OutputTokens, &a.usage.Output},
-		{u.JSON.CacheReadInputTokens.Valid(), u.CacheReadInputTokens, &a.usage.CacheRead},
-		{u.JSON.CacheCreationInputTokens.Valid(), u.CacheCreationInputTokens, &a.usage.CacheWrite},
-		{u.JSON.ServerToolUse.Valid(), u.ServerToolUse.WebSearchRequests, &a.usage.Searches},
-	} {
-		if x.there {
-			*x.to = max(0, x.from)
+	set := func(to *int64, from *int64) {
+		if from != nil {
+			*to = max(0, *from)
 		}
+	}
+	set(&a.usage.Input, u.Input)
+	set(&a.usage.Output, u.Output)
+	set(&a.usage.CacheRead, u.CacheRead)
+	set(&a.usage.CacheWrite, u.CacheWrite)
+	if u.Server != nil {
+		set(&a.usage.Searches, u.Server.Searches)
 	}
 }
 
-func (r *reply) begins(a *answer, e *api.MessageStreamEventUnion) *provider.Failure {
-	b := &e.ContentBlock
+func (r *reply) begins(a *answer, e *event) *provider.Failure {
+	var b opened
+	if json.Unmarshal(e.Block, &b) != nil {
+		return provider.Garbage("a block is no JSON of the expected form")
+	}
 	switch b.Type {
 	case "text", "thinking":
 		a.signature = b.Signature
 		r.Piece(b.Thinking, b.Text)
 	case "web_search_tool_result":
-		a.look(e)
+		a.look(b.Content)
 	case "tool_use":
-		_, bad := a.calls.Start(int(e.Index), b.ID, b.Name)
+		_, bad := a.calls.Start(e.Index, b.ID, b.Name)
 		return bad
 	}
 	return nil
 }
 
-func (r *reply) grows(a *answer, e *api.MessageStreamEventUnion) *provider.Failure {
+func (r *reply) grows(a *answer, e *event) *provider.Failure {
 	switch d := &e.Delta; d.Type {
 	case "text_delta":
 		r.Piece("", d.Text)
@@ -112,8 +120,8 @@ func (r *reply) grows(a *answer, e *api.MessageStreamEventUnion) *provider.Failu
 			return provider.Garbage("a signature is longer than 1 MiB")
 		}
 	case "input_json_delta":
-		if call := a.calls.At(int(e.Index)); call != nil { // else of a block that is not ours to run
-			return a.calls.Grow(call, d.PartialJSON)
+		if call := a.calls.At(e.Index); call != nil { // else of a block that is not ours to run
+			return a.calls.Grow(call, d.Input)
 		}
 	}
 	return nil
@@ -121,12 +129,11 @@ func (r *reply) grows(a *answer, e *api.MessageStreamEventUnion) *provider.Failu
 
 // end yields what is only known at the end: calls, usage, the reason.
 func (r *reply) end(a *answer) *provider.Failure {
-	if a.stop == api.StopReasonRefusal {
+	if a.stop == stopRefusal {
 		return words.Filter()
 	}
 	if bad := a.searchFault(); bad != nil {
 		return bad
 	}
-	return r.End(&a.calls, provider.Ending{Found: a.found, Usage: a.usage, Said: a.stop != "",
-		Full: a.stop == api.StopReasonMaxTokens || a.stop == api.StopReasonModelContextWindowExceeded})
+	return r.End(&a.calls, provider.Ending{Found: a.found, Usage: a.usage, Said: a.stop != "", Full: a.stop == stopTokens || a.stop == stopWindow})
 }

@@ -7,7 +7,7 @@
 // connection with io.EOF, so a half answer looks whole; it reads lines
 // without a bound; it keeps comment lines (OpenRouter's keep-alives) as parts
 // of an error message and gives up after 300 of them; and it knows neither
-// Retry-After nor retries. The small reader in sse.go does what is needed.
+// Retry-After nor retries. provider.Events does what is needed.
 //
 // Nothing is taken from the environment: base URL, key and HTTP client are
 // given, and the package's own transport uses no proxy.
@@ -183,8 +183,6 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte) (*htt
 	if err != nil {
 		return nil, c.link.Lost(err)
 	}
-	sent := &sending{data: body}
-	sent.giveTo(req)
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("User-Agent", "gatehouse")
 	if body != nil {
@@ -194,8 +192,7 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte) (*htt
 	if c.link.Key != "" {
 		req.Header.Set("Authorization", "Bearer "+c.link.Key)
 	}
-	resp, err := c.link.HTTP.Do(req)
-	sent.letGo()
+	resp, err := c.link.Do(req, body)
 	if err != nil {
 		return nil, c.link.Lost(err)
 	}

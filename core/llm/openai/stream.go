@@ -64,22 +64,22 @@ func (r *reply) read(resp *http.Response) *provider.Failure {
 	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind == "application/json" {
 		return r.readWhole(resp.Body)
 	}
-	events := newEventReader(resp.Body)
+	events := provider.NewEvents(resp.Body)
 	var a answer
 	for seen := false; ; seen = true {
-		data, err := events.next()
+		data, err := events.Next()
 		switch {
-		case errors.Is(err, errEventTooLong), errors.Is(err, errStreamTooLong):
+		case errors.Is(err, provider.ErrEventTooLong), errors.Is(err, provider.ErrStreamTooLong):
 			return r.Broken(provider.Garbage("stream: " + err.Error()))
 		case err != nil && a.finish != "" && (r.Answered || a.calls.Last() != nil) && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)):
 			return r.end(&a) // some servers send no [DONE]
-		case errors.Is(err, io.EOF) && !seen && events.total > 0:
+		case errors.Is(err, io.EOF) && !seen && events.Total() > 0:
 			return provider.Garbage("no event in the stream")
 		case errors.Is(err, io.EOF):
 			return provider.CutOff(errors.New("the stream ended without [DONE]"))
 		case err != nil:
 			return r.Broken(r.c.link.Lost(err))
-		case isDone(data):
+		case provider.IsDone(data):
 			return r.end(&a)
 		}
 		if bad := r.take(&a, data); bad != nil || r.Stopped {

@@ -1,12 +1,10 @@
-package openai
+package provider
 
 import (
 	"bufio"
 	"bytes"
 	"errors"
 	"io"
-
-	"gatehouse/core/llm/provider"
 )
 
 const (
@@ -14,18 +12,20 @@ const (
 	maxStream = 64 << 20 // bytes of one whole answer on the wire
 )
 
+// What Next returns of a stream that is too long.
 var (
-	errEventTooLong  = errors.New("an event of the stream is longer than 4 MiB")
-	errStreamTooLong = errors.New("the stream is longer than 64 MiB")
+	ErrEventTooLong  = errors.New("an event of the stream is longer than 4 MiB")
+	ErrStreamTooLong = errors.New("the stream is longer than 64 MiB")
 )
 
-// An eventReader reads server-sent events as the HTML standard defines them
+// Events reads server-sent events as the HTML standard defines them
 // (https://html.spec.whatwg.org/multipage/server-sent-events.html): lines end
 // in CR, LF or CRLF, a blank line ends an event, several data lines are joined
 // by LF, comments and unknown fields are skipped. Two liberties: a line that
 // begins with "{" is taken as data, and so is a field "error", because some
 // servers write a bare error object into a running stream.
-type eventReader struct {
+type Events struct {
+	Name   string // of the event that Next returned, "" where it has none
 	r      *bufio.Reader
 	line   []byte // the current line, at most maxEvent
 	data   []byte // the current event's data, at most maxEvent
@@ -35,19 +35,20 @@ type eventReader struct {
 	total  int64
 }
 
-func newEventReader(r io.Reader) *eventReader {
-	return &eventReader{r: bufio.NewReaderSize(r, provider.WaitBuffer)}
+// NewEvents returns a reader of the events in r.
+func NewEvents(r io.Reader) *Events {
+	return &Events{r: bufio.NewReaderSize(r, WaitBuffer)}
 }
 
-// next returns the next event's data, valid until the next call. At the end of
+// Next returns the next event's data, valid until the next call. At the end of
 // the stream it is io.EOF, and an unfinished event is dropped as the standard
 // says, unless it is [DONE]: servers close right behind it.
-func (e *eventReader) next() ([]byte, error) {
-	e.data, e.has = e.data[:0], false
+func (e *Events) Next() ([]byte, error) {
+	e.Name, e.data, e.has = "", e.data[:0], false
 	for {
 		line, err := e.readLine()
 		if err != nil && (!errors.Is(err, io.EOF) || len(line) == 0) {
-			if e.has && errors.Is(err, io.EOF) && isDone(e.data) {
+			if e.has && errors.Is(err, io.EOF) && IsDone(e.data) {
 				return e.data, nil
 			}
 			return nil, err
@@ -56,6 +57,7 @@ func (e *eventReader) next() ([]byte, error) {
 			if e.has {
 				return e.data, nil
 			}
+			e.Name = "" // without data it is no event
 			continue
 		}
 		if bad := e.field(line); bad != nil {
@@ -64,21 +66,25 @@ func (e *eventReader) next() ([]byte, error) {
 	}
 }
 
-func isDone(data []byte) bool { return string(bytes.TrimSpace(data)) == "[DONE]" }
+// IsDone reports whether an event is [DONE], by which many servers end a stream.
+func IsDone(data []byte) bool { return string(bytes.TrimSpace(data)) == "[DONE]" }
 
 // field adds one line to the event.
-func (e *eventReader) field(line []byte) error {
+func (e *Events) field(line []byte) error {
 	name, value, _ := bytes.Cut(line, []byte(":"))
 	switch {
 	case line[0] == '{':
 		value = line
+	case string(name) == "event":
+		e.Name = string(bytes.TrimPrefix(value, []byte(" ")))
+		return nil
 	case string(name) == "data" || string(name) == "error":
 		value = bytes.TrimPrefix(value, []byte(" "))
 	default:
 		return nil
 	}
 	if len(e.data)+len(value) >= maxEvent {
-		return errEventTooLong
+		return ErrEventTooLong
 	}
 	if e.has {
 		e.data = append(e.data, '\n')
@@ -89,7 +95,7 @@ func (e *eventReader) field(line []byte) error {
 
 // readLine returns the next line without its end; at the end of the stream the
 // rest with io.EOF.
-func (e *eventReader) readLine() ([]byte, error) {
+func (e *Events) readLine() ([]byte, error) {
 	e.line = e.line[:0]
 	for {
 		if _, err := e.r.Peek(1); err != nil {
@@ -109,7 +115,7 @@ func (e *eventReader) readLine() ([]byte, error) {
 			n = len(buf)
 		}
 		if len(e.line)+n > maxEvent {
-			return nil, errEventTooLong
+			return nil, ErrEventTooLong
 		}
 		e.line = append(e.line, buf[:n]...)
 		if end >= 0 {
@@ -117,7 +123,7 @@ func (e *eventReader) readLine() ([]byte, error) {
 			n++
 		}
 		if e.take(n); e.total > maxStream {
-			return nil, errStreamTooLong
+			return nil, ErrStreamTooLong
 		}
 		if end >= 0 {
 			return e.trimMark(), nil
@@ -125,13 +131,16 @@ func (e *eventReader) readLine() ([]byte, error) {
 	}
 }
 
-func (e *eventReader) take(n int) {
+// Total returns how many bytes were read.
+func (e *Events) Total() int64 { return e.total }
+
+func (e *Events) take(n int) {
 	e.r.Discard(n) // n bytes are buffered: cannot fail
 	e.total += int64(n)
 }
 
 // trimMark drops a byte order mark in front of the first line.
-func (e *eventReader) trimMark() []byte {
+func (e *Events) trimMark() []byte {
 	if !e.begun {
 		e.begun = true
 		return bytes.TrimPrefix(e.line, []byte("\xef\xbb\xbf"))

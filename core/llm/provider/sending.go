@@ -1,10 +1,20 @@
-package openai
+package provider
 
 import (
 	"io"
 	"net/http"
 	"sync"
 )
+
+// Do sends req with body, which may be nil, and returns the answer, of any status.
+// Errors are those of the connection; Lost judges them.
+func (l *Link) Do(req *http.Request, body []byte) (*http.Response, error) {
+	sent := &sending{data: body}
+	sent.giveTo(req)
+	resp, err := l.HTTP.Do(req)
+	sent.letGo()
+	return resp, err
+}
 
 // sending is a request's body: the whole conversation. net/http holds a request
 // until its answer has been read, which may take minutes; the body is forgotten

@@ -1,4 +1,4 @@
-package openai
+package provider
 
 import (
 	"bytes"
@@ -12,9 +12,9 @@ import (
 
 // readAll reads all events of s through r.
 func readAll(r io.Reader) (events []string, err error) {
-	e := newEventReader(r)
+	e := NewEvents(r)
 	for {
-		data, err := e.next()
+		data, err := e.Next()
 		if err != nil {
 			return events, err
 		}
@@ -50,20 +50,35 @@ func TestEventsFollowTheStandard(t *testing.T) {
 	}
 }
 
+func TestAnEventHasItsName(t *testing.T) {
+	e := NewEvents(strings.NewReader("event: a\ndata: 1\n\ndata: 2\n\nevent: lost\n\ndata: 3\n\ndata: 4\nevent:b\n\n"))
+	var names []string
+	for {
+		data, err := e.Next()
+		if err != nil {
+			break
+		}
+		names = append(names, string(data)+e.Name)
+	}
+	if want := []string{"1a", "2", "3", "4b"}; !slices.Equal(names, want) {
+		t.Errorf("%q, want %q", names, want)
+	}
+}
+
 func TestEventsAreBounded(t *testing.T) {
 	long := "data: " + strings.Repeat("x", maxEvent) + "\n\n"
-	if _, err := readAll(strings.NewReader(long)); !errors.Is(err, errEventTooLong) {
+	if _, err := readAll(strings.NewReader(long)); !errors.Is(err, ErrEventTooLong) {
 		t.Errorf("long line: %v", err)
 	}
 	lines := strings.Repeat("data: "+strings.Repeat("x", 1000)+"\n", maxEvent/1000+1)
-	if _, err := readAll(strings.NewReader(lines)); !errors.Is(err, errEventTooLong) {
+	if _, err := readAll(strings.NewReader(lines)); !errors.Is(err, ErrEventTooLong) {
 		t.Errorf("long event of short lines: %v", err)
 	}
 	endless := repeat("data: " + strings.Repeat("x", 1000) + "\n\n")
-	if _, err := readAll(endless); !errors.Is(err, errStreamTooLong) {
+	if _, err := readAll(endless); !errors.Is(err, ErrStreamTooLong) {
 		t.Errorf("endless stream: %v", err)
 	}
-	if _, err := readAll(repeat("zzzzzzzz")); !errors.Is(err, errEventTooLong) {
+	if _, err := readAll(repeat("zzzzzzzz")); !errors.Is(err, ErrEventTooLong) {
 		t.Errorf("endless line: %v", err)
 	}
 }
@@ -111,15 +126,15 @@ func parseWhole(in string) (events []string) {
 			events, data = append(events, strings.Join(data, "\n")), nil
 		}
 	}
-	if add(rest); isDone([]byte(strings.Join(data, "\n"))) {
+	if add(rest); IsDone([]byte(strings.Join(data, "\n"))) {
 		events = append(events, strings.Join(data, "\n"))
 	}
 	return events
 }
 
-// FuzzEventReader: however the network cuts the stream, the events are those
+// FuzzEvents: however the network cuts the stream, the events are those
 // of the standard, and nothing panics.
-func FuzzEventReader(f *testing.F) {
+func FuzzEvents(f *testing.F) {
 	for _, s := range []string{"data: a\n\ndata: [DONE]\n\n", "data: a\r\rdata:b\r\n\r\n", ": c\n{\"error\":1}\n\n",
 		"\xef\xbb\xbfdata\ndata:\n\n", "data: [DONE]", "data: x\r", "\r\n\r\n", "error: {}\n\n\n"} {
 		f.Add([]byte(s), uint64(1))
@@ -133,29 +148,5 @@ func FuzzEventReader(f *testing.F) {
 		if !errors.Is(err, io.EOF) || !slices.Equal(got, want) {
 			t.Errorf("events of %q: %q, %v; want %q", in, got, err, want)
 		}
-	})
-}
-
-// FuzzTake: no event, however wrong, panics or yields an invalid tool input.
-func FuzzTake(f *testing.F) {
-	for _, s := range []string{`{"choices":[{"index":0,"delta":{"content":"a"}}]}`, `{"error":{"message":"x","code":429}}`,
-		`{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{"}}]},"finish_reason":"stop"}]}`,
-		`{"object":"error","message":"m","code":400}`, `null`, `[]`, `{"choices":null,"usage":{"prompt_tokens":-1}}`,
-		`{"choices":[{"delta":{"tool_calls":[{"index":-5,"function":{"arguments":"x"}}]}}]}`} {
-		f.Add([]byte(s), []byte(s))
-	}
-	f.Fuzz(func(t *testing.T, one, two []byte) {
-		c, err := New(Options{Clock: still{}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		r := newTestReply(t, c)
-		var a answer
-		for _, data := range [][]byte{one, two} {
-			if bad := r.take(&a, data); bad != nil {
-				return
-			}
-		}
-		r.end(&a)
 	})
 }
