@@ -39,6 +39,7 @@ import (
 	"gatehouse/core/erasure"
 	"gatehouse/core/erasure/tasks"
 	"gatehouse/core/jobs"
+	"gatehouse/core/journal"
 	"gatehouse/core/llm"
 	"gatehouse/core/llm/health"
 	"gatehouse/core/llm/quote"
@@ -113,6 +114,7 @@ type app struct {
 	sessions      *session.Store
 	conversations *conversations
 	paraIDs       *paraid.Registry
+	journal       *journal.Store
 	library       *library.Library
 	events        *runs.Store
 	runs          *orchestrator.Orchestrator
@@ -257,6 +259,7 @@ func (a *app) joinCore(ctx context.Context) error {
 	if err := a.paraIDs.Load(ctx); err != nil {
 		return err
 	}
+	a.journal = journal.New(journal.Options{DB: a.db, Vault: a.vault, IDs: a.paraIDs, Clock: a.clock, Log: a.log, Room: a.journalRoom})
 	a.sessions = session.New(session.Options{ParaID: a.paraIDs.ForChat, DB: a.db, Vault: a.vault, Clock: a.clock, Log: a.log, Version: version, Projects: a.cfg.ClaudeProjects})
 	a.closing(a.sessions.Close)
 	if err := a.openLibrary(); err != nil {

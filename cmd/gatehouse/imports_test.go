@@ -107,6 +107,7 @@ core/index/crawl: core core/index/chunk core/index/document  # the vault's files
 core/index/document: core core/index/chunk core/index/search core/store core/store/fulltext core/transcript/words
 core/index/search: core core/transcript/words
 core/jobs: core
+core/journal: core core/beneath core/paraid core/store core/vault
 core/llm: core core/texts
 core/llm/anthropic: core core/llm core/llm/provider core/texts
 core/llm/anthropictest: core core/llm/wiretest
@@ -162,7 +163,7 @@ core/texts: core  # what is said to people; whoever says something takes its wor
 core/titles: core core/llm core/orchestrator core/session core/store core/usage
 core/tool: core core/vault
 core/tool/fetch: core core/tool
-core/tool/files: core core/tool core/tool/files/place core/tool/files/search
+core/tool/files: core core/tool core/tool/files/place core/tool/files/search core/vault
 core/tool/files/place: core core/tool
 core/tool/files/search: core core/tool core/tool/files/place core/vault
 core/tool/mcp: core core/beneath core/sandbox core/tool core/tool/mcp/entry core/tool/mcp/program core/vault

@@ -35,6 +35,15 @@ func openNoLinks(at int, name string, flags int) (int, error) {
 // chmodOpen sets the mode of the directory fd, opened with stepFlags, to 0700.
 func chmodOpen(fd int) error { return unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), 0o700) }
 
+// swapNames swaps two names.
+func swapNames(at int, a, b string) error {
+	err := unix.Renameat2(at, a, at, b, unix.RENAME_EXCHANGE)
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // not supported by the file system
+		return errors.ErrUnsupported
+	}
+	return err
+}
+
 // renameFree renames without replacing anything.
 func renameFree(from int, name string, to int, as string) error {
 	err := unix.Renameat2(from, name, to, as, unix.RENAME_NOREPLACE)

@@ -194,6 +194,15 @@ const (
 	readOnlyText = "the vault is read-only for the gateway: check the owner and the mount of its directory"
 )
 
+// Explain returns err of an operation on files of the vault as the vault's own methods
+// do: a full disk is core.Busy, a read-only one core.Denied. nil for nil.
+func Explain(op string, err error) error {
+	if core.KindOf(err) == core.Other {
+		return explain(op, err)
+	}
+	return err
+}
+
 // explain returns err as an error that may be shown; nil for nil.
 func explain(op string, err error) error {
 	switch {

@@ -1,0 +1,291 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/paraid"
+	"gatehouse/core/store"
+)
+
+// quiet is how long a file has to be unchanged before a pass changes it: another program
+// may be saving it.
+const quiet = 10 * time.Second
+
+// maxSeen limits the files whose state passes remember. A file beyond it is read by each.
+const maxSeen = 50_000
+
+// A passState is what the passes before have read.
+type passState struct {
+	mu   sync.Mutex
+	seen map[string]stamp // by name; at most maxSeen
+}
+
+type stamp struct {
+	size int64
+	at   time.Time
+}
+
+// Pass reads the day files that were changed since the pass before. Entries without an id
+// get one, those that were moved to another day are noted, and of two entries with one id
+// the older keeps it and the copy gets a new one, which is reported in the audit log. It
+// also recovers what a crash left. It returns how many files it changed. A file that
+// cannot be read is logged once, and stops no other.
+func (s *Store) Pass(ctx context.Context) (changed int, err error) {
+	s.pass.mu.Lock()
+	defer s.pass.mu.Unlock()
+	if s.pass.seen == nil {
+		s.pass.seen = map[string]stamp{}
+	}
+	users := []int64{core.Operator}
+	guests, err := fs.ReadDir(s.o.Vault.FS(), core.GuestsDir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.o.Log.Warn("the folders of guests cannot be listed for their journals", "err", err)
+	}
+	for _, g := range guests {
+		if id, err := strconv.ParseInt(g.Name(), 10, 64); err == nil && id > 0 && g.IsDir() && core.GuestDir(id) == core.GuestsDir+"/"+g.Name() {
+			users = append(users, id)
+		}
+	}
+	for _, user := range users {
+		n, err := s.passOver(ctx, user)
+		if changed += n; err != nil {
+			return changed, err
+		}
+	}
+	return changed, nil
+}
+
+// passOver reads the changed files of one journal.
+func (s *Store) passOver(ctx context.Context, user int64) (changed int, err error) {
+	dir := DirOf(user)
+	entries, err := fs.ReadDir(s.o.Vault.FS(), dir)
+	if err != nil {
+		return 0, nil // there is none, or it is no folder: who writes in it is told
+	}
+	for _, e := range entries {
+		if err := context.Cause(ctx); err != nil {
+			return changed, err
+		}
+		info, err := e.Info()
+		if err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		name := dir + "/" + e.Name()
+		if m := temporary.FindStringSubmatch(e.Name()); m != nil {
+			if s.o.Clock.Now().Sub(info.ModTime()).Abs() > quiet {
+				s.tell(name, s.recover(ctx, user, dir+"/"+m[1], name, m[2]))
+			}
+			continue
+		}
+		now := stamp{info.Size(), info.ModTime()}
+		if _, ok := dateOf(name); !ok || s.pass.seen[name] == now || s.o.Clock.Now().Sub(now.at).Abs() <= quiet {
+			continue
+		}
+		did, err := s.settle(ctx, user, name)
+		s.tell(name, err)
+		if did {
+			changed++
+			continue // read again by the next pass, as it is then
+		}
+		if len(s.pass.seen) < maxSeen {
+			s.pass.seen[name] = now
+		}
+	}
+	return changed, nil
+}
+
+func (s *Store) tell(name string, err error) {
+	if err != nil {
+		s.o.Log.Warn("a file of the journal was passed over", "file", name, "err", err)
+	}
+}
+
+// settle registers the ids of a file and gives new ones where they are needed. It reports
+// whether it changed the file.
+func (s *Store) settle(ctx context.Context, user int64, name string) (changed bool, err error) {
+	defer s.lock(name)()
+	data, err := s.read(name)
+	if err != nil {
+		return false, err
+	}
+	f := parse(data)
+	taken, err := s.claim(ctx, user, name, &f)
+	if err != nil || len(copies(&f, taken)) == 0 {
+		return false, err
+	}
+	var given []renumbered
+	err = s.changeLocked(ctx, user, name, func(f *file) error {
+		given = given[:0]
+		for _, i := range copies(f, taken) {
+			id, err := s.freeID(ctx)
+			if err != nil {
+				return err
+			}
+			given = append(given, renumbered{f.sections[i].id, id})
+			f.number(i, id)
+		}
+		return nil
+	})
+	if err != nil {
+		return false, err
+	}
+	for _, g := range given {
+		if g.was != "" {
+			s.o.Log.Info("an entry of the journal was a copy of an older one and got an id of its own", "file", name, "was", g.was, "id", g.id)
+		}
+	}
+	return true, s.note(ctx, user, name, given)
+}
+
+// A renumbered is an entry that got an id; was is "" where it had none.
+type renumbered struct{ was, id string }
+
+// note registers new ids, with an event of the audit log for each copy.
+func (s *Store) note(ctx context.Context, user int64, name string, given []renumbered) error {
+	return s.o.DB.TxSoon(ctx, func(tx *store.Tx) error {
+		for _, g := range given {
+			if _, err := s.o.IDs.Claim(ctx, tx, paraid.Entry{ID: g.id, Type: paraid.Journal, Path: name, User: user}); err != nil {
+				return err
+			}
+			if g.was == "" {
+				continue
+			}
+			if err := store.Audit(ctx, tx, core.Actor{Via: "upkeep"}, "journal.renumber", g.id, map[string]any{"was": g.was}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// claim registers the ids of f and returns those that belong to other entries.
+func (s *Store) claim(ctx context.Context, user int64, name string, f *file) (taken map[string]bool, err error) {
+	have, err := s.o.IDs.At(ctx, s.o.DB, name, paraid.Journal)
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]bool{} // at most paraid.MaxAt
+	for _, e := range have {
+		known[e.ID] = e.User == user
+	}
+	taken = map[string]bool{} // at most the entries of one file
+	var moved, unknown []string
+	for _, sec := range f.sections {
+		if sec.id == "" || known[sec.id] {
+			continue
+		}
+		known[sec.id] = true
+		e, err := s.o.IDs.Find(ctx, s.o.DB, sec.id)
+		switch {
+		case core.KindOf(err) == core.NotFound:
+			unknown = append(unknown, sec.id)
+		case err != nil:
+			return nil, err
+		case e.Type == paraid.Journal && e.User == user && !s.hasEntry(e.Path, e.ID):
+			moved = append(moved, sec.id)
+		default:
+			taken[sec.id] = true
+		}
+	}
+	if len(moved)+len(unknown) == 0 {
+		return taken, nil
+	}
+	return taken, s.o.DB.TxSoon(ctx, func(tx *store.Tx) error {
+		for _, id := range unknown {
+			if _, err := s.o.IDs.Claim(ctx, tx, paraid.Entry{ID: id, Type: paraid.Journal, Path: name, User: user}); err != nil {
+				return err
+			}
+		}
+		for _, id := range moved {
+			if err := s.o.IDs.Relocate(ctx, tx, id, name, user); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// hasEntry reports whether the file name has the entry id. One that cannot be read has it:
+// no id is taken from it.
+func (s *Store) hasEntry(name, id string) bool {
+	data, err := s.read(name)
+	if err != nil {
+		return true
+	}
+	f := parse(data)
+	return f.find(id) >= 0
+}
+
+// copies returns the sections that need a new id: without one, with one that belongs to
+// an entry elsewhere, and all but the oldest of those that share one.
+func copies(f *file, taken map[string]bool) (all []int) {
+	oldest := map[string]int{} // by id; at most the entries of one file
+	for i, s := range f.sections {
+		if was, twice := oldest[s.id]; !twice || earlier(s.when, f.sections[was].when) {
+			oldest[s.id] = i
+		}
+	}
+	for i, s := range f.sections {
+		if s.id == "" || taken[s.id] || oldest[s.id] != i {
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
+// earlier reports whether the time of day a is before b. A text that is none is before none.
+func earlier(a, b string) bool {
+	x, okX := minuteOf(a)
+	y, okY := minuteOf(b)
+	return okX && okY && x < y
+}
+
+// minuteOf returns the minute of the day that a heading has.
+func minuteOf(when string) (minute int, ok bool) {
+	when = strings.ToUpper(strings.ReplaceAll(when, " ", ""))
+	for _, layout := range [...]string{"3:04PM", "15:04", "3:04:05PM", "15:04:05"} {
+		if t, err := time.Parse(layout, when); err == nil {
+			return t.Hour()*60 + t.Minute(), true
+		}
+	}
+	return 0, false
+}
+
+// temporary are the names that tempOf makes.
+var temporary = regexp.MustCompile(`^\.([0-9]{4}-[0-9]{2}-[0-9]{2}\.md)\.(new|[0-9a-f]{16})\.[a-z0-9]{12}\` + tempSuffix + `$`)
+
+// recover removes a temporary file that a crash left, and first adds what only it has: if
+// it has the content that was replaced, nothing; else it has what this program was about
+// to write, or what another program wrote in that moment. An entry that differs from the
+// file's is added as a copy.
+func (s *Store) recover(ctx context.Context, user int64, name, temp, was string) error {
+	defer s.lock(name)()
+	data, err := s.read(temp)
+	if err != nil {
+		return err
+	}
+	if sumOf(data) == was {
+		return s.remove(temp)
+	}
+	if err := s.rejoin(ctx, user, name, temp, data); err != nil {
+		return err
+	}
+	s.o.Log.Info("recovered entries of the journal that a crash interrupted", "file", name)
+	return nil
+}
+
+func (s *Store) remove(name string) error {
+	err := s.o.Vault.RemoveAll(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
