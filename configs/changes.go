@@ -83,6 +83,7 @@ const (
 // change takes effect.
 var changeable = []struct{ name, effect string }{
 	{"DM_TRUST", AtOnce}, {"GROUP_TRUST", AtOnce}, {"GUEST_READ", NextMessage}, {"DEFAULT_AGENT", NextMessage}, {"BUSY_MODE", NextMessage}, {"RATE_LIMIT", AtOnce},
+	{"ACTIVITY", NextMessage},
 	{"MODEL", NextMessage}, {"MODEL_FALLBACKS", NextMessage}, {"GUEST_MODEL", NextMessage}, {"TITLE_MODEL", NextMessage},
 	{"BUDGET_USER_DAY", AtOnce}, {"BUDGET_BOT_DAY", AtOnce}, {"BUDGET_DAY", AtOnce},
 }

@@ -54,7 +54,7 @@ type Config struct {
 
 	DefaultAgent string `split_words:"true" example:"researcher" desc:"Agent (a file in .parachute/agents) for sessions that name none. Empty: the built-in agent."`
 	GuestModel   string `split_words:"true" example:"openai/gpt-4o-mini" desc:"The only model for sandboxed users. Empty: MODEL."`
-	TitleModel   string `split_words:"true" example:"openai/gpt-4o-mini" desc:"Model that writes a conversation's title after the first answer, charged to its user. Empty: the first words are the title."`
+	TitleModel   string `split_words:"true" example:"openai/gpt-4o-mini" desc:"Model that writes titles of conversations, and the summaries of the owner's, after each answer; charged to their user. Empty: the first words."`
 
 	BudgetUserDay values.Budget `split_words:"true" example:"200k" desc:"Budget per user and day (UTC), in tokens (200k, 1.5m) or dollars ($2). Empty: no limit."`
 	BudgetBotDay  values.Budget `split_words:"true" example:"$5" desc:"Budget per bot and day."`
@@ -99,6 +99,8 @@ type Config struct {
 
 	Index      values.Switch `split_words:"true" default:"on" example:"off" desc:"Index the vault's documents for the search: on or off. Off: conversations alone are found."`
 	IndexMaxMB int           `split_words:"true" default:"500" min:"0" max:"100000" example:"2000" desc:"Megabytes of documents that are indexed, in the order of their paths. 0: no limit."`
+
+	Activity values.Switch `split_words:"true" default:"on" example:"off" desc:"Log the owner's conversations in Daily/chat-log and Daily/.activity of the vault: on or off."`
 
 	BackupPath string `split_words:"true" example:"/srv/backups" desc:"Directory outside the vault for backups made in the panel. Empty: next to the vault, with the suffix -backups."`
 

@@ -108,7 +108,8 @@
 //     shell/vetted parses those that run without a question, and permission/raise
 //     is trust for a limited time.
 //   - core/usage: the cost of model calls, and budgets. core/attach: files that
-//     came with messages. core/titles: titles of conversations.
+//     came with messages. core/activity: titles of conversations, and the log of the
+//     owner's in the vault, after each finished run.
 //   - core/erasure: each owner of tables registers how it deletes, merges and
 //     exports what it stores about a user. core/backup: backup and restore.
 //   - core/texts: every text that users read in chat, as templates.

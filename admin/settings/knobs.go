@@ -58,6 +58,7 @@ func (p *valuePages) knobList() []knob {
 		{Group: knobsPeople, Short: "GUEST_READ", Label: "Files that sandboxed people are quoted", Empty: "none", Hint: "Globs such as Public/**, separated by commas."},
 		{Group: knobsWrite, Short: "RATE_LIMIT", Label: "Messages of one person to a bot", Empty: "off", Hint: "As 10/60s, or off."},
 		{Group: knobsWrite, Short: "BUSY_MODE", Label: "Messages while an answer is made", Choices: []page.Choice{{Value: "collect", Label: "collect them"}, {Value: "queue", Label: "queue them"}, {Value: "interrupt", Label: "interrupt the answer"}}},
+		{Group: knobsWrite, Short: "ACTIVITY", Label: "Log of your conversations in the vault", Choices: []page.Choice{{Value: "on", Label: "on"}, {Value: "off", Label: "off"}}},
 		{Group: knobsBudget, Short: "BUDGET_USER_DAY", Label: "Budget of each person", Empty: "no bound"},
 		{Group: knobsBudget, Short: "BUDGET_BOT_DAY", Label: "Budget of each bot", Empty: "no bound"},
 		{Group: knobsBudget, Short: "BUDGET_DAY", Label: "Budget of all together", Empty: "no bound"},

@@ -42,7 +42,7 @@ var sections = []section{
 	{Key: secModels, Label: "Models and budgets", About: "Which model and which agent answer, and what they may cost.",
 		owns: []string{"MODEL", "_MODEL", "DEFAULT_AGENT", "BUDGET_", "ANTHROPIC_", "OPENAI_", "CLAUDE_"}},
 	{Key: secLimits, Label: "Limits", About: "How fast people may write, and how long and large answers, files and commands may be.",
-		owns: []string{"RATE_LIMIT", "BUSY_MODE", "PACE", "LIMIT_", "FILES_", "RETENTION_", "DRAIN_", "SANDBOX"}},
+		owns: []string{"RATE_LIMIT", "BUSY_MODE", "ACTIVITY", "PACE", "LIMIT_", "FILES_", "RETENTION_", "DRAIN_", "SANDBOX"}},
 	{Key: secAccess, Label: "Access and keys", About: "Preset trust levels, what guests read, who reaches the panel and the API, and API keys.",
 		owns: []string{"DM_TRUST", "GROUP_TRUST", "GUEST_READ", "ALLOWED_", "CORS_", "TRUSTED_", "LOCALHOST_", "ADMIN_"}},
 	{Key: secBackups, Label: "Backups", About: "Make, download, restore and delete backups.",

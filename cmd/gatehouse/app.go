@@ -29,6 +29,7 @@ import (
 	"gatehouse/connectors/chat"
 	chatask "gatehouse/connectors/chat/ask"
 	"gatehouse/core"
+	"gatehouse/core/activity"
 	"gatehouse/core/agent"
 	coreask "gatehouse/core/ask"
 	"gatehouse/core/attach"
@@ -60,7 +61,6 @@ import (
 	"gatehouse/core/store"
 	"gatehouse/core/store/integrity"
 	"gatehouse/core/texts"
-	"gatehouse/core/titles"
 	"gatehouse/core/toolset"
 	"gatehouse/core/upkeep"
 	"gatehouse/core/usage"
@@ -132,7 +132,7 @@ type app struct {
 	search        quote.Search // of local/quote
 	claude        *claudeCode  // nil: CLAUDE_CLI names none
 	tools         *toolset.Set
-	titles        *titles.Titler
+	activity      *activity.Worker
 	upkeep        *upkeep.Upkeep
 	file          *integrity.Watch // of the database
 	memory        *memory.Releaser
@@ -290,7 +290,7 @@ func (a *app) joinCore(ctx context.Context) error {
 	if err := a.joinRuns(qm); err != nil {
 		return err
 	}
-	a.conversations = &conversations{db: a.db, sessions: a.sessions, bus: a.bus, guard: a.guard, cfg: a.cfg, models: a.models, agents: a.agents}
+	a.conversations = &conversations{db: a.db, sessions: a.sessions, bus: a.bus, guard: a.guard, activity: a.activity, cfg: a.cfg, models: a.models, agents: a.agents}
 	a.joinChat()
 	a.gate = &gate{
 		pairing: a.pairing, raises: a.raises, http: auth.Gate{Localhost: a.cfg.LocalhostAccess == "chat"}, chat: a.chat, runs: a.runs, ends: a.ends,
@@ -340,10 +340,7 @@ func (a *app) joinRuns(qm *metrics.Metrics) (err error) {
 	if err != nil {
 		return err
 	}
-	a.titles = titles.New(titles.Options{Log: a.log, DB: a.db, Sessions: a.sessions, Usage: a.usage, Cost: prices.Cost, Models: func() (title, guest llm.Model) {
-		m := a.models.Now()
-		return m.Title, m.Guest
-	}})
+	a.openActivity(prices.Cost)
 	a.runs = orchestrator.New(orchestrator.Options{
 		Clock: a.clock, Log: a.log, Metrics: om, Sessions: a.sessions, Agents: a.agents,
 		Search: toolset.WebSearch, Incoming: incoming.Sources{Files: a.vault.FS(), Fetch: func(ctx context.Context, user int64, bot string, f core.File) (core.File, error) {
@@ -351,7 +348,7 @@ func (a *app) joinRuns(qm *metrics.Metrics) (err error) {
 		}, Hear: hear, PDF: pdf},
 		Usage: a.usage, Reserve: a.spending.reserve,
 		Model: a.models.Find, Runtime: other, Cost: a.spending.cost, MayRead: a.readable.mayRead,
-		Spend: a.spending.record, Answered: a.titles.Answered,
+		Spend: a.spending.record, Follower: a.activity,
 		Equip: a.tools.Equip, Guard: a.guard, NotBegun: a.guard.NotBegun, Runs: a.events.Users, Overheard: a.overheard.Last,
 		Still: func(ctx context.Context, t *orchestrator.Turn) (core.Trust, error) { return a.gate.still(ctx, a.db, t) },
 		Raise: a.raised, Helped: a.helped,

@@ -3,6 +3,7 @@ package main
 import (
 	"testing"
 
+	"gatehouse/core/activity"
 	"gatehouse/core/attach"
 	"gatehouse/core/erasure"
 	"gatehouse/core/paraid"
@@ -26,7 +27,7 @@ func TestErasure_ExportStatementsRunOnBothDatabases(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, owner := range []erasure.Exporter{guard.Asks{}, guard.Grants{}, (*runs.Store)(nil), (*attach.Ledger)(nil), usage.Tables{}, session.Tables{}, pairing.Tables{}, paraid.Tables{}, store.Log{}, account.Tables{}} {
+	for _, owner := range []erasure.Exporter{guard.Asks{}, guard.Grants{}, (*runs.Store)(nil), (*attach.Ledger)(nil), usage.Tables{}, session.Tables{}, (*activity.Worker)(nil), pairing.Tables{}, paraid.Tables{}, store.Log{}, account.Tables{}} {
 		for _, x := range owner.Exports() {
 			rows, err := store.Rows(t.Context(), db, x.Query, int64(7), 10)
 			if want := map[string]int{"budgets": 1}[x.Name]; err != nil || len(rows) != want {

@@ -7,6 +7,7 @@ import (
 
 	"gatehouse/configs"
 	"gatehouse/core"
+	"gatehouse/core/activity"
 	"gatehouse/core/agent"
 	"gatehouse/core/bus"
 	"gatehouse/core/llm/registry"
@@ -43,6 +44,7 @@ type conversations struct {
 	sessions *session.Store
 	bus      *bus.Bus
 	guard    *guard.Guard
+	activity *activity.Worker
 	cfg      *configs.Config
 	models   *registry.Registry
 	agents   *agent.Agents
@@ -114,6 +116,7 @@ func (c *conversations) end(ctx context.Context, tx *store.Tx, id string) error 
 	if c.answering(id) {
 		return core.Errorf(core.Conflict, "a run of this session is going on; stop it first")
 	}
+	tx.OnCommit(c.activity.Ring) // which finds that it is gone
 	return c.guard.ForgetSession(ctx, tx, id)
 }
 

@@ -83,6 +83,9 @@ connectors/telegram: connectors connectors/markdown connectors/telegram/inbound 
 connectors/telegram/inbound: connectors core  # updates become core.Inbound
 connectors/telegram/telegramtest: connectors/simulator core
 core:  # words only
+core/activity: core core/activity/daylog core/activity/summary core/runs core/session core/store core/transcript core/vault  # what is written of finished runs
+core/activity/daylog:  # texts of the files, imports no package of ours
+core/activity/summary: core core/llm core/store core/transcript core/usage
 core/agent: core core/agent/frontmatter core/beneath core/texts core/vault core/watch
 core/agent/frontmatter:
 core/ask: core core/diff core/store core/texts
@@ -160,7 +163,6 @@ core/store/postgres: core core/store
 core/store/snapshot: core core/store/migrations  # copies of, and looks into, a database that others may have open
 core/store/storetest: core core/store core/store/postgres
 core/texts: core  # what is said to people; whoever says something takes its words from there
-core/titles: core core/llm core/orchestrator core/session core/store core/usage
 core/tool: core core/vault
 core/tool/fetch: core core/tool
 core/tool/files: core core/tool core/tool/files/place core/tool/files/search core/vault

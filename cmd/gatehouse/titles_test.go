@@ -29,7 +29,7 @@ func newTitleWorld(t *testing.T, change func(*configs.Config)) (*world, *llmtest
 	model := llmtest.New(t, llmtest.Options{Key: modelKey, Clock: clock, Models: []string{"fake-1", "titles-1"}})
 	w := newWorld(t, func(c *configs.Config) {
 		c.Model, c.OpenaiBaseURL, c.OpenaiAPIKey = fakeModel, model.URL(), values.NewSecret(modelKey)
-		c.TitleModel = "openai/titles-1"
+		c.TitleModel, c.Activity = "openai/titles-1", false
 		change(c)
 	})
 	return w, model, func() { clock.Advance(time.Hour) }

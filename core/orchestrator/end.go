@@ -229,6 +229,9 @@ func (r *run) result(state string, fault *llm.Fault, text string, terminal core.
 	}
 	end := endOf(state, r.name, fault, now)
 	end.Waited = r.people(now)
+	if state == "done" && text != "" && r.o.o.Follower != nil {
+		end.Follow = r.o.o.Follower.Follow(&r.t.Session, r.t.Rows[0].Address, r.t.User, r.t.Trust)
+	}
 	spent, words := r.spent, r.o.o.Sessions.Words(context.Background(), r.conv) // bounded, and the run's own context may have ended
 	write := func(ctx context.Context, tx *store.Tx) error {
 		if err := runs.Finish(ctx, tx, r.t.Run, end); err != nil {
@@ -248,8 +251,8 @@ func (r *run) result(state string, fault *llm.Fault, text string, terminal core.
 				return err
 			}
 		}
-		if state == "done" && r.o.o.Answered != nil {
-			tx.OnCommit(func() { r.o.o.Answered(r.t, text) })
+		if end.Follow != "" {
+			tx.OnCommit(r.o.o.Follower.Ring)
 		}
 		return nil
 	}

@@ -95,15 +95,24 @@ type Options struct {
 	// Choose opens a choice of the user's, in the transaction that ends the run;
 	// required with Equip.
 	Choose func(ctx context.Context, tx *store.Tx, a ask.Ask) error
-	// Answered is called after the commit of each successful run, with its answer;
-	// it must not block. May be nil.
-	Answered func(t *Turn, answer string)
+	// Follower does what is to be done about successful runs, after them; may be nil.
+	Follower Follower
 	// Helped notes calls that a helper of a turn is about to make, for the audit log;
 	// parent is the call of Task that it works on. May be nil.
 	Helped func(ctx context.Context, t *Turn, parent string, calls []core.Block) error
 	// Runtime answers the turns with a model of its own; may be nil.
 	Runtime Runtime
 	Limits  Limits
+}
+
+// A Follower does what is to be done about a finished run. Its work is stored with the
+// end of the run, so no crash loses it.
+type Follower interface {
+	// Follow returns what is to be done about an answered turn, as runs.End has it; ""
+	// for nothing. It queries nothing.
+	Follow(s *session.Session, at core.Address, user int64, trust core.Trust) string
+	// Ring reports that there is something to do. It does not block.
+	Ring()
 }
 
 // A Guard decides on tool calls and asks users; *guard.Guard is one. It

@@ -52,6 +52,9 @@ type End struct {
 	// Waited is how much of its time the run waited for people: for approvals of its
 	// tool calls and for answers to its questions.
 	Waited time.Duration
+	// Follow is what is to be done about the run after it, which Store.ToFollow returns
+	// until Followed; "" for nothing.
+	Follow string
 }
 
 // A Fault is why a run failed, for the operator. It holds no secrets.
@@ -90,8 +93,8 @@ func oneLine(text string) string {
 
 // Finish stores the end of a run.
 func Finish(ctx context.Context, tx *store.Tx, run string, e End) error {
-	_, err := tx.Exec(ctx, `UPDATE runs SET state = $1, ended = $2, error = $3, model = $4, fault = $5, waited_ms = $6 WHERE id = $7`,
-		e.State, core.Stamp(e.At), e.Error, e.Model, e.Fault.encode(), e.Waited.Milliseconds(), run)
+	_, err := tx.Exec(ctx, `UPDATE runs SET state = $1, ended = $2, error = $3, model = $4, fault = $5, waited_ms = $6, follow = $7 WHERE id = $8`,
+		e.State, core.Stamp(e.At), e.Error, e.Model, e.Fault.encode(), e.Waited.Milliseconds(), e.Follow, run)
 	return err
 }
 

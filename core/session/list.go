@@ -20,10 +20,10 @@ const (
 	maxOffset    = 100_000
 )
 
-// singleModule is that of sessions which hold one request of a client that
+// SingleModule is that of sessions which hold one request of a client that
 // keeps the conversation itself (OpenAI's protocol). A list leaves them out
 // unless it is asked for them.
-const singleModule = "openai"
+const SingleModule = "openai"
 
 // A Filter chooses sessions. Empty fields choose all.
 type Filter struct {
@@ -162,7 +162,7 @@ func (f *Filter) choose(c *store.Conditions) {
 		c.And("s.user_id = ?", f.User)
 	}
 	if f.Module == "" {
-		c.And("coalesce(s.module, '') <> ?", singleModule)
+		c.And("coalesce(s.module, '') <> ?", SingleModule)
 	}
 	for _, eq := range [...][2]string{{"module", f.Module}, {"source", f.Source}, {"agent_type", f.AgentType}} {
 		if eq[1] != "" {

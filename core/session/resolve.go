@@ -156,7 +156,7 @@ func (s *Store) create(ctx context.Context, tx *store.Tx, ref Ref, id string) (S
 		}
 	}
 	now, archived := core.Stamp(tx.Time()), 0
-	if sess.Archived = sess.Module == singleModule; sess.Archived { // no one goes on with it
+	if sess.Archived = sess.Module == SingleModule; sess.Archived { // no one goes on with it
 		archived = 1
 	}
 	_, err = tx.Exec(ctx, `INSERT INTO sessions (id, title, module, source, working_directory, vault_root, model,

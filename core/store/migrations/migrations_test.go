@@ -97,6 +97,7 @@ var sums = map[string]string{
 	"1061_documents.postgres.sql": "e61fd041de0a3be9852f9b87c09fd527a4658c729a17e26823dbd312067ecb53",
 	"1061_documents.sqlite.sql":   "de9c85f5d608357e6e0c033ae3162829c0cf83347b4a4d22659f4d75ba031274",
 	"1080_para_ids.sql":           "7c5d3907274451f562d7803c86dfd6cd67aed18173ed7811bb45c39017018147",
+	"1095_activity.sql":           "8fa8f0216b1cac7e819734fb1140fdbdab4ae40f110249e2510b58e03e185e62",
 	"1070_request_cards.sql":      "3d0d977ce7abd0409f174c3f667c3a0e09ae0316a0ffe66307f6c79b88472413",
 }
 

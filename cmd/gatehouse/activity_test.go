@@ -1,0 +1,98 @@
+package main
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"gatehouse/configs"
+	"gatehouse/configs/values"
+	"gatehouse/core/llm/llmtest"
+)
+
+// activityFiles returns the files of the log of activity of today and of the days around.
+func (w *world) activityFiles() (lines, log string) {
+	w.t.Helper()
+	for _, glob := range []string{"Daily/.activity/*.jsonl", "Daily/chat-log/*.md"} {
+		names, err := filepath.Glob(filepath.Join(w.cfg.VaultPath, glob))
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		for _, name := range names {
+			b, err := os.ReadFile(name)
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			if strings.HasSuffix(name, ".md") {
+				log += string(b)
+			} else {
+				lines += string(b)
+			}
+		}
+	}
+	return lines, log
+}
+
+func TestTheOwnersConversationsAreLoggedAndTheGuestsNever(t *testing.T) {
+	w := newWorld(t, nil)
+	boss, guest := w.owner("Boss"), w.friend("Ada")
+	w.replies(guest, "a secret of mine")
+	w.replies(boss, "Where is the kettle? I need it.")
+	if status, m, _ := w.asked("POST", "/api/chat", map[string]any{"message": "Over the API."}, wantJSON); status != http.StatusOK {
+		t.Fatal(status, m)
+	}
+	w.until("both are logged", func() bool {
+		_, log := w.activityFiles()
+		return strings.Contains(log, "\n1. Where is the kettle?\n") && strings.Contains(log, "\n1. Over the API.\n")
+	})
+	lines, log := w.activityFiles()
+	if strings.Contains(lines+log, "secret") || strings.Count(lines, "\n") != 2 || strings.Count(log, "# para:") != 2 {
+		t.Errorf("the list is\n%s\nthe log\n%s", lines, log)
+	}
+	if status, hits := w.call("GET", "/api/search?q=kettle", nil); status != 200 {
+		t.Error(hits)
+	}
+
+	// It is switched off for a conversation, and the conversation deleted.
+	_, list, _ := w.asked("GET", "/api/chat?source=telegram", nil, nil)
+	var id string
+	for _, s := range list["sessions"].([]any) {
+		if s := s.(map[string]any); s["user_id"] == 1.0 {
+			id = s["id"].(string)
+		}
+	}
+	if status, m, _ := w.asked("PATCH", "/api/chat/"+id, map[string]any{"metadata": map[string]any{"activity": false}}, http.Header{"If-Match": {"*"}}); status != 200 {
+		t.Fatal(m)
+	}
+	w.replies(boss, "Not this.")
+	if status, m, _ := w.asked("DELETE", "/api/chat/"+id, nil, http.Header{"If-Match": {"*"}}); status >= 300 {
+		t.Fatal(m)
+	}
+	w.until("what was written of it is gone", func() bool { lines, log := w.activityFiles(); return !strings.Contains(lines+log, id) })
+	if lines, log := w.activityFiles(); strings.Contains(lines+log, "Not this") || !strings.Contains(log, "Over the API.") {
+		t.Errorf("the list is\n%s\nthe log\n%s", lines, log)
+	}
+}
+
+// While the log waits for its model, messages are answered as without it: the same
+// commits, and the same that wait for the disk.
+func TestTheLogAddsNoCommitToAMessage(t *testing.T) {
+	const n = 10
+	w, model, _ := newTitleWorld(t, func(c *configs.Config) {
+		c.Activity, c.Index, c.BusyMode, c.RateLimit = true, false, "queue", values.Rate{}
+	})
+	boss := w.boss()
+	model.Script(llmtest.Say("One."), llmtest.Reply{Text: []string{"A title"}, Pause: time.Hour})
+	w.replies(boss, "first")
+	w.until("the log waits for the model", func() bool { return model.Total() == 2 })
+	commits, synced := w.app.db.Commits(), w.app.db.Synced()
+	for range n {
+		w.replies(boss, "where do we stand with this?")
+	}
+	if c, s := w.app.db.Commits()-commits, w.app.db.Synced()-synced; c > 3*n+4 || s > 2*n+4 {
+		t.Errorf("%d messages took %d commits, of which %d waited for the disk; want %d and %d", n, c, s, 3*n, 2*n)
+	}
+}

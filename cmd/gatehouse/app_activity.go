@@ -1,0 +1,30 @@
+package main
+
+import (
+	"context"
+
+	"gatehouse/admin/chats"
+	"gatehouse/core"
+	"gatehouse/core/activity"
+	"gatehouse/core/activity/summary"
+	"gatehouse/core/llm"
+	"gatehouse/core/paraid"
+	"gatehouse/core/store"
+)
+
+// openActivity builds what follows finished runs.
+func (a *app) openActivity(cost func(model string, u core.Tokens) (int64, bool)) {
+	a.activity = activity.New(activity.Options{
+		DB: a.db, Vault: a.vault, Sessions: a.sessions, Runs: a.events, Clock: a.clock, Log: a.log, Registry: a.reg,
+		On: func() bool { return bool(a.settings.Now().Activity) },
+		NewID: func(ctx context.Context, tx *store.Tx, path string, user int64) (string, error) {
+			e, err := a.paraIDs.Mint(ctx, tx, paraid.Entry{Type: paraid.ChatLog, Path: path, User: user})
+			return e.ID, err
+		},
+		Link: chats.URL,
+		Writer: summary.New(summary.Options{DB: a.db, Clock: a.clock, Usage: a.usage, Cost: cost, Models: func() (title, guest llm.Model) {
+			m := a.models.Now()
+			return m.Title, m.Guest
+		}}),
+	})
+}
