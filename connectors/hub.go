@@ -83,7 +83,7 @@ func NewHub(inbox Inbox, o HubOptions, cs ...Connector) (*Hub, error) {
 	return h, nil
 }
 
-func nameable(name string) bool { return name != "" && name != core.APIBot }
+func nameable(name string) bool { return name != "" && !core.OfSession(name) }
 
 func (h *Hub) newBot(c Connector) *bot {
 	b := &bot{hub: h, conn: c, state: core.BotState{Bot: c.Name(), State: core.Stopped, Since: h.clock.Now()}}

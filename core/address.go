@@ -13,11 +13,19 @@ type Address struct {
 // session's id and their replies go to the event stream only.
 const APIBot = "api"
 
+// ScheduleBot is the bot name of turns that the schedule starts. Their Chat is the session's
+// id. No connector and no endpoint makes them.
+const ScheduleBot = "schedule"
+
+// OfSession reports whether bot is no platform's: its chats are sessions, and a reply
+// goes to the event stream only.
+func OfSession(bot string) bool { return bot == APIBot || bot == ScheduleBot }
+
 // LaneOf returns the key of the lane in which the turns of an address are
 // worked off in order: "<bot>|<chat>", or "session:<id>" for a session that is
-// used over HTTP only.
+// in no chat.
 func LaneOf(a Address) string {
-	if a.Bot == APIBot {
+	if OfSession(a.Bot) {
 		return "session:" + a.Chat
 	}
 	return a.Bot + "|" + a.Chat

@@ -23,6 +23,7 @@ import (
 	"gatehouse/cmd/gatehouse/models"
 	"gatehouse/cmd/gatehouse/ownfiles"
 	"gatehouse/cmd/gatehouse/restore"
+	"gatehouse/cmd/gatehouse/scheduling"
 	"gatehouse/configs"
 	"gatehouse/configs/live"
 	"gatehouse/connectors"
@@ -57,6 +58,7 @@ import (
 	"gatehouse/core/queue/outbox"
 	"gatehouse/core/runs"
 	"gatehouse/core/sandbox"
+	"gatehouse/core/schedule"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
 	"gatehouse/core/store/integrity"
@@ -107,6 +109,8 @@ type app struct {
 	rolls         *usage.Rollups
 	demo          bool // the panel has a link that signs in
 	agents        *agent.Agents
+	schedule      *schedule.Scheduler
+	daily         *scheduling.Daily
 	overheard     agent.Overheard
 	keys          *auth.Keys
 	admins        *auth.Admins
@@ -244,7 +248,7 @@ func (a *app) joinCore(ctx context.Context) error {
 	a.bus = bus.New(storedEvents{a.events}.entries, a.events.Latest)
 	a.bus.Clock = a.clock
 	a.ends = dispatch.NewEnds(a.events, a.bus, a.clock)
-	shown, tools := &chatask.Pairings{Asks: a.asks}, &chatask.Tools{Changed: func() { a.bus.Ring(permissions.TopicApprovals) }}
+	shown, tools := &chatask.Pairings{Asks: a.asks}, &chatask.Tools{Bots: a.bots.Names, Changed: func() { a.bus.Ring(permissions.TopicApprovals) }}
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -253,7 +257,7 @@ func (a *app) joinCore(ctx context.Context) error {
 	a.own = ownfiles.New(ownfiles.Options{Config: a.cfg, Vault: a.vault, Runtime: a.runtime, Tokens: func() []string { return a.bots.Files(a.cfg) }})
 	a.guard = guard.New(guard.Options{DB: a.db, Asks: a.asks, Vault: a.vault, Isolation: a.box != nil, Own: a.own.Visible,
 		Clock: a.clock, Log: a.log, Metrics: guard.NewMetrics(a.reg), Show: tools, Chat: chatOfRun})
-	qm := metrics.New(a.reg, append(a.bots.Names(), core.APIBot))
+	qm := metrics.New(a.reg, append(a.bots.Names(), core.APIBot, core.ScheduleBot))
 	a.paraIDs = paraid.New(a.db, a.vault, a.log)
 	a.closing(a.paraIDs.Close)
 	if err := a.paraIDs.Load(ctx); err != nil {
@@ -286,7 +290,8 @@ func (a *app) joinCore(ctx context.Context) error {
 	a.raises = raise.New(a.db, a.clock, a.pairing, a.guard, func() { a.bus.Ring("approvals") })
 	shown.Mail, shown.People, tools.Mail, tools.People = a.outbox, a.pairing.People, a.outbox, a.pairing.People
 	a.inspect = inspect.New(a.db, inspect.Options{Clock: a.clock, Leased: a.outbox.Leased, Running: a.queue.Running})
-	a.reg.MustRegister(a.inspect.Gauges(append(a.bots.Names(), core.APIBot)), a.pairing.Gauges(), a.asks.Gauges())
+	a.reg.MustRegister(a.inspect.Gauges(append(a.bots.Names(), core.APIBot, core.ScheduleBot)), a.pairing.Gauges(), a.asks.Gauges())
+	a.joinSchedule()
 	if err := a.joinRuns(qm); err != nil {
 		return err
 	}
@@ -295,6 +300,7 @@ func (a *app) joinCore(ctx context.Context) error {
 	a.gate = &gate{
 		pairing: a.pairing, raises: a.raises, http: auth.Gate{Localhost: a.cfg.LocalhostAccess == "chat"}, chat: a.chat, runs: a.runs, ends: a.ends,
 		busyMode: a.busyMode, platform: a.bots.Platform, move: a.owners.Move, overheard: &a.overheard, outbox: a.outbox,
+		schedule: a.schedule, daily: a.daily,
 	}
 	a.stage = qm.Stage
 	return a.pairing.People.EnsureOperator(ctx)
@@ -376,16 +382,6 @@ func (a *app) joinConnectors(ctx context.Context) error {
 	a.hub = a.fleet.Hub
 	a.closing(a.hub.Close)
 	a.joinDispatch()
-	return nil
-}
-
-func (a *app) joinUpkeep(context.Context) error {
-	a.jobs = jobs.New(jobs.Options{Clock: a.clock, Log: a.log, Ended: func() { a.bus.Ring("people", "settings") }})
-	a.closing(a.jobs.Close)
-	a.joinBackups()
-	a.joinErasure()
-	a.memory = memory.NewReleaser(a.db, a.clock, a.log, a.bus, a.sessions)
-	a.upkeep = upkeep.New(a.chores(), a.clock, a.log, a.reg)
 	return nil
 }
 

@@ -30,6 +30,6 @@ func (a *app) joinDispatch() {
 		Clock: a.clock, Log: a.log, Queue: a.queue, Outbox: a.outbox, Runs: a.runs, Events: a.events, Bus: a.bus, Ends: a.ends, Running: a.running,
 		Screen: a.hub, Render: a.hub.Render, Stage: a.stage,
 		Commands: a.chat.Handlers(), Unknown: a.chat.Unknown, Callback: a.chat.Callback, Answer: a.chat.Answer,
-		Keep: a.incoming.Keep, Attach: a.shown.Parts,
+		Keep: a.incoming.Keep, Attach: a.shown.Parts, Scheduled: a.daily.End,
 	})
 }

@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"gatehouse/cmd/gatehouse/memory"
+	"gatehouse/core/jobs"
+	"gatehouse/core/upkeep"
 	"log/slog"
 	"time"
 
@@ -22,6 +25,16 @@ import (
 	"gatehouse/web/account"
 )
 
+func (a *app) joinUpkeep(context.Context) error {
+	a.jobs = jobs.New(jobs.Options{Clock: a.clock, Log: a.log, Ended: func() { a.bus.Ring("people", "settings") }})
+	a.closing(a.jobs.Close)
+	a.joinBackups()
+	a.joinErasure()
+	a.memory = memory.NewReleaser(a.db, a.clock, a.log, a.bus, a.sessions)
+	a.upkeep = upkeep.New(a.chores(), a.clock, a.log, a.reg)
+	return nil
+}
+
 // joinErasure registers the owners of tables, in the order in which they forget:
 // asks, runs and usage before the sessions that they belong to, and the queue,
 // which removes the replies to all of them, behind those who post some.
@@ -29,7 +42,7 @@ func (a *app) joinErasure() {
 	a.owners.Register(
 		guard.Asks{Store: a.asks, Guard: a.guard}, a.events, a.ledger, usage.Tables{DB: a.db, Ledger: a.usage, Rollups: a.rolls},
 		session.Tables{Store: a.sessions}, a.activity, document.Tables{Store: a.library.Documents}, paraid.Tables{Registry: a.paraIDs}, guard.Grants{Guard: a.guard}, pairing.Tables{Gate: a.pairing}, a.raises,
-		maintenance.Tables{DB: a.db, Clock: a.clock, Queue: a.queue}, store.Log{}, account.Tables{Keys: a.keys, Admins: a.admins, Accounts: a.accounts}, guestFolders{a.vault, a.log})
+		a.schedule, maintenance.Tables{DB: a.db, Clock: a.clock, Queue: a.queue}, store.Log{}, account.Tables{Keys: a.keys, Admins: a.admins, Accounts: a.accounts}, guestFolders{a.vault, a.log})
 	a.eraser = erasure.New(erasure.Options{
 		DB: a.db, Vault: a.vault, Clock: a.clock, Registry: &a.owners, People: a.pairing, Runs: a.running, Sessions: a.sessions, Events: a.events, Files: a.ledger,
 		Answering: a.conversations.answering, Area: tool.Area, Serving: a.serving.Load, Forgotten: a.overheard.Clear,

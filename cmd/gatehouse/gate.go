@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"gatehouse/cmd/gatehouse/scheduling"
 	"gatehouse/connectors/chat"
 	"gatehouse/core"
 	"gatehouse/core/agent"
@@ -14,6 +15,7 @@ import (
 	"gatehouse/core/queue"
 	"gatehouse/core/queue/inspect"
 	"gatehouse/core/queue/outbox"
+	"gatehouse/core/schedule"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
 	"gatehouse/pairing"
@@ -27,8 +29,8 @@ type mailbox struct {
 	*queue.Queue
 }
 
-// gate joins the two gates: users on chat platforms by pairing, programs and the
-// panel by key or session. With the orchestrator it is the queue's Turns.
+// gate joins the gates: users on chat platforms by pairing, programs and the panel by key
+// or session, daily agents by their files. With the orchestrator it is the queue's Turns.
 type gate struct {
 	pairing *pairing.Gate
 	raises  *raise.Store
@@ -42,6 +44,8 @@ type gate struct {
 	move      func(ctx context.Context, tx *store.Tx, bot, from, to string) error
 	overheard *agent.Overheard
 	outbox    *outbox.Outbox
+	schedule  *schedule.Scheduler
+	daily     *scheduling.Daily
 }
 
 // Admit decides about a new update; it is the queue's Turns.Admit.
@@ -53,6 +57,9 @@ func (g gate) Admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (a queu
 	case core.KindEdit, core.KindReaction, core.KindService:
 		return a, nil
 	case core.KindMessage:
+		if in.Bot == core.ScheduleBot {
+			return a, nil
+		}
 		if a.Answer, err = g.chat.Waiting(ctx, tx, in); err != nil || a.Answer {
 			return a, err
 		}
@@ -62,13 +69,17 @@ func (g gate) Admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (a queu
 }
 
 func (g gate) admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.Admission, error) {
-	if in.Bot == core.APIBot {
+	switch in.Bot {
+	case core.APIBot:
 		run, trust, err := g.http.Admit(ctx, tx, in)
 		a := core.Admission{Verdict: core.Verdict{Trust: trust}}
 		if run {
 			a.Action = core.Run
 		}
 		return a, err
+	case core.ScheduleBot:
+		trust, err := g.schedule.Admit(ctx, tx, in)
+		return core.Admission{Verdict: core.Verdict{Action: core.Run, Trust: trust}}, err
 	}
 	if in.Kind == core.KindService && in.MovedTo != "" {
 		if err := g.move(ctx, tx, in.Bot, in.Chat, in.MovedTo); err != nil {
@@ -107,9 +118,12 @@ func (g gate) Claim(ctx context.Context, tx *store.Tx, in *core.Inbound) (a queu
 }
 
 func (g gate) present(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.Admission, error) {
-	if in.Bot == core.APIBot {
+	switch in.Bot {
+	case core.APIBot:
 		trust, err := g.http.Trust(ctx, tx, in)
 		return core.Admission{Verdict: core.Verdict{Trust: trust}}, err
+	case core.ScheduleBot:
+		return core.Admission{Verdict: core.Verdict{Trust: g.schedule.Trust(in)}}, nil
 	}
 	return g.pairing.Present(ctx, tx, in)
 }
@@ -156,8 +170,19 @@ func (g gate) Prepare(ctx context.Context, tx *store.Tx, t *queue.Turn) error {
 	if in.Group() && in.Turn == nil {
 		turn.Model, ref.AgentType = t.Sender.Model, t.Sender.Agent
 	}
+	if in.Bot == core.ScheduleBot {
+		ref.Source = scheduling.Source
+		if err := g.daily.Prepare(in, turn); err != nil {
+			return err
+		}
+	}
 	if err := g.runs.Prepare(ctx, tx, turn, ref); err != nil {
 		return err
+	}
+	if in.Bot == core.ScheduleBot {
+		if err := g.daily.Named(ctx, tx, in, turn); err != nil {
+			return err
+		}
 	}
 	t.Trust, t.Work = turn.Trust, turn
 	return nil

@@ -51,6 +51,7 @@ cmd/gatehouse/models: cmd/gatehouse/doctor configs core core/agent core/claudecl
 cmd/gatehouse/ownfiles: configs core/backup/directory core/sandbox core/vault
 cmd/gatehouse/phones: connectors/discord/discordtest connectors/telegram/telegramtest core
 cmd/gatehouse/restore: admin/settings cmd/gatehouse/commands configs core core/backup core/backup/directory core/store core/vault
+cmd/gatehouse/scheduling: core core/agent core/orchestrator core/permission core/permission/guard core/schedule core/schedule/daily core/session core/store core/tool core/tool/daily core/vault
 cmd/gatehouse/secrets: configs
 cmd/gatehouse/setup: cmd/gatehouse/doctor cmd/gatehouse/fleet configs configs/values connectors/discord connectors/telegram core
 cmd/gatehouse/unasked: core core/orchestrator core/queue/outbox core/session core/store pairing/people web/api/bots
@@ -149,6 +150,9 @@ core/sandbox/landlock:  # the kernel restricts a thread, imports no package of o
 core/sandbox/mask:  # mounts over files, imports no package of ours
 core/sandbox/measure:  # what processes use, imports no package of ours
 core/sandbox/seccomp:  # filters of system calls, imports no package of ours
+core/schedule: core core/schedule/daily core/store core/vault
+core/schedule/daily: core core/agent/frontmatter core/schedule/when core/vault
+core/schedule/when:  # times of a rule
 core/session: core core/index core/session/sidecar core/store core/texts core/transcript core/transcript/markdown core/transcript/words core/vault
 core/session/discover: core core/session core/session/reindex core/store core/vault core/watch
 core/session/found: core core/index/search core/session core/transcript/words  # conversations as a source of the search
@@ -164,6 +168,7 @@ core/store/snapshot: core core/store/migrations  # copies of, and looks into, a 
 core/store/storetest: core core/store core/store/postgres
 core/texts: core  # what is said to people; whoever says something takes its words from there
 core/tool: core core/vault
+core/tool/daily: core core/schedule/daily core/tool core/vault
 core/tool/fetch: core core/tool
 core/tool/files: core core/tool core/tool/files/place core/tool/files/search core/vault
 core/tool/files/place: core core/tool

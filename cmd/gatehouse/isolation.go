@@ -65,7 +65,7 @@ func (a *app) openTools() (*toolset.Set, error) {
 	}
 	a.veil = a.own.OpenVeil(a.cfg.Sandbox, a.log) // after the runtime directory exists, which it hides
 	return toolset.New(toolset.Options{
-		Vault: a.vault, Agents: a.agents, Guard: a.guard, Box: box, NoBox: a.noBox, Veil: a.veil, Stage: self, Files: files.New(), Search: a.library.Finder, Scratch: scratch,
+		Vault: a.vault, Agents: a.agents, Guard: a.guard, Box: box, NoBox: a.noBox, Veil: a.veil, Stage: self, Files: files.New(), More: a.daily.Tools, Search: a.library.Finder, Scratch: scratch,
 		SearchURL: a.cfg.SearxngURL, MCPEnv: a.cfg.MCPEnv, Version: version, Chats: []string{telegram.Platform, discord.Platform},
 		GuestRead: func() []string { return a.settings.Now().GuestRead }, Clock: a.clock, Log: a.log,
 	})

@@ -23,7 +23,7 @@ var (
 	seriesName = regexp.MustCompile("^`gatehouse_[a-z_]+`$")
 	ofSeries   = map[string]string{ // how the page says which series a label belongs to
 		"updates": "gatehouse_updates_total", "deliveries": "gatehouse_deliveries_total", "runs": "gatehouse_runs_total",
-		"lanes": "gatehouse_lanes", "connectors": "gatehouse_connector_state",
+		"lanes": "gatehouse_lanes", "connectors": "gatehouse_connector_state", "daily agents": "gatehouse_schedule_runs_total",
 	}
 )
 
@@ -51,7 +51,7 @@ func operationsPage(t *testing.T) opsPage {
 		label = strings.Trim(label, "`")
 		vals := words(cells[2])
 		switch {
-		case !strings.HasPrefix(first, "`") || strings.HasPrefix(label, "GATEHOUSE") || label == "bot" || label == "model":
+		case !strings.HasPrefix(first, "`") || strings.HasPrefix(label, "GATEHOUSE") || label == "bot" || label == "model" || label == "agent":
 		case series != "":
 			p.values[label+" of "+ofSeries[series]] = vals
 		default:

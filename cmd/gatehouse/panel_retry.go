@@ -56,6 +56,9 @@ func (v panelActs) again(ctx context.Context, line runs.Line) (in core.Inbound, 
 		return in, err
 	}
 	in.Text = cmp.Or(turn[0].Text(), texts.Text("said_files"))
+	if line.Bot == core.ScheduleBot {
+		return in, core.Errorf(core.Conflict, "a daily agent has started this; run the agent again")
+	}
 	if line.Bot == core.APIBot {
 		if line.User != core.Operator {
 			return in, core.Errorf(core.Conflict, "this message came from a program with a key of its own; the program can send it again")

@@ -137,6 +137,7 @@ func (a *app) Run(ctx context.Context, hangup <-chan os.Signal, ready func()) er
 	heart.Go(func() { a.library.Run(work) })
 	heart.Go(func() { a.tools.Servers.Watch(work) })
 	heart.Go(func() { a.discoverer().Run(work) })
+	heart.Go(func() { a.schedule.Run(work, a.queue) })
 	a.log.Info("serving", "addr", a.cfg.Addr, "vault", a.vault.Path(), "runtime", a.runtime, "bots", strings.Join(a.bots.Names(), " "), "model", a.models.Default())
 	ready()
 	a.memory.Release(work) // what start-up took is not needed again

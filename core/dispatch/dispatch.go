@@ -59,6 +59,9 @@ type Options struct {
 	// sender may read them, so that they do not change before they are sent.
 	// Notes explain which are left out. Nil: answers have no files.
 	Attach func(ctx context.Context, t *orchestrator.Turn, markdown string) (parts []core.Part, notes []string)
+	// Scheduled returns what the end of a run of core.ScheduleBot stores and sends, in the
+	// transaction that acknowledges it. Required where there are such runs.
+	Scheduled func(ctx context.Context, t *orchestrator.Turn, res orchestrator.Result) (write func(context.Context, *store.Tx) error, replies []core.Reply)
 	// Keep stores the files of a message without a run in the vault, best
 	// effort. Nil: they stay with the platform.
 	Keep  func(ctx context.Context, in *core.Inbound)
@@ -126,6 +129,10 @@ func (d *Dispatcher) Behind(in *core.Inbound, lane string, a queue.Admission) {
 
 // filesPause is how long a turn waits where no file descriptor is left.
 const filesPause = 2 * time.Second
+
+// requested reports whether a client of the API waits for the turn: it is ended with an
+// error where others are retried.
+func requested(in *core.Inbound) bool { return in.Turn != nil && in.Bot != core.ScheduleBot }
 
 // fail returns the turn to the queue: as untried if the gateway stops, else as
 // failed, to be retried. Without a file descriptor left nothing was tried.
@@ -280,7 +287,7 @@ func (d *Dispatcher) refuse(ctx context.Context, t *queue.Turn) error {
 	in := t.First()
 	failed := core.Failed{Code: "refused", Message: core.TextOf(t.Err), SessionID: in.Chat}
 	if core.KindOf(t.Err) == core.Other {
-		if in.Turn == nil {
+		if !requested(in) {
 			return t.Err
 		}
 		d.o.Log.ErrorContext(ctx, "turn not prepared", "run", t.Run, "err", t.Err)

@@ -84,7 +84,7 @@ func (s *Reactions) mark(t *queue.Turn, emoji string) {
 // react adds a reaction for the goroutine that sets them in order. That
 // goroutine exists only while there are any.
 func (s *Reactions) react(to core.Address, id, emoji string) {
-	if id == "" || to.Bot == core.APIBot {
+	if id == "" || core.OfSession(to.Bot) {
 		return
 	}
 	s.mu.Lock()

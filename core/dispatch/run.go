@@ -39,9 +39,9 @@ func (d *Dispatcher) run(ctx context.Context, t *queue.Turn) (err error) {
 	switch {
 	case errors.Is(err, errGuest):
 		return d.endBroken(ctx, t, turn, stream, "busy", texts.Text("guest_busy", texts.With{"Most": guestRuns}), nil)
-	case stopped(ctx, err) && in.Turn != nil:
+	case stopped(ctx, err) && requested(in):
 		return d.endBroken(ctx, t, turn, stream, "shutdown", texts.Text("fault_stopping"), nil)
-	case err != nil && in.Turn != nil && !errors.Is(err, queue.ErrFenced):
+	case err != nil && requested(in) && !errors.Is(err, queue.ErrFenced):
 		return d.endBroken(ctx, t, turn, stream, "internal", texts.Text("fault_internal"), err)
 	case err != nil:
 		return err
@@ -105,8 +105,19 @@ func (d *Dispatcher) finish(ctx context.Context, t *queue.Turn, stream *bus.Stre
 		}
 		return d.o.Events.Append(ctx, tx, t.Run, stream.Info().Attempt, pieces(stream.Rest()))
 	}}
-	if t.First().Turn == nil {
+	switch in := t.First(); {
+	case in.Turn == nil:
 		r.Replies = d.final(ctx, t, res)
+	case in.Bot == core.ScheduleBot:
+		var write func(context.Context, *store.Tx) error
+		end := r.Write
+		write, r.Replies = d.o.Scheduled(ctx, t.Work.(*orchestrator.Turn), res)
+		r.Write = func(ctx context.Context, tx *store.Tx) error {
+			if err := end(ctx, tx); err != nil {
+				return err
+			}
+			return write(ctx, tx)
+		}
 	}
 	if err := d.o.Queue.Ack(ctx, t, r); err != nil {
 		return err
@@ -184,10 +195,10 @@ func (d *Dispatcher) answered(res orchestrator.Result) string {
 	return res.Response
 }
 
-// endBroken ends an API run without an answer, with an error event. For a chat's
+// endBroken ends an API run without an answer, with an error event. For any other
 // turn it returns cause, so that the turn is retried.
 func (d *Dispatcher) endBroken(ctx context.Context, t *queue.Turn, turn *orchestrator.Turn, stream *bus.Stream, code, message string, cause error) error {
-	if t.First().Turn == nil {
+	if !requested(t.First()) {
 		return cause
 	}
 	if cause != nil {

@@ -183,7 +183,7 @@ type Turn struct {
 	RaisedSince time.Time
 	RaisedUntil time.Time
 	Dir         vault.Dir  // where its tools work; set by Run
-	Role        agent.Role // who answers, and the ceiling of agent and workspace
+	Role        agent.Role // who answers, and the ceiling of agent and workspace; Prepare sets it unless its agent has a name
 	Model       string     // that users chose for the chat; "" is none. Where it is not there for them another answers, with a warning
 	Received    time.Time  // when its first row was stored
 	Started     time.Time
@@ -227,7 +227,9 @@ func (o *Orchestrator) Prepare(ctx context.Context, tx *store.Tx, t *Turn, ref s
 	}
 	t.Model = cmp.Or(t.Model, t.Session.ChatModel)
 	t.User, t.Admin, t.Started = ref.User, ref.Admin, tx.Time()
-	t.Role = o.o.Agents.Role(t.Session.AgentType, t.Session.Workspace)
+	if t.Role.Agent.Name == "" {
+		t.Role = o.o.Agents.Role(t.Session.AgentType, t.Session.Workspace)
+	}
 	t.Trust = core.Least(ref.Trust, t.Session.TrustLevel, t.Role.Trust)
 	if ref.Options != nil && ref.Options.Trust != core.Stranger {
 		t.Trust = core.Least(t.Trust, ref.Options.Trust)

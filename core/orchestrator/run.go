@@ -312,7 +312,7 @@ func (r *run) spoken(ctx context.Context) (said []core.Block, author *transcript
 // author returns who wrote the turn's message in a chat; nil for the API's.
 func (r *run) author() *transcript.Author {
 	in := &r.t.Rows[0]
-	if in.Bot == core.APIBot {
+	if core.OfSession(in.Bot) {
 		return nil
 	}
 	a := &transcript.Author{Name: core.CleanName(in.From.Name), Platform: in.From.Platform, Trust: r.t.Trust}

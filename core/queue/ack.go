@@ -147,7 +147,7 @@ func (q *Queue) SetPreview(ctx context.Context, t *Turn, id string) error {
 // notifyGaveUp posts a notice that a message was given up, in place of the
 // preview. It is posted once, best effort; with an error the transaction has ended.
 func (q *Queue) notifyGaveUp(ctx context.Context, tx *store.Tx, in *core.Inbound, seq int64, preview string) error {
-	if in.Bot == core.APIBot {
+	if core.OfSession(in.Bot) {
 		return nil
 	}
 	notice := core.Reply{Address: in.Address, Key: fmt.Sprintf("notice:dead:%d", seq), Replaces: preview, Parts: []core.Part{{Text: q.o.Texts.GaveUp}}}

@@ -21,7 +21,7 @@ func (q *Queue) Relane(ctx context.Context, tx *store.Tx, session, from, to stri
 	if from == to {
 		return nil
 	}
-	n, err := tx.Exec(ctx, `UPDATE inbox SET lane = $1 WHERE lane = $2 AND state IN ('ready', 'limited') AND bot = $3 AND chat = $4`, to, from, core.APIBot, session)
+	n, err := tx.Exec(ctx, `UPDATE inbox SET lane = $1 WHERE lane = $2 AND state IN ('ready', 'limited') AND bot IN ($3, $4) AND chat = $5`, to, from, core.APIBot, core.ScheduleBot, session)
 	if err != nil {
 		return fmt.Errorf("move waiting requests: %w", err)
 	}

@@ -134,18 +134,18 @@ func (q *Queue) putWork(ctx context.Context, tx *store.Tx, in *core.Inbound, a A
 		r.run = in.Turn.Run
 	}
 	outcome, further := "ready", false
-	if in.Kind == core.KindMessage && in.Bot != core.APIBot {
+	if in.Kind == core.KindMessage && !core.OfSession(in.Bot) {
 		if further, err = q.bursts.join(ctx, tx, in, &r); err != nil {
 			return "", err
 		}
 	}
 	rate := q.limits.rate() // once: it may be changed at any time
-	if !further && in.Kind == core.KindMessage && in.Bot != core.APIBot && rate.N > 0 {
+	if !further && in.Kind == core.KindMessage && !core.OfSession(in.Bot) && rate.N > 0 {
 		if outcome, err = q.limits.message(ctx, tx, in, &r, rate); err != nil {
 			return "", err
 		}
 	}
-	if in.Kind == core.KindCommand && in.Bot != core.APIBot && rate.N > 0 {
+	if in.Kind == core.KindCommand && !core.OfSession(in.Bot) && rate.N > 0 {
 		if outcome, err = q.limits.command(ctx, tx, in, &r, rate, control); err != nil {
 			return "", err
 		}
@@ -159,7 +159,7 @@ func (q *Queue) putWork(ctx context.Context, tx *store.Tx, in *core.Inbound, a A
 	if r.state != "refused" {
 		lanes[lane] = control
 	}
-	if in.Kind == core.KindMessage && in.Bot != core.APIBot && r.state != "refused" && q.slots.runs(lane) {
+	if in.Kind == core.KindMessage && !core.OfSession(in.Bot) && r.state != "refused" && q.slots.runs(lane) {
 		tx.OnCommit(func() { q.currentHandler().Behind(in, lane, a) })
 	}
 	return outcome, nil

@@ -38,7 +38,7 @@ func (s *Store) Resolve(ctx context.Context, tx *store.Tx, ref Ref) (Session, bo
 	if ref.Options == nil {
 		ref.Options = &core.Options{}
 	}
-	if ref.Bot == core.APIBot {
+	if core.OfSession(ref.Bot) {
 		return s.resolveAPI(ctx, tx, ref)
 	}
 	sess, isNew, err := s.resolveChat(ctx, tx, ref)

@@ -83,7 +83,7 @@ func valid(list []string, most int, check func(string) (string, error)) (out []s
 // rebind gives a chat that has no conversation the one that its sidecar reports.
 func (s *Store) rebind(ctx context.Context, tx *store.Tx, sess Session, side *sidecar.Sidecar) error {
 	to := core.Address{Bot: side.Bot, Chat: side.Chat, Thread: side.Thread, Place: side.Place}
-	if sess.User == 0 || to.Bot == "" || to.Chat == "" || to.Bot == core.APIBot {
+	if sess.User == 0 || to.Bot == "" || to.Chat == "" || core.OfSession(to.Bot) {
 		return nil
 	}
 	_, err := tx.Exec(ctx, `INSERT INTO chats (bot, chat, thread, place, session_id, kind, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7)

@@ -162,7 +162,7 @@ func (s *Store) Bound(ctx context.Context, q store.Queryer, id string) (core.Add
 // address (its Chat is a session's id) the lane of the chat that the session is bound
 // to, or "session:<id>".
 func (s *Store) Lane(ctx context.Context, tx *store.Tx, addr core.Address) (string, error) {
-	if addr.Bot != core.APIBot {
+	if !core.OfSession(addr.Bot) {
 		return core.LaneOf(addr), nil
 	}
 	chat, ok, err := s.Bound(ctx, tx, addr.Chat)

@@ -32,15 +32,16 @@ type Options struct {
 	Box       sandbox.Box // nil: nothing runs isolated
 	NoBox     string      // why Box is nil
 	Veil      *sandbox.Veil
-	Stage     string          // this program
-	Files     []tool.Tool     // tools that read and change files of the vault
-	Search    search.Finder   // of documents and conversations; nil: they are not searched
-	Scratch   string          // directory for the shell's temporary files
-	SearchURL string          // of a SearXNG server; "": none
-	MCPEnv    []string        // names of variables that MCP servers receive
-	Version   string          // reported to MCP servers
-	Chats     []string        // sources of sessions that are chats: others may have written in them
-	GuestRead func() []string // globs that sandboxed users may read
+	Stage     string                                 // this program
+	Files     []tool.Tool                            // tools that read and change files of the vault
+	Search    search.Finder                          // of documents and conversations; nil: they are not searched
+	Scratch   string                                 // directory for the shell's temporary files
+	SearchURL string                                 // of a SearXNG server; "": none
+	MCPEnv    []string                               // names of variables that MCP servers receive
+	Version   string                                 // reported to MCP servers
+	Chats     []string                               // sources of sessions that are chats: others may have written in them
+	GuestRead func() []string                        // globs that sandboxed users may read
+	More      func(t *orchestrator.Turn) []tool.Tool // tools that depend on the turn; nil: none
 	Clock     core.Clock
 	Log       *slog.Logger
 }
@@ -80,7 +81,8 @@ const searchTime = 2 * time.Minute
 func WebSearch(look tool.Look) tool.Tool { return fetch.WebSearch(look, searchTime) }
 
 // Names are the names by which metrics count tools.
-var Names = []string{"Read", "Write", "Edit", "Glob", "Grep", "Search", "Bash", "WebFetch", "WebSearch", "Skill", orchestrator.TaskName, orchestrator.AskName}
+var Names = []string{"Read", "Write", "Edit", "Glob", "Grep", "Search", "Bash", "WebFetch", "WebSearch", "Skill",
+	"ReadJournal", "ReadChatLog", "ReadRecentJournals", "ReadRecentSessions", "WriteOutput", orchestrator.TaskName, orchestrator.AskName}
 
 // Profile returns the permissions of a turn.
 func (s *Set) Profile(t *orchestrator.Turn) permission.Profile {
@@ -96,9 +98,9 @@ func (s *Set) Profile(t *orchestrator.Turn) permission.Profile {
 	// Trust mode: the owner's own API and panel sessions have it by default, chats
 	// only if the owner set it, groups never. A chat's session remains one when it
 	// is continued over the API: others may have written in it. A raised turn asks
-	// for every call.
+	// for every call, and so does one that the schedule began.
 	own := t.Session.User == t.User && !slices.Contains(s.Chats, t.Session.Source)
-	p.Auto = t.Admin && !t.Raised() && !in.Group() && t.Session.TrustAuto(in.Turn != nil && own)
+	p.Auto = t.Admin && !t.Raised() && !in.Group() && t.Session.TrustAuto(in.Turn != nil && own && in.Bot != core.ScheduleBot)
 	return p
 }
 
@@ -112,7 +114,11 @@ func (s *Set) Turn(t *orchestrator.Turn, p permission.Profile, dir vault.Dir) *t
 func (s *Set) Equip(ctx context.Context, t *orchestrator.Turn, dir vault.Dir, who agent.Agent) (*orchestrator.Kit, error) {
 	p := s.Profile(t)
 	kit := &orchestrator.Kit{Profile: p, Turn: s.Turn(t, p, dir)}
-	for _, x := range slices.Concat(s.with(t.Trust, s.shared(t)), s.ofServers(ctx, kit, who)) {
+	var more []tool.Tool
+	if s.More != nil {
+		more = s.More(t)
+	}
+	for _, x := range slices.Concat(s.with(t.Trust, s.shared(t)), more, s.ofServers(ctx, kit, who)) {
 		if !who.Offers(x.Name) {
 			continue
 		}

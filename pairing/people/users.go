@@ -80,6 +80,20 @@ func (s *Store) Name(ctx context.Context, q store.Queryer, user int64) (string, 
 	return core.CleanName(name), nil
 }
 
+// AccountName returns what a user's first account on a platform is called, cleaned; ""
+// without one.
+func (s *Store) AccountName(ctx context.Context, q store.Queryer, user int64) (string, error) {
+	var name string
+	err := q.Get(ctx, &name, `SELECT display FROM identities WHERE user_id = $1 AND display <> '' ORDER BY created_at, platform LIMIT 1`, user)
+	if errors.Is(err, store.ErrNoRows) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("name of an account: %w", err)
+	}
+	return core.CleanName(name), nil
+}
+
 // Peer returns the user's account on a platform; core.NotFound without one.
 func (s *Store) Peer(ctx context.Context, q store.Queryer, user int64, platform string) (core.Peer, error) {
 	p := core.Peer{Platform: platform}

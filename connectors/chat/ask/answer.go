@@ -29,7 +29,7 @@ func (b *Buttons) check(r command.Request, a ask.Ask) error {
 // Waiting reports whether a question waits for the sender of a message in its
 // chat.
 func (b *Buttons) Waiting(ctx context.Context, tx *store.Tx, in *core.Inbound) (bool, error) {
-	if in.Bot == core.APIBot || in.Again != "" {
+	if core.OfSession(in.Bot) || in.Again != "" {
 		return false, nil
 	}
 	user, _, err := b.o.Users.User(ctx, tx, in.From)

@@ -88,7 +88,7 @@ func (b *Buttons) Press(ctx context.Context, r command.Request) (command.Outcome
 		return command.Outcome{}, gone
 	}
 	a, err := b.o.Asks.ByID(ctx, b.o.DB, id)
-	if core.KindOf(err) == core.NotFound || err == nil && (a.Bot != r.In.Bot || a.Chat != r.In.Chat && a.Kind != ask.KindPermission) {
+	if core.KindOf(err) == core.NotFound || err == nil && !shownIn(a, r.In) {
 		return command.Outcome{}, gone
 	}
 	if err != nil {
@@ -105,6 +105,16 @@ func (b *Buttons) Press(ctx context.Context, r command.Request) (command.Outcome
 		return b.pairing(ctx, r, a, option)
 	}
 	return command.Outcome{}, gone
+}
+
+// shownIn reports whether an ask may be shown in the chat of in: that of a tool call is in
+// all chats of the owner and the admins with its bot, and where the schedule has made the
+// call, with any bot.
+func shownIn(a ask.Ask, in *core.Inbound) bool {
+	if a.Kind == ask.KindPermission {
+		return a.Bot == in.Bot || a.Bot == core.ScheduleBot
+	}
+	return a.Bot == in.Bot && a.Chat == in.Chat
 }
 
 // maxNotice bounds the text that a platform shows on a pressed button, in runes.

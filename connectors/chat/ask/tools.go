@@ -16,7 +16,8 @@ import (
 type Tools struct {
 	Mail    Mail
 	People  People
-	Changed func() // called after the commit that opens or settles an ask
+	Bots    func() []string // names of the bots
+	Changed func()          // called after the commit that opens or settles an ask
 }
 
 // Open posts an ask to the direct chats of the owner and the admins, and a
@@ -28,9 +29,12 @@ func (t *Tools) Open(ctx context.Context, tx *store.Tx, a ask.Ask, req core.Perm
 	}
 	here := core.Address{Bot: a.Bot, Chat: a.Chat}
 	if a.Kind == ask.KindQuestion {
+		if p.Bot == core.ScheduleBot { // its session is in no chat: the panel shows it
+			return nil
+		}
 		return t.Mail.Post(ctx, tx, core.Reply{Address: here, Key: Key(a.ID, 0), Parts: []core.Part{QuestionsPart(a)}})
 	}
-	chats, err := t.People.OwnerChats(ctx, tx, p.Bot)
+	chats, err := t.owners(ctx, tx, p.Bot)
 	if err != nil {
 		return err
 	}
@@ -38,7 +42,7 @@ func (t *Tools) Open(ctx context.Context, tx *store.Tx, a ask.Ask, req core.Perm
 	if err != nil {
 		return err
 	}
-	waits := true
+	waits := p.Bot != core.ScheduleBot
 	for i, to := range chats {
 		waits = waits && to.Chat != here.Chat
 		part := permissionPart(a, req, p, name, to.Chat == here.Chat)
@@ -50,6 +54,21 @@ func (t *Tools) Open(ctx context.Context, tx *store.Tx, a ask.Ask, req core.Perm
 		return nil
 	}
 	return t.Mail.Post(ctx, tx, core.Reply{Address: here, Key: waitingKey(a.ID), Parts: []core.Part{{Text: waitingText(req)}}})
+}
+
+// owners returns where an ask of a bot's run is shown; of the schedule's, with every bot.
+func (t *Tools) owners(ctx context.Context, tx *store.Tx, bot string) (chats []core.Address, err error) {
+	if bot != core.ScheduleBot {
+		return t.People.OwnerChats(ctx, tx, bot)
+	}
+	for _, bot := range t.Bots() {
+		more, err := t.People.OwnerChats(ctx, tx, bot)
+		if err != nil {
+			return nil, err
+		}
+		chats = append(chats, more...)
+	}
+	return chats, nil
 }
 
 // keyPrefix returns the beginning of the keys of all messages that show an ask.

@@ -140,7 +140,7 @@ func (g *Guard) open(ctx context.Context, a ask.Ask, patience time.Duration, bod
 
 // locate has an ask shown where its run is to be answered by now.
 func (g *Guard) locate(ctx context.Context, tx *store.Tx, a *ask.Ask) error {
-	if g.o.Chat == nil || a.Bot == core.APIBot {
+	if g.o.Chat == nil || core.OfSession(a.Bot) {
 		return nil
 	}
 	chat, err := g.o.Chat(ctx, tx, a.Run)

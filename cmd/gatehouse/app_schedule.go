@@ -1,0 +1,25 @@
+package main
+
+import (
+	"context"
+
+	"gatehouse/cmd/gatehouse/scheduling"
+	"gatehouse/core"
+	"gatehouse/core/schedule"
+)
+
+// joinSchedule builds daily agents.
+func (a *app) joinSchedule() {
+	a.schedule = schedule.New(schedule.Options{
+		DB: a.db, Vault: a.vault, Clock: a.clock, Log: a.log, Metrics: schedule.NewMetrics(a.reg, a.clock), Ring: a.bus.Ring,
+		State: func(ctx context.Context, bot, update string) (state, why string, err error) {
+			step, err := a.inspect.Update(ctx, bot, update)
+			return step.State, step.Error, err
+		},
+		Name: func(ctx context.Context) (string, error) {
+			return a.pairing.People.AccountName(ctx, a.db, core.Operator)
+		},
+	})
+	a.daily = scheduling.New(scheduling.Options{Scheduler: a.schedule, DB: a.db, Vault: a.vault, Sessions: a.sessions, Guard: a.guard, OwnerChats: a.pairing.People.OwnerChats,
+		Render: func(to core.Address, markdown string) []core.Part { return a.hub.Render(to, markdown) }})
+}

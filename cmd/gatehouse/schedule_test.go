@@ -1,0 +1,243 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"gatehouse/configs"
+	"gatehouse/configs/values"
+	"gatehouse/connectors/telegram/telegramtest"
+	"gatehouse/core"
+	"gatehouse/core/llm/llmtest"
+	"gatehouse/core/schedule"
+)
+
+// newScheduleWorld is a world with a model and a clock that leaps.
+func newScheduleWorld(t *testing.T) (*world, *llmtest.Server, *leaps) {
+	t.Helper()
+	model := llmtest.New(t, llmtest.Options{Key: modelKey})
+	sim := telegramtest.New(telegramtest.Options{FloodOff: true})
+	t.Cleanup(func() { _ = sim.Close() })
+	clock := &leaps{}
+	// It is half past noon, so that no test runs over midnight.
+	day := time.Now().UTC().Truncate(24 * time.Hour)
+	clock.ahead = day.Add(36*time.Hour + 30*time.Minute).Sub(time.Now())
+	w := newWorldAt(t, sim, t.TempDir(), clock, func(c *configs.Config) {
+		c.Model, c.OpenaiBaseURL, c.OpenaiAPIKey = fakeModel, model.URL(), values.NewSecret(modelKey)
+	})
+	t.Cleanup(func() { w.stop() }) // of the gateway that runs by then
+	return w, model, clock
+}
+
+// agentFile writes the file of a daily agent and waits until the schedule knows it.
+func (w *world) agentFile(name, head string) {
+	w.t.Helper()
+	w.put("Daily/.agents/"+name+".md", "---\n"+head+"\n---\nLook back at {date}, {user_name}.\n")
+	w.app.schedule.Wake()
+	w.until("the agent is known", func() bool {
+		return w.count(`SELECT count(*) FROM schedule_agents WHERE name = $1`, name) == 1
+	})
+}
+
+// ran waits for the end of an agent's newest run.
+func (w *world) ran(name string, n int) schedule.Run {
+	w.t.Helper()
+	var last schedule.Run
+	w.until(fmt.Sprintf("run %d of %s ended", n, name), func() bool {
+		runs, err := w.app.schedule.History(w.t.Context(), name, 10)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if len(runs) > 0 {
+			last = runs[0]
+		}
+		return len(runs) == n && last.Result != ""
+	})
+	return last
+}
+
+func (w *world) vaultText(name string) string {
+	w.t.Helper()
+	b, err := os.ReadFile(filepath.Join(w.cfg.VaultPath, filepath.FromSlash(name)))
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
+func TestADailyAgentRunsAtItsTimeAndItsOutputIsDeliveredOnce(t *testing.T) {
+	w, model, clock := newScheduleWorld(t)
+	boss := w.boss()
+	date := clock.Now().UTC().Format(time.DateOnly)
+	w.put("Daily/"+date+".md", "Walked to the coffee shop.\n")
+	w.agentFile("evening", "displayName: Evening\nschedule: \"12:45\"\ndeliver: telegram/owner\ntools: [read_journal, web_search]")
+	model.Script(llmtest.CallTool("a", "ReadJournal", `{}`), llmtest.CallTool("b", "WriteOutput", `{"content":"A good **walk**."}`), llmtest.Say("I wrote it."))
+	w.quiet()
+	if n := model.Total(); n != 0 {
+		t.Errorf("it ran before its time: %d calls", n)
+	}
+	clock.leap(15 * time.Minute)
+	run := w.ran("evening", 1)
+	if run.Result != schedule.Completed || run.Output != "Daily/evening/"+date+".md" || run.Cause != schedule.ByTime || run.Date != date {
+		t.Errorf("the run is %+v", run)
+	}
+	if got := w.vaultText(run.Output); got != "A good **walk**.\n" {
+		t.Errorf("the output is %q", got)
+	}
+	if m := w.hearsText(boss, "A good walk."); strings.Contains(m.Text, "**") {
+		t.Errorf("delivered: %q", m.Text)
+	}
+	requests := model.Requests()
+	first, second := string(requests[0].Body), string(requests[1].Body)
+	if !strings.Contains(first, "Look back at "+date+", Olga.") || strings.Contains(first, `"Bash"`) || strings.Contains(first, `"ReadChatLog"`) || !strings.Contains(first, `"WriteOutput"`) {
+		t.Errorf("the model was asked %s", first)
+	}
+	if !strings.Contains(second, "Walked to the coffee shop.") {
+		t.Errorf("the journal was not read: %s", second)
+	}
+	var state map[string]any
+	w.until("the state file is written", func() bool { return json.Unmarshal([]byte(w.vaultText("Daily/.evening/state.json")), &state) == nil })
+	if state["agent"] != "evening" || state["sdk_session_id"] != run.Session || state["last_processed_date"] != date || state["run_count"] != 1.0 || state["model"] != fakeModel {
+		t.Errorf("the state is %v", state)
+	}
+	if n := w.metric("gatehouse_schedule_runs_total", "agent", "evening", "result", "completed"); n != 1 {
+		t.Errorf("%v runs are counted", n)
+	}
+	if at := w.metric("gatehouse_schedule_last_success_timestamp_seconds", "agent", "evening"); at < float64(run.Ended.Unix()) {
+		t.Errorf("the last success is at %v", at)
+	}
+	_, one, _ := w.asked("GET", "/api/chat/"+run.Session, nil, nil)
+	if one["title"] != "Evening · "+date || one["module"] != "daily" || one["source"] != "schedule" {
+		t.Errorf("the session is %v", one)
+	}
+	// Neither a restart nor a further minute runs it again.
+	w.stop()
+	w.start()
+	clock.leap(time.Minute)
+	w.until("the schedule looked again", func() bool { return w.count(`SELECT count(*) FROM schedule_runs WHERE noted = 1`) == 1 })
+	w.quiet()
+	if n := w.count(`SELECT count(*) FROM schedule_runs`); n != 1 || len(w.said(boss.DM(), 0)) != 2 {
+		t.Errorf("%d runs, the bot said %q", n, w.said(boss.DM(), 0))
+	}
+}
+
+func TestADailyAgentThatWasMissedIsMadeUpOnce(t *testing.T) {
+	w, model, clock := newScheduleWorld(t)
+	w.agentFile("x", `schedule: "12:00"`)
+	w.agentFile("old", `schedule: "0 12 1 1 *"`)
+	w.agentFile("off", `schedule: "12:00"`)
+	w.stop()
+	w.put("Daily/.agents/off.md", "---\nschedule: \"12:00\"\nschedule_enabled: false\n---\nx")
+	clock.leap(3 * 24 * time.Hour) // three times were missed
+	model.Script(llmtest.Say("Nothing to write."))
+	w.start()
+	run := w.ran("x", 1)
+	if want := clock.Now().UTC().Format(time.DateOnly); run.Date != want || run.Cause != schedule.Missed || run.Result != schedule.CompletedNoOutput {
+		t.Errorf("the run is %+v, want one of %s", run, want)
+	}
+	w.quiet()
+	if n := w.count(`SELECT count(*) FROM schedule_runs`); n != 1 {
+		t.Errorf("%d runs", n)
+	}
+}
+
+// A run by hand counts for its date, and what fails can be run again.
+func TestADailyAgentIsRunByHand(t *testing.T) {
+	w, model, clock := newScheduleWorld(t)
+	w.agentFile("x", `schedule: "13:00"`)
+	start := func(date string, force bool) (schedule.Run, error) {
+		return w.app.schedule.Start(t.Context(), w.app.queue, "x", date, force, cli)
+	}
+	model.Script(llmtest.Reply{Status: 400})
+	if _, err := start("", false); err != nil {
+		t.Fatal(err)
+	}
+	if run := w.ran("x", 1); run.Result != schedule.Failed || run.Error == "" || run.Cause != cli.String() {
+		t.Errorf("the run is %+v", run)
+	}
+	model.Script(llmtest.Say("Nothing."))
+	if _, err := start("", false); err != nil {
+		t.Fatal(err)
+	}
+	if run := w.ran("x", 2); run.Result != schedule.CompletedNoOutput || run.N != 2 {
+		t.Errorf("the run is %+v", run)
+	}
+	if run, err := start("", false); err != nil || run.Result != schedule.Skipped {
+		t.Errorf("again: %+v, %v", run, err)
+	}
+	model.Script(llmtest.Say("Nothing."))
+	if _, err := start("", true); err != nil {
+		t.Fatal(err)
+	}
+	w.ran("x", 3)
+	clock.leap(30 * time.Minute) // its time: the date was run
+	if run := w.ran("x", 4); run.Result != schedule.Skipped {
+		t.Errorf("at its time: %+v", run)
+	}
+	for date, kind := range map[string]core.Kind{"2026-13-01": core.Invalid, "../x": core.Invalid, clock.Now().AddDate(0, 0, 2).Format(time.DateOnly): core.Invalid} {
+		if _, err := start(date, false); core.KindOf(err) != kind {
+			t.Errorf("%s: %v", date, err)
+		}
+	}
+	if _, err := w.app.schedule.Start(t.Context(), w.app.queue, "../x", "", false, cli); core.KindOf(err) != core.Invalid {
+		t.Errorf("a name that leads elsewhere: %v", err)
+	}
+}
+
+// What its file does not open waits for the owner, in every chat with the owner, and ends
+// as denied.
+func TestWhatADailyAgentMayNotDoIsAskedOfTheOwner(t *testing.T) {
+	w, model, clock := newScheduleWorld(t)
+	boss := w.boss()
+	w.put("Notes/a.md", "A note of the vault.\n")
+	w.agentFile("x", "schedule: \"12:45\"\ntools: [read_file, write_file]")
+	model.Script(llmtest.CallTool("a", "Read", `{"file_path":"Notes/a.md"}`), llmtest.CallTool("b", "Write", `{"file_path":"Notes/b.md","content":"x"}`), llmtest.Say("Done."))
+	clock.leap(15 * time.Minute)
+	m := w.hearsText(boss, "Notes/b.md")
+	if body := string(model.Requests()[1].Body); !strings.Contains(body, "A note of the vault.") {
+		t.Errorf("reading was asked: %s", body)
+	}
+	if len(m.Buttons) == 0 {
+		m = w.hears(boss.DM(), func(m telegramtest.Message) bool { return strings.Contains(m.Text, "Notes/b.md") && len(m.Buttons) > 0 })
+	}
+	if _, err := boss.Press(boss.DM(), m.ID, m.Buttons[0][0].CallbackData); err != nil {
+		t.Fatal(err)
+	}
+	if run := w.ran("x", 1); run.Result != schedule.CompletedNoOutput {
+		t.Errorf("the run is %+v", run)
+	}
+	if got := w.vaultText("Notes/b.md"); got != "x" {
+		t.Errorf("the approved file is %q", got)
+	}
+}
+
+// A breaking writes a broken file for the agent before its message is stored.
+type breaking struct{ w *world }
+
+func (b breaking) Put(ctx context.Context, page []core.Inbound, cursor *core.Cursor) error {
+	b.w.put("Daily/.agents/x.md", "---\nschedule: \"25:99\"\n---\nx")
+	return b.w.app.queue.Put(ctx, page, cursor)
+}
+
+func TestADailyAgentWhoseFileCannotBeUsedDoesNotRun(t *testing.T) {
+	w, model, clock := newScheduleWorld(t)
+	w.agentFile("x", `schedule: "12:45"`)
+	if _, err := w.app.schedule.Start(t.Context(), breaking{w}, "x", "", false, cli); core.KindOf(err) != core.Conflict {
+		t.Errorf("started: %v", err)
+	}
+	w.agentFile("other", `schedule: "12:50"`)
+	model.Script(llmtest.Say("Nothing."))
+	clock.leap(20 * time.Minute)
+	w.ran("other", 1)
+	w.quiet()
+	if n := model.Total(); n != 1 || w.count(`SELECT count(*) FROM schedule_runs WHERE agent = 'x'`) != 0 {
+		t.Errorf("%d calls of the model", n)
+	}
+	w.logged("Daily/.agents/x.md", "hours are 0 to 23")
+}

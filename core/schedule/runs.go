@@ -1,0 +1,225 @@
+package schedule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+)
+
+// Results of a run.
+const (
+	Completed         = "completed"           // it wrote its output
+	CompletedNoOutput = "completed_no_output" // it ended well and wrote none
+	Skipped           = "skipped"             // the date had been run before
+	Failed            = "error"
+)
+
+// Results are all results of a run.
+var Results = []string{Completed, CompletedNoOutput, Skipped, Failed}
+
+// Causes of a run; another is who started it by hand.
+const (
+	ByTime = "schedule" // its time came
+	Missed = "missed"   // its time came while the gateway was down
+)
+
+// A Run is one run of a daily agent.
+type Run struct {
+	Agent   string
+	Date    string // 2026-01-28
+	N       int    // 1, 2 …: of the date
+	Run     string
+	Session string
+	Cause   string
+	Result  string // "" while it waits or runs
+	Error   string // why, for the operator
+	Output  string // the file that it has written
+	Model   string
+	Due     time.Time
+	Created time.Time
+	Ended   time.Time
+}
+
+type runRow struct {
+	Agent   string `db:"agent"`
+	Date    string `db:"date"`
+	N       int    `db:"n"`
+	Run     string `db:"run"`
+	Session string `db:"session"`
+	Cause   string `db:"cause"`
+	Result  string `db:"result"`
+	Error   string `db:"error"`
+	Output  string `db:"output"`
+	Model   string `db:"model"`
+	Due     string `db:"due"`
+	Created string `db:"created"`
+	Ended   string `db:"ended"`
+}
+
+const runColumns = `SELECT agent, date, n, run, session, cause, result, error, output, model, due, created, ended FROM schedule_runs `
+
+func (r runRow) value() Run {
+	return Run{Agent: r.Agent, Date: r.Date, N: r.N, Run: r.Run, Session: r.Session, Cause: r.Cause, Result: r.Result, Error: r.Error, Output: r.Output,
+		Model: r.Model, Due: core.TimeOf(r.Due), Created: core.TimeOf(r.Created), Ended: core.TimeOf(r.Ended)}
+}
+
+// Limits of what is kept and returned.
+const (
+	MaxHistory = 100 // runs in one answer
+	keepRuns   = 400 * 24 * time.Hour
+	maxError   = 500 // characters of a stored error
+)
+
+// History returns the newest runs of an agent, newest first, at most limit and MaxHistory.
+func (s *Scheduler) History(ctx context.Context, agent string, limit int) ([]Run, error) {
+	var rows []runRow
+	err := s.o.DB.Select(ctx, &rows, runColumns+`WHERE agent = $1 ORDER BY date DESC, n DESC LIMIT $2`, agent, min(max(limit, 1), MaxHistory))
+	if err != nil {
+		return nil, fmt.Errorf("runs of daily agents: %w", err)
+	}
+	out := make([]Run, len(rows))
+	for i, r := range rows {
+		out[i] = r.value()
+	}
+	return out, nil
+}
+
+// newest returns the newest run of a date, and false where there is none.
+func newest(ctx context.Context, q store.Queryer, agent, date string) (Run, bool, error) {
+	var r runRow
+	err := q.Get(ctx, &r, runColumns+`WHERE agent = $1 AND date = $2 ORDER BY n DESC LIMIT 1`, agent, date)
+	if errors.Is(err, store.ErrNoRows) {
+		return Run{}, false, nil
+	}
+	if err != nil {
+		return Run{}, false, fmt.Errorf("run of a daily agent: %w", err)
+	}
+	return r.value(), true, nil
+}
+
+// insert stores a run, and reports whether it is new.
+func insert(ctx context.Context, tx *store.Tx, r Run) (bool, error) {
+	n, err := tx.Exec(ctx, `INSERT INTO schedule_runs (agent, date, n, run, session, cause, result, error, due, created, ended, noted)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT (agent, date, n) DO NOTHING`,
+		r.Agent, r.Date, r.N, r.Run, r.Session, r.Cause, r.Result, r.Error, core.Stamp(r.Due), core.Stamp(tx.Time()), core.Stamp(r.Ended), r.Result == Skipped)
+	if err != nil {
+		return false, fmt.Errorf("store a run of a daily agent: %w", err)
+	}
+	return n > 0, nil
+}
+
+// Wrote stores which file a run has written; it is the tool's.
+func (s *Scheduler) Wrote(ctx context.Context, run, file string) error {
+	return s.o.DB.Tx(ctx, func(tx *store.Tx) error {
+		_, err := tx.Exec(ctx, `UPDATE schedule_runs SET output = $1 WHERE run = $2`, file, run)
+		return err
+	})
+}
+
+// An End is how a run ended.
+type End struct {
+	Run   string
+	OK    bool
+	Why   string // it did not end well
+	Model string // that answered
+}
+
+// ByRun returns the run of that id; core.NotFound without one.
+func (s *Scheduler) ByRun(ctx context.Context, run string) (Run, error) {
+	var r runRow
+	err := s.o.DB.Get(ctx, &r, runColumns+`WHERE run = $1`, run)
+	if errors.Is(err, store.ErrNoRows) {
+		return Run{}, core.Errorf(core.NotFound, "this is no run of a daily agent")
+	}
+	if err != nil {
+		return Run{}, fmt.Errorf("run of a daily agent: %w", err)
+	}
+	return r.value(), nil
+}
+
+// Finish stores the end of a run, in the transaction that ends it.
+func (s *Scheduler) Finish(ctx context.Context, tx *store.Tx, e End) error {
+	var r runRow
+	err := tx.Get(ctx, &r, runColumns+`WHERE run = $1`, e.Run)
+	if errors.Is(err, store.ErrNoRows) { // too old
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("end of a daily agent's run: %w", err)
+	}
+	result := Failed
+	switch {
+	case e.OK && r.Output != "":
+		result = Completed
+	case e.OK:
+		result = CompletedNoOutput
+	}
+	_, err = tx.Exec(ctx, `UPDATE schedule_runs SET result = $1, error = $2, model = $3, ended = $4, noted = 0 WHERE run = $5`,
+		result, core.CutRunes(e.Why, maxError), e.Model, core.Stamp(tx.Time()), e.Run)
+	if err != nil {
+		return fmt.Errorf("end of a daily agent's run: %w", err)
+	}
+	now := tx.Time()
+	tx.OnCommit(func() {
+		s.o.Metrics.ended(r.Agent, result, now)
+		s.ring()
+	})
+	return nil
+}
+
+// settle ends the runs whose message was given up, refused or removed.
+func (s *Scheduler) settle(ctx context.Context) error {
+	var open []runRow
+	if err := s.o.DB.Select(ctx, &open, runColumns+`WHERE result = '' LIMIT 100`); err != nil {
+		return fmt.Errorf("open runs of daily agents: %w", err)
+	}
+	for _, r := range open {
+		state, reason, err := s.o.State(ctx, core.ScheduleBot, updateID(r.value()))
+		why := ""
+		switch {
+		case core.KindOf(err) == core.NotFound:
+			why = "its message was removed"
+		case err != nil:
+			return fmt.Errorf("message of a daily agent's run: %w", err)
+		case state == "refused":
+			why = "the agent's file was removed or cannot be used"
+		case state == "dead":
+			why = "it was given up: " + reason
+		case state == "done":
+			why = "it ended without a result"
+		default:
+			continue
+		}
+		err = s.o.DB.Tx(ctx, func(tx *store.Tx) error {
+			var still bool
+			if err := tx.Get(ctx, &still, `SELECT EXISTS (SELECT 1 FROM schedule_runs WHERE run = $1 AND result = '')`, r.Run); err != nil || !still {
+				return err
+			}
+			return s.Finish(ctx, tx, End{Run: r.Run, Why: why})
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Tables returns the scheduler's tables: they hold data of the owner alone, who is not
+// forgotten.
+func (s *Scheduler) Tables() []string { return []string{"schedule_agents", "schedule_runs"} }
+
+// Chores returns the tables' housekeeping.
+func (s *Scheduler) Chores() []core.Chore {
+	return []core.Chore{{Name: "schedule_runs", Every: time.Hour, Run: func(ctx context.Context) (n int, err error) {
+		err = s.o.DB.Tx(ctx, func(tx *store.Tx) error {
+			gone, err := tx.Exec(ctx, `DELETE FROM schedule_runs WHERE created < $1 AND result <> '' AND noted = 1`, core.Stamp(tx.Time().Add(-keepRuns)))
+			n = int(gone)
+			return err
+		})
+		return n, err
+	}}}
+}

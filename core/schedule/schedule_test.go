@@ -1,0 +1,199 @@
+package schedule_test
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"gatehouse/core"
+	"gatehouse/core/coretest"
+	"gatehouse/core/schedule"
+	"gatehouse/core/store"
+	"gatehouse/core/store/storetest"
+	"gatehouse/core/vault"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+// A rig is a scheduler whose inbox admits every message and keeps it.
+type rig struct {
+	*schedule.Scheduler
+	t     *testing.T
+	db    *store.DB
+	clock *coretest.Clock
+	dir   string
+	got   []core.Inbound
+	state string // of all messages
+	fails bool   // the inbox stores the message, and says that it did not
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	r := &rig{t: t, clock: coretest.NewClock(time.Date(2026, 1, 28, 12, 30, 0, 0, time.UTC)), dir: t.TempDir(), state: "ready"}
+	r.db = storetest.Open(t, r.clock)
+	v, err := vault.Open(r.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = v.Close() })
+	r.Scheduler = schedule.New(schedule.Options{
+		DB: r.db, Vault: v, Clock: r.clock, Log: slog.New(slog.DiscardHandler), Metrics: schedule.NewMetrics(prometheus.NewRegistry(), r.clock),
+		Name:  func(context.Context) (string, error) { return "", nil },
+		State: func(context.Context, string, string) (string, string, error) { return r.state, "why", nil },
+	})
+	return r
+}
+
+func (r *rig) Put(ctx context.Context, page []core.Inbound, _ *core.Cursor) error {
+	in := &page[0]
+	err := r.db.Tx(ctx, func(tx *store.Tx) error {
+		trust, err := r.Admit(ctx, tx, in)
+		if err == nil && trust == core.Stranger {
+			err = core.Errorf(core.Denied, "dropped")
+		}
+		return err
+	})
+	if err == nil {
+		r.got = append(r.got, *in)
+	}
+	if r.fails {
+		return context.DeadlineExceeded
+	}
+	return err
+}
+
+func (r *rig) file(head string) {
+	r.t.Helper()
+	dir := filepath.Join(r.dir, "Daily/.agents")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "x.md"), []byte("---\n"+head+"\n---\nOf {date}, {user_name}. {user_context}"), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// dates are those of the messages that were stored since the last call.
+func (r *rig) dates() (out []string) {
+	r.t.Helper()
+	if _, err := r.Tick(r.t.Context(), r); err != nil && !r.fails {
+		r.t.Fatal(err)
+	}
+	for i := range r.got {
+		_, date, _, _ := schedule.Of(&r.got[i])
+		out = append(out, date)
+	}
+	r.got = nil
+	return out
+}
+
+func (r *rig) want(when string, dates ...string) {
+	r.t.Helper()
+	if got := r.dates(); len(got) != len(dates) || len(got) > 0 && got[0] != dates[0] {
+		r.t.Errorf("%s: started for %v, want %v", when, got, dates)
+	}
+}
+
+func TestTimesCountFromWhenTheAgentIsKnown(t *testing.T) {
+	r := newRig(t)
+	r.file(`schedule: "12:00"`)
+	r.want("a new file")
+	r.clock.Advance(24 * time.Hour)
+	r.want("the next day", "2026-01-29")
+	r.want("again")
+	r.file(`schedule: "12:15"`)
+	r.want("another schedule")
+	r.clock.Advance(time.Hour)
+	r.file("schedule: \"13:15\"\nschedule_enabled: false")
+	r.want("switched off")
+	r.clock.Advance(24 * time.Hour)
+	r.want("still off")
+	r.file(`schedule: "13:15"`)
+	r.want("switched on again, after the time")
+	r.clock.Advance(24 * time.Hour)
+	r.want("the day after", "2026-01-31")
+}
+
+func TestTheNewestMissedDateIsMadeUpOnce(t *testing.T) {
+	r := newRig(t)
+	r.file(`schedule: "12:00"`)
+	r.want("a new file")
+	r.clock.Advance(20 * 24 * time.Hour)
+	r.want("twenty days later", "2026-02-17")
+	r.want("again")
+	r.file(`schedule: "0 12 * * 1"`)
+	r.want("another schedule")
+	r.clock.Advance(7*24*time.Hour + time.Hour)
+	r.want("a weekly one", "2026-02-23")
+}
+
+// The store has the message, and the scheduler does not know: the gateway was killed there.
+func TestAMessageThatWasStoredIsNotStoredAgain(t *testing.T) {
+	r := newRig(t)
+	r.file(`schedule: "12:00"`)
+	r.want("a new file")
+	r.clock.Advance(24 * time.Hour)
+	r.fails = true
+	r.want("stored, and an error", "2026-01-29")
+	r.fails = false
+	r.want("after it")
+	r.want("and again")
+}
+
+func TestAClockThatIsSetBackRepeatsNothing(t *testing.T) {
+	r := newRig(t)
+	r.file(`schedule: "12:00"`)
+	r.want("a new file")
+	r.clock.Advance(24 * time.Hour)
+	r.want("the next day", "2026-01-29")
+	r.clock.Advance(-2 * time.Hour)
+	r.want("set back")
+	r.clock.Advance(2 * time.Hour)
+	if got := r.dates(); len(got) != 0 {
+		t.Errorf("the time comes again: %v", got)
+	}
+	r.clock.Advance(-24 * 365 * time.Hour)
+	r.want("set back by a year")
+	r.clock.Advance(24 * time.Hour)
+	if got := r.dates(); len(got) != 1 {
+		t.Errorf("the schedule waits for the year to pass: %v", got)
+	}
+}
+
+func TestARunWhoseMessageIsGivenUpEndsWithAnError(t *testing.T) {
+	for state, want := range map[string]string{"dead": "it was given up: why", "refused": "the agent's file was removed or cannot be used", "ready": ""} {
+		r := newRig(t)
+		r.file(`schedule: "12:00"`)
+		r.want("a new file")
+		r.clock.Advance(24 * time.Hour)
+		r.want("the next day", "2026-01-29")
+		r.state = state
+		r.want("later")
+		runs, err := r.History(t.Context(), "x", 10)
+		if err != nil || len(runs) != 1 || runs[0].Error != want || (runs[0].Result == schedule.Failed) != (want != "") {
+			t.Errorf("%s: %+v, %v", state, runs, err)
+		}
+	}
+}
+
+func TestThePromptDescribesTheOwner(t *testing.T) {
+	r := newRig(t)
+	r.file(`schedule: "13:00"`)
+	if err := os.MkdirAll(filepath.Join(r.dir, ".parachute"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(r.dir, ".parachute/profile.md"), []byte("Likes {date} tea.\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Start(t.Context(), r, "x", "2026-01-20", false, core.Actor{User: core.Operator, Via: "cli"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.got[0].Text; got != "Of 2026-01-20, the owner. Likes {date} tea." {
+		t.Errorf("the prompt is %q", got)
+	}
+}
