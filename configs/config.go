@@ -97,10 +97,13 @@ type Config struct {
 	FilesPersonMB int `split_words:"true" default:"2000" min:"0" max:"100000000" example:"500" desc:"Megabytes of attachments per user, sent or received. The owner is not limited by it. 0: no limit."`
 	FilesMB       int `split_words:"true" default:"20000" min:"0" max:"100000000" example:"100000" desc:"Megabytes of attachments of all users, the owner included. 0: no limit."`
 
-	Index      values.Switch `split_words:"true" default:"on" example:"off" desc:"Index the vault's documents for the search: on or off. Off: conversations alone are found."`
-	IndexMaxMB int           `split_words:"true" default:"500" min:"0" max:"100000" example:"2000" desc:"Megabytes of documents that are indexed, in the order of their paths. 0: no limit."`
-
-	Activity values.Switch `split_words:"true" default:"on" example:"off" desc:"Log the owner's conversations in Daily/chat-log and Daily/.activity of the vault: on or off."`
+	Index           string        `split_words:"true" default:"on" choice:"on,words,off" example:"off" desc:"Index the vault's documents for the search: on; words, without their meaning although EMBED_URL is set; or off, then conversations alone are found."`
+	IndexMaxMB      int           `split_words:"true" default:"500" min:"0" max:"100000" example:"2000" desc:"Megabytes of documents that are indexed, in the order of their paths. 0: no limit."`
+	EmbedURL        string        `split_words:"true" example:"http://127.0.0.1:11434/v1" desc:"Server with OpenAI's /v1/embeddings, so that documents are found by their meaning too. It gets the text of all indexed documents and what users search for. Empty: they are found by their words, and nothing leaves this machine."`
+	EmbedModel      string        `split_words:"true" default:"text-embedding-3-small" example:"nomic-embed-text" desc:"Model of EMBED_URL. When it changes, all documents are embedded again in the background."`
+	EmbedDimensions int           `split_words:"true" default:"0" min:"0" max:"4096" example:"512" desc:"Dimensions that it is asked for. 0: the model's own."`
+	EmbedAPIKey     values.Secret `split_words:"true" example:"sk-..." desc:"Key for the server of EMBED_URL. Empty: OPENAI_API_KEY if it is the host of OPENAI_BASE_URL."`
+	Activity        values.Switch `split_words:"true" default:"on" example:"off" desc:"Log the owner's conversations in Daily/chat-log and Daily/.activity of the vault: on or off."`
 
 	BackupPath string `split_words:"true" example:"/srv/backups" desc:"Directory outside the vault for backups made in the panel. Empty: next to the vault, with the suffix -backups."`
 

@@ -191,6 +191,8 @@ func (c *Config) checks() map[string]func() error {
 		"CLAUDE_PROJECTS":        func() error { return each(values.List{c.ClaudeProjects}, check.Path) },
 		"SEARXNG_URL":            func() error { return check.Base(c.SearxngURL) },
 		"TRANSCRIBE_URL":         func() error { return check.Base(c.TranscribeURL) },
+		"EMBED_URL":              func() error { return check.Base(c.EmbedURL) },
+		"EMBED_API_KEY":          func() error { return check.Key(c.EmbedAPIKey) },
 		"METRICS_ADDR":           func() error { return each(values.List{c.MetricsAddr}, check.HostPort) },
 	}
 }

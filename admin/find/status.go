@@ -16,7 +16,7 @@ const MaxFaults = 50
 // seconds.
 const statusEvery = 10
 
-// A Status is the state of the index of documents. Err and the texts of faults are hostile.
+// A Status is the state of the index of documents. Err, ModelErr and the texts of faults are hostile.
 type Status struct {
 	Documents int64     // that have text in the index
 	Without   int64     // files that have none
@@ -24,6 +24,10 @@ type Status struct {
 	Running   bool      // the whole vault is being compared with the index
 	Last      time.Time // when that was done last; zero: not yet
 	Err       string    // why it was not finished; "" if it was
+
+	Model         string // that embeds the passages; "": documents are found by their words alone
+	Embedded, All int64  // passages
+	ModelErr      string // why it does not go on; "" while it does
 }
 
 // A Fault is a file without text in the index.
@@ -31,6 +35,14 @@ type Fault struct{ Path, Reason string }
 
 // Count returns the number of documents, for people.
 func (s Status) Count() string { return page.Grouped(s.Documents) }
+
+// Passages returns how many passages are embedded, for people.
+func (s Status) Passages() string {
+	if s.Embedded == s.All {
+		return page.Grouped(s.All)
+	}
+	return page.Grouped(s.Embedded) + " of " + page.Grouped(s.All)
+}
 
 // More returns how many files without text are not listed.
 func (s Status) More() string {

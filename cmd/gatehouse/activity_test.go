@@ -82,7 +82,7 @@ func TestTheOwnersConversationsAreLoggedAndTheGuestsNever(t *testing.T) {
 func TestTheLogAddsNoCommitToAMessage(t *testing.T) {
 	const n = 10
 	w, model, _ := newTitleWorld(t, func(c *configs.Config) {
-		c.Activity, c.Index, c.BusyMode, c.RateLimit = true, false, "queue", values.Rate{}
+		c.Activity, c.Index, c.BusyMode, c.RateLimit = true, "off", "queue", values.Rate{}
 	})
 	boss := w.boss()
 	model.Script(llmtest.Say("One."), llmtest.Reply{Text: []string{"A title"}, Pause: time.Hour})

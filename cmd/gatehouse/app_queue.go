@@ -11,8 +11,10 @@ import (
 	"gatehouse/cmd/gatehouse/library"
 	"gatehouse/core"
 	"gatehouse/core/bus"
+	"gatehouse/core/llm/embed"
 	"gatehouse/core/runs"
 	"gatehouse/core/store"
+	"gatehouse/core/usage"
 )
 
 // busyMode returns what a message does that comes while its chat is answered.
@@ -57,12 +59,23 @@ func (a *app) openLibrary() error {
 	if err != nil {
 		return err
 	}
-	a.library = library.New(library.Options{
+	key := a.cfg.EmbedAPIKey.Reveal()
+	if key == "" && a.cfg.SameServer(a.cfg.EmbedURL) {
+		key = a.cfg.OpenaiAPIKey.Reveal()
+	}
+	a.library, err = library.New(library.Options{
 		Known: func(ctx context.Context, q store.Queryer, user int64) (bool, error) {
 			return a.pairing.People.Remembered(ctx, q, user)
 		},
-		On: bool(a.cfg.Index), MaxMB: a.cfg.IndexMaxMB, DB: a.db, Vault: a.vault, Sessions: a.sessions, MayRead: a.readable.mayRead, Forget: a.readable.forget, PDF: pdf,
+		On: a.cfg.Index != "off", WordsOnly: a.cfg.Index == "words", MaxMB: a.cfg.IndexMaxMB, DB: a.db, Vault: a.vault, Sessions: a.sessions, MayRead: a.readable.mayRead, Forget: a.readable.forget, PDF: pdf,
 		Busy: func() bool { return a.queue.Running() > 0 }, Clock: a.clock, Log: a.log, Registry: a.reg,
+		Embed: library.Embed{
+			Options: embed.Options{URL: a.cfg.EmbedURL, Model: a.cfg.EmbedModel, Key: key, Dimensions: a.cfg.EmbedDimensions},
+			Ledger:  func() *usage.Ledger { return a.usage }, Cost: func(model string, u core.Tokens) (int64, bool) { return a.spending.cost(model, u) },
+		},
 	})
-	return nil
+	if err == nil {
+		a.closing(a.library.Close)
+	}
+	return err
 }

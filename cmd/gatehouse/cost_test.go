@@ -17,7 +17,7 @@ import (
 func unguarded(c *configs.Config) {
 	c.TelegramDMPolicy, c.BusyMode, c.RateLimit = "open", "queue", values.Rate{}
 	c.LimitRuns = 2000
-	c.Index = false
+	c.Index = "off"
 }
 
 // exchange sends a message and waits for what the bot says after it.

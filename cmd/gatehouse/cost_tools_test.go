@@ -44,7 +44,7 @@ func (w *world) toolRun(model *llmtest.Server, n int) (c toolCost) {
 // own: events are stored together four times a second, and what the sender may
 // still do is looked at once a second, however many the calls are.
 func TestAToolCallCostsNoCommitOfItsOwn(t *testing.T) {
-	w, model := newModelWorld(t, func(c *configs.Config) { c.Index = false })
+	w, model := newModelWorld(t, func(c *configs.Config) { c.Index = "off" })
 	w.toolRun(model, 3)
 	const few, many, calls = 4, 44, 40
 	began := time.Now()
@@ -67,7 +67,7 @@ func TestAToolCallAllocatesLittle(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates by itself")
 	}
-	w, model := newModelWorld(t, func(c *configs.Config) { c.Index = false })
+	w, model := newModelWorld(t, func(c *configs.Config) { c.Index = "off" })
 	w.toolRun(model, 3)
 	const few, many = 4, 24
 	short, long := w.toolRun(model, few), w.toolRun(model, many)

@@ -136,7 +136,7 @@ func (v panelRuns) Failed(ctx context.Context, ids ...string) ([]chats.Run, erro
 // panelFind is the search as the panel shows it.
 func (a *app) panelFind() find.Options {
 	o := find.Options{Finder: a.library.Finder, Chats: panelChats{a.sessions, a}, Files: a.vault.FS(), MayRead: a.readable.mayRead, Groups: a.sessions.Groups}
-	if a.cfg.Index {
+	if a.cfg.Index != "off" {
 		o.Index = panelIndex{a.library}
 	}
 	return o
@@ -156,6 +156,13 @@ func (v panelIndex) Status(ctx context.Context) (find.Status, error) {
 	}
 	now := v.Crawler.Status()
 	s := find.Status{Documents: count.Documents, Without: count.Faults, Running: now.Running, Last: now.Ended, Err: now.Err}
+	if v.Embedder != nil {
+		e, err := v.Embedder.Status(ctx)
+		if err != nil {
+			return find.Status{}, err
+		}
+		s.Model, s.Embedded, s.All, s.ModelErr = e.Model, e.Done, e.All, e.Err
+	}
 	for _, f := range files {
 		s.Faults = append(s.Faults, find.Fault{Path: f.Path, Reason: f.Fault})
 	}

@@ -44,7 +44,7 @@ cmd/gatehouse/control/server: cmd/gatehouse/control configs/live core core/attac
 cmd/gatehouse/doctor: cmd/gatehouse/control configs configs/live core core/agent core/backup core/sandbox core/store core/store/integrity core/tool/mcp core/tool/mcp/entry core/vault
 cmd/gatehouse/fleet: configs configs/live connectors connectors/chat connectors/discord connectors/telegram core core/queue core/queue/maintenance core/queue/outbox core/store core/watch pairing pairing/bots
 cmd/gatehouse/isolation: cmd/gatehouse/control configs core/sandbox core/sandbox/container
-cmd/gatehouse/library: core core/index/crawl core/index/document core/index/search core/permission core/session core/session/found core/store core/vault
+cmd/gatehouse/library: core core/index/crawl core/index/document core/index/embedding core/index/search core/llm/embed core/permission core/session core/session/found core/store core/usage core/vault
 cmd/gatehouse/logs: configs
 cmd/gatehouse/memory: core
 cmd/gatehouse/models: cmd/gatehouse/doctor configs core core/agent core/claudecli core/llm core/llm/registry
@@ -108,13 +108,16 @@ core/erasure/tasks: core core/erasure core/jobs core/store
 core/index: core core/store core/store/fulltext core/transcript core/transcript/words core/vault
 core/index/chunk: core/agent/frontmatter  # passages of texts
 core/index/crawl: core core/index/chunk core/index/document  # the vault's files
-core/index/document: core core/index/chunk core/index/search core/store core/store/fulltext core/transcript/words
+core/index/document: core core/index/chunk core/index/search core/index/vector core/store core/store/fulltext core/transcript/words
+core/index/embedding: core core/index/document core/index/search core/llm/embed  # a model reads the passages
 core/index/search: core core/transcript/words
+core/index/vector: core/store  # which vectors are near
 core/jobs: core
 core/journal: core core/beneath core/paraid core/store core/vault
 core/llm: core core/texts
 core/llm/anthropic: core core/llm core/llm/provider core/texts
 core/llm/anthropictest: core core/llm/wiretest
+core/llm/embed:
 core/llm/health: core core/llm  # which models fail, told by their answers
 core/llm/llmtest: core core/llm/wiretest
 core/llm/openai: core core/llm core/llm/provider core/texts

@@ -20,7 +20,7 @@ func BenchmarkAnswerWhileIndexing(b *testing.B) {
 	model := llmtest.New(b, llmtest.Options{Default: llmtest.Reply{Text: []string{"One."}}})
 	w := newWorld(b, func(c *configs.Config) {
 		unguarded(c)
-		c.Index = true
+		c.Index = "on"
 		c.Model, c.OpenaiBaseURL = fakeModel, model.URL()
 	})
 	ada := w.sim.NewUser("Ada")

@@ -48,7 +48,7 @@ func TestWithoutAnIndexNothingOfTheDocumentsStaysAndConversationsAreFound(t *tes
 	owner := search.Reader{User: core.Operator, Trust: core.Full}
 	w.until("both are found", func() bool { return w.found(owner, "kestrel") == 2 })
 	w.stop()
-	w.cfg.Index = false
+	w.cfg.Index = "off"
 	w.start()
 	if n := w.found(owner, "kestrel"); n != 1 {
 		t.Errorf("%d hits, want the conversation", n)
@@ -57,7 +57,7 @@ func TestWithoutAnIndexNothingOfTheDocumentsStaysAndConversationsAreFound(t *tes
 		return w.count(`SELECT (SELECT count(*) FROM chunks) + (SELECT count(*) FROM index_manifest) + (SELECT count(*) FROM document_words)`) == 0
 	})
 	w.stop()
-	w.cfg.Index = true
+	w.cfg.Index = "on"
 	w.start()
 	t.Cleanup(w.stop)
 	w.until("it is indexed again", func() bool { return w.found(owner, "kestrel") == 2 })

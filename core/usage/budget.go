@@ -62,7 +62,8 @@ type bound struct {
 	arg    any
 }
 
-// bounding returns the budgets that limit a user's calls through a bot.
+// bounding returns the budgets that limit a user's calls through a bot. What the gateway
+// does for no user has the budget of all alone.
 func (b Budgets) bounding(user int64, bot string) (out []bound) {
 	for _, x := range []bound{
 		{OfUser, b.UserDay, day(), "user_id = $2", user},
@@ -70,7 +71,7 @@ func (b Budgets) bounding(user int64, bot string) (out []bound) {
 		{ofBot, b.BotDay, day(), "bot = $2", bot},
 		{ofAll, b.Day, day(), "$2 = ''", ""},
 	} {
-		if x.budget.isSet() {
+		if x.budget.isSet() && (x.whose == ofAll || user != 0) {
 			out = append(out, x)
 		}
 	}

@@ -148,3 +148,17 @@ func TestCallsOfOneMomentDoNotPassABudgetTogether(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatTheGatewayDoesForNoUserHasTheBudgetOfAll(t *testing.T) {
+	db := storetest.Open(t, coretest.NewClock(time.Time{}))
+	l := usage.New(nil, usage.Budgets{UserDay: usage.Budget{Tokens: 10}, BotDay: usage.Budget{Tokens: 10}, Day: usage.Budget{Tokens: 1000}})
+	for tokens, fits := range map[int64]bool{900: true, 1100: false} {
+		id, _, err := l.Reserve(t.Context(), db, usage.Row{Model: "m", Input: tokens})
+		if (err == nil) != fits {
+			t.Errorf("%d tokens: %v", tokens, err)
+		}
+		if err := l.Release(t.Context(), db, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -5,12 +5,14 @@ package library
 import (
 	"context"
 	"log/slog"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"gatehouse/core"
 	"gatehouse/core/index/crawl"
 	"gatehouse/core/index/document"
+	"gatehouse/core/index/embedding"
 	"gatehouse/core/index/search"
 	"gatehouse/core/permission"
 	"gatehouse/core/session"
@@ -21,19 +23,21 @@ import (
 
 // Options for New. All but PDF and Busy are needed.
 type Options struct {
-	On       bool // documents are indexed; else none is found
-	MaxMB    int  // of them in all, in megabytes; 0: no limit
-	DB       *store.DB
-	Vault    *vault.Vault
-	Sessions *session.Store
-	Known    document.Known
-	MayRead  func(trust core.Trust, user int64, name string) bool // files of the vault
-	Forget   func()                                               // drops what MayRead remembers of .parachuteignore
-	PDF      func(ctx context.Context, data []byte) (text string, read, pages int, err error)
-	Busy     func() bool
-	Clock    core.Clock
-	Log      *slog.Logger
-	Registry prometheus.Registerer
+	On        bool // documents are indexed; else none is found
+	WordsOnly bool // they are found by their words alone, and have no vectors
+	Embed     Embed
+	MaxMB     int // of them in all, in megabytes; 0: no limit
+	DB        *store.DB
+	Vault     *vault.Vault
+	Sessions  *session.Store
+	Known     document.Known
+	MayRead   func(trust core.Trust, user int64, name string) bool // files of the vault
+	Forget    func()                                               // drops what MayRead remembers of .parachuteignore
+	PDF       func(ctx context.Context, data []byte) (text string, read, pages int, err error)
+	Busy      func() bool
+	Clock     core.Clock
+	Log       *slog.Logger
+	Registry  prometheus.Registerer
 }
 
 // A Library is what a search needs.
@@ -41,35 +45,54 @@ type Library struct {
 	Documents *document.Store
 	Finder    *search.Finder
 	Crawler   *crawl.Crawler
+	Embedder  *embedding.Embedder // nil: documents are found by their words alone
+	close     func() error
 	o         Options
 }
 
 // New returns the library of a database and a vault.
-func New(o Options) *Library {
+func New(o Options) (*Library, error) {
 	l := &Library{Documents: document.New(o.DB, o.Known), o: o}
-	sources := search.Options{Sessions: found.Source{Sessions: o.Sessions}, MayRead: o.MayRead}
+	near, err := l.openEmbedder(o)
+	if err != nil {
+		return nil, err
+	}
+	sources := search.Options{Near: near, Sessions: found.Source{Sessions: o.Sessions}, MayRead: o.MayRead}
 	if o.On {
 		sources.Documents = l.Documents
 	}
 	l.Finder = search.New(sources)
 	l.Crawler = crawl.New(crawl.Options{
-		Files: o.Vault.FS(), Path: o.Vault.Path(), Library: l.Documents, Rules: permission.IgnoreFile, Forget: o.Forget,
+		Files: o.Vault.FS(), Path: o.Vault.Path(), Library: noticed{l.Documents, l.Embedder}, Rules: permission.IgnoreFile, Forget: o.Forget,
 		MayRead: func(name string) bool { return o.MayRead(core.Vault, core.Operator, name) },
 		Open:    func(name string) bool { return o.MayRead(core.Sandboxed, 0, name) }, // 0: any guest
 		PDF:     o.PDF, MaxBytes: int64(o.MaxMB) << 20, Busy: o.Busy, Clock: o.Clock, Log: o.Log, Registry: o.Registry,
 	})
-	return l
+	return l, nil
 }
 
-// Run keeps the index of documents up to date until ctx ends, or empties it where it is
-// switched off.
+// Run keeps the index of documents up to date until ctx ends, or empties it, or removes
+// its vectors, where that is switched off.
 func (l *Library) Run(ctx context.Context) {
 	if l.o.On {
-		l.Crawler.Run(ctx)
+		var all sync.WaitGroup
+		all.Go(func() { l.Crawler.Run(ctx) })
+		if l.Embedder != nil {
+			all.Go(func() { l.Embedder.Run(ctx) })
+		} else if l.o.WordsOnly {
+			all.Go(func() { l.dropVectors(ctx) })
+		}
+		all.Wait()
 		return
 	}
 	if err := l.clear(ctx); err != nil && ctx.Err() == nil {
 		l.o.Log.Error("the index of documents could not be emptied", "err", err)
+	}
+}
+
+func (l *Library) dropVectors(ctx context.Context) {
+	if err := l.Documents.DropVectors(ctx, 0); err != nil && ctx.Err() == nil {
+		l.o.Log.Error("the vectors of documents could not be removed", "err", err)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -24,7 +25,9 @@ const (
 )
 
 // Find returns the documents that have all words of q in one passage, its title and
-// its path, the best by BM25 first, one hit for each (search.Source). Words that more
+// its path, the best by BM25 first, one hit for each (search.Source). With q.Near it joins
+// them with those whose passages are nearest to it, which need not have the words, but
+// what is in quotes. Words that more
 // than 8,000 passages have are not ranked: the documents indexed last come first.
 // Without words it returns those that the rest of q asks for, the newest first. Of a reader below trust
 // vault only their own directory and what is open to guests is searched at all; files
@@ -36,8 +39,10 @@ func (s *Store) Find(ctx context.Context, q search.Asked, r search.Reader, limit
 	}
 	l := lookup{s: s, q: q, r: r, at: at}
 	l.q.Words.Begins = at.Begins
-	hits, next, err = l.page(ctx, limit)
-	if err == nil && len(hits) == 0 && cursor == "" && l.canBegin() {
+	if l.byMeaning, err = l.near(ctx); err == nil {
+		hits, next, err = l.page(ctx, limit)
+	}
+	if err == nil && !l.worded && cursor == "" && l.canBegin() {
 		l.q.Words.Begins, l.at.Begins = true, true
 		hits, next, err = l.page(ctx, limit)
 	}
@@ -80,6 +85,9 @@ type lookup struct {
 	q  search.Asked
 	r  search.Reader
 	at place
+
+	byMeaning []found // passages near to what q means, at most mostNear
+	worded    bool    // the last page has documents that were found by their words
 }
 
 func (l *lookup) canBegin() bool {
@@ -104,12 +112,17 @@ type found struct {
 // page returns the documents behind those that were shown. The ranking is read again
 // from its beginning: it is short, and so no document is on two pages for its passages.
 func (l *lookup) page(ctx context.Context, limit int) ([]search.Hit, string, error) {
-	for n := min(mostRows, 4*(l.at.Shown+limit+1)); ; n = mostRows {
+	n := min(mostRows, 4*(l.at.Shown+limit+1))
+	if len(l.byMeaning) > 0 {
+		n = max(n, mostFused) // the same ranks on each page
+	}
+	for ; ; n = mostRows {
 		rows, err := l.rows(ctx, n)
 		if err != nil {
 			return nil, "", err
 		}
-		hits, more := l.hits(rows, limit)
+		l.worded = slices.ContainsFunc(rows, func(row found) bool { return l.r.MayRead(row.Path) })
+		hits, more := l.hits(fuse(rows, l.byMeaning), limit)
 		if more || len(rows) < n || n == mostRows {
 			next := ""
 			if more {
@@ -220,15 +233,20 @@ func (l *lookup) terms() (terms []fulltext.Term) {
 
 // choose adds the conditions that no full-text index has.
 func (l *lookup) choose(c *store.Conditions) {
-	if l.q.Folder != "" { // all paths that begin with the folder and a slash
-		c.And("m.source_path >= ? AND m.source_path < ?", l.q.Folder+"/", l.q.Folder+"0")
-	}
 	if len(l.q.Words.Terms) == 0 {
 		for _, w := range l.q.Words.Not {
 			match, args := l.s.db.Match("document_words", []fulltext.Term{{Columns: columns, Words: w}}, len(c.Args)+1)
 			c.Args = append(c.Args, args...)
 			c.And("m.content_id NOT IN (SELECT x.content_id FROM document_words CROSS JOIN chunks x WHERE x.n = document_words.rowid AND " + match + ")")
 		}
+	}
+	l.bounds(c)
+}
+
+// bounds adds the conditions on the document's folder and time.
+func (l *lookup) bounds(c *store.Conditions) {
+	if l.q.Folder != "" { // all paths that begin with the folder and a slash
+		c.And("m.source_path >= ? AND m.source_path < ?", l.q.Folder+"/", l.q.Folder+"0")
 	}
 	if !l.q.After.IsZero() {
 		c.And("m.modified >= ?", stampOf(l.q.After))

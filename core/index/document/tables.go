@@ -13,7 +13,9 @@ import (
 type Tables struct{ Store *Store }
 
 // Tables returns the tables that keep data of users.
-func (Tables) Tables() []string { return []string{"chunks", "index_manifest", "document_words"} }
+func (Tables) Tables() []string {
+	return []string{"chunks", "index_manifest", "document_words", "chunk_signs"}
+}
 
 // Sweep removes most of what is indexed of the user's directory.
 func (t Tables) Sweep(ctx context.Context, p core.Person, _ func(tx *store.Tx, files []string) error) (map[string]int64, error) {
@@ -39,8 +41,11 @@ func (t Tables) drop(ctx context.Context, tx *store.Tx, user int64) error {
 		return nil
 	}
 	area := ofGuest + strconv.FormatInt(user, 10)
-	if _, err := tx.Exec(ctx, `DELETE FROM chunks WHERE content_id IN (SELECT content_id FROM index_manifest WHERE area = $1)`, area); err != nil {
-		return err
+	for more := true; more; {
+		var err error
+		if more, err = deleteChunks(ctx, tx, `content_id IN (SELECT content_id FROM index_manifest WHERE area = $1)`, area); err != nil {
+			return err
+		}
 	}
 	_, err := tx.Exec(ctx, `DELETE FROM index_manifest WHERE area = $1`, area)
 	return err

@@ -9,6 +9,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/index/chunk"
+	"gatehouse/core/index/vector"
 	"gatehouse/core/store"
 	"gatehouse/core/transcript/words"
 )
@@ -25,6 +26,10 @@ const (
 // document has no hash, so that the next pass puts it again.
 func (s *Store) Put(ctx context.Context, d Document) error {
 	id := ID(d.Path)
+	kept, err := s.embedded(ctx, id)
+	if err != nil {
+		return fmt.Errorf("index %q: %w", d.Path, err)
+	}
 	small := len(d.Chunks) <= step // as most are: all in one transaction
 	for more := true; more; {
 		err := s.db.Tx(ctx, func(tx *store.Tx) (err error) {
@@ -38,7 +43,7 @@ func (s *Store) Put(ctx context.Context, d Document) error {
 			if more || !small {
 				return d.manifest(ctx, tx, id, "")
 			}
-			if err := d.insert(ctx, tx, id, 0, d.Chunks); err != nil {
+			if err := d.insert(ctx, tx, id, 0, d.Chunks, kept); err != nil {
 				return err
 			}
 			return d.manifest(ctx, tx, id, d.Hash)
@@ -55,7 +60,7 @@ func (s *Store) Put(ctx context.Context, d Document) error {
 		err := s.db.Tx(ctx, func(tx *store.Tx) error {
 			owned, err := d.owned(ctx, tx, s.known)
 			if err == nil && owned {
-				err = d.insert(ctx, tx, id, from, part)
+				err = d.insert(ctx, tx, id, from, part, kept)
 			}
 			if err == nil && owned && from+len(part) == len(d.Chunks) {
 				err = d.manifest(ctx, tx, id, d.Hash)
@@ -88,19 +93,24 @@ func (d *Document) manifest(ctx context.Context, tx *store.Tx, id, hash string) 
 	return err
 }
 
-func (d *Document) insert(ctx context.Context, tx *store.Tx, id string, from int, part []chunk.Chunk) error {
+func (d *Document) insert(ctx context.Context, tx *store.Tx, id string, from int, part []chunk.Chunk, kept embeddings) error {
 	title, keys, now := tx.Words(d.titleWords()), tx.Words(d.keys()), core.Stamp(tx.Time())
+	var near []vector.Entry
 	for i, c := range part {
-		n, err := tx.Insert(ctx, `INSERT INTO chunks (id, content_id, content_type, chunk_index, chunk_text, created_at, line) VALUES ($1, $2, 'document', $3, $4, $5, $6)`,
-			"chunk:"+id+":content:"+strconv.Itoa(from+i), id, from+i, c.Text, now, c.Line)
+		was := kept.of(d.Title, c.Text)
+		n, err := tx.Insert(ctx, `INSERT INTO chunks (id, content_id, content_type, chunk_index, chunk_text, embedding, created_at, line, embedder) VALUES ($1, $2, 'document', $3, $4, $5, $6, $7, $8)`,
+			"chunk:"+id+":content:"+strconv.Itoa(from+i), id, from+i, c.Text, was.Vector, now, c.Line, was.Model)
 		if err == nil {
 			_, err = tx.Exec(ctx, `INSERT INTO document_words (rowid, title, words, keys) VALUES ($1, $2, $3, $4)`, n, title, tx.Words(words.Index(c.Text)), keys)
+		}
+		if v, bad := vector.Decode(was.Vector); err == nil && bad == nil && len(v) > 0 {
+			near = append(near, vector.Entry{N: n, Key: nearKey(guestOf(d.Path), d.Open), Vector: v})
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return nil
+	return vector.Put(ctx, tx, kept.model, near)
 }
 
 // titleWords returns the words that each passage of the document has: of the title
@@ -198,6 +208,26 @@ func (s *Store) delete(ctx context.Context, where string, arg any, also func(con
 // deleteChunks deletes up to shedStep chunks that meet a condition, and reports whether
 // there may be more.
 func deleteChunks(ctx context.Context, tx *store.Tx, where string, arg any) (more bool, err error) {
-	n, err := tx.Exec(ctx, `DELETE FROM chunks WHERE n IN (SELECT n FROM chunks WHERE `+where+` LIMIT `+strconv.Itoa(shedStep)+`)`, arg)
-	return n == shedStep, err
+	var gone []int64
+	err = tx.Select(ctx, &gone, `SELECT n FROM chunks WHERE `+where+` LIMIT `+strconv.Itoa(shedStep), arg)
+	if err != nil || len(gone) == 0 {
+		return false, err
+	}
+	if err := vector.Drop(ctx, tx, gone); err != nil {
+		return false, err
+	}
+	_, err = tx.Exec(ctx, `DELETE FROM chunks WHERE n IN (`+list(gone)+`)`)
+	return len(gone) == shedStep, err
+}
+
+// list returns numbers as a list of SQL.
+func list(numbers []int64) string {
+	var b strings.Builder
+	for i, n := range numbers {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(strconv.FormatInt(n, 10))
+	}
+	return b.String()
 }

@@ -20,8 +20,9 @@ import (
 //	type:document documents alone; type:session, type:conversation
 //
 // What does not have this form is read as words; it is never an error.
-func Parse(text string) (q Asked, types []string) {
-	for piece := range pieces(text) {
+func Parse(typed string) (q Asked, types []string) {
+	var text []string
+	for piece := range pieces(typed) {
 		negative := piece.operator == "-"
 		switch {
 		case negative:
@@ -33,13 +34,18 @@ func Parse(text string) (q Asked, types []string) {
 		case piece.operator == "type":
 			types = append(types, typeOf(piece.value))
 		case piece.phrase:
+			before := len(q.Words.Terms)
 			q.Words.Add(piece.value)
+			q.Phrases = append(q.Phrases, q.Words.Terms[before:]...)
+			text = append(text, piece.value)
 		default:
 			for word := range strings.FieldsSeq(piece.value) {
 				q.Words.Add(word)
 			}
+			text = append(text, piece.value)
 		}
 	}
+	q.Text = strings.TrimSpace(strings.Join(text, " "))
 	return q, types
 }
 

@@ -5,6 +5,7 @@ package search
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"gatehouse/core"
@@ -75,11 +76,20 @@ type Page struct {
 
 // An Asked is a Query that was parsed and checked.
 type Asked struct {
-	Words  words.Query // what a passage must have; without terms any passage does, the newest first
-	Tags   []string
-	Folder string
-	After  time.Time
-	Before time.Time
+	Words   words.Query // what a passage must have; without terms any passage does, the newest first
+	Text    string      // the words as they were written, without operators
+	Phrases [][]string  // those of Words' terms that were in quotes
+	Near    *Near       // what the words mean, for sources that can rank by it; nil: nobody knows
+	Tags    []string
+	Folder  string
+	After   time.Time
+	Before  time.Time
+}
+
+// A Near is a text as a model embeds it.
+type Near struct {
+	Model  int64 // the number of the model
+	Values []float32
 }
 
 // A Source finds contents of one type. It returns at most limit hits that r may
@@ -91,9 +101,10 @@ type Source interface {
 
 // Options for New. MayRead and at least one source are needed.
 type Options struct {
-	Sessions  Source                                               // nil: conversations are not searched
-	Documents Source                                               // nil: documents are not searched
-	MayRead   func(trust core.Trust, user int64, name string) bool // files of the vault
+	Sessions  Source                                                   // nil: conversations are not searched
+	Documents Source                                                   // nil: documents are not searched
+	MayRead   func(trust core.Trust, user int64, name string) bool     // files of the vault
+	Near      func(ctx context.Context, user int64, text string) *Near // what a user's text means; nil, and where it returns nil: words alone are compared
 }
 
 // A Finder searches all sources. It is safe for concurrent use.
@@ -126,6 +137,9 @@ func (f *Finder) Search(ctx context.Context, q Query, r Reader) (Page, error) {
 	if err != nil {
 		return Page{}, err
 	}
+	if asked.Near, err = f.near(ctx, &at, q, asked, types, r.User); err != nil {
+		return Page{}, err
+	}
 	lists := make([]list, 0, len(types))
 	for _, t := range types {
 		l := list{place: at.Places[t]}
@@ -147,6 +161,23 @@ func (f *Finder) Search(ctx context.Context, q Query, r Reader) (Page, error) {
 		page.Next = at.encode()
 	}
 	return page, nil
+}
+
+// near returns what q means, as the first page of the search has compared it: the
+// ranking is the same on all its pages.
+func (f *Finder) near(ctx context.Context, at *position, q Query, asked Asked, types []string, user int64) (*Near, error) {
+	first := q.Cursor == ""
+	if f.o.Near == nil || f.o.Documents == nil || !slices.Contains(types, Document) || len(asked.Words.Terms) == 0 || !first && at.Model == 0 {
+		return nil, nil
+	}
+	near := f.o.Near(ctx, user, asked.Text)
+	switch {
+	case first && near != nil:
+		at.Model = near.Model
+	case !first && (near == nil || near.Model != at.Model):
+		return nil, core.Errorf(core.Busy, "the ranking by meaning is not available any more: search again without the cursor")
+	}
+	return near, nil
 }
 
 func (f *Finder) source(kind string) Source {

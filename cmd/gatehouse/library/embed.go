@@ -1,0 +1,85 @@
+package library
+
+import (
+	"context"
+	"errors"
+
+	"gatehouse/core"
+	"gatehouse/core/index/document"
+	"gatehouse/core/index/embedding"
+	"gatehouse/core/index/search"
+	"gatehouse/core/llm/embed"
+	"gatehouse/core/store"
+	"gatehouse/core/usage"
+)
+
+// Embed is the server that embeds documents and searches; without a URL there is none.
+type Embed struct {
+	embed.Options
+	Ledger func() *usage.Ledger                                        // of the budgets
+	Cost   func(model string, u core.Tokens) (microUSD int64, ok bool) // as llm.Prices
+}
+
+// openEmbedder connects the library to its embedding server, where it has one.
+func (l *Library) openEmbedder(o Options) (near func(ctx context.Context, user int64, text string) *search.Near, err error) {
+	l.close = func() error { return nil }
+	metrics := embedding.NewMetrics(o.Registry)
+	if o.Embed.URL == "" || !o.On || o.WordsOnly {
+		return nil, nil
+	}
+	client, err := embed.New(o.Embed.Options)
+	if err != nil {
+		return nil, err
+	}
+	l.close = client.Close
+	l.Embedder = embedding.New(embedding.Options{
+		Model: client, Name: o.Embed.Model, Dimensions: o.Embed.Dimensions, Library: l.Documents, Memory: o.DB, Spend: o.Embed.spend(o.DB),
+		Busy: o.Busy, Clock: o.Clock, Log: o.Log, Metrics: metrics,
+	})
+	return l.Embedder.Near, nil
+}
+
+// A noticed store has new passages embedded soon.
+type noticed struct {
+	*document.Store
+	embedder *embedding.Embedder // nil: there is none
+}
+
+// Put replaces all that is indexed of a document.
+func (n noticed) Put(ctx context.Context, d document.Document) error {
+	err := n.Store.Put(ctx, d)
+	if n.embedder != nil {
+		n.embedder.Kick()
+	}
+	return err
+}
+
+// Close closes idle connections.
+func (l *Library) Close() error { return l.close() }
+
+// spend makes calls within the budgets.
+func (e Embed) spend(db *store.DB) func(ctx context.Context, user, tokens int64, call func() (int64, error)) error {
+	return func(ctx context.Context, user, tokens int64, call func() (int64, error)) error {
+		row := usage.Row{User: user, Model: "openai/" + e.Model, Input: tokens}
+		row.MicroUSD = e.price(row)
+		id, _, err := e.Ledger().Reserve(ctx, db, row)
+		if err != nil {
+			return err
+		}
+		took, err := call()
+		settle := context.WithoutCancel(ctx)
+		if err != nil {
+			return errors.Join(err, e.Ledger().Release(settle, db, id))
+		}
+		row.ID, row.Input = id, took
+		row.MicroUSD = e.price(row)
+		return db.Tx(settle, func(tx *store.Tx) error { return e.Ledger().Record(settle, tx, row) })
+	}
+}
+
+func (e Embed) price(row usage.Row) *int64 {
+	if cost, ok := e.Cost(row.Model, core.Tokens{Input: row.Input}); ok {
+		return &cost
+	}
+	return nil
+}

@@ -1,0 +1,175 @@
+package document
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"gatehouse/core"
+	"gatehouse/core/index/search"
+	"gatehouse/core/index/vector"
+	"gatehouse/core/store"
+	"gatehouse/core/store/fulltext"
+)
+
+// Limits of the search by meaning.
+const (
+	mostNear  = 50     // passages that it adds to a search
+	mostFused = 200    // passages of the search by words whose rank counts beside it
+	leastNear = 0.5    // of the best's similarity: something is always nearest
+	candidate = 600    // passages whose vectors are compared exactly
+	mostOnly  = 10_000 // passages that meet the other conditions; where there are more, candidates are chosen among all
+	fusion    = 60     // see search: the same constant
+)
+
+// near returns the passages that are nearest to what q means, the nearest first. Rights
+// come before the ranking, as for words.
+func (l *lookup) near(ctx context.Context) ([]found, error) {
+	if l.q.Near == nil {
+		return nil, nil
+	}
+	c := l.conditions()
+	only, err := l.only(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	v, ok := vector.Normal(l.q.Near.Values)
+	if !ok {
+		return nil, nil
+	}
+	most := candidate
+	if len(c.Where) > 0 && only == nil {
+		most *= 4 // conditions drop some
+	}
+	chosen, err := vector.Near(ctx, l.s.db, vector.Search{Model: l.q.Near.Model, Vector: v, May: l.may, Only: only, Most: most})
+	if err != nil || len(chosen) == 0 {
+		return nil, err
+	}
+	best, err := l.nearest(ctx, c, v, chosen)
+	if err != nil || len(best) == 0 {
+		return nil, err
+	}
+	var rows []struct {
+		found
+		N int64 `db:"n"`
+	}
+	err = l.s.db.Select(ctx, &rows, `SELECT c.n, c.content_id, m.source_path, coalesce(m.title, '') AS title, m.modified, c.chunk_text, c.line
+		FROM chunks c JOIN index_manifest m ON m.content_id = c.content_id WHERE c.n IN (`+list(best)+`)`)
+	slices.SortFunc(rows, func(a, b struct {
+		found
+		N int64 `db:"n"`
+	}) int {
+		return slices.Index(best, a.N) - slices.Index(best, b.N)
+	})
+	out := make([]found, len(rows))
+	for i, r := range rows {
+		out[i] = r.found
+	}
+	return out, err
+}
+
+// may reports whether the reader may find documents with the key of nearKey.
+func (l *lookup) may(key uint64) bool {
+	return l.r.Trust >= core.Vault || key&1 == 1 || key == nearKey(l.r.User, false) && l.r.User > 0
+}
+
+// conditions are what q asks for besides its words: a folder, times and tags, and what
+// is in quotes or excluded.
+func (l *lookup) conditions() (c store.Conditions) {
+	var terms []fulltext.Term
+	for _, tag := range l.q.Tags {
+		terms = append(terms, fulltext.Term{Columns: []string{"keys"}, Words: []string{tagKey(tag)}})
+	}
+	for _, w := range l.q.Phrases {
+		terms = append(terms, fulltext.Term{Columns: columns, Words: w})
+	}
+	in := func(op string, terms []fulltext.Term) {
+		match, args := l.s.db.Match("document_words", terms, len(c.Args)+1)
+		c.Args = append(c.Args, args...)
+		c.Where = append(c.Where, "c.n "+op+" (SELECT rowid FROM document_words WHERE "+match+")")
+	}
+	if len(terms) > 0 {
+		in("IN", terms)
+	}
+	for _, w := range l.q.Words.Not {
+		in("NOT IN", []fulltext.Term{{Columns: columns, Words: w}})
+	}
+	l.bounds(&c)
+	return c
+}
+
+// only returns the passages that meet conditions, ascending, where they are few; nil
+// where they are many or there are no conditions.
+func (l *lookup) only(ctx context.Context, c store.Conditions) ([]int64, error) {
+	if len(c.Where) == 0 {
+		return nil, nil
+	}
+	only := []int64{}
+	err := l.s.db.Select(ctx, &only, fmt.Sprintf(`SELECT c.n FROM chunks c JOIN index_manifest m ON m.content_id = c.content_id WHERE %s LIMIT %d`,
+		strings.Join(c.Where, " AND "), mostOnly+1), c.Args...)
+	if len(only) > mostOnly {
+		return nil, err
+	}
+	slices.Sort(only)
+	return only, err
+}
+
+// nearest compares the vectors of the chosen passages exactly, and returns the nearest
+// that meet conditions.
+func (l *lookup) nearest(ctx context.Context, c store.Conditions, v []float32, chosen []int64) ([]int64, error) {
+	type compared struct {
+		N      int64  `db:"n"`
+		Vector []byte `db:"embedding"`
+		near   float64
+	}
+	var all []compared
+	where := append([]string{"c.n IN (" + list(chosen) + ")", fmt.Sprintf("c.embedder = %d", l.q.Near.Model)}, c.Where...)
+	err := l.s.db.Select(ctx, &all, `SELECT c.n, c.embedding FROM chunks c JOIN index_manifest m ON m.content_id = c.content_id WHERE `+strings.Join(where, " AND "), c.Args...)
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		all[i].near = vector.Similarity(v, all[i].Vector)
+	}
+	slices.SortFunc(all, func(a, b compared) int { return cmp.Or(cmp.Compare(b.near, a.near), cmp.Compare(a.N, b.N)) })
+	var best []int64
+	for _, x := range all[:min(len(all), mostNear)] {
+		if x.near <= 0 || x.near < all[0].near*leastNear {
+			break
+		}
+		best = append(best, x.N)
+	}
+	return best, nil
+}
+
+// fuse joins the rankings by words and by meaning by reciprocal rank fusion: the
+// documents of both, one row for each, and behind them the further rows by words.
+func fuse(byWords, byMeaning []found) []found {
+	if len(byMeaning) == 0 {
+		return byWords
+	}
+	scores := map[string]float64{} // at most mostFused + mostNear
+	var out []found
+	add := func(rows []found) {
+		ranked := map[string]bool{}
+		for _, r := range rows {
+			if ranked[r.Content] {
+				continue
+			}
+			ranked[r.Content] = true
+			if scores[r.Content] == 0 {
+				out = append(out, r)
+			}
+			scores[r.Content] += 1 / float64(fusion+len(ranked))
+		}
+	}
+	first := byWords[:min(len(byWords), mostFused)]
+	add(first)
+	add(byMeaning)
+	slices.SortStableFunc(out, func(a, b found) int { return cmp.Compare(scores[b.Content], scores[a.Content]) })
+	return append(out, byWords[len(first):]...)
+}
+
+var _ search.Source = (*Store)(nil)

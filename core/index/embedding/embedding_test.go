@@ -1,0 +1,289 @@
+package embedding_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"gatehouse/core"
+	"gatehouse/core/coretest"
+	"gatehouse/core/index/chunk"
+	"gatehouse/core/index/document"
+	"gatehouse/core/index/embedding"
+	"gatehouse/core/index/search"
+	"gatehouse/core/llm/embed"
+	"gatehouse/core/llm/embedtest"
+	"gatehouse/core/store"
+	"gatehouse/core/store/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const dimensions = 64
+
+type world struct {
+	t      *testing.T
+	clock  *coretest.Clock
+	db     *store.DB
+	docs   *document.Store
+	server *embedtest.Server
+	log    *coretest.Log
+	o      embedding.Options
+}
+
+func open(t *testing.T) *world {
+	w := &world{t: t, clock: coretest.NewClock(time.Time{}), server: embedtest.New(t, dimensions), log: &coretest.Log{}}
+	w.db = storetest.Open(t, w.clock)
+	w.docs = document.New(w.db, func(context.Context, store.Queryer, int64) (bool, error) { return true, nil })
+	c, err := embed.New(embed.Options{URL: w.server.URL, Model: "small"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	w.o = embedding.Options{Model: c, Name: "small", Library: w.docs, Memory: w.db, Clock: w.clock, Log: slog.New(slog.NewTextHandler(w.log, nil))}
+	return w
+}
+
+func (w *world) put(name string, texts ...string) {
+	w.t.Helper()
+	d := document.Document{File: document.File{Path: name, Hash: "h"}, Title: name}
+	for i, text := range texts {
+		d.Chunks = append(d.Chunks, chunk.Chunk{Text: text, Line: i + 1})
+	}
+	if err := w.docs.Put(w.t.Context(), d); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// run runs an embedder until the test ends or the result is called. It waits once it has
+// nothing to do.
+func (w *world) run() (e *embedding.Embedder, stop func()) {
+	e = embedding.New(w.o)
+	ctx, cancel := context.WithCancel(w.t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); e.Run(ctx) }()
+	stop = func() { cancel(); <-done }
+	w.t.Cleanup(stop)
+	w.clock.AwaitWaiters(1)
+	return e, stop
+}
+
+// later moves the clock until the embedder waits again.
+func (w *world) later(d time.Duration) {
+	w.clock.Advance(d)
+	w.clock.AwaitWaiters(1)
+}
+
+func (w *world) want(e *embedding.Embedder, done, all int64, fault string) {
+	w.t.Helper()
+	s, err := e.Status(w.t.Context())
+	if err != nil || s.Done != done || s.All != all || (s.Err != "") != (fault != "") || !strings.Contains(s.Err, fault) {
+		w.t.Errorf("%d of %d passages, %q, %v; want %d of %d, %q", s.Done, s.All, s.Err, err, done, all, fault)
+	}
+}
+
+func (w *world) found(near *search.Near, text string) (out []string) {
+	w.t.Helper()
+	q, _ := search.Parse(text)
+	q.Near = near
+	hits, _, err := w.docs.Find(w.t.Context(), q, search.Reader{User: 1, Trust: core.Full, MayRead: func(string) bool { return true }}, 10, "")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, h := range hits {
+		out = append(out, h.Path)
+	}
+	return out
+}
+
+func TestRun_EmbedsAllPassagesAndThoseThatAreNew(t *testing.T) {
+	w := open(t)
+	var texts []string
+	for i := range 70 { // more than two batches
+		texts = append(texts, fmt.Sprintf("passage %d", i))
+	}
+	w.put("a.md", texts...)
+	e, _ := w.run()
+	w.want(e, 70, 70, "")
+	if asked := w.server.Asked(); len(asked) != 70 || asked[0] != "a.md\n\npassage 0" {
+		t.Errorf("the server got %d texts, the first is %q", len(asked), asked[0])
+	}
+	w.put("b.md", "one more")
+	w.later(31 * time.Second)
+	w.want(e, 71, 71, "")
+	if asked := w.server.Asked(); len(asked) != 1 {
+		t.Errorf("for one new passage the server got %q", asked)
+	}
+}
+
+func TestRun_GoesOnAfterARestartWithoutAskingAgain(t *testing.T) {
+	w := open(t)
+	w.put("a.md", "one", "two")
+	_, stop := w.run()
+	stop()
+	w.server.Asked()
+	w.clock.Advance(time.Hour)
+	e, _ := w.run()
+	w.want(e, 2, 2, "")
+	if asked := w.server.Asked(); len(asked) != 0 {
+		t.Errorf("after a restart it asks for %q", asked)
+	}
+}
+
+func TestRun_EmbedsAllAgainWithAnotherModelWhileTheSearchGoesOn(t *testing.T) {
+	w := open(t)
+	w.put("gutters.md", "The gutters were repaired.")
+	w.put("tea.md", "Green tea.")
+	_, stop := w.run()
+	stop()
+	w.clock.Advance(time.Hour)
+
+	w.server.SetDimensions(2 * dimensions)
+	w.server.Fail(func([]string) int { return 503 })
+	w.o.Name = "large"
+	e, _ := w.run()
+	w.want(e, 0, 2, "503")
+	if got := w.found(e.Near(t.Context(), 1, "gutters"), "gutters"); !slices.Equal(got, []string{"gutters.md"}) {
+		t.Errorf("while nothing is embedded by the new model, words find %v", got)
+	}
+	w.server.Fail(nil)
+	w.later(3 * time.Second)
+	w.want(e, 2, 2, "")
+	if got := w.found(e.Near(t.Context(), 1, "guttering repairs"), "guttering repairs"); len(got) != 2 || got[0] != "gutters.md" {
+		t.Errorf("by the new model's vectors %v is found", got)
+	}
+	if n := w.number(`SELECT count(*) FROM chunk_signs`); n != 1 {
+		t.Errorf("%d blocks of vectors, want one: those of the old model are gone", n)
+	}
+}
+
+func (w *world) number(query string) (n int) {
+	w.t.Helper()
+	if err := w.db.Get(w.t.Context(), &n, query); err != nil {
+		w.t.Fatal(err)
+	}
+	return n
+}
+
+func TestRun_TriesAgainLaterAndLaterWhenTheServerFails(t *testing.T) {
+	w := open(t)
+	w.put("a.md", "one")
+	tries := 0
+	w.server.Fail(func([]string) int { tries++; return 503 })
+	e, _ := w.run()
+	for _, wait := range []time.Duration{2, 4, 8, 16} {
+		before := tries
+		w.later(wait*time.Second - time.Millisecond)
+		if tries != before {
+			t.Errorf("it asks again before %v s", wait)
+		}
+		w.later(time.Millisecond)
+		if tries != before+1 {
+			t.Errorf("after %v s it has asked %d times", wait, tries-before)
+		}
+	}
+	w.want(e, 0, 1, "503")
+	if n := strings.Count(w.log.String(), "passages are not embedded"); n != 1 {
+		t.Errorf("the failure was logged %d times", n)
+	}
+	w.server.Fail(nil)
+	w.later(time.Minute)
+	w.want(e, 1, 1, "")
+}
+
+func TestRun_PassesOverWhatTheServerRefuses(t *testing.T) {
+	w := open(t)
+	w.put("a.md", "one", "poison", "three")
+	w.server.Fail(func(texts []string) int {
+		if slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(s, "poison") }) {
+			return 400
+		}
+		return 0
+	})
+	e, _ := w.run()
+	w.want(e, 3, 3, "")
+	if n := w.number(`SELECT count(*) FROM chunks WHERE embedding IS NOT NULL`); n != 2 {
+		t.Errorf("%d passages have vectors, want 2", n)
+	}
+	w.put("b.md", "four")
+	w.server.Fail(func([]string) int { return 400 }) // whatever it gets: that is no matter of a passage
+	w.later(31 * time.Second)
+	w.want(e, 3, 4, "400")
+}
+
+func TestRun_StoresNoVectorsOfOtherDimensions(t *testing.T) {
+	w := open(t)
+	w.put("a.md", "one")
+	e, _ := w.run()
+	w.server.SetDimensions(dimensions / 2)
+	w.put("b.md", "two")
+	w.later(31 * time.Second)
+	w.want(e, 1, 2, "gives 32 dimensions, and gave 64")
+	if near := e.Near(t.Context(), 1, "two"); near != nil {
+		t.Error("a search is compared with vectors of other dimensions")
+	}
+}
+
+func TestRun_StaysWithinTheBudget(t *testing.T) {
+	w := open(t)
+	w.put("a.md", "one")
+	var users []int64
+	full := errors.New("the budget is used up")
+	w.o.Spend = func(_ context.Context, user, tokens int64, call func() (int64, error)) error {
+		if users = append(users, user); tokens <= 0 || full != nil {
+			return full
+		}
+		took, err := call()
+		if took <= 0 {
+			t.Errorf("a call took %d tokens", took)
+		}
+		return err
+	}
+	e, _ := w.run()
+	w.want(e, 0, 1, "used up")
+	if asked := w.server.Asked(); len(asked) != 0 {
+		t.Errorf("without a budget the server got %q", asked)
+	}
+	full = nil
+	w.later(time.Minute)
+	w.want(e, 1, 1, "")
+	if e.Near(t.Context(), 7, "one") == nil || users[len(users)-1] != 7 || users[0] != 0 {
+		t.Errorf("calls are counted for the users %v", users)
+	}
+}
+
+func TestNear_IsNilWhereTheModelDoesNotAnswer(t *testing.T) {
+	w := open(t)
+	e, _ := w.run()
+	if e.Near(t.Context(), 1, "one") != nil || len(w.server.Asked()) != 0 {
+		t.Error("it asks although nothing is embedded")
+	}
+	w.put("a.md", "one")
+	w.later(31 * time.Second)
+	w.server.Asked()
+	w.server.Fail(func([]string) int { return 503 })
+	if e.Near(t.Context(), 1, "one") != nil || e.Near(t.Context(), 1, "two") != nil {
+		t.Error("a search has a vector that nobody gave")
+	}
+	if n := strings.Count(w.log.String(), "words alone"); n != 1 {
+		t.Errorf("it was logged %d times", n)
+	}
+	w.server.Fail(nil)
+	first := e.Near(t.Context(), 1, "one")
+	if first == nil || e.Near(t.Context(), 2, "one") != first || len(w.server.Asked()) != 1 {
+		t.Error("the same search is embedded twice")
+	}
+	for i := range 70 {
+		e.Near(t.Context(), 1, fmt.Sprint("search ", i))
+	}
+	if e.Near(t.Context(), 1, "one") == first {
+		t.Error("more searches are kept than 64")
+	}
+}
