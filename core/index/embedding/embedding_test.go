@@ -156,7 +156,7 @@ func TestRun_EmbedsAllAgainWithAnotherModelWhileTheSearchGoesOn(t *testing.T) {
 	w.server.Fail(nil)
 	w.later(3 * time.Second)
 	w.want(e, 2, 2, "")
-	if got := w.found(e.Near(t.Context(), 1, "guttering repairs"), "guttering repairs"); len(got) != 2 || got[0] != "gutters.md" {
+	if got := w.found(e.Near(t.Context(), 1, "guttering repairs"), "guttering repairs"); len(got) != 1 || got[0] != "gutters.md" {
 		t.Errorf("by the new model's vectors %v is found", got)
 	}
 	if n := w.number(`SELECT count(*) FROM chunk_signs`); n != 1 {

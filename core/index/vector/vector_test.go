@@ -58,10 +58,10 @@ func near(t testing.TB, db *store.DB, s vector.Search) []int64 {
 }
 
 func TestNear_HasNearlyAllOfTheNearestAmongItsCandidates(t *testing.T) {
-	for _, dimensions := range []int{50, 384, 1536} {
+	for _, dimensions := range []int{50, 384, 1100} {
 		t.Run(fmt.Sprint(dimensions), func(t *testing.T) {
 			db := storetest.Open(t, coretest.NewClock(time.Time{}))
-			vectors := clustered(2000, dimensions)
+			vectors := clustered(1000, dimensions)
 			var entries []vector.Entry
 			var encoded [][]byte
 			for i, v := range vectors {
@@ -69,7 +69,7 @@ func TestNear_HasNearlyAllOfTheNearestAmongItsCandidates(t *testing.T) {
 			}
 			put(t, db, 1, entries...)
 			found, of := 0, 0
-			for i := 0; i < len(vectors); i += 80 {
+			for i := 0; i < len(vectors); i += 50 {
 				candidates := near(t, db, vector.Search{Model: 1, Vector: vectors[i], May: all, Most: 100})
 				if len(candidates) != 100 || candidates[0] != int64(i+1) {
 					t.Fatalf("%d candidates, the first is %d, want the vector itself, %d", len(candidates), candidates[0], i+1)
