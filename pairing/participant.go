@@ -43,6 +43,7 @@ func (t Tables) Chores() []core.Chore {
 // Exports returns the statements of an export.
 func (Tables) Exports() []store.Export {
 	return []store.Export{
+		{Name: "user", Query: `SELECT display, role, created_at, settings FROM users WHERE id = $1 LIMIT $2`},
 		{Name: "identities", Query: `SELECT platform, platform_user_id, display, created_at FROM identities WHERE user_id = $1 LIMIT $2`},
 		{Name: "access", Query: `SELECT bot, scope, place, trust_level, expires_at, chat, "by", at FROM access WHERE user_id = $1 LIMIT $2`},
 		{Name: "requests", Query: `SELECT r.platform, r.platform_user_id, r.platform_user_display, r.bot, r.scope, r.place, r.status, r.approved_trust_level, r.created_at, r.resolved_at, r.first_message

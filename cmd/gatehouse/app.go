@@ -119,6 +119,7 @@ type app struct {
 	conversations *conversations
 	paraIDs       *paraid.Registry
 	journal       *journal.Store
+	hear          func(context.Context, core.File) (string, error) // transcribes recordings of the vault; nil: none
 	library       *library.Library
 	events        *runs.Store
 	runs          *orchestrator.Orchestrator
@@ -337,7 +338,8 @@ func (a *app) joinRuns(qm *metrics.Metrics) (err error) {
 	om := orchestrator.NewMetrics(a.reg, m.Names, toolset.Names)
 	a.know = func(names []string) { om.Know(names); a.usage.Know(names) }
 	om.Stage = qm.Stage
-	hear, end, err := hearing(a.cfg, a.vault)
+	var end func() error
+	a.hear, end, err = hearing(a.cfg, a.vault)
 	a.closing(end)
 	if err != nil {
 		return err
@@ -351,7 +353,7 @@ func (a *app) joinRuns(qm *metrics.Metrics) (err error) {
 		Clock: a.clock, Log: a.log, Metrics: om, Sessions: a.sessions, Agents: a.agents,
 		Search: toolset.WebSearch, Incoming: incoming.Sources{Files: a.vault.FS(), Fetch: func(ctx context.Context, user int64, bot string, f core.File) (core.File, error) {
 			return a.incoming.Fetch(ctx, user, bot, f)
-		}, Hear: hear, PDF: pdf},
+		}, Hear: a.hear, PDF: pdf},
 		Usage: a.usage, Reserve: a.spending.reserve,
 		Model: a.models.Find, Runtime: other, Cost: a.spending.cost, MayRead: a.readable.mayRead,
 		Spend: a.spending.record, Follower: a.activity,

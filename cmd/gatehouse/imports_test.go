@@ -65,9 +65,10 @@ configs/former: configs/values  # the bots file of the original system
 configs/live: configs configs/values core core/llm core/llm/registry core/store core/store/snapshot  # settings in effect
 configs/values:  # types of settings
 connectors: core core/texts
-connectors/chat: connectors connectors/chat/ask connectors/chat/find connectors/markdown core core/agent core/attach core/bus core/command core/orchestrator core/permission/raise core/queue/outbox core/runs core/session core/store core/texts core/transcript core/usage pairing/codes pairing/places
+connectors/chat: connectors connectors/chat/ask connectors/chat/find connectors/chat/journal connectors/markdown core core/agent core/attach core/bus core/command core/orchestrator core/permission/raise core/queue/outbox core/runs core/session core/store core/texts core/transcript core/usage pairing/codes pairing/places
 connectors/chat/ask: connectors connectors/markdown core core/ask core/command core/diff core/permission core/store core/texts core/tool
 connectors/chat/find: connectors/chat/ask connectors/markdown core core/command core/index/search core/store core/texts  # the command /search
+connectors/chat/journal: connectors/chat/ask connectors/markdown core core/command core/journal core/store core/texts  # the commands /journal and /timezone
 connectors/connectorstest: connectors core core/coretest
 connectors/discord: connectors connectors/discord/gateway connectors/discord/inbound connectors/discord/interactions connectors/discord/markup connectors/discord/rest connectors/discord/wire core core/texts
 connectors/discord/discordtest: connectors/simulator core

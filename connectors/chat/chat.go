@@ -5,10 +5,12 @@ package chat
 
 import (
 	"context"
+	"slices"
 
 	"gatehouse/connectors"
 	"gatehouse/connectors/chat/ask"
 	"gatehouse/connectors/chat/find"
+	"gatehouse/connectors/chat/journal"
 	"gatehouse/core"
 	"gatehouse/core/command"
 	"gatehouse/core/store"
@@ -49,6 +51,7 @@ type Options struct {
 	Usage     Usage
 	Overheard Overheard
 	Finder    find.Finder
+	Journal   journal.Options // without DB, Clock and Asks
 
 	BusyMode func() string                 // where a chat has chosen none
 	Platform func(bot string) string       // of a bot
@@ -89,6 +92,8 @@ func New(o Options) *Chat {
 	status := &status{o.DB, o.Updates, o.Running, o.ChatSettings, chosen, o.Models, busy, trust}
 	search := find.New(o.DB, o.Finder, o.Conversations, o.Asks)
 	usage := &usages{o.DB, o.Clock, o.Usage}
+	o.Journal.DB, o.Journal.Clock, o.Journal.Asks = o.DB, o.Clock, o.Asks
+	diary := journal.New(o.Journal)
 	c.commands = []Command{
 		// For strangers /start, /help and /claim are answered at the gate.
 		{Name: "start", About: texts.Text("about_start"), Run: c.start},
@@ -99,6 +104,9 @@ func New(o Options) *Chat {
 		{Name: "sessions", About: texts.Text("about_sessions"), Private: true, Where: DirectOnly, Elsewhere: texts.Text("sessions_in_group"), Run: conversations.list},
 		{Name: "resume", About: texts.Text("about_resume"), Args: texts.Text("args_id"), Private: true, Where: DirectOnly, Elsewhere: texts.Text("resume_in_group"), Run: conversations.resume},
 		{Name: "search", About: texts.Text("about_search"), Args: texts.Text("args_search"), Private: true, Run: search.Run},
+		{Name: "journal", About: texts.Text("about_journal"), Args: texts.Text("args_journal"), Private: true, Where: DirectOnly, Elsewhere: texts.Text("journal_in_group"), Run: diary.Run},
+		{Name: "j", About: texts.Text("about_j"), Args: texts.Text("args_journal"), Private: true, Where: DirectOnly, Elsewhere: texts.Text("journal_in_group"), Run: diary.Run},
+		{Name: "timezone", About: texts.Text("about_timezone"), Args: texts.Text("args_timezone"), Private: true, Run: diary.Zone},
 		{Name: "model", About: texts.Text("about_model"), Args: texts.Text("args_name"), Where: ManagedGroupArgs, Complete: func() []string { return o.Models.Names(false) }, Run: models.run},
 		{Name: "busy", About: texts.Text("about_busy"), Args: texts.Text("args_busy"), Where: ManagedGroupArgs, Run: busy.run},
 		{Name: "compact", About: texts.Text("about_compact"), Where: ManagedGroup, Run: conversations.compact},
@@ -139,7 +147,34 @@ func (c *Chat) Answer(ctx context.Context, call command.Call) (command.Outcome, 
 	if err != nil {
 		return command.Outcome{}, err
 	}
+	name, settle, err := c.asks.Next(ctx, r)
+	if err != nil {
+		return command.Outcome{}, err
+	}
+	if i := slices.IndexFunc(c.commands, func(cmd Command) bool { return cmd.Name == name }); i >= 0 {
+		return c.next(ctx, r, c.commands[i], settle)
+	}
 	return c.asks.Answer(ctx, r)
+}
+
+// next has a command handle the message that it waited for.
+func (c *Chat) next(ctx context.Context, r command.Request, cmd Command, settle func(context.Context, *store.Tx) error) (command.Outcome, error) {
+	err := cmd.allow(r)
+	var out command.Outcome
+	if err == nil {
+		out, err = cmd.Run(ctx, r)
+	}
+	if core.KindOf(err) != core.Other {
+		out, err = command.Outcome{Text: core.TextOf(err)}, nil
+	}
+	inner := out.Write
+	out.Write = func(ctx context.Context, tx *store.Tx) error {
+		if err := settle(ctx, tx); err != nil || inner == nil {
+			return err
+		}
+		return inner(ctx, tx)
+	}
+	return out, err
 }
 
 // Callback handles a pressed button.

@@ -28,6 +28,7 @@ const (
 	KindQuestion   = "question"   // the model asks the sender something
 	KindPairing    = "pairing"    // may this stranger in; Run is the request's id
 	KindChoice     = "choice"     // one of a few, about the chat itself
+	KindNext       = "next"       // the sender's next message is what a command asked for; Payload is its name
 )
 
 // Decisions of a permission, as Ask.Decision and core.PermissionResolved have them.
@@ -114,7 +115,7 @@ func New(db *store.DB, clock core.Clock) *Store {
 // asks wait already.
 func (s *Store) Open(ctx context.Context, tx *store.Tx, a Ask) (Ask, error) {
 	switch a.Kind {
-	case KindPermission, KindQuestion, KindPairing, KindChoice:
+	case KindPermission, KindQuestion, KindPairing, KindChoice, KindNext:
 	default:
 		return Ask{}, core.Errorf(core.Invalid, "ask kind %q is not known", a.Kind)
 	}
@@ -261,13 +262,13 @@ func (s *Store) ByID(ctx context.Context, q store.Queryer, id string) (Ask, erro
 	return r.ask(), nil
 }
 
-// Waiting returns the oldest question in this chat that waits for this user's
-// answer; false without one.
+// Waiting returns the oldest ask in this chat that waits for a message of this user, a
+// question or the next of a command; false without one.
 func (s *Store) Waiting(ctx context.Context, tx *store.Tx, bot, chat string, user int64) (Ask, bool, error) {
 	if user == 0 {
 		return Ask{}, false, nil
 	}
-	const open = ` WHERE bot = $1 AND chat = $2 AND state = 'open' AND kind = 'question' AND user_id = $3`
+	const open = ` WHERE bot = $1 AND chat = $2 AND state = 'open' AND kind IN ('question', 'next') AND user_id = $3`
 	any, err := store.Recall[bool](ctx, tx, `SELECT EXISTS (SELECT 1 FROM asks`+open+`)`, bot, chat, user)
 	if err != nil || !any {
 		return Ask{}, false, err

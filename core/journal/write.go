@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"path"
+	"strings"
 	"time"
 
 	"gatehouse/core"
@@ -99,6 +100,36 @@ type Draft struct {
 	Text   string
 	Images []Image // paths relative to the day's file
 	Audio  []Audio
+	// Key makes a repeat of the same Append after a crash add nothing: the user's entry of
+	// that key is returned. It is kept until Settle. "": each Append adds an entry.
+	Key string
+}
+
+// keyPrefix begins the metadata that has the entry of a Draft.Key.
+const keyPrefix = "journal:"
+
+// Repeated returns the user's entry that was added with this key, or false.
+func (s *Store) Repeated(ctx context.Context, user int64, key string) (Entry, bool, error) {
+	note, exists, err := store.Metadata(ctx, s.o.DB, keyPrefix+key)
+	if err != nil || !exists {
+		return Entry{}, false, err
+	}
+	id, date, _ := strings.Cut(note, " ")
+	d, err := s.Day(ctx, user, date)
+	if err != nil {
+		return Entry{}, false, err
+	}
+	for _, e := range d.Entries {
+		if e.ID == id {
+			return e, true, nil
+		}
+	}
+	return Entry{}, false, nil
+}
+
+// Settle forgets a key, in the transaction that ends what it is for.
+func (s *Store) Settle(ctx context.Context, tx *store.Tx, key string) error {
+	return store.DeleteMetadata(ctx, tx, keyPrefix+key)
 }
 
 // Append adds an entry at the end of a day of the user's journal and returns it. It is on
@@ -119,6 +150,16 @@ func (s *Store) Append(ctx context.Context, user int64, n Draft, by core.Actor) 
 		return Entry{}, core.Errorf(core.Invalid, "the entry is empty: write some text")
 	}
 	id, err := s.freeID(ctx)
+	if err == nil && n.Key != "" {
+		var done bool
+		var was Entry
+		if was, done, err = s.Repeated(ctx, user, n.Key); done {
+			return was, nil
+		}
+		if err == nil {
+			err = s.o.DB.Save(ctx, keyPrefix+n.Key, id+" "+n.Date)
+		}
+	}
 	if err != nil {
 		return Entry{}, err
 	}

@@ -16,6 +16,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/paraid"
+	"gatehouse/core/store"
 )
 
 func TestAppendWritesTheDescribedFormat(t *testing.T) {
@@ -369,5 +370,44 @@ func TestFileOfOpensOnlyTheJournalsOwnAttachments(t *testing.T) {
 		if got != want || (err == nil) != (want != "") {
 			t.Errorf("%q: %q, %v", in, got, err)
 		}
+	}
+}
+
+func TestARepeatWithTheSameKeyAddsNothing(t *testing.T) {
+	t.Parallel()
+	f := open(t)
+	d := Draft{Date: day, At: morning, Text: "once", Key: "chat:17"}
+	first, err := f.Append(t.Context(), core.Operator, d, panel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e, err := f.Append(t.Context(), core.Operator, d, panel); err != nil || e.ID != first.ID {
+		t.Errorf("%+v, %v", e, err)
+	}
+	if e, done, err := f.Repeated(t.Context(), core.Operator, d.Key); err != nil || !done || e.ID != first.ID {
+		t.Errorf("%+v, %v, %v", e, done, err)
+	}
+	if n := len(f.day(core.Operator).Entries); n != 1 {
+		t.Errorf("%d entries", n)
+	}
+	if err := f.db.Tx(t.Context(), func(tx *store.Tx) error { return f.Settle(t.Context(), tx, d.Key) }); err != nil {
+		t.Fatal(err)
+	}
+	if _, done, err := f.Repeated(t.Context(), core.Operator, d.Key); err != nil || done {
+		t.Errorf("%v, %v", done, err)
+	}
+}
+
+func TestARepeatAfterACrashBeforeTheFileWasWrittenAddsTheEntry(t *testing.T) {
+	t.Parallel()
+	f := open(t)
+	if err := f.db.Save(t.Context(), keyPrefix+"chat:17", "abc123def456 "+day); err != nil {
+		t.Fatal(err)
+	}
+	if e, err := f.Append(t.Context(), core.Operator, Draft{Date: day, At: morning, Text: "once", Key: "chat:17"}, panel); err != nil || e.Text != "once" {
+		t.Errorf("%+v, %v", e, err)
+	}
+	if n := len(f.day(core.Operator).Entries); n != 1 {
+		t.Errorf("%d entries", n)
 	}
 }

@@ -119,6 +119,10 @@ var examples = map[string][]any{
 	"MB":        {20},
 	"Messages":  {int64(1), int64(4321)},
 	"Minutes":   {59},
+	"Heard":     {"", "We had tea \\& cake."},
+	"Off":       {true, false},
+	"Zone":      {"Europe/Berlin"},
+	"Time":      {"10:30 AM"},
 	"Month":     {true, false},
 	"Model":     {model, ""},
 	"More":      {"100000 more changed lines: read them in the panel under Approvals.", ""},
@@ -184,7 +188,7 @@ func most(name string) int {
 // A text is said with whatever it may be given, in each way that it may go.
 func TestEveryTextIsSaidWithExamplesAndFits(t *testing.T) {
 	used := map[string]bool{}
-	for _, source := range []string{commands, asks, runs, files} {
+	for _, source := range []string{commands, asks, runs, files, journal} {
 		for name, x := range parsed(t, source) {
 			names := fields(x)
 			for _, f := range names {

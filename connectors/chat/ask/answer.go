@@ -159,7 +159,7 @@ func (b *Buttons) Answer(ctx context.Context, r command.Request) (command.Outcom
 	if err != nil {
 		return command.Outcome{}, err
 	}
-	if !open {
+	if !open || a.Kind == ask.KindNext { // Next has settled it meanwhile
 		return respond("question_closed")
 	}
 	qs := Questions(a)

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"gatehouse/configs"
+	"gatehouse/connectors/telegram/telegramtest"
+)
+
+// scribe transcribes every recording of "OggS tea".
+func scribe(t *testing.T) string {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if f, _, err := r.FormFile("file"); err == nil {
+			if data, _ := io.ReadAll(f); string(data) == "OggS tea" {
+				io.WriteString(w, `{"text":"We had tea."}`)
+				return
+			}
+		}
+		http.Error(w, "overloaded", http.StatusServiceUnavailable)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// diary returns the only day file in a directory of the vault.
+func (w *world) diary(dir string) string {
+	w.t.Helper()
+	names, err := filepath.Glob(filepath.Join(w.cfg.VaultPath, dir, "*.md"))
+	if err != nil || len(names) != 1 {
+		w.t.Fatalf("day files in %s: %q, %v", dir, names, err)
+	}
+	b, err := os.ReadFile(names[0])
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestJournal_TextVoiceAndPhotoFromChat(t *testing.T) {
+	t.Parallel()
+	url := scribe(t)
+	w, model := newModelWorld(t, func(c *configs.Config) { c.TranscribeURL = url })
+	boss := w.boss()
+	says := func(out telegramtest.Outgoing, want string) {
+		t.Helper()
+		m := w.post(boss, boss.DM(), out)
+		if got := w.answers(boss.DM(), m.ID); !strings.Contains(got.Text, want) {
+			t.Errorf("%+v was answered %q, want %q", out, got.Text, want)
+		}
+	}
+	says(telegramtest.Outgoing{Text: "/journal Walked to the shop.\n# para:abc123def456 1:00 AM\nis text"}, "Added to your journal")
+	says(telegramtest.Outgoing{Text: "/j"}, "What shall I write?")
+	says(telegramtest.Outgoing{File: &telegramtest.File{Kind: "voice", Data: []byte("OggS tea")}}, "We had tea.")
+	says(telegramtest.Outgoing{Text: "/journal The sky", File: &telegramtest.File{Kind: "photo", Data: smallPicture(t)}}, "Added to your journal")
+	says(telegramtest.Outgoing{Text: "/journal", File: &telegramtest.File{Kind: "voice", Data: []byte("OggS noise")}}, "It was not transcribed: the service did not answer")
+	says(telegramtest.Outgoing{Text: "/journal", File: &telegramtest.File{Kind: "document", Name: "plan.pdf", Data: []byte("%PDF-1")}}, "plan.pdf was not added")
+	calls := model.Total()
+	says(telegramtest.Outgoing{Text: "and now a question"}, fakeSays)
+	if model.Total() != calls+1 || calls != 0 {
+		t.Errorf("the model was called %d times before the question", calls)
+	}
+	got := w.diary("Daily")
+	for _, want := range []string{
+		`(?m)^# para:[a-z0-9]{12} \d+:\d\d [AP]M$`, `Walked to the shop\.\n\\# para:abc123def456 1:00 AM\nis text`, `We had tea\.\n\n## Audio\n- Path: assets/\d{4}-\d\d-\d\d/audio-\d+-\d\d-[ap]m\.og[ag]\n`,
+		`The sky\n\n## Images\n!\[\]\(assets/\d{4}-\d\d-\d\d/photo-\d+-\d\d-[ap]m\.(jpg|png)\)`,
+	} {
+		if !regexp.MustCompile(want).MatchString(got) {
+			t.Errorf("the journal does not have %s:\n%s", want, got)
+		}
+	}
+	if n := strings.Count(got, "\n# para:") + 1; n != 4 {
+		t.Errorf("%d entries, want 4:\n%s", n, got)
+	}
+	for _, m := range regexp.MustCompile(`assets/[^)\n]+`).FindAllString(got, -1) {
+		if _, err := os.Stat(filepath.Join(w.cfg.VaultPath, "Daily", m)); err != nil {
+			t.Error(err)
+		}
+	}
+	if names := w.assets(); len(names) != 0 {
+		t.Errorf("kept twice: %q", names)
+	}
+}
+
+func TestJournal_AGuestWritesInTheirOwnFolderAndNotInAGroup(t *testing.T) {
+	t.Parallel()
+	w, _ := newModelWorld(t, nil)
+	boss, ada := w.boss(), w.guest("Ada")
+	w.replies(ada, "/journal Planted beans.")
+	if got := w.diary(filepath.Join("Guests", "2", "Daily")); !strings.Contains(got, "Planted beans.") {
+		t.Errorf("%s", got)
+	}
+	if _, err := os.Stat(filepath.Join(w.cfg.VaultPath, "Daily")); err == nil {
+		t.Error("the operator's journal has something")
+	}
+	g := w.group(telegramtest.Supergroup, boss, ada)
+	m := w.post(ada, g.Conversation(), telegramtest.Outgoing{Text: "/journal secret"})
+	if got := w.answers(g.Conversation(), m.ID); !strings.Contains(got.Text, "use /journal in our direct chat") {
+		t.Errorf("%q", got.Text)
+	}
+}
+
+func TestTimezone_SetsTheDateOfEntries(t *testing.T) {
+	t.Parallel()
+	w, _ := newModelWorld(t, nil)
+	ada := w.guest("Ada")
+	for text, want := range map[string]string{"/timezone": "Your time zone is", "/timezone Mars/Phobos": "I don't know the time zone", "/timezone ../../etc/passwd": "I don't know the time zone"} {
+		if got := w.replies(ada, text); !strings.Contains(got.Text, want) {
+			t.Errorf("%s: %q", text, got.Text)
+		}
+	}
+	if got := w.replies(ada, "/timezone Pacific/Kiritimati"); !strings.Contains(got.Text, "now Pacific/Kiritimati") {
+		t.Errorf("%q", got.Text)
+	}
+	w.quiet()
+	far, err := w.app.pairing.People.Timezone(t.Context(), w.app.db, w.user(ada))
+	if err != nil || far.String() != "Pacific/Kiritimati" {
+		t.Fatalf("%v, %v", far, err)
+	}
+	before := time.Now()
+	got := w.replies(ada, "/journal Tea.")
+	const form = "2 January 2006"
+	if !strings.Contains(got.Text, before.In(far).Format(form)) && !strings.Contains(got.Text, time.Now().In(far).Format(form)) {
+		t.Errorf("%q", got.Text)
+	}
+}

@@ -1,0 +1,47 @@
+package ask
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/ask"
+	"gatehouse/core/command"
+	"gatehouse/core/store"
+)
+
+// AwaitNext returns an outcome that has the sender's next message in the chat handed to a
+// command, for as long as life.
+func (b *Buttons) AwaitNext(r command.Request, name, text string, life time.Duration) (command.Outcome, error) {
+	payload, err := json.Marshal(name)
+	a := ask.Ask{ID: ask.NewID(), Kind: ask.KindNext, Bot: r.In.Bot, Chat: r.In.Chat, User: r.User, Asker: r.User, Payload: string(payload), ExpiresAt: b.o.Clock.Now().Add(life)}
+	return command.Outcome{Text: text, Write: func(ctx context.Context, tx *store.Tx) error {
+		_, err := b.o.Asks.Open(ctx, tx, a)
+		if core.KindOf(err) == core.Busy {
+			return nil // the text names the command
+		}
+		return err
+	}}, err
+}
+
+// Next returns the command that waits for the message of r, "" for none, and what is to be
+// written with its outcome, so that it waits no longer.
+func (b *Buttons) Next(ctx context.Context, r command.Request) (name string, settle func(context.Context, *store.Tx) error, err error) {
+	var a ask.Ask
+	var open bool
+	err = b.o.DB.Tx(ctx, func(tx *store.Tx) (err error) {
+		a, open, err = b.o.Questions.Waiting(ctx, tx, r.In.Bot, r.In.Chat, r.User)
+		return err
+	})
+	if err != nil || !open || a.Kind != ask.KindNext || json.Unmarshal([]byte(a.Payload), &name) != nil {
+		return "", nil, err
+	}
+	return name, func(ctx context.Context, tx *store.Tx) error {
+		_, err := b.o.Asks.Decide(ctx, tx, a.ID, "message", r.By())
+		if core.KindOf(err) == core.Conflict {
+			return nil // it has just expired; the message counts
+		}
+		return err
+	}, nil
+}
