@@ -259,12 +259,9 @@ func (a *app) joinCore(ctx context.Context) error {
 	a.guard = guard.New(guard.Options{DB: a.db, Asks: a.asks, Vault: a.vault, Isolation: a.box != nil, Own: a.own.Visible,
 		Clock: a.clock, Log: a.log, Metrics: guard.NewMetrics(a.reg), Show: tools, Chat: chatOfRun})
 	qm := metrics.New(a.reg, append(a.bots.Names(), core.APIBot, core.ScheduleBot))
-	a.paraIDs = paraid.New(a.db, a.vault, a.log)
-	a.closing(a.paraIDs.Close)
-	if err := a.paraIDs.Load(ctx); err != nil {
+	if err := a.openJournal(ctx); err != nil {
 		return err
 	}
-	a.journal = journal.New(journal.Options{DB: a.db, Vault: a.vault, IDs: a.paraIDs, Clock: a.clock, Log: a.log, Room: a.journalRoom})
 	a.sessions = session.New(session.Options{ParaID: a.paraIDs.ForChat, DB: a.db, Vault: a.vault, Clock: a.clock, Log: a.log, Version: version, Projects: a.cfg.ClaudeProjects})
 	a.closing(a.sessions.Close)
 	if err := a.openLibrary(); err != nil {

@@ -80,6 +80,7 @@ func TestEveryTestAndTargetThatTheDocumentsNameExists(t *testing.T) {
 
 var (
 	link       = regexp.MustCompile(`\]\(([^)#\s]*)(#[^)\s]*)?\)`)
+	fenced     = regexp.MustCompile("(?ms)^```.*?^```")
 	headline   = regexp.MustCompile(`(?m)^#+ (.*)$`)
 	notInHeads = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
@@ -117,7 +118,7 @@ func TestEveryLinkBetweenTheDocumentsLeadsToAFileAndAHeading(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, match := range link.FindAllStringSubmatch(string(text), -1) {
+		for _, match := range link.FindAllStringSubmatch(fenced.ReplaceAllString(string(text), ""), -1) {
 			if strings.Contains(match[1], "://") {
 				continue
 			}

@@ -199,11 +199,12 @@ pairing/people: core core/store core/texts pairing/bots
 pairing/places: core core/store core/texts pairing/bots
 web: core
 web/account: core core/store web/auth web/auth/password web/auth/totp  # who may sign in to the panel, and in which role
-web/api: core core/bus core/session web web/api/access web/api/bots web/api/find web/api/health web/api/permissions web/api/reports web/api/sessions web/api/stream web/api/turns web/auth web/upload
+web/api: core core/bus core/session web web/api/access web/api/bots web/api/find web/api/health web/api/journal web/api/permissions web/api/reports web/api/sessions web/api/stream web/api/turns web/auth web/upload
 web/api/access: core web web/auth web/fields
 web/api/bots: core web web/api/stream web/auth web/fields web/upload
 web/api/find: core core/index/search web web/auth web/fields
 web/api/health: core web web/auth
+web/api/journal: core core/journal web web/auth web/fields
 web/api/permissions: core core/ask core/diff core/permission web web/api/stream web/auth web/fields
 web/api/reports: core core/store core/usage web web/auth web/fields
 web/api/sessions: core core/session core/transcript web web/api/stream web/auth web/fields

@@ -3,13 +3,25 @@ package main
 import (
 	"context"
 	"io"
+	"time"
 	_ "time/tzdata" // time zones of users, also on machines and in images without them
 
 	chatjournal "gatehouse/connectors/chat/journal"
 	"gatehouse/core"
+	"gatehouse/core/journal"
+	"gatehouse/core/paraid"
 	"gatehouse/core/tool/files"
 	"gatehouse/pairing/people"
+	apijournal "gatehouse/web/api/journal"
 )
+
+// openJournal builds the registry of ids and the journals.
+func (a *app) openJournal(ctx context.Context) error {
+	a.paraIDs = paraid.New(a.db, a.vault, a.log)
+	a.closing(a.paraIDs.Close)
+	a.journal = journal.New(journal.Options{DB: a.db, Vault: a.vault, IDs: a.paraIDs, Clock: a.clock, Log: a.log, Room: a.journalRoom})
+	return a.paraIDs.Load(ctx)
+}
 
 // journalRoom holds the journals of guests to the limits of their directories.
 func (a *app) journalRoom(ctx context.Context, user int64, name string, isNew bool, grows int64) error {
@@ -25,4 +37,18 @@ func (a *app) chatJournal() chatjournal.Options {
 		},
 		Known: func(name string) error { _, err := people.ParseZone(name); return err },
 	}
+}
+
+// apiJournal returns what the journal's endpoints need.
+func (a *app) apiJournal() apijournal.Options {
+	return apijournal.Options{Reader: a.journal, Writer: a.journal, May: a.readable.may, Now: a.nowOf}
+}
+
+// nowOf returns the time in a user's time zone.
+func (a *app) nowOf(ctx context.Context, user int64) (time.Time, error) {
+	zone, err := a.pairing.People.Timezone(ctx, a.db, user)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return a.clock.Now().In(zone), nil
 }

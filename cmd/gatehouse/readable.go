@@ -32,12 +32,20 @@ func (r *readable) forget() {
 
 // mayRead reports whether the user may read the path at this trust.
 func (r *readable) mayRead(trust core.Trust, user int64, path string) bool {
+	return r.may(trust, user, path, false)
+}
+
+// may reports whether the user may read the path at this trust, or write it.
+func (r *readable) may(trust core.Trust, user int64, path string, write bool) bool {
 	r.mu.Lock()
 	if now := r.clock.Now(); r.at.IsZero() || now.Sub(r.at).Abs() > time.Second {
 		r.lines, r.at = permission.ParseIgnore(permission.IgnoreLines(r.vault)), now
 	}
 	lines := r.lines
 	r.mu.Unlock()
-	may, _ := permission.Profile{User: user, Trust: trust, GuestRead: r.settings.Now().GuestRead}.Within(lines)
-	return may(path)
+	mayRead, mayWrite := permission.Profile{User: user, Trust: trust, GuestRead: r.settings.Now().GuestRead}.Within(lines)
+	if write {
+		return mayWrite(path)
+	}
+	return mayRead(path)
 }

@@ -56,6 +56,11 @@ var routes = []struct {
 	{"POST", "/api/chat/s1/tags", `{"tag":"garden"}`, []string{auth.ScopeChat}},
 	{"DELETE", "/api/chat/s1/tags/garden", "", []string{auth.ScopeChat}},
 	{"GET", "/api/search?q=green+tea&type=session&type=document&tag=garden&folder=Notes&after=2026-01-01&before=2026-02-01T00:00:00Z&limit=5", "", []string{auth.ScopeRead, auth.ScopeChat}},
+	{"GET", "/api/journal/2026-01-28", "", []string{auth.ScopeRead, auth.ScopeChat}},
+	{"POST", "/api/journal/2026-01-28", `{"text":"tea"}`, []string{auth.ScopeChat}},
+	{"GET", "/api/journal/entries/abc123def456", "", []string{auth.ScopeRead, auth.ScopeChat}},
+	{"PATCH", "/api/journal/entries/abc123def456", `{"text":"tea"}`, []string{auth.ScopeChat}},
+	{"DELETE", "/api/journal/entries/abc123def456", "", []string{auth.ScopeChat}},
 	{"GET", "/api/tags", "", []string{auth.ScopeRead, auth.ScopeChat}},
 	{"GET", "/api/tags/garden/sessions", "", []string{auth.ScopeRead, auth.ScopeChat}},
 	{"GET", "/api/chat/s1/contexts", "", []string{auth.ScopeRead, auth.ScopeChat}},
@@ -112,6 +117,7 @@ func furnish(h *harness, user int64) {
 	h.rows = []core.AccessRow{{ID: 3, Bot: "one", User: 9, Role: "guest", PlatformUserID: "u1", Scope: core.ScopeDM, Trust: core.Sandboxed, At: h.clock.Now()}}
 	h.onPut = func(in core.Inbound) { h.reply(in, "ok") }
 	h.spare(user)
+	h.entry(user)
 	h.asks(sid, user)
 	h.row(sid, user)
 	h.talk(sid, transcript.Message{Role: "user", Blocks: textBlocks("hello")})

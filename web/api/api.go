@@ -19,6 +19,7 @@ import (
 	"gatehouse/web/api/bots"
 	"gatehouse/web/api/find"
 	"gatehouse/web/api/health"
+	"gatehouse/web/api/journal"
 	"gatehouse/web/api/permissions"
 	"gatehouse/web/api/reports"
 	"gatehouse/web/api/sessions"
@@ -50,6 +51,7 @@ type Options struct {
 	Agents      turns.Agents
 	Sessions    Sessions
 	Finder      find.Finder
+	Journal     journal.Options
 	Reader      sessions.Reader
 	Editor      sessions.Editor
 	Transcripts sessions.Transcripts
@@ -113,6 +115,7 @@ func New(o Options) *API {
 		a.turns,
 		sessions.New(sessions.Options{Finder: a.finder, Lists: o.Sessions, Reader: o.Reader, Editor: o.Editor, Transcripts: o.Transcripts, Failures: o.Failures}),
 		find.New(o.Finder),
+		journal.New(o.Journal),
 		byBot,
 		access.New(access.Options{Pairings: o.Pairings, Decisions: o.Decisions, People: o.People, Bots: byBot, Keys: o.Keys, Clock: o.Clock}),
 		permissions.New(permissions.Options{Asks: o.Asks, Grants: o.Grants, Answers: o.Answers, Bell: o.Bell, Sessions: a.finder, Streams: a.streams, Clock: o.Clock, Log: o.Log}),
