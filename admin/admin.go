@@ -13,6 +13,7 @@ import (
 	"gatehouse/admin/accounts"
 	"gatehouse/admin/approvals"
 	"gatehouse/admin/chats"
+	"gatehouse/admin/daily"
 	"gatehouse/admin/find"
 	"gatehouse/admin/operations"
 	"gatehouse/admin/page"
@@ -32,6 +33,7 @@ type Options struct {
 	Settings   settings.Options
 	Accounts   accounts.Options
 	Find       find.Options
+	Daily      daily.Options
 	// Unlisted returns the names of users who are not on the page People, such as those of accounts
 	// of the panel; nil: there are none.
 	Unlisted func(ctx context.Context) (map[int64]string, error)
@@ -67,6 +69,7 @@ func New(door page.Door, in page.Accounts, o Options) *page.Frame {
 	setup := settings.New(f, o.Settings, links)
 	over.settings = setup
 	accounts.New(f, o.Accounts)
+	daily.New(f, o.Daily, daily.Links{Chat: calls.Chat})
 	talks := chats.New(f, o.Chats, chats.Links{Bots: bots, Names: names, Known: known, Models: over.operations.Models, Agents: setup.Agents, Cards: over.approvals.Cards, Waiting: over.approvals.Sessions,
 		Groups: func(ctx context.Context) (list []chats.Group) {
 			for _, g := range over.people.Groups(ctx) {

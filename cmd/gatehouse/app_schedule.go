@@ -8,6 +8,17 @@ import (
 	"gatehouse/core/schedule"
 )
 
+// dailyActs are daily agents as the panel and the API start and switch them.
+type dailyActs struct {
+	*schedule.Scheduler
+	inbox schedule.Inbox
+}
+
+// Start runs an agent for a date.
+func (v dailyActs) Start(ctx context.Context, name, date string, force bool, by core.Actor) (schedule.Run, error) {
+	return v.Scheduler.Start(ctx, v.inbox, name, date, force, by)
+}
+
 // joinSchedule builds daily agents.
 func (a *app) joinSchedule() {
 	a.schedule = schedule.New(schedule.Options{

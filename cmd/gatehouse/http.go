@@ -12,6 +12,7 @@ import (
 	"gatehouse/admin/accounts"
 	"gatehouse/admin/approvals"
 	"gatehouse/admin/chats"
+	"gatehouse/admin/daily"
 	"gatehouse/admin/operations"
 	"gatehouse/admin/page"
 	adminpeople "gatehouse/admin/people"
@@ -122,6 +123,7 @@ func (a *app) panel(door *auth.Door, metrics *web.Metrics) http.Handler {
 				return adminpeople.Preview(p), err
 			}},
 		Find:      a.panelFind(),
+		Daily:     daily.Options{Lists: a.schedule, Acts: dailyActs{a.schedule, a.queue}},
 		Approvals: approvals.Options{Asks: asksView{a.guard, a}, Grants: asksView{a.guard, a}, Raises: a.raises},
 		Settings: settings.Options{Settings: settingsView{a}, Changes: settingsView{a}, NewBots: settingsView{a}, Texts: a.botTexts(), Keys: a.keys,
 			Backups: backupsView{a.backups}, BackupJob: backupsView{a.backups}.Job, Restores: a.restores,

@@ -93,10 +93,10 @@ func (w *Worker) Follow(s *session.Session, at core.Address, user int64, trust c
 }
 
 // Logged reports whether a session may enter the files: it is the owner's, of people who
-// talk, and not switched off. Those of groups are the owner's too; they are found by
+// talk, was not begun by the schedule, and not switched off. Those of groups are the owner's too; they are found by
 // their chat.
 func Logged(s *session.Session) bool {
-	return s.User == core.Operator && s.Module != session.SingleModule && !Off(s)
+	return s.User == core.Operator && s.Source != core.ScheduleBot && s.Module != session.SingleModule && !Off(s)
 }
 
 // Off reports whether the log is switched off for a session ("activity": false in its

@@ -352,9 +352,7 @@ func (s *Scheduler) Start(ctx context.Context, inbox Inbox, name, date string, f
 	if err := s.put(ctx, inbox, &a, r); err != nil {
 		return Run{}, err
 	}
-	if err := s.o.DB.Tx(ctx, func(tx *store.Tx) error {
-		return store.Audit(ctx, tx, by, "daily.run", name, map[string]any{"date": date})
-	}); err != nil {
+	if err := s.did(ctx, by, "daily.run", name, map[string]any{"date": date}); err != nil {
 		return Run{}, err
 	}
 	r, exists, err = newest(ctx, s.o.DB, name, date)

@@ -1,0 +1,88 @@
+package schedule
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/schedule/daily"
+	"gatehouse/core/store"
+)
+
+// A Line is a daily agent with how it is.
+type Line struct {
+	daily.Agent
+	Next time.Time // zero: it does not run by its schedule
+	Last *Run      // the newest run; nil for none
+}
+
+// Running reports whether the newest run has not ended.
+func (l Line) Running() bool { return l.Last != nil && l.Last.Result == "" }
+
+// List returns the agents with how they are, by name, and the files that cannot be used.
+func (s *Scheduler) List(ctx context.Context) ([]Line, []daily.Fault, error) {
+	set, err := s.Read()
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the files of daily agents: %w", err)
+	}
+	lines := make([]Line, len(set.Agents))
+	for i, a := range set.Agents {
+		if lines[i], err = s.line(ctx, a); err != nil {
+			return nil, nil, err
+		}
+	}
+	return lines, set.Faults, nil
+}
+
+// Line returns an agent with how it is, as One does.
+func (s *Scheduler) Line(ctx context.Context, name string) (Line, error) {
+	a, err := s.One(name)
+	if err != nil {
+		return Line{}, err
+	}
+	return s.line(ctx, a)
+}
+
+func (s *Scheduler) line(ctx context.Context, a daily.Agent) (Line, error) {
+	l := Line{Agent: a}
+	if a.Enabled {
+		l.Next = a.Rule.Next(s.o.Clock.Now())
+	}
+	var rows []runRow
+	err := s.o.DB.Select(ctx, &rows, runColumns+`WHERE agent = $1 ORDER BY created DESC, n DESC LIMIT 1`, a.Name)
+	if err != nil {
+		return Line{}, fmt.Errorf("runs of a daily agent: %w", err)
+	}
+	if len(rows) > 0 {
+		last := rows[0].value()
+		l.Last = &last
+	}
+	return l, nil
+}
+
+// Switch has an agent run by its schedule, or not, by a line of its file.
+func (s *Scheduler) Switch(ctx context.Context, name string, on bool, by core.Actor) error {
+	if err := s.Enable(name, on); err != nil {
+		return err
+	}
+	s.Wake()
+	action := "daily.disable"
+	if on {
+		action = "daily.enable"
+	}
+	return s.did(ctx, by, action, name, nil)
+}
+
+// Add writes a sample into the vault.
+func (s *Scheduler) Add(ctx context.Context, name string, by core.Actor) error {
+	if err := s.AddSample(name); err != nil {
+		return err
+	}
+	s.Wake()
+	return s.did(ctx, by, "daily.add", name, nil)
+}
+
+func (s *Scheduler) did(ctx context.Context, by core.Actor, action, name string, detail map[string]any) error {
+	return s.o.DB.Tx(ctx, func(tx *store.Tx) error { return store.Audit(ctx, tx, by, action, name, detail) })
+}
