@@ -96,14 +96,10 @@ func newSite(t *testing.T, clock core.Clock, change func(*admin.Options)) *site 
 		change(&o)
 	}
 	panel := admin.New(door, admins, o)
-	files, err := static.Handler("/static/")
-	if err != nil {
-		t.Fatal(err)
-	}
 	mux := http.NewServeMux()
 	mux.Handle("/admin", panel)
 	mux.Handle("/admin/", panel)
-	mux.Handle("/static/", files)
+	mux.Handle("/static/", static.Handler("/static/"))
 	mux.HandleFunc("GET /api/chat/{id}/events", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }) // no run to follow
 	checks, err := web.NewSite(web.SiteOptions{Clock: clock})
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/kelseyhightower/envconfig"
@@ -69,10 +70,9 @@ type field struct {
 }
 
 // fields lists the settings in the order of Config, named by envconfig.
-func fields() []field {
+var fields = sync.OnceValue(func() []field {
 	var names strings.Builder
-	err := envconfig.Usagef(Prefix, &Config{}, &names, "{{range .}}{{usage_key .}} {{end}}")
-	if err != nil {
+	if err := envconfig.Usagef(Prefix, &Config{}, &names, "{{range .}}{{usage_key .}} {{end}}"); err != nil {
 		panic(err) // Config is a struct and the template is constant
 	}
 	var list []field
@@ -82,7 +82,7 @@ func fields() []field {
 		list = append(list, field{f, name, f.Tag.Get("desc"), f.Tag.Get("example")})
 	}
 	return list
-}
+})
 
 func (f field) short() string { return strings.TrimPrefix(f.Name, Prefix+"_") }
 

@@ -3,6 +3,7 @@ package page
 import (
 	"fmt"
 	"regexp"
+	"sync"
 	"strings"
 	"time"
 	"unicode"
@@ -140,14 +141,14 @@ func Size(n int64) string {
 // the direction of writing, is spelled out, and so are empty lines and long
 // runs of spaces.
 func Exact(s string) string {
-	s = spaces.ReplaceAllStringFunc(s, func(run string) string { return fmt.Sprintf(" (%d spaces) ", len(run)) })
-	s = emptyLines.ReplaceAllStringFunc(s, func(run string) string { return strings.Repeat(`\n`, len(run)-1) + "\n" })
+	s = spaces().ReplaceAllStringFunc(s, func(run string) string { return fmt.Sprintf(" (%d spaces) ", len(run)) })
+	s = emptyLines().ReplaceAllStringFunc(s, func(run string) string { return strings.Repeat(`\n`, len(run)-1) + "\n" })
 	return core.Visible(s)
 }
 
 var (
-	spaces     = regexp.MustCompile(` {9,}`)
-	emptyLines = regexp.MustCompile(`\n{2,}`)
+	spaces     = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(` {9,}`) })
+	emptyLines = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\n{2,}`) })
 )
 
 // Seconds returns d in whole seconds, rounded up.

@@ -3,6 +3,7 @@ package page
 import (
 	"net/http"
 	"regexp"
+	"sync"
 	"time"
 
 	"gatehouse/web"
@@ -12,13 +13,13 @@ import (
 const zoneCookie = "gatehouse_zone"
 
 // zoneNames are names of the time zone database; "Local" would be the gateway's own.
-var zoneNames = regexp.MustCompile(`^[A-Z][A-Za-z0-9_+-]{1,30}(/[A-Za-z0-9_+-]{1,30}){0,2}$`)
+var zoneNames = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Z][A-Za-z0-9_+-]{1,30}(/[A-Za-z0-9_+-]{1,30}){0,2}$`) })
 
 // Zone returns the time zone of r's browser, for what the browser can't rewrite; UTC
 // while it is not known.
 func Zone(r *http.Request) *time.Location {
 	c, err := r.Cookie(ZoneCookie(r))
-	if err != nil || !zoneNames.MatchString(c.Value) || c.Value == "Local" {
+	if err != nil || !zoneNames().MatchString(c.Value) || c.Value == "Local" {
 		return time.UTC
 	}
 	zone, err := time.LoadLocation(c.Value)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"sync/atomic"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"gatehouse/cmd/gatehouse/attachments"
 	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/cmd/gatehouse/fleet"
+	"gatehouse/cmd/gatehouse/isolation"
 	"gatehouse/cmd/gatehouse/library"
 	"gatehouse/cmd/gatehouse/logs"
 	"gatehouse/cmd/gatehouse/memory"
@@ -99,6 +99,7 @@ type app struct {
 	asks          *coreask.Store
 	guard         *guard.Guard
 	gate          *gate
+	trials        *isolation.Trials
 	box           sandbox.Box // nil: nothing runs isolated, and noBox explains why
 	noBox         string
 	veil          *sandbox.Veil // nil: nothing is hidden at full trust
@@ -161,7 +162,7 @@ func build(ctx context.Context, cfg *configs.Config, log *slog.Logger, clock cor
 	a := &app{cfg: cfg, log: log, clock: clock, reg: prometheus.NewRegistry()}
 	a.reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	registerBuild(a.reg)
-	for _, step := range []func(context.Context) error{a.readBots, a.openVault, a.openStore, a.joinCore, a.adoptFiles, a.joinConnectors, a.joinUpkeep} {
+	for _, step := range []func(context.Context) error{a.beginTrials, a.readBots, a.openVault, a.openStore, a.joinCore, a.adoptFiles, a.joinConnectors, a.joinUpkeep} {
 		if err := step(ctx); err != nil {
 			return a, integrity.Explain(cfg.DatabasePath(), err)
 		}
@@ -250,13 +251,8 @@ func (a *app) joinCore(ctx context.Context) error {
 	a.bus.Clock = a.clock
 	a.ends = dispatch.NewEnds(a.events, a.bus, a.clock)
 	shown, tools := &chatask.Pairings{Asks: a.asks}, &chatask.Tools{Bots: a.bots.Names, Changed: func() { a.bus.Ring(permissions.TopicApprovals) }}
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	a.openBox(self)
 	a.own = ownfiles.New(ownfiles.Options{Config: a.cfg, Vault: a.vault, Runtime: a.runtime, Tokens: func() []string { return a.bots.Files(a.cfg) }})
-	a.guard = guard.New(guard.Options{DB: a.db, Asks: a.asks, Vault: a.vault, Isolation: a.box != nil, Own: a.own.Visible,
+	a.guard = guard.New(guard.Options{DB: a.db, Asks: a.asks, Vault: a.vault, Isolation: func() bool { return a.box != nil }, Own: a.own.Visible,
 		Clock: a.clock, Log: a.log, Metrics: guard.NewMetrics(a.reg), Show: tools, Chat: chatOfRun})
 	qm := metrics.New(a.reg, append(a.bots.Names(), core.APIBot, core.ScheduleBot))
 	if err := a.openJournal(ctx); err != nil {

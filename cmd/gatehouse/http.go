@@ -70,11 +70,7 @@ func (a *app) handlers(inbox turns.Inbox) (public, private http.Handler, err err
 	panel := a.panel(door, metrics)
 	mux.Handle("/admin", panel)
 	mux.Handle("/admin/", panel)
-	files, err := static.Handler("/static/")
-	if err != nil {
-		return nil, nil, err
-	}
-	mux.Handle("GET /static/", files)
+	mux.Handle("GET /static/", static.Handler("/static/"))
 	mux.Handle("GET /{$}", http.RedirectHandler("/admin", http.StatusSeeOther))
 	mux.Handle("/", web.Serve(a.log, web.ShowEither, web.Nowhere(mux)))
 	site, err := web.NewSite(web.SiteOptions{Clock: a.clock, Log: a.log, Hosts: a.cfg.AllowedHosts, Origins: a.cfg.CORSOrigins, Proxies: a.cfg.TrustedProxies})

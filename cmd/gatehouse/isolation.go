@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,7 +21,7 @@ import (
 // has more rights than the gateway, and the operator decides whether to use one.
 func (a *app) openBox(self string) {
 	if a.cfg.Sandbox != sandbox.Container {
-		a.box, a.noBox = sandbox.Open(a.cfg.Sandbox, self)
+		a.box, a.noBox = a.trials.Box()
 		return
 	}
 	o, err := isolation.Container(a.cfg, a.runtime, self)
@@ -37,13 +38,25 @@ func (a *app) openBox(self string) {
 	}
 }
 
-// openTools returns the tools of turns. It opens the limits of isolated programs
+// beginTrials begins to try the sandbox.
+func (a *app) beginTrials(context.Context) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	a.trials = isolation.Begin(a.cfg.Sandbox, self)
+	a.closing(a.trials.Close)
+	return nil
+}
+
+// openTools returns the tools of turns. It opens the sandbox, the limits of isolated programs
 // and the scratch directory, and hides the gateway's own files.
 func (a *app) openTools() (*toolset.Set, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
+	a.openBox(self)
 	box := a.box
 	switch {
 	case box == nil:
@@ -63,7 +76,7 @@ func (a *app) openTools() (*toolset.Set, error) {
 	if err := os.MkdirAll(scratch, 0o700); err != nil {
 		return nil, fmt.Errorf("runtime folder: %w", err)
 	}
-	a.veil = a.own.OpenVeil(a.cfg.Sandbox, a.log) // after the runtime directory exists, which it hides
+	a.veil = a.own.OpenVeil(a.trials.Veil(), a.log) // after the runtime directory exists, which it hides
 	return toolset.New(toolset.Options{
 		Vault: a.vault, Agents: a.agents, Guard: a.guard, Box: box, NoBox: a.noBox, Veil: a.veil, Stage: self, Files: files.New(), More: a.daily.Tools, Search: a.library.Finder, Scratch: scratch,
 		SearchURL: a.cfg.SearxngURL, MCPEnv: a.cfg.MCPEnv, Version: version, Chats: []string{telegram.Platform, discord.Platform},

@@ -52,6 +52,8 @@ func (c *serveCmd) Run(p *process) error {
 // serve runs the gateway with cfg until the process is asked to stop. ready,
 // when given, is the demo's and called once everything listens.
 func serve(p *process, cfg *configs.Config, ready func(a *app, oneTime string)) (err error) {
+	started := sync.OnceFunc(memory.Start())
+	defer started()
 	log := logs.New(p.Stderr, cfg, p.Terminal)
 	cfg.ReadFrom(p.EnvFile)
 	a, err := build(p.Context, cfg, log, core.System{})
@@ -66,9 +68,10 @@ func serve(p *process, cfg *configs.Config, ready func(a *app, oneTime string)) 
 	}
 	limited, stop := context.WithCancel(p.Context)
 	defer stop()
-	go memory.Limit(limited, core.System{})
 	ctx, due := a.restores.Until(p.Context)
 	err = a.Run(ctx, p.hangup, func() {
+		started()
+		go memory.Limit(limited, core.System{})
 		if ready != nil {
 			ready(a, oneTime)
 			return

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/bmatcuk/doublestar/v4"
 
@@ -27,11 +28,11 @@ func Group(v string) error {
 }
 
 // image is the form of an image's name: host, path, tag and digest.
-var image = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:@/-]{0,254}$`)
+var image = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:@/-]{0,254}$`) })
 
 // Image accepts the name of an image of containers.
 func Image(name string) error {
-	if !image.MatchString(name) {
+	if !image().MatchString(name) {
 		return errors.New("must be the name of an image, such as localhost/tools:1")
 	}
 	return nil
@@ -66,11 +67,13 @@ func Port(n int) error {
 	return nil
 }
 
-var hostName = regexp.MustCompile(`^(\[[0-9a-fA-F:]+\]|[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?)(:\d{1,5})?$`)
+var hostName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(\[[0-9a-fA-F:]+\]|[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?)(:\d{1,5})?$`)
+})
 
 // Host accepts a host name or an IPv6 address, perhaps with a port.
 func Host(host string) error {
-	if !hostName.MatchString(host) {
+	if !hostName().MatchString(host) {
 		return fmt.Errorf("%q is not a host name: no scheme, no path, no wildcard", host)
 	}
 	return nil
@@ -98,21 +101,23 @@ func Base(s string) error {
 	return nil
 }
 
-var telegramToken = regexp.MustCompile(`^\d+:[A-Za-z0-9_-]+$`)
+var telegramToken = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\d+:[A-Za-z0-9_-]+$`) })
 
 // TelegramToken accepts the form of a Telegram bot's token.
 func TelegramToken(token string) error {
-	if !telegramToken.MatchString(token) {
+	if !telegramToken().MatchString(token) {
 		return errors.New("does not look like a token from @BotFather: digits, a colon, then letters and digits, without blanks or quotes")
 	}
 	return nil
 }
 
-var discordToken = regexp.MustCompile(`^[A-Za-z0-9_=-]+\.[A-Za-z0-9_=-]+\.[A-Za-z0-9_=-]+$`)
+var discordToken = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9_=-]+\.[A-Za-z0-9_=-]+\.[A-Za-z0-9_=-]+$`)
+})
 
 // DiscordToken accepts the form of a Discord bot's token.
 func DiscordToken(token string) error {
-	if !discordToken.MatchString(token) {
+	if !discordToken().MatchString(token) {
 		return errors.New("does not look like a bot's token from the developer portal: three parts of letters and digits with dots between, without \"Bot \" in front")
 	}
 	return nil
@@ -126,11 +131,11 @@ func Key(s values.Secret) error {
 	return nil
 }
 
-var userID = regexp.MustCompile(`^[1-9]\d{0,18}$`)
+var userID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[1-9]\d{0,18}$`) })
 
 // User accepts a numeric user id.
 func User(id string) error {
-	if !userID.MatchString(id) {
+	if !userID().MatchString(id) {
 		return fmt.Errorf("%q is not a numeric user id; names can change hands, so they are not accepted", id)
 	}
 	return nil

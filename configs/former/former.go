@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/goccy/go-yaml"
 
@@ -86,10 +87,10 @@ func sorted(m map[string]any) (names []string) {
 	return names
 }
 
-var plainWord = regexp.MustCompile(`^[a-z_.]{1,60}$`)
+var plainWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z_.]{1,60}$`) })
 
 func (f *File) leave(name string) {
-	if !plainWord.MatchString(name) {
+	if !plainWord().MatchString(name) {
 		name = "a field with an unusual name" // it may be a secret in the wrong place
 	}
 	if len(f.Left) < maxLeft && !slices.Contains(f.Left, name) {

@@ -20,6 +20,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"sync"
 	"strings"
 	"time"
 
@@ -96,7 +97,7 @@ type Bot struct {
 	decoder *inbound.Decoder
 }
 
-var tokenForm = regexp.MustCompile(`^([A-Za-z0-9_-]{10,40})\.[A-Za-z0-9_-]{4,20}\.[A-Za-z0-9_-]{10,120}$`)
+var tokenForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([A-Za-z0-9_-]{10,40})\.[A-Za-z0-9_-]{4,20}\.[A-Za-z0-9_-]{10,120}$`) })
 
 // New makes a Bot without asking the platform anything. Invalid: the name, the
 // token's form or the URL is wrong; the error never shows the token.
@@ -131,7 +132,7 @@ func New(o Options) (*Bot, error) {
 // tokenID returns the bot's id, which is the first part of a token in base64; "" if
 // the token has another form.
 func tokenID(token string) string {
-	m := tokenForm.FindStringSubmatch(token)
+	m := tokenForm().FindStringSubmatch(token)
 	if m == nil {
 		return ""
 	}

@@ -27,11 +27,15 @@ func Open(mode, stage string) (Box, string) {
 		return nil, "the package sandbox has no back end " + mode
 	}
 	box, b := probe(stage)
-	text := b.Text
-	if b.Fix != "" {
-		text += ": " + b.Fix
+	return box, b.said(": ")
+}
+
+// said returns the text, and the fix behind sep.
+func (b Backend) said(sep string) string {
+	if b.Fix == "" {
+		return b.Text
 	}
-	return box, text
+	return b.Text + sep + b.Fix
 }
 
 // Probe returns the state of every back end on this machine, for doctor and panel.

@@ -37,13 +37,13 @@ func Probe(string) []Backend {
 // A Veil needs Linux: none is ever made.
 type Veil struct{}
 
-// OpenVeil returns nil, and why.
-func OpenVeil(string, func() Cover) (*Veil, string) { return nil, veilFails + "bubblewrap needs Linux" }
-
-// ProbeVeil reports that nothing is hidden at full trust.
-func ProbeVeil() Backend {
-	return Backend{Name: VeilName, Text: veilFails + "bubblewrap needs Linux", Fix: "run the gateway on Linux, or in a virtual machine"}
+// TryVeil sees that none can be made.
+func TryVeil(string) VeilTrial {
+	return noVeil("bubblewrap needs Linux", "run the gateway on Linux, or in a virtual machine")
 }
+
+// Open returns nil, and why.
+func (t VeilTrial) Open(func() Cover) (*Veil, string) { return t.veil, t.b.Text }
 
 // Tree calls the function Tree.
 func (*Veil) Tree(ctx context.Context, stage, dir string, env []string, argv ...string) (*exec.Cmd, error) {

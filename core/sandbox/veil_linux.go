@@ -65,55 +65,36 @@ func (v *Veil) placesOf(c Cover) (map[string]mask.Place, error) {
 	return now, nil
 }
 
-// OpenVeil returns the Veil that mode allows on this machine, or nil, and what to
-// say of it either way. cover is called for each program. Like Open it runs a
+// TryVeil looks for the Veil that mode allows on this machine. Like Open it runs a
 // program once, so that what it promises was seen to work.
-func OpenVeil(mode string, cover func() Cover) (*Veil, string) {
-	b := Backend{Text: "isolation is switched off (SANDBOX is none)"}
-	var v *Veil
-	if mode != None {
-		v, b = probeVeil()
+func TryVeil(mode string) VeilTrial {
+	if mode == None {
+		return noVeil("isolation is switched off (SANDBOX is none)", "")
 	}
-	if v == nil {
-		text := veilFails + b.Text
-		if b.Fix != "" {
-			text += "; " + b.Fix
-		}
-		return nil, text
-	}
-	v.cover = cover
-	if _, err := v.placesOf(cover()); err != nil { // before any program runs
-		return nil, veilFails + err.Error()
-	}
-	return v, veilWorks
-}
-
-// ProbeVeil reports whether the gateway's own files can be hidden at full trust
-// on this machine, for doctor and panel.
-func ProbeVeil() Backend {
-	_, b := probeVeil()
-	b.Name = VeilName
-	if b.Works {
-		b.Text = veilWorks
-	} else {
-		b.Text = veilFails + b.Text
-	}
-	return b
-}
-
-func probeVeil() (*Veil, Backend) {
 	for _, p := range places {
 		if _, err := exec.LookPath(p); err != nil {
 			continue
 		}
 		v := &Veil{bwrap: p}
 		if said := v.try(); said != "" {
-			text, fix := reason(said)
-			return nil, Backend{Text: text, Fix: fix}
+			return noVeil(reason(said))
 		}
-		return v, Backend{Works: true}
+		return VeilTrial{v, Backend{Name: VeilName, Works: true, Text: veilWorks}}
 	}
-	return nil, Backend{Text: "bubblewrap is not installed", Fix: "install the package bubblewrap (it brings the program bwrap)"}
+	return noVeil("bubblewrap is not installed", "install the package bubblewrap (it brings the program bwrap)")
+}
+
+// Open returns the Veil, or nil, and what to say of it either way. cover is called for
+// each program.
+func (t VeilTrial) Open(cover func() Cover) (*Veil, string) {
+	if t.veil == nil {
+		return nil, t.b.said("; ")
+	}
+	v := &Veil{bwrap: t.veil.bwrap, cover: cover}
+	if _, err := v.placesOf(cover()); err != nil { // before any program runs
+		return nil, veilFails + err.Error()
+	}
+	return v, veilWorks
 }
 
 // try hides a file and a directory from a program that tries to read both. It

@@ -66,7 +66,7 @@ func (e estate) write(t *testing.T, name, text string) {
 // and fails under CI=true.
 func veilOver(t *testing.T, cover func() Cover) *Veil {
 	t.Helper()
-	v, why := OpenVeil(Auto, cover)
+	v, why := TryVeil(Auto).Open(cover)
 	if v == nil {
 		if os.Getenv("CI") == "true" {
 			t.Fatal(why)
@@ -295,8 +295,8 @@ func TestRootBehindTheVeilHasNoRightThatUndoesIt(t *testing.T) {
 	}
 }
 
-func TestOpenVeilReturnsWhyThereIsNone(t *testing.T) {
-	if v, why := OpenVeil(None, nil); v != nil || !strings.Contains(why, "switched off") {
+func TestAVeilTrialReturnsWhyThereIsNone(t *testing.T) {
+	if v, why := TryVeil(None).Open(nil); v != nil || !strings.Contains(why, "switched off") {
 		t.Error(v, why)
 	}
 	var none *Veil
@@ -310,7 +310,7 @@ func TestOpenVeilReturnsWhyThereIsNone(t *testing.T) {
 }
 
 func BenchmarkVeil(b *testing.B) {
-	v, why := OpenVeil(Auto, func() Cover { return Cover{} })
+	v, why := TryVeil(Auto).Open(func() Cover { return Cover{} })
 	if v == nil {
 		b.Skip(why)
 	}

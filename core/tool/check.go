@@ -6,9 +6,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
-var toolName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+var toolName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`) })
 
 // Check reports what is wrong with a tool that someone built: its name, a
 // description that is missing, a schema that is no JSON schema of an object,
@@ -17,7 +18,7 @@ var toolName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 func Check(t Tool) error {
 	kinds := []Kind{Read, Write, Shell, Network, MCP, Inner}
 	switch {
-	case !toolName.MatchString(t.Name):
+	case !toolName().MatchString(t.Name):
 		return fmt.Errorf("tool %q: the name is not of letters, digits, _ and -, at most 64", t.Name)
 	case strings.TrimSpace(t.About) == "":
 		return fmt.Errorf("tool %s: no description", t.Name)

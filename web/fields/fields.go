@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"sync"
 	"slices"
 	"strconv"
 	"strings"
@@ -128,12 +129,12 @@ func Time(v url.Values, name string) (time.Time, error) {
 	return at, nil
 }
 
-var idempotencyKey = regexp.MustCompile(`^[!-~]{1,128}$`)
+var idempotencyKey = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[!-~]{1,128}$`) })
 
 // IdempotencyKey returns the Idempotency-Key of r and whether r has one.
 func IdempotencyKey(r *http.Request) (key string, given bool, err error) {
 	key, given = r.Header.Get("Idempotency-Key"), len(r.Header.Values("Idempotency-Key")) > 0
-	if given && !idempotencyKey.MatchString(key) {
+	if given && !idempotencyKey().MatchString(key) {
 		err = core.Errorf(core.Invalid, "the Idempotency-Key must be 1 to 128 printable ASCII characters")
 	}
 	return key, given, err

@@ -27,8 +27,8 @@ type file struct {
 	kind string
 }
 
-// read gives the embedded files by name.
-var read = sync.OnceValues(func() (map[string]file, error) {
+// read gives the embedded files by name. The first page that needs one pays for it, not the start.
+var read = sync.OnceValue(func() map[string]file {
 	all := map[string]file{} // one for each embedded file
 	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -45,7 +45,10 @@ var read = sync.OnceValues(func() (map[string]file, error) {
 		all[name] = file{body: body, sum: hex.EncodeToString(sum[:8]), kind: kinds[path.Ext(name)]}
 		return err
 	})
-	return all, err
+	if err != nil {
+		panic(err) // they are in the program
+	}
+	return all
 })
 
 // uncommented returns a script without the lines that are comments alone and without
@@ -86,8 +89,7 @@ func squeezed(sheet []byte) []byte {
 // Address returns the address of a file under prefix ("/static/"). It changes
 // with the file, so that browsers keep what it names without asking again.
 func Address(prefix, name string) string {
-	all, _ := read() // Handler told
-	if f, ok := all[name]; ok {
+	if f, ok := read()[name]; ok {
 		return prefix + name + "?v=" + f.sum
 	}
 	return prefix + name
@@ -96,13 +98,9 @@ func Address(prefix, name string) string {
 // Handler serves the files under prefix ("/static/"). Browsers keep what they
 // asked for by its Address; without that they ask with If-None-Match whether it
 // still holds.
-func Handler(prefix string) (http.Handler, error) {
-	all, err := read()
-	if err != nil {
-		return nil, err
-	}
+func Handler(prefix string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		f, ok := all[strings.TrimPrefix(r.URL.Path, prefix)]
+		f, ok := read()[strings.TrimPrefix(r.URL.Path, prefix)]
 		if !ok {
 			http.NotFound(w, r)
 			return
@@ -120,5 +118,5 @@ func Handler(prefix string) (http.Handler, error) {
 			return
 		}
 		_, _ = w.Write(f.body)
-	}), nil
+	})
 }

@@ -11,10 +11,7 @@ import (
 )
 
 func TestFilesAreServedWithTypeAndCacheHeaders(t *testing.T) {
-	h, err := Handler("/static/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := Handler("/static/")
 	get := func(path, match string) *http.Response {
 		r := httptest.NewRequest("GET", path, nil)
 		if match != "" {
@@ -110,10 +107,7 @@ func TestStyleSheetsAreMinifiedWithoutChange(t *testing.T) {
 // served is a file as it was written and as it is sent.
 func served(t *testing.T, name string) (written, got string) {
 	t.Helper()
-	h, err := Handler("/static/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := Handler("/static/")
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest("GET", "/static/"+name, nil))
 	b, err := files.ReadFile(name)

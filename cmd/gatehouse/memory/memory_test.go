@@ -160,3 +160,28 @@ func TestGarbageGoesWhenTheGatewayRests(t *testing.T) {
 	cancel()
 	over.Wait()
 }
+
+// A start collects no garbage, within a limit, and what was set before it stands after it.
+func TestAStartPutsCollectionsOff(t *testing.T) {
+	percent, limit := debug.SetGCPercent(150), debug.SetMemoryLimit(1<<40)
+	defer func() { debug.SetGCPercent(percent); debug.SetMemoryLimit(limit) }()
+	end := Start()
+	if got := debug.SetMemoryLimit(-1); got != startLimit {
+		t.Errorf("the limit is %d MiB", got>>20)
+	}
+	if got := debug.SetGCPercent(-1); got != -1 {
+		t.Errorf("garbage is collected at %d %%", got)
+	}
+	end()
+	if got := debug.SetMemoryLimit(-1); got != 1<<40 {
+		t.Errorf("after it the limit is %d", got)
+	}
+	if got := debug.SetGCPercent(150); got != 150 {
+		t.Errorf("after it garbage is collected at %d %%", got)
+	}
+	t.Setenv("GOGC", "80")
+	Start()()
+	if got := debug.SetGCPercent(150); got != 150 {
+		t.Errorf("where GOGC is set, it was changed to %d", got)
+	}
+}

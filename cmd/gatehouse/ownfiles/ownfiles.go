@@ -114,12 +114,12 @@ func (f *Files) cover() sandbox.Cover {
 	return c
 }
 
-// OpenVeil hides the files behind a veil of the given kind and returns it, or nil
+// OpenVeil hides the files behind a veil and returns it, or nil
 // where none can be made. The directories in .parachute that stay open behind it
 // are made, so that they can be written there.
-func (f *Files) OpenVeil(kind string, log *slog.Logger) *sandbox.Veil {
+func (f *Files) OpenVeil(tried sandbox.VeilTrial, log *slog.Logger) *sandbox.Veil {
 	var text string
-	f.veil, text = sandbox.OpenVeil(kind, f.cover)
+	f.veil, text = tried.Open(f.cover)
 	if f.veil == nil {
 		log.Warn("the gateway's own files are " + text)
 		return nil

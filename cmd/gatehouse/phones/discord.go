@@ -6,6 +6,7 @@ import (
 	"iter"
 	"regexp"
 	"strings"
+	"sync"
 
 	"gatehouse/connectors/discord/discordtest"
 	"gatehouse/core"
@@ -291,7 +292,7 @@ func (d *discord) Act(a Action) error {
 	return err
 }
 
-var atName = regexp.MustCompile(`@[A-Za-z0-9_.]{2,32}`)
+var atName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`@[A-Za-z0-9_.]{2,32}`) })
 
 // mentions makes names with an at sign into mentions, as the app does when a
 // name is chosen from its list.
@@ -302,7 +303,7 @@ func (d *discord) mentions(text string) string {
 	}
 	bot := d.sim.Bot()
 	ids[strings.ToLower(bot.Account().Username)] = bot.ID()
-	return atName.ReplaceAllStringFunc(text, func(name string) string {
+	return atName().ReplaceAllStringFunc(text, func(name string) string {
 		bare := strings.TrimRight(name[1:], ".")
 		id, ok := ids[strings.ToLower(bare)]
 		if !ok {

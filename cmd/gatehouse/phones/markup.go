@@ -3,6 +3,7 @@ package phones
 import (
 	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -73,9 +74,11 @@ func (r *markupReader) read(s string, depth int) {
 }
 
 var (
-	headingForm = regexp.MustCompile(`^(#{1,3}|-#) +([^\n]+)`)
-	bulletForm  = regexp.MustCompile(`^( *)[-*] +`)
-	fenceForm   = regexp.MustCompile("^```(?:([A-Za-z0-9_+\\-.#]+)\n)?\n*((?s:.+?))\n*```")
+	headingForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(#{1,3}|-#) +([^\n]+)`) })
+	bulletForm  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^( *)[-*] +`) })
+	fenceForm   = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile("^```(?:([A-Za-z0-9_+\\-.#]+)\n)?\n*((?s:.+?))\n*```")
+	})
 )
 
 // block reads what is at the beginning of a line: a quote, a heading, the
@@ -88,7 +91,7 @@ func (r *markupReader) block(s string, depth int) int {
 	if strings.HasPrefix(s, "> ") {
 		return r.quote(s, depth)
 	}
-	if m := headingForm.FindStringSubmatch(s); m != nil {
+	if m := headingForm().FindStringSubmatch(s); m != nil {
 		kind := "heading"
 		if m[1] == "-#" {
 			kind = "subtext"
@@ -96,7 +99,7 @@ func (r *markupReader) block(s string, depth int) int {
 		r.styled(Style{Kind: kind}, func() { r.read(m[2], depth+1) })
 		return len(m[0])
 	}
-	if m := bulletForm.FindStringSubmatch(s); m != nil {
+	if m := bulletForm().FindStringSubmatch(s); m != nil {
 		r.write(m[1] + "• ")
 		return len(m[0])
 	}
@@ -122,11 +125,13 @@ func (r *markupReader) quote(s string, depth int) int {
 }
 
 var (
-	angleForm = regexp.MustCompile(`^<(https?://[^\s<>]+)>`)
-	emojiForm = regexp.MustCompile(`^<a?(:[A-Za-z0-9_]+:)[0-9]+>`)
-	calledOne = regexp.MustCompile(`^<(@!?|#)([0-9]{1,20})>`)
-	linkForm  = regexp.MustCompile(`^\[((?:\\.|[^\[\]\\]|\[[^\[\]]*\])+)\]\(<?(https?://[^\s()<>]+)>?\)`)
-	bareForm  = regexp.MustCompile("^https?://[^\\s<>\"|`\\\\]+")
+	angleForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^<(https?://[^\s<>]+)>`) })
+	emojiForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^<a?(:[A-Za-z0-9_]+:)[0-9]+>`) })
+	calledOne = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^<(@!?|#)([0-9]{1,20})>`) })
+	linkForm  = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^\[((?:\\.|[^\[\]\\]|\[[^\[\]]*\])+)\]\(<?(https?://[^\s()<>]+)>?\)`)
+	})
+	bareForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("^https?://[^\\s<>\"|`\\\\]+") })
 )
 
 // inline reads one piece of markup within a line. 0: the next character is
@@ -154,7 +159,7 @@ func (r *markupReader) inline(s string, before byte, depth int) int {
 
 // code reads a fenced block, or code between equal rows of backticks.
 func (r *markupReader) code(s string) int {
-	if m := fenceForm.FindStringSubmatch(s); m != nil {
+	if m := fenceForm().FindStringSubmatch(s); m != nil {
 		r.styled(Style{Kind: "pre", Language: m[1]}, func() { r.write(m[2]) })
 		return len(m[0])
 	}
@@ -182,15 +187,15 @@ func (r *markupReader) code(s string) int {
 
 // angle reads an address, an emoji or a mention between angle brackets.
 func (r *markupReader) angle(s string) int {
-	if m := angleForm.FindStringSubmatch(s); m != nil {
+	if m := angleForm().FindStringSubmatch(s); m != nil {
 		r.styled(Style{Kind: "url", URL: m[1]}, func() { r.write(m[1]) })
 		return len(m[0])
 	}
-	if m := emojiForm.FindStringSubmatch(s); m != nil {
+	if m := emojiForm().FindStringSubmatch(s); m != nil {
 		r.write(m[1])
 		return len(m[0])
 	}
-	m := calledOne.FindStringSubmatch(s)
+	m := calledOne().FindStringSubmatch(s)
 	if m == nil || r.called == nil {
 		return 0
 	}
@@ -203,7 +208,7 @@ func (r *markupReader) angle(s string) int {
 }
 
 func (r *markupReader) link(s string, depth int) int {
-	m := linkForm.FindStringSubmatch(s)
+	m := linkForm().FindStringSubmatch(s)
 	if m == nil || strings.Contains(m[1], "://") { // an address as a label is shown unchanged
 		return 0
 	}
@@ -212,7 +217,7 @@ func (r *markupReader) link(s string, depth int) int {
 }
 
 func (r *markupReader) bare(s string, before byte) int {
-	url := strings.TrimRight(bareForm.FindString(s), ".,:;!?'*_~()[]")
+	url := strings.TrimRight(bareForm().FindString(s), ".,:;!?'*_~()[]")
 	if url == "" || url == "http" || url == "https" || !strings.Contains(url, "://") || wordByte(before) {
 		return 0
 	}

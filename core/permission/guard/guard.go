@@ -32,7 +32,7 @@ type Options struct {
 	DB        *store.DB
 	Asks      *ask.Store
 	Vault     *vault.Vault // its .parachuteignore counts, and links are resolved in it; nil: neither
-	Isolation bool         // there is a sandbox for what needs one
+	Isolation func() bool  // whether there is a sandbox for what needs one; nil: there is none
 	Clock     core.Clock   // nil: the system's
 	Log       *slog.Logger // nil: none
 	Metrics   *Metrics     // nil: counted nowhere
@@ -77,7 +77,7 @@ func (g *Guard) Bounds(p permission.Profile) (mayRead, mayWrite func(name string
 // Decide returns what becomes of a call, without asking anyone. It changes
 // nothing. q is the DB or a transaction.
 func (g *Guard) Decide(ctx context.Context, q store.Queryer, p permission.Profile, t tool.Tool, input json.RawMessage, a tool.Access) (permission.Decision, error) {
-	c := permission.Call{Profile: p, Tool: t, Input: input, Access: a, Vault: g.o.Vault, Isolation: g.o.Isolation, Own: g.own()}
+	c := permission.Call{Profile: p, Tool: t, Input: input, Access: a, Vault: g.o.Vault, Isolation: g.o.Isolation != nil && g.o.Isolation(), Own: g.own()}
 	if p.Session != "" && p.User > 0 {
 		since := ""
 		if !p.Since.IsZero() {

@@ -71,7 +71,7 @@ type station struct {
 func newStation(t *testing.T) *station {
 	w := newWorld(t)
 	s := &station{world: w, board: &board{closed: map[string][]string{}}, metrics: NewMetrics(prometheus.NewRegistry()), events: make(chan core.Event, 100), slots: make(chan bool, 1000)}
-	s.guard = New(Options{DB: w.db, Asks: w.store, Clock: w.clock, Isolation: true, Metrics: s.metrics, Show: s.board})
+	s.guard = New(Options{DB: w.db, Asks: w.store, Clock: w.clock, Isolation: func() bool { return true }, Metrics: s.metrics, Show: s.board})
 	return s
 }
 

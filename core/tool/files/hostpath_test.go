@@ -50,7 +50,7 @@ func TestFileTools_NameNoPathOfTheHostToGuests(t *testing.T) {
 	odd(t, b)
 	base := filepath.Dir(b.dir)
 	hidden := []string{base, os.Getenv("HOME"), "/etc/passwd"}
-	guard := guard.New(guard.Options{Vault: b.turn.Vault, Isolation: true})
+	guard := guard.New(guard.Options{Vault: b.turn.Vault, Isolation: func() bool { return true }})
 	names := rapid.SampledFrom([]string{
 		"", ".", "..", "/", "plain.md", "plain.md/", "plain.md/x", "binary", "broken.png", "broken.pdf", "book.ipynb", "closed.md", "shut/in.md", "shut", "missing.md", "missing/a.md",
 		"out.md", "outdir", "outdir/outside.md", "absolute.md", "gone.md", "loop", "loop/x", "home", "home/x", "owner.md", "etc", "self", "pipe", "deep", "../8/x.md", "../../Owner/secret.md", "../../../outside.md",

@@ -27,7 +27,7 @@ func veiled(t *testing.T) *house {
 		t.Fatal(err)
 	}
 	at := func(name string) string { return filepath.Join(v.Path(), name) }
-	veil, why := sandbox.OpenVeil(sandbox.Auto, func() sandbox.Cover {
+	veil, why := sandbox.TryVeil(sandbox.Auto).Open(func() sandbox.Cover {
 		return sandbox.Cover{Hidden: []string{at("Chat/sessions.db"), at(".parachute")}, Open: []string{at(".parachute/agents")}}
 	})
 	if veil == nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"sync"
 	"slices"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 	"gatehouse/web/auth"
 )
 
-var runID = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
+var runID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`) })
 
 // events serves GET /api/chat/{id}/events.
 func (a *API) events(w http.ResponseWriter, r *http.Request) error {
@@ -35,7 +36,7 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) error {
 	if len(f.LastID) > 128 {
 		return core.Errorf(core.Invalid, "the Last-Event-ID is too long")
 	}
-	if f.Run != "" && !runID.MatchString(f.Run) {
+	if f.Run != "" && !runID().MatchString(f.Run) {
 		return core.Errorf(core.Invalid, "this is not a run id")
 	}
 	release, err := a.Streams.Take(stream.Caller(p))

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"gatehouse/core/permission/shell/walk"
 )
@@ -57,7 +58,9 @@ func searches(w *walk.Walker, f []string, s *walk.State, in walk.Input) {
 }
 
 // harmless are scripts of sed that run and write nothing.
-var harmless = regexp.MustCompile(`^(\s*((\d+|\$|/([^/\\]|\\.)*/I?)(,(\+?\d+|\$|/([^/\\]|\\.)*/I?))?\s*)?!?\s*(s/([^/\\]|\\.)*/([^/\\]|\\.)*/[gpiI0-9]*|s\|([^|\\]|\\.)*\|([^|\\]|\\.)*\|[gpiI0-9]*|s#([^#\\]|\\.)*#([^#\\]|\\.)*#[gpiI0-9]*|s,([^,\\]|\\.)*,([^,\\]|\\.)*,[gpiI0-9]*|[pdDqQGHhgxnNP=]|y/[^/]*/[^/]*/|[aic]\\?\s.*)?\s*(;|\n|$))+$`)
+var harmless = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(\s*((\d+|\$|/([^/\\]|\\.)*/I?)(,(\+?\d+|\$|/([^/\\]|\\.)*/I?))?\s*)?!?\s*(s/([^/\\]|\\.)*/([^/\\]|\\.)*/[gpiI0-9]*|s\|([^|\\]|\\.)*\|([^|\\]|\\.)*\|[gpiI0-9]*|s#([^#\\]|\\.)*#([^#\\]|\\.)*#[gpiI0-9]*|s,([^,\\]|\\.)*,([^,\\]|\\.)*,[gpiI0-9]*|[pdDqQGHhgxnNP=]|y/[^/]*/[^/]*/|[aic]\\?\s.*)?\s*(;|\n|$))+$`)
+})
 
 // compared is a comparison with a number, which writes no file.
 var compared = regexp.MustCompile(`>=?\s*[0-9]+`)
@@ -101,7 +104,7 @@ func scripts(w *walk.Walker, f []string, s *walk.State, _ walk.Input) {
 	}
 	for _, text := range script {
 		text = walk.Shown(text)
-		if sed && text != "" && !harmless.MatchString(text) || !sed && (strings.ContainsAny(text, "|@") || strings.Contains(text, "system") || strings.Contains(text, "getline") || strings.Contains(compared.ReplaceAllString(text, ""), ">")) {
+		if sed && text != "" && !harmless().MatchString(text) || !sed && (strings.ContainsAny(text, "|@") || strings.Contains(text, "system") || strings.Contains(text, "getline") || strings.Contains(compared.ReplaceAllString(text, ""), ">")) {
 			w.Hidden(f[0] + " has a script that may run commands or write files")
 			quoted(w, text, s)
 		}
@@ -268,22 +271,24 @@ func runners(w *walk.Walker, f []string, s *walk.State, in walk.Input) {
 }
 
 // running are options and arguments by which programs run others.
-var running = map[string]*regexp.Regexp{
-	"tar":   regexp.MustCompile(`^(--checkpoint-action|--to-command|--use-compress-program|--rsh-command|--info-script|--new-volume-script|-[a-zA-Z]*[IF])`),
-	"rsync": regexp.MustCompile(`^(--rsh|--rsync-path|-[a-zA-Z]*e)`),
-	"scp":   regexp.MustCompile(`^-[SoFD]`), "sftp": regexp.MustCompile(`^-[SobFD]`),
-	"rg": regexp.MustCompile(`^--(pre|hostname-bin)`), "ag": regexp.MustCompile(`^--pager`), "fd": regexp.MustCompile(`^(-[xX]|--exec)`), "fdfind": regexp.MustCompile(`^(-[xX]|--exec)`),
-	"sort": regexp.MustCompile(`^--compress-program`), "zip": regexp.MustCompile(`^(-TT|-[a-zA-Z]*T|--unzip-command)`),
-	"curl": regexp.MustCompile(`^(-K|--config)`), "wget": regexp.MustCompile(`^(--use-askpass|-e|--execute)`), "nmap": regexp.MustCompile(`^--(script|interactive)`),
-	"split": regexp.MustCompile(`^--filter`), "make": regexp.MustCompile(`^(--eval|-f$|-f-|-f/dev|--file=-|SHELL=)`), "gmake": regexp.MustCompile(`^(--eval|SHELL=)`),
-	"go": regexp.MustCompile(`^-(toolexec|exec|vettool)`), "npm": regexp.MustCompile(`^(exec|x)$`), "apt-get": regexp.MustCompile(`(?i)Invoke|^-o`), "apt": regexp.MustCompile(`(?i)Invoke|^-o`),
-	"less": regexp.MustCompile(`^(\+|-k|--lesskey)`), "more": regexp.MustCompile(`^\+`), "man": regexp.MustCompile(`^(-P|--pager|-H|--html|-C|--config)`), "nano": regexp.MustCompile(`^-.*s`),
-	"tcpdump": regexp.MustCompile(`^-z`), "logrotate": regexp.MustCompile(`.`),
-}
+var running = sync.OnceValue(func() map[string]*regexp.Regexp {
+	return map[string]*regexp.Regexp{
+		"tar":   regexp.MustCompile(`^(--checkpoint-action|--to-command|--use-compress-program|--rsh-command|--info-script|--new-volume-script|-[a-zA-Z]*[IF])`),
+		"rsync": regexp.MustCompile(`^(--rsh|--rsync-path|-[a-zA-Z]*e)`),
+		"scp":   regexp.MustCompile(`^-[SoFD]`), "sftp": regexp.MustCompile(`^-[SobFD]`),
+		"rg": regexp.MustCompile(`^--(pre|hostname-bin)`), "ag": regexp.MustCompile(`^--pager`), "fd": regexp.MustCompile(`^(-[xX]|--exec)`), "fdfind": regexp.MustCompile(`^(-[xX]|--exec)`),
+		"sort": regexp.MustCompile(`^--compress-program`), "zip": regexp.MustCompile(`^(-TT|-[a-zA-Z]*T|--unzip-command)`),
+		"curl": regexp.MustCompile(`^(-K|--config)`), "wget": regexp.MustCompile(`^(--use-askpass|-e|--execute)`), "nmap": regexp.MustCompile(`^--(script|interactive)`),
+		"split": regexp.MustCompile(`^--filter`), "make": regexp.MustCompile(`^(--eval|-f$|-f-|-f/dev|--file=-|SHELL=)`), "gmake": regexp.MustCompile(`^(--eval|SHELL=)`),
+		"go": regexp.MustCompile(`^-(toolexec|exec|vettool)`), "npm": regexp.MustCompile(`^(exec|x)$`), "apt-get": regexp.MustCompile(`(?i)Invoke|^-o`), "apt": regexp.MustCompile(`(?i)Invoke|^-o`),
+		"less": regexp.MustCompile(`^(\+|-k|--lesskey)`), "more": regexp.MustCompile(`^\+`), "man": regexp.MustCompile(`^(-P|--pager|-H|--html|-C|--config)`), "nano": regexp.MustCompile(`^-.*s`),
+		"tcpdump": regexp.MustCompile(`^-z`), "logrotate": regexp.MustCompile(`.`),
+	}
+})
 
 // viaOptions examines a program that may run others by its options.
 func viaOptions(w *walk.Walker, f []string, s *walk.State, _ walk.Input) {
-	if re := running[f[0]]; re != nil {
+	if re := running()[f[0]]; re != nil {
 		for i, a := range f[1:] {
 			if !re.MatchString(a) {
 				continue

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"gatehouse/core/permission/shell/walk"
 )
@@ -66,7 +67,7 @@ func Handler(name string) walk.Handler {
 	case strings.HasPrefix(name, "ld-") && strings.Contains(name, ".so"):
 		return wrap(name, wrapper{valued: "library-path preload argv0 audit", flags: "inhibit-cache list verify"})
 	}
-	if interpreter.MatchString(name) {
+	if interpreter().MatchString(name) {
 		return interpret
 	}
 	if wr, ok := wrappers[name]; ok {
@@ -75,7 +76,9 @@ func Handler(name string) walk.Handler {
 	return viaOptions
 }
 
-var interpreter = regexp.MustCompile(`^(python|pypy|perl|ruby|irb|node|nodejs|deno|bun|php|lua|luajit|tclsh|wish|rscript|r|julia|guile|groovy|scala|elixir|erl|racket|sbcl|clisp|ghci|runghc|jshell|swift|raku|ocaml|pwsh|powershell|sqlite3|psql|mysql|octave|gnuplot|dc|docker|podman|nerdctl|kubectl|lxc)[0-9.]*w?$`)
+var interpreter = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(python|pypy|perl|ruby|irb|node|nodejs|deno|bun|php|lua|luajit|tclsh|wish|rscript|r|julia|guile|groovy|scala|elixir|erl|racket|sbcl|clisp|ghci|runghc|jshell|swift|raku|ocaml|pwsh|powershell|sqlite3|psql|mysql|octave|gnuplot|dc|docker|podman|nerdctl|kubectl|lxc)[0-9.]*w?$`)
+})
 
 // builtins examines programs that open no file and run nothing by their arguments.
 func builtins(w *walk.Walker, f []string, s *walk.State, in walk.Input) {

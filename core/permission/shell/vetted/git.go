@@ -4,6 +4,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 )
 
 const (
@@ -45,13 +46,13 @@ var gitCommands = map[string]program{
 	"commit":        {kind: reads, flags: "-aqv -m: --message= --all --quiet --verbose --allow-empty --signoff -s"},
 }
 
-var gitFlags = func() map[string]options {
+var gitFlags = sync.OnceValue(func() map[string]options {
 	out := map[string]options{}
 	for name, p := range gitCommands {
 		out[name] = parseOptions(p.flags)
 	}
 	return out
-}()
+})
 
 // attached reports whether long options have their arguments behind "=": git
 // reads some of them in no other way, and goes on with the next word as an option.
@@ -91,7 +92,7 @@ func git(r *reader, args []word) []word {
 	if p.kind == specially {
 		return nil
 	}
-	if !r.attached(gitFlags[name], args[1:]) {
+	if !r.attached(gitFlags()[name], args[1:]) {
 		r.fail("an option of git has its argument in the next word")
 		return nil
 	}
@@ -101,7 +102,7 @@ func git(r *reader, args []word) []word {
 
 // gitArguments reads what follows a subcommand.
 func (r *reader) gitArguments(name string, p program, args []word) {
-	got := r.getopt("git "+name, gitFlags[name], args)
+	got := r.getopt("git "+name, gitFlags()[name], args)
 	if r.failed() {
 		return
 	}

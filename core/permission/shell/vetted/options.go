@@ -194,7 +194,7 @@ func (r *reader) program(name string, args []word) {
 			return
 		}
 	}
-	got := r.getopt(name, flagsOf[name], args)
+	got := r.getopt(name, flagsOf()[name], args)
 	if r.failed() {
 		return
 	}
@@ -243,7 +243,7 @@ func (r *reader) operands(name string, p program, got parsed, deep bool) {
 		r.each(list[:min(1, len(list))], false, false)
 		r.each(list[min(1, len(list)):], true, false)
 	case modes:
-		if len(list) < 2 || !harmlessMode.MatchString(list[0].text) {
+		if len(list) < 2 || !harmlessMode().MatchString(list[0].text) {
 			r.fail("the mode of " + name + " is not known to be harmless")
 			return
 		}

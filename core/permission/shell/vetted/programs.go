@@ -4,6 +4,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"sync"
 )
 
 // Options that the programs of GNU coreutils share.
@@ -175,16 +176,18 @@ var listings = []string{"ls", "dir", "vdir", "tree", "du", "find", "getfacl", "l
 
 // harmlessMode are modes of files that neither run as another user nor let
 // everyone write.
-var harmlessMode = regexp.MustCompile(`^(0?[0-7][0-7][0145]|[ugo]*[+=-][rxX]*|u[+=-][rwxX]*|-[rwx]+|[uga]*\+[rxX]+|\+[rwxX]+|[go]+-[rwxX]+|a-[rwxX]+)$`)
+var harmlessMode = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(0?[0-7][0-7][0145]|[ugo]*[+=-][rxX]*|u[+=-][rwxX]*|-[rwx]+|[uga]*\+[rxX]+|\+[rwxX]+|[go]+-[rwxX]+|a-[rwxX]+)$`)
+})
 
 // Programs returns the names of the programs that are understood, sorted.
 func Programs() []string { return slices.Sorted(maps.Keys(programs)) }
 
 // flagsOf are the options of programs, parsed once.
-var flagsOf = func() map[string]options {
+var flagsOf = sync.OnceValue(func() map[string]options {
 	out := map[string]options{}
 	for name, p := range programs {
 		out[name] = parseOptions(p.flags)
 	}
 	return out
-}()
+})

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // anything returns a program whose arguments are text, whatever they are.
@@ -149,7 +150,7 @@ func find(r *reader, args []word) []word {
 
 // sedScript is a script of sed that neither runs commands nor writes files. It
 // is one line, without blocks, labels and text to insert.
-var sedScript = func() *regexp.Regexp {
+var sedScript = sync.OnceValue(func() *regexp.Regexp {
 	const (
 		// A delimiter in brackets is none, so these hold none, and no backslash.
 		set     = `|\[\^?[A-Za-z0-9 _.:;*+=-]+\]|\[\^?(\[:[a-z]+:\])+\]`
@@ -162,7 +163,7 @@ var sedScript = func() *regexp.Regexp {
 		command = ` *(` + between + ` *)?!? *(` + change + `|[pdDgGhHxnNPqQ=]|y/[^/\\]*/[^/\\]*/) *`
 	)
 	return regexp.MustCompile(`^` + command + `(;` + command + `)*;?$`)
-}()
+})
 
 func sed(r *reader, args []word) []word {
 	var scripts []string
@@ -193,7 +194,7 @@ func sed(r *reader, args []word) []word {
 		i++
 	}
 	for _, s := range scripts {
-		if !sedScript.MatchString(s) || strings.ContainsAny(s, "\n\t") {
+		if !sedScript().MatchString(s) || strings.ContainsAny(s, "\n\t") {
 			r.fail("the script of sed is not known to be harmless")
 			return nil
 		}
@@ -220,10 +221,12 @@ func (r *reader) files(name string, args []word, write bool) {
 
 // awkReach are names and characters by which a program of awk runs commands,
 // writes files, or reads what its arguments do not name.
-var awkReach = regexp.MustCompile("\\\\\n|[|@`]|system|getline|ENVIRON|PROCINFO|ARG|SYMTAB|FUNCTAB|close|fflush|include|load|namespace|func")
+var awkReach = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile("\\\\\n|[|@`]|system|getline|ENVIRON|PROCINFO|ARG|SYMTAB|FUNCTAB|close|fflush|include|load|namespace|func")
+})
 
 var (
-	awkVariable  = regexp.MustCompile(`^([a-z][a-z0-9_]*|O?FS|O?RS)=[^\\]*$`)
+	awkVariable  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([a-z][a-z0-9_]*|O?FS|O?RS)=[^\\]*$`) })
 	awkSeparator = regexp.MustCompile(`^([^\\]{1,3}|\\t|\\\|)$`)
 )
 
@@ -242,7 +245,7 @@ func awk(r *reader, args []word) []word {
 		case value.glob, value.dynamic, value.home:
 			r.fail("an argument of awk is only known when it runs")
 			return nil
-		case flag == "-F" && awkSeparator.MatchString(value.text), flag == "-v" && awkVariable.MatchString(value.text):
+		case flag == "-F" && awkSeparator.MatchString(value.text), flag == "-v" && awkVariable().MatchString(value.text):
 		default:
 			r.fail("an option of awk is not known to be harmless")
 			return nil
@@ -266,7 +269,7 @@ func awk(r *reader, args []word) []word {
 // harmlessAwk reports whether a program of awk only computes and prints. ">"
 // compares in a pattern, before the first brace, and redirects after it.
 func harmlessAwk(text string) bool {
-	if awkReach.MatchString(text) || strings.HasPrefix(text, "-") {
+	if awkReach().MatchString(text) || strings.HasPrefix(text, "-") {
 		return false
 	}
 	rest := strings.ReplaceAll(text, ">=", "")
@@ -277,15 +280,19 @@ func harmlessAwk(text string) bool {
 }
 
 // jqReach are names by which a filter of jq reads the environment or files.
-var jqReach = regexp.MustCompile(`env|ENV|import|include|modulemeta|input_filename|get_search_list|\$__`)
+var jqReach = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`env|ENV|import|include|modulemeta|input_filename|get_search_list|\$__`)
+})
 
-var jqFlags = parseOptions("-rcnsSMCaejR --raw-output --compact-output --null-input --slurp --sort-keys --monochrome-output --color-output --ascii-output --exit-status --join-output --raw-input --tab --indent=")
+var jqFlags = sync.OnceValue(func() options {
+	return parseOptions("-rcnsSMCaejR --raw-output --compact-output --null-input --slurp --sort-keys --monochrome-output --color-output --ascii-output --exit-status --join-output --raw-input --tab --indent=")
+})
 
 func jq(r *reader, args []word) []word {
-	got := r.getopt("jq", jqFlags, args)
+	got := r.getopt("jq", jqFlags(), args)
 	switch {
 	case r.failed():
-	case len(got.operands) == 0 || got.operands[0].glob || jqReach.MatchString(got.operands[0].text):
+	case len(got.operands) == 0 || got.operands[0].glob || jqReach().MatchString(got.operands[0].text):
 		r.fail("the filter of jq is not known to be harmless")
 	default:
 		r.each(got.operands[1:], false, false)

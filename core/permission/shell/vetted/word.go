@@ -52,7 +52,9 @@ func (r *reader) fields(list []*syntax.Word) []word {
 
 // braced are words in which brace expansion is read: plain text, in which braces
 // hold a list or a short sequence and are not nested. Parsers differ beyond that.
-var braced = regexp.MustCompile(`^[A-Za-z0-9_./,+-]*(\{([A-Za-z0-9_./+-]*(,[A-Za-z0-9_./+-]*)+|[0-9]{1,4}\.\.[0-9]{1,4}|[a-z]\.\.[a-z]|[A-Z]\.\.[A-Z])\}[A-Za-z0-9_./,+-]*){1,2}$`)
+var braced = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9_./,+-]*(\{([A-Za-z0-9_./+-]*(,[A-Za-z0-9_./+-]*)+|[0-9]{1,4}\.\.[0-9]{1,4}|[a-z]\.\.[a-z]|[A-Z]\.\.[A-Z])\}[A-Za-z0-9_./,+-]*){1,2}$`)
+})
 
 // braces expands {a,b} and {1..9}.
 func (r *reader) braces(w *syntax.Word) []*syntax.Word {
@@ -60,7 +62,7 @@ func (r *reader) braces(w *syntax.Word) []*syntax.Word {
 		return []*syntax.Word{w}
 	}
 	lit := w.Lit()
-	if lit == "" || !braced.MatchString(lit) {
+	if lit == "" || !braced().MatchString(lit) {
 		r.fail("it uses braces that are not read")
 		return nil
 	}

@@ -1,6 +1,9 @@
 package walk
 
-import "regexp"
+import (
+	"regexp"
+	"sync"
+)
 
 // privileged programs run others with another user's rights.
 var privileged = map[string]bool{
@@ -13,7 +16,9 @@ var privileged = map[string]bool{
 func Privileged(name string) bool { return privileged[name] }
 
 // device are names that write to a disk or to memory itself.
-var device = regexp.MustCompile(`^/+dev/+(sd|hd|vd|xvd|nvme|mmcblk|disk|rdisk|dm-|mapper/|md|mem$|kmem$|port$|loop|block/)`)
+var device = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^/+dev/+(sd|hd|vd|xvd|nvme|mmcblk|disk|rdisk|dm-|mapper/|md|mem$|kmem$|port$|loop|block/)`)
+})
 
 // IsDisk reports whether a clean path names a disk or the memory itself.
-func IsDisk(path string) bool { return device.MatchString(path) }
+func IsDisk(path string) bool { return device().MatchString(path) }

@@ -285,7 +285,7 @@ func (s *Server) checkURL() error {
 		return errors.New("url must hold no password: give it in headers")
 	}
 	for name, value := range s.Headers {
-		if !headerName.MatchString(name) || strings.ContainsAny(value, "\r\n\x00") {
+		if !headerName().MatchString(name) || strings.ContainsAny(value, "\r\n\x00") {
 			return fmt.Errorf("headers: %q is not a header's name, or its value is not of one line", core.CutRunes(name, maxName))
 		}
 	}
