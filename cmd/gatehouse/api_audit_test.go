@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -116,6 +118,16 @@ func (w *world) unsafeRoutes() map[string]func() change {
 			}
 		}
 	}(admin)
+	empty := map[string]any{"path": filepath.Join(w.t.TempDir(), "Zebra.json")}
+	if err := os.WriteFile(empty["path"].(string), []byte("[]"), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	idle := func() { // one import runs at a time
+		_, m, _ := w.asked("GET", "/api/import", nil, nil)
+		for _, i := range m["imports"].([]any) {
+			w.call("GET", "/api/import/"+i.(map[string]any)["id"].(string)+"?wait=30", nil)
+		}
+	}
 	return map[string]func() change{
 		"POST /api/chat/{id}/abort": func() change {
 			r, _ := asks()
@@ -143,6 +155,15 @@ func (w *world) unsafeRoutes() map[string]func() change {
 		"DELETE /api/chat/session": func() change {
 			session()
 			return change{path: "/api/chat/session?agentPath=vault-agent"}
+		},
+		"POST /api/import": func() change {
+			idle()
+			return change{path: "/api/import", body: empty, header: admin}
+		},
+		"DELETE /api/import/{id}": func() change {
+			idle()
+			_, m, _ := w.asked("POST", "/api/import", empty, admin)
+			return change{path: "/api/import/" + m["id"].(string)}
 		},
 		"POST /api/permissions/{id}/grant": key("grant"),
 		"POST /api/permissions/{id}/deny":  key("deny"),

@@ -40,6 +40,7 @@ import (
 	"gatehouse/core/dispatch"
 	"gatehouse/core/erasure"
 	"gatehouse/core/erasure/tasks"
+	importtasks "gatehouse/core/importer/tasks"
 	"gatehouse/core/jobs"
 	"gatehouse/core/journal"
 	"gatehouse/core/llm"
@@ -144,6 +145,7 @@ type app struct {
 	memory        *memory.Releaser
 	jobs          *jobs.Table // what takes longer than a request
 	tasks         *tasks.Tasks
+	imports       *importtasks.Tasks
 	backups       *directory.Directory
 	restores      *restore.Restores
 	owners        erasure.Registry

@@ -30,6 +30,7 @@ func (a *app) joinUpkeep(context.Context) error {
 	a.closing(a.jobs.Close)
 	a.joinBackups()
 	a.joinErasure()
+	a.joinImports()
 	a.memory = memory.NewReleaser(a.db, a.clock, a.log, a.bus, a.sessions)
 	a.upkeep = upkeep.New(a.chores(), a.clock, a.log, a.reg)
 	return nil

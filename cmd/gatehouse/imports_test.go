@@ -39,7 +39,7 @@ cmd/gatehouse: *
 cmd/gatehouse/adoption: configs configs/former configs/live core core/store pairing
 cmd/gatehouse/attachments: connectors connectors/markdown core core/attach core/orchestrator core/store core/texts core/tool core/tool/files/place core/vault
 cmd/gatehouse/bottexts: admin/settings configs connectors/discord connectors/discord/markup connectors/telegram core core/texts
-cmd/gatehouse/commands: cmd/gatehouse/control cmd/gatehouse/doctor cmd/gatehouse/fleet cmd/gatehouse/isolation cmd/gatehouse/models cmd/gatehouse/setup configs configs/live configs/values connectors/chat core core/agent core/attach core/backup core/erasure core/index/search core/llm/registry core/permission core/queue/maintenance core/runs core/sandbox core/session/reindex core/store core/vault pairing/codes web/account web/api/bots web/api/find web/auth web/upload
+cmd/gatehouse/commands: cmd/gatehouse/control cmd/gatehouse/doctor cmd/gatehouse/fleet cmd/gatehouse/isolation cmd/gatehouse/models cmd/gatehouse/setup configs configs/live configs/values connectors/chat core core/agent core/attach core/backup core/erasure core/importer/report core/importer/tasks core/index/search core/llm/registry core/permission core/queue/maintenance core/runs core/sandbox core/session/reindex core/store core/vault pairing/codes web/account web/api/bots web/api/find web/auth web/upload
 cmd/gatehouse/control: core core/permission core/store pairing/codes web/account web/api/bots web/auth
 cmd/gatehouse/control/server: cmd/gatehouse/control configs/live core core/attach core/erasure core/erasure/tasks core/jobs core/permission core/session core/session/reindex core/store core/tool/mcp core/vault pairing/codes web web/account web/api/bots web/auth web/upload
 cmd/gatehouse/doctor: cmd/gatehouse/control configs configs/live core core/agent core/backup core/sandbox core/store core/store/integrity core/tool/mcp core/tool/mcp/entry core/vault
@@ -107,6 +107,15 @@ core/diff: core  # what changes in a text, for people
 core/dispatch: core core/bus core/command core/orchestrator core/queue core/queue/outbox core/runs core/store core/texts
 core/erasure: core core/beneath core/session core/store core/transcript core/vault
 core/erasure/tasks: core core/erasure core/jobs core/store
+core/importer: core core/importer/foreign core/importer/report core/importer/source  # conversations of other systems
+core/importer/chatgpt: core core/importer/foreign  # a form of exports
+core/importer/claudeai: core core/importer/foreign  # a form of exports
+core/importer/foreign: core  # conversations as exports have them
+core/importer/importertest:
+core/importer/record: core core/importer/foreign  # conversations as Markdown
+core/importer/report:
+core/importer/source: core core/importer/chatgpt core/importer/claudeai core/importer/foreign core/importer/record
+core/importer/tasks: core core/importer/foreign core/importer/report core/jobs
 core/index: core core/store core/store/fulltext core/transcript core/transcript/words core/vault
 core/index/chunk: core/agent/frontmatter  # passages of texts
 core/index/crawl: core core/index/chunk core/index/document  # the vault's files
@@ -159,6 +168,7 @@ core/schedule: core core/schedule/daily core/store core/vault
 core/schedule/daily: core core/agent/frontmatter core/schedule/when core/vault
 core/schedule/when:  # times of a rule
 core/session: core core/index core/session/sidecar core/store core/texts core/transcript core/transcript/markdown core/transcript/words core/vault
+core/session/bring: core core/importer/foreign core/session core/session/reindex core/store core/transcript core/vault  # sessions of conversations of other systems
 core/session/discover: core core/session core/session/reindex core/store core/vault core/watch
 core/session/found: core core/index/search core/session core/transcript/words  # conversations as a source of the search
 core/session/reindex: core core/session core/session/sidecar core/store core/transcript core/vault
@@ -200,11 +210,12 @@ pairing/people: core core/store core/texts pairing/bots
 pairing/places: core core/store core/texts pairing/bots
 web: core
 web/account: core core/store web/auth web/auth/password web/auth/totp  # who may sign in to the panel, and in which role
-web/api: core core/bus core/session web web/api/access web/api/bots web/api/find web/api/health web/api/journal web/api/permissions web/api/reports web/api/sessions web/api/stream web/api/turns web/auth web/upload
+web/api: core core/bus core/session web web/api/access web/api/bots web/api/find web/api/health web/api/imports web/api/journal web/api/permissions web/api/reports web/api/sessions web/api/stream web/api/turns web/auth web/upload
 web/api/access: core web web/auth web/fields
 web/api/bots: core web web/api/stream web/auth web/fields web/upload
 web/api/find: core core/index/search web web/auth web/fields
 web/api/health: core web web/auth
+web/api/imports: core core/importer/foreign core/importer/report web web/api/stream web/auth web/fields
 web/api/journal: core core/journal web web/auth web/fields
 web/api/permissions: core core/ask core/diff core/permission web web/api/stream web/auth web/fields
 web/api/reports: core core/store core/usage web web/auth web/fields

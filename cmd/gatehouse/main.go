@@ -56,6 +56,7 @@ type command struct {
 	Backup  commands.Backup  `cmd:"" help:"Write database and vault into one archive; the gateway may go on serving."`
 	Restore commands.Restore `cmd:"" help:"Restore a backup into an empty vault."`
 	Reindex commands.Reindex `cmd:"" help:"Rebuild the list of sessions from the vault's files."`
+	Import  commands.Import  `cmd:"" help:"Bring in conversations of Claude, ChatGPT, Claude Code or the original system."`
 	Forget  commands.Forget  `cmd:"" help:"Erase a user and all their data."`
 	Explain commands.Explain `cmd:"" help:"Show which rule decides a tool call: a command, a path, or one call per line as JSON."`
 	Version versionCmd       `cmd:"" help:"Print the version."`

@@ -40,9 +40,10 @@ func (s *Store) prior(ctx context.Context, sess Session) *transcript.Conversatio
 		}
 	}
 	var m struct {
-		Original string `json:"original_id"`
+		Original string          `json:"original_id"`
+		Import   json.RawMessage `json:"import"` // its transcript was brought in
 	}
-	if sess.User != core.Operator || json.Unmarshal(sess.Metadata, &m) != nil || m.Original == sess.ID || !vault.ValidID(m.Original) {
+	if sess.User != core.Operator || json.Unmarshal(sess.Metadata, &m) != nil || m.Import != nil || m.Original == sess.ID || !vault.ValidID(m.Original) {
 		return nil
 	}
 	if _, err := s.ByID(ctx, s.db, m.Original); core.KindOf(err) != core.NotFound {

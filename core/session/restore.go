@@ -53,11 +53,11 @@ func (s *Store) Restore(ctx context.Context, tx *store.Tx, sess Session, side *s
 		sess.TitleSource = TitleDefault
 	}
 	_, err := tx.Exec(ctx, `INSERT INTO sessions (id, title, module, source, working_directory, vault_root, model, message_count, archived,
-			created_at, last_accessed, continued_from, agent_type, metadata, user_id, trust_level, title_source, workspace, project_id, chosen_model)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)`,
+			created_at, last_accessed, continued_from, agent_type, metadata, user_id, trust_level, title_source, workspace, project_id, chosen_model, original_id)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)`,
 		sess.ID, sess.Title, sess.Module, sess.Source, sess.WorkingDirectory, sess.VaultRoot, sess.Model, sess.MessageCount, archived,
 		core.Stamp(sess.CreatedAt), core.Stamp(sess.LastAccessed), sess.ContinuedFrom, sess.AgentType, metadata, sess.User,
-		sess.TrustLevel, sess.TitleSource, sess.Workspace, sess.Project, sess.ChosenModel)
+		sess.TrustLevel, sess.TitleSource, sess.Workspace, sess.Project, sess.ChosenModel, originalOf(sess.Metadata))
 	if err != nil || side == nil {
 		return err
 	}

@@ -1,24 +1,96 @@
 package session
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/session/sidecar"
 	"gatehouse/core/store"
 )
 
-// Take inserts a session that another program began in the vault, as sess says:
-// owner, trust and source included. It can be searched after the next Fill.
-func (s *Store) Take(ctx context.Context, tx *store.Tx, sess Session) error {
-	if err := s.Restore(ctx, tx, sess, nil, true); err != nil {
+// Take inserts a session that another program began, as sess says: owner, trust and
+// source included, with tags. It can be searched after the next Fill.
+func (s *Store) Take(ctx context.Context, tx *store.Tx, sess Session, tags ...string) error {
+	if err := s.Restore(ctx, tx, sess, &sidecar.Sidecar{Tags: tags}, true); err != nil {
 		return fmt.Errorf("take session: %w", err)
 	}
 	if _, err := tx.Exec(ctx, `INSERT INTO search_sessions (session_id, behind) VALUES ($1, 1) ON CONFLICT (session_id) DO NOTHING`, sess.ID); err != nil {
 		return fmt.Errorf("take session: %w", err)
 	}
 	return s.keepCurrent(ctx, tx, sess.ID)
+}
+
+// Retake changes a session whose transcript was replaced by a newer one of another
+// program: source, count, times, model, metadata and trust become those of sess, and the title,
+// unless a user has set it. tags are added. It can be searched after the next Fill.
+// core.NotFound without the session.
+func (s *Store) Retake(ctx context.Context, tx *store.Tx, sess Session, tags ...string) error {
+	was, err := s.Detail(ctx, tx, sess.ID)
+	if err != nil {
+		return err
+	}
+	if was.TitleSource == TitleUser || sess.Title == "" {
+		sess.Title, sess.TitleSource = was.Title, was.TitleSource
+	}
+	_, err = tx.Exec(ctx, `UPDATE sessions SET title = $2, title_source = $3, message_count = $4, last_accessed = $5, model = $6, metadata = $7, trust_level = $8, original_id = $9, source = $10 WHERE id = $1`,
+		sess.ID, sess.Title, sess.TitleSource, sess.MessageCount, core.Stamp(sess.LastAccessed), cmp.Or(sess.Model, was.Model), string(sess.Metadata), sess.TrustLevel, originalOf(sess.Metadata), sess.Source)
+	if err != nil {
+		return fmt.Errorf("retake session: %w", err)
+	}
+	now, err := edited(was.Tags, nil, tags, nil, maxTags, tagOf)
+	if err == nil {
+		err = keepList(ctx, tx, sess.ID, tagRows, was.Tags, now)
+	}
+	if err == nil {
+		err = s.Reread(ctx, tx, sess.ID)
+	}
+	if err == nil {
+		err = s.indexHead(ctx, tx, sess.ID)
+	}
+	if err != nil {
+		return err
+	}
+	tx.OnCommit(func() { s.Uncache(sess.ID) })
+	return s.keepCurrent(ctx, tx, sess.ID)
+}
+
+// Original returns the user's session that was imported from source, where it has this id;
+// core.NotFound without one. Of several the oldest counts.
+func (s *Store) Original(ctx context.Context, q store.Queryer, user int64, source, original string) (Session, error) {
+	var r row
+	err := q.Get(ctx, &r, `SELECT `+columns+` FROM sessions s WHERE s.original_id = $1 AND s.source = $2 AND s.user_id = $3 ORDER BY s.created_at, s.id LIMIT 1`, original, source, user)
+	if errors.Is(err, store.ErrNoRows) {
+		return Session{}, notFound()
+	}
+	if err != nil {
+		return Session{}, fmt.Errorf("session by its original id: %w", err)
+	}
+	return r.session()
+}
+
+// Deleted reports whether the session id was deleted, as far as the audit log reaches.
+func (s *Store) Deleted(ctx context.Context, q store.Queryer, id string) (deleted bool, err error) {
+	err = q.Get(ctx, &deleted, `SELECT EXISTS (SELECT 1 FROM audit_events WHERE action = 'session.delete' AND subject = $1)`, id)
+	if err != nil {
+		return false, fmt.Errorf("deleted sessions: %w", err)
+	}
+	return deleted, nil
+}
+
+// originalOf returns the original id that metadata has; nil without one.
+func originalOf(metadata json.RawMessage) any {
+	var m struct {
+		Original string `json:"original_id"`
+	}
+	if len(metadata) == 0 || json.Unmarshal(metadata, &m) != nil || m.Original == "" {
+		return nil
+	}
+	return m.Original
 }
 
 // Grown notes what another program added to a session's transcript: the number of

@@ -65,3 +65,17 @@ func (d *Draft) Drop() {
 
 // Remove deletes the file name for good; a missing one is fs.ErrNotExist.
 func (v *Vault) Remove(name string) error { return explain("remove", v.root.Remove(name)) }
+
+// Unnamed returns a new file on the vault's disk that has no name, so that nothing is left of it when
+// it is closed or the process ends. It is for what is too large for a directory of temporary files.
+func (v *Vault) Unnamed() (*os.File, error) {
+	temp := path.Join(stateDir, "."+strconv.FormatUint(rand.Uint64(), 36)+tempSuffix)
+	f, err := v.open(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL)
+	if err != nil {
+		return nil, explain("write", err)
+	}
+	if err := v.root.Remove(temp); err != nil {
+		return nil, explain("write", errors.Join(err, f.Close()))
+	}
+	return f, nil
+}

@@ -19,6 +19,7 @@ import (
 	"gatehouse/web/api/bots"
 	"gatehouse/web/api/find"
 	"gatehouse/web/api/health"
+	"gatehouse/web/api/imports"
 	"gatehouse/web/api/journal"
 	"gatehouse/web/api/permissions"
 	"gatehouse/web/api/reports"
@@ -52,6 +53,7 @@ type Options struct {
 	Sessions    Sessions
 	Finder      find.Finder
 	Journal     journal.Options
+	Imports     imports.Options // Streams are the API's
 	Reader      sessions.Reader
 	Editor      sessions.Editor
 	Transcripts sessions.Transcripts
@@ -104,6 +106,7 @@ func New(o Options) *API {
 		o.Streams = 16
 	}
 	a := &API{Options: o, streams: stream.New(o.Door, o.Clock, o.Metrics, o.Streams)}
+	o.Imports.Streams = a.streams
 	recent := turns.NewRecent()
 	a.finder = sessions.NewFinder(o.Sessions, recent, o.Reader)
 	a.turns = turns.New(turns.Options{
@@ -115,6 +118,7 @@ func New(o Options) *API {
 		a.turns,
 		sessions.New(sessions.Options{Finder: a.finder, Lists: o.Sessions, Reader: o.Reader, Editor: o.Editor, Transcripts: o.Transcripts, Failures: o.Failures}),
 		find.New(o.Finder),
+		imports.New(o.Imports),
 		journal.New(o.Journal),
 		byBot,
 		access.New(access.Options{Pairings: o.Pairings, Decisions: o.Decisions, People: o.People, Bots: byBot, Keys: o.Keys, Clock: o.Clock}),

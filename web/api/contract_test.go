@@ -147,6 +147,9 @@ func (c *contract) check(r *http.Request, res *http.Response, body []byte) {
 		case "/api/chat/stream":
 			schema = "FirstEvent"
 		}
+		if strings.HasPrefix(r.URL.Path, "/api/import/") {
+			schema = "Import"
+		}
 		c.events(name, schema, body)
 	}
 }

@@ -231,9 +231,7 @@ func (d *Discoverer) keep(ctx context.Context, tx *store.Tx, sess *session.Sessi
 	if !isNew {
 		return d.o.Sessions.Grown(ctx, tx, sess.ID, sess.MessageCount, sess.Title, sess.LastAccessed)
 	}
-	var deleted bool
-	err := tx.Get(ctx, &deleted, `SELECT EXISTS (SELECT 1 FROM audit_events WHERE action = 'session.delete' AND subject = $1)`, sess.ID)
-	if err != nil || deleted {
+	if deleted, err := d.o.Sessions.Deleted(ctx, tx, sess.ID); err != nil || deleted {
 		return err
 	}
 	if _, err := d.o.Sessions.ByID(ctx, tx, sess.ID); core.KindOf(err) != core.NotFound {

@@ -52,7 +52,7 @@ func (r *reindex) look(name, id string) (finding, bool) {
 		if first && l.Type == "user" {
 			first = false
 			f.source, f.dir = sourceOf(l), r.inside(name, l.CWD)
-			f.cli = f.source != ours && l.SessionID == id && l.UUID != "" && l.Version != "" && l.CWD != ""
+			f.cli = f.source != ours && l.SessionID == id && l.UUID != "" && l.Version != "" && l.Version != transcript.Imported && l.CWD != ""
 		}
 		if at := transcript.LineTime(l); !at.IsZero() {
 			if f.first.IsZero() {

@@ -100,6 +100,8 @@ var sums = map[string]string{
 	"1095_activity.sql":           "8fa8f0216b1cac7e819734fb1140fdbdab4ae40f110249e2510b58e03e185e62",
 	"1070_request_cards.sql":      "3d0d977ce7abd0409f174c3f667c3a0e09ae0316a0ffe66307f6c79b88472413",
 	"1090_schedule.sql":           "acb3f07c5e5cfcdae458e1c427701f7544721253e9882453a1a78efbc42cc180",
+	"1085_originals.postgres.sql": "533eeee6e82bf94d12c3edc3fe481a51b2430687ef7f0e3110b611329b5d66cf",
+	"1085_originals.sqlite.sql":   "93e525ed9c08891f2262eeff51609c907b8234ab96cbf9cd6499efe57185efd3",
 }
 
 func TestNoMigrationIsEverEdited(t *testing.T) {

@@ -1,0 +1,415 @@
+package importer_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/attach"
+	"gatehouse/core/coretest"
+	"gatehouse/core/importer"
+	"gatehouse/core/importer/foreign"
+	"gatehouse/core/importer/importertest"
+	"gatehouse/core/importer/report"
+	"gatehouse/core/session"
+	"gatehouse/core/session/bring"
+	"gatehouse/core/store"
+	"gatehouse/core/store/storetest"
+	"gatehouse/core/transcript"
+	"gatehouse/core/vault"
+)
+
+// A house is a vault into which things are imported.
+type house struct {
+	t        testing.TB
+	db       *store.DB
+	vault    *vault.Vault
+	sessions *session.Store
+	*importer.Importer
+	dir string // for files to import
+}
+
+func open(t testing.TB) *house {
+	t.Helper()
+	v, err := vault.Open(filepath.Join(t.TempDir(), "vault"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = v.Close() })
+	clock := coretest.NewClock(time.Time{})
+	h := &house{t: t, vault: v, db: storetest.Open(t, clock), dir: t.TempDir()}
+	h.sessions = session.New(session.Options{DB: h.db, Vault: v, Clock: clock})
+	t.Cleanup(func() { _ = h.sessions.Close() })
+	log := slog.New(slog.DiscardHandler)
+	h.Importer = importer.New(importer.Options{Bringer: bring.New(bring.Options{DB: h.db, Vault: v, Sessions: h.sessions, Clock: clock, Log: log}),
+		Files: attach.New(v, clock, nil), Own: v.Path(), Clock: clock, Log: log})
+	return h
+}
+
+var operator = foreign.Terms{User: core.Operator, Trust: core.Full}
+
+// file writes a file to import.
+func (h *house) file(name string, write func(io.Writer) error) string {
+	h.t.Helper()
+	path := filepath.Join(h.dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		h.t.Fatal(err)
+	}
+	f, err := os.Create(path)
+	if err == nil {
+		err = write(f)
+	}
+	if err == nil {
+		err = f.Close()
+	}
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return path
+}
+
+func (h *house) text(name, text string) string {
+	return h.file(name, func(w io.Writer) error { _, err := io.WriteString(w, text); return err })
+}
+
+func (h *house) run(name string, t foreign.Terms) (report.Report, []report.Entry) {
+	h.t.Helper()
+	var b bytes.Buffer
+	r, err := h.Run(context.Background(), name, t, &b, func(*report.Report) {})
+	if err != nil {
+		h.t.Fatalf("import %s: %v", name, err)
+	}
+	var list []report.Entry
+	for d := json.NewDecoder(&b); ; {
+		var e report.Entry
+		if d.Decode(&e) != nil {
+			return r, list
+		}
+		list = append(list, e)
+	}
+}
+
+// messages returns what people read of a session, in short, and its row.
+func (h *house) messages(id string) (session.Session, string) {
+	h.t.Helper()
+	s, err := h.sessions.ByID(context.Background(), h.db, id)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	p, err := h.sessions.Page(context.Background(), s, transcript.PageQuery{Limit: 200})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	var out []string
+	for _, m := range p.Messages {
+		for _, b := range m.Blocks {
+			out = append(out, m.Role+" "+b.Type+" "+b.Name+" "+string(b.Input)+b.Text+fmt.Sprintf(" (%d media)", len(b.Media)))
+		}
+	}
+	return s, strings.Join(out, "\n")
+}
+
+func wants(t *testing.T, got string, want ...string) {
+	t.Helper()
+	at := 0
+	for _, w := range want {
+		i := strings.Index(got[at:], w)
+		if i < 0 {
+			t.Errorf("%q is missing, or in another order, in\n%s", w, got)
+			return
+		}
+		at += i + len(w)
+	}
+}
+
+func TestAChatGPTExportComesInWithBranchesToolsAndPictures(t *testing.T) {
+	h := open(t)
+	const n = 120
+	m := importertest.New(1)
+	name := h.file("chatgpt.zip", func(w io.Writer) error {
+		return importertest.Zip(w, func(w io.Writer) error { return m.ChatGPT(w, n) }, map[string][]byte{
+			importertest.Pictures(0)[0] + "-cat.png": importertest.Picture(), "dalle-generations/" + importertest.Pictures(0)[0] + "x-1.png": importertest.Picture(), "../../evil.png": importertest.Picture()})
+	})
+	r, list := h.run(name, operator)
+	if r.Added != n || r.Failed != 0 || len(list) != n || r.Format != "an export of ChatGPT" || r.Read != r.Size || r.Size == 0 {
+		t.Fatalf("report %+v", r)
+	}
+	s, got := h.messages(list[0].Session)
+	if s.Source != "chatgpt" || s.Model != "gpt-4o" || !s.CreatedAt.Equal(importertest.Start) || !strings.HasPrefix(s.Title, "Chat 0 about") || s.Archived {
+		t.Errorf("row %+v", s)
+	}
+	wants(t, got, "user text", "assistant text", "user text", "assistant tool_use python", `"code":"print(`, "user tool_result", "assistant thinking", "Checking", "assistant text",
+		"[File: cat.png (Chat/assets/", "not in the export]", "user media", "(1 media)", `dalle_text2im {"prompt":"a cat"}`, "user tool_result", "DALL-E returned an image.", "[File:")
+	if strings.Contains(got, "Asked first") {
+		t.Error("the branch that is not shown is part of the conversation")
+	}
+	raw, _ := os.ReadFile(h.path(list[0].Session))
+	if !bytes.Contains(raw, []byte("Asked first")) {
+		t.Error("the branch that is not shown is lost")
+	}
+	if s, _ := h.messages(list[9].Session); !s.Archived {
+		t.Error("a conversation that was archived there is not archived here")
+	}
+	if files, _ := filepath.Glob(filepath.Join(h.vault.Path(), "Chat", "assets", "*", "*.png")); len(files) != 2 {
+		t.Errorf("kept %v", files)
+	}
+	if again, _ := h.run(name, operator); again.Unchanged != n {
+		t.Errorf("again: %+v", again)
+	}
+	if files, _ := filepath.Glob(filepath.Join(h.vault.Path(), "Chat", "assets", "*", "*.png")); len(files) != 2 {
+		t.Errorf("kept again %v", files)
+	}
+}
+
+func (h *house) path(id string) string {
+	h.t.Helper()
+	names, err := h.vault.FindTranscripts(id)
+	if err != nil || len(names) != 1 {
+		h.t.Fatal(names, err)
+	}
+	return filepath.Join(h.vault.Path(), names[0])
+}
+
+func TestAClaudeExportComesInWithToolsAndAttachments(t *testing.T) {
+	h := open(t)
+	const n = 120
+	m := importertest.New(2)
+	name := h.file("claude.zip", func(w io.Writer) error {
+		return importertest.Zip(w, func(w io.Writer) error { return m.Claude(w, n) }, map[string][]byte{"users.json": []byte("[]"), "projects.json": []byte("[]")})
+	})
+	terms := operator
+	terms.Archive = true
+	r, list := h.run(name, terms)
+	if r.Added != n || r.Failed != 0 || r.Format != "an export of Claude" || r.Missing != n {
+		t.Fatalf("report %+v", r)
+	}
+	s, got := h.messages(list[3].Session)
+	if s.Source != "claude" || !s.Archived || s.TrustLevel != core.Full {
+		t.Errorf("row %+v", s)
+	}
+	wants(t, got, "assistant thinking", "I look that up.", "assistant tool_use web_search", "user tool_result", "assistant text", "user text", "[File: notes.txt (Chat/assets/", "[File: photo.jpg, not in the export]")
+	if strings.Contains(got, "Asked first") {
+		t.Error("the branch that is not shown is part of the conversation")
+	}
+	if len(list[3].Notes) != 1 || !strings.Contains(list[3].Notes[0], "photo.jpg") {
+		t.Errorf("notes %v", list[3].Notes)
+	}
+	files, _ := filepath.Glob(filepath.Join(h.vault.Path(), "Chat", "assets", "*", "*notes.txt"))
+	if len(files) != n {
+		t.Errorf("%d attachments are kept", len(files))
+	}
+}
+
+func TestJSONIsReadInEveryShapeOfAnExport(t *testing.T) {
+	const message = `{"uuid":"u%d","sender":"human","text":"hello %[1]d","created_at":"2024-01-02T03:04:05Z"}`
+	talk := func(n int) string {
+		return fmt.Sprintf(`{"uuid":"c%d","name":"N","created_at":"2024-01-02T03:04:05Z","chat_messages":[`+message+`]}`, n, n)
+	}
+	for name, text := range map[string]string{
+		"an array":               "[" + talk(1) + ", " + talk(2) + "\n]\n",
+		"with a byte order mark": "\ufeff[" + talk(1) + "," + talk(2) + "]",
+		"an object":              `{"version": 1, "x": ["y"], "conversations" : [` + talk(1) + "," + talk(2) + `], "more": {}}`,
+		"chats":                  `{"chats":[` + talk(1) + "," + talk(2) + "]}",
+		"with other elements":    "[" + talk(1) + `, null, 12, "x", [], ` + talk(2) + "]",
+		"generic messages":       `[{"id":"g1","title":"T","messages":[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"text","text":"b"}]}]},` + talk(2) + `]`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := open(t)
+			if r, list := h.run(h.text("x.json", text), operator); r.Added != 2 {
+				t.Errorf("%+v %v", r, list)
+			}
+		})
+	}
+	t.Run("one conversation", func(t *testing.T) {
+		h := open(t)
+		if r, _ := h.run(h.text("x.json", talk(1)), operator); r.Added != 1 {
+			t.Errorf("%+v", r)
+		}
+	})
+	t.Run("no conversation", func(t *testing.T) {
+		h := open(t)
+		if r, _ := h.run(h.text("x.json", "[]"), operator); r.Seen() != 0 {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
+func TestAFaultInOneConversationIsListedAndTheRestGoesOn(t *testing.T) {
+	h := open(t)
+	good := func(n int) string {
+		return fmt.Sprintf(`{"uuid":"c%d","chat_messages":[{"uuid":"m","sender":"human","text":"hello"}]}`, n)
+	}
+	name := h.text("x.json", "["+strings.Join([]string{good(1), `{"uuid":"c2","chat_messages":[{"uuid":"m","sender":"human","text":tru}]}`, good(3),
+		`{"chat_messages":[]}`, `{"uuid":"c5","chat_messages":[]}`, `{"foo":1}`, good(7)}, ",")+"]")
+	r, list := h.run(name, operator)
+	if r.Added != 3 || r.Failed != 4 || len(r.Faults) != 4 {
+		t.Fatalf("%+v", r)
+	}
+	for i, want := range map[int]string{1: "not valid JSON", 3: "no id", 4: "no messages", 5: "neither chat_messages nor a mapping"} {
+		if e := list[i]; e.Index != i+1 || e.Outcome != "failed" || !strings.Contains(e.Reason, want) {
+			t.Errorf("entry %d: %+v, want %q", i, e, want)
+		}
+	}
+}
+
+func TestAnImportThatIsStoppedIsCompletedByTheNext(t *testing.T) {
+	h := open(t)
+	name := h.file("x.json", func(w io.Writer) error { return importertest.New(3).Claude(w, 20) })
+	ctx, cancel := context.WithCancel(context.Background())
+	r, err := h.Run(ctx, name, operator, nil, func(r *report.Report) {
+		if r.Added == 7 {
+			cancel()
+		}
+	})
+	if err != nil || !r.Stopped || r.Added != 7 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if r, _ := h.run(name, operator); r.Unchanged != 7 || r.Added != 13 {
+		t.Errorf("the rest: %+v", r)
+	}
+}
+
+func TestADryRunWritesNothing(t *testing.T) {
+	h := open(t)
+	terms := operator
+	terms.DryRun = true
+	r, _ := h.run(h.file("x.json", func(w io.Writer) error { return importertest.New(3).ChatGPT(w, 5) }), terms)
+	if r.Added != 5 || !r.DryRun {
+		t.Errorf("%+v", r)
+	}
+	files, _ := filepath.Glob(filepath.Join(h.vault.Path(), "*"))
+	if n, _ := h.sessions.Count(context.Background(), session.Filter{All: true}); n != 0 || len(files) != 0 {
+		t.Errorf("%d sessions, files %v", n, files)
+	}
+}
+
+const recordText = `---
+session_id: "0a1b2c3d-0000-4000-8000-00000000000a"
+session_key: "agents/helper.md:default"
+agent: "agents/helper.md"
+title: "Plans for the garden"
+created_at: "2025-12-07T04:39:47.485Z"
+last_accessed: "2025-12-08T04:39:47.485Z"
+sdk_session_id: ""
+archived: false
+---
+
+# Chat with helper
+
+## Conversation
+
+### User | 2025-12-07T04:39:47.485Z
+
+What grows in the shade?
+
+### Assistant | 2025-12-07T04:39:55Z
+
+### Three plants
+
+1. Hosta
+2. Fern
+
+---
+
+### System | 2025-12-07T04:40:00Z
+
+an error
+
+### para:abc123 Human | 2025-12-07T04:41:00Z
+
+Thanks
+`
+
+func TestAVaultOfTheFirstGenerationComesIn(t *testing.T) {
+	h := open(t)
+	h.text("old/agent-chats/helper/2025-12-07.md", recordText)
+	h.text("old/agent-sessions/helper/2025-12-08.md", strings.ReplaceAll(strings.ReplaceAll(recordText, "00000000000a", "00000000000b"), "garden", "roof"))
+	h.text("old/agent-chats/broken.md", "---\ntitle: x\n---\nno session")
+	r, list := h.run(filepath.Join(h.dir, "old"), operator)
+	if r.Added != 2 || r.Failed != 1 {
+		t.Fatalf("%+v %+v", r, list)
+	}
+	s, got := h.messages("0a1b2c3d-0000-4000-8000-00000000000a")
+	if s.Source != "parachute" || s.Title != "Plans for the garden" || s.MessageCount != 3 || s.CreatedAt.Year() != 2025 {
+		t.Errorf("row %+v", s)
+	}
+	wants(t, got, "user text  What grows", "assistant text  ### Three plants\n\n1. Hosta", "user text  Thanks")
+	if strings.Contains(got, "an error") {
+		t.Error("a note of the system is part of the conversation")
+	}
+}
+
+func TestAnExportOfTheGatewayComesBackAsItWas(t *testing.T) {
+	h := open(t)
+	h.run(h.text("x.json", `[{"uuid":"c1","name":"Odd","created_at":"2024-01-02T03:04:05Z","chat_messages":[{"uuid":"m","sender":"human","text":"# heading\n--- rule\nend","created_at":"2024-01-02T03:04:05Z"}]}]`), operator)
+	list, _, err := h.sessions.List(context.Background(), session.Filter{All: true})
+	if err != nil || len(list) != 1 {
+		t.Fatal(list, err)
+	}
+	text, err := h.sessions.Export(context.Background(), list[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := open(t)
+	_, entries := other.run(other.text("export.md", text), operator)
+	if _, got := other.messages(entries[0].Session); got != "user text  # heading\n--- rule\nend (0 media)" {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestAVaultOfTheOriginalSystemComesIn has a database and transcripts beside it.
+func TestAVaultOfTheOriginalSystemComesIn(t *testing.T) {
+	h := open(t)
+	id := "0a1b2c3d-0000-4000-8000-00000000000c"
+	old := filepath.Join(h.dir, "old")
+	if err := os.MkdirAll(filepath.Join(old, "Chat"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	db := storetest.Product(t, filepath.Join(old, "Chat", "sessions.db"), 12)
+	if _, err := db.Exec(`INSERT INTO sessions (id, title, module, source, created_at, last_accessed, metadata) VALUES (?, 'Kept title', 'chat', 'chatgpt', '2025-01-01T10:00:00', '2025-01-02T10:00:00', '{"original_id":"orig-1"}')`, id); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec(`INSERT INTO session_tags (session_id, tag, created_at) VALUES (?, 'garden', '2025-01-01T10:00:00')`, id); err != nil {
+		t.Fatal(err)
+	}
+	_ = db.Close()
+	line := func(u, parent, role, text string) string {
+		return fmt.Sprintf(`{"parentUuid":%s,"isSidechain":false,"userType":"external","cwd":"/old","sessionId":%q,"version":"2.0.60","type":%q,"message":{"role":%[3]q,"content":[{"type":"text","text":%q}]},"uuid":%q,"timestamp":"2025-01-01T10:00:00.000Z"}`+"\n", parent, id, role, text, u)
+	}
+	h.text("old/.claude/projects/-old/"+id+".jsonl", line("u1", "null", "user", "hello")+line("u2", `"u1"`, "assistant", "hi"))
+	r, list := h.run(old, operator)
+	if r.Added != 1 || r.Failed != 0 {
+		t.Fatalf("%+v %+v", r, list)
+	}
+	d, err := h.sessions.Detail(context.Background(), h.db, id)
+	if err != nil || d.Title != "Kept title" || d.Source != "chatgpt" || d.CreatedAt.Year() != 2025 || strings.Join(d.Tags, " ") != "garden imported" || d.TrustLevel != core.Full {
+		t.Errorf("%+v %v", d, err)
+	}
+	if _, got := h.messages(id); got != "user text  hello (0 media)\nassistant text  hi (0 media)" {
+		t.Errorf("%q", got)
+	}
+	if s, err := h.sessions.Original(context.Background(), h.db, core.Operator, "chatgpt", "orig-1"); err != nil || s.ID != id {
+		t.Errorf("by its original id: %+v, %v", s, err)
+	}
+}
+
+func TestTranscriptsOfTheGatewaysOwnVaultAreNotImported(t *testing.T) {
+	h := open(t)
+	h.run(h.text("x.json", `[{"uuid":"c1","chat_messages":[{"uuid":"m","sender":"human","text":"hello"}]}]`), operator)
+	if _, err := h.Run(context.Background(), h.vault.Path(), operator, nil, func(*report.Report) {}); core.KindOf(err) != core.Invalid {
+		t.Errorf("the vault: %v", err)
+	}
+	names, _ := filepath.Glob(filepath.Join(h.vault.Path(), ".claude/projects/*/*.jsonl"))
+	if _, err := h.Run(context.Background(), names[0], operator, nil, func(*report.Report) {}); core.KindOf(err) != core.Invalid {
+		t.Errorf("a transcript of it: %v", err)
+	}
+}

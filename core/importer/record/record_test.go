@@ -1,0 +1,33 @@
+package record_test
+
+import (
+	"strings"
+	"testing"
+
+	"gatehouse/core"
+	"gatehouse/core/importer/record"
+)
+
+func FuzzParse(f *testing.F) {
+	f.Add("---\nsession_id: \"a\"\n---\n### User | 2025-12-07T04:39:47.485Z\n\nhello\n\n### Assistant | 2025-12-07T04:39:47Z\n\nhi\n")
+	f.Add("\ufeff---\r\nsdk_session_id: 7\r\ntitle: [x]\r\n---\r\n### para:a1 Human | 2025-12-07T04:39:47\r\n\r\nx")
+	f.Fuzz(func(t *testing.T, text string) {
+		c, err := record.Parse(text)
+		if err != nil {
+			if core.KindOf(err) != core.Invalid {
+				t.Error(err)
+			}
+			return
+		}
+		if list, dropped := c.Ordered(); len(list) == 0 || dropped > 0 || c.ID == "" {
+			t.Errorf("%d messages, %d dropped", len(list), dropped)
+		}
+	})
+}
+
+func TestOnlyAHeadingWithATimeBeginsAMessage(t *testing.T) {
+	c, err := record.Parse("---\nid: x\n---\n\n# T\n\n### User | 2025-12-07T04:39:47Z\n\none\n\n### Not a | message\n\n## Nor this\n\n---\nend\n\n### Assistant | 2025-12-07T04:39:47.5+02:00\n\ntwo\n")
+	if err != nil || len(c.Messages) != 2 || !strings.HasSuffix(c.Messages[0].Blocks[0].Text, "---\nend") || c.Messages[1].At.UTC().Hour() != 2 {
+		t.Errorf("%+v, %v", c, err)
+	}
+}

@@ -1,0 +1,196 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"gatehouse/core"
+	"gatehouse/core/importer/foreign"
+	"gatehouse/core/importer/record"
+)
+
+// Bounds of a directory.
+const (
+	maxFiles = 100_000 // that are imported
+	maxSeen  = 1_000_000
+)
+
+// A tree is a directory that is imported. Nothing outside of it is read.
+type tree struct {
+	*Source
+	root  *os.Root
+	dir   string
+	ours  bool     // it is in the gateway's vault: its transcripts are not imported
+	files []string // to be read, slash paths; at most maxFiles
+	rows  map[string]row
+}
+
+// openDir opens a directory: an unpacked export, a vault, Claude Code's directory of projects, or
+// one with records.
+func openDir(ctx context.Context, dir string, ours bool) (*Source, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, missing(dir, err)
+	}
+	t := &tree{Source: &Source{}, root: root, dir: dir, ours: ours}
+	t.close = append(t.close, root)
+	if err := t.look(ctx); err != nil {
+		return nil, errors.Join(err, t.Close())
+	}
+	return t.Source, nil
+}
+
+// look finds out what the directory is.
+func (t *tree) look(ctx context.Context) (err error) {
+	exports, err := t.list(".", func(name string) bool {
+		return strings.HasPrefix(name, "conversations") && strings.HasSuffix(name, ".json")
+	})
+	if err != nil {
+		return err
+	}
+	const projects = ".claude/projects"
+	switch {
+	case len(exports) > 0:
+		t.Format, t.files, t.asset = "an unpacked export", exports, t.findAsset
+	case t.has("Chat/sessions.db") && !t.ours:
+		t.Format = "a vault"
+		if t.rows, err = readRows(ctx, filepath.Join(t.dir, "Chat", "sessions.db")); err != nil {
+			return err
+		}
+		err = t.find(ctx, append([]string{projects}, record.Folders...)...)
+	case t.has("agent-chats"), t.has("agent-sessions"):
+		t.Format = "a vault of the first generation"
+		err = t.find(ctx, append([]string{projects}, record.Folders...)...)
+	case t.has(projects):
+		t.Format = "transcripts of Claude Code"
+		err = t.find(ctx, projects)
+	default:
+		t.Format = "a directory of conversations"
+		err = t.find(ctx, ".")
+	}
+	if err == nil && len(t.files) == 0 {
+		return core.Errorf(core.Invalid, "%s holds nothing that can be imported: no conversations.json, no transcripts of Claude Code, no conversations as Markdown", t.dir)
+	}
+	for _, name := range t.files {
+		if st, err := t.root.Lstat(name); err == nil {
+			t.Size += st.Size()
+		}
+	}
+	t.each = t.eachFile
+	return err
+}
+
+func (t *tree) has(name string) bool {
+	_, err := t.root.Stat(name)
+	return err == nil
+}
+
+// list returns the plain files of a directory whose name is wanted, sorted.
+func (t *tree) list(dir string, wanted func(name string) bool) (names []string, err error) {
+	d, err := t.root.Open(dir)
+	if err != nil {
+		return nil, missing(t.dir, err)
+	}
+	defer d.Close()
+	for {
+		entries, err := d.ReadDir(256)
+		for _, e := range entries {
+			if e.Type().IsRegular() && wanted(e.Name()) && len(names) < maxFiles {
+				names = append(names, path.Join(dir, e.Name()))
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			slices.Sort(names)
+			return names, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// find adds the transcripts and records below folders. Links are not followed.
+func (t *tree) find(ctx context.Context, folders ...string) error {
+	seen := 0
+	for _, folder := range folders {
+		err := fs.WalkDir(t.root.FS(), folder, func(name string, d fs.DirEntry, err error) error {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			if seen++; err != nil || seen > maxSeen {
+				return fs.SkipDir // missing, or not ours to read
+			}
+			_, transcript := sessionFile(name)
+			if d.Type().IsRegular() && (transcript && !t.ours || strings.HasSuffix(name, ".md")) && len(t.files) < maxFiles {
+				t.files = append(t.files, name)
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, fs.SkipDir) {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachFile calls do with the conversations of every file.
+func (t *tree) eachFile(ctx context.Context, do func(Item) error) error {
+	done := int64(0)
+	for _, name := range t.files {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err := t.one(ctx, name, do); err != nil {
+			return err
+		}
+		if st, err := t.root.Lstat(name); err == nil {
+			done += st.Size()
+		}
+		t.read.Store(done)
+	}
+	return nil
+}
+
+func (t *tree) one(ctx context.Context, name string, do func(Item) error) error {
+	if id, ok := sessionFile(name); ok {
+		c := &foreign.Transcript{Source: CommandLine, ID: id, Open: func() (io.ReadCloser, error) { return t.root.Open(name) }}
+		if r, known := t.rows[id]; known {
+			r.describe(c)
+		}
+		return do(Item{File: name, Copy: c})
+	}
+	f, err := t.root.Open(name)
+	if err != nil {
+		return do(Item{File: name, Err: core.Errorf(core.Invalid, "it cannot be read")})
+	}
+	defer f.Close()
+	if strings.HasSuffix(name, ".json") {
+		return eachElement(ctx, name, &counted{f, &t.read}, do)
+	}
+	item := recordOf(name, f)
+	if item.Err != nil && t.Format == "a directory of conversations" && core.KindOf(item.Err) == core.Invalid {
+		return nil // any other text
+	}
+	return do(item)
+}
+
+// findAsset opens the file of an unpacked export whose name is, or begins with, ref.
+func (t *tree) findAsset(ref string) (io.ReadCloser, string, error) {
+	for _, dir := range []string{".", "dalle-generations", "user-files"} {
+		names, err := t.list(dir, func(name string) bool {
+			return name == ref || strings.HasPrefix(name, ref) && strings.ContainsRune("-._", rune(name[len(ref)]))
+		})
+		if err == nil && len(names) > 0 {
+			f, err := t.root.Open(names[0])
+			return f, path.Base(names[0]), err
+		}
+	}
+	return nil, "", fs.ErrNotExist
+}

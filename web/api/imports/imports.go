@@ -1,0 +1,337 @@
+// Package imports serves the import of conversations from other systems: it takes a file or a path, and
+// reports how far the import is.
+package imports
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/importer/foreign"
+	"gatehouse/core/importer/report"
+	"gatehouse/web"
+	"gatehouse/web/api/stream"
+	"gatehouse/web/auth"
+	"gatehouse/web/fields"
+)
+
+const (
+	// MaxUpload is the largest file that is taken, in bytes.
+	MaxUpload  = 4 << 30
+	maxBody    = 64 << 10      // bytes of a body without a file
+	uploadTime = 2 * time.Hour // for one file
+	maxWait    = 30            // seconds that a state may be waited for
+)
+
+type (
+	// Imports start, follow and stop imports (tasks.Tasks).
+	Imports interface {
+		Start(ctx context.Context, o report.Order, t foreign.Terms, by core.Actor) (string, error)
+		StartFile(ctx context.Context, f *os.File, name string, size int64, o report.Order, t foreign.Terms, by core.Actor) (string, error)
+		Next(ctx context.Context, id string, patience time.Duration) (report.State, error)
+		Stop(ctx context.Context, id string, by core.Actor) error
+	}
+	// Reports are what imports have done.
+	Reports interface {
+		State(id string) (report.State, error)
+		List() []report.State
+		Entries(id string) (io.ReadSeekCloser, time.Time, error)
+	}
+	// Temp makes a file without a name for an upload.
+	Temp func() (*os.File, error)
+)
+
+// Options for New. All are needed.
+type Options struct {
+	Imports Imports
+	Reports Reports
+	Temp    Temp
+	Streams *stream.Streams
+}
+
+// An API serves the routes of imports.
+type API struct{ o Options }
+
+// New returns an API.
+func New(o Options) *API { return &API{o} }
+
+// Routes returns the handlers by pattern.
+func (a *API) Routes() map[string]web.Handler {
+	return map[string]web.Handler{
+		"POST /api/import":             a.start,
+		"GET /api/import":              a.list,
+		"GET /api/import/{id}":         a.state,
+		"DELETE /api/import/{id}":      a.stop,
+		"GET /api/import/{id}/stream":  a.stream,
+		"GET /api/import/{id}/entries": a.entries,
+	}
+}
+
+// start serves POST /api/import: a form with a file, or JSON with a path of the gateway's machine.
+func (a *API) start(w http.ResponseWriter, r *http.Request) error {
+	p, err := auth.Require(r, auth.ScopeAdmin)
+	if err != nil {
+		return err
+	}
+	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	var id string
+	switch {
+	case err == nil && media == "multipart/form-data":
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(uploadTime)) // at worst the usual one holds
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(uploadTime + time.Minute))
+		id, err = a.upload(multipart.NewReader(http.MaxBytesReader(w, r.Body, MaxUpload+maxBody), params["boundary"]), r, p)
+	case err == nil && media == "application/json":
+		id, err = a.path(w, r, p)
+	default:
+		err = web.Refuse(web.UnsupportedMedia, "the body must be multipart/form-data with a file, or application/json with a path")
+	}
+	if err != nil {
+		return err
+	}
+	s, err := a.o.Reports.State(id)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Location", "/api/import/"+id)
+	return web.WriteJSON(w, http.StatusAccepted, s)
+}
+
+// terms returns whose an import of p's is. The owner who is signed in to the panel imports with the
+// owner's own trust, not with that of turns from there.
+func terms(p auth.Principal) foreign.Terms {
+	t := foreign.Terms{User: p.User, Trust: p.Trust}
+	if p.Session && p.User == core.Operator {
+		t.Trust = core.Full
+	}
+	return t
+}
+
+// path starts an import from the machine's own disk.
+func (a *API) path(w http.ResponseWriter, r *http.Request, p auth.Principal) (string, error) {
+	raw, err := web.ReadJSON(w, r, maxBody)
+	if err != nil {
+		return "", err
+	}
+	given, err := fields.Of(raw)
+	if err != nil {
+		return "", err
+	}
+	var o report.Order
+	for _, f := range []struct {
+		name string
+		to   any
+		what string
+	}{{"path", &o.Path, "a path"}, {"dry_run", &o.DryRun, "true or false"}, {"archive", &o.Archive, "true or false"}} {
+		if v, ok := given[f.name]; ok && json.Unmarshal(v, f.to) != nil {
+			return "", fields.Problem(web.Invalid, f.name, f.name+" must be "+f.what)
+		}
+	}
+	if !filepath.IsAbs(o.Path) || len(o.Path) > 4096 {
+		return "", fields.Problem(web.Invalid, "path", "path must be the absolute path of a file or folder on the gateway's machine; or send the file as a form")
+	}
+	if err := MayName(p); err != nil {
+		return "", err
+	}
+	return a.o.Imports.Start(r.Context(), o, terms(p), p.Actor())
+}
+
+// MayName refuses a path of the machine to everyone but the owner, signed in or at full trust: it may
+// name any file that the gateway can read.
+func MayName(p auth.Principal) error {
+	if p.User != core.Operator || p.Trust < core.Full && !p.Session {
+		return core.Errorf(core.Denied, "only the owner at full trust imports from a path: upload the file instead")
+	}
+	return nil
+}
+
+// upload takes a form whose fields come in any order.
+func (a *API) upload(form *multipart.Reader, r *http.Request, p auth.Principal) (id string, err error) {
+	var u Upload
+	defer u.Close()
+	for {
+		part, err := form.NextPart()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return "", web.BodyFault(err, "the form cannot be read")
+		}
+		if err := u.Take(part, a.o.Temp); err != nil {
+			return "", err
+		}
+	}
+	return u.Start(r.Context(), a.o.Imports, p)
+}
+
+// An Upload is a form with a file, as it is read part by part. The zero value is ready.
+type Upload struct {
+	Order report.Order
+	file  *os.File
+	name  string
+	size  int64
+}
+
+// Take reads one part of the form: the file, or a field dry_run or archive. Other fields are
+// ignored.
+func (u *Upload) Take(part *multipart.Part, temp Temp) error {
+	if part.FileName() != "" {
+		if u.file != nil {
+			return core.Errorf(core.Invalid, "the form holds more than one file")
+		}
+		f, err := temp()
+		if err != nil {
+			return err
+		}
+		u.file, u.name = f, core.CleanName(part.FileName())
+		if u.size, err = io.Copy(f, part); err != nil {
+			if _, tooMuch := errors.AsType[*http.MaxBytesError](err); tooMuch {
+				return web.Refuse(web.TooLarge, fmt.Sprintf("the file is over %s: name its path on the gateway's machine instead", core.ByteSize(MaxUpload)))
+			}
+			return web.BodyFault(err, "the file did not arrive whole")
+		}
+		return nil
+	}
+	text, err := io.ReadAll(io.LimitReader(part, 16))
+	if err != nil {
+		return web.BodyFault(err, "the form cannot be read")
+	}
+	to := map[string]*bool{"dry_run": &u.Order.DryRun, "archive": &u.Order.Archive}[part.FormName()]
+	if to == nil {
+		return nil
+	}
+	if *to, err = strconv.ParseBool(string(text)); err != nil && string(text) != "on" {
+		return fields.Problem(web.Invalid, part.FormName(), part.FormName()+" must be true or false")
+	}
+	*to = *to || string(text) == "on"
+	return nil
+}
+
+// Start starts the import of the file for p.
+func (u *Upload) Start(ctx context.Context, to Imports, p auth.Principal) (string, error) {
+	if u.file == nil {
+		return "", fields.Problem(web.Invalid, "file", "the form holds no file: add one as the field file")
+	}
+	f := u.file
+	u.file = nil // it is the import's
+	return to.StartFile(ctx, f, u.name, u.size, u.Order, terms(p), p.Actor())
+}
+
+// Close closes a file that was not started.
+func (u *Upload) Close() {
+	if u.file != nil {
+		_ = u.file.Close() // it has no name, so nothing is left
+		u.file = nil
+	}
+}
+
+// list serves GET /api/import.
+func (a *API) list(w http.ResponseWriter, r *http.Request) error {
+	if _, err := auth.Require(r, auth.ScopeAdmin); err != nil {
+		return err
+	}
+	return web.WriteJSON(w, http.StatusOK, map[string]any{"imports": a.o.Reports.List()})
+}
+
+// state serves GET /api/import/{id}; with wait it answers when the import has changed.
+func (a *API) state(w http.ResponseWriter, r *http.Request) error {
+	if _, err := auth.Require(r, auth.ScopeAdmin); err != nil {
+		return err
+	}
+	wait, err := fields.Number(r.URL.Query(), "wait", 0, 0, maxWait)
+	if err != nil {
+		return fields.Problem(web.Invalid, "wait", core.TextOf(err))
+	}
+	var s report.State
+	if wait > 0 {
+		s, err = a.o.Imports.Next(r.Context(), r.PathValue("id"), time.Duration(wait)*time.Second)
+	} else {
+		s, err = a.o.Reports.State(r.PathValue("id"))
+	}
+	if err != nil {
+		return err
+	}
+	return web.WriteJSON(w, http.StatusOK, s)
+}
+
+// stop serves DELETE /api/import/{id}.
+func (a *API) stop(w http.ResponseWriter, r *http.Request) error {
+	p, err := auth.Require(r, auth.ScopeAdmin)
+	if err != nil {
+		return err
+	}
+	if err := a.o.Imports.Stop(r.Context(), r.PathValue("id"), p.Actor()); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// stream serves GET /api/import/{id}/stream: an event for each change, the last one is of the end.
+func (a *API) stream(w http.ResponseWriter, r *http.Request) error {
+	p, err := auth.Require(r, auth.ScopeAdmin)
+	if err != nil {
+		return err
+	}
+	state, err := a.o.Reports.State(r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	release, err := a.o.Streams.Take(stream.Caller(p))
+	if err != nil {
+		return err
+	}
+	defer release()
+	ctx, stop := context.WithCancel(r.Context())
+	defer stop()
+	s, err := a.o.Streams.Start(w, r, true)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	defer context.AfterFunc(s.Context(), stop)()
+	defer a.o.Streams.Watch(r, stop)()
+	for {
+		data, err := json.Marshal(state)
+		if err != nil {
+			return fmt.Errorf("import event: %w", err)
+		}
+		if s.Send("", data) != nil || state.State != report.Running {
+			return nil
+		}
+		if state, err = a.o.Imports.Next(ctx, state.ID, web.Heartbeat); err != nil {
+			return nil // the reader is gone, or the import is forgotten
+		}
+	}
+}
+
+// entries serves GET /api/import/{id}/entries: what became of each conversation, as lines of JSON.
+func (a *API) entries(w http.ResponseWriter, r *http.Request) error {
+	if _, err := auth.Require(r, auth.ScopeAdmin); err != nil {
+		return err
+	}
+	return WriteEntries(w, r, a.o.Reports, r.PathValue("id"))
+}
+
+// WriteEntries answers with the entries of an import as a file.
+func WriteEntries(w http.ResponseWriter, r *http.Request, from Reports, id string) error {
+	f, at, err := from.Entries(id)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	w.Header().Set("Content-Disposition", `attachment; filename="import-`+at.UTC().Format("2006-01-02-1504")+`.jsonl"`)
+	w.Header().Set("Cache-Control", "no-store")
+	http.ServeContent(w, r, "", at, f)
+	return nil
+}
