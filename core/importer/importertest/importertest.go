@@ -203,7 +203,7 @@ func (m *Maker) ChatGPTConversation(i int) any {
 }
 
 // Others are values to put in the place of others.
-var Others = []string{`null`, `true`, `-1e400`, `"x"`, `[]`, `{}`, `[[{"a":[1]}],"b",null]`, `{"a":{"b":[null]}}`}
+var Others = []string{`null`, `-1e400`, `"x"`, `[[{"a":[1]}],"b",null]`, `{"a":{"b":[null]}}`}
 
 // Picture is a PNG.
 func Picture() []byte {
