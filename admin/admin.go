@@ -15,6 +15,7 @@ import (
 	"gatehouse/admin/chats"
 	"gatehouse/admin/daily"
 	"gatehouse/admin/find"
+	"gatehouse/admin/logged"
 	"gatehouse/admin/operations"
 	"gatehouse/admin/page"
 	"gatehouse/admin/people"
@@ -29,6 +30,7 @@ type Options struct {
 	People     people.Options
 	Approvals  approvals.Options
 	Chats      chats.Options
+	Log        logged.Log // of the owner's conversations; nil: not shown
 	Operations operations.Options
 	Settings   settings.Options
 	Accounts   accounts.Options
@@ -49,7 +51,7 @@ var menu = []string{"overview", "pairing", "approvals", "chats", "people", "agen
 func New(door page.Door, in page.Accounts, o Options) *page.Frame {
 	f := page.New(door, in, o.Options)
 	bots := states(o.Operations.Bots)
-	over := overview{frame: f}
+	over := overview{frame: f, logged: logged.New(f, o.Log)}
 	over.people = people.New(f, o.People, people.Links{Bots: bots, Chats: o.Chats.Exist()})
 	names := namesOf(f, over.people.Names, o.Unlisted)
 	known := namesOf(f, over.people.AllNames, o.Unlisted)

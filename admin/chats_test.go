@@ -13,6 +13,7 @@ import (
 	"gatehouse/admin"
 	"gatehouse/admin/chats"
 	"gatehouse/core"
+	"gatehouse/core/activity"
 	"gatehouse/core/bus"
 	"gatehouse/core/queue/inspect"
 	"gatehouse/core/runs"
@@ -138,6 +139,7 @@ func (w *world) openChats(t *testing.T, db *store.DB, o *admin.Options) {
 	w.chats = chatWorld{sessions, w, db}
 	ledger := usage.New(nil, usage.Budgets{})
 	o.Chats.Chats, o.Chats.Acts, o.Chats.Runs, o.Chats.Active, o.Chats.Sources = w.chats, w.chats, runsWorld{runs.New(db, w.clock)}, w.runsNow, w.sources
+	o.Log, o.Chats.Logs = &w.logged, true
 	o.Chats.Search, o.Chats.Bound, o.Chats.Groups = w.chats.Search, w.chats.Bound, w.chats.Groups
 	rows := inspect.New(db, inspect.Options{Clock: w.clock})
 	o.Chats.Traces, o.Operations.Stalled = rows, rows.Stalled
@@ -171,6 +173,10 @@ func (w *world) talks() {
 	must(w.chats.Update(context.Background(), old, session.Change{Archived: &yes, AddTags: []string{"school"}}, core.Actor{}))
 	w.did, w.actors = nil, nil
 	w.active = []bus.Info{{Run: opRun, Session: w.mine}}
+	w.logged.items = []activity.Item{
+		{Session: w.mine, Title: "Sum up what happened this week.", Summary: "Asked for a summary of the week; the allotment meeting is on Thursday.", Number: 2, At: w.clock.Now().Add(-time.Minute)},
+		{Session: w.mine, Title: "Sum up what happened this week.", Summary: "<b>Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft</b>", Number: 1, At: w.clock.Now().Add(-time.Hour)},
+	}
 	must(w.chats.db.Tx(context.Background(), func(tx *store.Tx) error {
 		for _, q := range []string{
 			`INSERT INTO runs (id, session_id, attempt, state, bot, chat, user_id, model, started, ended) VALUES ('` + adaRun + `', '` + w.ada + `', 1, 'done', 'telegram', '39902211', 2, 'anthropic/claude-sonnet-4-5', '` + core.Stamp(w.clock.Now().Add(-4*time.Second)) + `', '` + now + `')`,

@@ -5,10 +5,12 @@ import (
 	"strings"
 
 	"gatehouse/admin/approvals"
+	"gatehouse/admin/logged"
 	"gatehouse/admin/operations"
 	"gatehouse/admin/page"
 	"gatehouse/admin/people"
 	"gatehouse/admin/settings"
+	"gatehouse/core/activity"
 )
 
 // The overview answers from all groups of pages what needs attention.
@@ -18,6 +20,7 @@ type overview struct {
 	approvals  *approvals.Pages
 	operations *operations.Pages
 	settings   *settings.Pages
+	logged     *logged.View
 }
 
 type overviewBody struct {
@@ -28,7 +31,8 @@ type overviewBody struct {
 	Cost     *page.Answer
 	Sparks   page.Part[[]page.Spark]
 	Activity page.Part[[]page.Happening]
-	Owner    bool // the bots have an owner in chat; true when not known
+	Logged   page.Part[[]activity.Item] // the owner's newest exchanges
+	Owner    bool                       // the bots have an owner in chat; true when not known
 }
 
 // Waiting returns the tone of the answer that needs attention most.
@@ -71,10 +75,14 @@ func (p *overview) page(w http.ResponseWriter, r *http.Request) error {
 	if a, ok := p.settings.RestoreAnswer(); ok {
 		b.Waits = append([]page.Answer{*note(a)}, b.Waits...)
 	}
+	if a, ok := p.logged.Answer(ctx); ok {
+		b.Waits = append(b.Waits, *note(a))
+	}
 	if a, ok := p.operations.CostAnswer(ctx); ok {
 		b.Cost = note(a)
 	}
 	b.Sparks, b.Activity = p.operations.Sparks(ctx), p.operations.Activity(ctx)
+	b.Logged = p.logged.Newest(ctx)
 	b.Lede = "All is well."
 	if len(wants) > 0 {
 		b.Lede = page.Sentence(strings.Join(wants, ", "))

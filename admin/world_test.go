@@ -34,6 +34,8 @@ import (
 type world struct {
 	clock core.Clock
 
+	logged logWorld
+
 	mu       sync.Mutex
 	requests []core.PairingRequest
 	access   []core.AccessRow

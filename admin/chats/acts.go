@@ -34,8 +34,7 @@ func (p *Pages) chatAction(r *http.Request, by core.Actor) (page.Flash, string, 
 	back := URL(id)
 	value := strings.TrimSpace(r.PostFormValue("value"))
 	c := session.Change{Owner: true, Trust: core.Full}
-	yes, no := true, false
-	saidIt := ""
+	yes, no, saidIt := true, false, ""
 	switch r.PathValue("verb") {
 	case "stop":
 		stopped, err := p.o.Acts.Stop(ctx, id, by)
@@ -80,6 +79,8 @@ func (p *Pages) chatAction(r *http.Request, by core.Actor) (page.Flash, string, 
 			return page.Flash{}, back, err
 		}
 		c.Model, saidIt = &value, cmp.Or(value, "The model of chat, agent or settings")+" answers there from the next turn on."
+	case "log":
+		c, saidIt = session.ActivityChange(value == "on"), map[bool]string{true: "It is logged in the vault from now on.", false: "It is kept out of the log from now on."}[value == "on"]
 	case "agent":
 		c.AgentType, saidIt = &value, cmp.Or(value, "The default agent")+" answers there from the next turn on."
 	default:

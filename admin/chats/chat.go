@@ -31,28 +31,29 @@ const (
 var sessionPage = transcript.PageQuery{Limit: chatMessages}
 
 type chatBody struct {
-	CSRF    string
-	ID      string
-	Detail  session.Detail
-	Display string
-	Group   string // the group's name, "" of any other conversation
-	Bound   core.Address
-	IsBound bool
-	Running bool
-	Said    page.Part[[]said]
-	Earlier string // address of the messages before
-	Latest  string // address of the newest, on a page before it
-	Cut     bool
-	Runs    page.Part[[]runView]
-	Agents  []string
-	Levels  []core.Trust // below the present ceiling
-	Models  []string
-	Next    page.Part[nextModel]
-	Own     bool // who looks may write in it here
-	Asks    []template.HTML
-	AsksBad string
-	Asked   page.Part[[]questionCard]
-	Compose composer
+	CSRF        string
+	ID          string
+	Detail      session.Detail
+	Display     string
+	Group       string // the group's name, "" of any other conversation
+	Bound       core.Address
+	IsBound     bool
+	Running     bool
+	Said        page.Part[[]said]
+	Earlier     string // address of the messages before
+	Latest      string // address of the newest, on a page before it
+	Cut         bool
+	Runs        page.Part[[]runView]
+	Agents      []string
+	Levels      []core.Trust // below the present ceiling
+	Models      []string
+	Next        page.Part[nextModel]
+	Own         bool // who looks may write in it here
+	Log, LogOff bool // it is entered in the owner's log, unless LogOff
+	Asks        []template.HTML
+	AsksBad     string
+	Asked       page.Part[[]questionCard]
+	Compose     composer
 }
 
 // A said is one message as it is shown.
@@ -133,6 +134,7 @@ func (p *Pages) showChat(w http.ResponseWriter, r *http.Request, status int, id 
 		return err
 	}
 	b.Group = groups[d.ID]
+	b.Log, b.LogOff = p.o.Logs && b.Group == "" && d.User == core.Operator, d.ActivityOff()
 	b.Own = p.o.Say != nil && d.User == who.User && !d.Archived
 	c.CSRF, c.ID, c.Attach, c.Running = b.CSRF, d.ID, p.o.Files != nil, b.Running
 	b.Compose = c

@@ -141,6 +141,7 @@ type Options struct {
 	// once for each run: core.Conflict if that was asked already, or cannot be. nil:
 	// not offered.
 	Retry     func(ctx context.Context, run string, by core.Actor) error
+	Logs      bool      // the owner's conversations are logged, unless that is switched off
 	Files     Files     // nil: nothing can be attached there
 	Questions Questions // nil: what a model asks the operator is not answered there
 }

@@ -77,6 +77,26 @@ func TestTheOwnersConversationsAreLoggedAndTheGuestsNever(t *testing.T) {
 	}
 }
 
+func TestTheOwnerSwitchesTheLogInChat(t *testing.T) {
+	w := newWorld(t, nil)
+	boss, guest := w.boss(), w.guest("Ada")
+	for _, c := range []struct{ say, want string }{
+		{"/activity", "This conversation is logged in your vault"}, {"/activity off", "no longer logged"}, {"/activity", "is not logged in your vault"},
+		{"not this", ""}, {"/activity maybe", "followed by on or off"}, {"/activity on", "is logged in your vault, in Daily/chat-log"}, {"but this", ""},
+	} {
+		if got := w.replies(boss, c.say).Text; !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q", c.say, got)
+		}
+	}
+	w.until("it is logged", func() bool { _, log := w.activityFiles(); return strings.Contains(log, "2. but this") })
+	if _, log := w.activityFiles(); strings.Contains(log, ". not this") {
+		t.Error(log)
+	}
+	if got := w.replies(guest, "/activity on").Text; !strings.Contains(got, "Only the owner") {
+		t.Errorf("to a guest: %q", got)
+	}
+}
+
 // While the log waits for its model, messages are answered as without it: the same
 // commits, and the same that wait for the disk.
 func TestTheLogAddsNoCommitToAMessage(t *testing.T) {

@@ -91,7 +91,7 @@ func newWorldAt(t testing.TB, sim *telegramtest.Server, dir string, clock core.C
 	}
 	w := &world{t: t, sim: sim, cfg: cfg, log: &coretest.Log{}, clock: clock}
 	w.start()
-	t.Cleanup(w.stop)
+	t.Cleanup(func() { w.stop() }) // also that of a later start
 	return w
 }
 

@@ -33,6 +33,7 @@ type Options struct {
 	Resolver      Resolver
 	ChatSettings  ChatSettings
 	TrustModes    TrustModes
+	Sessions      Sessions
 	Transcripts   Transcripts
 
 	Lanes     Lanes
@@ -54,6 +55,7 @@ type Options struct {
 	Journal   journal.Options // without DB, Clock and Asks
 
 	BusyMode func() string                 // where a chat has chosen none
+	Logging  func() bool                   // the owner's conversations are logged in the vault
 	Platform func(bot string) string       // of a bot
 	Link     func(bot, code string) string // that uses an invitation; "" where the platform has none
 }
@@ -116,6 +118,7 @@ func New(o Options) *Chat {
 		{Name: "pair", About: texts.Text("about_pair"), Args: texts.Text("args_code"), Private: true, Where: DirectOnly, Elsewhere: texts.Text("code_in_group"), Run: pairWithoutCode},
 		{Name: "link", About: texts.Text("about_link"), Args: texts.Text("args_code"), Private: true, Where: DirectOnly, Elsewhere: texts.Text("code_in_group"), Run: people.link},
 		{Name: "trust", About: texts.Text("about_trust"), Args: texts.Text("args_trust"), Managers: true, Where: DirectOnly, Elsewhere: texts.Text("trust_in_group"), Run: trust.run},
+		{Name: "activity", About: texts.Text("about_activity"), Args: texts.Text("args_activity"), Managers: true, Where: DirectOnly, Elsewhere: texts.Text("activity_in_group"), Run: (&activity{o.DB, bound, o.Sessions, o.Logging}).run},
 		{Name: "agent", About: texts.Text("about_agent"), Args: texts.Text("args_name"), Managers: true, Complete: o.Agents.Names, Run: agents.run},
 		{Name: "pairing", About: texts.Text("about_pairing"), Managers: true, Private: true, Run: people.pending},
 		{Name: "approve", About: texts.Text("about_approve"), Args: texts.Text("args_approve"), Managers: true, Control: true, Run: people.approve},

@@ -9,7 +9,6 @@ package activity
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -93,19 +92,10 @@ func (w *Worker) Follow(s *session.Session, at core.Address, user int64, trust c
 }
 
 // Logged reports whether a session may enter the files: it is the owner's, of people who
-// talk, was not begun by the schedule, and not switched off. Those of groups are the owner's too; they are found by
-// their chat.
+// talk, was not begun by the schedule, and is not switched off. Those of groups are the
+// owner's too; they are found by their chat.
 func Logged(s *session.Session) bool {
-	return s.User == core.Operator && s.Source != core.ScheduleBot && s.Module != session.SingleModule && !Off(s)
-}
-
-// Off reports whether the log is switched off for a session ("activity": false in its
-// metadata).
-func Off(s *session.Session) bool {
-	var m struct {
-		Activity *bool `json:"activity"`
-	}
-	return len(s.Metadata) > 0 && json.Unmarshal(s.Metadata, &m) == nil && m.Activity != nil && !*m.Activity
+	return s.User == core.Operator && s.Source != core.ScheduleBot && s.Module != session.SingleModule && !s.ActivityOff()
 }
 
 // todo reads what Follow has returned.

@@ -139,6 +139,7 @@ var examples = map[string][]any{
 	"Per":       {"24h0m0s"},
 	"Percent":   {80},
 	"Platform":  {"Telegram"},
+	"On":        {true, false},
 	"Raised":    {true, false},
 	"Read":      {20},
 	"Reason":    {strings.Repeat("r", 400)},

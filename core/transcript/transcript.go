@@ -60,6 +60,15 @@ func (sess *Session) TrustAuto(api bool) bool {
 	return m.Permissions.Auto
 }
 
+// ActivityOff reports whether the owner's log of conversations is switched off for it
+// ("activity": false in its metadata).
+func (sess *Session) ActivityOff() bool {
+	var m struct {
+		Activity *bool `json:"activity"`
+	}
+	return len(sess.Metadata) > 0 && json.Unmarshal(sess.Metadata, &m) == nil && m.Activity != nil && !*m.Activity
+}
+
 // Options configure New. Vault is required.
 type Options struct {
 	Vault   *vault.Vault

@@ -1,0 +1,67 @@
+// Package logged shows the log of the owner's conversations on the overview.
+package logged
+
+import (
+	"context"
+	"strconv"
+
+	"gatehouse/admin/page"
+	"gatehouse/core/activity"
+)
+
+// A Log is the log of the owner's conversations in the vault.
+type Log interface {
+	// Recent returns the newest exchanges, newest first.
+	Recent(ctx context.Context, limit int) ([]activity.Item, error)
+	// Unread returns exchanges that cannot be read, newest first.
+	Unread(ctx context.Context, limit int) ([]activity.Item, error)
+	Faults() []activity.Fault // files that cannot be written
+}
+
+// A View is the log as the overview shows it.
+type View struct {
+	frame *page.Frame
+	log   Log
+}
+
+// New returns the view of a log; nil: nothing is shown.
+func New(f *page.Frame, log Log) *View { return &View{f, log} }
+
+// Lines of the overview.
+const (
+	recentShown = 6
+	faultsShown = 5
+)
+
+// Newest returns the owner's newest exchanges, for the overview.
+func (v *View) Newest(ctx context.Context) page.Part[[]activity.Item] {
+	if v.log == nil {
+		return page.Part[[]activity.Item]{}
+	}
+	return page.Load(ctx, v.frame, "The log of your conversations", func(ctx context.Context) ([]activity.Item, error) {
+		return v.log.Recent(ctx, recentShown)
+	})
+}
+
+// Answer reports what the log of conversations cannot do, for the overview; false
+// where nothing fails.
+func (v *View) Answer(ctx context.Context) (a page.Answer, ok bool) {
+	if v.log == nil {
+		return a, false
+	}
+	a = page.Answer{Key: "log", Question: "Is your log of conversations complete?", Tone: "warn", Short: "the log of conversations has faults"}
+	files := v.log.Faults()
+	if len(files) > 0 {
+		a.Answer = "It cannot be written in the vault. It is tried again every minute, and nothing is lost."
+	} else {
+		a.Answer = "Some exchanges are missing in it, because they could not be read."
+	}
+	for _, f := range page.Head(files, faultsShown) {
+		a.Detail = append(a.Detail, page.Detail{Text: f.File, Reason: f.Text})
+	}
+	unread, err := v.log.Unread(ctx, faultsShown)
+	for _, u := range unread {
+		a.Detail = append(a.Detail, page.Detail{Text: "Exchange " + strconv.Itoa(u.Number) + " of the conversation " + u.Session, Reason: u.Fault})
+	}
+	return a, err == nil && len(a.Detail) > 0
+}
