@@ -300,7 +300,7 @@ func (a *answer) add(d llm.Delta) {
 	a.grow("thinking", d.Thinking)
 	if d.Signature != "" {
 		a.close()
-		if n := len(a.blocks); n > 0 && a.blocks[n-1].Type == "thinking" {
+		if n := len(a.blocks); n > 0 && a.blocks[n-1].Type == "thinking" && a.blocks[n-1].Signature == "" {
 			a.blocks[n-1].Signature = d.Signature
 		} else {
 			a.blocks = append(a.blocks, core.Block{Type: "thinking", Signature: d.Signature})

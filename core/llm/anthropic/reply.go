@@ -37,13 +37,20 @@ type reply struct {
 	provider.Reply
 	c        *Client
 	req      *llm.Request
-	unsigned bool // earlier thinking is left out: the server refused a signature
+	unsigned bool // earlier thinking is left out: the server refused it
+	direct   bool // no thinking in this reply: the server wants the earlier one back
 	blind    bool // pictures and documents are left out: the server refused one
 }
 
 // mostTokens parses the limit in "max_tokens: 64000 > 8192, which is the maximum allowed
 // number of output tokens for …".
 var mostTokens = regexp.MustCompile(`max_tokens: \d+ > (\d+)`)
+
+// What a refusal says that is about the thinking in the history, not about the parameter:
+// "Invalid `signature` in `thinking` block", "`thinking` or `redacted_thinking` blocks in
+// the latest assistant message cannot be modified", "Expected `thinking` or
+// `redacted_thinking`, but found `tool_use`".
+var refusedThinking = []string{"`signature`", "`thinking` block", "thinking blocks", "redacted_thinking", "cannot be modified"}
 
 // Learn checks whether a refusal concerns a part of the request that can be omitted or
 // changed, and records that; true means: repeat the request.
@@ -57,15 +64,18 @@ func (r *reply) Learn(f *provider.Failure) bool {
 		old := d.maxTokens.Load()
 		return err == nil && most > 0 && (old == 0 || most < old) && d.maxTokens.CompareAndSwap(old, most)
 	}
+	about := strings.ReplaceAll(strings.ToLower(said), "documentation", "") // "consult our documentation" is about no document
+	if provider.Says(about, refusedThinking...) {
+		before := r.direct
+		r.direct, r.unsigned = r.unsigned, true // a second time: this reply goes without
+		return !before
+	}
 	switch {
-	case !r.blind && r.req.HasMedia() && provider.Says(said, "image", "pdf", "document"):
+	case !r.blind && r.req.HasMedia() && provider.Says(about, "image", "pdf", "document"):
 		// "image dimensions exceed max allowed size: 8000 pixels", "The PDF specified is
 		// password protected.", …
 		r.blind = true
 		r.Refused(r.req, true, true)
-		return true
-	case provider.Says(said, "`signature`", "`thinking` block", "thinking blocks") && !r.unsigned:
-		r.unsigned = true
 		return true
 	case provider.Says(said, "temperature") && r.req.Temperature != nil:
 		return d.noTemperature.CompareAndSwap(false, true)

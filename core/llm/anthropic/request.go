@@ -18,7 +18,7 @@ const defaultTokens = 16_000
 // params returns the request in the API's form.
 func (r *reply) params(model string) request {
 	d := &r.c.dialect
-	p := request{model: model, maxTokens: int64(r.req.MaxTokens), tools: tools(r.req.Tools), thinks: r.c.thinks(model)}
+	p := request{model: model, maxTokens: int64(r.req.MaxTokens), tools: tools(r.req.Tools), thinks: r.c.thinks(model) && !r.direct}
 	if p.maxTokens < 1 {
 		p.maxTokens = defaultTokens
 	}

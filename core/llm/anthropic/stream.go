@@ -3,6 +3,8 @@ package anthropic
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
+	"slices"
 
 	"gatehouse/core"
 	"gatehouse/core/llm"
@@ -27,6 +29,13 @@ type answer struct {
 	unfound  string      // why one has not
 }
 
+// Types of deltas and blocks that are read. One of another type may use the names of
+// their fields otherwise.
+var (
+	deltas = []string{"text_delta", "thinking_delta", "signature_delta", "input_json_delta", "citations_delta"}
+	blocks = []string{"text", "thinking", "web_search_tool_result", "tool_use"}
+)
+
 // take handles one event
 // (https://platform.claude.com/docs/en/build-with-claude/streaming). Events
 // and blocks of unknown types are passed over, as the documentation asks.
@@ -39,10 +48,16 @@ func (r *reply) take(a *answer, name string, data []byte) *provider.Failure {
 		return nil
 	}
 	var e event
-	if json.Unmarshal(data, &e) != nil {
+	if err := json.Unmarshal(data, &e); mistyped(err) && e.Delta.Type != "" && !slices.Contains(deltas, e.Delta.Type) {
+		return nil
+	} else if err != nil {
 		return provider.Garbage("an event is no JSON of the expected form")
 	}
-	e.Type = cmp.Or(e.Type, name)
+	if e.Type = cmp.Or(e.Type, name); e.Type == "" { // some servers write no more than the error
+		if bad := parseError(data); !bad.isZero() {
+			return r.c.streamFailure(bad)
+		}
+	}
 	if r.req.Search != nil && !a.note(&e) {
 		return provider.Garbage("the parts of the message do not fit together")
 	}
@@ -71,6 +86,13 @@ func (r *reply) take(a *answer, name string, data []byte) *provider.Failure {
 	return nil
 }
 
+// mistyped reports whether err is about a field that has another type than the documented
+// one. What else was decoded is there.
+func mistyped(err error) bool {
+	_, ok := errors.AsType[*json.UnmarshalTypeError](err)
+	return ok
+}
+
 // count takes the figures of message_start and message_delta: the latter's are totals,
 // and only those that are there replace the former's.
 func (a *answer) count(u *figures) {
@@ -93,7 +115,9 @@ func (a *answer) count(u *figures) {
 
 func (r *reply) begins(a *answer, e *event) *provider.Failure {
 	var b opened
-	if json.Unmarshal(e.Block, &b) != nil {
+	if err := json.Unmarshal(e.Block, &b); mistyped(err) && b.Type != "" && !slices.Contains(blocks, b.Type) {
+		return nil
+	} else if err != nil {
 		return provider.Garbage("a block is no JSON of the expected form")
 	}
 	switch b.Type {

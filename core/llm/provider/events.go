@@ -3,6 +3,7 @@ package provider
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 )
@@ -41,14 +42,15 @@ func NewEvents(r io.Reader) *Events {
 }
 
 // Next returns the next event's data, valid until the next call. At the end of
-// the stream it is io.EOF, and an unfinished event is dropped as the standard
-// says, unless it is [DONE]: servers close right behind it.
+// the stream it is io.EOF. An event without a blank line behind it is dropped there, as
+// the standard says, unless its data is whole: [DONE] or JSON. Servers close right behind
+// it, and behind an error.
 func (e *Events) Next() ([]byte, error) {
 	e.Name, e.data, e.has = "", e.data[:0], false
 	for {
 		line, err := e.readLine()
 		if err != nil && (!errors.Is(err, io.EOF) || len(line) == 0) {
-			if e.has && errors.Is(err, io.EOF) && IsDone(e.data) {
+			if e.has && errors.Is(err, io.EOF) && (IsDone(e.data) || isObject(e.data)) {
 				return e.data, nil
 			}
 			return nil, err
@@ -68,6 +70,9 @@ func (e *Events) Next() ([]byte, error) {
 
 // IsDone reports whether an event is [DONE], by which many servers end a stream.
 func IsDone(data []byte) bool { return string(bytes.TrimSpace(data)) == "[DONE]" }
+
+// isObject reports whether data is a whole JSON object.
+func isObject(data []byte) bool { return bytes.HasPrefix(data, []byte("{")) && json.Valid(data) }
 
 // field adds one line to the event.
 func (e *Events) field(line []byte) error {

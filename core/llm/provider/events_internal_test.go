@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -36,6 +37,8 @@ func TestEventsFollowTheStandard(t *testing.T) {
 		{"byte order mark", "\xef\xbb\xbfdata: a\n\n", "a"},
 		{"an unfinished event is dropped", "data: a\n\ndata: b", "a"},
 		{"an unfinished DONE counts", "data: a\n\ndata: [DONE]", "a|[DONE]"},
+		{"an unfinished object counts when it is whole", "data: a\n\ndata: {\"b\":1}", `a|{"b":1}`},
+		{"an object that is cut off is dropped", "data: a\n\ndata: {\"b\":", "a"},
 		{"DONE with one newline counts", "data: a\n\ndata: [DONE]\n", "a|[DONE]"},
 		{"llama.cpp's error field", "error: {\"code\":500}\n\n", `{"code":500}`},
 		{"a bare object", "data: a\n\n{\"error\":\"x\"}\n\n", `a|{"error":"x"}`},
@@ -126,8 +129,9 @@ func parseWhole(in string) (events []string) {
 			events, data = append(events, strings.Join(data, "\n")), nil
 		}
 	}
-	if add(rest); IsDone([]byte(strings.Join(data, "\n"))) {
-		events = append(events, strings.Join(data, "\n"))
+	add(rest)
+	if last := []byte(strings.Join(data, "\n")); IsDone(last) || len(last) > 0 && last[0] == '{' && json.Valid(last) {
+		events = append(events, string(last))
 	}
 	return events
 }

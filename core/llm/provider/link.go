@@ -25,6 +25,7 @@ import (
 const (
 	dialTimeout   = 10 * time.Second
 	headerTimeout = 120 * time.Second // a local server may load its model first
+	pingAfter     = 15 * time.Second  // of silence on a connection, and for the answer
 
 	// WaitBuffer is the size of each buffer that a reply holds while the model
 	// thinks: hundreds may wait at once, each for a few small events.
@@ -92,6 +93,7 @@ func transport() *http.Transport {
 		MaxResponseHeaderBytes: 64 << 10,
 		DisableCompression:     true, // small events, and no bombs
 		ForceAttemptHTTP2:      true,
+		HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingAfter}, // a lost path is noticed before the next request
 		ReadBufferSize:         WaitBuffer,
 		WriteBufferSize:        WaitBuffer,
 	}
