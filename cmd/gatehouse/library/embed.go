@@ -34,9 +34,21 @@ func (l *Library) openEmbedder(o Options) (near func(ctx context.Context, user i
 	l.close = client.Close
 	l.Embedder = embedding.New(embedding.Options{
 		Model: client, Name: o.Embed.Model, Dimensions: o.Embed.Dimensions, Library: l.Documents, Memory: o.DB, Spend: o.Embed.spend(o.DB),
-		Busy: o.Busy, Clock: o.Clock, Log: o.Log, Metrics: metrics,
+		Ready: l.compared, MayRead: l.mayEmbed, Busy: o.Busy, Clock: o.Clock, Log: o.Log, Metrics: metrics,
 	})
 	return l.Embedder.Near, nil
+}
+
+// compared reports whether the last pass over the whole vault has reached its end.
+func (l *Library) compared() bool {
+	s := l.Crawler.Status()
+	return !s.Ended.IsZero() && s.Err == ""
+}
+
+// mayEmbed returns which files are indexed by the rules as they are now.
+func (l *Library) mayEmbed() func(name string) bool {
+	l.o.Forget()
+	return func(name string) bool { return l.o.MayRead(core.Vault, core.Operator, name) }
 }
 
 // A noticed store has new passages embedded soon.

@@ -13,10 +13,12 @@ import (
 
 // A Passage is a chunk as a model embeds it.
 type Passage struct {
-	N       int64  `db:"n"`
-	Content string `db:"content_id"`
-	Title   string `db:"title"`
-	Text    string `db:"chunk_text"`
+	N        int64  `db:"n"`
+	Content  string `db:"content_id"`
+	Path     string `db:"source_path"` // of the document, relative to the vault
+	Title    string `db:"title"`
+	Text     string `db:"chunk_text"`
+	Embedder int64  `db:"embedder"` // the model that has read it, 0 for none
 }
 
 // Embedded is what a model has to read of a passage: the text, and the document's title
@@ -30,11 +32,16 @@ func (p Passage) Embedded() string {
 
 // Pending returns at most limit passages that the model has not embedded, those that
 // were indexed first at first.
-func (s *Store) Pending(ctx context.Context, model int64, limit int) (list []Passage, err error) {
+func (s *Store) Pending(ctx context.Context, model int64, limit int) ([]Passage, error) {
+	return s.PendingAfter(ctx, model, Passage{}, limit)
+}
+
+// PendingAfter returns those of Pending that follow a passage which it has returned.
+func (s *Store) PendingAfter(ctx context.Context, model int64, after Passage, limit int) (list []Passage, err error) {
 	for _, where := range [...]string{"c.embedder < $1", "c.embedder > $1"} { // each has an index
 		var more []Passage
-		err := s.db.Select(ctx, &more, `SELECT c.n, c.content_id, c.chunk_text, coalesce(m.title, '') AS title
-			FROM chunks c JOIN index_manifest m ON m.content_id = c.content_id WHERE `+where+` ORDER BY c.embedder, c.n LIMIT `+strconv.Itoa(limit-len(list)), model)
+		err := s.db.Select(ctx, &more, `SELECT c.n, c.content_id, c.chunk_text, c.embedder, coalesce(m.source_path, '') AS source_path, coalesce(m.title, '') AS title
+			FROM chunks c JOIN index_manifest m ON m.content_id = c.content_id WHERE `+where+` AND (c.embedder, c.n) > ($2, $3) ORDER BY c.embedder, c.n LIMIT `+strconv.Itoa(limit-len(list)), model, after.Embedder, after.N)
 		if err != nil {
 			return nil, fmt.Errorf("index: passages to embed: %w", err)
 		}

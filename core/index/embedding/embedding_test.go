@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,6 +29,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const dimensions = 64
 
+func everything(string) bool { return true }
+
 type world struct {
 	t      *testing.T
 	clock  *coretest.Clock
@@ -47,7 +50,7 @@ func open(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	w.o = embedding.Options{Model: c, Name: "small", Library: w.docs, Memory: w.db, Clock: w.clock, Log: slog.New(slog.NewTextHandler(w.log, nil))}
+	w.o = embedding.Options{Model: c, Name: "small", Library: w.docs, Memory: w.db, MayRead: func() func(string) bool { return everything }, Clock: w.clock, Log: slog.New(slog.NewTextHandler(w.log, nil))}
 	return w
 }
 
@@ -286,4 +289,31 @@ func TestNear_IsNilWhereTheModelDoesNotAnswer(t *testing.T) {
 	if e.Near(t.Context(), 1, "one") == first {
 		t.Error("more searches are kept than 64")
 	}
+}
+
+func TestRun_SendsNothingThatWasClosedSinceItWasIndexed(t *testing.T) {
+	w := open(t)
+	for i := range 50 { // more than one batch
+		w.put(fmt.Sprintf("Diary/%02d.md", i), "a secret")
+	}
+	w.put("open.md", "open")
+	var closed, ready atomic.Bool
+	closed.Store(true)
+	w.o.MayRead = func() func(string) bool {
+		return func(name string) bool { return !closed.Load() || !strings.HasPrefix(name, "Diary/") }
+	}
+	w.o.Ready = ready.Load
+	e, _ := w.run()
+	if asked := w.server.Asked(); len(asked) != 0 {
+		t.Errorf("before the vault was read the server got %q", asked)
+	}
+	ready.Store(true)
+	w.later(time.Second)
+	w.want(e, 1, 51, "")
+	if asked := w.server.Asked(); !slices.Equal(asked, []string{"open.md\n\nopen"}) {
+		t.Errorf("the server got %q", asked)
+	}
+	closed.Store(false)
+	w.later(31 * time.Second)
+	w.want(e, 51, 51, "")
 }

@@ -1,0 +1,239 @@
+package embedding
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/index/document"
+	"gatehouse/core/llm/embed"
+)
+
+// Run embeds what is not embedded, in the order in which it was indexed, until ctx ends.
+// When the model is another one than before, all is embedded again; meanwhile what is done
+// is found by meaning, and all by words. It begins when the library is ready, and passes
+// over what the model may not get: the crawler removes it. A failure is logged once, until it is another one,
+// and tried again after two seconds to ten minutes.
+func (e *Embedder) Run(ctx context.Context) {
+	wait := firstWait
+	for ctx.Err() == nil {
+		if !e.o.Ready() {
+			core.Sleep(ctx, e.o.Clock, notReady)
+			continue
+		}
+		more, err := e.step(ctx)
+		pause := idle
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			pause, wait = max(wait, after(err)), min(2*wait, lastWait)
+		case more:
+			pause, wait = 0, firstWait
+		}
+		e.note(err)
+		e.wait(ctx, min(pause, lastWait), err == nil)
+	}
+}
+
+// wait waits, with kicks not after the next one.
+func (e *Embedder) wait(ctx context.Context, d time.Duration, kicks bool) {
+	if d <= 0 {
+		return
+	}
+	kick := e.kick
+	if !kicks {
+		kick = nil
+	}
+	select {
+	case <-ctx.Done():
+	case <-e.o.Clock.After(d):
+	case <-kick:
+	}
+}
+
+func after(err error) time.Duration {
+	if f := (*embed.Fault)(nil); errors.As(err, &f) {
+		if !f.Again {
+			return time.Minute // someone has to change something
+		}
+		return f.After
+	}
+	return 0
+}
+
+func (e *Embedder) note(err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	e.mu.Lock()
+	was := e.err
+	e.err = text
+	e.mu.Unlock()
+	if text != "" && text != was {
+		e.o.Log.Warn("passages are not embedded, and found by their words alone", "model", e.o.Name, "err", err)
+	}
+}
+
+// step embeds one batch, and reports whether there may be a next one.
+func (e *Embedder) step(ctx context.Context) (more bool, err error) {
+	k, err := e.begin(ctx)
+	if err != nil {
+		return false, err
+	}
+	list, err := e.o.Library.PendingAfter(ctx, k.ID, e.after, batch)
+	if err != nil {
+		return false, err
+	}
+	more = len(list) == batch
+	if len(list) > 0 {
+		for n := 0; e.o.Busy != nil && n < maxWays && e.o.Busy(); n++ {
+			core.Sleep(ctx, e.o.Clock, giveWay)
+		}
+		if err := e.embed(ctx, k, list); err != nil {
+			return false, errors.Join(err, e.count(ctx, k, false))
+		}
+	}
+	if e.after = (document.Passage{}); more {
+		e.after = list[len(list)-1]
+	}
+	return more, e.count(ctx, k, more)
+}
+
+// count counts for the metrics, while there is more not each time.
+func (e *Embedder) count(ctx context.Context, k known, more bool) error {
+	now := e.o.Clock.Now()
+	if more && now.Sub(e.counted) < countEvery {
+		return nil
+	}
+	done, all, err := e.o.Library.Embedded(ctx, k.ID)
+	if err != nil {
+		return err
+	}
+	e.counted = now
+	e.o.Metrics.progress(done, all)
+	return nil
+}
+
+// begin returns the model; one that is not the last gets a new number.
+func (e *Embedder) begin(ctx context.Context) (known, error) {
+	e.mu.Lock()
+	k := e.known
+	e.mu.Unlock()
+	if k.ID > 0 {
+		return k, nil
+	}
+	stored, err := e.o.Memory.Load(ctx, memoryKey)
+	if err != nil {
+		return known{}, fmt.Errorf("embedding model: %w", err)
+	}
+	_ = json.Unmarshal([]byte(stored), &k) // "" for none: it is the first
+	if k.Name != e.o.Name || k.Wanted != e.o.Dimensions || k.ID <= 0 {
+		k = known{ID: max(0, k.ID) + 1, Name: e.o.Name, Wanted: e.o.Dimensions}
+		if err := e.keep(ctx, k); err != nil {
+			return known{}, err
+		}
+	}
+	if err := e.o.Library.DropVectors(ctx, k.ID); err != nil {
+		return known{}, err
+	}
+	e.set(k)
+	return k, nil
+}
+
+func (e *Embedder) keep(ctx context.Context, k known) error {
+	b, _ := json.Marshal(k) // text and numbers: it cannot fail
+	if err := e.o.Memory.Save(ctx, memoryKey, string(b)); err != nil {
+		return fmt.Errorf("embedding model: %w", err)
+	}
+	return nil
+}
+
+func (e *Embedder) set(k known) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.known, e.cached = k, nil
+}
+
+// embed has passages embedded. Where the server refuses them together they are tried
+// one by one, and those that it refuses alone are stored without a vector.
+func (e *Embedder) embed(ctx context.Context, k known, list []document.Passage) error {
+	err := e.together(ctx, k, list)
+	if !refused(err) {
+		return err
+	}
+	var bad []document.Passage
+	for i := 0; i < len(list); i++ {
+		k, _ := e.recall("")
+		if one := e.together(ctx, k, list[i:i+1]); refused(one) {
+			bad = append(bad, list[i])
+		} else if one != nil {
+			return one
+		}
+	}
+	if len(bad) == len(list) {
+		if _, fault := e.ask(ctx, 0, []string{"text"}); fault != nil {
+			return fault // it takes nothing at all
+		}
+	}
+	for _, p := range bad {
+		e.o.Log.Warn("a passage is not embedded", "passage", p.N, "of", p.Content, "err", err)
+	}
+	return e.o.Library.Embed(ctx, k.ID, bad, make([][]float32, len(bad)))
+}
+
+func refused(err error) bool {
+	f := (*embed.Fault)(nil)
+	return errors.As(err, &f) && f.Refused()
+}
+
+// open returns the passages that the model may get; the others stay pending.
+func (e *Embedder) open(list []document.Passage) (out []document.Passage) {
+	may := e.o.MayRead()
+	for _, p := range list {
+		if may(p.Path) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// together has passages embedded by one request.
+func (e *Embedder) together(ctx context.Context, k known, list []document.Passage) error {
+	list = e.open(list)
+	if len(list) == 0 {
+		return nil
+	}
+	texts := make([]string, len(list))
+	for i, p := range list {
+		texts[i] = cut(p.Embedded())
+	}
+	vectors, err := e.ask(ctx, 0, texts)
+	if err != nil {
+		return err
+	}
+	if k, err = e.sized(ctx, k, len(vectors[0])); err != nil {
+		return err
+	}
+	return e.o.Library.Embed(ctx, k.ID, list, vectors)
+}
+
+// sized notes the dimensions of the model's first vectors, and holds it to them.
+func (e *Embedder) sized(ctx context.Context, k known, dimensions int) (known, error) {
+	if k.Dimensions == dimensions {
+		return k, nil
+	}
+	if k.Dimensions != 0 {
+		return k, fmt.Errorf("the model %s gives %d dimensions, and gave %d before: it is another model, so set GATEHOUSE_EMBED_DIMENSIONS to have all embedded again", k.Name, dimensions, k.Dimensions)
+	}
+	k.Dimensions = dimensions
+	if err := e.keep(ctx, k); err != nil {
+		return k, err
+	}
+	e.set(k)
+	return k, nil
+}
