@@ -28,9 +28,10 @@ type ID struct{ Dev, Ino uint64 }
 // An Info describes a file. Of a symbolic link it describes the link.
 type Info struct {
 	ID
-	Mode fs.FileMode
-	Size int64
-	Time time.Time
+	Mode    fs.FileMode
+	Size    int64
+	Time    time.Time
+	Changed time.Time // of the content or the description: no program sets it back
 }
 
 // A Dir is an open directory. It stays the same directory when it is renamed. It
@@ -154,7 +155,7 @@ func infoOf(st *unix.Stat_t) Info {
 	}
 	return Info{
 		ID:   ID{uint64(st.Dev), st.Ino}, //nolint:unconvert // its type differs by system
-		Mode: mode, Size: st.Size, Time: time.Unix(st.Mtim.Unix()),
+		Mode: mode, Size: st.Size, Time: time.Unix(st.Mtim.Unix()), Changed: time.Unix(st.Ctim.Unix()),
 	}
 }
 

@@ -117,3 +117,6 @@ func (i named) Mode() fs.FileMode  { return i.info.Mode }
 func (i named) ModTime() time.Time { return i.info.Time }
 func (i named) IsDir() bool        { return i.info.Mode.IsDir() }
 func (i named) Sys() any           { return nil }
+
+// Changed returns when the content or the description changed.
+func (i named) Changed() time.Time { return i.info.Changed }

@@ -204,6 +204,11 @@ func (q question) files(d Decision) Decision {
 	if q.p.Auto {
 		return d.With(Allow, RuleTrustMode, "")
 	}
+	if q.t.Kind == tool.Read && q.t.Name == "Search" {
+		// The index finds what the user may read, within their rights. It shows lines of it and
+		// changes nothing; to read a file, and to send anything away, still asks.
+		return d.With(Allow, RuleAlways, "")
+	}
 	rule := RuleConfigured
 	for _, need := range q.needs() {
 		globs := q.p.Configured.Read

@@ -14,6 +14,7 @@ import (
 var (
 	readTool   = tool.Tool{Name: "Read", Kind: tool.Read}
 	grepTool   = tool.Tool{Name: "Grep", Kind: tool.Read}
+	findTool   = tool.Tool{Name: "Search", Kind: tool.Read}
 	writeTool  = tool.Tool{Name: "Write", Kind: tool.Write}
 	editTool   = tool.Tool{Name: "Edit", Kind: tool.Write}
 	bashTool   = tool.Tool{Name: "Bash", Kind: tool.Shell, Isolated: true}
@@ -73,6 +74,11 @@ func TestTheTrustMatrix(t *testing.T) {
 		{grepTool, ".", "               ask ask -   -  "},
 		{grepTool, "Guests/7", "        ask ask yes yes"},
 		{grepTool, "Public", "          ask ask -   yes"},
+		{findTool, ".", "               yes yes -   -  "},
+		{findTool, "Guests/7", "        yes yes yes yes"},
+		{findTool, "Guests/8", "        yes yes -   -  "},
+		{findTool, "Public", "          yes yes -   yes"},
+		{findTool, ".git/hooks", "      -   -   -   -  "},
 		{writeTool, "Notes/a.md", "     ask ask -   -  "},
 		{writeTool, "Chat/artifacts/a", "yes yes -  -  "},
 		{writeTool, "Chat/artifacts/a/b", "ask ask - -"},

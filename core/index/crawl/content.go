@@ -97,7 +97,7 @@ func (p *pass) text(ctx context.Context, name string, data []byte) (text, fault 
 		}
 		text, _, _, err := p.c.o.PDF(ctx, data)
 		if err != nil {
-			return "", "its text cannot be read: " + reason(err)
+			return "", badPDF + reason(err)
 		}
 		if strings.TrimSpace(text) == "" {
 			return "", "it has no text"

@@ -356,6 +356,53 @@ func TestPass_PDFsAreReadByTheirExtractor(t *testing.T) {
 	}
 }
 
+func TestPass_APDFThatCouldNotBeReadIsTriedAgainTheNextDay(t *testing.T) {
+	w := open(t)
+	tries := 0
+	w.o.PDF = func(context.Context, []byte) (string, int, int, error) {
+		if tries++; tries < 3 {
+			return "", 0, 0, errors.New("no memory")
+		}
+		return "slate roof", 1, 1, nil
+	}
+	w.Crawler = crawl.New(w.o)
+	w.write("offer.pdf", "%PDF-1.7")
+	w.pass()
+	w.clock.Advance(time.Hour)
+	w.pass()
+	if tries != 1 {
+		t.Errorf("within a day it is read %d times", tries)
+	}
+	for range 2 { // the second attempt fails as the first
+		w.clock.Advance(24 * time.Hour)
+		w.pass()
+		w.pass()
+	}
+	if tries != 3 {
+		t.Errorf("in three days it is read %d times", tries)
+	}
+	w.wantFound("slate", "offer.pdf")
+}
+
+func TestPass_NoticesAChangeThatKeepsSizeAndTime(t *testing.T) {
+	w := open(t)
+	w.write("a.md", "green tea")
+	long := time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC)
+	set := func() {
+		t.Helper()
+		if err := os.Chtimes(filepath.Join(w.dir, "a.md"), long, long); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set()
+	w.wantPass("put a.md")
+	w.wantPass("")
+	w.write("a.md", "black tea")
+	set()
+	w.wantPass("put a.md")
+	w.wantFound("black", "a.md")
+}
+
 func TestPass_StoppedAnywhereGoesOnWhereItWas(t *testing.T) {
 	w := open(t)
 	for i := range 20 {

@@ -27,6 +27,7 @@ const (
 	maxRefused = 3               // documents one after the other that cannot be stored: it is not about them
 	maxTold    = 1000            // directories whose errors are remembered as logged
 	looked     = 8 << 10         // bytes in which a NUL makes a file binary
+	retryPDF   = 24 * time.Hour  // between attempts at a PDF that could not be read
 	freshFor   = 2 * time.Second // a file changed as lately may change again without a new time
 	fresh      = '~'             // begins the hash of such a file: the next pass reads it again
 )
@@ -209,8 +210,8 @@ func (p *pass) file(ctx context.Context, name string, e fs.DirEntry) error {
 		was = *known
 		p.known = p.known[1:]
 	}
-	now := document.File{Path: name, Size: info.Size(), Modified: info.ModTime(), Open: p.c.o.Open(name)}
-	same := was.Hash != "" && was.Hash[0] != fresh && was.Size == now.Size && was.Modified.Equal(now.Modified)
+	now := document.File{Path: name, Size: info.Size(), Modified: info.ModTime(), Changed: changedAt(info), Open: p.c.o.Open(name)}
+	same := was.Hash != "" && was.Hash[0] != fresh && was.Size == now.Size && was.Modified.Equal(now.Modified) && was.Changed.Equal(now.Changed)
 	if same && was.Open == now.Open && !p.retries(was) && (!p.whole || isFull(was.Fault) == isFull(p.fits(now.Size, was))) {
 		p.count(was)
 		return nil
@@ -233,7 +234,16 @@ func (p *pass) count(f document.File) {
 
 // retries reports whether the reason of a fault may be gone, though the file is the same.
 func (p *pass) retries(was document.File) bool {
-	return strings.HasPrefix(was.Fault, unreadable) || was.Fault == noPDF && p.c.o.PDF != nil
+	return strings.HasPrefix(was.Fault, unreadable) || was.Fault == noPDF && p.c.o.PDF != nil ||
+		strings.HasPrefix(was.Fault, badPDF) && p.c.o.Clock.Now().Sub(was.Indexed) >= retryPDF
+}
+
+// changedAt returns a file's ctime, zero where its file system does not tell it.
+func changedAt(info fs.FileInfo) time.Time {
+	if c, ok := info.(interface{ Changed() time.Time }); ok {
+		return c.Changed()
+	}
+	return time.Time{}
 }
 
 // changes returns the bytes by which a file's place in the index changes the sum that
@@ -249,6 +259,7 @@ func (p *pass) changes(f document.File) int64 {
 const (
 	unreadable = "it cannot be read: "
 	noPDF      = "PDFs are not read here"
+	badPDF     = "its text cannot be read: " // the machine may have been short of memory or time
 )
 
 // full begins the fault of a file that the index has no room for.
@@ -289,7 +300,7 @@ func (p *pass) put(ctx context.Context, was, now document.File) error {
 	p.count(now)
 	p.c.bytes += p.changes(now) - p.changes(was)
 	if was.Hash != "" && strings.TrimPrefix(was.Hash, string(fresh)) == strings.TrimPrefix(now.Hash, string(fresh)) && was.Fault == now.Fault {
-		if was.Hash == now.Hash && was.Size == now.Size && was.Modified.Equal(now.Modified) && was.Open == now.Open {
+		if was.Hash == now.Hash && was.Size == now.Size && was.Modified.Equal(now.Modified) && was.Changed.Equal(now.Changed) && was.Open == now.Open && !strings.HasPrefix(now.Fault, badPDF) {
 			return nil
 		}
 		return p.c.o.Library.Mark(ctx, now)

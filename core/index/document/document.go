@@ -31,6 +31,8 @@ type File struct {
 	Path     string    `db:"source_path"`  // slash path relative to the vault
 	Size     int64     `db:"size"`         // bytes
 	Modified time.Time `db:"-"`            // with nanoseconds; the database has them as Stamp
+	Changed  time.Time `db:"-"`            // as ctime, with nanoseconds; zero: unknown
+	Indexed  time.Time `db:"-"`            // when it was put or marked; set by Files
 	Hash     string    `db:"content_hash"` // of what was read; "" while the file is being indexed
 	Open     bool      `db:"open"`         // guests may read it: GUEST_READ names it
 	Fault    string    `db:"fault"`        // why it has no passages, for people; "" when it has

@@ -324,18 +324,46 @@ func TestFiles_AreListedInTheOrderOfTheirPathsWithWhatTheCrawlerCompares(t *test
 	if err != nil || c != (document.Counts{Documents: 5, Faults: 1, Chunks: 5, Bytes: 500}) {
 		t.Errorf("%+v, %v", c, err)
 	}
-	x.wantFound(owner, "bin")
+	x.wantFound(owner, "bin", "c.bin:1") // by its name
+}
+
+func TestFind_FindsADocumentWithoutTextByItsName(t *testing.T) {
+	x := open(t)
+	x.put("Notes/Shopping list.md") // an empty file
+	x.wantFound(owner, "shopping", "Notes/Shopping list.md:1")
+	if c, err := x.Count(t.Context()); err != nil || c.Chunks != 0 {
+		t.Errorf("%+v, %v", c, err)
+	}
+	x.put("Notes/Shopping list.md", "bread")
+	x.wantFound(owner, "shopping", "Notes/Shopping list.md:1")
+	if n := x.rows(); n != [3]int{1, 1, 1} {
+		t.Errorf("rows %v", n)
+	}
+}
+
+func TestFind_AnExcerptSeparatesAHeadingFromTheText(t *testing.T) {
+	x := open(t)
+	x.put("tea.md", "Tea > How long\n\nGreen tea wants two minutes.\n\nIt is hot.")
+	q, _ := search.Parse("green")
+	hits, _, err := x.Find(t.Context(), q, owner, 10, "")
+	if err != nil || len(hits) != 1 || hits[0].Excerpt != "Tea > How long · Green tea wants two minutes. It is hot." {
+		t.Errorf("%+v, %v", hits, err)
+	}
+	m := hits[0].Marks
+	if len(m) != 1 || string([]rune(hits[0].Excerpt)[m[0][0]:m[0][1]]) != "Green" {
+		t.Errorf("marks %v in %q", m, hits[0].Excerpt)
+	}
 }
 
 func TestMark_ChangesWhatIsKnownAndIsNotFoundForOthers(t *testing.T) {
 	x := open(t)
 	d := x.put("a.md", "tea")
-	d.Size, d.Modified = 7, morning.Add(time.Hour)
+	d.Size, d.Modified, d.Changed = 7, morning.Add(time.Hour), morning.Add(2*time.Hour)
 	if err := x.Mark(t.Context(), d.File); err != nil {
 		t.Fatal(err)
 	}
 	files, err := x.Files(t.Context(), "", 1)
-	if err != nil || files[0] != (document.File{Path: "a.md", Size: 7, Modified: morning.Add(time.Hour), Hash: "h"}) {
+	if err != nil || files[0] != (document.File{Path: "a.md", Size: 7, Modified: d.Modified, Changed: d.Changed, Indexed: morning.Truncate(time.Microsecond), Hash: "h"}) {
 		t.Errorf("%+v, %v", files, err)
 	}
 	if err := x.Mark(t.Context(), document.File{Path: "b.md"}); core.KindOf(err) != core.NotFound {

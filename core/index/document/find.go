@@ -171,8 +171,20 @@ func excerptOf(q words.Query, text string) string {
 			has.Terms, has.Begins = append(has.Terms, term), one.Begins
 		}
 	}
-	excerpt, _ := has.Excerpt(text, excerptLen)
+	excerpt, _ := has.Excerpt(separated(text), excerptLen)
 	return excerpt
+}
+
+// separated returns a text with a mark behind headings and other lines that end no
+// sentence, since an excerpt is one line.
+func separated(text string) string {
+	blocks := strings.Split(text, "\n\n")
+	for i, b := range blocks[:len(blocks)-1] {
+		if b = strings.TrimRight(b, " \t\n"); b != "" && !strings.ContainsAny(b[len(b)-1:], ".!?:;,") {
+			blocks[i] = b + " ·"
+		}
+	}
+	return strings.Join(blocks, "\n\n")
 }
 
 // rows returns the n best passages.

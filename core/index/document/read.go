@@ -44,9 +44,11 @@ func (s *Store) files(ctx context.Context, where, after string, limit int) ([]Fi
 	}
 	var rows []struct {
 		File
-		Stamp string `db:"modified"`
+		Stamp   string `db:"modified"`
+		Changed string `db:"changed"`
+		Indexed string `db:"indexed_at"`
 	}
-	err := s.db.Select(ctx, &rows, fmt.Sprintf(`SELECT source_path, size, modified, coalesce(content_hash, '') AS content_hash, open, fault
+	err := s.db.Select(ctx, &rows, fmt.Sprintf(`SELECT source_path, size, modified, changed, indexed_at, coalesce(content_hash, '') AS content_hash, open, fault
 		FROM index_manifest WHERE %s ORDER BY source_path LIMIT %d`, where, limit), after)
 	if err != nil {
 		return nil, fmt.Errorf("index: files: %w", err)
@@ -54,7 +56,7 @@ func (s *Store) files(ctx context.Context, where, after string, limit int) ([]Fi
 	files := make([]File, len(rows))
 	for i, r := range rows {
 		files[i] = r.File
-		files[i].Modified = timeOf(r.Stamp)
+		files[i].Modified, files[i].Changed, files[i].Indexed = timeOf(r.Stamp), timeOf(r.Changed), core.TimeOf(r.Indexed)
 	}
 	return files, nil
 }

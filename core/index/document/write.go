@@ -21,14 +21,18 @@ const (
 	shedStep = 64
 )
 
-// Put replaces all that is indexed of the document. A document with Fault has no
-// chunks, and one of a user that is not known is removed. Large documents take several transactions; until the last the row of the
-// document has no hash, so that the next pass puts it again.
+// Put replaces all that is indexed of the document. One without chunks, as with Fault, is
+// found by its title and path, and one of a user that is not known is removed. Large
+// documents take several transactions; until the last the row of the document has no hash,
+// so that whoever compares hashes puts it again.
 func (s *Store) Put(ctx context.Context, d Document) error {
 	id := ID(d.Path)
 	kept, err := s.embedded(ctx, id)
 	if err != nil {
 		return fmt.Errorf("index %q: %w", d.Path, err)
+	}
+	if len(d.Chunks) == 0 {
+		d.Chunks = []chunk.Chunk{{Line: 1}} // it is found by its title and path
 	}
 	small := len(d.Chunks) <= step // as most are: all in one transaction
 	for more := true; more; {
@@ -85,11 +89,11 @@ func (d *Document) owned(ctx context.Context, tx *store.Tx, known Known) (bool, 
 }
 
 func (d *Document) manifest(ctx context.Context, tx *store.Tx, id, hash string) error {
-	_, err := tx.Exec(ctx, `INSERT INTO index_manifest (content_id, content_type, content_hash, title, indexed_at, chunk_count, source_path, metadata, area, open, size, modified, fault)
-		VALUES ($1, 'document', $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+	_, err := tx.Exec(ctx, `INSERT INTO index_manifest (content_id, content_type, content_hash, title, indexed_at, chunk_count, source_path, metadata, area, open, size, modified, fault, changed)
+		VALUES ($1, 'document', $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
 		ON CONFLICT (content_id) DO UPDATE SET content_hash = excluded.content_hash, title = excluded.title, indexed_at = excluded.indexed_at, chunk_count = excluded.chunk_count,
-			source_path = excluded.source_path, metadata = excluded.metadata, area = excluded.area, open = excluded.open, size = excluded.size, modified = excluded.modified, fault = excluded.fault`,
-		id, hash, d.Title, core.Stamp(tx.Time()), len(d.Chunks), d.Path, d.metadata(), areaOf(d.Path), d.Open, d.Size, stampOf(d.Modified), d.Fault)
+			source_path = excluded.source_path, metadata = excluded.metadata, area = excluded.area, open = excluded.open, size = excluded.size, modified = excluded.modified, fault = excluded.fault, changed = excluded.changed`,
+		id, hash, d.Title, core.Stamp(tx.Time()), d.passages(), d.Path, d.metadata(), areaOf(d.Path), d.Open, d.Size, stampOf(d.Modified), d.Fault, stampOf(d.Changed))
 	return err
 }
 
@@ -111,6 +115,16 @@ func (d *Document) insert(ctx context.Context, tx *store.Tx, id string, from int
 		}
 	}
 	return vector.Put(ctx, tx, kept.model, near)
+}
+
+// passages returns how many chunks have text.
+func (d *Document) passages() (n int) {
+	for _, c := range d.Chunks {
+		if c.Text != "" {
+			n++
+		}
+	}
+	return n
 }
 
 // titleWords returns the words that each passage of the document has: of the title
@@ -137,7 +151,7 @@ func (s *Store) Mark(ctx context.Context, f File) error {
 	}
 	if err == nil {
 		err = s.db.Tx(ctx, func(tx *store.Tx) error {
-			_, err := tx.Exec(ctx, `UPDATE index_manifest SET size = $2, modified = $3, content_hash = $4 WHERE content_id = $1`, id, f.Size, stampOf(f.Modified), f.Hash)
+			_, err := tx.Exec(ctx, `UPDATE index_manifest SET size = $2, modified = $3, content_hash = $4, changed = $5, indexed_at = $6 WHERE content_id = $1`, id, f.Size, stampOf(f.Modified), f.Hash, stampOf(f.Changed), core.Stamp(tx.Time()))
 			return err
 		})
 	}
