@@ -33,6 +33,7 @@ import (
 	"gatehouse/web/api"
 	"gatehouse/web/api/health"
 	apiimports "gatehouse/web/api/imports"
+	"gatehouse/web/api/passages"
 	"gatehouse/web/api/sessions"
 	"gatehouse/web/api/turns"
 	"gatehouse/web/auth"
@@ -52,7 +53,8 @@ func (a *app) handlers(inbox turns.Inbox) (public, private http.Handler, err err
 	mux := http.NewServeMux()
 	rest := api.New(api.Options{
 		Door: door, Inbox: inbox, Repeats: a.inspect, Follower: a.bus, Runs: runsView{a}, Sessions: sessionsView{a}, Finder: a.library.Finder, Journal: a.apiJournal(),
-		Reader: shelfView{a.sessions, a}, Editor: a.conversations, Transcripts: a.sessions, Failures: failuresView{a.events}, Bots: botsView{a.fleet, log},
+		Passages: passages.Options{Index: a.library.Documents, MayRead: a.readable.mayRead, Refill: a.library.Crawler.Kick},
+		Reader:   shelfView{a.sessions, a}, Editor: a.conversations, Transcripts: a.sessions, Failures: failuresView{a.events}, Bots: botsView{a.fleet, log},
 		Pairings: a.pairing, Decisions: a.pairing, People: a.pairing.People, Asks: asksView{a.guard, a}, Grants: asksView{a.guard, a}, Answers: answersView{a}, Agents: agentsView{a.agents}, Files: a.files, Bell: a.bus,
 		Keys: keysView{a.keys, a.db, a.pairing.People}, Audit: log, Figures: log, Mail: a.unasked(), Imports: apiimports.Options{Imports: a.imports, Reports: a.imports, Temp: a.vault.Unnamed},
 		Gatherer: a.reg, Clock: a.clock, Log: a.log, Metrics: metrics,

@@ -93,6 +93,9 @@ var routes = []struct {
 	{"DELETE", "/api/bots/access/3", "", []string{auth.ScopeAdmin}},
 	{"POST", "/api/bots/one/messages", `{"chat":"c1","text":"**hello**"}`, []string{auth.ScopeSend}},
 	{"GET", "/api/bots/one/messages/7-00000000-0000-4000-8000-000000000001", "", []string{auth.ScopeSend, auth.ScopeAdmin}},
+	{"GET", teaChunks, "", []string{auth.ScopeAdmin}},
+	{"PUT", teaChunks, `{"chunks":[{"field":"summary","text":"How to brew."}]}`, []string{auth.ScopeAdmin}},
+	{"DELETE", teaChunks, "", []string{auth.ScopeAdmin}},
 	{"GET", "/api/keys", "", []string{auth.ScopeAdmin}},
 	{"POST", "/api/keys", `{"label":"alerts","trust_level":"sandboxed"}`, []string{auth.ScopeAdmin}},
 	{"PATCH", "/api/keys/spare", `{"label":"alerts of db2"}`, []string{auth.ScopeAdmin}},
@@ -123,6 +126,7 @@ func furnish(h *harness, user int64) {
 	h.rows = []core.AccessRow{{ID: 3, Bot: "one", User: 9, Role: "guest", PlatformUserID: "u1", Scope: core.ScopeDM, Trust: core.Sandboxed, At: h.clock.Now()}}
 	h.onPut = func(in core.Inbound) { h.reply(in, "ok") }
 	h.imports.imported(h)
+	h.document("Public/Tea.md", "Green tea.")
 	h.spare(user)
 	h.entry(user)
 	h.asks(sid, user)

@@ -21,6 +21,7 @@ import (
 	"gatehouse/web/api/health"
 	"gatehouse/web/api/imports"
 	"gatehouse/web/api/journal"
+	"gatehouse/web/api/passages"
 	"gatehouse/web/api/permissions"
 	"gatehouse/web/api/reports"
 	"gatehouse/web/api/sessions"
@@ -54,6 +55,7 @@ type Options struct {
 	Finder      find.Finder
 	Journal     journal.Options
 	Imports     imports.Options // Streams are the API's
+	Passages    passages.Options
 	Reader      sessions.Reader
 	Editor      sessions.Editor
 	Transcripts sessions.Transcripts
@@ -120,6 +122,7 @@ func New(o Options) *API {
 		find.New(o.Finder),
 		imports.New(o.Imports),
 		journal.New(o.Journal),
+		passages.New(o.Passages),
 		byBot,
 		access.New(access.Options{Pairings: o.Pairings, Decisions: o.Decisions, People: o.People, Bots: byBot, Keys: o.Keys, Clock: o.Clock}),
 		permissions.New(permissions.Options{Asks: o.Asks, Grants: o.Grants, Answers: o.Answers, Bell: o.Bell, Sessions: a.finder, Streams: a.streams, Clock: o.Clock, Log: o.Log}),

@@ -37,10 +37,18 @@ func (s *Store) Put(ctx context.Context, d Document) error {
 	small := len(d.Chunks) <= step // as most are: all in one transaction
 	for more := true; more; {
 		err := s.db.Tx(ctx, func(tx *store.Tx) (err error) {
-			if more, err = deleteChunks(ctx, tx, `content_id = $1`, id); err != nil {
+			owned, err := d.owned(ctx, tx, s.known)
+			if err != nil {
 				return err
 			}
-			if owned, err := d.owned(ctx, tx, s.known); err != nil || !owned {
+			which := `content_id = $1 AND field = 'content'`
+			if !owned {
+				which = `content_id = $1`
+			}
+			if more, err = deleteChunks(ctx, tx, which, id); err != nil {
+				return err
+			}
+			if !owned {
 				_, gone := tx.Exec(ctx, `DELETE FROM index_manifest WHERE content_id = $1`, id)
 				return errors.Join(err, gone)
 			}
@@ -89,6 +97,11 @@ func (d *Document) owned(ctx context.Context, tx *store.Tx, known Known) (bool, 
 }
 
 func (d *Document) manifest(ctx context.Context, tx *store.Tx, id, hash string) error {
+	if hash != "" {
+		if err := d.renew(ctx, tx, id); err != nil {
+			return err
+		}
+	}
 	_, err := tx.Exec(ctx, `INSERT INTO index_manifest (content_id, content_type, content_hash, title, indexed_at, chunk_count, source_path, metadata, area, open, size, modified, fault, changed)
 		VALUES ($1, 'document', $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
 		ON CONFLICT (content_id) DO UPDATE SET content_hash = excluded.content_hash, title = excluded.title, indexed_at = excluded.indexed_at, chunk_count = excluded.chunk_count,
@@ -163,7 +176,7 @@ func (s *Store) Mark(ctx context.Context, f File) error {
 
 // reopen indexes a document again from its stored passages.
 func (s *Store) reopen(ctx context.Context, d Document) error {
-	err := s.db.Select(ctx, &d.Chunks, `SELECT chunk_text AS text, line FROM chunks WHERE content_id = $1 ORDER BY chunk_index`, ID(d.Path))
+	err := s.db.Select(ctx, &d.Chunks, `SELECT chunk_text AS text, line FROM chunks WHERE content_id = $1 AND field = 'content' ORDER BY chunk_index`, ID(d.Path))
 	if err != nil {
 		return fmt.Errorf("index %q: %w", d.Path, err)
 	}
