@@ -61,6 +61,7 @@ func TestTheExitCodeTellsCleanFromFailedFromBadUsage(t *testing.T) {
 		{args: []string{"search", "tea", "--limit", "101"}, code: 2, says: "--limit must be from 1 to 100"},
 		{args: []string{"find", "tea"}, code: 2, says: "Did you mean 'gatehouse search'?"},
 		{args: []string{"reindex"}, code: 0, says: "Read 0 files: 0 conversations added"},
+		{args: []string{"reindex", "--search"}, code: 0, says: "Indexed: conversations 0, documents "},
 		{args: []string{"doctor", "--env-file", "/nowhere"}, code: 2, says: "  /nowhere: no such file"},
 		{args: []string{"pairing", "approve", "X", "--trust", "full"}, code: 2, says: "vault"},
 		{args: []string{"serve", "--fast"}, code: 2, says: "--fast"},

@@ -62,3 +62,27 @@ func TestWithoutAnIndexNothingOfTheDocumentsStaysAndConversationsAreFound(t *tes
 	t.Cleanup(w.stop)
 	w.until("it is indexed again", func() bool { return w.found(owner, "kestrel") == 2 })
 }
+
+func TestTheIndexIsRebuiltOnTheCommandLineWhileTheGatewayRuns(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	olga := w.boss()
+	w.replies(olga, "The kestrel flew past.")
+	w.quiet()
+	w.put("Notes/birds.md", "The kestrel nests on the balcony.")
+	owner := search.Reader{User: core.Operator, Trust: core.Full}
+	w.until("both are found", func() bool { return w.found(owner, "kestrel") == 2 })
+	w.sql(`UPDATE chunks SET chunk_text = 'damaged'`)
+	w.sql(`DELETE FROM document_words`)
+	if n := w.found(owner, "kestrel"); n != 1 {
+		t.Fatalf("%d hits in a damaged index, want the conversation", n)
+	}
+	var lines []string
+	r, err := w.app.library.Rebuild(t.Context(), func(line string) { lines = append(lines, line) })
+	if err != nil || r.Conversations == 0 || r.Documents == 0 || r.Passages == 0 || len(lines) == 0 {
+		t.Errorf("%+v, %v, %q", r, err, lines)
+	}
+	if n := w.found(owner, "kestrel"); n != 2 {
+		t.Errorf("%d hits after it was rebuilt, want 2: %+v", n, w.meant(owner, "kestrel"))
+	}
+}

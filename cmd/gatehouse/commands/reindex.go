@@ -3,16 +3,18 @@ package commands
 import (
 	"fmt"
 
+	"gatehouse/cmd/gatehouse/library"
 	"gatehouse/core/session/reindex"
 )
 
 // A Reindex rebuilds the list of conversations from the files.
 type Reindex struct {
-	JSON bool `help:"As JSON."`
+	Search bool `help:"Rebuild the index of the search instead, of conversations and documents."`
+	JSON   bool `help:"As JSON."`
 }
 
 func (c *Reindex) Help() string {
-	return "Rebuilds the database's rows of conversations from the vault's files, for a lost database or a vault from another machine. Existing rows stay. A conversation without a known owner belongs to the operator, sandboxed. One that was deleted does not come back. It may be run again."
+	return "Rebuilds the database's rows of conversations from the vault's files, for a lost database or a vault from another machine. Existing rows stay. A conversation without a known owner belongs to the operator, sandboxed. One that was deleted does not come back. It may be run again. With --search it deletes the index of the search, what clients have added to documents too, and indexes everything again; until it ends, searches find less."
 }
 
 func (c *Reindex) Run(p *Process) error {
@@ -21,15 +23,15 @@ func (c *Reindex) Run(p *Process) error {
 		return err
 	}
 	defer func() { _ = q.Close() }()
-	var r reindex.Progress
-	if err := q.long("/control/reindex", &r); err != nil {
-		return err
+	at, r := "/control/reindex", fmt.Stringer(&reindex.Progress{})
+	if c.Search {
+		at, r = "/control/reindex/search", &library.Rebuilt{}
 	}
-	if c.JSON {
+	if err = q.long(at, r); err == nil && c.JSON {
 		return PrintJSON(p.Stdout, r)
+	} else if err == nil {
+		_, err = fmt.Fprintln(p.Stdout, r)
 	}
-	_, err = fmt.Fprintf(p.Stdout, "Read %s: %s added (%d of them without an owner, for the operator only), %d already known; %s skipped.\n",
-		counted(r.Transcripts+r.Sidecars, "file"), counted(r.Added, "conversation"), r.Unowned, r.Kept, counted(r.Skipped, "file"))
 	return err
 }
 

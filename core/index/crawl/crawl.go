@@ -64,13 +64,15 @@ type Status struct {
 	Err     string        // why it was not finished; "" if it was
 }
 
-// A Crawler is run by one goroutine; Status and Kick may be called by any.
+// A Crawler is run by one goroutine; Pass, Status and Kick may be called by any.
 type Crawler struct {
 	o       Options
 	kick    chan struct{} // one request at most
 	metrics metrics
 	told    map[string]bool // directories whose error was logged, at most maxTold
 	bytes   int64           // indexed, as the last pass over the whole vault found, and changes since
+
+	passes sync.Mutex // held by the one that runs
 
 	mu     sync.Mutex
 	status Status
@@ -111,6 +113,8 @@ func (c *Crawler) Pass(ctx context.Context) error { return c.pass(ctx, "", nil) 
 // pass is Pass for the files below a directory, "" for the whole vault. seen is called
 // for each directory.
 func (c *Crawler) pass(ctx context.Context, below string, seen func(dir string)) error {
+	c.passes.Lock()
+	defer c.passes.Unlock()
 	began := c.o.Clock.Now()
 	p := &pass{c: c, below: below, seen: seen, log: c.o.Log, whole: below == ""}
 	if p.whole && c.o.Forget != nil {

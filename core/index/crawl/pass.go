@@ -121,10 +121,10 @@ func ordered(e fs.DirEntry) string {
 }
 
 // skipped reports whether a name is not for people (it begins with a dot), cannot be
-// shown to them (it is not UTF-8), is too long, or holds conversations and their attachments, which
-// are found otherwise.
+// shown to them (it is not UTF-8), is too long, or holds conversations, their attachments and the
+// log of them: conversations are found otherwise.
 func skipped(name string) bool {
-	return strings.HasPrefix(path.Base(name), ".") || name == "Chat" || strings.HasSuffix(name, "~") || !utf8.ValidString(name) || len(name) > maxPath
+	return strings.HasPrefix(path.Base(name), ".") || name == "Chat" || name == "Daily/chat-log" || strings.HasSuffix(name, "~") || !utf8.ValidString(name) || len(name) > maxPath
 }
 
 // unread keeps what is indexed below a directory that cannot be read, and logs it once.

@@ -47,6 +47,20 @@ type Progress struct {
 	Searchable  int `json:"searchable"`  // sessions whose words can be found again
 }
 
+// String returns p for users.
+func (p Progress) String() string {
+	return fmt.Sprintf("Read %s: %s added (%d of them without an owner, for the operator only), %d already known; %s skipped.",
+		counted(p.Transcripts+p.Sidecars, "file"), counted(p.Added, "conversation"), p.Unowned, p.Kept, counted(p.Skipped, "file"))
+}
+
+// counted returns n with its noun.
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
 // step bounds the sessions of one transaction.
 const step = 64
 

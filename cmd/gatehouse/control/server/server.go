@@ -51,6 +51,8 @@ type Options struct {
 	Limits     string                        // what limits isolated programs, for users
 	InviteLink func(bot, code string) string // "" where a platform has no such links
 	Settings   func(ctx context.Context) (*live.Report, error)
+
+	Rebuild func(ctx context.Context, progress func(string)) (any, error) // of the search
 }
 
 type (
@@ -137,6 +139,7 @@ func (s *server) endpoints() []endpoint {
 		own("forget/look", "GET /control/people/{ref}", s.person),
 		own("forget", "POST /control/people/{ref}/forget", s.forget),
 		own("reindex", "POST /control/reindex", s.reindex),
+		own("reindex --search", "POST /control/reindex/search", s.rebuild),
 		own("", "GET /control/jobs/{key}", s.job),
 		own("", "GET /control/names", s.names),
 	}
