@@ -19,7 +19,7 @@ const (
 	mostNear  = 50     // passages that it adds to a search
 	mostFused = 100    // passages of the search by words whose rank counts beside it
 	leastNear = 0.5    // of the best's similarity: something is always nearest
-	candidate = 400    // passages whose vectors are compared exactly
+	candidate = 600    // passages whose vectors are compared exactly
 	mostOnly  = 10_000 // passages that meet the other conditions; where there are more, candidates are chosen among all
 	fusion    = 60     // see search: the same constant
 )
