@@ -60,6 +60,7 @@ import (
 	"gatehouse/core/runs"
 	"gatehouse/core/sandbox"
 	"gatehouse/core/schedule"
+	"gatehouse/core/schedule/remind"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
 	"gatehouse/core/store/integrity"
@@ -112,6 +113,7 @@ type app struct {
 	demo          bool // the panel has a link that signs in
 	agents        *agent.Agents
 	schedule      *schedule.Scheduler
+	reminders     *remind.Store
 	daily         *scheduling.Daily
 	overheard     agent.Overheard
 	keys          *auth.Keys

@@ -6,6 +6,8 @@ import (
 	"gatehouse/cmd/gatehouse/scheduling"
 	"gatehouse/core"
 	"gatehouse/core/schedule"
+	"gatehouse/core/schedule/remind"
+	"gatehouse/core/store"
 )
 
 // dailyActs are daily agents as the panel and the API start and switch them.
@@ -31,6 +33,13 @@ func (a *app) joinSchedule() {
 			return a.pairing.People.AccountName(ctx, a.db, core.Operator)
 		},
 	})
-	a.daily = scheduling.New(scheduling.Options{Scheduler: a.schedule, DB: a.db, Vault: a.vault, Sessions: a.sessions, Guard: a.guard, OwnerChats: a.pairing.People.OwnerChats,
+	a.reminders = remind.New(remind.Options{
+		DB: a.db, Clock: a.clock, Log: a.log, Post: a.outbox.Post, Name: a.pairing.People.Name,
+		May: func(ctx context.Context, tx *store.Tx, to core.Address, from core.Peer) (bool, error) {
+			trust, err := a.pairing.Trust(ctx, tx, &core.Inbound{Address: to, From: from, Kind: core.KindMessage, Addressed: true, At: tx.Time()})
+			return trust > core.Stranger, err
+		},
+	})
+	a.daily = scheduling.New(scheduling.Options{Scheduler: a.schedule, DB: a.db, Vault: a.vault, Sessions: a.sessions, Guard: a.guard, Clock: a.clock, Reminders: a.reminders, Zone: a.pairing.People.Timezone, OwnerChats: a.pairing.People.OwnerChats,
 		Render: func(to core.Address, markdown string) []core.Part { return a.hub.Render(to, markdown) }})
 }

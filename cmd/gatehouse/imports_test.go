@@ -53,7 +53,7 @@ cmd/gatehouse/models: cmd/gatehouse/doctor configs core core/agent core/claudecl
 cmd/gatehouse/ownfiles: configs core/backup/directory core/sandbox core/vault
 cmd/gatehouse/phones: connectors/discord/discordtest connectors/telegram/telegramtest core
 cmd/gatehouse/restore: admin/settings cmd/gatehouse/commands configs core core/backup core/backup/directory core/store core/vault
-cmd/gatehouse/scheduling: core core/agent core/orchestrator core/permission core/permission/guard core/schedule core/schedule/daily core/session core/store core/tool core/tool/daily core/vault
+cmd/gatehouse/scheduling: core core/agent core/orchestrator core/permission core/permission/guard core/schedule core/schedule/daily core/schedule/remind core/session core/store core/tool core/tool/daily core/tool/remind core/vault
 cmd/gatehouse/secrets: configs
 cmd/gatehouse/setup: cmd/gatehouse/doctor cmd/gatehouse/fleet configs configs/values connectors/discord connectors/telegram core
 cmd/gatehouse/unasked: core core/orchestrator core/queue/outbox core/session core/store pairing/people web/api/bots
@@ -67,10 +67,11 @@ configs/former: configs/values  # the bots file of the original system
 configs/live: configs configs/values core core/llm core/llm/registry core/store core/store/snapshot  # settings in effect
 configs/values:  # types of settings
 connectors: core core/texts
-connectors/chat: connectors connectors/chat/ask connectors/chat/find connectors/chat/journal connectors/markdown core core/agent core/attach core/bus core/command core/orchestrator core/permission/raise core/queue/outbox core/runs core/session core/store core/texts core/transcript core/usage pairing/codes pairing/places
+connectors/chat: connectors connectors/chat/remind connectors/chat/ask connectors/chat/find connectors/chat/journal connectors/markdown core core/agent core/attach core/bus core/command core/orchestrator core/permission/raise core/queue/outbox core/runs core/session core/store core/texts core/transcript core/usage pairing/codes pairing/places
 connectors/chat/ask: connectors connectors/markdown core core/ask core/command core/diff core/permission core/store core/texts core/tool
 connectors/chat/find: connectors/chat/ask connectors/markdown core core/command core/index/search core/store core/texts  # the command /search
 connectors/chat/journal: connectors/chat/ask connectors/markdown core core/command core/journal core/store core/texts  # the commands /journal and /timezone
+connectors/chat/remind: connectors/chat/ask connectors/markdown core core/command core/schedule/remind core/store core/texts  # the commands of reminders
 connectors/connectorstest: connectors core core/coretest
 connectors/discord: connectors connectors/discord/gateway connectors/discord/inbound connectors/discord/interactions connectors/discord/markup connectors/discord/rest connectors/discord/wire core core/texts
 connectors/discord/discordtest: connectors/simulator core
@@ -167,6 +168,7 @@ core/sandbox/measure:  # what processes use, imports no package of ours
 core/sandbox/seccomp:  # filters of system calls, imports no package of ours
 core/schedule: core core/schedule/daily core/store core/vault
 core/schedule/daily: core core/agent/frontmatter core/schedule/when core/vault
+core/schedule/remind: core core/schedule/when core/store core/texts
 core/schedule/when:  # times of a rule
 core/session: core core/index core/session/sidecar core/store core/texts core/transcript core/transcript/markdown core/transcript/words core/vault
 core/session/bring: core core/importer/foreign core/session core/session/reindex core/store core/transcript core/vault  # sessions of conversations of other systems
@@ -192,6 +194,7 @@ core/tool/files/search: core core/tool core/tool/files/place core/vault
 core/tool/mcp: core core/beneath core/sandbox core/tool core/tool/mcp/entry core/tool/mcp/program core/vault
 core/tool/mcp/entry: core
 core/tool/mcp/program: core core/sandbox
+core/tool/remind: core core/schedule/remind core/tool
 core/tool/search: core core/index/search core/tool core/tool/files/place  # the index, for a turn
 core/tool/shell: core core/beneath core/sandbox core/tool
 core/tool/skill: core core/tool

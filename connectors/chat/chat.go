@@ -11,6 +11,7 @@ import (
 	"gatehouse/connectors/chat/ask"
 	"gatehouse/connectors/chat/find"
 	"gatehouse/connectors/chat/journal"
+	"gatehouse/connectors/chat/remind"
 	"gatehouse/core"
 	"gatehouse/core/command"
 	"gatehouse/core/store"
@@ -53,6 +54,8 @@ type Options struct {
 	Overheard Overheard
 	Finder    find.Finder
 	Journal   journal.Options // without DB, Clock and Asks
+	Reminders remind.Reminders
+	Zones     remind.Zones
 
 	BusyMode func() string                 // where a chat has chosen none
 	Logging  func() bool                   // the owner's conversations are logged in the vault
@@ -96,6 +99,7 @@ func New(o Options) *Chat {
 	usage := &usages{o.DB, o.Clock, o.Usage}
 	o.Journal.DB, o.Journal.Clock, o.Journal.Asks = o.DB, o.Clock, o.Asks
 	diary := journal.New(o.Journal)
+	reminders := remind.New(remind.Options{DB: o.DB, Clock: o.Clock, Reminders: o.Reminders, Zones: o.Zones, Asks: o.Asks})
 	c.commands = []Command{
 		// For strangers /start, /help and /claim are answered at the gate.
 		{Name: "start", About: texts.Text("about_start"), Run: c.start},
@@ -109,6 +113,8 @@ func New(o Options) *Chat {
 		{Name: "journal", About: texts.Text("about_journal"), Args: texts.Text("args_journal"), Private: true, Where: DirectOnly, Elsewhere: texts.Text("journal_in_group"), Run: diary.Run},
 		{Name: "j", About: texts.Text("about_j"), Args: texts.Text("args_journal"), Private: true, Where: DirectOnly, Elsewhere: texts.Text("journal_in_group"), Run: diary.Run},
 		{Name: "timezone", About: texts.Text("about_timezone"), Args: texts.Text("args_timezone"), Private: true, Run: diary.Zone},
+		{Name: "remind", About: texts.Text("about_remind"), Args: texts.Text("args_remind"), Run: reminders.Set},
+		{Name: "reminders", About: texts.Text("about_reminders"), Private: true, Run: reminders.List},
 		{Name: "model", About: texts.Text("about_model"), Args: texts.Text("args_name"), Where: ManagedGroupArgs, Complete: func() []string { return o.Models.Names(false) }, Run: models.run},
 		{Name: "busy", About: texts.Text("about_busy"), Args: texts.Text("args_busy"), Where: ManagedGroupArgs, Run: busy.run},
 		{Name: "compact", About: texts.Text("about_compact"), Where: ManagedGroup, Run: conversations.compact},

@@ -82,7 +82,7 @@ func WebSearch(look tool.Look) tool.Tool { return fetch.WebSearch(look, searchTi
 
 // Names are the names by which metrics count tools.
 var Names = []string{"Read", "Write", "Edit", "Glob", "Grep", "Search", "Bash", "WebFetch", "WebSearch", "Skill",
-	"ReadJournal", "ReadChatLog", "ReadRecentJournals", "ReadRecentSessions", "WriteOutput", orchestrator.TaskName, orchestrator.AskName}
+	"ReadJournal", "ReadChatLog", "ReadRecentJournals", "ReadRecentSessions", "WriteOutput", "Remind", orchestrator.TaskName, orchestrator.AskName}
 
 // Profile returns the permissions of a turn.
 func (s *Set) Profile(t *orchestrator.Turn) permission.Profile {

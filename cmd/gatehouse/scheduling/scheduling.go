@@ -16,10 +16,12 @@ import (
 	"gatehouse/core/permission/guard"
 	"gatehouse/core/schedule"
 	"gatehouse/core/schedule/daily"
+	reminders "gatehouse/core/schedule/remind"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
 	"gatehouse/core/tool"
 	tools "gatehouse/core/tool/daily"
+	"gatehouse/core/tool/remind"
 	"gatehouse/core/vault"
 )
 
@@ -30,6 +32,9 @@ type Options struct {
 	Vault     *vault.Vault
 	Sessions  *session.Store
 	Guard     *guard.Guard
+	Clock     core.Clock
+	Reminders *reminders.Store
+	Zone      func(ctx context.Context, q store.Queryer, user int64) (*time.Location, error)
 	// OwnerChats returns the direct chats of the owner and the admins with a bot.
 	OwnerChats func(ctx context.Context, q store.Queryer, bot string) ([]core.Address, error)
 	Render     func(to core.Address, markdown string) []core.Part
@@ -93,9 +98,13 @@ func (d *Daily) Named(ctx context.Context, tx *store.Tx, in *core.Inbound, t *or
 	return nil
 }
 
-// Tools returns the tools of a turn that daily agents alone have, none for other turns.
+// Tools returns the tools of a turn that depend on it: those of daily agents, and Remind in
+// the chats of users.
 func (d *Daily) Tools(t *orchestrator.Turn) []tool.Tool {
 	in := &t.Rows[0]
+	if in.Turn == nil && t.User > 0 {
+		return []tool.Tool{d.remind(t, in)}
+	}
 	a, ok := d.o.Scheduler.AgentOf(in)
 	if !ok {
 		return nil
@@ -103,6 +112,20 @@ func (d *Daily) Tools(t *orchestrator.Turn) []tool.Tool {
 	_, date, _, _ := schedule.Of(in)
 	mayRead, mayWrite := d.owners()
 	return tools.New(tools.Options{Agent: a, Date: date, MayRead: mayRead, MayWrite: mayWrite, Sessions: d.recent, Wrote: d.o.Scheduler.Wrote})
+}
+
+// remind returns the tool that sets reminders in the chat of a turn.
+func (d *Daily) remind(t *orchestrator.Turn, in *core.Inbound) tool.Tool {
+	return remind.New(remind.Options{To: in.Address, From: in.From, Now: d.o.Clock.Now,
+		Zone: func(ctx context.Context) (*time.Location, error) { return d.o.Zone(ctx, d.o.DB, t.User) },
+		Add: func(ctx context.Context, r reminders.Reminder) error {
+			return d.o.DB.Tx(ctx, func(tx *store.Tx) error {
+				if err := d.o.Reminders.Check(ctx, tx, r); err != nil {
+					return err
+				}
+				return d.o.Reminders.Add(ctx, tx, r)
+			})
+		}})
 }
 
 // recent returns the owner's own conversations, without groups and the schedule's.

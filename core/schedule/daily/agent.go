@@ -99,7 +99,7 @@ func CheckName(name string) error {
 func Parse(name, text string) (Agent, *Fault) {
 	file := path.Join(Dir, name+".md")
 	if err := CheckName(name); err != nil {
-		return Agent{}, &Fault{File: file, Text: core.TextOf(err)}
+		return Agent{}, &Fault{file, 0, core.TextOf(err)}
 	}
 	h, body, fault := frontmatter.Split(file, text)
 	if fault != nil {
@@ -119,7 +119,7 @@ func Parse(name, text string) (Agent, *Fault) {
 		a.DisplayName = name
 	}
 	if body == "" {
-		return Agent{}, &Fault{File: file, Text: "there is no prompt below the frontmatter"}
+		return Agent{}, &Fault{file, 0, "there is no prompt below the frontmatter"}
 	}
 	for _, set := range []func(*frontmatter.Header, *fields) *Fault{a.setSchedule, a.setOutput, a.setTools, a.setTrust, a.setDeliver} {
 		if fault := set(h, &f); fault != nil {

@@ -102,6 +102,7 @@ var sums = map[string]string{
 	"1090_schedule.sql":           "acb3f07c5e5cfcdae458e1c427701f7544721253e9882453a1a78efbc42cc180",
 	"1085_originals.postgres.sql": "533eeee6e82bf94d12c3edc3fe481a51b2430687ef7f0e3110b611329b5d66cf",
 	"1085_originals.sqlite.sql":   "93e525ed9c08891f2262eeff51609c907b8234ab96cbf9cd6499efe57185efd3",
+	"1091_reminders.sql":          "3376f34b50461d861a2d6a01090c6d0d24347ba894eaca675b3f1dabbaeea5ac",
 }
 
 func TestNoMigrationIsEverEdited(t *testing.T) {
