@@ -13,7 +13,6 @@ import (
 
 	"gatehouse/admin/page"
 	"gatehouse/core"
-	"gatehouse/core/schedule"
 	agents "gatehouse/core/schedule/daily"
 )
 
@@ -25,13 +24,13 @@ const (
 type (
 	// Lists are the agents and their runs (schedule.Scheduler).
 	Lists interface {
-		List(ctx context.Context) ([]schedule.Line, []agents.Fault, error)
-		Line(ctx context.Context, name string) (schedule.Line, error)
-		History(ctx context.Context, name string, limit int) ([]schedule.Run, error)
+		List(ctx context.Context) ([]agents.Line, []agents.Fault, error)
+		Line(ctx context.Context, name string) (agents.Line, error)
+		History(ctx context.Context, name string, limit int) ([]agents.Run, error)
 	}
 	// Acts change them. A run that is not to be started is core.Conflict.
 	Acts interface {
-		Start(ctx context.Context, name, date string, force bool, by core.Actor) (schedule.Run, error)
+		Start(ctx context.Context, name, date string, force bool, by core.Actor) (agents.Run, error)
 		Switch(ctx context.Context, name string, on bool, by core.Actor) error
 		Add(ctx context.Context, sample string, by core.Actor) error
 	}
@@ -83,7 +82,7 @@ type sample struct{ Name, Label string }
 
 // A row is an agent as the pages show it.
 type row struct {
-	schedule.Line
+	agents.Line
 	URL, Every string
 	State      *state // of the newest run
 }
@@ -93,7 +92,7 @@ type state struct{ Tone, Word string }
 
 func (p *pages) list(w http.ResponseWriter, r *http.Request) error {
 	type found struct {
-		lines  []schedule.Line
+		lines  []agents.Line
 		faults []agents.Fault
 	}
 	part := page.Load(r.Context(), p.frame, "The daily agents", func(ctx context.Context) (f found, err error) {
@@ -107,7 +106,7 @@ func (p *pages) list(w http.ResponseWriter, r *http.Request) error {
 		if l.Enabled {
 			on++
 		}
-		if l.Last != nil && l.Last.Result == schedule.Failed {
+		if l.Last != nil && l.Last.Result == agents.Failed {
 			failed++
 		}
 	}
@@ -117,7 +116,7 @@ func (p *pages) list(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	b.Lede = lede(len(b.Lines), on, failed, len(b.Faults))
-	return p.frame.Show(w, r, http.StatusOK, "daily", page.View{Title: "Daily agents", In: "agents", Topics: schedule.Topic, Body: b})
+	return p.frame.Show(w, r, http.StatusOK, "daily", page.View{Title: "Daily agents", In: "agents", Topics: agents.Topic, Body: b})
 }
 
 // has reports whether there is a file of that name.
@@ -143,7 +142,7 @@ func lede(all, on, failed, faults int) string {
 	return page.Count(on, "agent runs", "agents run") + " by the clock."
 }
 
-func rowOf(l schedule.Line) row {
+func rowOf(l agents.Line) row {
 	r := row{Line: l, URL: dailyPath + "/" + url.PathEscape(l.Name), Every: l.Rule.String() + " " + l.Rule.Zone().String()}
 	if l.Last != nil {
 		s := stateOf(*l.Last)
@@ -153,15 +152,15 @@ func rowOf(l schedule.Line) row {
 }
 
 // stateOf returns a run's result in words.
-func stateOf(r schedule.Run) state {
+func stateOf(r agents.Run) state {
 	switch r.Result {
 	case "":
 		return state{"note", "Running"}
-	case schedule.Completed:
+	case agents.Completed:
 		return state{"good", "Written"}
-	case schedule.CompletedNoOutput:
+	case agents.CompletedNoOutput:
 		return state{"idle", "Nothing written"}
-	case schedule.Skipped:
+	case agents.Skipped:
 		return state{"idle", "Skipped"}
 	}
 	return state{"bad", "Failed"}
@@ -178,7 +177,7 @@ type oneBody struct {
 }
 
 type run struct {
-	schedule.Run
+	agents.Run
 	State      state
 	Chat, File string // addresses; "" without one
 	By         string
@@ -204,15 +203,15 @@ func (p *pages) one(w http.ResponseWriter, r *http.Request) error {
 		}
 		return out, err
 	})
-	return p.frame.Show(w, r, http.StatusOK, "dailyone", page.View{Title: l.DisplayName, In: "agents", Topics: schedule.Topic, Body: b})
+	return p.frame.Show(w, r, http.StatusOK, "dailyone", page.View{Title: l.DisplayName, In: "agents", Topics: agents.Topic, Body: b})
 }
 
-func (p *pages) run(x schedule.Run) run {
+func (p *pages) run(x agents.Run) run {
 	out := run{Run: x, State: stateOf(x), By: x.Cause}
 	switch x.Cause {
-	case schedule.ByTime:
+	case agents.ByTime:
 		out.By = "by the clock"
-	case schedule.Missed:
+	case agents.Missed:
 		out.By = "made up"
 	}
 	if x.Session != "" && p.links.Chat != nil {
@@ -233,7 +232,7 @@ func (p *pages) act(r *http.Request, by core.Actor) (page.Flash, string, error) 
 	switch r.PathValue("verb") {
 	case "run":
 		run, err := p.o.Acts.Start(r.Context(), name, strings.TrimSpace(r.PostFormValue("date")), r.PostFormValue("force") != "", by)
-		if err == nil && run.Result == schedule.Skipped {
+		if err == nil && run.Result == agents.Skipped {
 			return page.Note(name + " has been run for " + run.Date + ". Choose “Run again” on its page."), back, nil
 		}
 		return page.Good(name + " is running for " + run.Date + "."), back, err

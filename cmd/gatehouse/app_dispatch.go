@@ -6,17 +6,19 @@ import (
 	"gatehouse/cmd/gatehouse/attachments"
 	"gatehouse/connectors/chat"
 	chatask "gatehouse/connectors/chat/ask"
+	chatremind "gatehouse/connectors/chat/remind"
 	"gatehouse/core"
 	"gatehouse/core/dispatch"
 )
 
 func (a *app) joinChat() {
+	buttons := chatask.NewButtons(chatask.ButtonOptions{DB: a.db, Clock: a.clock, Users: a.pairing.People, Access: a.pairing, Asks: a.asks, Questions: a.asks, Decisions: a.guard, Pairings: a.pairing, Inbox: a.queue, Mail: a.outbox})
 	a.chat = chat.New(chat.Options{
 		DB: a.db, Clock: a.clock, Users: a.pairing.People, Pairings: a.pairing, Codes: a.pairing.Codes, Groups: a.pairing.Places, Doors: a.pairing.Places, Raises: a.raises,
 		Conversations: a.sessions, Bindings: a.sessions, Resolver: a.sessions, ChatSettings: a.sessions, TrustModes: a.sessions, Sessions: a.sessions, Transcripts: a.sessions,
 		Lanes: a.queue, Inbox: a.queue, Updates: a.inspect, Outbox: a.outbox, Running: a.bus, Stopper: a.running, Runs: a.events, Compacter: a.runs, Files: a.files,
-		Asks:   chatask.NewButtons(chatask.ButtonOptions{DB: a.db, Clock: a.clock, Users: a.pairing.People, Access: a.pairing, Asks: a.asks, Questions: a.asks, Decisions: a.guard, Pairings: a.pairing, Inbox: a.queue, Mail: a.outbox}),
-		Agents: a.agents, Models: a.models, Usage: a.usage, Reminders: a.reminders, Zones: a.pairing.People, Overheard: &a.overheard, Finder: a.library.Finder, Journal: a.chatJournal(),
+		Asks: buttons, Reminders: chatremind.New(chatremind.Options{DB: a.db, Clock: a.clock, Reminders: a.reminders, Zones: a.pairing.People, Asks: buttons}),
+		Agents: a.agents, Models: a.models, Usage: a.usage, Overheard: &a.overheard, Finder: a.library.Finder, Journal: a.chatJournal(),
 		BusyMode: func() string { return a.settings.Now().BusyMode }, Logging: func() bool { return bool(a.settings.Now().Activity) }, Platform: a.bots.Platform, Link: a.inviteLink,
 	})
 }

@@ -28,7 +28,7 @@ admin/accounts: admin/page core web/account web/auth web/auth/totp
 admin/approvals: admin/page core core/ask core/diff core/permission core/permission/raise
 admin/charts:
 admin/chats: admin/markdown admin/page core core/ask core/attach core/bus core/queue/inspect core/runs core/session core/transcript core/usage web
-admin/daily: admin/page core core/schedule core/schedule/daily
+admin/daily: admin/page core core/schedule/daily
 admin/logged: admin/page core/activity  # the log of conversations on the overview
 admin/find: admin/page core core/index/search core/session core/transcript web/auth
 admin/markdown:

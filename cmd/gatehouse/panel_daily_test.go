@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"gatehouse/core/llm/llmtest"
-	"gatehouse/core/schedule"
+	"gatehouse/core/schedule/daily"
 )
 
 var tagsOff = regexp.MustCompile(`<[^>]*>`)
@@ -51,7 +51,7 @@ func TestThePanelShowsDailyAgentsAndRunsThem(t *testing.T) {
 	if _, said := b.submit(path+"/reflection/run", one, url.Values{"from": {"one"}, "date": {run.Date}, "force": {"1"}}); !strings.Contains(said, "is running for") {
 		t.Errorf("run by force: %s", said)
 	}
-	if run := w.ran("reflection", 2); run.Result != schedule.CompletedNoOutput {
+	if run := w.ran("reflection", 2); run.Result != daily.CompletedNoOutput {
 		t.Errorf("the run is %+v", run)
 	}
 	if _, said := b.submit(path+"/reflection/disable", one, url.Values{}); !strings.Contains(said, "runs only when you start it") || !strings.Contains(said, "Turn on") {

@@ -16,6 +16,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/llm/llmtest"
 	"gatehouse/core/schedule"
+	"gatehouse/core/schedule/daily"
 )
 
 // newScheduleWorld is a world with a model and a clock that leaps.
@@ -84,7 +85,7 @@ func TestADailyAgentRunsAtItsTimeAndItsOutputIsDeliveredOnce(t *testing.T) {
 	}
 	clock.leap(15 * time.Minute)
 	run := w.ran("evening", 1)
-	if run.Result != schedule.Completed || run.Output != "Daily/evening/"+date+".md" || run.Cause != schedule.ByTime || run.Date != date {
+	if run.Result != daily.Completed || run.Output != "Daily/evening/"+date+".md" || run.Cause != daily.ByTime || run.Date != date {
 		t.Errorf("the run is %+v", run)
 	}
 	if got := w.vaultText(run.Output); got != "A good **walk**.\n" {
@@ -138,7 +139,7 @@ func TestADailyAgentThatWasMissedIsMadeUpOnce(t *testing.T) {
 	model.Script(llmtest.Say("Nothing to write."))
 	w.start()
 	run := w.ran("x", 1)
-	if want := clock.Now().UTC().Format(time.DateOnly); run.Date != want || run.Cause != schedule.Missed || run.Result != schedule.CompletedNoOutput {
+	if want := clock.Now().UTC().Format(time.DateOnly); run.Date != want || run.Cause != daily.Missed || run.Result != daily.CompletedNoOutput {
 		t.Errorf("the run is %+v, want one of %s", run, want)
 	}
 	w.quiet()
@@ -158,17 +159,17 @@ func TestADailyAgentIsRunByHand(t *testing.T) {
 	if _, err := start("", false); err != nil {
 		t.Fatal(err)
 	}
-	if run := w.ran("x", 1); run.Result != schedule.Failed || run.Error == "" || run.Cause != cli.String() {
+	if run := w.ran("x", 1); run.Result != daily.Failed || run.Error == "" || run.Cause != cli.String() {
 		t.Errorf("the run is %+v", run)
 	}
 	model.Script(llmtest.Say("Nothing."))
 	if _, err := start("", false); err != nil {
 		t.Fatal(err)
 	}
-	if run := w.ran("x", 2); run.Result != schedule.CompletedNoOutput || run.N != 2 {
+	if run := w.ran("x", 2); run.Result != daily.CompletedNoOutput || run.N != 2 {
 		t.Errorf("the run is %+v", run)
 	}
-	if run, err := start("", false); err != nil || run.Result != schedule.Skipped {
+	if run, err := start("", false); err != nil || run.Result != daily.Skipped {
 		t.Errorf("again: %+v, %v", run, err)
 	}
 	model.Script(llmtest.Say("Nothing."))
@@ -177,7 +178,7 @@ func TestADailyAgentIsRunByHand(t *testing.T) {
 	}
 	w.ran("x", 3)
 	clock.leap(30 * time.Minute) // its time: the date was run
-	if run := w.ran("x", 4); run.Result != schedule.Skipped {
+	if run := w.ran("x", 4); run.Result != daily.Skipped {
 		t.Errorf("at its time: %+v", run)
 	}
 	for date, kind := range map[string]core.Kind{"2026-13-01": core.Invalid, "../x": core.Invalid, clock.Now().AddDate(0, 0, 2).Format(time.DateOnly): core.Invalid} {
@@ -209,7 +210,7 @@ func TestWhatADailyAgentMayNotDoIsAskedOfTheOwner(t *testing.T) {
 	if _, err := boss.Press(boss.DM(), m.ID, m.Buttons[0][0].CallbackData); err != nil {
 		t.Fatal(err)
 	}
-	if run := w.ran("x", 1); run.Result != schedule.CompletedNoOutput {
+	if run := w.ran("x", 1); run.Result != daily.CompletedNoOutput {
 		t.Errorf("the run is %+v", run)
 	}
 	if got := w.vaultText("Notes/b.md"); got != "x" {

@@ -54,8 +54,7 @@ type Options struct {
 	Overheard Overheard
 	Finder    find.Finder
 	Journal   journal.Options // without DB, Clock and Asks
-	Reminders remind.Reminders
-	Zones     remind.Zones
+	Reminders *remind.Commands
 
 	BusyMode func() string                 // where a chat has chosen none
 	Logging  func() bool                   // the owner's conversations are logged in the vault
@@ -94,31 +93,27 @@ func New(o Options) *Chat {
 	agents := &agents{o.DB, bound, o.Agents, o.Models, o.Groups, o.Asks}
 	busy := &busy{o.DB, bound, o.ChatSettings, o.BusyMode, o.Asks}
 	trust := &trust{o.DB, bound, o.TrustModes}
-	status := &status{o.DB, o.Updates, o.Running, o.ChatSettings, chosen, o.Models, busy, trust}
-	search := find.New(o.DB, o.Finder, o.Conversations, o.Asks)
-	usage := &usages{o.DB, o.Clock, o.Usage}
 	o.Journal.DB, o.Journal.Clock, o.Journal.Asks = o.DB, o.Clock, o.Asks
 	diary := journal.New(o.Journal)
-	reminders := remind.New(remind.Options{DB: o.DB, Clock: o.Clock, Reminders: o.Reminders, Zones: o.Zones, Asks: o.Asks})
 	c.commands = []Command{
 		// For strangers /start, /help and /claim are answered at the gate.
 		{Name: "start", About: texts.Text("about_start"), Run: c.start},
 		{Name: "help", About: texts.Text("about_help"), Run: c.help},
 		{Name: "new", About: texts.Text("about_new"), Args: texts.Text("args_new"), Where: ManagedGroup, Run: conversations.begin},
 		{Name: "stop", About: texts.Text("about_stop"), Control: true, Run: c.answers.stop},
-		{Name: "status", About: texts.Text("about_status"), Control: true, Run: status.show},
+		{Name: "status", About: texts.Text("about_status"), Control: true, Run: (&status{o.DB, o.Updates, o.Running, o.ChatSettings, chosen, o.Models, busy, trust}).show},
 		{Name: "sessions", About: texts.Text("about_sessions"), Private: true, Where: DirectOnly, Elsewhere: texts.Text("sessions_in_group"), Run: conversations.list},
 		{Name: "resume", About: texts.Text("about_resume"), Args: texts.Text("args_id"), Private: true, Where: DirectOnly, Elsewhere: texts.Text("resume_in_group"), Run: conversations.resume},
-		{Name: "search", About: texts.Text("about_search"), Args: texts.Text("args_search"), Private: true, Run: search.Run},
+		{Name: "search", About: texts.Text("about_search"), Args: texts.Text("args_search"), Private: true, Run: find.New(o.DB, o.Finder, o.Conversations, o.Asks).Run},
 		{Name: "journal", About: texts.Text("about_journal"), Args: texts.Text("args_journal"), Private: true, Where: DirectOnly, Elsewhere: texts.Text("journal_in_group"), Run: diary.Run},
 		{Name: "j", About: texts.Text("about_j"), Args: texts.Text("args_journal"), Private: true, Where: DirectOnly, Elsewhere: texts.Text("journal_in_group"), Run: diary.Run},
 		{Name: "timezone", About: texts.Text("about_timezone"), Args: texts.Text("args_timezone"), Private: true, Run: diary.Zone},
-		{Name: "remind", About: texts.Text("about_remind"), Args: texts.Text("args_remind"), Run: reminders.Set},
-		{Name: "reminders", About: texts.Text("about_reminders"), Private: true, Run: reminders.List},
+		{Name: "remind", About: texts.Text("about_remind"), Args: texts.Text("args_remind"), Run: o.Reminders.Set},
+		{Name: "reminders", About: texts.Text("about_reminders"), Private: true, Run: o.Reminders.List},
 		{Name: "model", About: texts.Text("about_model"), Args: texts.Text("args_name"), Where: ManagedGroupArgs, Complete: func() []string { return o.Models.Names(false) }, Run: models.run},
 		{Name: "busy", About: texts.Text("about_busy"), Args: texts.Text("args_busy"), Where: ManagedGroupArgs, Run: busy.run},
 		{Name: "compact", About: texts.Text("about_compact"), Where: ManagedGroup, Run: conversations.compact},
-		{Name: "usage", About: texts.Text("about_usage"), Private: true, Run: usage.show},
+		{Name: "usage", About: texts.Text("about_usage"), Private: true, Run: (&usages{o.DB, o.Clock, o.Usage}).show},
 		{Name: "whoami", About: texts.Text("about_whoami"), Private: true, Run: whoami},
 		{Name: "claim", About: texts.Text("about_claim"), Args: texts.Text("args_code"), Private: true, Run: claimed},
 		{Name: "pair", About: texts.Text("about_pair"), Args: texts.Text("args_code"), Private: true, Where: DirectOnly, Elsewhere: texts.Text("code_in_group"), Run: pairWithoutCode},

@@ -3,30 +3,19 @@ package schedule
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"gatehouse/core"
 	"gatehouse/core/schedule/daily"
 	"gatehouse/core/store"
 )
 
-// A Line is a daily agent with how it is.
-type Line struct {
-	daily.Agent
-	Next time.Time // zero: it does not run by its schedule
-	Last *Run      // the newest run; nil for none
-}
-
-// Running reports whether the newest run has not ended.
-func (l Line) Running() bool { return l.Last != nil && l.Last.Result == "" }
-
 // List returns the agents with how they are, by name, and the files that cannot be used.
-func (s *Scheduler) List(ctx context.Context) ([]Line, []daily.Fault, error) {
+func (s *Scheduler) List(ctx context.Context) ([]daily.Line, []daily.Fault, error) {
 	set, err := s.Read()
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the files of daily agents: %w", err)
 	}
-	lines := make([]Line, len(set.Agents))
+	lines := make([]daily.Line, len(set.Agents))
 	for i, a := range set.Agents {
 		if lines[i], err = s.line(ctx, a); err != nil {
 			return nil, nil, err
@@ -36,23 +25,23 @@ func (s *Scheduler) List(ctx context.Context) ([]Line, []daily.Fault, error) {
 }
 
 // Line returns an agent with how it is, as One does.
-func (s *Scheduler) Line(ctx context.Context, name string) (Line, error) {
+func (s *Scheduler) Line(ctx context.Context, name string) (daily.Line, error) {
 	a, err := s.One(name)
 	if err != nil {
-		return Line{}, err
+		return daily.Line{}, err
 	}
 	return s.line(ctx, a)
 }
 
-func (s *Scheduler) line(ctx context.Context, a daily.Agent) (Line, error) {
-	l := Line{Agent: a}
+func (s *Scheduler) line(ctx context.Context, a daily.Agent) (daily.Line, error) {
+	l := daily.Line{Agent: a}
 	if a.Enabled {
 		l.Next = a.Rule.Next(s.o.Clock.Now())
 	}
 	var rows []runRow
 	err := s.o.DB.Select(ctx, &rows, runColumns+`WHERE agent = $1 ORDER BY created DESC, n DESC LIMIT 1`, a.Name)
 	if err != nil {
-		return Line{}, fmt.Errorf("runs of a daily agent: %w", err)
+		return daily.Line{}, fmt.Errorf("runs of a daily agent: %w", err)
 	}
 	if len(rows) > 0 {
 		last := rows[0].value()

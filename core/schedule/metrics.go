@@ -58,7 +58,7 @@ func (m *Metrics) label(agent string) string {
 
 // begin has the series of a label be there, as if it had just ended well.
 func (m *Metrics) begin(agent string) {
-	for _, r := range Results {
+	for _, r := range daily.Results {
 		m.runs.WithLabelValues(agent, r)
 	}
 	m.last.WithLabelValues(agent).Set(float64(m.clock.Now().Unix()))
@@ -67,7 +67,7 @@ func (m *Metrics) begin(agent string) {
 func (m *Metrics) ended(agent, result string, at time.Time) {
 	agent = m.label(agent)
 	m.runs.WithLabelValues(agent, result).Inc()
-	if result == Completed || result == CompletedNoOutput {
+	if result == daily.Completed || result == daily.CompletedNoOutput {
 		m.last.WithLabelValues(agent).Set(float64(at.Unix()))
 	}
 }

@@ -7,42 +7,12 @@ import (
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/schedule/daily"
 	"gatehouse/core/store"
 )
 
-// Results of a run.
-const (
-	Completed         = "completed"           // it wrote its output
-	CompletedNoOutput = "completed_no_output" // it ended well and wrote none
-	Skipped           = "skipped"             // the date had been run before
-	Failed            = "error"
-)
-
-// Results are all results of a run.
-var Results = []string{Completed, CompletedNoOutput, Skipped, Failed}
-
-// Causes of a run; another is who started it by hand.
-const (
-	ByTime = "schedule" // its time came
-	Missed = "missed"   // its time came while the gateway was down
-)
-
 // A Run is one run of a daily agent.
-type Run struct {
-	Agent   string
-	Date    string // 2026-01-28
-	N       int    // 1, 2 …: of the date
-	Run     string
-	Session string
-	Cause   string
-	Result  string // "" while it waits or runs
-	Error   string // why, for the operator
-	Output  string // the file that it has written
-	Model   string
-	Due     time.Time
-	Created time.Time
-	Ended   time.Time
-}
+type Run = daily.Run
 
 type runRow struct {
 	Agent   string `db:"agent"`
@@ -105,7 +75,7 @@ func newest(ctx context.Context, q store.Queryer, agent, date string) (Run, bool
 func insert(ctx context.Context, tx *store.Tx, r Run) (bool, error) {
 	n, err := tx.Exec(ctx, `INSERT INTO schedule_runs (agent, date, n, run, session, cause, result, error, due, created, ended, noted)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT (agent, date, n) DO NOTHING`,
-		r.Agent, r.Date, r.N, r.Run, r.Session, r.Cause, r.Result, r.Error, core.Stamp(r.Due), core.Stamp(tx.Time()), core.Stamp(r.Ended), r.Result == Skipped)
+		r.Agent, r.Date, r.N, r.Run, r.Session, r.Cause, r.Result, r.Error, core.Stamp(r.Due), core.Stamp(tx.Time()), core.Stamp(r.Ended), r.Result == daily.Skipped)
 	if err != nil {
 		return false, fmt.Errorf("store a run of a daily agent: %w", err)
 	}
@@ -151,12 +121,12 @@ func (s *Scheduler) Finish(ctx context.Context, tx *store.Tx, e End) error {
 	if err != nil {
 		return fmt.Errorf("end of a daily agent's run: %w", err)
 	}
-	result := Failed
+	result := daily.Failed
 	switch {
 	case e.OK && r.Output != "":
-		result = Completed
+		result = daily.Completed
 	case e.OK:
-		result = CompletedNoOutput
+		result = daily.CompletedNoOutput
 	}
 	_, err = tx.Exec(ctx, `UPDATE schedule_runs SET result = $1, error = $2, model = $3, ended = $4, noted = 0 WHERE run = $5`,
 		result, core.CutRunes(e.Why, maxError), e.Model, core.Stamp(tx.Time()), e.Run)

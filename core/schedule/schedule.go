@@ -53,11 +53,8 @@ type Options struct {
 	// State returns the state of a message in the inbox, and why it is in it; core.NotFound
 	// without one.
 	State func(ctx context.Context, bot, update string) (state, why string, err error)
-	Ring  func(topics ...string) // receives Topic when a run began or ended
+	Ring  func(topics ...string) // receives daily.Topic when a run began or ended
 }
-
-// Topic is rung when a run of a daily agent began or ended.
-const Topic = "daily"
 
 // A Scheduler starts the runs of daily agents. Its methods may be called concurrently.
 type Scheduler struct {
@@ -86,7 +83,7 @@ func (s *Scheduler) Wake() {
 }
 
 func (s *Scheduler) ring() {
-	s.o.Ring(Topic)
+	s.o.Ring(daily.Topic)
 	s.Wake() // for the state file
 }
 
@@ -200,17 +197,17 @@ func (s *Scheduler) handled(ctx context.Context, name, rule string, since time.T
 
 // start starts the run of a time that has come, unless there was one of its date.
 func (s *Scheduler) start(ctx context.Context, inbox Inbox, a *daily.Agent, due, now time.Time) error {
-	r := Run{Agent: a.Name, Date: due.In(a.Rule.Zone()).Format(time.DateOnly), N: 1, Cause: ByTime, Due: due}
+	r := Run{Agent: a.Name, Date: due.In(a.Rule.Zone()).Format(time.DateOnly), N: 1, Cause: daily.ByTime, Due: due}
 	if now.Sub(due) > late {
-		r.Cause = Missed
+		r.Cause = daily.Missed
 	}
 	before, exists, err := newest(ctx, s.o.DB, a.Name, r.Date)
 	switch {
 	case err != nil:
 		return err
-	case exists && before.N == 1 && (before.Cause == ByTime || before.Cause == Missed): // this time is handled; only noting it failed
+	case exists && before.N == 1 && (before.Cause == daily.ByTime || before.Cause == daily.Missed): // this time is handled; only noting it failed
 	case exists:
-		r.N, r.Result, r.Error, r.Ended = before.N+1, Skipped, "the date had been run before", now
+		r.N, r.Result, r.Error, r.Ended = before.N+1, daily.Skipped, "the date had been run before", now
 		err = s.o.DB.Tx(ctx, func(tx *store.Tx) error {
 			isNew, err := insert(ctx, tx, r)
 			if isNew {
@@ -245,7 +242,7 @@ func (s *Scheduler) put(ctx context.Context, inbox Inbox, a *daily.Agent, r Run)
 	if err := inbox.Put(ctx, []core.Inbound{in}, nil); err != nil {
 		return err
 	}
-	s.o.Ring(Topic)
+	s.o.Ring(daily.Topic)
 	return nil
 }
 
@@ -343,8 +340,8 @@ func (s *Scheduler) Start(ctx context.Context, inbox Inbox, name, date string, f
 		return Run{}, err
 	case exists && before.Result == "":
 		return Run{}, core.Errorf(core.Conflict, "%s is running for %s already", name, date)
-	case exists && before.Result != Failed && !force:
-		before.Result = Skipped
+	case exists && before.Result != daily.Failed && !force:
+		before.Result = daily.Skipped
 		return before, nil
 	case exists:
 		r.N = before.N + 1

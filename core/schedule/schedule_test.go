@@ -13,6 +13,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/coretest"
 	"gatehouse/core/schedule"
+	"gatehouse/core/schedule/daily"
 	"gatehouse/core/store"
 	"gatehouse/core/store/storetest"
 	"gatehouse/core/vault"
@@ -175,7 +176,7 @@ func TestARunWhoseMessageIsGivenUpEndsWithAnError(t *testing.T) {
 		r.state = state
 		r.want("later")
 		runs, err := r.History(t.Context(), "x", 10)
-		if err != nil || len(runs) != 1 || runs[0].Error != want || (runs[0].Result == schedule.Failed) != (want != "") {
+		if err != nil || len(runs) != 1 || runs[0].Error != want || (runs[0].Result == daily.Failed) != (want != "") {
 			t.Errorf("%s: %+v, %v", state, runs, err)
 		}
 	}

@@ -95,11 +95,14 @@ func CheckName(name string) error {
 	return nil
 }
 
+// whole returns a fault of a file as a whole.
+func whole(file, text string) *Fault { return &Fault{File: file, Text: text} }
+
 // Parse reads the text of the file of the agent of that name.
 func Parse(name, text string) (Agent, *Fault) {
 	file := path.Join(Dir, name+".md")
 	if err := CheckName(name); err != nil {
-		return Agent{}, &Fault{file, 0, core.TextOf(err)}
+		return Agent{}, whole(file, core.TextOf(err))
 	}
 	h, body, fault := frontmatter.Split(file, text)
 	if fault != nil {
@@ -119,7 +122,7 @@ func Parse(name, text string) (Agent, *Fault) {
 		a.DisplayName = name
 	}
 	if body == "" {
-		return Agent{}, &Fault{file, 0, "there is no prompt below the frontmatter"}
+		return Agent{}, whole(file, "there is no prompt below the frontmatter")
 	}
 	for _, set := range []func(*frontmatter.Header, *fields) *Fault{a.setSchedule, a.setOutput, a.setTools, a.setTrust, a.setDeliver} {
 		if fault := set(h, &f); fault != nil {

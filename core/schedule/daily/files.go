@@ -77,7 +77,7 @@ func (f *Files) Read() (Set, error) {
 			continue
 		}
 		if len(s.Agents)+len(s.Faults) >= MaxAgents {
-			s.Faults = append(s.Faults, Fault{Dir, 0, "there are more than 64 files: the rest are not read"})
+			s.Faults = append(s.Faults, *whole(Dir, "there are more than 64 files: the rest are not read"))
 			break
 		}
 		a, fault := f.one(name)
