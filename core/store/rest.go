@@ -47,6 +47,16 @@ func (d *DB) between(ctx context.Context, f func(context.Context) error) error {
 	return j.err
 }
 
+// Prepared returns how many statements the writer keeps prepared: each text that Tx has
+// run since Rest.
+func (d *DB) Prepared(ctx context.Context) (n int, err error) {
+	err = d.between(ctx, func(context.Context) error {
+		n = len(d.stmts)
+		return nil
+	})
+	return n, err
+}
+
 // forgetStatements closes the writer's prepared statements, and forgets what is
 // recalled; on its goroutine alone.
 func (d *DB) forgetStatements() {

@@ -243,8 +243,23 @@ func deleteChunks(ctx context.Context, tx *store.Tx, where string, arg any) (mor
 	if err := vector.Drop(ctx, tx, gone); err != nil {
 		return false, err
 	}
-	_, err = tx.Exec(ctx, `DELETE FROM chunks WHERE n IN (`+list(gone)+`)`)
+	args := make([]any, shedStep)
+	for i := range args {
+		args[i] = gone[min(i, len(gone)-1)] // the last several times: the text of the statement is the same for any number
+	}
+	_, err = tx.Exec(ctx, deleteByNumber, args...)
 	return len(gone) == shedStep, err
+}
+
+var deleteByNumber = `DELETE FROM chunks WHERE n IN (` + placeholders(shedStep) + `)`
+
+// placeholders returns "$1,$2" and so on.
+func placeholders(n int) string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = "$" + strconv.Itoa(i+1)
+	}
+	return strings.Join(out, ",")
 }
 
 // list returns numbers as a list of SQL.
