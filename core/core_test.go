@@ -70,6 +70,28 @@ func TestAnEventIsOneLineOfJSONWithItsTypeFirst(t *testing.T) {
 	}
 }
 
+// Pieces of an answer are written without encoding/json, and read the same.
+func FuzzAPieceOfTextIsWrittenAsJSON(f *testing.F) {
+	for _, s := range []string{"", "hello ", "Привет, 世界 👩", `a "b" \ c`, "<b> & </b>", "\xff", "a\ufffdb", "\u2028", "\n\t\x00\x7f"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		for _, e := range []core.Event{core.TextDelta{Content: s}, core.Thinking{Content: s}} {
+			got, err := core.EncodeEvent(e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := json.Marshal(e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := `{"type":"` + e.EventType() + `",` + string(body[1:]); string(got) != want {
+				t.Errorf("%s, want %s", got, want)
+			}
+		}
+	})
+}
+
 func FuzzCleanName(f *testing.F) {
 	for _, s := range []string{"Ada", "\u202eevil", "a\x00b\nc", strings.Repeat("x y ", 100), "<b>", "\xff\xfe", "👩‍👩‍👧"} {
 		f.Add(s)

@@ -3,6 +3,7 @@ package core
 import (
 	"encoding/json"
 	"time"
+	"unicode/utf8"
 )
 
 // An Event is one thing that happens in a run, in the one JSON form that SSE,
@@ -186,6 +187,16 @@ func Terminal(e Event) bool {
 
 // EncodeEvent returns e's JSON with "type" as its first member, on one line.
 func EncodeEvent(e Event) ([]byte, error) {
+	switch e := e.(type) { // most events are pieces of an answer, mostly words
+	case TextDelta:
+		if isPlain(e.Content) {
+			return encodePlain(e.EventType(), e.Content), nil
+		}
+	case Thinking:
+		if isPlain(e.Content) {
+			return encodePlain(e.EventType(), e.Content), nil
+		}
+	}
 	body, err := json.Marshal(e)
 	if err != nil {
 		return nil, err
@@ -198,6 +209,32 @@ func EncodeEvent(e Event) ([]byte, error) {
 		out = append(out, ',')
 	}
 	return append(out, body[1:]...), nil
+}
+
+// isPlain reports whether JSON, as encoding/json writes it, has s as it is.
+func isPlain(s string) bool {
+	for i, c := range s {
+		switch c {
+		case '"', '\\', '<', '>', '&', '\u2028', '\u2029':
+			return false
+		case utf8.RuneError:
+			if _, size := utf8.DecodeRuneInString(s[i:]); size == 1 {
+				return false
+			}
+		}
+		if c < ' ' {
+			return false
+		}
+	}
+	return true
+}
+
+// encodePlain writes an event whose only member is a plain content.
+func encodePlain(kind, content string) []byte {
+	out := make([]byte, 0, len(kind)+len(content)+len(`{"type":"","content":""}`))
+	out = append(append(out, `{"type":"`...), kind...)
+	out = append(append(out, `","content":"`...), content...)
+	return append(out, `"}`...)
 }
 
 // EncodedType returns the type of an event that EncodeEvent wrote; "" for other text.

@@ -48,7 +48,7 @@ func (s storedEvents) entries(ctx context.Context, run string, attempt, n int) (
 	}
 	out := make([]bus.Entry, len(pieces))
 	for i, p := range pieces {
-		out[i] = bus.Entry{ID: bus.EventID(run, attempt, p.N), Run: run, Attempt: attempt, N: p.N, Type: core.EncodedType(p.Data), Data: p.Data}
+		out[i] = bus.Entry{Run: run, Attempt: attempt, N: p.N, Type: core.EncodedType(p.Data), Data: p.Data}
 	}
 	return out, nil
 }

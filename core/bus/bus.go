@@ -36,15 +36,17 @@ var ErrLagged = errors.New("the reader fell behind")
 
 // An Entry is one event of one run.
 type Entry struct {
-	ID      string // <run>.<attempt>:<n>, n from 1
 	Session string
 	Run     string
 	Attempt int
-	N       int
+	N       int // from 1
 	Type    string
 	Data    []byte     // JSON, one line
 	Event   core.Event // nil unless it is live
 }
+
+// ID returns the event's id in SSE, as EventID makes it.
+func (e *Entry) ID() string { return EventID(e.Run, e.Attempt, e.N) }
 
 // Info is what is known of a run in progress.
 type Info struct {

@@ -26,7 +26,7 @@ func read(t *testing.T, b *bus.Bus, f bus.Follow) (ids, types []string, err erro
 		if err != nil {
 			return ids, types, err
 		}
-		ids, types = append(ids, e.ID), append(types, e.Type)
+		ids, types = append(ids, e.ID()), append(types, e.Type)
 	}
 	return ids, types, nil
 }
@@ -54,7 +54,7 @@ func TestReplayHasNoGapAndNoRepeatWhereverItWasCut(t *testing.T) {
 		var all []string
 		for _, e := range script {
 			entry := s.Publish(e)
-			stored, all = append(stored, entry), append(all, entry.ID)
+			stored, all = append(stored, entry), append(all, entry.ID())
 		}
 		s.End()
 		if restarted {
@@ -85,8 +85,8 @@ func TestAReaderThatHasTheEndWaitsForNothing(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	for e, err := range b.Follow(ctx, bus.Follow{Session: "s", Run: "r", LastID: last.ID}) {
-		t.Errorf("after the end came %v, %v", e.ID, err)
+	for e, err := range b.Follow(ctx, bus.Follow{Session: "s", Run: "r", LastID: last.ID()}) {
+		t.Errorf("after the end came %v, %v", e.ID(), err)
 	}
 	if ctx.Err() != nil {
 		t.Error("it waited")
@@ -125,7 +125,7 @@ func TestASessionsReaderContinuesWithItsNextRun(t *testing.T) {
 	go func() {
 		defer close(done)
 		for e := range seq {
-			got <- e.ID
+			got <- e.ID()
 		}
 	}()
 	for _, run := range []string{"r1", "r2"} {

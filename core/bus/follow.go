@@ -245,7 +245,7 @@ func (c *chase) notice(g core.Gap, run string, attempt, n int) bool {
 	if err != nil {
 		return c.yield(Entry{}, fmt.Errorf("gap: %w", err))
 	}
-	return c.yield(Entry{ID: EventID(run, attempt, n), Session: c.f.Session, Run: run, Attempt: attempt, N: n, Type: g.EventType(), Data: data, Event: g}, nil)
+	return c.yield(Entry{Session: c.f.Session, Run: run, Attempt: attempt, N: n, Type: g.EventType(), Data: data, Event: g}, nil)
 }
 
 func (c *chase) all(es []Entry) bool {

@@ -30,7 +30,7 @@ func TestAReaderOfAnEarlierRunGetsAllOfALongOne(t *testing.T) {
 	last := ""
 	for _, e := range script {
 		entry := first.Publish(e)
-		stored, last = append(stored, entry), entry.ID
+		stored, last = append(stored, entry), entry.ID()
 	}
 	first.End()
 	second := b.Begin(bus.Info{Run: "r2", Session: "s", Attempt: 1})
@@ -45,8 +45,8 @@ func TestAReaderOfAnEarlierRunGetsAllOfALongOne(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n++; e.ID != bus.EventID("r2", 1, n) {
-			t.Fatalf("event %d is %s (%s)", n, e.ID, e.Type)
+		if n++; e.ID() != bus.EventID("r2", 1, n) {
+			t.Fatalf("event %d is %s (%s)", n, e.ID(), e.Type)
 		}
 		if n == long {
 			break
@@ -60,7 +60,7 @@ func TestAHoleInStorageIsReported(t *testing.T) {
 		var out []bus.Entry
 		for _, i := range []int{1, 2, 5, 6} {
 			if i > n {
-				out = append(out, bus.Entry{ID: bus.EventID(run, attempt, i), Run: run, Attempt: attempt, N: i, Type: "text", Data: []byte("{}")})
+				out = append(out, bus.Entry{Run: run, Attempt: attempt, N: i, Type: "text", Data: []byte("{}")})
 			}
 		}
 		return out, nil

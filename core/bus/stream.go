@@ -48,7 +48,7 @@ const usualEvents = 32
 
 // entry returns k as an Entry.
 func (s *Stream) entry(k kept) Entry {
-	return Entry{ID: EventID(s.info.Run, s.info.Attempt, k.n), Session: s.info.Session, Run: s.info.Run,
+	return Entry{Session: s.info.Session, Run: s.info.Run,
 		Attempt: s.info.Attempt, N: k.n, Type: k.kind, Data: k.data}
 }
 

@@ -35,7 +35,7 @@ func TestWhatIsNotStoredIsNeverDropped(t *testing.T) {
 			got := 1
 			for e, err := range b.Follow(t.Context(), bus.Follow{Session: "s", Run: "r", LastID: bus.EventID("r", 1, 1)}) {
 				if got++; err != nil || e.N != got {
-					t.Fatalf("event %d is %s, %v", got, e.ID, err)
+					t.Fatalf("event %d is %s, %v", got, e.ID(), err)
 				}
 				if got == n {
 					break

@@ -224,7 +224,7 @@ func stored(events *runs.Store) bus.Load {
 	return func(ctx context.Context, run string, attempt, n int) (out []bus.Entry, _ error) {
 		pieces, err := events.Load(ctx, run, attempt, n)
 		for _, p := range pieces {
-			out = append(out, bus.Entry{ID: bus.EventID(run, attempt, p.N), Run: run, Attempt: attempt, N: p.N, Type: core.EncodedType(p.Data), Data: p.Data})
+			out = append(out, bus.Entry{Run: run, Attempt: attempt, N: p.N, Type: core.EncodedType(p.Data), Data: p.Data})
 		}
 		return out, err
 	}

@@ -192,7 +192,7 @@ func (h *hall) watchPlay(p play, name string, said iter.Seq2[bus.Entry, error], 
 func (h *hall) comesBack(name, from string, b *bus.Bus, told []bus.Entry, session, run string) {
 	for i := range told {
 		var rest []bus.Entry
-		for e, err := range b.Follow(h.t.Context(), bus.Follow{Session: session, Run: run, LastID: told[i].ID}) {
+		for e, err := range b.Follow(h.t.Context(), bus.Follow{Session: session, Run: run, LastID: told[i].ID()}) {
 			if err != nil {
 				h.t.Errorf("%s: %v", name, err)
 			}
@@ -206,7 +206,7 @@ func (h *hall) comesBack(name, from string, b *bus.Bus, told []bus.Entry, sessio
 		}
 		whole := slices.Concat(told[:i+1], rest)
 		if why := endsOnce(whole); why != "" {
-			h.t.Errorf("%s: cut after %s, from %s came %s in %v", name, told[i].ID, from, why, ids(whole))
+			h.t.Errorf("%s: cut after %s, from %s came %s in %v", name, told[i].ID(), from, why, ids(whole))
 		}
 	}
 }
@@ -222,7 +222,7 @@ func endsOnce(es []bus.Entry) string {
 			}
 		}
 		if i > 0 && e.Type != "gap" && es[i-1].Type != "gap" && (e.Attempt != es[i-1].Attempt || e.N != es[i-1].N+1) {
-			return "a hole before " + e.ID
+			return "a hole before " + e.ID()
 		}
 	}
 	if terminal != 1 || es[len(es)-1].Type != "message_stop" {
@@ -233,7 +233,7 @@ func endsOnce(es []bus.Entry) string {
 
 func ids(es []bus.Entry) (out []string) {
 	for _, e := range es {
-		out = append(out, e.ID[strings.LastIndexByte(e.ID, '.')+1:]+" "+e.Type)
+		out = append(out, e.ID()[strings.LastIndexByte(e.ID(), '.')+1:]+" "+e.Type)
 	}
 	return out
 }

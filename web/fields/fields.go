@@ -7,10 +7,10 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
-	"sync"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 

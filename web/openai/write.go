@@ -17,7 +17,7 @@ import (
 // read decodes an event of our own; what cannot be read ends the answer.
 func (res *result) read(e bus.Entry, into any) bool {
 	if err := json.Unmarshal(e.Data, into); err != nil {
-		res.bad = lost(fmt.Errorf("event %s: %w", e.ID, err))
+		res.bad = lost(fmt.Errorf("event %s: %w", e.ID(), err))
 		return false
 	}
 	return true

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
-	"sync"
 	"slices"
+	"sync"
 	"time"
 
 	"gatehouse/core"
@@ -86,7 +86,7 @@ func (a *API) replay(w http.ResponseWriter, r *http.Request, events entries, sto
 			defer s.Close()
 			defer context.AfterFunc(s.Context(), stop)()
 		}
-		if s.Send(e.ID, e.Data) != nil {
+		if s.Send(e.ID(), e.Data) != nil {
 			return nil
 		}
 	}

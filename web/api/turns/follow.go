@@ -107,10 +107,9 @@ func after(events entries, run, last string) entries {
 
 // void notifies a client that everything up to e is void.
 func void(e bus.Entry, last string) (bus.Entry, error) {
-	before := bus.EventID(e.Run, e.Attempt, 0)
-	g := core.Gap{From: last, To: before}
+	g := core.Gap{From: last, To: bus.EventID(e.Run, e.Attempt, 0)}
 	data, err := core.EncodeEvent(g)
-	return bus.Entry{ID: before, Session: e.Session, Run: e.Run, Attempt: e.Attempt, Type: g.EventType(), Data: data, Event: g}, err
+	return bus.Entry{Session: e.Session, Run: e.Run, Attempt: e.Attempt, Type: g.EventType(), Data: data, Event: g}, err
 }
 
 // only returns the events of one run, up to its last.

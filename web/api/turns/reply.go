@@ -40,7 +40,7 @@ func (a *API) object(w http.ResponseWriter, r *http.Request, events entries, t *
 		case "done":
 			var d core.Done
 			if err := json.Unmarshal(e.Data, &d); err != nil {
-				return true, fmt.Errorf("event %s: %w", e.ID, err)
+				return true, fmt.Errorf("event %s: %w", e.ID(), err)
 			}
 			reply.SessionID, reply.Response, reply.Model, reply.Usage = d.SessionID, d.Response, d.Model, d.Usage
 			reply.DurationMS, reply.ToolCalls, reply.SessionResume, reply.StopReason = d.DurationMS, d.ToolCalls, d.SessionResume, d.StopReason

@@ -317,7 +317,7 @@ func (a *API) copyEvents(s *web.Stream, events entries, write func(*web.Stream, 
 }
 
 // asIs writes an event as the bus sends it.
-func asIs(s *web.Stream, e bus.Entry) error { return s.Send(e.ID, e.Data) }
+func asIs(s *web.Stream, e bus.Entry) error { return s.Send(e.ID(), e.Data) }
 
 // cancel stops the turn's run after its client has gone, as the client asked.
 // A run that hasn't begun is waited for; its slot stays taken until then.

@@ -68,7 +68,7 @@ func (t *translator) write(s *web.Stream, e bus.Entry) error {
 	if e.Type == "text" {
 		var d core.TextDelta
 		if err := json.Unmarshal(e.Data, &d); err != nil {
-			return fmt.Errorf("event %s: %w", e.ID, err)
+			return fmt.Errorf("event %s: %w", e.ID(), err)
 		}
 		return t.add(s, d.Content)
 	}
@@ -117,7 +117,7 @@ func (t *translator) flush(s *web.Stream) error {
 func (t *translator) translate(e bus.Entry) (map[string]any, error) {
 	into := func(v any) error {
 		if err := json.Unmarshal(e.Data, v); err != nil {
-			return fmt.Errorf("event %s: %w", e.ID, err)
+			return fmt.Errorf("event %s: %w", e.ID(), err)
 		}
 		return nil
 	}
