@@ -104,6 +104,35 @@ func embed(ctx context.Context, tx *store.Tx, model int64, list []Passage, vecto
 	return vector.Put(ctx, tx, model, near)
 }
 
+// Begin prepares for a model: the vectors of others are removed, and the passages that it
+// has stored without a vector are pending again.
+func (s *Store) Begin(ctx context.Context, model int64) error {
+	if err := s.DropVectors(ctx, model); err != nil {
+		return err
+	}
+	for after := int64(0); ; {
+		var list []int64
+		err := s.db.Select(ctx, &list, `SELECT n FROM chunks WHERE embedder = $1 AND embedding IS NULL AND n > $2 ORDER BY n LIMIT `+strconv.Itoa(shedStep), model, after)
+		if err == nil && len(list) > 0 {
+			err = s.db.Tx(ctx, func(tx *store.Tx) error {
+				for _, n := range list {
+					if _, err := tx.Exec(ctx, `UPDATE chunks SET embedder = 0 WHERE n = $1 AND embedder = $2 AND embedding IS NULL`, n, model); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+		if err != nil {
+			return fmt.Errorf("index: begin to embed: %w", err)
+		}
+		if len(list) < shedStep {
+			return nil
+		}
+		after = list[len(list)-1]
+	}
+}
+
 // DropVectors removes the vectors of all models but one, 0 for none: those of earlier
 // models cannot be compared. Passages keep what the model has to read.
 func (s *Store) DropVectors(ctx context.Context, except int64) error {

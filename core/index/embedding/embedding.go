@@ -23,7 +23,7 @@ type Library interface {
 	PendingAfter(ctx context.Context, model int64, after document.Passage, limit int) ([]document.Passage, error)
 	Embed(ctx context.Context, model int64, list []document.Passage, vectors [][]float32) error
 	Embedded(ctx context.Context, model int64) (done, all int64, err error)
-	DropVectors(ctx context.Context, except int64) error
+	Begin(ctx context.Context, model int64) error
 }
 
 // A Memory keeps texts under names over a restart.
@@ -61,6 +61,7 @@ const (
 	notReady   = time.Second      // between looks whether to begin
 	firstWait  = 2 * time.Second  // after a failure; each further one waits twice as long
 	lastWait   = 10 * time.Minute
+	retryAfter = 24 * time.Hour // passages on which the model has failed
 	countEvery = 10 * time.Second
 	giveWay    = 50 * time.Millisecond // a step of waiting for messages
 	maxWays    = 20                    // steps for one batch, so that it always goes on
@@ -91,7 +92,11 @@ type Embedder struct {
 	kick    chan struct{} // one request at most
 	counted time.Time     // for the metrics
 
-	after document.Passage // the last that this round over what is pending has reached
+	began   time.Time        // when the library was last asked to begin
+	after   document.Passage // the last that this round over what is pending has reached
+	failing int64            // the first passage of the batch that has failed
+	bad     int              // passages of this round on which the model fails alone
+	why     error            // of the last
 
 	mu     sync.Mutex
 	known  known

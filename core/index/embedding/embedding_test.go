@@ -317,3 +317,128 @@ func TestRun_SendsNothingThatWasClosedSinceItWasIndexed(t *testing.T) {
 	w.later(31 * time.Second)
 	w.want(e, 51, 51, "")
 }
+
+// broken is a model that fails on texts with a word.
+type broken struct {
+	embedtest.Model
+	word  string
+	fault error
+	most  int // bytes of the longest text that it takes; 0: any
+}
+
+func (m broken) Embed(ctx context.Context, texts []string) ([][]float32, int64, error) {
+	for _, s := range texts {
+		if strings.Contains(s, m.word) && len(s) > m.most {
+			return nil, 0, m.fault
+		}
+	}
+	return m.Model.Embed(ctx, texts)
+}
+
+func TestRun_GoesOnWhereTheModelFailsOnOnePassage(t *testing.T) {
+	for name, fault := range map[string]error{
+		"it is refused": &embed.Fault{Text: "bad request", Status: 400},
+		"it breaks":     &embed.Fault{Text: "input is too large to process", Status: 500, Again: true},
+		"no vector":     &embed.Fault{Text: "a vector is zero", Status: 200},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := open(t)
+			w.put("a.md", "poison")
+			var texts []string
+			for i := range 70 {
+				texts = append(texts, fmt.Sprintf("passage %d", i))
+			}
+			texts[40], texts[41] = "poison too", "more poison"
+			w.put("b.md", texts...)
+			w.o.Model = broken{Model: embedtest.Model{Dimensions: dimensions}, word: "poison", fault: fault}
+			e, _ := w.run()
+			for range 6 {
+				w.later(time.Minute)
+			}
+			w.want(e, 71, 71, "")
+			if n := w.number(`SELECT count(*) FROM chunks WHERE embedding IS NOT NULL`); n != 68 {
+				t.Errorf("%d passages have vectors, want 68", n)
+			}
+			if log := w.log.String(); strings.Count(log, "on which the model fails") != 1 || !strings.Contains(log, "passages=3") {
+				t.Errorf("three passages are logged as\n%s", log)
+			}
+		})
+	}
+}
+
+func TestRun_TriesPassagesOnWhichTheModelFailedAgainTheNextDayAndAfterAStart(t *testing.T) {
+	w := open(t)
+	w.put("a.md", "poison", "other")
+	w.o.Model = broken{Model: embedtest.Model{Dimensions: dimensions}, word: "poison", fault: &embed.Fault{Text: "NaN", Status: 500, Again: true}}
+	e, stop := w.run()
+	w.later(time.Minute)
+	w.want(e, 2, 2, "")
+	tries := 0
+	w.o.Model = broken{Model: embedtest.Model{Dimensions: dimensions}, word: "poison", most: 1 << 20}
+	stop()
+	w.clock.Advance(time.Hour)
+	w.server.Asked()
+	e, stop = w.run()
+	w.want(e, 2, 2, "")
+	if n := w.number(`SELECT count(*) FROM chunks WHERE embedding IS NOT NULL`); n != 2 {
+		t.Errorf("after a start %d passages have vectors, want 2", n)
+	}
+	stop()
+	w.clock.Advance(time.Hour)
+
+	w.put("b.md", "poison once")
+	w.o.Model = &counted{Model: embedtest.Model{Dimensions: dimensions}, tries: &tries}
+	_, _ = w.run()
+	w.later(time.Minute)
+	if n := w.number(`SELECT count(*) FROM chunks WHERE embedding IS NOT NULL`); n != 2 {
+		t.Fatalf("%d passages have vectors, want 2", n)
+	}
+	w.later(23 * time.Hour)
+	before := tries
+	w.later(time.Hour)
+	w.later(time.Minute)
+	if tries == before {
+		t.Error("a day later the passage is not tried again")
+	}
+}
+
+// counted fails on each text but the probe.
+type counted struct {
+	embedtest.Model
+	tries *int
+}
+
+func (m *counted) Embed(ctx context.Context, texts []string) ([][]float32, int64, error) {
+	if strings.Contains(texts[0], "poison") {
+		*m.tries++
+		return nil, 0, &embed.Fault{Text: "NaN", Status: 500, Again: true}
+	}
+	return m.Model.Embed(ctx, texts)
+}
+
+func TestRun_EmbedsTheBeginningOfAPassageThatIsTooLongForTheModel(t *testing.T) {
+	for _, status := range []int{400, 500} {
+		w := open(t)
+		w.put("a.md", "short", strings.Repeat("long ", 500))
+		w.o.Model = broken{Model: embedtest.Model{Dimensions: dimensions}, word: "long", most: 1500, fault: &embed.Fault{Text: "input is too large", Status: status, Again: status == 500}}
+		w.run()
+		w.later(time.Minute)
+		if n := w.number(`SELECT count(*) FROM chunks WHERE embedding IS NOT NULL`); n != 2 {
+			t.Errorf("%d: %d passages have vectors, want 2", status, n)
+		}
+	}
+}
+
+func TestRun_DropsNoPassageWhileTheServerFails(t *testing.T) {
+	w := open(t)
+	w.put("a.md", "one", "two")
+	w.server.Fail(func([]string) int { return 500 })
+	e, _ := w.run()
+	for range 5 {
+		w.later(10 * time.Minute)
+	}
+	w.want(e, 0, 2, "500")
+	w.server.Fail(nil)
+	w.later(10 * time.Minute)
+	w.want(e, 2, 2, "")
+}

@@ -33,11 +33,11 @@ func (e *Embedder) ask(ctx context.Context, user int64, texts []string) (vectors
 }
 
 // cut returns the beginning of a text.
-func cut(text string) string {
-	if len(text) <= maxText {
+func cut(text string, most int) string {
+	if len(text) <= most {
 		return text
 	}
-	n := maxText
+	n := most
 	for n > 0 && text[n]&0xc0 == 0x80 {
 		n--
 	}
@@ -53,7 +53,7 @@ func (e *Embedder) Near(ctx context.Context, user int64, text string) *search.Ne
 	}
 	asking, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
-	vectors, err := e.ask(asking, user, []string{cut(text)})
+	vectors, err := e.ask(asking, user, []string{cut(text, maxText)})
 	if err == nil && len(vectors[0]) != k.Dimensions {
 		err = fmt.Errorf("the model gives %d dimensions, not %d", len(vectors[0]), k.Dimensions)
 	}

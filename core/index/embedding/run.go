@@ -94,12 +94,14 @@ func (e *Embedder) step(ctx context.Context) (more bool, err error) {
 		for n := 0; e.o.Busy != nil && n < maxWays && e.o.Busy(); n++ {
 			core.Sleep(ctx, e.o.Clock, giveWay)
 		}
-		if err := e.embed(ctx, k, list); err != nil {
+		if err := e.embed(ctx, list); err != nil {
 			return false, errors.Join(err, e.count(ctx, k, false))
 		}
 	}
 	if e.after = (document.Passage{}); more {
 		e.after = list[len(list)-1]
+	} else {
+		e.report()
 	}
 	return more, e.count(ctx, k, more)
 }
@@ -119,13 +121,19 @@ func (e *Embedder) count(ctx context.Context, k known, more bool) error {
 	return nil
 }
 
-// begin returns the model; one that is not the last gets a new number.
+// begin returns the model; one that is not the last gets a new number. At the start and
+// once a day the passages on which it has failed are pending again.
 func (e *Embedder) begin(ctx context.Context) (known, error) {
 	e.mu.Lock()
 	k := e.known
 	e.mu.Unlock()
-	if k.ID > 0 {
+	now := e.o.Clock.Now()
+	if k.ID > 0 && now.Sub(e.began) < retryAfter {
 		return k, nil
+	}
+	if k.ID > 0 {
+		e.began = now
+		return k, e.o.Library.Begin(ctx, k.ID)
 	}
 	stored, err := e.o.Memory.Load(ctx, memoryKey)
 	if err != nil {
@@ -138,9 +146,10 @@ func (e *Embedder) begin(ctx context.Context) (known, error) {
 			return known{}, err
 		}
 	}
-	if err := e.o.Library.DropVectors(ctx, k.ID); err != nil {
+	if err := e.o.Library.Begin(ctx, k.ID); err != nil {
 		return known{}, err
 	}
+	e.began = now
 	e.set(k)
 	return k, nil
 }
@@ -157,69 +166,6 @@ func (e *Embedder) set(k known) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.known, e.cached = k, nil
-}
-
-// embed has passages embedded. Where the server refuses them together they are tried
-// one by one, and those that it refuses alone are stored without a vector.
-func (e *Embedder) embed(ctx context.Context, k known, list []document.Passage) error {
-	err := e.together(ctx, k, list)
-	if !refused(err) {
-		return err
-	}
-	var bad []document.Passage
-	for i := 0; i < len(list); i++ {
-		k, _ := e.recall("")
-		if one := e.together(ctx, k, list[i:i+1]); refused(one) {
-			bad = append(bad, list[i])
-		} else if one != nil {
-			return one
-		}
-	}
-	if len(bad) == len(list) {
-		if _, fault := e.ask(ctx, 0, []string{"text"}); fault != nil {
-			return fault // it takes nothing at all
-		}
-	}
-	for _, p := range bad {
-		e.o.Log.Warn("a passage is not embedded", "passage", p.N, "of", p.Content, "err", err)
-	}
-	return e.o.Library.Embed(ctx, k.ID, bad, make([][]float32, len(bad)))
-}
-
-func refused(err error) bool {
-	f := (*embed.Fault)(nil)
-	return errors.As(err, &f) && f.Refused()
-}
-
-// open returns the passages that the model may get; the others stay pending.
-func (e *Embedder) open(list []document.Passage) (out []document.Passage) {
-	may := e.o.MayRead()
-	for _, p := range list {
-		if may(p.Path) {
-			out = append(out, p)
-		}
-	}
-	return out
-}
-
-// together has passages embedded by one request.
-func (e *Embedder) together(ctx context.Context, k known, list []document.Passage) error {
-	list = e.open(list)
-	if len(list) == 0 {
-		return nil
-	}
-	texts := make([]string, len(list))
-	for i, p := range list {
-		texts[i] = cut(p.Embedded())
-	}
-	vectors, err := e.ask(ctx, 0, texts)
-	if err != nil {
-		return err
-	}
-	if k, err = e.sized(ctx, k, len(vectors[0])); err != nil {
-		return err
-	}
-	return e.o.Library.Embed(ctx, k.ID, list, vectors)
 }
 
 // sized notes the dimensions of the model's first vectors, and holds it to them.

@@ -72,6 +72,8 @@ type Fault struct {
 	Status int           // of the answer; 0: there was none
 	Again  bool          // the same request may succeed later
 	After  time.Duration // not before this time has passed; 0: unknown
+
+	late bool // the answer did not come in time
 }
 
 func (f *Fault) Error() string { return "embeddings: " + f.Text }
@@ -79,6 +81,12 @@ func (f *Fault) Error() string { return "embeddings: " + f.Text }
 // Refused reports whether the server refuses these texts, and may take others.
 func (f *Fault) Refused() bool {
 	return f.Status == http.StatusBadRequest || f.Status == http.StatusRequestEntityTooLarge || f.Status == http.StatusUnprocessableEntity
+}
+
+// OfTexts reports whether one of the texts may be why: the server refuses it, takes too
+// long, fails, or returns no vector for it. It may then take the others.
+func (f *Fault) OfTexts() bool {
+	return f.Refused() || f.late || f.Status >= 500 || f.Status == http.StatusRequestTimeout || f.Status == http.StatusOK
 }
 
 type request struct {
@@ -194,11 +202,13 @@ func (c *Client) lost(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	var late net.Error
+	timedOut := errors.As(err, &late) && late.Timeout()
 	var outer *url.Error
 	if errors.As(err, &outer) {
 		err = outer.Err
 	}
-	return &Fault{Text: c.hide("the server does not answer: " + err.Error()), Again: true}
+	return &Fault{Text: c.hide("the server does not answer: " + err.Error()), Again: true, late: timedOut}
 }
 
 // fault judges an answer that is not 200.

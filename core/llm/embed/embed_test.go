@@ -149,3 +149,35 @@ func TestNew_RefusesWhatIsNoAddressOrModel(t *testing.T) {
 		}
 	}
 }
+
+func TestFault_SaysWhetherATextMayBeWhy(t *testing.T) {
+	ask := func(s *httptest.Server, d time.Duration) *embed.Fault {
+		c := client(t, embed.Options{URL: s.URL})
+		if d > 0 {
+			c.SetTimeout(d)
+		}
+		_, _, err := c.Embed(t.Context(), []string{"a"})
+		var f *embed.Fault
+		if !errors.As(err, &f) {
+			t.Fatalf("%v is no fault", err)
+		}
+		return f
+	}
+	for status, want := range map[int]bool{400: true, 413: true, 422: true, 500: true, 503: true, 200: true, 401: false, 404: false, 429: false} {
+		s := server(t, func(w http.ResponseWriter, _ string, _ []string, _ int) { w.WriteHeader(status) })
+		if f := ask(s, 0); f.OfTexts() != want {
+			t.Errorf("%d: %t", status, f.OfTexts())
+		}
+	}
+	hold := make(chan struct{})
+	s := server(t, func(http.ResponseWriter, string, []string, int) { <-hold })
+	f := ask(s, 10*time.Millisecond)
+	close(hold)
+	if !f.OfTexts() || !f.Again {
+		t.Errorf("an answer that does not come in time: %+v", f)
+	}
+	s.Close()
+	if f := ask(s, 0); f.OfTexts() {
+		t.Error("a server that is down fails on a text")
+	}
+}
