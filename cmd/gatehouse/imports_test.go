@@ -214,10 +214,11 @@ pairing/people: core core/store core/texts pairing/bots
 pairing/places: core core/store core/texts pairing/bots
 web: core
 web/account: core core/store web/auth web/auth/password web/auth/totp  # who may sign in to the panel, and in which role
-web/api: core core/bus core/session web web/api/access web/api/bots web/api/find web/api/health web/api/imports web/api/journal web/api/passages web/api/permissions web/api/reports web/api/sessions web/api/stream web/api/turns web/auth web/upload
+web/api: core core/bus core/session web web/api/access web/api/bots web/api/daily web/api/find web/api/health web/api/imports web/api/journal web/api/passages web/api/permissions web/api/reports web/api/sessions web/api/stream web/api/turns web/auth web/upload
 web/api/access: core web web/auth web/fields
 web/api/bots: core web web/api/stream web/auth web/fields web/upload
 web/api/passages: core core/index/document web web/auth web/fields  # passages of one content
+web/api/daily: core core/schedule/daily web web/auth web/fields
 web/api/find: core core/index/search web web/auth web/fields
 web/api/health: core web web/auth
 web/api/imports: core core/importer/foreign core/importer/report web web/api/stream web/auth web/fields

@@ -17,6 +17,7 @@ import (
 	"gatehouse/web"
 	"gatehouse/web/api/access"
 	"gatehouse/web/api/bots"
+	"gatehouse/web/api/daily"
 	"gatehouse/web/api/find"
 	"gatehouse/web/api/health"
 	"gatehouse/web/api/imports"
@@ -54,6 +55,7 @@ type Options struct {
 	Sessions    Sessions
 	Finder      find.Finder
 	Journal     journal.Options
+	Daily       daily.Options
 	Imports     imports.Options // Streams are the API's
 	Passages    passages.Options
 	Reader      sessions.Reader
@@ -122,6 +124,7 @@ func New(o Options) *API {
 		find.New(o.Finder),
 		imports.New(o.Imports),
 		journal.New(o.Journal),
+		daily.New(o.Daily),
 		passages.New(o.Passages),
 		byBot,
 		access.New(access.Options{Pairings: o.Pairings, Decisions: o.Decisions, People: o.People, Bots: byBot, Keys: o.Keys, Clock: o.Clock}),
