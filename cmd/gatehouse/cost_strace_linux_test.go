@@ -21,16 +21,48 @@ func TestStraceAToolCallWaitsForNoDisk(t *testing.T) {
 	}
 }
 
+// A message alone waits for the disk three times: the commit that stores it, its
+// transcript, the commit of its answer. That it was delivered waits for none.
+func TestStraceAMessageAloneWaitsForTheDiskThreeTimes(t *testing.T) {
+	needPtrace(t)
+	const more = 20
+	texts := make([]string, 1+more)
+	for i := range texts {
+		texts[i] = "where do we stand with this?"
+	}
+	one, many := strings.Count(traced(t, "", texts[:1]...), "sync("), strings.Count(traced(t, "", texts...), "sync(")
+	t.Logf("%d with one message, %d with %d more", one, many-one, more)
+	if got := many - one; got > 3*more+4 || got < 2*more { // what a clock may add; more than one message may share
+		t.Errorf("%d messages waited for the disk %d times, want %d", more, got, 3*more)
+	}
+}
+
 // syncsOf is how often the program puts a transcript on the disk that answers one
 // message with so many calls of a tool, at most 8, one a round.
 func syncsOf(t *testing.T, calls int) (n int) {
+	t.Helper()
+	var text strings.Builder
+	for i := range calls {
+		fmt.Fprintf(&text, "use Glob {\"pattern\":\"*none%d.md\",\"path\":\"../../Public\"}\nthen\n", i)
+	}
+	for line := range strings.Lines(traced(t, fmt.Sprintf("none%d.md", calls-1), text.String())) {
+		if strings.Contains(line, ".jsonl>") && strings.Contains(line, "sync(") {
+			n++
+		}
+	}
+	return n
+}
+
+// traced has the program answer texts one after the other, the last with an answer that
+// contains said, and returns its calls that put files on the disk.
+func traced(t *testing.T, said string, texts ...string) string {
 	t.Helper()
 	sim := telegramtest.New(telegramtest.Options{FloodOff: true})
 	defer sim.Close()
 	dir, exe := crashDir(t), program(t)
 	settings := settingsOf(filepath.Join(dir, "vault"), "", "queue")
 	delete(settings, "OPENAI_BASE_URL")
-	settings["MODEL"], settings["TELEGRAM_DM_POLICY"] = "local/quote", "open"
+	settings["MODEL"], settings["TELEGRAM_DM_POLICY"], settings["INDEX"] = "local/quote", "open", "off"
 	settings["TELEGRAM_TOKEN"], settings["TELEGRAM_API_URL"] = sim.Token(), sim.URL()
 	settings["GUEST_READ"] = "Public/**"
 	if err := os.MkdirAll(filepath.Join(dir, "vault", "Public"), 0o700); err != nil {
@@ -41,13 +73,14 @@ func syncsOf(t *testing.T, calls int) (n int) {
 	c.says(t, `"serving"`)
 	pid := onlyChild(t, c.cmd.Process.Pid)
 	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
-	var text strings.Builder
-	for i := range calls {
-		fmt.Fprintf(&text, "use Glob {\"pattern\":\"*none%d.md\",\"path\":\"../../Public\"}\nthen\n", i)
-	}
 	u := sim.NewUser("Ada")
-	m := u.Send(text.String())
-	hear(t, sim, u.DM(), m.ID, fmt.Sprintf("none%d.md", calls-1))
+	for i, text := range texts {
+		m, want := u.Send(text), ""
+		if i == len(texts)-1 {
+			want = said
+		}
+		hear(t, sim, u.DM(), m.ID, want)
+	}
 	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -58,10 +91,5 @@ func syncsOf(t *testing.T, calls int) (n int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for line := range strings.Lines(string(b)) {
-		if strings.Contains(line, ".jsonl>") && strings.Contains(line, "sync(") {
-			n++
-		}
-	}
-	return n
+	return string(b)
 }
