@@ -9,6 +9,7 @@ import (
 
 	"gatehouse/core/index/search"
 	"gatehouse/core/llm/embedtest"
+	"gatehouse/core/store/storetest"
 )
 
 // The passages are notes that a household might keep, of sentences with a person, an
@@ -105,6 +106,7 @@ var kinds = []struct {
 // passages, each of which has one answer, and holds the table of docs/search.md to the
 // share of answers that are among the first ten hits.
 func TestHybridSearchFindsMoreThanWordsOrVectorsAlone(t *testing.T) {
+	storetest.SQLiteOnly(t, "PostgreSQL does not rank words")
 	x := open(t)
 	const dims = 384
 	r := rand.New(rand.NewPCG(3, 7))
