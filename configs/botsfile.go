@@ -48,10 +48,10 @@ func botExample(field string) string {
 	return ""
 }
 
-// reserved are names that mean something else: turns that come over HTTP, and names
-// on the command line and in metrics. A platform's name is that of its bot of the
+// reserved are names that mean something else: turns that come over HTTP or from the
+// schedule, and names on the command line and in metrics. A platform's name is that of its bot of the
 // settings; without one, a bot of that platform may have it.
-var reserved = []string{"api", "all", "off", "other"}
+var reserved = []string{"api", "schedule", "all", "off", "other"}
 
 var botName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
 

@@ -242,3 +242,42 @@ func TestADailyAgentWhoseFileCannotBeUsedDoesNotRun(t *testing.T) {
 	}
 	w.logged("Daily/.agents/x.md", "hours are 0 to 23")
 }
+
+func TestTheOutputOfADailyAgentIsNotDeliveredToAnAdmin(t *testing.T) {
+	t.Parallel()
+	w, model, clock := newScheduleWorld(t)
+	w.boss()
+	ada := w.guest("Ada")
+	w.sql(`UPDATE users SET role = 'admin' WHERE id = $1`, w.user(ada))
+	w.sql(`UPDATE access SET chat = '' WHERE user_id = $1`, core.Operator) // the owner has no direct chat with this bot
+	w.agentFile("x", "schedule: \"12:45\"\ndeliver: telegram/owner")
+	model.Script(llmtest.Say("A private reflection of the owner."))
+	clock.leap(15 * time.Minute)
+	run := w.ran("x", 1)
+	w.quiet()
+	if n := w.count(`SELECT count(*) FROM outbox WHERE body LIKE '%private reflection%'`); n != 0 {
+		t.Errorf("%d messages have the output", n)
+	}
+	if !strings.Contains(run.Error, "was not delivered") {
+		t.Errorf("the run says %q", run.Error)
+	}
+}
+
+func TestARunReplacesTheOutputOfItsOwnDateAlone(t *testing.T) {
+	t.Parallel()
+	w, model, clock := newScheduleWorld(t)
+	w.boss()
+	date := clock.Now().UTC().Format(time.DateOnly)
+	w.put("Daily/x/2026-01-05.md", "An output of before.\n")
+	w.put("Daily/x/"+date+".md", "An older output of today.\n")
+	w.agentFile("x", `schedule: "12:45"`)
+	model.Script(llmtest.CallTool("a", "WriteOutput", `{"date":"2026-01-05","content":"Gone."}`), llmtest.CallTool("b", "WriteOutput", `{"content":"New."}`), llmtest.Say("Done."))
+	clock.leap(15 * time.Minute)
+	w.ran("x", 1)
+	if got := w.vaultText("Daily/x/2026-01-05.md"); got != "An output of before.\n" {
+		t.Errorf("the output of another date is %q", got)
+	}
+	if got := w.vaultText("Daily/x/" + date + ".md"); got != "New.\n" {
+		t.Errorf("the output of its date is %q", got)
+	}
+}

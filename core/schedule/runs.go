@@ -58,17 +58,33 @@ func (s *Scheduler) History(ctx context.Context, agent string, limit int) ([]Run
 	return out, nil
 }
 
-// newest returns the newest run of a date, and false where there is none.
-func newest(ctx context.Context, q store.Queryer, agent, date string) (Run, bool, error) {
-	var r runRow
-	err := q.Get(ctx, &r, runColumns+`WHERE agent = $1 AND date = $2 ORDER BY n DESC LIMIT 1`, agent, date)
-	if errors.Is(err, store.ErrNoRows) {
-		return Run{}, false, nil
+// A dateRuns is what is stored of an agent's runs of one date.
+type dateRuns struct {
+	exists  bool // run is set
+	run     Run  // the newest that was not skipped
+	last    int  // the highest N, 0 for none
+	byTime  bool // one was started by the schedule
+	skipped bool // a time was skipped
+}
+
+// ofDate returns the runs of an agent for a date.
+func ofDate(ctx context.Context, q store.Queryer, agent, date string) (d dateRuns, err error) {
+	var rows []runRow
+	if err := q.Select(ctx, &rows, runColumns+`WHERE agent = $1 AND date = $2 ORDER BY n DESC LIMIT 1000`, agent, date); err != nil {
+		return d, fmt.Errorf("runs of a daily agent: %w", err)
 	}
-	if err != nil {
-		return Run{}, false, fmt.Errorf("run of a daily agent: %w", err)
+	for _, r := range rows {
+		d.last = max(d.last, r.N)
+		if r.Result == daily.Skipped {
+			d.skipped = true
+			continue
+		}
+		d.byTime = d.byTime || r.Cause == daily.ByTime || r.Cause == daily.Missed
+		if !d.exists {
+			d.exists, d.run = true, r.value()
+		}
 	}
-	return r.value(), true, nil
+	return d, nil
 }
 
 // insert stores a run, and reports whether it is new.

@@ -62,8 +62,11 @@ type Scheduler struct {
 	o    Options
 	wake chan struct{}
 
-	mu   sync.Mutex
-	told string // the faults that were logged last
+	mu      sync.Mutex
+	told    string // the faults that were logged last
+	unnoted string // the state files that could not be written, as they were logged last
+
+	gone map[string]time.Time // since when files are missing; Tick's alone
 }
 
 // New returns a Scheduler; Run does its work.
@@ -112,17 +115,20 @@ func (s *Scheduler) Run(ctx context.Context, inbox Inbox) {
 // Tick reads the files, starts the runs that are due, ends those that were given up, and
 // writes state files. It returns when the next run is due, the zero time for none.
 func (s *Scheduler) Tick(ctx context.Context, inbox Inbox) (next time.Time, err error) {
+	var errs []error
 	set, err := s.Read()
-	if err != nil {
-		return next, fmt.Errorf("read the files of daily agents: %w", err)
+	if err != nil { // runs end all the same
+		errs = append(errs, fmt.Errorf("read the files of daily agents: %w", err))
 	}
-	s.tell(set.Faults)
-	s.o.Metrics.know(set.Agents)
+	now := s.o.Clock.Now()
+	if err == nil {
+		s.tell(set.Faults)
+		s.o.Metrics.know(set.Agents)
+		errs = append(errs, s.forgetGone(ctx, set, now))
+	}
 	if err := s.settle(ctx); err != nil {
 		return next, err
 	}
-	now := s.o.Clock.Now()
-	var errs []error
 	for i := range set.Agents {
 		a := &set.Agents[i]
 		due, found, err := s.due(ctx, a, now)
@@ -156,58 +162,23 @@ func (s *Scheduler) tell(faults []daily.Fault) {
 	}
 }
 
-// due returns the newest time of the agent that has come and was not handled. Times before
-// the agent was first seen, was switched on or got another schedule are none.
-func (s *Scheduler) due(ctx context.Context, a *daily.Agent, now time.Time) (due time.Time, found bool, err error) {
-	rule := a.Rule.String() + " " + a.Rule.Zone().String()
-	var known struct {
-		Rule  string `db:"rule"`
-		Since string `db:"since"`
-	}
-	err = s.o.DB.Get(ctx, &known, `SELECT rule, since FROM schedule_agents WHERE name = $1`, a.Name)
-	switch {
-	case err != nil && !errors.Is(err, store.ErrNoRows):
-		return due, false, err
-	case !a.Enabled && err != nil:
-		return due, false, nil
-	case !a.Enabled:
-		return due, false, s.o.DB.Tx(ctx, func(tx *store.Tx) error {
-			_, err := tx.Exec(ctx, `DELETE FROM schedule_agents WHERE name = $1`, a.Name)
-			return err
-		})
-	case err != nil || known.Rule != rule:
-		return due, false, s.handled(ctx, a.Name, rule, now)
-	}
-	since := core.TimeOf(known.Since)
-	if since.After(now) { // the clock was set back
-		return due, false, s.handled(ctx, a.Name, rule, now)
-	}
-	due, found = a.Rule.Last(since, now, makeUp)
-	return due, found, nil
-}
-
-// handled stores up to when the times of an agent were handled.
-func (s *Scheduler) handled(ctx context.Context, name, rule string, since time.Time) error {
-	return s.o.DB.Tx(ctx, func(tx *store.Tx) error {
-		_, err := tx.Exec(ctx, `INSERT INTO schedule_agents (name, rule, since) VALUES ($1, $2, $3)
-			ON CONFLICT (name) DO UPDATE SET rule = excluded.rule, since = excluded.since`, name, rule, core.Stamp(since))
-		return err
-	})
-}
-
 // start starts the run of a time that has come, unless there was one of its date.
 func (s *Scheduler) start(ctx context.Context, inbox Inbox, a *daily.Agent, due, now time.Time) error {
 	r := Run{Agent: a.Name, Date: due.In(a.Rule.Zone()).Format(time.DateOnly), N: 1, Cause: daily.ByTime, Due: due}
 	if now.Sub(due) > late {
 		r.Cause = daily.Missed
 	}
-	before, exists, err := newest(ctx, s.o.DB, a.Name, r.Date)
+	before, err := ofDate(ctx, s.o.DB, a.Name, r.Date)
+	r.N = before.last + 1
 	switch {
 	case err != nil:
 		return err
-	case exists && before.N == 1 && (before.Cause == daily.ByTime || before.Cause == daily.Missed): // this time is handled; only noting it failed
-	case exists:
-		r.N, r.Result, r.Error, r.Ended = before.N+1, daily.Skipped, "the date had been run before", now
+	case before.byTime: // this time is handled; only noting it failed, or another of the date was
+	case before.exists && before.run.Result == daily.Failed: // by hand: the agent has its own try
+		err = s.put(ctx, inbox, a, r)
+	case before.exists && before.skipped: // one row says it for the date
+	case before.exists:
+		r.Result, r.Error, r.Ended = daily.Skipped, "the date had been run before", now
 		err = s.o.DB.Tx(ctx, func(tx *store.Tx) error {
 			isNew, err := insert(ctx, tx, r)
 			if isNew {
@@ -268,14 +239,22 @@ func Of(in *core.Inbound) (agent, date string, n int, ok bool) {
 }
 
 // Admit inserts the run that a new message starts, in the transaction that stores the
-// message, and returns its trust; Stranger where the agent ran for the date before, or is
-// not there any more.
+// message, and returns its trust; Stranger where the agent ran for the date before, or has
+// no file any more. A file that cannot be used is an error, so that the message is not
+// stored and the next Tick tries again: it may be being saved.
 func (s *Scheduler) Admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.Trust, error) {
 	agent, date, n, ok := Of(in)
-	trust := s.Trust(in)
-	if !ok || trust == core.Stranger {
+	if !ok {
 		return core.Stranger, nil
 	}
+	a, err := s.One(agent)
+	if core.KindOf(err) == core.NotFound {
+		return core.Stranger, nil
+	}
+	if err != nil {
+		return core.Stranger, err
+	}
+	trust := a.Trust
 	isNew, err := insert(ctx, tx, Run{Agent: agent, Date: date, N: n, Run: in.Turn.Run, Session: in.Turn.Session, Cause: in.From.ID, Due: in.At})
 	if err != nil || !isNew {
 		return core.Stranger, err
@@ -334,27 +313,26 @@ func (s *Scheduler) Start(ctx context.Context, inbox Inbox, name, date string, f
 		return Run{}, core.Errorf(core.Invalid, "%s has not begun yet", date)
 	}
 	r := Run{Agent: a.Name, Date: date, N: 1, Cause: by.String(), Due: now}
-	before, exists, err := newest(ctx, s.o.DB, name, date)
+	before, err := ofDate(ctx, s.o.DB, name, date)
 	switch {
 	case err != nil:
 		return Run{}, err
-	case exists && before.Result == "":
+	case before.exists && before.run.Result == "":
 		return Run{}, core.Errorf(core.Conflict, "%s is running for %s already", name, date)
-	case exists && before.Result != daily.Failed && !force:
-		before.Result = daily.Skipped
-		return before, nil
-	case exists:
-		r.N = before.N + 1
+	case before.exists && before.run.Result != daily.Failed && !force:
+		before.run.Result = daily.Skipped
+		return before.run, nil
 	}
+	r.N = before.last + 1
 	if err := s.put(ctx, inbox, &a, r); err != nil {
 		return Run{}, err
 	}
 	if err := s.did(ctx, by, "daily.run", name, map[string]any{"date": date}); err != nil {
 		return Run{}, err
 	}
-	r, exists, err = newest(ctx, s.o.DB, name, date)
-	if err == nil && !exists {
+	after, err := ofDate(ctx, s.o.DB, name, date)
+	if err == nil && after.run.N != r.N {
 		err = core.Errorf(core.Conflict, "%s could not be started", name)
 	}
-	return r, err
+	return after.run, err
 }

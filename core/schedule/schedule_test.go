@@ -24,13 +24,14 @@ func TestMain(m *testing.M) { storetest.Main(m) }
 // A rig is a scheduler whose inbox admits every message and keeps it.
 type rig struct {
 	*schedule.Scheduler
-	t     *testing.T
-	db    *store.DB
-	clock *coretest.Clock
-	dir   string
-	got   []core.Inbound
-	state string // of all messages
-	fails bool   // the inbox stores the message, and says that it did not
+	t      *testing.T
+	db     *store.DB
+	clock  *coretest.Clock
+	dir    string
+	got    []core.Inbound
+	state  string // of all messages
+	before func() // called before a message is stored
+	fails  bool   // the inbox stores the message, and says that it did not
 }
 
 func newRig(t *testing.T) *rig {
@@ -52,6 +53,9 @@ func newRig(t *testing.T) *rig {
 
 func (r *rig) Put(ctx context.Context, page []core.Inbound, _ *core.Cursor) error {
 	in := &page[0]
+	if r.before != nil {
+		r.before()
+	}
 	err := r.db.Tx(ctx, func(tx *store.Tx) error {
 		trust, err := r.Admit(ctx, tx, in)
 		if err == nil && trust == core.Stranger {
@@ -82,7 +86,7 @@ func (r *rig) file(head string) {
 // dates are those of the messages that were stored since the last call.
 func (r *rig) dates() (out []string) {
 	r.t.Helper()
-	if _, err := r.Tick(r.t.Context(), r); err != nil && !r.fails {
+	if _, err := r.Tick(r.t.Context(), r); err != nil && !r.fails && r.before == nil {
 		r.t.Fatal(err)
 	}
 	for i := range r.got {
@@ -196,5 +200,130 @@ func TestThePromptDescribesTheOwner(t *testing.T) {
 	}
 	if got := r.got[0].Text; got != "Of 2026-01-20, the owner. Likes {date} tea." {
 		t.Errorf("the prompt is %q", got)
+	}
+}
+
+// named writes the file of a daily agent.
+func (r *rig) named(name, head string) {
+	r.t.Helper()
+	dir := filepath.Join(r.dir, "Daily/.agents")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, name+".md"), []byte("---\n"+head+"\n---\nOf {date}"), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func TestAnAgentWhoseFileIsPutBackHasNoTimesBeforeThat(t *testing.T) {
+	r := newRig(t)
+	r.named("x", `schedule: "12:00"`)
+	r.dates()
+	if err := os.Remove(filepath.Join(r.dir, "Daily/.agents/x.md")); err != nil {
+		t.Fatal(err)
+	}
+	r.dates() // its absence is seen
+	r.clock.Advance(30 * time.Minute)
+	r.dates()
+	r.named("x", `schedule: "12:00"`) // a program that saves by deleting first
+	r.clock.Advance(24 * time.Hour)
+	if got := r.dates(); len(got) != 1 {
+		t.Errorf("after a short absence: %q, want a run", got)
+	}
+	if err := os.Remove(filepath.Join(r.dir, "Daily/.agents/x.md")); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		r.clock.Advance(24 * time.Hour)
+		r.dates()
+	}
+	r.named("x", `schedule: "12:00"`)
+	if got := r.dates(); len(got) != 0 {
+		t.Errorf("put back after three days: %q, want no run", got)
+	}
+}
+
+func TestAStateFileThatCannotBeWrittenHoldsNoOtherBack(t *testing.T) {
+	r := newRig(t)
+	r.named("a", `schedule: "12:00"`)
+	r.named("b", `schedule: "12:00"`)
+	if err := os.WriteFile(filepath.Join(r.dir, "Daily/.a"), []byte("no directory"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.dates()
+	r.clock.Advance(24 * time.Hour)
+	if got := r.dates(); len(got) != 2 {
+		t.Fatalf("%q", got)
+	}
+	r.state = "dead"
+	for range 2 {
+		if _, err := r.Tick(t.Context(), r); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(r.dir, "Daily/.b/state.json")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAFailedRunByHandTakesNoTimeAway(t *testing.T) {
+	r := newRig(t)
+	r.named("x", `schedule: "13:00"`)
+	r.dates()
+	cli := core.Actor{User: core.Operator, Via: "cli"}
+	if _, err := r.Start(t.Context(), r, "x", "", false, cli); err != nil {
+		t.Fatal(err)
+	}
+	r.got, r.state = nil, "dead"
+	r.dates() // it has failed
+	r.state = "ready"
+	r.clock.Advance(time.Hour)
+	if got := r.dates(); len(got) != 1 {
+		t.Errorf("at its time: %q, want a run", got)
+	}
+	r.clock.Advance(30 * time.Second)
+	if got := r.dates(); len(got) != 0 {
+		t.Errorf("a second time: %q", got)
+	}
+}
+
+func TestSkippedTimesOfADateAreOneRowAndHideNoFailure(t *testing.T) {
+	r := newRig(t)
+	r.named("x", `schedule: "*/10 * * * *"`)
+	r.dates()
+	cli := core.Actor{User: core.Operator, Via: "cli"}
+	if _, err := r.Start(t.Context(), r, "x", "", false, cli); err != nil {
+		t.Fatal(err)
+	}
+	for range 30 {
+		r.clock.Advance(10 * time.Minute)
+		r.dates()
+	}
+	h, err := r.History(t.Context(), "x", 100)
+	if err != nil || len(h) != 2 {
+		t.Fatalf("%d rows, %v; want the run and one that was skipped", len(h), err)
+	}
+	r.got, r.state = nil, "dead"
+	r.dates()
+	r.state = "ready"
+	run, err := r.Start(t.Context(), r, "x", "", false, cli)
+	if err != nil || run.Result != "" {
+		t.Errorf("again by hand after a failure: %q, %v", run.Result, err)
+	}
+}
+
+func TestAnAgentWhoseFileIsBrokenForAMomentRunsLater(t *testing.T) {
+	r := newRig(t)
+	r.named("x", `schedule: "12:00"`)
+	r.dates()
+	r.clock.Advance(24 * time.Hour)
+	r.before = func() { r.named("x", `schedule: "25:99"`) } // between reading and storing
+	if got := r.dates(); len(got) != 0 {
+		t.Fatalf("%q", got)
+	}
+	r.before = nil
+	r.named("x", `schedule: "12:00"`)
+	if got := r.dates(); len(got) != 1 {
+		t.Errorf("%q, want the run of the time that has come", got)
 	}
 }

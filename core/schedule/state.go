@@ -49,15 +49,25 @@ func (s *Scheduler) stateOf(ctx context.Context, agent string) (state State, las
 
 func second(stamp string) string { return core.TimeOf(stamp).Format(time.RFC3339) }
 
-// note writes the state files of agents with runs that ended since.
+// note writes the state files of agents with runs that ended since. One that cannot be
+// written is logged and tried again.
 func (s *Scheduler) note(ctx context.Context) error {
 	var agents []string
 	if err := s.o.DB.Select(ctx, &agents, `SELECT DISTINCT agent FROM schedule_runs WHERE noted = 0 AND result <> '' LIMIT 64`); err != nil {
 		return fmt.Errorf("state of daily agents: %w", err)
 	}
+	var faults []string
 	for _, agent := range agents {
 		if err := s.noteOne(ctx, agent); err != nil {
-			return fmt.Errorf("state of the daily agent %s: %w", agent, err)
+			faults = append(faults, fmt.Sprintf("%s: %s", agent, err))
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if text := strings.Join(faults, "\n"); text != s.unnoted { // once, and not by each pass
+		s.unnoted = text
+		for _, fault := range faults {
+			s.o.Log.Warn("the state file of a daily agent cannot be written", "err", fault)
 		}
 	}
 	return nil

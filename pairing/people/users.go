@@ -124,6 +124,21 @@ func (s *Store) OwnerChats(ctx context.Context, q store.Queryer, bot string) ([]
 	return out, nil
 }
 
+// OwnerChat returns the owner's direct chat with bot, and whether there is one that the
+// owner still has access from.
+func (s *Store) OwnerChat(ctx context.Context, q store.Queryer, bot string) (to core.Address, ok bool, err error) {
+	to.Bot = bot
+	err = q.Get(ctx, &to.Chat, `SELECT chat FROM access WHERE user_id = $1 AND bot = $2 AND scope = 'dm' AND chat <> '' AND (expires_at = '' OR expires_at > $3) LIMIT 1`,
+		core.Operator, bot, core.Stamp(s.clock.Now()))
+	if errors.Is(err, store.ErrNoRows) {
+		return core.Address{}, false, nil
+	}
+	if err != nil {
+		return core.Address{}, false, fmt.Errorf("owner's chat: %w", err)
+	}
+	return to, true, nil
+}
+
 // HasOwner reports whether the operator has an account on a chat platform.
 func (s *Store) HasOwner(ctx context.Context, q store.Queryer) (ok bool, err error) {
 	err = q.Get(ctx, &ok, `SELECT EXISTS (SELECT 1 FROM identities WHERE user_id = $1)`, core.Operator)

@@ -35,9 +35,9 @@ type Options struct {
 	Clock     core.Clock
 	Reminders *reminders.Store
 	Zone      func(ctx context.Context, q store.Queryer, user int64) (*time.Location, error)
-	// OwnerChats returns the direct chats of the owner and the admins with a bot.
-	OwnerChats func(ctx context.Context, q store.Queryer, bot string) ([]core.Address, error)
-	Render     func(to core.Address, markdown string) []core.Part
+	// OwnerChat returns the owner's direct chat with a bot, and whether there is one.
+	OwnerChat func(ctx context.Context, q store.Queryer, bot string) (core.Address, bool, error)
+	Render    func(to core.Address, markdown string) []core.Part
 }
 
 // Source is the source of sessions that the schedule began.
@@ -177,7 +177,10 @@ func (d *Daily) delivery(ctx context.Context, t *orchestrator.Turn, res orchestr
 		return nil, ""
 	}
 	to, known, err := d.chat(ctx, a.Deliver)
-	if err != nil || !known {
+	if err != nil {
+		return nil, "its output was not delivered: the chat could not be looked up: " + err.Error()
+	}
+	if !known {
 		return nil, "its output was not delivered: no one has talked to the bot in the chat that the file names"
 	}
 	text := res.Response
@@ -201,11 +204,7 @@ func (d *Daily) chat(ctx context.Context, c *daily.Chat) (core.Address, bool, er
 	if c.Chat != daily.OwnerChat {
 		return d.o.Sessions.Address(ctx, d.o.DB, c.Bot, c.Chat)
 	}
-	chats, err := d.o.OwnerChats(ctx, d.o.DB, c.Bot)
-	if err != nil || len(chats) == 0 {
-		return core.Address{}, false, err
-	}
-	return chats[0], true, nil
+	return d.o.OwnerChat(ctx, d.o.DB, c.Bot) // not an admin's: what agents write is the owner's
 }
 
 // text returns the beginning of a file that the run has just written.

@@ -96,11 +96,19 @@ func (r Rule) String() string { return r.spec }
 // Zone returns the rule's time zone.
 func (r Rule) Zone() *time.Location { return r.zone }
 
+// gap is the longest stretch that a clock is set forward by.
+const gap = 3 * time.Hour
+
 // Next returns the first time after t, in the rule's zone; the zero time where none comes
 // within five years.
 func (r Rule) Next(t time.Time) time.Time {
-	wall := wallOf(t.In(r.zone))
-	for range 3 * 60 { // where the clock is set back, at most three hours of minutes lie behind t again
+	t = t.In(r.zone)
+	wall := wallOf(t)
+	_, before := t.Add(-gap).Zone()
+	if _, now := t.Zone(); now > before { // a skipped time applies as much later as was skipped
+		wall = wall.Add(time.Duration(before-now) * time.Second)
+	}
+	for range 6 * 60 { // where the clock is set back or forward, at most three hours of minutes lie behind t again
 		wall = r.each.Next(wall)
 		if wall.IsZero() {
 			return time.Time{}

@@ -131,3 +131,19 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestATimeInTheSkippedHourIsFoundFromWithinTheHourAfterIt(t *testing.T) {
+	rule, err := when.Parse("2:30", zone(t, "Europe/Berlin"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := time.Date(2026, 3, 29, 1, 30, 0, 0, time.UTC) // 3:30 summer time
+	for _, from := range []time.Time{time.Date(2026, 3, 29, 0, 50, 0, 0, time.UTC), time.Date(2026, 3, 29, 1, 10, 0, 0, time.UTC)} {
+		if got := rule.Next(from); !got.Equal(want) {
+			t.Errorf("after %s: %s, want %s", from, got, want)
+		}
+	}
+	if got := rule.Next(want); !got.Equal(want.Add(23 * time.Hour)) {
+		t.Errorf("after it: %s", got)
+	}
+}

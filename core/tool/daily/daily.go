@@ -227,11 +227,18 @@ func (t tools) write(ctx context.Context, c *tool.Call) (tool.Result, error) {
 	if !at.Inside || at.Rel != file || !t.o.MayWrite(file) {
 		return tool.Result{}, core.Errorf(core.Denied, "%s may not be written by agents, or a link is on the way to it", file)
 	}
-	if err := c.Turn.Vault.WriteFile(file, []byte(text+"\n")); err != nil {
-		return tool.Result{}, err
+	if old, err := c.Turn.Vault.OpenNoLinks(file); err == nil {
+		_ = old.Close()
+		if date != t.o.Date { // what an agent reads may tell it to replace all that it has written
+			return tool.Result{}, core.Errorf(core.Denied, "%s exists: a run replaces the output of its own date, %s, alone", file, t.o.Date)
+		}
 	}
+	// First, so that a run that is ended in between is known to have written.
 	if err := t.o.Wrote(ctx, c.Turn.Run, file); err != nil {
 		return tool.Result{}, err
+	}
+	if err := c.Turn.Vault.WriteFile(file, []byte(text+"\n")); err != nil {
+		return tool.Result{}, errors.Join(err, t.o.Wrote(ctx, c.Turn.Run, ""))
 	}
 	return tool.Result{Text: "Stored as " + file + "."}, nil
 }
