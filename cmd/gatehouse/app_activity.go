@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"gatehouse/admin/chats"
 	"gatehouse/core"
@@ -20,6 +21,13 @@ func (a *app) openActivity(cost func(model string, u core.Tokens) (int64, bool))
 		NewID: func(ctx context.Context, tx *store.Tx, path string, user int64) (string, error) {
 			e, err := a.paraIDs.Mint(ctx, tx, paraid.Entry{Type: paraid.ChatLog, Path: path, User: user})
 			return e.ID, err
+		},
+		Zone: func(ctx context.Context) *time.Location {
+			zone, err := a.pairing.People.Timezone(ctx, a.db, core.Operator)
+			if err != nil {
+				return time.Local
+			}
+			return zone
 		},
 		Link: chats.URL,
 		Writer: summary.New(summary.Options{DB: a.db, Clock: a.clock, Usage: a.usage, Cost: cost, Models: func() (title, guest llm.Model) {

@@ -203,3 +203,15 @@ func FuzzSplit(f *testing.F) {
 		}
 	})
 }
+
+func TestEntriesOfADayAreFoundByItAndWithoutTheirIDs(t *testing.T) {
+	got := chunk.Split("Daily/2026-01-28.md", "# para:abc123def456 10:30 AM\n\nPlanted tomatoes.\n\n# para:zzz999 11:00\n\n# para:zzz998\n\nTea.\n")
+	if got.Title != "2026-01-28" {
+		t.Errorf("the title is %q", got.Title)
+	}
+	for _, c := range got.Chunks {
+		if strings.Contains(c.Text, "para:") || !strings.Contains(got.Chunks[0].Text, "10:30 AM") {
+			t.Errorf("a passage is %q", c.Text)
+		}
+	}
+}

@@ -62,6 +62,10 @@ func markdown(source string) (out Text) {
 	return out
 }
 
+// entryID is what a heading of a journal or a chat log begins with: it is no text, and
+// such a heading is no title.
+var entryID = regexp.MustCompile(`^para:[a-z0-9]{6,12}( |$)`)
+
 // sections collects the blocks of a document under their headings.
 type sections struct {
 	src    []byte
@@ -140,7 +144,9 @@ func (s *sections) heading(h *ast.Heading) {
 		b.WriteByte(' ')
 	}
 	name := strings.Join(strings.Fields(b.String()), " ")
-	if s.title == "" {
+	if id := entryID.FindString(name); id != "" {
+		name = name[len(id):] // an entry of a day: its time says more
+	} else if s.title == "" {
 		s.title = name
 	}
 	level := min(h.Level, maxLevels)
