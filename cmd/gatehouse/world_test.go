@@ -83,8 +83,12 @@ func newWorldAt(t testing.TB, sim *telegramtest.Server, dir string, clock core.C
 	if err := cfg.Validate(); err != nil {
 		t.Fatal(err)
 	}
+	_, known := os.Stat(cfg.VaultPath)
 	if err := fillDemo(cfg.VaultPath); err != nil {
 		t.Fatal(err)
+	}
+	if known != nil { // a new vault has no daily agent
+		_ = os.RemoveAll(filepath.Join(cfg.VaultPath, "Daily"))
 	}
 	if _, err := os.Stat(cfg.DatabasePath()); errors.Is(err, fs.ErrNotExist) {
 		storetest.Seed(t, cfg.DatabasePath()) // the tests of whole processes see a first start
