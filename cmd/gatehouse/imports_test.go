@@ -131,6 +131,7 @@ core/llm: core core/texts
 core/llm/anthropic: core core/llm core/llm/provider core/texts
 core/llm/anthropictest: core core/llm/wiretest
 core/llm/embed:
+core/llm/embedtest: core/transcript/words
 core/llm/health: core core/llm  # which models fail, told by their answers
 core/llm/llmtest: core core/llm/wiretest
 core/llm/openai: core core/llm core/llm/provider core/texts
