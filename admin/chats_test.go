@@ -12,8 +12,8 @@ import (
 
 	"gatehouse/admin"
 	"gatehouse/admin/chats"
+	"gatehouse/admin/logged"
 	"gatehouse/core"
-	"gatehouse/core/activity"
 	"gatehouse/core/bus"
 	"gatehouse/core/queue/inspect"
 	"gatehouse/core/runs"
@@ -173,7 +173,7 @@ func (w *world) talks() {
 	must(w.chats.Update(context.Background(), old, session.Change{Archived: &yes, AddTags: []string{"school"}}, core.Actor{}))
 	w.did, w.actors = nil, nil
 	w.active = []bus.Info{{Run: opRun, Session: w.mine}}
-	w.logged.items = []activity.Item{
+	w.logged.items = []logged.Item{
 		{Session: w.mine, Title: "Sum up what happened this week.", Summary: "Asked for a summary of the week; the allotment meeting is on Thursday.", Number: 2, At: w.clock.Now().Add(-time.Minute)},
 		{Session: w.mine, Title: "Sum up what happened this week.", Summary: "<b>Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft</b>", Number: 1, At: w.clock.Now().Add(-time.Hour)},
 	}

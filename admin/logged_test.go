@@ -5,18 +5,18 @@ import (
 	"net/url"
 	"testing"
 
-	"gatehouse/core/activity"
+	"gatehouse/admin/logged"
 )
 
 // logWorld is a log of the owner's conversations.
 type logWorld struct {
-	items, unread []activity.Item
-	faults        []activity.Fault
+	items, unread []logged.Item
+	faults        []logged.Fault
 }
 
-func (l *logWorld) Recent(context.Context, int) ([]activity.Item, error) { return l.items, nil }
-func (l *logWorld) Unread(context.Context, int) ([]activity.Item, error) { return l.unread, nil }
-func (l *logWorld) Faults() []activity.Fault                             { return l.faults }
+func (l *logWorld) Recent(context.Context, int) ([]logged.Item, error) { return l.items, nil }
+func (l *logWorld) Unread(context.Context, int) ([]logged.Item, error) { return l.unread, nil }
+func (l *logWorld) Faults() []logged.Fault                             { return l.faults }
 
 func TestOverviewShowsTheLogAndItsFaults(t *testing.T) {
 	s := newSite(t, nil, nil).enter()
@@ -25,8 +25,8 @@ func TestOverviewShowsTheLogAndItsFaults(t *testing.T) {
 	a := s.get("/admin")
 	a.has(t, "What did you talk about last?", `<a href="/admin/chats/`+s.world.mine+`" dir="auto">Sum up what happened this week.</a>`, "the allotment meeting is on Thursday", "&lt;b&gt;Donau")
 	a.lacks(t, "Is your log of conversations complete?")
-	s.world.logged.faults = []activity.Fault{{File: "Daily/chat-log/2026-01-28.md", Text: "is a directory"}}
-	s.world.logged.unread = []activity.Item{{Session: "s-1", Number: 4, Fault: "its transcript cannot be read: it has no such message"}}
+	s.world.logged.faults = []logged.Fault{{File: "Daily/chat-log/2026-01-28.md", Text: "is a directory"}}
+	s.world.logged.unread = []logged.Item{{Session: "s-1", Number: 4, Fault: "its transcript cannot be read: it has no such message"}}
 	s.get("/admin").has(t, "log of conversations has faults", "Daily/chat-log/2026-01-28.md", "is a directory", "Exchange 4 of the conversation s-1", "it has no such message")
 }
 

@@ -10,7 +10,6 @@ import (
 	"gatehouse/admin/page"
 	"gatehouse/admin/people"
 	"gatehouse/admin/settings"
-	"gatehouse/core/activity"
 )
 
 // The overview answers from all groups of pages what needs attention.
@@ -31,8 +30,8 @@ type overviewBody struct {
 	Cost     *page.Answer
 	Sparks   page.Part[[]page.Spark]
 	Activity page.Part[[]page.Happening]
-	Logged   page.Part[[]activity.Item] // the owner's newest exchanges
-	Owner    bool                       // the bots have an owner in chat; true when not known
+	Logged   page.Part[[]logged.Item] // the owner's newest exchanges
+	Owner    bool                     // the bots have an owner in chat; true when not known
 }
 
 // Waiting returns the tone of the answer that needs attention most.

@@ -4,18 +4,32 @@ package logged
 import (
 	"context"
 	"strconv"
+	"time"
 
 	"gatehouse/admin/page"
-	"gatehouse/core/activity"
 )
+
+// An Item is one exchange.
+type Item struct {
+	Session, Title, Summary string
+	Number                  int // in its conversation
+	At                      time.Time
+	Fault                   string // why it is in no file; "" if it is, or will be
+}
+
+// A Fault is a file that cannot be written.
+type Fault struct {
+	File, Text string
+	Since      time.Time
+}
 
 // A Log is the log of the owner's conversations in the vault.
 type Log interface {
 	// Recent returns the newest exchanges, newest first.
-	Recent(ctx context.Context, limit int) ([]activity.Item, error)
+	Recent(ctx context.Context, limit int) ([]Item, error)
 	// Unread returns exchanges that cannot be read, newest first.
-	Unread(ctx context.Context, limit int) ([]activity.Item, error)
-	Faults() []activity.Fault // files that cannot be written
+	Unread(ctx context.Context, limit int) ([]Item, error)
+	Faults() []Fault // files that cannot be written
 }
 
 // A View is the log as the overview shows it.
@@ -34,11 +48,11 @@ const (
 )
 
 // Newest returns the owner's newest exchanges, for the overview.
-func (v *View) Newest(ctx context.Context) page.Part[[]activity.Item] {
+func (v *View) Newest(ctx context.Context) page.Part[[]Item] {
 	if v.log == nil {
-		return page.Part[[]activity.Item]{}
+		return page.Part[[]Item]{}
 	}
-	return page.Load(ctx, v.frame, "The log of your conversations", func(ctx context.Context) ([]activity.Item, error) {
+	return page.Load(ctx, v.frame, "The log of your conversations", func(ctx context.Context) ([]Item, error) {
 		return v.log.Recent(ctx, recentShown)
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"gatehouse/admin/chats"
+	"gatehouse/admin/logged"
 	"gatehouse/core"
 	"gatehouse/core/activity"
 	"gatehouse/core/activity/summary"
@@ -35,4 +36,29 @@ func (a *app) openActivity(cost func(model string, u core.Tokens) (int64, bool))
 			return m.Title, m.Guest
 		}}),
 	})
+}
+
+// activityView is the log of conversations as the panel reads it.
+type activityView struct{ worker *activity.Worker }
+
+func (v activityView) Recent(ctx context.Context, limit int) ([]logged.Item, error) {
+	return itemsOf(v.worker.Recent(ctx, limit))
+}
+
+func (v activityView) Unread(ctx context.Context, limit int) ([]logged.Item, error) {
+	return itemsOf(v.worker.Unread(ctx, limit))
+}
+
+func (v activityView) Faults() (list []logged.Fault) {
+	for _, f := range v.worker.Faults() {
+		list = append(list, logged.Fault(f))
+	}
+	return list
+}
+
+func itemsOf(items []activity.Item, err error) (list []logged.Item, _ error) {
+	for _, i := range items {
+		list = append(list, logged.Item(i))
+	}
+	return list, err
 }

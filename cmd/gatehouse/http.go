@@ -129,7 +129,7 @@ func (a *app) panel(door *auth.Door, metrics *web.Metrics) http.Handler {
 		Settings: settings.Options{Settings: settingsView{a}, Changes: settingsView{a}, NewBots: settingsView{a}, Texts: a.botTexts(), Keys: a.keys,
 			Backups: backupsView{a.backups}, BackupJob: backupsView{a.backups}.Job, Restores: a.restores,
 			Agents: a.agents, Library: a.agents, Drafts: a.agents, SaveAgent: agentFiles{a.agents, log}.save, Servers: a.tools.Servers.Health},
-		Log: a.activity,
+		Log: activityView{a.activity},
 		Chats: chats.Options{Logs: true, Chats: panelChats{a.sessions, a}, Acts: panelActs{a}, Bound: panelActs{a}.Bound, Groups: a.sessions.Groups, Search: a.sessions.Search,
 			Runs: panelRuns{a.events}, Traces: a.inspect, Active: a.bus.Active, Sources: a.bots.Sources, Label: orchestrator.Label,
 			Spent: func(ctx context.Context, runs ...string) (map[string]usage.Total, error) {

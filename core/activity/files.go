@@ -36,9 +36,8 @@ func logFile(day string) string   { return logDir + "/" + day + ".md" }
 
 // A Fault is a file that cannot be written.
 type Fault struct {
-	File  string
-	Text  string
-	Since time.Time
+	File, Text string
+	Since      time.Time
 }
 
 // Faults returns the files that could not be written at the last try, by name.
