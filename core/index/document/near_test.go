@@ -97,6 +97,20 @@ func TestFind_FindsByMeaningWhatHasOtherForms(t *testing.T) {
 	}
 }
 
+func TestFind_ByMeaningAddsThreeStatements(t *testing.T) {
+	x := library(t)
+	reads := func(search func()) int64 {
+		before := x.db.Reads()
+		search()
+		return x.db.Reads() - before
+	}
+	words := reads(func() { x.find(owner, "tea") })
+	both := reads(func() { x.near(owner, "tea") })
+	if both-words != 3 { // the signs (16 blocks of 256 passages each time), the vectors of the candidates, the nearest
+		t.Errorf("by words alone %d statements are read, by meaning too %d", words, both)
+	}
+}
+
 func TestFind_ByMeaningKeepsTheReadersRights(t *testing.T) {
 	x := library(t)
 	guest := search.Reader{User: 7, Trust: core.Sandboxed, MayRead: everything}

@@ -6,9 +6,11 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
+	"gatehouse/core"
 	"gatehouse/core/coretest"
 	"gatehouse/core/index/vector"
 	"gatehouse/core/store"
@@ -192,4 +194,46 @@ func TestNormal_RefusesWhatHasNoDirection(t *testing.T) {
 	if _, err := vector.Decode([]byte{1, 2, 3}); err == nil {
 		t.Error("a damaged vector is taken")
 	}
+}
+
+// BenchmarkNear measures the choice of 600 among 100,000 vectors of 384 dimensions, in
+// time and in processor time: the former depends on what else the machine does.
+func BenchmarkNear(b *testing.B) {
+	const n = 100_000
+	db := storetest.Open(b, core.System{})
+	r := rand.New(rand.NewPCG(1, 2))
+	random := func() []float32 {
+		v := make([]float32, 384)
+		for i := range v {
+			v[i] = float32(r.NormFloat64())
+		}
+		v, _ = vector.Normal(v)
+		return v
+	}
+	for from := 0; from < n; from += 256 {
+		var entries []vector.Entry
+		for i := range min(256, n-from) {
+			entries = append(entries, vector.Entry{N: int64(from + i), Vector: random()})
+		}
+		put(b, db, 1, entries...)
+	}
+	spent := func() time.Duration {
+		var u syscall.Rusage
+		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+			b.Fatal(err)
+		}
+		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	}
+	var took []time.Duration
+	before := spent()
+	for b.Loop() {
+		at := time.Now()
+		near(b, db, vector.Search{Model: 1, Vector: random(), May: all, Most: 600})
+		took = append(took, time.Since(at))
+	}
+	slices.Sort(took)
+	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+	b.ReportMetric(ms(took[len(took)/2]), "p50-ms")
+	b.ReportMetric(ms(took[len(took)*99/100]), "p99-ms")
+	b.ReportMetric(ms(spent()-before)/float64(len(took)), "processor-ms/op")
 }
