@@ -257,6 +257,23 @@ func TestOnlyTheOwnersOwnConversationsAreLogged(t *testing.T) {
 			w.tx(func(ctx context.Context, tx *store.Tx) error { return w.sessions.Unbind(ctx, tx, group.Address) })
 			w.says(session.Ref{Address: core.Address{Bot: core.APIBot, Chat: s.ID}, User: core.Operator, Trust: core.Vault}, "Secret.", "Yes.")
 		},
+		"a group's of long ago, continued over the API": func(w *world) {
+			s, _ := w.says(group, "Secret.", "Yes.")
+			w.pass()
+			w.tx(func(ctx context.Context, tx *store.Tx) error {
+				_, err := tx.Exec(ctx, `DELETE FROM runs WHERE session_id = $1`, s.ID) // as they are pruned
+				return errors.Join(err, w.sessions.Unbind(ctx, tx, group.Address))
+			})
+			w.says(session.Ref{Address: core.Address{Bot: core.APIBot, Chat: s.ID}, User: core.Operator, Trust: core.Vault}, "Secret.", "Yes.")
+		},
+		"one of a chat that no one knows any more": func(w *world) {
+			s, _ := w.begins(ownChat("c1"))
+			w.tx(func(ctx context.Context, tx *store.Tx) error {
+				_, err := tx.Exec(ctx, `UPDATE sessions SET scope = '' WHERE id = $1`, s.ID)
+				return err
+			})
+			w.says(ownChat("c1"), "Secret.", "Yes.")
+		},
 		"a guest's, continued by the owner": func(w *world) {
 			s, _ := w.says(guest("c7"), "Secret.", "Yes.")
 			w.says(session.Ref{Address: core.Address{Bot: core.APIBot, Chat: s.ID}, User: core.Operator, Trust: core.Vault}, "Secret.", "Yes.")

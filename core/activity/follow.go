@@ -56,13 +56,14 @@ func (w *Worker) follow(ctx context.Context, f runs.Finished) error {
 	return w.keep(ctx, &s, f, r)
 }
 
-// own reports whether an exchange is of a conversation that is the owner's alone.
+// own reports whether an exchange is of a conversation that is the owner's alone. One of
+// which that is not known is not.
 func (w *Worker) own(ctx context.Context, s *session.Session, f runs.Finished) (bool, error) {
 	if !w.o.On() || !Logged(s) || f.User != core.Operator {
 		return false, nil
 	}
-	groups, err := w.o.Sessions.Groups(ctx, s.ID)
-	if _, group := groups[s.ID]; group || err != nil {
+	private, err := w.o.Sessions.Private(ctx, s.ID)
+	if err != nil || !private[s.ID] {
 		return false, err
 	}
 	shared, err := w.o.Runs.Shared(ctx, w.o.DB, s.ID, core.Operator)

@@ -30,7 +30,7 @@ func (s *Store) Address(ctx context.Context, q store.Queryer, bot, chat string) 
 
 // Groups returns the names of the groups that these sessions are held in, by session; a
 // name that is not known is "". A session that a newer one has replaced in its chat is
-// found by its newest run, as long as that is kept.
+// found by its newest run, as long as that is kept; later its name is not known.
 func (s *Store) Groups(ctx context.Context, ids ...string) (map[string]string, error) {
 	out := map[string]string{} // at most one for each of ids
 	if len(ids) == 0 {
@@ -45,7 +45,8 @@ func (s *Store) Groups(ctx context.Context, ids ...string) (map[string]string, e
 		UNION SELECT s.id AS id, c.name AS name FROM sessions s
 			JOIN runs r ON r.id = (SELECT n.id FROM runs n WHERE n.session_id = s.id AND n.bot <> 'api' ORDER BY n.started DESC LIMIT 1)
 			JOIN chats c ON c.bot = r.bot AND c.chat = r.chat
-			WHERE c.place <> '' AND s.id IN (`+list+`)`, args...)
+			WHERE c.place <> '' AND s.id IN (`+list+`)
+		UNION SELECT s.id AS id, '' AS name FROM sessions s WHERE s.scope = 'group' AND s.id IN (`+list+`)`, args...)
 	if err != nil {
 		return nil, fmt.Errorf("groups of sessions: %w", err)
 	}
@@ -53,6 +54,26 @@ func (s *Store) Groups(ctx context.Context, ids ...string) (map[string]string, e
 		if out[r.ID] == "" {
 			out[r.ID] = r.Name
 		}
+	}
+	return out, nil
+}
+
+// Private returns those of these sessions that are known never to have been held in a
+// group: what they say is of one user.
+func (s *Store) Private(ctx context.Context, ids ...string) (map[string]bool, error) {
+	out := map[string]bool{} // at most one for each of ids
+	if len(ids) == 0 {
+		return out, nil
+	}
+	list, args := inList(ids)
+	var rows []string
+	err := s.db.Select(ctx, &rows, `SELECT s.id FROM sessions s WHERE s.scope = 'dm' AND s.id IN (`+list+`)
+		AND NOT EXISTS (SELECT 1 FROM chats c WHERE c.session_id = s.id AND c.place <> '')`, args...)
+	if err != nil {
+		return nil, fmt.Errorf("private sessions: %w", err)
+	}
+	for _, id := range rows {
+		out[id] = true
 	}
 	return out, nil
 }

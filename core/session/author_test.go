@@ -2,8 +2,10 @@ package session_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -11,6 +13,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/session"
+	"gatehouse/core/session/sidecar"
 	"gatehouse/core/store"
 	"gatehouse/core/transcript"
 )
@@ -103,4 +106,60 @@ func TestGroupsNamesTheGroupsOfSessions(t *testing.T) {
 	if got, err := h.Groups(t.Context()); len(got) != 0 || err != nil {
 		t.Error(got, err)
 	}
+}
+
+// Whether a session was ever a group's is known after its runs and its chat are gone, and
+// after it is restored from the vault.
+func TestAGroupsSessionIsNeverPrivateAgain(t *testing.T) {
+	h := open(t)
+	group := chat(core.Operator, "g1")
+	group.Place = "g1"
+	old, dm, brought := h.resolve(group).Session, h.resolve(chat(core.Operator, "c1")).Session, h.resolve(chat(core.Operator, "c2")).Session
+	h.tx(func(ctx context.Context, tx *store.Tx) error {
+		if err := h.Rebind(ctx, tx, group, brought.ID); err != nil {
+			return err
+		}
+		if err := h.Unbind(ctx, tx, group.Address); err != nil {
+			return err
+		}
+		return h.Rebind(ctx, tx, chat(core.Operator, "c3"), old.ID)
+	})
+	check := func(when string) {
+		t.Helper()
+		got, err := h.Private(t.Context(), old.ID, dm.ID, brought.ID)
+		if d := cmp.Diff(map[string]bool{dm.ID: true}, got); d != "" || err != nil {
+			t.Error(when, err, d)
+		}
+	}
+	check("before")
+	groups, err := h.Groups(t.Context(), old.ID, dm.ID, brought.ID)
+	if len(groups) != 2 || err != nil {
+		t.Error(groups, err)
+	}
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	h.tx(func(ctx context.Context, tx *store.Tx) error {
+		for _, s := range []session.Session{old, dm, brought} {
+			raw, err := os.ReadFile(filepath.Join(h.vault.Path(), filepath.FromSlash(sidecar.Name(s.ID))))
+			var side sidecar.Sidecar
+			if err == nil {
+				err = json.Unmarshal(raw, &side)
+			}
+			for _, q := range []string{`UPDATE chats SET session_id = NULL WHERE session_id = $1`, `DELETE FROM sessions WHERE id = $1`} {
+				if err == nil {
+					_, err = tx.Exec(ctx, q, s.ID)
+				}
+			}
+			if err == nil {
+				s.Scope = "" // a sidecar's session has none
+				err = h.Restore(ctx, tx, s, &side, true)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	check("restored")
 }

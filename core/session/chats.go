@@ -67,6 +67,11 @@ func (s *Store) Rebind(ctx context.Context, tx *store.Tx, ref Ref, id string) er
 	if err := s.bind(ctx, tx, ref, id); err != nil {
 		return err
 	}
+	if ref.Group() {
+		if _, err := tx.Exec(ctx, `UPDATE sessions SET scope = $2 WHERE id = $1`, id, string(core.ScopeGroup)); err != nil {
+			return fmt.Errorf("scope of a session: %w", err)
+		}
+	}
 	return s.keepCurrent(ctx, tx, id)
 }
 

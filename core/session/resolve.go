@@ -144,7 +144,7 @@ func (s *Store) create(ctx context.Context, tx *store.Tx, ref Ref, id string) (S
 		ID: id, Module: cmp.Or(ref.Options.Module, "chat"), Source: ref.Source, WorkingDirectory: dir, VaultRoot: s.vault.Path(),
 		Model: ref.Options.Model, CreatedAt: tx.Time().UTC(), LastAccessed: tx.Time().UTC(),
 		AgentType: ref.AgentType, User: owner, TrustLevel: ref.Trust, TitleSource: "default",
-		Workspace: ref.Options.Workspace, ContinuedFrom: ref.Options.ContinuedFrom,
+		Workspace: ref.Options.Workspace, ContinuedFrom: ref.Options.ContinuedFrom, Scope: ref.Scope(),
 	}
 	if sess.AgentType == "" {
 		sess.AgentType = "vault-agent"
@@ -160,9 +160,9 @@ func (s *Store) create(ctx context.Context, tx *store.Tx, ref Ref, id string) (S
 		archived = 1
 	}
 	_, err = tx.Exec(ctx, `INSERT INTO sessions (id, title, module, source, working_directory, vault_root, model,
-			created_at, last_accessed, agent_type, user_id, trust_level, workspace, continued_from, archived)
-		VALUES ($1, '', $2, $3, $4, $5, $6, $7, $7, $8, $9, $10, nullif($11, ''), nullif($12, ''), $13)`,
-		id, sess.Module, sess.Source, dir, sess.VaultRoot, sess.Model, now, sess.AgentType, owner, ref.Trust, sess.Workspace, sess.ContinuedFrom, archived)
+			created_at, last_accessed, agent_type, user_id, trust_level, workspace, continued_from, archived, scope)
+		VALUES ($1, '', $2, $3, $4, $5, $6, $7, $7, $8, $9, $10, nullif($11, ''), nullif($12, ''), $13, $14)`,
+		id, sess.Module, sess.Source, dir, sess.VaultRoot, sess.Model, now, sess.AgentType, owner, ref.Trust, sess.Workspace, sess.ContinuedFrom, archived, string(sess.Scope))
 	if err != nil {
 		return Session{}, fmt.Errorf("create session: %w", err)
 	}

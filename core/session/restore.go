@@ -53,11 +53,11 @@ func (s *Store) Restore(ctx context.Context, tx *store.Tx, sess Session, side *s
 		sess.TitleSource = TitleDefault
 	}
 	_, err := tx.Exec(ctx, `INSERT INTO sessions (id, title, module, source, working_directory, vault_root, model, message_count, archived,
-			created_at, last_accessed, continued_from, agent_type, metadata, user_id, trust_level, title_source, workspace, project_id, chosen_model, original_id)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)`,
+			created_at, last_accessed, continued_from, agent_type, metadata, user_id, trust_level, title_source, workspace, project_id, chosen_model, original_id, scope)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)`,
 		sess.ID, sess.Title, sess.Module, sess.Source, sess.WorkingDirectory, sess.VaultRoot, sess.Model, sess.MessageCount, archived,
 		core.Stamp(sess.CreatedAt), core.Stamp(sess.LastAccessed), sess.ContinuedFrom, sess.AgentType, metadata, sess.User,
-		sess.TrustLevel, sess.TitleSource, sess.Workspace, sess.Project, sess.ChosenModel, originalOf(sess.Metadata))
+		sess.TrustLevel, sess.TitleSource, sess.Workspace, sess.Project, sess.ChosenModel, originalOf(sess.Metadata), string(scopeOf(&sess, side)))
 	if err != nil || side == nil {
 		return err
 	}
@@ -68,6 +68,27 @@ func (s *Store) Restore(ctx context.Context, tx *store.Tx, sess Session, side *s
 		return err
 	}
 	return s.rebind(ctx, tx, sess, side)
+}
+
+// scopeOf returns the scope of a session that is restored: its sidecar's, or that of the
+// chat that an older sidecar names. An imported session was never in a group.
+func scopeOf(sess *Session, side *sidecar.Sidecar) core.Scope {
+	switch {
+	case side != nil && (side.Scope == core.ScopeGroup || side.Place != ""):
+		return core.ScopeGroup
+	case side != nil && (side.Scope == core.ScopeDM || side.Chat != ""), originalOf(sess.Metadata) != nil, ownSource(sess.Source):
+		return core.ScopeDM
+	}
+	return ""
+}
+
+// ownSource reports whether sessions of this source begin outside of chats.
+func ownSource(source string) bool {
+	switch source {
+	case "gatehouse", "parachute", "claude-code", "claude", "chatgpt":
+		return true
+	}
+	return core.OfSession(source)
 }
 
 // valid returns the first values of a list that may be kept.

@@ -84,7 +84,7 @@ const columns = `s.id, coalesce(s.title, '') AS title, s.module, s.source,
 	coalesce(s.model, '') AS model, s.chosen_model, s.message_count, s.archived, s.created_at, s.last_accessed,
 	coalesce(s.continued_from, '') AS continued_from, coalesce(s.agent_type, '') AS agent_type,
 	coalesce(s.metadata, '') AS metadata, s.user_id, s.trust_level, s.title_source,
-	coalesce(s.workspace, '') AS workspace, coalesce(s.project_id, '') AS project_id, s.para_id`
+	coalesce(s.workspace, '') AS workspace, coalesce(s.project_id, '') AS project_id, s.para_id, s.scope`
 
 type row struct {
 	ID               string     `db:"id"`
@@ -108,6 +108,7 @@ type row struct {
 	Workspace        string     `db:"workspace"`
 	Project          string     `db:"project_id"`
 	ParaID           string     `db:"para_id"`
+	Scope            core.Scope `db:"scope"`
 }
 
 func (r *row) session() (Session, error) {
@@ -120,7 +121,7 @@ func (r *row) session() (Session, error) {
 		ID: r.ID, Title: r.Title, Module: r.Module, Source: r.Source, WorkingDirectory: r.WorkingDirectory,
 		VaultRoot: r.VaultRoot, Model: r.Model, ChosenModel: r.ChosenModel, MessageCount: r.MessageCount, Archived: r.Archived,
 		CreatedAt: created, LastAccessed: accessed, ContinuedFrom: r.ContinuedFrom, AgentType: r.AgentType,
-		User: r.User, TrustLevel: r.TrustLevel, TitleSource: r.TitleSource, Workspace: r.Workspace, Project: r.Project, ParaID: r.ParaID,
+		User: r.User, TrustLevel: r.TrustLevel, TitleSource: r.TitleSource, Workspace: r.Workspace, Project: r.Project, ParaID: r.ParaID, Scope: r.Scope,
 	}
 	if json.Valid([]byte(r.Metadata)) {
 		s.Metadata = json.RawMessage(r.Metadata)

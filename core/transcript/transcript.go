@@ -39,6 +39,10 @@ type Session struct {
 	Project          string          `json:"project_id,omitempty"`
 	ParaID           string          `json:"para_id,omitempty"` // "": it gets one within a minute
 
+	// Scope is core.ScopeGroup if the session was ever held in a group, core.ScopeDM if it
+	// never was, and "" where that is not known.
+	Scope core.Scope `json:"-"`
+
 	ChatModel string `json:"-"` // of the chat that the turn came from, as Resolve found it (ChatSettings)
 }
 

@@ -128,7 +128,8 @@ func (d *Daily) remind(t *orchestrator.Turn, in *core.Inbound) tool.Tool {
 		}})
 }
 
-// recent returns the owner's own conversations, without groups and the schedule's.
+// recent returns the owner's own conversations, without the schedule's and
+// those that are, were or may have been a group's.
 func (d *Daily) recent(ctx context.Context, since time.Time, limit int) (out []tools.Session, err error) {
 	list, _, err := d.o.Sessions.List(ctx, session.Filter{User: core.Operator, Module: "chat", Since: since, Limit: 200})
 	if err != nil {
@@ -138,13 +139,13 @@ func (d *Daily) recent(ctx context.Context, since time.Time, limit int) (out []t
 	for i := range list {
 		ids[i] = list[i].ID
 	}
-	groups, err := d.o.Sessions.Groups(ctx, ids...)
+	private, err := d.o.Sessions.Private(ctx, ids...)
 	if err != nil {
 		return nil, err
 	}
 	for i := range list {
 		s := &list[i]
-		if _, group := groups[s.ID]; !group && len(out) < limit {
+		if private[s.ID] && len(out) < limit {
 			out = append(out, tools.Session{Title: s.Title, Source: s.Source, Last: s.LastAccessed, Messages: s.MessageCount})
 		}
 	}

@@ -41,6 +41,7 @@ type Sidecar struct {
 	Chat        string     `json:"chat,omitempty"`
 	Thread      string     `json:"thread,omitempty"`
 	Place       string     `json:"place,omitempty"`
+	Scope       core.Scope `json:"scope,omitempty"`
 	Source      string     `json:"source"`
 	CreatedAt   string     `json:"created_at"`
 
@@ -63,7 +64,7 @@ func Of(s transcript.Session, chat core.Address, tags, contexts []string) Sideca
 	}
 	return Sidecar{
 		ID: s.ID, User: s.User, Trust: s.TrustLevel, Title: s.Title, TitleSource: s.TitleSource, Tags: tags,
-		Archived: s.Archived, Bot: chat.Bot, Chat: chat.Chat, Thread: chat.Thread, Place: chat.Place,
+		Archived: s.Archived, Bot: chat.Bot, Chat: chat.Chat, Thread: chat.Thread, Place: chat.Place, Scope: s.Scope,
 		Source: s.Source, CreatedAt: core.Stamp(s.CreatedAt),
 		Module: s.Module, AgentType: s.AgentType, WorkingDirectory: s.WorkingDirectory, VaultRoot: s.VaultRoot,
 		ContinuedFrom: s.ContinuedFrom, Workspace: s.Workspace, Project: s.Project, ChosenModel: s.ChosenModel, Contexts: contexts, Metadata: s.Metadata,

@@ -98,6 +98,7 @@ var sums = map[string]string{
 	"1061_documents.sqlite.sql":   "de9c85f5d608357e6e0c033ae3162829c0cf83347b4a4d22659f4d75ba031274",
 	"1080_para_ids.sql":           "7c5d3907274451f562d7803c86dfd6cd67aed18173ed7811bb45c39017018147",
 	"1095_activity.sql":           "8fa8f0216b1cac7e819734fb1140fdbdab4ae40f110249e2510b58e03e185e62",
+	"1098_session_scope.sql":      "3290c12c0efdac5af1deb8d409339faeaa3f951ebb0d4348d9ca96e6069c263f",
 	"1070_request_cards.sql":      "3d0d977ce7abd0409f174c3f667c3a0e09ae0316a0ffe66307f6c79b88472413",
 	"1090_schedule.sql":           "acb3f07c5e5cfcdae458e1c427701f7544721253e9882453a1a78efbc42cc180",
 	"1085_originals.postgres.sql": "533eeee6e82bf94d12c3edc3fe481a51b2430687ef7f0e3110b611329b5d66cf",
