@@ -228,9 +228,7 @@ func (l *lookup) terms() (terms []fulltext.Term) {
 	for i, w := range l.q.Words.Terms {
 		terms = append(terms, fulltext.Term{Columns: columns, Words: w, Begins: l.q.Words.Begins && i == len(l.q.Words.Terms)-1})
 	}
-	if l.r.Trust < core.Vault {
-		terms = append(terms, fulltext.Term{Columns: []string{"keys"}, Any: []string{guestKey(l.r.User), openKey}})
-	}
+	terms = append(terms, l.rights()...)
 	for _, tag := range l.q.Tags {
 		terms = append(terms, fulltext.Term{Columns: []string{"keys"}, Words: []string{tagKey(tag)}})
 	}
@@ -243,11 +241,21 @@ func (l *lookup) terms() (terms []fulltext.Term) {
 	return terms
 }
 
+// rights returns the term that all rows have which a reader below trust vault may find;
+// none for others. Each match has it, also of what is excluded: neither what is found nor
+// how long it takes depends on other rows.
+func (l *lookup) rights() []fulltext.Term {
+	if l.r.Trust >= core.Vault {
+		return nil
+	}
+	return []fulltext.Term{{Columns: []string{"keys"}, Any: []string{guestKey(l.r.User), openKey}}}
+}
+
 // choose adds the conditions that no full-text index has.
 func (l *lookup) choose(c *store.Conditions) {
 	if len(l.q.Words.Terms) == 0 {
 		for _, w := range l.q.Words.Not {
-			match, args := l.s.db.Match("document_words", []fulltext.Term{{Columns: columns, Words: w}}, len(c.Args)+1)
+			match, args := l.s.db.Match("document_words", append(l.rights(), fulltext.Term{Columns: columns, Words: w}), len(c.Args)+1)
 			c.Args = append(c.Args, args...)
 			c.And("m.content_id NOT IN (SELECT x.content_id FROM document_words CROSS JOIN chunks x WHERE x.n = document_words.rowid AND " + match + ")")
 		}

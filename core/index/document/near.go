@@ -75,10 +75,10 @@ func (l *lookup) may(key uint64) bool {
 	return l.r.Trust >= core.Vault || key&1 == 1 || key == nearKey(l.r.User, false) && l.r.User > 0
 }
 
-// conditions are what q asks for besides its words: a folder, times and tags, and what
-// is in quotes or excluded.
+// conditions are the reader's rights, and what q asks for besides its words: a folder,
+// times and tags, and what is in quotes or excluded.
 func (l *lookup) conditions() (c store.Conditions) {
-	var terms []fulltext.Term
+	terms := l.rights()
 	for _, tag := range l.q.Tags {
 		terms = append(terms, fulltext.Term{Columns: []string{"keys"}, Words: []string{tagKey(tag)}})
 	}
@@ -94,7 +94,7 @@ func (l *lookup) conditions() (c store.Conditions) {
 		in("IN", terms)
 	}
 	for _, w := range l.q.Words.Not {
-		in("NOT IN", []fulltext.Term{{Columns: columns, Words: w}})
+		in("NOT IN", append(l.rights(), fulltext.Term{Columns: columns, Words: w}))
 	}
 	l.bounds(&c)
 	return c
