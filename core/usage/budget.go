@@ -106,11 +106,15 @@ type Limit struct {
 type Refusal struct {
 	Limit
 	Unpriced bool // the budget is in dollars, and the model's price is unknown
+	Half     bool // the call is in the background, and what is left is for others
 }
 
 func (r *Refusal) Error() string {
 	if r.Unpriced {
 		return fmt.Sprintf("the budget (%s, %s) is in dollars and the model has no price", r.Whose, r.Budget)
+	}
+	if r.Half {
+		return fmt.Sprintf("half of the budget (%s, %s) is used up, and the rest is for messages", r.Whose, r.Budget)
 	}
 	return fmt.Sprintf("the budget (%s, %s) is used up", r.Whose, r.Budget)
 }
@@ -120,7 +124,8 @@ func (r *Refusal) Unwrap() error { return &core.Error{Kind: core.Busy, Text: r.E
 // Reserve reserves what a call is expected to take, before it is made, if there
 // is a budget; the caller passes id to Record or Release. Without a budget id is
 // 0 and nothing is written. crossed is the budget of which this call is the one
-// that reaches WarnAt percent, or nil. A call that does not fit is a *Refusal.
+// that reaches WarnAt percent, or nil. A call that does not fit is a *Refusal; one in
+// the background must fit into the first half of a budget.
 func (l *Ledger) Reserve(ctx context.Context, db *store.DB, r Row) (id int64, crossed *Limit, err error) {
 	hold, err := l.bounds(ctx, db, r.User)
 	if err != nil {
@@ -140,7 +145,7 @@ func (l *Ledger) Reserve(ctx context.Context, db *store.DB, r Row) (id int64, cr
 				return err
 			case fit >= usedUp:
 				refused = b.whose
-				return &Refusal{b.limit(), fit == unpriced}
+				return &Refusal{b.limit(), fit == unpriced, r.Background}
 			case fit == fitsCrossing:
 				limit := b.limit()
 				crossed = &limit
@@ -182,7 +187,11 @@ func (b bound) fits(ctx context.Context, tx *store.Tx, r Row) (int, error) {
 		}
 		was, more, most = used.MicroUSD, *r.MicroUSD, b.budget.MicroUSD
 	}
-	if was+more > most {
+	limit := most
+	if r.Background {
+		limit /= 2
+	}
+	if was+more > limit {
 		return usedUp, nil
 	}
 	mark := most / 100 * WarnAt

@@ -162,3 +162,31 @@ func TestWhatTheGatewayDoesForNoUserHasTheBudgetOfAll(t *testing.T) {
 		}
 	}
 }
+
+func TestCallsInTheBackgroundLeaveHalfOfTheBudgetAndItsWarningToOthers(t *testing.T) {
+	for name, b := range map[string]usage.Budget{"tokens": {Tokens: 200_000}, "dollars": {MicroUSD: 200_000}} {
+		db := storetest.Open(t, coretest.NewClock(time.Date(2026, 5, 1, 0, 0, 1, 0, time.UTC)))
+		l := usage.New(nil, usage.Budgets{Day: b})
+		var used int64
+		for {
+			_, crossed, err := l.Reserve(t.Context(), db, usage.Row{Model: "m", Input: 9_600, MicroUSD: micro(9_600), Background: true})
+			if crossed != nil {
+				t.Errorf("%s: a call in the background takes the warning", name)
+			}
+			if err != nil {
+				if core.KindOf(err) != core.Busy || !strings.Contains(err.Error(), "half of the budget") {
+					t.Error(err)
+				}
+				break
+			}
+			used += 9_600
+		}
+		if used != 96_000 {
+			t.Errorf("%s: the background uses %d of 200000", name, used)
+		}
+		_, crossed, err := l.Reserve(t.Context(), db, usage.Row{User: 1, Model: "m", Input: 70_000, MicroUSD: micro(70_000)})
+		if err != nil || crossed == nil {
+			t.Errorf("%s: a message that reaches 80 %% gets %v, %v", name, crossed, err)
+		}
+	}
+}

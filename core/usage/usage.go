@@ -27,6 +27,7 @@ type Row struct {
 	CacheRead    int64
 	CacheWrite   int64
 	MicroUSD     *int64 // millionths of a dollar; nil where no price is known
+	Background   bool   // no one waits for it: Reserve leaves half of a budget to others; it is not stored
 }
 
 // A Ledger records rows and counts them. It is safe for concurrent use.
