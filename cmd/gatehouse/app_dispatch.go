@@ -6,7 +6,6 @@ import (
 	"gatehouse/cmd/gatehouse/attachments"
 	"gatehouse/connectors/chat"
 	chatask "gatehouse/connectors/chat/ask"
-	chatremind "gatehouse/connectors/chat/remind"
 	"gatehouse/core"
 	"gatehouse/core/dispatch"
 )
@@ -17,7 +16,7 @@ func (a *app) joinChat() {
 		DB: a.db, Clock: a.clock, Users: a.pairing.People, Pairings: a.pairing, Codes: a.pairing.Codes, Groups: a.pairing.Places, Doors: a.pairing.Places, Raises: a.raises,
 		Conversations: a.sessions, Bindings: a.sessions, Resolver: a.sessions, ChatSettings: a.sessions, TrustModes: a.sessions, Sessions: a.sessions, Transcripts: a.sessions,
 		Lanes: a.queue, Inbox: a.queue, Updates: a.inspect, Outbox: a.outbox, Running: a.bus, Stopper: a.running, Runs: a.events, Compacter: a.runs, Files: a.files,
-		Asks: buttons, Reminders: chatremind.New(chatremind.Options{DB: a.db, Clock: a.clock, Reminders: a.reminders, Zones: a.pairing.People, Asks: buttons}),
+		Asks: buttons, More: a.moreCommands(buttons),
 		Agents: a.agents, Models: a.models, Usage: a.usage, Overheard: &a.overheard, Finder: a.library.Finder, Journal: a.chatJournal(),
 		BusyMode: func() string { return a.settings.Now().BusyMode }, Logging: func() bool { return bool(a.settings.Now().Activity) }, Platform: a.bots.Platform, Link: a.inviteLink,
 	})

@@ -4,10 +4,15 @@ import (
 	"context"
 
 	"gatehouse/cmd/gatehouse/scheduling"
+	"gatehouse/connectors/chat"
+	chatask "gatehouse/connectors/chat/ask"
+	chatdaily "gatehouse/connectors/chat/daily"
+	chatremind "gatehouse/connectors/chat/remind"
 	"gatehouse/core"
 	"gatehouse/core/schedule"
 	"gatehouse/core/schedule/remind"
 	"gatehouse/core/store"
+	"gatehouse/core/texts"
 )
 
 // dailyActs are daily agents as the panel and the API start and switch them.
@@ -19,6 +24,16 @@ type dailyActs struct {
 // Start runs an agent for a date.
 func (v dailyActs) Start(ctx context.Context, name, date string, force bool, by core.Actor) (schedule.Run, error) {
 	return v.Scheduler.Start(ctx, v.inbox, name, date, force, by)
+}
+
+// moreCommands returns the chat commands of reminders and daily agents.
+func (a *app) moreCommands(asks *chatask.Buttons) []chat.Command {
+	reminders := chatremind.New(chatremind.Options{DB: a.db, Clock: a.clock, Reminders: a.reminders, Zones: a.pairing.People, Asks: asks})
+	return []chat.Command{
+		{Name: "remind", About: texts.Text("about_remind"), Args: texts.Text("args_remind"), Run: reminders.Set},
+		{Name: "reminders", About: texts.Text("about_reminders"), Private: true, Run: reminders.List},
+		{Name: "agents", About: texts.Text("about_agents"), Args: texts.Text("args_agents"), Managers: true, Private: true, Run: chatdaily.New(dailyActs{a.schedule, a.queue}, asks).Run},
+	}
 }
 
 // joinSchedule builds daily agents.

@@ -49,6 +49,8 @@ func (c *demoCmd) Run(p *process) (err error) {
 			return err
 		}
 	}
+	_, err = os.Stat(filepath.Join(cfg.VaultPath, demoMark))
+	isNew := errors.Is(err, fs.ErrNotExist)
 	if err := errors.Join(restore.Resume(cfg, logs.New(p.Stderr, cfg, p.Terminal)), fillDemo(cfg.VaultPath)); err != nil {
 		return err
 	}
@@ -74,6 +76,11 @@ func (c *demoCmd) Run(p *process) (err error) {
 	cfg.CameFrom(configs.SourceDemo, "TELEGRAM_TOKEN", "TELEGRAM_API_URL", "DISCORD_TOKEN", "DISCORD_API_URL", "BOTS_FILE")
 	defer c.announceStop(p, &err)()
 	return serve(p, cfg, func(a *app, oneTime string) {
+		if isNew {
+			if err := a.schedule.AddSample("reflection"); err != nil {
+				a.log.Warn("the demo has no daily agent", "err", err)
+			}
+		}
 		claims.serve(a)
 		c.welcome(p, a, oneTime, phonesPage.Addr().String(), claims.code())
 	})

@@ -67,8 +67,9 @@ configs/former: configs/values  # the bots file of the original system
 configs/live: configs configs/values core core/llm core/llm/registry core/store core/store/snapshot  # settings in effect
 configs/values:  # types of settings
 connectors: core core/texts
-connectors/chat: connectors connectors/chat/remind connectors/chat/ask connectors/chat/find connectors/chat/journal connectors/markdown core core/agent core/attach core/bus core/command core/orchestrator core/permission/raise core/queue/outbox core/runs core/session core/store core/texts core/transcript core/usage pairing/codes pairing/places
+connectors/chat: connectors connectors/chat/ask connectors/chat/find connectors/chat/journal connectors/markdown core core/agent core/attach core/bus core/command core/orchestrator core/permission/raise core/queue/outbox core/runs core/session core/store core/texts core/transcript core/usage pairing/codes pairing/places
 connectors/chat/ask: connectors connectors/markdown core core/ask core/command core/diff core/permission core/store core/texts core/tool
+connectors/chat/daily: connectors/chat/ask connectors/markdown core core/command core/schedule/daily core/texts  # the command /agents daily
 connectors/chat/find: connectors/chat/ask connectors/markdown core core/command core/index/search core/store core/texts  # the command /search
 connectors/chat/journal: connectors/chat/ask connectors/markdown core core/command core/journal core/store core/texts  # the commands /journal and /timezone
 connectors/chat/remind: connectors/chat/ask connectors/markdown core core/command core/schedule/remind core/store core/texts  # the commands of reminders

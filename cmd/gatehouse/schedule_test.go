@@ -281,3 +281,28 @@ func TestARunReplacesTheOutputOfItsOwnDateAlone(t *testing.T) {
 		t.Errorf("the output of its date is %q", got)
 	}
 }
+
+func TestTheOwnerListsAndRunsDailyAgentsInChat(t *testing.T) {
+	w, model, _ := newScheduleWorld(t)
+	boss, ada := w.boss(), w.guest("Ada")
+	if m := w.replies(boss, "/agents daily"); !strings.Contains(m.Text, "no daily agents") {
+		t.Errorf("without agents: %q", m.Text)
+	}
+	w.agentFile("x", "displayName: Evening\nschedule: \"21:30\"")
+	w.put("Daily/.agents/bad.md", "---\nschedule: \"25:99\"\n---\nx")
+	if m := w.replies(ada, "/agents daily"); strings.Contains(m.Text, "Evening") {
+		t.Errorf("a guest reads %q", m.Text)
+	}
+	list := w.replies(boss, "/agents daily")
+	for _, want := range []string{"Evening: next", "21:30 UTC", "bad.md:2", "hours are 0 to 23"} {
+		if !strings.Contains(list.Text, want) {
+			t.Errorf("the list does not say %q: %q", want, list.Text)
+		}
+	}
+	model.Script(llmtest.Say("Nothing."))
+	if _, err := boss.Press(boss.DM(), list.ID, list.Buttons[0][0].CallbackData); err != nil {
+		t.Fatal(err)
+	}
+	w.hearsText(boss, "x is running for")
+	w.ran("x", 1)
+}

@@ -11,7 +11,6 @@ import (
 	"gatehouse/connectors/chat/ask"
 	"gatehouse/connectors/chat/find"
 	"gatehouse/connectors/chat/journal"
-	"gatehouse/connectors/chat/remind"
 	"gatehouse/core"
 	"gatehouse/core/command"
 	"gatehouse/core/store"
@@ -54,7 +53,7 @@ type Options struct {
 	Overheard Overheard
 	Finder    find.Finder
 	Journal   journal.Options // without DB, Clock and Asks
-	Reminders *remind.Commands
+	More      []Command       // of packages below, at the end of the menu
 
 	BusyMode func() string                 // where a chat has chosen none
 	Logging  func() bool                   // the owner's conversations are logged in the vault
@@ -108,8 +107,6 @@ func New(o Options) *Chat {
 		{Name: "journal", About: texts.Text("about_journal"), Args: texts.Text("args_journal"), Private: true, Where: DirectOnly, Elsewhere: texts.Text("journal_in_group"), Run: diary.Run},
 		{Name: "j", About: texts.Text("about_j"), Args: texts.Text("args_journal"), Private: true, Where: DirectOnly, Elsewhere: texts.Text("journal_in_group"), Run: diary.Run},
 		{Name: "timezone", About: texts.Text("about_timezone"), Args: texts.Text("args_timezone"), Private: true, Run: diary.Zone},
-		{Name: "remind", About: texts.Text("about_remind"), Args: texts.Text("args_remind"), Run: o.Reminders.Set},
-		{Name: "reminders", About: texts.Text("about_reminders"), Private: true, Run: o.Reminders.List},
 		{Name: "model", About: texts.Text("about_model"), Args: texts.Text("args_name"), Where: ManagedGroupArgs, Complete: func() []string { return o.Models.Names(false) }, Run: models.run},
 		{Name: "busy", About: texts.Text("about_busy"), Args: texts.Text("args_busy"), Where: ManagedGroupArgs, Run: busy.run},
 		{Name: "compact", About: texts.Text("about_compact"), Where: ManagedGroup, Run: conversations.compact},
@@ -128,6 +125,7 @@ func New(o Options) *Chat {
 		{Name: "enable", About: texts.Text("about_enable"), Args: texts.Text("args_enable"), Managers: true, Where: GroupOnly, Elsewhere: texts.Text("group_here"), Run: groups.enable},
 		{Name: "disable", About: texts.Text("about_disable"), Managers: true, Where: GroupOnly, Elsewhere: texts.Text("group_here"), Run: groups.disable},
 	}
+	c.commands = append(c.commands, o.More...)
 	return c
 }
 

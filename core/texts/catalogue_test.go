@@ -123,6 +123,8 @@ var examples = map[string][]any{
 	"Off":       {true, false},
 	"Zone":      {"Europe/Berlin"},
 	"Text":      {strings.Repeat("t", 500)},
+	"Last":      {"completed", ""},
+	"When":      {"Thursday, 26 November, 21:30 UTC"},
 	"Since":     {"26 November, 18:30", ""},
 	"Every":     {true, false},
 	"Time":      {"10:30 AM"},

@@ -1,0 +1,69 @@
+// Package daily is the chat command /agents daily: it lists the daily agents and runs them.
+package daily
+
+import (
+	"context"
+	"strings"
+
+	"gatehouse/connectors/chat/ask"
+	"gatehouse/connectors/markdown"
+	"gatehouse/core"
+	"gatehouse/core/command"
+	agents "gatehouse/core/schedule/daily"
+	"gatehouse/core/texts"
+)
+
+// run is the argument of a button that runs an agent.
+const run = "daily run "
+
+// Agents are the daily agents (schedule.Scheduler).
+type Agents interface {
+	List(ctx context.Context) ([]agents.Line, []agents.Fault, error)
+	// Start runs one for today; one that has run is agents.Skipped.
+	Start(ctx context.Context, name, date string, force bool, by core.Actor) (agents.Run, error)
+}
+
+// Commands handles /agents daily.
+type Commands struct {
+	agents Agents
+	asks   *ask.Buttons
+}
+
+// New returns Commands over these parts.
+func New(a Agents, asks *ask.Buttons) *Commands { return &Commands{a, asks} }
+
+// Run lists the daily agents with buttons that run them, or runs the one of a button.
+func (c *Commands) Run(ctx context.Context, r command.Request) (command.Outcome, error) {
+	if name, ok := strings.CutPrefix(r.Args(), run); ok {
+		started, err := c.agents.Start(ctx, strings.TrimSpace(name), "", false, r.By())
+		if err != nil {
+			return command.Outcome{}, err
+		}
+		return command.Outcome{Text: texts.Text("daily_started", texts.With{"Name": markdown.Escape(started.Agent), "Date": started.Date, "Again": started.Result == agents.Skipped})}, nil
+	}
+	lines, faults, err := c.agents.List(ctx)
+	if err != nil {
+		return command.Outcome{}, err
+	}
+	if len(lines)+len(faults) == 0 {
+		return command.Outcome{Text: texts.Text("daily_none")}, nil
+	}
+	var b strings.Builder
+	o := ask.Offer{Command: "agents"}
+	for i, l := range lines {
+		last := ""
+		if l.Last != nil {
+			last = l.Last.Result
+			if last == "" {
+				last = "running"
+			}
+		}
+		b.WriteString(texts.Text("daily_line", texts.With{"N": i + 1, "Name": markdown.Escape(l.DisplayName), "On": l.Enabled, "Last": markdown.Escape(last),
+			"When": l.Next.Format("Monday, 2 January, 15:04 MST")}) + "\n")
+		o.Add(texts.Text("button_daily_run", texts.With{"N": i + 1}), run+l.Name)
+	}
+	for _, f := range faults {
+		b.WriteString(texts.Text("daily_fault", texts.With{"What": markdown.Escape(f.String())}) + "\n")
+	}
+	return c.asks.Offer(r, strings.TrimSpace(b.String()), o)
+}
