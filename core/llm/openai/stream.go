@@ -26,6 +26,13 @@ type chunk struct {
 	Error   json.RawMessage `json:"error"`
 }
 
+// clear empties c and keeps the room for its choices, whose elements encoding/json would
+// leave as they were.
+func (c *chunk) clear() {
+	clear(c.Choices)
+	*c = chunk{Choices: c.Choices[:0]}
+}
+
 type choice struct {
 	Index        int              `json:"index"`
 	Delta        delta            `json:"delta"`
@@ -57,6 +64,7 @@ type answer struct {
 	think  thinking
 	finish api.FinishReason
 	usage  *core.Tokens
+	event  chunk // the one that is read, in the memory of those before
 }
 
 // read yields the answer in resp.
@@ -90,8 +98,9 @@ func (r *reply) read(resp *http.Response) *provider.Failure {
 
 // take handles one event.
 func (r *reply) take(a *answer, data []byte) *provider.Failure {
-	var c chunk
-	if err := json.Unmarshal(data, &c); err != nil {
+	c := &a.event
+	c.clear()
+	if err := json.Unmarshal(data, c); err != nil {
 		// An error object may not fit the chunk's type either.
 		if e := parseError(data); !e.isZero() && bytes.Contains(data, []byte(`"error"`)) {
 			return r.c.streamFailure(e)

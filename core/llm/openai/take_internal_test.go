@@ -2,6 +2,45 @@ package openai
 
 import "testing"
 
+// Each piece of an answer is an event of the stream.
+func TestAPieceOfAnAnswerAllocatesLittle(t *testing.T) {
+	c, err := New(Options{Clock: still{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, a := newTestReply(t, c), &answer{}
+	event := []byte(`{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1767323045,"model":"m","choices":[{"index":0,"delta":{"content":"word "},"finish_reason":null}]}`)
+	got := testing.AllocsPerRun(200, func() {
+		if bad := r.take(a, event); bad != nil {
+			t.Fatal(bad)
+		}
+	})
+	t.Logf("%.0f allocations", got)
+	if got > 10 {
+		t.Errorf("%.0f allocations for an event of one word, want at most 10", got)
+	}
+}
+
+// Nothing of an event is left for the next one, which uses the same memory.
+func TestAnEventKeepsNothingOfTheOneBefore(t *testing.T) {
+	c, err := New(Options{Clock: still{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, a := newTestReply(t, c), &answer{}
+	for _, event := range []string{
+		`{"choices":[{"index":0,"delta":{"content":"a","reasoning":"b","tool_calls":[{"index":0,"id":"x","function":{"name":"f","arguments":"{}"}}]},"finish_reason":"stop"}],"usage":{"prompt_tokens":3}}`,
+		`{"choices":[{"index":0}]}`,
+	} {
+		if bad := r.take(a, []byte(event)); bad != nil {
+			t.Fatal(bad)
+		}
+	}
+	if d := &a.event.Choices[0]; d.FinishReason != "" || d.Delta.Content != "" || d.Delta.Reasoning != nil || d.Delta.ToolCalls != nil || a.event.Usage != nil {
+		t.Errorf("%+v", a.event)
+	}
+}
+
 // FuzzTake: no event, however wrong, panics or yields an invalid tool input.
 func FuzzTake(f *testing.F) {
 	for _, s := range []string{`{"choices":[{"index":0,"delta":{"content":"a"}}]}`, `{"error":{"message":"x","code":429}}`,
