@@ -6,6 +6,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"gatehouse/core"
@@ -56,7 +57,9 @@ type Options struct {
 
 // Timing and limits.
 const (
-	batch      = 32               // passages that are embedded at a time
+	batch      = 32          // passages that are embedded at a time, where the model is fast
+	slow       = time.Second // of a request, for which searches wait: the next has half as many
+	fast       = 250 * time.Millisecond
 	idle       = 30 * time.Second // between looks for new passages
 	notReady   = time.Second      // between looks whether to begin
 	firstWait  = 2 * time.Second  // after a failure; each further one waits twice as long
@@ -66,6 +69,7 @@ const (
 	giveWay    = 50 * time.Millisecond // a step of waiting for messages
 	maxWays    = 20                    // steps for one batch, so that it always goes on
 	askFor     = 2 * time.Second       // for the model to embed what a user searches for
+	firstQuiet = 30 * time.Second      // after a search that was not embedded; each further one doubles it
 	maxText    = 16 << 10              // bytes of a passage that the model gets
 	maxCached  = 64                    // searches whose vectors are kept, so that their further pages and repetitions do not ask
 	memoryKey  = "index_embedding"     // in Memory
@@ -93,6 +97,7 @@ type Embedder struct {
 	counted time.Time     // for the metrics
 
 	began   time.Time        // when the library was last asked to begin
+	size    int              // of a batch, up to batch
 	after   document.Passage // the last that this round over what is pending has reached
 	failing int64            // the first passage of the batch that has failed
 	bad     int              // passages of this round on which the model fails alone
@@ -102,7 +107,11 @@ type Embedder struct {
 	known  known
 	err    string // of the last batch
 	deaf   bool   // a search was not embedded, and it was logged
+	quiet  time.Duration
+	until  time.Time // searches do not ask before, for quiet
 	cached []cached
+
+	searches atomic.Int64 // that are being embedded
 }
 
 type cached struct {
@@ -118,7 +127,7 @@ func New(o Options) *Embedder {
 	if o.Ready == nil {
 		o.Ready = func() bool { return true }
 	}
-	return &Embedder{o: o, kick: make(chan struct{}, 1)}
+	return &Embedder{o: o, kick: make(chan struct{}, 1), size: batch}
 }
 
 // Kick has new passages embedded soon. It does not shorten the wait after a failure.

@@ -279,6 +279,7 @@ func TestNear_IsNilWhereTheModelDoesNotAnswer(t *testing.T) {
 		t.Errorf("it was logged %d times", n)
 	}
 	w.server.Fail(nil)
+	w.later(30 * time.Second)
 	first := e.Near(t.Context(), 1, "one")
 	if first == nil || e.Near(t.Context(), 2, "one") != first || len(w.server.Asked()) != 1 {
 		t.Error("the same search is embedded twice")
@@ -441,4 +442,68 @@ func TestRun_DropsNoPassageWhileTheServerFails(t *testing.T) {
 	w.server.Fail(nil)
 	w.later(10 * time.Minute)
 	w.want(e, 2, 2, "")
+}
+
+func TestNear_AsksAServerThatFailsLaterAndLater(t *testing.T) {
+	w := open(t)
+	w.put("a.md", "one")
+	e, _ := w.run()
+	asked, status := 0, 503
+	w.server.Fail(func([]string) int { asked++; return status })
+	for i, wait := range []time.Duration{0, 30, 60, 120, 240, 480, 600, 600} {
+		if wait > 0 {
+			w.later(wait*time.Second - time.Millisecond)
+			before := asked
+			if e.Near(t.Context(), 1, "search") != nil || asked != before {
+				t.Errorf("it is asked again before %d s", wait)
+			}
+			w.later(time.Millisecond)
+		}
+		before := asked
+		if e.Near(t.Context(), 1, "search") != nil || e.Near(t.Context(), 1, "another") != nil || asked != before+1 {
+			t.Errorf("round %d: two searches have asked %d times", i, asked-before)
+		}
+	}
+	status = 0
+	w.later(10 * time.Minute)
+	if e.Near(t.Context(), 1, "search") == nil {
+		t.Error("the model answers again, and is not asked")
+	}
+	status = 400
+	if e.Near(t.Context(), 1, "refused") != nil {
+		t.Error("a search has a vector that nobody gave")
+	}
+	status = 0
+	if e.Near(t.Context(), 2, "other") == nil {
+		t.Error("after a text that is refused the model is not asked about others")
+	}
+}
+
+// slowly is a model that takes two seconds.
+type slowly struct {
+	embedtest.Model
+	clock *coretest.Clock
+	sizes []int
+}
+
+func (m *slowly) Embed(ctx context.Context, texts []string) ([][]float32, int64, error) {
+	m.sizes = append(m.sizes, len(texts))
+	m.clock.Advance(2 * time.Second)
+	return m.Model.Embed(ctx, texts)
+}
+
+func TestRun_SendsFewPassagesAtATimeToAServerThatIsSlow(t *testing.T) {
+	w := open(t)
+	var texts []string
+	for i := range 66 {
+		texts = append(texts, fmt.Sprintf("passage %d", i))
+	}
+	w.put("a.md", texts...)
+	m := &slowly{Model: embedtest.Model{Dimensions: dimensions}, clock: w.clock}
+	w.o.Model = m
+	e, _ := w.run()
+	w.want(e, 66, 66, "")
+	if want := []int{32, 16, 8, 4, 2, 1, 1, 1, 1}; !slices.Equal(m.sizes, want) {
+		t.Errorf("it gets %v passages, want %v", m.sizes, want)
+	}
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
+	"gatehouse/core"
 	"gatehouse/core/index/search"
 )
 
@@ -45,15 +47,19 @@ func cut(text string, most int) string {
 }
 
 // Near returns what a user's text means. It is nil, and words alone are compared, where
-// nothing is embedded yet or the model does not answer within two seconds.
+// nothing is embedded yet or the model does not answer within two seconds. After that it
+// is not asked for thirty seconds, and after each further failure for twice as long, up to
+// ten minutes.
 func (e *Embedder) Near(ctx context.Context, user int64, text string) *search.Near {
 	k, near := e.recall(text)
-	if near != nil || k.Dimensions == 0 || text == "" {
+	if near != nil || k.Dimensions == 0 || text == "" || e.isQuiet() {
 		return near
 	}
 	asking, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
+	e.searches.Add(1)
 	vectors, err := e.ask(asking, user, []string{cut(text, maxText)})
+	e.searches.Add(-1)
 	if err == nil && len(vectors[0]) != k.Dimensions {
 		err = fmt.Errorf("the model gives %d dimensions, not %d", len(vectors[0]), k.Dimensions)
 	}
@@ -63,18 +69,35 @@ func (e *Embedder) Near(ctx context.Context, user int64, text string) *search.Ne
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err != nil {
-		if !e.deaf {
-			e.o.Log.Warn("searches compare words alone", "model", e.o.Name, "err", err)
-		}
-		e.deaf = true
+		e.fail(err)
 		return nil
 	}
-	e.deaf = false
+	e.deaf, e.quiet, e.until = false, 0, time.Time{}
 	near = &search.Near{Model: k.ID, Values: vectors[0]}
 	if e.cached = append(e.cached, cached{text, near}); len(e.cached) > maxCached {
 		e.cached = append(e.cached[:0:0], e.cached[1:]...)
 	}
 	return near
+}
+
+// isQuiet reports whether the model is not asked, as it has failed.
+func (e *Embedder) isQuiet() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.o.Clock.Now().Before(e.until)
+}
+
+// fail notes why a search was not embedded; e.mu is held. What is about its user or text
+// alone does not keep others from asking.
+func (e *Embedder) fail(err error) {
+	if core.KindOf(err) == core.Busy || refused(err) {
+		return
+	}
+	if !e.deaf {
+		e.o.Log.Warn("searches compare words alone", "model", e.o.Name, "err", err)
+	}
+	e.deaf, e.quiet = true, min(max(firstQuiet, 2*e.quiet), lastWait)
+	e.until = e.o.Clock.Now().Add(e.quiet)
 }
 
 // recall returns the model, and what it has said about a text lately.

@@ -85,18 +85,20 @@ func (e *Embedder) step(ctx context.Context) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	list, err := e.o.Library.PendingAfter(ctx, k.ID, e.after, batch)
+	list, err := e.o.Library.PendingAfter(ctx, k.ID, e.after, e.size)
 	if err != nil {
 		return false, err
 	}
-	more = len(list) == batch
+	more = len(list) == e.size
 	if len(list) > 0 {
-		for n := 0; e.o.Busy != nil && n < maxWays && e.o.Busy(); n++ {
+		for n := 0; n < maxWays && (e.searches.Load() > 0 || e.o.Busy != nil && e.o.Busy()); n++ {
 			core.Sleep(ctx, e.o.Clock, giveWay)
 		}
+		began := e.o.Clock.Now()
 		if err := e.embed(ctx, list); err != nil {
 			return false, errors.Join(err, e.count(ctx, k, false))
 		}
+		e.resize(e.o.Clock.Now().Sub(began))
 	}
 	if e.after = (document.Passage{}); more {
 		e.after = list[len(list)-1]
@@ -104,6 +106,17 @@ func (e *Embedder) step(ctx context.Context) (more bool, err error) {
 		e.report()
 	}
 	return more, e.count(ctx, k, more)
+}
+
+// resize has the next batch take so long that a search, which a server may answer only
+// after it, need not wait long.
+func (e *Embedder) resize(took time.Duration) {
+	switch {
+	case took > slow:
+		e.size = max(1, e.size/2)
+	case took < fast:
+		e.size = min(batch, 2*e.size)
+	}
 }
 
 // count counts for the metrics, while there is more not each time.

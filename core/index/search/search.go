@@ -137,9 +137,7 @@ func (f *Finder) Search(ctx context.Context, q Query, r Reader) (Page, error) {
 	if err != nil {
 		return Page{}, err
 	}
-	if asked.Near, err = f.near(ctx, &at, q, asked, types, r.User); err != nil {
-		return Page{}, err
-	}
+	asked.Near = f.near(ctx, &at, q, asked, types, r.User)
 	lists := make([]list, 0, len(types))
 	for _, t := range types {
 		l := list{place: at.Places[t]}
@@ -164,20 +162,20 @@ func (f *Finder) Search(ctx context.Context, q Query, r Reader) (Page, error) {
 }
 
 // near returns what q means, as the first page of the search has compared it: the
-// ranking is the same on all its pages.
-func (f *Finder) near(ctx context.Context, at *position, q Query, asked Asked, types []string, user int64) (*Near, error) {
+// ranking is the same on all its pages. Where that is not known any more, the search goes
+// on by words: a document may then be on two pages.
+func (f *Finder) near(ctx context.Context, at *position, q Query, asked Asked, types []string, user int64) *Near {
 	first := q.Cursor == ""
 	if f.o.Near == nil || f.o.Documents == nil || !slices.Contains(types, Document) || len(asked.Words.Terms) == 0 || !first && at.Model == 0 {
-		return nil, nil
+		return nil
 	}
 	near := f.o.Near(ctx, user, asked.Text)
-	switch {
-	case first && near != nil:
-		at.Model = near.Model
-	case !first && (near == nil || near.Model != at.Model):
-		return nil, core.Errorf(core.Busy, "the ranking by meaning is not available any more: search again without the cursor")
+	if near == nil || !first && near.Model != at.Model {
+		at.Model = 0 // the further pages compare words alone too
+		return nil
 	}
-	return near, nil
+	at.Model = near.Model
+	return near
 }
 
 func (f *Finder) source(kind string) Source {

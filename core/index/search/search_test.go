@@ -213,3 +213,33 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// A noting source notes whether searches came with what they mean.
+type noting struct {
+	numbered
+	near []bool
+}
+
+func (s *noting) Find(ctx context.Context, q search.Asked, r search.Reader, limit int, cursor string) ([]search.Hit, string, error) {
+	s.near = append(s.near, q.Near != nil)
+	return s.numbered.Find(ctx, q, r, limit, cursor)
+}
+
+func TestSearch_GoesOnByWordsWhereAPageHasNoMeaningAnyMore(t *testing.T) {
+	s := &noting{numbered: numbered{kind: search.Document, n: 50}}
+	var near *search.Near
+	f := search.New(search.Options{Documents: s, Near: func(context.Context, int64, string) *search.Near { return near }, MayRead: func(core.Trust, int64, string) bool { return true }})
+	near = &search.Near{Model: 1, Values: []float32{1}}
+	q := search.Query{Text: "roof", Limit: 10}
+	for _, change := range []func(){func() {}, func() { near = nil }, func() { near = &search.Near{Model: 1, Values: []float32{1}} }} {
+		change()
+		page, err := f.Search(t.Context(), q, search.Reader{Trust: core.Full})
+		if err != nil || len(page.Hits) == 0 {
+			t.Fatal(page, err)
+		}
+		q.Cursor = page.Next
+	}
+	if want := []bool{true, false, false}; !slices.Equal(s.near, want) {
+		t.Errorf("the pages come with a meaning: %v, want %v", s.near, want)
+	}
+}
