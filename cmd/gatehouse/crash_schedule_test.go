@@ -22,13 +22,13 @@ import (
 var dailyToken = regexp.MustCompile(`tok-[a-z0-9]+-end`)
 
 // serveDailyModel answers a daily agent: first it calls WriteOutput with the token in the
-// prompt, then it says that it is done.
+// prompt, again where that was interrupted, then it says that it is done.
 func serveDailyModel(w http.ResponseWriter, in *http.Request) {
 	b, _ := io.ReadAll(in.Body)
 	token := dailyToken.FindString(string(b))
-	delta := fmt.Sprintf(`{"tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"WriteOutput","arguments":%q}}]}`, `{"content":"The output `+token+`"}`)
+	delta := fmt.Sprintf(`{"tool_calls":[{"index":0,"id":"c%d","type":"function","function":{"name":"WriteOutput","arguments":%q}}]}`, strings.Count(string(b), `"role":"tool"`), `{"content":"The output `+token+`"}`)
 	finish := "tool_calls"
-	if strings.Contains(string(b), `"role":"tool"`) {
+	if strings.Count(string(b), `"role":"tool"`) > strings.Count(string(b), "call it again") {
 		delta, finish = `{"content":"Done."}`, "stop"
 	}
 	time.Sleep(20 * time.Millisecond)

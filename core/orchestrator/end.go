@@ -59,6 +59,7 @@ func (r *run) interrupted() (out []core.Block, since time.Time) {
 
 const (
 	unknownOutcome = "interrupted: the gateway was restarted while this ran; whether it was done is unknown"
+	repeatable     = "interrupted: the gateway was restarted while this ran; call it again if its result is still needed, which does no harm"
 	notBegun       = "not done: the gateway was restarted before the call was allowed"
 )
 
@@ -78,8 +79,11 @@ func (r *run) pickUp(ctx context.Context, t *talk, open []core.Block, since time
 	for i := range open {
 		block := core.Block{Type: "tool_result", ToolUseID: open[i].ID, Text: unknownOutcome, IsError: true}
 		idle = idle || waited[open[i].ID] && open[i].Name != TaskName
-		if idle {
+		switch {
+		case idle:
 			block.Text = notBegun
+		case t.harmless(&open[i]):
+			block.Text = repeatable
 		}
 		if err := t.keep(transcript.Message{Role: "user", Blocks: []core.Block{block}}); err != nil {
 			return Result{}, false, err
