@@ -132,3 +132,42 @@ func TestTimezone_SetsTheDateOfEntries(t *testing.T) {
 		t.Errorf("%q", got.Text)
 	}
 }
+
+// A message for the agent is the agent's, once another command came after /journal.
+func TestJournal_AnotherCommandEndsTheWaitForAMessage(t *testing.T) {
+	t.Parallel()
+	w, model := newModelWorld(t, nil)
+	boss := w.boss()
+	for i, command := range []string{"/journal bought milk", "/timezone"} {
+		w.replies(boss, "/journal")
+		w.replies(boss, "/journal") // the second takes the place of the first
+		w.replies(boss, command)
+		if got := w.replies(boss, "what is the secret project?").Text; !strings.Contains(got, fakeSays) || model.Total() != i+1 {
+			t.Errorf("after %s: %q, %d calls of the model", command, got, model.Total())
+		}
+	}
+	if got := w.diary("Daily"); strings.Contains(got, "secret") {
+		t.Errorf("%s", got)
+	}
+}
+
+// All photos of an album are in the journal, and none goes to the agent.
+func TestJournal_KeepsEveryPhotoOfAnAlbum(t *testing.T) {
+	t.Parallel()
+	w, model := newModelWorld(t, nil)
+	boss := w.boss()
+	w.replies(boss, "/journal")
+	first := w.post(boss, boss.DM(), telegramtest.Outgoing{Album: "a1", File: &telegramtest.File{Kind: "photo", Data: smallPicture(t)}})
+	w.answers(boss.DM(), first.ID)
+	for range 2 { // after the first is handled
+		w.post(boss, boss.DM(), telegramtest.Outgoing{Album: "a1", File: &telegramtest.File{Kind: "photo", Data: smallPicture(t)}})
+	}
+	w.until("all are there", func() bool { return strings.Count(w.diary("Daily"), "](assets/") == 3 })
+	w.quiet()
+	if model.Total() != 0 {
+		t.Errorf("the model was called %d times", model.Total())
+	}
+	if got := w.replies(boss, "and now a question").Text; !strings.Contains(got, fakeSays) {
+		t.Errorf("%q", got)
+	}
+}

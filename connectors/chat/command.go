@@ -9,6 +9,7 @@ import (
 	"gatehouse/connectors/markdown"
 	"gatehouse/core"
 	"gatehouse/core/command"
+	"gatehouse/core/store"
 	"gatehouse/core/texts"
 )
 
@@ -88,8 +89,22 @@ func (c *Chat) Handlers() map[string]command.Handler {
 			if err != nil {
 				return command.Outcome{}, err
 			}
-			return cmd.Run(ctx, r)
+			out, err := cmd.Run(ctx, r)
+			return c.last(r, out), err
 		}
+	}
+	return out
+}
+
+// last returns the outcome of a command, which ends that an earlier one waits for the
+// sender's next message.
+func (c *Chat) last(r command.Request, out command.Outcome) command.Outcome {
+	write := out.Write
+	out.Write = func(ctx context.Context, tx *store.Tx) error {
+		if err := c.asks.DropNext(ctx, tx, r); err != nil || write == nil {
+			return err
+		}
+		return write(ctx, tx)
 	}
 	return out
 }

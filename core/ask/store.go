@@ -53,7 +53,7 @@ const (
 )
 
 const (
-	maxOpen     = 100      // asks that wait, in all but choices
+	maxOpen     = 100      // asks that wait, in all but choices and KindNext
 	maxChoices  = 1000     // choices that wait: nothing is still for them
 	maxPairings = 50       // of them pairings, so that strangers can't take every place
 	maxOption   = 16 << 10 // bytes of a decision: an option's word, or a typed answer
@@ -112,7 +112,8 @@ func New(db *store.DB, clock core.Clock) *Store {
 }
 
 // Open stores a with a new id and gives it back as stored. Busy when too many
-// asks wait already.
+// asks wait already. One of KindNext takes the place of another of this user in the chat:
+// these never are too many.
 func (s *Store) Open(ctx context.Context, tx *store.Tx, a Ask) (Ask, error) {
 	switch a.Kind {
 	case KindPermission, KindQuestion, KindPairing, KindChoice, KindNext:
@@ -124,15 +125,29 @@ func (s *Store) Open(ctx context.Context, tx *store.Tx, a Ask) (Ask, error) {
 		All      int `db:"all_open"`
 		Pairings int `db:"pairings"`
 		Choices  int `db:"choices"`
+		Next     int `db:"next"`
 	}
 	err := tx.Get(ctx, &n, `SELECT count(*) AS all_open, coalesce(sum(CASE WHEN kind = 'pairing' THEN 1 ELSE 0 END), 0) AS pairings,
-			coalesce(sum(CASE WHEN kind = 'choice' THEN 1 ELSE 0 END), 0) AS choices FROM asks
+			coalesce(sum(CASE WHEN kind = 'choice' THEN 1 ELSE 0 END), 0) AS choices,
+			coalesce(sum(CASE WHEN kind = 'next' THEN 1 ELSE 0 END), 0) AS next FROM asks
 		WHERE state = 'open' AND (expires_at = '' OR expires_at > $1)`, core.Stamp(now))
 	if err != nil {
 		return Ask{}, fmt.Errorf("open ask: %w", err)
 	}
-	if a.Kind == KindChoice && n.Choices >= maxChoices || a.Kind != KindChoice && n.All-n.Choices >= maxOpen || a.Kind == KindPairing && n.Pairings >= maxPairings {
-		return Ask{}, texts.Error(core.Busy, "questions_full")
+	full := false
+	switch a.Kind {
+	case KindNext:
+		err = s.DropNext(ctx, tx, a.Bot, a.Chat, a.User)
+	case KindChoice:
+		full = n.Choices >= maxChoices
+	default:
+		full = n.All-n.Choices-n.Next >= maxOpen || a.Kind == KindPairing && n.Pairings >= maxPairings
+	}
+	if full {
+		err = texts.Error(core.Busy, "questions_full")
+	}
+	if err != nil {
+		return Ask{}, err
 	}
 	if a.ID == "" {
 		a.ID = NewID()
@@ -281,6 +296,44 @@ func (s *Store) Waiting(ctx context.Context, tx *store.Tx, bot, chat string, use
 	}
 	if err != nil {
 		return Ask{}, false, fmt.Errorf("waiting ask: %w", err)
+	}
+	return r.ask(), true, nil
+}
+
+// DropNext closes the ask of KindNext that waits for a message of this user in the chat.
+func (s *Store) DropNext(ctx context.Context, tx *store.Tx, bot, chat string, user int64) error {
+	const open = ` WHERE bot = $1 AND chat = $2 AND state = 'open' AND kind = 'next' AND user_id = $3`
+	any, err := store.Recall[bool](ctx, tx, `SELECT EXISTS (SELECT 1 FROM asks`+open+`)`, bot, chat, user)
+	if err != nil || !any {
+		return err
+	}
+	var rows []row
+	if err = tx.Select(ctx, &rows, askColumns+open, bot, chat, user); err == nil {
+		_, err = s.settle(ctx, tx, rows, Closed, "")
+	}
+	if err != nil {
+		return fmt.Errorf("drop ask: %w", err)
+	}
+	return nil
+}
+
+// albumsGoOn is how long after the first message of an album the others belong to it.
+const albumsGoOn = 5 * time.Minute
+
+// TookAlbum returns the ask of KindNext that was decided, with the album as its decision,
+// by an earlier message of this user's album in the chat; false without one.
+func (s *Store) TookAlbum(ctx context.Context, tx *store.Tx, bot, chat string, user int64, album string) (Ask, bool, error) {
+	if user == 0 || album == "" {
+		return Ask{}, false, nil
+	}
+	var r row
+	err := tx.Get(ctx, &r, askColumns+` WHERE bot = $1 AND chat = $2 AND state = 'decided' AND kind = 'next' AND user_id = $3 AND decision = $4 AND decided_at > $5
+		ORDER BY decided_at DESC LIMIT 1`, bot, chat, user, album, core.Stamp(tx.Time().Add(-albumsGoOn)))
+	if errors.Is(err, store.ErrNoRows) {
+		return Ask{}, false, nil
+	}
+	if err != nil {
+		return Ask{}, false, fmt.Errorf("ask of an album: %w", err)
 	}
 	return r.ask(), true, nil
 }

@@ -311,3 +311,60 @@ func TestChoicesDoNotKeepToolsFromAsking(t *testing.T) {
 	_, err := w.tryOpen(Ask{Kind: KindChoice})
 	wantKind(t, err, core.Busy)
 }
+
+// Waits for a next message never take the places of approvals and pairings.
+func TestOneWaitForTheNextMessageIsOpenForAUserInAChat(t *testing.T) {
+	w := newWorld(t)
+	next := func(user int64) Ask {
+		return w.open(Ask{Kind: KindNext, Bot: "b", Chat: "c", User: user, Payload: `"journal"`, ExpiresAt: w.clock.Now().Add(time.Minute)})
+	}
+	for user := range int64(maxOpen + 5) {
+		next(user + 1)
+	}
+	first := next(7)
+	second := next(7)
+	w.open(Ask{Kind: KindPermission, Run: "r", Bot: "b", Chat: "c", User: 1})
+	w.open(Ask{Kind: KindPairing, Run: "q", Bot: "b", Chat: "c", User: 1})
+	w.ok(w.db.Tx(ctx, func(tx *store.Tx) error {
+		if a, err := w.store.ByID(ctx, tx, first.ID); err != nil || a.State != Closed {
+			t.Errorf("the earlier one: %+v, %v", a, err)
+		}
+		if a, open, err := w.store.Waiting(ctx, tx, "b", "c", 7); err != nil || !open || a.ID != second.ID {
+			t.Errorf("the later one: %+v, %v", a, err)
+		}
+		if err := w.store.DropNext(ctx, tx, "b", "c", 7); err != nil {
+			return err
+		}
+		if a, open, err := w.store.Waiting(ctx, tx, "b", "c", 7); err != nil || open {
+			t.Errorf("it waits still: %+v, %v", a, err)
+		}
+		if _, open, err := w.store.Waiting(ctx, tx, "b", "c", 8); err != nil || !open {
+			t.Errorf("another user's is gone: %v", err)
+		}
+		return nil
+	}))
+}
+
+func TestAnAlbumIsTakenByWhatTookItsFirstMessage(t *testing.T) {
+	w := newWorld(t)
+	a := w.open(Ask{Kind: KindNext, Bot: "b", Chat: "c", User: 7, Payload: `"journal"`, ExpiresAt: w.clock.Now().Add(time.Minute)})
+	took := func(user int64, album string) (ok bool) {
+		w.ok(w.db.Tx(ctx, func(tx *store.Tx) (err error) {
+			_, ok, err = w.store.TookAlbum(ctx, tx, "b", "c", user, album)
+			return err
+		}))
+		return ok
+	}
+	if took(7, "a1") {
+		t.Error("taken before the first message")
+	}
+	_, err := w.decide(a.ID, "a1", owner)
+	w.ok(err)
+	if !took(7, "a1") || took(8, "a1") || took(7, "a2") || took(7, "") {
+		t.Errorf("%v, others %v %v %v", took(7, "a1"), took(8, "a1"), took(7, "a2"), took(7, ""))
+	}
+	w.clock.Advance(albumsGoOn + time.Second)
+	if took(7, "a1") {
+		t.Error("taken long after the first message")
+	}
+}

@@ -36,7 +36,7 @@ func (b *Buttons) Waiting(ctx context.Context, tx *store.Tx, in *core.Inbound) (
 	if err != nil || user == 0 {
 		return false, err
 	}
-	_, ok, err := b.o.Questions.Waiting(ctx, tx, in.Bot, in.Chat, user)
+	_, ok, err := b.waiting(ctx, tx, in, user)
 	return ok, err
 }
 

@@ -23,6 +23,10 @@ type Asks interface {
 type OpenQuestions interface {
 	// Waiting returns the question that waits for a user's answer in a chat.
 	Waiting(ctx context.Context, tx *store.Tx, bot, chat string, user int64) (ask.Ask, bool, error)
+	// DropNext closes what waits for a user's next message in a chat.
+	DropNext(ctx context.Context, tx *store.Tx, bot, chat string, user int64) error
+	// TookAlbum returns what took an earlier message of a user's album as the next.
+	TookAlbum(ctx context.Context, tx *store.Tx, bot, chat string, user int64, album string) (ask.Ask, bool, error)
 	// Amend replaces the payload of an ask, and reports whether the ask is open.
 	Amend(ctx context.Context, tx *store.Tx, id, payload string) (bool, error)
 }

@@ -1,6 +1,7 @@
 package ask
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"time"
@@ -18,11 +19,18 @@ func (b *Buttons) AwaitNext(r command.Request, name, text string, life time.Dura
 	a := ask.Ask{ID: ask.NewID(), Kind: ask.KindNext, Bot: r.In.Bot, Chat: r.In.Chat, User: r.User, Asker: r.User, Payload: string(payload), ExpiresAt: b.o.Clock.Now().Add(life)}
 	return command.Outcome{Text: text, Write: func(ctx context.Context, tx *store.Tx) error {
 		_, err := b.o.Asks.Open(ctx, tx, a)
-		if core.KindOf(err) == core.Busy {
-			return nil // the text names the command
-		}
 		return err
 	}}, err
+}
+
+// waiting returns the ask that waits for a message. The further messages of an album
+// belong to what took the first.
+func (b *Buttons) waiting(ctx context.Context, tx *store.Tx, in *core.Inbound, user int64) (ask.Ask, bool, error) {
+	a, ok, err := b.o.Questions.TookAlbum(ctx, tx, in.Bot, in.Chat, user, in.Album)
+	if err != nil || ok {
+		return a, ok, err
+	}
+	return b.o.Questions.Waiting(ctx, tx, in.Bot, in.Chat, user)
 }
 
 // Next returns the command that waits for the message of r, "" for none, and what is to be
@@ -31,17 +39,29 @@ func (b *Buttons) Next(ctx context.Context, r command.Request) (name string, set
 	var a ask.Ask
 	var open bool
 	err = b.o.DB.Tx(ctx, func(tx *store.Tx) (err error) {
-		a, open, err = b.o.Questions.Waiting(ctx, tx, r.In.Bot, r.In.Chat, r.User)
+		a, open, err = b.waiting(ctx, tx, r.In, r.User)
 		return err
 	})
 	if err != nil || !open || a.Kind != ask.KindNext || json.Unmarshal([]byte(a.Payload), &name) != nil {
 		return "", nil, err
 	}
 	return name, func(ctx context.Context, tx *store.Tx) error {
-		_, err := b.o.Asks.Decide(ctx, tx, a.ID, "message", r.By())
+		if a.State == ask.Decided {
+			return nil // by an earlier message of the album
+		}
+		_, err := b.o.Asks.Decide(ctx, tx, a.ID, cmp.Or(r.In.Album, "message"), r.By())
 		if core.KindOf(err) == core.Conflict {
 			return nil // it has just expired; the message counts
 		}
 		return err
 	}, nil
+}
+
+// DropNext has a command of r be the sender's last word: no earlier one waits for their
+// next message any more.
+func (b *Buttons) DropNext(ctx context.Context, tx *store.Tx, r command.Request) error {
+	if r.User == 0 {
+		return nil
+	}
+	return b.o.Questions.DropNext(ctx, tx, r.In.Bot, r.In.Chat, r.User)
 }
