@@ -40,6 +40,7 @@ import (
 	"gatehouse/core/dispatch"
 	"gatehouse/core/erasure"
 	"gatehouse/core/erasure/tasks"
+	"gatehouse/core/importer"
 	importtasks "gatehouse/core/importer/tasks"
 	"gatehouse/core/jobs"
 	"gatehouse/core/journal"
@@ -147,6 +148,7 @@ type app struct {
 	memory        *memory.Releaser
 	jobs          *jobs.Table // what takes longer than a request
 	tasks         *tasks.Tasks
+	importer      *importer.Importer
 	imports       *importtasks.Tasks
 	backups       *directory.Directory
 	restores      *restore.Restores

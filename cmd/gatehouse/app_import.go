@@ -12,11 +12,11 @@ import (
 
 // joinImports makes what brings in conversations of other systems.
 func (a *app) joinImports() {
-	run := importer.New(importer.Options{
+	a.importer = importer.New(importer.Options{
 		Bringer: bring.New(bring.Options{DB: a.db, Vault: a.vault, Sessions: a.sessions, Clock: a.clock, Log: a.log}),
 		Files:   a.files, Own: a.vault.Path(), Clock: a.clock, Log: a.log,
 	})
-	a.imports = importtasks.New(importtasks.Options{Importer: run, Jobs: a.jobs, Clock: a.clock,
+	a.imports = importtasks.New(importtasks.Options{Importer: a.importer, Jobs: a.jobs, Clock: a.clock,
 		Audit: func(ctx context.Context, by core.Actor, action, subject string, detail map[string]any) error {
 			return a.db.Tx(ctx, func(tx *store.Tx) error { return store.Audit(ctx, tx, by, action, subject, detail) })
 		}})

@@ -222,7 +222,13 @@ func apiRun(r runs.Row) turns.Run {
 type sessionsView struct{ a *app }
 
 func (v sessionsView) Locate(ctx context.Context, user int64, id string) (string, bool, error) {
-	return v.a.sessions.Locate(ctx, user, id)
+	found, known, err := v.a.sessions.Locate(ctx, user, id)
+	if err == nil && !known && user == core.Operator { // perhaps only written down as Markdown
+		if known, err = v.a.importer.Open(ctx, found); err == nil && known {
+			return v.a.sessions.Locate(ctx, user, id)
+		}
+	}
+	return found, known, err
 }
 
 func (v sessionsView) Session(ctx context.Context, id string) (sessions.Row, error) {

@@ -43,10 +43,13 @@ type Options struct {
 }
 
 // An Importer is safe for concurrent use; two imports of the same conversations at once are not.
-type Importer struct{ o Options }
+type Importer struct {
+	o       Options
+	records records
+}
 
 // New returns an Importer.
-func New(o Options) *Importer { return &Importer{o} }
+func New(o Options) *Importer { return &Importer{o: o} }
 
 // Run imports the file or directory name, which is a path on this machine. progress is called after
 // each conversation with the report so far, which it must not keep; entries, if not nil, gets

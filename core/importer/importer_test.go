@@ -413,3 +413,36 @@ func TestTranscriptsOfTheGatewaysOwnVaultAreNotImported(t *testing.T) {
 		t.Errorf("a transcript of it: %v", err)
 	}
 }
+
+func TestARecordOfTheVaultIsOpenedWhenItsIDIsAskedFor(t *testing.T) {
+	h := open(t)
+	const id = "0a1b2c3d-0000-4000-8000-00000000000a"
+	if ok, err := h.Open(context.Background(), id); ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	h = open(t)
+	name := filepath.Join(h.vault.Path(), "agent-chats", "helper", "2025-12-07.md")
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(recordText), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := h.Open(context.Background(), id); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	s, got := h.messages(id)
+	if s.TrustLevel != core.Sandboxed || s.User != core.Operator {
+		t.Errorf("row %+v", s)
+	}
+	wants(t, got, "user text  What grows", "assistant text", "Thanks")
+	if r, list := h.run(filepath.Join(h.vault.Path(), "agent-chats"), operator); r.Updated != 1 || r.Failed != 0 {
+		t.Errorf("imported: %+v %+v", r, list)
+	}
+	if s, _ := h.messages(id); s.TrustLevel != core.Full {
+		t.Errorf("the trust of what the owner imports is %v", s.TrustLevel)
+	}
+	if ok, err := h.Open(context.Background(), "0a1b2c3d-0000-4000-8000-0000000000ff"); ok || err != nil {
+		t.Error(ok, err)
+	}
+}

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"gatehouse/core"
@@ -41,7 +42,7 @@ const maxRepair = 1000
 // writes those that are missing or differ, and returns how many that were. It
 // also removes what a crash has left half written. Call it at the start.
 func (s *Store) Repair(ctx context.Context) (int, error) {
-	if err := s.sidecars.Sweep(); err != nil {
+	if err := errors.Join(s.sidecars.Sweep(), s.vault.SweepTranscripts()); err != nil {
 		return 0, err
 	}
 	all, err := s.newest(ctx)

@@ -2,6 +2,7 @@ package vault
 
 import (
 	"errors"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path"
@@ -78,4 +79,19 @@ func (v *Vault) Unnamed() (*os.File, error) {
 		return nil, explain("write", errors.Join(err, f.Close()))
 	}
 	return f, nil
+}
+
+// SweepTranscripts removes what a crash has left of transcripts that were being written under a temporary
+// name (Draft, CopyIn). Call it while nothing writes any.
+func (v *Vault) SweepTranscripts() error {
+	err := fs.WalkDir(v.root.FS(), projectDir, func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return fs.SkipDir // missing, or not ours to read
+		case d.Type().IsRegular() && IsTemporary(name):
+			return v.root.Remove(name)
+		}
+		return nil
+	})
+	return explain("remove", err)
 }

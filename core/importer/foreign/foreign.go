@@ -52,6 +52,7 @@ type Terms struct {
 	Trust   core.Trust // their ceiling
 	Archive bool       // they are archived
 	DryRun  bool       // nothing is written
+	Found   bool       // no one asked for the import: it is done again when someone does
 }
 
 // What became of a conversation.

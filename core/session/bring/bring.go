@@ -62,7 +62,8 @@ func idOf(user int64, source, original string) string {
 // mark is the member "import" of the metadata of a session.
 type mark struct {
 	At     string `json:"at"`
-	Digest string `json:"digest"` // of the conversation as it was
+	Digest string `json:"digest"`          // of the conversation as it was
+	Found  bool   `json:"found,omitempty"` // no one asked for it (foreign.Terms)
 }
 
 // metadata returns what was, with the original id and the mark.
@@ -143,7 +144,7 @@ func (k *known) blank(source, root string) session.Session {
 
 // store writes the row of sess. The file is in its place already.
 func (b *Bringer) store(ctx context.Context, k *known, sess session.Session, tags []string, t foreign.Terms) error {
-	if !k.marked { // else whoever lowered it here has decided
+	if !k.marked || k.mark.Found && !t.Found { // else whoever lowered it here has decided
 		sess.TrustLevel = t.Trust
 	}
 	sess.User = t.User
@@ -180,7 +181,7 @@ func (b *Bringer) Tree(ctx context.Context, c *foreign.Conversation, t foreign.T
 		return out, err
 	}
 	defer conv.Close()
-	if out.Kind, err = b.decide(&k, conv, digest); err != nil || out.Kind != foreign.Added && out.Kind != foreign.Updated {
+	if out.Kind, err = b.decide(&k, conv, digest, t); err != nil || out.Kind != foreign.Added && out.Kind != foreign.Updated {
 		return out, err
 	}
 	w := &writer{b: b, conv: conv, session: k.id, files: files, ids: map[string]string{}, used: map[string]bool{}, dry: t.DryRun}
@@ -211,14 +212,14 @@ func (b *Bringer) Tree(ctx context.Context, c *foreign.Conversation, t foreign.T
 	if sess.LastAccessed.Before(sess.CreatedAt) {
 		sess.LastAccessed = sess.CreatedAt
 	}
-	if sess.Metadata, err = metadata(sess.Metadata, c.ID, mark{core.Stamp(b.o.Clock.Now()), digest}); err != nil {
+	if sess.Metadata, err = metadata(sess.Metadata, c.ID, mark{core.Stamp(b.o.Clock.Now()), digest, t.Found}); err != nil {
 		return out, err
 	}
 	return out, b.finish(ctx, &k, conv, w.draft, sess, nil, t)
 }
 
 // decide returns what is to become of a conversation whose transcript is conv.
-func (b *Bringer) decide(k *known, conv *transcript.Conversation, digest string) (string, error) {
+func (b *Bringer) decide(k *known, conv *transcript.Conversation, digest string, t foreign.Terms) (string, error) {
 	if k.deleted {
 		return foreign.Deleted, nil
 	}
@@ -233,7 +234,7 @@ func (b *Bringer) decide(k *known, conv *transcript.Conversation, digest string)
 		return foreign.Continued, nil
 	case k.row == nil: // an import ended between file and row
 		return foreign.Added, nil
-	case k.marked && k.mark.Digest == digest:
+	case k.marked && k.mark.Digest == digest && (t.Found || !k.mark.Found):
 		return foreign.Unchanged, nil
 	}
 	return foreign.Updated, nil

@@ -169,7 +169,7 @@ func (b *Bringer) describe(k *known, conv *transcript.Conversation, c foreign.Tr
 	sess.LastAccessed = first(c.Updated, sess.LastAccessed, sess.CreatedAt)
 	sess.Source = c.Source
 	var err error
-	sess.Metadata, err = metadata(sess.Metadata, cmp.Or(c.Original, c.ID), mark{core.Stamp(b.o.Clock.Now()), cmp.Or(digest, k.mark.Digest)})
+	sess.Metadata, err = metadata(sess.Metadata, cmp.Or(c.Original, c.ID), mark{core.Stamp(b.o.Clock.Now()), cmp.Or(digest, k.mark.Digest), t.Found})
 	return sess, err
 }
 
