@@ -223,7 +223,7 @@ web/api/passages: core core/index/document web web/auth web/fields  # passages o
 web/api/daily: core core/schedule/daily web web/auth web/fields
 web/api/find: core core/index/search web web/auth web/fields
 web/api/health: core web web/auth
-web/api/imports: core core/importer/foreign core/importer/report web web/api/stream web/auth web/fields
+web/api/imports: core core/importer/foreign core/importer/report web web/api/stream web/auth web/fields web/importing
 web/api/journal: core core/journal web web/auth web/fields
 web/api/permissions: core core/ask core/diff core/permission web web/api/stream web/auth web/fields
 web/api/reports: core core/store core/usage web web/auth web/fields
@@ -241,6 +241,7 @@ web/auth/totp:
 web/auth/visit: core web/auth/password
 web/auth/watch: core  # callers of open streams
 web/fields: core web
+web/importing: core core/importer/foreign core/importer/report web web/auth web/fields
 web/openai: core core/bus web web/auth
 web/static:
 web/upload: core core/attach web web/fields

@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"gatehouse/core"
@@ -23,14 +22,12 @@ import (
 	"gatehouse/web/api/stream"
 	"gatehouse/web/auth"
 	"gatehouse/web/fields"
+	"gatehouse/web/importing"
 )
 
 const (
-	// MaxUpload is the largest file that is taken, in bytes.
-	MaxUpload  = 4 << 30
-	maxBody    = 64 << 10      // bytes of a body without a file
-	uploadTime = 2 * time.Hour // for one file
-	maxWait    = 30            // seconds that a state may be waited for
+	maxBody = 64 << 10 // bytes of a body without a file
+	maxWait = 30       // seconds that a state may be waited for
 )
 
 type (
@@ -47,15 +44,13 @@ type (
 		List() []report.State
 		Entries(id string) (io.ReadSeekCloser, time.Time, error)
 	}
-	// Temp makes a file without a name for an upload.
-	Temp func() (*os.File, error)
 )
 
 // Options for New. All are needed.
 type Options struct {
 	Imports Imports
 	Reports Reports
-	Temp    Temp
+	Temp    importing.Temp
 	Streams *stream.Streams
 }
 
@@ -87,9 +82,9 @@ func (a *API) start(w http.ResponseWriter, r *http.Request) error {
 	var id string
 	switch {
 	case err == nil && media == "multipart/form-data":
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(uploadTime)) // at worst the usual one holds
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(uploadTime + time.Minute))
-		id, err = a.upload(multipart.NewReader(http.MaxBytesReader(w, r.Body, MaxUpload+maxBody), params["boundary"]), r, p)
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(importing.UploadTime)) // at worst the usual one holds
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(importing.UploadTime + time.Minute))
+		id, err = a.upload(multipart.NewReader(http.MaxBytesReader(w, r.Body, importing.MaxUpload+maxBody), params["boundary"]), r, p)
 	case err == nil && media == "application/json":
 		id, err = a.path(w, r, p)
 	default:
@@ -104,16 +99,6 @@ func (a *API) start(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.Header().Set("Location", "/api/import/"+id)
 	return web.WriteJSON(w, http.StatusAccepted, s)
-}
-
-// terms returns whose an import of p's is. The owner who is signed in to the panel imports with the
-// owner's own trust, not with that of turns from there.
-func terms(p auth.Principal) foreign.Terms {
-	t := foreign.Terms{User: p.User, Trust: p.Trust}
-	if p.Session && p.User == core.Operator {
-		t.Trust = core.Full
-	}
-	return t
 }
 
 // path starts an import from the machine's own disk.
@@ -139,24 +124,15 @@ func (a *API) path(w http.ResponseWriter, r *http.Request, p auth.Principal) (st
 	if !filepath.IsAbs(o.Path) || len(o.Path) > 4096 {
 		return "", fields.Problem(web.Invalid, "path", "path must be the absolute path of a file or folder on the gateway's machine; or send the file as a form")
 	}
-	if err := MayName(p); err != nil {
+	if err := importing.MayName(p); err != nil {
 		return "", err
 	}
-	return a.o.Imports.Start(r.Context(), o, terms(p), p.Actor())
-}
-
-// MayName refuses a path of the machine to everyone but the owner, signed in or at full trust: it may
-// name any file that the gateway can read.
-func MayName(p auth.Principal) error {
-	if p.User != core.Operator || p.Trust < core.Full && !p.Session {
-		return core.Errorf(core.Denied, "only the owner at full trust imports from a path: upload the file instead")
-	}
-	return nil
+	return a.o.Imports.Start(r.Context(), o, importing.Terms(p), p.Actor())
 }
 
 // upload takes a form whose fields come in any order.
 func (a *API) upload(form *multipart.Reader, r *http.Request, p auth.Principal) (id string, err error) {
-	var u Upload
+	var u importing.Upload
 	defer u.Close()
 	for {
 		part, err := form.NextPart()
@@ -171,67 +147,6 @@ func (a *API) upload(form *multipart.Reader, r *http.Request, p auth.Principal) 
 		}
 	}
 	return u.Start(r.Context(), a.o.Imports, p)
-}
-
-// An Upload is a form with a file, as it is read part by part. The zero value is ready.
-type Upload struct {
-	Order report.Order
-	file  *os.File
-	name  string
-	size  int64
-}
-
-// Take reads one part of the form: the file, or a field dry_run or archive. Other fields are
-// ignored.
-func (u *Upload) Take(part *multipart.Part, temp Temp) error {
-	if part.FileName() != "" {
-		if u.file != nil {
-			return core.Errorf(core.Invalid, "the form holds more than one file")
-		}
-		f, err := temp()
-		if err != nil {
-			return err
-		}
-		u.file, u.name = f, core.CleanName(part.FileName())
-		if u.size, err = io.Copy(f, part); err != nil {
-			if _, tooMuch := errors.AsType[*http.MaxBytesError](err); tooMuch {
-				return web.Refuse(web.TooLarge, fmt.Sprintf("the file is over %s: name its path on the gateway's machine instead", core.ByteSize(MaxUpload)))
-			}
-			return web.BodyFault(err, "the file did not arrive whole")
-		}
-		return nil
-	}
-	text, err := io.ReadAll(io.LimitReader(part, 16))
-	if err != nil {
-		return web.BodyFault(err, "the form cannot be read")
-	}
-	to := map[string]*bool{"dry_run": &u.Order.DryRun, "archive": &u.Order.Archive}[part.FormName()]
-	if to == nil {
-		return nil
-	}
-	if *to, err = strconv.ParseBool(string(text)); err != nil && string(text) != "on" {
-		return fields.Problem(web.Invalid, part.FormName(), part.FormName()+" must be true or false")
-	}
-	*to = *to || string(text) == "on"
-	return nil
-}
-
-// Start starts the import of the file for p.
-func (u *Upload) Start(ctx context.Context, to Imports, p auth.Principal) (string, error) {
-	if u.file == nil {
-		return "", fields.Problem(web.Invalid, "file", "the form holds no file: add one as the field file")
-	}
-	f := u.file
-	u.file = nil // it is the import's
-	return to.StartFile(ctx, f, u.name, u.size, u.Order, terms(p), p.Actor())
-}
-
-// Close closes a file that was not started.
-func (u *Upload) Close() {
-	if u.file != nil {
-		_ = u.file.Close() // it has no name, so nothing is left
-		u.file = nil
-	}
 }
 
 // list serves GET /api/import.
@@ -319,19 +234,5 @@ func (a *API) entries(w http.ResponseWriter, r *http.Request) error {
 	if _, err := auth.Require(r, auth.ScopeAdmin); err != nil {
 		return err
 	}
-	return WriteEntries(w, r, a.o.Reports, r.PathValue("id"))
-}
-
-// WriteEntries answers with the entries of an import as a file.
-func WriteEntries(w http.ResponseWriter, r *http.Request, from Reports, id string) error {
-	f, at, err := from.Entries(id)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	w.Header().Set("Content-Type", "application/x-ndjson")
-	w.Header().Set("Content-Disposition", `attachment; filename="import-`+at.UTC().Format("2006-01-02-1504")+`.jsonl"`)
-	w.Header().Set("Cache-Control", "no-store")
-	http.ServeContent(w, r, "", at, f)
-	return nil
+	return importing.WriteEntries(w, r, a.o.Reports, r.PathValue("id"))
 }
