@@ -15,6 +15,7 @@ import (
 	"gatehouse/admin/chats"
 	"gatehouse/admin/daily"
 	"gatehouse/admin/find"
+	"gatehouse/admin/imports"
 	"gatehouse/admin/logged"
 	"gatehouse/admin/operations"
 	"gatehouse/admin/page"
@@ -35,6 +36,7 @@ type Options struct {
 	Settings   settings.Options
 	Accounts   accounts.Options
 	Find       find.Options
+	Imports    imports.Options
 	Daily      daily.Options
 	// Unlisted returns the names of users who are not on the page People, such as those of accounts
 	// of the panel; nil: there are none.
@@ -63,6 +65,7 @@ func New(door page.Door, in page.Accounts, o Options) *page.Frame {
 		calls.Chat, seen.Chat = chats.URL, chats.URL
 	}
 	find.New(f, o.Find, seen)
+	imports.New(f, o.Imports)
 	over.approvals = approvals.New(f, o.Approvals, calls)
 	links := settings.Links{Bots: bots, Names: names, Models: over.operations.Models}
 	if o.Operations.Bots != nil {
@@ -72,7 +75,7 @@ func New(door page.Door, in page.Accounts, o Options) *page.Frame {
 	over.settings = setup
 	accounts.New(f, o.Accounts)
 	daily.New(f, o.Daily, daily.Links{Chat: calls.Chat})
-	talks := chats.New(f, o.Chats, chats.Links{Bots: bots, Names: names, Known: known, Models: over.operations.Models, Agents: setup.Agents, Cards: over.approvals.Cards, Waiting: over.approvals.Sessions,
+	talks := chats.New(f, o.Chats, chats.Links{Import: o.Imports.Imports != nil, Bots: bots, Names: names, Known: known, Models: over.operations.Models, Agents: setup.Agents, Cards: over.approvals.Cards, Waiting: over.approvals.Sessions,
 		Groups: func(ctx context.Context) (list []chats.Group) {
 			for _, g := range over.people.Groups(ctx) {
 				list = append(list, chats.Group{Bot: g.Bot, Place: g.Place, Name: g.Name})

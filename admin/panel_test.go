@@ -90,6 +90,7 @@ func newSite(t *testing.T, clock core.Clock, change func(*admin.Options)) *site 
 	}
 	w.openChats(t, db, &o)
 	w.openFind(&o)
+	w.openImports(&o)
 	w.openSettings(db, &o)
 	w.openModels(db, &o)
 	if change != nil {
@@ -385,6 +386,13 @@ func TestHostileNamesAndTextsAreEscapedOnEveryPage(t *testing.T) {
 	for i := range w.find.hits {
 		h := &w.find.hits[i]
 		h.Title, h.Path, h.ID, h.Message, h.Excerpt = hostile, hostile, hostile, hostile, hostile
+	}
+	for i := range w.imports.list {
+		s := &w.imports.list[i]
+		s.Error, s.Report.Name, s.Report.Format = hostile, hostile, hostile
+		for k := range s.Report.Faults {
+			s.Report.Faults[k].File, s.Report.Faults[k].Title, s.Report.Faults[k].Reason = hostile, hostile, hostile
+		}
 	}
 	w.find.status.Faults[0].Path, w.find.status.Faults[0].Reason = hostile, hostile
 	w.file(planFile, hostile)

@@ -38,6 +38,7 @@ func (s *site) places() map[string][]string {
 		"GET /admin/search":                      {"/admin/search", "/admin/search?q=potatoes"},
 		"GET /admin/search/document":             found,
 		"GET /admin/search/message":              nil, // it leads to a conversation
+		"GET /admin/import/{id}/report":          nil, // a file
 		"GET /admin/{$}":                         {"/admin"},
 		"GET /admin/audit/export":                nil, // a file
 		"GET /admin/chats/{id}/file":             nil, // a file

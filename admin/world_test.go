@@ -67,6 +67,7 @@ type world struct {
 	servers   []mcp.Health
 	chats     chatWorld
 	find      *findWorld
+	imports   *importWorld
 	active    []bus.Info
 	level     string // the log's, as the panel has set it
 	settings  []settings.Setting
@@ -457,6 +458,7 @@ func (w *world) full() {
 	w.shelf()
 	w.talks()
 	w.notes()
+	w.brought(false)
 	w.figures()
 	w.used = []usage.Total{
 		{Model: "anthropic/claude-sonnet-4-5", Calls: 41, Input: 90_211, Output: 20_310, CacheRead: 1_203_388, MicroUSD: 1_840_000},

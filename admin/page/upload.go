@@ -26,6 +26,11 @@ type formKey struct{}
 // MaxUpload bytes together and four at once. The form's first field is the session's
 // token: nothing else of it is read before.
 func (f *Frame) Upload(pattern string, h web.Handler) {
+	f.UploadOf(pattern, MaxUpload, uploadTime, h)
+}
+
+// UploadOf is Upload for files of at most most bytes together, which arrive within the time.
+func (f *Frame) UploadOf(pattern string, most int64, within time.Duration, h web.Handler) {
 	inside := signedIn(f.chosen(h))
 	plain := web.Body(maxForm, inside)
 	f.serve(pattern, func(w http.ResponseWriter, r *http.Request) error {
@@ -33,10 +38,10 @@ func (f *Frame) Upload(pattern string, h web.Handler) {
 		if _, ok := Principal(r); !ok || media != "multipart/form-data" {
 			return plain(w, r)
 		}
-		if r.ContentLength > MaxUpload+maxForm {
-			return TooMuch()
+		if r.ContentLength > most+maxForm {
+			return core.Errorf(core.TooLarge, "the files of a form are at most %s together", core.ByteSize(int(most)))
 		}
-		r.Body = http.MaxBytesReader(w, r.Body, MaxUpload+maxForm)
+		r.Body = http.MaxBytesReader(w, r.Body, most+maxForm)
 		select {
 		case f.uploads <- struct{}{}:
 			defer func() { <-f.uploads }()
@@ -44,8 +49,8 @@ func (f *Frame) Upload(pattern string, h web.Handler) {
 			return core.Errorf(core.Busy, "too many files are being sent at once; try again in a minute")
 		}
 		c := http.NewResponseController(w) // where it can't set them, the server's times hold
-		_ = c.SetReadDeadline(time.Now().Add(uploadTime))
-		_ = c.SetWriteDeadline(time.Now().Add(uploadTime + time.Minute))
+		_ = c.SetReadDeadline(time.Now().Add(within))
+		_ = c.SetWriteDeadline(time.Now().Add(within + time.Minute))
 		form, err := r.MultipartReader()
 		if err != nil {
 			return core.Errorf(core.Invalid, "the form cannot be read")

@@ -13,6 +13,7 @@ import (
 	"gatehouse/admin/approvals"
 	"gatehouse/admin/chats"
 	"gatehouse/admin/daily"
+	adminimports "gatehouse/admin/imports"
 	"gatehouse/admin/operations"
 	"gatehouse/admin/page"
 	adminpeople "gatehouse/admin/people"
@@ -124,6 +125,7 @@ func (a *app) panel(door *auth.Door, metrics *web.Metrics) http.Handler {
 				return adminpeople.Preview(p), err
 			}},
 		Find:      a.panelFind(),
+		Imports:   adminimports.Options{Imports: a.imports, Entries: a.imports, Temp: a.vault.Unnamed},
 		Daily:     daily.Options{Lists: a.schedule, Acts: dailyActs{a.schedule, a.queue}},
 		Approvals: approvals.Options{Asks: asksView{a.guard, a}, Grants: asksView{a.guard, a}, Raises: a.raises},
 		Settings: settings.Options{Settings: settingsView{a}, Changes: settingsView{a}, NewBots: settingsView{a}, Texts: a.botTexts(), Keys: a.keys,
