@@ -75,7 +75,7 @@ func New(door page.Door, in page.Accounts, o Options) *page.Frame {
 	over.settings = setup
 	accounts.New(f, o.Accounts)
 	daily.New(f, o.Daily, daily.Links{Chat: calls.Chat})
-	talks := chats.New(f, o.Chats, chats.Links{Import: o.Imports.Imports != nil, Bots: bots, Names: names, Known: known, Models: over.operations.Models, Agents: setup.Agents, Cards: over.approvals.Cards, Waiting: over.approvals.Sessions,
+	talks := chats.New(f, o.Chats, chats.Links{Bots: bots, Names: names, Known: known, Models: over.operations.Models, Agents: setup.Agents, Cards: over.approvals.Cards, Waiting: over.approvals.Sessions,
 		Groups: func(ctx context.Context) (list []chats.Group) {
 			for _, g := range over.people.Groups(ctx) {
 				list = append(list, chats.Group{Bot: g.Bot, Place: g.Place, Name: g.Name})

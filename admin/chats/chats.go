@@ -151,9 +151,8 @@ type Group struct{ Bot, Place, Name string }
 
 // Links are what other pages of the panel offer to these.
 type Links struct {
-	Import bool                   // conversations of other systems can be brought in
-	Bots   func() []core.BotState // sorted by name
-	Names  func(ctx context.Context) page.Names
+	Bots  func() []core.BotState // sorted by name
+	Names func(ctx context.Context) page.Names
 	// Known are all names, also of those who have no access now; it is asked for a search.
 	Known func(ctx context.Context) page.Names
 	// Groups are the groups that bots have been seen in; it is asked for a search.

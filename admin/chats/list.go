@@ -22,7 +22,6 @@ const (
 
 type chatsBody struct {
 	Lede   string
-	Import bool // there is the page Import
 	Chats  page.Part[[]chatRow]
 	Filter chatFilter
 	Tags   []session.TagCount
@@ -101,7 +100,7 @@ func (f chatFilter) sessions(only []string) session.Filter {
 
 func (p *Pages) chatsPage(w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
-	b := chatsBody{Import: p.links.Import, Filter: filterOf(r.URL.Query()), Traces: p.o.Traces != nil}
+	b := chatsBody{Filter: filterOf(r.URL.Query()), Traces: p.o.Traces != nil}
 	b.Chats = page.Load(ctx, p.frame, "The list of conversations", func(ctx context.Context) ([]chatRow, error) {
 		rows, next, err := p.chatRows(ctx, b.Filter)
 		if next != "" {

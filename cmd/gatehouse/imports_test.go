@@ -111,7 +111,7 @@ core/diff: core  # what changes in a text, for people
 core/dispatch: core core/bus core/command core/orchestrator core/queue core/queue/outbox core/runs core/store core/texts
 core/erasure: core core/beneath core/session core/store core/transcript core/vault
 core/erasure/tasks: core core/erasure core/jobs core/store
-core/importer: core core/importer/foreign core/importer/report core/importer/source  # conversations of other systems
+core/importer: core core/importer/foreign core/importer/record core/importer/report core/importer/source  # conversations of other systems
 core/importer/chatgpt: core core/importer/foreign  # a form of exports
 core/importer/claudeai: core core/importer/foreign  # a form of exports
 core/importer/foreign: core  # conversations as exports have them

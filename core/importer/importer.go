@@ -119,7 +119,7 @@ func (i *Importer) one(ctx context.Context, s *source.Source, item source.Item, 
 		}
 		o.Title = cmp.Or(o.Title, core.CutRunes(item.Tree.Title, 200))
 	}
-	if ctx.Err() != nil {
+	if err != nil && ctx.Err() != nil {
 		return e, context.Cause(ctx)
 	}
 	e.Title, e.Session, e.Outcome, e.Notes = core.CleanName(o.Title), o.Session, o.Kind, o.Notes
