@@ -3,8 +3,8 @@ package page
 import (
 	"fmt"
 	"regexp"
-	"sync"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 
