@@ -16,6 +16,7 @@ import (
 	"gatehouse/admin/daily"
 	"gatehouse/admin/find"
 	"gatehouse/admin/imports"
+	"gatehouse/admin/journal"
 	"gatehouse/admin/logged"
 	"gatehouse/admin/operations"
 	"gatehouse/admin/page"
@@ -38,6 +39,7 @@ type Options struct {
 	Find       find.Options
 	Imports    imports.Options
 	Daily      daily.Options
+	Journal    journal.Options
 	// Unlisted returns the names of users who are not on the page People, such as those of accounts
 	// of the panel; nil: there are none.
 	Unlisted func(ctx context.Context) (map[int64]string, error)
@@ -47,7 +49,7 @@ type Options struct {
 var files embed.FS
 
 // menu are the pages of the menu, in its order.
-var menu = []string{"overview", "pairing", "approvals", "chats", "people", "agents", "bots", "queue", "models", "settings", "audit"}
+var menu = []string{"overview", "pairing", "approvals", "chats", "journal", "people", "agents", "bots", "queue", "models", "settings", "audit"}
 
 // New returns the panel. Mount it at /admin and /admin/, behind a web.Site.
 func New(door page.Door, in page.Accounts, o Options) *page.Frame {
@@ -66,6 +68,7 @@ func New(door page.Door, in page.Accounts, o Options) *page.Frame {
 	}
 	find.New(f, o.Find, seen)
 	imports.New(f, o.Imports)
+	diary := journal.New(f, o.Journal)
 	over.approvals = approvals.New(f, o.Approvals, calls)
 	links := settings.Links{Bots: bots, Names: names, Models: over.operations.Models}
 	if o.Operations.Bots != nil {
@@ -86,7 +89,7 @@ func New(door page.Door, in page.Accounts, o Options) *page.Frame {
 	f.Page("GET /admin/{$}", over.page)
 	f.Page("GET /admin", over.page)
 	items := slices.Concat([]page.Item{{Key: "overview", Path: "/admin", Label: "Overview"}},
-		over.people.Items(), over.approvals.Items(), talks.Items(), setup.Items(), over.operations.Items())
+		over.people.Items(), over.approvals.Items(), talks.Items(), diary.Items(), setup.Items(), over.operations.Items())
 	slices.SortFunc(items, func(a, b page.Item) int { return slices.Index(menu, a.Key) - slices.Index(menu, b.Key) })
 	f.List(items...)
 	return f

@@ -91,6 +91,7 @@ func newSite(t *testing.T, clock core.Clock, change func(*admin.Options)) *site 
 	w.openChats(t, db, &o)
 	w.openFind(&o)
 	w.openImports(&o)
+	w.openJournal(db, &o)
 	w.openSettings(db, &o)
 	w.openModels(db, &o)
 	if change != nil {

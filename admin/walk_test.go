@@ -35,6 +35,8 @@ func (s *site) places() map[string][]string {
 		"GET /admin/settings/texts/{bot}":        {"/admin/settings/texts/family"},
 		"GET /admin/settings/texts/{bot}/{name}": {"/admin/settings/texts/family/code"},
 		"GET /admin/chats":                       {"/admin/chats", "/admin/chats?q=potatoes"},
+		"GET /admin/journal":                     {"/admin/journal", "/admin/journal?date=" + diaryDay + "&edit=abc123def456"},
+		"GET /admin/journal/file":                nil, // a file
 		"GET /admin/search":                      {"/admin/search", "/admin/search?q=potatoes"},
 		"GET /admin/search/document":             found,
 		"GET /admin/search/message":              nil, // it leads to a conversation
@@ -92,6 +94,9 @@ func pageName(s *site, path string) string {
 		return "settings-text"
 	}
 	path, query, _ := strings.Cut(strings.TrimPrefix(path, "/admin/"), "?")
+	if strings.HasPrefix(query, "date=") {
+		path += "-edit"
+	}
 	if strings.HasPrefix(query, "q=") || strings.HasPrefix(query, "open=") {
 		path += "-search"
 	}

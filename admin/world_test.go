@@ -17,6 +17,7 @@ import (
 	"gatehouse/core/ask"
 	"gatehouse/core/attach"
 	"gatehouse/core/bus"
+	"gatehouse/core/journal"
 	"gatehouse/core/permission"
 	"gatehouse/core/permission/raise"
 	"gatehouse/core/queue/inspect"
@@ -68,6 +69,7 @@ type world struct {
 	chats     chatWorld
 	find      *findWorld
 	imports   *importWorld
+	journal   *journal.Store
 	active    []bus.Info
 	level     string // the log's, as the panel has set it
 	settings  []settings.Setting
@@ -459,6 +461,7 @@ func (w *world) full() {
 	w.talks()
 	w.notes()
 	w.brought(false)
+	w.writes()
 	w.figures()
 	w.used = []usage.Total{
 		{Model: "anthropic/claude-sonnet-4-5", Calls: 41, Input: 90_211, Output: 20_310, CacheRead: 1_203_388, MicroUSD: 1_840_000},

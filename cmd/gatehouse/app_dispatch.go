@@ -6,7 +6,9 @@ import (
 	"gatehouse/cmd/gatehouse/attachments"
 	"gatehouse/connectors/chat"
 	chatask "gatehouse/connectors/chat/ask"
+	"gatehouse/connectors/chat/saved"
 	"gatehouse/core"
+	"gatehouse/core/contexts"
 	"gatehouse/core/dispatch"
 )
 
@@ -17,7 +19,7 @@ func (a *app) joinChat() {
 		Conversations: a.sessions, Bindings: a.sessions, Resolver: a.sessions, ChatSettings: a.sessions, TrustModes: a.sessions, Sessions: a.sessions, Transcripts: a.sessions,
 		Lanes: a.queue, Inbox: a.queue, Updates: a.inspect, Outbox: a.outbox, Running: a.bus, Stopper: a.running, Runs: a.events, Compacter: a.runs, Files: a.files,
 		Asks: buttons, More: a.moreCommands(buttons),
-		Agents: a.agents, Models: a.models, Usage: a.usage, Overheard: &a.overheard, Finder: a.library.Finder, Journal: a.chatJournal(),
+		Agents: a.agents, Models: a.models, Usage: a.usage, Overheard: &a.overheard, Finder: a.library.Finder, Journal: a.chatJournal(), Saved: saved.Command{Contexts: contexts.New(a.vault), Subjects: a.sessions, MayRead: a.readable.mayRead},
 		BusyMode: func() string { return a.settings.Now().BusyMode }, Logging: func() bool { return bool(a.settings.Now().Activity) }, Platform: a.bots.Platform, Link: a.inviteLink,
 	})
 }

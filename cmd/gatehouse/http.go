@@ -26,12 +26,14 @@ import (
 	"gatehouse/connectors/telegram"
 	"gatehouse/core"
 	"gatehouse/core/agent"
+	"gatehouse/core/contexts"
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/runs"
 	"gatehouse/core/session"
 	"gatehouse/core/usage"
 	"gatehouse/web"
 	"gatehouse/web/api"
+	apicontexts "gatehouse/web/api/contexts"
 	apidaily "gatehouse/web/api/daily"
 	"gatehouse/web/api/health"
 	apiimports "gatehouse/web/api/imports"
@@ -54,7 +56,7 @@ func (a *app) handlers(inbox turns.Inbox) (public, private http.Handler, err err
 	door := auth.NewDoor(a.keys, a.admins, auth.DoorOptions{Clock: a.clock, Localhost: a.cfg.LocalhostAccess == "chat", Local: callerIsLocal, Address: callerKey})
 	mux := http.NewServeMux()
 	rest := api.New(api.Options{
-		Door: door, Inbox: inbox, Repeats: a.inspect, Follower: a.bus, Runs: runsView{a}, Sessions: sessionsView{a}, Finder: a.library.Finder, Journal: a.apiJournal(), Daily: apidaily.Options{Lists: a.schedule, Starter: dailyActs{a.schedule, a.queue}},
+		Door: door, Inbox: inbox, Repeats: a.inspect, Follower: a.bus, Runs: runsView{a}, Sessions: sessionsView{a}, Finder: a.library.Finder, Journal: a.apiJournal(), Contexts: apicontexts.Options{Store: contexts.New(a.vault), May: a.readable.mayRead}, Daily: apidaily.Options{Lists: a.schedule, Starter: dailyActs{a.schedule, a.queue}},
 		Passages: passages.Options{Index: a.library.Documents, MayRead: a.readable.mayRead, Refill: a.library.Crawler.Kick},
 		Reader:   shelfView{a.sessions, a}, Editor: a.conversations, Transcripts: a.sessions, Failures: failuresView{a.events}, Bots: botsView{a.fleet, log},
 		Pairings: a.pairing, Decisions: a.pairing, People: a.pairing.People, Asks: asksView{a.guard, a}, Grants: asksView{a.guard, a}, Answers: answersView{a}, Agents: agentsView{a.agents}, Files: a.files, Bell: a.bus,
@@ -126,6 +128,7 @@ func (a *app) panel(door *auth.Door, metrics *web.Metrics) http.Handler {
 			}},
 		Find:      a.panelFind(),
 		Imports:   adminimports.Options{Imports: a.imports, Entries: a.imports, Temp: a.vault.Unnamed},
+		Journal:   a.panelJournal(),
 		Daily:     daily.Options{Lists: a.schedule, Acts: dailyActs{a.schedule, a.queue}},
 		Approvals: approvals.Options{Asks: asksView{a.guard, a}, Grants: asksView{a.guard, a}, Raises: a.raises},
 		Settings: settings.Options{Settings: settingsView{a}, Changes: settingsView{a}, NewBots: settingsView{a}, Texts: a.botTexts(), Keys: a.keys,

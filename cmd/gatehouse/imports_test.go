@@ -23,7 +23,7 @@ const everything = "*"
 // A new package or a new edge is a decision, so it is made here, in a diff that
 // someone reads. Tests may import what they like.
 var may = table(`
-admin: admin/accounts admin/approvals admin/chats admin/daily admin/find admin/imports admin/logged admin/operations admin/page admin/people admin/settings core
+admin: admin/accounts admin/approvals admin/chats admin/daily admin/find admin/imports admin/journal admin/logged admin/operations admin/page admin/people admin/settings core
 admin/accounts: admin/page core web/account web/auth web/auth/totp
 admin/approvals: admin/page core core/ask core/diff core/permission core/permission/raise
 admin/charts:
@@ -32,6 +32,7 @@ admin/daily: admin/page core core/schedule/daily
 admin/logged: admin/page  # the log of conversations on the overview
 admin/find: admin/page core core/index/search core/session core/transcript web/auth
 admin/imports: admin/page core core/importer/foreign core/importer/report web/importing
+admin/journal: admin/markdown admin/page core core/journal web/auth
 admin/markdown:
 admin/operations: admin/charts admin/page core core/queue/inspect core/store core/usage web
 admin/page: core core/diff web web/auth
@@ -68,12 +69,13 @@ configs/former: configs/values  # the bots file of the original system
 configs/live: configs configs/values core core/llm core/llm/registry core/store core/store/snapshot  # settings in effect
 configs/values:  # types of settings
 connectors: core core/texts
-connectors/chat: connectors connectors/chat/ask connectors/chat/find connectors/chat/journal connectors/markdown core core/agent core/attach core/bus core/command core/orchestrator core/permission/raise core/queue/outbox core/runs core/session core/store core/texts core/transcript core/usage pairing/codes pairing/places
+connectors/chat: connectors connectors/chat/ask connectors/chat/find connectors/chat/journal connectors/chat/saved connectors/markdown core core/agent core/attach core/bus core/command core/orchestrator core/permission/raise core/queue/outbox core/runs core/session core/store core/texts core/transcript core/usage pairing/codes pairing/places
 connectors/chat/ask: connectors connectors/markdown core core/ask core/command core/diff core/permission core/store core/texts core/tool
 connectors/chat/daily: connectors/chat/ask connectors/markdown core core/command core/schedule/daily core/texts  # the command /agents daily
 connectors/chat/find: connectors/chat/ask connectors/markdown core core/command core/index/search core/store core/texts  # the command /search
 connectors/chat/journal: connectors/chat/ask connectors/markdown core core/command core/journal core/store core/texts  # the commands /journal and /timezone
 connectors/chat/remind: connectors/chat/ask connectors/markdown core core/command core/schedule/remind core/store core/texts  # the commands of reminders
+connectors/chat/saved: connectors/chat/ask connectors/markdown core core/command core/contexts core/session core/store core/texts  # the command /context
 connectors/connectorstest: connectors core core/coretest
 connectors/discord: connectors connectors/discord/gateway connectors/discord/inbound connectors/discord/interactions connectors/discord/markup connectors/discord/rest connectors/discord/wire core core/texts
 connectors/discord/discordtest: connectors/simulator core
@@ -106,6 +108,7 @@ core/bus: core
 core/claudecli: core core/permission core/sandbox core/texts core/tool  # calls as the guard knows them, and a tree that ends as a whole
 core/claudecli/claudetest: core/vault  # where the CLI keeps transcripts
 core/command: core core/store
+core/contexts: core core/vault  # saved lists of folders and files
 core/coretest:
 core/diff: core  # what changes in a text, for people
 core/dispatch: core core/bus core/command core/orchestrator core/queue core/queue/outbox core/runs core/store core/texts
@@ -128,7 +131,7 @@ core/index/embedding: core core/index/document core/index/search core/llm/embed 
 core/index/search: core core/transcript/words
 core/index/vector: core/store  # which vectors are near
 core/jobs: core
-core/journal: core core/beneath core/paraid core/store core/vault
+core/journal: core core/beneath core/paraid/entry core/store core/vault
 core/llm: core core/texts
 core/llm/anthropic: core core/llm core/llm/provider core/texts
 core/llm/anthropictest: core core/llm/wiretest
@@ -145,7 +148,8 @@ core/llm/wiretest: core core/llm  # what the fakes of the two wires share, and t
 core/orchestrator: core core/agent core/ask core/attach core/llm core/orchestrator/incoming core/orchestrator/named core/permission core/runs core/session core/store core/texts core/tool core/transcript core/usage core/vault
 core/orchestrator/incoming: core core/llm core/texts  # what comes with a message, as blocks
 core/orchestrator/named: core core/tool  # whether a text names a host or an address
-core/paraid: core core/store core/vault  # ids of entries and conversations
+core/paraid: core core/paraid/entry core/store core/vault  # ids of entries and conversations
+core/paraid/entry: core  # what an id is
 core/permission: core core/permission/pattern core/permission/shell core/permission/shell/vetted core/texts core/tool core/vault
 core/permission/guard: core core/ask core/diff core/permission core/store core/texts core/tool core/vault
 core/permission/pattern:  # patterns of commands, imports no package of ours
@@ -194,6 +198,7 @@ core/tool/fetch: core core/tool
 core/tool/files: core core/tool core/tool/files/place core/tool/files/search core/vault
 core/tool/files/place: core core/tool
 core/tool/files/search: core core/tool core/tool/files/place core/vault
+core/tool/journal: core core/journal core/tool  # an entry for the turn's user
 core/tool/mcp: core core/beneath core/sandbox core/tool core/tool/mcp/entry core/tool/mcp/program core/vault
 core/tool/mcp/entry: core
 core/tool/mcp/program: core core/sandbox
@@ -217,11 +222,12 @@ pairing/people: core core/store core/texts pairing/bots
 pairing/places: core core/store core/texts pairing/bots
 web: core
 web/account: core core/store web/auth web/auth/password web/auth/totp  # who may sign in to the panel, and in which role
-web/api: core core/bus core/session web web/api/access web/api/bots web/api/daily web/api/find web/api/health web/api/imports web/api/journal web/api/passages web/api/permissions web/api/reports web/api/sessions web/api/stream web/api/turns web/auth web/upload
+web/api: web/api/contexts core core/bus core/session web web/api/access web/api/bots web/api/daily web/api/find web/api/health web/api/imports web/api/journal web/api/passages web/api/permissions web/api/reports web/api/sessions web/api/stream web/api/turns web/auth web/upload
 web/api/access: core web web/auth web/fields
 web/api/bots: core web web/api/stream web/auth web/fields web/upload
 web/api/passages: core core/index/document web web/auth web/fields  # passages of one content
 web/api/daily: core core/schedule/daily web web/auth web/fields
+web/api/contexts: core core/contexts web web/auth web/fields
 web/api/find: core core/index/search web web/auth web/fields
 web/api/health: core web web/auth
 web/api/imports: core core/importer/foreign core/importer/report web web/api/stream web/auth web/fields web/importing

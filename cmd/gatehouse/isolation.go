@@ -13,6 +13,7 @@ import (
 	"gatehouse/core/sandbox"
 	"gatehouse/core/sandbox/container"
 	"gatehouse/core/tool/files"
+	tooljournal "gatehouse/core/tool/journal"
 	"gatehouse/core/toolset"
 )
 
@@ -78,7 +79,7 @@ func (a *app) openTools() (*toolset.Set, error) {
 	}
 	a.veil = a.own.OpenVeil(a.trials.Veil(), a.log) // after the runtime directory exists, which it hides
 	return toolset.New(toolset.Options{
-		Vault: a.vault, Agents: a.agents, Guard: a.guard, Box: box, NoBox: a.noBox, Veil: a.veil, Stage: self, Files: files.New(), More: a.daily.Tools, Search: a.library.Finder, Scratch: scratch,
+		Vault: a.vault, Agents: a.agents, Guard: a.guard, Box: box, NoBox: a.noBox, Veil: a.veil, Stage: self, Files: append(files.New(), tooljournal.New(a.journal, a.nowOf)), More: a.daily.Tools, Search: a.library.Finder, Scratch: scratch,
 		SearchURL: a.cfg.SearxngURL, MCPEnv: a.cfg.MCPEnv, Version: version, Chats: []string{telegram.Platform, discord.Platform},
 		GuestRead: func() []string { return a.settings.Now().GuestRead }, Clock: a.clock, Log: a.log,
 	})

@@ -6,6 +6,7 @@ import (
 	"time"
 	_ "time/tzdata" // time zones of users, also on machines and in images without them
 
+	panel "gatehouse/admin/journal"
 	chatjournal "gatehouse/connectors/chat/journal"
 	"gatehouse/core"
 	"gatehouse/core/journal"
@@ -51,4 +52,9 @@ func (a *app) nowOf(ctx context.Context, user int64) (time.Time, error) {
 		return time.Time{}, err
 	}
 	return a.clock.Now().In(zone), nil
+}
+
+// panelJournal returns what the panel's page of the journal needs.
+func (a *app) panelJournal() panel.Options {
+	return panel.Options{Reader: a.journal, Writer: a.journal, Files: a.vault.FS(), May: a.readable.may, Now: a.nowOf}
 }

@@ -7,12 +7,14 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"gatehouse/configs"
 	"gatehouse/connectors/telegram/telegramtest"
+	"gatehouse/core/llm/llmtest"
 )
 
 // scribe transcribes every recording of "OggS tea".
@@ -169,5 +171,50 @@ func TestJournal_KeepsEveryPhotoOfAnAlbum(t *testing.T) {
 	}
 	if got := w.replies(boss, "and now a question").Text; !strings.Contains(got, fakeSays) {
 		t.Errorf("%q", got)
+	}
+}
+
+func TestJournalWrite_AnAgentWritesForTheSenderAndAsksTheOwner(t *testing.T) {
+	t.Parallel()
+	w, model := newModelWorld(t, nil)
+	boss, ada := w.boss(), w.guest("Ada")
+	call := llmtest.CallTool("a", "JournalWrite", `{"text":"Beans are planted.","date":"2026-01-28","time":"22:15"}`)
+	model.Script(call, llmtest.Say("Noted."))
+	if got := w.replies(ada, "note that the beans are planted"); got.Text != "Noted." {
+		t.Errorf("%q", got.Text)
+	}
+	if got := w.diary(filepath.Join("Guests", strconv.FormatInt(w.user(ada), 10), "Daily")); !regexp.MustCompile(`^# para:[a-z0-9]{12} 10:15 PM\n\nBeans are planted\.\n$`).MatchString(got) {
+		t.Errorf("%s", got)
+	}
+	w.quiet()
+	model.Script(call, llmtest.Say("Noted."))
+	m := boss.Send("note that the beans are planted")
+	w.hears(boss.DM(), func(m telegramtest.Message) bool { return strings.Contains(m.Text, "Daily/2026-01-28.md") })
+	if _, err := os.Stat(filepath.Join(w.cfg.VaultPath, "Daily")); err == nil {
+		t.Errorf("written without a question: %q", w.said(boss.DM(), m.ID))
+	}
+}
+
+func TestContext_MakesTheConversationAboutWhatTheSenderMayRead(t *testing.T) {
+	t.Parallel()
+	w, _ := newModelWorld(t, nil)
+	boss, ada := w.boss(), w.guest("Ada")
+	w.put("Chat/contexts/shed.json", `{"name":"shed","description":"","folders":["Notes/Shed",".parachute/trash"],"files":["Plan.md"]}`)
+	if got := w.replies(boss, "/context"); !strings.Contains(got.Text, "shed") {
+		t.Errorf("%q", got.Text)
+	}
+	if got := w.replies(boss, "/context ../x"); !strings.Contains(got.Text, "There is no saved context") {
+		t.Errorf("%q", got.Text)
+	}
+	if got := w.replies(boss, "/context shed"); !strings.Contains(got.Text, "Notes/Shed") || !strings.Contains(got.Text, "1 more you may not read") {
+		t.Errorf("%q", got.Text)
+	}
+	w.quiet()
+	var paths []string
+	if err := w.app.db.Select(t.Context(), &paths, `SELECT folder_path FROM session_contexts ORDER BY folder_path`); err != nil || strings.Join(paths, " ") != "Notes/Shed Plan.md" {
+		t.Errorf("%q, %v", paths, err)
+	}
+	if got := w.replies(ada, "/context shed"); !strings.Contains(got.Text, "Only the owner or an admin") {
+		t.Errorf("%q", got.Text)
 	}
 }

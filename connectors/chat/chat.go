@@ -11,6 +11,7 @@ import (
 	"gatehouse/connectors/chat/ask"
 	"gatehouse/connectors/chat/find"
 	"gatehouse/connectors/chat/journal"
+	"gatehouse/connectors/chat/saved"
 	"gatehouse/core"
 	"gatehouse/core/command"
 	"gatehouse/core/store"
@@ -53,6 +54,7 @@ type Options struct {
 	Overheard Overheard
 	Finder    find.Finder
 	Journal   journal.Options // without DB, Clock and Asks
+	Saved     saved.Command   // without Resolve and Asks
 	More      []Command       // of packages below, at the end of the menu
 
 	BusyMode func() string                 // where a chat has chosen none
@@ -92,6 +94,7 @@ func New(o Options) *Chat {
 	agents := &agents{o.DB, bound, o.Agents, o.Models, o.Groups, o.Asks}
 	busy := &busy{o.DB, bound, o.ChatSettings, o.BusyMode, o.Asks}
 	trust := &trust{o.DB, bound, o.TrustModes}
+	o.Saved.Resolve, o.Saved.Asks = bound.resolve, o.Asks
 	o.Journal.DB, o.Journal.Clock, o.Journal.Asks = o.DB, o.Clock, o.Asks
 	diary := journal.New(o.Journal)
 	c.commands = []Command{
@@ -107,6 +110,7 @@ func New(o Options) *Chat {
 		{Name: "journal", About: texts.Text("about_journal"), Args: texts.Text("args_journal"), Private: true, Where: DirectOnly, Elsewhere: texts.Text("journal_in_group"), Run: diary.Run},
 		{Name: "j", About: texts.Text("about_j"), Args: texts.Text("args_journal"), Private: true, Where: DirectOnly, Elsewhere: texts.Text("journal_in_group"), Run: diary.Run},
 		{Name: "timezone", About: texts.Text("about_timezone"), Args: texts.Text("args_timezone"), Private: true, Run: diary.Zone},
+		{Name: "context", About: texts.Text("about_context"), Args: texts.Text("args_name"), Managers: true, Complete: o.Saved.Contexts.Names, Run: o.Saved.Run},
 		{Name: "model", About: texts.Text("about_model"), Args: texts.Text("args_name"), Where: ManagedGroupArgs, Complete: func() []string { return o.Models.Names(false) }, Run: models.run},
 		{Name: "busy", About: texts.Text("about_busy"), Args: texts.Text("args_busy"), Where: ManagedGroupArgs, Run: busy.run},
 		{Name: "compact", About: texts.Text("about_compact"), Where: ManagedGroup, Run: conversations.compact},
@@ -166,17 +170,7 @@ func (c *Chat) next(ctx context.Context, r command.Request, cmd Command, settle 
 	if err == nil {
 		out, err = cmd.Run(ctx, r)
 	}
-	if core.KindOf(err) != core.Other {
-		out, err = command.Outcome{Text: core.TextOf(err)}, nil
-	}
-	inner := out.Write
-	out.Write = func(ctx context.Context, tx *store.Tx) error {
-		if err := settle(ctx, tx); err != nil || inner == nil {
-			return err
-		}
-		return inner(ctx, tx)
-	}
-	return out, err
+	return ask.Settled(out, err, settle)
 }
 
 // Callback handles a pressed button.

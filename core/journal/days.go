@@ -15,7 +15,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/beneath"
-	"gatehouse/core/paraid"
+	"gatehouse/core/paraid/entry"
 	"gatehouse/core/vault"
 )
 
@@ -97,7 +97,7 @@ func (s *Store) copyTo(dir, base string, r io.Reader) (free string, err error) {
 		return "", vault.Explain("attach to the journal", err)
 	}
 	defer d.Close()
-	temp := "." + base + "." + paraid.Random() + tempSuffix
+	temp := "." + base + "." + entry.Random() + tempSuffix
 	if err := fill(d, temp, r); err != nil {
 		return "", err
 	}

@@ -21,7 +21,7 @@ import (
 	"unicode/utf8"
 
 	"gatehouse/core"
-	"gatehouse/core/paraid"
+	"gatehouse/core/paraid/entry"
 	"gatehouse/core/store"
 	"gatehouse/core/vault"
 )
@@ -79,11 +79,23 @@ type Day struct {
 	Entries []Entry
 }
 
+// IDs is the registry of ids (paraid.Registry).
+type IDs interface {
+	// Find returns the entry of id, or core.NotFound.
+	Find(ctx context.Context, q store.Queryer, id string) (entry.Entry, error)
+	// At returns the entries of a file, at most 10,000.
+	At(ctx context.Context, q store.Queryer, path, kind string) ([]entry.Entry, error)
+	// Claim registers an id that a file has, and returns the entry that holds it.
+	Claim(ctx context.Context, tx *store.Tx, e entry.Entry) (entry.Entry, error)
+	// Relocate notes that an entry is in another file.
+	Relocate(ctx context.Context, tx *store.Tx, id, path string, user int64) error
+}
+
 // Options for New. All are needed but Room.
 type Options struct {
 	DB    *store.DB
 	Vault *vault.Vault
-	IDs   *paraid.Registry
+	IDs   IDs
 	Clock core.Clock
 	Log   *slog.Logger
 	// Room refuses a change of the file name that would take a user's directory beyond
@@ -188,11 +200,11 @@ func noEntry(id string) error {
 
 // locate returns the file and the date of an entry of the user's journal.
 func (s *Store) locate(ctx context.Context, user int64, id string) (name, date string, err error) {
-	if !paraid.Valid(id) {
+	if !entry.Valid(id) {
 		return "", "", noEntry(id)
 	}
 	e, err := s.o.IDs.Find(ctx, s.o.DB, id)
-	if core.KindOf(err) == core.NotFound || err == nil && (e.User != user || e.Type != paraid.Journal) {
+	if core.KindOf(err) == core.NotFound || err == nil && (e.User != user || e.Type != entry.Journal) {
 		return "", "", noEntry(id)
 	}
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"gatehouse/core"
-	"gatehouse/core/paraid"
+	"gatehouse/core/paraid/entry"
 	"gatehouse/core/store"
 )
 
@@ -152,7 +152,7 @@ type renumbered struct{ was, id string }
 func (s *Store) note(ctx context.Context, user int64, name string, given []renumbered) error {
 	return s.o.DB.TxSoon(ctx, func(tx *store.Tx) error {
 		for _, g := range given {
-			if _, err := s.o.IDs.Claim(ctx, tx, paraid.Entry{ID: g.id, Type: paraid.Journal, Path: name, User: user}); err != nil {
+			if _, err := s.o.IDs.Claim(ctx, tx, entry.Entry{ID: g.id, Type: entry.Journal, Path: name, User: user}); err != nil {
 				return err
 			}
 			if g.was == "" {
@@ -168,11 +168,11 @@ func (s *Store) note(ctx context.Context, user int64, name string, given []renum
 
 // claim registers the ids of f and returns those that belong to other entries.
 func (s *Store) claim(ctx context.Context, user int64, name string, f *file) (taken map[string]bool, err error) {
-	have, err := s.o.IDs.At(ctx, s.o.DB, name, paraid.Journal)
+	have, err := s.o.IDs.At(ctx, s.o.DB, name, entry.Journal)
 	if err != nil {
 		return nil, err
 	}
-	known := map[string]bool{} // at most paraid.MaxAt
+	known := map[string]bool{} // at most 10,000
 	for _, e := range have {
 		known[e.ID] = e.User == user
 	}
@@ -189,7 +189,7 @@ func (s *Store) claim(ctx context.Context, user int64, name string, f *file) (ta
 			unknown = append(unknown, sec.id)
 		case err != nil:
 			return nil, err
-		case e.Type == paraid.Journal && e.User == user && !s.hasEntry(e.Path, e.ID):
+		case e.Type == entry.Journal && e.User == user && !s.hasEntry(e.Path, e.ID):
 			moved = append(moved, sec.id)
 		default:
 			taken[sec.id] = true
@@ -200,7 +200,7 @@ func (s *Store) claim(ctx context.Context, user int64, name string, f *file) (ta
 	}
 	return taken, s.o.DB.TxSoon(ctx, func(tx *store.Tx) error {
 		for _, id := range unknown {
-			if _, err := s.o.IDs.Claim(ctx, tx, paraid.Entry{ID: id, Type: paraid.Journal, Path: name, User: user}); err != nil {
+			if _, err := s.o.IDs.Claim(ctx, tx, entry.Entry{ID: id, Type: entry.Journal, Path: name, User: user}); err != nil {
 				return err
 			}
 		}

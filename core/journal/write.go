@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"gatehouse/core"
-	"gatehouse/core/paraid"
+	"gatehouse/core/paraid/entry"
 	"gatehouse/core/store"
 	"gatehouse/core/vault"
 )
@@ -79,7 +79,7 @@ func (s *Store) rejoin(ctx context.Context, user int64, name, temp string, displ
 // tempOf returns the temporary name of a new content of the file name. It names the file
 // and the content that is replaced, so that what a crash leaves can be told apart.
 func tempOf(name string, was []byte) string {
-	return "." + path.Base(name) + "." + sumOf(was) + "." + paraid.Random() + tempSuffix
+	return "." + path.Base(name) + "." + sumOf(was) + "." + entry.Random() + tempSuffix
 }
 
 // tempSuffix ends temporary names, as those of the vault's other files.
@@ -172,10 +172,34 @@ func (s *Store) Append(ctx context.Context, user int64, n Draft, by core.Actor) 
 	return added.entry(n.Date), nil
 }
 
+// Preview returns a day's file before the entry d is added and after it, with an id that is
+// not the entry's; before is nil without a file. It changes nothing.
+func (s *Store) Preview(user int64, d Draft) (before *string, after string, err error) {
+	name, err := PathOf(user, d.Date)
+	if err != nil {
+		return nil, "", err
+	}
+	text, err := cleanText(d.Text)
+	if err != nil {
+		return nil, "", err
+	}
+	data, err := s.read(name)
+	if err != nil {
+		return nil, "", err
+	}
+	if data != nil {
+		was := string(data)
+		before = &was
+	}
+	f := parse(data)
+	f.add(section{raw: render(titleOf("new", d.At), text, d.Images, d.Audio)})
+	return before, string(f.bytes()), nil
+}
+
 // freeID returns a new id that the registry does not have.
 func (s *Store) freeID(ctx context.Context) (string, error) {
 	for {
-		id := paraid.Random()
+		id := entry.Random()
 		_, err := s.o.IDs.Find(ctx, s.o.DB, id)
 		if core.KindOf(err) == core.NotFound {
 			return id, nil
@@ -191,7 +215,7 @@ func (s *Store) freeID(ctx context.Context) (string, error) {
 // written, and the next pass registers what it finds in the file.
 func (s *Store) register(ctx context.Context, user int64, name, id, action string, by core.Actor) {
 	err := s.o.DB.TxSoon(ctx, func(tx *store.Tx) error {
-		_, err := s.o.IDs.Claim(ctx, tx, paraid.Entry{ID: id, Type: paraid.Journal, Path: name, User: user})
+		_, err := s.o.IDs.Claim(ctx, tx, entry.Entry{ID: id, Type: entry.Journal, Path: name, User: user})
 		if err != nil {
 			return err
 		}

@@ -265,7 +265,7 @@ func decode(text []byte) (Entry, bool) {
 	}
 	at, err := core.ParseStamp(l.Created)
 	e := Entry{ID: l.ID, Type: l.Type, Path: l.Path, User: l.User, Created: at}
-	return e, err == nil && e.check() == nil
+	return e, err == nil && e.Check() == nil
 }
 
 func (r *Registry) claim(ctx context.Context, page []Entry) error {

@@ -8,79 +8,29 @@ package paraid
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/paraid/entry"
 	"gatehouse/core/store"
 )
 
+// An Entry is one row of the registry.
+type Entry = entry.Entry
+
 // Types of entries.
 const (
-	Journal = "journal"  // an entry of a day file
-	Chat    = "chat"     // a conversation; its path is the session's id
-	ChatLog = "chat-log" // an entry of a chat log
+	Journal = entry.Journal
+	Chat    = entry.Chat
+	ChatLog = entry.ChatLog
 )
 
-// Length is the number of characters of new ids.
-const Length = 12
+// Random returns a new id that no registry has been asked about.
+func Random() string { return entry.Random() }
 
-const alphabet = "abcdefghijklmnopqrstuvwxyz0123456789"
-
-// Random returns a new id that no registry has been asked about. Among a billion ids
-// the chance that it is taken is one in four billion; Mint checks it.
-func Random() string {
-	// Bytes from 252 on would make the first characters of the alphabet more frequent.
-	const even = 256 - 256%len(alphabet)
-	id, buf := make([]byte, 0, Length), make([]byte, 2*Length)
-	for len(id) < Length {
-		_, _ = rand.Read(buf) // never fails
-		for _, b := range buf {
-			if int(b) < even && len(id) < Length {
-				id = append(id, alphabet[int(b)%len(alphabet)])
-			}
-		}
-	}
-	return string(id)
-}
-
-// Valid reports whether id is a para-ID: 12 of a-z0-9, or 6 or 8 of them, as older
-// versions of the original system made them.
-func Valid(id string) bool {
-	if len(id) != Length && len(id) != 8 && len(id) != 6 {
-		return false
-	}
-	for _, c := range []byte(id) {
-		if (c < 'a' || c > 'z') && (c < '0' || c > '9') {
-			return false
-		}
-	}
-	return true
-}
-
-// An Entry is one row of the registry.
-type Entry struct {
-	ID      string
-	Type    string
-	Path    string // of the file, relative to the vault; of a chat the session's id
-	User    int64  // whose it is
-	Created time.Time
-}
-
-// Limits of an Entry, in bytes.
-const (
-	maxType = 32
-	maxPath = 1024
-)
-
-func (e Entry) check() error {
-	if !Valid(e.ID) || e.Type == "" || len(e.Type) > maxType || e.Path == "" || len(e.Path) > maxPath || e.User < 0 {
-		return core.Errorf(core.Invalid, "%q is not an entry of the registry of ids", e.ID)
-	}
-	return nil
-}
+// Valid reports whether id is a para-ID.
+func Valid(id string) bool { return entry.Valid(id) }
 
 // maxTries limits how often Mint makes another id after one that is taken.
 const maxTries = 8
@@ -120,7 +70,7 @@ func (r *Registry) Claim(ctx context.Context, tx *store.Tx, e Entry) (holder Ent
 
 // insert registers e and reports whether its id was free.
 func (r *Registry) insert(ctx context.Context, tx *store.Tx, e Entry) (bool, error) {
-	if err := e.check(); err != nil {
+	if err := e.Check(); err != nil {
 		return false, err
 	}
 	n, err := tx.Exec(ctx, `INSERT INTO para_ids (id, type, path, created_at, user_id) VALUES ($1, $2, $3, $4, $5) ON CONFLICT (id) DO NOTHING`,
@@ -166,7 +116,7 @@ func (r *Registry) At(ctx context.Context, q store.Queryer, path, kind string) (
 
 // Relocate notes that the entry id is in the file path now, and is the user's.
 func (r *Registry) Relocate(ctx context.Context, tx *store.Tx, id, path string, user int64) error {
-	if path == "" || len(path) > maxPath {
+	if path == "" || len(path) > entry.MaxPath {
 		return core.Errorf(core.Invalid, "the path of an id is empty or too long")
 	}
 	n, err := tx.Exec(ctx, `UPDATE para_ids SET path = $2, user_id = $3 WHERE id = $1 AND (path <> $2 OR user_id <> $3)`, id, path, user)

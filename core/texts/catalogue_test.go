@@ -119,6 +119,7 @@ var examples = map[string][]any{
 	"MB":        {20},
 	"Messages":  {int64(1), int64(4321)},
 	"Minutes":   {59},
+	"Paths":     {"- Notes/Shed\n- Plan.md"},
 	"Heard":     {"", "We had tea \\& cake."},
 	"Off":       {true, false},
 	"Zone":      {"Europe/Berlin"},

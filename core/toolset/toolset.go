@@ -81,7 +81,7 @@ const searchTime = 2 * time.Minute
 func WebSearch(look tool.Look) tool.Tool { return fetch.WebSearch(look, searchTime) }
 
 // Names are the names by which metrics count tools.
-var Names = []string{"Read", "Write", "Edit", "Glob", "Grep", "Search", "Bash", "WebFetch", "WebSearch", "Skill",
+var Names = []string{"Read", "Write", "Edit", "Glob", "Grep", "Search", "Bash", "WebFetch", "WebSearch", "Skill", "JournalWrite",
 	"ReadJournal", "ReadChatLog", "ReadRecentJournals", "ReadRecentSessions", "WriteOutput", "Remind", orchestrator.TaskName, orchestrator.AskName}
 
 // Profile returns the permissions of a turn.

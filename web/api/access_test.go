@@ -72,6 +72,9 @@ var routes = []struct {
 	{"GET", "/api/import/import/stream", "", []string{auth.ScopeAdmin}},
 	{"GET", "/api/import/import/entries", "", []string{auth.ScopeAdmin}},
 	{"DELETE", "/api/import/import", "", []string{auth.ScopeAdmin}},
+	{"PUT", "/api/contexts/my-project", `{"description":"The shed","folders":["Notes"],"files":[]}`, []string{auth.ScopeChat}},
+	{"GET", "/api/contexts/my-project", "", []string{auth.ScopeRead, auth.ScopeChat}},
+	{"DELETE", "/api/contexts/my-project", "", []string{auth.ScopeChat}},
 	{"GET", "/api/tags", "", []string{auth.ScopeRead, auth.ScopeChat}},
 	{"GET", "/api/tags/garden/sessions", "", []string{auth.ScopeRead, auth.ScopeChat}},
 	{"GET", "/api/chat/s1/contexts", "", []string{auth.ScopeRead, auth.ScopeChat}},
@@ -134,6 +137,7 @@ func furnish(h *harness, user int64) {
 	h.document("Public/Tea.md", "Green tea.")
 	h.spare(user)
 	h.entry(user)
+	h.context()
 	h.asks(sid, user)
 	h.row(sid, user)
 	h.talk(sid, transcript.Message{Role: "user", Blocks: textBlocks("hello")})

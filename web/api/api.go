@@ -17,6 +17,7 @@ import (
 	"gatehouse/web"
 	"gatehouse/web/api/access"
 	"gatehouse/web/api/bots"
+	"gatehouse/web/api/contexts"
 	"gatehouse/web/api/daily"
 	"gatehouse/web/api/find"
 	"gatehouse/web/api/health"
@@ -56,6 +57,7 @@ type Options struct {
 	Finder      find.Finder
 	Journal     journal.Options
 	Daily       daily.Options
+	Contexts    contexts.Options
 	Imports     imports.Options // Streams are the API's
 	Passages    passages.Options
 	Reader      sessions.Reader
@@ -125,6 +127,7 @@ func New(o Options) *API {
 		imports.New(o.Imports),
 		journal.New(o.Journal),
 		daily.New(o.Daily),
+		contexts.New(o.Contexts),
 		passages.New(o.Passages),
 		byBot,
 		access.New(access.Options{Pairings: o.Pairings, Decisions: o.Decisions, People: o.People, Bots: byBot, Keys: o.Keys, Clock: o.Clock}),

@@ -65,3 +65,19 @@ func (b *Buttons) DropNext(ctx context.Context, tx *store.Tx, r command.Request)
 	}
 	return b.o.Questions.DropNext(ctx, tx, r.In.Bot, r.In.Chat, r.User)
 }
+
+// Settled returns the outcome of a command that Next has named, with settle in its write:
+// the command waits no longer, also after an error with a kind, whose text is the answer.
+func Settled(out command.Outcome, err error, settle func(context.Context, *store.Tx) error) (command.Outcome, error) {
+	if core.KindOf(err) != core.Other {
+		out, err = command.Outcome{Text: core.TextOf(err)}, nil
+	}
+	inner := out.Write
+	out.Write = func(ctx context.Context, tx *store.Tx) error {
+		if err := settle(ctx, tx); err != nil || inner == nil {
+			return err
+		}
+		return inner(ctx, tx)
+	}
+	return out, err
+}
