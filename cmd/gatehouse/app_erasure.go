@@ -12,7 +12,6 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/erasure"
 	"gatehouse/core/erasure/tasks"
-	"gatehouse/core/index/document"
 	"gatehouse/core/paraid"
 	"gatehouse/core/permission/guard"
 	"gatehouse/core/queue/maintenance"
@@ -42,7 +41,7 @@ func (a *app) joinUpkeep(context.Context) error {
 func (a *app) joinErasure() {
 	a.owners.Register(
 		guard.Asks{Store: a.asks, Guard: a.guard}, a.events, a.ledger, usage.Tables{DB: a.db, Ledger: a.usage, Rollups: a.rolls},
-		session.Tables{Store: a.sessions}, a.activity, document.Tables{Store: a.library.Documents}, paraid.Tables{Registry: a.paraIDs}, guard.Grants{Guard: a.guard}, pairing.Tables{Gate: a.pairing}, a.raises,
+		session.Tables{Store: a.sessions}, a.activity, a.library.Tables(), paraid.Tables{Registry: a.paraIDs}, guard.Grants{Guard: a.guard}, pairing.Tables{Gate: a.pairing}, a.raises,
 		a.schedule, a.reminders, maintenance.Tables{DB: a.db, Clock: a.clock, Queue: a.queue}, store.Log{}, account.Tables{Keys: a.keys, Admins: a.admins, Accounts: a.accounts}, guestFolders{a.vault, a.log})
 	a.eraser = erasure.New(erasure.Options{
 		DB: a.db, Vault: a.vault, Clock: a.clock, Registry: &a.owners, People: a.pairing, Runs: a.running, Sessions: a.sessions, Events: a.events, Files: a.ledger,

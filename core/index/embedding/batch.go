@@ -47,8 +47,7 @@ func (e *Embedder) embed(ctx context.Context, list []document.Passage) error {
 	if len(bad) > 0 {
 		e.bad, e.why = e.bad+len(bad), err
 	}
-	k, _ := e.recall("")
-	return e.o.Library.Embed(ctx, k.ID, bad, make([][]float32, len(bad)))
+	return e.o.Library.Embed(ctx, e.current().ID, bad, make([][]float32, len(bad)))
 }
 
 // report logs how many passages the model has failed on since the last report.
@@ -135,8 +134,8 @@ func (e *Embedder) together(ctx context.Context, list []document.Passage, most i
 	if err != nil {
 		return err
 	}
-	k, _ := e.recall("")
-	if k, err = e.sized(ctx, k, len(vectors[0])); err != nil {
+	k, err := e.sized(ctx, e.current(), len(vectors[0]))
+	if err != nil {
 		return err
 	}
 	return e.o.Library.Embed(ctx, k.ID, list, vectors)

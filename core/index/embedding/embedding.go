@@ -115,6 +115,7 @@ type Embedder struct {
 }
 
 type cached struct {
+	user int64 // who has searched for it
 	text string
 	near *search.Near
 }

@@ -281,7 +281,7 @@ func TestNear_IsNilWhereTheModelDoesNotAnswer(t *testing.T) {
 	w.server.Fail(nil)
 	w.later(30 * time.Second)
 	first := e.Near(t.Context(), 1, "one")
-	if first == nil || e.Near(t.Context(), 2, "one") != first || len(w.server.Asked()) != 1 {
+	if first == nil || e.Near(t.Context(), 1, "one") != first || len(w.server.Asked()) != 1 {
 		t.Error("the same search is embedded twice")
 	}
 	for i := range 70 {
@@ -505,5 +505,24 @@ func TestRun_SendsFewPassagesAtATimeToAServerThatIsSlow(t *testing.T) {
 	w.want(e, 66, 66, "")
 	if want := []int{32, 16, 8, 4, 2, 1, 1, 1, 1}; !slices.Equal(m.sizes, want) {
 		t.Errorf("it gets %v passages, want %v", m.sizes, want)
+	}
+}
+
+func TestNear_KeepsSearchesByUserUntilTheyAreForgotten(t *testing.T) {
+	w := open(t)
+	w.put("a.md", "one")
+	e, _ := w.run()
+	w.server.Asked()
+	mine := e.Near(t.Context(), 1, "my illness")
+	theirs := e.Near(t.Context(), 2, "my illness")
+	if mine == nil || theirs == nil || mine == theirs || len(w.server.Asked()) != 2 {
+		t.Error("one user's search is answered from what another has searched for")
+	}
+	e.Forget(1)
+	if e.Near(t.Context(), 2, "my illness") != theirs {
+		t.Error("another user's searches are forgotten")
+	}
+	if e.Near(t.Context(), 1, "my illness") == mine {
+		t.Error("a search of a user who was forgotten is kept")
 	}
 }

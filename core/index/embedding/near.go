@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"gatehouse/core"
@@ -51,7 +52,7 @@ func cut(text string, most int) string {
 // is not asked for thirty seconds, and after each further failure for twice as long, up to
 // ten minutes.
 func (e *Embedder) Near(ctx context.Context, user int64, text string) *search.Near {
-	k, near := e.recall(text)
+	k, near := e.recall(user, text)
 	if near != nil || k.Dimensions == 0 || text == "" || e.isQuiet() {
 		return near
 	}
@@ -74,7 +75,7 @@ func (e *Embedder) Near(ctx context.Context, user int64, text string) *search.Ne
 	}
 	e.deaf, e.quiet, e.until = false, 0, time.Time{}
 	near = &search.Near{Model: k.ID, Values: vectors[0]}
-	if e.cached = append(e.cached, cached{text, near}); len(e.cached) > maxCached {
+	if e.cached = append(e.cached, cached{user, text, near}); len(e.cached) > maxCached {
 		e.cached = append(e.cached[:0:0], e.cached[1:]...)
 	}
 	return near
@@ -100,12 +101,26 @@ func (e *Embedder) fail(err error) {
 	e.until = e.o.Clock.Now().Add(e.quiet)
 }
 
-// recall returns the model, and what it has said about a text lately.
-func (e *Embedder) recall(text string) (known, *search.Near) {
+// Forget drops what a user has searched for.
+func (e *Embedder) Forget(user int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.cached = slices.DeleteFunc(e.cached, func(c cached) bool { return c.user == user })
+}
+
+// current returns the model.
+func (e *Embedder) current() known {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.known
+}
+
+// recall returns the model, and what it has said about a text of a user lately.
+func (e *Embedder) recall(user int64, text string) (known, *search.Near) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, c := range e.cached {
-		if c.text == text {
+		if c.user == user && c.text == text {
 			return e.known, c.near
 		}
 	}

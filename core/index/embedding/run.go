@@ -137,9 +137,7 @@ func (e *Embedder) count(ctx context.Context, k known, more bool) error {
 // begin returns the model; one that is not the last gets a new number. At the start and
 // once a day the passages on which it has failed are pending again.
 func (e *Embedder) begin(ctx context.Context) (known, error) {
-	e.mu.Lock()
-	k := e.known
-	e.mu.Unlock()
+	k := e.current()
 	now := e.o.Clock.Now()
 	if k.ID > 0 && now.Sub(e.began) < retryAfter {
 		return k, nil
