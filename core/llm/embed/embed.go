@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -72,8 +73,7 @@ type Fault struct {
 	Status int           // of the answer; 0: there was none
 	Again  bool          // the same request may succeed later
 	After  time.Duration // not before this time has passed; 0: unknown
-
-	late bool // the answer did not come in time
+	Late   bool          // the answer did not come in time: the server may have made it
 }
 
 func (f *Fault) Error() string { return "embeddings: " + f.Text }
@@ -86,7 +86,7 @@ func (f *Fault) Refused() bool {
 // OfTexts reports whether one of the texts may be why: the server refuses it, takes too
 // long, fails, or returns no vector for it. It may then take the others.
 func (f *Fault) OfTexts() bool {
-	return f.Refused() || f.late || f.Status >= 500 || f.Status == http.StatusRequestTimeout || f.Status == http.StatusOK
+	return f.Refused() || f.Late || f.Status >= 500 || f.Status == http.StatusRequestTimeout || f.Status == http.StatusOK
 }
 
 type request struct {
@@ -156,7 +156,7 @@ func (c *Client) Embed(ctx context.Context, texts []string) (vectors [][]float32
 	case err != nil:
 		return nil, 0, c.lost(ctx, err)
 	case resp.StatusCode != http.StatusOK:
-		return nil, 0, c.fault(resp, raw)
+		return nil, 0, c.fault(resp, raw, texts)
 	case len(raw) > maxAnswer:
 		return nil, 0, &Fault{Text: "the answer is too long", Status: resp.StatusCode}
 	}
@@ -208,12 +208,13 @@ func (c *Client) lost(ctx context.Context, err error) error {
 	if errors.As(err, &outer) {
 		err = outer.Err
 	}
-	return &Fault{Text: c.hide("the server does not answer: " + err.Error()), Again: true, late: timedOut}
+	return &Fault{Text: c.hide("the server does not answer: " + err.Error()), Again: true, Late: timedOut}
 }
 
-// fault judges an answer that is not 200.
-func (c *Client) fault(resp *http.Response, raw []byte) error {
-	f := &Fault{Status: resp.StatusCode, Text: resp.Status}
+// fault judges an answer that is not 200. What the server says is left out where it may
+// repeat the key or a text: the fault is logged and shown.
+func (c *Client) fault(resp *http.Response, raw []byte, texts []string) error {
+	f := &Fault{Status: resp.StatusCode, Text: strings.TrimSpace(strconv.Itoa(resp.StatusCode) + " " + http.StatusText(resp.StatusCode))}
 	var said struct {
 		Error json.RawMessage `json:"error"`
 	}
@@ -222,7 +223,9 @@ func (c *Client) fault(resp *http.Response, raw []byte) error {
 		if json.Unmarshal(said.Error, &o) != nil || o.Message == "" {
 			_ = json.Unmarshal(said.Error, &o.Message) // as Ollama writes it
 		}
-		f.Text += ": " + o.Message
+		if f.Status != http.StatusUnauthorized && f.Status != http.StatusForbidden && !repeats(o.Message[:min(len(o.Message), maxSaid)], texts) {
+			f.Text += ": " + o.Message[:min(len(o.Message), maxSaid)]
+		}
 	}
 	f.Text = c.hide(f.Text)
 	f.Again = f.Status == http.StatusTooManyRequests || f.Status == http.StatusRequestTimeout || f.Status >= 500
@@ -230,6 +233,51 @@ func (c *Client) fault(resp *http.Response, raw []byte) error {
 		f.After = time.Duration(s * float64(time.Second))
 	}
 	return f
+}
+
+// repeated is how many characters of a text make a message one that repeats it.
+const repeated = 20
+
+// repeats reports whether a message has so many consecutive letters and digits of a text,
+// or all of a shorter one.
+func repeats(message string, texts []string) bool {
+	said := []rune(onlyWords(message))
+	for _, t := range texts {
+		t = onlyWords(t)
+		if n := len([]rune(t)); n < repeated {
+			if n >= minSecret && strings.Contains(string(said), t) {
+				return true
+			}
+			continue
+		}
+		for i := 0; i+repeated <= len(said); i++ {
+			if strings.Contains(t, string(said[i:i+repeated])) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// escaped are letters of escapes, and escaped letters.
+var escaped = regexp.MustCompile(`\\([ntr]|u[0-9a-fA-F]{4})`)
+
+// onlyWords returns the letters and digits of a text: servers escape and quote it in many
+// ways.
+func onlyWords(text string) string {
+	text = escaped.ReplaceAllStringFunc(text, func(s string) string {
+		code, err := strconv.ParseUint(s[2:], 16, 32)
+		if err != nil {
+			return " "
+		}
+		return string(rune(code))
+	})
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsLetter(r) && !unicode.IsDigit(r) {
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, text)
 }
 
 // hide returns text without the key and control characters, cut.

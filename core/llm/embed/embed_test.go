@@ -181,3 +181,30 @@ func TestFault_SaysWhetherATextMayBeWhy(t *testing.T) {
 		t.Error("a server that is down fails on a text")
 	}
 }
+
+func TestFault_RepeatsNoTextThatWasSent(t *testing.T) {
+	for name, c := range map[string]struct {
+		status int
+		said   string
+		text   string
+		kept   bool
+	}{
+		"all of a text":      {400, `1 validation error: {'loc': ('body','input'), 'input': 'The secret diagnosis is melanoma.'}`, "The secret diagnosis is melanoma.", false},
+		"a part of it":       {500, `cannot embed "…diagnosis is\nmelanoma, which grows fast…"`, "The secret diagnosis is melanoma, which grows fast.", false},
+		"escaped":            {500, `cannot embed 'Gr\u00fcner Tee und \u00c4pfel aus'`, "Grüner Tee und Äpfel aus dem Garten", false},
+		"a search":           {400, `cannot embed "melanoma"`, "melanoma", false},
+		"what is refused":    {401, `who are you?`, "text", false},
+		"what is forbidden":  {403, `not for you`, "text", false},
+		"what is of no text": {400, `input is too large to process`, "The secret diagnosis is melanoma.", true},
+	} {
+		said, _ := json.Marshal(map[string]any{"error": map[string]string{"message": c.said}})
+		s := server(t, func(w http.ResponseWriter, _ string, _ []string, _ int) {
+			w.WriteHeader(c.status)
+			_, _ = w.Write(said)
+		})
+		_, _, err := client(t, embed.Options{URL: s.URL}).Embed(t.Context(), []string{"another", c.text})
+		if kept := err != nil && strings.Contains(err.Error(), c.said); kept != c.kept || err == nil || !strings.Contains(err.Error(), fmt.Sprint(c.status)) || strings.Contains(err.Error(), "melanoma") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
