@@ -80,12 +80,20 @@ func (e Embed) spend(db *store.DB) func(ctx context.Context, user, tokens int64,
 		}
 		took, err := call()
 		settle := context.WithoutCancel(ctx)
-		if err != nil {
+		row.ID = id
+		record := func() error {
+			return db.Tx(settle, func(tx *store.Tx) error { return e.Ledger().Record(settle, tx, row) })
+		}
+		switch f := (*embed.Fault)(nil); {
+		case err == nil:
+			row.Input = took
+			row.MicroUSD = e.price(row)
+			return record()
+		case ctx.Err() != nil || errors.As(err, &f) && f.Late: // the server may have done it all the same: as estimated
+			return errors.Join(err, record())
+		default:
 			return errors.Join(err, e.Ledger().Release(settle, db, id))
 		}
-		row.ID, row.Input = id, took
-		row.MicroUSD = e.price(row)
-		return db.Tx(settle, func(tx *store.Tx) error { return e.Ledger().Record(settle, tx, row) })
 	}
 }
 
