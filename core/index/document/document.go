@@ -11,6 +11,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"gatehouse/core"
@@ -53,10 +54,17 @@ type Known func(ctx context.Context, q store.Queryer, user int64) (bool, error)
 type Store struct {
 	db    *store.DB
 	known Known
+	model atomic.Int64 // whose vectors Put keeps; 0: none are kept; anyModel until Begin or DropVectors
 }
 
+const anyModel = -1
+
 // New returns the store of documents in db.
-func New(db *store.DB, known Known) *Store { return &Store{db, known} }
+func New(db *store.DB, known Known) *Store {
+	s := &Store{db: db, known: known}
+	s.model.Store(anyModel)
+	return s
+}
 
 // Names in the column area.
 const (

@@ -134,17 +134,11 @@ func (s *Store) Begin(ctx context.Context, model int64) error {
 }
 
 // DropVectors removes the vectors of all models but one, 0 for none: those of earlier
-// models cannot be compared. Passages keep what the model has to read.
+// models cannot be compared. From then on Put keeps those of that model alone. Passages
+// keep what the model has to read. What was removed stays in free pages of the database's
+// file until they are used again or the file is rewritten.
 func (s *Store) DropVectors(ctx context.Context, except int64) error {
-	for n := shedStep; n == shedStep; {
-		err := s.db.Tx(ctx, func(tx *store.Tx) (err error) {
-			n, err = vector.Clear(ctx, tx, except, shedStep)
-			return err
-		})
-		if err != nil {
-			return fmt.Errorf("index: drop vectors: %w", err)
-		}
-	}
+	s.model.Store(except) // first: a Put that runs keeps none after the last is removed
 	for n := int64(shedStep); except == 0 && n == shedStep; {
 		err := s.db.Tx(ctx, func(tx *store.Tx) (err error) {
 			n, err = tx.Exec(ctx, `UPDATE chunks SET embedding = NULL, embedder = 0 WHERE n IN (SELECT n FROM chunks WHERE embedder > 0 LIMIT `+strconv.Itoa(shedStep)+`)`)
@@ -154,7 +148,24 @@ func (s *Store) DropVectors(ctx context.Context, except int64) error {
 			return fmt.Errorf("index: drop vectors: %w", err)
 		}
 	}
+	for n := shedStep; n == shedStep; {
+		err := s.db.Tx(ctx, func(tx *store.Tx) (err error) {
+			n, err = vector.Clear(ctx, tx, except, shedStep)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("index: drop vectors: %w", err)
+		}
+	}
 	return nil
+}
+
+// usable returns embeddings if they are of the current model.
+func (s *Store) usable(kept embeddings) embeddings {
+	if model := s.model.Load(); model != anyModel && kept.model != model {
+		return embeddings{}
+	}
+	return kept
 }
 
 // maxKept limits the passages of a document whose embeddings are kept when it changes;

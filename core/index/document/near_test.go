@@ -3,6 +3,7 @@ package document_test
 import (
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"gatehouse/core"
@@ -216,5 +217,54 @@ func TestEmbed_StoresNoVectorThatCannotBeCompared(t *testing.T) {
 	}
 	if err := x.Embed(t.Context(), 1, list, make([][]float32, 1)); err != nil || x.embed(1) != 0 || x.vectors() != 0 {
 		t.Errorf("a passage that the model refuses is pending still, %v", err)
+	}
+}
+
+func TestDropVectors_LeavesNoneThoughDocumentsAreSavedMeanwhile(t *testing.T) {
+	x := open(t)
+	x.fill("A", 10, 100, "garden gardens gardening gardener")
+	x.fill("Z", 1, 5, "note of today")
+	x.embed(1)
+	var all sync.WaitGroup
+	stop, saved := make(chan struct{}), make(chan struct{}, 1)
+	all.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				x.fill("Z", 1, 5, "note of today")
+				select {
+				case saved <- struct{}{}:
+				default:
+				}
+			}
+		}
+	})
+	<-saved
+	if err := x.DropVectors(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	close(stop)
+	all.Wait()
+	if n := x.vectors(); n != 0 {
+		t.Errorf("%d rows with vectors are left", n)
+	}
+}
+
+func TestPut_KeepsNoVectorsOfAnEarlierModel(t *testing.T) {
+	x := library(t)
+	if err := x.Begin(t.Context(), 2); err != nil {
+		t.Fatal(err)
+	}
+	x.put("Notes/tea.md", "Green tea wants water of eighty degrees.")
+	var n int
+	if err := x.db.Get(t.Context(), &n, `SELECT count(*) FROM chunk_signs WHERE model = 1`); err != nil || n != 0 {
+		t.Errorf("%d blocks of the earlier model, %v", n, err)
+	}
+	x.embed(2)
+	x.put("Notes/tea.md", "Green tea wants water of eighty degrees.", "new")
+	if n := x.embed(2); n != 1 {
+		t.Errorf("%d passages are embedded again, want the new one", n)
 	}
 }

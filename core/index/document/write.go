@@ -55,7 +55,7 @@ func (s *Store) Put(ctx context.Context, d Document) error {
 			if more || !small {
 				return d.manifest(ctx, tx, id, "")
 			}
-			if err := d.insert(ctx, tx, id, 0, d.Chunks, kept); err != nil {
+			if err := d.insert(ctx, tx, id, 0, d.Chunks, s.usable(kept)); err != nil {
 				return err
 			}
 			return d.manifest(ctx, tx, id, d.Hash)
@@ -72,7 +72,7 @@ func (s *Store) Put(ctx context.Context, d Document) error {
 		err := s.db.Tx(ctx, func(tx *store.Tx) error {
 			owned, err := d.owned(ctx, tx, s.known)
 			if err == nil && owned {
-				err = d.insert(ctx, tx, id, from, part, kept)
+				err = d.insert(ctx, tx, id, from, part, s.usable(kept))
 			}
 			if err == nil && owned && from+len(part) == len(d.Chunks) {
 				err = d.manifest(ctx, tx, id, d.Hash)
