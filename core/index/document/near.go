@@ -20,6 +20,7 @@ const (
 	mostFused = 100    // passages of the search by words whose rank counts beside it
 	leastNear = 0.5    // of the best's similarity: something is always nearest
 	candidate = 600    // passages whose vectors are compared exactly
+	atOnce    = 64     // of their vectors that are read at a time
 	mostOnly  = 10_000 // passages that meet the other conditions; where there are more, candidates are chosen among all
 	fusion    = 60     // see search: the same constant
 )
@@ -47,7 +48,12 @@ func (l *lookup) near(ctx context.Context) ([]found, error) {
 	if err != nil || len(chosen) == 0 {
 		return nil, err
 	}
-	best, err := l.nearest(ctx, c, v, chosen)
+	if len(c.Where) > 0 && only == nil {
+		if chosen, err = l.meeting(ctx, c, chosen); err != nil {
+			return nil, err
+		}
+	}
+	best, err := l.nearest(ctx, v, chosen)
 	if err != nil || len(best) == 0 {
 		return nil, err
 	}
@@ -116,26 +122,37 @@ func (l *lookup) only(ctx context.Context, c store.Conditions) ([]int64, error) 
 	return only, err
 }
 
-// nearest compares the vectors of the chosen passages exactly, and returns the nearest
-// that meet conditions.
-func (l *lookup) nearest(ctx context.Context, c store.Conditions, v []float32, chosen []int64) ([]int64, error) {
-	type compared struct {
-		N      int64  `db:"n"`
-		Vector []byte `db:"embedding"`
-		near   float64
+// meeting returns those of the chosen passages that meet conditions.
+func (l *lookup) meeting(ctx context.Context, c store.Conditions, chosen []int64) (out []int64, err error) {
+	err = l.s.db.Select(ctx, &out, `SELECT c.n FROM chunks c JOIN index_manifest m ON m.content_id = c.content_id WHERE c.n IN (`+list(chosen)+`) AND `+strings.Join(c.Where, " AND "), c.Args...)
+	return out, err
+}
+
+// A compared is a passage with its similarity to what is searched for.
+type compared struct {
+	N      int64  `db:"n"`
+	Vector []byte `db:"embedding"`
+	near   float64
+}
+
+// nearest compares the vectors of the chosen passages exactly, and returns the nearest.
+// It reads a part of the vectors at a time, up to 1 MB.
+func (l *lookup) nearest(ctx context.Context, v []float32, chosen []int64) ([]int64, error) {
+	var all []compared // at most mostNear, and a part
+	for part := range slices.Chunk(chosen, atOnce) {
+		var more []compared
+		err := l.s.db.Select(ctx, &more, `SELECT n, embedding FROM chunks WHERE n IN (`+list(part)+`) AND embedder = $1`, l.q.Near.Model)
+		if err != nil {
+			return nil, err
+		}
+		for _, x := range more {
+			all = append(all, compared{N: x.N, near: vector.Similarity(v, x.Vector)})
+		}
+		slices.SortFunc(all, func(a, b compared) int { return cmp.Or(cmp.Compare(b.near, a.near), cmp.Compare(a.N, b.N)) })
+		all = all[:min(len(all), mostNear)]
 	}
-	var all []compared
-	where := append([]string{"c.n IN (" + list(chosen) + ")", fmt.Sprintf("c.embedder = %d", l.q.Near.Model)}, c.Where...)
-	err := l.s.db.Select(ctx, &all, `SELECT c.n, c.embedding FROM chunks c JOIN index_manifest m ON m.content_id = c.content_id WHERE `+strings.Join(where, " AND "), c.Args...)
-	if err != nil {
-		return nil, err
-	}
-	for i := range all {
-		all[i].near = vector.Similarity(v, all[i].Vector)
-	}
-	slices.SortFunc(all, func(a, b compared) int { return cmp.Or(cmp.Compare(b.near, a.near), cmp.Compare(a.N, b.N)) })
 	var best []int64
-	for _, x := range all[:min(len(all), mostNear)] {
+	for _, x := range all {
 		if x.near <= 0 || x.near < all[0].near*leastNear {
 			break
 		}

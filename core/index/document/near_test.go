@@ -268,3 +268,35 @@ func TestPut_KeepsNoVectorsOfAnEarlierModel(t *testing.T) {
 		t.Errorf("%d passages are embedded again, want the new one", n)
 	}
 }
+
+func TestFind_ByMeaningHoldsFewVectorsAtATime(t *testing.T) {
+	x := open(t)
+	x.fill("A", 6, 100, "garden")
+	const wide = 4096
+	for {
+		list, err := x.Pending(t.Context(), 1, 50)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(list) == 0 {
+			break
+		}
+		var vectors [][]float32
+		for _, p := range list {
+			vectors = append(vectors, embedtest.Vector(p.Text, wide))
+		}
+		if err := x.Embed(t.Context(), 1, list, vectors); err != nil {
+			t.Fatal(err)
+		}
+	}
+	q, _ := search.Parse("gardening")
+	q.Near = &search.Near{Model: 1, Values: embedtest.Vector("garden", wide)}
+	before := x.db.Reads()
+	hits, _, err := x.Find(t.Context(), q, owner, 20, "")
+	if err != nil || len(hits) == 0 {
+		t.Fatal(hits, err)
+	}
+	if reads := x.db.Reads() - before; reads < 600/64 {
+		t.Errorf("600 vectors are read by %d statements", reads)
+	}
+}
