@@ -32,7 +32,7 @@ func TestFind_WhatAGuestFindsByMeaningDependsOnNothingTheyMayNotRead(t *testing.
 	x.put("Guests/7/old.md", "gardens and boats")
 	x.embed(1)
 	guest := search.Reader{User: 7, Trust: core.Sandboxed, MayRead: everything}
-	queries := []string{`gardens "acme corp"`, `gardens -gardener`, `gardens in:Guests -gardener`}
+	queries := []string{`gardens "acme corp"`, `gardens -gardener`, `gardens in:Guests -gardener`, `gardens in:Guests`}
 	ask := func() (out [][]string) {
 		for _, q := range queries {
 			out = append(out, x.near(guest, q))

@@ -81,10 +81,10 @@ func (l *lookup) may(key uint64) bool {
 	return l.r.Trust >= core.Vault || key&1 == 1 || key == nearKey(l.r.User, false) && l.r.User > 0
 }
 
-// conditions are the reader's rights, and what q asks for besides its words: a folder,
-// times and tags, and what is in quotes or excluded.
+// conditions are what q asks for besides its words: a folder, times and tags, and what is
+// in quotes or excluded; and with any of them the reader's rights, see rights.
 func (l *lookup) conditions() (c store.Conditions) {
-	terms := l.rights()
+	var terms []fulltext.Term
 	for _, tag := range l.q.Tags {
 		terms = append(terms, fulltext.Term{Columns: []string{"keys"}, Words: []string{tagKey(tag)}})
 	}
@@ -97,12 +97,15 @@ func (l *lookup) conditions() (c store.Conditions) {
 		c.Where = append(c.Where, "c.n "+op+" (SELECT rowid FROM document_words WHERE "+match+")")
 	}
 	if len(terms) > 0 {
-		in("IN", terms)
+		in("IN", append(terms, l.rights()...))
 	}
 	for _, w := range l.q.Words.Not {
 		in("NOT IN", append(l.rights(), fulltext.Term{Columns: columns, Words: w}))
 	}
 	l.bounds(&c)
+	if rights := l.rights(); len(c.Where) > 0 && len(terms) == 0 && len(rights) > 0 {
+		in("IN", rights)
+	}
 	return c
 }
 

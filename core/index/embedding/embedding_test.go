@@ -304,7 +304,7 @@ func TestRun_SendsNothingThatWasClosedSinceItWasIndexed(t *testing.T) {
 		return func(name string) bool { return !closed.Load() || !strings.HasPrefix(name, "Diary/") }
 	}
 	w.o.Ready = ready.Load
-	e, _ := w.run()
+	e, stop := w.run()
 	if asked := w.server.Asked(); len(asked) != 0 {
 		t.Errorf("before the vault was read the server got %q", asked)
 	}
@@ -317,6 +317,12 @@ func TestRun_SendsNothingThatWasClosedSinceItWasIndexed(t *testing.T) {
 	closed.Store(false)
 	w.later(31 * time.Second)
 	w.want(e, 51, 51, "")
+	ready.Store(false)
+	stop()
+	w.clock.Advance(time.Hour)
+	if e, _ = w.run(); e.Near(t.Context(), 1, "a search") == nil {
+		t.Error("after a restart searches compare words alone until the vault was read")
+	}
 }
 
 // broken is a model that fails on texts with a word.
@@ -524,5 +530,35 @@ func TestNear_KeepsSearchesByUserUntilTheyAreForgotten(t *testing.T) {
 	}
 	if e.Near(t.Context(), 1, "my illness") == mine {
 		t.Error("a search of a user who was forgotten is kept")
+	}
+}
+
+// hanging is a model that embeds passages, and answers no search in time.
+type hanging struct {
+	embedtest.Model
+	asked int
+}
+
+func (m *hanging) Embed(ctx context.Context, texts []string) ([][]float32, int64, error) {
+	if _, search := ctx.Deadline(); search {
+		m.asked++
+		return nil, 0, context.DeadlineExceeded
+	}
+	return m.Model.Embed(ctx, texts)
+}
+
+func TestNear_WaitsOnceForAServerThatHangs(t *testing.T) {
+	w := open(t)
+	w.put("a.md", "one")
+	m := &hanging{Model: embedtest.Model{Dimensions: dimensions}}
+	w.o.Model = m
+	e, _ := w.run()
+	for i := range 3 {
+		if e.Near(t.Context(), 1, fmt.Sprint("search ", i)) != nil {
+			t.Error("a search has a vector that nobody gave")
+		}
+	}
+	if m.asked != 1 {
+		t.Errorf("three searches wait %d times", m.asked)
 	}
 }

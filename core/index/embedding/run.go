@@ -21,6 +21,8 @@ func (e *Embedder) Run(ctx context.Context) {
 	wait := firstWait
 	for ctx.Err() == nil {
 		if !e.o.Ready() {
+			_, err := e.begin(ctx) // searches are compared with what is embedded already
+			e.note(err)
 			core.Sleep(ctx, e.o.Clock, notReady)
 			continue
 		}
