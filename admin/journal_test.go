@@ -27,7 +27,7 @@ import (
 func (w *world) openJournal(db *store.DB, o *admin.Options) {
 	log := slog.New(slog.DiscardHandler)
 	ids := paraid.New(db, w.vault, log)
-	w.journal = journal.New(journal.Options{DB: db, Vault: w.vault, IDs: ids, Clock: w.clock, Log: log})
+	w.journal = journal.New(journal.Options{DB: db, Vault: w.vault, IDs: ids, Rows: ids, Clock: w.clock, Log: log})
 	must(db.Tx(context.Background(), func(tx *store.Tx) error {
 		_, err := ids.Claim(context.Background(), tx, paraid.Entry{ID: "abc123def456", Type: paraid.Journal, Path: diaryFile, User: core.Operator})
 		return err

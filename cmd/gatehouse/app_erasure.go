@@ -56,6 +56,7 @@ func (a *app) chores() []core.Chore {
 		core.Chore{Name: "trash", Every: 6 * time.Hour, Run: func(context.Context) (int, error) { return a.vault.Prune(a.clock.Now(), 30) }},
 		core.Chore{Name: "forgetting", Every: time.Minute, Run: a.eraser.Resume},
 		core.Chore{Name: "journal", Every: time.Minute, Run: a.journal.Pass},
+		core.Chore{Name: "old_journal_ids", Every: 24 * time.Hour, Run: a.journal.Prune},
 		core.Chore{Name: "panel_orders", Every: time.Minute, Run: a.jobs.Prune},
 		core.Chore{Name: "claude_code", Every: time.Minute, Run: func(context.Context) (int, error) { return a.claude.evict(), nil }},
 		core.Chore{Name: "attachments", Every: time.Hour, Run: func(ctx context.Context) (int, error) { return a.ledger.Recount(ctx, a.vault.FS()) }},

@@ -20,7 +20,7 @@ import (
 func (a *app) openJournal(ctx context.Context) error {
 	a.paraIDs = paraid.New(a.db, a.vault, a.log)
 	a.closing(a.paraIDs.Close)
-	a.journal = journal.New(journal.Options{DB: a.db, Vault: a.vault, IDs: a.paraIDs, Clock: a.clock, Log: a.log, Room: a.journalRoom})
+	a.journal = journal.New(journal.Options{DB: a.db, Vault: a.vault, IDs: a.paraIDs, Rows: a.paraIDs, Clock: a.clock, Log: a.log, Room: a.journalRoom})
 	return a.paraIDs.Load(ctx)
 }
 

@@ -9,7 +9,6 @@ import (
 	"gatehouse/connectors/markdown"
 	"gatehouse/core"
 	"gatehouse/core/command"
-	"gatehouse/core/store"
 	"gatehouse/core/texts"
 )
 
@@ -90,21 +89,8 @@ func (c *Chat) Handlers() map[string]command.Handler {
 				return command.Outcome{}, err
 			}
 			out, err := cmd.Run(ctx, r)
-			return c.last(r, out), err
+			return c.asks.Last(r, out), err
 		}
-	}
-	return out
-}
-
-// last returns the outcome of a command, which ends that an earlier one waits for the
-// sender's next message.
-func (c *Chat) last(r command.Request, out command.Outcome) command.Outcome {
-	write := out.Write
-	out.Write = func(ctx context.Context, tx *store.Tx) error {
-		if err := c.asks.DropNext(ctx, tx, r); err != nil || write == nil {
-			return err
-		}
-		return write(ctx, tx)
 	}
 	return out
 }

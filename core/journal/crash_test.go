@@ -64,7 +64,7 @@ func openAgain(t *testing.T, dir string) *fixture {
 	f := &fixture{t: t, dir: dir}
 	f.db = storetest.OpenAt(t, filepath.Join(dir, "test.db"), core.System{})
 	f.ids = paraid.New(f.db, v, quietLog)
-	f.Store = New(Options{DB: f.db, Vault: v, IDs: f.ids, Clock: ahead{}, Log: quietLog})
+	f.Store = New(Options{DB: f.db, Vault: v, IDs: f.ids, Rows: f.ids, Clock: ahead{}, Log: quietLog})
 	return f
 }
 

@@ -91,11 +91,23 @@ type IDs interface {
 	Relocate(ctx context.Context, tx *store.Tx, id, path string, user int64) error
 }
 
+// Registered counts and removes ids of the registry (paraid.Registry).
+type Registered interface {
+	// Count returns how many ids of a type the user has.
+	Count(ctx context.Context, q store.Queryer, user int64, kind string) (int, error)
+	// Paths returns some files of ids that were registered before a time, in order from
+	// behind after; none at the end.
+	Paths(ctx context.Context, q store.Queryer, kind string, before time.Time, after string) ([]string, error)
+	// Drop removes ids.
+	Drop(ctx context.Context, tx *store.Tx, ids []string) error
+}
+
 // Options for New. All are needed but Room.
 type Options struct {
 	DB    *store.DB
 	Vault *vault.Vault
 	IDs   IDs
+	Rows  Registered
 	Clock core.Clock
 	Log   *slog.Logger
 	// Room refuses a change of the file name that would take a user's directory beyond
@@ -110,10 +122,12 @@ type Store struct {
 	pass  passState
 	// between is called between reading a file and replacing it, in tests.
 	between func(name string)
+	// reading is called before a file is read, in tests.
+	reading func(name string)
 }
 
 // New returns a Store.
-func New(o Options) *Store { return &Store{o: o, between: func(string) {}} }
+func New(o Options) *Store { return &Store{o: o, between: func(string) {}, reading: func(string) {}} }
 
 // lock locks the file name against this process's other writes.
 func (s *Store) lock(name string) (unlock func()) {
@@ -166,6 +180,7 @@ func (s *Store) Day(_ context.Context, user int64, date string) (Day, error) {
 
 // read returns the content of a file; nil without one.
 func (s *Store) read(name string) ([]byte, error) {
+	s.reading(name)
 	data, err := s.o.Vault.ReadNoLinks(name, MaxDay)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

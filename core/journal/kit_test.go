@@ -53,7 +53,7 @@ func open(t testing.TB) *fixture {
 	f.db = storetest.Open(t, f.clock)
 	log := slog.New(slog.NewTextHandler(&f.log, nil))
 	f.ids = paraid.New(f.db, v, log)
-	f.Store = New(Options{DB: f.db, Vault: v, IDs: f.ids, Clock: f.clock, Log: log})
+	f.Store = New(Options{DB: f.db, Vault: v, IDs: f.ids, Rows: f.ids, Clock: f.clock, Log: log})
 	return f
 }
 

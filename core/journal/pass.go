@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -24,8 +25,11 @@ const maxSeen = 50_000
 
 // A passState is what the passes before have read.
 type passState struct {
-	mu   sync.Mutex
-	seen map[string]stamp // by name; at most maxSeen
+	mu    sync.Mutex
+	seen  map[string]stamp  // by name; at most maxSeen
+	told  map[string]string // errors that were logged, by name; at most maxSeen
+	guest int               // number of the guest that the next pass begins with
+	after string            // the file that the last Prune ended with
 }
 
 type stamp struct {
@@ -37,14 +41,36 @@ type stamp struct {
 // get one, those that were moved to another day are noted, and of two entries with one id
 // the older keeps it and the copy gets a new one, which is reported in the audit log. It
 // also recovers what a crash left. It returns how many files it changed. A file that
-// cannot be read is logged once, and stops no other.
+// cannot be read is logged once, and stops no other; after a passing error the next pass
+// reads it again.
 func (s *Store) Pass(ctx context.Context) (changed int, err error) {
 	s.pass.mu.Lock()
 	defer s.pass.mu.Unlock()
 	if s.pass.seen == nil {
-		s.pass.seen = map[string]stamp{}
+		s.pass.seen, s.pass.told = map[string]stamp{}, map[string]string{}
 	}
-	users := []int64{core.Operator}
+	if changed, err = s.passOver(ctx, core.Operator, time.Time{}); err != nil {
+		return changed, err
+	}
+	guests, until := s.guests(), s.o.Clock.Now().Add(guestsTime)
+	for range guests {
+		if s.late(until) {
+			break
+		}
+		n, err := s.passOver(ctx, guests[s.pass.guest%len(guests)], until)
+		if changed += n; err != nil {
+			return changed, err
+		}
+		s.pass.guest = (s.pass.guest + 1) % len(guests)
+	}
+	return changed, nil
+}
+
+// late reports whether the time until has passed; the zero time never has.
+func (s *Store) late(until time.Time) bool { return !until.IsZero() && s.o.Clock.Now().After(until) }
+
+// guests returns the guests that have a directory.
+func (s *Store) guests() (users []int64) {
 	guests, err := fs.ReadDir(s.o.Vault.FS(), core.GuestsDir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		s.o.Log.Warn("the folders of guests cannot be listed for their journals", "err", err)
@@ -54,17 +80,11 @@ func (s *Store) Pass(ctx context.Context) (changed int, err error) {
 			users = append(users, id)
 		}
 	}
-	for _, user := range users {
-		n, err := s.passOver(ctx, user)
-		if changed += n; err != nil {
-			return changed, err
-		}
-	}
-	return changed, nil
+	return users
 }
 
-// passOver reads the changed files of one journal.
-func (s *Store) passOver(ctx context.Context, user int64) (changed int, err error) {
+// passOver reads the changed files of one journal, as far as it comes until then.
+func (s *Store) passOver(ctx context.Context, user int64, until time.Time) (changed int, err error) {
 	dir := DirOf(user)
 	entries, err := fs.ReadDir(s.o.Vault.FS(), dir)
 	if err != nil {
@@ -73,6 +93,9 @@ func (s *Store) passOver(ctx context.Context, user int64) (changed int, err erro
 	for _, e := range entries {
 		if err := context.Cause(ctx); err != nil {
 			return changed, err
+		}
+		if s.late(until) {
+			break
 		}
 		info, err := e.Info()
 		if err != nil || !info.Mode().IsRegular() {
@@ -95,21 +118,36 @@ func (s *Store) passOver(ctx context.Context, user int64) (changed int, err erro
 			changed++
 			continue // read again by the next pass, as it is then
 		}
-		if len(s.pass.seen) < maxSeen {
+		if lasting(err) && len(s.pass.seen) < maxSeen {
 			s.pass.seen[name] = now
 		}
 	}
 	return changed, nil
 }
 
+// lasting reports whether a file would be settled with err again as long as it stays as it is.
+func lasting(err error) bool {
+	return err == nil || core.KindOf(err) == core.Invalid || core.KindOf(err) == core.TooLarge
+}
+
+// tell logs an error of a file, once as long as it stays the same.
 func (s *Store) tell(name string, err error) {
-	if err != nil {
-		s.o.Log.Warn("a file of the journal was passed over", "file", name, "err", err)
+	if err == nil {
+		delete(s.pass.told, name)
+		return
 	}
+	if s.pass.told[name] == err.Error() {
+		return
+	}
+	if _, known := s.pass.told[name]; known || len(s.pass.told) < maxSeen {
+		s.pass.told[name] = err.Error()
+	}
+	s.o.Log.Warn("a file of the journal was passed over", "file", name, "err", err)
 }
 
 // settle registers the ids of a file and gives new ones where they are needed. It reports
-// whether it changed the file.
+// whether it changed the file. Of a file with too many entries the first get them, and the
+// error is errMany.
 func (s *Store) settle(ctx context.Context, user int64, name string) (changed bool, err error) {
 	defer s.lock(name)()
 	data, err := s.read(name)
@@ -117,14 +155,29 @@ func (s *Store) settle(ctx context.Context, user int64, name string) (changed bo
 		return false, err
 	}
 	f := parse(data)
-	taken, err := s.claim(ctx, user, name, &f)
-	if err != nil || len(copies(&f, taken)) == 0 {
-		return false, err
+	if len(f.sections) > maxNumbered {
+		err = errMany
 	}
+	taken, fault := s.claim(ctx, user, name, &f)
+	if fault != nil || len(copies(&f, taken)) == 0 {
+		return false, cmp.Or(fault, err)
+	}
+	if changed, fault = s.renumber(ctx, user, name, taken); fault != nil {
+		err = fault
+	}
+	return changed, err
+}
+
+// renumber gives new ids where copies says so.
+func (s *Store) renumber(ctx context.Context, user int64, name string, taken map[string]bool) (changed bool, err error) {
 	var given []renumbered
 	err = s.changeLocked(ctx, user, name, func(f *file) error {
 		given = given[:0]
-		for _, i := range copies(f, taken) {
+		list := copies(f, taken)
+		if err := s.mayAdd(ctx, user, len(list)); err != nil {
+			return err
+		}
+		for _, i := range list {
 			id, err := s.freeID(ctx)
 			if err != nil {
 				return err
@@ -150,8 +203,8 @@ type renumbered struct{ was, id string }
 
 // note registers new ids, with an event of the audit log for each copy.
 func (s *Store) note(ctx context.Context, user int64, name string, given []renumbered) error {
-	return s.o.DB.TxSoon(ctx, func(tx *store.Tx) error {
-		for _, g := range given {
+	return s.inBatches(ctx, len(given), func(tx *store.Tx, from, to int) error {
+		for _, g := range given[from:to] {
 			if _, err := s.o.IDs.Claim(ctx, tx, entry.Entry{ID: g.id, Type: entry.Journal, Path: name, User: user}); err != nil {
 				return err
 			}
@@ -178,7 +231,8 @@ func (s *Store) claim(ctx context.Context, user int64, name string, f *file) (ta
 	}
 	taken = map[string]bool{} // at most the entries of one file
 	var moved, unknown []string
-	for _, sec := range f.sections {
+	elsewhere := map[string][]string{} // ids by the other file that is to have them; at most maxNumbered
+	for _, sec := range f.numbered() {
 		if sec.id == "" || known[sec.id] {
 			continue
 		}
@@ -189,22 +243,38 @@ func (s *Store) claim(ctx context.Context, user int64, name string, f *file) (ta
 			unknown = append(unknown, sec.id)
 		case err != nil:
 			return nil, err
-		case e.Type == entry.Journal && e.User == user && !s.hasEntry(e.Path, e.ID):
-			moved = append(moved, sec.id)
+		case e.Type == entry.Journal && e.User == user && e.Path == name:
+		case e.Type == entry.Journal && e.User == user:
+			elsewhere[e.Path] = append(elsewhere[e.Path], sec.id)
 		default:
 			taken[sec.id] = true
 		}
 	}
-	if len(moved)+len(unknown) == 0 {
-		return taken, nil
+	for other, ids := range elsewhere {
+		has := s.entriesOf(other)
+		for _, id := range ids {
+			if taken[id] = has(id); !taken[id] {
+				delete(taken, id)
+				moved = append(moved, id)
+			}
+		}
 	}
-	return taken, s.o.DB.TxSoon(ctx, func(tx *store.Tx) error {
-		for _, id := range unknown {
+	if err := s.mayAdd(ctx, user, len(unknown)); err != nil {
+		return nil, err
+	}
+	err = s.inBatches(ctx, len(unknown), func(tx *store.Tx, from, to int) error {
+		for _, id := range unknown[from:to] {
 			if _, err := s.o.IDs.Claim(ctx, tx, entry.Entry{ID: id, Type: entry.Journal, Path: name, User: user}); err != nil {
 				return err
 			}
 		}
-		for _, id := range moved {
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return taken, s.inBatches(ctx, len(moved), func(tx *store.Tx, from, to int) error {
+		for _, id := range moved[from:to] {
 			if err := s.o.IDs.Relocate(ctx, tx, id, name, user); err != nil {
 				return err
 			}
@@ -213,27 +283,31 @@ func (s *Store) claim(ctx context.Context, user int64, name string, f *file) (ta
 	})
 }
 
-// hasEntry reports whether the file name has the entry id. One that cannot be read has it:
-// no id is taken from it.
-func (s *Store) hasEntry(name, id string) bool {
+// entriesOf returns what reports whether the file name has an entry. One that cannot be
+// read has each: no id is taken from it.
+func (s *Store) entriesOf(name string) func(id string) bool {
 	data, err := s.read(name)
 	if err != nil {
-		return true
+		return func(string) bool { return true }
 	}
 	f := parse(data)
-	return f.find(id) >= 0
+	ids := make(map[string]bool, len(f.sections)) // of one file
+	for i := range f.sections {
+		ids[f.sections[i].id] = true
+	}
+	return func(id string) bool { return ids[id] }
 }
 
 // copies returns the sections that need a new id: without one, with one that belongs to
 // an entry elsewhere, and all but the oldest of those that share one.
 func copies(f *file, taken map[string]bool) (all []int) {
 	oldest := map[string]int{} // by id; at most the entries of one file
-	for i, s := range f.sections {
+	for i, s := range f.numbered() {
 		if was, twice := oldest[s.id]; !twice || earlier(s.when, f.sections[was].when) {
 			oldest[s.id] = i
 		}
 	}
-	for i, s := range f.sections {
+	for i, s := range f.numbered() {
 		if s.id == "" || taken[s.id] || oldest[s.id] != i {
 			all = append(all, i)
 		}

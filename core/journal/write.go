@@ -166,6 +166,7 @@ func (s *Store) Append(ctx context.Context, user int64, n Draft, by core.Actor) 
 	added := section{id: id, when: n.At.Format("3:04 PM")}
 	added.raw = render(titleOf(id, n.At), text, n.Images, n.Audio)
 	if err := s.change(ctx, user, name, func(f *file) error { f.add(added); return nil }); err != nil {
+		s.unsettle(ctx, user, n.Key, err)
 		return Entry{}, err
 	}
 	s.register(ctx, user, name, id, "journal.write", by)
@@ -194,6 +195,21 @@ func (s *Store) Preview(user int64, d Draft) (before *string, after string, err 
 	f := parse(data)
 	f.add(section{raw: render(titleOf("new", d.At), text, d.Images, d.Audio)})
 	return before, string(f.bytes()), nil
+}
+
+// unsettle forgets the key of an Append that was refused, so that nothing was written and
+// no one repeats it. After another error the caller tries again.
+func (s *Store) unsettle(ctx context.Context, user int64, key string, refusal error) {
+	if key == "" || core.KindOf(refusal) == core.Other {
+		return
+	}
+	_, written, err := s.Repeated(ctx, user, key)
+	if err == nil && !written {
+		err = s.o.DB.TxSoon(ctx, func(tx *store.Tx) error { return s.Settle(ctx, tx, key) })
+	}
+	if err != nil {
+		s.o.Log.Warn("the key of a refused entry of the journal is kept until it is old", "err", err)
+	}
 }
 
 // freeID returns a new id that the registry does not have.

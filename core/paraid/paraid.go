@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"gatehouse/core"
 	"gatehouse/core/paraid/entry"
@@ -112,6 +113,35 @@ func (r *Registry) At(ctx context.Context, q store.Queryer, path, kind string) (
 		all[i] = w.entry()
 	}
 	return all, nil
+}
+
+// Count returns how many ids of a type the user has.
+func (r *Registry) Count(ctx context.Context, q store.Queryer, user int64, kind string) (n int, err error) {
+	if err := q.Get(ctx, &n, `SELECT count(*) FROM para_ids WHERE user_id = $1 AND type = $2`, user, kind); err != nil {
+		return 0, fmt.Errorf("count para-IDs: %w", err)
+	}
+	return n, nil
+}
+
+// Paths returns paths of entries of a type that were registered before a time, in order
+// from behind after, at most 200.
+func (r *Registry) Paths(ctx context.Context, q store.Queryer, kind string, before time.Time, after string) (paths []string, err error) {
+	err = q.Select(ctx, &paths, `SELECT DISTINCT path FROM para_ids WHERE path > $1 AND type = $2 AND created_at < $3 ORDER BY path LIMIT 200`, after, kind, core.Stamp(before))
+	if err != nil {
+		return nil, fmt.Errorf("paths of para-IDs: %w", err)
+	}
+	return paths, nil
+}
+
+// Drop removes ids; the next Flush removes them from the file.
+func (r *Registry) Drop(ctx context.Context, tx *store.Tx, ids []string) error {
+	for _, id := range ids {
+		if _, err := tx.Exec(ctx, `DELETE FROM para_ids WHERE id = $1`, id); err != nil {
+			return fmt.Errorf("drop para-ID: %w", err)
+		}
+	}
+	tx.OnCommit(r.file.stale)
+	return nil
 }
 
 // Relocate notes that the entry id is in the file path now, and is the user's.

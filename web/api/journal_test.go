@@ -20,7 +20,8 @@ import (
 // journals returns real journals in the harness's vault: the operator's for trust vault.
 func (h *harness) journals() apijournal.Options {
 	log := slog.New(slog.DiscardHandler)
-	s := journal.New(journal.Options{DB: h.db, Vault: h.vault, IDs: paraid.New(h.db, h.vault, log), Clock: h.clock, Log: log})
+	ids := paraid.New(h.db, h.vault, log)
+	s := journal.New(journal.Options{DB: h.db, Vault: h.vault, IDs: ids, Rows: ids, Clock: h.clock, Log: log})
 	return apijournal.Options{
 		Reader: s, Writer: s,
 		May: func(trust core.Trust, user int64, name string, _ bool) bool {

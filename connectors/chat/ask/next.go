@@ -57,13 +57,22 @@ func (b *Buttons) Next(ctx context.Context, r command.Request) (name string, set
 	}, nil
 }
 
-// DropNext has a command of r be the sender's last word: no earlier one waits for their
-// next message any more.
-func (b *Buttons) DropNext(ctx context.Context, tx *store.Tx, r command.Request) error {
-	if r.User == 0 {
-		return nil
+// Last returns the outcome of a command of r's sender, after which no earlier command waits
+// for their next message.
+func (b *Buttons) Last(r command.Request, out command.Outcome) command.Outcome {
+	write := out.Write
+	out.Write = func(ctx context.Context, tx *store.Tx) error {
+		if r.User != 0 {
+			if err := b.o.Questions.DropNext(ctx, tx, r.In.Bot, r.In.Chat, r.User); err != nil {
+				return err
+			}
+		}
+		if write == nil {
+			return nil
+		}
+		return write(ctx, tx)
 	}
-	return b.o.Questions.DropNext(ctx, tx, r.In.Bot, r.In.Chat, r.User)
+	return out
 }
 
 // Settled returns the outcome of a command that Next has named, with settle in its write:
