@@ -40,7 +40,7 @@ func TestAppendWritesTheDescribedFormat(t *testing.T) {
 	if st, err := os.Stat(filepath.Join(f.dir, dayFile)); err != nil || st.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", st.Mode(), err)
 	}
-	if r, err := f.ids.Find(t.Context(), f.db, e.ID); err != nil || r.Path != dayFile || r.Type != entry.Journal || r.User != core.Operator {
+	if r, err := f.ids.Find(t.Context(), f.db, e.ID); err != nil || r.Path != dayFile || r.Type != paraid.Journal || r.User != core.Operator {
 		t.Errorf("registered as %+v, %v", r, err)
 	}
 	if got, want := f.events(), "journal.write "+e.ID+" by operator via panel"; !slices.Contains(got, want) {
