@@ -83,3 +83,28 @@ func TestAReminderOfAGuestEndsWithTheirAccess(t *testing.T) {
 	}
 	_ = boss
 }
+
+// What a user is reminded of in private is not listed where others read along, and a reminder that is set when
+// the one before has ended is delivered like that.
+func TestRemindersOfADirectChatAreNotListedInAGroup(t *testing.T) {
+	w, _, clock := newScheduleWorld(t)
+	boss := w.boss()
+	g := w.group(telegramtest.Supergroup, boss, w.guest("Ada"))
+	w.replies(boss, "/remind 20m see the doctor")
+	m := w.post(boss, g.Conversation(), telegramtest.Outgoing{Text: "/remind 2h water the garden"})
+	w.answers(g.Conversation(), m.ID)
+	m = w.post(boss, g.Conversation(), telegramtest.Outgoing{Text: "/reminders"})
+	if list := w.answers(g.Conversation(), m.ID); strings.Contains(list.Text, "doctor") || !strings.Contains(list.Text, "water the garden") || len(list.Buttons) != 1 {
+		t.Errorf("in the group: %q %v", list.Text, list.Buttons)
+	}
+	if list := w.replies(boss, "/reminders"); !strings.Contains(list.Text, "see the doctor") || !strings.Contains(list.Text, "water the garden") {
+		t.Errorf("alone: %q", list.Text)
+	}
+	w.sql(`DELETE FROM reminders WHERE text = 'water the garden'`)
+	clock.leap(21 * time.Minute)
+	w.hearsText(boss, "⏰ see the doctor")
+	w.quiet()
+	w.replies(boss, "/remind 20m call home")
+	clock.leap(21 * time.Minute)
+	w.hearsText(boss, "⏰ call home")
+}

@@ -3,8 +3,7 @@ package remind
 
 import (
 	"context"
-	"fmt"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 
@@ -80,8 +79,8 @@ func (c *Commands) Set(ctx context.Context, r command.Request) (command.Outcome,
 
 func day(t time.Time) string { return t.Format("Monday, 2 January") }
 
-// List lists the sender's reminders with buttons that cancel them, and cancels the one of a
-// button.
+// List lists the sender's reminders with buttons that cancel them, in a group those of that
+// group alone, and cancels the one of a button.
 func (c *Commands) List(ctx context.Context, r command.Request) (command.Outcome, error) {
 	if r.User == 0 {
 		return command.Outcome{}, texts.Error(core.Denied, "group_member")
@@ -92,6 +91,9 @@ func (c *Commands) List(ctx context.Context, r command.Request) (command.Outcome
 	list, err := c.o.Reminders.List(ctx, c.o.DB, r.User)
 	if err != nil {
 		return command.Outcome{}, err
+	}
+	if r.In.Group() { // the others read along
+		list = slices.DeleteFunc(list, func(one remind.Reminder) bool { return one.To.Bot != r.In.Bot || one.To.Place != r.In.Place })
 	}
 	if len(list) == 0 {
 		return command.Outcome{Text: texts.Text("reminders_none")}, nil
@@ -107,24 +109,20 @@ func (c *Commands) List(ctx context.Context, r command.Request) (command.Outcome
 		at, text := one.Due.In(zone), core.CleanName(one.Text)
 		b.WriteString(texts.Text("reminder_line", texts.With{"N": i + 1, "Day": day(at), "Time": at.Format("15:04"), "Every": one.Rule != "",
 			"Text": markdown.Escape(core.CutRunes(text, maxLine))}) + "\n")
-		o.Add(texts.Text("button_cancel_reminder", texts.With{"N": i + 1}), fmt.Sprint(cancel, one.ID))
+		o.Add(texts.Text("button_cancel_reminder", texts.With{"N": i + 1}), cancel+one.Mark())
 	}
 	return c.o.Asks.Offer(r, strings.TrimSpace(b.String()), o)
 }
 
-func (c *Commands) cancel(ctx context.Context, r command.Request, arg string) (command.Outcome, error) {
-	id, err := strconv.ParseInt(arg, 10, 64)
-	if err != nil {
-		return command.Outcome{}, texts.Error(core.NotFound, "reminder_gone")
-	}
+func (c *Commands) cancel(ctx context.Context, r command.Request, mark string) (command.Outcome, error) {
 	list, err := c.o.Reminders.List(ctx, c.o.DB, r.User)
 	if err != nil {
 		return command.Outcome{}, err
 	}
 	for _, one := range list {
-		if one.ID == id {
+		if one.Mark() == mark {
 			return command.Outcome{Text: texts.Text("reminder_cancelled"), Write: func(ctx context.Context, tx *store.Tx) error {
-				_, err := c.o.Reminders.Cancel(ctx, tx, r.User, id)
+				_, err := c.o.Reminders.Cancel(ctx, tx, r.User, one.ID)
 				return err
 			}}, nil
 		}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"log/slog"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"gatehouse/core"
+	"gatehouse/core/schedule/when"
 	"gatehouse/core/store"
 	"gatehouse/core/texts"
 )
@@ -28,7 +30,7 @@ const (
 
 // A Reminder is a message that a user gets at a time.
 type Reminder struct {
-	ID   int64
+	ID   int64 // a later reminder may have it again, once this one has ended
 	User int64
 	Made string // names what asked for it: the same again makes no second one
 	To   core.Address
@@ -37,9 +39,15 @@ type Reminder struct {
 	Time
 }
 
+// Mark names r for a button: no other reminder ever has it, unlike its id.
+func (r *Reminder) Mark() string {
+	return fmt.Sprintf("%d-%08x", r.ID, crc32.ChecksumIEEE([]byte(r.Made)))
+}
+
 type row struct {
 	ID       int64  `db:"id"`
 	User     int64  `db:"user_id"`
+	Made     string `db:"made"`
 	Bot      string `db:"bot"`
 	Chat     string `db:"chat"`
 	Thread   string `db:"thread"`
@@ -53,10 +61,10 @@ type row struct {
 	N        int    `db:"n"`
 }
 
-const columns = `SELECT id, user_id, bot, chat, thread, place, platform, sender, text, rule, zone, due, n FROM reminders `
+const columns = `SELECT id, user_id, made, bot, chat, thread, place, platform, sender, text, rule, zone, due, n FROM reminders `
 
 func (r row) reminder() Reminder {
-	return Reminder{ID: r.ID, User: r.User, To: core.Address{Bot: r.Bot, Chat: r.Chat, Thread: r.Thread, Place: r.Place},
+	return Reminder{ID: r.ID, User: r.User, Made: r.Made, To: core.Address{Bot: r.Bot, Chat: r.Chat, Thread: r.Thread, Place: r.Place},
 		From: core.Peer{Platform: r.Platform, ID: r.Sender}, Text: r.Text, Time: Time{Due: core.TimeOf(r.Due), Rule: r.Rule, Zone: r.Zone}}
 }
 
@@ -232,7 +240,7 @@ func (s *Store) post(ctx context.Context, tx *store.Tx, r Reminder, n int) error
 		}
 	}
 	text := texts.Text("reminder", texts.With{"Text": r.Text, "Name": name, "Since": since})
-	err := s.o.Post(ctx, tx, core.Reply{Address: r.To, Key: fmt.Sprintf("remind:%d:%d", r.ID, n), Parts: []core.Part{{Text: text}}})
+	err := s.o.Post(ctx, tx, core.Reply{Address: r.To, Key: fmt.Sprintf("remind:%s:%d", r.Made, n), Parts: []core.Part{{Text: text}}})
 	if core.KindOf(err) == core.Conflict {
 		return nil
 	}
@@ -248,6 +256,10 @@ func nextOf(r Reminder, now time.Time) (time.Time, bool) {
 	if err != nil {
 		return time.Time{}, false
 	}
-	t, err := Every(r.Rule, now, zone)
-	return t.Due, err == nil && !t.Due.IsZero()
+	rule, err := when.Parse(r.Rule, zone)
+	if err != nil {
+		return time.Time{}, false
+	}
+	next := rule.Next(now)
+	return next, !next.IsZero()
 }

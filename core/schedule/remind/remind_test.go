@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -99,12 +100,13 @@ type rig struct {
 	db    *store.DB
 	clock *coretest.Clock
 	sent  map[string]string // of committed transactions
+	keys  map[string]bool   // of all messages; the outbox takes each key once
 	may   bool
 	fails bool
 }
 
 func newRig(t *testing.T) *rig {
-	r := &rig{t: t, clock: coretest.NewClock(time.Date(2026, 1, 28, 12, 0, 0, 0, time.UTC)), sent: map[string]string{}, may: true}
+	r := &rig{t: t, clock: coretest.NewClock(time.Date(2026, 1, 28, 12, 0, 0, 0, time.UTC)), sent: map[string]string{}, keys: map[string]bool{}, may: true}
 	r.db = storetest.Open(t, r.clock)
 	r.Store = remind.New(remind.Options{DB: r.db, Clock: r.clock, Log: slog.New(slog.DiscardHandler),
 		May:  func(context.Context, *store.Tx, core.Address, core.Peer) (bool, error) { return r.may, nil },
@@ -113,7 +115,11 @@ func newRig(t *testing.T) *rig {
 			if r.fails {
 				return errors.New("no")
 			}
+			if r.keys[m.Key] {
+				return core.Errorf(core.Conflict, "this key was used")
+			}
 			tx.OnCommit(func() {
+				r.keys[m.Key] = true
 				if r.sent[m.Key] != "" {
 					t.Errorf("%s is sent twice", m.Key)
 				}
@@ -172,6 +178,51 @@ func TestAReminderIsDeliveredOnceAtItsTime(t *testing.T) {
 	}
 	if got := r.said(); got != "" {
 		t.Errorf("again: %q", got)
+	}
+}
+
+// TestEveryReminderIsDelivered sets each reminder when the one before has ended, whose id in the
+// database it may have.
+func TestEveryReminderIsDelivered(t *testing.T) {
+	r := newRig(t)
+	var marks []string
+	for _, text := range []string{"tea", "coffee", "water"} {
+		if err := r.add(1, "update "+text, "20m "+text, here); err != nil {
+			t.Fatal(err)
+		}
+		list, err := r.List(t.Context(), r.db, 1)
+		if err != nil || len(list) != 1 || slices.Contains(marks, list[0].Mark()) {
+			t.Fatalf("%+v after %q, %v", list, marks, err)
+		}
+		marks = append(marks, list[0].Mark())
+		r.clock.Advance(20 * time.Minute)
+		if got := r.said(); got != "⏰ "+text {
+			t.Errorf("of %s: %q", text, got)
+		}
+	}
+}
+
+// TestARuleThatWasTakenGoesOn has two times of a day follow each other closely, but only after many others.
+func TestARuleThatWasTakenGoesOn(t *testing.T) {
+	r := newRig(t)
+	r.clock.Advance(time.Date(2026, 3, 1, 0, 30, 0, 0, time.UTC).Sub(r.clock.Now()))
+	at, err := remind.Every("0,59 0,23 1,31 * *", r.clock.Now(), time.UTC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := remind.Reminder{User: 1, Made: "m1", To: here, Text: "rent", Time: at}
+	if err := r.db.Tx(t.Context(), func(tx *store.Tx) error { return r.Add(t.Context(), tx, one) }); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 8 {
+		list, err := r.List(t.Context(), r.db, 1)
+		if err != nil || len(list) != 1 {
+			t.Fatalf("after %d deliveries: %+v, %v", n, list, err)
+		}
+		r.clock.Advance(list[0].Due.Sub(r.clock.Now()))
+		if got := r.said(); got != "⏰ rent" {
+			t.Errorf("delivery %d: %q", n, got)
+		}
 	}
 }
 
