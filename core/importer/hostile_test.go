@@ -3,14 +3,17 @@ package importer_test
 import (
 	"archive/zip"
 	"bytes"
+	"compress/flate"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -268,5 +271,104 @@ func TestALargeExportTakesLittleMemory(t *testing.T) {
 	t.Logf("the heap grew by %s at most", core.ByteSize(int(most)))
 	if most > 64<<20 {
 		t.Errorf("the heap grew by %s, want at most 64 MB", core.ByteSize(int(most)))
+	}
+}
+
+// TestAConversationDoesNotReplaceAnotherOfTheSameImport has two with one id in a file.
+func TestAConversationDoesNotReplaceAnotherOfTheSameImport(t *testing.T) {
+	h := open(t)
+	said := func(text string) string {
+		return fmt.Sprintf(`{"uuid":"c1","chat_messages":[{"uuid":"m","sender":"human","text":%q}]}`, text)
+	}
+	broken := `{"uuid":"c1","chat_messages":[]}`
+	name := h.text("x.json", "["+strings.Join([]string{broken, said("the first"), said("the first"), said("another")}, ",")+"]")
+	for range 2 {
+		r, list := h.run(name, operator)
+		if len(list) != 4 || list[1].Session == "" || r.Failed != 2 || r.Updated != 0 || !strings.Contains(list[3].Reason, "has the id of an earlier conversation") {
+			t.Fatalf("%+v %+v", r, list)
+		}
+		if _, got := h.messages(list[1].Session); !strings.Contains(got, "the first") {
+			t.Errorf("it holds %q", got)
+		}
+	}
+}
+
+// TestAToolsInputIsNotTakenForAnotherFormat has a key that marks the exports of ChatGPT.
+func TestAToolsInputIsNotTakenForAnotherFormat(t *testing.T) {
+	h := open(t)
+	r, list := h.run(h.text("x.json", `[{"uuid":"c1","chat_messages":[{"uuid":"m","sender":"human","text":"hello"},
+		{"uuid":"n","sender":"assistant","content":[{"type":"tool_use","id":"t","name":"index","input":{"mapping":{"a":"b"}}},{"type":"tool_result","tool_use_id":"t","content":"done"}]}]}]`), operator)
+	if r.Added != 1 {
+		t.Errorf("%+v %+v", r, list)
+	}
+}
+
+func TestAPipeInADirectoryIsNotOpened(t *testing.T) {
+	h := open(t)
+	h.text("old/agent-chats/a.md", "---\nsession_id: s1\n---\n### User | 2025-01-02T03:04:05Z\n\nhello\n")
+	if err := errors.Join(os.Mkdir(filepath.Join(h.dir, "old", "Chat"), 0o700), syscall.Mkfifo(filepath.Join(h.dir, "old", "Chat", "sessions.db"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan report.Report, 1)
+	go func() {
+		r, _ := h.Run(context.Background(), filepath.Join(h.dir, "old"), operator, nil, func(*report.Report) {})
+		done <- r
+	}()
+	select {
+	case r := <-done:
+		if r.Added != 1 {
+			t.Errorf("%+v", r)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("the import waits for the pipe")
+	}
+}
+
+// TestWhatAGuestWroteDoesNotBecomeTheOwners imports the gateway's own vault, in which a guest has written a record.
+func TestWhatAGuestWroteDoesNotBecomeTheOwners(t *testing.T) {
+	h := open(t)
+	record := func(name, id string) {
+		name = filepath.Join(h.vault.Path(), name)
+		text := "---\nsession_id: " + id + "\n---\n### User | 2025-01-02T03:04:05Z\n\nhello\n"
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	record("Guests/7/notes.md", "planted")
+	record("Notes/mine.md", "mine")
+	if r, list := h.run(h.vault.Path(), operator); r.Added != 1 || list[0].File != "Notes/mine.md" {
+		t.Errorf("%+v %+v", r, list)
+	}
+}
+
+// TestAnArchiveDoesNotSayHowLargeItIsPacked is of one whose entry claims to be packed in a terabyte.
+func TestAnArchiveDoesNotSayHowLargeItIsPacked(t *testing.T) {
+	h := open(t)
+	name := h.file("x.zip", func(w io.Writer) error {
+		var packed bytes.Buffer
+		f, err := flate.NewWriter(&packed, flate.BestCompression)
+		if err != nil {
+			return err
+		}
+		size := 64 << 20
+		if _, err := f.Write(bytes.Repeat([]byte(" "), size)); err != nil {
+			return err
+		}
+		if err := f.Close(); err != nil {
+			return err
+		}
+		z := zip.NewWriter(w)
+		e, err := z.CreateRaw(&zip.FileHeader{Name: "conversations.json", Method: zip.Deflate, CompressedSize64: 1 << 40, UncompressedSize64: uint64(size)})
+		if err != nil {
+			return err
+		}
+		if _, err := e.Write(packed.Bytes()); err != nil {
+			return err
+		}
+		return z.Close()
+	})
+	r, list := h.run(name, operator)
+	if len(list) != 1 || !strings.Contains(list[0].Reason, "times its size") {
+		t.Errorf("%+v %+v", r, list)
 	}
 }

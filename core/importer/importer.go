@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -78,10 +79,10 @@ func (i *Importer) run(ctx context.Context, s *source.Source, name string, t for
 	if entries == nil {
 		entries = io.Discard
 	}
-	out := json.NewEncoder(entries)
+	out, before := json.NewEncoder(entries), seen{}
 	progress(&r)
 	err := s.Each(ctx, func(item source.Item) error {
-		e, err := i.one(ctx, s, item, t, &r)
+		e, err := i.one(ctx, s, item, t, &r, before)
 		if err != nil {
 			return err
 		}
@@ -104,7 +105,7 @@ func (i *Importer) run(ctx context.Context, s *source.Source, name string, t for
 }
 
 // one imports one conversation. An error ends the import.
-func (i *Importer) one(ctx context.Context, s *source.Source, item source.Item, t foreign.Terms, r *report.Report) (report.Entry, error) {
+func (i *Importer) one(ctx context.Context, s *source.Source, item source.Item, t foreign.Terms, r *report.Report, before seen) (report.Entry, error) {
 	e := report.Entry{File: item.File, Index: item.Index}
 	var o foreign.Outcome
 	err := item.Err
@@ -114,8 +115,16 @@ func (i *Importer) one(ctx context.Context, s *source.Source, item source.Item, 
 		o, err = i.o.Bringer.Copy(ctx, *item.Copy, t)
 	default:
 		files := &attachments{i: i, s: s, user: t.User}
+		twice := before.has(item.Tree)
+		t.DryRun = t.DryRun || twice
 		if o, err = i.o.Bringer.Tree(ctx, item.Tree, t, files); err != nil {
 			i.o.Files.Remove(files.kept)
+		}
+		if err == nil && twice && (o.Kind == foreign.Added || o.Kind == foreign.Updated) {
+			err = core.Errorf(core.Invalid, "it has the id of an earlier conversation of this import, which is kept")
+		}
+		if err == nil {
+			before.add(item.Tree)
 		}
 		o.Title = cmp.Or(o.Title, core.CutRunes(item.Tree.Title, 200))
 	}
@@ -134,6 +143,26 @@ func (i *Importer) one(ctx context.Context, s *source.Source, item source.Item, 
 	}
 	count(r, &e, o.Messages)
 	return e, nil
+}
+
+// seen are the conversations of an import, by hashes of their ids, so that none replaces an earlier one. At
+// most maxSeen; of further ones the last of an id counts.
+type seen map[uint64]struct{}
+
+const maxSeen = 200_000
+
+func (s seen) key(c *foreign.Conversation) uint64 {
+	h := fnv.New64a()
+	_, _ = io.WriteString(h, c.Source+" "+c.ID) // it has no errors
+	return h.Sum64()
+}
+
+func (s seen) has(c *foreign.Conversation) bool { _, ok := s[s.key(c)]; return ok }
+
+func (s seen) add(c *foreign.Conversation) {
+	if len(s) < maxSeen {
+		s[s.key(c)] = struct{}{}
+	}
 }
 
 // fatal reports whether every further conversation would fail for the same reason.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"gatehouse/core"
@@ -27,8 +28,8 @@ func (s *Store) Take(ctx context.Context, tx *store.Tx, sess Session, tags ...st
 
 // Retake changes a session whose transcript was replaced by a newer one of another
 // program: source, count, times, model, metadata and trust become those of sess, and the title,
-// unless a user has set it. tags are added. It can be searched after the next Fill.
-// core.NotFound without the session.
+// unless a user has set it. tags are added as far as they are valid and there is room. It can
+// be searched after the next Fill. core.NotFound without the session.
 func (s *Store) Retake(ctx context.Context, tx *store.Tx, sess Session, tags ...string) error {
 	was, err := s.Detail(ctx, tx, sess.ID)
 	if err != nil {
@@ -42,10 +43,8 @@ func (s *Store) Retake(ctx context.Context, tx *store.Tx, sess Session, tags ...
 	if err != nil {
 		return fmt.Errorf("retake session: %w", err)
 	}
-	now, err := edited(was.Tags, nil, tags, nil, maxTags, tagOf)
-	if err == nil {
-		err = keepList(ctx, tx, sess.ID, tagRows, was.Tags, now)
-	}
+	all := slices.Concat(was.Tags, tags)
+	err = keepList(ctx, tx, sess.ID, tagRows, was.Tags, valid(all, maxTags, tagOf))
 	if err == nil {
 		err = s.Reread(ctx, tx, sess.ID)
 	}

@@ -277,9 +277,17 @@ func (r *reader) link(in *conversation) {
 		}
 	}
 	for i := range r.out.Messages {
+		var passed []string
 		p := r.parent[i]
-		for steps := 0; p != "" && r.ends[p] == "" && steps <= len(above); steps++ {
+		for p != "" && r.ends[p] == "" && len(passed) <= len(above) {
+			passed = append(passed, p)
 			p = above[p]
+		}
+		if r.ends[p] == "" {
+			p = "" // a cycle, or the beginning
+		}
+		for _, id := range passed { // so that a long way is gone once
+			above[id] = p
 		}
 		switch {
 		case r.parent[i] == none:

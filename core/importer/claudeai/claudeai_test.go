@@ -2,11 +2,14 @@ package claudeai_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"gatehouse/core"
 	"gatehouse/core/importer/claudeai"
+	"gatehouse/core/importer/foreign"
 	"gatehouse/core/importer/importertest"
 )
 
@@ -85,4 +88,33 @@ func FuzzParse(f *testing.F) {
 			seen[p.ID] = true
 		}
 	})
+}
+
+// TestALongChainOfEmptyMessagesIsGoneOnce has as many messages behind it, and another in a cycle.
+func TestALongChainOfEmptyMessagesIsGoneOnce(t *testing.T) {
+	const n = 40_000
+	for name, end := range map[string]string{"a chain": "first", "a cycle": fmt.Sprint("e", n-1)} {
+		t.Run(name, func(t *testing.T) {
+			list := []string{`{"uuid":"first","sender":"human","text":"hello"}`}
+			for i := range n {
+				parent := fmt.Sprint("e", i-1)
+				if i == 0 {
+					parent = end
+				}
+				list = append(list, fmt.Sprintf(`{"uuid":"e%d","sender":"human","parent_message_uuid":%q}`, i, parent),
+					fmt.Sprintf(`{"uuid":"m%d","sender":"human","text":"x","parent_message_uuid":"e%d"}`, i, n-1))
+			}
+			raw := []byte(`{"uuid":"c","chat_messages":[` + strings.Join(list, ",") + `]}`)
+			done := make(chan *foreign.Conversation, 1)
+			go func() { c, _ := claudeai.Parse(raw); done <- c }()
+			select {
+			case c := <-done:
+				if last := c.Messages[n]; name == "a chain" && last.Parent != "first" {
+					t.Errorf("the last one hangs behind %q", last.Parent)
+				}
+			case <-time.After(30 * time.Second):
+				t.Fatal("it takes longer than 30 s")
+			}
+		})
+	}
 }

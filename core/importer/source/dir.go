@@ -28,18 +28,19 @@ type tree struct {
 	root  *os.Root
 	dir   string
 	ours  bool     // it is in the gateway's vault: its transcripts are not imported
+	place string   // where in that vault, a slash path
 	files []string // to be read, slash paths; at most maxFiles
 	rows  map[string]row
 }
 
 // openDir opens a directory: an unpacked export, a vault, Claude Code's directory of projects, or
 // one with records.
-func openDir(ctx context.Context, dir string, ours bool) (*Source, error) {
+func openDir(ctx context.Context, dir string, ours bool, place string) (*Source, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, missing(dir, err)
 	}
-	t := &tree{Source: &Source{}, root: root, dir: dir, ours: ours}
+	t := &tree{Source: &Source{}, root: root, dir: dir, ours: ours, place: filepath.ToSlash(place)}
 	t.close = append(t.close, root)
 	if err := t.look(ctx); err != nil {
 		return nil, errors.Join(err, t.Close())
@@ -59,7 +60,7 @@ func (t *tree) look(ctx context.Context) (err error) {
 	switch {
 	case len(exports) > 0:
 		t.Format, t.files, t.asset = "an unpacked export", exports, t.findAsset
-	case t.has("Chat/sessions.db") && !t.ours:
+	case t.hasFile("Chat/sessions.db") && !t.ours:
 		t.Format = "a vault"
 		if t.rows, err = readRows(ctx, filepath.Join(t.dir, "Chat", "sessions.db")); err != nil {
 			return err
@@ -90,6 +91,12 @@ func (t *tree) look(ctx context.Context) (err error) {
 func (t *tree) has(name string) bool {
 	_, err := t.root.Stat(name)
 	return err == nil
+}
+
+// hasFile reports whether name is a plain file: a pipe is never opened.
+func (t *tree) hasFile(name string) bool {
+	st, err := t.root.Lstat(name)
+	return err == nil && st.Mode().IsRegular()
 }
 
 // list returns the plain files of a directory whose name is wanted, sorted.
@@ -126,6 +133,9 @@ func (t *tree) find(ctx context.Context, folders ...string) error {
 			}
 			if seen++; err != nil || seen > maxSeen {
 				return fs.SkipDir // missing, or not ours to read
+			}
+			if d.IsDir() && t.ours && path.Join(t.place, name) == core.GuestsDir {
+				return fs.SkipDir // what guests write is not the owner's
 			}
 			_, transcript := sessionFile(name)
 			if d.Type().IsRegular() && (transcript && !t.ours || strings.HasSuffix(name, ".md")) && len(t.files) < maxFiles {

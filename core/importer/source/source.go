@@ -94,7 +94,7 @@ func Open(ctx context.Context, name, own string) (*Source, error) {
 	rel, err := filepath.Rel(own, real)
 	ours := err == nil && filepath.IsLocal(rel)
 	if st.IsDir() {
-		return openDir(ctx, real, ours)
+		return openDir(ctx, real, ours, rel)
 	}
 	if _, transcript := sessionFile(real); transcript && ours {
 		return nil, core.Errorf(core.Invalid, "%s is in this gateway's vault already", filepath.Base(name))
@@ -262,7 +262,13 @@ func parse(raw []byte) (*foreign.Conversation, error) {
 	case len(raw) == 0 || raw[0] != '{':
 		return nil, core.Errorf(core.Invalid, "it is no conversation")
 	case chatgpt.Is(raw):
-		return chatgpt.Parse(raw)
+		c, err := chatgpt.Parse(raw)
+		if err != nil && claudeai.Is(raw) { // the input of a tool may have a mapping, too
+			if other, err := claudeai.Parse(raw); err == nil {
+				return other, nil
+			}
+		}
+		return c, err
 	case claudeai.Is(raw):
 		return claudeai.Parse(raw)
 	}

@@ -25,6 +25,7 @@ const (
 // An archive is a zip file. Its entries are read, and never written under their names.
 type archive struct {
 	zip   *zip.Reader
+	size  int64    // of the file
 	total int64    // bytes that were read of all entries
 	names []string // base names of the entries, sorted, for assets
 	at    map[string]*zip.File
@@ -49,7 +50,7 @@ func openZip(r io.ReaderAt, size int64) (*archive, error) {
 	if len(z.File) > maxEntries {
 		return nil, core.Errorf(core.TooLarge, "the archive has over %d files", maxEntries)
 	}
-	a := &archive{zip: z, at: make(map[string]*zip.File, len(z.File))}
+	a := &archive{zip: z, size: size, at: make(map[string]*zip.File, len(z.File))}
 	for _, f := range z.File {
 		if base := path.Base(strings.ReplaceAll(f.Name, `\`, "/")); f.Mode().IsRegular() && a.at[base] == nil {
 			a.at[base] = f
@@ -101,7 +102,7 @@ func (a *archive) open(f *zip.File) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, core.Errorf(core.Invalid, "the entry cannot be read: %v", err)
 	}
-	return &entry{ReadCloser: r, a: a, packed: int64(f.CompressedSize64)}, nil
+	return &entry{ReadCloser: r, a: a, packed: int64(min(f.CompressedSize64, uint64(a.size)))}, nil
 }
 
 // asset opens the entry whose name is, or begins with, the reference ref of a file.

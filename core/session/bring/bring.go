@@ -134,6 +134,19 @@ func (b *Bringer) knownAs(ctx context.Context, user int64, row session.Session, 
 	return k, nil
 }
 
+// maxID is the longest id of a conversation where it comes from, in bytes: rows and their
+// index hold it.
+const maxID = 200
+
+// mayChange returns an error where the session of k has more trust than the import: who goes on
+// with it would give what the import wrote that trust.
+func mayChange(k *known, t foreign.Terms) error {
+	if k.row != nil && k.row.TrustLevel > t.Trust {
+		return core.Errorf(core.Denied, "its session has the trust %s, and this import %s: import it as the owner at that trust", k.row.TrustLevel, t.Trust)
+	}
+	return nil
+}
+
 // blank is the session of k, or a new one.
 func (k *known) blank(source, root string) session.Session {
 	if k.row != nil {
@@ -171,6 +184,9 @@ func (b *Bringer) Tree(ctx context.Context, c *foreign.Conversation, t foreign.T
 	if err != nil {
 		return out, err
 	}
+	if len(c.ID) > maxID {
+		return out, core.Errorf(core.Invalid, "its id is longer than %d bytes", maxID)
+	}
 	out.Session = k.id
 	digest, err := digestOf(c)
 	if err != nil {
@@ -182,6 +198,9 @@ func (b *Bringer) Tree(ctx context.Context, c *foreign.Conversation, t foreign.T
 	}
 	defer conv.Close()
 	if out.Kind, err = b.decide(&k, conv, digest, t); err != nil || out.Kind != foreign.Added && out.Kind != foreign.Updated {
+		return out, err
+	}
+	if err := mayChange(&k, t); err != nil {
 		return out, err
 	}
 	w := &writer{b: b, conv: conv, session: k.id, files: files, ids: map[string]string{}, used: map[string]bool{}, dry: t.DryRun}

@@ -540,3 +540,107 @@ func TestOnlyTheOwnerCopiesTranscripts(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+func TestAnImportOfLessTrustDoesNotChangeASessionOfMore(t *testing.T) {
+	h := open(t)
+	out := h.tree(talk(), operator)
+	less := foreign.Terms{User: core.Operator, Trust: core.Sandboxed}
+	if again := h.tree(talk(), less); again.Kind != foreign.Unchanged {
+		t.Errorf("the same: %+v", again)
+	}
+	c := talk()
+	c.Messages[4].Blocks[0].Text = "planted"
+	if _, err := h.Tree(context.Background(), c, less, &files{}); core.KindOf(err) != core.Denied {
+		t.Errorf("another answer: %v", err)
+	}
+	if got, _ := h.history(out.Session); !strings.HasSuffix(got, "the answer") {
+		t.Errorf("the model reads %q", got)
+	}
+	id := uuid.NewString()
+	h.copy(id, claude(id, 1))
+	longer := foreign.Transcript{Source: "claude-code", ID: id, Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(claude(id, 2))), nil }}
+	if _, err := h.Copy(context.Background(), longer, less); core.KindOf(err) != core.Denied {
+		t.Errorf("a longer transcript: %v", err)
+	}
+}
+
+// TestASessionThatBeganHereKeepsItsTrustAndSource imports a copy of the gateway's own vault.
+func TestASessionThatBeganHereKeepsItsTrustAndSource(t *testing.T) {
+	for source, addr := range map[string]core.Address{"telegram": {Bot: "b", Chat: "g", Place: "g"}, "discord": {Bot: "b", Chat: "c"}, "": {Bot: core.APIBot, Chat: "c"}} {
+		h := open(t)
+		var was session.Session
+		err := h.db.Tx(context.Background(), func(tx *store.Tx) (err error) {
+			was, _, _, err = h.sessions.Resolve(context.Background(), tx, session.Ref{Address: addr, User: core.Operator, Trust: core.Sandboxed, Source: source})
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := h.sessions.Open(context.Background(), was)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := transcript.Message{Role: "user", Blocks: []core.Block{{Type: "text", Text: "hello"}}}
+		if err := errors.Join(c.Append(uuid.NewString(), 0, m), c.Sync(), c.Close()); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(h.pathOf(was.ID))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if out := h.copy(was.ID, string(text)); out.Kind != foreign.Continued {
+				t.Errorf("%q: %+v", source, out)
+			}
+		}
+		if d := h.detail(was.ID); d.TrustLevel != core.Sandboxed || d.Source != was.Source {
+			t.Errorf("%q: trust %v, source %q, was %q", source, d.TrustLevel, d.Source, was.Source)
+		}
+	}
+}
+
+func TestNamesOfAnotherSystemAreBounded(t *testing.T) {
+	h := open(t)
+	c := talk()
+	c.ID = strings.Repeat("x", 1<<20)
+	if _, err := h.Tree(context.Background(), c, operator, &files{}); core.KindOf(err) != core.Invalid {
+		t.Errorf("a long id: %v", err)
+	}
+	c = talk()
+	c.Messages[4].Model = "m\x1b[31m\n" + strings.Repeat("x", 1<<20)
+	if d := h.detail(h.tree(c, operator).Session); len(d.Model) > 200 || strings.ContainsAny(d.Model, "\x1b\n") {
+		t.Errorf("a long model: %d bytes", len(d.Model))
+	}
+}
+
+// TestNoTwoLinesHaveOneID has a message whose id is the one that another one's line gets.
+func TestNoTwoLinesHaveOneID(t *testing.T) {
+	h := open(t)
+	plain := talk()
+	plain.Messages = []foreign.Message{text("user", "a", "", "one", 0)}
+	given := h.lines(h.tree(plain, operator).Session)[0].UUID
+	c := talk()
+	c.Leaf = ""
+	c.Messages = []foreign.Message{text("user", given, "", "one", 0), text("assistant", "a", given, "two", 1)}
+	out := h.tree(c, operator)
+	if lines := h.lines(out.Session); len(lines) != 2 || lines[0].UUID == lines[1].UUID {
+		t.Errorf("%+v", lines)
+	}
+}
+
+func TestAGrownTranscriptIsTakenWhateverItsTags(t *testing.T) {
+	h := open(t)
+	id := uuid.NewString()
+	h.copy(id, claude(id, 1))
+	var tags []string
+	for i := range 70 {
+		tags = append(tags, fmt.Sprint("tag", i))
+	}
+	c := foreign.Transcript{Source: "claude-code", ID: id, Tags: append([]string{"\x01"}, tags...), Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(claude(id, 2))), nil }}
+	if out, err := h.Copy(context.Background(), c, operator); err != nil || out.Kind != foreign.Updated {
+		t.Fatalf("%+v %v", out, err)
+	}
+	if d := h.detail(id); d.MessageCount != 4 || len(d.Tags) < 32 {
+		t.Errorf("%d messages, tags %q", d.MessageCount, d.Tags)
+	}
+}

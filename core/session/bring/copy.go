@@ -71,10 +71,29 @@ func (b *Bringer) Copy(ctx context.Context, c foreign.Transcript, t foreign.Term
 	default: // the file is there; its row is not, or is of one who picked it up
 		out.Kind = foreign.Added
 	}
-	if t.DryRun {
+	if k.row != nil && !k.marked && !b.pickedUp(&k, conv) {
+		out.Kind = foreign.Continued
 		return out, nil
 	}
+	if err := mayChange(&k, t); err != nil || t.DryRun {
+		return out, err
+	}
 	return out, b.copy(ctx, &k, conv, c, differs, t, &out)
+}
+
+// pickedUp reports whether the session of k is Claude Code's own, which the gateway has taken in:
+// one that a chat or a client began here keeps its source and its trust.
+func (b *Bringer) pickedUp(k *known, conv *transcript.Conversation) bool {
+	if k.row.Scope == core.ScopeGroup {
+		return false
+	}
+	switch k.row.Source {
+	case reindex.CommandLine, core.APIBot, "parachute", "claude", "chatgpt":
+	default:
+		return false
+	}
+	_, begun := reindex.Find(b.o.Sessions, b.o.Vault, b.o.Log, conv.Name(), k.id, true)
+	return begun
 }
 
 // copy puts the file in its place, where it is not, and writes the row.

@@ -76,7 +76,7 @@ func (w *writer) write(ctx context.Context, c *foreign.Conversation) (err error)
 		w.buf = bufio.NewWriterSize(w.draft, 64<<10)
 	}
 	w.before = earlier{b: w.b, name: w.conv.Name()}
-	w.model = c.Model
+	w.model = modelOf(c.Model)
 	list, dropped := c.Ordered()
 	if dropped > 0 {
 		w.note("%d messages have no id, or the id of an earlier one: they are left out", dropped)
@@ -106,7 +106,7 @@ func (w *writer) write(ctx context.Context, c *foreign.Conversation) (err error)
 // message writes one message.
 func (w *writer) message(ctx context.Context, p *foreign.Placed) error {
 	parent := w.ids[p.Parent]
-	m := transcript.Message{Role: p.Role, Model: p.Model, Blocks: w.blocks(p.Blocks)}
+	m := transcript.Message{Role: p.Role, Model: modelOf(p.Model), Blocks: w.blocks(p.Blocks)}
 	if m.Role == "user" {
 		m.Author = &transcript.Author{} // its text is the user's: it has no framing of ours to be read
 	}
@@ -265,6 +265,9 @@ func (w *writer) lineID(id string) string {
 	if err != nil || w.used[u.String()] || u == uuid.Nil {
 		u = uuid.NewSHA1(space, []byte(w.session+" "+id))
 	}
+	for w.used[u.String()] { // an id that was chosen to be that of another message
+		u = uuid.NewSHA1(space, u[:])
+	}
 	w.used[u.String()] = true
 	return u.String()
 }
@@ -310,6 +313,9 @@ func (w *writer) text(s string) string {
 	w.note("a text of %s is cut to %s", core.ByteSize(len(s)), core.ByteSize(maxText))
 	return strings.ToValidUTF8(s[:maxText], "") + "\n[cut]"
 }
+
+// modelOf returns the name of a model as rows and lists have it.
+func modelOf(s string) string { return core.CutRunes(core.CleanName(s), 2*maxName) }
 
 // maxName is the longest name and id of a call that providers take.
 const maxName = 64
