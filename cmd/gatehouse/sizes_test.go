@@ -25,7 +25,6 @@ var larger = map[string]string{
 	"cmd/gatehouse":                    "it joins all packages: what one part asks of another is adapted here; nothing imports it",
 	"cmd/gatehouse/commands":           "one command a file; nothing but main imports it",
 	"cmd/loadgen":                      "one measurement a file; nothing imports it",
-	"connectors/chat":                  "the commands of the menu are joined here with what they share; the larger ones are packages below",
 	"connectors/discord/discordtest":   "a platform's API played in full, limits and refusals included, a file for each group of methods",
 	"connectors/telegram/telegramtest": "a platform's API played in full, limits and refusals included, a file for each group of methods",
 	"core/orchestrator":                "one run from its claim to its end; what ends it must know all of it",
