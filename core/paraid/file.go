@@ -46,6 +46,7 @@ type file struct {
 	pending []Entry // to be appended; at most maxPending
 	whole   bool    // it is written from the table
 	first   bool    // it was not compared with the table yet
+	unread  bool    // it could not be read: it is not written
 }
 
 func (f *file) add(e Entry) {
@@ -74,6 +75,12 @@ func (f *file) take(last bool) (lines []Entry, whole bool) {
 		f.first = false
 	}
 	return lines, whole
+}
+
+func (f *file) isUnread() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.unread
 }
 
 type line struct {
@@ -105,6 +112,9 @@ func (r *Registry) flush(ctx context.Context, last bool) (n int, err error) {
 	r.file.write.Lock()
 	defer r.file.write.Unlock()
 	lines, whole := r.file.take(last)
+	if r.file.isUnread() {
+		return 0, nil
+	}
 	switch {
 	case whole:
 		n, err = r.rewrite(ctx)
@@ -217,45 +227,109 @@ func (c *comparison) close() {
 // maxLine is the longest line that Load reads, in bytes.
 const maxLine = 8 << 10
 
-// Load fills an empty table from the file, after the loss of the database. Lines that
-// are none are counted in the log and left out.
+// loaded is the metadata that says that the table has what the file had.
+const loaded = "para_ids_loaded"
+
+// Unread is where a file is copied to of which Load could not read all lines.
+const Unread = ".parachute/ids-unread.jsonl"
+
+// Load adds the ids of the file to a new table, after the loss of the database; one that
+// was interrupted is repeated by the next. Lines that are none are counted in the log and
+// left out, and the file is copied to Unread. A file that cannot be read stays as it is
+// until the next start.
 func (r *Registry) Load(ctx context.Context) error {
-	var filled bool
-	if err := r.db.Get(ctx, &filled, `SELECT EXISTS (SELECT 1 FROM para_ids)`); err != nil || filled {
+	_, done, err := store.Metadata(ctx, r.db, loaded)
+	if err != nil || done {
 		return err
 	}
 	f, err := r.vault.OpenNoLinks(File)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return r.claim(ctx, nil, true)
 	}
 	if err != nil {
-		r.log.Warn("the file of ids cannot be read; new ids are checked against the database only", "file", File, "err", err)
-		return nil
+		return r.leave(err)
 	}
 	defer f.Close()
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, maxLine)
-	page, bad, n := []Entry(nil), 0, 0
-	for lines.Scan() {
-		e, ok := decode(lines.Bytes())
+	n, bad, err := r.read(ctx, f)
+	var unread *fs.PathError
+	if errors.As(err, &unread) {
+		return r.leave(err)
+	}
+	if err == nil && bad > 0 {
+		err = r.copyUnread(f)
+	}
+	if err == nil {
+		err = r.claim(ctx, nil, true)
+	}
+	if n+bad > 0 {
+		r.log.Info("read the ids of the vault's entries from their file", "file", File, "ids", n, "invalid_lines", bad, "err", err)
+	}
+	return err
+}
+
+// leave has the file stay as it is, since it cannot be read.
+func (r *Registry) leave(err error) error {
+	r.log.Warn("the file of ids cannot be read and is left as it is; new ids are checked against the database only", "file", File, "err", err)
+	r.file.mu.Lock()
+	defer r.file.mu.Unlock()
+	r.file.unread = true
+	return nil
+}
+
+// read adds the lines of a file to the table and returns how many these were, and how
+// many were none.
+func (r *Registry) read(ctx context.Context, f io.Reader) (n, bad int, err error) {
+	lines := bufio.NewReaderSize(f, maxLine)
+	var page []Entry // at most pageRows
+	for long, end := false, false; !end; {
+		text, err := lines.ReadSlice('\n')
+		if end = errors.Is(err, io.EOF); err != nil && !end && !errors.Is(err, bufio.ErrBufferFull) {
+			return n, bad, err
+		}
+		if long = long || errors.Is(err, bufio.ErrBufferFull); long {
+			if err == nil || end { // its end
+				long, bad = false, bad+1
+			}
+			continue
+		}
+		if len(text) == 0 {
+			continue
+		}
+		e, ok := decode(text)
 		if !ok {
 			bad++
 			continue
 		}
 		if page = append(page, e); len(page) == pageRows {
-			if err := r.claim(ctx, page); err != nil {
-				return err
+			if err := r.claim(ctx, page, false); err != nil {
+				return n, bad, err
 			}
 			n, page = n+len(page), page[:0]
 		}
 	}
-	if err := r.claim(ctx, page); err != nil {
+	return n + len(page), bad, r.claim(ctx, page, false)
+}
+
+// copyUnread copies the file to Unread, unless there is one.
+func (r *Registry) copyUnread(f io.ReadSeeker) error {
+	if _, err := r.vault.Stat(Unread); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if n += len(page); n+bad > 0 || lines.Err() != nil {
-		r.log.Info("read the ids of the vault's entries from their file", "file", File, "ids", n, "invalid_lines", bad, "err", lines.Err())
+	d, err := r.vault.Draft(path.Dir(Unread))
+	if err != nil {
+		return err
 	}
-	return nil
+	defer d.Drop()
+	if _, err = f.Seek(0, io.SeekStart); err == nil {
+		_, err = io.Copy(d, f)
+	}
+	if err == nil {
+		err = d.Sync()
+	}
+	if err != nil {
+		return fmt.Errorf("copy the file of ids: %w", err)
+	}
+	return d.Keep(Unread)
 }
 
 func decode(text []byte) (Entry, bool) {
@@ -268,8 +342,9 @@ func decode(text []byte) (Entry, bool) {
 	return e, err == nil && e.Check() == nil
 }
 
-func (r *Registry) claim(ctx context.Context, page []Entry) error {
-	if len(page) == 0 {
+// claim adds a page of entries. After the last page the table has all.
+func (r *Registry) claim(ctx context.Context, page []Entry, last bool) error {
+	if len(page) == 0 && !last {
 		return nil
 	}
 	return r.db.Tx(ctx, func(tx *store.Tx) error {
@@ -278,6 +353,9 @@ func (r *Registry) claim(ctx context.Context, page []Entry) error {
 				return err
 			}
 		}
-		return nil
+		if !last {
+			return nil
+		}
+		return store.SetMetadata(ctx, tx, loaded, core.Stamp(tx.Time()))
 	})
 }

@@ -323,3 +323,74 @@ func TestIDsOfDeletedConversationsAreRemovedAfterTheTrash(t *testing.T) {
 		t.Errorf("the old one: %v", err)
 	}
 }
+
+// lines returns n lines of the registry's file.
+func lines(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `{"id":"a%05d","type":"journal","path":"Daily/2026-01-28.md","created_at":"2026-01-28T10:30:00.000000Z","user_id":1}`+"\n", i)
+	}
+	return b.String()
+}
+
+func put(t *testing.T, dir, text string) (name string) {
+	t.Helper()
+	name = filepath.Join(dir, filepath.FromSlash(paraid.File))
+	if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// A line that is too long costs no other, and the file is kept beside the new one.
+func TestALongLineIsSkippedAndTheFileIsKeptBeside(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	text := lines(10) + strings.Repeat("\x00", 9000) + "\n" + strings.Replace(lines(10), `"a`, `"b`, 10) + strings.Repeat("x", 20_000)
+	put(t, dir, text)
+	f := openAt(t, dir)
+	f.flush()
+	if n := strings.Count(f.file(), "\n"); n != 20 || !strings.Contains(f.log.String(), "invalid_lines=2") {
+		t.Errorf("%d lines are left; the log: %s", n, f.log.String())
+	}
+	if kept, err := f.vault.Root().ReadFile(paraid.Unread); err != nil || string(kept) != text {
+		t.Errorf("the old file: %d bytes, %v", len(kept), err)
+	}
+}
+
+// A start that is killed while it reads the file loses none of its ids.
+func TestAFileThatWasReadHalfIsReadAgain(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	put(t, dir, lines(1000))
+	f := openAt(t, dir)
+	f.tx(func(tx *store.Tx) error { // as after a kill behind the first page
+		_, err := tx.Exec(t.Context(), `DELETE FROM metadata WHERE key = 'para_ids_loaded'`)
+		return err
+	})
+	put(t, dir, lines(2500))
+	f.load()
+	f.flush()
+	if n := strings.Count(f.file(), "\n"); n != 2500 {
+		t.Errorf("%d ids are left of 2500", n)
+	}
+}
+
+func TestAFileThatCannotBeReadStaysAsItIs(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	name := put(t, dir, "")
+	other := filepath.Join(dir, "elsewhere.jsonl")
+	if err := errors.Join(os.WriteFile(other, []byte(lines(5)), 0o600), os.Remove(name), os.Symlink(other, name)); err != nil {
+		t.Skip(err)
+	}
+	f := openAt(t, dir)
+	f.mint(paraid.Entry{Type: paraid.Journal, Path: "a.md", User: 1})
+	f.flush()
+	if at, err := os.Readlink(name); err != nil || at != other {
+		t.Errorf("%q, %v", at, err)
+	}
+	if text, err := os.ReadFile(other); err != nil || string(text) != lines(5) {
+		t.Errorf("%q, %v", text, err)
+	}
+}
