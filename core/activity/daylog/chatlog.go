@@ -170,37 +170,76 @@ func (s *section) update(e *Entry) {
 		}
 	}
 	for _, x := range e.Said {
-		mark := strconv.Itoa(x.Number) + ". "
-		if slices.ContainsFunc(s.lines, func(l string) bool { return strings.HasPrefix(l, mark) }) {
-			continue
+		if !s.has(x) {
+			s.lines = slices.Insert(s.lines, s.place(x.Number), x.line())
 		}
-		s.lines = slices.Insert(s.lines, s.end(), x.line())
 	}
 }
 
-var numbered = regexp.MustCompile(`^\d+\. `)
+var numbered = regexp.MustCompile(`^(\d{1,9})\. `)
 
-// end returns where the next exchange belongs: behind the last one, or else
-// behind the text.
-func (s *section) end() int {
-	at := len(s.lines)
-	for at > 1 && (bare(s.lines[at-1]) == "" || bare(s.lines[at-1]) == "---") {
-		at--
+// number returns the number that a line begins with; 0 without one.
+func number(line string) int {
+	m := numbered.FindStringSubmatch(line)
+	if m == nil {
+		return 0
 	}
-	last := 0
-	for i, l := range s.lines[:at] {
-		if numbered.MatchString(l) {
-			last = i + 1
+	n, _ := strconv.Atoi(m[1])
+	return n
+}
+
+// indented reports whether a line goes on with the one above it.
+func indented(line string) bool {
+	return bare(line) != "" && strings.TrimLeft(line, " \t") != line
+}
+
+// list returns where the list of exchanges begins, behind the line of the conversation;
+// -1 without one.
+func (s *section) list() int {
+	from := max(1, 1+slices.IndexFunc(s.lines, func(l string) bool { return strings.HasPrefix(l, sessionLine) }))
+	i := slices.IndexFunc(s.lines[from:], func(l string) bool { return number(l) > 0 })
+	if i < 0 {
+		return -1
+	}
+	return from + i
+}
+
+// has reports whether an exchange is in the entry: as it was written, anywhere, or edited,
+// in the list of exchanges. Other lists of the owner's may have its number too.
+func (s *section) has(x Said) bool {
+	if slices.ContainsFunc(s.lines, func(l string) bool { return bare(l) == bare(x.line()) }) {
+		return true
+	}
+	for i := s.list(); i >= 0 && i < len(s.lines) && (number(s.lines[i]) > 0 || indented(s.lines[i])); i++ {
+		if number(s.lines[i]) == x.Number {
+			return true
 		}
 	}
-	if last == 0 { // nothing is listed: a list begins
+	return false
+}
+
+// place returns where the exchange n belongs: behind the one before it, or else behind the
+// text.
+func (s *section) place(n int) int {
+	first := s.list()
+	if first < 0 { // nothing is listed: a list begins
+		at := len(s.lines)
+		for at > 1 && (bare(s.lines[at-1]) == "" || bare(s.lines[at-1]) == "---") {
+			at--
+		}
 		s.lines = slices.Insert(s.lines, at, "\n")
 		return at + 1
 	}
-	for last < at && strings.TrimLeft(s.lines[last], " \t") != s.lines[last] { // it goes on, indented
+	last := first
+	for i := first; i < len(s.lines) && (number(s.lines[i]) > 0 || indented(s.lines[i]) || bare(s.lines[i]) == ""); i++ {
+		if k := number(s.lines[i]); k > 0 && k < n {
+			last = i + 1
+		}
+	}
+	for last > first && last < len(s.lines) && indented(s.lines[last]) {
 		last++
 	}
-	if !strings.HasSuffix(s.lines[last-1], "\n") {
+	if last > 0 && !strings.HasSuffix(s.lines[last-1], "\n") {
 		s.lines[last-1] += "\n"
 	}
 	return last

@@ -253,3 +253,28 @@ func TestAdd_AddsEachLineOnceAndKeepsOthers(t *testing.T) {
 		t.Errorf("left is %q", got)
 	}
 }
+
+// A numbered list of the owner's costs no exchange, wherever it is.
+func TestAnExchangeIsAddedBesideTheOwnersOwnLists(t *testing.T) {
+	t.Parallel()
+	e := daylog.Entry{ID: "abcdefghijkl", Time: "10:30", Session: "s", Link: "/s", Title: "T", Said: []daylog.Said{{1, "first"}}}
+	begin := daylog.Put("", "2026-01-28", []daylog.Entry{e})
+	for _, c := range []struct{ added, want string }{
+		{"\nMy shopping:\n\n2. milk\n", "1. first\n2. second\n\nMy shopping:\n\n2. milk\n"},
+		{"\n2. milk\n", "1. first\n2. second\n\n2. milk\n"},
+		{"2. second, corrected\n", "1. first\n2. second, corrected\n"},
+		{"\n2. second\n", "1. first\n\n2. second\n"},
+		{"   a note\n", "1. first\n   a note\n2. second\n"},
+	} {
+		e.Said = []daylog.Said{{2, "second"}}
+		got := daylog.Put(begin+c.added, "2026-01-28", []daylog.Entry{e})
+		if want := strings.TrimSuffix(begin, "1. first\n") + c.want; got != want {
+			t.Errorf("with %q it is\n%s\nwant\n%s", c.added, got, want)
+		}
+	}
+	loose := begin + "\n2. second\n"
+	e.Said = []daylog.Said{{3, "third"}}
+	if got := daylog.Put(loose, "2026-01-28", []daylog.Entry{e}); got != loose+"3. third\n" {
+		t.Errorf("a loose list: %s", got)
+	}
+}
