@@ -10,10 +10,11 @@ import (
 	"gatehouse/web/auth"
 )
 
-// contexts returns real ones in the harness's vault: trust vault reads all but Private.
+// contexts returns real ones in the harness's vault: trust vault reads all but Private,
+// and guests one of them.
 func (h *harness) contexts() apicontexts.Options {
 	return apicontexts.Options{Store: contexts.New(h.vault), May: func(trust core.Trust, _ int64, name string) bool {
-		return trust >= core.Vault && !strings.HasPrefix(name, "Private")
+		return (trust >= core.Vault || name == contexts.Dir+"/guests.json") && !strings.HasPrefix(name, "Private")
 	}}
 }
 
@@ -44,6 +45,11 @@ func TestSavedContexts_AreKeptWithPathsThatTheReaderMayRead(t *testing.T) {
 	h.want(403, "forbidden", low, "GET", at, "")
 	h.want(403, "forbidden", low, "PUT", at, `{}`)
 	h.want(403, "forbidden", low, "DELETE", at, "")
+	const theirs = "/api/contexts/guests"
+	h.want(200, "", key, "PUT", theirs, `{}`)
+	h.want(200, "", low, "GET", theirs, "")
+	h.want(403, "forbidden", low, "PUT", theirs, `{}`) // what a guest may read is not theirs to change
+	h.want(403, "forbidden", low, "DELETE", theirs, "")
 	h.want(204, "", key, "DELETE", at, "")
 	h.want(404, "not-found", key, "DELETE", at, "")
 }

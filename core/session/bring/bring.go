@@ -267,7 +267,7 @@ func (b *Bringer) finish(ctx context.Context, k *known, conv *transcript.Convers
 	if err := draft.Keep(conv.Name()); err != nil {
 		return err
 	}
-	err := b.store(ctx, k, sess, tags, t)
+	err := b.store(context.WithoutCancel(ctx), k, sess, tags, t) // the file is there: a stop comes behind it
 	if err != nil && !conv.Exists() {
 		_ = b.o.Vault.Remove(conv.Name()) // the next import replaces it otherwise
 	}

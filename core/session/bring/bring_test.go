@@ -644,3 +644,30 @@ func TestAGrownTranscriptIsTakenWhateverItsTags(t *testing.T) {
 		t.Errorf("%d messages, tags %q", d.MessageCount, d.Tags)
 	}
 }
+
+// stopping stops the import while it keeps the last file.
+type stopping struct {
+	files
+	stop func()
+}
+
+func (s *stopping) Keep(ctx context.Context, m *foreign.Message) ([]core.Block, []string, error) {
+	s.stop()
+	return s.files.Keep(ctx, m)
+}
+
+// TestAStopDoesNotPartAFileFromItsRow stops at the last message of a conversation that was imported before: the
+// new transcript names files, which an error would have deleted.
+func TestAStopDoesNotPartAFileFromItsRow(t *testing.T) {
+	h := open(t)
+	h.tree(talk(), operator)
+	c := talk()
+	c.Messages[4].Files = []foreign.File{{Name: "kept.png"}}
+	ctx, stop := context.WithCancel(context.Background())
+	if out, err := h.Tree(ctx, c, operator, &stopping{stop: stop}); err != nil || out.Kind != foreign.Updated {
+		t.Errorf("%+v %v", out, err)
+	}
+	if again := h.tree(c, operator); again.Kind != foreign.Unchanged {
+		t.Errorf("the same again: %+v", again)
+	}
+}

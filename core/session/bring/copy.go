@@ -117,7 +117,7 @@ func (b *Bringer) copy(ctx context.Context, k *known, conv *transcript.Conversat
 	sess, err := b.describe(k, conv, c, digest, t)
 	if err == nil {
 		out.Title, out.Messages = sess.Title, sess.MessageCount
-		err = b.store(ctx, k, sess, c.Tags, t)
+		err = b.store(context.WithoutCancel(ctx), k, sess, c.Tags, t) // the file is there: a stop comes behind it
 	}
 	if err != nil && made {
 		_ = b.o.Vault.Remove(conv.Name()) // the next import replaces it otherwise

@@ -56,6 +56,16 @@ func (a *API) allowed(r *http.Request, scopes ...string) (auth.Principal, error)
 	return p, nil
 }
 
+// changes returns the caller, who may change saved contexts: reading rights that the settings give
+// to guests are none to write.
+func (a *API) changes(r *http.Request) (auth.Principal, error) {
+	p, err := a.allowed(r, auth.ScopeChat)
+	if err == nil && p.Trust < core.Vault {
+		err = core.Errorf(core.Denied, "saved contexts cannot be changed at this key's trust level")
+	}
+	return p, err
+}
+
 // mine returns which paths the caller may read.
 func (a *API) mine(p auth.Principal) func(name string) bool {
 	return func(name string) bool { return a.o.May(p.Trust, p.User, name) }
@@ -76,7 +86,7 @@ func (a *API) get(w http.ResponseWriter, r *http.Request) error {
 
 // put serves PUT /api/contexts/{name}. A path that the caller may not read is refused.
 func (a *API) put(w http.ResponseWriter, r *http.Request) error {
-	p, err := a.allowed(r, auth.ScopeChat)
+	p, err := a.changes(r)
 	if err != nil {
 		return err
 	}
@@ -95,7 +105,7 @@ func (a *API) put(w http.ResponseWriter, r *http.Request) error {
 
 // remove serves DELETE /api/contexts/{name}.
 func (a *API) remove(w http.ResponseWriter, r *http.Request) error {
-	if _, err := a.allowed(r, auth.ScopeChat); err != nil {
+	if _, err := a.changes(r); err != nil {
 		return err
 	}
 	if err := a.o.Store.Delete(r.PathValue("name")); err != nil {
