@@ -28,7 +28,7 @@ func newScheduleWorld(t *testing.T) (*world, *llmtest.Server, *leaps) {
 	clock := &leaps{}
 	// It is half past noon, so that no test runs over midnight.
 	day := time.Now().UTC().Truncate(24 * time.Hour)
-	clock.ahead = day.Add(36*time.Hour + 30*time.Minute).Sub(time.Now())
+	clock.ahead = time.Until(day.Add(36*time.Hour + 30*time.Minute))
 	w := newWorldAt(t, sim, t.TempDir(), clock, func(c *configs.Config) {
 		c.Model, c.OpenaiBaseURL, c.OpenaiAPIKey = fakeModel, model.URL(), values.NewSecret(modelKey)
 	})

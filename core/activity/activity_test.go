@@ -21,6 +21,7 @@ import (
 	"gatehouse/core/coretest"
 	"gatehouse/core/llm"
 	"gatehouse/core/paraid"
+	"gatehouse/core/paraid/entry"
 	"gatehouse/core/runs"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
@@ -215,7 +216,7 @@ func TestAFinishedExchangeIsInBothFiles(t *testing.T) {
 		t.Errorf("the list is\n%s", got)
 	}
 	log := w.file(logFile)
-	id := log[strings.Index(log, "# para:")+7:][:paraid.Length]
+	id := log[strings.Index(log, "# para:")+7:][:entry.Length]
 	want = "---\ndate: 2026-01-28\nentries:\n  " + id + `: {type: chat, created: "12:30", session: ` + s.ID + "}\n---\n\n# para:" + id + " 12:30\n\n**Where is the kettle? I need it.**\n\nSession: [" + s.ID + "](/admin/chats/" + s.ID + ")\n\n1. Where is the kettle?\n2. Thanks, e.g. for that!\n"
 	if log != want || !paraid.Valid(id) {
 		t.Errorf("the log is\n%s", log)

@@ -96,6 +96,8 @@ var sums = map[string]string{
 	"1060_by_link.sql":            "cebdb022d8e3f83dde749f053bda388317b8f082ed6869802fe60dea3dcdc82e",
 	"1061_documents.postgres.sql": "e61fd041de0a3be9852f9b87c09fd527a4658c729a17e26823dbd312067ecb53",
 	"1061_documents.sqlite.sql":   "de9c85f5d608357e6e0c033ae3162829c0cf83347b4a4d22659f4d75ba031274",
+	"1062_embeddings.sql":         "5fef6bd75fe909e1cbed31c3c3f850d4ab320d1cae47eed0b46895939a4f0c62",
+	"1063_document_changes.sql":   "c40e6c8b37c2b6e5aa737b66a21befd65a7b33513c127582d2849c53d4758ee9",
 	"1080_para_ids.sql":           "7c5d3907274451f562d7803c86dfd6cd67aed18173ed7811bb45c39017018147",
 	"1095_activity.sql":           "8fa8f0216b1cac7e819734fb1140fdbdab4ae40f110249e2510b58e03e185e62",
 	"1098_session_scope.sql":      "3290c12c0efdac5af1deb8d409339faeaa3f951ebb0d4348d9ca96e6069c263f",
