@@ -50,6 +50,9 @@ type Worker struct {
 
 	mu     sync.Mutex
 	faults map[string]Fault // by file; at most maxFaults
+
+	// between is called between reading a file and replacing it, in tests.
+	between func(name string)
 }
 
 // New returns a Worker; Run does its work.
@@ -57,7 +60,7 @@ func New(o Options) *Worker {
 	if o.Zone == nil {
 		o.Zone = func(context.Context) *time.Location { return time.Local }
 	}
-	w := &Worker{o: o, bell: make(chan struct{}, 1), faults: map[string]Fault{}}
+	w := &Worker{o: o, bell: make(chan struct{}, 1), faults: map[string]Fault{}, between: func(string) {}}
 	w.metrics = newMetrics(o.Registry, w)
 	return w
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -257,42 +256,18 @@ func (w *Worker) rewrite(name string, edit func(old []byte) ([]byte, error)) err
 			}
 			return w.o.Vault.Remove(name)
 		}
-		if done, err := w.replace(name, was, now); done || err != nil {
+		w.between(name)
+		temp := tempOf(name, was.data, now)
+		displaced, err := w.o.Vault.Swap(name, temp, was.data, now)
+		switch {
+		case errors.Is(err, vault.ErrChanged):
+		case err != nil || displaced == nil:
 			return err
-		}
-	}
-	return errBusy
-}
-
-// replace writes data unless the file is not as it was read.
-func (w *Worker) replace(name string, was text, data []byte) (done bool, err error) {
-	d, err := w.o.Vault.Draft(path.Dir(name))
-	if err != nil {
-		return false, err
-	}
-	defer d.Drop()
-	if _, err = d.Write(data); err == nil {
-		err = d.Sync()
-	}
-	if err != nil || !w.same(name, was) {
-		return false, err
-	}
-	return true, d.Keep(name)
-}
-
-// sweep removes what a crash has left half written.
-func (w *Worker) sweep() {
-	for _, dir := range []string{linesDir, logDir} {
-		files, err := fs.ReadDir(w.o.Vault.FS(), dir)
-		if err != nil {
-			continue // none, or what writing finds too
-		}
-		for _, f := range files {
-			if vault.IsTemporary(f.Name()) {
-				if err := w.o.Vault.Remove(path.Join(dir, f.Name())); err != nil {
-					w.o.Log.Warn("an unfinished file is still in the vault", "file", path.Join(dir, f.Name()), "err", err)
-				}
+		default:
+			if err := w.putBack(name, temp, now, displaced); err != nil {
+				return err
 			}
 		}
 	}
+	return errBusy
 }
