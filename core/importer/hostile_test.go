@@ -274,6 +274,33 @@ func TestALargeExportTakesLittleMemory(t *testing.T) {
 	}
 }
 
+// TestListsOfNothingTakeLittleMemory has lists of 15 MB whose elements are small, of which each would take a
+// hundred times its size.
+func TestListsOfNothingTakeLittleMemory(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector's memory is counted, too")
+	}
+	for name, c := range map[string]string{
+		"messages": `{"uuid":"x","chat_messages":[%s]}`, "blocks": `{"uuid":"x","chat_messages":[{"uuid":"m","sender":"human","content":[%s]}]}`,
+		"parts": `{"id":"x","mapping":{"a":{"message":{"content":{"thoughts":[%s]}}}}}`,
+	} {
+		for _, element := range []string{"{}", `""`} {
+			list := strings.TrimSuffix(strings.Repeat(element+",", 15<<20/(len(element)+1)), ",")
+			h := open(t)
+			file := h.text("x.json", "["+fmt.Sprintf(c, list)+","+oneGood+"]")
+			list = ""
+			most := peak(func() {
+				if r, _ := h.run(file, operator); r.Added != 1 || r.Failed != 1 {
+					t.Errorf("%s of %s: %+v", name, element, r)
+				}
+			})
+			if most > 200<<20 {
+				t.Errorf("%s of %s: %d MB", name, element, most>>20)
+			}
+		}
+	}
+}
+
 // TestAConversationDoesNotReplaceAnotherOfTheSameImport has two with one id in a file.
 func TestAConversationDoesNotReplaceAnotherOfTheSameImport(t *testing.T) {
 	h := open(t)

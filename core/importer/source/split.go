@@ -14,11 +14,12 @@ import (
 const (
 	maxElement = 16 << 20 // bytes of its JSON
 	maxDepth   = 200      // arrays and objects in each other
+	maxItems   = 250_000  // elements of all its arrays: each takes more memory than text
 )
 
 // A splitter reads the elements of an export's array one at a time. It looks at brackets and
 // strings alone, so it needs memory for one element, of at most maxElement bytes, and none for
-// what is larger or nested deeper; such an element is a fault and the next one is read.
+// what is larger, nested deeper or has more items; such an element is a fault and the next one is read.
 type splitter struct {
 	in     *bufio.Reader
 	buf    []byte
@@ -135,6 +136,8 @@ func (s *splitter) value(c byte, stop func(key []byte) bool) (fault, err error) 
 	depth, keep := 0, true
 	key := 0 // where the last string at depth one begins in the buffer; 0: none
 	var colon bool
+	var array [maxDepth + 1]bool // by depth
+	items := 0
 	put := func(c byte) {
 		if !keep {
 			return
@@ -179,6 +182,9 @@ func (s *splitter) value(c byte, stop func(key []byte) bool) (fault, err error) 
 			if depth++; depth > maxDepth && keep {
 				keep, s.buf, fault = false, s.buf[:0], core.Errorf(core.Invalid, "it is nested deeper than %d levels", maxDepth)
 			}
+			if keep {
+				array[depth] = c == '['
+			}
 			colon = false
 		case '}', ']':
 			if depth--; depth <= 0 {
@@ -192,7 +198,11 @@ func (s *splitter) value(c byte, stop func(key []byte) bool) (fault, err error) 
 			if depth == 0 { // behind a number or a name
 				return fault, s.in.UnreadByte()
 			}
-			colon = false
+			if colon = false; keep && array[depth] {
+				if items++; items > maxItems {
+					keep, s.buf, fault = false, s.buf[:0], core.Errorf(core.TooLarge, "its lists have more than %d elements", maxItems)
+				}
+			}
 		default:
 			if depth == 0 && len(s.buf) > 64 {
 				return fault, errBroken
