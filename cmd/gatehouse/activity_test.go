@@ -116,3 +116,22 @@ func TestTheLogAddsNoCommitToAMessage(t *testing.T) {
 		t.Errorf("%d messages took %d commits, of which %d waited for the disk; want %d and %d", n, c, s, 3*n, 2*n)
 	}
 }
+
+// The days of the chat log are those of the time zone that the owner has chosen.
+func TestTheChatLogHasTheDaysOfTheOwnersTimeZone(t *testing.T) {
+	w := newWorld(t, nil)
+	boss := w.owner("Boss")
+	for _, zone := range []string{"Pacific/Kiritimati", "Pacific/Pago_Pago"} { // never the same day
+		w.replies(boss, "/timezone "+zone)
+		w.replies(boss, "/new")
+		w.replies(boss, "Where is the kettle?")
+		at, err := time.LoadLocation(zone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.until("it is logged on the day of "+zone, func() bool {
+			_, err := os.Stat(filepath.Join(w.cfg.VaultPath, "Daily/chat-log", time.Now().In(at).Format(time.DateOnly)+".md"))
+			return err == nil
+		})
+	}
+}

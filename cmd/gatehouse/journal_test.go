@@ -165,6 +165,11 @@ func TestJournal_KeepsEveryPhotoOfAnAlbum(t *testing.T) {
 		w.post(boss, boss.DM(), telegramtest.Outgoing{Album: "a1", File: &telegramtest.File{Kind: "photo", Data: smallPicture(t)}})
 	}
 	w.until("all are there", func() bool { return strings.Count(w.diary("Daily"), "](assets/") == 3 })
+	w.replies(boss, "/journal")
+	for range 3 { // at once
+		w.post(boss, boss.DM(), telegramtest.Outgoing{Album: "b1", File: &telegramtest.File{Kind: "photo", Data: smallPicture(t)}})
+	}
+	w.until("all are there", func() bool { return strings.Count(w.diary("Daily"), "](assets/") == 6 })
 	w.quiet()
 	if model.Total() != 0 {
 		t.Errorf("the model was called %d times", model.Total())
