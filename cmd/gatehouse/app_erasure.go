@@ -28,8 +28,8 @@ func (a *app) joinUpkeep(context.Context) error {
 	a.jobs = jobs.New(jobs.Options{Clock: a.clock, Log: a.log, Ended: func() { a.bus.Ring("people", "settings") }})
 	a.closing(a.jobs.Close)
 	a.joinBackups()
-	a.joinErasure()
 	a.joinImports()
+	a.joinErasure()
 	a.memory = memory.NewReleaser(a.db, a.clock, a.log, a.bus, a.sessions)
 	a.upkeep = upkeep.New(a.chores(), a.clock, a.log, a.reg)
 	return nil
@@ -44,7 +44,7 @@ func (a *app) joinErasure() {
 		session.Tables{Store: a.sessions}, a.activity, a.library.Tables(), paraid.Tables{Registry: a.paraIDs}, guard.Grants{Guard: a.guard}, pairing.Tables{Gate: a.pairing}, a.raises,
 		a.schedule, a.reminders, maintenance.Tables{DB: a.db, Clock: a.clock, Queue: a.queue}, store.Log{}, account.Tables{Keys: a.keys, Admins: a.admins, Accounts: a.accounts}, guestFolders{a.vault, a.log})
 	a.eraser = erasure.New(erasure.Options{
-		DB: a.db, Vault: a.vault, Clock: a.clock, Registry: &a.owners, People: a.pairing, Runs: a.running, Sessions: a.sessions, Events: a.events, Files: a.ledger,
+		DB: a.db, Vault: a.vault, Clock: a.clock, Registry: &a.owners, People: a.pairing, Runs: userWork{a.running, a.imports}, Sessions: a.sessions, Events: a.events, Files: a.ledger,
 		Answering: a.conversations.answering, Area: tool.Area, Serving: a.serving.Load, Forgotten: a.overheard.Clear,
 	})
 	a.tasks = tasks.New(a.db, a.jobs, a.eraser)

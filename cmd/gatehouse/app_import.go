@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"slices"
 
 	"gatehouse/core"
+	"gatehouse/core/erasure"
 	"gatehouse/core/importer"
 	importtasks "gatehouse/core/importer/tasks"
 	"gatehouse/core/session/bring"
@@ -20,4 +22,17 @@ func (a *app) joinImports() {
 		Audit: func(ctx context.Context, by core.Actor, action, subject string, detail map[string]any) error {
 			return a.db.Tx(ctx, func(tx *store.Tx) error { return store.Audit(ctx, tx, by, action, subject, detail) })
 		}})
+}
+
+// userWork is what runs for users and ends when they are forgotten: their answers and imports.
+type userWork []erasure.Runs
+
+func (w userWork) AbortUser(bot string, user int64) {
+	for _, r := range w {
+		r.AbortUser(bot, user)
+	}
+}
+
+func (w userWork) Busy(user int64) bool {
+	return slices.ContainsFunc(w, func(r erasure.Runs) bool { return r.Busy(user) })
 }

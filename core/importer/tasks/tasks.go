@@ -50,6 +50,7 @@ type Tasks struct {
 // A task is one import.
 type task struct {
 	id   string
+	user int64 // whose it is
 	stop context.CancelFunc
 
 	mu      sync.Mutex
@@ -92,7 +93,7 @@ func (t *Tasks) start(ctx context.Context, terms foreign.Terms, by core.Actor, d
 			return "", core.Errorf(core.Busy, "an import is running: wait for its end, or stop it")
 		}
 	}
-	k := &task{id: uuid.NewString(), changed: make(chan struct{})}
+	k := &task{id: uuid.NewString(), user: terms.User, changed: make(chan struct{})}
 	if err := t.o.Audit(ctx, by, "import.start", k.id, map[string]any{"dry_run": terms.DryRun}); err != nil {
 		return "", err
 	}
@@ -237,6 +238,24 @@ func (t *Tasks) Stop(ctx context.Context, id string, by core.Actor) error {
 		k.stop()
 	}
 	return err
+}
+
+// AbortUser stops the user's imports, whichever bot is named; Busy reports when they have ended.
+func (t *Tasks) AbortUser(_ string, user int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, k := range t.all {
+		if k.user == user {
+			k.stop()
+		}
+	}
+}
+
+// Busy reports whether an import of the user's runs.
+func (t *Tasks) Busy(user int64) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.ContainsFunc(t.all, func(k *task) bool { return k.user == user && k.now().State == report.Running })
 }
 
 // List returns the imports that are remembered, newest first.
