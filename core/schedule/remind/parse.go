@@ -73,8 +73,13 @@ func Parse(s string, now time.Time, zone *time.Location) (t Time, text string, o
 	return t, strings.TrimSpace(rest[len(m[0]):]), true, err
 }
 
-// In returns the time after a span such as 20m, 2h30m, 1d or "3 hours".
+// In returns the time after a span such as 20m, 2h30m, 1d or "3 hours". What is not wholly a
+// span is refused.
 func In(span string, now time.Time, zone *time.Location) (Time, error) {
+	span = strings.TrimSpace(span)
+	if spanOf.FindString(span) != span { // "1 month" begins like a minute
+		return Time{}, unclear()
+	}
 	total := time.Duration(0)
 	for _, m := range unitOf.FindAllStringSubmatch(span, -1) {
 		n, _ := strconv.Atoi(m[1]) // at most four digits

@@ -81,6 +81,21 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// TestASpanIsReadWholeOrRefused has spans that models write, whose beginnings are other spans.
+func TestASpanIsReadWholeOrRefused(t *testing.T) {
+	now := time.Date(2026, 3, 27, 12, 0, 0, 0, time.UTC)
+	for span, want := range map[string]time.Duration{"20m": 20 * time.Minute, " 2h30m ": 150 * time.Minute, "1 day 2 hours": 26 * time.Hour, "in 3 Weeks": 21 * 24 * time.Hour} {
+		if got, err := remind.In(span, now, time.UTC); err != nil || got.Due.Sub(now) != want {
+			t.Errorf("%q is %v, %v", span, got.Due, err)
+		}
+	}
+	for _, span := range []string{"", "tea", "1 month", "3 months", "1.5h", "20m tea", "-20m", "12345m", "1h and 5m", "30 seconds"} {
+		if got, err := remind.In(span, now, time.UTC); core.KindOf(err) != core.Invalid {
+			t.Errorf("%q is %v, %v", span, got.Due, err)
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{"20m tea", "every monday 9:00 bins", "2026-03-29 2:30 x", "tomorrow 25:99"} {
 		f.Add(s)
