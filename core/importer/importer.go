@@ -115,6 +115,7 @@ func (i *Importer) one(ctx context.Context, s *source.Source, item source.Item, 
 		o, err = i.o.Bringer.Copy(ctx, *item.Copy, t)
 	default:
 		files := &attachments{i: i, s: s, user: t.User}
+		hold(s, item.Tree)
 		twice := before.has(item.Tree)
 		t.DryRun = t.DryRun || twice
 		if o, err = i.o.Bringer.Tree(ctx, item.Tree, t, files); err != nil {
@@ -143,6 +144,18 @@ func (i *Importer) one(ctx context.Context, s *source.Source, item source.Item, 
 	}
 	count(r, &e, o.Messages)
 	return e, nil
+}
+
+// hold notes which files of c the source has.
+func hold(s *source.Source, c *foreign.Conversation) {
+	for i := range c.Messages {
+		for k := range c.Messages[i].Files {
+			f := &c.Messages[i].Files[k]
+			if r, _, err := s.Asset(f.Ref); err == nil {
+				f.Held = r.Close() == nil
+			}
+		}
+	}
 }
 
 // seen are the conversations of an import, by hashes of their ids, so that none replaces an earlier one. At

@@ -446,3 +446,38 @@ func TestARecordOfTheVaultIsOpenedWhenItsIDIsAskedFor(t *testing.T) {
 		t.Error(ok, err)
 	}
 }
+
+// TestFilesThatAnEarlierExportLackedComeInLater imports the conversations alone, then the archive and the unpacked
+// one with their pictures, and the conversations alone again.
+func TestFilesThatAnEarlierExportLackedComeInLater(t *testing.T) {
+	for _, kind := range []string{"archive", "directory"} {
+		h := open(t)
+		write := func(w io.Writer) error { return importertest.New(3).ChatGPT(w, 1) }
+		alone := h.file("conversations.json", write)
+		_, list := h.run(alone, operator)
+		whole := ""
+		files := map[string][]byte{}
+		for _, name := range importertest.Pictures(0) {
+			files[name+"-x.png"] = importertest.Picture()
+			whole = filepath.Dir(h.text("whole/"+name+"-x.png", string(importertest.Picture())))
+		}
+		h.file("whole/conversations.json", write)
+		if kind == "archive" {
+			whole = h.file("x.zip", func(w io.Writer) error { return importertest.Zip(w, write, files) })
+		}
+		if r, _ := h.run(whole, operator); r.Updated != 1 {
+			t.Errorf("%s: %+v", kind, r)
+		}
+		_, with := h.messages(list[0].Session)
+		if !strings.Contains(with, "Chat/assets/") {
+			t.Errorf("%s: %s", kind, with)
+		}
+		if r, _ := h.run(whole, operator); r.Unchanged != 1 {
+			t.Errorf("%s again: %+v", kind, r)
+		}
+		h.run(alone, operator)
+		if _, now := h.messages(list[0].Session); now != with {
+			t.Errorf("%s: the files are gone: %s", kind, now)
+		}
+	}
+}

@@ -44,6 +44,7 @@ type File struct {
 	Type string // a MIME type as declared
 	Size int64  // as declared
 	Text string // the file's text, where the export has that alone
+	Held bool   `json:",omitempty"` // the export has its bytes; another export of the conversation may not
 }
 
 // Terms are whose an import is.

@@ -31,6 +31,7 @@ type tree struct {
 	place string   // where in that vault, a slash path
 	files []string // to be read, slash paths; at most maxFiles
 	rows  map[string]row
+	names map[string][]string // of files that may be assets, by directory: at most maxFiles each
 }
 
 // openDir opens a directory: an unpacked export, a vault, Claude Code's directory of projects, or
@@ -194,13 +195,31 @@ func (t *tree) one(ctx context.Context, name string, do func(Item) error) error 
 // findAsset opens the file of an unpacked export whose name is, or begins with, ref.
 func (t *tree) findAsset(ref string) (io.ReadCloser, string, error) {
 	for _, dir := range []string{".", "dalle-generations", "user-files"} {
-		names, err := t.list(dir, func(name string) bool {
-			return name == ref || strings.HasPrefix(name, ref) && strings.ContainsRune("-._", rune(name[len(ref)]))
-		})
-		if err == nil && len(names) > 0 {
-			f, err := t.root.Open(names[0])
-			return f, path.Base(names[0]), err
+		names := t.assetsIn(dir)
+		i, _ := slices.BinarySearch(names, path.Join(dir, ref))
+		for ; i < len(names); i++ {
+			rest, ok := strings.CutPrefix(path.Base(names[i]), ref)
+			if !ok {
+				break
+			}
+			if rest == "" || strings.ContainsRune("-._", rune(rest[0])) {
+				f, err := t.root.Open(names[i])
+				return f, path.Base(names[i]), err
+			}
 		}
 	}
 	return nil, "", fs.ErrNotExist
+}
+
+// assetsIn returns the files of a directory, which is read once.
+func (t *tree) assetsIn(dir string) []string {
+	names, known := t.names[dir]
+	if !known {
+		names, _ = t.list(dir, func(string) bool { return true }) // one that is missing has none
+		if t.names == nil {
+			t.names = map[string][]string{}
+		}
+		t.names[dir] = names
+	}
+	return names
 }
