@@ -119,7 +119,7 @@ core/importer/chatgpt: core core/importer/foreign  # a form of exports
 core/importer/claudeai: core core/importer/foreign  # a form of exports
 core/importer/foreign: core  # conversations as exports have them
 core/importer/importertest:
-core/importer/record: core core/importer/foreign  # conversations as Markdown
+core/importer/record: core core/agent/frontmatter core/importer/foreign  # conversations as Markdown
 core/importer/report:
 core/importer/source: core core/importer/chatgpt core/importer/claudeai core/importer/foreign core/importer/record
 core/importer/tasks: core core/importer/foreign core/importer/report core/jobs
@@ -207,7 +207,7 @@ core/tool/search: core core/index/search core/tool core/tool/files/place  # the 
 core/tool/shell: core core/beneath core/sandbox core/tool
 core/tool/skill: core core/tool
 core/toolset: core core/agent core/orchestrator core/permission core/permission/guard core/sandbox core/tool core/tool/fetch core/tool/mcp core/tool/mcp/entry core/tool/search core/tool/shell core/tool/skill core/vault  # what a turn may use
-core/transcript: core core/transcript/framing core/transcript/words core/vault  # conversations, without a database
+core/transcript: core core/agent/frontmatter core/transcript/framing core/transcript/words core/vault  # conversations, without a database
 core/transcript/framing: core
 core/transcript/markdown: core core/transcript
 core/transcript/words:  # what a word is

@@ -10,9 +10,8 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/goccy/go-yaml"
-
 	"gatehouse/core"
+	"gatehouse/core/agent/frontmatter"
 	"gatehouse/core/vault"
 )
 
@@ -103,7 +102,7 @@ func (s *Files) readRecord(name string, ids ...string) (body string, is bool, er
 	if n == 0 || err != nil && err != io.ErrUnexpectedEOF && err != io.EOF {
 		return "", false, nil
 	}
-	header, rest, ok := frontmatter(string(head[:n]))
+	header, rest, ok := splitHead(string(head[:n]))
 	if !ok || !names(header, ids) {
 		return "", false, nil
 	}
@@ -117,8 +116,8 @@ func (s *Files) readRecord(name string, ids ...string) (body string, is bool, er
 	return strings.ToValidUTF8(rest+strings.ReplaceAll(string(more), "\r\n", "\n"), "\ufffd"), true, nil
 }
 
-// frontmatter takes a text apart; false without frontmatter.
-func frontmatter(text string) (header, rest string, ok bool) {
+// splitHead takes a text apart; false without frontmatter.
+func splitHead(text string) (header, rest string, ok bool) {
 	text = strings.ReplaceAll(strings.TrimPrefix(text, "\ufeff"), "\r\n", "\n")
 	text, ok = strings.CutPrefix(text, "---\n")
 	if !ok {
@@ -135,7 +134,8 @@ func names(header string, ids []string) bool {
 		SDK     string `yaml:"sdk_session_id"`
 		ID      string `yaml:"id"`
 	}
-	if yaml.Unmarshal([]byte(header), &f) != nil {
+	read, fault := frontmatter.Read("", header, 1)
+	if fault != nil || read.DecodeKnown(&f) != nil {
 		return false
 	}
 	return slices.ContainsFunc([]string{f.Session, f.Camel, f.SDK, f.ID}, func(id string) bool {

@@ -122,6 +122,12 @@ func (h *Header) Decode(into any) *Fault {
 	return h.fault(unbroken(func() error { return yaml.UnmarshalWithOptions([]byte(h.text), into, yaml.Strict()) }))
 }
 
+// DecodeKnown is Decode, but ignores keys that into does not have: of files that other
+// programs write.
+func (h *Header) DecodeKnown(into any) *Fault {
+	return h.fault(unbroken(func() error { return yaml.Unmarshal([]byte(h.text), into) }))
+}
+
 // DecodeKey fills into with the value of one top-level key.
 func (h *Header) DecodeKey(key string, into any) *Fault {
 	return h.fault(unbroken(func() error { return yaml.NodeToValue(h.node[key], into, yaml.Strict()) }))

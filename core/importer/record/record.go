@@ -8,9 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goccy/go-yaml"
-
 	"gatehouse/core"
+	"gatehouse/core/agent/frontmatter"
 	"gatehouse/core/importer/foreign"
 )
 
@@ -58,7 +57,11 @@ func ReadHead(text string) (h Head, body string, ok bool) {
 	}
 	front, body, ok := strings.Cut(text, "\n---\n")
 	var f header
-	if !ok || len(front) > maxHead || yaml.Unmarshal([]byte(front), &f) != nil {
+	if !ok || len(front) > maxHead {
+		return h, "", false
+	}
+	read, fault := frontmatter.Read("", front, 1)
+	if fault != nil || read.DecodeKnown(&f) != nil {
 		return h, "", false
 	}
 	for _, v := range []any{f.Session, f.Camel, f.SDK, f.ID} {

@@ -1,6 +1,7 @@
 package record_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -29,5 +30,22 @@ func TestOnlyAHeadingWithATimeBeginsAMessage(t *testing.T) {
 	c, err := record.Parse("---\nid: x\n---\n\n# T\n\n### User | 2025-12-07T04:39:47Z\n\none\n\n### Not a | message\n\n## Nor this\n\n---\nend\n\n### Assistant | 2025-12-07T04:39:47.5+02:00\n\ntwo\n")
 	if err != nil || len(c.Messages) != 2 || !strings.HasSuffix(c.Messages[0].Blocks[0].Text, "---\nend") || c.Messages[1].At.UTC().Hour() != 2 {
 		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+// A few lines of aliases expand to gigabytes.
+func TestAHeadWithAliasesIsNone(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("---\nsession_id: abc\na: &a [x,x,x,x,x,x,x,x,x,x]\n")
+	for c := 'b'; c <= 'k'; c++ {
+		p := string(c - 1)
+		fmt.Fprintf(&b, "%c: &%c [*%s,*%s,*%s,*%s,*%s,*%s,*%s,*%s]\n", c, c, p, p, p, p, p, p, p, p)
+	}
+	b.WriteString("title: *k\n---\n")
+	if h, _, ok := record.ReadHead(b.String()); ok {
+		t.Errorf("it is read: %q", h.IDs)
+	}
+	if h, _, ok := record.ReadHead("---\nsession_id: abc\ntitle: x\nother: 1\n---\nbody"); !ok || h.IDs[0] != "abc" || h.Title != "x" {
+		t.Errorf("a head with further fields: %+v %t", h, ok)
 	}
 }
