@@ -433,6 +433,7 @@ func TestHostileNamesAndTextsAreEscapedOnEveryPage(t *testing.T) {
 		_, err = tx.Exec(t.Context(), `INSERT INTO admin_sessions (token, data, expiry) VALUES ('x', $1, $2)`, data, core.Stamp(now.Add(time.Hour)))
 		return err
 	}))
+	w.file(diaryFile, "# para:abc123def456 10:30 AM "+hostile+"\n\n"+hostile+"\n\n## Images\n\n![x](assets/2026-01-28/"+url.PathEscape(hostile)+")\n")
 	const badRun = "0192fa3c-41aa-7000-8000-0000000000bb"
 	bad := w.talk(session.Ref{Address: core.Address{Bot: "telegram", Chat: hostile}, User: 2, Trust: core.Vault, Source: "telegram"}, hostile, badRun, transcript.Message{Role: "user", Blocks: []core.Block{text(hostile), {Type: "media", Media: []core.Media{{Type: hostile, Name: hostile}, {Type: "application/pdf", Name: hostile, Data: []byte("%PDF-1.4")}}}}},
 		transcript.Message{Role: "assistant", Model: hostile, Blocks: []core.Block{text(hostile), {Type: "thinking", Text: hostile}, {Type: "tool_use", ID: "h", Name: hostile, Input: json.RawMessage(`{"a":"<script>alert(1)</script>"}`)}}},
@@ -453,7 +454,7 @@ func TestHostileNamesAndTextsAreEscapedOnEveryPage(t *testing.T) {
 		if n := strings.Count(a.body, "<script"); n == 0 || n != strings.Count(a.body, `<script type="module" src="/static/`) {
 			t.Errorf("GET %s: %d script elements, want the panel's only", path, n)
 		}
-		if strings.Count(a.body, "<img") != strings.Count(a.body, `<img src="/admin/chats/`) {
+		if strings.Count(a.body, "<img") != strings.Count(a.body, `<img src="/admin/chats/`)+strings.Count(a.body, `<img class="photo" src="/admin/journal/file?path=`) {
 			t.Errorf("GET %s: a picture from elsewhere", path)
 		}
 		a.lacks(t, `href="javascript:`)

@@ -12,6 +12,7 @@ import (
 
 	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core"
+	"gatehouse/core/index/document"
 	"gatehouse/web/auth"
 )
 
@@ -128,6 +129,11 @@ func (w *world) unsafeRoutes() map[string]func() change {
 			w.call("GET", "/api/import/"+i.(map[string]any)["id"].(string)+"?wait=30", nil)
 		}
 	}
+	entry := func() string {
+		_, m, _ := w.asked("POST", "/api/journal/2026-01-28", map[string]any{"text": "Zebra"}, nil)
+		return "/api/journal/entries/" + m["id"].(string)
+	}
+	anyVersion := http.Header{"If-Match": {"*"}}
 	return map[string]func() change{
 		"POST /api/chat/{id}/abort": func() change {
 			r, _ := asks()
@@ -164,6 +170,32 @@ func (w *world) unsafeRoutes() map[string]func() change {
 			idle()
 			_, m, _ := w.asked("POST", "/api/import", empty, admin)
 			return change{path: "/api/import/" + m["id"].(string)}
+		},
+		"POST /api/journal/{date}": func() change {
+			return change{path: "/api/journal/2026-01-28", body: map[string]any{"text": "Zebra"}}
+		},
+		"PATCH /api/journal/entries/{id}": func() change {
+			return change{path: entry(), body: map[string]any{"text": "Zebras"}, header: anyVersion}
+		},
+		"DELETE /api/journal/entries/{id}": func() change { return change{path: entry(), header: anyVersion} },
+		"PUT /api/contexts/{name}": func() change {
+			return change{path: "/api/contexts/plans", body: map[string]any{"folders": []string{"Public"}}}
+		},
+		"DELETE /api/contexts/{name}": func() change {
+			w.call("PUT", "/api/contexts/seeds", map[string]any{"folders": []string{"Public"}})
+			return change{path: "/api/contexts/seeds"}
+		},
+		"POST /api/daily/agents/{name}/run": func() change {
+			w.agentFile("nightly", `schedule: "3:00"`)
+			return change{path: "/api/daily/agents/nightly/run", body: map[string]any{}}
+		},
+		"PUT /api/index/{content_id}/chunks": func() change {
+			w.document("Public/Zebra.md", "A zebra.")
+			return change{path: "/api/index/" + document.ID("Public/Zebra.md") + "/chunks", body: map[string]any{"chunks": []map[string]any{{"field": "summary", "chunk_index": 0, "text": "Zebras"}}}}
+		},
+		"DELETE /api/index/{content_id}/chunks": func() change {
+			w.document("Public/Antelope.md", "An antelope.")
+			return change{path: "/api/index/" + document.ID("Public/Antelope.md") + "/chunks"}
 		},
 		"POST /api/permissions/{id}/grant": key("grant"),
 		"POST /api/permissions/{id}/deny":  key("deny"),

@@ -113,11 +113,23 @@ func TestAPrometheusAnswersEveryQueryOfTheDashboard(t *testing.T) {
 	})
 	for _, g := range rules.Data.Groups {
 		for _, r := range g.Rules {
-			if r.State != "inactive" {
-				t.Errorf("the alert %s is %s on a healthy gateway", r.Name, r.State)
+			if r.State == "firing" {
+				t.Errorf("the alert %s is firing on a healthy gateway", r.Name)
 			}
 		}
 	}
+	// One may be pending until the gateway was scraped for the first time.
+	w.until("no alert is raised on a healthy gateway", func() bool {
+		if !p.get("/api/v1/rules", &rules) {
+			return false
+		}
+		for _, g := range rules.Data.Groups {
+			if slices.ContainsFunc(g.Rules, func(r struct{ Name, Health, State string }) bool { return r.State != "inactive" }) {
+				return false
+			}
+		}
+		return true
+	})
 	// Prometheus renames a label of ours that is one of its own, and rules miss it.
 	var found struct{ Data []string }
 	if !p.get("/api/v1/labels", &found) || !slices.Contains(found.Data, "task") {

@@ -33,6 +33,7 @@ func TestModelsAndTheAgentAreChangedForTheNextMessage(t *testing.T) {
 	model := llmtest.New(t, llmtest.Options{Key: modelKey, Models: []string{"fake-1", "fake-2", "guests-1", "titles-1"}})
 	w := newWorld(t, func(c *configs.Config) {
 		c.Model, c.OpenaiBaseURL, c.OpenaiAPIKey, c.RateLimit = fakeModel, model.URL(), values.NewSecret(modelKey), values.Rate{}
+		c.Activity = false // its summaries would be the newest requests
 	})
 	w.puts(map[string]string{".parachute/agents/cook.md": "---\ndescription: Cooks.\n---\nYou are a cook of soups.\n"})
 	boss, ada := w.boss(), w.guest("Ada")

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"gatehouse/core"
@@ -56,12 +57,14 @@ func (c Context) Only(may func(name string) bool) Context {
 	return c
 }
 
-var names = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+var names = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+})
 
 // CheckName returns core.Invalid for what is no name. "sessions" is none: the API has
 // another address of that name.
 func CheckName(name string) error {
-	if !names.MatchString(name) || name == "sessions" {
+	if !names().MatchString(name) || name == "sessions" {
 		return core.Errorf(core.Invalid, "a name has 1 to 64 letters, digits, - and _, and begins with a letter or a digit")
 	}
 	return nil

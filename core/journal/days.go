@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"gatehouse/core"
@@ -57,7 +58,9 @@ const MaxFile = 64 << 20
 // maxSameMinute limits the attachments of one kind and minute.
 const maxSameMinute = 100
 
-var extension = regexp.MustCompile(`^\.[a-z0-9]{1,8}$`)
+var extension = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\.[a-z0-9]{1,8}$`)
+})
 
 // Attach copies r to Daily/assets/{date}/{kind}-10-30-am{ext} of the user's journal and
 // returns the path relative to the day's file. A name that is taken gets a number. The
@@ -68,7 +71,7 @@ func (s *Store) Attach(ctx context.Context, user int64, kind, ext string, at tim
 		return "", err
 	}
 	ext = strings.ToLower(ext)
-	if !extension.MatchString(ext) {
+	if !extension().MatchString(ext) {
 		ext = ".bin"
 	}
 	rel := "assets/" + at.Format(time.DateOnly)

@@ -263,7 +263,7 @@ func cleanAttachments(images []Image, audio []Audio) error {
 		}
 	}
 	for _, a := range audio {
-		if !cleanPath(a.Path) || a.Duration != "" && !durationLine.MatchString("- Duration: "+a.Duration) {
+		if !cleanPath(a.Path) || a.Duration != "" && !durationLine().MatchString("- Duration: "+a.Duration) {
 			return core.Errorf(core.Invalid, "a recording's path or duration is not valid")
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 )
@@ -27,7 +28,9 @@ type section struct {
 
 // heading is the first line of an entry: "# para:abc123def456 10:30 AM", or, from other
 // programs, "# 10:30 AM" or "# 22:15 A title".
-var heading = regexp.MustCompile(`^#[ \t]+(?:para:([a-z0-9]{12}|[a-z0-9]{8}|[a-z0-9]{6})(?:[ \t]+(` + clock + `))?|(?:para:[ \t]*)?(` + clock + `))(?:[ \t]+([^\r\n]*))?[ \t]*\r?$`)
+var heading = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^#[ \t]+(?:para:([a-z0-9]{12}|[a-z0-9]{8}|[a-z0-9]{6})(?:[ \t]+(` + clock + `))?|(?:para:[ \t]*)?(` + clock + `))(?:[ \t]+([^\r\n]*))?[ \t]*\r?$`)
+})
 
 // clock is a time of day.
 const clock = `(?:[01]?[0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9])?(?:[ \t]?[AaPp][Mm])?`
@@ -70,7 +73,7 @@ func headingOf(line []byte) (section, bool) {
 	if len(line) == 0 || line[0] != '#' || len(line) > maxHeading {
 		return section{}, false
 	}
-	m := heading.FindSubmatch(bytes.TrimSuffix(line, []byte("\n")))
+	m := heading().FindSubmatch(bytes.TrimSuffix(line, []byte("\n")))
 	if m == nil {
 		return section{}, false
 	}
@@ -138,9 +141,15 @@ const (
 )
 
 var (
-	imageLine    = regexp.MustCompile(`^!\[([^\]\n]*)\]\(<?([^<>\n]+?)>?\)$`)
-	durationLine = regexp.MustCompile(`^- Duration: *([0-9:]{1,12})$`)
-	pathLine     = regexp.MustCompile(`^- Path: *(.+)$`)
+	imageLine = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^!\[([^\]\n]*)\]\(<?([^<>\n]+?)>?\)$`)
+	})
+	durationLine = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^- Duration: *([0-9:]{1,12})$`)
+	})
+	pathLine = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^- Path: *(.+)$`)
+	})
 )
 
 // attachments cuts the blocks "## Images" and "## Audio" off the end of a body. A block
@@ -197,7 +206,7 @@ func imagesOf(block string) (list []Image, ok bool) {
 		if line == "" {
 			continue
 		}
-		m := imageLine.FindStringSubmatch(line)
+		m := imageLine().FindStringSubmatch(line)
 		if m == nil {
 			return nil, false
 		}
@@ -213,11 +222,11 @@ func audioOf(block string) (list []Audio, ok bool) {
 		if line == "" {
 			continue
 		}
-		if m := durationLine.FindStringSubmatch(line); m != nil {
+		if m := durationLine().FindStringSubmatch(line); m != nil {
 			duration = m[1]
 			continue
 		}
-		m := pathLine.FindStringSubmatch(line)
+		m := pathLine().FindStringSubmatch(line)
 		if m == nil {
 			return nil, false
 		}

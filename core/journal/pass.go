@@ -102,7 +102,7 @@ func (s *Store) passOver(ctx context.Context, user int64, until time.Time) (chan
 			continue
 		}
 		name := dir + "/" + e.Name()
-		if m := temporary.FindStringSubmatch(e.Name()); m != nil {
+		if m := temporary().FindStringSubmatch(e.Name()); m != nil {
 			if s.o.Clock.Now().Sub(info.ModTime()).Abs() > quiet {
 				s.tell(name, s.recover(ctx, user, dir+"/"+m[1], name, m[2]))
 			}
@@ -334,7 +334,9 @@ func minuteOf(when string) (minute int, ok bool) {
 }
 
 // temporary are the names that tempOf makes.
-var temporary = regexp.MustCompile(`^\.([0-9]{4}-[0-9]{2}-[0-9]{2}\.md)\.(new|[0-9a-f]{16})\.[a-z0-9]{12}\` + tempSuffix + `$`)
+var temporary = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\.([0-9]{4}-[0-9]{2}-[0-9]{2}\.md)\.(new|[0-9a-f]{16})\.[a-z0-9]{12}\` + tempSuffix + `$`)
+})
 
 // recover removes a temporary file that a crash left, and first adds what only it has: if
 // it has the content that was replaced, nothing; else it has what this program was about

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/orchestrator"
 	"gatehouse/core/permission"
 )
 
@@ -78,7 +79,11 @@ func (v *Previews) find(ctx context.Context, level core.Trust) (p Preview, err e
 	role := v.Set.Agents.Role("", "")
 	p.Agent, p.Model = role.Agent.Name, v.Model(role.Model)
 	who := permission.Profile{User: newUser, Trust: core.Least(level, role.Trust), GuestRead: v.Set.GuestRead(), CanAsk: true, Configured: permission.ForGuest(newUser)}
-	for _, x := range v.Set.with(who.Trust, false) {
+	tools := v.Set.with(who.Trust, false)
+	if v.Set.More != nil { // of a message in the user's direct chat
+		tools = append(tools, v.Set.More(&orchestrator.Turn{User: newUser, Trust: who.Trust, Rows: []core.Inbound{{Kind: core.KindMessage}}})...)
+	}
+	for _, x := range tools {
 		if role.Agent.Offers(x.Name) && permission.Offered(who, x, v.Set.Box != nil).OK {
 			p.Tools = append(p.Tools, x.Name)
 		}

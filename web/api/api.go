@@ -113,6 +113,9 @@ func New(o Options) *API {
 	}
 	a := &API{Options: o, streams: stream.New(o.Door, o.Clock, o.Metrics, o.Streams)}
 	o.Imports.Streams = a.streams
+	if o.Audit != nil {
+		o.Contexts.Did, o.Passages.Did = o.Audit.Did, o.Audit.Did
+	}
 	recent := turns.NewRecent()
 	a.finder = sessions.NewFinder(o.Sessions, recent, o.Reader)
 	a.turns = turns.New(turns.Options{

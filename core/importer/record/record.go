@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"gatehouse/core"
@@ -104,7 +105,9 @@ func at(v any) time.Time {
 
 // heading begins a message: "### User | 2025-12-07T04:39:47.485Z", with a paragraph's id in front in
 // some versions. A heading without a time is part of a message.
-var heading = regexp.MustCompile(`^### (?:para:[a-z0-9]+\s+)?(.{1,100}?) \| (\d{4}-\d{2}-\d{2}T[\d:.]+(?:Z|[+-]\d{2}:\d{2})?)\s*$`)
+var heading = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^### (?:para:[a-z0-9]+\s+)?(.{1,100}?) \| (\d{4}-\d{2}-\d{2}T[\d:.]+(?:Z|[+-]\d{2}:\d{2})?)\s*$`)
+})
 
 // Parse returns the conversation of a record; core.Invalid where text is none.
 func Parse(text string) (*foreign.Conversation, error) {
@@ -127,7 +130,7 @@ func Parse(text string) (*foreign.Conversation, error) {
 		part.Reset()
 	}
 	for line := range strings.Lines(strings.ToValidUTF8(body, "\ufffd")) {
-		if m := heading.FindStringSubmatch(strings.TrimRight(line, "\n")); m != nil {
+		if m := heading().FindStringSubmatch(strings.TrimRight(line, "\n")); m != nil {
 			end()
 			role, when = roleOf(m[1]), at(m[2])
 			continue

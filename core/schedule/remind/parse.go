@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"gatehouse/core"
@@ -25,13 +26,27 @@ const (
 )
 
 var (
-	spanOf  = regexp.MustCompile(`(?i)^(?:in\s+)?((?:\d{1,4}\s*(?:weeks?|days?|hours?|hrs?|minutes?|mins?|min|w|d|h|m)\s*)+)(?:\s|$)`)
-	unitOf  = regexp.MustCompile(`(?i)(\d{1,4})\s*([a-z])`)
-	clockOf = regexp.MustCompile(`^(?:at\s+)?(\d{1,2}:\d{2})(?:\s|$)`)
-	isoOf   = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}t\d{2}:\d{2}(:\d{2})?$`)
-	dateOf  = regexp.MustCompile(`^(\d{4}-\d{2}-\d{2})\s+`)
-	wordOf  = regexp.MustCompile(`(?i)^(?:on\s+)?(today|tomorrow|monday|tuesday|wednesday|thursday|friday|saturday|sunday)\s+`)
-	everyOf = regexp.MustCompile(`(?i)^every\s+(?:day\s+)?(?:at\s+)?(?:(monday|tuesday|wednesday|thursday|friday|saturday|sunday)\s+)?(?:at\s+)?`)
+	spanOf = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)^(?:in\s+)?((?:\d{1,4}\s*(?:weeks?|days?|hours?|hrs?|minutes?|mins?|min|w|d|h|m)\s*)+)(?:\s|$)`)
+	})
+	unitOf = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)(\d{1,4})\s*([a-z])`)
+	})
+	clockOf = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(?:at\s+)?(\d{1,2}:\d{2})(?:\s|$)`)
+	})
+	isoOf = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^\d{4}-\d{2}-\d{2}t\d{2}:\d{2}(:\d{2})?$`)
+	})
+	dateOf = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(\d{4}-\d{2}-\d{2})\s+`)
+	})
+	wordOf = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)^(?:on\s+)?(today|tomorrow|monday|tuesday|wednesday|thursday|friday|saturday|sunday)\s+`)
+	})
+	everyOf = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)^every\s+(?:day\s+)?(?:at\s+)?(?:(monday|tuesday|wednesday|thursday|friday|saturday|sunday)\s+)?(?:at\s+)?`)
+	})
 )
 
 var weekdays = map[string]time.Weekday{"sunday": 0, "monday": 1, "tuesday": 2, "wednesday": 3, "thursday": 4, "friday": 5, "saturday": 6}
@@ -40,13 +55,13 @@ var weekdays = map[string]time.Weekday{"sunday": 0, "monday": 1, "tuesday": 2, "
 // pills", into a time and a text. Times are of zone. ok is false where no time is found.
 func Parse(s string, now time.Time, zone *time.Location) (t Time, text string, ok bool, err error) {
 	s = strings.TrimSpace(s)
-	if m := spanOf.FindStringSubmatch(s); m != nil {
+	if m := spanOf().FindStringSubmatch(s); m != nil {
 		t, err = In(m[1], now, zone)
 		return t, strings.TrimSpace(s[len(m[0]):]), true, err
 	}
 	day, rest := "", s
-	if m := everyOf.FindStringSubmatch(s); m != nil {
-		if c := clockOf.FindStringSubmatch(s[len(m[0]):]); c != nil {
+	if m := everyOf().FindStringSubmatch(s); m != nil {
+		if c := clockOf().FindStringSubmatch(s[len(m[0]):]); c != nil {
 			rule := c[1]
 			if weekday, ok := weekdays[strings.ToLower(m[1])]; ok {
 				hour, minute, err := when.Clock(c[1])
@@ -59,13 +74,13 @@ func Parse(s string, now time.Time, zone *time.Location) (t Time, text string, o
 			return t, strings.TrimSpace(s[len(m[0])+len(c[0]):]), true, err
 		}
 	}
-	for _, of := range []*regexp.Regexp{dateOf, wordOf} {
+	for _, of := range []*regexp.Regexp{dateOf(), wordOf()} {
 		if m := of.FindStringSubmatch(rest); m != nil {
 			day, rest = strings.ToLower(m[1]), rest[len(m[0]):]
 			break
 		}
 	}
-	m := clockOf.FindStringSubmatch(rest)
+	m := clockOf().FindStringSubmatch(rest)
 	if m == nil {
 		return t, "", false, nil
 	}
@@ -77,11 +92,11 @@ func Parse(s string, now time.Time, zone *time.Location) (t Time, text string, o
 // span is refused.
 func In(span string, now time.Time, zone *time.Location) (Time, error) {
 	span = strings.TrimSpace(span)
-	if spanOf.FindString(span) != span { // "1 month" begins like a minute
+	if spanOf().FindString(span) != span { // "1 month" begins like a minute
 		return Time{}, unclear()
 	}
 	total := time.Duration(0)
-	for _, m := range unitOf.FindAllStringSubmatch(span, -1) {
+	for _, m := range unitOf().FindAllStringSubmatch(span, -1) {
 		n, _ := strconv.Atoi(m[1]) // at most four digits
 		unit := map[string]time.Duration{"m": time.Minute, "h": time.Hour, "d": 24 * time.Hour, "w": 7 * 24 * time.Hour}[strings.ToLower(m[2])]
 		total += time.Duration(n) * unit
@@ -96,7 +111,7 @@ func At(s string, now time.Time, zone *time.Location) (Time, error) {
 	if t, err := time.Parse(time.RFC3339, strings.ToUpper(s)); err == nil {
 		return once(t, now, zone)
 	}
-	if isoOf.MatchString(s) {
+	if isoOf().MatchString(s) {
 		s = s[:10] + " " + s[11:16]
 	}
 	day, clock, found := strings.Cut(s, " ")

@@ -2,6 +2,7 @@
 package contexts
 
 import (
+	"context"
 	"net/http"
 
 	"gatehouse/core"
@@ -23,6 +24,8 @@ type Options struct {
 	Store Store
 	// May reports whether a user at this trust may read a file of the vault.
 	May func(trust core.Trust, user int64, name string) bool
+	// Did adds an entry to the audit log.
+	Did func(ctx context.Context, by core.Actor, action, subject string) error
 }
 
 // An API serves the routes of saved contexts.
@@ -100,15 +103,22 @@ func (a *API) put(w http.ResponseWriter, r *http.Request) error {
 	if c, err = a.o.Store.Put(c); err != nil {
 		return err
 	}
+	if err := a.o.Did(r.Context(), p.Actor(), "context.save", c.Name); err != nil {
+		return err
+	}
 	return web.WriteJSON(w, http.StatusOK, c)
 }
 
 // remove serves DELETE /api/contexts/{name}.
 func (a *API) remove(w http.ResponseWriter, r *http.Request) error {
-	if _, err := a.changes(r); err != nil {
-		return err
+	p, err := a.changes(r)
+	if err == nil {
+		err = a.o.Store.Delete(r.PathValue("name"))
 	}
-	if err := a.o.Store.Delete(r.PathValue("name")); err != nil {
+	if err == nil {
+		err = a.o.Did(r.Context(), p.Actor(), "context.delete", r.PathValue("name"))
+	}
+	if err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)

@@ -34,6 +34,8 @@ type Options struct {
 	Index   Index
 	MayRead func(trust core.Trust, user int64, name string) bool // files of the vault
 	Refill  func()                                               // has what was purged indexed again soon
+	// Did adds an entry to the audit log.
+	Did func(ctx context.Context, by core.Actor, action, subject string) error
 }
 
 // An API serves the routes.
@@ -69,22 +71,21 @@ type Page struct {
 
 // content returns the content that a request is about, for an admin whose trust reads
 // its file; for others there is none.
-func (a *API) content(r *http.Request) (id, path string, err error) {
-	p, err := auth.Require(r, auth.ScopeAdmin)
-	if err != nil {
-		return "", "", err
+func (a *API) content(r *http.Request) (p auth.Principal, id, path string, err error) {
+	if p, err = auth.Require(r, auth.ScopeAdmin); err != nil {
+		return p, "", "", err
 	}
 	if id = r.PathValue("content_id"); !utf8.ValidString(id) || strings.ContainsRune(id, 0) {
-		return "", "", core.Errorf(core.NotFound, "the index has no such content")
+		return p, "", "", core.Errorf(core.NotFound, "the index has no such content")
 	}
 	if path, err = a.o.Index.Path(r.Context(), id); err == nil && !a.o.MayRead(p.Trust, p.User, path) {
 		err = core.Errorf(core.NotFound, "the index has no content %q", id)
 	}
-	return id, path, err
+	return p, id, path, err
 }
 
 func (a *API) list(w http.ResponseWriter, r *http.Request) error {
-	id, path, err := a.content(r)
+	_, id, path, err := a.content(r)
 	if err != nil {
 		return err
 	}
@@ -116,7 +117,7 @@ func (a *API) list(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *API) put(w http.ResponseWriter, r *http.Request) error {
-	id, _, err := a.content(r)
+	p, id, _, err := a.content(r)
 	if err != nil {
 		return err
 	}
@@ -145,6 +146,9 @@ func (a *API) put(w http.ResponseWriter, r *http.Request) error {
 	if core.KindOf(err) == core.Invalid {
 		return fields.Problem(web.Invalid, "chunks", core.TextOf(err))
 	}
+	if err == nil {
+		err = a.o.Did(r.Context(), p.Actor(), "index.add", id)
+	}
 	if err != nil {
 		return err
 	}
@@ -153,9 +157,12 @@ func (a *API) put(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *API) delete(w http.ResponseWriter, r *http.Request) error {
-	id, _, err := a.content(r)
+	p, id, _, err := a.content(r)
 	if err == nil {
 		err = a.o.Index.Purge(r.Context(), id)
+	}
+	if err == nil {
+		err = a.o.Did(r.Context(), p.Actor(), "index.delete", id)
 	}
 	if err != nil {
 		return err
