@@ -82,7 +82,7 @@ func (p *Pages) Items() []page.Item {
 	if p.o.Reader == nil {
 		return nil
 	}
-	return []page.Item{{Key: "journal", Path: pagePath, Label: "Journal"}}
+	return []page.Item{{Key: "journal", Path: pagePath, Label: "Journal", NoView: true}}
 }
 
 // dayURL returns the address of a day.

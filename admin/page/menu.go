@@ -1,6 +1,10 @@
 package page
 
-import "context"
+import (
+	"context"
+
+	"gatehouse/web/auth"
+)
 
 // An Item is a page in the menu.
 type Item struct {
@@ -12,6 +16,7 @@ type Item struct {
 	Count  func(ctx context.Context) int
 	Words  string // what is counted, for screen readers
 	Urgent bool   // what is counted is a fault
+	NoView bool   // viewers may not open it, so they do not see it
 }
 
 // List adds pages to the menu, in this order.
@@ -35,12 +40,17 @@ type entry struct {
 
 // menu returns the entries with their counts.
 func (f *Frame) menu(ctx context.Context, current string) []entry {
-	m := make([]entry, len(f.items))
+	who, _ := auth.From(ctx)
+	m := make([]entry, 0, len(f.items))
 	for i, item := range f.items {
-		m[i] = entry{Item: item, Current: item.Key == current, Far: len(f.items) > nearPages+1 && i >= nearPages, Below: f.below[item.Key]}
-		if item.Count != nil {
-			m[i].Count = item.Count(ctx)
+		if item.NoView && who.Viewer {
+			continue
 		}
+		e := entry{Item: item, Current: item.Key == current, Far: len(f.items) > nearPages+1 && i >= nearPages, Below: f.below[item.Key]}
+		if item.Count != nil {
+			e.Count = item.Count(ctx)
+		}
+		m = append(m, e)
 	}
 	return m
 }
