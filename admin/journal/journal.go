@@ -142,7 +142,7 @@ func (p *Pages) show(w http.ResponseWriter, r *http.Request, status int, d draft
 		b.Entries = append(b.Entries, entryOf(e, &b.Draft))
 	}
 	if d.ID != "" && d.Text != "" && !slices.ContainsFunc(b.Entries, func(e entry) bool { return e.Editing }) {
-		b.Draft.ID = "" // the entry is gone: what was typed can be added anew
+		b.Draft.ID = "" // the entry is gone: what was typed can be added again
 	}
 	days := page.Load(r.Context(), p.frame, "The calendar", func(ctx context.Context) ([]string, error) {
 		return p.o.Reader.Days(ctx, core.Operator, date[:len("2006-01")])

@@ -38,7 +38,7 @@ type Options struct {
 	// NewID registers and returns the para-ID of a new entry in the file path.
 	NewID    func(ctx context.Context, tx *store.Tx, path string, user int64) (string, error)
 	Zone     func(ctx context.Context) *time.Location // the owner's; nil: the machine's
-	Link     func(session string) string              // to a conversation, for people
+	Link     func(session string) string              // to a conversation, for users
 	Registry prometheus.Registerer
 }
 
@@ -94,7 +94,7 @@ func (w *Worker) Follow(s *session.Session, at core.Address, user int64, trust c
 	return todo
 }
 
-// Logged reports whether a session may enter the files: it is the owner's, of people who
+// Logged reports whether a session may enter the files: it is the owner's, of users who
 // talk, was not begun by the schedule, and is not switched off. Those of groups are the
 // owner's too; they are found by their chat.
 func Logged(s *session.Session) bool {

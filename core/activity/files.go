@@ -74,7 +74,7 @@ func (w *Worker) wrote(name string, err error) bool {
 	return false
 }
 
-// reason returns err for people, without the names of files.
+// reason returns err for users, without the names of files.
 func reason(err error) string {
 	if core.KindOf(err) != core.Other {
 		return core.TextOf(err)
@@ -183,7 +183,7 @@ func (w *Worker) logged(rows []row, known map[string]entry) (list []daylog.Entry
 	for _, r := range rows {
 		e, ok := known[r.Session]
 		if !ok {
-			continue // deleted meanwhile
+			continue // deleted concurrently
 		}
 		i := slices.IndexFunc(list, func(x daylog.Entry) bool { return x.Session == r.Session })
 		if i < 0 {
@@ -239,7 +239,7 @@ func (w *Worker) same(name string, t text) bool {
 }
 
 // rewrite replaces a file by what edit makes of it, in one step. What another program
-// writes meanwhile is edited too. A file that would be empty is removed.
+// writes concurrently is edited too. A file that would be empty is removed.
 func (w *Worker) rewrite(name string, edit func(old []byte) ([]byte, error)) error {
 	for range tries {
 		was, err := w.read(name)

@@ -113,7 +113,7 @@ func (w *Worker) note(what, session string, err error) {
 }
 
 // keep stores what is to be written of a run, which is then followed. A session that is
-// deleted meanwhile keeps nothing: removeGone finds it.
+// deleted concurrently keeps nothing: removeGone finds it.
 func (w *Worker) keep(ctx context.Context, s *session.Session, f runs.Finished, r row) error {
 	local := f.Ended.In(w.o.Zone(ctx))
 	r.At, r.Agent, r.Day, r.LogDay = core.Stamp(f.Ended), s.AgentType, f.Ended.UTC().Format(dayForm), local.Format(dayForm)

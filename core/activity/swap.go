@@ -14,7 +14,7 @@ import (
 )
 
 // tempOf returns the temporary name of a new content of the file name. It names the file,
-// what is replaced and what is written, so that what a crash leaves can be told apart.
+// what is replaced and what is written, so that what a crash leaves can be identified.
 func tempOf(name string, was, now []byte) string {
 	return "." + path.Base(name) + "." + sumOf(was) + "." + sumOf(now) + "." + strings.ToLower(rand.Text()[:12]) + ".gatehouse-tmp"
 }
@@ -32,7 +32,7 @@ var temporary = regexp.MustCompile(`^\.([^/]+)\.(new|[0-9a-f]{16})\.([0-9a-f]{16
 
 // putBack gives a file the content that another program saved in the moment when now was
 // written, which is in the file temp; what was to be written is tried again on that. If
-// the file was changed once more, the content is kept in a file beside it.
+// the file was changed once more, the content is kept in another file next to it.
 func (w *Worker) putBack(name, temp string, now, displaced []byte) error {
 	again := tempOf(name, now, displaced)
 	more, err := w.o.Vault.Swap(name, again, now, displaced)
@@ -64,7 +64,7 @@ func (w *Worker) keepBeside(name string, data []byte) error {
 	return err
 }
 
-// sweep removes what a crash has left half written, and puts back what only that has.
+// sweep removes what a crash has left half written, and restores what only that has.
 func (w *Worker) sweep() {
 	for _, dir := range []string{linesDir, logDir} {
 		files, err := fs.ReadDir(w.o.Vault.FS(), dir)

@@ -5,7 +5,7 @@
 //
 // Other programs may change the files at any time. A write reads the file, changes the
 // entry that it is about and exchanges the file in one step; if another program has
-// changed it meanwhile, the write is repeated on the new content. What the package did
+// changed it concurrently, the write is repeated on the new content. What the package did
 // not change stays as it was, byte by byte.
 package journal
 
@@ -54,7 +54,7 @@ type Entry struct {
 	ID      string  // para-ID; "" until the next pass gives it one
 	Date    string  // of its file, such as 2026-01-28
 	Time    string  // of day, as it was written; "" where no one wrote one
-	Title   string  // what its heading has besides
+	Title   string  // the rest of its heading
 	Text    string  // Markdown
 	Images  []Image // paths relative to the file
 	Audio   []Audio

@@ -299,7 +299,7 @@ func render(title string, text string, images []Image, audio []Audio) []byte {
 // titleOf returns the heading of a new entry.
 func titleOf(id string, at time.Time) string { return "# para:" + id + " " + at.Format("3:04 PM") }
 
-// add puts a new entry at the end.
+// add appends a new entry.
 func (f *file) add(s section) {
 	last := &f.head
 	if n := len(f.sections); n > 0 {

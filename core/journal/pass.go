@@ -88,7 +88,7 @@ func (s *Store) passOver(ctx context.Context, user int64, until time.Time) (chan
 	dir := DirOf(user)
 	entries, err := fs.ReadDir(s.o.Vault.FS(), dir)
 	if err != nil {
-		return 0, nil // there is none, or it is no folder: who writes in it is told
+		return 0, nil // there is none, or it is no folder: a write reports that
 	}
 	for _, e := range entries {
 		if err := context.Cause(ctx); err != nil {
@@ -168,7 +168,7 @@ func (s *Store) settle(ctx context.Context, user int64, name string) (changed bo
 	return changed, err
 }
 
-// renumber gives new ids where copies says so.
+// renumber gives new ids to what copies returns.
 func (s *Store) renumber(ctx context.Context, user int64, name string, taken map[string]bool) (changed bool, err error) {
 	var given []renumbered
 	err = s.changeLocked(ctx, user, name, func(f *file) error {

@@ -20,7 +20,7 @@ import (
 const maxTries = 20
 
 // change reads the file name, has do change it, and replaces it in one step. When another
-// program changed the file meanwhile, do is called again with the new content. An error
+// program changed the file concurrently, do is called again with the new content. An error
 // of do ends it.
 func (s *Store) change(ctx context.Context, user int64, name string, do func(f *file) error) error {
 	defer s.lock(name)()
@@ -77,7 +77,7 @@ func (s *Store) rejoin(ctx context.Context, user int64, name, temp string, displ
 }
 
 // tempOf returns the temporary name of a new content of the file name. It names the file
-// and the content that is replaced, so that what a crash leaves can be told apart.
+// and the content that is replaced, so that what a crash leaves can be identified.
 func tempOf(name string, was []byte) string {
 	return "." + path.Base(name) + "." + sumOf(was) + "." + entry.Random() + tempSuffix
 }

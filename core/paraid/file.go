@@ -185,7 +185,7 @@ func (r *Registry) rewrite(ctx context.Context) (n int, err error) {
 	return n, d.Keep(File)
 }
 
-// compare reads the present file beside what is to be written.
+// compare reads the present file and what is to be written.
 func (r *Registry) compare() *comparison {
 	f, err := r.vault.Root().Open(File)
 	if err != nil {
@@ -227,7 +227,7 @@ func (c *comparison) close() {
 // maxLine is the longest line that Load reads, in bytes.
 const maxLine = 8 << 10
 
-// loaded is the metadata that says that the table has what the file had.
+// loaded is the metadata that records that the table has what the file had.
 const loaded = "para_ids_loaded"
 
 // Unread is where a file is copied to of which Load could not read all lines.

@@ -45,7 +45,7 @@ func (s *Scheduler) due(ctx context.Context, a *daily.Agent, now time.Time) (due
 // save by deleting and writing again.
 const goneAfter = time.Hour
 
-// forgetGone deletes what is stored of agents whose files are gone: one that is put back
+// forgetGone deletes what is stored of agents whose files are gone: one that is restored
 // later has no times before that.
 func (s *Scheduler) forgetGone(ctx context.Context, set daily.Set, now time.Time) error {
 	var names []string

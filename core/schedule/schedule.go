@@ -31,7 +31,7 @@ const (
 	late    = 2 * time.Minute    // a run that starts later than this was missed
 	makeUp  = 7 * 24 * time.Hour // older times are not made up
 	pause   = 10 * time.Second   // after a failure
-	maxText = 4 << 10            // bytes of what {user_context} stands for
+	maxText = 4 << 10            // bytes of the value of {user_context}
 )
 
 // Module is the module of the sessions of daily agents.
@@ -176,7 +176,7 @@ func (s *Scheduler) start(ctx context.Context, inbox Inbox, a *daily.Agent, due,
 	case before.byTime: // this time is handled; only noting it failed, or another of the date was
 	case before.exists && before.run.Result == daily.Failed: // by hand: the agent has its own try
 		err = s.put(ctx, inbox, a, r)
-	case before.exists && before.skipped: // one row says it for the date
+	case before.exists && before.skipped: // one row is enough for the date
 	case before.exists:
 		r.Result, r.Error, r.Ended = daily.Skipped, "the date had been run before", now
 		err = s.o.DB.Tx(ctx, func(tx *store.Tx) error {
@@ -262,7 +262,7 @@ func (s *Scheduler) Admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (
 	return trust, nil
 }
 
-// Trust returns the trust that the message's agent has now: what its file says, Stranger
+// Trust returns the trust that the message's agent has now: that of its file, Stranger
 // where the file is gone or cannot be used.
 func (s *Scheduler) Trust(in *core.Inbound) core.Trust {
 	a, ok := s.AgentOf(in)

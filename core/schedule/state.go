@@ -13,7 +13,7 @@ import (
 	"gatehouse/core/store"
 )
 
-// State is what an agent's state file says, for other programs. The database decides.
+// State is the content of an agent's state file, for other programs. The database decides.
 type State struct {
 	Agent         string `json:"agent"`
 	Backend       string `json:"backend"`
@@ -94,7 +94,7 @@ func (s *Scheduler) noteOne(ctx context.Context, agent string) error {
 // aboutFile describes the owner to agents, in the words of the owner.
 const aboutFile = ".parachute/profile.md"
 
-// about returns what {user_context} stands for; "" without the file.
+// about returns the value of {user_context}; "" without the file.
 func (s *Scheduler) about() string {
 	f, err := s.o.Vault.OpenNoLinks(aboutFile)
 	if err != nil {

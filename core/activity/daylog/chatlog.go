@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// An Entry is what a chat log says of a conversation.
+// An Entry is what a chat log has of a conversation.
 type Entry struct {
 	ID      string // its para-ID
 	Time    string // HH:MM
@@ -141,7 +141,7 @@ func (d *doc) find(id string) *section {
 	return nil
 }
 
-// add puts a new entry behind the others.
+// add appends a new entry.
 func (d *doc) add(e *Entry) {
 	last := &d.preface
 	if n := len(d.sections); n > 0 {

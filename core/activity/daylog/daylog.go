@@ -18,7 +18,7 @@ type Line struct {
 	Summary  string `json:"summary"`
 }
 
-// key identifies a line: one that is in the list is not added again, whatever else it says.
+// key identifies a line: one that is in the list is not added again, whatever else it has.
 type key struct {
 	at, session string
 	exchange    int

@@ -41,7 +41,7 @@ type Options struct {
 	Library    Library
 	Memory     Memory
 	// Ready reports whether the library was compared with the vault: before that it may
-	// have texts that were closed or deleted meanwhile. nil: it always is.
+	// have texts that were closed or deleted concurrently. nil: it always is.
 	Ready func() bool
 	// MayRead returns which files of the vault the model may get texts of, as their rules
 	// are now. It is called directly before each request.

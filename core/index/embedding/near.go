@@ -115,7 +115,7 @@ func (e *Embedder) current() known {
 	return e.known
 }
 
-// recall returns the model, and what it has said about a text of a user lately.
+// recall returns the model, and its recent answer for a text of a user.
 func (e *Embedder) recall(user int64, text string) (known, *search.Near) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

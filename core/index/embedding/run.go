@@ -13,7 +13,7 @@ import (
 )
 
 // Run embeds what is not embedded, in the order in which it was indexed, until ctx ends.
-// When the model is another one than before, all is embedded again; meanwhile what is done
+// When the model is another one than before, all is embedded again; until then what is done
 // is found by meaning, and all by words. It begins when the library is ready, and passes
 // over what the model may not get: the crawler removes it. A failure is logged once, until it is another one,
 // and tried again after two seconds to ten minutes.

@@ -84,7 +84,7 @@ func (a *answer) searchFault() *provider.Failure {
 	return bad
 }
 
-// goOn puts the provider's unfinished message at the end of the conversation, unchanged,
+// goOn adds the provider's unfinished message at the end of the conversation, unchanged,
 // as the API wants a paused turn back.
 func (a *answer) goOn(p *request) *provider.Failure {
 	var content []block
@@ -139,7 +139,7 @@ func (a *answer) note(e *event) bool {
 	return false
 }
 
-// extend puts more behind the string of that name.
+// extend appends more to the string of that name.
 func (x *part) extend(name string, more *strings.Builder) {
 	if more.Len() == 0 {
 		return

@@ -211,7 +211,7 @@ func (c *Client) lost(ctx context.Context, err error) error {
 	return &Fault{Text: c.hide("the server does not answer: " + err.Error()), Again: true, Late: timedOut}
 }
 
-// fault judges an answer that is not 200. What the server says is left out where it may
+// fault judges an answer that is not 200. The message of the server is left out where it may
 // repeat the key or a text: the fault is logged and shown.
 func (c *Client) fault(resp *http.Response, raw []byte, texts []string) error {
 	f := &Fault{Status: resp.StatusCode, Text: strings.TrimSpace(strconv.Itoa(resp.StatusCode) + " " + http.StatusText(resp.StatusCode))}

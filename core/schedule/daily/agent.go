@@ -21,7 +21,7 @@ const Dir = "Daily/.agents"
 // A Fault is an error in the file of an agent.
 type Fault = frontmatter.Fault
 
-// An Agent is what a file says.
+// An Agent is what a file defines.
 type Agent struct {
 	Name        string // of the file, without .md
 	File        string
@@ -263,7 +263,7 @@ func (a *Agent) setDeliver(h *frontmatter.Header, f *fields) *Fault {
 	return nil
 }
 
-// PromptOf returns the prompt of a run for date. user is what {user_name} stands for, about
+// PromptOf returns the prompt of a run for date. user is the value of {user_name}, about
 // what {user_context} does.
 func (a *Agent) PromptOf(date, user, about string) string {
 	return strings.NewReplacer("{date}", date, "{yesterday}", dayBefore(date), "{user_name}", user, "{user_context}", about).Replace(a.Prompt)

@@ -96,7 +96,7 @@ func (b *Bringer) pickedUp(k *known, conv *transcript.Conversation) bool {
 	return begun
 }
 
-// copy puts the file in its place, where it is not, and writes the row.
+// copy writes the file to its place, where it is not, and writes the row.
 func (b *Bringer) copy(ctx context.Context, k *known, conv *transcript.Conversation, c foreign.Transcript, d difference, t foreign.Terms, out *foreign.Outcome) error {
 	made := !conv.Exists()
 	digest := ""

@@ -155,7 +155,7 @@ func (w *writer) attach(ctx context.Context, p *foreign.Placed, e *transcript.En
 	return err
 }
 
-// tell notes what the row says of a message of the branch that is shown.
+// tell notes what the row has of a message of the branch that is shown.
 func (w *writer) tell(m *transcript.Message, p *foreign.Placed) {
 	text := strings.TrimSpace(m.Text())
 	switch {
@@ -222,7 +222,7 @@ func (w *writer) settle(m *transcript.Message, at time.Time) error {
 	return nil
 }
 
-// rank puts results in front: the API wants them first.
+// rank moves results to the front: the API wants them first.
 func rank(b *core.Block) int {
 	if b.Type == "tool_result" {
 		return 0

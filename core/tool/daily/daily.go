@@ -229,7 +229,7 @@ func (t tools) write(ctx context.Context, c *tool.Call) (tool.Result, error) {
 	}
 	if old, err := c.Turn.Vault.OpenNoLinks(file); err == nil {
 		_ = old.Close()
-		if date != t.o.Date { // what an agent reads may tell it to replace all that it has written
+		if date != t.o.Date { // what an agent reads may instruct it to replace all that it has written
 			return tool.Result{}, core.Errorf(core.Denied, "%s exists: a run replaces the output of its own date, %s, alone", file, t.o.Date)
 		}
 	}
