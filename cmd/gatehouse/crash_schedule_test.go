@@ -62,7 +62,22 @@ func TestCrashRunsEachDailyAgentOnce(t *testing.T) {
 	exe := program(t)
 	day := time.Now().UTC().Format(time.DateOnly)
 	var tokens []string
+	// finish has the gateway run all agents and end all that is open.
+	finish := func() {
+		c := startChild(t, dir, env, exe, "serve")
+		c.says(t, `"serving"`)
+		open := 1
+		for end := time.Now().Add(patience); open > 0 && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+			onDatabase(t, w.cfg.DatabasePath(), func(tx *store.Tx) error {
+				return tx.Get(t.Context(), &open, `SELECT $1 - (SELECT count(*) FROM schedule_runs WHERE result <> '' AND noted = 1) + (SELECT count(*) FROM outbox WHERE state IN ('ready', 'sending'))`, len(tokens))
+			})
+		}
+		c.signalStop(t)
+	}
 	for round := range rounds {
+		if round%4 == 3 { // a run that five ends of the gateway interrupt is given up
+			finish()
+		}
 		onDatabase(t, w.cfg.DatabasePath(), func(tx *store.Tx) error {
 			for i := range agents {
 				name := fmt.Sprintf("r%da%d", round, i)
@@ -80,15 +95,7 @@ func TestCrashRunsEachDailyAgentOnce(t *testing.T) {
 		c.kill()
 		<-c.done
 	}
-	c := startChild(t, dir, env, exe, "serve")
-	c.says(t, `"serving"`)
-	open := 1
-	for end := time.Now().Add(patience); open > 0 && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		onDatabase(t, w.cfg.DatabasePath(), func(tx *store.Tx) error {
-			return tx.Get(t.Context(), &open, `SELECT (SELECT count(*) FROM schedule_runs WHERE result = '' OR noted = 0) + (SELECT count(*) FROM outbox WHERE state IN ('ready', 'sending'))`)
-		})
-	}
-	c.signalStop(t)
+	finish()
 	var unknown, runs, good int
 	onDatabase(t, w.cfg.DatabasePath(), func(tx *store.Tx) error {
 		if err := tx.Get(t.Context(), &unknown, `SELECT count(*) FROM outbox WHERE state = 'unknown'`); err != nil {
