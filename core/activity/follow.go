@@ -29,7 +29,7 @@ func (w *Worker) follow(ctx context.Context, f runs.Finished) error {
 		return err
 	}
 	trust, title, line := todo(f.Follow)
-	if line {
+	if line = line && trust <= core.Vault; line { // others read the log at trust vault
 		if line, err = w.own(ctx, &s, f); err != nil {
 			return err
 		}
