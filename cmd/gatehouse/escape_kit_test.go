@@ -62,6 +62,7 @@ func newYardIn(t *testing.T, model *llmtest.Server, isolation string) *yard {
 	y.world = newWorld(t, func(c *configs.Config) {
 		c.DiscordToken, c.DiscordApiURL = values.NewSecret(sim.Token()), sim.URL()
 		c.RateLimit, c.DrainTimeout, c.Sandbox = values.Rate{}, time.Millisecond, isolation
+		c.Activity = false // the owner says the secret word in chat, and the log, which agents at trust vault read, would have it
 		if model != nil {
 			c.Model, c.OpenaiBaseURL, c.OpenaiAPIKey = fakeModel, model.URL(), values.NewSecret(modelKey)
 		}
