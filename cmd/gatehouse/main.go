@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"gatehouse/cmd/gatehouse/commands/access"
+	"gatehouse/cmd/gatehouse/commands/console"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -43,12 +45,12 @@ type command struct {
 	Serve   serveCmd         `cmd:"" help:"Run the gateway with the settings of the environment."`
 	Demo    demoCmd          `cmd:"" help:"Run the gateway with a simulated Telegram and Discord on this machine: no account, no key."`
 	Doctor  commands.Doctor  `cmd:"" help:"Check configuration, vault, database, platform, model, clock and ports; report how to fix each fault."`
-	Claim   commands.Claim   `cmd:"" help:"Print a code with which you claim the bot: send it /claim CODE in a direct message."`
-	Pairing commands.Pairing `cmd:"" help:"List and decide pairing requests; revoke access and block users."`
-	Invite  commands.Invite  `cmd:"" help:"Create, list and revoke invitations: a link or code that grants access."`
+	Claim   access.Claim     `cmd:"" help:"Print a code with which you claim the bot: send it /claim CODE in a direct message."`
+	Pairing access.Pairing   `cmd:"" help:"List and decide pairing requests; revoke access and block users."`
+	Invite  access.Invite    `cmd:"" help:"Create, list and revoke invitations: a link or code that grants access."`
 	Agents  commands.Agents  `cmd:"" help:"List the vault's agents, skills and workspaces; add one to begin with."`
-	Keys    commands.Keys    `cmd:"" help:"List, make, rotate and revoke API keys."`
-	Admins  commands.Admins  `cmd:"" help:"List, make, change and remove the accounts of the panel; reset their passwords."`
+	Keys    access.Keys      `cmd:"" help:"List, make, rotate and revoke API keys."`
+	Admins  access.Admins    `cmd:"" help:"List, make, change and remove the accounts of the panel; reset their passwords."`
 	Send    commands.Send    `cmd:"" help:"Send a message to a chat through a bot: alerts, cron jobs."`
 	Search  commands.Search  `cmd:"" help:"Search conversations and files of the vault."`
 	Audit   commands.Audit   `cmd:"" help:"Show who did what."`
@@ -69,7 +71,7 @@ Exit codes: 0 clean, 1 failure, 2 bad usage or configuration.`
 
 // process is what a command may use of the world.
 type process struct {
-	commands.Process
+	console.Process
 	hangup chan os.Signal   // SIGHUP, once hearHangups was called; nil otherwise
 	again  *restore.Restart // the program starts again when the command has ended; nil: it does not
 }
@@ -93,7 +95,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // the second signal ends the process at once
-	p := &process{Process: commands.Process{Context: ctx, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Terminal: setup.IsTerminal(os.Stderr),
+	p := &process{Process: console.Process{Context: ctx, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Terminal: setup.IsTerminal(os.Stderr),
 		Version: version, Open: openFiles, Demo: demoFolder}}
 	code := run(p, os.Args[1:])
 	if p.again != nil && code == exitClean {
@@ -166,9 +168,9 @@ func run(p *process, args []string) (exit int) {
 func (p *process) fail(err error) int {
 	var problems configs.Problems
 	switch {
-	case errors.Is(err, commands.ErrReported):
+	case errors.Is(err, console.ErrReported):
 		return exitFailure
-	case errors.Is(err, commands.ErrReportedUsage):
+	case errors.Is(err, console.ErrReportedUsage):
 		return exitUsage
 	case errors.As(err, &problems):
 		fmt.Fprintf(p.Stderr, "gatehouse: %v\n", problems)
@@ -188,7 +190,7 @@ type versionCmd struct {
 func (c *versionCmd) Run(p *process) error {
 	revision, goVersion := buildInfo()
 	if c.JSON {
-		return commands.PrintJSON(p.Stdout, map[string]string{"version": version, "revision": revision, "go": goVersion})
+		return console.PrintJSON(p.Stdout, map[string]string{"version": version, "revision": revision, "go": goVersion})
 	}
 	_, err := fmt.Fprintf(p.Stdout, "gatehouse %s (%s, %s)\n", version, revision, goVersion)
 	return err

@@ -1,3 +1,6 @@
+// Package commands is the command line but for the commands that run the
+// gateway and those in access: each reads its flags, makes its requests of the
+// gateway, and prints the answers.
 package commands
 
 import (
@@ -11,6 +14,7 @@ import (
 	"text/tabwriter"
 	"unicode"
 
+	"gatehouse/cmd/gatehouse/commands/console"
 	"gatehouse/cmd/gatehouse/models"
 	"gatehouse/configs"
 	"gatehouse/configs/live"
@@ -30,7 +34,7 @@ type agentsListCmd struct {
 	JSON bool `help:"As JSON."`
 }
 
-func (c *agentsListCmd) Run(p *Process) error {
+func (c *agentsListCmd) Run(p *console.Process) error {
 	cfg, err := configs.Load()
 	if err != nil {
 		return err
@@ -50,7 +54,7 @@ func (c *agentsListCmd) Run(p *Process) error {
 	preset, _ := now.Value("DEFAULT_AGENT")
 	list := listAgents(agent.New(v, agent.Options{Default: preset}), now)
 	if c.JSON {
-		return PrintJSON(p.Stdout, list)
+		return console.PrintJSON(p.Stdout, list)
 	}
 	list.print(p.Stdout)
 	return nil
@@ -170,7 +174,7 @@ type agentsAddCmd struct {
 	Name string `arg:"" name:"name" help:"The agent's name; 'gatehouse agents list' shows them."`
 }
 
-func (c *agentsAddCmd) Run(p *Process) error {
+func (c *agentsAddCmd) Run(p *console.Process) error {
 	cfg, err := configs.Load()
 	if err != nil {
 		return err

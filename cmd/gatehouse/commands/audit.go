@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"gatehouse/cmd/gatehouse/commands/console"
 	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/core"
 )
@@ -22,7 +23,7 @@ type Audit struct {
 	JSON    bool          `help:"As JSON, one event a line."`
 }
 
-func (c *Audit) Run(p *Process) error {
+func (c *Audit) Run(p *console.Process) error {
 	if c.Limit < 1 || c.Limit > 1_000_000 {
 		return core.Errorf(core.Invalid, "--limit must be from 1 to 1000000")
 	}
@@ -41,7 +42,7 @@ func (c *Audit) Run(p *Process) error {
 	for left := c.Limit; left > 0; {
 		query.Set("limit", strconv.Itoa(min(left, 500)))
 		var page control.AuditLog
-		if err := p.get("/api/audit?"+query.Encode(), &page); err != nil {
+		if err := p.Get("/api/audit?"+query.Encode(), &page); err != nil {
 			return err
 		}
 		if len(page.Events) == 0 && left == c.Limit && !c.JSON {
@@ -51,7 +52,7 @@ func (c *Audit) Run(p *Process) error {
 		left -= len(page.Events)
 		for _, e := range page.Events {
 			if c.JSON {
-				if err := printLine(p.Stdout, e); err != nil {
+				if err := console.PrintLine(p.Stdout, e); err != nil {
 					return err
 				}
 				continue
@@ -71,8 +72,8 @@ func (c *Audit) Run(p *Process) error {
 
 // accountNames returns the names of the panel's accounts, also of removed ones, by user. Without
 // them users are numbers.
-func accountNames(p *Process) (names map[int64]string) {
-	_ = p.get("/control/names", &names)
+func accountNames(p *console.Process) (names map[int64]string) {
+	_ = p.Get("/control/names", &names)
 	return names
 }
 

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"gatehouse/cmd/gatehouse/commands/console"
 	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/cmd/gatehouse/doctor"
 	"gatehouse/configs"
@@ -27,22 +28,22 @@ func (c *Backup) Help() string {
 	return "The gateway may keep running. The backup has a snapshot of the database and the files of the vault, but not the settings, files with secrets, and Claude Code's login: keep those elsewhere. Files whose names no backup can hold are left out and listed; the exit code is then 1. 'gatehouse restore' restores it."
 }
 
-func (c *Backup) Run(p *Process) error {
+func (c *Backup) Run(p *console.Process) error {
 	cfg, err := configs.Load()
 	if err != nil {
 		return err
 	}
-	show := p.progress("backing up")
+	show := progress(p, "backing up")
 	report, err := backup.Make(p.Context, BackupSource(cfg, p.EnvFile, p.Version), c.File, show.Show)
 	show.End()
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		if err := PrintJSON(p.Stdout, report); err != nil || report.Misses == 0 {
+		if err := console.PrintJSON(p.Stdout, report); err != nil || report.Misses == 0 {
 			return err
 		}
-		return ErrReported
+		return console.ErrReported
 	}
 	fmt.Fprintf(p.Stdout, "Backed up %d files and the database into %s (%s).\n", report.Files, report.File, backup.SizeText(report.Size))
 	for _, left := range report.Left {
@@ -55,11 +56,11 @@ func (c *Backup) Run(p *Process) error {
 	for _, missed := range report.Missed {
 		fmt.Fprintf(p.Stderr, "Missing: %s\n", missed)
 	}
-	return ErrReported
+	return console.ErrReported
 }
 
 // progress returns a meter on the terminal, or nil without one.
-func (p *Process) progress(what string) *backup.Meter {
+func progress(p *console.Process, what string) *backup.Meter {
 	if !p.Terminal {
 		return nil
 	}
@@ -106,19 +107,19 @@ func (c *Restore) Help() string {
 	return "Restores a backup into an empty vault (GATEHOUSE_VAULT_PATH names another one). Over what a gateway has, its panel restores a backup: Settings, Backups, Restore. Every checksum is verified before anything is written. What was being answered or sent when the backup was made is not retried automatically: the panel's page Queue shows it. If it is interrupted, run it again."
 }
 
-func (c *Restore) Run(p *Process) error {
+func (c *Restore) Run(p *console.Process) error {
 	cfg, err := configs.Load()
 	if err != nil {
 		return err
 	}
-	show := p.progress("restoring")
+	show := progress(p, "restoring")
 	report, err := backup.Restore(p.Context, RestoreTarget(cfg, control.By, filepath.Base(c.File), ""), c.File, show.Show)
 	show.End()
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		return PrintJSON(p.Stdout, report)
+		return console.PrintJSON(p.Stdout, report)
 	}
 	fmt.Fprintf(p.Stdout, "Restored %d files and the database of %s into %s.\n", report.Files, report.CreatedAt.Local().Format("2006-01-02 15:04"), cfg.VaultPath)
 	if report.Messages+report.Sends > 0 {

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 
+	"gatehouse/cmd/gatehouse/commands/console"
 	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/cmd/gatehouse/doctor"
 	"gatehouse/cmd/gatehouse/fleet"
@@ -24,7 +25,7 @@ type Doctor struct {
 	Live bool `xor:"form" help:"Only ask the running gateway whether it works, for health checks; quiet when it does."`
 }
 
-func (c *Doctor) Run(p *Process) error {
+func (c *Doctor) Run(p *console.Process) error {
 	if c.Live {
 		cfg, err := configs.Load()
 		if err != nil {
@@ -45,15 +46,15 @@ func (c *Doctor) Run(p *Process) error {
 	}
 	if !doctor.Run(p.Context, p.Stdout, patient, c.JSON) {
 		if patient.Fault != nil {
-			return ErrReportedUsage
+			return console.ErrReportedUsage
 		}
-		return ErrReported
+		return console.ErrReported
 	}
 	return nil
 }
 
 // reach gives the doctor its ways to platform, provider and server.
-func (c *Doctor) reach(p *Process, patient *doctor.Subject) error {
+func (c *Doctor) reach(p *console.Process, patient *doctor.Subject) error {
 	patient.Settled = Settle(p.Context, patient.Config)
 	patient.Config = patient.Settled.Config
 	cfg := patient.Config

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 
+	"gatehouse/cmd/gatehouse/commands/console"
 	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/configs"
 	"gatehouse/configs/live"
@@ -40,7 +41,7 @@ func (c *Explain) Help() string {
   echo '{"tool":"Bash","input":{"command":"echo hello"}}' | gatehouse explain --json --stdin`
 }
 
-func (c *Explain) Run(p *Process) error {
+func (c *Explain) Run(p *console.Process) error {
 	if c.Stdin != (c.Subject == "") {
 		return core.Errorf(core.Invalid, "give either a command or path, or --json --stdin")
 	}
@@ -69,7 +70,7 @@ func (c *Explain) Run(p *Process) error {
 		return err
 	}
 	if c.JSON {
-		return PrintJSON(p.Stdout, struct {
+		return console.PrintJSON(p.Stdout, struct {
 			permission.Reason
 			GuestRead *guestRead `json:"guest_read,omitempty"`
 		}{r, from})
@@ -96,7 +97,7 @@ type guestRead struct {
 // against returns what a call is held against: the settings with what was set in the
 // panel, the vault where there is one, and a session where one is named. from
 // is nil where the settings can't be read. The function it returns is never nil.
-func (c *Explain) against(p *Process) (e permission.Explained, from *guestRead, end func(), err error) {
+func (c *Explain) against(p *console.Process) (e permission.Explained, from *guestRead, end func(), err error) {
 	end = func() {}
 	cfg, err := configs.Load()
 	if err != nil && c.Session == "" {
@@ -127,9 +128,9 @@ func (c *Explain) against(p *Process) (e permission.Explained, from *guestRead, 
 	return e, from, func() { _ = v.Close() }, nil
 }
 
-func (c *Explain) session(p *Process, e permission.Explained) (permission.Explained, error) {
+func (c *Explain) session(p *console.Process, e permission.Explained) (permission.Explained, error) {
 	var s control.SessionRules
-	if err := p.get(control.Path("control", "sessions", c.Session, "rules"), &s); err != nil {
+	if err := p.Get(control.Path("control", "sessions", c.Session, "rules"), &s); err != nil {
 		return e, err
 	}
 	defaults := permission.ForOwner()
@@ -146,7 +147,7 @@ const maxCase = 1 << 20
 
 // explainLines answers each line with one line. A line that makes no sense is
 // denied by the rule "invalid", so that the answers stay in step.
-func explainLines(p *Process, e permission.Explained) error {
+func explainLines(p *console.Process, e permission.Explained) error {
 	if p.Stdin == nil {
 		return core.Errorf(core.Invalid, "there is no input")
 	}

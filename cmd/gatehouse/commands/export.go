@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 
+	"gatehouse/cmd/gatehouse/commands/console"
 	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/core"
 )
@@ -16,19 +17,19 @@ type Export struct {
 	Output  string `short:"o" name:"output" placeholder:"FILE" help:"Write to this file (with --user: folder), which must not exist yet, instead of the terminal."`
 }
 
-func (c *Export) Run(p *Process) error {
+func (c *Export) Run(p *console.Process) error {
 	if c.User != "" {
 		return c.all(p)
 	}
 	if c.Session == "" {
 		return core.Errorf(core.Invalid, "name the session to export, or a person by --user")
 	}
-	q, err := p.connect()
+	q, err := p.Connect()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = q.Close() }()
-	text, err := q.export(c.Session)
+	text, err := export(q, c.Session)
 	if err != nil {
 		return err
 	}
@@ -51,8 +52,8 @@ func (c *Export) Run(p *Process) error {
 }
 
 // export returns a session as Markdown.
-func (c *connection) export(session string) (text string, err error) {
-	err = c.do(http.MethodGet, control.Path("api", "chat", session, "export.md"), nil, &text)
+func export(c *console.Connection, session string) (text string, err error) {
+	err = c.Do(http.MethodGet, control.Path("api", "chat", session, "export.md"), nil, &text)
 	if core.KindOf(err) == core.NotFound {
 		err = core.Errorf(core.NotFound, "there is no session %s", core.CleanName(session))
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"gatehouse/cmd/gatehouse/commands/console"
 	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/core"
 	"gatehouse/core/erasure"
@@ -15,20 +16,20 @@ import (
 
 // all writes what is known of a user into a new directory: person.json, a
 // Markdown file for each conversation, and what lies in their directory.
-func (c *Export) all(p *Process) error {
+func (c *Export) all(p *console.Process) error {
 	if c.Session != "" {
 		return core.Errorf(core.Invalid, "name a session, or a person by --user, not both")
 	}
 	if c.Output == "" {
 		return core.Errorf(core.Invalid, "give the directory to write: -o DIRECTORY, which must not exist yet")
 	}
-	q, err := p.connect()
+	q, err := p.Connect()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = q.Close() }()
 	var person erasure.Export
-	if err := q.do(http.MethodGet, control.Path("control", "people", c.User, "export"), nil, &person); err != nil {
+	if err := q.Do(http.MethodGet, control.Path("control", "people", c.User, "export"), nil, &person); err != nil {
 		return err
 	}
 	part := c.Output + ".part"
@@ -57,7 +58,7 @@ func (c *Export) all(p *Process) error {
 }
 
 // fill writes the files.
-func (c *Export) fill(q *connection, dir string, person erasure.Export) error {
+func (c *Export) fill(q *console.Connection, dir string, person erasure.Export) error {
 	var rows any
 	if err := json.Unmarshal(person.Rows, &rows); err != nil {
 		return err
@@ -70,7 +71,7 @@ func (c *Export) fill(q *connection, dir string, person erasure.Export) error {
 		return err
 	}
 	for _, id := range person.Sessions {
-		text, err := q.export(id)
+		text, err := export(q, id)
 		if core.KindOf(err) == core.NotFound {
 			continue // deleted in the meantime
 		}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 
+	"gatehouse/cmd/gatehouse/commands/console"
 	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/core"
 	"gatehouse/core/erasure"
@@ -22,8 +23,8 @@ func (c *Forget) Help() string {
 	return "Erases a person: who they are, their access, keys and blocks, their conversations, their folder and their files, for good. What they run is stopped. In groups their turns are blanked. The audit log keeps numbers only, the usage figures stay without the person. Afterwards they are a stranger. Backups that were made before still hold them."
 }
 
-func (c *Forget) Run(p *Process) error {
-	q, err := p.connect()
+func (c *Forget) Run(p *console.Process) error {
+	q, err := p.Connect()
 	if err != nil {
 		return err
 	}
@@ -37,11 +38,11 @@ func (c *Forget) Run(p *Process) error {
 		}
 	}
 	var f erasure.Forgotten
-	if err := q.long(control.Path("control", "people", c.Person, "forget"), &f); err != nil {
+	if err := q.Long(control.Path("control", "people", c.Person, "forget"), &f); err != nil {
 		return err
 	}
 	if c.JSON {
-		return PrintJSON(p.Stdout, f)
+		return console.PrintJSON(p.Stdout, f)
 	}
 	fmt.Fprintf(p.Stdout, "Forgotten: %s, %s that came with messages, and %s in groups.\n",
 		counted(f.Sessions, "conversation"), counted(f.Files, "file"), counted(f.Turns, "turn"))
@@ -52,9 +53,9 @@ func (c *Forget) Run(p *Process) error {
 }
 
 // confirm shows who it is and wants a yes.
-func (c *Forget) confirm(p *Process, q *connection) error {
+func (c *Forget) confirm(p *console.Process, q *console.Connection) error {
 	var who control.Person
-	if err := q.do(http.MethodGet, control.Path("control", "people", c.Person), nil, &who); err != nil {
+	if err := q.Do(http.MethodGet, control.Path("control", "people", c.Person), nil, &who); err != nil {
 		return err
 	}
 	fmt.Fprintf(p.Stderr, "%s: %s.\nThis cannot be undone. Type yes to forget this person: ", strings.Join(who.Names, ", "), counted(who.Sessions, "conversation"))

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"path/filepath"
 
+	"gatehouse/cmd/gatehouse/commands/console"
 	"gatehouse/core"
 	"gatehouse/core/importer/report"
 	"gatehouse/core/importer/tasks"
@@ -23,22 +24,22 @@ func (c *Import) Help() string {
 	return "The conversations become yours, tagged 'imported', with their times; you continue them like any other. A second import adds what is new and changes what has changed there, but nothing that you continued or deleted here. Ctrl-C stops it; the same command goes on where it ended."
 }
 
-func (c *Import) Run(p *Process) error {
-	q, err := p.connect()
+func (c *Import) Run(p *console.Process) error {
+	q, err := p.Connect()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = q.Close() }()
 	all, failed := []report.State{}, false
 	for _, name := range c.Files {
-		s, err := c.one(q, name)
+		s, err := c.one(p, q, name)
 		if err != nil {
 			return err
 		}
 		all = append(all, s)
 		failed = failed || s.State == report.Failed || s.Report.Failed > 0
 		if !c.JSON {
-			if err := p.printImport(&s); err != nil {
+			if err := printImport(p, &s); err != nil {
 				return err
 			}
 		}
@@ -47,38 +48,38 @@ func (c *Import) Run(p *Process) error {
 		}
 	}
 	if c.JSON {
-		if err := PrintJSON(p.Stdout, map[string]any{"imports": all}); err != nil {
+		if err := console.PrintJSON(p.Stdout, map[string]any{"imports": all}); err != nil {
 			return err
 		}
 	}
 	if failed {
-		return ErrReported
+		return console.ErrReported
 	}
 	return nil
 }
 
 // one imports one file or folder and follows it to its end.
-func (c *Import) one(q *connection, name string) (s report.State, err error) {
+func (c *Import) one(p *console.Process, q *console.Connection, name string) (s report.State, err error) {
 	at, err := filepath.Abs(name)
 	if err != nil {
 		return s, err
 	}
-	if err := q.do(http.MethodPost, "/api/import", map[string]any{"path": at, "dry_run": c.DryRun, "archive": c.Archive}, &s); err != nil {
+	if err := q.Do(http.MethodPost, "/api/import", map[string]any{"path": at, "dry_run": c.DryRun, "archive": c.Archive}, &s); err != nil {
 		return s, err
 	}
-	defer context.AfterFunc(q.p.Context, func() { // the state says how far it came
-		_ = q.client.Do(context.WithoutCancel(q.p.Context), http.MethodDelete, "/api/import/"+s.ID, nil, nil)
+	defer context.AfterFunc(p.Context, func() { // the state says how far it came
+		_ = q.Finish(http.MethodDelete, "/api/import/"+s.ID, nil)
 	})()
 	for s.State == report.Running {
-		if q.p.Terminal {
-			fmt.Fprint(q.p.Stderr, "\r\x1b[K"+tasks.Line(&s.Report))
+		if p.Terminal {
+			fmt.Fprint(p.Stderr, "\r\x1b[K"+tasks.Line(&s.Report))
 		}
-		if err := q.client.Do(context.WithoutCancel(q.p.Context), http.MethodGet, "/api/import/"+s.ID+"?wait=5", nil, &s); err != nil {
+		if err := q.Finish(http.MethodGet, "/api/import/"+s.ID+"?wait=5", &s); err != nil {
 			return s, err
 		}
 	}
-	if q.p.Terminal {
-		fmt.Fprint(q.p.Stderr, "\r\x1b[K")
+	if p.Terminal {
+		fmt.Fprint(p.Stderr, "\r\x1b[K")
 	}
 	return s, nil
 }
@@ -87,7 +88,7 @@ func (c *Import) one(q *connection, name string) (s report.State, err error) {
 const shownFaults = 20
 
 // printImport prints what an import has done, and its faults.
-func (p *Process) printImport(s *report.State) error {
+func printImport(p *console.Process, s *report.State) error {
 	r := &s.Report
 	if s.State == report.Failed {
 		fmt.Fprintf(p.Stderr, "gatehouse: %s\n", s.Error)

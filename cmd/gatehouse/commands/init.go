@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"gatehouse/cmd/gatehouse/commands/console"
 	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/cmd/gatehouse/models"
 	"gatehouse/cmd/gatehouse/setup"
@@ -23,19 +24,19 @@ func (c *Init) Help() string {
 		"The servers that are asked are those of GATEHOUSE_TELEGRAM_API_URL and so on; settings of the environment are kept."
 }
 
-func (c *Init) Run(p *Process) error {
+func (c *Init) Run(p *console.Process) error {
 	cfg, err := configs.Load()
 	if err != nil {
 		return err
 	}
-	return setup.Run(p.Context, cfg, setup.Options{Flags: c.Flags, In: p.Stdin, Out: p.Stdout, Path: p.EnvFile, TryModel: models.OneToken, NewClaim: p.newClaim})
+	return setup.Run(p.Context, cfg, setup.Options{Flags: c.Flags, In: p.Stdin, Out: p.Stdout, Path: p.EnvFile, TryModel: models.OneToken, NewClaim: func(ctx context.Context) (string, time.Time, error) { return newClaim(ctx, p) }})
 }
 
 // newClaim returns a new claim code. It prints nothing.
-func (p *Process) newClaim(ctx context.Context) (code string, expires time.Time, err error) {
+func newClaim(ctx context.Context, p *console.Process) (code string, expires time.Time, err error) {
 	quiet := *p
 	quiet.Context, quiet.Stdout, quiet.Stderr = ctx, io.Discard, io.Discard
 	var made control.ClaimCode
-	err = quiet.request(http.MethodPost, "/control/claim", control.ClaimRequest{}, &made)
+	err = quiet.Request(http.MethodPost, "/control/claim", control.ClaimRequest{}, &made)
 	return made.Code, made.ExpiresAt, err
 }

@@ -3,6 +3,7 @@ package commands
 import (
 	"fmt"
 
+	"gatehouse/cmd/gatehouse/commands/console"
 	"gatehouse/cmd/gatehouse/library"
 	"gatehouse/core/session/reindex"
 )
@@ -17,8 +18,8 @@ func (c *Reindex) Help() string {
 	return "Rebuilds the database's rows of conversations from the vault's files, for a lost database or a vault from another machine. Existing rows stay. A conversation without a known owner belongs to the operator, sandboxed. One that was deleted does not come back. It may be run again. With --search it deletes the index of the search, what clients have added to documents too, and indexes everything again; until it ends, searches find less."
 }
 
-func (c *Reindex) Run(p *Process) error {
-	q, err := p.connect()
+func (c *Reindex) Run(p *console.Process) error {
+	q, err := p.Connect()
 	if err != nil {
 		return err
 	}
@@ -27,8 +28,8 @@ func (c *Reindex) Run(p *Process) error {
 	if c.Search {
 		at, r = "/control/reindex/search", &library.Rebuilt{}
 	}
-	if err = q.long(at, r); err == nil && c.JSON {
-		return PrintJSON(p.Stdout, r)
+	if err = q.Long(at, r); err == nil && c.JSON {
+		return console.PrintJSON(p.Stdout, r)
 	} else if err == nil {
 		_, err = fmt.Fprintln(p.Stdout, r)
 	}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"gatehouse/cmd/gatehouse/commands/console"
 	"gatehouse/core"
 	"gatehouse/core/index/search"
 	"gatehouse/web/api/find"
@@ -28,7 +29,7 @@ func (c *Search) Help() string {
 	return "Prints the best passage of each conversation, of all users, and of each file that has all words. 'gatehouse export ID' prints a conversation."
 }
 
-func (c *Search) Run(p *Process) error {
+func (c *Search) Run(p *console.Process) error {
 	if c.Limit < 1 || c.Limit > search.MaxLimit {
 		return core.Errorf(core.Invalid, "--limit must be from 1 to %d", search.MaxLimit)
 	}
@@ -37,7 +38,7 @@ func (c *Search) Run(p *Process) error {
 		return err
 	}
 	if c.JSON {
-		return PrintJSON(p.Stdout, found)
+		return console.PrintJSON(p.Stdout, found)
 	}
 	if len(found.Hits) == 0 {
 		_, err := fmt.Fprintln(p.Stdout, "Nothing was found.")
@@ -55,8 +56,8 @@ func (c *Search) Run(p *Process) error {
 }
 
 // find returns up to c.Limit hits and the cursor of what follows them.
-func (c *Search) find(p *Process) (all find.Page, err error) {
-	q, err := p.connect()
+func (c *Search) find(p *console.Process) (all find.Page, err error) {
+	q, err := p.Connect()
 	if err != nil {
 		return all, err
 	}
@@ -69,7 +70,7 @@ func (c *Search) find(p *Process) (all find.Page, err error) {
 	for range mostSearchPages {
 		var page find.Page
 		query.Set("limit", strconv.Itoa(c.Limit-len(all.Hits)))
-		if err := q.do("GET", "/api/search?"+query.Encode(), nil, &page); err != nil {
+		if err := q.Do("GET", "/api/search?"+query.Encode(), nil, &page); err != nil {
 			return all, err
 		}
 		all.Hits, all.Next = append(all.Hits, page.Hits...), page.Next
@@ -88,7 +89,7 @@ func shownHit(h find.Hit) string {
 		at = fmt.Sprintf("%s:%d", strings.ReplaceAll(core.Visible(h.Path), "\n", `\u{A}`), h.Line)
 	}
 	if !h.At.IsZero() {
-		when = "  " + h.At.Local().Format(minute)
+		when = "  " + h.At.Local().Format(console.Minute)
 	}
 	line := fmt.Sprintf("%s  %s%s\n", at, core.CleanName(h.Title), when)
 	if h.Excerpt != "" {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"gatehouse/cmd/gatehouse/commands/console"
 	"gatehouse/configs"
 	"gatehouse/web/api/find"
 )
@@ -34,7 +35,7 @@ func searches(t *testing.T, c Search, pages ...find.Page) (stdout, stderr string
 		sent = append(sent, r.URL.Query().Encode())
 	})
 	var out, errs strings.Builder
-	p := &Process{Context: t.Context(), Stdout: &out, Stderr: &errs, Open: func(context.Context, *configs.Config) (http.Handler, func() error, error) {
+	p := &console.Process{Context: t.Context(), Stdout: &out, Stderr: &errs, Open: func(context.Context, *configs.Config) (http.Handler, func() error, error) {
 		return gateway, func() error { return nil }, nil
 	}}
 	if err := c.Run(p); err != nil {

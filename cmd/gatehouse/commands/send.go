@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"gatehouse/cmd/gatehouse/commands/console"
 	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/core"
 	"gatehouse/core/attach"
@@ -34,7 +35,7 @@ func (c *Send) Help() string {
 	return "The message is stored and sent in its chat's order; without --wait the command ends as soon as it is stored. It reaches approved people and enabled groups. When no gateway runs it is sent at the next start."
 }
 
-func (c *Send) Run(p *Process) error {
+func (c *Send) Run(p *console.Process) error {
 	if (c.Text == "" && len(c.Attach)+len(c.File) == 0) == (c.Status == "") {
 		return core.Errorf(core.Invalid, "write the text (- reads it from standard input), or --status with a message's id")
 	}
@@ -44,9 +45,9 @@ func (c *Send) Run(p *Process) error {
 	}
 	var m bots.Posted
 	if c.Status != "" {
-		err = p.get(sentPath(c.Status), &m)
+		err = p.Get(sentPath(c.Status), &m)
 	} else if c.Text, err = c.message(p); err == nil {
-		err = p.request(http.MethodPost, "/control/messages", control.Message{
+		err = p.Request(http.MethodPost, "/control/messages", control.Message{
 			Unasked: bots.Unasked{ID: c.ID, Bot: c.Bot, Chat: c.Chat, Text: c.Text, Attachments: c.Attach}, Attached: files,
 		}, &m)
 	}
@@ -55,7 +56,7 @@ func (c *Send) Run(p *Process) error {
 	}
 	m, err = c.await(p, m)
 	if c.JSON {
-		err = errors.Join(PrintJSON(p.Stdout, m), err)
+		err = errors.Join(console.PrintJSON(p.Stdout, m), err)
 	} else if err == nil {
 		_, err = fmt.Fprintf(p.Stdout, "%s %s\n", m.Status, m.ID)
 	}
@@ -89,7 +90,7 @@ func (c *Send) read() (files []control.File, err error) {
 }
 
 // message returns the text to send, within the API's limit.
-func (c *Send) message(p *Process) (string, error) {
+func (c *Send) message(p *console.Process) (string, error) {
 	text := c.Text
 	if text == "" && len(c.Attach)+len(c.File) > 0 {
 		return "", nil // the files say it
@@ -114,13 +115,13 @@ func (c *Send) message(p *Process) (string, error) {
 }
 
 // await asks until m is settled or the time has ended; an error where it has not arrived.
-func (c *Send) await(p *Process, m bots.Posted) (bots.Posted, error) {
+func (c *Send) await(p *console.Process, m bots.Posted) (bots.Posted, error) {
 	quiet := *p // report only once that no gateway runs
 	quiet.Stderr = io.Discard
 	end := time.Now().Add(c.Wait)
 	for c.Wait > 0 && (m.Status == "queued" || m.Status == "sending") && time.Now().Before(end) && core.Sleep(p.Context, core.System{}, 100*time.Millisecond) {
 		var now bots.Posted
-		if err := quiet.get(sentPath(m.ID), &now); err != nil {
+		if err := quiet.Get(sentPath(m.ID), &now); err != nil {
 			return m, err
 		}
 		m = now

@@ -1,7 +1,6 @@
-// Package commands is the command line but for the commands that run the
-// gateway: each reads its flags, makes its requests of the gateway, and prints
-// the answers.
-package commands
+// Package console is what the commands of the command line share: the process that they
+// run in, the connection to the gateway, and how results are printed.
+package console
 
 import (
 	"context"
@@ -45,9 +44,9 @@ func PrintJSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// printList writes items as JSON, or as a table with the columns of header and a
+// PrintList writes items as JSON, or as a table with the columns of header and a
 // tab-separated row for each. Instead of an empty table it writes none.
-func printList[T any](w io.Writer, asJSON bool, items []T, none, header string, row func(T) string) error {
+func PrintList[T any](w io.Writer, asJSON bool, items []T, none, header string, row func(T) string) error {
 	if asJSON {
 		return PrintJSON(w, items)
 	}
@@ -63,8 +62,8 @@ func printList[T any](w io.Writer, asJSON bool, items []T, none, header string, 
 	return table.Flush()
 }
 
-// cells joins the values of a table's row.
-func cells(values ...any) string {
+// Cells joins the values of a table's row.
+func Cells(values ...any) string {
 	text := make([]string, len(values))
 	for i, v := range values {
 		text[i] = fmt.Sprint(v)
@@ -72,8 +71,8 @@ func cells(values ...any) string {
 	return strings.Join(text, "\t")
 }
 
-// minute is how tables show a time.
-const minute = "2006-01-02 15:04"
+// Minute is how tables show a time.
+const Minute = "2006-01-02 15:04"
 
-// printLine writes v as JSON on one line.
-func printLine(w io.Writer, v any) error { return json.NewEncoder(w).Encode(v) }
+// PrintLine writes v as JSON on one line.
+func PrintLine(w io.Writer, v any) error { return json.NewEncoder(w).Encode(v) }

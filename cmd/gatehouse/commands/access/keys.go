@@ -1,4 +1,4 @@
-package commands
+package access
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"gatehouse/cmd/gatehouse/commands/console"
 	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/core"
 )
@@ -23,25 +24,25 @@ type keysListCmd struct {
 	JSON bool `help:"As JSON."`
 }
 
-func (c *keysListCmd) Run(p *Process) error {
+func (c *keysListCmd) Run(p *console.Process) error {
 	var res control.Keys
-	if err := p.get("/api/keys", &res); err != nil {
+	if err := p.Get("/api/keys", &res); err != nil {
 		return err
 	}
-	return printList(p.Stdout, c.JSON, res.Keys, "No keys.", "ID\tLABEL\tUSER\tTRUST\tSCOPES\tLAST USED\tENDS", keyRow)
+	return console.PrintList(p.Stdout, c.JSON, res.Keys, "No keys.", "ID\tLABEL\tUSER\tTRUST\tSCOPES\tLAST USED\tENDS", keyRow)
 }
 
 func keyRow(k control.Key) string {
 	used, ends := "never", "never"
 	if !k.LastUsedAt.IsZero() {
-		used = k.LastUsedAt.Local().Format(minute)
+		used = k.LastUsedAt.Local().Format(console.Minute)
 	}
 	if !k.ExpiresAt.IsZero() {
-		if ends = k.ExpiresAt.Local().Format(minute); !time.Now().Before(k.ExpiresAt) {
+		if ends = k.ExpiresAt.Local().Format(console.Minute); !time.Now().Before(k.ExpiresAt) {
 			ends += " (over)"
 		}
 	}
-	return cells(k.ID, core.CleanName(k.Label), k.User, k.Trust, cmp.Or(strings.Join(k.Scopes, ","), "none"), used, ends)
+	return console.Cells(k.ID, core.CleanName(k.Label), k.User, k.Trust, cmp.Or(strings.Join(k.Scopes, ","), "none"), used, ends)
 }
 
 type keysCreateCmd struct {
@@ -53,22 +54,22 @@ type keysCreateCmd struct {
 	JSON   bool          `help:"As JSON."`
 }
 
-func (c *keysCreateCmd) Run(p *Process) error {
+func (c *keysCreateCmd) Run(p *console.Process) error {
 	key := map[string]any{"label": c.Label, "user_id": c.User, "trust_level": c.Trust, "scopes": c.Scopes}
 	if c.For != 0 {
 		key["expires_at"] = time.Now().Add(c.For).UTC()
 	}
 	var res control.NewKey
-	if err := p.request(http.MethodPost, "/api/keys", key, &res); err != nil {
+	if err := p.Request(http.MethodPost, "/api/keys", key, &res); err != nil {
 		return err
 	}
-	return p.printSecret(res, c.JSON)
+	return printSecret(p, res, c.JSON)
 }
 
 // printSecret prints the secret alone on standard output, so that a script can keep it.
-func (p *Process) printSecret(res control.NewKey, asJSON bool) error {
+func printSecret(p *console.Process, res control.NewKey, asJSON bool) error {
 	if asJSON {
-		return PrintJSON(p.Stdout, res)
+		return console.PrintJSON(p.Stdout, res)
 	}
 	fmt.Fprintf(p.Stderr, "This is the only time that the key %s is shown:\n", res.Record.ID)
 	_, err := fmt.Fprintln(p.Stdout, res.Secret)
@@ -81,19 +82,19 @@ type keysRotateCmd struct {
 	JSON  bool          `help:"As JSON."`
 }
 
-func (c *keysRotateCmd) Run(p *Process) error {
+func (c *keysRotateCmd) Run(p *console.Process) error {
 	body := map[string]any{}
 	if c.Grace != 0 {
 		body["old_expires_at"] = time.Now().Add(c.Grace).UTC()
 	}
 	var res control.NewKey
-	if err := p.request(http.MethodPost, control.Path("api", "keys", c.ID, "rotate"), body, &res); err != nil {
+	if err := p.Request(http.MethodPost, control.Path("api", "keys", c.ID, "rotate"), body, &res); err != nil {
 		return err
 	}
 	if until := res.Record.OldExpiresAt; !until.IsZero() && !c.JSON {
-		fmt.Fprintf(p.Stderr, "The old secret is valid until %s.\n", until.Local().Format(minute))
+		fmt.Fprintf(p.Stderr, "The old secret is valid until %s.\n", until.Local().Format(console.Minute))
 	}
-	return p.printSecret(res, c.JSON)
+	return printSecret(p, res, c.JSON)
 }
 
 type keysRevokeCmd struct {
@@ -101,12 +102,12 @@ type keysRevokeCmd struct {
 	JSON bool   `help:"As JSON."`
 }
 
-func (c *keysRevokeCmd) Run(p *Process) error {
-	if err := p.request(http.MethodDelete, control.Path("api", "keys", c.ID), nil, nil); err != nil {
+func (c *keysRevokeCmd) Run(p *console.Process) error {
+	if err := p.Request(http.MethodDelete, control.Path("api", "keys", c.ID), nil, nil); err != nil {
 		return err
 	}
 	if c.JSON {
-		return PrintJSON(p.Stdout, map[string]string{"revoked": c.ID})
+		return console.PrintJSON(p.Stdout, map[string]string{"revoked": c.ID})
 	}
 	_, err := fmt.Fprintf(p.Stdout, "Revoked %s.\n", c.ID)
 	return err

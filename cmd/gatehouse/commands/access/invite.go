@@ -1,4 +1,4 @@
-package commands
+package access
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"gatehouse/cmd/gatehouse/commands/console"
 	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/connectors/chat"
 	"gatehouse/core"
@@ -29,7 +30,7 @@ type inviteCreateCmd struct {
 	JSON    bool          `help:"As JSON."`
 }
 
-func (c *inviteCreateCmd) Run(p *Process) error {
+func (c *inviteCreateCmd) Run(p *console.Process) error {
 	if c.Uses < 1 {
 		return core.Errorf(core.Invalid, "--uses: an invitation is for one person at least")
 	}
@@ -44,11 +45,11 @@ func (c *inviteCreateCmd) Run(p *Process) error {
 		}
 	}
 	var res control.NewInvitation
-	if err := p.request(http.MethodPost, "/control/invitations", inv, &res); err != nil {
+	if err := p.Request(http.MethodPost, "/control/invitations", inv, &res); err != nil {
 		return err
 	}
 	if c.JSON {
-		return PrintJSON(p.Stdout, map[string]any{"code": res.Code, "link": res.Link, "invitation": res.Invitation})
+		return console.PrintJSON(p.Stdout, map[string]any{"code": res.Code, "link": res.Link, "invitation": res.Invitation})
 	}
 	_, err = fmt.Fprintln(p.Stdout, strings.ReplaceAll(chat.InvitationText(res.Link, res.Code, res.Invitation), "`", ""))
 	return err
@@ -58,14 +59,14 @@ type inviteListCmd struct {
 	JSON bool `help:"As JSON."`
 }
 
-func (c *inviteListCmd) Run(p *Process) error {
+func (c *inviteListCmd) Run(p *console.Process) error {
 	var res control.Invitations
-	if err := p.get("/control/invitations", &res); err != nil {
+	if err := p.Get("/control/invitations", &res); err != nil {
 		return err
 	}
 	const header = "ID\tBOT\tTRUST\tWHERE\tUSES LEFT\tUNTIL"
-	return printList(p.Stdout, c.JSON, res.Invitations, "No invitations.", header, func(i codes.Invitation) string {
-		return cells(i.ID, i.Bot, i.Trust, strings.TrimSpace(string(i.Scope)+" "+i.Place), i.UsesLeft, i.ExpiresAt.Local().Format(minute))
+	return console.PrintList(p.Stdout, c.JSON, res.Invitations, "No invitations.", header, func(i codes.Invitation) string {
+		return console.Cells(i.ID, i.Bot, i.Trust, strings.TrimSpace(string(i.Scope)+" "+i.Place), i.UsesLeft, i.ExpiresAt.Local().Format(console.Minute))
 	})
 }
 
@@ -73,8 +74,8 @@ type inviteRevokeCmd struct {
 	ID string `arg:"" help:"The invitation's id ('gatehouse invite list' shows it)."`
 }
 
-func (c *inviteRevokeCmd) Run(p *Process) error {
-	if err := p.request(http.MethodDelete, control.Path("control", "invitations", c.ID), nil, nil); err != nil {
+func (c *inviteRevokeCmd) Run(p *console.Process) error {
+	if err := p.Request(http.MethodDelete, control.Path("control", "invitations", c.ID), nil, nil); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintln(p.Stdout, "Taken back.")

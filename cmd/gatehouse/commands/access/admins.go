@@ -1,4 +1,4 @@
-package commands
+package access
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"time"
 
+	"gatehouse/cmd/gatehouse/commands/console"
 	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/core"
 	"gatehouse/web/account"
@@ -28,13 +29,13 @@ type adminsListCmd struct {
 	JSON bool `help:"As JSON."`
 }
 
-func (c *adminsListCmd) Run(p *Process) error {
+func (c *adminsListCmd) Run(p *console.Process) error {
 	var res control.Accounts
-	if err := p.get("/control/accounts", &res); err != nil {
+	if err := p.Get("/control/accounts", &res); err != nil {
 		return err
 	}
 	none := "No accounts: start the gateway in a terminal, set GATEHOUSE_ADMIN_PASSWORD, or run 'gatehouse admins add NAME'."
-	return printList(p.Stdout, c.JSON, res.Accounts, none, "NAME\tROLE\tUSER\tPASSWORD\tTWO-STEP\tLAST SIGN-IN", accountRow)
+	return console.PrintList(p.Stdout, c.JSON, res.Accounts, none, "NAME\tROLE\tUSER\tPASSWORD\tTWO-STEP\tLAST SIGN-IN", accountRow)
 }
 
 func accountRow(a account.Account) string {
@@ -50,7 +51,7 @@ func accountRow(a account.Account) string {
 	if a.TwoStep {
 		twoStep = fmt.Sprintf("on, %d recovery codes", a.Recovery)
 	}
-	return cells(a.Name, role, a.User, password, twoStep, whenOr(a.SignedInAt, "never"))
+	return console.Cells(a.Name, role, a.User, password, twoStep, whenOr(a.SignedInAt, "never"))
 }
 
 // whenOr returns a time as tables show it, or what stands in place of none.
@@ -58,7 +59,7 @@ func whenOr(t time.Time, none string) string {
 	if t.IsZero() {
 		return none
 	}
-	return t.Local().Format(minute)
+	return t.Local().Format(console.Minute)
 }
 
 type adminsAddCmd struct {
@@ -67,18 +68,18 @@ type adminsAddCmd struct {
 	JSON bool   `help:"As JSON."`
 }
 
-func (c *adminsAddCmd) Run(p *Process) error {
+func (c *adminsAddCmd) Run(p *console.Process) error {
 	return oneTime(p, c.JSON, "/control/accounts", control.AccountTerms{Name: c.Name, Role: c.Role})
 }
 
 // oneTime makes a request that gives an account a one-time password, and prints that.
-func oneTime(p *Process, asJSON bool, at string, body any) error {
+func oneTime(p *console.Process, asJSON bool, at string, body any) error {
 	var res control.NewPassword
-	if err := p.request(http.MethodPost, at, body, &res); err != nil {
+	if err := p.Request(http.MethodPost, at, body, &res); err != nil {
 		return err
 	}
 	if asJSON {
-		return PrintJSON(p.Stdout, res)
+		return console.PrintJSON(p.Stdout, res)
 	}
 	fmt.Fprintf(p.Stderr, "%s signs in to the panel with this one-time password, which is shown only now, and then chooses a new one:\n", res.Account.Name)
 	_, err := fmt.Fprintln(p.Stdout, res.Password)
@@ -90,8 +91,8 @@ type adminsRoleCmd struct {
 	Role string `arg:"" enum:"admin,viewer" help:"admin or viewer."`
 }
 
-func (c *adminsRoleCmd) Run(p *Process) error {
-	if err := p.request(http.MethodPatch, control.Path("control", "accounts", c.Name), control.AccountTerms{Role: c.Role}, nil); err != nil {
+func (c *adminsRoleCmd) Run(p *console.Process) error {
+	if err := p.Request(http.MethodPatch, control.Path("control", "accounts", c.Name), control.AccountTerms{Role: c.Role}, nil); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(p.Stdout, "%s is %s now.\n", c.Name, map[string]string{"admin": "an admin", "viewer": "a viewer"}[c.Role])
@@ -103,8 +104,8 @@ type adminsRenameCmd struct {
 	To   string `arg:"" name:"new-name" help:"The name to sign in with from now on."`
 }
 
-func (c *adminsRenameCmd) Run(p *Process) error {
-	if err := p.request(http.MethodPatch, control.Path("control", "accounts", c.Name), control.AccountTerms{Name: c.To}, nil); err != nil {
+func (c *adminsRenameCmd) Run(p *console.Process) error {
+	if err := p.Request(http.MethodPatch, control.Path("control", "accounts", c.Name), control.AccountTerms{Name: c.To}, nil); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(p.Stdout, "%s signs in as %s now.\n", c.Name, c.To)
@@ -116,7 +117,7 @@ type adminsResetCmd struct {
 	JSON bool   `help:"As JSON."`
 }
 
-func (c *adminsResetCmd) Run(p *Process) error {
+func (c *adminsResetCmd) Run(p *console.Process) error {
 	return oneTime(p, c.JSON, control.Path("control", "accounts", c.Name, "password"), nil)
 }
 
@@ -124,8 +125,8 @@ type adminsRemoveCmd struct {
 	Name string `arg:"" help:"The account's name."`
 }
 
-func (c *adminsRemoveCmd) Run(p *Process) error {
-	if err := p.request(http.MethodDelete, control.Path("control", "accounts", c.Name), nil, nil); err != nil {
+func (c *adminsRemoveCmd) Run(p *console.Process) error {
+	if err := p.Request(http.MethodDelete, control.Path("control", "accounts", c.Name), nil, nil); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(p.Stdout, "Removed %s: its sessions and API keys have ended.\n", c.Name)
@@ -136,8 +137,8 @@ type adminsTOTPOffCmd struct {
 	Name string `arg:"" help:"The account's name."`
 }
 
-func (c *adminsTOTPOffCmd) Run(p *Process) error {
-	if err := p.request(http.MethodDelete, control.Path("control", "accounts", c.Name, "two-step"), nil, nil); err != nil {
+func (c *adminsTOTPOffCmd) Run(p *console.Process) error {
+	if err := p.Request(http.MethodDelete, control.Path("control", "accounts", c.Name, "two-step"), nil, nil); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(p.Stdout, "Two-step sign-in of %s is off: the password alone signs in.\n", c.Name)
@@ -151,29 +152,29 @@ type adminsSessionsCmd struct {
 	JSON   bool   `help:"As JSON."`
 }
 
-func (c *adminsSessionsCmd) Run(p *Process) error {
+func (c *adminsSessionsCmd) Run(p *console.Process) error {
 	at := control.Path("control", "accounts", c.Name, "sessions")
 	if c.End == "" && !c.EndAll {
 		var res control.Sessions
-		if err := p.get(at, &res); err != nil {
+		if err := p.Get(at, &res); err != nil {
 			return err
 		}
-		return printList(p.Stdout, c.JSON, res.Sessions, "Not signed in anywhere.", "ID\tADDRESS\tSIGNED IN\tLAST USED\tBROWSER", sessionRow)
+		return console.PrintList(p.Stdout, c.JSON, res.Sessions, "Not signed in anywhere.", "ID\tADDRESS\tSIGNED IN\tLAST USED\tBROWSER", sessionRow)
 	}
 	if c.End != "" && c.EndAll {
 		return core.Errorf(core.Invalid, "--end names one session, --end-all means every one: use one of them")
 	}
 	var res control.Ended
-	if err := p.request(http.MethodDelete, at+"?id="+url.QueryEscape(c.End), nil, &res); err != nil {
+	if err := p.Request(http.MethodDelete, at+"?id="+url.QueryEscape(c.End), nil, &res); err != nil {
 		return err
 	}
 	if c.JSON {
-		return PrintJSON(p.Stdout, res)
+		return console.PrintJSON(p.Stdout, res)
 	}
 	_, err := fmt.Fprintf(p.Stdout, "Ended %d session(s) of %s.\n", res.Ended, c.Name)
 	return err
 }
 
 func sessionRow(s auth.SessionRow) string {
-	return cells(s.ID, s.Address, whenOr(s.StartedAt, "?"), whenOr(s.UsedAt, "?"), core.CleanName(core.CutRunes(s.Agent, 60)))
+	return console.Cells(s.ID, s.Address, whenOr(s.StartedAt, "?"), whenOr(s.UsedAt, "?"), core.CleanName(core.CutRunes(s.Agent, 60)))
 }

@@ -1,4 +1,5 @@
-package commands
+// Package access has the commands for who may use the bots, the API and the panel.
+package access
 
 import (
 	"fmt"
@@ -6,6 +7,7 @@ import (
 	"net/url"
 	"time"
 
+	"gatehouse/cmd/gatehouse/commands/console"
 	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/core"
 )
@@ -16,13 +18,13 @@ type Claim struct {
 	JSON    bool `help:"As JSON."`
 }
 
-func (c *Claim) Run(p *Process) error {
+func (c *Claim) Run(p *console.Process) error {
 	var res control.ClaimCode
-	if err := p.request(http.MethodPost, "/control/claim", control.ClaimRequest{Replace: c.Replace}, &res); err != nil {
+	if err := p.Request(http.MethodPost, "/control/claim", control.ClaimRequest{Replace: c.Replace}, &res); err != nil {
 		return err
 	}
 	if c.JSON {
-		return PrintJSON(p.Stdout, res)
+		return console.PrintJSON(p.Stdout, res)
 	}
 	_, err := fmt.Fprintf(p.Stdout, "Send this to the bot in a direct message, before %s:\n\n  /claim %s\n", res.ExpiresAt.Local().Format("15:04"), res.Code)
 	return err
@@ -42,18 +44,18 @@ type pairingListCmd struct {
 	JSON   bool   `help:"As JSON."`
 }
 
-func (c *pairingListCmd) Run(p *Process) error {
+func (c *pairingListCmd) Run(p *console.Process) error {
 	query := url.Values{"limit": {"500"}}
 	if c.Status != "all" {
 		query.Set("status", c.Status)
 	}
 	var res control.Requests
-	if err := p.get("/api/bots/pairing?"+query.Encode(), &res); err != nil {
+	if err := p.Get("/api/bots/pairing?"+query.Encode(), &res); err != nil {
 		return err
 	}
 	const header = "CODE\tSTATUS\tNAME\tBOT\tUSER ID\tWHERE\tAGE\tFIRST MESSAGE"
-	return printList(p.Stdout, c.JSON, res.Requests, "No requests.", header, func(r core.PairingRequest) string {
-		return cells(r.Code, r.Status, core.CleanName(r.Display), r.Bot, r.PlatformUserID, r.Scope,
+	return console.PrintList(p.Stdout, c.JSON, res.Requests, "No requests.", header, func(r core.PairingRequest) string {
+		return console.Cells(r.Code, r.Status, core.CleanName(r.Display), r.Bot, r.PlatformUserID, r.Scope,
 			time.Since(r.CreatedAt).Round(time.Second), core.CleanName(r.FirstMessage))
 	})
 }
@@ -65,7 +67,7 @@ type pairingApproveCmd struct {
 	JSON  bool          `help:"As JSON."`
 }
 
-func (c *pairingApproveCmd) Run(p *Process) error {
+func (c *pairingApproveCmd) Run(p *console.Process) error {
 	approval := map[string]any{}
 	if c.Trust != "" {
 		approval["trust_level"] = c.Trust
@@ -77,13 +79,13 @@ func (c *pairingApproveCmd) Run(p *Process) error {
 }
 
 // decide decides the request that ref names and prints it.
-func decide(p *Process, asJSON bool, verb, ref, decision string, body any) error {
+func decide(p *console.Process, asJSON bool, verb, ref, decision string, body any) error {
 	var r core.PairingRequest
-	if err := p.request(http.MethodPost, control.Path("api", "bots", "pairing", ref, decision), body, &r); err != nil {
+	if err := p.Request(http.MethodPost, control.Path("api", "bots", "pairing", ref, decision), body, &r); err != nil {
 		return err
 	}
 	if asJSON {
-		return PrintJSON(p.Stdout, r)
+		return console.PrintJSON(p.Stdout, r)
 	}
 	_, err := fmt.Fprintf(p.Stdout, "%s %s (%s %s on %s).\n", verb, core.CleanName(r.Display), r.Platform, r.PlatformUserID, r.Bot)
 	return err
@@ -94,7 +96,7 @@ type pairingDenyCmd struct {
 	JSON bool   `help:"As JSON."`
 }
 
-func (c *pairingDenyCmd) Run(p *Process) error {
+func (c *pairingDenyCmd) Run(p *console.Process) error {
 	return decide(p, c.JSON, "Denied", c.Ref, "deny", nil)
 }
 
@@ -103,7 +105,7 @@ type pairingBlockCmd struct {
 	JSON bool   `help:"As JSON."`
 }
 
-func (c *pairingBlockCmd) Run(p *Process) error {
+func (c *pairingBlockCmd) Run(p *console.Process) error {
 	return decide(p, c.JSON, "Blocked", c.Ref, "block", nil)
 }
 
@@ -113,15 +115,15 @@ type pairingRevokeCmd struct {
 	JSON bool   `help:"As JSON."`
 }
 
-func (c *pairingRevokeCmd) Run(p *Process) error {
+func (c *pairingRevokeCmd) Run(p *console.Process) error {
 	var res struct {
 		Revoked int `json:"revoked"`
 	}
-	if err := p.request(http.MethodDelete, control.Path("api", "bots", "pairing", c.Bot, c.User), nil, &res); err != nil {
+	if err := p.Request(http.MethodDelete, control.Path("api", "bots", "pairing", c.Bot, c.User), nil, &res); err != nil {
 		return err
 	}
 	if c.JSON {
-		return PrintJSON(p.Stdout, res)
+		return console.PrintJSON(p.Stdout, res)
 	}
 	_, err := fmt.Fprintf(p.Stdout, "Took back %d access(es) of %s on %s.\n", res.Revoked, c.User, c.Bot)
 	return err

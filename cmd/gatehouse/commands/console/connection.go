@@ -1,6 +1,7 @@
-package commands
+package console
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,47 +14,48 @@ import (
 	"gatehouse/core"
 )
 
-// A connection leads to the running gateway or, from the first request on that
+// A Connection leads to the running gateway or, from the first request on that
 // finds none, to its files opened in this process. Close it.
-type connection struct {
+type Connection struct {
 	p      *Process
 	cfg    *configs.Config
 	client *control.Client
 	close  func() error // nil: the files are not open
 }
 
-func (p *Process) connect() (*connection, error) {
+// Connect returns a connection to the gateway of the settings. An error is one of theirs.
+func (p *Process) Connect() (*Connection, error) {
 	cfg, err := configs.Load()
 	if err != nil {
 		return nil, err
 	}
 	dir, err := control.Dir(cfg.VaultPath)
-	return &connection{p: p, cfg: cfg, client: control.Dial(dir)}, err
+	return &Connection{p: p, cfg: cfg, client: control.Dial(dir)}, err
 }
 
-// request makes one request, on a connection of its own.
-func (p *Process) request(method, at string, in, out any) error {
-	c, err := p.connect()
+// Request makes one request, on a connection of its own.
+func (p *Process) Request(method, at string, in, out any) error {
+	c, err := p.Connect()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = c.Close() }()
-	return c.do(method, at, in, out)
+	return c.Do(method, at, in, out)
 }
 
-// get reads at into out, on a connection of its own.
-func (p *Process) get(at string, out any) error { return p.request(http.MethodGet, at, nil, out) }
+// Get reads at into out, on a connection of its own.
+func (p *Process) Get(at string, out any) error { return p.Request(http.MethodGet, at, nil, out) }
 
 // Close closes the files.
-func (c *connection) Close() error {
+func (c *Connection) Close() error {
 	if c.close == nil {
 		return nil
 	}
 	return c.close()
 }
 
-// do makes a request (control.Client.Do).
-func (c *connection) do(method, at string, in, out any) error {
+// Do makes a request (control.Client.Do).
+func (c *Connection) Do(method, at string, in, out any) error {
 	err := c.client.Do(c.p.Context, method, at, in, out)
 	if !errors.Is(err, control.ErrNotServing) {
 		return err
@@ -64,7 +66,12 @@ func (c *connection) do(method, at string, in, out any) error {
 	return c.client.Do(c.p.Context, method, at, in, out)
 }
 
-func (c *connection) open() error {
+// Finish makes a request that an interrupted process waits for.
+func (c *Connection) Finish(method, at string, out any) error {
+	return c.client.Do(context.WithoutCancel(c.p.Context), method, at, nil, out)
+}
+
+func (c *Connection) open() error {
 	if _, err := os.Stat(c.cfg.VaultPath); errors.Is(err, fs.ErrNotExist) {
 		return core.Errorf(core.NotFound, "there is no vault at %s yet: 'gatehouse serve' makes it. GATEHOUSE_VAULT_PATH names another one, such as the demo's (~/%s)", c.cfg.VaultPath, c.p.Demo)
 	}
@@ -76,17 +83,17 @@ func (c *connection) open() error {
 	return err
 }
 
-// long starts a job, follows it to its end, and decodes its result into out. On
+// Long starts a job, follows it to its end, and decodes its result into out. On
 // a terminal it shows the progress.
-func (c *connection) long(at string, out any) error {
+func (c *Connection) Long(at string, out any) error {
 	var job control.Job
-	if err := c.do(http.MethodPost, at, nil, &job); err != nil {
+	if err := c.Do(http.MethodPost, at, nil, &job); err != nil {
 		return err
 	}
 	shown := false
 	for {
 		var st control.JobState
-		err := c.do(http.MethodGet, control.Path("control", "jobs", job.Key), nil, &st)
+		err := c.Do(http.MethodGet, control.Path("control", "jobs", job.Key), nil, &st)
 		if shown {
 			fmt.Fprint(c.p.Stderr, "\r\x1b[K")
 		}
