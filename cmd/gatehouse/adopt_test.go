@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"gatehouse/cmd/gatehouse/stage"
 	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core/store/storetest"
 )
@@ -21,7 +22,7 @@ func TestWhoWasApprovedInTheOriginalSystemIsAnsweredWithoutPairing(t *testing.T)
 	ada, eve, dan := sim.NewUser("Ada"), sim.NewUser("Eve"), sim.NewUser("Dan")
 	dir := t.TempDir()
 	path := filepath.Join(dir, "vault", "Chat", "sessions.db")
-	if err := fillDemo(filepath.Join(dir, "vault")); err != nil { // before anything else is there
+	if err := stage.Fill(filepath.Join(dir, "vault")); err != nil { // before anything else is there
 		t.Fatal(err)
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

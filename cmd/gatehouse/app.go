@@ -14,6 +14,7 @@ import (
 
 	"gatehouse/admin/page"
 	"gatehouse/cmd/gatehouse/attachments"
+	"gatehouse/cmd/gatehouse/claude"
 	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/cmd/gatehouse/fleet"
 	"gatehouse/cmd/gatehouse/isolation"
@@ -139,8 +140,8 @@ type app struct {
 	settings      *live.Settings
 	models        *registry.Registry
 	health        *health.Board
-	search        quote.Search // of local/quote
-	claude        *claudeCode  // nil: CLAUDE_CLI names none
+	search        quote.Search    // of local/quote
+	claude        *claude.Runtime // nil: CLAUDE_CLI names none
 	tools         *toolset.Set
 	activity      *activity.Worker
 	upkeep        *upkeep.Upkeep
@@ -326,13 +327,15 @@ func (a *app) joinRuns(qm *metrics.Metrics) (err error) {
 	}
 	a.closing(a.tools.Close)
 	var other orchestrator.Runtime
-	if c, err := a.joinClaude(); err != nil {
+	if a.claude, err = claude.New(claude.Options{Config: a.cfg, Vault: a.vault.Path(), Veil: a.veil, Tools: a.tools, Guard: a.guard, Clock: a.clock, Log: a.log}); err != nil {
 		return err
-	} else if c != nil {
-		other = c
+	}
+	if a.claude != nil {
+		a.closing(a.claude.Close)
+		other = a.claude
 	}
 	a.usage = usage.New(usage.NewMetrics(a.reg, m.Names), budgetsOf(a.settings.Now()))
-	a.spending = &spending{db: a.db, ledger: a.usage, clock: a.clock, cost: claudePrices(prices.Cost)}
+	a.spending = &spending{db: a.db, ledger: a.usage, clock: a.clock, cost: claude.Prices(prices.Cost)}
 	a.rolls = usage.NewRollups(a.db, a.clock, a.usage.Tally, a.events.Tally, a.inspect.Tally)
 	om := orchestrator.NewMetrics(a.reg, m.Names, toolset.Names)
 	a.know = func(names []string) { om.Know(names); a.usage.Know(names) }

@@ -16,6 +16,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"gatehouse/cmd/gatehouse/phones"
+	"gatehouse/cmd/gatehouse/stage"
 	"gatehouse/configs"
 	"gatehouse/configs/values"
 	"gatehouse/connectors/discord/discordtest"
@@ -48,7 +49,7 @@ func newVisit(t *testing.T) *visit {
 	}
 	claims := &demoClaims{ctx: t.Context()}
 	claims.serve(w.app)
-	handler, err := sims{w.sim, discord}.page(phones.Options{Claim: claims.code, Panel: "http://" + w.cfg.Addr + "/admin"})
+	handler, err := stage.Simulators{Telegram: w.sim, Discord: discord}.Page(phones.Options{Claim: claims.code, Panel: "http://" + w.cfg.Addr + "/admin"})
 	if err != nil {
 		t.Fatal(err)
 	}

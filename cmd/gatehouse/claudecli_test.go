@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"gatehouse/cmd/gatehouse/claude"
 	"gatehouse/configs"
 	"gatehouse/core"
 	"gatehouse/core/claudecli/claudetest"
@@ -157,8 +158,7 @@ func runsWith(mark string) bool {
 func TestAProgramThatIsNoneIsReportedAtTheStart(t *testing.T) {
 	cfg := configs.Default()
 	cfg.ClaudeCLI = filepath.Join(t.TempDir(), "claude")
-	a := &app{cfg: cfg}
-	if _, err := a.joinClaude(); err == nil || !strings.Contains(err.Error(), "GATEHOUSE_CLAUDE_CLI") {
+	if _, err := claude.New(claude.Options{Config: cfg}); err == nil || !strings.Contains(err.Error(), "GATEHOUSE_CLAUDE_CLI") {
 		t.Error(err)
 	}
 }

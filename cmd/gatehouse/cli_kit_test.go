@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"gatehouse/cmd/gatehouse/stage"
 	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core/coretest"
 )
@@ -40,7 +41,7 @@ func newHome(t *testing.T, sim *telegramtest.Server) *home {
 	if err := os.Mkdir(filepath.Join(dir, "run"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := fillDemo(h.vault()); err != nil {
+	if err := stage.Fill(h.vault()); err != nil {
 		t.Fatal(err)
 	}
 	if sim != nil {

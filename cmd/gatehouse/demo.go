@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
@@ -16,12 +13,10 @@ import (
 	"gatehouse/cmd/gatehouse/logs"
 	"gatehouse/cmd/gatehouse/phones"
 	"gatehouse/cmd/gatehouse/restore"
+	"gatehouse/cmd/gatehouse/stage"
 	"gatehouse/configs"
 	"gatehouse/configs/values"
-	"gatehouse/connectors/discord/discordtest"
-	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core"
-	"gatehouse/core/vault"
 	"gatehouse/web/auth"
 )
 
@@ -41,37 +36,36 @@ func (c *demoCmd) Run(p *process) (err error) {
 	if err := c.settings(cfg); err != nil {
 		return err
 	}
-	if err := vaultFree(cfg.VaultPath); err != nil {
+	if err := stage.VaultFree(cfg.VaultPath); err != nil {
 		return err
 	}
 	if c.Fresh {
-		if err := emptyDemo(cfg.VaultPath); err != nil {
+		if err := stage.Empty(cfg.VaultPath); err != nil {
 			return err
 		}
 	}
-	_, err = os.Stat(filepath.Join(cfg.VaultPath, demoMark))
-	isNew := errors.Is(err, fs.ErrNotExist)
-	if err := errors.Join(restore.Resume(cfg, logs.New(p.Stderr, cfg, p.Terminal)), fillDemo(cfg.VaultPath)); err != nil {
+	isNew := !stage.Made(cfg.VaultPath)
+	if err := errors.Join(restore.Resume(cfg, logs.New(p.Stderr, cfg, p.Terminal)), stage.Fill(cfg.VaultPath)); err != nil {
 		return err
 	}
-	sims, err := openSims(cfg.VaultPath)
+	sims, err := stage.Open(cfg.VaultPath)
 	defer func() { err = errors.Join(err, sims.Close()) }()
 	if err != nil {
 		return err
 	}
-	phonesPage, err := listenNear(3334)
+	phonesPage, err := stage.Listen(3334)
 	if err != nil {
 		return err
 	}
 	claims := &demoClaims{ctx: p.Context}
-	handler, err := sims.page(phones.Options{Claim: claims.code, Panel: "http://" + cfg.Addr + "/admin"})
+	handler, err := sims.Page(phones.Options{Claim: claims.code, Panel: "http://" + cfg.Addr + "/admin"})
 	if err != nil {
 		return err
 	}
-	stop := servePhones(phonesPage, handler)
+	stop := stage.Serve(phonesPage, handler)
 	defer stop()
-	cfg.TelegramToken, cfg.TelegramApiURL = values.NewSecret(sims.telegram.Token()), sims.telegram.URL()
-	cfg.DiscordToken, cfg.DiscordApiURL = values.NewSecret(sims.discord.Token()), sims.discord.URL()
+	cfg.TelegramToken, cfg.TelegramApiURL = values.NewSecret(sims.Telegram.Token()), sims.Telegram.URL()
+	cfg.DiscordToken, cfg.DiscordApiURL = values.NewSecret(sims.Discord.Token()), sims.Discord.URL()
 	cfg.BotsFile = "off" // no real bot next to them
 	cfg.CameFrom(configs.SourceDemo, "TELEGRAM_TOKEN", "TELEGRAM_API_URL", "DISCORD_TOKEN", "DISCORD_API_URL", "BOTS_FILE")
 	defer c.announceStop(p, &err)()
@@ -84,66 +78,6 @@ func (c *demoCmd) Run(p *process) (err error) {
 		claims.serve(a)
 		c.welcome(p, a, oneTime, phonesPage.Addr().String(), claims.code())
 	})
-}
-
-// sims are the simulated platforms, nil where one is not open.
-type sims struct {
-	telegram *telegramtest.Server
-	discord  *discordtest.Server
-}
-
-// simStates returns the files next to the vault in which the simulators keep ids,
-// users and histories: a start without them would assign the same ids again, and the
-// gateway would treat new messages as repeats.
-func simStates(vault string) (telegram, discord string) {
-	return vault + ".simulator.json", vault + ".simulator-discord.json"
-}
-
-// openSims starts both. What is open is to be closed, also after an error.
-func openSims(vault string) (s sims, err error) {
-	telegram, discord := simStates(vault)
-	if s.telegram, err = telegramtest.Open(telegramtest.Options{StateFile: telegram}); err != nil {
-		return s, err
-	}
-	s.discord, err = discordtest.Open(discordtest.Options{StateFile: discord, Bots: []discordtest.BotAccount{{Intents: discordtest.IntentContent}}})
-	return s, err
-}
-
-func (s sims) Close() error {
-	var errs []error
-	if s.telegram != nil {
-		errs = append(errs, s.telegram.Close())
-	}
-	if s.discord != nil {
-		errs = append(errs, s.discord.Close())
-	}
-	return errors.Join(errs...)
-}
-
-// page returns the phones page for both, with users to play.
-func (s sims) page(opt phones.Options) (http.Handler, error) {
-	telegram, err := phones.Telegram(s.telegram)
-	if err != nil {
-		return nil, err
-	}
-	discord, err := phones.Discord(s.discord)
-	if err != nil {
-		return nil, err
-	}
-	return phones.New(opt, telegram, discord)
-}
-
-// vaultFree fails when a gateway works on the vault already: its files and the
-// simulators' are left alone then.
-func vaultFree(path string) error {
-	if _, err := os.Stat(filepath.Join(path, ".parachute", "lock")); err != nil {
-		return nil // it does not exist, or opening it will fail
-	}
-	v, err := vault.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(v.Lock(true), v.Close())
 }
 
 // announceStop prints a line when a stop is requested. The function that it returns
@@ -206,11 +140,11 @@ func (c *demoCmd) settings(cfg *configs.Config) error {
 		if err != nil {
 			return core.Errorf(core.Invalid, "there is no home folder for the demo's vault: set GATEHOUSE_VAULT_PATH")
 		}
-		cfg.VaultPath = filepath.Join(home, demoFolder)
+		cfg.VaultPath = filepath.Join(home, stage.Folder)
 		cfg.CameFrom(configs.SourceDemo, "VAULT_PATH")
 	}
 	if cfg.Source("ADDR") == configs.SourceDefault && cfg.Source("PORT") == configs.SourceDefault {
-		l, err := listenNear(3333)
+		l, err := stage.Listen(3333)
 		if err != nil {
 			return err
 		}
@@ -237,77 +171,6 @@ func (c *demoCmd) settings(cfg *configs.Config) error {
 			return err
 		}
 		cfg.CameFrom(configs.SourceDemo, "LOG_LEVEL")
-	}
-	return nil
-}
-
-// listenNear listens on loopback at port, or at any free one.
-func listenNear(port int) (net.Listener, error) {
-	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-	if err != nil {
-		l, err = net.Listen("tcp", "127.0.0.1:0")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("listen on loopback: %w", err)
-	}
-	return l, nil
-}
-
-func servePhones(l net.Listener, h http.Handler) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
-	done := make(chan struct{})
-	go func() { defer close(done); _ = server.Serve(l) }()
-	return func() {
-		cancel()
-		_ = server.Close()
-		<-done
-	}
-}
-
-// demoFolder is the demo's vault in the home directory, unless another one is set.
-const demoFolder = "Gatehouse-demo"
-
-// demoMark is in a vault that the demo made: only such a one is emptied.
-const demoMark = ".parachute/demo"
-
-// emptyDemo forgets the vault and what the simulators kept next to it.
-func emptyDemo(vault string) error {
-	if _, err := os.Stat(vault); err == nil {
-		if _, err := os.Stat(filepath.Join(vault, demoMark)); err != nil {
-			return core.Errorf(core.Invalid, "%s was not made by the demo, so --fresh leaves it alone: set GATEHOUSE_VAULT_PATH to another folder", vault)
-		}
-		if err := os.RemoveAll(vault); err != nil {
-			return fmt.Errorf("empty the demo's vault: %w", err)
-		}
-	}
-	telegram, discord := simStates(vault)
-	for _, state := range []string{telegram, discord} {
-		if err := os.Remove(state); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("forget a simulator's memory: %w", err)
-		}
-	}
-	return nil
-}
-
-// fillDemo copies the sample vault into a new directory. A directory that has files
-// already is left as it is.
-func fillDemo(vault string) error {
-	entries, err := os.ReadDir(vault)
-	if err == nil && len(entries) > 0 {
-		return nil
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("demo vault: %w", err)
-	}
-	if err := os.MkdirAll(filepath.Join(vault, ".parachute"), 0o700); err != nil {
-		return fmt.Errorf("demo vault: %w", err)
-	}
-	if err := os.WriteFile(filepath.Join(vault, demoMark), []byte("made by gatehouse demo\n"), 0o600); err != nil {
-		return fmt.Errorf("demo vault: %w", err)
-	}
-	if err := os.CopyFS(vault, configs.SampleVault()); err != nil {
-		return fmt.Errorf("demo vault: %w", err)
 	}
 	return nil
 }

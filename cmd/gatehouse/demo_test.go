@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"gatehouse/cmd/gatehouse/phones"
+	"gatehouse/cmd/gatehouse/stage"
 	"gatehouse/configs"
 )
 
@@ -382,7 +383,7 @@ func TestASecondDemoLeavesTheFirstAlone(t *testing.T) {
 			t.Errorf("the first demo's %s was touched: %q", stranger.platform, text)
 		}
 	}
-	telegram, discord := simStates(vault)
+	telegram, discord := stage.States(vault)
 	for _, state := range []string{telegram, discord} {
 		if _, err := os.Stat(state); err != nil {
 			t.Errorf("a simulator's memory was touched: %v", err)

@@ -42,6 +42,7 @@ cmd/gatehouse: *
 cmd/gatehouse/adoption: configs configs/former configs/live core core/store pairing
 cmd/gatehouse/attachments: connectors connectors/markdown core core/attach core/orchestrator core/store core/texts core/tool core/tool/files/place core/vault
 cmd/gatehouse/bottexts: admin/settings configs connectors/discord connectors/discord/markup connectors/telegram core core/texts
+cmd/gatehouse/claude: configs core core/claudecli core/llm core/orchestrator core/permission core/permission/guard core/sandbox core/tool/files core/toolset
 cmd/gatehouse/commands: cmd/gatehouse/commands/console cmd/gatehouse/control cmd/gatehouse/doctor cmd/gatehouse/fleet cmd/gatehouse/isolation cmd/gatehouse/library cmd/gatehouse/models cmd/gatehouse/setup configs configs/live configs/values core core/agent core/attach core/backup core/erasure core/importer/report core/importer/tasks core/index/search core/llm/registry core/permission core/queue/maintenance core/runs core/sandbox core/session/reindex core/store core/vault web/api/bots web/api/find web/upload
 cmd/gatehouse/commands/access: cmd/gatehouse/commands/console cmd/gatehouse/control connectors/chat core pairing/codes web/account web/auth
 cmd/gatehouse/commands/console: cmd/gatehouse/control configs core
@@ -60,6 +61,7 @@ cmd/gatehouse/restore: admin/settings cmd/gatehouse/commands configs core core/b
 cmd/gatehouse/scheduling: core core/agent core/orchestrator core/permission core/permission/guard core/schedule core/schedule/daily core/schedule/remind core/session core/store core/tool core/tool/daily core/tool/remind core/vault
 cmd/gatehouse/secrets: configs
 cmd/gatehouse/setup: cmd/gatehouse/doctor cmd/gatehouse/fleet configs configs/values connectors/discord connectors/telegram core
+cmd/gatehouse/stage: cmd/gatehouse/phones configs connectors/discord/discordtest connectors/telegram/telegramtest core core/vault
 cmd/gatehouse/unasked: core core/orchestrator core/queue/outbox core/session core/store pairing/people web/api/bots
 cmd/loadgen: cmd/loadgen/bare cmd/loadgen/crowd cmd/loadgen/model connectors/discord/discordtest connectors/telegram/telegramtest
 cmd/loadgen/bare:

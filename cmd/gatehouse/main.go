@@ -20,6 +20,7 @@ import (
 	"gatehouse/cmd/gatehouse/commands"
 	"gatehouse/cmd/gatehouse/restore"
 	"gatehouse/cmd/gatehouse/setup"
+	"gatehouse/cmd/gatehouse/stage"
 	"gatehouse/configs"
 	"gatehouse/core"
 	"gatehouse/core/attach/pdftext"
@@ -96,7 +97,7 @@ func main() {
 	defer stop()
 	context.AfterFunc(ctx, stop) // the second signal ends the process at once
 	p := &process{Process: console.Process{Context: ctx, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Terminal: setup.IsTerminal(os.Stderr),
-		Version: version, Open: openFiles, Demo: demoFolder}}
+		Version: version, Open: openFiles, Demo: stage.Folder}}
 	code := run(p, os.Args[1:])
 	if p.again != nil && code == exitClean {
 		code = p.fail(p.again.Exec(env))

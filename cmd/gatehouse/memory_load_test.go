@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"gatehouse/cmd/gatehouse/memory"
+	"gatehouse/cmd/gatehouse/stage"
 	"gatehouse/configs"
 	"gatehouse/configs/values"
 	"gatehouse/core"
@@ -76,7 +77,7 @@ func startResting(t *testing.T, token string, platform, model *httptest.Server) 
 	}
 	dir := crashDir(t)
 	vault := filepath.Join(dir, "vault")
-	if err := fillDemo(vault); err != nil {
+	if err := stage.Fill(vault); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(self, restingArg, vault, token, platform.URL, model.URL+"/v1")

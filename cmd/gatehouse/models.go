@@ -5,7 +5,9 @@ import (
 	"time"
 
 	"gatehouse/admin/operations"
+	"gatehouse/configs/values"
 	"gatehouse/core"
+	"gatehouse/core/llm"
 	"gatehouse/core/usage"
 )
 
@@ -58,4 +60,13 @@ func (v modelsPage) failing() (list []operations.Failing) {
 		list = append(list, operations.Failing{Model: f.Model, Code: f.Code, Setting: f.Setting, Since: f.Since, Messages: f.Runs})
 	}
 	return list
+}
+
+// pricesOf returns the prices that the operator sets.
+func pricesOf(set values.Prices) map[string]llm.Price {
+	prices := make(map[string]llm.Price, len(set)) // one per model in the setting
+	for name, p := range set {
+		prices[name] = llm.Price{Input: p.Input, Output: p.Output}
+	}
+	return prices
 }

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"gatehouse/cmd/gatehouse/stage"
 	"gatehouse/configs"
 )
 
@@ -135,7 +136,7 @@ func TestADemoRestoresABackup(t *testing.T) {
 	p.says("Ctrl-C stops it")
 	b := h.follow(p.shows(panelLink))
 	name := b.backsUp()
-	later := filepath.Join(h.dir, demoFolder, "later.md")
+	later := filepath.Join(h.dir, stage.Folder, "later.md")
 	if err := os.WriteFile(later, []byte("written later"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +145,7 @@ func TestADemoRestoresABackup(t *testing.T) {
 	links := regexp.MustCompile(panelLink).FindAllStringSubmatch(p.out.String(), -1) // an account without a password signs in again
 	b = h.follow(links[1][1])
 	b.shows(backupsPage, "Restored "+name)
-	if isThere(later) || !isThere(filepath.Join(h.dir, demoFolder, "Public")) {
+	if isThere(later) || !isThere(filepath.Join(h.dir, stage.Folder, "Public")) {
 		t.Error("the vault is not as it was")
 	}
 	if was, _ := url.Parse(links[0][1]); was.Host != b.w.cfg.Addr {

@@ -20,6 +20,7 @@ import (
 
 	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/cmd/gatehouse/logs"
+	"gatehouse/cmd/gatehouse/stage"
 	"gatehouse/configs"
 	"gatehouse/configs/values"
 	"gatehouse/connectors/telegram/telegramtest"
@@ -84,7 +85,7 @@ func newWorldAt(t testing.TB, sim *telegramtest.Server, dir string, clock core.C
 		t.Fatal(err)
 	}
 	_, known := os.Stat(cfg.VaultPath)
-	if err := fillDemo(cfg.VaultPath); err != nil {
+	if err := stage.Fill(cfg.VaultPath); err != nil {
 		t.Fatal(err)
 	}
 	if known != nil { // a new vault has no daily agent
