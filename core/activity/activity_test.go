@@ -302,6 +302,54 @@ func TestOnlyTheOwnersOwnConversationsAreLogged(t *testing.T) {
 	}
 }
 
+// Agents at trust vault read the log: what a command at full trust printed must not be in
+// it, neither in the summary nor in the title of the conversation.
+func TestAnExchangeAtFullTrustIsNotLogged(t *testing.T) {
+	const secret = "key-0815"
+	atFull := ownChat("c1")
+	atFull.Trust = core.Full
+	for name, titles := range map[string]bool{"without a model": false, "with a model": true} {
+		t.Run(name, func(t *testing.T) {
+			w := open(t)
+			if titles {
+				w.model = &model{say: func(_, text string) (string, error) {
+					if strings.Contains(text, secret) {
+						return "It is " + secret, nil
+					}
+					return "Printing a file", nil
+				}}
+			}
+			w.says(atFull, "Print the file.", "It has "+secret+".")
+			w.pass()
+			if _, err := os.Stat(filepath.Join(w.dir, "Daily")); !os.IsNotExist(err) || w.backlog() != 0 {
+				t.Errorf("it is logged: %s%s, %v; %d are left", w.file(linesFile), w.file(logFile), err, w.backlog())
+			}
+			w.says(ownChat("c1"), "Thanks.", "You are welcome.") // the same conversation, after the time at full trust
+			w.pass()
+			lines, log := w.file(linesFile), w.file(logFile)
+			if strings.Count(lines, "\n") != 1 || strings.Contains(lines+log, secret) {
+				t.Errorf("the files are\n%s\n%s", lines, log)
+			}
+			if titles && !strings.Contains(log, "**Printing a file**") {
+				t.Errorf("the title is not of what the user wrote: %s", log)
+			}
+		})
+	}
+}
+
+// The runs of daily agents are in their own history and output.
+func TestADailyAgentsRunIsNotLogged(t *testing.T) {
+	for _, trust := range []core.Trust{core.Vault, core.Full} {
+		w := open(t)
+		w.says(session.Ref{Address: core.Address{Bot: core.ScheduleBot, Chat: "x"}, User: core.Operator, Trust: trust, Source: core.ScheduleBot,
+			Options: &core.Options{Module: "daily"}}, "Reflect.", "Done.")
+		w.pass()
+		if _, err := os.Stat(filepath.Join(w.dir, "Daily")); !os.IsNotExist(err) || w.backlog() != 0 {
+			t.Errorf("at trust %s it is logged: %s%s, %v; %d are left", trust, w.file(linesFile), w.file(logFile), err, w.backlog())
+		}
+	}
+}
+
 func TestTheModelWritesTitleAndSummary(t *testing.T) {
 	w := open(t)
 	w.model = &model{say: func(prompt, text string) (string, error) {

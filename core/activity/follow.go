@@ -42,6 +42,9 @@ func (w *Worker) follow(ctx context.Context, f runs.Finished) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
+		if trust > core.Vault { // the title is read at trust vault, and is of what the user wrote alone
+			x.Answer = ""
+		}
 		if line = line && !shared; err != nil {
 			w.metrics.failed(failTranscript)
 			w.o.Log.Warn("an exchange cannot be read for the log of activity", "session", s.ID, "run", f.ID, "err", err)
