@@ -86,6 +86,12 @@ func (t *talk) harmless(b *core.Block) bool {
 	return ok && !x.Effects
 }
 
+// again reports whether a call that was interrupted may be made again.
+func (t *talk) again(b *core.Block) bool {
+	x, ok := t.find(b.Name)
+	return ok && x.Again
+}
+
 // one makes a call, keeps its result and shows it.
 func (t *talk) one(ctx context.Context, b *core.Block) (core.Block, error) {
 	r := t.r

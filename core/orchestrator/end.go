@@ -66,7 +66,8 @@ const (
 // pickUp records in the transcript, for the model, that calls were interrupted. In a
 // chat, if one of them had effects, the user decides whether to continue: the run ends
 // with a description and a choice. A call that waited for approval had not begun, nor
-// had any after it; the model may request them again. A Task had begun: the calls of its
+// had any after it; the model may request them again. A call that may be made again under
+// its ID is made now. A Task had begun: the calls of its
 // sub-run wait under the same run, possibly with the same ids.
 func (r *run) pickUp(ctx context.Context, t *talk, open []core.Block, since time.Time) (Result, bool, error) {
 	var results []core.Block
@@ -79,6 +80,13 @@ func (r *run) pickUp(ctx context.Context, t *talk, open []core.Block, since time
 	for i := range open {
 		block := core.Block{Type: "tool_result", ToolUseID: open[i].ID, Text: unknownOutcome, IsError: true}
 		idle = idle || waited[open[i].ID] && open[i].Name != TaskName
+		if !idle && t.again(&open[i]) {
+			if block, err = t.one(ctx, &open[i]); err != nil {
+				return Result{}, false, err
+			}
+			results = append(results, block)
+			continue
+		}
 		switch {
 		case idle:
 			block.Text = notBegun

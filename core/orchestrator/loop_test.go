@@ -392,6 +392,28 @@ func TestAnInterruptedLookIsTakenUpByTheModel(t *testing.T) {
 	}
 }
 
+// A call whose second effect its tool recognises by the ID is not asked for by another.
+func TestAnInterruptedCallWithoutASecondEffectIsMadeAgainUnderItsID(t *testing.T) {
+	h := open(t, orchestrator.Limits{})
+	remind := echo("Remind", false)
+	remind.Again = true
+	h.interrupted("r1", remind)
+	var ids []string
+	remind.Run = func(_ context.Context, c *tool.Call) (tool.Result, error) {
+		ids = append(ids, c.Turn.Run+" "+c.ID)
+		return tool.Result{Text: "It is set."}, nil
+	}
+	h.tools = []tool.Tool{remind}
+	h.model.reply = says("Done.")
+	res, _ := h.watched(t.Context(), h.turn("r1", 2, "please"))
+	if res.Response != "Done." || len(res.Buttons) != 0 || !slices.Equal(ids, []string{"r1 call0"}) {
+		t.Errorf("%+v; the tool was called as %q", res, ids)
+	}
+	if got := h.results(1); !slices.Equal(got, []string{"call0 false It is set."}) {
+		t.Errorf("the model was told %q", got)
+	}
+}
+
 func TestATaskHasAConversationOfItsOwnAndTheSameTools(t *testing.T) {
 	h := open(t, orchestrator.Limits{})
 	h.tools = []tool.Tool{echo("Look", false)}

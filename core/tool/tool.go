@@ -40,6 +40,9 @@ type Tool struct {
 	Least core.Trust
 	// Effects: a second run could do something a second time (honest retries).
 	Effects bool
+	// Again: a call that is made a second time under its ID has no second effect, so one
+	// that a restart has interrupted is made again. Without it the model is asked.
+	Again bool
 	// Timeout of one call; 0 is 60 s. The context of Run ends with it.
 	Timeout time.Duration
 	// Touches reports what a call would touch, before anything is decided. It

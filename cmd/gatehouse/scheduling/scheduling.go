@@ -119,12 +119,7 @@ func (d *Daily) remind(t *orchestrator.Turn, in *core.Inbound) tool.Tool {
 	return remind.New(remind.Options{To: in.Address, From: in.From, Now: d.o.Clock.Now,
 		Zone: func(ctx context.Context) (*time.Location, error) { return d.o.Zone(ctx, d.o.DB, t.User) },
 		Add: func(ctx context.Context, r reminders.Reminder) error {
-			return d.o.DB.Tx(ctx, func(tx *store.Tx) error {
-				if err := d.o.Reminders.Check(ctx, tx, r); err != nil {
-					return err
-				}
-				return d.o.Reminders.Add(ctx, tx, r)
-			})
+			return d.o.DB.Tx(ctx, func(tx *store.Tx) error { return d.o.Reminders.Add(ctx, tx, r) })
 		}})
 }
 

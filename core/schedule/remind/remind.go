@@ -90,28 +90,50 @@ type Store struct {
 // New returns a Store; Run delivers.
 func New(o Options) *Store { return &Store{o: o, wake: make(chan struct{}, 1)} }
 
-// Check returns an error for the user where r cannot be added.
+// Check returns an error for the user where r cannot be added now.
 func (s *Store) Check(ctx context.Context, q store.Queryer, r Reminder) error {
-	switch {
-	case r.User <= 0:
-		return texts.Error(core.Denied, "group_member")
-	case clean(r.Text) == "":
-		return texts.Error(core.Invalid, "remind_what")
-	case utf8.RuneCountInString(r.Text) > MaxText:
-		return texts.Error(core.Invalid, "remind_long", texts.With{"Most": MaxText})
-	}
-	var open int
-	if err := q.Get(ctx, &open, `SELECT count(*) FROM reminders WHERE user_id = $1`, r.User); err != nil {
-		return fmt.Errorf("count reminders: %w", err)
-	}
-	if open >= MaxOpen {
-		return texts.Error(core.Busy, "remind_full", texts.With{"Most": MaxOpen})
-	}
-	return nil
+	_, err := s.check(ctx, q, r)
+	return err
 }
 
-// Add stores a reminder. One that was added before, by Made, is not stored again.
+// check reports whether r was added before, and returns an error for the user where it
+// cannot be added.
+func (s *Store) check(ctx context.Context, q store.Queryer, r Reminder) (known bool, err error) {
+	switch {
+	case r.User <= 0:
+		return false, texts.Error(core.Denied, "group_member")
+	case clean(r.Text) == "":
+		return false, texts.Error(core.Invalid, "remind_what")
+	case utf8.RuneCountInString(r.Text) > MaxText:
+		return false, texts.Error(core.Invalid, "remind_long", texts.With{"Most": MaxText})
+	}
+	var stored struct {
+		Known bool `db:"known"`
+		Open  int  `db:"open"`
+	}
+	err = q.Get(ctx, &stored, `SELECT EXISTS (SELECT 1 FROM reminders WHERE made = $1) AS known, (SELECT count(*) FROM reminders WHERE user_id = $2) AS open`, r.Made, r.User)
+	if err != nil {
+		return false, fmt.Errorf("count reminders: %w", err)
+	}
+	if !stored.Known && stored.Open >= MaxOpen {
+		return false, texts.Error(core.Busy, "remind_full", texts.With{"Most": MaxOpen})
+	}
+	return stored.Known, nil
+}
+
+// Add stores a reminder, or returns an error for the user as Check does, which may have
+// been asked before others were added. One that was added before, by Made, is not stored
+// again.
 func (s *Store) Add(ctx context.Context, tx *store.Tx, r Reminder) error {
+	if lock := tx.ForUpdate(); lock != "" { // the one before MaxOpen is added by one at a time
+		var ids []int64
+		if err := tx.Select(ctx, &ids, `SELECT id FROM reminders WHERE user_id = $1 ORDER BY id`+lock, r.User); err != nil {
+			return fmt.Errorf("lock reminders: %w", err)
+		}
+	}
+	if known, err := s.check(ctx, tx, r); known || err != nil {
+		return err
+	}
 	_, err := tx.Exec(ctx, `INSERT INTO reminders (user_id, made, bot, chat, thread, place, platform, sender, text, rule, zone, due, created)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) ON CONFLICT (made) DO NOTHING`,
 		r.User, r.Made, r.To.Bot, r.To.Chat, r.To.Thread, r.To.Place, r.From.Platform, r.From.ID, clean(r.Text), r.Rule, r.Zone, core.Stamp(r.Due), core.Stamp(tx.Time()))

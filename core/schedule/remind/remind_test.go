@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -294,6 +295,65 @@ func TestAPersonHasAtMost50Reminders(t *testing.T) {
 	}
 	if err := r.add(2, "empty", "1d", here); core.KindOf(err) != core.Invalid {
 		t.Errorf("an empty one: %v", err)
+	}
+}
+
+// Chats of a person are handled in parallel: each may have been checked before any of them
+// was stored.
+func TestRemindersThatAreSetAtOnceKeepToTheLimit(t *testing.T) {
+	r := newRig(t)
+	for i := range remind.MaxOpen - 1 {
+		if err := r.add(1, fmt.Sprint(i), "1d tea", here); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at, err := remind.In("1d", r.clock.Now(), time.UTC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const atOnce = 8
+	var all []remind.Reminder
+	for i := range atOnce {
+		one := remind.Reminder{User: 1, Made: fmt.Sprint("at once ", i), To: here, Text: "tea", Time: at}
+		if err := r.Check(t.Context(), r.db, one); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, one)
+	}
+	errs := make([]error, atOnce)
+	var done sync.WaitGroup
+	for i, one := range all {
+		done.Go(func() {
+			errs[i] = r.db.Tx(t.Context(), func(tx *store.Tx) error { return r.Add(t.Context(), tx, one) })
+		})
+	}
+	done.Wait()
+	full := 0
+	for _, err := range errs {
+		if core.KindOf(err) == core.Busy {
+			full++
+		} else if err != nil {
+			t.Error(err)
+		}
+	}
+	var open int
+	if err := r.db.Get(t.Context(), &open, `SELECT count(*) FROM reminders`); err != nil || open != remind.MaxOpen || full != atOnce-1 {
+		t.Errorf("%d are open, %d were refused, %v", open, full, err)
+	}
+}
+
+func TestTheLastReminderIsSetAgainWithoutAnError(t *testing.T) {
+	r := newRig(t)
+	for i := range remind.MaxOpen {
+		if err := r.add(1, fmt.Sprint(i), "1d tea", here); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.add(1, fmt.Sprint(remind.MaxOpen-1), "1d tea", here); err != nil {
+		t.Error(err)
+	}
+	if list, err := r.List(t.Context(), r.db, 1); err != nil || len(list) != remind.MaxOpen {
+		t.Errorf("%d are open, %v", len(list), err)
 	}
 }
 

@@ -70,5 +70,5 @@ func New(o Options) tool.Tool {
 		return tool.Result{Text: text + ". /reminders lists and cancels."}, nil
 	}
 	return tool.Tool{Name: "Remind", About: "Sends the person a message at a time, in this chat. Use it when they ask to be reminded of something.",
-		Schema: json.RawMessage(schema), Kind: tool.Inner, Run: run}
+		Schema: json.RawMessage(schema), Kind: tool.Inner, Again: true, Run: run}
 }
