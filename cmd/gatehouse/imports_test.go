@@ -135,7 +135,8 @@ core/index/embedding: core core/index/document core/index/search core/llm/embed 
 core/index/search: core core/transcript/words
 core/index/vector: core/store  # which vectors are near
 core/jobs: core
-core/journal: core core/beneath core/paraid/entry core/store core/vault
+core/journal: core core/beneath core/journal/dayfile core/paraid/entry core/store core/vault
+core/journal/dayfile:  # day files, split into entries
 core/llm: core core/texts
 core/llm/anthropic: core core/llm core/llm/provider core/texts
 core/llm/anthropictest: core core/llm/wiretest
@@ -218,6 +219,7 @@ core/transcript/words:  # what a word is
 core/upkeep: core
 core/usage: core core/store
 core/vault: core core/beneath
+core/vaultsync/merge: core/diff core/journal/dayfile  # versions of a text, brought together
 core/watch: core  # whether files have changed
 pairing: core core/store core/texts pairing/bots pairing/codes pairing/people pairing/places
 pairing/bots: core core/texts

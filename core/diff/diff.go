@@ -194,7 +194,7 @@ func lineOf(text, op string, noEnd bool) Line {
 func compare(x, y string) []Line {
 	a, b := strings.SplitAfter(x, "\n"), strings.SplitAfter(y, "\n")
 	a, b = dropEmpty(a), dropEmpty(b)
-	steps := script(a, b, maxEdits)
+	steps := Script(a, b, maxEdits)
 	out := make([]Line, 0, len(steps))
 	i, j := 0, 0
 	for _, op := range steps {

@@ -6,10 +6,10 @@ import (
 	"unicode"
 )
 
-// script returns the shortest list of Same, Remove and Add that makes b of a, by
+// Script returns the shortest list of Same, Remove and Add that makes b of a, by
 // Myers' algorithm. Where that takes more than limit changes, all of a is removed and
 // all of b added.
-func script(a, b []string, limit int) []string {
+func Script(a, b []string, limit int) []string {
 	trace, ok := furthest(a, b, min(limit, len(a)+len(b)))
 	out := make([]string, 0, len(a)+len(b))
 	if !ok {
@@ -99,7 +99,7 @@ func mark(before, after *Line) {
 	}
 	var old, fresh []Part
 	common, all, i, j := 0, 0, 0, 0
-	for _, op := range script(a, b, maxWords) {
+	for _, op := range Script(a, b, maxWords) {
 		switch op {
 		case Same:
 			common += 2 * weight(a[i])

@@ -2,13 +2,13 @@ package journal
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"regexp"
 	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
+
+	"gatehouse/core/journal/dayfile"
 )
 
 // A file is a day file, split into the text before its first entry and its entries.
@@ -26,66 +26,18 @@ type section struct {
 	raw  []byte // the whole section, its heading included
 }
 
-// heading is the first line of an entry: "# para:abc123def456 10:30 AM", or, from other
-// programs, "# 10:30 AM" or "# 22:15 A title".
-var heading = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^#[ \t]+(?:para:([a-z0-9]{12}|[a-z0-9]{8}|[a-z0-9]{6})(?:[ \t]+(` + clock + `))?|(?:para:[ \t]*)?(` + clock + `))(?:[ \t]+([^\r\n]*))?[ \t]*\r?$`)
-})
-
-// clock is a time of day.
-const clock = `(?:[01]?[0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9])?(?:[ \t]?[AaPp][Mm])?`
-
 // parse splits a day file. The sections of it and its head are parts of data.
 func parse(data []byte) (f file) {
-	var open section
-	at, offset := -1, 0
-	if bytes.HasPrefix(data, []byte(mark)) {
-		offset = len(mark)
+	head, list := dayfile.Split(data)
+	f.head = head
+	for _, s := range list {
+		f.sections = append(f.sections, section{id: s.ID, when: s.When, rest: s.Rest, raw: s.Raw})
 	}
-	for rest := data[offset:]; len(rest) > 0; {
-		line := rest
-		if i := bytes.IndexByte(rest, '\n'); i >= 0 {
-			line = rest[:i+1]
-		}
-		if s, ok := headingOf(line); ok {
-			if at < 0 {
-				f.head = data[:offset:offset]
-			} else {
-				open.raw = data[at:offset:offset]
-				f.sections = append(f.sections, open)
-			}
-			open, at = s, offset
-		}
-		offset += len(line)
-		rest = rest[len(line):]
-	}
-	if at < 0 {
-		f.head = data
-		return f
-	}
-	open.raw = data[at:]
-	f.sections = append(f.sections, open)
 	return f
 }
 
-// headingOf returns the section that line begins, or false.
-func headingOf(line []byte) (section, bool) {
-	if len(line) == 0 || line[0] != '#' || len(line) > maxHeading {
-		return section{}, false
-	}
-	m := heading().FindSubmatch(bytes.TrimSuffix(line, []byte("\n")))
-	if m == nil {
-		return section{}, false
-	}
-	s := section{id: string(m[1]), when: string(m[2]) + string(m[3]), rest: strings.TrimSpace(string(m[4]))}
-	return s, true
-}
-
 // mark may begin a file of UTF-8.
-const mark = "\ufeff"
-
-// maxHeading is the longest line that is read as the heading of an entry, in bytes.
-const maxHeading = 1024
+const mark = dayfile.Mark
 
 // bytes returns the file's content.
 func (f *file) bytes() []byte {
@@ -110,12 +62,8 @@ func (f *file) find(id string) int {
 	return -1
 }
 
-// version identifies the content of an entry, so that an edit of an older one is noticed.
-// Blank lines at its end do not count: they belong to the place and not to the entry.
-func (s *section) version() string {
-	sum := sha256.Sum256(bytes.TrimRight(s.raw, " \t\r\n"))
-	return hex.EncodeToString(sum[:12])
-}
+// version identifies the content of an entry (dayfile.Section.Version).
+func (s *section) version() string { return (&dayfile.Section{Raw: s.raw}).Version() }
 
 // body returns the lines behind the heading, with "\n" line ends.
 func (s *section) body() string {
@@ -246,7 +194,7 @@ func special(line string) bool {
 	if t := strings.TrimSpace(line); t == imagesHeading || t == audioHeading {
 		return true
 	}
-	_, isHeading := headingOf([]byte(line))
+	_, isHeading := dayfile.Heading([]byte(line))
 	return isHeading
 }
 
