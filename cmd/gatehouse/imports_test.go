@@ -220,6 +220,8 @@ core/upkeep: core
 core/usage: core core/store
 core/vault: core core/beneath
 core/vaultsync/merge: core/diff core/journal/dayfile  # versions of a text, brought together
+core/voice:  # speech becomes text, imports no package of ours
+core/voice/decode: core/voice  # recordings as samples
 core/watch: core  # whether files have changed
 pairing: core core/store core/texts pairing/bots pairing/codes pairing/people pairing/places
 pairing/bots: core core/texts
