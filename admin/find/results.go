@@ -35,13 +35,13 @@ type tab struct {
 	Current    bool
 }
 
-// A hit is a conversation or a document as it is listed. All texts are hostile.
+// A hit is a conversation, a document or an entry of a journal as it is listed. All texts are hostile.
 type hit struct {
 	Icon, Kind string
 	Title, URL string
 	Who        string // of a conversation: the person or the group
 	In         string // of a conversation: what has the words, "" for a person's message
-	Place      string // of a document: path and line
+	Place      string // of a document or entry: path and line
 	Excerpt    []part
 	At         time.Time
 }
@@ -61,7 +61,7 @@ func questionOf(r *http.Request) question {
 	if rs := []rune(q.Query); len(rs) > search.MaxText {
 		q.Query = string(rs[:search.MaxText])
 	}
-	if q.Type != search.Session && q.Type != search.Document {
+	if q.Type != search.Session && q.Type != search.Document && q.Type != search.Journal {
 		q.Type = ""
 	}
 	return q
@@ -82,7 +82,7 @@ func (q question) search() search.Query {
 
 // tabs returns the choices of types for the same words.
 func (q question) tabs() (list []tab) {
-	for _, t := range []struct{ label, of string }{{"All", ""}, {"Conversations", search.Session}, {"Documents", search.Document}} {
+	for _, t := range []struct{ label, of string }{{"All", ""}, {"Conversations", search.Session}, {"Documents", search.Document}, {"Journal", search.Journal}} {
 		list = append(list, tab{Label: t.label, URL: question{Query: q.Query, Type: t.of}.address(), Current: q.Type == t.of})
 	}
 	return list
@@ -91,7 +91,7 @@ func (q question) tabs() (list []tab) {
 // searchPage shows what is found, or without words what can be written.
 func (p *Pages) searchPage(w http.ResponseWriter, r *http.Request) error {
 	q := questionOf(r)
-	b := searchBody{Query: q.Query, Type: q.Type, Types: q.tabs(), Has: p.showsIndex(r), Lede: "Conversations and documents of the vault, in one list."}
+	b := searchBody{Query: q.Query, Type: q.Type, Types: q.tabs(), Has: p.showsIndex(r), Lede: "Conversations, documents and journals of the vault, in one list."}
 	v, status := page.View{Title: "Search", Query: q.Query, Every: statusEvery}, http.StatusOK
 	if q.Query == "" {
 		b.Index = p.status(r)
@@ -145,7 +145,7 @@ func (p *Pages) hits(ctx context.Context, q question, found []search.Hit) []hit 
 	list := make([]hit, 0, len(found))
 	for _, f := range found {
 		h := p.conversation(f, cmp.Or(groups[f.ID], names.Of(f.User)))
-		if f.Type == search.Document {
+		if f.Type != search.Session {
 			h = p.document(f, q)
 		}
 		h.Excerpt, h.At = marked(f.Excerpt, f.Marks), f.At
@@ -175,6 +175,9 @@ func (p *Pages) groups(ctx context.Context, found []search.Hit) map[string]strin
 
 func (p *Pages) document(f search.Hit, q question) hit {
 	h := hit{Icon: "audit", Kind: "Document", Title: cmp.Or(strings.TrimSpace(f.Title), path.Base(f.Path)), Place: f.Path}
+	if f.Type == search.Journal {
+		h.Icon, h.Kind = "journal", "Journal entry"
+	}
 	if f.Line > 0 {
 		h.Place += ":" + strconv.Itoa(f.Line)
 	}

@@ -19,14 +19,14 @@ const mostSearchPages = 20
 // A Search finds conversations and files of the vault.
 type Search struct {
 	Words  []string `arg:"" help:"Words that must occur. Also '\"two words\"' for a phrase, tag:garden, in:Notes and type:document, and after -- also -word to exclude one."`
-	Type   []string `placeholder:"TYPE" help:"Only conversations (session) or only files (document)."`
+	Type   []string `placeholder:"TYPE" help:"Only conversations (session), files (document) or entries of journals (journal)."`
 	Folder string   `placeholder:"FOLDER" help:"Only files in this folder of the vault and below it."`
 	Limit  int      `default:"20" help:"How many hits at most, up to 100."`
 	JSON   bool     `help:"As JSON: the answer of GET /api/search."`
 }
 
 func (c *Search) Help() string {
-	return "Prints the best passage of each conversation, of all users, and of each file that has all words. 'gatehouse export ID' prints a conversation."
+	return "Prints the best passage of each conversation, of all users, of each file, and of each entry of a journal that has all words. 'gatehouse export ID' prints a conversation."
 }
 
 func (c *Search) Run(p *console.Process) error {
@@ -85,7 +85,7 @@ func (c *Search) find(p *console.Process) (all find.Page, err error) {
 // shownHit returns the lines of a hit: where it is, its title and time, and the passage.
 func shownHit(h find.Hit) string {
 	at, when := h.ID, ""
-	if h.Type == search.Document {
+	if h.Type != search.Session {
 		at = fmt.Sprintf("%s:%d", strings.ReplaceAll(core.Visible(h.Path), "\n", `\u{A}`), h.Line)
 	}
 	if !h.At.IsZero() {

@@ -1,5 +1,5 @@
-// Package library builds the search over conversations and documents, and what keeps its
-// index of documents up to date.
+// Package library builds the search over conversations, documents and journals, and what
+// keeps its index of the vault up to date.
 package library
 
 import (
@@ -66,7 +66,7 @@ func New(o Options) (*Library, error) {
 		Files: o.Vault.FS(), Path: o.Vault.Path(), Library: noticed{l.Documents, l.Embedder}, Rules: permission.IgnoreFile, Forget: o.Forget,
 		MayRead: func(name string) bool { return o.MayRead(core.Vault, core.Operator, name) },
 		Open:    func(name string) bool { return o.MayRead(core.Sandboxed, 0, name) }, // 0: any guest
-		PDF:     o.PDF, MaxBytes: int64(o.MaxMB) << 20, Busy: o.Busy, Clock: o.Clock, Log: o.Log, Registry: o.Registry,
+		PDF:     o.PDF, Journal: days{}, MaxBytes: int64(o.MaxMB) << 20, Busy: o.Busy, Clock: o.Clock, Log: o.Log, Registry: o.Registry,
 	})
 	return l, nil
 }

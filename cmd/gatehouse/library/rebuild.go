@@ -13,13 +13,14 @@ import (
 type Rebuilt struct {
 	Conversations int   `json:"conversations"`
 	Documents     int64 `json:"documents"`
+	Entries       int64 `json:"entries"` // of journals
 	Passages      int64 `json:"passages"`
 	Faults        int64 `json:"not_indexed"` // files that are found by their names alone
 }
 
 // String returns r for users.
 func (r Rebuilt) String() string {
-	return fmt.Sprintf("Indexed: conversations %d, documents %d, passages %d; found by their names alone: files %d.", r.Conversations, r.Documents, r.Passages, r.Faults)
+	return fmt.Sprintf("Indexed: conversations %d, documents %d, entries of journals %d, passages %d; found by their names alone: files %d.", r.Conversations, r.Documents, r.Entries, r.Passages, r.Faults)
 }
 
 // How often and how wide the progress is shown.
@@ -60,7 +61,7 @@ func (l *Library) Rebuild(ctx context.Context, progress func(string)) (out Rebui
 		return out, err
 	}
 	c, err := l.Documents.Count(ctx)
-	out.Documents, out.Passages, out.Faults = c.Documents, c.Chunks, c.Faults
+	out.Documents, out.Entries, out.Passages, out.Faults = c.Documents, c.Entries, c.Chunks, c.Faults
 	return out, err
 }
 

@@ -134,7 +134,7 @@ func (s *Search) find(ctx context.Context, r command.Request, words string, n in
 
 // show returns h as it is shown in the chat of r, or false.
 func (s *Search) show(ctx context.Context, r command.Request, h search.Hit) (hit, bool, error) {
-	if h.Type == search.Document {
+	if h.Type != search.Session {
 		return hit{Hit: h}, true, nil
 	}
 	if r.In.Group() || r.User <= 0 || h.User != r.User {
@@ -155,7 +155,7 @@ func lineOf(n int, h hit) string {
 		date = h.At.UTC().Format("2 Jan 2006")
 	}
 	file, id := "", ""
-	if h.Type == search.Document {
+	if h.Type != search.Session {
 		file = markdown.Escape(core.Visible(h.Path))
 	} else {
 		id = h.ID[:min(shortID, len(h.ID))]

@@ -2,6 +2,7 @@ package crawl
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -11,6 +12,7 @@ import (
 	"io/fs"
 	"path"
 	"strings"
+	"time"
 
 	"gatehouse/core/index/chunk"
 	"gatehouse/core/index/document"
@@ -24,7 +26,7 @@ func (p *pass) read(ctx context.Context, was, f document.File) (d document.Docum
 	case errors.Is(err, fs.ErrNotExist):
 		return d, false, nil
 	case err != nil:
-		d = document.Document{File: f, Title: path.Base(f.Path)}
+		d = p.bare(f)
 		d.Hash, d.Fault = "not read", unreadable+reason(err)
 		return d, true, nil
 	case info.Size() != f.Size || !info.ModTime().Equal(f.Modified) || int64(len(data)) != f.Size:
@@ -44,16 +46,47 @@ func (p *pass) read(ctx context.Context, was, f document.File) (d document.Docum
 	if err := context.Cause(ctx); err != nil {
 		return d, false, err
 	}
-	d.File, d.Title = f, path.Base(f.Path)
-	if d.Fault = fault; fault == "" {
-		split, err := passages(f.Path, text)
-		if d.Fault = ""; err != nil {
-			d.Fault = err.Error()
-		} else {
-			d.Title, d.Tags, d.Chunks = split.Title, split.Tags, split.Chunks
-		}
+	d = p.bare(f)
+	if d.Fault = fault; fault != "" {
+		return d, true, nil
+	}
+	if d.Journal {
+		err = entries(&d, p.c.o.Journal.Parts(f.Path, data))
+	} else {
+		var split chunk.Text
+		split, err = passages(f.Path, text)
+		d.Title, d.Tags, d.Chunks = cmp.Or(split.Title, d.Title), split.Tags, split.Chunks
+	}
+	if err != nil {
+		d = p.bare(f)
+		d.Fault = err.Error()
 	}
 	return d, true, nil
+}
+
+// bare returns a file without its content.
+func (p *pass) bare(f document.File) document.Document {
+	return document.Document{File: f, Title: path.Base(f.Path), Journal: p.c.o.Journal != nil && p.c.o.Journal.IsDay(f.Path)}
+}
+
+// entries adds the parts of a journal's file to it.
+func entries(d *document.Document, parts []Part) error {
+	for _, part := range parts {
+		split, err := passages(d.Path, part.Text)
+		if err != nil {
+			return err
+		}
+		for i := range split.Chunks {
+			split.Chunks[i].Line += part.Line - 1
+		}
+		if part.ID == "" {
+			d.Chunks, d.Tags = append(d.Chunks, split.Chunks...), append(d.Tags, split.Tags...)
+			continue
+		}
+		sum := sha256.Sum256(fmt.Appendf(nil, "%q %d %s %q", part.Title, part.Line, part.At.UTC().Format(time.RFC3339), part.Text))
+		d.Entries = append(d.Entries, document.Entry{ID: part.ID, Title: part.Title, Tags: split.Tags, Chunks: split.Chunks, Hash: hex.EncodeToString(sum[:]), At: part.At})
+	}
+	return nil
 }
 
 // passages is chunk.Split; what makes a parser panic has a fault, and ends nothing else.

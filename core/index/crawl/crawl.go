@@ -27,6 +27,23 @@ type Library interface {
 	Remove(ctx context.Context, paths []string) error
 }
 
+// A Journal knows which files are of journals, and what is in them.
+type Journal interface {
+	// IsDay reports whether the file at name is of a journal.
+	IsDay(name string) bool
+	// Parts returns the entries of such a file in their order, and texts outside of them.
+	Parts(name string, data []byte) []Part
+}
+
+// A Part is an entry of a journal, or with ID "" a text of its file that is none.
+type Part struct {
+	ID    string // content id
+	Title string
+	Text  string // Markdown
+	Line  int    // of the file, where Text begins
+	At    time.Time
+}
+
 // Options for New. Files, Path, Library, MayRead, Open, Clock and Log are needed.
 type Options struct {
 	Files    fs.FS  // the vault, without links
@@ -37,6 +54,7 @@ type Options struct {
 	Forget   func()                 // drops what MayRead remembers; called before each pass over the whole vault; may be nil
 	Open     func(name string) bool // whether guests may read it
 	PDF      func(ctx context.Context, data []byte) (text string, read, pages int, err error)
+	Journal  Journal     // nil: no file is one of a journal
 	MaxBytes int64       // of the files that are indexed; 0: no limit
 	Busy     func() bool // messages are being answered: the crawler waits a little; may be nil
 	Clock    core.Clock

@@ -285,7 +285,7 @@ func (p *pass) fits(size int64, was document.File) string {
 
 // put brings a file that has changed into the index.
 func (p *pass) put(ctx context.Context, was, now document.File) error {
-	d := document.Document{File: now}
+	var d document.Document
 	if now.Fault = p.fits(now.Size, was); now.Fault == "" {
 		var ok bool
 		var err error
@@ -295,7 +295,7 @@ func (p *pass) put(ctx context.Context, was, now document.File) error {
 		now = d.File
 	} else {
 		now.Hash = "not read"
-		d = document.Document{File: now, Title: path.Base(now.Path)}
+		d = p.bare(now)
 	}
 	p.count(now)
 	p.c.bytes += p.changes(now) - p.changes(was)

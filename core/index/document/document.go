@@ -1,5 +1,5 @@
-// Package document keeps the passages of the vault's documents and finds them by
-// their words. It owns the tables chunks, index_manifest and document_words.
+// Package document keeps the passages of the vault's documents and of the entries of
+// journals, and finds them by their words. It owns the tables chunks, index_manifest and document_words.
 package document
 
 import (
@@ -16,16 +16,40 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/index/chunk"
+	"gatehouse/core/index/search"
 	"gatehouse/core/store"
 )
 
-// A Document is a file of the vault as it is indexed.
+// A Document is a file of the vault as it is indexed, or an entry of it.
 type Document struct {
 	File
-	Title  string
-	Tags   []string // without "#", lower case
-	Chunks []chunk.Chunk
+	Title   string
+	Tags    []string // without "#", lower case
+	Chunks  []chunk.Chunk
+	Journal bool    // it is of a journal
+	Entries []Entry // of a journal's file: contents of their own; Chunks are the rest
+
+	entry string // content id, if it is an entry
 }
+
+// id returns the content id.
+func (d *Document) id() string {
+	if d.entry != "" {
+		return d.entry
+	}
+	return ID(d.Path)
+}
+
+// kind returns the content type.
+func (d *Document) kind() string {
+	if d.Journal {
+		return search.Journal
+	}
+	return search.Document
+}
+
+// blank reports whether it has nothing to be found by, since its entries have it all.
+func (d *Document) blank() bool { return d.Journal && d.entry == "" && d.Fault == "" }
 
 // A File is what the index knows about a file of the vault.
 type File struct {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"gatehouse/core"
+	"gatehouse/core/index/search"
 	"gatehouse/core/store"
 	"gatehouse/core/transcript/words"
 )
@@ -142,18 +143,19 @@ func known(ctx context.Context, q store.Queryer, content string) (*Document, err
 		Path     string `db:"source_path"`
 		Metadata string `db:"metadata"`
 		Open     bool   `db:"open"`
+		Type     string `db:"content_type"`
 	}
-	err := q.Get(ctx, &was, `SELECT coalesce(title, '') AS title, coalesce(source_path, '') AS source_path, coalesce(metadata, '') AS metadata, open FROM index_manifest WHERE content_id = $1`, content)
+	err := q.Get(ctx, &was, `SELECT coalesce(title, '') AS title, coalesce(source_path, '') AS source_path, coalesce(metadata, '') AS metadata, open, content_type FROM index_manifest WHERE content_id = $1`, content)
 	if errors.Is(err, store.ErrNoRows) {
 		return nil, core.Errorf(core.NotFound, "the index has no content %q", core.CutRunes(content, 100))
 	}
-	return &Document{File: File{Path: was.Path, Open: was.Open}, Title: was.Title, Tags: tagsOf(was.Metadata)}, err
+	return &Document{File: File{Path: was.Path, Open: was.Open}, Title: was.Title, Tags: tagsOf(was.Metadata), Journal: was.Type == search.Journal}, err
 }
 
 // add inserts a chunk of a field that clients fill.
 func (d *Document) add(ctx context.Context, tx *store.Tx, content string, c Stored) error {
-	n, err := tx.Insert(ctx, `INSERT INTO chunks (id, content_id, content_type, field, chunk_index, chunk_text, created_at) VALUES ($1, $2, 'document', $3, $4, $5, $6)`,
-		c.id(content), content, c.Field, c.Index, c.Text, core.Stamp(tx.Time()))
+	n, err := tx.Insert(ctx, `INSERT INTO chunks (id, content_id, content_type, field, chunk_index, chunk_text, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+		c.id(content), content, d.kind(), c.Field, c.Index, c.Text, core.Stamp(tx.Time()))
 	if err == nil {
 		_, err = tx.Exec(ctx, `INSERT INTO document_words (rowid, title, words, keys) VALUES ($1, $2, $3, $4)`, n, tx.Words(d.titleWords()), tx.Words(words.Index(c.Text)), tx.Words(d.keys()))
 	}
@@ -184,6 +186,9 @@ func (s *Store) Purge(ctx context.Context, content string) error {
 	}
 	err := s.delete(ctx, `content_id = $1`, content, func(ctx context.Context, tx *store.Tx) error {
 		_, err := tx.Exec(ctx, `UPDATE index_manifest SET content_hash = '', chunk_count = 0 WHERE content_id = $1`, content)
+		if err == nil { // an entry is read with its file
+			_, err = tx.Exec(ctx, reread, content)
+		}
 		return err
 	})
 	if err != nil {

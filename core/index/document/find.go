@@ -24,7 +24,7 @@ const (
 	minBegin   = 3    // characters of the last word, to be looked for as a prefix
 )
 
-// Find returns the documents that have all words of q in one passage, its title and
+// Find returns the documents and entries of journals, or those of q.Types, that have all words of q in one passage, its title and
 // its path, the best by BM25 first, one hit for each (search.Source). With q.Near it joins
 // them with those whose passages are nearest to it, which need not have the words, but
 // what is in quotes. Words that more
@@ -107,6 +107,7 @@ type found struct {
 	Modified string `db:"modified"`
 	Text     string `db:"chunk_text"`
 	Line     int    `db:"line"`
+	Type     string `db:"content_type"`
 }
 
 // page returns the documents behind those that were shown. The ranking is read again
@@ -156,7 +157,7 @@ func (l *lookup) hits(rows []found, limit int) (hits []search.Hit, more bool) {
 func (l *lookup) hit(row found) search.Hit {
 	excerpt := excerptOf(l.q.Words, row.Text)
 	return search.Hit{
-		Type: search.Document, ID: row.Content, Title: row.Title, Path: row.Path, Line: row.Line,
+		Type: row.Type, ID: row.Content, Title: row.Title, Path: row.Path, Line: row.Line,
 		Excerpt: excerpt, Marks: l.q.Words.Marks(excerpt, mostMarks), At: timeOf(row.Modified),
 	}
 }
@@ -208,7 +209,7 @@ func (l *lookup) rows(ctx context.Context, n int) (rows []found, err error) {
 		order = "m.modified DESC, m.content_id"
 	}
 	l.choose(&c)
-	err = l.s.db.Select(ctx, &rows, fmt.Sprintf(`SELECT c.content_id, m.source_path, coalesce(m.title, '') AS title, m.modified, c.chunk_text, c.line FROM %s WHERE %s ORDER BY %s LIMIT %d`,
+	err = l.s.db.Select(ctx, &rows, fmt.Sprintf(`SELECT c.content_id, m.source_path, coalesce(m.title, '') AS title, m.modified, c.chunk_text, c.line, c.content_type FROM %s WHERE %s ORDER BY %s LIMIT %d`,
 		from, strings.Join(c.Where, " AND "), order, n), c.Args...)
 	return rows, err
 }
@@ -263,8 +264,11 @@ func (l *lookup) choose(c *store.Conditions) {
 	l.bounds(c)
 }
 
-// bounds adds the conditions on the document's folder and time.
+// bounds adds the conditions on the content's type, folder and time.
 func (l *lookup) bounds(c *store.Conditions) {
+	if len(l.q.Types) == 1 {
+		c.And("c.content_type = ?", l.q.Types[0])
+	}
 	if l.q.Folder != "" { // all paths that begin with the folder and a slash
 		c.And("m.source_path >= ? AND m.source_path < ?", l.q.Folder+"/", l.q.Folder+"0")
 	}

@@ -61,7 +61,7 @@ func (l *lookup) near(ctx context.Context) ([]found, error) {
 		found
 		N int64 `db:"n"`
 	}
-	err = l.s.db.Select(ctx, &rows, `SELECT c.n, c.content_id, m.source_path, coalesce(m.title, '') AS title, m.modified, c.chunk_text, c.line
+	err = l.s.db.Select(ctx, &rows, `SELECT c.n, c.content_id, m.source_path, coalesce(m.title, '') AS title, m.modified, c.chunk_text, c.line, c.content_type
 		FROM chunks c JOIN index_manifest m ON m.content_id = c.content_id WHERE c.n IN (`+list(best)+`)`)
 	slices.SortFunc(rows, func(a, b struct {
 		found

@@ -30,12 +30,12 @@ const maxFiles = 1000
 // Files returns the documents that are indexed or could not be, in the order of
 // their paths' bytes, after a path, at most limit (up to 1,000).
 func (s *Store) Files(ctx context.Context, after string, limit int) ([]File, error) {
-	return s.files(ctx, `source_path > $1`, after, limit)
+	return s.files(ctx, `part = 0 AND source_path > $1`, after, limit)
 }
 
 // Faults returns those of Files that have a Fault.
 func (s *Store) Faults(ctx context.Context, after string, limit int) ([]File, error) {
-	return s.files(ctx, `source_path > $1 AND fault <> ''`, after, limit)
+	return s.files(ctx, `part = 0 AND source_path > $1 AND fault <> ''`, after, limit)
 }
 
 func (s *Store) files(ctx context.Context, where, after string, limit int) ([]File, error) {
@@ -63,7 +63,8 @@ func (s *Store) files(ctx context.Context, where, after string, limit int) ([]Fi
 
 // Counts are how much the index has.
 type Counts struct {
-	Documents int64 `db:"documents"` // with passages
+	Documents int64 `db:"documents"` // files with passages, those of journals too
+	Entries   int64 `db:"entries"`   // of journals
 	Faults    int64 `db:"faults"`    // files without, see Faults
 	Chunks    int64 `db:"chunks"`
 	Bytes     int64 `db:"bytes"` // of the files that are indexed
@@ -71,8 +72,8 @@ type Counts struct {
 
 // Count returns how much the index has. It reads the row of each document.
 func (s *Store) Count(ctx context.Context) (c Counts, err error) {
-	err = s.db.Get(ctx, &c, `SELECT coalesce(sum(CASE WHEN fault = '' THEN 1 ELSE 0 END), 0) AS documents, coalesce(sum(CASE WHEN fault <> '' THEN 1 ELSE 0 END), 0) AS faults,
-		coalesce(sum(chunk_count), 0) AS chunks, coalesce(sum(CASE WHEN fault = '' THEN size ELSE 0 END), 0) AS bytes FROM index_manifest`)
+	err = s.db.Get(ctx, &c, `SELECT coalesce(sum(CASE WHEN fault = '' THEN 1 - part ELSE 0 END), 0) AS documents, coalesce(sum(part), 0) AS entries, coalesce(sum(CASE WHEN fault <> '' THEN 1 ELSE 0 END), 0) AS faults,
+		coalesce(sum(chunk_count), 0) AS chunks, coalesce(sum(CASE WHEN fault = '' AND part = 0 THEN size ELSE 0 END), 0) AS bytes FROM index_manifest`)
 	if err != nil {
 		return Counts{}, fmt.Errorf("index: count: %w", err)
 	}

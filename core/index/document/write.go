@@ -9,6 +9,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/index/chunk"
+	"gatehouse/core/index/search"
 	"gatehouse/core/index/vector"
 	"gatehouse/core/store"
 	"gatehouse/core/transcript/words"
@@ -22,16 +23,27 @@ const (
 )
 
 // Put replaces all that is indexed of the document. One without chunks, as with Fault, is
-// found by its title and path, and one of a user that is not known is removed. Large
+// found by its title and path (but a file of a journal whose entries have it all), and one
+// of a user that is not known is removed. Large
 // documents take several transactions; until the last the row of the document has no hash,
 // so that whoever compares hashes puts it again.
 func (s *Store) Put(ctx context.Context, d Document) error {
-	id := ID(d.Path)
+	if d.Journal && d.entry == "" {
+		if err := s.putEntries(ctx, &d); err != nil {
+			return fmt.Errorf("index %q: %w", d.Path, err)
+		}
+	}
+	return s.put(ctx, d)
+}
+
+// put is Put for one content.
+func (s *Store) put(ctx context.Context, d Document) error {
+	id := d.id()
 	kept, err := s.embedded(ctx, id)
 	if err != nil {
 		return fmt.Errorf("index %q: %w", d.Path, err)
 	}
-	if len(d.Chunks) == 0 {
+	if len(d.Chunks) == 0 && !d.blank() {
 		d.Chunks = []chunk.Chunk{{Line: 1}} // it is found by its title and path
 	}
 	small := len(d.Chunks) <= step // as most are: all in one transaction
@@ -102,11 +114,11 @@ func (d *Document) manifest(ctx context.Context, tx *store.Tx, id, hash string) 
 			return err
 		}
 	}
-	_, err := tx.Exec(ctx, `INSERT INTO index_manifest (content_id, content_type, content_hash, title, indexed_at, chunk_count, source_path, metadata, area, open, size, modified, fault, changed)
-		VALUES ($1, 'document', $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+	_, err := tx.Exec(ctx, `INSERT INTO index_manifest (content_id, content_hash, title, indexed_at, chunk_count, source_path, metadata, area, open, size, modified, fault, changed, content_type, part)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
 		ON CONFLICT (content_id) DO UPDATE SET content_hash = excluded.content_hash, title = excluded.title, indexed_at = excluded.indexed_at, chunk_count = excluded.chunk_count,
-			source_path = excluded.source_path, metadata = excluded.metadata, area = excluded.area, open = excluded.open, size = excluded.size, modified = excluded.modified, fault = excluded.fault, changed = excluded.changed`,
-		id, hash, d.Title, core.Stamp(tx.Time()), d.passages(), d.Path, d.metadata(), areaOf(d.Path), d.Open, d.Size, stampOf(d.Modified), d.Fault, stampOf(d.Changed))
+			source_path = excluded.source_path, metadata = excluded.metadata, area = excluded.area, open = excluded.open, size = excluded.size, modified = excluded.modified, fault = excluded.fault, changed = excluded.changed, content_type = excluded.content_type`,
+		id, hash, d.Title, core.Stamp(tx.Time()), d.passages(), d.Path, d.metadata(), areaOf(d.Path), d.Open, d.Size, stampOf(d.Modified), d.Fault, stampOf(d.Changed), d.kind(), d.entry != "")
 	return err
 }
 
@@ -115,8 +127,8 @@ func (d *Document) insert(ctx context.Context, tx *store.Tx, id string, from int
 	var near []vector.Entry
 	for i, c := range part {
 		was := kept.of(d.Title, c.Text)
-		n, err := tx.Insert(ctx, `INSERT INTO chunks (id, content_id, content_type, chunk_index, chunk_text, embedding, created_at, line, embedder) VALUES ($1, $2, 'document', $3, $4, $5, $6, $7, $8)`,
-			"chunk:"+id+":content:"+strconv.Itoa(from+i), id, from+i, c.Text, was.Vector, now, c.Line, was.Model)
+		n, err := tx.Insert(ctx, `INSERT INTO chunks (id, content_id, content_type, chunk_index, chunk_text, embedding, created_at, line, embedder) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+			"chunk:"+id+":content:"+strconv.Itoa(from+i), id, d.kind(), from+i, c.Text, was.Vector, now, c.Line, was.Model)
 		if err == nil {
 			_, err = tx.Exec(ctx, `INSERT INTO document_words (rowid, title, words, keys) VALUES ($1, $2, $3, $4)`, n, title, tx.Words(words.Index(c.Text)), keys)
 		}
@@ -154,13 +166,18 @@ func (s *Store) Mark(ctx context.Context, f File) error {
 		Title    string `db:"title"`
 		Metadata string `db:"metadata"`
 		Open     bool   `db:"open"`
+		Type     string `db:"content_type"`
 	}
-	err := s.db.Get(ctx, &was, `SELECT coalesce(title, '') AS title, coalesce(metadata, '') AS metadata, open FROM index_manifest WHERE content_id = $1`, id)
+	err := s.db.Get(ctx, &was, `SELECT coalesce(title, '') AS title, coalesce(metadata, '') AS metadata, open, content_type FROM index_manifest WHERE content_id = $1`, id)
 	if errors.Is(err, store.ErrNoRows) {
 		return core.Errorf(core.NotFound, "%s is not in the index", f.Path)
 	}
 	if err == nil && was.Open != f.Open { // the keys of all its passages change
-		return s.reopen(ctx, Document{File: f, Title: was.Title, Tags: tagsOf(was.Metadata)})
+		d := Document{File: f, Title: was.Title, Tags: tagsOf(was.Metadata), Journal: was.Type == search.Journal}
+		if err := s.reopenEntries(ctx, d); err != nil {
+			return err
+		}
+		return s.reopen(ctx, d)
 	}
 	if err == nil {
 		err = s.db.Tx(ctx, func(tx *store.Tx) error {
@@ -176,26 +193,33 @@ func (s *Store) Mark(ctx context.Context, f File) error {
 
 // reopen indexes a document again from its stored passages.
 func (s *Store) reopen(ctx context.Context, d Document) error {
-	err := s.db.Select(ctx, &d.Chunks, `SELECT chunk_text AS text, line FROM chunks WHERE content_id = $1 AND field = 'content' ORDER BY chunk_index`, ID(d.Path))
+	err := s.db.Select(ctx, &d.Chunks, `SELECT chunk_text AS text, line FROM chunks WHERE content_id = $1 AND field = 'content' ORDER BY chunk_index`, d.id())
 	if err != nil {
 		return fmt.Errorf("index %q: %w", d.Path, err)
 	}
-	return s.Put(ctx, d)
+	return s.put(ctx, d)
 }
 
 // Remove deletes what is indexed of the documents at paths.
 func (s *Store) Remove(ctx context.Context, paths []string) error {
 	for _, name := range paths {
-		id := ID(name)
-		err := s.delete(ctx, `content_id = $1`, id, func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.Exec(ctx, `DELETE FROM index_manifest WHERE content_id = $1`, id)
-			return err
-		})
+		err := s.removeEntries(ctx, name, nil)
+		if err == nil {
+			err = s.remove(ctx, ID(name))
+		}
 		if err != nil {
 			return fmt.Errorf("index: remove %q: %w", name, err)
 		}
 	}
 	return nil
+}
+
+// remove deletes a content.
+func (s *Store) remove(ctx context.Context, id string) error {
+	return s.delete(ctx, `content_id = $1`, id, func(ctx context.Context, tx *store.Tx) error {
+		_, err := tx.Exec(ctx, `DELETE FROM index_manifest WHERE content_id = $1`, id)
+		return err
+	})
 }
 
 // Clear deletes everything that is indexed; the next pass over the vault indexes it

@@ -73,7 +73,7 @@ type place struct {
 // A position is what a cursor holds.
 type position struct {
 	Of     string           `json:"q"`           // the search's fingerprint: a cursor continues no other
-	Places map[string]place `json:"p"`           // by type
+	Places map[string]place `json:"p"`           // by source
 	Model  int64            `json:"m,omitempty"` // by which meanings were compared; 0: they were not
 }
 

@@ -17,7 +17,7 @@ import (
 //	-word         not this word (also -"two words")
 //	tag:garden    with this tag
 //	in:Notes      in this folder (also in:"My Notes")
-//	type:document documents alone; type:session, type:conversation
+//	type:document documents alone; type:journal; type:session, type:conversation
 //
 // What does not have this form is read as words; it is never an error.
 func Parse(typed string) (q Asked, types []string) {
@@ -131,6 +131,8 @@ func typeOf(name string) string {
 		return Session
 	case Document, "file", "note":
 		return Document
+	case Journal:
+		return Journal
 	}
 	return ""
 }
@@ -158,14 +160,14 @@ func (q Query) parsed() (asked Asked, types []string, err error) {
 	}
 	asked, types = Parse(printable(q.Text))
 	if len(types) == 0 {
-		types = []string{Session, Document}
+		types = []string{Session, Document, Journal}
 	}
 	if len(q.Types) > 0 {
 		var wanted []string
 		for _, t := range q.Types {
 			kind := typeOf(t)
 			if kind == "" {
-				return Asked{}, nil, core.Errorf(core.Invalid, "there is no type %q: write %s or %s", t, Session, Document)
+				return Asked{}, nil, core.Errorf(core.Invalid, "there is no type %q: write %s, %s or %s", t, Session, Document, Journal)
 			}
 			wanted = append(wanted, kind)
 		}
@@ -180,5 +182,11 @@ func (q Query) parsed() (asked Asked, types []string, err error) {
 	}
 	asked.After, asked.Before = q.After, q.Before
 	slices.Sort(types)
-	return asked, slices.Compact(types), nil
+	types = slices.Compact(types)
+	for _, t := range types {
+		if t != Session {
+			asked.Types = append(asked.Types, t)
+		}
+	}
+	return asked, types, nil
 }

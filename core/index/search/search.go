@@ -1,5 +1,5 @@
 // Package search finds what a user wrote, received or keeps in the vault: in
-// conversations and in documents, in one ranking. Who owns a kind of content is a
+// conversations, documents and journals, in one ranking. Who owns a kind of content is a
 // Source; the sources apply the rights of the reader before they rank.
 package search
 
@@ -16,6 +16,7 @@ import (
 const (
 	Session  = "session"
 	Document = "document"
+	Journal  = "journal" // an entry of one
 )
 
 // Limits of a Query.
@@ -49,13 +50,13 @@ type Reader struct {
 	MayRead    func(name string) bool // files of the vault; nil: Search asks Options.MayRead
 }
 
-// A Hit is the best passage of one conversation or document.
+// A Hit is the best passage of one conversation, document or entry of a journal.
 type Hit struct {
-	Type    string // Session or Document
-	ID      string // content id: the session's, or the document's
+	Type    string // Session, Document or Journal
+	ID      string // content id: the session's, the document's, or the entry's para-ID
 	Title   string
-	Path    string    // of a document: slash path relative to the vault
-	Line    int       // of a document: where the passage begins, from 1
+	Path    string    // of a document, or the entry's file: slash path relative to the vault
+	Line    int       // of Path: where the passage begins, from 1
 	User    int64     // of a session: whose
 	Message string    // of a session: the message; "" for a hit in title or tags
 	Role    string    // of a session: who wrote the message, user or assistant
@@ -63,7 +64,7 @@ type Hit struct {
 	Excerpt string    // one line of about 160 characters
 	Marks   [][2]int  // where in Excerpt the words are: first character and the one after the last
 	Score   float64   // for comparison within one search; higher is better
-	At      time.Time // of the message, or when the document was changed; zero when unknown
+	At      time.Time // of the message or entry, or when the document was changed; zero when unknown
 
 	Cursor string // the source continues behind this hit; set by the source
 }
@@ -80,6 +81,7 @@ type Asked struct {
 	Text    string      // the words as they were written, without operators
 	Phrases [][]string  // those of Words' terms that were in quotes
 	Near    *Near       // what the words mean, for sources that can rank by it; nil: nobody knows
+	Types   []string    // of Documents' types: those that are searched, sorted
 	Tags    []string
 	Folder  string
 	After   time.Time
@@ -92,7 +94,7 @@ type Near struct {
 	Values []float32
 }
 
-// A Source finds contents of one type. It returns at most limit hits that r may
+// A Source finds contents of one type, or of q.Types. It returns at most limit hits that r may
 // read, one for each content, the best first, and the cursor of what follows them,
 // "" at the end. A cursor that it did not return is core.Invalid.
 type Source interface {
@@ -102,7 +104,7 @@ type Source interface {
 // Options for New. MayRead and at least one source are needed.
 type Options struct {
 	Sessions  Source                                                   // nil: conversations are not searched
-	Documents Source                                                   // nil: documents are not searched
+	Documents Source                                                   // finds journals too; nil: neither is searched
 	MayRead   func(trust core.Trust, user int64, name string) bool     // files of the vault
 	Near      func(ctx context.Context, user int64, text string) *Near // what a user's text means; nil, and where it returns nil: words alone are compared
 }
@@ -114,8 +116,8 @@ type Finder struct{ o Options }
 func New(o Options) *Finder { return &Finder{o} }
 
 // Search returns a page of what r may read and q asks for. The text of q is read by
-// Parse. Each source ranks its own hits (conversations: the newest first; documents: by
-// their words); both rankings are joined by reciprocal rank fusion. Conversations and
+// Parse. Each source ranks its own hits (conversations: the newest first; documents and entries
+// of journals: by their words and meaning); both rankings are joined by reciprocal rank fusion. Conversations and
 // documents that are new or change between two pages do not repeat a conversation.
 // A limit, type or cursor that is not valid is core.Invalid.
 func (f *Finder) Search(ctx context.Context, q Query, r Reader) (Page, error) {
@@ -137,9 +139,10 @@ func (f *Finder) Search(ctx context.Context, q Query, r Reader) (Page, error) {
 	if err != nil {
 		return Page{}, err
 	}
-	asked.Near = f.near(ctx, &at, q, asked, types, r.User)
-	lists := make([]list, 0, len(types))
-	for _, t := range types {
+	asked.Near = f.near(ctx, &at, q, asked, r.User)
+	names := f.sources(types)
+	lists := make([]list, 0, len(names))
+	for _, t := range names {
 		l := list{place: at.Places[t]}
 		if source := f.source(t); source != nil && !l.place.End && !(t == Session && r.NoSessions) {
 			l.hits, l.next, err = source.Find(ctx, asked, r, limit, l.place.Cursor)
@@ -151,7 +154,7 @@ func (f *Finder) Search(ctx context.Context, q Query, r Reader) (Page, error) {
 	}
 	page := Page{Hits: merge(lists, limit)}
 	more := false
-	for i, t := range types {
+	for i, t := range names {
 		at.Places[t] = lists[i].rest()
 		more = more || !at.Places[t].End
 	}
@@ -164,9 +167,9 @@ func (f *Finder) Search(ctx context.Context, q Query, r Reader) (Page, error) {
 // near returns what q means, as the first page of the search has compared it: the
 // ranking is the same on all its pages. Where that is not known any more, the search goes
 // on by words: a document may then be on two pages.
-func (f *Finder) near(ctx context.Context, at *position, q Query, asked Asked, types []string, user int64) *Near {
+func (f *Finder) near(ctx context.Context, at *position, q Query, asked Asked, user int64) *Near {
 	first := q.Cursor == ""
-	if f.o.Near == nil || f.o.Documents == nil || !slices.Contains(types, Document) || len(asked.Words.Terms) == 0 || !first && at.Model == 0 {
+	if f.o.Near == nil || f.o.Documents == nil || len(asked.Types) == 0 || len(asked.Words.Terms) == 0 || !first && at.Model == 0 {
 		return nil
 	}
 	near := f.o.Near(ctx, user, asked.Text)
@@ -176,6 +179,16 @@ func (f *Finder) near(ctx context.Context, at *position, q Query, asked Asked, t
 	}
 	at.Model = near.Model
 	return near
+}
+
+// sources returns the names of the sources that have contents of types.
+func (f *Finder) sources(types []string) (names []string) {
+	for _, name := range [...]string{Document, Session} {
+		if slices.Contains(types, name) || name == Document && slices.Contains(types, Journal) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 func (f *Finder) source(kind string) Source {

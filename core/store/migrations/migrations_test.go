@@ -100,6 +100,7 @@ var sums = map[string]string{
 	"1063_document_changes.sql":   "c40e6c8b37c2b6e5aa737b66a21befd65a7b33513c127582d2849c53d4758ee9",
 	"1080_para_ids.sql":           "7c5d3907274451f562d7803c86dfd6cd67aed18173ed7811bb45c39017018147",
 	"1095_activity.sql":           "8fa8f0216b1cac7e819734fb1140fdbdab4ae40f110249e2510b58e03e185e62",
+	"1100_journal_entries.sql":    "1d74306e70fd1068efaf3f812e4581982b3c28d5f3da0c6fe12bbf885c9802a5",
 	"1098_session_scope.sql":      "3290c12c0efdac5af1deb8d409339faeaa3f951ebb0d4348d9ca96e6069c263f",
 	"1070_request_cards.sql":      "3d0d977ce7abd0409f174c3f667c3a0e09ae0316a0ffe66307f6c79b88472413",
 	"1090_schedule.sql":           "acb3f07c5e5cfcdae458e1c427701f7544721253e9882453a1a78efbc42cc180",

@@ -63,11 +63,11 @@ func decode(raw json.RawMessage) (in input, err error) {
 		return in, core.Errorf(core.Invalid, "query is empty")
 	}
 	switch in.Type {
-	case "", index.Document:
+	case "", index.Document, index.Journal:
 	case "conversation", index.Session:
 		in.Type = index.Session
 	default:
-		return in, core.Errorf(core.Invalid, "type is one of document, conversation")
+		return in, core.Errorf(core.Invalid, "type is one of document, journal, conversation")
 	}
 	if in.Limit != nil && (*in.Limit < 1 || *in.Limit > maxLimit) {
 		return in, core.Errorf(core.Invalid, "limit is a number from 1 to %d", maxLimit)

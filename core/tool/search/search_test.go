@@ -137,7 +137,7 @@ func TestSearch_TellsTheModelWhatAnInputMustBe(t *testing.T) {
 	for input, want := range map[string]string{
 		`{}`:                            "query is missing",
 		`{"query":" "}`:                 "query is empty",
-		`{"query":"x","type":"photo"}`:  "type is one of document, conversation",
+		`{"query":"x","type":"photo"}`:  "type is one of document, journal, conversation",
 		`{"query":"x","limit":21}`:      "limit is a number from 1 to 20",
 		`{"query":"x","limit":0}`:       "limit is a number from 1 to 20",
 		`{"query":"x","folder":"/etc"}`: "only folders of the vault are indexed: use Grep for the path",

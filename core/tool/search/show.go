@@ -43,7 +43,7 @@ func show(t *tool.Turn, page index.Page) string {
 
 // where returns where a hit is: path:line as Read takes it, or a conversation.
 func where(t *tool.Turn, h index.Hit) string {
-	if h.Type == index.Document {
+	if h.Type != index.Session {
 		return fmt.Sprintf("%s:%d", place.Show(t, h.Path), h.Line)
 	}
 	title := core.CutRunes(line(h.Title), maxTitle)

@@ -1,4 +1,4 @@
-// Package find serves the search over conversations and documents.
+// Package find serves the search over conversations, documents and journals.
 package find
 
 import (
@@ -118,7 +118,7 @@ func query(v url.Values) (q search.Query, err error) {
 		{strings.TrimSpace(q.Text) == "", "q", "q is missing: add what to look for, such as q=green+tea"},
 		{!isText(q.Text), "q", "q is not UTF-8 without null characters: encode it as UTF-8, then with percent signs"},
 		{utf8.RuneCountInString(q.Text) > search.MaxText, "q", "q is over 256 characters: use fewer words"},
-		{len(q.Types) > 2, "type", "type is given more than twice: there are two, session and document"},
+		{len(q.Types) > 3, "type", "type is given more than three times: there are session, document and journal"},
 		{len(q.Tags) > maxTags, "tag", "tag is given more than 8 times: use fewer"},
 		{len(q.Folder) > maxFolder || !isText(q.Folder), "folder", "folder must be a path in the vault of at most 1024 bytes, such as Notes/Garden"},
 		{v.Has("folder") && strings.Trim(q.Folder, "/. ") == "", "folder", "folder names no folder: leave it out to search the whole vault"},
@@ -129,8 +129,8 @@ func query(v url.Values) (q search.Query, err error) {
 		}
 	}
 	for _, t := range q.Types {
-		if t != search.Session && t != search.Document {
-			return q, fields.Problem(web.Invalid, "type", "type must be session or document")
+		if t != search.Session && t != search.Document && t != search.Journal {
+			return q, fields.Problem(web.Invalid, "type", "type must be session, document or journal")
 		}
 	}
 	for i, t := range q.Tags {
