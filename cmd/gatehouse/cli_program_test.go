@@ -56,7 +56,7 @@ func TestTheExitCodeTellsCleanFromFailedFromBadUsage(t *testing.T) {
 		{args: []string{"search", "zebra"}, code: 0, says: "Nothing was found."},
 		{args: []string{"search"}, code: 2, says: "<words>"},
 		{args: []string{"search", " "}, code: 2, says: "q is missing"},
-		{args: []string{"search", "tea", "--type", "mail"}, code: 2, says: "type must be session or document"},
+		{args: []string{"search", "tea", "--type", "mail"}, code: 2, says: "type must be session, document or journal"},
 		{args: []string{"search", "tea", "--limit", "101"}, code: 2, says: "--limit must be from 1 to 100"},
 		{args: []string{"find", "tea"}, code: 2, says: "Did you mean 'gatehouse search'?"},
 		{args: []string{"reindex"}, code: 0, says: "Read 0 files: 0 conversations added"},

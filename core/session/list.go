@@ -185,13 +185,13 @@ func (f *Filter) choose(c *store.Conditions) {
 		for i, t := range f.Trusts {
 			levels[i] = t
 		}
-		c.And("+s.trust_level IN (''"+strings.Repeat(", ?", len(levels))+")", levels...)
+		c.And("s.trust_level || '' IN (''"+strings.Repeat(", ?", len(levels))+")", levels...)
 	}
 	if !f.Since.IsZero() {
-		c.And("+s.last_accessed >= ?", core.Stamp(f.Since))
+		c.And("s.last_accessed || '' >= ?", core.Stamp(f.Since))
 	}
 	if !f.Until.IsZero() {
-		c.And("+s.created_at < ?", core.Stamp(f.Until))
+		c.And("s.created_at || '' < ?", core.Stamp(f.Until))
 	}
 	if f.Only != nil {
 		ids := make([]any, len(f.Only))
