@@ -13,6 +13,7 @@ import (
 	"gatehouse/admin/accounts"
 	"gatehouse/admin/approvals"
 	"gatehouse/admin/chats"
+	"gatehouse/admin/contexts"
 	"gatehouse/admin/daily"
 	"gatehouse/admin/find"
 	"gatehouse/admin/imports"
@@ -40,6 +41,7 @@ type Options struct {
 	Imports    imports.Options
 	Daily      daily.Options
 	Journal    journal.Options
+	Contexts   contexts.Options
 	// Unlisted returns the names of users who are not on the page People, such as those of accounts
 	// of the panel; nil: there are none.
 	Unlisted func(ctx context.Context) (map[int64]string, error)
@@ -78,7 +80,8 @@ func New(door page.Door, in page.Accounts, o Options) *page.Frame {
 	over.settings = setup
 	accounts.New(f, o.Accounts)
 	daily.New(f, o.Daily, daily.Links{Chat: calls.Chat})
-	talks := chats.New(f, o.Chats, chats.Links{Bots: bots, Names: names, Known: known, Models: over.operations.Models, Agents: setup.Agents, Cards: over.approvals.Cards, Waiting: over.approvals.Sessions,
+	saved := contexts.New(f, o.Contexts)
+	talks := chats.New(f, o.Chats, chats.Links{Contexts: saved.Names, ContextPaths: saved.Paths, Bots: bots, Names: names, Known: known, Models: over.operations.Models, Agents: setup.Agents, Cards: over.approvals.Cards, Waiting: over.approvals.Sessions,
 		Groups: func(ctx context.Context) (list []chats.Group) {
 			for _, g := range over.people.Groups(ctx) {
 				list = append(list, chats.Group{Bot: g.Bot, Place: g.Place, Name: g.Name})

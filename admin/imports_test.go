@@ -1,8 +1,11 @@
 package admin_test
 
 import (
+	"bytes"
 	"context"
 	"io"
+	"mime/multipart"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -16,6 +19,7 @@ import (
 	"gatehouse/core/importer/foreign"
 	"gatehouse/core/importer/report"
 	"gatehouse/web/auth"
+	"gatehouse/web/importing"
 )
 
 const importPath = "/admin/import"
@@ -73,7 +77,7 @@ func (nopCloser) Close() error { return nil }
 // openImports fills the options with the world's imports.
 func (w *world) openImports(o *admin.Options) {
 	w.imports = &importWorld{w: w}
-	o.Imports = imports.Options{Imports: w.imports, Entries: w.imports, Temp: w.vault.Unnamed}
+	o.Imports = imports.Options{Imports: w.imports, Entries: w.imports, Temp: w.vault.Unnamed, Intake: importing.NewIntake(w.imports.List)}
 }
 
 // brought has the world import, or have imported, what there can be.
@@ -100,10 +104,8 @@ func TestImports_AFileOrAPathIsImportedForWhoIsSignedIn(t *testing.T) {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	s.postFiles(importPath, formPart{name: "csrf", body: token}, formPart{name: "path", body: " /srv/old "}, formPart{name: "file"})
-	s.postFiles(importPath, formPart{name: "csrf", body: token}, formPart{name: "path", body: "relative"})
-	s.get(importPath).has(t, "The path must be absolute")
-	s.postFiles(importPath, formPart{name: "csrf", body: token}, formPart{name: "path"}, formPart{name: "file"})
-	s.get(importPath).has(t, "Choose a file, or name a path")
+	s.postFiles(importPath, formPart{name: "csrf", body: token}, formPart{name: "path", body: "relative"}).has(t, "The path must be absolute", `name="path" value="relative"`)
+	s.postFiles(importPath, formPart{name: "csrf", body: token}, formPart{name: "path"}, formPart{name: "file"}).has(t, "Choose a file, or name a path")
 	if a := s.postFiles(importPath, formPart{name: "csrf", body: "guess"}, formPart{name: "file", file: "x.json", body: "[]"}); a.status != 403 {
 		t.Errorf("without the token: %d", a.status)
 	}
@@ -123,6 +125,78 @@ func TestImports_OnlyTheOwnerNamesAPathAndAViewerChangesNothing(t *testing.T) {
 			t.Errorf("%s did %q", role, did)
 		}
 	}
+}
+
+// While a file is being received the page says so, and no other one is read.
+func TestImports_AFileThatIsBeingReceivedIsShownAndTheNextIsRefusedUnread(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	token := s.csrf()
+	sent, pipe := io.Pipe()
+	form := multipart.NewWriter(pipe)
+	req, err := http.NewRequestWithContext(t.Context(), "POST", s.url+importPath, sent)
+	must(err)
+	req.Header.Set("Content-Type", form.FormDataContentType())
+	ended := make(chan answer, 1)
+	go func() {
+		res, err := s.http.Do(req)
+		if err != nil {
+			ended <- answer{body: err.Error()}
+			return
+		}
+		defer res.Body.Close()
+		ended <- answer{status: res.StatusCode}
+	}()
+	must(form.WriteField("csrf", token))
+	part, err := form.CreateFormFile("file", "large.zip")
+	must(err)
+	_, err = part.Write(bytes.Repeat([]byte("x"), 300<<10))
+	must(err)
+	page := s.get(importPath)
+	for range 1000 { // until the gateway has read the name
+		if strings.Contains(page.body, "large.zip") {
+			break
+		}
+		page = s.get(importPath)
+	}
+	page.has(t, "Receiving <bdi>large.zip</bdi>", `data-every="1"`, "The import begins when all of it is there.")
+	page.lacks(t, `type="file"`)
+	body := &counted{left: 64 << 20}
+	second, err := http.NewRequestWithContext(t.Context(), "POST", s.url+importPath, io.MultiReader(strings.NewReader("--b\r\nContent-Disposition: form-data; name=\"csrf\"\r\n\r\n"+token+"\r\n--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"b.zip\"\r\n\r\n"), body))
+	must(err)
+	second.Header.Set("Content-Type", "multipart/form-data; boundary=b")
+	second.ContentLength = 64 << 20
+	if res, err := s.http.Do(second); err == nil { // the connection may end before the answer is read
+		text, _ := io.ReadAll(res.Body)
+		_ = res.Body.Close()
+		if res.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(text), "The file of another import is being received") {
+			t.Errorf("the second: %d %s", res.StatusCode, text)
+		}
+	}
+	if body.left < 32<<20 {
+		t.Errorf("%d bytes of a file that is refused were sent", 64<<20-body.left)
+	}
+	must(form.Close())
+	must(pipe.Close())
+	if a := <-ended; a.status != http.StatusSeeOther {
+		t.Errorf("the first: %d %s", a.status, a.body)
+	}
+	s.get(importPath).has(t, `type="file"`)
+	if did := s.world.done(); len(did) != 1 || !strings.HasPrefix(did[0], "import large.zip") {
+		t.Errorf("done: %.100q", did)
+	}
+}
+
+// A counted is a body of zero bytes.
+type counted struct{ left int }
+
+func (c *counted) Read(p []byte) (int, error) {
+	if c.left == 0 {
+		return 0, io.EOF
+	}
+	n := min(len(p), c.left)
+	clear(p[:n])
+	c.left -= n
+	return n, nil
 }
 
 func TestImports_ProgressOutcomeAndReportAreShown(t *testing.T) {

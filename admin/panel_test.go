@@ -59,6 +59,7 @@ type site struct {
 	accounts *account.Store
 	http     *http.Client // has a cookie jar and follows no redirect
 	panel    *page.Frame
+	options  admin.Options
 }
 
 func newSite(t *testing.T, clock core.Clock, change func(*admin.Options)) *site {
@@ -92,11 +93,14 @@ func newSite(t *testing.T, clock core.Clock, change func(*admin.Options)) *site 
 	w.openFind(&o)
 	w.openImports(&o)
 	w.openJournal(db, &o)
+	w.openContexts(&o)
+	w.openDaily(&o)
 	w.openSettings(db, &o)
 	w.openModels(db, &o)
 	if change != nil {
 		change(&o)
 	}
+	s.options = o
 	panel := admin.New(door, admins, o)
 	mux := http.NewServeMux()
 	mux.Handle("/admin", panel)

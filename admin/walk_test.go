@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -37,6 +38,8 @@ func (s *site) places() map[string][]string {
 		"GET /admin/chats":                       {"/admin/chats", "/admin/chats?q=potatoes"},
 		"GET /admin/journal":                     {"/admin/journal", "/admin/journal?date=" + diaryDay + "&edit=abc123def456"},
 		"GET /admin/journal/file":                nil, // a file
+		"GET /admin/contexts/edit":               {"/admin/contexts/edit?name=garden", "/admin/contexts/edit"},
+		"GET /admin/daily/{name}":                {"/admin/daily/reflection"},
 		"GET /admin/search":                      {"/admin/search", "/admin/search?q=potatoes"},
 		"GET /admin/search/document":             found,
 		"GET /admin/search/message":              nil, // it leads to a conversation
@@ -88,6 +91,12 @@ func pageName(s *site, path string) string {
 		return "chat-running"
 	case editNotes:
 		return "agents-edit"
+	case "/admin/daily/reflection":
+		return "daily-agent"
+	case "/admin/contexts/edit":
+		return "contexts-new"
+	case "/admin/contexts/edit?name=garden":
+		return "contexts-edit"
 	case "/admin/settings/texts/family":
 		return "settings-texts"
 	case "/admin/settings/texts/family/code":
@@ -130,6 +139,29 @@ func TestTheWalkKnowsEveryRoute(t *testing.T) {
 			t.Errorf("the overview links to %s, which is not walked", m[1])
 		}
 	}
+}
+
+// withoutPage are the options that no page needs: what they add to one is tested apart.
+var withoutPage = []string{"Options.Links", "Options.Metrics", "People.InviteLink", "People.Preset", "Chats.Next", "Chats.Retry", "Operations.Audit", "Operations.Failing"}
+
+// A page whose source is missing has no route, so that no walk would find it: the site of these
+// tests has every source.
+func TestTheWalkHasTheSourceOfEveryPage(t *testing.T) {
+	s := newSite(t, nil, nil)
+	var walk func(v reflect.Value, name string)
+	walk = func(v reflect.Value, name string) {
+		switch v.Kind() {
+		case reflect.Struct:
+			for i := range v.NumField() {
+				walk(v.Field(i), strings.TrimPrefix(name+"."+v.Type().Field(i).Name, "."))
+			}
+		case reflect.Interface, reflect.Func, reflect.Pointer:
+			if v.IsNil() && !slices.Contains(withoutPage, name) {
+				t.Errorf("newSite leaves %s out, so its pages are in no walk: fill it, or add it to withoutPage", name)
+			}
+		}
+	}
+	walk(reflect.ValueOf(s.options), "")
 }
 
 var (

@@ -70,6 +70,7 @@ type world struct {
 	find      *findWorld
 	imports   *importWorld
 	journal   *journal.Store
+	daily     *dailyWorld
 	active    []bus.Info
 	level     string // the log's, as the panel has set it
 	settings  []settings.Setting
@@ -462,6 +463,8 @@ func (w *world) full() {
 	w.notes()
 	w.brought(false)
 	w.writes()
+	w.about()
+	w.mornings()
 	w.figures()
 	w.used = []usage.Total{
 		{Model: "anthropic/claude-sonnet-4-5", Calls: 41, Input: 90_211, Output: 20_310, CacheRead: 1_203_388, MicroUSD: 1_840_000},

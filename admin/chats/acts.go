@@ -79,6 +79,12 @@ func (p *Pages) chatAction(r *http.Request, by core.Actor) (page.Flash, string, 
 			return page.Flash{}, back, err
 		}
 		c.Model, saidIt = &value, cmp.Or(value, "The model of chat, agent or settings")+" answers there from the next turn on."
+	case "context":
+		paths, said, err := p.contextOf(r, id, value)
+		if err != nil {
+			return page.Flash{}, back, err
+		}
+		c.SetContexts, saidIt = &paths, said
 	case "log":
 		c, saidIt = session.ActivityChange(value == "on"), map[bool]string{true: "It is logged in the vault from now on.", false: "It is kept out of the log from now on."}[value == "on"]
 	case "agent":
@@ -87,4 +93,23 @@ func (p *Pages) chatAction(r *http.Request, by core.Actor) (page.Flash, string, 
 		return page.Flash{}, back, core.Errorf(core.NotFound, "there is no such thing to do with a conversation")
 	}
 	return page.Good(saidIt), back, p.o.Acts.Update(ctx, id, c, by)
+}
+
+// contextOf returns the folders and files that a conversation is about once the saved context is
+// chosen for it, and what to say; "" is no context.
+func (p *Pages) contextOf(r *http.Request, id, name string) (paths []string, said string, err error) {
+	if name == "" {
+		return nil, "It is about no folder or file from the next turn on.", nil
+	}
+	d, err := p.o.Chats.Detail(r.Context(), id)
+	if err != nil {
+		return nil, "", err
+	}
+	who, _ := page.Principal(r)
+	paths, left, err := p.links.ContextPaths(who, name, d.TrustLevel, d.User)
+	said = "It is about " + name + " from the next turn on."
+	if left > 0 {
+		said += " " + page.Count(left, "path was", "paths were") + " left out: this conversation may not read them."
+	}
+	return paths, said, err
 }

@@ -47,6 +47,7 @@ type chatBody struct {
 	Agents      []string
 	Levels      []core.Trust // below the present ceiling
 	Models      []string
+	Saved       []string // contexts that can be chosen
 	Next        page.Part[nextModel]
 	Own         bool // who looks may write in it here
 	Log, LogOff bool // it is entered in the owner's log, unless LogOff
@@ -143,7 +144,7 @@ func (p *Pages) showChat(w http.ResponseWriter, r *http.Request, status int, id 
 	b.Compose.Asked = len(b.Asked.Value) > 0
 	b.Runs = p.runsOf(ctx, d.ID, now)
 	p.transcript(ctx, &b, r.URL.Query().Get("before"))
-	b.Agents, b.Models, b.Next = p.links.Agents(), p.links.Models(d.User), p.nextOf(ctx, d.Session)
+	b.Agents, b.Models, b.Next, b.Saved = p.links.Agents(), p.links.Models(d.User), p.nextOf(ctx, d.Session), p.links.Contexts(who)
 	for _, level := range []core.Trust{core.Vault, core.Sandboxed} {
 		if d.TrustLevel > level {
 			b.Levels = append(b.Levels, level)

@@ -19,6 +19,7 @@ import (
 	"gatehouse/core/session"
 	"gatehouse/core/transcript"
 	"gatehouse/core/usage"
+	"gatehouse/web/auth"
 )
 
 // What the pages show and do. A nil one takes its page, or its section, out.
@@ -62,11 +63,13 @@ type Search func(ctx context.Context, f session.Filter) ([]session.Found, string
 
 type (
 	// A Saying is a message of who is signed in, in Session, or in a new
-	// conversation when that is "". Agent and Model are for a new one; "" is the
-	// default's.
+	// conversation when that is "". Agent, Model and Context are for a new one; ""
+	// is the default's, and no context.
 	Saying struct {
 		Session, Text string
 		Agent, Model  string
+		Context       string      // the saved context that a new one is to be about
+		Contexts      []string    // its folders and files
 		Files         []core.File // kept in the vault
 	}
 	// A Say has the account of by say something. It returns in which conversation
@@ -161,6 +164,11 @@ type Links struct {
 	Waiting func(ctx context.Context) []string
 	Models  func(user int64) []string // that a conversation of this user may be given
 	Agents  func() []string           // that can be chosen to answer
+	// Contexts returns the saved contexts that an account may choose.
+	Contexts func(who auth.Principal) []string
+	// ContextPaths returns the folders and files of one that a user at this trust may read, and
+	// how many more it has.
+	ContextPaths func(who auth.Principal, name string, trust core.Trust, user int64) (paths []string, left int, err error)
 	// Cards returns the tool calls of a conversation that wait for approval, as
 	// forms, or why they can't be read.
 	Cards func(ctx context.Context, session, token string, names page.Names) (cards []template.HTML, broken string)

@@ -11,6 +11,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/session"
 	"gatehouse/web"
+	"gatehouse/web/auth"
 )
 
 const (
@@ -35,8 +36,10 @@ type composer struct {
 	Asked   bool     // the model asks something: a message is the answer
 	Agents  []string // to choose from; with those below only for a new one
 	Models  []string
+	Saved   []string
 	Agent   string // chosen before the error
 	Model   string
+	Context string
 }
 
 // Files returns how many files may come with a message.
@@ -53,7 +56,7 @@ func (p *Pages) talkPage(w http.ResponseWriter, r *http.Request) error {
 func (p *Pages) showTalk(w http.ResponseWriter, r *http.Request, status int, c composer) error {
 	c.CSRF, c.ID, c.Attach = page.Token(r), "new", p.o.Files != nil
 	who, _ := page.Principal(r)
-	c.Agents, c.Models = p.links.Agents(), p.links.Models(who.User)
+	c.Agents, c.Models, c.Saved = p.links.Agents(), p.links.Models(who.User), p.links.Contexts(who)
 	b := talkBody{Compose: c}
 	no := false
 	b.Chats = page.Load(r.Context(), p.frame, "The list of conversations", func(ctx context.Context) (rows []chatRow, err error) {
@@ -73,7 +76,7 @@ func (p *Pages) say(w http.ResponseWriter, r *http.Request) error {
 	who, _ := page.Principal(r)
 	s, err := p.saying(r)
 	if err == nil {
-		err = p.checkSaying(&s, who.User)
+		err = p.checkSaying(&s, who)
 	}
 	if err == nil {
 		var id string
@@ -93,7 +96,7 @@ func (p *Pages) say(w http.ResponseWriter, r *http.Request) error {
 	if !told {
 		return err
 	}
-	c := composer{Error: page.Sentence(text), Text: s.Text, Agent: s.Agent, Model: s.Model}
+	c := composer{Error: page.Sentence(text), Text: s.Text, Agent: s.Agent, Model: s.Model, Context: s.Context}
 	if s.Session == "" {
 		return p.showTalk(w, r, status, c)
 	}
@@ -142,20 +145,25 @@ func notTaken(err error) (status int, text string, told bool) {
 	return status, p.Detail, true
 }
 
-func (p *Pages) checkSaying(s *Saying, user int64) error {
+func (p *Pages) checkSaying(s *Saying, who auth.Principal) error {
 	switch {
 	case s.Text == "" && len(s.Files) == 0:
 		return core.Errorf(core.Invalid, "write something first")
 	case len(s.Text) > maxSay:
 		return core.Errorf(core.TooLarge, "a message is at most %s", core.ByteSize(maxSay))
 	case s.Session != "":
-		s.Agent, s.Model = "", "" // they are the conversation's own
+		s.Agent, s.Model, s.Context = "", "", "" // they are the conversation's own
 	case s.Agent != "" && !slices.Contains(p.links.Agents(), s.Agent):
 		return core.Errorf(core.Invalid, "there is no agent named %s", core.CutRunes(s.Agent, 60))
-	case s.Model != "" && !slices.Contains(p.links.Models(user), s.Model):
+	case s.Model != "" && !slices.Contains(p.links.Models(who.User), s.Model):
 		return core.Errorf(core.Invalid, "the model %s is not configured here", core.CutRunes(s.Model, 60))
 	}
-	return nil
+	if s.Context == "" {
+		return nil
+	}
+	paths, _, err := p.links.ContextPaths(who, s.Context, who.Trust, who.User)
+	s.Contexts = paths
+	return err
 }
 
 // words returns a message's text as it is stored.

@@ -27,10 +27,10 @@ func (p *Pages) saying(r *http.Request) (Saying, error) {
 	}
 	form, ok := page.Parts(r)
 	if !ok {
-		s.Text, s.Agent, s.Model = words(r.PostFormValue("text")), r.PostFormValue("agent"), r.PostFormValue("model")
+		s.Text, s.Agent, s.Model, s.Context = words(r.PostFormValue("text")), r.PostFormValue("agent"), r.PostFormValue("model"), r.PostFormValue("context")
 		return s, nil
 	}
-	fields := map[string]*string{"text": &s.Text, "agent": &s.Agent, "model": &s.Model}
+	fields := map[string]*string{"text": &s.Text, "agent": &s.Agent, "model": &s.Model, "context": &s.Context}
 	for range maxFiles + 16 {
 		part, err := form.NextPart()
 		if errors.Is(err, io.EOF) {

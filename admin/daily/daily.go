@@ -233,7 +233,7 @@ func (p *pages) act(r *http.Request, by core.Actor) (page.Flash, string, error) 
 	case "run":
 		run, err := p.o.Acts.Start(r.Context(), name, strings.TrimSpace(r.PostFormValue("date")), r.PostFormValue("force") != "", by)
 		if err == nil && run.Result == agents.Skipped {
-			return page.Note(name + " has been run for " + run.Date + ". Choose “Run again” on its page."), back, nil
+			return page.Note(name + " has been run for " + run.Date + ". On its page it can be run again."), back, nil
 		}
 		return page.Good(name + " is running for " + run.Date + "."), back, err
 	case "enable":

@@ -7,6 +7,7 @@ import (
 	"embed"
 	"errors"
 	"io"
+	"mime/multipart"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/importer/foreign"
 	"gatehouse/core/importer/report"
+	"gatehouse/web"
 	"gatehouse/web/importing"
 )
 
@@ -36,6 +38,7 @@ type Options struct {
 	Imports Imports
 	Entries importing.Entries
 	Temp    importing.Temp
+	Intake  *importing.Intake
 }
 
 // Pages are the pages of this package.
@@ -65,11 +68,20 @@ func New(f *page.Frame, o Options) *Pages {
 }
 
 type body struct {
-	CSRF    string
-	Running *row
-	Past    []row
-	Path    bool   // a path may be named
-	Most    string // the largest upload
+	CSRF     string
+	Fault    string   // why nothing was imported
+	Typed    string   // the path before the fault
+	Arriving *arrival // the file that is being received
+	Running  *row
+	Past     []row
+	Path     bool   // a path may be named
+	Most     string // the largest upload
+}
+
+// An arrival is a file that is being received.
+type arrival struct {
+	importing.Arrival
+	Percent int64
 }
 
 // A row is one import.
@@ -94,8 +106,12 @@ func rowOf(s report.State) row {
 
 // show serves the page.
 func (p *Pages) show(w http.ResponseWriter, r *http.Request) error {
+	return p.showWith(w, r, http.StatusOK, "", "")
+}
+
+func (p *Pages) showWith(w http.ResponseWriter, r *http.Request, status int, typed, fault string) error {
 	who, _ := page.Principal(r)
-	b := body{CSRF: page.Token(r), Path: importing.MayName(who) == nil, Most: core.ByteSize(importing.MaxUpload)}
+	b := body{CSRF: page.Token(r), Typed: typed, Fault: fault, Path: importing.MayName(who) == nil, Most: core.ByteSize(importing.MaxUpload)}
 	every := 0
 	for _, s := range p.o.Imports.List() {
 		row := rowOf(s)
@@ -105,44 +121,78 @@ func (p *Pages) show(w http.ResponseWriter, r *http.Request) error {
 		}
 		b.Past = append(b.Past, row)
 	}
-	return p.frame.Show(w, r, http.StatusOK, "import", page.View{Title: "Import conversations", In: "chats", Every: every, Still: b.Running == nil, Body: b})
-}
-
-// start starts an import and leads back to the page.
-func (p *Pages) start(w http.ResponseWriter, r *http.Request) error {
-	said := page.Note("The import runs. This page shows how far it is.")
-	if err := p.begin(r); err != nil {
-		if core.KindOf(err) == core.Other {
-			return err
+	if a, ok := p.o.Intake.Arriving(); ok && b.Running == nil {
+		b.Arriving, every = &arrival{Arrival: a}, 1
+		if a.Size > 0 {
+			b.Arriving.Percent = min(100, 100*a.Read/a.Size)
 		}
-		said = page.Flash{Kind: "bad", Text: page.Sentence(core.TextOf(err))}
 	}
-	p.frame.SetFlash(w, r, said)
-	return p.frame.Away(w, r, Path)
+	return p.frame.Show(w, r, status, "import", page.View{Title: "Import conversations", In: "chats", Every: every, Still: every == 0, Body: b})
 }
 
-// begin reads the form: a path, or a file.
-func (p *Pages) begin(r *http.Request) error {
+// start starts an import and leads back to the page. A refusal is an answer with the page itself:
+// browsers follow no redirect while they still send the file.
+func (p *Pages) start(w http.ResponseWriter, r *http.Request) error {
+	path, err := p.begin(w, r)
+	if err == nil {
+		p.frame.SetFlash(w, r, page.Note("The import runs. This page shows how far it is."))
+		return p.frame.Away(w, r, Path)
+	}
+	told := web.ProblemOf(err)
+	if told.Fault.Status >= http.StatusInternalServerError && core.KindOf(err) != core.Busy {
+		return err
+	}
+	return p.showWith(w, r, told.Fault.Status, path, page.Sentence(told.Detail))
+}
+
+// begin reads the form, a path or a file, and starts its import. It returns the path.
+func (p *Pages) begin(w http.ResponseWriter, r *http.Request) (path string, err error) {
 	who, _ := page.Principal(r)
 	form, ok := page.Parts(r)
 	if !ok {
-		return core.Errorf(core.Invalid, "the form holds no file")
+		return "", core.Errorf(core.Invalid, "the form holds no file")
 	}
-	var u importing.Upload
+	u, err := p.o.Intake.Begin(w, r)
+	if err != nil {
+		return "", err
+	}
 	defer u.Close()
-	sent := false
+	sent, err := p.read(form, u)
+	if path = u.Order.Path; err != nil {
+		return path, err
+	}
+	switch {
+	case path == "" && !sent:
+		return "", core.Errorf(core.Invalid, "choose a file, or name a path")
+	case path == "":
+		_, err = u.Start(r.Context(), p.o.Imports, who)
+		return "", err
+	}
+	if err := importing.MayName(who); err != nil {
+		return path, err
+	}
+	if !filepath.IsAbs(path) {
+		return path, core.Errorf(core.Invalid, "the path must be absolute: it begins with /")
+	}
+	_, err = p.o.Imports.Start(r.Context(), u.Order, importing.Terms(who), who.Actor())
+	return path, err
+}
+
+// read reads the parts of the form and reports whether a file was among them.
+func (p *Pages) read(form *multipart.Reader, u *importing.Upload) (sent bool, err error) {
+	whole := core.Errorf(core.Invalid, "the form did not arrive whole")
 	for {
 		part, err := form.NextPart()
 		if errors.Is(err, io.EOF) {
-			break
+			return sent, nil
 		}
 		if err != nil {
-			return core.Errorf(core.Invalid, "the form did not arrive whole")
+			return sent, whole
 		}
 		if part.FormName() == "path" {
 			text, err := io.ReadAll(io.LimitReader(part, 4096))
 			if err != nil {
-				return core.Errorf(core.Invalid, "the form did not arrive whole")
+				return sent, whole
 			}
 			u.Order.Path = strings.TrimSpace(string(text))
 			continue
@@ -152,24 +202,9 @@ func (p *Pages) begin(r *http.Request) error {
 		}
 		sent = sent || part.FileName() != ""
 		if err := u.Take(part, p.o.Temp); err != nil {
-			return err
+			return sent, err
 		}
 	}
-	if u.Order.Path == "" {
-		if !sent {
-			return core.Errorf(core.Invalid, "choose a file, or name a path")
-		}
-		_, err := u.Start(r.Context(), p.o.Imports, who)
-		return err
-	}
-	if err := importing.MayName(who); err != nil {
-		return err
-	}
-	if !filepath.IsAbs(u.Order.Path) {
-		return core.Errorf(core.Invalid, "the path must be absolute: it begins with /")
-	}
-	_, err := p.o.Imports.Start(r.Context(), u.Order, importing.Terms(who), who.Actor())
-	return err
 }
 
 func (p *Pages) stop(r *http.Request, by core.Actor) (page.Flash, string, error) {

@@ -46,7 +46,12 @@ func (f *Frame) menu(ctx context.Context, current string) []entry {
 		if item.NoView && who.Viewer {
 			continue
 		}
-		e := entry{Item: item, Current: item.Key == current, Far: len(f.items) > nearPages+1 && i >= nearPages, Below: f.below[item.Key]}
+		e := entry{Item: item, Current: item.Key == current, Far: len(f.items) > nearPages+1 && i >= nearPages}
+		for _, b := range f.below[item.Key] {
+			if !b.NoView || !who.Viewer {
+				e.Below = append(e.Below, b)
+			}
+		}
 		if item.Count != nil {
 			e.Count = item.Count(ctx)
 		}

@@ -76,6 +76,7 @@ import (
 	"gatehouse/web/account"
 	"gatehouse/web/api/permissions"
 	"gatehouse/web/auth"
+	"gatehouse/web/importing"
 )
 
 // app is every part of the gateway, built in the order of dependence and
@@ -151,6 +152,7 @@ type app struct {
 	tasks         *tasks.Tasks
 	importer      *importer.Importer
 	imports       *importtasks.Tasks
+	intake        *importing.Intake
 	backups       *directory.Directory
 	restores      *restore.Restores
 	owners        erasure.Registry

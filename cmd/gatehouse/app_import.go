@@ -10,6 +10,7 @@ import (
 	importtasks "gatehouse/core/importer/tasks"
 	"gatehouse/core/session/bring"
 	"gatehouse/core/store"
+	"gatehouse/web/importing"
 )
 
 // joinImports makes what brings in conversations of other systems.
@@ -22,6 +23,7 @@ func (a *app) joinImports() {
 		Audit: func(ctx context.Context, by core.Actor, action, subject string, detail map[string]any) error {
 			return a.db.Tx(ctx, func(tx *store.Tx) error { return store.Audit(ctx, tx, by, action, subject, detail) })
 		}})
+	a.intake = importing.NewIntake(a.imports.List)
 }
 
 // userWork is what runs for users and ends when they are forgotten: their answers and imports.

@@ -12,6 +12,7 @@ import (
 	"gatehouse/admin/accounts"
 	"gatehouse/admin/approvals"
 	"gatehouse/admin/chats"
+	admincontexts "gatehouse/admin/contexts"
 	"gatehouse/admin/daily"
 	adminimports "gatehouse/admin/imports"
 	"gatehouse/admin/operations"
@@ -60,7 +61,7 @@ func (a *app) handlers(inbox turns.Inbox) (public, private http.Handler, err err
 		Passages: passages.Options{Index: a.library.Documents, MayRead: a.readable.mayRead, Refill: a.library.Crawler.Kick},
 		Reader:   shelfView{a.sessions, a}, Editor: a.conversations, Transcripts: a.sessions, Failures: failuresView{a.events}, Bots: botsView{a.fleet, log},
 		Pairings: a.pairing, Decisions: a.pairing, People: a.pairing.People, Asks: asksView{a.guard, a}, Grants: asksView{a.guard, a}, Answers: answersView{a}, Agents: agentsView{a.agents}, Files: a.files, Bell: a.bus,
-		Keys: keysView{a.keys, a.db, a.pairing.People}, Audit: log, Figures: log, Mail: a.unasked(), Imports: apiimports.Options{Imports: a.imports, Reports: a.imports, Temp: a.vault.Unnamed},
+		Keys: keysView{a.keys, a.db, a.pairing.People}, Audit: log, Figures: log, Mail: a.unasked(), Imports: apiimports.Options{Imports: a.imports, Reports: a.imports, Temp: a.vault.Unnamed, Intake: a.intake},
 		Gatherer: a.reg, Clock: a.clock, Log: a.log, Metrics: metrics,
 		Checks: []health.Check{
 			{Name: "database", Func: a.db.Check},
@@ -127,8 +128,9 @@ func (a *app) panel(door *auth.Door, metrics *web.Metrics) http.Handler {
 				return adminpeople.Preview(p), err
 			}},
 		Find:      a.panelFind(),
-		Imports:   adminimports.Options{Imports: a.imports, Entries: a.imports, Temp: a.vault.Unnamed},
+		Imports:   adminimports.Options{Imports: a.imports, Entries: a.imports, Temp: a.vault.Unnamed, Intake: a.intake},
 		Journal:   a.panelJournal(),
+		Contexts:  admincontexts.Options{Store: contexts.New(a.vault), Files: a.vault.FS(), May: a.readable.may, Did: log.Did},
 		Daily:     daily.Options{Lists: a.schedule, Acts: dailyActs{a.schedule, a.queue}},
 		Approvals: approvals.Options{Asks: asksView{a.guard, a}, Grants: asksView{a.guard, a}, Raises: a.raises},
 		Settings: settings.Options{Settings: settingsView{a}, Changes: settingsView{a}, NewBots: settingsView{a}, Texts: a.botTexts(), Keys: a.keys,

@@ -60,12 +60,14 @@ func MayName(p auth.Principal) error {
 	return nil
 }
 
-// An Upload is a form with a file, as it is read part by part. The zero value is ready.
+// An Upload is a form with a file, as it is read part by part (Intake.Begin).
 type Upload struct {
-	Order report.Order
-	file  *os.File
-	name  string
-	size  int64
+	Order  report.Order
+	intake *Intake
+	alive  func() // gives the client time for the next piece
+	file   *os.File
+	name   string
+	size   int64
 }
 
 // Take reads one part of the form: the file, or a field dry_run or archive. Other fields are
@@ -80,7 +82,8 @@ func (u *Upload) Take(part *multipart.Part, temp Temp) error {
 			return err
 		}
 		u.file, u.name = f, core.CleanName(part.FileName())
-		if u.size, err = io.Copy(f, part); err != nil {
+		u.intake.named(u.name)
+		if u.size, err = io.Copy(f, arriving{part, u}); err != nil {
 			if _, tooMuch := errors.AsType[*http.MaxBytesError](err); tooMuch {
 				return web.Refuse(web.TooLarge, fmt.Sprintf("the file is over %s: name its path on the gateway's machine instead", core.ByteSize(MaxUpload)))
 			}
@@ -113,8 +116,9 @@ func (u *Upload) Start(ctx context.Context, to Starter, p auth.Principal) (strin
 	return to.StartFile(ctx, f, u.name, u.size, u.Order, Terms(p), p.Actor())
 }
 
-// Close closes a file that was not started.
+// Close closes a file that was not started, and lets the next one come.
 func (u *Upload) Close() {
+	u.intake.end()
 	if u.file != nil {
 		_ = u.file.Close() // it has no name, so nothing is left
 		u.file = nil

@@ -217,8 +217,13 @@ function soon(wait) {
 
 // ---- decisions
 
+// follow has a page renew itself while a form of it is still being sent: a file of gigabytes
+// takes minutes, in which the page stays.
+const follow = () => setInterval(() => { delete app().dataset.still; soon(0); }, 1000);
+
 document.addEventListener("submit", async (e) => {
   const form = e.target, by = e.submitter;
+  if (form.dataset.follow !== undefined) follow();
   if (form.getAttribute("method")?.toLowerCase() !== "post" || form.dataset.plain !== undefined || !app().dataset.events || actionOf(form).endsWith("/logout") || actionOf(form).endsWith("/password")) return;
   e.preventDefault();
   if (form.ariaBusy === "true") return;

@@ -51,6 +51,7 @@ type Options struct {
 	Imports Imports
 	Reports Reports
 	Temp    importing.Temp
+	Intake  *importing.Intake
 	Streams *stream.Streams
 }
 
@@ -84,7 +85,7 @@ func (a *API) start(w http.ResponseWriter, r *http.Request) error {
 	case err == nil && media == "multipart/form-data":
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(importing.UploadTime)) // at worst the usual one holds
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(importing.UploadTime + time.Minute))
-		id, err = a.upload(multipart.NewReader(http.MaxBytesReader(w, r.Body, importing.MaxUpload+maxBody), params["boundary"]), r, p)
+		id, err = a.upload(w, multipart.NewReader(http.MaxBytesReader(w, r.Body, importing.MaxUpload+maxBody), params["boundary"]), r, p)
 	case err == nil && media == "application/json":
 		id, err = a.path(w, r, p)
 	default:
@@ -127,12 +128,18 @@ func (a *API) path(w http.ResponseWriter, r *http.Request, p auth.Principal) (st
 	if err := importing.MayName(p); err != nil {
 		return "", err
 	}
+	if err := a.o.Intake.Free(); err != nil {
+		return "", err
+	}
 	return a.o.Imports.Start(r.Context(), o, importing.Terms(p), p.Actor())
 }
 
 // upload takes a form whose fields come in any order.
-func (a *API) upload(form *multipart.Reader, r *http.Request, p auth.Principal) (id string, err error) {
-	var u importing.Upload
+func (a *API) upload(w http.ResponseWriter, form *multipart.Reader, r *http.Request, p auth.Principal) (id string, err error) {
+	u, err := a.o.Intake.Begin(w, r)
+	if err != nil {
+		return "", err
+	}
 	defer u.Close()
 	for {
 		part, err := form.NextPart()
