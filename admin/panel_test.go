@@ -27,6 +27,7 @@ import (
 	"gatehouse/admin/people"
 	"gatehouse/admin/settings"
 	"gatehouse/core"
+	"gatehouse/core/contexts"
 	"gatehouse/core/coretest"
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/runs"
@@ -438,6 +439,13 @@ func TestHostileNamesAndTextsAreEscapedOnEveryPage(t *testing.T) {
 		return err
 	}))
 	w.file(diaryFile, "# para:abc123def456 10:30 AM "+hostile+"\n\n"+hostile+"\n\n## Images\n\n![x](assets/2026-01-28/"+url.PathEscape(hostile)+")\n")
+	about, err := json.Marshal(contexts.Context{Description: hostile, Folders: []string{hostile}, Files: []string{hostile + ".md"}})
+	must(err)
+	w.file("Chat/contexts/garden.json", string(about))
+	w.file("Daily/.agents/reflection.md", "---\ndisplayName: >-\n  "+hostile+"\ndescription: >-\n  "+hostile+"\nschedule: \"21:30\"\n---\n"+hostile)
+	for i := range w.daily.runs {
+		w.daily.runs[i].Error, w.daily.runs[i].Output, w.daily.runs[i].Cause = hostile, hostile, hostile
+	}
 	const badRun = "0192fa3c-41aa-7000-8000-0000000000bb"
 	bad := w.talk(session.Ref{Address: core.Address{Bot: "telegram", Chat: hostile}, User: 2, Trust: core.Vault, Source: "telegram"}, hostile, badRun, transcript.Message{Role: "user", Blocks: []core.Block{text(hostile), {Type: "media", Media: []core.Media{{Type: hostile, Name: hostile}, {Type: "application/pdf", Name: hostile, Data: []byte("%PDF-1.4")}}}}},
 		transcript.Message{Role: "assistant", Model: hostile, Blocks: []core.Block{text(hostile), {Type: "thinking", Text: hostile}, {Type: "tool_use", ID: "h", Name: hostile, Input: json.RawMessage(`{"a":"<script>alert(1)</script>"}`)}}},
@@ -465,7 +473,7 @@ func TestHostileNamesAndTextsAreEscapedOnEveryPage(t *testing.T) {
 		if at := handler.FindString(values.ReplaceAllString(a.body, "")); at != "" {
 			t.Errorf("GET %s: an attribute broke out: %s", path, at)
 		}
-		if path != "/admin/password" && path != "/admin/settings/bots/add" && !strings.Contains(a.body, "&lt;script&gt;alert(1)") {
+		if path != "/admin/password" && path != "/admin/settings/bots/add" && path != "/admin/contexts/edit" && !strings.Contains(a.body, "&lt;script&gt;alert(1)") {
 			t.Errorf("GET %s: the hostile text is not shown at all, so nothing is proved", path)
 		}
 	}

@@ -1,7 +1,6 @@
 package chats
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -11,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"gatehouse/admin/chats/input"
 	"gatehouse/admin/markdown"
 	"gatehouse/admin/page"
 	"gatehouse/core"
@@ -20,10 +20,10 @@ import (
 )
 
 const (
-	chatMessages = 40       // of a page of a transcript
-	maxSaid      = 6000     // bytes of one text on the page; the export has all
-	maxResult    = 3000     // of a tool's input or result
-	maxTalk      = 60 << 10 // of all of them, escaped
+	chatMessages = 40        // of a page of a transcript
+	maxSaid      = 6000      // bytes of one text on the page; the export has all
+	maxResult    = input.Max // of a tool's result
+	maxTalk      = 60 << 10  // of all of them, escaped
 	maxRuns      = 12
 )
 
@@ -81,7 +81,7 @@ type saidPart struct {
 	Cut    bool
 	Label  string
 	Input  string
-	Fields []field // of Input, for a tool of an MCP server
+	Fields []input.Field // of Input, for a tool of an MCP server
 	Result string
 	Failed bool
 	Done   bool
@@ -344,7 +344,7 @@ func (t *telling) part(m *transcript.Message, b *core.Block, at url.Values, firs
 		}
 		return x, strings.TrimSpace(b.Text) != ""
 	case "tool_use":
-		x.Kind, x.Label, x.Input, x.Fields = "call", t.label(b.Name, b.Input), pretty(b.Input), fieldsOf(b.Name, b.Input)
+		x.Kind, x.Label, x.Input, x.Fields = "call", t.label(b.Name, b.Input), input.Pretty(b.Input), input.Fields(b.Name, b.Input)
 		if res, there := t.results[b.ID]; there {
 			x.Done, x.Failed = true, res.IsError
 			x.Result, x.Cut = shorten(core.Visible(res.Text), maxResult)
@@ -381,14 +381,4 @@ func shorten(s string, n int) (string, bool) {
 		return s, false
 	}
 	return core.CutRunes(s, n), true
-}
-
-// pretty returns a call's input, one field a line.
-func pretty(input json.RawMessage) string {
-	var b bytes.Buffer
-	if json.Indent(&b, input, "", "  ") != nil {
-		return core.Visible(core.CutRunes(string(input), maxResult))
-	}
-	text, _ := shorten(core.Visible(b.String()), maxResult)
-	return text
 }

@@ -27,7 +27,8 @@ admin: admin/accounts admin/approvals admin/chats admin/contexts admin/daily adm
 admin/accounts: admin/page core web/account web/auth web/auth/totp
 admin/approvals: admin/page core core/ask core/diff core/permission core/permission/raise
 admin/charts:
-admin/chats: admin/markdown admin/page core core/ask core/attach core/bus core/queue/inspect core/runs core/session core/transcript core/usage web web/auth
+admin/chats: admin/chats/input admin/markdown admin/page core core/ask core/attach core/bus core/queue/inspect core/runs core/session core/transcript core/usage web web/auth
+admin/chats/input: core
 admin/contexts: admin/page core core/contexts web/auth
 admin/daily: admin/page core core/schedule/daily
 admin/logged: admin/page  # the log of conversations on the overview
