@@ -142,13 +142,18 @@ var oneLine = strings.NewReplacer("\n", "", "\r", "", "\x00", "") // fixed
 
 // Send writes one event: its id (when not empty) and its data, a data line per
 // line. An error means that the reader is gone.
-func (s *Stream) Send(id string, data []byte) error {
+func (s *Stream) Send(id string, data []byte) error { return s.send("id: ", id, data) }
+
+// SendEvent writes one event like Send, with its name in place of an id.
+func (s *Stream) SendEvent(name string, data []byte) error { return s.send("event: ", name, data) }
+
+func (s *Stream) send(field, value string, data []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.to.begin(&s.buf)
-	if id != "" {
-		s.buf.WriteString("id: ")
-		s.buf.WriteString(oneLine.Replace(id))
+	if value != "" {
+		s.buf.WriteString(field)
+		s.buf.WriteString(oneLine.Replace(value))
 		s.buf.WriteByte('\n')
 	}
 	if bytes.IndexByte(data, '\r') >= 0 {

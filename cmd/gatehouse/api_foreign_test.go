@@ -13,6 +13,8 @@ import (
 	"gatehouse/web/api"
 	"gatehouse/web/auth"
 	"gatehouse/web/openai"
+	"gatehouse/web/openai/answer"
+	"gatehouse/web/openai/responses"
 )
 
 var inPath = regexp.MustCompile(`\{[^}]*\}`)
@@ -39,12 +41,13 @@ func (w *world) addresses() (all [][2]string) {
 	door := auth.NewDoor(w.app.keys, w.app.admins, auth.DoorOptions{})
 	rest := api.New(api.Options{Door: door})
 	first := w.app.first(rest)
-	v1 := openai.New(openai.Options{Door: door})
+	desk := answer.New(answer.Options{Door: door})
+	v1, later := openai.New(desk), responses.New(responses.Options{Desk: desk})
 	panel, ok := w.app.panel(door, nil).(*page.Frame)
 	if !ok {
 		w.t.Fatal("the panel is something else")
 	}
-	for _, pattern := range slices.Concat(rest.Routes(), first.Routes(), v1.Routes(), panel.Routes()) {
+	for _, pattern := range slices.Concat(rest.Routes(), first.Routes(), v1.Routes(), later.Routes(), panel.Routes()) {
 		method, path, ok := strings.Cut(strings.Replace(pattern, "{$}", "", 1), " ")
 		if !ok {
 			w.t.Fatalf("%s is for every method", pattern)

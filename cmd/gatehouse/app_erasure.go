@@ -40,7 +40,7 @@ func (a *app) joinUpkeep(context.Context) error {
 // which removes the replies to all of them, behind those who post some.
 func (a *app) joinErasure() {
 	a.owners.Register(
-		guard.Asks{Store: a.asks, Guard: a.guard}, a.events, a.ledger, usage.Tables{DB: a.db, Ledger: a.usage, Rollups: a.rolls},
+		guard.Asks{Store: a.asks, Guard: a.guard}, a.events, a.responses, a.ledger, usage.Tables{DB: a.db, Ledger: a.usage, Rollups: a.rolls},
 		session.Tables{Store: a.sessions}, a.activity, a.library.Tables(), paraid.Tables{Registry: a.paraIDs}, guard.Grants{Guard: a.guard}, pairing.Tables{Gate: a.pairing}, a.raises,
 		a.schedule, a.reminders, maintenance.Tables{DB: a.db, Clock: a.clock, Queue: a.queue}, store.Log{}, account.Tables{Keys: a.keys, Admins: a.admins, Accounts: a.accounts}, guestFolders{a.vault, a.log})
 	a.eraser = erasure.New(erasure.Options{
@@ -60,6 +60,7 @@ func (a *app) chores() []core.Chore {
 		core.Chore{Name: "panel_orders", Every: time.Minute, Run: a.jobs.Prune},
 		core.Chore{Name: "claude_code", Every: time.Minute, Run: func(context.Context) (int, error) { return a.claude.EvictIdle(), nil }},
 		core.Chore{Name: "attachments", Every: time.Hour, Run: func(ctx context.Context) (int, error) { return a.ledger.Recount(ctx, a.vault.FS()) }},
+		core.Chore{Name: "responses", Every: time.Minute, Run: a.tidy},
 		core.Chore{Name: "old_sessions", Every: time.Hour, Run: a.conversations.clean})
 }
 

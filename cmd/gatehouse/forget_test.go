@@ -158,6 +158,7 @@ func (l *life) fill(t *testing.T) {
 			{`INSERT INTO run_events (run, attempt, n, data) SELECT id, 1, 1000, '"xyzzyword"' FROM runs WHERE user_id = $1`, []any{l.user}},
 			// A slow answer to somebody else is stored while it is made, and begins with the title of its conversation.
 			{`INSERT INTO run_events (run, attempt, n, data) SELECT id, 1, 1001, '{"title":"tell me about xyzzygroup"}' FROM runs WHERE user_id <> $1 AND session_id = $2`, []any{l.user, l.groupSession}},
+			{`INSERT INTO responses (id, run, user_id, session_id, number, state, created, bytes, request, answer) VALUES ('resp_1', 'r', $1, 's', 1, 'ended', $2, 9, '"xyzzyword"', '"xyzzyanswer"')`, []any{l.user, now}},
 			{`INSERT INTO admin_accounts (user_id, name, argon2id) VALUES ($1, 'Zebulon', 'x')`, []any{l.user}},
 			{`INSERT INTO admin_totp (user_id, secret, at) VALUES ($1, 'xyzzyword', $2)`, []any{l.user, now}},
 			{`INSERT INTO admin_recovery (user_id, sha256) VALUES ($1, 'xyzzyword')`, []any{l.user}},

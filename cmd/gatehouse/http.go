@@ -42,7 +42,7 @@ import (
 	"gatehouse/web/api/sessions"
 	"gatehouse/web/api/turns"
 	"gatehouse/web/auth"
-	"gatehouse/web/openai"
+	"gatehouse/web/openai/answer"
 	"gatehouse/web/static"
 )
 
@@ -72,8 +72,7 @@ func (a *app) handlers(inbox turns.Inbox) (public, private http.Handler, err err
 	rest.Register(mux)
 	programs := http.NewServeMux()
 	rest.Register(programs)
-	openai.New(openai.Options{Door: door, Inbox: inbox, Follower: a.bus, Runs: runsView{a}, Models: modelsView{a},
-		Clock: a.clock, Log: a.log, Metrics: metrics}).Register(mux)
+	a.openai(mux, answer.Options{Door: door, Inbox: inbox, Follower: a.bus, Runs: runsView{a}, Models: modelsView{a}, Clock: a.clock, Log: a.log, Metrics: metrics})
 	a.admins.OnEnd(func() { go door.Look() })
 	panel := a.panel(door, metrics)
 	mux.Handle("/admin", panel)

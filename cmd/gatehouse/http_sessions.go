@@ -12,6 +12,7 @@ import (
 	"gatehouse/core/bus"
 	"gatehouse/core/llm/registry"
 	"gatehouse/core/permission/guard"
+	"gatehouse/core/response"
 	"gatehouse/core/runs"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
@@ -40,14 +41,15 @@ func (v shelfView) Page(ctx context.Context, s session.Session, q transcript.Pag
 // conversations changes and deletes sessions, with what other packages keep of
 // them.
 type conversations struct {
-	db       *store.DB
-	sessions *session.Store
-	bus      *bus.Bus
-	guard    *guard.Guard
-	activity *activity.Worker
-	cfg      *configs.Config
-	models   *registry.Registry
-	agents   *agent.Agents
+	db        *store.DB
+	sessions  *session.Store
+	bus       *bus.Bus
+	guard     *guard.Guard
+	activity  *activity.Worker
+	responses *response.Store
+	cfg       *configs.Config
+	models    *registry.Registry
+	agents    *agent.Agents
 }
 
 // Update is core.Invalid, or core.Denied, for a model that cannot answer in the
@@ -117,6 +119,9 @@ func (c *conversations) end(ctx context.Context, tx *store.Tx, id string) error 
 		return core.Errorf(core.Conflict, "a run of this session is going on; stop it first")
 	}
 	tx.OnCommit(c.activity.Ring) // which finds that it is gone
+	if err := c.responses.ForgetSession(ctx, tx, id); err != nil {
+		return err
+	}
 	return c.guard.ForgetSession(ctx, tx, id)
 }
 

@@ -172,6 +172,7 @@ core/queue/maintenance: core core/store  # erases, prunes and repairs the tables
 core/queue/metrics: core
 core/queue/moved: core core/store  # the lanes of chats that got another id
 core/queue/outbox: core core/queue/flight core/store  # replies, from their commit to the platform
+core/response: core core/store  # what the Responses API stores
 core/runs: core core/store core/texts
 core/sandbox: core core/beneath core/sandbox/landlock core/sandbox/mask core/sandbox/measure core/sandbox/seccomp
 core/sandbox/container: core core/beneath core/sandbox core/sandbox/container/inside
@@ -259,7 +260,12 @@ web/auth/visit: core web/auth/password
 web/auth/watch: core  # callers of open streams
 web/fields: core web
 web/importing: core core/importer/foreign core/importer/report web web/auth web/fields
-web/openai: core core/bus web web/auth
+web/openai: core web web/auth web/openai/answer web/openai/conversation web/openai/params web/openai/refusal
+web/openai/answer: core core/bus web web/auth web/openai/refusal  # one request on its way to the end of its run
+web/openai/conversation: core web web/openai/refusal  # what a request's messages are
+web/openai/params: web web/openai/refusal  # a request's parameters, and which are refused
+web/openai/refusal: core web  # errors in OpenAI's form
+web/openai/responses: core core/bus core/response web web/auth web/openai/answer web/openai/conversation web/openai/params web/openai/refusal  # the Responses API
 web/static:
 web/upload: core core/attach web web/fields
 web/webtest:  # a real browser for tests

@@ -1,12 +1,62 @@
 package main
 
 import (
+	"context"
+	"net/http"
 	"strings"
 
 	"gatehouse/core"
 	"gatehouse/web/auth"
 	"gatehouse/web/openai"
+	"gatehouse/web/openai/answer"
+	"gatehouse/web/openai/responses"
 )
+
+// openai registers what programs that speak OpenAI's API use.
+func (a *app) openai(mux *http.ServeMux, o answer.Options) {
+	desk := answer.New(o)
+	openai.New(desk).Register(mux)
+	api := responses.New(responses.Options{Desk: desk, Rows: a.responses, Runs: openaiRuns{a}, Sessions: openaiSessions{a}, Registry: a.reg})
+	api.Register(mux)
+	a.tidyResponses = api.Tidy
+}
+
+// tidy finishes responses whose clients did not wait, once they are served.
+func (a *app) tidy(ctx context.Context) (int, error) {
+	if a.tidyResponses == nil {
+		return 0, nil
+	}
+	return a.tidyResponses(ctx)
+}
+
+// openaiRuns are runs as responses know them.
+type openaiRuns struct{ a *app }
+
+func (v openaiRuns) Run(ctx context.Context, id string) (begun, ended bool, err error) {
+	r, err := v.a.events.ByRun(ctx, id)
+	if core.KindOf(err) == core.NotFound {
+		return false, false, nil
+	}
+	return err == nil, err == nil && r.State != "running", err
+}
+
+func (v openaiRuns) Latest(ctx context.Context, session string) (string, error) {
+	r, err := v.a.events.LatestOf(ctx, session)
+	if core.KindOf(err) == core.NotFound {
+		return "", nil
+	}
+	return r.ID, err
+}
+
+// openaiSessions deletes the sessions of responses, with their files.
+type openaiSessions struct{ a *app }
+
+func (v openaiSessions) Delete(ctx context.Context, id string) error {
+	if err := v.a.conversations.Delete(ctx, id, nil, core.Actor{Via: "api"}); err != nil {
+		return err
+	}
+	return v.a.sessions.Erase(id)
+}
 
 // modelsView are the agents and the configured models, as programs that speak
 // OpenAI's API name them. An agent with a model's name is reached as that model
@@ -14,8 +64,8 @@ import (
 // may choose them.
 type modelsView struct{ a *app }
 
-func (v modelsView) Models(p auth.Principal) []openai.Model {
-	var out []openai.Model
+func (v modelsView) Models(p auth.Principal) []answer.Model {
+	var out []answer.Model
 	m := v.a.models.Now()
 	names := m.Names
 	if guest := m.Guest; guest != nil && p.User != core.Operator && p.Trust <= core.Sandboxed {
@@ -24,7 +74,7 @@ func (v modelsView) Models(p auth.Principal) []openai.Model {
 	taken := map[string]bool{} // one per name
 	for _, name := range names {
 		owner, _, _ := strings.Cut(name, "/")
-		out = append(out, openai.Model{ID: name, Owner: owner, Model: name})
+		out = append(out, answer.Model{ID: name, Owner: owner, Model: name})
 		taken[name] = true
 	}
 	if !p.Governs() {
@@ -32,7 +82,7 @@ func (v modelsView) Models(p auth.Principal) []openai.Model {
 	}
 	for _, x := range v.a.agents.List() {
 		if !taken[x.Name] {
-			out = append(out, openai.Model{ID: x.Name, Owner: "agent", Agent: x.Name})
+			out = append(out, answer.Model{ID: x.Name, Owner: "agent", Agent: x.Name})
 		}
 	}
 	return out

@@ -34,7 +34,7 @@ var larger = map[string]string{
 // wider are the interfaces of more methods than that, each with its reason.
 var wider = map[string]string{
 	"crowd.simulator": "all that the load tool asks of a simulated platform; each has one type that meets it",
-	"openai.writer":   "an answer, whole or as a stream: opened, grown, failed, finished, closed",
+	"answer.Writer":   "an answer, whole or as a stream: opened, grown, failed, finished, closed",
 }
 
 // TestSizesAreHeldOrExplained holds packages, files and interfaces to a size.

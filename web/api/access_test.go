@@ -38,6 +38,11 @@ var routes = []struct {
 	{"GET", "/v1/models", "", []string{auth.ScopeChat}},
 	{"GET", "/v1/models/cook", "", []string{auth.ScopeChat}},
 	{"POST", "/v1/chat/completions", `{"model":"cook","messages":[{"role":"user","content":"hi"}]}`, []string{auth.ScopeChat}},
+	{"POST", "/v1/responses", `{"model":"cook","input":"hi"}`, []string{auth.ScopeChat}},
+	{"GET", "/v1/responses/resp_a", "", []string{auth.ScopeChat}},
+	{"GET", "/v1/responses/resp_a/input_items?limit=5", "", []string{auth.ScopeChat}},
+	{"POST", "/v1/responses/resp_a/cancel", "", []string{auth.ScopeChat}},
+	{"DELETE", "/v1/responses/resp_a", "", []string{auth.ScopeChat}},
 	{"GET", "/api/chat/count?archived=true&tag=garden", "", []string{auth.ScopeRead, auth.ScopeChat}},
 	{"GET", "/api/chat/active-streams", "", []string{auth.ScopeRead, auth.ScopeChat}},
 	{"GET", "/api/chat/s1/events?run=r1", "", []string{auth.ScopeRead, auth.ScopeChat}},
@@ -139,6 +144,7 @@ func furnish(h *harness, user int64) {
 	h.entry(user)
 	h.context()
 	h.asks(sid, user)
+	h.respond(user)
 	h.row(sid, user)
 	h.talk(sid, transcript.Message{Role: "user", Blocks: textBlocks("hello")})
 }
@@ -462,7 +468,7 @@ func TestNoSecretIsLoggedByAnyRoute(t *testing.T) {
 // the other way round every operation is seen to work.
 func TestEveryRouteIsInTheDocument(t *testing.T) {
 	h := open(t, options{})
-	patterns := slices.Concat(h.api.Routes(), h.first.Routes(), h.v1.Routes())
+	patterns := slices.Concat(h.api.Routes(), h.first.Routes(), h.v1.Routes(), h.responses.Routes())
 	if len(patterns) < 60 {
 		t.Errorf("only %d routes", len(patterns))
 	}

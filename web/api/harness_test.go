@@ -27,6 +27,7 @@ import (
 	"gatehouse/core/index/search"
 	"gatehouse/core/permission"
 	"gatehouse/core/permission/guard"
+	"gatehouse/core/response"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
 	"gatehouse/core/store/storetest"
@@ -43,6 +44,8 @@ import (
 	"gatehouse/web/auth"
 	"gatehouse/web/importing"
 	"gatehouse/web/openai"
+	"gatehouse/web/openai/answer"
+	"gatehouse/web/openai/responses"
 )
 
 func TestMain(m *testing.M) { storetest.Main(m) }
@@ -50,29 +53,30 @@ func TestMain(m *testing.M) { storetest.Main(m) }
 // A harness is the API on loopback over a real store, a real bus and doubles for
 // the rest; every exchange is held against the contract.
 type harness struct {
-	t        *testing.T
-	failed   map[string]bool // sessions whose newest turn failed
-	clock    *coretest.Clock
-	db       *store.DB
-	keys     *auth.Keys
-	admins   *auth.Admins
-	bus      *bus.Bus
-	desk     *ask.Store
-	guard    *guard.Guard
-	vault    *vault.Vault
-	ledger   roomDouble
-	imports  *importsDouble
-	store    *session.Store // sessions and their changes; the field sessions has the owners
-	api      *API
-	first    *v0.API
-	v1       *openai.API
-	site     *web.Site
-	url      string
-	onExport func() // called before an export is made
-	client   *http.Client
-	seen     *contract
-	log      *coretest.Log
-	stop     func()
+	t         *testing.T
+	failed    map[string]bool // sessions whose newest turn failed
+	clock     *coretest.Clock
+	db        *store.DB
+	keys      *auth.Keys
+	admins    *auth.Admins
+	bus       *bus.Bus
+	desk      *ask.Store
+	guard     *guard.Guard
+	vault     *vault.Vault
+	ledger    roomDouble
+	imports   *importsDouble
+	store     *session.Store // sessions and their changes; the field sessions has the owners
+	api       *API
+	first     *v0.API
+	v1        *openai.API
+	responses *responses.API
+	site      *web.Site
+	url       string
+	onExport  func() // called before an export is made
+	client    *http.Client
+	seen      *contract
+	log       *coretest.Log
+	stop      func()
 
 	mu       sync.Mutex
 	put      []core.Inbound
@@ -146,7 +150,9 @@ func open(t *testing.T, o options) *harness {
 		Pairings: (*pairingsDouble)(h), Decisions: (*pairingsDouble)(h), People: (*pairingsDouble)(h), Asks: asksDouble{h.guard, h}, Grants: h.guard, Answers: asksDouble{h.guard, h}, Agents: agentsDouble{}, Files: attach.New(v, h.clock, &h.ledger), Bell: h.bus, Keys: h.keys, Audit: logDouble{h.db}, Figures: logDouble{h.db}, Mail: (*mailDouble)(h), Gatherer: registry, Clock: h.clock, Log: logger,
 		Metrics: web.NewMetrics(registry), Streams: o.streams,
 		Checks: []health.Check{{Name: "database", Func: h.db.Check}, {Name: "queue", Func: func(context.Context) error { h.mu.Lock(); defer h.mu.Unlock(); return h.checkErr }}}})
-	h.v1 = openai.New(openai.Options{Door: door, Inbox: h, Follower: h.bus, Runs: (*runsDouble)(h), Models: modelsDouble{}, Clock: h.clock, Log: logger})
+	desk := answer.New(answer.Options{Door: door, Inbox: h, Follower: h.bus, Runs: (*runsDouble)(h), Models: modelsDouble{}, Clock: h.clock, Log: logger})
+	h.v1 = openai.New(desk)
+	h.responses = responses.New(responses.Options{Desk: desk, Rows: response.New(h.db, h.clock), Runs: responsesDouble{h}, Sessions: responsesDouble{h}})
 	h.site = site
 	h.serve()
 	return h
@@ -169,6 +175,7 @@ func (h *harness) handler() http.Handler {
 			return list
 		}})
 	h.v1.Register(mux)
+	h.responses.Register(mux)
 	return h.site.Wrap(h.first.Wrap(mux))
 }
 
@@ -443,8 +450,8 @@ func (agentsDouble) Workspace(slug string) bool { return slug == "kitchen" }
 
 type modelsDouble struct{}
 
-func (modelsDouble) Models(auth.Principal) []openai.Model {
-	return []openai.Model{{ID: "cook", Owner: "agent", Agent: "cook"}}
+func (modelsDouble) Models(auth.Principal) []answer.Model {
+	return []answer.Model{{ID: "cook", Owner: "agent", Agent: "cook"}}
 }
 
 type runsDouble harness
@@ -473,6 +480,35 @@ func (h *runsDouble) Run(_ context.Context, id string) (turns.Run, error) {
 		return r, nil
 	}
 	return turns.Run{}, core.Errorf(core.NotFound, "no such run")
+}
+
+// responsesDouble are runs that have ended, and no sessions.
+type responsesDouble struct{ h *harness }
+
+func (responsesDouble) Run(context.Context, string) (begun, ended bool, err error) {
+	return true, true, nil
+}
+func (responsesDouble) Latest(context.Context, string) (string, error) { return "", nil }
+func (responsesDouble) Delete(context.Context, string) error {
+	return core.Errorf(core.NotFound, "no such session")
+}
+
+// respond stores a response in the background that has ended.
+func (h *harness) respond(user int64) {
+	for _, q := range []string{`DELETE FROM responses`, `INSERT INTO responses (id, run, user_id, session_id, number, state, created, bytes, request, answer)
+		VALUES ('resp_a', 'r1', $1, 's1', 1, 'ended', '2026-01-02T03:04:05.000000Z', 0, '{"model":"cook","background":true,"store":true,"truncation":"disabled","input":[{"id":"msg_ai0","type":"message","status":"completed","role":"user","content":[{"type":"input_text","text":"hi"}]}]}', '{"status":"completed","text":"Tea.","at":7}')`} {
+		err := h.db.Tx(context.Background(), func(tx *store.Tx) error {
+			var args []any
+			if strings.Contains(q, "$1") {
+				args = append(args, user)
+			}
+			_, err := tx.Exec(context.Background(), q, args...)
+			return err
+		})
+		if err != nil {
+			h.t.Fatal(err)
+		}
+	}
 }
 
 // roomDouble is how much room there is for files; without a bound until one is set.

@@ -291,8 +291,12 @@ func TestAnotherUsersSessionIsNotFoundOnEveryRoute(t *testing.T) {
 				h.want(403, "forbidden", other, method, routes[i].path, routes[i].body)
 				continue
 			}
-			theirs := h.want(404, "not-found", other, method, strings.Replace(routes[i].path, "/s1", "/"+sid, 1), routes[i].body)
-			nobodys := h.want(404, "not-found", other, method, strings.Replace(routes[i].path, "/s1", "/"+uuid.NewString(), 1), routes[i].body)
+			slug := "not-found"
+			if strings.HasPrefix(path, "/v1/") { // in OpenAI's form
+				slug = ""
+			}
+			theirs := h.want(404, slug, other, method, strings.Replace(routes[i].path, "/s1", "/"+sid, 1), routes[i].body)
+			nobodys := h.want(404, slug, other, method, strings.Replace(routes[i].path, "/s1", "/"+uuid.NewString(), 1), routes[i].body)
 			delete(theirs, "request_id")
 			delete(nobodys, "request_id")
 			if fmt.Sprint(theirs) != fmt.Sprint(nobodys) {

@@ -22,11 +22,15 @@ import (
 	"gatehouse/core/store/storetest"
 	"gatehouse/web"
 	"gatehouse/web/auth"
+	"gatehouse/web/openai/answer"
 )
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-const patience = 5 * time.Minute
+const (
+	patience  = 5 * time.Minute
+	openAfter = answer.OpenAfter
+)
 
 // A harness is the API with runs that the test plays.
 type harness struct {
@@ -55,8 +59,8 @@ func (h *harness) Abort(session string) bool {
 	return true
 }
 
-func (h *harness) Models(auth.Principal) []Model {
-	return []Model{{ID: "m", Owner: "local", Model: "m"}, {ID: "cook/one", Owner: "agent", Agent: "cook/one"}}
+func (h *harness) Models(auth.Principal) []answer.Model {
+	return []answer.Model{{ID: "m", Owner: "local", Model: "m"}, {ID: "cook/one", Owner: "agent", Agent: "cook/one"}}
 }
 
 func open(t *testing.T) *harness {
@@ -75,7 +79,7 @@ func open(t *testing.T) *harness {
 	}
 	door := auth.NewDoor(h.keys, auth.NewAdmins(db, auth.AdminOptions{Clock: h.clock}), auth.DoorOptions{Clock: h.clock})
 	mux := http.NewServeMux()
-	New(Options{Door: door, Inbox: h, Follower: h.bus, Runs: h, Models: h, Clock: h.clock, Open: 2}).Register(mux)
+	New(answer.New(answer.Options{Door: door, Inbox: h, Follower: h.bus, Runs: h, Models: h, Clock: h.clock, Open: 2})).Register(mux)
 	srv := httptest.NewServer(site.Wrap(mux))
 	t.Cleanup(func() { srv.CloseClientConnections(); srv.Close() })
 	h.url = srv.URL
@@ -372,7 +376,7 @@ func TestEveryOtherAddressUnderV1AnswersInOpenAIsForm(t *testing.T) {
 		{"GET", "/v1/chat/completions", "", "method_not_supported", 405},
 		{"POST", "/v1/chat/completions", `{"model":"none","messages":[{"role":"user","content":"x"}]}`, "model_not_found", 404},
 		{"POST", "/v1/chat/completions", `{`, "", 400},
-		{"POST", "/v1/chat/completions", `"` + strings.Repeat("x", MaxBody) + `"`, "request_too_large", 413},
+		{"POST", "/v1/chat/completions", `"` + strings.Repeat("x", answer.MaxBody) + `"`, "request_too_large", 413},
 	} {
 		resp, err := h.do(t.Context(), c.method, c.path, c.body)
 		if err != nil {

@@ -3,11 +3,11 @@ package openai
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 
 	"gatehouse/core"
 	"gatehouse/web"
+	"gatehouse/web/openai/params"
+	"gatehouse/web/openai/refusal"
 )
 
 // A request is what is honoured of a body.
@@ -26,29 +26,16 @@ type request struct {
 // parse reads a body; null is the same as absent; ignored holds the names that
 // are no parameter of OpenAI's.
 func parse(raw []byte) (q request, ignored []string, err error) {
-	var fields map[string]json.RawMessage
-	if json.Unmarshal(raw, &fields) != nil || fields == nil {
-		return q, nil, refuse(web.Invalid, "", "", "The body must be a JSON object.")
-	}
-	maps.DeleteFunc(fields, func(_ string, v json.RawMessage) bool { return string(v) == "null" })
-	readers := map[string]func(json.RawMessage) error{
-		"model": q.readModel, "messages": q.readMessages, "stream": q.readStream, "stream_options": q.readStreamOptions,
-		"temperature": q.readTemperature, "max_tokens": q.readMaxTokens("max_tokens"),
-		"max_completion_tokens": q.readMaxTokens("max_completion_tokens"), "stop": q.readStop,
-	}
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		switch read, honoured := readers[name]; {
-		case honoured:
-			err = read(fields[name])
-		case labels[name]:
-		case neutral[name] != nil:
-			err = unlessNeutral(name, fields[name])
-		default:
-			ignored = append(ignored, name)
-		}
-		if err != nil {
-			return q, nil, err
-		}
+	fields, ignored, err := params.Spec{
+		Readers: map[string]func(json.RawMessage) error{
+			"model": params.String("model", maxModel, &q.Model), "messages": q.readMessages, "stream": params.Bool("stream", &q.Stream), "stream_options": q.readStreamOptions,
+			"temperature": params.Temperature(&q.Temperature), "max_tokens": params.Count("max_tokens", &q.MaxTokens),
+			"max_completion_tokens": params.Count("max_completion_tokens", &q.MaxTokens), "stop": q.readStop,
+		},
+		Labels: labels, Neutral: neutral,
+	}.Read(raw)
+	if err != nil {
+		return q, nil, err
 	}
 	return q, ignored, q.check(fields)
 }
@@ -67,46 +54,16 @@ var neutral = map[string][]string{
 	"audio": {``}, "prediction": {``}, "seed": {``}, "web_search_options": {``}, "moderation": {``},
 }
 
-func unlessNeutral(name string, value json.RawMessage) error {
-	var v any
-	if err := json.Unmarshal(value, &v); err != nil {
-		return badType(name, "JSON")
-	}
-	plain, err := json.Marshal(v) // 1.0 is 1
-	if err == nil && slices.Contains(neutral[name], string(plain)) {
-		return nil
-	}
-	why := "Unsupported parameter: '" + name + "' is not supported here."
-	if name == "tools" || name == "functions" {
-		why = "Unsupported parameter: '" + name + "' is not supported here: the tools are the gateway's own."
-	}
-	return refuse(web.UnsupportedField, "unsupported_parameter", name, why)
-}
-
 func (q *request) check(fields map[string]json.RawMessage) error {
 	switch {
 	case q.Model == "":
-		return refuse(web.Invalid, "missing_required_parameter", "model", "Missing required parameter: 'model'.")
+		return refusal.Missing("model")
 	case fields["messages"] == nil:
-		return refuse(web.Invalid, "missing_required_parameter", "messages", "Missing required parameter: 'messages'.")
+		return refusal.Missing("messages")
 	case fields["max_tokens"] != nil && fields["max_completion_tokens"] != nil:
-		return refuse(web.Invalid, "invalid_parameter_combination", "max_tokens", "Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported.")
+		return refusal.New(web.Invalid, "invalid_parameter_combination", "max_tokens", "Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported.")
 	case fields["stream_options"] != nil && !q.Stream:
-		return refuse(web.Invalid, "invalid_parameter_combination", "stream_options", "The 'stream_options' parameter is only allowed when 'stream' is enabled.")
-	}
-	return nil
-}
-
-func (q *request) readModel(v json.RawMessage) error {
-	if json.Unmarshal(v, &q.Model) != nil {
-		return badType("model", "a string")
-	}
-	return nil
-}
-
-func (q *request) readStream(v json.RawMessage) error {
-	if json.Unmarshal(v, &q.Stream) != nil {
-		return badType("stream", "a boolean")
+		return refusal.New(web.Invalid, "invalid_parameter_combination", "stream_options", "The 'stream_options' parameter is only allowed when 'stream' is enabled.")
 	}
 	return nil
 }
@@ -117,36 +74,10 @@ func (q *request) readStreamOptions(v json.RawMessage) error {
 		Obfuscation bool `json:"include_obfuscation"` // a padding of chunks that hides their lengths
 	}
 	if json.Unmarshal(v, &o) != nil {
-		return badType("stream_options", "an object")
-	}
-	if o.Obfuscation {
-		return refuse(web.UnsupportedField, "unsupported_parameter", "stream_options.include_obfuscation",
-			"Unsupported parameter: 'stream_options.include_obfuscation' is not supported here.")
+		return refusal.BadType("stream_options", "an object")
 	}
 	q.Usage = o.Usage
-	return nil
-}
-
-func (q *request) readTemperature(v json.RawMessage) error {
-	if json.Unmarshal(v, &q.Temperature) != nil {
-		return badType("temperature", "a number")
-	}
-	if *q.Temperature < 0 || *q.Temperature > 2 {
-		return refuse(web.Invalid, "invalid_value", "temperature", "Invalid 'temperature': expected a value from 0 to 2.")
-	}
-	return nil
-}
-
-func (q *request) readMaxTokens(name string) func(json.RawMessage) error {
-	return func(v json.RawMessage) error {
-		if json.Unmarshal(v, &q.MaxTokens) != nil {
-			return badType(name, "an integer")
-		}
-		if q.MaxTokens < 1 {
-			return refuse(web.Invalid, "integer_below_min_value", name, fmt.Sprintf("Invalid '%s': expected a value >= 1.", name))
-		}
-		return nil
-	}
+	return params.NoObfuscation(o.Obfuscation)
 }
 
 func (q *request) readStop(v json.RawMessage) error {
@@ -154,14 +85,14 @@ func (q *request) readStop(v json.RawMessage) error {
 	if json.Unmarshal(v, &one) == nil {
 		q.Stop = []string{one}
 	} else if json.Unmarshal(v, &q.Stop) != nil {
-		return badType("stop", "a string or an array of strings")
+		return refusal.BadType("stop", "a string or an array of strings")
 	}
 	if len(q.Stop) > maxStops {
-		return refuse(web.Invalid, "array_above_max_length", "stop", fmt.Sprintf("Invalid 'stop': at most %d sequences.", maxStops))
+		return refusal.New(web.Invalid, "array_above_max_length", "stop", fmt.Sprintf("Invalid 'stop': at most %d sequences.", maxStops))
 	}
 	for _, s := range q.Stop {
 		if s == "" || len(s) > maxStop {
-			return refuse(web.Invalid, "invalid_value", "stop", fmt.Sprintf("Invalid 'stop': a sequence is of 1 to %d bytes.", maxStop))
+			return refusal.New(web.Invalid, "invalid_value", "stop", fmt.Sprintf("Invalid 'stop': a sequence is of 1 to %d bytes.", maxStop))
 		}
 	}
 	return nil

@@ -12,6 +12,8 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/web"
+	"gatehouse/web/openai/conversation"
+	"gatehouse/web/openai/refusal"
 )
 
 const png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -25,7 +27,7 @@ func with(members string) string {
 func speaking(messages string) string { return `{"model":"m","messages":[` + messages + `]}` }
 
 func TestUnsupportedFieldIsRefusedByName(t *testing.T) {
-	hello, long := `{"role":"user","content":"Hello"}`, strings.Repeat("x", MaxMessage+1)
+	hello, long := `{"role":"user","content":"Hello"}`, strings.Repeat("x", conversation.MaxText+1)
 	picture := func(url string) string {
 		return speaking(`{"role":"user","content":[{"type":"image_url","image_url":{"url":"` + url + `"}}]}`)
 	}
@@ -74,7 +76,7 @@ func TestUnsupportedFieldIsRefusedByName(t *testing.T) {
 			t.Errorf("%.120s: %v", body, err)
 			continue
 		}
-		e := errorOf(p)
+		e := refusal.Of(p)
 		got := ""
 		if e.Param != nil {
 			got = *e.Param
@@ -107,7 +109,7 @@ func TestMessagesBecomeTheConversation(t *testing.T) {
 	}
 	data, _ := base64.StdEncoding.DecodeString(png)
 	want := request{Model: "m", System: "Be kind.\n\nBe brief.",
-		Before: []core.Said{{Role: "user", Text: begins}, {Role: "assistant", Text: "Good morning."}, {Role: "user", Text: "Ada: Look\nhere"}, {Role: "assistant", Text: "No."}},
+		Before: []core.Said{{Role: "user", Text: conversation.Begins}, {Role: "assistant", Text: "Good morning."}, {Role: "user", Text: "Ada: Look\nhere"}, {Role: "assistant", Text: "No."}},
 		Last:   core.Said{Role: "user", Media: []core.Media{{Type: "image/png", Data: data}}}}
 	if diff := cmp.Diff(want, q); diff != "" {
 		t.Error(diff)
@@ -126,12 +128,12 @@ func FuzzBody(f *testing.F) {
 		q, ignored, err := parse(body)
 		if err != nil {
 			p, ok := errors.AsType[*web.Problem](err)
-			if !ok || p.Fault.Status != 400 || errorOf(p).Message == "" {
+			if !ok || p.Fault.Status != 400 || refusal.Of(p).Message == "" {
 				t.Fatalf("%v", err)
 			}
 			return
 		}
-		if q.Model == "" || q.Last.Role != "user" || empty(&q.Last) || len(q.Stop) > maxStops || len(q.System) > MaxMessage || len(q.Before) > maxMessages+1 {
+		if q.Model == "" || q.Last.Role != "user" || conversation.Empty(&q.Last) || len(q.Stop) > maxStops || len(q.System) > conversation.MaxText || len(q.Before) > conversation.MaxMessages+1 {
 			t.Fatalf("%+v", q)
 		}
 		if len(q.Before) > 0 && q.Before[0].Role != "user" {

@@ -107,6 +107,7 @@ var sums = map[string]string{
 	"1085_originals.postgres.sql": "533eeee6e82bf94d12c3edc3fe481a51b2430687ef7f0e3110b611329b5d66cf",
 	"1085_originals.sqlite.sql":   "93e525ed9c08891f2262eeff51609c907b8234ab96cbf9cd6499efe57185efd3",
 	"1091_reminders.sql":          "3376f34b50461d861a2d6a01090c6d0d24347ba894eaca675b3f1dabbaeea5ac",
+	"1125_responses.sql":          "859f256d6b4be4dea4acac630891f14deb4e890acb9d94428d1b9a95c83887ee",
 }
 
 func TestNoMigrationIsEverEdited(t *testing.T) {

@@ -1,4 +1,6 @@
-package openai
+// Package refusal has errors in OpenAI's form: the object, codes and types
+// (https://platform.openai.com/docs/guides/error-codes).
+package refusal
 
 import (
 	"encoding/json"
@@ -12,23 +14,24 @@ import (
 	"gatehouse/web"
 )
 
-// wireError is OpenAI's error object; null where nothing is known.
-type wireError struct {
+// An Error is OpenAI's error object; null where nothing is known.
+type Error struct {
 	Message string  `json:"message"`
 	Type    string  `json:"type"`
 	Param   *string `json:"param"`
 	Code    *string `json:"code"`
 }
 
-// Members of a Problem's Extra that show reads.
+// Members of a Problem's Extra that Show reads.
 const (
 	extraCode  = "code"
 	extraParam = "param"
 	extraFinal = "final" // true: clients, which retry automatically, must not
+	extraLost  = "lost"  // true: the run's outcome is unknown
 )
 
-// refuse returns a Problem of fault f with OpenAI's code and param; "" for none.
-func refuse(f web.Fault, code, param, detail string) *web.Problem {
+// New returns a Problem of fault f with OpenAI's code and param; "" for none.
+func New(f web.Fault, code, param, detail string) *web.Problem {
 	extra := map[string]any{}
 	if code != "" {
 		extra[extraCode] = code
@@ -46,9 +49,9 @@ var codes = map[string]string{
 	web.UnsupportedMedia.Slug: "unsupported_media_type", web.PasswordChange.Slug: "insufficient_permissions",
 }
 
-// errorOf returns p in OpenAI's format.
-func errorOf(p *web.Problem) wireError {
-	e := wireError{Message: p.Detail, Type: "invalid_request_error"}
+// Of returns p in OpenAI's format.
+func Of(p *web.Problem) Error {
+	e := Error{Message: p.Detail, Type: "invalid_request_error"}
 	if e.Message == "" {
 		e.Message = p.Fault.Title
 	}
@@ -76,10 +79,10 @@ func errorOf(p *web.Problem) wireError {
 // codeQuota is OpenAI's code for a budget that is used up.
 const codeQuota = "insufficient_quota"
 
-// show answers a failed request in OpenAI's form. The clients of OpenAI try
+// Show answers a failed request in OpenAI's form. The clients of OpenAI try
 // 408, 409, 429 and 5xx again on their own, unless x-should-retry says false.
-func show(w http.ResponseWriter, _ *http.Request, p *web.Problem) {
-	body, err := json.Marshal(map[string]wireError{"error": errorOf(p)})
+func Show(w http.ResponseWriter, _ *http.Request, p *web.Problem) {
+	body, err := json.Marshal(map[string]Error{"error": Of(p)})
 	if err != nil { // strings only: cannot happen
 		body = []byte(`{"error":{"message":"internal error","type":"server_error","param":null,"code":null}}`)
 	}
@@ -115,33 +118,57 @@ var runFaults = map[string]runFault{
 	"too_long": {web.Invalid, "context_length_exceeded"},
 }
 
-// failed returns the answer to a run that failed. One that has used tools is not to
-// be tried again unseen: what they did would be done twice.
-func failed(ev core.Failed, usedTools bool, now time.Time) *web.Problem {
+// Failed returns the answer to a run that failed. One that has used tools is not to
+// be tried again unseen: what they did would be done twice. param is the field that
+// holds the conversation.
+func Failed(ev core.Failed, usedTools bool, param string, now time.Time) *web.Problem {
 	f, ok := runFaults[ev.Code]
 	if !ok {
 		f = runFault{web.ModelFailed, ev.Code}
 	}
-	p := refuse(f.fault, f.code, "", ev.Message)
+	p := New(f.fault, f.code, "", ev.Message)
 	p.RetryAfter = time.Duration(ev.RetryAfterMS) * time.Millisecond
 	if f.code == codeQuota && p.RetryAfter == 0 { // budgets are of a day, UTC
 		now = now.UTC()
 		p.RetryAfter = now.Truncate(24 * time.Hour).Add(24 * time.Hour).Sub(now)
 	}
 	if ev.Code == "too_long" {
-		p.Extra[extraParam] = "messages"
+		p.Extra[extraParam] = param
 	}
 	p.Extra[extraFinal] = usedTools || !ev.CanRetry
 	return p
 }
 
-// lost returns the answer to a run with an unknown outcome.
-func lost(err error) *web.Problem {
-	p := refuse(web.Unavailable, "interrupted", "", "the answer was lost on the way")
-	p.Extra[extraFinal], p.Err = true, err
+// Lost returns the answer to a run with an unknown outcome.
+func Lost(err error) *web.Problem {
+	p := New(web.Unavailable, "interrupted", "", "the answer was lost on the way")
+	p.Extra[extraFinal], p.Extra[extraLost], p.Err = true, true, err
 	return p
 }
 
-func badType(param, want string) error {
-	return refuse(web.Invalid, "invalid_type", param, fmt.Sprintf("Invalid type for '%s': expected %s.", param, want))
+// BadType refuses a value of param that is not what is wanted.
+func BadType(param, want string) error {
+	return New(web.Invalid, "invalid_type", param, fmt.Sprintf("Invalid type for '%s': expected %s.", param, want))
+}
+
+// Unsupported refuses param; format says why, with the name for its %s.
+func Unsupported(param, format string) error {
+	return New(web.UnsupportedField, "unsupported_parameter", param, "Unsupported parameter: "+fmt.Sprintf(format, param)+".")
+}
+
+// Missing refuses a request without param.
+func Missing(param string) error {
+	return New(web.Invalid, "missing_required_parameter", param, "Missing required parameter: '"+param+"'.")
+}
+
+// Final marks p: clients must not try again on their own.
+func Final(p *web.Problem) *web.Problem {
+	p.Extra[extraFinal] = true
+	return p
+}
+
+// IsLost reports whether p is that of a run whose outcome is unknown.
+func IsLost(p *web.Problem) bool {
+	lost, _ := p.Extra[extraLost].(bool)
+	return lost
 }

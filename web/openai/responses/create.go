@@ -1,0 +1,130 @@
+package responses
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+
+	"gatehouse/core"
+	"gatehouse/core/response"
+	"gatehouse/web"
+	"gatehouse/web/auth"
+	"gatehouse/web/openai/answer"
+	"gatehouse/web/openai/refusal"
+)
+
+// A call is one response on its way to its answer.
+type call struct {
+	*answer.Call
+	a   *API
+	q   request
+	row response.Row
+}
+
+// create serves POST /v1/responses.
+func (a *API) create(w http.ResponseWriter, r *http.Request) error {
+	p, _ := auth.From(r.Context())
+	release, err := a.Desk.Wait(p)
+	if err != nil {
+		return err
+	}
+	defer release()
+	raw, err := web.ReadJSON(w, r, answer.MaxBody)
+	if err != nil {
+		return err
+	}
+	q, ignored, err := parse(raw)
+	if err != nil {
+		return err
+	}
+	m, err := a.Desk.Model(p, q.Model)
+	if err != nil {
+		return err
+	}
+	t, err := a.prepare(r.Context(), p.User, &q)
+	if err != nil {
+		return err
+	}
+	row, err := a.store(r.Context(), p.User, &q, &t)
+	if err != nil {
+		return err
+	}
+	web.WarnIgnored(w, ignored)
+	w.Header().Set("X-Run-Id", row.Run)
+	c := &call{&answer.Call{Desk: a.Desk, R: r, Run: row.Run, Session: row.Session, Param: "input", Detached: q.Background}, a, q, row}
+	return c.answer(w, a.Desk.Inbound(p, m, t.last.Text, core.Options{
+		Session: row.Session, Run: row.Run, SystemPrompt: t.prompt, Before: t.before, Media: t.last.Media,
+		Temperature: q.Temperature, MaxTokens: q.MaxTokens, Respond: q.Background,
+	}))
+}
+
+// store inserts the open response: as the next one of its session where that is
+// possible, else as the first of a new one.
+func (a *API) store(ctx context.Context, user int64, q *request, t *turn) (response.Row, error) {
+	run := uuid.NewString()
+	row := response.Row{ID: responseID(run), Run: run, User: user, Session: t.session, Number: t.number, Previous: q.Previous, Hidden: !q.Store}
+	for i := range q.Input {
+		q.Input[i].ID = inputID(row.ID, i)
+	}
+	kept := *q
+	if row.Hidden {
+		kept = request{}
+	}
+	var err error
+	if row.Request, err = json.Marshal(kept); err != nil {
+		return row, err
+	}
+	stored, err := a.Rows.Add(ctx, row)
+	if errors.Is(err, response.ErrTaken) && t.session != "" { // the session has gone on without this one
+		if err := a.branch(ctx, user, q, t); err != nil {
+			return row, err
+		}
+		row.Session, row.Number = t.session, t.number
+		stored, err = a.Rows.Add(ctx, row)
+	}
+	if core.KindOf(err) == core.Busy {
+		p := refusal.New(web.TooManyRequests, "rate_limit_exceeded", "", fmt.Sprintf("At most %d responses may be open at once per user: wait for one, or cancel it.", response.MaxOpen))
+		p.RetryAfter = 5 * time.Second
+		return row, p
+	}
+	return stored, err
+}
+
+// answer stores the turn and gives its answer, or the open response where that is to
+// be fetched later.
+func (c *call) answer(w http.ResponseWriter, in core.Inbound) error {
+	if c.q.Background && !c.q.Stream {
+		if err := c.Desk.Inbox.Put(c.R.Context(), []core.Inbound{in}, nil); err != nil {
+			c.drop()
+			return fmt.Errorf("put turn: %w", err)
+		}
+		return web.WriteJSON(w, http.StatusOK, object(c.row, &c.q, outcome{Status: queued}))
+	}
+	opened := false
+	err := c.Answer(in, func(ctx context.Context) (answer.Writer, error) {
+		opened = true
+		if c.q.Stream {
+			return newEvents(ctx, c, w, -1), nil
+		}
+		if err := answer.Patient(w); err != nil {
+			return nil, err
+		}
+		return &whole{keeper{c: c, ctx: ctx}, w}, nil
+	})
+	if !opened {
+		c.drop()
+	}
+	return err
+}
+
+// drop deletes the response whose turn was not taken.
+func (c *call) drop() {
+	if err := c.a.Rows.Drop(context.WithoutCancel(c.R.Context()), c.row.ID); err != nil {
+		c.Desk.Log.Error("a response without a turn is still stored", "response", c.row.ID, "err", err)
+	}
+}
