@@ -59,7 +59,6 @@ import (
 	"gatehouse/core/queue/inspect"
 	"gatehouse/core/queue/metrics"
 	"gatehouse/core/queue/outbox"
-	"gatehouse/core/response"
 	"gatehouse/core/runs"
 	"gatehouse/core/sandbox"
 	"gatehouse/core/schedule"
@@ -130,8 +129,7 @@ type app struct {
 	hear          func(context.Context, core.File) (string, error) // transcribes recordings of the vault; nil: none
 	library       *library.Library
 	events        *runs.Store
-	responses     *response.Store
-	tidyResponses func(context.Context) (int, error) // once they are served
+	responses     *storedResponses
 	runs          *orchestrator.Orchestrator
 	running       *dispatch.Running
 	ends          *dispatch.Ends
@@ -258,7 +256,7 @@ func (a *app) joinCore(ctx context.Context) error {
 	a.running = dispatch.NewRunning(a.clock)
 	a.keys.OnEnd(a.running.AbortKey)
 	a.admins = auth.NewAdmins(a.db, auth.AdminOptions{Clock: a.clock, Log: a.log, Password: a.cfg.AdminPassword.Reveal(), Address: callerKey, Secure: callerSecure})
-	a.events, a.responses = runs.New(a.db, a.clock), response.New(a.db, a.clock)
+	a.events, a.responses = runs.New(a.db, a.clock), newResponses(a.db, a.clock)
 	a.bus = bus.New(storedEvents{a.events}.entries, a.events.Latest)
 	a.bus.Clock = a.clock
 	a.ends = dispatch.NewEnds(a.events, a.bus, a.clock)
@@ -301,7 +299,7 @@ func (a *app) joinCore(ctx context.Context) error {
 	if err := a.joinRuns(qm); err != nil {
 		return err
 	}
-	a.conversations = &conversations{db: a.db, sessions: a.sessions, bus: a.bus, guard: a.guard, activity: a.activity, responses: a.responses, cfg: a.cfg, models: a.models, agents: a.agents}
+	a.conversations = &conversations{db: a.db, sessions: a.sessions, bus: a.bus, guard: a.guard, activity: a.activity, responses: a.responses.Store, cfg: a.cfg, models: a.models, agents: a.agents}
 	a.joinChat()
 	a.gate = &gate{
 		pairing: a.pairing, raises: a.raises, http: auth.Gate{Localhost: a.cfg.LocalhostAccess == "chat"}, chat: a.chat, runs: a.runs, ends: a.ends,

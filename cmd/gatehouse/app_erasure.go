@@ -60,7 +60,7 @@ func (a *app) chores() []core.Chore {
 		core.Chore{Name: "panel_orders", Every: time.Minute, Run: a.jobs.Prune},
 		core.Chore{Name: "claude_code", Every: time.Minute, Run: func(context.Context) (int, error) { return a.claude.EvictIdle(), nil }},
 		core.Chore{Name: "attachments", Every: time.Hour, Run: func(ctx context.Context) (int, error) { return a.ledger.Recount(ctx, a.vault.FS()) }},
-		core.Chore{Name: "responses", Every: time.Minute, Run: a.tidy},
+		core.Chore{Name: "responses", Every: time.Minute, Run: a.responses.finish},
 		core.Chore{Name: "old_sessions", Every: time.Hour, Run: a.conversations.clean})
 }
 

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"gatehouse/core"
+	"gatehouse/core/response"
+	"gatehouse/core/store"
 	"gatehouse/web/auth"
 	"gatehouse/web/openai"
 	"gatehouse/web/openai/answer"
@@ -16,17 +18,27 @@ import (
 func (a *app) openai(mux *http.ServeMux, o answer.Options) {
 	desk := answer.New(o)
 	openai.New(desk).Register(mux)
-	api := responses.New(responses.Options{Desk: desk, Rows: a.responses, Runs: openaiRuns{a}, Sessions: openaiSessions{a}, Registry: a.reg})
+	api := responses.New(responses.Options{Desk: desk, Rows: a.responses.Store, Runs: openaiRuns{a}, Sessions: openaiSessions{a}, Registry: a.reg})
 	api.Register(mux)
-	a.tidyResponses = api.Tidy
+	a.responses.tidy = api.Tidy
 }
 
-// tidy finishes responses whose clients did not wait, once they are served.
-func (a *app) tidy(ctx context.Context) (int, error) {
-	if a.tidyResponses == nil {
+// storedResponses are those of the Responses API.
+type storedResponses struct {
+	*response.Store
+	tidy func(context.Context) (int, error) // nil until they are served
+}
+
+func newResponses(db *store.DB, clock core.Clock) *storedResponses {
+	return &storedResponses{Store: response.New(db, clock)}
+}
+
+// finish does what requests have left to do.
+func (s *storedResponses) finish(ctx context.Context) (int, error) {
+	if s.tidy == nil {
 		return 0, nil
 	}
-	return a.tidyResponses(ctx)
+	return s.tidy(ctx)
 }
 
 // openaiRuns are runs as responses know them.
