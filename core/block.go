@@ -5,9 +5,9 @@ import "encoding/json"
 // A Block is a part of a message of a conversation: text, thinking, a tool
 // call, a tool's result, or an attachment. The JSON form is stored and sent.
 type Block struct {
-	Type      string          `json:"type"`                  // text, thinking, tool_use, tool_result, media
+	Type      string          `json:"type"`                  // text, thinking, redacted_thinking, tool_use, tool_result, media
 	Text      string          `json:"text,omitempty"`        // also of thinking and of a result
-	Signature string          `json:"signature,omitempty"`   // of thinking: lets the provider accept it back
+	Signature string          `json:"signature,omitempty"`   // of thinking: lets the provider accept it back; of redacted_thinking all there is
 	ID        string          `json:"id,omitempty"`          // of a tool call
 	Name      string          `json:"name,omitempty"`        // of a tool call
 	Input     json.RawMessage `json:"input,omitempty"`       // of a tool call
@@ -15,6 +15,12 @@ type Block struct {
 	IsError   bool            `json:"is_error,omitempty"`    // of a result
 	Media     []Media         `json:"media,omitempty"`       // of media, and of a result
 }
+
+// Redacted is the type of a Block with thinking that only its provider can read.
+const Redacted = "redacted_thinking"
+
+// Thought reports whether b is thinking, which is sent back to the model's own family alone.
+func (b *Block) Thought() bool { return b.Type == "thinking" || b.Type == Redacted }
 
 // Tokens are the tokens that a provider counted, in the names of its API and of
 // the transcripts.

@@ -89,7 +89,7 @@ func passOn(f *Fault) bool {
 
 // isAnswer reports whether d holds a part of the answer itself.
 func isAnswer(d Delta) bool {
-	return d.Text != "" || d.Thinking != "" || d.Signature != "" || d.Call != nil || d.Usage != nil || d.Stop != ""
+	return d.Text != "" || d.Thinking != "" || d.Signature != "" || d.Redacted != "" || d.Call != nil || d.Usage != nil || d.Stop != ""
 }
 
 // joined returns the first fault, with the others behind it for the log.

@@ -80,7 +80,8 @@ type Delta struct {
 	// Signature ends the thinking before it: kept in its Block, it lets the same
 	// provider take the thinking back as its own.
 	Signature string
-	Call      *core.Block  // Type tool_use
+	Redacted  string       // a piece of thinking that only the provider can read: a Block of its own
+	Call      *core.Block  // Type tool_use; in its place among text and thinking, where the provider gives it one
 	Usage     *core.Tokens // once, at the end, where the provider says it
 	Model     string       // set when the answering model is chosen or changes (fallback)
 	Notice    string       // plain text: "openai is busy, trying again in 2 s"

@@ -46,7 +46,7 @@ func StopAt(deltas iter.Seq2[Delta, error], stops []string) iter.Seq2[Delta, err
 				if d == (Delta{}) {
 					continue
 				}
-			} else if err != nil || d.Thinking == "" && d.Notice == "" && d.Unread == "" {
+			} else if err != nil || d.Notice == "" && d.Unread == "" {
 				if !release() {
 					return
 				}

@@ -238,7 +238,7 @@ func (t *talk) keepAnswer(ctx context.Context, m *transcript.Message, fault *llm
 		m.Stop = "error"
 	}
 	if fault != nil || ctx.Err() != nil {
-		m.Blocks = slices.DeleteFunc(m.Blocks, func(b core.Block) bool { return b.Type == "tool_use" || b.Type == "thinking" })
+		m.Blocks = slices.DeleteFunc(m.Blocks, func(b core.Block) bool { return b.Type == "tool_use" || b.Thought() })
 	}
 	t.number(m)
 	if text := words(m.Blocks); text != "" {
@@ -305,6 +305,10 @@ func (a *answer) add(d llm.Delta) {
 		} else {
 			a.blocks = append(a.blocks, core.Block{Type: "thinking", Signature: d.Signature})
 		}
+	}
+	if d.Redacted != "" {
+		a.close()
+		a.blocks = append(a.blocks, core.Block{Type: core.Redacted, Signature: d.Redacted})
 	}
 	a.grow("text", d.Text)
 	if d.Call != nil {

@@ -71,6 +71,10 @@ type (
 		Thinking  string `json:"thinking"`
 		Signature string `json:"signature"`
 	}
+	wireRedacted struct {
+		Type string `json:"type"`
+		Data string `json:"data"`
+	}
 	wireCall struct {
 		Type  string          `json:"type"`
 		ID    string          `json:"id"`
@@ -90,6 +94,8 @@ func encodeBlock(b *core.Block) []any {
 	switch b.Type {
 	case "thinking":
 		return []any{wireThinking{b.Type, b.Text, b.Signature}}
+	case core.Redacted:
+		return []any{wireRedacted{b.Type, b.Signature}}
 	case "tool_use":
 		input := b.Input
 		if !json.Valid(input) {
@@ -207,6 +213,8 @@ func decodeBlocks(content json.RawMessage) []core.Block {
 			b.Text = r.Text
 		case "thinking":
 			b.Text, b.Signature = r.Thinking, r.Signature
+		case core.Redacted:
+			b.Signature = r.Data
 		case "tool_use":
 			b.ID, b.Name, b.Input = r.ID, r.Name, r.Input
 		case "tool_result":
@@ -236,6 +244,7 @@ type wireBlock struct {
 	Text      string          `json:"text"`
 	Thinking  string          `json:"thinking"`
 	Signature string          `json:"signature"`
+	Data      string          `json:"data"` // of redacted thinking
 	ID        string          `json:"id"`
 	Name      string          `json:"name"`
 	Input     json.RawMessage `json:"input"`

@@ -16,7 +16,7 @@ func ForModel(messages []Message, model string) []Message {
 		if m.Role == "assistant" && family(m.Model) != to {
 			var blocks []core.Block
 			for _, b := range m.Blocks {
-				if b.Type != "thinking" {
+				if !b.Thought() {
 					blocks = append(blocks, b)
 				}
 			}

@@ -230,6 +230,37 @@ func TestThinkingThatIsNotShownKeepsItsSignature(t *testing.T) {
 	}
 }
 
+// Calls are yielded in their places, as soon as they are whole: what a model thinks between
+// two calls belongs between them.
+func TestThinkingTextAndCallsAreYieldedInTheirOrder(t *testing.T) {
+	s := fake.New(t, fake.Options{})
+	call := func(id string, fragments ...string) []fake.Call {
+		return []fake.Call{{ID: id, Name: "Read", Fragments: fragments}}
+	}
+	s.Script(fake.Reply{Thinking: []string{"one"}, Signature: fake.Signed + "1", Calls: call("a", `{"x":`, `1}`),
+		Then: &fake.Reply{Redacted: "opaque", Text: []string{"text"}, Calls: call("b", `{"broken`),
+			Then: &fake.Reply{Thinking: []string{"two"}, Signature: fake.Signed + "2", Calls: call("c")}}})
+	c, _ := client(t, s.URL(), anthropic.Options{Model: newer})
+	var got []string
+	for d, err := range c.Reply(context.Background(), &llm.Request{Messages: wiretest.Said("x"), Tools: []llm.Tool{{Name: "Read"}}}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.Call != nil {
+			got = append(got, d.Call.ID+string(d.Call.Input))
+		}
+		for _, piece := range []string{d.Thinking, d.Signature, d.Redacted, d.Text, d.Stop} {
+			if piece != "" {
+				got = append(got, piece)
+			}
+		}
+	}
+	want := []string{"one", fake.Signed + "1", `a{"x":1}`, "opaque", "text", `b"{\"broken"`, "two", fake.Signed + "2", "c{}", "tool_use"}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
 func TestWhatAServerRefusesIsLeftOutFromThenOn(t *testing.T) {
 	s := fake.New(t, fake.Options{MaxTokens: 50, NoThought: true})
 	c, clock := client(t, s.URL(), anthropic.Options{Model: newer})

@@ -178,6 +178,8 @@ func (e encoder) inside(b *block) error {
 		return e.Field("text", b.text)
 	case "thinking":
 		return e.fields(field{"thinking", true, b.text}, field{"signature", true, b.signature})
+	case "redacted_thinking":
+		return e.Field("data", b.data)
 	case "tool_use":
 		return e.fields(field{"id", true, b.id}, field{"name", true, b.name}, field{"input", true, b.input})
 	case "image":

@@ -107,7 +107,9 @@ const (
 // first is a user's, every call is followed by exactly one result in the
 // next message, results come first there, results of unknown calls become
 // plain text, and empty texts vanish. Thinking goes back only with a
-// signature, which other providers' thinking does not have.
+// signature, which other providers' thinking does not have, unchanged and in its place
+// among the calls: what precedes calls whose results are sent must be as it was given
+// (https://platform.claude.com/docs/en/build-with-claude/thinking-tool-workflows).
 type history struct {
 	thinking bool       // send signed thinking
 	media    llm.Choice // the pictures and documents that are sent
@@ -163,6 +165,9 @@ func (h *history) assistant(m *llm.Message) []block {
 		switch b := &m.Blocks[i]; {
 		case b.Type == "thinking" && b.Signature != "" && h.thinking:
 			out = append(out, block{kind: "thinking", text: b.Text, signature: b.Signature})
+			continue
+		case b.Type == core.Redacted && b.Signature != "" && h.thinking:
+			out = append(out, block{kind: b.Type, data: b.Signature})
 			continue
 		case b.Type == "text" && strings.TrimSpace(b.Text) != "":
 			out = append(out, textBlock(b.Text))

@@ -33,7 +33,7 @@ type answer struct {
 // their fields otherwise.
 var (
 	deltas = []string{"text_delta", "thinking_delta", "signature_delta", "input_json_delta", "citations_delta"}
-	blocks = []string{"text", "thinking", "web_search_tool_result", "tool_use"}
+	blocks = []string{"text", "thinking", "redacted_thinking", "web_search_tool_result", "tool_use"}
 )
 
 // take handles one event
@@ -77,6 +77,7 @@ func (r *reply) take(a *answer, name string, data []byte) *provider.Failure {
 			r.Send(llm.Delta{Signature: a.signature})
 			a.signature = ""
 		}
+		r.Called(&a.calls, false)
 	case "message_delta":
 		a.stop = cmp.Or(e.Delta.StopReason, a.stop)
 		a.count(&e.Usage)
@@ -120,7 +121,18 @@ func (r *reply) begins(a *answer, e *event) *provider.Failure {
 	} else if err != nil {
 		return provider.Garbage("a block is no JSON of the expected form")
 	}
+	if !r.Called(&a.calls, true) { // their block ended, with or without an event that says so
+		return nil
+	}
 	switch b.Type {
+	case "redacted_thinking":
+		if len(b.Data) > maxSignature {
+			return provider.Garbage("redacted thinking is longer than 1 MiB")
+		}
+		if b.Data != "" {
+			r.Begin()
+			r.Send(llm.Delta{Redacted: b.Data})
+		}
 	case "text", "thinking":
 		a.signature = b.Signature
 		r.Piece(b.Thinking, b.Text)
@@ -151,7 +163,7 @@ func (r *reply) grows(a *answer, e *event) *provider.Failure {
 	return nil
 }
 
-// end yields what is only known at the end: calls, usage, the reason.
+// end yields what is only known at the end: usage, the reason.
 func (r *reply) end(a *answer) *provider.Failure {
 	if a.stop == stopRefusal {
 		return words.Filter()

@@ -29,7 +29,7 @@ type turn struct {
 
 // A block is one content block; its kind says which fields are sent.
 type block struct {
-	kind      string          // text, thinking, tool_use, tool_result, image or document; "" is raw
+	kind      string          // text, thinking, redacted_thinking, tool_use, tool_result, image or document; "" is raw
 	text      string          // of text and thinking
 	signature string          // of thinking
 	id        string          // of a call, or of the call that a result belongs to
@@ -38,7 +38,7 @@ type block struct {
 	failed    bool            // of a result
 	content   []block         // of a result: texts, pictures and documents
 	mime      string          // of a picture
-	data      string          // of a picture or document, in base64
+	data      string          // of a picture or document, in base64; of redacted thinking
 	raw       json.RawMessage // the whole block as the API sent it
 	cached    bool            // the prompt is cached up to its end
 }
@@ -104,6 +104,7 @@ type opened struct {
 	Text      string          `json:"text"`
 	Thinking  string          `json:"thinking"`
 	Signature string          `json:"signature"`
+	Data      string          `json:"data"` // of redacted thinking
 	ID        string          `json:"id"`
 	Name      string          `json:"name"`
 	Content   json.RawMessage `json:"content"` // of a web_search_tool_result

@@ -111,6 +111,56 @@ func TestMalformedRequestsGetTheRealErrors(t *testing.T) {
 	}
 }
 
+// What was thought before a call comes back with its result, complete and in its order
+// (https://platform.claude.com/docs/en/build-with-claude/thinking-tool-workflows).
+func TestThinkingThatDoesNotComeBackAsItWasGivenIsRefused(t *testing.T) {
+	const (
+		one, two = `{"type":"thinking","thinking":"one","signature":"` + fake.Signed + `1"}`, `{"type":"thinking","thinking":"two","signature":"` + fake.Signed + `2"}`
+		redacted = `{"type":"redacted_thinking","data":"opaque"}`
+		a, b     = `{"type":"tool_use","id":"a","name":"f","input":{}}`, `{"type":"tool_use","id":"b","name":"f","input":{}}`
+		modified = "blocks in the latest assistant message cannot be modified"
+	)
+	whole := fake.Reply{Thinking: []string{"one"}, Signature: fake.Signed + "1", Redacted: "opaque", Calls: []fake.Call{{ID: "a", Name: "f"}},
+		Then: &fake.Reply{Thinking: []string{"two"}, Signature: fake.Signed + "2", Calls: []fake.Call{{ID: "b", Name: "f"}}}}
+	open := whole
+	open.Redacted = ""
+	for name, c := range map[string]struct {
+		reply          fake.Reply
+		thinking, said string
+		message        string // "" is accepted
+	}{
+		"as it was given":              {whole, "adaptive", one + "," + redacted + "," + a + "," + two + "," + b, ""},
+		"calls at the end":             {whole, "adaptive", one + "," + redacted + "," + two + "," + a + "," + b, modified},
+		"without the redacted":         {whole, "adaptive", one + "," + a + "," + two + "," + b, modified},
+		"without any, redacted":        {whole, "adaptive", a + "," + b, modified},
+		"another text":                 {open, "adaptive", strings.Replace(one, "one", "1", 1) + "," + a + "," + two + "," + b, modified},
+		"without any":                  {open, "adaptive", a + "," + b, ""},
+		"without any, always thinking": {open, `enabled","budget_tokens":1024,"display":"summarized`, a + "," + b, "Expected `thinking` or `redacted_thinking`, but found `tool_use`"},
+		"without any, not thinking":    {whole, "disabled", a + "," + b, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := fake.New(t, fake.Options{})
+			s.Script(c.reply)
+			const user = `{"role":"user","content":"hi"}`
+			body := func(messages ...string) string {
+				return strings.Replace(msgs(messages...), `"max_tokens":10`, `"max_tokens":2000,"thinking":{"type":"`+c.thinking+`"}`, 1)
+			}
+			if resp, text := do(t, "POST", s.URL()+"/v1/messages", body(user)); resp == nil || resp.StatusCode != 200 {
+				t.Fatal(text)
+			}
+			again := func() (*http.Response, string) {
+				return do(t, "POST", s.URL()+"/v1/messages", body(user, `{"role":"assistant","content":[`+c.said+`]}`,
+					`{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"},{"type":"tool_result","tool_use_id":"b"}]}`))
+			}
+			if c.message != "" {
+				refused(t, c.message, 400, "invalid_request_error", again)
+			} else if resp, text := again(); resp == nil || resp.StatusCode != 200 {
+				t.Error(text)
+			}
+		})
+	}
+}
+
 // refused checks status and error object of an answer.
 func refused(t *testing.T, message string, status int, kind string, send func() (*http.Response, string)) {
 	t.Helper()

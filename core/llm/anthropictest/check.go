@@ -120,7 +120,7 @@ func (s *Server) check(contentType string, body []byte, m *Message) *refusal {
 	if err := json.Unmarshal(body, m); err != nil {
 		return invalid("%s", err.Error())
 	}
-	rules := []func(*Message) *refusal{s.checkHead, s.checkThinking, s.checkTools, checkTurns, s.checkMedia, checkPairs, checkCache, checkEnd}
+	rules := []func(*Message) *refusal{s.checkHead, s.checkThinking, s.checkTools, checkTurns, s.checkMedia, checkPairs, s.checkThought, checkCache, checkEnd}
 	for _, rule := range rules {
 		if bad := rule(m); bad != nil {
 			return bad

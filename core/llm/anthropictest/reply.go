@@ -29,6 +29,7 @@ type Reply struct {
 	Searches  []Search // then searches of the provider's own tool; the text cites what they found
 	Text      []string // one text block, one delta each
 	Calls     []Call
+	Then      *Reply // then the thinking, text and calls of another, in the same message
 	Ping      bool   // a ping event before every delta
 	Hang      bool   // then hang until the client goes
 	Error     *Error // then an error event, and the end of the stream
@@ -89,7 +90,7 @@ func HTML(status int) Reply {
 
 func (r Reply) isZero() bool {
 	return r.manner().Answers() == 200 && !r.HangHead && len(r.Thinking)+len(r.Text)+len(r.Calls)+len(r.Searches)+len(r.Signature)+len(r.Redacted) == 0 &&
-		!r.Hang && r.Error == nil && r.Raw == "" && !r.Cut && !r.NoEnd && r.Stop == "" && !r.NoStop
+		!r.Hang && r.Error == nil && r.Raw == "" && r.Then == nil && !r.Cut && !r.NoEnd && r.Stop == "" && !r.NoStop
 }
 
 func (r Reply) manner() wiretest.Manner {
@@ -156,25 +157,8 @@ func events(id string, m *Message, r Reply) (before, after [][]byte) {
 		"usage": map[string]any{"input_tokens": u.Input, "cache_creation_input_tokens": u.CacheWrite,
 			"cache_read_input_tokens": u.CacheRead, "output_tokens": 1}}})
 	s.add("ping", map[string]any{})
-	if len(r.Thinking) > 0 || r.Signature != "" {
-		pieces := delta("thinking_delta", "thinking", r.Thinking)
-		if r.Signature != "" {
-			pieces = append(pieces, map[string]any{"type": "signature_delta", "signature": r.Signature})
-		}
-		s.block(map[string]any{"type": "thinking", "thinking": "", "signature": ""}, pieces...)
-	}
-	if r.Redacted != "" {
-		s.block(map[string]any{"type": "redacted_thinking", "data": r.Redacted})
-	}
-	for i, x := range r.Searches {
-		s.search(fmt.Sprintf("srvtoolu_%s_%d", id, i), x)
-	}
-	if len(r.Text) > 0 {
-		s.block(map[string]any{"type": "text", "text": ""}, append(delta("text_delta", "text", r.Text), citations(r.Searches)...)...)
-	}
-	for _, c := range r.Calls {
-		s.block(map[string]any{"type": "tool_use", "id": c.ID, "name": c.Name, "input": map[string]any{}},
-			delta("input_json_delta", "partial_json", append([]string{""}, c.Fragments...))...)
+	for next := &r; next != nil; next = next.Then {
+		s.blocks(id, next)
 	}
 	if r.Error != nil {
 		s.add("error", map[string]any{"error": map[string]any{"type": r.Error.Type, "message": r.Error.Message}})
@@ -195,6 +179,30 @@ func events(id string, m *Message, r Reply) (before, after [][]byte) {
 	return before, s.out
 }
 
+// blocks appends the content of r.
+func (s *script) blocks(id string, r *Reply) {
+	if len(r.Thinking) > 0 || r.Signature != "" {
+		pieces := delta("thinking_delta", "thinking", r.Thinking)
+		if r.Signature != "" {
+			pieces = append(pieces, map[string]any{"type": "signature_delta", "signature": r.Signature})
+		}
+		s.block(map[string]any{"type": "thinking", "thinking": "", "signature": ""}, pieces...)
+	}
+	if r.Redacted != "" {
+		s.block(map[string]any{"type": "redacted_thinking", "data": r.Redacted})
+	}
+	for i, x := range r.Searches {
+		s.search(fmt.Sprintf("srvtoolu_%s_%d", id, i), x)
+	}
+	if len(r.Text) > 0 {
+		s.block(map[string]any{"type": "text", "text": ""}, append(delta("text_delta", "text", r.Text), citations(r.Searches)...)...)
+	}
+	for _, c := range r.Calls {
+		s.block(map[string]any{"type": "tool_use", "id": c.ID, "name": c.Name, "input": map[string]any{}},
+			delta("input_json_delta", "partial_json", append([]string{""}, c.Fragments...))...)
+	}
+}
+
 // final returns the usage of message_delta: totals.
 func (r Reply) final(u Tokens) map[string]any {
 	out := map[string]any{"output_tokens": u.Output}
@@ -208,7 +216,7 @@ func (r Reply) stop() string {
 	switch {
 	case r.Stop != "":
 		return r.Stop
-	case len(r.Calls) > 0:
+	case len(r.Calls) > 0, r.Then != nil && r.Then.stop() == "tool_use":
 		return "tool_use"
 	}
 	return "end_turn"

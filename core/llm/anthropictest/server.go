@@ -41,6 +41,7 @@ type Options struct {
 // many goroutines.
 type Server struct {
 	wire
+	memory
 	o Options
 }
 
@@ -114,6 +115,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		reply := s.Next(s.o.Default, Reply.isZero)
 		rec.Status = reply.manner().Answers()
+		s.keep(reply)
 		w.Header().Set("Request-Id", s.record(rec))
 		s.play(w, r, &rec.Message, reply)
 	}

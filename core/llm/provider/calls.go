@@ -17,6 +17,7 @@ const (
 // Calls are the tool calls of one answer; their arguments arrive in fragments.
 type Calls struct {
 	list []*Call
+	sent int // of them, from the first on
 	size int // bytes of arguments
 }
 
@@ -62,6 +63,12 @@ func (c *Calls) Grow(call *Call, fragment string) *Failure {
 	}
 	call.args.WriteString(fragment)
 	return nil
+}
+
+// whole reports whether the arguments are a JSON object, or none.
+func (c *Call) whole() bool {
+	args := strings.TrimSpace(c.args.String())
+	return args == "" || args[0] == '{' && json.Valid([]byte(args))
 }
 
 // block returns the whole call. Arguments that are no JSON object are handed on as

@@ -178,7 +178,30 @@ type Ending struct {
 	Said  bool // the provider gave a reason for the end
 }
 
-// End yields the calls, the pages, the usage and the reason.
+// Called yields the calls that were not yielded, when their place in the answer has come.
+// One with broken arguments may be cut by the limit of tokens, as long as nothing follows
+// it: it waits for End. False: the caller broke off.
+func (r *Reply) Called(calls *Calls, followed bool) bool {
+	for calls.sent < len(calls.list) {
+		c := calls.list[calls.sent]
+		if !followed && !c.whole() {
+			return !r.Stopped
+		}
+		if !r.call(calls, c, false) {
+			return false
+		}
+	}
+	return !r.Stopped
+}
+
+// call yields the next call; cut: the answer ended at the limit of tokens.
+func (r *Reply) call(calls *Calls, c *Call, cut bool) bool {
+	calls.sent++
+	block, ok := c.block(cut)
+	return !ok || r.Begin() && r.Send(llm.Delta{Call: block})
+}
+
+// End yields the calls that were not yielded, the pages, the usage and the reason.
 func (r *Reply) End(calls *Calls, e Ending) *Failure {
 	stop := "end_turn"
 	switch {
@@ -192,9 +215,8 @@ func (r *Reply) End(calls *Calls, e Ending) *Failure {
 	if !r.Begin() {
 		return nil
 	}
-	for _, c := range calls.list {
-		block, ok := c.block(e.Full)
-		if ok && !r.Send(llm.Delta{Call: block}) {
+	for _, c := range calls.list[calls.sent:] {
+		if !r.call(calls, c, e.Full) {
 			return nil
 		}
 	}

@@ -135,6 +135,9 @@ func messageOf(m *transcript.Message, group bool) message {
 		}
 	}
 	for _, b := range blocks {
+		if b.Type == core.Redacted {
+			continue // no one but its provider reads it
+		}
 		k := block{Type: b.Type, Text: b.Text, ID: b.ID, Name: b.Name, Input: b.Input, ToolUseID: b.ToolUseID, IsError: b.IsError}
 		for _, f := range b.Media {
 			k.Media = append(k.Media, medium{f.Type, f.Name, len(f.Data)})
