@@ -5,6 +5,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gatehouse/core/schedule/daily"
+	"gatehouse/core/vault"
 )
 
 func TestAgentsAreListedAndAddedByTheCommandLine(t *testing.T) {
@@ -66,5 +69,36 @@ func TestAnAgentWhoseModelIsNotConfiguredIsReported(t *testing.T) {
 	m := w.replies(w.boss(), "/agent")
 	if !strings.Contains(m.Text, "(its model openai/gone is not configured here: local/quote answers)") || strings.Count(m.Text, "is not configured") != 1 {
 		t.Errorf("/agent: %q", m.Text)
+	}
+}
+
+// The samples of daily agents are listed, and copied as the panel copies them.
+func TestSamplesOfDailyAgentsAreListedAndAdded(t *testing.T) {
+	h := newHome(t, nil)
+	code, out, errs := h.run("agents", "samples")
+	if code != 0 || !strings.Contains(out, "reflection") || !strings.Contains(out, "content-scout") || strings.Contains(out, "already") {
+		t.Fatalf("%d\n%s%s", code, out, errs)
+	}
+	code, out, errs = h.run("agents", "samples", "--add", "reflection")
+	if code != 0 || !strings.Contains(out, "Daily/.agents/reflection.md was added") {
+		t.Fatalf("%d\n%s%s", code, out, errs)
+	}
+	v, err := vault.Open(h.vault())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.Close()
+	a, fault := daily.NewFiles(v).Read()
+	if _, ok := a.Agent("reflection"); !ok || fault != nil {
+		t.Errorf("%+v, %v", a, fault)
+	}
+	if code, _, errs = h.run("agents", "samples", "--add", "reflection"); code != 1 || !strings.Contains(errs, "there is a daily agent reflection already") {
+		t.Errorf("a second time: %d %s", code, errs)
+	}
+	if code, _, errs = h.run("agents", "samples", "--add", "../x"); code != 1 || !strings.Contains(errs, "there is no sample") || !strings.Contains(errs, "reflection") {
+		t.Errorf("another name: %d %s", code, errs)
+	}
+	if code, out, _ = h.run("agents", "samples", "--json"); code != 0 || strings.Count(out, `"added": true`) != 1 || !strings.Contains(out, `"path": "Daily/.agents/reflection.md"`) {
+		t.Errorf("as JSON: %d %s", code, out)
 	}
 }

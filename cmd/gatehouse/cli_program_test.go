@@ -97,7 +97,7 @@ func TestTheExitCodeTellsCleanFromFailedFromBadUsage(t *testing.T) {
 func TestHelpListsOnlyWhatWorks(t *testing.T) {
 	h := newHome(t, nil)
 	_, out, _ := h.run("--help")
-	for _, name := range []string{"init", "serve", "demo", "doctor", "claim", "pairing list", "pairing approve", "pairing deny", "pairing block", "pairing revoke", "agents list", "agents add", "keys list", "keys create", "keys rotate", "keys revoke", "send", "search", "audit", "import", "export", "backup", "restore", "reindex", "forget", "explain", "version"} {
+	for _, name := range []string{"init", "serve", "demo", "doctor", "claim", "pairing list", "pairing approve", "pairing deny", "pairing block", "pairing revoke", "agents list", "agents add", "agents samples", "keys list", "keys create", "keys rotate", "keys revoke", "send", "search", "audit", "import", "export", "backup", "restore", "reindex", "forget", "explain", "version"} {
 		if !strings.Contains(out, name) {
 			t.Errorf("--help lacks %s:\n%s", name, out)
 		}

@@ -49,7 +49,7 @@ type command struct {
 	Claim   access.Claim     `cmd:"" help:"Print a code with which you claim the bot: send it /claim CODE in a direct message."`
 	Pairing access.Pairing   `cmd:"" help:"List and decide pairing requests; revoke access and block users."`
 	Invite  access.Invite    `cmd:"" help:"Create, list and revoke invitations: a link or code that grants access."`
-	Agents  commands.Agents  `cmd:"" help:"List the vault's agents, skills and workspaces; add one to begin with."`
+	Agents  commands.Agents  `cmd:"" help:"List the vault's agents, skills and workspaces; add one to begin with, or a daily agent."`
 	Keys    access.Keys      `cmd:"" help:"List, make, rotate and revoke API keys."`
 	Admins  access.Admins    `cmd:"" help:"List, make, change and remove the accounts of the panel; reset their passwords."`
 	Send    commands.Send    `cmd:"" help:"Send a message to a chat through a bot: alerts, cron jobs."`

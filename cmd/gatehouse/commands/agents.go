@@ -26,8 +26,9 @@ import (
 // An Agents lists and adds agents. It works on the files of the vault, which a
 // running gateway reads when they change.
 type Agents struct {
-	List agentsListCmd `cmd:"" help:"List agents, skills and workspaces of the vault, and what is wrong with their files."`
-	Add  agentsAddCmd  `cmd:"" help:"Copy an agent that comes with the program into the vault."`
+	List    agentsListCmd    `cmd:"" help:"List agents, skills and workspaces of the vault, and what is wrong with their files."`
+	Add     agentsAddCmd     `cmd:"" help:"Copy an agent that comes with the program into the vault."`
+	Samples agentsSamplesCmd `cmd:"" help:"List the daily agents that come with the program, or copy one into the vault."`
 }
 
 type agentsListCmd struct {

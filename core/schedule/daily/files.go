@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"embed"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"path"
@@ -181,17 +182,35 @@ func Samples() []string {
 	return names
 }
 
+// Sample returns the sample of that name; core.NotFound without one.
+func Sample(name string) (Agent, error) {
+	text, err := sampleText(name)
+	if err != nil {
+		return Agent{}, err
+	}
+	a, fault := Parse(name, text)
+	if fault != nil {
+		return Agent{}, fmt.Errorf("sample %s: %s", name, fault)
+	}
+	return a, nil
+}
+
+func sampleText(name string) (string, error) {
+	if !slices.Contains(Samples(), name) {
+		return "", core.Errorf(core.NotFound, "there is no sample %s; there are %s", shown(name), strings.Join(Samples(), " and "))
+	}
+	b, err := samples.ReadFile("samples/" + name + ".md")
+	return string(b), err
+}
+
 // AddSample writes a sample into the vault; core.Conflict if there is a file of that name.
 func (f *Files) AddSample(name string) error {
-	if !slices.Contains(Samples(), name) {
-		return core.Errorf(core.NotFound, "there is no sample %s; there are %s", shown(name), strings.Join(Samples(), " and "))
+	text, err := sampleText(name)
+	if err != nil {
+		return err
 	}
 	if _, err := f.Text(name); core.KindOf(err) != core.NotFound {
 		return core.Errorf(core.Conflict, "there is a daily agent %s already", name)
 	}
-	b, err := samples.ReadFile("samples/" + name + ".md")
-	if err != nil {
-		return err
-	}
-	return f.vault.WriteFile(path.Join(Dir, name+".md"), b)
+	return f.vault.WriteFile(path.Join(Dir, name+".md"), []byte(text))
 }
