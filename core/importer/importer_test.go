@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -399,6 +401,63 @@ func TestAVaultOfTheOriginalSystemComesIn(t *testing.T) {
 	}
 	if s, err := h.sessions.Original(context.Background(), h.db, core.Operator, "chatgpt", "orig-1"); err != nil || s.ID != id {
 		t.Errorf("by its original id: %+v, %v", s, err)
+	}
+}
+
+// Another gateway's vault has its guests' and groups' conversations beside the owner's: by its
+// database, by its files about sessions where that is lost, and by a guest's directory.
+func TestConversationsOfOthersInAVaultAreNotTheOwners(t *testing.T) {
+	h := open(t)
+	id := func(n int) string { return fmt.Sprintf("0a1b2c3d-0000-4000-8000-%012d", n) }
+	line := func(id string) string {
+		return fmt.Sprintf(`{"parentUuid":null,"isSidechain":false,"userType":"external","cwd":"/old","sessionId":%q,"version":"2.0.60","type":"user","message":{"role":"user","content":"hello"},"uuid":"u1","timestamp":"2025-01-01T10:00:00.000Z"}`+"\n", id)
+	}
+	const old, bare = "old", "bare"
+	for _, vault := range []string{old, bare} {
+		h.text(vault+"/.parachute/sessions/README", "")
+		h.text(vault+"/Chat/README", "")
+	}
+	db, err := store.Open(t.Context(), filepath.Join(h.dir, old, "Chat", "sessions.db"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Tx(t.Context(), func(tx *store.Tx) error {
+		for n, who := range []string{"1, 'dm'", "7, 'dm'", "1, 'group'"} {
+			if _, err := tx.Exec(t.Context(), `INSERT INTO sessions (id, title, module, source, created_at, last_accessed, trust_level, user_id, scope)
+				VALUES ($1, 'A title', 'chat', 'gatehouse', '2025-01-01T10:00:00', '2025-01-02T10:00:00', 'full', `+who+`)`, id(n)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err = errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 3 {
+		h.text(old+"/.claude/projects/-old/"+id(n)+".jsonl", line(id(n)))
+	}
+	for n, side := range map[int]string{3: `{"user_id":1,"scope":"dm"}`, 4: `{"user_id":7,"scope":"dm"}`, 5: `{"user_id":1,"place":"g"}`} {
+		h.text(bare+"/.claude/projects/-bare/"+id(n)+".jsonl", line(id(n)))
+		h.text(bare+"/.parachute/sessions/"+id(n)+".json", side)
+	}
+	h.text(bare+"/.claude/projects/-bare-Guests-7/"+id(6)+".jsonl", line(id(6)))
+	for name, added := range map[string]int{old: 3, bare: 4} {
+		if r, list := h.run(filepath.Join(h.dir, name), operator); r.Added != added || r.Failed != 0 {
+			t.Fatalf("%+v %+v", r, list)
+		}
+	}
+	for n, others := range []bool{false, true, true, false, true, true, true} {
+		d, err := h.sessions.Detail(t.Context(), h.db, id(n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := core.Full
+		if others {
+			want = core.Sandboxed
+		}
+		if d.TrustLevel != want || strings.HasPrefix(d.Title, "From others: ") != others || slices.Contains(d.Tags, bring.OthersTag) != others {
+			t.Errorf("%d: %v %q %q", n, d.TrustLevel, d.Title, d.Tags)
+		}
 	}
 }
 

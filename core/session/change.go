@@ -368,6 +368,11 @@ func (s *Store) Delete(ctx context.Context, tx *store.Tx, id string, by core.Act
 	if _, err := tx.Exec(ctx, `UPDATE chats SET session_id = NULL, updated_at = $2 WHERE session_id = $1`, id, core.Stamp(tx.Time())); err != nil {
 		return fmt.Errorf("delete session: %w", err)
 	}
+	_, err := tx.Exec(ctx, `INSERT INTO deleted_imports (user_id, source, original_id, at)
+		SELECT user_id, source, original_id, CAST($2 AS TEXT) FROM sessions WHERE id = $1 AND original_id IS NOT NULL ON CONFLICT DO NOTHING`, id, core.Stamp(tx.Time()))
+	if err != nil {
+		return fmt.Errorf("delete session: %w", err)
+	}
 	n, err := tx.Exec(ctx, `DELETE FROM sessions WHERE id = $1`, id)
 	if err == nil && n == 0 {
 		return notFound()

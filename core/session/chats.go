@@ -171,5 +171,13 @@ func (s *Store) Give(ctx context.Context, tx *store.Tx, from, to int64) error {
 	if _, err := tx.Exec(ctx, `DELETE FROM session_aliases WHERE user_id = $1`, from); err != nil {
 		return fmt.Errorf("give sessions: %w", err)
 	}
+	_, err := tx.Exec(ctx, `INSERT INTO deleted_imports (user_id, source, original_id, at)
+		SELECT CAST($1 AS BIGINT), source, original_id, at FROM deleted_imports WHERE user_id = $2 ON CONFLICT DO NOTHING`, to, from)
+	if err == nil {
+		_, err = tx.Exec(ctx, `DELETE FROM deleted_imports WHERE user_id = $1`, from)
+	}
+	if err != nil {
+		return fmt.Errorf("give sessions: %w", err)
+	}
 	return nil
 }

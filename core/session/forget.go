@@ -27,6 +27,7 @@ func (s *Store) Forget(ctx context.Context, tx *store.Tx, p core.Person) (sessio
 			`UPDATE chats SET session_id = NULL WHERE session_id IN (SELECT id FROM sessions WHERE user_id = $1)`,
 			`DELETE FROM sessions WHERE user_id = $1`,
 			`DELETE FROM session_aliases WHERE user_id = $1`,
+			`DELETE FROM deleted_imports WHERE user_id = $1`,
 		} {
 			if _, err := tx.Exec(ctx, q, p.User); err != nil {
 				return nil, fmt.Errorf("forget sessions: %w", err)

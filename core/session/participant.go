@@ -13,7 +13,7 @@ type Tables struct{ Store *Store }
 
 // Tables returns the tables that keep data of users.
 func (Tables) Tables() []string {
-	return []string{"sessions", "session_tags", "session_contexts", "session_aliases", "chats", "search", "search_docs", "search_sessions"}
+	return []string{"sessions", "session_tags", "session_contexts", "session_aliases", "deleted_imports", "chats", "search", "search_docs", "search_sessions"}
 }
 
 // Forget removes the user's sessions. Of the runs in r.Turns it keeps those in
@@ -72,6 +72,7 @@ func (t Tables) Chores() []core.Chore {
 func (Tables) Exports() []store.Export {
 	return []store.Export{
 		{Name: "sessions", Query: `SELECT id, title, source, model, message_count, archived, created_at, last_accessed, trust_level FROM sessions WHERE user_id = $1 ORDER BY created_at DESC LIMIT $2`},
+		{Name: "deleted_imports", Query: `SELECT source, original_id, at FROM deleted_imports WHERE user_id = $1 ORDER BY at DESC LIMIT $2`},
 		{Name: "session_names", Query: `SELECT alias, session_id FROM session_aliases WHERE user_id = $1 LIMIT $2`},
 	}
 }

@@ -17,11 +17,16 @@ import (
 // Take inserts a session that another program began, as sess says: owner, trust and
 // source included, with tags. It can be searched after the next Fill.
 func (s *Store) Take(ctx context.Context, tx *store.Tx, sess Session, tags ...string) error {
-	if err := s.Restore(ctx, tx, sess, &sidecar.Sidecar{Tags: tags}, true); err != nil {
+	if err := s.Restore(ctx, tx, sess, &sidecar.Sidecar{Tags: tags, Scope: sess.Scope}, true); err != nil {
 		return fmt.Errorf("take session: %w", err)
 	}
 	if _, err := tx.Exec(ctx, `INSERT INTO search_sessions (session_id, behind) VALUES ($1, 1) ON CONFLICT (session_id) DO NOTHING`, sess.ID); err != nil {
 		return fmt.Errorf("take session: %w", err)
+	}
+	if original, ok := originalOf(sess.Metadata).(string); ok {
+		if _, err := tx.Exec(ctx, `DELETE FROM deleted_imports WHERE user_id = $1 AND source = $2 AND original_id = $3`, sess.User, sess.Source, original); err != nil {
+			return fmt.Errorf("take session: %w", err)
+		}
 	}
 	return s.keepCurrent(ctx, tx, sess.ID)
 }
@@ -77,6 +82,16 @@ func (s *Store) Deleted(ctx context.Context, q store.Queryer, id string) (delete
 	err = q.Get(ctx, &deleted, `SELECT EXISTS (SELECT 1 FROM audit_events WHERE action = 'session.delete' AND subject = $1)`, id)
 	if err != nil {
 		return false, fmt.Errorf("deleted sessions: %w", err)
+	}
+	return deleted, nil
+}
+
+// DeletedOriginal reports whether the user's session that was imported from source, where it
+// has this id, was deleted since, and not imported again.
+func (s *Store) DeletedOriginal(ctx context.Context, q store.Queryer, user int64, source, original string) (deleted bool, err error) {
+	err = q.Get(ctx, &deleted, `SELECT EXISTS (SELECT 1 FROM deleted_imports WHERE user_id = $1 AND source = $2 AND original_id = $3)`, user, source, original)
+	if err != nil {
+		return false, fmt.Errorf("deleted imports: %w", err)
 	}
 	return deleted, nil
 }

@@ -25,6 +25,7 @@ type Conversation struct {
 	existed  bool
 	from     *Conversation     // what it goes on from, nil without; only read
 	file     *vault.Transcript // once something was appended
+	writes   bool              // it is among s.writers
 	appended map[string]bool   // the run's lines that HasRun has found further up
 	said     spoken            // what was appended, for the search index
 }
@@ -257,6 +258,10 @@ func (c *Conversation) begin() error {
 	if c.file != nil {
 		return nil
 	}
+	if !c.writes {
+		c.s.writers.begin(c.name)
+		c.writes = true
+	}
 	f, err := c.s.vault.OpenTranscript(c.name)
 	if err != nil {
 		return err
@@ -288,6 +293,10 @@ func (c *Conversation) Sync() error {
 // Close ends the use, without Sync. The newest messages stay in memory for the
 // next turn.
 func (c *Conversation) Close() error {
+	if c.writes {
+		defer c.s.writers.end(c.name)
+		c.writes = false
+	}
 	if c.file != nil || c.disk { // else memory knows it already
 		c.s.cache.put(c.sess.ID, c.name, c.tail)
 	}

@@ -93,6 +93,7 @@ type Files struct {
 	version  string
 	cache    *cache
 	projects projects
+	writers  *writers
 	large    chan struct{} // one element per long read in progress; at most largeReads
 }
 
@@ -109,7 +110,7 @@ func New(o Options) *Files {
 	}
 	return &Files{
 		vault: o.Vault, clock: o.Clock, log: o.Log, version: o.Version,
-		cache: newCache(o.Clock), projects: projects(o.Projects), large: make(chan struct{}, largeReads),
+		cache: newCache(o.Clock), writers: newWriters(), projects: projects(o.Projects), large: make(chan struct{}, largeReads),
 	}
 }
 

@@ -70,7 +70,7 @@ type Upload struct {
 	size   int64
 }
 
-// Take reads one part of the form: the file, or a field dry_run or archive. Other fields are
+// Take reads one part of the form: the file, or a field dry_run, archive or again. Other fields are
 // ignored.
 func (u *Upload) Take(part *multipart.Part, temp Temp) error {
 	if part.FileName() != "" {
@@ -95,7 +95,7 @@ func (u *Upload) Take(part *multipart.Part, temp Temp) error {
 	if err != nil {
 		return web.BodyFault(err, "the form cannot be read")
 	}
-	to := map[string]*bool{"dry_run": &u.Order.DryRun, "archive": &u.Order.Archive}[part.FormName()]
+	to := map[string]*bool{"dry_run": &u.Order.DryRun, "archive": &u.Order.Archive, "again": &u.Order.Again}[part.FormName()]
 	if to == nil {
 		return nil
 	}

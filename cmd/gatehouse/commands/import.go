@@ -17,11 +17,12 @@ type Import struct {
 	Files   []string `arg:"" name:"file" help:"A file or folder: an export of Claude or ChatGPT (zip, JSON or unpacked), Claude Code's ~/.claude/projects, a vault of the original system, or conversations as Markdown."`
 	DryRun  bool     `help:"Write nothing; report what would be imported."`
 	Archive bool     `help:"Archive what is imported, so that it is not in the list."`
+	Again   bool     `help:"Also import conversations that you deleted here."`
 	JSON    bool     `help:"As JSON: the answer of GET /api/import/ID for each file."`
 }
 
 func (c *Import) Help() string {
-	return "The conversations become yours, tagged 'imported', with their times; you continue them like any other. A second import adds what is new and changes what has changed there, but nothing that you continued or deleted here. Ctrl-C stops it; the same command goes on where it ended."
+	return "The conversations become yours, tagged 'imported', with their times; you continue them like any other. A second import adds what is new and changes what has changed there, but nothing that you continued or deleted here; --again brings back what was deleted. Ctrl-C stops it; the same command goes on where it ended."
 }
 
 func (c *Import) Run(p *console.Process) error {
@@ -64,7 +65,7 @@ func (c *Import) one(p *console.Process, q *console.Connection, name string) (s 
 	if err != nil {
 		return s, err
 	}
-	if err := q.Do(http.MethodPost, "/api/import", map[string]any{"path": at, "dry_run": c.DryRun, "archive": c.Archive}, &s); err != nil {
+	if err := q.Do(http.MethodPost, "/api/import", map[string]any{"path": at, "dry_run": c.DryRun, "archive": c.Archive, "again": c.Again}, &s); err != nil {
 		return s, err
 	}
 	defer context.AfterFunc(p.Context, func() { // the state says how far it came

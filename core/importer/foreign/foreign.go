@@ -52,6 +52,7 @@ type Terms struct {
 	User    int64      // the owner of the sessions
 	Trust   core.Trust // their ceiling
 	Archive bool       // they are archived
+	Again   bool       // also those whose sessions were deleted
 	DryRun  bool       // nothing is written
 	Found   bool       // no one asked for the import: it is done again when someone does
 }
@@ -62,7 +63,7 @@ const (
 	Updated   = "updated"   // it was imported before, and has changed where it comes from
 	Unchanged = "unchanged" // it was imported before
 	Continued = "continued" // it was continued here, so it was left as it is
-	Deleted   = "deleted"   // its session was deleted here, so it was left out
+	Deleted   = "deleted"   // its session was deleted here, so it was left out unless Terms.Again
 )
 
 // An Outcome is what became of a conversation.
@@ -94,4 +95,5 @@ type Transcript struct {
 	Updated  time.Time
 	Archived bool
 	Tags     []string
+	Others   bool // others wrote in it: it was another user's, or a group's
 }

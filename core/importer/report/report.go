@@ -64,4 +64,5 @@ type Order struct {
 	Path    string // on the gateway's machine; "" for an upload
 	DryRun  bool
 	Archive bool
+	Again   bool // what was deleted here, too
 }

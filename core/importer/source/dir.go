@@ -2,12 +2,14 @@ package source
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -169,12 +171,40 @@ func (t *tree) eachFile(ctx context.Context, do func(Item) error) error {
 	return nil
 }
 
+// ofGuest matches Claude Code's directories of projects below the gateway's Guests.
+var ofGuest = regexp.MustCompile(`-Guests-\d+(-|$)`)
+
+// maxSidecar is the largest file that describes a session, in bytes.
+const maxSidecar = 1 << 20
+
+// sharedBy reports whether the gateway's file about the session id says that others wrote in it:
+// the database may be lost.
+func (t *tree) sharedBy(id string) bool {
+	name := ".parachute/sessions/" + id + ".json"
+	if !t.hasFile(name) {
+		return false
+	}
+	f, err := t.root.Open(name)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	var side struct {
+		User  int64      `json:"user_id"`
+		Scope core.Scope `json:"scope"`
+		Place string     `json:"place"`
+	}
+	return json.NewDecoder(io.LimitReader(f, maxSidecar)).Decode(&side) == nil &&
+		(side.User != 0 && side.User != core.Operator || side.Scope == core.ScopeGroup || side.Place != "")
+}
+
 func (t *tree) one(ctx context.Context, name string, do func(Item) error) error {
 	if id, ok := sessionFile(name); ok {
 		c := &foreign.Transcript{Source: CommandLine, ID: id, Open: func() (io.ReadCloser, error) { return t.root.Open(name) }}
 		if r, known := t.rows[id]; known {
 			r.describe(c)
 		}
+		c.Others = c.Others || ofGuest.MatchString(path.Base(path.Dir(name))) || t.sharedBy(id)
 		return do(Item{File: name, Copy: c})
 	}
 	f, err := t.root.Open(name)

@@ -20,6 +20,7 @@ type row struct {
 	metadata          string
 	created, accessed string
 	archived          bool
+	others            bool // it is not the owner's alone
 	tags              []string
 }
 
@@ -29,6 +30,7 @@ const maxRows = 200_000
 // describe adds what the row knows to c.
 func (r *row) describe(c *foreign.Transcript) {
 	c.Title, c.Archived, c.Tags = r.title, r.archived, r.tags
+	c.Others = r.others
 	c.Created, c.Updated = stamp(r.created), stamp(r.accessed)
 	switch r.source {
 	case "claude", "chatgpt", "parachute":
@@ -62,8 +64,13 @@ func readRows(ctx context.Context, name string) (map[string]row, error) {
 	unreadable := func(err error) error {
 		return core.Errorf(core.Invalid, "the vault's database cannot be read: %v", err)
 	}
+	var ours int // columns that the gateway added
+	if err := db.QueryRowContext(ctx, `SELECT count(*) FROM pragma_table_info('sessions') WHERE name IN ('user_id', 'scope')`).Scan(&ours); err != nil {
+		return nil, unreadable(err)
+	}
+	others := [...]string{`0`, `coalesce(user_id, 0) NOT IN (0, 1)`, `coalesce(user_id, 0) NOT IN (0, 1) OR coalesce(scope, '') = 'group'`}[ours]
 	rows, err := db.QueryContext(ctx, `SELECT CAST(id AS TEXT), CAST(coalesce(title, '') AS TEXT), CAST(coalesce(source, '') AS TEXT), CAST(coalesce(created_at, '') AS TEXT),
-		CAST(coalesce(last_accessed, '') AS TEXT), CAST(coalesce(metadata, '') AS TEXT), coalesce(archived, 0) = 1 FROM sessions LIMIT ?`, maxRows)
+		CAST(coalesce(last_accessed, '') AS TEXT), CAST(coalesce(metadata, '') AS TEXT), coalesce(archived, 0) = 1, `+others+` FROM sessions LIMIT ?`, maxRows)
 	if err != nil {
 		return nil, unreadable(err)
 	}
@@ -72,7 +79,7 @@ func readRows(ctx context.Context, name string) (map[string]row, error) {
 	for rows.Next() {
 		var id string
 		var r row
-		if err := rows.Scan(&id, &r.title, &r.source, &r.created, &r.accessed, &r.metadata, &r.archived); err != nil {
+		if err := rows.Scan(&id, &r.title, &r.source, &r.created, &r.accessed, &r.metadata, &r.archived, &r.others); err != nil {
 			return nil, unreadable(err)
 		}
 		all[id] = r

@@ -65,7 +65,7 @@ func New(o Options) *Tasks { return &Tasks{o: o} }
 // Start starts to import what o names for t and returns the import's id; core.Busy while another
 // import runs.
 func (t *Tasks) Start(ctx context.Context, o report.Order, terms foreign.Terms, by core.Actor) (string, error) {
-	terms.DryRun, terms.Archive = o.DryRun, o.Archive
+	terms.DryRun, terms.Archive, terms.Again = o.DryRun, o.Archive, o.Again
 	return t.start(ctx, terms, by, func(ctx context.Context, entries io.Writer, progress func(*report.Report)) (report.Report, error) {
 		return t.o.Importer.Run(ctx, o.Path, terms, entries, progress)
 	}, func() {})
@@ -73,7 +73,7 @@ func (t *Tasks) Start(ctx context.Context, o report.Order, terms foreign.Terms, 
 
 // StartFile starts to import an uploaded file as Start does, and closes it in the end; also after an error.
 func (t *Tasks) StartFile(ctx context.Context, f *os.File, name string, size int64, o report.Order, terms foreign.Terms, by core.Actor) (string, error) {
-	terms.DryRun, terms.Archive = o.DryRun, o.Archive
+	terms.DryRun, terms.Archive, terms.Again = o.DryRun, o.Archive, o.Again
 	id, err := t.start(ctx, terms, by, func(ctx context.Context, entries io.Writer, progress func(*report.Report)) (report.Report, error) {
 		return t.o.Importer.RunFile(ctx, f, name, size, terms, entries, progress)
 	}, func() { _ = f.Close() }) // it was only read

@@ -106,7 +106,11 @@ type known struct {
 func (b *Bringer) find(ctx context.Context, user int64, source, original string) (known, error) {
 	row, err := b.o.Sessions.Original(ctx, b.o.DB, user, source, original)
 	if core.KindOf(err) == core.NotFound {
-		return b.byID(ctx, user, idOf(user, source, original))
+		k, err := b.byID(ctx, user, idOf(user, source, original))
+		if err == nil && k.row == nil && !k.deleted {
+			k.deleted, err = b.o.Sessions.DeletedOriginal(ctx, b.o.DB, user, source, original)
+		}
+		return k, err
 	}
 	return b.knownAs(ctx, user, row, err)
 }
@@ -155,8 +159,9 @@ func (k *known) blank(source, root string) session.Session {
 	return session.Session{ID: k.id, Module: "chat", Source: source, VaultRoot: root, AgentType: "vault-agent"}
 }
 
-// store writes the row of sess. The file is in its place already.
-func (b *Bringer) store(ctx context.Context, k *known, sess session.Session, tags []string, t foreign.Terms) error {
+// store writes the row of sess, as a group's where others wrote in it. The file is in its place
+// already.
+func (b *Bringer) store(ctx context.Context, k *known, sess session.Session, tags []string, others bool, t foreign.Terms) error {
 	if !k.marked || k.mark.Found && !t.Found { // else whoever lowered it here has decided
 		sess.TrustLevel = t.Trust
 	}
@@ -166,6 +171,9 @@ func (b *Bringer) store(ctx context.Context, k *known, sess session.Session, tag
 		switch {
 		case core.KindOf(err) == core.NotFound && k.row == nil:
 			sess.Archived = sess.Archived || t.Archive
+			if others {
+				sess.Scope = core.ScopeGroup
+			}
 			return b.o.Sessions.Take(ctx, tx, sess, append([]string{Tag}, tags...)...)
 		case err != nil:
 			return err
@@ -239,7 +247,7 @@ func (b *Bringer) Tree(ctx context.Context, c *foreign.Conversation, t foreign.T
 
 // decide returns what is to become of a conversation whose transcript is conv.
 func (b *Bringer) decide(k *known, conv *transcript.Conversation, digest string, t foreign.Terms) (string, error) {
-	if k.deleted {
+	if k.deleted && !t.Again {
 		return foreign.Deleted, nil
 	}
 	if !conv.Exists() {
@@ -261,13 +269,16 @@ func (b *Bringer) decide(k *known, conv *transcript.Conversation, digest string,
 
 // finish gives the file its name and writes the row. A new file goes where the row cannot be written.
 func (b *Bringer) finish(ctx context.Context, k *known, conv *transcript.Conversation, draft *vault.Draft, sess session.Session, tags []string, t foreign.Terms) error {
-	if continued, err := b.o.Sessions.Continued(conv.Name()); err != nil || continued {
-		return errors.Join(err, core.Errorf(core.Conflict, "the conversation is being continued: import it again later"))
-	}
-	if err := draft.Keep(conv.Name()); err != nil {
+	err := b.o.Sessions.Replace(conv.Name(), func() error {
+		if continued, err := b.o.Sessions.Continued(conv.Name()); err != nil || continued {
+			return errors.Join(err, core.Errorf(core.Conflict, "the conversation is being continued: import it again later"))
+		}
+		return draft.Keep(conv.Name())
+	})
+	if err != nil {
 		return err
 	}
-	err := b.store(context.WithoutCancel(ctx), k, sess, tags, t) // the file is there: a stop comes behind it
+	err = b.store(context.WithoutCancel(ctx), k, sess, tags, false, t) // the file is there: a stop comes behind it
 	if err != nil && !conv.Exists() {
 		_ = b.o.Vault.Remove(conv.Name()) // the next import replaces it otherwise
 	}

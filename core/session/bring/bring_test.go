@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -297,6 +298,84 @@ func TestADeletedSessionDoesNotComeBack(t *testing.T) {
 	}
 	if again := h.tree(talk(), operator); again.Kind != foreign.Deleted {
 		t.Errorf("outcome %+v", again)
+	}
+}
+
+func (h *house) delete(id string) {
+	h.t.Helper()
+	err := h.db.Tx(context.Background(), func(tx *store.Tx) error {
+		return h.sessions.Delete(context.Background(), tx, id, core.Actor{})
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// A session that another system had imported has an id of its own: that of an import is
+// computed, and is not the one that was deleted.
+func TestADeletedSessionOfAnotherIDDoesNotComeBack(t *testing.T) {
+	h := open(t)
+	c := talk()
+	id := uuid.NewString()
+	err := h.db.Tx(context.Background(), func(tx *store.Tx) error {
+		return h.sessions.Take(context.Background(), tx, session.Session{ID: id, Module: "chat", Source: c.Source, User: core.Operator, TrustLevel: core.Full, AgentType: "vault-agent",
+			CreatedAt: start, LastAccessed: start, Metadata: json.RawMessage(`{"original_id":"` + c.ID + `"}`)})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.delete(id)
+	if out := h.tree(c, operator); out.Kind != foreign.Deleted {
+		t.Errorf("outcome %+v", out)
+	}
+}
+
+func TestADeletedSessionComesBackWhereItIsAskedFor(t *testing.T) {
+	h := open(t)
+	again := operator
+	again.Again = true
+	out := h.tree(talk(), operator)
+	id := uuid.NewString()
+	h.copy(id, claude(id, 1))
+	h.delete(out.Session)
+	h.delete(id)
+	if back := h.tree(talk(), again); back.Kind != foreign.Added || h.detail(back.Session).MessageCount == 0 {
+		t.Errorf("outcome %+v", back)
+	}
+	if next := h.tree(talk(), operator); next.Kind != foreign.Unchanged {
+		t.Errorf("the next import: %+v", next)
+	}
+	c := foreign.Transcript{Source: "claude-code", ID: id, Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(claude(id, 1))), nil }}
+	for _, step := range []struct {
+		terms foreign.Terms
+		want  string
+	}{{operator, foreign.Deleted}, {again, foreign.Added}, {operator, foreign.Unchanged}} {
+		if back, err := h.Copy(context.Background(), c, step.terms); err != nil || back.Kind != step.want {
+			t.Errorf("a transcript: %+v, %v, want %s", back, err, step.want)
+		}
+	}
+}
+
+// What others wrote in another vault gets little trust here, and is marked as theirs wherever
+// it is found.
+func TestAConversationOfOthersIsMarkedAndSandboxed(t *testing.T) {
+	h := open(t)
+	for _, title := range []string{"Their plans", ""} {
+		id := uuid.NewString()
+		for n, want := range []string{1: foreign.Added, 2: foreign.Updated} {
+			if n == 0 {
+				continue
+			}
+			c := foreign.Transcript{Source: "claude-code", ID: id, Title: title, Others: true, Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(claude(id, n))), nil }}
+			out, err := h.Copy(context.Background(), c, operator)
+			d := h.detail(id)
+			if err != nil || out.Kind != want || out.Title != d.Title || d.TrustLevel != core.Sandboxed || !strings.HasPrefix(d.Title, "From others: ") || strings.Count(d.Title, "From others") != 1 || !slices.Contains(d.Tags, bring.OthersTag) {
+				t.Errorf("%+v, %v: %+v", out, err, d)
+			}
+			if private, err := h.sessions.Private(context.Background(), id); err != nil || private[id] {
+				t.Errorf("it is the owner's own: %v", err)
+			}
+		}
 	}
 }
 

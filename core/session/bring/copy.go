@@ -10,6 +10,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"strings"
 
 	"gatehouse/core"
 	"gatehouse/core/importer/foreign"
@@ -30,6 +31,9 @@ func (b *Bringer) Copy(ctx context.Context, c foreign.Transcript, t foreign.Term
 	if t.User != core.Operator {
 		return out, core.Errorf(core.Denied, "only the owner imports transcripts of Claude Code")
 	}
+	if c.Others {
+		t.Trust = min(t.Trust, core.Sandboxed)
+	}
 	if !vault.ValidID(c.ID) {
 		return out, core.Errorf(core.Invalid, "the session id is not valid")
 	}
@@ -37,8 +41,8 @@ func (b *Bringer) Copy(ctx context.Context, c foreign.Transcript, t foreign.Term
 	if err != nil {
 		return out, err
 	}
-	out.Session, out.Title = c.ID, session.Title(c.Title)
-	if k.deleted {
+	out.Session, out.Title = c.ID, titleOf(&c, c.Title)
+	if k.deleted && !t.Again {
 		out.Kind = foreign.Deleted
 		return out, nil
 	}
@@ -96,6 +100,21 @@ func (b *Bringer) pickedUp(k *known, conv *transcript.Conversation) bool {
 	return begun
 }
 
+// OthersTag is the tag of a conversation of another vault that was not its owner's alone.
+const OthersTag = "from-others"
+
+// ofOthers begins the title of such a conversation, which lists, searches and the tools of
+// agents show: what others wrote must not pass for the owner's own text.
+const ofOthers = "From others: "
+
+// titleOf returns the title of the session of c.
+func titleOf(c *foreign.Transcript, title string) string {
+	if c.Others {
+		return session.Title(ofOthers + cmp.Or(strings.TrimPrefix(title, ofOthers), c.ID))
+	}
+	return session.Title(title)
+}
+
 // copy writes the file to its place, where it is not, and writes the row.
 func (b *Bringer) copy(ctx context.Context, k *known, conv *transcript.Conversation, c foreign.Transcript, d difference, t foreign.Terms, out *foreign.Outcome) error {
 	made := !conv.Exists()
@@ -106,10 +125,13 @@ func (b *Bringer) copy(ctx context.Context, k *known, conv *transcript.Conversat
 			return err
 		}
 		defer draft.Drop()
-		if again, err := b.differs(conv, c); err != nil || again != d && !made {
-			return errors.Join(err, core.Errorf(core.Conflict, "the conversation is being continued: import it again later"))
-		}
-		if err := draft.Keep(conv.Name()); err != nil {
+		err = b.o.Sessions.Replace(conv.Name(), func() error {
+			if again, err := b.differs(conv, c); err != nil || again != d && !made {
+				return errors.Join(err, core.Errorf(core.Conflict, "the conversation is being continued: import it again later"))
+			}
+			return draft.Keep(conv.Name())
+		})
+		if err != nil {
 			return err
 		}
 		digest = sum
@@ -117,7 +139,11 @@ func (b *Bringer) copy(ctx context.Context, k *known, conv *transcript.Conversat
 	sess, err := b.describe(k, conv, c, digest, t)
 	if err == nil {
 		out.Title, out.Messages = sess.Title, sess.MessageCount
-		err = b.store(context.WithoutCancel(ctx), k, sess, c.Tags, t) // the file is there: a stop comes behind it
+		tags := c.Tags
+		if c.Others {
+			tags = append([]string{OthersTag}, tags...)
+		}
+		err = b.store(context.WithoutCancel(ctx), k, sess, tags, c.Others, t) // the file is there: a stop comes behind it
 	}
 	if err != nil && made {
 		_ = b.o.Vault.Remove(conv.Name()) // the next import replaces it otherwise
@@ -184,6 +210,9 @@ func (b *Bringer) describe(k *known, conv *transcript.Conversation, c foreign.Tr
 	}
 	if c.Title != "" {
 		sess.Title, sess.TitleSource = session.Title(c.Title), session.TitleModel
+	}
+	if c.Others {
+		sess.Title, sess.TitleSource = titleOf(&c, sess.Title), session.TitleModel
 	}
 	sess.LastAccessed = first(c.Updated, sess.LastAccessed, sess.CreatedAt)
 	sess.Source = c.Source

@@ -117,7 +117,7 @@ func (a *API) path(w http.ResponseWriter, r *http.Request, p auth.Principal) (st
 		name string
 		to   any
 		what string
-	}{{"path", &o.Path, "a path"}, {"dry_run", &o.DryRun, "true or false"}, {"archive", &o.Archive, "true or false"}} {
+	}{{"path", &o.Path, "a path"}, {"dry_run", &o.DryRun, "true or false"}, {"archive", &o.Archive, "true or false"}, {"again", &o.Again, "true or false"}} {
 		if v, ok := given[f.name]; ok && json.Unmarshal(v, f.to) != nil {
 			return "", fields.Problem(web.Invalid, f.name, f.name+" must be "+f.what)
 		}
