@@ -81,18 +81,18 @@ type Config struct {
 	LimitOutputTokens int           `split_words:"true" default:"16000" min:"1" max:"1000000" example:"16000" desc:"Longest answer, in tokens."`
 	LimitRounds       int           `split_words:"true" default:"50" min:"1" max:"1000" example:"50" desc:"Tool rounds per run."`
 
-	Sandbox       string      `split_words:"true" default:"auto" choice:"auto,bubblewrap,container,none" example:"auto" desc:"Isolation of commands below full trust: auto and bubblewrap use bubblewrap, container uses podman or docker. With none, or where the chosen one does not work, there are no commands below full trust."`
-	SandboxImage  string      `split_words:"true" example:"localhost/tools:1" desc:"With SANDBOX=container: a local image with its own programs (never pulled). Empty: this machine's /usr, read-only."`
-	SandboxCgroup string      `split_words:"true" default:"auto" example:"auto" desc:"Parent control group (cgroup v2) of commands below full trust: auto uses the gateway's own if it is delegated; or a directory such as /sys/fs/cgroup/gatehouse; or none. Without one, limits are polled."`
-	MCPEnv        values.List `split_words:"true" example:"GITHUB_TOKEN,NOTES_DIR" desc:"Environment variables that .mcp.json may use as ${NAME}. Empty: none."`
-	SearxngURL    string      `split_words:"true" example:"http://127.0.0.1:8888" desc:"SearXNG server for the tool WebSearch. Empty: the provider's own search (Anthropic), else no WebSearch."`
-
-	TranscribeURL string `split_words:"true" example:"http://127.0.0.1:9000/v1" desc:"Server with OpenAI's /v1/audio/transcriptions that transcribes voice messages, video notes and attached audio files. It gets OPENAI_API_KEY if it is the host of OPENAI_BASE_URL. Empty: they are stored and not transcribed."`
-
-	MetricsAddr  string        `split_words:"true" example:"127.0.0.1:9090" desc:"Separate listener for /metrics, without a key. Empty: /metrics on ADDR, with a key of scope metrics."`
-	LogLevel     values.Level  `split_words:"true" default:"info" example:"debug" desc:"debug, info, warn or error."`
-	LogFormat    string        `split_words:"true" choice:"text,json" example:"json" desc:"text or json. Empty: text on a terminal, else json."`
-	DrainTimeout time.Duration `split_words:"true" default:"30s" min:"0s" max:"10m" example:"30s" desc:"Time for running answers to finish when the gateway stops."`
+	Sandbox           string        `split_words:"true" default:"auto" choice:"auto,bubblewrap,container,none" example:"auto" desc:"Isolation of commands below full trust: auto and bubblewrap use bubblewrap, container uses podman or docker. With none, or where the chosen one does not work, there are no commands below full trust."`
+	SandboxImage      string        `split_words:"true" example:"localhost/tools:1" desc:"With SANDBOX=container: a local image with its own programs (never pulled). Empty: this machine's /usr, read-only."`
+	SandboxCgroup     string        `split_words:"true" default:"auto" example:"auto" desc:"Parent control group (cgroup v2) of commands below full trust: auto uses the gateway's own if it is delegated; or a directory such as /sys/fs/cgroup/gatehouse; or none. Without one, limits are polled."`
+	MCPEnv            values.List   `split_words:"true" example:"GITHUB_TOKEN,NOTES_DIR" desc:"Environment variables that .mcp.json may use as ${NAME}. Empty: none."`
+	SearxngURL        string        `split_words:"true" example:"http://127.0.0.1:8888" desc:"SearXNG server for the tool WebSearch. Empty: the provider's own search (Anthropic), else no WebSearch."`
+	TranscribeURL     string        `split_words:"true" example:"http://127.0.0.1:9000/v1" desc:"Server with OpenAI's /v1/audio/transcriptions that transcribes voice messages, video notes and attached audio files. It gets OPENAI_API_KEY if it is the host of OPENAI_BASE_URL. Empty: they are stored and not transcribed."`
+	TranscribeCommand string        `split_words:"true" example:"whisper-cli -nt -np -m {model} -f {file}" desc:"Command that transcribes instead of TRANSCRIBE_URL, isolated and without network. {file} is a WAV file, without it the command reads one from its input; {model} is TRANSCRIBE_MODEL. It prints text, or JSON with a text."`
+	TranscribeModel   string        `split_words:"true" example:"/srv/models/ggml-base.bin" desc:"Model that TRANSCRIBE_URL is asked for (empty: whisper-1), or the file that {model} stands for in TRANSCRIBE_COMMAND."`
+	MetricsAddr       string        `split_words:"true" example:"127.0.0.1:9090" desc:"Separate listener for /metrics, without a key. Empty: /metrics on ADDR, with a key of scope metrics."`
+	LogLevel          values.Level  `split_words:"true" default:"info" example:"debug" desc:"debug, info, warn or error."`
+	LogFormat         string        `split_words:"true" choice:"text,json" example:"json" desc:"text or json. Empty: text on a terminal, else json."`
+	DrainTimeout      time.Duration `split_words:"true" default:"30s" min:"0s" max:"10m" example:"30s" desc:"Time for running answers to finish when the gateway stops."`
 
 	FilesPersonMB int `split_words:"true" default:"2000" min:"0" max:"100000000" example:"500" desc:"Megabytes of attachments per user, sent or received. The owner is not limited by it. 0: no limit."`
 	FilesMB       int `split_words:"true" default:"20000" min:"0" max:"100000000" example:"100000" desc:"Megabytes of attachments of all users, the owner included. 0: no limit."`

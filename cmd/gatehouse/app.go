@@ -126,7 +126,7 @@ type app struct {
 	conversations *conversations
 	paraIDs       *paraid.Registry
 	journal       *journal.Store
-	hear          func(context.Context, core.File) (string, error) // transcribes recordings of the vault; nil: none
+	voices        // what transcribes recordings
 	library       *library.Library
 	events        *runs.Store
 	responses     *storedResponses
@@ -343,10 +343,7 @@ func (a *app) joinRuns(qm *metrics.Metrics) (err error) {
 	om := orchestrator.NewMetrics(a.reg, m.Names, toolset.Names)
 	a.know = func(names []string) { om.Know(names); a.usage.Know(names) }
 	om.Stage = qm.Stage
-	var end func() error
-	a.hear, end, err = hearing(a.cfg, a.vault)
-	a.closing(end)
-	if err != nil {
+	if err := a.openVoice(); err != nil {
 		return err
 	}
 	pdf, err := pdfs()

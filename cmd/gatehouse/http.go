@@ -92,6 +92,7 @@ func (a *app) socketHandler(programs http.Handler) http.Handler {
 		API: programs, DB: a.db, Log: a.log, Jobs: a.jobs, Tasks: a.tasks, Eraser: a.eraser, Codes: a.pairing.Codes, Sessions: a.sessions, Vault: a.vault, Grants: a.guard,
 		Files: a.files, Mail: a.unasked(), Bots: a.bots, Limits: a.limits, Servers: a.tools.Servers.Health, InviteLink: a.inviteLink, Settings: settingsView{a}.report, Users: a.pairing.People, Accounts: a.accounts, Admins: a.admins,
 		Rebuild: func(ctx context.Context, progress func(string)) (any, error) { return a.library.Rebuild(ctx, progress) },
+		Retry:   func(ctx context.Context, progress func(string)) (any, error) { return a.retryVoice(ctx, progress) },
 	})
 }
 

@@ -45,12 +45,12 @@ cmd/gatehouse/adoption: configs configs/former configs/live core core/store pair
 cmd/gatehouse/attachments: connectors connectors/markdown core core/attach core/orchestrator core/store core/texts core/tool core/tool/files/place core/vault
 cmd/gatehouse/bottexts: admin/settings configs connectors/discord connectors/discord/markup connectors/telegram core core/texts
 cmd/gatehouse/claude: configs core core/claudecli core/llm core/orchestrator core/permission core/permission/guard core/sandbox core/tool/files core/toolset
-cmd/gatehouse/commands: cmd/gatehouse/commands/console cmd/gatehouse/control cmd/gatehouse/doctor cmd/gatehouse/fleet cmd/gatehouse/isolation cmd/gatehouse/library cmd/gatehouse/models cmd/gatehouse/setup configs configs/live configs/values core core/agent core/attach core/backup core/erasure core/importer/report core/importer/tasks core/index/search core/llm/registry core/permission core/queue/maintenance core/runs core/sandbox core/schedule/daily core/session/reindex core/store core/vault web/api/bots web/api/find web/upload
+cmd/gatehouse/commands: cmd/gatehouse/commands/console cmd/gatehouse/control cmd/gatehouse/doctor cmd/gatehouse/fleet cmd/gatehouse/isolation cmd/gatehouse/library cmd/gatehouse/models cmd/gatehouse/setup configs configs/live configs/values core core/agent core/attach core/backup core/erasure core/importer/report core/importer/tasks core/index/search core/llm/registry core/permission core/queue/maintenance core/runs core/sandbox core/schedule/daily core/session/reindex core/store core/vault core/voice/pending web/api/bots web/api/find web/upload
 cmd/gatehouse/commands/access: cmd/gatehouse/commands/console cmd/gatehouse/control connectors/chat core pairing/codes web/account web/auth
 cmd/gatehouse/commands/console: cmd/gatehouse/control configs core
 cmd/gatehouse/control: core core/permission core/store pairing/codes web/account web/api/bots web/auth
 cmd/gatehouse/control/server: cmd/gatehouse/control configs/live core core/attach core/erasure core/erasure/tasks core/jobs core/permission core/session core/session/reindex core/store core/tool/mcp core/vault pairing/codes web web/account web/api/bots web/auth web/upload
-cmd/gatehouse/doctor: cmd/gatehouse/control configs configs/live core core/agent core/backup core/llm/embed core/sandbox core/store core/store/integrity core/tool/mcp core/tool/mcp/entry core/vault
+cmd/gatehouse/doctor: cmd/gatehouse/control cmd/gatehouse/speech configs configs/live core core/agent core/backup core/llm/embed core/sandbox core/store core/store/integrity core/tool/mcp core/tool/mcp/entry core/vault core/voice core/voice/program
 cmd/gatehouse/fleet: configs configs/live connectors connectors/chat connectors/discord connectors/telegram core core/queue core/queue/maintenance core/queue/outbox core/store core/watch pairing pairing/bots
 cmd/gatehouse/isolation: cmd/gatehouse/control configs core/sandbox core/sandbox/container
 cmd/gatehouse/library: core core/index/crawl core/index/document core/index/embedding core/index/search core/journal core/llm/embed core/permission core/session core/session/found core/store core/usage core/vault
@@ -64,6 +64,7 @@ cmd/gatehouse/scheduling: core core/agent core/orchestrator core/permission core
 cmd/gatehouse/secrets: configs
 cmd/gatehouse/setup: cmd/gatehouse/doctor cmd/gatehouse/fleet configs configs/values connectors/discord connectors/telegram core
 cmd/gatehouse/stage: cmd/gatehouse/phones configs connectors/discord/discordtest connectors/telegram/telegramtest core core/vault
+cmd/gatehouse/speech: configs core/llm/transcribe core/sandbox core/vault core/voice core/voice/hearing core/voice/program
 cmd/gatehouse/unasked: core core/orchestrator core/queue/outbox core/session core/store pairing/people web/api/bots
 cmd/loadgen: cmd/loadgen/bare cmd/loadgen/crowd cmd/loadgen/model connectors/discord/discordtest connectors/telegram/telegramtest
 cmd/loadgen/bare:
@@ -79,7 +80,7 @@ connectors/chat: connectors connectors/chat/ask connectors/chat/find connectors/
 connectors/chat/ask: connectors connectors/markdown core core/ask core/command core/diff core/permission core/store core/texts core/tool
 connectors/chat/daily: connectors/chat/ask connectors/markdown core core/command core/schedule/daily core/texts  # the command /agents daily
 connectors/chat/find: connectors/chat/ask connectors/markdown core core/command core/index/search core/store core/texts  # the command /search
-connectors/chat/journal: connectors/chat/ask connectors/markdown core core/command core/journal core/store core/texts  # the commands /journal and /timezone
+connectors/chat/journal: connectors/chat/ask connectors/markdown core core/command core/journal core/store core/texts core/voice  # the commands /journal and /timezone
 connectors/chat/remind: connectors/chat/ask connectors/markdown core core/command core/schedule/remind core/store core/texts  # the commands of reminders
 connectors/chat/saved: connectors/chat/ask connectors/markdown core core/command core/contexts core/session core/store core/texts  # the command /context
 connectors/connectorstest: connectors core core/coretest
@@ -153,7 +154,7 @@ core/llm/registry: core core/llm core/llm/anthropic core/llm/health core/llm/ope
 core/llm/transcribe:
 core/llm/wiretest: core core/llm  # what the fakes of the two wires share, and their clients' tests
 core/orchestrator: core core/agent core/ask core/attach core/llm core/orchestrator/incoming core/orchestrator/named core/permission core/runs core/session core/store core/texts core/tool core/transcript core/usage core/vault
-core/orchestrator/incoming: core core/llm core/texts  # what comes with a message, as blocks
+core/orchestrator/incoming: core core/llm core/texts core/voice  # what comes with a message, as blocks
 core/orchestrator/named: core core/tool  # whether a text names a host or an address
 core/paraid: core core/paraid/entry core/store core/vault  # ids of entries and conversations
 core/paraid/entry: core  # what an id is
@@ -225,6 +226,9 @@ core/vault: core core/beneath
 core/vaultsync/merge: core/diff core/journal/dayfile  # versions of a text, brought together
 core/voice:  # speech becomes text, imports no package of ours
 core/voice/decode: core/voice  # recordings as samples
+core/voice/hearing: core core/voice core/voice/decode
+core/voice/pending: core core/journal core/store core/voice
+core/voice/program: core/sandbox core/voice  # programs that read recordings
 core/watch: core  # whether files have changed
 pairing: core core/store core/texts pairing/bots pairing/codes pairing/people pairing/places
 pairing/bots: core core/texts

@@ -68,6 +68,7 @@ func (a *app) openTools() (*toolset.Set, error) {
 		var groups *sandbox.Groups
 		groups, a.limits = sandbox.OpenGroups(a.cfg.SandboxCgroup, a.log)
 		box = sandbox.Limited(box, groups)
+		a.box = box
 		a.log.Info("limits of commands below full trust", "how", a.limits)
 	}
 	scratch := filepath.Join(a.runtime, "scratch")

@@ -32,7 +32,7 @@ func (a *app) journalRoom(ctx context.Context, user int64, name string, isNew bo
 // chatJournal returns what /journal and /timezone need.
 func (a *app) chatJournal() chatjournal.Options {
 	return chatjournal.Options{
-		Log: a.log, Journals: a.journal, Zones: a.pairing.People, Hear: a.hear,
+		Log: a.log, Journals: a.journal, Zones: a.pairing.People, Hear: a.hear, Length: a.voice.Length, Later: a.pending.Add,
 		Fetch: func(ctx context.Context, bot string, f core.File, to io.Writer) error {
 			return a.hub.Fetch(ctx, bot, f, to)
 		},

@@ -63,7 +63,7 @@ func TestJournal_TextVoiceAndPhotoFromChat(t *testing.T) {
 	says(telegramtest.Outgoing{Text: "/j"}, "What shall I write?")
 	says(telegramtest.Outgoing{File: &telegramtest.File{Kind: "voice", Data: []byte("OggS tea")}}, "We had tea.")
 	says(telegramtest.Outgoing{Text: "/journal The sky", File: &telegramtest.File{Kind: "photo", Data: smallPicture(t)}}, "Added to your journal")
-	says(telegramtest.Outgoing{Text: "/journal", File: &telegramtest.File{Kind: "voice", Data: []byte("OggS noise")}}, "It was not transcribed: the service did not answer")
+	says(telegramtest.Outgoing{Text: "/journal", File: &telegramtest.File{Kind: "voice", Data: []byte("OggS noise")}}, "The transcription failed; the text is added as soon as it works")
 	says(telegramtest.Outgoing{Text: "/journal", File: &telegramtest.File{Kind: "document", Name: "plan.pdf", Data: []byte("%PDF-1")}}, "plan.pdf was not added")
 	calls := model.Total()
 	says(telegramtest.Outgoing{Text: "and now a question"}, fakeSays)

@@ -58,6 +58,7 @@ type command struct {
 	Export  commands.Export  `cmd:"" help:"Print a session as Markdown, to read or to keep."`
 	Backup  commands.Backup  `cmd:"" help:"Write database and vault into one archive; the gateway may go on serving."`
 	Restore commands.Restore `cmd:"" help:"Restore a backup into an empty vault."`
+	Voice   commands.Voice   `cmd:"" help:"Recordings and their texts."`
 	Reindex commands.Reindex `cmd:"" help:"Rebuild the list of sessions from the vault's files."`
 	Import  commands.Import  `cmd:"" help:"Bring in conversations of Claude, ChatGPT, Claude Code or the original system."`
 	Forget  commands.Forget  `cmd:"" help:"Erase a user and all their data."`

@@ -23,7 +23,7 @@ var (
 	seriesName = regexp.MustCompile("^`gatehouse_[a-z_]+`$")
 	ofSeries   = map[string]string{ // how the page says which series a label belongs to
 		"updates": "gatehouse_updates_total", "deliveries": "gatehouse_deliveries_total", "runs": "gatehouse_runs_total",
-		"lanes": "gatehouse_lanes", "connectors": "gatehouse_connector_state", "daily agents": "gatehouse_schedule_runs_total",
+		"lanes": "gatehouse_lanes", "connectors": "gatehouse_connector_state", "daily agents": "gatehouse_schedule_runs_total", "recordings": "gatehouse_voice_recordings_total",
 	}
 )
 

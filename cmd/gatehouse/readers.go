@@ -2,13 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 
-	"gatehouse/configs"
+	"gatehouse/cmd/gatehouse/speech"
 	"gatehouse/core"
 	"gatehouse/core/attach/pdftext"
-	"gatehouse/core/llm/transcribe"
-	"gatehouse/core/vault"
+	"gatehouse/core/voice"
+	"gatehouse/core/voice/hearing"
+	"gatehouse/core/voice/pending"
 )
 
 // pdfs has the text of PDFs taken out in processes of our own program.
@@ -24,27 +26,37 @@ func pdfs() (func(context.Context, []byte) (string, int, int, error), error) {
 	}, nil
 }
 
-// hearing has voice messages written down, where a server for it is
-// configured. It gets the OpenAI key only where it is the same server.
-func hearing(cfg *configs.Config, v *vault.Vault) (hear func(context.Context, core.File) (string, error), end func() error, err error) {
-	end = func() error { return nil }
-	if cfg.TranscribeURL == "" {
-		return nil, end, nil
-	}
-	key := ""
-	if cfg.SameServer(cfg.TranscribeURL) {
-		key = cfg.OpenaiAPIKey.Reveal()
-	}
-	c, err := transcribe.New(cfg.TranscribeURL, key)
+// voices transcribe recordings.
+type voices struct {
+	voice   *hearing.Hearer
+	hear    func(ctx context.Context, f core.File, show func(string)) (string, error) // of the vault; nil: none
+	pending *pending.Store                                                            // transcribed later
+}
+
+// openVoice builds what transcribes recordings, now and later.
+func (a *app) openVoice() error {
+	var end func() error
+	var err error
+	a.voice, end, err = speech.Open(speech.Options{Config: a.cfg, Vault: a.vault, Box: a.box, NoBox: a.noBox, Runtime: a.runtime, Log: a.log, Metrics: a.reg})
+	a.closing(end)
 	if err != nil {
-		return nil, end, err
+		return err
 	}
-	return func(ctx context.Context, f core.File) (string, error) {
-		r, err := v.OpenNoLinks(f.Path)
-		if err != nil {
-			return "", err
-		}
-		defer r.Close()
-		return c.Text(ctx, f.Name, r)
-	}, c.Close, nil
+	if a.voice.On() {
+		a.hear = a.voice.Hear
+	}
+	a.pending = pending.New(pending.Options{DB: a.db, Clock: a.clock, Log: a.log, Journal: a.journal, Hear: a.hear})
+	a.reg.MustRegister(a.pending.Gauge())
+	return nil
+}
+
+// retryVoice transcribes the recordings that wait. The fault of the transcription is
+// reported to the operator.
+func (a *app) retryVoice(ctx context.Context, progress func(string)) (pending.Report, error) {
+	r, err := a.pending.Retry(ctx, progress)
+	var fault *voice.Fault
+	if errors.As(err, &fault) {
+		err = core.Errorf(core.Busy, "%d recordings wait; the transcription fails: %w", r.Waiting, fault)
+	}
+	return r, err
 }

@@ -127,6 +127,7 @@ func (a *app) Run(ctx context.Context, hangup <-chan os.Signal, ready func()) er
 	tail.Go(func() { a.events.Run(background, func(err error) { a.log.Error("store events", "err", err) }) })
 	tail.Go(func() { a.upkeep.Run(background) })
 	tail.Go(func() { a.memory.Run(background) })
+	tail.Go(func() { a.pending.Run(background) })
 	tail.Go(func() { failed <- a.keys.Run(background) })
 
 	work, stopWork := context.WithCancel(ctx)

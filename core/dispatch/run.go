@@ -78,7 +78,7 @@ func (d *Dispatcher) answer(ctx context.Context, t *queue.Turn, turn *orchestrat
 	}
 	show := d.watch(ctx, t)
 	defer show.end()
-	turn.Progress = show.progress
+	turn.Progress, turn.Heard = show.progress, show.hear
 	d.mark(t, Begins)
 	defer d.mark(t, "")
 	res, err := d.o.Runs.Run(ctx, turn, func(e core.Event) {

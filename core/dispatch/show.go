@@ -35,6 +35,7 @@ type show struct {
 	mu           sync.Mutex
 	text         []byte    // of the model's current answer
 	doing        string    // the running tool, "" while the model answers
+	heard        string    // of a recording that is being transcribed, shown until the model answers
 	began, moved time.Time // when the show began, and when the last event arrived
 	notes        []string  // shown under the answer; at most maxNotes
 
@@ -89,6 +90,13 @@ func (s *show) progress(text string) {
 	}
 }
 
+// hear records the text of a recording so far.
+func (s *show) hear(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.heard, s.moved = text, s.d.o.Clock.Now()
+}
+
 // noted returns the notes under the answer in Markdown, or "".
 func (s *show) noted() string {
 	s.mu.Lock()
@@ -124,7 +132,11 @@ func (s *show) now() previewText {
 	if now := s.d.o.Clock.Now(); now.Sub(s.moved) >= stillAfter {
 		state = append(state, "*"+texts.Text("still_working", texts.With{"Minutes": int(now.Sub(s.began).Minutes())})+"*")
 	}
-	out := previewText{text: string(s.text), state: strings.Join(state, "\n\n")}
+	text := string(s.text)
+	if text == "" && s.heard != "" {
+		text = texts.Text("voice_heard", texts.With{"Text": markdownEscaper.Replace(core.Visible(s.heard))})
+	}
+	out := previewText{text: text, state: strings.Join(state, "\n\n")}
 	if out.state != "" {
 		out.text = strings.TrimPrefix(out.text+"\n\n"+out.state, "\n\n")
 	}

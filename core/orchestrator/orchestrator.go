@@ -191,6 +191,8 @@ type Turn struct {
 	Waiting func(bool)
 	// Progress is called with a tool's output while it runs; may be nil.
 	Progress func(text string)
+	// Heard is called with the text of a recording while it is transcribed; may be nil.
+	Heard func(text string)
 }
 
 // A Result is how a run ended. State is done, aborted or error; Terminal is

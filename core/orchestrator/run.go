@@ -82,7 +82,7 @@ func (r *run) emit(e core.Event) {
 // ctx ends with ErrAborted the Result is aborted; any other cancellation of
 // ctx is returned as its cause.
 func (o *Orchestrator) Run(ctx context.Context, t *Turn, emit func(core.Event)) (res Result, err error) {
-	r := &run{o: o, t: t, show: emit, began: o.o.Clock.Now(), files: &incoming.Reader{Sources: o.o.Incoming, Run: t.Run, User: t.User}}
+	r := &run{o: o, t: t, show: emit, began: o.o.Clock.Now(), files: &incoming.Reader{Sources: o.o.Incoming, Run: t.Run, User: t.User, Heard: t.Heard}}
 	defer func() {
 		if res.Write == nil { // an error, or a panic: nothing else will store what was spent
 			r.lose(context.WithoutCancel(ctx))

@@ -103,7 +103,7 @@ type check func(context.Context, Subject) []Finding
 // checks are all checks, in the order of the report.
 var checks = []check{
 	checkConfiguration, checkPanel, checkVault, checkNames, checkDatabase, checkAttachments, checkFiles, checkBots,
-	checkModel, checkEmbedding, checkAgents, checkServers, checkSandbox, checkClock, checkPorts,
+	checkModel, checkEmbedding, checkVoice, checkAgents, checkServers, checkSandbox, checkClock, checkPorts,
 }
 
 // examineAll returns the findings of all checks, or the faults of the

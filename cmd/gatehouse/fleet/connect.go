@@ -36,7 +36,7 @@ type Platforms struct {
 // NewPlatforms returns what builds the connectors of cfg's bots. files is the
 // vault, from which attachments are sent.
 func NewPlatforms(cfg *configs.Config, cursors connectors.Cursors, db *store.DB, c *chat.Chat, files fs.FS, clock core.Clock, log *slog.Logger, reg prometheus.Registerer) *Platforms {
-	return &Platforms{cursors: cursors, db: db, chat: c, files: files, pace: bool(cfg.Pace), hears: cfg.TranscribeURL != "", clock: clock, log: log,
+	return &Platforms{cursors: cursors, db: db, chat: c, files: files, pace: bool(cfg.Pace), hears: cfg.TranscribeURL != "" || cfg.TranscribeCommand != "", clock: clock, log: log,
 		telegram: telegram.NewMetrics(reg), discord: discord.NewMetrics(reg)}
 }
 

@@ -5,6 +5,7 @@ package journal
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -19,6 +20,7 @@ import (
 	"gatehouse/core/journal"
 	"gatehouse/core/store"
 	"gatehouse/core/texts"
+	"gatehouse/core/voice"
 )
 
 const (
@@ -54,7 +56,11 @@ type Options struct {
 	// Fetch downloads a file of a message from its platform.
 	Fetch func(ctx context.Context, bot string, f core.File, to io.Writer) error
 	// Hear transcribes a recording in the vault; nil: recordings are only kept.
-	Hear func(ctx context.Context, f core.File) (string, error)
+	Hear func(ctx context.Context, f core.File, show func(string)) (string, error)
+	// Length returns how long a recording in the vault is, 0 if that is not known.
+	Length func(ctx context.Context, path string) time.Duration
+	// Later has recordings of an entry transcribed later.
+	Later func(ctx context.Context, tx *store.Tx, user int64, entry string, paths []string) error
 	// Known returns the error for a name that is no time zone.
 	Known func(name string) error
 }
@@ -86,6 +92,11 @@ func (c *Commands) Run(ctx context.Context, r command.Request) (command.Outcome,
 	day, _ := time.Parse(time.DateOnly, e.Date) // it is one
 	text := texts.Text("journal_added", texts.With{"Date": day.Format("2 January 2006"), "Time": e.Time, "Heard": markdown.Escape(core.CutRunes(strings.Join(strings.Fields(core.Visible(m.heard)), " "), maxHeard))})
 	return command.Outcome{Text: strings.Join(append([]string{text}, m.notes...), "\n\n"), Write: func(ctx context.Context, tx *store.Tx) error {
+		if len(m.later) > 0 {
+			if err := c.o.Later(ctx, tx, r.User, e.ID, m.later); err != nil {
+				return err
+			}
+		}
 		return c.o.Journals.Settle(ctx, tx, m.key)
 	}}, nil
 }
@@ -98,11 +109,17 @@ type message struct {
 	key   string    // the same when the command is repeated after a crash
 	heard string    // what was transcribed
 	notes []string  // what was not added
+	later []string  // recordings without a text
 }
 
 // add adds the entry, unless it was added before the program was interrupted.
 func (m *message) add(ctx context.Context) (journal.Entry, error) {
 	if e, done, err := m.o.Journals.Repeated(ctx, m.r.User, m.key); err != nil || done {
+		if e.Text == "" { // perhaps because the transcription failed, which nothing notes yet
+			for _, a := range e.Audio {
+				m.later = append(m.later, a.Path)
+			}
+		}
 		return e, err
 	}
 	d := journal.Draft{Date: m.at.Format(time.DateOnly), At: m.at, Text: m.r.Args(), Key: m.key}
@@ -174,7 +191,7 @@ func (m *message) attach(ctx context.Context, d *journal.Draft, f core.File) err
 		d.Images = append(d.Images, journal.Image{Path: at})
 		return nil
 	}
-	d.Audio = append(d.Audio, journal.Audio{Path: at})
+	d.Audio = append(d.Audio, journal.Audio{Path: at, Duration: m.length(ctx, at)})
 	m.hear(ctx, d, at)
 	return nil
 }
@@ -193,23 +210,53 @@ func (m *message) fetch(ctx context.Context, kind, ext string, f core.File) (str
 	return at, err
 }
 
+// length returns the duration of a recording as entries have it, "" if it is not known.
+func (m *message) length(ctx context.Context, at string) string {
+	name, err := journal.FileOf(m.r.User, at)
+	if err != nil {
+		return ""
+	}
+	d := m.o.Length(ctx, name)
+	if d <= 0 {
+		return ""
+	}
+	s := max(1, int(d.Round(time.Second).Seconds()))
+	if s < 3600 {
+		return fmt.Sprintf("%d:%02d", s/60, s%60)
+	}
+	return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
+}
+
 // hear adds the transcription of a recording to the text of d.
 func (m *message) hear(ctx context.Context, d *journal.Draft, at string) {
 	if m.o.Hear == nil {
-		m.note(texts.Text("journal_not_heard", texts.With{"Off": true}))
+		m.unheard(at, voice.FaultOff)
 		return
 	}
 	name, err := journal.FileOf(m.r.User, at)
 	if err == nil {
 		var text string
-		if text, err = m.o.Hear(ctx, core.File{Path: name, Name: path.Base(name), Voice: true}); err == nil {
+		if text, err = m.o.Hear(ctx, core.File{Path: name, Name: path.Base(name), Voice: true}, nil); err == nil {
 			m.heard = strings.TrimSpace(m.heard + "\n\n" + strings.TrimSpace(text))
 			d.Text = strings.TrimSpace(d.Text + "\n\n" + strings.ToValidUTF8(strings.TrimSpace(text), "\uFFFD"))
 			return
 		}
 	}
 	m.o.Log.WarnContext(ctx, "a recording in the journal could not be transcribed", "err", err)
-	m.note(texts.Text("journal_not_heard", texts.With{"Off": false}))
+	code := voice.FaultEngine
+	var fault *voice.Fault
+	if errors.As(err, &fault) {
+		code = fault.Code
+	}
+	m.unheard(at, code)
+}
+
+// unheard notes that a recording has no text, and has it transcribed later if that may help.
+func (m *message) unheard(at, code string) {
+	m.note(texts.Text("journal_not_heard", texts.With{"Code": code}))
+	if (&voice.Fault{Code: code}).Passes() {
+		m.later = append(m.later, at)
+	}
 }
 
 // Zone shows the sender's time zone, or sets it.

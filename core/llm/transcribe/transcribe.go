@@ -16,7 +16,7 @@ import (
 	api "github.com/sashabaranov/go-openai"
 )
 
-// Model is the name that is asked for; servers with one model ignore it.
+// Model is the name that New asks for; servers with one model ignore it.
 const Model = api.Whisper1
 
 const (
@@ -27,6 +27,9 @@ const (
 
 // A Client asks one server. It is safe for concurrent use.
 type Client struct {
+	// Model is the name that is asked for; New sets the constant Model.
+	Model string
+
 	api  *api.Client
 	http *http.Client
 	key  string
@@ -53,7 +56,7 @@ func New(base, key string) (*Client, error) {
 	}
 	c := api.DefaultConfig(key)
 	c.BaseURL, c.HTTPClient = u.String(), h
-	return &Client{api: api.NewClientWithConfig(c), http: h, key: key}, nil
+	return &Client{Model: Model, api: api.NewClientWithConfig(c), http: h, key: key}, nil
 }
 
 // limited bounds what is read of an answer.
@@ -74,7 +77,7 @@ func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
 // the ending of the name gives the server its format. "" is silence. Errors
 // hold neither key nor recording.
 func (c *Client) Text(ctx context.Context, name string, r io.Reader) (string, error) {
-	resp, err := c.api.CreateTranscription(ctx, api.AudioRequest{Model: Model, FilePath: name, Reader: r, Format: api.AudioResponseFormatJSON})
+	resp, err := c.api.CreateTranscription(ctx, api.AudioRequest{Model: c.Model, FilePath: name, Reader: r, Format: api.AudioResponseFormatJSON})
 	if err != nil {
 		text := err.Error()
 		if c.key != "" {

@@ -2,6 +2,7 @@ package incoming
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"path"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/texts"
+	"gatehouse/core/voice"
 )
 
 // fetchTries is how often a file is asked of its platform before the turn goes on
@@ -81,32 +83,40 @@ func (r *Reader) heardFile(ctx context.Context, name string, f core.File) (block
 	if r.Hear == nil || !strings.HasPrefix(f.Path, attachments) || !fs.ValidPath(f.Path) {
 		return core.Block{}, false
 	}
-	text, err := r.Hear(ctx, f)
-	if text = strings.TrimSpace(text); err == nil && text != "" {
-		return core.Block{Type: "text", Text: textFile(name+" (the transcription of the audio file)", text)}, true
+	text, why := r.transcribed(ctx, f)
+	if why != "" {
+		return r.unread(texts.Text("audio_not_understood", texts.With{"Name": name, "Why": why, "Path": f.Path})), true
 	}
-	why := texts.Text("voice_silent")
-	if err != nil {
-		r.Log.Warn("an audio file could not be transcribed", "run", r.Run, "err", err)
-		why = texts.Text("voice_service")
-	}
-	return r.unread(texts.Text("audio_not_understood", texts.With{"Name": name, "Why": why, "Path": f.Path})), true
+	return core.Block{Type: "text", Text: textFile(name+" (the transcription of the audio file)", text)}, true
 }
 
 // heardVoice returns the transcription of a voice message, as the user's own text. ok is
-// false if it failed, which is reported like a file that is not read.
+// false if nothing is transcribed; a failure is reported like a file that is not read.
 func (r *Reader) heardVoice(ctx context.Context, f core.File) (said core.Block, ok bool) {
 	if r.Hear == nil {
 		return core.Block{}, false
 	}
-	text, err := r.Hear(ctx, f)
+	text, why := r.transcribed(ctx, f)
+	if why != "" {
+		return r.unread(texts.Text("voice_not_understood", texts.With{"Why": why, "Path": f.Path})), true
+	}
+	return core.Block{Type: "text", Text: text}, true
+}
+
+// transcribed returns what is said in a recording, or why there is no text.
+func (r *Reader) transcribed(ctx context.Context, f core.File) (text, why string) {
+	text, err := r.Hear(ctx, f, r.Heard)
 	if text = strings.TrimSpace(text); err == nil && text != "" {
-		return core.Block{Type: "text", Text: text}, true
+		return text, ""
 	}
-	why := texts.Text("voice_silent")
-	if err != nil {
-		r.Log.Warn("a voice message could not be transcribed", "run", r.Run, "err", err)
-		why = texts.Text("voice_service")
+	if err == nil {
+		return "", texts.Text("voice_silent")
 	}
-	return r.unread(texts.Text("voice_not_understood", texts.With{"Why": why, "Path": f.Path})), true
+	r.Log.Warn("a recording could not be transcribed", "run", r.Run, "err", err)
+	code := voice.FaultEngine
+	var fault *voice.Fault
+	if errors.As(err, &fault) {
+		code = fault.Code
+	}
+	return "", texts.Text("voice_service", texts.With{"Code": code})
 }

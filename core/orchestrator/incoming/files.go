@@ -44,8 +44,8 @@ type Sources struct {
 	// tried again. Nil: nothing can be fetched.
 	Fetch func(ctx context.Context, user int64, bot string, f core.File) (core.File, error)
 	// Hear transcribes a voice message or an audio file in the vault; nil: they are
-	// not transcribed.
-	Hear func(ctx context.Context, f core.File) (string, error)
+	// not transcribed. It calls show, unless that is nil, with the text so far.
+	Hear func(ctx context.Context, f core.File, show func(string)) (string, error)
 	// PDF returns the text of a PDF for models that do not take the file, and how
 	// many pages were read. An error with a kind has a text that begins with "it";
 	// nil: PDFs are not read.
@@ -58,6 +58,8 @@ type Reader struct {
 	Sources
 	Run  string
 	User int64
+	// Heard is called with the text of a recording so far, while it is transcribed; may be nil.
+	Heard func(text string)
 	// Notices are on files that the model does not see; at most one for each.
 	Notices []core.Warning
 

@@ -22,6 +22,8 @@ var (
 	// ErrUnknown is wrapped by errors of Open for a format that needs ffmpeg, which
 	// is missing.
 	ErrUnknown = errors.New("the recording is neither Ogg Opus nor WAV")
+	// ErrConvert is wrapped by errors of a Converter that converts nothing.
+	ErrConvert = errors.New("the recording cannot be converted")
 	// ErrDamaged is wrapped by errors about the content of a recording.
 	ErrDamaged = errors.New("the recording is damaged")
 )
@@ -45,7 +47,7 @@ type Converter interface {
 // more than MaxBytes of it are ErrTooLarge, more than voice.MaxLength of sound
 // voice.ErrTooLong.
 func Open(ctx context.Context, r io.Reader, other Converter) (Recording, error) {
-	b := bufio.NewReaderSize(&limited{r: r, left: MaxBytes}, 16<<10)
+	b := bufio.NewReaderSize(Limit(r), 16<<10)
 	head, err := b.Peek(64)
 	if len(head) == 0 && err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
@@ -61,10 +63,7 @@ func Open(ctx context.Context, r io.Reader, other Converter) (Recording, error) 
 	case other == nil:
 		return nil, ErrUnknown
 	default:
-		var raw io.ReadCloser
-		if raw, err = other.Convert(ctx, b); err == nil {
-			rec = &plain{r: bufio.NewReader(raw), close: raw.Close}
-		}
+		rec, err = converted(ctx, b, other)
 	}
 	if err != nil {
 		return nil, err
@@ -72,8 +71,27 @@ func Open(ctx context.Context, r io.Reader, other Converter) (Recording, error) 
 	return &bounded{Recording: rec, left: int64(voice.Samples(voice.MaxLength))}, nil
 }
 
+func converted(ctx context.Context, r io.Reader, other Converter) (Recording, error) {
+	raw, err := other.Convert(ctx, r)
+	switch {
+	case errors.Is(err, ErrTooLarge):
+		return nil, err
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", ErrConvert, err)
+	}
+	return &plain{r: bufio.NewReader(raw), close: raw.Close}, nil
+}
+
+// Limit returns a reader of r that fails with ErrTooLarge after MaxBytes.
+func Limit(r io.Reader) io.Reader { return &limited{r: r, left: MaxBytes} }
+
 // Length reads a recording to its end and returns its samples.
 func Length(ctx context.Context, rec Recording) (n int64, err error) {
+	if b, ok := rec.(*bounded); ok {
+		if o, ok := b.Recording.(*opus); ok {
+			return o.length()
+		}
+	}
 	buf := make([]int16, voice.Rate)
 	for ctx.Err() == nil {
 		k, err := rec.Read(buf)
@@ -133,8 +151,10 @@ func (p *plain) Read(pcm []int16) (n int, err error) {
 		}
 		if _, err = io.ReadFull(p.r, b[:]); errors.Is(err, io.ErrUnexpectedEOF) {
 			return n, io.EOF
-		} else if err != nil {
+		} else if errors.Is(err, io.EOF) {
 			return n, err
+		} else if err != nil {
+			return n, fmt.Errorf("%w: %w", ErrDamaged, err)
 		}
 		pcm[n] = int16(uint16(b[0]) | uint16(b[1])<<8)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 
 	pion "github.com/pion/opus"
 	"github.com/pion/opus/pkg/oggreader"
@@ -105,6 +106,26 @@ func (o *opus) next() (err error) {
 	o.skip -= k
 	o.ready = out[k:]
 	return nil
+}
+
+// length returns the samples of the recording, by the positions of its pages.
+func (o *opus) length() (n int64, err error) {
+	defer caught(&err)
+	for {
+		_, page, err := o.ogg.ParseNextPacket()
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return n, nil
+		}
+		if err != nil {
+			return 0, damaged(err)
+		}
+		if end := page.GranulePosition; end != math.MaxUint64 && end > o.pre {
+			n = int64((end - o.pre) / granules)
+		}
+		if n > int64(voice.Samples(voice.MaxLength)) || n < 0 {
+			return 0, voice.ErrTooLong
+		}
+	}
 }
 
 func (o *opus) decode(packet []byte) (n int, err error) {

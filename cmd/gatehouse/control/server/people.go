@@ -76,6 +76,18 @@ func (s *server) rebuild(w http.ResponseWriter, _ *http.Request) error {
 	return web.WriteJSON(w, http.StatusAccepted, control.Job{Key: key})
 }
 
+func (s *server) retryVoice(w http.ResponseWriter, _ *http.Request) error {
+	const key = "voice_retry"
+	err := s.Jobs.Start(key, func(ctx context.Context, progress func(string)) (jobs.Result, error) {
+		r, err := s.Retry(ctx, progress)
+		return jobs.Result{Value: r}, err
+	})
+	if err != nil {
+		return err
+	}
+	return web.WriteJSON(w, http.StatusAccepted, control.Job{Key: key})
+}
+
 func (s *server) job(w http.ResponseWriter, r *http.Request) error {
 	st, err := s.Jobs.Wait(r.Context(), r.PathValue("key"), patience)
 	if err == nil {

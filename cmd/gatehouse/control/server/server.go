@@ -53,6 +53,7 @@ type Options struct {
 	Settings   func(ctx context.Context) (*live.Report, error)
 
 	Rebuild func(ctx context.Context, progress func(string)) (any, error) // of the search
+	Retry   func(ctx context.Context, progress func(string)) (any, error) // of recordings that wait for their text
 }
 
 type (
@@ -140,6 +141,7 @@ func (s *server) endpoints() []endpoint {
 		own("forget", "POST /control/people/{ref}/forget", s.forget),
 		own("reindex", "POST /control/reindex", s.reindex),
 		own("reindex --search", "POST /control/reindex/search", s.rebuild),
+		own("voice retry", "POST /control/voice/retry", s.retryVoice),
 		own("", "GET /control/jobs/{key}", s.job),
 		own("", "GET /control/names", s.names),
 	}

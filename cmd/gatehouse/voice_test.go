@@ -1,0 +1,197 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"gatehouse/configs"
+	"gatehouse/configs/values"
+	"gatehouse/connectors/discord/discordtest"
+	"gatehouse/connectors/telegram/telegramtest"
+	"gatehouse/core"
+	"gatehouse/core/voice"
+)
+
+// sentences is a recording of two sentences, in WAV.
+func sentences(t testing.TB) []byte {
+	t.Helper()
+	pcm := make([]int16, 6*voice.Rate)
+	for i := range pcm {
+		if i%(3*voice.Rate) < 2*voice.Rate {
+			pcm[i] = int16(8000 * math.Sin(2*math.Pi*200*float64(i)/voice.Rate))
+		}
+	}
+	var b bytes.Buffer
+	if err := voice.WriteWAV(&b, pcm); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// stenographer answers the first sentence at once and the second after release is closed.
+func stenographer(t *testing.T, release chan struct{}) string {
+	t.Helper()
+	var n atomic.Int64
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if f, h, err := r.FormFile("file"); err != nil || h.Filename != "speech.wav" {
+			http.Error(w, "not a segment", http.StatusBadRequest)
+			return
+		} else {
+			_, _ = io.Copy(io.Discard, f)
+		}
+		if n.Add(1)%2 == 1 {
+			io.WriteString(w, `{"text":"Where is the shed?"}`)
+			return
+		}
+		select {
+		case <-release:
+		case <-r.Context().Done():
+		}
+		io.WriteString(w, `{"text":"I lost the key."}`)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// The text of a voice message grows in the chat while it is transcribed; then the answer
+// stands in its place.
+func TestAVoiceMessageShowsItsTextWhileItIsTranscribed(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	url := stenographer(t, release)
+	sim := newDiscord(t)
+	w, model := newModelWorld(t, func(c *configs.Config) {
+		c.TranscribeURL = url
+		c.DiscordToken, c.DiscordApiURL = values.NewSecret(sim.Token()), sim.URL()
+	})
+	ada := w.guest("Ada")
+	m := w.post(ada, ada.DM(), telegramtest.Outgoing{File: &telegramtest.File{Kind: "voice", Data: sentences(t)}})
+	w.until("the first sentence is shown", func() bool {
+		d := w.sim.Screen(ada.DM()).Drafts
+		return len(d) == 1 && strings.Contains(d[0].Text, "Where is the shed?") && !strings.Contains(d[0].Text, "key")
+	})
+	close(release)
+	if got := w.answers(ada.DM(), m.ID); got.Text != fakeSays {
+		t.Errorf("answered %q", got.Text)
+	}
+	if text, _ := lastAsked(model); text != "Where is the shed? I lost the key." {
+		t.Errorf("the model was asked %q", text)
+	}
+}
+
+func TestAVoiceMessageOfTheSecondPlatformShowsItsText(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	url := stenographer(t, release)
+	sim := newDiscord(t)
+	w, model := newModelWorld(t, func(c *configs.Config) {
+		c.TranscribeURL = url
+		c.DiscordToken, c.DiscordApiURL = values.NewSecret(sim.Token()), sim.URL()
+	})
+	w.until("the bot is online", func() bool {
+		for _, b := range w.app.hub.States() {
+			if b.Bot == "discord" && b.State == core.Running {
+				return true
+			}
+		}
+		return false
+	})
+	bob := sim.NewUser("Bob")
+	bob.Send("hello")
+	discordHears(w, sim, bob.DM(), "code")
+	rs, err := w.app.pairing.Requests(t.Context(), "pending", 10)
+	if err != nil || len(rs) != 1 {
+		t.Fatal(rs, err)
+	}
+	if _, err := w.app.pairing.Approve(t.Context(), rs[0].ID, core.Approval{}, cli); err != nil {
+		t.Fatal(err)
+	}
+	discordHears(w, sim, bob.DM(), fakeSays)
+	if _, err := bob.Post(bob.DM(), discordtest.Outgoing{Files: []discordtest.File{{Name: "voice.wav", Data: sentences(t)}}}); err != nil {
+		t.Fatal(err)
+	}
+	discordHears(w, sim, bob.DM(), "Where is the shed?")
+	close(release)
+	w.until("the answer is in its place", func() bool {
+		text, _ := lastAsked(model)
+		all := sim.History(bob.DM())
+		return strings.Contains(text, "Where is the shed? I lost the key.") && len(all) > 0 && strings.Contains(all[len(all)-1].Text, fakeSays)
+	})
+}
+
+func TestJournal_ARecordingIsTranscribedLaterAndHasItsDuration(t *testing.T) {
+	t.Parallel()
+	var up atomic.Bool
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !up.Load() {
+			http.Error(w, "overloaded", http.StatusServiceUnavailable)
+			return
+		}
+		io.WriteString(w, `{"text":"We had tea."}`)
+	}))
+	t.Cleanup(s.Close)
+	w, _ := newModelWorld(t, func(c *configs.Config) { c.TranscribeURL = s.URL })
+	boss := w.boss()
+	m := w.post(boss, boss.DM(), telegramtest.Outgoing{Text: "/journal", File: &telegramtest.File{Kind: "voice", Data: sentences(t)}})
+	if got := w.answers(boss.DM(), m.ID); !strings.Contains(got.Text, "The transcription failed; the text is added as soon as it works") {
+		t.Errorf("answered %q", got.Text)
+	}
+	if got := w.diary("Daily"); !strings.Contains(got, "## Audio\n- Duration: 0:06\n- Path: assets/") || strings.Contains(got, "tea") {
+		t.Errorf("the entry stands with its audio and without a text:\n%s", got)
+	}
+	if r, err := w.app.retryVoice(t.Context(), func(string) {}); core.KindOf(err) != core.Busy || r.Waiting != 1 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	up.Store(true)
+	if r, err := w.app.retryVoice(t.Context(), func(string) {}); err != nil || r.Transcribed != 1 || r.Waiting != 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if got := w.diary("Daily"); !strings.Contains(got, "We had tea. We had tea.\n\n## Audio\n- Duration: 0:06") {
+		t.Errorf("after the retry:\n%s", got)
+	}
+}
+
+// A command transcribes as well as a server; where it is missing, the gateway serves and
+// says so.
+func TestACommandTranscribesVoiceMessages(t *testing.T) {
+	t.Parallel()
+	w, model := newModelWorld(t, func(c *configs.Config) {
+		c.TranscribeCommand = `sh -c 'test -s "$1" && echo "Where is $2?"' x {file} {model}`
+		c.TranscribeModel = "tea"
+	})
+	if w.app.box == nil {
+		t.Skip("SKIPPED: ", w.app.noBox)
+	}
+	ada := w.guest("Ada")
+	m := w.post(ada, ada.DM(), telegramtest.Outgoing{File: &telegramtest.File{Kind: "voice", Data: sentences(t)}})
+	w.answers(ada.DM(), m.ID)
+	if text, _ := lastAsked(model); text != "Where is tea? Where is tea?" {
+		t.Errorf("the model was asked %q", text)
+	}
+	if left, err := os.ReadDir(filepath.Join(w.app.runtime, "voice")); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+
+	w, _ = newModelWorld(t, func(c *configs.Config) { c.TranscribeCommand = "no-such-engine {file}" })
+	ada = w.guest("Ada")
+	m = w.post(ada, ada.DM(), telegramtest.Outgoing{File: &telegramtest.File{Kind: "voice", Data: sentences(t)}})
+	if got := w.answers(ada.DM(), m.ID); !strings.Contains(got.Text, "could not be transcribed: the transcription service failed; it is kept as") {
+		t.Errorf("its sender was told %q", got.Text)
+	}
+}
+
+func TestVoiceRetryOnTheCommandLine(t *testing.T) {
+	t.Parallel()
+	h := newHome(t, newSim(t))
+	if code, out, errs := h.run("voice", "retry"); code != 1 || !strings.Contains(errs, "no transcription is set up: set GATEHOUSE_TRANSCRIBE_URL") {
+		t.Errorf("%d %s %s", code, out, errs)
+	}
+}

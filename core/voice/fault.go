@@ -1,0 +1,29 @@
+package voice
+
+// Codes of faults.
+const (
+	FaultEngine  = "engine"  // the transcription failed
+	FaultOff     = "off"     // no transcription is set up
+	FaultFormat  = "format"  // the format is not read here
+	FaultDamaged = "damaged" // the recording is damaged
+	FaultLarge   = "large"   // more than 20 MB
+	FaultLong    = "long"    // more than MaxLength
+)
+
+// Faults are all codes.
+var Faults = []string{FaultEngine, FaultOff, FaultFormat, FaultDamaged, FaultLarge, FaultLong}
+
+// A Fault is why a recording was not transcribed.
+type Fault struct {
+	Code string
+	Err  error
+}
+
+func (f *Fault) Error() string { return f.Err.Error() }
+
+func (f *Fault) Unwrap() error { return f.Err }
+
+// Passes reports whether the same recording may be transcribed later.
+func (f *Fault) Passes() bool {
+	return f.Code == FaultEngine || f.Code == FaultOff || f.Code == FaultFormat
+}

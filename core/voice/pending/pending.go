@@ -1,0 +1,271 @@
+// Package pending transcribes recordings of journals later, after the transcription
+// failed or was not set up.
+package pending
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"gatehouse/core"
+	"gatehouse/core/journal"
+	"gatehouse/core/store"
+	"gatehouse/core/voice"
+)
+
+const (
+	maxOfUser  = 500                 // recordings that wait; of more only the audio is kept
+	firstPause = 5 * time.Minute     // after a failure; doubled after each
+	lastPause  = 24 * time.Hour      // between two tries
+	keep       = 90 * 24 * time.Hour // until a recording is given up
+	perPass    = 20
+	edits      = 5 // of an entry that others change concurrently
+)
+
+// Journal is where the texts go.
+type Journal interface {
+	Entry(ctx context.Context, user int64, id string) (journal.Entry, error)
+	Edit(ctx context.Context, user int64, id, version string, e journal.Edit, by core.Actor) (journal.Entry, error)
+}
+
+// Options for New. All are needed.
+type Options struct {
+	DB      *store.DB
+	Clock   core.Clock
+	Log     *slog.Logger
+	Journal Journal
+	// Hear transcribes a recording in the vault; nil: nothing is transcribed, and
+	// recordings wait until it is.
+	Hear func(ctx context.Context, f core.File, show func(string)) (string, error)
+}
+
+// A Store has the recordings that wait. It is safe for concurrent use.
+type Store struct {
+	o    Options
+	busy chan struct{} // capacity 1: one pass at a time
+}
+
+// New returns a Store.
+func New(o Options) *Store { return &Store{o: o, busy: make(chan struct{}, 1)} }
+
+// Add has the recordings of an entry transcribed later.
+func (s *Store) Add(ctx context.Context, tx *store.Tx, user int64, entry string, paths []string) error {
+	now := s.o.Clock.Now()
+	for _, p := range paths {
+		if _, err := tx.Exec(ctx, `INSERT INTO voice_pending (user_id, entry, path, due, created)
+			SELECT $1, $2, $3, $4, $5 WHERE (SELECT count(*) FROM voice_pending WHERE user_id = $1) < $6
+			ON CONFLICT (entry, path) DO NOTHING`,
+			user, entry, p, core.Stamp(now.Add(firstPause)), core.Stamp(now), maxOfUser); err != nil {
+			return fmt.Errorf("note a recording for later: %w", err)
+		}
+	}
+	return nil
+}
+
+// A Report says what a pass did.
+type Report struct {
+	Transcribed int `json:"transcribed"`
+	Dropped     int `json:"dropped"` // their entry or recording is gone or damaged, or has no speech
+	Waiting     int `json:"waiting"` // after the pass
+}
+
+func (r *Report) String() string {
+	return fmt.Sprintf("%d transcribed, %d dropped, %d waiting", r.Transcribed, r.Dropped, r.Waiting)
+}
+
+type row struct {
+	ID    int64  `db:"id"`
+	User  int64  `db:"user_id"`
+	Entry string `db:"entry"`
+	Path  string `db:"path"`
+	Tries int    `db:"tries"`
+}
+
+// Retry transcribes all recordings that wait, also those that failed recently. It
+// ends with the first that fails again.
+func (s *Store) Retry(ctx context.Context, progress func(string)) (r Report, err error) {
+	if s.o.Hear == nil {
+		return r, core.Errorf(core.Conflict, "no transcription is set up: set GATEHOUSE_TRANSCRIBE_URL or GATEHOUSE_TRANSCRIBE_COMMAND")
+	}
+	last := int64(0)
+	for err == nil {
+		var n int
+		if n, last, err = s.pass(ctx, `id > $1 ORDER BY id LIMIT $2`, last, &r); n == 0 {
+			break
+		}
+		progress(r.String())
+	}
+	if err2 := s.o.DB.Get(ctx, &r.Waiting, `SELECT count(*) FROM voice_pending`); err == nil {
+		err = err2
+	}
+	return r, err
+}
+
+// Run transcribes recordings when they are due, until ctx ends.
+func (s *Store) Run(ctx context.Context) {
+	if s.o.Hear == nil {
+		return
+	}
+	for core.Sleep(ctx, s.o.Clock, time.Minute) {
+		if _, err := s.Pass(ctx); err != nil && ctx.Err() == nil {
+			s.o.Log.ErrorContext(ctx, "recordings that wait for their text", "err", err)
+		}
+	}
+}
+
+// Pass transcribes recordings that are due, until one fails.
+func (s *Store) Pass(ctx context.Context) (r Report, err error) {
+	_, _, err = s.pass(ctx, `due <= $1 ORDER BY due LIMIT $2`, core.Stamp(s.o.Clock.Now()), &r)
+	var fault *voice.Fault
+	if errors.As(err, &fault) { // it is logged, and tried again later
+		err = nil
+	}
+	return r, err
+}
+
+// prune gives up recordings that have waited for long.
+func (s *Store) prune(ctx context.Context) (n int, err error) {
+	err = s.o.DB.Tx(ctx, func(tx *store.Tx) error {
+		gone, err := tx.Exec(ctx, `DELETE FROM voice_pending WHERE created < $1`, core.Stamp(s.o.Clock.Now().Add(-keep)))
+		n = int(gone)
+		return err
+	})
+	return n, err
+}
+
+// pass transcribes some recordings and returns how many there were and the last one's id.
+func (s *Store) pass(ctx context.Context, where string, from any, r *Report) (n int, last int64, err error) {
+	select {
+	case s.busy <- struct{}{}:
+		defer func() { <-s.busy }()
+	case <-ctx.Done():
+		return 0, 0, context.Cause(ctx)
+	}
+	var rows []row
+	if err := s.o.DB.Select(ctx, &rows, `SELECT id, user_id, entry, path, tries FROM voice_pending WHERE `+where, from, perPass); err != nil {
+		return 0, 0, err
+	}
+	for _, w := range rows {
+		last = w.ID
+		done, err := s.one(ctx, w)
+		if err != nil {
+			return len(rows), last, errors.Join(err, s.later(context.WithoutCancel(ctx), w))
+		}
+		if done {
+			r.Transcribed++
+		} else {
+			r.Dropped++
+		}
+		if err := s.drop(ctx, w.ID); err != nil {
+			return len(rows), last, err
+		}
+	}
+	return len(rows), last, nil
+}
+
+func (s *Store) drop(ctx context.Context, id int64) error {
+	return s.o.DB.Tx(ctx, func(tx *store.Tx) error {
+		_, err := tx.Exec(ctx, `DELETE FROM voice_pending WHERE id = $1`, id)
+		return err
+	})
+}
+
+func (s *Store) later(ctx context.Context, w row) error {
+	pause := min(firstPause<<min(w.Tries, 20), lastPause)
+	return s.o.DB.Tx(ctx, func(tx *store.Tx) error {
+		_, err := tx.Exec(ctx, `UPDATE voice_pending SET tries = tries + 1, due = $1 WHERE id = $2`, core.Stamp(s.o.Clock.Now().Add(pause)), w.ID)
+		return err
+	})
+}
+
+// by is who the audit log says edited the entry.
+var by = core.Actor{Via: "upkeep"}
+
+// one transcribes a recording; false if it is dropped. An error is about the engine.
+func (s *Store) one(ctx context.Context, w row) (done bool, err error) {
+	name, err := journal.FileOf(w.User, w.Path)
+	if err != nil {
+		return false, nil
+	}
+	if _, err := s.o.Journal.Entry(ctx, w.User, w.Entry); core.KindOf(err) == core.NotFound {
+		return false, nil
+	} else if err != nil {
+		return false, err
+	}
+	text, err := s.o.Hear(ctx, core.File{Path: name, Name: path.Base(name), Voice: true}, nil)
+	var fault *voice.Fault
+	switch text = strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD")); {
+	case errors.As(err, &fault) && !fault.Passes():
+		s.o.Log.WarnContext(ctx, "a recording in the journal is not transcribed", "entry", w.Entry, "err", err)
+		return false, nil
+	case err != nil:
+		s.o.Log.WarnContext(ctx, "a recording in the journal could not be transcribed again", "entry", w.Entry, "tries", w.Tries+1, "err", err)
+		return false, err
+	case text == "":
+		return false, nil
+	}
+	for range edits {
+		e, err := s.o.Journal.Entry(ctx, w.User, w.Entry)
+		if core.KindOf(err) == core.NotFound {
+			return false, nil
+		} else if err != nil {
+			return false, err
+		}
+		if strings.Contains(e.Text, text) { // an earlier pass was interrupted after its edit
+			return true, nil
+		}
+		all := strings.TrimSpace(e.Text + "\n\n" + text)
+		switch _, err = s.o.Journal.Edit(ctx, w.User, w.Entry, e.Version, journal.Edit{Text: &all}, by); core.KindOf(err) {
+		case core.Conflict:
+		case core.Invalid, core.TooLarge, core.NotFound:
+			s.o.Log.WarnContext(ctx, "the text of a recording does not fit its entry", "entry", w.Entry, "err", err)
+			return false, nil
+		default:
+			return err == nil, err
+		}
+	}
+	return false, core.Errorf(core.Busy, "the entry %s is changed all the time", w.Entry)
+}
+
+// Gauge returns the metric of the recordings that wait.
+func (s *Store) Gauge() prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "gatehouse_voice_pending", Help: "Recordings in journals that wait for their text."}, func() float64 {
+		var n int64
+		_ = s.o.DB.Get(context.Background(), &n, `SELECT count(*) FROM voice_pending`)
+		return float64(n)
+	})
+}
+
+// Tables returns the tables with data of users.
+func (s *Store) Tables() []string { return []string{"voice_pending"} }
+
+// Forget deletes the rows of a user.
+func (s *Store) Forget(ctx context.Context, tx *store.Tx, r *core.Removal) error {
+	if r.User <= 0 {
+		return nil
+	}
+	_, err := tx.Exec(ctx, `DELETE FROM voice_pending WHERE user_id = $1`, r.User)
+	return err
+}
+
+// Merge gives one user's rows to another.
+func (s *Store) Merge(ctx context.Context, tx *store.Tx, from, to int64) error {
+	_, err := tx.Exec(ctx, `UPDATE voice_pending SET user_id = $1 WHERE user_id = $2`, to, from)
+	return err
+}
+
+// Exports returns the statements of an export.
+func (s *Store) Exports() []store.Export {
+	return []store.Export{{Name: "voice_pending", Query: `SELECT entry, path, tries, due, created FROM voice_pending WHERE user_id = $1 ORDER BY id LIMIT $2`}}
+}
+
+// Chores returns the housekeeping.
+func (s *Store) Chores() []core.Chore {
+	return []core.Chore{{Name: "old_recordings", Every: 24 * time.Hour, Run: s.prune}}
+}

@@ -1,0 +1,191 @@
+package pending
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"gatehouse/core"
+	"gatehouse/core/coretest"
+	"gatehouse/core/journal"
+	"gatehouse/core/paraid"
+	"gatehouse/core/store"
+	"gatehouse/core/store/storetest"
+	"gatehouse/core/vault"
+	"gatehouse/core/voice"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A fixture is a journal with recordings that wait.
+type fixture struct {
+	*Store
+	t       *testing.T
+	journal *journal.Store
+	db      *store.DB
+	clock   *coretest.Clock
+	hear    func(path string) (string, error)
+	asked   int
+}
+
+func open(t *testing.T) *fixture {
+	t.Helper()
+	v, err := vault.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = v.Close() })
+	f := &fixture{t: t, clock: coretest.NewClock(time.Now().Add(time.Hour))}
+	f.db = storetest.Open(t, f.clock)
+	log := slog.New(slog.DiscardHandler)
+	ids := paraid.New(f.db, v, log)
+	t.Cleanup(func() { _ = ids.Close() })
+	f.journal = journal.New(journal.Options{DB: f.db, Vault: v, IDs: ids, Rows: ids, Clock: f.clock, Log: log})
+	f.Store = New(Options{DB: f.db, Clock: f.clock, Log: log, Journal: f.journal, Hear: func(_ context.Context, file core.File, _ func(string)) (string, error) {
+		f.asked++
+		return f.hear(file.Path)
+	}})
+	return f
+}
+
+// entry adds an entry with a recording that waits.
+func (f *fixture) entry(text string) journal.Entry {
+	f.t.Helper()
+	at := time.Date(2026, 1, 28, 10, 30, 0, 0, time.UTC)
+	path, err := f.journal.Attach(f.t.Context(), core.Operator, journal.Recording, ".ogg", at, bytes.NewReader([]byte("OggS")), 4)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	e, err := f.journal.Append(f.t.Context(), core.Operator, journal.Draft{Date: "2026-01-28", At: at, Text: text, Audio: []journal.Audio{{Path: path}}}, by)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for range 2 { // a repeated command adds nothing
+		if err := f.db.Tx(f.t.Context(), func(tx *store.Tx) error {
+			return f.Add(f.t.Context(), tx, core.Operator, e.ID, []string{path})
+		}); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+	return e
+}
+
+func (f *fixture) text(e journal.Entry) string {
+	f.t.Helper()
+	now, err := f.journal.Entry(f.t.Context(), core.Operator, e.ID)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return now.Text
+}
+
+func (f *fixture) retry() Report {
+	f.t.Helper()
+	r, err := f.Retry(f.t.Context(), func(string) {})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return r
+}
+
+func TestARecordingIsTranscribedWhenTheEngineWorksAgain(t *testing.T) {
+	f := open(t)
+	a, b := f.entry(""), f.entry("A caption.")
+	broken := &voice.Fault{Code: voice.FaultEngine, Err: errors.New("the engine is down")}
+	f.hear = func(string) (string, error) { return "", broken }
+	pass := func() Report {
+		t.Helper()
+		r, err := f.Pass(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	if pass(); f.asked != 0 {
+		t.Errorf("asked %d times at once", f.asked)
+	}
+	f.clock.Advance(firstPause + time.Second)
+	if pass(); f.asked != 1 {
+		t.Errorf("asked %d times in a pass although the engine is down", f.asked)
+	}
+	if r, err := f.Retry(t.Context(), func(string) {}); !errors.Is(err, broken) || r.Waiting != 2 || f.asked != 2 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	f.hear = func(path string) (string, error) { return "We had tea.\n", nil }
+	if r := pass(); r.Transcribed != 1 {
+		t.Errorf("%+v: only the second was due", r)
+	}
+	f.clock.Advance(lastPause)
+	if r := pass(); r.Transcribed != 1 {
+		t.Errorf("%+v", r)
+	}
+	if f.text(a) != "We had tea." || f.text(b) != "A caption.\n\nWe had tea." {
+		t.Errorf("%q, %q", f.text(a), f.text(b))
+	}
+	if r := f.retry(); r != (Report{}) {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestARecordingIsDroppedWhenThereIsNothingToAdd(t *testing.T) {
+	f := open(t)
+	gone, silent, damaged, done := f.entry("gone"), f.entry(""), f.entry(""), f.entry("")
+	if err := f.journal.Delete(t.Context(), core.Operator, gone.ID, gone.Version, by); err != nil {
+		t.Fatal(err)
+	}
+	said := "It was said. And edited."
+	if _, err := f.journal.Edit(t.Context(), core.Operator, done.ID, done.Version, journal.Edit{Text: &said}, by); err != nil {
+		t.Fatal(err)
+	}
+	f.hear = func(path string) (string, error) {
+		switch {
+		case strings.HasSuffix(path, silent.Audio[0].Path):
+			return "", nil
+		case strings.HasSuffix(path, damaged.Audio[0].Path):
+			return "", &voice.Fault{Code: voice.FaultDamaged, Err: errors.New("damaged")}
+		}
+		return "It was said.", nil
+	}
+	if r := f.retry(); r != (Report{Transcribed: 1, Dropped: 3}) {
+		t.Errorf("%+v", r)
+	}
+	if f.text(done) != said {
+		t.Errorf("the text of an interrupted pass was added twice: %q", f.text(done))
+	}
+}
+
+func TestWaitingRecordingsAreBounded(t *testing.T) {
+	f := open(t)
+	count := func() (n int) {
+		t.Helper()
+		if err := f.db.Get(t.Context(), &n, `SELECT count(*) FROM voice_pending`); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if err := f.db.Tx(t.Context(), func(tx *store.Tx) error {
+		for i := range maxOfUser + 3 {
+			if err := f.Add(t.Context(), tx, 7, strings.Repeat("x", i), []string{"a.ogg"}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil || count() != maxOfUser {
+		t.Errorf("%d rows, %v", count(), err)
+	}
+	f.clock.Advance(keep + time.Hour)
+	if n, err := f.Chores()[0].Run(t.Context()); err != nil || n != maxOfUser || count() != 0 {
+		t.Errorf("%d given up, %d left, %v", n, count(), err)
+	}
+	off := New(Options{DB: f.db, Clock: f.clock})
+	if _, err := off.Retry(t.Context(), nil); core.KindOf(err) != core.Conflict {
+		t.Error(err)
+	}
+	off.Run(t.Context()) // returns: nothing is transcribed
+}
