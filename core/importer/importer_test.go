@@ -195,7 +195,7 @@ func TestAClaudeExportComesInWithToolsAndAttachments(t *testing.T) {
 		t.Fatalf("report %+v", r)
 	}
 	s, got := h.messages(list[3].Session)
-	if s.Source != "claude" || !s.Archived || s.TrustLevel != core.Full {
+	if s.Source != "claude" || !s.Archived || s.TrustLevel != core.Vault {
 		t.Errorf("row %+v", s)
 	}
 	wants(t, got, "assistant thinking", "I look that up.", "assistant tool_use web_search", "user tool_result", "assistant text", "user text", "[File: notes.txt (Chat/assets/", "[File: photo.jpg, not in the export]")
@@ -498,7 +498,7 @@ func TestARecordOfTheVaultIsOpenedWhenItsIDIsAskedFor(t *testing.T) {
 	if r, list := h.run(filepath.Join(h.vault.Path(), "agent-chats"), operator); r.Updated != 1 || r.Failed != 0 {
 		t.Errorf("imported: %+v %+v", r, list)
 	}
-	if s, _ := h.messages(id); s.TrustLevel != core.Full {
+	if s, _ := h.messages(id); s.TrustLevel != core.Vault {
 		t.Errorf("the trust of what the owner imports is %v", s.TrustLevel)
 	}
 	if ok, err := h.Open(context.Background(), "0a1b2c3d-0000-4000-8000-0000000000ff"); ok || err != nil {

@@ -142,6 +142,10 @@ func (b *Bringer) knownAs(ctx context.Context, user int64, row session.Session, 
 // index hold it.
 const maxID = 200
 
+// mostOfExports is the highest ceiling of a conversation that another system exported: nothing
+// in it was done at trust full here, and one with that ceiling could not be continued in a chat.
+const mostOfExports = core.Vault
+
 // mayChange returns an error where the session of k has more trust than the import: who goes on
 // with it would give what the import wrote that trust.
 func mayChange(k *known, t foreign.Terms) error {
@@ -242,6 +246,7 @@ func (b *Bringer) Tree(ctx context.Context, c *foreign.Conversation, t foreign.T
 	if sess.Metadata, err = metadata(sess.Metadata, c.ID, mark{core.Stamp(b.o.Clock.Now()), digest, t.Found}); err != nil {
 		return out, err
 	}
+	t.Trust = min(t.Trust, mostOfExports)
 	return out, b.finish(ctx, &k, conv, w.draft, sess, nil, t)
 }
 

@@ -182,7 +182,7 @@ func TestAConversationComesInWithItsTimesIDsAndParents(t *testing.T) {
 		t.Fatalf("outcome %+v", out)
 	}
 	d := h.detail(out.Session)
-	if d.User != core.Operator || d.TrustLevel != core.Full || d.Source != "chatgpt" || d.MessageCount != 4 || !d.CreatedAt.Equal(start) || !d.LastAccessed.Equal(start.Add(time.Hour)) ||
+	if d.User != core.Operator || d.TrustLevel != core.Vault || d.Source != "chatgpt" || d.MessageCount != 4 || !d.CreatedAt.Equal(start) || !d.LastAccessed.Equal(start.Add(time.Hour)) ||
 		d.Archived || !strings.Contains(string(d.Metadata), `"original_id":"c0ffee00-0000-4000-8000-000000000001"`) || len(d.Tags) != 1 || d.Tags[0] != "imported" {
 		t.Errorf("row %+v %s", d, d.Metadata)
 	}
