@@ -237,7 +237,7 @@ pairing/people: core core/store core/texts pairing/bots
 pairing/places: core core/store core/texts pairing/bots
 web: core
 web/account: core core/store web/auth web/auth/password web/auth/totp  # who may sign in to the panel, and in which role
-web/api: web/api/contexts core core/bus core/session web web/api/access web/api/bots web/api/daily web/api/find web/api/health web/api/imports web/api/journal web/api/passages web/api/permissions web/api/reports web/api/sessions web/api/stream web/api/turns web/auth web/upload
+web/api: web/api/contexts core core/bus core/session web web/api/access web/api/bots web/api/daily web/api/find web/api/health web/api/imports web/api/journal web/api/passages web/api/permissions web/api/reports web/api/sessions web/api/stream web/api/turns web/api/voice web/auth web/upload
 web/api/access: core web web/auth web/fields
 web/api/bots: core web web/api/stream web/auth web/fields web/upload
 web/api/passages: core core/index/document web web/auth web/fields  # passages of one content
@@ -252,6 +252,7 @@ web/api/reports: core core/store core/usage web web/auth web/fields
 web/api/sessions: core core/session core/transcript web web/api/stream web/auth web/fields
 web/api/stream: core web web/auth
 web/api/turns: core core/attach core/bus core/session web web/api/stream web/auth web/fields web/upload
+web/api/voice: core core/voice core/voice/hearing web web/api/stream web/auth
 web/api/v0: core core/bus core/session core/transcript web web/auth
 web/auth: core core/store web web/auth/backoff web/auth/keyfile web/auth/link web/auth/password web/auth/visit web/auth/watch
 web/auth/authtest: core core/store web/auth

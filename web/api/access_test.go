@@ -66,6 +66,7 @@ var routes = []struct {
 	{"GET", "/api/daily/agents/reflection", "", []string{auth.ScopeAdmin}},
 	{"POST", "/api/daily/agents/reflection/run", `{"date":"2026-01-28","force":true}`, []string{auth.ScopeAdmin}},
 	{"GET", "/api/daily/agents/reflection/history?limit=5", "", []string{auth.ScopeAdmin}},
+	{"GET", "/api/voice", "", []string{auth.ScopeChat}},
 	{"GET", "/api/journal/2026-01-28", "", []string{auth.ScopeRead, auth.ScopeChat}},
 	{"POST", "/api/journal/2026-01-28", `{"text":"tea"}`, []string{auth.ScopeChat}},
 	{"GET", "/api/journal/entries/abc123def456", "", []string{auth.ScopeRead, auth.ScopeChat}},

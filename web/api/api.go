@@ -29,6 +29,7 @@ import (
 	"gatehouse/web/api/sessions"
 	"gatehouse/web/api/stream"
 	"gatehouse/web/api/turns"
+	"gatehouse/web/api/voice"
 	"gatehouse/web/auth"
 	"gatehouse/web/upload"
 )
@@ -60,6 +61,7 @@ type Options struct {
 	Contexts    contexts.Options
 	Imports     imports.Options // Streams are the API's
 	Passages    passages.Options
+	Voice       voice.Hearer
 	Reader      sessions.Reader
 	Editor      sessions.Editor
 	Transcripts sessions.Transcripts
@@ -132,6 +134,7 @@ func New(o Options) *API {
 		daily.New(o.Daily),
 		contexts.New(o.Contexts),
 		passages.New(o.Passages),
+		voice.New(voice.Options{Hearer: o.Voice, Streams: a.streams, Log: o.Log}),
 		byBot,
 		access.New(access.Options{Pairings: o.Pairings, Decisions: o.Decisions, People: o.People, Bots: byBot, Keys: o.Keys, Clock: o.Clock}),
 		permissions.New(permissions.Options{Asks: o.Asks, Grants: o.Grants, Answers: o.Answers, Bell: o.Bell, Sessions: a.finder, Streams: a.streams, Clock: o.Clock, Log: o.Log}),
