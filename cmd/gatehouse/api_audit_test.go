@@ -29,6 +29,7 @@ type change struct {
 // unlogged are the unsafe routes that leave no audit row, and why.
 var unlogged = map[string]string{
 	"POST /api/chat":            "a turn has rows of its own: inbox, run, usage",
+	"POST /api/sync/pull":       "it changes nothing",
 	"POST /api/bots/{bot}/test": "it changes nothing",
 	"POST /v1/chat/completions": "a turn has rows of its own: inbox, run, usage",
 	"POST /api/chat/stream":     "a turn has rows of its own: inbox, run, usage",
@@ -178,6 +179,12 @@ func (w *world) unsafeRoutes() map[string]func() change {
 			return change{path: entry(), body: map[string]any{"text": "Zebras"}, header: anyVersion}
 		},
 		"DELETE /api/journal/entries/{id}": func() change { return change{path: entry(), header: anyVersion} },
+		"POST /api/sync/push": func() change {
+			return change{path: "/api/sync/push", body: map[string]any{"files": []map[string]any{{"path": "Notes/zebra.md", "content": "zebra"}}}}
+		},
+		"DELETE /api/sync/files": func() change {
+			return change{path: "/api/sync/files", body: map[string]any{"path": "Notes/antelope.md"}}
+		},
 		"PUT /api/contexts/{name}": func() change {
 			return change{path: "/api/contexts/plans", body: map[string]any{"folders": []string{"Public"}}}
 		},

@@ -44,7 +44,6 @@ import (
 	"gatehouse/core/importer"
 	importtasks "gatehouse/core/importer/tasks"
 	"gatehouse/core/jobs"
-	"gatehouse/core/journal"
 	"gatehouse/core/llm"
 	"gatehouse/core/llm/health"
 	"gatehouse/core/llm/quote"
@@ -125,43 +124,43 @@ type app struct {
 	sessions      *session.Store
 	conversations *conversations
 	paraIDs       *paraid.Registry
-	journal       *journal.Store
-	voices        // what transcribes recordings
-	library       *library.Library
-	events        *runs.Store
-	responses     *storedResponses
-	runs          *orchestrator.Orchestrator
-	running       *dispatch.Running
-	ends          *dispatch.Ends
-	dispatcher    *dispatch.Dispatcher
-	stage         func(name string, took time.Duration) // of a turn, for metrics
-	chat          *chat.Chat
-	hub           *connectors.Hub
-	bots          *fleet.Bots
-	fleet         *fleet.Fleet
-	settings      *live.Settings
-	models        *registry.Registry
-	health        *health.Board
-	search        quote.Search    // of local/quote
-	claude        *claude.Runtime // nil: CLAUDE_CLI names none
-	tools         *toolset.Set
-	activity      *activity.Worker
-	upkeep        *upkeep.Upkeep
-	file          *integrity.Watch // of the database
-	memory        *memory.Releaser
-	jobs          *jobs.Table // what takes longer than a request
-	tasks         *tasks.Tasks
-	importer      *importer.Importer
-	imports       *importtasks.Tasks
-	intake        *importing.Intake
-	backups       *directory.Directory
-	restores      *restore.Restores
-	owners        erasure.Registry
-	eraser        *erasure.Eraser
-	serving       atomic.Bool           // users may be waiting
-	runtime       string                // directory of the socket and the key file
-	asked         [2]string             // ADDR and METRICS_ADDR as they were set: cfg has what is listened on
-	know          func(models []string) // has metrics count them by name
+	copied
+	voices     // what transcribes recordings
+	library    *library.Library
+	events     *runs.Store
+	responses  *storedResponses
+	runs       *orchestrator.Orchestrator
+	running    *dispatch.Running
+	ends       *dispatch.Ends
+	dispatcher *dispatch.Dispatcher
+	stage      func(name string, took time.Duration) // of a turn, for metrics
+	chat       *chat.Chat
+	hub        *connectors.Hub
+	bots       *fleet.Bots
+	fleet      *fleet.Fleet
+	settings   *live.Settings
+	models     *registry.Registry
+	health     *health.Board
+	search     quote.Search    // of local/quote
+	claude     *claude.Runtime // nil: CLAUDE_CLI names none
+	tools      *toolset.Set
+	activity   *activity.Worker
+	upkeep     *upkeep.Upkeep
+	file       *integrity.Watch // of the database
+	memory     *memory.Releaser
+	jobs       *jobs.Table // what takes longer than a request
+	tasks      *tasks.Tasks
+	importer   *importer.Importer
+	imports    *importtasks.Tasks
+	intake     *importing.Intake
+	backups    *directory.Directory
+	restores   *restore.Restores
+	owners     erasure.Registry
+	eraser     *erasure.Eraser
+	serving    atomic.Bool           // users may be waiting
+	runtime    string                // directory of the socket and the key file
+	asked      [2]string             // ADDR and METRICS_ADDR as they were set: cfg has what is listened on
+	know       func(models []string) // has metrics count them by name
 
 	closers []func() error
 }

@@ -47,6 +47,7 @@ cmd/gatehouse/bottexts: admin/settings configs connectors/discord connectors/dis
 cmd/gatehouse/claude: configs core core/claudecli core/llm core/orchestrator core/permission core/permission/guard core/sandbox core/tool/files core/toolset
 cmd/gatehouse/commands: cmd/gatehouse/commands/console cmd/gatehouse/control cmd/gatehouse/doctor cmd/gatehouse/fleet cmd/gatehouse/isolation cmd/gatehouse/library cmd/gatehouse/models cmd/gatehouse/setup configs configs/live configs/values core core/agent core/attach core/backup core/erasure core/importer/report core/importer/tasks core/index/search core/llm/registry core/permission core/queue/maintenance core/runs core/sandbox core/schedule/daily core/session/reindex core/store core/vault core/voice/pending web/api/bots web/api/find web/upload
 cmd/gatehouse/commands/access: cmd/gatehouse/commands/console cmd/gatehouse/control connectors/chat core pairing/codes web/account web/auth
+cmd/gatehouse/commands/syncing: cmd/gatehouse/commands/console core core/vaultsync/client  # the command sync
 cmd/gatehouse/commands/console: cmd/gatehouse/control configs core
 cmd/gatehouse/control: core core/permission core/store pairing/codes web/account web/api/bots web/auth
 cmd/gatehouse/control/server: cmd/gatehouse/control configs/live core core/attach core/erasure core/erasure/tasks core/jobs core/permission core/session core/session/reindex core/store core/tool/mcp core/vault pairing/codes web web/account web/api/bots web/auth web/upload
@@ -223,7 +224,11 @@ core/transcript/words:  # what a word is
 core/upkeep: core
 core/usage: core core/store
 core/vault: core core/beneath
+core/vaultsync: core core/journal/dayfile core/store core/vault core/vaultsync/merge core/vaultsync/place core/vaultsync/wire  # the vault, with copies on devices
+core/vaultsync/client: core core/beneath core/vaultsync/place core/vaultsync/wire core/watch  # a device's copy
 core/vaultsync/merge: core/diff core/journal/dayfile  # versions of a text, brought together
+core/vaultsync/place: core core/beneath core/vaultsync/wire  # files that others change
+core/vaultsync/wire: core  # what server and devices exchange
 core/voice:  # speech becomes text, imports no package of ours
 core/voice/decode: core/voice  # recordings as samples
 core/voice/hearing: core core/voice core/voice/decode
@@ -237,7 +242,7 @@ pairing/people: core core/store core/texts pairing/bots
 pairing/places: core core/store core/texts pairing/bots
 web: core
 web/account: core core/store web/auth web/auth/password web/auth/totp  # who may sign in to the panel, and in which role
-web/api: web/api/contexts core core/bus core/session web web/api/access web/api/bots web/api/daily web/api/find web/api/health web/api/imports web/api/journal web/api/passages web/api/permissions web/api/reports web/api/sessions web/api/stream web/api/turns web/api/voice web/auth web/upload
+web/api: web/api/contexts core core/bus core/session web web/api/access web/api/bots web/api/daily web/api/find web/api/health web/api/imports web/api/journal web/api/passages web/api/permissions web/api/reports web/api/sessions web/api/stream web/api/sync web/api/turns web/api/voice web/auth web/upload
 web/api/access: core web web/auth web/fields
 web/api/bots: core web web/api/stream web/auth web/fields web/upload
 web/api/passages: core core/index/document web web/auth web/fields  # passages of one content
@@ -251,6 +256,7 @@ web/api/permissions: core core/ask core/diff core/permission web web/api/stream 
 web/api/reports: core core/store core/usage web web/auth web/fields
 web/api/sessions: core core/session core/transcript web web/api/stream web/auth web/fields
 web/api/stream: core web web/auth
+web/api/sync: core core/vaultsync core/vaultsync/wire web web/auth web/fields
 web/api/turns: core core/attach core/bus core/session web web/api/stream web/auth web/fields web/upload
 web/api/voice: core core/voice core/voice/hearing web web/api/stream web/auth
 web/api/v0: core core/bus core/session core/transcript web web/auth

@@ -12,15 +12,24 @@ import (
 	"gatehouse/core/journal"
 	"gatehouse/core/paraid"
 	"gatehouse/core/tool/files"
+	"gatehouse/core/vaultsync"
 	"gatehouse/pairing/people"
 	apijournal "gatehouse/web/api/journal"
+	apisync "gatehouse/web/api/sync"
 )
 
-// openJournal builds the registry of ids and the journals.
+// copied is what devices have copies of: the journals, and the vault.
+type copied struct {
+	journal *journal.Store
+	synced  *vaultsync.Store
+}
+
+// openJournal builds the registry of ids, the journals, and the sync of the vault.
 func (a *app) openJournal(ctx context.Context) error {
 	a.paraIDs = paraid.New(a.db, a.vault, a.log)
 	a.closing(a.paraIDs.Close)
 	a.journal = journal.New(journal.Options{DB: a.db, Vault: a.vault, IDs: a.paraIDs, Rows: a.paraIDs, Clock: a.clock, Log: a.log, Room: a.journalRoom})
+	a.synced = vaultsync.New(vaultsync.Options{DB: a.db, Vault: a.vault, Clock: a.clock, Log: a.log, Room: a.journalRoom, Registry: a.reg})
 	return a.paraIDs.Load(ctx)
 }
 
@@ -43,6 +52,11 @@ func (a *app) chatJournal() chatjournal.Options {
 // apiJournal returns what the journal's endpoints need.
 func (a *app) apiJournal() apijournal.Options {
 	return apijournal.Options{Reader: a.journal, Writer: a.journal, May: a.readable.may, Now: a.nowOf}
+}
+
+// apiSync returns what the sync's endpoints need.
+func (a *app) apiSync() apisync.Options {
+	return apisync.Options{Files: a.synced, May: a.readable.may, Did: a.synced.Audit}
 }
 
 // nowOf returns the time in a user's time zone.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"gatehouse/cmd/gatehouse/commands/access"
 	"gatehouse/cmd/gatehouse/commands/console"
+	"gatehouse/cmd/gatehouse/commands/syncing"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -61,6 +62,7 @@ type command struct {
 	Voice   commands.Voice   `cmd:"" help:"Recordings and their texts."`
 	Reindex commands.Reindex `cmd:"" help:"Rebuild the list of sessions from the vault's files."`
 	Import  commands.Import  `cmd:"" help:"Bring in conversations of Claude, ChatGPT, Claude Code or the original system."`
+	Sync    syncing.Sync     `cmd:"" help:"Keep a folder of this machine the same as the vault of a gateway."`
 	Forget  commands.Forget  `cmd:"" help:"Erase a user and all their data."`
 	Explain commands.Explain `cmd:"" help:"Show which rule decides a tool call: a command, a path, or one call per line as JSON."`
 	Version versionCmd       `cmd:"" help:"Print the version."`

@@ -165,6 +165,7 @@ func (b *making) inVault(path string) (string, bool) {
 func (b *making) leftOut(src Source) map[string]string {
 	skip := map[string]string{
 		".parachute/lock": "", ".parachute/sends": "", pendingDir: "", restoreDir: "",
+		".parachute/versions":       "", // devices bring what they have; only merges know less
 		".claude/.credentials.json": "Claude Code's login; log in again on the other machine",
 	}
 	add := func(path, why string) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"path"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -194,4 +195,14 @@ func (r *remover) nested(d *Dir, name string) error {
 			return err
 		}
 	}
+}
+
+// RemoveEmpty deletes the empty directory name below d. Another one is an error.
+func (d *Dir) RemoveEmpty(name string) error {
+	up, err := d.Dir(path.Dir(name))
+	if err != nil {
+		return err
+	}
+	defer up.Close()
+	return up.unlink(path.Base(name), unix.AT_REMOVEDIR)
 }

@@ -28,6 +28,7 @@ import (
 	"gatehouse/web/api/reports"
 	"gatehouse/web/api/sessions"
 	"gatehouse/web/api/stream"
+	"gatehouse/web/api/sync"
 	"gatehouse/web/api/turns"
 	"gatehouse/web/api/voice"
 	"gatehouse/web/auth"
@@ -57,6 +58,7 @@ type Options struct {
 	Sessions    Sessions
 	Finder      find.Finder
 	Journal     journal.Options
+	Sync        sync.Options
 	Daily       daily.Options
 	Contexts    contexts.Options
 	Imports     imports.Options // Streams are the API's
@@ -131,6 +133,7 @@ func New(o Options) *API {
 		find.New(o.Finder),
 		imports.New(o.Imports),
 		journal.New(o.Journal),
+		sync.New(o.Sync),
 		daily.New(o.Daily),
 		contexts.New(o.Contexts),
 		passages.New(o.Passages),

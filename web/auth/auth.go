@@ -21,6 +21,7 @@ const (
 	ScopeChat    = "chat"    // talk, in own sessions
 	ScopeRead    = "read"    // read own sessions; everyone's only together with admin
 	ScopeSend    = "send"    // have a bot send a message unasked
+	ScopeSync    = "sync"    // copy the own files of the vault to a device and back
 	ScopeMetrics = "metrics" // /metrics and the details of /readyz
 	ScopeAdmin   = "admin"   // bots, pairing, access, keys
 )
@@ -36,7 +37,7 @@ func viewerScopes() []string { return []string{ScopeRead, ScopeMetrics, ScopeAdm
 
 // Scopes lists all scopes in the order they are shown.
 func Scopes() []string {
-	return []string{ScopeChat, ScopeRead, ScopeSend, ScopeMetrics, ScopeAdmin}
+	return []string{ScopeChat, ScopeRead, ScopeSend, ScopeSync, ScopeMetrics, ScopeAdmin}
 }
 
 // LocalUser owns the sessions of keyless requests from this machine

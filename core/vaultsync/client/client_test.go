@@ -1,0 +1,213 @@
+package client_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"gatehouse/core"
+	"gatehouse/core/vaultsync/wire"
+	"gatehouse/web/auth"
+)
+
+// pair returns a server and two devices of its owner.
+func pair(t *testing.T) (s *server, a, b *device) {
+	t.Helper()
+	s = serve(t, t.TempDir())
+	key := s.key(t, core.Operator, core.Vault, auth.ScopeSync)
+	return s, s.device(t, "laptop", key), s.device(t, "phone", key)
+}
+
+func TestOnce_FilesAndTheirChangesArriveOnTheOtherDevice(t *testing.T) {
+	s, a, b := pair(t)
+	write(t, a.dir, "Notes/tea.md", "green")
+	write(t, b.dir, "photo.png", "\x89PNG\x00")
+	write(t, s.dir, "Daily/2026-01-28.md", "# para:abc123def456 10:30 AM\n\ntext\n")
+	a.sync(t)
+	b.sync(t)
+	a.sync(t)
+	same(t, s.dir, a.dir, b.dir)
+	if len(tree(t, a.dir)) != 3 {
+		t.Fatalf("%s", listed(tree(t, a.dir)))
+	}
+	write(t, b.dir, "Notes/tea.md", "black")
+	remove(t, b.dir, "photo.png")
+	b.sync(t)
+	if r := a.sync(t); r.Fetched != 1 || r.DeletedHere != 1 {
+		t.Errorf("%+v", r)
+	}
+	same(t, s.dir, a.dir, b.dir)
+	if got := tree(t, a.dir); got["Notes/tea.md"] != "black" || len(got) != 2 {
+		t.Errorf("%s", listed(got))
+	}
+	if r := a.sync(t); r.Sent+r.Fetched+r.DeletedHere+r.DeletedOut != 0 {
+		t.Errorf("nothing has changed: %+v", r)
+	}
+}
+
+func TestOnce_EntriesOfOneDayThatWereAddedOnBothDevicesAreKept(t *testing.T) {
+	s, a, b := pair(t)
+	day := "Daily/2026-01-28.md"
+	one := "# para:aaaaaaaaaaaa 8:00 AM\n\none\n"
+	write(t, a.dir, day, one)
+	a.sync(t)
+	b.sync(t)
+	write(t, a.dir, day, one+"\n# para:bbbbbbbbbbbb 9:00 AM\n\ntwo\n")
+	write(t, b.dir, day, strings.Replace(one, "one", "one, edited", 1)+"\n# para:cccccccccccc 9:30 AM\n\nthree\n")
+	a.sync(t)
+	if r := b.sync(t); len(r.Merged) != 1 || r.Merged[0].Path != day || r.Merged[0].Conflicts != 0 {
+		t.Errorf("%+v", r)
+	}
+	a.sync(t)
+	same(t, s.dir, a.dir, b.dir)
+	if got := read(t, a.dir, day); strings.Count(got, "# para:") != 3 || !strings.Contains(got, "one, edited") {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestOnce_ALineOfAnEntryThatBothEditedIsUnderAHeading(t *testing.T) {
+	s, a, b := pair(t)
+	day := "Daily/2026-01-28.md"
+	write(t, a.dir, day, "# para:aaaaaaaaaaaa 8:00 AM\n\none\n")
+	a.sync(t)
+	b.sync(t)
+	write(t, a.dir, day, "# para:aaaaaaaaaaaa 8:00 AM\n\nONE\n")
+	write(t, b.dir, day, "# para:aaaaaaaaaaaa 8:00 AM\n\neins\n")
+	a.sync(t)
+	if r := b.sync(t); len(r.Merged) != 1 || r.Merged[0].Conflicts != 1 {
+		t.Errorf("%+v", r)
+	}
+	a.sync(t)
+	same(t, s.dir, a.dir, b.dir)
+	if got, want := read(t, a.dir, day), "# para:aaaaaaaaaaaa 8:00 AM\n\n## conflict phone 2026-01-28 10:30\n\nONE\n\n---\n\neins\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestOnce_WhatCannotBeMergedIsKeptTwice(t *testing.T) {
+	s, a, b := pair(t)
+	write(t, a.dir, "a.bin", "\x00one")
+	write(t, a.dir, "n.md", "one\n")
+	a.sync(t)
+	b.sync(t)
+	write(t, a.dir, "a.bin", "\x00a")
+	write(t, b.dir, "a.bin", "\x00b")
+	write(t, a.dir, "n.md", "a\n")
+	write(t, b.dir, "n.md", "b\n")
+	a.sync(t)
+	if r := b.sync(t); len(r.Copies) != 2 {
+		t.Errorf("%+v", r)
+	}
+	a.sync(t)
+	same(t, s.dir, a.dir, b.dir)
+	got := tree(t, a.dir)
+	if got["a.bin"] != "\x00a" || got["a (conflict phone 2026-01-28).bin"] != "\x00b" || got["n.md"] != "a\n" || got["n (conflict phone 2026-01-28).md"] != "b\n" || len(got) != 4 {
+		t.Errorf("%s", listed(got))
+	}
+}
+
+func TestOnce_OtherTextIsMergedByLines(t *testing.T) {
+	s, a, b := pair(t)
+	write(t, a.dir, "n.md", "one\ntwo\nthree\n")
+	a.sync(t)
+	b.sync(t)
+	write(t, a.dir, "n.md", "ONE\ntwo\nthree\n")
+	write(t, b.dir, "n.md", "one\ntwo\nTHREE\n")
+	a.sync(t)
+	b.sync(t)
+	a.sync(t)
+	same(t, s.dir, a.dir, b.dir)
+	if got := read(t, a.dir, "n.md"); got != "ONE\ntwo\nTHREE\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestOnce_ADeletionAgainstAnEditLoses(t *testing.T) {
+	s, a, b := pair(t)
+	write(t, a.dir, "n.md", "one\n")
+	write(t, a.dir, "m.md", "one\n")
+	a.sync(t)
+	b.sync(t)
+	write(t, a.dir, "n.md", "two\n")
+	remove(t, b.dir, "n.md")
+	remove(t, a.dir, "m.md")
+	write(t, b.dir, "m.md", "two\n")
+	a.sync(t)
+	b.sync(t)
+	a.sync(t)
+	same(t, s.dir, a.dir, b.dir)
+	if got := tree(t, a.dir); got["n.md"] != "two\n" || got["m.md"] != "two\n" {
+		t.Errorf("%s", listed(got))
+	}
+}
+
+func TestOnce_AFileWithTheNameOfAFolder(t *testing.T) {
+	s, a, b := pair(t)
+	write(t, a.dir, "x", "a file")
+	write(t, b.dir, "x/y.md", "in a folder")
+	a.sync(t)
+	b.sync(t)
+	a.sync(t)
+	b.sync(t)
+	same(t, s.dir, a.dir, b.dir)
+	if got := tree(t, a.dir); len(got) != 2 || got["x"] != "a file" || got["x (conflict phone 2026-01-28)/y.md"] != "in a folder" {
+		t.Errorf("%s", listed(got))
+	}
+}
+
+func TestOnce_DryRunChangesNothing(t *testing.T) {
+	s, a, b := pair(t)
+	write(t, a.dir, "a.md", "a")
+	a.sync(t)
+	write(t, b.dir, "b.md", "b")
+	b.o.DryRun = true
+	if r := b.sync(t); !slices.Equal(r.Plan, []string{"fetch a.md", "send b.md"}) {
+		t.Errorf("%q", r.Plan)
+	}
+	if got := tree(t, b.dir); len(got) != 1 {
+		t.Errorf("%s", listed(got))
+	}
+	if _, err := os.Stat(filepath.Join(b.dir, wire.StateDir)); err == nil {
+		t.Error("it wrote its state")
+	}
+	if got := tree(t, s.dir); len(got) != 1 {
+		t.Errorf("%s", listed(got))
+	}
+}
+
+func TestOnce_AnEmptyFolderDeletesNothing(t *testing.T) {
+	s, a, _ := pair(t)
+	for _, n := range strings.Split("abcdefghijkl", "") {
+		write(t, a.dir, n+".md", n)
+	}
+	a.sync(t)
+	for _, n := range strings.Split("abcdefghijkl", "") {
+		remove(t, a.dir, n+".md")
+	}
+	if _, err := a.try(); core.KindOf(err) != core.Conflict {
+		t.Errorf("%v", err)
+	}
+	if got := tree(t, s.dir); len(got) != 12 {
+		t.Errorf("%s", listed(got))
+	}
+	for _, n := range strings.Split("abcdefghijkl", "") {
+		remove(t, s.dir, n+".md")
+	}
+	write(t, a.dir, "new.md", "n")
+	if _, err := a.try(); err == nil || !strings.Contains(err.Error(), "vanished") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestOnce_ASecondClientOfTheFolderIsRefused(t *testing.T) {
+	_, a, _ := pair(t)
+	a.o.Step = func(string) {
+		a.o.Step = nil
+		if _, err := a.try(); core.KindOf(err) != core.Conflict {
+			t.Errorf("%v", err)
+		}
+	}
+	a.sync(t)
+}

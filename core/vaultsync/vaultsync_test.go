@@ -1,0 +1,250 @@
+package vaultsync_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/coretest"
+	"gatehouse/core/store"
+	"gatehouse/core/store/storetest"
+	"gatehouse/core/vault"
+	"gatehouse/core/vaultsync"
+	"gatehouse/core/vaultsync/wire"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+// A world is a vault and its store.
+type world struct {
+	*vaultsync.Store
+	t     *testing.T
+	dir   string
+	db    *store.DB
+	clock *coretest.Clock
+	step  func(string)
+	full  bool // Room refuses
+}
+
+func open(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t, clock: coretest.NewClock(time.Now())}
+	v, err := vault.Open(filepath.Join(t.TempDir(), "vault"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { v.Close() })
+	w.dir, w.db = v.Path(), storetest.Open(t, w.clock)
+	w.Store = vaultsync.New(vaultsync.Options{DB: w.db, Vault: v, Clock: w.clock, Log: slog.New(slog.DiscardHandler),
+		Room: func(context.Context, int64, string, bool, int64) error {
+			if w.full {
+				return core.Errorf(core.Denied, "your own folder would hold more than 1 MB")
+			}
+			return nil
+		},
+		Step: func(what string) {
+			if w.step != nil {
+				w.step(what)
+			}
+		}})
+	return w
+}
+
+func owner() vaultsync.Area { return area(core.Operator, core.Vault) }
+
+func area(user int64, trust core.Trust) vaultsync.Area {
+	return vaultsync.Area{User: user, Trust: trust, May: func(core.Trust, int64, string, bool) bool { return true }}
+}
+
+func (w *world) push(a vaultsync.Area, path, base, text string) wire.Done {
+	w.t.Helper()
+	done, err := w.Push(w.t.Context(), a, vaultsync.Sent{Meta: wire.Meta{Path: path, BaseHash: base}, Device: "phone"}, strings.NewReader(text))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return done
+}
+
+func (w *world) list(a vaultsync.Area, since string) wire.Listing {
+	w.t.Helper()
+	l, err := w.List(w.t.Context(), a, vaultsync.Query{Since: since, Binary: true})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return l
+}
+
+func (w *world) write(name, text string) {
+	w.t.Helper()
+	p := filepath.Join(w.dir, name)
+	err := os.MkdirAll(filepath.Dir(p), 0o700)
+	if err == nil {
+		err = os.WriteFile(p, []byte(text), 0o600)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) read(name string) string {
+	w.t.Helper()
+	data, err := os.ReadFile(filepath.Join(w.dir, name))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return string(data)
+}
+
+func hash(text string) string { return wire.Hash([]byte(text)) }
+
+func TestList_ACursorGetsWhatChangedSinceWithDeletions(t *testing.T) {
+	w := open(t)
+	w.write("a.md", "a")
+	w.write("b.md", "b")
+	w.write("Daily/2026-01-28.md", "# para:abc123def456 10:30 AM\n\ntext\n")
+	first := w.list(owner(), "")
+	if !first.Complete || len(first.Files) != 3 || len(first.Files[0].Entries) != 1 || first.Files[0].Entries[0].ID != "abc123def456" {
+		t.Fatalf("%+v", first)
+	}
+	w.write("b.md", "changed")
+	if err := os.Remove(filepath.Join(w.dir, "a.md")); err != nil {
+		t.Fatal(err)
+	}
+	l := w.list(owner(), first.Cursor)
+	if l.Complete || len(l.Files) != 1 || l.Files[0].Path != "b.md" || len(l.Deleted) != 1 || l.Deleted[0].Path != "a.md" || l.Deleted[0].Hash != hash("a") {
+		t.Errorf("%+v", l)
+	}
+	if again := w.list(owner(), l.Cursor); len(again.Files)+len(again.Deleted) != 0 || again.Digest != l.Digest || again.Digest == first.Digest {
+		t.Errorf("%+v", again)
+	}
+	for _, cursor := range []string{"99999", "x", "-1"} {
+		if l := w.list(owner(), cursor); cursor != "-1" && !l.Complete || len(l.Files) != 2 {
+			t.Errorf("cursor %q: %+v", cursor, l)
+		}
+	}
+}
+
+func TestList_ADeletionIsRememberedForSevenDays(t *testing.T) {
+	w := open(t)
+	w.write("b.md", "b")
+	w.push(owner(), "a.md", "", "a")
+	old := w.list(owner(), "")
+	if done, err := w.Delete(t.Context(), owner(), "", "a.md", hash("a")); err != nil || done.Outcome != wire.Deleted {
+		t.Fatal(done, err)
+	}
+	w.clock.Advance(6 * 24 * time.Hour)
+	if _, err := w.Prune(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if l := w.list(owner(), old.Cursor); l.Complete || len(l.Deleted) != 1 {
+		t.Errorf("%+v", l)
+	}
+	w.clock.Advance(2 * 24 * time.Hour)
+	if _, err := w.Prune(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if l := w.list(owner(), old.Cursor); !l.Complete || len(l.Deleted) != 0 {
+		t.Errorf("an older cursor does not get all files: %+v", l)
+	}
+}
+
+func TestPush_AnotherProgramThatWritesInBetweenLosesNothing(t *testing.T) {
+	for _, at := range []string{"part", "filled", "whole", "exchanged"} {
+		t.Run(at, func(t *testing.T) {
+			w := open(t)
+			day := "Daily/2026-01-28.md"
+			entry := func(n int) string { return fmt.Sprintf("# para:entry000000%d 10:30 AM\n\ntext %d\n\n", n, n) }
+			w.push(owner(), day, "", entry(1))
+			w.step = func(what string) {
+				if what == at {
+					w.step = nil
+					w.write("new", w.read(day)+entry(2))
+					if err := os.Rename(filepath.Join(w.dir, "new"), filepath.Join(w.dir, day)); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			w.push(owner(), day, hash(entry(1)), entry(1)+entry(3))
+			got := w.read(day)
+			for n := 1; n <= 3; n++ {
+				if strings.Count(got, entry(n)) != 1 {
+					t.Errorf("entry %d: %q", n, got)
+				}
+			}
+		})
+	}
+}
+
+func TestPush_AGuestsFolderHasItsLimits(t *testing.T) {
+	w := open(t)
+	w.full = true
+	_, err := w.Push(t.Context(), area(7, core.Sandboxed), vaultsync.Sent{Meta: wire.Meta{Path: "a.md"}}, strings.NewReader("a"))
+	if core.KindOf(err) != core.Denied {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(w.dir, "Guests/7/a.md")); err == nil {
+		t.Error("the file was written")
+	}
+}
+
+func TestPrune_TheLastContentsOfAFileAreKeptAndOthersRemoved(t *testing.T) {
+	w := open(t)
+	base := ""
+	for i := range 8 {
+		text := fmt.Sprintf("text %d", i)
+		w.push(owner(), "a.md", base, text)
+		base = hash(text)
+	}
+	old := time.Now().Add(-48 * time.Hour)
+	contents := func() (n int) {
+		_ = filepath.WalkDir(filepath.Join(w.dir, ".parachute/versions"), func(p string, d os.DirEntry, err error) error {
+			if err == nil && !d.IsDir() {
+				n++
+				_ = os.Chtimes(p, old, old)
+			}
+			return nil
+		})
+		return n
+	}
+	if n := contents(); n != 8 {
+		t.Fatal(n)
+	}
+	if n, err := w.Prune(t.Context()); n != 4 || err != nil || contents() != 4 {
+		t.Errorf("%d removed, %d left, %v", n, contents(), err)
+	}
+}
+
+func TestForget_NothingOfAGuestsFilesIsLeft(t *testing.T) {
+	w := open(t)
+	w.push(area(7, core.Sandboxed), "a.md", "", "a")
+	w.push(area(8, core.Sandboxed), "b.md", "", "b")
+	w.push(owner(), "c.md", "", "c")
+	tables := vaultsync.Tables{Store: w.Store}
+	err := w.db.Tx(t.Context(), func(tx *store.Tx) error {
+		return tables.Forget(t.Context(), tx, &core.Removal{Person: core.Person{User: 7}, Last: true})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range tables.Tables() {
+		var of7, all int
+		if err := w.db.Get(t.Context(), &of7, `SELECT count(*) FROM `+table+` WHERE path LIKE 'Guests/7/%'`); err != nil || of7 != 0 {
+			t.Errorf("%s has %d rows, %v", table, of7, err)
+		}
+		if err := w.db.Get(t.Context(), &all, `SELECT count(DISTINCT path) FROM `+table); err != nil || all != 2 {
+			t.Errorf("%s has %d files of others, %v", table, all, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(w.dir, ".parachute/versions/7")); !os.IsNotExist(err) {
+		t.Errorf("contents are left: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(w.dir, ".parachute/versions/8")); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,265 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gatehouse/core"
+	"gatehouse/core/permission"
+	"gatehouse/core/vaultsync"
+	"gatehouse/core/vaultsync/wire"
+	"gatehouse/web/api/sync"
+	"gatehouse/web/auth"
+)
+
+// syncs are the real endpoints over the harness's vault, with the real rules.
+func (h *harness) syncs() sync.Options {
+	s := vaultsync.New(vaultsync.Options{DB: h.db, Vault: h.vault, Clock: h.clock, Log: slog.New(slog.DiscardHandler)})
+	return sync.Options{Files: s, Did: s.Audit, May: func(trust core.Trust, user int64, name string, write bool) bool {
+		mayRead, mayWrite := permission.Profile{User: user, Trust: trust}.Bounds([]string{"Private/"})
+		if write {
+			return mayWrite(name)
+		}
+		return mayRead(name)
+	}}
+}
+
+// file writes a file into the vault.
+func (h *harness) file(name, text string) {
+	h.t.Helper()
+	p := filepath.Join(h.vault.Path(), name)
+	err := os.MkdirAll(filepath.Dir(p), 0o700)
+	if err == nil {
+		err = os.WriteFile(p, []byte(text), 0o600)
+	}
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// listing returns what a key sees.
+func (h *harness) listing(key, query string) (l wire.Listing) {
+	h.t.Helper()
+	res := h.do(key, "GET", "/api/sync/manifest"+query, "")
+	defer res.Body.Close()
+	if err := json.NewDecoder(res.Body).Decode(&l); err != nil || res.StatusCode != 200 {
+		h.t.Fatalf("%d %v", res.StatusCode, err)
+	}
+	return l
+}
+
+func paths(l wire.Listing) string {
+	var all []string
+	for _, f := range l.Files {
+		all = append(all, f.Path)
+	}
+	return strings.Join(all, " ")
+}
+
+// push sends a file as JSON and returns what became of it.
+func (h *harness) push(key, path, base, text string) wire.Result {
+	h.t.Helper()
+	body, _ := json.Marshal(map[string]any{"device": "phone", "files": []map[string]any{{"path": path, "base_hash": base, "content": text}}})
+	res := h.do(key, "POST", "/api/sync/push", string(body))
+	defer res.Body.Close()
+	var r wire.Result
+	if err := json.NewDecoder(res.Body).Decode(&r); err != nil || res.StatusCode != 200 {
+		h.t.Fatalf("%d %v", res.StatusCode, err)
+	}
+	return r
+}
+
+func (h *harness) furnishVault() {
+	for _, name := range []string{
+		"Notes/tea.md", "Notes/photo.png", "Daily/2026-01-28.md", "Daily/.agents/reflection.md", "Daily/.activity/2026-01-28.jsonl", "CLAUDE.md", ".mcp.json",
+		"Guests/7/own.md", "Guests/8/others.md", "Private/diary.md",
+		".parachute/agents/a.md", ".claude/projects/x.jsonl", ".obsidian/app.json", "Chat/sessions.db", "Chat/sessions.db-wal", "Notes/.env", "Notes/server.key", "Notes/x.lock", "Notes/draft.md~",
+	} {
+		h.file(name, "text of "+name)
+	}
+	_ = os.Symlink("/etc", filepath.Join(h.vault.Path(), "Notes", "etc"))
+	_ = os.Symlink("../Guests/8/others.md", filepath.Join(h.vault.Path(), "Notes", "link.md"))
+}
+
+func TestSync_AKeySeesWhatItsUserMayReadAndNothingElse(t *testing.T) {
+	h := open(t, options{})
+	h.furnishVault()
+	for _, c := range []struct {
+		name string
+		user int64
+		at   core.Trust
+		want string
+	}{
+		{"the owner at vault", core.Operator, core.Vault, ".mcp.json CLAUDE.md Daily/.activity/2026-01-28.jsonl Daily/.agents/reflection.md Daily/2026-01-28.md Guests/7/own.md Guests/8/others.md Notes/photo.png Notes/tea.md"},
+		{"the owner at sandboxed", core.Operator, core.Sandboxed, ""},
+		{"a guest", 7, core.Sandboxed, "own.md"},
+		{"a guest with a key at full", 7, core.Full, "own.md"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			key := h.keyOf(c.user, c.at, auth.ScopeSync)
+			if got := paths(h.listing(key, "?include_binary=true")); got != c.want {
+				t.Errorf("%s\nwant\n%s", got, c.want)
+			}
+		})
+	}
+	owner := h.keyOf(core.Operator, core.Vault, auth.ScopeSync)
+	if got := paths(h.listing(owner, "?root=Notes&pattern=*.md")); got != "tea.md" {
+		t.Error(got)
+	}
+	if got := paths(h.listing(owner, "?root=Daily&date=2026-01-28")); got != ".activity/2026-01-28.jsonl 2026-01-28.md" {
+		t.Error(got)
+	}
+}
+
+func TestSync_NothingThatIsNotOpenIsReadWrittenOrDeleted(t *testing.T) {
+	h := open(t, options{})
+	h.furnishVault()
+	guest, owner := h.keyOf(7, core.Vault, auth.ScopeSync), h.keyOf(core.Operator, core.Vault, auth.ScopeSync)
+	for _, c := range []struct{ key, root, path string }{
+		{guest, "", "../8/others.md"}, {guest, "..", "8/others.md"}, {guest, "../8", "others.md"}, {guest, "", "/etc/passwd"}, {guest, "../../..", "etc/passwd"},
+		{guest, "", "a/../../8/others.md"}, {guest, "", `..\8\others.md`}, {guest, "", "a\x00b"}, {guest, "", ""}, {guest, "", "."},
+		{owner, "", ".parachute/agents/a.md"}, {owner, ".parachute", "agents/a.md"}, {owner, "", ".claude/projects/x.jsonl"}, {owner, "", "Chat/sessions.db"}, {owner, "", "CHAT/x.db"},
+		{owner, "", "Notes/.env"}, {owner, "", "Notes/server.key"}, {owner, "", "Private/diary.md"}, {owner, "", "Notes/etc/passwd"}, {owner, "", "Notes/link.md"},
+		{owner, "", "Notes/x.lock"}, {owner, "", ".git/hooks/post-commit"}, {owner, "", "Notes/.x.gatehouse-tmp"}, {owner, "", "../outside.md"},
+	} {
+		t.Run(fmt.Sprintf("%q %q", c.root, c.path), func(t *testing.T) {
+			before := h.listing(owner, "?include_binary=true").Digest
+			for _, r := range []struct{ method, at string }{{"POST", "/api/sync/pull"}, {"POST", "/api/sync/push"}, {"DELETE", "/api/sync/files"}} {
+				body, _ := json.Marshal(map[string]any{"root": c.root, "paths": []string{c.path}, "files": []map[string]any{{"path": c.path, "content": "planted", "base_hash": wire.Hash([]byte("text of " + c.path))}}})
+				res := h.do(c.key, r.method, r.at, string(body))
+				var got struct {
+					Files  []json.RawMessage
+					Errors []string
+				}
+				err := json.NewDecoder(res.Body).Decode(&got)
+				res.Body.Close()
+				if err != nil || res.StatusCode != 200 || len(got.Files) != 0 || len(got.Errors) != 1 {
+					if r.method != "DELETE" || !strings.Contains(c.path, "link") && !strings.Contains(c.path, "etc") { // there is no such file for it
+						t.Errorf("%s: %d %q %v", r.at, res.StatusCode, got.Files, err)
+					}
+				}
+			}
+			if h.listing(owner, "?include_binary=true").Digest != before {
+				t.Error("the vault has changed")
+			}
+		})
+	}
+}
+
+func TestSync_WhatCommandsTheGatewayIsWrittenAtTrustFullOnly(t *testing.T) {
+	h := open(t, options{})
+	h.furnishVault()
+	vault, full := h.keyOf(core.Operator, core.Vault, auth.ScopeSync), h.keyOf(core.Operator, core.Full, auth.ScopeSync)
+	for _, name := range []string{"CLAUDE.md", ".mcp.json", "Daily/.agents/reflection.md", "Notes/AGENTS.md"} {
+		if r := h.push(vault, name, wire.Hash([]byte("text of "+name)), "planted"); len(r.Errors) != 1 || r.Pushed != 0 {
+			t.Errorf("%s at vault: %+v", name, r)
+		}
+		if r := h.push(full, name, wire.Hash([]byte("text of "+name)), "mine"); r.Pushed != 1 {
+			t.Errorf("%s at full: %+v", name, r)
+		}
+	}
+}
+
+func TestSync_AStreamOfFilesBothWays(t *testing.T) {
+	h := open(t, options{})
+	key := h.keyOf(core.Operator, core.Vault, auth.ScopeSync)
+	large := bytes.Repeat([]byte("\x00large"), 1<<20)
+	var body bytes.Buffer
+	form := multipart.NewWriter(&body)
+	for name, content := range map[string][]byte{"a.md": []byte("small"), "b/large.bin": large} {
+		meta, _ := json.Marshal(wire.Meta{Path: name, Hash: wire.Hash(content)})
+		_ = form.WriteField("meta", string(meta))
+		part, _ := form.CreateFormFile("content", "content")
+		_, _ = part.Write(content)
+	}
+	_ = form.Close()
+	req, _ := http.NewRequest("POST", h.url+"/api/sync/push?device=phone", &body)
+	req.Header.Set("Content-Type", form.FormDataContentType())
+	req.Header.Set("Authorization", "Bearer "+key)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r wire.Result
+	err = json.NewDecoder(res.Body).Decode(&r)
+	res.Body.Close()
+	if err != nil || r.Pushed != 2 || len(r.Errors) != 0 {
+		t.Fatalf("%+v %v", r, err)
+	}
+	req, _ = http.NewRequest("POST", h.url+"/api/sync/pull", strings.NewReader(`{"paths":["b/large.bin","none.md","a.md"]}`))
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "multipart/mixed")
+	req.Header.Set("Authorization", "Bearer "+key)
+	if res, err = http.DefaultClient.Do(req); err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	_, params, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
+	parts := multipart.NewReader(res.Body, params["boundary"])
+	var got []string
+	for {
+		part, err := parts.NextPart()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, _ := io.ReadAll(part)
+		if part.FormName() == "meta" {
+			var m wire.Meta
+			_ = json.Unmarshal(data, &m)
+			got = append(got, m.Path+m.Error)
+		} else {
+			got = append(got, wire.Hash(data))
+		}
+	}
+	want := []string{"b/large.bin", wire.Hash(large), `none.mdthere is no file "none.md"`, "a.md", wire.Hash([]byte("small"))}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestSync_ABodyThatIsCutOffChangesNothing(t *testing.T) {
+	h := open(t, options{})
+	key := h.keyOf(core.Operator, core.Vault, auth.ScopeSync)
+	var body bytes.Buffer
+	form := multipart.NewWriter(&body)
+	_ = form.WriteField("meta", `{"path":"a.md"}`)
+	part, _ := form.CreateFormFile("content", "content")
+	_, _ = part.Write([]byte("half of i"))
+	req, _ := http.NewRequest("POST", h.url+"/api/sync/push", bytes.NewReader(body.Bytes()))
+	req.Header.Set("Content-Type", form.FormDataContentType())
+	req.Header.Set("Authorization", "Bearer "+key)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if res.StatusCode != 400 || paths(h.listing(key, "")) != "" {
+		t.Errorf("%d, %q", res.StatusCode, paths(h.listing(key, "")))
+	}
+}
+
+func TestSync_ARepeatedPushIsBroughtInOnce(t *testing.T) {
+	h := open(t, options{})
+	key := h.keyOf(core.Operator, core.Vault, auth.ScopeSync)
+	entry := func(text string) string { return "# para:aaaaaaaaaaaa 8:00 AM\n\n" + text + "\n" }
+	h.push(key, "Daily/2026-01-28.md", "", entry("one"))
+	h.push(key, "Daily/2026-01-28.md", wire.Hash([]byte(entry("one"))), entry("two"))
+	first := h.push(key, "Daily/2026-01-28.md", wire.Hash([]byte(entry("one"))), entry("three"))
+	again := h.push(key, "Daily/2026-01-28.md", wire.Hash([]byte(entry("one"))), entry("three"))
+	if first.Files[0].Outcome != wire.Merged || again.Files[0].Outcome != wire.Unchanged || again.Files[0].Hash != first.Files[0].Hash {
+		t.Errorf("%+v, then %+v", first, again)
+	}
+}
