@@ -64,6 +64,11 @@ func (g gate) Admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (a queu
 			return a, err
 		}
 	}
+	if in.Kind == core.KindCommand {
+		if err := g.chat.TakeAlbum(ctx, tx, in); err != nil {
+			return a, err
+		}
+	}
 	a.Control = g.chat.IsControl(in)
 	return a, g.busy(ctx, tx, in, &a)
 }
@@ -112,6 +117,11 @@ func (g gate) busy(ctx context.Context, tx *store.Tx, in *core.Inbound, a *queue
 func (g gate) Claim(ctx context.Context, tx *store.Tx, in *core.Inbound) (a queue.Admission, err error) {
 	if a.Admission, err = g.present(ctx, tx, in); err != nil {
 		return a, err
+	}
+	if in.Kind == core.KindCommand {
+		if err := g.chat.TakeAlbum(ctx, tx, in); err != nil {
+			return a, err
+		}
 	}
 	a.Control = g.chat.IsControl(in)
 	return a, g.busy(ctx, tx, in, &a)

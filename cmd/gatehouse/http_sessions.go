@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"gatehouse/configs"
 	"gatehouse/core"
@@ -77,9 +78,15 @@ func (c *conversations) Update(ctx context.Context, id string, change session.Ch
 // guests reports whether guests write in a session: someone who is let in, sandboxed.
 func guests(s session.Session) bool { return s.User != core.Operator && s.TrustLevel <= core.Sandboxed }
 
+// endPatience is how long a deletion waits for a run whose answer was sent, and whose end is not
+// committed or published yet.
+const endPatience = 2 * time.Second
+
 // Delete also takes back what was granted in the session. With versions it is
-// for one of these alone, else session.ErrChanged.
+// for one of these alone, else session.ErrChanged. It waits for the end of a run that has
+// answered, and refuses while one is in progress.
 func (c *conversations) Delete(ctx context.Context, id string, versions []string, by core.Actor) error {
+	c.bus.AwaitEnd(ctx, id, endPatience)
 	if err := c.lighten(ctx, id); err != nil {
 		return err
 	}

@@ -171,6 +171,22 @@ func TestJournal_KeepsEveryPhotoOfAnAlbum(t *testing.T) {
 	}
 	w.until("all are there", func() bool { return strings.Count(w.diary("Daily"), "](assets/") == 6 })
 	w.quiet()
+	for i, together := range []bool{true, false} { // the command is the caption of the first
+		photo := telegramtest.Outgoing{Album: "c" + strconv.Itoa(i), Text: "/journal Garden.", File: &telegramtest.File{Kind: "photo", Data: smallPicture(t)}}
+		first := w.post(boss, boss.DM(), photo)
+		if !together {
+			w.answers(boss.DM(), first.ID)
+		}
+		photo.Text = ""
+		for range 2 {
+			w.post(boss, boss.DM(), photo)
+		}
+		w.until("all are there", func() bool { return strings.Count(w.diary("Daily"), "](assets/") == 9+3*i })
+		w.quiet()
+	}
+	if n := strings.Count(w.diary("Daily"), "Garden."); n != 2 {
+		t.Errorf("the caption is there %d times", n)
+	}
 	if model.Total() != 0 {
 		t.Errorf("the model was called %d times", model.Total())
 	}

@@ -153,6 +153,10 @@ func (b *Bus) release(s *Stream) {
 	s.mu.Lock()
 	readers := s.readers
 	s.readers, s.closed = map[*reader]bool{}, true
+	if s.gone != nil {
+		close(s.gone)
+		s.gone = nil
+	}
 	s.mu.Unlock()
 	if len(readers) == 0 {
 		return

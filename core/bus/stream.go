@@ -27,6 +27,7 @@ type Stream struct {
 	sealed  bool
 	readers map[*reader]bool
 	closed  bool
+	gone    chan struct{} // AwaitEnd: closed with the stream; nil while no one waits
 }
 
 // A kept event is an Entry without what the Stream has: deltas are many, and

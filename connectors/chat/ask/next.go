@@ -23,6 +23,24 @@ func (b *Buttons) AwaitNext(r command.Request, name, text string, life time.Dura
 	}}, err
 }
 
+// TakeAlbum has the further messages of the album of in handed to a command, as if the first had
+// been awaited (AwaitNext).
+func (b *Buttons) TakeAlbum(ctx context.Context, tx *store.Tx, in *core.Inbound, name string) error {
+	user, _, err := b.o.Users.User(ctx, tx, in.From)
+	if err != nil || user == 0 {
+		return err
+	}
+	payload, err := json.Marshal(name)
+	if err != nil {
+		return err
+	}
+	a, err := b.o.Asks.Open(ctx, tx, ask.Ask{ID: ask.NewID(), Kind: ask.KindNext, Bot: in.Bot, Chat: in.Chat, User: user, Asker: user, Payload: string(payload), ExpiresAt: tx.Time().Add(time.Minute)})
+	if err == nil {
+		_, err = b.o.Asks.Decide(ctx, tx, a.ID, in.Album, core.Actor{User: user, Via: "chat"})
+	}
+	return err
+}
+
 // waiting returns the ask that waits for a message. The further messages of an album
 // belong to what took the first.
 func (b *Buttons) waiting(ctx context.Context, tx *store.Tx, in *core.Inbound, user int64) (ask.Ask, bool, error) {
