@@ -64,10 +64,8 @@ func (g gate) Admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (a queu
 			return a, err
 		}
 	}
-	if in.Kind == core.KindCommand {
-		if err := g.chat.TakeAlbum(ctx, tx, in); err != nil {
-			return a, err
-		}
+	if err := g.chat.TakeAlbum(ctx, tx, in); err != nil {
+		return a, err
 	}
 	a.Control = g.chat.IsControl(in)
 	return a, g.busy(ctx, tx, in, &a)
@@ -118,10 +116,8 @@ func (g gate) Claim(ctx context.Context, tx *store.Tx, in *core.Inbound) (a queu
 	if a.Admission, err = g.present(ctx, tx, in); err != nil {
 		return a, err
 	}
-	if in.Kind == core.KindCommand {
-		if err := g.chat.TakeAlbum(ctx, tx, in); err != nil {
-			return a, err
-		}
+	if err := g.chat.TakeAlbum(ctx, tx, in); err != nil {
+		return a, err
 	}
 	a.Control = g.chat.IsControl(in)
 	return a, g.busy(ctx, tx, in, &a)

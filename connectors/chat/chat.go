@@ -78,7 +78,13 @@ type Chat struct {
 	commands []Command
 
 	asks    *ask.Buttons
+	diary   *journal.Commands
 	answers *answers
+}
+
+// TakeAlbum is that of journal.Commands.
+func (c *Chat) TakeAlbum(ctx context.Context, tx *store.Tx, in *core.Inbound) error {
+	return c.diary.TakeAlbum(ctx, tx, in)
 }
 
 // New returns a Chat over these parts.
@@ -97,6 +103,7 @@ func New(o Options) *Chat {
 	o.Saved.Resolve, o.Saved.Asks = bound.resolve, o.Asks
 	o.Journal.DB, o.Journal.Clock, o.Journal.Asks = o.DB, o.Clock, o.Asks
 	diary := journal.New(o.Journal)
+	c.diary = diary
 	c.commands = []Command{
 		// For strangers /start, /help and /claim are answered at the gate.
 		{Name: "start", About: texts.Text("about_start"), Run: c.start},
@@ -107,8 +114,8 @@ func New(o Options) *Chat {
 		{Name: "sessions", About: texts.Text("about_sessions"), Private: true, Where: DirectOnly, Elsewhere: texts.Text("sessions_in_group"), Run: conversations.list},
 		{Name: "resume", About: texts.Text("about_resume"), Args: texts.Text("args_id"), Private: true, Where: DirectOnly, Elsewhere: texts.Text("resume_in_group"), Run: conversations.resume},
 		{Name: "search", About: texts.Text("about_search"), Args: texts.Text("args_search"), Private: true, Run: find.New(o.DB, o.Finder, o.Conversations, o.Asks).Run},
-		{Name: "journal", About: texts.Text("about_journal"), Args: texts.Text("args_journal"), Private: true, Where: DirectOnly, Elsewhere: texts.Text("journal_in_group"), Albums: true, Run: diary.Run},
-		{Name: "j", About: texts.Text("about_j"), Args: texts.Text("args_journal"), Private: true, Where: DirectOnly, Elsewhere: texts.Text("journal_in_group"), Albums: true, Run: diary.Run},
+		{Name: "journal", About: texts.Text("about_journal"), Args: texts.Text("args_journal"), Private: true, Where: DirectOnly, Elsewhere: texts.Text("journal_in_group"), Run: diary.Run},
+		{Name: "j", About: texts.Text("about_j"), Args: texts.Text("args_journal"), Private: true, Where: DirectOnly, Elsewhere: texts.Text("journal_in_group"), Run: diary.Run},
 		{Name: "timezone", About: texts.Text("about_timezone"), Args: texts.Text("args_timezone"), Private: true, Run: diary.Zone},
 		{Name: "context", About: texts.Text("about_context"), Args: texts.Text("args_name"), Managers: true, Complete: o.Saved.Contexts.Names, Run: o.Saved.Run},
 		{Name: "model", About: texts.Text("about_model"), Args: texts.Text("args_name"), Where: ManagedGroupArgs, Complete: func() []string { return o.Models.Names(false) }, Run: models.run},

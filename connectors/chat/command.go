@@ -9,7 +9,6 @@ import (
 	"gatehouse/connectors/markdown"
 	"gatehouse/core"
 	"gatehouse/core/command"
-	"gatehouse/core/store"
 	"gatehouse/core/texts"
 )
 
@@ -23,7 +22,6 @@ type Command struct {
 	Where     Where
 	Elsewhere string          // the answer in a chat that Where excludes
 	Control   bool            // handled while the chat's lane is busy
-	Albums    bool            // as the caption of an album's first photo it takes the others, too; in direct chats
 	Private   bool            // in a group only the sender sees the answer, where the platform can do that
 	Complete  func() []string // names that may follow, for the owner and the admins; nil for none
 	Run       func(ctx context.Context, r command.Request) (command.Outcome, error)
@@ -101,15 +99,6 @@ func (c *Chat) Handlers() map[string]command.Handler {
 // chat's lane is busy.
 func (c *Chat) IsControl(in *core.Inbound) bool {
 	return in.Kind == core.KindCommand && slices.ContainsFunc(c.commands, func(cmd Command) bool { return cmd.Control && cmd.Name == in.Command })
-}
-
-// TakeAlbum has the further messages of an album go to the command that is the caption of its first
-// one, if that command takes files. It is called before they are stored.
-func (c *Chat) TakeAlbum(ctx context.Context, tx *store.Tx, in *core.Inbound) error {
-	if in.Album == "" || in.Place != "" || !slices.ContainsFunc(c.commands, func(cmd Command) bool { return cmd.Albums && cmd.Name == in.Command }) {
-		return nil
-	}
-	return c.asks.TakeAlbum(ctx, tx, in, in.Command)
 }
 
 // Menu returns the commands for everyone with access, for platforms that show

@@ -101,6 +101,15 @@ func (c *Commands) Run(ctx context.Context, r command.Request) (command.Outcome,
 	}}, nil
 }
 
+// TakeAlbum has the further photos of an album go to the journal, if in is its first one with the
+// command as the caption. It is called before they are stored.
+func (c *Commands) TakeAlbum(ctx context.Context, tx *store.Tx, in *core.Inbound) error {
+	if in.Album == "" || in.Place != "" || in.Kind != core.KindCommand || in.Command != "journal" && in.Command != "j" {
+		return nil
+	}
+	return c.o.Asks.TakeAlbum(ctx, tx, in, "journal")
+}
+
 // A message is one that becomes an entry.
 type message struct {
 	*Commands
