@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -34,6 +35,7 @@ const (
 	keptPerFile = 3                  // contents of a file, beside the present one
 	notedPer    = 32                 // rows of a file in sync_versions
 	maxKept     = 1 << 30            // bytes of all contents that are kept
+	maxGuests   = 128 << 20          // bytes of contents of guests that are added between two runs of Prune
 	staleTemp   = time.Hour          // before a temporary file is what a crash left
 	suddenly    = 10                 // files that do not vanish all at once
 )
@@ -58,6 +60,7 @@ type Store struct {
 	scans   sync.Mutex
 	locks   [64]sync.Mutex // of files, by hash of the path
 	metrics *metrics
+	guests  atomic.Int64 // bytes of contents of guests since Prune ran; at most maxGuests
 }
 
 // New returns a Store.
@@ -94,7 +97,7 @@ func (a Area) in(root, name string) (string, error) {
 	if root != "" && strings.Contains("/"+root+"/", "/../") || !wire.Synced(name) && !wire.Synced(path.Join(root, name)) || !wire.Synced(full) {
 		return "", core.Errorf(core.Denied, "%q is not synced: it is no valid path, or is hidden, a database or a lock", core.CutRunes(name, 100))
 	}
-	if !a.May(a.Trust, a.User, full, false) {
+	if _, below := relative(a.Dir(), full); !below || !a.May(a.Trust, a.User, full, false) {
 		return "", core.Errorf(core.Denied, "%q is not open to this key", core.CutRunes(name, 100))
 	}
 	return full, nil

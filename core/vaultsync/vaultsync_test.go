@@ -248,3 +248,25 @@ func TestForget_NothingOfAGuestsFilesIsLeft(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestPush_ContentsOfGuestsDoNotFillTheDisk(t *testing.T) {
+	w := open(t)
+	kept := func() (n int) {
+		_ = filepath.WalkDir(filepath.Join(w.dir, ".parachute/versions"), func(_ string, d os.DirEntry, err error) error {
+			if err == nil && !d.IsDir() {
+				n++
+			}
+			return nil
+		})
+		return n
+	}
+	base := ""
+	for i := range 40 { // of 4 MB
+		text := strings.Repeat(fmt.Sprintf("%03d\n", i), 1<<20)
+		w.push(area(7, core.Sandboxed), "a.md", base, text)
+		base = hash(text)
+	}
+	if n := kept(); n != 32 {
+		t.Errorf("%d contents are kept, want 128 MB of them", n)
+	}
+}

@@ -49,6 +49,9 @@ func (s *Store) keep(name, hash string, size int64, content io.Reader) {
 	if _, err := s.o.Vault.Root().Lstat(at); err == nil {
 		return
 	}
+	if areaOf(name) != "vault" && s.guests.Add(size) > maxGuests {
+		return // the next merge of the file has no base, and keeps everything
+	}
 	data, err := io.ReadAll(content)
 	if err == nil && wire.Hash(data) == hash {
 		err = s.o.Vault.WriteFileNoSync(at, data)
@@ -116,6 +119,7 @@ func (p *pushed) repeated(ctx context.Context) (bool, error) {
 // Prune forgets old deletions and removes contents that are not needed any more: all but
 // the newest of each file, and the oldest beyond a limit of all. It returns how many.
 func (s *Store) Prune(ctx context.Context) (n int, err error) {
+	s.guests.Store(0)
 	if err := s.forgetDeletions(ctx); err != nil {
 		return 0, err
 	}
