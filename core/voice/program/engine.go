@@ -49,9 +49,9 @@ func Words(command string) ([]string, error) {
 }
 
 // NewEngine returns an engine that runs command. Absolute paths in it, also behind
-// "=", are files that it may read. The program has to exist.
+// "=", are files and directories that it may read, beside its program, which has to exist.
 func NewEngine(o Options, command, model string) (*Engine, error) {
-	words, err := Words(strings.ReplaceAll(command, modelPlace, quoted(model)))
+	words, err := Words(command)
 	if err != nil {
 		return nil, err
 	}
@@ -64,13 +64,14 @@ func NewEngine(o Options, command, model string) (*Engine, error) {
 	}
 	e := &Engine{o: o, slots: make(chan struct{}, slots)}
 	path, give := visible(path)
-	if give { // with its libraries
-		e.read = append(e.read, filepath.Dir(path))
+	if give {
+		e.read = append(e.read, path)
 	}
 	e.argv = append(e.argv, path)
 	for _, w := range words[1:] {
+		w = strings.ReplaceAll(w, modelPlace, model)
 		at := 0
-		if strings.HasPrefix(w, "-") {
+		if !filepath.IsAbs(w) {
 			at = strings.IndexByte(w, '=') + 1
 		}
 		if filepath.IsAbs(w[at:]) {
@@ -84,9 +85,6 @@ func NewEngine(o Options, command, model string) (*Engine, error) {
 	}
 	return e, nil
 }
-
-// quoted returns a word as Words reads it.
-func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
 // Transcribe returns what the command prints about the segment: text, or JSON with
 // a text.

@@ -25,7 +25,7 @@ const (
 	memory   = 8 << 30         // bytes of a command: a model and what it computes
 	maxPrint = 1 << 20         // bytes that are read of what a program prints
 	maxCause = 200             // bytes of it that an error repeats
-	convert  = 10 * time.Minute
+	convert  = 6 * time.Hour   // of ffmpeg, which waits while what it wrote is transcribed
 )
 
 // Options for programs.

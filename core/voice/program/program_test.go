@@ -62,7 +62,7 @@ func TestACommandTranscribesByFileOrInput(t *testing.T) {
 	for command, want := range map[string]string{
 		`sh -c 'printf "We had %s, " "$(cat "$1")"; wc -c < "$2"' x {model} {file}`: "We had tea, 32044",
 		`sh -c 'wc -c'`: "32044",
-		`sh -c 'echo "{\"text\": \" $0 \"}"' --model={model}`:                                               "--model=" + model,
+		`sh -c 'echo "{\"text\": \" $0 \"}"' "--model={model}"`:                                             "--model=" + model,
 		`sh -c 'echo loading >&2; echo "{\"lang\":\"\",\"text\": \"AFTER EARLY\"}" >&2; echo ---- >&2'`:     "AFTER EARLY",
 		`sh -c 'echo "[00:00:00.000 --> 00:00:02.000]   One two"; echo "[BLANK_AUDIO]"'`:                    "One two",
 		`sh -c 'echo "{\"transcription\":[{\"text\":\" One\"},{\"text\":\" two.\"}]}"'`:                     "One two.",
@@ -172,4 +172,21 @@ func FuzzTextOf(f *testing.F) {
 			t.Fatalf("%q", text)
 		}
 	})
+}
+
+// What strangers record is read by the command: it sees no more of the host than it needs.
+func TestACommandSeesOnlyWhatItNames(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"engine": "#!/bin/sh\nls " + dir + " | tr '\\n' ' '; cat \"$LIST\"", "secret": "s", "words/list": "named"} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e := engine(t, "env LIST="+filepath.Join(dir, "words/list")+" "+filepath.Join(dir, "engine"), "")
+	if got, err := e.Transcribe(t.Context(), nil); err != nil || got != "engine words named" {
+		t.Errorf("%q, %v", got, err)
+	}
 }
