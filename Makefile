@@ -8,6 +8,7 @@ GO   ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 CLAUDE_CODE := @anthropic-ai/claude-code@2.1.197
 OPENAI_NODE := openai@7.55.0
+MCP_NODE := @modelcontextprotocol/sdk@1.32.2
 AXE := axe-core@4.14.1
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 GOTESTSUM   := gotest.tools/gotestsum@v1.13.0
@@ -114,9 +115,9 @@ vulnerabilities: ## govulncheck
 	@echo "== govulncheck"
 	@GO="$(GO)" TAGS="$(TAGS)" .ci/tool $(GOVULNCHECK) -tags $(TAGS) ./...
 
-test-clients: ## OpenAI's own clients for Go and Node against /v1; npm fetches the latter
-	@echo "== OpenAI's clients"
-	@GO="$(GO)" TAGS="$(TAGS)" .ci/clients $(OPENAI_NODE)
+test-clients: ## OpenAI's own clients for Go and Node against /v1, and MCP's for Node against /mcp; npm fetches those for Node
+	@echo "== OpenAI's clients and MCP's"
+	@GO="$(GO)" TAGS="$(TAGS)" .ci/clients $(OPENAI_NODE) $(MCP_NODE)
 
 test-axe: ## the pages of the panel and the phones under axe-core, which npm fetches
 	@echo "== axe-core"
@@ -142,7 +143,7 @@ test-claude: ## sessions and the runtime against the real Claude Code; CLAUDE=pr
 		dir=$$(mktemp -d) && .ci/npm $$dir $(CLAUDE_CODE) && \
 		program=$$(ls $$dir/node_modules/@anthropic-ai/claude-code-*/claude | head -n 1) || exit 1; \
 	fi; \
-	GATEHOUSE_TEST_CLAUDE="$$program" $(GO) test -count=1 -tags $(TAGS) -run ClaudeCode -v ./core/session ./core/claudecli; ok=$$?; \
+	GATEHOUSE_TEST_CLAUDE="$$program" $(GO) test -count=1 -tags $(TAGS) -run ClaudeCode -v ./core/session ./core/claudecli ./cmd/gatehouse; ok=$$?; \
 	[ -z "$$dir" ] || rm -rf $$dir; exit $$ok
 
 ci-bare: ## .ci/run in a bare Debian 12 (debootstrap), as root; half an hour

@@ -119,7 +119,7 @@ func (s *Site) guard(next http.Handler) http.Handler {
 
 // forPrograms reports whether path belongs to the API rather than to pages.
 func forPrograms(path string) bool {
-	return strings.HasPrefix(path, "/api/") || strings.HasPrefix(path, "/v1/") || path == "/openapi.json"
+	return strings.HasPrefix(path, "/api/") || strings.HasPrefix(path, "/v1/") || path == "/openapi.json" || path == "/mcp"
 }
 
 // answersTo reports whether host is a loopback name or configured. A page that
@@ -160,8 +160,8 @@ func sameOrigin(origin, host string) bool {
 func cors(h http.Header, origin string) {
 	h.Set("Access-Control-Allow-Origin", origin)
 	h.Set("Access-Control-Allow-Methods", "GET, POST, PUT, PATCH, DELETE")
-	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, X-API-Key, Idempotency-Key, If-Match, Last-Event-ID, Prefer")
-	h.Set("Access-Control-Expose-Headers", "ETag, X-Run-Id, X-Request-Id, Location, Retry-After, Warning, Preference-Applied")
+	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, X-API-Key, Idempotency-Key, If-Match, Last-Event-ID, Prefer, Mcp-Session-Id, Mcp-Protocol-Version, Mcp-Method, Mcp-Name, Gatehouse-Scopes")
+	h.Set("Access-Control-Expose-Headers", "ETag, X-Run-Id, X-Request-Id, Location, Retry-After, Warning, Preference-Applied, Mcp-Session-Id")
 	h.Set("Access-Control-Max-Age", "600")
 	h.Set("Cross-Origin-Resource-Policy", "cross-origin")
 }

@@ -90,7 +90,7 @@ func (p *Pages) Activity(ctx context.Context) page.Part[[]page.Happening] {
 		tells := p.audit.tells(ctx)
 		var rows []auditRow
 		for _, e := range events {
-			if e.Action != "socket.request" { // programs that poll would be all of it
+			if e.Action != "socket.request" && e.Action != "mcp.call" { // programs that poll would be all of it
 				rows = fold(rows, auditRow{AuditEvent: e})
 			}
 		}

@@ -117,6 +117,7 @@ var sentences = map[string]string{
 	"backup.restore":           "restored the backup {subject}",
 	"backup.restore_begin":     "began to restore the backup {subject}",
 	"backup.restore_cancel":    "cancelled the restore of the backup {subject}",
+	"mcp.call":                 "used MCP: {subject}",
 	"socket.request":           "used the command line: {subject}",
 }
 

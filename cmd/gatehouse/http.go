@@ -73,6 +73,8 @@ func (a *app) handlers(inbox turns.Inbox) (public, private http.Handler, err err
 	programs := http.NewServeMux()
 	rest.Register(programs)
 	a.openai(mux, answer.Options{Door: door, Inbox: inbox, Follower: a.bus, Runs: runsView{a}, Models: modelsView{a}, Clock: a.clock, Log: a.log, Metrics: metrics})
+	agents := a.mcp(door, programs)
+	mux.Handle("/mcp", agents)
 	a.admins.OnEnd(func() { go door.Look() })
 	panel := a.panel(door, metrics)
 	mux.Handle("/admin", panel)
@@ -84,12 +86,12 @@ func (a *app) handlers(inbox turns.Inbox) (public, private http.Handler, err err
 	if err != nil {
 		return nil, nil, err
 	}
-	return site.Wrap(a.first(rest).Wrap(mux)), a.socketHandler(programs), nil
+	return site.Wrap(a.first(rest).Wrap(mux)), a.socketHandler(programs, agents), nil
 }
 
-func (a *app) socketHandler(programs http.Handler) http.Handler {
+func (a *app) socketHandler(programs, agents http.Handler) http.Handler {
 	return server.New(server.Options{
-		API: programs, DB: a.db, Log: a.log, Jobs: a.jobs, Tasks: a.tasks, Eraser: a.eraser, Codes: a.pairing.Codes, Sessions: a.sessions, Vault: a.vault, Grants: a.guard,
+		API: programs, MCP: agents, DB: a.db, Log: a.log, Jobs: a.jobs, Tasks: a.tasks, Eraser: a.eraser, Codes: a.pairing.Codes, Sessions: a.sessions, Vault: a.vault, Grants: a.guard,
 		Files: a.files, Mail: a.unasked(), Bots: a.bots, Limits: a.limits, Servers: a.tools.Servers.Health, InviteLink: a.inviteLink, Settings: settingsView{a}.report, Users: a.pairing.People, Accounts: a.accounts, Admins: a.admins,
 		Rebuild: func(ctx context.Context, progress func(string)) (any, error) { return a.library.Rebuild(ctx, progress) },
 		Retry:   func(ctx context.Context, progress func(string)) (any, error) { return a.retryVoice(ctx, progress) },

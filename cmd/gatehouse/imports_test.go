@@ -45,11 +45,12 @@ cmd/gatehouse/adoption: configs configs/former configs/live core core/store pair
 cmd/gatehouse/attachments: connectors connectors/markdown core core/attach core/orchestrator core/store core/texts core/tool core/tool/files/place core/vault
 cmd/gatehouse/bottexts: admin/settings configs connectors/discord connectors/discord/markup connectors/telegram core core/texts
 cmd/gatehouse/claude: configs core core/claudecli core/llm core/orchestrator core/permission core/permission/guard core/sandbox core/tool/files core/toolset
-cmd/gatehouse/commands: cmd/gatehouse/commands/console cmd/gatehouse/control cmd/gatehouse/doctor cmd/gatehouse/fleet cmd/gatehouse/isolation cmd/gatehouse/library cmd/gatehouse/models cmd/gatehouse/setup configs configs/live configs/values core core/agent core/attach core/backup core/erasure core/importer/report core/importer/tasks core/index/search core/llm/registry core/permission core/queue/maintenance core/runs core/sandbox core/schedule/daily core/session/reindex core/store core/vault core/voice/pending web/api/bots web/api/find web/upload
+cmd/gatehouse/commands: cmd/gatehouse/commands/console cmd/gatehouse/control cmd/gatehouse/control/bridge cmd/gatehouse/doctor cmd/gatehouse/fleet cmd/gatehouse/isolation cmd/gatehouse/library cmd/gatehouse/models cmd/gatehouse/setup configs configs/live configs/values core core/agent core/attach core/backup core/erasure core/importer/report core/importer/tasks core/index/search core/llm/registry core/permission core/queue/maintenance core/runs core/sandbox core/schedule/daily core/session/reindex core/store core/vault core/voice/pending web/api/bots web/api/find web/auth/keyfile web/upload
 cmd/gatehouse/commands/access: cmd/gatehouse/commands/console cmd/gatehouse/control connectors/chat core pairing/codes web/account web/auth
 cmd/gatehouse/commands/syncing: cmd/gatehouse/commands/console core core/vaultsync/client  # the command sync
 cmd/gatehouse/commands/console: cmd/gatehouse/control configs core
 cmd/gatehouse/control: core core/permission core/store pairing/codes web/account web/api/bots web/auth
+cmd/gatehouse/control/bridge: core
 cmd/gatehouse/control/server: cmd/gatehouse/control configs/live core core/attach core/erasure core/erasure/tasks core/jobs core/permission core/session core/session/reindex core/store core/tool/mcp core/vault pairing/codes web web/account web/api/bots web/auth web/upload
 cmd/gatehouse/doctor: cmd/gatehouse/control cmd/gatehouse/speech configs configs/live core core/agent core/backup core/llm/embed core/sandbox core/store core/store/integrity core/tool/mcp core/tool/mcp/entry core/vault core/voice core/voice/program
 cmd/gatehouse/fleet: configs configs/live connectors connectors/chat connectors/discord connectors/telegram core core/queue core/queue/maintenance core/queue/outbox core/store core/watch pairing pairing/bots
@@ -271,6 +272,7 @@ web/auth/visit: core web/auth/password
 web/auth/watch: core  # callers of open streams
 web/fields: core web
 web/importing: core core/importer/foreign core/importer/report web web/auth web/fields
+web/mcp: core web web/api/stream web/auth  # tools of other agents: requests of the API, in this process
 web/openai: core web web/auth web/openai/answer web/openai/conversation web/openai/params web/openai/refusal
 web/openai/answer: core core/bus web web/auth web/openai/refusal  # one request on its way to the end of its run
 web/openai/conversation: core web web/openai/refusal  # what a request's messages are

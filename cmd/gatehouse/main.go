@@ -55,6 +55,7 @@ type command struct {
 	Admins  access.Admins    `cmd:"" help:"List, make, change and remove the accounts of the panel; reset their passwords."`
 	Send    commands.Send    `cmd:"" help:"Send a message to a chat through a bot: alerts, cron jobs."`
 	Search  commands.Search  `cmd:"" help:"Search conversations and files of the vault."`
+	MCP     commands.MCP     `cmd:"" name:"mcp" help:"Let an agent on this machine use the gateway, over the Model Context Protocol on standard input and output."`
 	Audit   commands.Audit   `cmd:"" help:"Show who did what."`
 	Export  commands.Export  `cmd:"" help:"Print a session as Markdown, to read or to keep."`
 	Backup  commands.Backup  `cmd:"" help:"Write database and vault into one archive; the gateway may go on serving."`

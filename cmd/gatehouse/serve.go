@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -95,7 +94,7 @@ func (a *app) Run(ctx context.Context, hangup <-chan os.Signal, ready func()) er
 	if err := control.MakeDir(a.runtime); err != nil {
 		return err
 	}
-	if err := a.keys.EnsureFile(ctx, filepath.Join(a.runtime, "key")); err != nil {
+	if err := a.keys.EnsureFile(ctx, control.KeyFile(a.runtime)); err != nil {
 		return err
 	}
 	if n, err := a.sessions.Repair(ctx); err != nil {

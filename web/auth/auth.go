@@ -128,6 +128,16 @@ func AsOperator(r *http.Request, via string) *http.Request {
 	return with(r, Principal{User: core.Operator, Trust: core.Full, Scopes: Scopes(), via: via})
 }
 
+// Narrow returns r with only those scopes of its Principal that are listed.
+func Narrow(r *http.Request, scopes ...string) *http.Request {
+	p, ok := From(r.Context())
+	if !ok {
+		return r
+	}
+	p.Scopes = slices.DeleteFunc(slices.Clone(p.Scopes), func(s string) bool { return !slices.Contains(scopes, s) })
+	return with(r, p)
+}
+
 // Require returns the Principal of r when it has one of the scopes and, in a
 // session, sent the CSRF token. Without a Principal it returns a Refusal of 401.
 func Require(r *http.Request, scopes ...string) (Principal, error) {

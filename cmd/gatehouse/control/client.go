@@ -51,21 +51,51 @@ func Dial(dir string) *Client { return DialWith(dir, core.System{}) }
 
 // DialWith is Dial with another clock.
 func DialWith(dir string, clock core.Clock) *Client {
+	return &Client{
+		clock: clock,
+		http:  &http.Client{Timeout: timeout, CheckRedirect: noRedirect, Transport: socket(dir)},
+		check: func() error { return check(dir) },
+	}
+}
+
+// check returns an error when no gateway can be reached in dir.
+func check(dir string) error {
+	err := checkDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return ErrNotServing
+	}
+	return err // another user who made the directory would get the request
+}
+
+// socket returns a transport that connects to the socket in dir for each request.
+func socket(dir string) *http.Transport {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(dir, "socket"))
 	}
-	return &Client{
-		clock: clock,
-		http:  &http.Client{Timeout: timeout, CheckRedirect: noRedirect, Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}},
-		check: func() error {
-			err := checkDir(dir)
-			if errors.Is(err, os.ErrNotExist) {
-				return ErrNotServing
-			}
-			return err // another user who made the directory would get the request
-		},
-	}
+	return &http.Transport{DialContext: dial, DisableKeepAlives: true}
 }
+
+// Streams returns an HTTP client of the gateway with this runtime directory, for answers that
+// may last.
+func Streams(dir string) *http.Client {
+	return &http.Client{CheckRedirect: noRedirect, Transport: checked{dir, socket(dir)}}
+}
+
+// checked is a transport that checks its directory before each request.
+type checked struct {
+	dir string
+	*http.Transport
+}
+
+func (c checked) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := check(c.dir); err != nil {
+		return nil, err
+	}
+	return c.Transport.RoundTrip(r)
+}
+
+// KeyFile returns the file with the key for local tools.
+func KeyFile(dir string) string { return filepath.Join(dir, "key") }
 
 // Local returns a client of h.
 func Local(h http.Handler) *Client {

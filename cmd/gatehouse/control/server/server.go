@@ -31,6 +31,7 @@ import (
 // Options of New. All are needed.
 type Options struct {
 	API      http.Handler // of web/api
+	MCP      http.Handler // of web/mcp: its callers send a key
 	DB       *store.DB
 	Log      *slog.Logger
 	Jobs     *jobs.Table
@@ -88,6 +89,7 @@ func New(o Options) http.Handler {
 		}
 		mux.Handle(e.pattern, s.audited(e.name, h))
 	}
+	mux.Handle("/mcp", o.MCP)
 	return mux
 }
 

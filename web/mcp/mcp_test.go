@@ -1,0 +1,131 @@
+package mcp_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/coretest"
+	"gatehouse/web"
+	"gatehouse/web/auth"
+	"gatehouse/web/mcp"
+)
+
+// operator lets everyone in as the operator.
+type operator struct{}
+
+func (operator) Identify(r *http.Request) (*http.Request, error) {
+	return auth.AsOperator(r, "test"), nil
+}
+
+// An auditor fails with err.
+type auditor struct{ err error }
+
+func (a auditor) Called(context.Context, core.Actor, string, string) error { return a.err }
+
+// serve returns the address of a server over api, and its log.
+func serve(t *testing.T, api http.HandlerFunc, audit auditor) (url string, log *coretest.Log) {
+	t.Helper()
+	log = &coretest.Log{}
+	logger := slog.New(slog.NewTextHandler(log, nil))
+	s := mcp.New(mcp.Options{Door: operator{}, API: api, Audit: audit, Files: fstest.MapFS{}, MayRead: func(core.Trust, int64, string) bool { return true },
+		Now:  func(context.Context, int64) (time.Time, error) { return time.Time{}, nil },
+		Bots: func() []string { return []string{"one", "two"} }, Agents: func() []mcp.Agent { return nil }, Log: logger})
+	site := httptest.NewServer(web.Serve(logger, web.WriteProblem, s.Serve))
+	t.Cleanup(func() {
+		_ = s.Close()
+		site.Close()
+	})
+	return site.URL, log
+}
+
+// call sends one call of a tool.
+func call(t *testing.T, url, tool, arguments string) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), "POST", url, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+tool+`","arguments":`+arguments+`}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// A panic in the API does not end the program, and its text stays in the log.
+func TestAPanicOfTheAPIIsAnError(t *testing.T) {
+	url, log := serve(t, func(http.ResponseWriter, *http.Request) { panic("Antelope") }, auditor{})
+	for _, c := range [][2]string{{"sessions_list", "{}"}, {"ask_agent", `{"message":"x"}`}} {
+		if got := call(t, url, c[0], c[1]); !strings.Contains(got, "internal error") || strings.Contains(got, "Antelope") {
+			t.Errorf("%s: %s", c[0], got)
+		}
+	}
+	if n := strings.Count(log.String(), "Antelope"); n < 2 {
+		t.Errorf("the log: %s", log.String())
+	}
+}
+
+// A call that cannot be recorded is not made.
+func TestACallThatCannotBeAuditedIsNotMade(t *testing.T) {
+	made := false
+	url, _ := serve(t, func(http.ResponseWriter, *http.Request) { made = true }, auditor{io.ErrUnexpectedEOF})
+	if got := call(t, url, "sessions_list", "{}"); !strings.Contains(got, "internal error") || !strings.Contains(got, `"isError":true`) || made {
+		t.Errorf("%v %s", made, got)
+	}
+}
+
+// An answer of the API that is none, too large or of another form is an error of the tool.
+func TestAnswersOfTheAPIThatAreNoneAreErrors(t *testing.T) {
+	for name, api := range map[string]http.HandlerFunc{
+		"nothing":    func(http.ResponseWriter, *http.Request) {},
+		"a redirect": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusMovedPermanently) },
+		"no JSON":    func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte("<html>")) },
+		"too large": func(w http.ResponseWriter, r *http.Request) {
+			for range 40 {
+				if _, err := w.Write(make([]byte, 1<<20)); err != nil {
+					return
+				}
+			}
+		},
+	} {
+		url, _ := serve(t, api, auditor{})
+		if got := call(t, url, "sessions_list", "{}"); !strings.Contains(got, `"isError":true`) {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+// A stream that ends without the run's end is no answer.
+func TestARunWhoseEventsEndEarlyIsAnError(t *testing.T) {
+	url, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for _, s := range []string{": open\n\n", "id: 1\ndata: {\"type\":\"session\",", "\"id\":\"s1\",\"run_id\":\"r\"}\n\ndata: nonsense\n\n", "data: {\"type\":\"text\",\"content\":\"Hal"} {
+			_, _ = w.Write([]byte(s))
+		}
+	}, auditor{})
+	if got := call(t, url, "ask_agent", `{"message":"x"}`); !strings.Contains(got, "session_read with session_id s1") || !strings.Contains(got, `"isError":true`) {
+		t.Error(got)
+	}
+}
+
+func TestAMessageThroughOneOfSeveralBotsNamesIt(t *testing.T) {
+	url, _ := serve(t, func(http.ResponseWriter, *http.Request) {}, auditor{})
+	if got := call(t, url, "send_message", `{"text":"x"}`); !strings.Contains(got, "name the bot: one, two") {
+		t.Error(got)
+	}
+}
