@@ -36,7 +36,7 @@ type raced struct {
 func newRaced(t *testing.T, b sandbox.Box) *raced {
 	t.Helper()
 	r := &raced{house: newHouse(t, b, sandbox.Limits{})}
-	r.put(t, "CLAUDE.md=rules", "Daily/today.md=private", "Notes/a.md=a", "../outside/b.md=outside", "Guests/7/dir/sub/mine.md="+evil)
+	r.put(t, "CLAUDE.md=rules", "Daily/today.md=private", "Daily/.agents/a.md=agent", "Notes/a.md=a", "../outside/b.md=outside", "Guests/7/dir/sub/mine.md="+evil)
 	r.must(t, os.WriteFile(r.at("Guests/7/dir/text"), []byte(evil), 0o600), unix.Mkfifo(r.at("Guests/7/dir/Daily"), 0o600),
 		os.Symlink("text", r.at("Guests/7/dir/AGENTS.md")), os.Mkdir(r.at("Guests/7/dir/.git"), 0o700),
 		os.WriteFile(r.at("Guests/7/dir/.env"), []byte(evil), 0o600), os.Symlink(r.vault.Path(), r.at("Guests/7/out")))

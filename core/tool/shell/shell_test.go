@@ -382,6 +382,39 @@ func TestAGuestSeesTheOwnFolderTheReadListAndScratch(t *testing.T) {
 	}
 }
 
+// The schedule reads Daily/.agents while a command still runs, so what a command makes must
+// never be there, not even until the command has ended.
+func TestADailyAgentIsNotPlantedWhileACommandRuns(t *testing.T) {
+	boxes := map[string]sandbox.Box{"bubblewrap": box(t)}
+	if b := containers(t); b != nil {
+		boxes["container"] = b
+	}
+	const plant = "mkdir -p Daily/.agents; echo EV''IL > Daily/.agents/evil.md; "
+	for how, b := range boxes {
+		for name, files := range map[string][]string{"no directory": nil, "without agents": {"Daily/today.md=mine\n"}, "with agents": {"Daily/.agents/mine.md=mine\n"}} {
+			t.Run(how+", "+name, func(t *testing.T) {
+				h := newHouse(t, b, sandbox.Limits{})
+				h.put(t, files...)
+				turn := h.turn(t, core.Vault, "")
+				for _, command := range []string{
+					plant,
+					"mv Daily D; " + plant,
+					"mv Daily/.agents Daily/x; rm -rf Daily/.agents; " + plant,
+					"mkdir d d/.agents; echo EV''IL > d/.agents/evil.md; mv Daily gone; rm -rf Daily; mv -T d Daily; ",
+					"ln -sfn /tmp Daily; mkdir -p /tmp/.agents; echo EV''IL > /tmp/.agents/evil.md; ",
+				} {
+					if r := h.do(t, turn, command+"cat Daily/.agents/evil.md"); strings.Contains(r.Text, "EVIL") || h.has("Daily/.agents/evil.md") {
+						t.Errorf("%s: %q", command, r.Text)
+					}
+				}
+				if r := h.do(t, turn, "echo note > Daily/note.md && mv Daily/note.md note.md && mv note.md Daily/n.md && cat Daily/n.md"); r.Text != "note\n" && strings.TrimSpace(r.Text) != "note" {
+					t.Errorf("beside it: %q", r.Text)
+				}
+			})
+		}
+	}
+}
+
 func TestWhatCommandsAgentsIsMovedToTheTrash(t *testing.T) {
 	h := newHouse(t, box(t), sandbox.Limits{})
 	h.put(t, "Project/CLAUDE.md=rules\n", "target.md=harmless\n")
@@ -396,7 +429,7 @@ func TestWhatCommandsAgentsIsMovedToTheTrash(t *testing.T) {
 	}{
 		{"echo evil > CLAUDE.md; mkdir -p a/.claude && echo evil > a/.claude/settings.json; echo {} > .mcp.json; echo fine > note.md",
 			[]string{"CLAUDE.md", "a/.claude", ".mcp.json"}, []string{"note.md", "a"}},
-		{"mkdir -p Daily && ln -s ../note.md Daily/.agents; mkfifo pipe", []string{"Daily/.agents", "pipe"}, []string{"Daily"}},
+		{"mkdir -p Journal && ln -s ../note.md Journal/.claude; mkfifo pipe", []string{"Journal/.claude", "pipe"}, []string{"Journal"}},
 		{"mv Project Moved", []string{"Project"}, []string{"Moved/CLAUDE.md"}}, // unchanged
 		{"mkdir x && chmod 0 x; mkdir y && touch y/AGENTS.md && chmod 0 y", []string{"y/AGENTS.md"}, []string{"x", "y"}},
 		{"rm AGENTS.md; echo evil > AGENTS.md", nil, []string{"AGENTS.md"}},

@@ -108,6 +108,7 @@ func look(ctx context.Context, t *tool.Turn, except []string) (*view, error) {
 		}
 		_ = d.Close()
 	}
+	keepAgents(top, t)
 	w := walk{ctx: ctx, t: t, v: newView(), except: except, most: maxEntries, deepest: maxDepth}
 	grade := gradeOf(t, ".")
 	w.mount(".", self.ID, hidden, grade)
@@ -127,6 +128,25 @@ func look(ctx context.Context, t *tool.Turn, except []string) (*view, error) {
 		v.dir = d.Path
 	}
 	return v, nil
+}
+
+// The directory of daily agents, which the gateway starts while a command still runs, and the
+// one that it is in.
+const (
+	agentsIn  = "Daily"
+	agentsDir = agentsIn + "/.agents"
+)
+
+// keepAgents makes the directory of daily agents for a command that may write beside it: what
+// exists is mounted so that it cannot be written, and its name cannot be taken. Where a part
+// of it is a link or a file, the schedule reads nothing there.
+func keepAgents(top *beneath.Dir, t *tool.Turn) {
+	if gradeOf(t, agentsIn) != writable || gradeOf(t, agentsDir) != readable {
+		return
+	}
+	if d, err := top.MkdirAll(agentsDir); err == nil {
+		_ = d.Close()
+	}
 }
 
 // shut reports whether name is in an area that is not shown.
@@ -218,6 +238,10 @@ func (w *walk) entry(at place, in grade, depth, below int) error {
 		w.v.fixed[at.name] = info.ID
 	}
 	w.mount(at.name, info.ID, in, g)
+	if at.name == agentsIn && in == writable && g == writable && info.Mode.IsDir() {
+		p := w.path(at.name) // mounted on its own, it cannot be renamed to make room for another
+		w.v.writable, w.v.ids[p] = append(w.v.writable, p), info.ID
+	}
 	if !info.Mode.IsDir() || w.opensNothing(at.name) {
 		return nil
 	}
