@@ -9,6 +9,8 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 CLAUDE_CODE := @anthropic-ai/claude-code@2.1.197
 OPENAI_NODE := openai@7.55.0
 MCP_NODE := @modelcontextprotocol/sdk@1.32.2
+OPENAI_AI := ai@6.0.326 @ai-sdk/openai@3.0.141 zod@4.6.7
+OPENAI_LANGCHAIN := @langchain/openai@1.5.8 @langchain/core@1.4.0
 AXE := axe-core@4.14.1
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 GOTESTSUM   := gotest.tools/gotestsum@v1.13.0
@@ -115,9 +117,9 @@ vulnerabilities: ## govulncheck
 	@echo "== govulncheck"
 	@GO="$(GO)" TAGS="$(TAGS)" .ci/tool $(GOVULNCHECK) -tags $(TAGS) ./...
 
-test-clients: ## OpenAI's own clients for Go and Node against /v1, and MCP's for Node against /mcp; npm fetches those for Node
+test-clients: ## OpenAI's own clients for Go and Node, the Vercel AI SDK and LangChain.js against /v1, and MCP's for Node against /mcp; npm fetches those for Node
 	@echo "== OpenAI's clients and MCP's"
-	@GO="$(GO)" TAGS="$(TAGS)" .ci/clients $(OPENAI_NODE) $(MCP_NODE)
+	@GO="$(GO)" TAGS="$(TAGS)" .ci/clients "$(OPENAI_NODE)" "$(MCP_NODE)" "$(OPENAI_AI)" "$(OPENAI_LANGCHAIN)"
 
 test-axe: ## the pages of the panel and the phones under axe-core, which npm fetches
 	@echo "== axe-core"

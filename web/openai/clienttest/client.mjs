@@ -77,6 +77,42 @@ const steps = {
     }, OpenAI.APIError);
     assert.notEqual(text, "");
   },
+  async responses() {
+    const first = await client.responses.create({ model, input: "Hello", instructions: "Be brief.", metadata: { from: "node" } });
+    assert.equal(first.output_text, says);
+    assert.equal(first.status, "completed");
+    assert.ok(first.usage.total_tokens > 0 && first.metadata.from === "node");
+    const runner = client.responses.stream({ model, input: [{ role: "user", content: [{ type: "input_text", text: "And?" }, { type: "input_image", image_url: `data:image/png;base64,${pixel}`, detail: "low" }] }], previous_response_id: first.id });
+    const types = [];
+    runner.on("event", (e) => types.push(e.type));
+    const last = await runner.finalResponse();
+    assert.equal(last.output_text, says);
+    assert.equal(last.previous_response_id, first.id);
+    assert.ok(types.includes("response.output_text.delta") && types.at(-1) === "response.completed", types.join());
+    const items = [];
+    for await (const item of client.responses.inputItems.list(last.id, { order: "asc", limit: 1 })) items.push(item);
+    assert.ok(items.length === 1 && items[0].content[0].text === "And?", JSON.stringify(items));
+    assert.equal((await client.responses.retrieve(first.id)).output_text, says);
+    await client.responses.delete(last.id);
+    await failure(client.responses.retrieve(last.id), OpenAI.NotFoundError, 404);
+    assert.equal((await failure(client.responses.create({ model, input: "x", tools: [{ type: "web_search" }] }), OpenAI.BadRequestError, 400)).param, "tools");
+  },
+  async background() {
+    let r = await client.responses.create({ model, input: "Hello", background: true });
+    while (r.status === "queued" || r.status === "in_progress") r = await client.responses.retrieve(r.id);
+    assert.equal(r.output_text, says);
+    assert.equal((await client.responses.cancel(r.id)).status, "completed");
+    let text = "";
+    for await (const e of await client.responses.retrieve(r.id, { stream: true, starting_after: 2 })) if (e.type === "response.output_text.delta") text += e.delta;
+    assert.equal(text, says);
+  },
+  async brokenResponse() {
+    let text = "";
+    await assert.rejects(async () => {
+      for await (const e of await client.responses.create({ model, input: "Hello", stream: true })) if (e.type === "response.output_text.delta") text += e.delta;
+    }, OpenAI.APIError);
+    assert.notEqual(text, "");
+  },
   async left() {
     const s = await client.chat.completions.create({ model, messages, stream: true });
     for await (const c of s) if (c.choices[0]?.delta?.content) break; // ends the connection

@@ -40,7 +40,8 @@ func TestOfficialGoClient(t *testing.T) {
 		run  func(visit)
 	}{
 		{"models", visit.models}, {"whole", visit.whole}, {"stream", visit.stream}, {"conversation", visit.conversation},
-		{"refusals", visit.refusals}, {"limited", visit.limited}, {"final", visit.final}, {"broken", visit.broken}, {"left", visit.left},
+		{"refusals", visit.refusals}, {"limited", visit.limited}, {"final", visit.final}, {"broken", visit.broken},
+		{"responses", visit.responses}, {"background", visit.background}, {"brokenResponse", visit.brokenResponse}, {"left", visit.left},
 	} {
 		if !t.Run(step.name, func(t *testing.T) { w := v; w.T = t; step.run(w) }) {
 			t.FailNow()

@@ -25,12 +25,15 @@ type (
 		Text     *string       `json:"text,omitempty"`
 		Logprobs *[]string     `json:"logprobs,omitempty"`
 	}
+	// An errorEvent has the error twice: as OpenAI documents it, and as it sends it,
+	// which is what some clients look for.
 	errorEvent struct {
-		Type    string  `json:"type"`
-		Number  int     `json:"sequence_number"`
-		Code    *string `json:"code"`
-		Message string  `json:"message"`
-		Param   *string `json:"param"`
+		Type    string        `json:"type"`
+		Number  int           `json:"sequence_number"`
+		Code    *string       `json:"code"`
+		Message string        `json:"message"`
+		Param   *string       `json:"param"`
+		Error   refusal.Error `json:"error"`
 	}
 )
 
@@ -125,7 +128,7 @@ func (e *events) Fail(p *web.Problem) error {
 	return e.live.Fail(p, func() {
 		what := refusal.Of(p)
 		if e.n > e.after {
-			e.live.Send("error", errorEvent{Type: "error", Number: e.n, Code: what.Code, Message: what.Message, Param: what.Param})
+			e.live.Send("error", errorEvent{Type: "error", Number: e.n, Code: what.Code, Message: what.Message, Param: what.Param, Error: what})
 		}
 		e.n++
 		e.response("response.failed", o)
