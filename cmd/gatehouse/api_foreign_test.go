@@ -14,6 +14,7 @@ import (
 	"gatehouse/web/auth"
 	"gatehouse/web/openai"
 	"gatehouse/web/openai/answer"
+	"gatehouse/web/openai/embeddings"
 	"gatehouse/web/openai/responses"
 )
 
@@ -47,7 +48,7 @@ func (w *world) addresses() (all [][2]string) {
 	if !ok {
 		w.t.Fatal("the panel is something else")
 	}
-	for _, pattern := range slices.Concat(rest.Routes(), first.Routes(), v1.Routes(), later.Routes(), panel.Routes()) {
+	for _, pattern := range slices.Concat(rest.Routes(), first.Routes(), v1.Routes(), later.Routes(), embeddings.New(embeddings.Options{Desk: desk}).Routes(), panel.Routes()) {
 		method, path, ok := strings.Cut(strings.Replace(pattern, "{$}", "", 1), " ")
 		if !ok {
 			w.t.Fatalf("%s is for every method", pattern)

@@ -276,6 +276,7 @@ web/mcp: core web web/api/stream web/auth  # tools of other agents: requests of 
 web/openai: core web web/auth web/openai/answer web/openai/conversation web/openai/params web/openai/refusal
 web/openai/answer: core core/bus web web/auth web/openai/refusal  # one request on its way to the end of its run
 web/openai/conversation: core web web/openai/refusal  # what a request's messages are
+web/openai/embeddings: core web web/auth web/openai/answer web/openai/params web/openai/refusal  # /v1/embeddings
 web/openai/params: web web/openai/refusal  # a request's parameters, and which are refused
 web/openai/refusal: core web  # errors in OpenAI's form
 web/openai/responses: core core/bus core/response web web/auth web/openai/answer web/openai/conversation web/openai/params web/openai/refusal  # the Responses API

@@ -2,15 +2,19 @@ package main
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 
 	"gatehouse/core"
+	"gatehouse/core/llm/embed"
 	"gatehouse/core/response"
 	"gatehouse/core/store"
+	"gatehouse/core/usage"
 	"gatehouse/web/auth"
 	"gatehouse/web/openai"
 	"gatehouse/web/openai/answer"
+	"gatehouse/web/openai/embeddings"
 	"gatehouse/web/openai/responses"
 )
 
@@ -21,6 +25,23 @@ func (a *app) openai(mux *http.ServeMux, o answer.Options) {
 	api := responses.New(responses.Options{Desk: desk, Rows: a.responses.Store, Runs: openaiRuns{a}, Sessions: openaiSessions{a}, Registry: a.reg})
 	api.Register(mux)
 	a.responses.tidy = api.Tidy
+	vectors := embeddings.Options{Desk: desk, Model: a.cfg.EmbedModel, Dimensions: a.cfg.EmbedDimensions}
+	if a.library.Embedder != nil {
+		vectors.Embed = a.embed
+	}
+	embeddings.New(vectors).Register(mux)
+}
+
+// embed returns vectors, or why there are none, as embeddings answers it.
+func (a *app) embed(ctx context.Context, user int64, texts []string) ([][]float32, int64, error) {
+	vectors, tokens, err := a.library.Vectors(ctx, user, texts)
+	if fault, ok := errors.AsType[*embed.Fault](err); ok {
+		return nil, 0, &embeddings.Error{Text: fault.Text, Refused: fault.Refused(), Limited: fault.Status == http.StatusTooManyRequests, After: fault.After}
+	}
+	if refused, ok := errors.AsType[*usage.Refusal](err); ok {
+		return nil, 0, &embeddings.Error{Text: refused.Error(), Budget: true}
+	}
+	return vectors, tokens, err
 }
 
 // storedResponses are those of the Responses API.

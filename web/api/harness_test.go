@@ -46,6 +46,7 @@ import (
 	"gatehouse/web/importing"
 	"gatehouse/web/openai"
 	"gatehouse/web/openai/answer"
+	"gatehouse/web/openai/embeddings"
 	"gatehouse/web/openai/responses"
 )
 
@@ -71,6 +72,7 @@ type harness struct {
 	first     *v0.API
 	v1        *openai.API
 	responses *responses.API
+	vectors   *embeddings.API
 	site      *web.Site
 	url       string
 	onExport  func() // called before an export is made
@@ -153,6 +155,7 @@ func open(t *testing.T, o options) *harness {
 		Checks: []health.Check{{Name: "database", Func: h.db.Check}, {Name: "queue", Func: func(context.Context) error { h.mu.Lock(); defer h.mu.Unlock(); return h.checkErr }}}})
 	desk := answer.New(answer.Options{Door: door, Inbox: h, Follower: h.bus, Runs: (*runsDouble)(h), Models: modelsDouble{}, Clock: h.clock, Log: logger})
 	h.v1 = openai.New(desk)
+	h.vectors = embeddings.New(embeddings.Options{Desk: desk, Model: "small", Embed: func(context.Context, int64, []string) ([][]float32, int64, error) { return [][]float32{{1, 2}}, 3, nil }})
 	h.responses = responses.New(responses.Options{Desk: desk, Rows: response.New(h.db, h.clock), Runs: responsesDouble{h}, Sessions: responsesDouble{h}})
 	h.site = site
 	h.serve()
@@ -177,6 +180,7 @@ func (h *harness) handler() http.Handler {
 		}})
 	h.v1.Register(mux)
 	h.responses.Register(mux)
+	h.vectors.Register(mux)
 	return h.site.Wrap(h.first.Wrap(mux))
 }
 

@@ -371,7 +371,7 @@ func TestEveryOtherAddressUnderV1AnswersInOpenAIsForm(t *testing.T) {
 	}{
 		{"GET", "/v1/models/cook%2Fone", "", "", 200},
 		{"GET", "/v1/models/none", "", "model_not_found", 404},
-		{"GET", "/v1/embeddings", "", "unknown_url", 404},
+		{"GET", "/v1/engines", "", "unknown_url", 404},
 		{"DELETE", "/v1/models", "", "method_not_supported", 405},
 		{"GET", "/v1/chat/completions", "", "method_not_supported", 405},
 		{"POST", "/v1/chat/completions", `{"model":"none","messages":[{"role":"user","content":"x"}]}`, "model_not_found", 404},

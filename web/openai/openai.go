@@ -49,7 +49,7 @@ func (a *API) routes() map[string]web.Handler {
 func (a *API) Routes() []string { return slices.Collect(maps.Keys(a.routes())) }
 
 func nowhere(_ http.ResponseWriter, r *http.Request) error {
-	return refusal.New(web.NotFound, "unknown_url", "", fmt.Sprintf("Unknown request URL: %s %s. There are GET /v1/models and POST /v1/chat/completions.", r.Method, core.CutRunes(r.URL.Path, 200)))
+	return refusal.New(web.NotFound, "unknown_url", "", fmt.Sprintf("Unknown request URL: %s %s. GET /openapi.json lists those that there are.", r.Method, core.CutRunes(r.URL.Path, 200)))
 }
 
 type wireModel struct {

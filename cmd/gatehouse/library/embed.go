@@ -31,12 +31,29 @@ func (l *Library) openEmbedder(o Options) (near func(ctx context.Context, user i
 	if err != nil {
 		return nil, err
 	}
-	l.close = client.Close
+	l.close, l.embed = client.Close, client
 	l.Embedder = embedding.New(embedding.Options{
 		Model: client, Name: o.Embed.Model, Dimensions: o.Embed.Dimensions, Library: l.Documents, Memory: o.DB, Spend: o.Embed.spend(o.DB),
 		Ready: l.compared, MayRead: l.mayEmbed, Busy: o.Busy, Clock: o.Clock, Log: o.Log, Metrics: metrics,
 	})
 	return l.Embedder.Near, nil
+}
+
+// Vectors returns a vector for each text of a user's, within the budgets, and the tokens
+// that the server counted. Only with an Embedder.
+func (l *Library) Vectors(ctx context.Context, user int64, texts []string) (vectors [][]float32, tokens int64, err error) {
+	expected := int64(0)
+	for _, t := range texts {
+		expected += int64(len(t))/4 + 1
+	}
+	err = l.o.Embed.spend(l.o.DB)(ctx, user, expected, func() (int64, error) {
+		var err error
+		if vectors, tokens, err = l.embed.Embed(ctx, texts); err == nil && tokens == 0 {
+			tokens = expected // the server counts none
+		}
+		return tokens, err
+	})
+	return vectors, tokens, err
 }
 
 // compared reports whether the last pass over the whole vault has reached its end.

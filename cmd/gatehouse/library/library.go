@@ -14,6 +14,7 @@ import (
 	"gatehouse/core/index/document"
 	"gatehouse/core/index/embedding"
 	"gatehouse/core/index/search"
+	"gatehouse/core/llm/embed"
 	"gatehouse/core/permission"
 	"gatehouse/core/session"
 	"gatehouse/core/session/found"
@@ -46,6 +47,7 @@ type Library struct {
 	Finder    *search.Finder
 	Crawler   *crawl.Crawler
 	Embedder  *embedding.Embedder // nil: documents are found by their words alone
+	embed     *embed.Client
 	close     func() error
 	o         Options
 }
