@@ -66,17 +66,6 @@ func (v visit) background() {
 	if r, err = v.client.Responses.Cancel(v.Context(), r.ID); err != nil || r.Status != "completed" {
 		v.Errorf("%+v: %v", r, err)
 	}
-	s := v.client.Responses.GetStreaming(v.Context(), r.ID, responses.ResponseGetParams{StartingAfter: openai.Int(2)})
-	defer s.Close()
-	text := ""
-	for s.Next() {
-		if e := s.Current(); e.Type == "response.output_text.delta" {
-			text += e.Delta
-		}
-	}
-	if s.Err() != nil || text != v.says {
-		v.Errorf("%q: %v", text, s.Err())
-	}
 }
 
 func (v visit) brokenResponse() {
