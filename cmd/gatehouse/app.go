@@ -310,7 +310,7 @@ func (a *app) joinCore(ctx context.Context) error {
 }
 
 func (a *app) joinRuns(qm *metrics.Metrics) (err error) {
-	a.search = quote.Grep(a.vault.Root(), func(s llm.Sender, path string) bool { return a.readable.mayRead(s.Trust, s.User, path) }, a.clock)
+	a.search = quote.Grep(a.vault.Root(), a.library, func(s llm.Sender, path string) bool { return a.readable.mayRead(s.Trust, s.User, path) }, a.clock)
 	a.health = health.New(a.clock, a.reg)
 	m, err := models.New(a.settings.Now(), registry.Options{Search: a.search, Clock: a.clock, Log: a.log, Health: a.health})
 	if err != nil {

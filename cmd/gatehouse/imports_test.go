@@ -55,7 +55,7 @@ cmd/gatehouse/control/server: cmd/gatehouse/control configs/live core core/attac
 cmd/gatehouse/doctor: cmd/gatehouse/control cmd/gatehouse/speech configs configs/live core core/agent core/backup core/llm/embed core/sandbox core/store core/store/integrity core/tool/mcp core/tool/mcp/entry core/vault core/voice core/voice/program
 cmd/gatehouse/fleet: configs configs/live connectors connectors/chat connectors/discord connectors/telegram core core/queue core/queue/maintenance core/queue/outbox core/store core/watch pairing pairing/bots
 cmd/gatehouse/isolation: cmd/gatehouse/control configs core/sandbox core/sandbox/container
-cmd/gatehouse/library: core core/index/crawl core/index/document core/index/embedding core/index/search core/journal core/llm/embed core/permission core/session core/session/found core/store core/usage core/vault
+cmd/gatehouse/library: core core/index/crawl core/index/document core/index/embedding core/index/search core/journal core/llm core/llm/embed core/permission core/session core/session/found core/store core/usage core/vault
 cmd/gatehouse/logs: configs
 cmd/gatehouse/memory: core
 cmd/gatehouse/models: cmd/gatehouse/doctor configs core core/agent core/claudecli core/llm core/llm/registry

@@ -26,7 +26,16 @@ const (
 	maxCached    = 4 << 20         // bytes of contents kept (twice: as they are and folded)
 	cacheFor     = 3 * time.Second // after that, list and contents are read again
 	maxPerSearch = 20              // passages
+	maxIndexed   = 20              // files that the index names
 )
+
+// An Index finds files of the vault by their words.
+type Index interface {
+	// Files returns at most limit slash paths of files with words that begin with one of
+	// stems, the best first, among those that sender may read. It may lack what was
+	// written a moment ago, and has nothing before it is filled.
+	Files(ctx context.Context, sender llm.Sender, stems []string, limit int) ([]string, error)
+}
 
 // Grep searches the *.md and *.txt files below root that mayRead allows the sender, by
 // terms: passages (paragraphs with the heading directly above them) with more different
@@ -38,13 +47,17 @@ const (
 // of contents are kept for three seconds. A search checks 50,000 entries,
 // reads 2,000 files of up to 1 MiB and 16 MiB in all; what is beyond is left
 // out. It ends with ctx.
-func Grep(root *os.Root, mayRead func(sender llm.Sender, path string) bool, clock core.Clock) Search {
-	g := &grep{root: root, mayRead: mayRead, clock: clock, lock: make(chan struct{}, 1), open: openPlain}
+//
+// With an index, the 20 files that it names are read instead, and no directory; the others
+// are where it names none with a passage. index may be nil.
+func Grep(root *os.Root, index Index, mayRead func(sender llm.Sender, path string) bool, clock core.Clock) Search {
+	g := &grep{root: root, index: index, mayRead: mayRead, clock: clock, lock: make(chan struct{}, 1), open: openPlain}
 	return g.search
 }
 
 type grep struct {
 	root    *os.Root
+	index   Index // may be nil
 	mayRead func(llm.Sender, string) bool
 	clock   core.Clock
 	open    func(root *os.Root, name string) (*os.File, error) // a test counts
@@ -65,10 +78,32 @@ func (g *grep) search(ctx context.Context, sender llm.Sender, words []string, li
 		return nil, ended(ctx)
 	}
 	limit = min(limit, maxPerSearch)
+	if best, err := g.indexed(ctx, sender, stems, limit); err != nil || len(best) > 0 {
+		return best, err
+	}
 	paths, err := g.list(ctx)
 	if err != nil {
 		return nil, err
 	}
+	return g.read(ctx, sender, paths, stems, limit, g.document)
+}
+
+// indexed returns the best passages of the files that the index names. An index that
+// fails names none.
+func (g *grep) indexed(ctx context.Context, sender llm.Sender, stems []string, limit int) ([]Passage, error) {
+	if g.index == nil {
+		return nil, nil
+	}
+	paths, err := g.index.Files(ctx, sender, stems, maxIndexed)
+	if err != nil {
+		return nil, ended(ctx)
+	}
+	paths = slices.DeleteFunc(paths, func(p string) bool { return !isText(p) })
+	return g.read(ctx, sender, paths, stems, limit, func(_ context.Context, p string) *document { return g.fresh(p) })
+}
+
+// read returns the best passages of files, as of returns them.
+func (g *grep) read(ctx context.Context, sender llm.Sender, paths, stems []string, limit int, of func(ctx context.Context, p string) *document) ([]Passage, error) {
 	var best []Passage
 	files, size := 0, 0
 	for _, p := range paths {
@@ -81,7 +116,7 @@ func (g *grep) search(ctx context.Context, sender llm.Sender, words []string, li
 		if files++; files > maxFiles || size > maxRead {
 			break
 		}
-		doc := g.document(ctx, p)
+		doc := of(ctx, p)
 		if doc == nil {
 			continue // gone, too long or not readable: there are others
 		}
@@ -211,22 +246,29 @@ func (g *grep) document(ctx context.Context, p string) *document {
 	if doc != nil {
 		return doc
 	}
-	text, ok := g.read(p)
-	if !ok {
+	if doc = g.fresh(p); doc == nil {
 		return nil
 	}
-	doc = &document{text: text, folded: strings.ToLower(text)}
 	if g.hold(ctx) {
-		if g.texts[p] == nil && g.bytes+len(text) <= maxCached {
+		if g.texts[p] == nil && g.bytes+len(doc.text) <= maxCached {
 			g.texts[p] = doc
-			g.bytes += len(text)
+			g.bytes += len(doc.text)
 		}
 		g.release()
 	}
 	return doc
 }
 
-func (g *grep) read(p string) (string, bool) {
+// fresh is document without the cache.
+func (g *grep) fresh(p string) *document {
+	text, ok := g.textOf(p)
+	if !ok {
+		return nil
+	}
+	return &document{text: text, folded: strings.ToLower(text)}
+}
+
+func (g *grep) textOf(p string) (string, bool) {
 	f, err := g.open(g.root, p)
 	if err != nil {
 		return "", false

@@ -257,7 +257,7 @@ func TestManySearchesAtOnce(t *testing.T) {
 	}
 	defer root.Close()
 	clock := coretest.NewClock(time.Time{})
-	s := Grep(root, func(llm.Sender, string) bool { return true }, clock)
+	s := Grep(root, nil, func(llm.Sender, string) bool { return true }, clock)
 	done := make(chan error)
 	for range 16 {
 		go func() {

@@ -238,7 +238,7 @@ func TestSampleVault(t *testing.T) {
 	guestRead := func(s llm.Sender, path string) bool {
 		return s.Trust == core.Full || strings.HasPrefix(path, "Public/")
 	}
-	m := model(t, quote.Name, quote.Grep(root, guestRead, core.System{}), core.System{})
+	m := model(t, quote.Name, quote.Grep(root, nil, guestRead, core.System{}), core.System{})
 	at := func(trust core.Trust, q string) string {
 		r := ask(t.Context(), m, &llm.Request{Sender: llm.Sender{Trust: trust}, Messages: []llm.Message{user(q)}})
 		if r.err != nil {
@@ -295,7 +295,7 @@ func BenchmarkSampleVault(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer root.Close()
-	m := model(b, quote.Name, quote.Grep(root, func(llm.Sender, string) bool { return true }, core.System{}), core.System{})
+	m := model(b, quote.Name, quote.Grep(root, nil, func(llm.Sender, string) bool { return true }, core.System{}), core.System{})
 	req := &llm.Request{Messages: []llm.Message{user("How long should green tea brew?")}}
 	b.ReportAllocs()
 	for b.Loop() {

@@ -12,7 +12,7 @@ type Term struct {
 	Columns []string
 	Words   []string
 	Any     []string // in place of Words: one of these tokens
-	Begins  bool     // the last token may be a prefix
+	Begins  bool     // the last token, of Any each, may be a prefix
 	Not     bool     // a row must not have it; at least one other term is not Not
 }
 
@@ -40,7 +40,7 @@ func (t Term) fts5() string {
 	if len(t.Any) > 0 {
 		var list []string
 		for _, word := range t.Any {
-			list = append(list, Term{Words: []string{word}}.fts5())
+			list = append(list, Term{Words: []string{word}, Begins: t.Begins}.fts5())
 		}
 		return "(" + strings.Join(list, " OR ") + ")"
 	}
@@ -83,7 +83,7 @@ func (t Term) patterns() (list []string) {
 		return []string{pattern + "%"}
 	}
 	for _, word := range t.Any {
-		list = append(list, Term{Words: []string{word}}.patterns()...)
+		list = append(list, Term{Words: []string{word}, Begins: t.Begins}.patterns()...)
 	}
 	return list
 }

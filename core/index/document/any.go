@@ -1,0 +1,49 @@
+package document
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"gatehouse/core"
+	"gatehouse/core/index/search"
+	"gatehouse/core/store"
+	"gatehouse/core/store/fulltext"
+	"gatehouse/core/transcript/words"
+)
+
+const (
+	mostAny  = 32  // words of Any
+	perFile  = 8   // passages that are read for one file
+	mostFile = 100 // the largest limit of Any
+)
+
+// Any returns the files that have, in their passages, title or path, words that begin with
+// one of stems: the best by BM25 first, at most limit (up to 100), among those that r may
+// read.
+func (s *Store) Any(ctx context.Context, stems []string, r search.Reader, limit int) (paths []string, err error) {
+	var q words.Query
+	for _, stem := range stems[:min(len(stems), mostAny)] {
+		q.Add(stem)
+	}
+	any := slices.Concat(q.Terms...)
+	if len(any) == 0 || limit <= 0 || r.Trust < core.Sandboxed {
+		return nil, nil
+	}
+	l := lookup{s: s, r: r}
+	match, args := s.db.Match("document_words", append([]fulltext.Term{{Columns: columns, Any: any, Begins: true}}, l.rights()...), 1)
+	c := store.Conditions{Where: []string{match}, Args: args}
+	limit = min(limit, mostFile)
+	var list []string
+	err = s.db.Select(ctx, &list, fmt.Sprintf(`SELECT m.source_path FROM document_words CROSS JOIN chunks c CROSS JOIN index_manifest m
+		WHERE %s AND c.n = document_words.rowid AND m.content_id = c.content_id ORDER BY document_words.%s LIMIT %d`, c.Where[0], s.db.Rank(), limit*perFile), c.Args...)
+	if err != nil {
+		return nil, fmt.Errorf("search documents for any word: %w", err)
+	}
+	for _, path := range list {
+		if len(paths) < limit && !slices.Contains(paths, path) && r.MayRead(path) {
+			paths = append(paths, path)
+		}
+	}
+	return paths, nil
+}
