@@ -102,6 +102,7 @@ type Config struct {
 	EmbedURL        string        `split_words:"true" example:"http://127.0.0.1:11434/v1" desc:"Server with OpenAI's /v1/embeddings, so that documents are found by their meaning too. It gets the text of all indexed documents and what users search for. Empty: they are found by their words, and nothing leaves this machine."`
 	EmbedModel      string        `split_words:"true" default:"text-embedding-3-small" example:"nomic-embed-text" desc:"Model of EMBED_URL. When it changes, all documents are embedded again in the background."`
 	EmbedDimensions int           `split_words:"true" default:"0" min:"0" max:"4096" example:"512" desc:"Dimensions that it is asked for. 0: the model's own."`
+	EmbedPrefixes   string        `split_words:"true" default:"auto" choice:"auto,none,nomic,e5,bge" example:"e5" desc:"What EMBED_MODEL expects in front of passages and searches: auto, by its name; none; or as the models nomic, e5 or bge (mxbai too) do. When that of passages changes, all documents are embedded again."`
 	EmbedAPIKey     values.Secret `split_words:"true" example:"sk-..." desc:"Key for the server of EMBED_URL. Empty: OPENAI_API_KEY if it is the host of OPENAI_BASE_URL."`
 	Activity        values.Switch `split_words:"true" default:"on" example:"off" desc:"Log the owner's conversations in Daily/chat-log and Daily/.activity of the vault: on or off."`
 

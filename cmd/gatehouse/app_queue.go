@@ -70,8 +70,8 @@ func (a *app) openLibrary() error {
 		On: a.cfg.Index != "off", WordsOnly: a.cfg.Index == "words", MaxMB: a.cfg.IndexMaxMB, DB: a.db, Vault: a.vault, Sessions: a.sessions, MayRead: a.readable.mayRead, Forget: a.readable.forget, PDF: pdf,
 		Busy: func() bool { return a.queue.Running() > 0 }, Clock: a.clock, Log: a.log, Registry: a.reg,
 		Embed: library.Embed{
-			Options: embed.Options{URL: a.cfg.EmbedURL, Model: a.cfg.EmbedModel, Key: key, Dimensions: a.cfg.EmbedDimensions},
-			Ledger:  func() *usage.Ledger { return a.usage }, Cost: func(model string, u core.Tokens) (int64, bool) { return a.spending.cost(model, u) },
+			Options: embed.Options{URL: a.cfg.EmbedURL, Model: a.cfg.EmbedModel, Key: key, Dimensions: a.cfg.EmbedDimensions}, Prefixes: a.cfg.EmbedPrefixes,
+			Ledger: func() *usage.Ledger { return a.usage }, Cost: func(model string, u core.Tokens) (int64, bool) { return a.spending.cost(model, u) },
 		},
 	})
 	if err == nil {

@@ -16,6 +16,7 @@ import (
 // Embed is the server that embeds documents and searches; without a URL there is none.
 type Embed struct {
 	embed.Options
+	Prefixes string // see embedding.PrefixesOf
 	Ledger func() *usage.Ledger                                        // of the budgets
 	Cost   func(model string, u core.Tokens) (microUSD int64, ok bool) // as llm.Prices
 }
@@ -27,13 +28,17 @@ func (l *Library) openEmbedder(o Options) (near func(ctx context.Context, user i
 	if o.Embed.URL == "" || !o.On || o.WordsOnly {
 		return nil, nil
 	}
+	prefixes, err := embedding.PrefixesOf(o.Embed.Prefixes, o.Embed.Model)
+	if err != nil {
+		return nil, err
+	}
 	client, err := embed.New(o.Embed.Options)
 	if err != nil {
 		return nil, err
 	}
 	l.close, l.embed = client.Close, client
 	l.Embedder = embedding.New(embedding.Options{
-		Model: client, Name: o.Embed.Model, Dimensions: o.Embed.Dimensions, Library: l.Documents, Memory: o.DB, Spend: o.Embed.spend(o.DB),
+		Model: client, Name: o.Embed.Model, Dimensions: o.Embed.Dimensions, Prefixes: prefixes, Library: l.Documents, Memory: o.DB, Spend: o.Embed.spend(o.DB),
 		Ready: l.compared, MayRead: l.mayEmbed, Busy: o.Busy, Clock: o.Clock, Log: o.Log, Metrics: metrics,
 	})
 	return l.Embedder.Near, nil

@@ -128,7 +128,7 @@ func (e *Embedder) together(ctx context.Context, list []document.Passage, most i
 	}
 	texts := make([]string, len(list))
 	for i, p := range list {
-		texts[i] = cut(p.Embedded(), most)
+		texts[i] = e.o.Prefixes.Passage + cut(p.Embedded(), most)
 	}
 	vectors, err := e.ask(ctx, 0, texts)
 	if err != nil {

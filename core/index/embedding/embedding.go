@@ -38,6 +38,7 @@ type Options struct {
 	Model      Model
 	Name       string // of the model
 	Dimensions int    // that are configured; 0: those of the first answer
+	Prefixes   Prefixes
 	Library    Library
 	Memory     Memory
 	// Ready reports whether the library was compared with the vault: before that it may
@@ -79,8 +80,9 @@ const (
 type known struct {
 	ID         int64  `json:"id"` // counts the models that there were
 	Name       string `json:"name"`
-	Wanted     int    `json:"wanted"`     // Options.Dimensions
-	Dimensions int    `json:"dimensions"` // of its vectors; 0: there are none yet
+	Wanted     int    `json:"wanted"`           // Options.Dimensions
+	Prefix     string `json:"prefix,omitempty"` // of its passages
+	Dimensions int    `json:"dimensions"`       // of its vectors; 0: there are none yet
 }
 
 // A Status is what the embedder does.

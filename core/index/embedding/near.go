@@ -59,7 +59,7 @@ func (e *Embedder) Near(ctx context.Context, user int64, text string) *search.Ne
 	asking, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
 	e.searches.Add(1)
-	vectors, err := e.ask(asking, user, []string{cut(text, maxText)})
+	vectors, err := e.ask(asking, user, []string{e.o.Prefixes.Search + cut(text, maxText)})
 	e.searches.Add(-1)
 	if err == nil && len(vectors[0]) != k.Dimensions {
 		err = fmt.Errorf("the model gives %d dimensions, not %d", len(vectors[0]), k.Dimensions)

@@ -13,7 +13,7 @@ import (
 )
 
 // Run embeds what is not embedded, in the order in which it was indexed, until ctx ends.
-// When the model is another one than before, all is embedded again; until then what is done
+// When the model or its prefix is another one than before, all is embedded again; until then what is done
 // is found by meaning, and all by words. It begins when the library is ready, and passes
 // over what the model may not get: the crawler removes it. A failure is logged once, until it is another one,
 // and tried again after two seconds to ten minutes.
@@ -153,8 +153,8 @@ func (e *Embedder) begin(ctx context.Context) (known, error) {
 		return known{}, fmt.Errorf("embedding model: %w", err)
 	}
 	_ = json.Unmarshal([]byte(stored), &k) // "" for none: it is the first
-	if k.Name != e.o.Name || k.Wanted != e.o.Dimensions || k.ID <= 0 {
-		k = known{ID: max(0, k.ID) + 1, Name: e.o.Name, Wanted: e.o.Dimensions}
+	if k.Name != e.o.Name || k.Wanted != e.o.Dimensions || k.Prefix != e.o.Prefixes.Passage || k.ID <= 0 {
+		k = known{ID: max(0, k.ID) + 1, Name: e.o.Name, Wanted: e.o.Dimensions, Prefix: e.o.Prefixes.Passage}
 		if err := e.keep(ctx, k); err != nil {
 			return known{}, err
 		}
