@@ -68,9 +68,10 @@ cmd/gatehouse/setup: cmd/gatehouse/doctor cmd/gatehouse/fleet configs configs/va
 cmd/gatehouse/stage: cmd/gatehouse/phones configs connectors/discord/discordtest connectors/telegram/telegramtest core core/vault
 cmd/gatehouse/speech: configs core/llm/transcribe core/sandbox core/vault core/voice core/voice/hearing core/voice/program
 cmd/gatehouse/unasked: core core/orchestrator core/queue/outbox core/session core/store pairing/people web/api/bots
-cmd/loadgen: cmd/loadgen/bare cmd/loadgen/crowd cmd/loadgen/model connectors/discord/discordtest connectors/telegram/telegramtest
+cmd/loadgen: cmd/loadgen/bare cmd/loadgen/crowd cmd/loadgen/index cmd/loadgen/model connectors/discord/discordtest connectors/telegram/telegramtest
 cmd/loadgen/bare:
 cmd/loadgen/crowd: connectors/discord/discordtest connectors/telegram/telegramtest
+cmd/loadgen/index: core core/index/chunk core/index/document core/index/search core/store  # the index in process
 cmd/loadgen/model:  # a language model to measure with
 configs: configs/check configs/former configs/values
 configs/check: configs/values  # what values of settings must be like

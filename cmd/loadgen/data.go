@@ -27,6 +27,7 @@ type result struct {
 	Streaming *streamingData `json:"streaming,omitempty"`
 	Streams   *streamData    `json:"streams,omitempty"`
 	Scale     *scaleData     `json:"scale,omitempty"`
+	Index     *indexData     `json:"index,omitempty"`
 	Verdict   verdict        `json:"verdict"`
 	Judged    judgement      `json:"verdict_by_platform"`
 	settling  settling

@@ -90,6 +90,7 @@ func (b *bench) goals() []line {
 			atMost("latency p99"+with, s.P99, 1.2, "times", short(s.Small.P99)+" ms"),
 			atMost("burst"+with, s.Ratio, 1.2, "times", ""))
 	}
+	out = append(out, b.indexGoals()...)
 	if d.Build > 0 {
 		out = append(out, atMost("cold go build, empty cache", d.Build, 180, "s", ""))
 	}

@@ -23,13 +23,14 @@ import (
 
 // command is the command line.
 type command struct {
-	Run  runCmd  `cmd:"" default:"withargs" help:"Measure the gateway (the default)."`
-	Bare bareCmd `cmd:"" hidden:"" help:"The bare bot that floors are measured with; loadgen starts it itself."`
+	Run   runCmd   `cmd:"" default:"withargs" help:"Measure the gateway (the default)."`
+	Bare  bareCmd  `cmd:"" hidden:"" help:"The bare bot that floors are measured with; loadgen starts it itself."`
+	Index indexCmd `cmd:"" hidden:"" help:"Measures the search index in process; loadgen starts it itself."`
 }
 
 type runCmd struct {
 	Program   string        `required:"" type:"existingfile" help:"The gateway to measure: a built gatehouse."`
-	Only      []string      `help:"Measure only these parts: start, memory, latency, rate, burst, fsync, thinking, tools, waiting, streaming, streams, scale." placeholder:"PART"`
+	Only      []string      `help:"Measure only these parts: start, memory, latency, rate, burst, fsync, thinking, tools, waiting, streaming, streams, scale, index." placeholder:"PART"`
 	Discord   float64       `default:"0.5" help:"Share of the chats that are on Discord, 0 to 1; the others are on Telegram."`
 	Messages  int           `default:"2000" help:"Messages of the latency parts, 100 to 2000."`
 	Rate      float64       `default:"50" help:"Messages a second of the open loop."`
@@ -44,6 +45,7 @@ type runCmd struct {
 	Rows      int           `default:"1000000" help:"Finished inbox rows of the part scale."`
 	Lanes     int           `default:"100000" help:"Known chats of the part scale."`
 	History   int           `default:"0" help:"Rows of the audit log, and as many of usage, in the part scale, over 90 days; at most 20000000. 10000000 take some 5 GiB of disk."`
+	Passages  int           `default:"100000" help:"Passages of the part index; at most 2000000. 100000 take 1 GiB of disk."`
 	Dir       string        `type:"existingdir" help:"Where vaults and databases are made and removed again; the system's temporary folder when empty. Its disk is what fsync is measured on."`
 	Keep      bool          `help:"Keep those folders, to look at them."`
 	Quote     bool          `help:"Answer by the built-in local/quote in place of a model over HTTP; the bare bot then asks none."`
@@ -110,6 +112,8 @@ func (c *runCmd) Validate() error {
 		return errors.New("--idle is from 1 to 12000, --active from 1 to 2000")
 	case c.Rows < c.Lanes || c.Rows > 10_000_000 || c.Lanes < 0:
 		return errors.New("--rows is from --lanes to 10000000")
+	case c.Passages < 1000 || c.Passages > 2_000_000:
+		return errors.New("--passages is from 1000 to 2000000")
 	case c.History < 0 || c.History > 20_000_000:
 		return errors.New("--history is from 0 to 20000000")
 	}
@@ -121,4 +125,4 @@ func (c *runCmd) Validate() error {
 	return nil
 }
 
-var allParts = []string{"start", "memory", "latency", "rate", "burst", "thinking", "fsync", "tools", "waiting", "streaming", "streams", "scale"}
+var allParts = []string{"start", "memory", "latency", "rate", "burst", "thinking", "fsync", "tools", "waiting", "streaming", "streams", "scale", "index"}

@@ -219,6 +219,10 @@ func (b *bench) details(say func(string, ...any)) {
 		row(fmt.Sprintf("one in flight, %d rows", s.Rows), s.Large)
 	}
 	b.toolRows(row)
+	if x := d.Index; x != nil {
+		row("search by two words", x.WordTimes)
+		row("search by words and meaning", x.HybridTimes)
+	}
 	say("")
 	for _, p := range parts {
 		if p.d != nil {
@@ -244,6 +248,7 @@ func (b *bench) details(say func(string, ...any)) {
 		say("Goroutines: %.0f idle, %.0f after the burst. Heap in use then: %s MiB.", m.GoroutinesIdle, m.GoroutinesAfter, short(m.HeapAfter))
 	}
 	b.agentDetails(say)
+	b.indexDetails(say)
 	if s := d.Scale; s != nil {
 		say("\nLarge database: %d MiB, filled in %s. Burst, processor time per message: %s ms empty, %s ms large.", s.Bytes>>20, s.Fill, short(s.CPU[0]), short(s.CPU[1]))
 	}
