@@ -18,12 +18,15 @@ type indexCmd struct {
 
 // Run prints the figures as JSON.
 func (c *indexCmd) Run(ctx context.Context) error {
-	f, err := index.Measure(ctx, c.Dir, c.Passages)
+	f, err := index.Measure(ctx, c.Dir, c.Passages, searches)
 	if err != nil {
 		return err
 	}
 	return json.NewEncoder(os.Stdout).Encode(f)
 }
+
+// searches is how many of each kind are timed.
+const searches = 300
 
 type indexData struct {
 	index.Figures

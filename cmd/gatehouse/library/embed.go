@@ -16,9 +16,9 @@ import (
 // Embed is the server that embeds documents and searches; without a URL there is none.
 type Embed struct {
 	embed.Options
-	Prefixes string // see embedding.PrefixesOf
-	Ledger func() *usage.Ledger                                        // of the budgets
-	Cost   func(model string, u core.Tokens) (microUSD int64, ok bool) // as llm.Prices
+	Prefixes string                                                      // see embedding.PrefixesOf
+	Ledger   func() *usage.Ledger                                        // of the budgets
+	Cost     func(model string, u core.Tokens) (microUSD int64, ok bool) // as llm.Prices
 }
 
 // openEmbedder connects the library to its embedding server, where it has one.

@@ -23,7 +23,6 @@ const (
 	perDocument = 10  // passages
 	perPassage  = 200 // words
 	dimensions  = 384 // of vectors
-	searches    = 300 // of each kind of words
 	model       = 1
 	batch       = 32 // vectors that are stored at a time
 )
@@ -42,9 +41,10 @@ type Figures struct {
 	Bytes    int64           `json:"bytes"`     // of the database
 }
 
-// Measure fills an index in dir with passages, rounded to whole documents, and searches it.
+// Measure fills an index in dir with passages, rounded to whole documents, and searches
+// it for words of three frequencies, searches times each, by words alone and with meaning.
 // The text is random, with words as frequent as in a language.
-func Measure(ctx context.Context, dir string, passages int) (f Figures, err error) {
+func Measure(ctx context.Context, dir string, passages, searches int) (f Figures, err error) {
 	path := filepath.Join(dir, "index.db")
 	db, err := store.Open(ctx, path, store.Options{})
 	if err != nil {
@@ -66,10 +66,10 @@ func Measure(ctx context.Context, dir string, passages int) (f Figures, err erro
 	if err := b.embed(ctx, &f); err != nil {
 		return f, err
 	}
-	if f.Words, err = b.search(ctx, false); err != nil {
+	if f.Words, err = b.search(ctx, searches, false); err != nil {
 		return f, err
 	}
-	if f.Hybrid, err = b.search(ctx, true); err != nil {
+	if f.Hybrid, err = b.search(ctx, searches, true); err != nil {
 		return f, err
 	}
 	b.words, b.zipf = nil, nil
@@ -146,7 +146,7 @@ func (b *bench) vector() []float32 {
 }
 
 // search returns how long searches for two words of each kind took.
-func (b *bench) search(ctx context.Context, meaning bool) (took []time.Duration, err error) {
+func (b *bench) search(ctx context.Context, searches int, meaning bool) (took []time.Duration, err error) {
 	reader := search.Reader{User: core.Operator, Trust: core.Full, MayRead: func(string) bool { return true }}
 	for _, r := range ranks {
 		word := func() string { return b.words[r[0]+b.r.IntN(r[1]-r[0])] }

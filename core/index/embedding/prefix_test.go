@@ -3,6 +3,7 @@ package embedding_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"gatehouse/core"
 	"gatehouse/core/index/embedding"
@@ -41,6 +42,7 @@ func TestRun_EmbedsAllAgainWithAnotherPrefixOfPassages(t *testing.T) {
 	_, stop := w.run()
 	stop()
 	w.server.Asked()
+	w.clock.Advance(time.Hour)
 	w.o.Prefixes = embedding.Prefixes{Search: "query: ", Passage: "passage: "}
 	e, stop := w.run()
 	w.want(e, 1, 1, "")
@@ -54,6 +56,7 @@ func TestRun_EmbedsAllAgainWithAnotherPrefixOfPassages(t *testing.T) {
 		t.Errorf("for a search the server got %q", asked)
 	}
 	stop()
+	w.clock.Advance(time.Hour)
 	e, _ = w.run()
 	w.want(e, 1, 1, "")
 	if asked := w.server.Asked(); len(asked) != 0 {
