@@ -271,10 +271,7 @@ func (c *Config) SameServer(address string) bool {
 }
 
 // Bounds of ADMIN_PASSWORD in bytes, the same as for a password chosen in the panel.
-const (
-	MinPassword = 12
-	MaxPassword = 256
-)
+const MinPassword, MaxPassword = 12, 256
 
 func (c *Config) checkPassword() error {
 	switch n := len(c.AdminPassword.Reveal()); {
