@@ -28,11 +28,16 @@ type change struct {
 
 // unlogged are the unsafe routes that leave no audit row, and why.
 var unlogged = map[string]string{
-	"POST /api/chat":            "a turn has rows of its own: inbox, run, usage",
-	"POST /api/sync/pull":       "it changes nothing",
-	"POST /api/bots/{bot}/test": "it changes nothing",
-	"POST /v1/chat/completions": "a turn has rows of its own: inbox, run, usage",
-	"POST /api/chat/stream":     "a turn has rows of its own: inbox, run, usage",
+	"POST /api/chat":                 "a turn has rows of its own: inbox, run, usage",
+	"POST /api/sync/pull":            "it changes nothing",
+	"POST /api/bots/{bot}/test":      "it changes nothing",
+	"POST /v1/chat/completions":      "a turn has rows of its own: inbox, run, usage",
+	"POST /api/chat/stream":          "a turn has rows of its own: inbox, run, usage",
+	"POST /v1/responses":             "a turn has rows of its own: inbox, run, usage",
+	"POST /v1/responses/{id}/cancel": "it is what a disconnect does to other answers; the run's row has its end",
+	"DELETE /v1/responses/{id}":      "it hides what its client stored; the deletion of the session behind it has a row, without a user",
+	"POST /v1/embeddings":            "it changes nothing; usage has a row",
+	"POST /v1/audio/transcriptions":  "it changes nothing",
 }
 
 // TestEveryUnsafeRouteLeavesAnAuditRow walks the document that is served: each

@@ -16,6 +16,7 @@ import (
 	"gatehouse/web/openai/answer"
 	"gatehouse/web/openai/embeddings"
 	"gatehouse/web/openai/responses"
+	"gatehouse/web/openai/transcriptions"
 )
 
 var inPath = regexp.MustCompile(`\{[^}]*\}`)
@@ -48,7 +49,7 @@ func (w *world) addresses() (all [][2]string) {
 	if !ok {
 		w.t.Fatal("the panel is something else")
 	}
-	for _, pattern := range slices.Concat(rest.Routes(), first.Routes(), v1.Routes(), later.Routes(), embeddings.New(embeddings.Options{Desk: desk}).Routes(), panel.Routes()) {
+	for _, pattern := range slices.Concat(rest.Routes(), first.Routes(), v1.Routes(), later.Routes(), embeddings.New(embeddings.Options{Desk: desk}).Routes(), transcriptions.New(transcriptions.Options{Desk: desk}).Routes(), panel.Routes()) {
 		method, path, ok := strings.Cut(strings.Replace(pattern, "{$}", "", 1), " ")
 		if !ok {
 			w.t.Fatalf("%s is for every method", pattern)

@@ -281,6 +281,7 @@ web/openai/embeddings: core web web/auth web/openai/answer web/openai/params web
 web/openai/params: web web/openai/refusal  # a request's parameters, and which are refused
 web/openai/refusal: core web  # errors in OpenAI's form
 web/openai/responses: core core/bus core/response web web/auth web/openai/answer web/openai/conversation web/openai/params web/openai/refusal  # the Responses API
+web/openai/transcriptions: core core/voice web web/auth web/openai/answer web/openai/refusal  # /v1/audio/transcriptions
 web/static:
 web/upload: core core/attach web web/fields
 web/webtest:  # a real browser for tests

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 
+	"gatehouse/cmd/gatehouse/speech"
 	"gatehouse/core"
 	"gatehouse/core/llm/embed"
 	"gatehouse/core/response"
@@ -16,6 +17,7 @@ import (
 	"gatehouse/web/openai/answer"
 	"gatehouse/web/openai/embeddings"
 	"gatehouse/web/openai/responses"
+	"gatehouse/web/openai/transcriptions"
 )
 
 // openai registers what programs that speak OpenAI's API use.
@@ -30,6 +32,11 @@ func (a *app) openai(mux *http.ServeMux, o answer.Options) {
 		vectors.Embed = a.embed
 	}
 	embeddings.New(vectors).Register(mux)
+	recordings := transcriptions.Options{Desk: desk, Model: speech.Model(a.cfg)}
+	if a.voice.On() {
+		recordings.Hear = a.voice.HearData
+	}
+	transcriptions.New(recordings).Register(mux)
 }
 
 // embed returns vectors, or why there are none, as embeddings answers it.

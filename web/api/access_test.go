@@ -38,6 +38,7 @@ var routes = []struct {
 	{"GET", "/v1/models", "", []string{auth.ScopeChat}},
 	{"GET", "/v1/models/cook", "", []string{auth.ScopeChat}},
 	{"POST", "/v1/chat/completions", `{"model":"cook","messages":[{"role":"user","content":"hi"}]}`, []string{auth.ScopeChat}},
+	{"POST", "/v1/audio/transcriptions", "--form\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nwhisper-1\r\n--form\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.wav\"\r\n\r\nRIFF\r\n--form--\r\n", []string{auth.ScopeChat}},
 	{"POST", "/v1/embeddings", `{"model":"small","input":"tea"}`, []string{auth.ScopeChat}},
 	{"POST", "/v1/responses", `{"model":"cook","input":"hi"}`, []string{auth.ScopeChat}},
 	{"GET", "/v1/responses/resp_a", "", []string{auth.ScopeChat}},
@@ -475,7 +476,7 @@ func TestNoSecretIsLoggedByAnyRoute(t *testing.T) {
 // the other way round every operation is seen to work.
 func TestEveryRouteIsInTheDocument(t *testing.T) {
 	h := open(t, options{})
-	patterns := slices.Concat(h.api.Routes(), h.first.Routes(), h.v1.Routes(), h.responses.Routes(), h.vectors.Routes())
+	patterns := slices.Concat(h.api.Routes(), h.first.Routes(), h.v1.Routes(), h.responses.Routes(), h.vectors.Routes(), h.heard.Routes())
 	if len(patterns) < 60 {
 		t.Errorf("only %d routes", len(patterns))
 	}

@@ -48,6 +48,7 @@ import (
 	"gatehouse/web/openai/answer"
 	"gatehouse/web/openai/embeddings"
 	"gatehouse/web/openai/responses"
+	"gatehouse/web/openai/transcriptions"
 )
 
 func TestMain(m *testing.M) { storetest.Main(m) }
@@ -73,6 +74,7 @@ type harness struct {
 	v1        *openai.API
 	responses *responses.API
 	vectors   *embeddings.API
+	heard     *transcriptions.API
 	site      *web.Site
 	url       string
 	onExport  func() // called before an export is made
@@ -156,6 +158,7 @@ func open(t *testing.T, o options) *harness {
 	desk := answer.New(answer.Options{Door: door, Inbox: h, Follower: h.bus, Runs: (*runsDouble)(h), Models: modelsDouble{}, Clock: h.clock, Log: logger})
 	h.v1 = openai.New(desk)
 	h.vectors = embeddings.New(embeddings.Options{Desk: desk, Model: "small", Embed: func(context.Context, int64, []string) ([][]float32, int64, error) { return [][]float32{{1, 2}}, 3, nil }})
+	h.heard = transcriptions.New(transcriptions.Options{Desk: desk, Model: "whisper-1", Hear: func(context.Context, string, []byte) (string, error) { return "Green tea.", nil }})
 	h.responses = responses.New(responses.Options{Desk: desk, Rows: response.New(h.db, h.clock), Runs: responsesDouble{h}, Sessions: responsesDouble{h}})
 	h.site = site
 	h.serve()
@@ -181,6 +184,7 @@ func (h *harness) handler() http.Handler {
 	h.v1.Register(mux)
 	h.responses.Register(mux)
 	h.vectors.Register(mux)
+	h.heard.Register(mux)
 	return h.site.Wrap(h.first.Wrap(mux))
 }
 
@@ -248,6 +252,8 @@ func (h *harness) try(key, method, path, body string, header ...string) (*http.R
 	}
 	if body == "" {
 		r.Body, r.ContentLength = nil, 0
+	} else if strings.HasPrefix(body, "--form") {
+		r.Header.Set("Content-Type", "multipart/form-data; boundary=form")
 	} else {
 		r.Header.Set("Content-Type", "application/json")
 	}

@@ -70,6 +70,9 @@ type broken struct{ err error }
 
 func (b broken) Transcribe(context.Context, []int16) (string, error) { return "", b.err }
 
+// Model returns the name of the model that transcribes, as OpenAI's clients ask for it.
+func Model(cfg *configs.Config) string { return cmp.Or(cfg.TranscribeModel, transcribe.Model) }
+
 // Server returns the configured server, and what ends it. It gets the OpenAI key only
 // where it is the same server.
 func Server(cfg *configs.Config) (hearing.Server, func() error, error) {
@@ -81,6 +84,6 @@ func Server(cfg *configs.Config) (hearing.Server, func() error, error) {
 	if err != nil {
 		return hearing.Server{}, nil, err
 	}
-	c.Model = cmp.Or(cfg.TranscribeModel, transcribe.Model)
+	c.Model = Model(cfg)
 	return hearing.Server{Whole: c}, c.Close, nil
 }
