@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -106,16 +107,21 @@ func cause(printed []byte) string {
 // system are directories that every program sees.
 var system = []string{"/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/"}
 
-// visible returns a path without links, and whether the program must be given it.
+// visible returns a path without links, and whether the program must be given it. A
+// link within the system stays: some programs do what their name says.
 func visible(path string) (resolved string, give bool) {
 	resolved, err := filepath.EvalSymlinks(path)
-	if err != nil || resolved == "/" {
+	switch {
+	case err != nil || resolved == "/":
+		return path, false
+	case !ofSystem(resolved):
+		return resolved, true
+	case ofSystem(path):
 		return path, false
 	}
-	for _, dir := range system {
-		if strings.HasPrefix(resolved, dir) {
-			return resolved, false
-		}
-	}
-	return resolved, true
+	return resolved, false
+}
+
+func ofSystem(path string) bool {
+	return slices.ContainsFunc(system, func(dir string) bool { return strings.HasPrefix(path, dir) })
 }

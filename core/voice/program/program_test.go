@@ -174,6 +174,14 @@ func FuzzTextOf(f *testing.F) {
 	})
 }
 
+// Busybox and others are many programs under one file, of which they are the one that
+// they are started as.
+func TestACommandIsStartedByItsName(t *testing.T) {
+	if got, err := engine(t, `sh -c 'echo "$0"'`, "").Transcribe(t.Context(), nil); err != nil || filepath.Base(got) != "sh" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
 // What strangers record is read by the command: it sees no more of the host than it needs.
 func TestACommandSeesOnlyWhatItNames(t *testing.T) {
 	dir := t.TempDir()
