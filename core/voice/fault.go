@@ -5,7 +5,7 @@ const (
 	FaultEngine  = "engine"  // the transcription failed
 	FaultOff     = "off"     // no transcription is set up
 	FaultFormat  = "format"  // the format is not read here
-	FaultDamaged = "damaged" // the recording is damaged
+	FaultDamaged = "damaged" // the recording is damaged or gone
 	FaultLarge   = "large"   // more than 20 MB
 	FaultLong    = "long"    // more than MaxLength
 )

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 	"time"
 
@@ -142,7 +143,7 @@ func (h *Hearer) decoded(ctx context.Context, f core.File, show func(string)) (s
 
 // whole has the engine read the recording.
 func (h *Hearer) whole(ctx context.Context, f core.File, engine Whole) (string, error) {
-	r, err := h.o.Open(f.Path)
+	r, err := h.file(f.Path)
 	if err != nil {
 		return "", err
 	}
@@ -156,8 +157,19 @@ func (h *Hearer) whole(ctx context.Context, f core.File, engine Whole) (string, 
 	return engine.Text(ctx, f.Name, decode.Limit(r))
 }
 
-func (h *Hearer) open(ctx context.Context, path string) (rec decode.Recording, closeAll func(), err error) {
+// errGone is returned for a recording that is not in the vault any more.
+var errGone = errors.New("the recording is gone")
+
+func (h *Hearer) file(path string) (io.ReadCloser, error) {
 	r, err := h.o.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %w", errGone, err)
+	}
+	return r, err
+}
+
+func (h *Hearer) open(ctx context.Context, path string) (rec decode.Recording, closeAll func(), err error) {
+	r, err := h.file(path)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -213,7 +225,7 @@ func faultOf(err error) *voice.Fault {
 		code = voice.FaultLarge
 	case errors.Is(err, decode.ErrUnknown), errors.Is(err, decode.ErrConvert):
 		code = voice.FaultFormat
-	case errors.Is(err, decode.ErrDamaged):
+	case errors.Is(err, decode.ErrDamaged), errors.Is(err, errGone):
 		code = voice.FaultDamaged
 	}
 	return &voice.Fault{Code: code, Err: fmt.Errorf("transcribe: %w", err)}

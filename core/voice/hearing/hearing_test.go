@@ -124,7 +124,7 @@ func (never) Convert(context.Context, io.Reader) (io.ReadCloser, error) {
 func TestEachFaultHasItsCode(t *testing.T) {
 	died := errors.New("it died")
 	f := files{"a.wav": talk(t, 4), "a.m4a": []byte("....ftypM4A "), "big.m4a": make([]byte, decode.MaxBytes+1), "cut.wav": []byte("RIFF....WAVEfmt ")}
-	for path, want := range map[string]string{"a.wav": voice.FaultEngine, "a.m4a": voice.FaultFormat, "cut.wav": voice.FaultDamaged, "gone.wav": voice.FaultEngine} {
+	for path, want := range map[string]string{"a.wav": voice.FaultEngine, "a.m4a": voice.FaultFormat, "cut.wav": voice.FaultDamaged, "gone.wav": voice.FaultDamaged} {
 		m := NewMetrics(prometheus.NewRegistry())
 		_, err := New(Options{Open: f.open, Engine: &engine{fail: died}, Convert: never{}, Metrics: m}).Hear(t.Context(), core.File{Path: path}, nil)
 		var fault *voice.Fault

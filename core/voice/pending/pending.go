@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -71,7 +72,7 @@ func (s *Store) Add(ctx context.Context, tx *store.Tx, user int64, entry string,
 // A Report says what a pass did.
 type Report struct {
 	Transcribed int `json:"transcribed"`
-	Dropped     int `json:"dropped"` // their entry or recording is gone or damaged, or has no speech
+	Dropped     int `json:"dropped"` // their entry or recording is gone or damaged, the entry has not the recording any more, or it has no speech
 	Waiting     int `json:"waiting"` // after the pass
 }
 
@@ -88,7 +89,7 @@ type row struct {
 }
 
 // Retry transcribes all recordings that wait, also those that failed recently. It
-// ends with the first that fails again.
+// ends with the first that fails again, unless only its format cannot be read.
 func (s *Store) Retry(ctx context.Context, progress func(string)) (r Report, err error) {
 	if s.o.Hear == nil {
 		return r, core.Errorf(core.Conflict, "no transcription is set up: set GATEHOUSE_TRANSCRIBE_URL or GATEHOUSE_TRANSCRIBE_COMMAND")
@@ -155,7 +156,14 @@ func (s *Store) pass(ctx context.Context, where string, from any, r *Report) (n 
 		last = w.ID
 		done, err := s.one(ctx, w)
 		if err != nil {
-			return len(rows), last, errors.Join(err, s.later(context.WithoutCancel(ctx), w))
+			err = errors.Join(err, s.later(context.WithoutCancel(ctx), w))
+		}
+		var fault *voice.Fault
+		if errors.As(err, &fault) && fault.Code == voice.FaultFormat && ctx.Err() == nil { // others may have one that is read
+			continue
+		}
+		if err != nil {
+			return len(rows), last, err
 		}
 		if done {
 			r.Transcribed++
@@ -193,9 +201,7 @@ func (s *Store) one(ctx context.Context, w row) (done bool, err error) {
 	if err != nil {
 		return false, nil
 	}
-	if _, err := s.o.Journal.Entry(ctx, w.User, w.Entry); core.KindOf(err) == core.NotFound {
-		return false, nil
-	} else if err != nil {
+	if _, ok, err := s.entry(ctx, w, name); err != nil || !ok {
 		return false, err
 	}
 	text, err := s.o.Hear(ctx, core.File{Path: name, Name: path.Base(name), Voice: true}, nil)
@@ -210,14 +216,32 @@ func (s *Store) one(ctx context.Context, w row) (done bool, err error) {
 	case text == "":
 		return false, nil
 	}
+	return s.add(ctx, w, name, text)
+}
+
+// entry returns the entry of a recording, whose file is name; false if the recording
+// is to be dropped.
+func (s *Store) entry(ctx context.Context, w row, name string) (e journal.Entry, ok bool, err error) {
+	if e, err = s.o.Journal.Entry(ctx, w.User, w.Entry); core.KindOf(err) == core.NotFound {
+		return e, false, nil
+	} else if err != nil {
+		return e, false, err
+	}
+	has := slices.ContainsFunc(e.Audio, func(a journal.Audio) bool {
+		of, err := journal.FileOf(w.User, a.Path)
+		return err == nil && of == name
+	})
+	return e, has && !e.Damaged, nil
+}
+
+// add adds the text of a recording to its entry; false if it is dropped.
+func (s *Store) add(ctx context.Context, w row, name, text string) (done bool, err error) {
 	for range edits {
-		e, err := s.o.Journal.Entry(ctx, w.User, w.Entry)
-		if core.KindOf(err) == core.NotFound {
-			return false, nil
-		} else if err != nil {
+		e, ok, err := s.entry(ctx, w, name)
+		if err != nil || !ok {
 			return false, err
 		}
-		if strings.Contains(e.Text, text) { // an earlier pass was interrupted after its edit
+		if hasWords(e.Text, text) { // an earlier pass was interrupted after its edit
 			return true, nil
 		}
 		all := strings.TrimSpace(e.Text + "\n\n" + text)
@@ -231,6 +255,12 @@ func (s *Store) one(ctx context.Context, w row) (done bool, err error) {
 		}
 	}
 	return false, core.Errorf(core.Busy, "the entry %s is changed all the time", w.Entry)
+}
+
+// hasWords reports whether all has the words of text, whole and in a row.
+func hasWords(all, text string) bool {
+	spaced := func(s string) string { return " " + strings.Join(strings.Fields(s), " ") + " " }
+	return strings.Contains(spaced(all), spaced(text))
 }
 
 // Gauge returns the metric of the recordings that wait.

@@ -28,6 +28,7 @@ type fixture struct {
 	*Store
 	t       *testing.T
 	journal *journal.Store
+	vault   *vault.Vault
 	db      *store.DB
 	clock   *coretest.Clock
 	hear    func(path string) (string, error)
@@ -41,7 +42,7 @@ func open(t *testing.T) *fixture {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = v.Close() })
-	f := &fixture{t: t, clock: coretest.NewClock(time.Now().Add(time.Hour))}
+	f := &fixture{t: t, vault: v, clock: coretest.NewClock(time.Now().Add(time.Hour))}
 	f.db = storetest.Open(t, f.clock)
 	log := slog.New(slog.DiscardHandler)
 	ids := paraid.New(f.db, v, log)
@@ -157,6 +158,64 @@ func TestARecordingIsDroppedWhenThereIsNothingToAdd(t *testing.T) {
 	}
 	if f.text(done) != said {
 		t.Errorf("the text of an interrupted pass was added twice: %q", f.text(done))
+	}
+}
+
+// A user who removes a recording from an entry does not find its text there later.
+func TestARecordingThatItsEntryHasNoMoreIsDropped(t *testing.T) {
+	f := open(t)
+	before, during := f.entry("One."), f.entry("Two.")
+	remove := func(e journal.Entry) {
+		t.Helper()
+		name, err := journal.PathOf(core.Operator, e.Date)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := f.vault.ReadNoLinks(name, 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		line := "\n## Audio\n- Path: " + e.Audio[0].Path + "\n"
+		if !bytes.Contains(data, []byte(line)) {
+			t.Fatalf("no %q in\n%s", line, data)
+		}
+		if err := f.vault.WriteFile(name, bytes.Replace(data, []byte(line), nil, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	remove(before)
+	f.hear = func(string) (string, error) {
+		remove(during)
+		return "We had tea.", nil
+	}
+	if r := f.retry(); r != (Report{Dropped: 2}) || f.asked != 1 {
+		t.Errorf("%+v, asked %d times", r, f.asked)
+	}
+	if f.text(before) != "One." || f.text(during) != "Two." {
+		t.Errorf("%q, %q", f.text(before), f.text(during))
+	}
+}
+
+func TestAFormatThatIsNotReadDoesNotKeepOthersFromTheirText(t *testing.T) {
+	f := open(t)
+	m4a, ogg := f.entry(""), f.entry("")
+	f.hear = func(path string) (string, error) {
+		if strings.HasSuffix(path, m4a.Audio[0].Path) {
+			return "", &voice.Fault{Code: voice.FaultFormat, Err: errors.New("install ffmpeg")}
+		}
+		return "We had tea.", nil
+	}
+	if r := f.retry(); r != (Report{Transcribed: 1, Waiting: 1}) || f.text(ogg) != "We had tea." {
+		t.Errorf("%+v, %q", r, f.text(ogg))
+	}
+}
+
+func TestAShortTextIsAddedThoughOtherWordsContainIt(t *testing.T) {
+	f := open(t)
+	e := f.entry("nothing new")
+	f.hear = func(string) (string, error) { return "no", nil }
+	if r := f.retry(); r != (Report{Transcribed: 1}) || f.text(e) != "nothing new\n\nno" {
+		t.Errorf("%+v, %q", r, f.text(e))
 	}
 }
 
