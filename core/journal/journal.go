@@ -252,6 +252,21 @@ func cleanText(text string) (string, error) {
 	return trimmed(text), nil
 }
 
+// Joined returns the text of an entry with more, what is said in a recording, behind it.
+// whole is false if the end of more is left out, since an entry has at most MaxText.
+func Joined(text, more string) (joined string, whole bool) {
+	const between, left = "\n\n", "…"
+	more = strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(more, "\uFFFD"), "\x00", ""))
+	room := MaxText - len(text) - len(between+left)
+	if whole = len(more) <= room; whole {
+		return strings.TrimSpace(text + between + more), true
+	}
+	if room <= 0 {
+		return text, false
+	}
+	return strings.TrimSpace(text + between + core.CutRunes(more, room)), false
+}
+
 // cleanAttachments checks the attachments of an entry.
 func cleanAttachments(images []Image, audio []Audio) error {
 	if len(images)+len(audio) > MaxAttachments {

@@ -124,7 +124,7 @@ type message struct {
 // add adds the entry, unless it was added before the program was interrupted.
 func (m *message) add(ctx context.Context) (journal.Entry, error) {
 	if e, done, err := m.o.Journals.Repeated(ctx, m.r.User, m.key); err != nil || done {
-		if e.Text == "" { // perhaps because the transcription failed, which nothing notes yet
+		if e.Text == m.r.Args() { // perhaps because the transcription failed, which nothing notes yet
 			for _, a := range e.Audio {
 				m.later = append(m.later, a.Path)
 			}
@@ -247,7 +247,10 @@ func (m *message) hear(ctx context.Context, d *journal.Draft, at string) {
 		var text string
 		if text, err = m.o.Hear(ctx, core.File{Path: name, Name: path.Base(name), Voice: true}, nil); err == nil {
 			m.heard = strings.TrimSpace(m.heard + "\n\n" + strings.TrimSpace(text))
-			d.Text = strings.TrimSpace(d.Text + "\n\n" + strings.ToValidUTF8(strings.TrimSpace(text), "\uFFFD"))
+			var whole bool
+			if d.Text, whole = journal.Joined(d.Text, text); !whole {
+				m.note(texts.Text("journal_heard_cut"))
+			}
 			return
 		}
 	}

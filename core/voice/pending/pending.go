@@ -206,7 +206,7 @@ func (s *Store) one(ctx context.Context, w row) (done bool, err error) {
 	}
 	text, err := s.o.Hear(ctx, core.File{Path: name, Name: path.Base(name), Voice: true}, nil)
 	var fault *voice.Fault
-	switch text = strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD")); {
+	switch text = strings.TrimSpace(text); {
 	case errors.As(err, &fault) && !fault.Passes():
 		s.o.Log.WarnContext(ctx, "a recording in the journal is not transcribed", "entry", w.Entry, "err", err)
 		return false, nil
@@ -244,7 +244,10 @@ func (s *Store) add(ctx context.Context, w row, name, text string) (done bool, e
 		if hasWords(e.Text, text) { // an earlier pass was interrupted after its edit
 			return true, nil
 		}
-		all := strings.TrimSpace(e.Text + "\n\n" + text)
+		all, whole := journal.Joined(e.Text, text)
+		if !whole {
+			s.o.Log.WarnContext(ctx, "the text of a recording is longer than its entry may be", "entry", w.Entry)
+		}
 		switch _, err = s.o.Journal.Edit(ctx, w.User, w.Entry, e.Version, journal.Edit{Text: &all}, by); core.KindOf(err) {
 		case core.Conflict:
 		case core.Invalid, core.TooLarge, core.NotFound:
