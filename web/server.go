@@ -77,6 +77,15 @@ func Lasting(ctx context.Context) context.Context {
 	return context.WithoutCancel(ctx)
 }
 
+// Outlast has the server that ctx's request came through wait for the request at its
+// stop although it takes over its connection. The caller calls release once at its end.
+func Outlast(ctx context.Context) (release func()) {
+	if s, ok := ctx.Value(stopKey{}).(*Server); ok && s.more() {
+		return s.fewer
+	}
+	return func() {}
+}
+
 // more counts one more stream on a connection of its own; false when the
 // server waits for the last.
 func (s *Server) more() bool {

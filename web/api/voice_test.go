@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/coder/websocket"
 
 	"gatehouse/core/voice"
+	"gatehouse/web"
 	"gatehouse/web/auth"
 )
 
@@ -47,8 +49,7 @@ type speaker struct {
 
 func (h *harness) speak(key string, header ...string) (*speaker, *http.Response, error) {
 	h.t.Helper()
-	ctx, cancel := context.WithTimeout(h.t.Context(), 20*time.Second)
-	h.t.Cleanup(cancel)
+	ctx := h.t.Context()
 	head := http.Header{"Authorization": {"Bearer " + key}}
 	for i := 0; i < len(header); i += 2 {
 		head.Set(header[i], header[i+1])
@@ -147,6 +148,40 @@ func TestAStreamOfSpeechSaysWhyItEnds(t *testing.T) {
 	_ = s.conn.Write(s.ctx, websocket.MessageBinary, make([]byte, 65<<10))
 	if _, _, err := s.conn.Read(s.ctx); err == nil {
 		t.Error("a message of 65 KiB is taken")
+	}
+}
+
+func TestAStopOfTheServerEndsStreamsOfSpeechAndWaitsForThem(t *testing.T) {
+	h := open(t, options{})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	stopped := make(chan error, 1)
+	go func() { stopped <- web.NewServer(h.handler(), web.ServerOptions{Grace: time.Hour}).Run(ctx, l) }()
+	h.url = "http://" + l.Addr().String()
+	s, _, err := h.speak(h.key(auth.ScopeChat))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.say(time.Second, 0, 0)
+	events := make(chan voiceEvent, 1)
+	go func() {
+		var e voiceEvent
+		if _, data, err := s.conn.Read(s.ctx); err == nil {
+			_ = json.Unmarshal(data, &e)
+		}
+		events <- e
+		_, _, _ = s.conn.Read(s.ctx) // answers the end
+	}()
+	stop()
+	if err := <-stopped; err != nil || h.api.streams.Open() != 0 {
+		t.Errorf("%d streams are open after the stop, %v", h.api.streams.Open(), err)
+	}
+	if e := <-events; e.Code != "ended" {
+		t.Errorf("%+v", e)
 	}
 }
 

@@ -59,6 +59,7 @@ func (a *API) voice(w http.ResponseWriter, r *http.Request) error {
 	if r.Header.Get("Upgrade") == "" {
 		return web.WriteJSON(w, http.StatusOK, map[string]any{"available": a.o.Hearer.On(), "sample_rate": voice.Rate, "max_streams": hearing.MaxStreams})
 	}
+	defer web.Outlast(r.Context())()
 	release, err := a.o.Streams.Take(stream.Caller(p))
 	if err != nil {
 		return err
