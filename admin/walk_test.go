@@ -19,8 +19,9 @@ import (
 // in here; the walk fails without.
 func (s *site) places() map[string][]string {
 	found := []string{"/admin/search/document?line=7&path=" + url.QueryEscape(planFile) + "&q=potatoes"}
+	contexts := []string{"/admin/contexts/edit?name=garden", "/admin/contexts/edit"}
 	if s.world.ada == "" { // an empty vault
-		found = nil
+		found, contexts = nil, contexts[1:]
 	}
 	return map[string][]string{
 		"GET /admin/chats/{id}":                  {"/admin/chats/" + s.world.ada, "/admin/chats/" + s.world.mine},
@@ -38,7 +39,7 @@ func (s *site) places() map[string][]string {
 		"GET /admin/chats":                       {"/admin/chats", "/admin/chats?q=potatoes"},
 		"GET /admin/journal":                     {"/admin/journal", "/admin/journal?date=" + diaryDay + "&edit=abc123def456"},
 		"GET /admin/journal/file":                nil, // a file
-		"GET /admin/contexts/edit":               {"/admin/contexts/edit?name=garden", "/admin/contexts/edit"},
+		"GET /admin/contexts/edit":               contexts,
 		"GET /admin/daily/{name}":                {"/admin/daily/reflection"},
 		"GET /admin/search":                      {"/admin/search", "/admin/search?q=potatoes"},
 		"GET /admin/search/document":             found,

@@ -83,10 +83,17 @@ func secure(h http.Header, c Caller) {
 	h.Set("Referrer-Policy", "same-origin")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=(), payment=(), usb=()")
+	h.Set("Permissions-Policy", noMicrophone)
 	if c.HTTPS {
 		h.Set("Strict-Transport-Security", "max-age=31536000")
 	}
+}
+
+const noMicrophone = "camera=(), geolocation=(), microphone=(), payment=(), usb=()"
+
+// AllowMicrophone lets the page that h is the head of use the microphone.
+func AllowMicrophone(h http.Header) {
+	h.Set("Permissions-Policy", strings.Replace(noMicrophone, "microphone=()", "microphone=(self)", 1))
 }
 
 // guard refuses foreign hosts and foreign origins, and answers CORS.

@@ -138,6 +138,7 @@ func (p *Pages) showChat(w http.ResponseWriter, r *http.Request, status int, id 
 	b.Log, b.LogOff = p.o.Logs && b.Group == "" && d.User == core.Operator, d.ActivityOff()
 	b.Own = p.o.Say != nil && d.User == who.User && !d.Archived
 	c.CSRF, c.ID, c.Attach, c.Running = b.CSRF, d.ID, p.o.Files != nil, b.Running
+	c.Speak = b.Own && p.listen(w)
 	b.Compose = c
 	b.Asks, b.AsksBad = p.links.Cards(ctx, d.ID, b.CSRF, names)
 	b.Asked = p.inlineQuestions(ctx, d.ID, who.User, b.CSRF)

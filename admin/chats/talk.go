@@ -32,6 +32,7 @@ type composer struct {
 	Error   string
 	Text    string // the text before the error
 	Attach  bool
+	Speak   bool
 	Running bool
 	Asked   bool     // the model asks something: a message is the answer
 	Agents  []string // to choose from; with those below only for a new one
@@ -54,7 +55,7 @@ func (p *Pages) talkPage(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (p *Pages) showTalk(w http.ResponseWriter, r *http.Request, status int, c composer) error {
-	c.CSRF, c.ID, c.Attach = page.Token(r), "new", p.o.Files != nil
+	c.CSRF, c.ID, c.Attach, c.Speak = page.Token(r), "new", p.o.Files != nil, p.listen(w)
 	who, _ := page.Principal(r)
 	c.Agents, c.Models, c.Saved = p.links.Agents(), p.links.Models(who.User), p.links.Contexts(who)
 	b := talkBody{Compose: c}
@@ -68,6 +69,15 @@ func (p *Pages) showTalk(w http.ResponseWriter, r *http.Request, status int, c c
 		return rows, err
 	})
 	return p.frame.Show(w, r, status, "talk", page.View{Title: "New chat", In: "chats", Still: true, Body: b})
+}
+
+// listen lets the page use the microphone where speech is transcribed, and reports whether
+// it is.
+func (p *Pages) listen(w http.ResponseWriter) bool {
+	if p.o.Speech {
+		web.AllowMicrophone(w.Header())
+	}
+	return p.o.Speech
 }
 
 // say stores what the person who is signed in wrote and goes to the conversation, where the

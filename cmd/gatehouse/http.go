@@ -144,7 +144,7 @@ func (a *app) panel(door *auth.Door, metrics *web.Metrics) http.Handler {
 			Spent: func(ctx context.Context, runs ...string) (map[string]usage.Total, error) {
 				return a.usage.Spent(ctx, a.db, runs...)
 			},
-			Say: panelActs{a}.say, Next: panelActs{a}.next, Retry: panelActs{a}.retry, Files: a.files, Questions: panelQuestions{answersView{a}}},
+			Say: panelActs{a}.say, Next: panelActs{a}.next, Retry: panelActs{a}.retry, Files: a.files, Speech: a.voice.On(), Questions: panelQuestions{answersView{a}}},
 	})
 }
 

@@ -56,7 +56,7 @@ func TestFilesAreServedWithTypeAndCacheHeaders(t *testing.T) {
 // Comments and blanks stay at home; what else a script has is sent as it was
 // written.
 func TestScriptsAreServedWithoutTheirComments(t *testing.T) {
-	for _, name := range []string{"admin.js", "chat.js", "keys.js", "markdown.js", "charts.js"} {
+	for _, name := range []string{"admin.js", "chat.js", "keys.js", "markdown.js", "charts.js", "speech.js", "tap.js"} {
 		t.Run(name, func(t *testing.T) { uncommentedOnly(t, name) })
 	}
 }

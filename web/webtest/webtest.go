@@ -38,7 +38,16 @@ type Tab struct {
 // test. What a page throws, logs as an error or is refused by its own policy
 // fails the test. The program is GATEHOUSE_TEST_CHROMIUM, or Debian's; where it
 // is missing the test is skipped, and fails where CI means that it must run.
-func New(t testing.TB) *Tab {
+func New(t testing.TB) *Tab { return start(t) }
+
+// NewSpeaking is New with a microphone that the page may use, which plays a WAV file over
+// and over.
+func NewSpeaking(t testing.TB, wav string) *Tab {
+	return start(t, chromedp.Flag("use-fake-device-for-media-stream", true), chromedp.Flag("use-fake-ui-for-media-stream", true),
+		chromedp.Flag("use-file-for-fake-audio-capture", wav))
+}
+
+func start(t testing.TB, more ...chromedp.ExecAllocatorOption) *Tab {
 	t.Helper()
 	path := os.Getenv("GATEHOUSE_TEST_CHROMIUM")
 	if path == "" {
@@ -56,7 +65,7 @@ func New(t testing.TB) *Tab {
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true), chromedp.Flag("hide-scrollbars", true),
 	}
-	ctx, stop := chromedp.NewExecAllocator(context.Background(), opts...)
+	ctx, stop := chromedp.NewExecAllocator(context.Background(), append(opts, more...)...)
 	t.Cleanup(stop)
 	return newTab(t, ctx)
 }
