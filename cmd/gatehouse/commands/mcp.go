@@ -2,6 +2,8 @@ package commands
 
 import (
 	"net/http"
+	"os/signal"
+	"syscall"
 
 	"gatehouse/cmd/gatehouse/commands/console"
 	"gatehouse/cmd/gatehouse/control"
@@ -37,6 +39,7 @@ func (c *MCP) Run(p *console.Process) error {
 	if file == "" {
 		file = control.KeyFile(dir)
 	}
+	signal.Ignore(syscall.SIGPIPE) // a client that reads no more ends its session, before the program ends
 	return bridge.Run(p.Context, bridge.Options{Client: control.Streams(dir), URL: "http://gatehouse/mcp", In: p.Stdin, Out: p.Stdout,
 		Header: func() (http.Header, error) {
 			secret, ok := keyfile.Read(file)

@@ -8,7 +8,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -20,9 +19,10 @@ import (
 
 // Limits.
 const (
-	maxLine   = 4 << 20  // bytes of a message of the client; the gateway takes less
-	maxAnswer = 64 << 20 // and of an event of the gateway
-	maxCalls  = 32       // that wait for their answers at once; more are not read
+	maxLine   = 4 << 20         // bytes of a message of the client; the gateway takes less
+	maxAnswer = 64 << 20        // and of an event of the gateway
+	maxCalls  = 32              // that wait for their answers at once; more are not read
+	farewell  = 5 * time.Second // that ending the session may take
 )
 
 // Options for Run. All are needed.
@@ -40,42 +40,37 @@ type bridge struct {
 	o     Options
 	slots chan struct{}
 	calls sync.WaitGroup
+	gone  context.CancelFunc // for when the client reads no more
 
-	writing sync.Mutex // of Out
+	writing  sync.Mutex // of Out
+	renewing sync.Mutex // one call begins the session again at a time
 
 	mu       sync.Mutex
 	begin    []byte // the message that began the session; nil: none did
 	session  string
-	protocol string // that was agreed on
+	protocol string           // that was agreed on
+	running  map[string]*call // by id; at most maxCalls
 }
 
-// A message is what the bridge reads of one.
-type message struct {
-	ID     json.RawMessage `json:"id"`
-	Method string          `json:"method"`
-	Params json.RawMessage `json:"params"`
-}
-
-// grace is how long calls may still run after the input has ended.
-const grace = 5 * time.Second
-
-// Run passes messages on until the input or ctx ends, and ends the session. Calls that run
-// when the input ends have a few seconds to end. When ctx ends, a read of the input may go on.
-// An error is of the input; what fails between here and the gateway is the answer to a call.
+// Run passes messages on until the input has ended and its calls are answered, or until ctx ends
+// or the client reads no more; then it ends the session. When ctx ends, a read of the input may
+// go on. An error is of the input; what fails between here and the gateway is the answer to a call.
 func Run(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	b := &bridge{o: o, slots: make(chan struct{}, maxCalls)}
-	read := make(chan error, 1)
-	go func() { read <- b.read(ctx) }()
+	b := &bridge{o: o, slots: make(chan struct{}, maxCalls), gone: cancel, running: map[string]*call{}}
+	ended := make(chan error, 1)
+	go func() {
+		err := b.read(ctx)
+		b.calls.Wait()
+		ended <- err
+	}()
 	var err error
 	select {
-	case err = <-read:
-		b.rest(ctx)
+	case err = <-ended:
 	case <-ctx.Done():
 	}
 	b.end(context.WithoutCancel(ctx))
-	cancel()
 	return err
 }
 
@@ -94,62 +89,67 @@ func (b *bridge) read(ctx context.Context) error {
 	return lines.Err()
 }
 
-// rest waits for the calls that run, at most grace.
-func (b *bridge) rest(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, grace)
-	defer cancel()
-	ended := make(chan struct{})
-	go func() {
-		b.calls.Wait()
-		close(ended)
-	}()
-	select {
-	case <-ended:
-	case <-ctx.Done():
-	}
-}
-
 // pass passes a message on. It waits for the answer to the one that begins the session and to
 // those that have none; other calls are answered as they end.
 func (b *bridge) pass(ctx context.Context, data []byte) {
 	var m message
-	_ = json.Unmarshal(data, &m) // the gateway says what is wrong with it
+	if json.Unmarshal(data, &m) != nil {
+		b.fail(&message{ID: json.RawMessage("null"), Method: "?"}, "write one JSON-RPC message on each line; batches are not supported")
+		return
+	}
 	if m.Method == "initialize" {
 		b.mu.Lock()
 		b.begin, b.session, b.protocol = data, "", ""
 		b.mu.Unlock()
 	}
-	if m.Method == "initialize" || len(m.ID) == 0 {
-		b.ask(ctx, &m, data)
+	if m.Method == "initialize" || !m.asks() {
+		if !b.cancel(&m, data) {
+			b.ask(ctx, &m, data, nil)
+		}
 		return
 	}
-	b.slots <- struct{}{}
+	select {
+	case b.slots <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
+	ctx, c := b.add(ctx, &m)
 	b.calls.Go(func() {
 		defer func() { <-b.slots }()
-		b.ask(ctx, &m, data)
+		defer b.remove(&m, c)
+		b.ask(ctx, &m, data, c)
 	})
 }
 
-// ask sends a message and writes what the gateway answers.
-func (b *bridge) ask(ctx context.Context, m *message, data []byte) {
+// ask sends a message and writes what the gateway answers. c is nil if the message cannot be
+// cancelled.
+func (b *bridge) ask(ctx context.Context, m *message, data []byte, c *call) {
 	resp, err := b.send(ctx, m, data)
 	if err == nil && resp.StatusCode == http.StatusNotFound && m.Method != "initialize" && b.renew(ctx, resp.Request.Header.Get(sessionHeader)) {
 		_ = resp.Body.Close() // it is not read
 		resp, err = b.send(ctx, m, data)
 	}
 	if err != nil {
-		b.fail(m, "the gateway cannot be reached: 'gatehouse serve' must run: "+err.Error())
+		if ctx.Err() == nil {
+			b.fail(m, "the gateway cannot be reached: 'gatehouse serve' must run: "+err.Error())
+		}
 		return
 	}
 	defer func() { _ = resp.Body.Close() }()
+	b.cancelAgain(ctx, c)
 	if resp.StatusCode >= http.StatusMultipleChoices {
-		b.fail(m, refusal(resp))
+		b.refused(m, resp)
 		return
 	}
 	answered, err := b.copy(resp, m)
-	if !answered && len(m.ID) > 0 && ctx.Err() == nil {
-		b.fail(m, fmt.Sprintf("the gateway ended the answer before it was complete (%v)", err))
+	if answered || ctx.Err() != nil {
+		return
 	}
+	text := "the gateway ended the answer before it was complete; what an agent has answered is in its conversation (sessions_list, session_read)"
+	if err != nil {
+		text += ": " + err.Error()
+	}
+	b.fail(m, text)
 }
 
 const (
@@ -170,20 +170,14 @@ func (b *bridge) send(ctx context.Context, m *message, data []byte) (*http.Respo
 
 // since adds the headers of the generation of the protocol that has no sessions.
 func (b *bridge) since(req *http.Request, m *message) {
-	var params struct {
-		Name string                     `json:"name"`
-		URI  string                     `json:"uri"`
-		Meta map[string]json.RawMessage `json:"_meta"`
-	}
-	var version string
-	_ = json.Unmarshal(m.Params, &params) // what has no such fields is of the other generation
-	if json.Unmarshal(params.Meta["io.modelcontextprotocol/protocolVersion"], &version) != nil || version == "" {
+	version, name := m.since()
+	if version == "" {
 		return
 	}
 	req.Header.Del(sessionHeader)
 	req.Header.Set(protocolHeader, version)
 	req.Header.Set("Mcp-Method", m.Method)
-	if name := params.Name + params.URI; name != "" {
+	if name != "" {
 		req.Header.Set("Mcp-Name", name)
 	}
 }
@@ -212,34 +206,41 @@ func (b *bridge) request(ctx context.Context, method string, body io.Reader) (*h
 // renew begins the session again that the gateway does not know any more: it was started
 // again, or the session was idle. It reports whether there is another one than old.
 func (b *bridge) renew(ctx context.Context, old string) bool {
+	if old == "" {
+		return false
+	}
+	b.renewing.Lock()
+	defer b.renewing.Unlock()
 	b.mu.Lock()
 	begin, now := b.begin, b.session
-	if old == "" || begin == nil || now != old {
-		b.mu.Unlock()
-		return old != "" && now != "" && now != old
-	}
-	b.session, b.protocol = "", ""
 	b.mu.Unlock()
+	if now != old || begin == nil {
+		return now != old && now != ""
+	}
 	m := &message{ID: json.RawMessage("0"), Method: "initialize"}
-	resp, err := b.send(ctx, m, begin)
+	quiet := &bridge{o: b.o}
+	quiet.o.Out = io.Discard
+	resp, err := quiet.send(ctx, m, begin)
 	if err != nil {
 		return false
 	}
 	defer func() { _ = resp.Body.Close() }()
-	quiet := &bridge{o: Options{Out: io.Discard}}
-	_, _ = quiet.copy(resp, m) // without a session, the next call fails
+	if _, err := quiet.copy(resp, m); err != nil || quiet.session == "" {
+		return false // the next call tries again
+	}
 	b.mu.Lock()
 	b.session, b.protocol = quiet.session, quiet.protocol
-	known := b.session != ""
 	b.mu.Unlock()
-	if known {
-		b.ask(ctx, &message{Method: "notifications/initialized"}, []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`))
+	begun, err := b.send(ctx, &message{Method: "notifications/initialized"}, []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`))
+	if err == nil {
+		_ = begun.Body.Close() // there is nothing in it
 	}
-	return known
+	return true
 }
 
-// copy writes the messages of an answer, each on its line, and reports whether there were any.
-func (b *bridge) copy(resp *http.Response, m *message) (any bool, err error) {
+// copy writes the messages of an answer, each on its line, and reports whether the answer to m
+// was one: progress is none.
+func (b *bridge) copy(resp *http.Response, m *message) (answered bool, err error) {
 	stream := strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream")
 	lines := bufio.NewScanner(resp.Body)
 	lines.Buffer(nil, maxAnswer)
@@ -256,12 +257,10 @@ func (b *bridge) copy(resp *http.Response, m *message) (any bool, err error) {
 		if m.Method == "initialize" {
 			b.began(resp.Header.Get(sessionHeader), data)
 		}
-		any = true
-		if err := b.write(data); err != nil {
-			return any, err
-		}
+		answered = answered || answers(data, m)
+		b.write(data)
 	}
-	return any, lines.Err()
+	return answered, lines.Err()
 }
 
 // began notes the session that an answer has begun.
@@ -279,27 +278,40 @@ func (b *bridge) began(session string, data []byte) {
 	b.session, b.protocol = session, answer.Result.Protocol
 }
 
-func (b *bridge) write(data []byte) error {
+// write writes a message. Without a reader there is nothing left to do.
+func (b *bridge) write(data []byte) {
 	b.writing.Lock()
 	defer b.writing.Unlock()
-	_, err := b.o.Out.Write(append(bytes.Clone(data), '\n'))
-	return err
+	if _, err := b.o.Out.Write(append(bytes.Clone(data), '\n')); err != nil {
+		b.gone()
+	}
 }
 
 // fail answers a call with an error; what is no call has no answer.
 func (b *bridge) fail(m *message, text string) {
-	if len(m.ID) == 0 {
+	if !m.asks() {
 		return
 	}
 	data, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": m.ID, "error": map[string]any{"code": -32000, "message": text}})
 	if err == nil {
-		_ = b.write(data) // the client is gone
+		b.write(data)
 	}
 }
 
-// refusal returns the text of an answer that is an error.
-func refusal(resp *http.Response) string {
+// refused answers a call with what the gateway refused it with: an error of the protocol as it
+// is.
+func (b *bridge) refused(m *message, resp *http.Response) {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // at worst it is cut
+	var line bytes.Buffer
+	if answers(body, m) && json.Compact(&line, body) == nil {
+		b.write(line.Bytes())
+		return
+	}
+	b.fail(m, refusal(resp.Status, body))
+}
+
+// refusal returns the text of an answer that is an error.
+func refusal(status string, body []byte) string {
 	var problem struct {
 		Title  string `json:"title"`
 		Detail string `json:"detail"`
@@ -310,7 +322,7 @@ func refusal(resp *http.Response) string {
 	case len(bytes.TrimSpace(body)) > 0:
 		return string(bytes.TrimSpace(body))
 	}
-	return resp.Status
+	return status
 }
 
 // end ends the session.
@@ -321,7 +333,7 @@ func (b *bridge) end(ctx context.Context) {
 	if session == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, grace)
+	ctx, cancel := context.WithTimeout(ctx, farewell)
 	defer cancel()
 	if req, err := b.request(ctx, http.MethodDelete, http.NoBody); err == nil {
 		if resp, err := b.o.Client.Do(req); err == nil {
