@@ -44,6 +44,7 @@ func (w *world) overStdio(args ...string) *outside {
 // The program passes on what the key for local tools may do, without the requests of
 // strangers unless it is told to; with another key it has that key's rights.
 func TestMCP_OverStandardInputAndOutput(t *testing.T) {
+	t.Parallel()
 	w, model := newModelWorld(t, nil)
 	w.put("Notes/Tea.md", "The kettle is blue.\n")
 	model.Script(llmtest.Say("Blue."))
@@ -66,6 +67,7 @@ func TestMCP_OverStandardInputAndOutput(t *testing.T) {
 
 // Without a gateway, calls are answered with what to do.
 func TestMCP_OverStandardInputAndOutputWithoutAGateway(t *testing.T) {
+	t.Parallel()
 	h := newHome(t, nil)
 	cmd := exec.Command(program(t), "mcp")
 	for k, v := range h.env {
@@ -82,6 +84,7 @@ var block = regexp.MustCompile("(?s)```(sh|json)\n(.*?)```")
 
 // The examples of docs/mcp-server.md work as they are, but for the addresses.
 func TestTheExamplesOfTheMCPDocumentWork(t *testing.T) {
+	t.Parallel()
 	page, err := os.ReadFile(filepath.Join(repository, "docs", "mcp-server.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -126,6 +129,7 @@ func TestTheExamplesOfTheMCPDocumentWork(t *testing.T) {
 // TestMCP_TheOfficialNodeClientWorksUnchanged runs where .ci/clients has fetched the client:
 // GATEHOUSE_TEST_MCP_NODE is its folder.
 func TestMCP_TheOfficialNodeClientWorksUnchanged(t *testing.T) {
+	t.Parallel()
 	dir := os.Getenv("GATEHOUSE_TEST_MCP_NODE")
 	if dir == "" {
 		t.Skip("SKIPPED: no client here: make test-clients fetches it")
@@ -150,6 +154,7 @@ func TestMCP_TheOfficialNodeClientWorksUnchanged(t *testing.T) {
 // (make test-claude), against a fake Messages API: it is added as docs/mcp-server.md says, lists
 // the tools and calls one.
 func TestMCP_ClaudeCodeUsesTheGateway(t *testing.T) {
+	t.Parallel()
 	claude := os.Getenv("GATEHOUSE_TEST_CLAUDE")
 	if claude == "" {
 		t.Skip("SKIPPED: no Claude Code CLI; run make test-claude")

@@ -129,8 +129,10 @@ func (w *world) keyFor(user int64, trust core.Trust, scopes ...string) (secret, 
 }
 
 func TestMCP_AnotherAgentSearchesReadsAsksAndWrites(t *testing.T) {
+	t.Parallel()
 	for _, protocol := range protocols {
 		t.Run(protocol, func(t *testing.T) {
+			t.Parallel()
 			w, model := newModelWorld(t, nil)
 			w.put("Notes/Tea.md", "# Tea\n\nThe kettle is blue.\n")
 			o := w.outside(w.key, protocol)
@@ -169,6 +171,7 @@ func TestMCP_AnotherAgentSearchesReadsAsksAndWrites(t *testing.T) {
 }
 
 func TestMCP_PromptsAreTheAgents(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.put(".parachute/agents/cook.md", "---\nname: cook\ndescription: Cooks.\n---\nYou cook.\n")
 	o := w.outside(w.key, protocols[0])
@@ -195,8 +198,10 @@ func TestMCP_PromptsAreTheAgents(t *testing.T) {
 
 // Progress is reported while the run streams, and a call that is cancelled stops its run.
 func TestMCP_AskAgentReportsProgressAndCancellingStopsTheRun(t *testing.T) {
+	t.Parallel()
 	for _, protocol := range protocols {
 		t.Run(protocol, func(t *testing.T) {
+			t.Parallel()
 			w, model := newModelWorld(t, nil)
 			model.Script(llmtest.Reply{Text: []string{"Begun"}, Hang: true})
 			o := w.outside(w.key, protocol)
@@ -226,6 +231,7 @@ func TestMCP_AskAgentReportsProgressAndCancellingStopsTheRun(t *testing.T) {
 
 // A run in the background goes on without the call.
 func TestMCP_AskAgentInTheBackgroundReturnsAtOnce(t *testing.T) {
+	t.Parallel()
 	w, model := newModelWorld(t, nil)
 	model.Script(llmtest.Say("Later."))
 	o := w.outside(w.key, protocols[0])
@@ -237,6 +243,7 @@ func TestMCP_AskAgentInTheBackgroundReturnsAtOnce(t *testing.T) {
 }
 
 func TestMCP_ToolsNeedTheScopesOfTheKey(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	reads := []string{"read_note", "search", "session_read", "sessions_list"}
 	admin := []string{"pairing_approve", "pairing_deny", "pairing_list"}
@@ -272,6 +279,7 @@ func TestMCP_ToolsNeedTheScopesOfTheKey(t *testing.T) {
 
 // A guest's key sees the guest's own conversations and files, and chooses no agent.
 func TestMCP_AGuestSeesWhatAGuestMaySee(t *testing.T) {
+	t.Parallel()
 	w, model := newModelWorld(t, nil)
 	w.put("Notes/Secret.md", "the safe is behind the clock")
 	w.put("Public/Open.md", "the clock is old")
@@ -310,6 +318,7 @@ func TestMCP_AGuestSeesWhatAGuestMaySee(t *testing.T) {
 // A key is looked up for each request: one that was revoked or lost a scope meanwhile cannot
 // go on in its session, and no other key can.
 func TestMCP_ASessionIsItsKeysAloneAndEndsWithIt(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	secret, id := w.keyFor(core.Operator, core.Vault, "chat", "read")
 	o := w.outside(secret, protocols[0])
@@ -336,6 +345,7 @@ func TestMCP_ASessionIsItsKeysAloneAndEndsWithIt(t *testing.T) {
 
 // Revoking a key stops the run of a call that waits for it.
 func TestMCP_RevokingTheKeyStopsARunningCall(t *testing.T) {
+	t.Parallel()
 	w, model := newModelWorld(t, nil)
 	model.Script(llmtest.Reply{Text: []string{"Begun"}, Hang: true})
 	secret, id := w.keyFor(core.Operator, core.Vault, "chat")
@@ -356,6 +366,7 @@ func TestMCP_RevokingTheKeyStopsARunningCall(t *testing.T) {
 }
 
 func TestMCP_SendsThroughABotAndDecidesPairingRequests(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	ada := w.owner("Ada")
 	o := w.outside(w.key, protocols[0])
@@ -383,6 +394,7 @@ func TestMCP_SendsThroughABotAndDecidesPairingRequests(t *testing.T) {
 
 // Every call is in the audit log, with the key's id, also one that was refused.
 func TestMCP_EveryCallIsAudited(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	secret, id := w.keyFor(core.Operator, core.Vault, "read")
 	o := w.outside(secret, protocols[0])
@@ -405,6 +417,7 @@ func TestMCP_EveryCallIsAudited(t *testing.T) {
 
 // Long texts come in parts, each of which says how to read on.
 func TestMCP_LongNotesAreReadInParts(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	var all strings.Builder
 	for i := 1; i <= 3000; i++ {
@@ -443,6 +456,7 @@ func TestMCP_LongNotesAreReadInParts(t *testing.T) {
 
 // Conversations come in parts that fit together.
 func TestMCP_LongConversationsAreReadInParts(t *testing.T) {
+	t.Parallel()
 	w, model := newModelWorld(t, nil)
 	o := w.outside(w.key, protocols[0])
 	session := ""

@@ -53,6 +53,7 @@ const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"pro
 // Whatever comes in has an answer that says what is wrong with it, and none is a fault of the
 // gateway.
 func TestMCP_BadInputIsRefusedWithAReason(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	o := w.outside(w.key, protocols[0])
 	for name, c := range map[string]struct {
@@ -99,6 +100,7 @@ func TestMCP_BadInputIsRefusedWithAReason(t *testing.T) {
 // The checks before every route hold here: a page of another site reaches nothing, also not
 // by a name of its own that leads here.
 func TestMCP_HostOriginAndKeyAreChecked(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	key := "Bearer " + w.key
 	for name, c := range map[string]struct {
@@ -138,6 +140,7 @@ func TestMCP_HostOriginAndKeyAreChecked(t *testing.T) {
 
 // The gateway answers with a version that it speaks, and with the client's where it does.
 func TestMCP_TheProtocolVersionIsNegotiated(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	for asked, want := range map[string]string{"2024-11-05": "2024-11-05", "2025-03-26": "2025-03-26", "2025-06-18": "2025-06-18", "2025-11-25": "2025-11-25", "2099-01-01": "2025-11-25"} {
 		if _, body := w.rpc(w.key, "", strings.Replace(initialize, "2025-06-18", asked, 1)); !strings.Contains(body, `"protocolVersion":"`+want+`"`) || !strings.Contains(body, `"name":"gatehouse"`) {
@@ -148,6 +151,7 @@ func TestMCP_TheProtocolVersionIsNegotiated(t *testing.T) {
 
 // One key has a limited number of sessions: the one that was idle for longest ends.
 func TestMCP_SessionsOfAKeyAreBounded(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	first, second := w.outside(w.key, protocols[0]), w.outside(w.key, protocols[0])
 	for i := 2; i < mcp.MaxSessions; i++ {
@@ -172,6 +176,7 @@ func TestMCP_SessionsOfAKeyAreBounded(t *testing.T) {
 
 // A client may send the id of a call again after its end, not while it runs.
 func TestMCP_AnIDOfARunningCallIsRefused(t *testing.T) {
+	t.Parallel()
 	w, model := newModelWorld(t, nil)
 	model.Script(hanging())
 	o := w.outside(w.key, protocols[0])
@@ -205,6 +210,7 @@ func TestMCP_AnIDOfARunningCallIsRefused(t *testing.T) {
 
 // One key has a limited number of calls at once; more are refused as results that say so.
 func TestMCP_CallsOfAKeyAreBounded(t *testing.T) {
+	t.Parallel()
 	w, model := newModelWorld(t, nil)
 	o := w.outside(w.key, protocols[0])
 	ctx, cancel := context.WithCancel(t.Context())
@@ -225,6 +231,7 @@ func TestMCP_CallsOfAKeyAreBounded(t *testing.T) {
 
 // A request may have fewer scopes than its key, never more.
 func TestMCP_TheScopesHeaderNarrowsAKey(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	header := http.Header{"Authorization": {"Bearer " + w.key}, "Gatehouse-Scopes": {"read"}}
 	resp := w.postWith(header, initialize)

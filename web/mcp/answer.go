@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"io"
 	"net/http"
 	"strings"
@@ -138,19 +139,19 @@ func (p *reply) FlushError() error                { return nil }
 // events calls event with the data of each whole event in b, and returns the rest.
 func events(b []byte, event func(data []byte)) (rest []byte) {
 	for {
-		head, tail, whole := strings.Cut(string(b), "\n\n")
+		head, tail, whole := bytes.Cut(b, []byte("\n\n"))
 		if !whole {
 			return b
 		}
 		var data []byte
-		for line := range strings.Lines(head) {
-			if d, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "data: "); ok {
+		for line := range bytes.Lines(head) {
+			if d, ok := bytes.CutPrefix(bytes.TrimSuffix(line, []byte("\n")), []byte("data: ")); ok {
 				data = append(data, d...)
 			}
 		}
 		if len(data) > 0 {
 			event(data)
 		}
-		b = []byte(tail)
+		b = tail
 	}
 }

@@ -107,7 +107,7 @@ func New(o Options) *Server {
 	})
 	s.addTools(server)
 	s.addResources(server)
-	s.metrics.know("resources/read", "prompts/get", "unknown")
+	s.metrics.know("resources/read", "resources/list", "prompts/get", "unknown")
 	s.metrics.know(slices.Collect(maps.Keys(s.scopes))...)
 	server.AddReceivingMiddleware(s.middleware)
 	s.handler = s.transport(server)

@@ -11,6 +11,9 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
 	"gatehouse/core"
 	"gatehouse/core/coretest"
 	"gatehouse/web"
@@ -25,19 +28,33 @@ func (operator) Identify(r *http.Request) (*http.Request, error) {
 	return auth.AsOperator(r, "test"), nil
 }
 
-// An auditor fails with err.
-type auditor struct{ err error }
+// An auditor fails with err, or records what was called.
+type auditor struct {
+	err    error
+	called *[]string
+}
 
-func (a auditor) Called(context.Context, core.Actor, string, string) error { return a.err }
+func (a auditor) Called(_ context.Context, _ core.Actor, what, _ string) error {
+	if a.called != nil {
+		*a.called = append(*a.called, what)
+	}
+	return a.err
+}
 
 // serve returns the address of a server over api, and its log.
 func serve(t *testing.T, api http.HandlerFunc, audit auditor) (url string, log *coretest.Log) {
+	t.Helper()
+	return serveCounted(t, api, audit, nil)
+}
+
+// serveCounted is serve with metrics.
+func serveCounted(t *testing.T, api http.HandlerFunc, audit auditor, reg prometheus.Registerer) (url string, log *coretest.Log) {
 	t.Helper()
 	log = &coretest.Log{}
 	logger := slog.New(slog.NewTextHandler(log, nil))
 	s := mcp.New(mcp.Options{Door: operator{}, API: api, Audit: audit, Files: fstest.MapFS{}, MayRead: func(core.Trust, int64, string) bool { return true },
 		Now:  func(context.Context, int64) (time.Time, error) { return time.Time{}, nil },
-		Bots: func() []string { return []string{"one", "two"} }, Agents: func() []mcp.Agent { return nil }, Log: logger})
+		Bots: func() []string { return []string{"one", "two"} }, Agents: func() []mcp.Agent { return nil }, Log: logger, Registry: reg})
 	site := httptest.NewServer(web.Serve(logger, web.WriteProblem, s.Serve))
 	t.Cleanup(func() {
 		_ = s.Close()
@@ -49,12 +66,23 @@ func serve(t *testing.T, api http.HandlerFunc, audit auditor) (url string, log *
 // call sends one call of a tool.
 func call(t *testing.T, url, tool, arguments string) string {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), "POST", url, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+tool+`","arguments":`+arguments+`}}`))
+	_, got := post(t, url, "", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+tool+`","arguments":`+arguments+`}}`)
+	return got
+}
+
+// post sends a message in a session or none, and returns the session that it began and the
+// answer.
+func post(t *testing.T, url, session, body string) (begun, answer string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), "POST", url, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
+	if session != "" {
+		req.Header.Set("Mcp-Session-Id", session)
+	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -64,8 +92,10 @@ func call(t *testing.T, url, tool, arguments string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(b)
+	return resp.Header.Get("Mcp-Session-Id"), string(b)
 }
+
+const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}`
 
 // A panic in the API does not end the program, and its text stays in the log.
 func TestAPanicOfTheAPIIsAnError(t *testing.T) {
@@ -83,7 +113,7 @@ func TestAPanicOfTheAPIIsAnError(t *testing.T) {
 // A call that cannot be recorded is not made.
 func TestACallThatCannotBeAuditedIsNotMade(t *testing.T) {
 	made := false
-	url, _ := serve(t, func(http.ResponseWriter, *http.Request) { made = true }, auditor{io.ErrUnexpectedEOF})
+	url, _ := serve(t, func(http.ResponseWriter, *http.Request) { made = true }, auditor{err: io.ErrUnexpectedEOF})
 	if got := call(t, url, "sessions_list", "{}"); !strings.Contains(got, "internal error") || !strings.Contains(got, `"isError":true`) || made {
 		t.Errorf("%v %s", made, got)
 	}
@@ -127,5 +157,61 @@ func TestAMessageThroughOneOfSeveralBotsNamesIt(t *testing.T) {
 	url, _ := serve(t, func(http.ResponseWriter, *http.Request) {}, auditor{})
 	if got := call(t, url, "send_message", `{"text":"x"}`); !strings.Contains(got, "name the bot: one, two") {
 		t.Error(got)
+	}
+}
+
+// A session is one, however often a client begins it: beginning it again does not use up the
+// sessions of the key, nor end it.
+func TestASessionThatBeginsAgainIsCountedOnce(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	url, _ := serveCounted(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"sessions":[]}`)) }, auditor{}, reg)
+	session, _ := post(t, url, "", initialize)
+	for range mcp.MaxSessions + 1 {
+		if _, got := post(t, url, session, initialize); !strings.Contains(got, "duplicate") {
+			t.Fatal(got)
+		}
+	}
+	if _, got := post(t, url, session, `{"jsonrpc":"2.0","id":2,"method":"ping"}`); !strings.Contains(got, `"result"`) {
+		t.Errorf("the session has ended: %s", got)
+	}
+	want := "# HELP gatehouse_mcp_sessions Sessions of other agents over MCP that are open now.\n# TYPE gatehouse_mcp_sessions gauge\ngatehouse_mcp_sessions 1\n"
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "gatehouse_mcp_sessions"); err != nil {
+		t.Error(err)
+	}
+}
+
+// What reads is recorded, whatever the method: tools, resources, their list, prompts.
+func TestEveryMethodThatReadsIsAudited(t *testing.T) {
+	var called []string
+	url, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"sessions":[{"id":"s1","title":"A"}]}`))
+	}, auditor{called: &called})
+	call(t, url, "sessions_list", "{}")
+	for method, params := range map[string]string{"resources/read": `{"uri":"gatehouse://note/x.md"}`, "resources/list": `{}`, "prompts/get": `{"name":"cook"}`} {
+		called = nil
+		_, got := post(t, url, "", `{"jsonrpc":"2.0","id":2,"method":"`+method+`","params":`+params+`}`)
+		if len(called) != 1 || called[0] != method {
+			t.Errorf("%s: recorded %v: %s", method, called, got)
+		}
+	}
+}
+
+// No message makes the server panic, in a session or none.
+func TestNoMessageIsAFault(t *testing.T) {
+	url, log := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{}`)) }, auditor{})
+	session, _ := post(t, url, "", initialize)
+	for _, method := range []string{"initialize", "ping", "server/discover", "tools/list", "tools/call", "resources/list", "resources/read", "resources/templates/list", "resources/subscribe", "resources/unsubscribe",
+		"subscriptions/listen", "prompts/list", "prompts/get", "completion/complete", "logging/setLevel", "notifications/cancelled", "notifications/initialized", "notifications/progress", "notifications/roots/list_changed", ""} {
+		for _, params := range []string{``, `,"params":null`, `,"params":{}`, `,"params":[]`, `,"params":7`, `,"params":{"_meta":null}`, `,"params":{"_meta":{"progressToken":{}}}`, `,"params":{"name":null,"arguments":[]}`,
+			`,"params":{"name":"search","arguments":"x"}`, `,"params":{"uri":"gatehouse://note/%zz"}`, `,"params":{"uri":"gatehouse://session/"}`, `,"params":{"notifications":{"toolsListChanged":true}}`, `,"params":{"_meta":{"io.modelcontextprotocol/protocolVersion":7}}`, `,"params":{"requestId":{}}`} {
+			for _, id := range []string{`,"id":1`, `,"id":null`, ``} {
+				for _, in := range []string{"", session} {
+					post(t, url, in, `{"jsonrpc":"2.0"`+id+`,"method":"`+method+`"`+params+`}`)
+				}
+			}
+		}
+	}
+	if text := log.String(); strings.Contains(text, "panic") || strings.Contains(text, "level=ERROR") {
+		t.Errorf("%.3000s", text)
 	}
 }

@@ -34,10 +34,8 @@ func (s *Server) middleware(next sdk.MethodHandler) sdk.MethodHandler {
 			return s.begin(ctx, c, method, req, next)
 		case "tools/list":
 			return s.listTools(ctx, c, method, req, next)
-		case "tools/call", "resources/read", "prompts/get":
+		case "tools/call", "resources/read", "resources/list", "prompts/get":
 			return s.call(ctx, c, method, req, next)
-		case "resources/list":
-			return s.listSessions(ctx, c, req)
 		case "prompts/list":
 			return s.listPrompts(c), nil
 		}
@@ -77,8 +75,11 @@ func (s *Server) call(ctx context.Context, c *caller, method string, req sdk.Req
 	}
 	ctx, cancel := c.context(ctx)
 	defer cancel()
-	if method == "prompts/get" {
+	switch method {
+	case "prompts/get":
 		return s.prompt(c, req)
+	case "resources/list":
+		return s.listSessions(ctx, c, req)
 	}
 	return next(ctx, method, req)
 }

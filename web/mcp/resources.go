@@ -73,8 +73,6 @@ func (s *Server) listSessions(ctx context.Context, c *caller, req sdk.Request) (
 	if r, ok := req.(*sdk.ListResourcesRequest); ok && r.Params != nil && r.Params.Cursor != "" {
 		q.Set("cursor", r.Params.Cursor)
 	}
-	ctx, cancel := c.context(ctx)
-	defer cancel()
 	page, err := s.sessionPage(ctx, q)
 	if err != nil {
 		return nil, s.shown(err)

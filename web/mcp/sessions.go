@@ -37,6 +37,9 @@ func (s *sessions) begin(key string, session *sdk.ServerSession) error {
 	if s.over {
 		return core.Errorf(core.Busy, "the gateway is stopping")
 	}
+	if slices.ContainsFunc(list, func(e *entry) bool { return e.session == session }) {
+		return nil // it began before: the library refuses it
+	}
 	if len(list) >= MaxSessions {
 		i := slices.IndexFunc(list, func(e *entry) bool { return e.calls == 0 })
 		if i < 0 {
