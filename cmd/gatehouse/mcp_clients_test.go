@@ -57,6 +57,11 @@ func TestMCP_OverStandardInputAndOutput(t *testing.T) {
 	if tools := strings.Join(w.overStdio("--scope", "read,admin").tools(), " "); tools != "pairing_approve pairing_deny pairing_list read_note search session_read sessions_list" {
 		t.Errorf("with admin offered %s", tools)
 	}
+	none := exec.Command(program(t), "mcp", "--scope", "")
+	none.Env, none.Stdin = w.outsideEnv(), strings.NewReader(initialize+"\n")
+	if out, err := none.CombinedOutput(); err != nil || !strings.Contains(string(out), "this needs the scope") {
+		t.Errorf("with no scope: %v %s", err, out)
+	}
 	guest, _ := w.keyFor(w.person(w.friend("Gus")), core.Sandboxed, "read")
 	file := filepath.Join(t.TempDir(), "key")
 	if err := keyfile.Write(file, guest); err != nil {

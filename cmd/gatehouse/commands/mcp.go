@@ -3,6 +3,7 @@ package commands
 import (
 	"net/http"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"gatehouse/cmd/gatehouse/commands/console"
@@ -46,10 +47,7 @@ func (c *MCP) Run(p *console.Process) error {
 			if !ok {
 				return nil, core.Errorf(core.Denied, "no API key in %s: it must be a file of yours with mode 0600. The gateway makes its own when it starts", file)
 			}
-			h := http.Header{"Authorization": {"Bearer " + secret}}
-			for _, s := range c.Scope {
-				h.Add("Gatehouse-Scopes", s)
-			}
-			return h, nil
+			scopes := strings.Join(c.Scope, " ") // none are none: without the header, all of the key's
+			return http.Header{"Authorization": {"Bearer " + secret}, "Gatehouse-Scopes": {scopes}}, nil
 		}})
 }
