@@ -12,6 +12,7 @@ func FuzzEvents(f *testing.F) {
 	f.Add([]byte(": open\n\nid: 1\ndata: {\"type\":\"session\"}\n\ndata: a\ndata: b\n\n\n\ndata:"), 9)
 	f.Add([]byte("\n\n\ndata: \n\ndata: x\n\n"), 1)
 	f.Fuzz(func(t *testing.T, all []byte, size int) {
+		all = all[:min(len(all), 4<<10)] // pieces of a byte are read again with each
 		read := func(size int) (got []string, rest []byte) {
 			p := &reply{header: http.Header{"Content-Type": {"text/event-stream"}}, most: maxAnswer, event: func(data []byte) { got = append(got, string(data)) }}
 			for piece := range slices.Chunk(all, size) {

@@ -182,7 +182,7 @@ func (s *Server) Serve(w http.ResponseWriter, r *http.Request) error {
 	if err := web.LongLived(w); err != nil {
 		return err
 	}
-	if r.Method == http.MethodDelete {
+	if r.Method == http.MethodDelete && r.Header.Get("Mcp-Protocol-Version") < stateless {
 		s.sessions.stop(stream.Caller(p), r.Header.Get("Mcp-Session-Id"))
 	}
 	a := newAnswer(w)

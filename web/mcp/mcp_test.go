@@ -180,6 +180,36 @@ func TestASessionThatBeginsAgainIsCountedOnce(t *testing.T) {
 	}
 }
 
+// A request that ends no session, as one of the generation without them, does not end the calls
+// in it.
+func TestADeletionOutsideTheSessionLeavesIt(t *testing.T) {
+	url, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		select { // a call that was ended is so at once
+		case <-r.Context().Done():
+		case <-time.After(50 * time.Millisecond):
+		}
+		_, _ = w.Write([]byte(`{"sessions":[]}`))
+	}, auditor{})
+	session, _ := post(t, url, "", initialize)
+	req, err := http.NewRequestWithContext(t.Context(), "DELETE", url, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Mcp-Session-Id", session)
+	req.Header.Set("Mcp-Protocol-Version", "2026-07-28")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _ = resp.Body.Close(); resp.StatusCode != http.StatusMethodNotAllowed {
+		t.Errorf("%s", resp.Status)
+	}
+	_, got := post(t, url, session, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"sessions_list"}}`)
+	if !strings.Contains(got, "There are no such conversations") {
+		t.Errorf("a call in the session: %s", got)
+	}
+}
+
 // What reads is recorded, whatever the method: tools, resources, their list, prompts.
 func TestEveryMethodThatReadsIsAudited(t *testing.T) {
 	var called []string
