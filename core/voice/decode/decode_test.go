@@ -306,8 +306,21 @@ func FuzzOpen(f *testing.F) {
 			return
 		}
 		// A packet of two bytes lasts up to 120 ms; no more than that comes out.
-		if n, _ := Length(t.Context(), rec); n > int64(len(data)+64)*maxPacket {
+		n, buf := 0, make([]int16, maxPacket)
+		for err == nil {
+			var k int
+			k, err = rec.Read(buf)
+			n += k
+		}
+		if n > (len(data)+64)*maxPacket {
 			t.Fatalf("%d samples of %d bytes", n, len(data))
+		}
+		// The length is what the recording says it is, which may be a lie.
+		if rec, err = Open(t.Context(), bytes.NewReader(data), nil); err != nil {
+			t.Fatal(err)
+		}
+		if n, _ := Length(t.Context(), rec); n > int64(voice.Samples(voice.MaxLength)) {
+			t.Fatalf("%d samples", n)
 		}
 	})
 }
