@@ -70,8 +70,14 @@ type broken struct{ err error }
 
 func (b broken) Transcribe(context.Context, []int16) (string, error) { return "", b.err }
 
-// Model returns the name of the model that transcribes, as OpenAI's clients ask for it.
-func Model(cfg *configs.Config) string { return cmp.Or(cfg.TranscribeModel, transcribe.Model) }
+// Model returns the name of the model that transcribes, as OpenAI's clients ask for it. The
+// model of a command is a file of the host, which they do not learn of.
+func Model(cfg *configs.Config) string {
+	if cfg.TranscribeCommand != "" {
+		return transcribe.Model
+	}
+	return cmp.Or(cfg.TranscribeModel, transcribe.Model)
+}
 
 // Server returns the configured server, and what ends it. It gets the OpenAI key only
 // where it is the same server.
