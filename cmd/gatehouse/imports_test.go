@@ -83,7 +83,7 @@ connectors/chat: connectors connectors/chat/ask connectors/chat/find connectors/
 connectors/chat/ask: connectors connectors/markdown core core/ask core/command core/diff core/permission core/store core/texts core/tool
 connectors/chat/daily: connectors/chat/ask connectors/markdown core core/command core/schedule/daily core/texts  # the command /agents daily
 connectors/chat/find: connectors/chat/ask connectors/markdown core core/command core/index/search core/store core/texts  # the command /search
-connectors/chat/journal: connectors/chat/ask connectors/markdown core core/command core/journal core/store core/texts core/voice  # the commands /journal and /timezone
+connectors/chat/journal: connectors/chat/ask connectors/markdown core core/command core/journal core/queue core/store core/texts core/voice  # the commands /journal and /timezone
 connectors/chat/remind: connectors/chat/ask connectors/markdown core core/command core/schedule/remind core/store core/texts  # the commands of reminders
 connectors/chat/saved: connectors/chat/ask connectors/markdown core core/command core/contexts core/session core/store core/texts  # the command /context
 connectors/connectorstest: connectors core core/coretest

@@ -18,6 +18,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/command"
 	"gatehouse/core/journal"
+	"gatehouse/core/queue"
 	"gatehouse/core/store"
 	"gatehouse/core/texts"
 	"gatehouse/core/voice"
@@ -143,6 +144,9 @@ func (m *message) add(ctx context.Context) (journal.Entry, error) {
 	}
 	if d.Text == "" && len(d.Images)+len(d.Audio) == 0 {
 		return journal.Entry{}, &core.Error{Kind: core.Invalid, Text: strings.Join(m.notes, "\n\n")}
+	}
+	if errors.Is(context.Cause(ctx), queue.ErrShutdown) { // it interrupts a transcription, and not the entry
+		ctx = context.WithoutCancel(ctx)
 	}
 	return m.o.Journals.Append(ctx, m.r.User, d, m.r.By())
 }

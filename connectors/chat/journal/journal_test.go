@@ -12,6 +12,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/command"
 	"gatehouse/core/journal"
+	"gatehouse/core/queue"
 	"gatehouse/core/store"
 )
 
@@ -24,7 +25,10 @@ func (j *journals) Repeated(context.Context, int64, string) (journal.Entry, bool
 	return j.was, j.was.ID != "", nil
 }
 
-func (j *journals) Append(_ context.Context, _ int64, d journal.Draft, _ core.Actor) (journal.Entry, error) {
+func (j *journals) Append(ctx context.Context, _ int64, d journal.Draft, _ core.Actor) (journal.Entry, error) {
+	if err := ctx.Err(); err != nil {
+		return journal.Entry{}, err
+	}
 	if len(d.Text) > journal.MaxText {
 		return journal.Entry{}, core.Errorf(core.TooLarge, "the text is too long")
 	}
@@ -45,16 +49,25 @@ func (*journals) Timezone(context.Context, store.Queryer, int64) (*time.Location
 
 func (*journals) SetTimezone(context.Context, *store.Tx, int64, string) error { return nil }
 
+const shutdown = "shutdown"
+
 // run runs "/journal CAPTION" with a recording, and returns the answer and the recordings
-// that are transcribed later.
+// that are transcribed later. The program stops while shutdown is transcribed.
 func run(t *testing.T, j *journals, caption, said string) (answer string, later []string) {
 	t.Helper()
+	ctx, end := context.WithCancelCause(t.Context())
+	defer end(nil)
 	c := New(Options{Log: slog.New(slog.DiscardHandler), Journals: j, Zones: j,
 		Fetch: func(_ context.Context, _ string, _ core.File, to io.Writer) error {
 			_, err := to.Write([]byte("OggS"))
 			return err
 		},
-		Hear:   func(context.Context, core.File, func(string)) (string, error) { return said, nil },
+		Hear: func(ctx context.Context, _ core.File, _ func(string)) (string, error) {
+			if said == shutdown {
+				end(queue.ErrShutdown)
+			}
+			return said, ctx.Err()
+		},
 		Length: func(context.Context, string) time.Duration { return 0 },
 		Later: func(_ context.Context, _ *store.Tx, _ int64, _ string, paths []string) error {
 			later = paths
@@ -63,7 +76,7 @@ func run(t *testing.T, j *journals, caption, said string) (answer string, later 
 	})
 	r := command.Request{User: core.Operator}
 	r.In = &core.Inbound{Text: caption, At: time.Date(2026, 1, 28, 10, 30, 0, 0, time.UTC), Files: []core.File{{Name: "voice.ogg", Voice: true}}}
-	out, err := c.Run(t.Context(), r)
+	out, err := c.Run(ctx, r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,6 +103,14 @@ func TestARepeatedCommandHasARecordingWithoutATextTranscribedLater(t *testing.T)
 		if _, later := run(t, j, c.caption, "unused"); slices.Contains(later, audio[0].Path) != c.later {
 			t.Errorf("%s: later %q", name, later)
 		}
+	}
+}
+
+// A recording of two hours may be transcribed for one, in which the program is updated.
+func TestAnEntryIsAddedThoughAStopInterruptsItsTranscription(t *testing.T) {
+	j := new(journals)
+	if _, later := run(t, j, "Tea.", shutdown); j.added.Text != "Tea." || len(j.added.Audio) != 1 || len(later) != 1 {
+		t.Errorf("%+v, later %q", j.added, later)
 	}
 }
 
