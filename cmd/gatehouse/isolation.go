@@ -82,7 +82,7 @@ func (a *app) openTools() (*toolset.Set, error) {
 	return toolset.New(toolset.Options{
 		Vault: a.vault, Agents: a.agents, Guard: a.guard, Box: box, NoBox: a.noBox, Veil: a.veil, Stage: self, Files: append(files.New(), tooljournal.New(a.journal, a.nowOf)), More: a.daily.Tools, Search: a.library.Finder, Scratch: scratch,
 		SearchURL: a.cfg.SearxngURL, MCPEnv: a.cfg.MCPEnv, Version: version, Chats: []string{telegram.Platform, discord.Platform},
-		GuestRead: func() []string { return a.settings.Now().GuestRead }, Clock: a.clock, Log: a.log,
+		GuestRead: func() []string { return a.settings.Now().GuestRead }, Meant: a.synced.Meant, Clock: a.clock, Log: a.log,
 	})
 }
 

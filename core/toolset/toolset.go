@@ -5,6 +5,7 @@ package toolset
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"os"
 	"slices"
@@ -32,16 +33,17 @@ type Options struct {
 	Box       sandbox.Box // nil: nothing runs isolated
 	NoBox     string      // why Box is nil
 	Veil      *sandbox.Veil
-	Stage     string                                 // this program
-	Files     []tool.Tool                            // tools that read and change files of the vault
-	Search    search.Finder                          // of documents and conversations; nil: they are not searched
-	Scratch   string                                 // directory for the shell's temporary files
-	SearchURL string                                 // of a SearXNG server; "": none
-	MCPEnv    []string                               // names of variables that MCP servers receive
-	Version   string                                 // reported to MCP servers
-	Chats     []string                               // sources of sessions that are chats: others may have written in them
-	GuestRead func() []string                        // globs that sandboxed users may read
-	More      func(t *orchestrator.Turn) []tool.Tool // tools that depend on the turn; nil: none
+	Stage     string                                                     // this program
+	Files     []tool.Tool                                                // tools that read and change files of the vault
+	Search    search.Finder                                              // of documents and conversations; nil: they are not searched
+	Scratch   string                                                     // directory for the shell's temporary files
+	SearchURL string                                                     // of a SearXNG server; "": none
+	MCPEnv    []string                                                   // names of variables that MCP servers receive
+	Version   string                                                     // reported to MCP servers
+	Chats     []string                                                   // sources of sessions that are chats: others may have written in them
+	GuestRead func() []string                                            // globs that sandboxed users may read
+	More      func(t *orchestrator.Turn) []tool.Tool                     // tools that depend on the turn; nil: none
+	Meant     func(name string, since time.Time, content io.Reader) bool // shell.Options.Meant; may be nil
 	Clock     core.Clock
 	Log       *slog.Logger
 }
@@ -58,7 +60,7 @@ type Set struct {
 // New returns the tools and connects the MCP servers when they are first used.
 func New(o Options) (*Set, error) {
 	s := &Set{Options: o}
-	s.shell = shell.New(shell.Options{Box: o.Box, Stage: o.Stage, Veil: o.Veil, Clock: o.Clock, Env: os.Environ(), Temp: o.Scratch})
+	s.shell = shell.New(shell.Options{Box: o.Box, Stage: o.Stage, Veil: o.Veil, Clock: o.Clock, Env: os.Environ(), Temp: o.Scratch, Meant: o.Meant})
 	web, err := fetch.New(fetch.Options{Search: o.SearchURL})
 	if err != nil {
 		return nil, err

@@ -146,15 +146,15 @@ func (p *pushed) once(ctx context.Context) (done wire.Done, err error) {
 		}
 	}
 	if now == "" || now == base {
-		return p.put(ctx, now, size, p.content(), p.size, wire.Done{Outcome: wire.Stored})
+		return p.put(ctx, now, size, p.content(), p.size, wire.Done{Outcome: wire.Stored, Hash: p.hash})
 	}
 	if merged, conflicts, ok := p.merged(now, size); ok {
-		return p.put(ctx, now, size, bytes.NewReader(merged), int64(len(merged)), wire.Done{Outcome: wire.Merged, Conflicts: conflicts})
+		return p.put(ctx, now, size, bytes.NewReader(merged), int64(len(merged)), wire.Done{Outcome: wire.Merged, Conflicts: conflicts, Hash: wire.Hash(merged)})
 	}
 	return p.copyBeside(ctx, now)
 }
 
-// put replaces the content now of the file.
+// put replaces the content now of the file by one with the hash that done has.
 func (p *pushed) put(ctx context.Context, now string, was int64, content io.Reader, size int64, done wire.Done) (wire.Done, error) {
 	if err := p.o.Room(ctx, p.a.User, p.name, now == "", size-was); err != nil {
 		return done, err
@@ -164,8 +164,7 @@ func (p *pushed) put(ctx context.Context, now string, was int64, content io.Read
 			return done, err
 		}
 	}
-	var err error
-	done.Hash, err = p.Put(p.name, content, now, "")
+	_, err := p.write(p.name, content, now, done.Hash)
 	return done, err
 }
 
@@ -224,7 +223,7 @@ func (p *pushed) copyBeside(ctx context.Context, now string) (wire.Done, error) 
 			if err := p.o.Room(ctx, p.a.User, name, true, p.size); err != nil {
 				return done, err
 			}
-			hash, err = p.Put(name, p.content(), "", "")
+			hash, err = p.write(name, p.content(), "", p.hash)
 		}
 		if err == nil && hash == p.hash {
 			done.Copy = relativeTo(path.Join(p.a.Dir(), p.in.Root), name)

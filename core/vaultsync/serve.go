@@ -39,6 +39,7 @@ func (s *Store) Delete(ctx context.Context, a Area, root, rel, base string) (don
 		if err := s.keepPresent(ctx, tree, name, now); err != nil {
 			return done, err
 		}
+		s.meant.remove(name)
 		err = tree.Delete(name, now)
 		if err == nil {
 			now = ""

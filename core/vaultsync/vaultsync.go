@@ -60,6 +60,7 @@ type Store struct {
 	scans   sync.Mutex
 	locks   [64]sync.Mutex // of files, by hash of the path
 	metrics *metrics
+	meant   meant
 	guests  atomic.Int64 // bytes of contents of guests since Prune ran; at most maxGuests
 }
 

@@ -270,3 +270,43 @@ func TestPush_ContentsOfGuestsDoNotFillTheDisk(t *testing.T) {
 		t.Errorf("%d contents are kept, want 128 MB of them", n)
 	}
 }
+
+func TestMeant_OnlyWhatAKeyAtFullSentSinceIs(t *testing.T) {
+	w := open(t)
+	full := area(core.Operator, core.Full)
+	full.May = func(trust core.Trust, _ int64, name string, write bool) bool {
+		return trust == core.Full || !write || name != "CLAUDE.md" && !strings.HasPrefix(name, "agents/")
+	}
+	meant := func(name, content string, since time.Time) bool {
+		return w.Meant(name, since, strings.NewReader(content))
+	}
+	before := w.clock.Now()
+	w.push(full, "CLAUDE.md", "", "one\n")
+	w.push(full, "agents/a.md", "", "a\n")
+	w.push(full, "n.md", "", "n\n")
+	w.clock.Advance(time.Second)
+	after := w.clock.Now()
+	if !meant("CLAUDE.md", "one\n", before) || !meant("agents/a.md", "a\n", before) || !w.Meant("agents", before, nil) {
+		t.Error("what was sent is not known")
+	}
+	for _, c := range []struct {
+		name, content string
+		since         time.Time
+	}{{"CLAUDE.md", "one\n", after}, {"CLAUDE.md", "two\n", before}, {"CLAUDE.md", "a\n", before}, {"agents/b.md", "a\n", before}, {"n.md", "n\n", before}} {
+		if meant(c.name, c.content, c.since) {
+			t.Errorf("%+v", c)
+		}
+	}
+	if w.Meant("agent", before, nil) {
+		t.Error("a directory without such files")
+	}
+	if _, err := w.Delete(t.Context(), full, "", "CLAUDE.md", hash("one\n")); err != nil || meant("CLAUDE.md", "one\n", before) {
+		t.Error("a deleted file", err)
+	}
+	w.push(full, "CLAUDE.md", "", "first\n\nlast\n")
+	w.push(full, "CLAUDE.md", hash("first\n\nlast\n"), "FIRST\n\nlast\n")
+	w.push(full, "CLAUDE.md", hash("first\n\nlast\n"), "first\n\nLAST\n")
+	if !meant("CLAUDE.md", "FIRST\n\nLAST\n", after) {
+		t.Error("a merge is not known")
+	}
+}

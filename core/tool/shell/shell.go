@@ -9,6 +9,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"slices"
@@ -54,6 +55,10 @@ type Options struct {
 	// those that a crash left are deleted by New. Empty is the system's, where
 	// nothing is looked for.
 	Temp string
+	// Meant reports whether a file of the vault that a command may not write, with this
+	// content, was written by someone who may, since a time; without a content, whether
+	// such files are in the directory. nil: none.
+	Meant func(name string, since time.Time, content io.Reader) bool
 	// Limits of one command below full; zero values mean the sandbox's.
 	Limits sandbox.Limits
 }
@@ -167,6 +172,7 @@ func (s *Shell) boxed(ctx context.Context, c *tool.Call, in input) (tool.Result,
 	defer release()
 	limited, cancel := context.WithTimeout(ctx, time.Duration(in.Timeout)*time.Second)
 	defer cancel()
+	began := s.o.Clock.Now()
 	var limit atomic.Pointer[string]
 	gone := make(chan struct{})
 	cmd, v, err := s.shut(limited, t, except, sandbox.Spec{
@@ -179,7 +185,7 @@ func (s *Shell) boxed(ctx context.Context, c *tool.Call, in input) (tool.Result,
 	e, err := s.finish(limited, cmd, c)
 	cancel()
 	<-gone // also what ran in the background: no one writes any more
-	notes := v.sweep(ctx, t, s.o.Clock.Now())
+	notes := v.sweep(ctx, t, s.o, began)
 	if err != nil {
 		return tool.Result{}, err
 	}

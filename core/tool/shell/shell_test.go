@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -41,6 +42,21 @@ type house struct {
 	vault *vault.Vault
 	shell *shell.Shell
 	guest []string // GUEST_READ
+	sent  sync.Map // name → when someone else wrote "sent" to it
+}
+
+func (h *house) meant(name string, since time.Time, content io.Reader) (yes bool) {
+	text := ""
+	if content != nil {
+		data, _ := io.ReadAll(content)
+		text = string(data)
+	}
+	h.sent.Range(func(k, at any) bool {
+		mine := k == name && text == "sent\n" || content == nil && strings.HasPrefix(k.(string), name+"/")
+		yes = yes || mine && !at.(time.Time).Before(since)
+		return true
+	})
+	return yes
 }
 
 func program(t testing.TB) string {
@@ -100,8 +116,9 @@ func newHouse(t testing.TB, b sandbox.Box, limits sandbox.Limits) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
+	h := &house{vault: v}
 	s := shell.New(shell.Options{
-		Box: b, Stage: program(t), Clock: core.System{}, Temp: t.TempDir(), Limits: limits,
+		Meant: h.meant, Box: b, Stage: program(t), Clock: core.System{}, Temp: t.TempDir(), Limits: limits,
 		Env: []string{"PATH=" + "/usr/local/bin:/usr/bin:/bin", "HOME=/owner", "GATEHOUSE_ADMIN_PASSWORD=hunter2", "ANTHROPIC_API_KEY=sk-1", "TZ=UTC", "LANG=C.UTF-8"},
 	})
 	t.Cleanup(func() {
@@ -112,7 +129,8 @@ func newHouse(t testing.TB, b sandbox.Box, limits sandbox.Limits) *house {
 			t.Error(err)
 		}
 	})
-	return &house{vault: v, shell: s}
+	h.shell = s
+	return h
 }
 
 // put writes files of the vault, "name" or "name=content".
@@ -456,6 +474,41 @@ func TestWhatCommandsAgentsIsMovedToTheTrash(t *testing.T) {
 	}
 	if b, _ := os.ReadFile(filepath.Join(h.vault.Path(), "target.md")); string(b) != "harmless\n" {
 		t.Errorf("changed by way of a link: %q", b)
+	}
+}
+
+// A device of the owner changes what commands agents while a command runs.
+func TestWhatSomeoneElseWroteMeanwhileStays(t *testing.T) {
+	h := newHouse(t, box(t), sandbox.Limits{})
+	h.put(t, "CLAUDE.md=old\n", "Project/AGENTS.md=old\n")
+	turn := h.turn(t, core.Vault, "")
+	for _, c := range []struct{ command, goes, stays string }{
+		{"true", "", "CLAUDE.md Project/AGENTS.md agents/a.md"},
+		{"echo evil > agents/b.md", "agents/b.md", "agents/a.md"},
+		{"echo evil >> Project/AGENTS.md", "Project/AGENTS.md", "CLAUDE.md"},
+		{"ln CLAUDE.md note.md", "CLAUDE.md", "note.md"},
+		{"rm -f AGENTS.md; echo sent > AGENTS.md", "AGENTS.md", ""},
+	} {
+		arrive := sync.OnceFunc(func() {
+			for _, name := range []string{"CLAUDE.md", "Project/AGENTS.md", "agents/a.md"} {
+				h.put(t, "arriving=sent\n")
+				to := filepath.Join(h.vault.Path(), name)
+				if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o700), os.Rename(filepath.Join(h.vault.Path(), "arriving"), to)); err != nil {
+					t.Error(err)
+				}
+				h.sent.Store(name, time.Now())
+			}
+			h.put(t, "go")
+		})
+		r := h.do(t, turn, "echo ready; until [ -e go ]; do sleep 0.05; done; rm go; "+c.command, func(string) { arrive() })
+		for name := range strings.FieldsSeq(c.stays) {
+			if !h.has(name) {
+				t.Errorf("%s: %s is gone: %q", c.command, name, r.Text)
+			}
+		}
+		if h.has(c.goes) && c.goes != "" {
+			t.Errorf("%s: %s is there: %q", c.command, c.goes, r.Text)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"path"
@@ -26,21 +27,22 @@ const (
 )
 
 // sweep moves to the trash what a command made and the turn may not write: a
-// mount can keep a file from being changed, not a name from being taken. It also
+// mount can keep a file from being changed, not a name from being taken. What Options.Meant
+// knows stays. It also
 // removes pipes and sockets, on which a reader would wait, links that lead out of
 // the area, and what exceeds the bounds of a guest's area; and it restores links
 // that commands must not change. It returns what it did, for the model.
 //
 // It works on open directories and follows no link, moves nothing but the file that
 // it checked, and ends within sweepTime.
-func (v *view) sweep(ctx context.Context, t *tool.Turn, now time.Time) []string {
+func (v *view) sweep(ctx context.Context, t *tool.Turn, o Options, began time.Time) []string {
 	limit := sweepTime
 	if ctx.Err() != nil {
 		limit /= 3
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
-	s := sweeper{ctx: ctx, t: t, v: v, now: now, left: v.seen + maxNew, notes: v.notes}
+	s := sweeper{ctx: ctx, t: t, v: v, meant: o.Meant, began: began, now: o.Clock.Now(), left: v.seen + maxNew, notes: v.notes}
 	top, err := t.Vault.Beneath()
 	if err != nil {
 		return []string{"what the command left could not be checked"}
@@ -65,7 +67,8 @@ type sweeper struct {
 	ctx            context.Context
 	t              *tool.Turn
 	v              *view
-	now            time.Time
+	meant          func(name string, since time.Time, content io.Reader) bool
+	began, now     time.Time    // of the command, and of the sweep
 	top            *beneath.Dir // the vault
 	left           int          // files and directories that may still be checked
 	moves, deleted int
@@ -209,11 +212,39 @@ func (s *sweeper) entry(at place, depth int) (p pending, ok bool) {
 	if (refused || special(info.Mode)) && s.stood(at, info) {
 		return p, false // mounted as it was: nothing in it was changed
 	}
+	if refused && s.arrived(at, info) {
+		return pending{at.name, info.ID, depth}, info.Mode.IsDir()
+	}
 	if why := s.unwanted(at, info, depth, refused); why != "" {
 		s.trash(at, info.ID, why)
 		return p, false
 	}
 	return pending{at.name, info.ID, depth}, info.Mode.IsDir()
+}
+
+// arrived reports whether someone who may write a file wrote it while the command ran, or
+// files in a directory. What else is in the directory is checked by itself. A file of two
+// names is not the one that was written alone: a later command could write it by the other.
+func (s *sweeper) arrived(at place, info beneath.Info) bool {
+	switch {
+	case s.meant == nil:
+		return false
+	case info.Mode.IsDir():
+		return s.meant(at.name, s.began, nil)
+	case !info.Mode.IsRegular():
+		return false
+	}
+	f, err := at.dir.Open(at.base)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	sys, ok := st.Sys().(*syscall.Stat_t)
+	return ok && sys.Nlink == 1 && s.meant(at.name, s.began, f)
 }
 
 // unwanted returns why a file must not stay, "" where it may.
