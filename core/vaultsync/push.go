@@ -49,6 +49,9 @@ func (s *Store) Push(ctx context.Context, a Area, in Sent, body io.Reader) (done
 	}
 	defer p.Top.Close()
 	defer s.lock(name)()
+	if err := p.noOnes(); err != nil {
+		return done, err
+	}
 	done, err = p.run(ctx)
 	done.Path = in.Meta.Path
 	return done, err
@@ -249,6 +252,20 @@ func (p *pushed) inWay() string {
 		}
 	}
 	return ""
+}
+
+// noOnes returns core.Denied where the owner sends a file of a guest who has no directory:
+// a copy on a device does not bring back what was forgotten.
+func (p *pushed) noOnes() error {
+	guest := areaOf(p.name)
+	if p.a.User != core.Operator || guest == "vault" {
+		return nil
+	}
+	dir := path.Join(core.GuestsDir, guest)
+	if info, err := p.Top.Stat(dir); err == nil && info.Mode.IsDir() {
+		return nil
+	}
+	return core.Errorf(core.Denied, "%q is not brought back: %s is not there any more, its user may be forgotten. Delete it on the device too", core.CutRunes(p.in.Meta.Path, 100), dir)
 }
 
 // noLink returns core.Denied where the name, or a directory of it, is a link or another

@@ -146,6 +146,11 @@ func (s *Store) write(ctx context.Context, tx *store.Tx, part []row, before map[
 	if err := tx.Get(ctx, &last, `SELECT coalesce(max(seq), 0) FROM sync_files`); err != nil {
 		return nil, err
 	}
+	pruned, err := s.pruned(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	last = max(last, pruned) // a number is not given twice
 	for i := range part {
 		r := &part[i]
 		if r.Seq == 0 {
@@ -254,6 +259,7 @@ func (s *Store) List(ctx context.Context, a Area, q Query) (wire.Listing, error)
 	if fault != nil {
 		return wire.Listing{}, fault
 	}
+	last = max(last, pruned)
 	complete := err != nil || since < pruned || since > last
 	l := wire.Listing{Root: strings.TrimPrefix(root, "."), Files: []wire.File{}, Deleted: []wire.File{}, Complete: complete, Cursor: strconv.FormatInt(last, 10),
 		GeneratedAt: s.o.Clock.Now().UTC().Format(time.RFC3339)}

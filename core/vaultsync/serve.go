@@ -35,7 +35,8 @@ func (s *Store) Delete(ctx context.Context, a Area, root, rel, base string) (don
 	if err != nil {
 		return done, err
 	}
-	if now != "" && now == base {
+	existed := now != ""
+	if existed && now == base {
 		if err := s.keepPresent(ctx, tree, name, now); err != nil {
 			return done, err
 		}
@@ -46,16 +47,21 @@ func (s *Store) Delete(ctx context.Context, a Area, root, rel, base string) (don
 		} else if !errors.Is(err, place.ErrChanged) {
 			return done, err
 		}
+		err = nil
 	}
 	if now != "" {
 		done.Outcome, done.Hash = wire.Kept, now
 		return done, nil
 	}
 	done.Outcome = wire.Deleted
-	if err := s.note(ctx, name, "", itself); err != nil {
+	var n int
+	if err := s.o.DB.Get(ctx, &n, `SELECT count(*) FROM sync_files WHERE path = $1`, name); err != nil {
 		return done, err
 	}
-	return done, s.record(ctx, tree, name)
+	if n > 0 || existed { // of names that never were nothing is kept
+		err = s.note(ctx, name, "", itself)
+	}
+	return done, errors.Join(err, s.record(ctx, tree, name))
 }
 
 // Served is a file that is sent to a device.

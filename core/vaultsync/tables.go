@@ -28,6 +28,9 @@ func (t Tables) Forget(ctx context.Context, tx *store.Tx, r *core.Removal) error
 	if r.Last {
 		return t.drop(ctx, tx, r.User)
 	}
+	if err := t.passed(ctx, tx, r.User); err != nil {
+		return err
+	}
 	for _, table := range []string{"sync_files", "sync_versions"} {
 		if r.Rows == 0 {
 			return nil
@@ -50,7 +53,21 @@ func (t Tables) Merge(ctx context.Context, tx *store.Tx, from, _ int64) error {
 	return t.drop(ctx, tx, from)
 }
 
+// passed has the cursors that devices have stay behind those of later changes, when rows of
+// a user are removed.
+func (t Tables) passed(ctx context.Context, tx *store.Tx, user int64) error {
+	var last int64
+	err := tx.Get(ctx, &last, `SELECT coalesce(max(seq), 0) FROM sync_files WHERE substr(path, 1, length($1)) = $1`, core.GuestDir(user)+"/")
+	if err != nil || last == 0 {
+		return err
+	}
+	return t.Store.prune(ctx, tx, last)
+}
+
 func (t Tables) drop(ctx context.Context, tx *store.Tx, user int64) error {
+	if err := t.passed(ctx, tx, user); err != nil {
+		return err
+	}
 	for _, table := range []string{"sync_files", "sync_versions"} {
 		if _, err := tx.Exec(ctx, `DELETE FROM `+table+` WHERE substr(path, 1, length($1)) = $1`, core.GuestDir(user)+"/"); err != nil {
 			return fmt.Errorf("forget synced files: %w", err)

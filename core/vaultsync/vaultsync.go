@@ -161,3 +161,12 @@ func (s *Store) pruned(ctx context.Context, q store.Queryer) (int64, error) {
 	}
 	return strconv.ParseInt(text, 10, 64)
 }
+
+// prune notes that rows of changes up to last are removed.
+func (s *Store) prune(ctx context.Context, tx *store.Tx, last int64) error {
+	was, err := s.pruned(ctx, tx)
+	if err != nil || was >= last {
+		return err
+	}
+	return store.SetMetadata(ctx, tx, prunedKey, strconv.FormatInt(last, 10))
+}

@@ -310,3 +310,75 @@ func TestMeant_OnlyWhatAKeyAtFullSentSinceIs(t *testing.T) {
 		t.Error("a merge is not known")
 	}
 }
+
+func TestDelete_ANameThatNeverWasLeavesNothing(t *testing.T) {
+	w := open(t)
+	if done, err := w.Delete(t.Context(), owner(), "", "never.md", hash("x")); err != nil || done.Outcome != wire.Deleted {
+		t.Fatal(done, err)
+	}
+	for _, table := range (vaultsync.Tables{}).Tables() {
+		var n int
+		if err := w.db.Get(t.Context(), &n, `SELECT count(*) FROM `+table); err != nil || n != 0 {
+			t.Errorf("%s has %d rows, %v", table, n, err)
+		}
+	}
+}
+
+func TestList_ANumberIsNotGivenTwice(t *testing.T) {
+	w := open(t)
+	w.push(owner(), "a.md", "", "a")
+	w.push(owner(), "b.md", "", "b")
+	if _, err := w.Delete(t.Context(), owner(), "", "b.md", hash("b")); err != nil {
+		t.Fatal(err)
+	}
+	w.push(area(7, core.Sandboxed), "c.md", "", "c")
+	before := w.list(owner(), "")
+	w.clock.Advance(8 * 24 * time.Hour)
+	if _, err := w.Prune(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	err := w.db.Tx(t.Context(), func(tx *store.Tx) error {
+		return (vaultsync.Tables{Store: w.Store}).Forget(t.Context(), tx, &core.Removal{Person: core.Person{User: 7}, Last: true})
+	})
+	if err != nil || os.RemoveAll(filepath.Join(w.dir, "Guests")) != nil {
+		t.Fatal(err)
+	}
+	w.write("d.md", "d")
+	if l := w.list(owner(), before.Cursor); l.Complete || len(l.Files) != 1 || l.Files[0].Path != "d.md" {
+		t.Errorf("after %s: %+v", before.Cursor, l)
+	}
+}
+
+func TestPush_FilesOfAForgottenGuestDoNotComeBack(t *testing.T) {
+	w := open(t)
+	w.write("Guests/8/b.md", "b")
+	_, err := w.Push(t.Context(), owner(), vaultsync.Sent{Meta: wire.Meta{Path: "Guests/7/a.md"}}, strings.NewReader("a"))
+	if core.KindOf(err) != core.Denied {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(w.dir, "Guests/7")); err == nil {
+		t.Error("the directory is there again")
+	}
+	w.push(owner(), "Guests/8/a.md", "", "a")
+	w.push(area(7, core.Sandboxed), "a.md", "", "a") // their own device may
+}
+
+func TestList_AFolderThatBecomesALinkIsNotDeleted(t *testing.T) {
+	w := open(t)
+	w.write("Photos/a.md", "a")
+	w.write("b.md", "b")
+	before := w.list(owner(), "")
+	at := filepath.Join(w.dir, "Photos")
+	if err := os.Rename(at, at+" moved"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(at+" moved", filepath.Join(t.TempDir(), "Photos")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("elsewhere", at); err != nil {
+		t.Fatal(err)
+	}
+	if l := w.list(owner(), before.Cursor); len(l.Deleted) != 0 || l.Digest != before.Digest {
+		t.Errorf("%+v", l)
+	}
+}

@@ -151,17 +151,13 @@ func (s *Store) forgetDeletions(ctx context.Context) error {
 		if err := tx.Get(ctx, &last, `SELECT coalesce(max(seq), 0) FROM sync_files WHERE deleted <> '' AND deleted < $1`, before); err != nil || last == 0 {
 			return err
 		}
-		was, err := s.pruned(ctx, tx)
-		if err != nil {
-			return err
-		}
-		if err := store.SetMetadata(ctx, tx, prunedKey, fmt.Sprint(max(was, last))); err != nil {
+		if err := s.prune(ctx, tx, last); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, `DELETE FROM sync_versions WHERE path IN (SELECT path FROM sync_files WHERE deleted <> '' AND deleted < $1)`, before); err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, `DELETE FROM sync_files WHERE deleted <> '' AND deleted < $1`, before)
+		_, err := tx.Exec(ctx, `DELETE FROM sync_files WHERE deleted <> '' AND deleted < $1`, before)
 		return err
 	})
 }

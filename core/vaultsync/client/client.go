@@ -168,7 +168,7 @@ func (c *Client) pass(ctx context.Context) (again bool, err error) {
 	for _, phase := range []struct {
 		do  action
 		run func(ctx context.Context, names []string) (bool, error)
-	}{{send, c.send}, {deleteOut, c.deleteOut}, {fetch, c.fetch}, {deleteHere, c.deleteHere}} {
+	}{{deleteOut, c.respelled}, {send, c.send}, {deleteOut, c.deleteOut}, {fetch, c.fetch}, {deleteHere, c.deleteHere}} {
 		n, err := phase.run(ctx, c.todo(phase.do))
 		did = did || n
 		if err = errors.Join(err, c.save()); err != nil {

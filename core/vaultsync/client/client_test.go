@@ -1,6 +1,8 @@
 package client_test
 
 import (
+	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -210,4 +212,58 @@ func TestOnce_ASecondClientOfTheFolderIsRefused(t *testing.T) {
 		}
 	}
 	a.sync(t)
+}
+
+func TestOnce_AServerThatWasRestoredDoesNotTakeBackWhatWasEditedSince(t *testing.T) {
+	s, a, _ := pair(t)
+	write(t, a.dir, "n.md", "old\n")
+	a.sync(t)
+	write(t, a.dir, "n.md", "new\n")
+	write(t, a.dir, "m.md", "later\n")
+	a.sync(t)
+	a.sync(t)
+	backup := serve(t, t.TempDir()) // its database knows fewer changes
+	write(t, backup.dir, "n.md", "old\n")
+	listening, err := url.Parse(backup.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.o.Key = backup.key(t, core.Operator, core.Vault, auth.ScopeSync)
+	a.o.HTTP = &http.Client{Transport: elsewhere(listening.Host)}
+	a.sync(t)
+	same(t, backup.dir, a.dir)
+	got := tree(t, a.dir)
+	if got["n.md"] != "old\n" || got["n (conflict laptop 2026-01-28).md"] != "new\n" || got["m.md"] != "later\n" {
+		t.Errorf("%s", listed(got))
+	}
+	_ = s
+}
+
+// elsewhere sends requests to another server.
+type elsewhere string
+
+func (e elsewhere) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.URL.Host = string(e)
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// A server on macOS takes both names for one file: it must not delete what it got last.
+func TestOnce_AnotherSpellingOfANameIsSentBehindTheDeletion(t *testing.T) {
+	s, a, _ := pair(t)
+	write(t, a.dir, "Notes/Tea.md", "green")
+	a.sync(t)
+	if err := os.Rename(filepath.Join(a.dir, "Notes"), filepath.Join(a.dir, "notes")); err != nil {
+		t.Fatal(err)
+	}
+	var order []string
+	a.o.Step = func(what string) { order = append(order, what) }
+	a.sync(t)
+	if at := slices.Index(order, "deleted out"); at < 0 || at > slices.Index(order, "send") {
+		t.Errorf("%q", order)
+	}
+	same(t, s.dir, a.dir)
+	if got := tree(t, s.dir); got["notes/Tea.md"] != "green" || len(got) != 1 {
+		t.Errorf("%s", listed(got))
+	}
 }

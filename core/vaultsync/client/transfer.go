@@ -12,8 +12,11 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/text/unicode/norm"
 
 	"gatehouse/core"
 	"gatehouse/core/vaultsync/place"
@@ -88,7 +91,7 @@ func (c *Client) list(ctx context.Context) error {
 		if err := c.call(ctx, http.MethodGet, "/api/sync/changes?"+q.Encode(), nil, &l); err != nil {
 			return err
 		}
-		c.apply(&l)
+		c.apply(&l, behind(l.Cursor, c.state.Cursor))
 		if l.Complete || c.digest() == l.Digest {
 			c.state.Cursor = l.Cursor
 			return nil
@@ -97,8 +100,17 @@ func (c *Client) list(ctx context.Context) error {
 	}
 }
 
-// apply notes a listing.
-func (c *Client) apply(l *wire.Listing) {
+// behind reports whether a cursor is before one that the server gave earlier: its database
+// was restored from a backup.
+func behind(now, was string) bool {
+	n, err1 := strconv.ParseInt(now, 10, 64)
+	w, err2 := strconv.ParseInt(was, 10, 64)
+	return errors.Join(err1, err2) == nil && n < w
+}
+
+// apply notes a listing. If the server was restored, what differs there is older: it does
+// not replace what was edited since, both are kept.
+func (c *Client) apply(l *wire.Listing, restored bool) {
 	deleted := map[string]bool{} // at most those of the listing
 	for _, f := range l.Deleted {
 		deleted[f.Path] = true
@@ -120,6 +132,9 @@ func (c *Client) apply(l *wire.Listing) {
 			// No one deleted it as far as the server knows: it has lost it, or this key may not
 			// see it any more. It stays here.
 			k.Remote, k.Base = "", ""
+		}
+		if restored && k.Remote != k.Base {
+			k.Base = ""
 		}
 	}
 }
@@ -226,6 +241,21 @@ func (c *Client) took(done wire.Done, sent string) {
 	}
 	c.r.Sent++
 }
+
+// respelled is deleteOut for files that have another spelling of their name now. On a
+// server whose file system takes both for one, a later deletion would be of the new file.
+func (c *Client) respelled(ctx context.Context, names []string) (did bool, err error) {
+	if len(names) == 0 {
+		return false, nil
+	}
+	now := map[string]bool{} // at most wire.MaxFiles
+	for _, name := range c.todo(send) {
+		now[folded(name)] = true
+	}
+	return c.deleteOut(ctx, slices.DeleteFunc(names, func(name string) bool { return !now[folded(name)] }))
+}
+
+func folded(name string) string { return strings.ToLower(norm.NFC.String(name)) }
 
 // deleteOut deletes files on the server that were deleted here.
 func (c *Client) deleteOut(ctx context.Context, names []string) (did bool, err error) {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -30,11 +31,13 @@ const walks = 25
 // word that anyone wrote is in them, unless someone who had it removed it.
 func TestRandomWalk_AllTreesAreEqualAndNothingThatWasWrittenIsLost(t *testing.T) {
 	s := serve(t, t.TempDir())
+	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == checks.DefValue {
+		_ = checks.Value.Set(strconv.Itoa(walks))
+		t.Cleanup(func() { _ = checks.Value.Set(checks.DefValue) })
+	}
 	runs := 0
 	rapid.Check(t, func(rt *rapid.T) {
-		if runs++; runs > walks && flag.Lookup("rapid.checks").Value.String() == "100" {
-			return
-		}
+		runs++
 		w := newWalk(t, rt, s, int64(100+runs))
 		for range rapid.IntRange(4, 24).Draw(rt, "steps") {
 			w.step()
@@ -103,7 +106,7 @@ func (w *walk) clocks(who walker) {
 	if who.device != nil {
 		who.o.Clock = coretest.NewClock(time.Now().Add(off))
 	}
-	for name := range tree(w.t, who.dir) {
+	for _, name := range slices.Sorted(maps.Keys(tree(w.t, who.dir))) {
 		at := time.Now().Add(off)
 		_ = os.Chtimes(filepath.Join(who.dir, name), at, at)
 		break

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"slices"
-	"strings"
 	"time"
 
 	"gatehouse/core/beneath"
@@ -28,7 +26,7 @@ type Found struct {
 // A Scan is what Tree.Scan did.
 type Scan struct {
 	Files   map[string]Found // at most wire.MaxFiles
-	Unread  []string         // directories and files that could not be read: what is known of them stays
+	Unread  map[string]bool  // directories and files that could not be read, and links: what is known of them stays; with Files at most wire.MaxFiles
 	Temps   []string         // temporary files of this package that are as old as TempAge
 	Hashed  int              // files that were read
 	Skipped []string         // files that are too large to sync
@@ -36,9 +34,12 @@ type Scan struct {
 
 // Unknown reports whether the scan could not find out about a name.
 func (s *Scan) Unknown(name string) bool {
-	return slices.ContainsFunc(s.Unread, func(u string) bool {
-		return u == "." || name == u || strings.HasPrefix(name, u+"/")
-	})
+	for ; name != "."; name = path.Dir(name) {
+		if s.Unread[name] {
+			return true
+		}
+	}
+	return s.Unread["."]
 }
 
 // names is how many names of a directory are read at a time.
@@ -51,7 +52,7 @@ const tick = 100 * time.Millisecond
 // Directories that enter refuses are left out. The hash of a file whose mark is that of
 // known is not computed again. More than wire.MaxFiles are an error.
 func (t Tree) Scan(ctx context.Context, below string, enter, keep func(name string) bool, known func(name string) Found) (*Scan, error) {
-	s := &Scan{Files: map[string]Found{}}
+	s := &Scan{Files: map[string]Found{}, Unread: map[string]bool{}}
 	w := scan{t, s, enter, keep, known}
 	dir, err := t.Top.Dir(below)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -76,7 +77,7 @@ func (s *scan) dir(ctx context.Context, d *beneath.Dir, at string) error {
 	for {
 		list, err := d.Names(names)
 		if err != nil {
-			s.Unread = append(s.Unread, at)
+			s.Unread[at] = true
 			return nil
 		}
 		if len(list) == 0 {
@@ -100,7 +101,7 @@ func (s *scan) entry(ctx context.Context, d *beneath.Dir, at, base string) error
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		s.Unread = append(s.Unread, name)
+		s.Unread[name] = true
 		return nil
 	case info.Mode.IsDir():
 		if !s.enter(name) {
@@ -109,7 +110,7 @@ func (s *scan) entry(ctx context.Context, d *beneath.Dir, at, base string) error
 		below, err := d.Dir(base)
 		if err != nil {
 			if !errors.Is(err, fs.ErrNotExist) {
-				s.Unread = append(s.Unread, name)
+				s.Unread[name] = true
 			}
 			return nil
 		}
@@ -119,13 +120,18 @@ func (s *scan) entry(ctx context.Context, d *beneath.Dir, at, base string) error
 			s.Temps = append(s.Temps, name)
 		}
 		return nil
-	case !info.Mode.IsRegular() || !s.keep(name):
+	case !info.Mode.IsRegular():
+		if s.keep(name) || s.enter(name) {
+			s.Unread[name] = true // what was synced may be behind a link: it is not deleted
+		}
+		return nil
+	case !s.keep(name):
 		return nil
 	case info.Size > wire.MaxFile:
-		s.Skipped, s.Unread = append(s.Skipped, name), append(s.Unread, name)
+		s.Skipped, s.Unread[name] = append(s.Skipped, name), true
 		return nil
 	}
-	if len(s.Files) >= wire.MaxFiles {
+	if len(s.Files)+len(s.Unread) >= wire.MaxFiles {
 		return fmt.Errorf("there are more than %d files", wire.MaxFiles)
 	}
 	return s.file(d, base, name, info)
@@ -141,7 +147,7 @@ func (s *scan) file(d *beneath.Dir, base, name string, info beneath.Info) error 
 	}
 	hash, size, err := (Tree{Top: d}).Hash(base)
 	if err != nil {
-		s.Unread = append(s.Unread, name)
+		s.Unread[name] = true
 		return nil
 	}
 	if hash == "" {
