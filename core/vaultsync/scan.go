@@ -42,6 +42,9 @@ func (s *Store) scan(ctx context.Context, dir string) (map[string]row, error) {
 		}
 		return place.Found{Hash: r.Hash, Mark: r.Mark}
 	})
+	if err != nil && found != nil && context.Cause(ctx) != nil { // the next scan goes on from there
+		return nil, errors.Join(err, s.store(context.WithoutCancel(ctx), rows, s.fresh(tree, rows, found)))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("scan the vault: %w", err)
 	}
@@ -50,6 +53,12 @@ func (s *Store) scan(ctx context.Context, dir string) (map[string]row, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.metrics.hashed.Add(float64(found.Hashed))
+	return rows, s.store(ctx, rows, changed)
+}
+
+// store writes changed rows, and into rows.
+func (s *Store) store(ctx context.Context, rows map[string]row, changed []row) error {
 	for part := range slices.Chunk(changed, batch) {
 		var stored []row
 		err := s.o.DB.TxSoon(ctx, func(tx *store.Tx) (err error) {
@@ -57,14 +66,13 @@ func (s *Store) scan(ctx context.Context, dir string) (map[string]row, error) {
 			return err
 		})
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for _, r := range stored {
 			rows[r.Path] = r
 		}
 	}
-	s.metrics.hashed.Add(float64(found.Hashed))
-	return rows, nil
+	return nil
 }
 
 // enter reports whether a directory has files that are synced.
@@ -91,6 +99,13 @@ func (s *Store) changes(tree place.Tree, rows map[string]row, found *place.Scan)
 	if live == gone && gone >= suddenly {
 		return nil, core.Errorf(core.Busy, "all %d synced files of the folder have vanished at once: nothing is synced until its files are back, or new ones are there", gone)
 	}
+	changed = append(changed, s.fresh(tree, rows, found)...)
+	slices.SortFunc(changed, func(a, b row) int { return strings.Compare(a.Path, b.Path) })
+	return changed, nil
+}
+
+// fresh returns the rows of files that a scan found, where they differ.
+func (s *Store) fresh(tree place.Tree, rows map[string]row, found *place.Scan) (changed []row) {
 	for name, f := range found.Files {
 		r, known := rows[name]
 		if known && r.Deleted == "" && r.Hash == f.Hash {
@@ -102,8 +117,7 @@ func (s *Store) changes(tree place.Tree, rows map[string]row, found *place.Scan)
 		}
 		changed = append(changed, row{Path: name, Hash: f.Hash, Mark: f.Mark, Size: f.Size, Modified: f.Modified.UnixNano(), Entries: entriesOf(tree, f)})
 	}
-	slices.SortFunc(changed, func(a, b row) int { return strings.Compare(a.Path, b.Path) })
-	return changed, nil
+	return changed
 }
 
 // entriesOf returns the entries of a day file as JSON, "" for another file.

@@ -8,6 +8,7 @@
 package vaultsync
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/fnv"
@@ -40,7 +41,7 @@ const (
 	suddenly    = 10                 // files that do not vanish all at once
 )
 
-// Options for New. All are needed but Room, Registry and Step.
+// Options for New. All are needed but Room, Registry, Deletions and Step.
 type Options struct {
 	DB    *store.DB
 	Vault *vault.Vault
@@ -50,6 +51,8 @@ type Options struct {
 	// limits (files.Room).
 	Room     func(ctx context.Context, user int64, name string, isNew bool, grows int64) error
 	Registry prometheus.Registerer
+	// Deletions is how many deletions are remembered, the newest; 0: wire.MaxFiles.
+	Deletions int
 	// Step is called before each step that a crash may come before, in tests.
 	Step func(what string)
 }
@@ -69,6 +72,7 @@ func New(o Options) *Store {
 	if o.Room == nil {
 		o.Room = func(context.Context, int64, string, bool, int64) error { return nil }
 	}
+	o.Deletions = cmp.Or(o.Deletions, wire.MaxFiles)
 	return &Store{o: o, metrics: newMetrics(o.Registry)}
 }
 

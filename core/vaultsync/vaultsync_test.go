@@ -21,6 +21,9 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
+// maxDeletions is how many deletions the tests' stores remember.
+const maxDeletions = 5
+
 // A world is a vault and its store.
 type world struct {
 	*vaultsync.Store
@@ -41,7 +44,7 @@ func open(t *testing.T) *world {
 	}
 	t.Cleanup(func() { v.Close() })
 	w.dir, w.db = v.Path(), storetest.Open(t, w.clock)
-	w.Store = vaultsync.New(vaultsync.Options{DB: w.db, Vault: v, Clock: w.clock, Log: slog.New(slog.DiscardHandler),
+	w.Store = vaultsync.New(vaultsync.Options{DB: w.db, Vault: v, Clock: w.clock, Log: slog.New(slog.DiscardHandler), Deletions: maxDeletions,
 		Room: func(context.Context, int64, string, bool, int64) error {
 			if w.full {
 				return core.Errorf(core.Denied, "your own folder would hold more than 1 MB")
@@ -380,5 +383,57 @@ func TestList_AFolderThatBecomesALinkIsNotDeleted(t *testing.T) {
 	}
 	if l := w.list(owner(), before.Cursor); len(l.Deleted) != 0 || l.Digest != before.Digest {
 		t.Errorf("%+v", l)
+	}
+}
+
+// A limited context is canceled when it was asked n times.
+type limited struct {
+	context.Context
+	n int
+}
+
+func (l *limited) Err() error {
+	if l.n--; l.n < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+func TestList_AClientThatDoesNotWaitForTheFirstListGetsItLater(t *testing.T) {
+	w := open(t)
+	for n := range 40 {
+		w.write(fmt.Sprintf("%02d.md", n), "text")
+	}
+	var known int
+	_, err := w.List(&limited{context.WithoutCancel(t.Context()), 20}, owner(), vaultsync.Query{})
+	if got := w.db.Get(t.Context(), &known, `SELECT count(*) FROM sync_files`); err == nil || got != nil || known == 0 || known == 40 {
+		t.Fatalf("%d files are known: %v, %v", known, err, got)
+	}
+	if l := w.list(owner(), ""); len(l.Files) != 40 || len(l.Deleted) != 0 {
+		t.Errorf("%d files, %d deleted", len(l.Files), len(l.Deleted))
+	}
+}
+
+func TestPrune_DeletionsAreLimited(t *testing.T) {
+	w := open(t)
+	w.push(owner(), "z.md", "", "z")
+	for n := range maxDeletions + 3 {
+		name := fmt.Sprintf("%02d.md", n)
+		w.push(owner(), name, "", "text")
+		if _, err := w.Delete(t.Context(), owner(), "", name, hash("text")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := w.Prune(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range (vaultsync.Tables{}).Tables() {
+		var n int
+		if err := w.db.Get(t.Context(), &n, `SELECT count(DISTINCT path) FROM `+table); err != nil || n != maxDeletions+1 {
+			t.Errorf("%s knows %d files, %v", table, n, err)
+		}
+	}
+	if l := w.list(owner(), "1"); !l.Complete || len(l.Files) != 1 {
+		t.Errorf("a device from before gets %d files, complete: %v", len(l.Files), l.Complete)
 	}
 }

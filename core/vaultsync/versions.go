@@ -147,17 +147,21 @@ func (s *Store) Prune(ctx context.Context) (n int, err error) {
 func (s *Store) forgetDeletions(ctx context.Context) error {
 	return s.o.DB.Tx(ctx, func(tx *store.Tx) error {
 		before := core.Stamp(s.o.Clock.Now().Add(-tombstones))
-		var last int64
-		if err := tx.Get(ctx, &last, `SELECT coalesce(max(seq), 0) FROM sync_files WHERE deleted <> '' AND deleted < $1`, before); err != nil || last == 0 {
+		var last, over int64
+		err := tx.Get(ctx, &over, `SELECT seq FROM sync_files WHERE deleted <> '' ORDER BY seq DESC LIMIT 1 OFFSET $1`, s.o.Deletions)
+		if err != nil && !errors.Is(err, store.ErrNoRows) {
+			return err
+		}
+		if err := tx.Get(ctx, &last, `SELECT coalesce(max(seq), 0) FROM sync_files WHERE deleted <> '' AND (deleted < $1 OR seq <= $2)`, before, over); err != nil || last == 0 {
 			return err
 		}
 		if err := s.prune(ctx, tx, last); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `DELETE FROM sync_versions WHERE path IN (SELECT path FROM sync_files WHERE deleted <> '' AND deleted < $1)`, before); err != nil {
+		if _, err := tx.Exec(ctx, `DELETE FROM sync_versions WHERE path IN (SELECT path FROM sync_files WHERE deleted <> '' AND (deleted < $1 OR seq <= $2))`, before, over); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, `DELETE FROM sync_files WHERE deleted <> '' AND deleted < $1`, before)
+		_, err = tx.Exec(ctx, `DELETE FROM sync_files WHERE deleted <> '' AND (deleted < $1 OR seq <= $2)`, before, over)
 		return err
 	})
 }
