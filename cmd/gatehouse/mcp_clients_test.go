@@ -57,6 +57,13 @@ func TestMCP_OverStandardInputAndOutput(t *testing.T) {
 	if tools := strings.Join(w.overStdio("--scope", "read,admin").tools(), " "); tools != "pairing_approve pairing_deny pairing_list read_note search session_read sessions_list" {
 		t.Errorf("with admin offered %s", tools)
 	}
+	model.Script(llmtest.Say("Still blue."))
+	piped := exec.Command(program(t), "mcp") // as in: printf … | gatehouse mcp
+	piped.Env = w.outsideEnv()
+	piped.Stdin = strings.NewReader(initialize + "\n" + `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"ask_agent","arguments":{"message":"Now?"}}}`)
+	if out, err := piped.CombinedOutput(); err != nil || !strings.Contains(string(out), "Still blue.") {
+		t.Errorf("with an input that ends: %v %s", err, out)
+	}
 	none := exec.Command(program(t), "mcp", "--scope", "")
 	none.Env, none.Stdin = w.outsideEnv(), strings.NewReader(initialize+"\n")
 	if out, err := none.CombinedOutput(); err != nil || !strings.Contains(string(out), "this needs the scope") {

@@ -243,3 +243,40 @@ func TestNoCallIsAFaultOfTheServer(t *testing.T) {
 		t.Errorf("%.3000s", text)
 	}
 }
+
+// A connection that is lost ends the request of the API, and so its run, only where no session
+// goes on.
+func TestALostConnectionLeavesTheRunOfASession(t *testing.T) {
+	begun, lost, ended := make(chan struct{}), make(chan struct{}), make(chan bool, 1)
+	url, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = w.Write([]byte("data: {\"type\":\"session\",\"id\":\"s1\",\"run_id\":\"r\"}\n\n"))
+		begun <- struct{}{}
+		<-lost
+		select { // a run that is stopped is so soon
+		case <-r.Context().Done():
+			ended <- true
+		case <-time.After(100 * time.Millisecond):
+			ended <- false
+		}
+	}, auditor{})
+	session, _ := post(t, url, "", initialize)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-begun
+		cancel()
+	}()
+	req, err := http.NewRequestWithContext(ctx, "POST", url, strings.NewReader(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"ask_agent","arguments":{"message":"x"}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header = http.Header{"Mcp-Session-Id": {session}, "Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
+	resp, err := http.DefaultClient.Do(req)
+	if err == nil {
+		_, err = io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+	}
+	if close(lost); err == nil || <-ended {
+		t.Errorf("the run ended with the connection (%v)", err)
+	}
+}
