@@ -80,16 +80,24 @@ func (v openaiRuns) Run(ctx context.Context, id string) (begun, ended bool, err 
 	return err == nil, err == nil && r.State != "running", err
 }
 
-func (v openaiRuns) Latest(ctx context.Context, session string) (string, error) {
+func (v openaiRuns) Latest(ctx context.Context, session string) (run string, of int, err error) {
 	r, err := v.a.events.LatestOf(ctx, session)
 	if core.KindOf(err) == core.NotFound {
-		return "", nil
+		return "", 0, nil
 	}
-	return r.ID, err
+	if err == nil {
+		of, err = v.a.events.CountOf(ctx, session)
+	}
+	return r.ID, of, err
 }
 
-// openaiSessions deletes the sessions of responses, with their files.
+// openaiSessions are the sessions of responses, with their files.
 type openaiSessions struct{ a *app }
+
+func (v openaiSessions) Trust(ctx context.Context, id string) (core.Trust, error) {
+	s, err := v.a.sessions.ByID(ctx, v.a.db, id)
+	return s.TrustLevel, err
+}
 
 func (v openaiSessions) Delete(ctx context.Context, id string) error {
 	if err := v.a.conversations.Delete(ctx, id, nil, core.Actor{Via: "api"}); err != nil {

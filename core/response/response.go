@@ -18,7 +18,7 @@ import (
 const (
 	MaxRows  = 1000     // of one user
 	MaxBytes = 64 << 20 // of one user, in requests and answers
-	MaxOpen  = 64       // of one user, not answered yet
+	MaxOpen  = 64       // of one user, whose runs have not ended
 	MaxAge   = 30 * 24 * time.Hour
 )
 
@@ -88,7 +88,8 @@ func (s *Store) Add(ctx context.Context, r Row) (Row, error) {
 	err := s.db.TxSoon(ctx, func(tx *store.Tx) error {
 		r.Created = tx.Time().UTC()
 		var open int
-		if err := tx.Get(ctx, &open, `SELECT count(*) FROM responses WHERE user_id = $1 AND state = 'open'`, r.User); err != nil {
+		if err := tx.Get(ctx, &open, `SELECT (SELECT count(*) FROM responses WHERE user_id = $1 AND state = 'open')
+			+ (SELECT count(*) FROM responses WHERE user_id = $1 AND state = 'stopping' AND (state <> 'ended' OR hidden = 1))`, r.User); err != nil { // the terms of the indexes
 			return err
 		}
 		if open >= MaxOpen {
@@ -181,9 +182,9 @@ func (s *Store) Has(ctx context.Context, run string) (bool, error) {
 }
 
 // Pending returns up to limit responses of all users about which something is to be
-// done: their runs had not ended, or they are hidden.
+// done, without their texts: their runs had not ended, or they are hidden.
 func (s *Store) Pending(ctx context.Context, limit int) ([]Row, error) {
-	return s.list(ctx, `SELECT `+columns+` FROM responses WHERE state <> 'ended' OR hidden = 1 ORDER BY created LIMIT $1`, limit)
+	return s.list(ctx, `SELECT id, run, user_id, session_id, number, previous, state, hidden, '' AS request, '' AS answer, created FROM responses WHERE state <> 'ended' OR hidden = 1 ORDER BY created LIMIT $1`, limit)
 }
 
 func (s *Store) list(ctx context.Context, query string, args ...any) ([]Row, error) {
@@ -234,11 +235,15 @@ func (s *Store) Hide(ctx context.Context, user int64, id string) (found bool, er
 	return found, nil
 }
 
-// Alone reports whether every response of the session is hidden and ended.
-func (s *Store) Alone(ctx context.Context, session string) (bool, error) {
-	var others int
-	err := s.db.Get(ctx, &others, `SELECT count(*) FROM responses WHERE session_id = $1 AND (hidden = 0 OR state <> 'ended')`, session)
-	return others == 0, err
+// Alone reports whether every response of the session is hidden and ended, and returns
+// the highest number: as many responses it has had.
+func (s *Store) Alone(ctx context.Context, session string) (alone bool, number int, err error) {
+	var of struct {
+		Others int `db:"others"`
+		Number int `db:"number"`
+	}
+	err = s.db.Get(ctx, &of, `SELECT count(CASE WHEN hidden = 0 OR state <> 'ended' THEN 1 END) AS others, coalesce(max(number), 0) AS number FROM responses WHERE session_id = $1`, session)
+	return of.Others == 0, of.Number, err
 }
 
 // Settled notes that nothing is left to do for a hidden response whose session goes

@@ -231,6 +231,12 @@ func (s *Store) LatestOf(ctx context.Context, session string) (Row, error) {
 	return s.one(ctx, `SELECT id, session_id, state, attempt, user_id FROM runs WHERE session_id = $1 ORDER BY started DESC LIMIT 1`, session)
 }
 
+// CountOf returns how many runs a session has.
+func (s *Store) CountOf(ctx context.Context, session string) (n int, err error) {
+	err = s.db.Get(ctx, &n, `SELECT count(*) FROM runs WHERE session_id = $1`, session)
+	return n, err
+}
+
 func (s *Store) one(ctx context.Context, query, arg string) (Row, error) {
 	var r struct {
 		ID      string `db:"id"`

@@ -499,7 +499,8 @@ type responsesDouble struct{ h *harness }
 func (responsesDouble) Run(context.Context, string) (begun, ended bool, err error) {
 	return true, true, nil
 }
-func (responsesDouble) Latest(context.Context, string) (string, error) { return "", nil }
+func (responsesDouble) Latest(context.Context, string) (string, int, error) { return "", 0, nil }
+func (responsesDouble) Trust(context.Context, string) (core.Trust, error)   { return core.Sandboxed, nil }
 func (responsesDouble) Delete(context.Context, string) error {
 	return core.Errorf(core.NotFound, "no such session")
 }

@@ -17,7 +17,9 @@ const (
 	MaxMessages = 2048
 	MaxText     = 100 << 10 // bytes of one message's text, and of all system messages together
 	maxPictures = 20
-	maxPicture  = 5 << 20 // bytes of one, decoded
+	maxPicture  = 5 << 20  // bytes of one, decoded
+	maxSize     = 10 << 20 // bytes of all, as Weigh counts them: as many as a body may have
+	partSize    = 64       // bytes that are counted for a part besides its content
 )
 
 // Begins is in front of a conversation that the model began: providers
@@ -31,6 +33,7 @@ type Conversation struct {
 	system   []string
 	said     []core.Said
 	pictures int
+	size     int
 }
 
 // Add appends a message of role system, developer, user or assistant; at is its
@@ -51,6 +54,15 @@ func (c *Conversation) Add(at, role, text string, media []core.Media) error {
 		c.said = append(c.said, core.Said{Role: role, Text: text, Media: media})
 	default:
 		return refusal.New(web.Invalid, "invalid_value", at+".role", fmt.Sprintf("Invalid value for '%s.role': supported are 'system', 'developer', 'user' and 'assistant'.", at))
+	}
+	return nil
+}
+
+// Weigh counts the content of a part, and refuses what makes the whole too large: what
+// is repeated of stored messages is in no body.
+func (c *Conversation) Weigh(bytes int) error {
+	if c.size += bytes + partSize; c.size > maxSize {
+		return refusal.New(web.Invalid, "string_above_max_length", c.Param, fmt.Sprintf("Invalid '%s': the conversation is over %s, with what it repeats of stored messages.", c.Param, core.ByteSize(maxSize)))
 	}
 	return nil
 }

@@ -58,7 +58,7 @@ func (a *API) create(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("X-Run-Id", row.Run)
 	c := &call{&answer.Call{Desk: a.Desk, R: r, Run: row.Run, Session: row.Session, Param: "input", Detached: q.Background}, a, q, row}
 	return c.answer(w, a.Desk.Inbound(p, m, t.last.Text, core.Options{
-		Session: row.Session, Run: row.Run, SystemPrompt: t.prompt, Before: t.before, Media: t.last.Media,
+		Session: row.Session, Run: row.Run, Trust: t.trust, SystemPrompt: t.prompt, Before: t.before, Media: t.last.Media,
 		Temperature: q.Temperature, MaxTokens: q.MaxTokens, Respond: q.Background,
 	}))
 }

@@ -46,6 +46,8 @@ type events struct {
 	n     int  // the number of the next event
 	after int  // the last number that the client has
 	item  bool // the message has begun
+	// replayed: the client reads what a response was, so its failure is an event.
+	replayed bool
 }
 
 func newEvents(ctx context.Context, c *call, w http.ResponseWriter, after int) *events {
@@ -118,19 +120,24 @@ func (e *events) Finish(end answer.End) error {
 	})
 }
 
-// Fail answers with a status where nothing was sent, else with an error and the
-// response as it failed.
+// Fail answers with a status where nothing was sent and this is the request that
+// asked, else with an error and the response as it failed.
 func (e *events) Fail(p *web.Problem) error {
 	o, err := e.keepFailure(p)
 	if err != nil {
 		return err
+	}
+	if e.replayed && !refusal.IsLost(p) {
+		e.Open()
 	}
 	return e.live.Fail(p, func() {
 		what := refusal.Of(p)
 		if e.n > e.after {
 			e.live.Send("error", errorEvent{Type: "error", Number: e.n, Code: what.Code, Message: what.Message, Param: what.Param, Error: what})
 		}
-		e.n++
+		if e.n++; e.c.q.Background && e.unsure(p) { // the stream ends, and the response goes on
+			return
+		}
 		e.response("response.failed", o)
 	})
 }

@@ -1,6 +1,7 @@
 package responses
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -146,6 +147,9 @@ func add(c *conversation.Conversation, items []item, at func(i int) string) erro
 		var texts []string
 		var media []core.Media
 		for j, p := range items[i].Content {
+			if err := c.Weigh(len(p.ImageURL) + len(*cmp.Or(p.Text, new(string)))); err != nil {
+				return err
+			}
 			if p.Type != "input_image" {
 				texts = append(texts, *p.Text)
 				continue

@@ -160,6 +160,13 @@ const (
 
 func responseID(run string) string { return responsePrefix + strings.ReplaceAll(run, "-", "") }
 
+// isID reports whether an id can be that of a response: others may hold what no
+// database compares.
+func isID(id string) bool {
+	rest, ok := strings.CutPrefix(id, responsePrefix)
+	return ok && strings.Trim(rest, "0123456789abcdef") == ""
+}
+
 // outputID returns the id of a response's message, inputID of an item of its input.
 func outputID(response string) string {
 	return itemPrefix + strings.TrimPrefix(response, responsePrefix)

@@ -22,12 +22,14 @@ type (
 	Runs interface {
 		// Run reports whether a run has begun and ended; neither where it is unknown.
 		Run(ctx context.Context, id string) (begun, ended bool, err error)
-		// Latest returns the newest run of a session, "" without one.
-		Latest(ctx context.Context, session string) (run string, err error)
+		// Latest returns the newest run of a session, "" without one, and how many it has.
+		Latest(ctx context.Context, session string) (run string, of int, err error)
 	}
-	// Sessions deletes sessions with their files; core.NotFound without it,
-	// core.Conflict while a run of it is going on.
+	// Sessions knows the sessions; core.NotFound without it.
 	Sessions interface {
+		// Trust returns the ceiling of a session's turns.
+		Trust(ctx context.Context, id string) (core.Trust, error)
+		// Delete deletes a session with its files; core.Conflict while a run of it is going on.
 		Delete(ctx context.Context, id string) error
 	}
 )
@@ -81,7 +83,9 @@ func (a *API) Routes() []string { return slices.Collect(maps.Keys(a.routes())) }
 // find returns a user's response and what was asked; param names the id in errors,
 // "" where it is in the address.
 func (a *API) find(ctx context.Context, user int64, id, param string) (row response.Row, q request, err error) {
-	row, err = a.Rows.Get(ctx, user, id)
+	if err = core.Errorf(core.NotFound, "no id of a response"); isID(id) {
+		row, err = a.Rows.Get(ctx, user, id)
+	}
 	if core.KindOf(err) == core.NotFound {
 		code := ""
 		if param == "previous_response_id" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"gatehouse/core/bus"
 	"gatehouse/core/response"
 	"gatehouse/web"
+	"gatehouse/web/auth"
 	"gatehouse/web/openai/answer"
 	"gatehouse/web/openai/refusal"
 )
@@ -122,16 +124,20 @@ func (a *API) Tidy(ctx context.Context) (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	for _, row := range rows {
+	for _, row := range rows { // one that fails keeps no other from its end
 		was := row.State
-		if row, err = a.tidy(ctx, row); err != nil {
+		row, failed := a.tidy(ctx, row)
+		if failed != nil && err == nil {
+			err = fmt.Errorf("response %s: %w", row.ID, failed)
+		}
+		if ctx.Err() != nil {
 			return n, err
 		}
 		if row.State != was {
 			n++
 		}
 	}
-	return n, nil
+	return n, err
 }
 
 func (a *API) tidy(ctx context.Context, row response.Row) (response.Row, error) {
@@ -165,15 +171,15 @@ func (a *API) tidy(ctx context.Context, row response.Row) (response.Row, error) 
 // clear deletes the session of a response that is not to be read, where no other
 // response and no other turn is in it.
 func (a *API) clear(ctx context.Context, row response.Row) error {
-	alone, err := a.Rows.Alone(ctx, row.Session)
+	alone, numbers, err := a.Rows.Alone(ctx, row.Session)
 	if err != nil {
 		return err
 	}
-	latest, err := a.Runs.Latest(ctx, row.Session)
+	latest, runs, err := a.Runs.Latest(ctx, row.Session)
 	if err != nil {
 		return err
 	}
-	if alone && latest != "" {
+	if alone = alone && runs <= numbers; alone && latest != "" {
 		if alone, err = a.Rows.Has(ctx, latest); err != nil {
 			return err
 		}
@@ -204,8 +210,15 @@ func (a *API) tidyNow(ctx context.Context, id string) {
 }
 
 // replay answers with the stream of a response from the beginning, without what the
-// client has of it: of a run that is going on or ended a short time ago.
+// client has of it: of a run that is going on or ended a short time ago. It counts as an
+// answer that the caller waits for.
 func (a *API) replay(w http.ResponseWriter, r *http.Request, row response.Row, q request, after int) error {
+	p, _ := auth.From(r.Context())
+	release, err := a.Desk.Wait(p)
+	if err != nil {
+		return err
+	}
+	defer release()
 	ctx, stop := context.WithCancel(r.Context())
 	defer stop()
 	c := &call{&answer.Call{Desk: a.Desk, R: r, Run: row.Run, Session: row.Session, Param: "input", Detached: true}, a, q, row}
@@ -223,6 +236,7 @@ func (a *API) replay(w http.ResponseWriter, r *http.Request, row response.Row, q
 		stream = a.Desk.Follower.Follow(r.Context(), bus.Follow{Session: row.Session, Run: row.Run})
 	}
 	e := newEvents(r.Context(), c, w, after)
+	e.replayed = true
 	defer e.Close()
 	rd := a.Desk.NewReader(e, "input")
 	for entry, err := range stream {

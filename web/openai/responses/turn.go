@@ -22,12 +22,22 @@ type turn struct {
 	prompt  string // "" is the agent's
 	before  []core.Said
 	last    core.Said
+	trust   core.Trust // its ceiling, that of what it repeats of sessions; Stranger: it repeats nothing
+}
+
+// lower lets t have no more trust than a session of which it repeats something.
+func (a *API) lower(ctx context.Context, t *turn, session string) error {
+	trust, err := a.Sessions.Trust(ctx, session)
+	if trust = max(trust, core.Sandboxed); err == nil && (t.trust == core.Stranger || trust < t.trust) {
+		t.trust = trust
+	}
+	return err
 }
 
 // prepare makes a turn of q: the next one of the previous response's session where it
 // can be, else the first of a new one.
 func (a *API) prepare(ctx context.Context, user int64, q *request) (t turn, err error) {
-	if err := a.resolve(ctx, user, q); err != nil {
+	if err := a.resolve(ctx, user, q, &t); err != nil {
 		return t, err
 	}
 	own := conversation.Conversation{Param: "input"}
@@ -85,7 +95,7 @@ func (a *API) answered(ctx context.Context, row response.Row) (response.Row, err
 // branch makes t the first turn of a new session, which begins with everything that
 // was said up to the previous response.
 func (a *API) branch(ctx context.Context, user int64, q *request, t *turn) error {
-	chain, err := a.chain(ctx, user, q.Previous)
+	chain, err := a.chain(ctx, user, q.Previous, t)
 	if err != nil {
 		return err
 	}
@@ -103,9 +113,10 @@ func (a *API) branch(ctx context.Context, user int64, q *request, t *turn) error
 	return err
 }
 
-// chain returns the items of a response and of those before it, the oldest first.
-func (a *API) chain(ctx context.Context, user int64, id string) (chain [][]item, err error) {
-	n := 0
+// chain returns the items of a response and of those before it, the oldest first, and
+// lowers t to their sessions.
+func (a *API) chain(ctx context.Context, user int64, id string, t *turn) (chain [][]item, err error) {
+	n, session := 0, ""
 	for at := id; at != ""; {
 		row, q, err := a.find(ctx, user, at, "previous_response_id")
 		if core.KindOf(err) == core.NotFound || err == nil && row.Answer == nil {
@@ -116,6 +127,10 @@ func (a *API) chain(ctx context.Context, user int64, id string) (chain [][]item,
 			return nil, err
 		}
 		o, _, err := outcomeOf(row)
+		if err == nil && row.Session != session {
+			session = row.Session
+			err = a.lower(ctx, t, session)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -132,34 +147,52 @@ func (a *API) chain(ctx context.Context, user int64, id string) (chain [][]item,
 	return chain, nil
 }
 
-// resolve replaces references to items of stored responses by these items.
-func (a *API) resolve(ctx context.Context, user int64, q *request) error {
+// resolve replaces references to items of stored responses by these items, and lowers t
+// to their sessions. Each response is read once.
+func (a *API) resolve(ctx context.Context, user int64, q *request, t *turn) error {
+	var ids []string
+	at := map[string][]int{} // the references to a response
 	for i, it := range q.Input {
-		if it.Type != "item_reference" {
-			continue
+		if it.Type == "item_reference" {
+			id, _ := ofItem(it.ID)
+			if at[id] == nil {
+				ids = append(ids, id)
+			}
+			at[id] = append(at[id], i)
 		}
-		missing := refusal.New(web.NotFound, "", inputAt(i)+".id", fmt.Sprintf("Item with id '%s' not found.", core.CutRunes(core.CleanName(it.ID), 100)))
-		id, n := ofItem(it.ID)
+	}
+	for _, id := range ids {
 		row, past, err := a.find(ctx, user, id, "")
-		if core.KindOf(err) == core.NotFound || web.ProblemOf(err).Fault.Status == web.NotFound.Status && err != nil {
-			return missing
+		if err != nil && web.ProblemOf(err).Fault.Status == web.NotFound.Status {
+			return missing(q, at[id][0])
+		}
+		if err == nil {
+			err = a.lower(ctx, t, row.Session)
 		}
 		if err != nil {
 			return err
 		}
 		o, ok, err := outcomeOf(row)
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case n >= 0 && n < len(past.Input):
-			q.Input[i] = past.Input[n]
-		case n == -1 && ok && o.Text != "":
-			q.Input[i] = message(row.ID, o)
-		default:
-			return missing
+		}
+		for _, i := range at[id] {
+			switch _, n := ofItem(q.Input[i].ID); {
+			case n >= 0 && n < len(past.Input):
+				q.Input[i] = past.Input[n]
+			case n == -1 && ok && o.Text != "":
+				q.Input[i] = message(row.ID, o)
+			default:
+				return missing(q, i)
+			}
 		}
 	}
 	return nil
+}
+
+// missing refuses a reference to an item that there is not.
+func missing(q *request, i int) error {
+	return refusal.New(web.NotFound, "", inputAt(i)+".id", fmt.Sprintf("Item with id '%s' not found.", core.CutRunes(core.CleanName(q.Input[i].ID), 100)))
 }
 
 // join returns two texts as one.

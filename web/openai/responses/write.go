@@ -34,10 +34,15 @@ func (k *keeper) keep(end answer.End) (outcome, error) {
 // its events are read again then.
 func (k *keeper) keepFailure(p *web.Problem) (outcome, error) {
 	o := broken(p, k.said.String(), k.c.a.Desk.Clock.Now().Unix())
-	if !k.over && (p.Fault.Slug == web.Unauthorized.Slug || refusal.IsLost(p)) {
+	if k.unsure(p) {
 		return o, nil
 	}
 	return o, k.c.a.end(k.ctx, k.c.row, o)
+}
+
+// unsure reports whether the run may end otherwise than with p.
+func (k *keeper) unsure(p *web.Problem) bool {
+	return !k.over && (p.Fault.Slug == web.Unauthorized.Slug || refusal.IsLost(p))
 }
 
 func (k *keeper) Finish(end answer.End) error {
