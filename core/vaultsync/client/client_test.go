@@ -215,7 +215,7 @@ func TestOnce_ASecondClientOfTheFolderIsRefused(t *testing.T) {
 }
 
 func TestOnce_AServerThatWasRestoredDoesNotTakeBackWhatWasEditedSince(t *testing.T) {
-	s, a, _ := pair(t)
+	_, a, _ := pair(t)
 	write(t, a.dir, "n.md", "old\n")
 	a.sync(t)
 	write(t, a.dir, "n.md", "new\n")
@@ -236,7 +236,6 @@ func TestOnce_AServerThatWasRestoredDoesNotTakeBackWhatWasEditedSince(t *testing
 	if got["n.md"] != "old\n" || got["n (conflict laptop 2026-01-28).md"] != "new\n" || got["m.md"] != "later\n" {
 		t.Errorf("%s", listed(got))
 	}
-	_ = s
 }
 
 // elsewhere sends requests to another server.
