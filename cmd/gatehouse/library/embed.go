@@ -61,11 +61,8 @@ func (l *Library) Vectors(ctx context.Context, user int64, texts []string) (vect
 	return vectors, tokens, err
 }
 
-// compared reports whether the last pass over the whole vault has reached its end.
-func (l *Library) compared() bool {
-	s := l.Crawler.Status()
-	return !s.Ended.IsZero() && s.Err == ""
-}
+// compared reports whether the index is that of the vault by the rules as they are now.
+func (l *Library) compared() bool { return l.Crawler.Current() }
 
 // mayEmbed returns which files are indexed by the rules as they are now.
 func (l *Library) mayEmbed() func(name string) bool {

@@ -94,6 +94,9 @@ type Crawler struct {
 
 	mu     sync.Mutex
 	status Status
+	asked  int // how often Kick was called
+	met    int // of those, before the last whole pass that reached its end
+	ended  bool
 }
 
 // New returns a crawler that has not begun.
@@ -114,8 +117,19 @@ func (c *Crawler) set(change func(s *Status)) {
 	change(&c.status)
 }
 
+// Current reports whether a pass over the whole vault has reached its end since Kick was
+// last called, and the last one has.
+func (c *Crawler) Current() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ended && c.met == c.asked
+}
+
 // Kick has the whole vault read again soon, as settings have changed.
 func (c *Crawler) Kick() {
+	c.mu.Lock()
+	c.asked++
+	c.mu.Unlock()
 	select {
 	case c.kick <- struct{}{}:
 	default: // it is asked already
@@ -135,6 +149,9 @@ func (c *Crawler) pass(ctx context.Context, below string, seen func(dir string))
 	defer c.passes.Unlock()
 	began := c.o.Clock.Now()
 	p := &pass{c: c, below: below, seen: seen, log: c.o.Log, whole: below == ""}
+	c.mu.Lock()
+	asked := c.asked
+	c.mu.Unlock()
 	if p.whole && c.o.Forget != nil {
 		c.o.Forget()
 	}
@@ -150,6 +167,9 @@ func (c *Crawler) pass(ctx context.Context, below string, seen func(dir string))
 		c.set(func(s *Status) {
 			s.Running, s.Seen, s.Indexed, s.Faults = false, p.files, p.indexed, p.faults
 			s.Ended, s.Took, s.Err = now, now.Sub(began), ""
+			if c.ended = err == nil; c.ended {
+				c.met = asked
+			}
 			if err != nil {
 				s.Err = err.Error()
 			}

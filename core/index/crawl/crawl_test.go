@@ -276,6 +276,23 @@ func TestPass_ATouchedPDFIsNotExtractedAgain(t *testing.T) {
 	w.wantFound("slate", "a.pdf")
 }
 
+func TestKick_MakesTheIndexOldUntilThePassThatFollows(t *testing.T) {
+	w := open(t)
+	if w.Current() {
+		t.Error("an index that was never filled is current")
+	}
+	w.wantPass("")
+	if !w.Current() {
+		t.Error("after a pass it is old")
+	}
+	if w.Kick(); w.Current() {
+		t.Error("after changed settings it is current")
+	}
+	if w.wantPass(""); !w.Current() {
+		t.Error("after the pass that follows it is old")
+	}
+}
+
 func TestPass_ReadsTheRulesAgain(t *testing.T) {
 	w := open(t)
 	forgotten := 0
