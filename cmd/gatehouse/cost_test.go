@@ -78,8 +78,12 @@ func TestABurstSharesCommitsAndKeepsItsStatementsFew(t *testing.T) {
 	}
 	got := float64(w.app.db.Statements()-statements) / float64(n)
 	t.Logf("%.1f statements a message", got)
-	if got > 29.5 {
-		t.Errorf("a message takes %.1f statements of the one writer, want at most 29.5", got)
+	most := 29.5
+	if raceEnabled { // slower, so that fewer messages share what is done once for several
+		most = 31
+	}
+	if got > most {
+		t.Errorf("a message takes %.1f statements of the one writer, want at most %.1f", got, most)
 	}
 }
 
