@@ -21,6 +21,7 @@ const (
 	previewAfter = time.Second
 	previewGrown = 150                   // new bytes that are worth another call
 	previewWait  = 50 * time.Millisecond // for the id of a preview that is being sent
+	editWait     = 6 * time.Second       // for an edit of a preview, which connectors give 5 seconds
 	stillAfter   = time.Minute           // without a change the preview shows that the run continues
 )
 
@@ -38,6 +39,7 @@ type show struct {
 	heard        string    // of a recording that is being transcribed, shown until the model answers
 	began, moved time.Time // when the show began, and when the last event arrived
 	notes        []string  // shown under the answer; at most maxNotes
+	editing      bool      // a call edits the preview, which the final replaces
 
 	lost bool // a preview of unknown id may exist, so no other is made; used by run's goroutine only
 
@@ -144,12 +146,19 @@ func (s *show) now() previewText {
 }
 
 // end stops the show. It waits up to previewWait for a call that is running, so
-// that the final replaces its preview. A later preview is deleted.
+// that the final replaces its preview. A later preview is deleted. For an edit it waits
+// up to editWait: one that comes later would overwrite the final.
 func (s *show) end() {
 	s.cancel()
+	wait := previewWait
+	s.mu.Lock()
+	if s.editing {
+		wait = editWait
+	}
+	s.mu.Unlock()
 	select {
 	case <-s.done:
-	case <-s.d.o.Clock.After(previewWait):
+	case <-s.d.o.Clock.After(wait):
 		s.keep.Lock()
 		s.over = true
 		s.keep.Unlock()
@@ -209,7 +218,9 @@ func (s *show) preview(ctx context.Context, to core.Address, shown previewText) 
 	if to.Group() {
 		part.ReplyTo = s.t.First().MessageID
 	}
-	if ctx.Err() != nil {
+	s.edits(s.t.Preview() != "")
+	defer s.edits(false)
+	if ctx.Err() != nil { // looked at behind edits, as end looks at it behind cancel
 		return shown // the final may have replaced the preview already
 	}
 	id, err := s.d.o.Screen.Preview(context.WithoutCancel(ctx), to, s.t.Preview(), part)
@@ -222,6 +233,13 @@ func (s *show) preview(ctx context.Context, to core.Address, shown previewText) 
 		s.known(context.WithoutCancel(ctx), to, id)
 	}
 	return now
+}
+
+// edits records whether a call edits the preview.
+func (s *show) edits(on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.editing = on
 }
 
 // known stores the id of a new preview, which the final replaces. If the final

@@ -70,6 +70,51 @@ func TestAFinalGoesOutWhileItsPreviewHangs(t *testing.T) {
 	})
 }
 
+// An edit of the preview that takes long does not come after the final, which it would
+// overwrite.
+func TestAFinalWaitsForAnEditOfItsPreview(t *testing.T) {
+	h := open(t)
+	var mu sync.Mutex
+	order := []string{}
+	did := func(what string) {
+		mu.Lock()
+		defer mu.Unlock()
+		order = append(order, what)
+	}
+	editing := make(chan struct{})
+	var once sync.Once
+	h.preview = func(_ core.Address, id string, part core.Part) (string, error) {
+		if id == "" {
+			return "p", nil
+		}
+		once.Do(func() { close(editing) })
+		<-h.clock.After(2 * time.Second)
+		did("edit")
+		return id, nil
+	}
+	h.sending = func(core.Outgoing) { did("final") }
+	h.streams(func(ctx context.Context, yield func(string) bool) {
+		for {
+			select {
+			case <-editing:
+				yield("That is all.")
+				return
+			default:
+			}
+			if !yield(strings.Repeat("a word ", 30)) || !core.Sleep(ctx, h.clock, 100*time.Millisecond) {
+				return
+			}
+		}
+	})
+	h.put(core.Inbound{Address: chat("a"), Text: "x"})
+	h.until("the answer is sent", func() bool { return len(h.heard("a")) == 1 })
+	mu.Lock()
+	defer mu.Unlock()
+	if !slices.Equal(order, []string{"edit", "final"}) {
+		t.Errorf("in the order %v", order)
+	}
+}
+
 // However fast a model writes, a chat sees at most one preview a second.
 func TestAChatSeesAtMostOnePreviewASecond(t *testing.T) {
 	h := open(t)
