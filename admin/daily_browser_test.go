@@ -12,7 +12,7 @@ import (
 
 func TestDailyAgents_AreRunAndSwitchedByKeyboard(t *testing.T) {
 	s, b := atDesk(t, dailyPath)
-	b.TabTo(`button[aria-label="Run Reflection now"]`)
+	b.TabTo(`button[aria-label="Run now: Reflection"]`)
 	b.Press(kb.Enter)
 	b.Says(`#say`, "reflection is running for "+diaryDay)
 	b.TabTo(`button[aria-label="Turn off Reflection"]`)

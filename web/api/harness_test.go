@@ -202,8 +202,9 @@ func (h *harness) serve() {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
+	handler := h.handler()
 	go func() {
-		done <- web.NewServer(h.handler(), web.ServerOptions{Grace: 100 * time.Millisecond}).Run(ctx, l)
+		done <- web.NewServer(handler, web.ServerOptions{Grace: 100 * time.Millisecond}).Run(ctx, l)
 	}()
 	h.url = "http://" + l.Addr().String()
 	transport := &http.Transport{}

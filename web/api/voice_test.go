@@ -160,7 +160,8 @@ func TestAStopOfTheServerEndsStreamsOfSpeechAndWaitsForThem(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	stopped := make(chan error, 1)
-	go func() { stopped <- web.NewServer(h.handler(), web.ServerOptions{Grace: time.Hour}).Run(ctx, l) }()
+	handler := h.handler()
+	go func() { stopped <- web.NewServer(handler, web.ServerOptions{Grace: time.Hour}).Run(ctx, l) }()
 	h.url = "http://" + l.Addr().String()
 	s, _, err := h.speak(h.key(auth.ScopeChat))
 	if err != nil {

@@ -55,6 +55,7 @@ func (c *call) writer(ctx context.Context, w http.ResponseWriter) (answer.Writer
 	if c.q.Stream {
 		o := &stream{c: c}
 		o.Live = c.Live(ctx, w, o.first)
+		o.Wait()
 		return o, nil
 	}
 	if err := answer.Patient(w); err != nil {

@@ -22,8 +22,9 @@ type Live struct {
 	c     *Call
 	w     http.ResponseWriter
 	first func()
-	done  chan struct{} // the wait to open has ended
-	stop  func()        // ends that wait
+	done  chan struct{}   // the wait to open has ended
+	ctx   context.Context // of that wait
+	stop  func()          // ends it
 
 	mu   sync.Mutex // of what follows: the wait opens too
 	s    *web.Stream
@@ -32,20 +33,24 @@ type Live struct {
 	free func() bool
 }
 
-// Live returns a stream that waits. first sends what every stream begins with.
+// Live returns a stream that Wait has wait. first sends what every stream begins with.
 func (c *Call) Live(ctx context.Context, w http.ResponseWriter, first func()) *Live {
 	ctx, cancel := context.WithCancel(ctx)
-	l := &Live{c: c, w: w, first: first, done: make(chan struct{}), stop: cancel}
-	wait := c.Desk.Clock.After(OpenAfter)
+	return &Live{c: c, w: w, first: first, done: make(chan struct{}), ctx: ctx, stop: cancel}
+}
+
+// Wait opens the stream after OpenAfter, unless it is open or over by then. It is called
+// once, when first may be called by another goroutine.
+func (l *Live) Wait() {
+	wait := l.c.Desk.Clock.After(OpenAfter)
 	go func() {
 		defer close(l.done)
 		select {
 		case <-wait:
 			l.Do(func() {})
-		case <-ctx.Done():
+		case <-l.ctx.Done():
 		}
 	}()
-	return l
 }
 
 // Do opens the stream, unless it is open, and has f send.

@@ -53,6 +53,7 @@ type events struct {
 func newEvents(ctx context.Context, c *call, w http.ResponseWriter, after int) *events {
 	e := &events{keeper: keeper{c: c, ctx: ctx}, after: after}
 	e.live = c.Live(ctx, w, e.first)
+	e.live.Wait()
 	return e
 }
 
