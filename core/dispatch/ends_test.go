@@ -116,6 +116,9 @@ func (h *hall) cast(p play, i int) (session, run string) {
 	if err := h.db.Get(h.t.Context(), &session, `SELECT session_id FROM runs WHERE chat = $1`, c); err != nil {
 		h.t.Fatal(err)
 	}
+	h.until("the first run is over, and none joins it", func() bool {
+		return !slices.ContainsFunc(h.bus.Active(), func(r bus.Info) bool { return r.Session == session })
+	})
 	return session, ""
 }
 

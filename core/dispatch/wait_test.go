@@ -205,8 +205,9 @@ func TestStopIsActedOnWhateverHangs(t *testing.T) {
 				h.put(core.Inbound{Address: chat("a"), Text: "one"})
 				<-began
 			}
-			stopped := make(chan struct{})
+			asked, stopped := make(chan struct{}), make(chan struct{})
 			h.streams(func(ctx context.Context, yield func(string) bool) {
+				close(asked)
 				yield("as far as I got")
 				<-ctx.Done()
 				close(stopped)
@@ -215,6 +216,14 @@ func TestStopIsActedOnWhateverHangs(t *testing.T) {
 			if stuck == "preview" {
 				<-began
 			}
+			h.until("the model is asked", func() bool { // before, a stop ends the run without it
+				select {
+				case <-asked:
+					return true
+				default:
+					return false
+				}
+			})
 			h.until("/stop finds the answer", func() bool { return h.running.AbortLane("b", "b|a") })
 			<-stopped
 			h.until("the run has ended", func() bool {
