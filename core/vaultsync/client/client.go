@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -64,13 +65,14 @@ type Client struct {
 	o     Options
 	tree  place.Tree
 	lock  *os.File
+	empty string // a directory to delete: a dry run's in place of a missing one; "" for none
 	state state
 	r     Report
 	local *place.Scan
 }
 
-// Open opens a directory, which is created if it is missing, for this process alone. The
-// caller closes it.
+// Open opens a directory, which is created if it is missing, for this process alone. A dry
+// run takes a missing one for an empty one. The caller closes it.
 func Open(o Options) (*Client, error) {
 	if o.HTTP == nil {
 		o.HTTP = &http.Client{Transport: &http.Transport{ResponseHeaderTimeout: 5 * time.Minute, IdleConnTimeout: time.Minute}}
@@ -86,10 +88,16 @@ func Open(o Options) (*Client, error) {
 		}
 	}
 	top, err := beneath.OpenDir(o.Dir)
+	empty := ""
+	if o.DryRun && errors.Is(err, fs.ErrNotExist) {
+		if empty, err = os.MkdirTemp("", "gatehouse-sync-"); err == nil {
+			top, err = beneath.OpenDir(empty)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{o: o, tree: place.Tree{Top: top, Step: o.Step}}
+	c := &Client{o: o, empty: empty, tree: place.Tree{Top: top, Step: o.Step}}
 	if !o.DryRun {
 		err = c.takeLock()
 	}
@@ -129,6 +137,9 @@ func (c *Client) Close() error {
 	err := c.tree.Top.Close()
 	if c.lock != nil {
 		err = errors.Join(err, c.lock.Close())
+	}
+	if c.empty != "" {
+		err = errors.Join(err, os.Remove(c.empty))
 	}
 	return err
 }

@@ -179,6 +179,22 @@ func TestOnce_DryRunChangesNothing(t *testing.T) {
 	}
 }
 
+func TestOnce_ADryRunNeedsNoDirectory(t *testing.T) {
+	_, a, b := pair(t)
+	write(t, a.dir, "a.md", "a")
+	a.sync(t)
+	if err := os.RemoveAll(b.dir); err != nil {
+		t.Fatal(err)
+	}
+	b.o.DryRun = true
+	if r := b.sync(t); !slices.Equal(r.Plan, []string{"fetch a.md"}) {
+		t.Errorf("%q", r.Plan)
+	}
+	if _, err := os.Stat(b.dir); !os.IsNotExist(err) {
+		t.Error("it was made")
+	}
+}
+
 func TestOnce_AnEmptyFolderDeletesNothing(t *testing.T) {
 	s, a, _ := pair(t)
 	for _, n := range strings.Split("abcdefghijkl", "") {
