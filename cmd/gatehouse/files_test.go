@@ -127,11 +127,7 @@ func TestFilesOfTheSecondPlatformReachTheModel(t *testing.T) {
 	ada := sim.NewUser("Ada")
 	ada.Send("hello")
 	discordHears(w, sim, ada.DM(), "code")
-	rs, err := w.app.pairing.Requests(t.Context(), "pending", 10)
-	if err != nil || len(rs) != 1 {
-		t.Fatal(rs, err)
-	}
-	if _, err := w.app.pairing.Approve(t.Context(), rs[0].ID, core.Approval{}, cli); err != nil {
+	if _, err := w.app.pairing.Approve(t.Context(), discordRequest(w, ada).ID, core.Approval{}, cli); err != nil {
 		t.Fatal(err)
 	}
 	discordHears(w, sim, ada.DM(), "language model")

@@ -67,11 +67,7 @@ func TestAVoiceMessageShowsItsTextWhileItIsTranscribed(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
 	url := stenographer(t, release)
-	sim := newDiscord(t)
-	w, model := newModelWorld(t, func(c *configs.Config) {
-		c.TranscribeURL = url
-		c.DiscordToken, c.DiscordApiURL = values.NewSecret(sim.Token()), sim.URL()
-	})
+	w, model := newModelWorld(t, func(c *configs.Config) { c.TranscribeURL = url })
 	ada := w.guest("Ada")
 	m := w.post(ada, ada.DM(), telegramtest.Outgoing{File: &telegramtest.File{Kind: "voice", Data: sentences(t)}})
 	w.until("the first sentence is shown", func() bool {
@@ -107,11 +103,7 @@ func TestAVoiceMessageOfTheSecondPlatformShowsItsText(t *testing.T) {
 	bob := sim.NewUser("Bob")
 	bob.Send("hello")
 	discordHears(w, sim, bob.DM(), "code")
-	rs, err := w.app.pairing.Requests(t.Context(), "pending", 10)
-	if err != nil || len(rs) != 1 {
-		t.Fatal(rs, err)
-	}
-	if _, err := w.app.pairing.Approve(t.Context(), rs[0].ID, core.Approval{}, cli); err != nil {
+	if _, err := w.app.pairing.Approve(t.Context(), discordRequest(w, bob).ID, core.Approval{}, cli); err != nil {
 		t.Fatal(err)
 	}
 	discordHears(w, sim, bob.DM(), fakeSays)

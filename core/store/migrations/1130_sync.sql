@@ -23,7 +23,6 @@ CREATE TABLE sync_versions (
     seq  INTEGER NOT NULL,
     PRIMARY KEY (path, hash, base)
 );
-CREATE INDEX sync_versions_hash ON sync_versions(hash);
 
 -- +goose Down
 SELECT 'this is not taken back: restore the copy kept beside the database';

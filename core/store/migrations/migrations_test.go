@@ -103,7 +103,7 @@ var sums = map[string]string{
 	"1100_journal_entries.sql":    "1d74306e70fd1068efaf3f812e4581982b3c28d5f3da0c6fe12bbf885c9802a5",
 	"1098_session_scope.sql":      "3290c12c0efdac5af1deb8d409339faeaa3f951ebb0d4348d9ca96e6069c263f",
 	"1115_deleted_imports.sql":    "709cfc23dd810ab0454d73c72e577abf0d599e2af4f6101b1383978a9830e85e",
-	"1130_sync.sql":               "532ae11485eb1c153d8238bb0b4f4e12f7ed531b56649a2b9de72d89c3234bef",
+	"1130_sync.sql":               "647525bf861d70c148b537118a1384f26840f869a2def647b13e0a29835f52d9",
 	"1070_request_cards.sql":      "3d0d977ce7abd0409f174c3f667c3a0e09ae0316a0ffe66307f6c79b88472413",
 	"1090_schedule.sql":           "acb3f07c5e5cfcdae458e1c427701f7544721253e9882453a1a78efbc42cc180",
 	"1085_originals.postgres.sql": "533eeee6e82bf94d12c3edc3fe481a51b2430687ef7f0e3110b611329b5d66cf",
