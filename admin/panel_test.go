@@ -29,7 +29,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/contexts"
 	"gatehouse/core/coretest"
-	"gatehouse/core/orchestrator"
+	toolcall "gatehouse/core/orchestrator/call"
 	"gatehouse/core/runs"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
@@ -81,7 +81,7 @@ func newSite(t *testing.T, clock core.Clock, change func(*admin.Options)) *site 
 	admins.OnEnd(func() { w.ring(page.TopicAccounts) })
 	w.openVault(t)
 	o := admin.Options{
-		Chats:      chats.Options{Say: w.say, Files: w.files, Questions: w, Label: orchestrator.Label},
+		Chats:      chats.Options{Say: w.say, Files: w.files, Questions: w, Label: toolcall.Label},
 		Settings:   settings.Options{Agents: w.agents, Library: w.agents, Drafts: w.agents, SaveAgent: w.saveAgent, Servers: w.health},
 		Options:    page.Options{Codes: admins, Clock: clock, Log: slog.New(slog.NewTextHandler(s.log, nil)), Bell: w, Asset: func(name string) string { return static.Address("/static/", name) }},
 		Accounts:   accounts.Options{Accounts: s.accounts, Terms: s.accounts, Sessions: admins.Sessions, TwoStep: s.accounts, Password: admins.CheckPassword},

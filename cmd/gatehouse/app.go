@@ -50,6 +50,7 @@ import (
 	"gatehouse/core/llm/registry"
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/orchestrator/incoming"
+	runmetrics "gatehouse/core/orchestrator/metrics"
 	"gatehouse/core/paraid"
 	"gatehouse/core/permission/guard"
 	"gatehouse/core/permission/raise"
@@ -339,7 +340,7 @@ func (a *app) joinRuns(qm *metrics.Metrics) (err error) {
 	a.usage = usage.New(usage.NewMetrics(a.reg, m.Names), budgetsOf(a.settings.Now()))
 	a.spending = &spending{db: a.db, ledger: a.usage, clock: a.clock, cost: claude.Prices(prices.Cost)}
 	a.rolls = usage.NewRollups(a.db, a.clock, a.usage.Tally, a.events.Tally, a.inspect.Tally)
-	om := orchestrator.NewMetrics(a.reg, m.Names, toolset.Names)
+	om := runmetrics.New(a.reg, m.Names, toolset.Names)
 	a.know = func(names []string) { om.Know(names); a.usage.Know(names) }
 	om.Stage = qm.Stage
 	if err := a.openVoice(); err != nil {

@@ -28,7 +28,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/agent"
 	"gatehouse/core/contexts"
-	"gatehouse/core/orchestrator"
+	"gatehouse/core/orchestrator/call"
 	"gatehouse/core/runs"
 	"gatehouse/core/session"
 	"gatehouse/core/usage"
@@ -140,7 +140,7 @@ func (a *app) panel(door *auth.Door, metrics *web.Metrics) http.Handler {
 			Agents: a.agents, Library: a.agents, Drafts: a.agents, SaveAgent: agentFiles{a.agents, log}.save, Servers: a.tools.Servers.Health},
 		Log: activityView{a.activity},
 		Chats: chats.Options{Logs: true, Chats: panelChats{a.sessions, a}, Acts: panelActs{a}, Bound: panelActs{a}.Bound, Groups: a.sessions.Groups, Search: a.sessions.Search,
-			Runs: panelRuns{a.events}, Traces: a.inspect, Active: a.bus.Active, Sources: a.bots.Sources, Label: orchestrator.Label,
+			Runs: panelRuns{a.events}, Traces: a.inspect, Active: a.bus.Active, Sources: a.bots.Sources, Label: call.Label,
 			Spent: func(ctx context.Context, runs ...string) (map[string]usage.Total, error) {
 				return a.usage.Spent(ctx, a.db, runs...)
 			},

@@ -121,7 +121,7 @@ core/command: core core/store
 core/contexts: core core/vault  # saved lists of folders and files
 core/coretest:
 core/diff: core  # what changes in a text, for people
-core/dispatch: core core/bus core/command core/orchestrator core/queue core/queue/outbox core/runs core/store core/texts
+core/dispatch: core core/bus core/command core/orchestrator core/orchestrator/call core/queue core/queue/outbox core/runs core/store core/texts
 core/erasure: core core/beneath core/session core/store core/transcript core/vault
 core/erasure/tasks: core core/erasure core/jobs core/store
 core/importer: core core/importer/foreign core/importer/record core/importer/report core/importer/source  # conversations of other systems
@@ -156,8 +156,10 @@ core/llm/quote: core core/llm core/texts  # gets its search as a function
 core/llm/registry: core core/llm core/llm/anthropic core/llm/health core/llm/openai core/llm/quote  # names → models
 core/llm/transcribe:
 core/llm/wiretest: core core/llm  # what the fakes of the two wires share, and their clients' tests
-core/orchestrator: core core/agent core/ask core/attach core/llm core/orchestrator/incoming core/orchestrator/named core/permission core/runs core/session core/store core/texts core/tool core/transcript core/usage core/vault
+core/orchestrator: core core/agent core/ask core/attach core/llm core/orchestrator/call core/orchestrator/incoming core/orchestrator/metrics core/orchestrator/named core/permission core/runs core/session core/store core/texts core/tool core/transcript core/usage core/vault
+core/orchestrator/call: core core/tool  # one call of a tool, within its time
 core/orchestrator/incoming: core core/llm core/texts core/voice  # what comes with a message, as blocks
+core/orchestrator/metrics: core core/orchestrator/call
 core/orchestrator/named: core core/tool  # whether a text names a host or an address
 core/paraid: core core/paraid/entry core/store core/vault  # ids of entries and conversations
 core/paraid/entry: core  # what an id is

@@ -9,7 +9,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/command"
-	"gatehouse/core/orchestrator"
+	toolcall "gatehouse/core/orchestrator/call"
 	"gatehouse/core/queue"
 	"gatehouse/core/texts"
 )
@@ -79,7 +79,7 @@ func (s *show) see(e core.Event) {
 			s.notes = append(s.notes, e.Message)
 		}
 	case core.ToolUseStart:
-		s.doing = orchestrator.Label(e.Name, e.Input)
+		s.doing = toolcall.Label(e.Name, e.Input)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"gatehouse/core/ask"
 	"gatehouse/core/attach"
 	"gatehouse/core/llm"
+	"gatehouse/core/orchestrator/call"
 	"gatehouse/core/runs"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
@@ -98,7 +99,7 @@ func (r *run) pickUp(ctx context.Context, t *talk, open []core.Block, since time
 		}
 		results = append(results, block)
 		if open[i].Name != AskName && !idle && !t.harmless(&open[i]) { // a question can be asked again
-			effects = append(effects, Label(open[i].Name, open[i].Input))
+			effects = append(effects, call.Label(open[i].Name, open[i].Input))
 		}
 	}
 	t.req.Messages = answered(t.req.Messages, results)
@@ -234,7 +235,7 @@ func (r *run) done(text string) (Result, error) {
 
 func (r *run) result(state string, fault *llm.Fault, text string, terminal core.Event) (Result, error) {
 	now := r.o.o.Clock.Now()
-	r.o.o.Metrics.ended(r.name, state, now.Sub(r.t.Started))
+	r.o.o.Metrics.Ended(r.name, state, now.Sub(r.t.Started))
 	messages := r.messages(r.said)
 	if state == "done" {
 		messages = r.messages(max(1, r.said))

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"gatehouse/core"
+	"gatehouse/core/orchestrator/call"
 	"gatehouse/core/tool"
 	"gatehouse/core/transcript"
 )
@@ -23,7 +24,7 @@ func (h *helper) show(e core.Event) {
 	case core.ToolUseStart:
 		e.Parent = h.c.ID
 		h.r.emit(e)
-		h.c.Progress(Label(e.Name, e.Input))
+		h.c.Progress(call.Label(e.Name, e.Input))
 	case core.ToolResult:
 		e.Parent = h.c.ID
 		h.r.emit(e)

@@ -15,14 +15,15 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"gatehouse/core"
 	"gatehouse/core/agent"
 	"gatehouse/core/ask"
 	"gatehouse/core/llm"
+	"gatehouse/core/orchestrator/call"
 	"gatehouse/core/orchestrator/incoming"
+	"gatehouse/core/orchestrator/metrics"
 	"gatehouse/core/permission"
 	"gatehouse/core/runs"
 	"gatehouse/core/session"
@@ -36,7 +37,6 @@ import (
 var (
 	ErrAborted = errors.New("stopped by the person")
 	errTime    = errors.New("the run took too long")
-	errTool    = errors.New("the tool took too long")
 )
 
 // Limits of one run; zero values mean the defaults.
@@ -51,7 +51,7 @@ type Limits struct {
 type Options struct {
 	Clock    core.Clock
 	Log      *slog.Logger
-	Metrics  *Metrics
+	Metrics  *metrics.Metrics
 	Sessions *session.Store
 	Agents   *agent.Agents
 	Usage    *usage.Ledger
@@ -136,8 +136,8 @@ type Kit struct {
 
 // An Orchestrator runs turns; it is safe for concurrent use.
 type Orchestrator struct {
-	o    Options
-	left atomic.Int32 // calls of tools that were left behind and still work
+	o     Options
+	calls *call.Runner
 }
 
 // New returns an Orchestrator.
@@ -146,7 +146,7 @@ func New(o Options) *Orchestrator {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.Metrics == nil {
-		o.Metrics = NewMetrics(nil, nil, nil)
+		o.Metrics = metrics.New(nil, nil, nil)
 	}
 	if o.Limits.RunTime == 0 {
 		o.Limits.RunTime = 30 * time.Minute
@@ -164,7 +164,7 @@ func New(o Options) *Orchestrator {
 	if o.NotBegun == nil {
 		o.NotBegun = func(context.Context, string, time.Time) (map[string]bool, error) { return nil, nil }
 	}
-	return &Orchestrator{o: o}
+	return &Orchestrator{o: o, calls: call.New(o.Clock, o.Log, TaskName)}
 }
 
 // A Turn is what Run answers.

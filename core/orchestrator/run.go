@@ -125,7 +125,7 @@ func (o *Orchestrator) Run(ctx context.Context, t *Turn, emit func(core.Event)) 
 			return res, err
 		}
 	}
-	o.o.Metrics.prepared(o.o.Clock.Now().Sub(t.Started))
+	o.o.Metrics.Prepared(o.o.Clock.Now().Sub(t.Started))
 	go r.watch(ctx, cancel)
 	return r.answer(ctx, talk)
 }

@@ -10,6 +10,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/agent"
 	"gatehouse/core/llm"
+	"gatehouse/core/orchestrator/call"
 	"gatehouse/core/permission"
 	"gatehouse/core/texts"
 	"gatehouse/core/transcript"
@@ -179,7 +180,7 @@ func (r *run) delegate(ctx context.Context, cancel context.CancelCauseFunc, w *W
 	if fault != nil {
 		return r.failed("", fault)
 	}
-	r.o.o.Metrics.prepared(r.o.o.Clock.Now().Sub(r.t.Started))
+	r.o.o.Metrics.Prepared(r.o.o.Clock.Now().Sub(r.t.Started))
 	go r.watch(ctx, cancel)
 	a, err := r.o.o.Runtime.Answer(ctx, w)
 	r.said, r.calls = a.Said, a.Calls
@@ -236,7 +237,7 @@ func unanswered(behind []transcript.Message) (what []string) {
 	for _, m := range behind {
 		for _, b := range calls(m.Blocks) {
 			if !done[b.ID] && !looks[b.Name] {
-				what = append(what, Label(b.Name, b.Input))
+				what = append(what, call.Label(b.Name, b.Input))
 			}
 		}
 	}
@@ -259,16 +260,16 @@ func (o *observer) emit(e core.Event) {
 	case core.TextDelta, core.Thinking:
 		if !o.first {
 			o.first = true
-			o.r.o.o.Metrics.firstToken(o.r.name, o.r.o.o.Clock.Now().Sub(o.asked))
+			o.r.o.o.Metrics.FirstToken(o.r.name, o.r.o.o.Clock.Now().Sub(o.asked))
 		}
 	case core.ToolUseStart:
 		o.names[e.ID] = e.Name
 	case core.ToolResult:
-		outcome := callOK
+		outcome := call.OK
 		if e.IsError {
-			outcome = callError
+			outcome = call.Error
 		}
-		o.r.o.o.Metrics.called(o.names[e.ToolUseID], o.r.t.Trust, outcome)
+		o.r.o.o.Metrics.Called(o.names[e.ToolUseID], o.r.t.Trust, outcome)
 		delete(o.names, e.ToolUseID)
 	}
 	o.mu.Unlock()

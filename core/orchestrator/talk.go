@@ -10,6 +10,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/llm"
+	"gatehouse/core/orchestrator/call"
 	"gatehouse/core/texts"
 	"gatehouse/core/tool"
 	"gatehouse/core/transcript"
@@ -28,7 +29,7 @@ type talk struct {
 	text  string                                    // the last answer's text
 	own   bool                                      // the session's own conversation, not a sub-turn's
 	long  bool                                      // it is summed up when it grows too long
-	loop  repeats
+	loop  call.Repeats
 	first bool        // a first token has come
 	found []tool.Page // by the provider's search
 
@@ -101,7 +102,7 @@ func (t *talk) rounds(ctx context.Context) (*llm.Fault, error) {
 		if err != nil || ctx.Err() != nil {
 			return nil, err
 		}
-		if what, ok := t.loop.found(); ok {
+		if what, ok := t.loop.Found(); ok {
 			return &llm.Fault{Code: "loop", Text: texts.Text("fault_loop", texts.With{"What": what})}, nil
 		}
 		t.req.Messages = append(t.req.Messages, llm.Message{Role: "user", Blocks: results})
@@ -169,7 +170,7 @@ func (t *talk) ask(ctx context.Context) (transcript.Message, *llm.Fault, error) 
 		}
 		if (d.Text != "" || d.Thinking != "") && !t.first {
 			t.first = true
-			r.o.o.Metrics.firstToken(t.name, r.o.o.Clock.Now().Sub(asked))
+			r.o.o.Metrics.FirstToken(t.name, r.o.o.Clock.Now().Sub(asked))
 		}
 		t.delta(d)
 		a.add(d)

@@ -1,4 +1,5 @@
-package orchestrator
+// Package metrics has the Prometheus series of runs.
+package metrics
 
 import (
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"gatehouse/core"
+	"gatehouse/core/orchestrator/call"
 )
 
 // Metrics are the runs' series. Model labels hold configured names only, else "other".
@@ -30,10 +32,10 @@ var bounds = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1,
 
 var outcomes = []string{"done", "aborted", "error"}
 
-// NewMetrics registers gatehouse_runs_total, gatehouse_run_duration_seconds,
+// New registers gatehouse_runs_total, gatehouse_run_duration_seconds,
 // gatehouse_first_token_seconds and gatehouse_tool_calls_total with reg (nil:
 // nowhere). models and tools are the names that labels may hold.
-func NewMetrics(reg prometheus.Registerer, models, tools []string) *Metrics {
+func New(reg prometheus.Registerer, models, tools []string) *Metrics {
 	m := &Metrics{
 		tools:    tools,
 		used:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "gatehouse_tool_calls_total", Help: "Tool calls, by the turn's trust and how they ended."}, []string{"tool", "trust", "outcome"}),
@@ -44,7 +46,7 @@ func NewMetrics(reg prometheus.Registerer, models, tools []string) *Metrics {
 	m.Know(append(slices.Clone(models), "other"))
 	for _, name := range append(slices.Clone(tools), "other") {
 		for _, trust := range []core.Trust{core.Sandboxed, core.Vault, core.Full} {
-			for _, o := range []string{callOK, callError, callDenied, callTimeout, callAborted} {
+			for _, o := range []string{call.OK, call.Error, call.Denied, call.Timeout, call.Aborted} {
 				m.used.WithLabelValues(name, trust.String(), o)
 			}
 		}
@@ -81,22 +83,26 @@ func (m *Metrics) label(model string) string {
 	return "other"
 }
 
-func (m *Metrics) prepared(d time.Duration) {
+// Prepared records how long a run took to its first request.
+func (m *Metrics) Prepared(d time.Duration) {
 	if m.Stage != nil {
 		m.Stage("prepare", d)
 	}
 }
 
-func (m *Metrics) firstToken(model string, d time.Duration) {
+// FirstToken records how long the model took to its first text.
+func (m *Metrics) FirstToken(model string, d time.Duration) {
 	m.first.WithLabelValues(m.label(model)).Observe(d.Seconds())
 }
 
-func (m *Metrics) ended(model, outcome string, d time.Duration) {
+// Ended counts a run that ended, and how long it took.
+func (m *Metrics) Ended(model, outcome string, d time.Duration) {
 	m.runs.WithLabelValues(m.label(model), outcome).Inc()
 	m.duration.Observe(d.Seconds())
 }
 
-func (m *Metrics) called(tool string, trust core.Trust, outcome string) {
+// Called counts a call of a tool.
+func (m *Metrics) Called(tool string, trust core.Trust, outcome string) {
 	if !slices.Contains(m.tools, tool) {
 		tool = "other"
 	}

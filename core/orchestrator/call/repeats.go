@@ -1,4 +1,4 @@
-package orchestrator
+package call
 
 import (
 	"encoding/json"
@@ -6,15 +6,19 @@ import (
 	"gatehouse/core"
 )
 
-// repeats counts the same call made again and again. A call with effects lets
+// maxRepeats is how often the same call may be made: more is a loop.
+const maxRepeats = 3
+
+// Repeats counts the same call made again and again. A call with effects lets
 // others be created again: what they see may have changed.
-type repeats struct {
+type Repeats struct {
 	seen map[string]int // bounded by the rounds of a run
 	last string
 	what string
 }
 
-func (l *repeats) note(b *core.Block, effects bool) {
+// Note counts a call; effects reports whether it had some.
+func (l *Repeats) Note(b *core.Block, effects bool) {
 	var in any
 	_ = json.Unmarshal(b.Input, &in)
 	canonical, _ := json.Marshal(in) // sorted keys
@@ -31,5 +35,5 @@ func (l *repeats) note(b *core.Block, effects bool) {
 	}
 }
 
-// found returns the call that was made too often.
-func (l *repeats) found() (string, bool) { return l.what, l.what != "" }
+// Found returns the call that was made too often.
+func (l *Repeats) Found() (string, bool) { return l.what, l.what != "" }
