@@ -156,6 +156,9 @@ core/llm/quote: core core/llm core/texts  # gets its search as a function
 core/llm/registry: core core/llm core/llm/anthropic core/llm/health core/llm/openai core/llm/quote  # names → models
 core/llm/transcribe:
 core/llm/wiretest: core core/llm  # what the fakes of the two wires share, and their clients' tests
+core/memory/check: core/memory/detect  # what a program can check of an answer
+core/memory/detect:  # whether a message corrects an answer, imports no package of ours
+core/memory/score: core/memory/detect  # what a correction is worth
 core/orchestrator: core core/agent core/ask core/attach core/llm core/orchestrator/call core/orchestrator/incoming core/orchestrator/metrics core/orchestrator/named core/permission core/runs core/session core/store core/texts core/tool core/transcript core/usage core/vault
 core/orchestrator/call: core core/tool  # one call of a tool, within its time
 core/orchestrator/incoming: core core/llm core/texts core/voice  # what comes with a message, as blocks

@@ -1,0 +1,295 @@
+// Package detect decides whether a message corrects an answer or says what its writer
+// wants in future. It is pure: texts in, a Result out. Four layers are asked in this
+// order, and the first that matches ends: an explicit prefix; rules for what is none
+// (requests, questions, thanks); rules for what is one; a score of signs. The rules of
+// each language are one file in rules.
+package detect
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// A Type is a kind of correction.
+type Type string
+
+// Types of corrections.
+const (
+	Factual     Type = "factual_correction"
+	Instruction Type = "persistent_instruction"
+	Preference  Type = "preference"
+	Decision    Type = "project_decision"
+	Failure     Type = "failure_pattern"
+)
+
+// Valid reports whether t is one of the types.
+func (t Type) Valid() bool {
+	switch t {
+	case Factual, Instruction, Preference, Decision, Failure:
+		return true
+	}
+	return false
+}
+
+// A Scope is where a correction applies.
+type Scope string
+
+// Scopes, from the widest to the narrowest.
+const (
+	Global       Scope = "global"
+	Project      Scope = "project"
+	Conversation Scope = "conversation"
+)
+
+// Valid reports whether s is one of the scopes.
+func (s Scope) Valid() bool { return s == Global || s == Project || s == Conversation }
+
+// A Layer is what decided.
+type Layer string
+
+// Layers.
+const (
+	None     Layer = ""
+	Explicit Layer = "explicit" // the prefix "correction:"
+	Rules    Layer = "rules"
+	Implicit Layer = "implicit" // the score: to be asked
+)
+
+// Limits of what is read and returned.
+const (
+	MaxText   = 2000 // runes of a message that are read; a longer one is no correction, except by prefix
+	MaxStored = 500  // runes of a correction
+	// Threshold is the implicit score from which a message is a candidate.
+	Threshold = 0.45
+)
+
+// A Message is what a person wrote after an answer.
+type Message struct {
+	Text      string
+	Answer    string  // the model's answer before it; "" for none, and then only Explicit is possible
+	Threshold float64 // of the implicit score; 0 is Threshold
+}
+
+// A Result is what a message says.
+type Result struct {
+	Layer    Layer
+	Type     Type
+	Scope    Scope
+	Text     string  // the writer's own text, at most MaxStored runes
+	Strength float64 // of the rule, 0–1; the score of Implicit
+	Standing bool    // it is said for all answers to come ("from now on", "always")
+	Hedged   bool    // "maybe", "I think"
+	Language string  // of the rules that matched: en, de
+	Domain   string
+}
+
+// Detect reads a message. Layer is None where it is no correction.
+func Detect(m Message) Result {
+	if text, ok := Prefixed(m.Text); ok {
+		return explicit(text)
+	}
+	if m.Answer == "" || utf8.RuneCountInString(m.Text) > MaxText {
+		return Result{}
+	}
+	all := joined(sentences(m.Text))
+	folded := make([]string, len(all))
+	for i := range all {
+		folded[i] = Fold(all[i])
+	}
+	whole := strings.Join(folded, ". ")
+	in := likely(whole)
+	for i, s := range folded {
+		if r, ok := positive(s, in); ok && !refused(s, in) { // in this order it is faster, with the same result
+			return r.of(all, i)
+		}
+	}
+	score := Score(whole, m.Answer)
+	if score < m.threshold() || slices.ContainsFunc(folded, func(s string) bool { return refused(s, in) }) {
+		return Result{} // a question or a request decides about the whole
+	}
+	return implicit(m.Text, whole, score)
+}
+
+func (m *Message) threshold() float64 {
+	if m.Threshold == 0 {
+		return Threshold
+	}
+	return m.Threshold
+}
+
+// likely returns the languages whose rules are asked about a text: all, unless its small
+// words are clearly of one.
+func likely(folded string) []*language {
+	best, most, next := 0, 0, 0
+	all := languages()
+	for i, l := range all {
+		n := 0
+		for w := range strings.FieldsSeq(folded) {
+			if l.stop[strings.Trim(w, ".,;:!?")] {
+				n++
+			}
+		}
+		if n > most {
+			best, most, next = i, n, most
+		} else {
+			next = max(next, n)
+		}
+	}
+	if most >= 3 && most > 2*next {
+		return all[best : best+1]
+	}
+	return all
+}
+
+// Prefixed returns the text behind the prefix "correction:" or "Korrektur:".
+func Prefixed(text string) (string, bool) {
+	text = strings.TrimSpace(text)
+	for _, prefix := range []string{"correction:", "korrektur:"} {
+		if len(text) >= len(prefix) && strings.EqualFold(text[:len(prefix)], prefix) {
+			rest := strings.TrimSpace(text[len(prefix):])
+			return rest, rest != ""
+		}
+	}
+	return "", false
+}
+
+// explicit returns the result for a text that its writer asks to remember. What kind it
+// is says the rule that would match it; without one it is an instruction.
+func explicit(text string) Result {
+	folded := Fold(text)
+	out, ok := positive(folded, languages())
+	if !ok {
+		out = found{rule: rule{kind: Instruction}, lang: "en"}
+	}
+	r := out.of([]string{text}, 0)
+	r.Layer, r.Strength, r.Standing, r.Text = Explicit, 1, true, cut(text, MaxStored)
+	return r
+}
+
+// refused reports whether a sentence is a request, a question, thanks or an idiom.
+func refused(folded string, in []*language) bool {
+	for _, l := range in {
+		if anyOf(l.negative, folded) {
+			return true
+		}
+	}
+	return false
+}
+
+type found struct {
+	rule
+	lang string
+}
+
+// positive returns the strongest rule that matches a sentence.
+func positive(folded string, in []*language) (best found, ok bool) {
+	for _, l := range in {
+		for i := range l.positive {
+			if r := &l.positive[i]; (!ok || r.weight > best.weight) && r.matches(folded) {
+				best, ok = found{*r, l.name}, true
+			}
+		}
+	}
+	return best, ok
+}
+
+// minWords is how many words that mean something a correction needs to stand alone;
+// with fewer, the sentence after it belongs to it.
+const minWords = 3
+
+// of returns the result for a rule that matched the sentence i of a message.
+func (f found) of(all []string, i int) Result {
+	text := strings.TrimSpace(all[i])
+	if len(Words(text)) < minWords && i+1 < len(all) && !strings.HasSuffix(strings.TrimSpace(all[i+1]), "?") {
+		text += " " + strings.TrimSpace(all[i+1])
+	}
+	folded := Fold(text)
+	r := Result{Layer: Rules, Type: f.kind, Scope: Global, Text: cut(text, MaxStored), Strength: f.weight, Language: f.lang, Domain: Domain(text),
+		Standing: f.kind == Instruction || f.kind == Decision}
+	for _, l := range languages() {
+		switch {
+		case anyOf(l.conversation, folded):
+			r.Scope = Conversation
+		case anyOf(l.proj, folded):
+			r.Scope = Project
+		}
+		r.Hedged = r.Hedged || anyOf(l.hedge, folded)
+	}
+	return r
+}
+
+// implicit returns the result of the fourth layer.
+func implicit(text, folded string, score float64) Result {
+	r := found{rule: rule{kind: Factual, weight: score}, lang: likely(folded)[0].name}.of([]string{strings.TrimSpace(text)}, 0)
+	r.Layer, r.Standing = Implicit, false
+	return r
+}
+
+// Weights of the implicit score.
+const (
+	ofNegation   = 0.40
+	ofBrevity    = 0.20
+	ofSimilarity = 0.30
+	ofSecond     = 0.10
+	maxBrief     = 15 // words
+)
+
+// Score returns the implicit score of a folded message after an answer, 0–1.
+func Score(folded, answer string) float64 {
+	score, shared := 0.0, overlap(folded, answer)
+	negation, second := false, false
+	for _, l := range languages() {
+		negation = negation || anyOf(l.negation, folded)
+		second = second || anyOf(l.second, folded)
+	}
+	// Most sentences with a "not" deny something else: the answer is denied by one that
+	// begins with it, or that repeats some of the answer.
+	if negation && (shared > 0 || denies(folded)) {
+		score += ofNegation
+	}
+	if n := len(strings.Fields(folded)); n > 0 && n <= maxBrief {
+		score += ofBrevity
+	}
+	if second {
+		score += ofSecond
+	}
+	return score + ofSimilarity*shared
+}
+
+// overlap returns the share of a message's words that the answer has, 0–1.
+func overlap(folded, answer string) float64 {
+	words := Words(folded)
+	if len(words) == 0 {
+		return 0
+	}
+	in := map[string]bool{} // at most the words of MaxText runes
+	for _, w := range Words(cut(answer, 4*MaxText)) {
+		in[w] = true
+	}
+	n := 0
+	for _, w := range words {
+		if in[w] {
+			n++
+		}
+	}
+	return float64(n) / float64(len(words))
+}
+
+// denies reports whether a folded text begins with a denial.
+func denies(folded string) bool {
+	first, _, _ := strings.Cut(folded, " ")
+	switch strings.Trim(first, ",.!;:") {
+	case "no", "nope", "nah", "wrong", "incorrect", "nein", "nee", "noe", "ne", "falsch":
+		return true
+	}
+	return false
+}
+
+// joined returns sentences with a bare "No." put in front of the one behind it.
+func joined(all []string) []string {
+	if len(all) < 2 || len(strings.Fields(all[0])) != 1 || !denies(Fold(strings.Trim(all[0], ".! "))) {
+		return all
+	}
+	return append([]string{strings.Trim(all[0], ".! ") + ", " + strings.TrimSpace(all[1])}, all[2:]...)
+}
