@@ -120,6 +120,9 @@ core/claudecli/claudetest: core/vault  # where the CLI keeps transcripts
 core/command: core core/store
 core/contexts: core core/vault  # saved lists of folders and files
 core/coretest:
+core/council/choice:  # weights, ratings and routing, computed
+core/council/claims: core/council/choice  # answers, compared by what they claim
+core/council/domains: core/council/choice  # what questions are about
 core/diff: core  # what changes in a text, for people
 core/dispatch: core core/bus core/command core/orchestrator core/orchestrator/call core/queue core/queue/outbox core/runs core/store core/texts
 core/erasure: core core/beneath core/session core/store core/transcript core/vault

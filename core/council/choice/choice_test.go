@@ -1,0 +1,230 @@
+package choice
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"testing/quick"
+)
+
+func near(t *testing.T, what string, got, want float64) {
+	t.Helper()
+	if math.Abs(got-want) > 1e-6 {
+		t.Errorf("%s is %v, want %v", what, got, want)
+	}
+}
+
+func record(observed map[string]Evidence) *Record {
+	r := &Record{}
+	for d, e := range observed {
+		r.Observe(d, e)
+	}
+	return r
+}
+
+func TestReliabilityFallsBackToTheParentDomainTheModelAndOneHalf(t *testing.T) {
+	near(t, "a model without evidence", (&Record{}).Reliability("code.python"), 0.5)
+	r := record(map[string]Evidence{"code": {Wins: 8, Runs: 8}})
+	model := (8 + 8*0.5) / 16
+	root := (8 + 8*model) / 16
+	near(t, "the model in another domain", r.Reliability("math"), model)
+	near(t, "the root", r.Reliability("code"), root)
+	near(t, "a subdomain without evidence", r.Reliability("code.python.async"), root)
+	r.Observe("code.python", Evidence{Wins: 0, Runs: 4})
+	if r.Reliability("code.python") >= r.Reliability("code.rust") {
+		t.Error("failures in a subdomain do not lower it")
+	}
+}
+
+func TestWeightIsCalibratedConfidenceTimesReliabilityRoundedToSixDecimals(t *testing.T) {
+	m := Member{Model: "a", Confidence: 0.9, Record: record(map[string]Evidence{"code": {Wins: 3, Runs: 7}})}
+	s := Weigh([]Share{{"code", 0.25}, {"math", 0.75}}, m)
+	want := 0.9 * (0.25*m.Record.Reliability("code") + 0.75*m.Record.Reliability("math"))
+	if s.Weight != math.Round(want*1e6)/1e6 {
+		t.Errorf("%v, want %v", s.Weight, want)
+	}
+	if s := Weigh([]Share{{"code", 1}}, Member{Model: "b", Confidence: math.NaN()}); s.Weight != Round(Unreported*Unknown) {
+		t.Errorf("without confidence and record: %+v", s)
+	}
+}
+
+func TestTiesAreBrokenByReliabilityScoreThenLatencyThenModel(t *testing.T) {
+	members := []Member{
+		{"d", 0.5, &Record{Score: 70, Latency: 100}}, {"b", 0.5, &Record{Score: 70, Latency: 100}},
+		{"slow", 0.5, &Record{Score: 70, Latency: 900}}, {"unknown", 0.5, &Record{Score: 70}},
+		{"best", 0.5, &Record{Score: 71, Latency: 5000}},
+	}
+	want := []string{"best", "b", "d", "slow", "unknown"}
+	for range 20 {
+		members = append(members[1:], members[0])
+		var got []string
+		for _, s := range Rank(nil, members) {
+			got = append(got, s.Model)
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("%v, want %v", got, want)
+		}
+	}
+}
+
+func TestBlendGivesTheClassifierSevenTenths(t *testing.T) {
+	q := Blend([]Share{{"code", 1}}, []string{"math", "code", ""})
+	if len(q) != 2 || q[0].Domain != "code" {
+		t.Fatal(q)
+	}
+	near(t, "code", q[0].Weight, 0.85)
+	near(t, "math", q[1].Weight, 0.15)
+	if q := Blend(nil, nil); len(q) != 1 || q[0] != (Share{"general", 1}) {
+		t.Error(q)
+	}
+}
+
+func TestCalibrationIsTheIdentityBelowThirtyOutcomes(t *testing.T) {
+	var bins [Bins]Bin
+	bins[9] = Bin{Sum: 27.5, Wins: 3, Runs: 29}
+	near(t, "29 outcomes", Calibrate(bins).Of(0.95), 0.95)
+	bins[9] = Bin{Sum: 28.5, Wins: 3, Runs: 30}
+	near(t, "30 outcomes", Calibrate(bins).Of(0.95), 0.1)
+}
+
+func TestCalibrationGrowsWithConfidenceAndStaysWithinOneWhateverTheOutcomes(t *testing.T) {
+	err := quick.Check(func(wins, runs [Bins]uint8, a, b float64) bool {
+		var bins [Bins]Bin
+		for i := range bins {
+			n := float64(runs[i])
+			bins[i] = Bin{Sum: n * (float64(i) + 0.5) / Bins, Wins: min(float64(wins[i]), n), Runs: n}
+		}
+		c := Calibrate(bins)
+		a, b = math.Abs(math.Mod(a, 1)), math.Abs(math.Mod(b, 1))
+		x, y := c.Of(min(a, b)), c.Of(max(a, b))
+		return x <= y+1e-12 && x >= 0 && y <= 1
+	}, nil)
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestBallotsHaveTheOthersAnswersInAnOrderOfTheSeed(t *testing.T) {
+	orders := map[string]bool{}
+	for seed := range uint64(40) {
+		b := NewBallot(seed, 2, 5)
+		if !slices.Equal(b.Authors, NewBallot(seed, 2, 5).Authors) {
+			t.Fatal("one seed gives two orders")
+		}
+		if slices.Contains(b.Authors, 2) || len(b.Authors) != 4 {
+			t.Fatal(b.Authors)
+		}
+		orders[strings.Trim(strings.Join(strings.Fields(Letter(b.Authors[0])+Letter(b.Authors[1])+Letter(b.Authors[2])), ""), " ")] = true
+	}
+	if len(orders) < 10 {
+		t.Errorf("40 seeds give %d orders", len(orders))
+	}
+}
+
+func scores(weights ...float64) []Score {
+	var out []Score
+	for i, w := range weights {
+		out = append(out, Score{Model: Letter(i), Weight: w, Reliability: w})
+	}
+	return out
+}
+
+func TestPeersChoosesTheAnswerThatTheOthersRateBest(t *testing.T) {
+	s := scores(0.9, 0.5, 0.4)
+	votes := []Vote{{0, 1, 0.2}, {0, 2, 1}, {1, 0, 0.5}, {1, 2, 0.9}, {2, 0, 0.1}, {2, 1, 0.1}}
+	got := Peers(s, votes)
+	if got[0].Author != 2 {
+		t.Fatalf("%+v", got)
+	}
+	near(t, "W of the winner", got[0].Welfare, Round((0.9*1+0.5*0.9)/1.4))
+	if again := Peers(s, append(slices.Clone(votes), Vote{1, 1, 1}, Vote{7, 0, 1}, Vote{0, 1, 1})); !slices.Equal(again, got) {
+		t.Error("a vote for oneself, of a stranger or a second one counts")
+	}
+}
+
+func TestAMissingVoteNeitherRaisesNorLowersAnAnswer(t *testing.T) {
+	s := scores(0.5, 0.5, 0.5)
+	all := Peers(s, []Vote{{0, 1, 0.6}, {2, 1, 0.6}, {0, 2, 0.5}, {1, 2, 0.5}})
+	some := Peers(s, []Vote{{0, 1, 0.6}, {0, 2, 0.5}, {1, 2, 0.5}})
+	if all[0].Author != 1 || some[0].Author != 1 || all[0].Welfare != some[0].Welfare {
+		t.Errorf("%+v\n%+v", all, some)
+	}
+}
+
+func TestARaterWhoseVoteChangesTheChoiceHasAPivot(t *testing.T) {
+	s := scores(0.5, 0.5, 0.9)
+	got := Peers(s, []Vote{{2, 0, 1}, {2, 1, 0}, {1, 0, 0.4}, {0, 1, 0.6}})
+	pivots := map[string]float64{}
+	for _, x := range got {
+		pivots[x.Model] = x.Pivot
+	}
+	if got[0].Model != "A" || pivots["C"] <= 0 || pivots["B"] != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// The second member believes a text in the first one's answer that tells it to rate
+// that best.
+func TestAnAnswerThatTellsItsRatersWhatToRateDoesNotWin(t *testing.T) {
+	relation := func(i, j int) Relation { // the first contradicts the other two, who agree
+		if i == 0 || j == 0 {
+			return Contradict
+		}
+		return Agree
+	}
+	s := scores(0.5, 0.5, 0.5)
+	var votes []Vote
+	ratings := []map[int]float64{0: {1: 0, 2: 0}, 1: {0: 1, 2: 0}, 2: {0: 0.1, 1: 0.9}}
+	for rater := range s {
+		b := NewBallot(7, rater, 3)
+		by := map[string]float64{}
+		for i, author := range b.Authors {
+			by[Letter(i)] = ratings[rater][author]
+		}
+		votes = append(votes, b.Votes(by, relation)...)
+	}
+	if got := Peers(s, votes); got[0].Author == 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestAtMostOneTurnInTenIsExplored(t *testing.T) {
+	members := []Member{{"good", math.NaN(), record(map[string]Evidence{"code": {Wins: 9, Runs: 10}})}, {"new", math.NaN(), nil}, {"bad", math.NaN(), record(map[string]Evidence{"code": {Wins: 1, Runs: 40}})}}
+	explored, of := 0, map[string]int{}
+	const turns = 4000
+	for seed := range uint64(turns) {
+		r := Choose(seed, []Share{{"code", 1}}, members)
+		if again := Choose(seed, []Share{{"code", 1}}, members); again.Model != r.Model {
+			t.Fatal("one seed gives two members")
+		}
+		of[r.Model]++
+		if r.Explored {
+			explored++
+		} else if r.Model != "good" {
+			t.Fatalf("%+v", r)
+		}
+	}
+	if explored > turns/10 || explored < turns/400 || of["new"] <= of["bad"] {
+		t.Errorf("%d explored, %v", explored, of)
+	}
+}
+
+func TestLabels(t *testing.T) {
+	for name, c := range map[string]struct {
+		Outcome
+		confidence, callout string
+	}{
+		"two agree":             {Outcome{Asked: 3, Answered: 3, Agreeing: 2}, LabelHigh, ""},
+		"a single answer":       {Outcome{Asked: 1, Answered: 1, Agreeing: 1}, LabelMedium, ""},
+		"a member is missing":   {Outcome{Asked: 3, Answered: 2, Agreeing: 2}, LabelMedium, ""},
+		"medicine":              {Outcome{Asked: 3, Answered: 3, Agreeing: 3, Domain: "medical.dosage"}, LabelMedium, CalloutHighStakes},
+		"a dispute":             {Outcome{Asked: 3, Answered: 3, Agreeing: 2, Disputed: true, Domain: "legal"}, LabelUncertain, CalloutDisagreement},
+		"an objection":          {Outcome{Asked: 3, Answered: 3, Agreeing: 3, Objected: true}, LabelUncertain, ""},
+		"an objection on money": {Outcome{Asked: 1, Answered: 1, Agreeing: 1, Objected: true, Domain: "finance"}, LabelUncertain, CalloutHighStakes},
+	} {
+		if confidence, callout := Label(c.Outcome); confidence != c.confidence || callout != c.callout {
+			t.Errorf("%s: %s, %q", name, confidence, callout)
+		}
+	}
+}

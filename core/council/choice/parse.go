@@ -1,0 +1,273 @@
+package choice
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// Bounds of what members and reviewers return.
+const (
+	MaxReply      = 64 << 10 // bytes of a reply that is read
+	MaxPoints     = 10       // points of a judge, issues of a reviewer
+	MaxPoint      = 500      // bytes of each
+	MaxCorrection = 8 << 10  // bytes
+)
+
+// Schemas of the replies, as JSON Schema.
+const (
+	RatingsSchema = `{"type":"object","additionalProperties":false,"required":["ratings"],"properties":{"ratings":{"type":"array","items":{"type":"object","additionalProperties":false,"required":["answer","score"],"properties":{"answer":{"type":"string"},"score":{"type":"number","minimum":0,"maximum":1}}}}}}`
+	VerdictSchema = `{"type":"object","additionalProperties":false,"required":["verdict","points"],"properties":{"verdict":{"enum":["agree","complementary","contradict"]},"points":{"type":"array","items":{"type":"string"}}}}`
+	ReviewSchema  = `{"type":"object","additionalProperties":false,"required":["verdict","issues","correction"],"properties":{"verdict":{"enum":["correct","incorrect","partially_correct"]},"issues":{"type":"array","items":{"type":"string"}},"correction":{"type":"string"}}}`
+	ReportSchema  = `{"type":"object","additionalProperties":false,"required":["confidence","domain"],"properties":{"confidence":{"type":"number","minimum":0,"maximum":1},"domain":{"type":"string"}}}`
+)
+
+// ParseRatings reads the reply to a ballot of n answers: a score from 0 to 1 for each
+// letter, none missing, none twice.
+func ParseRatings(reply string, n int) (map[string]float64, error) {
+	var r struct {
+		Ratings *[]struct {
+			Answer string   `json:"answer"`
+			Score  *float64 `json:"score"`
+		} `json:"ratings"`
+	}
+	if err := strict(reply, &r); err != nil {
+		return nil, err
+	}
+	if r.Ratings == nil {
+		return nil, errors.New("ratings: missing")
+	}
+	out := make(map[string]float64, n)
+	for i, x := range *r.Ratings {
+		if i >= n {
+			return nil, fmt.Errorf("ratings: more than the %d answers", n)
+		}
+		if len(x.Answer) != 1 || x.Answer[0] < 'A' || int(x.Answer[0]-'A') >= n {
+			return nil, fmt.Errorf("ratings[%d].answer: must be a letter from A to %s", i, Letter(n-1))
+		}
+		if _, twice := out[x.Answer]; twice {
+			return nil, fmt.Errorf("ratings[%d].answer: %s is rated twice", i, x.Answer)
+		}
+		if x.Score == nil || !(*x.Score >= 0 && *x.Score <= 1) {
+			return nil, fmt.Errorf("ratings[%d].score: must be from 0 to 1", i)
+		}
+		out[x.Answer] = *x.Score
+	}
+	if len(out) < n {
+		return nil, fmt.Errorf("ratings: %d of %d answers are rated", len(out), n)
+	}
+	return out, nil
+}
+
+// Verdicts of a judge.
+const (
+	VerdictAgree         = "agree"
+	VerdictComplementary = "complementary"
+	VerdictContradict    = "contradict"
+)
+
+// A Verdict is a judge's comparison of answers.
+type Verdict struct {
+	Verdict string   `json:"verdict"`
+	Points  []string `json:"points"`
+}
+
+// ParseVerdict reads a judge's reply.
+func ParseVerdict(reply string) (Verdict, error) {
+	var v Verdict
+	if err := strict(reply, &v); err != nil {
+		return Verdict{}, err
+	}
+	switch v.Verdict {
+	case VerdictAgree, VerdictComplementary, VerdictContradict:
+	default:
+		return Verdict{}, errors.New("verdict: must be agree, complementary or contradict")
+	}
+	v.Points = bounded(v.Points)
+	return v, nil
+}
+
+// Verdicts of a reviewer. Unreviewed is of an answer whose reviewer returned none.
+const (
+	ReviewCorrect   = "correct"
+	ReviewIncorrect = "incorrect"
+	ReviewPartially = "partially_correct"
+	Unreviewed      = "unreviewed"
+)
+
+// A Review is what a reviewer found in an answer.
+type Review struct {
+	Verdict    string   `json:"verdict"`
+	Issues     []string `json:"issues"`
+	Correction string   `json:"correction"`
+}
+
+// ParseReview reads a reviewer's reply.
+func ParseReview(reply string) (Review, error) {
+	var r Review
+	if err := strict(reply, &r); err != nil {
+		return Review{}, err
+	}
+	switch r.Verdict {
+	case ReviewCorrect, ReviewIncorrect, ReviewPartially:
+	default:
+		return Review{}, errors.New("verdict: must be correct, incorrect or partially_correct")
+	}
+	r.Issues = bounded(r.Issues)
+	r.Correction = cut(r.Correction, MaxCorrection)
+	return r, nil
+}
+
+// Objects reports whether the majority of the reviews finds the answer incorrect.
+// Reviews without a verdict do not count; at a tie nobody objects.
+func Objects(reviews []Review) bool {
+	against, in := 0, 0
+	for _, r := range reviews {
+		switch r.Verdict {
+		case ReviewIncorrect:
+			against++
+		case ReviewCorrect, ReviewPartially:
+			in++
+		}
+	}
+	return against > in
+}
+
+// A Report is what a member says of its own answer.
+type Report struct {
+	Confidence float64 `json:"confidence"` // from 0 to 1
+	Domain     string  `json:"domain"`     // in its own words, at most MaxDomainName bytes
+}
+
+// MaxDomainName bounds the domain of a report, in bytes.
+const MaxDomainName = 80
+
+// ReportInstruction asks a member for a report, as the last part of its prompt.
+const ReportInstruction = `End your answer with one line of this form and nothing after it. The line is removed before the answer is shown.
+REPORT: {"confidence": 0.0, "domain": "topic"}
+confidence is the probability from 0 to 1 that your answer is right. domain is its topic in one to three English words, from general to special, separated by dots, such as code.python or medical.dosage.`
+
+// SplitReport returns an answer without its last line if that is a report, and the
+// report. A line that begins like one and is not valid is removed, too.
+func SplitReport(answer string) (text string, r Report, ok bool) {
+	trimmed := strings.TrimRight(answer, " \t\r\n`")
+	start := strings.LastIndexByte(trimmed, '\n') + 1
+	rest, is := strings.CutPrefix(strings.TrimSpace(trimmed[start:]), "REPORT:")
+	if !is {
+		return answer, Report{}, false
+	}
+	text = strings.TrimRight(trimmed[:start], " \t\r\n")
+	var in struct {
+		Confidence *float64 `json:"confidence"`
+		Domain     string   `json:"domain"`
+	}
+	if err := strict(rest, &in); err != nil || in.Confidence == nil || !(*in.Confidence >= 0 && *in.Confidence <= 1) {
+		return text, Report{}, false
+	}
+	return text, Report{Confidence: *in.Confidence, Domain: cut(strings.TrimSpace(in.Domain), MaxDomainName)}, true
+}
+
+// RepairInstruction asks once more for a reply that could not be read.
+func RepairInstruction(err error, schema string) string {
+	return "Your reply could not be read: " + err.Error() + ". Reply again with nothing but one JSON object of this schema:\n" + schema
+}
+
+// strict decodes a reply that is one JSON object, which may be in one code fence.
+// Fields that are unknown or given twice are errors.
+func strict(reply string, into any) error {
+	if len(reply) > MaxReply {
+		return fmt.Errorf("the reply has more than %d bytes", MaxReply)
+	}
+	if !utf8.ValidString(reply) {
+		return errors.New("the reply is not valid UTF-8")
+	}
+	reply = unfenced(strings.TrimSpace(reply))
+	if !strings.HasPrefix(reply, "{") {
+		return errors.New("the reply is not a JSON object")
+	}
+	if err := unique(json.NewDecoder(strings.NewReader(reply)), 0); err != nil {
+		return err
+	}
+	d := json.NewDecoder(strings.NewReader(reply))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return fmt.Errorf("the reply is not of this form: %w", err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return errors.New("the reply has text after the JSON object")
+	}
+	return nil
+}
+
+func unfenced(reply string) string {
+	rest, ok := strings.CutPrefix(reply, "```")
+	if !ok {
+		return reply
+	}
+	rest = strings.TrimPrefix(rest, "json")
+	if inner, ok := strings.CutSuffix(rest, "```"); ok {
+		return strings.TrimSpace(inner)
+	}
+	return reply
+}
+
+// maxDepth bounds how deep values of a reply are nested.
+const maxDepth = 6
+
+// unique refuses objects with a name twice, which decoders read differently.
+func unique(d *json.Decoder, depth int) error {
+	t, err := d.Token()
+	if err != nil {
+		return errors.New("the reply is not valid JSON")
+	}
+	open, ok := t.(json.Delim)
+	if !ok {
+		return nil
+	}
+	if depth >= maxDepth {
+		return errors.New("the reply is nested too deep")
+	}
+	names := map[string]bool{} // bounded by MaxReply
+	for d.More() {
+		if open == '{' {
+			t, err := d.Token()
+			name, ok := t.(string)
+			if err != nil || !ok {
+				return errors.New("the reply is not valid JSON")
+			}
+			if name = strings.ToLower(name); names[name] {
+				return fmt.Errorf("%s: given twice", cut(name, MaxDomainName))
+			}
+			names[name] = true
+		}
+		if err := unique(d, depth+1); err != nil {
+			return err
+		}
+	}
+	if _, err := d.Token(); err != nil {
+		return errors.New("the reply is not valid JSON")
+	}
+	return nil
+}
+
+// bounded returns the texts that are not empty, within the bounds.
+func bounded(texts []string) []string {
+	out := []string{}
+	for _, t := range texts {
+		if t = strings.TrimSpace(t); t != "" && len(out) < MaxPoints {
+			out = append(out, cut(t, MaxPoint))
+		}
+	}
+	return out
+}
+
+// cut returns the beginning of a text, at most n bytes in whole characters.
+func cut(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	return strings.ToValidUTF8(text[:n], "")
+}

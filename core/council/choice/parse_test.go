@@ -1,0 +1,118 @@
+package choice
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestRatingsAreReadOnlyWhenEveryAnswerHasOneFromZeroToOne(t *testing.T) {
+	got, err := ParseRatings("```json\n{\"ratings\":[{\"answer\":\"B\",\"score\":0},{\"answer\":\"A\",\"score\":0.25}]}\n```", 2)
+	if err != nil || got["A"] != 0.25 || got["B"] != 0 || len(got) != 2 {
+		t.Fatal(got, err)
+	}
+	for name, reply := range map[string]string{
+		"empty": "", "text": "A is best", "an array": "[]", "no ratings": "{}",
+		"one missing":   `{"ratings":[{"answer":"A","score":1}]}`,
+		"one twice":     `{"ratings":[{"answer":"A","score":1},{"answer":"A","score":0}]}`,
+		"a stranger":    `{"ratings":[{"answer":"A","score":1},{"answer":"C","score":0}]}`,
+		"too many":      `{"ratings":[{"answer":"A","score":1},{"answer":"B","score":0},{"answer":"B","score":0}]}`,
+		"above one":     `{"ratings":[{"answer":"A","score":1.5},{"answer":"B","score":0}]}`,
+		"no score":      `{"ratings":[{"answer":"A"},{"answer":"B","score":0}]}`,
+		"a text":        `{"ratings":[{"answer":"A","score":"1"},{"answer":"B","score":0}]}`,
+		"a field more":  `{"ratings":[{"answer":"A","score":1},{"answer":"B","score":0}],"winner":"A"}`,
+		"a name twice":  `{"ratings":[],"ratings":[{"answer":"A","score":1},{"answer":"B","score":0}]}`,
+		"another case":  `{"ratings":[],"Ratings":[{"answer":"A","score":1},{"answer":"B","score":0}]}`,
+		"text after it": `{"ratings":[{"answer":"A","score":1},{"answer":"B","score":0}]} {}`,
+		"five megabyte": `{"ratings":[` + strings.Repeat(" ", 5<<20) + `]}`,
+		"deep":          strings.Repeat(`{"a":`, 1000) + "1" + strings.Repeat("}", 1000),
+	} {
+		if got, err := ParseRatings(reply, 2); err == nil || len(err.Error()) > 300 {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+}
+
+func TestVerdictsAndReviewsAreReadWithinTheirBounds(t *testing.T) {
+	v, err := ParseVerdict(`{"verdict":"contradict","points":["", "` + strings.Repeat("ä", 1000) + `","b"]}`)
+	if err != nil || v.Verdict != VerdictContradict || len(v.Points) != 2 || len(v.Points[0]) > MaxPoint {
+		t.Error(v, err)
+	}
+	r, err := ParseReview(`{"verdict":"incorrect","issues":["wrong year"],"correction":"It was 1990."}`)
+	if err != nil || r.Verdict != ReviewIncorrect || len(r.Issues) != 1 || r.Correction == "" {
+		t.Error(r, err)
+	}
+	for _, reply := range []string{`{"verdict":"yes","points":[]}`, `{"points":[]}`, `{"verdict":"agree","points":"none"}`} {
+		if _, err := ParseVerdict(reply); err == nil {
+			t.Error(reply)
+		}
+	}
+	if _, err := ParseReview("The verdict is incorrect."); err == nil {
+		t.Error("a review is found in prose")
+	}
+}
+
+func TestTheMajorityOfReviewsObjects(t *testing.T) {
+	of := func(verdicts ...string) (all []Review) {
+		for _, v := range verdicts {
+			all = append(all, Review{Verdict: v})
+		}
+		return all
+	}
+	for _, c := range []struct {
+		reviews []Review
+		want    bool
+	}{
+		{of(), false}, {of(ReviewIncorrect), true}, {of(ReviewIncorrect, ReviewCorrect), false},
+		{of(ReviewIncorrect, ReviewPartially, ReviewIncorrect), true}, {of(Unreviewed, Unreviewed, ReviewIncorrect), true},
+	} {
+		if Objects(c.reviews) != c.want {
+			t.Errorf("%v", c.reviews)
+		}
+	}
+}
+
+func TestAReportIsTakenOffTheAnswer(t *testing.T) {
+	text, r, ok := SplitReport("It is 42.\n\nREPORT: {\"confidence\": 0.8, \"domain\": \"math.numbers\"}\n")
+	if !ok || text != "It is 42." || r != (Report{0.8, "math.numbers"}) {
+		t.Errorf("%q %+v %v", text, r, ok)
+	}
+	if text, _, ok := SplitReport("It is 42.\nREPORT: very sure"); ok || text != "It is 42." {
+		t.Errorf("%q", text)
+	}
+	if text, _, ok := SplitReport("See the REPORT: it is long"); ok || text != "See the REPORT: it is long" {
+		t.Errorf("%q", text)
+	}
+}
+
+func TestTheRepairNamesTheFaultAndTheSchema(t *testing.T) {
+	if s := RepairInstruction(errors.New("ratings: missing"), RatingsSchema); !strings.Contains(s, "ratings: missing") || !strings.Contains(s, RatingsSchema) {
+		t.Error(s)
+	}
+}
+
+func FuzzReplies(f *testing.F) {
+	for _, s := range []string{`{"ratings":[{"answer":"A","score":1},{"answer":"B","score":0}]}`, `{"verdict":"agree","points":["a"]}`, `{"verdict":"correct","issues":[],"correction":""}`, "a\nREPORT: {\"confidence\":1,\"domain\":\"x\"}", "```json\n{}```"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, reply string) {
+		if got, err := ParseRatings(reply, 2); err == nil {
+			for _, l := range []string{"A", "B"} {
+				if v, ok := got[l]; !ok || !(v >= 0 && v <= 1) {
+					t.Errorf("%v", got)
+				}
+			}
+		}
+		if v, err := ParseVerdict(reply); err == nil && (len(v.Points) > MaxPoints || v.Verdict == "") {
+			t.Errorf("%+v", v)
+		}
+		if r, err := ParseReview(reply); err == nil && (len(r.Issues) > MaxPoints || len(r.Correction) > MaxCorrection) {
+			t.Errorf("%+v", r)
+		}
+		text, r, ok := SplitReport(reply)
+		if len(text) > len(reply) || ok && !(r.Confidence >= 0 && r.Confidence <= 1) || utf8.ValidString(reply) && !utf8.ValidString(text+r.Domain) {
+			t.Errorf("%q %+v", text, r)
+		}
+	})
+}
