@@ -16,23 +16,24 @@ RUN go mod download
 COPY . .
 ARG VERSION=dev
 RUN make "dist/gatehouse-linux-$(go env GOARCH)" VERSION="$VERSION" \
- && mkdir -p /out/vault /out/vault-backups /out/tmp /out/certs \
+ && mkdir -p /out/vault /out/vault-backups /out/vault-keys /out/tmp /out/certs \
  && mv "dist/gatehouse-linux-$(go env GOARCH)" /out/gatehouse \
  && cp /etc/ssl/certs/ca-certificates.crt /out/certs/ \
- && chmod 0700 /out/vault /out/vault-backups && chmod 1777 /out/tmp
+ && chmod 0700 /out/vault /out/vault-backups /out/vault-keys && chmod 1777 /out/tmp
 
 FROM scratch
 COPY --from=build /out/gatehouse /gatehouse
 COPY --from=build /out/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 COPY --from=build --chown=65532:65532 /out/vault /vault
 COPY --from=build --chown=65532:65532 /out/vault-backups /vault-backups
+COPY --from=build --chown=65532:65532 /out/vault-keys /vault-keys
 COPY --from=build /out/tmp /tmp
 
 # Beyond loopback, as in a container, the gateway wants an admin password:
 # GATEHOUSE_ADMIN_PASSWORD_FILE.
 ENV GATEHOUSE_VAULT_PATH=/vault GATEHOUSE_ADDR=0.0.0.0:3333 GATEHOUSE_LOG_FORMAT=json HOME=/vault TMPDIR=/tmp
 USER 65532:65532
-VOLUME /vault /vault-backups
+VOLUME /vault /vault-backups /vault-keys
 EXPOSE 3333
 # Answers that are being made get DRAIN_TIMEOUT (30 s) before the program ends:
 # give "docker stop" a little more (--time 40).

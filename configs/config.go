@@ -108,6 +108,8 @@ type Config struct {
 
 	BackupPath string `split_words:"true" example:"/srv/backups" desc:"Directory outside the vault for backups made in the panel. Empty: next to the vault, with the suffix -backups."`
 
+	ContentKeyFile string `split_words:"true" example:"/etc/gatehouse/content.key" desc:"File outside the vault with the keys of the encrypted columns of the database, mode 0600; made at the first start. Keep a copy of it. Empty: content.key in the directory next to the vault with the suffix -keys."`
+
 	RetentionDays int `split_words:"true" default:"0" min:"0" max:"36500" example:"365" desc:"Days after which unused archived sessions move to the trash. 0: never."`
 
 	source map[string]string   // by name without prefix; what is absent has its default
@@ -179,6 +181,14 @@ func (c *Config) BackupDir() string {
 		return c.BackupPath
 	}
 	return filepath.Clean(c.VaultPath) + "-backups"
+}
+
+// ContentKeyPath returns the file with the keys of the encrypted columns.
+func (c *Config) ContentKeyPath() string {
+	if c.ContentKeyFile != "" {
+		return c.ContentKeyFile
+	}
+	return filepath.Join(filepath.Clean(c.VaultPath)+"-keys", "content.key")
 }
 
 // Secrets returns all secrets that are set, those of BOTS_FILE too once LoadAll has

@@ -121,7 +121,7 @@ func TestEverySettingIsReadFromItsOwnName(t *testing.T) {
 		"ANTHROPIC_API_KEY": "sk-2", "ANTHROPIC_BASE_URL": "http://127.0.0.1:9",
 		"OPENAI_API_KEY": "sk-1", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "CLAUDE_CLI": "/opt/claude", "CLAUDE_PROJECTS": "/home/x/.claude/projects", "LIMIT_RUNS": "3", "LIMIT_RUN_TIME": "1m",
 		"LIMIT_SILENCE": "2m", "LIMIT_OUTPUT_TOKENS": "100", "LIMIT_ROUNDS": "7", "DEFAULT_AGENT": "researcher", "GUEST_MODEL": "local/quote", "TITLE_MODEL": "local/quote", "BUDGET_USER_DAY": "40000", "BUDGET_BOT_DAY": "$2.5", "BUDGET_DAY": "$20", "SANDBOX": "container", "SANDBOX_IMAGE": "localhost/tools:1", "SANDBOX_CGROUP": "/sys/fs/cgroup/x", "MCP_ENV": "A_TOKEN,B", "SEARXNG_URL": "http://127.0.0.1:8888", "TRANSCRIBE_URL": "http://127.0.0.1:9000/v1", "TRANSCRIBE_COMMAND": "whisper-cli -f {file}", "TRANSCRIBE_MODEL": "base", "METRICS_ADDR": "127.0.0.1:9090", "LOG_LEVEL": "debug",
-		"LOG_FORMAT": "json", "DRAIN_TIMEOUT": "5s", "BACKUP_PATH": "/srv/backups", "FILES_PERSON_MB": "5", "FILES_MB": "50", "ACTIVITY": "off", "INDEX": "off", "INDEX_MAX_MB": "70", "EMBED_URL": "http://127.0.0.1:9/v1", "EMBED_MODEL": "small", "EMBED_DIMENSIONS": "512", "EMBED_PREFIXES": "e5", "EMBED_API_KEY": "sk-3", "RETENTION_DAYS": "90",
+		"LOG_FORMAT": "json", "DRAIN_TIMEOUT": "5s", "BACKUP_PATH": "/srv/backups", "CONTENT_KEY_FILE": "/etc/content.key", "FILES_PERSON_MB": "5", "FILES_MB": "50", "ACTIVITY": "off", "INDEX": "off", "INDEX_MAX_MB": "70", "EMBED_URL": "http://127.0.0.1:9/v1", "EMBED_MODEL": "small", "EMBED_DIMENSIONS": "512", "EMBED_PREFIXES": "e5", "EMBED_API_KEY": "sk-3", "RETENTION_DAYS": "90",
 	}
 	var pairs []string
 	for name, value := range values {

@@ -79,6 +79,9 @@ func (c *Config) settle() {
 	if c.BackupPath != "" {
 		c.BackupPath = absolute(c.BackupPath)
 	}
+	if c.ContentKeyFile != "" {
+		c.ContentKeyFile = absolute(c.ContentKeyFile)
+	}
 	if c.ClaudeCLI != "" {
 		c.ClaudeCLI = absolute(c.ClaudeCLI)
 	}
@@ -174,6 +177,7 @@ func (c *Config) checks() map[string]func() error {
 		"DISCORD_ALLOWED_USERS":  func() error { return each(c.DiscordAllowedUsers, check.User) },
 		"BOTS_FILE":              c.checkBotsFile,
 		"BACKUP_PATH":            func() error { return each(values.List{c.BackupPath}, check.Path) },
+		"CONTENT_KEY_FILE":       c.checkContentKey,
 		"GUEST_READ":             func() error { return each(c.GuestRead, check.Glob) },
 		"MODEL":                  func() error { return each(values.List{c.Model}, c.checkModel) },
 		"MODEL_FALLBACKS":        c.checkFallbacks,
@@ -216,6 +220,17 @@ func (c *Config) checkVault() error {
 		return fmt.Errorf("%s is a file, and the vault is a directory: name the directory that is to hold everything", c.VaultPath)
 	}
 	return check.Path(c.VaultPath)
+}
+
+// checkContentKey accepts a path outside the vault: backups contain the vault.
+func (c *Config) checkContentKey() error {
+	if c.ContentKeyFile == "" {
+		return nil
+	}
+	if rel, err := filepath.Rel(c.VaultPath, c.ContentKeyFile); err == nil && filepath.IsLocal(rel) {
+		return fmt.Errorf("%s is in the vault, and so in every backup: name a file outside it", c.ContentKeyFile)
+	}
+	return check.Path(c.ContentKeyFile)
 }
 
 func (c *Config) checkBotsFile() error {

@@ -114,6 +114,8 @@ var sentences = map[string]string{
 	"backup.make":              "made the backup {subject}",
 	"backup.download":          "downloaded the backup {subject}",
 	"backup.delete":            "deleted the backup {subject}",
+	"content_key.rotate":       "encrypted all texts again with the key {subject}",
+	"content_key.lost":         "deleted the texts whose key is lost; the new key is {subject}",
 	"backup.restore":           "restored the backup {subject}",
 	"backup.restore_begin":     "began to restore the backup {subject}",
 	"backup.restore_cancel":    "cancelled the restore of the backup {subject}",

@@ -25,6 +25,7 @@ import (
 	"gatehouse/cmd/gatehouse/ownfiles"
 	"gatehouse/cmd/gatehouse/restore"
 	"gatehouse/cmd/gatehouse/scheduling"
+	"gatehouse/cmd/gatehouse/sealing"
 	"gatehouse/configs"
 	"gatehouse/configs/live"
 	"gatehouse/connectors"
@@ -63,6 +64,7 @@ import (
 	"gatehouse/core/sandbox"
 	"gatehouse/core/schedule"
 	"gatehouse/core/schedule/remind"
+	"gatehouse/core/sealed"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
 	"gatehouse/core/store/integrity"
@@ -94,6 +96,7 @@ type app struct {
 	shown         *attachments.Shown
 	ledger        *attach.Ledger
 	db            *store.DB
+	sealed        *sealed.Box // of encrypted columns
 	bus           *bus.Bus
 	flight        *flight.Recorder
 	outbox        *outbox.Outbox
@@ -234,6 +237,9 @@ func (a *app) openStore(ctx context.Context) (err error) {
 	}
 	a.closing(a.db.Close)
 	if err := a.watchDatabase(); err != nil {
+		return err
+	}
+	if a.sealed, err = sealing.Open(ctx, a.cfg, a.db); err != nil {
 		return err
 	}
 	a.flight = flight.Open(filepath.Join(a.cfg.VaultPath, ".parachute", "sends"), databaseID(a.cfg.DatabasePath()), a.log)

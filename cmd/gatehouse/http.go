@@ -22,6 +22,7 @@ import (
 	"gatehouse/cmd/gatehouse/bottexts"
 	"gatehouse/cmd/gatehouse/control/server"
 	"gatehouse/cmd/gatehouse/fleet"
+	"gatehouse/cmd/gatehouse/sealing"
 	"gatehouse/cmd/gatehouse/unasked"
 	"gatehouse/configs"
 	"gatehouse/connectors/telegram"
@@ -95,6 +96,9 @@ func (a *app) socketHandler(programs, agents http.Handler) http.Handler {
 		Files: a.files, Mail: a.unasked(), Bots: a.bots, Limits: a.limits, Servers: a.tools.Servers.Health, InviteLink: a.inviteLink, Settings: settingsView{a}.report, Users: a.pairing.People, Accounts: a.accounts, Admins: a.admins,
 		Rebuild: func(ctx context.Context, progress func(string)) (any, error) { return a.library.Rebuild(ctx, progress) },
 		Retry:   func(ctx context.Context, progress func(string)) (any, error) { return a.retryVoice(ctx, progress) },
+		Rotate: func(ctx context.Context, progress func(string)) (any, error) {
+			return sealing.Rotate(ctx, a.db, a.sealed, progress)
+		},
 	})
 }
 

@@ -16,6 +16,7 @@ import (
 	"gatehouse/cmd/gatehouse/logs"
 	"gatehouse/cmd/gatehouse/memory"
 	"gatehouse/cmd/gatehouse/restore"
+	"gatehouse/cmd/gatehouse/sealing"
 	"gatehouse/cmd/gatehouse/secrets"
 	"gatehouse/configs"
 	"gatehouse/core"
@@ -23,7 +24,8 @@ import (
 )
 
 type serveCmd struct {
-	New bool `help:"Begin with an empty database although the vault has conversations."`
+	New            bool `help:"Begin with an empty database although the vault has conversations."`
+	LostContentKey bool `help:"Delete the texts of the database that are encrypted with a key that is lost."`
 }
 
 func (c *serveCmd) Help() string {
@@ -40,6 +42,11 @@ func (c *serveCmd) Run(p *process) error {
 	}
 	if err := checkStart(p.Context, cfg, c.New); err != nil {
 		return err
+	}
+	if c.LostContentKey {
+		if err := sealing.Discard(p.Context, cfg, logs.New(p.Stderr, cfg, p.Terminal)); err != nil {
+			return err
+		}
 	}
 	if err := secrets.Close(cfg); err != nil {
 		fmt.Fprintln(p.Stderr, "gatehouse: other programs of this user may be able to read the gateway's secrets:", err)

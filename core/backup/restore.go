@@ -29,7 +29,10 @@ type Target struct {
 	Space    int64  // the most bytes that are unpacked; 0: no limit
 	// Settle sets aside what the restored database would have done a second time.
 	Settle func(ctx context.Context, db *store.DB, tx *store.Tx) (maintenance.Restored, error)
-	Over   *Over // replaces what is there; nil: vault and database must not exist
+	// Keys returns the ids of the keys with which columns of the restored database are
+	// encrypted. An error ends the restore. nil: none are.
+	Keys func(ctx context.Context, q store.Queryer) ([]string, error)
+	Over *Over // replaces what is there; nil: vault and database must not exist
 }
 
 // Restored describes what was restored.
@@ -38,6 +41,7 @@ type Restored struct {
 	archive.Total
 	maintenance.Restored
 	Left []string `json:"left_out"`
+	Keys []string `json:"content_keys"` // ids of the keys of encrypted columns, which no backup has
 }
 
 // A restoreState is the file state.json of a restore: after a crash an incomplete
@@ -306,7 +310,7 @@ func (r *restoring) stage(ctx context.Context, in *os.File, report *Restored) er
 	if err != nil {
 		return err
 	}
-	if report.Restored, err = r.settle(ctx); err != nil {
+	if err := r.settle(ctx, report); err != nil {
 		return err
 	}
 	if err := tree.Finish(); err != nil {
@@ -328,15 +332,21 @@ func writeNew(name string, body io.Reader) error {
 }
 
 // settle migrates the staged database and calls Settle in one transaction.
-func (r *restoring) settle(ctx context.Context) (settled maintenance.Restored, err error) {
+func (r *restoring) settle(ctx context.Context, report *Restored) (err error) {
 	db, err := store.Open(ctx, r.stagedDB(), store.Options{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
-		return settled, err
+		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	err = db.Tx(ctx, func(tx *store.Tx) (err error) {
-		settled, err = r.to.Settle(ctx, db, tx)
+	return db.Tx(ctx, func(tx *store.Tx) (err error) {
+		if report.Keys = []string{}; r.to.Keys != nil {
+			keys, err := r.to.Keys(ctx, tx)
+			if err != nil {
+				return err
+			}
+			report.Keys = append(report.Keys, keys...)
+		}
+		report.Restored, err = r.to.Settle(ctx, db, tx)
 		return err
 	})
-	return settled, err
 }

@@ -10,6 +10,7 @@ import (
 	"gatehouse/cmd/gatehouse/commands/console"
 	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/cmd/gatehouse/doctor"
+	"gatehouse/cmd/gatehouse/sealing"
 	"gatehouse/configs"
 	"gatehouse/core"
 	"gatehouse/core/backup"
@@ -128,6 +129,9 @@ func (c *Restore) Run(p *console.Process) error {
 	for _, name := range report.Left {
 		fmt.Fprintf(p.Stdout, "Not restored: %s (a link that leads out of the vault)\n", name)
 	}
+	for _, id := range report.Keys {
+		fmt.Fprintf(p.Stdout, "Texts in the database are encrypted with the key %s: put the key file that has it at %s (GATEHOUSE_CONTENT_KEY_FILE) before you start the gateway.\n", id, cfg.ContentKeyPath())
+	}
 	_, err = fmt.Fprintln(p.Stdout, "Secrets are in no backup: give the settings as before, run 'gatehouse doctor', then 'gatehouse serve'.")
 	return err
 }
@@ -147,6 +151,13 @@ func RestoreTarget(cfg *configs.Config, by core.Actor, name, before string) back
 		}
 		return r, store.Audit(ctx, tx, by, "backup.restore", name, detail)
 	}}
+	to.Keys = func(ctx context.Context, q store.Queryer) ([]string, error) {
+		used, missing, err := sealing.Missing(ctx, cfg, q)
+		if before != "" && len(missing) > 0 { // the gateway would not start
+			return nil, core.Errorf(core.Conflict, "texts in this backup are encrypted with the key %s, which the key file %s lacks: add its line from a copy of that key file", missing[0], cfg.ContentKeyPath())
+		}
+		return used, err
+	}
 	dir := cfg.VaultPath
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = real

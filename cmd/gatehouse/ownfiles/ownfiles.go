@@ -74,13 +74,14 @@ func (f *Files) find(path string) []string {
 
 // Paths returns the files and directories of the gateway itself, absolute and
 // without links: database, state directory, backups, runtime directory, env file,
-// and files of tokens. Some of the paths may not exist.
+// key file of encrypted columns, and files of tokens. Some of the paths may not exist.
 func (f *Files) Paths() []string {
 	cfg, root := f.o.Config, f.o.Vault.Path()
 	list := []string{f.o.Runtime, root + "/.parachute", cfg.EnvFile()}
 	if db := cfg.DatabasePath(); !strings.Contains(db, "://") {
 		list = append(list, db, db+"-wal", db+"-shm", db+"-journal")
 	}
+	list = append(list, cfg.ContentKeyPath())
 	for _, file := range cfg.SecretFiles() {
 		list = append(list, file)
 	}

@@ -18,6 +18,8 @@ type Keys struct {
 	Create keysCreateCmd `cmd:"" help:"Make an API key; it is shown once."`
 	Rotate keysRotateCmd `cmd:"" help:"Give an API key a new secret; it is shown once."`
 	Revoke keysRevokeCmd `cmd:"" help:"Revoke an API key: its requests are refused, its runs and streams end."`
+
+	Content Content `cmd:"" help:"The key of encrypted columns of the database."`
 }
 
 type keysListCmd struct {

@@ -65,21 +65,21 @@ func (s *server) reindex(w http.ResponseWriter, _ *http.Request) error {
 }
 
 func (s *server) rebuild(w http.ResponseWriter, _ *http.Request) error {
-	const key = "reindex_search"
-	err := s.Jobs.Start(key, func(ctx context.Context, progress func(string)) (jobs.Result, error) {
-		r, err := s.Rebuild(ctx, progress)
-		return jobs.Result{Value: r}, err
-	})
-	if err != nil {
-		return err
-	}
-	return web.WriteJSON(w, http.StatusAccepted, control.Job{Key: key})
+	return s.long(w, "reindex_search", s.Rebuild)
 }
 
 func (s *server) retryVoice(w http.ResponseWriter, _ *http.Request) error {
-	const key = "voice_retry"
+	return s.long(w, "voice_retry", s.Retry)
+}
+
+func (s *server) rotateContentKey(w http.ResponseWriter, _ *http.Request) error {
+	return s.long(w, "content_key", s.Rotate)
+}
+
+// long starts f as the job key, which runs once at a time.
+func (s *server) long(w http.ResponseWriter, key string, f func(ctx context.Context, progress func(string)) (any, error)) error {
 	err := s.Jobs.Start(key, func(ctx context.Context, progress func(string)) (jobs.Result, error) {
-		r, err := s.Retry(ctx, progress)
+		r, err := f(ctx, progress)
 		return jobs.Result{Value: r}, err
 	})
 	if err != nil {

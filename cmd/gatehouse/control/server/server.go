@@ -55,6 +55,7 @@ type Options struct {
 
 	Rebuild func(ctx context.Context, progress func(string)) (any, error) // of the search
 	Retry   func(ctx context.Context, progress func(string)) (any, error) // of recordings that wait for their text
+	Rotate  func(ctx context.Context, progress func(string)) (any, error) // the key of encrypted columns
 }
 
 type (
@@ -143,6 +144,7 @@ func (s *server) endpoints() []endpoint {
 		own("forget", "POST /control/people/{ref}/forget", s.forget),
 		own("reindex", "POST /control/reindex", s.reindex),
 		own("reindex --search", "POST /control/reindex/search", s.rebuild),
+		own("keys/content/rotate", "POST /control/content-key/rotate", s.rotateContentKey),
 		own("voice retry", "POST /control/voice/retry", s.retryVoice),
 		own("", "GET /control/jobs/{key}", s.job),
 		own("", "GET /control/names", s.names),

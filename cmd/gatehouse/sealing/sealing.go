@@ -1,0 +1,88 @@
+// Package sealing joins the encrypted columns of all owners of tables with the key file
+// of the settings.
+package sealing
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"gatehouse/configs"
+	"gatehouse/core"
+	"gatehouse/core/sealed"
+	"gatehouse/core/sealed/columns"
+	"gatehouse/core/store"
+	"gatehouse/core/vault"
+)
+
+// Columns returns all encrypted columns.
+func Columns() []columns.Column { return nil }
+
+func options(cfg *configs.Config, db *store.DB) columns.Options {
+	return columns.Options{DB: db, File: cfg.ContentKeyPath(), Setting: configs.Prefix + "_CONTENT_KEY_FILE", Columns: Columns()}
+}
+
+// Open opens the key file for the database, and makes it where none is needed yet.
+func Open(ctx context.Context, cfg *configs.Config, db *store.DB) (*sealed.Box, error) {
+	box, _, err := columns.Start(ctx, options(cfg, db))
+	return box, err
+}
+
+// Discard deletes the texts whose key is missing. No gateway may serve the vault.
+func Discard(ctx context.Context, cfg *configs.Config, log *slog.Logger) (err error) {
+	v, err := vault.Open(cfg.VaultPath)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, v.Close()) }()
+	if err := v.Lock(true); err != nil {
+		return err
+	}
+	db, err := store.Open(ctx, cfg.DatabasePath(), store.Options{Log: log})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	o := options(cfg, db)
+	o.Lost = true
+	box, deleted, err := columns.Start(ctx, o)
+	if err != nil {
+		return err
+	}
+	if deleted > 0 {
+		log.Warn("deleted the texts whose key is missing", "texts", deleted, "key", box.ID())
+		return db.Tx(ctx, func(tx *store.Tx) error {
+			return store.Audit(ctx, tx, core.Actor{User: core.Operator, Via: "cli"}, "content_key.lost", box.ID(), map[string]any{"texts": deleted})
+		})
+	}
+	return nil
+}
+
+// Rotate encrypts all values again with a new key.
+func Rotate(ctx context.Context, db *store.DB, box *sealed.Box, progress func(string)) (columns.Rotated, error) {
+	r, err := columns.Rotate(ctx, db, box, Columns(), progress)
+	if err != nil {
+		return r, err
+	}
+	return r, db.Tx(ctx, func(tx *store.Tx) error {
+		return store.Audit(ctx, tx, core.Actor{User: core.Operator, Via: "cli"}, "content_key.rotate", r.Key, map[string]any{"rows": r.Rows})
+	})
+}
+
+// Missing returns the ids of the keys with which rows of a restored database are encrypted,
+// and those of them that the key file of the settings lacks.
+func Missing(ctx context.Context, cfg *configs.Config, q store.Queryer) (used, missing []string, err error) {
+	if used, err = columns.Used(ctx, q, Columns()); err != nil || len(used) == 0 {
+		return used, nil, err
+	}
+	box, err := sealed.Open(cfg.ContentKeyPath())
+	if err != nil && !errors.Is(err, sealed.ErrMissing) {
+		return used, nil, err
+	}
+	for _, id := range used {
+		if box == nil || !box.Has(id) {
+			missing = append(missing, id)
+		}
+	}
+	return used, missing, nil
+}

@@ -1,0 +1,172 @@
+// Package columns knows which columns of the database are encrypted, and with which keys:
+// it opens the key file at the start (Start), refuses a database whose keys are missing,
+// and encrypts all rows again with a new key (Rotation). The owners of the tables name
+// their columns.
+package columns
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"gatehouse/core"
+	"gatehouse/core/sealed"
+	"gatehouse/core/store"
+)
+
+// A Column is one encrypted column. Its fields are constants of the owner of the table.
+type Column struct {
+	Table, Name string
+	Row         string // expression of SQL for Place.Row, such as "id" or "CAST(id AS TEXT)"
+	// Words, nil for none, replaces the tokens of a row that gets another key, in the
+	// same transaction.
+	Words func(ctx context.Context, tx *store.Tx, row, text string) error
+}
+
+// inUse is the key of the metadata with the ids of the keys that rows may be encrypted
+// with, as a JSON list.
+const inUse = "content_keys"
+
+// Recorded returns the ids of the keys that rows of the database may be encrypted with.
+func Recorded(ctx context.Context, q store.Queryer) (ids []string, err error) {
+	text, _, err := store.Metadata(ctx, q, inUse)
+	if err != nil || text == "" {
+		return nil, err
+	}
+	if err := json.Unmarshal([]byte(text), &ids); err != nil {
+		return nil, fmt.Errorf("read the metadata %s: %w", inUse, err)
+	}
+	return ids, nil
+}
+
+func record(ctx context.Context, tx *store.Tx, ids []string) error {
+	text, err := json.Marshal(ids)
+	if err != nil {
+		return err
+	}
+	return store.SetMetadata(ctx, tx, inUse, string(text))
+}
+
+// Used returns those of the recorded keys with which at least one row is encrypted.
+func Used(ctx context.Context, q store.Queryer, list []Column) (used []string, err error) {
+	ids, err := Recorded(ctx, q)
+	for _, id := range ids {
+		found, err := uses(ctx, q, list, id)
+		if err != nil {
+			return nil, err
+		}
+		if found {
+			used = append(used, id)
+		}
+	}
+	return used, err
+}
+
+// uses reports whether a row is encrypted with the key.
+func uses(ctx context.Context, q store.Queryer, list []Column, id string) (bool, error) {
+	for _, c := range list {
+		var one int
+		err := q.Get(ctx, &one, "SELECT 1 FROM "+c.Table+" WHERE "+c.Name+" LIKE $1 LIMIT 1", sealed.Like(id))
+		if err == nil {
+			return true, nil
+		}
+		if !errors.Is(err, store.ErrNoRows) {
+			return false, fmt.Errorf("read %s.%s: %w", c.Table, c.Name, err)
+		}
+	}
+	return false, nil
+}
+
+// Options of Start. All but Lost are needed.
+type Options struct {
+	DB      *store.DB
+	File    string // of the keys, absolute
+	Setting string // the name of the setting with its path
+	Columns []Column
+	Lost    bool // texts whose key is missing are deleted
+}
+
+// Start opens the key file, and makes it where there is none and no row needs one. It
+// returns core.Invalid, with the ids of the keys and what to do, while rows are encrypted
+// with a key that the file lacks; with Lost it empties these values and returns how many
+// in deleted. It reads the tables only where a key is missing.
+func Start(ctx context.Context, o Options) (box *sealed.Box, deleted int, err error) {
+	recorded, err := Recorded(ctx, o.DB)
+	if err != nil {
+		return nil, 0, err
+	}
+	box, err = sealed.Open(o.File)
+	fresh := errors.Is(err, sealed.ErrMissing)
+	if err != nil && !fresh {
+		return nil, 0, err
+	}
+	var missing []string
+	for _, id := range recorded {
+		if fresh || !box.Has(id) {
+			missing = append(missing, id)
+		}
+	}
+	var needed []string
+	for _, id := range missing {
+		found, err := uses(ctx, o.DB, o.Columns, id)
+		if err != nil {
+			return nil, 0, err
+		}
+		if found {
+			needed = append(needed, id)
+		}
+	}
+	if len(needed) > 0 && !o.Lost {
+		return nil, 0, o.refuse(needed, fresh)
+	}
+	if fresh {
+		if box, err = sealed.Create(o.File); err != nil {
+			return nil, 0, core.Errorf(core.Invalid, "the key file of the encrypted columns cannot be made at %s: %w; make its directory for the gateway's user, or set %s to a path that it can write, outside the vault", o.File, err, o.Setting)
+		}
+	}
+	keep := []string{box.ID()}
+	for _, id := range recorded {
+		if !slices.Contains(missing, id) && id != box.ID() {
+			keep = append(keep, id)
+		}
+	}
+	if slices.Equal(keep, recorded) {
+		return box, 0, nil
+	}
+	err = o.DB.Tx(ctx, func(tx *store.Tx) error {
+		n := 0
+		for _, id := range needed {
+			for _, c := range o.Columns {
+				rows, err := tx.Exec(ctx, "UPDATE "+c.Table+" SET "+c.Name+" = '' WHERE "+c.Name+" LIKE $1", sealed.Like(id))
+				if err != nil {
+					return err
+				}
+				n += int(rows)
+			}
+		}
+		deleted = n
+		return record(ctx, tx, keep)
+	})
+	return box, deleted, err
+}
+
+func (o Options) refuse(needed []string, fresh bool) error {
+	what := fmt.Sprintf("the key file %s lacks it", o.File)
+	if fresh {
+		what = fmt.Sprintf("there is no key file at %s", o.File)
+	}
+	return core.Errorf(core.Invalid, "texts in the database are encrypted with the key %s, and %s: copy the file from where you keep it, or set %s to where it is. 'gatehouse serve --lost-content-key' deletes these texts and goes on without them", list(needed), what, o.Setting)
+}
+
+func list(ids []string) string {
+	text := ""
+	for i, id := range ids {
+		if i > 0 {
+			text += " and "
+		}
+		text += id
+	}
+	return text
+}
