@@ -77,7 +77,7 @@ func (c *Config) readBotsFile() ([]Bot, Problems) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, Problems{{Prefix + "_BOTS_FILE", err.Error(), Prefix + "_BOTS_FILE=/etc/gatehouse/bots.yaml"}}
+		return nil, Problems{{Name: Prefix + "_BOTS_FILE", Fault: err.Error(), Example: Prefix + "_BOTS_FILE=/etc/gatehouse/bots.yaml"}}
 	}
 	var bots []Bot
 	if o := c.OriginalBots(); o != nil { // the start makes a private file of it
@@ -108,7 +108,7 @@ func (r *botsReader) bad(at *token.Token, fault, example string) {
 	if at != nil && at.Position != nil {
 		where = r.where(at)
 	}
-	r.problems = append(r.problems, Problem{where, fault, example})
+	r.problems = append(r.problems, Problem{Name: where, Fault: fault, Example: example})
 }
 
 func (r *botsReader) where(at *token.Token) string {

@@ -50,13 +50,13 @@ func ReadEnvFile(path string) ([]EnvLine, error) {
 		value, err := unquote(rest)
 		switch {
 		case !ok || !anyName.MatchString(name):
-			problems = append(problems, Problem{where, "this line is not NAME=value", Prefix + "_LOG_LEVEL=info"})
+			problems = append(problems, Problem{Name: where, Fault: "this line is not NAME=value", Example: Prefix + "_LOG_LEVEL=info"})
 		case !envName.MatchString(name):
-			problems = append(problems, Problem{where, "only settings of this program are allowed here: names that begin with " + Prefix + "_, VAULT_PATH and PORT", ""})
+			problems = append(problems, Problem{Name: where, Fault: "only settings of this program are allowed here: names that begin with " + Prefix + "_, VAULT_PATH and PORT"})
 		case seen[name]:
-			problems = append(problems, Problem{where, name + " is set above already", ""})
+			problems = append(problems, Problem{Name: where, Fault: name + " is set above already"})
 		case err != nil:
-			problems = append(problems, Problem{where, name + ": " + err.Error(), name + "='value'"})
+			problems = append(problems, Problem{Name: where, Fault: name + ": " + err.Error(), Example: name + "='value'"})
 		default:
 			lines = append(lines, EnvLine{name, value})
 		}

@@ -37,8 +37,8 @@ func read(bots bool) (*Config, error) {
 		}
 	}
 	c.settle()
-	problems = append(problems, c.faults(problems.named)...)
-	if bots && !problems.named(Prefix+"_VAULT_PATH") && !problems.named(Prefix+"_BOTS_FILE") {
+	problems = append(problems, c.faults(problems.Named)...)
+	if bots && !problems.Named(Prefix+"_VAULT_PATH") && !problems.Named(Prefix+"_BOTS_FILE") {
 		problems = append(problems, c.loadBots()...)
 	}
 	if len(problems) > 0 {
@@ -129,7 +129,7 @@ func (f field) load(c *Config) *Problem {
 	case file != "":
 		s, err := values.ReadSecret(file)
 		if err != nil {
-			return &Problem{f.Name + "_FILE", err.Error(), f.Name + "_FILE=" + f.secretFile()}
+			return &Problem{Name: f.Name + "_FILE", Fault: err.Error(), Example: f.Name + "_FILE=" + f.secretFile()}
 		}
 		f.in(c).Set(reflect.ValueOf(s))
 		c.source[f.short()], c.files[f.short()] = SourceFile, fromFile{absolute(file), s}
@@ -140,7 +140,7 @@ func (f field) load(c *Config) *Problem {
 	}
 	if err := f.process(prefix, c); err != nil {
 		_ = f.process(nowhere, c) // so that the checks that follow meet a sound value
-		return &Problem{name, f.fault(value, err), name + "=" + f.example}
+		return &Problem{Name: name, Fault: f.fault(value, err), Example: name + "=" + f.example}
 	}
 	c.source[f.short()] = SourceEnvironment
 	return nil
@@ -186,7 +186,7 @@ func unknown(environ []string) Problems {
 		case !ours || known || strings.HasPrefix(name, testPrefix):
 		default:
 			near := check.Nearest(name, slices.Sorted(maps.Keys(examples)))
-			problems = append(problems, Problem{name, "is not a setting; did you mean " + near + "?", near + "=" + examples[near]})
+			problems = append(problems, Problem{Name: name, Fault: "is not a setting; did you mean " + near + "?", Example: near + "=" + examples[near]})
 		}
 	}
 	return problems

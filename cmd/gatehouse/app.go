@@ -25,7 +25,6 @@ import (
 	"gatehouse/cmd/gatehouse/ownfiles"
 	"gatehouse/cmd/gatehouse/restore"
 	"gatehouse/cmd/gatehouse/scheduling"
-	"gatehouse/cmd/gatehouse/sealing"
 	"gatehouse/configs"
 	"gatehouse/configs/live"
 	"gatehouse/connectors"
@@ -236,10 +235,7 @@ func (a *app) openStore(ctx context.Context) (err error) {
 		return err
 	}
 	a.closing(a.db.Close)
-	if err := a.watchDatabase(); err != nil {
-		return err
-	}
-	if a.sealed, err = sealing.Open(ctx, a.cfg, a.db); err != nil {
+	if err := a.watchDatabase(ctx); err != nil {
 		return err
 	}
 	a.flight = flight.Open(filepath.Join(a.cfg.VaultPath, ".parachute", "sends"), databaseID(a.cfg.DatabasePath()), a.log)

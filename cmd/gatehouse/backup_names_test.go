@@ -133,9 +133,9 @@ func TestWhatAKilledBackupLeftIsDeletedAtTheNextStart(t *testing.T) {
 	}
 }
 
-// The panel's backups need a directory next to the vault that the gateway may
-// write: the unit makes one, and image and compose file have a volume.
-func TestBothDeploymentsHaveADirectoryForThePanelsBackups(t *testing.T) {
+// The panel's backups and the keys of encrypted columns need directories next to the vault
+// that the gateway may write: the unit makes them, and image and compose file have volumes.
+func TestBothDeploymentsHaveDirectoriesForThePanelsBackupsAndTheKeys(t *testing.T) {
 	read := func(name string) string {
 		b, err := os.ReadFile(filepath.Join("../..", name))
 		if err != nil {
@@ -143,31 +143,29 @@ func TestBothDeploymentsHaveADirectoryForThePanelsBackups(t *testing.T) {
 		}
 		return string(b)
 	}
-	dir := func(text string) string {
+	dirs := func(text string) []string {
 		m := regexp.MustCompile(`GATEHOUSE_VAULT_PATH=(\S+)`).FindStringSubmatch(text)
-		if m == nil || strings.Contains(text, "GATEHOUSE_BACKUP_PATH=") {
+		if m == nil || strings.Contains(text, "GATEHOUSE_BACKUP_PATH=") || strings.Contains(text, "GATEHOUSE_CONTENT_KEY_FILE=") {
 			t.Fatal("the vault is set in another way")
 		}
-		return backupDirOf(m[1])
+		cfg := configs.Default()
+		cfg.VaultPath = m[1]
+		return []string{cfg.BackupDir(), filepath.Dir(cfg.ContentKeyPath())}
 	}
 	unit := read("configs/systemd/gatehouse.service")
 	state := regexp.MustCompile(`(?m)^StateDirectory=(.*)$`).FindStringSubmatch(unit)
-	if want, ok := strings.CutPrefix(dir(unit), "/var/lib/"); state == nil || !ok || !slices.Contains(strings.Fields(state[1]), want) {
-		t.Errorf("the unit's StateDirectory is %q and has no %s", state, dir(unit))
+	for _, dir := range dirs(unit) {
+		if want, ok := strings.CutPrefix(dir, "/var/lib/"); state == nil || !ok || !slices.Contains(strings.Fields(state[1]), want) {
+			t.Errorf("the unit's StateDirectory is %q and has no %s", state, dir)
+		}
 	}
-	image := read("Dockerfile")
-	want := dir(image)
-	if !regexp.MustCompile(`(?m)^VOLUME .*`+want+`( |$)`).MatchString(image) || !regexp.MustCompile(`(?m)^COPY --from=build --chown=65532:65532 \S+ `+want+`$`).MatchString(image) {
-		t.Errorf("the image has no volume at %s that its user may write", want)
+	image, compose := read("Dockerfile"), read("configs/compose.yaml")
+	for _, want := range dirs(image) {
+		if !regexp.MustCompile(`(?m)^VOLUME .*`+want+`( |$)`).MatchString(image) || !regexp.MustCompile(`(?m)^COPY --from=build --chown=65532:65532 \S+ `+want+`$`).MatchString(image) {
+			t.Errorf("the image has no volume at %s that its user may write", want)
+		}
+		if !regexp.MustCompile(`(?m)^ +- \w+:` + want + `$`).MatchString(compose) {
+			t.Errorf("the compose file has no volume at %s", want)
+		}
 	}
-	if compose := read("configs/compose.yaml"); !regexp.MustCompile(`(?m)^ +- \w+:` + want + `$`).MatchString(compose) {
-		t.Errorf("the compose file has no volume at %s", want)
-	}
-}
-
-// backupDirOf returns where backups of a vault go that no setting names.
-func backupDirOf(vault string) string {
-	cfg := configs.Default()
-	cfg.VaultPath = vault
-	return cfg.BackupDir()
 }

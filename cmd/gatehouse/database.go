@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"gatehouse/cmd/gatehouse/sealing"
 	"gatehouse/configs"
 	"gatehouse/core"
 	"gatehouse/core/store/integrity"
@@ -60,9 +61,13 @@ func hasConversations(vault string) bool {
 	return false
 }
 
-// watchDatabase compares the open database with the file at its path.
-func (a *app) watchDatabase() (err error) {
-	a.file, err = integrity.Begin(a.cfg.DatabasePath(), a.clock)
+// watchDatabase compares the open database with the file at its path, and opens the keys
+// of its encrypted columns.
+func (a *app) watchDatabase(ctx context.Context) (err error) {
+	if a.file, err = integrity.Begin(a.cfg.DatabasePath(), a.clock); err != nil {
+		return err
+	}
+	a.sealed, err = sealing.Open(ctx, a.cfg, a.db)
 	return err
 }
 

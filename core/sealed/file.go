@@ -37,7 +37,7 @@ func Open(path string) (*Box, error) {
 		return nil, ErrMissing
 	}
 	if err != nil {
-		return nil, core.Errorf(core.Invalid, "the key file of the encrypted columns cannot be read: %w", err)
+		return nil, core.Errorf(core.Invalid, "the key file of the encrypted columns cannot be read: %v", err)
 	}
 	defer f.Close()
 	st, err := f.Stat()
@@ -56,7 +56,7 @@ func Open(path string) (*Box, error) {
 	}
 	keys, err := read(text)
 	if err != nil {
-		return nil, core.Errorf(core.Invalid, "the key file of the encrypted columns, %s, is damaged: %w; restore it from your copy", path, err)
+		return nil, core.Errorf(core.Invalid, "the key file of the encrypted columns, %s, is damaged: %v; restore it from your copy", path, err)
 	}
 	b := &Box{path: path}
 	b.keys.Store(&keys)

@@ -123,7 +123,7 @@ func Start(ctx context.Context, o Options) (box *sealed.Box, deleted int, err er
 	}
 	if fresh {
 		if box, err = sealed.Create(o.File); err != nil {
-			return nil, 0, core.Errorf(core.Invalid, "the key file of the encrypted columns cannot be made at %s: %w; make its directory for the gateway's user, or set %s to a path that it can write, outside the vault", o.File, err, o.Setting)
+			return nil, 0, core.Errorf(core.Invalid, "the key file of the encrypted columns cannot be made at %s: %v; make its directory for the gateway's user, or set %s to a path that it can write, outside the vault", o.File, err, o.Setting)
 		}
 	}
 	keep := []string{box.ID()}

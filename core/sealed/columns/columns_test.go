@@ -196,8 +196,8 @@ func TestLostDeletesOnlyTheTextsWhoseKeyIsMissing(t *testing.T) {
 
 func TestStartSaysWhichSettingWhereTheKeyFileCannotBeMade(t *testing.T) {
 	d := newDesk(t)
-	blocked := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
+	blocked := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink("/nowhere/at/all", blocked); err != nil {
 		t.Fatal(err)
 	}
 	d.file = filepath.Join(blocked, "content.key")
