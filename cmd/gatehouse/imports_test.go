@@ -126,7 +126,7 @@ core/council/claims: core/council/choice  # answers, compared by what they claim
 core/council/domains: core/council/choice  # what questions are about
 core/diff: core  # what changes in a text, for people
 core/dispatch: core core/bus core/command core/orchestrator core/orchestrator/call core/queue core/queue/outbox core/runs core/store core/texts
-core/erasure: core core/beneath core/session core/store core/transcript core/vault
+core/erasure: core core/beneath core/session core/store core/transcript/redact core/vault
 core/erasure/tasks: core core/erasure core/jobs core/store
 core/importer: core core/importer/foreign core/importer/record core/importer/report core/importer/source  # conversations of other systems
 core/importer/chatgpt: core core/importer/foreign  # a form of exports
@@ -137,7 +137,7 @@ core/importer/record: core core/agent/frontmatter core/importer/foreign  # conve
 core/importer/report:
 core/importer/source: core core/importer/chatgpt core/importer/claudeai core/importer/foreign core/importer/record
 core/importer/tasks: core core/importer/foreign core/importer/report core/jobs
-core/index: core core/store core/store/fulltext core/transcript core/transcript/words core/vault
+core/index: core core/store core/store/fulltext core/transcript core/transcript/lines core/transcript/words core/vault
 core/index/chunk: core/agent/frontmatter  # passages of texts
 core/index/crawl: core core/index/chunk core/index/document  # the vault's files
 core/index/document: core core/index/chunk core/index/search core/index/vector core/store core/store/fulltext core/transcript/words
@@ -163,7 +163,7 @@ core/llm/wiretest: core core/llm  # what the fakes of the two wires share, and t
 core/memory/check: core/memory/detect  # what a program can check of an answer
 core/memory/detect:  # whether a message corrects an answer, imports no package of ours
 core/memory/score: core/memory/detect  # what a correction is worth
-core/orchestrator: core core/agent core/ask core/attach core/llm core/orchestrator/call core/orchestrator/incoming core/orchestrator/metrics core/orchestrator/named core/permission core/runs core/session core/store core/texts core/tool core/transcript core/usage core/vault
+core/orchestrator: core core/agent core/ask core/attach core/llm core/orchestrator/call core/orchestrator/incoming core/orchestrator/metrics core/orchestrator/named core/permission core/runs core/session core/store core/texts core/tool core/transcript core/transcript/lines core/usage core/vault
 core/orchestrator/call: core core/tool  # one call of a tool, within its time
 core/orchestrator/incoming: core core/llm core/texts core/voice  # what comes with a message, as blocks
 core/orchestrator/metrics: core core/orchestrator/call
@@ -200,11 +200,11 @@ core/schedule/remind: core core/schedule/when core/store core/texts
 core/schedule/when:  # times of a rule
 core/sealed: core core/transcript/words  # encrypted columns, without a database
 core/sealed/columns: core core/sealed core/store  # which columns, with which keys
-core/session: core core/index core/session/sidecar core/store core/texts core/transcript core/transcript/markdown core/transcript/words core/vault
+core/session: core core/index core/session/sidecar core/store core/texts core/transcript core/transcript/markdown core/transcript/redact core/transcript/words core/vault
 core/session/bring: core core/importer/foreign core/session core/session/reindex core/store core/transcript core/vault  # sessions of conversations of other systems
 core/session/discover: core core/session core/session/reindex core/store core/vault core/watch
 core/session/found: core core/index/search core/session core/transcript/words  # conversations as a source of the search
-core/session/reindex: core core/session core/session/sidecar core/store core/transcript core/vault
+core/session/reindex: core core/session core/session/sidecar core/store core/transcript core/transcript/lines core/vault
 core/session/sidecar: core core/store core/transcript core/vault
 core/store: core core/store/integrity core/store/fulltext core/store/migrations core/store/original
 core/store/fulltext:  # conditions on words
@@ -230,13 +230,16 @@ core/tool/search: core core/index/search core/tool core/tool/files/place  # the 
 core/tool/shell: core core/beneath core/sandbox core/tool
 core/tool/skill: core core/tool
 core/toolset: core core/agent core/orchestrator core/permission core/permission/guard core/sandbox core/tool core/tool/fetch core/tool/mcp core/tool/mcp/entry core/tool/search core/tool/shell core/tool/skill core/vault  # what a turn may use
-core/transcript: core core/agent/frontmatter core/transcript/framing core/transcript/words core/vault  # conversations, without a database
-core/transcript/framing: core
-core/transcript/markdown: core core/transcript
+core/transcript: core core/transcript/lines core/transcript/record core/transcript/words core/vault  # conversations, without a database
+core/transcript/lines: core core/vault/line  # lines as messages
+core/transcript/markdown: core core/transcript core/transcript/record
+core/transcript/record: core core/agent/frontmatter  # conversations that exist as Markdown only
+core/transcript/redact: core core/transcript/lines core/vault  # copies of transcripts without a user's messages
 core/transcript/words:  # what a word is
 core/upkeep: core
 core/usage: core core/store
-core/vault: core core/beneath
+core/vault: core core/beneath core/vault/line
+core/vault/line:  # a line of a transcript
 core/vaultsync: core core/journal/dayfile core/store core/vault core/vaultsync/merge core/vaultsync/place core/vaultsync/wire  # the vault, with copies on devices
 core/vaultsync/client: core core/beneath core/vaultsync/place core/vaultsync/wire core/watch  # a device's copy
 core/vaultsync/merge: core/diff core/journal/dayfile  # versions of a text, brought together

@@ -28,7 +28,6 @@ var larger = map[string]string{
 	"connectors/telegram/telegramtest": "a platform's API played in full, limits and refusals included, a file for each group of methods",
 	"core/orchestrator":                "one run from its claim to its end; what ends it must know all of it",
 	"core/session":                     "a session, the chat that it is bound to and the ids that clients gave it change in one transaction",
-	"core/transcript":                  "the form of a conversation, what is read of it and what is written into it agree line by line",
 }
 
 // wider are the interfaces of more methods than that, each with its reason.

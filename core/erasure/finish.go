@@ -11,7 +11,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store"
-	"gatehouse/core/transcript"
+	"gatehouse/core/transcript/redact"
 )
 
 // finish does what is left of every forgetting: the rows of interrupted ones, and
@@ -174,7 +174,7 @@ func (e *Eraser) blankOnce(ctx context.Context, id string, runs []string, inside
 	if e.o.Answering(id) {
 		return 0, true, false, nil
 	}
-	var ready *transcript.Redaction
+	var ready *redact.Redaction
 	write := func() (err error) {
 		ready, err = e.o.Sessions.Redact(id, runs)
 		return err

@@ -14,6 +14,7 @@ import (
 	"gatehouse/core/store"
 	"gatehouse/core/store/fulltext"
 	"gatehouse/core/transcript"
+	"gatehouse/core/transcript/lines"
 	"gatehouse/core/transcript/words"
 )
 
@@ -325,7 +326,7 @@ func (l *lookup) show(h hitRow, head Head) (Hit, bool) {
 	}
 	text, line := transcript.Searched(raw)
 	excerpt, ok := l.q.Excerpt(text, excerptLen)
-	return Hit{In: "text", Excerpt: excerpt, Message: line.UUID, Role: line.Type, At: transcript.LineTime(&line)}, ok
+	return Hit{In: "text", Excerpt: excerpt, Message: line.UUID, Role: line.Type, At: lines.LineTime(&line)}, ok
 }
 
 // showHead returns a hit in title and tags, where a prefix is enough.

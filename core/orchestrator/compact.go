@@ -7,6 +7,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/llm"
 	"gatehouse/core/transcript"
+	"gatehouse/core/transcript/lines"
 )
 
 // Budgets of a conversation, in tokens.
@@ -67,7 +68,7 @@ func (t *talk) summary(ctx context.Context, past []transcript.Message) (string, 
 // recall returns the conversation as the model may read it again.
 func (r *run) recall(past []transcript.Message) []llm.Message {
 	out := make([]llm.Message, 0, len(past))
-	for _, m := range transcript.ForModel(past, r.name) {
+	for _, m := range lines.ForModel(past, r.name) {
 		if m.Role == "assistant" && m.Run == r.t.Run && (m.Stop == "aborted" || m.Stop == "error") {
 			continue // an interrupted attempt without a stored end
 		}

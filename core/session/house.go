@@ -6,6 +6,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store"
+	"gatehouse/core/transcript/redact"
 	"gatehouse/core/vault"
 )
 
@@ -104,4 +105,10 @@ func (s *Store) Erase(id string) error {
 		return fmt.Errorf("erase session: %w", err)
 	}
 	return nil
+}
+
+// Redact writes copies of the transcripts of a shared session without what the runs wrote;
+// see redact.Redact.
+func (s *Store) Redact(id string, runs []string) (*redact.Redaction, error) {
+	return redact.Redact(s.vault, id, runs, func() { s.Uncache(id) })
 }

@@ -15,6 +15,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/session"
 	"gatehouse/core/transcript"
+	"gatehouse/core/transcript/lines"
 )
 
 // transcript puts lines where the session's transcript is.
@@ -42,7 +43,7 @@ func TestMediaAreKeptInTheFormOfClaudeCode(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, _, err := h.open(h.another(), sess).History(100_000)
-	if d := cmp.Diff(all, got, cmpopts.IgnoreUnexported(transcript.Message{}), cmpopts.IgnoreFields(transcript.Message{}, "Run", "At")); d != "" || err != nil {
+	if d := cmp.Diff(all, got, cmpopts.IgnoreFields(transcript.Message{}, "UUID", "Earlier", "ProviderID", "Refused"), cmpopts.IgnoreFields(transcript.Message{}, "Run", "At")); d != "" || err != nil {
 		t.Error(err, d)
 	}
 	raw, _ := os.ReadFile(c.Path())
@@ -150,7 +151,7 @@ func TestThinkingIsReplayedToItsOwnFamilyOnly(t *testing.T) {
 	for model, want := range map[string]string{
 		"anthropic/claude-sonnet-5": "u:q a:claude-opus-4-8 a:x a:x a:x", "openai/gpt-4o": "u:q a:x a:openai/gpt-5 a:x a:x a:only", "local/quote": "u:q a:x a:x a:x",
 		"openrouter/anthropic/claude-opus-5": "u:q a:claude-opus-4-8 a:x a:x a:x"} {
-		if got := strings.Join(texts(transcript.ForModel(all, model)), " "); got != want {
+		if got := strings.Join(texts(lines.ForModel(all, model)), " "); got != want {
 			t.Errorf("%s: %s", model, got)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/transcript/lines"
 )
 
 // Bounds of what is kept in memory.
@@ -23,50 +24,43 @@ const (
 // so a copy of the struct is a snapshot. One conversation at a time appends into the
 // slice's spare capacity (cache.lend); the others' slices have none and are copied.
 type tail struct {
-	messages []Message
-	last     string // uuid of the last line, the parent of the next
-	whole    bool   // messages is the whole conversation
-	size     int    // of messages, as size counts
-	memory   int    // of messages, as memory counts
-	skipped  int
-	side     int         // bytes of the helpers' lines in what was read, or written since
-	info     fs.FileInfo // the file when this was true; nil without a file
+	lines.Part
 
 	listed bool  // the search index has what is in front of upTo, as far as is known here
 	upTo   int64 // a place in the file
 }
 
 func (t *tail) add(m Message) {
-	t.messages = append(t.messages, m)
-	t.size += m.size()
-	t.memory += m.memory()
+	t.Messages = append(t.Messages, m)
+	t.Size += m.Size()
+	t.Memory += m.Memory()
 }
 
 // trim drops the oldest turns when they take more than limit bytes of memory,
 // down to three quarters of it so that this is not done in every turn. A last
 // turn that is larger is not kept.
 func (t *tail) trim(limit int) {
-	if t.memory <= limit {
+	if t.Memory <= limit {
 		return
 	}
 	drop := 0
 	limit -= limit / 4
-	for i := range t.messages {
-		if t.memory <= limit && t.messages[i].Begins() {
+	for i := range t.Messages {
+		if t.Memory <= limit && t.Messages[i].Begins() {
 			break
 		}
-		t.memory -= t.messages[i].memory()
-		t.size -= t.messages[i].size()
+		t.Memory -= t.Messages[i].Memory()
+		t.Size -= t.Messages[i].Size()
 		drop = i + 1
 	}
 	if drop > 0 {
-		t.messages, t.whole = append([]Message(nil), t.messages[drop:]...), false
+		t.Messages, t.Whole = append([]Message(nil), t.Messages[drop:]...), false
 	}
 }
 
 // matches reports whether the file is still as the tail knows it.
 func (t *tail) matches(st fs.FileInfo) bool {
-	return t.info != nil && os.SameFile(t.info, st) && t.info.Size() == st.Size() && t.info.ModTime().Equal(st.ModTime())
+	return t.Info != nil && os.SameFile(t.Info, st) && t.Info.Size() == st.Size() && t.Info.ModTime().Equal(st.ModTime())
 }
 
 // cache keeps tails of recent conversations, least recently used out first.
@@ -102,7 +96,7 @@ func (c *cache) find(id string) (name string, t tail, ok bool) {
 	en.used = c.clock.Now()
 	c.order.MoveToFront(e)
 	t = en.tail
-	t.messages = t.messages[:len(t.messages):len(t.messages)]
+	t.Messages = t.Messages[:len(t.Messages):len(t.Messages)]
 	return en.name, t, true
 }
 
@@ -116,11 +110,11 @@ func (c *cache) lend(id string, have []Message) []Message {
 		return have
 	}
 	en := e.Value.(*entry)
-	if en.lent || len(en.tail.messages) != len(have) || &en.tail.messages[0] != &have[0] {
+	if en.lent || len(en.tail.Messages) != len(have) || &en.tail.Messages[0] != &have[0] {
 		return have
 	}
 	en.lent = true
-	return en.tail.messages
+	return en.tail.Messages
 }
 
 func (c *cache) put(id, name string, t tail) {
@@ -131,7 +125,7 @@ func (c *cache) put(id, name string, t tail) {
 		c.remove(e)
 	}
 	c.byID[id] = c.order.PushFront(&entry{id: id, name: name, tail: t, used: c.clock.Now()})
-	c.memory += t.memory + len(id) + len(name) + 512
+	c.memory += t.Memory + len(id) + len(name) + 512
 	c.evict()
 }
 
@@ -146,7 +140,7 @@ func (c *cache) drop(id string) {
 func (c *cache) remove(e *list.Element) {
 	en := c.order.Remove(e).(*entry)
 	delete(c.byID, en.id)
-	c.memory -= en.tail.memory + len(en.id) + len(en.name) + 512
+	c.memory -= en.tail.Memory + len(en.id) + len(en.name) + 512
 }
 
 // evict holds mu.

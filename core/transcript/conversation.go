@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"gatehouse/core/transcript/lines"
 	"gatehouse/core/vault"
 )
 
@@ -70,7 +71,7 @@ func (s *Files) Open(sess Session) (*Conversation, error) {
 	}
 	switch {
 	case st == nil:
-		c.tail, c.loaded = tail{whole: true, listed: true}, true
+		c.tail, c.loaded = tail{Part: lines.Part{Whole: true}, listed: true}, true
 	case cached && name == c.name && t.matches(st):
 		c.tail, c.loaded, c.hit, c.existed = t, true, true, true
 	default:
@@ -115,7 +116,7 @@ func (c *Conversation) elsewhere(known string) (fs.FileInfo, error) {
 
 // load reads the tail until it holds want bytes of messages or is whole.
 func (c *Conversation) load(want int) error {
-	if c.loaded && (c.tail.whole || c.tail.size >= want) {
+	if c.loaded && (c.tail.Whole || c.tail.Size >= want) {
 		return nil
 	}
 	for limit := int64(max(firstRead, 3*want)); ; limit *= 4 {
@@ -123,25 +124,25 @@ func (c *Conversation) load(want int) error {
 		if err != nil {
 			return err
 		}
-		m, err := c.s.readMarks(c.name, &f, limit)
+		m, err := lines.ReadMarks(c.s.vault.Root(), c.name, &f, limit)
 		if err != nil {
 			return err
 		}
-		c.tail = conversation(f, m)
-		if c.tail.whole || c.tail.size >= want && len(c.tail.messages) > 0 || limit >= vault.MaxTail {
+		c.tail = tail{Part: lines.Current(f, m)}
+		if c.tail.Whole || c.tail.Size >= want && len(c.tail.Messages) > 0 || limit >= vault.MaxTail {
 			break
 		}
 	}
 	c.loaded, c.disk, c.hit = true, true, false
-	if c.tail.skipped > 0 {
-		c.s.log.Debug("transcript lines skipped", "session", c.sess.ID, "lines", c.tail.skipped)
+	if c.tail.Skipped > 0 {
+		c.s.log.Debug("transcript lines skipped", "session", c.sess.ID, "lines", c.tail.Skipped)
 	}
 	return nil
 }
 
 // Skipped returns how many lines of the part that was read are no messages of the
 // conversation: broken, or other programs' notes.
-func (c *Conversation) Skipped() int { return c.tail.skipped }
+func (c *Conversation) Skipped() int { return c.tail.Skipped }
 
 // HasRun returns how many lines of a run are kept already, 0 for none; they are the
 // lines 0 to n-1, and they are on the disk when HasRun returns. Ask from the
@@ -151,23 +152,23 @@ func (c *Conversation) HasRun(run string) (int, error) {
 	if err := c.load(1); err != nil {
 		return 0, err
 	}
-	for !c.tail.whole && len(c.tail.messages) > 0 && c.tail.messages[0].Run == run { // for Open
-		before := c.tail.size
+	for !c.tail.Whole && len(c.tail.Messages) > 0 && c.tail.Messages[0].Run == run { // for Open
+		before := c.tail.Size
 		if err := c.load(4 * before); err != nil {
 			return 0, err
 		}
-		if c.tail.size <= before {
+		if c.tail.Size <= before {
 			break
 		}
 	}
 	n := 0
-	for i := range c.tail.messages {
-		if c.tail.messages[i].Run == run {
+	for i := range c.tail.Messages {
+		if c.tail.Messages[i].Run == run {
 			n++
 		}
 	}
-	all := c.tail.messages
-	front := !c.tail.whole || len(all) > 0 && all[0].Summary // lines may be in front of what is known
+	all := c.tail.Messages
+	front := !c.tail.Whole || len(all) > 0 && all[0].Summary // lines may be in front of what is known
 	if len(all) > 0 && all[0].Summary {
 		all = all[1:]
 	}
@@ -209,8 +210,8 @@ func (c *Conversation) kept(run, id string) bool {
 	if c.appended[id] {
 		return true
 	}
-	for i := len(c.tail.messages) - 1; i >= 0 && c.tail.messages[i].Run == run; i-- {
-		if c.tail.messages[i].line == id {
+	for i := len(c.tail.Messages) - 1; i >= 0 && c.tail.Messages[i].Run == run; i-- {
+		if c.tail.Messages[i].UUID == id {
 			return true
 		}
 	}
@@ -224,32 +225,32 @@ func (c *Conversation) Append(run string, n int, messages ...Message) error {
 	if err := c.begin(); err != nil {
 		return err
 	}
-	now, parent := c.s.clock.Now(), c.tail.last
-	var lines []vault.Line
+	now, parent := c.s.clock.Now(), c.tail.Last
+	var written []vault.Line
 	var added []Message
 	for i, m := range messages {
 		id := LineID(run, n+i)
 		if len(m.Blocks) == 0 || c.kept(run, id) {
 			continue
 		}
-		m.Run, m.At, m.line, m.id = run, now, id, messageID(id)
+		m.Run, m.At, m.UUID, m.ProviderID = run, now, id, lines.MessageID(id)
 		l, err := c.line(run, id, parent, &m, now)
 		if err != nil {
 			return fmt.Errorf("append to transcript: %w", err)
 		}
-		lines, added, parent = append(lines, l), append(added, m), id
+		written, added, parent = append(written, l), append(added, m), id
 	}
 	from := c.file.Size()
-	if err := c.file.Append(lines...); err != nil {
+	if err := c.file.Append(written...); err != nil {
 		return err
 	}
 	c.said.add(from, c.file.Size(), added)
 	for _, m := range added {
 		c.tail.add(m)
 	}
-	c.tail.last = parent
+	c.tail.Last = parent
 	var err error
-	c.tail.info, err = c.file.Stat() // now: what others add later is not known here
+	c.tail.Info, err = c.file.Stat() // now: what others add later is not known here
 	return err
 }
 
@@ -277,7 +278,7 @@ func (c *Conversation) begin() error {
 	if f.Cut() > 0 {
 		c.s.log.Warn("a torn line was cut off a transcript", "session", c.sess.ID, "bytes", f.Cut())
 	}
-	c.file, c.tail.messages = f, c.s.cache.lend(c.sess.ID, c.tail.messages)
+	c.file, c.tail.Messages = f, c.s.cache.lend(c.sess.ID, c.tail.Messages)
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"gatehouse/core"
+	"gatehouse/core/transcript/lines"
 	"gatehouse/core/transcript/words"
 	"gatehouse/core/vault"
 )
@@ -40,7 +41,7 @@ type Doc struct {
 // and what cannot be read, is left to upkeep.
 func (c *Conversation) Words(indexed func() (from int64, err error)) (w Words) {
 	defer func() { c.tail.listed, c.tail.upTo = !w.Behind, w.To }()
-	if t := &c.tail; t.listed && t.info != nil && c.said.are(t.upTo, t.info.Size()) {
+	if t := &c.tail; t.listed && t.Info != nil && c.said.are(t.upTo, t.Info.Size()) {
 		return Words{File: c.name, From: t.upTo, To: c.said.to, Docs: c.said.docs}
 	}
 	w = Words{File: c.name}
@@ -133,15 +134,15 @@ func Searched(raw []byte) (text string, l vault.Line) {
 	if json.Unmarshal(raw, &m) != nil || m.UUID == "" || m.IsSidechain || m.Summary || m.Meta {
 		return "", l
 	}
-	msg, ok := decode(&m.Line)
+	msg, ok := lines.Decode(&m.Line)
 	if !ok {
 		return "", l
 	}
-	return msg.searched(), m.Line
+	return searched(&msg), m.Line
 }
 
 // searched returns what of a message's text can be searched for.
-func (m *Message) searched() string {
+func searched(m *Message) string {
 	text := m.ShownText()
 	if len(text) > maxText {
 		text = strings.ToValidUTF8(text[:maxText], "")
@@ -176,7 +177,7 @@ func (s *spoken) add(from, to int64, messages []Message) {
 		return
 	}
 	s.to = to
-	if text := messages[0].searched(); text != "" {
+	if text := searched(&messages[0]); text != "" {
 		s.docs = appendDoc(s.docs, from, to-from, text)
 	}
 }

@@ -1,6 +1,13 @@
 package transcript
 
-import "gatehouse/core"
+import (
+	"encoding/json"
+	"gatehouse/core"
+	"gatehouse/core/transcript/lines"
+	"gatehouse/core/transcript/record"
+	"gatehouse/core/vault"
+	"slices"
+)
 
 // A Resume describes how a conversation was continued, in the two forms that clients
 // know: sdk_resume and valid if all of it was replayed (of a compacted one, the summary
@@ -10,9 +17,6 @@ type Resume struct {
 	Info    core.ResumeInfo
 	Session core.SessionResume
 }
-
-// bytesPerToken estimates a text's tokens.
-const bytesPerToken = 4
 
 // History returns the newest messages that take at most budget tokens (estimated at
 // 4 bytes a token), as whole turns, each beginning with a user's text; of a
@@ -29,77 +33,20 @@ const bytesPerToken = 4
 // result of no call is text. So ask Open what the run has left open, and
 // Append results for it, before History.
 func (c *Conversation) History(budget int) ([]Message, Resume, error) {
-	if err := c.load(budget * bytesPerToken); err != nil {
+	if err := c.load(budget * lines.BytesPerToken); err != nil {
 		return nil, Resume{}, err
 	}
-	all := accepted(c.tail.messages)
-	taken, size := newest(all, budget*bytesPerToken)
+	all := lines.Accepted(c.tail.Messages)
+	taken, size := lines.Newest(all, budget*lines.BytesPerToken)
 	r := c.resume(len(taken), len(all), size)
-	if c.tail.whole && len(taken) == len(all) && (len(all) == 0 || !all[0].Summary) {
+	if c.tail.Whole && len(taken) == len(all) && (len(all) == 0 || !all[0].Summary) {
 		if c.from != nil {
-			taken, r = c.injected(taken, size, budget*bytesPerToken, r)
+			taken, r = c.injected(taken, size, budget*lines.BytesPerToken, r)
 		} else {
-			taken, r = c.recorded(taken, size, budget*bytesPerToken, r)
+			taken, r = c.recorded(taken, size, budget*lines.BytesPerToken, r)
 		}
 	}
-	return repaired(taken), r, nil
-}
-
-// newest chooses from all what takes at most room bytes.
-func newest(all []Message, room int) (taken []Message, size int) {
-	var front []Message
-	if len(all) > 0 && all[0].Summary && all[0].size() <= room {
-		front, all = all[:1:1], all[1:]
-		room -= front[0].size()
-	}
-	start, sum := len(all), 0
-	for i := len(all) - 1; i >= 0; i-- {
-		if sum += all[i].size(); sum > room {
-			break
-		}
-		if all[i].Begins() || i == 0 && front != nil { // a summary may replace the text
-			start, size = i, sum
-		}
-	}
-	taken = all[start:len(all):len(all)]
-	if start == len(all) && len(all) > 0 && unfinished(&all[len(all)-1]) {
-		taken, size = rounds(all, room, front != nil)
-	}
-	if front == nil {
-		return taken, size
-	}
-	return append(front, taken...), size + front[0].size()
-}
-
-// unfinished reports whether the turn that ends with m goes on.
-func unfinished(m *Message) bool { return m.calls() || m.Role == "user" && !m.Begins() }
-
-// rounds returns the text that begins the newest turn and its newest rounds, each from an
-// answer of the model on; nothing if the text alone is too long. After a summary
-// (summed) the text may be missing.
-func rounds(all []Message, room int, summed bool) (taken []Message, size int) {
-	first := len(all) - 1
-	for first >= 0 && !all[first].Begins() {
-		first--
-	}
-	if first < 0 && !summed || first >= 0 && all[first].size() > room {
-		return nil, 0
-	}
-	words, rest := all[:0:0], all[first+1:]
-	if first >= 0 {
-		words = all[first : first+1 : first+1]
-		size = words[0].size()
-	}
-	start, sum := len(rest), size
-	for i := len(rest) - 1; i >= 0; i-- {
-		if sum += rest[i].size(); sum > room {
-			break
-		}
-		if rest[i].Role == "assistant" {
-			start, size = i, sum
-		}
-	}
-	return append(words, rest[start:]...), size
+	return lines.Repaired(taken), r, nil
 }
 
 func (c *Conversation) resume(given, known, size int) Resume {
@@ -111,12 +58,12 @@ func (c *Conversation) resume(given, known, size int) Resume {
 	}
 	switch {
 	case given == 0:
-	case given == known && c.tail.whole:
+	case given == known && c.tail.Whole:
 		r.Info.Method, r.Session.Method, r.Session.SDKSessionValid = "sdk_resume", "sdk_resume", true
 	default:
 		r.Info.Method, r.Session.Method = "context_injection", "context_injection"
 		r.Session.ContextInjected, r.Session.MessagesInjected = true, given
-		r.Session.TokensEstimate = (size + bytesPerToken - 1) / bytesPerToken
+		r.Session.TokensEstimate = (size + lines.BytesPerToken - 1) / lines.BytesPerToken
 	}
 	return r
 }
@@ -128,17 +75,61 @@ func (c *Conversation) injected(taken []Message, size, room int, r Resume) ([]Me
 		c.s.log.Warn("an earlier session is left out", "session", c.sess.ID, "err", err)
 		return taken, r
 	}
-	front, more := newest(accepted(c.from.tail.messages), room-size)
+	front, more := lines.Newest(lines.Accepted(c.from.tail.Messages), room-size)
 	if len(front) == 0 {
 		return taken, r
 	}
 	r.Info.Method, r.Session.Method = "context_injection", "context_injection"
 	r.Session.SDKSessionValid, r.Session.ContextInjected = false, true
 	r.Session.MessagesInjected = len(front) + len(taken)
-	r.Session.TokensEstimate = (size + more + bytesPerToken - 1) / bytesPerToken
+	r.Session.TokensEstimate = (size + more + lines.BytesPerToken - 1) / lines.BytesPerToken
 	r.Session.LoadedFromDisk = r.Session.LoadedFromDisk || c.from.disk
-	before := max(c.from.sess.MessageCount, len(c.from.tail.messages))
+	before := max(c.from.sess.MessageCount, len(c.from.tail.Messages))
 	r.Info.PreviousMessageCount += before
 	r.Session.PreviousMessageCount += before
 	return append(front[:len(front):len(front)], taken...), r
+}
+
+// recorders are the sources of sessions that may exist as a record only.
+var recorders = []string{"parachute", "claude", "chatgpt"}
+
+// recorded inserts the record of an imported session in front of taken, which
+// takes size of room: its newest parts that fit, in one message that reports what
+// they are. Nothing is changed where the session is not the operator's, or its
+// transcript holds lines from elsewhere: then these are the imported words.
+func (c *Conversation) recorded(taken []Message, size, room int, r Resume) ([]Message, Resume) {
+	foreign := func(m Message) bool { return m.Run == "" }
+	if c.sess.User != core.Operator || !slices.Contains(recorders, c.sess.Source) || slices.ContainsFunc(c.tail.Messages, foreign) {
+		return taken, r
+	}
+	var m struct {
+		Original string `json:"original_id"`
+	}
+	_ = json.Unmarshal(c.sess.Metadata, &m) // without it, the session's own id counts
+	ids := slices.DeleteFunc([]string{c.sess.ID, m.Original}, func(id string) bool { return !vault.ValidID(id) })
+	rec, err := record.Find(c.s.vault.Root(), c.sess.Source, ids...)
+	if err != nil {
+		c.s.log.Warn("a record of an imported session is left out", "session", c.sess.ID, "err", err)
+	}
+	if rec == nil {
+		return taken, r
+	}
+	message := func(text string) Message {
+		return Message{Role: "user", Blocks: []core.Block{{Type: "text", Text: text}}}
+	}
+	text, given := rec.Text(room-size, func(text string) int {
+		m := message(text)
+		return m.Size()
+	})
+	if given == 0 {
+		return taken, r
+	}
+	front := message(text)
+	r.Info.Method, r.Session.Method = "context_injection", "context_injection"
+	r.Session.SDKSessionValid, r.Session.ContextInjected, r.Session.LoadedFromDisk = false, true, true
+	r.Session.MessagesInjected = given + len(taken)
+	r.Session.TokensEstimate = (size + front.Size() + lines.BytesPerToken - 1) / lines.BytesPerToken
+	previous := max(r.Info.PreviousMessageCount, len(rec.Parts)+len(c.tail.Messages)) // an importer's row may count them
+	r.Info.PreviousMessageCount, r.Session.PreviousMessageCount, r.Info.IsNewSession = previous, previous, false
+	return append([]Message{front}, taken...), r
 }

@@ -6,17 +6,16 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"slices"
 	"sync"
 
 	"gatehouse/core"
+	"gatehouse/core/transcript/lines"
 	"gatehouse/core/vault"
 )
 
 // Bounds of a page of messages.
 const (
-	maxPage      = 200
-	maxPageBytes = 4 << 20
+	maxPage = 200
 )
 
 // Reads of more than largeRead bytes of a transcript take many times as much
@@ -41,23 +40,6 @@ func (s *Files) reads(ctx context.Context, limit int64, leave func()) (func(), e
 	}
 }
 
-// A PageQuery chooses messages: the newest, those in front of Before, or those
-// behind After, which are ids of messages (Message.Line). At most one is set.
-type PageQuery struct {
-	Before, After string
-	Limit         int // 1 to 200
-}
-
-// A Page is messages, oldest first.
-type Page struct {
-	Messages []Message
-	More     bool // there are further ones in the direction that was asked for
-	Cut      bool // the transcript goes on further up than can be read: its last 32 MB
-}
-
-// Line returns the id of m's line in the transcript, "" for what is not written.
-func (m *Message) Line() string { return m.line }
-
 // Page returns a page of all messages in a session, what compactions have
 // taken out of the model's sight included; at most 4 MB, but always one
 // message. It reads from the end no more than it needs. A message that is not
@@ -77,73 +59,20 @@ func (s *Files) Page(ctx context.Context, sess Session, q PageQuery) (Page, erro
 		}
 		f, err := s.vault.ReadTail(c.name, limit)
 		if errors.Is(err, fs.ErrNotExist) {
-			return q.of(tail{whole: true})
+			return q.Of(lines.Part{Whole: true})
 		}
 		if err != nil {
 			return Page{}, err
 		}
-		m, err := s.readMarks(c.name, &f, limit)
+		m, err := lines.ReadMarks(s.vault.Root(), c.name, &f, limit)
 		if err != nil {
 			return Page{}, err
 		}
-		t := everything(f, m)
-		if t.whole || limit >= vault.MaxTail || q.within(t.messages) {
-			return q.of(t)
+		t := lines.All(f, m)
+		if t.Whole || limit >= vault.MaxTail || q.Enough(t.Messages) {
+			return q.Of(t)
 		}
 	}
-}
-
-// at returns where the message with this id is, -1 where it is not.
-func at(all []Message, id string) int {
-	return slices.IndexFunc(all, func(m Message) bool { return m.line == id || slices.Contains(m.more, id) })
-}
-
-// within reports whether the page is whole with what is known, which is the
-// end of the conversation. The first message that was read may be half of one.
-func (q *PageQuery) within(all []Message) bool {
-	switch {
-	case q.After != "":
-		return at(all, q.After) > 0
-	case q.Before != "":
-		return at(all, q.Before) > q.Limit+1
-	}
-	return len(all) > q.Limit+1
-}
-
-// of returns the page out of t.
-func (q *PageQuery) of(t tail) (Page, error) {
-	all := t.messages
-	from, to := 0, len(all)
-	if id := q.Before + q.After; id != "" {
-		i := at(all, id)
-		if i < 0 {
-			return Page{}, noMessage()
-		}
-		if q.Before != "" {
-			to = i
-		} else {
-			from = i + 1
-		}
-	}
-	size, p := 0, Page{}
-	fits := func(m *Message, n int) bool {
-		size += m.size() + m.helperSize()
-		return n == 0 || n < q.Limit && size <= maxPageBytes
-	}
-	if q.After != "" {
-		end := from
-		for end < to && fits(&all[end], end-from) {
-			end++
-		}
-		p.Messages, p.More = all[from:end], end < to
-		return p, nil
-	}
-	start := to
-	for start > from && fits(&all[start-1], to-start) {
-		start--
-	}
-	p.Messages, p.More, p.Cut = all[start:to], start > from, !t.whole
-	return p, nil
 }
 
 // Turn returns one turn: the user's message with this line id and what follows up to the
@@ -159,30 +88,28 @@ func (s *Files) Turn(_ context.Context, sess Session, line string) ([]Message, e
 	for limit := int64(firstRead); ; limit *= 8 {
 		f, err := s.vault.ReadTail(c.name, limit)
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, noMessage()
+			return nil, lines.NoMessage()
 		}
 		if err != nil {
 			return nil, err
 		}
-		m, err := s.readMarks(c.name, &f, limit)
+		m, err := lines.ReadMarks(s.vault.Root(), c.name, &f, limit)
 		if err != nil {
 			return nil, err
 		}
-		all := everything(f, m)
-		if i := at(all.messages, line); i >= 0 {
+		all := lines.All(f, m)
+		if i := lines.At(all.Messages, line); i >= 0 {
 			end := i + 1
-			for end < len(all.messages) && !all.messages[end].Begins() {
+			for end < len(all.Messages) && !all.Messages[end].Begins() {
 				end++
 			}
-			return all.messages[i:end], nil
+			return all.Messages[i:end], nil
 		}
-		if all.whole || limit >= vault.MaxTail {
-			return nil, noMessage()
+		if all.Whole || limit >= vault.MaxTail {
+			return nil, lines.NoMessage()
 		}
 	}
 }
-
-func noMessage() error { return core.Errorf(core.NotFound, "the session has no such message") }
 
 // Transcript returns the file of a session's text as it lies in the vault, and how
 // many bytes of it there are now; core.NotFound before the first. Close it.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/transcript/lines"
 	"gatehouse/core/vault"
 )
 
@@ -101,7 +102,7 @@ func (c *Conversation) pickUp() (fs.FileInfo, error) {
 func (s *Files) CountElsewhere(id string) (n int, found bool, err error) {
 	found, err = s.projects.with(id, func(v *vault.Vault, name string, _ *os.File) error {
 		t, err := v.ReadTail(name, vault.MaxTail)
-		n = len(conversation(t, marks{}).messages)
+		n = len(lines.Current(t, lines.Marks{}).Messages)
 		return err
 	})
 	return n, found, err

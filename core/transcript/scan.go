@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"errors"
+	"gatehouse/core/transcript/lines"
 	"io/fs"
 )
 
@@ -16,9 +17,9 @@ func (c *Conversation) Newest(limit int64) ([]Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := c.s.readMarks(c.name, &f, limit)
+	m, err := lines.ReadMarks(c.s.vault.Root(), c.name, &f, limit)
 	if err != nil {
 		return nil, err
 	}
-	return everything(f, m).messages, nil
+	return lines.All(f, m).Messages, nil
 }

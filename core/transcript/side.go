@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"gatehouse/core"
+	"gatehouse/core/transcript/lines"
 )
 
 // Bounds of the lines of helpers.
@@ -39,13 +40,13 @@ func (s *Side) Append(m Message) error {
 	if err := c.begin(); err != nil {
 		return err
 	}
-	m.Blocks = shortened(m.Blocks, maxSideText)
+	m.Blocks = lines.Shortened(m.Blocks, maxSideText)
 	for i := range m.Blocks {
 		if n := len(m.Blocks[i].Input); n > maxSideText {
 			m.Blocks[i].Input, _ = json.Marshal(map[string]string{"left_out": core.ByteSize(n)}) // strings always encode
 		}
 	}
-	if s.size += m.bytes(); s.size > maxSide || c.tail.side > maxSides {
+	if s.size += m.Bytes(); s.size > maxSide || c.tail.Side > maxSides {
 		s.full = true
 		m = Message{Role: m.Role, Blocks: []core.Block{{Type: "text", Text: "(The rest is left out: the helper did more than is kept.)"}}}
 		if s.size <= maxSide {
@@ -66,49 +67,8 @@ func (s *Side) Append(m Message) error {
 		return err
 	}
 	c.said.skip(from, c.file.Size())
-	c.tail.side += int(c.file.Size() - from)
+	c.tail.Side += int(c.file.Size() - from)
 	s.last, s.n = id, s.n+1
-	c.tail.info, err = c.file.Stat()
+	c.tail.Info, err = c.file.Stat()
 	return err
-}
-
-// helpers gives the calls of Task in messages what their helpers did.
-func (c *chain) helpers(messages []Message) {
-	var of map[string][]Message // by call
-	for i := range c.lines {
-		l := &c.lines[i]
-		if !l.IsSidechain || l.ParentCall == "" {
-			continue
-		}
-		m, ok := decode(l)
-		if !ok {
-			continue
-		}
-		if of == nil {
-			of = map[string][]Message{}
-		}
-		of[l.ParentCall] = append(of[l.ParentCall], m)
-	}
-	if of == nil {
-		return
-	}
-	for i := range messages {
-		for j := range messages[i].Blocks {
-			b := &messages[i].Blocks[j]
-			if did := of[b.ID]; b.Type == "tool_use" && len(did) > 0 {
-				if messages[i].Helpers == nil {
-					messages[i].Helpers = map[string][]Message{}
-				}
-				messages[i].Helpers[b.ID] = did
-			}
-		}
-	}
-}
-
-// helperSize returns how large what the helpers of m's calls did is, in bytes.
-func (m *Message) helperSize() (n int) {
-	for _, did := range m.Helpers {
-		n += sizeOf(did)
-	}
-	return n
 }

@@ -18,17 +18,17 @@ func (c *Conversation) Place() (cwd string, here bool) {
 // bytes count. Where a compaction has taken the line out, they are the
 // compaction's summary and what follows.
 func (c *Conversation) After(line string) ([]Message, bool, error) {
-	for want := 1; ; want = 4 * c.tail.size {
-		before := c.tail.size
+	for want := 1; ; want = 4 * c.tail.Size {
+		before := c.tail.Size
 		if err := c.load(want); err != nil {
 			return nil, false, err
 		}
-		for i := range c.tail.messages {
-			if c.tail.messages[i].line == line {
-				return slices.Clone(c.tail.messages[i+1:]), true, nil
+		for i := range c.tail.Messages {
+			if c.tail.Messages[i].UUID == line {
+				return slices.Clone(c.tail.Messages[i+1:]), true, nil
 			}
 		}
-		if c.tail.whole || want > 1 && c.tail.size <= before {
+		if c.tail.Whole || want > 1 && c.tail.Size <= before {
 			break
 		}
 	}
@@ -41,7 +41,7 @@ func (c *Conversation) After(line string) ([]Message, bool, error) {
 	}
 	for i := range f.Lines {
 		if f.Lines[i].UUID == line {
-			return slices.Clone(c.tail.messages), true, nil
+			return slices.Clone(c.tail.Messages), true, nil
 		}
 	}
 	return nil, false, nil
@@ -51,7 +51,7 @@ func (c *Conversation) After(line string) ([]Message, bool, error) {
 // whether it did: Claude Code, ended before it wrote the first one, neither
 // goes on with such a file nor begins another in its place. Ask after History.
 func (c *Conversation) Clear() (bool, error) {
-	if !c.existed || !c.loaded || !c.tail.whole || len(c.tail.messages) > 0 {
+	if !c.existed || !c.loaded || !c.tail.Whole || len(c.tail.Messages) > 0 {
 		return false, nil
 	}
 	if _, err := c.s.vault.Trash(c.name, c.s.clock.Now()); err != nil {

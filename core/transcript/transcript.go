@@ -4,6 +4,9 @@ package transcript
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
 	"log/slog"
 	"strings"
 	"time"
@@ -11,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"gatehouse/core"
+	"gatehouse/core/transcript/lines"
 	"gatehouse/core/vault"
 )
 
@@ -73,6 +77,14 @@ func (sess *Session) ActivityOff() bool {
 	return len(sess.Metadata) > 0 && json.Unmarshal(sess.Metadata, &m) == nil && m.Activity != nil && !*m.Activity
 }
 
+// What package lines has: a line, who wrote it, and pages of lines.
+type (
+	Message   = lines.Message
+	Author    = lines.Author
+	PageQuery = lines.PageQuery
+	Page      = lines.Page
+)
+
 // Options configure New. Vault is required.
 type Options struct {
 	Vault   *vault.Vault
@@ -124,11 +136,11 @@ func (s *Files) Read(name string) (vault.Tail, []Message, error) {
 	if err != nil {
 		return t, nil, err
 	}
-	m, err := s.readMarks(name, &t, vault.MaxTail)
+	m, err := lines.ReadMarks(s.vault.Root(), name, &t, vault.MaxTail)
 	if err != nil {
 		return t, nil, err
 	}
-	return t, everything(t, m).messages, nil
+	return t, lines.All(t, m).Messages, nil
 }
 
 // CountMessages returns the number of messages in the last vault.MaxTail bytes of the
@@ -138,23 +150,11 @@ func (s *Files) CountMessages(name string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	m, err := s.readMarks(name, &t, vault.MaxTail)
+	m, err := lines.ReadMarks(s.vault.Root(), name, &t, vault.MaxTail)
 	if err != nil {
 		return 0, err
 	}
-	return len(conversation(t, m).messages), nil
-}
-
-// Text returns the text of m, without thinking and tools.
-
-func (m *Message) Text() string {
-	var parts []string
-	for i := range m.Blocks {
-		if m.Blocks[i].Type == "text" {
-			parts = append(parts, m.Blocks[i].Text)
-		}
-	}
-	return strings.Join(parts, "\n")
+	return len(lines.Current(t, m).Messages), nil
 }
 
 // OneLine returns s with white space folded, and without control, format and invalid
@@ -170,4 +170,31 @@ func OneLine(s string) string {
 		return r
 	}, s)
 	return strings.Join(strings.Fields(s), " ")
+}
+
+// Erase deletes the transcripts of a session permanently, with the files of its
+// sub-agents and copies in the trash. It can be repeated. Nothing may write to the
+// session concurrently.
+func (s *Files) Erase(id string) error {
+	if !vault.ValidID(id) {
+		return nil
+	}
+	s.cache.drop(id)
+	files, err := s.vault.FindTranscripts(id)
+	if err != nil {
+		return fmt.Errorf("erase session: %w", err)
+	}
+	root := s.vault.Root()
+	for _, name := range files {
+		if err := root.RemoveAll(strings.TrimSuffix(name, ".jsonl")); err != nil { // sub-agents' transcripts
+			return fmt.Errorf("erase session: %w", err)
+		}
+		if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("erase session: %w", err)
+		}
+	}
+	if err := s.vault.RemoveTrashed(id + ".jsonl"); err != nil {
+		return fmt.Errorf("erase session: %w", err)
+	}
+	return nil
 }

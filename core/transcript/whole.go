@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 
+	"gatehouse/core/transcript/lines"
 	"gatehouse/core/vault"
 )
 
@@ -34,11 +35,11 @@ func (s *Files) Whole(ctx context.Context, sess Session, use func(messages []Mes
 	if err != nil {
 		return err
 	}
-	m, err := s.readMarks(c.name, &f, vault.MaxTail)
+	m, err := lines.ReadMarks(s.vault.Root(), c.name, &f, vault.MaxTail)
 	if err != nil {
 		return err
 	}
-	t := everything(f, m)
-	use(t.messages, t.whole)
+	t := lines.All(f, m)
+	use(t.Messages, t.Whole)
 	return nil
 }

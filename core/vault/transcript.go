@@ -127,7 +127,7 @@ func (t *Transcript) Cut() int64 { return t.cut }
 func (t *Transcript) Append(lines ...Line) error {
 	var b bytes.Buffer
 	for i := range lines {
-		if err := lines[i].encode(&b); err != nil {
+		if err := lines[i].Encode(&b); err != nil {
 			return fmt.Errorf("encode transcript line: %w", err)
 		}
 	}
@@ -177,14 +177,6 @@ func (t *Transcript) Stat() (fs.FileInfo, error) { return t.f.Stat() }
 
 // Close closes the file without Sync.
 func (t *Transcript) Close() error { return t.f.Close() }
-
-// A Tail is the end of a transcript.
-type Tail struct {
-	Lines   []Line // oldest first; each has a uuid and a type
-	Whole   bool   // the file was read from its first byte
-	Skipped int    // lines that are broken or without uuid
-	Info    fs.FileInfo
-}
 
 // Limits of reading. maxLine also limits what repair reads.
 const (

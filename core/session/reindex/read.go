@@ -10,6 +10,7 @@ import (
 	"gatehouse/core/session"
 	"gatehouse/core/session/sidecar"
 	"gatehouse/core/transcript"
+	"gatehouse/core/transcript/lines"
 	"gatehouse/core/vault"
 )
 
@@ -54,7 +55,7 @@ func (r *reindex) look(name, id string) (finding, bool) {
 			f.source, f.dir = sourceOf(l), r.inside(name, l.CWD)
 			f.cli = f.source != ours && l.SessionID == id && l.UUID != "" && l.Version != "" && l.Version != transcript.Imported && l.CWD != ""
 		}
-		if at := transcript.LineTime(l); !at.IsZero() {
+		if at := lines.LineTime(l); !at.IsZero() {
 			if f.first.IsZero() {
 				f.first = at
 			}

@@ -11,6 +11,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/transcript"
+	"gatehouse/core/transcript/record"
 )
 
 // Session returns a session as text: frontmatter with the row's values, then a heading
@@ -185,7 +186,7 @@ func contained(text string) string {
 	fence := "" // of the code block that is open
 	for line := range strings.SplitSeq(strings.Trim(text, "\n"), "\n") {
 		bare := strings.TrimLeft(line, " ")
-		mark := transcript.FenceOf(bare)
+		mark := record.FenceOf(bare)
 		switch {
 		case len(line)-len(bare) > 3: // no fence, no heading
 		case fence == "" && mark != "":

@@ -1,4 +1,5 @@
-package transcript
+// Package redact removes what one user wrote from the transcripts of a shared session.
+package redact
 
 import (
 	"bufio"
@@ -10,38 +11,11 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"strings"
 
 	"gatehouse/core"
+	"gatehouse/core/transcript/lines"
 	"gatehouse/core/vault"
 )
-
-// Erase deletes the transcripts of a session permanently, with the files of its
-// sub-agents and copies in the trash. It can be repeated. Nothing may write to the
-// session concurrently.
-func (s *Files) Erase(id string) error {
-	if !vault.ValidID(id) {
-		return nil
-	}
-	s.cache.drop(id)
-	files, err := s.vault.FindTranscripts(id)
-	if err != nil {
-		return fmt.Errorf("erase session: %w", err)
-	}
-	root := s.vault.Root()
-	for _, name := range files {
-		if err := root.RemoveAll(strings.TrimSuffix(name, ".jsonl")); err != nil { // sub-agents' transcripts
-			return fmt.Errorf("erase session: %w", err)
-		}
-		if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("erase session: %w", err)
-		}
-	}
-	if err := s.vault.RemoveTrashed(id + ".jsonl"); err != nil {
-		return fmt.Errorf("erase session: %w", err)
-	}
-	return nil
-}
 
 // What is where a forgotten person's text and the answers to them were,
 // and where a summary may have notified of them.
@@ -53,8 +27,8 @@ const (
 // A Redaction is a copy of a session's transcripts without one user's messages, which
 // has not replaced them yet. End it with Keep or Drop.
 type Redaction struct {
-	s     *Files
-	id    string
+	vault *vault.Vault
+	drop  func()
 	files []redactedFile
 	runs  map[string]bool // that had messages
 	kept  bool
@@ -68,9 +42,10 @@ type redactedFile struct {
 
 // Redact writes copies of the transcripts of a shared session in which one sentence
 // replaces everything that the runs wrote, and each summary made after them, because
-// its sources cannot be separated. The rest is unchanged. It can be repeated.
-func (s *Files) Redact(id string, runs []string) (*Redaction, error) {
-	r := &Redaction{s: s, id: id, runs: map[string]bool{}}
+// its sources cannot be separated. The rest is unchanged. It can be repeated. Keep calls
+// forget before and after it replaces them: nothing may stay in memory.
+func Redact(v *vault.Vault, id string, runs []string, forget func()) (*Redaction, error) {
+	r := &Redaction{vault: v, drop: forget, runs: map[string]bool{}}
 	if !vault.ValidID(id) || len(runs) == 0 {
 		return r, nil
 	}
@@ -78,7 +53,7 @@ func (s *Files) Redact(id string, runs []string) (*Redaction, error) {
 	for _, run := range runs {
 		of[run] = true
 	}
-	files, err := s.vault.FindTranscripts(id)
+	files, err := v.FindTranscripts(id)
 	if err != nil {
 		return nil, fmt.Errorf("redact session: %w", err)
 	}
@@ -100,7 +75,7 @@ func (r *Redaction) Keep() (runs int, ok bool, err error) {
 	}
 	defer r.Drop()
 	for _, f := range r.files {
-		now, err := r.s.vault.Stat(f.name)
+		now, err := r.vault.Stat(f.name)
 		if errors.Is(err, fs.ErrNotExist) {
 			return 0, false, nil
 		}
@@ -111,8 +86,8 @@ func (r *Redaction) Keep() (runs int, ok bool, err error) {
 			return 0, false, nil
 		}
 	}
-	r.s.cache.drop(r.id)
-	defer r.s.cache.drop(r.id)
+	r.drop()
+	defer r.drop()
 	for _, f := range r.files {
 		if f.out == nil {
 			continue
@@ -136,7 +111,7 @@ func (r *Redaction) Drop() {
 
 // write writes the transcript name without the messages of the runs.
 func (r *Redaction) write(name string, of map[string]bool) (err error) {
-	in, err := r.s.vault.Root().Open(name)
+	in, err := r.vault.Root().Open(name)
 	if err != nil {
 		return err
 	}
@@ -145,7 +120,7 @@ func (r *Redaction) write(name string, of map[string]bool) (err error) {
 	if f.was, err = in.Stat(); err != nil {
 		return err
 	}
-	if f.out, err = r.s.vault.Draft(path.Dir(name)); err != nil {
+	if f.out, err = r.vault.Draft(path.Dir(name)); err != nil {
 		return err
 	}
 	changed, err := r.copy(f.out, bufio.NewReaderSize(in, 64<<10), of)
@@ -203,15 +178,15 @@ func redacted(line []byte, theirs, spoke bool) ([]byte, bool) {
 	if json.Unmarshal(line, &l) != nil {
 		return nil, false
 	}
-	text, m := erased, Message{Role: "user"}
+	text, m := erased, lines.Message{Role: "user"}
 	if l.Type == "assistant" {
 		m.Role = "assistant"
 	}
 	if summary {
-		text = summaryIntro + erasedSummary
+		text = lines.SummaryIntro + erasedSummary
 	}
 	m.Blocks = []core.Block{{Type: "text", Text: text}}
-	body, err := m.encode(l.UUID)
+	body, err := m.Encode(l.UUID)
 	if err != nil || bytes.Equal(bytes.TrimSpace(l.Message), bytes.TrimSpace(body)) { // was done before
 		return nil, false
 	}

@@ -1,4 +1,4 @@
-package framing_test
+package lines_test
 
 import (
 	"strings"
@@ -8,7 +8,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/agent"
-	"gatehouse/core/transcript/framing"
+	"gatehouse/core/transcript/lines"
 )
 
 func quote(name string, t core.Trust, text string) string {
@@ -23,18 +23,18 @@ func TestParseTakesWhatThePromptAdds(t *testing.T) {
 	for name, c := range map[string]struct {
 		text  string
 		group bool
-		want  framing.Text
+		want  lines.Framed
 	}{
-		"group":               {quote("Ada", core.Sandboxed, "one\n\n> two"), true, framing.Text{Name: "Ada", Trust: core.Sandboxed, Text: "one\n\n> two"}},
-		"a stranger's":        {quote("Ada L.", core.Stranger, "x"), true, framing.Text{Name: "Ada L.", Text: "x"}},
-		"answer in a group":   {"In answer to this:\n" + earlier("Olga", "earlier", "tea?") + "\n" + quote("Ada", core.Vault, "yes"), true, framing.Text{Name: "Ada", Trust: core.Vault, Text: "yes", Quote: &core.Quote{Name: "Olga", Text: "tea?"}}},
-		"answer":              {"In answer to this:\n" + earlier("Olga", "earlier", "tea?") + "\nyes\nplease", false, framing.Text{Text: "yes\nplease", Quote: &core.Quote{Name: "Olga", Text: "tea?"}}},
-		"own passage":         {"About this passage of yours:\n" + earlier("you", "earlier", "a\nb") + "\nwhy?", false, framing.Text{Text: "why?", Quote: &core.Quote{Name: "you", Text: "a\nb", Ours: true}}},
-		"thread":              {"In a thread that began with this:\n" + earlier("Olga", "earlier", "a") + "\nhi", false, framing.Text{Text: "hi", Quote: &core.Quote{Name: "Olga", Text: "a", Root: true}}},
-		"forwarded":           {"Forwarded, not written by the sender of this message:\n" + earlier("News", "elsewhere", "a"), false, framing.Text{Text: "a", Quote: &core.Quote{Name: "News", Forwarded: true}}},
-		"forwarded in groups": {"Ada has forwarded this. Forwarded, not written by the sender of this message:\n" + earlier("News", "elsewhere", "a"), true, framing.Text{Name: "Ada", Text: "a", Quote: &core.Quote{Name: "News", Forwarded: true}}},
+		"group":               {quote("Ada", core.Sandboxed, "one\n\n> two"), true, lines.Framed{Name: "Ada", Trust: core.Sandboxed, Text: "one\n\n> two"}},
+		"a stranger's":        {quote("Ada L.", core.Stranger, "x"), true, lines.Framed{Name: "Ada L.", Text: "x"}},
+		"answer in a group":   {"In answer to this:\n" + earlier("Olga", "earlier", "tea?") + "\n" + quote("Ada", core.Vault, "yes"), true, lines.Framed{Name: "Ada", Trust: core.Vault, Text: "yes", Quote: &core.Quote{Name: "Olga", Text: "tea?"}}},
+		"answer":              {"In answer to this:\n" + earlier("Olga", "earlier", "tea?") + "\nyes\nplease", false, lines.Framed{Text: "yes\nplease", Quote: &core.Quote{Name: "Olga", Text: "tea?"}}},
+		"own passage":         {"About this passage of yours:\n" + earlier("you", "earlier", "a\nb") + "\nwhy?", false, lines.Framed{Text: "why?", Quote: &core.Quote{Name: "you", Text: "a\nb", Ours: true}}},
+		"thread":              {"In a thread that began with this:\n" + earlier("Olga", "earlier", "a") + "\nhi", false, lines.Framed{Text: "hi", Quote: &core.Quote{Name: "Olga", Text: "a", Root: true}}},
+		"forwarded":           {"Forwarded, not written by the sender of this message:\n" + earlier("News", "elsewhere", "a"), false, lines.Framed{Text: "a", Quote: &core.Quote{Name: "News", Forwarded: true}}},
+		"forwarded in groups": {"Ada has forwarded this. Forwarded, not written by the sender of this message:\n" + earlier("News", "elsewhere", "a"), true, lines.Framed{Name: "Ada", Text: "a", Quote: &core.Quote{Name: "News", Forwarded: true}}},
 	} {
-		got, ok := framing.Parse(c.text, c.group)
+		got, ok := lines.ParseFraming(c.text, c.group)
 		if d := cmp.Diff(c.want, got); !ok || d != "" {
 			t.Errorf("%s: %v\n%s", name, ok, d)
 		}
@@ -48,11 +48,11 @@ func TestParseLeavesWhatIsNotExactlyTheFraming(t *testing.T) {
 		"unmarked line": whole + "bye\n", "no line": "From \"Ada\" (sandboxed):\n", "quotes in the name": strings.Replace(whole, "Ada", `A"da`, 1),
 		"answer to nothing": "In answer to this:\nyes", "answer without a blank line": "In answer to this:\n" + earlier("Olga", "earlier", "tea?") + "yes", "answer to a sender": "In answer to this:\n" + whole + "\nyes",
 	} {
-		if got, ok := framing.Parse(text, true); ok {
+		if got, ok := lines.ParseFraming(text, true); ok {
 			t.Errorf("%s: %q is taken for %+v", name, text, got)
 		}
 	}
-	if got, ok := framing.Parse(whole, false); ok {
+	if got, ok := lines.ParseFraming(whole, false); ok {
 		t.Errorf("outside of groups a sender is text, not %+v", got)
 	}
 }
@@ -63,7 +63,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("In answer to this:\n", "In answer to this:\nFrom \"Olga\" (earlier):\n> a\n\nFrom \"Olga\" (vault):\n> b\n")
 	f.Fuzz(func(t *testing.T, name, text string) {
 		framed := quote(name, core.Sandboxed, text)
-		got, ok := framing.Parse(framed, true)
+		got, ok := lines.ParseFraming(framed, true)
 		if !ok || got.Name != agent.SafeName(name) || got.Trust != core.Sandboxed || got.Quote != nil {
 			t.Fatalf("%q is taken for %v %+v", framed, ok, got)
 		}

@@ -1,4 +1,4 @@
-package transcript
+package lines
 
 import (
 	"encoding/base64"
@@ -29,9 +29,9 @@ const (
 
 func mediaSize(m *core.Media) int {
 	if kind, _ := m.Kind(); kind == core.DocumentMedia {
-		return (1 + len(m.Data)/pageBytes) * pageTokens * bytesPerToken
+		return (1 + len(m.Data)/pageBytes) * pageTokens * BytesPerToken
 	}
-	return pictureTokens * bytesPerToken
+	return pictureTokens * BytesPerToken
 }
 
 func (m *Message) mediaBytes() (n int) {

@@ -1,9 +1,6 @@
-package transcript
+package lines
 
 import (
-	"slices"
-	"time"
-
 	"gatehouse/core"
 )
 
@@ -13,11 +10,11 @@ const (
 	earlierCall = "Result of an earlier tool call: "
 )
 
-// repaired returns messages as every provider takes them: behind a message with
+// Repaired returns messages as every provider takes them: behind a message with
 // tool calls is one with all their results, in the order of the calls. A missing one
 // becomes an error; the result of no call, or a second one, becomes text. messages is
 // not changed.
-func repaired(messages []Message) []Message {
+func Repaired(messages []Message) []Message {
 	out := make([]Message, 0, len(messages))
 	for i := 0; i < len(messages); {
 		m := messages[i]
@@ -88,7 +85,7 @@ func results(open []string, said []Message) (Message, map[*core.Block]bool) {
 	}
 	for i := range said {
 		if len(said[i].Blocks) > 0 && taken[&said[i].Blocks[0]] {
-			out.At, out.line = said[i].At, said[i].line
+			out.At, out.UUID = said[i].At, said[i].UUID
 			break
 		}
 	}
@@ -131,39 +128,4 @@ func told(m Message, taken map[*core.Block]bool) Message {
 	}
 	m.Blocks = blocks
 	return m
-}
-
-// Open returns the run's tool calls that have no result in the transcript, in
-// their order: their outcome is unknown. Ask after HasRun, which reads as far
-// as the run goes. A call with effects is not made again for them.
-func (c *Conversation) Open(run string) []core.Block {
-	var open []core.Block
-	for i := range c.tail.messages {
-		m := &c.tail.messages[i]
-		for j := range m.Blocks {
-			switch b := m.Blocks[j]; {
-			case b.Type == "tool_use" && m.Run == run:
-				open = append(open, b)
-			case b.Type == "tool_result":
-				for k := range open {
-					if open[k].ID == b.ToolUseID {
-						open = append(open[:k:k], open[k+1:]...)
-						break
-					}
-				}
-			}
-		}
-	}
-	return open
-}
-
-// CalledAt returns when the run's newest answer with calls was written; only within
-// one answer are the ids of calls unique. Zero where no one knows.
-func (c *Conversation) CalledAt(run string) (at time.Time) {
-	for i := range c.tail.messages {
-		if m := &c.tail.messages[i]; m.Run == run && slices.ContainsFunc(m.Blocks, func(b core.Block) bool { return b.Type == "tool_use" }) {
-			at = m.At
-		}
-	}
-	return at
 }

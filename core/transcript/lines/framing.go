@@ -1,7 +1,4 @@
-// Package framing reads what a prompt adds around a user's text: the name and trust of
-// a group's sender, and the message that the text refers to. It is for display of
-// transcripts that do not record the text without it.
-package framing
+package lines
 
 import (
 	"strings"
@@ -9,8 +6,12 @@ import (
 	"gatehouse/core"
 )
 
-// A Text is a framed text taken apart.
-type Text struct {
+// Framing is what a prompt adds around a user's text: the name and trust of a group's
+// sender, and the message that the text refers to. It is read for display of transcripts
+// that do not record the text without it.
+
+// A Framed is a framed text taken apart.
+type Framed struct {
 	Name  string      // of the group's sender, "" outside of groups
 	Trust core.Trust  // of the group's sender
 	Text  string      // what they wrote
@@ -25,11 +26,11 @@ var leads = map[string]core.Quote{
 	"In answer to this:\n":                                    {},
 }
 
-// Parse takes a framed text apart; false for any other text, also if a single
+// ParseFraming takes a framed text apart; false for any other text, also if a single
 // character of the framing is different. In a text that is not of a group, a sender's
 // name and trust are text.
-func Parse(text string, group bool) (Text, bool) {
-	out, rest := Text{}, text
+func ParseFraming(text string, group bool) (Framed, bool) {
+	out, rest := Framed{}, text
 	for lead, quote := range leads {
 		behind, ok := strings.CutPrefix(rest, lead)
 		if !ok && quote.Forwarded && group {
@@ -42,7 +43,7 @@ func Parse(text string, group bool) (Text, bool) {
 		}
 		name, label, said, after, ok := quoted(behind)
 		if !ok || quote.Forwarded && (label != "elsewhere" || after != "") || !quote.Forwarded && label != "earlier" {
-			return Text{}, false
+			return Framed{}, false
 		}
 		quote.Name = name
 		out.Quote = &quote
@@ -52,7 +53,7 @@ func Parse(text string, group bool) (Text, bool) {
 		}
 		quote.Text = said
 		if rest, ok = strings.CutPrefix(after, "\n"); !ok {
-			return Text{}, false
+			return Framed{}, false
 		}
 		break
 	}

@@ -1,11 +1,10 @@
-package transcript
+package lines
 
 import (
 	"hash/crc32"
 	"slices"
 
 	"gatehouse/core"
-	"gatehouse/core/transcript/framing"
 )
 
 // An Author is who wrote a user's message in a chat. It is a member of the message's
@@ -75,7 +74,7 @@ func (m *Message) Shown(group bool) (Author, []Shown) {
 			if k := slices.IndexFunc(a.Said, func(s Said) bool { return s.Sum == sum }); k >= 0 {
 				blocks[i].Text, blocks[i].Quote = a.Said[k].Text, a.Said[k].Quote
 			}
-		} else if f, ok := framing.Parse(text, group); ok {
+		} else if f, ok := ParseFraming(text, group); ok {
 			blocks[i].Text, blocks[i].Quote = f.Text, f.Quote
 			if f.Name != "" {
 				a.Name, a.Trust = f.Name, f.Trust

@@ -1,19 +1,32 @@
-package transcript
+package lines
 
 import (
+	"io/fs"
 	"slices"
 
 	"gatehouse/core"
-	"gatehouse/core/vault"
+	"gatehouse/core/vault/line"
 )
+
+// A Part is the newest part of a conversation.
+type Part struct {
+	Messages []Message
+	Last     string      // uuid of the last line, the parent of the next
+	Whole    bool        // Messages is the whole conversation
+	Size     int         // of Messages, as Size counts
+	Memory   int         // of Messages, as Memory counts
+	Skipped  int         // lines that are no messages of it
+	Side     int         // bytes of the helpers' lines in what was read, or written since
+	Info     fs.FileInfo // the file when this was true; nil without a file
+}
 
 // A chain is how the lines of a transcript hang together. Each names its
 // parent; the conversation is what leads from the last line back to the
 // first. So what was rewound, and sub-agents' side chains, stay out.
 type chain struct {
-	lines  []vault.Line
+	lines  []line.Line
 	at     map[string]int    // by uuid; the last line of that name
-	marks  marks             // what the lines themselves do not contain
+	marks  Marks             // what the lines themselves do not contain
 	parent map[string]string // of lines that a compaction has hung elsewhere
 	kept   map[string]bool   // lines in front of a compaction that are still part of it
 	cut    int               // index of the newest compaction's boundary, 0 without
@@ -24,7 +37,7 @@ type chain struct {
 	decoded map[int]*Message // nil for lines without a message
 }
 
-func newChain(f vault.Tail, m marks) chain {
+func newChain(f line.Tail, m Marks) chain {
 	c := chain{lines: f.Lines, at: make(map[string]int, len(f.Lines)), marks: m, parent: map[string]string{},
 		kept: map[string]bool{}, torn: map[int]bool{}, refused: refusals(f.Lines), decoded: map[int]*Message{}}
 	for i := range f.Lines {
@@ -33,44 +46,44 @@ func newChain(f vault.Tail, m marks) chain {
 	return c
 }
 
-// conversation returns the conversation in the lines that were read, from the
+// Current returns the conversation in the lines that were read, from the
 // newest compaction on.
-func conversation(f vault.Tail, m marks) tail {
+func Current(f line.Tail, m Marks) Part {
 	c := newChain(f, m)
 	whole := c.compacted()
-	t := c.tail(f)
-	t.whole = t.whole && whole
+	t := c.part(f)
+	t.Whole = t.Whole && whole
 	return t
 }
 
-// everything returns conversation with what compactions have taken out.
-func everything(f vault.Tail, m marks) tail {
+// All returns conversation with what compactions have taken out.
+func All(f line.Tail, m Marks) Part {
 	c := newChain(f, m)
 	c.all = true
-	t := c.tail(f)
-	c.helpers(t.messages)
+	t := c.part(f)
+	c.helpers(t.Messages)
 	return t
 }
 
-func (c *chain) tail(f vault.Tail) tail {
-	t := tail{skipped: f.Skipped, info: f.Info}
+func (c *chain) part(f line.Tail) Part {
+	t := Part{Skipped: f.Skipped, Info: f.Info}
 	if i := c.before(len(f.Lines)); i >= 0 {
-		t.last = f.Lines[i].UUID
+		t.Last = f.Lines[i].UUID
 	}
 	for i := c.cut; i < len(f.Lines); i++ {
 		if f.Lines[i].IsSidechain {
-			t.side += len(f.Lines[i].Message)
+			t.Side += len(f.Lines[i].Message)
 		}
 	}
 	indices, rooted := c.walk()
-	t.whole = rooted || f.Whole
+	t.Whole = rooted || f.Whole
 	for _, i := range c.rejoin(indices) {
 		t.collect(c.message(i))
 	}
-	shed(t.messages, tailMedia)
-	for i := range t.messages {
-		t.size += t.messages[i].size()
-		t.memory += t.messages[i].memory()
+	shed(t.Messages, tailMedia)
+	for i := range t.Messages {
+		t.Size += t.Messages[i].Size()
+		t.Memory += t.Messages[i].Memory()
 	}
 	return t
 }
@@ -79,8 +92,8 @@ func (c *chain) tail(f vault.Tail) tail {
 func (c *chain) message(i int) *Message {
 	m, known := c.decoded[i]
 	if !known {
-		if got, ok := decode(&c.lines[i]); ok {
-			got.Summary, got.refused = c.marks.summaries[c.lines[i].UUID], c.refused[c.lines[i].UUID]
+		if got, ok := Decode(&c.lines[i]); ok {
+			got.Summary, got.Refused = c.marks.summaries[c.lines[i].UUID], c.refused[c.lines[i].UUID]
 			m = &got
 		}
 		c.decoded[i] = m
@@ -177,24 +190,24 @@ func (c *chain) rejoin(indices []int) []int {
 	out := make([]int, 0, len(indices))
 	for n := 0; n < len(indices); {
 		m, end := c.message(indices[n]), n+1
-		if m == nil || m.Role != "assistant" || m.id == "" {
+		if m == nil || m.Role != "assistant" || m.ProviderID == "" {
 			out, n = append(out, indices[n]), end
 			continue
 		}
-		calls := m.calls()
+		calls := m.Calls()
 		for ; end < len(indices); end++ {
 			next := c.message(indices[end])
-			if next == nil || next.id != m.id {
+			if next == nil || next.ProviderID != m.ProviderID {
 				break
 			}
-			calls = calls || next.calls()
+			calls = calls || next.Calls()
 		}
 		out = append(out, indices[n:end]...)
 		if calls {
 			if children == nil {
 				children = c.children()
 			}
-			more, results := c.siblings(indices[n:end], m.id, children, in)
+			more, results := c.siblings(indices[n:end], m.ProviderID, children, in)
 			out = append(append(out, more...), results...)
 		}
 		n = end
@@ -231,7 +244,7 @@ func (c *chain) siblings(lines []int, id string, children map[string][]int, in m
 			}
 			switch m := c.message(j); {
 			case m == nil:
-			case m.Role == "assistant" && m.id == id && m.calls():
+			case m.Role == "assistant" && m.ProviderID == id && m.Calls():
 				calls, todo = append(calls, j), append(todo, j)
 				in[j] = true
 			case m.Role == "user" && m.Blocks[0].Type == "tool_result":
@@ -243,24 +256,24 @@ func (c *chain) siblings(lines []int, id string, children map[string][]int, in m
 	return calls, results
 }
 
-// calls reports whether m calls tools.
-func (m *Message) calls() bool {
+// Calls reports whether m calls tools.
+func (m *Message) Calls() bool {
 	return slices.ContainsFunc(m.Blocks, func(b core.Block) bool { return b.Type == "tool_use" })
 }
 
 // collect takes the next line's message. Lines of one answer are one message.
-func (t *tail) collect(m *Message) {
+func (t *Part) collect(m *Message) {
 	if m == nil {
-		t.skipped++
+		t.Skipped++
 		return
 	}
-	n := len(t.messages)
-	if n == 0 || m.Role != "assistant" || m.id == "" || t.messages[n-1].id != m.id {
-		t.messages = append(t.messages, *m)
+	n := len(t.Messages)
+	if n == 0 || m.Role != "assistant" || m.ProviderID == "" || t.Messages[n-1].ProviderID != m.ProviderID {
+		t.Messages = append(t.Messages, *m)
 		return
 	}
-	last := &t.messages[n-1]
+	last := &t.Messages[n-1]
 	last.Blocks = append(last.Blocks, m.Blocks...)
-	last.more, last.line = append(last.more, last.line), m.line
+	last.Earlier, last.UUID = append(last.Earlier, last.UUID), m.UUID
 	last.Stop, last.Usage = m.Stop, m.Usage
 }

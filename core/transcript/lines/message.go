@@ -1,16 +1,15 @@
-package transcript
+// Package lines reads the lines of a transcript as messages, and writes messages as lines:
+// their form, how lines hang together, and which of them a model is sent.
+package lines
 
 import (
 	"bytes"
 	"encoding/json"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	"gatehouse/core"
-	"gatehouse/core/vault"
+	"gatehouse/core/vault/line"
 )
 
 // A Message is one line of a conversation. On reading, the lines that Claude
@@ -30,24 +29,11 @@ type Message struct {
 	// for people (Page, Turn, Read).
 	Helpers map[string][]Message
 
-	refused bool // by the model's provider: it is not sent again
+	Refused bool // by the model's provider: it is not sent again
 
-	line string   // the line's uuid
-	more []string // uuids of the answer's lines before it, as the CLI writes them
-	id   string   // the provider's message id
-}
-
-// lineSpace is the namespace of line ids for runs without a UUID.
-var lineSpace = uuid.NewSHA1(uuid.NameSpaceURL, []byte("gatehouse:run"))
-
-// LineID returns the transcript line id of a run's n-th line, UUIDv5(run, n): the
-// same for every attempt.
-func LineID(run string, n int) string {
-	space, err := uuid.Parse(run)
-	if err != nil {
-		space = uuid.NewSHA1(lineSpace, []byte(run))
-	}
-	return uuid.NewSHA1(space, []byte(strconv.Itoa(n))).String()
+	UUID       string   // of its line; "" for what is not written
+	Earlier    []string // uuids of the answer's lines before it, as the CLI writes them
+	ProviderID string   // the provider's id of the message
 }
 
 // wire is a message as Claude's API spells it.
@@ -118,8 +104,8 @@ func encodeBlock(b *core.Block) []any {
 	return []any{wireText{"text", b.Text}}
 }
 
-// encode returns the message member of the line with this uuid.
-func (m *Message) encode(line string) (json.RawMessage, error) {
+// Encode returns the message member of the line with this uuid.
+func (m *Message) Encode(line string) (json.RawMessage, error) {
 	w := wire{Role: m.Role}
 	if m.Role == "user" && len(m.Blocks) == 1 && m.Blocks[0].Type == "text" {
 		w.Content = m.Blocks[0].Text
@@ -138,7 +124,7 @@ func (m *Message) encode(line string) (json.RawMessage, error) {
 		if stop == "" {
 			stop = "end_turn"
 		}
-		w.ID, w.Type, w.Model, w.StopReason, w.Usage = messageID(line), "message", plainModel(m.Model), &stop, &m.Usage
+		w.ID, w.Type, w.Model, w.StopReason, w.Usage = MessageID(line), "message", plainModel(m.Model), &stop, &m.Usage
 	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -160,10 +146,10 @@ func plainModel(model string) string {
 	return model
 }
 
-func messageID(line string) string { return "msg_" + strings.ReplaceAll(line, "-", "") }
+func MessageID(line string) string { return "msg_" + strings.ReplaceAll(line, "-", "") }
 
-// decode reads a user or assistant line; false for what holds no message.
-func decode(l *vault.Line) (Message, bool) {
+// Decode reads a user or assistant line; false for what holds no message.
+func Decode(l *line.Line) (Message, bool) {
 	var w struct {
 		ID         string          `json:"id"`
 		Role       string          `json:"role"`
@@ -179,7 +165,7 @@ func decode(l *vault.Line) (Message, bool) {
 	if len(blocks) == 0 {
 		return Message{}, false
 	}
-	if w.ID == messageID(l.UUID) && strings.HasPrefix(w.Model, "claude") { // written here
+	if w.ID == MessageID(l.UUID) && strings.HasPrefix(w.Model, "claude") { // written here
 		w.Model = ownModels + w.Model
 	}
 	var author *Author
@@ -187,7 +173,7 @@ func decode(l *vault.Line) (Message, bool) {
 		author = nil // of another program
 	}
 	return Message{Role: l.Type, Blocks: blocks, Model: w.Model, Stop: w.StopReason, Usage: w.Usage,
-		Run: l.RequestID, At: LineTime(l), Author: author, line: l.UUID, id: w.ID}, true
+		Run: l.RequestID, At: LineTime(l), Author: author, UUID: l.UUID, ProviderID: w.ID}, true
 }
 
 // decodeBlocks reads content: a string, or blocks. Kinds that we cannot replay
@@ -272,16 +258,16 @@ func (m *Message) Begins() bool {
 	return m.Role == "user" && m.Blocks[0].Type != "tool_result"
 }
 
-// size returns what m takes of a model's window, in bytes.
-func (m *Message) size() int {
-	if m.refused {
+// Size returns what m takes of a model's window, in bytes.
+func (m *Message) Size() int {
+	if m.Refused {
 		return 16 + len(refusedResult)
 	}
-	return m.bytes()
+	return m.Bytes()
 }
 
-// bytes returns approximately how large m is.
-func (m *Message) bytes() int {
+// Bytes returns approximately how large m is.
+func (m *Message) Bytes() int {
 	n := 16
 	for i := range m.Blocks {
 		b := &m.Blocks[i]
@@ -293,36 +279,15 @@ func (m *Message) bytes() int {
 	return n
 }
 
-// memory returns approximately how much memory m needs, in bytes.
-func (m *Message) memory() int {
-	return m.bytes() + 320 + 192*len(m.Blocks) + m.mediaBytes() + m.Author.memory()
+// Memory returns approximately how much memory m needs, in bytes.
+func (m *Message) Memory() int {
+	return m.Bytes() + 320 + 192*len(m.Blocks) + m.mediaBytes() + m.Author.memory()
 }
 
 // LineTime returns the time that l records.
-func LineTime(l *vault.Line) time.Time {
+func LineTime(l *line.Line) time.Time {
 	at, _ := time.Parse(time.RFC3339Nano, l.Timestamp) // broken: zero
 	return at
 }
 
-const lineTime = "2006-01-02T15:04:05.000Z"
-
-// line makes the transcript line of m.
-func (c *Conversation) line(run, id, parent string, m *Message, now time.Time) (vault.Line, error) {
-	body, err := m.encode(id)
-	if err != nil {
-		return vault.Line{}, err
-	}
-	l := vault.Line{
-		UserType: "external", CWD: c.cwd, SessionID: c.sess.ID, Version: c.s.version, Type: m.Role,
-		Message: body, RequestID: run, UUID: id, Timestamp: now.UTC().Format(lineTime),
-	}
-	if m.Author != nil {
-		if l.Author, err = json.Marshal(m.Author); err != nil {
-			return vault.Line{}, err
-		}
-	}
-	if parent != "" {
-		l.ParentUUID = &parent
-	}
-	return l, nil
-}
+const TimeFormat = "2006-01-02T15:04:05.000Z"
