@@ -85,22 +85,10 @@ func (c *Config) readBotsFile() ([]Bot, Problems) {
 	} else {
 		bots = r.file(text)
 	}
-	if err := Private(path, mode, r.secrets); err != nil {
+	if err := check.Private(path, mode, r.secrets); err != nil {
 		r.problems = append(r.problems, Problem{Name: path, Fault: err.Error()})
 	}
 	return bots, r.problems
-}
-
-// Private returns what is wrong with a file's mode, and how to fix it: others may
-// change the file, or everyone may read the secrets in it.
-func Private(path string, mode fs.FileMode, secrets bool) error {
-	switch {
-	case mode.Perm()&0o022 != 0:
-		return fmt.Errorf("other users may change this file (mode %04o): chmod 600 '%s'", mode.Perm(), path)
-	case secrets && mode.Perm()&0o004 != 0:
-		return fmt.Errorf("every user may read the secrets in this file (mode %04o): chmod 600 '%s'", mode.Perm(), path)
-	}
-	return nil
 }
 
 func (r *botsReader) bad(at *token.Token, fault, example string) {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"gatehouse/configs/providers"
 	"gatehouse/configs/values"
 )
 
@@ -64,10 +65,11 @@ type Config struct {
 	RateLimit values.Rate   `split_words:"true" default:"10/60s" example:"10/60s" desc:"Messages per user and bot in a time, or off."`
 	Pace      values.Switch `split_words:"true" default:"on" example:"off" desc:"Limit outgoing messages to the platform's rate limits: on or off."`
 
-	Model            string        `split_words:"true" example:"anthropic/claude-sonnet-5" desc:"Default model: anthropic/NAME, openai/NAME or local/quote. Empty: the first of these providers with a key or base URL, else local/quote."`
+	Model            string        `split_words:"true" example:"anthropic/claude-sonnet-5" desc:"Default model: anthropic/NAME, openai/NAME, a model of a provider in PROVIDERS_FILE, or local/quote. Empty: the first of these providers with a key or base URL, then the first model of PROVIDERS_FILE, else local/quote."`
 	ModelFallbacks   values.List   `split_words:"true" example:"openai/gpt-4o,local/quote" desc:"Models to try, in order, when MODEL fails."`
 	ModelWindows     values.Sizes  `split_words:"true" example:"openai/llama3.1=8192" desc:"Context windows in tokens, as provider/model=tokens with commas between, for models whose window is not known. Conversations are summed up before they reach it."`
 	ModelPrices      values.Prices `split_words:"true" example:"openai/llama3.1=0.2:0.6" desc:"Prices in USD per million tokens, as provider/model=input:output with commas between. They override the built-in ones; cached tokens then cost what input does."`
+	ProvidersFile    string        `split_words:"true" example:"/etc/gatehouse/providers.yaml" desc:"YAML file with further providers of models by name, their keys' files, models and prices. It is read again when it changes. Empty: none."`
 	AnthropicAPIKey  values.Secret `split_words:"true" example:"sk-ant-..." desc:"Key for Anthropic."`
 	AnthropicBaseURL string        `split_words:"true" example:"https://api.anthropic.com" desc:"Server with Anthropic's Messages API. Empty: Anthropic's own."`
 	OpenaiAPIKey     values.Secret `split_words:"true" example:"sk-..." desc:"Key for an OpenAI-compatible provider."`
@@ -117,7 +119,9 @@ type Config struct {
 	more   []values.Secret     // tokens of BOTS_FILE, once Load has read it
 
 	changes map[string]BotChange // what the panel has set of bots (With)
-	envFile string
+
+	providers *providers.Source // of PROVIDERS_FILE, shared with copies; nil without one
+	envFile   string
 }
 
 // fromFile is where a secret was read.
@@ -131,6 +135,10 @@ func (c *Config) ReadFrom(path string) { c.envFile = path }
 
 // EnvFile returns the env file that settings were read from, "" for none.
 func (c *Config) EnvFile() string { return c.envFile }
+
+// Providers returns the file PROVIDERS_FILE as it is in use; it may be nil, which
+// names no provider.
+func (c *Config) Providers() *providers.Source { return c.providers }
 
 // SecretFiles returns the files that secrets of the settings were read from, by
 // name of the setting.
@@ -200,6 +208,7 @@ func (c *Config) Secrets() []values.Secret {
 			list = append(list, s)
 		}
 	}
+	list = append(list, c.providers.Now().Secrets()...)
 	return append(list, c.more...)
 }
 
@@ -215,7 +224,7 @@ func (c *Config) SecretNames() (names []string) {
 
 // HasProvider reports whether a provider of language models has a key or an address.
 func (c *Config) HasProvider() bool {
-	return c.AnthropicAPIKey.IsSet() || c.AnthropicBaseURL != "" || c.OpenaiAPIKey.IsSet() || c.OpenaiBaseURL != ""
+	return len(c.providers.Now().Providers) > 0 || c.AnthropicAPIKey.IsSet() || c.AnthropicBaseURL != "" || c.OpenaiAPIKey.IsSet() || c.OpenaiBaseURL != ""
 }
 
 // A Setting is one value as it may be shown.

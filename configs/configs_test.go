@@ -117,7 +117,7 @@ func TestEverySettingIsReadFromItsOwnName(t *testing.T) {
 		"TELEGRAM_API_URL": "http://127.0.0.1:8081", "TELEGRAM_DM_POLICY": "allowlist", "TELEGRAM_ALLOWED_USERS": "1,22",
 		"DISCORD_TOKEN": "MTIz.ab-C.d_e", "DISCORD_API_URL": "http://127.0.0.1:8082", "DISCORD_DM_POLICY": "open", "DISCORD_ALLOWED_USERS": "3,44",
 		"BOTS_FILE": "/etc/bots.yaml", "DM_TRUST": "vault", "GROUP_TRUST": "vault", "GUEST_READ": "Public/**", "BUSY_MODE": "queue",
-		"RATE_LIMIT": "5/10s", "PACE": "off", "MODEL": "openai/m", "MODEL_FALLBACKS": "local/quote:30ms", "MODEL_WINDOWS": "anthropic/x=200000,openai/m=8192", "MODEL_PRICES": "anthropic/x=3:15,openai/m=0.2:0.6",
+		"RATE_LIMIT": "5/10s", "PACE": "off", "MODEL": "openai/m", "MODEL_FALLBACKS": "local/quote:30ms", "MODEL_WINDOWS": "anthropic/x=200000,openai/m=8192", "MODEL_PRICES": "anthropic/x=3:15,openai/m=0.2:0.6", "PROVIDERS_FILE": providersFile(t, ""),
 		"ANTHROPIC_API_KEY": "sk-2", "ANTHROPIC_BASE_URL": "http://127.0.0.1:9",
 		"OPENAI_API_KEY": "sk-1", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "CLAUDE_CLI": "/opt/claude", "CLAUDE_PROJECTS": "/home/x/.claude/projects", "LIMIT_RUNS": "3", "LIMIT_RUN_TIME": "1m",
 		"LIMIT_SILENCE": "2m", "LIMIT_OUTPUT_TOKENS": "100", "LIMIT_ROUNDS": "7", "DEFAULT_AGENT": "researcher", "GUEST_MODEL": "local/quote", "TITLE_MODEL": "local/quote", "BUDGET_USER_DAY": "40000", "BUDGET_BOT_DAY": "$2.5", "BUDGET_DAY": "$20", "SANDBOX": "container", "SANDBOX_IMAGE": "localhost/tools:1", "SANDBOX_CGROUP": "/sys/fs/cgroup/x", "MCP_ENV": "A_TOKEN,B", "SEARXNG_URL": "http://127.0.0.1:8888", "TRANSCRIBE_URL": "http://127.0.0.1:9000/v1", "TRANSCRIBE_COMMAND": "whisper-cli -f {file}", "TRANSCRIBE_MODEL": "base", "METRICS_ADDR": "127.0.0.1:9090", "LOG_LEVEL": "debug",
@@ -309,7 +309,11 @@ func TestExamplesAreValid(t *testing.T) {
 		if f.example == "" || f.about == "" {
 			t.Errorf("%s has no example or description", f.Name)
 		}
-		load(t, f.Name+"="+f.example, "GATEHOUSE_OPENAI_API_KEY=sk-1", "GATEHOUSE_ANTHROPIC_API_KEY=sk-2")
+		example := f.example
+		if f.short() == "PROVIDERS_FILE" { // it is read
+			example = providersFile(t, "")
+		}
+		load(t, f.Name+"="+example, "GATEHOUSE_OPENAI_API_KEY=sk-1", "GATEHOUSE_ANTHROPIC_API_KEY=sk-2")
 	}
 }
 

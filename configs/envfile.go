@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 
+	"gatehouse/configs/check"
 	"gatehouse/configs/values"
 )
 
@@ -36,7 +37,7 @@ func ReadEnvFile(path string) ([]EnvLine, error) {
 	}
 	var lines []EnvLine
 	var problems Problems
-	if err := Private(path, mode, true); err != nil {
+	if err := check.Private(path, mode, true); err != nil {
 		problems = append(problems, Problem{Name: path, Fault: err.Error()})
 	}
 	seen := map[string]bool{}
@@ -47,7 +48,7 @@ func ReadEnvFile(path string) ([]EnvLine, error) {
 		}
 		where := fmt.Sprintf("%s:%d", path, i+1)
 		name, rest, ok := strings.Cut(line, "=")
-		value, err := unquote(rest)
+		value, err := values.Unquote(rest)
 		switch {
 		case !ok || !anyName.MatchString(name):
 			problems = append(problems, Problem{Name: where, Fault: "this line is not NAME=value", Example: Prefix + "_LOG_LEVEL=info"})
@@ -68,38 +69,6 @@ func ReadEnvFile(path string) ([]EnvLine, error) {
 	return lines, nil
 }
 
-// plainValue is what a shell takes as it is.
-var plainValue = regexp.MustCompile(`^[A-Za-z0-9_./:@%+,=-]*$`)
-
-var escaped = strings.NewReplacer(`\"`, `"`, `\\`, `\`, `\$`, `$`, "\\`", "`")
-
-func unquote(s string) (string, error) {
-	switch {
-	case len(s) >= 2 && s[0] == '\'' && s[len(s)-1] == '\'' && !strings.Contains(s[1:len(s)-1], "'"):
-		return s[1 : len(s)-1], nil
-	case doubleQuoted.MatchString(s):
-		return escaped.Replace(s[1 : len(s)-1]), nil
-	case plainValue.MatchString(s):
-		return s, nil
-	}
-	return "", errors.New("put the value in single quotes")
-}
-
-// doubleQuoted holds no quote and no variable that is not escaped.
-var doubleQuoted = regexp.MustCompile("^\"([^\"\\\\$`]|\\\\[\"\\\\$`])*\"$")
-
-var escape = strings.NewReplacer(`"`, `\"`, `\`, `\\`, `$`, `\$`, "`", "\\`")
-
-func quote(s string) string {
-	switch {
-	case plainValue.MatchString(s) && s != "":
-		return s
-	case !strings.Contains(s, "'"):
-		return "'" + s + "'"
-	}
-	return `"` + escape.Replace(s) + `"`
-}
-
 const envHead = "# Settings of Gatehouse. This file holds secrets: keep its mode at 0600.\n" +
 	"# docs/settings.md lists every setting.\n"
 
@@ -113,7 +82,7 @@ func WriteEnvFile(path string, lines []EnvLine, replace bool) (err error) {
 		if strings.ContainsAny(l.Value, "\r\n\x00") || !envName.MatchString(l.Name) {
 			return fmt.Errorf("%s cannot be written to a settings file", l.Name)
 		}
-		b.WriteString(l.Name + "=" + quote(l.Value) + "\n")
+		b.WriteString(l.Name + "=" + values.Quote(l.Value) + "\n")
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err

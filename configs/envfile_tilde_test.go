@@ -21,7 +21,7 @@ func TestATildeIsWrittenInQuotes(t *testing.T) {
 	if err != nil || len(lines) != 1 || lines[0].Value != "~root:~" {
 		t.Errorf("%+v %v", lines, err)
 	}
-	if _, err := unquote("~root"); err == nil {
+	if _, err := values.Unquote("~root"); err == nil {
 		t.Error("what a shell reads otherwise is taken without quotes")
 	}
 }

@@ -60,6 +60,12 @@ func (c *Config) settle() {
 	if c.ClaudeProjects != "" {
 		c.ClaudeProjects = absolute(c.ClaudeProjects)
 	}
+	if c.ProvidersFile != "" {
+		c.ProvidersFile = absolute(c.ProvidersFile)
+	}
+	if c.providers.Path() != c.ProvidersFile {
+		c.openProviders()
+	}
 	c.TelegramApiURL = strings.TrimRight(c.TelegramApiURL, "/")
 	c.DiscordApiURL = strings.TrimRight(c.DiscordApiURL, "/")
 	c.AnthropicBaseURL = strings.TrimRight(c.AnthropicBaseURL, "/")
@@ -153,14 +159,15 @@ func (c *Config) checks() map[string]func() error {
 		"GUEST_READ":             func() error { return each(c.GuestRead, check.Glob) },
 		"MODEL":                  func() error { return each(values.List{c.Model}, c.checkModel) },
 		"MODEL_FALLBACKS":        c.checkFallbacks,
-		"MODEL_WINDOWS":          c.checkWindows,
+		"MODEL_WINDOWS":          func() error { return check.Windows(c.ModelWindows) },
 		"GUEST_MODEL":            func() error { return each(values.List{c.GuestModel}, c.checkModel) },
 		"TITLE_MODEL":            func() error { return each(values.List{c.TitleModel}, c.checkModel) },
+		"PROVIDERS_FILE":         func() error { return c.providers.Fault() },
 		"ANTHROPIC_API_KEY":      func() error { return check.Key(c.AnthropicAPIKey) },
 		"ANTHROPIC_BASE_URL":     func() error { return check.Base(c.AnthropicBaseURL) },
 		"OPENAI_API_KEY":         func() error { return check.Key(c.OpenaiAPIKey) },
 		"OPENAI_BASE_URL":        func() error { return check.Base(c.OpenaiBaseURL) },
-		"MCP_ENV":                func() error { return each(c.MCPEnv, checkVariable) },
+		"MCP_ENV":                func() error { return each(c.MCPEnv, func(v string) error { return check.Variable(v, Prefix) }) },
 		"CLAUDE_CLI":             func() error { return each(values.List{c.ClaudeCLI}, check.Path) },
 		"SANDBOX_CGROUP":         func() error { return check.Group(c.SandboxCgroup) },
 		"SANDBOX_IMAGE":          func() error { return each(values.List{c.SandboxImage}, check.Image) },

@@ -2,25 +2,11 @@ package configs
 
 import (
 	"fmt"
-	"maps"
-	"regexp"
-	"slices"
 	"strings"
-	"time"
+
+	"gatehouse/configs/check"
+	"gatehouse/configs/providers"
 )
-
-var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-
-// checkVariable refuses our own settings: no other program needs them.
-func checkVariable(name string) error {
-	switch {
-	case !variable.MatchString(name):
-		return fmt.Errorf("%q is not the name of a variable", name)
-	case strings.HasPrefix(name, Prefix+"_"):
-		return fmt.Errorf("%q is a setting of the gateway, which no other program gets", name)
-	}
-	return nil
-}
 
 // maxFallbacks bounds MODEL_FALLBACKS.
 const maxFallbacks = 8
@@ -32,39 +18,11 @@ func (c *Config) checkFallbacks() error {
 	return each(c.ModelFallbacks, c.checkModel)
 }
 
-// Bounds of MODEL_WINDOWS.
-const (
-	maxWindows = 64
-	minWindow  = 1_000
-	maxWindow  = 100_000_000
-)
-
-func (c *Config) checkWindows() error {
-	if len(c.ModelWindows) > maxWindows {
-		return fmt.Errorf("at most %d models", maxWindows)
-	}
-	for _, name := range slices.Sorted(maps.Keys(c.ModelWindows)) {
-		provider, model, _ := strings.Cut(name, "/")
-		if provider != "anthropic" && provider != "openai" || model == "" {
-			return fmt.Errorf("%q is not anthropic/NAME or openai/NAME", name)
-		}
-		if n := c.ModelWindows[name]; n < minWindow || n > maxWindow {
-			return fmt.Errorf("the window of %s is not a number of tokens from %d to %d", name, minWindow, maxWindow)
-		}
-	}
-	return nil
-}
-
 func (c *Config) checkModel(model string) error {
 	provider, name, _ := strings.Cut(model, "/")
 	switch provider {
 	case "local":
-		kind, delay, timed := strings.Cut(name, ":")
-		d, err := time.ParseDuration(delay)
-		if kind != "quote" || timed && (err != nil || d < 0 || d > time.Minute) {
-			return fmt.Errorf("%q is not local/quote, or local/quote:30ms with a delay for each word", model)
-		}
-		return nil
+		return check.Local(model)
 	case "anthropic", "openai":
 		if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' }) {
 			return fmt.Errorf("%q names no model", model)
@@ -78,5 +36,40 @@ func (c *Config) checkModel(model string) error {
 		}
 		return nil
 	}
-	return fmt.Errorf("%q: this version knows the providers anthropic, openai and local", model)
+	return c.checkNamed(model)
+}
+
+// openProviders reads PROVIDERS_FILE. What is wrong with it is found by its check.
+func (c *Config) openProviders() {
+	if c.providers = nil; c.ProvidersFile != "" {
+		c.providers = providers.Open(c.ProvidersFile)
+	}
+}
+
+// checkNamed accepts a model of a provider in PROVIDERS_FILE.
+func (c *Config) checkNamed(model string) error {
+	provider, name, _ := strings.Cut(model, "/")
+	list := c.providers.Now()
+	switch {
+	case list.Named(provider) != nil && name != "" && !strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' }):
+		return nil
+	case list.Named(provider) != nil:
+		return fmt.Errorf("%q names no model", model)
+	case c.providers.Fault() != nil && len(list.Providers) == 0: // which is reported
+		return nil
+	}
+	known := append([]string{"anthropic", "openai", "local"}, list.Names()...)
+	return fmt.Errorf("%q: the providers are %s; others are named in %s_PROVIDERS_FILE", model, strings.Join(known, ", "), Prefix)
+}
+
+// CheckModels returns what is wrong with the settings that name models; nil if
+// the providers that are in use have them all.
+func (c *Config) CheckModels() error {
+	checks := c.checks()
+	for _, name := range []string{"MODEL", "MODEL_FALLBACKS", "GUEST_MODEL", "TITLE_MODEL"} {
+		if err := checks[name](); err != nil {
+			return fmt.Errorf("%s_%s: %w", Prefix, name, err)
+		}
+	}
+	return nil
 }

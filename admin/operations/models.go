@@ -25,7 +25,7 @@ type (
 	// A ModelRow is a configured model.
 	ModelRow struct {
 		Name   string
-		Use    string // "answers", "is in", "answers guests"
+		Use    string // "answers", "stands in", "answers guests", "can be chosen"
 		Priced bool
 		Input  int64 // millionths of a dollar for a million tokens
 		Output int64
@@ -34,6 +34,8 @@ type (
 	// Models are the configured models.
 	Models interface {
 		Models() []ModelRow
+		// Trouble returns why the file of providers is not in use as it is; "" when it is.
+		Trouble() string
 		// Test calls a model and returns how long its first word took.
 		Test(ctx context.Context, name string) (time.Duration, error)
 		// Chart are the sums of a time (usage.Rollups.Read).
@@ -44,6 +46,7 @@ type (
 type modelsBody struct {
 	CSRF   string
 	Lede   string
+	Fault  string // of the file of providers
 	Models []modelRow
 	Spans  []spanLink
 	In     string // the time span of the charts
@@ -108,6 +111,7 @@ func (p *modelPages) modelsPage(w http.ResponseWriter, r *http.Request) error {
 			return p.o.Usage(ctx, now.UTC().Truncate(24*time.Hour))
 		})
 	}
+	b.Fault = p.o.Models.Trouble()
 	for _, m := range p.o.Models.Models() {
 		b.Models = append(b.Models, measured(m, c))
 	}

@@ -40,7 +40,7 @@ const (
 )
 
 var knobHints = map[string]string{
-	knobsAnswer: "A model is written as anthropic/NAME, openai/NAME or local/quote; a new one must answer a test message before it is saved. Keys and addresses of providers are read only at start: a new provider needs them in the environment, and a restart.",
+	knobsAnswer: "A model is written as anthropic/NAME, openai/NAME, PROVIDER/NAME or local/quote; a new one must answer a test message before it is saved. Keys and addresses in the environment are read only at start; PROVIDERS_FILE is read again when it changes.",
 	knobsBudget: "In tokens (200k, 1.5m) or dollars ($2), for a day in UTC; empty is no bound.",
 }
 

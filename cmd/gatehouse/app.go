@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"path/filepath"
 	"sync/atomic"
@@ -143,6 +142,7 @@ type app struct {
 	fleet      *fleet.Fleet
 	settings   *live.Settings
 	models     *registry.Registry
+	providers  *models.File
 	health     *health.Board
 	search     quote.Search    // of local/quote
 	claude     *claude.Runtime // nil: CLAUDE_CLI names none
@@ -315,17 +315,16 @@ func (a *app) joinCore(ctx context.Context) error {
 func (a *app) joinRuns(qm *metrics.Metrics) (err error) {
 	a.search = quote.Grep(a.vault.Root(), a.library, func(s llm.Sender, path string) bool { return a.readable.mayRead(s.Trust, s.User, path) }, a.clock)
 	a.health = health.New(a.clock, a.reg)
-	m, err := models.New(a.settings.Now(), registry.Options{Search: a.search, Clock: a.clock, Log: a.log, Health: a.health})
+	m, err := models.New(a.settings.Now(), a.modelOptions())
 	if err != nil {
 		return err
 	}
 	a.models = registry.NewRegistry(m)
 	a.closing(a.models.Close)
-	prices, err := llm.ParsePrices(configs.Prices())
+	prices, err := models.NewPrices(a.cfg)
 	if err != nil {
-		return fmt.Errorf("prices: %w", err)
+		return err
 	}
-	prices = prices.With(llm.FixedPrices(pricesOf(a.cfg.ModelPrices)))
 	a.agents = agent.New(a.vault, agent.Options{Clock: a.clock, Log: a.log, Base: agent.Default(filepath.Base(a.vault.Path()), ""), Default: a.settings.Now().DefaultAgent})
 	if a.tools, err = a.openTools(); err != nil {
 		return err
@@ -344,6 +343,7 @@ func (a *app) joinRuns(qm *metrics.Metrics) (err error) {
 	a.rolls = usage.NewRollups(a.db, a.clock, a.usage.Tally, a.events.Tally, a.inspect.Tally)
 	om := runmetrics.New(a.reg, m.Names, toolset.Names)
 	a.know = func(names []string) { om.Know(names); a.usage.Know(names) }
+	a.providers = &models.File{Settings: a.settings, Registry: a.models, Options: a.modelOptions(), Prices: prices, Know: a.know, Clock: a.clock, Log: a.log}
 	om.Stage = qm.Stage
 	if err := a.openVoice(); err != nil {
 		return err
@@ -374,6 +374,10 @@ func (a *app) joinRuns(qm *metrics.Metrics) (err error) {
 		Limits: orchestrator.Limits{RunTime: a.cfg.LimitRunTime, Silence: a.cfg.LimitSilence, OutputTokens: a.cfg.LimitOutputTokens, Rounds: a.cfg.LimitRounds},
 	})
 	return nil
+}
+
+func (a *app) modelOptions() registry.Options {
+	return registry.Options{Search: a.search, Clock: a.clock, Log: a.log, Health: a.health}
 }
 
 func (a *app) joinConnectors(ctx context.Context) error {

@@ -66,7 +66,7 @@ func (v settingsView) Change(ctx context.Context, values map[string]string, by c
 		}
 	}
 	trial := live.Models{
-		Settings: v.a.settings, Config: models.Config, Options: registry.Options{Search: v.a.search, Clock: v.a.clock, Log: v.a.log, Health: v.a.health}, Log: v.a.log,
+		Settings: v.a.settings, Config: models.Config, Options: v.a.modelOptions(), Log: v.a.log,
 		Call: func(ctx context.Context, name string, m llm.Model) error {
 			_, err := v.a.spending.try(ctx, name, m)
 			return err

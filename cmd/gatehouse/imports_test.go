@@ -58,7 +58,7 @@ cmd/gatehouse/isolation: cmd/gatehouse/control configs core/sandbox core/sandbox
 cmd/gatehouse/library: core core/index/crawl core/index/document core/index/embedding core/index/search core/journal core/llm core/llm/embed core/permission core/session core/session/found core/store core/usage core/vault
 cmd/gatehouse/logs: configs
 cmd/gatehouse/memory: core
-cmd/gatehouse/models: cmd/gatehouse/doctor configs core core/agent core/claudecli core/llm core/llm/registry
+cmd/gatehouse/models: cmd/gatehouse/doctor configs configs/live configs/providers core core/agent core/claudecli core/llm core/llm/registry core/watch
 cmd/gatehouse/ownfiles: configs core/backup/directory core/sandbox core/vault
 cmd/gatehouse/phones: connectors/discord/discordtest connectors/telegram/telegramtest core
 cmd/gatehouse/restore: admin/settings cmd/gatehouse/commands configs core core/backup core/backup/directory core/store core/vault
@@ -74,10 +74,11 @@ cmd/loadgen/bare:
 cmd/loadgen/crowd: connectors/discord/discordtest connectors/telegram/telegramtest
 cmd/loadgen/index: core core/index/chunk core/index/document core/index/search core/store  # the index in process
 cmd/loadgen/model:  # a language model to measure with
-configs: configs/check configs/former configs/values
+configs: configs/check configs/former configs/providers configs/values
 configs/check: configs/values  # what values of settings must be like
 configs/former: configs/values  # the bots file of the original system
 configs/live: configs configs/values core core/llm core/llm/registry core/store core/store/snapshot  # settings in effect
+configs/providers: configs/check configs/values  # the file of named providers of models
 configs/values:  # types of settings
 connectors: core core/texts
 connectors/chat: connectors connectors/chat/ask connectors/chat/find connectors/chat/journal connectors/chat/saved connectors/markdown core core/agent core/attach core/bus core/command core/orchestrator core/permission/raise core/queue/outbox core/runs core/session core/store core/texts core/transcript core/usage pairing/codes pairing/places

@@ -5,9 +5,7 @@ import (
 	"time"
 
 	"gatehouse/admin/operations"
-	"gatehouse/configs/values"
 	"gatehouse/core"
-	"gatehouse/core/llm"
 	"gatehouse/core/usage"
 )
 
@@ -24,6 +22,8 @@ func (v modelsPage) Models() (list []operations.ModelRow) {
 			row.Use = "answers"
 		case m.OnlyForGuests(name):
 			row.Use = "answers guests"
+		case m.Listed(name):
+			row.Use = "can be chosen"
 		}
 		in, known := v.a.spending.cost(name, core.Tokens{Input: 1_000_000})
 		out, also := v.a.spending.cost(name, core.Tokens{Output: 1_000_000})
@@ -39,6 +39,14 @@ func (v modelsPage) Models() (list []operations.ModelRow) {
 		list = append(list, row)
 	}
 	return list
+}
+
+// Trouble returns why PROVIDERS_FILE is not in use as it is.
+func (v modelsPage) Trouble() string {
+	if err := v.a.cfg.Providers().Fault(); err != nil {
+		return err.Error()
+	}
+	return ""
 }
 
 // Test asks the model for one token and counts the call like any other.
@@ -60,13 +68,4 @@ func (v modelsPage) failing() (list []operations.Failing) {
 		list = append(list, operations.Failing{Model: f.Model, Code: f.Code, Setting: f.Setting, Since: f.Since, Messages: f.Runs})
 	}
 	return list
-}
-
-// pricesOf returns the prices that the operator sets.
-func pricesOf(set values.Prices) map[string]llm.Price {
-	prices := make(map[string]llm.Price, len(set)) // one per model in the setting
-	for name, p := range set {
-		prices[name] = llm.Price{Input: p.Input, Output: p.Output}
-	}
-	return prices
 }

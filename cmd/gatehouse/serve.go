@@ -143,6 +143,7 @@ func (a *app) Run(ctx context.Context, hangup <-chan os.Signal, ready func()) er
 	heart.Go(func() { failed <- a.hub.Run(work) })
 	heart.Go(func() { a.fleet.Watch(work, hangup) })
 	heart.Go(func() { a.agents.Watch(work) })
+	heart.Go(func() { a.providers.Watch(work) })
 	heart.Go(func() { a.activity.Run(work) })
 	heart.Go(func() { a.library.Run(work) })
 	heart.Go(func() { a.tools.Servers.Watch(work) })

@@ -5,6 +5,7 @@ package check
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/url"
 	"path/filepath"
@@ -145,6 +146,18 @@ func User(id string) error {
 func Glob(glob string) error {
 	if strings.HasPrefix(glob, "/") || slices.Contains(strings.Split(glob, "/"), "..") || !doublestar.ValidatePattern(glob) {
 		return fmt.Errorf("%q is not a glob for files in the vault", glob)
+	}
+	return nil
+}
+
+// Private returns what is wrong with a file's mode, and how to fix it: others may
+// change the file, or everyone may read the secrets in it.
+func Private(path string, mode fs.FileMode, secrets bool) error {
+	switch {
+	case mode.Perm()&0o022 != 0:
+		return fmt.Errorf("other users may change this file (mode %04o): chmod 600 '%s'", mode.Perm(), path)
+	case secrets && mode.Perm()&0o004 != 0:
+		return fmt.Errorf("every user may read the secrets in this file (mode %04o): chmod 600 '%s'", mode.Perm(), path)
 	}
 	return nil
 }

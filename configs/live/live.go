@@ -69,6 +69,13 @@ func (s *Settings) Stored(ctx context.Context) (configs.Changes, error) {
 // that name; "" if it has none.
 func (s *Settings) OwnText(bot, name string) string { return s.Now().BotChanges()[bot].Texts[name] }
 
+// Refresh calls apply with the settings in effect while no change of them is made.
+func (s *Settings) Refresh(apply func(now *configs.Config) error) error {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	return apply(s.Now())
+}
+
 // A Change is one change of settings.
 type Change struct {
 	Action  string         // of the audit row; "": setting.change

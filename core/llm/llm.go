@@ -45,12 +45,23 @@ type Request struct {
 	// Stop are texts that the answer ends before. Not every server heeds them:
 	// StopAt does in any case.
 	Stop []string
+	// Format has the answer be JSON of this form; nil: text. A server that does not
+	// know it is asked without it, so the answer is to be checked in any case.
+	Format *Format
 	// Search has the provider check the web; nil: it must not. A model that
 	// cannot (About) must not be asked.
 	Search *Search
 	Run    string // that asks; "" where no message is answered
 	// Sender is whose turn it is; quote searches only what this person may read.
 	Sender Sender
+}
+
+// A Format is the form of an answer in JSON. In Schema every object names all its
+// properties as required and allows no others, and nothing has bounds: the
+// providers take only that.
+type Format struct {
+	Name   string // 1 to 64 letters, digits, _ and -
+	Schema json.RawMessage
 }
 
 // A Sender is the user a call is made for, as text a search can use.

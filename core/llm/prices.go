@@ -70,9 +70,11 @@ func ParsePrices(b []byte) (*Prices, error) {
 	return &Prices{models: f.Models, searches: f.Searches}, nil
 }
 
-// FixedPrices returns a list of one price in USD for a million tokens of input and one for
-// output, by model name: models, as the operator sets them.
-func FixedPrices(models map[string]Price) *Prices { return &Prices{models: maps.Clone(models)} }
+// FixedPrices returns a list of prices by model name, and of USD for a thousand web
+// searches by provider, as the operator sets them.
+func FixedPrices(models map[string]Price, searches map[string]float64) *Prices {
+	return &Prices{models: maps.Clone(models), searches: maps.Clone(searches)}
+}
 
 // With returns p with over's prices in front: an operator's list over the built-in one.
 func (p *Prices) With(over *Prices) *Prices {

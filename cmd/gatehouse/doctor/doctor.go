@@ -219,7 +219,7 @@ func checkModel(ctx context.Context, p Subject) []Finding {
 		return []Finding{{Name: "model", State: OK, Text: text}}
 	}
 	return []Finding{{"model", Fail, cmp.Or(name, p.Config.Model, "the model") + " does not answer: " + Reason(err),
-		"check " + live.WhereSet(p.Config, "MODEL") + ", and the provider's key and address: GATEHOUSE_ANTHROPIC_API_KEY, GATEHOUSE_OPENAI_API_KEY, GATEHOUSE_OPENAI_BASE_URL"}}
+		"check " + live.WhereSet(p.Config, "MODEL") + ", and the provider's key and address: GATEHOUSE_ANTHROPIC_API_KEY, GATEHOUSE_OPENAI_API_KEY, GATEHOUSE_OPENAI_BASE_URL, GATEHOUSE_PROVIDERS_FILE"}}
 }
 
 // Reason returns the sentence of err that is written for users, or the whole error.

@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 
 	"gatehouse/cmd/gatehouse/doctor"
 	"gatehouse/configs"
+	"gatehouse/configs/providers"
 	"gatehouse/core"
 	"gatehouse/core/agent"
 	"gatehouse/core/claudecli"
@@ -28,7 +30,27 @@ func Config(cfg *configs.Config) registry.Config {
 	if cfg.ClaudeCLI != "" {
 		c.Elsewhere = claudecli.Prefix
 	}
+	named(cfg.Providers().Now(), &c)
 	return c
+}
+
+// named adds the providers of PROVIDERS_FILE. A window of the settings goes before
+// one of the file.
+func named(list *providers.List, c *registry.Config) {
+	windows := map[string]int{}
+	for _, p := range list.Providers {
+		other := registry.Other{Name: p.Name, Kind: p.Kind, Setting: "the key_file of " + p.Name + " in GATEHOUSE_PROVIDERS_FILE",
+			Access: registry.Access{BaseURL: p.BaseURL, Key: p.Key.Reveal()}}
+		for _, m := range p.Models {
+			other.Models = append(other.Models, m.Name)
+			if m.Window > 0 {
+				windows[p.Name+"/"+m.Name] = m.Window
+			}
+		}
+		c.Others = append(c.Others, other)
+	}
+	maps.Copy(windows, c.Windows)
+	c.Windows = windows
 }
 
 // New returns the models of cfg. It makes no request of a provider.

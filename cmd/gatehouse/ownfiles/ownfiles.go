@@ -86,6 +86,7 @@ func (f *Files) Paths() []string {
 		list = append(list, file)
 	}
 	list = append(list, f.o.Tokens()...)
+	list = append(list, cfg.Providers().Files()...)
 	list = append(list, directory.Within(cfg.BackupDir(), root)...)
 	var real []string
 	for _, path := range list {

@@ -49,6 +49,7 @@ type Options struct {
 	Key     string       // sent as x-api-key; "" sends none
 	Window  int          // tokens of context; 0 = what is known of the model
 	HTTP    *http.Client // nil: own transport with time-outs for dialling (10 s), TLS (10 s) and the answer's header (120 s)
+	Setting string       // that the operator checks when the key is refused; "" = GATEHOUSE_ANTHROPIC_API_KEY
 	Clock   core.Clock
 	Log     *slog.Logger   // nil: silent
 	Rand    func() float64 // jitter in [0, 1); nil: math/rand
@@ -69,6 +70,7 @@ type dialect struct {
 	noThinking    atomic.Bool  // the parameter "thinking" is refused
 	noCache       atomic.Bool  // cache_control is refused
 	noTemperature atomic.Bool  // temperature is refused
+	noFormat      atomic.Bool  // output_config.format is refused
 	noSearch      atomic.Bool  // the provider's web search is refused
 	maxTokens     atomic.Int64 // the most tokens of an answer that the model allows; 0 unknown
 }
@@ -80,6 +82,8 @@ func New(o Options) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{base: base, window: o.Window}
+	words := words
+	words.Setting = cmp.Or(o.Setting, words.Setting)
 	c.link, err = provider.New(provider.Options{
 		Name: cmp.Or(o.Name, "anthropic"), Model: o.Model, Key: o.Key, HTTP: o.HTTP,
 		Clock: o.Clock, Log: o.Log, Rand: o.Rand, Words: words, List: c.models, Pick: pick,

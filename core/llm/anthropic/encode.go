@@ -71,6 +71,13 @@ func (e encoder) settings(p *request) error {
 	); err != nil {
 		return err
 	}
+	if p.format != nil { // https://platform.claude.com/docs/en/build-with-claude/structured-outputs
+		e.Raw(`,"output_config":{"format":{"type":"json_schema"`)
+		if err := e.Field("schema", p.format); err != nil {
+			return err
+		}
+		e.Raw("}}")
+	}
 	if p.thinks {
 		e.Raw(`,"thinking":{"type":"adaptive","display":"summarized"}`)
 	}

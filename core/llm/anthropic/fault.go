@@ -48,7 +48,7 @@ func (e apiError) text() string { return e.Type + " " + e.Message }
 
 // statusFailure judges an HTTP status other than 200.
 func (c *Client) statusFailure(status int, h http.Header, e apiError) *provider.Failure {
-	f := words.Judge(status, e.text())
+	f := c.link.Words.Judge(status, e.text())
 	f.Fault.Status = status
 	f.Fault.After = c.retryAfter(h)
 	if h.Get("X-Should-Retry") == "false" {
@@ -82,7 +82,7 @@ func (c *Client) streamFailure(e apiError) *provider.Failure {
 	if !ok {
 		status = http.StatusInternalServerError
 	}
-	return c.detailed(words.Judge(status, e.text()), "an error in the stream", e)
+	return c.detailed(c.link.Words.Judge(status, e.text()), "an error in the stream", e)
 }
 
 // detailed sets f's detail for the log.

@@ -71,6 +71,8 @@ func (r *reply) Learn(f *provider.Failure) bool {
 		return !before
 	}
 	switch {
+	case r.req.Format != nil && provider.Says(about, "output_config", "output_format", "json_schema", "structured output"):
+		return d.noFormat.CompareAndSwap(false, true)
 	case !r.blind && r.req.HasMedia() && provider.Says(about, "image", "pdf", "document"):
 		// "image dimensions exceed max allowed size: 8000 pixels", "The PDF specified is
 		// password protected.", …
@@ -116,7 +118,7 @@ func (r *reply) Attempt() *provider.Failure {
 func (r *reply) stream(p *request) (*answer, *provider.Failure) {
 	body, err := r.c.body(p, r.req.Tools)
 	if err != nil {
-		return nil, r.c.link.Detail(words.Judge(http.StatusBadRequest, ""), "encoding the request", err.Error())
+		return nil, r.c.link.Detail(r.c.link.Words.Judge(http.StatusBadRequest, ""), "encoding the request", err.Error())
 	}
 	resp, bad := r.c.do(r.Ctx, http.MethodPost, "v1/messages", body)
 	if bad != nil {

@@ -30,6 +30,9 @@ func (r *reply) params(model string) request {
 		within := min(1, max(0, *t))
 		p.temperature = &within
 	}
+	if f := r.req.Format; f != nil && !d.noFormat.Load() {
+		p.format = f.Schema
+	}
 	for _, s := range r.req.Stop {
 		if strings.TrimSpace(s) != "" { // the API refuses white space alone
 			p.stop = append(p.stop, s)

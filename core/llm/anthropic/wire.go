@@ -9,7 +9,8 @@ type request struct {
 	thinks      bool // as the model sees fit; a summary is shown
 	temperature *float64
 	stop        []string
-	system      []block // texts
+	format      json.RawMessage // the schema of the answer; nil: text
+	system      []block         // texts
 	tools       []tool
 	noCalls     bool // the tools are named, but none may be called
 	messages    []turn

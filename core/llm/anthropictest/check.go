@@ -20,6 +20,7 @@ type Message struct {
 	Tools     []Tool    `json:"tools"`
 	Choice    *Choice   `json:"tool_choice"`
 	Thinking  *Thinking `json:"thinking"`
+	Output    *Output   `json:"output_config"`
 }
 
 // A Turn is one message of the conversation.
@@ -120,7 +121,7 @@ func (s *Server) check(contentType string, body []byte, m *Message) *refusal {
 	if err := json.Unmarshal(body, m); err != nil {
 		return invalid("%s", err.Error())
 	}
-	rules := []func(*Message) *refusal{s.checkHead, s.checkThinking, s.checkTools, checkTurns, s.checkMedia, checkPairs, s.checkThought, checkCache, checkEnd}
+	rules := []func(*Message) *refusal{s.checkHead, s.checkThinking, s.checkOutput, s.checkTools, checkTurns, s.checkMedia, checkPairs, s.checkThought, checkCache, checkEnd}
 	for _, rule := range rules {
 		if bad := rule(m); bad != nil {
 			return bad

@@ -32,6 +32,7 @@ type Options struct {
 	MaxTokens int        // the most that max_tokens may be; 0 = 128,000
 	NoImages  bool       // refuses pictures and documents, as models before Claude 3 do
 	NoThought bool       // refuses the parameter "thinking", as older models refuse adaptive thinking
+	NoFormat  bool       // refuses output_config.format, as older models do
 	NoSearch  bool       // refuses the provider's web search, as where an administrator has not allowed it
 	Default   Reply      // sent when the script is empty; zero: one sentence
 	Clock     core.Clock // for Reply.Pause; the system's clock

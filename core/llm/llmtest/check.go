@@ -38,6 +38,7 @@ type chatRequest struct {
 	MaxTokens     *int           `json:"max_tokens"`
 	MaxCompletion *int           `json:"max_completion_tokens"`
 	Tools         []tool         `json:"tools"`
+	Format        *format        `json:"response_format"`
 }
 
 type streamOptions struct {
@@ -131,7 +132,7 @@ func (s *Server) check(contentType string, body []byte) (*chatRequest, *refusal)
 	if err := json.Unmarshal(body, &req); err != nil {
 		return nil, invalid(400, "Invalid type: "+err.Error(), "", "invalid_type")
 	}
-	for _, rule := range []func(*chatRequest) *refusal{s.checkModel, checkLimits, checkTools, s.checkMessages, checkOrder} {
+	for _, rule := range []func(*chatRequest) *refusal{s.checkModel, checkLimits, checkTools, s.checkFormat, s.checkMessages, checkOrder} {
 		if bad := rule(&req); bad != nil {
 			return &req, bad
 		}

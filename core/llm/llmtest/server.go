@@ -34,6 +34,7 @@ type Options struct {
 
 	NoImages bool // refuses pictures, as models without vision do
 	NoFiles  bool // refuses file parts
+	NoFormat bool // knows no response_format of a schema, as older servers
 }
 
 // A Server is one fake on a loopback port. All methods are safe for use by
@@ -54,6 +55,7 @@ type Request struct {
 	Messages     []Message
 	Tools        []string // names
 	Usage        bool     // stream_options.include_usage
+	Format       string   // the name of response_format's schema; "" without one
 	Status       int      // what was answered; 0 for a connection that was closed
 }
 
@@ -97,6 +99,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	reply, parsed, refusal := s.judge(r, body)
 	if parsed != nil {
 		rec.Model, rec.Messages, rec.Usage = parsed.Model, parsed.Messages, parsed.StreamOptions.usage()
+		if parsed.Format != nil {
+			rec.Format = parsed.Format.JSONSchema.Name
+		}
 		for _, t := range parsed.Tools {
 			rec.Tools = append(rec.Tools, t.Function.Name)
 		}

@@ -135,7 +135,25 @@ func (c *Client) settings(e encoder, req *llm.Request) error {
 		}
 	}
 	if len(req.Stop) > 0 && !c.dialect.noStop.Load() {
-		return e.Field("stop", req.Stop)
+		if err := e.Field("stop", req.Stop); err != nil {
+			return err
+		}
+	}
+	if f := req.Format; f != nil && !c.dialect.noFormat.Load() {
+		return e.Field("response_format", responseFormat{"json_schema", jsonSchema{f.Name, true, f.Schema}})
 	}
 	return nil
+}
+
+// A responseFormat has the server answer with JSON
+// (https://platform.openai.com/docs/guides/structured-outputs).
+type responseFormat struct {
+	Type   string     `json:"type"`
+	Schema jsonSchema `json:"json_schema"`
+}
+
+type jsonSchema struct {
+	Name   string          `json:"name"`
+	Strict bool            `json:"strict"`
+	Schema json.RawMessage `json:"schema"`
 }

@@ -71,7 +71,7 @@ func (e apiError) text() string { return e.Message + " " + e.Type + " " + e.Code
 // statusFailure judges an HTTP status other than 200, or the status that a
 // mid-stream error represents.
 func (c *Client) statusFailure(status int, h http.Header, e apiError) *provider.Failure {
-	f := words.Judge(status, e.text())
+	f := c.link.Words.Judge(status, e.text())
 	f.Fault.Status = status
 	f.Fault.After = c.retryAfter(h)
 	if f.Fault.Code == llm.CodeTooLong && e.Window > 0 {

@@ -53,6 +53,7 @@ type Options struct {
 	// known to; elsewhere a document is left out with a line of text.
 	Documents bool
 	HTTP      *http.Client // nil: own transport with time-outs for dialling (10 s), TLS (10 s) and the answer's header (120 s)
+	Setting   string       // that the operator checks when the key is refused; "" = GATEHOUSE_OPENAI_API_KEY
 	Clock     core.Clock
 	Log       *slog.Logger   // nil: silent
 	Rand      func() float64 // jitter in [0, 1); nil: math/rand
@@ -78,6 +79,7 @@ type dialect struct {
 	noFiles          atomic.Bool // the model takes no documents
 	noTemperature    atomic.Bool // the model takes no temperature
 	noStop           atomic.Bool // the model takes no stop sequences
+	noFormat         atomic.Bool // the server knows no response_format of a schema
 
 	maxTokens atomic.Int64 // the most tokens of an answer that the model allows; 0 unknown
 }
@@ -90,6 +92,8 @@ func New(o Options) (*Client, error) {
 	}
 	c := &Client{base: base, window: o.Window, documents: o.Documents}
 	password, _ := base.User.Password()
+	words := words
+	words.Setting = cmp.Or(o.Setting, words.Setting)
 	c.link, err = provider.New(provider.Options{
 		Name: cmp.Or(o.Name, "openai"), Model: o.Model, Key: o.Key, Secrets: []string{password}, HTTP: o.HTTP,
 		Clock: o.Clock, Log: o.Log, Rand: o.Rand, Words: words, List: c.models, Pick: c.pick,

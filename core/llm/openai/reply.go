@@ -42,7 +42,7 @@ func (r *reply) Attempt() *provider.Failure {
 	r.Model = r.c.link.Name + "/" + model
 	body, err := r.c.request(model, r.req, r.media())
 	if err != nil {
-		return r.c.link.Detail(words.Judge(http.StatusBadRequest, ""), "encoding the request", err.Error())
+		return r.c.link.Detail(r.c.link.Words.Judge(http.StatusBadRequest, ""), "encoding the request", err.Error())
 	}
 	resp, bad := r.c.do(r.Ctx, http.MethodPost, "/chat/completions", body)
 	if bad != nil {

@@ -53,6 +53,8 @@ func (r *reply) Learn(f *provider.Failure) bool {
 	case strings.Contains(text, "'stop'"):
 		// OpenAI: Unsupported parameter: 'stop' is not supported with this model.
 		return len(r.req.Stop) > 0 && d.noStop.CompareAndSwap(false, true)
+	case strings.Contains(text, "response_format") || strings.Contains(text, "json_schema"):
+		return r.req.Format != nil && d.noFormat.CompareAndSwap(false, true)
 	case strings.Contains(text, "does not support tools"): // Ollama
 		return d.noTools.CompareAndSwap(false, true)
 	}

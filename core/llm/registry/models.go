@@ -27,11 +27,21 @@ type Config struct {
 	Windows   map[string]int // tokens of context by a model's name; others as far as they are known
 	Anthropic Access
 	OpenAI    Access
-	Elsewhere string // prefix of names that another runtime answers; "": there is no other
+	Others    []Other // further providers, by name
+	Elsewhere string  // prefix of names that another runtime answers; "": there is no other
 }
 
 // Access says how a provider is reached. The zero value is none.
 type Access struct{ BaseURL, Key string }
+
+// An Other is a provider with a name of its own. Its models are named NAME/MODEL.
+type Other struct {
+	Name    string
+	Kind    string // "anthropic" or "openai": the API that it has
+	Setting string // that has its key, for the operator
+	Access
+	Models []string // that can be chosen without being named in Config
+}
 
 // Options are what models need in addition to their configuration.
 type Options struct {
@@ -51,6 +61,7 @@ type Models struct {
 
 	elsewhere string
 	fallbacks []string
+	listed    map[string]bool // models of Config.Others that nothing else in Config names
 	byName    map[string]llm.Model
 	providers []provider
 	closers   []func()
@@ -58,7 +69,7 @@ type Models struct {
 
 // New returns the models that c names. It asks no provider.
 func New(c Config, o Options) (*Models, error) {
-	m := &Models{elsewhere: c.Elsewhere, fallbacks: c.Fallbacks, byName: map[string]llm.Model{}}
+	m := &Models{elsewhere: c.Elsewhere, fallbacks: c.Fallbacks, listed: map[string]bool{}, byName: map[string]llm.Model{}}
 	var chain []llm.Model
 	for _, name := range append([]string{c.First()}, c.Fallbacks...) {
 		model, err := m.add(c, name, o)
@@ -86,11 +97,32 @@ func New(c Config, o Options) (*Models, error) {
 		}
 		*more.to = model
 	}
+	if err := m.list(c, o); err != nil {
+		m.Close()
+		return nil, err
+	}
 	return m, nil
 }
 
+// list adds the models of named providers that can be chosen.
+func (m *Models) list(c Config, o Options) error {
+	for _, p := range c.Others {
+		for _, name := range p.Models {
+			if name = p.Name + "/" + name; m.byName[name] != nil {
+				continue
+			}
+			if _, err := m.add(c, name, o); err != nil {
+				return err
+			}
+			m.listed[name] = true
+		}
+	}
+	return nil
+}
+
 // First returns Model, or the name that takes its place when it is empty: a
-// provider alone, which chooses from its own list, or local/quote.
+// provider alone, which chooses from its own list, the first model of Others, or
+// local/quote.
 func (c Config) First() string {
 	preset := quote.Name
 	switch {
@@ -98,6 +130,13 @@ func (c Config) First() string {
 		preset = "anthropic/"
 	case c.OpenAI != Access{}:
 		preset = "openai/"
+	default:
+		for _, p := range c.Others {
+			if len(p.Models) > 0 {
+				preset = p.Name + "/" + p.Models[0]
+				break
+			}
+		}
 	}
 	return cmp.Or(c.Model, preset)
 }
@@ -132,7 +171,7 @@ func (m *Models) add(c Config, name string, o Options) (llm.Model, error) {
 func (m *Models) build(c Config, name string, o Options) (llm.Model, error) {
 	if Local(name) {
 		q, err := quote.New(name, o.Search, o.Clock)
-		if err == nil && (c.Anthropic != Access{} || c.OpenAI != Access{}) {
+		if err == nil && (c.Anthropic != Access{} || c.OpenAI != Access{} || len(c.Others) > 0) {
 			q = q.WithoutHint()
 		}
 		return q, err
@@ -145,7 +184,9 @@ func (m *Models) build(c Config, name string, o Options) (llm.Model, error) {
 	case "openai":
 		p, err = openai.New(openai.Options{Model: rest, BaseURL: c.OpenAI.BaseURL, Key: c.OpenAI.Key, Window: c.Windows[name], Clock: o.Clock, Log: o.Log})
 	default:
-		return nil, core.Errorf(core.Invalid, "GATEHOUSE_MODEL: %q is not anthropic/NAME, openai/NAME or local/quote", name)
+		if p, err = c.other(kind, rest, o); p == nil && err == nil {
+			return nil, core.Errorf(core.Invalid, "GATEHOUSE_MODEL: %q is not anthropic/NAME, openai/NAME, local/quote or a model of a provider in GATEHOUSE_PROVIDERS_FILE", name)
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -154,8 +195,22 @@ func (m *Models) build(c Config, name string, o Options) (llm.Model, error) {
 	return p, nil
 }
 
+// other returns a client of a named provider; nil if there is none of that name.
+func (c Config) other(name, model string, o Options) (provider, error) {
+	i := slices.IndexFunc(c.Others, func(p Other) bool { return p.Name == name })
+	if i < 0 || model == "" {
+		return nil, nil
+	}
+	p, window := c.Others[i], c.Windows[name+"/"+model]
+	if p.Kind == "anthropic" {
+		return anthropic.New(anthropic.Options{Name: name, Model: model, BaseURL: p.BaseURL, Key: p.Key, Setting: p.Setting, Window: window, Clock: o.Clock, Log: o.Log})
+	}
+	return openai.New(openai.Options{Name: name, Model: model, BaseURL: p.BaseURL, Key: p.Key, Setting: p.Setting, Window: window, Clock: o.Clock, Log: o.Log})
+}
+
 // Find returns the model of that name; "" is First. Where Guest is set, guests
-// get that one and no other: Denied. Invalid: the name is not configured.
+// get that one and no other: Denied; nor do they get a model that only the list of a
+// named provider has. Invalid: the name is not configured.
 func (m *Models) Find(name string, guest bool) (llm.Model, error) {
 	if guest && m.Guest != nil {
 		if own := m.Guest.About().Name; name != "" && name != own {
@@ -167,6 +222,9 @@ func (m *Models) Find(name string, guest bool) (llm.Model, error) {
 		return m.First, nil
 	}
 	if model := m.byName[name]; model != nil {
+		if guest && m.listed[name] {
+			return nil, core.Errorf(core.Denied, "guests are answered by %s here", m.Default())
+		}
 		return model, nil
 	}
 	return nil, core.Errorf(core.Invalid, "model %q is not configured here; there is %s", name, strings.Join(m.Names, ", "))
@@ -201,6 +259,9 @@ func (m *Models) OnlyForGuests(name string) bool {
 	return m.Guest != nil && m.Guest.About().Name == name && name != m.Default() && !slices.Contains(m.fallbacks, name)
 }
 
+// Listed reports whether a model is there only to be chosen.
+func (m *Models) Listed(name string) bool { return m.listed[name] }
+
 // Missing returns why turns that name this model are answered by First
 // instead; "" if they are not.
 func (m *Models) Missing(name string) string {
@@ -214,11 +275,17 @@ func (m *Models) Missing(name string) string {
 }
 
 // Check has each provider list its models, which costs nothing, and returns
-// the name of the model that answers.
+// the name of the model that answers. After an error it returns the first model of
+// the provider that did not.
 func (m *Models) Check(ctx context.Context) (string, error) {
+	asked := map[string]bool{} // providers by name; bounded by the settings
 	for _, p := range m.providers {
-		if _, err := p.Models(ctx); err != nil {
-			return "", err
+		name := p.About().Name
+		if provider, _, _ := strings.Cut(name, "/"); !asked[provider] {
+			asked[provider] = true
+			if _, err := p.Models(ctx); err != nil {
+				return name, err
+			}
 		}
 	}
 	return m.Default(), nil

@@ -76,3 +76,21 @@ func TestTheWindowOfAModelIsASetting(t *testing.T) {
 		}
 	}
 }
+
+func TestModelsOfNamedProvidersAreChosenByTheirNames(t *testing.T) {
+	lab := registry.Other{Name: "lab", Kind: "openai", Access: registry.Access{BaseURL: "http://127.0.0.1:1/v1"}, Models: []string{"a", "vendor/b"}}
+	m := models(t, registry.Config{Others: []registry.Other{lab, {Name: "proxy", Kind: "anthropic", Access: registry.Access{BaseURL: "http://127.0.0.1:1"}}},
+		Fallbacks: []string{"proxy/claude-x"}, Windows: map[string]int{"lab/vendor/b": 9000}})
+	if want := []string{"lab/a", "proxy/claude-x", "lab/vendor/b"}; m.Default() != "lab/a" || !slices.Equal(m.Names, want) {
+		t.Errorf("%s answers, of %q", m.Default(), m.Names)
+	}
+	if got := m.Open(true); !slices.Equal(got, []string{"lab/a", "proxy/claude-x"}) || m.Listed("lab/a") || !m.Listed("lab/vendor/b") {
+		t.Errorf("guests may choose %q", got)
+	}
+	if x, err := m.Find("lab/vendor/b", false); err != nil || x.About().Window != 9000 {
+		t.Errorf("%v, %v", x, err)
+	}
+	if _, err := m.Find("lab/other", false); core.KindOf(err) != core.Invalid {
+		t.Errorf("a model that no one lists: %v", err)
+	}
+}

@@ -1,0 +1,60 @@
+package configs
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func providersFile(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "providers.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+const oneProvider = "providers: [{name: lab, kind: openai, base_url: 'http://127.0.0.1:1/v1', models: [{name: m}]}]"
+
+func TestModelSettingsNameModelsOfTheProvidersFile(t *testing.T) {
+	path := providersFile(t, oneProvider)
+	c := load(t, "GATEHOUSE_PROVIDERS_FILE="+path, "GATEHOUSE_MODEL=lab/any/model", "GATEHOUSE_GUEST_MODEL=lab/m")
+	if !c.HasProvider() || c.Providers().Now().Named("lab") == nil {
+		t.Error("the provider is not read")
+	}
+	for setting, want := range map[string]string{"GATEHOUSE_MODEL=shop/m": "the providers are anthropic, openai, local, lab", "GATEHOUSE_TITLE_MODEL=lab/": "names no model"} {
+		if p := problems(t, "GATEHOUSE_PROVIDERS_FILE="+path, setting); len(p) != 1 || !strings.Contains(p.Error(), want) {
+			t.Errorf("%s: %v", setting, p)
+		}
+	}
+}
+
+func TestAFaultyProvidersFileIsOneProblemWithItsLine(t *testing.T) {
+	p := problems(t, "GATEHOUSE_PROVIDERS_FILE="+providersFile(t, "providers:\n  - name: lab\n    sort: openai\n"), "GATEHOUSE_MODEL=lab/m")
+	if len(p) != 1 || p[0].Name != "GATEHOUSE_PROVIDERS_FILE" || !strings.Contains(p[0].Fault, "providers.yaml:3: the field sort is not known") {
+		t.Errorf("%v", p)
+	}
+	if p := problems(t, "GATEHOUSE_PROVIDERS_FILE=/nonexistent/providers.yaml"); len(p) != 1 || !strings.Contains(p.Error(), "there is no file") {
+		t.Errorf("%v", p)
+	}
+}
+
+func TestCheckModelsFindsASettingWhoseProviderIsGone(t *testing.T) {
+	c := load(t, "GATEHOUSE_PROVIDERS_FILE="+providersFile(t, oneProvider), "GATEHOUSE_MODEL=lab/m")
+	if err := c.CheckModels(); err != nil {
+		t.Error(err)
+	}
+	if err := os.WriteFile(c.ProvidersFile, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	next, err := c.Providers().Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Providers().Use(next)
+	if err := c.CheckModels(); err == nil || !strings.Contains(err.Error(), "GATEHOUSE_MODEL") {
+		t.Errorf("%v", err)
+	}
+}
