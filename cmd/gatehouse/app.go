@@ -128,6 +128,7 @@ type app struct {
 	paraIDs       *paraid.Registry
 	copied
 	voices     // what transcribes recordings
+	councils   // what several models answered
 	library    *library.Library
 	events     *runs.Store
 	responses  *storedResponses
@@ -301,7 +302,7 @@ func (a *app) joinCore(ctx context.Context) error {
 	if err := a.joinRuns(qm); err != nil {
 		return err
 	}
-	a.conversations = &conversations{db: a.db, sessions: a.sessions, bus: a.bus, guard: a.guard, activity: a.activity, responses: a.responses.Store, cfg: a.cfg, models: a.models, agents: a.agents}
+	a.conversations = &conversations{db: a.db, sessions: a.sessions, bus: a.bus, guard: a.guard, activity: a.activity, responses: a.responses.Store, council: a.council, cfg: a.cfg, models: a.models, agents: a.agents}
 	a.joinChat()
 	a.gate = &gate{
 		pairing: a.pairing, raises: a.raises, http: auth.Gate{Localhost: a.cfg.LocalhostAccess == "chat"}, chat: a.chat, runs: a.runs, ends: a.ends,

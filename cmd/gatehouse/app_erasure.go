@@ -41,7 +41,7 @@ func (a *app) joinUpkeep(context.Context) error {
 // which removes the replies to all of them, behind those who post some.
 func (a *app) joinErasure() {
 	a.owners.Register(
-		guard.Asks{Store: a.asks, Guard: a.guard}, a.events, a.responses, a.ledger, usage.Tables{DB: a.db, Ledger: a.usage, Rollups: a.rolls},
+		guard.Asks{Store: a.asks, Guard: a.guard}, a.events, a.responses, a.council, a.ledger, usage.Tables{DB: a.db, Ledger: a.usage, Rollups: a.rolls},
 		session.Tables{Store: a.sessions}, a.activity, a.library.Tables(), paraid.Tables{Registry: a.paraIDs}, guard.Grants{Guard: a.guard}, pairing.Tables{Gate: a.pairing}, a.raises,
 		a.schedule, a.reminders, a.pending, vaultsync.Tables{Store: a.synced}, maintenance.Tables{DB: a.db, Clock: a.clock, Queue: a.queue}, store.Log{}, account.Tables{Keys: a.keys, Admins: a.admins, Accounts: a.accounts}, guestFolders{a.vault, a.log})
 	a.eraser = erasure.New(erasure.Options{

@@ -12,6 +12,7 @@ import (
 	"gatehouse/cmd/gatehouse/sealing"
 	"gatehouse/configs"
 	"gatehouse/core"
+	"gatehouse/core/council/ledger"
 	"gatehouse/core/store/integrity"
 )
 
@@ -67,8 +68,11 @@ func (a *app) watchDatabase(ctx context.Context) (err error) {
 	if a.file, err = integrity.Begin(a.cfg.DatabasePath(), a.clock); err != nil {
 		return err
 	}
-	a.sealed, err = sealing.Open(ctx, a.cfg, a.db)
-	return err
+	if a.sealed, err = sealing.Open(ctx, a.cfg, a.db); err != nil {
+		return err
+	}
+	a.council = ledger.New(ledger.Options{DB: a.db, Clock: a.clock, Seal: a.sealed})
+	return nil
 }
 
 // databaseChores are the checks of the database while the gateway runs.

@@ -11,6 +11,7 @@ import (
 	"gatehouse/core/activity"
 	"gatehouse/core/agent"
 	"gatehouse/core/bus"
+	"gatehouse/core/council/ledger"
 	"gatehouse/core/llm/registry"
 	"gatehouse/core/permission/guard"
 	"gatehouse/core/response"
@@ -48,6 +49,7 @@ type conversations struct {
 	guard     *guard.Guard
 	activity  *activity.Worker
 	responses *response.Store
+	council   *ledger.Store
 	cfg       *configs.Config
 	models    *registry.Registry
 	agents    *agent.Agents
@@ -127,6 +129,9 @@ func (c *conversations) end(ctx context.Context, tx *store.Tx, id string) error 
 	}
 	tx.OnCommit(c.activity.Ring) // which finds that it is gone
 	if err := c.responses.ForgetSession(ctx, tx, id); err != nil {
+		return err
+	}
+	if err := c.council.ForgetSession(ctx, tx, id); err != nil {
 		return err
 	}
 	return c.guard.ForgetSession(ctx, tx, id)

@@ -63,7 +63,7 @@ cmd/gatehouse/ownfiles: configs core/backup/directory core/sandbox core/vault
 cmd/gatehouse/phones: connectors/discord/discordtest connectors/telegram/telegramtest core
 cmd/gatehouse/restore: admin/settings cmd/gatehouse/commands configs core core/backup core/backup/directory core/store core/vault
 cmd/gatehouse/scheduling: core core/agent core/orchestrator core/permission core/permission/guard core/schedule core/schedule/daily core/schedule/remind core/session core/store core/tool core/tool/daily core/tool/remind core/vault
-cmd/gatehouse/sealing: configs core core/sealed core/sealed/columns core/store core/vault
+cmd/gatehouse/sealing: configs core core/council/ledger core/sealed core/sealed/columns core/store core/vault
 cmd/gatehouse/secrets: configs
 cmd/gatehouse/setup: cmd/gatehouse/doctor cmd/gatehouse/fleet configs configs/values connectors/discord connectors/telegram core
 cmd/gatehouse/stage: cmd/gatehouse/phones configs connectors/discord/discordtest connectors/telegram/telegramtest core core/vault
@@ -125,6 +125,7 @@ core/coretest:
 core/council/choice:  # weights, ratings and routing, computed
 core/council/claims: core/council/choice  # answers, compared by what they claim
 core/council/domains: core/council/choice  # what questions are about
+core/council/ledger: core core/council/choice core/council/domains core/sealed core/sealed/columns core/store  # what was asked, answered and found of it
 core/diff: core  # what changes in a text, for people
 core/dispatch: core core/bus core/command core/orchestrator core/orchestrator/call core/queue core/queue/outbox core/runs core/store core/texts
 core/erasure: core core/beneath core/session core/store core/transcript/redact core/vault

@@ -172,7 +172,7 @@ func numbers(text string) (string, map[string][]value) {
 
 // parse reads a number in the English or German way of writing.
 func parse(s string) (value, bool) {
-	s = strings.NewReplacer(" ", "", "'", "").Replace(s)
+	s = strings.ReplaceAll(strings.ReplaceAll(s, " ", ""), "'", "")
 	dot, comma := strings.Count(s, "."), strings.Count(s, ",")
 	other := 0.0
 	switch {

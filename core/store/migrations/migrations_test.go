@@ -110,6 +110,7 @@ var sums = map[string]string{
 	"1085_originals.sqlite.sql":   "93e525ed9c08891f2262eeff51609c907b8234ab96cbf9cd6499efe57185efd3",
 	"1091_reminders.sql":          "3376f34b50461d861a2d6a01090c6d0d24347ba894eaca675b3f1dabbaeea5ac",
 	"1125_responses.sql":          "859f256d6b4be4dea4acac630891f14deb4e890acb9d94428d1b9a95c83887ee",
+	"1155_council.sql":            "df985d0f0095c4e34cacf3198878de1ebd46de1d2275357cbaf193a80fd46d51",
 	"1135_voice_pending.sql":      "b62d7dfab938a3bb70f10c73ed3257bb1d4c243fa51460b484af5a44b75d8ab7",
 }
 

@@ -1,0 +1,306 @@
+package ledger
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/council/choice"
+	"gatehouse/core/council/domains"
+	"gatehouse/core/store"
+)
+
+type nodeRow struct {
+	ID      string `db:"node_id"`
+	Name    string `db:"display_name"`
+	Aliases string `db:"aliases"`
+	Queries int    `db:"query_count"`
+	Seen    string `db:"last_seen"`
+}
+
+// Tree returns the domains in effect.
+func (s *Store) Tree(ctx context.Context) (*domains.Tree, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tree != nil {
+		return s.tree, nil
+	}
+	t, err := readTree(ctx, s.o.DB)
+	if err == nil {
+		s.tree = t
+	}
+	return t, err
+}
+
+func (s *Store) forgetTree() {
+	s.mu.Lock()
+	s.tree = nil
+	s.mu.Unlock()
+}
+
+func readTree(ctx context.Context, q store.Queryer) (*domains.Tree, error) {
+	var rows []nodeRow
+	if err := q.Select(ctx, &rows, `SELECT node_id, display_name, aliases, query_count, last_seen FROM domain_nodes ORDER BY depth, node_id`); err != nil {
+		return nil, fmt.Errorf("read the domains: %w", err)
+	}
+	nodes := make([]domains.Node, len(rows))
+	for i, r := range rows {
+		nodes[i] = domains.Node{ID: r.ID, Name: r.Name, Queries: r.Queries}
+		if err := json.Unmarshal([]byte(r.Aliases), &nodes[i].Aliases); err != nil {
+			return nil, fmt.Errorf("domain %s: %w", r.ID, err)
+		}
+		if r.Seen != "" {
+			at, err := core.ParseStamp(r.Seen)
+			if err != nil {
+				return nil, fmt.Errorf("domain %s: %w", r.ID, err)
+			}
+			nodes[i].LastSeen = at
+		}
+	}
+	return domains.NewTree(nodes), nil
+}
+
+// Seen counts a question about a domain of the tree.
+func (s *Store) Seen(ctx context.Context, id string) error {
+	return s.o.DB.TxSoon(ctx, func(tx *store.Tx) error { return seen(ctx, tx, domains.Node{ID: id}, 1) })
+}
+
+// seen inserts a node where it is not stored, and counts sightings.
+func seen(ctx context.Context, tx *store.Tx, n domains.Node, count int) error {
+	if n.Name == "" {
+		for _, r := range domains.Roots() {
+			if r.ID == n.ID {
+				n.Name = r.Name
+			}
+		}
+	}
+	if n.Name == "" {
+		n.Name = n.ID
+	}
+	if n.Aliases == nil {
+		n.Aliases = []string{}
+	}
+	parent := sql.NullString{String: domains.Parent(n.ID), Valid: domains.Parent(n.ID) != ""}
+	_, err := tx.Exec(ctx, `INSERT INTO domain_nodes (node_id, parent_id, depth, display_name, aliases, query_count, is_l0_root, last_seen)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+		ON CONFLICT (node_id) DO UPDATE SET query_count = domain_nodes.query_count + $6, last_seen = $8`,
+		n.ID, parent, domains.Depth(n.ID), n.Name, asJSON(n.Aliases), count, flag(domains.IsRoot(n.ID)), core.Stamp(tx.Time()))
+	return err
+}
+
+// Sight resolves the name of a domain that a model used, and counts it as a candidate
+// where it is no node's.
+func (s *Store) Sight(ctx context.Context, model, raw string, meaning func(label string) float64) (domains.Resolution, error) {
+	tree, err := s.Tree(ctx)
+	if err != nil {
+		return domains.Resolution{}, err
+	}
+	raw = cut(raw, choice.MaxDomainName)
+	r := tree.Resolve(raw, meaning)
+	if !r.Candidate || raw == "" {
+		return r, nil
+	}
+	err = s.o.DB.TxSoon(ctx, func(tx *store.Tx) error {
+		var row struct {
+			Count  int    `db:"query_count"`
+			Models string `db:"model_sources"`
+		}
+		err := tx.Get(ctx, &row, `SELECT query_count, model_sources FROM domain_candidates WHERE raw_string = $1`+tx.ForUpdate(), raw)
+		if err != nil && !errors.Is(err, store.ErrNoRows) {
+			return err
+		}
+		models := []string{}
+		if row.Models != "" {
+			if err := json.Unmarshal([]byte(row.Models), &models); err != nil {
+				return err
+			}
+		}
+		if !slices.Contains(models, model) && len(models) < choice.MaxMembers {
+			models = append(models, model)
+			slices.Sort(models)
+		}
+		now := core.Stamp(tx.Time())
+		_, err = tx.Exec(ctx, `INSERT INTO domain_candidates (raw_string, nearest_node, similarity, query_count, model_sources, first_seen, last_seen)
+			VALUES ($1, $2, $3, 1, $4, $5, $5)
+			ON CONFLICT (raw_string) DO UPDATE SET nearest_node = $2, similarity = $3, query_count = domain_candidates.query_count + 1, model_sources = $4, last_seen = $5`,
+			raw, r.Nearest, *micro(r.Similarity), asJSON(models), now)
+		return err
+	})
+	if err != nil {
+		return r, fmt.Errorf("count a domain: %w", err)
+	}
+	return r, nil
+}
+
+// Candidates returns the names that models use and that are no node's, the most
+// frequent first.
+func (s *Store) Candidates(ctx context.Context, limit int) ([]domains.Candidate, error) {
+	return candidates(ctx, s.o.DB, limit)
+}
+
+func candidates(ctx context.Context, q store.Queryer, limit int) ([]domains.Candidate, error) {
+	var rows []struct {
+		Raw        string `db:"raw_string"`
+		Nearest    string `db:"nearest_node"`
+		Similarity int64  `db:"similarity"`
+		Count      int    `db:"query_count"`
+		Models     string `db:"model_sources"`
+		First      string `db:"first_seen"`
+		Last       string `db:"last_seen"`
+	}
+	if err := q.Select(ctx, &rows, `SELECT raw_string, nearest_node, similarity, query_count, model_sources, first_seen, last_seen FROM domain_candidates
+		ORDER BY query_count DESC, raw_string LIMIT $1`, limit); err != nil {
+		return nil, fmt.Errorf("read candidates: %w", err)
+	}
+	out := make([]domains.Candidate, len(rows))
+	for i, r := range rows {
+		c := domains.Candidate{Raw: r.Raw, Nearest: r.Nearest, Similarity: float64(r.Similarity) / 1e6, Count: r.Count}
+		err := json.Unmarshal([]byte(r.Models), &c.Models)
+		if err == nil {
+			c.First, err = core.ParseStamp(r.First)
+		}
+		if err == nil {
+			c.Last, err = core.ParseStamp(r.Last)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("candidate %q: %w", r.Raw, err)
+		}
+		out[i] = c
+	}
+	return out, nil
+}
+
+// Review promotes candidates to nodes and retires nodes, and returns how many of both.
+func (s *Store) Review(ctx context.Context) (n int, err error) {
+	err = s.o.DB.Tx(ctx, func(tx *store.Tx) error {
+		n = 0
+		tree, err := readTree(ctx, tx)
+		if err != nil {
+			return err
+		}
+		list, err := candidates(ctx, tx, 100)
+		if err != nil {
+			return err
+		}
+		for _, c := range list {
+			sides, err := s.sides(ctx, tx, tree, c)
+			if err != nil {
+				return err
+			}
+			node, ok := tree.Promote(c, sides)
+			if !ok {
+				continue
+			}
+			if err := s.promote(ctx, tx, c, node); err != nil {
+				return err
+			}
+			if tree, err = readTree(ctx, tx); err != nil {
+				return err
+			}
+			n++
+		}
+		for _, id := range tree.Retired(tx.Time()) {
+			if err := retire(ctx, tx, tree, id); err != nil {
+				return err
+			}
+			n++
+		}
+		if n > 0 {
+			tx.OnCommit(s.forgetTree)
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("review the domains: %w", err)
+	}
+	return n, nil
+}
+
+// sides returns the evidence of each model inside of a candidate and in the rest of the
+// node that is nearest.
+func (s *Store) sides(ctx context.Context, tx *store.Tx, tree *domains.Tree, c domains.Candidate) ([]domains.Side, error) {
+	var rows []struct {
+		Model string `db:"model_id"`
+		In    int    `db:"inside"`
+		Wins  int    `db:"wins"`
+		Runs  int    `db:"runs"`
+	}
+	parent := tree.Resolve(c.Raw, nil).Domain
+	err := tx.Select(ctx, &rows, `SELECT model_id, CASE WHEN raw_domain = $1 THEN 1 ELSE 0 END AS inside,
+			sum(CASE WHEN verdict = 'correct' THEN 1 ELSE 0 END) AS wins, count(*) AS runs
+		FROM model_runs WHERE domain = $2 AND round = 'answer' AND verdict <> '' GROUP BY 1, 2 ORDER BY 1, 2`, c.Raw, parent)
+	if err != nil {
+		return nil, err
+	}
+	var out []domains.Side
+	for _, r := range rows {
+		if len(out) == 0 || out[len(out)-1].Model != r.Model {
+			out = append(out, domains.Side{Model: r.Model})
+		}
+		e := choice.Evidence{Wins: float64(r.Wins), Runs: float64(r.Runs)}
+		if last := &out[len(out)-1]; r.In == 1 {
+			last.In = e
+		} else {
+			last.Others = e
+		}
+	}
+	return out, nil
+}
+
+// promote makes a candidate a node; the answers that named it are in that domain.
+func (s *Store) promote(ctx context.Context, tx *store.Tx, c domains.Candidate, n domains.Node) error {
+	if err := seen(ctx, tx, domains.Node{ID: domains.Parent(n.ID)}, 0); err != nil {
+		return err
+	}
+	if err := seen(ctx, tx, n, c.Count); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, `DELETE FROM domain_candidates WHERE raw_string = $1`, c.Raw); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, `INSERT INTO model_domains (model_id, domain, wins, runs)
+		SELECT model_id, $1, 1000000 * sum(CASE WHEN verdict = 'correct' THEN 1 ELSE 0 END), 1000000 * count(*)
+		FROM model_runs WHERE domain = $2 AND raw_domain = $3 AND round = 'answer' AND verdict <> '' GROUP BY model_id
+		ON CONFLICT DO NOTHING`, n.ID, domains.Parent(n.ID), c.Raw); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, `UPDATE model_runs SET domain = $1 WHERE domain = $2 AND raw_domain = $3`, n.ID, domains.Parent(n.ID), c.Raw)
+	return err
+}
+
+// retire removes a node; its names and answers are its parent's.
+func retire(ctx context.Context, tx *store.Tx, tree *domains.Tree, id string) error {
+	node, _ := tree.Node(id)
+	parent, _ := tree.Node(domains.Parent(id))
+	aliases := parent.Aliases
+	for _, a := range append(node.Aliases, node.Name) {
+		if !slices.Contains(aliases, a) && len(aliases) < domains.MaxAliases {
+			aliases = append(aliases, a)
+		}
+	}
+	if err := seen(ctx, tx, domains.Node{ID: parent.ID}, 0); err != nil {
+		return err
+	}
+	for _, q := range []struct {
+		text string
+		args []any
+	}{
+		{`UPDATE domain_nodes SET aliases = $2, query_count = query_count + $3, last_seen = $4 WHERE node_id = $1`, []any{parent.ID, asJSON(aliases), node.Queries, core.Stamp(parent.LastSeen)}},
+		{`UPDATE model_runs SET domain = $2 WHERE domain = $1`, []any{id, parent.ID}},
+		{`DELETE FROM model_domains WHERE domain = $1`, []any{id}}, // the parent's has it already
+		{`DELETE FROM domain_nodes WHERE node_id = $1`, []any{id}},
+	} {
+		if _, err := tx.Exec(ctx, q.text, q.args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reviewEvery is the interval of promotions and retirements.
+const reviewEvery = time.Hour

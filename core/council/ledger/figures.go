@@ -1,0 +1,237 @@
+package ledger
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/council/choice"
+	"gatehouse/core/council/domains"
+)
+
+// MinCurve is how many queries with a verdict a model needs until its curve is shown.
+const MinCurve = 10
+
+// A Model is what is known of a model.
+type Model struct {
+	ID       string       `json:"model_id"`
+	Score    int          `json:"score"` // 0 to 100
+	Correct  int          `json:"correct_count"`
+	Wrong    int          `json:"wrong_count"`
+	Latency  int64        `json:"latency_ms"`
+	Verdicts float64      `json:"verdicts"` // evidence: outcomes that a weaker source tells count for less than one
+	WinRate  *float64     `json:"win_rate"` // nil below MinCurve
+	Domains  []DomainRate `json:"domains"`
+}
+
+// A DomainRate is a model's evidence in a domain.
+type DomainRate struct {
+	Domain      string  `json:"domain"`
+	Runs        float64 `json:"runs"`
+	WinRate     float64 `json:"win_rate"`
+	Reliability float64 `json:"reliability"` // smoothed, as it counts for the choice
+}
+
+// Models returns what is known of all models, by id.
+func (s *Store) Models(ctx context.Context) ([]Model, error) {
+	var rows []counters
+	if err := s.o.DB.Select(ctx, &rows, `SELECT model_id, score, correct_count, wrong_count, latency_ms, bins FROM model_counters ORDER BY model_id`); err != nil {
+		return nil, fmt.Errorf("read the council's models: %w", err)
+	}
+	ids := make([]string, len(rows))
+	for i, r := range rows {
+		ids[i] = r.Model
+	}
+	records, err := s.Records(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Model, len(rows))
+	for i, r := range rows {
+		m := Model{ID: r.Model, Score: r.Score, Correct: r.Correct, Wrong: r.Wrong, Latency: r.Latency, Domains: []DomainRate{}}
+		record := records[r.Model]
+		if all := record.Domains[""]; all.Runs > 0 {
+			m.Verdicts = all.Runs
+			if all.Runs >= MinCurve {
+				rate := choice.Round(all.Wins / all.Runs)
+				m.WinRate = &rate
+			}
+		}
+		for _, d := range sorted(record.Domains) {
+			if e := record.Domains[d]; d != "" && e.Runs > 0 {
+				m.Domains = append(m.Domains, DomainRate{d, e.Runs, choice.Round(e.Wins / e.Runs), choice.Round(record.Reliability(d))})
+			}
+		}
+		out[i] = m
+	}
+	return out, nil
+}
+
+// A Change is a change of a model's score.
+type Change struct {
+	Model      string    `json:"model_id"`
+	Before     int       `json:"score_before"`
+	After      int       `json:"score_after"`
+	Verdict    string    `json:"verdict"`
+	Correction bool      `json:"correction_stored"`
+	At         time.Time `json:"created_at"`
+}
+
+// maxChanges bounds a curve.
+const maxChanges = 1000
+
+// Reliability returns the changes of the scores since a time, the oldest first, of one
+// model or, with "", of all; the newest maxChanges.
+func (s *Store) Reliability(ctx context.Context, model string, since time.Time) ([]Change, error) {
+	var rows []struct {
+		Model      string `db:"model_id"`
+		Before     int    `db:"score_before"`
+		After      int    `db:"score_after"`
+		Verdict    string `db:"verdict"`
+		Correction int    `db:"correction_stored"`
+		At         string `db:"created_at"`
+	}
+	if err := s.o.DB.Select(ctx, &rows, `SELECT model_id, score_before, score_after, verdict, correction_stored, created_at FROM (
+			SELECT * FROM audit_log WHERE ($1 = '' OR model_id = $1) AND created_at >= $2 ORDER BY created_at DESC, audit_id DESC LIMIT $3) AS newest
+		ORDER BY created_at, audit_id`, model, core.Stamp(since), maxChanges); err != nil {
+		return nil, fmt.Errorf("read the changes of scores: %w", err)
+	}
+	out := make([]Change, len(rows))
+	for i, r := range rows {
+		at, err := core.ParseStamp(r.At)
+		if err != nil {
+			return nil, fmt.Errorf("change of a score: %w", err)
+		}
+		out[i] = Change{r.Model, r.Before, r.After, r.Verdict, r.Correction != 0, at}
+	}
+	return out, nil
+}
+
+// A Level is what a level cost and found.
+type Level struct {
+	Level     string   `json:"accuracy_level"`
+	Queries   int      `json:"queries"`
+	Disputes  int      `json:"disputes"`
+	Agreed    int      `json:"agreed"` // with confidence High
+	Failed    int      `json:"failed"`
+	Calls     int      `json:"calls"`
+	MicroUSD  int64    `json:"micro_usd"`
+	SingleUSD int64    `json:"single_micro_usd"` // of the answers that were shown: what one model would have cost
+	Ratio     *float64 `json:"cost_ratio"`       // of both; nil where no price is known
+}
+
+// An Analysis is the council's figures since a time.
+type Analysis struct {
+	Since   time.Time `json:"since"`
+	Levels  []Level   `json:"levels"`
+	Domains []Asked   `json:"domains"`
+	Picks   int       `json:"picks"`
+}
+
+// An Asked counts the queries of a domain.
+type Asked struct {
+	Domain   string `json:"domain" db:"domain"`
+	Queries  int    `json:"queries" db:"queries"`
+	Disputes int    `json:"disputes" db:"disputes"`
+}
+
+// Analyze returns the figures since a time.
+func (s *Store) Analyze(ctx context.Context, since time.Time) (Analysis, error) {
+	a := Analysis{Since: since.UTC(), Levels: []Level{}, Domains: []Asked{}}
+	var rows []struct {
+		Level    string `db:"accuracy_level"`
+		Queries  int    `db:"queries"`
+		Disputes int    `db:"disputes"`
+		Agreed   int    `db:"agreed"`
+		Failed   int    `db:"failed"`
+		Picks    int    `db:"picks"`
+		Calls    int    `db:"calls"`
+		MicroUSD int64  `db:"cost"`
+	}
+	at := core.Stamp(since)
+	if err := s.o.DB.Select(ctx, &rows, `SELECT accuracy_level, count(*) AS queries, sum(CASE WHEN callout_type = 'disagreement' THEN 1 ELSE 0 END) AS disputes,
+			sum(CASE WHEN confidence = 'High' THEN 1 ELSE 0 END) AS agreed, sum(CASE WHEN state = 'failed' THEN 1 ELSE 0 END) AS failed,
+			sum(CASE WHEN picked <> '' THEN 1 ELSE 0 END) AS picks, CAST(sum(calls) AS BIGINT) AS calls, CAST(coalesce(sum(micro_usd), 0) AS BIGINT) AS cost
+		FROM council_queries WHERE created_at >= $1 AND state <> 'open' GROUP BY accuracy_level`, at); err != nil {
+		return a, fmt.Errorf("read the council's figures: %w", err)
+	}
+	var single []struct {
+		Level string `db:"accuracy_level"`
+		Cost  int64  `db:"cost"`
+	}
+	if err := s.o.DB.Select(ctx, &single, `SELECT q.accuracy_level, CAST(coalesce(sum(r.micro_usd), 0) AS BIGINT) AS cost FROM council_queries AS q
+		JOIN model_runs AS r ON r.query_id = q.query_id AND r.model_id = q.winner AND r.round = 'answer' WHERE q.created_at >= $1 AND q.state = 'done' GROUP BY q.accuracy_level`, at); err != nil {
+		return a, fmt.Errorf("read the council's figures: %w", err)
+	}
+	for _, level := range choice.Levels() {
+		for _, r := range rows {
+			if r.Level != level {
+				continue
+			}
+			l := Level{Level: level, Queries: r.Queries, Disputes: r.Disputes, Agreed: r.Agreed, Failed: r.Failed, Calls: r.Calls, MicroUSD: r.MicroUSD}
+			for _, x := range single {
+				if x.Level == level {
+					l.SingleUSD = x.Cost
+				}
+			}
+			if l.SingleUSD > 0 {
+				ratio := choice.Round(float64(l.MicroUSD) / float64(l.SingleUSD))
+				l.Ratio = &ratio
+			}
+			a.Picks += r.Picks
+			a.Levels = append(a.Levels, l)
+		}
+	}
+	err := s.o.DB.Select(ctx, &a.Domains, `SELECT domain, count(*) AS queries, sum(CASE WHEN callout_type = 'disagreement' THEN 1 ELSE 0 END) AS disputes
+		FROM council_queries WHERE created_at >= $1 AND state <> 'open' GROUP BY domain ORDER BY 2 DESC, 1 LIMIT 100`, at)
+	if err != nil {
+		err = fmt.Errorf("read the council's figures: %w", err)
+	}
+	return a, err
+}
+
+// A Domain is a node of the tree as it is shown.
+type Domain struct {
+	domains.Node
+	Parent string `json:"parent_id,omitempty"`
+	Depth  int    `json:"depth"`
+	Root   bool   `json:"is_l0_root"`
+}
+
+// Domains returns the tree with what is stored of it, by id.
+func (s *Store) Domains(ctx context.Context) ([]Domain, error) {
+	tree, err := readTree(ctx, s.o.DB)
+	if err != nil {
+		return nil, err
+	}
+	var out []Domain
+	for _, id := range tree.IDs() {
+		n, _ := tree.Node(id)
+		out = append(out, Domain{n, domains.Parent(id), domains.Depth(id), domains.IsRoot(id)})
+	}
+	return out, nil
+}
+
+// MarshalJSON leaves out a time that there is none of.
+func (d Domain) MarshalJSON() ([]byte, error) {
+	type plain struct {
+		ID      string     `json:"node_id"`
+		Name    string     `json:"display_name"`
+		Aliases []string   `json:"aliases"`
+		Queries int        `json:"query_count"`
+		Seen    *time.Time `json:"last_seen,omitempty"`
+		Parent  string     `json:"parent_id,omitempty"`
+		Depth   int        `json:"depth"`
+		Root    bool       `json:"is_l0_root"`
+	}
+	p := plain{ID: d.ID, Name: d.Name, Aliases: d.Aliases, Queries: d.Queries, Parent: d.Parent, Depth: d.Depth, Root: d.Root}
+	if p.Aliases == nil {
+		p.Aliases = []string{}
+	}
+	if !d.LastSeen.IsZero() {
+		p.Seen = &d.LastSeen
+	}
+	return json.Marshal(p)
+}

@@ -1,0 +1,507 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/coretest"
+	"gatehouse/core/council/choice"
+	"gatehouse/core/council/domains"
+	"gatehouse/core/sealed"
+	"gatehouse/core/store"
+	"gatehouse/core/store/storetest"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+func TestTheseTestsRunOnPostgresWhereTheyAreAskedTo(t *testing.T) { storetest.Runs(t) }
+
+type world struct {
+	*testing.T
+	*Store
+	db    *store.DB
+	clock *coretest.Clock
+	liked []Picked
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	clock := coretest.NewClock(time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC))
+	return newWorldAt(t, storetest.Open(t, clock), clock)
+}
+
+func newWorldAt(t *testing.T, db *store.DB, clock *coretest.Clock) *world {
+	t.Helper()
+	box, err := sealed.Create(filepath.Join(t.TempDir(), "keys", "content"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{T: t, db: db, clock: clock}
+	w.Store = New(Options{DB: db, Clock: clock, Seal: box, Picked: func(_ context.Context, tx *store.Tx, p Picked) error {
+		tx.OnCommit(func() { w.liked = append(w.liked, p) })
+		return nil
+	}})
+	return w
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+func answer(model, text string, claim int) Run {
+	return Run{Model: model, Round: RoundAnswer, Response: text, Utility: 0.4, Confidence: 0.8, Welfare: 0.5, State: "ok", Claim: claim, Domain: "code", Detail: Detail{LatencyMS: 100}}
+}
+
+// ask stores a finished query of user 7; the winner is that of the result.
+func (w *world) ask(id string, r Result, runs ...Run) {
+	w.Helper()
+	_, _, err := w.Begin(w.Context(), Query{ID: id, User: 7, Conversation: "s1", Level: choice.High, Asked: choice.High, Question: "How tall is " + id + "?", Domains: []choice.Share{{Domain: "code", Weight: 1}}, Seed: math.MaxUint64})
+	w.must(err)
+	for _, run := range runs {
+		w.must(w.Save(w.Context(), Stage{Query: id, Stage: StageAnswer, Model: run.Model, Content: run.Response + "\nREPORT: {\"confidence\":0.8,\"domain\":\"code\"}"}))
+		r.Used = append(r.Used, run.Model)
+	}
+	r.Query, r.Runs, r.Domains = id, runs, []choice.Share{{Domain: "code", Weight: 1}}
+	w.must(w.Finish(w.Context(), r))
+	w.clock.Advance(time.Second)
+}
+
+func (w *world) dispute(id string) {
+	w.Helper()
+	a := answer("a", "It is 1.", 1)
+	a.Winner = true
+	w.ask(id, Result{Winner: "a", Callout: choice.CalloutDisagreement, Confidence: choice.LabelUncertain}, a, answer("b", "It is 2.", 2), answer("c", "It is 2, too.", 2))
+}
+
+func (w *world) winners(query string) (models []string) {
+	w.Helper()
+	v, err := w.Query(w.Context(), 7, query)
+	w.must(err)
+	for _, r := range v.Runs {
+		if r.Winner {
+			models = append(models, r.Model)
+		}
+	}
+	return models
+}
+
+func TestADisputeHasNoWinnerUntilThePickThatMakesExactlyOne(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.dispute("q1")
+	if got := w.winners("q1"); len(got) != 0 {
+		t.Fatalf("before the pick: %v", got)
+	}
+	options, err := w.Options(t.Context(), 7, "q1")
+	w.must(err)
+	if len(options) != 3 || options[0] != (Option{"a", "It is 1."}) {
+		t.Fatalf("%+v", options)
+	}
+	p, err := w.Pick(t.Context(), 7, "q1", "b")
+	w.must(err)
+	if len(p.Against) != 1 || p.Against[0] != "a" || !strings.HasPrefix(p.Preview, "How tall is q1") {
+		t.Errorf("the preference is against %v: %+v", p.Against, p)
+	}
+	if got := w.winners("q1"); len(got) != 1 || got[0] != "b" {
+		t.Errorf("after the pick: %v", got)
+	}
+	records, err := w.Records(t.Context(), []string{"a", "b", "c"})
+	w.must(err)
+	for model, want := range map[string]choice.Evidence{"a": {Wins: 0, Runs: 1}, "b": {Wins: 1, Runs: 1}, "c": {Wins: 1, Runs: 1}} {
+		if got := records[model].Domains["code"]; got != want {
+			t.Errorf("%s: %+v, want %+v", model, got, want)
+		}
+	}
+}
+
+func TestThePickOfOneQueryIsIdempotentAndASecondOneIsToldTheFirst(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.dispute("q1")
+	for range 3 {
+		_, err := w.Pick(t.Context(), 7, "q1", "b")
+		w.must(err)
+	}
+	if len(w.liked) != 1 {
+		t.Errorf("the preference is remembered %d times", len(w.liked))
+	}
+	_, err := w.Pick(t.Context(), 7, "q1", "a")
+	var refused *PickError
+	if !errors.As(err, &refused) || refused.Reason != Taken || refused.Picked != "b" || core.KindOf(err) != core.Conflict {
+		t.Errorf("%v", err)
+	}
+	if got := w.winners("q1"); len(got) != 1 || got[0] != "b" {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestPicksAreTheAskersOwnOfTheOptionsOfADisputeWithin24Hours(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.dispute("q1")
+	w.ask("q2", Result{Winner: "a"}, answer("a", "yes", 1))
+	for name, c := range map[string]struct {
+		user         int64
+		query, model string
+		want         core.Kind
+	}{
+		"another user":       {8, "q1", "a", core.NotFound},
+		"an unknown query":   {7, "q9", "a", core.NotFound},
+		"a model without":    {7, "q1", "d", core.Invalid},
+		"an undisputed":      {7, "q2", "a", core.Conflict},
+		"another's, unknown": {8, "q1", "nobody", core.NotFound},
+	} {
+		if _, err := w.Pick(t.Context(), c.user, c.query, c.model); core.KindOf(err) != c.want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	w.clock.Advance(PickOpen)
+	_, err := w.Pick(t.Context(), 7, "q1", "a")
+	var refused *PickError
+	if !errors.As(err, &refused) || refused.Reason != TooLate {
+		t.Errorf("after 24 hours: %v", err)
+	}
+	if v, err := w.Query(t.Context(), 7, "q1"); err != nil || v.PickUntil != nil {
+		t.Errorf("%+v, %v", v.PickUntil, err)
+	}
+}
+
+func TestOfTwoPicksAtOneMomentOneWinsAndTheOtherIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for i := range 20 {
+		id := fmt.Sprintf("q%d", i)
+		w.dispute(id)
+		errs := make([]error, 2)
+		var all sync.WaitGroup
+		for n, model := range []string{"a", "b"} {
+			all.Go(func() { _, errs[n] = w.Pick(t.Context(), 7, id, model) })
+		}
+		all.Wait()
+		if (errs[0] == nil) == (errs[1] == nil) {
+			t.Fatalf("%v, %v", errs[0], errs[1])
+		}
+		if got := w.winners(id); len(got) != 1 {
+			t.Fatalf("%v", got)
+		}
+	}
+}
+
+func TestAnAttemptAfterACrashFindsTheAnswersThatAreStored(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	q := Query{ID: "q1", User: 7, Conversation: "s1", Level: choice.High, Asked: choice.Maximum, Question: "?", Seed: 1<<63 + 5}
+	if _, resumed, err := w.Begin(t.Context(), q); err != nil || resumed {
+		t.Fatal(resumed, err)
+	}
+	w.must(w.Save(t.Context(), Stage{Query: "q1", Stage: StageAnswer, Model: "a", Content: "forty-two", Detail: Detail{OutputTokens: 3}}))
+	w.must(w.Save(t.Context(), Stage{Query: "q1", Stage: StageAnswer, Model: "b", Error: "no answer after 20 s"}))
+	w.must(w.Save(t.Context(), Stage{Query: "q1", Stage: StageAnswer, Model: "a", Content: "another one"}))
+	again := q
+	again.Level, again.Seed = choice.Fast, 9
+	stored, resumed, err := w.Begin(t.Context(), again)
+	if err != nil || !resumed || stored.Level != choice.High || stored.Seed != q.Seed {
+		t.Errorf("%+v, %v, %v", stored, resumed, err)
+	}
+	stages, err := w.Stages(t.Context(), "q1")
+	if err != nil || len(stages) != 2 || stages[0].Content != "forty-two" || stages[0].Detail.OutputTokens != 3 || stages[1].Error == "" {
+		t.Errorf("%+v, %v", stages, err)
+	}
+	other := q
+	other.User = 8
+	if _, _, err := w.Begin(t.Context(), other); core.KindOf(err) != core.Conflict {
+		t.Errorf("another user's: %v", err)
+	}
+}
+
+func TestAQueryEndsOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.ask("q1", Result{Winner: "a", Confidence: choice.LabelHigh, Note: Note{Text: "two agree"}}, answer("a", "yes", 1))
+	w.must(w.Finish(t.Context(), Result{Query: "q1", Winner: "b", Runs: []Run{answer("b", "no", 2)}}))
+	v, err := w.Query(t.Context(), 7, "q1")
+	if err != nil || v.Winner != "a" || len(v.Runs) != 1 || v.Note == nil || v.Note.Text != "two agree" || v.Confidence != choice.LabelHigh {
+		t.Errorf("%+v, %v", v, err)
+	}
+	if _, err := w.Query(t.Context(), 8, "q1"); core.KindOf(err) != core.NotFound {
+		t.Errorf("another user reads it: %v", err)
+	}
+}
+
+// settle is what a user's next turn does.
+func (w *world) settle(corrected bool) (b Blame) {
+	w.Helper()
+	w.must(w.db.Tx(w.Context(), func(tx *store.Tx) (err error) {
+		b, err = w.Settle(w.Context(), tx, 7, "s1", corrected)
+		return err
+	}))
+	return b
+}
+
+func TestTheNextTurnSaysOnceWhetherTheAnswerWasRight(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	if b := w.settle(true); b != (Blame{}) {
+		t.Errorf("without an answer: %+v", b)
+	}
+	w.ask("q1", Result{Winner: "a"}, answer("a", "yes", 1), answer("b", "yes", 1), answer("c", "no", 2))
+	w.settle(true)
+	if b := w.settle(true); b != (Blame{}) {
+		t.Errorf("a second time: %+v", b)
+	}
+	w.ask("q2", Result{Winner: "a"}, answer("a", "yes", 1))
+	if b := w.settle(true); b != (Blame{"q2", "a", -1}) {
+		t.Errorf("the second wrong answer: %+v", b)
+	}
+	w.ask("q3", Result{Winner: "c"}, answer("c", "yes", 0))
+	w.settle(false)
+	records, err := w.Records(t.Context(), []string{"a", "b", "c"})
+	w.must(err)
+	for model, want := range map[string]choice.Evidence{"a": {Wins: 0, Runs: 2}, "b": {Wins: 0, Runs: 1}, "c": {Wins: 0.3, Runs: 0.3}} {
+		if got := records[model].Domains[""]; got != want {
+			t.Errorf("%s: %+v, want %+v", model, got, want)
+		}
+	}
+}
+
+func TestAStrongerVerdictReplacesAWeakerOne(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := answer("a", "yes", 1)
+	a.Verdict = Correct
+	w.ask("q1", Result{Winner: "a"}, a)
+	if r, _ := w.Records(t.Context(), []string{"a"}); r["a"].Domains["code"] != (choice.Evidence{Wins: 0.7, Runs: 0.7}) {
+		t.Errorf("after the review: %+v", r["a"].Domains)
+	}
+	w.settle(true)
+	if r, _ := w.Records(t.Context(), []string{"a"}); r["a"].Domains["code"] != (choice.Evidence{Wins: 0, Runs: 1}) {
+		t.Errorf("after the correction: %+v", r["a"].Domains)
+	}
+	v, err := w.Query(t.Context(), 7, "q1")
+	if err != nil || v.Runs[0].Verdict != Incorrect || v.Runs[0].VerdictBy != ByCorrection {
+		t.Errorf("%+v, %v", v.Runs, err)
+	}
+}
+
+func TestAScoreChangesAndIsLoggedOnlyWhenACounterCrosses(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for i := range 7 {
+		w.ask(fmt.Sprintf("q%d", i), Result{Winner: "a"}, answer("a", "yes", 1))
+		w.settle(i == 5 || i == 6)
+	}
+	changes, err := w.Reliability(t.Context(), "a", time.Time{})
+	w.must(err)
+	if len(changes) != 2 || changes[0].After != domains.StartScore+1 || changes[1].After != domains.StartScore || changes[1].Verdict != Incorrect || !changes[1].Correction {
+		t.Errorf("%+v", changes)
+	}
+	models, err := w.Models(t.Context())
+	if err != nil || len(models) != 1 || models[0].Score != domains.StartScore || models[0].Correct != 2 || models[0].Latency != 100 {
+		t.Errorf("%+v, %v", models, err)
+	}
+}
+
+func TestTextsOfUsersAndModelsAreNotInTheDatabasesFile(t *testing.T) {
+	t.Parallel()
+	storetest.SQLiteOnly(t, "it reads the file")
+	clock := coretest.NewClock(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC))
+	path := filepath.Join(t.TempDir(), "test.db")
+	w := newWorldAt(t, storetest.OpenAt(t, path, clock), clock)
+	for i := range 3 {
+		w.ask(fmt.Sprintf("marker%d", i), Result{Winner: "a", Note: Note{Text: "a zanzibarnote"}}, answer("a", "the zanzibaranswer", 1))
+		w.settle(false)
+	}
+	w.must(w.db.Close())
+	files, err := filepath.Glob(path + "*")
+	w.must(err)
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		w.must(err)
+		for _, word := range []string{"zanzibar", "How tall"} {
+			if bytes.Contains(b, []byte(word)) {
+				t.Errorf("%s has %q", filepath.Base(f), word)
+			}
+		}
+	}
+}
+
+func TestForgettingAUserLeavesNoRowOfTheirs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for i := range 4 {
+		w.dispute(fmt.Sprintf("q%d", i))
+		_, err := w.Pick(t.Context(), 7, fmt.Sprintf("q%d", i), "b")
+		w.must(err)
+	}
+	w.must(w.db.Tx(t.Context(), func(tx *store.Tx) error { return w.Merge(t.Context(), tx, 7, 9) }))
+	if page, _, err := w.Queries(t.Context(), Filter{User: 9}); err != nil || len(page) != 4 {
+		t.Fatalf("after a merge: %d, %v", len(page), err)
+	}
+	w.must(w.db.Tx(t.Context(), func(tx *store.Tx) error {
+		return w.Forget(t.Context(), tx, &core.Removal{Person: core.Person{User: 9}})
+	}))
+	for _, table := range []string{"council_queries", "council_stages", "model_runs", "audit_log"} {
+		var n int
+		w.must(w.db.Get(t.Context(), &n, `SELECT count(*) FROM `+table))
+		if n != 0 {
+			t.Errorf("%s has %d rows", table, n)
+		}
+	}
+	for _, x := range w.Exports() {
+		if _, err := store.Rows(t.Context(), w.db, x.Query, int64(7), 10); err != nil {
+			t.Errorf("%s: %v", x.Name, err)
+		}
+	}
+}
+
+func TestASessionThatIsDeletedTakesItsQueriesWithIt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.dispute("q1")
+	w.must(w.db.Tx(t.Context(), func(tx *store.Tx) error { return w.ForgetSession(t.Context(), tx, "s1") }))
+	if _, err := w.Query(t.Context(), 7, "q1"); core.KindOf(err) != core.NotFound {
+		t.Error(err)
+	}
+}
+
+func TestAnswersAreKeptForTwoDaysAndQueriesForNinety(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.dispute("old")
+	w.clock.Advance(MaxAge - 40*time.Hour)
+	w.dispute("new")
+	_, err := w.prune(t.Context())
+	w.must(err)
+	if o, err := w.Options(t.Context(), 7, "old"); err != nil || len(o) != 0 {
+		t.Errorf("%+v, %v", o, err)
+	}
+	if v, err := w.Query(t.Context(), 7, "old"); err != nil || len(v.Runs) != 3 {
+		t.Errorf("%+v, %v", v, err)
+	}
+	w.clock.Advance(40 * time.Hour)
+	n, err := w.prune(t.Context())
+	if err != nil || n == 0 {
+		t.Fatal(n, err)
+	}
+	if _, err := w.Query(t.Context(), 7, "old"); core.KindOf(err) != core.NotFound {
+		t.Error(err)
+	}
+	if o, err := w.Options(t.Context(), 7, "new"); err != nil || len(o) != 3 {
+		t.Errorf("%+v, %v", o, err)
+	}
+}
+
+func TestQueriesPageThroughEveryOneOnceNewestFirst(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for i := range 7 {
+		w.ask(fmt.Sprintf("q%d", i), Result{Winner: "a"}, answer("a", "yes", 1))
+	}
+	var got []string
+	f := Filter{User: 7, Limit: 3}
+	for {
+		page, next, err := w.Queries(t.Context(), f)
+		w.must(err)
+		for _, v := range page {
+			got = append(got, v.ID)
+		}
+		if f.Cursor = next; next == "" {
+			break
+		}
+	}
+	if want := "q6 q5 q4 q3 q2 q1 q0"; strings.Join(got, " ") != want {
+		t.Errorf("%v", got)
+	}
+	if _, _, err := w.Queries(t.Context(), Filter{Cursor: "x"}); core.KindOf(err) != core.Invalid {
+		t.Error(err)
+	}
+	if page, _, err := w.Queries(t.Context(), Filter{User: 8}); err != nil || len(page) != 0 {
+		t.Error(page, err)
+	}
+}
+
+func TestTheFiguresCompareTheCostWithThatOfOneModel(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	cost := func(n int64) *int64 { return &n }
+	a, b := answer("a", "yes", 1), answer("b", "yes", 1)
+	a.Detail.MicroUSD, b.Detail.MicroUSD = cost(100), cost(300)
+	w.ask("q1", Result{Winner: "a", Calls: 2, MicroUSD: cost(400), Confidence: choice.LabelHigh}, a, b)
+	w.dispute("q2")
+	got, err := w.Analyze(t.Context(), time.Time{})
+	w.must(err)
+	if len(got.Levels) != 1 || got.Levels[0].Queries != 2 || got.Levels[0].Disputes != 1 || got.Levels[0].Agreed != 1 || got.Levels[0].Ratio == nil || *got.Levels[0].Ratio != 4 {
+		t.Errorf("%+v", got)
+	}
+	if len(got.Domains) != 1 || got.Domains[0] != (Asked{"code", 2, 1}) {
+		t.Errorf("%+v", got.Domains)
+	}
+}
+
+func TestANameWithEvidenceBecomesADomainAndRetiresIntoItsParent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for i := range 40 {
+		a := answer("a", "yes", 1)
+		a.Verdict, a.Detail.Domain = Correct, "code.rust"
+		if i%2 == 0 {
+			a.Verdict, a.Detail.Domain = Incorrect, "code"
+		}
+		w.ask(fmt.Sprintf("q%d", i), Result{Winner: "a"}, a)
+	}
+	for i := range MinSightingsOf {
+		r, err := w.Sight(t.Context(), []string{"a", "b"}[i%2], "code.rust", nil)
+		if err != nil || r.Domain != "code" || !r.Candidate {
+			t.Fatal(r, err)
+		}
+	}
+	n, err := w.Review(t.Context())
+	if err != nil || n != 1 {
+		t.Fatal(n, err)
+	}
+	if r, err := w.Sight(t.Context(), "a", "rust", nil); err != nil || r.Domain != "code.rust" || r.Candidate {
+		t.Errorf("%+v, %v", r, err)
+	}
+	records, err := w.Records(t.Context(), []string{"a"})
+	w.must(err)
+	if e := records["a"].Domains["code.rust"]; e.Runs != 20 || e.Wins != 20 {
+		t.Errorf("%+v", records["a"].Domains)
+	}
+	w.clock.Advance(domains.Retire + time.Hour)
+	if n, err := w.Review(t.Context()); err != nil || n != 1 {
+		t.Fatal(n, err)
+	}
+	if r, err := w.Sight(t.Context(), "a", "code.rust", nil); err != nil || r.Domain != "code" || r.Candidate {
+		t.Errorf("after its retirement: %+v, %v", r, err)
+	}
+}
+
+// MinSightingsOf is a round number of sightings for two models.
+const MinSightingsOf = 2 * domains.MinSightings
+
+func TestConversationsHaveTheNamesOfACouncilsTables(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var rows []struct {
+		ID      string  `db:"conversation_id"`
+		User    int64   `db:"user_id"`
+		Title   *string `db:"title"`
+		Project *string `db:"project_id"`
+		Created string  `db:"created_at"`
+		Updated string  `db:"updated_at"`
+	}
+	w.must(w.db.Select(t.Context(), &rows, `SELECT conversation_id, user_id, title, project_id, created_at, updated_at FROM council_conversations`))
+}
