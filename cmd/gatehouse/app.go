@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"gatehouse/admin/page"
+	"gatehouse/cmd/gatehouse/admission"
 	"gatehouse/cmd/gatehouse/attachments"
 	"gatehouse/cmd/gatehouse/claude"
 	"gatehouse/cmd/gatehouse/control"
@@ -104,7 +105,7 @@ type app struct {
 	raises        *raise.Store
 	asks          *coreask.Store
 	guard         *guard.Guard
-	gate          *gate
+	gate          *admission.Gate
 	trials        *isolation.Trials
 	box           sandbox.Box // nil: nothing runs isolated, and noBox explains why
 	noBox         string
@@ -266,7 +267,7 @@ func (a *app) joinCore(ctx context.Context) error {
 	shown, tools := &chatask.Pairings{Asks: a.asks}, &chatask.Tools{Bots: a.bots.Names, Changed: func() { a.bus.Ring(permissions.TopicApprovals) }}
 	a.own = ownfiles.New(ownfiles.Options{Config: a.cfg, Vault: a.vault, Runtime: a.runtime, Tokens: func() []string { return a.bots.Files(a.cfg) }})
 	a.guard = guard.New(guard.Options{DB: a.db, Asks: a.asks, Vault: a.vault, Isolation: func() bool { return a.box != nil }, Own: a.own.Visible,
-		Clock: a.clock, Log: a.log, Metrics: guard.NewMetrics(a.reg), Show: tools, Chat: chatOfRun})
+		Clock: a.clock, Log: a.log, Metrics: guard.NewMetrics(a.reg), Show: tools, Chat: admission.ChatOfRun})
 	qm := metrics.New(a.reg, append(a.bots.Names(), core.APIBot, core.ScheduleBot))
 	if err := a.openJournal(ctx); err != nil {
 		return err
@@ -290,7 +291,7 @@ func (a *app) joinCore(ctx context.Context) error {
 	})
 	a.pairing = pairing.New(a.db, pairing.Options{
 		Clock: a.clock, Log: a.log, Metrics: pairing.NewMetrics(a.reg, a.bots.Names()), Bots: bots.New(a.bots.Places, a.bots.Policy), Ring: a.bus.Ring, Merge: a.owners.Merge, Text: a.settings.OwnText,
-	}, mailbox{a.outbox, a.queue}, shown, a.running)
+	}, admission.Mailbox{Outbox: a.outbox, Queue: a.queue}, shown, a.running)
 	a.accounts = account.New(a.db, a.admins, a.pairing.People, a.keys, func(user int64) { a.running.AbortUser(core.APIBot, user) })
 	a.admins.AskSecond(a.accounts)
 	a.admins.OnEnd(func() { a.bus.Ring(page.TopicAccounts) })
@@ -304,11 +305,11 @@ func (a *app) joinCore(ctx context.Context) error {
 	}
 	a.conversations = &conversations{db: a.db, sessions: a.sessions, bus: a.bus, guard: a.guard, activity: a.activity, responses: a.responses.Store, council: a.council, cfg: a.cfg, models: a.models, agents: a.agents}
 	a.joinChat()
-	a.gate = &gate{
-		pairing: a.pairing, raises: a.raises, http: auth.Gate{Localhost: a.cfg.LocalhostAccess == "chat"}, chat: a.chat, runs: a.runs, ends: a.ends,
-		busyMode: a.busyMode, platform: a.bots.Platform, move: a.owners.Move, overheard: &a.overheard, outbox: a.outbox,
-		schedule: a.schedule, daily: a.daily,
-	}
+	a.gate = admission.New(admission.Options{
+		Pairing: a.pairing, Raises: a.raises, HTTP: auth.Gate{Localhost: a.cfg.LocalhostAccess == "chat"}, Chat: a.chat, Runs: a.runs, Ends: a.ends,
+		BusyMode: a.busyMode, Platform: a.bots.Platform, Move: a.owners.Move, Overheard: &a.overheard, Outbox: a.outbox,
+		Schedule: a.schedule, Daily: a.daily,
+	})
 	a.stage = qm.Stage
 	return a.pairing.People.EnsureOperator(ctx)
 }
@@ -363,8 +364,10 @@ func (a *app) joinRuns(qm *metrics.Metrics) (err error) {
 		Model: a.models.Find, Runtime: other, Cost: a.spending.cost, MayRead: a.readable.mayRead,
 		Spend: a.spending.record, Follower: a.activity,
 		Equip: a.tools.Equip, Guard: a.guard, NotBegun: a.guard.NotBegun, Runs: a.events.Users, Overheard: a.overheard.Last,
-		Still: func(ctx context.Context, t *orchestrator.Turn) (core.Trust, error) { return a.gate.still(ctx, a.db, t) },
-		Raise: a.raised, Helped: a.helped,
+		Still: func(ctx context.Context, t *orchestrator.Turn) (core.Trust, error) { return a.gate.Still(ctx, a.db, t) },
+		Raise: func(ctx context.Context, tx *store.Tx, t *orchestrator.Turn, ref session.Ref) (orchestrator.Raise, error) {
+			return admission.Raised(ctx, tx, a.raises, t, ref)
+		}, Helped: a.helped,
 		Choose: func(ctx context.Context, tx *store.Tx, ask coreask.Ask) error {
 			_, err := a.asks.Open(ctx, tx, ask)
 			if core.KindOf(err) == core.Busy {

@@ -4,7 +4,13 @@ import (
 	"context"
 	"slices"
 
+	"gatehouse/admin/find"
+	"gatehouse/cmd/gatehouse/commands"
+	"gatehouse/cmd/gatehouse/restore"
+	"gatehouse/configs"
 	"gatehouse/core"
+	"gatehouse/core/backup"
+	"gatehouse/core/backup/directory"
 	"gatehouse/core/erasure"
 	"gatehouse/core/importer"
 	importtasks "gatehouse/core/importer/tasks"
@@ -37,4 +43,20 @@ func (w userWork) AbortUser(bot string, user int64) {
 
 func (w userWork) Busy(user int64) bool {
 	return slices.ContainsFunc(w, func(r erasure.Runs) bool { return r.Busy(user) })
+}
+
+// panelFind is the search as the panel shows it.
+func (a *app) panelFind() find.Options {
+	o := find.Options{Finder: a.library.Finder, Chats: a.views().Chats(), Files: a.vault.FS(), MayRead: a.readable.mayRead, Groups: a.sessions.Groups}
+	if a.cfg.Index != "off" {
+		o.Index = a.views().Index()
+	}
+	return o
+}
+
+func (a *app) joinBackups() {
+	source := func() backup.Source { return commands.BackupSource(a.settings.Now(), a.cfg.EnvFile(), version) }
+	a.backups = directory.New(directory.Options{Path: a.cfg.BackupDir(), Setting: configs.Prefix + "_BACKUP_PATH", DB: a.db, Jobs: a.jobs, Clock: a.clock, Source: source})
+	a.restores = restore.New(restore.Options{Config: a.cfg, Source: source, Backups: a.backups, DB: a.db, Clock: a.clock, Log: a.log, Changed: func() { a.bus.Ring("settings") }})
+	a.closing(a.restores.Close)
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -15,30 +14,9 @@ import (
 	"gatehouse/core/llm/registry"
 	"gatehouse/core/permission/guard"
 	"gatehouse/core/response"
-	"gatehouse/core/runs"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
-	"gatehouse/core/transcript"
-	"gatehouse/web/api/sessions"
 )
-
-// shelfView is core/session as the API reads one.
-type shelfView struct {
-	*session.Store
-	a *app
-}
-
-func (v shelfView) Detail(ctx context.Context, id string) (session.Detail, error) {
-	return v.Store.Detail(ctx, v.a.db, id)
-}
-
-// Page notes that the session was opened, where its end is read.
-func (v shelfView) Page(ctx context.Context, s session.Session, q transcript.PageQuery) (transcript.Page, error) {
-	if q.Before == "" && q.After == "" {
-		v.a.sessions.Touch(s.ID)
-	}
-	return v.Store.Page(ctx, s, q)
-}
 
 // conversations changes and deletes sessions, with what other packages keep of
 // them.
@@ -58,7 +36,7 @@ type conversations struct {
 // Update is core.Invalid, or core.Denied, for a model that cannot answer in the
 // session, and for a workspace that is not there.
 func (c *conversations) Update(ctx context.Context, id string, change session.Change, by core.Actor) (d session.Detail, err error) {
-	if w := change.Workspace; w != nil && *w != "" && !(agentsView{c.agents}).Workspace(*w) {
+	if w := change.Workspace; w != nil && *w != "" && !slices.ContainsFunc(c.agents.Workspaces(), func(x agent.Workspace) bool { return x.Slug == *w }) {
 		return d, core.Errorf(core.Invalid, "there is no workspace %q, or its file cannot be used", core.CutRunes(*w, 60))
 	}
 	err = c.db.Tx(ctx, func(tx *store.Tx) (err error) {
@@ -67,7 +45,7 @@ func (c *conversations) Update(ctx context.Context, id string, change session.Ch
 			if err != nil {
 				return err
 			}
-			if _, err := c.models.Find(core.CutRunes(*m, 60), guests(was)); err != nil {
+			if _, err := c.models.Find(core.CutRunes(*m, 60), was.Guests()); err != nil {
 				return err
 			}
 		}
@@ -76,9 +54,6 @@ func (c *conversations) Update(ctx context.Context, id string, change session.Ch
 	})
 	return d, err
 }
-
-// guests reports whether guests write in a session: someone who is let in, sandboxed.
-func guests(s session.Session) bool { return s.User != core.Operator && s.TrustLevel <= core.Sandboxed }
 
 // endPatience is how long a deletion waits for a run whose answer was sent, and whose end is not
 // committed or published yet.
@@ -165,17 +140,4 @@ func (c *conversations) clean(ctx context.Context) (total int, err error) {
 		total += n
 	}
 	return total, err
-}
-
-// failuresView is why the newest turns of sessions failed.
-type failuresView struct{ events *runs.Store }
-
-func (v failuresView) LastError(ctx context.Context, session string) (*sessions.LastError, error) {
-	lines, err := v.events.LinesOf(ctx, session, 1)
-	if err != nil || len(lines) == 0 || lines[0].State != "error" {
-		return nil, err
-	}
-	l := lines[0]
-	return &sessions.LastError{Kind: l.Error, Message: cmp.Or(l.Reason, "The answer failed."), Run: l.ID, At: l.Ended,
-		Provider: l.Said, Setting: l.Setting, Advice: runs.Advice(l.Error, l.Setting)}, nil
 }

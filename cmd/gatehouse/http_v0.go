@@ -7,14 +7,14 @@ import (
 	"strconv"
 
 	"gatehouse/web/api"
-	"gatehouse/web/api/v0"
+	v0 "gatehouse/web/api/v0"
 )
 
 // first returns the routes of the first generation, which call those of today.
 func (a *app) first(today *api.API) *v0.API {
 	return v0.New(v0.Options{Today: today, Sessions: a.sessions, Editor: a.conversations, Clock: a.clock,
 		Agents: func() (list []v0.Agent) {
-			for _, x := range (agentsView{a.agents}).Agents() {
+			for _, x := range a.views().Agents().Agents() {
 				list = append(list, v0.Agent(x))
 			}
 			return list

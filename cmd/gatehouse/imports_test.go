@@ -41,6 +41,7 @@ admin/page: core core/diff web web/auth
 admin/people: admin/page core core/usage pairing/codes pairing/people pairing/places
 admin/settings: admin/markdown admin/page core core/agent core/diff core/tool/mcp web/auth
 cmd/gatehouse: *
+cmd/gatehouse/admission: cmd/gatehouse/scheduling connectors/chat core core/agent core/dispatch core/orchestrator core/permission/raise core/queue core/queue/inspect core/queue/outbox core/schedule core/session core/store pairing web/auth
 cmd/gatehouse/adoption: configs configs/former configs/live core core/store pairing
 cmd/gatehouse/attachments: connectors connectors/markdown core core/attach core/orchestrator core/store core/texts core/tool core/tool/files/place core/vault
 cmd/gatehouse/bottexts: admin/settings configs connectors/discord connectors/discord/markup connectors/telegram core core/texts
@@ -69,6 +70,7 @@ cmd/gatehouse/setup: cmd/gatehouse/doctor cmd/gatehouse/fleet configs configs/va
 cmd/gatehouse/stage: cmd/gatehouse/phones configs connectors/discord/discordtest connectors/telegram/telegramtest core core/vault
 cmd/gatehouse/speech: configs core/llm/transcribe core/sandbox core/vault core/voice core/voice/hearing core/voice/program
 cmd/gatehouse/unasked: core core/orchestrator core/queue/outbox core/session core/store pairing/people web/api/bots
+cmd/gatehouse/views: admin/chats admin/find admin/page admin/settings cmd/gatehouse/fleet cmd/gatehouse/library configs/values core core/agent core/ask core/backup/directory core/bus core/dispatch core/erasure/tasks core/importer core/jobs core/orchestrator core/permission/guard core/queue core/queue/inspect core/runs core/session core/store core/texts core/transcript core/usage pairing pairing/people web/api/permissions web/api/sessions web/api/turns web/auth
 cmd/loadgen: cmd/loadgen/bare cmd/loadgen/crowd cmd/loadgen/index cmd/loadgen/model connectors/discord/discordtest connectors/telegram/telegramtest
 cmd/loadgen/bare:
 cmd/loadgen/crowd: connectors/discord/discordtest connectors/telegram/telegramtest

@@ -65,7 +65,7 @@ func TestAPersonIsExportedAndForgottenInThePanel(t *testing.T) {
 	for _, hit := range grep(t, w, l.words...) {
 		t.Errorf("still there: %s", hit)
 	}
-	if _, _, err := (peopleView{w.app}).OpenExport(t.Context(), l.user, cli); core.KindOf(err) != core.NotFound {
+	if _, _, err := w.app.views().People().OpenExport(t.Context(), l.user, cli); core.KindOf(err) != core.NotFound {
 		t.Errorf("the export of somebody forgotten is still there: %v", err)
 	}
 	if n := w.count(`SELECT count(*) FROM audit_events WHERE via = 'panel' AND action IN ('user.export', 'user.download', 'user.forget', 'budget.set')`); n != 4 {

@@ -98,7 +98,7 @@ func TestABotThatWasStoppedStaysStoppedAfterARestart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.owner("Olga")
-	if err := (panelBots{w.app.fleet}).Stop("telegram"); err != nil {
+	if err := w.app.views().PanelBots().Stop("telegram"); err != nil {
 		t.Fatal(err)
 	}
 	w.again()
@@ -111,7 +111,7 @@ func TestABotThatWasStoppedStaysStoppedAfterARestart(t *testing.T) {
 	ada := w.sim.NewUser("Ada")
 	ada.Send("hello")
 	w.until("it can be started", func() bool { // the connectors begin a moment after the listeners
-		err := (panelBots{w.app.fleet}).Start("telegram")
+		err := w.app.views().PanelBots().Start("telegram")
 		if err != nil && core.KindOf(err) != core.Conflict {
 			t.Fatal(err)
 		}
@@ -186,7 +186,7 @@ func TestABackupOfThePanelIsWholeAndIsDownloaded(t *testing.T) {
 	page := b.page("/admin/settings/bots")
 	b.submit("/admin/settings/backups", page, url.Values{})
 	w.until("the backup", func() bool { return strings.Contains(b.page("/admin/settings/backups"), "The backup is made.") })
-	list, err := backupsView{w.app.backups}.Backups(context.Background())
+	list, err := w.app.views().Backups().Backups(context.Background())
 	if err != nil || len(list) != 1 {
 		t.Fatalf("%+v %v", list, err)
 	}

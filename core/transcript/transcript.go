@@ -68,6 +68,12 @@ func (sess *Session) TrustAuto(api bool) bool {
 	return m.Permissions.Auto
 }
 
+// Guests reports whether guests write in the session: users other than the operator,
+// sandboxed.
+func (sess *Session) Guests() bool {
+	return sess.User != core.Operator && sess.TrustLevel <= core.Sandboxed
+}
+
 // ActivityOff reports whether the owner's log of conversations is switched off for it
 // ("activity": false in its metadata).
 func (sess *Session) ActivityOff() bool {

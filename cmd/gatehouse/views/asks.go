@@ -1,4 +1,4 @@
-package main
+package views
 
 import (
 	"context"
@@ -13,27 +13,27 @@ import (
 // asksView is the Guard as the API and the panel see it.
 type asksView struct {
 	*guard.Guard
-	a *app
+	c *Core
 }
 
 func (v asksView) Ask(ctx context.Context, id string) (coreask.Ask, error) {
-	return v.a.asks.ByID(ctx, v.a.db, id)
+	return v.c.AskStore.ByID(ctx, v.c.DB, id)
 }
 
 // Revoke rings, too: no ask is settled by it.
 func (v asksView) Revoke(ctx context.Context, id string, by core.Actor) error {
 	err := v.Guard.Revoke(ctx, id, by)
 	if err == nil {
-		v.a.bus.Ring(permissions.TopicApprovals)
+		v.c.Bus.Ring(permissions.TopicApprovals)
 	}
 	return err
 }
 
 // answersView takes answers to a session's questions.
-type answersView struct{ a *app }
+type answersView struct{ c *Core }
 
 func (v answersView) Answer(ctx context.Context, session, ask string, answers json.RawMessage, by core.Actor) error {
-	q, err := v.a.asks.ByID(ctx, v.a.db, ask)
+	q, err := v.c.AskStore.ByID(ctx, v.c.DB, ask)
 	if err != nil {
 		return err
 	}
@@ -43,5 +43,5 @@ func (v answersView) Answer(ctx context.Context, session, ask string, answers js
 	if json.Unmarshal([]byte(q.Payload), &of) != nil || of.Session != session {
 		return core.Errorf(core.NotFound, "there is no such question any more")
 	}
-	return v.a.guard.Answer(ctx, ask, answers, by)
+	return v.c.Guard.Answer(ctx, ask, answers, by)
 }

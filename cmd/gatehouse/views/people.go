@@ -1,4 +1,4 @@
-package main
+package views
 
 import (
 	"context"
@@ -9,12 +9,8 @@ import (
 
 	"gatehouse/admin/page"
 	"gatehouse/admin/settings"
-	"gatehouse/cmd/gatehouse/commands"
-	"gatehouse/cmd/gatehouse/restore"
-	"gatehouse/configs"
 	"gatehouse/configs/values"
 	"gatehouse/core"
-	"gatehouse/core/backup"
 	"gatehouse/core/backup/directory"
 	"gatehouse/core/jobs"
 	"gatehouse/core/queue/inspect"
@@ -24,18 +20,18 @@ import (
 )
 
 // peopleView is what the panel's page Users asks beyond the book.
-type peopleView struct{ a *app }
+type peopleView struct{ c *Core }
 
-// lastSeen returns when users last wrote to a bot, or a model was last called for
+// LastSeen returns when users last wrote to a bot, or a model was last called for
 // them: two statements, however many they are.
-func (v peopleView) lastSeen(ctx context.Context, people []people.Person) (map[int64]time.Time, error) {
+func (v peopleView) LastSeen(ctx context.Context, people []people.Person) (map[int64]time.Time, error) {
 	users := make([]int64, len(people))
 	var writers []inspect.Writer
 	of := map[inspect.Writer]int64{} // one per account
 	for i, x := range people {
 		users[i] = x.User
 		for _, account := range x.Accounts {
-			for _, b := range v.a.bots.All() {
+			for _, b := range v.c.BotList.All() {
 				if b.Platform == account.Platform {
 					w := inspect.Writer{Bot: b.Name, Sender: account.ID}
 					writers, of[w] = append(writers, w), x.User
@@ -43,11 +39,11 @@ func (v peopleView) lastSeen(ctx context.Context, people []people.Person) (map[i
 			}
 		}
 	}
-	last, err := v.a.usage.LastOf(ctx, v.a.db, users)
+	last, err := v.c.Ledger.LastOf(ctx, v.c.DB, users)
 	if err != nil {
 		return nil, err
 	}
-	heard, err := v.a.inspect.HeardFrom(ctx, writers)
+	heard, err := v.c.Inspect.HeardFrom(ctx, writers)
 	for w, at := range heard {
 		if at.After(last[of[w]]) {
 			last[of[w]] = at
@@ -57,7 +53,7 @@ func (v peopleView) lastSeen(ctx context.Context, people []people.Person) (map[i
 }
 
 func (v peopleView) Standing(ctx context.Context, user int64) (usage.Standing, error) {
-	return v.a.usage.Standing(ctx, v.a.db, user, v.a.clock.Now())
+	return v.c.Ledger.Standing(ctx, v.c.DB, user, v.c.Clock.Now())
 }
 
 func (v peopleView) SetBudget(ctx context.Context, user int64, day, month string, by core.Actor) error {
@@ -72,30 +68,30 @@ func (v peopleView) SetBudget(ctx context.Context, user int64, day, month string
 	if day != "" {
 		own.Day = (*usage.Budget)(&a)
 	}
-	err := v.a.db.Tx(ctx, func(tx *store.Tx) error {
-		ok, err := v.a.pairing.People.HasUser(ctx, tx, user)
+	err := v.c.DB.Tx(ctx, func(tx *store.Tx) error {
+		ok, err := v.c.Pairing.People.HasUser(ctx, tx, user)
 		if err == nil && !ok {
 			err = core.Errorf(core.NotFound, "no person has this number")
 		}
-		return errors.Join(err, v.a.usage.SetOwn(ctx, tx, user, own, by))
+		return errors.Join(err, v.c.Ledger.SetOwn(ctx, tx, user, own, by))
 	})
 	if err == nil {
-		v.a.bus.Ring("people")
+		v.c.Bus.Ring("people")
 	}
 	return err
 }
 
-// setPlace changes level and mention mode of an enabled group; the rest stays.
-func (v peopleView) setPlace(ctx context.Context, bot, place string, level core.Trust, mention string, by core.Actor) error {
-	s, err := v.a.pairing.Places.Place(ctx, v.a.db, bot, place)
+// SetPlace changes level and mention mode of an enabled group; the rest stays.
+func (v peopleView) SetPlace(ctx context.Context, bot, place string, level core.Trust, mention string, by core.Actor) error {
+	s, err := v.c.Pairing.Places.Place(ctx, v.c.DB, bot, place)
 	if err != nil {
 		return err
 	}
 	s.Mention = mention
-	if err := v.a.pairing.Places.SetPlace(ctx, bot, place, s, by); err != nil {
+	if err := v.c.Pairing.Places.SetPlace(ctx, bot, place, s, by); err != nil {
 		return err
 	}
-	return v.a.pairing.Places.Enable(ctx, bot, place, "", level, by)
+	return v.c.Pairing.Places.Enable(ctx, bot, place, "", level, by)
 }
 
 // ---- jobs
@@ -113,28 +109,21 @@ func jobView(st jobs.State, ok bool) (page.Job, bool) {
 }
 
 func (v peopleView) Job(kind string, user int64) (page.Job, bool) {
-	return jobView(v.a.tasks.State(kind, user))
+	return jobView(v.c.Tasks.State(kind, user))
 }
 
 // Forget starts to erase a user. It is the same job as the command line's.
 func (v peopleView) Forget(ctx context.Context, user int64, by core.Actor) error {
-	_, err := v.a.tasks.Forget(ctx, strconv.FormatInt(user, 10), by)
+	_, err := v.c.Tasks.Forget(ctx, strconv.FormatInt(user, 10), by)
 	return err
 }
 
 func (v peopleView) Export(ctx context.Context, user int64, by core.Actor) error {
-	return v.a.tasks.Export(ctx, user, by)
+	return v.c.Tasks.Export(ctx, user, by)
 }
 
 func (v peopleView) OpenExport(ctx context.Context, user int64, by core.Actor) (io.ReadSeekCloser, time.Time, error) {
-	return v.a.tasks.OpenExport(ctx, user, by)
-}
-
-func (a *app) joinBackups() {
-	source := func() backup.Source { return commands.BackupSource(a.settings.Now(), a.cfg.EnvFile(), version) }
-	a.backups = directory.New(directory.Options{Path: a.cfg.BackupDir(), Setting: configs.Prefix + "_BACKUP_PATH", DB: a.db, Jobs: a.jobs, Clock: a.clock, Source: source})
-	a.restores = restore.New(restore.Options{Config: a.cfg, Source: source, Backups: a.backups, DB: a.db, Clock: a.clock, Log: a.log, Changed: func() { a.bus.Ring("settings") }})
-	a.closing(a.restores.Close)
+	return v.c.Tasks.OpenExport(ctx, user, by)
 }
 
 // backupsView is the directory of backups as the panel shows it.

@@ -1,4 +1,4 @@
-package main
+package views
 
 import (
 	"cmp"
@@ -13,42 +13,42 @@ import (
 	"gatehouse/core/transcript"
 )
 
-// retry has the message of a failed run answered again, behind what waits in its
+// Retry has the message of a failed run answered again, behind what waits in its
 // chat, in the name of its sender: no one's message runs at the trust of who presses
 // the button. The queue takes it once: the button in the chat stores the same update.
-func (v panelActs) retry(ctx context.Context, run string, by core.Actor) error {
-	line, err := v.a.events.Line(ctx, run)
+func (v panelActs) Retry(ctx context.Context, run string, by core.Actor) error {
+	line, err := v.c.Events.Line(ctx, run)
 	if err != nil {
 		return err
 	}
 	if line.State != "error" {
 		return core.Errorf(core.Conflict, "this message has an answer, or is being answered")
 	}
-	if last, err := v.a.events.LatestOf(ctx, line.Session); err != nil || last.ID != run {
+	if last, err := v.c.Events.LatestOf(ctx, line.Session); err != nil || last.ID != run {
 		return cmp.Or(err, core.Errorf(core.Conflict, "the conversation has gone on since; only its newest message can be answered again"))
 	}
 	update := "again:" + run
-	if _, _, found, err := v.a.inspect.Stored(ctx, line.Bot, update); err != nil || found {
+	if _, _, found, err := v.c.Inspect.Stored(ctx, line.Bot, update); err != nil || found {
 		return cmp.Or(err, core.Errorf(core.Conflict, "this message is being answered again already"))
 	}
 	in, err := v.again(ctx, line)
 	if err != nil {
 		return err
 	}
-	in.UpdateID, in.Kind, in.At, in.Again, in.Addressed = update, core.KindMessage, v.a.clock.Now().UTC(), run, true
-	if err := v.a.queue.Put(ctx, []core.Inbound{in}, nil); err != nil {
+	in.UpdateID, in.Kind, in.At, in.Again, in.Addressed = update, core.KindMessage, v.c.Clock.Now().UTC(), run, true
+	if err := v.c.Queue.Put(ctx, []core.Inbound{in}, nil); err != nil {
 		return err
 	}
-	return logView{v.a.db, v.a.usage}.Did(ctx, by, "run.retry", run)
+	return logView{v.c.DB, v.c.Ledger}.Did(ctx, by, "run.retry", run)
 }
 
 // again returns the message of a run: where it came from, who sent it, and its text.
 func (v panelActs) again(ctx context.Context, line runs.Line) (in core.Inbound, err error) {
-	sess, err := v.a.sessions.ByID(ctx, v.a.db, line.Session)
+	sess, err := v.c.SessionStore.ByID(ctx, v.c.DB, line.Session)
 	if err != nil {
 		return in, err
 	}
-	turn, err := v.a.sessions.Turn(ctx, sess, transcript.LineID(line.ID, 0))
+	turn, err := v.c.SessionStore.Turn(ctx, sess, transcript.LineID(line.ID, 0))
 	switch {
 	case core.KindOf(err) == core.NotFound:
 		return in, core.Errorf(core.Conflict, "the text of this message is not stored; ask its sender to write it again")
@@ -76,6 +76,6 @@ func (v panelActs) again(ctx context.Context, line runs.Line) (in core.Inbound, 
 		return in, core.Errorf(core.Conflict, "its chat has another conversation now")
 	}
 	in.Address = at
-	in.From, err = v.a.pairing.People.Peer(ctx, v.a.db, line.User, v.a.bots.Platform(line.Bot))
+	in.From, err = v.c.Pairing.People.Peer(ctx, v.c.DB, line.User, v.c.BotList.Platform(line.Bot))
 	return in, err
 }

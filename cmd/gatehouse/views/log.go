@@ -1,4 +1,4 @@
-package main
+package views
 
 import (
 	"context"
@@ -44,4 +44,11 @@ func (v logView) Did(ctx context.Context, by core.Actor, action, subject string)
 
 func (v logView) Report(ctx context.Context, q usage.ReportQuery) ([]usage.Figure, error) {
 	return v.ledger.Report(ctx, v.db, q)
+}
+
+// Called records a call of another agent.
+func (v logView) Called(ctx context.Context, by core.Actor, what, key string) error {
+	return v.db.Tx(ctx, func(tx *store.Tx) error {
+		return store.Audit(ctx, tx, by, "mcp.call", what, map[string]any{"key": key})
+	})
 }

@@ -1,4 +1,4 @@
-package main
+package views
 
 import (
 	"context"
@@ -19,77 +19,77 @@ import (
 // panelChats is core/session as the panel shows it.
 type panelChats struct {
 	*session.Store
-	a *app
+	c *Core
 }
 
 func (v panelChats) Detail(ctx context.Context, id string) (session.Detail, error) {
-	return v.Store.Detail(ctx, v.a.db, id)
+	return v.Store.Detail(ctx, v.c.DB, id)
 }
 
 // panelActs is what the panel does with a conversation.
-type panelActs struct{ a *app }
+type panelActs struct{ c *Core }
 
 func (v panelActs) Update(ctx context.Context, id string, c session.Change, by core.Actor) error {
-	_, err := v.a.conversations.Update(ctx, id, c, by)
+	_, err := v.c.Conversations.Update(ctx, id, c, by)
 	return err
 }
 
 func (v panelActs) Delete(ctx context.Context, id string, by core.Actor) error {
-	return v.a.conversations.Delete(ctx, id, nil, by)
+	return v.c.Conversations.Delete(ctx, id, nil, by)
 }
 
 func (v panelActs) Bound(ctx context.Context, id string) (core.Address, bool, error) {
-	return v.a.sessions.Bound(ctx, v.a.db, id)
+	return v.c.SessionStore.Bound(ctx, v.c.DB, id)
 }
 
 func (v panelActs) Lower(ctx context.Context, id string, level core.Trust, by core.Actor) error {
-	return v.a.db.Tx(ctx, func(tx *store.Tx) error { return v.a.sessions.Lower(ctx, tx, id, level, by) })
+	return v.c.DB.Tx(ctx, func(tx *store.Tx) error { return v.c.SessionStore.Lower(ctx, tx, id, level, by) })
 }
 
 func (v panelActs) Stop(ctx context.Context, id string, by core.Actor) (bool, error) {
-	if !v.a.running.Abort(id) {
+	if !v.c.Running.Abort(id) {
 		return false, nil
 	}
-	return true, v.a.db.Tx(ctx, func(tx *store.Tx) error { return store.Audit(ctx, tx, by, "session.stop", id, nil) })
+	return true, v.c.DB.Tx(ctx, func(tx *store.Tx) error { return store.Audit(ctx, tx, by, "session.stop", id, nil) })
 }
 
-// next returns the model of a conversation's next turn, and who chose it.
-func (v panelActs) next(ctx context.Context, s session.Session) (model, by string, err error) {
+// Next returns the model of a conversation's next turn, and who chose it.
+func (v panelActs) Next(ctx context.Context, s session.Session) (model, by string, err error) {
 	chosen := ""
 	switch chat, bound, err := v.Bound(ctx, s.ID); {
 	case err != nil:
 		return "", "", err
 	case bound && chat.Group():
-		place, err := v.a.pairing.Places.Place(ctx, v.a.db, chat.Bot, chat.Place)
+		place, err := v.c.Pairing.Places.Place(ctx, v.c.DB, chat.Bot, chat.Place)
 		if err != nil && core.KindOf(err) != core.NotFound {
 			return "", "", err
 		}
 		chosen = place.Model
 	case bound:
-		set, err := v.a.sessions.Settings(ctx, v.a.db, chat)
+		set, err := v.c.SessionStore.Settings(ctx, v.c.DB, chat)
 		if err != nil {
 			return "", "", err
 		}
 		chosen = set.Model
 	}
-	c, err := v.a.runs.Next(s, chosen, v.a.agents.Role(s.AgentType, s.Workspace), guests(s))
+	c, err := v.c.Orchestrator.Next(s, chosen, v.c.AgentList.Role(s.AgentType, s.Workspace), s.Guests())
 	return c.Model, c.By, err
 }
 
-// say stores a message of the account's, written in the panel. Its
+// Say stores a message of the account's, written in the panel. Its
 // answer goes to the conversation.
-func (v panelActs) say(ctx context.Context, s chats.Saying, by core.Actor) (string, error) {
+func (v panelActs) Say(ctx context.Context, s chats.Saying, by core.Actor) (string, error) {
 	id := s.Session
 	if id == "" {
 		id = uuid.NewString()
 	}
-	id, _, err := v.a.sessions.Locate(ctx, by.User, id)
+	id, _, err := v.c.SessionStore.Locate(ctx, by.User, id)
 	if err != nil {
 		return "", err
 	}
 	run := uuid.NewString()
-	err = v.a.queue.Put(ctx, []core.Inbound{{
-		UpdateID: "panel:" + run, Address: core.Address{Bot: core.APIBot, Chat: id}, Kind: core.KindMessage, At: v.a.clock.Now().UTC(),
+	err = v.c.Queue.Put(ctx, []core.Inbound{{
+		UpdateID: "panel:" + run, Address: core.Address{Bot: core.APIBot, Chat: id}, Kind: core.KindMessage, At: v.c.Clock.Now().UTC(),
 		From: core.Peer{Platform: core.APIBot, ID: "user:" + strconv.FormatInt(by.User, 10)}, Text: s.Text, Files: s.Files, Addressed: true,
 		Turn: &core.Options{Session: id, Run: run, User: by.User, Respond: true, Agent: s.Agent, Model: s.Model, Contexts: s.Contexts},
 	}}, nil)
@@ -100,7 +100,7 @@ func (v panelActs) say(ctx context.Context, s chats.Saying, by core.Actor) (stri
 type panelQuestions struct{ answersView }
 
 func (v panelQuestions) Questions(ctx context.Context, session string, user int64) ([]coreask.Question, error) {
-	return v.a.guard.Questions(ctx, session, user)
+	return v.c.Guard.Questions(ctx, session, user)
 }
 
 // panelRuns is the runs as the panel shows them.
@@ -131,15 +131,6 @@ func (v panelRuns) Failed(ctx context.Context, ids ...string) ([]chats.Run, erro
 		out[i] = chats.Run(l)
 	}
 	return out, err
-}
-
-// panelFind is the search as the panel shows it.
-func (a *app) panelFind() find.Options {
-	o := find.Options{Finder: a.library.Finder, Chats: panelChats{a.sessions, a}, Files: a.vault.FS(), MayRead: a.readable.mayRead, Groups: a.sessions.Groups}
-	if a.cfg.Index != "off" {
-		o.Index = panelIndex{a.library}
-	}
-	return o
 }
 
 // panelIndex is the index of documents as the panel shows it.
