@@ -8,46 +8,12 @@ import (
 	_ "github.com/mattn/go-sqlite3" // the driver "sqlite3"
 
 	"gatehouse/cmd/loadgen/crowd"
+	"gatehouse/cmd/loadgen/report"
 )
 
-// A verdict counts what must not happen.
-type verdict struct {
-	Messages int `json:"messages"` // sent by users
-	Answers  int `json:"answers"`  // visible in their chats
-	Lost     int `json:"lost"`
-	Doubled  int `json:"doubled"`
-	Disorder int `json:"out_of_order"`
-}
-
-func (v verdict) bad() bool { return v.Lost+v.Doubled+v.Disorder > 0 }
-
-func (v *verdict) add(o verdict) {
-	v.Messages += o.Messages
-	v.Answers += o.Answers
-	v.Lost += o.Lost
-	v.Doubled += o.Doubled
-	v.Disorder += o.Disorder
-}
-
-// A judgement is the verdict of each platform.
-type judgement map[string]verdict
-
-func (j judgement) add(platform string, v verdict) {
-	sum := j[platform]
-	sum.add(v)
-	j[platform] = sum
-}
-
-func (j judgement) all() (sum verdict) {
-	for _, v := range j {
-		sum.add(v)
-	}
-	return sum
-}
-
 // countAnswers judges by what users see alone: how many answers each chat has.
-func (f *field) countAnswers() verdict {
-	var v verdict
+func (f *field) countAnswers() report.Verdict {
+	var v report.Verdict
 	for _, p := range f.platforms {
 		for _, c := range p.Chats {
 			asked, got := 0, 0
@@ -58,7 +24,7 @@ func (f *field) countAnswers() verdict {
 					asked++
 				}
 			}
-			v.add(verdict{Messages: asked, Answers: got, Lost: max(0, asked-got), Doubled: max(0, got-asked)})
+			v.Add(report.Verdict{Messages: asked, Answers: got, Lost: max(0, asked-got), Doubled: max(0, got-asked)})
 		}
 	}
 	return v
@@ -70,7 +36,7 @@ func databaseOf(dir string) string { return filepath.Join(dir, "vault", "Chat", 
 // there, through the database of the gateway, which must have ended: the
 // message's row names its run, the run's reply names the platform's message.
 // An answer counts as the message's own only when the chat shows it.
-func (f *field) check(ctx context.Context, dir string) (judgement, error) {
+func (f *field) check(ctx context.Context, dir string) (report.Judgement, error) {
 	db, err := sql.Open("sqlite3", "file:"+databaseOf(dir)+"?mode=ro")
 	if err != nil {
 		return nil, err
@@ -98,18 +64,18 @@ func (f *field) check(ctx context.Context, dir string) (judgement, error) {
 	if err := rows.Err(); err != nil {
 		return nil, err
 	}
-	found := judgement{}
+	found := report.Judgement{}
 	for _, p := range f.platforms {
 		for _, c := range p.Chats {
-			found.add(p.Name, checkChat(p.History(c.ID), answers[keyOf(p.Name, c.ID)]))
+			found.Add(p.Name, checkChat(p.History(c.ID), answers[keyOf(p.Name, c.ID)]))
 		}
 	}
 	return found, nil
 }
 
 // checkChat judges one chat's history.
-func checkChat(history []crowd.Message, answers map[string][]string) verdict {
-	var v verdict
+func checkChat(history []crowd.Message, answers map[string][]string) report.Verdict {
+	var v report.Verdict
 	place := map[string]int{} // of the bot's messages, from 1
 	for i, m := range history {
 		if m.Bot {

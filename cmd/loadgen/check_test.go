@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"gatehouse/cmd/loadgen/crowd"
+	"gatehouse/cmd/loadgen/report"
 	"gatehouse/core/coretest"
 )
 
@@ -97,72 +97,39 @@ func (s *staged) says(run string) {
 func TestTheCheckSeesWhatWentWrong(t *testing.T) {
 	for name, c := range map[string]struct {
 		play func(s *staged)
-		want verdict
+		want report.Verdict
 	}{
-		"all is well": {func(s *staged) { s.says(s.asks()); s.says(s.asks()) }, verdict{Messages: 2, Answers: 2}},
+		"all is well": {func(s *staged) { s.says(s.asks()); s.says(s.asks()) }, report.Verdict{Messages: 2, Answers: 2}},
 		"two at once, in order": {func(s *staged) {
 			a, b := s.asks(), s.asks()
 			s.says(a)
 			s.says(b)
-		}, verdict{Messages: 2, Answers: 2}},
+		}, report.Verdict{Messages: 2, Answers: 2}},
 		"out of order": {func(s *staged) {
 			a, b := s.asks(), s.asks()
 			s.says(b)
 			s.says(a)
-		}, verdict{Messages: 2, Answers: 2, Disorder: 1}},
-		"lost": {func(s *staged) { s.asks(); s.says(s.asks()) }, verdict{Messages: 2, Answers: 1, Lost: 1}},
+		}, report.Verdict{Messages: 2, Answers: 2, Disorder: 1}},
+		"lost": {func(s *staged) { s.asks(); s.says(s.asks()) }, report.Verdict{Messages: 2, Answers: 1, Lost: 1}},
 		"said to be sent, but not to be seen": {func(s *staged) {
 			s.exec(`INSERT INTO outbox VALUES (?, 'sent', '4711')`, "run:"+s.asks())
-		}, verdict{Messages: 1, Lost: 1}},
-		"sent twice without a word of it": {func(s *staged) { s.says(s.asks()); s.says("") }, verdict{Messages: 1, Answers: 2, Doubled: 1}},
+		}, report.Verdict{Messages: 1, Lost: 1}},
+		"sent twice without a word of it": {func(s *staged) { s.says(s.asks()); s.says("") }, report.Verdict{Messages: 1, Answers: 2, Doubled: 1}},
 		"run twice": {func(s *staged) {
 			a := s.asks()
 			s.says(a)
 			s.says(a)
-		}, verdict{Messages: 1, Answers: 2, Doubled: 1}},
+		}, report.Verdict{Messages: 1, Answers: 2, Doubled: 1}},
 	} {
 		for i, platform := range []string{"telegram", "discord"} {
 			t.Run(platform+", "+name, func(t *testing.T) {
 				s := stage1(t, float64(i))
 				c.play(s)
 				got, err := s.check(t.Context(), s.dir)
-				if err != nil || got[platform] != c.want || got.all() != c.want {
+				if err != nil || got[platform] != c.want || got.All() != c.want {
 					t.Errorf("%+v, %v; want %+v", got, err, c.want)
 				}
 			})
-		}
-	}
-}
-
-func TestPercentilesAndMedians(t *testing.T) {
-	var d []time.Duration
-	for i := range 100 {
-		d = append(d, time.Duration(100-i)*time.Millisecond)
-	}
-	if got := summary(d); got != (percentiles{N: 100, P50: 51, P95: 96, P99: 100, Max: 100}) {
-		t.Errorf("%+v", got)
-	}
-	if median([]float64{3, 1, 2}) != 2 || median([]float64{4, 1, 2, 3}) != 2.5 || median(nil) != 0 {
-		t.Error("median")
-	}
-}
-
-func TestTextBelowTheFiguresIsKept(t *testing.T) {
-	b := &bench{c: &runCmd{Report: filepath.Join(t.TempDir(), "performance.md")}}
-	for _, text := range []string{"old figures\n", "new figures\n"} {
-		if err := b.writeReport(text); err != nil {
-			t.Fatal(err)
-		}
-		raw, err := os.ReadFile(b.c.Report)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if text == "old figures\n" {
-			if err := os.WriteFile(b.c.Report, append(raw, "by hand\n"...), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		} else if got := string(raw); !strings.HasPrefix(got, text) || !strings.HasSuffix(got, "by hand\n") || strings.Contains(got, "old") {
-			t.Errorf("%q", got)
 		}
 	}
 }
@@ -185,13 +152,13 @@ func TestTheToolMeasuresARealGateway(t *testing.T) {
 	if out, err := coretest.GoBuild("-o", program, "../gatehouse").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	report := filepath.Join(t.TempDir(), "performance.md")
+	path := filepath.Join(t.TempDir(), "performance.md")
 	code := run(t.Context(), []string{"--program", program, "--only", "latency,burst,memory", "--messages", "100", "--discord", "0.5", "--chats", "20", "--each", "2",
-		"--rounds", "1", "--settle", "1s", "--dir", t.TempDir(), "--report", report})
+		"--rounds", "1", "--settle", "1s", "--dir", t.TempDir(), "--report", path})
 	if code != 0 {
 		t.Fatalf("ended with %d", code)
 	}
-	text, err := os.ReadFile(report)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +167,7 @@ func TestTheToolMeasuresARealGateway(t *testing.T) {
 			t.Errorf("the report lacks %q:\n%s", want, text)
 		}
 	}
-	if _, err := os.Stat(strings.TrimSuffix(report, ".md") + ".json"); err != nil {
+	if _, err := os.Stat(strings.TrimSuffix(path, ".md") + ".json"); err != nil {
 		t.Error(err)
 	}
 }

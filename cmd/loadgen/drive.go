@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"sort"
 	"time"
 )
 
@@ -147,15 +146,6 @@ func text(i int) string {
 	return fmt.Sprintf("Question %d: could you please tell me where we stand with this, and what comes next?", i+1)
 }
 
-// Percentiles of a set of times, in milliseconds.
-type percentiles struct {
-	N   int     `json:"n"`
-	P50 float64 `json:"p50_ms"`
-	P95 float64 `json:"p95_ms"`
-	P99 float64 `json:"p99_ms"`
-	Max float64 `json:"max_ms"`
-}
-
 // times returns those of one platform's samples; "" is all.
 func times(list []sample, platform string) (out []time.Duration) {
 	for _, s := range list {
@@ -164,27 +154,4 @@ func times(list []sample, platform string) (out []time.Duration) {
 		}
 	}
 	return out
-}
-
-func summary(d []time.Duration) percentiles {
-	if len(d) == 0 {
-		return percentiles{}
-	}
-	sort.Slice(d, func(i, j int) bool { return d[i] < d[j] })
-	at := func(q float64) float64 { return ms(d[min(len(d)-1, int(q*float64(len(d))))]) }
-	return percentiles{N: len(d), P50: at(.5), P95: at(.95), P99: at(.99), Max: ms(d[len(d)-1])}
-}
-
-func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
-func median(list []float64) float64 {
-	if len(list) == 0 {
-		return 0
-	}
-	s := append([]float64(nil), list...)
-	sort.Float64s(s)
-	if n := len(s); n%2 == 0 {
-		return (s[n/2-1] + s[n/2]) / 2
-	}
-	return s[len(s)/2]
 }

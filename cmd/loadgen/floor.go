@@ -10,11 +10,13 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"gatehouse/cmd/loadgen/report"
 )
 
 // bareSync returns what one fsync and one fdatasync of an appended 4 KiB page cost
 // on the disk of dir.
-func bareSync(dir string, n int) (fsync, fdatasync percentiles, err error) {
+func bareSync(dir string, n int) (fsync, fdatasync report.Percentiles, err error) {
 	f, err := os.Create(filepath.Join(dir, "fsync"))
 	if err != nil {
 		return fsync, fdatasync, err
@@ -39,7 +41,7 @@ func bareSync(dir string, n int) (fsync, fdatasync percentiles, err error) {
 			return fsync, fdatasync, err
 		}
 	}
-	return summary(full), summary(data), nil
+	return report.Summary(full), report.Summary(data), nil
 }
 
 // syncs counts the fsync and fdatasync calls of a traced run, from strace's

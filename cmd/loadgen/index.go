@@ -8,6 +8,7 @@ import (
 	"os/exec"
 
 	"gatehouse/cmd/loadgen/index"
+	"gatehouse/cmd/loadgen/report"
 )
 
 // indexCmd measures the index in a process of its own, whose memory is that of the index.
@@ -28,12 +29,6 @@ func (c *indexCmd) Run(ctx context.Context) error {
 // searches is how many of each kind are timed.
 const searches = 300
 
-type indexData struct {
-	index.Figures
-	WordTimes   percentiles `json:"words"`
-	HybridTimes percentiles `json:"hybrid"`
-}
-
 func (b *bench) index(ctx context.Context) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -49,39 +44,12 @@ func (b *bench) index(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d := &indexData{}
+	d := &report.Index{}
 	if err := json.Unmarshal(out, &d.Figures); err != nil {
 		return err
 	}
-	d.WordTimes, d.HybridTimes = summary(d.Words), summary(d.Hybrid)
+	d.WordTimes, d.HybridTimes = report.Summary(d.Words), report.Summary(d.Hybrid)
 	d.Words, d.Hybrid = nil, nil // their percentiles are enough
 	b.data.Index = d
 	return nil
-}
-
-// indexGoals judges the search index.
-func (b *bench) indexGoals() []line {
-	d := b.data.Index
-	if d == nil {
-		return nil
-	}
-	with := fmt.Sprintf(", %d passages", d.Passages)
-	fill := line{what: "search index: filled without vectors" + with, goal: "≥ 2000/s", measured: fmt.Sprintf("%.0f/s", d.Filled), met: d.Filled >= 2000}
-	if !fill.met {
-		fill.missed = fmt.Sprintf("by %.0f %%", (1-d.Filled/2000)*100)
-	}
-	return []line{
-		fill,
-		atMost("search by two words, p50"+with, d.WordTimes.P50, 3, "ms", ""),
-		atMost("search by two words, p99"+with, d.WordTimes.P99, 20, "ms", ""),
-		atMost("search by words and meaning, 384 dimensions, p99"+with, d.HybridTimes.P99, 40, "ms", ""),
-		atMost("search index: memory at rest, by how much it grows"+with, d.Grown, 6, "MiB", ""),
-	}
-}
-
-func (b *bench) indexDetails(say func(string, ...any)) {
-	if d := b.data.Index; d != nil {
-		say("\nSearch index, in process: %d passages of 200 words, %.0f MiB; %.0f vectors a second stored. Of the searches a third are for the 20 most frequent words, a third for ordinary and a third for rare ones; the time of an embedding server is not in them.",
-			d.Passages, float64(d.Bytes)/(1<<20), d.Vectors)
-	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"gatehouse/cmd/loadgen/report"
 )
 
 // A settling is the memory part's last reading, taken while other parts go on.
@@ -17,7 +19,7 @@ func (b *bench) memory(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d := &memoryData{Settle: b.c.Settle.String()}
+	d := &report.Memory{Settle: b.c.Settle.String()}
 	time.Sleep(2 * time.Second)
 	if d.Idle, _, err = gw.child.memory(); err != nil {
 		return errors.Join(err, gw.end(), bare.end())
@@ -39,17 +41,17 @@ func (b *bench) memory(ctx context.Context) error {
 		return errors.Join(err, gw.end(), bare.end())
 	}
 	b.data.Memory = d
-	b.data.settling = settling{gw, time.Now().Add(b.c.Settle)}
+	b.settling = settling{gw, time.Now().Add(b.c.Settle)}
 	return bare.end()
 }
 
 // lateMemory waits for the rest of the settling time, reads and ends that gateway.
 func (b *bench) lateMemory(ctx context.Context) error {
-	gw, due := b.data.settling.gw, b.data.settling.due
+	gw, due := b.settling.gw, b.settling.due
 	if gw == nil {
 		return nil
 	}
-	b.data.settling = settling{}
+	b.settling = settling{}
 	if wait := time.Until(due); wait > 0 {
 		b.say("waiting %v for the memory after the burst …", wait.Round(time.Second))
 		select {

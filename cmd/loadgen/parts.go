@@ -11,15 +11,17 @@ import (
 	"time"
 
 	"gatehouse/cmd/loadgen/model"
+	"gatehouse/cmd/loadgen/report"
 )
 
 // A bench is one run of the tool.
 type bench struct {
-	c     *runCmd
-	dir   string
-	model *model.Server // that both sides ask; nil: --quote
-	data  result
-	say   func(format string, a ...any)
+	c        *runCmd
+	dir      string
+	model    *model.Server // that both sides ask; nil: --quote
+	data     report.Result
+	settling settling
+	say      func(format string, a ...any)
 }
 
 // Run is called by kong.
@@ -35,7 +37,7 @@ func (c *runCmd) Run(ctx context.Context) (err error) {
 		defer os.RemoveAll(b.dir)
 	}
 	began := time.Now()
-	b.data = result{Machine: thisMachine(), Commit: commit(ctx), At: began.UTC().Truncate(time.Second), Chats: c.Chats, Each: c.Each, Discord: c.Discord, Judged: judgement{}, Build: c.Build.Seconds()}
+	b.data = report.Result{Machine: report.ThisMachine(), Commit: report.Commit(ctx), At: began.UTC().Truncate(time.Second), Chats: c.Chats, Each: c.Each, Discord: c.Discord, Judged: report.Judgement{}, Build: c.Build.Seconds()}
 	if !c.Quote {
 		if b.model, err = model.Open(); err != nil {
 			return err
@@ -52,7 +54,7 @@ func (c *runCmd) Run(ctx context.Context) (err error) {
 	if err := b.report(); err != nil {
 		return err
 	}
-	if v := b.data.Verdict; v.bad() {
+	if v := b.data.Verdict; v.Bad() {
 		return fmt.Errorf("%d of %d messages lost, %d doubled, %d out of order", v.Lost, v.Messages, v.Doubled, v.Disorder)
 	}
 	return nil
@@ -70,7 +72,7 @@ func (b *bench) parts(ctx context.Context) error {
 		b.data.Busy = append(b.data.Busy, b.quiet(ctx))
 		b.say("%s …", name)
 		if err := run[name](ctx); err != nil {
-			return errors.Join(fmt.Errorf("%s: %w", name, err), b.data.settling.gw.end())
+			return errors.Join(fmt.Errorf("%s: %w", name, err), b.settling.gw.end())
 		}
 	}
 	return b.lateMemory(ctx)
@@ -99,7 +101,7 @@ func (b *bench) rate(ctx context.Context) (err error) {
 	return err
 }
 
-func (b *bench) timed(ctx context.Context, load func(*side, int) ([]sample, error)) (*latencyData, error) {
+func (b *bench) timed(ctx context.Context, load func(*side, int) ([]sample, error)) (*report.Latency, error) {
 	gw, bare, err := b.pair(ctx, 10, false)
 	if err != nil {
 		return nil, err
@@ -125,11 +127,11 @@ func (b *bench) timed(ctx context.Context, load func(*side, int) ([]sample, erro
 		return nil, errors.Join(err, gw.end())
 	}
 	n := float64(b.c.Messages / blocks * blocks)
-	d := &latencyData{Gateway: summary(times(got[0], "")), Bare: summary(times(got[1], "")), Platforms: map[string]twoSides{}, CPU: ms(used[0]) / n, BareCPU: ms(used[1]) / n, Stages: stages(before, after)}
+	d := &report.Latency{Gateway: report.Summary(times(got[0], "")), Bare: report.Summary(times(got[1], "")), Platforms: map[string]report.TwoSides{}, CPU: report.MS(used[0]) / n, BareCPU: report.MS(used[1]) / n, Stages: report.Stages(before, after)}
 	for _, p := range gw.platforms {
-		d.Platforms[p.Name] = twoSides{summary(times(got[0], p.Name)), summary(times(got[1], p.Name))}
+		d.Platforms[p.Name] = report.TwoSides{Gateway: report.Summary(times(got[0], p.Name)), Bare: report.Summary(times(got[1], p.Name))}
 	}
-	d.Commits, d.Group = commits(before, after, n)
+	d.Commits, d.Group = report.Commits(before, after, n)
 	d.Verdict, err = b.settle(ctx, gw)
 	return d, err
 }
@@ -168,7 +170,7 @@ func (s *side) round(ctx context.Context, each int) (l load, err error) {
 	if err != nil {
 		return l, err
 	}
-	l.cpu, l.rates = ms(used)/n, map[string]float64{}
+	l.cpu, l.rates = report.MS(used)/n, map[string]float64{}
 	var whole time.Duration
 	for _, p := range s.platforms {
 		whole = max(whole, took[p.Name])
@@ -198,13 +200,13 @@ func (b *bench) thinking(ctx context.Context) (err error) {
 	return err
 }
 
-func (b *bench) bursts(ctx context.Context) (*burstData, error) {
+func (b *bench) bursts(ctx context.Context) (*report.Burst, error) {
 	gw, bare, err := b.pair(ctx, b.c.Chats, true)
 	if err != nil {
 		return nil, err
 	}
 	defer bare.end()
-	d := &burstData{}
+	d := &report.Burst{}
 	var before map[string]float64
 	for i := range b.c.Rounds + 1 {
 		if i == 1 || before == nil { // commits are counted on known chats
@@ -226,15 +228,15 @@ func (b *bench) bursts(ctx context.Context) (*burstData, error) {
 	if err != nil {
 		return nil, errors.Join(err, gw.end())
 	}
-	d.Stages = stages(before, after)
-	d.Commits, d.Group = commits(before, after, float64(b.c.Rounds*b.c.Chats*b.c.Each))
+	d.Stages = report.Stages(before, after)
+	d.Commits, d.Group = report.Commits(before, after, float64(b.c.Rounds*b.c.Chats*b.c.Each))
 	d.Calls = map[string]int{}
 	for _, p := range gw.platforms {
 		for _, m := range p.Methods {
 			d.Calls[m] += p.Count(m)
 		}
 	}
-	if v := bare.countAnswers(); v.bad() {
+	if v := bare.countAnswers(); v.Bad() {
 		err = fmt.Errorf("the bare bot answered %d of %d messages: its figures mean nothing", v.Answers, v.Messages)
 	}
 	v, err2 := b.settle(ctx, gw)
@@ -243,7 +245,7 @@ func (b *bench) bursts(ctx context.Context) (*burstData, error) {
 }
 
 // bout returns a burst on each side.
-func (b *bench) bout(ctx context.Context, gw, bare *side) (r burstRound, err error) {
+func (b *bench) bout(ctx context.Context, gw, bare *side) (r report.Round, err error) {
 	g, err := gw.round(ctx, b.c.Each)
 	if err != nil {
 		return r, err
@@ -252,7 +254,7 @@ func (b *bench) bout(ctx context.Context, gw, bare *side) (r burstRound, err err
 	if err != nil {
 		return r, err
 	}
-	r = burstRound{Gateway: g.rate, Bare: f.rate, CPU: g.cpu, BareCPU: f.cpu, Ratio: g.rate / f.rate, Peak: g.peak, Platforms: map[string][2]float64{}}
+	r = report.Round{Gateway: g.rate, Bare: f.rate, CPU: g.cpu, BareCPU: f.cpu, Ratio: g.rate / f.rate, Peak: g.peak, Platforms: map[string][2]float64{}}
 	for platform := range g.rates {
 		r.Platforms[platform] = [2]float64{g.rates[platform], f.rates[platform]}
 	}
@@ -260,7 +262,7 @@ func (b *bench) bout(ctx context.Context, gw, bare *side) (r burstRound, err err
 }
 
 func (b *bench) start(ctx context.Context) error {
-	d := &startData{}
+	d := &report.Start{}
 	if st, err := os.Stat(b.c.Program); err == nil {
 		d.Base = float64(st.Size()) / (1 << 20)
 	}
@@ -269,12 +271,12 @@ func (b *bench) start(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		err = d.read(s, &d.Fresh)
+		err = readStart(d, s, &d.Fresh)
 		if err == nil {
 			err = b.again(ctx, s)
 		}
 		if err == nil {
-			err = d.read(s, &d.Again)
+			err = readStart(d, s, &d.Again)
 		}
 		s.close()
 		if err != nil {
@@ -283,7 +285,7 @@ func (b *bench) start(ctx context.Context) error {
 		if s, err = b.bare(ctx, 1); err != nil {
 			return err
 		}
-		d.Bare = append(d.Bare, ms(time.Since(s.begun)))
+		d.Bare = append(d.Bare, report.MS(time.Since(s.begun)))
 		if err := s.end(); err != nil {
 			return err
 		}
@@ -292,22 +294,22 @@ func (b *bench) start(ctx context.Context) error {
 	return nil
 }
 
-// read notes how long a gateway took to turn to all platforms, and what memory it
+// readStart notes how long a gateway took to turn to all platforms, and what memory it
 // has then, and stops it.
-func (d *startData) read(s *side, list *[]float64) error {
+func readStart(d *report.Start, s *side, list *[]float64) error {
 	time.Sleep(2 * time.Second)
 	at := s.seenAt(s.begun)
 	if at.IsZero() {
 		return errors.Join(errors.New("the gateway never turned to a platform"), s.child.stop())
 	}
-	*list = append(*list, ms(at.Sub(s.begun)))
+	*list = append(*list, report.MS(at.Sub(s.begun)))
 	rss, _, err := s.child.memory()
 	d.RSS = append(d.RSS, rss)
 	return errors.Join(err, s.child.stop())
 }
 
 func (b *bench) fsync(ctx context.Context) error {
-	d := &syncData{}
+	d := &report.Syncs{}
 	b.data.Syncs = d
 	if traced("") == nil {
 		d.Note = "not measured: this machine has no strace"
@@ -352,4 +354,14 @@ func (b *bench) fsync(ctx context.Context) error {
 	d.Alone = float64(counts[1]-counts[0]) / alone
 	d.Burst = float64(counts[2]-counts[0]) / float64(b.c.Chats*b.c.Each)
 	return nil
+}
+
+// report prints, and writes the files that were asked for.
+func (b *bench) report() error {
+	r := report.Report{Result: b.data, Model: "local/quote", Rate: b.c.Rate, Thinking: thinkingTime,
+		WaitFor: waitFor, WordEvery: wordEvery, StreamEvery: streamEvery, StreamWord: len(streamWord)}
+	if b.model != nil {
+		r.Model = "openai/" + model.Name
+	}
+	return r.Write(os.Stdout, b.c.JSON, b.c.Report)
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"os"
 	"time"
+
+	"gatehouse/cmd/loadgen/report"
 )
 
 func (b *bench) scale(ctx context.Context) error {
@@ -23,7 +25,7 @@ func (b *bench) scale(ctx context.Context) error {
 	if err := s.end(); err != nil {
 		return err
 	}
-	d := &scaleData{Rows: b.c.Rows, Lanes: b.c.Lanes, History: b.c.History}
+	d := &report.Scale{Rows: b.c.Rows, Lanes: b.c.Lanes, History: b.c.History}
 	took, bytes, err := fill(ctx, dir, bots, past{b.c.Rows, b.c.Lanes, b.c.History})
 	if err != nil {
 		return err
@@ -52,7 +54,7 @@ func (b *bench) twins(ctx context.Context, users int, dir string) (list [2]*side
 	return list, nil
 }
 
-func (b *bench) scaleLatency(ctx context.Context, sides [2]*side, d *scaleData) error {
+func (b *bench) scaleLatency(ctx context.Context, sides [2]*side, d *report.Scale) error {
 	var got [2][]sample
 	for k := range blocks + 1 {
 		for i, s := range sides {
@@ -65,12 +67,12 @@ func (b *bench) scaleLatency(ctx context.Context, sides [2]*side, d *scaleData) 
 			}
 		}
 	}
-	d.Small, d.Large = summary(times(got[0], "")), summary(times(got[1], ""))
+	d.Small, d.Large = report.Summary(times(got[0], "")), report.Summary(times(got[1], ""))
 	d.P50, d.P99 = d.Large.P50/d.Small.P50, d.Large.P99/d.Small.P99
 	return nil
 }
 
-func (b *bench) scaleBurst(ctx context.Context, sides [2]*side, d *scaleData) error {
+func (b *bench) scaleBurst(ctx context.Context, sides [2]*side, d *report.Scale) error {
 	var cpus [2][]float64
 	var ratios []float64
 	for k := range b.c.Rounds + 1 {
@@ -89,11 +91,11 @@ func (b *bench) scaleBurst(ctx context.Context, sides [2]*side, d *scaleData) er
 			d.Rounds, ratios = append(d.Rounds, r), append(ratios, r[0]/r[1])
 		}
 	}
-	d.Ratio, d.CPU = median(ratios), [2]float64{median(cpus[0]), median(cpus[1])}
+	d.Ratio, d.CPU = report.Median(ratios), [2]float64{report.Median(cpus[0]), report.Median(cpus[1])}
 	return nil
 }
 
-func (b *bench) endTwins(ctx context.Context, sides [2]*side, d *scaleData) error {
+func (b *bench) endTwins(ctx context.Context, sides [2]*side, d *report.Scale) error {
 	for i, s := range sides {
 		v, err := b.judge(ctx, s)
 		if err != nil {
@@ -102,7 +104,7 @@ func (b *bench) endTwins(ctx context.Context, sides [2]*side, d *scaleData) erro
 			}
 			return err
 		}
-		d.Verdict.add(v)
+		d.Verdict.Add(v)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gatehouse/cmd/loadgen/crowd"
+	"gatehouse/cmd/loadgen/report"
 )
 
 // A side is one bot under load, on its own platforms.
@@ -87,26 +88,26 @@ func (s *side) end() error {
 }
 
 // settle ends a gateway and judges what it did.
-func (b *bench) settle(ctx context.Context, s *side) (verdict, error) {
+func (b *bench) settle(ctx context.Context, s *side) (report.Verdict, error) {
 	v, err := b.judge(ctx, s)
-	if !b.c.Keep && err == nil && !v.bad() {
+	if !b.c.Keep && err == nil && !v.Bad() {
 		_ = os.RemoveAll(s.dir)
 	}
 	return v, err
 }
 
 // judge returns settle without removing the directory.
-func (b *bench) judge(ctx context.Context, s *side) (verdict, error) {
+func (b *bench) judge(ctx context.Context, s *side) (report.Verdict, error) {
 	if err := s.child.stop(); err != nil {
-		return verdict{}, errors.Join(err, s.end())
+		return report.Verdict{}, errors.Join(err, s.end())
 	}
 	found, err := s.check(ctx, s.dir)
 	s.close()
 	for platform, v := range found {
-		b.data.Judged.add(platform, v)
+		b.data.Judged.Add(platform, v)
 	}
-	b.data.Verdict = b.data.Judged.all()
-	return found.all(), err
+	b.data.Verdict = b.data.Judged.All()
+	return found.All(), err
 }
 
 // pair starts a gateway and a bare bot, each with n chats, which have been

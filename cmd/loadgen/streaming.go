@@ -12,6 +12,7 @@ import (
 
 	"gatehouse/cmd/loadgen/crowd"
 	"gatehouse/cmd/loadgen/model"
+	"gatehouse/cmd/loadgen/report"
 )
 
 // The streaming models send a token at an interval, for 10 to 30 s in
@@ -100,7 +101,7 @@ func (a *audience) count(on bool) {
 }
 
 // stream has every chat ask, and again when it is answered, until the time has ended.
-func stream(ctx context.Context, gw *side, m *model.Server) (*streamingData, error) {
+func stream(ctx context.Context, gw *side, m *model.Server) (*report.Streaming, error) {
 	a := &audience{finals: map[int]time.Time{}, previews: map[string]time.Time{}, closest: time.Hour, done: make(chan string, 2*len(gw.chats))}
 	for _, p := range gw.platforms {
 		defer p.Watch(func(msg crowd.Message) { a.see(keyOf(p.Name, msg.Chat), msg) })()
@@ -139,7 +140,7 @@ func stream(ctx context.Context, gw *side, m *model.Server) (*streamingData, err
 	if err := errors.Join(until(ctx, 2*time.Minute, begun), failed); err != nil {
 		return nil, fmt.Errorf("of %d chats %d stream: %w", len(gw.chats), m.Busy(), err)
 	}
-	d := &streamingData{Chats: len(gw.chats)}
+	d := &report.Streaming{Chats: len(gw.chats)}
 	before, err := gw.series(ctx)
 	if err != nil {
 		return nil, err
@@ -169,7 +170,7 @@ func stream(ctx context.Context, gw *side, m *model.Server) (*streamingData, err
 	if err != nil {
 		return nil, err
 	}
-	d.Stages = stages(before, after)
+	d.Stages = report.Stages(before, after)
 	if _, d.Peak, err = gw.memory(); err != nil {
 		return nil, err
 	}
@@ -185,7 +186,7 @@ func stream(ctx context.Context, gw *side, m *model.Server) (*streamingData, err
 			took = append(took, a.finals[n].Sub(at))
 		}
 	}
-	d.Final, d.Previews, d.Closest = summary(took), float64(a.shown)/end.Sub(began).Seconds(), ms(a.closest)
+	d.Final, d.Previews, d.Closest = report.Summary(took), float64(a.shown)/end.Sub(began).Seconds(), report.MS(a.closest)
 	d.CPU = used.Seconds() / end.Sub(began).Seconds()
 	return d, nil
 }

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"gatehouse/cmd/loadgen/model"
+	"gatehouse/cmd/loadgen/report"
 )
 
 const (
@@ -35,7 +36,7 @@ const (
 // streams measures what open event streams cost: very many that wait for a
 // session's next run, and many that carry a run with output.
 func (b *bench) streams(ctx context.Context) error {
-	d := &streamData{Idle: b.c.Idle, Active: b.c.Active}
+	d := &report.Streams{Idle: b.c.Idle, Active: b.c.Active}
 	b.data.Streams = d
 	if d.Note = fewFiles(uint64(b.c.Idle + 2*b.c.Active + ownFiles)); d.Note != "" {
 		b.say("streams: %s", d.Note)
@@ -100,7 +101,7 @@ type hall struct {
 	conns []net.Conn // one per stream
 }
 
-func (h *hall) measure(ctx context.Context, d *streamData) (err error) {
+func (h *hall) measure(ctx context.Context, d *report.Streams) (err error) {
 	if err := h.makeKeys(ctx, (d.Idle+d.Active)/perKey+2, d.Idle); err != nil {
 		return err
 	}
@@ -134,7 +135,7 @@ func (h *hall) measure(ctx context.Context, d *streamData) (err error) {
 }
 
 // talk opens the active streams next to the idle ones and reads what that takes.
-func (h *hall) talk(ctx context.Context, d *streamData) (err error) {
+func (h *hall) talk(ctx context.Context, d *report.Streams) (err error) {
 	h.model.Set(model.Plan{Slow: chatter})
 	if err := h.fill(ctx, d.Active, d.Idle, h.active); err != nil {
 		return err
@@ -313,7 +314,7 @@ func lineOf(r *bufio.Reader, begin string) error {
 }
 
 // firstEvents returns the times from asking to the run's first event, one at a time.
-func (h *hall) firstEvents(ctx context.Context) (percentiles, error) {
+func (h *hall) firstEvents(ctx context.Context) (report.Percentiles, error) {
 	h.model.Set(model.Plan{})
 	var took []time.Duration
 	last := (len(h.keys) - 1) * perKey // the last key has nothing else open
@@ -321,7 +322,7 @@ func (h *hall) firstEvents(ctx context.Context) (percentiles, error) {
 		began := time.Now()
 		conn, lines, err := h.request(ctx, last, "POST", "/api/chat", `{"message":"Hello.","session_id":"first"}`)
 		if err != nil {
-			return percentiles{}, err
+			return report.Percentiles{}, err
 		}
 		err = lineOf(lines, "data: ")
 		if n >= 10 {
@@ -331,10 +332,10 @@ func (h *hall) firstEvents(ctx context.Context) (percentiles, error) {
 			err = lineOf(lines, `data: {"type":"message_stop"`)
 		}
 		if err = errors.Join(err, conn.Close()); err != nil {
-			return percentiles{}, err
+			return report.Percentiles{}, err
 		}
 	}
-	return summary(took), nil
+	return report.Summary(took), nil
 }
 
 // leave closes every stream and waits for its reader.

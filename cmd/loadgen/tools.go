@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gatehouse/cmd/loadgen/model"
+	"gatehouse/cmd/loadgen/report"
 )
 
 // callsPerRun are the tool calls of one answer; a run has at most 50 rounds.
@@ -34,7 +35,7 @@ func (b *bench) tools(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t := &toolData{}
+	t := &report.Tools{}
 	err = b.toolCalls(ctx, d, t)
 	if err == nil {
 		t.Bare, err = bareCalls(ctx, d.model)
@@ -60,7 +61,7 @@ func notes(dir string) error {
 	return nil
 }
 
-func (b *bench) toolCalls(ctx context.Context, d *desk, t *toolData) error {
+func (b *bench) toolCalls(ctx context.Context, d *desk, t *report.Tools) error {
 	read := model.Plan{Tool: "Read", Rounds: callsPerRun, Input: func(n int) string { return fmt.Sprintf(`{"file_path":"Notes/%d.md"}`, n) }}
 	before, err := d.series(ctx)
 	if err != nil {
@@ -82,8 +83,8 @@ func (b *bench) toolCalls(ctx context.Context, d *desk, t *toolData) error {
 		return err
 	}
 	made := float64((max(b.c.Messages/200, 1) + 1) * callsPerRun)
-	t.Process, t.CPU = summary(gaps), ms(used)/made
-	t.Commits, _ = commits(before, after, made)
+	t.Process, t.CPU = report.Summary(gaps), report.MS(used)/made
+	t.Commits, _ = report.Commits(before, after, made)
 	if t.BareShell, err = bareShell(ctx, 50); err != nil {
 		t.Note = "no bubblewrap shell: " + err.Error()
 		return nil
@@ -95,7 +96,7 @@ func (b *bench) toolCalls(ctx context.Context, d *desk, t *toolData) error {
 	if before, after = after, nil; err == nil {
 		after, err = d.series(ctx)
 	}
-	t.Shell = summary(gaps)
+	t.Shell = report.Summary(gaps)
 	return errors.Join(err, allFine(before, after, shell.Tool))
 }
 
@@ -140,7 +141,7 @@ func allFine(before, after map[string]float64, tool string) error {
 }
 
 // bareCalls returns the floor: a client without any loop, which asks again at once.
-func bareCalls(ctx context.Context, m *model.Server) (percentiles, error) {
+func bareCalls(ctx context.Context, m *model.Server) (report.Percentiles, error) {
 	const n = 200
 	m.Set(model.Plan{Tool: "Read", Rounds: n, Input: func(int) string { return `{}` }})
 	body := strings.Builder{}
@@ -148,32 +149,32 @@ func bareCalls(ctx context.Context, m *model.Server) (percentiles, error) {
 	for range n + 1 {
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, m.URL()+"/chat/completions", strings.NewReader(body.String()+"]}"))
 		if err != nil {
-			return percentiles{}, err
+			return report.Percentiles{}, err
 		}
 		resp, err := http.DefaultClient.Do(req)
 		if err != nil {
-			return percentiles{}, err
+			return report.Percentiles{}, err
 		}
 		_, err = io.Copy(io.Discard, resp.Body)
 		if err = errors.Join(err, resp.Body.Close()); err != nil {
-			return percentiles{}, err
+			return report.Percentiles{}, err
 		}
 		body.WriteString(`,{"role":"tool"}`)
 	}
-	return summary(m.Gaps()), nil
+	return report.Summary(m.Gaps()), nil
 }
 
 // bareShell returns the floor of a fresh shell: bubblewrap alone, around a program
 // that does nothing.
-func bareShell(ctx context.Context, n int) (percentiles, error) {
+func bareShell(ctx context.Context, n int) (report.Percentiles, error) {
 	var took []time.Duration
 	for range n {
 		began := time.Now()
 		out, err := exec.CommandContext(ctx, "/usr/bin/bwrap", "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "/bin/sh", "-c", "echo").CombinedOutput()
 		if err != nil {
-			return percentiles{}, fmt.Errorf("bwrap: %w %.200s", err, out)
+			return report.Percentiles{}, fmt.Errorf("bwrap: %w %.200s", err, out)
 		}
 		took = append(took, time.Since(began))
 	}
-	return summary(took), nil
+	return report.Summary(took), nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gatehouse/cmd/loadgen/model"
+	"gatehouse/cmd/loadgen/report"
 )
 
 // wordEvery is the interval of a slow model's tokens; waitFor is how long all wait.
@@ -46,9 +47,9 @@ func (b *bench) waiting(ctx context.Context) error {
 }
 
 // wait has every chat ask, and reads what the gateway is while all wait.
-func wait(ctx context.Context, gw *side, m *model.Server) (*waitData, error) {
+func wait(ctx context.Context, gw *side, m *model.Server) (*report.Waiting, error) {
 	time.Sleep(2 * time.Second)
-	d := &waitData{Runs: len(gw.chats)}
+	d := &report.Waiting{Runs: len(gw.chats)}
 	var err error
 	if d.Idle, _, err = gw.memory(); err != nil {
 		return nil, err

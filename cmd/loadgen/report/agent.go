@@ -1,10 +1,10 @@
-package main
+package report
 
 import "fmt"
 
 // agentGoals judges what the agent core is held to.
-func (b *bench) agentGoals() (out []line) {
-	d := &b.data
+func (b *Report) agentGoals() (out []line) {
+	d := &b.Result
 	if t := d.Tools; t != nil {
 		out = append(out, atMost("a tool call in process, all that the loop does for it, p50", t.Process.P50, 2, "ms", short(t.Bare.P50)+" ms"))
 		if t.Note == "" {
@@ -32,7 +32,7 @@ func (b *bench) agentGoals() (out []line) {
 }
 
 // streamGoals judges open event streams.
-func streamGoals(s *streamData) []line {
+func streamGoals(s *Streams) []line {
 	what := fmt.Sprintf("memory (RSS), peak with %d idle event streams and %d active ones", s.Idle, s.Active)
 	if s.Note != "" {
 		return []line{{what: what, goal: "≤ 400 MiB", measured: s.Note, missed: "by being unknown"}}
@@ -43,15 +43,15 @@ func streamGoals(s *streamData) []line {
 	}
 }
 
-func (b *bench) toolRows(row func(string, percentiles)) {
-	if s := b.data.Streaming; s != nil {
+func (b *Report) toolRows(row func(string, Percentiles)) {
+	if s := b.Streaming; s != nil {
 		row(fmt.Sprintf("last word to final, %d chats stream", s.Chats), s.Final)
 	}
-	if s := b.data.Streams; s != nil && s.Note == "" {
+	if s := b.Streams; s != nil && s.Note == "" {
 		row("first event over the API", s.First)
 		row(fmt.Sprintf("first event over the API, %d idle streams", s.Idle), s.FirstAmong)
 	}
-	t := b.data.Tools
+	t := b.Tools
 	if t == nil {
 		return
 	}
@@ -63,18 +63,18 @@ func (b *bench) toolRows(row func(string, percentiles)) {
 	}
 }
 
-func (b *bench) agentDetails(say func(string, ...any)) {
-	d := &b.data
+func (b *Report) agentDetails(say func(string, ...any)) {
+	d := &b.Result
 	if t := d.Tools; t != nil {
 		say("\nA tool call in process: processor time %s ms, %s commits.", short(t.CPU), short(t.Commits))
 	}
 	if w := d.Waiting; w != nil {
 		say("\n%d runs that wait: %s MiB at %v, peak %s; %s goroutines, %s KiB of heap in use and %s KiB of stacks for each; %s of a core while they wait, a word each %v.",
-			w.Runs, short(w.Now), waitFor, short(w.Peak), short(w.Goroutines), short(w.Heap), short(w.Stack), short(w.CPU), wordEvery)
+			w.Runs, short(w.Now), b.WaitFor, short(w.Peak), short(w.Goroutines), short(w.Heap), short(w.Stack), short(w.CPU), b.WordEvery)
 	}
 	if s := d.Streaming; s != nil {
 		stageTable(say, "streaming", s.Stages)
-		say("\n%d chats stream, a word of %d bytes each %v: %.0f previews a second in all, %s of a core, %s MiB at most.", s.Chats, len(streamWord), streamEvery, s.Previews, short(s.CPU), short(s.Peak))
+		say("\n%d chats stream, a word of %d bytes each %v: %.0f previews a second in all, %s of a core, %s MiB at most.", s.Chats, b.StreamWord, b.StreamEvery, s.Previews, short(s.CPU), short(s.Peak))
 	}
 	if s := d.Streams; s != nil && s.Note == "" {
 		say("\nEvent streams: %s MiB before, %s with %d idle, %s with %d active beside; %.0f opened a second; %s goroutines for each; %.0f events a second read, %s of a core.",

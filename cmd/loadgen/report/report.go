@@ -1,9 +1,12 @@
-package main
+// Package report says what was measured: the figures, the goals that they are held to, and
+// the pages that show them.
+package report
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"os/exec"
@@ -12,12 +15,10 @@ import (
 	"sort"
 	"strings"
 	"time"
-
-	"gatehouse/cmd/loadgen/model"
 )
 
-// A machine is what the figures were measured on; no names and no paths.
-type machine struct {
+// A Machine is what the figures were measured on; no names and no paths.
+type Machine struct {
 	CPU    string `json:"cpu"`
 	Cores  int    `json:"cores"`
 	Memory int    `json:"memory_mib"`
@@ -25,8 +26,9 @@ type machine struct {
 	Go     string `json:"go"`
 }
 
-func thisMachine() machine {
-	m := machine{Cores: runtime.NumCPU(), Go: runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH}
+// ThisMachine describes the machine that this runs on.
+func ThisMachine() Machine {
+	m := Machine{Cores: runtime.NumCPU(), Go: runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH}
 	m.CPU = field1("/proc/cpuinfo", "model name")
 	var kib int
 	fmt.Sscanf(field1("/proc/meminfo", "MemTotal"), "%d", &kib)
@@ -51,8 +53,8 @@ func field1(path, key string) string {
 	return ""
 }
 
-// commit returns the revision of the working directory; empty outside of one.
-func commit(ctx context.Context) string {
+// Commit returns the revision of the working directory; empty outside of one.
+func Commit(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty", "--abbrev=12").Output()
@@ -62,17 +64,17 @@ func commit(ctx context.Context) string {
 	return strings.TrimSpace(string(out))
 }
 
-// A stage is one part of the way of a message, from the gateway's histogram.
-type stage struct {
+// A Stage is one part of the way of a message, from the gateway's histogram.
+type Stage struct {
 	N    float64 `json:"n"`
 	Mean float64 `json:"mean_ms"`
 	P50  float64 `json:"p50_ms"` // upper bound of the bucket
 	P99  float64 `json:"p99_ms"`
 }
 
-// stages returns what gatehouse_gateway_overhead_seconds gained between two readings.
-func stages(before, after map[string]float64) map[string]stage {
-	out := map[string]stage{}
+// Stages returns what gatehouse_gateway_overhead_seconds gained between two readings.
+func Stages(before, after map[string]float64) map[string]Stage {
+	out := map[string]Stage{}
 	const name = "gatehouse_gateway_overhead_seconds"
 	for _, s := range []string{"ingest", "queue", "prepare", "first_token", "commit", "deliver"} {
 		label := `{stage="` + s + `"`
@@ -103,13 +105,13 @@ func stages(before, after map[string]float64) map[string]stage {
 			}
 			return 0
 		}
-		out[s] = stage{N: n, Mean: gain(name+"_sum"+label+"}") / n * 1000, P50: at(.5), P99: at(.99)}
+		out[s] = Stage{N: n, Mean: gain(name+"_sum"+label+"}") / n * 1000, P50: at(.5), P99: at(.99)}
 	}
 	return out
 }
 
-// commits returns how many commits n messages took, and how many writes shared one.
-func commits(before, after map[string]float64, n float64) (per, group float64) {
+// Commits returns how many commits n messages took, and how many writes shared one.
+func Commits(before, after map[string]float64, n float64) (per, group float64) {
 	c := after["gatehouse_db_commits_total"] - before["gatehouse_db_commits_total"]
 	w := after["gatehouse_db_group_size_sum"] - before["gatehouse_db_group_size_sum"]
 	if c == 0 {
@@ -118,52 +120,65 @@ func commits(before, after map[string]float64, n float64) (per, group float64) {
 	return c / n, w / c
 }
 
-// report prints, and writes the files that were asked for.
-func (b *bench) report() error {
-	raw, err := json.MarshalIndent(b.data, "", "  ")
+// A Report is a result, with what it was measured with.
+type Report struct {
+	Result
+	Model       string  // of both sides
+	Rate        float64 // messages a second of the open loop
+	Thinking    time.Duration
+	WaitFor     time.Duration
+	WordEvery   time.Duration
+	StreamEvery time.Duration
+	StreamWord  int // bytes
+}
+
+// Write prints the report to w, as JSON or as Markdown, and writes both to path and beside
+// it; "" writes no file.
+func (b *Report) Write(w io.Writer, asJSON bool, path string) error {
+	raw, err := json.MarshalIndent(b.Result, "", "  ")
 	if err != nil {
 		return err
 	}
 	raw = append(raw, '\n')
 	text := b.markdown()
-	if b.c.JSON {
-		_, err = os.Stdout.Write(raw)
+	if asJSON {
+		_, err = w.Write(raw)
 	} else {
-		_, err = fmt.Print(text)
+		_, err = io.WriteString(w, text)
 	}
-	if err != nil || b.c.Report == "" {
+	if err != nil || path == "" {
 		return err
 	}
-	if err := os.WriteFile(strings.TrimSuffix(b.c.Report, ".md")+".json", raw, 0o644); err != nil {
+	if err := os.WriteFile(strings.TrimSuffix(path, ".md")+".json", raw, 0o644); err != nil {
 		return err
 	}
-	return b.writeReport(text)
+	return writeText(path, text)
 }
 
 // endOfFigures separates what is measured from what users write below it.
 const endOfFigures = "<!-- below this line: written by hand, kept by make bench -->\n"
 
-// writeReport replaces the figures and keeps what is below them.
-func (b *bench) writeReport(text string) error {
+// writeText replaces the figures and keeps what is below them.
+func writeText(path, text string) error {
 	notes := "\n"
-	if old, err := os.ReadFile(b.c.Report); err == nil {
+	if old, err := os.ReadFile(path); err == nil {
 		if _, below, ok := strings.Cut(string(old), endOfFigures); ok {
 			notes = below
 		}
 	}
-	return os.WriteFile(b.c.Report, []byte(text+"\n"+endOfFigures+notes), 0o644)
+	return os.WriteFile(path, []byte(text+"\n"+endOfFigures+notes), 0o644)
 }
 
-func (b *bench) markdown() string {
+func (b *Report) markdown() string {
 	var w strings.Builder
-	d := &b.data
+	d := &b.Result
 	say := func(format string, a ...any) { fmt.Fprintf(&w, format+"\n", a...) }
 	say("# Performance\n")
 	say("Written by `make bench`; the raw data is in `performance.json` beside this file.\n")
 	m := d.Machine
 	say("Machine: %s, %d cores, %d MiB, Linux %s, %s. Commit: `%s`. Measured %s in %s.", m.CPU, m.Cores, m.Memory, m.Kernel, m.Go, d.Commit, d.At.Format("2006-01-02 15:04 UTC"), d.Took)
 	say("Load tool, simulated platforms and gateway share the cores. Of the chats, all private, %.0f %% are on Discord, the others on Telegram, at the same time. Others used %s of the cores before the parts began.\n", d.Discord*100, percents(d.Busy))
-	say("Durable throughout (`synchronous=FULL`); `RATE_LIMIT=off PACE=off LIMIT_RUNS=2000 BUSY_MODE=queue MODEL=%s`, empty vault, flood control of the simulators off.", b.modelName())
+	say("Durable throughout (`synchronous=FULL`); `RATE_LIMIT=off PACE=off LIMIT_RUNS=2000 BUSY_MODE=queue MODEL=%s`, empty vault, flood control of the simulators off.", b.Model)
 	say("The floor is the same load in the same run on a bare bot on the same platforms and with the same model, which streams 20 words; it stores nothing. One fsync of a 4 KiB page here: p50 %s, p99 %s ms; fdatasync %s, %s ms.\n",
 		short(d.Fsync.P50), short(d.Fsync.P99), short(d.Datasync.P50), short(d.Datasync.P99))
 	say("| what | goal | measured | floor | verdict |\n|---|---|---|---|---|")
@@ -178,13 +193,6 @@ func (b *bench) markdown() string {
 	return w.String()
 }
 
-func (b *bench) modelName() string {
-	if b.model == nil {
-		return "local/quote"
-	}
-	return "openai/" + model.Name
-}
-
 func percents(list []float64) string {
 	var out []string
 	for _, v := range list {
@@ -193,17 +201,17 @@ func percents(list []float64) string {
 	return strings.Join(out, ", ")
 }
 
-func (b *bench) details(say func(string, ...any)) {
-	d := &b.data
+func (b *Report) details(say func(string, ...any)) {
+	d := &b.Result
 	say("\n## Details\n")
 	say("| latency, ms | p50 | p95 | p99 | max | n |\n|---|---|---|---|---|---|")
-	row := func(name string, p percentiles) {
+	row := func(name string, p Percentiles) {
 		say("| %s | %s | %s | %s | %s | %d |", name, short(p.P50), short(p.P95), short(p.P99), short(p.Max), p.N)
 	}
 	parts := []struct {
 		name string
-		d    *latencyData
-	}{{"one in flight", d.Latency}, {fmt.Sprintf("%g/s", b.c.Rate), d.Rate}}
+		d    *Latency
+	}{{"one in flight", d.Latency}, {fmt.Sprintf("%g/s", b.Rate), d.Rate}}
 	for _, p := range parts {
 		if p.d != nil {
 			row(p.name+", gateway", p.d.Gateway)
@@ -254,7 +262,7 @@ func (b *bench) details(say func(string, ...any)) {
 	}
 }
 
-func stageTable(say func(string, ...any), name string, list map[string]stage) {
+func stageTable(say func(string, ...any), name string, list map[string]Stage) {
 	say("| stage, %s | mean ms | p50 ≤ ms | p99 ≤ ms | n |\n|---|---|---|---|---|", name)
 	for _, s := range []string{"ingest", "queue", "prepare", "first_token", "commit", "deliver"} {
 		if v, ok := list[s]; ok {
@@ -265,7 +273,7 @@ func stageTable(say func(string, ...any), name string, list map[string]stage) {
 }
 
 // rateTable shows what each platform had of the bursts: medians.
-func rateTable(say func(string, ...any), rounds []burstRound) {
+func rateTable(say func(string, ...any), rounds []Round) {
 	if len(rounds) == 0 {
 		return
 	}
@@ -277,12 +285,12 @@ func rateTable(say func(string, ...any), rounds []burstRound) {
 				list[i] = append(list[i], rate)
 			}
 		}
-		say("| %s | %.0f | %.0f |", platform, median(list[0]), median(list[1]))
+		say("| %s | %.0f | %.0f |", platform, Median(list[0]), Median(list[1]))
 	}
 	say("")
 }
 
-func verdictTable(say func(string, ...any), list judgement) {
+func verdictTable(say func(string, ...any), list Judgement) {
 	say("| platform | messages | answers | lost | doubled | out of order |\n|---|---|---|---|---|---|")
 	for _, platform := range slices.Sorted(maps.Keys(list)) {
 		v := list[platform]

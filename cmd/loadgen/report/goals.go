@@ -1,4 +1,4 @@
-package main
+package report
 
 import "fmt"
 
@@ -45,8 +45,8 @@ func short(v float64) string {
 	return fmt.Sprintf("%.2f", v)
 }
 
-func (b *bench) goals() []line {
-	d := &b.data
+func (b *Report) goals() []line {
+	d := &b.Result
 	var out []line
 	if l := d.Latency; l != nil {
 		out = append(out,
@@ -55,7 +55,7 @@ func (b *bench) goals() []line {
 			atMost("processor time per message, one in flight", l.CPU, 3, "ms", short(l.BareCPU)+" ms"))
 	}
 	if l := d.Rate; l != nil {
-		what := fmt.Sprintf("%g messages/s", b.c.Rate)
+		what := fmt.Sprintf("%g messages/s", b.Rate)
 		out = append(out,
 			timesFloor("latency p50, "+what, l.Gateway.P50, l.Bare.P50, 2.5),
 			timesFloor("latency p99, "+what, l.Gateway.P99, l.Bare.P99, 3))
@@ -64,7 +64,7 @@ func (b *bench) goals() []line {
 		out = append(out, b.burstGoals("", d.Burst)...)
 	}
 	if d.Thinking != nil {
-		out = append(out, b.burstGoals(fmt.Sprintf(", the model takes %s", thinkingTime), d.Thinking)...)
+		out = append(out, b.burstGoals(fmt.Sprintf(", the model takes %s", b.Thinking), d.Thinking)...)
 	}
 	if m := d.Memory; m != nil {
 		out = append(out,
@@ -76,8 +76,8 @@ func (b *bench) goals() []line {
 	out = append(out, b.agentGoals()...)
 	if s := d.Start; s != nil {
 		out = append(out,
-			atMost("cold start until every platform hears of it, new vault", median(s.Fresh), 80, "ms", short(median(s.Bare))+" ms"),
-			atMost("cold start, known vault", median(s.Again), 80, "ms", short(median(s.Bare))+" ms"),
+			atMost("cold start until every platform hears of it, new vault", Median(s.Fresh), 80, "ms", short(Median(s.Bare))+" ms"),
+			atMost("cold start, known vault", Median(s.Again), 80, "ms", short(Median(s.Bare))+" ms"),
 			atMost("the program's file", s.Base, 45, "MiB", ""))
 	}
 	if s := d.Scale; s != nil {
@@ -100,19 +100,19 @@ func (b *bench) goals() []line {
 }
 
 // burstGoals judges the rounds by their medians.
-func (b *bench) burstGoals(with string, d *burstData) []line {
-	pick := func(f func(burstRound) float64) float64 {
+func (b *Report) burstGoals(with string, d *Burst) []line {
+	pick := func(f func(Round) float64) float64 {
 		var list []float64
 		for _, r := range d.Rounds {
 			list = append(list, f(r))
 		}
-		return median(list)
+		return Median(list)
 	}
-	what := fmt.Sprintf("burst of %d chats × %d%s", b.c.Chats, b.c.Each, with)
-	cpu, bare := pick(func(r burstRound) float64 { return r.CPU }), pick(func(r burstRound) float64 { return r.BareCPU })
-	rate, floor := pick(func(r burstRound) float64 { return r.Gateway }), pick(func(r burstRound) float64 { return r.Bare })
+	what := fmt.Sprintf("burst of %d chats × %d%s", b.Chats, b.Each, with)
+	cpu, bare := pick(func(r Round) float64 { return r.CPU }), pick(func(r Round) float64 { return r.BareCPU })
+	rate, floor := pick(func(r Round) float64 { return r.Gateway }), pick(func(r Round) float64 { return r.Bare })
 	return []line{
-		ofFloor(what, pick(func(r burstRound) float64 { return r.Ratio }), rate, floor, .45),
+		ofFloor(what, pick(func(r Round) float64 { return r.Ratio }), rate, floor, .45),
 		atMost("processor time per message, "+what, cpu, 1.2, "ms", short(bare)+" ms"),
 		atMost("processor time of the first messages of new chats, by later ones, "+what, d.First.CPU/cpu, 1.3, "times", short(cpu)+" ms"),
 	}

@@ -1,0 +1,41 @@
+package report
+
+import (
+	"fmt"
+
+	"gatehouse/cmd/loadgen/index"
+)
+
+// Index is what the search index takes, and how long searches do.
+type Index struct {
+	index.Figures
+	WordTimes   Percentiles `json:"words"`
+	HybridTimes Percentiles `json:"hybrid"`
+}
+
+// indexGoals judges the search index.
+func (b *Report) indexGoals() []line {
+	d := b.Index
+	if d == nil {
+		return nil
+	}
+	with := fmt.Sprintf(", %d passages", d.Passages)
+	fill := line{what: "search index: filled without vectors" + with, goal: "≥ 2000/s", measured: fmt.Sprintf("%.0f/s", d.Filled), met: d.Filled >= 2000}
+	if !fill.met {
+		fill.missed = fmt.Sprintf("by %.0f %%", (1-d.Filled/2000)*100)
+	}
+	return []line{
+		fill,
+		atMost("search by two words, p50"+with, d.WordTimes.P50, 3, "ms", ""),
+		atMost("search by two words, p99"+with, d.WordTimes.P99, 20, "ms", ""),
+		atMost("search by words and meaning, 384 dimensions, p99"+with, d.HybridTimes.P99, 40, "ms", ""),
+		atMost("search index: memory at rest, by how much it grows"+with, d.Grown, 6, "MiB", ""),
+	}
+}
+
+func (b *Report) indexDetails(say func(string, ...any)) {
+	if d := b.Index; d != nil {
+		say("\nSearch index, in process: %d passages of 200 words, %.0f MiB; %.0f vectors a second stored. Of the searches a third are for the 20 most frequent words, a third for ordinary and a third for rare ones; the time of an embedding server is not in them.",
+			d.Passages, float64(d.Bytes)/(1<<20), d.Vectors)
+	}
+}
