@@ -30,6 +30,15 @@ const (
 	tie = 1e-9
 )
 
+// Weights of outcomes as evidence. Users correct only some of the wrong answers, so that
+// no correction came says little: with 0.3 the rate of a model is near its accuracy
+// where three of ten errors are corrected.
+const (
+	WeightSilence = 0.3 // the user's next turn had no correction
+	WeightReview  = 0.7
+	WeightUser    = 1.0 // a pick or a correction
+)
+
 // Evidence counts what outcomes said about a model: picks, verdicts of reviews and
 // corrections. That an answer was selected is no evidence. An outcome may count for
 // less than one.

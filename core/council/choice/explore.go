@@ -46,6 +46,10 @@ func Choose(seed uint64, q []Share, members []Member) Route {
 	return route
 }
 
+// sampled is how many observations the mean counts for where nothing is known of a
+// member: fewer than Prior, so that it is tried often.
+const sampled = 2
+
 // sample draws a reliability from what is known of a model in these domains.
 func sample(r *rand.Rand, q []Share, record *Record) float64 {
 	if record == nil {
@@ -54,7 +58,7 @@ func sample(r *rand.Rand, q []Share, record *Record) float64 {
 	value := 0.0
 	for _, d := range q {
 		mean := record.Reliability(d.Domain)
-		n := record.Domains[d.Domain].valid().Runs + Prior
+		n := record.Domains[d.Domain].valid().Runs + min(record.Domains[""].valid().Runs, Prior) + sampled
 		value += d.Weight * beta(r, mean*n, (1-mean)*n)
 	}
 	return value

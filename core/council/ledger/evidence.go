@@ -32,17 +32,14 @@ const (
 	ByPick       = "pick"
 )
 
-// Weights of verdicts as evidence. Users correct only some of the wrong answers, so that
-// no correction came says little: with 0.3 the rate of a model is near its accuracy
-// where three of ten errors are corrected.
 func weight(by string) float64 {
 	switch by {
 	case BySilence:
-		return 0.3
+		return choice.WeightSilence
 	case ByReview:
-		return 0.7
+		return choice.WeightReview
 	}
-	return 1
+	return choice.WeightUser
 }
 
 func strength(by string) int {
