@@ -76,9 +76,9 @@ type Store struct {
 // New returns a Store.
 func New(o Options) *Store { return &Store{o: o} }
 
-// micro returns a share in millionths, as the tables have it; NaN is NULL.
+// micro returns a share in millionths, as the tables have it; what is no number is NULL.
 func micro(v float64) *int64 {
-	if math.IsNaN(v) {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil
 	}
 	n := int64(math.Round(v * 1e6))
