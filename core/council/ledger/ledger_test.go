@@ -570,3 +570,34 @@ func TestConversationsHaveTheNamesOfACouncilsTables(t *testing.T) {
 	}
 	w.must(w.db.Select(t.Context(), &rows, `SELECT conversation_id, user_id, title, project_id, created_at, updated_at FROM council_conversations`))
 }
+
+func TestRecordsAndChangesOfScoresAreReadByAnIndex(t *testing.T) {
+	t.Parallel()
+	storetest.SQLiteOnly(t, "its plans")
+	w := newWorld(t)
+	where, args := of([]string{"a", "b"})
+	one, ofOne := changes("a", w.clock.Now())
+	all, ofAll := changes("", w.clock.Now())
+	for query, args := range map[string][]any{"SELECT * FROM model_counters" + where: args, "SELECT * FROM model_domains" + where: args, one: ofOne, all: ofAll} {
+		var steps []struct {
+			ID, Parent, Notused int
+			Detail              string
+		}
+		w.must(w.db.Select(t.Context(), &steps, "EXPLAIN QUERY PLAN "+query, args...))
+		if plan := fmt.Sprint(steps); !strings.Contains(plan, "USING INDEX") || strings.Contains(plan, "SCAN model") || strings.Contains(plan, "SCAN audit") {
+			t.Errorf("%s: %s", query, plan)
+		}
+	}
+	w.dispute("q1")
+	_, err := w.Pick(t.Context(), 7, "q1", "b")
+	w.must(err)
+	many := []string{"a", "b"}
+	for i := range 3 * choice.MaxMembers {
+		many = append(many, fmt.Sprint(i))
+	}
+	for _, models := range [][]string{{"a", "b"}, many} {
+		if r, err := w.Records(t.Context(), models); err != nil || len(r) != len(models) || r["b"].Domains["code"].Wins != 1 || r["a"].Domains["code"].Runs != 1 {
+			t.Errorf("%v, %v", r, err)
+		}
+	}
+}
