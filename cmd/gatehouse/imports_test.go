@@ -255,6 +255,7 @@ core/voice:  # speech becomes text, imports no package of ours
 core/voice/decode: core/voice  # recordings as samples
 core/voice/hearing: core core/voice core/voice/decode
 core/voice/pending: core core/journal core/store core/voice
+core/voice/quota: core core/store core/voice  # how much is transcribed for a user
 core/voice/program: core/sandbox core/voice  # programs that read recordings
 core/watch: core  # whether files have changed
 pairing: core core/store core/texts pairing/bots pairing/codes pairing/people pairing/places
@@ -301,7 +302,7 @@ web/openai/conversation: core web web/openai/refusal  # what a request's message
 web/openai/embeddings: core web web/auth web/openai/answer web/openai/params web/openai/refusal  # /v1/embeddings
 web/openai/params: web web/openai/refusal  # a request's parameters, and which are refused
 web/openai/refusal: core web  # errors in OpenAI's form
-web/openai/responses: core core/bus core/response web web/auth web/openai/answer web/openai/conversation web/openai/params web/openai/refusal  # the Responses API
+web/openai/responses: core core/bus core/response web web/auth web/fields web/openai/answer web/openai/conversation web/openai/params web/openai/refusal  # the Responses API
 web/openai/transcriptions: core core/voice web web/auth web/openai/answer web/openai/refusal  # /v1/audio/transcriptions
 web/static:
 web/upload: core core/attach web web/fields
