@@ -272,7 +272,7 @@ func (a *app) joinCore(ctx context.Context) error {
 	if err := a.openJournal(ctx); err != nil {
 		return err
 	}
-	a.sessions = session.New(session.Options{ParaID: a.paraIDs.ForChat, DB: a.db, Vault: a.vault, Clock: a.clock, Log: a.log, Version: version, Projects: a.cfg.ClaudeProjects})
+	a.sessions = session.New(session.Options{ParaID: a.paraIDs.ForChat, DB: a.db, Vault: a.vault, Clock: a.clock, Log: a.log, Version: version, Projects: a.cfg.ClaudeProjects, DropVectors: library.DropVectors})
 	a.closing(a.sessions.Close)
 	if err := a.openLibrary(); err != nil {
 		return err

@@ -101,9 +101,9 @@ func (l *life) many(size int) {
 		`INSERT INTO sessions (id, title, created_at, last_accessed, user_id) `+upTo(sessions)+`SELECT `+manyID+`, 'xyzzyword', 'NOW', 'NOW', USER FROM c`,
 		`INSERT INTO session_aliases (user_id, alias, session_id) `+upTo(sessions)+`SELECT USER, 'xyzzyword' || n, `+manyID+` FROM c`,
 		`INSERT INTO session_tags (session_id, tag, created_at) `+upTo(sessions)+`SELECT `+manyID+`, 'xyzzyword', 'NOW' FROM c`,
-		`INSERT INTO search_sessions (n, session_id, file, bytes) `+upTo(sessions)+`SELECT 1000000 + n, `+manyID+`, 'none', 1 FROM c`,
-		fmt.Sprintf(`INSERT INTO search_docs (id, n, at_byte, length) `+upTo(sessions*docs)+`SELECT 1000000 + n, 1000001 + (n - 1) / %d, n, 1 FROM c`, docs),
-		`INSERT INTO search (rowid, words, starts, keys) SELECT id, 'xyzzyword and some more words', '', 's' || n FROM search_docs WHERE id > 1000000`,
+		`INSERT INTO index_manifest (content_id, content_type, indexed_at, chunk_count, source_path, area, part, size) `+upTo(sessions)+`SELECT `+manyID+`, 'session', 'NOW', 0, 'none', 'session', 1, 1 FROM c`,
+		fmt.Sprintf(`INSERT INTO chunks (n, id, content_id, content_type, chunk_index, chunk_text, created_at, length) `+upTo(sessions*docs)+`SELECT 1000000 + n, 'many' || n, printf('00000000-0000-4000-9000-%%012d', 1 + (n - 1) / %d), 'session', n, '', 'NOW', 1 FROM c`, docs),
+		`INSERT INTO session_words (rowid, words, starts, keys) SELECT n, 'xyzzyword and some more words', '', 's' || n FROM chunks WHERE n > 1000000`,
 		`INSERT INTO runs (id, session_id, attempt, state, bot, chat, user_id, started, ended) `+upTo(size)+`SELECT 'many-' || n, printf('00000000-0000-4000-9000-%012d', 1 + n % 100), 1, 'done', 'api', 'x', USER, 'NOW', 'NOW' FROM c`,
 		`INSERT INTO run_events (run, attempt, n, data) `+upTo(size)+`SELECT 'many-' || n, 1, 1, '"xyzzyword"' FROM c`,
 		`INSERT INTO usage (at, run, session_id, user_id, bot, model) `+upTo(size)+`SELECT 'NOW', 'many-' || n, printf('00000000-0000-4000-9000-%012d', 1 + n % 100), USER, 'api', 'm' FROM c`,
@@ -179,10 +179,9 @@ func TestALongConversationIsDeletedInShortTransactions(t *testing.T) {
 	w.boss()
 	_, reply, _ := w.asked("POST", "/api/chat", map[string]any{"message": "about xyzzyword"}, wantJSON)
 	id := reply["session_id"].(string)
-	n := w.count(`SELECT n FROM search_sessions WHERE session_id = $1`, id)
-	w.inserts(int64(n),
-		`INSERT INTO search_docs (id, n, at_byte, length) `+upTo(manyRows)+`SELECT 1000000 + n, USER, 1000000 + n, 1 FROM c`,
-		`INSERT INTO search (rowid, words, starts, keys) SELECT id, 'some words that were said', '', 's' || n FROM search_docs WHERE id > 1000000`)
+	w.inserts(1,
+		`INSERT INTO chunks (n, id, content_id, content_type, chunk_index, chunk_text, created_at, length) `+upTo(manyRows)+`SELECT 1000000 + n, 'many' || n, '`+id+`', 'session', 1000000 + n, '', 'NOW', 1 FROM c`,
+		`INSERT INTO session_words (rowid, words, starts, keys) SELECT n, 'some words that were said', '', 's' || n FROM chunks WHERE n > 1000000`)
 	c := crowded{w: w}
 	c.during(func() {
 		if status, m, _ := w.asked("DELETE", "/api/chat/"+id, nil, nil); status != 204 {
@@ -193,7 +192,7 @@ func TestALongConversationIsDeletedInShortTransactions(t *testing.T) {
 	if c.worst > most || c.commits < manyRows/500 {
 		t.Errorf("a commit changed %d rows, of %d commits", c.worst, c.commits)
 	}
-	if n := w.count(`SELECT count(*) FROM search_docs`); n != 0 {
+	if n := w.count(`SELECT count(*) FROM chunks WHERE content_type = 'session'`); n != 0 {
 		t.Errorf("%d places are still in the index", n)
 	}
 }

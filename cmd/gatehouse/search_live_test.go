@@ -54,7 +54,7 @@ func TestWithoutAnIndexNothingOfTheDocumentsStaysAndConversationsAreFound(t *tes
 		t.Errorf("%d hits, want the conversation", n)
 	}
 	w.until("the index is empty", func() bool {
-		return w.count(`SELECT (SELECT count(*) FROM chunks) + (SELECT count(*) FROM index_manifest) + (SELECT count(*) FROM document_words)`) == 0
+		return w.count(`SELECT (SELECT count(*) FROM chunks WHERE content_type <> 'session') + (SELECT count(*) FROM index_manifest WHERE content_type <> 'session') + (SELECT count(*) FROM document_words)`) == 0
 	})
 	w.stop()
 	w.cfg.Index = "on"

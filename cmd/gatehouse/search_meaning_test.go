@@ -27,6 +27,8 @@ func TestDocumentsAreFoundByTheirMeaningWithinTheRightsOfTheReader(t *testing.T)
 	w, _ := newModelWorld(t, func(c *configs.Config) {
 		c.EmbedURL, c.EmbedModel, c.BudgetDay.Tokens = server.URL, "small", 1_000_000
 	})
+	_, reply, _ := w.asked("POST", "/api/chat", map[string]any{"message": "The chimney was plastered and the windows were reglazed."}, wantJSON)
+	talk, _ := reply["session_id"].(string)
 	w.put("Notes/gutters.md", "# House\n\nThe gutters were repaired and the roof was repainted.\n")
 	w.put("Notes/tea.md", "# Tea\n\nGreen tea wants water of eighty degrees.\n")
 	w.app.library.Crawler.Kick()
@@ -41,6 +43,20 @@ func TestDocumentsAreFoundByTheirMeaningWithinTheRightsOfTheReader(t *testing.T)
 		paths := find(owner)
 		return len(paths) > 0 && paths[0] == "Notes/gutters.md"
 	})
+	talks := func(r search.Reader) (ids []string) {
+		for _, h := range w.meant(r, "plastering chimneys") {
+			if h.Type == search.Session {
+				ids = append(ids, h.ID)
+			}
+		}
+		return ids
+	}
+	w.until("a conversation is found by another form of its words", func() bool { return slices.Contains(talks(owner), talk) })
+	for _, r := range []search.Reader{{User: 7, Trust: core.Full}, {User: core.Operator, Trust: core.Full, NoSessions: true}} {
+		if ids := talks(r); len(ids) != 0 {
+			t.Errorf("%+v finds the conversations %v", r, ids)
+		}
+	}
 	for _, name := range find(search.Reader{User: 7, Trust: core.Sandboxed}) {
 		if !strings.HasPrefix(name, "Public/") { // as the example vault opens it
 			t.Errorf("a guest finds %s", name)

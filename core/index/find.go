@@ -89,7 +89,7 @@ type lookup struct {
 	x   *Index
 	f   Query
 	q   words.Query
-	top int64 // the newest hit of the first page; 0 before it is known
+	top int64 // the number of the newest hit of the first page; 0 before it is known
 	was int64 // where the page before has ended, 0 for none
 	at  int64 // how far this one has come
 	all bool  // there is nothing further
@@ -99,13 +99,17 @@ type lookup struct {
 
 type hitRow struct {
 	ID      int64  `db:"id"`
-	N       int64  `db:"n"`
-	Session string `db:"session_id"`
+	Session string `db:"content_id"`
 	File    string `db:"file"`
+	Field   string `db:"field"`
 	At      int64  `db:"at_byte"`
 	Length  int64  `db:"length"`
+	Piece   int    `db:"piece"`
 	Fits    bool   `db:"fits"`
 }
+
+// hitColumns fill a hitRow but for Fits; the tables are called c and m.
+const hitColumns = `c.n AS id, c.content_id, m.source_path AS file, c.field, c.chunk_index - c.piece AS at_byte, c.length, c.piece`
 
 // minBegin is the shortest prefix of a term that is searched in messages.
 const minBegin = 3
@@ -135,11 +139,11 @@ func (l *lookup) resume(cursor string) error {
 	}
 	var n [3]int64
 	for i := range n {
-		if n[i], err = strconv.ParseInt(fields[i+1], 10, 64); err != nil || n[i] < 0 {
+		if n[i], err = strconv.ParseInt(fields[i+1], 10, 64); err != nil {
 			return errCursor
 		}
 	}
-	if n[0] < 1 || n[1] < 1 || n[1] > n[0] || n[2] > 1 {
+	if n[0] == 0 || n[1] == 0 || n[1] > n[0] || n[2] < 0 || n[2] > 1 {
 		return errCursor
 	}
 	l.top, l.was, l.at, l.q.Begins = n[0], n[1], n[1], n[2] == 1
@@ -181,7 +185,7 @@ func (l *lookup) own(t fulltext.Term) fulltext.Term {
 
 // page collects the hits of one page, one for each session.
 func (l *lookup) page(ctx context.Context) error {
-	seen := map[int64]bool{}
+	seen := map[string]bool{} // at most maxHits
 	for looked, n := 0, firstHits; looked < maxHits; n *= 4 {
 		n = min(n, maxHits-looked)
 		batch, err := l.batch(ctx, n)
@@ -196,9 +200,9 @@ func (l *lookup) page(ctx context.Context) error {
 			return err
 		}
 		for _, h := range batch {
-			fits := h.Fits && !seen[h.N]
-			if fits && again[h.N] {
-				if fits, err = l.fresh(ctx, h.N); err != nil {
+			fits := h.Fits && !seen[h.Session]
+			if fits && again[h.Session] {
+				if fits, err = l.fresh(ctx, h.Session); err != nil {
 					return err
 				}
 			}
@@ -208,7 +212,7 @@ func (l *lookup) page(ctx context.Context) error {
 			if fits {
 				l.hits = append(l.hits, h)
 			}
-			seen[h.N], l.at = true, h.ID
+			seen[h.Session], l.at = true, h.ID
 		}
 		if looked += n; len(batch) < n {
 			l.all = true
@@ -227,9 +231,9 @@ func (l *lookup) batch(ctx context.Context, n int) (rows []hitRow, err error) {
 // statement walks the index backwards; the filter is applied to each hit, so that the
 // walk knows its position.
 func (l *lookup) statement(n int) (string, []any) {
-	match, args := l.x.db.Match("search", l.terms(""), 1)
+	match, args := l.x.db.Match("session_words", l.terms(""), 1)
 	inner := store.Conditions{Args: args}
-	if l.at > 0 {
+	if l.at != 0 {
 		inner.And("rowid < ?", l.at)
 	}
 	inner.And(match)
@@ -240,36 +244,36 @@ func (l *lookup) statement(n int) (string, []any) {
 	if len(outer.Where) > 0 {
 		fits = "CASE WHEN " + strings.Join(outer.Where, " AND ") + " THEN 1 ELSE 0 END"
 	}
-	return fmt.Sprintf(`SELECT h.id, d.n, w.session_id, w.file, d.at_byte, d.length, %s AS fits
-		FROM (SELECT rowid AS id FROM search WHERE %s ORDER BY rowid DESC LIMIT $%d) h
-		JOIN search_docs d ON d.id = h.id JOIN search_sessions w ON w.n = d.n JOIN sessions s ON s.id = w.session_id
-		ORDER BY h.id DESC`, fits, strings.Join(inner.Where, " AND "), limit), outer.Args
+	return fmt.Sprintf(`SELECT %s, %s AS fits
+		FROM (SELECT rowid AS id FROM session_words WHERE %s ORDER BY rowid DESC LIMIT $%d) h
+		JOIN chunks c ON c.n = h.id JOIN index_manifest m ON m.content_id = c.content_id JOIN sessions s ON s.id = c.content_id
+		ORDER BY h.id DESC`, hitColumns, fits, strings.Join(inner.Where, " AND "), limit), outer.Args
 }
 
 // repeats returns the sessions of which something is where the pages before
 // this one have been: fresh reports whether it was a hit.
-func (l *lookup) repeats(ctx context.Context, batch []hitRow) (map[int64]bool, error) {
+func (l *lookup) repeats(ctx context.Context, batch []hitRow) (map[string]bool, error) {
 	if l.was == 0 || len(batch) == 0 {
 		return nil, nil
 	}
 	c := store.Conditions{Args: []any{l.was, l.top}}
 	for _, h := range batch {
-		c.And("?", h.N)
+		c.And("?", h.Session)
 	}
-	var list []int64
-	err := l.x.db.Select(ctx, &list, `SELECT DISTINCT n FROM search_docs WHERE +id >= $1 AND +id <= $2 AND n IN (`+strings.Join(c.Where, ", ")+`)`, c.Args...)
-	again := make(map[int64]bool, len(list))
-	for _, n := range list {
-		again[n] = true
+	var list []string
+	err := l.x.db.Select(ctx, &list, `SELECT DISTINCT content_id FROM chunks WHERE +n >= $1 AND +n <= $2 AND content_id IN (`+strings.Join(c.Where, ", ")+`)`, c.Args...)
+	again := make(map[string]bool, len(list))
+	for _, id := range list {
+		again[id] = true
 	}
 	return again, err
 }
 
 // fresh reports whether no page before this one has shown the session.
-func (l *lookup) fresh(ctx context.Context, n int64) (bool, error) {
-	match, args := l.x.db.Match("search", l.terms(sessionKey(n)), 3)
+func (l *lookup) fresh(ctx context.Context, id string) (bool, error) {
+	match, args := l.x.db.Match("session_words", l.terms(sessionKey(id)), 3)
 	var shown bool
-	err := l.x.db.Get(ctx, &shown, `SELECT EXISTS (SELECT 1 FROM search WHERE rowid >= $1 AND rowid <= $2 AND `+match+`)`,
+	err := l.x.db.Get(ctx, &shown, `SELECT EXISTS (SELECT 1 FROM session_words WHERE rowid >= $1 AND rowid <= $2 AND `+match+`)`,
 		append([]any{l.was, l.top}, args...)...)
 	return !shown, err
 }
@@ -277,14 +281,7 @@ func (l *lookup) fresh(ctx context.Context, n int64) (bool, error) {
 // answers returns the hits of the page with an excerpt each. If a transcript has
 // changed, the hit is omitted, and Fill reads the file again.
 func (l *lookup) answers(ctx context.Context) ([]Hit, error) {
-	var ids, tagged []string
-	for _, h := range l.hits {
-		ids = append(ids, h.Session)
-		if h.At == noLine {
-			tagged = append(tagged, h.Session)
-		}
-	}
-	heads, err := l.f.Heads(ctx, ids, tagged)
+	heads, err := l.f.headsOf(ctx, l.hits)
 	if err != nil {
 		return nil, err
 	}
@@ -296,7 +293,7 @@ func (l *lookup) answers(ctx context.Context) ([]Hit, error) {
 		}
 		hit, ok := l.show(h, head)
 		if !ok {
-			if err := l.x.outdated(ctx, h.N); err != nil {
+			if err := l.x.outdated(ctx, h.Session); err != nil {
 				return nil, err
 			}
 			continue
@@ -307,17 +304,26 @@ func (l *lookup) answers(ctx context.Context) ([]Hit, error) {
 	return out, nil
 }
 
+// headsOf returns what Heads does for hits.
+func (q *Query) headsOf(ctx context.Context, hits []hitRow) (map[string]Head, error) {
+	var ids, tagged []string
+	for _, h := range hits {
+		ids = append(ids, h.Session)
+		if h.Field == ofHead {
+			tagged = append(tagged, h.Session)
+		}
+	}
+	return q.Heads(ctx, ids, tagged)
+}
+
 // outdated has Fill read a session's transcript again.
-func (x *Index) outdated(ctx context.Context, n int64) error {
-	return x.db.Tx(ctx, func(tx *store.Tx) error {
-		_, err := tx.Exec(ctx, `UPDATE search_sessions SET bytes = 0, behind = 1 WHERE n = $1`, n)
-		return err
-	})
+func (x *Index) outdated(ctx context.Context, id string) error {
+	return x.db.Tx(ctx, func(tx *store.Tx) error { return x.Reread(ctx, tx, id) })
 }
 
 // show returns the excerpt of a hit; false if the terms are not found.
 func (l *lookup) show(h hitRow, head Head) (Hit, bool) {
-	if h.At == noLine {
+	if h.Field == ofHead {
 		return l.showHead(head.Title, head.Tags)
 	}
 	raw, err := l.x.lineOf(h)

@@ -373,6 +373,9 @@ func (s *Store) Delete(ctx context.Context, tx *store.Tx, id string, by core.Act
 	if err != nil {
 		return fmt.Errorf("delete session: %w", err)
 	}
+	if err := s.Remove(ctx, tx, id); err != nil {
+		return fmt.Errorf("delete session: %w", err)
+	}
 	n, err := tx.Exec(ctx, `DELETE FROM sessions WHERE id = $1`, id)
 	if err == nil && n == 0 {
 		return notFound()

@@ -34,8 +34,8 @@ type sessionWas struct {
 func (s *Store) Finish(ctx context.Context, tx *store.Tx, id string, f Finish) error {
 	var was sessionWas
 	err := tx.Get(ctx, &was, `SELECT s.user_id, CASE WHEN s.title_source = 'default' AND coalesce(s.title, '') = '' THEN 1 ELSE 0 END AS untitled,
-			coalesce(w.n, 0) AS n, coalesce(w.bytes, 0) AS bytes
-		FROM sessions s LEFT JOIN search_sessions w ON w.session_id = s.id WHERE s.id = $1`, id)
+			CASE WHEN w.content_id IS NULL THEN 0 ELSE 1 END AS known, coalesce(w.source_path, '') AS file, coalesce(w.size, 0) AS bytes
+		FROM sessions s LEFT JOIN index_manifest w ON w.content_id = s.id WHERE s.id = $1`, id)
 	if errors.Is(err, store.ErrNoRows) {
 		return nil
 	}

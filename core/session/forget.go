@@ -22,6 +22,11 @@ func (s *Store) Forget(ctx context.Context, tx *store.Tx, p core.Person) (sessio
 		if err := tx.Select(ctx, &sessions, `SELECT id FROM sessions WHERE user_id = $1`, p.User); err != nil {
 			return nil, fmt.Errorf("forget sessions: %w", err)
 		}
+		for _, id := range sessions {
+			if err := s.Remove(ctx, tx, id); err != nil {
+				return nil, fmt.Errorf("forget sessions: %w", err)
+			}
+		}
 		for _, q := range [...]string{
 			`DELETE FROM chats WHERE place = '' AND session_id IN (SELECT id FROM sessions WHERE user_id = $1)`,
 			`UPDATE chats SET session_id = NULL WHERE session_id IN (SELECT id FROM sessions WHERE user_id = $1)`,
@@ -60,6 +65,9 @@ func (s *Store) ForgetSome(ctx context.Context, tx *store.Tx, user int64, most i
 		}
 		if most -= n; most <= 0 {
 			return sessions, true, nil
+		}
+		if err := s.Remove(ctx, tx, id); err != nil {
+			return nil, false, fmt.Errorf("forget sessions: %w", err)
 		}
 		for _, q := range [...]string{
 			`DELETE FROM chats WHERE place = '' AND session_id = $1`,

@@ -13,7 +13,7 @@ type Tables struct{ Store *Store }
 
 // Tables returns the tables that keep data of users.
 func (Tables) Tables() []string {
-	return []string{"sessions", "session_tags", "session_contexts", "session_aliases", "deleted_imports", "chats", "search", "search_docs", "search_sessions"}
+	return []string{"sessions", "session_tags", "session_contexts", "session_aliases", "deleted_imports", "chats", "session_words"}
 }
 
 // Forget removes the user's sessions. Of the runs in r.Turns it keeps those in

@@ -5,10 +5,12 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -296,7 +298,7 @@ func makeScale(b *testing.B, path string, v *vault.Vault, sz size) {
 	exec(`INSERT INTO session_contexts (session_id, folder_path, added_at) ` + count(sz.sessions) + `SELECT ` + id + fmt.Sprintf(`, 'Common', '' FROM c WHERE n %% 3 = 1 OR n %% %d = 1`, sz.sessions/200))
 	exec(`INSERT INTO session_contexts (session_id, folder_path, added_at) ` + count(sz.sessions) + `SELECT ` + id + fmt.Sprintf(`, 'Rare', '' FROM c WHERE n %% %d = 0`, every))
 	exec(`INSERT INTO session_aliases (user_id, alias, session_id) ` + count(sz.sessions) + `SELECT ` + owner + `, 'alias-' || n, ` + id + ` FROM c`)
-	exec(`INSERT INTO search_sessions (n, session_id, file, bytes) `+count(sz.sessions)+`SELECT n, `+id+`, ?, 1 FROM c`, file)
+	exec(`INSERT INTO index_manifest (content_id, content_type, indexed_at, chunk_count, source_path, area, part, size) `+count(sz.sessions)+`SELECT `+id+`, 'session', '', 0, ?, 'session', 1, 1 FROM c`, file)
 	exec(`INSERT INTO pairing_requests (id, platform, platform_user_id, platform_chat_id, status, created_at, bot) ` + count(sz.sessions/10) +
 		`SELECT 'p' || n, 'telegram', n, n, CASE WHEN n <= 20 THEN 'pending' ELSE 'approved' END, ` + at(sz.sessions/10) + `, 'telegram' FROM c`)
 	exec(`INSERT INTO audit_events (at, user_id, via, action, subject) ` + count(sz.log) +
@@ -305,7 +307,7 @@ func makeScale(b *testing.B, path string, v *vault.Vault, sz size) {
 		`SELECT ` + at(sz.log) + `, 'run-' || n, n % 100000, 1 + n % 1000, 'telegram', 'm', 100, 100, 10 FROM c`)
 	exec(`COMMIT`)
 	fillWords(b, db, sz, len(line), every)
-	exec(`INSERT INTO metadata (key, value, updated_at) VALUES ('search.walked', '*', '')`)
+	exec(`INSERT INTO metadata (key, value, updated_at) VALUES ('sessions.walked', '*', '')`)
 	exec(`ANALYZE`)
 	exec(`DELETE FROM sqlite_stat1`) // the program does not make it
 	exec(`PRAGMA wal_checkpoint(TRUNCATE)`)
@@ -315,10 +317,10 @@ func makeScale(b *testing.B, path string, v *vault.Vault, sz size) {
 func fillWords(b *testing.B, db *sql.DB, sz size, length, every int) {
 	b.Helper()
 	filler := strings.Fields("plan budget kettle meeting green tea seven chairs brought")
-	if _, err := db.Exec(`INSERT INTO search (search, rank) VALUES ('hashsize', 67108864)`); err != nil { // fewer merges meanwhile
+	if _, err := db.Exec(`INSERT INTO session_words (session_words, rank) VALUES ('hashsize', 67108864)`); err != nil { // fewer merges meanwhile
 		b.Fatal(err)
 	}
-	defer func() { _, _ = db.Exec(`INSERT INTO search (search, rank) VALUES ('hashsize', 1048576)`) }()
+	defer func() { _, _ = db.Exec(`INSERT INTO session_words (session_words, rank) VALUES ('hashsize', 1048576)`) }()
 	random := rand.New(rand.NewPCG(3, 4))
 	zipf := rand.NewZipf(random, 1.1, 5, 200_000)
 	for from := 1; from <= sz.sessions; from += 20_000 {
@@ -328,12 +330,16 @@ func fillWords(b *testing.B, db *sql.DB, sz size, length, every int) {
 		}
 		put := func(n, at, length int, text, starts string) {
 			user := ownerOf(n, sz)
-			res, err := tx.Exec(`INSERT INTO search_docs (n, at_byte, length) VALUES ($1, $2, $3)`, n, at, length)
+			id, field := fmt.Sprintf("00000000-0000-4000-8000-%012d", n), "content"
+			if at < 0 {
+				field, at = "title", 0
+			}
+			res, err := tx.Exec(`INSERT INTO chunks (id, content_id, content_type, field, chunk_index, chunk_text, created_at, length) VALUES ($1, $2, 'session', $3, $4, '', '', $5)`, fmt.Sprint("chunk:", id, ":", field, ":", at), id, field, at, length)
 			if err != nil {
 				b.Fatal(err)
 			}
 			row, _ := res.LastInsertId()
-			if _, err := tx.Exec(`INSERT INTO search (rowid, words, starts, keys) VALUES ($1, $2, $3, $4)`, row, text, starts, keysOf(n, user, text+" "+starts)); err != nil {
+			if _, err := tx.Exec(`INSERT INTO session_words (rowid, words, starts, keys) VALUES ($1, $2, $3, $4)`, row, text, starts, keysOf(id, user, text+" "+starts)); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -360,8 +366,10 @@ func fillWords(b *testing.B, db *sql.DB, sz size, length, every int) {
 }
 
 // keysOf is the column keys as the program makes it.
-func keysOf(n, user int, text string) string {
-	out := fmt.Sprint("s", n)
+func keysOf(id string, user int, text string) string {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(id))
+	out := "s" + strconv.FormatUint(h.Sum64(), 36)
 	for _, w := range strings.Fields(text) {
 		out += fmt.Sprintf(" u%dw%s", user, w)
 	}

@@ -23,36 +23,83 @@ type Found struct {
 // Search returns a page of sessions that match f.Search or f.Words, in the order of index.Find,
 // and the cursor of the next page. The cursor is valid for this search only.
 func (s *Store) Search(ctx context.Context, f Filter) ([]Found, string, error) {
-	if err := f.check(); err != nil {
+	q, rows, err := s.asked(&f)
+	if err != nil {
 		return nil, "", err
 	}
+	hits, next, err := s.Find(ctx, q)
+	if err != nil {
+		return nil, "", err
+	}
+	found, err := founds(hits, *rows)
+	return found, next, err
+}
+
+// asked returns the query of a filter, and where its Heads leaves the sessions' rows.
+func (s *Store) asked(f *Filter) (index.Query, *map[string]row, error) {
+	if err := f.check(); err != nil {
+		return index.Query{}, nil, err
+	}
 	if f.Offset > 0 {
-		return nil, "", core.Errorf(core.Invalid, "a search is paged by cursor, not by offset")
+		return index.Query{}, nil, core.Errorf(core.Invalid, "a search is paged by cursor, not by offset")
 	}
 	terms := f.Words
 	if f.Search != "" {
 		terms = words.Parse(f.Search)
 	}
 	q := index.Query{Words: terms, User: f.User, All: f.All, Where: f.choose, Limit: f.Limit, Cursor: f.Cursor}
-	var rows map[string]row
+	rows := &map[string]row{}
 	q.Heads = func(ctx context.Context, ids, tagged []string) (heads map[string]index.Head, err error) {
-		rows, heads, err = s.heads(ctx, &f, ids, tagged)
+		*rows, heads, err = s.heads(ctx, f, ids, tagged)
 		return heads, err
 	}
-	hits, next, err := s.Find(ctx, q)
-	if err != nil {
-		return nil, "", err
-	}
+	return q, rows, nil
+}
+
+func founds(hits []Hit, rows map[string]row) ([]Found, error) {
 	found := make([]Found, 0, len(hits))
 	for _, h := range hits {
 		r := rows[h.Session]
 		sess, err := r.session()
 		if err != nil {
-			return nil, "", err
+			return nil, err
 		}
 		found = append(found, Found{sess, h})
 	}
-	return found, next, nil
+	return found, nil
+}
+
+// ChunksOf returns the numbers of the chunks of all sessions that f chooses, as index.Chunks.
+func (s *Store) ChunksOf(ctx context.Context, f Filter, most int) ([]int64, error) {
+	q, _, err := s.asked(&f)
+	if err != nil {
+		return nil, err
+	}
+	return s.Chunks(ctx, q, most)
+}
+
+// AmongOf returns those of the chunks with the numbers chosen that are of sessions which f
+// chooses, in their order.
+func (s *Store) AmongOf(ctx context.Context, f Filter, chosen []int64) ([]int64, error) {
+	q, _, err := s.asked(&f)
+	if err != nil {
+		return nil, err
+	}
+	return s.Among(ctx, q, chosen)
+}
+
+// FoundAt returns those of the sessions that f chooses of which the chosen chunks are, in
+// their order, one hit each, as index.At.
+func (s *Store) FoundAt(ctx context.Context, f Filter, phrases [][]string, chosen []int64) ([]Found, error) {
+	q, rows, err := s.asked(&f)
+	if err != nil {
+		return nil, err
+	}
+	hits, err := s.At(ctx, q, phrases, chosen)
+	if err != nil {
+		return nil, err
+	}
+	return founds(hits, *rows)
 }
 
 // heads reads the sessions ids, as far as the filter's user may see them, and the tags

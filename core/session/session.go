@@ -35,6 +35,10 @@ type Options struct {
 	// sessions get none.
 	ParaID func(ctx context.Context, tx *store.Tx, session string, user int64) (string, error)
 
+	// DropVectors removes what is stored of the meaning of chunks that are deleted. nil:
+	// there is none.
+	DropVectors func(ctx context.Context, tx *store.Tx, chunks []int64) error
+
 	// Projects is a directory like ~/.claude/projects where transcripts of the
 	// operator's sessions are looked for that the vault does not hold. It is
 	// only read. "": none.
@@ -71,7 +75,7 @@ func New(o Options) *Store {
 		Files: transcript.New(transcript.Options{Vault: o.Vault, Clock: o.Clock, Log: o.Log, Version: o.Version, Projects: o.Projects}),
 		db:    o.DB, vault: o.Vault, clock: o.Clock, log: o.Log, paraID: o.ParaID, sidecars: sidecar.New(o.Vault, o.Log), opened: map[string]time.Time{},
 	}
-	s.Index = index.New(index.Options{DB: o.DB, Vault: o.Vault, Files: s.Files, Log: o.Log, Sessions: s})
+	s.Index = index.New(index.Options{DB: o.DB, Vault: o.Vault, Files: s.Files, Log: o.Log, Sessions: s, DropVectors: o.DropVectors})
 	return s
 }
 

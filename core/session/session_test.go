@@ -16,6 +16,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/coretest"
+	"gatehouse/core/index/vector"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
 	"gatehouse/core/store/storetest"
@@ -48,7 +49,7 @@ func open(t testing.TB) *house {
 
 // another is a second store over the same files, as after a restart.
 func (h *house) another() *session.Store {
-	s := session.New(session.Options{DB: h.db, Vault: h.vault, Clock: h.clock})
+	s := session.New(session.Options{DB: h.db, Vault: h.vault, Clock: h.clock, DropVectors: vector.Drop})
 	h.t.Cleanup(func() { _ = s.Close() })
 	return s
 }

@@ -20,7 +20,7 @@ func (s *Store) Take(ctx context.Context, tx *store.Tx, sess Session, tags ...st
 	if err := s.Restore(ctx, tx, sess, &sidecar.Sidecar{Tags: tags, Scope: sess.Scope}, true); err != nil {
 		return fmt.Errorf("take session: %w", err)
 	}
-	if _, err := tx.Exec(ctx, `INSERT INTO search_sessions (session_id, behind) VALUES ($1, 1) ON CONFLICT (session_id) DO NOTHING`, sess.ID); err != nil {
+	if err := s.Expect(ctx, tx, sess.ID); err != nil {
 		return fmt.Errorf("take session: %w", err)
 	}
 	if original, ok := originalOf(sess.Metadata).(string); ok {
@@ -113,7 +113,7 @@ func (s *Store) Grown(ctx context.Context, tx *store.Tx, id string, messages int
 	_, err := tx.Exec(ctx, `UPDATE sessions SET message_count = $2, last_accessed = CASE WHEN last_accessed < $3 THEN $3 ELSE last_accessed END WHERE id = $1`,
 		id, messages, core.Stamp(at))
 	if err == nil {
-		_, err = tx.Exec(ctx, `UPDATE search_sessions SET behind = 1 WHERE session_id = $1`, id)
+		err = s.Behind(ctx, tx, id)
 	}
 	if err == nil {
 		_, err = s.SetTitle(ctx, tx, id, title, TitleDefault)

@@ -46,9 +46,9 @@ var sqlite = engine{
 
 	match:      fulltext.FTS5,
 	words:      func(text string) string { return text },
-	emptyWords: "INSERT INTO search (search) VALUES ('delete-all')",
+	emptyWords: "INSERT INTO session_words (session_words) VALUES ('delete-all')",
 	rank:       "rank",
-	mergeWords: [][2]string{mergeOf("search"), mergeOf("document_words")},
+	mergeWords: [][2]string{mergeOf("session_words"), mergeOf("document_words")},
 }
 
 // mergeOf returns the statements that merge a table's index: the first once, then the
@@ -74,7 +74,7 @@ func postgreSQL(server Server) engine {
 
 		match:      fulltext.Like,
 		words:      func(text string) string { return " " + text + " " },
-		emptyWords: "DELETE FROM search",
+		emptyWords: "DELETE FROM session_words",
 		rank:       "rowid",
 	}
 }
@@ -92,6 +92,10 @@ func (t *Tx) SkipLocked() string { return t.db.engine.skipLocked }
 // committed before it began, also after it has waited for a row: to change a row
 // by the content of others, lock it first in a separate statement.
 func (t *Tx) ForUpdate() string { return t.db.engine.forUpdate }
+
+// KeysFollow reports whether an integer key that the database chooses is one more than the
+// table's highest. PostgreSQL chooses the one after the last that it has chosen.
+func (t *Tx) KeysFollow() bool { return t.db.engine.kind == migrations.SQLite }
 
 // begin begins the writer's transaction, over a new connection when the old one
 // is gone: nothing has been done yet that could be done twice.

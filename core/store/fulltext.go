@@ -17,7 +17,7 @@ func (d *DB) Match(table string, terms []fulltext.Term, first int) (cond string,
 // stores it.
 func (t *Tx) Words(text string) string { return t.db.engine.words(text) }
 
-// EmptyWords forgets everything that the table search has, at once.
+// EmptyWords forgets everything that the table session_words has, at once.
 func (t *Tx) EmptyWords(ctx context.Context) error {
 	_, err := t.Exec(ctx, t.db.engine.emptyWords)
 	return err

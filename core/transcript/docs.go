@@ -34,6 +34,7 @@ type Words struct {
 type Doc struct {
 	At, Length int64 // of its line in the file
 	Words      string
+	Pieces     int // see Pieces
 }
 
 // Words returns what the conversation has that is not indexed, the current run's lines
@@ -152,7 +153,7 @@ func searched(m *Message) string {
 
 func appendDoc(docs []Doc, at, length int64, text string) []Doc {
 	if w := words.Index(text); w != "" {
-		docs = append(docs, Doc{at, length, w})
+		docs = append(docs, Doc{At: at, Length: length, Words: w, Pieces: len(Pieces(text))})
 	}
 	return docs
 }

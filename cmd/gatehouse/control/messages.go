@@ -7,10 +7,9 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/permission"
 	"gatehouse/core/store"
-	"gatehouse/core/tool/mcp/entry"
 	"gatehouse/pairing/codes"
 	"gatehouse/web/account"
-	"gatehouse/web/api/bots/post"
+	"gatehouse/web/api/bots"
 	"gatehouse/web/auth"
 )
 
@@ -49,7 +48,13 @@ type (
 	}
 	// A Server is how the gateway finds one MCP server; GET /control/servers
 	// answers with all, at most 2 × entry.MaxServers + 1.
-	Server = entry.State
+	Server struct {
+		Name  string    `json:"name"`
+		State string    `json:"state"` // as mcp.Health has it
+		Since time.Time `json:"since,omitzero"`
+		Next  time.Time `json:"next,omitzero"` // of a failing one; absent: being tried
+		Error string    `json:"error,omitempty"`
+	}
 	// A ClaimRequest is the body of POST /control/claim; a ClaimCode is its answer.
 	ClaimRequest struct {
 		Replace bool `json:"replace"`
@@ -70,9 +75,9 @@ type (
 		Invitations []codes.Invitation `json:"invitations"`
 	}
 	// A Message is the body of POST /control/messages. Its ID is the caller's own
-	// name for it, and Files are not used. The answer is a post.Posted.
+	// name for it, and Files are not used. The answer is an bots.Posted.
 	Message struct {
-		post.Unasked
+		bots.Unasked
 		Attached []File `json:"attached,omitempty"`
 	}
 	// A File goes along with a message.

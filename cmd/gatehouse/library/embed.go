@@ -9,6 +9,7 @@ import (
 	"gatehouse/core/index/embedding"
 	"gatehouse/core/index/search"
 	"gatehouse/core/llm/embed"
+	"gatehouse/core/session/found"
 	"gatehouse/core/store"
 	"gatehouse/core/usage"
 )
@@ -38,7 +39,7 @@ func (l *Library) openEmbedder(o Options) (near func(ctx context.Context, user i
 	}
 	l.close, l.embed = client.Close, client
 	l.Embedder = embedding.New(embedding.Options{
-		Model: client, Name: o.Embed.Model, Dimensions: o.Embed.Dimensions, Prefixes: prefixes, Library: l.Documents, Memory: o.DB, Spend: o.Embed.spend(o.DB),
+		Model: client, Name: o.Embed.Model, Dimensions: o.Embed.Dimensions, Prefixes: prefixes, Library: found.Library{Store: l.Documents, Texts: o.Sessions}, Memory: o.DB, Spend: o.Embed.spend(o.DB),
 		Ready: l.compared, MayRead: l.mayEmbed, Busy: o.Busy, Clock: o.Clock, Log: o.Log, Metrics: metrics,
 	})
 	return l.Embedder.Near, nil

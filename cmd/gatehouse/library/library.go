@@ -14,6 +14,7 @@ import (
 	"gatehouse/core/index/document"
 	"gatehouse/core/index/embedding"
 	"gatehouse/core/index/search"
+	"gatehouse/core/index/vector"
 	"gatehouse/core/llm/embed"
 	"gatehouse/core/permission"
 	"gatehouse/core/session"
@@ -52,6 +53,11 @@ type Library struct {
 	o         Options
 }
 
+// DropVectors removes what is stored of the meaning of chunks that are deleted.
+func DropVectors(ctx context.Context, tx *store.Tx, chunks []int64) error {
+	return vector.Drop(ctx, tx, chunks)
+}
+
 // New returns the library of a database and a vault.
 func New(o Options) (*Library, error) {
 	l := &Library{Documents: document.New(o.DB, o.Known), o: o}
@@ -62,6 +68,9 @@ func New(o Options) (*Library, error) {
 	sources := search.Options{Near: near, Sessions: found.Source{Sessions: o.Sessions}, MayRead: o.MayRead}
 	if o.On {
 		sources.Documents = l.Documents
+	}
+	if l.Embedder != nil {
+		sources.Meaning = found.Meaning{Sessions: o.Sessions, DB: o.DB}
 	}
 	l.Finder = search.New(sources)
 	l.Crawler = crawl.New(crawl.Options{
@@ -101,6 +110,9 @@ func (l *Library) dropVectors(ctx context.Context) {
 // clear deletes what is indexed, also from the file of the database as far as later
 // writes would leave it there.
 func (l *Library) clear(ctx context.Context) error {
+	if err := l.Documents.DropVectors(ctx, 0); err != nil { // those of conversations
+		return err
+	}
 	c, err := l.Documents.Count(ctx)
 	if err != nil || c == (document.Counts{}) {
 		return err

@@ -1,5 +1,7 @@
 // Package document keeps the passages of the vault's documents and of the entries of
-// journals, and finds them by their words. It owns the tables chunks, index_manifest and document_words.
+// journals, and finds them by their words and meaning. It owns the tables chunks,
+// index_manifest and document_words, but for the rows of conversations, which are those of
+// package index; of these it keeps the vectors.
 package document
 
 import (

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
+	"gatehouse/core"
+	"gatehouse/core/index/search"
 	"gatehouse/core/index/vector"
 	"gatehouse/core/store"
 )
@@ -15,10 +18,17 @@ import (
 type Passage struct {
 	N        int64  `db:"n"`
 	Content  string `db:"content_id"`
-	Path     string `db:"source_path"` // of the document, relative to the vault
+	Type     string `db:"content_type"`
+	Path     string `db:"source_path"` // of the document or transcript, relative to the vault
 	Title    string `db:"title"`
-	Text     string `db:"chunk_text"`
-	Embedder int64  `db:"embedder"` // the model that has read it, 0 for none
+	Text     string `db:"chunk_text"` // of a conversation: the caller's to set
+	Embedder int64  `db:"embedder"`   // the model that has read it, 0 for none
+	Created  string `db:"created_at"`
+
+	Field  string `db:"field"` // of a conversation: where its text is
+	Index  int64  `db:"chunk_index"`
+	Length int64  `db:"length"`
+	Piece  int    `db:"piece"`
 }
 
 // Embedded is what a model has to read of a passage: the text, and the document's title
@@ -30,7 +40,7 @@ func (p Passage) Embedded() string {
 	return p.Title + "\n\n" + p.Text
 }
 
-// Pending returns at most limit passages that the model has not embedded, those that
+// Pending returns at most limit passages, also of conversations, that the model has not embedded, those that
 // were indexed first at first.
 func (s *Store) Pending(ctx context.Context, model int64, limit int) ([]Passage, error) {
 	return s.PendingAfter(ctx, model, Passage{}, limit)
@@ -38,10 +48,14 @@ func (s *Store) Pending(ctx context.Context, model int64, limit int) ([]Passage,
 
 // PendingAfter returns those of Pending that follow a passage which it has returned.
 func (s *Store) PendingAfter(ctx context.Context, model int64, after Passage, limit int) (list []Passage, err error) {
+	from := after.N
+	if from == 0 {
+		from = math.MinInt64 // conversations have also lower ones
+	}
 	for _, where := range [...]string{"c.embedder < $1", "c.embedder > $1"} { // each has an index
 		var more []Passage
-		err := s.db.Select(ctx, &more, `SELECT c.n, c.content_id, c.chunk_text, c.embedder, coalesce(m.source_path, '') AS source_path, coalesce(m.title, '') AS title
-			FROM chunks c JOIN index_manifest m ON m.content_id = c.content_id WHERE `+where+` AND (c.embedder, c.n) > ($2, $3) ORDER BY c.embedder, c.n LIMIT `+strconv.Itoa(limit-len(list)), model, after.Embedder, after.N)
+		err := s.db.Select(ctx, &more, `SELECT c.n, c.content_id, c.content_type, c.chunk_text, c.embedder, c.created_at, c.field, c.chunk_index, c.length, c.piece, coalesce(m.source_path, '') AS source_path, coalesce(m.title, '') AS title
+			FROM chunks c JOIN index_manifest m ON m.content_id = c.content_id WHERE `+where+` AND (c.embedder, c.n) > ($2, $3) ORDER BY c.embedder, c.n LIMIT `+strconv.Itoa(limit-len(list)), model, after.Embedder, from)
 		if err != nil {
 			return nil, fmt.Errorf("index: passages to embed: %w", err)
 		}
@@ -85,23 +99,61 @@ func embed(ctx context.Context, tx *store.Tx, model int64, list []Passage, vecto
 		if !ok && vectors[i] != nil {
 			return errors.New("a vector is zero or not finite")
 		}
-		n, err := tx.Exec(ctx, `UPDATE chunks SET embedding = $1, embedder = $2 WHERE n = $3 AND content_id = $4 AND chunk_text = $5`, vector.Encode(v), model, p.N, p.Content, p.Text)
+		stored := p.Text
+		if p.Type == search.Session {
+			stored = "" // it is in the transcript
+		}
+		n, err := tx.Exec(ctx, `UPDATE chunks SET embedding = $1, embedder = $2 WHERE n = $3 AND content_id = $4 AND chunk_text = $5 AND created_at = $6`, vector.Encode(v), model, p.N, p.Content, stored, p.Created)
 		if err != nil {
 			return err
 		}
 		if n == 0 || v == nil {
 			continue
 		}
-		var doc struct {
-			Path string `db:"source_path"`
-			Open bool   `db:"open"`
-		}
-		if err := tx.Get(ctx, &doc, `SELECT source_path, open FROM index_manifest WHERE content_id = $1`, p.Content); err != nil {
+		key, err := p.key(ctx, tx)
+		if err != nil {
 			return err
 		}
-		near = append(near, vector.Entry{N: p.N, Key: nearKey(guestOf(doc.Path), doc.Open), Vector: v})
+		near = append(near, vector.Entry{N: p.N, Key: key, Vector: v})
 	}
 	return vector.Put(ctx, tx, model, near)
+}
+
+// key returns what the search by meaning knows of the passage's content.
+func (p Passage) key(ctx context.Context, tx *store.Tx) (uint64, error) {
+	if p.Type == search.Session {
+		var s struct {
+			User  int64      `db:"user_id"`
+			Trust core.Trust `db:"trust_level"`
+		}
+		err := tx.Get(ctx, &s, `SELECT user_id, trust_level FROM sessions WHERE id = $1`, p.Content)
+		if errors.Is(err, store.ErrNoRows) {
+			err = nil // it is being deleted: nobody's
+		}
+		return sessionKey(s.User, s.Trust), err
+	}
+	var doc struct {
+		Path string `db:"source_path"`
+		Open bool   `db:"open"`
+	}
+	err := tx.Get(ctx, &doc, `SELECT source_path, open FROM index_manifest WHERE content_id = $1`, p.Content)
+	return nearKey(guestOf(doc.Path), doc.Open), err
+}
+
+// ofSession is a bit that keys of conversations have, and those of documents do not.
+const ofSession = 1 << 62
+
+// sessionKey is what the search by meaning knows of a conversation: its owner, and its
+// trust when it was embedded.
+func sessionKey(user int64, trust core.Trust) uint64 {
+	return ofSession | uint64(user)<<2 | uint64(trust)&3
+}
+
+// OfSession returns what a key of vector.Search.May knows of a conversation; false for that
+// of a document.
+func OfSession(key uint64) (user int64, trust core.Trust, ok bool) {
+	key, ok = key&^ofSession, key&ofSession != 0
+	return int64(key >> 2), core.Trust(key & 3), ok
 }
 
 // Begin prepares for a model: the vectors of others are removed, and the passages that it
@@ -110,7 +162,7 @@ func (s *Store) Begin(ctx context.Context, model int64) error {
 	if err := s.DropVectors(ctx, model); err != nil {
 		return err
 	}
-	for after := int64(0); ; {
+	for after := int64(math.MinInt64); ; {
 		var list []int64
 		err := s.db.Select(ctx, &list, `SELECT n FROM chunks WHERE embedder = $1 AND embedding IS NULL AND n > $2 ORDER BY n LIMIT `+strconv.Itoa(shedStep), model, after)
 		if err == nil && len(list) > 0 {

@@ -93,7 +93,7 @@ func (s *Store) removeEntries(ctx context.Context, path string, except map[strin
 
 // entries returns the ids of a file's entries. A file has at most 20 MB.
 func (s *Store) entries(ctx context.Context, path string) (ids []string, err error) {
-	err = s.db.Select(ctx, &ids, `SELECT content_id FROM index_manifest WHERE part = 1 AND source_path = $1 ORDER BY content_id`, path)
+	err = s.db.Select(ctx, &ids, `SELECT content_id FROM index_manifest WHERE part = 1 AND source_path = $1 AND content_type <> 'session' ORDER BY content_id`, path)
 	return ids, err
 }
 

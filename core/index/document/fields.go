@@ -36,7 +36,7 @@ type Stored struct {
 
 // Chunks returns chunks of a content, of one field or of all for "", in the order of
 // field and index, behind the chunk with the id after, at most limit (up to 100). It is
-// core.NotFound for a content that the index does not have.
+// core.NotFound for a content that the index does not have, and for a conversation.
 func (s *Store) Chunks(ctx context.Context, content, field, after string, limit int) (list []Stored, err error) {
 	if limit < 1 || limit > MaxChunks {
 		return nil, core.Errorf(core.Invalid, "the limit is a number from 1 to %d", MaxChunks)
@@ -74,7 +74,7 @@ func (s *Store) Path(ctx context.Context, content string) (string, error) {
 
 func has(ctx context.Context, q store.Queryer, content string) error {
 	var n int
-	err := q.Get(ctx, &n, `SELECT count(*) FROM index_manifest WHERE content_id = $1`, content)
+	err := q.Get(ctx, &n, `SELECT count(*) FROM index_manifest WHERE content_id = $1 AND content_type <> 'session'`, content)
 	if err == nil && n == 0 {
 		return core.Errorf(core.NotFound, "the index has no content %q", core.CutRunes(content, 100))
 	}
@@ -145,7 +145,7 @@ func known(ctx context.Context, q store.Queryer, content string) (*Document, err
 		Open     bool   `db:"open"`
 		Type     string `db:"content_type"`
 	}
-	err := q.Get(ctx, &was, `SELECT coalesce(title, '') AS title, coalesce(source_path, '') AS source_path, coalesce(metadata, '') AS metadata, open, content_type FROM index_manifest WHERE content_id = $1`, content)
+	err := q.Get(ctx, &was, `SELECT coalesce(title, '') AS title, coalesce(source_path, '') AS source_path, coalesce(metadata, '') AS metadata, open, content_type FROM index_manifest WHERE content_id = $1 AND content_type <> 'session'`, content)
 	if errors.Is(err, store.ErrNoRows) {
 		return nil, core.Errorf(core.NotFound, "the index has no content %q", core.CutRunes(content, 100))
 	}

@@ -205,7 +205,7 @@ func (l *lookup) rows(ctx context.Context, n int) (rows []found, err error) {
 		from = "index_manifest m JOIN chunks c ON c.content_id = m.content_id"
 	}
 	if len(l.q.Words.Terms) == 0 {
-		c.And("c.chunk_index = 0 AND c.field = 'content'")
+		c.And("c.chunk_index = 0 AND c.field = 'content' AND c.content_type <> 'session'")
 		order = "m.modified DESC, m.content_id"
 	}
 	l.choose(&c)

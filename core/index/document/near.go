@@ -53,7 +53,7 @@ func (l *lookup) near(ctx context.Context) ([]found, error) {
 			return nil, err
 		}
 	}
-	best, err := l.nearest(ctx, v, chosen)
+	best, err := Nearest(ctx, l.s.db, l.q.Near.Model, v, chosen)
 	if err != nil || len(best) == 0 {
 		return nil, err
 	}
@@ -78,6 +78,9 @@ func (l *lookup) near(ctx context.Context) ([]found, error) {
 
 // may reports whether the reader may find documents with the key of nearKey.
 func (l *lookup) may(key uint64) bool {
+	if _, _, ok := OfSession(key); ok {
+		return false
+	}
 	return l.r.Trust >= core.Vault || key&1 == 1 || key == nearKey(l.r.User, false) && l.r.User > 0
 }
 
@@ -116,7 +119,7 @@ func (l *lookup) only(ctx context.Context, c store.Conditions) ([]int64, error) 
 		return nil, nil
 	}
 	only := []int64{}
-	err := l.s.db.Select(ctx, &only, fmt.Sprintf(`SELECT c.n FROM chunks c JOIN index_manifest m ON m.content_id = c.content_id WHERE %s LIMIT %d`,
+	err := l.s.db.Select(ctx, &only, fmt.Sprintf(`SELECT c.n FROM chunks c JOIN index_manifest m ON m.content_id = c.content_id WHERE c.content_type <> 'session' AND %s LIMIT %d`,
 		strings.Join(c.Where, " AND "), mostOnly+1), c.Args...)
 	if len(only) > mostOnly {
 		return nil, err
@@ -138,13 +141,13 @@ type compared struct {
 	near   float64
 }
 
-// nearest compares the vectors of the chosen passages exactly, and returns the nearest.
-// It reads a part of the vectors at a time, up to 1 MB.
-func (l *lookup) nearest(ctx context.Context, v []float32, chosen []int64) ([]int64, error) {
+// Nearest compares the vectors of the chosen passages exactly with v, of length 1, and returns
+// the nearest, up to 50. It reads a part of the vectors at a time, up to 1 MB.
+func Nearest(ctx context.Context, q store.Queryer, model int64, v []float32, chosen []int64) ([]int64, error) {
 	var all []compared // at most mostNear, and a part
 	for part := range slices.Chunk(chosen, atOnce) {
 		var more []compared
-		err := l.s.db.Select(ctx, &more, `SELECT n, embedding FROM chunks WHERE n IN (`+list(part)+`) AND embedder = $1`, l.q.Near.Model)
+		err := q.Select(ctx, &more, `SELECT n, embedding FROM chunks WHERE n IN (`+list(part)+`) AND embedder = $1`, model)
 		if err != nil {
 			return nil, err
 		}

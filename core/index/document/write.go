@@ -222,13 +222,13 @@ func (s *Store) remove(ctx context.Context, id string) error {
 	})
 }
 
-// Clear deletes everything that is indexed; the next pass over the vault indexes it
+// Clear deletes everything that is indexed but conversations; the next pass over the vault indexes it
 // again.
 func (s *Store) Clear(ctx context.Context) error {
-	err := s.delete(ctx, `n > $1`, int64(0), nil)
+	err := s.delete(ctx, `n > $1 AND content_type <> 'session'`, int64(0), nil)
 	for more := true; more && err == nil; {
 		err = s.db.Tx(ctx, func(tx *store.Tx) error {
-			n, err := tx.Exec(ctx, `DELETE FROM index_manifest WHERE content_id IN (SELECT content_id FROM index_manifest LIMIT 1000)`)
+			n, err := tx.Exec(ctx, `DELETE FROM index_manifest WHERE content_id IN (SELECT content_id FROM index_manifest WHERE content_type <> 'session' LIMIT 1000)`)
 			more = n > 0
 			return err
 		})

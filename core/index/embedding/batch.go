@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"gatehouse/core/index/document"
+	"gatehouse/core/index/search"
 	"gatehouse/core/llm/embed"
 )
 
@@ -113,7 +114,7 @@ func ofTexts(err error) bool {
 func (e *Embedder) open(list []document.Passage) (out []document.Passage) {
 	may := e.o.MayRead()
 	for _, p := range list {
-		if may(p.Path) {
+		if p.Type == search.Session || may(p.Path) {
 			out = append(out, p)
 		}
 	}

@@ -75,6 +75,7 @@ type position struct {
 	Of     string           `json:"q"`           // the search's fingerprint: a cursor continues no other
 	Places map[string]place `json:"p"`           // by source
 	Model  int64            `json:"m,omitempty"` // by which meanings were compared; 0: they were not
+	Near   []mark           `json:"n,omitempty"` // the conversations of the list of meaning, as the first page ranked them
 }
 
 func (p position) encode() string {
@@ -93,7 +94,7 @@ func resume(cursor string, q Asked, types []string) (position, error) {
 	if err == nil {
 		err = json.Unmarshal(b, &p)
 	}
-	if err != nil || len(cursor) > maxCursor || p.Of != begin.Of || p.Places == nil {
+	if err != nil || len(cursor) > maxCursor || len(p.Near) > mostNear || p.Of != begin.Of || p.Places == nil {
 		return position{}, core.Errorf(core.Invalid, "the cursor is not of this search: begin again without one")
 	}
 	for _, at := range p.Places {

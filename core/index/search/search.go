@@ -101,9 +101,16 @@ type Source interface {
 	Find(ctx context.Context, q Asked, r Reader, limit int, cursor string) (hits []Hit, next string, err error)
 }
 
+// A Meaning finds conversations by what a query with Near means: at most limit that r may
+// read, one hit for each, the nearest first.
+type Meaning interface {
+	Near(ctx context.Context, q Asked, r Reader, limit int) ([]Hit, error)
+}
+
 // Options for New. MayRead and at least one source are needed.
 type Options struct {
 	Sessions  Source                                                   // nil: conversations are not searched
+	Meaning   Meaning                                                  // nil: conversations are found by their words alone
 	Documents Source                                                   // finds journals too; nil: neither is searched
 	MayRead   func(trust core.Trust, user int64, name string) bool     // files of the vault
 	Near      func(ctx context.Context, user int64, text string) *Near // what a user's text means; nil, and where it returns nil: words alone are compared
@@ -117,8 +124,9 @@ func New(o Options) *Finder { return &Finder{o} }
 
 // Search returns a page of what r may read and q asks for. The text of q is read by
 // Parse. Each source ranks its own hits (conversations: the newest first; documents and entries
-// of journals: by their words and meaning); both rankings are joined by reciprocal rank fusion. Conversations and
-// documents that are new or change between two pages do not repeat a conversation.
+// of journals: by their words and meaning); these rankings, and that of the conversations
+// nearest in meaning, are joined by reciprocal rank fusion. What is new or changes
+// between two pages does not repeat a conversation.
 // A limit, type or cursor that is not valid is core.Invalid.
 func (f *Finder) Search(ctx context.Context, q Query, r Reader) (Page, error) {
 	asked, types, err := q.parsed()
@@ -139,18 +147,17 @@ func (f *Finder) Search(ctx context.Context, q Query, r Reader) (Page, error) {
 	if err != nil {
 		return Page{}, err
 	}
-	asked.Near = f.near(ctx, &at, q, asked, r.User)
+	near := f.o.Meaning != nil && !r.NoSessions && slices.Contains(types, Session)
+	asked.Near = f.near(ctx, &at, q, asked, r.User, near)
 	names := f.sources(types)
-	lists := make([]list, 0, len(names))
-	for _, t := range names {
-		l := list{place: at.Places[t]}
-		if source := f.source(t); source != nil && !l.place.End && !(t == Session && r.NoSessions) {
-			l.hits, l.next, err = source.Find(ctx, asked, r, limit, l.place.Cursor)
-		}
-		if err != nil {
-			return Page{}, err
-		}
-		lists = append(lists, l)
+	lists, err := f.lists(ctx, names, asked, r, limit, at, near)
+	if err == nil && near {
+		var meant list
+		meant, err = f.meant(ctx, &at, q.Cursor == "", asked, r, &lists[slices.Index(names, Session)])
+		names, lists = append(names, meaning), append(lists, meant)
+	}
+	if err != nil {
+		return Page{}, err
 	}
 	page := Page{Hits: merge(lists, limit)}
 	more := false
@@ -164,12 +171,31 @@ func (f *Finder) Search(ctx context.Context, q Query, r Reader) (Page, error) {
 	return page, nil
 }
 
+// lists returns what each of the sources with these names has found for a page.
+func (f *Finder) lists(ctx context.Context, names []string, q Asked, r Reader, limit int, at position, near bool) (lists []list, err error) {
+	for _, name := range names {
+		l, most := list{place: at.Places[name]}, limit
+		if name == Session && near {
+			most += mostNear // some are in the list of meaning
+		}
+		if source := f.source(name); source != nil && !l.place.End && !(name == Session && r.NoSessions) {
+			l.hits, l.next, err = source.Find(ctx, q, r, most, l.place.Cursor)
+		}
+		if err != nil {
+			return nil, err
+		}
+		lists = append(lists, l)
+	}
+	return lists, nil
+}
+
 // near returns what q means, as the first page of the search has compared it: the
 // ranking is the same on all its pages. Where that is not known any more, the search goes
 // on by words: a document may then be on two pages.
-func (f *Finder) near(ctx context.Context, at *position, q Query, asked Asked, user int64) *Near {
+func (f *Finder) near(ctx context.Context, at *position, q Query, asked Asked, user int64, sessions bool) *Near {
 	first := q.Cursor == ""
-	if f.o.Near == nil || f.o.Documents == nil || len(asked.Types) == 0 || len(asked.Words.Terms) == 0 || !first && at.Model == 0 {
+	documents := f.o.Documents != nil && len(asked.Types) > 0
+	if f.o.Near == nil || !documents && !sessions || len(asked.Words.Terms) == 0 || !first && at.Model == 0 {
 		return nil
 	}
 	near := f.o.Near(ctx, user, asked.Text)

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,10 +17,14 @@ import (
 // Layout of chunk_signs: a row has the slots of perBlock consecutive numbers; a slot is
 // the owner's key plus one (zero: it is empty) and the signs.
 const (
-	perBlock = 256
+	perBlock = 1 << 8
 	keyLen   = 8
 	atOnce   = 16 // blocks that a search reads at a time: some 300 kB for 384 dimensions
 )
+
+// blockOf and slotOf return where a number, which may be negative, has its slot.
+func blockOf(n int64) int64 { return n >> 8 }
+func slotOf(n int64) int    { return int(n & (perBlock - 1)) }
 
 // An Entry is a vector that is stored.
 type Entry struct {
@@ -32,7 +37,7 @@ type Entry struct {
 func Put(ctx context.Context, tx *store.Tx, model int64, entries []Entry) error {
 	blocks := map[int64][]Entry{} // as many as entries at most
 	for _, e := range entries {
-		blocks[e.N/perBlock] = append(blocks[e.N/perBlock], e)
+		blocks[blockOf(e.N)] = append(blocks[blockOf(e.N)], e)
 	}
 	for block, list := range blocks {
 		var slots []byte
@@ -45,7 +50,7 @@ func Put(ctx context.Context, tx *store.Tx, model int64, entries []Entry) error 
 			slots = make([]byte, perBlock*slot)
 		}
 		for _, e := range list {
-			at := slots[int(e.N%perBlock)*slot:][:slot]
+			at := slots[slotOf(e.N)*slot:][:slot]
 			binary.LittleEndian.PutUint64(at, e.Key+1)
 			for i, w := range signs(e.Vector) {
 				binary.LittleEndian.PutUint64(at[keyLen+8*i:], w)
@@ -63,7 +68,7 @@ func Put(ctx context.Context, tx *store.Tx, model int64, entries []Entry) error 
 func Drop(ctx context.Context, tx *store.Tx, chunks []int64) error {
 	blocks := map[int64][]int64{} // as many as chunks at most
 	for _, n := range chunks {
-		blocks[n/perBlock] = append(blocks[n/perBlock], n)
+		blocks[blockOf(n)] = append(blocks[blockOf(n)], n)
 	}
 	for block, list := range blocks {
 		var rows []row
@@ -73,7 +78,7 @@ func Drop(ctx context.Context, tx *store.Tx, chunks []int64) error {
 		for _, r := range rows {
 			slot := len(r.Slots) / perBlock
 			for _, n := range list {
-				clear(r.Slots[int(n%perBlock)*slot:][:slot])
+				clear(r.Slots[slotOf(n)*slot:][:slot])
 			}
 			err := error(nil)
 			if empty(r.Slots) {
@@ -129,7 +134,7 @@ func Near(ctx context.Context, q store.Queryer, s Search) ([]int64, error) {
 		}
 		return c.best(), nil
 	}
-	for after := int64(-1); ; {
+	for after := int64(math.MinInt64); ; {
 		rows, err := c.read(ctx, q, `block > $2`, after)
 		if err != nil {
 			return nil, err
@@ -155,9 +160,9 @@ func (c *choice) read(ctx context.Context, q store.Queryer, where string, args .
 
 // blocksOf returns the blocks of chunks, which are ascending.
 func blocksOf(chunks []int64) (list []string) {
-	last := int64(-1)
+	last := int64(0)
 	for _, n := range chunks {
-		if b := n / perBlock; b != last {
+		if b := blockOf(n); len(list) == 0 || b != last {
 			list, last = append(list, strconv.FormatInt(b, 10)), b
 		}
 	}

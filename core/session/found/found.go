@@ -30,18 +30,11 @@ const (
 // returns those that have all tags. A conversation is in no folder: where q asks for one,
 // there are none.
 func (s Source) Find(ctx context.Context, q search.Asked, r search.Reader, limit int, cursor string) ([]search.Hit, string, error) {
-	if q.Folder != "" || r.User == 0 && !r.Everyone {
+	f, ok := filterOf(q, r)
+	if !ok {
 		return nil, "", nil
 	}
-	f := session.Filter{User: r.User, All: r.Everyone, Words: q.Words, Tags: q.Tags, Since: q.After, Until: q.Before, Limit: limit, Cursor: cursor}
-	if !r.Everyone && !r.AnyTrust { // a turn does not learn what was said at a higher trust
-		for t := core.Sandboxed; t <= r.Trust; t++ {
-			f.Trusts = append(f.Trusts, t)
-		}
-		if f.Trusts == nil {
-			return nil, "", nil
-		}
-	}
+	f.Limit, f.Cursor = limit, cursor
 	if len(q.Words.Terms) == 0 {
 		if len(q.Words.Not) > 0 {
 			return nil, "", nil // a list knows no words
@@ -67,6 +60,21 @@ func (s Source) Find(ctx context.Context, q search.Asked, r search.Reader, limit
 		}
 	}
 	return hits, f.Cursor, nil
+}
+
+// filterOf returns which conversations r may find; false where there are none.
+func filterOf(q search.Asked, r search.Reader) (session.Filter, bool) {
+	f := session.Filter{User: r.User, All: r.Everyone, Words: q.Words, Tags: q.Tags, Since: q.After, Until: q.Before}
+	if q.Folder != "" || r.User == 0 && !r.Everyone {
+		return f, false
+	}
+	if !r.Everyone && !r.AnyTrust { // a turn does not learn what was said at a higher trust
+		for t := core.Sandboxed; t <= r.Trust; t++ {
+			f.Trusts = append(f.Trusts, t)
+		}
+		return f, f.Trusts != nil
+	}
+	return f, true
 }
 
 // list returns conversations without looking for words.
