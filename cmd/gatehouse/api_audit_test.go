@@ -38,6 +38,7 @@ var unlogged = map[string]string{
 	"DELETE /v1/responses/{id}":      "it hides what its client stored; the deletion of the session behind it has a row, without a user",
 	"POST /v1/embeddings":            "it changes nothing; usage has a row",
 	"POST /v1/audio/transcriptions":  "it changes nothing",
+	"DELETE /mcp":                    "it ends a session of the protocol, which holds nothing",
 }
 
 // TestEveryUnsafeRouteLeavesAnAuditRow walks the document that is served: each
@@ -184,6 +185,10 @@ func (w *world) unsafeRoutes() map[string]func() change {
 			return change{path: entry(), body: map[string]any{"text": "Zebras"}, header: anyVersion}
 		},
 		"DELETE /api/journal/entries/{id}": func() change { return change{path: entry(), header: anyVersion} },
+		"POST /mcp": func() change {
+			return change{path: "/mcp", body: map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": map[string]any{"name": "sessions_list", "arguments": map[string]any{}}},
+				header: http.Header{"Accept": {"application/json, text/event-stream"}}}
+		},
 		"POST /api/sync/push": func() change {
 			return change{path: "/api/sync/push", body: map[string]any{"files": []map[string]any{{"path": "Notes/zebra.md", "content": "zebra"}}}}
 		},

@@ -8,12 +8,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/chromedp/kb"
+
 	"gatehouse/configs"
 	"gatehouse/configs/values"
 	"gatehouse/core/llm/llmtest"
 	"gatehouse/web/webtest"
-
-	"github.com/chromedp/chromedp/kb"
 )
 
 // cutsForgiven is a test that a browser may tell of connections that were cut.

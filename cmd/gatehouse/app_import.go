@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"gatehouse/admin/find"
-	"gatehouse/cmd/gatehouse/commands"
+	"gatehouse/cmd/gatehouse/backups"
 	"gatehouse/cmd/gatehouse/restore"
 	"gatehouse/configs"
 	"gatehouse/core"
@@ -55,7 +55,7 @@ func (a *app) panelFind() find.Options {
 }
 
 func (a *app) joinBackups() {
-	source := func() backup.Source { return commands.BackupSource(a.settings.Now(), a.cfg.EnvFile(), version) }
+	source := func() backup.Source { return backups.Source(a.settings.Now(), a.cfg.EnvFile(), version) }
 	a.backups = directory.New(directory.Options{Path: a.cfg.BackupDir(), Setting: configs.Prefix + "_BACKUP_PATH", DB: a.db, Jobs: a.jobs, Clock: a.clock, Source: source})
 	a.restores = restore.New(restore.Options{Config: a.cfg, Source: source, Backups: a.backups, DB: a.db, Clock: a.clock, Log: a.log, Changed: func() { a.bus.Ring("settings") }})
 	a.closing(a.restores.Close)

@@ -17,7 +17,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"gatehouse/cmd/gatehouse/commands"
+	"gatehouse/cmd/gatehouse/backups"
 	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/configs"
 	"gatehouse/configs/values"
@@ -139,7 +139,7 @@ func TestABackupUnderLoadIsPutBackAsItWasAndNothingIsSaidTwice(t *testing.T) {
 
 	file := filepath.Join(t.TempDir(), "backup.tar.gz")
 	before := w.count(`SELECT count(*) FROM runs`)
-	report, err := backup.Make(t.Context(), commands.BackupSource(w.cfg, "", version), file, nil)
+	report, err := backup.Make(t.Context(), backups.Source(w.cfg, "", version), file, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func TestABackupUnderLoadIsPutBackAsItWasAndNothingIsSaidTwice(t *testing.T) {
 	there := configs.Default()
 	*there = *w.cfg
 	there.VaultPath, there.Addr = filepath.Join(t.TempDir(), "elsewhere"), "127.0.0.1:0"
-	back, err := backup.Restore(t.Context(), commands.RestoreTarget(there, control.By, "backup.tar.gz", ""), file, nil)
+	back, err := backup.Restore(t.Context(), backups.Target(there, control.By, "backup.tar.gz", ""), file, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

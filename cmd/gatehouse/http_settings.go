@@ -65,8 +65,8 @@ func (v settingsView) Change(ctx context.Context, values map[string]string, by c
 			}
 		}
 	}
-	trial := live.Models{
-		Settings: v.a.settings, Config: models.Config, Options: v.a.modelOptions(), Log: v.a.log,
+	trial := models.Trial{
+		Settings: v.a.settings, Options: v.a.modelOptions(), Log: v.a.log,
 		Call: func(ctx context.Context, name string, m llm.Model) error {
 			_, err := v.a.spending.try(ctx, name, m)
 			return err

@@ -44,25 +44,26 @@ cmd/gatehouse: *
 cmd/gatehouse/admission: cmd/gatehouse/scheduling connectors/chat core core/agent core/dispatch core/orchestrator core/permission/raise core/queue core/queue/inspect core/queue/outbox core/schedule core/session core/store pairing web/auth
 cmd/gatehouse/adoption: configs configs/former configs/live core core/store pairing
 cmd/gatehouse/attachments: connectors connectors/markdown core core/attach core/orchestrator core/store core/texts core/tool core/tool/files/place core/vault
+cmd/gatehouse/backups: cmd/gatehouse/doctor cmd/gatehouse/sealing configs core core/backup core/queue/maintenance core/runs core/store
 cmd/gatehouse/bottexts: admin/settings configs connectors/discord connectors/discord/markup connectors/telegram core core/texts
 cmd/gatehouse/claude: configs core core/claudecli core/llm core/orchestrator core/permission core/permission/guard core/sandbox core/tool/files core/toolset
-cmd/gatehouse/commands: cmd/gatehouse/commands/console cmd/gatehouse/control cmd/gatehouse/control/bridge cmd/gatehouse/doctor cmd/gatehouse/fleet cmd/gatehouse/isolation cmd/gatehouse/library cmd/gatehouse/models cmd/gatehouse/sealing cmd/gatehouse/setup configs configs/live configs/values core core/agent core/attach core/backup core/erasure core/importer/report core/importer/tasks core/index/search core/llm/registry core/permission core/queue/maintenance core/runs core/sandbox core/schedule/daily core/session/reindex core/store core/vault core/voice/pending web/api/bots web/api/find web/auth/keyfile web/upload
+cmd/gatehouse/commands: cmd/gatehouse/backups cmd/gatehouse/commands/console cmd/gatehouse/control cmd/gatehouse/control/bridge cmd/gatehouse/doctor cmd/gatehouse/fleet cmd/gatehouse/isolation cmd/gatehouse/library cmd/gatehouse/models cmd/gatehouse/setup configs configs/live configs/values core core/agent core/attach core/backup core/erasure core/importer/report core/importer/tasks core/index/search core/llm/registry core/permission core/sandbox core/schedule/daily core/session/reindex core/store core/vault core/voice/pending web/api/bots web/api/find web/auth/keyfile web/upload
 cmd/gatehouse/commands/access: cmd/gatehouse/commands/console cmd/gatehouse/control connectors/chat core core/sealed/columns pairing/codes web/account web/auth
 cmd/gatehouse/commands/syncing: cmd/gatehouse/commands/console core core/vaultsync/client  # the command sync
 cmd/gatehouse/commands/console: cmd/gatehouse/control configs core
-cmd/gatehouse/control: core core/permission core/store pairing/codes web/account web/api/bots web/auth
+cmd/gatehouse/control: core core/permission core/store core/tool/mcp/entry pairing/codes web/account web/api/bots/post web/auth
 cmd/gatehouse/control/bridge: core
 cmd/gatehouse/control/server: cmd/gatehouse/control configs/live core core/attach core/erasure core/erasure/tasks core/jobs core/permission core/session core/session/reindex core/store core/tool/mcp core/vault pairing/codes web web/account web/api/bots web/auth web/upload
-cmd/gatehouse/doctor: cmd/gatehouse/control cmd/gatehouse/speech configs configs/live core core/agent core/backup core/llm/embed core/sandbox core/store core/store/integrity core/tool/mcp core/tool/mcp/entry core/vault core/voice core/voice/program
-cmd/gatehouse/fleet: configs configs/live connectors connectors/chat connectors/discord connectors/telegram core core/queue core/queue/maintenance core/queue/outbox core/store core/watch pairing pairing/bots
+cmd/gatehouse/doctor: cmd/gatehouse/speech configs configs/live core core/agent core/backup core/llm/embed core/sandbox core/store core/store/integrity core/tool/mcp core/tool/mcp/entry core/vault core/voice core/voice/program
+cmd/gatehouse/fleet: configs configs/live connectors connectors/discord connectors/telegram core core/queue core/queue/maintenance core/queue/outbox core/store core/watch pairing pairing/bots
 cmd/gatehouse/isolation: cmd/gatehouse/control configs core/sandbox core/sandbox/container
 cmd/gatehouse/library: core core/index/crawl core/index/document core/index/embedding core/index/search core/index/vector core/journal core/llm core/llm/embed core/permission core/session core/session/found core/store core/usage core/vault
 cmd/gatehouse/logs: configs
 cmd/gatehouse/memory: core
-cmd/gatehouse/models: cmd/gatehouse/doctor configs configs/live configs/providers core core/agent core/claudecli core/llm core/llm/registry core/watch
+cmd/gatehouse/models: configs configs/live configs/providers core core/agent core/claudecli core/llm core/llm/registry core/watch
 cmd/gatehouse/ownfiles: configs core/backup/directory core/sandbox core/vault
 cmd/gatehouse/phones: connectors/discord/discordtest connectors/telegram/telegramtest core
-cmd/gatehouse/restore: admin/settings cmd/gatehouse/commands configs core core/backup core/backup/directory core/store core/vault
+cmd/gatehouse/restore: admin/settings cmd/gatehouse/backups configs core core/backup core/backup/directory core/store core/vault
 cmd/gatehouse/scheduling: core core/agent core/orchestrator core/permission core/permission/guard core/schedule core/schedule/daily core/schedule/remind core/session core/store core/tool core/tool/daily core/tool/remind core/vault
 cmd/gatehouse/sealing: configs core core/council/ledger core/sealed core/sealed/columns core/store core/vault
 cmd/gatehouse/secrets: configs
@@ -80,7 +81,7 @@ cmd/loadgen/report: cmd/loadgen/index
 configs: configs/check configs/former configs/providers configs/values
 configs/check: configs/values  # what values of settings must be like
 configs/former: configs/values  # the bots file of the original system
-configs/live: configs configs/values core core/llm core/llm/registry core/store core/store/snapshot  # settings in effect
+configs/live: configs configs/values core core/store core/store/snapshot  # settings in effect
 configs/providers: configs/check configs/values  # the file of named providers of models
 configs/values:  # types of settings
 connectors: core core/texts
@@ -254,6 +255,7 @@ core/voice:  # speech becomes text, imports no package of ours
 core/voice/decode: core/voice  # recordings as samples
 core/voice/hearing: core core/voice core/voice/decode
 core/voice/pending: core core/journal core/store core/voice
+core/voice/quota: core core/store core/voice  # how much is transcribed for a user
 core/voice/program: core/sandbox core/voice  # programs that read recordings
 core/watch: core  # whether files have changed
 pairing: core core/store core/texts pairing/bots pairing/codes pairing/people pairing/places
@@ -265,7 +267,8 @@ web: core
 web/account: core core/store web/auth web/auth/password web/auth/totp  # who may sign in to the panel, and in which role
 web/api: web/api/contexts core core/bus core/session web web/api/access web/api/bots web/api/daily web/api/find web/api/health web/api/imports web/api/journal web/api/passages web/api/permissions web/api/reports web/api/sessions web/api/stream web/api/sync web/api/turns web/api/voice web/auth web/upload
 web/api/access: core web web/auth web/fields
-web/api/bots: core web web/api/stream web/auth web/fields web/upload
+web/api/bots: core web web/api/bots/post web/api/stream web/auth web/fields web/upload
+web/api/bots/post: core
 web/api/passages: core core/index/document web web/auth web/fields  # passages of one content
 web/api/daily: core core/schedule/daily web web/auth web/fields
 web/api/contexts: core core/contexts web web/auth web/fields
@@ -299,7 +302,7 @@ web/openai/conversation: core web web/openai/refusal  # what a request's message
 web/openai/embeddings: core web web/auth web/openai/answer web/openai/params web/openai/refusal  # /v1/embeddings
 web/openai/params: web web/openai/refusal  # a request's parameters, and which are refused
 web/openai/refusal: core web  # errors in OpenAI's form
-web/openai/responses: core core/bus core/response web web/auth web/openai/answer web/openai/conversation web/openai/params web/openai/refusal  # the Responses API
+web/openai/responses: core core/bus core/response web web/auth web/fields web/openai/answer web/openai/conversation web/openai/params web/openai/refusal  # the Responses API
 web/openai/transcriptions: core core/voice web web/auth web/openai/answer web/openai/refusal  # /v1/audio/transcriptions
 web/static:
 web/upload: core core/attach web web/fields

@@ -56,7 +56,7 @@ func (a *app) apiJournal() apijournal.Options {
 
 // apiSync returns what the sync's endpoints need.
 func (a *app) apiSync() apisync.Options {
-	return apisync.Options{Files: a.synced, May: a.readable.may, Did: a.synced.Audit}
+	return apisync.Options{Files: a.synced, Clock: a.clock, May: a.readable.may, Did: a.synced.Audit}
 }
 
 // nowOf returns the time in a user's time zone.

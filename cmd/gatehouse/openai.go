@@ -80,6 +80,11 @@ func (v openaiRuns) Run(ctx context.Context, id string) (begun, ended bool, err 
 	return err == nil, err == nil && r.State != "running", err
 }
 
+func (v openaiRuns) Queued(ctx context.Context, update string) (bool, error) {
+	_, _, found, err := v.a.inspect.Stored(ctx, core.APIBot, update)
+	return found, err
+}
+
 func (v openaiRuns) Latest(ctx context.Context, session string) (run string, of int, err error) {
 	r, err := v.a.events.LatestOf(ctx, session)
 	if core.KindOf(err) == core.NotFound {

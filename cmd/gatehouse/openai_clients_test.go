@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"gatehouse/configs"
 	"gatehouse/core/llm/llmtest"
 )
 
@@ -72,18 +73,25 @@ func TestTheVercelSDKAndLangChainWorkUnchanged(t *testing.T) {
 // visited lets a client go through its steps, for which the model's answers
 // stand ready in the same order. The client hangs up in the last one.
 func visited(t *testing.T, command []string, env ...string) {
-	w, model := newModelWorld(t, nil)
+	release := make(chan struct{})
+	close(release)
+	url := stenographer(t, release)
+	w, model := newModelWorld(t, func(c *configs.Config) { c.TranscribeURL = url })
+	recording := filepath.Join(t.TempDir(), "speech.wav")
+	if err := os.WriteFile(recording, sentences(t), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	replies := []llmtest.Reply{
 		llmtest.Say(fakeSays), llmtest.Say(fakeSays), llmtest.Say(fakeSays), // whole, stream, conversation
 		llmtest.Limited("3600"), llmtest.Refuse(401, "Incorrect API key provided.", "invalid_request_error", "invalid_api_key"),
 		{Text: []string{"Half of "}, Cut: true},
-		llmtest.Say(fakeSays), llmtest.Say(fakeSays), llmtest.Say(fakeSays), // responses: whole, stream, in the background
+		llmtest.Say(fakeSays), llmtest.Say(fakeSays), llmtest.Say(fakeSays), llmtest.Say(fakeSays), // responses: whole, stream, in the background, repeated
 		{Text: []string{"Half of "}, Cut: true}, {Text: []string{"Begun"}, Hang: true},
 	}
 	model.Script(replies...)
 	cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "NO_PROXY=127.0.0.1", "OPENAI_TEST_URL=http://" + w.cfg.Addr,
-		"OPENAI_TEST_KEY=" + w.key, "OPENAI_TEST_MODEL=" + fakeModel, "OPENAI_TEST_SAYS=" + fakeSays}, env...)
+		"OPENAI_TEST_KEY=" + w.key, "OPENAI_TEST_MODEL=" + fakeModel, "OPENAI_TEST_SAYS=" + fakeSays, "OPENAI_TEST_SPEECH=" + recording}, env...)
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s", out)
 	if err != nil {

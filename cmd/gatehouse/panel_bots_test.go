@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"gatehouse/cmd/gatehouse/commands"
+	"gatehouse/cmd/gatehouse/backups"
 	"gatehouse/configs"
 	"gatehouse/connectors/discord/discordtest"
 	"gatehouse/core"
@@ -68,7 +68,7 @@ func TestABotIsAddedInThePanelAndRemovedAgain(t *testing.T) {
 		t.Errorf("the preset is %s", got)
 	}
 	archive := filepath.Join(p.dir, "b.tar.gz")
-	if _, err := backup.Make(t.Context(), commands.BackupSource(p.cfg, "", version), archive, nil); err != nil {
+	if _, err := backup.Make(t.Context(), backups.Source(p.cfg, "", version), archive, nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, bodies := contents(t, archive); slices.ContainsFunc(slices.Collect(maps.Values(bodies)), func(body []byte) bool { return strings.Contains(string(body), token) }) {

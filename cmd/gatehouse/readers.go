@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"time"
 
 	"gatehouse/cmd/gatehouse/speech"
 	"gatehouse/core"
@@ -11,6 +12,7 @@ import (
 	"gatehouse/core/voice"
 	"gatehouse/core/voice/hearing"
 	"gatehouse/core/voice/pending"
+	"gatehouse/core/voice/quota"
 )
 
 // pdfs has the text of PDFs taken out in processes of our own program.
@@ -29,15 +31,17 @@ func pdfs() (func(context.Context, []byte) (string, int, int, error), error) {
 // voices transcribe recordings.
 type voices struct {
 	voice   *hearing.Hearer
-	hear    func(ctx context.Context, f core.File, show func(string)) (string, error) // of the vault; nil: none
-	pending *pending.Store                                                            // transcribed later
+	hear    func(ctx context.Context, user int64, f core.File, show func(string)) (string, error) // of the vault; nil: none
+	quota   *quota.Store
+	pending *pending.Store // transcribed later
 }
 
 // openVoice builds what transcribes recordings, now and later.
 func (a *app) openVoice() error {
 	var end func() error
 	var err error
-	a.voice, end, err = speech.Open(speech.Options{Config: a.cfg, Vault: a.vault, Box: a.box, NoBox: a.noBox, Runtime: a.runtime, Log: a.log, Metrics: a.reg})
+	a.quota = quota.New(a.db, a.clock, time.Duration(a.cfg.TranscribeMinutes)*time.Minute)
+	a.voice, end, err = speech.Open(speech.Options{Config: a.cfg, Quota: a.quota, Vault: a.vault, Box: a.box, NoBox: a.noBox, Runtime: a.runtime, Log: a.log, Metrics: a.reg})
 	a.closing(end)
 	if err != nil {
 		return err

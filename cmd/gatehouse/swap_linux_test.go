@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"gatehouse/cmd/gatehouse/commands"
+	"gatehouse/cmd/gatehouse/backups"
 	"gatehouse/core"
 	"gatehouse/core/backup"
 	"gatehouse/core/tool"
@@ -106,10 +106,10 @@ func TestSwappingGuest_ExportBackupAttachmentsAndForgetting(t *testing.T) {
 			t.Fatalf("%q %v", body, err)
 		}
 	})
-	backups := t.TempDir()
+	backupDir := t.TempDir()
 	until("backup", func(n int) {
-		file := filepath.Join(backups, fmt.Sprintf("%d.tar.gz", n))
-		if _, err := backup.Make(t.Context(), commands.BackupSource(l.w.cfg, "", version), file, nil); err != nil {
+		file := filepath.Join(backupDir, fmt.Sprintf("%d.tar.gz", n))
+		if _, err := backup.Make(t.Context(), backups.Source(l.w.cfg, "", version), file, nil); err != nil {
 			t.Fatal(err)
 		}
 		_, bodies := contents(t, file)

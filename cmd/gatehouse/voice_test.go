@@ -175,7 +175,7 @@ func TestACommandTranscribesVoiceMessages(t *testing.T) {
 	w, _ = newModelWorld(t, func(c *configs.Config) { c.TranscribeCommand = "no-such-engine {file}" })
 	ada = w.guest("Ada")
 	m = w.post(ada, ada.DM(), telegramtest.Outgoing{File: &telegramtest.File{Kind: "voice", Data: sentences(t)}})
-	if got := w.answers(ada.DM(), m.ID); !strings.Contains(got.Text, "could not be transcribed: the transcription service failed; it is kept as") {
+	if got := w.answers(ada.DM(), m.ID); !strings.Contains(got.Text, "could not be transcribed: the transcription service failed (send it again later); it is kept as") {
 		t.Errorf("its sender was told %q", got.Text)
 	}
 }

@@ -2,11 +2,7 @@
 
 package beneath
 
-import (
-	"errors"
-
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 // stepFlags open a parent directory.
 const stepFlags = unix.O_RDONLY | unix.O_NONBLOCK
@@ -16,11 +12,3 @@ func openNoLinks(at int, name string, flags int) (int, error) { return openStepw
 
 // chmodOpen sets the mode of the directory fd to 0700.
 func chmodOpen(fd int) error { return unix.Fchmod(fd, 0o700) }
-
-// swapNames swaps two names.
-func swapNames(int, string, string) error { return errors.ErrUnsupported }
-
-// renameFree renames without replacing an existing file.
-func renameFree(from int, name string, to int, as string) error {
-	return renameStepwise(from, name, to, as)
-}

@@ -40,7 +40,8 @@ type Row struct {
 	Number   int    // of the response in its session, from 1
 	Previous string // the response that it goes on from; "" is none
 	State    string
-	Hidden   bool // not to be read: its session is deleted after its run
+	Hidden   bool   // not to be read: its session is deleted after its run
+	Body     string // the hash of a request with an Idempotency-Key; "" for one without
 	Request  []byte
 	Answer   []byte // nil while it is open
 	Created  time.Time
@@ -55,16 +56,17 @@ type row struct {
 	Previous string `db:"previous"`
 	State    string `db:"state"`
 	Hidden   int    `db:"hidden"`
+	Body     string `db:"body"`
 	Request  string `db:"request"`
 	Answer   string `db:"answer"`
 	Created  string `db:"created"`
 }
 
-const columns = `id, run, user_id, session_id, number, previous, state, hidden, request, answer, created`
+const columns = `id, run, user_id, session_id, number, previous, state, hidden, body, request, answer, created`
 
 func (r *row) public() (Row, error) {
 	at, err := core.ParseStamp(r.Created)
-	out := Row{ID: r.ID, Run: r.Run, User: r.User, Session: r.Session, Number: r.Number, Previous: r.Previous, State: r.State, Hidden: r.Hidden != 0, Request: []byte(r.Request), Created: at}
+	out := Row{ID: r.ID, Run: r.Run, User: r.User, Session: r.Session, Number: r.Number, Previous: r.Previous, State: r.State, Hidden: r.Hidden != 0, Body: r.Body, Request: []byte(r.Request), Created: at}
 	if r.Answer != "" {
 		out.Answer = []byte(r.Answer)
 	}
@@ -95,9 +97,9 @@ func (s *Store) Add(ctx context.Context, r Row) (Row, error) {
 		if open >= MaxOpen {
 			return core.Errorf(core.Busy, "%d responses are open: wait for one of them, or cancel it", open)
 		}
-		n, err := tx.Exec(ctx, `INSERT INTO responses (id, run, user_id, session_id, number, previous, state, hidden, request, bytes, created)
-			VALUES ($1, $2, $3, $4, $5, $6, 'open', $7, $8, $9, $10) ON CONFLICT DO NOTHING`,
-			r.ID, r.Run, r.User, r.Session, r.Number, r.Previous, flag(r.Hidden), string(r.Request), len(r.Request), core.Stamp(r.Created))
+		n, err := tx.Exec(ctx, `INSERT INTO responses (id, run, user_id, session_id, number, previous, state, hidden, request, bytes, created, body)
+			VALUES ($1, $2, $3, $4, $5, $6, 'open', $7, $8, $9, $10, $11) ON CONFLICT DO NOTHING`,
+			r.ID, r.Run, r.User, r.Session, r.Number, r.Previous, flag(r.Hidden), string(r.Request), len(r.Request), core.Stamp(r.Created), r.Body)
 		if err == nil && n == 0 {
 			err = ErrTaken
 		}
@@ -152,26 +154,17 @@ func trim(ctx context.Context, tx *store.Tx, user int64) error {
 
 // Get returns a user's response, or core.NotFound, also for one that is hidden.
 func (s *Store) Get(ctx context.Context, user int64, id string) (Row, error) {
-	rows, err := s.list(ctx, `SELECT `+columns+` FROM responses WHERE id = $1 AND user_id = $2 AND hidden = 0`, id, user)
-	if err == nil && len(rows) == 0 {
-		return Row{}, core.Errorf(core.NotFound, "no such response")
-	}
-	if err != nil {
-		return Row{}, err
-	}
-	return rows[0], nil
+	return s.one(ctx, `SELECT `+columns+` FROM responses WHERE id = $1 AND user_id = $2 AND hidden = 0`, id, user)
+}
+
+// Repeated returns a user's response, also one that is hidden, or core.NotFound.
+func (s *Store) Repeated(ctx context.Context, user int64, id string) (Row, error) {
+	return s.one(ctx, `SELECT `+columns+` FROM responses WHERE id = $1 AND user_id = $2`, id, user)
 }
 
 // Hidden returns a response that is not to be read and not settled, or core.NotFound.
 func (s *Store) Hidden(ctx context.Context, id string) (Row, error) {
-	rows, err := s.list(ctx, `SELECT `+columns+` FROM responses WHERE id = $1 AND hidden = 1`, id)
-	if err == nil && len(rows) == 0 {
-		return Row{}, core.Errorf(core.NotFound, "no such response")
-	}
-	if err != nil {
-		return Row{}, err
-	}
-	return rows[0], nil
+	return s.one(ctx, `SELECT `+columns+` FROM responses WHERE id = $1 AND hidden = 1`, id)
 }
 
 // Has reports whether a response of this run is stored.
@@ -184,7 +177,18 @@ func (s *Store) Has(ctx context.Context, run string) (bool, error) {
 // Pending returns up to limit responses of all users about which something is to be
 // done, without their texts: their runs had not ended, or they are hidden.
 func (s *Store) Pending(ctx context.Context, limit int) ([]Row, error) {
-	return s.list(ctx, `SELECT id, run, user_id, session_id, number, previous, state, hidden, '' AS request, '' AS answer, created FROM responses WHERE state <> 'ended' OR hidden = 1 ORDER BY created LIMIT $1`, limit)
+	return s.list(ctx, `SELECT id, run, user_id, session_id, number, previous, state, hidden, body, '' AS request, '' AS answer, created FROM responses WHERE state <> 'ended' OR hidden = 1 ORDER BY created LIMIT $1`, limit)
+}
+
+func (s *Store) one(ctx context.Context, query string, args ...any) (Row, error) {
+	rows, err := s.list(ctx, query, args...)
+	if err == nil && len(rows) == 0 {
+		err = core.Errorf(core.NotFound, "no such response")
+	}
+	if err != nil {
+		return Row{}, err
+	}
+	return rows[0], nil
 }
 
 func (s *Store) list(ctx context.Context, query string, args ...any) ([]Row, error) {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"gatehouse/core"
 )
@@ -32,7 +33,7 @@ var ErrMissing = errors.New("there is no key file")
 // Open reads the key file at path; ErrMissing without one. It returns core.Invalid, with
 // what to do, for a file that other users can read or that has no valid keys.
 func Open(path string) (*Box, error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would hold up the start
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, ErrMissing
 	}
@@ -87,7 +88,7 @@ func read(text []byte) (keys []*key, err error) {
 			return nil, err
 		}
 		if k.id != fields[0] {
-			return nil, fmt.Errorf("line %d names the key %.8q, but its key is %s", n, fields[0], k.id)
+			return nil, fmt.Errorf("line %d names another key than %s, which is its key", n, k.id)
 		}
 		if !slices.ContainsFunc(keys, func(other *key) bool { return other.id == k.id }) {
 			keys = append(keys, k)
@@ -100,7 +101,8 @@ func read(text []byte) (keys []*key, err error) {
 }
 
 // Create makes the key file at path, with mode 0600 and one random key, and its directory
-// with mode 0700 if missing. It returns core.Conflict where the file exists.
+// with mode 0700 if missing. It returns core.Conflict where the file exists, also when
+// another process makes it at the same time.
 func Create(path string) (*Box, error) {
 	if _, err := os.Lstat(path); err == nil {
 		return nil, core.Errorf(core.Conflict, "the key file %s exists already", path)
@@ -114,15 +116,32 @@ func Create(path string) (*Box, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("make the directory of the key file: %w", err)
 	}
-	if err := write(path, keys); err != nil {
+	err = write(path, keys, place)
+	if errors.Is(err, fs.ErrExist) {
+		return nil, core.Errorf(core.Conflict, "the key file %s exists already", path)
+	}
+	if err != nil {
 		return nil, err
 	}
 	b.keys.Store(&keys)
 	return b, nil
 }
 
-// write replaces the file in one step, on the disk before it returns.
-func write(path string, keys []*key) (err error) {
+// place moves a file to where there is none yet; fs.ErrExist otherwise.
+func place(from, to string) error {
+	err := os.Link(from, to)
+	if err == nil {
+		return os.Remove(from)
+	}
+	if _, exists := os.Lstat(to); exists == nil {
+		return fs.ErrExist
+	}
+	return os.Rename(from, to) // a file system without hard links
+}
+
+// write stores the keys in the file in one step, on the disk before it returns. move
+// brings the whole file to its path.
+func write(path string, keys []*key, move func(from, to string) error) (err error) {
 	var text bytes.Buffer
 	text.WriteString(heading)
 	for _, k := range keys {
@@ -142,7 +161,7 @@ func write(path string, keys []*key) (err error) {
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return fmt.Errorf("write the key file: %w", err)
 	}
-	if err := os.Rename(f.Name(), path); err != nil {
+	if err := move(f.Name(), path); err != nil {
 		return fmt.Errorf("write the key file: %w", err)
 	}
 	d, err := os.Open(dir)
@@ -166,7 +185,11 @@ func (b *Box) Add() (string, error) {
 		return "", err
 	}
 	keys := append([]*key{k}, have...)
-	if err := write(b.path, keys); err != nil {
+	path, err := filepath.EvalSymlinks(b.path) // a link stays one, and what it names gets the key
+	if err != nil {
+		return "", fmt.Errorf("write the key file: %w", err)
+	}
+	if err := write(path, keys, os.Rename); err != nil {
 		return "", err
 	}
 	b.keys.Store(&keys)

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -159,6 +160,7 @@ func TestADamagedKeyFileIsRefusedWithoutShowingAKey(t *testing.T) {
 		"short key":      id + " " + key[:20] + "\n",
 		"no base64":      id + " " + strings.Repeat("!", 44) + "\n",
 		"id of another":  "00000000 " + key + "\n",
+		"key twice":      key + " " + key + "\n",
 		"changed key":    id + " " + "AAAA" + key[4:] + "\n",
 		"much too large": strings.Repeat(line+"\n", 1000),
 	} {
@@ -166,12 +168,41 @@ func TestADamagedKeyFileIsRefusedWithoutShowingAKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := sealed.Open(path)
-		if core.KindOf(err) != core.Invalid || strings.Contains(err.Error(), key[4:20]) {
+		if core.KindOf(err) != core.Invalid || strings.Contains(err.Error(), key[:6]) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	if _, err := sealed.Open(path + ".none"); !errors.Is(err, sealed.ErrMissing) {
 		t.Errorf("a missing file: %v", err)
+	}
+}
+
+func TestAPipeInPlaceOfTheKeyFileIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sealed.Open(path); core.KindOf(err) != core.Invalid {
+		t.Error(err)
+	}
+}
+
+func TestALinkToTheKeyFileStaysOneAndItsFileGetsTheNewKey(t *testing.T) {
+	_, path := newBox(t)
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	box, err := sealed.Open(link)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := box.Add()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if real, err := sealed.Open(path); err != nil || real.ID() != id {
+		t.Errorf("the file has %v, %v", real.IDs(), err)
 	}
 }
 

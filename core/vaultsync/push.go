@@ -54,7 +54,16 @@ func (s *Store) Push(ctx context.Context, a Area, in Sent, body io.Reader) (done
 	}
 	done, err = p.run(ctx)
 	done.Path = in.Meta.Path
-	return done, err
+	return done, unwritable(in.Meta.Path, err)
+}
+
+// unwritable returns core.Denied for an error of the file system that is about one file: the
+// others of a request are brought in.
+func unwritable(name string, err error) error {
+	if why, ok := place.Alone(err); ok {
+		return core.Errorf(core.Denied, "%q cannot be written on the server: %w", core.CutRunes(name, 100), why)
+	}
+	return err
 }
 
 func (s *Store) count(outcome string, err error) {

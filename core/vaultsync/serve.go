@@ -16,7 +16,10 @@ import (
 
 // Delete deletes a file that has the content base. A file that was changed since is kept.
 func (s *Store) Delete(ctx context.Context, a Area, root, rel, base string) (done wire.Done, err error) {
-	defer func() { s.count(done.Outcome, err) }()
+	defer func() {
+		err = unwritable(rel, err)
+		s.count(done.Outcome, err)
+	}()
 	done = wire.Done{Path: rel}
 	name, err := a.writable(root, rel)
 	if err != nil {
@@ -84,6 +87,9 @@ func (s *Store) Open(ctx context.Context, a Area, root, rel string) (Served, err
 	f, err := tree.Open(name)
 	if err == nil && f == nil || errors.Is(err, place.ErrInWay) {
 		return Served{}, core.Errorf(core.NotFound, "there is no file %q", core.CutRunes(rel, 100))
+	}
+	if why, ok := place.Alone(err); ok {
+		err = core.Errorf(core.Denied, "%q cannot be read on the server: %w", core.CutRunes(rel, 100), why)
 	}
 	if err != nil {
 		return Served{}, err

@@ -1,5 +1,10 @@
 package voice
 
+import "errors"
+
+// ErrQuota is returned when a user has had as much transcribed as is allowed on a day.
+var ErrQuota = errors.New("the transcription time of today is used up; it begins again at midnight UTC")
+
 // Codes of faults.
 const (
 	FaultEngine  = "engine"  // the transcription failed
@@ -8,10 +13,11 @@ const (
 	FaultDamaged = "damaged" // the recording is damaged or gone
 	FaultLarge   = "large"   // more than 20 MB
 	FaultLong    = "long"    // more than MaxLength
+	FaultQuota   = "quota"   // the user has had enough transcribed today
 )
 
 // Faults are all codes.
-var Faults = []string{FaultEngine, FaultOff, FaultFormat, FaultDamaged, FaultLarge, FaultLong}
+var Faults = []string{FaultEngine, FaultOff, FaultFormat, FaultDamaged, FaultLarge, FaultLong, FaultQuota}
 
 // A Fault is why a recording was not transcribed.
 type Fault struct {
@@ -25,5 +31,5 @@ func (f *Fault) Unwrap() error { return f.Err }
 
 // Passes reports whether the same recording may be transcribed later.
 func (f *Fault) Passes() bool {
-	return f.Code == FaultEngine || f.Code == FaultOff || f.Code == FaultFormat
+	return f.Code == FaultEngine || f.Code == FaultOff || f.Code == FaultFormat || f.Code == FaultQuota
 }

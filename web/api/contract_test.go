@@ -146,6 +146,8 @@ func (c *contract) check(r *http.Request, res *http.Response, body []byte) {
 			schema = "PermissionEvent"
 		case "/api/chat/stream":
 			schema = "FirstEvent"
+		case "/mcp":
+			schema = "MCPMessage"
 		}
 		if strings.HasPrefix(r.URL.Path, "/api/import/") {
 			schema = "Import"

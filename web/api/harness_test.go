@@ -75,6 +75,7 @@ type harness struct {
 	responses *responses.API
 	vectors   *embeddings.API
 	heard     *transcriptions.API
+	agents    http.Handler // MCP
 	site      *web.Site
 	url       string
 	onExport  func() // called before an export is made
@@ -158,8 +159,9 @@ func open(t *testing.T, o options) *harness {
 	desk := answer.New(answer.Options{Door: door, Inbox: h, Follower: h.bus, Runs: (*runsDouble)(h), Models: modelsDouble{}, Clock: h.clock, Log: logger})
 	h.v1 = openai.New(desk)
 	h.vectors = embeddings.New(embeddings.Options{Desk: desk, Model: "small", Embed: func(context.Context, int64, []string) ([][]float32, int64, error) { return [][]float32{{1, 2}}, 3, nil }})
-	h.heard = transcriptions.New(transcriptions.Options{Desk: desk, Model: "whisper-1", Hear: func(context.Context, string, []byte) (string, error) { return "Green tea.", nil }})
+	h.heard = transcriptions.New(transcriptions.Options{Desk: desk, Model: "whisper-1", Hear: func(context.Context, int64, string, []byte) (string, error) { return "Green tea.", nil }})
 	h.responses = responses.New(responses.Options{Desk: desk, Rows: response.New(h.db, h.clock), Runs: responsesDouble{h}, Sessions: responsesDouble{h}})
+	h.agents = h.mcp(door, logger)
 	h.site = site
 	h.serve()
 	return h
@@ -185,6 +187,7 @@ func (h *harness) handler() http.Handler {
 	h.responses.Register(mux)
 	h.vectors.Register(mux)
 	h.heard.Register(mux)
+	mux.Handle("/mcp", h.agents)
 	return h.site.Wrap(h.first.Wrap(mux))
 }
 
@@ -260,6 +263,9 @@ func (h *harness) try(key, method, path, body string, header ...string) (*http.R
 	}
 	if key != "" {
 		r.Header.Set("Authorization", "Bearer "+key)
+	}
+	if path == "/mcp" { // the protocol asks for both
+		r.Header.Set("Accept", "application/json, text/event-stream")
 	}
 	for i := 0; i+1 < len(header); i += 2 {
 		if header[i] == "Host" {
@@ -500,6 +506,7 @@ type responsesDouble struct{ h *harness }
 func (responsesDouble) Run(context.Context, string) (begun, ended bool, err error) {
 	return true, true, nil
 }
+func (responsesDouble) Queued(context.Context, string) (bool, error)        { return true, nil }
 func (responsesDouble) Latest(context.Context, string) (string, int, error) { return "", 0, nil }
 func (responsesDouble) Trust(context.Context, string) (core.Trust, error)   { return core.Sandboxed, nil }
 func (responsesDouble) Delete(context.Context, string) error {

@@ -25,7 +25,7 @@ import (
 // syncs are the real endpoints over the harness's vault, with the real rules.
 func (h *harness) syncs() sync.Options {
 	s := vaultsync.New(vaultsync.Options{DB: h.db, Vault: h.vault, Clock: h.clock, Log: slog.New(slog.DiscardHandler)})
-	return sync.Options{Files: s, Did: s.Audit, May: func(trust core.Trust, user int64, name string, write bool) bool {
+	return sync.Options{Files: s, Clock: h.clock, Did: s.Audit, May: func(trust core.Trust, user int64, name string, write bool) bool {
 		mayRead, mayWrite := permission.Profile{User: user, Trust: trust}.Bounds([]string{"Private/"})
 		if write {
 			return mayWrite(name)

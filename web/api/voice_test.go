@@ -14,6 +14,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"gatehouse/core"
 	"gatehouse/core/voice"
 	"gatehouse/web"
 	"gatehouse/web/auth"
@@ -205,5 +206,27 @@ func TestAStreamOfSpeechNeedsAKeyAndItsOwnOrigin(t *testing.T) {
 	}
 	if _, res, err := h.speak(key); err == nil || res == nil || res.StatusCode != 429 {
 		t.Errorf("a second stream of the key: %v, %v", res, err)
+	}
+}
+
+// One user does not keep the streams from others, not with several keys either.
+func TestOneUserCannotHoldAllStreamsOfSpeech(t *testing.T) {
+	h := open(t, options{})
+	first, second := h.key(auth.ScopeChat), h.key(auth.ScopeChat)
+	for i := range 5 {
+		if _, _, err := h.speak([]string{first, second}[i%2]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, res, err := h.speak(second); err == nil || res == nil || res.StatusCode != 429 && res.StatusCode != 503 {
+		t.Errorf("a sixth: %v %v", res, err)
+	}
+	s, _, err := h.speak(h.keyOf(8, core.Sandboxed, auth.ScopeChat))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.say(2500*time.Millisecond, 9000, 0)
+	if e := s.next(); e.Type != "text" {
+		t.Errorf("another user: %+v", e)
 	}
 }

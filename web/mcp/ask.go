@@ -22,12 +22,13 @@ type askIn struct {
 	Directory  string `json:"working_directory,omitempty" jsonschema:"the folder of the vault in which the agent works"`
 	Workspace  string `json:"workspace,omitempty" jsonschema:"the workspace of a new conversation, by its name"`
 	Background bool   `json:"background,omitempty" jsonschema:"do not wait for the answer: read it later with session_read"`
+	Once       string `json:"once,omitempty" jsonschema:"a name of your own for this question, up to 128 characters without spaces: a repeat with the same one gets the answer of the first and asks nothing again"`
 }
 
 type askOut struct {
 	Session   string   `json:"session_id" jsonschema:"to go on, or to read the conversation with session_read"`
 	Run       string   `json:"run_id"`
-	Status    string   `json:"status" jsonschema:"done; with background queued or running"`
+	Status    string   `json:"status" jsonschema:"done; with background queued or running, for a repeat also ended"`
 	Response  string   `json:"response,omitempty"`
 	Model     string   `json:"model,omitempty"`
 	ToolCalls int      `json:"tool_calls,omitempty"`
@@ -43,14 +44,19 @@ func (s *Server) askAgent(ctx context.Context, c *call, in askIn) (string, askOu
 			body[name] = value
 		}
 	}
-	q := question{method: http.MethodPost, path: []string{"api", "chat"}, body: body, header: map[string]string{"Prefer": "respond-async"}}
+	q := question{method: http.MethodPost, path: []string{"api", "chat"}, body: body, header: map[string]string{}}
+	if once := c.once(in.Once); once != "" {
+		q.header["Idempotency-Key"] = once
+		body["cancel_on_disconnect"] = !in.Background && c.inSession()
+	}
 	if in.Background {
+		q.header["Prefer"] = "respond-async"
 		var out askOut
 		err := s.ask(ctx, q, &out)
 		return fmt.Sprintf("The agent works on it. Read the answer later: session_read with session_id %s.", out.Session), out, err
 	}
 	r := &run{ctx: ctx, clock: s.o.Clock, call: c}
-	q.header = map[string]string{"Accept": "text/event-stream"}
+	q.header["Accept"] = "text/event-stream"
 	q.event = r.event
 	if c.answer != nil {
 		defer c.answer.beat(s.o.Clock)()
@@ -59,6 +65,25 @@ func (s *Server) askAgent(ctx context.Context, c *call, in askIn) (string, askOu
 		return "", askOut{}, err
 	}
 	return r.result()
+}
+
+// onceKey is where a program that passes on the calls of a model has its name of a call.
+const onceKey = "gatehouse/once"
+
+// once returns the name of a call that may be repeated, "" for none.
+func (c *call) once(argument string) string {
+	if argument != "" {
+		return argument
+	}
+	name, _ := c.req.Params.Meta[onceKey].(string)
+	return name
+}
+
+// inSession reports whether the call is in a session: then the end of its request is only a
+// lost connection, and a cancellation is a message. Else they are the same.
+func (c *call) inSession() bool {
+	x := c.req.GetExtra()
+	return x != nil && x.Header.Get("Mcp-Session-Id") != ""
 }
 
 // follow makes a request whose answer is a stream, until ctx ends. The API stops the run then,

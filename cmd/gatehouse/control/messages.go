@@ -7,9 +7,10 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/permission"
 	"gatehouse/core/store"
+	"gatehouse/core/tool/mcp/entry"
 	"gatehouse/pairing/codes"
 	"gatehouse/web/account"
-	"gatehouse/web/api/bots"
+	"gatehouse/web/api/bots/post"
 	"gatehouse/web/auth"
 )
 
@@ -48,13 +49,7 @@ type (
 	}
 	// A Server is how the gateway finds one MCP server; GET /control/servers
 	// answers with all, at most 2 × entry.MaxServers + 1.
-	Server struct {
-		Name  string    `json:"name"`
-		State string    `json:"state"` // as mcp.Health has it
-		Since time.Time `json:"since,omitzero"`
-		Next  time.Time `json:"next,omitzero"` // of a failing one; absent: being tried
-		Error string    `json:"error,omitempty"`
-	}
+	Server = entry.State
 	// A ClaimRequest is the body of POST /control/claim; a ClaimCode is its answer.
 	ClaimRequest struct {
 		Replace bool `json:"replace"`
@@ -75,9 +70,9 @@ type (
 		Invitations []codes.Invitation `json:"invitations"`
 	}
 	// A Message is the body of POST /control/messages. Its ID is the caller's own
-	// name for it, and Files are not used. The answer is an bots.Posted.
+	// name for it, and Files are not used. The answer is a post.Posted.
 	Message struct {
-		bots.Unasked
+		post.Unasked
 		Attached []File `json:"attached,omitempty"`
 	}
 	// A File goes along with a message.

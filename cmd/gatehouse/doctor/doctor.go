@@ -16,12 +16,12 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/configs"
 	"gatehouse/configs/live"
 	"gatehouse/core"
 	"gatehouse/core/agent"
 	"gatehouse/core/sandbox"
+	"gatehouse/core/tool/mcp/entry"
 )
 
 // Wait bounds one question to a platform, a provider or the database.
@@ -55,7 +55,7 @@ type Subject struct {
 	Model       func(context.Context) (name string, err error)                  // one cheap call
 	Serving     func(context.Context) bool                                      // a gateway serves this vault now
 	Limits      func(context.Context) string                                    // how the gateway that serves now limits commands, as text; "" not known
-	Servers     func(context.Context) []control.Server                          // MCP servers as the gateway that serves now has them; nil, or none: not known
+	Servers     func(context.Context) []entry.State                             // MCP servers as the gateway that serves now has them; nil, or none: not known
 	Veil        func() sandbox.Backend                                          // whether the gateway's own files are hidden at full trust
 	Sandbox     func() []sandbox.Backend                                        // what isolates commands here
 	Newest      int64                                                           // the newest database version this program knows

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/core/tool/mcp"
 	"gatehouse/core/tool/mcp/entry"
 )
@@ -48,7 +47,7 @@ func checkServers(ctx context.Context, p Subject) []Finding {
 }
 
 // serversNow returns a finding for each server that the running gateway cannot use.
-func serversNow(list []control.Server, now time.Time) (findings []Finding) {
+func serversNow(list []entry.State, now time.Time) (findings []Finding) {
 	for _, s := range list {
 		if s.State != mcp.Failing {
 			continue

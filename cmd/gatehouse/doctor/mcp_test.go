@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/core/coretest"
 	"gatehouse/core/tool/mcp"
+	"gatehouse/core/tool/mcp/entry"
 )
 
 func TestDoctorReportsMistakesInTheListOfMCPServers(t *testing.T) {
@@ -43,11 +43,11 @@ func TestDoctorReportsMCPServersThatTheRunningGatewayCannotUse(t *testing.T) {
 	}
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	p.Clock = coretest.NewClock(now)
-	servers := []control.Server{
+	servers := []entry.State{
 		{Name: "a", State: mcp.Ready},
 		{Name: "b", State: mcp.Failing, Since: now.Add(-time.Minute), Next: now.Add(8 * time.Second), Error: "connection refused"},
 	}
-	p.Servers = func(context.Context) []control.Server { return servers }
+	p.Servers = func(context.Context) []entry.State { return servers }
 	found, _ := examine(t, p, "MCP servers")
 	if len(found) != 1 || found[0].State != Warn || found[0].Text != "b has failed since 2026-01-02 03:03:05 UTC (next try in 8s): connection refused" {
 		t.Errorf("%+v", found)

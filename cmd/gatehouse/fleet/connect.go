@@ -12,18 +12,25 @@ import (
 
 	"gatehouse/configs"
 	"gatehouse/connectors"
-	"gatehouse/connectors/chat"
 	"gatehouse/connectors/discord"
 	"gatehouse/connectors/telegram"
 	"gatehouse/core"
 	"gatehouse/core/store"
 )
 
+// A Chat has what users can send to a bot beside messages.
+type Chat interface {
+	Menu() []connectors.Command     // of the commands that a menu shows
+	Commands() []connectors.Command // all
+	Complete(ctx context.Context, who core.Peer, name, typed string) []string
+	Form(ctx context.Context, in *core.Inbound) (connectors.Form, error)
+}
+
 // Platforms builds connectors. Connectors of one platform share its metrics.
 type Platforms struct {
 	cursors  connectors.Cursors
 	db       *store.DB
-	chat     *chat.Chat
+	chat     Chat
 	files    fs.FS
 	pace     bool
 	hears    bool
@@ -35,7 +42,7 @@ type Platforms struct {
 
 // NewPlatforms returns what builds the connectors of cfg's bots. files is the
 // vault, from which attachments are sent.
-func NewPlatforms(cfg *configs.Config, cursors connectors.Cursors, db *store.DB, c *chat.Chat, files fs.FS, clock core.Clock, log *slog.Logger, reg prometheus.Registerer) *Platforms {
+func NewPlatforms(cfg *configs.Config, cursors connectors.Cursors, db *store.DB, c Chat, files fs.FS, clock core.Clock, log *slog.Logger, reg prometheus.Registerer) *Platforms {
 	return &Platforms{cursors: cursors, db: db, chat: c, files: files, pace: bool(cfg.Pace), hears: cfg.TranscribeURL != "" || cfg.TranscribeCommand != "", clock: clock, log: log,
 		telegram: telegram.NewMetrics(reg), discord: discord.NewMetrics(reg)}
 }

@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"time"
 
-	"gatehouse/cmd/gatehouse/doctor"
 	"gatehouse/configs"
 	"gatehouse/configs/providers"
 	"gatehouse/core"
@@ -18,6 +18,9 @@ import (
 	"gatehouse/core/llm"
 	"gatehouse/core/llm/registry"
 )
+
+// answerTime bounds the question whether a provider answers.
+const answerTime = 15 * time.Second
 
 // Config returns the models that cfg names. Keys and addresses come from cfg
 // only.
@@ -93,7 +96,7 @@ func OneToken(ctx context.Context, cfg *configs.Config) (name string, err error)
 		return "", err
 	}
 	defer m.Close()
-	ctx, cancel := context.WithTimeout(ctx, doctor.Wait)
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	var f *llm.Fault
 	switch _, _, err = registry.Try(ctx, m.First, core.System{}); {

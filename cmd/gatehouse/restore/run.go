@@ -11,7 +11,7 @@ import (
 	"strings"
 	"syscall"
 
-	"gatehouse/cmd/gatehouse/commands"
+	"gatehouse/cmd/gatehouse/backups"
 	"gatehouse/configs"
 	"gatehouse/core"
 	"gatehouse/core/backup"
@@ -20,7 +20,7 @@ import (
 
 // target returns where rec's backup is restored to, over source.
 func target(cfg *configs.Config, rec *record, source backup.Source) backup.Target {
-	to := commands.RestoreTarget(cfg, rec.By, rec.Backup, rec.Before)
+	to := backups.Target(cfg, rec.By, rec.Backup, rec.Before)
 	to.Over = &backup.Over{ID: rec.ID, Source: source, Done: func(report backup.Restored) error {
 		rec.State, rec.Messages, rec.Sends = done, report.Messages, report.Sends
 		return rec.write(cfg.BackupDir())

@@ -27,6 +27,7 @@ type Options struct {
 	Vault   *vault.Vault
 	Box     sandbox.Box // nil: no programs are run, and NoBox says why
 	NoBox   string
+	Quota   hearing.Quota
 	Runtime string // directory of the gateway's own files
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
@@ -61,7 +62,7 @@ func Open(o Options) (*hearing.Hearer, func() error, error) {
 	}
 	return hearing.New(hearing.Options{
 		Open:   func(path string) (io.ReadCloser, error) { return o.Vault.OpenNoLinks(path) },
-		Engine: engine, Convert: program.NewFFmpeg(programs), Metrics: hearing.NewMetrics(o.Metrics),
+		Engine: engine, Quota: o.Quota, Convert: program.NewFFmpeg(programs), Metrics: hearing.NewMetrics(o.Metrics),
 	}), end, nil
 }
 

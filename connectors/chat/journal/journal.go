@@ -57,7 +57,7 @@ type Options struct {
 	// Fetch downloads a file of a message from its platform.
 	Fetch func(ctx context.Context, bot string, f core.File, to io.Writer) error
 	// Hear transcribes a recording in the vault; nil: recordings are only kept.
-	Hear func(ctx context.Context, f core.File, show func(string)) (string, error)
+	Hear func(ctx context.Context, user int64, f core.File, show func(string)) (string, error)
 	// Length returns how long a recording in the vault is, 0 if that is not known.
 	Length func(ctx context.Context, path string) time.Duration
 	// Later has recordings of an entry transcribed later.
@@ -249,7 +249,7 @@ func (m *message) hear(ctx context.Context, d *journal.Draft, at string) {
 	name, err := journal.FileOf(m.r.User, at)
 	if err == nil {
 		var text string
-		if text, err = m.o.Hear(ctx, core.File{Path: name, Name: path.Base(name), Voice: true}, nil); err == nil {
+		if text, err = m.o.Hear(ctx, m.r.User, core.File{Path: name, Name: path.Base(name), Voice: true}, nil); err == nil {
 			m.heard = strings.TrimSpace(m.heard + "\n\n" + strings.TrimSpace(text))
 			var whole bool
 			if d.Text, whole = journal.Joined(d.Text, text); !whole {

@@ -62,7 +62,7 @@ func run(t *testing.T, j *journals, caption, said string) (answer string, later 
 			_, err := to.Write([]byte("OggS"))
 			return err
 		},
-		Hear: func(ctx context.Context, _ core.File, _ func(string)) (string, error) {
+		Hear: func(ctx context.Context, _ int64, _ core.File, _ func(string)) (string, error) {
 			if said == shutdown {
 				end(queue.ErrShutdown)
 			}

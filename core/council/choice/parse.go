@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -160,6 +161,9 @@ func SplitReport(answer string) (text string, r Report, ok bool) {
 		return answer, Report{}, false
 	}
 	text = strings.TrimRight(trimmed[:start], " \t\r\n")
+	if fenced, ok := strings.CutSuffix(text, "\n```"); ok && strings.Count(text, "```")%2 == 1 { // the fence of the report
+		text = strings.TrimRight(fenced, " \t\r\n")
+	}
 	var in struct {
 		Confidence *float64 `json:"confidence"`
 		Domain     string   `json:"domain"`
@@ -167,8 +171,43 @@ func SplitReport(answer string) (text string, r Report, ok bool) {
 	if err := strict(rest, &in); err != nil || in.Confidence == nil || !(*in.Confidence >= 0 && *in.Confidence <= 1) {
 		return text, Report{}, false
 	}
-	return text, Report{Confidence: *in.Confidence, Domain: cut(strings.TrimSpace(in.Domain), MaxDomainName)}, true
+	return text, Report{Confidence: *in.Confidence, Domain: topic(in.Domain)}, true
 }
+
+// Bounds of a topic, so that hardly more than a topic fits in.
+const (
+	maxTopicWords  = 4
+	maxTopicWord   = 24 // characters
+	maxTopicDigits = 2  // of a word
+)
+
+// topic returns the name of a domain if it is of the form that a report has: a few words.
+// Names of domains are stored as they are and are the same for all users, so nothing else
+// of a conversation may be in one.
+func topic(name string) string {
+	name = strings.TrimSpace(name)
+	if len(name) > MaxDomainName || strings.ContainsFunc(name, func(r rune) bool { return !inTopic(r) && !strings.ContainsRune(" ./&_-", r) }) {
+		return ""
+	}
+	words := strings.FieldsFunc(name, func(r rune) bool { return !inTopic(r) })
+	for _, w := range words {
+		digits := 0
+		for _, r := range w {
+			if unicode.IsDigit(r) {
+				digits++
+			}
+		}
+		if utf8.RuneCountInString(w) > maxTopicWord || digits > maxTopicDigits {
+			return ""
+		}
+	}
+	if len(words) > maxTopicWords {
+		return ""
+	}
+	return name
+}
+
+func inTopic(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '+' || r == '#' }
 
 // RepairInstruction asks once more for a reply that could not be read.
 func RepairInstruction(err error, schema string) string {
@@ -237,6 +276,9 @@ func unique(d *json.Decoder, depth int) error {
 			name, ok := t.(string)
 			if err != nil || !ok {
 				return errors.New("the reply is not valid JSON")
+			}
+			if strings.ContainsFunc(name, func(r rune) bool { return r > unicode.MaxASCII }) {
+				return errors.New("a name has other characters than letters") // the decoder takes some for letters
 			}
 			if name = strings.ToLower(name); names[name] {
 				return fmt.Errorf("%s: given twice", cut(name, MaxDomainName))

@@ -86,6 +86,39 @@ func TestAReportIsTakenOffTheAnswer(t *testing.T) {
 	}
 }
 
+func TestAReportInACodeFenceLeavesNoFenceInTheAnswer(t *testing.T) {
+	report := "REPORT: {\"confidence\": 0.8, \"domain\": \"math\"}"
+	if text, _, ok := SplitReport("It is 42.\n```\n" + report + "\n```"); !ok || text != "It is 42." {
+		t.Errorf("%q", text)
+	}
+	if text, _, ok := SplitReport("```\nx := 1\n```\n" + report); !ok || text != "```\nx := 1\n```" {
+		t.Errorf("%q", text)
+	}
+}
+
+// The names of domains are not encrypted, and all users share them.
+func TestADomainInAReportIsATopicAndNoText(t *testing.T) {
+	for domain, want := range map[string]string{
+		"code.python": "code.python", " Data Analysis ": "Data Analysis", "c++": "c++", "medizin.dosis": "medizin.dosis", "web3": "web3",
+		"jane@example.org": "", "card 4111111111111111": "", "call 0664123": "", "the user says that he is ill": "", "x: y": "", strings.Repeat("a", 30): "",
+	} {
+		_, r, ok := SplitReport("x\nREPORT: {\"confidence\": 1, \"domain\": \"" + domain + "\"}")
+		if !ok || r.Domain != want {
+			t.Errorf("%q: %q", domain, r.Domain)
+		}
+	}
+}
+
+func TestNamesThatADecoderTakesForOneAreRefused(t *testing.T) {
+	for _, reply := range []string{
+		`{"ratings":[{"answer":"A","score":0.1,"\u017fcore":1}]}`, `{"ratings":[{"answer":"A","score":0.1,"ſcore":1}]}`, `{"ratings":[{"answer":"A","score":0.1,"SCORE":1}]}`,
+	} {
+		if got, err := ParseRatings(reply, 1); err == nil {
+			t.Errorf("%s: %v", reply, got)
+		}
+	}
+}
+
 func TestTheRepairNamesTheFaultAndTheSchema(t *testing.T) {
 	if s := RepairInstruction(errors.New("ratings: missing"), RatingsSchema); !strings.Contains(s, "ratings: missing") || !strings.Contains(s, RatingsSchema) {
 		t.Error(s)

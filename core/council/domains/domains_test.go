@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/quick"
 	"time"
+	"unicode/utf8"
 
 	"gatehouse/core/council/choice"
 )
@@ -67,6 +68,16 @@ func TestACandidateIsPromotedOnlyWithSightingsModelsAndEvidenceOfDivergence(t *t
 			t.Errorf("%s: promoted", name)
 		} else if ok && Depth(node.ID) > MaxDepth {
 			t.Errorf("%s: %s", name, node.ID)
+		}
+	}
+}
+
+func TestTheIDOfAPromotedNodeIsWholeCharacters(t *testing.T) {
+	apart := []Side{{"a", choice.Evidence{Wins: 30, Runs: 30}, choice.Evidence{Wins: 1, Runs: 30}}}
+	for n := range 4 {
+		node, ok := NewTree(nil).Promote(candidate("code "+strings.Repeat("a", n)+strings.Repeat("ö", 30), 5, "a", "b"), apart)
+		if !ok || !utf8.ValidString(node.ID) {
+			t.Errorf("%q, %v", node.ID, ok)
 		}
 	}
 }

@@ -332,7 +332,7 @@ func diverges(s Side) float64 {
 
 func slug(words []string) string {
 	s := strings.Join(words, "-")
-	return strings.Trim(s[:min(len(s), 40)], "-")
+	return strings.Trim(strings.ToValidUTF8(s[:min(len(s), 40)], ""), "-")
 }
 
 // Retired returns the nodes that had no sighting for Retire, the deepest first; what

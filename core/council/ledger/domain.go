@@ -188,6 +188,9 @@ func (s *Store) Review(ctx context.Context) (n int, err error) {
 			return err
 		}
 		for _, c := range list {
+			if c.Count < domains.MinSightings || len(c.Models) < domains.MinModels {
+				continue // its evidence is not read: that is a whole domain's
+			}
 			sides, err := s.sides(ctx, tx, tree, c)
 			if err != nil {
 				return err
@@ -206,6 +209,9 @@ func (s *Store) Review(ctx context.Context) (n int, err error) {
 		}
 		for _, id := range tree.Retired(tx.Time()) {
 			if err := retire(ctx, tx, tree, id); err != nil {
+				return err
+			}
+			if tree, err = readTree(ctx, tx); err != nil { // the parent has its names now
 				return err
 			}
 			n++
@@ -264,9 +270,10 @@ func (s *Store) promote(ctx context.Context, tx *store.Tx, c domains.Candidate, 
 		return err
 	}
 	if _, err := tx.Exec(ctx, `INSERT INTO model_domains (model_id, domain, wins, runs)
-		SELECT model_id, $1, 1000000 * sum(CASE WHEN verdict = 'correct' THEN 1 ELSE 0 END), 1000000 * count(*)
-		FROM model_runs WHERE domain = $2 AND raw_domain = $3 AND round = 'answer' AND verdict <> '' GROUP BY model_id
-		ON CONFLICT DO NOTHING`, n.ID, domains.Parent(n.ID), c.Raw); err != nil {
+		SELECT model_id, $1, sum(CASE WHEN verdict = 'correct' THEN weight ELSE 0 END), sum(weight)
+		FROM (SELECT model_id, verdict, CASE verdict_by WHEN 'silence' THEN $4 WHEN 'review' THEN $5 ELSE $6 END AS weight
+			FROM model_runs WHERE domain = $2 AND raw_domain = $3 AND round = 'answer' AND verdict <> '') AS judged GROUP BY model_id
+		ON CONFLICT DO NOTHING`, n.ID, domains.Parent(n.ID), c.Raw, *micro(weight(BySilence)), *micro(weight(ByReview)), *micro(weight(ByPick))); err != nil {
 		return err
 	}
 	_, err := tx.Exec(ctx, `UPDATE model_runs SET domain = $1 WHERE domain = $2 AND raw_domain = $3`, n.ID, domains.Parent(n.ID), c.Raw)

@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"gatehouse/core"
 	"gatehouse/core/council/choice"
 	"gatehouse/core/council/domains"
+	"gatehouse/core/store"
 )
 
 // MinCurve is how many queries with a verdict a model needs until its curve is shown.
@@ -82,6 +84,20 @@ type Change struct {
 // maxChanges bounds a curve.
 const maxChanges = 1000
 
+// changes returns the statement for the changes of one model, or all, by an index.
+func changes(model string, since time.Time) (query string, args []any) {
+	var c store.Conditions
+	if model == "" {
+		c.And("event_type = 'score_update'")
+	} else {
+		c.And("model_id = ?", model)
+	}
+	c.And("created_at >= ?", core.Stamp(since))
+	return fmt.Sprintf(`SELECT model_id, score_before, score_after, verdict, correction_stored, created_at FROM (
+			SELECT * FROM audit_log WHERE %s ORDER BY created_at DESC, audit_id DESC LIMIT %d) AS newest
+		ORDER BY created_at, audit_id`, strings.Join(c.Where, " AND "), maxChanges), c.Args
+}
+
 // Reliability returns the changes of the scores since a time, the oldest first, of one
 // model or, with "", of all; the newest maxChanges.
 func (s *Store) Reliability(ctx context.Context, model string, since time.Time) ([]Change, error) {
@@ -93,9 +109,8 @@ func (s *Store) Reliability(ctx context.Context, model string, since time.Time) 
 		Correction int    `db:"correction_stored"`
 		At         string `db:"created_at"`
 	}
-	if err := s.o.DB.Select(ctx, &rows, `SELECT model_id, score_before, score_after, verdict, correction_stored, created_at FROM (
-			SELECT * FROM audit_log WHERE ($1 = '' OR model_id = $1) AND created_at >= $2 ORDER BY created_at DESC, audit_id DESC LIMIT $3) AS newest
-		ORDER BY created_at, audit_id`, model, core.Stamp(since), maxChanges); err != nil {
+	query, args := changes(model, since)
+	if err := s.o.DB.Select(ctx, &rows, query, args...); err != nil {
 		return nil, fmt.Errorf("read the changes of scores: %w", err)
 	}
 	out := make([]Change, len(rows))

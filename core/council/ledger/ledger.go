@@ -76,9 +76,9 @@ type Store struct {
 // New returns a Store.
 func New(o Options) *Store { return &Store{o: o} }
 
-// micro returns a share in millionths, as the tables have it; NaN is NULL.
+// micro returns a share in millionths, as the tables have it; what is no number is NULL.
 func micro(v float64) *int64 {
-	if math.IsNaN(v) {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil
 	}
 	n := int64(math.Round(v * 1e6))
@@ -142,11 +142,15 @@ func stageRow(query, stage, model string) string { return query + "/" + stage + 
 // Records returns what is known of the models. One without a row is new.
 func (s *Store) Records(ctx context.Context, models []string) (map[string]*choice.Record, error) {
 	out := map[string]*choice.Record{}
+	if len(models) == 0 {
+		return out, nil
+	}
 	for _, m := range models {
 		out[m] = &choice.Record{Domains: map[string]choice.Evidence{}, Score: domains.StartScore}
 	}
 	var counters []counters
-	if err := s.o.DB.Select(ctx, &counters, `SELECT model_id, score, correct_count, wrong_count, latency_ms, bins FROM model_counters`); err != nil {
+	where, args := of(models)
+	if err := s.o.DB.Select(ctx, &counters, `SELECT model_id, score, correct_count, wrong_count, latency_ms, bins FROM model_counters`+where, args...); err != nil {
 		return nil, fmt.Errorf("read the council's records: %w", err)
 	}
 	for _, c := range counters {
@@ -160,7 +164,7 @@ func (s *Store) Records(ctx context.Context, models []string) (map[string]*choic
 		Wins   int64  `db:"wins"`
 		Runs   int64  `db:"runs"`
 	}
-	if err := s.o.DB.Select(ctx, &rows, `SELECT model_id, domain, wins, runs FROM model_domains`); err != nil {
+	if err := s.o.DB.Select(ctx, &rows, `SELECT model_id, domain, wins, runs FROM model_domains`+where, args...); err != nil {
 		return nil, fmt.Errorf("read the council's records: %w", err)
 	}
 	for _, d := range rows {
@@ -169,6 +173,19 @@ func (s *Store) Records(ctx context.Context, models []string) (map[string]*choic
 		}
 	}
 	return out, nil
+}
+
+// of returns the condition for the rows of these models. It is empty for more than two
+// councils have: then most rows are theirs.
+func of(models []string) (where string, args []any) {
+	if len(models) > 2*choice.MaxMembers {
+		return "", nil
+	}
+	c := store.Conditions{}
+	for _, m := range models {
+		c.And("?", m)
+	}
+	return " WHERE model_id IN (" + strings.Join(c.Where, ", ") + ")", c.Args
 }
 
 type counters struct {

@@ -477,7 +477,7 @@ func TestANameWithEvidenceBecomesADomainAndRetiresIntoItsParent(t *testing.T) {
 	}
 	records, err := w.Records(t.Context(), []string{"a"})
 	w.must(err)
-	if e := records["a"].Domains["code.rust"]; e.Runs != 20 || e.Wins != 20 {
+	if e := records["a"].Domains["code.rust"]; e.Runs != 14 || e.Wins != 14 { // 20 reviews, which count 0.7 each, as in the parent
 		t.Errorf("%+v", records["a"].Domains)
 	}
 	w.clock.Advance(domains.Retire + time.Hour)
@@ -492,6 +492,71 @@ func TestANameWithEvidenceBecomesADomainAndRetiresIntoItsParent(t *testing.T) {
 // MinSightingsOf is a round number of sightings for two models.
 const MinSightingsOf = 2 * domains.MinSightings
 
+func TestTheNamesOfAllNodesThatRetireAtOnceGoToTheParent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(w.db.Tx(t.Context(), func(tx *store.Tx) error {
+		for _, id := range []string{"code", "code.rust", "code.zig", "code.zig.comptime"} {
+			if err := seen(t.Context(), tx, domains.Node{ID: id, Name: strings.TrimPrefix(id, "code."), Aliases: []string{"alias" + strings.ReplaceAll(id, ".", "")}}, 1); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	w.clock.Advance(domains.Retire + time.Hour)
+	if n, err := w.Review(t.Context()); err != nil || n != 3 {
+		t.Fatal(n, err)
+	}
+	for _, name := range []string{"aliascoderust", "aliascodezig", "aliascodezigcomptime"} {
+		if r, err := w.Sight(t.Context(), "a", name, nil); err != nil || r.Domain != "code" || r.Candidate {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+	}
+}
+
+func TestAllQueriesThatAreTooOldAreDeletedAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for i := range 2*step + 10 {
+		w.ask(fmt.Sprintf("q%d", i), Result{Winner: "a"}, answer("a", "yes", 1))
+	}
+	w.clock.Advance(MaxAge)
+	_, err := w.prune(t.Context())
+	w.must(err)
+	for _, table := range []string{"council_queries", "council_stages", "model_runs"} {
+		var n int
+		w.must(w.db.Get(t.Context(), &n, `SELECT count(*) FROM `+table))
+		if n != 0 {
+			t.Errorf("%s has %d rows", table, n)
+		}
+	}
+}
+
+func TestWhatACallCostIsStoredWithoutAReportedConfidence(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.ask("q1", Result{})
+	cost := int64(12)
+	w.must(w.Save(t.Context(), Stage{Query: "q1", Stage: StageAnswer, Model: "a", Content: "x", Detail: Detail{MicroUSD: &cost, InputTokens: 5, Confidence: math.NaN()}}))
+	stages, err := w.Stages(t.Context(), "q1")
+	if err != nil || len(stages) != 1 || stages[0].Detail.MicroUSD == nil || stages[0].Detail.InputTokens != 5 {
+		t.Errorf("%+v, %v", stages, err)
+	}
+	if v := micro(math.Inf(1)); v != nil {
+		t.Errorf("infinity is stored as %d", *v)
+	}
+}
+
+func TestAPickIsAgainstNoAnswerWhoseClaimIsNotKnown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.ask("q1", Result{Winner: "a", Callout: choice.CalloutDisagreement}, answer("a", "It is 1.", 1), answer("b", "It is 2.", 2), answer("c", "It depends.", 0))
+	p, err := w.Pick(t.Context(), 7, "q1", "a")
+	if err != nil || len(p.Against) != 1 || p.Against[0] != "b" {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
 func TestConversationsHaveTheNamesOfACouncilsTables(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -504,4 +569,35 @@ func TestConversationsHaveTheNamesOfACouncilsTables(t *testing.T) {
 		Updated string  `db:"updated_at"`
 	}
 	w.must(w.db.Select(t.Context(), &rows, `SELECT conversation_id, user_id, title, project_id, created_at, updated_at FROM council_conversations`))
+}
+
+func TestRecordsAndChangesOfScoresAreReadByAnIndex(t *testing.T) {
+	t.Parallel()
+	storetest.SQLiteOnly(t, "its plans")
+	w := newWorld(t)
+	where, args := of([]string{"a", "b"})
+	one, ofOne := changes("a", w.clock.Now())
+	all, ofAll := changes("", w.clock.Now())
+	for query, args := range map[string][]any{"SELECT * FROM model_counters" + where: args, "SELECT * FROM model_domains" + where: args, one: ofOne, all: ofAll} {
+		var steps []struct {
+			ID, Parent, Notused int
+			Detail              string
+		}
+		w.must(w.db.Select(t.Context(), &steps, "EXPLAIN QUERY PLAN "+query, args...))
+		if plan := fmt.Sprint(steps); !strings.Contains(plan, "USING INDEX") || strings.Contains(plan, "SCAN model") || strings.Contains(plan, "SCAN audit") {
+			t.Errorf("%s: %s", query, plan)
+		}
+	}
+	w.dispute("q1")
+	_, err := w.Pick(t.Context(), 7, "q1", "b")
+	w.must(err)
+	many := []string{"a", "b"}
+	for i := range 3 * choice.MaxMembers {
+		many = append(many, fmt.Sprint(i))
+	}
+	for _, models := range [][]string{{"a", "b"}, many} {
+		if r, err := w.Records(t.Context(), models); err != nil || len(r) != len(models) || r["b"].Domains["code"].Wins != 1 || r["a"].Domains["code"].Runs != 1 {
+			t.Errorf("%v, %v", r, err)
+		}
+	}
 }

@@ -107,8 +107,6 @@ func (s *Store) prune(ctx context.Context) (total int, err error) {
 	}{
 		// the answers to pick from, once that is closed, and of attempts that did not go on
 		{`DELETE FROM council_stages WHERE query_id IN (SELECT query_id FROM council_stages WHERE created_at < $1 ORDER BY created_at LIMIT $2)`, []any{core.Stamp(now.Add(-2 * PickOpen)), step}},
-		{`DELETE FROM model_runs WHERE query_id IN (SELECT query_id FROM council_queries WHERE created_at < $1 ORDER BY created_at, query_id LIMIT $2)`, []any{core.Stamp(now.Add(-MaxAge)), step}},
-		{`DELETE FROM council_queries WHERE created_at < $1 AND query_id NOT IN (SELECT query_id FROM model_runs) AND query_id IN (SELECT query_id FROM council_queries WHERE created_at < $1 ORDER BY created_at, query_id LIMIT $2)`, []any{core.Stamp(now.Add(-MaxAge)), step}},
 		{`DELETE FROM audit_log WHERE audit_id IN (SELECT audit_id FROM audit_log ORDER BY created_at DESC, audit_id DESC LIMIT $1 OFFSET $2)`, []any{step, MaxAudit}},
 		{`DELETE FROM domain_candidates WHERE raw_string IN (SELECT raw_string FROM domain_candidates ORDER BY last_seen DESC, raw_string LIMIT $1 OFFSET $2)`, []any{step, MaxCandidates}},
 		{`DELETE FROM domain_candidates WHERE last_seen < $1`, []any{core.Stamp(now.Add(-2 * MaxAge))}},
@@ -127,8 +125,30 @@ func (s *Store) prune(ctx context.Context) (total int, err error) {
 			}
 		}
 	}
+	old, err := s.expire(ctx, now.Add(-MaxAge))
+	if total += old; err != nil {
+		return total, fmt.Errorf("prune the council's tables: %w", err)
+	}
 	n, err := s.trim(ctx)
 	return total + n, err
+}
+
+// expire deletes the queries from before a time.
+func (s *Store) expire(ctx context.Context, before time.Time) (total int, err error) {
+	for n := step; n == step; total += n {
+		err := s.o.DB.Tx(ctx, func(tx *store.Tx) error {
+			var ids []string
+			if err := tx.Select(ctx, &ids, `SELECT query_id FROM council_queries WHERE created_at < $1 ORDER BY created_at, query_id LIMIT $2`, core.Stamp(before), step); err != nil {
+				return err
+			}
+			n = len(ids)
+			return deleteQueries(ctx, tx, ids)
+		})
+		if err != nil {
+			return total, err
+		}
+	}
+	return total, nil
 }
 
 // trim deletes the oldest queries of users with more than MaxQueries.
@@ -157,6 +177,10 @@ func deleteOldest(ctx context.Context, tx *store.Tx, user int64, n int) error {
 	if err := tx.Select(ctx, &ids, `SELECT query_id FROM council_queries WHERE user_id = $1 ORDER BY created_at, query_id LIMIT $2`, user, n); err != nil {
 		return err
 	}
+	return deleteQueries(ctx, tx, ids)
+}
+
+func deleteQueries(ctx context.Context, tx *store.Tx, ids []string) error {
 	for _, id := range ids {
 		for _, q := range []string{`DELETE FROM council_stages WHERE query_id = $1`, `DELETE FROM model_runs WHERE query_id = $1`, `DELETE FROM council_queries WHERE query_id = $1`} {
 			if _, err := tx.Exec(ctx, q, id); err != nil {

@@ -64,7 +64,7 @@ func (s *Store) PickIn(ctx context.Context, tx *store.Tx, user int64, query, mod
 	}
 	p := Picked{User: user, Query: query, Conversation: q.Conversation, Domain: q.Domain, Model: model, Preview: q.Preview}
 	for _, r := range rows {
-		if r.ID != rows[i].ID && (r.Claim == 0 || r.Claim != rows[i].Claim) {
+		if r.Claim != rows[i].Claim && r.Claim != 0 && rows[i].Claim != 0 {
 			p.Against = append(p.Against, r.Model)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -110,6 +111,9 @@ type Detail struct {
 // Save stores what a model returned, once it is whole. That of an earlier attempt
 // stays.
 func (s *Store) Save(ctx context.Context, st Stage) error {
+	if c := st.Detail.Confidence; math.IsNaN(c) || math.IsInf(c, 0) { // JSON has neither
+		st.Detail.Confidence, st.Detail.Reported = 0, false
+	}
 	row := stageRow(st.Query, st.Stage, st.Model)
 	content, err := s.seal("council_stages", "content", row, cut(st.Content, MaxContent))
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"gatehouse/core/memory/detect"
 )
@@ -181,14 +182,16 @@ func has(text, words string) bool {
 
 // joins reports whether a neighbour continues a word.
 func joins(beside, words string, before bool) bool {
-	near, edge := []rune(beside), []rune(words)
-	if len(near) == 0 || len(edge) == 0 {
+	if beside == "" || words == "" {
 		return false
 	}
+	near, edge := utf8.DecodeRuneInString, utf8.DecodeLastRuneInString
 	if before {
-		return wordy(near[len(near)-1]) && wordy(edge[0])
+		near, edge = edge, near
 	}
-	return wordy(near[0]) && wordy(edge[len(edge)-1])
+	a, _ := near(beside)
+	b, _ := edge(words)
+	return wordy(a) && wordy(b)
 }
 
 func wordy(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }

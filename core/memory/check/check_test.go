@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -62,6 +63,17 @@ func TestMet(t *testing.T) {
 		if got := len(Broken(checks, c.answer)) == 0; got != c.want {
 			t.Errorf("%q is met by %q: %v, want %v", c.wish, c.answer, got, c.want)
 		}
+	}
+}
+
+// An answer that has the characters of a word everywhere is read once.
+func TestALongAnswerIsReadWithoutACopyForEachOccurrence(t *testing.T) {
+	checks, answer := Compile(`Never say "x"`), strings.Repeat("xx", 20_000)
+	if len(checks) != 1 {
+		t.Fatal(checks)
+	}
+	if n := testing.AllocsPerRun(1, func() { checks[0].Met(answer) }); n > 100 {
+		t.Errorf("%.0f allocations", n)
 	}
 }
 

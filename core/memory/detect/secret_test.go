@@ -7,6 +7,7 @@ func TestSecretsAreRecognized(t *testing.T) {
 		"my key is sk-ant-api03-abcdefghijklmnop", "use AKIAIOSFODNN7EXAMPLE for S3", "token ghp_abcdefghijklmnopqrst1234", "-----BEGIN RSA PRIVATE KEY-----",
 		"the password is hunter2", "Mein Passwort lautet geheim123", "always use the password: swordfish", "Das Kennwort ist rosenkohl",
 		"the code is 483920", "Meine PIN ist 4711", "TAN 123456", "my card is 4111 1111 1111 1111", "IBAN DE89 3704 0044 0532 0130 00",
+		"my card is 4111 1111 1111 1111 12 27", "4111.1111.1111.1111", "4111\u00a01111\u00a01111\u00a01111 737", "card 4111-1111-1111-1111-123", "remember my password hunter2!", "Passwort geheim99",
 		"remember 5f4dcc3b5aa765d61d8327deb882cf99", "123456789:AAExampleExampleExampleExampleExample", "use aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1 as usual",
 	} {
 		if _, ok := Secret(text); !ok {
@@ -16,6 +17,7 @@ func TestSecretsAreRecognized(t *testing.T) {
 	for _, text := range []string{
 		"Always use metric units.", "My daughter was born on 12 May 2019.", "Use the function computeTheIncludeUtilityOfEntries.", "Never show a password in logs.",
 		"Call me at 4711 Main Street", "The release is 2026.11.27-rc1", "I prefer code without comments", "Die Rechnung hat die Nummer 20260117", "Passwörter nie im Klartext zeigen",
+		"A password needs a length of 12", "use the password field, not the token", "the years 2019 2020 2021 2022 were good",
 	} {
 		if name, ok := Secret(text); ok {
 			t.Errorf("%s taken for %s", text, name)

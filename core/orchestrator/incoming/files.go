@@ -45,7 +45,7 @@ type Sources struct {
 	Fetch func(ctx context.Context, user int64, bot string, f core.File) (core.File, error)
 	// Hear transcribes a voice message or an audio file in the vault; nil: they are
 	// not transcribed. It calls show, unless that is nil, with the text so far.
-	Hear func(ctx context.Context, f core.File, show func(string)) (string, error)
+	Hear func(ctx context.Context, user int64, f core.File, show func(string)) (string, error)
 	// PDF returns the text of a PDF for models that do not take the file, and how
 	// many pages were read. An error with a kind has a text that begins with "it";
 	// nil: PDFs are not read.

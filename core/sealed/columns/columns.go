@@ -122,7 +122,13 @@ func Start(ctx context.Context, o Options) (box *sealed.Box, deleted int, err er
 		return nil, 0, o.refuse(needed, fresh)
 	}
 	if fresh {
-		if box, err = sealed.Create(o.File); err != nil {
+		box, err = sealed.Create(o.File)
+		if core.KindOf(err) == core.Conflict { // another process was first
+			if other, failed := sealed.Open(o.File); failed == nil {
+				box, err = other, nil
+			}
+		}
+		if err != nil {
 			return nil, 0, core.Errorf(core.Invalid, "the key file of the encrypted columns cannot be made at %s: %v; make its directory for the gateway's user, or set %s to a path that it can write, outside the vault", o.File, err, o.Setting)
 		}
 	}

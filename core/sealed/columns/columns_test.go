@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"gatehouse/core"
@@ -293,6 +294,34 @@ func TestRotationLeavesDamagedRowsAndKeepsTheirKeyRecorded(t *testing.T) {
 	}
 	if !slices.Equal(d.recorded(), []string{r.Key, first}) {
 		t.Errorf("recorded are %v", d.recorded())
+	}
+	again, err := columns.Rotate(t.Context(), d.db, box, d.list, nil)
+	if err != nil || again.Resumed || again.Key == r.Key || again.Rows != 1 || again.Damaged != 1 {
+		t.Errorf("the next rotation makes no key: %+v, %v", again, err)
+	}
+	if !slices.Equal(d.recorded(), []string{again.Key, first}) {
+		t.Errorf("recorded are %v", d.recorded())
+	}
+}
+
+func TestTwoProcessesAtTheFirstStartHaveOneKey(t *testing.T) {
+	for range 20 {
+		d := newDesk(t)
+		boxes, errs := make([]*sealed.Box, 4), make([]error, 4)
+		var all sync.WaitGroup
+		for i := range boxes {
+			all.Go(func() { boxes[i], _, errs[i] = columns.Start(t.Context(), d.options()) })
+		}
+		all.Wait()
+		file, err := sealed.Open(d.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, box := range boxes {
+			if errs[i] != nil || box.ID() != file.ID() {
+				t.Fatalf("a process seals with another key than the file's: %v", errs[i])
+			}
+		}
 	}
 }
 

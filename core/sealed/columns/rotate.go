@@ -29,15 +29,30 @@ func Rotate(ctx context.Context, db *store.DB, box *sealed.Box, list []Column, p
 	if err != nil {
 		return r, err
 	}
-	r.Key, r.Resumed = box.ID(), len(ids) > 1
-	if !r.Resumed {
-		if r.Key, err = box.Add(); err != nil {
+	if len(ids) > 1 {
+		r, err = encryptAll(ctx, db, box, list, progress)
+		// Where nothing but damaged rows has another key, the rotation before was whole.
+		if r.Resumed = true; err != nil || r.Rows > 0 || r.Damaged == 0 {
 			return r, err
 		}
-		if err := db.Tx(ctx, func(tx *store.Tx) error { return record(ctx, tx, append([]string{r.Key}, ids...)) }); err != nil {
+		if ids, err = Recorded(ctx, db); err != nil {
 			return r, err
 		}
 	}
+	id, err := box.Add()
+	if err != nil {
+		return r, err
+	}
+	if err := db.Tx(ctx, func(tx *store.Tx) error { return record(ctx, tx, append([]string{id}, ids...)) }); err != nil {
+		return r, err
+	}
+	return encryptAll(ctx, db, box, list, progress)
+}
+
+// encryptAll encrypts every value again that has not the first key, and records which
+// keys are in use then.
+func encryptAll(ctx context.Context, db *store.DB, box *sealed.Box, list []Column, progress func(string)) (r Rotated, err error) {
+	r.Key = box.ID()
 	for _, c := range list {
 		for after := ""; ; {
 			page, err := reseal(ctx, db, box, c, after)

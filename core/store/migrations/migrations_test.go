@@ -111,6 +111,8 @@ var sums = map[string]string{
 	"1091_reminders.sql":          "3376f34b50461d861a2d6a01090c6d0d24347ba894eaca675b3f1dabbaeea5ac",
 	"1125_responses.sql":          "859f256d6b4be4dea4acac630891f14deb4e890acb9d94428d1b9a95c83887ee",
 	"1155_council.sql":            "df985d0f0095c4e34cacf3198878de1ebd46de1d2275357cbaf193a80fd46d51",
+	"1145_responses_body.sql":     "aa0daa7eefd4d8a1fb8f09e300b3a75fde8ab36d3b7e003da85ef99d4f134b4e",
+	"1146_voice_used.sql":         "ab7bfc4ae369be2a385a61044140eb2e008f576463b7bd8a9c6f92f89bc09a05",
 	"1140_sessions.postgres.sql":  "b6a6ab715522f3e2c0623124dffb9d7a1124800ba7754e253d486cdf4a49528c",
 	"1140_sessions.sqlite.sql":    "2017110d9967007634d4ef822216cc458a428b9178e4658bb43f9771fed36c82",
 	"1135_voice_pending.sql":      "b62d7dfab938a3bb70f10c73ed3257bb1d4c243fa51460b484af5a44b75d8ab7",

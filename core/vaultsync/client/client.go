@@ -30,6 +30,9 @@ import (
 // maxPasses limits how often one Once compares again after it changed something.
 const maxPasses = 10
 
+// maxWaits limits how often one Once waits because the server asks for it.
+const maxWaits = 5
+
 // suddenly is how many files do not vanish all at once.
 const suddenly = 10
 
@@ -69,6 +72,7 @@ type Client struct {
 	state state
 	r     Report
 	local *place.Scan
+	held  map[string]hold // files that could not be written here; at most wire.MaxFiles
 }
 
 // Open opens a directory, which is created if it is missing, for this process alone. A dry
@@ -97,7 +101,7 @@ func Open(o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{o: o, empty: empty, tree: place.Tree{Top: top, Step: o.Step}}
+	c := &Client{o: o, empty: empty, held: map[string]hold{}, tree: place.Tree{Top: top, Step: o.Step}}
 	if !o.DryRun {
 		err = c.takeLock()
 	}
@@ -147,9 +151,18 @@ func (c *Client) Close() error {
 // Once brings both sides together and returns what it has done, also beside an error.
 func (c *Client) Once(ctx context.Context) (Report, error) {
 	c.r = Report{}
+	waits := 0
 	for range maxPasses {
 		c.r.Errors = nil
 		again, err := c.pass(ctx)
+		if late, ok := errors.AsType[*later](err); ok && waits < maxWaits {
+			waits++
+			c.o.Progress("waiting, since the server asks for it")
+			if !core.Sleep(ctx, c.o.Clock, late.after) {
+				return c.r, context.Cause(ctx)
+			}
+			continue
+		}
 		if err != nil || !again {
 			return c.r, err
 		}
@@ -179,7 +192,7 @@ func (c *Client) pass(ctx context.Context) (again bool, err error) {
 	for _, phase := range []struct {
 		do  action
 		run func(ctx context.Context, names []string) (bool, error)
-	}{{deleteOut, c.respelled}, {send, c.send}, {deleteOut, c.deleteOut}, {fetch, c.fetch}, {deleteHere, c.deleteHere}} {
+	}{{deleteOut, c.respelled}, {send, c.send}, {deleteOut, c.deleteOut}, {fetch, c.fetchFree}, {deleteHere, c.deleteHere}} {
 		n, err := phase.run(ctx, c.todo(phase.do))
 		did = did || n
 		if err = errors.Join(err, c.save()); err != nil {
@@ -257,9 +270,10 @@ func (c *Client) scan(ctx context.Context) (err error) {
 	for _, name := range c.local.Skipped {
 		c.r.Errors = append(c.r.Errors, fmt.Sprintf("%s: larger than %s", name, core.ByteSize(wire.MaxFile)))
 	}
-	if err := c.sweep(); err != nil {
-		return err
+	for _, name := range c.local.Failed {
+		c.r.Errors = append(c.r.Errors, name+": it cannot be read here")
 	}
+	c.sweep()
 	had := 0
 	for name, k := range c.state.Files {
 		if k.Local != "" && k.Base != "" {
@@ -280,20 +294,20 @@ func (c *Client) scan(ctx context.Context) (err error) {
 }
 
 // sweep removes what a kill has left. No other client writes temporary files here.
-func (c *Client) sweep() error {
+func (c *Client) sweep() {
 	for _, name := range c.local.Temps {
 		if c.o.DryRun {
-			return nil
+			return
 		}
 		kept, err := c.tree.Sweep(name, func(n int) string {
 			return wire.ConflictName("recovered.md", wire.Device(c.o.Device), c.o.Clock.Now(), n)
 		})
-		if err != nil {
-			return fmt.Errorf("remove what an interrupted run left: %w", err)
+		if err != nil { // it is tried again in the next run
+			c.r.Errors = append(c.r.Errors, fmt.Sprintf("%s: what an interrupted run left cannot be removed: %v", name, err))
+			continue
 		}
 		if kept != "" {
 			c.r.Recovered = append(c.r.Recovered, path.Join(path.Dir(name), kept))
 		}
 	}
-	return nil
 }

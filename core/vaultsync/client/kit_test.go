@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -35,6 +36,14 @@ type failer interface {
 	Fatalf(format string, args ...any)
 	Helper()
 }
+
+// hurried is a clock by which each request comes a second after the one before.
+type hurried struct {
+	core.System
+	n atomic.Int64
+}
+
+func (h *hurried) Now() time.Time { return time.Unix(h.n.Add(1), 0) }
 
 // A server is a vault that is synced over HTTP on loopback.
 type server struct {
@@ -66,7 +75,7 @@ func serve(t testing.TB, dir string) *server {
 		}
 		return mayRead(name)
 	}
-	api := sync.New(sync.Options{Files: s.store, May: may, Did: s.store.Audit})
+	api := sync.New(sync.Options{Files: s.store, Clock: &hurried{}, May: may, Did: s.store.Audit})
 	door := auth.NewDoor(s.keys, nil, auth.DoorOptions{Clock: s.clock, Address: func(r *http.Request) string { return r.RemoteAddr }})
 	mux := http.NewServeMux()
 	for pattern, h := range api.Routes() {

@@ -54,7 +54,7 @@ func (c *Client) request(ctx context.Context, method, at, media string, body io.
 	if res.StatusCode < 500 && res.StatusCode != http.StatusTooManyRequests {
 		kind = core.Denied
 	}
-	return nil, core.Errorf(kind, "the server answers %d %s: %s", res.StatusCode, core.CleanName(problem.Title), core.CleanName(problem.Detail))
+	return nil, orLater(res, core.Errorf(kind, "the server answers %d %s: %s", res.StatusCode, core.CleanName(problem.Title), core.CleanName(problem.Detail)))
 }
 
 // maxListing limits an answer of JSON, in bytes.
@@ -373,25 +373,4 @@ func nextFile(form *multipart.Reader) (meta wire.Meta, content io.Reader, err er
 		err = io.ErrUnexpectedEOF
 	}
 	return meta, content, err
-}
-
-// place gives a file the content that the server has, unless it was changed here since
-// the scan.
-func (c *Client) place(meta wire.Meta, content io.Reader) (did bool, err error) {
-	k := c.state.of(meta.Path)
-	hash, err := c.tree.Put(meta.Path, content, k.Local, meta.Hash)
-	switch {
-	case errors.Is(err, place.ErrChanged):
-		return false, nil
-	case errors.Is(err, place.ErrInWay):
-		c.r.Errors = append(c.r.Errors, meta.Path+": a file here has the name of a folder there, or a folder that of a file")
-		return false, nil
-	case core.KindOf(err) == core.Invalid: // it changed there while it was sent
-		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("write %s: %w", meta.Path, err)
-	}
-	k.Local, k.Mark, k.Base, k.Remote = hash, "", hash, hash
-	c.r.Fetched++
-	return true, nil
 }

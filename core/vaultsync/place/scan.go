@@ -30,6 +30,7 @@ type Scan struct {
 	Temps   []string         // temporary files of this package that are as old as TempAge
 	Hashed  int              // files that were read
 	Skipped []string         // files that are too large to sync
+	Failed  []string         // files and directories that could not be read; with Files at most wire.MaxFiles
 }
 
 // Unknown reports whether the scan could not find out about a name.
@@ -77,7 +78,7 @@ func (s *scan) dir(ctx context.Context, d *beneath.Dir, at string) error {
 	for {
 		list, err := d.Names(names)
 		if err != nil {
-			s.Unread[at] = true
+			s.failed(at)
 			return nil
 		}
 		if len(list) == 0 {
@@ -94,6 +95,11 @@ func (s *scan) dir(ctx context.Context, d *beneath.Dir, at string) error {
 	}
 }
 
+// failed notes what could not be read.
+func (s *scan) failed(name string) {
+	s.Failed, s.Unread[name] = append(s.Failed, name), true
+}
+
 func (s *scan) entry(ctx context.Context, d *beneath.Dir, at, base string) error {
 	name := path.Join(at, base)
 	info, err := d.Stat(base)
@@ -101,7 +107,7 @@ func (s *scan) entry(ctx context.Context, d *beneath.Dir, at, base string) error
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		s.Unread[name] = true
+		s.failed(name)
 		return nil
 	case info.Mode.IsDir():
 		if !s.enter(name) {
@@ -110,7 +116,7 @@ func (s *scan) entry(ctx context.Context, d *beneath.Dir, at, base string) error
 		below, err := d.Dir(base)
 		if err != nil {
 			if !errors.Is(err, fs.ErrNotExist) {
-				s.Unread[name] = true
+				s.failed(name)
 			}
 			return nil
 		}
@@ -147,7 +153,7 @@ func (s *scan) file(d *beneath.Dir, base, name string, info beneath.Info) error 
 	}
 	hash, size, err := (Tree{Top: d}).Hash(base)
 	if err != nil {
-		s.Unread[name] = true
+		s.failed(name)
 		return nil
 	}
 	if hash == "" {

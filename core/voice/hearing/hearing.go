@@ -42,12 +42,21 @@ func (s Server) Transcribe(ctx context.Context, pcm []int16) (string, error) {
 	return s.Text(ctx, "speech.wav", &b)
 }
 
+// A Quota limits what is transcribed for a user.
+type Quota interface {
+	// Check returns voice.ErrQuota if nothing is left to the user.
+	Check(ctx context.Context, user int64) error
+	// Add counts what was transcribed.
+	Add(ctx context.Context, user int64, d time.Duration) error
+}
+
 // Options for New.
 type Options struct {
 	// Open opens a file of the vault.
 	Open    func(path string) (io.ReadCloser, error)
 	Engine  voice.Transcriber // nil: recordings have a length and no text
 	Convert decode.Converter  // nil: no other formats
+	Quota   Quota             // nil: no limit
 	Metrics *Metrics          // nil: none
 }
 
@@ -82,16 +91,42 @@ func (h *Hearer) Transcribe(ctx context.Context, pcm []int16) (string, error) {
 	return text, nil
 }
 
-// Hear returns what is said in the recording f of the vault, "" for nothing. show,
+// An asker transcribes for a user, within the limit of the day.
+type asker struct {
+	*Hearer
+	ctx   context.Context // of what is counted
+	user  int64
+	fault func(error) // of the counting
+}
+
+func (a *asker) Transcribe(ctx context.Context, pcm []int16) (string, error) {
+	if a.o.Quota != nil {
+		if err := a.o.Quota.Check(ctx, a.user); err != nil {
+			return "", err
+		}
+	}
+	return a.Hearer.Transcribe(ctx, pcm)
+}
+
+// count counts a segment that ended: what is transcribed repeatedly counts once.
+func (a *asker) count(e voice.Event) {
+	if e.Final && a.o.Quota != nil {
+		if err := a.o.Quota.Add(a.ctx, a.user, e.End-e.Start); err != nil {
+			a.fault(err)
+		}
+	}
+}
+
+// Hear returns what is said in the recording f of the vault, "" for nothing, for a user. show,
 // if not nil, is called with the text so far when it grows. An error that is not
 // the context's is a *voice.Fault.
-func (h *Hearer) Hear(ctx context.Context, f core.File, show func(string)) (text string, err error) {
+func (h *Hearer) Hear(ctx context.Context, user int64, f core.File, show func(string)) (text string, err error) {
 	if !h.On() {
 		return "", &voice.Fault{Code: voice.FaultOff, Err: errors.New("no transcription is set up")}
 	}
-	text, err = h.decoded(ctx, f, show)
+	text, err = h.decoded(ctx, user, f, show)
 	if whole, ok := h.o.Engine.(Whole); ok && (errors.Is(err, decode.ErrUnknown) || errors.Is(err, decode.ErrConvert) || errors.Is(err, decode.ErrDamaged)) {
-		text, err = h.whole(ctx, f, whole)
+		text, err = h.whole(ctx, user, f, whole)
 	}
 	if err != nil && ctx.Err() != nil {
 		return "", context.Cause(ctx)
@@ -104,7 +139,7 @@ func (h *Hearer) Hear(ctx context.Context, f core.File, show func(string)) (text
 }
 
 // decoded transcribes the segments of a recording.
-func (h *Hearer) decoded(ctx context.Context, f core.File, show func(string)) (string, error) {
+func (h *Hearer) decoded(ctx context.Context, user int64, f core.File, show func(string)) (string, error) {
 	rec, closeAll, err := h.open(ctx, f.Path)
 	if err != nil {
 		return "", err
@@ -112,7 +147,11 @@ func (h *Hearer) decoded(ctx context.Context, f core.File, show func(string)) (s
 	defer closeAll()
 	var said []string
 	size := 0
-	s := voice.Start(ctx, h, voice.Options{Emit: func(e voice.Event) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	to := &asker{h, ctx, user, cancel}
+	s := voice.Start(ctx, to, voice.Options{Emit: func(e voice.Event) {
+		to.count(e)
 		if e.Confirmed == "" || size > maxText {
 			return
 		}
@@ -142,7 +181,12 @@ func (h *Hearer) decoded(ctx context.Context, f core.File, show func(string)) (s
 }
 
 // whole has the engine read the recording.
-func (h *Hearer) whole(ctx context.Context, f core.File, engine Whole) (string, error) {
+func (h *Hearer) whole(ctx context.Context, user int64, f core.File, engine Whole) (string, error) {
+	if h.o.Quota != nil {
+		if err := h.o.Quota.Check(ctx, user); err != nil {
+			return "", err
+		}
+	}
 	r, err := h.file(f.Path)
 	if err != nil {
 		return "", err
@@ -154,7 +198,27 @@ func (h *Hearer) whole(ctx context.Context, f core.File, engine Whole) (string, 
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
 	}
-	return engine.Text(ctx, f.Name, decode.Limit(r))
+	in := &sized{r: decode.Limit(r)}
+	text, err := engine.Text(ctx, f.Name, in)
+	if err == nil && h.o.Quota != nil { // its length is not known here
+		err = h.o.Quota.Add(ctx, user, time.Duration(in.n)*time.Minute/perMinute)
+	}
+	return text, err
+}
+
+// perMinute is how many bytes of a format that is not read here count as a minute.
+const perMinute = 1 << 20
+
+// sized counts what is read.
+type sized struct {
+	r io.Reader
+	n int64
+}
+
+func (s *sized) Read(p []byte) (int, error) {
+	n, err := s.r.Read(p)
+	s.n += int64(n)
+	return n, err
 }
 
 // errGone is returned for a recording that is not in the vault any more.
@@ -194,12 +258,19 @@ func (h *Hearer) Length(ctx context.Context, path string) time.Duration {
 	return voice.Duration(n)
 }
 
-// Live begins a stream, or returns core.Busy if there are MaxStreams and
-// core.Conflict if nothing is transcribed. The caller calls end when the
+// Live begins a stream for a user, or returns core.Busy if there are MaxStreams or the user
+// has nothing left today, and core.Conflict if nothing is transcribed. The caller calls end when the
 // stream has ended.
-func (h *Hearer) Live(ctx context.Context, emit func(voice.Event)) (s *voice.Stream, end func(), err error) {
+func (h *Hearer) Live(ctx context.Context, user int64, emit func(voice.Event)) (s *voice.Stream, end func(), err error) {
 	if !h.On() {
 		return nil, nil, core.Errorf(core.Conflict, "no transcription is set up: set TRANSCRIBE_URL or TRANSCRIBE_COMMAND")
+	}
+	if h.o.Quota != nil {
+		if err := h.o.Quota.Check(ctx, user); errors.Is(err, voice.ErrQuota) {
+			return nil, nil, core.Errorf(core.Busy, "%w", err)
+		} else if err != nil {
+			return nil, nil, err
+		}
 	}
 	select {
 	case h.streams <- struct{}{}:
@@ -207,9 +278,15 @@ func (h *Hearer) Live(ctx context.Context, emit func(voice.Event)) (s *voice.Str
 		return nil, nil, core.Errorf(core.Busy, "%d recordings are being transcribed; try again later", MaxStreams)
 	}
 	h.o.Metrics.streams(1)
-	s = voice.Start(ctx, h, voice.Options{Every: voice.Interval, Emit: emit})
+	ctx, cancel := context.WithCancelCause(ctx)
+	to := &asker{h, context.WithoutCancel(ctx), user, cancel}
+	s = voice.Start(ctx, to, voice.Options{Every: voice.Interval, Emit: func(e voice.Event) {
+		to.count(e)
+		emit(e)
+	}})
 	return s, func() {
 		s.Abort()
+		cancel(nil)
 		h.o.Metrics.streams(-1)
 		<-h.streams
 	}, nil
@@ -221,6 +298,8 @@ func faultOf(err error) *voice.Fault {
 	switch {
 	case errors.Is(err, voice.ErrTooLong):
 		code = voice.FaultLong
+	case errors.Is(err, voice.ErrQuota):
+		code = voice.FaultQuota
 	case errors.Is(err, decode.ErrTooLarge):
 		code = voice.FaultLarge
 	case errors.Is(err, decode.ErrUnknown), errors.Is(err, decode.ErrConvert):

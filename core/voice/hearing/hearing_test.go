@@ -71,14 +71,14 @@ func TestARecordingIsHeardSentenceBySentence(t *testing.T) {
 	m := NewMetrics(prometheus.NewRegistry())
 	h := New(Options{Open: files{"a.wav": talk(t, 3), "quiet.wav": talk(t, 0)}.open, Engine: new(engine), Metrics: m})
 	var shown []string
-	text, err := h.Hear(t.Context(), core.File{Path: "a.wav", Name: "a.wav"}, func(s string) { shown = append(shown, s) })
+	text, err := h.Hear(t.Context(), 7, core.File{Path: "a.wav", Name: "a.wav"}, func(s string) { shown = append(shown, s) })
 	if err != nil || text != "Sentence 1. Sentence 2. Sentence 3." {
 		t.Errorf("%q, %v", text, err)
 	}
 	if strings.Join(shown, "|") != "Sentence 1.|Sentence 1. Sentence 2.|Sentence 1. Sentence 2. Sentence 3." {
 		t.Errorf("shown %q", shown)
 	}
-	if text, err := h.Hear(t.Context(), core.File{Path: "quiet.wav"}, nil); err != nil || text != "" {
+	if text, err := h.Hear(t.Context(), 7, core.File{Path: "quiet.wav"}, nil); err != nil || text != "" {
 		t.Errorf("silence: %q, %v", text, err)
 	}
 	if d := h.Length(t.Context(), "a.wav"); d != 12*time.Second {
@@ -104,7 +104,7 @@ func TestAServerGetsRecordingsThatAreNotReadHere(t *testing.T) {
 	f := files{"a.m4a": []byte("....ftypM4A "), "b.ogg": []byte("OggS broken")}
 	h := New(Options{Open: f.open, Engine: new(whole)})
 	for path, want := range map[string]string{"a.m4a": "a.m4a has 12 bytes", "b.ogg": "b.ogg has 11 bytes"} {
-		if text, err := h.Hear(t.Context(), core.File{Path: path, Name: path}, nil); err != nil || text != want {
+		if text, err := h.Hear(t.Context(), 7, core.File{Path: path, Name: path}, nil); err != nil || text != want {
 			t.Errorf("%q, %v; want %q", text, err, want)
 		}
 	}
@@ -126,7 +126,7 @@ func TestEachFaultHasItsCode(t *testing.T) {
 	f := files{"a.wav": talk(t, 4), "a.m4a": []byte("....ftypM4A "), "big.m4a": make([]byte, decode.MaxBytes+1), "cut.wav": []byte("RIFF....WAVEfmt ")}
 	for path, want := range map[string]string{"a.wav": voice.FaultEngine, "a.m4a": voice.FaultFormat, "cut.wav": voice.FaultDamaged, "gone.wav": voice.FaultDamaged} {
 		m := NewMetrics(prometheus.NewRegistry())
-		_, err := New(Options{Open: f.open, Engine: &engine{fail: died}, Convert: never{}, Metrics: m}).Hear(t.Context(), core.File{Path: path}, nil)
+		_, err := New(Options{Open: f.open, Engine: &engine{fail: died}, Convert: never{}, Metrics: m}).Hear(t.Context(), 7, core.File{Path: path}, nil)
 		var fault *voice.Fault
 		if !errors.As(err, &fault) || fault.Code != want || testutil.ToFloat64(m.recordings.WithLabelValues(want)) != 1 {
 			t.Errorf("%s: %v, want %s", path, err, want)
@@ -134,15 +134,15 @@ func TestEachFaultHasItsCode(t *testing.T) {
 	}
 	var fault *voice.Fault
 	h := New(Options{Open: f.open, Convert: reads{}, Engine: new(engine)})
-	if _, err := h.Hear(t.Context(), core.File{Path: "big.m4a"}, nil); !errors.As(err, &fault) || fault.Code != voice.FaultLarge {
+	if _, err := h.Hear(t.Context(), 7, core.File{Path: "big.m4a"}, nil); !errors.As(err, &fault) || fault.Code != voice.FaultLarge {
 		t.Error(err)
 	}
-	if _, err := New(Options{Open: f.open}).Hear(t.Context(), core.File{Path: "a.wav"}, nil); !errors.As(err, &fault) || fault.Code != voice.FaultOff {
+	if _, err := New(Options{Open: f.open}).Hear(t.Context(), 7, core.File{Path: "a.wav"}, nil); !errors.As(err, &fault) || fault.Code != voice.FaultOff {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(died)
-	if _, err := h.Hear(ctx, core.File{Path: "a.wav"}, nil); !errors.Is(err, died) || errors.As(err, &fault) {
+	if _, err := h.Hear(ctx, 7, core.File{Path: "a.wav"}, nil); !errors.Is(err, died) || errors.As(err, &fault) {
 		t.Errorf("a run that is stopped: %v", err)
 	}
 }
@@ -160,19 +160,19 @@ func TestStreamsAreBounded(t *testing.T) {
 	h := New(Options{Engine: new(engine), Metrics: m})
 	var ends []func()
 	for range MaxStreams {
-		_, end, err := h.Live(t.Context(), func(voice.Event) {})
+		_, end, err := h.Live(t.Context(), 7, func(voice.Event) {})
 		if err != nil {
 			t.Fatal(err)
 		}
 		ends = append(ends, end)
 	}
-	if _, _, err := h.Live(t.Context(), nil); core.KindOf(err) != core.Busy || testutil.ToFloat64(m.open) != MaxStreams {
+	if _, _, err := h.Live(t.Context(), 7, nil); core.KindOf(err) != core.Busy || testutil.ToFloat64(m.open) != MaxStreams {
 		t.Error(err)
 	}
 	for _, end := range ends {
 		end()
 	}
-	if _, end, err := h.Live(t.Context(), nil); err != nil {
+	if _, end, err := h.Live(t.Context(), 7, nil); err != nil {
 		t.Error(err)
 	} else {
 		end()
@@ -180,7 +180,76 @@ func TestStreamsAreBounded(t *testing.T) {
 	if n := testutil.ToFloat64(m.open); n != 0 {
 		t.Errorf("%v streams are open", n)
 	}
-	if _, _, err := New(Options{}).Live(t.Context(), nil); core.KindOf(err) != core.Conflict {
+	if _, _, err := New(Options{}).Live(t.Context(), 7, nil); core.KindOf(err) != core.Conflict {
 		t.Errorf("without an engine: %v", err)
+	}
+}
+
+// A limit lets a user have so much transcribed.
+type limit struct {
+	left  time.Duration
+	users []int64
+}
+
+func (l *limit) Check(_ context.Context, user int64) error {
+	if l.users = append(l.users, user); l.left <= 0 {
+		return voice.ErrQuota
+	}
+	return nil
+}
+
+func (l *limit) Add(_ context.Context, _ int64, d time.Duration) error {
+	l.left -= d
+	return nil
+}
+
+func TestARecordingEndsWhereTheTimeOfItsUserIsUsedUp(t *testing.T) {
+	m := NewMetrics(prometheus.NewRegistry())
+	l := &limit{left: 4 * time.Second} // the first segment is of over 3
+	h := New(Options{Open: files{"a.wav": talk(t, 3), "a.m4a": []byte("....ftypM4A ")}.open, Engine: new(whole), Quota: l, Metrics: m})
+	var fault *voice.Fault
+	if _, err := h.Hear(t.Context(), 9, core.File{Path: "a.wav"}, nil); !errors.As(err, &fault) || fault.Code != voice.FaultQuota || !fault.Passes() || !errors.Is(err, voice.ErrQuota) {
+		t.Errorf("%v", err)
+	}
+	if len(l.users) != 3 || l.users[0] != 9 || testutil.ToFloat64(m.recordings.WithLabelValues(voice.FaultQuota)) != 1 {
+		t.Errorf("asked about %v", l.users)
+	}
+	if _, err := h.Hear(t.Context(), 9, core.File{Path: "a.m4a", Name: "a.m4a"}, nil); !errors.As(err, &fault) || fault.Code != voice.FaultQuota {
+		t.Errorf("a recording that only the server reads: %v", err)
+	}
+	l.left = time.Hour
+	if _, err := h.Hear(t.Context(), 9, core.File{Path: "a.m4a", Name: "a.m4a"}, nil); err != nil || l.left >= time.Hour {
+		t.Errorf("it is not counted: %v, %v left", err, l.left)
+	}
+}
+
+// What is spoken counts once, however often an open segment is transcribed.
+func TestAStreamCountsWhatIsSpokenOnce(t *testing.T) {
+	l := &limit{left: time.Hour}
+	h := New(Options{Engine: new(engine), Quota: l})
+	s, end, err := h.Live(t.Context(), 9, func(voice.Event) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end()
+	for i := range 8 {
+		pcm := make([]int16, voice.Rate)
+		for j := range pcm {
+			at := float64(i*voice.Rate + j)
+			pcm[j] = int16(8000 * math.Sin(2*math.Pi*200*at/voice.Rate) * (0.6 + 0.4*math.Sin(2*math.Pi*4*at/voice.Rate)))
+		}
+		if err := s.Write(pcm); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if used := time.Hour - l.left; used < 7*time.Second || used > 8*time.Second {
+		t.Errorf("%v are counted", used)
+	}
+	l.left = 0
+	if _, _, err := h.Live(t.Context(), 9, nil); core.KindOf(err) != core.Busy {
+		t.Errorf("nothing is left: %v", err)
 	}
 }

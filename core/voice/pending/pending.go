@@ -43,7 +43,7 @@ type Options struct {
 	Journal Journal
 	// Hear transcribes a recording in the vault; nil: nothing is transcribed, and
 	// recordings wait until it is.
-	Hear func(ctx context.Context, f core.File, show func(string)) (string, error)
+	Hear func(ctx context.Context, user int64, f core.File, show func(string)) (string, error)
 }
 
 // A Store has the recordings that wait. It is safe for concurrent use.
@@ -159,7 +159,7 @@ func (s *Store) pass(ctx context.Context, where string, from any, r *Report) (n 
 			err = errors.Join(err, s.later(context.WithoutCancel(ctx), w))
 		}
 		var fault *voice.Fault
-		if errors.As(err, &fault) && fault.Code == voice.FaultFormat && ctx.Err() == nil { // others may have one that is read
+		if errors.As(err, &fault) && (fault.Code == voice.FaultFormat || fault.Code == voice.FaultQuota) && ctx.Err() == nil { // others may have one that is read, or time left
 			continue
 		}
 		if err != nil {
@@ -204,7 +204,7 @@ func (s *Store) one(ctx context.Context, w row) (done bool, err error) {
 	if _, ok, err := s.entry(ctx, w, name); err != nil || !ok {
 		return false, err
 	}
-	text, err := s.o.Hear(ctx, core.File{Path: name, Name: path.Base(name), Voice: true}, nil)
+	text, err := s.o.Hear(ctx, w.User, core.File{Path: name, Name: path.Base(name), Voice: true}, nil)
 	var fault *voice.Fault
 	switch text = strings.TrimSpace(text); {
 	case errors.As(err, &fault) && !fault.Passes():

@@ -37,6 +37,7 @@ type Files interface {
 // Options for New. All are needed.
 type Options struct {
 	Files Files
+	Clock core.Clock
 	// May reports whether a user at this trust may read a file of the vault, or write it.
 	May func(trust core.Trust, user int64, name string, write bool) bool
 	// Did notes in the audit log what a device did.
@@ -47,10 +48,14 @@ type Options struct {
 type API struct {
 	o     Options
 	slots *web.Slots // requests that are open, by key
+	lists *pace
+	rest  *pace
 }
 
 // New returns an API.
-func New(o Options) *API { return &API{o, web.NewSlots(maxAtOnce)} }
+func New(o Options) *API {
+	return &API{o, web.NewSlots(maxAtOnce), newPace(o.Clock, listsPerSecond, listsAtFirst), newPace(o.Clock, requestsPerSecond, requestsAtFirst)}
+}
 
 // Routes returns the handlers by pattern.
 func (a *API) Routes() map[string]web.Handler {
@@ -83,6 +88,9 @@ func (a *API) limited(h handler) web.Handler {
 		key := p.Key
 		if key == "" {
 			key = "session"
+		}
+		if err := a.of(r).take(key); err != nil {
+			return err
 		}
 		release, ok := a.slots.Take(key)
 		if !ok {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/coder/websocket"
@@ -22,6 +23,7 @@ import (
 
 const (
 	maxMessage = 64 << 10         // bytes: two seconds of audio
+	maxOwn     = 5                // streams of a user, so that others find some free
 	idle       = 60 * time.Second // without a message
 	patience   = 10 * time.Second // for one write to a client
 )
@@ -29,7 +31,7 @@ const (
 // Hearer transcribes (hearing.Hearer).
 type Hearer interface {
 	On() bool
-	Live(ctx context.Context, emit func(voice.Event)) (s *voice.Stream, end func(), err error)
+	Live(ctx context.Context, user int64, emit func(voice.Event)) (s *voice.Stream, end func(), err error)
 }
 
 // Options for New. All are needed.
@@ -40,10 +42,13 @@ type Options struct {
 }
 
 // An API serves the route.
-type API struct{ o Options }
+type API struct {
+	o   Options
+	own *web.Slots // streams, by user
+}
 
 // New returns an API.
-func New(o Options) *API { return &API{o} }
+func New(o Options) *API { return &API{o, web.NewSlots(maxOwn)} }
 
 // Routes returns the handlers by pattern.
 func (a *API) Routes() map[string]web.Handler {
@@ -65,12 +70,17 @@ func (a *API) voice(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer release()
+	free, ok := a.own.Take(strconv.FormatInt(p.User, 10))
+	if !ok {
+		return core.Errorf(core.Busy, "%d streams of yours are being transcribed: end one of them", maxOwn)
+	}
+	defer free()
 	ctx, cancel := context.WithCancelCause(web.Lasting(r.Context()))
 	defer cancel(nil)
 	defer a.o.Streams.Watch(r, func() { cancel(errAccess) })()
 	defer web.OnStopping(r.Context(), func() { cancel(web.ErrStopping) })()
 	c := &client{ctx: ctx, cancel: cancel}
-	s, end, err := a.o.Hearer.Live(ctx, c.text)
+	s, end, err := a.o.Hearer.Live(ctx, p.User, c.text)
 	if err != nil {
 		return err
 	}
@@ -113,6 +123,8 @@ func (c *client) serve(s *voice.Stream) error {
 	switch {
 	case core.KindOf(err) == core.Invalid:
 		code, message = "invalid", core.TextOf(err)
+	case errors.Is(err, voice.ErrQuota):
+		code, message = "quota", voice.ErrQuota.Error()
 	case errors.Is(err, voice.ErrTooLong):
 		code, message = "too_long", err.Error()
 	case errors.Is(err, errIdle), errors.Is(err, web.ErrStopping), errors.Is(err, errAccess):

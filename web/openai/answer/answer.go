@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"gatehouse/core"
 	"gatehouse/core/bus"
 	"gatehouse/web"
@@ -129,6 +131,17 @@ func (d *Desk) Wait(p auth.Principal) (release func(), err error) {
 	return release, nil
 }
 
+// UpdateID returns the id that the turn of a run has in the inbox.
+func UpdateID(run string) string { return "openai:" + run }
+
+// space makes ids of runs from idempotency keys: the same key, the same run.
+var space = uuid.MustParse("0d7c2f5c-3a55-4a53-8f60-5a7f2e3f9b14")
+
+// RunOf returns the id of the run of p's requests with an Idempotency-Key.
+func RunOf(p auth.Principal, key string) string {
+	return uuid.NewSHA1(space, []byte(caller(p)+"\x00"+key)).String()
+}
+
 // caller names who is limited: the key, or the user of an admin session.
 func caller(p auth.Principal) string {
 	if p.Key != "" {
@@ -153,7 +166,7 @@ func (d *Desk) Model(p auth.Principal, id string) (Model, error) {
 func (d *Desk) Inbound(p auth.Principal, m Model, text string, o core.Options) core.Inbound {
 	o.User, o.Key, o.Alone, o.Agent, o.Model, o.Module = p.User, p.Key, true, m.Agent, m.Model, Module
 	return core.Inbound{
-		UpdateID:  "openai:" + o.Run,
+		UpdateID:  UpdateID(o.Run),
 		Address:   core.Address{Bot: core.APIBot, Chat: o.Session},
 		Kind:      core.KindMessage,
 		From:      core.Peer{Platform: core.APIBot, ID: "user:" + strconv.FormatInt(p.User, 10)},

@@ -2,6 +2,7 @@
 // /v1: the same steps in the same order as client_test.go. The client is
 // resolved from the folder in OPENAI_TEST_NODE; `make test-clients` runs this.
 import assert from "node:assert/strict";
+import { createReadStream } from "node:fs";
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
 
@@ -105,6 +106,17 @@ const steps = {
     let text = "";
     for await (const e of await client.responses.retrieve(r.id, { stream: true, starting_after: 2 })) if (e.type === "response.output_text.delta") text += e.delta;
     assert.equal(text, says);
+  },
+  async repeated() {
+    const once = { headers: { "Idempotency-Key": "node-1" } };
+    const first = await client.responses.create({ model, input: "Once" }, once);
+    const again = await client.responses.create({ model, input: "Once" }, once);
+    assert.ok(first.output_text === says && again.id === first.id && again.output_text === says, JSON.stringify(again));
+    await failure(client.responses.create({ model, input: "Other" }, once), OpenAI.ConflictError, 409);
+  },
+  async transcribed() {
+    const t = await client.audio.transcriptions.create({ model: "whisper-1", file: createReadStream(process.env.OPENAI_TEST_SPEECH) });
+    assert.equal(t.text, "Where is the shed? I lost the key.");
   },
   async brokenResponse() {
     let text = "";

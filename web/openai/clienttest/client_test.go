@@ -41,7 +41,8 @@ func TestOfficialGoClient(t *testing.T) {
 	}{
 		{"models", visit.models}, {"whole", visit.whole}, {"stream", visit.stream}, {"conversation", visit.conversation},
 		{"refusals", visit.refusals}, {"limited", visit.limited}, {"final", visit.final}, {"broken", visit.broken},
-		{"responses", visit.responses}, {"background", visit.background}, {"brokenResponse", visit.brokenResponse}, {"left", visit.left},
+		{"responses", visit.responses}, {"background", visit.background}, {"repeated", visit.repeated}, {"transcribed", visit.transcribed},
+		{"brokenResponse", visit.brokenResponse}, {"left", visit.left},
 	} {
 		if !t.Run(step.name, func(t *testing.T) { w := v; w.T = t; step.run(w) }) {
 			t.FailNow()

@@ -2,8 +2,10 @@ package clienttest
 
 import (
 	"net/http"
+	"os"
 
 	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/responses"
 )
 
@@ -65,6 +67,31 @@ func (v visit) background() {
 	}
 	if r, err = v.client.Responses.Cancel(v.Context(), r.ID); err != nil || r.Status != "completed" {
 		v.Errorf("%+v: %v", r, err)
+	}
+}
+
+func (v visit) repeated() {
+	once := option.WithHeader("Idempotency-Key", "go-1")
+	first, err := v.client.Responses.New(v.Context(), v.response("Once"), once)
+	if err != nil || first.OutputText() != v.says {
+		v.Fatalf("%+v: %v", first, err)
+	}
+	if again, err := v.client.Responses.New(v.Context(), v.response("Once"), once); err != nil || again.ID != first.ID || again.OutputText() != v.says {
+		v.Errorf("%+v: %v", again, err)
+	}
+	_, err = v.client.Responses.New(v.Context(), v.response("Other"), once)
+	v.failure(err, http.StatusConflict)
+}
+
+func (v visit) transcribed() {
+	f, err := os.Open(os.Getenv("OPENAI_TEST_SPEECH"))
+	if err != nil {
+		v.Fatal(err)
+	}
+	defer f.Close()
+	got, err := v.client.Audio.Transcriptions.New(v.Context(), openai.AudioTranscriptionNewParams{Model: "whisper-1", File: f})
+	if err != nil || got.Text != "Where is the shed? I lost the key." {
+		v.Errorf("%+v: %v", got, err)
 	}
 }
 

@@ -75,6 +75,12 @@ func (h *harness) Run(_ context.Context, id string) (begun, ended bool, err erro
 	return h.ended[id], h.ended[id], nil
 }
 
+func (h *harness) Queued(_ context.Context, update string) (bool, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.ended[strings.TrimPrefix(update, "openai:")], nil
+}
+
 func (h *harness) Latest(_ context.Context, session string) (string, int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -2,6 +2,8 @@ package responses
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +16,7 @@ import (
 	"gatehouse/core/response"
 	"gatehouse/web"
 	"gatehouse/web/auth"
+	"gatehouse/web/fields"
 	"gatehouse/web/openai/answer"
 	"gatehouse/web/openai/refusal"
 )
@@ -26,6 +29,20 @@ type call struct {
 	row response.Row
 }
 
+// asked is a request whose model the caller may use.
+type asked struct {
+	p     auth.Principal
+	model answer.Model
+	q     request
+	once  *once // nil: it has no Idempotency-Key
+}
+
+// once is the name that an Idempotency-Key gives a request.
+type once struct {
+	run  string // of its only run
+	body string // the hash of its body
+}
+
 // create serves POST /v1/responses.
 func (a *API) create(w http.ResponseWriter, r *http.Request) error {
 	p, _ := auth.From(r.Context())
@@ -34,40 +51,83 @@ func (a *API) create(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer release()
-	raw, err := web.ReadJSON(w, r, answer.MaxBody)
-	if err != nil {
-		return err
-	}
-	q, ignored, err := parse(raw)
-	if err != nil {
-		return err
-	}
-	m, err := a.Desk.Model(p, q.Model)
-	if err != nil {
-		return err
-	}
-	t, err := a.prepare(r.Context(), p.User, &q)
-	if err != nil {
-		return err
-	}
-	row, err := a.store(r.Context(), p.User, &q, &t)
+	asked, ignored, err := a.read(w, r, p)
 	if err != nil {
 		return err
 	}
 	web.WarnIgnored(w, ignored)
+	if asked.once != nil {
+		row, found, err := a.repeated(r.Context(), p.User, asked.once)
+		if err != nil {
+			return err
+		}
+		if found {
+			return a.repeat(w, r, asked, row)
+		}
+	}
+	t, err := a.prepare(r.Context(), p.User, &asked.q)
+	if err != nil {
+		return err
+	}
+	row, err := a.store(r.Context(), asked, &t)
+	if errors.Is(err, response.ErrTaken) && asked.once != nil { // the same request, at the same time
+		if row, _, err = a.repeated(r.Context(), p.User, asked.once); err == nil {
+			return a.repeat(w, r, asked, row)
+		}
+	}
+	if err != nil {
+		return err
+	}
 	w.Header().Set("X-Run-Id", row.Run)
-	c := &call{&answer.Call{Desk: a.Desk, R: r, Run: row.Run, Session: row.Session, Param: "input", Detached: q.Background}, a, q, row}
-	return c.answer(w, a.Desk.Inbound(p, m, t.last.Text, core.Options{
+	c := &call{&answer.Call{Desk: a.Desk, R: r, Run: row.Run, Session: row.Session, Param: "input", Detached: asked.q.lasting()}, a, asked.q, row}
+	return c.answer(w, a.inbound(asked, &t, row))
+}
+
+// read reads a request.
+func (a *API) read(w http.ResponseWriter, r *http.Request, p auth.Principal) (*asked, []string, error) {
+	key, given, err := fields.IdempotencyKey(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	raw, err := web.ReadJSON(w, r, answer.MaxBody)
+	if err != nil {
+		return nil, nil, err
+	}
+	q, ignored, err := parse(raw)
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := a.Desk.Model(p, q.Model)
+	if err != nil {
+		return nil, nil, err
+	}
+	out := &asked{p: p, model: m, q: q}
+	if out.q.Once = given; given {
+		sum := sha256.Sum256(raw)
+		out.once = &once{answer.RunOf(p, key), hex.EncodeToString(sum[:])}
+	}
+	return out, ignored, nil
+}
+
+// inbound returns the turn of a stored response.
+func (a *API) inbound(asked *asked, t *turn, row response.Row) core.Inbound {
+	q := &asked.q
+	return a.Desk.Inbound(asked.p, asked.model, t.last.Text, core.Options{
 		Session: row.Session, Run: row.Run, Trust: t.trust, SystemPrompt: t.prompt, Before: t.before, Media: t.last.Media,
-		Temperature: q.Temperature, MaxTokens: q.MaxTokens, Respond: q.Background,
-	}))
+		Temperature: q.Temperature, MaxTokens: q.MaxTokens, Respond: q.lasting(),
+	})
 }
 
 // store inserts the open response: as the next one of its session where that is
-// possible, else as the first of a new one.
-func (a *API) store(ctx context.Context, user int64, q *request, t *turn) (response.Row, error) {
-	run := uuid.NewString()
-	row := response.Row{ID: responseID(run), Run: run, User: user, Session: t.session, Number: t.number, Previous: q.Previous, Hidden: !q.Store}
+// possible, else as the first of a new one. ErrTaken is of a request with an
+// Idempotency-Key that another one has used.
+func (a *API) store(ctx context.Context, asked *asked, t *turn) (response.Row, error) {
+	q, user := &asked.q, asked.p.User
+	row := response.Row{Run: uuid.NewString(), User: user, Session: t.session, Number: t.number, Previous: q.Previous, Hidden: !q.Store}
+	if asked.once != nil {
+		row.Run, row.Body = asked.once.run, asked.once.body
+	}
+	row.ID = responseID(row.Run)
 	for i := range q.Input {
 		q.Input[i].ID = inputID(row.ID, i)
 	}
@@ -80,7 +140,7 @@ func (a *API) store(ctx context.Context, user int64, q *request, t *turn) (respo
 		return row, err
 	}
 	stored, err := a.Rows.Add(ctx, row)
-	if errors.Is(err, response.ErrTaken) && t.session != "" { // the session has gone on without this one
+	if errors.Is(err, response.ErrTaken) && t.number > 1 { // the session has gone on without this one
 		if err := a.branch(ctx, user, q, t); err != nil {
 			return row, err
 		}
@@ -124,6 +184,9 @@ func (c *call) answer(w http.ResponseWriter, in core.Inbound) error {
 
 // drop deletes the response whose turn was not taken.
 func (c *call) drop() {
+	if queued, err := c.a.Runs.Queued(context.WithoutCancel(c.R.Context()), answer.UpdateID(c.Run)); err == nil && queued {
+		return // a request with the same Idempotency-Key has stored it
+	}
 	if err := c.a.Rows.Drop(context.WithoutCancel(c.R.Context()), c.row.ID); err != nil {
 		c.Desk.Log.Error("a response without a turn is still stored", "response", c.row.ID, "err", err)
 	}

@@ -136,7 +136,7 @@ func (e *events) Fail(p *web.Problem) error {
 		if e.n > e.after {
 			e.live.Send("error", errorEvent{Type: "error", Number: e.n, Code: what.Code, Message: what.Message, Param: what.Param, Error: what})
 		}
-		if e.n++; e.c.q.Background && e.unsure(p) { // the stream ends, and the response goes on
+		if e.n++; e.c.q.lasting() && e.unsure(p) { // the stream ends, and the response goes on
 			return
 		}
 		e.response("response.failed", o)

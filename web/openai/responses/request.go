@@ -31,10 +31,14 @@ type request struct {
 	Truncation   string            `json:"truncation,omitempty"`
 	Background   bool              `json:"background,omitempty"`
 	Store        bool              `json:"store"`
+	Once         bool              `json:"once,omitempty"` // it has an Idempotency-Key: its client may come back
 
 	Stream   bool   `json:"-"`
 	Previous string `json:"-"`
 }
+
+// lasting reports whether the run goes on when its client goes away.
+func (q *request) lasting() bool { return q.Background || q.Once }
 
 // parse reads a body; null is the same as absent; ignored holds the names that
 // are no parameter of OpenAI's.

@@ -3,17 +3,12 @@ package responses
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
 	"gatehouse/core"
 	"gatehouse/core/bus"
 	"gatehouse/core/response"
-	"gatehouse/web"
-	"gatehouse/web/auth"
-	"gatehouse/web/openai/answer"
 	"gatehouse/web/openai/refusal"
 )
 
@@ -207,46 +202,4 @@ func (a *API) tidyNow(ctx context.Context, id string) {
 	if err != nil && core.KindOf(err) != core.NotFound {
 		a.Desk.Log.Error("a response is not deleted yet", "response", id, "err", err)
 	}
-}
-
-// replay answers with the stream of a response from the beginning, without what the
-// client has of it: of a run that is going on or ended a short time ago. It counts as an
-// answer that the caller waits for.
-func (a *API) replay(w http.ResponseWriter, r *http.Request, row response.Row, q request, after int) error {
-	p, _ := auth.From(r.Context())
-	release, err := a.Desk.Wait(p)
-	if err != nil {
-		return err
-	}
-	defer release()
-	ctx, stop := context.WithCancel(r.Context())
-	defer stop()
-	c := &call{&answer.Call{Desk: a.Desk, R: r, Run: row.Run, Session: row.Session, Param: "input", Detached: true}, a, q, row}
-	defer a.Desk.Door.Watch(r, stop)()
-	stream := a.Desk.Follower.Follow(ctx, bus.Follow{Session: row.Session, JustEnded: true})
-	_, over, err := a.Runs.Run(ctx, row.Run)
-	if err != nil || over {
-		stop()
-		for range stream { // the bus forgets a reader when its iteration ends
-			break
-		}
-		if err != nil {
-			return err
-		}
-		stream = a.Desk.Follower.Follow(r.Context(), bus.Follow{Session: row.Session, Run: row.Run})
-	}
-	e := newEvents(r.Context(), c, w, after)
-	e.replayed = true
-	defer e.Close()
-	rd := a.Desk.NewReader(e, "input")
-	for entry, err := range stream {
-		if err != nil || entry.Run == row.Run && rd.Take(entry) {
-			break
-		}
-	}
-	err = rd.End()
-	if p, ok := errors.AsType[*web.Problem](err); ok && over && refusal.IsLost(p) {
-		return refusal.New(web.Invalid, "invalid_value", "stream", "Invalid 'stream': the events of this response are no longer kept. Retrieve it without 'stream'.")
-	}
-	return err
 }

@@ -11,6 +11,7 @@ import (
 	"gatehouse/core/response"
 	"gatehouse/web"
 	"gatehouse/web/auth"
+	"gatehouse/web/openai/answer"
 	"gatehouse/web/openai/refusal"
 )
 
@@ -42,6 +43,11 @@ func (a *API) shown(ctx context.Context, row response.Row, q *request) (*wireRes
 	return object(row, q, o), nil
 }
 
+// again returns the call of a response that another request began.
+func (a *API) again(r *http.Request, row response.Row, q request) *call {
+	return &call{&answer.Call{Desk: a.Desk, R: r, Run: row.Run, Session: row.Session, Param: "input", Detached: true}, a, q, row}
+}
+
 // get serves GET /v1/responses/{id}.
 func (a *API) get(w http.ResponseWriter, r *http.Request) error {
 	live, after, err := streamOf(r)
@@ -53,9 +59,20 @@ func (a *API) get(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if live {
-		return a.replay(w, r, row, q, after)
+		p, _ := auth.From(r.Context())
+		release, err := a.Desk.Wait(p)
+		if err != nil {
+			return err
+		}
+		defer release()
+		return a.replay(w, a.again(r, row, q), after, nil)
 	}
-	o, err := a.shown(r.Context(), row, &q)
+	return a.show(r.Context(), w, row, &q)
+}
+
+// show answers with the response as it is now.
+func (a *API) show(ctx context.Context, w http.ResponseWriter, row response.Row, q *request) error {
+	o, err := a.shown(ctx, row, q)
 	if err != nil {
 		return err
 	}
@@ -108,8 +125,8 @@ func (a *API) cancel(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if !q.Background {
-		return refusal.New(web.Invalid, "invalid_value", "", "Only responses with 'background' set to true can be cancelled. To stop another one, close its connection.")
+	if !q.lasting() {
+		return refusal.New(web.Invalid, "invalid_value", "", "Only responses with 'background' set to true, or with an Idempotency-Key, can be cancelled. To stop another one, close its connection.")
 	}
 	if row.State == response.Open {
 		o := outcome{Status: cancelled, At: a.Desk.Clock.Now().Unix()}
@@ -120,11 +137,7 @@ func (a *API) cancel(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	o, err := a.shown(r.Context(), row, &q)
-	if err != nil {
-		return err
-	}
-	return web.WriteJSON(w, http.StatusOK, o)
+	return a.show(r.Context(), w, row, &q)
 }
 
 type wireList struct {

@@ -34,7 +34,7 @@ const (
 
 // Hear returns what is said in a recording, "" for nothing; the ending of name is that of
 // its format. An error that is not the context's is a *voice.Fault.
-type Hear func(ctx context.Context, name string, data []byte) (string, error)
+type Hear func(ctx context.Context, user int64, name string, data []byte) (string, error)
 
 // Options for New. Desk is needed.
 type Options struct {
@@ -90,7 +90,7 @@ func (a *API) create(w http.ResponseWriter, r *http.Request) error {
 	if err := answer.Patient(w); err != nil {
 		return err
 	}
-	text, err := a.Hear(r.Context(), q.name, q.data)
+	text, err := a.Hear(r.Context(), p.User, q.name, q.data)
 	if hurry := web.Hurry(w); hurry != nil {
 		return hurry
 	}
@@ -210,6 +210,9 @@ func problem(err error) error {
 	}
 	if text := texts[fault.Code]; text != "" {
 		return refusal.New(web.Invalid, "invalid_value", "file", text)
+	}
+	if fault.Code == voice.FaultQuota {
+		return refusal.Final(refusal.New(web.TooManyRequests, "insufficient_quota", "", "The transcription time of today is used up; it begins again at midnight UTC."))
 	}
 	p := refusal.New(web.ModelFailed, "transcription_failed", "", "The transcription failed.")
 	p.Err = err

@@ -1,4 +1,4 @@
-package live
+package models
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gatehouse/configs"
+	"gatehouse/configs/live"
 	"gatehouse/core"
 	"gatehouse/core/llm"
 	"gatehouse/core/llm/registry"
@@ -18,20 +19,19 @@ const tryTime = 20 * time.Second
 // modelSettings are the settings that name models.
 var modelSettings = []string{"MODEL", "MODEL_FALLBACKS", "GUEST_MODEL", "TITLE_MODEL"}
 
-// Models changes which models answer. A model that a change brings in must
+// A Trial changes which models answer. A model that a change brings in must
 // answer a test call first, so that a typo does not leave users without one.
-type Models struct {
-	Settings *Settings
+type Trial struct {
+	Settings *live.Settings
 	Registry *registry.Registry
 	Options  registry.Options
-	Config   func(*configs.Config) registry.Config
 	Call     func(ctx context.Context, name string, m llm.Model) error // the test call
 	Log      *slog.Logger
 }
 
 // Try makes a test call to each model that edit would bring in and returns
 // their names. values are the settings that edit changes, by name.
-func (m *Models) Try(ctx context.Context, edit func(*configs.Changes), values map[string]string) (tried []string, err error) {
+func (m *Trial) Try(ctx context.Context, edit func(*configs.Changes), values map[string]string) (tried []string, err error) {
 	if !slices.ContainsFunc(modelSettings, func(name string) bool { _, ok := values[name]; return ok }) {
 		return nil, nil
 	}
@@ -48,18 +48,18 @@ func (m *Models) Try(ctx context.Context, edit func(*configs.Changes), values ma
 	return tried, nil
 }
 
-func (m *Models) try(ctx context.Context, cfg *configs.Config, n namedModel) error {
+func (m *Trial) try(ctx context.Context, cfg *configs.Config, n namedModel) error {
 	if registry.Local(n.model) {
 		return nil
 	}
-	alone := m.Config(cfg)
+	alone := Config(cfg)
 	alone.Model, alone.Fallbacks, alone.Guest, alone.Title = n.model, nil, "", ""
-	models, err := registry.New(alone, m.Options)
+	built, err := registry.New(alone, m.Options)
 	if err == nil {
-		defer models.Close()
+		defer built.Close()
 		tryCtx, cancel := context.WithTimeout(ctx, tryTime)
 		defer cancel()
-		err = m.Call(tryCtx, n.model, models.First)
+		err = m.Call(tryCtx, n.model, built.First)
 	}
 	switch {
 	case err == nil:
@@ -76,7 +76,7 @@ func (m *Models) try(ctx context.Context, cfg *configs.Config, n namedModel) err
 // Next returns the models of next, nil where they are those of now. Conflict:
 // next names a model that is not in tried, because another change was made
 // since. It makes no call.
-func (m *Models) Next(now, next *configs.Config, tried []string) (*registry.Models, error) {
+func (m *Trial) Next(now, next *configs.Config, tried []string) (*registry.Models, error) {
 	for _, n := range m.newNames(now, next) {
 		if !slices.Contains(tried, n.model) {
 			return nil, core.Errorf(core.Conflict, "%s: the models were changed concurrently; reload the page", n.setting)
@@ -85,7 +85,7 @@ func (m *Models) Next(now, next *configs.Config, tried []string) (*registry.Mode
 	if now.Model == next.Model && slices.Equal(now.ModelFallbacks, next.ModelFallbacks) && now.GuestModel == next.GuestModel && now.TitleModel == next.TitleModel {
 		return nil, nil
 	}
-	return registry.New(m.Config(next), m.Options)
+	return registry.New(Config(next), m.Options)
 }
 
 // A namedModel is a model with the setting that names it.
@@ -93,7 +93,7 @@ type namedModel struct{ setting, model string }
 
 // newNames returns the models that next names and now does not, in the order of
 // modelSettings.
-func (m *Models) newNames(now, next *configs.Config) (list []namedModel) {
+func (m *Trial) newNames(now, next *configs.Config) (list []namedModel) {
 	known := []string{""}
 	for _, names := range m.named(now) {
 		known = append(known, names...)
@@ -110,6 +110,6 @@ func (m *Models) newNames(now, next *configs.Config) (list []namedModel) {
 }
 
 // named returns the models that cfg names, by setting.
-func (m *Models) named(cfg *configs.Config) map[string][]string {
-	return map[string][]string{"MODEL": {m.Config(cfg).First()}, "MODEL_FALLBACKS": cfg.ModelFallbacks, "GUEST_MODEL": {cfg.GuestModel}, "TITLE_MODEL": {cfg.TitleModel}}
+func (m *Trial) named(cfg *configs.Config) map[string][]string {
+	return map[string][]string{"MODEL": {Config(cfg).First()}, "MODEL_FALLBACKS": cfg.ModelFallbacks, "GUEST_MODEL": {cfg.GuestModel}, "TITLE_MODEL": {cfg.TitleModel}}
 }

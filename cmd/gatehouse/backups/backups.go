@@ -1,0 +1,101 @@
+// Package backups has what a backup is made of and restored to, by the settings.
+package backups
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"gatehouse/cmd/gatehouse/doctor"
+	"gatehouse/cmd/gatehouse/sealing"
+	"gatehouse/configs"
+	"gatehouse/core"
+	"gatehouse/core/backup"
+	"gatehouse/core/queue/maintenance"
+	"gatehouse/core/runs"
+	"gatehouse/core/store"
+)
+
+// Source returns what a backup is made of. Files that hold a secret, by
+// the settings, are left out.
+func Source(cfg *configs.Config, envFile, version string) backup.Source {
+	const secret = "it holds a secret; keep it elsewhere"
+	without := map[string]string{envFile: secret, cfg.TokensDir(): "the tokens of bots that were added in the panel; give them again there"}
+	for _, path := range cfg.SecretFiles() {
+		without[path] = secret
+	}
+	botsPath, _ := cfg.BotsPath()
+	if beside, err := os.ReadDir(filepath.Dir(botsPath)); err == nil && botsPath != "" {
+		for _, e := range beside { // what was adopted of the original system, with its tokens
+			if path := filepath.Join(filepath.Dir(botsPath), e.Name()); strings.HasPrefix(path, botsPath+".original") {
+				without[path] = secret
+			}
+		}
+	}
+	bots, err := cfg.ReadBots(nil)
+	if err != nil && botsPath != "" {
+		without[botsPath] = "it cannot be read, and may hold tokens"
+	}
+	for _, bot := range bots {
+		if bot.TokenFile != "" {
+			without[bot.TokenFile] = secret
+		} else if bot.InFile {
+			without[botsPath] = secret + ", or its tokens in files (token_file)"
+		}
+	}
+	return backup.Source{Vault: cfg.VaultPath, Database: cfg.DatabasePath(), Program: version, Without: without}
+}
+
+// Target returns where the backup called name is restored to: the vault and
+// database of the settings. The audit entry names who restores it, and the backup
+// of what was there before; "" for none.
+func Target(cfg *configs.Config, by core.Actor, name, before string) backup.Target {
+	to := backup.Target{Vault: cfg.VaultPath, Database: cfg.DatabasePath(), Settle: func(ctx context.Context, db *store.DB, tx *store.Tx) (maintenance.Restored, error) {
+		r, err := settleRestored(ctx, db, tx)
+		if err != nil {
+			return r, err
+		}
+		detail := map[string]any{"messages": r.Messages, "sends": r.Sends}
+		if before != "" {
+			detail["before"] = before
+		}
+		return r, store.Audit(ctx, tx, by, "backup.restore", name, detail)
+	}}
+	to.Keys = func(ctx context.Context, q store.Queryer) ([]string, error) {
+		used, missing, err := sealing.Missing(ctx, cfg, q)
+		if before != "" && len(missing) > 0 { // the gateway would not start
+			return nil, core.Errorf(core.Conflict, "texts in this backup are encrypted with the key %s, which the key file %s lacks: add its line from a copy of that key file", missing[0], cfg.ContentKeyPath())
+		}
+		return used, err
+	}
+	dir := cfg.VaultPath
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	for ; ; dir = filepath.Dir(dir) { // the part of its path that exists
+		if _, free, ok := doctor.Filesystem(dir); ok {
+			to.Space = max(1, int64(min(free, 1<<62)))
+			return to
+		}
+		if dir == filepath.Dir(dir) {
+			return to
+		}
+	}
+}
+
+// settleRestored sets aside what a restored database would have done a second
+// time.
+func settleRestored(ctx context.Context, db *store.DB, tx *store.Tx) (maintenance.Restored, error) {
+	// Discord would be asked for everything since the backup, and what was
+	// answered since answered again. Telegram sends only what was not received.
+	r, err := maintenance.AfterRestore(ctx, tx, "discord:")
+	if err != nil {
+		return r, err
+	}
+	if _, err := store.DeleteMetadataLike(ctx, tx, "discord:"); err != nil {
+		return r, err
+	}
+	_, err = runs.New(db, core.System{}).AbandonAll(ctx, tx)
+	return r, err
+}

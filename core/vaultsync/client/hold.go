@@ -1,0 +1,118 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/vaultsync/place"
+	"gatehouse/core/vaultsync/wire"
+)
+
+// Pauses before a file that could not be written here is fetched again.
+const (
+	firstHold = time.Minute
+	lastHold  = time.Hour
+)
+
+// A hold is why a file is not fetched now.
+type hold struct {
+	hash  string // the content that could not be written
+	until time.Time
+	pause time.Duration
+	why   string
+}
+
+// hold notes that the content of a file could not be written here: others are, and this one
+// is fetched again after a pause.
+func (c *Client) hold(name, hash string, why error) {
+	pause := firstHold
+	if was, ok := c.held[name]; ok && was.hash == hash {
+		pause = min(2*was.pause, lastHold)
+	}
+	c.held[name] = hold{hash, c.o.Clock.Now().Add(pause), pause, "it cannot be written here: " + why.Error()}
+	c.r.Errors = append(c.r.Errors, name+": "+c.held[name].why)
+}
+
+// fetchFree fetches the files that are not held.
+func (c *Client) fetchFree(ctx context.Context, names []string) (did bool, err error) {
+	return c.fetch(ctx, slices.DeleteFunc(names, func(name string) bool {
+		h, ok := c.held[name]
+		if !ok || h.hash != c.state.Files[name].Remote || !c.o.Clock.Now().Before(h.until) {
+			return false
+		}
+		c.r.Errors = append(c.r.Errors, name+": "+h.why)
+		return true
+	}))
+}
+
+// place gives a file the content that the server has, unless it was changed here since
+// the scan.
+func (c *Client) place(meta wire.Meta, content io.Reader) (did bool, err error) {
+	k, in := c.state.of(meta.Path), &tracked{r: content}
+	hash, err := c.tree.Put(meta.Path, in, k.Local, meta.Hash)
+	why, alone := place.Alone(err)
+	switch {
+	case in.err != nil:
+		return false, fmt.Errorf("read files from the server: %w", in.err)
+	case errors.Is(err, place.ErrChanged):
+		return false, nil
+	case errors.Is(err, place.ErrInWay):
+		c.r.Errors = append(c.r.Errors, meta.Path+": a file here has the name of a folder there, or a folder that of a file")
+		return false, nil
+	case core.KindOf(err) == core.Invalid: // it changed there while it was sent
+		return false, nil
+	case alone:
+		c.hold(meta.Path, meta.Hash, why)
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("write %s: %w", meta.Path, err)
+	}
+	delete(c.held, meta.Path)
+	k.Local, k.Mark, k.Base, k.Remote = hash, "", hash, hash
+	c.r.Fetched++
+	return true, nil
+}
+
+// tracked remembers the error of reading what the server sends.
+type tracked struct {
+	r   io.Reader
+	err error
+}
+
+func (t *tracked) Read(p []byte) (int, error) {
+	n, err := t.r.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		t.err = err
+	}
+	return n, err
+}
+
+// later is the error of a server that asks to be asked later.
+type later struct {
+	after time.Duration
+	error
+}
+
+func (l *later) Unwrap() error { return l.error }
+
+// maxAfter limits how long a server has the client wait.
+const maxAfter = time.Minute
+
+// orLater returns err, or a *later where the server says when to come back.
+func orLater(res *http.Response, err error) error {
+	if res.StatusCode != http.StatusTooManyRequests && res.StatusCode != http.StatusServiceUnavailable {
+		return err
+	}
+	s, bad := strconv.Atoi(res.Header.Get("Retry-After"))
+	if bad != nil || s < 0 {
+		return err
+	}
+	return &later{min(time.Duration(s)*time.Second, maxAfter), err}
+}
