@@ -72,9 +72,13 @@ cmd/gatehouse/stage: cmd/gatehouse/phones configs connectors/discord/discordtest
 cmd/gatehouse/speech: configs core/llm/transcribe core/sandbox core/vault core/voice core/voice/hearing core/voice/program
 cmd/gatehouse/unasked: core core/orchestrator core/queue/outbox core/session core/store pairing/people web/api/bots
 cmd/gatehouse/views: admin/chats admin/find admin/page admin/settings cmd/gatehouse/fleet cmd/gatehouse/library configs/values core core/agent core/ask core/backup/directory core/bus core/dispatch core/erasure/tasks core/importer core/jobs core/orchestrator core/permission/guard core/queue core/queue/inspect core/runs core/session core/store core/texts core/transcript core/usage pairing pairing/people web/api/permissions web/api/sessions web/api/turns web/auth
-cmd/loadgen: cmd/loadgen/bare cmd/loadgen/crowd cmd/loadgen/index cmd/loadgen/model cmd/loadgen/report connectors/discord/discordtest connectors/telegram/telegramtest
+cmd/loadgen: cmd/loadgen/bare cmd/loadgen/child cmd/loadgen/crowd cmd/loadgen/field cmd/loadgen/fill cmd/loadgen/floor cmd/loadgen/index cmd/loadgen/model cmd/loadgen/report
 cmd/loadgen/bare:
+cmd/loadgen/child: cmd/loadgen/field
 cmd/loadgen/crowd: connectors/discord/discordtest connectors/telegram/telegramtest
+cmd/loadgen/field: cmd/loadgen/crowd cmd/loadgen/report connectors/discord/discordtest connectors/telegram/telegramtest
+cmd/loadgen/fill:
+cmd/loadgen/floor: cmd/loadgen/report
 cmd/loadgen/index: core core/index/chunk core/index/document core/index/search core/store  # the index in process
 cmd/loadgen/model:  # a language model to measure with
 cmd/loadgen/report: cmd/loadgen/index

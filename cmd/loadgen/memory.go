@@ -21,13 +21,13 @@ func (b *bench) memory(ctx context.Context) error {
 	}
 	d := &report.Memory{Settle: b.c.Settle.String()}
 	time.Sleep(2 * time.Second)
-	if d.Idle, _, err = gw.child.memory(); err != nil {
+	if d.Idle, _, err = gw.Child.Memory(); err != nil {
 		return errors.Join(err, gw.end(), bare.end())
 	}
-	if d.IdleOwn, err = gw.child.own(); err != nil {
+	if d.IdleOwn, err = gw.Child.Own(); err != nil {
 		return errors.Join(err, gw.end(), bare.end())
 	}
-	before, err := gw.series(ctx)
+	before, err := gw.Series(ctx)
 	if err != nil {
 		return errors.Join(err, gw.end(), bare.end())
 	}
@@ -37,7 +37,7 @@ func (b *bench) memory(ctx context.Context) error {
 		return errors.Join(err, gw.end(), bare.end())
 	}
 	d.Peak = r.Peak
-	if _, d.BarePeak, err = bare.child.memory(); err != nil {
+	if _, d.BarePeak, err = bare.Child.Memory(); err != nil {
 		return errors.Join(err, gw.end(), bare.end())
 	}
 	b.data.Memory = d
@@ -62,13 +62,13 @@ func (b *bench) lateMemory(ctx context.Context) error {
 	}
 	d := b.data.Memory
 	var err error
-	if d.After, _, err = gw.child.memory(); err != nil {
+	if d.After, _, err = gw.Child.Memory(); err != nil {
 		return errors.Join(err, gw.end())
 	}
-	if d.AfterOwn, err = gw.child.own(); err != nil {
+	if d.AfterOwn, err = gw.Child.Own(); err != nil {
 		return errors.Join(err, gw.end())
 	}
-	after, err := gw.series(ctx)
+	after, err := gw.Series(ctx)
 	if err != nil {
 		return errors.Join(err, gw.end())
 	}

@@ -10,6 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"gatehouse/cmd/loadgen/child"
+	"gatehouse/cmd/loadgen/field"
+	"gatehouse/cmd/loadgen/floor"
 	"gatehouse/cmd/loadgen/model"
 	"gatehouse/cmd/loadgen/report"
 )
@@ -44,7 +47,7 @@ func (c *runCmd) Run(ctx context.Context) (err error) {
 		}
 		defer func() { err = errors.Join(err, b.model.Close()) }()
 	}
-	if b.data.Fsync, b.data.Datasync, err = bareSync(b.dir, 300); err != nil {
+	if b.data.Fsync, b.data.Datasync, err = floor.Sync(b.dir, 300); err != nil {
 		return err
 	}
 	if err := b.parts(ctx); err != nil {
@@ -82,7 +85,7 @@ func (b *bench) parts(ctx context.Context) error {
 // they use.
 func (b *bench) quiet(ctx context.Context) float64 {
 	for over := time.Now().Add(b.c.Quiet); ; {
-		if share := busy(ctx); share < .1 || time.Now().After(over) || ctx.Err() != nil {
+		if share := floor.Busy(ctx); share < .1 || time.Now().After(over) || ctx.Err() != nil {
 			return share
 		}
 	}
@@ -92,44 +95,44 @@ func (b *bench) quiet(ctx context.Context) float64 {
 const blocks = 10
 
 func (b *bench) latency(ctx context.Context) (err error) {
-	b.data.Latency, err = b.timed(ctx, func(s *side, n int) ([]sample, error) { return s.oneByOne(ctx, n) })
+	b.data.Latency, err = b.timed(ctx, func(s *side, n int) ([]field.Sample, error) { return s.OneByOne(ctx, n) })
 	return err
 }
 
 func (b *bench) rate(ctx context.Context) (err error) {
-	b.data.Rate, err = b.timed(ctx, func(s *side, n int) ([]sample, error) { return s.openLoop(ctx, n, b.c.Rate) })
+	b.data.Rate, err = b.timed(ctx, func(s *side, n int) ([]field.Sample, error) { return s.OpenLoop(ctx, n, b.c.Rate) })
 	return err
 }
 
-func (b *bench) timed(ctx context.Context, load func(*side, int) ([]sample, error)) (*report.Latency, error) {
+func (b *bench) timed(ctx context.Context, load func(*side, int) ([]field.Sample, error)) (*report.Latency, error) {
 	gw, bare, err := b.pair(ctx, 10, false)
 	if err != nil {
 		return nil, err
 	}
 	defer bare.end()
-	var got [2][]sample
+	var got [2][]field.Sample
 	var used [2]time.Duration
-	before, err := gw.series(ctx)
+	before, err := gw.Series(ctx)
 	if err != nil {
 		return nil, errors.Join(err, gw.end())
 	}
 	for range blocks {
 		for i, s := range []*side{gw, bare} {
-			t, cpu, err := s.measured(func() ([]sample, error) { return load(s, b.c.Messages/blocks) })
+			t, cpu, err := s.measured(func() ([]field.Sample, error) { return load(s, b.c.Messages/blocks) })
 			if err != nil {
 				return nil, errors.Join(err, gw.end())
 			}
 			got[i], used[i] = append(got[i], t...), used[i]+cpu
 		}
 	}
-	after, err := gw.series(ctx)
+	after, err := gw.Series(ctx)
 	if err != nil {
 		return nil, errors.Join(err, gw.end())
 	}
 	n := float64(b.c.Messages / blocks * blocks)
-	d := &report.Latency{Gateway: report.Summary(times(got[0], "")), Bare: report.Summary(times(got[1], "")), Platforms: map[string]report.TwoSides{}, CPU: report.MS(used[0]) / n, BareCPU: report.MS(used[1]) / n, Stages: report.Stages(before, after)}
-	for _, p := range gw.platforms {
-		d.Platforms[p.Name] = report.TwoSides{Gateway: report.Summary(times(got[0], p.Name)), Bare: report.Summary(times(got[1], p.Name))}
+	d := &report.Latency{Gateway: report.Summary(field.Times(got[0], "")), Bare: report.Summary(field.Times(got[1], "")), Platforms: map[string]report.TwoSides{}, CPU: report.MS(used[0]) / n, BareCPU: report.MS(used[1]) / n, Stages: report.Stages(before, after)}
+	for _, p := range gw.Platforms {
+		d.Platforms[p.Name] = report.TwoSides{Gateway: report.Summary(field.Times(got[0], p.Name)), Bare: report.Summary(field.Times(got[1], p.Name))}
 	}
 	d.Commits, d.Group = report.Commits(before, after, n)
 	d.Verdict, err = b.settle(ctx, gw)
@@ -137,8 +140,8 @@ func (b *bench) timed(ctx context.Context, load func(*side, int) ([]sample, erro
 }
 
 // measured runs load and returns how much processor time the bot used.
-func (s *side) measured(load func() ([]sample, error)) ([]sample, time.Duration, error) {
-	before, err := s.cpu()
+func (s *side) measured(load func() ([]field.Sample, error)) ([]field.Sample, time.Duration, error) {
+	before, err := s.CPU()
 	if err != nil {
 		return nil, 0, err
 	}
@@ -146,7 +149,7 @@ func (s *side) measured(load func() ([]sample, error)) ([]sample, time.Duration,
 	if err != nil {
 		return nil, 0, err
 	}
-	after, err := s.cpu()
+	after, err := s.CPU()
 	return t, after - before, err
 }
 
@@ -158,13 +161,13 @@ type load struct {
 
 // round returns one burst.
 func (s *side) round(ctx context.Context, each int) (l load, err error) {
-	if err := s.resetPeak(); err != nil {
+	if err := s.ResetPeak(); err != nil {
 		return l, err
 	}
-	n := float64(len(s.chats) * each)
+	n := float64(len(s.Chats) * each)
 	var took map[string]time.Duration
-	_, used, err := s.measured(func() (_ []sample, err error) {
-		took, err = s.field.burst(ctx, each)
+	_, used, err := s.measured(func() (_ []field.Sample, err error) {
+		took, err = s.Field.Burst(ctx, each)
 		return nil, err
 	})
 	if err != nil {
@@ -172,12 +175,12 @@ func (s *side) round(ctx context.Context, each int) (l load, err error) {
 	}
 	l.cpu, l.rates = report.MS(used)/n, map[string]float64{}
 	var whole time.Duration
-	for _, p := range s.platforms {
+	for _, p := range s.Platforms {
 		whole = max(whole, took[p.Name])
 		l.rates[p.Name] = float64(len(p.Chats)*each) / took[p.Name].Seconds()
 	}
 	l.rate = n / whole.Seconds()
-	_, l.peak, err = s.memory()
+	_, l.peak, err = s.Memory()
 	return l, err
 }
 
@@ -210,7 +213,7 @@ func (b *bench) bursts(ctx context.Context) (*report.Burst, error) {
 	var before map[string]float64
 	for i := range b.c.Rounds + 1 {
 		if i == 1 || before == nil { // commits are counted on known chats
-			if before, err = gw.series(ctx); err != nil {
+			if before, err = gw.Series(ctx); err != nil {
 				return nil, errors.Join(err, gw.end())
 			}
 		}
@@ -224,19 +227,19 @@ func (b *bench) bursts(ctx context.Context) (*report.Burst, error) {
 			d.Rounds = append(d.Rounds, r)
 		}
 	}
-	after, err := gw.series(ctx)
+	after, err := gw.Series(ctx)
 	if err != nil {
 		return nil, errors.Join(err, gw.end())
 	}
 	d.Stages = report.Stages(before, after)
 	d.Commits, d.Group = report.Commits(before, after, float64(b.c.Rounds*b.c.Chats*b.c.Each))
 	d.Calls = map[string]int{}
-	for _, p := range gw.platforms {
+	for _, p := range gw.Platforms {
 		for _, m := range p.Methods {
 			d.Calls[m] += p.Count(m)
 		}
 	}
-	if v := bare.countAnswers(); v.Bad() {
+	if v := bare.CountAnswers(); v.Bad() {
 		err = fmt.Errorf("the bare bot answered %d of %d messages: its figures mean nothing", v.Answers, v.Messages)
 	}
 	v, err2 := b.settle(ctx, gw)
@@ -278,14 +281,14 @@ func (b *bench) start(ctx context.Context) error {
 		if err == nil {
 			err = readStart(d, s, &d.Again)
 		}
-		s.close()
+		s.Close()
 		if err != nil {
 			return err
 		}
 		if s, err = b.bare(ctx, 1); err != nil {
 			return err
 		}
-		d.Bare = append(d.Bare, report.MS(time.Since(s.begun)))
+		d.Bare = append(d.Bare, report.MS(time.Since(s.Begun)))
 		if err := s.end(); err != nil {
 			return err
 		}
@@ -298,20 +301,20 @@ func (b *bench) start(ctx context.Context) error {
 // has then, and stops it.
 func readStart(d *report.Start, s *side, list *[]float64) error {
 	time.Sleep(2 * time.Second)
-	at := s.seenAt(s.begun)
+	at := s.SeenAt(s.Begun)
 	if at.IsZero() {
-		return errors.Join(errors.New("the gateway never turned to a platform"), s.child.stop())
+		return errors.Join(errors.New("the gateway never turned to a platform"), s.Child.Stop())
 	}
-	*list = append(*list, report.MS(at.Sub(s.begun)))
-	rss, _, err := s.child.memory()
+	*list = append(*list, report.MS(at.Sub(s.Begun)))
+	rss, _, err := s.Child.Memory()
 	d.RSS = append(d.RSS, rss)
-	return errors.Join(err, s.child.stop())
+	return errors.Join(err, s.Child.Stop())
 }
 
 func (b *bench) fsync(ctx context.Context) error {
 	d := &report.Syncs{}
 	b.data.Syncs = d
-	if traced("") == nil {
+	if floor.Traced("") == nil {
 		d.Note = "not measured: this machine has no strace"
 		return nil
 	}
@@ -323,8 +326,8 @@ func (b *bench) fsync(ctx context.Context) error {
 			return err
 		}
 		file := filepath.Join(dir, "strace")
-		s, err := b.side(ctx, users, dir, func(s *side) (*child, error) {
-			return startGateway(ctx, b.c.Program, s.field, s.dir, s.settings, traced(file)...)
+		s, err := b.side(ctx, users, dir, func(s *side) (*child.Child, error) {
+			return child.Gateway(ctx, b.c.Program, s.Field, s.dir, s.settings, floor.Traced(file)...)
 		})
 		if err != nil {
 			if strings.Contains(err.Error(), "ptrace") || strings.Contains(err.Error(), "tracer") {
@@ -335,9 +338,9 @@ func (b *bench) fsync(ctx context.Context) error {
 		}
 		switch i {
 		case 1:
-			_, err = s.oneByOne(ctx, alone)
+			_, err = s.OneByOne(ctx, alone)
 		case 2:
-			_, err = s.field.burst(ctx, b.c.Each)
+			_, err = s.Field.Burst(ctx, b.c.Each)
 		}
 		if err != nil {
 			return errors.Join(err, s.end())
@@ -345,7 +348,7 @@ func (b *bench) fsync(ctx context.Context) error {
 		if _, err := b.judge(ctx, s); err != nil {
 			return err
 		}
-		if counts[i], err = syncs(file); err != nil {
+		if counts[i], err = floor.Syncs(file); err != nil {
 			return err
 		}
 		_ = os.RemoveAll(dir)

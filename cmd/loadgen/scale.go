@@ -6,6 +6,8 @@ import (
 	"os"
 	"time"
 
+	"gatehouse/cmd/loadgen/field"
+	"gatehouse/cmd/loadgen/fill"
 	"gatehouse/cmd/loadgen/report"
 )
 
@@ -19,14 +21,14 @@ func (b *bench) scale(ctx context.Context) error {
 		return err
 	}
 	var bots []string
-	for _, p := range s.platforms {
+	for _, p := range s.Platforms {
 		bots = append(bots, p.Name)
 	}
 	if err := s.end(); err != nil {
 		return err
 	}
 	d := &report.Scale{Rows: b.c.Rows, Lanes: b.c.Lanes, History: b.c.History}
-	took, bytes, err := fill(ctx, dir, bots, past{b.c.Rows, b.c.Lanes, b.c.History})
+	took, bytes, err := fill.Database(ctx, field.Database(dir), bots, fill.Past{Rows: b.c.Rows, Lanes: b.c.Lanes, History: b.c.History})
 	if err != nil {
 		return err
 	}
@@ -55,10 +57,10 @@ func (b *bench) twins(ctx context.Context, users int, dir string) (list [2]*side
 }
 
 func (b *bench) scaleLatency(ctx context.Context, sides [2]*side, d *report.Scale) error {
-	var got [2][]sample
+	var got [2][]field.Sample
 	for k := range blocks + 1 {
 		for i, s := range sides {
-			t, err := s.oneByOne(ctx, min(b.c.Messages, 1500)/blocks)
+			t, err := s.OneByOne(ctx, min(b.c.Messages, 1500)/blocks)
 			if err != nil {
 				return err
 			}
@@ -67,7 +69,7 @@ func (b *bench) scaleLatency(ctx context.Context, sides [2]*side, d *report.Scal
 			}
 		}
 	}
-	d.Small, d.Large = report.Summary(times(got[0], "")), report.Summary(times(got[1], ""))
+	d.Small, d.Large = report.Summary(field.Times(got[0], "")), report.Summary(field.Times(got[1], ""))
 	d.P50, d.P99 = d.Large.P50/d.Small.P50, d.Large.P99/d.Small.P99
 	return nil
 }

@@ -7,20 +7,24 @@ import (
 	"slices"
 	"time"
 
+	"gatehouse/cmd/loadgen/child"
 	"gatehouse/cmd/loadgen/crowd"
+	"gatehouse/cmd/loadgen/field"
 	"gatehouse/cmd/loadgen/report"
 )
 
 // A side is one bot under load, on its own platforms.
 type side struct {
-	*field
-	*child
+	*field.Field
+	*child.Child
 	dir      string
 	settings []string // of the gateway, next to those that all have
 }
 
 func (b *bench) gateway(ctx context.Context, chats int, dir string) (*side, error) {
-	return b.side(ctx, chats, dir, func(s *side) (*child, error) { return startGateway(ctx, b.c.Program, s.field, s.dir, s.settings) })
+	return b.side(ctx, chats, dir, func(s *side) (*child.Child, error) {
+		return child.Gateway(ctx, b.c.Program, s.Field, s.dir, s.settings)
+	})
 }
 
 func (b *bench) bare(ctx context.Context, chats int) (*side, error) {
@@ -28,12 +32,12 @@ func (b *bench) bare(ctx context.Context, chats int) (*side, error) {
 	if err != nil {
 		return nil, err
 	}
-	return b.side(ctx, chats, "", func(s *side) (*child, error) {
-		env := bareEnv(s.platforms)
+	return b.side(ctx, chats, "", func(s *side) (*child.Child, error) {
+		env := bareEnv(s.Platforms)
 		if b.model != nil {
 			env = append(env, "LOADGEN_MODEL_URL="+b.model.URL())
 		}
-		return start(ctx, s.field, s.dir, env, []string{self, "bare"})
+		return child.Start(ctx, s.Field, s.dir, env, []string{self, "bare"})
 	})
 }
 
@@ -46,7 +50,7 @@ func bareEnv(platforms []*crowd.Platform) (env []string) {
 	return env
 }
 
-func (b *bench) side(_ context.Context, chats int, dir string, start func(*side) (*child, error)) (*side, error) {
+func (b *bench) side(_ context.Context, chats int, dir string, start func(*side) (*child.Child, error)) (*side, error) {
 	var err error
 	if dir == "" {
 		if dir, err = os.MkdirTemp(b.dir, "bot-"); err != nil {
@@ -57,10 +61,10 @@ func (b *bench) side(_ context.Context, chats int, dir string, start func(*side)
 	if b.model != nil {
 		s.settings = modelEnv(b.model)
 	}
-	if s.field, err = newField(chats, b.c.Discord); err != nil {
+	if s.Field, err = field.New(chats, b.c.Discord); err != nil {
 		return nil, err
 	}
-	if s.child, err = start(s); err != nil {
+	if s.Child, err = start(s); err != nil {
 		return nil, errors.Join(err, s.end())
 	}
 	return s, nil
@@ -68,12 +72,12 @@ func (b *bench) side(_ context.Context, chats int, dir string, start func(*side)
 
 // again starts a gateway that has ended once more, on the same platforms.
 func (b *bench) again(ctx context.Context, s *side) (err error) {
-	for end := time.Now().Add(stopWait); slices.ContainsFunc(s.platforms, (*crowd.Platform).Online); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(child.StopWait); slices.ContainsFunc(s.Platforms, (*crowd.Platform).Online); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) || ctx.Err() != nil {
 			return errors.New("a platform still has the gateway that has ended")
 		}
 	}
-	s.child, err = startGateway(ctx, b.c.Program, s.field, s.dir, s.settings)
+	s.Child, err = child.Gateway(ctx, b.c.Program, s.Field, s.dir, s.settings)
 	return err
 }
 
@@ -82,8 +86,8 @@ func (s *side) end() error {
 	if s == nil {
 		return nil
 	}
-	err := s.child.stop()
-	s.close()
+	err := s.Child.Stop()
+	s.Close()
 	return err
 }
 
@@ -98,11 +102,11 @@ func (b *bench) settle(ctx context.Context, s *side) (report.Verdict, error) {
 
 // judge returns settle without removing the directory.
 func (b *bench) judge(ctx context.Context, s *side) (report.Verdict, error) {
-	if err := s.child.stop(); err != nil {
+	if err := s.Child.Stop(); err != nil {
 		return report.Verdict{}, errors.Join(err, s.end())
 	}
-	found, err := s.check(ctx, s.dir)
-	s.close()
+	found, err := s.Check(ctx, s.dir)
+	s.Close()
 	for platform, v := range found {
 		b.data.Judged.Add(platform, v)
 	}
@@ -123,7 +127,7 @@ func (b *bench) pair(ctx context.Context, n int, cold bool) (gw, bare *side, err
 		if cold {
 			break
 		}
-		if _, err := s.oneByOne(ctx, 2*n); err != nil {
+		if _, err := s.OneByOne(ctx, 2*n); err != nil {
 			return nil, nil, errors.Join(err, gw.end(), bare.end())
 		}
 	}

@@ -10,7 +10,9 @@ import (
 	"sync"
 	"time"
 
+	"gatehouse/cmd/loadgen/child"
 	"gatehouse/cmd/loadgen/crowd"
+	"gatehouse/cmd/loadgen/field"
 	"gatehouse/cmd/loadgen/model"
 	"gatehouse/cmd/loadgen/report"
 )
@@ -34,8 +36,8 @@ func (b *bench) streaming(ctx context.Context) error {
 		return err
 	}
 	m.Set(model.Plan{Slow: streamEvery, Word: streamWord, Words: func() int { return streamLeast + rand.IntN(streamMost-streamLeast) }})
-	gw, err := b.side(ctx, b.c.Streaming, "", func(s *side) (*child, error) {
-		return startGateway(ctx, b.c.Program, s.field, s.dir, modelEnv(m))
+	gw, err := b.side(ctx, b.c.Streaming, "", func(s *side) (*child.Child, error) {
+		return child.Gateway(ctx, b.c.Program, s.Field, s.dir, modelEnv(m))
 	})
 	if err != nil {
 		return errors.Join(err, m.Close())
@@ -102,16 +104,16 @@ func (a *audience) count(on bool) {
 
 // stream has every chat ask, and again when it is answered, until the time has ended.
 func stream(ctx context.Context, gw *side, m *model.Server) (*report.Streaming, error) {
-	a := &audience{finals: map[int]time.Time{}, previews: map[string]time.Time{}, closest: time.Hour, done: make(chan string, 2*len(gw.chats))}
-	for _, p := range gw.platforms {
-		defer p.Watch(func(msg crowd.Message) { a.see(keyOf(p.Name, msg.Chat), msg) })()
-		defer p.Drafts(func(chat string, at time.Time) { a.preview(keyOf(p.Name, chat), at) })()
+	a := &audience{finals: map[int]time.Time{}, previews: map[string]time.Time{}, closest: time.Hour, done: make(chan string, 2*len(gw.Chats))}
+	for _, p := range gw.Platforms {
+		defer p.Watch(func(msg crowd.Message) { a.see(field.KeyOf(p.Name, msg.Chat), msg) })()
+		defer p.Drafts(func(chat string, at time.Time) { a.preview(field.KeyOf(p.Name, chat), at) })()
 	}
-	chats := map[string]spot{}
+	chats := map[string]field.Spot{}
 	asked := 0
-	ask := func(c spot) error {
+	ask := func(c field.Spot) error {
 		asked++
-		_, err := c.Say(asked, text(asked))
+		_, err := c.Say(asked, field.Text(asked))
 		return err
 	}
 	tend := func() (err error) { // who is answered asks again
@@ -125,29 +127,29 @@ func stream(ctx context.Context, gw *side, m *model.Server) (*report.Streaming, 
 		}
 		return err
 	}
-	for _, c := range gw.chats {
-		chats[c.key] = c
+	for _, c := range gw.Chats {
+		chats[c.Key] = c
 		if err := errors.Join(tend(), ask(c)); err != nil {
 			return nil, err
 		}
-		time.Sleep(time.Duration(streamMost) * streamEvery / 3 / time.Duration(len(gw.chats))) // not all at one moment
+		time.Sleep(time.Duration(streamMost) * streamEvery / 3 / time.Duration(len(gw.Chats))) // not all at one moment
 	}
 	var failed error
 	begun := func() bool {
 		failed = errors.Join(failed, tend())
-		return failed != nil || m.Busy() >= len(gw.chats)*9/10
+		return failed != nil || m.Busy() >= len(gw.Chats)*9/10
 	}
 	if err := errors.Join(until(ctx, 2*time.Minute, begun), failed); err != nil {
-		return nil, fmt.Errorf("of %d chats %d stream: %w", len(gw.chats), m.Busy(), err)
+		return nil, fmt.Errorf("of %d chats %d stream: %w", len(gw.Chats), m.Busy(), err)
 	}
-	d := &report.Streaming{Chats: len(gw.chats)}
-	before, err := gw.series(ctx)
+	d := &report.Streaming{Chats: len(gw.Chats)}
+	before, err := gw.Series(ctx)
 	if err != nil {
 		return nil, err
 	}
 	began := time.Now()
 	a.count(true)
-	_, used, err := gw.measured(func() ([]sample, error) {
+	_, used, err := gw.measured(func() ([]field.Sample, error) {
 		for over := time.After(streamFor); ; {
 			select {
 			case key := <-a.done:
@@ -166,12 +168,12 @@ func stream(ctx context.Context, gw *side, m *model.Server) (*report.Streaming, 
 	}
 	a.count(false)
 	end := time.Now()
-	after, err := gw.series(ctx)
+	after, err := gw.Series(ctx)
 	if err != nil {
 		return nil, err
 	}
 	d.Stages = report.Stages(before, after)
-	if _, d.Peak, err = gw.memory(); err != nil {
+	if _, d.Peak, err = gw.Memory(); err != nil {
 		return nil, err
 	}
 	if err := until(ctx, 2*time.Minute, func() bool { a.mu.Lock(); defer a.mu.Unlock(); return len(a.finals) == asked }); err != nil {

@@ -18,6 +18,7 @@ import (
 	"syscall"
 	"time"
 
+	"gatehouse/cmd/loadgen/field"
 	"gatehouse/cmd/loadgen/model"
 	"gatehouse/cmd/loadgen/report"
 )
@@ -66,7 +67,7 @@ func (b *bench) streams(ctx context.Context) error {
 
 // invite makes n users in the database of a gateway that has ended.
 func invite(ctx context.Context, dir string, n int) error {
-	db, err := sql.Open("sqlite3", "file:"+databaseOf(dir))
+	db, err := sql.Open("sqlite3", "file:"+field.Database(dir))
 	if err != nil {
 		return err
 	}
@@ -113,10 +114,10 @@ func (h *hall) measure(ctx context.Context, d *report.Streams) (err error) {
 	if d.First, err = h.firstEvents(ctx); err != nil {
 		return err
 	}
-	if d.Before, _, err = h.memory(); err != nil {
+	if d.Before, _, err = h.Memory(); err != nil {
 		return err
 	}
-	if err := h.resetPeak(); err != nil {
+	if err := h.ResetPeak(); err != nil {
 		return err
 	}
 	began := time.Now()
@@ -125,7 +126,7 @@ func (h *hall) measure(ctx context.Context, d *report.Streams) (err error) {
 	}
 	d.Opened = float64(d.Idle) / time.Since(began).Seconds()
 	time.Sleep(2 * time.Second)
-	if d.IdleNow, _, err = h.memory(); err != nil {
+	if d.IdleNow, _, err = h.Memory(); err != nil {
 		return err
 	}
 	if d.FirstAmong, err = h.firstEvents(ctx); err != nil {
@@ -144,7 +145,7 @@ func (h *hall) talk(ctx context.Context, d *report.Streams) (err error) {
 		return fmt.Errorf("of %d runs %d have begun: %w", d.Active, h.model.Waiting(), err)
 	}
 	before := h.events.Load()
-	_, used, err := h.measured(func() ([]sample, error) {
+	_, used, err := h.measured(func() ([]field.Sample, error) {
 		select {
 		case <-time.After(chatFor):
 		case <-ctx.Done():
@@ -155,10 +156,10 @@ func (h *hall) talk(ctx context.Context, d *report.Streams) (err error) {
 		return err
 	}
 	d.CPU, d.Events = used.Seconds()/chatFor.Seconds(), float64(h.events.Load()-before)/chatFor.Seconds()
-	if d.Now, d.Peak, err = h.memory(); err != nil {
+	if d.Now, d.Peak, err = h.Memory(); err != nil {
 		return err
 	}
-	series, err := h.series(ctx)
+	series, err := h.Series(ctx)
 	if err != nil {
 		return err
 	}

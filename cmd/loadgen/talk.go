@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"gatehouse/cmd/loadgen/child"
 	"gatehouse/cmd/loadgen/model"
 )
 
@@ -35,13 +36,13 @@ func (b *bench) desk(ctx context.Context, dir string) (*desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	addr, err := freeAddr()
+	addr, err := child.FreeAddr()
 	if err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
-	s, err := b.side(ctx, 1, dir, func(s *side) (*child, error) {
+	s, err := b.side(ctx, 1, dir, func(s *side) (*child.Child, error) {
 		s.settings = append(modelEnv(m), "GATEHOUSE_ADDR="+addr)
-		return startGateway(ctx, b.c.Program, s.field, s.dir, s.settings)
+		return child.Gateway(ctx, b.c.Program, s.Field, s.dir, s.settings)
 	})
 	if err != nil {
 		return nil, errors.Join(err, m.Close())
@@ -53,7 +54,7 @@ func (d *desk) end() error { return errors.Join(d.side.end(), d.model.Close()) }
 
 // key returns the operator's, from the gateway's own file.
 func (d *desk) key() (string, error) {
-	found, err := filepath.Glob(filepath.Join(d.child.runtime, "gatehouse-*", "key"))
+	found, err := filepath.Glob(filepath.Join(d.Child.Runtime, "gatehouse-*", "key"))
 	if err != nil || len(found) != 1 {
 		return "", errors.Join(errors.New("the gateway has written no key"), err)
 	}

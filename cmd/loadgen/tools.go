@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"gatehouse/cmd/loadgen/field"
 	"gatehouse/cmd/loadgen/model"
 	"gatehouse/cmd/loadgen/report"
 )
@@ -63,19 +64,19 @@ func notes(dir string) error {
 
 func (b *bench) toolCalls(ctx context.Context, d *desk, t *report.Tools) error {
 	read := model.Plan{Tool: "Read", Rounds: callsPerRun, Input: func(n int) string { return fmt.Sprintf(`{"file_path":"Notes/%d.md"}`, n) }}
-	before, err := d.series(ctx)
+	before, err := d.Series(ctx)
 	if err != nil {
 		return err
 	}
 	var gaps []time.Duration
-	_, used, err := d.measured(func() ([]sample, error) {
+	_, used, err := d.measured(func() ([]field.Sample, error) {
 		gaps, err = d.calls(ctx, read, "vault", max(b.c.Messages/200, 1))
 		return nil, err
 	})
 	if err != nil {
 		return err
 	}
-	after, err := d.series(ctx)
+	after, err := d.Series(ctx)
 	if err != nil {
 		return err
 	}
@@ -94,7 +95,7 @@ func (b *bench) toolCalls(ctx context.Context, d *desk, t *report.Tools) error {
 		return err
 	}
 	if before, after = after, nil; err == nil {
-		after, err = d.series(ctx)
+		after, err = d.Series(ctx)
 	}
 	t.Shell = report.Summary(gaps)
 	return errors.Join(err, allFine(before, after, shell.Tool))

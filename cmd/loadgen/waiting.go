@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"gatehouse/cmd/loadgen/child"
+	"gatehouse/cmd/loadgen/field"
 	"gatehouse/cmd/loadgen/model"
 	"gatehouse/cmd/loadgen/report"
 )
@@ -24,8 +26,8 @@ func (b *bench) waiting(ctx context.Context) error {
 		return err
 	}
 	m.Set(model.Plan{Slow: wordEvery})
-	gw, err := b.side(ctx, b.c.Waiting, "", func(s *side) (*child, error) {
-		return startGateway(ctx, b.c.Program, s.field, s.dir, modelEnv(m))
+	gw, err := b.side(ctx, b.c.Waiting, "", func(s *side) (*child.Child, error) {
+		return child.Gateway(ctx, b.c.Program, s.Field, s.dir, modelEnv(m))
 	})
 	if err != nil {
 		return errors.Join(err, m.Close())
@@ -38,7 +40,7 @@ func (b *bench) waiting(ctx context.Context) error {
 	if err := until(ctx, time.Minute, func() bool { return m.Busy() == 0 }); err != nil {
 		return errors.Join(fmt.Errorf("%d answers did not end: %w", m.Busy(), err), m.Close(), gw.end())
 	}
-	if err := gw.await(ctx, len(gw.chats), time.Minute, 500*time.Millisecond); err != nil {
+	if err := gw.Await(ctx, len(gw.Chats), time.Minute, 500*time.Millisecond); err != nil {
 		return errors.Join(err, m.Close(), gw.end())
 	}
 	b.data.Waiting = d
@@ -49,27 +51,27 @@ func (b *bench) waiting(ctx context.Context) error {
 // wait has every chat ask, and reads what the gateway is while all wait.
 func wait(ctx context.Context, gw *side, m *model.Server) (*report.Waiting, error) {
 	time.Sleep(2 * time.Second)
-	d := &report.Waiting{Runs: len(gw.chats)}
+	d := &report.Waiting{Runs: len(gw.Chats)}
 	var err error
-	if d.Idle, _, err = gw.memory(); err != nil {
+	if d.Idle, _, err = gw.Memory(); err != nil {
 		return nil, err
 	}
-	before, err := gw.series(ctx)
+	before, err := gw.Series(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := gw.resetPeak(); err != nil {
+	if err := gw.ResetPeak(); err != nil {
 		return nil, err
 	}
-	for i, c := range gw.chats {
-		if _, err := c.Say(i, text(i)); err != nil {
+	for i, c := range gw.Chats {
+		if _, err := c.Say(i, field.Text(i)); err != nil {
 			return nil, err
 		}
 	}
 	if err := until(ctx, time.Minute, func() bool { return m.Waiting() == d.Runs }); err != nil {
 		return nil, fmt.Errorf("of %d runs %d wait for the model: %w", d.Runs, m.Waiting(), err)
 	}
-	_, used, err := gw.measured(func() ([]sample, error) {
+	_, used, err := gw.measured(func() ([]field.Sample, error) {
 		select {
 		case <-time.After(waitFor):
 		case <-ctx.Done():
@@ -83,10 +85,10 @@ func wait(ctx context.Context, gw *side, m *model.Server) (*report.Waiting, erro
 		return nil, fmt.Errorf("of %d runs %d still wait for the model", d.Runs, n)
 	}
 	d.CPU = used.Seconds() / waitFor.Seconds()
-	if d.Now, d.Peak, err = gw.memory(); err != nil {
+	if d.Now, d.Peak, err = gw.Memory(); err != nil {
 		return nil, err
 	}
-	after, err := gw.series(ctx)
+	after, err := gw.Series(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,6 @@
-package main
+// Package field has the simulated platforms with users on them: it writes in their chats,
+// times the answers and checks that every message has one.
+package field
 
 import (
 	"errors"
@@ -11,11 +13,11 @@ import (
 	"gatehouse/connectors/telegram/telegramtest"
 )
 
-// A field is the simulated platforms with users on them, and a record of what
+// A Field is the simulated platforms with users on them, and a record of what
 // became visible in their chats.
-type field struct {
-	platforms []*crowd.Platform
-	chats     []spot
+type Field struct {
+	Platforms []*crowd.Platform
+	Chats     []Spot
 	stops     []func()
 
 	mu      sync.Mutex
@@ -25,25 +27,26 @@ type field struct {
 	bell    chan struct{}        // something became visible
 }
 
-// A spot is a chat of a platform; its key names it among all.
-type spot struct {
+// A Spot is a chat of a platform; its key names it among all.
+type Spot struct {
 	crowd.Chat
 	platform string
-	key      string
+	Key      string
 }
 
-func keyOf(platform, chat string) string { return platform + "/" + chat }
+// KeyOf returns the key of a chat among all.
+func KeyOf(platform, chat string) string { return platform + "/" + chat }
 
 type seen struct {
 	id string
 	at time.Time // first visible
 }
 
-// newField returns platforms without flood control and n private chats, a share of
+// New returns platforms without flood control and n private chats, a share of
 // them on Discord; each platform with a share has one at least. They take
 // turns, so that the first few are of both.
-func newField(n int, share float64) (*field, error) {
-	f := &field{replies: map[string][]seen{}, last: map[string]time.Time{}, bell: make(chan struct{}, 1)}
+func New(n int, share float64) (*Field, error) {
+	f := &Field{replies: map[string][]seen{}, last: map[string]time.Time{}, bell: make(chan struct{}, 1)}
 	onDiscord := int(share*float64(n) + .5)
 	if share < 1 {
 		sim, err := telegramtest.Open(telegramtest.Options{FloodOff: true, LogSize: 1000})
@@ -57,7 +60,7 @@ func newField(n int, share float64) (*field, error) {
 	if share > 0 {
 		sim, err := discordtest.Open(discordtest.Options{FloodOff: true, LogSize: 1000})
 		if err != nil {
-			f.close()
+			f.Close()
 			return nil, err
 		}
 		if err := f.add(sim.Close)(crowd.Discord(sim, max(onDiscord, 1), 0)); err != nil {
@@ -69,28 +72,28 @@ func newField(n int, share float64) (*field, error) {
 }
 
 // add takes a platform in; on an error everything is closed.
-func (f *field) add(shut func() error) func(*crowd.Platform, error) error {
+func (f *Field) add(shut func() error) func(*crowd.Platform, error) error {
 	return func(p *crowd.Platform, err error) error {
 		if err != nil {
-			f.close()
+			f.Close()
 			return errors.Join(err, shut())
 		}
-		f.platforms = append(f.platforms, p)
+		f.Platforms = append(f.Platforms, p)
 		f.stops = append(f.stops, p.Watch(func(m crowd.Message) { f.see(p.Name, m) }))
 		return nil
 	}
 }
 
 // mix interleaves the platforms' chats evenly in one list.
-func (f *field) mix() {
+func (f *Field) mix() {
 	type placed struct {
 		at float64
-		spot
+		Spot
 	}
 	var all []placed
-	for _, p := range f.platforms {
+	for _, p := range f.Platforms {
 		for i, c := range p.Chats {
-			all = append(all, placed{(float64(i) + .5) / float64(len(p.Chats)), spot{c, p.Name, keyOf(p.Name, c.ID)}})
+			all = append(all, placed{(float64(i) + .5) / float64(len(p.Chats)), Spot{c, p.Name, KeyOf(p.Name, c.ID)}})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b placed) int {
@@ -103,20 +106,21 @@ func (f *field) mix() {
 		return 0
 	})
 	for _, c := range all {
-		f.chats = append(f.chats, c.spot)
+		f.Chats = append(f.Chats, c.Spot)
 	}
 }
 
-func (f *field) close() {
+// Close ends the platforms.
+func (f *Field) Close() {
 	for _, stop := range f.stops {
 		stop()
 	}
-	for _, p := range f.platforms {
+	for _, p := range f.Platforms {
 		_ = p.Close()
 	}
 }
 
-func (f *field) see(platform string, m crowd.Message) {
+func (f *Field) see(platform string, m crowd.Message) {
 	if !m.Bot {
 		return
 	}
@@ -124,7 +128,7 @@ func (f *field) see(platform string, m crowd.Message) {
 	defer f.mu.Unlock()
 	f.last[platform] = m.At
 	if !m.Edited {
-		key := keyOf(platform, m.Chat)
+		key := KeyOf(platform, m.Chat)
 		f.replies[key] = append(f.replies[key], seen{m.ID, m.At})
 		f.total++
 	}
@@ -134,15 +138,15 @@ func (f *field) see(platform string, m crowd.Message) {
 	}
 }
 
-// online reports whether the bot receives on every platform.
-func (f *field) online() bool {
-	return !slices.ContainsFunc(f.platforms, func(p *crowd.Platform) bool { return !p.Online() })
+// Online reports whether the bot receives on every platform.
+func (f *Field) Online() bool {
+	return !slices.ContainsFunc(f.Platforms, func(p *crowd.Platform) bool { return !p.Online() })
 }
 
-// seenAt returns when the bot had turned to every platform, after a moment; zero when
+// SeenAt returns when the bot had turned to every platform, after a moment; zero when
 // it has not.
-func (f *field) seenAt(after time.Time) (last time.Time) {
-	for _, p := range f.platforms {
+func (f *Field) SeenAt(after time.Time) (last time.Time) {
+	for _, p := range f.Platforms {
 		at := p.Seen(after)
 		if at.IsZero() {
 			return at

@@ -1,4 +1,4 @@
-package main
+package field
 
 import (
 	"context"
@@ -11,10 +11,10 @@ import (
 	"gatehouse/cmd/loadgen/report"
 )
 
-// countAnswers judges by what users see alone: how many answers each chat has.
-func (f *field) countAnswers() report.Verdict {
+// CountAnswers judges by what users see alone: how many answers each chat has.
+func (f *Field) CountAnswers() report.Verdict {
 	var v report.Verdict
-	for _, p := range f.platforms {
+	for _, p := range f.Platforms {
 		for _, c := range p.Chats {
 			asked, got := 0, 0
 			for _, m := range p.History(c.ID) {
@@ -30,14 +30,15 @@ func (f *field) countAnswers() report.Verdict {
 	return v
 }
 
-func databaseOf(dir string) string { return filepath.Join(dir, "vault", "Chat", "sessions.db") }
+// Database returns where the gateway's database is below its directory.
+func Database(dir string) string { return filepath.Join(dir, "vault", "Chat", "sessions.db") }
 
-// check follows every message of every chat to the answer that is visible
+// Check follows every message of every chat to the answer that is visible
 // there, through the database of the gateway, which must have ended: the
 // message's row names its run, the run's reply names the platform's message.
 // An answer counts as the message's own only when the chat shows it.
-func (f *field) check(ctx context.Context, dir string) (report.Judgement, error) {
-	db, err := sql.Open("sqlite3", "file:"+databaseOf(dir)+"?mode=ro")
+func (f *Field) Check(ctx context.Context, dir string) (report.Judgement, error) {
+	db, err := sql.Open("sqlite3", "file:"+Database(dir)+"?mode=ro")
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +56,7 @@ func (f *field) check(ctx context.Context, dir string) (report.Judgement, error)
 		if err := rows.Scan(&bot, &chat, &message, &answer); err != nil {
 			return nil, err
 		}
-		key := keyOf(bot, chat)
+		key := KeyOf(bot, chat)
 		if answers[key] == nil {
 			answers[key] = map[string][]string{}
 		}
@@ -65,9 +66,9 @@ func (f *field) check(ctx context.Context, dir string) (report.Judgement, error)
 		return nil, err
 	}
 	found := report.Judgement{}
-	for _, p := range f.platforms {
+	for _, p := range f.Platforms {
 		for _, c := range p.Chats {
-			found.Add(p.Name, checkChat(p.History(c.ID), answers[keyOf(p.Name, c.ID)]))
+			found.Add(p.Name, checkChat(p.History(c.ID), answers[KeyOf(p.Name, c.ID)]))
 		}
 	}
 	return found, nil

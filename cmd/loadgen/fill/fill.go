@@ -1,4 +1,5 @@
-package main
+// Package fill writes a past into the database of a gateway that does not run.
+package fill
 
 import (
 	"context"
@@ -8,36 +9,36 @@ import (
 	"time"
 )
 
-// A past is how much has happened before: finished messages with their replies
+// A Past is how much has happened before: finished messages with their replies
 // and runs, known chats with their sessions, and rows of the audit log and as
 // many of usage.
-type past struct{ rows, lanes, history int }
+type Past struct{ Rows, Lanes, History int }
 
-// fill writes a past into the database of a gateway that has made its tables
+// Database writes a past into the database of a gateway that has made its tables
 // and ended. Messages are a day old at most, so that the housekeeping has no
 // reason to remove them. The chats are shared out among bots. Where the bots
 // had come to is forgotten: their platforms will be new ones.
-func fill(ctx context.Context, dir string, bots []string, p past) (took time.Duration, bytes int64, err error) {
+func Database(ctx context.Context, path string, bots []string, p Past) (took time.Duration, bytes int64, err error) {
 	began := time.Now()
-	db, err := sql.Open("sqlite3", "file:"+databaseOf(dir)+"?_journal_mode=WAL&_synchronous=OFF")
+	db, err := sql.Open("sqlite3", "file:"+path+"?_journal_mode=WAL&_synchronous=OFF")
 	if err != nil {
 		return 0, 0, err
 	}
 	defer db.Close()
 	db.SetMaxOpenConns(1)
-	ctx, cancel := context.WithTimeout(ctx, 15*time.Minute+time.Duration(p.history/1000)*400*time.Millisecond)
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Minute+time.Duration(p.History/1000)*400*time.Millisecond)
 	defer cancel()
 	texts := []string{`PRAGMA cache_size = -200000`}
-	if p.lanes > 0 {
-		texts = append(texts, fillMessages(bots, p.rows, p.lanes)...)
+	if p.Lanes > 0 {
+		texts = append(texts, fillMessages(bots, p.Rows, p.Lanes)...)
 	}
 	for _, q := range texts {
 		if _, err := db.ExecContext(ctx, q); err != nil {
 			return 0, 0, fmt.Errorf("fill the database: %w", err)
 		}
 	}
-	if p.history > 0 {
-		if err := fillHistory(ctx, db, p.history); err != nil {
+	if p.History > 0 {
+		if err := fillHistory(ctx, db, p.History); err != nil {
 			return 0, 0, fmt.Errorf("fill the audit log and usage: %w", err)
 		}
 	}

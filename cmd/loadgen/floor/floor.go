@@ -1,4 +1,5 @@
-package main
+// Package floor measures what the machine itself costs.
+package floor
 
 import (
 	"context"
@@ -14,9 +15,9 @@ import (
 	"gatehouse/cmd/loadgen/report"
 )
 
-// bareSync returns what one fsync and one fdatasync of an appended 4 KiB page cost
+// Sync returns what one fsync and one fdatasync of an appended 4 KiB page cost
 // on the disk of dir.
-func bareSync(dir string, n int) (fsync, fdatasync report.Percentiles, err error) {
+func Sync(dir string, n int) (fsync, fdatasync report.Percentiles, err error) {
 	f, err := os.Create(filepath.Join(dir, "fsync"))
 	if err != nil {
 		return fsync, fdatasync, err
@@ -44,9 +45,9 @@ func bareSync(dir string, n int) (fsync, fdatasync report.Percentiles, err error
 	return report.Summary(full), report.Summary(data), nil
 }
 
-// syncs counts the fsync and fdatasync calls of a traced run, from strace's
+// Syncs counts the fsync and fdatasync calls of a traced run, from strace's
 // summary.
-func syncs(path string) (n int, err error) {
+func Syncs(path string) (n int, err error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return 0, err
@@ -65,8 +66,8 @@ func syncs(path string) (n int, err error) {
 	return n, nil
 }
 
-// traced returns the command that counts syncs into file; "" where there is none.
-func traced(file string) []string {
+// Traced returns the command that counts syncs into file; "" where there is none.
+func Traced(file string) []string {
 	path, err := exec.LookPath("strace")
 	if err != nil {
 		return nil
@@ -74,8 +75,8 @@ func traced(file string) []string {
 	return []string{path, "-f", "-c", "-o", file, "-e", "trace=fsync,fdatasync"}
 }
 
-// busy returns how much of the machine's processors others use now, 0 to 1.
-func busy(ctx context.Context) float64 {
+// Busy returns how much of the machine's processors others use now, 0 to 1.
+func Busy(ctx context.Context) float64 {
 	a, at := cpuTimes()
 	select {
 	case <-ctx.Done():

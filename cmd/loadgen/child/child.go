@@ -1,4 +1,5 @@
-package main
+// Package child runs a bot under test as a process, and reads what it uses.
+package child
 
 import (
 	"bufio"
@@ -16,28 +17,30 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"gatehouse/cmd/loadgen/field"
 )
 
-// startWait and stopWait bound a child's start and its end.
+// startWait and StopWait bound a child's start and its end.
 const (
 	startWait = 60 * time.Second
-	stopWait  = 60 * time.Second
+	StopWait  = 60 * time.Second
 )
 
-// A child is a bot under test: the gateway, or the bare one.
-type child struct {
+// A Child is a bot under test: the gateway, or the bare one.
+type Child struct {
 	cmd     *exec.Cmd
 	pid     int // of the bot itself, also under a tracer
 	metrics string
-	runtime string // removed at the end; "" for the bare bot
-	begun   time.Time
+	Runtime string // removed at the end; "" for the bare bot
+	Begun   time.Time
 	ended   chan error
 	log     *os.File
 }
 
 // gatewayEnv returns the whole environment of the gateway under test: nothing is
 // inherited, so that two machines measure the same.
-func gatewayEnv(f *field, dir, runtime, metrics string) []string {
+func gatewayEnv(f *field.Field, dir, runtime, metrics string) []string {
 	env := []string{
 		"HOME=" + dir, "XDG_RUNTIME_DIR=" + runtime, "TMPDIR=" + dir,
 		"GATEHOUSE_VAULT_PATH=" + filepath.Join(dir, "vault"),
@@ -50,7 +53,7 @@ func gatewayEnv(f *field, dir, runtime, metrics string) []string {
 		"GATEHOUSE_MODEL=local/quote",
 		"GATEHOUSE_LOG_FORMAT=json",
 	}
-	for _, p := range f.platforms {
+	for _, p := range f.Platforms {
 		for k, v := range p.Settings(p.URL) {
 			env = append(env, "GATEHOUSE_"+k+"="+v)
 		}
@@ -58,39 +61,40 @@ func gatewayEnv(f *field, dir, runtime, metrics string) []string {
 	return env
 }
 
-// startGateway starts the program and returns when it receives. settings go
+// Gateway starts the program and returns when it receives. settings go
 // before those of gatewayEnv; wrap, when given, is a command that runs it (a
 // tracer).
-func startGateway(ctx context.Context, program string, f *field, dir string, settings []string, wrap ...string) (*child, error) {
+func Gateway(ctx context.Context, program string, f *field.Field, dir string, settings []string, wrap ...string) (*Child, error) {
 	runtime, err := os.MkdirTemp("", "lg") // short: a socket's path has at most 107 bytes
 	if err != nil {
 		return nil, err
 	}
-	metrics, err := freeAddr()
+	metrics, err := FreeAddr()
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(runtime))
 	}
 	argv := append(append([]string{}, wrap...), program, "serve")
-	c, err := start(ctx, f, dir, append(gatewayEnv(f, dir, runtime, metrics), settings...), argv)
+	c, err := Start(ctx, f, dir, append(gatewayEnv(f, dir, runtime, metrics), settings...), argv)
 	if c == nil {
 		return nil, errors.Join(err, os.RemoveAll(runtime))
 	}
-	c.metrics, c.runtime = "http://"+metrics+"/metrics", runtime
+	c.metrics, c.Runtime = "http://"+metrics+"/metrics", runtime
 	if err == nil && len(wrap) > 0 {
 		c.pid, err = onlyChild(c.cmd.Process.Pid)
 	}
 	return c, err
 }
 
-func start(ctx context.Context, f *field, dir string, env, argv []string) (*child, error) {
+// Start starts a bot and returns when it receives on all platforms.
+func Start(ctx context.Context, f *field.Field, dir string, env, argv []string) (*Child, error) {
 	log, err := os.OpenFile(filepath.Join(dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	c := &child{cmd: exec.Command(argv[0], argv[1:]...), ended: make(chan error, 1), log: log}
+	c := &Child{cmd: exec.Command(argv[0], argv[1:]...), ended: make(chan error, 1), log: log}
 	c.cmd.Env, c.cmd.Stderr, c.cmd.Stdout = env, log, log
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	c.begun = time.Now()
+	c.Begun = time.Now()
 	if err := c.cmd.Start(); err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
@@ -98,7 +102,7 @@ func start(ctx context.Context, f *field, dir string, env, argv []string) (*chil
 	go func() { c.ended <- c.cmd.Wait() }()
 	ctx, cancel := context.WithTimeout(ctx, startWait)
 	defer cancel()
-	for !f.online() {
+	for !f.Online() {
 		select {
 		case err := <-c.ended:
 			c.ended <- err
@@ -111,14 +115,14 @@ func start(ctx context.Context, f *field, dir string, env, argv []string) (*chil
 	return c, nil
 }
 
-// stop asks the child to end and waits for it.
-func (c *child) stop() error {
+// Stop asks the child to end and waits for it.
+func (c *Child) Stop() error {
 	if c == nil {
 		return nil
 	}
 	defer c.log.Close()
-	if c.runtime != "" {
-		defer os.RemoveAll(c.runtime)
+	if c.Runtime != "" {
+		defer os.RemoveAll(c.Runtime)
 	}
 	_ = syscall.Kill(c.pid, syscall.SIGTERM)
 	select {
@@ -127,7 +131,7 @@ func (c *child) stop() error {
 			return fmt.Errorf("the child ended with %w; its log: %s", err, tailOf(c.log.Name()))
 		}
 		return nil
-	case <-time.After(stopWait):
+	case <-time.After(StopWait):
 		_ = c.cmd.Process.Kill()
 		_ = syscall.Kill(c.pid, syscall.SIGKILL)
 		<-c.ended
@@ -143,7 +147,8 @@ func tailOf(path string) string {
 	return string(b[max(0, len(b)-2000):])
 }
 
-func freeAddr() (string, error) {
+// FreeAddr returns an address on loopback that no one listens on.
+func FreeAddr() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", err
@@ -164,9 +169,9 @@ func onlyChild(pid int) (int, error) {
 	return n, nil
 }
 
-// cpu returns the time that the child has used, to 10 ms (proc_pid_stat(5): utime
+// CPU returns the time that the child has used, to 10 ms (proc_pid_stat(5): utime
 // and stime are the fields 14 and 15, in ticks of 1/100 s).
-func (c *child) cpu() (time.Duration, error) {
+func (c *Child) CPU() (time.Duration, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.pid))
 	if err != nil {
 		return 0, err
@@ -180,21 +185,21 @@ func (c *child) cpu() (time.Duration, error) {
 	return time.Duration(user+system) * 10 * time.Millisecond, errors.Join(err1, err2)
 }
 
-// memory returns the resident set and its peak since resetPeak, in MiB.
-func (c *child) memory() (now, peak float64, err error) {
+// Memory returns the resident set and its peak since resetPeak, in MiB.
+func (c *Child) Memory() (now, peak float64, err error) {
 	m, err := c.status("VmRSS", "VmHWM")
 	return m["VmRSS"], m["VmHWM"], err
 }
 
-// own returns the part of the resident set that is no page of a file, in MiB: what
+// Own returns the part of the resident set that is no page of a file, in MiB: what
 // the program has written, and no one else could use.
-func (c *child) own() (float64, error) {
+func (c *Child) Own() (float64, error) {
 	m, err := c.status("RssAnon")
 	return m["RssAnon"], err
 }
 
 // status reads fields of /proc/<pid>/status, in MiB.
-func (c *child) status(names ...string) (map[string]float64, error) {
+func (c *Child) status(names ...string) (map[string]float64, error) {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/status", c.pid))
 	if err != nil {
 		return nil, err
@@ -215,13 +220,13 @@ func (c *child) status(names ...string) (map[string]float64, error) {
 	return found, nil
 }
 
-// resetPeak begins a new peak (proc_pid_clear_refs(5): 5).
-func (c *child) resetPeak() error {
+// ResetPeak begins a new peak (proc_pid_clear_refs(5): 5).
+func (c *Child) ResetPeak() error {
 	return os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", c.pid), []byte("5"), 0)
 }
 
-// series reads the gateway's metrics: "name{labels}" → value.
-func (c *child) series(ctx context.Context) (map[string]float64, error) {
+// Series reads the gateway's metrics: "name{labels}" → value.
+func (c *Child) Series(ctx context.Context) (map[string]float64, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.metrics, nil)

@@ -1,4 +1,4 @@
-package main
+package field
 
 import (
 	"context"
@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-func (f *field) count() int {
+func (f *Field) count() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.total
 }
 
-// await waits until n of the bot's messages are visible in all, and then for
+// Await waits until n of the bot's messages are visible in all, and then for
 // quiet: final edits, and answers that should not come.
-func (f *field) await(ctx context.Context, n int, limit, quiet time.Duration) error {
+func (f *Field) Await(ctx context.Context, n int, limit, quiet time.Duration) error {
 	over := time.NewTimer(limit)
 	defer over.Stop()
 	for f.count() < n {
@@ -41,41 +41,41 @@ func (f *field) await(ctx context.Context, n int, limit, quiet time.Duration) er
 // talkers is how many chats are written in by the latency parts.
 const talkers = 10
 
-// A sample is how long one message took from "available" to "visible".
-type sample struct {
+// A Sample is how long one message took from "available" to "visible".
+type Sample struct {
 	platform string
 	took     time.Duration
 }
 
-// oneByOne sends n messages, ten chats in turn, each after the answer to the
+// OneByOne sends n messages, ten chats in turn, each after the answer to the
 // one before.
-func (f *field) oneByOne(ctx context.Context, n int) ([]sample, error) {
-	out := make([]sample, 0, n)
+func (f *Field) OneByOne(ctx context.Context, n int) ([]Sample, error) {
+	out := make([]Sample, 0, n)
 	for i := range n {
 		before := f.count()
-		c := f.chats[i%min(talkers, len(f.chats))]
-		m, err := c.Say(i, text(i))
+		c := f.Chats[i%min(talkers, len(f.Chats))]
+		m, err := c.Say(i, Text(i))
 		if err != nil {
 			return nil, err
 		}
-		if err := f.await(ctx, before+1, 20*time.Second, 0); err != nil {
+		if err := f.Await(ctx, before+1, 20*time.Second, 0); err != nil {
 			return nil, err
 		}
 		f.mu.Lock()
-		r := f.replies[c.key]
+		r := f.replies[c.Key]
 		if f.total != before+1 || len(r) == 0 {
 			f.mu.Unlock()
 			return nil, fmt.Errorf("message %d was answered %d times within 20 s", i+1, f.total-before)
 		}
-		out = append(out, sample{c.platform, r[len(r)-1].at.Sub(m.At)})
+		out = append(out, Sample{c.platform, r[len(r)-1].at.Sub(m.At)})
 		f.mu.Unlock()
 	}
 	return out, nil
 }
 
-// openLoop sends n messages at a rate whatever the answers do. The k-th answer
+// OpenLoop sends n messages at a rate whatever the answers do. The k-th answer
 // in a chat belongs to its k-th message.
-func (f *field) openLoop(ctx context.Context, n int, rate float64) ([]sample, error) {
+func (f *Field) OpenLoop(ctx context.Context, n int, rate float64) ([]Sample, error) {
 	f.mu.Lock()
 	base := map[string]int{}
 	for key, r := range f.replies {
@@ -83,53 +83,53 @@ func (f *field) openLoop(ctx context.Context, n int, rate float64) ([]sample, er
 	}
 	start := f.total
 	f.mu.Unlock()
-	chats := f.chats[:min(talkers, len(f.chats))]
+	chats := f.Chats[:min(talkers, len(f.Chats))]
 	sent := map[string][]time.Time{}
 	tick := time.NewTicker(time.Duration(float64(time.Second) / rate))
 	defer tick.Stop()
 	for i := range n {
 		c := chats[i%len(chats)]
-		m, err := c.Say(i, text(i))
+		m, err := c.Say(i, Text(i))
 		if err != nil {
 			return nil, err
 		}
-		sent[c.key] = append(sent[c.key], m.At)
+		sent[c.Key] = append(sent[c.Key], m.At)
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
 	}
-	if err := f.await(ctx, start+n, time.Minute, 200*time.Millisecond); err != nil {
+	if err := f.Await(ctx, start+n, time.Minute, 200*time.Millisecond); err != nil {
 		return nil, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var out []sample
+	var out []Sample
 	for _, c := range chats {
-		got := f.replies[c.key][base[c.key]:]
-		for i, at := range sent[c.key][:min(len(sent[c.key]), len(got))] {
-			out = append(out, sample{c.platform, got[i].at.Sub(at)})
+		got := f.replies[c.Key][base[c.Key]:]
+		for i, at := range sent[c.Key][:min(len(sent[c.Key]), len(got))] {
+			out = append(out, Sample{c.platform, got[i].at.Sub(at)})
 		}
 	}
 	return out, nil
 }
 
-// burst sends each messages to every chat at once and waits for the answers.
+// Burst sends each messages to every chat at once and waits for the answers.
 // It returns the time from the first message to each platform's last change.
-func (f *field) burst(ctx context.Context, each int) (map[string]time.Duration, error) {
+func (f *Field) Burst(ctx context.Context, each int) (map[string]time.Duration, error) {
 	before := f.count()
 	began := time.Now()
 	for k := range each {
-		for _, c := range f.chats {
-			if _, err := c.Say(k, text(k)); err != nil {
+		for _, c := range f.Chats {
+			if _, err := c.Say(k, Text(k)); err != nil {
 				return nil, err
 			}
 		}
 	}
-	want := before + each*len(f.chats)
-	limit := 30*time.Second + time.Duration(each*len(f.chats))*20*time.Millisecond
-	if err := f.await(ctx, want, limit, 300*time.Millisecond); err != nil {
+	want := before + each*len(f.Chats)
+	limit := 30*time.Second + time.Duration(each*len(f.Chats))*20*time.Millisecond
+	if err := f.Await(ctx, want, limit, 300*time.Millisecond); err != nil {
 		return nil, err
 	}
 	f.mu.Lock()
@@ -141,13 +141,13 @@ func (f *field) burst(ctx context.Context, each int) (map[string]time.Duration, 
 	return took, nil
 }
 
-// text returns a question of ordinary length that matches no note.
-func text(i int) string {
+// Text returns a question of ordinary length that matches no note.
+func Text(i int) string {
 	return fmt.Sprintf("Question %d: could you please tell me where we stand with this, and what comes next?", i+1)
 }
 
-// times returns those of one platform's samples; "" is all.
-func times(list []sample, platform string) (out []time.Duration) {
+// Times returns those of one platform's samples; "" is all.
+func Times(list []Sample, platform string) (out []time.Duration) {
 	for _, s := range list {
 		if platform == "" || s.platform == platform {
 			out = append(out, s.took)
