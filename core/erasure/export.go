@@ -45,6 +45,11 @@ func (e *Eraser) Export(ctx context.Context, ref string) (Export, error) {
 		}
 		rows[x.Name] = found
 		for _, row := range found {
+			if x.Open != nil {
+				if err := x.Open(row); err != nil {
+					return Export{}, fmt.Errorf("export %s: %w", x.Name, err)
+				}
+			}
 			if id, ok := row["session_id"].(string); ok {
 				theirs[id] = true
 			}

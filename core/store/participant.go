@@ -8,7 +8,11 @@ import (
 
 // An Export is a statement that returns what a table keeps of a user: $1 is the
 // user's number, $2 the most rows.
-type Export struct{ Name, Query string }
+type Export struct {
+	Name, Query string
+	// Open makes the encrypted columns of a row readable; nil: there are none.
+	Open func(row map[string]any) error
+}
 
 // Log forgets and exports what the audit log and adopted rows keep of a user.
 type Log struct{}
@@ -31,5 +35,5 @@ func (Log) Forget(ctx context.Context, tx *Tx, r *core.Removal) error {
 
 // Exports returns the statements of an export.
 func (Log) Exports() []Export {
-	return []Export{{"audit", `SELECT at, via, action, subject FROM audit_events WHERE user_id = $1 ORDER BY at DESC, id DESC LIMIT $2`}}
+	return []Export{{Name: "audit", Query: `SELECT at, via, action, subject FROM audit_events WHERE user_id = $1 ORDER BY at DESC, id DESC LIMIT $2`}}
 }

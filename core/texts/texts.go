@@ -8,6 +8,7 @@
 //	runs.tmpl      why there is no answer
 //	files.tmpl     files that were not read, or not sent
 //	journal.tmpl   the journal, and the time zone of its dates
+//	memory.tmpl    the memory of corrections
 //
 // Say renders the texts of the gate, some of which operators may replace for one
 // bot (Editable). They are plain text without markup on any platform. Text
@@ -43,6 +44,8 @@ var (
 	files string
 	//go:embed journal.tmpl
 	journal string
+	//go:embed memory.tmpl
+	memory string
 )
 
 // An index is the parsed catalogue. Most texts have no fields: they are kept as
@@ -56,7 +59,7 @@ type index struct {
 // the program that need no text do not pay for it.
 var catalogue = sync.OnceValue(func() index {
 	b := index{plain: map[string]string{}, filled: template.New("").Option("missingkey=error")}
-	for _, source := range [...]string{gate, commands, asks, runs, files, journal} {
+	for _, source := range [...]string{gate, commands, asks, runs, files, journal, memory} {
 		for _, t := range template.Must(template.New("").Parse(source)).Templates() {
 			switch {
 			case t.Name() == "": // the remarks between the texts

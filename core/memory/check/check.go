@@ -85,7 +85,12 @@ var formats = []struct {
 
 // Conditional reports whether a text applies only where its condition is met, as in "when
 // you write code".
-func Conditional(text string) bool { return condition.MatchString(detect.Fold(text)) }
+func Conditional(text string) bool {
+	return condition.MatchString(scope.ReplaceAllString(detect.Fold(text), ""))
+}
+
+// scope are words that say where a text applies, which is known apart from it.
+var scope = regexp.MustCompile(`\b(?:in|for|fuer) (?:this|our|diesem|dieser|diesen|diese|dieses|unserem) (?:chat|conversation|thread|session|project|repo|gespraech|unterhaltung|projekt)\b`)
 
 var condition = regexp.MustCompile(`\b(?:when|whenever|if|unless|for|in (?:code|emails?|letters?|python|go|sql|javascript|this|our|my)|every time|wenn|falls|sobald|fuer|ausser|in (?:mails?|briefen|code|python|diesem|unserem|meinem)|beim?)\b`)
 

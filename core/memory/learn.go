@@ -1,0 +1,242 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"gatehouse/core"
+	"gatehouse/core/memory/check"
+	"gatehouse/core/memory/detect"
+	"gatehouse/core/memory/score"
+	"gatehouse/core/store"
+	"gatehouse/core/texts"
+)
+
+// A Message is what a person wrote to a model.
+type Message struct {
+	User     int64  // 0: no one whose memory is kept
+	Source   string // names the message: the same again is not learnt again
+	Session  string
+	Project  string // of the session; "" for none
+	Text     string
+	Question string // the person's message before it
+	Answer   string // the model's answer to that; "" for none
+	Model    string // of that answer
+}
+
+// An Outcome is what became of a message.
+type Outcome string
+
+// Outcomes.
+const (
+	Nothing Outcome = ""
+	Stored  Outcome = "stored" // it is in force, and can be undone; a card may ask about a conflict
+	Asked   Outcome = "asked"  // a card asks
+	Secret  Outcome = "secret" // refused: it contains one
+	Full    Outcome = "full"   // refused: the person has Max corrections, or MaxCards cards
+)
+
+// Learnt is what was learnt of a message.
+type Learnt struct {
+	Outcome    Outcome
+	What       string      // of Secret: "a key", "a password"
+	Correction Correction  // of Stored and Asked
+	Old        *Correction // the one that it contradicts
+}
+
+// Hear learns from a message. It stores what is worth it, or a card, before it returns;
+// called again for the same Source it returns the same.
+func (s *Store) Hear(ctx context.Context, m Message) (l Learnt, err error) {
+	if m.User <= 0 {
+		return l, nil
+	}
+	found := detect.Detect(detect.Message{Text: m.Text, Answer: m.Answer, Threshold: s.o.Threshold})
+	s.o.Metrics.heard(found.Layer)
+	if found.Layer == detect.None {
+		return l, nil
+	}
+	if what, ok := detect.Secret(m.Text); ok {
+		s.o.Metrics.learnt(Secret)
+		if found.Layer == detect.Implicit {
+			return l, nil
+		}
+		return Learnt{Outcome: Secret, What: what}, nil
+	}
+	c := s.draft(&m, &found)
+	if c.Text == "" || c.Status == "" {
+		return l, nil
+	}
+	err = s.o.DB.Tx(ctx, func(tx *store.Tx) (err error) {
+		l, err = s.learn(ctx, tx, c, m.Source)
+		return err
+	})
+	if core.KindOf(err) == core.Busy {
+		l, err = Learnt{Outcome: Full}, nil
+	}
+	s.o.Metrics.learnt(l.Outcome)
+	return l, err
+}
+
+// draft returns the correction that a message is; without a Status it is not worth a card.
+func (s *Store) draft(m *Message, found *detect.Result) Correction {
+	c := Correction{ID: uuid.NewString(), User: m.User, Type: found.Type, Scope: found.Scope, Text: clean(found.Text, MaxText), Domain: found.Domain, Via: ViaRules,
+		Confidence: sureRules, Session: m.Session, Model: m.Model}
+	topic := len(detect.Words(c.Text))
+	if found.Type == detect.Factual && m.Answer != "" { // it is about the question, whose domain it has too
+		c.About = clean(m.Question, maxAbout)
+		c.Canonical = detect.Canonical(c.About)
+		if c.Domain == "general" {
+			c.Domain = detect.Domain(c.About)
+		}
+	}
+	if c.Canonical == "" {
+		c.Canonical = detect.Canonical(c.Text)
+	}
+	c.Class = score.ClassOf(c.Type, c.Domain)
+	c.ScopeRef = ref(&c.Scope, m)
+	switch utility := score.Store(score.WorthOf(*found, found.Type == detect.Factual || found.Type == detect.Failure, topic)); {
+	case found.Layer == detect.Explicit:
+		c.Status, c.Via, c.Confidence = Active, ViaExplicit, sureExplicit
+	case found.Layer == detect.Implicit:
+		c.Status, c.Card, c.Confidence = Pending, CardImplicit, sureAccepted
+	case score.Decide(utility) == score.Save:
+		c.Status = Active
+	case score.Decide(utility) == score.Review:
+		c.Status, c.Card = Pending, CardReview
+	}
+	return c
+}
+
+// ref returns what a scope refers to. One that the message does not have becomes the next
+// narrower one.
+func ref(scope *detect.Scope, m *Message) string {
+	if *scope == detect.Project && m.Project != "" {
+		return m.Project
+	}
+	if *scope != detect.Global && m.Session != "" {
+		*scope = detect.Conversation
+		return m.Session
+	}
+	*scope = detect.Global
+	return ""
+}
+
+// learn stores c, or what it leads to.
+func (s *Store) learn(ctx context.Context, tx *store.Tx, c Correction, source string) (Learnt, error) {
+	known, err := s.rows(ctx, tx, `WHERE source = $1 AND user_id = $2`, source, c.User)
+	if err != nil {
+		return Learnt{}, err
+	}
+	if len(known) > 0 {
+		return s.again(ctx, tx, known[0])
+	}
+	same, old, err := s.compare(ctx, tx, &c)
+	if err != nil {
+		return Learnt{}, err
+	}
+	if same != nil { // said again: it is confirmed
+		same.UpdatedAt, same.Confidence = tx.Time(), max(same.Confidence, c.Confidence)
+		return Learnt{Outcome: Stored, Correction: *same}, s.save(ctx, tx, same, Event{Kind: EventAccepted, Session: c.Session})
+	}
+	if err := s.room(ctx, tx, c.User, c.Status == Pending || old != nil); err != nil {
+		return Learnt{}, err
+	}
+	if old != nil && c.Card != CardImplicit {
+		c.Card, c.Conflicts = CardConflict, old.ID
+	}
+	if c.Card != NoCard {
+		c.ExpiresAt = tx.Time().Add(Answer)
+	}
+	if _, err := s.insert(ctx, tx, &c, source); err != nil {
+		return Learnt{}, err
+	}
+	out := Learnt{Outcome: Stored, Correction: c}
+	if c.Status == Pending {
+		out.Outcome = Asked
+	}
+	if c.Conflicts != "" {
+		out.Old = old
+	}
+	return out, nil
+}
+
+// again returns what was learnt of a message before.
+func (s *Store) again(ctx context.Context, tx *store.Tx, c Correction) (Learnt, error) {
+	l := Learnt{Correction: c}
+	switch c.Status {
+	case Active:
+		l.Outcome = Stored
+	case Pending:
+		l.Outcome = Asked
+	default:
+		return Learnt{}, nil
+	}
+	if c.Conflicts != "" {
+		if old, err := s.find(ctx, tx, c.User, c.Conflicts); err == nil {
+			l.Old = &old
+		}
+	}
+	return l, nil
+}
+
+// room returns Busy where a person has as many corrections, or cards, as there can be.
+func (s *Store) room(ctx context.Context, tx *store.Tx, user int64, card bool) error {
+	var n struct {
+		All   int `db:"rows_of"`
+		Cards int `db:"cards"`
+	}
+	err := tx.Get(ctx, &n, `SELECT count(*) AS rows_of, coalesce(sum(CASE WHEN card <> '' AND expires_at > $1 THEN 1 ELSE 0 END), 0) AS cards FROM corrections WHERE user_id = $2`, core.Stamp(tx.Time()), user)
+	if err != nil {
+		return fmt.Errorf("count corrections: %w", err)
+	}
+	if n.All >= Max || card && n.Cards >= MaxCards {
+		return texts.Error(core.Busy, "memory_full", texts.With{"Most": Max})
+	}
+	return nil
+}
+
+// compare returns the active correction of the same person and scope that says the same
+// as c, or one that c contradicts.
+func (s *Store) compare(ctx context.Context, q store.Queryer, c *Correction) (same, old *Correction, err error) {
+	all, err := s.rows(ctx, q, `WHERE user_id = $1 AND status = 'active' AND scope = $2 AND scope_ref = $3 AND correction_id <> $4 ORDER BY number DESC LIMIT 2000`,
+		c.User, string(c.Scope), c.ScopeRef, c.ID)
+	if err != nil {
+		return nil, nil, err
+	}
+	topics := topicsOf(c)
+	for i := range all {
+		x := &all[i]
+		if strings.EqualFold(x.Text, c.Text) && x.Canonical == c.Canonical {
+			return x, nil, nil
+		}
+		if old == nil && contradicts(c, x, topics) {
+			old = x
+		}
+	}
+	return nil, old, nil
+}
+
+// contradicts reports whether c and x are about the same: their topics are near and their
+// domain is the same, or both decide the same thing of answers differently.
+func contradicts(c, x *Correction, topics map[string]check.Check) bool {
+	for topic, theirs := range topicsOf(x) {
+		if mine, ok := topics[topic]; ok && mine != theirs {
+			return true
+		}
+	}
+	return c.Domain == x.Domain && score.Similarity(c.Canonical, x.Canonical) >= score.SameTopic
+}
+
+// topicsOf returns what c decides of answers, by topic.
+func topicsOf(c *Correction) map[string]check.Check {
+	out := map[string]check.Check{} // at most as many as checks of one text
+	for _, k := range c.Checks() {
+		if t := k.Topic(); t != "" {
+			out[t] = k
+		}
+	}
+	return out
+}
