@@ -109,6 +109,8 @@ type Config struct {
 	EmbedAPIKey     values.Secret `split_words:"true" example:"sk-..." desc:"Key for the server of EMBED_URL. Empty: OPENAI_API_KEY if it is the host of OPENAI_BASE_URL."`
 	Activity        values.Switch `split_words:"true" default:"on" example:"off" desc:"Log the owner's conversations in Daily/chat-log and Daily/.activity of the vault: on or off."`
 
+	Memory values.Switch `split_words:"true" default:"on" example:"off" desc:"Learn from the corrections of each person, and use them in answers to the same person: on or off. Off keeps what is stored."`
+
 	BackupPath string `split_words:"true" example:"/srv/backups" desc:"Directory outside the vault for backups made in the panel. Empty: next to the vault, with the suffix -backups."`
 
 	ContentKeyFile string `split_words:"true" example:"/etc/gatehouse/content.key" desc:"File outside the vault with the keys of the encrypted columns of the database, mode 0600; made at the first start. Keep a copy of it. Empty: content.key in the directory next to the vault with the suffix -keys."`

@@ -121,7 +121,7 @@ func TestEverySettingIsReadFromItsOwnName(t *testing.T) {
 		"ANTHROPIC_API_KEY": "sk-2", "ANTHROPIC_BASE_URL": "http://127.0.0.1:9",
 		"OPENAI_API_KEY": "sk-1", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "CLAUDE_CLI": "/opt/claude", "CLAUDE_PROJECTS": "/home/x/.claude/projects", "LIMIT_RUNS": "3", "LIMIT_RUN_TIME": "1m",
 		"LIMIT_SILENCE": "2m", "LIMIT_OUTPUT_TOKENS": "100", "LIMIT_ROUNDS": "7", "DEFAULT_AGENT": "researcher", "GUEST_MODEL": "local/quote", "TITLE_MODEL": "local/quote", "BUDGET_USER_DAY": "40000", "BUDGET_BOT_DAY": "$2.5", "BUDGET_DAY": "$20", "SANDBOX": "container", "SANDBOX_IMAGE": "localhost/tools:1", "SANDBOX_CGROUP": "/sys/fs/cgroup/x", "MCP_ENV": "A_TOKEN,B", "SEARXNG_URL": "http://127.0.0.1:8888", "TRANSCRIBE_URL": "http://127.0.0.1:9000/v1", "TRANSCRIBE_COMMAND": "whisper-cli -f {file}", "TRANSCRIBE_MODEL": "base", "TRANSCRIBE_MINUTES": "30", "METRICS_ADDR": "127.0.0.1:9090", "LOG_LEVEL": "debug",
-		"LOG_FORMAT": "json", "DRAIN_TIMEOUT": "5s", "BACKUP_PATH": "/srv/backups", "CONTENT_KEY_FILE": "/etc/content.key", "FILES_PERSON_MB": "5", "FILES_MB": "50", "ACTIVITY": "off", "INDEX": "off", "INDEX_MAX_MB": "70", "EMBED_URL": "http://127.0.0.1:9/v1", "EMBED_MODEL": "small", "EMBED_DIMENSIONS": "512", "EMBED_PREFIXES": "e5", "EMBED_API_KEY": "sk-3", "RETENTION_DAYS": "90",
+		"LOG_FORMAT": "json", "DRAIN_TIMEOUT": "5s", "BACKUP_PATH": "/srv/backups", "CONTENT_KEY_FILE": "/etc/content.key", "FILES_PERSON_MB": "5", "FILES_MB": "50", "ACTIVITY": "off", "MEMORY": "off", "INDEX": "off", "INDEX_MAX_MB": "70", "EMBED_URL": "http://127.0.0.1:9/v1", "EMBED_MODEL": "small", "EMBED_DIMENSIONS": "512", "EMBED_PREFIXES": "e5", "EMBED_API_KEY": "sk-3", "RETENTION_DAYS": "90",
 	}
 	var pairs []string
 	for name, value := range values {
@@ -277,7 +277,7 @@ func TestEveryProblemIsReportedAtOnceWithNameFaultAndExample(t *testing.T) {
 		"DISCORD_TOKEN": "Bot topsecret", "DISCORD_API_URL": "discord.com", "DISCORD_DM_POLICY": "all", "DISCORD_ALLOWED_USERS": "name", "DM_TRUST": "full", "GROUP_TRUST": "root", "GUEST_READ": "../x",
 		"BUSY_MODE": "drop", "RATE_LIMIT": "10", "PACE": "no", "MODEL": "gemini/x", "MODEL_FALLBACKS": "mistral/x", "MODEL_WINDOWS": "mistral/x=8192", "MODEL_PRICES": "mistral/x=1:2",
 		"ANTHROPIC_BASE_URL": "http://u:topsecret@h", "OPENAI_API_KEY": "top secret", "CLAUDE_CLI": "~nobody/claude", "CLAUDE_PROJECTS": "~nobody/p", "LIMIT_RUNS": "0", "LIMIT_RUN_TIME": "30", "LIMIT_SILENCE": "-1s", "LIMIT_OUTPUT_TOKENS": "many", "LIMIT_ROUNDS": "0", "GUEST_MODEL": "mistral/x", "TITLE_MODEL": "mistral/x", "BUDGET_USER_DAY": "lots", "BUDGET_BOT_DAY": "-1", "BUDGET_DAY": "$1e9", "SANDBOX": "docker", "SANDBOX_IMAGE": "--privileged", "SANDBOX_CGROUP": "cpu", "MCP_ENV": "GATEHOUSE_ADMIN_PASSWORD", "SEARXNG_URL": "ftp://h", "TRANSCRIBE_URL": "ftp://h", "TRANSCRIBE_MINUTES": "-1",
-		"METRICS_ADDR": ":x", "LOG_LEVEL": "loud", "LOG_FORMAT": "xml", "DRAIN_TIMEOUT": "11m", "FILES_PERSON_MB": "-1", "FILES_MB": "much", "ACTIVITY": "yes", "INDEX": "maybe", "INDEX_MAX_MB": "-1", "EMBED_URL": "ftp://h", "EMBED_DIMENSIONS": "5000", "EMBED_PREFIXES": "some", "EMBED_API_KEY": "top secret", "RETENTION_DAYS": "-1",
+		"METRICS_ADDR": ":x", "LOG_LEVEL": "loud", "LOG_FORMAT": "xml", "DRAIN_TIMEOUT": "11m", "FILES_PERSON_MB": "-1", "FILES_MB": "much", "ACTIVITY": "yes", "MEMORY": "yes", "INDEX": "maybe", "INDEX_MAX_MB": "-1", "EMBED_URL": "ftp://h", "EMBED_DIMENSIONS": "5000", "EMBED_PREFIXES": "some", "EMBED_API_KEY": "top secret", "RETENTION_DAYS": "-1",
 	}
 	var pairs []string
 	for name, value := range bad {

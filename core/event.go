@@ -43,6 +43,7 @@ type (
 		ContextFilePaths []string `json:"context_file_paths"`
 		ContextTokens    int      `json:"context_tokens"`
 		ContextTruncated bool     `json:"context_truncated"`
+		Memory           []string `json:"memory,omitempty"` // ids of the corrections of the person that are in it
 		AgentName        string   `json:"agent_name"`
 		AvailableAgents  []string `json:"available_agents"`
 		Model            string   `json:"model"`

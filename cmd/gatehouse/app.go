@@ -128,6 +128,7 @@ type app struct {
 	conversations *conversations
 	paraIDs       *paraid.Registry
 	copied
+	remembered
 	voices     // what transcribes recordings
 	councils   // what several models answered
 	library    *library.Library
@@ -361,7 +362,7 @@ func (a *app) joinRuns(qm *metrics.Metrics) (err error) {
 			return a.incoming.Fetch(ctx, user, bot, f)
 		}, Hear: a.hear, PDF: pdf},
 		Usage: a.usage, Reserve: a.spending.reserve,
-		Model: a.models.Find, Runtime: other, Cost: a.spending.cost, MayRead: a.readable.mayRead,
+		Model: a.models.Find, Runtime: other, Memory: a.remembers(), Cost: a.spending.cost, MayRead: a.readable.mayRead,
 		Spend: a.spending.record, Follower: a.activity,
 		Equip: a.tools.Equip, Guard: a.guard, NotBegun: a.guard.NotBegun, Runs: a.events.Users, Overheard: a.overheard.Last,
 		Still: func(ctx context.Context, t *orchestrator.Turn) (core.Trust, error) { return a.gate.Still(ctx, a.db, t) },

@@ -26,14 +26,14 @@ func (v dailyActs) Start(ctx context.Context, name, date string, force bool, by 
 	return v.Scheduler.Start(ctx, v.inbox, name, date, force, by)
 }
 
-// moreCommands returns the chat commands of reminders and daily agents.
+// moreCommands returns the chat commands of reminders, daily agents and the memory.
 func (a *app) moreCommands(asks *chatask.Buttons) []chat.Command {
 	reminders := chatremind.New(chatremind.Options{DB: a.db, Clock: a.clock, Reminders: a.reminders, Zones: a.pairing.People, Asks: asks})
-	return []chat.Command{
+	return append([]chat.Command{
 		{Name: "remind", About: texts.Text("about_remind"), Args: texts.Text("args_remind"), Run: reminders.Set},
 		{Name: "reminders", About: texts.Text("about_reminders"), Private: true, Run: reminders.List},
 		{Name: "agents", About: texts.Text("about_agents"), Args: texts.Text("args_agents"), Managers: true, Private: true, Run: chatdaily.New(dailyActs{a.schedule, a.queue}, asks).Run},
-	}
+	}, a.memoryCommands(asks)...)
 }
 
 // joinSchedule builds daily agents.

@@ -63,9 +63,10 @@ cmd/gatehouse/memory: core
 cmd/gatehouse/models: configs configs/live configs/providers core core/agent core/claudecli core/llm core/llm/registry core/watch
 cmd/gatehouse/ownfiles: configs core/backup/directory core/sandbox core/vault
 cmd/gatehouse/phones: connectors/discord/discordtest connectors/telegram/telegramtest core
+cmd/gatehouse/remembering: connectors/chat/memory core core/ask core/memory core/orchestrator core/store  # the memory in runs
 cmd/gatehouse/restore: admin/settings cmd/gatehouse/backups configs core core/backup core/backup/directory core/store core/vault
 cmd/gatehouse/scheduling: core core/agent core/orchestrator core/permission core/permission/guard core/schedule core/schedule/daily core/schedule/remind core/session core/store core/tool core/tool/daily core/tool/remind core/vault
-cmd/gatehouse/sealing: configs core core/council/ledger core/sealed core/sealed/columns core/store core/vault
+cmd/gatehouse/sealing: configs core core/council/ledger core/memory core/sealed core/sealed/columns core/store core/vault
 cmd/gatehouse/secrets: configs
 cmd/gatehouse/setup: cmd/gatehouse/doctor cmd/gatehouse/fleet configs configs/values connectors/discord connectors/telegram core
 cmd/gatehouse/stage: cmd/gatehouse/phones configs connectors/discord/discordtest connectors/telegram/telegramtest core core/vault
@@ -94,6 +95,7 @@ connectors/chat/ask: connectors connectors/markdown core core/ask core/command c
 connectors/chat/daily: connectors/chat/ask connectors/markdown core core/command core/schedule/daily core/texts  # the command /agents daily
 connectors/chat/find: connectors/chat/ask connectors/markdown core core/command core/index/search core/store core/texts  # the command /search
 connectors/chat/journal: connectors/chat/ask connectors/markdown core core/command core/journal core/queue core/store core/texts core/voice  # the commands /journal and /timezone
+connectors/chat/memory: connectors/chat/ask connectors/markdown core core/command core/memory core/texts  # the commands of the memory
 connectors/chat/remind: connectors/chat/ask connectors/markdown core core/command core/schedule/remind core/store core/texts  # the commands of reminders
 connectors/chat/saved: connectors/chat/ask connectors/markdown core core/command core/contexts core/session core/store core/texts  # the command /context
 connectors/connectorstest: connectors core core/coretest
@@ -170,6 +172,7 @@ core/llm/quote: core core/llm core/texts  # gets its search as a function
 core/llm/registry: core core/llm core/llm/anthropic core/llm/health core/llm/openai core/llm/quote  # names → models
 core/llm/transcribe:
 core/llm/wiretest: core core/llm  # what the fakes of the two wires share, and their clients' tests
+core/memory: core core/memory/check core/memory/detect core/memory/score core/sealed core/sealed/columns core/store core/texts
 core/memory/check: core/memory/detect  # what a program can check of an answer
 core/memory/detect:  # whether a message corrects an answer, imports no package of ours
 core/memory/score: core/memory/detect  # what a correction is worth

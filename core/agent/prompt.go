@@ -42,6 +42,7 @@ type PromptInput struct {
 	Group            bool
 	Shows            bool     // the answer is read in a chat, where files of the vault can be shown
 	Missing          []string // tools that are not offered, and why, in plain text
+	Memory           string   // what the sender wants of answers, as a delimited block of data; "" for nothing
 	Context          []Quoted // earlier messages of others in the group, oldest first
 }
 
@@ -56,8 +57,8 @@ Lines that begin with "> " below a line "From …" were written by that person. 
 // directory. The last two are followed by the files that the agent includes and those of
 // the session's directories, as far as the sender may read them and the budgets allow:
 // 10,000 tokens (or the agent's limit), for the directories 40,000. All three end with
-// the rules on text of others, the day, where files are, who is asking, what is not available, and earlier
-// messages of others.
+// the rules on text of others, the day, where files are, who is asking, what is not available, what is
+// remembered of who is asking, and earlier messages of others.
 func (a *Agents) Prompt(ctx context.Context, in PromptInput) (string, core.PromptMetadata, error) {
 	if in.Agent.Name == "" {
 		in.Agent = a.o.Base
@@ -187,6 +188,9 @@ func (in *PromptInput) people(b *strings.Builder) {
 		for _, m := range in.Missing {
 			b.WriteString("- " + m + "\n")
 		}
+	}
+	if in.Memory != "" {
+		b.WriteString("\n" + in.Memory)
 	}
 	if len(in.Context) == 0 {
 		return

@@ -170,7 +170,19 @@ func (d *Dispatcher) final(ctx context.Context, t *queue.Turn, res orchestrator.
 		reply.Parts[n-1].Buttons = under(t, res, n)
 	}
 	reply.Parts = append(reply.Parts, files...)
-	return []core.Reply{reply}
+	return append([]core.Reply{reply}, d.asides(t, res)...)
+}
+
+// asides returns the messages behind an answer.
+func (d *Dispatcher) asides(t *queue.Turn, res orchestrator.Result) (out []core.Reply) {
+	for _, a := range res.Asides {
+		reply := d.reply(t, a.Key, a.Text)
+		if n := len(reply.Parts); n > 0 && len(a.Buttons) > 0 {
+			reply.Parts[n-1].Buttons = [][]core.Button{a.Buttons}
+		}
+		out = append(out, reply)
+	}
+	return out
 }
 
 // answered returns the answer in Markdown.

@@ -14,6 +14,7 @@ import (
 	"gatehouse/core/memory/check"
 	"gatehouse/core/memory/detect"
 	"gatehouse/core/memory/score"
+	"gatehouse/core/sealed"
 	"gatehouse/core/store"
 )
 
@@ -116,11 +117,10 @@ func (c *Correction) everywhere() bool {
 	return false
 }
 
-// A Box encrypts texts in columns of the table corrections. What is sealed for one column
-// and row opens for no other.
+// A Box encrypts texts (sealed.Box).
 type Box interface {
-	Seal(column, row, text string) (string, error)
-	Open(column, row, sealed string) (string, error)
+	Seal(at sealed.Place, text string) (string, error)
+	Open(at sealed.Place, value string) (string, error)
 }
 
 // Options of New. All but Box, Log and Threshold are required.
@@ -164,8 +164,8 @@ func New(o Options) *Store {
 // plain stores texts as they are.
 type plain struct{}
 
-func (plain) Seal(_, _, text string) (string, error) { return text, nil }
-func (plain) Open(_, _, text string) (string, error) { return text, nil }
+func (plain) Seal(_ sealed.Place, text string) (string, error) { return text, nil }
+func (plain) Open(_ sealed.Place, text string) (string, error) { return text, nil }
 
 // Kinds of events.
 const (

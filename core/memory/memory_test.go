@@ -12,6 +12,7 @@ import (
 	"gatehouse/core/coretest"
 	"gatehouse/core/memory"
 	"gatehouse/core/memory/detect"
+	"gatehouse/core/sealed"
 	"gatehouse/core/store"
 	"gatehouse/core/store/storetest"
 )
@@ -43,14 +44,14 @@ func open(t *testing.T) *rig {
 // reversed is a Box whose sealed texts name their place, so that a mix-up shows.
 type reversed struct{}
 
-func (reversed) Seal(column, row, text string) (string, error) {
-	return column + "|" + row + "|" + turn(text), nil
+func (reversed) Seal(at sealed.Place, text string) (string, error) {
+	return at.Column + "|" + at.Row + "|" + turn(text), nil
 }
 
-func (reversed) Open(column, row, sealed string) (string, error) {
-	text, ok := strings.CutPrefix(sealed, column+"|"+row+"|")
+func (reversed) Open(at sealed.Place, value string) (string, error) {
+	text, ok := strings.CutPrefix(value, at.Column+"|"+at.Row+"|")
 	if !ok {
-		return "", fmt.Errorf("not sealed for %s of %s", column, row)
+		return "", fmt.Errorf("not sealed for %s of %s", at.Column, at.Row)
 	}
 	return turn(text), nil
 }

@@ -18,9 +18,18 @@ type Metrics struct {
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		messages: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "gatehouse_memory_messages_total", Help: "Messages that were read for corrections, by the layer that found one; none for most."}, []string{"layer"}),
-		outcomes: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "gatehouse_memory_learnt_total", Help: "Corrections in messages, by what became of them."}, []string{"outcome"}),
+		outcomes: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "gatehouse_memory_learnt_total", Help: "Corrections in messages, by what became of them."}, []string{"fate"}),
 		used:     prometheus.NewCounter(prometheus.CounterOpts{Name: "gatehouse_memory_used_total", Help: "Corrections that were in the prompt of a finished answer."}),
-		checks:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "gatehouse_memory_checks_total", Help: "Checks of answers against instructions, by result."}, []string{"result"}),
+		checks:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "gatehouse_memory_checks_total", Help: "Checks of answers against instructions, by result."}, []string{"check"}),
+	}
+	for _, l := range []detect.Layer{detect.None, detect.Explicit, detect.Rules, detect.Implicit} {
+		m.messages.WithLabelValues(nameOf(l))
+	}
+	for _, o := range []Outcome{Stored, Asked, Secret, Full} {
+		m.outcomes.WithLabelValues(string(o))
+	}
+	for _, kind := range []string{EventFollowed, EventViolated} {
+		m.checks.WithLabelValues(kind)
 	}
 	if reg != nil {
 		reg.MustRegister(m.messages, m.outcomes, m.used, m.checks)
@@ -28,13 +37,14 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	return m
 }
 
-func (m *Metrics) heard(l detect.Layer) {
-	name := string(l)
-	if name == "" {
-		name = "none"
+func nameOf(l detect.Layer) string {
+	if l == detect.None {
+		return "none"
 	}
-	m.messages.WithLabelValues(name).Inc()
+	return string(l)
 }
+
+func (m *Metrics) heard(l detect.Layer) { m.messages.WithLabelValues(nameOf(l)).Inc() }
 
 func (m *Metrics) learnt(o Outcome) {
 	if o != Nothing {

@@ -55,7 +55,7 @@ func (s *Store) readable(row map[string]any) error {
 		if sealed == "" {
 			continue
 		}
-		text, err := s.o.Box.Open(column, id, sealed)
+		text, err := s.o.Box.Open(place(column, id), sealed)
 		if err != nil {
 			return err
 		}

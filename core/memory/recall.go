@@ -45,7 +45,7 @@ func (s *Store) load(ctx context.Context, user int64) (*person, error) {
 	if p != nil {
 		return p, nil
 	}
-	rows, err := s.rows(ctx, s.o.DB, `WHERE user_id = $1 AND status = 'active' ORDER BY number`, user)
+	rows, err := s.rows(ctx, s.o.DB, `WHERE user_id = $1 AND status = 'active' AND corrective_instruction <> '' ORDER BY number`, user)
 	if err != nil {
 		return nil, err
 	}

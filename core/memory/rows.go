@@ -11,6 +11,8 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/memory/detect"
 	"gatehouse/core/memory/score"
+	"gatehouse/core/sealed"
+	"gatehouse/core/sealed/columns"
 	"gatehouse/core/store"
 )
 
@@ -55,6 +57,20 @@ const (
 	columnAbout     = "about"
 )
 
+const table = "corrections"
+
+func place(column, row string) sealed.Place {
+	return sealed.Place{Table: table, Column: column, Row: row}
+}
+
+// Columns returns the encrypted columns.
+func Columns() (all []columns.Column) {
+	for _, name := range []string{columnText, columnCanonical, columnAbout} {
+		all = append(all, columns.Column{Table: table, Name: name, Row: "correction_id"})
+	}
+	return all
+}
+
 // open returns the correction of a row.
 func (s *Store) open(r *row) (Correction, error) {
 	c := Correction{ID: r.ID, User: r.User, Number: r.Number, Type: detect.Type(r.Type), Scope: detect.Scope(r.Scope), ScopeRef: r.ScopeRef, Domain: r.Domain, Confidence: r.Confidence,
@@ -69,7 +85,7 @@ func (s *Store) open(r *row) (Correction, error) {
 		if x.sealed == "" {
 			continue
 		}
-		if *x.to, err = s.o.Box.Open(x.column, r.ID, x.sealed); err != nil {
+		if *x.to, err = s.o.Box.Open(place(x.column, r.ID), x.sealed); err != nil {
 			return c, fmt.Errorf("correction %s: %w", r.ID, err)
 		}
 	}
@@ -78,13 +94,13 @@ func (s *Store) open(r *row) (Correction, error) {
 
 // seal returns the encrypted texts of c.
 func (s *Store) seal(c *Correction) (text, canonical, about string, err error) {
-	if text, err = s.o.Box.Seal(columnText, c.ID, c.Text); err != nil {
+	if text, err = s.o.Box.Seal(place(columnText, c.ID), c.Text); err != nil {
 		return
 	}
-	if canonical, err = s.o.Box.Seal(columnCanonical, c.ID, c.Canonical); err != nil || c.About == "" {
+	if canonical, err = s.o.Box.Seal(place(columnCanonical, c.ID), c.Canonical); err != nil || c.About == "" {
 		return
 	}
-	about, err = s.o.Box.Seal(columnAbout, c.ID, c.About)
+	about, err = s.o.Box.Seal(place(columnAbout, c.ID), c.About)
 	return
 }
 

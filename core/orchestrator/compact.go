@@ -67,14 +67,19 @@ func (t *talk) summary(ctx context.Context, past []transcript.Message) (string, 
 
 // recall returns the conversation as the model may read it again.
 func (r *run) recall(past []transcript.Message) []llm.Message {
-	out := make([]llm.Message, 0, len(past))
+	out, spoken := make([]llm.Message, 0, len(past)), -1
 	for _, m := range lines.ForModel(past, r.name) {
 		if m.Role == "assistant" && m.Run == r.t.Run && (m.Stop == "aborted" || m.Stop == "error") {
 			continue // an interrupted attempt without a stored end
 		}
 		if msg := r.recalled(&m); len(msg.Blocks) > 0 {
-			out = append(out, msg)
+			if out = append(out, msg); r.speaks(&m) && (spoken < 0 || m.Run == "") {
+				spoken = len(out) - 1
+			}
 		}
+	}
+	if spoken >= 0 && r.memory.Relevant != "" {
+		out[spoken].Blocks = append([]core.Block{{Type: "text", Text: r.memory.Relevant}}, out[spoken].Blocks...)
 	}
 	return out
 }

@@ -246,7 +246,11 @@ func (r *run) result(state string, fault *llm.Fault, text string, terminal core.
 		end.Follow = r.o.o.Follower.Follow(&r.t.Session, r.t.Rows[0].Address, r.t.User, r.t.Trust)
 	}
 	spent, words := r.spent, r.o.o.Sessions.Words(context.Background(), r.conv) // bounded, and the run's own context may have ended
+	memory := r.memory
 	write := func(ctx context.Context, tx *store.Tx) error {
+		if err := memory.write(ctx, tx, state, r.name, text); err != nil {
+			return err
+		}
 		if err := runs.Finish(ctx, tx, r.t.Run, end); err != nil {
 			return err
 		}
@@ -269,7 +273,7 @@ func (r *run) result(state string, fault *llm.Fault, text string, terminal core.
 		}
 		return nil
 	}
-	return Result{State: state, Response: text, Terminal: terminal, Write: write}, nil
+	return Result{State: state, Response: text, Terminal: terminal, Write: write, Asides: memory.Asides}, nil
 }
 
 // endOf returns what is stored of a run's end.

@@ -100,6 +100,8 @@ type Options struct {
 	// Helped notes calls that a helper of a turn is about to make, for the audit log;
 	// parent is the call of Task that it works on. May be nil.
 	Helped func(ctx context.Context, t *Turn, parent string, calls []core.Block) error
+	// Memory has what persons said about answers; may be nil.
+	Memory Memory
 	// Runtime answers the turns with a model of its own; may be nil.
 	Runtime Runtime
 	Limits  Limits
@@ -206,6 +208,8 @@ type Result struct {
 	// has interrupted.
 	Buttons []core.Button
 	Quiet   bool // nothing is sent to the chat: its sender wrote again before there was text
+	// Asides are shown in the chat as messages of their own, after the response.
+	Asides []Aside
 	// Write stores the run's end: session row, run row, usage.
 	Write func(ctx context.Context, tx *store.Tx) error
 }

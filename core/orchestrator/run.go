@@ -43,6 +43,7 @@ type run struct {
 	begun   bool   // the event session was emitted
 	files   *incoming.Reader
 	notices []core.Warning // on what the request gives
+	memory  Remembered
 
 	fixed  int // tokens of the prompt and the tools, estimated
 	learnt int // the model's window, as its provider named it in this run
@@ -162,7 +163,7 @@ func (r *run) prepare(ctx context.Context) (*talk, error) {
 		r.kit.Tools = append(r.kit.Tools, r.inner()...)
 		warnings = append(warnings, r.kit.Warnings...)
 	}
-	system, meta, err := r.prompt(ctx, dir)
+	system, meta, err := r.promptOf(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -202,6 +203,7 @@ func (r *run) prompt(ctx context.Context, dir vault.Dir) (string, core.PromptMet
 			}
 		}
 	}
+	p.Memory = r.memory.Standing
 	if in.Group() && r.o.o.Overheard != nil {
 		p.Context = r.o.o.Overheard(in.Address)
 	}
@@ -217,7 +219,7 @@ func (r *run) open(meta core.PromptMetadata, warnings []core.Warning) {
 		r.emit(r.init())
 		r.emit(core.ModelChosen{Model: r.name})
 	}
-	for _, w := range slices.Concat(r.t.Warnings, warnings, r.notices, r.files.Notices) {
+	for _, w := range slices.Concat(r.t.Warnings, warnings, r.notices, r.files.Notices, r.memory.notices()) {
 		r.emit(w)
 	}
 }

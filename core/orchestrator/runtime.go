@@ -97,7 +97,7 @@ func (r *run) prepareWork(ctx context.Context, warnings []core.Warning) error {
 	if !found || dir.Path != cwd {
 		return texts.Error(core.Invalid, "fault_folder_moved", texts.With{"Model": r.name})
 	}
-	system, meta, err := r.prompt(ctx, dir)
+	system, meta, err := r.promptOf(ctx, dir)
 	if err != nil {
 		return err
 	}
@@ -126,6 +126,9 @@ func (r *run) prepareWork(ctx context.Context, warnings []core.Warning) error {
 			r.heardNow()
 			r.busy.Add(int32(n))
 		},
+	}
+	if r.memory.Relevant != "" {
+		r.work.Said = append([]core.Block{{Type: "text", Text: r.memory.Relevant}}, r.work.Said...)
 	}
 	if !r.work.Resume && len(past) > 0 {
 		r.work.Said = append([]core.Block{before(past)}, r.work.Said...)

@@ -84,6 +84,12 @@ var examples = map[string][]any{
 	"Before":    {190_000},
 	"Block":     {"+ tea", ""},
 	"Bot":       {strings.Repeat("b", 32)},
+	"Count":     {10_000},
+	"Old":       {3},
+	"OldText":   {"always answer in German"},
+	"Pinned":    {true, false},
+	"Cards":     {1, 4},
+	"Ref":       {"#12"},
 	"Bound":     {"your files may take 512 MB"},
 	"Budget":    {"200000 tokens"},
 	"Busy":      {"interrupt"},
@@ -194,7 +200,7 @@ func most(name string) int {
 // A text is said with whatever it may be given, in each way that it may go.
 func TestEveryTextIsSaidWithExamplesAndFits(t *testing.T) {
 	used := map[string]bool{}
-	for _, source := range []string{commands, asks, runs, files, journal} {
+	for _, source := range []string{commands, asks, runs, files, journal, memory} {
 		for name, x := range parsed(t, source) {
 			names := fields(x)
 			for _, f := range names {

@@ -10,6 +10,7 @@ import (
 	"gatehouse/configs"
 	"gatehouse/core"
 	"gatehouse/core/council/ledger"
+	"gatehouse/core/memory"
 	"gatehouse/core/sealed"
 	"gatehouse/core/sealed/columns"
 	"gatehouse/core/store"
@@ -17,7 +18,7 @@ import (
 )
 
 // Columns returns all encrypted columns.
-func Columns() []columns.Column { return ledger.Columns() }
+func Columns() []columns.Column { return append(ledger.Columns(), memory.Columns()...) }
 
 func options(cfg *configs.Config, db *store.DB) columns.Options {
 	return columns.Options{DB: db, File: cfg.ContentKeyPath(), Setting: configs.Prefix + "_CONTENT_KEY_FILE", Columns: Columns()}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"gatehouse/connectors/telegram/telegramtest"
+	"gatehouse/core/llm/llmtest"
+)
+
+// wire is everything that the model was sent last.
+func wire(t *testing.T, model *llmtest.Server) string {
+	t.Helper()
+	all := model.Requests()
+	return string(all[len(all)-1].Body)
+}
+
+func tap(t *testing.T, u *telegramtest.User, m telegramtest.Message, label string) {
+	t.Helper()
+	for _, row := range m.Buttons {
+		for _, b := range row {
+			if b.Text == label {
+				if _, err := u.Press(u.DM(), m.ID, b.CallbackData); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+		}
+	}
+	t.Fatalf("no button %q under %q: %v", label, m.Text, m.Buttons)
+}
+
+func TestCorrectionIsAnsweredInForceRememberedAndUndone(t *testing.T) {
+	t.Parallel()
+	w, model := newModelWorld(t, nil)
+	boss := w.boss()
+	model.Script(llmtest.Say("It is 3 miles."), llmtest.Say("It is 5 kilometres."), llmtest.Say("Tea."), llmtest.Say("More tea."))
+	w.replies(boss, "How far is the market?")
+	w.quiet()
+	m := w.replies(boss, "From now on, always use metric units.")
+	if m.Text != "It is 5 kilometres." {
+		t.Errorf("the message was not answered: %q", m.Text)
+	}
+	if got := wire(t, model); !strings.Contains(got, "always use metric units.") || !strings.Contains(got, "instruction of 20") {
+		t.Errorf("the correction was not in force: %s", got)
+	}
+	note := w.hearsText(boss, "Remembered as #1")
+	w.quiet()
+	w.replies(boss, "What do we drink?")
+	w.quiet()
+	if got := wire(t, model); strings.Count(got, "instruction of 20") != 1 {
+		t.Errorf("not in the next prompt: %s", got)
+	}
+	if n := w.count(`SELECT count(*) FROM correction_events WHERE kind = 'used' AND run <> ''`); n != 2 {
+		t.Errorf("%d uses are recorded, want 2", n)
+	}
+	tap(t, boss, note, "Undo")
+	w.hearsText(boss, "Forgotten: “From now on, always use metric units.”")
+	w.quiet()
+	w.replies(boss, "And now?")
+	if got := wire(t, model); strings.Contains(got, "instruction of 20") {
+		t.Errorf("in force after it was undone: %s", got)
+	}
+}
+
+func TestFactIsAskedWithSaveAndSkipInChat(t *testing.T) {
+	t.Parallel()
+	w, model := newModelWorld(t, nil)
+	boss := w.boss()
+	model.Script(llmtest.Say("It is Sydney."), llmtest.Say("You are right."), llmtest.Say("Canberra."))
+	w.replies(boss, "What is the capital of Australia?")
+	w.quiet()
+	w.replies(boss, "No, the capital of Australia is Canberra.")
+	card := w.hearsText(boss, "Should I remember this? “No, the capital of Australia is Canberra.”")
+	tap(t, boss, card, "Save")
+	w.hearsText(boss, "Remembered as #1")
+	w.quiet()
+	w.replies(boss, "/new")
+	w.quiet()
+	w.replies(boss, "Which city is the capital of Australia?")
+	if got := wire(t, model); !strings.Contains(got, "correction of 20") {
+		t.Errorf("%s", got)
+	}
+	if m := w.replies(boss, "/memory"); !strings.Contains(m.Text, "#1") || !strings.Contains(m.Text, "Canberra") {
+		t.Errorf("%q", m.Text)
+	}
+	if m := w.replies(boss, "/forget 1"); !strings.Contains(m.Text, "Forgotten") {
+		t.Errorf("%q", m.Text)
+	}
+	if m := w.replies(boss, "/memory"); !strings.Contains(m.Text, "no corrections") {
+		t.Errorf("%q", m.Text)
+	}
+}
+
+// What one person says reaches no request for another, in their chats and in a group.
+func TestMemoryOfOnePersonIsInNoRequestForAnother(t *testing.T) {
+	t.Parallel()
+	w, model := newModelWorld(t, nil)
+	boss, ada := w.boss(), w.guest("Ada")
+	for _, u := range []*telegramtest.User{boss, ada} {
+		if m := w.replies(u, "/remember always mention the marker of "+u.Account().FirstName); !strings.Contains(m.Text, "Remembered as #1") {
+			t.Fatalf("%q", m.Text)
+		}
+	}
+	g := w.group(telegramtest.Supergroup, boss, ada)
+	for _, c := range []struct {
+		user       *telegramtest.User
+		own, other string
+	}{{boss, "the marker of Olga", "the marker of Ada"}, {ada, "the marker of Ada", "the marker of Olga"}} {
+		w.replies(c.user, "Good evening to everyone, what is new?")
+		if got := wire(t, model); !strings.Contains(got, c.own) || strings.Contains(got, c.other) {
+			t.Errorf("in the chat of %s: %s", c.user.Account().FirstName, got)
+		}
+		w.quiet()
+		m := w.post(c.user, g.Conversation(), telegramtest.Outgoing{Text: w.mention("what is new in the garden?")})
+		w.answers(g.Conversation(), m.ID)
+		w.quiet()
+		if got := wire(t, model); !strings.Contains(got, c.own) || strings.Contains(got, c.other) {
+			t.Errorf("in the group, of %s: %s", c.user.Account().FirstName, got)
+		}
+	}
+}
+
+func TestSecretIsNotRemembered(t *testing.T) {
+	t.Parallel()
+	w, _ := newModelWorld(t, nil)
+	boss := w.boss()
+	if m := w.replies(boss, "/remember the password is hunter2"); !strings.Contains(m.Text, "contains a password") {
+		t.Errorf("%q", m.Text)
+	}
+	boss.Send("correction: my card is 4111 1111 1111 1111")
+	w.hearsText(boss, "contains a card number")
+	if n := w.count(`SELECT count(*) FROM corrections`); n != 0 {
+		t.Errorf("%d rows", n)
+	}
+}
+
+// Texts of persons are encrypted in the database.
+func TestCorrectionsAreEncryptedAtRest(t *testing.T) {
+	t.Parallel()
+	w, _ := newModelWorld(t, nil)
+	boss := w.boss()
+	w.replies(boss, "/remember call the boat Xanthippe")
+	if n := w.count(`SELECT count(*) FROM corrections WHERE corrective_instruction LIKE '%Xanthippe%' OR canonical_query LIKE '%xanthippe%' OR about LIKE '%Xanthippe%'`); n != 0 {
+		t.Error("a text is readable")
+	}
+	if n := w.count(`SELECT count(*) FROM corrections WHERE corrective_instruction LIKE 's1.%'`); n != 1 {
+		t.Errorf("%d encrypted texts", n)
+	}
+}

@@ -1,0 +1,265 @@
+// Package memory is the chat commands /memory, /remember and /forget, and what a chat is
+// told about what was remembered.
+package memory
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"gatehouse/connectors/chat/ask"
+	"gatehouse/connectors/markdown"
+	"gatehouse/core"
+	"gatehouse/core/command"
+	"gatehouse/core/memory"
+	"gatehouse/core/texts"
+)
+
+const (
+	shown    = 10  // corrections of an answer
+	maxShown = 160 // runes of one that an answer repeats
+)
+
+// Memories are the corrections of users (memory.Store).
+type Memories interface {
+	Add(ctx context.Context, user int64, d memory.Draft, by core.Actor) (memory.Learnt, error)
+	Decide(ctx context.Context, user int64, ref, choice string, by core.Actor) (memory.Learnt, error)
+}
+
+// Lists reads and removes corrections of users (memory.Store).
+type Lists interface {
+	List(ctx context.Context, user int64, f memory.Filter) ([]memory.Correction, int, error)
+	Count(ctx context.Context, user int64) (active, cards int, err error)
+	Delete(ctx context.Context, user int64, ref string, by core.Actor) (memory.Correction, error)
+	Restore(ctx context.Context, user int64, ref string, by core.Actor) (memory.Correction, error)
+}
+
+// Commands are the handlers.
+type Commands struct {
+	memories Memories
+	lists    Lists
+	asks     *ask.Buttons
+}
+
+// New returns the handlers of /memory, /remember and /forget.
+func New(m Memories, l Lists, asks *ask.Buttons) *Commands { return &Commands{m, l, asks} }
+
+// Said is what a person is told, and the buttons under it.
+type Said struct {
+	Text  string // Markdown; "" for nothing
+	Offer ask.Offer
+}
+
+// Verbs of /memory, in the data of buttons: a verb and the id of a correction.
+const (
+	verbUndo    = "undo"
+	verbRestore = "restore"
+	verbNewer   = "before" // the page of a list before a number
+)
+
+// Say returns what is said about what was learnt of a message.
+func Say(l memory.Learnt) Said {
+	c := &l.Correction
+	s := Said{Offer: ask.Offer{Command: "memory"}}
+	add := func(label, verb string) { s.Offer.Add(label, verb+" "+c.ID) }
+	switch {
+	case l.Outcome == memory.Secret:
+		s.Text = texts.Text("memory_secret", texts.With{"What": l.What})
+	case l.Outcome == memory.Full:
+		s.Text = texts.Text("memory_full", texts.With{"Most": memory.Max})
+	case l.Outcome == memory.Nothing:
+	case l.Old != nil:
+		s.Text = texts.Text("memory_conflict", texts.With{"N": c.Number, "Text": shorten(c.Text), "Old": l.Old.Number, "OldText": shorten(l.Old.Text)})
+		if l.Outcome == memory.Asked {
+			s.Text = texts.Text("memory_ask_conflict", texts.With{"Text": shorten(c.Text), "Old": l.Old.Number, "OldText": shorten(l.Old.Text)})
+		}
+		add(texts.Text("memory_button_replace", texts.With{"Old": l.Old.Number}), memory.ChoiceReplace)
+		add(texts.Text("memory_button_both"), memory.ChoiceBoth)
+		add(texts.Text("memory_button_cancel"), memory.ChoiceSkip)
+	case l.Outcome == memory.Stored:
+		s.Text = texts.Text("memory_stored", texts.With{"N": c.Number, "Text": shorten(c.Text)})
+		add(texts.Text("memory_button_undo"), verbUndo)
+	case c.Card == memory.CardImplicit:
+		s.Text = texts.Text("memory_ask_implicit", texts.With{"Text": shorten(c.Text)})
+		add(texts.Text("memory_button_accept"), memory.ChoiceSave)
+		add(texts.Text("memory_button_reject"), memory.ChoiceSkip)
+	default:
+		s.Text = texts.Text("memory_ask_review", texts.With{"Text": shorten(c.Text)})
+		add(texts.Text("memory_button_save"), memory.ChoiceSave)
+		add(texts.Text("memory_button_skip"), memory.ChoiceSkip)
+	}
+	return s
+}
+
+// shorten returns a person's text for Markdown.
+func shorten(text string) string {
+	cut := core.CutRunes(core.Visible(text), maxShown)
+	if cut != core.Visible(text) {
+		cut += "…"
+	}
+	return markdown.Escape(cut)
+}
+
+// Remember stores the text behind the command.
+func (c *Commands) Remember(ctx context.Context, r command.Request) (command.Outcome, error) {
+	if r.User == 0 {
+		return command.Outcome{}, texts.Error(core.Denied, "group_member")
+	}
+	if r.Args() == "" {
+		return command.Outcome{Text: texts.Text("remember_how")}, nil
+	}
+	l, err := c.memories.Add(ctx, r.User, memory.Draft{Text: core.CutRunes(r.Args(), 4*memory.MaxText), Source: fmt.Sprintf("chat:%d", r.Seq)}, r.By())
+	if err != nil {
+		return command.Outcome{}, err
+	}
+	s := Say(l)
+	return c.asks.Offer(r, s.Text, s.Offer)
+}
+
+// Forget deletes the correction with the number behind the command.
+func (c *Commands) Forget(ctx context.Context, r command.Request) (command.Outcome, error) {
+	if r.User == 0 {
+		return command.Outcome{}, texts.Error(core.Denied, "group_member")
+	}
+	if r.Args() == "" {
+		return command.Outcome{Text: texts.Text("forget_how")}, nil
+	}
+	return c.forget(ctx, r, r.Args())
+}
+
+func (c *Commands) forget(ctx context.Context, r command.Request, ref string) (command.Outcome, error) {
+	gone, err := c.lists.Delete(ctx, r.User, ref, r.By())
+	if core.KindOf(err) == core.NotFound {
+		return missing(ref), nil
+	}
+	if err != nil {
+		return command.Outcome{}, err
+	}
+	o := ask.Offer{Command: "memory"}
+	o.Add(texts.Text("memory_button_undo"), verbRestore+" "+gone.ID)
+	return c.asks.Offer(r, texts.Text("memory_forgotten", texts.With{"Text": shorten(gone.Text)}), o)
+}
+
+func missing(ref string) command.Outcome {
+	return command.Outcome{Text: texts.Text("memory_gone", texts.With{"Ref": markdown.Escape(core.CutRunes(core.CleanName(ref), 40))})}
+}
+
+// Run shows what is remembered of the sender, or those with some words in them. Buttons
+// send it with a verb.
+func (c *Commands) Run(ctx context.Context, r command.Request) (command.Outcome, error) {
+	if r.User == 0 {
+		return command.Outcome{}, texts.Error(core.Denied, "group_member")
+	}
+	verb, ref, _ := strings.Cut(r.Args(), " ")
+	switch verb {
+	case verbUndo:
+		return c.forget(ctx, r, ref)
+	case verbRestore:
+		back, err := c.lists.Restore(ctx, r.User, ref, r.By())
+		if core.KindOf(err) == core.NotFound {
+			return missing(ref), nil
+		}
+		return command.Outcome{Text: texts.Text("memory_restored", texts.With{"N": back.Number, "Text": shorten(back.Text)})}, err
+	case memory.ChoiceSave, memory.ChoiceReplace, memory.ChoiceBoth, memory.ChoiceSkip:
+		if len(ref) == idLength {
+			return c.decide(ctx, r, verb, ref)
+		}
+	}
+	if r.In.Group() { // others would read it
+		return command.Outcome{Text: texts.Text("memory_in_group")}, nil
+	}
+	return c.list(ctx, r)
+}
+
+// idLength is the length of an id: people who search for a word do not send a verb with one.
+const idLength = 36
+
+// decide settles a card.
+func (c *Commands) decide(ctx context.Context, r command.Request, choice, ref string) (command.Outcome, error) {
+	l, err := c.memories.Decide(ctx, r.User, ref, choice, r.By())
+	switch core.KindOf(err) {
+	case core.NotFound:
+		return missing(texts.Text("memory_that")), nil
+	case core.Conflict:
+		return command.Outcome{Text: texts.Text("memory_settled")}, nil
+	}
+	switch {
+	case err != nil:
+		return command.Outcome{}, err
+	case choice == memory.ChoiceSkip:
+		return command.Outcome{Text: texts.Text("memory_skipped")}, nil
+	case choice == memory.ChoiceBoth:
+		return command.Outcome{Text: texts.Text("memory_both")}, nil
+	case choice == memory.ChoiceReplace:
+		return command.Outcome{Text: texts.Text("memory_replaced", texts.With{"N": l.Correction.Number, "Text": shorten(l.Correction.Text)})}, nil
+	}
+	s := Say(l)
+	return c.asks.Offer(r, s.Text, s.Offer)
+}
+
+// list shows a page of corrections.
+func (c *Commands) list(ctx context.Context, r command.Request) (command.Outcome, error) {
+	f := memory.Filter{Text: r.Args(), Limit: shown}
+	if verb, rest, _ := strings.Cut(r.Args(), " "); verb == verbNewer {
+		if n, err := fmt.Sscanf(rest, "%d", &f.After); n == 1 && err == nil {
+			_, f.Text, _ = strings.Cut(rest, " ")
+		}
+	}
+	all, next, err := c.lists.List(ctx, r.User, f)
+	if err != nil {
+		return command.Outcome{}, err
+	}
+	active, cards, err := c.lists.Count(ctx, r.User)
+	if err != nil {
+		return command.Outcome{}, err
+	}
+	words := markdown.Escape(core.CutRunes(core.CleanName(f.Text), 60))
+	if len(all) == 0 && cards == 0 {
+		return command.Outcome{Text: texts.Text("memory_none", texts.With{"Words": words})}, nil
+	}
+	var b strings.Builder
+	o := ask.Offer{Command: "memory"}
+	if len(all) > 0 {
+		b.WriteString(texts.Text("memory_list", texts.With{"Count": active, "Words": words}) + "\n\n")
+	}
+	for i := range all {
+		b.WriteString(texts.Text("memory_line", texts.With{"N": all[i].Number, "Text": shorten(all[i].Text), "Pinned": all[i].Pinned}) + "\n\n")
+		o.AddOf("forget", texts.Text("memory_button_forget", texts.With{"N": all[i].Number}), fmt.Sprint(all[i].Number))
+	}
+	if cards > 0 {
+		b.WriteString(texts.Text("memory_open", texts.With{"Cards": cards}) + "\n\n")
+		if err := c.addCards(ctx, r, &b, &o); err != nil {
+			return command.Outcome{}, err
+		}
+	}
+	if next > 0 {
+		o.Add(texts.Text("memory_button_more"), strings.TrimSpace(fmt.Sprintf("%s %d %s", verbNewer, next, f.Text)))
+	}
+	return c.asks.Offer(r, strings.TrimSpace(b.String()), o)
+}
+
+// addCards adds the newest open card, with its buttons.
+func (c *Commands) addCards(ctx context.Context, r command.Request, b *strings.Builder, o *ask.Offer) error {
+	open, _, err := c.lists.List(ctx, r.User, memory.Filter{Cards: true, Limit: 1})
+	if err != nil || len(open) == 0 {
+		return err
+	}
+	l := memory.Learnt{Outcome: memory.Asked, Correction: open[0]}
+	if open[0].Card == memory.CardConflict {
+		old, _, err := c.lists.List(ctx, r.User, memory.Filter{Limit: 200})
+		if err != nil {
+			return err
+		}
+		for i := range old {
+			if old[i].ID == open[0].Conflicts {
+				l.Old = &old[i]
+			}
+		}
+	}
+	s := Say(l)
+	b.WriteString(s.Text)
+	for i, label := range s.Offer.Labels {
+		o.Add(label, s.Offer.Args[i])
+	}
+	return nil
+}

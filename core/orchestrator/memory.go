@@ -1,0 +1,132 @@
+package orchestrator
+
+import (
+	"context"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+	"gatehouse/core/transcript"
+	"gatehouse/core/vault"
+)
+
+// A Memory has what persons said about answers, each person's for themselves.
+type Memory interface {
+	// Remember learns from the turn's message, once for each run, and returns what
+	// belongs into the prompt for it.
+	Remember(ctx context.Context, t *Turn, s Said) (Remembered, error)
+}
+
+// Said is what a turn's message follows.
+type Said struct {
+	Question string // the same person's message before it; "" for none, and in groups
+	Answer   string // a model's answer before it; "" for none
+	Model    string // that gave it
+	Window   int    // of the model that is asked, in tokens; 0 is unknown
+}
+
+// Remembered is what is known of the person of a turn.
+type Remembered struct {
+	Standing string   // for the system prompt: it changes seldom
+	Relevant string   // in front of the message, in the request alone
+	IDs      []string // of the corrections in both
+	Notice   string   // what was learnt of the message; "" for nothing
+	Asides   []Aside  // the same for chats
+	// Write stores that the answer was given with it, and what Asides ask, in the
+	// transaction that ends the run. done is false where there is no answer. Nil: nothing.
+	Write func(ctx context.Context, tx *store.Tx, done bool, model, answer string) error
+}
+
+// An Aside is a message of its own behind a response.
+type Aside struct {
+	Key     string // of the reply
+	Text    string // Markdown
+	Buttons []core.Button
+}
+
+// askMemory has the memory learn from the message and recall what belongs to it.
+func (r *run) askMemory(ctx context.Context) error {
+	in := &r.t.Rows[0]
+	if r.o.o.Memory == nil || r.t.User <= 0 || in.Bot == core.ScheduleBot {
+		return nil
+	}
+	said, err := r.precedes()
+	if err != nil {
+		return err
+	}
+	r.memory, err = r.o.o.Memory.Remember(ctx, r.t, said)
+	if in.Group() { // the prompt stays the same for all members
+		r.memory.Standing, r.memory.Relevant = "", r.memory.Standing+r.memory.Relevant
+	}
+	return err
+}
+
+// promptOf returns the system prompt with what is remembered of the person.
+func (r *run) promptOf(ctx context.Context, dir vault.Dir) (string, core.PromptMetadata, error) {
+	if err := r.askMemory(ctx); err != nil {
+		return "", core.PromptMetadata{}, err
+	}
+	text, meta, err := r.prompt(ctx, dir)
+	meta.Memory = r.memory.IDs
+	return text, meta, err
+}
+
+// precedes returns what the turn's message follows.
+func (r *run) precedes() (s Said, err error) {
+	s.Window = r.window()
+	if before := r.t.options().Before; len(before) > 0 {
+		for _, m := range before {
+			if m.Role == "assistant" {
+				s.Answer = m.Text
+			} else {
+				s.Question = m.Text
+			}
+		}
+		return s, nil
+	}
+	past, _, err := r.conv.History(r.budget(historyBudget))
+	if err != nil {
+		return s, err
+	}
+	for i := len(past) - 1; i >= 0 && (s.Answer == "" || s.Question == ""); i-- {
+		m := &past[i]
+		switch {
+		case m.Run == r.t.Run: // of an earlier attempt
+		case m.Role == "assistant" && s.Answer == "":
+			s.Answer, s.Model = words(m.Blocks), m.Model
+		case m.Role == "user" && s.Answer != "" && s.Question == "":
+			s.Question = words(m.Blocks)
+		}
+	}
+	if r.t.Rows[0].Group() { // it may be another member's
+		s.Question = ""
+	}
+	return s, nil
+}
+
+// speaks reports whether a message is the person's of this run.
+func (r *run) speaks(m *transcript.Message) bool {
+	if m.Role != "user" || m.Run != "" && m.Run != r.t.Run {
+		return false
+	}
+	for _, b := range m.Blocks {
+		if b.Type == "tool_result" {
+			return false
+		}
+	}
+	return true
+}
+
+// notices are what clients without a chat learn.
+func (m *Remembered) notices() []core.Warning {
+	if m.Notice == "" {
+		return nil
+	}
+	return []core.Warning{{Code: "memory", Message: m.Notice}}
+}
+
+func (m *Remembered) write(ctx context.Context, tx *store.Tx, state, model, answer string) error {
+	if m.Write == nil {
+		return nil
+	}
+	return m.Write(ctx, tx, state == "done" && answer != "", model, answer)
+}
