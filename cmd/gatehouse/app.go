@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"path/filepath"
 	"sync/atomic"
@@ -183,18 +182,6 @@ func build(ctx context.Context, cfg *configs.Config, log *slog.Logger, clock cor
 		}
 	}
 	return a, nil
-}
-
-func (a *app) closing(f func() error) { a.closers = append(a.closers, f) }
-
-// Close ends every part in the reverse order of build.
-func (a *app) Close() error {
-	var errs []error
-	for i := len(a.closers) - 1; i >= 0; i-- {
-		errs = append(errs, a.closers[i]())
-	}
-	a.closers = nil
-	return errors.Join(errs...)
 }
 
 func (a *app) readBots(context.Context) (err error) {
