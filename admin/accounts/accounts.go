@@ -115,7 +115,7 @@ type sessionRow struct {
 	CSRF       string
 }
 
-// Browser returns what a session's browser says it is, in short.
+// Browser returns what a session's browser states it is, in short.
 func (s sessionRow) Browser() string {
 	name, on := "", ""
 	for _, b := range [][2]string{{"Edg/", "Edge"}, {"OPR/", "Opera"}, {"Firefox/", "Firefox"}, {"Chrome/", "Chrome"}, {"Safari/", "Safari"}} {

@@ -71,7 +71,7 @@ func (p *Pages) showSetUp(w http.ResponseWriter, r *http.Request, status int, b 
 	return p.frame.Show(w, r, status, "twostep", page.View{Title: "Two-step sign-in", In: "account", Still: true, Body: b})
 }
 
-// grouped returns a secret as people type it.
+// grouped returns a secret as users type it.
 func grouped(secret string) string {
 	var b strings.Builder
 	for i, c := range secret {

@@ -15,7 +15,7 @@ import (
 // A nextModel is the model of the next turn and why it is that one.
 type nextModel struct{ Name, Why string }
 
-// choosers says who chose a model.
+// choosers reports who chose a model.
 var choosers = map[string]string{"session": "chosen here", "chat": "by /model", "agent": "by the agent", "default": "default"}
 
 func (p *Pages) nextOf(ctx context.Context, s session.Session) page.Part[nextModel] {
@@ -95,7 +95,7 @@ func (p *Pages) chatAction(r *http.Request, by core.Actor) (page.Flash, string, 
 	return page.Good(saidIt), back, p.o.Acts.Update(ctx, id, c, by)
 }
 
-// contextOf returns the folders and files that a conversation is about once the saved context is
+// contextOf returns the directories and files that a conversation is about once the saved context is
 // chosen for it, and what to say; "" is no context.
 func (p *Pages) contextOf(r *http.Request, id, name string) (paths []string, said string, err error) {
 	if name == "" {

@@ -62,7 +62,7 @@ type said struct {
 	ID    string
 	Who   string // "person", "answer", "summary", "failed"
 	Name  string
-	By    transcript.Author // of a person's message from a chat
+	By    transcript.Author // of a user's message from a chat
 	Model string
 	At    time.Time
 	Run   string
@@ -77,7 +77,7 @@ type saidPart struct {
 	Kind   string // text, thinking, call, media
 	Text   string
 	Quote  *quoted       // what the text refers to
-	HTML   template.HTML // Text rendered; "" for what a person wrote, which is shown as it is
+	HTML   template.HTML // Text rendered; "" for what a user wrote, which is shown as it is
 	Cut    bool
 	Label  string
 	Input  string

@@ -69,7 +69,7 @@ type (
 		Session, Text string
 		Agent, Model  string
 		Context       string      // the saved context that a new one is to be about
-		Contexts      []string    // its folders and files
+		Contexts      []string    // its directories and files
 		Files         []core.File // kept in the vault
 	}
 	// A Say has the account of by say something. It returns in which conversation
@@ -78,7 +78,7 @@ type (
 	Say func(ctx context.Context, s Saying, by core.Actor) (session string, err error)
 )
 
-// Questions are what a model asks a person in a conversation.
+// Questions are what a model asks a user in a conversation.
 type Questions interface {
 	// Questions are those that wait for this person's answer.
 	Questions(ctx context.Context, session string, user int64) ([]ask.Question, error)
@@ -104,7 +104,7 @@ type Run struct {
 	Attempt            int
 	User               int64
 	Started, Ended     time.Time     // Ended is zero while it runs
-	Waited             time.Duration // of it, for people
+	Waited             time.Duration // of it, for users
 }
 
 // Took returns how long it ran, or has run until now.
@@ -167,7 +167,7 @@ type Links struct {
 	Agents  func() []string           // that can be chosen to answer
 	// Contexts returns the saved contexts that an account may choose.
 	Contexts func(who auth.Principal) []string
-	// ContextPaths returns the folders and files of one that a user at this trust may read, and
+	// ContextPaths returns the directories and files of one that a user at this trust may read, and
 	// how many more it has.
 	ContextPaths func(who auth.Principal, name string, trust core.Trust, user int64) (paths []string, left int, err error)
 	// Cards returns the tool calls of a conversation that wait for approval, as

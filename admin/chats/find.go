@@ -13,7 +13,7 @@ import (
 
 const (
 	maxPeople = 200  // to choose from; the search finds the others
-	maxHits   = 8    // people, and groups, of a search
+	maxHits   = 8    // users, and groups, of a search
 	maxFailed = 1000 // conversations that failed
 )
 
@@ -22,7 +22,7 @@ const (
 var states = []page.Choice{{Value: "", Label: "Not archived"}, {Value: "running", Label: "Being answered"}, {Value: "waiting", Label: "Wait for approval"},
 	{Value: "failed", Label: "Last answer failed"}, {Value: "archived", Label: "Archived"}, {Value: "all", Label: "All"}}
 
-// A hit is a person or a group that a search found, and where their conversations are.
+// A hit is a user or a group that a search found, and where their conversations are.
 type hit struct{ Name, What, URL string }
 
 // only returns the conversations in this state, as far as they are few; nil for a state
@@ -49,7 +49,7 @@ func (p *Pages) waiting(ctx context.Context) []string {
 	return p.links.Waiting(ctx)
 }
 
-// choices returns the people to choose from by name, the chosen one among them.
+// choices returns the users to choose from by name, the chosen one among them.
 func choices(names page.Names, chosen int64) (list []page.Choice) {
 	for user, name := range names {
 		if strings.TrimSpace(name) != "" && user != chosen {
@@ -71,7 +71,7 @@ func byName(list []page.Choice) {
 	})
 }
 
-// found adds the people and groups that the search finds by name, and the name of the
+// found adds the users and groups that the search finds by name, and the name of the
 // group that the list is of.
 func (p *Pages) found(ctx context.Context, b *chatsBody) {
 	query := strings.ToLower(b.Filter.Query)

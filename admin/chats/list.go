@@ -31,7 +31,7 @@ type chatsBody struct {
 	Traces bool
 	People []page.Choice // to choose from
 	States []page.Choice
-	Hits   []hit  // people and groups that the search found
+	Hits   []hit  // users and groups that the search found
 	Where  string // the group that the list is of; "" for none
 }
 

@@ -78,7 +78,7 @@ func (p *Pages) Names(who auth.Principal) (names []string) {
 	return names
 }
 
-// Paths returns the folders and files of a saved context that a user at this trust may read,
+// Paths returns the directories and files of a saved context that a user at this trust may read,
 // and how many more it has; core.NotFound of one that the account may not choose.
 func (p *Pages) Paths(who auth.Principal, name string, trust core.Trust, user int64) (paths []string, left int, err error) {
 	missing := core.Errorf(core.NotFound, "there is no saved context %s", core.CutRunes(name, 64))

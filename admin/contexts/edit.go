@@ -21,7 +21,7 @@ type editBody struct {
 	New         bool
 	Name        string
 	Description string
-	Paths       string // one a line; a folder ends with /
+	Paths       string // one a line; a directory ends with /
 	Version     string // of what is saved; "" of a new one
 	Fault       string
 	At          string // the field of the fault: "name" or "paths"

@@ -40,7 +40,7 @@ type hit struct {
 	Icon, Kind string
 	Title, URL string
 	Who        string // of a conversation: the person or the group
-	In         string // of a conversation: what has the words, "" for a person's message
+	In         string // of a conversation: what has the words, "" for a user's message
 	Place      string // of a document or entry: path and line
 	Excerpt    []part
 	At         time.Time

@@ -156,7 +156,7 @@ func summedUp(c usage.Chart, n int, of []outcome) (list []charts.Series) {
 	return list
 }
 
-// waits returns the mean time in which answers waited for people, in milliseconds, and
+// waits returns the mean time in which answers waited for users, in milliseconds, and
 // how many did.
 func waits(c usage.Chart, steps int) (list []charts.Series, n int64) {
 	mean, runs := charts.Series{Name: "mean", Look: charts.Waited, Values: make([]int64, steps)}, make([]int64, steps)

@@ -14,7 +14,7 @@ type Failing struct {
 	Messages    int // that it did not answer
 }
 
-// does says what a failing model does.
+// does reports what a failing model does.
 func (f Failing) does() string {
 	switch f.Code {
 	case "auth":

@@ -123,7 +123,7 @@ var sentences = map[string]string{
 	"socket.request":           "used the command line: {subject}",
 }
 
-// named are the words in braces that are names of people and groups.
+// named are the words in braces that are names of users and groups.
 var named = []string{"person", "user", "group", "holder"}
 
 // sentence returns e as a sentence with names.

@@ -42,7 +42,7 @@ func (p *gatePages) levels(q core.PairingRequest) []level {
 	}
 }
 
-// Answered says where they would be answered.
+// Answered reports where they would be answered.
 func (c requestCard) Answered() string {
 	if c.Scope == core.ScopeGroup {
 		return "In this one group, when they address " + c.Bot + "; not in direct messages."

@@ -15,7 +15,7 @@ import (
 	"gatehouse/pairing/people"
 )
 
-const maxNamed = 30 // in a question about several people
+const maxNamed = 30 // in a question about several users
 
 // A peopleFilter narrows the list: a part of a name, id, bot or role; what they may
 // ("access", "blocked", "none"); a trust level, a bot and a platform. "" is any.
@@ -115,7 +115,7 @@ type manyBody struct {
 	More                      int // that are not named
 }
 
-// manyPage asks before several people are blocked, or lose their access.
+// manyPage asks before several users are blocked, or lose their access.
 func (p *personPages) manyPage(w http.ResponseWriter, r *http.Request) error {
 	ctx, q := r.Context(), r.URL.Query()
 	f := peopleFilterOf(q)
@@ -160,7 +160,7 @@ func (p *personPages) many(r *http.Request, by core.Actor) (page.Flash, string, 
 	}
 	ids := page.Head(strings.Split(r.PostFormValue("ids"), ","), maxPersons)
 	done, late, err := page.Each(r.Context(), ids, func(ctx context.Context, id string) error {
-		user, _ := strconv.ParseInt(id, 10, 64) // 0 is nobody
+		user, _ := strconv.ParseInt(id, 10, 64) // 0 is no one
 		x, err := p.o.Persons.PersonOf(ctx, user)
 		if err == nil {
 			err = do(ctx, x, by)

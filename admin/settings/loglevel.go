@@ -14,7 +14,7 @@ const logLevel = "LOG_LEVEL"
 
 var levels = []string{"debug", "info", "warn", "error"}
 
-// logPart is how much the log says.
+// logPart is how much the log states.
 type logPart struct {
 	Level  string
 	Levels []string

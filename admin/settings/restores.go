@@ -90,7 +90,7 @@ func (p *valuePages) dismissRestore(*http.Request, core.Actor) (page.Flash, stri
 	return page.Note("Dismissed."), pathOf(secBackups), p.o.Restores.DismissRestore()
 }
 
-// RestoreAnswer returns what the overview says of a restore that is under way or has
+// RestoreAnswer returns what the overview states of a restore that is under way or has
 // failed, and whether there is one.
 func (p *Pages) RestoreAnswer() (a page.Answer, ok bool) {
 	if p.values.o.Restores == nil {

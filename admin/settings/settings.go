@@ -72,7 +72,7 @@ type (
 		Name, Platform, Token string
 		BotPolicy
 	}
-	// Identified is what a platform says about a token.
+	// Identified is what a platform states about a token.
 	Identified struct {
 		Account string   // the account's name
 		Hints   []string // sentences: what is left to do on the platform

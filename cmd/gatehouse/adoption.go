@@ -6,7 +6,7 @@ import (
 	"gatehouse/cmd/gatehouse/adoption"
 )
 
-// adoptFiles takes over what a vault of the original system has beside its database.
+// adoptFiles takes over what a vault of the original system has next to its database.
 func (a *app) adoptFiles(ctx context.Context) error {
 	take := adoption.Adopter{Config: a.cfg, Settings: a.settings, DB: a.db, People: a.pairing, Log: a.log}
 	if err := take.Run(ctx); err != nil {

@@ -48,7 +48,7 @@ func checkStart(ctx context.Context, cfg *configs.Config, fresh bool) error {
 }
 
 // hasConversations reports whether a gateway stored conversations in the vault: each has a
-// file beside its transcript. Transcripts alone are of Claude Code's command line.
+// file next to its transcript. Transcripts alone are of Claude Code's command line.
 func hasConversations(vault string) bool {
 	files, err := os.ReadDir(filepath.Join(vault, ".parachute", "sessions"))
 	if err != nil {

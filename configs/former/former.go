@@ -1,5 +1,5 @@
 // Package former reads the bots file of the original system, which has one bot
-// per platform, and writes what it says as ours.
+// per platform, and writes what it states as ours.
 package former
 
 import (
@@ -14,7 +14,7 @@ import (
 	"gatehouse/configs/values"
 )
 
-// A File is what a bots file of the original system says.
+// A File is what a bots file of the original system states.
 type File struct {
 	Path string
 	Text []byte
@@ -49,7 +49,7 @@ func (f *File) Usable() (list []Bot) {
 }
 
 // Read reads text, the content of path; nil is any file that is not the original
-// system's. A bot with a token is usable if usable says so. No value of the file is
+// system's. A bot with a token is usable if usable reports it. No value of the file is
 // in Left.
 func Read(path string, text []byte, platforms []string, usable func(Bot) bool) *File {
 	f := &File{Path: path, Text: text}

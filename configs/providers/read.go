@@ -275,7 +275,7 @@ func (r *reader) provider(path string, d *provider) {
 	r.list.Providers = append(r.list.Providers, p)
 }
 
-// key reads the file with a key; relative names are beside the file itself.
+// key reads the file with a key; relative names are next to the file itself.
 func (r *reader) key(path, file string) (key values.Secret) {
 	if file == "" {
 		return key

@@ -13,7 +13,7 @@ import (
 
 const maxSend = 10 << 20 // bytes; Reference, Uploading Files: the default limit of a request
 
-// sendFile sends the part's file. If it is missing or too large, a text that says so is
+// sendFile sends the part's file. If it is missing or too large, a text that reports it is
 // sent instead.
 func (b *Bot) sendFile(ctx context.Context, chat string, f *core.File, body wire.Body) (string, *rest.Failure) {
 	r, _, err := connectors.OpenFile(b.o.Files, f.Path, maxSend)

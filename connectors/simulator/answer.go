@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// An Answer is what goes back over HTTP, unless a fault says otherwise.
+// An Answer is what goes back over HTTP, unless a fault states otherwise.
 type Answer struct {
 	Status int
 	Kind   string // the content's type; "" for an answer without a body

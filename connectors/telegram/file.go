@@ -27,7 +27,7 @@ const (
 
 // sendFile sends the part's file with its text as caption: a picture as a photo, unless
 // the platform rejects its dimensions, anything else as a document. If the file is
-// missing or too large, a text that says so is sent instead.
+// missing or too large, a text that reports it is sent instead.
 func (b *Bot) sendFile(ctx context.Context, t target, part core.Part) (string, *failure) {
 	f, size, err := connectors.OpenFile(b.o.Files, part.File.Path, maxSend)
 	if err != nil {

@@ -36,14 +36,14 @@ type Agent struct {
 	Tools []string
 	// Servers are the MCP servers it may use, nil as above.
 	Servers []string
-	// Permissions are what goes on unasked in turns of the owner; nil: as the session says.
+	// Permissions are what goes on unasked in turns of the owner; nil: as the session states.
 	Permissions *Permissions
 	Context     Context
 	// Trust is a ceiling for its turns; Stranger sets none.
 	Trust core.Trust
 }
 
-// Permissions are what an agent may do unasked. A nil part says nothing.
+// Permissions are what an agent may do unasked. A nil part states nothing.
 type Permissions struct {
 	Read, Write []string // doublestar globs
 	Bash        *Commands

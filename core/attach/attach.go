@@ -167,7 +167,7 @@ func (k *Keeper) Begin(ctx context.Context, user, most int64) (*Incoming, error)
 	return &Incoming{ctx: context.WithoutCancel(ctx), k: k, user: user, room: room, draft: d, dir: dir, most: most, sum: sha256.New()}, nil
 }
 
-// Write adds p. Once the file is refused it takes no more and says so by an
+// Write adds p. Once the file is refused it takes no more and reports it by an
 // error whose reason Keep returns.
 func (in *Incoming) Write(p []byte) (int, error) {
 	if in.fault != nil {
@@ -215,7 +215,7 @@ func (in *Incoming) refuse(kind core.Kind, why func(name string) string) {
 // Sum returns the SHA-256 of what was written.
 func (in *Incoming) Sum() []byte { return in.sum.Sum(nil) }
 
-// Keep ends the file: it lies in the vault, or is refused as Save says.
+// Keep ends the file: it lies in the vault, or is refused as Save states.
 func (in *Incoming) Keep(name, declared string) (core.File, error) {
 	kind := sniff(in.head)
 	stored, shown := safeName(name, kind)

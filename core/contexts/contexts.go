@@ -1,4 +1,4 @@
-// Package contexts keeps saved contexts: named lists of folders and files that a
+// Package contexts keeps saved contexts: named lists of directories and files that a
 // conversation can be about, each a JSON file in Chat/contexts of the vault.
 package contexts
 
@@ -22,7 +22,7 @@ const Dir = "Chat/contexts"
 
 // Limits.
 const (
-	maxPaths       = 100 // of folders and files together: a conversation takes no more
+	maxPaths       = 100 // of directories and files together: a conversation takes no more
 	maxPath        = 1024
 	maxDescription = 2000
 	maxFile        = 256 << 10
@@ -37,7 +37,7 @@ type Context struct {
 	Files       []string `json:"files"`
 }
 
-// Paths returns the folders and files that may reports true for, as a conversation's
+// Paths returns the directories and files that may reports true for, as a conversation's
 // contexts; left is how many it does not.
 func (c Context) Paths(may func(name string) bool) (paths []string, left int) {
 	for _, p := range slices.Concat(c.Folders, c.Files) {

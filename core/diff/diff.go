@@ -1,4 +1,4 @@
-// Package diff compares two texts and returns what people read of the change: the
+// Package diff compares two texts and returns what users read of the change: the
 // lines that differ with their neighbours, the words that differ in them, and counts.
 // It reads no file, and its work and results are bounded.
 package diff
@@ -285,7 +285,7 @@ func hunks(list []Line, from int) (out []Hunk) {
 	return out
 }
 
-// keep cuts the hunks to what people are shown, and counts the rest.
+// keep cuts the hunks to what users are shown, and counts the rest.
 func (d *Diff) keep() {
 	left, size, shown := maxKept, maxKeptSize, 0
 	for h := range d.Hunks {
@@ -330,7 +330,7 @@ func fold(list []Line) (out []Line) {
 }
 
 // Unified returns the hunks as a unified diff without the names of files. Where lines
-// were left out it says so, in a line that begins with "…".
+// were left out it reports it, in a line that begins with "…".
 func (d Diff) Unified() string {
 	var b strings.Builder
 	said := 0

@@ -62,7 +62,7 @@ func (g *guests) enter(ctx context.Context, t *queue.Turn, turn *orchestrator.Tu
 		select {
 		case <-freed:
 		case <-ctx.Done():
-			return func() {}, nil // the run ends as its context says
+			return func() {}, nil // the run ends as its context states
 		}
 	}
 }

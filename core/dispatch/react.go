@@ -63,7 +63,7 @@ func (s *Reactions) Behind(in *core.Inbound) {
 
 func messageKey(to core.Address, id string) string { return to.Bot + "|" + to.Chat + "|" + id }
 
-// mark puts emoji under the messages of a turn that had to wait.
+// mark adds emoji under the messages of a turn that had to wait.
 func (s *Reactions) mark(t *queue.Turn, emoji string) {
 	for i := range t.Rows {
 		in := &t.Rows[i]

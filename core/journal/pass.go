@@ -88,7 +88,7 @@ func (s *Store) passOver(ctx context.Context, user int64, until time.Time) (chan
 	dir := DirOf(user)
 	entries, err := fs.ReadDir(s.o.Vault.FS(), dir)
 	if err != nil {
-		return 0, nil // there is none, or it is no folder: a write reports that
+		return 0, nil // there is none, or it is no directory: a write reports that
 	}
 	for _, e := range entries {
 		if err := context.Cause(ctx); err != nil {

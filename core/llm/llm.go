@@ -93,7 +93,7 @@ type Delta struct {
 	Signature string
 	Redacted  string       // a piece of thinking that only the provider can read: a Block of its own
 	Call      *core.Block  // Type tool_use; in its place among text and thinking, where the provider gives it one
-	Usage     *core.Tokens // once, at the end, where the provider says it
+	Usage     *core.Tokens // once, at the end, where the provider states it
 	Model     string       // set when the answering model is chosen or changes (fallback)
 	Notice    string       // plain text: "openai is busy, trying again in 2 s"
 	Unread    string       // plain text: files of the newest message that the provider refused; the answer is without them

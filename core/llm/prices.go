@@ -16,7 +16,7 @@ import (
 // maxPriceFile bounds what ParsePrices reads, in bytes.
 const maxPriceFile = 1 << 20
 
-// maxCost bounds what Cost says, in micro-USD, so that sums do not overflow.
+// maxCost bounds what Cost states, in micro-USD, so that sums do not overflow.
 const maxCost = 1 << 62
 
 // A Price is what one million tokens cost, in USD; that is micro-USD per

@@ -48,7 +48,7 @@ func (r *run) about(row *core.Inbound, words string) string {
 	return "In answer to this:\n" + agent.Quoted{Name: q.Name, Label: "earlier", Text: q.Text}.String() + "\n" + words
 }
 
-// referred returns what about adds to a row's text, for people: nil for nothing.
+// referred returns what about adds to a row's text, for users: nil for nothing.
 func (r *run) referred(row *core.Inbound) *core.Quote {
 	if row.Quote == nil || row.Quote.Root && r.t.Session.MessageCount > 0 {
 		return nil

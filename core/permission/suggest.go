@@ -14,7 +14,7 @@ import (
 )
 
 // suggestFiles returns the grants for a file or a search, from narrow to wide: this
-// one, its folder, what is below, all.
+// one, its directory, what is below, all.
 func suggestFiles(name string, search bool) []core.SuggestedGrant {
 	top, all := "", "**/*"
 	rest, outside := strings.CutPrefix(name, "/")

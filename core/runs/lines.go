@@ -24,7 +24,7 @@ type Line struct {
 	Attempt            int
 	User               int64
 	Started, Ended     time.Time     // Ended is zero while it runs
-	Waited             time.Duration // of it, for people (End.Waited); 0 while it runs
+	Waited             time.Duration // of it, for users (End.Waited); 0 while it runs
 }
 
 // Took returns how long the run took, until now if it is running.

@@ -49,7 +49,7 @@ type End struct {
 	Fault Fault  // of state error
 	Model string // that answered
 	At    time.Time
-	// Waited is how much of its time the run waited for people: for approvals of its
+	// Waited is how much of its time the run waited for users: for approvals of its
 	// tool calls and for answers to its questions.
 	Waited time.Duration
 	// Follow is what is to be done about the run after it, which Store.ToFollow returns

@@ -21,7 +21,7 @@ const tallyMost = 100_000
 // bot_error|BOT, and of the answered ones took|CLASS, an index of TookBounds,
 // and what the answers of each model took together, model_ms|MODEL, with how
 // many they are, model_done|MODEL. That is without the time that they waited for
-// people, which is waited_ms|MODEL of waited_runs|MODEL answers.
+// users, which is waited_ms|MODEL of waited_runs|MODEL answers.
 func (s *Store) Tally(ctx context.Context, q store.Queryer, from, until time.Time) (map[string]int64, error) {
 	var rows []struct {
 		State   string `db:"state"`

@@ -29,7 +29,7 @@ func (s *Store) Due(ctx context.Context, days int) (ids []string, err error) {
 	return ids, nil
 }
 
-// Cleanup deletes those of ids that are still Due, as Delete does, and says how
+// Cleanup deletes those of ids that are still Due, as Delete does, and reports how
 // many. before, which may be nil, is asked for each: it does what belongs to a
 // session's end elsewhere, and core.Conflict of its keeps this one.
 func (s *Store) Cleanup(ctx context.Context, tx *store.Tx, ids []string, days int, by core.Actor, before func(ctx context.Context, tx *store.Tx, id string) error) (n int, err error) {

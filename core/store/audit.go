@@ -147,7 +147,7 @@ func (f *AuditFilter) query() (*auditQuery, error) {
 	for _, e := range []equal{{f.Subject != "", "subject = ?", f.Subject}, {f.User != nil, "user_id = ?", user}, {f.Action != "" && !many, "action = ?", f.Action}} {
 		switch {
 		case !e.there:
-		case len(l.first) == 0, f.Subject == "": // a person's actions of one kind have an index, too
+		case len(l.first) == 0, f.Subject == "": // a user's actions of one kind have an index, too
 			add(&l.first, e.cond, e.value)
 		default:
 			rest = append(rest, e)

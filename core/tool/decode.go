@@ -20,7 +20,7 @@ const MaxInput = 4 << 20
 // strings, whole numbers, booleans, lists of strings, or pointers to such (nil:
 // not given). null is as good as not given; numbers, booleans and lists in
 // quotes are taken, because models write them. Anything else that does not fit,
-// unknown names too, is core.Invalid as text that says to the model what to send.
+// unknown names too, is core.Invalid as text that states to the model what to send.
 func Decode(input json.RawMessage, v any) error {
 	if len(input) > MaxInput {
 		return core.Errorf(core.Invalid, "the input is %d bytes long, and at most %d are taken", len(input), MaxInput)

@@ -13,8 +13,8 @@ import (
 	"gatehouse/core/tool/skill"
 )
 
-// configured returns what a turn may do without approval: as the session says,
-// and where it says nothing, as the agent does. The owner writes agents' files,
+// configured returns what a turn may do without approval: as the session states,
+// and where it states nothing, as the agent does. The owner writes agents' files,
 // so they replace the defaults in the owner's turns; a guest's they only narrow.
 func configured(t *orchestrator.Turn, who agent.Agent) permission.Configured {
 	if t.Admin {

@@ -20,7 +20,7 @@ const Imported = "gatehouse-import"
 type Entry struct {
 	ID      string // a UUID, unique in the transcript
 	Parent  string // "" begins the conversation
-	Side    bool   // of another branch: people and models do not read it
+	Side    bool   // of another branch: users and models do not read it
 	At      time.Time
 	Message Message
 	Raw     json.RawMessage // in place of the content of Message, as an earlier line has it

@@ -29,7 +29,7 @@ type Resume struct {
 // What was refused (Refuse) is left out.
 //
 // It is a valid sequence: a message with tool calls is followed by one with all
-// their results; a result that is missing is an error that says so, and the
+// their results; a result that is missing is an error that reports it, and the
 // result of no call is text. So ask Open what the run has left open, and
 // Append results for it, before History.
 func (c *Conversation) History(budget int) ([]Message, Resume, error) {

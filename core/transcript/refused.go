@@ -9,9 +9,9 @@ import (
 )
 
 // Refuse marks the run's newest messages, those after the last answer, as refused by the
-// model's provider: History leaves them out from then on, and people still see them. The
+// model's provider: History leaves them out from then on, and users still see them. The
 // mark is a line of its own, in the form in which Claude Code notes an error of the API,
-// which names them; text is what it says. Without such a message nothing is written.
+// which names them; text is what it states. Without such a message nothing is written.
 func (c *Conversation) Refuse(run, text string) error {
 	if err := c.begin(); err != nil {
 		return err

@@ -6,7 +6,7 @@ import (
 	"gatehouse/core"
 )
 
-// Writers are who writes to transcripts now: turns append to the open file, so nobody may
+// Writers are who writes to transcripts now: turns append to the open file, so no one may
 // give its name to another one meanwhile.
 type writers struct {
 	mu   sync.Mutex

@@ -11,7 +11,7 @@ import (
 // Bounds of the lines of helpers.
 const (
 	maxSideText = 16 << 10 // bytes of one text, result or input; a longer text is shortened
-	maxSide     = 1 << 20  // of all of one helper; what follows is left out, with a line that says so
+	maxSide     = 1 << 20  // of all of one helper; what follows is left out, with a line that reports it
 	maxSides    = 4 << 20  // the same of all helpers in the part of a transcript that a turn reads
 )
 

@@ -33,7 +33,7 @@ import (
 const (
 	maxTries    = 20                 // of a write to a file that others change
 	tombstones  = 7 * 24 * time.Hour // that deletions are remembered
-	keptPerFile = 3                  // contents of a file, beside the present one
+	keptPerFile = 3                  // contents of a file, next to the present one
 	notedPer    = 32                 // rows of a file in sync_versions
 	maxKept     = 1 << 30            // bytes of all contents that are kept
 	maxGuests   = 128 << 20          // bytes of contents of guests that are added between two runs of Prune

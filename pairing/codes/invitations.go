@@ -60,7 +60,7 @@ func (r inviteRow) public() Invitation {
 }
 
 // Invite makes an invitation; anyone who sends the bot its code in a direct
-// message (/start CODE, /pair CODE) is let in as it says. The code is given
+// message (/start CODE, /pair CODE) is let in as it states. The code is given
 // here and kept nowhere. The caller has made sure that by may let users in.
 func (s *Store) Invite(ctx context.Context, inv Invitation, by core.Actor) (code string, made Invitation, err error) {
 	code = Random(inviteCode)

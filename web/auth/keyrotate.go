@@ -9,10 +9,10 @@ import (
 	"gatehouse/core/store"
 )
 
-// MaxGrace bounds how long a key's old secret stays valid beside the new one.
+// MaxGrace bounds how long a key's old secret stays valid next to the new one.
 const MaxGrace = 30 * 24 * time.Hour
 
-// A KeyRotation says what becomes of a key's present secret.
+// A KeyRotation reports what becomes of a key's present secret.
 type KeyRotation struct {
 	// OldExpiresAt is when the present secret ends; zero: at once, with all that the
 	// key has running. A secret that an earlier rotation left valid ends at once.

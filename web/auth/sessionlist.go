@@ -21,7 +21,7 @@ type SessionRow struct {
 	StartedAt time.Time `json:"started_at"`
 	UsedAt    time.Time `json:"used_at"` // exact to a minute
 	EndsAt    time.Time `json:"ends_at"` // unless it is used again
-	Agent     string    `json:"agent"`   // what its browser says it is; hostile text
+	Agent     string    `json:"agent"`   // what its browser states it is; hostile text
 	Address   string    `json:"address"` // where it began
 	csrf      string
 }

@@ -164,7 +164,7 @@ func shownMessages(in sessionIn, page messagePage) string {
 	return result
 }
 
-// text returns a message with a line that says whose it is.
+// text returns a message with a line that states whose it is.
 func (m *message) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "## %s", m.Role)

@@ -190,7 +190,7 @@ func (s *Server) Serve(w http.ResponseWriter, r *http.Request) error {
 	var m struct {
 		Method string `json:"method"`
 	}
-	_ = json.Unmarshal(body, &m) // the library says what is wrong with it
+	_ = json.Unmarshal(body, &m) // the library reports what is wrong with it
 	r = r.Clone(context.WithValue(context.WithValue(r.Context(), answerKey{}, a), beginsKey{}, m.Method == "initialize"))
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	r.Header.Set("Authorization", "Bearer identified") // the library asks for one, and sees no key

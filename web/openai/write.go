@@ -105,7 +105,7 @@ type stream struct {
 	c *call
 }
 
-// first says the role.
+// first states the role.
 func (o *stream) first() {
 	nothing := ""
 	o.piece(wirePiece{Delta: wireDelta{Role: "assistant", Content: &nothing}})

@@ -1,4 +1,4 @@
-// Package adoption takes over what the original system has beside its database:
+// Package adoption takes over what the original system has next to its database:
 // its bots file becomes ours, and the keys of its server's settings are named with
 // what becomes of them. It changes nothing in a vault without these files.
 package adoption

@@ -27,7 +27,7 @@ const (
 	maxKeys     = 50
 )
 
-// becomes says what becomes of each known key, by its path in the file.
+// becomes reports what becomes of each known key, by its path in the file.
 // docs/adoption.md has the same table.
 var becomes = map[string]string{
 	"require_auth":            "not used: every request needs a key or a sign-in; GATEHOUSE_LOCALHOST_ACCESS=chat lets programs on this machine chat without one",

@@ -59,7 +59,7 @@ func (c *Import) Run(p *console.Process) error {
 	return nil
 }
 
-// one imports one file or folder and follows it to its end.
+// one imports one file or directory and follows it to its end.
 func (c *Import) one(p *console.Process, q *console.Connection, name string) (s report.State, err error) {
 	at, err := filepath.Abs(name)
 	if err != nil {
@@ -68,7 +68,7 @@ func (c *Import) one(p *console.Process, q *console.Connection, name string) (s 
 	if err := q.Do(http.MethodPost, "/api/import", map[string]any{"path": at, "dry_run": c.DryRun, "archive": c.Archive, "again": c.Again}, &s); err != nil {
 		return s, err
 	}
-	defer context.AfterFunc(p.Context, func() { // the state says how far it came
+	defer context.AfterFunc(p.Context, func() { // the state reports how far it came
 		_ = q.Finish(http.MethodDelete, "/api/import/"+s.ID, nil)
 	})()
 	for s.State == report.Running {

@@ -15,7 +15,7 @@ import (
 const useKept = 1013
 
 // checkAttachments returns how much room attachments take, and warns when nine tenths
-// of a bound are taken. Of a database without the figure it says nothing.
+// of a bound are taken. Of a database without the figure it states nothing.
 func checkAttachments(ctx context.Context, p Subject) []Finding {
 	path := p.Config.DatabasePath()
 	if version, adopt, err := store.Examine(ctx, path); err != nil || adopt || version < useKept {

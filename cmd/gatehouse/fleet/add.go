@@ -21,7 +21,7 @@ type NewBot struct {
 	Policy                configs.BotPolicy
 }
 
-// An Identity is what a platform says about a token.
+// An Identity is what a platform states about a token.
 type Identity struct {
 	Username string
 	Hints    []string // sentences: what is left to do on the platform

@@ -33,7 +33,7 @@ const (
 // startLimit is what a start may take before it collects garbage.
 const startLimit = 48 << 20
 
-// Start puts the collection of garbage off until the gateway has started: a start leaves
+// Start adds the collection of garbage off until the gateway has started: a start leaves
 // some 10 MiB, which Release returns, and a collection takes processor time from what it
 // waits for. The caller calls end once. It does nothing where GOMEMLIMIT or GOGC is set.
 func Start() (end func()) {

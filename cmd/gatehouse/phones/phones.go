@@ -48,7 +48,7 @@ var files embed.FS
 // A page is the handler's state: none but what it was given.
 type page struct {
 	sims []Platform // in the order in which they are shown
-	name []string   // of each, as its World says
+	name []string   // of each, as its World states
 	opt  Options
 	html *template.Template
 }

@@ -201,7 +201,7 @@ type Action struct {
 // last returns the newest of a chat's messages.
 func last[M any](all []M) []M { return all[max(len(all)-maxShown, 0):] }
 
-// shown returns a simulator's changes as the page shows them; what turn says false
+// shown returns a simulator's changes as the page shows them; what turn states false
 // to it does not show. They are followed from now on, not from when they are read.
 func shown[C any](changes <-chan C, turn func(C) (Change, bool)) iter.Seq[Change] {
 	return func(yield func(Change) bool) {

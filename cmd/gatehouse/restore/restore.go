@@ -176,7 +176,7 @@ func (r *Restores) prepare(ctx context.Context, rec *record, file string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if ctx.Err() != nil { // cancelled just now
-		_ = forget(r.o.Config.BackupDir()) // else the next start says that it was interrupted
+		_ = forget(r.o.Config.BackupDir()) // else the next start reports that it was interrupted
 		return
 	}
 	r.now.State, r.cancel, r.due = settings.RestoreStops, nil, rec

@@ -57,7 +57,7 @@ func (d *Daily) owners() (mayRead, mayWrite func(name string) bool) {
 	return d.o.Guard.Bounds(permission.Profile{User: core.Operator, Trust: core.Vault, Owner: true})
 }
 
-// Prepare says who answers the turn of a message of core.ScheduleBot: the daily agent, with
+// Prepare reports who answers the turn of a message of core.ScheduleBot: the daily agent, with
 // the tools that its file declares. It reads the vault without being asked and writes its
 // output; commands, other changes and pages of the web wait for the owner's approval.
 func (d *Daily) Prepare(in *core.Inbound, t *orchestrator.Turn) error {

@@ -1,4 +1,4 @@
-// Package report says what was measured: the figures, the goals that they are held to, and
+// Package report reports what was measured: the figures, the goals that they are held to, and
 // the pages that show them.
 package report
 
@@ -132,7 +132,7 @@ type Report struct {
 	StreamWord  int // bytes
 }
 
-// Write prints the report to w, as JSON or as Markdown, and writes both to path and beside
+// Write prints the report to w, as JSON or as Markdown, and writes both to path and next to
 // it; "" writes no file.
 func (b *Report) Write(w io.Writer, asJSON bool, path string) error {
 	raw, err := json.MarshalIndent(b.Result, "", "  ")

@@ -16,7 +16,7 @@ import (
 	"gatehouse/core/texts"
 )
 
-// Contexts are named lists of folders and files.
+// Contexts are named lists of directories and files.
 type Contexts interface {
 	Get(name string) (contexts.Context, error)
 	Names() []string

@@ -64,7 +64,7 @@ var (
 	errLocked         = &apiError{status: 400, code: 160005, text: "Thread is locked"}
 )
 
-// An answer is what goes back over HTTP, unless a fault says otherwise.
+// An answer is what goes back over HTTP, unless a fault states otherwise.
 type answer = simulator.Answer
 
 func failed(e *apiError) answer {

@@ -14,7 +14,7 @@ import (
 // under /control/. Ids are strings. An error is {"error": "<words>"} with 400,
 // 403, 404, 409 or 413.
 //
-//	GET  state                     bots, people, guilds, channels
+//	GET  state                     bots, users, guilds, channels
 //	POST users                     Account → Account
 //	POST dms                       {from, bot} → {channel}
 //	POST guilds                    {name, owner, members} → {guild}

@@ -20,7 +20,7 @@
 //
 // Strict means: where documentation and practice differ or are silent, the
 // simulator takes the side that hurts a careless bot more, and the comment
-// says so; "ours" marks a figure or a text that has no source.
+// reports it; "ours" marks a figure or a text that has no source.
 //
 // Not simulated: voice, stickers, polls, roles other than a bot's permissions,
 // forwarded messages, Components V2, what else than text a dialog may ask for, ETF and transport compression (both are

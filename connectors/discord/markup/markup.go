@@ -1,7 +1,7 @@
 // Package markup writes styled text in Discord's own Markdown. Discord has no
 // entities: styles are part of the text. Everything else is escaped, so that text
 // arrives unchanged: nothing is styled, linked, mentioned or turned into an emoji
-// unless the part says so.
+// unless the part reports it.
 //
 // The escaped rules are those of Discord's client (a simple-markdown grammar): a
 // backslash before punctuation shows that character.

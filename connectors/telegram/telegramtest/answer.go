@@ -57,7 +57,7 @@ func (e *apiError) body() []byte {
 	return b
 }
 
-// An answer is what goes back over HTTP, unless a fault says otherwise.
+// An answer is what goes back over HTTP, unless a fault states otherwise.
 type answer = simulator.Answer
 
 func failed(e *apiError) answer {

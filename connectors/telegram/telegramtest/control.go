@@ -11,7 +11,7 @@ import (
 // The control interface plays users from another process: JSON over HTTP
 // under /control/. An error is {"error": "<words>"} with 400, 403, 404 or 413.
 //
-//	GET  state                     bots, people, chats
+//	GET  state                     bots, users, chats
 //	POST users                     Account → Account
 //	POST groups                    {kind, title, creator, members} → {chat}
 //	POST topics                    {chat, by, name} → {thread}

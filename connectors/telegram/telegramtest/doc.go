@@ -15,7 +15,7 @@
 //   - [td] is the library below it, github.com/tdlib/td
 //
 // Strict means: where documentation and practice differ, the simulator takes
-// the side that hurts a careless bot more, and the comment says so.
+// the side that hurts a careless bot more, and the comment reports it.
 //
 // # Files
 //

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// maxMarkup bounds an inline keyboard in bytes of its JSON; the platform says
+// maxMarkup bounds an inline keyboard in bytes of its JSON; the platform states
 // only that it is bounded ("reply markup is too long").
 const maxMarkup = 10 << 10
 

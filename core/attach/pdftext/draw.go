@@ -48,7 +48,7 @@ type state struct {
 	font           *font
 	size           float64
 	between, blank float64 // after every letter, and after a blank
-	wide           float64 // 1 is as wide as the font says
+	wide           float64 // 1 is as wide as the font states
 	leading, rise  float64
 	text, line     matrix
 	page           matrix

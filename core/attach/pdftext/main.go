@@ -90,7 +90,7 @@ func read(data []byte) (out outcome) {
 	return out
 }
 
-// page returns what one page says; of a page that is not there nothing.
+// page returns what one page states; of a page that is not there nothing.
 func page(doc *pdf.Reader, n int) (text string) {
 	defer func() {
 		if recover() != nil {

@@ -30,7 +30,7 @@ const (
 	maxAtOnce = 2 // files read at the same time
 )
 
-// A Text is what a PDF says.
+// A Text is what a PDF states.
 type Text struct {
 	Text  string // at most MaxText; pages are parted by an empty line
 	Pages int    // that it has
@@ -85,7 +85,7 @@ func (r *Reader) Text(ctx context.Context, data []byte) (Text, error) {
 	return out.Text, nil
 }
 
-// An outcome is what the process says.
+// An outcome is what the process states.
 type outcome struct {
 	Text
 	Fault string // why nothing was read; "" else

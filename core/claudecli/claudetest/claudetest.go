@@ -1,6 +1,6 @@
 // Package claudetest is a stand-in for the Claude Code CLI in tests: a program
 // that speaks its stream-json protocol, keeps its transcript and does what the
-// person's message says, line by line. How the real one behaves was seen of
+// person's message states, line by line. How the real one behaves was seen of
 // versions 2.1.197 and 2.1.329.
 //
 // The lines of a message:

@@ -238,7 +238,7 @@ func (m *message) calls() bool {
 	return m.Author.Role == "assistant" && m.Recipient != "" && m.Recipient != "all"
 }
 
-// text returns what m says.
+// text returns what m states.
 func (m *message) text() string {
 	c := &m.Content
 	var parts []string

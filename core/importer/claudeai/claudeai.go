@@ -187,7 +187,7 @@ type reader struct {
 	n      int // parts of the message
 }
 
-// add adds a message: one part for what the model says up to the results of its calls, one for
+// add adds a message: one part for what the model states up to the results of its calls, one for
 // these, and so on.
 func (r *reader) add(i int, m *message) {
 	role := cmp.Or(m.Sender, m.Role)

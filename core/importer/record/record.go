@@ -37,7 +37,7 @@ type header struct {
 	Count    any `yaml:"message_count"` // the gateway's exports have it
 }
 
-// A Head is what a record's frontmatter says.
+// A Head is what a record's frontmatter states.
 type Head struct {
 	IDs      []string // under which it may be asked for, the session's own first
 	Title    string

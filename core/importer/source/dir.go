@@ -126,7 +126,7 @@ func (t *tree) list(dir string, wanted func(name string) bool) (names []string, 
 	}
 }
 
-// find adds the transcripts and records below folders. Links are not followed.
+// find adds the transcripts and records below directories. Links are not followed.
 func (t *tree) find(ctx context.Context, folders ...string) error {
 	seen := 0
 	for _, folder := range folders {
@@ -177,7 +177,7 @@ var ofGuest = regexp.MustCompile(`-Guests-\d+(-|$)`)
 // maxSidecar is the largest file that describes a session, in bytes.
 const maxSidecar = 1 << 20
 
-// sharedBy reports whether the gateway's file about the session id says that others wrote in it:
+// sharedBy reports whether the gateway's file about the session id reports that others wrote in it:
 // the database may be lost.
 func (t *tree) sharedBy(id string) bool {
 	name := ".parachute/sessions/" + id + ".json"

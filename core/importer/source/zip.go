@@ -61,7 +61,7 @@ func openZip(r io.ReaderAt, size int64) (*archive, error) {
 	return a, nil
 }
 
-// entries returns how many files the archive says that it has.
+// entries returns how many files the archive reports that it has.
 func entries(r io.ReaderAt, size int64) (uint64, error) {
 	tail := make([]byte, min(size, 64<<10+22))
 	if _, err := r.ReadAt(tail, size-int64(len(tail))); err != nil && !errors.Is(err, io.EOF) {

@@ -145,7 +145,7 @@ func (s *sections) heading(h *ast.Heading) {
 	}
 	name := strings.Join(strings.Fields(b.String()), " ")
 	if id := entryID.FindString(name); id != "" {
-		name = name[len(id):] // an entry of a day: its time says more
+		name = name[len(id):] // an entry of a day: its time states more
 	} else if s.title == "" {
 		s.title = name
 	}

@@ -120,7 +120,7 @@ func ordered(e fs.DirEntry) string {
 	return e.Name()
 }
 
-// skipped reports whether a name is not for people (it begins with a dot), cannot be
+// skipped reports whether a name is not for users (it begins with a dot), cannot be
 // shown to them (it is not UTF-8), is too long, or holds conversations, their attachments and the
 // log of them: conversations are found otherwise.
 func skipped(name string) bool {

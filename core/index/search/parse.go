@@ -16,7 +16,7 @@ import (
 //	"green tea"   the words next to each other
 //	-word         not this word (also -"two words")
 //	tag:garden    with this tag
-//	in:Notes      in this folder (also in:"My Notes")
+//	in:Notes      in this directory (also in:"My Notes")
 //	type:document documents alone; type:journal; type:session, type:conversation
 //
 // What does not have this form is read as words; it is never an error.

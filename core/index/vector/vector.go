@@ -83,7 +83,7 @@ func size(dimensions int) int {
 }
 
 // signs returns the signs of v after two rotations, each of them random signs and a
-// Hadamard transform: so each says something about all dimensions.
+// Hadamard transform: so each states something about all dimensions.
 func signs(v []float32) []uint64 {
 	x := make([]float32, size(len(v)))
 	copy(x, v)

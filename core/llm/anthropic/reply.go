@@ -46,7 +46,7 @@ type reply struct {
 // number of output tokens for …".
 var mostTokens = regexp.MustCompile(`max_tokens: \d+ > (\d+)`)
 
-// What a refusal says that is about the thinking in the history, not about the parameter:
+// What a refusal reports that is about the thinking in the history, not about the parameter:
 // "Invalid `signature` in `thinking` block", "`thinking` or `redacted_thinking` blocks in
 // the latest assistant message cannot be modified", "Expected `thinking` or
 // `redacted_thinking`, but found `tool_use`".

@@ -121,7 +121,7 @@ func (r *reply) begins(a *answer, e *event) *provider.Failure {
 	} else if err != nil {
 		return provider.Garbage("a block is no JSON of the expected form")
 	}
-	if !r.Called(&a.calls, true) { // their block ended, with or without an event that says so
+	if !r.Called(&a.calls, true) { // their block ended, with or without an event that reports it
 		return nil
 	}
 	switch b.Type {

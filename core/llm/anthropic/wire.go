@@ -28,7 +28,7 @@ type turn struct {
 	content []block
 }
 
-// A block is one content block; its kind says which fields are sent.
+// A block is one content block; its kind reports which fields are sent.
 type block struct {
 	kind      string          // text, thinking, redacted_thinking, tool_use, tool_result, image or document; "" is raw
 	text      string          // of text and thinking

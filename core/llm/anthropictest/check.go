@@ -76,7 +76,7 @@ type Tool struct {
 	CacheControl *CacheControl   `json:"cache_control"`
 }
 
-// A Choice says how tools may be used.
+// A Choice reports how tools may be used.
 type Choice struct {
 	Type string `json:"type"`
 	Name string `json:"name"`
@@ -264,14 +264,14 @@ func checkBlock(i, j int, t *Turn) *refusal {
 		return invalid("messages.%d.content.%d.tool_result.tool_use_id: Field required", i, j)
 	case b.Type == "tool_result" && j > 0 && t.Content[j-1].Type != "tool_result":
 		// "Tool result blocks must come first in the content array", the tool use guide
-		// says.
+		// states.
 		return invalid("messages.%d.content.%d: `tool_result` blocks must come before any other content", i, j)
 	}
 	return nil
 }
 
 // checkPairs holds calls and results together. Consecutive messages of one
-// role count as one, as the reference says.
+// role count as one, as the reference states.
 func checkPairs(m *Message) *refusal {
 	var open, ids []string
 	role, used := "", false

@@ -1,4 +1,4 @@
-// Package embedtest has an embedding model for tests, without a network: a vector says
+// Package embedtest has an embedding model for tests, without a network: a vector states
 // which groups of characters a text has, so that texts with similar words are near.
 package embedtest
 

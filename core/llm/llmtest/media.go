@@ -42,7 +42,7 @@ func content(raw json.RawMessage) (string, []Part, bool) {
 }
 
 // checkParts holds the parts of one message against the API reference:
-// pictures and files are a user's, and hold what their type says.
+// pictures and files are a user's, and hold what their type states.
 func (s *Server) checkParts(at, role string, parts []Part) *refusal {
 	images := 0
 	for i, p := range parts {

@@ -65,7 +65,7 @@ func loose(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// text returns all that e says.
+// text returns all that e states.
 func (e apiError) text() string { return e.Message + " " + e.Type + " " + e.Code }
 
 // statusFailure judges an HTTP status other than 200, or the status that a

@@ -85,7 +85,7 @@ type file struct {
 	Data string `json:"file_data"`
 }
 
-// content is what a message says; an encoder writes it.
+// content is what a message states; an encoder writes it.
 type content []part
 
 // text adds words, to the last part where that is text too.

@@ -11,10 +11,10 @@ import (
 
 // Reply asks the model. Before the first piece of the answer it tries again up
 // to three times, at most 30 s of waiting in all, after connection errors, 429
-// and 5xx, and waits what Retry-After says; a longer wait is left to the
+// and 5xx, and waits what Retry-After states; a longer wait is left to the
 // caller as Fault.After. After the first piece it never repeats: a break is a
 // Fault cut_off. The deltas are: notices, one with Model, the answer's pieces,
-// whole tool calls, and the last with Stop and, where the server says it, Usage.
+// whole tool calls, and the last with Stop and, where the server states it, Usage.
 //
 // How long a silent server is waited for is ctx's business; its end is
 // yielded as an error that wraps context.Cause.

@@ -128,7 +128,7 @@ func (r *reply) take(a *answer, data []byte) *provider.Failure {
 	return nil
 }
 
-// failed returns the error that an event says: {"error":…}, vLLM's
+// failed returns the error that an event states: {"error":…}, vLLM's
 // {"object":"error",…} and llama.cpp's bare {"code":…,"message":…}.
 func (c *chunk) failed(data []byte) apiError {
 	named := len(c.Error) > 0 && string(c.Error) != "null"

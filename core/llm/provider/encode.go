@@ -52,7 +52,7 @@ func (e *Encoder) Field(name string, v any) error {
 // Bytes returns what was written, until the next write.
 func (e *Encoder) Bytes() []byte { return e.out.Bytes() }
 
-// maxToolSets bounds a ToolCache: agents differ in their tools, and so do people whose
+// maxToolSets bounds a ToolCache: agents differ in their tools, and so do users whose
 // trust differs. Beyond it the oldest is forgotten.
 const maxToolSets = 16
 

@@ -43,7 +43,7 @@ func NewEvents(r io.Reader) *Events {
 
 // Next returns the next event's data, valid until the next call. At the end of
 // the stream it is io.EOF. An event without a blank line behind it is dropped there, as
-// the standard says, unless its data is whole: [DONE] or JSON. Servers close right behind
+// the standard states, unless its data is whole: [DONE] or JSON. Servers close right behind
 // it, and behind an error.
 func (e *Events) Next() ([]byte, error) {
 	e.Name, e.data, e.has = "", e.data[:0], false

@@ -10,7 +10,7 @@ import (
 	"gatehouse/core"
 )
 
-// A Manner is how a reply is sent, whatever it says.
+// A Manner is how a reply is sent, whatever it states.
 type Manner struct {
 	// Status other than 0 and 200 answers with Body and Header instead of a stream.
 	Status int
@@ -76,7 +76,7 @@ func (s *Server[Reply, Request]) Stream(w http.ResponseWriter, r *http.Request, 
 	s.send(r.Context(), w, m, after)
 }
 
-// send writes events as m says: whole, cut at byte boundaries, slowly, or at once.
+// send writes events as m states: whole, cut at byte boundaries, slowly, or at once.
 func (s *Server[Reply, Request]) send(ctx context.Context, w http.ResponseWriter, m Manner, events [][]byte) error {
 	if m.Split > 0 || m.Burst {
 		events = [][]byte{bytes.Join(events, nil)}

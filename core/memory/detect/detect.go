@@ -1,4 +1,4 @@
-// Package detect decides whether a message corrects an answer or says what its writer
+// Package detect decides whether a message corrects an answer or reports what its writer
 // wants in future. It is pure: texts in, a Result out. Four layers are asked in this
 // order, and the first that matches ends: an explicit prefix; rules for what is none
 // (requests, questions, thanks); rules for what is one; a score of signs. The rules of
@@ -64,14 +64,14 @@ const (
 	Threshold = 0.45
 )
 
-// A Message is what a person wrote after an answer.
+// A Message is what a user wrote after an answer.
 type Message struct {
 	Text      string
 	Answer    string  // the model's answer before it; "" for none, and then only Explicit is possible
 	Threshold float64 // of the implicit score; 0 is Threshold
 }
 
-// A Result is what a message says.
+// A Result is what a message states.
 type Result struct {
 	Layer    Layer
 	Type     Type
@@ -155,7 +155,7 @@ func Prefixed(text string) (string, bool) {
 }
 
 // explicit returns the result for a text that its writer asks to remember. What kind it
-// is says the rule that would match it; without one it is an instruction.
+// is states the rule that would match it; without one it is an instruction.
 func explicit(text string) Result {
 	folded := Fold(text)
 	out, ok := positive(folded, languages())

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// folds are letters that people also write otherwise.
+// folds are letters that users also write otherwise.
 var folds = strings.NewReplacer("ä", "ae", "ö", "oe", "ü", "ue", "ß", "ss", "’", "'", "‘", "'", "`", "'", "´", "'", "…", "...", "\u00a0", " ")
 
 // Fold returns text as rules read it: without what it quotes, in lower case, with single

@@ -1,5 +1,5 @@
 // Package score computes what a correction is worth: whether it is stored, how it ages,
-// and which ones of a person belong into a prompt. It is pure; all inputs and results are
+// and which ones of a user belong into a prompt. It is pure; all inputs and results are
 // numbers from 0 to 1 unless they say otherwise.
 package score
 

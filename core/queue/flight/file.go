@@ -64,7 +64,7 @@ func (r *Recorder) format(f *os.File) error {
 	return err
 }
 
-// read returns what the file says. A damaged slot is left out, so that its send counts
+// read returns what the file states. A damaged slot is left out, so that its send counts
 // as unrecorded.
 func (r *Recorder) read(f *os.File) (map[Mark]Trace, error) {
 	all, err := io.ReadAll(io.NewSectionReader(f, 0, headerSize+Slots*slotSize))

@@ -1,4 +1,4 @@
-// Package flight records, in a small file beside the vault's lock, how far each send of the
+// Package flight records, in a small file next to the vault's lock, how far each send of the
 // outbox got. A process that is killed leaves its pages in the kernel's cache, so
 // the next start reads there which messages never left and which were answered,
 // without an fsync per message. After a power cut the file is not believed: its
@@ -106,7 +106,7 @@ func (r *Recorder) Found(m Mark) Trace {
 	return r.found[m]
 }
 
-// Begin discards what was found and starts recording. Call it when the database says
+// Begin discards what was found and starts recording. Call it when the database states
 // what became of every earlier send, and before the first Mark. Before it, Mark
 // records nothing.
 func (r *Recorder) Begin() {
@@ -181,7 +181,7 @@ func (r *Recorder) take(m Mark) *Send {
 	return s
 }
 
-// put writes a slot. An error means that what the file says could not be corrected, so
+// put writes a slot. An error means that what the file states could not be corrected, so
 // that no byte may leave.
 func (r *Recorder) put(slot int, b []byte) error {
 	f := r.f.Load()

@@ -45,7 +45,7 @@ func (s *Send) Written() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.back && s.phase == Writing {
-		_ = s.record(Written, "") // Writing remains, which says no less
+		_ = s.record(Written, "") // Writing remains, which states no less
 	}
 }
 

@@ -1,6 +1,6 @@
 // Package remind delivers messages at a time, in the chat where they were asked for. A
 // delivery and the end of its reminder are one transaction: it arrives once, whatever
-// crashes. What was due while the gateway was down is delivered at the start and says so.
+// crashes. What was due while the gateway was down is delivered at the start and reports it.
 package remind
 
 import (

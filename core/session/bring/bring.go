@@ -166,7 +166,7 @@ func (k *known) blank(source, root string) session.Session {
 // store writes the row of sess, as a group's where others wrote in it. The file is in its place
 // already.
 func (b *Bringer) store(ctx context.Context, k *known, sess session.Session, tags []string, others bool, t foreign.Terms) error {
-	if !k.marked || k.mark.Found && !t.Found { // else whoever lowered it here has decided
+	if !k.marked || k.mark.Found && !t.Found { // else who lowered it here has decided
 		sess.TrustLevel = t.Trust
 	}
 	sess.User = t.User

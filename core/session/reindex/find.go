@@ -26,7 +26,7 @@ func Find(sessions *session.Store, v *vault.Vault, log *slog.Logger, name, id st
 	if !ok || !known && f.side != nil || known && f.mine || !f.cli || f.count == 0 {
 		return session.Session{}, false
 	}
-	f.side = nil // what the transcript says counts
+	f.side = nil // what the transcript states counts
 	sess := f.session(v.Path())
 	if given, err := titleOf(v, name, f.lines); err != nil {
 		log.Warn("the title of a transcript", "file", name, "err", err)

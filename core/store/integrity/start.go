@@ -18,7 +18,7 @@ func OutOfFiles(err error) bool {
 	return core.OutOfFiles(err) || errors.As(err, &e) && core.OutOfFiles(e.SystemErrno)
 }
 
-// Explain says of an error of SQLite, about the database at path, what to do. Any other
+// Explain states of an error of SQLite, about the database at path, what to do. Any other
 // is returned as it is.
 func Explain(path string, err error) error {
 	var e sqlite3.Error
@@ -28,7 +28,7 @@ func Explain(path string, err error) error {
 	return err
 }
 
-// Start says of an error of opening which database it is about and, if the disk is full, the file
+// Start states of an error of opening which database it is about and, if the disk is full, the file
 // cannot be written or no file descriptor is left, what to do.
 func Start(path string, err error) error {
 	var e sqlite3.Error

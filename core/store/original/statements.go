@@ -99,7 +99,7 @@ var people = []string{
 
 // chats give a session of a direct chat to the person who was approved there,
 // and bind the chat to the latest of its sessions that is not archived, as the
-// original system does. A chat that could be several people's is no one's.
+// original system does. A chat that could be several users' is no one's.
 var chats = []string{
 	`CREATE TABLE original_chats AS
 		SELECT CAST(s.id AS TEXT) AS id, p.platform, CAST(s.linked_bot_chat_id AS TEXT) AS chat, min(p.user_id) AS user_id

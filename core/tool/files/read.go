@@ -22,7 +22,7 @@ import (
 
 // Limits of one Read.
 const (
-	maxLines  = 2000      // lines, unless limit says otherwise
+	maxLines  = 2000      // lines, unless limit states otherwise
 	maxLine   = 2000      // characters of a line
 	maxOutput = 100_000   // bytes of text
 	maxScan   = 256 << 20 // bytes of the file that are checked

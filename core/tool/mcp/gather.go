@@ -106,7 +106,7 @@ func (v *Servers) add(s *entry.Server, found *tools, o *Offer) {
 }
 
 // toolsOf returns a server's known tools at t's trust. Without any it connects in
-// the background and returns an error that says how far that is, and the first
+// the background and returns an error that reports how far that is, and the first
 // time for this trust, unless it has failed, the connection to wait for. Known tools that are older than
 // freshTime are asked for again in the background.
 func (v *Servers) toolsOf(s *entry.Server, t *tool.Turn) (found *tools, pending *link, err error) {

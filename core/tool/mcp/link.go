@@ -283,7 +283,7 @@ func (v *Servers) open(l *link, t *tool.Turn) error {
 	return err
 }
 
-// isClosed reports whether an error says only that the connection is no more.
+// isClosed reports whether an error states only that the connection is no more.
 func isClosed(err error) bool {
 	var told *jsonrpc.Error
 	return !errors.As(err, &told)
@@ -349,7 +349,7 @@ func (v *Servers) launch(ctx context.Context, l *link, t *tool.Turn) (release fu
 	return leave, err
 }
 
-// note logs what a server says next to the protocol, its secrets taken out.
+// note logs what a server states next to the protocol, its secrets taken out.
 func (v *Servers) note(s *entry.Server) func(string) {
 	return func(line string) { v.o.Log.Info("message of an MCP server", "server", s.Name, "text", s.Redact(line)) }
 }

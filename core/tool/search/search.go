@@ -126,7 +126,7 @@ func (s searcher) run(ctx context.Context, c *tool.Call) (tool.Result, error) {
 }
 
 // within returns which files a call may show: those that the turn may read in the
-// folder that the call was allowed for. Guests who named none are shown what is open to
+// directory that the call was allowed for. Guests who named none are shown what is open to
 // all guests too: it lies outside of their working directory, and reading it never asks.
 func within(t *tool.Turn, folder string, byDefault bool) func(name string) bool {
 	return func(name string) bool {

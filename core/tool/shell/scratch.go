@@ -23,7 +23,7 @@ func (s *Shell) tidy() {
 	}
 	entries, err := os.ReadDir(s.o.Temp)
 	if err != nil {
-		return // not made yet, or not ours: the first command says so
+		return // not made yet, or not ours: the first command reports it
 	}
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), scratchName) && e.IsDir() {

@@ -137,7 +137,7 @@ const (
 	agentsDir = agentsIn + "/.agents"
 )
 
-// keepAgents makes the directory of daily agents for a command that may write beside it: what
+// keepAgents makes the directory of daily agents for a command that may write next to it: what
 // exists is mounted so that it cannot be written, and its name cannot be taken. Where a part
 // of it is a link or a file, the schedule reads nothing there.
 func keepAgents(top *beneath.Dir, t *tool.Turn) {

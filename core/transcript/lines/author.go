@@ -8,7 +8,7 @@ import (
 )
 
 // An Author is who wrote a user's message in a chat. It is a member of the message's
-// line ("author"), for people who read the conversation; models and Claude Code do not
+// line ("author"), for users who read the conversation; models and Claude Code do not
 // read it.
 type Author struct {
 	Name     string     `json:"name,omitempty"`
@@ -18,7 +18,7 @@ type Author struct {
 	Said     []Said     `json:"said,omitempty"`  // what differs from the blocks
 }
 
-// A Said is what a user wrote, where the model reads a block that says more.
+// A Said is what a user wrote, where the model reads a block that states more.
 type Said struct {
 	Sum   uint32      `json:"sum"` // of the block's text
 	Text  string      `json:"text"`
@@ -47,13 +47,13 @@ func (a *Author) memory() int {
 	return n
 }
 
-// A Shown is a block as people read it: a text is what its author wrote.
+// A Shown is a block as users read it: a text is what its author wrote.
 type Shown struct {
 	core.Block
 	Quote *core.Quote // what the text refers to; nil without
 }
 
-// Shown returns m as people read it, and who wrote it. The author of an assistant's
+// Shown returns m as users read it, and who wrote it. The author of an assistant's
 // message, and of one whose author is not recorded, is empty. A line that records none
 // is read by its framing; group reports whether it is of a group's conversation, where
 // the framing names the sender.

@@ -38,7 +38,7 @@ type Mark struct {
 	Metadata      *MarkMetadata `json:"compactMetadata,omitempty"`
 }
 
-// MarkMetadata is what a boundary says about its compaction.
+// MarkMetadata is what a boundary states about its compaction.
 type MarkMetadata struct {
 	Trigger   string   `json:"trigger"`
 	PreTokens int      `json:"preTokens"`

@@ -26,7 +26,7 @@ type Message struct {
 	Summary bool        // on reading: it represents what a compaction took out in front of it
 
 	// Helpers are what the helpers of its calls of Task did, by the calls' ids; on reading
-	// for people (Page, Turn, Read).
+	// for users (Page, Turn, Read).
 	Helpers map[string][]Message
 
 	Refused bool // by the model's provider: it is not sent again

@@ -25,7 +25,7 @@ func refusals(lines []line.Line) map[string]bool {
 }
 
 // Accepted returns messages without what was refused. A refused result of a tool stays
-// as a line that says so, because its call needs one. messages is not changed.
+// as a line that reports it, because its call needs one. messages is not changed.
 func Accepted(messages []Message) []Message {
 	if !slices.ContainsFunc(messages, func(m Message) bool { return m.Refused }) {
 		return messages

@@ -209,7 +209,7 @@ const maxExport = 12 << 20
 
 // Bounded returns what Session does with the newest messages that take at most 12 MB.
 // If messages are missing, because of that limit or before (whole is false), the last
-// line says so.
+// line reports it.
 func Bounded(s transcript.Session, tags []string, messages []transcript.Message, whole bool) string {
 	text := Session(s, tags, messages)
 	for len(text) > maxExport && len(messages) > 0 {

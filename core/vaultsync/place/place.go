@@ -332,7 +332,7 @@ func (t Tree) Delete(name, was string) error {
 }
 
 // Sweep removes the temporary file name, which a crash left. Content that another program
-// wrote gets the name free, of a file beside it; that is returned as kept.
+// wrote gets the name free, of a file next to it; that is returned as kept.
 func (t Tree) Sweep(name string, free func(n int) string) (kept string, err error) {
 	base := path.Base(name)
 	if strings.HasPrefix(base, partPrefix) {

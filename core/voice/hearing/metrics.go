@@ -9,7 +9,7 @@ import (
 	"gatehouse/core/voice"
 )
 
-// Results of recordings beside the codes of faults.
+// Results of recordings next to the codes of faults.
 const (
 	resultText   = "text"
 	resultSilent = "silent"

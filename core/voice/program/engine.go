@@ -49,7 +49,7 @@ func Words(command string) ([]string, error) {
 }
 
 // NewEngine returns an engine that runs command. Absolute paths in it, also behind
-// "=", are files and directories that it may read, beside its program, which has to exist.
+// "=", are files and directories that it may read, next to its program, which has to exist.
 func NewEngine(o Options, command, model string) (*Engine, error) {
 	words, err := Words(command)
 	if err != nil {

@@ -31,7 +31,7 @@ const (
 
 // Options for programs.
 type Options struct {
-	// Box isolates the programs. Where it is nil, nothing is started, and NoBox says why.
+	// Box isolates the programs. Where it is nil, nothing is started, and NoBox reports why.
 	Box   sandbox.Box
 	NoBox string
 	// Dir is an own directory for recordings while a program reads them.
@@ -108,7 +108,7 @@ func cause(printed []byte) string {
 var system = []string{"/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/"}
 
 // visible returns a path without links, and whether the program must be given it. A
-// link within the system stays: some programs do what their name says.
+// link within the system stays: some programs do what their name states.
 func visible(path string) (resolved string, give bool) {
 	resolved, err := filepath.EvalSymlinks(path)
 	switch {

@@ -116,7 +116,7 @@ type (
 	}
 )
 
-// pageOf returns messages as people read them; group: of a group's conversation.
+// pageOf returns messages as users read them; group: of a group's conversation.
 func pageOf(p transcript.Page, group bool) messagePage {
 	out := messagePage{Messages: make([]message, 0, len(p.Messages)), HasMore: p.More, Truncated: p.Cut}
 	for i := range p.Messages {

@@ -104,7 +104,7 @@ func (a *API) read(w http.ResponseWriter, r *http.Request) error {
 	}{a.row(d.Session), messages, page.More})
 }
 
-// messageOf returns a message as people read it; group: of a group's conversation.
+// messageOf returns a message as users read it; group: of a group's conversation.
 func messageOf(m transcript.Message, group bool) message {
 	out := message{Role: m.Role, Timestamp: m.At}
 	var words []string

@@ -1,4 +1,4 @@
-// Package backoff makes guessing slow: it counts failures by address, device or name, and says
+// Package backoff makes guessing slow: it counts failures by address, device or name, and states
 // how long the next try must wait. It holds no table; a restart forgets.
 package backoff
 

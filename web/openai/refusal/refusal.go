@@ -80,7 +80,7 @@ func Of(p *web.Problem) Error {
 const codeQuota = "insufficient_quota"
 
 // Show answers a failed request in OpenAI's form. The clients of OpenAI try
-// 408, 409, 429 and 5xx again on their own, unless x-should-retry says false.
+// 408, 409, 429 and 5xx again on their own, unless x-should-retry states false.
 func Show(w http.ResponseWriter, _ *http.Request, p *web.Problem) {
 	body, err := json.Marshal(map[string]Error{"error": Of(p)})
 	if err != nil { // strings only: cannot happen
@@ -151,7 +151,7 @@ func BadType(param, want string) error {
 	return New(web.Invalid, "invalid_type", param, fmt.Sprintf("Invalid type for '%s': expected %s.", param, want))
 }
 
-// Unsupported refuses param; format says why, with the name for its %s.
+// Unsupported refuses param; format reports why, with the name for its %s.
 func Unsupported(param, format string) error {
 	return New(web.UnsupportedField, "unsupported_parameter", param, "Unsupported parameter: "+fmt.Sprintf(format, param)+".")
 }

@@ -1,4 +1,4 @@
-// Package syncing is the command that syncs a folder of this machine with a gateway's
+// Package syncing is the command that syncs a directory of this machine with a gateway's
 // vault. It reads no settings of the gateway: the gateway is usually another machine.
 package syncing
 
@@ -16,7 +16,7 @@ import (
 	"gatehouse/core/vaultsync/client"
 )
 
-// A Sync keeps a folder the same as the vault of a gateway.
+// A Sync keeps a directory the same as the vault of a gateway.
 type Sync struct {
 	Dir     string `arg:"" help:"The folder. It is created if it is missing."`
 	Server  string `required:"" placeholder:"URL" help:"The gateway, such as https://gateway.example.org."`

@@ -197,7 +197,7 @@ func straight(p Place) bool {
 // escapes: os.Root has no exported error for a link that leads out.
 func escapes(err error) bool { return strings.HasSuffix(err.Error(), "path escapes from parent") }
 
-// Irregular says as text why what has mode m is not opened.
+// Irregular states as text why what has mode m is not opened.
 func Irregular(m fs.FileMode) error {
 	what := "no regular file"
 	switch {

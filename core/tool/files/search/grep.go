@@ -43,7 +43,7 @@ const (
 )
 
 const (
-	defaultHead = 250 // lines or files, unless head_limit says otherwise
+	defaultHead = 250 // lines or files, unless head_limit states otherwise
 	maxAround   = 100 // lines of context
 	// maxProgram bounds the steps that an expression may take for each
 	// character, in instructions of its compiled form.

@@ -20,7 +20,7 @@ import (
 	"gatehouse/core/sandbox"
 )
 
-// Bounds of what a program says.
+// Bounds of what a program states.
 const (
 	MaxMessage  = 8 << 20 // bytes of one message
 	maxNoise    = 1000    // lines on standard output that are no message
@@ -44,7 +44,7 @@ type Program struct {
 }
 
 // Start starts cmd, which ends with stop; gone, where not nil, is closed once
-// nothing of it is left. note hears what it says next to messages, with all
+// nothing of it is left. note hears what it states next to messages, with all
 // that may be in it. The caller calls End.
 func Start(cmd *exec.Cmd, stop context.CancelFunc, gone <-chan struct{}, note func(line string)) (*Program, error) {
 	var ends []*os.File

@@ -51,7 +51,7 @@ func main() {
 
 func won() { fmt.Println("CANA" + "RY") }
 
-// dial reads what a listener says: network, address.
+// dial reads what a listener states: network, address.
 func dial(a []string) error {
 	c, err := net.DialTimeout(a[0], a[1], 3*time.Second)
 	if err != nil {
@@ -198,7 +198,7 @@ func key(a []string) error {
 	return nil
 }
 
-// tiocsti types into a terminal as if a person had.
+// tiocsti types into a terminal as if a user had.
 func tiocsti([]string) error {
 	m, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
@@ -232,7 +232,7 @@ func tiocsti([]string) error {
 	return nil
 }
 
-// handle opens the root folder by its inode number, past every mount.
+// handle opens the root directory by its inode number, past every mount.
 func handle([]string) error {
 	mount, err := unix.Open(".", unix.O_RDONLY, 0)
 	if err != nil {
