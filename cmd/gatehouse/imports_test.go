@@ -58,7 +58,7 @@ cmd/gatehouse/doctor: cmd/gatehouse/speech configs configs/live core core/agent 
 cmd/gatehouse/fleet: configs configs/live connectors connectors/discord connectors/telegram core core/queue core/queue/maintenance core/queue/outbox core/store core/watch pairing pairing/bots
 cmd/gatehouse/isolation: cmd/gatehouse/control configs core/sandbox core/sandbox/container
 cmd/gatehouse/library: core core/index/crawl core/index/document core/index/embedding core/index/search core/index/vector core/journal core/llm core/llm/embed core/permission core/session core/session/found core/store core/usage core/vault
-cmd/gatehouse/logs: configs
+cmd/gatehouse/logs: configs configs/values
 cmd/gatehouse/memory: core
 cmd/gatehouse/models: configs configs/live configs/providers core core/agent core/claudecli core/llm core/llm/registry core/watch
 cmd/gatehouse/ownfiles: configs core/backup/directory core/sandbox core/vault

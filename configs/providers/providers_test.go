@@ -111,6 +111,17 @@ func TestFaultsNameLineAndField(t *testing.T) {
 	}
 }
 
+// A fault is logged when it is another one: the same file has to give the same text.
+func TestAFileHasTheSameFaultEachTime(t *testing.T) {
+	s := providers.Open(file(t, "prices:\n  openai/x: {input: -1, output: -1, cache_read: -1, cache_write: -1}\n"))
+	first := s.Fault().Error()
+	for range 20 {
+		if _, err := s.Read(); err == nil || err.Error() != first {
+			t.Fatalf("%v\nbefore: %s", err, first)
+		}
+	}
+}
+
 func TestAFileThatOthersMayChangeIsRefused(t *testing.T) {
 	path := file(t, "")
 	if err := os.Chmod(path, 0o622); err != nil {

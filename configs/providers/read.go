@@ -347,9 +347,12 @@ func (r *reader) price(path, full string, d *price) {
 		r.at(path, "a price has both input and output, in USD per million tokens")
 		return
 	}
-	for field, v := range map[string]*float64{"input": d.Input, "output": d.Output, "cache_read": d.CacheRead, "cache_write": d.CacheWrite} {
-		if v != nil {
-			r.amount(path, field, v)
+	for _, v := range []struct {
+		field string
+		of    *float64
+	}{{"input", d.Input}, {"output", d.Output}, {"cache_read", d.CacheRead}, {"cache_write", d.CacheWrite}} {
+		if v.of != nil {
+			r.amount(path, v.field, v.of)
 		}
 	}
 	r.list.Prices[full] = Price{Input: *d.Input, Output: *d.Output, CacheRead: d.CacheRead, CacheWrite: d.CacheWrite}

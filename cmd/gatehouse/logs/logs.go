@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"gatehouse/configs"
+	"gatehouse/configs/values"
 )
 
 // New returns the program's log: one line per event on w, without the secrets of
@@ -20,6 +21,8 @@ func New(w io.Writer, cfg *configs.Config, tty bool) *slog.Logger {
 			sink.secrets = append(sink.secrets, []byte(v))
 		}
 	}
+	source := cfg.Providers() // whose keys change
+	sink.more = func() []values.Secret { return source.Now().Secrets() }
 	level := new(slog.LevelVar)
 	level.Set(cfg.LogLevel.Level())
 	o := &slog.HandlerOptions{Level: level, ReplaceAttr: readable}
@@ -59,6 +62,7 @@ type redactor struct {
 	mu      sync.Mutex
 	w       io.Writer
 	secrets [][]byte
+	more    func() []values.Secret // that change while the program runs; nil: none
 }
 
 // Redact returns a writer to w that blanks what has the shape of a secret. Each
@@ -70,6 +74,13 @@ func (r *redactor) Write(line []byte) (int, error) {
 	for _, s := range r.secrets {
 		if bytes.Contains(out, s) {
 			out = bytes.ReplaceAll(out, s, []byte("[redacted]"))
+		}
+	}
+	if r.more != nil {
+		for _, s := range r.more() {
+			if v := s.Reveal(); len(v) >= 6 {
+				out = bytes.ReplaceAll(out, []byte(v), []byte("[redacted]"))
+			}
 		}
 	}
 	out = tokens.ReplaceAll(out, []byte("[redacted]"))
