@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -291,5 +292,46 @@ func TestTokensOfOneKeySayNothingUnderAnother(t *testing.T) {
 		if slices.Contains(b.Tokens("the same words"), tok) {
 			t.Errorf("both have %s", tok)
 		}
+	}
+}
+
+// What is stored opens in every later version, and its tokens find it.
+func TestTheFormatsOfFileValueAndTokensStayTheSame(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "content.key")
+	if err := os.WriteFile(path, []byte("ab66c3ba AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	box, err := sealed.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := box.Open(place, "s1.ab66c3ba.zUucr3WG2O7gWbI-FsuRmyqBgHTq4ZA_quM70OejDI5TVvV83w"); err != nil || text != "as before" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if got := box.Tokens("tab"); !slices.Equal(got, []string{"GLQq3ce4YDsGzaLr", "y0BYeDPgfr0ntqmb"}) {
+		t.Errorf("the tokens are %v", got)
+	}
+}
+
+func TestKeysOfAFileAndTokensOfATextAreLimited(t *testing.T) {
+	box, _ := newBox(t)
+	for n := 1; n < 32; n++ {
+		if _, err := box.Add(); err != nil {
+			t.Fatalf("key %d: %v", n+1, err)
+		}
+	}
+	if _, err := box.Add(); core.KindOf(err) != core.Conflict {
+		t.Errorf("a key too many: %v", err)
+	}
+	var text strings.Builder
+	for n := range 3000 {
+		text.WriteString(strconv.Itoa(10+n) + " ")
+	}
+	whole := box.Find("10")[0][0] // two characters: found whole, so it has one token
+	if have := box.Tokens(text.String()); !slices.Contains(have, whole) || len(have) > 2000*7 {
+		t.Errorf("%d tokens", len(have))
+	}
+	if have := box.Tokens(text.String()); slices.Contains(have, box.Find("3009")[0][0]) {
+		t.Error("a word behind the limit has tokens")
 	}
 }

@@ -555,6 +555,10 @@ func TestAPickIsAgainstNoAnswerWhoseClaimIsNotKnown(t *testing.T) {
 	if err != nil || len(p.Against) != 1 || p.Against[0] != "b" {
 		t.Errorf("%+v, %v", p, err)
 	}
+	records, err := w.Records(t.Context(), []string{"b", "c"})
+	if err != nil || records["b"].Domains["code"] != (choice.Evidence{Runs: 1}) || len(records["c"].Domains) != 0 {
+		t.Errorf("%+v, %+v, %v", records["b"], records["c"], err)
+	}
 }
 
 func TestConversationsHaveTheNamesOfACouncilsTables(t *testing.T) {
@@ -598,6 +602,116 @@ func TestRecordsAndChangesOfScoresAreReadByAnIndex(t *testing.T) {
 	for _, models := range [][]string{{"a", "b"}, many} {
 		if r, err := w.Records(t.Context(), models); err != nil || len(r) != len(models) || r["b"].Domains["code"].Wins != 1 || r["a"].Domains["code"].Runs != 1 {
 			t.Errorf("%v, %v", r, err)
+		}
+	}
+}
+
+func TestAnotherUserSeesNeitherOptionsNorTheLastAnswerNorSettlesIt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.dispute("q1")
+	w.ask("q2", Result{Winner: "a"}, answer("a", "yes", 1))
+	if o, err := w.Options(t.Context(), 8, "q1"); core.KindOf(err) != core.NotFound || len(o) != 0 {
+		t.Errorf("options: %v, %v", o, err)
+	}
+	if v, err := w.Last(t.Context(), 8, "s1"); core.KindOf(err) != core.NotFound {
+		t.Errorf("the last answer: %+v, %v", v, err)
+	}
+	if v, err := w.Last(t.Context(), 7, "s1"); err != nil || v.ID != "q2" {
+		t.Errorf("the user's own: %+v, %v", v, err)
+	}
+	w.must(w.db.Tx(t.Context(), func(tx *store.Tx) error {
+		b, err := w.Settle(t.Context(), tx, 8, "s1", true)
+		if b != (Blame{}) {
+			t.Errorf("settled: %+v", b)
+		}
+		return err
+	}))
+}
+
+// What was picked is more than what the next turn shows, and an open dispute blames no one.
+func TestTheNextTurnSaysNothingOfADispute(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.dispute("q1")
+	if b := w.settle(true); b != (Blame{}) {
+		t.Errorf("an open dispute: %+v", b)
+	}
+	if r, err := w.Records(t.Context(), []string{"a", "b"}); err != nil || len(r["a"].Domains)+len(r["b"].Domains) != 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	w.dispute("q2")
+	_, err := w.Pick(t.Context(), 7, "q2", "b")
+	w.must(err)
+	var settled int
+	w.must(w.db.Get(t.Context(), &settled, `SELECT settled FROM council_queries WHERE query_id = 'q2'`))
+	if settled != 1 {
+		t.Error("the next turn would settle what was picked")
+	}
+}
+
+// b says the same as the answer that was reviewed, c another thing, of d nothing is known.
+func TestTheVerdictOfReviewersIsThatOfAllAnswersThatSayTheSame(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := answer("a", "It is 1.", 1)
+	a.Verdict = Correct
+	w.ask("q1", Result{Winner: "a"}, a, answer("b", "1", 1), answer("c", "It is 2.", 2), answer("d", "It depends.", 0))
+	records, err := w.Records(t.Context(), []string{"a", "b", "c", "d"})
+	w.must(err)
+	for model, want := range map[string]choice.Evidence{"a": {Wins: 0.7, Runs: 0.7}, "b": {Wins: 0.7, Runs: 0.7}, "c": {Runs: 0.7}, "d": {}} {
+		if got := records[model].Domains["code"]; got != want {
+			t.Errorf("%s: %+v, want %+v", model, got, want)
+		}
+	}
+}
+
+// The same verdict from a stronger source is more evidence, and no second correct answer.
+func TestAVerdictThatIsConfirmedMovesTheScoreOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := answer("a", "yes", 1)
+	a.Verdict = Incorrect
+	w.ask("q1", Result{Winner: "a"}, a)
+	if b := w.settle(true); b.Delta != 0 {
+		t.Errorf("one wrong answer: %+v", b)
+	}
+	models, err := w.Models(t.Context())
+	if err != nil || models[0].Score != domains.StartScore || models[0].Wrong != 1 || models[0].Verdicts != 1 {
+		t.Errorf("%+v, %v", models, err)
+	}
+}
+
+func TestTheTablesOfTheLedgerAreBounded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	count := func(table string) (n int) {
+		w.must(w.db.Get(t.Context(), &n, `SELECT count(*) FROM `+table))
+		return n
+	}
+	now := core.Stamp(w.clock.Now())
+	w.must(w.db.Tx(t.Context(), func(tx *store.Tx) error {
+		for _, q := range []struct {
+			text string
+			n    int
+		}{
+			{`INSERT INTO council_queries (query_id, user_id, conversation_id, accuracy_level, asked_level, seed, state, created_at) SELECT 'x' || i, 7, 's1', 'high', 'high', 1, 'done', $2 FROM n`, MaxQueries + 3},
+			{`INSERT INTO audit_log (audit_id, user_id, model_id, event_type, score_before, score_after, verdict, created_at) SELECT 'x' || i, 7, 'a', 'score_update', 70, 71, 'correct', $2 FROM n`, MaxAudit + 3},
+			{`INSERT INTO domain_candidates (raw_string, nearest_node, similarity, first_seen, last_seen) SELECT 'x' || i, 'general', 0, $2, $2 FROM n`, MaxCandidates + 3},
+			{`INSERT INTO model_counters (model_id, score, updated_at) SELECT 'x' || i, 70, $2 FROM n`, MaxModels},
+		} {
+			if _, err := tx.Exec(t.Context(), `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $1) `+q.text, q.n, now); err != nil {
+				return err
+			}
+		}
+		_, err := w.counters(t.Context(), tx, "new")
+		return err
+	}))
+	_, err := w.prune(t.Context())
+	w.must(err)
+	for table, want := range map[string]int{"council_queries": MaxQueries, "audit_log": MaxAudit, "domain_candidates": MaxCandidates, "model_counters": MaxModels} {
+		if n := count(table); n != want {
+			t.Errorf("%s has %d rows, want %d", table, n, want)
 		}
 	}
 }

@@ -304,6 +304,27 @@ func TestRotationLeavesDamagedRowsAndKeepsTheirKeyRecorded(t *testing.T) {
 	}
 }
 
+func TestARotationPassesManyDamagedRows(t *testing.T) {
+	d := newDesk(t)
+	box := d.start()
+	d.write(box, 1000, "one")
+	d.tx(func(ctx context.Context, tx *store.Tx) error {
+		_, err := tx.Exec(ctx, `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 450) INSERT INTO notes (id, text) SELECT i, (SELECT text FROM notes WHERE id = 1000) FROM n`)
+		return err
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	pages := 0
+	r, err := columns.Rotate(ctx, d.db, box, d.list, func(string) {
+		if pages++; pages > 5 {
+			stop()
+		}
+	})
+	if err != nil || r.Rows != 1 || r.Damaged != 450 {
+		t.Errorf("rotated %+v: %v", r, err)
+	}
+}
+
 func TestTwoProcessesAtTheFirstStartHaveOneKey(t *testing.T) {
 	for range 20 {
 		d := newDesk(t)
