@@ -7,18 +7,24 @@ import (
 	"gatehouse/connectors/chat"
 	chatask "gatehouse/connectors/chat/ask"
 	"gatehouse/connectors/chat/saved"
+	"gatehouse/connectors/chat/why"
 	"gatehouse/core"
+	chatcommand "gatehouse/core/command"
 	"gatehouse/core/contexts"
 	"gatehouse/core/dispatch"
 )
 
 func (a *app) joinChat() {
-	buttons := chatask.NewButtons(chatask.ButtonOptions{DB: a.db, Clock: a.clock, Users: a.pairing.People, Access: a.pairing, Asks: a.asks, Questions: a.asks, Decisions: a.guard, Pairings: a.pairing, Inbox: a.queue, Mail: a.outbox})
+	var council *why.Commands
+	buttons := chatask.NewButtons(chatask.ButtonOptions{Pick: func(ctx context.Context, r chatcommand.Request, query, mark string) (chatcommand.Outcome, error) {
+		return council.Press(ctx, r, query, mark)
+	}, DB: a.db, Clock: a.clock, Users: a.pairing.People, Access: a.pairing, Asks: a.asks, Questions: a.asks, Decisions: a.guard, Pairings: a.pairing, Inbox: a.queue, Mail: a.outbox})
+	council = why.New(a.db, a.council, a.sessions, buttons)
 	a.chat = chat.New(chat.Options{
 		DB: a.db, Clock: a.clock, Users: a.pairing.People, Pairings: a.pairing, Codes: a.pairing.Codes, Groups: a.pairing.Places, Doors: a.pairing.Places, Raises: a.raises,
 		Conversations: a.sessions, Bindings: a.sessions, Resolver: a.sessions, ChatSettings: a.sessions, TrustModes: a.sessions, Sessions: a.sessions, Transcripts: a.sessions,
 		Lanes: a.queue, Inbox: a.queue, Updates: a.inspect, Outbox: a.outbox, Running: a.bus, Stopper: a.running, Runs: a.events, Compacter: a.runs, Files: a.files,
-		Asks: buttons, More: a.moreCommands(buttons),
+		Asks: buttons, More: append(a.moreCommands(buttons), councilCommands(council)...),
 		Agents: a.agents, Models: a.models, Usage: a.usage, Overheard: &a.overheard, Finder: a.library.Finder, Journal: a.chatJournal(), Saved: saved.Command{Contexts: contexts.New(a.vault), Subjects: a.sessions, MayRead: a.readable.mayRead},
 		BusyMode: func() string { return a.settings.Now().BusyMode }, Logging: func() bool { return bool(a.settings.Now().Activity) }, Platform: a.bots.Platform, Link: a.inviteLink,
 	})

@@ -98,6 +98,7 @@ connectors/chat/journal: connectors/chat/ask connectors/markdown core core/comma
 connectors/chat/memory: connectors/chat/ask connectors/markdown core core/command core/memory core/texts  # the commands of the memory
 connectors/chat/remind: connectors/chat/ask connectors/markdown core core/command core/schedule/remind core/store core/texts  # the commands of reminders
 connectors/chat/saved: connectors/chat/ask connectors/markdown core core/command core/contexts core/session core/store core/texts  # the command /context
+connectors/chat/why: connectors/chat/ask connectors/markdown core core/command core/council/ledger core/session core/store core/texts  # the commands /why and /pick
 connectors/connectorstest: connectors core core/coretest
 connectors/discord: connectors connectors/discord/gateway connectors/discord/inbound connectors/discord/interactions connectors/discord/markup connectors/discord/rest connectors/discord/wire core core/texts
 connectors/discord/discordtest: connectors/simulator core
@@ -272,13 +273,14 @@ pairing/people: core core/store core/texts pairing/bots
 pairing/places: core core/store core/texts pairing/bots
 web: core
 web/account: core core/store web/auth web/auth/password web/auth/totp  # who may sign in to the panel, and in which role
-web/api: web/api/contexts core core/bus core/session web web/api/access web/api/bots web/api/daily web/api/find web/api/health web/api/imports web/api/journal web/api/passages web/api/permissions web/api/reports web/api/sessions web/api/stream web/api/sync web/api/turns web/api/voice web/auth web/upload
+web/api: web/api/contexts web/api/council core core/bus core/session web web/api/access web/api/bots web/api/daily web/api/find web/api/health web/api/imports web/api/journal web/api/passages web/api/permissions web/api/reports web/api/sessions web/api/stream web/api/sync web/api/turns web/api/voice web/auth web/upload
 web/api/access: core web web/auth web/fields
 web/api/bots: core web web/api/bots/post web/api/stream web/auth web/fields web/upload
 web/api/bots/post: core
 web/api/passages: core core/index/document web web/auth web/fields  # passages of one content
 web/api/daily: core core/schedule/daily web web/auth web/fields
 web/api/contexts: core core/contexts web web/auth web/fields
+web/api/council: core core/council/ledger web web/auth web/fields
 web/api/find: core core/index/search web web/auth web/fields
 web/api/health: core web web/auth
 web/api/imports: core core/importer/foreign core/importer/report web web/api/stream web/auth web/fields web/importing

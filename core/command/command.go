@@ -4,6 +4,8 @@ package command
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"strconv"
 	"strings"
@@ -88,6 +90,29 @@ func UnsureRow(data string) (row int64, ok bool) {
 	}
 	row, err := strconv.ParseInt(text, 10, 64)
 	return row, err == nil
+}
+
+// pickPrefix is in front of a council's query and the mark of a model, in the data of a
+// button.
+const pickPrefix = "pick:"
+
+// PickMark returns what names a model in the data of a button.
+func PickMark(model string) string {
+	sum := sha256.Sum256([]byte(model))
+	return hex.EncodeToString(sum[:4])
+}
+
+// PickData returns the data of the button that picks a model's answer in a dispute.
+func PickData(query, model string) string { return pickPrefix + query + ":" + PickMark(model) }
+
+// PickOf returns the query and the mark of the model that a button picks, or false for
+// any other button.
+func PickOf(data string) (query, mark string, ok bool) {
+	rest, ok := strings.CutPrefix(data, pickPrefix)
+	if i := strings.LastIndexByte(rest, ':'); ok && i > 0 {
+		return rest[:i], rest[i+1:], true
+	}
+	return "", "", false
 }
 
 // StopData returns the data of the button that stops a run.

@@ -88,6 +88,13 @@ var routes = []struct {
 	{"PUT", "/api/contexts/my-project", `{"description":"The shed","folders":["Notes"],"files":[]}`, []string{auth.ScopeChat}},
 	{"GET", "/api/contexts/my-project", "", []string{auth.ScopeRead, auth.ScopeChat}},
 	{"DELETE", "/api/contexts/my-project", "", []string{auth.ScopeChat}},
+	{"GET", "/api/council/queries", "", []string{auth.ScopeRead, auth.ScopeChat}},
+	{"GET", "/api/council/queries/q1", "", []string{auth.ScopeRead, auth.ScopeChat}},
+	{"POST", "/api/council/queries/q1/pick", `{"model_id":"b"}`, []string{auth.ScopeChat}},
+	{"GET", "/api/council/models", "", []string{auth.ScopeAdmin}},
+	{"GET", "/api/council/reliability?model_id=a&since=2020-01-01T00:00:00Z", "", []string{auth.ScopeAdmin}},
+	{"GET", "/api/council/analytics", "", []string{auth.ScopeAdmin}},
+	{"GET", "/api/council/domains", "", []string{auth.ScopeAdmin}},
 	{"GET", "/api/tags", "", []string{auth.ScopeRead, auth.ScopeChat}},
 	{"GET", "/api/tags/garden/sessions", "", []string{auth.ScopeRead, auth.ScopeChat}},
 	{"GET", "/api/chat/s1/contexts", "", []string{auth.ScopeRead, auth.ScopeChat}},
@@ -152,6 +159,7 @@ func furnish(h *harness, user int64) {
 	h.spare(user)
 	h.entry(user)
 	h.context()
+	h.dispute(user, "q1")
 	h.asks(sid, user)
 	h.respond(user)
 	h.row(sid, user)

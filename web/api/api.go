@@ -18,6 +18,7 @@ import (
 	"gatehouse/web/api/access"
 	"gatehouse/web/api/bots"
 	"gatehouse/web/api/contexts"
+	"gatehouse/web/api/council"
 	"gatehouse/web/api/daily"
 	"gatehouse/web/api/find"
 	"gatehouse/web/api/health"
@@ -61,6 +62,7 @@ type Options struct {
 	Sync        sync.Options
 	Daily       daily.Options
 	Contexts    contexts.Options
+	Council     council.Options // the clock is the API's
 	Imports     imports.Options // Streams are the API's
 	Passages    passages.Options
 	Voice       voice.Hearer
@@ -117,6 +119,7 @@ func New(o Options) *API {
 	}
 	a := &API{Options: o, streams: stream.New(o.Door, o.Clock, o.Metrics, o.Streams)}
 	o.Imports.Streams = a.streams
+	o.Council.Clock = o.Clock
 	if o.Audit != nil {
 		o.Contexts.Did, o.Passages.Did = o.Audit.Did, o.Audit.Did
 	}
@@ -136,6 +139,7 @@ func New(o Options) *API {
 		sync.New(o.Sync),
 		daily.New(o.Daily),
 		contexts.New(o.Contexts),
+		council.New(o.Council),
 		passages.New(o.Passages),
 		voice.New(voice.Options{Hearer: o.Voice, Streams: a.streams, Log: o.Log}),
 		byBot,

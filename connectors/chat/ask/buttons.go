@@ -75,6 +75,9 @@ type ButtonOptions struct {
 	Pairings  Decider
 	Inbox     Inbox
 	Mail      Mail
+	// Pick takes the answer of a model, by its mark, in the dispute of a council; nil: none is
+	// offered.
+	Pick func(ctx context.Context, r command.Request, query, mark string) (command.Outcome, error)
 }
 
 // Buttons handles the buttons and answers of asks.
@@ -87,6 +90,9 @@ func NewButtons(o ButtonOptions) *Buttons { return &Buttons{o} }
 // work only in the chat that shows them.
 func (b *Buttons) Press(ctx context.Context, r command.Request) (command.Outcome, error) {
 	gone := texts.Error(core.Invalid, "button_gone")
+	if query, mark, ok := command.PickOf(r.In.Callback.Data); ok && b.o.Pick != nil {
+		return b.o.Pick(ctx, r, query, mark)
+	}
 	id, option, ok := ask.SplitData(r.In.Callback.Data)
 	if !ok {
 		return command.Outcome{}, gone

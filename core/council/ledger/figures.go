@@ -215,18 +215,24 @@ type Domain struct {
 	Root   bool   `json:"is_l0_root"`
 }
 
-// Domains returns the tree with what is stored of it, by id.
-func (s *Store) Domains(ctx context.Context) ([]Domain, error) {
+// An Ontology is the domains with what may become one.
+type Ontology struct {
+	Domains    []Domain            `json:"domains"`    // by id
+	Candidates []domains.Candidate `json:"candidates"` // the most frequent first; at most 200
+}
+
+// Ontology returns the tree with what is stored of it, and the candidates.
+func (s *Store) Ontology(ctx context.Context) (o Ontology, err error) {
 	tree, err := readTree(ctx, s.o.DB)
 	if err != nil {
-		return nil, err
+		return o, err
 	}
-	var out []Domain
 	for _, id := range tree.IDs() {
 		n, _ := tree.Node(id)
-		out = append(out, Domain{n, domains.Parent(id), domains.Depth(id), domains.IsRoot(id)})
+		o.Domains = append(o.Domains, Domain{n, domains.Parent(id), domains.Depth(id), domains.IsRoot(id)})
 	}
-	return out, nil
+	o.Candidates, err = s.Candidates(ctx, maxPage)
+	return o, err
 }
 
 // MarshalJSON leaves out a time that there is none of.

@@ -1,0 +1,198 @@
+// Package why has the chat commands of councils of several models: /why shows why an
+// answer was chosen, and /pick takes one of the answers that contradict each other.
+package why
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"gatehouse/connectors/chat/ask"
+	"gatehouse/connectors/markdown"
+	"gatehouse/core"
+	"gatehouse/core/command"
+	"gatehouse/core/council/ledger"
+	"gatehouse/core/session"
+	"gatehouse/core/store"
+	"gatehouse/core/texts"
+)
+
+const (
+	maxText  = 600 // bytes of an option in a list
+	maxModel = 80  // characters of a model's name that an answer repeats
+)
+
+// Ledger has the council's questions (ledger.Store).
+type Ledger interface {
+	Last(ctx context.Context, user int64, conversation string) (ledger.View, error)
+	Query(ctx context.Context, user int64, id string) (ledger.View, error)
+	PickIn(ctx context.Context, tx *store.Tx, user int64, query, model string) (ledger.Picked, error)
+}
+
+// Conversations finds the conversation of a chat.
+type Conversations interface {
+	Current(ctx context.Context, q store.Queryer, at core.Address) (session.Session, bool, error)
+}
+
+// Commands handles /why, /pick and the buttons under the answers of a dispute.
+type Commands struct {
+	db     *store.DB
+	ledger Ledger
+	at     Conversations
+	asks   *ask.Buttons
+}
+
+// New returns the commands.
+func New(db *store.DB, l Ledger, at Conversations, asks *ask.Buttons) *Commands {
+	return &Commands{db, l, at, asks}
+}
+
+// last returns the sender's last question to a council in the chat's conversation, or
+// false.
+func (c *Commands) last(ctx context.Context, r command.Request) (v ledger.View, found bool, err error) {
+	s, bound, err := c.at.Current(ctx, c.db, r.In.Address)
+	if err != nil || !bound || r.User <= 0 {
+		return v, false, err
+	}
+	v, err = c.ledger.Last(ctx, r.User, s.ID)
+	if core.KindOf(err) == core.NotFound {
+		return v, false, nil
+	}
+	return v, err == nil, err
+}
+
+// Why shows why the last answer was chosen, with buttons while a dispute is open.
+func (c *Commands) Why(ctx context.Context, r command.Request) (command.Outcome, error) {
+	v, found, err := c.last(ctx, r)
+	if err != nil {
+		return command.Outcome{}, err
+	}
+	if !found {
+		return command.Outcome{Text: texts.Text("why_none")}, nil
+	}
+	text := texts.Text("why", texts.With{"Model": name(v.Winner), "Accuracy": v.Level, "Wanted": v.Asked, "Confidence": v.Confidence, "Because": v.Reason, "Explored": v.Explored,
+		"Disputed": len(v.Options) > 0 && v.Picked == "", "Chose": v.Picked != "", "Domain": markdown.Escape(v.Domain)})
+	var b strings.Builder
+	b.WriteString(text + "\n")
+	for _, run := range v.Runs {
+		b.WriteString("\n" + line(v, run))
+	}
+	b.WriteString("\n\n" + texts.Text("why_cost", texts.With{"Calls": v.Calls, "Cost": cost(v.MicroUSD)}))
+	return c.offer(r, v, b.String())
+}
+
+// line describes what one member did.
+func line(v ledger.View, run ledger.RunView) string {
+	return texts.Text("why_member", texts.With{"Model": name(run.Model), "Review": run.Round == ledger.RoundReview, "Failed": run.State != "ok", "Shown": run.Round == ledger.RoundAnswer && run.Model == v.Winner,
+		"Weight": number(run.Utility), "Welfare": number(run.Welfare), "Verdict": run.Verdict})
+}
+
+func number(v *float64) string {
+	if v == nil {
+		return ""
+	}
+	return fmt.Sprintf("%.2f", *v)
+}
+
+func cost(micro *int64) string {
+	if micro == nil {
+		return ""
+	}
+	return fmt.Sprintf("$%.4f", float64(*micro)/1e6)
+}
+
+func name(model string) string {
+	return markdown.Escape(core.CutRunes(core.CleanName(model), maxModel))
+}
+
+// offer shows the options of an open dispute as buttons under a text.
+func (c *Commands) offer(r command.Request, v ledger.View, text string) (command.Outcome, error) {
+	if v.PickUntil == nil {
+		return command.Outcome{Text: text}, nil
+	}
+	o := ask.Offer{Command: "pick"}
+	for _, option := range v.Options {
+		o.Add(texts.Text("pick_button", texts.With{"Model": core.CutRunes(core.CleanName(option.Model), maxModel)}), option.Model)
+	}
+	return c.asks.Offer(r, text, o)
+}
+
+// Pick takes the answer of a model in the last dispute; without one it lists the options.
+func (c *Commands) Pick(ctx context.Context, r command.Request) (command.Outcome, error) {
+	v, found, err := c.last(ctx, r)
+	if err != nil {
+		return command.Outcome{}, err
+	}
+	if !found || len(v.Options) == 0 {
+		return command.Outcome{Text: texts.Text("pick_none")}, nil
+	}
+	model, ok := chosen(v, r.Args())
+	if !ok {
+		return c.list(r, v)
+	}
+	return c.take(ctx, r, v.ID, model)
+}
+
+// chosen returns the option that a text names, by its whole name or the beginning of
+// only one.
+func chosen(v ledger.View, text string) (model string, ok bool) {
+	var met []string
+	for _, o := range v.Options {
+		if strings.EqualFold(o.Model, text) {
+			return o.Model, true
+		}
+		if text != "" && strings.HasPrefix(strings.ToLower(o.Model), strings.ToLower(text)) {
+			met = append(met, o.Model)
+		}
+	}
+	if len(met) != 1 {
+		return "", false
+	}
+	return met[0], true
+}
+
+func (c *Commands) list(r command.Request, v ledger.View) (command.Outcome, error) {
+	var b strings.Builder
+	b.WriteString(texts.Text("pick_list"))
+	for _, o := range v.Options {
+		b.WriteString("\n\n" + texts.Text("pick_option", texts.With{"Model": name(o.Model), "Text": markdown.Escape(core.Visible(core.CutRunes(o.Text, maxText)))}))
+	}
+	return c.offer(r, v, b.String())
+}
+
+// take stores a pick, at once: where the acknowledgement is lost, the same pick again
+// changes nothing.
+func (c *Commands) take(ctx context.Context, r command.Request, query, model string) (command.Outcome, error) {
+	var refused *ledger.PickError
+	err := c.db.Tx(ctx, func(tx *store.Tx) error {
+		_, err := c.ledger.PickIn(ctx, tx, r.User, query, model)
+		return err
+	})
+	switch {
+	case errors.As(err, &refused):
+		return command.Outcome{Text: texts.Text("pick_refused", texts.With{"Refused": refused.Reason, "Model": name(refused.Picked)})}, nil
+	case core.KindOf(err) == core.NotFound:
+		return command.Outcome{}, texts.Error(core.Denied, "asked_another")
+	case err != nil:
+		return command.Outcome{}, err
+	}
+	return command.Outcome{Text: texts.Text("picked", texts.With{"Model": name(model)})}, nil
+}
+
+// Press handles a button under the answers of a dispute.
+func (c *Commands) Press(ctx context.Context, r command.Request, query, mark string) (command.Outcome, error) {
+	v, err := c.ledger.Query(ctx, r.User, query)
+	if core.KindOf(err) == core.NotFound || r.User <= 0 {
+		return command.Outcome{}, texts.Error(core.Denied, "asked_another")
+	}
+	if err != nil {
+		return command.Outcome{}, err
+	}
+	i := slices.IndexFunc(v.Options, func(o ledger.Option) bool { return command.PickMark(o.Model) == mark })
+	if i < 0 {
+		return command.Outcome{}, texts.Error(core.Invalid, "button_gone")
+	}
+	return c.take(ctx, r, query, v.Options[i].Model)
+}
