@@ -70,6 +70,7 @@ type Problem struct {
 	Err        error
 }
 
+// Error returns the detail, or the title without one, and the cause.
 func (p *Problem) Error() string {
 	text := p.Fault.Title
 	if p.Detail != "" {

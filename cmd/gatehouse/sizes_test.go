@@ -22,7 +22,7 @@ const (
 // larger are the packages of more lines than that, each with its reason. A
 // package that grows past the limit is split, or its reason is given here.
 var larger = map[string]string{
-	"cmd/gatehouse":                    "it joins all packages: what one part asks of another is adapted here; nothing imports it",
+	"cmd/gatehouse":                    "it builds every part and joins it to the others, each in a few lines; nothing imports it",
 	"connectors/discord/discordtest":   "a platform's API played in full, limits and refusals included, a file for each group of methods",
 	"connectors/telegram/telegramtest": "a platform's API played in full, limits and refusals included, a file for each group of methods",
 	"core/orchestrator":                "one run from its claim to its end; what ends it must know all of it",

@@ -22,6 +22,7 @@ func (s *Store) EnsureOperator(ctx context.Context) error {
 	return nil
 }
 
+// Operator stores the user of the operator, with an audit entry, if there is none yet.
 func (s *Store) Operator(ctx context.Context, tx *store.Tx) error {
 	n, err := tx.Exec(ctx, `INSERT INTO users (id, display, role, created_at) VALUES ($1, 'operator', 'owner', $2) ON CONFLICT (id) DO NOTHING`,
 		core.Operator, core.Stamp(tx.Time()))

@@ -10,7 +10,8 @@ import (
 	"gatehouse/web/auth/link"
 )
 
-const LinkTime = link.Life // how long a link signs in
+// LinkTime is how long a link signs in, once.
+const LinkTime = link.Life
 
 // NewLink returns a token that signs one browser in to the operator's account, once and
 // within LinkTime, in place of the one before. Only the demo prints one.

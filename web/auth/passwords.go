@@ -12,7 +12,8 @@ import (
 	"gatehouse/web/auth/visit"
 )
 
-const MinPassword = password.Min // of a password, in bytes
+// MinPassword is the shortest password that is accepted, in bytes.
+const MinPassword = password.Min
 
 // alone runs f when no other sign-in hashes; where too many wait it returns a Refusal.
 func (a *Admins) alone(ctx context.Context, l password.Lane, f func() error) error {

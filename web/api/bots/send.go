@@ -30,8 +30,8 @@ type Mail interface {
 
 // The messages that programs send.
 type (
-	Unasked = post.Unasked
-	Posted  = post.Posted
+	Unasked = post.Unasked // as it is given
+	Posted  = post.Posted  // as it is stored
 )
 
 // OwnerChat is the owner's direct chat with the bot.

@@ -58,10 +58,12 @@ func (v Visit) Expiry() time.Time {
 // from it on our clock, so the manager's own deadline isn't stored.
 type Codec struct{}
 
+// Encode returns the visit among values as JSON; the deadline is not stored.
 func (Codec) Encode(_ time.Time, values map[string]any) ([]byte, error) {
 	return json.Marshal(values["visit"])
 }
 
+// Decode reverses Encode, and returns the deadline of the visit.
 func (Codec) Decode(b []byte) (time.Time, map[string]any, error) {
 	var v Visit
 	err := json.Unmarshal(b, &v)
