@@ -437,3 +437,37 @@ func TestPrune_DeletionsAreLimited(t *testing.T) {
 		t.Errorf("a device from before gets %d files, complete: %v", len(l.Files), l.Complete)
 	}
 }
+
+// Prune reads the versions in pages: what a file at the end of one has is not forgotten.
+func TestPrune_KeepsTheContentsOfMoreFilesThanItReadsAtATime(t *testing.T) {
+	w := open(t)
+	const files, versions = 1300, 4 // over one page of rows
+	err := w.db.Tx(t.Context(), func(tx *store.Tx) error {
+		for i := range files {
+			for v := range versions {
+				if _, err := tx.Exec(t.Context(), `INSERT INTO sync_versions (path, hash, base, seq) VALUES ($1, $2, '-', $3)`, fmt.Sprintf("N/%04d.md", i), hash(fmt.Sprint(i, v)), v+1); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	place := func(i, v int) string {
+		digits := wire.Hex(hash(fmt.Sprint(i, v)))
+		return filepath.Join(".parachute/versions/vault", digits[:2], digits)
+	}
+	for i := range files {
+		w.write(place(i, 0), fmt.Sprint(i, 0))
+	}
+	w.write(".parachute/versions/vault/ff/ff00", "not of any file")
+	w.clock.Advance(2 * time.Hour)
+	if n, err := w.Prune(t.Context()); n != 1 || err != nil {
+		t.Errorf("%d are removed, want 1: %v", n, err)
+	}
+	if got := w.read(place(files-1, 0)); got != fmt.Sprint(files-1, 0) {
+		t.Errorf("%q", got)
+	}
+}

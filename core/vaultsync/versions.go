@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"io/fs"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"gatehouse/core"
@@ -123,24 +125,54 @@ func (s *Store) Prune(ctx context.Context) (n int, err error) {
 	if err := s.forgetDeletions(ctx); err != nil {
 		return 0, err
 	}
-	var list []struct{ Path, Hash string }
-	err = s.o.DB.Select(ctx, &list, `SELECT path, hash FROM sync_versions WHERE hash <> '' ORDER BY path, seq DESC`)
+	wanted, err := s.wanted(ctx)
 	if err != nil {
 		return 0, err
 	}
-	wanted := map[string]bool{} // places of contents; at most keptPerFile for each file
-	var of string
-	var have []string
-	for _, r := range list {
-		if r.Path != of {
-			of, have = r.Path, nil
+	return s.removeContents(ctx, wanted)
+}
+
+// page is how many rows of versions are read at a time: those of a file, at most notedPer and
+// one more, fit.
+const page = 5000
+
+// places are those of contents, by placed; at most keptPerFile and one for each file. Two may
+// have the same number: then one is kept for nothing.
+type places map[uint64]bool
+
+// placed returns the number of a place.
+func placed(name string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(name))
+	return h.Sum64()
+}
+
+// wanted returns the places of the newest contents of each file.
+func (s *Store) wanted(ctx context.Context) (places, error) {
+	wanted, of := places{}, ""
+	for {
+		var list []struct{ Path, Hash string }
+		if err := s.o.DB.Select(ctx, &list, `SELECT path, hash FROM sync_versions WHERE hash <> '' AND path > $1 ORDER BY path, seq DESC LIMIT `+strconv.Itoa(page), of); err != nil {
+			return nil, err
 		}
-		if !slices.Contains(have, r.Hash) && len(have) <= keptPerFile {
-			have = append(have, r.Hash)
-			wanted[contentOf(r.Path, r.Hash)] = true
+		end := len(list)
+		if end == page && list[0].Path != list[page-1].Path { // the last file is read whole with the next page
+			end = slices.IndexFunc(list, func(r struct{ Path, Hash string }) bool { return r.Path == list[page-1].Path })
+		}
+		var have []string
+		for i, r := range list[:end] {
+			if r.Path != of || i == 0 {
+				of, have = r.Path, nil
+			}
+			if !slices.Contains(have, r.Hash) && len(have) <= keptPerFile {
+				have = append(have, r.Hash)
+				wanted[placed(contentOf(r.Path, r.Hash))] = true
+			}
+		}
+		if len(list) < page {
+			return wanted, nil
 		}
 	}
-	return s.removeContents(ctx, wanted)
 }
 
 // forgetDeletions removes rows of files that were deleted long ago.
@@ -175,7 +207,7 @@ type content struct {
 
 // removeContents removes the contents that are not wanted, and the oldest of the others
 // beyond maxKept bytes.
-func (s *Store) removeContents(ctx context.Context, wanted map[string]bool) (n int, err error) {
+func (s *Store) removeContents(ctx context.Context, wanted places) (n int, err error) {
 	var all []content // at most those of wanted
 	total := int64(0)
 	err = fs.WalkDir(s.o.Vault.FS(), versionsDir, func(name string, d fs.DirEntry, err error) error {
@@ -189,7 +221,7 @@ func (s *Store) removeContents(ctx context.Context, wanted map[string]bool) (n i
 		if err != nil {
 			return nil // gone since
 		}
-		if !wanted[name] {
+		if !wanted[placed(name)] {
 			if s.o.Clock.Now().Sub(info.ModTime()).Abs() < staleTemp {
 				return nil // its row may be about to be written
 			}

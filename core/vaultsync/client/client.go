@@ -7,6 +7,7 @@ package client
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -70,6 +71,7 @@ type Client struct {
 	lock  *os.File
 	empty string // a directory to delete: a dry run's in place of a missing one; "" for none
 	state state
+	saved [sha256.Size]byte // of the state as it is stored
 	r     Report
 	local *place.Scan
 	held  map[string]hold // files that could not be written here; at most wire.MaxFiles
@@ -188,14 +190,23 @@ func (c *Client) pass(ctx context.Context) (again bool, err error) {
 		}
 		return false, nil
 	}
-	did, copies := false, len(c.r.Copies)
+	did, saved, copies := false, false, len(c.r.Copies)
 	for _, phase := range []struct {
 		do  action
 		run func(ctx context.Context, names []string) (bool, error)
 	}{{deleteOut, c.respelled}, {send, c.send}, {deleteOut, c.deleteOut}, {fetch, c.fetchFree}, {deleteHere, c.deleteHere}} {
 		n, err := phase.run(ctx, c.todo(phase.do))
 		did = did || n
-		if err = errors.Join(err, c.save()); err != nil {
+		if n || err != nil {
+			saved = true
+			err = errors.Join(err, c.save())
+		}
+		if err != nil {
+			return did, err
+		}
+	}
+	if !saved { // what the scan and the listing have found
+		if err := c.save(); err != nil {
 			return did, err
 		}
 	}

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -63,7 +64,7 @@ func (c *Client) load() error {
 		return core.Errorf(core.Conflict, "%s is synced with %s: give that as --server, or remove %s to compare all files again", c.o.Dir, was.Server, filepath.Join(c.o.Dir, wire.StateDir))
 	}
 	if was.Files != nil {
-		c.state = was
+		c.state, c.saved = was, sha256.Sum256(data)
 	}
 	return nil
 }
@@ -72,11 +73,15 @@ func (c *Client) statePath(name string) string {
 	return filepath.Join(c.o.Dir, wire.StateDir, name)
 }
 
-// save writes the state in one step.
+// save writes the state in one step, if it is not stored as it is.
 func (c *Client) save() error {
 	data, err := json.Marshal(c.state)
 	if err != nil {
 		return err
+	}
+	sum := sha256.Sum256(data)
+	if sum == c.saved {
+		return nil
 	}
 	c.step("state")
 	temp := c.statePath(stateName + ".new")
@@ -92,7 +97,11 @@ func (c *Client) save() error {
 		return err
 	}
 	c.step("state written")
-	return os.Rename(temp, c.statePath(stateName))
+	if err := os.Rename(temp, c.statePath(stateName)); err != nil {
+		return err
+	}
+	c.saved = sum
+	return nil
 }
 
 func (c *Client) step(what string) {

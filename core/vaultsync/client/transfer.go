@@ -160,10 +160,12 @@ func (c *Client) send(ctx context.Context, names []string) (did bool, err error)
 		c.o.Progress(fmt.Sprintf("sending %d of %d files", n, len(names)))
 		some, err := c.sendBatch(ctx, names[:n])
 		did = did || some
-		if err = errors.Join(err, c.save()); err != nil {
+		if names = names[n:]; len(names) > 0 && err == nil { // else the caller saves
+			err = c.save()
+		}
+		if err != nil {
 			return did, err
 		}
-		names = names[n:]
 	}
 	return did, nil
 }
