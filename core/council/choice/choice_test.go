@@ -89,19 +89,64 @@ func TestCalibrationIsTheIdentityBelowThirtyOutcomes(t *testing.T) {
 }
 
 func TestCalibrationGrowsWithConfidenceAndStaysWithinOneWhateverTheOutcomes(t *testing.T) {
-	err := quick.Check(func(wins, runs [Bins]uint8, a, b float64) bool {
+	err := quick.Check(func(wins, runs [Bins]uint8, one, other uint16) bool {
 		var bins [Bins]Bin
 		for i := range bins {
 			n := float64(runs[i])
 			bins[i] = Bin{Sum: n * (float64(i) + 0.5) / Bins, Wins: min(float64(wins[i]), n), Runs: n}
 		}
 		c := Calibrate(bins)
-		a, b = math.Abs(math.Mod(a, 1)), math.Abs(math.Mod(b, 1))
+		a, b := float64(one)/math.MaxUint16, float64(other)/math.MaxUint16
 		x, y := c.Of(min(a, b)), c.Of(max(a, b))
 		return x <= y+1e-12 && x >= 0 && y <= 1
-	}, nil)
+	}, &quick.Config{MaxCount: 2000})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+func TestCalibrationJoinsBinsThatAreInTheWrongOrder(t *testing.T) {
+	var bins [Bins]Bin
+	bins[5], bins[8] = Bin{Sum: 11, Wins: 15, Runs: 20}, Bin{Sum: 17, Wins: 13, Runs: 20}
+	for _, reported := range []float64{0.1, 0.55, 0.7, 0.85, 1} {
+		near(t, "both", Calibrate(bins).Of(reported), 0.7)
+	}
+}
+
+func TestWeightsHaveSixDecimals(t *testing.T) {
+	w := Weigh([]Share{{"code", 1}}, Member{"a", 0.7, record(map[string]Evidence{"code": {Wins: 1, Runs: 3}})}).Weight
+	if w == 0 || w != Round(w) {
+		t.Errorf("%v", w)
+	}
+}
+
+func TestADistributionHasAtMost32DomainsAndNoRateIsAboveOne(t *testing.T) {
+	var shares []Share
+	for i := range 2 * MaxDomains {
+		shares = append(shares, Share{strings.Repeat("x", i+1), float64(i + 1)})
+	}
+	q, sum := Normal(shares), 0.0
+	for _, s := range q {
+		sum += s.Weight
+	}
+	if len(q) != MaxDomains || q[0].Domain != strings.Repeat("x", 2*MaxDomains) {
+		t.Errorf("%d, the first %s", len(q), q[0].Domain)
+	}
+	near(t, "the sum", sum, 1)
+	if v := record(map[string]Evidence{"": {Wins: 90, Runs: 10}, "code": {Wins: math.Inf(1), Runs: 5}}).Reliability("code"); !(v <= 1) {
+		t.Errorf("the reliability is %v", v)
+	}
+}
+
+func TestAVoteDoesNotGoAgainstTheRatersOwnAnswer(t *testing.T) {
+	b := Ballot{Rater: 0, Authors: []int{1, 2, 3}}
+	relation := func(_, author int) Relation { return []Relation{Unclear, Agree, Contradict, Unclear}[author] }
+	for rated, want := range map[float64][]float64{0: {0.5, 0, 0}, 1: {1, 0.5, 1}, 0.5: {0.5, 0.5, 0.5}} {
+		for i, v := range b.Votes(map[string]float64{"A": rated, "B": rated, "C": rated}, relation) {
+			if v.Value != want[i] {
+				t.Errorf("%v for the answer %s counts as %v, want %v", rated, Letter(i), v.Value, want[i])
+			}
+		}
 	}
 }
 
@@ -192,7 +237,7 @@ func TestAnAnswerThatTellsItsRatersWhatToRateDoesNotWin(t *testing.T) {
 func TestAtMostOneTurnInTenIsExplored(t *testing.T) {
 	members := []Member{{"good", math.NaN(), record(map[string]Evidence{"code": {Wins: 9, Runs: 10}})}, {"new", math.NaN(), nil}, {"bad", math.NaN(), record(map[string]Evidence{"code": {Wins: 1, Runs: 40}})}}
 	explored, of := 0, map[string]int{}
-	const turns = 4000
+	const turns = 20_000
 	for seed := range uint64(turns) {
 		r := Choose(seed, []Share{{"code", 1}}, members)
 		if again := Choose(seed, []Share{{"code", 1}}, members); again.Model != r.Model {

@@ -119,6 +119,24 @@ func TestNamesThatADecoderTakesForOneAreRefused(t *testing.T) {
 	}
 }
 
+func TestRepliesBeyondTheBoundsAreRefused(t *testing.T) {
+	const fine = `{"verdict":"agree","points":[]}`
+	if _, err := ParseVerdict(fine); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ reply, want string }{
+		"5 MB":       {fine + strings.Repeat(" ", 5<<20), "more than"},
+		"deep":       {`{"verdict":` + strings.Repeat("[", 1000) + strings.Repeat("]", 1000) + `,"points":[]}`, "nested too deep"},
+		"two of it":  {fine + fine, "after the JSON object"},
+		"text first": {"Sure: " + fine, "not a JSON object"},
+		"no UTF-8":   {"{\"verdict\":\"agree\xff\"}", "UTF-8"},
+	} {
+		if _, err := ParseVerdict(c.reply); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestTheRepairNamesTheFaultAndTheSchema(t *testing.T) {
 	if s := RepairInstruction(errors.New("ratings: missing"), RatingsSchema); !strings.Contains(s, "ratings: missing") || !strings.Contains(s, RatingsSchema) {
 		t.Error(s)

@@ -136,3 +136,28 @@ func FuzzCompare(f *testing.F) {
 		}
 	})
 }
+
+func TestWhatIsNotClearIsForTheJudge(t *testing.T) {
+	for name, c := range map[string]struct {
+		question, a, b string
+	}{
+		"other numbers of other things": {"What do you know of the bridge?", "The bridge carries 40 trains every week.", "Its oldest pillar stands 12 metres under the river."},
+		"a date more":                   {"How long is the tunnel?", "The tunnel is 57 km long.", "The tunnel is 57 km long and was opened in 2016."},
+		"a number in another text":      {"Tell me a number", "Seventeen apples, or 17, grew on our neighbour's smallest tree.", "Light needs 17 nanoseconds to cross a small laboratory hall."},
+	} {
+		if r := New(c.question, []string{c.a, c.b}).Compare(0, 1); r.Relation != choice.Unclear {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+}
+
+func TestAtMost16AnswersAreCompared(t *testing.T) {
+	texts := make([]string, 20)
+	for i := range texts {
+		texts[i] = "yes"
+	}
+	s := New("?", texts)
+	if s.Relation(0, 15) != choice.Agree || s.Relation(0, 16) != choice.Unclear || s.Relation(-1, 0) != choice.Unclear {
+		t.Error(s.Compare(0, 16))
+	}
+}

@@ -59,6 +59,8 @@ func TestACandidateIsPromotedOnlyWithSightingsModelsAndEvidenceOfDivergence(t *t
 		"covered":            {candidate("programming", 9, "a", "b"), apart},
 		"no evidence":        {candidate("code.rust", 9, "a", "b"), nil},
 		"nine runs inside":   {candidate("code.rust", 9, "a", "b"), []Side{{"a", choice.Evidence{Wins: 9, Runs: 9}, choice.Evidence{Wins: 1, Runs: 30}}}},
+		"nine runs outside":  {candidate("code.rust", 9, "a", "b"), []Side{{"a", choice.Evidence{Wins: 30, Runs: 30}, choice.Evidence{Wins: 0, Runs: 9}}}},
+		"0.13 at depth one":  {candidate("code.rust", 9, "a", "b"), []Side{{"a", choice.Evidence{Wins: 83_000, Runs: 100_000}, choice.Evidence{Wins: 70_000, Runs: 100_000}}}},
 		"too similar":        {candidate("code.rust", 9, "a", "b"), []Side{{"a", choice.Evidence{Wins: 80, Runs: 100}, choice.Evidence{Wins: 70, Runs: 100}}}},
 		"not yet certain":    {candidate("code.rust", 9, "a", "b"), []Side{{"a", choice.Evidence{Wins: 8, Runs: 10}, choice.Evidence{Wins: 5, Runs: 10}}}},
 		"too deep":           {candidate("code.a.b.c.d.e", 9, "a", "b"), apart},
