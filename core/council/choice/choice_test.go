@@ -255,6 +255,20 @@ func TestAtMostOneTurnInTenIsExplored(t *testing.T) {
 	}
 }
 
+// Of two members of whom nothing is known, a draw gives the other one half of the time.
+func TestSamplingDecidesATenthOfTheTurns(t *testing.T) {
+	explored := 0
+	const turns = 20_000
+	for seed := range uint64(turns) {
+		if Choose(seed, nil, []Member{{"a", math.NaN(), nil}, {"b", math.NaN(), nil}}).Explored {
+			explored++
+		}
+	}
+	if share := float64(explored) / turns; share < 0.04 || share > 0.06 {
+		t.Errorf("%v", share)
+	}
+}
+
 func TestLabels(t *testing.T) {
 	for name, c := range map[string]struct {
 		Outcome

@@ -1,6 +1,11 @@
 package detect
 
-import "testing"
+import (
+	"math"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
 
 func TestSecretsAreRecognized(t *testing.T) {
 	for _, text := range []string{
@@ -65,6 +70,42 @@ func TestScopeAndDomain(t *testing.T) {
 		if r.Scope != c.scope || r.Domain != c.domain {
 			t.Errorf("%q: %s, %s", c.text, r.Scope, r.Domain)
 		}
+	}
+}
+
+func TestImplicitScoreGoldenValues(t *testing.T) {
+	const answer = "The tower has a height of 324 metres."
+	for _, c := range []struct {
+		text string
+		want float64
+	}{
+		{"no tower height", .40 + .20 + .30}, {"no, the tower height", .40 + .20 + .30}, {"tower height", .20 + .30}, {"tower bridge", .20 + .15}, {"sunshine", .20},
+		{strings.Repeat("sunshine ", 16), 0}, {strings.Repeat("sunshine ", 15), .20}, {"", 0},
+	} {
+		if got := Score(Fold(c.text), answer); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("Score(%q) = %.3f, want %.3f", c.text, got, c.want)
+		}
+	}
+}
+
+func TestWhatIsReadAndStoredIsLimited(t *testing.T) {
+	long := strings.Repeat("ä", MaxStored+50)
+	if r := Detect(Message{Text: "correction: " + long}); utf8.RuneCountInString(r.Text) != MaxStored {
+		t.Errorf("%d characters are stored", utf8.RuneCountInString(r.Text))
+	}
+	rule := "From now on answer in German. "
+	if r := Detect(Message{Text: rule, Answer: "x"}); r.Layer != Rules {
+		t.Errorf("%+v", r)
+	}
+	if r := Detect(Message{Text: rule + strings.Repeat("x", MaxText), Answer: "x"}); r.Layer != None {
+		t.Errorf("a message beyond the limit: %+v", r)
+	}
+	var words strings.Builder
+	for i := range 40 {
+		words.WriteString(strings.Repeat(string(rune('a'+i%26)), 5) + string(rune('a'+i/26)) + " ")
+	}
+	if key := Canonical(words.String()); utf8.RuneCountInString(key) > 60 || len(key) < 50 {
+		t.Errorf("%q", key)
 	}
 }
 

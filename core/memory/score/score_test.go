@@ -3,6 +3,7 @@ package score
 import (
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,6 +31,8 @@ func TestStoreUtilityGoldenValues(t *testing.T) {
 		{Worth{Strength: 1, Reuse: 1, Project: 1, Explicit: 1}, .90, Save},
 		{Worth{Strength: 1, Reuse: 1, Project: .5, Explicit: 1, Severity: .5}, .85, Save},
 		{Worth{Strength: 1, Reuse: 1, Project: 1, Severity: 1}, .85, Save},
+		{Worth{Strength: 1, Reuse: 1, Project: 1, Severity: .95}, .845, Review},
+		{Worth{Strength: 1, Reuse: 1, Severity: .49}, .599, Discard},
 		{Worth{Strength: .9, Reuse: .6, Project: 1, Explicit: .5, Severity: .5}, .745, Review},
 		{Worth{Strength: .9, Reuse: .6, Project: 1, Explicit: .5, Severity: .5, Ambiguity: 1}, .545, Discard},
 		{Worth{Strength: .9, Reuse: .9, Project: .5, Explicit: .5, Severity: .5}, .72, Review},
@@ -165,6 +168,40 @@ func TestSelectTakesTheUsefulWithinTheBudget(t *testing.T) {
 		if got := keys(c.text, c.budget); got != c.want {
 			t.Errorf("%q within %d tokens: %q, want %q", c.text, c.budget, got, c.want)
 		}
+	}
+}
+
+func TestShorterAndFresherEntriesComeFirstAndAtMost64(t *testing.T) {
+	entry := func(key, text string, age time.Duration) Entry {
+		return Entry{Key: key, Text: text, Words: "launch rocket", Type: detect.Decision, Class: Never, At: at.Add(-age)}
+	}
+	first := func(a, b Entry) string { return New([]Entry{a, b}).Select("launch rocket", at, 600)[0].Key }
+	if got := first(entry("a long", strings.Repeat("long ", 200), 0), entry("b short", "short", 0)); got != "b short" {
+		t.Errorf("of the same use, %s is first", got)
+	}
+	if got := first(entry("a old", "text", 60*24*time.Hour), entry("b new", "text", 0)); got != "b new" {
+		t.Errorf("of the same use, %s is first", got)
+	}
+	var many []Entry
+	for i := range 100 {
+		many = append(many, entry(fmt.Sprint(i), "x", 0))
+	}
+	if got := New(many).Select("launch rocket", at, 600); len(got) != 64 {
+		t.Errorf("%d entries", len(got))
+	}
+}
+
+// The rarest words are looked for first; what a long message has besides is not.
+func TestALongMessageIsReadByItsRarestWords(t *testing.T) {
+	entries, message := []Entry{{Key: "rare", Words: "zirconium", Type: detect.Decision, Class: Never, At: at}}, "zirconium"
+	for i := range 60 {
+		entries = append(entries, Entry{Key: fmt.Sprint(i), Words: fmt.Sprintf("word%d other%d", i, i)}, Entry{Key: fmt.Sprint("again", i), Words: fmt.Sprintf("word%d", i)})
+		message += fmt.Sprintf(" word%d", i)
+	}
+	x := New(entries)
+	terms := x.terms(detect.Words(message))
+	if len(terms) != maxTerms || terms[0] != "zirconium" {
+		t.Errorf("%d terms, the first %s", len(terms), terms[0])
 	}
 }
 
