@@ -140,6 +140,10 @@ func (w *world) unsafeRoutes() map[string]func() change {
 		_, m, _ := w.asked("POST", "/api/journal/2026-01-28", map[string]any{"text": "Zebra"}, nil)
 		return "/api/journal/entries/" + m["id"].(string)
 	}
+	remembered := func(text string) string {
+		_, m, _ := w.asked("POST", "/api/memory", map[string]any{"text": text}, nil)
+		return m["correction_id"].(string)
+	}
 	anyVersion := http.Header{"If-Match": {"*"}}
 	return map[string]func() change{
 		"POST /api/chat/{id}/abort": func() change {
@@ -177,6 +181,17 @@ func (w *world) unsafeRoutes() map[string]func() change {
 			idle()
 			_, m, _ := w.asked("POST", "/api/import", empty, admin)
 			return change{path: "/api/import/" + m["id"].(string)}
+		},
+		"POST /api/memory": func() change {
+			return change{path: "/api/memory", body: map[string]any{"text": "Always use metric units."}}
+		},
+		"PATCH /api/memory/{id}": func() change {
+			return change{path: "/api/memory/" + remembered("Never use emojis."), body: map[string]any{"pinned": true}}
+		},
+		"DELETE /api/memory/{id}": func() change { return change{path: "/api/memory/" + remembered("Avoid jargon.")} },
+		"POST /api/memory/confirm": func() change {
+			remembered("Always answer in German.")
+			return change{path: "/api/memory/confirm", body: map[string]any{"correction_id": remembered("Always answer in English."), "choice": "replace"}}
 		},
 		"POST /api/journal/{date}": func() change {
 			return change{path: "/api/journal/2026-01-28", body: map[string]any{"text": "Zebra"}}

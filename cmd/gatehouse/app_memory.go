@@ -8,6 +8,7 @@ import (
 	corememory "gatehouse/core/memory"
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/texts"
+	apimemory "gatehouse/web/api/memory"
 )
 
 // remembered is what persons said about answers.
@@ -33,4 +34,9 @@ func (a *app) memoryCommands(asks *chatask.Buttons) []chat.Command {
 		{Name: "remember", About: texts.Text("about_remember"), Args: texts.Text("args_remember"), Private: true, Run: c.Remember},
 		{Name: "forget", About: texts.Text("about_forget"), Args: texts.Text("args_forget"), Private: true, Run: c.Forget},
 	}
+}
+
+// apiMemory returns what the memory's endpoints need.
+func (a *app) apiMemory() apimemory.Options {
+	return apimemory.Options{Reader: a.corrections, Writer: a.corrections, Restore: a.corrections.Restore}
 }

@@ -273,10 +273,11 @@ pairing/people: core core/store core/texts pairing/bots
 pairing/places: core core/store core/texts pairing/bots
 web: core
 web/account: core core/store web/auth web/auth/password web/auth/totp  # who may sign in to the panel, and in which role
-web/api: web/api/contexts web/api/council core core/bus core/session web web/api/access web/api/bots web/api/daily web/api/find web/api/health web/api/imports web/api/journal web/api/passages web/api/permissions web/api/reports web/api/sessions web/api/stream web/api/sync web/api/turns web/api/voice web/auth web/upload
+web/api: web/api/contexts web/api/council core core/bus core/session web web/api/access web/api/bots web/api/daily web/api/find web/api/health web/api/imports web/api/journal web/api/memory web/api/passages web/api/permissions web/api/reports web/api/sessions web/api/stream web/api/sync web/api/turns web/api/voice web/auth web/upload
 web/api/access: core web web/auth web/fields
 web/api/bots: core web web/api/bots/post web/api/stream web/auth web/fields web/upload
 web/api/bots/post: core
+web/api/memory: core core/memory core/memory/detect web web/auth web/fields
 web/api/passages: core core/index/document web web/auth web/fields  # passages of one content
 web/api/daily: core core/schedule/daily web web/auth web/fields
 web/api/contexts: core core/contexts web web/auth web/fields

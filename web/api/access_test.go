@@ -69,6 +69,12 @@ var routes = []struct {
 	{"POST", "/api/daily/agents/reflection/run", `{"date":"2026-01-28","force":true}`, []string{auth.ScopeAdmin}},
 	{"GET", "/api/daily/agents/reflection/history?limit=5", "", []string{auth.ScopeAdmin}},
 	{"GET", "/api/voice", "", []string{auth.ScopeChat}},
+	{"GET", "/api/memory", "", []string{auth.ScopeRead, auth.ScopeChat}},
+	{"POST", "/api/memory", `{"text":"Use tabs."}`, []string{auth.ScopeChat}},
+	{"PATCH", "/api/memory/1", `{"pinned":true}`, []string{auth.ScopeChat}},
+	{"GET", "/api/memory/1/events", "", []string{auth.ScopeRead, auth.ScopeChat}},
+	{"POST", "/api/memory/confirm", `{"correction_id":"2","choice":"save"}`, []string{auth.ScopeChat}},
+	{"DELETE", "/api/memory/1", "", []string{auth.ScopeChat}},
 	{"GET", "/api/journal/2026-01-28", "", []string{auth.ScopeRead, auth.ScopeChat}},
 	{"POST", "/api/journal/2026-01-28", `{"text":"tea"}`, []string{auth.ScopeChat}},
 	{"GET", "/api/journal/entries/abc123def456", "", []string{auth.ScopeRead, auth.ScopeChat}},
@@ -158,6 +164,7 @@ func furnish(h *harness, user int64) {
 	h.document("Public/Tea.md", "Green tea.")
 	h.spare(user)
 	h.entry(user)
+	h.remembers(user)
 	h.context()
 	h.dispute(user, "q1")
 	h.asks(sid, user)

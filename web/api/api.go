@@ -24,6 +24,7 @@ import (
 	"gatehouse/web/api/health"
 	"gatehouse/web/api/imports"
 	"gatehouse/web/api/journal"
+	"gatehouse/web/api/memory"
 	"gatehouse/web/api/passages"
 	"gatehouse/web/api/permissions"
 	"gatehouse/web/api/reports"
@@ -59,6 +60,7 @@ type Options struct {
 	Sessions    Sessions
 	Finder      find.Finder
 	Journal     journal.Options
+	Memory      memory.Options
 	Sync        sync.Options
 	Daily       daily.Options
 	Contexts    contexts.Options
@@ -135,7 +137,7 @@ func New(o Options) *API {
 		sessions.New(sessions.Options{Finder: a.finder, Lists: o.Sessions, Reader: o.Reader, Editor: o.Editor, Transcripts: o.Transcripts, Failures: o.Failures}),
 		find.New(o.Finder),
 		imports.New(o.Imports),
-		journal.New(o.Journal),
+		journal.New(o.Journal), memory.New(o.Memory),
 		sync.New(o.Sync),
 		daily.New(o.Daily),
 		contexts.New(o.Contexts),
