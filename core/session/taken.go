@@ -14,7 +14,7 @@ import (
 	"gatehouse/core/store"
 )
 
-// Take inserts a session that another program began, as sess says: owner, trust and
+// Take inserts a session that another program began, as sess states: owner, trust and
 // source included, with tags. It can be searched after the next Fill.
 func (s *Store) Take(ctx context.Context, tx *store.Tx, sess Session, tags ...string) error {
 	if err := s.Restore(ctx, tx, sess, &sidecar.Sidecar{Tags: tags, Scope: sess.Scope}, true); err != nil {

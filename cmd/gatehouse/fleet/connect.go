@@ -18,7 +18,7 @@ import (
 	"gatehouse/core/store"
 )
 
-// A Chat has what users can send to a bot beside messages.
+// A Chat has what users can send to a bot next to messages.
 type Chat interface {
 	Menu() []connectors.Command     // of the commands that a menu shows
 	Commands() []connectors.Command // all

@@ -25,7 +25,7 @@ import (
 type Options struct {
 	Config  *configs.Config
 	Vault   *vault.Vault
-	Box     sandbox.Box // nil: no programs are run, and NoBox says why
+	Box     sandbox.Box // nil: no programs are run, and NoBox reports why
 	NoBox   string
 	Quota   hearing.Quota
 	Runtime string // directory of the gateway's own files

@@ -31,7 +31,7 @@ const (
 )
 
 // Weights of outcomes as evidence. Users correct only some of the wrong answers, so that
-// no correction came says little: with 0.3 the rate of a model is near its accuracy
+// no correction came means little: with 0.3 the rate of a model is near its accuracy
 // where three of ten errors are corrected.
 const (
 	WeightSilence = 0.3 // the user's next turn had no correction

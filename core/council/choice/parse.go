@@ -123,7 +123,7 @@ func ParseReview(reply string) (Review, error) {
 }
 
 // Objects reports whether the majority of the reviews finds the answer incorrect.
-// Reviews without a verdict do not count; at a tie nobody objects.
+// Reviews without a verdict do not count; at a tie no one objects.
 func Objects(reviews []Review) bool {
 	against, in := 0, 0
 	for _, r := range reviews {
@@ -137,7 +137,7 @@ func Objects(reviews []Review) bool {
 	return against > in
 }
 
-// A Report is what a member says of its own answer.
+// A Report is what a member states of its own answer.
 type Report struct {
 	Confidence float64 `json:"confidence"` // from 0 to 1
 	Domain     string  `json:"domain"`     // in its own words, at most MaxDomainName bytes

@@ -230,7 +230,7 @@ func (s *Store) reviewed(ctx context.Context, tx *store.Tx, q owner) error {
 	return nil
 }
 
-// settleWithin is how long after an answer the user's next turn says something about it.
+// settleWithin is how long after an answer the user's next turn judges it.
 const settleWithin = 7 * 24 * time.Hour
 
 // A Blame is what a user's next turn meant for the model that had answered.
@@ -240,7 +240,7 @@ type Blame struct {
 	Delta int // of its score
 }
 
-// Settle stores what a user's turn says about the council's last answer in the
+// Settle stores how a user's turn judges the council's last answer in the
 // conversation: with a correction it was wrong, without one it was right. It does so
 // once for each answer; where there is none, Blame is empty.
 func (s *Store) Settle(ctx context.Context, tx *store.Tx, user int64, conversation string, corrected bool) (Blame, error) {

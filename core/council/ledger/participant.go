@@ -27,7 +27,7 @@ func Columns() []columns.Column {
 }
 
 // Forget deletes what is stored of a user's questions. The counts of the models, in
-// which nobody is named, stay.
+// which no one is named, stay.
 func (s *Store) Forget(ctx context.Context, tx *store.Tx, r *core.Removal) error {
 	if r.User <= 0 {
 		return nil

@@ -20,7 +20,7 @@ const (
 	Taken       = "taken"
 )
 
-// A PickError says why a pick is refused.
+// A PickError reports why a pick is refused.
 type PickError struct {
 	Reason string
 	Picked string // what was picked before, of Taken
@@ -31,7 +31,7 @@ func (e *PickError) Error() string { return e.err.Error() }
 func (e *PickError) Unwrap() error { return e.err }
 
 // Pick stores which of the options of a dispute the user takes: exactly one is the
-// winner, whoever comes second reads which. The same pick again changes nothing and is
+// winner, the second caller reads which. The same pick again changes nothing and is
 // no error. A query that is not the user's is core.NotFound. Picks are open for
 // PickOpen after the answer.
 func (s *Store) Pick(ctx context.Context, user int64, query, model string) (p Picked, err error) {

@@ -62,7 +62,7 @@ type File struct {
 	Indexed  time.Time `db:"-"`            // when it was put or marked; set by Files
 	Hash     string    `db:"content_hash"` // of what was read; "" while the file is being indexed
 	Open     bool      `db:"open"`         // guests may read it: GUEST_READ names it
-	Fault    string    `db:"fault"`        // why it has no passages, for people; "" when it has
+	Fault    string    `db:"fault"`        // why it has no passages, for users; "" when it has
 }
 
 // ID returns the content id of the document at path: "doc:" and 16 hex digits of

@@ -128,7 +128,7 @@ func (p Passage) key(ctx context.Context, tx *store.Tx) (uint64, error) {
 		}
 		err := tx.Get(ctx, &s, `SELECT user_id, trust_level FROM sessions WHERE id = $1`, p.Content)
 		if errors.Is(err, store.ErrNoRows) {
-			err = nil // it is being deleted: nobody's
+			err = nil // it is being deleted: no one's
 		}
 		return sessionKey(s.User, s.Trust), err
 	}

@@ -18,7 +18,7 @@ import (
 // Limits of Find.
 const (
 	mostRows   = 2000 // passages that one search returns; documents beyond them are not found
-	mostRanked = 8000 // passages with all words; where there are more, rank says little and costs much
+	mostRanked = 8000 // passages with all words; where there are more, rank means little and costs much
 	excerptLen = 160  // characters
 	mostMarks  = 32   // of one excerpt
 	minBegin   = 3    // characters of the last word, to be looked for as a prefix
@@ -264,12 +264,12 @@ func (l *lookup) choose(c *store.Conditions) {
 	l.bounds(c)
 }
 
-// bounds adds the conditions on the content's type, folder and time.
+// bounds adds the conditions on the content's type, directory and time.
 func (l *lookup) bounds(c *store.Conditions) {
 	if len(l.q.Types) == 1 {
 		c.And("c.content_type = ?", l.q.Types[0])
 	}
-	if l.q.Folder != "" { // all paths that begin with the folder and a slash
+	if l.q.Folder != "" { // all paths that begin with the directory and a slash
 		c.And("m.source_path >= ? AND m.source_path < ?", l.q.Folder+"/", l.q.Folder+"0")
 	}
 	if !l.q.After.IsZero() {

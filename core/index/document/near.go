@@ -17,7 +17,7 @@ import (
 // Limits of the search by meaning.
 const (
 	mostNear  = 50     // passages that it adds to a search
-	mostFused = 100    // passages of the search by words whose rank counts beside it
+	mostFused = 100    // passages of the search by words whose rank counts next to it
 	leastNear = 0.5    // of the best's similarity: something is always nearest
 	candidate = 600    // passages whose vectors are compared exactly
 	atOnce    = 64     // of their vectors that are read at a time
@@ -84,7 +84,7 @@ func (l *lookup) may(key uint64) bool {
 	return l.r.Trust >= core.Vault || key&1 == 1 || key == nearKey(l.r.User, false) && l.r.User > 0
 }
 
-// conditions are what q asks for besides its words: a folder, times and tags, and what is
+// conditions are what q asks for besides its words: a directory, times and tags, and what is
 // in quotes or excluded; and with any of them the reader's rights, see rights.
 func (l *lookup) conditions() (c store.Conditions) {
 	var terms []fulltext.Term

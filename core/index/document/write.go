@@ -26,7 +26,7 @@ const (
 // found by its title and path (but a file of a journal whose entries have it all), and one
 // of a user that is not known is removed. Large
 // documents take several transactions; until the last the row of the document has no hash,
-// so that whoever compares hashes puts it again.
+// so that a client that compares hashes uploads it again.
 func (s *Store) Put(ctx context.Context, d Document) error {
 	if d.Journal && d.entry == "" {
 		if err := s.putEntries(ctx, &d); err != nil {

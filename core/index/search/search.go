@@ -80,7 +80,7 @@ type Asked struct {
 	Words   words.Query // what a passage must have; without terms any passage does, the newest first
 	Text    string      // the words as they were written, without operators
 	Phrases [][]string  // those of Words' terms that were in quotes
-	Near    *Near       // what the words mean, for sources that can rank by it; nil: nobody knows
+	Near    *Near       // what the words mean, for sources that can rank by it; nil: no one knows
 	Types   []string    // of Documents' types: those that are searched, sorted
 	Tags    []string
 	Folder  string

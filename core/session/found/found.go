@@ -27,7 +27,7 @@ const (
 
 // Find returns conversations of the reader up to their trust, or all of theirs with
 // r.AnyTrust, or all of all users with r.Everyone, the newest hit first. Without words it
-// returns those that have all tags. A conversation is in no folder: where q asks for one,
+// returns those that have all tags. A conversation is in no directory: where q asks for one,
 // there are none.
 func (s Source) Find(ctx context.Context, q search.Asked, r search.Reader, limit int, cursor string) ([]search.Hit, string, error) {
 	f, ok := filterOf(q, r)

@@ -69,7 +69,7 @@ func (s *Store) Add(ctx context.Context, tx *store.Tx, user int64, entry string,
 	return nil
 }
 
-// A Report says what a pass did.
+// A Report is what a pass did.
 type Report struct {
 	Transcribed int `json:"transcribed"`
 	Dropped     int `json:"dropped"` // their entry or recording is gone or damaged, the entry has not the recording any more, or it has no speech

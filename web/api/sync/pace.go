@@ -12,7 +12,7 @@ import (
 	"gatehouse/web"
 )
 
-// Requests of a key. A list reads the whole folder, so there are fewer of them.
+// Requests of a key. A list reads the whole directory, so there are fewer of them.
 const (
 	listsPerSecond    = 2
 	listsAtFirst      = 60

@@ -55,7 +55,7 @@ func (a *API) Routes() map[string]web.Handler {
 	return map[string]web.Handler{"GET /api/voice": a.voice}
 }
 
-// voice says whether speech is transcribed; a WebSocket is a stream of it.
+// voice reports whether speech is transcribed; a WebSocket is a stream of it.
 func (a *API) voice(w http.ResponseWriter, r *http.Request) error {
 	p, err := auth.Require(r, auth.ScopeChat)
 	if err != nil {

@@ -79,7 +79,7 @@ func (a *API) show(ctx context.Context, w http.ResponseWriter, row response.Row,
 	return web.WriteJSON(w, http.StatusOK, o)
 }
 
-// streamOf reads what a request says about a stream; after is -1 for all events.
+// streamOf reads what a request states about a stream; after is -1 for all events.
 func streamOf(r *http.Request) (live bool, after int, err error) {
 	query := r.URL.Query()
 	if text := query.Get("stream"); text != "" {
