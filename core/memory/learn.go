@@ -86,7 +86,9 @@ func (s *Store) draft(m *Message, found *detect.Result) Correction {
 		Confidence: sureRules, Session: m.Session, Model: m.Model}
 	topic := len(detect.Words(c.Text))
 	if found.Type == detect.Factual && m.Answer != "" { // it is about the question, whose domain it has too
-		c.About = clean(m.Question, maxAbout)
+		if _, secret := detect.Secret(m.Question); !secret { // of it, too, no secret is stored
+			c.About = clean(m.Question, maxAbout)
+		}
 		c.Canonical = detect.Canonical(c.About)
 		if c.Domain == "general" {
 			c.Domain = detect.Domain(c.About)
@@ -150,8 +152,12 @@ func (s *Store) learn(ctx context.Context, tx *store.Tx, c Correction, source st
 	if c.Card != NoCard {
 		c.ExpiresAt = tx.Time().Add(Answer)
 	}
-	if _, err := s.insert(ctx, tx, &c, source); err != nil {
+	created, err := s.insert(ctx, tx, &c, source)
+	if err != nil {
 		return Learnt{}, err
+	}
+	if !created { // what is stored under this source is another user's
+		return Learnt{}, core.Errorf(core.Conflict, "a request with this name was made before")
 	}
 	out := Learnt{Outcome: Stored, Correction: c}
 	if c.Status == Pending {

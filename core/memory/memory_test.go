@@ -549,3 +549,51 @@ func TestConcurrentHearsOfOneMessageStoreOne(t *testing.T) {
 		t.Errorf("%d rows", n)
 	}
 }
+
+// However much is pinned for other conversations, what applies here is found.
+func TestCorrectionsOfOtherConversationsTakeNoRoom(t *testing.T) {
+	r := open(t)
+	pin := true
+	for i := range 80 {
+		l, err := r.Add(t.Context(), ann, memory.Draft{Text: fmt.Sprintf("launch elsewhere%d", i), Scope: detect.Conversation, Ref: "elsewhere"}, core.Actor{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Update(t.Context(), ann, l.Correction.ID, memory.Change{Pinned: &pin}, core.Actor{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := r.Add(t.Context(), ann, memory.Draft{Text: "The launch is in March."}, core.Actor{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.recall(ann, "When is the launch?"); !strings.Contains(got, "in March") || strings.Contains(got, "elsewhere") {
+		t.Errorf("%s", got)
+	}
+}
+
+func TestNoSecretOfTheQuestionBeforeIsStored(t *testing.T) {
+	r := open(t)
+	l := r.hear(ann, "correction: the limit of the card is 5000 euro", func(m *memory.Message) {
+		m.Question = "What is the limit of my card 4111 1111 1111 1111?"
+	})
+	if l.Outcome != memory.Stored || strings.Contains(l.Correction.About+l.Correction.Canonical, "1111") {
+		t.Errorf("%+v", l)
+	}
+	l = r.hear(ann, "No, the limit of the card is 7000 euro.", func(m *memory.Message) {
+		m.Question = "What is the limit of my card 4111 1111 1111 1111?"
+	})
+	if l.Outcome == memory.Nothing || strings.Contains(l.Correction.About+l.Correction.Canonical, "1111") {
+		t.Errorf("%+v", l)
+	}
+}
+
+func TestTheNameOfARequestOfAnotherUserIsRefused(t *testing.T) {
+	r := open(t)
+	if _, err := r.Add(t.Context(), ann, memory.Draft{Text: "Always use metric units.", Source: "same"}, core.Actor{}); err != nil {
+		t.Fatal(err)
+	}
+	l, err := r.Add(t.Context(), bob, memory.Draft{Text: "Always use imperial units.", Source: "same"}, core.Actor{})
+	if core.KindOf(err) != core.Conflict || l.Outcome != memory.Nothing {
+		t.Errorf("%+v, %v", l, err)
+	}
+}

@@ -130,13 +130,9 @@ func (s *Store) Recall(ctx context.Context, user int64, at Place, text string, w
 	if err != nil || p.index.Len() == 0 {
 		return out, err
 	}
-	budget := score.Budget(window)
 	var taken []*Correction
-	for _, t := range p.index.Select(text, s.o.Clock.Now(), 2*budget) { // some are of other places
-		if c := p.all[t.Key]; at.in(c) && t.Tokens <= budget {
-			budget -= t.Tokens
-			taken = append(taken, c)
-		}
+	for _, t := range p.index.SelectFrom(func(id string) bool { return at.in(p.all[id]) }, text, s.o.Clock.Now(), score.Budget(window)) {
+		taken = append(taken, p.all[t.Key])
 	}
 	for _, c := range narrowest(taken) {
 		if c.Pinned || c.everywhere() {

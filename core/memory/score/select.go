@@ -95,7 +95,12 @@ type Taken struct {
 // Select returns the entries for an answer to text, the most useful first, within a budget
 // of tokens.
 func (x *Index) Select(text string, now time.Time, budget int) []Taken {
-	found := x.candidates(text, now)
+	return x.SelectFrom(func(string) bool { return true }, text, now, budget)
+}
+
+// SelectFrom is Select of the entries whose key in accepts.
+func (x *Index) SelectFrom(in func(key string) bool, text string, now time.Time, budget int) []Taken {
+	found := x.candidates(in, text, now)
 	slices.SortFunc(found, func(p, q Taken) int {
 		return cmp.Or(cmp.Compare(q.Utility, p.Utility), cmp.Compare(p.Key, q.Key))
 	})
@@ -113,7 +118,7 @@ func (x *Index) Select(text string, now time.Time, budget int) []Taken {
 }
 
 // candidates returns the entries that are relevant enough.
-func (x *Index) candidates(text string, now time.Time) []Taken {
+func (x *Index) candidates(in func(key string) bool, text string, now time.Time) []Taken {
 	relevance, touched := x.relevance(text)
 	for _, i := range x.always {
 		if relevance[i] == 0 {
@@ -126,7 +131,7 @@ func (x *Index) candidates(text string, now time.Time) []Taken {
 	out := make([]Taken, 0, len(touched))
 	for _, i := range touched {
 		e := &x.entries[i]
-		if relevance[i] < MinRelevance && !e.Pinned {
+		if relevance[i] < MinRelevance && !e.Pinned || !in(e.Key) {
 			continue
 		}
 		tokens := Tokens(e.Text)
