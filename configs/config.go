@@ -61,6 +61,8 @@ type Config struct {
 	BudgetBotDay  values.Budget `split_words:"true" example:"$5" desc:"Budget per bot and day."`
 	BudgetDay     values.Budget `split_words:"true" example:"$20" desc:"Budget of the whole gateway per day."`
 
+	MemoryBudget values.Budget `split_words:"true" default:"100k" example:"100k" desc:"Tokens per day for context backups of conversations that lack one, or off. Backups of long conversations are written in any case."`
+
 	BusyMode  string        `split_words:"true" default:"collect" choice:"collect,queue,interrupt" example:"queue" desc:"What to do with messages that arrive while a run is active: collect them into one turn, queue one turn each, or interrupt the run. /busy overrides it per chat."`
 	RateLimit values.Rate   `split_words:"true" default:"10/60s" example:"10/60s" desc:"Messages per user and bot in a time, or off."`
 	Pace      values.Switch `split_words:"true" default:"on" example:"off" desc:"Limit outgoing messages to the platform's rate limits: on or off."`

@@ -156,6 +156,7 @@ func (c *Config) checks() map[string]func() error {
 		"BOTS_FILE":              c.checkBotsFile,
 		"BACKUP_PATH":            func() error { return each(values.List{c.BackupPath}, check.Path) },
 		"CONTENT_KEY_FILE":       c.checkContentKey,
+		"MEMORY_BUDGET":          c.checkMemoryBudget,
 		"GUEST_READ":             func() error { return each(c.GuestRead, check.Glob) },
 		"MODEL":                  func() error { return each(values.List{c.Model}, c.checkModel) },
 		"MODEL_FALLBACKS":        c.checkFallbacks,
@@ -199,6 +200,13 @@ func (c *Config) checkVault() error {
 		return fmt.Errorf("%s is a file, and the vault is a directory: name the directory that is to hold everything", c.VaultPath)
 	}
 	return check.Path(c.VaultPath)
+}
+
+func (c *Config) checkMemoryBudget() error {
+	if c.MemoryBudget.MicroUSD > 0 {
+		return errors.New("dollars are not supported here: give a number of tokens (100k), or off")
+	}
+	return nil
 }
 
 // checkContentKey accepts a path outside the vault: backups contain the vault.

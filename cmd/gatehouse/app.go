@@ -127,6 +127,7 @@ type app struct {
 	conversations *conversations
 	paraIDs       *paraid.Registry
 	copied
+	noted
 	remembered
 	voices     // what transcribes recordings
 	councils   // what several models answered
@@ -260,7 +261,7 @@ func (a *app) joinCore(ctx context.Context) error {
 	if err := a.openJournal(ctx); err != nil {
 		return err
 	}
-	a.sessions = session.New(session.Options{ParaID: a.paraIDs.ForChat, DB: a.db, Vault: a.vault, Clock: a.clock, Log: a.log, Version: version, Projects: a.cfg.ClaudeProjects, DropVectors: library.DropVectors})
+	a.sessions = session.New(session.Options{ParaID: a.paraIDs.ForChat, Project: a.projectOf, DB: a.db, Vault: a.vault, Clock: a.clock, Log: a.log, Version: version, Projects: a.cfg.ClaudeProjects, DropVectors: library.DropVectors})
 	a.closing(a.sessions.Close)
 	if err := a.openLibrary(); err != nil {
 		return err
@@ -291,7 +292,7 @@ func (a *app) joinCore(ctx context.Context) error {
 	if err := a.joinRuns(qm); err != nil {
 		return err
 	}
-	a.conversations = &conversations{db: a.db, sessions: a.sessions, bus: a.bus, guard: a.guard, activity: a.activity, responses: a.responses.Store, council: a.council, cfg: a.cfg, models: a.models, agents: a.agents}
+	a.conversations = &conversations{db: a.db, sessions: a.sessions, bus: a.bus, guard: a.guard, activity: a.activity, responses: a.responses.Store, council: a.council, projects: a.projects, cfg: a.cfg, models: a.models, agents: a.agents}
 	a.joinChat()
 	a.gate = admission.New(admission.Options{
 		Pairing: a.pairing, Raises: a.raises, HTTP: auth.Gate{Localhost: a.cfg.LocalhostAccess == "chat"}, Chat: a.chat, Runs: a.runs, Ends: a.ends,
@@ -355,7 +356,7 @@ func (a *app) joinRuns(qm *metrics.Metrics) (err error) {
 		Still: func(ctx context.Context, t *orchestrator.Turn) (core.Trust, error) { return a.gate.Still(ctx, a.db, t) },
 		Raise: func(ctx context.Context, tx *store.Tx, t *orchestrator.Turn, ref session.Ref) (orchestrator.Raise, error) {
 			return admission.Raised(ctx, tx, a.raises, t, ref)
-		}, Helped: a.helped,
+		}, Helped: a.helped, Backups: a.handoffs,
 		Choose: func(ctx context.Context, tx *store.Tx, ask coreask.Ask) error {
 			_, err := a.asks.Open(ctx, tx, ask)
 			if core.KindOf(err) == core.Busy {
@@ -370,26 +371,4 @@ func (a *app) joinRuns(qm *metrics.Metrics) (err error) {
 
 func (a *app) modelOptions() registry.Options {
 	return registry.Options{Search: a.search, Clock: a.clock, Log: a.log, Health: a.health}
-}
-
-func (a *app) joinConnectors(ctx context.Context) error {
-	var err error
-	a.fleet, err = fleet.Open(ctx, fleet.Options{
-		Bots: a.bots, Settings: a.settings, Platforms: fleet.NewPlatforms(a.cfg, a.queue, a.db, a.chat, a.vault.FS(), a.clock, a.log, a.reg),
-		Queue: a.queue, Outbox: a.outbox, DB: a.db, Ring: a.bus.Ring, Clock: a.clock, Log: a.log, Registry: a.reg,
-	})
-	if err != nil {
-		return err
-	}
-	a.hub = a.fleet.Hub
-	a.closing(a.hub.Close)
-	a.joinDispatch()
-	return nil
-}
-
-func registerBuild(reg prometheus.Registerer) {
-	revision, goVersion := buildInfo()
-	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "gatehouse_build_info", Help: "Always 1."}, []string{"version", "revision", "go"})
-	info.WithLabelValues(version, revision, goVersion).Set(1)
-	reg.MustRegister(info)
 }

@@ -16,6 +16,7 @@ import (
 
 // openActivity builds what follows finished runs.
 func (a *app) openActivity(cost func(model string, u core.Tokens) (int64, bool)) {
+	a.openHandoffs(cost)
 	a.activity = activity.New(activity.Options{
 		DB: a.db, Vault: a.vault, Sessions: a.sessions, Runs: a.events, Clock: a.clock, Log: a.log, Registry: a.reg,
 		On: func() bool { return bool(a.settings.Now().Activity) },

@@ -3,7 +3,10 @@ package main
 import (
 	"context"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"gatehouse/cmd/gatehouse/attachments"
+	"gatehouse/cmd/gatehouse/fleet"
 	"gatehouse/connectors/chat"
 	chatask "gatehouse/connectors/chat/ask"
 	"gatehouse/connectors/chat/saved"
@@ -41,4 +44,26 @@ func (a *app) joinDispatch() {
 		Commands: a.chat.Handlers(), Unknown: a.chat.Unknown, Callback: a.chat.Callback, Answer: a.chat.Answer,
 		Keep: a.incoming.Keep, Attach: a.shown.Parts, Scheduled: a.daily.End,
 	})
+}
+
+func (a *app) joinConnectors(ctx context.Context) error {
+	var err error
+	a.fleet, err = fleet.Open(ctx, fleet.Options{
+		Bots: a.bots, Settings: a.settings, Platforms: fleet.NewPlatforms(a.cfg, a.queue, a.db, a.chat, a.vault.FS(), a.clock, a.log, a.reg),
+		Queue: a.queue, Outbox: a.outbox, DB: a.db, Ring: a.bus.Ring, Clock: a.clock, Log: a.log, Registry: a.reg,
+	})
+	if err != nil {
+		return err
+	}
+	a.hub = a.fleet.Hub
+	a.closing(a.hub.Close)
+	a.joinDispatch()
+	return nil
+}
+
+func registerBuild(reg prometheus.Registerer) {
+	revision, goVersion := buildInfo()
+	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "gatehouse_build_info", Help: "Always 1."}, []string{"version", "revision", "go"})
+	info.WithLabelValues(version, revision, goVersion).Set(1)
+	reg.MustRegister(info)
 }

@@ -42,7 +42,7 @@ func (a *app) joinUpkeep(context.Context) error {
 func (a *app) joinErasure() {
 	a.owners.Register(
 		guard.Asks{Store: a.asks, Guard: a.guard}, a.events, a.responses, a.council, a.ledger, usage.Tables{DB: a.db, Ledger: a.usage, Rollups: a.rolls},
-		session.Tables{Store: a.sessions}, a.activity, a.library.Tables(), paraid.Tables{Registry: a.paraIDs}, guard.Grants{Guard: a.guard}, pairing.Tables{Gate: a.pairing}, a.raises,
+		session.Tables{Store: a.sessions}, a.handoffs, a.projects, a.activity, a.library.Tables(), paraid.Tables{Registry: a.paraIDs}, guard.Grants{Guard: a.guard}, pairing.Tables{Gate: a.pairing}, a.raises,
 		a.schedule, a.reminders, a.corrections, a.pending, a.quota, vaultsync.Tables{Store: a.synced}, maintenance.Tables{DB: a.db, Clock: a.clock, Queue: a.queue}, store.Log{}, account.Tables{Keys: a.keys, Admins: a.admins, Accounts: a.accounts}, guestFolders{a.vault, a.log})
 	a.eraser = erasure.New(erasure.Options{
 		DB: a.db, Vault: a.vault, Clock: a.clock, Registry: &a.owners, People: a.pairing, Runs: userWork{a.running, a.imports}, Sessions: a.sessions, Events: a.events, Files: a.ledger,

@@ -13,6 +13,7 @@ import (
 	"gatehouse/core/council/ledger"
 	"gatehouse/core/llm/registry"
 	"gatehouse/core/permission/guard"
+	"gatehouse/core/project"
 	"gatehouse/core/response"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
@@ -28,6 +29,7 @@ type conversations struct {
 	activity  *activity.Worker
 	responses *response.Store
 	council   *ledger.Store
+	projects  *project.Store
 	cfg       *configs.Config
 	models    *registry.Registry
 	agents    *agent.Agents
@@ -46,6 +48,17 @@ func (c *conversations) Update(ctx context.Context, id string, change session.Ch
 				return err
 			}
 			if _, err := c.models.Find(core.CutRunes(*m, 60), was.Guests()); err != nil {
+				return err
+			}
+		}
+		if p := change.Project; p != nil && *p != "" {
+			was, err := c.sessions.ByID(ctx, tx, id)
+			if err != nil {
+				return err
+			}
+			if _, err := c.projects.Find(ctx, tx, was.User, *p); core.KindOf(err) == core.NotFound {
+				return core.Errorf(core.Invalid, "project_id: the session's user has no such project (GET /api/projects lists them)")
+			} else if err != nil {
 				return err
 			}
 		}

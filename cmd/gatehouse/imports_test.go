@@ -66,7 +66,7 @@ cmd/gatehouse/phones: connectors/discord/discordtest connectors/telegram/telegra
 cmd/gatehouse/remembering: connectors/chat/memory core core/ask core/memory core/orchestrator core/store  # the memory in runs
 cmd/gatehouse/restore: admin/settings cmd/gatehouse/backups configs core core/backup core/backup/directory core/store core/vault
 cmd/gatehouse/scheduling: core core/agent core/orchestrator core/permission core/permission/guard core/schedule core/schedule/daily core/schedule/remind core/session core/store core/tool core/tool/daily core/tool/remind core/vault
-cmd/gatehouse/sealing: configs core core/council/ledger core/memory core/sealed core/sealed/columns core/store core/vault
+cmd/gatehouse/sealing: configs core core/council/ledger core/memory core/memory/backup core/sealed core/sealed/columns core/store core/vault
 cmd/gatehouse/secrets: configs
 cmd/gatehouse/setup: cmd/gatehouse/doctor cmd/gatehouse/fleet configs configs/values connectors/discord connectors/telegram core
 cmd/gatehouse/stage: cmd/gatehouse/phones configs connectors/discord/discordtest connectors/telegram/telegramtest core core/vault
@@ -94,8 +94,10 @@ connectors/chat: connectors connectors/chat/ask connectors/chat/find connectors/
 connectors/chat/ask: connectors connectors/markdown core core/ask core/command core/diff core/permission core/store core/texts core/tool
 connectors/chat/daily: connectors/chat/ask connectors/markdown core core/command core/schedule/daily core/texts  # the command /agents daily
 connectors/chat/find: connectors/chat/ask connectors/markdown core core/command core/index/search core/store core/texts  # the command /search
+connectors/chat/handoff: core core/command core/session core/store core/texts  # the command /handoff
 connectors/chat/journal: connectors/chat/ask connectors/markdown core core/command core/journal core/queue core/store core/texts core/voice  # the commands /journal and /timezone
 connectors/chat/memory: connectors/chat/ask connectors/markdown core core/command core/memory core/texts  # the commands of the memory
+connectors/chat/project: connectors/chat/ask connectors/markdown core core/command core/project core/session core/store core/texts  # the command /project
 connectors/chat/remind: connectors/chat/ask connectors/markdown core core/command core/schedule/remind core/store core/texts  # the commands of reminders
 connectors/chat/saved: connectors/chat/ask connectors/markdown core core/command core/contexts core/session core/store core/texts  # the command /context
 connectors/chat/why: connectors/chat/ask connectors/markdown core core/command core/council/ledger core/session core/store core/texts  # the commands /why and /pick
@@ -174,10 +176,12 @@ core/llm/registry: core core/llm core/llm/anthropic core/llm/health core/llm/ope
 core/llm/transcribe:
 core/llm/wiretest: core core/llm  # what the fakes of the two wires share, and their clients' tests
 core/memory: core core/memory/check core/memory/detect core/memory/score core/sealed core/sealed/columns core/store core/texts
+core/memory/backup: core core/llm core/memory/handoff core/sealed core/sealed/columns core/session core/store core/transcript core/usage  # notes that models write on conversations
 core/memory/check: core/memory/detect  # what a program can check of an answer
 core/memory/detect:  # whether a message corrects an answer, imports no package of ours
+core/memory/handoff: core  # the form of notes on conversations
 core/memory/score: core/memory/detect  # what a correction is worth
-core/orchestrator: core core/agent core/ask core/attach core/llm core/orchestrator/call core/orchestrator/incoming core/orchestrator/metrics core/orchestrator/named core/permission core/runs core/session core/store core/texts core/tool core/transcript core/transcript/lines core/usage core/vault
+core/orchestrator: core core/agent core/ask core/attach core/llm core/memory/handoff core/orchestrator/call core/orchestrator/incoming core/orchestrator/metrics core/orchestrator/named core/permission core/runs core/session core/store core/texts core/tool core/transcript core/transcript/lines core/usage core/vault
 core/orchestrator/call: core core/tool  # one call of a tool, within its time
 core/orchestrator/incoming: core core/llm core/texts core/voice  # what comes with a message, as blocks
 core/orchestrator/metrics: core core/orchestrator/call
@@ -192,6 +196,7 @@ core/permission/shell: core/permission/shell/programs core/permission/shell/vett
 core/permission/shell/programs: core/permission/shell/walk  # programs that run others, delete, change disks and rights
 core/permission/shell/vetted:  # reads commands, imports no package of ours
 core/permission/shell/walk:  # follows a command line, imports no package of ours
+core/project: core core/store  # named groups of conversations
 core/queue: core core/queue/metrics core/queue/moved core/queue/outbox core/store
 core/queue/flight:  # how far sends got, for the start after a crash
 core/queue/inspect: core core/store  # what the panel and metrics ask the tables
@@ -273,7 +278,7 @@ pairing/people: core core/store core/texts pairing/bots
 pairing/places: core core/store core/texts pairing/bots
 web: core
 web/account: core core/store web/auth web/auth/password web/auth/totp  # who may sign in to the panel, and in which role
-web/api: web/api/contexts web/api/council core core/bus core/session web web/api/access web/api/bots web/api/daily web/api/find web/api/health web/api/imports web/api/journal web/api/memory web/api/passages web/api/permissions web/api/reports web/api/sessions web/api/stream web/api/sync web/api/turns web/api/voice web/auth web/upload
+web/api: web/api/contexts web/api/council core core/bus core/session web web/api/access web/api/bots web/api/daily web/api/find web/api/handoffs web/api/health web/api/imports web/api/journal web/api/memory web/api/passages web/api/permissions web/api/projects web/api/reports web/api/sessions web/api/stream web/api/sync web/api/turns web/api/voice web/auth web/upload
 web/api/access: core web web/auth web/fields
 web/api/bots: core web web/api/bots/post web/api/stream web/auth web/fields web/upload
 web/api/bots/post: core
@@ -283,10 +288,12 @@ web/api/daily: core core/schedule/daily web web/auth web/fields
 web/api/contexts: core core/contexts web web/auth web/fields
 web/api/council: core core/council/ledger web web/auth web/fields
 web/api/find: core core/index/search web web/auth web/fields
+web/api/handoffs: core core/memory/handoff core/session web web/auth web/fields  # notes on sessions
 web/api/health: core web web/auth
 web/api/imports: core core/importer/foreign core/importer/report web web/api/stream web/auth web/fields web/importing
 web/api/journal: core core/journal web web/auth web/fields
 web/api/permissions: core core/ask core/diff core/permission web web/api/stream web/auth web/fields
+web/api/projects: core/project web web/auth web/fields
 web/api/reports: core core/store core/usage web web/auth web/fields
 web/api/sessions: core core/session core/transcript web web/api/stream web/auth web/fields
 web/api/stream: core web web/auth

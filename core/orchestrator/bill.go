@@ -29,6 +29,15 @@ func (r *run) bill(model string, u *core.Tokens, reserved usage.Row) {
 	r.owe(&row, 1)
 }
 
+// grew notes how long the conversation is by the provider's count.
+func (r *run) grew(u *core.Tokens) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.context = 0; u != nil {
+		r.context = u.Input + u.CacheRead + u.CacheWrite + u.Output
+	}
+}
+
 // owe notes that row was taken (1) or set aside (-1); r.mu is held.
 func (r *run) owe(row *usage.Row, sign int64) {
 	if row.ID == 0 {

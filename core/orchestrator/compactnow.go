@@ -44,6 +44,10 @@ func (o *Orchestrator) Compact(ctx context.Context, t *Turn) (before, after int,
 	defer cancel(nil)
 	go r.watch(ctx, cancel)
 	tk := &talk{r: r, name: r.name, show: r.emit, req: &llm.Request{Sender: llm.Sender{User: t.User, Trust: t.Trust}}}
+	done, err := r.reuse(ctx, c.Tokens*reusePart/100)
+	if done || err != nil {
+		return c.Tokens, r.conv.Tokens(), nil, err
+	}
 	text, fault, err := tk.summary(ctx, c.Messages)
 	write = func(ctx context.Context, tx *store.Tx) error {
 		for _, row := range r.spent {
@@ -66,5 +70,9 @@ func (o *Orchestrator) Compact(ctx context.Context, t *Turn) (before, after int,
 	if err := r.conv.Compact(text, c.Keep); err != nil {
 		return 0, 0, write, err
 	}
-	return c.Tokens, r.conv.Tokens(), write, nil
+	return c.Tokens, r.conv.Tokens(), write, r.keepNote(ctx, text, c)
 }
+
+// reusePart is the part of a conversation, in percent, that a note with what was said since
+// may take twice, so that a user who wants it shorter gets it shorter.
+const reusePart = 80

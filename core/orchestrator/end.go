@@ -13,6 +13,7 @@ import (
 	"gatehouse/core/ask"
 	"gatehouse/core/attach"
 	"gatehouse/core/llm"
+	"gatehouse/core/memory/handoff"
 	"gatehouse/core/orchestrator/call"
 	"gatehouse/core/runs"
 	"gatehouse/core/session"
@@ -268,12 +269,31 @@ func (r *run) result(state string, fault *llm.Fault, text string, terminal core.
 				return err
 			}
 		}
+		if state == "done" {
+			if err := r.count(ctx, tx, text, messages); err != nil {
+				return err
+			}
+		}
 		if end.Follow != "" {
 			tx.OnCommit(r.o.o.Follower.Ring)
 		}
 		return nil
 	}
 	return Result{State: state, Response: text, Terminal: terminal, Write: write, Asides: memory.Asides}, nil
+}
+
+// count adds the turn to what was said since the model's last note.
+func (r *run) count(ctx context.Context, tx *store.Tx, text string, messages int) error {
+	if r.o.o.Backups == nil || r.model == nil || r.work != nil {
+		return nil
+	}
+	r.mu.Lock()
+	size := r.context
+	r.mu.Unlock()
+	return r.o.o.Backups.Count(ctx, tx, handoff.Turn{
+		Session: r.t.Session.ID, Model: r.name, Bot: r.t.Rows[0].Bot, User: r.t.User, Trust: r.t.Base, Messages: messages,
+		Estimate: int64(handoff.Tokens(r.t.Text()) + handoff.Tokens(text)), Context: size, Window: r.budget(historyBudget),
+	})
 }
 
 // endOf returns what is stored of a run's end.

@@ -504,7 +504,7 @@ func TestALongConversationIsSummedUpAndContinues(t *testing.T) {
 		t.Fatalf("%+v after %d calls", res, len(h.model.calls)-before)
 	}
 	asked := h.model.calls[before].Messages
-	if last := asked[len(asked)-1].Blocks[0].Text; !strings.Contains(last, "Sum up") {
+	if last := asked[len(asked)-1].Blocks[0].Text; !strings.Contains(last, "handoff note") {
 		t.Errorf("the last word of the first request: %q", last)
 	}
 	var told []string

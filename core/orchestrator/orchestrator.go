@@ -97,6 +97,8 @@ type Options struct {
 	Choose func(ctx context.Context, tx *store.Tx, a ask.Ask) error
 	// Follower does what is to be done about successful runs, after them; may be nil.
 	Follower Follower
+	// Backups keeps the notes on conversations; nil: a compaction writes its own.
+	Backups Backups
 	// Helped notes calls that a helper of a turn is about to make, for the audit log;
 	// parent is the call of Task that it works on. May be nil.
 	Helped func(ctx context.Context, t *Turn, parent string, calls []core.Block) error

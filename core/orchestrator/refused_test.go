@@ -81,7 +81,7 @@ func TestAConversationInASmallWindowGoesOn(t *testing.T) {
 	step := 0
 	h.model.reply = func(ctx context.Context, yield func(llm.Delta, error) bool) {
 		req := h.model.calls[len(h.model.calls)-1]
-		size, sums := len(req.System), strings.HasPrefix(req.Messages[len(req.Messages)-1].Blocks[0].Text, "Sum up")
+		size, sums := len(req.System), strings.HasPrefix(req.Messages[len(req.Messages)-1].Blocks[0].Text, "Write a handoff note")
 		for _, x := range req.Tools {
 			size += len(x.About) + len(x.Schema) + len(x.Name)
 		}

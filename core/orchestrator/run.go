@@ -53,12 +53,13 @@ type run struct {
 	telling  sync.Mutex  // one event after the other
 	lowering sync.Mutex
 
-	mu    sync.Mutex      // of what follows: calls may run next to each other
-	next  int             // number of the run's next line
-	said  int             // answers of the model with text, for the session's count
-	calls int             // tool calls
-	ids   map[string]bool // of these; bounded by the rounds
-	waits int             // calls that wait for a user
+	mu      sync.Mutex      // of what follows: calls may run next to each other
+	context int64           // tokens of the last request with its answer, by the provider; 0 unknown
+	next    int             // number of the run's next line
+	said    int             // answers of the model with text, for the session's count
+	calls   int             // tool calls
+	ids     map[string]bool // of these; bounded by the rounds
+	waits   int             // calls that wait for a user
 	// Since when they wait, and how long there were some before: time of users,
 	// which is none of the run's.
 	waitFrom time.Time

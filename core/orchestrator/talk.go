@@ -184,6 +184,7 @@ func (t *talk) ask(ctx context.Context) (transcript.Message, *llm.Fault, error) 
 	r.bill(t.name, used, reserved)
 	if t.own {
 		r.stop = a.stop
+		r.grew(used)
 	}
 	m := transcript.Message{Role: "assistant", Blocks: a.done(), Model: t.name, Stop: a.stop}
 	if used != nil {

@@ -88,13 +88,7 @@ func (t *talk) squeeze(ctx context.Context, f *llm.Fault) (ok bool, err error) {
 		return false, err
 	}
 	if found {
-		text, fault, err := t.summary(ctx, c.Messages)
-		if err != nil || ctx.Err() != nil {
-			return false, err
-		}
-		if fault != nil || text == "" {
-			r.o.o.Log.Warn("conversation not summed up", "session", r.t.Session.ID, "err", fault)
-		} else if err := r.conv.Compact(text, c.Keep); err != nil {
+		if _, err := t.shorten(ctx, c, r.budget(runBudget)); err != nil || ctx.Err() != nil {
 			return false, err
 		}
 	}

@@ -36,6 +36,7 @@ type Change struct {
 	Model            *string // that is to answer from the next turn on; "" is the chat's, the agent's or the default
 	AgentType        *string
 	Workspace        *string // its slug; "" is none
+	Project          *string // the id of one of the session's user, which the caller has checked; "" is none
 	// Metadata overrides the present values, name by name, at the first level and
 	// inside "permissions"; null takes a name out. "permissions", AgentType and
 	// Workspace are core.Denied without Owner, "original_id" is the importer's.
@@ -98,8 +99,8 @@ func (s *Store) Update(ctx context.Context, tx *store.Tx, id string, c Change, b
 		archived = 1
 	}
 	_, err = tx.Exec(ctx, `UPDATE sessions SET title = $2, title_source = $3, archived = $4, module = $5,
-			working_directory = $6, chosen_model = $7, agent_type = $8, metadata = $9, workspace = nullif($10, '') WHERE id = $1`,
-		id, now.Title, now.TitleSource, archived, now.Module, now.WorkingDirectory, now.ChosenModel, now.AgentType, metadata, now.Workspace)
+			working_directory = $6, chosen_model = $7, agent_type = $8, metadata = $9, workspace = nullif($10, ''), project_id = nullif($11, '') WHERE id = $1`,
+		id, now.Title, now.TitleSource, archived, now.Module, now.WorkingDirectory, now.ChosenModel, now.AgentType, metadata, now.Workspace, now.Project)
 	if err != nil {
 		return Detail{}, fmt.Errorf("update session: %w", err)
 	}
@@ -139,11 +140,11 @@ func (s *Store) changed(was Detail, c Change) (now Detail, err error) {
 		name string
 		from *string
 		to   *string
-	}{{"module", c.Module, &now.Module}, {"model", c.Model, &now.ChosenModel}, {"agent_type", c.AgentType, &now.AgentType}, {"workspace", c.Workspace, &now.Workspace}} {
+	}{{"module", c.Module, &now.Module}, {"model", c.Model, &now.ChosenModel}, {"agent_type", c.AgentType, &now.AgentType}, {"workspace", c.Workspace, &now.Workspace}, {"project_id", c.Project, &now.Project}} {
 		if f.from == nil {
 			continue
 		}
-		if transcript.OneLine(*f.from) != *f.from || len(*f.from) > MaxName || *f.from == "" && f.name != "model" && f.name != "workspace" {
+		if transcript.OneLine(*f.from) != *f.from || len(*f.from) > MaxName || *f.from == "" && f.name != "model" && f.name != "workspace" && f.name != "project_id" {
 			return now, core.Errorf(core.Invalid, "%s must be a name of at most %d bytes", f.name, MaxName)
 		}
 		*f.to = *f.from
@@ -318,7 +319,7 @@ func differing(was, now *Detail) (fields []string) {
 	}{
 		{"title", was.Title == now.Title && was.TitleSource == now.TitleSource}, {"archived", was.Archived == now.Archived},
 		{"module", was.Module == now.Module}, {"working_directory", was.WorkingDirectory == now.WorkingDirectory},
-		{"model", was.ChosenModel == now.ChosenModel}, {"agent_type", was.AgentType == now.AgentType}, {"workspace", was.Workspace == now.Workspace},
+		{"model", was.ChosenModel == now.ChosenModel}, {"agent_type", was.AgentType == now.AgentType}, {"workspace", was.Workspace == now.Workspace}, {"project_id", was.Project == now.Project},
 		{"metadata", bytes.Equal(was.Metadata, now.Metadata)},
 		{"tags", slices.Equal(was.Tags, now.Tags)}, {"contexts", slices.Equal(was.Contexts, now.Contexts)},
 	} {

@@ -32,6 +32,7 @@ type Filter struct {
 	Module    string
 	Source    string
 	AgentType string
+	Project   string // its id
 	Archived  *bool
 	Tag       string
 	Context   string       // a directory or file, as Contexts returns it
@@ -164,7 +165,7 @@ func (f *Filter) choose(c *store.Conditions) {
 	if f.Module == "" {
 		c.And("coalesce(s.module, '') <> ?", SingleModule)
 	}
-	for _, eq := range [...][2]string{{"module", f.Module}, {"source", f.Source}, {"agent_type", f.AgentType}} {
+	for _, eq := range [...][2]string{{"module", f.Module}, {"source", f.Source}, {"agent_type", f.AgentType}, {"project_id", f.Project}} {
 		if eq[1] != "" {
 			c.And("coalesce(s."+eq[0]+", '') = ?", eq[1])
 		}

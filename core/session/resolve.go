@@ -155,14 +155,19 @@ func (s *Store) create(ctx context.Context, tx *store.Tx, ref Ref, id string) (S
 			sess.Source = "api"
 		}
 	}
+	if s.project != nil && !core.OfSession(ref.Bot) {
+		if sess.Project, err = s.project(ctx, tx, ref.Address, owner); err != nil {
+			return Session{}, err
+		}
+	}
 	now, archived := core.Stamp(tx.Time()), 0
 	if sess.Archived = sess.Module == SingleModule; sess.Archived { // no one goes on with it
 		archived = 1
 	}
 	_, err = tx.Exec(ctx, `INSERT INTO sessions (id, title, module, source, working_directory, vault_root, model,
-			created_at, last_accessed, agent_type, user_id, trust_level, workspace, continued_from, archived, scope)
-		VALUES ($1, '', $2, $3, $4, $5, $6, $7, $7, $8, $9, $10, nullif($11, ''), nullif($12, ''), $13, $14)`,
-		id, sess.Module, sess.Source, dir, sess.VaultRoot, sess.Model, now, sess.AgentType, owner, ref.Trust, sess.Workspace, sess.ContinuedFrom, archived, string(sess.Scope))
+			created_at, last_accessed, agent_type, user_id, trust_level, workspace, continued_from, archived, scope, project_id)
+		VALUES ($1, '', $2, $3, $4, $5, $6, $7, $7, $8, $9, $10, nullif($11, ''), nullif($12, ''), $13, $14, nullif($15, ''))`,
+		id, sess.Module, sess.Source, dir, sess.VaultRoot, sess.Model, now, sess.AgentType, owner, ref.Trust, sess.Workspace, sess.ContinuedFrom, archived, string(sess.Scope), sess.Project)
 	if err != nil {
 		return Session{}, fmt.Errorf("create session: %w", err)
 	}

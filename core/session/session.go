@@ -39,6 +39,10 @@ type Options struct {
 	// there is none.
 	DropVectors func(ctx context.Context, tx *store.Tx, chunks []int64) error
 
+	// Project returns the active project of a chat, which is its user's, for a new session;
+	// "" for none. nil: there are none.
+	Project func(ctx context.Context, tx *store.Tx, at core.Address, user int64) (string, error)
+
 	// Projects is a directory like ~/.claude/projects where transcripts of the
 	// operator's sessions are looked for that the vault does not hold. It is
 	// only read. "": none.
@@ -55,7 +59,8 @@ type Store struct {
 	clock core.Clock
 	log   *slog.Logger
 
-	paraID func(ctx context.Context, tx *store.Tx, session string, user int64) (string, error)
+	paraID  func(ctx context.Context, tx *store.Tx, session string, user int64) (string, error)
+	project func(ctx context.Context, tx *store.Tx, at core.Address, user int64) (string, error)
 
 	sidecars *sidecar.Files
 
@@ -73,7 +78,7 @@ func New(o Options) *Store {
 	}
 	s := &Store{
 		Files: transcript.New(transcript.Options{Vault: o.Vault, Clock: o.Clock, Log: o.Log, Version: o.Version, Projects: o.Projects}),
-		db:    o.DB, vault: o.Vault, clock: o.Clock, log: o.Log, paraID: o.ParaID, sidecars: sidecar.New(o.Vault, o.Log), opened: map[string]time.Time{},
+		db:    o.DB, vault: o.Vault, clock: o.Clock, log: o.Log, paraID: o.ParaID, project: o.Project, sidecars: sidecar.New(o.Vault, o.Log), opened: map[string]time.Time{},
 	}
 	s.Index = index.New(index.Options{DB: o.DB, Vault: o.Vault, Files: s.Files, Log: o.Log, Sessions: s, DropVectors: o.DropVectors})
 	return s

@@ -190,6 +190,7 @@ var examples = map[string][]any{
 	"Whose":      {"user", "bot", "all"},
 	"Why":        {strings.Repeat("y", 400)},
 	"Words":      {strings.Repeat("w", 100)},
+	"Active":     {true, false},
 }
 
 var model = "openai/" + strings.Repeat("m", 64)

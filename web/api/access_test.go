@@ -59,6 +59,13 @@ var routes = []struct {
 	{"GET", "/api/chat/s1/messages", "", []string{auth.ScopeRead, auth.ScopeChat}},
 	{"GET", "/api/chat/s1/export.md", "", []string{auth.ScopeRead, auth.ScopeChat}},
 	{"GET", "/api/chat/s1/transcript", "", []string{auth.ScopeAdmin}},
+	{"GET", "/api/projects", "", []string{auth.ScopeRead, auth.ScopeChat}},
+	{"POST", "/api/projects", `{"name":"Garden"}`, []string{auth.ScopeChat}},
+	{"PATCH", "/api/projects/p1", `{"name":"Hut"}`, []string{auth.ScopeChat}},
+	{"DELETE", "/api/projects/p1", "", []string{auth.ScopeChat}},
+	{"GET", "/api/sessions/s1/handoff", "", []string{auth.ScopeRead, auth.ScopeChat}},
+	{"GET", "/api/context/backups/coverage", "", []string{auth.ScopeRead, auth.ScopeChat}},
+	{"POST", "/api/context/backups/run", `{"session_id":"s1"}`, []string{auth.ScopeChat}},
 	{"GET", "/api/chat/s1/tags", "", []string{auth.ScopeRead, auth.ScopeChat}},
 	{"POST", "/api/chat/s1/tags", `{"tag":"garden"}`, []string{auth.ScopeChat}},
 	{"DELETE", "/api/chat/s1/tags/garden", "", []string{auth.ScopeChat}},
@@ -171,6 +178,8 @@ func furnish(h *harness, user int64) {
 	h.respond(user)
 	h.row(sid, user)
 	h.talk(sid, transcript.Message{Role: "user", Blocks: textBlocks("hello")})
+	h.noted(sid, user)
+	h.project(user)
 }
 
 // drain reads an answer whole, and of a stream that has no end what it begins with.

@@ -21,12 +21,14 @@ import (
 	"gatehouse/web/api/council"
 	"gatehouse/web/api/daily"
 	"gatehouse/web/api/find"
+	"gatehouse/web/api/handoffs"
 	"gatehouse/web/api/health"
 	"gatehouse/web/api/imports"
 	"gatehouse/web/api/journal"
 	"gatehouse/web/api/memory"
 	"gatehouse/web/api/passages"
 	"gatehouse/web/api/permissions"
+	"gatehouse/web/api/projects"
 	"gatehouse/web/api/reports"
 	"gatehouse/web/api/sessions"
 	"gatehouse/web/api/stream"
@@ -67,6 +69,8 @@ type Options struct {
 	Council     council.Options // the clock is the API's
 	Imports     imports.Options // Streams are the API's
 	Passages    passages.Options
+	Projects    projects.Projects
+	Handoffs    handoffs.Options // Finder is the API's
 	Voice       voice.Hearer
 	Reader      sessions.Reader
 	Editor      sessions.Editor
@@ -127,6 +131,7 @@ func New(o Options) *API {
 	}
 	recent := turns.NewRecent()
 	a.finder = sessions.NewFinder(o.Sessions, recent, o.Reader)
+	o.Handoffs.Finder = a.finder
 	a.turns = turns.New(turns.Options{
 		Inbox: o.Inbox, Repeats: o.Repeats, Follower: o.Follower, Runs: o.Runs, Recent: recent, Sessions: a.finder, Details: o.Reader,
 		Agents: o.Agents, Files: o.Files, Streams: a.streams, Audit: o.Audit, Clock: o.Clock, Log: o.Log,
@@ -143,6 +148,8 @@ func New(o Options) *API {
 		contexts.New(o.Contexts),
 		council.New(o.Council),
 		passages.New(o.Passages),
+		handoffs.New(o.Handoffs),
+		projects.New(o.Projects),
 		voice.New(voice.Options{Hearer: o.Voice, Streams: a.streams, Log: o.Log}),
 		byBot,
 		access.New(access.Options{Pairings: o.Pairings, Decisions: o.Decisions, People: o.People, Bots: byBot, Keys: o.Keys, Clock: o.Clock}),

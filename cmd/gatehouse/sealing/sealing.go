@@ -6,11 +6,13 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 
 	"gatehouse/configs"
 	"gatehouse/core"
 	"gatehouse/core/council/ledger"
 	"gatehouse/core/memory"
+	"gatehouse/core/memory/backup"
 	"gatehouse/core/sealed"
 	"gatehouse/core/sealed/columns"
 	"gatehouse/core/store"
@@ -18,7 +20,9 @@ import (
 )
 
 // Columns returns all encrypted columns.
-func Columns() []columns.Column { return append(ledger.Columns(), memory.Columns()...) }
+func Columns() []columns.Column {
+	return slices.Concat(ledger.Columns(), memory.Columns(), backup.Sealed())
+}
 
 func options(cfg *configs.Config, db *store.DB) columns.Options {
 	return columns.Options{DB: db, File: cfg.ContentKeyPath(), Setting: configs.Prefix + "_CONTENT_KEY_FILE", Columns: Columns()}

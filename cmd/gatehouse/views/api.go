@@ -100,7 +100,7 @@ func (v sessionsView) Session(ctx context.Context, id string) (sessions.Row, err
 
 func filterOf(q sessions.Query) session.Filter {
 	return session.Filter{
-		User: q.User, All: q.Everybody, Module: q.Module, Source: q.Source, AgentType: q.AgentType, Archived: q.Archived,
+		User: q.User, All: q.Everybody, Module: q.Module, Source: q.Source, AgentType: q.AgentType, Project: q.Project, Archived: q.Archived,
 		Tag: q.Tag, Context: q.Context, Search: q.Search, Limit: q.Limit, Offset: q.Offset, Cursor: q.Cursor,
 	}
 }

@@ -52,6 +52,7 @@ type Query struct {
 	Source    string
 	Module    string
 	AgentType string
+	Project   string
 	Tag       string
 	Context   string
 	Search    string // terms of title, tags or messages; the newest hit first
@@ -136,7 +137,7 @@ func sessionQuery(v url.Values) (q Query, err error) {
 		dest *string
 		most int
 	}{
-		{"source", &q.Source, 64}, {"module", &q.Module, 64}, {"agent_type", &q.AgentType, 128},
+		{"source", &q.Source, 64}, {"module", &q.Module, 64}, {"agent_type", &q.AgentType, 128}, {"project_id", &q.Project, 64},
 		{"tag", &q.Tag, 128}, {"search", &q.Search, 256}, {"cursor", &q.Cursor, 512},
 	} {
 		if *f.dest = v.Get(f.name); len(*f.dest) > f.most {

@@ -251,7 +251,7 @@ func (a *API) changeSession(w http.ResponseWriter, r *http.Request) error {
 
 // fixed are fields of a session that no change reaches; to ignore them would
 // look as if it had.
-var fixed = []string{"id", "source", "message_count", "created_at", "last_accessed", "continued_from", "user_id", "trust_level", "title_source", "project_id", "para_id", "chosen_model", "tags", "contexts"}
+var fixed = []string{"id", "source", "message_count", "created_at", "last_accessed", "continued_from", "user_id", "trust_level", "title_source", "para_id", "chosen_model", "tags", "contexts"}
 
 // readChange takes out of given what it knows.
 func readChange(given map[string]json.RawMessage) (c session.Change, err error) {
@@ -268,7 +268,7 @@ func readChange(given map[string]json.RawMessage) (c session.Change, err error) 
 	}{
 		{"title", &c.Title, "string", 4000}, {"archived", &c.Archived, "boolean", 16}, {"module", &c.Module, "string", 1200},
 		{"working_directory", &c.WorkingDirectory, "string", 24_000}, {"model", &c.Model, "string", 1200},
-		{"agent_type", &c.AgentType, "string", 1200}, {"workspace", &c.Workspace, "string", 1200}, {"metadata", &c.Metadata, "object", 64 << 10},
+		{"agent_type", &c.AgentType, "string", 1200}, {"workspace", &c.Workspace, "string", 1200}, {"project_id", &c.Project, "string", 1200}, {"metadata", &c.Metadata, "object", 64 << 10},
 	} {
 		value, there := given[f.name]
 		if !there {

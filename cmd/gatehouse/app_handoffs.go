@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+
+	"gatehouse/core"
+	"gatehouse/core/llm"
+	"gatehouse/core/llm/registry"
+	"gatehouse/core/memory/backup"
+	note "gatehouse/core/memory/handoff"
+	"gatehouse/core/project"
+	"gatehouse/core/session"
+	"gatehouse/core/store"
+)
+
+// noted is what is kept of conversations: notes on them, and which belong together.
+type noted struct {
+	handoffs *backup.Store
+	projects *project.Store
+}
+
+// handoff returns what another tool needs to go on with a session.
+func (a *app) handoff(ctx context.Context, s session.Session) (string, error) {
+	b, ok, err := a.handoffs.Newest(ctx, a.db, s.ID, "")
+	if err != nil {
+		return "", err
+	}
+	if !ok {
+		return "", core.Errorf(core.NotFound, "there is no context backup of this session yet")
+	}
+	return note.Markdown(s.Title, b.Model, b.At, b.Text, ""), nil
+}
+
+// openHandoffs builds the notes on conversations.
+func (a *app) openHandoffs(cost func(model string, u core.Tokens) (int64, bool)) {
+	a.projects = project.New(project.Options{DB: a.db, Leave: a.sessions.LeaveProject})
+	a.handoffs = backup.New(backup.Options{
+		DB: a.db, Box: a.sealed, Sessions: a.sessions, Usage: a.usage, Clock: a.clock, Log: a.log, Registry: a.reg, Cost: cost,
+		Writes: func(model string) bool { return model != "" && !registry.Local(model) },
+		Model:  func(name string, guest bool) (llm.Model, error) { return a.models.Find(name, guest) },
+		Budget: func() int64 { return a.cfg.MemoryBudget.Tokens },
+	})
+}
+
+// projectOf returns the project that a new conversation of a chat joins.
+func (a *app) projectOf(ctx context.Context, tx *store.Tx, at core.Address, user int64) (string, error) {
+	p, _, err := a.projects.Active(ctx, tx, at, user)
+	return p.ID, err
+}
+
+// projectActs are projects as the API changes them, each change in one transaction.
+type projectActs struct {
+	*project.Store
+	db *store.DB
+}
+
+func (v projectActs) List(ctx context.Context, user int64) ([]project.Project, error) {
+	return v.Store.List(ctx, v.db, user)
+}
+
+func (v projectActs) Create(ctx context.Context, user int64, name string) (p project.Project, err error) {
+	err = v.db.Tx(ctx, func(tx *store.Tx) (err error) { p, err = v.Store.Create(ctx, tx, user, name); return err })
+	return p, err
+}
+
+func (v projectActs) Rename(ctx context.Context, user int64, id, name string) (p project.Project, err error) {
+	err = v.db.Tx(ctx, func(tx *store.Tx) (err error) { p, err = v.Store.Rename(ctx, tx, user, id, name); return err })
+	return p, err
+}
+
+func (v projectActs) Delete(ctx context.Context, user int64, id string) error {
+	return v.db.Tx(ctx, func(tx *store.Tx) error { return v.Store.Delete(ctx, tx, user, id) })
+}

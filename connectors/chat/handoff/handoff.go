@@ -1,0 +1,47 @@
+// Package handoff is the chat command /handoff: what another window or tool needs to go on
+// with the conversation.
+package handoff
+
+import (
+	"context"
+
+	"gatehouse/core"
+	"gatehouse/core/command"
+	"gatehouse/core/session"
+	"gatehouse/core/store"
+	"gatehouse/core/texts"
+)
+
+// Sessions finds the conversation of a chat.
+type Sessions interface {
+	// Current returns the session of the chat, and whether there is one.
+	Current(ctx context.Context, q store.Queryer, at core.Address) (session.Session, bool, error)
+}
+
+// A Command handles /handoff.
+type Command struct {
+	DB       *store.DB
+	Sessions Sessions
+	// Markdown returns what another tool needs to go on with a session; core.NotFound
+	// before there is anything.
+	Markdown func(ctx context.Context, s session.Session) (string, error)
+}
+
+// Run shows the newest note on the conversation and what is remembered of the user.
+func (c *Command) Run(ctx context.Context, r command.Request) (command.Outcome, error) {
+	s, ok, err := c.Sessions.Current(ctx, c.DB, r.In.Address)
+	if err != nil {
+		return command.Outcome{}, err
+	}
+	if !ok || s.User != r.User {
+		return command.Outcome{Text: texts.Text("handoff_none")}, nil
+	}
+	text, err := c.Markdown(ctx, s)
+	if core.KindOf(err) == core.NotFound {
+		return command.Outcome{Text: texts.Text("handoff_none")}, nil
+	}
+	if err != nil {
+		return command.Outcome{}, err
+	}
+	return command.Outcome{Text: text}, nil
+}

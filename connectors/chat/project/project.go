@@ -1,0 +1,119 @@
+// Package project is the chat command /project.
+package project
+
+import (
+	"context"
+	"strings"
+
+	"gatehouse/connectors/chat/ask"
+	"gatehouse/connectors/markdown"
+	"gatehouse/core"
+	"gatehouse/core/command"
+	"gatehouse/core/project"
+	"gatehouse/core/session"
+	"gatehouse/core/store"
+	"gatehouse/core/texts"
+)
+
+type (
+	// Projects are a person's (project.Store).
+	Projects interface {
+		List(ctx context.Context, q store.Queryer, user int64) ([]project.Project, error)
+		Named(ctx context.Context, q store.Queryer, user int64, name string) (project.Project, bool, error)
+		Create(ctx context.Context, tx *store.Tx, user int64, name string) (project.Project, error)
+	}
+	// Chats have an active project each (project.Store).
+	Chats interface {
+		Choose(ctx context.Context, tx *store.Tx, at core.Address, id string) error
+		Active(ctx context.Context, q store.Queryer, at core.Address, user int64) (project.Project, bool, error)
+	}
+	// Sessions finds and changes the conversation of a chat (session.Store).
+	Sessions interface {
+		Current(ctx context.Context, q store.Queryer, at core.Address) (session.Session, bool, error)
+		Update(ctx context.Context, tx *store.Tx, id string, c session.Change, by core.Actor) (session.Detail, error)
+	}
+)
+
+// A Command handles /project. All fields are required.
+type Command struct {
+	DB       *store.DB
+	Projects Projects
+	Chats    Chats
+	Sessions Sessions
+	Asks     *ask.Buttons
+}
+
+const none = "off"
+
+// Run lists the sender's projects, or makes one the chat's active project. One that does
+// not exist is created. The present conversation joins it.
+func (c *Command) Run(ctx context.Context, r command.Request) (command.Outcome, error) {
+	if r.User == 0 {
+		return command.Outcome{}, texts.Error(core.Denied, "group_member")
+	}
+	if r.Args() == "" {
+		return c.list(ctx, r)
+	}
+	if strings.EqualFold(r.Args(), none) {
+		return command.Outcome{Text: texts.Text("project_off"), Write: func(ctx context.Context, tx *store.Tx) error { return c.choose(ctx, tx, r, "") }}, nil
+	}
+	name, err := project.Name(r.Args())
+	if err != nil {
+		return command.Outcome{Text: texts.Text("project_name", texts.With{"Most": project.MaxName})}, nil
+	}
+	known, exists, err := c.Projects.Named(ctx, c.DB, r.User, name)
+	if err != nil {
+		return command.Outcome{}, err
+	}
+	if exists {
+		name = known.Name
+	}
+	return command.Outcome{Text: texts.Text("project_chosen", texts.With{"Name": markdown.Escape(name), "New": !exists}), Write: func(ctx context.Context, tx *store.Tx) error {
+		p, exists, err := c.Projects.Named(ctx, tx, r.User, name)
+		if err == nil && !exists {
+			p, err = c.Projects.Create(ctx, tx, r.User, name)
+		}
+		if err != nil {
+			return err
+		}
+		return c.choose(ctx, tx, r, p.ID)
+	}}, nil
+}
+
+// choose sets the project of the chat and of its conversation.
+func (c *Command) choose(ctx context.Context, tx *store.Tx, r command.Request, id string) error {
+	if err := c.Chats.Choose(ctx, tx, r.In.Address, id); err != nil {
+		return err
+	}
+	s, ok, err := c.Sessions.Current(ctx, tx, r.In.Address)
+	if err != nil || !ok || s.User != r.User {
+		return err
+	}
+	_, err = c.Sessions.Update(ctx, tx, s.ID, session.Change{Project: &id, Trust: r.Trust}, r.By())
+	return err
+}
+
+func (c *Command) list(ctx context.Context, r command.Request) (command.Outcome, error) {
+	list, err := c.Projects.List(ctx, c.DB, r.User)
+	if err != nil {
+		return command.Outcome{}, err
+	}
+	if len(list) == 0 {
+		return command.Outcome{Text: texts.Text("projects_none")}, nil
+	}
+	active, _, err := c.Chats.Active(ctx, c.DB, r.In.Address, r.User)
+	if err != nil {
+		return command.Outcome{}, err
+	}
+	o := ask.Offer{Command: "project"}
+	var b strings.Builder
+	b.WriteString(texts.Text("projects") + "\n\n")
+	for _, p := range list {
+		b.WriteString(texts.Text("project_line", texts.With{"Name": markdown.Escape(p.Name), "Active": p.ID == active.ID}) + "\n")
+		o.Add(core.CutRunes(p.Name, 40), p.Name)
+	}
+	if active.ID != "" {
+		o.Add(texts.Text("button_project_off"), none)
+	}
+	return c.Asks.Offer(r, strings.TrimSpace(b.String()), o)
+}
