@@ -68,9 +68,10 @@ func New(door page.Door, in page.Accounts, o Options) *page.Frame {
 	if o.Chats.Exist() {
 		calls.Chat, seen.Chat = chats.URL, chats.URL
 	}
+	diary := journal.New(f, o.Journal)
+	seen.Entry = diary.EntryURL
 	find.New(f, o.Find, seen)
 	imports.New(f, o.Imports)
-	diary := journal.New(f, o.Journal)
 	over.approvals = approvals.New(f, o.Approvals, calls)
 	links := settings.Links{Bots: bots, Names: names, Models: over.operations.Models}
 	if o.Operations.Bots != nil {

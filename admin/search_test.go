@@ -133,6 +133,22 @@ func TestTheSearchListsConversationsAndDocumentsWithMarkedWords(t *testing.T) {
 	s.get("/admin/search?q=seed&type=else").has(t, "potatoes.txt", "Allotment meeting")
 }
 
+func TestAHitInAJournalLeadsToTheEntryOnThePageOfItsDay(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	s.world.full()
+	s.world.find.mu.Lock()
+	s.world.find.hits = []search.Hit{
+		{Type: search.Journal, ID: "abc123def456", Title: "Wednesday", Path: diaryFile, Line: 3, Excerpt: "square"},
+		{Type: search.Journal, ID: "zzz123def456", Title: "Of a guest", Path: "Guests/7/" + diaryFile, Line: 3, Excerpt: "square"},
+		{Type: search.Document, ID: "doc:1", Title: "The day's file", Path: diaryFile, Line: 1, Excerpt: "square"},
+	}
+	s.world.find.mu.Unlock()
+	day := "/admin/journal?date=" + diaryDay
+	page := s.get("/admin/search?q=square")
+	page.has(t, `href="`+day+`#e-abc123def456"`, `href="/admin/search/document?line=3&amp;path=Guests`, `href="/admin/search/document?line=1&amp;path=Daily`)
+	s.get(day).has(t, `id="e-abc123def456"`)
+}
+
 func TestAPageOfResultsLeadsToTheNext(t *testing.T) {
 	s := newSite(t, nil, nil).enter()
 	s.world.full()

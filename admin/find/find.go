@@ -58,7 +58,8 @@ func (o *Options) shows() bool { return o.Files != nil && o.MayRead != nil }
 // Links are what other pages of the panel offer to these.
 type Links struct {
 	Names func(ctx context.Context) page.Names
-	Chat  func(id string) string // address of a conversation; nil: there are no such pages
+	Chat  func(id string) string       // address of a conversation; nil: there are no such pages
+	Entry func(file, id string) string // address of an entry of a journal; "" where it is on no page
 }
 
 // Pages are the pages of this package.

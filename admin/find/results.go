@@ -181,7 +181,10 @@ func (p *Pages) document(f search.Hit, q question) hit {
 	if f.Line > 0 {
 		h.Place += ":" + strconv.Itoa(f.Line)
 	}
-	if p.o.shows() {
+	if f.Type == search.Journal && p.links.Entry != nil {
+		h.URL = p.links.Entry(f.Path, f.ID)
+	}
+	if h.URL == "" && p.o.shows() {
 		h.URL = documentURL(f.Path, f.Line, q)
 	}
 	return h

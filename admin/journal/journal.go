@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
+	"net/url"
 	"path"
 	"slices"
 	"strings"
@@ -83,6 +84,17 @@ func (p *Pages) Items() []page.Item {
 		return nil
 	}
 	return []page.Item{{Key: "journal", Path: pagePath, Label: "Journal", NoView: true}}
+}
+
+// EntryURL returns the address of an entry, by its id, on the page of its day; "" where its
+// file is of no day of the operator's journal or there are no pages.
+func (p *Pages) EntryURL(file, id string) string {
+	date := strings.TrimSuffix(path.Base(file), ".md")
+	name, err := journal.PathOf(core.Operator, date)
+	if p.o.Reader == nil || err != nil || name != file {
+		return ""
+	}
+	return dayURL(date) + "#e-" + url.PathEscape(id)
 }
 
 // dayURL returns the address of a day.

@@ -261,7 +261,7 @@ func (a *app) joinCore(ctx context.Context) error {
 	if err := a.openJournal(ctx); err != nil {
 		return err
 	}
-	a.sessions = session.New(session.Options{ParaID: a.paraIDs.ForChat, Project: a.projectOf, DB: a.db, Vault: a.vault, Clock: a.clock, Log: a.log, Version: version, Projects: a.cfg.ClaudeProjects, DropVectors: library.DropVectors})
+	a.sessions = session.New(session.Options{ParaID: a.paraIDs.ForChat, Project: a.projectOf, DB: a.db, Vault: a.vault, Clock: a.clock, Log: a.log, Version: version, Projects: a.cfg.ClaudeProjects, DropVectors: library.DropVectors, Pause: a.giveWay})
 	a.closing(a.sessions.Close)
 	if err := a.openLibrary(); err != nil {
 		return err

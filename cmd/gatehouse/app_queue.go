@@ -53,6 +53,15 @@ func (s storedEvents) entries(ctx context.Context, run string, attempt, n int) (
 	return out, nil
 }
 
+// giveWay lets messages come first before upkeep goes on: while some are answered it waits
+// up to a second, and else a few milliseconds.
+func (a *app) giveWay(ctx context.Context) {
+	core.Sleep(ctx, a.clock, 3*time.Millisecond)
+	for n := 0; n < 20 && a.queue != nil && a.queue.Running() > 0 && ctx.Err() == nil; n++ {
+		core.Sleep(ctx, a.clock, 50*time.Millisecond)
+	}
+}
+
 // openLibrary builds the search.
 func (a *app) openLibrary() error {
 	pdf, err := pdfs()

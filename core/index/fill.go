@@ -211,6 +211,7 @@ func (x *Index) catchUp(ctx context.Context, id string) (read int64, err error) 
 		if went, err := x.caught(ctx, &p); err != nil || !went {
 			return read, err
 		}
+		x.pause(ctx)
 		read += to - from
 		if p.Bytes = to; p.whole {
 			return read, nil

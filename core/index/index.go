@@ -43,6 +43,9 @@ type Options struct {
 	// DropVectors removes what is stored of the meaning of chunks that are deleted, as
 	// vector.Drop does. nil: chunks have no vectors.
 	DropVectors func(ctx context.Context, tx *store.Tx, chunks []int64) error
+	// Pause is called between the transactions of Fill, each of which inserts some 10 kB of
+	// messages, so that others come first. nil: it does not pause.
+	Pause func(ctx context.Context)
 }
 
 // An Index is safe for concurrent use.
@@ -53,13 +56,17 @@ type Index struct {
 	log      *slog.Logger
 	sessions Sessions
 	vectors  func(ctx context.Context, tx *store.Tx, chunks []int64) error
+	pause    func(ctx context.Context)
 }
 
 // New returns the index in o.DB.
 func New(o Options) *Index {
-	x := &Index{db: o.DB, vault: o.Vault, files: o.Files, log: o.Log, sessions: o.Sessions, vectors: o.DropVectors}
+	x := &Index{db: o.DB, vault: o.Vault, files: o.Files, log: o.Log, sessions: o.Sessions, vectors: o.DropVectors, pause: o.Pause}
 	if x.vectors == nil {
 		x.vectors = func(context.Context, *store.Tx, []int64) error { return nil }
+	}
+	if x.pause == nil {
+		x.pause = func(context.Context) {}
 	}
 	return x
 }

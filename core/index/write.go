@@ -16,7 +16,7 @@ import (
 
 // Limits of what one step inserts into the index.
 const (
-	maxStep = 32 << 10 // bytes of a transcript in one transaction of upkeep
+	maxStep = 8 << 10  // bytes of a transcript in one transaction of upkeep
 	maxFill = 32 << 20 // bytes of transcripts in one Fill
 	maxWalk = 256      // sessions that are checked in one statement of Fill
 )

@@ -43,6 +43,9 @@ type Options struct {
 	// "" for none. nil: there are none.
 	Project func(ctx context.Context, tx *store.Tx, at core.Address, user int64) (string, error)
 
+	// Pause is called between the transactions of Fill. nil: it does not pause.
+	Pause func(ctx context.Context)
+
 	// Projects is a directory like ~/.claude/projects where transcripts of the
 	// operator's sessions are looked for that the vault does not hold. It is
 	// only read. "": none.
@@ -80,7 +83,7 @@ func New(o Options) *Store {
 		Files: transcript.New(transcript.Options{Vault: o.Vault, Clock: o.Clock, Log: o.Log, Version: o.Version, Projects: o.Projects}),
 		db:    o.DB, vault: o.Vault, clock: o.Clock, log: o.Log, paraID: o.ParaID, project: o.Project, sidecars: sidecar.New(o.Vault, o.Log), opened: map[string]time.Time{},
 	}
-	s.Index = index.New(index.Options{DB: o.DB, Vault: o.Vault, Files: s.Files, Log: o.Log, Sessions: s, DropVectors: o.DropVectors})
+	s.Index = index.New(index.Options{DB: o.DB, Vault: o.Vault, Files: s.Files, Log: o.Log, Sessions: s, DropVectors: o.DropVectors, Pause: o.Pause})
 	return s
 }
 

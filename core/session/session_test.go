@@ -31,6 +31,7 @@ type house struct {
 	clock *coretest.Clock
 	db    *store.DB
 	vault *vault.Vault
+	pause func(context.Context) // of Fill
 	*session.Store
 }
 
@@ -49,7 +50,7 @@ func open(t testing.TB) *house {
 
 // another is a second store over the same files, as after a restart.
 func (h *house) another() *session.Store {
-	s := session.New(session.Options{DB: h.db, Vault: h.vault, Clock: h.clock, DropVectors: vector.Drop})
+	s := session.New(session.Options{DB: h.db, Vault: h.vault, Clock: h.clock, DropVectors: vector.Drop, Pause: h.pause})
 	h.t.Cleanup(func() { _ = s.Close() })
 	return s
 }
