@@ -259,6 +259,9 @@ func (s *Shell) finish(ctx context.Context, cmd *exec.Cmd, c *tool.Call) (ending
 // drain is how long output is read after everyone who could write has ended.
 const drain = 2 * time.Second
 
+// crossDevice is in what programs print of the error EXDEV.
+const crossDevice = "cross-device link"
+
 func (e ending) result(in input, limit string, notes []string) tool.Result {
 	var b strings.Builder
 	say := func(format string, args ...any) {
@@ -280,6 +283,9 @@ func (e ending) result(in input, limit string, notes []string) tool.Result {
 		say("[Exit code %d]", e.code)
 	default:
 		failed = false
+	}
+	if failed && strings.Contains(strings.ToLower(e.text), crossDevice) {
+		say("[In the sandbox some folders, such as %s, are mounts of their own, and a file cannot be renamed from one to another: copy it and delete the original, as mv does.]", agentsIn)
 	}
 	for _, n := range notes {
 		say("[%s]", n)

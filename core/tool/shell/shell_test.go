@@ -587,3 +587,19 @@ func BenchmarkBash(b *testing.B) {
 		})
 	}
 }
+
+func TestARenameBetweenMountsOfTheSandboxSaysWhatToDo(t *testing.T) {
+	h := newHouse(t, box(t), sandbox.Limits{})
+	h.put(t, "a.md=a", "b.md=b", "Daily/today.md=today")
+	turn := h.turn(t, core.Vault, "")
+	r := h.do(t, turn, `perl -e 'rename("a.md", "Daily/a.md") or die "$!\n"'`)
+	if !r.IsError || !strings.Contains(r.Text, "copy it and delete the original, as mv does") || !h.has("a.md") {
+		t.Errorf("%+v", r)
+	}
+	if r := h.do(t, turn, "mv b.md Daily/b.md"); r.IsError || !h.has("Daily/b.md") || h.has("b.md") {
+		t.Errorf("%+v", r)
+	}
+	if r := h.do(t, turn, "echo cross-device link"); strings.Contains(r.Text, "mounts") {
+		t.Errorf("a command that did not fail: %+v", r)
+	}
+}
