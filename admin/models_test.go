@@ -41,6 +41,8 @@ func (m modelsWorld) Test(_ context.Context, name string) (time.Duration, error)
 	return 412 * time.Millisecond, nil
 }
 
+func (modelsWorld) Trouble() string { return "" }
+
 func (m modelsWorld) Chart(ctx context.Context, step time.Duration, n int, zone *time.Location) (usage.Chart, error) {
 	c, err := m.rolls.Read(ctx, step, n, zone)
 	return c, errors.Join(err, m.w.fault())

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"gatehouse/cmd/gatehouse/library"
 	"gatehouse/core"
