@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"gatehouse/core"
 	"gatehouse/core/permission"
@@ -262,4 +263,21 @@ func TestSync_ARepeatedPushIsBroughtInOnce(t *testing.T) {
 	if first.Files[0].Outcome != wire.Merged || again.Files[0].Outcome != wire.Unchanged || again.Files[0].Hash != first.Files[0].Hash {
 		t.Errorf("%+v, then %+v", first, again)
 	}
+}
+
+// A list reads the whole folder, so a key may not ask for it all the time.
+func TestSyncRequestsOfAKeyArePaced(t *testing.T) {
+	h := open(t, options{})
+	key, other := h.keyOf(core.Operator, core.Vault, auth.ScopeSync), h.keyOf(core.Operator, core.Vault, auth.ScopeSync)
+	for range 60 {
+		h.want(200, "", key, "GET", "/api/sync/changes?since=1", "")
+	}
+	res := h.do(key, "GET", "/api/sync/changes?since=1", "")
+	if res.StatusCode != 429 || res.Header.Get("Retry-After") != "1" {
+		t.Errorf("%d, Retry-After %q", res.StatusCode, res.Header.Get("Retry-After"))
+	}
+	h.want(200, "", other, "GET", "/api/sync/changes?since=1", "")
+	h.want(200, "", key, "POST", "/api/sync/pull", `{"paths":["a.md"]}`)
+	h.clock.Advance(time.Second)
+	h.want(200, "", key, "GET", "/api/sync/changes?since=1", "")
 }

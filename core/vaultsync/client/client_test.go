@@ -2,14 +2,17 @@ package client_test
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/coretest"
 	"gatehouse/core/vaultsync/wire"
 	"gatehouse/web/auth"
 )
@@ -281,4 +284,33 @@ func TestOnce_AnotherSpellingOfANameIsSentBehindTheDeletion(t *testing.T) {
 	if got := tree(t, s.dir); got["notes/Tea.md"] != "green" || len(got) != 1 {
 		t.Errorf("%s", listed(got))
 	}
+}
+
+// busy answers the first request as a server that is asked too often.
+type busy struct{ n int }
+
+func (b *busy) RoundTrip(r *http.Request) (*http.Response, error) {
+	if b.n++; b.n == 1 {
+		rec := httptest.NewRecorder()
+		rec.Header().Set("Retry-After", "7")
+		rec.WriteHeader(http.StatusTooManyRequests)
+		return rec.Result(), nil
+	}
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+func TestOnce_WaitsWhereTheServerAsksForIt(t *testing.T) {
+	s, a, _ := pair(t)
+	write(t, a.dir, "a.md", "one\n")
+	clock := a.o.Clock.(*coretest.Clock)
+	a.o.HTTP = &http.Client{Transport: &busy{}}
+	began := clock.Now()
+	go func() {
+		clock.AwaitWaiters(1)
+		clock.Advance(7 * time.Second)
+	}()
+	if r := a.sync(t); r.Sent != 1 || clock.Now().Sub(began) != 7*time.Second {
+		t.Errorf("%+v after %v", r, clock.Now().Sub(began))
+	}
+	same(t, s.dir, a.dir)
 }

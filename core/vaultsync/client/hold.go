@@ -36,6 +36,9 @@ func (c *Client) hold(name, hash string, why error) {
 	if was, ok := c.held[name]; ok && was.hash == hash {
 		pause = min(2*was.pause, lastHold)
 	}
+	if len(c.held) >= wire.MaxFiles {
+		clear(c.held)
+	}
 	c.held[name] = hold{hash, c.o.Clock.Now().Add(pause), pause, "it cannot be written here: " + why.Error()}
 	c.r.Errors = append(c.r.Errors, name+": "+c.held[name].why)
 }

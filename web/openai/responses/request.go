@@ -37,8 +37,9 @@ type request struct {
 	Previous string `json:"-"`
 }
 
-// lasting reports whether the run goes on when its client goes away.
-func (q *request) lasting() bool { return q.Background || q.Once }
+// lasting reports whether the run goes on when its client goes away. What is not stored has
+// no id by which it could be stopped.
+func (q *request) lasting() bool { return q.Background || q.Once && q.Store }
 
 // parse reads a body; null is the same as absent; ignored holds the names that
 // are no parameter of OpenAI's.
