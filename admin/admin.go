@@ -14,6 +14,7 @@ import (
 	"gatehouse/admin/approvals"
 	"gatehouse/admin/chats"
 	"gatehouse/admin/contexts"
+	"gatehouse/admin/council"
 	"gatehouse/admin/daily"
 	"gatehouse/admin/find"
 	"gatehouse/admin/imports"
@@ -42,6 +43,7 @@ type Options struct {
 	Daily      daily.Options
 	Journal    journal.Options
 	Contexts   contexts.Options
+	Council    council.Options
 	// Unlisted returns the names of users who are not on the page People, such as those of accounts
 	// of the panel; nil: there are none.
 	Unlisted func(ctx context.Context) (map[int64]string, error)
@@ -72,6 +74,7 @@ func New(door page.Door, in page.Accounts, o Options) *page.Frame {
 	seen.Entry = diary.EntryURL
 	find.New(f, o.Find, seen)
 	imports.New(f, o.Imports)
+	council.New(f, o.Council)
 	over.approvals = approvals.New(f, o.Approvals, calls)
 	links := settings.Links{Bots: bots, Names: names, Models: over.operations.Models}
 	if o.Operations.Bots != nil {

@@ -95,6 +95,7 @@ func newSite(t *testing.T, clock core.Clock, change func(*admin.Options)) *site 
 	w.openImports(&o)
 	w.openJournal(db, &o)
 	w.openContexts(&o)
+	w.openCouncil(t, db, &o)
 	w.openDaily(&o)
 	w.openSettings(db, &o)
 	w.openModels(db, &o)
@@ -446,6 +447,8 @@ func TestHostileNamesAndTextsAreEscapedOnEveryPage(t *testing.T) {
 	for i := range w.daily.runs {
 		w.daily.runs[i].Error, w.daily.runs[i].Output, w.daily.runs[i].Cause = hostile, hostile, hostile
 	}
+	must(w.chats.db.Tx(t.Context(), func(tx *store.Tx) error { return w.council.ForgetSession(t.Context(), tx, "s") }))
+	w.quarrel(hostile, hostile)
 	const badRun = "0192fa3c-41aa-7000-8000-0000000000bb"
 	bad := w.talk(session.Ref{Address: core.Address{Bot: "telegram", Chat: hostile}, User: 2, Trust: core.Vault, Source: "telegram"}, hostile, badRun, transcript.Message{Role: "user", Blocks: []core.Block{text(hostile), {Type: "media", Media: []core.Media{{Type: hostile, Name: hostile}, {Type: "application/pdf", Name: hostile, Data: []byte("%PDF-1.4")}}}}},
 		transcript.Message{Role: "assistant", Model: hostile, Blocks: []core.Block{text(hostile), {Type: "thinking", Text: hostile}, {Type: "tool_use", ID: "h", Name: hostile, Input: json.RawMessage(`{"a":"<script>alert(1)</script>"}`)}}},

@@ -40,6 +40,7 @@ func (s *site) places() map[string][]string {
 		"GET /admin/journal":                     {"/admin/journal", "/admin/journal?date=" + diaryDay + "&edit=abc123def456"},
 		"GET /admin/journal/file":                nil, // a file
 		"GET /admin/contexts/edit":               contexts,
+		"GET /admin/council/queries/{id}":        {"/admin/council/queries/" + disputed},
 		"GET /admin/daily/{name}":                {"/admin/daily/reflection"},
 		"GET /admin/search":                      {"/admin/search", "/admin/search?q=potatoes"},
 		"GET /admin/search/document":             found,
@@ -98,6 +99,8 @@ func pageName(s *site, path string) string {
 		return "contexts-new"
 	case "/admin/contexts/edit?name=garden":
 		return "contexts-edit"
+	case "/admin/council/queries/" + disputed:
+		return "council-query"
 	case "/admin/settings/texts/family":
 		return "settings-texts"
 	case "/admin/settings/texts/family/code":

@@ -17,6 +17,7 @@ import (
 	"gatehouse/core/ask"
 	"gatehouse/core/attach"
 	"gatehouse/core/bus"
+	"gatehouse/core/council/ledger"
 	"gatehouse/core/journal"
 	"gatehouse/core/permission"
 	"gatehouse/core/permission/raise"
@@ -35,7 +36,8 @@ import (
 type world struct {
 	clock core.Clock
 
-	logged logWorld
+	logged  logWorld
+	council *ledger.Store
 
 	mu       sync.Mutex
 	requests []core.PairingRequest
@@ -464,6 +466,7 @@ func (w *world) full() {
 	w.brought(false)
 	w.writes()
 	w.about()
+	w.quarrel("How deep do I plant <b>potatoes</b>?", "garden.potatoes")
 	w.mornings()
 	w.figures()
 	w.used = []usage.Total{

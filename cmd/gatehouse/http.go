@@ -13,6 +13,7 @@ import (
 	"gatehouse/admin/approvals"
 	"gatehouse/admin/chats"
 	admincontexts "gatehouse/admin/contexts"
+	admincouncil "gatehouse/admin/council"
 	"gatehouse/admin/daily"
 	adminimports "gatehouse/admin/imports"
 	"gatehouse/admin/operations"
@@ -139,6 +140,7 @@ func (a *app) panel(door *auth.Door, metrics *web.Metrics) http.Handler {
 		Find:      a.panelFind(),
 		Imports:   adminimports.Options{Imports: a.imports, Entries: a.imports, Temp: a.vault.Unnamed, Intake: a.intake},
 		Journal:   a.panelJournal(),
+		Council:   admincouncil.Options{Queries: a.council, Figures: a.council},
 		Contexts:  admincontexts.Options{Store: contexts.New(a.vault), Files: a.vault.FS(), May: a.readable.may, Did: log.Did},
 		Daily:     daily.Options{Lists: a.schedule, Acts: dailyActs{a.schedule, a.queue}},
 		Approvals: approvals.Options{Asks: see.Asks(), Grants: see.Asks(), Raises: a.raises},

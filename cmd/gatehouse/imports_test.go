@@ -23,13 +23,14 @@ const everything = "*"
 // A new package or a new edge is a decision, so it is made here, in a diff that
 // someone reads. Tests may import what they like.
 var may = table(`
-admin: admin/accounts admin/approvals admin/chats admin/contexts admin/daily admin/find admin/imports admin/journal admin/logged admin/operations admin/page admin/people admin/settings core
+admin: admin/accounts admin/approvals admin/chats admin/contexts admin/council admin/daily admin/find admin/imports admin/journal admin/logged admin/operations admin/page admin/people admin/settings core
 admin/accounts: admin/page core web/account web/auth web/auth/totp
 admin/approvals: admin/page core core/ask core/diff core/permission core/permission/raise
 admin/charts:
 admin/chats: admin/chats/input admin/markdown admin/page core core/ask core/attach core/bus core/queue/inspect core/runs core/session core/transcript core/usage web web/auth
 admin/chats/input: core
 admin/contexts: admin/page core core/contexts web/auth
+admin/council: admin/page core core/council/ledger
 admin/daily: admin/page core core/schedule/daily
 admin/logged: admin/page  # the log of conversations on the overview
 admin/find: admin/page core core/index/search core/session core/transcript web/auth

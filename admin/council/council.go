@@ -1,0 +1,221 @@
+// Package council is the panel's pages of councils of several models: figures and
+// questions, how one was answered, and the domains.
+package council
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"gatehouse/admin/page"
+	"gatehouse/core"
+	"gatehouse/core/council/ledger"
+)
+
+const (
+	path        = "/admin/council"
+	queryPath   = path + "/queries/"
+	domainsPath = path + "/domains"
+
+	shown = 50                  // questions
+	reach = 30 * 24 * time.Hour // of the figures
+)
+
+type (
+	// Queries reads questions (ledger.Store).
+	Queries interface {
+		Queries(ctx context.Context, f ledger.Filter) (page []ledger.View, next string, err error)
+		Query(ctx context.Context, user int64, id string) (ledger.View, error)
+	}
+	// Figures reads what is known of models and domains (ledger.Store).
+	Figures interface {
+		Models(ctx context.Context) ([]ledger.Model, error)
+		Reliability(ctx context.Context, model string, since time.Time) ([]ledger.Change, error)
+		Analyze(ctx context.Context, since time.Time) (ledger.Analysis, error)
+		Ontology(ctx context.Context) (ledger.Ontology, error)
+	}
+)
+
+// Options for New. Without Queries there are no pages.
+type Options struct {
+	Queries Queries
+	Figures Figures
+}
+
+type pages struct {
+	frame *page.Frame
+	o     Options
+}
+
+//go:embed templates/*.html
+var files embed.FS
+
+// New registers the pages with f, below the page of the models.
+func New(f *page.Frame, o Options) {
+	if o.Queries == nil {
+		return
+	}
+	p := &pages{f, o}
+	f.Templates(files, template.FuncMap{"times": times, "score": score, "cost": cost, "queryURL": queryURL})
+	f.Page("GET "+path, p.overview)
+	f.Page("GET "+queryPath+"{id}", p.query)
+	f.Page("GET "+domainsPath, p.domains)
+	f.Below("models", page.Item{Path: path, Label: "Council"})
+	f.Below("models", page.Item{Path: domainsPath, Label: "Domains"})
+}
+
+func percent(v *float64) string {
+	if v == nil {
+		return ""
+	}
+	return fmt.Sprintf("%.0f %%", 100**v)
+}
+
+func score(v *float64) string {
+	if v == nil {
+		return ""
+	}
+	return fmt.Sprintf("%.2f", *v)
+}
+
+func times(v *float64) string {
+	if v == nil {
+		return ""
+	}
+	return fmt.Sprintf("%.2f times", *v)
+}
+
+func cost(micro *int64) string {
+	if micro == nil {
+		return "not known"
+	}
+	return page.Dollars(*micro)
+}
+
+func queryURL(id string) string { return queryPath + url.PathEscape(id) }
+
+type overviewBody struct {
+	Lede    string
+	Figures page.Part[ledger.Analysis]
+	Models  page.Part[[]modelRow]
+	Queries page.Part[[]ledger.View]
+}
+
+// A modelRow is a model with the curve of its score.
+type modelRow struct {
+	ledger.Model
+	Rate   string
+	Best   []ledger.DomainRate // at most three, the most reliable first
+	Points string              // of the curve, in a box of 120 × 24; "" below ledger.MinCurve outcomes
+	Curve  string              // the same as text
+}
+
+// overview shows GET /admin/council.
+func (p *pages) overview(w http.ResponseWriter, r *http.Request) error {
+	ctx, since := r.Context(), p.frame.Clock.Now().UTC().Add(-reach)
+	b := overviewBody{
+		Figures: page.Load(ctx, p.frame, "The figures", func(ctx context.Context) (ledger.Analysis, error) { return p.o.Figures.Analyze(ctx, since) }),
+		Models:  page.Load(ctx, p.frame, "The models", func(ctx context.Context) ([]modelRow, error) { return p.models(ctx, since) }),
+		Queries: page.Load(ctx, p.frame, "The questions", func(ctx context.Context) ([]ledger.View, error) {
+			list, _, err := p.o.Queries.Queries(ctx, ledger.Filter{Limit: shown})
+			return list, err
+		}),
+	}
+	n, disputes := 0, 0
+	for _, l := range b.Figures.Value.Levels {
+		n, disputes = n+l.Queries, disputes+l.Disputes
+	}
+	b.Lede = page.Count(n, "question was", "questions were") + " asked in 30 days, " + page.Count(disputes, "was", "were") + " disputed."
+	return p.frame.Show(w, r, http.StatusOK, "council", page.View{Title: "Council", In: "models", Every: 60, Body: b})
+}
+
+func (p *pages) models(ctx context.Context, since time.Time) ([]modelRow, error) {
+	list, err := p.o.Figures.Models(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]modelRow, len(list))
+	for i, m := range list {
+		rows[i] = modelRow{Model: m, Rate: percent(m.WinRate), Best: best(m.Domains)}
+		if m.WinRate == nil {
+			continue
+		}
+		changes, err := p.o.Figures.Reliability(ctx, m.ID, since)
+		if err != nil {
+			return nil, err
+		}
+		rows[i].Points, rows[i].Curve = curve(m.Score, changes)
+	}
+	return rows, nil
+}
+
+func best(list []ledger.DomainRate) (out []ledger.DomainRate) {
+	for _, d := range list {
+		at := len(out)
+		for at > 0 && out[at-1].Reliability < d.Reliability {
+			at--
+		}
+		out = append(out[:at], append([]ledger.DomainRate{d}, out[at:]...)...)
+		out = out[:min(len(out), 3)]
+	}
+	return out
+}
+
+// curve returns the points of a score over its changes, and the same as text.
+func curve(now int, changes []ledger.Change) (points, text string) {
+	values := []int{now}
+	if len(changes) > 0 {
+		values = []int{changes[0].Before}
+	}
+	for _, c := range changes {
+		values = append(values, c.After)
+	}
+	low, high := values[0], values[0]
+	for _, v := range values {
+		low, high = min(low, v), max(high, v)
+	}
+	var b strings.Builder
+	for i, v := range values {
+		x, y := 0.0, 12.0
+		if len(values) > 1 {
+			x = 120 * float64(i) / float64(len(values)-1)
+		}
+		if high > low {
+			y = 2 + 20*float64(high-v)/float64(high-low)
+		}
+		fmt.Fprintf(&b, "%.1f,%.1f ", x, y)
+	}
+	if len(values) == 1 {
+		b.WriteString("120.0,12.0")
+	}
+	return strings.TrimSpace(b.String()), fmt.Sprintf("Score from %d to %d in 30 days, between %d and %d", values[0], values[len(values)-1], low, high)
+}
+
+// query shows GET /admin/council/queries/{id}: how a question was answered.
+func (p *pages) query(w http.ResponseWriter, r *http.Request) error {
+	v, err := p.o.Queries.Query(r.Context(), 0, r.PathValue("id"))
+	if core.KindOf(err) == core.NotFound {
+		return core.Errorf(core.NotFound, "there is no such question, or it was deleted after 90 days")
+	}
+	if err != nil {
+		return err
+	}
+	return p.frame.Show(w, r, http.StatusOK, "councilquery", page.View{Title: "Under the hood", In: "models", Body: v})
+}
+
+type domainsBody struct {
+	Lede string
+	Tree page.Part[ledger.Ontology]
+}
+
+// domains shows GET /admin/council/domains.
+func (p *pages) domains(w http.ResponseWriter, r *http.Request) error {
+	b := domainsBody{Tree: page.Load(r.Context(), p.frame, "The domains", p.o.Figures.Ontology)}
+	b.Lede = page.Count(len(b.Tree.Value.Domains), "domain", "domains") + ", " + page.Count(len(b.Tree.Value.Candidates), "candidate", "candidates") + "."
+	return p.frame.Show(w, r, http.StatusOK, "councildomains", page.View{Title: "Domains", In: "models", Body: b})
+}
