@@ -36,6 +36,7 @@ var unlogged = map[string]string{
 	"POST /v1/responses":             "a turn has rows of its own: inbox, run, usage",
 	"POST /v1/responses/{id}/cancel": "it is what a disconnect does to other answers; the run's row has its end",
 	"DELETE /v1/responses/{id}":      "it hides what its client stored; the deletion of the session behind it has a row, without a user",
+	"POST /api/context/backups/run":  "a model writes a note on a session; usage has a row",
 	"POST /v1/embeddings":            "it changes nothing; usage has a row",
 	"POST /v1/audio/transcriptions":  "it changes nothing",
 	"DELETE /mcp":                    "it ends a session of the protocol, which holds nothing",
@@ -96,6 +97,16 @@ func TestEveryUnsafeRouteLeavesAnAuditRow(t *testing.T) {
 
 func (w *world) unsafeRoutes() map[string]func() change {
 	ada := w.lend()
+	project := func() string {
+		var p struct {
+			ID string `json:"project_id"`
+		}
+		_, body := w.call("POST", "/api/projects", map[string]any{"name": fmt.Sprint("Zebra ", time.Now().UnixNano())})
+		if err := json.Unmarshal([]byte(body), &p); err != nil {
+			w.t.Fatal(err)
+		}
+		return p.ID
+	}
 	admin := http.Header{"Authorization": {"Bearer " + w.newKey(core.Full, "chat", "admin")}}
 	session := func() string {
 		r := w.read(w.open("POST", "/api/chat", map[string]any{"message": "hello"}, nil))
@@ -146,6 +157,11 @@ func (w *world) unsafeRoutes() map[string]func() change {
 	}
 	anyVersion := http.Header{"If-Match": {"*"}}
 	return map[string]func() change{
+		"POST /api/projects": func() change { return change{path: "/api/projects", body: map[string]any{"name": "Zebra"}} },
+		"PATCH /api/projects/{id}": func() change {
+			return change{path: "/api/projects/" + project(), body: map[string]any{"name": "Zebra again"}}
+		},
+		"DELETE /api/projects/{id}": func() change { return change{path: "/api/projects/" + project()} },
 		"POST /api/chat/{id}/abort": func() change {
 			r, _ := asks()
 			return change{path: "/api/chat/" + r.all[0].Data["id"].(string) + "/abort", header: ada.header, user: ada.user}

@@ -41,6 +41,7 @@ import (
 	"gatehouse/web/api/health"
 	apiimports "gatehouse/web/api/imports"
 	"gatehouse/web/api/passages"
+	"gatehouse/web/api/projects"
 	"gatehouse/web/api/turns"
 	"gatehouse/web/auth"
 	"gatehouse/web/openai/answer"
@@ -60,7 +61,7 @@ func (a *app) handlers(inbox turns.Inbox) (public, private http.Handler, err err
 	mux := http.NewServeMux()
 	rest := api.New(api.Options{
 		Door: door, Inbox: inbox, Repeats: a.inspect, Follower: a.bus, Runs: see.Runs(), Sessions: see.Sessions(), Finder: a.library.Finder, Journal: a.apiJournal(), Memory: a.apiMemory(), Sync: a.apiSync(), Voice: a.voice, Contexts: apicontexts.Options{Store: contexts.New(a.vault), May: a.readable.mayRead}, Council: apicouncil.Options{Queries: a.council, Figures: a.council}, Daily: apidaily.Options{Lists: a.schedule, Starter: dailyActs{a.schedule, a.queue}},
-		Projects: projectActs{a.projects, a.db},
+		Projects: projects.Options{Projects: projectActs{a.projects, a.db}},
 		Handoffs: handoffs.Options{Backups: a.handoffs, Markdown: a.handoff},
 		Passages: passages.Options{Index: a.library.Documents, MayRead: a.readable.mayRead, Refill: a.library.Crawler.Kick},
 		Reader:   see.Reader(), Editor: a.conversations, Transcripts: a.sessions, Failures: see.Failures(), Bots: see.Bots(),

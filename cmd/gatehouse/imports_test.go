@@ -294,7 +294,7 @@ web/api/health: core web web/auth
 web/api/imports: core core/importer/foreign core/importer/report web web/api/stream web/auth web/fields web/importing
 web/api/journal: core core/journal web web/auth web/fields
 web/api/permissions: core core/ask core/diff core/permission web web/api/stream web/auth web/fields
-web/api/projects: core/project web web/auth web/fields
+web/api/projects: core core/project web web/auth web/fields
 web/api/reports: core core/store core/usage web web/auth web/fields
 web/api/sessions: core core/session core/transcript web web/api/stream web/auth web/fields
 web/api/stream: core web web/auth

@@ -69,7 +69,7 @@ type Options struct {
 	Council     council.Options // the clock is the API's
 	Imports     imports.Options // Streams are the API's
 	Passages    passages.Options
-	Projects    projects.Projects
+	Projects    projects.Options // Did is the API's
 	Handoffs    handoffs.Options // Finder is the API's
 	Voice       voice.Hearer
 	Reader      sessions.Reader
@@ -127,7 +127,7 @@ func New(o Options) *API {
 	o.Imports.Streams = a.streams
 	o.Council.Clock = o.Clock
 	if o.Audit != nil {
-		o.Contexts.Did, o.Passages.Did = o.Audit.Did, o.Audit.Did
+		o.Contexts.Did, o.Passages.Did, o.Projects.Did = o.Audit.Did, o.Audit.Did, o.Audit.Did
 	}
 	recent := turns.NewRecent()
 	a.finder = sessions.NewFinder(o.Sessions, recent, o.Reader)

@@ -42,6 +42,7 @@ import (
 	"gatehouse/web/api/health"
 	"gatehouse/web/api/imports"
 	"gatehouse/web/api/permissions"
+	"gatehouse/web/api/projects"
 	"gatehouse/web/api/sessions"
 	"gatehouse/web/api/turns"
 	"gatehouse/web/api/v0"
@@ -158,7 +159,7 @@ func open(t *testing.T, o options) *harness {
 	h.guard = guard.New(guard.Options{DB: h.db, Asks: h.desk, Clock: h.clock, Show: ringDouble{h.bus}})
 	registry := prometheus.NewRegistry()
 	h.imports = h.newImports(logger)
-	h.api = New(Options{Imports: imports.Options{Imports: h.imports, Reports: h.imports, Temp: v.Unnamed, Intake: importing.NewIntake(h.imports.List)}, Door: door, Inbox: h, Repeats: h, Follower: h.bus, Runs: (*runsDouble)(h), Sessions: (*sessionsDouble)(h), Finder: (*finderDouble)(h), Passages: h.passages(), Journal: h.journals(), Memory: h.memories(), Sync: h.syncs(), Voice: hearing.New(hearing.Options{Engine: echoEngine{}}), Contexts: h.contexts(), Handoffs: h.handoffs(), Projects: projectsDouble{h}, Council: h.council(), Daily: h.daily(), Reader: shelfDouble{h.store, h}, Editor: shelfDouble{h.store, h}, Transcripts: h.store, Failures: (*failuresDouble)(h), Bots: (*botsDouble)(h),
+	h.api = New(Options{Imports: imports.Options{Imports: h.imports, Reports: h.imports, Temp: v.Unnamed, Intake: importing.NewIntake(h.imports.List)}, Door: door, Inbox: h, Repeats: h, Follower: h.bus, Runs: (*runsDouble)(h), Sessions: (*sessionsDouble)(h), Finder: (*finderDouble)(h), Passages: h.passages(), Journal: h.journals(), Memory: h.memories(), Sync: h.syncs(), Voice: hearing.New(hearing.Options{Engine: echoEngine{}}), Contexts: h.contexts(), Handoffs: h.handoffs(), Projects: projects.Options{Projects: projectsDouble{h}}, Council: h.council(), Daily: h.daily(), Reader: shelfDouble{h.store, h}, Editor: shelfDouble{h.store, h}, Transcripts: h.store, Failures: (*failuresDouble)(h), Bots: (*botsDouble)(h),
 		Pairings: (*pairingsDouble)(h), Decisions: (*pairingsDouble)(h), People: (*pairingsDouble)(h), Asks: asksDouble{h.guard, h}, Grants: h.guard, Answers: asksDouble{h.guard, h}, Agents: agentsDouble{}, Files: attach.New(v, h.clock, &h.ledger), Bell: h.bus, Keys: h.keys, Audit: logDouble{h.db}, Figures: logDouble{h.db}, Mail: (*mailDouble)(h), Gatherer: registry, Clock: h.clock, Log: logger,
 		Metrics: web.NewMetrics(registry), Streams: o.streams,
 		Checks: []health.Check{{Name: "database", Func: h.db.Check}, {Name: "queue", Func: func(context.Context) error { h.mu.Lock(); defer h.mu.Unlock(); return h.checkErr }}}})

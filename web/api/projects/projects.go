@@ -5,6 +5,7 @@ import (
 	"context"
 	"net/http"
 
+	"gatehouse/core"
 	"gatehouse/core/project"
 	"gatehouse/web"
 	"gatehouse/web/auth"
@@ -19,11 +20,21 @@ type Projects interface {
 	Delete(ctx context.Context, user int64, id string) error
 }
 
+// Options for New. All are needed.
+type Options struct {
+	Projects Projects
+	// Did adds an entry to the audit log.
+	Did func(ctx context.Context, by core.Actor, action, subject string) error
+}
+
 // An API serves the routes of projects.
-type API struct{ projects Projects }
+type API struct {
+	projects Projects
+	did      func(ctx context.Context, by core.Actor, action, subject string) error
+}
 
 // New returns an API.
-func New(p Projects) *API { return &API{p} }
+func New(o Options) *API { return &API{o.Projects, o.Did} }
 
 // Routes returns the handlers by pattern.
 func (a *API) Routes() map[string]web.Handler {
@@ -69,6 +80,9 @@ func (a *API) create(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	made, err := a.projects.Create(r.Context(), p.User, name)
+	if err == nil {
+		err = a.did(r.Context(), p.Actor(), "project.create", made.ID)
+	}
 	if err != nil {
 		return err
 	}
@@ -82,6 +96,9 @@ func (a *API) rename(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	now, err := a.projects.Rename(r.Context(), p.User, r.PathValue("id"), name)
+	if err == nil {
+		err = a.did(r.Context(), p.Actor(), "project.rename", now.ID)
+	}
 	if err != nil {
 		return err
 	}
@@ -93,6 +110,9 @@ func (a *API) remove(w http.ResponseWriter, r *http.Request) error {
 	p, err := auth.Require(r, auth.ScopeChat)
 	if err == nil {
 		err = a.projects.Delete(r.Context(), p.User, r.PathValue("id"))
+	}
+	if err == nil {
+		err = a.did(r.Context(), p.Actor(), "project.delete", r.PathValue("id"))
 	}
 	if err != nil {
 		return err
