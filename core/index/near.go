@@ -115,7 +115,7 @@ func (x *Index) passage(r hitRow, head Head) (hit Hit, whole, piece string) {
 	}
 	text, line := transcript.Searched(raw)
 	hit = Hit{In: "text", Message: line.UUID, Role: line.Type, At: lines.LineTime(&line)}
-	if pieces := transcript.Pieces(text); r.Piece < len(pieces) {
+	if pieces := lines.Pieces(text); r.Piece < len(pieces) {
 		return hit, text, pieces[r.Piece]
 	}
 	return hit, "", ""

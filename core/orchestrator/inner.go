@@ -5,11 +5,11 @@ import (
 	_ "embed"
 	"encoding/json"
 	"slices"
-	"strings"
 	"time"
 
 	"gatehouse/core"
 	"gatehouse/core/llm"
+	"gatehouse/core/orchestrator/call"
 	"gatehouse/core/permission"
 	"gatehouse/core/tool"
 	"gatehouse/core/transcript"
@@ -31,23 +31,11 @@ const (
 // choiceTime is how long a user may take to decide on interrupted work.
 const choiceTime = 24 * time.Hour
 
-const taskSchema = `{"type":"object","additionalProperties":false,"required":["description","prompt"],"properties":{
-"description":{"type":"string","description":"the work in three to five words, for people"},
-"prompt":{"type":"string","description":"all that the helper needs to know"}}}`
-
-const askSchema = `{"type":"object","additionalProperties":false,"required":["questions"],"properties":{
-"questions":{"type":"array","minItems":1,"maxItems":4,"items":{"type":"object","additionalProperties":false,"required":["question","header","options"],"properties":{
-"question":{"type":"string","description":"the whole question, with a question mark"},
-"header":{"type":"string","maxLength":24,"description":"one or two words above it"},
-"multiSelect":{"type":"boolean","description":"several options may be chosen"},
-"options":{"type":"array","minItems":2,"maxItems":4,"items":{"type":"object","additionalProperties":false,"required":["label"],"properties":{
-"label":{"type":"string"},"description":{"type":"string"}}}}}}}}}`
-
 // inner returns the tools that need the run itself, as far as they are offered.
 func (r *run) inner() []tool.Tool {
 	all := []tool.Tool{
-		{Name: TaskName, About: aboutTask, Schema: json.RawMessage(taskSchema), Kind: tool.Inner, Effects: true, Timeout: r.o.o.Limits.RunTime, Run: r.task},
-		{Name: AskName, About: aboutAsk, Schema: json.RawMessage(askSchema), Kind: tool.Inner, Effects: true, Timeout: r.o.o.Limits.RunTime, Run: r.question},
+		{Name: TaskName, About: aboutTask, Schema: json.RawMessage(call.TaskSchema), Kind: tool.Inner, Effects: true, Timeout: r.o.o.Limits.RunTime, Run: r.task},
+		{Name: AskName, About: aboutAsk, Schema: json.RawMessage(call.AskSchema), Kind: tool.Inner, Effects: true, Timeout: r.o.o.Limits.RunTime, Run: r.question},
 	}
 	if r.searches() {
 		all = append(all, r.o.o.Search(r.look))
@@ -111,7 +99,7 @@ func (r *run) question(ctx context.Context, c *tool.Call) (tool.Result, error) {
 	var in struct {
 		Questions json.RawMessage `json:"questions"`
 	}
-	if err := json.Unmarshal(c.Input, &in); err != nil || !askable(in.Questions) {
+	if err := json.Unmarshal(c.Input, &in); err != nil || !call.Askable(in.Questions) {
 		return tool.Result{}, core.Errorf(core.Invalid, "questions is a list of 1 to 4, each with a question and 2 to 4 options with labels; see the tool's schema")
 	}
 	answers, err := r.o.o.Guard.Ask(ctx, r.tooled().Profile, in.Questions, r.emit, r.waiting)
@@ -119,28 +107,4 @@ func (r *run) question(ctx context.Context, c *tool.Call) (tool.Result, error) {
 		return tool.Result{}, err
 	}
 	return tool.Result{Text: string(answers)}, nil
-}
-
-// askable reports whether questions can be shown to a user as they are.
-func askable(questions json.RawMessage) bool {
-	var list []struct {
-		Question string `json:"question"`
-		Options  []struct {
-			Label string `json:"label"`
-		} `json:"options"`
-	}
-	if json.Unmarshal(questions, &list) != nil || len(list) == 0 || len(list) > 4 {
-		return false
-	}
-	for _, q := range list {
-		if strings.TrimSpace(q.Question) == "" || len(q.Options) < 2 || len(q.Options) > 4 {
-			return false
-		}
-		for _, o := range q.Options {
-			if strings.TrimSpace(o.Label) == "" {
-				return false
-			}
-		}
-	}
-	return true
 }

@@ -153,7 +153,7 @@ func searched(m *Message) string {
 
 func appendDoc(docs []Doc, at, length int64, text string) []Doc {
 	if w := words.Index(text); w != "" {
-		docs = append(docs, Doc{At: at, Length: length, Words: w, Pieces: len(Pieces(text))})
+		docs = append(docs, Doc{At: at, Length: length, Words: w, Pieces: len(lines.Pieces(text))})
 	}
 	return docs
 }
