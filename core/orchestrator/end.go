@@ -107,12 +107,16 @@ func (r *run) pickUp(ctx context.Context, t *talk, open []core.Block, since time
 	if len(effects) == 0 || r.t.Rows[0].Turn != nil {
 		return Result{}, false, nil
 	}
-	text := texts.Text("interrupted", texts.With{"What": strings.Join(effects, ", ")})
+	text := interruption(effects)
 	if err := t.keep(transcript.Message{Role: "assistant", Blocks: []core.Block{{Type: "text", Text: text}}, Model: r.name, Stop: "end_turn"}); err != nil {
 		return Result{}, false, err
 	}
 	res, err := r.choice(text)
 	return res, true, err
+}
+
+func interruption(effects []string) string {
+	return texts.Text("interrupted", texts.With{"What": strings.Join(effects, ", ")})
 }
 
 // choice ends the run with text and the user's choice to go on or not.
