@@ -84,12 +84,8 @@ func (x *Index) walk(ctx context.Context) (more bool, err error) {
 		if err != nil {
 			return err
 		}
-		how := older
-		if !tx.KeysFollow() {
-			how = behind
-		}
 		for i, s := range next {
-			if err := x.expect(ctx, tx, s.ID, "", 0, how, tx.Time().Add(time.Duration(i)*time.Microsecond)); err != nil {
+			if err := x.expect(ctx, tx, s.ID, "", 0, older, tx.Time().Add(time.Duration(i)*time.Microsecond)); err != nil {
 				return err
 			}
 		}

@@ -93,10 +93,6 @@ func (t *Tx) SkipLocked() string { return t.db.engine.skipLocked }
 // by the content of others, lock it first in a separate statement.
 func (t *Tx) ForUpdate() string { return t.db.engine.forUpdate }
 
-// KeysFollow reports whether an integer key that the database chooses is one more than the
-// table's highest. PostgreSQL chooses the one after the last that it has chosen.
-func (t *Tx) KeysFollow() bool { return t.db.engine.kind == migrations.SQLite }
-
 // begin begins the writer's transaction, over a new connection when the old one
 // is gone: nothing has been done yet that could be done twice.
 func (d *DB) begin() error {
