@@ -20,6 +20,7 @@ import (
 	"gatehouse/admin/imports"
 	"gatehouse/admin/journal"
 	"gatehouse/admin/logged"
+	"gatehouse/admin/memory"
 	"gatehouse/admin/operations"
 	"gatehouse/admin/page"
 	"gatehouse/admin/people"
@@ -42,6 +43,7 @@ type Options struct {
 	Imports    imports.Options
 	Daily      daily.Options
 	Journal    journal.Options
+	Memory     memory.Options
 	Contexts   contexts.Options
 	Council    council.Options
 	// Unlisted returns the names of users who are not on the page People, such as those of accounts
@@ -53,7 +55,7 @@ type Options struct {
 var files embed.FS
 
 // menu are the pages of the menu, in its order.
-var menu = []string{"overview", "pairing", "approvals", "chats", "journal", "people", "agents", "bots", "queue", "models", "settings", "audit"}
+var menu = []string{"overview", "pairing", "approvals", "chats", "journal", "memory", "people", "agents", "bots", "queue", "models", "settings", "audit"}
 
 // New returns the panel. Mount it at /admin and /admin/, behind a web.Site.
 func New(door page.Door, in page.Accounts, o Options) *page.Frame {
@@ -75,6 +77,7 @@ func New(door page.Door, in page.Accounts, o Options) *page.Frame {
 	find.New(f, o.Find, seen)
 	imports.New(f, o.Imports)
 	council.New(f, o.Council)
+	corrections := memory.New(f, o.Memory)
 	over.approvals = approvals.New(f, o.Approvals, calls)
 	links := settings.Links{Bots: bots, Names: names, Models: over.operations.Models}
 	if o.Operations.Bots != nil {
@@ -96,7 +99,7 @@ func New(door page.Door, in page.Accounts, o Options) *page.Frame {
 	f.Page("GET /admin/{$}", over.page)
 	f.Page("GET /admin", over.page)
 	items := slices.Concat([]page.Item{{Key: "overview", Path: "/admin", Label: "Overview"}},
-		over.people.Items(), over.approvals.Items(), talks.Items(), diary.Items(), setup.Items(), over.operations.Items())
+		over.people.Items(), over.approvals.Items(), talks.Items(), diary.Items(), corrections.Items(), setup.Items(), over.operations.Items())
 	slices.SortFunc(items, func(a, b page.Item) int { return slices.Index(menu, a.Key) - slices.Index(menu, b.Key) })
 	f.List(items...)
 	return f

@@ -94,6 +94,7 @@ func newSite(t *testing.T, clock core.Clock, change func(*admin.Options)) *site 
 	w.openFind(&o)
 	w.openImports(&o)
 	w.openJournal(db, &o)
+	w.openMemory(db, &o)
 	w.openContexts(&o)
 	w.openCouncil(t, db, &o)
 	w.openDaily(&o)

@@ -38,6 +38,7 @@ func (s *site) places() map[string][]string {
 		"GET /admin/settings/texts/{bot}/{name}": {"/admin/settings/texts/family/code"},
 		"GET /admin/chats":                       {"/admin/chats", "/admin/chats?q=potatoes"},
 		"GET /admin/journal":                     {"/admin/journal", "/admin/journal?date=" + diaryDay + "&edit=abc123def456"},
+		"GET /admin/memory":                      {"/admin/memory", "/admin/memory?q=units"},
 		"GET /admin/journal/file":                nil, // a file
 		"GET /admin/contexts/edit":               contexts,
 		"GET /admin/council/queries/{id}":        {"/admin/council/queries/" + disputed},

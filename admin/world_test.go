@@ -19,6 +19,7 @@ import (
 	"gatehouse/core/bus"
 	"gatehouse/core/council/ledger"
 	"gatehouse/core/journal"
+	"gatehouse/core/memory"
 	"gatehouse/core/permission"
 	"gatehouse/core/permission/raise"
 	"gatehouse/core/queue/inspect"
@@ -72,6 +73,7 @@ type world struct {
 	find      *findWorld
 	imports   *importWorld
 	journal   *journal.Store
+	memory    *memory.Store
 	daily     *dailyWorld
 	active    []bus.Info
 	level     string // the log's, as the panel has set it

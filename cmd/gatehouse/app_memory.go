@@ -1,6 +1,7 @@
 package main
 
 import (
+	panelmemory "gatehouse/admin/memory"
 	"gatehouse/cmd/gatehouse/remembering"
 	"gatehouse/connectors/chat"
 	chatask "gatehouse/connectors/chat/ask"
@@ -39,4 +40,9 @@ func (a *app) memoryCommands(asks *chatask.Buttons) []chat.Command {
 // apiMemory returns what the memory's endpoints need.
 func (a *app) apiMemory() apimemory.Options {
 	return apimemory.Options{Reader: a.corrections, Writer: a.corrections, Restore: a.corrections.Restore}
+}
+
+// panelMemory returns what the panel's page of the memory needs.
+func (a *app) panelMemory() panelmemory.Options {
+	return panelmemory.Options{Reader: a.corrections, Writer: a.corrections, Restore: a.corrections.Restore}
 }

@@ -142,6 +142,7 @@ func (a *app) panel(door *auth.Door, metrics *web.Metrics) http.Handler {
 		Imports:   adminimports.Options{Imports: a.imports, Entries: a.imports, Temp: a.vault.Unnamed, Intake: a.intake},
 		Journal:   a.panelJournal(),
 		Council:   admincouncil.Options{Queries: a.council, Figures: a.council},
+		Memory:    a.panelMemory(),
 		Contexts:  admincontexts.Options{Store: contexts.New(a.vault), Files: a.vault.FS(), May: a.readable.may, Did: log.Did},
 		Daily:     daily.Options{Lists: a.schedule, Acts: dailyActs{a.schedule, a.queue}},
 		Approvals: approvals.Options{Asks: see.Asks(), Grants: see.Asks(), Raises: a.raises},

@@ -1,0 +1,278 @@
+// Package memory is the panel's page of what is remembered of the account's person.
+package memory
+
+import (
+	"context"
+	"embed"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"gatehouse/admin/page"
+	"gatehouse/core"
+	"gatehouse/core/memory"
+	"gatehouse/core/memory/detect"
+	"gatehouse/web/auth"
+)
+
+const (
+	pagePath = "/admin/memory"
+	actPath  = "/admin/memory/act"
+	perPage  = 30
+)
+
+// Reader reads corrections (memory.Store).
+type Reader interface {
+	List(ctx context.Context, user int64, f memory.Filter) ([]memory.Correction, int, error)
+	Count(ctx context.Context, user int64) (active, cards int, err error)
+	Events(ctx context.Context, user int64, ref string) ([]memory.Event, error)
+}
+
+// Writer changes corrections (memory.Store).
+type Writer interface {
+	Add(ctx context.Context, user int64, d memory.Draft, by core.Actor) (memory.Learnt, error)
+	Update(ctx context.Context, user int64, ref string, ch memory.Change, by core.Actor) (memory.Correction, error)
+	Delete(ctx context.Context, user int64, ref string, by core.Actor) (memory.Correction, error)
+	Decide(ctx context.Context, user int64, ref, choice string, by core.Actor) (memory.Learnt, error)
+}
+
+// Options for New. Without Reader there is no page.
+type Options struct {
+	Reader Reader
+	Writer Writer
+	// Restore undoes a deletion (memory.Store).
+	Restore func(ctx context.Context, user int64, ref string, by core.Actor) (memory.Correction, error)
+}
+
+// Pages are the pages of this package.
+type Pages struct {
+	frame *page.Frame
+	o     Options
+}
+
+//go:embed templates/*.html
+var files embed.FS
+
+// New registers the page with f.
+func New(f *page.Frame, o Options) *Pages {
+	p := &Pages{frame: f, o: o}
+	if o.Reader == nil {
+		return p
+	}
+	f.Templates(files, nil)
+	f.Page("GET "+pagePath, p.list)
+	f.Page("POST "+pagePath, p.add)
+	f.Page("POST "+actPath, p.act)
+	return p
+}
+
+// Items returns the entry of the menu.
+func (p *Pages) Items() []page.Item {
+	if p.o.Reader == nil {
+		return nil
+	}
+	return []page.Item{{Key: "memory", Path: pagePath, Label: "Memory", NoView: true}}
+}
+
+// A draft is what was typed and is not stored.
+type draft struct{ ID, Text, Fault string }
+
+// A row is a correction as it is listed. All texts are hostile.
+type row struct {
+	memory.Correction
+	Kind    string
+	Where   string // its scope, "" for global
+	Editing bool
+	Edit    string // addresses
+	History string
+	Events  []event
+	Open    bool // its events are shown
+}
+
+// An event is one as it is listed.
+type event struct {
+	memory.Event
+	Label, URL string
+}
+
+// A card is an open question.
+type card struct {
+	memory.Correction
+	Question string
+	Old      string // what it contradicts; "" for nothing
+	Number   int    // of that
+}
+
+type body struct {
+	Query         string
+	Active, Cards int
+	Open          []card
+	Rows          []row
+	Deleted       []memory.Correction
+	Next, First   string // addresses
+	Draft         draft
+	Broken        string
+}
+
+// address returns the page's address with what is shown.
+func address(query string, values ...string) string {
+	v := map[string]string{}
+	if query != "" {
+		v["q"] = query
+	}
+	for i := 0; i+1 < len(values); i += 2 {
+		v[values[i]] = values[i+1]
+	}
+	return page.Address(pagePath, v)
+}
+
+// list serves GET /admin/memory.
+func (p *Pages) list(w http.ResponseWriter, r *http.Request) error {
+	return p.show(w, r, http.StatusOK, draft{ID: r.FormValue("edit")})
+}
+
+var kinds = map[detect.Type]string{detect.Factual: "Correction", detect.Instruction: "Instruction", detect.Preference: "Preference", detect.Decision: "Decision", detect.Failure: "Repeated mistake"}
+
+func (p *Pages) show(w http.ResponseWriter, r *http.Request, status int, d draft) error {
+	who, _ := page.Principal(r)
+	b := body{Query: strings.TrimSpace(core.CutRunes(r.FormValue("q"), 200)), Draft: d}
+	after, _ := strconv.Atoi(r.FormValue("after"))
+	all, next, err := p.o.Reader.List(r.Context(), who.User, memory.Filter{Text: b.Query, After: max(0, after), Limit: perPage})
+	if err != nil {
+		return err
+	}
+	if b.Active, b.Cards, err = p.o.Reader.Count(r.Context(), who.User); err != nil {
+		return err
+	}
+	for _, c := range all {
+		one := row{Correction: c, Kind: kinds[c.Type], Editing: d.ID == c.ID, Edit: address(b.Query, "edit", c.ID) + "#c-" + c.ID, History: address(b.Query, "used", c.ID) + "#c-" + c.ID, Open: r.FormValue("used") == c.ID}
+		if c.Scope != detect.Global {
+			one.Where = "this " + string(c.Scope)
+		}
+		if one.Editing && d.Fault == "" {
+			b.Draft.Text = c.Text
+		}
+		if one.Open {
+			if one.Events, err = p.events(r.Context(), who, c.ID); err != nil {
+				return err
+			}
+		}
+		b.Rows = append(b.Rows, one)
+	}
+	if next > 0 {
+		b.Next = address(b.Query, "after", strconv.Itoa(next))
+	}
+	if after > 0 {
+		b.First = address(b.Query)
+	}
+	if b.Query == "" && after == 0 {
+		if err := p.aside(r.Context(), who, &b); err != nil {
+			return err
+		}
+	}
+	return p.frame.Show(w, r, status, "memory", page.View{Title: "Memory", Still: true, Body: b})
+}
+
+// aside adds open questions, and what can be brought back.
+func (p *Pages) aside(ctx context.Context, who auth.Principal, b *body) error {
+	open, _, err := p.o.Reader.List(ctx, who.User, memory.Filter{Cards: true, Limit: memory.MaxCards})
+	if err != nil {
+		return err
+	}
+	for _, c := range open {
+		one := card{Correction: c, Question: "Should this be remembered?"}
+		switch c.Card {
+		case memory.CardImplicit:
+			one.Question = "Is this a correction?"
+		case memory.CardConflict:
+			one.Question = "Which one applies?"
+		}
+		for i := range b.Rows {
+			if b.Rows[i].ID == c.Conflicts {
+				one.Old, one.Number = b.Rows[i].Text, b.Rows[i].Number
+			}
+		}
+		b.Open = append(b.Open, one)
+	}
+	b.Deleted, _, err = p.o.Reader.List(ctx, who.User, memory.Filter{Status: memory.Deleted, Limit: perPage})
+	return err
+}
+
+var labels = map[string]string{
+	memory.EventCreated: "Remembered", memory.EventAccepted: "Confirmed", memory.EventEdited: "Edited", memory.EventPinned: "Pinned", memory.EventUnpinned: "Unpinned", memory.EventSuperseded: "Replaced",
+	memory.EventRestored: "Brought back", memory.EventDeleted: "Deleted", memory.EventUsed: "Used for an answer", memory.EventViolated: "Used; the answer did not follow it", memory.EventFollowed: "Used; the answer followed it",
+}
+
+func (p *Pages) events(ctx context.Context, who auth.Principal, id string) (out []event, err error) {
+	all, err := p.o.Reader.Events(ctx, who.User, id)
+	for _, e := range all {
+		one := event{Event: e, Label: labels[e.Kind]}
+		if e.Session != "" {
+			one.URL = "/admin/chats/" + e.Session
+		}
+		out = append(out, one)
+	}
+	return out, err
+}
+
+// add serves POST /admin/memory.
+func (p *Pages) add(w http.ResponseWriter, r *http.Request) error {
+	who, _ := page.Principal(r)
+	text := r.PostFormValue("text")
+	l, err := p.o.Writer.Add(r.Context(), who.User, memory.Draft{Text: text}, who.Actor())
+	if err != nil {
+		return p.refused(w, r, draft{Text: text}, err)
+	}
+	return p.done(w, r, "Remembered as #"+strconv.Itoa(l.Correction.Number)+".")
+}
+
+// refused shows the page with what was typed, and why it was not stored.
+func (p *Pages) refused(w http.ResponseWriter, r *http.Request, d draft, err error) error {
+	if core.KindOf(err) == core.Other {
+		return err
+	}
+	d.Fault = page.Sentence(core.TextOf(err))
+	return p.show(w, r, http.StatusBadRequest, d)
+}
+
+func (p *Pages) done(w http.ResponseWriter, r *http.Request, said string) error {
+	p.frame.SetFlash(w, r, page.Flash{Kind: "good", Text: said})
+	return p.frame.Away(w, r, address(r.FormValue("q")))
+}
+
+// act serves POST /admin/memory/act: what its buttons do.
+func (p *Pages) act(w http.ResponseWriter, r *http.Request) error {
+	who, _ := page.Principal(r)
+	id, text := r.PostFormValue("id"), r.PostFormValue("text")
+	yes, no := true, false
+	var err error
+	said := ""
+	switch do := r.PostFormValue("do"); do {
+	case "edit":
+		if _, err = p.o.Writer.Update(r.Context(), who.User, id, memory.Change{Text: &text}, who.Actor()); err != nil {
+			return p.refused(w, r, draft{ID: id, Text: text}, err)
+		}
+		said = "Saved."
+	case "pin":
+		_, err = p.o.Writer.Update(r.Context(), who.User, id, memory.Change{Pinned: &yes}, who.Actor())
+		said = "Pinned: it is in every prompt."
+	case "unpin":
+		_, err = p.o.Writer.Update(r.Context(), who.User, id, memory.Change{Pinned: &no}, who.Actor())
+		said = "Unpinned."
+	case "delete":
+		_, err = p.o.Writer.Delete(r.Context(), who.User, id, who.Actor())
+		said = "Deleted. You can undo it below for 24 hours."
+	case "undo":
+		_, err = p.o.Restore(r.Context(), who.User, id, who.Actor())
+		said = "Brought back."
+	default:
+		_, err = p.o.Writer.Decide(r.Context(), who.User, id, do, who.Actor())
+		if said = "Remembered."; do == memory.ChoiceSkip {
+			said = "Not remembered."
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return p.done(w, r, said)
+}

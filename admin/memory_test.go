@@ -1,0 +1,102 @@
+package admin_test
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"gatehouse/admin"
+	adminmemory "gatehouse/admin/memory"
+	"gatehouse/core"
+	"gatehouse/core/memory"
+	"gatehouse/core/store"
+)
+
+// openMemory fills the options with a real memory.
+func (w *world) openMemory(db *store.DB, o *admin.Options) {
+	w.memory = memory.New(memory.Options{DB: db, Clock: w.clock})
+	o.Memory = adminmemory.Options{Reader: w.memory, Writer: w.memory, Restore: w.memory.Restore}
+}
+
+// remembers has the operator have corrections, an open question, and another person some.
+func (w *world) remembers() {
+	ctx := context.Background()
+	for i, m := range []memory.Message{
+		{User: core.Operator, Text: "correction: Always use metric units."},
+		{User: core.Operator, Text: "correction: Our allotment is plot 14 <b>by the gate</b>."},
+		{User: core.Operator, Text: "No, it is Canberra.", Question: "What is the capital of Australia?", Answer: "Sydney."},
+		{User: 99, Text: "correction: The secret of another."},
+	} {
+		m.Source = string(rune('a' + i))
+		_, err := w.memory.Hear(ctx, m)
+		must(err)
+	}
+}
+
+func (w *world) inForce(user int64) []memory.Correction {
+	all, _, err := w.memory.List(context.Background(), user, memory.Filter{})
+	must(err)
+	return all
+}
+
+func TestMemoryPage_ShowsTheAccountsOwnWithOpenQuestions(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	s.world.remembers()
+	a := s.get("/admin/memory")
+	a.has(t, "Always use metric units.", "plot 14 &lt;b&gt;by the gate", "Should this be remembered?", "No, it is Canberra.", "2 in force")
+	if strings.Contains(a.body, "secret of another") {
+		t.Error("the memory of another person is shown")
+	}
+	found := s.get("/admin/memory?q=ALLOTMENT")
+	found.has(t, "plot 14")
+	if strings.Contains(found.body, "Always use metric units.") {
+		t.Error("the search shows what has not the word")
+	}
+	s.get("/admin/memory?q=xyz").has(t, "Nothing found")
+}
+
+func TestMemoryPage_EditsPinsDeletesAndUndoes(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	s.world.remembers()
+	at := func() memory.Correction { return s.world.inForce(core.Operator)[1] }
+	id := at().ID
+	s.get("/admin/memory?edit="+id).has(t, "Always use metric units.</textarea>")
+	s.post("/admin/memory/act", url.Values{"id": {id}, "do": {"edit"}, "text": {"Use SI units."}})
+	s.post("/admin/memory/act", url.Values{"id": {id}, "do": {"pin"}})
+	if c := at(); c.Text != "Use SI units." || !c.Pinned {
+		t.Errorf("%+v", c)
+	}
+	s.get("/admin/memory?used="+id).has(t, "Remembered", "Edited", "Pinned")
+	s.post("/admin/memory/act", url.Values{"id": {id}, "do": {"delete"}})
+	if n := len(s.world.inForce(core.Operator)); n != 1 {
+		t.Errorf("%d are in force after the deletion", n)
+	}
+	s.get("/admin/memory").has(t, "can be undone", "the deletion of #1")
+	s.post("/admin/memory/act", url.Values{"id": {id}, "do": {"undo"}})
+	if n := len(s.world.inForce(core.Operator)); n != 2 {
+		t.Errorf("%d are in force after the undo", n)
+	}
+}
+
+func TestMemoryPage_AnswersQuestionsAndRefusesSecrets(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	s.world.remembers()
+	open, _, err := s.world.memory.List(t.Context(), core.Operator, memory.Filter{Cards: true})
+	if err != nil || len(open) != 1 {
+		t.Fatalf("%v, %v", open, err)
+	}
+	s.post("/admin/memory/act", url.Values{"id": {open[0].ID}, "do": {"save"}})
+	if all := s.world.inForce(core.Operator); len(all) != 3 || all[0].ID != open[0].ID {
+		t.Errorf("%+v", all)
+	}
+	if a := s.postForm("/admin/memory", url.Values{"text": {"the password is hunter2"}}); a.status != http.StatusBadRequest || !strings.Contains(a.body, "contains a password") {
+		t.Errorf("%d", a.status)
+	}
+	others, _, err := s.world.memory.List(t.Context(), 99, memory.Filter{})
+	must(err)
+	if a := s.postForm("/admin/memory/act", url.Values{"id": {others[0].ID}, "do": {"delete"}}); a.status != http.StatusNotFound {
+		t.Errorf("another person's: %d", a.status)
+	}
+}
