@@ -72,6 +72,9 @@ type Config struct {
 	ModelWindows     values.Sizes  `split_words:"true" example:"openai/llama3.1=8192" desc:"Context windows in tokens, as provider/model=tokens with commas between, for models whose window is not known. Conversations are summed up before they reach it."`
 	ModelPrices      values.Prices `split_words:"true" example:"openai/llama3.1=0.2:0.6" desc:"Prices in USD per million tokens, as provider/model=input:output with commas between. They override the built-in ones; cached tokens then cost what input does."`
 	ProvidersFile    string        `split_words:"true" example:"/etc/gatehouse/providers.yaml" desc:"YAML file with further providers of models by name, their keys' files, models and prices. It is read again when it changes. Empty: none."`
+	Council          values.List   `split_words:"true" example:"anthropic/claude-sonnet-5,openai/gpt-5.4,judge=openai/gpt-5.4-mini" desc:"2 to 9 models that answer together as council/fast, council/balanced, council/high and council/maximum. judge= names one that compares and reviews; without it a member does. Empty: no council."`
+	CouncilWait      time.Duration `split_words:"true" default:"20s" min:"1s" max:"10m" example:"20s" desc:"Time for further members of COUNCIL after the second answer; three times that after the first."`
+	CouncilMaxCost   values.Budget `split_words:"true" example:"$0.50" desc:"Most that one question to COUNCIL may be expected to cost, in dollars. A dearer one is asked at the next lower level. Empty: no limit."`
 	AnthropicAPIKey  values.Secret `split_words:"true" example:"sk-ant-..." desc:"Key for Anthropic."`
 	AnthropicBaseURL string        `split_words:"true" example:"https://api.anthropic.com" desc:"Server with Anthropic's Messages API. Empty: Anthropic's own."`
 	OpenaiAPIKey     values.Secret `split_words:"true" example:"sk-..." desc:"Key for an OpenAI-compatible provider."`

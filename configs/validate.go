@@ -163,6 +163,8 @@ func (c *Config) checks() map[string]func() error {
 		"MODEL_WINDOWS":          func() error { return check.Windows(c.ModelWindows) },
 		"GUEST_MODEL":            func() error { return each(values.List{c.GuestModel}, c.checkModel) },
 		"TITLE_MODEL":            func() error { return each(values.List{c.TitleModel}, c.checkModel) },
+		"COUNCIL":                c.checkCouncil,
+		"COUNCIL_MAX_COST":       func() error { return check.Dollars(c.CouncilMaxCost) },
 		"PROVIDERS_FILE":         func() error { return c.providers.Fault() },
 		"ANTHROPIC_API_KEY":      func() error { return check.Key(c.AnthropicAPIKey) },
 		"ANTHROPIC_BASE_URL":     func() error { return check.Base(c.AnthropicBaseURL) },

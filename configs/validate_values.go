@@ -21,6 +21,8 @@ func (c *Config) checkFallbacks() error {
 func (c *Config) checkModel(model string) error {
 	provider, name, _ := strings.Cut(model, "/")
 	switch provider {
+	case "council":
+		return check.Level(model, len(c.Council) > 0)
 	case "local":
 		return check.Local(model)
 	case "anthropic", "openai":
@@ -37,6 +39,20 @@ func (c *Config) checkModel(model string) error {
 		return nil
 	}
 	return c.checkNamed(model)
+}
+
+func (c *Config) checkCouncil() error {
+	members, judge, err := check.Council(c.Council)
+	if err != nil {
+		return err
+	}
+	return each(append(members, judge), c.checkModel)
+}
+
+// CouncilMembers returns the members of COUNCIL, and its judge or "".
+func (c *Config) CouncilMembers() (members []string, judge string) {
+	members, judge, _ = check.Council(c.Council) // it was checked
+	return members, judge
 }
 
 // openProviders reads PROVIDERS_FILE. What is wrong with it is found by its check.
@@ -66,7 +82,7 @@ func (c *Config) checkNamed(model string) error {
 // the providers that are in use have them all.
 func (c *Config) CheckModels() error {
 	checks := c.checks()
-	for _, name := range []string{"MODEL", "MODEL_FALLBACKS", "GUEST_MODEL", "TITLE_MODEL"} {
+	for _, name := range []string{"MODEL", "MODEL_FALLBACKS", "GUEST_MODEL", "TITLE_MODEL", "COUNCIL"} {
 		if err := checks[name](); err != nil {
 			return fmt.Errorf("%s_%s: %w", Prefix, name, err)
 		}

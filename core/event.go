@@ -11,7 +11,7 @@ import (
 //
 // Order: Session, UserMessage, PromptMetadata, Init, ModelChosen, then any of
 // TextDelta, Thinking, ToolUseStart, ToolResult, PermissionRequest,
-// PermissionResolved, UserQuestion, Warning; then exactly one of Done, Aborted,
+// PermissionResolved, UserQuestion, Deliberation, Warning; then exactly one of Done, Aborted,
 // Failed; then MessageStop. If another runtime answers, Warnings may precede Init, and
 // a run that it did not begin has no Init.
 type Event interface{ EventType() string }
@@ -116,6 +116,34 @@ type (
 		Usage         Usage          `json:"usage"`
 		SessionResume *SessionResume `json:"session_resume"`
 		StopReason    string         `json:"stop_reason,omitempty"` // max_tokens: the answer was cut there
+		*Council
+	}
+	// Council is what is said of an answer of a council; nil for others.
+	Council struct {
+		QueryID       string          `json:"query_id"`
+		AccuracyLevel string          `json:"accuracy_level"` // fast, balanced, high, maximum
+		Confidence    string          `json:"confidence"`     // High, Medium, Uncertain
+		CalloutType   string          `json:"callout_type,omitempty"`
+		ModelsUsed    []string        `json:"models_used"`
+		Options       []CouncilOption `json:"options,omitempty"` // where answers contradict each other: pick one
+	}
+	// CouncilOption is one of the answers that contradict each other.
+	CouncilOption struct {
+		N     int    `json:"n"` // from 1
+		Model string `json:"model"`
+		Text  string `json:"text"`
+	}
+	// Deliberation is how far a council is with its answer.
+	Deliberation struct {
+		QueryID       string         `json:"query_id"`
+		AccuracyLevel string         `json:"accuracy_level"`
+		Stage         string         `json:"stage"` // asking, comparing, rating, reviewing, revising
+		Members       []Deliberating `json:"members"`
+	}
+	// Deliberating is a member of a council.
+	Deliberating struct {
+		Model string `json:"model"`
+		State string `json:"state"` // asked, answered, failed, late
 	}
 	// Usage is what a turn's model calls took. CostUSD is nil when no price is known.
 	Usage struct {
@@ -158,6 +186,16 @@ type (
 	}
 )
 
+// Answered returns how many members have answered.
+func (d Deliberation) Answered() (n int) {
+	for _, m := range d.Members {
+		if m.State == "answered" {
+			n++
+		}
+	}
+	return n
+}
+
 func (Session) EventType() string            { return "session" }
 func (UserMessage) EventType() string        { return "user_message" }
 func (PromptMetadata) EventType() string     { return "prompt_metadata" }
@@ -171,6 +209,7 @@ func (PermissionRequest) EventType() string  { return "permission_request" }
 func (PermissionResolved) EventType() string { return "permission_resolved" }
 func (UserQuestion) EventType() string       { return "user_question" }
 func (Warning) EventType() string            { return "warning" }
+func (Deliberation) EventType() string       { return "deliberation" }
 func (Done) EventType() string               { return "done" }
 func (Aborted) EventType() string            { return "aborted" }
 func (Failed) EventType() string             { return "error" }

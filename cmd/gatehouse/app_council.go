@@ -3,6 +3,8 @@ package main
 import (
 	"gatehouse/connectors/chat"
 	"gatehouse/connectors/chat/why"
+	"gatehouse/core/council"
+	"gatehouse/core/council/domains"
 	"gatehouse/core/council/ledger"
 	"gatehouse/core/texts"
 )
@@ -18,4 +20,22 @@ func councilCommands(c *why.Commands) []chat.Command {
 		{Name: "why", About: texts.Text("about_why"), Private: true, Run: c.Why},
 		{Name: "pick", About: texts.Text("about_pick"), Args: texts.Text("args_pick"), Private: true, Run: c.Pick},
 	}
+}
+
+// openCouncil returns what answers turns for models named council.
+func (a *app) openCouncil() (*council.Council, error) {
+	classifier, err := domains.NewClassifier()
+	if err != nil {
+		return nil, err
+	}
+	return council.New(council.Options{
+		Members: func() council.Members { return membersOf(a) }, Ledger: a.council, Evidence: a.council, Classify: classifier.Classify,
+		Clock: a.clock, Log: a.log, Metrics: council.NewMetrics(a.reg),
+	}), nil
+}
+
+// membersOf returns the council's models as they are now.
+func membersOf(a *app) council.Members {
+	now, settings := a.models.Now(), a.settings.Now()
+	return council.Members{Models: now.Members, Judge: now.Judge, Wait: settings.CouncilWait, Most: settings.CouncilMaxCost.MicroUSD}
 }

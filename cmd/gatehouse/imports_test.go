@@ -92,7 +92,8 @@ configs/live: configs configs/values core core/store core/store/snapshot  # sett
 configs/providers: configs/check configs/values  # the file of named providers of models
 configs/values:  # types of settings
 connectors: core core/texts
-connectors/chat: connectors connectors/chat/ask connectors/chat/find connectors/chat/journal connectors/chat/saved connectors/markdown core core/agent core/attach core/bus core/command core/orchestrator core/permission/raise core/queue/outbox core/runs core/session core/store core/texts core/transcript core/usage pairing/codes pairing/places
+connectors/chat: connectors connectors/chat/accuracy connectors/chat/ask connectors/chat/find connectors/chat/journal connectors/chat/saved connectors/markdown core core/agent core/attach core/bus core/command core/orchestrator core/permission/raise core/queue/outbox core/runs core/session core/store core/texts core/transcript core/usage pairing/codes pairing/places
+connectors/chat/accuracy: connectors/chat/ask core core/command core/texts  # the command /accuracy
 connectors/chat/ask: connectors connectors/markdown core core/ask core/command core/diff core/permission core/store core/texts core/tool
 connectors/chat/daily: connectors/chat/ask connectors/markdown core core/command core/schedule/daily core/texts  # the command /agents daily
 connectors/chat/find: connectors/chat/ask connectors/markdown core core/command core/index/search core/store core/texts  # the command /search
@@ -142,6 +143,7 @@ core/council/claims: core/council/choice  # answers, compared by what they claim
 core/council/domains: core/council/choice  # what questions are about
 core/council/ledger: core core/council/choice core/council/domains core/sealed core/sealed/columns core/store  # what was asked, answered and found of it
 core/diff: core  # what changes in a text, for people
+core/council: core core/council/choice core/council/claims core/council/domains core/council/ledger core/llm core/orchestrator core/store core/texts  # several models answer a turn
 core/dispatch: core core/bus core/command core/orchestrator core/orchestrator/call core/queue core/queue/outbox core/runs core/store core/texts
 core/erasure: core core/beneath core/session core/store core/transcript/redact core/vault
 core/erasure/tasks: core core/erasure core/jobs core/store

@@ -46,6 +46,54 @@ func Local(model string) error {
 	return nil
 }
 
+// Bounds of a council.
+const minMembers, maxMembers = 2, 9
+
+// Council splits the members of a council from their judge, which may be "".
+func Council(list values.List) (members []string, judge string, err error) {
+	for _, name := range list {
+		if name == "" {
+			continue
+		}
+		if j, ok := strings.CutPrefix(name, "judge="); ok {
+			if judge != "" || j == "" {
+				return nil, "", fmt.Errorf("name one judge, as judge=MODEL")
+			}
+			judge, name = j, j
+		} else if slices.Contains(members, name) {
+			return nil, "", fmt.Errorf("%s is a member twice", name)
+		} else {
+			members = append(members, name)
+		}
+		if provider, _, _ := strings.Cut(name, "/"); provider == "local" || provider == "council" {
+			return nil, "", fmt.Errorf("%s cannot be a member: members are models of providers", name)
+		}
+	}
+	if n := len(members); n > 0 && n < minMembers || n > maxMembers || n == 0 && judge != "" {
+		return nil, "", fmt.Errorf("name %d to %d members, and perhaps a judge", minMembers, maxMembers)
+	}
+	return members, judge, nil
+}
+
+// Level accepts the name of a council's level where there is a council.
+func Level(model string, council bool) error {
+	if !slices.Contains([]string{"council", "council/fast", "council/balanced", "council/high", "council/maximum"}, model) {
+		return fmt.Errorf("%q is not council, or council/fast, /balanced, /high or /maximum", model)
+	}
+	if !council {
+		return fmt.Errorf("%s needs the setting COUNCIL", model)
+	}
+	return nil
+}
+
+// Dollars accepts no budget, or one in dollars.
+func Dollars(b values.Budget) error {
+	if b.Tokens > 0 {
+		return fmt.Errorf("give it in dollars, such as $0.50")
+	}
+	return nil
+}
+
 var variable = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`) })
 
 // Variable accepts the name of a variable that is no setting of ours, which begin with

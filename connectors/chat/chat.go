@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"gatehouse/connectors"
+	"gatehouse/connectors/chat/accuracy"
 	"gatehouse/connectors/chat/ask"
 	"gatehouse/connectors/chat/find"
 	"gatehouse/connectors/chat/journal"
@@ -100,10 +101,8 @@ func New(o Options) *Chat {
 	agents := &agents{o.DB, bound, o.Agents, o.Models, o.Groups, o.Asks}
 	busy := &busy{o.DB, bound, o.ChatSettings, o.BusyMode, o.Asks}
 	trust := &trust{o.DB, bound, o.TrustModes}
-	o.Saved.Resolve, o.Saved.Asks = bound.resolve, o.Asks
-	o.Journal.DB, o.Journal.Clock, o.Journal.Asks = o.DB, o.Clock, o.Asks
-	diary := journal.New(o.Journal)
-	c.diary = diary
+	o.Saved.Resolve, o.Saved.Asks, o.Journal.DB, o.Journal.Clock, o.Journal.Asks = bound.resolve, o.Asks, o.DB, o.Clock, o.Asks
+	c.diary = journal.New(o.Journal)
 	c.commands = []Command{
 		// For strangers /start, /help and /claim are answered at the gate.
 		{Name: "start", About: texts.Text("about_start"), Run: c.start},
@@ -114,11 +113,12 @@ func New(o Options) *Chat {
 		{Name: "sessions", About: texts.Text("about_sessions"), Private: true, Where: DirectOnly, Elsewhere: texts.Text("sessions_in_group"), Run: conversations.list},
 		{Name: "resume", About: texts.Text("about_resume"), Args: texts.Text("args_id"), Private: true, Where: DirectOnly, Elsewhere: texts.Text("resume_in_group"), Run: conversations.resume},
 		{Name: "search", About: texts.Text("about_search"), Args: texts.Text("args_search"), Private: true, Run: find.New(o.DB, o.Finder, o.Conversations, o.Asks).Run},
-		{Name: "journal", About: texts.Text("about_journal"), Args: texts.Text("args_journal"), Private: true, Where: DirectOnly, Elsewhere: texts.Text("journal_in_group"), Run: diary.Run},
-		{Name: "j", About: texts.Text("about_j"), Args: texts.Text("args_journal"), Private: true, Where: DirectOnly, Elsewhere: texts.Text("journal_in_group"), Run: diary.Run},
-		{Name: "timezone", About: texts.Text("about_timezone"), Args: texts.Text("args_timezone"), Private: true, Run: diary.Zone},
+		{Name: "journal", About: texts.Text("about_journal"), Args: texts.Text("args_journal"), Private: true, Where: DirectOnly, Elsewhere: texts.Text("journal_in_group"), Run: c.diary.Run},
+		{Name: "j", About: texts.Text("about_j"), Args: texts.Text("args_journal"), Private: true, Where: DirectOnly, Elsewhere: texts.Text("journal_in_group"), Run: c.diary.Run},
+		{Name: "timezone", About: texts.Text("about_timezone"), Args: texts.Text("args_timezone"), Private: true, Run: c.diary.Zone},
 		{Name: "context", About: texts.Text("about_context"), Args: texts.Text("args_name"), Managers: true, Complete: o.Saved.Contexts.Names, Run: o.Saved.Run},
 		{Name: "model", About: texts.Text("about_model"), Args: texts.Text("args_name"), Where: ManagedGroupArgs, Complete: func() []string { return o.Models.Names(false) }, Run: models.run},
+		{Name: "accuracy", About: texts.Text("about_accuracy"), Args: texts.Text("args_accuracy"), Where: ManagedGroupArgs, Run: accuracy.New(o.Models, models.run, o.Asks)},
 		{Name: "busy", About: texts.Text("about_busy"), Args: texts.Text("args_busy"), Where: ManagedGroupArgs, Run: busy.run},
 		{Name: "compact", About: texts.Text("about_compact"), Where: ManagedGroup, Run: conversations.compact},
 		{Name: "usage", About: texts.Text("about_usage"), Private: true, Run: (&usages{o.DB, o.Clock, o.Usage}).show},

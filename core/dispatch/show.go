@@ -80,6 +80,8 @@ func (s *show) see(e core.Event) {
 		}
 	case core.ToolUseStart:
 		s.doing = toolcall.Label(e.Name, e.Input)
+	case core.Deliberation:
+		s.doing = texts.Text("council_stage", texts.With{"Stage": e.Stage, "Answered": e.Answered(), "Of": len(e.Members)})
 	}
 }
 

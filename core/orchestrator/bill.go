@@ -10,7 +10,7 @@ import (
 
 // bill notes what one call of the model took, against its reservation. Where
 // the provider did not say, the reservation is as it is.
-func (r *run) bill(model string, u *core.Tokens, reserved usage.Row) {
+func (r *run) bill(model string, u *core.Tokens, reserved usage.Row) usage.Row {
 	row := r.spending(model)
 	row.ID = reserved.ID
 	if u == nil {
@@ -27,6 +27,7 @@ func (r *run) bill(model string, u *core.Tokens, reserved usage.Row) {
 	defer r.mu.Unlock()
 	r.spent = append(r.spent, row)
 	r.owe(&row, 1)
+	return row
 }
 
 // grew notes how long the conversation is by the provider's count.

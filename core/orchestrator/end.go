@@ -6,6 +6,7 @@ import (
 	"encoding/base32"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -213,12 +214,13 @@ func (r *run) done(text string) (Result, error) {
 	}
 	d := core.Done{Response: text, SessionID: r.t.Session.ID, Model: r.name, MessageCount: r.t.Session.MessageCount + r.messages(max(1, r.said)),
 		DurationMS: r.o.o.Clock.Now().Sub(r.t.Started).Milliseconds(), ToolCalls: r.calls, SessionResume: &r.resume.Session}
+	d.Council = r.verdict
 	if r.stop == "max_tokens" {
 		d.StopReason = r.stop
 	}
 	var usd float64
-	priced := len(r.spent) > 0
-	for _, row := range r.spent {
+	priced := len(r.spent)+len(r.paid) > 0
+	for _, row := range slices.Concat(r.spent, r.paid) {
 		d.Usage.InputTokens += row.Input
 		d.Usage.OutputTokens += row.Output
 		d.Usage.CacheReadTokens += row.CacheRead

@@ -106,6 +106,8 @@ type Options struct {
 	Memory Memory
 	// Runtime answers the turns with a model of its own; may be nil.
 	Runtime Runtime
+	// Council answers turns with several models; may be nil.
+	Council Council
 	Limits  Limits
 }
 

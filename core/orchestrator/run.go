@@ -30,14 +30,15 @@ type run struct {
 	low   atomic.Pointer[Kit] // once a raise has ended: what there is without it
 	conv  *transcript.Conversation
 
-	resume transcript.Resume
-	work   *Work        // the runtime's turn; nil: the loop's
-	began  time.Time    // of this attempt; differences to it survive a clock that is set
-	heard  atomic.Int64 // when the model was last heard, in nanoseconds after began
-	busy   atomic.Int32 // tools running: the model's silence does not count
-	rounds atomic.Int32 // of the run and its sub-turns
-	looked atomic.Int64 // when the trust was last checked, in nanoseconds after began; negative: look now
-	lost   atomic.Bool  // it is less than the run began with
+	resume  transcript.Resume
+	verdict *core.Council // of a council's answer
+	work    *Work         // the runtime's turn; nil: the loop's
+	began   time.Time     // of this attempt; differences to it survive a clock that is set
+	heard   atomic.Int64  // when the model was last heard, in nanoseconds after began
+	busy    atomic.Int32  // tools running: the model's silence does not count
+	rounds  atomic.Int32  // of the run and its sub-turns
+	looked  atomic.Int64  // when the trust was last checked, in nanoseconds after began; negative: look now
+	lost    atomic.Bool   // it is less than the run began with
 
 	stop    string // why the model's last answer ended
 	begun   bool   // the event session was emitted
@@ -65,6 +66,7 @@ type run struct {
 	waitFrom time.Time
 	waited   time.Duration
 	spent    []usage.Row
+	paid     []usage.Row // is recorded already
 	// What the calls so far took beyond what was reserved for them: the next
 	// reservation takes it on, as they are settled only when the run has ended.
 	owed, owedUSD int64
@@ -116,7 +118,8 @@ func (o *Orchestrator) Run(ctx context.Context, t *Turn, emit func(core.Event)) 
 	if r.work != nil {
 		return r.delegate(ctx, cancel, r.work)
 	}
-	if before, ok := r.saidBefore(); ok {
+	level := r.council()
+	if before, ok := r.saidBefore(); ok && level == "" {
 		return r.done(before)
 	}
 	if r.conv.Refused(t.Run) {
@@ -129,6 +132,9 @@ func (o *Orchestrator) Run(ctx context.Context, t *Turn, emit func(core.Event)) 
 	}
 	o.o.Metrics.Prepared(o.o.Clock.Now().Sub(t.Started))
 	go r.watch(ctx, cancel)
+	if level != "" {
+		return r.sit(ctx, talk, level)
+	}
 	return r.answer(ctx, talk)
 }
 
@@ -357,16 +363,6 @@ func (r *run) append(m transcript.Message) error {
 	}
 	r.next++
 	return nil
-}
-
-// people returns the time that the run has waited for users so far.
-func (r *run) people(now time.Time) time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.waits == 0 {
-		return r.waited
-	}
-	return r.waited + max(0, now.Sub(r.waitFrom))
 }
 
 // watch cancels a run that takes too long, not counting the time of users, or with a

@@ -14,6 +14,7 @@ import (
 	"gatehouse/core/texts"
 	"gatehouse/core/tool"
 	"gatehouse/core/transcript"
+	"gatehouse/core/usage"
 )
 
 // A talk is the loop between a model and the tools: a run's own, or a
@@ -30,14 +31,21 @@ type talk struct {
 	own   bool                                      // the session's own conversation, not a sub-turn's
 	long  bool                                      // it is summed up when it grows too long
 	loop  call.Repeats
-	first bool        // a first token has come
-	found []tool.Page // by the provider's search
+	first bool          // a first token has come
+	after time.Duration // how long it took, from the request on
+	found []tool.Page   // by the provider's search
 
 	squeezed bool // it was made shorter after a refusal
 	worked   bool // the newest message holds results of tools
 	bare     bool // the last request gave nothing of an answer
 	wrote    bool // text was shown
 	apart    bool // the next text is shown behind a blank line
+
+	with llm.Model    // is asked; nil: the run's
+	said func(string) // gets the text in place of show; may be nil
+	held bool         // the last message is not kept: the council decides what is
+	stop string       // why the last message ended
+	bill []usage.Row  // of all calls
 }
 
 // offer notifies the model which tools there are.
@@ -91,6 +99,11 @@ func (t *talk) rounds(ctx context.Context) (*llm.Fault, error) {
 			return nil, err
 		}
 		t.bare = len(m.Blocks) == 0
+		t.stop = m.Stop
+		if t.held && (fault != nil || ctx.Err() != nil || len(calls(m.Blocks)) == 0) {
+			t.text = words(m.Blocks)
+			return fault, nil
+		}
 		if err := t.keepAnswer(ctx, &m, fault); err != nil {
 			return nil, err
 		}
@@ -162,15 +175,23 @@ func (t *talk) ask(ctx context.Context) (transcript.Message, *llm.Fault, error) 
 	var failed error
 	req := *t.req // the next round adds to ours
 	req.Sender.Trust, req.Run = r.trust(), r.t.Run
-	for d, err := range llm.StopAt(r.model.Reply(ctx, &req), req.Stop) {
+	model, size := r.model, 0
+	if t.with != nil {
+		model = t.with
+	}
+	for d, err := range llm.StopAt(model.Reply(ctx, &req), req.Stop) {
 		r.heardNow()
 		if err != nil {
 			failed = err
 			break
 		}
 		if (d.Text != "" || d.Thinking != "") && !t.first {
-			t.first = true
-			r.o.o.Metrics.FirstToken(t.name, r.o.o.Clock.Now().Sub(asked))
+			t.first, t.after = true, r.o.o.Clock.Now().Sub(asked)
+			r.o.o.Metrics.FirstToken(t.name, t.after)
+		}
+		if size += len(d.Text); size > maxDraft && (t.held || t.with != nil) {
+			failed = &llm.Fault{Code: llm.CodeGarbage, Text: texts.Text("provider_garbage")}
+			break
 		}
 		t.delta(d)
 		a.add(d)
@@ -181,7 +202,7 @@ func (t *talk) ask(ctx context.Context) (transcript.Message, *llm.Fault, error) 
 			break
 		}
 	}
-	r.bill(t.name, used, reserved)
+	t.bill = append(t.bill, r.bill(t.name, used, reserved))
 	if t.own {
 		r.stop = a.stop
 		r.grew(used)
@@ -226,6 +247,10 @@ func (t *talk) delta(d llm.Delta) {
 			d.Text = "\n\n" + strings.TrimLeft(d.Text, "\n")
 		}
 		t.wrote, t.apart = true, false
+		if t.said != nil {
+			t.said(d.Text)
+			return
+		}
 		t.show(core.TextDelta{Content: d.Text})
 	}
 }
@@ -289,81 +314,4 @@ func (t *talk) number(m *transcript.Message) {
 		}
 		seen[b.ID] = true
 	}
-}
-
-// An answer joins deltas into blocks.
-type answer struct {
-	blocks []core.Block
-	open   strings.Builder // of the last block
-	stop   string
-}
-
-func (a *answer) add(d llm.Delta) {
-	a.grow("thinking", d.Thinking)
-	if d.Signature != "" {
-		a.close()
-		if n := len(a.blocks); n > 0 && a.blocks[n-1].Type == "thinking" && a.blocks[n-1].Signature == "" {
-			a.blocks[n-1].Signature = d.Signature
-		} else {
-			a.blocks = append(a.blocks, core.Block{Type: "thinking", Signature: d.Signature})
-		}
-	}
-	if d.Redacted != "" {
-		a.close()
-		a.blocks = append(a.blocks, core.Block{Type: core.Redacted, Signature: d.Redacted})
-	}
-	a.grow("text", d.Text)
-	if d.Call != nil {
-		a.close()
-		a.blocks = append(a.blocks, *d.Call)
-	}
-	if d.Stop != "" {
-		a.stop = d.Stop
-	}
-}
-
-// grow adds text to the last block, or begins one.
-func (a *answer) grow(kind, text string) {
-	if text == "" {
-		return
-	}
-	if n := len(a.blocks); n == 0 || a.blocks[n-1].Type != kind || a.blocks[n-1].Signature != "" {
-		a.close()
-		a.blocks = append(a.blocks, core.Block{Type: kind})
-	}
-	a.open.WriteString(text)
-}
-
-func (a *answer) close() {
-	if n := len(a.blocks); n > 0 && a.open.Len() > 0 {
-		a.blocks[n-1].Text = a.open.String()
-		a.open.Reset()
-	}
-}
-
-func (a *answer) done() []core.Block {
-	a.close()
-	return a.blocks
-}
-
-// words returns the text of blocks.
-
-func words(blocks []core.Block) string {
-	var b strings.Builder
-	for _, x := range blocks {
-		if x.Type == "text" {
-			b.WriteString(x.Text)
-		}
-	}
-	return b.String()
-}
-
-func calls(blocks []core.Block) []core.Block {
-	var out []core.Block
-	for _, b := range blocks {
-		if b.Type == "tool_use" {
-			out = append(out, b)
-		}
-	}
-	return out
 }

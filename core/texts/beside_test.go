@@ -61,7 +61,7 @@ var inFamilies = map[string]string{"core/attach/kind.go": "program_"}
 // and there is none that nobody says.
 func TestEveryTextIsSaidSomewhereWithJustItsValues(t *testing.T) {
 	all, told := map[string][]string{}, map[string]bool{}
-	for _, source := range []string{commands, asks, runs, files, journal, memory} {
+	for _, source := range []string{commands, asks, runs, councilNotes, files, journal, memory} {
 		for name, x := range parsed(t, source) {
 			all[name] = fields(x)
 		}

@@ -73,6 +73,13 @@ func fields(x *template.Template) []string {
 // examples are values as they may be, the longest of their kind, by field. Two
 // of a field are two ways that a text may go.
 var examples = map[string][]any{
+	"Asked":      {"maximum"},
+	"Answered":   {0, 9},
+	"Of":         {9},
+	"Level":      {"balanced"},
+	"Stage":      {"asking", "comparing", "rating", "reviewing", "revising"},
+	"Issues":     {strings.Repeat("i", 1000), ""},
+	"Reasons":    {strings.Repeat("r", 1500)},
 	"Accuracy":   {"balanced"},
 	"Because":    {"welfare", "weight", "routing", "single", "review"},
 	"Chose":      {true, false},
@@ -215,7 +222,7 @@ func most(name string) int {
 // A text is said with whatever it may be given, in each way that it may go.
 func TestEveryTextIsSaidWithExamplesAndFits(t *testing.T) {
 	used := map[string]bool{}
-	for _, source := range []string{commands, asks, runs, files, journal, memory} {
+	for _, source := range []string{commands, asks, runs, councilNotes, files, journal, memory} {
 		for name, x := range parsed(t, source) {
 			names := fields(x)
 			for _, f := range names {

@@ -6,6 +6,7 @@
 //	commands.tmpl  commands: their menus and their answers
 //	asks.tmpl      questions, approvals, their buttons and their outcomes
 //	runs.tmpl      why there is no answer
+//	council_notes.tmpl  under and in place of answers of a council
 //	files.tmpl     files that were not read, or not sent
 //	journal.tmpl   the journal, and the time zone of its dates
 //	memory.tmpl    the memory of corrections
@@ -40,6 +41,8 @@ var (
 	asks string
 	//go:embed runs.tmpl
 	runs string
+	//go:embed council_notes.tmpl
+	councilNotes string
 	//go:embed files.tmpl
 	files string
 	//go:embed journal.tmpl
@@ -59,7 +62,7 @@ type index struct {
 // the program that need no text do not pay for it.
 var catalogue = sync.OnceValue(func() index {
 	b := index{plain: map[string]string{}, filled: template.New("").Option("missingkey=error")}
-	for _, source := range [...]string{gate, commands, asks, runs, files, journal, memory} {
+	for _, source := range [...]string{gate, commands, asks, runs, councilNotes, files, journal, memory} {
 		for _, t := range template.Must(template.New("").Parse(source)).Templates() {
 			switch {
 			case t.Name() == "": // the remarks between the texts

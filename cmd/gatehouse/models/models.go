@@ -34,6 +34,7 @@ func Config(cfg *configs.Config) registry.Config {
 		c.Elsewhere = claudecli.Prefix
 	}
 	named(cfg.Providers().Now(), &c)
+	c.Council, c.Judge = cfg.CouncilMembers()
 	return c
 }
 

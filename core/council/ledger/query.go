@@ -108,30 +108,43 @@ type Detail struct {
 	Domain       string  `json:"domain"`   // as it reported it
 }
 
-// Save stores what a model returned, once it is whole. That of an earlier attempt
-// stays.
-func (s *Store) Save(ctx context.Context, st Stage) error {
-	if c := st.Detail.Confidence; math.IsNaN(c) || math.IsInf(c, 0) { // JSON has neither
-		st.Detail.Confidence, st.Detail.Reported = 0, false
+// Save is SaveAll of one stage.
+func (s *Store) Save(ctx context.Context, st Stage) error { return s.SaveAll(ctx, []Stage{st}, nil) }
+
+// SaveAll stores what models returned, once it is whole, in one transaction, in which
+// also is called; also may be nil. What an earlier attempt has stored stays.
+func (s *Store) SaveAll(ctx context.Context, stages []Stage, also func(context.Context, *store.Tx) error) error {
+	contents := make([]string, len(stages))
+	for i, st := range stages {
+		var err error
+		if contents[i], err = s.seal("council_stages", "content", stageRow(st.Query, st.Stage, st.Model), cut(st.Content, MaxContent)); err != nil {
+			return err
+		}
 	}
-	row := stageRow(st.Query, st.Stage, st.Model)
-	content, err := s.seal("council_stages", "content", row, cut(st.Content, MaxContent))
-	if err != nil {
-		return err
-	}
-	state := "ok"
-	if st.Error != "" {
-		state = "failed"
-	}
-	err = s.o.DB.Tx(ctx, func(tx *store.Tx) error {
-		_, err := tx.Exec(ctx, `INSERT INTO council_stages (query_id, stage, model_id, state, content, error, detail, created_at)
-			SELECT $1, $2, $3, $4, $5, $6, $7, $8 WHERE EXISTS (SELECT 1 FROM council_queries WHERE query_id = $1)
-			ON CONFLICT DO NOTHING`,
-			st.Query, st.Stage, st.Model, state, content, cut(st.Error, maxError), asJSON(st.Detail), core.Stamp(tx.Time()))
-		return err
+	err := s.o.DB.Tx(ctx, func(tx *store.Tx) error {
+		for i, st := range stages {
+			state := "ok"
+			if st.Error != "" {
+				state = "failed"
+			}
+			if c := st.Detail.Confidence; math.IsNaN(c) || math.IsInf(c, 0) { // JSON has neither
+				st.Detail.Confidence, st.Detail.Reported = 0, false
+			}
+			_, err := tx.Exec(ctx, `INSERT INTO council_stages (query_id, stage, model_id, state, content, error, detail, created_at)
+				SELECT $1, $2, $3, $4, $5, $6, $7, $8 WHERE EXISTS (SELECT 1 FROM council_queries WHERE query_id = $1)
+				ON CONFLICT DO NOTHING`,
+				st.Query, st.Stage, st.Model, state, contents[i], cut(st.Error, maxError), asJSON(st.Detail), core.Stamp(tx.Time()))
+			if err != nil {
+				return err
+			}
+		}
+		if also == nil {
+			return nil
+		}
+		return also(ctx, tx)
 	})
 	if err != nil {
-		return fmt.Errorf("store a stage of the council: %w", err)
+		return fmt.Errorf("store stages of the council: %w", err)
 	}
 	return nil
 }

@@ -27,8 +27,10 @@ type Config struct {
 	Windows   map[string]int // tokens of context by a model's name; others as far as they are known
 	Anthropic Access
 	OpenAI    Access
-	Others    []Other // further providers, by name
-	Elsewhere string  // prefix of names that another runtime answers; "": there is no other
+	Others    []Other  // further providers, by name
+	Council   []string // members of the council; none: there is no council
+	Judge     string   // who judges their answers; "": a member does
+	Elsewhere string   // prefix of names that another runtime answers; "": there is no other
 }
 
 // Access says how a provider is reached. The zero value is none.
@@ -58,6 +60,7 @@ type Models struct {
 	Guest llm.Model // nil: First answers guests
 	Title llm.Model // nil: no model names conversations
 	Names []string  // of all, without repeats, in the order of Config
+	Sitting
 
 	elsewhere string
 	fallbacks []string
@@ -70,9 +73,13 @@ type Models struct {
 // New returns the models that c names. It asks no provider.
 func New(c Config, o Options) (*Models, error) {
 	m := &Models{elsewhere: c.Elsewhere, fallbacks: c.Fallbacks, listed: map[string]bool{}, byName: map[string]llm.Model{}}
+	if err := m.seats(c, o); err != nil {
+		m.Close()
+		return nil, err
+	}
 	var chain []llm.Model
 	for _, name := range append([]string{c.First()}, c.Fallbacks...) {
-		model, err := m.add(c, name, o)
+		model, err := m.named(c, name, o)
 		if err != nil {
 			m.Close()
 			return nil, err
@@ -90,7 +97,7 @@ func New(c Config, o Options) (*Models, error) {
 		if more.name == "" {
 			continue
 		}
-		model, err := m.add(c, more.name, o)
+		model, err := m.named(c, more.name, o)
 		if err != nil {
 			m.Close()
 			return nil, err
@@ -102,6 +109,15 @@ func New(c Config, o Options) (*Models, error) {
 		return nil, err
 	}
 	return m, nil
+}
+
+// named returns the model of a setting, which anyone may then choose.
+func (m *Models) named(c Config, name string, o Options) (llm.Model, error) {
+	if IsCouncil(name) {
+		return m.seated(name)
+	}
+	delete(m.listed, name)
+	return m.add(c, name, o)
 }
 
 // list adds the models of named providers that can be chosen.
@@ -218,12 +234,15 @@ func (m *Models) Find(name string, guest bool) (llm.Model, error) {
 		}
 		return m.Guest, nil
 	}
+	if name == "" && guest {
+		return m.forGuests(), nil
+	}
 	if name == "" {
 		return m.First, nil
 	}
 	if model := m.byName[name]; model != nil {
 		if guest && m.listed[name] {
-			return nil, core.Errorf(core.Denied, "guests are answered by %s here", m.Default())
+			return nil, core.Errorf(core.Denied, "guests are answered by %s here", m.forGuests().About().Name)
 		}
 		return model, nil
 	}
@@ -251,7 +270,7 @@ func (m *Models) ForGuests() string {
 	if m.Guest != nil {
 		return m.Guest.About().Name
 	}
-	return m.Default()
+	return m.forGuests().About().Name
 }
 
 // OnlyForGuests reports whether a model answers guests and no one else.

@@ -1,0 +1,63 @@
+// Package accuracy is the chat command /accuracy: how many models of the council answer.
+package accuracy
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"gatehouse/connectors/chat/ask"
+	"gatehouse/core"
+	"gatehouse/core/command"
+	"gatehouse/core/texts"
+)
+
+// Models are the models that may answer.
+type Models interface{ Names(guest bool) []string }
+
+// A level is one of the council's, with the name of its model.
+type level struct{ name, model string }
+
+func levels() []level {
+	return []level{{"fast", "council/fast"}, {"balanced", "council"}, {"high", "council/high"}, {"maximum", "council/maximum"}}
+}
+
+// New returns the command. choose is /model.
+func New(models Models, choose func(context.Context, command.Request) (command.Outcome, error), asks *ask.Buttons) func(context.Context, command.Request) (command.Outcome, error) {
+	return func(ctx context.Context, r command.Request) (command.Outcome, error) {
+		names := models.Names(!r.Manages() && r.Trust <= core.Sandboxed)
+		var open []level
+		for _, l := range levels() {
+			if slices.Contains(names, l.model) {
+				open = append(open, l)
+			}
+		}
+		word := strings.ToLower(r.Args())
+		switch i := slices.IndexFunc(open, func(l level) bool { return l.name == word }); {
+		case word == "off":
+			return choose(ctx, with(r, "default"))
+		case i >= 0:
+			out, err := choose(ctx, with(r, open[i].model))
+			if err == nil && out.Write != nil {
+				out.Text = texts.Text("accuracy_chosen", texts.With{"Level": word})
+			}
+			return out, err
+		case len(open) == 0:
+			return command.Outcome{Text: texts.Text("accuracy_none")}, nil
+		}
+		o := ask.Offer{Command: "accuracy"}
+		for _, l := range open {
+			o.Add(l.name, l.name)
+		}
+		o.Add(texts.Text("accuracy_off"), "off")
+		return asks.Offer(r, texts.Text("accuracy_levels"), o)
+	}
+}
+
+// with returns a request with other arguments.
+func with(r command.Request, args string) command.Request {
+	in := *r.In
+	in.Text = args
+	r.In = &in
+	return r
+}

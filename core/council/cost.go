@@ -1,0 +1,114 @@
+package council
+
+import (
+	"slices"
+
+	"gatehouse/core"
+	"gatehouse/core/council/choice"
+	"gatehouse/core/llm"
+	"gatehouse/core/texts"
+)
+
+// What calls are expected to take, in tokens.
+const (
+	answerTokens = 1000
+	replyTokens  = 300
+)
+
+// size returns about how many tokens a request has.
+func size(req *llm.Request) int64 {
+	n := len(req.System)
+	for _, m := range req.Messages {
+		for _, b := range m.Blocks {
+			n += len(b.Text) + len(b.Input) + 6000*len(b.Media)
+		}
+	}
+	return int64(n / 4)
+}
+
+// expected returns what a call is expected to cost; known is false where its model
+// has no price.
+func (h *hearing) expected(m llm.Model, input, output int64) (microUSD int64, known bool) {
+	return h.s.Cost(m.About().Name, core.Tokens{Input: input, Output: output})
+}
+
+// affordable returns the highest level up to the one that was asked for whose expected
+// cost is within the limit of a question; without a limit that level itself. The lowest
+// is always affordable. A model without a price counts as too dear: what it costs is
+// not known.
+func (h *hearing) affordable(asked string) string {
+	levels := choice.Levels()
+	at := slices.Index(levels, asked)
+	for h.m.Most > 0 && at > 0 && !h.within(levels[at]) {
+		at--
+	}
+	return levels[at]
+}
+
+func (h *hearing) within(level string) bool {
+	input := size(h.s.Prompt)
+	var sum, dearest int64
+	for _, m := range h.m.Models {
+		c, known := h.expected(m, input, answerTokens)
+		if !known {
+			return false
+		}
+		sum, dearest = sum+c, max(dearest, c)
+	}
+	if level == choice.Fast {
+		return dearest <= h.m.Most
+	}
+	n := int64(len(h.m.Models))
+	var reply int64 // the dearest member's, about one answer
+	for _, m := range h.m.Models {
+		c, _ := h.expected(m, 2*answerTokens, replyTokens)
+		reply = max(reply, c)
+	}
+	if h.m.Judge != nil {
+		c, known := h.expected(h.m.Judge, 2*answerTokens, replyTokens)
+		if !known {
+			return false
+		}
+		reply = max(reply, c)
+	}
+	switch level {
+	case choice.Balanced:
+		return dearest+reply <= h.m.Most
+	case choice.High: // answers, ratings, judge and one review
+		return sum+(n+2)*reply <= h.m.Most
+	}
+	return sum+(2*n+1)*reply+dearest <= h.m.Most
+}
+
+// afford returns those of the models that can be asked within the limit of the question,
+// from what it has cost so far. What is left out is noted once.
+func (h *hearing) afford(models []llm.Model, req *llm.Request) (list []llm.Model) {
+	if h.m.Most <= 0 {
+		return models
+	}
+	input := size(req)
+	output := int64(answerTokens)
+	if req.Format != nil {
+		output = replyTokens
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	left := h.m.Most - h.spent
+	for _, m := range models {
+		c, known := h.expected(m, input, output)
+		if !known || c > left {
+			if note := texts.Text("council_cost"); !slices.Contains(h.notes, note) {
+				h.notes = append(h.notes, note)
+			}
+			continue
+		}
+		left -= c
+		list = append(list, m)
+	}
+	return list
+}
+
+// overCost is the fault of a member that was not asked.
+func overCost() *llm.Fault {
+	return &llm.Fault{Code: "budget", Text: texts.Text("council_cost")}
+}

@@ -1,0 +1,257 @@
+package council
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/council/choice"
+	"gatehouse/core/council/ledger"
+	"gatehouse/core/llm"
+	"gatehouse/core/orchestrator"
+	"gatehouse/core/store"
+	"gatehouse/core/texts"
+)
+
+var unreported = math.NaN()
+
+// seedOf returns the seed of a question's random decisions: the same in each attempt.
+func seedOf(id string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(id))
+	return h.Sum64()
+}
+
+// States of an answer.
+const (
+	isOK     = "ok"
+	isFailed = "failed"
+	isLate   = "late"
+)
+
+// An answer is what one member said.
+type answer struct {
+	model  string
+	state  string
+	text   string // without the report
+	raw    string // as the member wrote it
+	stop   string
+	why    string // it is not ok
+	report choice.Report
+	said   bool // it reported
+	domain string
+	draft  orchestrator.Draft
+	claim  int
+	score  choice.Score
+	wel    choice.Standing
+	rated  bool
+	found  string // ledger.Correct or Incorrect, by reviewers
+}
+
+func (a *answer) confidence() float64 {
+	if !a.said {
+		return unreported
+	}
+	return a.report.Confidence
+}
+
+// A hearing is one question on its way.
+type hearing struct {
+	c            *Council
+	s            *orchestrator.Sitting
+	m            Members
+	id           string
+	asked, level string
+	question     string
+	domains      []choice.Share
+	seed         uint64
+	members      []choice.Member
+	route        choice.Route
+	primary      string // the member whose loop runs
+	began        time.Time
+	stored       map[string]ledger.Stage // of an earlier attempt, by stage and model
+
+	answers  []*answer // of all that were asked
+	winner   *answer
+	reason   string
+	disputed bool
+	objected bool
+	note     ledger.Note
+	reviews  []*answer // runs of judge and reviewers
+
+	mu       sync.Mutex // of what follows
+	notes    []string   // for the reader, under the answer
+	streamed strings.Builder
+	calls    int
+	states   []core.Deliberating
+	spent    int64 // millionths of a dollar, as far as prices are known
+}
+
+// shown returns what of the answer was shown so far.
+func (h *hearing) shown() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.streamed.String()
+}
+
+// show shows a piece of the answer.
+func (h *hearing) show(text string) {
+	if text == "" {
+		return
+	}
+	h.mu.Lock()
+	h.streamed.WriteString(text)
+	h.mu.Unlock()
+	h.s.Emit(core.TextDelta{Content: text})
+}
+
+// model returns the member of that name; nil if there is none.
+func (h *hearing) model(name string) llm.Model {
+	i := slices.IndexFunc(h.m.Models, func(m llm.Model) bool { return m.About().Name == name })
+	if i < 0 {
+		return nil
+	}
+	return h.m.Models[i]
+}
+
+// order returns the members' names, the one that is asked first in front.
+func (h *hearing) order() []string {
+	names := []string{h.route.Model}
+	for _, s := range h.route.Scores {
+		if s.Model != h.route.Model {
+			names = append(names, s.Model)
+		}
+	}
+	return names
+}
+
+// stage tells what the council does now.
+func (h *hearing) stage(name string) {
+	h.mu.Lock()
+	e := core.Deliberation{QueryID: h.id, AccuracyLevel: h.level, Stage: name, Members: slices.Clone(h.states)}
+	h.mu.Unlock()
+	h.s.Emit(e)
+}
+
+// mark notes how far a member is.
+func (h *hearing) mark(model, state string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range h.states {
+		if h.states[i].Model == model {
+			h.states[i].State = state
+			return
+		}
+	}
+	h.states = append(h.states, core.Deliberating{Model: model, State: state})
+}
+
+// took counts a call that was made.
+func (h *hearing) took(d *orchestrator.Draft) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.calls++
+	if d.MicroUSD != nil {
+		h.spent += *d.MicroUSD
+	}
+	h.c.o.Metrics.took(d.Model, d.Took)
+}
+
+// of returns the answer that a draft is.
+func (h *hearing) of(ctx context.Context, d orchestrator.Draft) (*answer, error) {
+	a := &answer{model: d.Model, raw: d.Text, stop: d.Stop, draft: d, state: isOK}
+	if d.Fault != nil {
+		a.state, a.why = isFailed, d.Fault.Text
+		return a, nil
+	}
+	a.text, a.report, a.said = choice.SplitReport(d.Text)
+	if strings.TrimSpace(a.text) == "" {
+		a.state, a.why = isFailed, texts.Text("fault_empty")
+		return a, nil
+	}
+	if a.said && a.report.Domain != "" {
+		r, err := h.c.o.Evidence.Sight(ctx, a.model, a.report.Domain, nil)
+		if err != nil {
+			return nil, err
+		}
+		a.domain = r.Domain
+	}
+	return a, nil
+}
+
+// keep stores whole drafts of a stage, and bills them.
+func (h *hearing) keep(ctx context.Context, stage string, drafts ...*orchestrator.Draft) error {
+	var stages []ledger.Stage
+	for _, d := range drafts {
+		if d.Fault != nil {
+			continue
+		}
+		_, report, said := choice.SplitReport(d.Text)
+		stages = append(stages, ledger.Stage{Query: h.id, Stage: stage, Model: d.Model, Content: d.Text, Detail: ledger.Detail{
+			LatencyMS: d.First.Milliseconds(), TotalMS: d.Took.Milliseconds(), InputTokens: d.Used.Input, OutputTokens: d.Used.Output,
+			MicroUSD: d.MicroUSD, Confidence: report.Confidence, Reported: said, Domain: report.Domain}})
+	}
+	if len(stages) == 0 {
+		return nil
+	}
+	return h.c.o.Ledger.SaveAll(ctx, stages, func(ctx context.Context, tx *store.Tx) error { return h.s.Record(ctx, tx, drafts...) })
+}
+
+// kept returns what an earlier attempt has stored.
+func (h *hearing) kept(stage, model string) (orchestrator.Draft, bool) {
+	st, ok := h.stored[stage+" "+model]
+	if !ok {
+		return orchestrator.Draft{}, false
+	}
+	d := orchestrator.Draft{Model: model, Text: st.Content, Stop: "end_turn", MicroUSD: st.Detail.MicroUSD,
+		Used:  core.Tokens{Input: st.Detail.InputTokens, Output: st.Detail.OutputTokens},
+		First: time.Duration(st.Detail.LatencyMS) * time.Millisecond, Took: time.Duration(st.Detail.TotalMS) * time.Millisecond}
+	h.s.Recorded(&d)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.calls++
+	if d.MicroUSD != nil {
+		h.spent += *d.MicroUSD
+	}
+	return d, true
+}
+
+// ask has a model return JSON of a form, once more where it cannot be read. ok is
+// false where it did not.
+func ask[T any](ctx context.Context, h *hearing, stage string, m llm.Model, req *llm.Request, tries int, parse func(string) (T, error)) (out T, a *answer, ok bool, err error) {
+	name := m.About().Name
+	if d, stored := h.kept(stage, name); stored {
+		if out, err := parse(d.Text); err == nil {
+			return out, &answer{model: name, state: isOK, raw: d.Text, text: d.Text, draft: d}, true, nil
+		}
+	}
+	for try := range tries {
+		d, err := h.s.Ask(ctx, m, req)
+		if err != nil || ctx.Err() != nil {
+			return out, nil, false, err
+		}
+		h.took(&d)
+		a = &answer{model: name, state: isOK, raw: d.Text, text: d.Text, draft: d}
+		if d.Fault != nil {
+			a.state, a.why = isFailed, d.Fault.Text
+			return out, a, false, nil
+		}
+		out, bad := parse(d.Text)
+		if bad == nil {
+			return out, a, true, h.keep(ctx, stage, &d)
+		}
+		a.state, a.why = isFailed, fmt.Sprintf("its reply could not be read: %v", bad)
+		if try+1 < tries {
+			again := *req
+			again.Messages = append(slices.Clip(req.Messages), said("assistant", cut(d.Text, maxShown)), said("user", choice.RepairInstruction(bad, string(req.Format.Schema))))
+			req = &again
+		}
+	}
+	return out, a, false, nil
+}

@@ -1,0 +1,363 @@
+package council
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"gatehouse/core/council/choice"
+	"gatehouse/core/council/claims"
+	"gatehouse/core/council/ledger"
+	"gatehouse/core/llm"
+	"gatehouse/core/orchestrator"
+)
+
+// several has all members answer, and chooses one of the answers.
+func (h *hearing) several(ctx context.Context) error {
+	h.primary = h.route.Scores[0].Model
+	h.route.Explored = false
+	if err := h.gather(ctx); err != nil || ctx.Err() != nil {
+		return err
+	}
+	var drafts []*orchestrator.Draft
+	var whole []*answer
+	for _, a := range h.answers {
+		if a.state == isOK {
+			whole, drafts = append(whole, a), append(drafts, &a.draft)
+		}
+	}
+	if len(whole) == 0 {
+		return nil
+	}
+	if err := h.keep(ctx, ledger.StageAnswer, drafts...); err != nil {
+		return err
+	}
+	h.blend()
+	for _, a := range whole {
+		a.score = choice.Weigh(h.domains, h.member(a))
+	}
+	if h.winner, h.reason = whole[0], "single"; len(whole) > 1 {
+		if err := h.decide(ctx, whole); err != nil || ctx.Err() != nil {
+			return err
+		}
+	}
+	switch {
+	case h.level == choice.Maximum:
+		return h.review(ctx, len(h.members)-1)
+	case h.disputed, choice.HighStakes(h.domains[0].Domain):
+		return h.review(ctx, 1)
+	}
+	return nil
+}
+
+// A round is the answers of all members, while they come.
+type round struct {
+	h       *hearing
+	names   []string // the primary in front
+	results chan result
+	open    int // calls whose result has not come
+	got     map[string]*answer
+	tools   []llm.Message // that the primary has called
+}
+
+type result struct {
+	name    string
+	attempt int // 0 is that of a primary, and of others before it calls tools
+	draft   orchestrator.Draft
+	err     error
+}
+
+// gather asks all members at once. The others are asked again when the primary calls
+// tools, with what these return. Wait after the second answer, or three times that
+// after the first, who has not answered is left out.
+func (h *hearing) gather(ctx context.Context) error {
+	r := &round{h: h, results: make(chan result, 2*len(h.members)), got: map[string]*answer{}}
+	r.names = append(r.names, h.primary)
+	for _, name := range h.order() {
+		if name != h.primary {
+			r.names = append(r.names, name)
+		}
+	}
+	for _, name := range r.names {
+		h.mark(name, "asked")
+	}
+	h.stage("asking")
+	all, stop := context.WithCancel(ctx)
+	err := r.run(all)
+	stop()
+	for r.open > 0 { // ends soon: their context has ended
+		<-r.results
+		r.open--
+	}
+	if err != nil || ctx.Err() != nil {
+		return err
+	}
+	for _, name := range r.names {
+		a := r.got[name]
+		if a == nil {
+			a = &answer{model: name, state: isLate, why: "it was too slow"}
+			h.mark(name, "late")
+		}
+		h.answers = append(h.answers, a)
+	}
+	return nil
+}
+
+func (r *round) run(ctx context.Context) error {
+	early, stopEarly := context.WithCancel(ctx)
+	defer stopEarly()
+	called := make(chan struct{}, 1)
+	primary := r.h.model(r.h.primary)
+	r.begin(r.h.primary, 0, func() (orchestrator.Draft, error) {
+		return r.h.lead(ctx, primary, nil, func() {
+			select {
+			case called <- struct{}{}:
+			default:
+			}
+		})
+	})
+	r.consult(early, 0, r.h.s.Prompt.Messages)
+	attempt, waiting, whole := 0, len(r.names), 0
+	var late <-chan time.Time
+	for waiting > 0 {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-late:
+			return nil
+		case <-called: // what the others said without its tools is not used
+			if attempt == 0 {
+				stopEarly()
+				attempt, late, whole = 1, nil, 0
+				clear(r.got)
+				waiting = len(r.names)
+			}
+		case x := <-r.results:
+			r.open--
+			if x.name != r.h.primary && x.attempt != attempt {
+				continue
+			}
+			if x.err != nil {
+				return x.err
+			}
+			if ctx.Err() != nil {
+				return nil
+			}
+			if x.name == r.h.primary && len(x.draft.Tools) > 0 {
+				if attempt == 0 { // the call was not seen yet
+					stopEarly()
+					clear(r.got)
+					attempt, whole, waiting = 1, 0, len(r.names)
+				}
+				r.consult(ctx, 1, append(slices.Clip(r.h.s.Prompt.Messages), x.draft.Tools...))
+			} else if x.name == r.h.primary && attempt == 1 {
+				r.consult(ctx, 1, r.h.s.Prompt.Messages)
+			}
+			waiting--
+			ok, err := r.take(ctx, x)
+			if err != nil {
+				return err
+			}
+			if ok {
+				whole++
+				late = r.wait(whole, late)
+			}
+		}
+	}
+	return nil
+}
+
+// wait returns when who has not answered is left out.
+func (r *round) wait(whole int, late <-chan time.Time) <-chan time.Time {
+	switch whole {
+	case 1:
+		return r.h.c.o.Clock.After(3 * r.h.m.Wait)
+	case 2:
+		return r.h.c.o.Clock.After(r.h.m.Wait)
+	}
+	return late
+}
+
+func (r *round) begin(name string, attempt int, call func() (orchestrator.Draft, error)) {
+	r.open++
+	go func() {
+		d, err := call()
+		r.results <- result{name, attempt, d, err}
+	}()
+}
+
+// consult asks all but the primary.
+func (r *round) consult(ctx context.Context, attempt int, messages []llm.Message) {
+	for _, name := range r.names[1:] {
+		m := r.h.model(name)
+		r.begin(name, attempt, func() (orchestrator.Draft, error) {
+			if d, ok := r.h.kept(ledger.StageAnswer, name); ok {
+				return d, nil
+			}
+			req := *r.h.s.Prompt
+			req.Messages = messages
+			req.System += "\n\n" + choice.ReportInstruction
+			if len(r.h.afford([]llm.Model{m}, &req)) == 0 {
+				return orchestrator.Draft{Model: name, Fault: overCost()}, nil
+			}
+			d, err := r.h.s.Ask(ctx, m, &req)
+			r.h.took(&d)
+			return d, err
+		})
+	}
+}
+
+// take notes an answer, and reports whether it is whole.
+func (r *round) take(ctx context.Context, x result) (bool, error) {
+	x.draft.Model = x.name
+	a, err := r.h.of(ctx, x.draft)
+	if err != nil {
+		return false, err
+	}
+	r.got[x.name] = a
+	state := "answered"
+	if a.state != isOK {
+		state = "failed"
+	}
+	r.h.mark(x.name, state)
+	r.h.stage("asking")
+	return a.state == isOK, nil
+}
+
+// decide compares, rates and ranks the answers.
+func (h *hearing) decide(ctx context.Context, whole []*answer) error {
+	h.stage("comparing")
+	bodies := make([]string, len(whole))
+	for i, a := range whole {
+		bodies[i] = a.text
+	}
+	set := claims.New(h.question, bodies)
+	relation := func(i, j int) choice.Relation { return set.Relation(i, j) }
+	grey := false
+	for i := range whole {
+		for j := range i {
+			grey = grey || relation(i, j) == choice.Unclear
+		}
+	}
+	if grey {
+		verdict, err := h.compare(ctx, whole)
+		if err != nil || ctx.Err() != nil {
+			return err
+		}
+		relation = settled(relation, verdict)
+	}
+	votes, err := h.rate(ctx, whole, relation)
+	if err != nil || ctx.Err() != nil {
+		return err
+	}
+	scores := make([]choice.Score, len(whole))
+	for i, a := range whole {
+		scores[i] = a.score
+	}
+	standings := choice.Peers(scores, votes)
+	for _, s := range standings {
+		whole[s.Author].wel, whole[s.Author].rated = s, true
+	}
+	h.winner, h.reason = whole[standings[0].Author], "welfare"
+	if len(votes) == 0 {
+		h.reason = "weight"
+	}
+	number(whole, relation)
+	for i, a := range whole {
+		for j, b := range whole {
+			if a.claim == h.winner.claim && b.claim != a.claim && relation(i, j) == choice.Contradict {
+				h.disputed = true
+			}
+		}
+	}
+	return nil
+}
+
+// settled returns a relation in which a judge's verdict decides what is unclear.
+func settled(relation func(i, j int) choice.Relation, verdict string) func(i, j int) choice.Relation {
+	of := map[string]choice.Relation{choice.VerdictAgree: choice.Agree, choice.VerdictComplementary: choice.Agree, choice.VerdictContradict: choice.Contradict}[verdict]
+	return func(i, j int) choice.Relation {
+		if r := relation(i, j); r != choice.Unclear {
+			return r
+		}
+		return of
+	}
+}
+
+// number gives answers that agree one claim, from 1 on.
+func number(whole []*answer, relation func(i, j int) choice.Relation) {
+	next := 0
+	for i, a := range whole {
+		a.claim = 0
+		for j := range i {
+			if relation(i, j) == choice.Agree && a.claim == 0 {
+				a.claim = whole[j].claim
+			}
+		}
+		if a.claim == 0 {
+			next++
+			a.claim = next
+		}
+	}
+}
+
+// compare has the judge compare the answers; "" if it does not.
+func (h *hearing) compare(ctx context.Context, whole []*answer) (string, error) {
+	var authors []string
+	for _, a := range whole {
+		authors = append(authors, a.model)
+	}
+	m := h.judge(authors...)
+	if m == nil { // all have answered: the best of them judges
+		m = h.judge()
+	}
+	req := h.judgeRequest(whole)
+	if len(h.afford([]llm.Model{m}, req)) == 0 {
+		return "", nil
+	}
+	v, a, ok, err := ask(ctx, h, ledger.StageJudge, m, req, 2, choice.ParseVerdict)
+	if err != nil || ctx.Err() != nil {
+		return "", err
+	}
+	h.reviews = append(h.reviews, a)
+	if !ok {
+		return "", nil
+	}
+	h.note.Judge = &v
+	return v.Verdict, nil
+}
+
+// rate has each author rate the others' answers.
+func (h *hearing) rate(ctx context.Context, whole []*answer, relation func(i, j int) choice.Relation) ([]choice.Vote, error) {
+	h.stage("rating")
+	type rated struct {
+		votes []choice.Vote
+		err   error
+	}
+	raters := make([]int, len(whole))
+	for i := range raters {
+		raters[i] = i
+	}
+	results := together(raters, func(i int) (x rated) {
+		b := choice.NewBallot(h.seed, i, len(whole))
+		m := h.model(whole[i].model)
+		req := h.ratingRequest(whole, b)
+		if len(h.afford([]llm.Model{m}, req)) == 0 {
+			return x
+		}
+		parse := func(text string) (map[string]float64, error) { return choice.ParseRatings(text, len(b.Authors)) }
+		ratings, _, ok, err := ask(ctx, h, ledger.StageRating, m, req, 1, parse)
+		if x.err = err; ok {
+			x.votes = b.Votes(ratings, relation)
+		}
+		return x
+	})
+	var votes []choice.Vote
+	for _, x := range results {
+		if x.err != nil {
+			return nil, x.err
+		}
+		votes = append(votes, x.votes...)
+	}
+	return votes, nil
+}
