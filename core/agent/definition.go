@@ -53,6 +53,7 @@ type agentFields struct {
 	Name             string
 	Description      string
 	Model            string
+	Accuracy         string
 	SystemPrompt     string `yaml:"system_prompt"`
 	Tools            *frontmatter.List
 	MCPServers       *frontmatter.List `yaml:"mcpServers"`
@@ -68,7 +69,7 @@ type agentFields struct {
 	}
 }
 
-var agentKeys = []string{"name", "description", "model", "system_prompt", "tools", "mcpServers", "trust_level", "write_permissions", "permissions", "context"}
+var agentKeys = []string{"name", "description", "model", "accuracy", "system_prompt", "tools", "mcpServers", "trust_level", "write_permissions", "permissions", "context"}
 
 // commands are true, false, or a list of patterns.
 type commands Commands
@@ -138,6 +139,12 @@ func (f *agentFields) agent(h *frontmatter.Header, above, body string) (Agent, *
 		File: h.File, Name: f.Name, Description: strings.TrimSpace(f.Description), Model: strings.TrimSpace(f.Model),
 		Prompt: strings.TrimSpace(f.SystemPrompt), Tools: f.Tools.Values(), Servers: f.MCPServers.Values(),
 		Context: Context{Include: f.Context.Include.Values(), Exclude: f.Context.Exclude.Values(), MaxTokens: f.Context.MaxTokens},
+	}
+	if f.Accuracy != "" {
+		if a.Model != "" || core.CouncilModel(f.Accuracy) == "" {
+			return Agent{}, h.At(above+"accuracy", "accuracy is one of %s, in place of model", strings.Join(core.AccuracyLevels(), ", "))
+		}
+		a.Model = core.CouncilModel(f.Accuracy)
 	}
 	if a.Prompt != "" && body != "" {
 		a.Prompt += "\n\n"

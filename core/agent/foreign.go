@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode"
 
+	"gatehouse/core"
 	"gatehouse/core/agent/frontmatter"
 )
 
@@ -34,7 +35,7 @@ func foreign(h *frontmatter.Header, below, above string) (ignored []string, note
 
 // provider returns a model's name with its provider, and a note where that was missing.
 func provider(model string) (name, note string) {
-	if model == "" || strings.Contains(model, "/") {
+	if model == "" || strings.Contains(model, "/") || core.CouncilLevel(model) != "" {
 		return model, ""
 	}
 	lower := strings.ToLower(model)

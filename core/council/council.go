@@ -7,8 +7,6 @@ package council
 import (
 	"context"
 	"log/slog"
-	"slices"
-	"strings"
 	"time"
 
 	"gatehouse/core"
@@ -20,22 +18,6 @@ import (
 	"gatehouse/core/store"
 	"gatehouse/core/texts"
 )
-
-// Name is the council's in front of a level: "council/high". Alone it is balanced.
-const Name = "council"
-
-// Level returns the accuracy level that a model's name stands for; "" if it is not
-// the council's.
-func Level(model string) string {
-	if model == Name {
-		return choice.Balanced
-	}
-	level, ok := strings.CutPrefix(model, Name+"/")
-	if !ok || !slices.Contains(choice.Levels(), level) {
-		return ""
-	}
-	return level
-}
 
 // A Ledger stores questions, what members return, and what outcomes say about them;
 // *ledger.Store is one.
@@ -86,7 +68,7 @@ func New(o Options) *Council {
 }
 
 // Level implements orchestrator.Council.
-func (c *Council) Level(model string) string { return Level(model) }
+func (c *Council) Level(model string) string { return core.CouncilLevel(model) }
 
 // Answer implements orchestrator.Council.
 func (c *Council) Answer(ctx context.Context, s *orchestrator.Sitting) (orchestrator.Verdict, error) {

@@ -188,11 +188,13 @@ func (h *hearing) of(ctx context.Context, d orchestrator.Draft) (*answer, error)
 // keep stores whole drafts of a stage, and bills them.
 func (h *hearing) keep(ctx context.Context, stage string, drafts ...*orchestrator.Draft) error {
 	var stages []ledger.Stage
+	var fresh []*orchestrator.Draft
 	for _, d := range drafts {
-		if d.Fault != nil {
+		if _, before := h.stored[stage+" "+d.Model]; before || d.Fault != nil {
 			continue
 		}
 		_, report, said := choice.SplitReport(d.Text)
+		fresh = append(fresh, d)
 		stages = append(stages, ledger.Stage{Query: h.id, Stage: stage, Model: d.Model, Content: d.Text, Detail: ledger.Detail{
 			LatencyMS: d.First.Milliseconds(), TotalMS: d.Took.Milliseconds(), InputTokens: d.Used.Input, OutputTokens: d.Used.Output,
 			MicroUSD: d.MicroUSD, Confidence: report.Confidence, Reported: said, Domain: report.Domain}})
@@ -200,7 +202,7 @@ func (h *hearing) keep(ctx context.Context, stage string, drafts ...*orchestrato
 	if len(stages) == 0 {
 		return nil
 	}
-	return h.c.o.Ledger.SaveAll(ctx, stages, func(ctx context.Context, tx *store.Tx) error { return h.s.Record(ctx, tx, drafts...) })
+	return h.c.o.Ledger.SaveAll(ctx, stages, func(ctx context.Context, tx *store.Tx) error { return h.s.Record(ctx, tx, fresh...) })
 }
 
 // kept returns what an earlier attempt has stored.

@@ -15,29 +15,21 @@ import (
 // Models are the models that may answer.
 type Models interface{ Names(guest bool) []string }
 
-// A level is one of the council's, with the name of its model.
-type level struct{ name, model string }
-
-func levels() []level {
-	return []level{{"fast", "council/fast"}, {"balanced", "council"}, {"high", "council/high"}, {"maximum", "council/maximum"}}
-}
-
 // New returns the command. choose is /model.
 func New(models Models, choose func(context.Context, command.Request) (command.Outcome, error), asks *ask.Buttons) func(context.Context, command.Request) (command.Outcome, error) {
 	return func(ctx context.Context, r command.Request) (command.Outcome, error) {
 		names := models.Names(!r.Manages() && r.Trust <= core.Sandboxed)
-		var open []level
-		for _, l := range levels() {
-			if slices.Contains(names, l.model) {
-				open = append(open, l)
+		var open []string
+		for _, level := range core.AccuracyLevels() {
+			if slices.Contains(names, core.CouncilModel(level)) {
+				open = append(open, level)
 			}
 		}
-		word := strings.ToLower(r.Args())
-		switch i := slices.IndexFunc(open, func(l level) bool { return l.name == word }); {
+		switch word := strings.ToLower(r.Args()); {
 		case word == "off":
 			return choose(ctx, with(r, "default"))
-		case i >= 0:
-			out, err := choose(ctx, with(r, open[i].model))
+		case slices.Contains(open, word):
+			out, err := choose(ctx, with(r, core.CouncilModel(word)))
 			if err == nil && out.Write != nil {
 				out.Text = texts.Text("accuracy_chosen", texts.With{"Level": word})
 			}
@@ -46,8 +38,8 @@ func New(models Models, choose func(context.Context, command.Request) (command.O
 			return command.Outcome{Text: texts.Text("accuracy_none")}, nil
 		}
 		o := ask.Offer{Command: "accuracy"}
-		for _, l := range open {
-			o.Add(l.name, l.name)
+		for _, level := range open {
+			o.Add(level, level)
 		}
 		o.Add(texts.Text("accuracy_off"), "off")
 		return asks.Offer(r, texts.Text("accuracy_levels"), o)

@@ -34,6 +34,10 @@ type Options struct {
 
 	NoImages bool // refuses pictures, as models without vision do
 	NoFiles  bool // refuses file parts
+	// Choose returns the answer to a request where the script is empty; the zero Reply is
+	// Default. Nil: always Default.
+	Choose func(Request) Reply
+
 	NoFormat bool // knows no response_format of a schema, as older servers
 }
 
@@ -96,6 +100,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	rec.Body = body
+	scripted := s.Scripted()
 	reply, parsed, refusal := s.judge(r, body)
 	if parsed != nil {
 		rec.Model, rec.Messages, rec.Usage = parsed.Model, parsed.Messages, parsed.StreamOptions.usage()
@@ -116,6 +121,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.Record(rec)
 		s.list(w)
 	default:
+		if s.o.Choose != nil && !scripted {
+			if chosen := s.o.Choose(rec); !chosen.isZero() {
+				reply = chosen
+			}
+		}
 		rec.Status = reply.manner().Answers()
 		s.Record(rec)
 		s.play(w, r, parsed, reply)

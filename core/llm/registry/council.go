@@ -4,35 +4,10 @@ import (
 	"context"
 	"iter"
 	"slices"
-	"strings"
 
 	"gatehouse/core"
 	"gatehouse/core/llm"
 )
-
-// Council begins the names of a council's levels: "council/high". Alone it is the
-// level balanced.
-const Council = "council"
-
-// levels are the accuracy levels of a council.
-var levels = []string{"fast", "balanced", "high", "maximum"}
-
-// CouncilLevel returns the name of a council's level; "" if there is no such level.
-func CouncilLevel(level string) string {
-	switch {
-	case level == "balanced":
-		return Council
-	case slices.Contains(levels, level):
-		return Council + "/" + level
-	}
-	return ""
-}
-
-// IsCouncil reports whether a name is the council's.
-func IsCouncil(name string) bool {
-	rest, ok := strings.CutPrefix(name, Council)
-	return ok && (rest == "" || CouncilLevel(strings.TrimPrefix(rest, "/")) != "")
-}
 
 // A Sitting is the models of a council.
 type Sitting struct {
@@ -88,11 +63,12 @@ func (m *Models) seats(c Config, o Options) error {
 		}
 	}
 	first := llm.Fallback(m.Sitting.Members...)
-	for _, level := range levels {
-		name := CouncilLevel(level)
+	for _, level := range core.AccuracyLevels() {
+		name := core.CouncilModel(level)
 		m.byName[name], m.listed[name], m.Names = &seat{name, m.Sitting.Members, first}, true, append(m.Names, name)
 	}
-	m.byName[Council+"/balanced"], m.listed[Council+"/balanced"] = m.byName[Council], true
+	const balanced = "council/balanced" // another name of it
+	m.byName[balanced], m.listed[balanced] = m.byName[core.CouncilModel("balanced")], true
 	return nil
 }
 
@@ -115,7 +91,7 @@ func (m *Models) seated(name string) (llm.Model, error) {
 // forGuests returns the model that answers guests where no model is set for them:
 // never the council.
 func (m *Models) forGuests() llm.Model {
-	if IsCouncil(m.Default()) {
+	if core.CouncilLevel(m.Default()) != "" {
 		return llm.Fallback(m.Sitting.Members...)
 	}
 	return m.First

@@ -113,7 +113,7 @@ func New(c Config, o Options) (*Models, error) {
 
 // named returns the model of a setting, which anyone may then choose.
 func (m *Models) named(c Config, name string, o Options) (llm.Model, error) {
-	if IsCouncil(name) {
+	if core.CouncilLevel(name) != "" {
 		return m.seated(name)
 	}
 	delete(m.listed, name)

@@ -86,6 +86,13 @@ func (s *Server[Reply, Request]) Next(usual Reply, saysNothing func(Reply) bool)
 	return r
 }
 
+// Scripted reports whether there are replies left in the script.
+func (s *Server[Reply, Request]) Scripted() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.script) > 0
+}
+
 // Requests returns the last 1,000 requests, oldest first.
 func (s *Server[Reply, Request]) Requests() []Request {
 	s.mu.Lock()

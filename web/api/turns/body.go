@@ -30,6 +30,7 @@ type chatRequest struct {
 	Message            string
 	SessionID          string
 	Model              string
+	Accuracy           string
 	TrustLevel         string
 	CancelOnDisconnect bool
 	WorkingDirectory   string
@@ -122,7 +123,7 @@ func parseChat(raw []byte) (req chatRequest, ignored []string, err error) {
 		return req, nil, err
 	}
 	into := map[string]any{
-		"message": &req.Message, "session_id": &req.SessionID, "model": &req.Model, "trust_level": &req.TrustLevel,
+		"message": &req.Message, "session_id": &req.SessionID, "model": &req.Model, "accuracy": &req.Accuracy, "trust_level": &req.TrustLevel,
 		"cancel_on_disconnect": &req.CancelOnDisconnect, "working_directory": &req.WorkingDirectory, "system_prompt": &req.SystemPrompt,
 		"agent_path": &req.AgentPath, "module": &req.Module, "workspace": &req.Workspace, "contexts": &req.Contexts,
 		"initial_context": &req.InitialContext, "continued_from": &req.ContinuedFrom,
@@ -171,6 +172,16 @@ func (q *chatRequest) check() error {
 		if len(f.value) > f.most {
 			return fields.Problem(web.TooLarge, f.name, fmt.Sprintf("the field %s is over %d bytes", f.name, f.most))
 		}
+	}
+	if q.Accuracy != "" {
+		name := core.CouncilModel(q.Accuracy)
+		switch {
+		case name == "":
+			return fields.Problem(web.Invalid, "accuracy", "the field accuracy must be one of "+strings.Join(core.AccuracyLevels(), ", "))
+		case q.Model != "" && core.CouncilLevel(q.Model) == "":
+			return fields.Problem(web.Invalid, "accuracy", "give either the field model or accuracy, which chooses the council of models")
+		}
+		q.Model = name
 	}
 	if len(q.Contexts) > maxContexts {
 		return fields.Problem(web.TooLarge, "contexts", fmt.Sprintf("the field contexts holds more than %d paths", maxContexts))

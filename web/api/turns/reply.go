@@ -23,6 +23,7 @@ type chatReply struct {
 	Warnings      []core.Warning      `json:"warnings"`
 	SessionResume *core.SessionResume `json:"session_resume"`
 	StopReason    string              `json:"stop_reason,omitempty"`
+	*core.Council
 }
 
 // object waits for the run and answers with one JSON object.
@@ -44,6 +45,7 @@ func (a *API) object(w http.ResponseWriter, r *http.Request, events entries, t *
 			}
 			reply.SessionID, reply.Response, reply.Model, reply.Usage = d.SessionID, d.Response, d.Model, d.Usage
 			reply.DurationMS, reply.ToolCalls, reply.SessionResume, reply.StopReason = d.DurationMS, d.ToolCalls, d.SessionResume, d.StopReason
+			reply.Council = d.Council
 		case "warning":
 			var n core.Warning
 			if json.Unmarshal(e.Data, &n) == nil {
