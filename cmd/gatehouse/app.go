@@ -340,11 +340,8 @@ func (a *app) joinRuns(qm *metrics.Metrics) (err error) {
 		return err
 	}
 	pdf, err := pdfs()
-	if err != nil {
-		return err
-	}
-	several, err := a.openCouncil()
-	if err != nil {
+	several, err2 := a.openCouncil()
+	if err := errors.Join(err, err2); err != nil {
 		return err
 	}
 	a.openActivity(prices.Cost)
@@ -371,8 +368,4 @@ func (a *app) joinRuns(qm *metrics.Metrics) (err error) {
 		Limits: orchestrator.Limits{RunTime: a.cfg.LimitRunTime, Silence: a.cfg.LimitSilence, OutputTokens: a.cfg.LimitOutputTokens, Rounds: a.cfg.LimitRounds},
 	})
 	return nil
-}
-
-func (a *app) modelOptions() registry.Options {
-	return registry.Options{Search: a.search, Clock: a.clock, Log: a.log, Health: a.health}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -119,15 +118,11 @@ func TestTheCouncilAnswersTheAPIAndStreamsItsProgress(t *testing.T) {
 	var done map[string]any
 	_, events := s.chatEvents(map[string]any{"message": "When was the bridge opened?", "accuracy": "high"}, nil)
 	for _, e := range events {
-		var x map[string]any
-		if err := json.Unmarshal(e.Data, &x); err != nil {
-			t.Fatal(err)
-		}
-		switch x["type"] {
+		switch e.Type {
 		case "deliberation":
-			stages = append(stages, fmt.Sprint(x["stage"]))
+			stages = append(stages, fmt.Sprint(e.Data["stage"]))
 		case "done":
-			done = x
+			done = e.Data
 		}
 	}
 	if done["confidence"] != "High" || done["accuracy_level"] != "high" || done["query_id"] == "" || len(done["models_used"].([]any)) != 3 {

@@ -26,6 +26,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		reviews:  prometheus.NewCounter(prometheus.CounterOpts{Name: "gatehouse_council_reviews_total", Help: "Reviews of answers that were asked for."}),
 		members:  prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "gatehouse_council_member_seconds", Help: "Time of a call of a member.", Buckets: []float64{.1, .25, .5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320}}, []string{"model"}),
 	}
+	m.members.WithLabelValues("other")
 	for _, level := range choice.Levels() {
 		for _, outcome := range []string{"done", "failed"} {
 			m.queries.WithLabelValues(level, outcome)

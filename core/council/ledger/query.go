@@ -123,10 +123,7 @@ func (s *Store) SaveAll(ctx context.Context, stages []Stage, also func(context.C
 	}
 	err := s.o.DB.Tx(ctx, func(tx *store.Tx) error {
 		for i, st := range stages {
-			state := "ok"
-			if st.Error != "" {
-				state = "failed"
-			}
+			state := map[bool]string{true: "ok", false: "failed"}[st.Error == ""]
 			if c := st.Detail.Confidence; math.IsNaN(c) || math.IsInf(c, 0) { // JSON has neither
 				st.Detail.Confidence, st.Detail.Reported = 0, false
 			}
