@@ -340,8 +340,11 @@ func (a *app) joinRuns(qm *metrics.Metrics) (err error) {
 		return err
 	}
 	pdf, err := pdfs()
-	several, err2 := a.openCouncil()
-	if err := errors.Join(err, err2); err != nil {
+	if err != nil {
+		return err
+	}
+	several, err := a.openCouncil()
+	if err != nil {
 		return err
 	}
 	a.openActivity(prices.Cost)

@@ -3,6 +3,7 @@ package main
 import (
 	"gatehouse/connectors/chat"
 	"gatehouse/connectors/chat/why"
+	chatcommand "gatehouse/core/command"
 	"gatehouse/core/council"
 	"gatehouse/core/council/domains"
 	"gatehouse/core/council/ledger"
@@ -30,7 +31,7 @@ func (a *app) openCouncil() (*council.Council, error) {
 	}
 	return council.New(council.Options{
 		Members: func() council.Members { return membersOf(a) }, Ledger: a.council, Evidence: a.council, Classify: classifier.Classify,
-		Clock: a.clock, Log: a.log, Metrics: council.NewMetrics(a.reg),
+		Clock: a.clock, Log: a.log, Metrics: council.NewMetrics(a.reg), Pick: chatcommand.PickData,
 	}), nil
 }
 
