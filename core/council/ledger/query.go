@@ -108,8 +108,12 @@ type Detail struct {
 	Domain       string  `json:"domain"`   // as it reported it
 }
 
-// SaveAll stores what models returned, once it is whole, in one transaction, in which
-// also is called. What an earlier attempt has stored stays.
+// Save is SaveAll of one stage.
+func (s *Store) Save(ctx context.Context, st Stage) error {
+	return s.SaveAll(ctx, []Stage{st}, func(context.Context, *store.Tx) error { return nil })
+}
+
+// SaveAll stores whole replies in one transaction with also. What is stored before stays.
 func (s *Store) SaveAll(ctx context.Context, stages []Stage, also func(context.Context, *store.Tx) error) error {
 	contents := make([]string, len(stages))
 	for i, st := range stages {
@@ -123,11 +127,8 @@ func (s *Store) SaveAll(ctx context.Context, stages []Stage, also func(context.C
 			if c := st.Detail.Confidence; math.IsNaN(c) || math.IsInf(c, 0) { // JSON has neither
 				st.Detail.Confidence, st.Detail.Reported = 0, false
 			}
-			_, err := tx.Exec(ctx, `INSERT INTO council_stages (query_id, stage, model_id, state, content, error, detail, created_at)
-				SELECT $1, $2, $3, $4, $5, $6, $7, $8 WHERE EXISTS (SELECT 1 FROM council_queries WHERE query_id = $1)
-				ON CONFLICT DO NOTHING`,
-				st.Query, st.Stage, st.Model, map[bool]string{true: "ok", false: "failed"}[st.Error == ""], contents[i], cut(st.Error, maxError), asJSON(st.Detail), core.Stamp(tx.Time()))
-			if err != nil {
+			if _, err := tx.Exec(ctx, `INSERT INTO council_stages (query_id, stage, model_id, state, content, error, detail, created_at) SELECT $1, $2, $3, $4, $5, $6, $7, $8 WHERE EXISTS (SELECT 1 FROM council_queries WHERE query_id = $1) ON CONFLICT DO NOTHING`,
+				st.Query, st.Stage, st.Model, map[bool]string{true: "ok", false: "failed"}[st.Error == ""], contents[i], cut(st.Error, maxError), asJSON(st.Detail), core.Stamp(tx.Time())); err != nil {
 				return err
 			}
 		}
