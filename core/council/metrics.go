@@ -24,7 +24,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		queries:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "gatehouse_council_queries_total", Help: "Questions that a council was asked, by level and how they ended."}, []string{"level", "outcome"}),
 		disputes: prometheus.NewCounter(prometheus.CounterOpts{Name: "gatehouse_council_disputes_total", Help: "Questions whose answers contradict each other."}),
 		reviews:  prometheus.NewCounter(prometheus.CounterOpts{Name: "gatehouse_council_reviews_total", Help: "Reviews of answers that were asked for."}),
-		members:  prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "gatehouse_council_member_seconds", Help: "Time of a call of a member.", Buckets: []float64{.1, .25, .5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320}}, []string{"model"}),
+		members:  prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "gatehouse_council_member_seconds", Help: "Time of a call of a member.", Buckets: []float64{.0005, .005, .025, .1, .25, .5, 1, 2.5, 5, 10, 20, 40, 80, 160, 300}}, []string{"model"}),
 	}
 	m.members.WithLabelValues("other")
 	for _, level := range choice.Levels() {
