@@ -28,18 +28,19 @@ type change struct {
 
 // unlogged are the unsafe routes that leave no audit row, and why.
 var unlogged = map[string]string{
-	"POST /api/chat":                 "a turn has rows of its own: inbox, run, usage",
-	"POST /api/sync/pull":            "it changes nothing",
-	"POST /api/bots/{bot}/test":      "it changes nothing",
-	"POST /v1/chat/completions":      "a turn has rows of its own: inbox, run, usage",
-	"POST /api/chat/stream":          "a turn has rows of its own: inbox, run, usage",
-	"POST /v1/responses":             "a turn has rows of its own: inbox, run, usage",
-	"POST /v1/responses/{id}/cancel": "it is what a disconnect does to other answers; the run's row has its end",
-	"DELETE /v1/responses/{id}":      "it hides what its client stored; the deletion of the session behind it has a row, without a user",
-	"POST /api/context/backups/run":  "a model writes a note on a session; usage has a row",
-	"POST /v1/embeddings":            "it changes nothing; usage has a row",
-	"POST /v1/audio/transcriptions":  "it changes nothing",
-	"DELETE /mcp":                    "it ends a session of the protocol, which holds nothing",
+	"POST /api/chat":                            "a turn has rows of its own: inbox, run, usage",
+	"POST /api/sync/pull":                       "it changes nothing",
+	"POST /api/bots/{bot}/test":                 "it changes nothing",
+	"POST /v1/chat/completions":                 "a turn has rows of its own: inbox, run, usage",
+	"POST /api/chat/stream":                     "a turn has rows of its own: inbox, run, usage",
+	"POST /v1/responses":                        "a turn has rows of its own: inbox, run, usage",
+	"POST /v1/responses/{id}/cancel":            "it is what a disconnect does to other answers; the run's row has its end",
+	"DELETE /v1/responses/{id}":                 "it hides what its client stored; the deletion of the session behind it has a row, without a user",
+	"POST /api/context/backups/run":             "a model writes a note on a session; usage has a row",
+	"POST /v1/embeddings":                       "it changes nothing; usage has a row",
+	"POST /api/council/queries/{query_id}/pick": "the asker's own choice between answers; the question's row has it, with its time",
+	"POST /v1/audio/transcriptions":             "it changes nothing",
+	"DELETE /mcp":                               "it ends a session of the protocol, which holds nothing",
 }
 
 // TestEveryUnsafeRouteLeavesAnAuditRow walks the document that is served: each

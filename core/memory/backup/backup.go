@@ -91,6 +91,11 @@ func New(o Options) *Store {
 		Name: "gatehouse_context_backups_total", Help: "Context backups by trigger and outcome.",
 	}, []string{"trigger", "outcome"})}
 	o.Registry.MustRegister(s.written)
+	for _, trigger := range []string{Threshold, Count, Gap, Manual, Stale} { // so that they are there from the start
+		for _, outcome := range []string{"written", "failed"} {
+			s.written.WithLabelValues(trigger, outcome)
+		}
+	}
 	return s
 }
 
