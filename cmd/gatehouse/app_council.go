@@ -31,7 +31,7 @@ func (a *app) openCouncil() (*council.Council, error) {
 	}
 	return council.New(council.Options{
 		Members: func() council.Members { return membersOf(a) }, Ledger: a.council, Evidence: a.council, Classify: classifier.Classify,
-		Clock: a.clock, Log: a.log, Metrics: council.NewMetrics(a.reg), Pick: chatcommand.PickData,
+		Clock: a.clock, Metrics: council.NewMetrics(a.reg), Pick: chatcommand.PickData,
 	}), nil
 }
 

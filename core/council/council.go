@@ -6,7 +6,6 @@ package council
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
 	"gatehouse/core"
@@ -52,7 +51,6 @@ type Options struct {
 	Classify func(question string) []choice.Share
 	Pick     func(query, model string) string // data of the button that picks an answer; nil: no buttons
 	Clock    core.Clock
-	Log      *slog.Logger
 	Metrics  *Metrics
 }
 

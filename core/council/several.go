@@ -57,7 +57,6 @@ type round struct {
 	results chan result
 	open    int // calls whose result has not come
 	got     map[string]*answer
-	tools   []llm.Message // that the primary has called
 }
 
 type result struct {
