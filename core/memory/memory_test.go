@@ -597,3 +597,23 @@ func TestTheNameOfARequestOfAnotherUserIsRefused(t *testing.T) {
 		t.Errorf("%+v, %v", l, err)
 	}
 }
+
+func TestACorrectionThatCannotBeDecryptedIsLeftOutAlone(t *testing.T) {
+	r := open(t)
+	damaged := r.hear(1, "correction: our office is in Hamburg")
+	r.hear(1, "correction: our server is called Ada")
+	err := r.db.Tx(t.Context(), func(tx *store.Tx) error {
+		_, err := tx.Exec(t.Context(), `UPDATE corrections SET corrective_instruction = 'damaged' WHERE correction_id = $1`, damaged.Correction.ID)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, _, err := r.List(t.Context(), 1, memory.Filter{})
+	if err != nil || len(list) != 1 || !strings.Contains(list[0].Text, "Ada") {
+		t.Errorf("listed %+v, %v", list, err)
+	}
+	if l := r.hear(1, "correction: our office is in Bremen"); !strings.Contains(l.Correction.Text, "Bremen") {
+		t.Errorf("nothing is learnt beside it: %+v", l)
+	}
+}

@@ -104,7 +104,8 @@ func (s *Store) seal(c *Correction) (text, canonical, about string, err error) {
 	return
 }
 
-// rows returns the corrections that a condition selects.
+// rows returns the corrections that a condition selects. One whose text cannot be
+// decrypted is left out and logged, so that it costs its user that one alone.
 func (s *Store) rows(ctx context.Context, q store.Queryer, where string, args ...any) ([]Correction, error) {
 	var rows []row
 	if err := q.Select(ctx, &rows, selectRows+where, args...); err != nil {
@@ -114,7 +115,8 @@ func (s *Store) rows(ctx context.Context, q store.Queryer, where string, args ..
 	for i := range rows {
 		c, err := s.open(&rows[i])
 		if err != nil {
-			return nil, err
+			s.o.Log.Error("a correction is left out: its text cannot be decrypted", "correction", rows[i].ID, "user", rows[i].User, "err", err)
+			continue
 		}
 		out = append(out, c)
 	}
