@@ -17,6 +17,11 @@ import (
 // openMemory fills the options with a real memory.
 func (w *world) openMemory(db *store.DB, o *admin.Options) {
 	w.memory = memory.New(memory.Options{DB: db, Clock: w.clock})
+	w.blame = func(id string, delta int) {
+		must(db.Tx(context.Background(), func(tx *store.Tx) error {
+			return w.memory.Blamed(context.Background(), tx, core.Operator, id, delta)
+		}))
+	}
 	o.Memory = adminmemory.Options{Reader: w.memory, Writer: w.memory, Restore: w.memory.Restore}
 }
 
@@ -55,6 +60,14 @@ func TestMemoryPage_ShowsTheAccountsOwnWithOpenQuestions(t *testing.T) {
 		t.Error("the search shows what has not the word")
 	}
 	s.get("/admin/memory?q=xyz").has(t, "Nothing found")
+}
+
+func TestMemoryPage_ShowsWhatACorrectionDidToTheScoreOfItsModel(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	_, err := s.world.memory.Hear(t.Context(), memory.Message{User: core.Operator, Source: "a", Text: "correction: No, it is Canberra.", Question: "What is the capital?", Answer: "Sydney.", Model: "lab/small"})
+	must(err)
+	s.world.blame(s.world.inForce(core.Operator)[0].ID, -1)
+	s.get("/admin/memory").has(t, "changed the score of <bdi>lab/small</bdi> by -1")
 }
 
 func TestMemoryPage_EditsPinsDeletesAndUndoes(t *testing.T) {

@@ -74,6 +74,7 @@ type world struct {
 	imports   *importWorld
 	journal   *journal.Store
 	memory    *memory.Store
+	blame     func(id string, delta int)
 	daily     *dailyWorld
 	active    []bus.Info
 	level     string // the log's, as the panel has set it

@@ -12,8 +12,20 @@ import (
 
 // councils are the parts of the app that councils of several models need.
 type councils struct {
-	council *ledger.Store // questions, answers, outcomes and domains
+	council    *ledger.Store       // questions, answers, outcomes and domains
+	classifier *domains.Classifier // of questions and corrections
 }
+
+// domainOf returns the root domain of a text, general where none is likely.
+func (c *councils) domainOf(text string) string {
+	if likely := c.classifier.Classify(text)[0]; likely.Weight >= likelyDomain {
+		return likely.Domain
+	}
+	return domains.General
+}
+
+// likelyDomain is how likely a domain must be for a correction to be of it.
+const likelyDomain = 0.7
 
 // councilCommands returns the chat commands of councils.
 func councilCommands(c *why.Commands) []chat.Command {
@@ -25,12 +37,12 @@ func councilCommands(c *why.Commands) []chat.Command {
 
 // openCouncil returns what answers turns for models named council.
 func (a *app) openCouncil() (*council.Council, error) {
-	classifier, err := domains.NewClassifier()
-	if err != nil {
+	var err error
+	if a.classifier, err = domains.NewClassifier(); err != nil {
 		return nil, err
 	}
 	return council.New(council.Options{
-		Members: func() council.Members { return membersOf(a) }, Ledger: a.council, Evidence: a.council, Classify: classifier.Classify,
+		Members: func() council.Members { return membersOf(a) }, Ledger: a.council, Evidence: a.council, Classify: a.classifier.Classify,
 		Clock: a.clock, Metrics: council.NewMetrics(a.reg), Pick: chatcommand.PickData,
 	}), nil
 }

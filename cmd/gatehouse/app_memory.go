@@ -15,13 +15,10 @@ import (
 // remembered is what persons said about answers.
 type remembered struct{ corrections *corememory.Store }
 
-// remembers builds the memory of corrections, and returns it as runs use it, nil where it is off.
+// remembers builds the memory of corrections, and returns it as runs use it.
 func (a *app) remembers() orchestrator.Memory {
-	a.corrections = corememory.New(corememory.Options{DB: a.db, Clock: a.clock, Log: a.log, Box: a.sealed, Metrics: corememory.NewMetrics(a.reg), Ring: func() { a.bus.Ring("memory") }})
-	if !a.cfg.Memory {
-		return nil
-	}
-	return remembering.New(remembering.Options{Store: a.corrections, Log: a.log, Clock: a.clock, Open: a.asks.Open})
+	a.corrections = corememory.New(corememory.Options{DB: a.db, Clock: a.clock, Log: a.log, Box: a.sealed, Metrics: corememory.NewMetrics(a.reg), Ring: func() { a.bus.Ring("memory") }, Domain: a.domainOf})
+	return remembering.New(remembering.Options{Store: a.corrections, Off: !bool(a.cfg.Memory), Judged: a.council, Log: a.log, Clock: a.clock, Open: a.asks.Open})
 }
 
 // memoryCommands returns the chat commands of the memory.

@@ -65,7 +65,7 @@ cmd/gatehouse/memory: core
 cmd/gatehouse/models: configs configs/live configs/providers core core/agent core/claudecli core/llm core/llm/registry core/watch
 cmd/gatehouse/ownfiles: configs core/backup/directory core/sandbox core/vault
 cmd/gatehouse/phones: connectors/discord/discordtest connectors/telegram/telegramtest core
-cmd/gatehouse/remembering: connectors/chat/memory core core/ask core/memory core/orchestrator core/store  # the memory in runs
+cmd/gatehouse/remembering: connectors/chat/memory core core/ask core/council/ledger core/memory core/orchestrator core/store  # the memory in runs
 cmd/gatehouse/restore: admin/settings cmd/gatehouse/backups configs core core/backup core/backup/directory core/store core/vault
 cmd/gatehouse/scheduling: core core/agent core/orchestrator core/permission core/permission/guard core/schedule core/schedule/daily core/schedule/remind core/session core/store core/tool core/tool/daily core/tool/remind core/vault
 cmd/gatehouse/sealing: configs core core/council/ledger core/memory core/memory/backup core/sealed core/sealed/columns core/store core/vault

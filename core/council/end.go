@@ -180,6 +180,9 @@ func (h *hearing) finish(ctx context.Context, d *core.Council) error {
 				run.Welfare = a.wel.Welfare
 			}
 		}
+		if round == ledger.RoundAnswer {
+			run.Corrections = h.s.Corrections
+		}
 		if a.draft.MicroUSD != nil {
 			sum += *a.draft.MicroUSD
 		} else if a.state == isOK {

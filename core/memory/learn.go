@@ -80,9 +80,35 @@ func (s *Store) Hear(ctx context.Context, m Message) (l Learnt, err error) {
 	return l, err
 }
 
+// An Opinion is what a message says about the answer before it.
+type Opinion string
+
+// Opinions. A message without a correction is a weak sign that the answer was right; an
+// instruction or a preference says neither.
+const (
+	NoOpinion  Opinion = ""
+	FoundRight Opinion = "right"
+	FoundWrong Opinion = "wrong"
+)
+
+// Opinion returns what a message says about the answer before it. It stores nothing.
+func (s *Store) Opinion(m Message) Opinion {
+	if m.Answer == "" || strings.TrimSpace(m.Text) == "" {
+		return NoOpinion
+	}
+	found := detect.Detect(detect.Message{Text: m.Text, Answer: m.Answer, Threshold: s.o.Threshold})
+	switch {
+	case found.Layer == detect.None:
+		return FoundRight
+	case found.Layer != detect.Implicit && (found.Type == detect.Factual || found.Type == detect.Failure):
+		return FoundWrong
+	}
+	return NoOpinion
+}
+
 // draft returns the correction that a message is; without a Status it is not worth a card.
 func (s *Store) draft(m *Message, found *detect.Result) Correction {
-	c := Correction{ID: uuid.NewString(), User: m.User, Type: found.Type, Scope: found.Scope, Text: clean(found.Text, MaxText), Domain: found.Domain, Via: ViaRules,
+	c := Correction{ID: uuid.NewString(), User: m.User, Type: found.Type, Scope: found.Scope, Text: clean(found.Text, MaxText), Via: ViaRules,
 		Confidence: sureRules, Session: m.Session, Model: m.Model}
 	topic := len(detect.Words(c.Text))
 	if found.Type == detect.Factual && m.Answer != "" { // it is about the question, whose domain it has too
@@ -90,9 +116,9 @@ func (s *Store) draft(m *Message, found *detect.Result) Correction {
 			c.About = clean(m.Question, maxAbout)
 		}
 		c.Canonical = detect.Canonical(c.About)
-		if c.Domain == "general" {
-			c.Domain = detect.Domain(c.About)
-		}
+	}
+	if c.Domain = s.o.Domain(c.Text); c.Domain == general && c.About != "" {
+		c.Domain = s.o.Domain(c.About)
 	}
 	if c.Canonical == "" {
 		c.Canonical = detect.Canonical(c.Text)

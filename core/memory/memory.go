@@ -57,6 +57,9 @@ const (
 	ViaExplicit = "explicit"
 )
 
+// general is the domain of what is about none.
+const general = "general"
+
 // Confidences.
 const (
 	sureExplicit = .85
@@ -133,6 +136,8 @@ type Options struct {
 	Threshold float64
 	Metrics   *Metrics // nil: none are counted
 	Ring      func()   // reports a change to open pages; may be nil
+	// Domain returns the domain of a text, "general" for none; nil is detect.Domain.
+	Domain func(text string) string
 }
 
 // A Store keeps corrections. It is safe for concurrent use.
@@ -154,6 +159,9 @@ func New(o Options) *Store {
 	}
 	if o.Metrics == nil {
 		o.Metrics = NewMetrics(nil)
+	}
+	if o.Domain == nil {
+		o.Domain = detect.Domain
 	}
 	if o.Ring == nil {
 		o.Ring = func() {}

@@ -617,3 +617,24 @@ func TestACorrectionThatCannotBeDecryptedIsLeftOutAlone(t *testing.T) {
 		t.Errorf("nothing is learnt beside it: %+v", l)
 	}
 }
+
+func TestMessageSaysWhetherTheAnswerBeforeItWasRight(t *testing.T) {
+	t.Parallel()
+	r := open(t)
+	for text, want := range map[string]memory.Opinion{
+		"No, the capital of Australia is Canberra.": memory.FoundWrong,
+		"That's wrong, the capital is Canberra.":    memory.FoundWrong,
+		"Thank you.":                                memory.FoundRight,
+		"And how far is it from Sydney?":            memory.FoundRight,
+		"From now on, always use metric units.":     memory.NoOpinion,
+		"I prefer short answers.":                   memory.NoOpinion,
+		" ":                                         memory.NoOpinion,
+	} {
+		if got := r.Opinion(memory.Message{User: ann, Session: "s1", Text: text, Answer: "It is Sydney."}); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+	if got := r.Opinion(memory.Message{User: ann, Text: "No, it is Canberra."}); got != memory.NoOpinion {
+		t.Errorf("without an answer before it: %q", got)
+	}
+}

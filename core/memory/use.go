@@ -77,6 +77,18 @@ func (s *Store) used(ctx context.Context, tx *store.Tx, c *Correction, u Use) er
 	return s.note(ctx, tx, c, e)
 }
 
+// Blamed records that a correction changed the score of the model that it corrects.
+func (s *Store) Blamed(ctx context.Context, tx *store.Tx, user int64, id string, delta int) error {
+	if id == "" || delta == 0 {
+		return nil
+	}
+	if _, err := tx.Exec(ctx, `UPDATE corrections SET score_delta = score_delta + $1 WHERE correction_id = $2 AND user_id = $3`, delta, id, user); err != nil {
+		return fmt.Errorf("record what a correction changed: %w", err)
+	}
+	s.changed(tx, user)
+	return nil
+}
+
 // Applied returns the ids of the corrections that were in the prompt of a run.
 func (s *Store) Applied(ctx context.Context, run string) ([]string, error) {
 	ids := []string{}

@@ -32,7 +32,9 @@ type Sitting struct {
 	Turn   *Turn
 	Level  string
 	Prompt *llm.Request // system prompt and conversation, without tools; not to be changed
-	Cost   func(model string, u core.Tokens) (int64, bool)
+	// Corrections are the ids of the person's corrections in Prompt.
+	Corrections []string
+	Cost        func(model string, u core.Tokens) (int64, bool)
 	// Loop has a model answer, with the turn's tools. What it says last is not in the
 	// transcript yet: the Verdict decides what is.
 	Loop func(ctx context.Context, m llm.Model, l Loop) (Draft, error)
@@ -97,7 +99,7 @@ func (r *run) council() string {
 func (r *run) sit(ctx context.Context, t *talk, level string) (Result, error) {
 	prompt := *t.req
 	prompt.Tools, prompt.Messages = nil, slices.Clip(t.req.Messages)
-	s := &Sitting{Turn: r.t, Level: level, Prompt: &prompt, Cost: r.o.o.Cost, Emit: r.emit,
+	s := &Sitting{Turn: r.t, Level: level, Prompt: &prompt, Corrections: r.memory.IDs, Cost: r.o.o.Cost, Emit: r.emit,
 		Loop: func(ctx context.Context, m llm.Model, l Loop) (Draft, error) { return r.lead(ctx, t, m, l) },
 		Ask:  r.consult, Record: r.record, Recorded: r.recorded}
 	v, err := r.o.o.Council.Answer(ctx, s)

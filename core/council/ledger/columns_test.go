@@ -3,6 +3,7 @@ package ledger
 import (
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,6 +32,9 @@ var expected = map[string]string{
 	"users":               "user_id created_at settings",
 }
 
+// built are tables that exist, under the same or another name.
+var built = strings.Fields("conversations messages model_runs corrections audit_log message_keywords context_backups token_counters projects domain_nodes domain_candidates users")
+
 var (
 	columnRow = regexp.MustCompile("(?m)^\\| `([a-z_]+)\\.([a-z_0-9]+)` \\| (.+) \\|$")
 	columnAt  = regexp.MustCompile("^`([a-z_]+)\\.([a-z_0-9]+)`")
@@ -55,6 +59,10 @@ func TestTheDocumentsSayWhereEachColumnIs(t *testing.T) {
 		for column := range strings.FieldsSeq(columns) {
 			at := found[table+"."+column]
 			delete(found, table+"."+column)
+			if at == "not yet" && slices.Contains(built, table) {
+				t.Errorf("%s.%s: the table exists, so that its column is there or not wanted", table, column)
+				continue
+			}
 			if at == "not yet" || strings.HasPrefix(at, "none: ") {
 				continue
 			}

@@ -240,13 +240,21 @@ type Blame struct {
 	Delta int // of its score
 }
 
-// Settle stores how a user's turn judges the council's last answer in the
-// conversation: with a correction it was wrong, without one it was right. It does so
-// once for each answer; where there is none, Blame is empty.
-func (s *Store) Settle(ctx context.Context, tx *store.Tx, user int64, conversation string, corrected bool) (Blame, error) {
+// A Turn is a user's turn after an answer.
+type Turn struct {
+	User         int64
+	Conversation string
+	Query        string // of the turn itself, if a council answers it; it is not judged
+	Verdict      string // Correct or Incorrect; "" says neither
+}
+
+// Settle stores how a user's turn judges the council's last answer in the conversation.
+// The first turn after an answer does so, with any verdict; where there is no such
+// answer, Blame is empty.
+func (s *Store) Settle(ctx context.Context, tx *store.Tx, t Turn) (Blame, error) {
 	var query string
-	err := tx.Get(ctx, &query, `SELECT query_id FROM council_queries WHERE conversation_id = $1 AND user_id = $2 AND state = 'done' AND created_at > $3
-		ORDER BY created_at DESC, query_id DESC LIMIT 1`, conversation, user, core.Stamp(tx.Time().Add(-settleWithin)))
+	err := tx.Get(ctx, &query, `SELECT query_id FROM council_queries WHERE conversation_id = $1 AND user_id = $2 AND state = 'done' AND created_at > $3 AND query_id <> $4
+		ORDER BY created_at DESC, query_id DESC LIMIT 1`, t.Conversation, t.User, core.Stamp(tx.Time().Add(-settleWithin)), t.Query)
 	if errors.Is(err, store.ErrNoRows) {
 		return Blame{}, nil
 	}
@@ -258,18 +266,18 @@ func (s *Store) Settle(ctx context.Context, tx *store.Tx, user int64, conversati
 		return Blame{}, err
 	}
 	q, err := s.owner(ctx, tx, query)
-	if err != nil || q.Winner == "" || q.Callout == choice.CalloutDisagreement {
+	if err != nil || t.Verdict == "" || q.Winner == "" || q.Callout == choice.CalloutDisagreement {
 		return Blame{}, err
 	}
 	before, err := s.counters(ctx, tx, q.Winner)
 	if err != nil {
 		return Blame{}, err
 	}
-	verdict, by := Correct, BySilence
-	if corrected {
-		verdict, by = Incorrect, ByCorrection
+	by := BySilence
+	if t.Verdict == Incorrect {
+		by = ByCorrection
 	}
-	if err := s.spread(ctx, tx, q, q.Winner, verdict, by); err != nil {
+	if err := s.spread(ctx, tx, q, q.Winner, t.Verdict, by); err != nil {
 		return Blame{}, fmt.Errorf("settle the council's answer: %w", err)
 	}
 	after, err := s.counters(ctx, tx, q.Winner)

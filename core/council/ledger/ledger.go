@@ -55,14 +55,11 @@ type Picked struct {
 	Preview      string   // of the question
 }
 
-// Options of New. DB, Clock and Seal are required.
+// Options of New. All are required.
 type Options struct {
 	DB    *store.DB
 	Clock core.Clock
 	Seal  Sealer
-	// Picked is called in the transaction of a pick, to remember the preference; it
-	// may be nil.
-	Picked func(ctx context.Context, tx *store.Tx, p Picked) error
 }
 
 // A Store keeps the tables. It is safe for concurrent use.

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -31,7 +30,6 @@ type world struct {
 	*Store
 	db    *store.DB
 	clock *coretest.Clock
-	liked []Picked
 }
 
 func newWorld(t *testing.T) *world {
@@ -47,10 +45,7 @@ func newWorldAt(t *testing.T, db *store.DB, clock *coretest.Clock) *world {
 		t.Fatal(err)
 	}
 	w := &world{T: t, db: db, clock: clock}
-	w.Store = New(Options{DB: db, Clock: clock, Seal: box, Picked: func(_ context.Context, tx *store.Tx, p Picked) error {
-		tx.OnCommit(func() { w.liked = append(w.liked, p) })
-		return nil
-	}})
+	w.Store = New(Options{DB: db, Clock: clock, Seal: box})
 	return w
 }
 
@@ -135,10 +130,12 @@ func TestThePickOfOneQueryIsIdempotentAndASecondOneIsToldTheFirst(t *testing.T) 
 		_, err := w.Pick(t.Context(), 7, "q1", "b")
 		w.must(err)
 	}
-	if len(w.liked) != 1 {
-		t.Errorf("the preference is remembered %d times", len(w.liked))
+	records, err := w.Records(t.Context(), []string{"b"})
+	w.must(err)
+	if got := records["b"].Domains["code"]; got.Runs != 1 {
+		t.Errorf("the pick is counted %v times", got.Runs)
 	}
-	_, err := w.Pick(t.Context(), 7, "q1", "a")
+	_, err = w.Pick(t.Context(), 7, "q1", "a")
 	var refused *PickError
 	if !errors.As(err, &refused) || refused.Reason != Taken || refused.Picked != "b" || core.KindOf(err) != core.Conflict {
 		t.Errorf("%v", err)
@@ -244,11 +241,43 @@ func TestAQueryEndsOnce(t *testing.T) {
 // settle is what a user's next turn does.
 func (w *world) settle(corrected bool) (b Blame) {
 	w.Helper()
+	verdict := Correct
+	if corrected {
+		verdict = Incorrect
+	}
+	return w.turn(Turn{User: 7, Conversation: "s1", Verdict: verdict})
+}
+
+func (w *world) turn(t Turn) (b Blame) {
+	w.Helper()
 	w.must(w.db.Tx(w.Context(), func(tx *store.Tx) (err error) {
-		b, err = w.Settle(w.Context(), tx, 7, "s1", corrected)
+		b, err = w.Settle(w.Context(), tx, t)
 		return err
 	}))
 	return b
+}
+
+// A turn judges the answer before it, and not the one to itself, which is stored when it ends.
+func TestATurnDoesNotJudgeTheAnswerToItself(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.ask("q1", Result{Winner: "a"}, answer("a", "yes", 0))
+	w.ask("q2", Result{Winner: "b"}, answer("b", "no", 0))
+	if b := w.turn(Turn{User: 7, Conversation: "s1", Query: "q2", Verdict: Incorrect}); b.Query != "q1" || b.Model != "a" {
+		t.Errorf("%+v", b)
+	}
+}
+
+// A turn that says neither ends the time in which the answer can be judged.
+func TestOnlyTheNextTurnJudges(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.ask("q1", Result{Winner: "a"}, answer("a", "yes", 0))
+	for _, verdict := range []string{"", Incorrect} {
+		if b := w.turn(Turn{User: 7, Conversation: "s1", Verdict: verdict}); b != (Blame{}) {
+			t.Errorf("%q: %+v", verdict, b)
+		}
+	}
 }
 
 func TestTheNextTurnSaysOnceWhetherTheAnswerWasRight(t *testing.T) {
@@ -621,7 +650,7 @@ func TestAnotherUserSeesNeitherOptionsNorTheLastAnswerNorSettlesIt(t *testing.T)
 		t.Errorf("the user's own: %+v, %v", v, err)
 	}
 	w.must(w.db.Tx(t.Context(), func(tx *store.Tx) error {
-		b, err := w.Settle(t.Context(), tx, 8, "s1", true)
+		b, err := w.Settle(t.Context(), tx, Turn{User: 8, Conversation: "s1", Verdict: Incorrect})
 		if b != (Blame{}) {
 			t.Errorf("settled: %+v", b)
 		}

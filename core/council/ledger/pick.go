@@ -83,11 +83,6 @@ func (s *Store) PickIn(ctx context.Context, tx *store.Tx, user int64, query, mod
 	if err := s.spread(ctx, tx, q, model, Correct, ByPick); err != nil {
 		return Picked{}, fmt.Errorf("store a pick: %w", err)
 	}
-	if s.o.Picked != nil {
-		if err := s.o.Picked(ctx, tx, p); err != nil {
-			return Picked{}, fmt.Errorf("remember a pick: %w", err)
-		}
-	}
 	return p, nil
 }
 
