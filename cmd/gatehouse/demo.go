@@ -25,7 +25,7 @@ type demoCmd struct {
 }
 
 func (c *demoCmd) Help() string {
-	return "The vault is ~/Gatehouse-demo, or GATEHOUSE_VAULT_PATH; it is kept between starts, with the simulators' state. Other settings are taken from GATEHOUSE_* as for serve; the platforms are always the simulated ones."
+	return "The vault is ~/Gatehouse-demo, or GATEHOUSE_VAULT_PATH; it is kept between starts, with the simulators' state. Without a provider of models in the settings, three scripted models are the council of /accuracy. Other settings are taken from GATEHOUSE_* as for serve; the platforms are always the simulated ones."
 }
 
 func (c *demoCmd) Run(p *process) (err error) {
@@ -57,8 +57,13 @@ func (c *demoCmd) Run(p *process) (err error) {
 	if err != nil {
 		return err
 	}
+	questions, stopCouncil, err := stage.OpenCouncil(cfg)
+	if err != nil {
+		return err
+	}
+	defer stopCouncil()
 	claims := &demoClaims{ctx: p.Context}
-	handler, err := sims.Page(phones.Options{Claim: claims.code, Panel: "http://" + cfg.Addr + "/admin"})
+	handler, err := sims.Page(phones.Options{Claim: claims.code, Prepared: prepared(questions), Panel: "http://" + cfg.Addr + "/admin"})
 	if err != nil {
 		return err
 	}
@@ -78,6 +83,14 @@ func (c *demoCmd) Run(p *process) (err error) {
 		claims.serve(a)
 		c.welcome(p, a, oneTime, phonesPage.Addr().String(), claims.code())
 	})
+}
+
+// prepared returns what the owner is offered to try the council.
+func prepared(questions []string) []string {
+	if len(questions) == 0 {
+		return nil
+	}
+	return append([]string{"/accuracy high"}, append(questions, "/why", "/accuracy off")...)
 }
 
 // announceStop prints a line when a stop is requested. The function that it returns

@@ -36,6 +36,8 @@ type Options struct {
 	// means that an owner exists: the page then offers no /claim. It offers one only to
 	// who is meant to be the owner.
 	Claim func() string
+	// Prepared are messages that the owner is offered once there is one.
+	Prepared []string
 	// Panel is the address of the admin panel to link to; "" shows no link.
 	Panel string
 	Clock core.Clock   // core.System when nil
@@ -159,10 +161,12 @@ func (p *page) worlds() (out []World) {
 type state struct {
 	Worlds []World `json:"worlds"`
 	Claim  *string `json:"claim"` // null: not known; "": there is an owner
+	// Prepared are messages that the owner is offered.
+	Prepared []string `json:"prepared,omitempty"`
 }
 
 func (p *page) state() state {
-	s := state{Worlds: p.worlds()}
+	s := state{Worlds: p.worlds(), Prepared: p.opt.Prepared}
 	if p.opt.Claim != nil {
 		code := p.opt.Claim()
 		s.Claim = &code

@@ -23,7 +23,7 @@ func Made(vault string) bool {
 	return err == nil
 }
 
-// Empty deletes the vault and what the simulators kept next to it. It refuses a vault
+// Empty deletes the vault and what the demo kept next to it. It refuses a vault
 // that the demo has not made.
 func Empty(vault string) error {
 	if _, err := os.Stat(vault); err == nil {
@@ -35,9 +35,9 @@ func Empty(vault string) error {
 		}
 	}
 	telegram, discord := States(vault)
-	for _, state := range []string{telegram, discord} {
+	for _, state := range []string{telegram, discord, providersFile(vault)} {
 		if err := os.Remove(state); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("delete what a simulator kept: %w", err)
+			return fmt.Errorf("delete what the demo kept next to its vault: %w", err)
 		}
 	}
 	return nil

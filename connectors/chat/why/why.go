@@ -76,16 +76,38 @@ func (c *Commands) Why(ctx context.Context, r command.Request) (command.Outcome,
 		"Disputed": len(v.Options) > 0 && v.Picked == "", "Chose": v.Picked != "", "Domain": markdown.Escape(v.Domain)})
 	var b strings.Builder
 	b.WriteString(text + "\n")
-	for _, run := range v.Runs {
-		b.WriteString("\n" + line(v, run))
+	compared := comparison(v)
+	for i, run := range v.Runs {
+		b.WriteString("\n" + line(v, run, i == compared))
 	}
 	b.WriteString("\n\n" + texts.Text("why_cost", texts.With{"Calls": v.Calls, "Cost": cost(v.MicroUSD)}))
 	return c.offer(r, v, b.String())
 }
 
+// comparison returns the index of the run that compared the answers, which is stored as
+// a review; -1 if there is none.
+func comparison(v ledger.View) int {
+	if v.Note == nil || v.Note.Judge == nil {
+		return -1
+	}
+	reviews := map[string]int{} // at most one for each member and the judge
+	for _, r := range v.Note.Reviews {
+		reviews[r.Model]++
+	}
+	return slices.IndexFunc(v.Runs, func(run ledger.RunView) bool {
+		if run.Round != ledger.RoundReview {
+			return false
+		}
+		reviews[run.Model]--
+		return reviews[run.Model] < 0
+	})
+}
+
 // line describes what one member did.
-func line(v ledger.View, run ledger.RunView) string {
-	return texts.Text("why_member", texts.With{"Model": name(run.Model), "Review": run.Round == ledger.RoundReview, "Failed": run.State != "ok", "Shown": run.Round == ledger.RoundAnswer && run.Model == v.Winner,
+func line(v ledger.View, run ledger.RunView, compared bool) string {
+	answered := run.Round == ledger.RoundAnswer
+	return texts.Text("why_member", texts.With{"Model": name(run.Model), "Review": !answered, "Compared": compared, "Failed": run.State != "ok",
+		"Shown": answered && run.Model == v.Winner, "Picked": answered && v.Picked != "" && run.Model == v.Picked,
 		"Weight": number(run.Utility), "Welfare": number(run.Welfare), "Verdict": run.Verdict})
 }
 
@@ -103,9 +125,10 @@ func cost(micro *int64) string {
 	return fmt.Sprintf("$%.4f", float64(*micro)/1e6)
 }
 
-func name(model string) string {
-	return markdown.Escape(core.CutRunes(core.CleanName(model), maxModel))
-}
+func name(model string) string { return markdown.Escape(plain(model)) }
+
+// plain returns a model's name where no Markdown is read.
+func plain(model string) string { return core.CutRunes(core.CleanName(model), maxModel) }
 
 // offer shows the options of an open dispute as buttons under a text.
 func (c *Commands) offer(r command.Request, v ledger.View, text string) (command.Outcome, error) {
@@ -114,7 +137,7 @@ func (c *Commands) offer(r command.Request, v ledger.View, text string) (command
 	}
 	o := ask.Offer{Command: "pick"}
 	for _, option := range v.Options {
-		o.Add(texts.Text("pick_button", texts.With{"Model": core.CutRunes(core.CleanName(option.Model), maxModel)}), option.Model)
+		o.Add(texts.Text("pick_button", texts.With{"Model": plain(option.Model)}), option.Model)
 	}
 	return c.asks.Offer(r, text, o)
 }
@@ -132,7 +155,7 @@ func (c *Commands) Pick(ctx context.Context, r command.Request) (command.Outcome
 	if !ok {
 		return c.list(r, v)
 	}
-	return c.take(ctx, r, v.ID, model)
+	return c.take(ctx, r, v.ID, model, false)
 }
 
 // chosen returns the option that a text names, by its whole name or the beginning of
@@ -163,8 +186,12 @@ func (c *Commands) list(r command.Request, v ledger.View) (command.Outcome, erro
 }
 
 // take stores a pick, at once: where the acknowledgement is lost, the same pick again
-// changes nothing.
-func (c *Commands) take(ctx context.Context, r command.Request, query, model string) (command.Outcome, error) {
+// changes nothing. The answer to a pressed button has no Markdown.
+func (c *Commands) take(ctx context.Context, r command.Request, query, model string, pressed bool) (command.Outcome, error) {
+	shown := name
+	if pressed {
+		shown = plain
+	}
 	var refused *ledger.PickError
 	err := c.db.Tx(ctx, func(tx *store.Tx) error {
 		_, err := c.ledger.PickIn(ctx, tx, r.User, query, model)
@@ -172,13 +199,13 @@ func (c *Commands) take(ctx context.Context, r command.Request, query, model str
 	})
 	switch {
 	case errors.As(err, &refused):
-		return command.Outcome{Text: texts.Text("pick_refused", texts.With{"Refused": refused.Reason, "Model": name(refused.Picked)})}, nil
+		return command.Outcome{Text: texts.Text("pick_refused", texts.With{"Refused": refused.Reason, "Model": shown(refused.Picked)})}, nil
 	case core.KindOf(err) == core.NotFound:
 		return command.Outcome{}, texts.Error(core.Denied, "asked_another")
 	case err != nil:
 		return command.Outcome{}, err
 	}
-	return command.Outcome{Text: texts.Text("picked", texts.With{"Model": name(model)})}, nil
+	return command.Outcome{Text: texts.Text("picked", texts.With{"Model": shown(model), "Pressed": pressed})}, nil
 }
 
 // Press handles a button under the answers of a dispute.
@@ -194,5 +221,5 @@ func (c *Commands) Press(ctx context.Context, r command.Request, query, mark str
 	if i < 0 {
 		return command.Outcome{}, texts.Error(core.Invalid, "button_gone")
 	}
-	return c.take(ctx, r, query, v.Options[i].Model)
+	return c.take(ctx, r, query, v.Options[i].Model, true)
 }

@@ -128,7 +128,30 @@ func TestTheButtonOfADisputeIsTheAskersOnly(t *testing.T) {
 	if _, err := w.Press(t.Context(), request(7, ""), query, "00000000"); core.KindOf(err) != core.Invalid {
 		t.Errorf("an unknown mark: %v", err)
 	}
-	if out, err := w.Press(t.Context(), request(7, ""), query, mark); err != nil || !strings.Contains(out.Text, "You picked the answer of **x/alpha**") {
+	if out, err := w.Press(t.Context(), request(7, ""), query, mark); err != nil || !strings.Contains(out.Text, "You picked the answer of x/alpha.") { // no Markdown on a button
+		t.Errorf("%+v, %v", out, err)
+	}
+	if out, err := w.Why(t.Context(), request(7, "")); err != nil || !strings.Contains(out.Text, "(picked)") || strings.Contains(out.Text, "(shown)") {
+		t.Errorf("%+v, %v", out, err)
+	}
+}
+
+func TestWhyTellsComparisonAndReviewApart(t *testing.T) {
+	w := newWorld(t)
+	_, _, err := w.ledger.Begin(t.Context(), ledger.Query{ID: "q1", User: 7, Conversation: "s1", Level: choice.High, Asked: choice.High, Question: "How tall?"})
+	r := ledger.Result{Query: "q1", Winner: "x/alpha", Reason: "welfare", Confidence: choice.LabelHigh, Calls: 3,
+		Note: ledger.Note{Judge: &choice.Verdict{Verdict: choice.VerdictAgree}, Reviews: []ledger.Reviewed{{Model: "x/beta"}}}}
+	for _, model := range []string{"x/beta", "x/beta"} {
+		r.Runs = append(r.Runs, ledger.Run{Model: model, Round: ledger.RoundReview, State: "ok"})
+	}
+	if err == nil {
+		err = w.ledger.Finish(t.Context(), r)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := w.Why(t.Context(), request(7, ""))
+	if err != nil || strings.Count(out.Text, "x/beta compared the answers") != 1 || strings.Count(out.Text, "x/beta reviewed the answer") != 1 {
 		t.Errorf("%+v, %v", out, err)
 	}
 }

@@ -160,6 +160,18 @@ func (c Config) First() string {
 // Local reports whether a model answers without a provider.
 func Local(name string) bool { return strings.HasPrefix(name, "local/") }
 
+// offers reports whether a provider's model answers, stands in or can be chosen: one with
+// access, or a named one that lists models or has one in a setting other than Council.
+func (c Config) offers() bool {
+	if c.Anthropic != (Access{}) || c.OpenAI != (Access{}) {
+		return true
+	}
+	names := append([]string{c.Model, c.Guest, c.Title}, c.Fallbacks...)
+	return slices.ContainsFunc(c.Others, func(p Other) bool {
+		return len(p.Models) > 0 || slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, p.Name+"/") })
+	})
+}
+
 // A provider is a model at a server that lists what it offers.
 type provider interface {
 	llm.Model
@@ -187,7 +199,7 @@ func (m *Models) add(c Config, name string, o Options) (llm.Model, error) {
 func (m *Models) build(c Config, name string, o Options) (llm.Model, error) {
 	if Local(name) {
 		q, err := quote.New(name, o.Search, o.Clock)
-		if err == nil && (c.Anthropic != Access{} || c.OpenAI != Access{} || len(c.Others) > 0) {
+		if err == nil && c.offers() {
 			q = q.WithoutHint()
 		}
 		return q, err

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"gatehouse/core"
+	"gatehouse/core/llm"
+	"gatehouse/core/llm/quote"
 	"gatehouse/core/llm/registry"
 )
 
@@ -92,5 +94,28 @@ func TestModelsOfNamedProvidersAreChosenByTheirNames(t *testing.T) {
 	}
 	if _, err := m.Find("lab/other", false); core.KindOf(err) != core.Invalid {
 		t.Errorf("a model that no one lists: %v", err)
+	}
+}
+
+// Members of a council answer only who asks for it, so the built-in model still says that
+// none is configured.
+func TestTheBuiltInModelSaysThatThereIsNoModelBesideACouncil(t *testing.T) {
+	t.Parallel()
+	for listed, want := range map[string]bool{"": true, "big": false} {
+		other := registry.Other{Name: "one", Kind: "openai", Access: registry.Access{BaseURL: "http://127.0.0.1:9/v1"}}
+		if listed != "" {
+			other.Models = []string{listed}
+		}
+		m := models(t, registry.Config{Model: quote.Name, Others: []registry.Other{other}, Council: []string{"one/a", "one/b"}})
+		var text strings.Builder
+		for d, err := range m.First.Reply(t.Context(), &llm.Request{Messages: []llm.Message{{Role: "user", Blocks: []core.Block{{Type: "text", Text: "Tea?"}}}}}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			text.WriteString(d.Text)
+		}
+		if got := strings.Contains(text.String(), "No language model"); got != want {
+			t.Errorf("with %q listed it answers %q", listed, text.String())
+		}
 	}
 }

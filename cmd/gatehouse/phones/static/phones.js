@@ -19,8 +19,8 @@ class Half {
     this.adding();
   }
 
-  begin(world, claim) {
-    Object.assign(this.world, world, { claim });
+  begin(world, claim, prepared) {
+    Object.assign(this.world, world, { claim, prepared });
     for (const person of world.people) {
       const window = this.window(person, world.chats);
       window.load(world.chats);
@@ -113,7 +113,7 @@ function choose(platform) {
 function begin(state) {
   for (const world of state.worlds) {
     if (!halves.has(world.platform)) halves.set(world.platform, new Half(world));
-    halves.get(world.platform).begin(world, state.claim);
+    halves.get(world.platform).begin(world, state.claim, state.prepared ?? []);
   }
   if (!$(document, ".platform.chosen")) choose(state.worlds[0].platform);
 }

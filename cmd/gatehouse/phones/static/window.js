@@ -154,8 +154,9 @@ export class Window {
   // chips are texts to insert; none is sent by itself.
   chips() {
     const claim = this.world.claim === "" || !this.person.owner ? [] : ["/claim " + (this.world.claim ?? "CODE")];
-    const common = ["/start", "/help", ...claim];
-    const more = this.world.menu.filter((c) => !["/start", "/help", "/claim"].includes(c));
+    const prepared = this.world.claim === "" && this.person.owner ? this.world.prepared : [];
+    const common = ["/start", "/help", ...claim, ...prepared];
+    const more = this.world.menu.filter((c) => !["/claim", ...common].includes(c));
     const texts = this.open.kind === "private" ? [...common, ...more] : ["@" + this.world.bot.username + " ", this.command("/help")];
     $(this.node, ".chips").replaceChildren(
       ...texts.map((text) => {
