@@ -29,6 +29,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/contexts"
 	"gatehouse/core/coretest"
+	"gatehouse/core/memory"
 	toolcall "gatehouse/core/orchestrator/call"
 	"gatehouse/core/runs"
 	"gatehouse/core/session"
@@ -450,6 +451,8 @@ func TestHostileNamesAndTextsAreEscapedOnEveryPage(t *testing.T) {
 	}
 	must(w.chats.db.Tx(t.Context(), func(tx *store.Tx) error { return w.council.ForgetSession(t.Context(), tx, "s") }))
 	w.quarrel(hostile, hostile)
+	_, err = w.memory.Hear(t.Context(), memory.Message{User: core.Operator, Source: "hostile", Text: "correction: our units are " + hostile})
+	must(err)
 	const badRun = "0192fa3c-41aa-7000-8000-0000000000bb"
 	bad := w.talk(session.Ref{Address: core.Address{Bot: "telegram", Chat: hostile}, User: 2, Trust: core.Vault, Source: "telegram"}, hostile, badRun, transcript.Message{Role: "user", Blocks: []core.Block{text(hostile), {Type: "media", Media: []core.Media{{Type: hostile, Name: hostile}, {Type: "application/pdf", Name: hostile, Data: []byte("%PDF-1.4")}}}}},
 		transcript.Message{Role: "assistant", Model: hostile, Blocks: []core.Block{text(hostile), {Type: "thinking", Text: hostile}, {Type: "tool_use", ID: "h", Name: hostile, Input: json.RawMessage(`{"a":"<script>alert(1)</script>"}`)}}},

@@ -133,7 +133,7 @@ func TestABackupUnderLoadIsPutBackAsItWasAndNothingIsSaidTwice(t *testing.T) {
 	// One message is in hand while the backup is made, and is answered after it.
 	model.Script(llmtest.Reply{Text: []string{"The late", " answer."}, Pause: time.Hour})
 	asked := slow.Send("A question that takes long")
-	w.until("the model is asked", func() bool { return w.count(`SELECT count(*) FROM runs WHERE state = 'running'`) > 0 })
+	w.until("the model is asked", func() bool { return len(model.Requests()) > 0 })
 	stop := chatter(w, people)
 	w.until("people write", func() bool { return w.count(`SELECT count(*) FROM runs WHERE state = 'done'`) > 20 })
 

@@ -238,6 +238,7 @@ var notExported = map[string]string{
 	"admin_recovery": "hashes of codes that were shown once",
 	"attachment_use": "the sum of the files' sizes",
 	"link_codes":     "a hash that holds for minutes",
+	"token_counters": "counts of what conversations, which are exported, took since their last backup",
 	"raises":         "of the owner alone, for minutes; the audit log tells of each",
 }
 
