@@ -2,7 +2,9 @@ package core
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -38,4 +40,10 @@ func Visible(s string) string {
 		}
 	}
 	return b.String()
+}
+
+// Pattern returns a regular expression that is compiled when it is first called for, so
+// that the start of the program is not slower for it. An invalid one panics then.
+func Pattern(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }

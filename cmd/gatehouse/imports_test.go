@@ -140,7 +140,7 @@ core/command: core core/store
 core/contexts: core core/vault  # saved lists of folders and files
 core/coretest:
 core/council/choice:  # weights, ratings and routing, computed
-core/council/claims: core/council/choice  # answers, compared by what they claim
+core/council/claims: core core/council/choice  # answers, compared by what they claim
 core/council/domains: core/council/choice  # what questions are about
 core/council/ledger: core core/council/choice core/council/domains core/sealed core/sealed/columns core/store  # what was asked, answered and found of it
 core/diff: core  # what changes in a text, for people
@@ -182,8 +182,8 @@ core/llm/transcribe:
 core/llm/wiretest: core core/llm  # what the fakes of the two wires share, and their clients' tests
 core/memory: core core/memory/check core/memory/detect core/memory/score core/sealed core/sealed/columns core/store core/texts
 core/memory/backup: core core/llm core/memory/handoff core/sealed core/sealed/columns core/session core/store core/transcript core/usage  # notes that models write on conversations
-core/memory/check: core/memory/detect  # what a program can check of an answer
-core/memory/detect:  # whether a message corrects an answer, imports no package of ours
+core/memory/check: core core/memory/detect  # what a program can check of an answer
+core/memory/detect: core  # whether a message corrects an answer
 core/memory/handoff: core  # the form of notes on conversations
 core/memory/score: core/memory/detect  # what a correction is worth
 core/orchestrator: core core/agent core/ask core/attach core/llm core/memory/handoff core/orchestrator/call core/orchestrator/incoming core/orchestrator/metrics core/orchestrator/named core/permission core/runs core/session core/store core/texts core/tool core/transcript core/transcript/lines core/usage core/vault

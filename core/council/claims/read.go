@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"gatehouse/core"
 )
 
 // A value is a number, half of its last digit, and how else it may be read: 2.962 is
@@ -31,10 +33,10 @@ type answer struct {
 func (a *answer) bare() bool { return a.words <= 4 }
 
 var (
-	fence    = regexp.MustCompile("(?s)```[^\n]*\n(.*?)```")
-	markup   = regexp.MustCompile("[*_`#>|]+")
+	fence    = core.Pattern("(?s)```[^\n]*\n(.*?)```")
+	markup   = core.Pattern("[*_`#>|]+")
 	clean    = strings.NewReplacer("\u00a0", " ", "\u202f", " ", "’", "'", "–", "-", "−", "-", "½", ".5", "\u200b", "")
-	wordForm = regexp.MustCompile(`[\p{L}\p{N}][\p{L}\p{N}'’_-]*`)
+	wordForm = core.Pattern(`[\p{L}\p{N}][\p{L}\p{N}'’_-]*`)
 )
 
 // read reads a text.
@@ -45,19 +47,19 @@ func read(text string) answer {
 	text = strings.ToValidUTF8(text, "")
 	var a answer
 	var code strings.Builder
-	text = fence.ReplaceAllStringFunc(text, func(block string) string {
-		code.WriteString(formatted(fence.FindStringSubmatch(block)[1]))
+	text = fence().ReplaceAllStringFunc(text, func(block string) string {
+		code.WriteString(formatted(fence().FindStringSubmatch(block)[1]))
 		return "\n"
 	})
 	a.code = code.String()
-	text = clean.Replace(markup.ReplaceAllString(text, " "))
+	text = clean.Replace(markup().ReplaceAllString(text, " "))
 	a.folded = strings.ToLower(strings.Join(strings.Fields(text), " ")) + a.code
 	a.polarity = polarity(a.folded)
 	text, a.dates = dates(text)
 	text, a.numbers = numbers(text)
 	a.names = names(text)
 	a.counts = map[string]float64{}
-	for _, w := range wordForm.FindAllString(text, maxWords) {
+	for _, w := range wordForm().FindAllString(text, maxWords) {
 		a.words++
 		w = strings.ToLower(strings.Trim(w, "'_-"))
 		if negations[w] || strings.HasSuffix(w, "n't") {
@@ -111,7 +113,7 @@ func stem(w string) string {
 
 // polarity reads a yes or no at the beginning.
 func polarity(folded string) int {
-	head := wordForm.FindAllString(folded[:min(len(folded), 80)], 4)
+	head := wordForm().FindAllString(folded[:min(len(folded), 80)], 4)
 	if len(head) == 0 {
 		return 0
 	}
@@ -133,16 +135,16 @@ func polarity(folded string) int {
 	return 0
 }
 
-var number = regexp.MustCompile(`(?i)([$€£]\s?)?(-?\d[\d.,' ]*\d|-?\d|\.\d+)\s?(×\s?10\^?(-?\d+)|%|°\s?[cf]\b|[$€£]|[\p{L}µ²³/]+)?`)
+var number = core.Pattern(`(?i)([$€£]\s?)?(-?\d[\d.,' ]*\d|-?\d|\.\d+)\s?(×\s?10\^?(-?\d+)|%|°\s?[cf]\b|[$€£]|[\p{L}µ²³/]+)?`)
 
 // numbers returns the text without its numbers, and these by unit.
 func numbers(text string) (string, map[string][]value) {
 	found, n := map[string][]value{}, 0
-	text = number.ReplaceAllStringFunc(text, func(all string) string {
+	text = number().ReplaceAllStringFunc(text, func(all string) string {
 		if n >= maxClaims {
 			return all
 		}
-		m := number.FindStringSubmatch(all)
+		m := number().FindStringSubmatch(all)
 		v, ok := parse(m[2])
 		if !ok {
 			return all
@@ -160,7 +162,7 @@ func numbers(text string) (string, map[string][]value) {
 		return " " + rest + " "
 	})
 	if n == 0 {
-		for _, w := range wordForm.FindAllString(text, 64) {
+		for _, w := range wordForm().FindAllString(text, 64) {
 			if v, ok := numerals[strings.ToLower(w)]; ok && n < 4 {
 				found[""] = append(found[""], value{of: v})
 				n++
@@ -223,15 +225,15 @@ func unitOf(word, original string) (unit string, factor float64, rest string) {
 }
 
 var (
-	digits4   = regexp.MustCompile(`\d{4}`)
-	monthName = regexp.MustCompile(`(?i)\b(?:` + monthNames + `)\b`)
+	digits4   = core.Pattern(`\d{4}`)
+	monthName = core.Pattern(`(?i)\b(?:` + monthNames + `)\b`)
 
-	isoDate  = regexp.MustCompile(`\b(\d{4})-(\d{2})-(\d{2})\b`)
-	german   = regexp.MustCompile(`\b(\d{1,2})\.\s?(\d{1,2})\.\s?(\d{4})\b`)
-	dayMonth = regexp.MustCompile(`(?i)\b(\d{1,2})(?:\.|st|nd|rd|th)?\s+(?:of\s+)?(` + monthNames + `)\.?,?\s+(\d{4})\b`)
-	monthDay = regexp.MustCompile(`(?i)\b(` + monthNames + `)\.?\s+(\d{1,2})(?:st|nd|rd|th)?,?\s+(\d{4})\b`)
-	month    = regexp.MustCompile(`(?i)\b(` + monthNames + `)\.?,?\s+(\d{4})\b`)
-	year     = regexp.MustCompile(`\b(1[3-9]\d{2}|20\d{2})\b`)
+	isoDate  = core.Pattern(`\b(\d{4})-(\d{2})-(\d{2})\b`)
+	german   = core.Pattern(`\b(\d{1,2})\.\s?(\d{1,2})\.\s?(\d{4})\b`)
+	dayMonth = core.Pattern(`(?i)\b(\d{1,2})(?:\.|st|nd|rd|th)?\s+(?:of\s+)?(` + monthNames + `)\.?,?\s+(\d{4})\b`)
+	monthDay = core.Pattern(`(?i)\b(` + monthNames + `)\.?\s+(\d{1,2})(?:st|nd|rd|th)?,?\s+(\d{4})\b`)
+	month    = core.Pattern(`(?i)\b(` + monthNames + `)\.?,?\s+(\d{4})\b`)
+	year     = core.Pattern(`\b(1[3-9]\d{2}|20\d{2})\b`)
 )
 
 const monthNames = `january|february|march|april|may|june|july|august|september|october|november|december|januar|februar|märz|mai|juni|juli|oktober|dezember|jan|feb|mar|apr|jun|jul|aug|sept|sep|oct|okt|nov|dec|dez`
@@ -254,10 +256,10 @@ func dates(text string) (string, map[string][]value) {
 		}
 		return " "
 	}
-	if !digits4.MatchString(text) {
+	if !digits4().MatchString(text) {
 		return text, found
 	}
-	months := monthName.MatchString(text)
+	months := monthName().MatchString(text)
 	each := func(form *regexp.Regexp, y, m, d int) {
 		text = form.ReplaceAllStringFunc(text, func(all string) string {
 			g := append(form.FindStringSubmatch(all), "")
@@ -267,15 +269,15 @@ func dates(text string) (string, map[string][]value) {
 			return add(g[y], g[m], g[d])
 		})
 	}
-	each(isoDate, 1, 2, 3)
-	each(german, 3, 2, 1)
+	each(isoDate(), 1, 2, 3)
+	each(german(), 3, 2, 1)
 	if months {
-		each(dayMonth, 3, 2, 1)
-		each(monthDay, 3, 1, 2)
-		each(month, 2, 1, 3)
+		each(dayMonth(), 3, 2, 1)
+		each(monthDay(), 3, 1, 2)
+		each(month(), 2, 1, 3)
 	}
 	for at, end := 0, 0; n < maxClaims; {
-		m := year.FindStringIndex(text[end:])
+		m := year().FindStringIndex(text[end:])
 		if m == nil {
 			break
 		}
@@ -321,13 +323,13 @@ func monthOf(name string) int {
 	return 0
 }
 
-var capital = regexp.MustCompile(`\p{Lu}[\p{L}\p{N}.-]*(?:\s+\p{Lu}[\p{L}\p{N}.-]*)*`)
+var capital = core.Pattern(`\p{Lu}[\p{L}\p{N}.-]*(?:\s+\p{Lu}[\p{L}\p{N}.-]*)*`)
 
 // names returns what is written with a capital, in lower case, without words that only
 // begin a sentence.
 func names(text string) map[string]bool {
 	found := map[string]bool{}
-	for _, at := range capital.FindAllStringIndex(text, maxClaims) {
+	for _, at := range capital().FindAllStringIndex(text, maxClaims) {
 		name := text[at[0]:at[1]]
 		before := strings.TrimRight(text[:at[0]], " \t")
 		starts := before == "" || strings.ContainsAny(before[len(before)-1:], ".!?:\n")
@@ -346,7 +348,7 @@ func names(text string) map[string]bool {
 // subject reports whether what follows a capitalised word makes it a name at the
 // beginning of a sentence: "Paris is the …".
 func subject(after string) bool {
-	words := wordForm.FindAllString(after[:min(len(after), 24)], 1)
+	words := wordForm().FindAllString(after[:min(len(after), 24)], 1)
 	return len(words) == 1 && verbs[strings.ToLower(words[0])]
 }
 

@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"gatehouse/core"
 	"gatehouse/core/memory/detect"
 )
 
@@ -52,11 +53,11 @@ const maxChecks = 6
 const quoted = `["'„“”‚‘’»«` + "`" + `]([^"'„“”‚‘’»«` + "`" + `\n]{1,60})["'„“”‚‘’»«` + "`" + `]`
 
 var (
-	language = regexp.MustCompile(`\b(?:answers?|answering|reply|replies|respond|responses?|write|writing|speak|talk|antworte|antworten|antwort|schreib|schreibe|sprich|rede)\b.{0,40}?\b(?:in|auf)\s+(english|british english|american english|german|french|spanish|italian|portuguese|dutch|englisch|deutsch|franzoesisch|spanisch|italienisch|portugiesisch|niederlaendisch)\b`)
-	length   = regexp.MustCompile(`\b(?:under|below|at most|max(?:imum|imal)?(?: of)?|no more than|not more than|fewer than|less than|up to|within|only|unter|hoechstens|nicht mehr als|weniger als|nur|bis zu)\s+(\d{1,4}|one|two|three|four|five|six|ten|einem|einen|ein|zwei|drei|vier|fuenf|sechs|zehn)\s+(words?|sentences?|lines?|characters?|paragraphs?|woerter|worten|worte|saetze|saetzen|satz|zeilen?|zeichen|absaetze|absaetzen)\b`)
-	never    = regexp.MustCompile(`\b(?:no|never|not|don't|do not|stop|avoid|without|hate|dislike|quit|kein|keine|keinen|nie|niemals|nicht|ohne|vermeide|verzichte|hasse|lass)\b`)
-	avoid    = regexp.MustCompile(`(?i)\b(?:never|don't|do not|stop|avoid|not|nie|niemals|nicht|vermeide|kein|keine|statt|anstatt|instead of|rather than)\b[^.!?\n]{0,40}?` + quoted)
-	include  = regexp.MustCompile(`(?i)\b(?:always (?:say|write|use|include|add|mention|end with|start with|sign with|begin with|close with)|sign (?:\w+ ){0,3}with|end (?:\w+ ){0,3}with|(?:schreib|schreibe|nenne|sag|verwende|nutze|beende|beginne|ende|unterschreibe)\b[^.!?\n"„“]{0,30}\b(?:immer|stets)|immer)\b[^.!?\n]{0,30}?` + quoted)
+	language = core.Pattern(`\b(?:answers?|answering|reply|replies|respond|responses?|write|writing|speak|talk|antworte|antworten|antwort|schreib|schreibe|sprich|rede)\b.{0,40}?\b(?:in|auf)\s+(english|british english|american english|german|french|spanish|italian|portuguese|dutch|englisch|deutsch|franzoesisch|spanisch|italienisch|portugiesisch|niederlaendisch)\b`)
+	length   = core.Pattern(`\b(?:under|below|at most|max(?:imum|imal)?(?: of)?|no more than|not more than|fewer than|less than|up to|within|only|unter|hoechstens|nicht mehr als|weniger als|nur|bis zu)\s+(\d{1,4}|one|two|three|four|five|six|ten|einem|einen|ein|zwei|drei|vier|fuenf|sechs|zehn)\s+(words?|sentences?|lines?|characters?|paragraphs?|woerter|worten|worte|saetze|saetzen|satz|zeilen?|zeichen|absaetze|absaetzen)\b`)
+	never    = core.Pattern(`\b(?:no|never|not|don't|do not|stop|avoid|without|hate|dislike|quit|kein|keine|keinen|nie|niemals|nicht|ohne|vermeide|verzichte|hasse|lass)\b`)
+	avoid    = core.Pattern(`(?i)\b(?:never|don't|do not|stop|avoid|not|nie|niemals|nicht|vermeide|kein|keine|statt|anstatt|instead of|rather than)\b[^.!?\n]{0,40}?` + quoted)
+	include  = core.Pattern(`(?i)\b(?:always (?:say|write|use|include|add|mention|end with|start with|sign with|begin with|close with)|sign (?:\w+ ){0,3}with|end (?:\w+ ){0,3}with|(?:schreib|schreibe|nenne|sag|verwende|nutze|beende|beginne|ende|unterschreibe)\b[^.!?\n"„“]{0,30}\b(?:immer|stets)|immer)\b[^.!?\n]{0,30}?` + quoted)
 )
 
 var codes = map[string]string{"english": "en", "british english": "en", "american english": "en", "englisch": "en", "german": "de", "deutsch": "de", "french": "fr", "franzoesisch": "fr",
@@ -72,27 +73,27 @@ var units = []struct{ prefix, unit string }{
 
 // formats are what answers can be without, by the words that name them.
 var formats = []struct {
-	names *regexp.Regexp
+	names func() *regexp.Regexp
 	value string
 }{
-	{regexp.MustCompile(`\b(?:emojis?|smileys?|smilies)\b`), "no emojis"},
-	{regexp.MustCompile(`\b(?:bullet(?:s| ?points?| lists?)?|bulleted lists?|aufzaehlungen|aufzaehlung|stichpunkte|aufzaehlungszeichen)\b`), "no bullets"},
-	{regexp.MustCompile(`\b(?:tables?|tabellen?)\b`), "no tables"},
-	{regexp.MustCompile(`\b(?:headings?|headlines?|headers|ueberschriften|ueberschrift)\b`), "no headings"},
-	{regexp.MustCompile(`\b(?:exclamation marks?|ausrufezeichen)\b`), "no exclamation marks"},
-	{regexp.MustCompile(`\b(?:bold|bold text|fettschrift|fettdruck)\b`), "no bold"},
+	{core.Pattern(`\b(?:emojis?|smileys?|smilies)\b`), "no emojis"},
+	{core.Pattern(`\b(?:bullet(?:s| ?points?| lists?)?|bulleted lists?|aufzaehlungen|aufzaehlung|stichpunkte|aufzaehlungszeichen)\b`), "no bullets"},
+	{core.Pattern(`\b(?:tables?|tabellen?)\b`), "no tables"},
+	{core.Pattern(`\b(?:headings?|headlines?|headers|ueberschriften|ueberschrift)\b`), "no headings"},
+	{core.Pattern(`\b(?:exclamation marks?|ausrufezeichen)\b`), "no exclamation marks"},
+	{core.Pattern(`\b(?:bold|bold text|fettschrift|fettdruck)\b`), "no bold"},
 }
 
 // Conditional reports whether a text applies only where its condition is met, as in "when
 // you write code".
 func Conditional(text string) bool {
-	return condition.MatchString(scope.ReplaceAllString(detect.Fold(text), ""))
+	return condition().MatchString(scope().ReplaceAllString(detect.Fold(text), ""))
 }
 
 // scope are words that say where a text applies, which is known apart from it.
-var scope = regexp.MustCompile(`\b(?:in|for|fuer) (?:this|our|diesem|dieser|diesen|diese|dieses|unserem) (?:chat|conversation|thread|session|project|repo|gespraech|unterhaltung|projekt)\b`)
+var scope = core.Pattern(`\b(?:in|for|fuer) (?:this|our|diesem|dieser|diesen|diese|dieses|unserem) (?:chat|conversation|thread|session|project|repo|gespraech|unterhaltung|projekt)\b`)
 
-var condition = regexp.MustCompile(`\b(?:when|whenever|if|unless|for|in (?:code|emails?|letters?|python|go|sql|javascript|this|our|my)|every time|wenn|falls|sobald|fuer|ausser|in (?:mails?|briefen|code|python|diesem|unserem|meinem)|beim?)\b`)
+var condition = core.Pattern(`\b(?:when|whenever|if|unless|for|in (?:code|emails?|letters?|python|go|sql|javascript|this|our|my)|every time|wenn|falls|sobald|fuer|ausser|in (?:mails?|briefen|code|python|diesem|unserem|meinem)|beim?)\b`)
 
 // Compile returns the checks of a text; none for one that only a reader could judge. A text
 // with a condition has none: the condition is not known here.
@@ -102,10 +103,10 @@ func Compile(text string) []Check {
 		return nil
 	}
 	var out []Check
-	if m := language.FindStringSubmatch(folded); m != nil && !never.MatchString(folded) {
+	if m := language().FindStringSubmatch(folded); m != nil && !never().MatchString(folded) {
 		out = append(out, Check{Kind: Language, Value: codes[m[1]]})
 	}
-	if m := length.FindStringSubmatch(folded); m != nil {
+	if m := length().FindStringSubmatch(folded); m != nil {
 		n, err := strconv.Atoi(m[1])
 		if err != nil {
 			n = numbers[m[1]]
@@ -117,9 +118,9 @@ func Compile(text string) []Check {
 			}
 		}
 	}
-	if never.MatchString(folded) {
+	if never().MatchString(folded) {
 		for _, f := range formats {
-			if f.names.MatchString(folded) {
+			if f.names().MatchString(folded) {
 				out = append(out, Check{Kind: Format, Value: f.value})
 			}
 		}
@@ -131,10 +132,10 @@ func Compile(text string) []Check {
 // words returns the checks for words in quotation marks.
 func words(text string) (out []Check) {
 	kind, match := Contain, include
-	if avoid.MatchString(text) {
+	if avoid().MatchString(text) {
 		kind, match = NotContain, avoid
 	}
-	for _, m := range match.FindAllStringSubmatch(text, maxChecks) {
+	for _, m := range match().FindAllStringSubmatch(text, maxChecks) {
 		if w := strings.TrimSpace(m[1]); w != "" {
 			out = append(out, Check{Kind: kind, Value: w})
 		}
@@ -248,10 +249,10 @@ func measure(text, unit string) (n int) {
 }
 
 var (
-	bullet  = regexp.MustCompile(`(?m)^\s*[-*+•]\s+\S`)
-	table   = regexp.MustCompile(`(?m)^\s*\|?\s*:?-{3,}:?\s*\|`)
-	heading = regexp.MustCompile(`(?m)^#{1,6}\s`)
-	bold    = regexp.MustCompile(`\*\*[^*\n]+\*\*`)
+	bullet  = core.Pattern(`(?m)^\s*[-*+•]\s+\S`)
+	table   = core.Pattern(`(?m)^\s*\|?\s*:?-{3,}:?\s*\|`)
+	heading = core.Pattern(`(?m)^#{1,6}\s`)
+	bold    = core.Pattern(`\*\*[^*\n]+\*\*`)
 )
 
 // formatted reports whether a text has what a format excludes.
@@ -260,15 +261,15 @@ func formatted(text, format string) bool {
 	case "no emojis":
 		return strings.ContainsFunc(text, emoji)
 	case "no bullets":
-		return bullet.MatchString(text)
+		return bullet().MatchString(text)
 	case "no tables":
-		return table.MatchString(text)
+		return table().MatchString(text)
 	case "no headings":
-		return heading.MatchString(text)
+		return heading().MatchString(text)
 	case "no exclamation marks":
 		return strings.Contains(text, "!")
 	}
-	return bold.MatchString(text)
+	return bold().MatchString(text)
 }
 
 func emoji(r rune) bool {
