@@ -175,9 +175,9 @@ func (t *talk) ask(ctx context.Context) (transcript.Message, *llm.Fault, error) 
 	var failed error
 	req := *t.req // the next round adds to ours
 	req.Sender.Trust, req.Run = r.trust(), r.t.Run
-	model, size := r.model, 0
-	if t.with != nil {
-		model = t.with
+	model, size := t.with, 0 // a council's members are asked beside the run, whose model changes
+	if model == nil {
+		model = r.model
 	}
 	for d, err := range llm.StopAt(model.Reply(ctx, &req), req.Stop) {
 		r.heardNow()
