@@ -18,7 +18,11 @@ type remembered struct{ corrections *corememory.Store }
 // remembers builds the memory of corrections, and returns it as runs use it.
 func (a *app) remembers() orchestrator.Memory {
 	a.corrections = corememory.New(corememory.Options{DB: a.db, Clock: a.clock, Log: a.log, Box: a.sealed, Metrics: corememory.NewMetrics(a.reg), Ring: func() { a.bus.Ring("memory") }, Domain: a.domainOf})
-	return remembering.New(remembering.Options{Store: a.corrections, Off: !bool(a.cfg.Memory), Judged: a.council, Log: a.log, Clock: a.clock, Open: a.asks.Open})
+	o := remembering.Options{Store: a.corrections, Off: !bool(a.cfg.Memory), Log: a.log, Clock: a.clock, Open: a.asks.Open}
+	if len(a.cfg.Council) > 0 {
+		o.Judged = a.council
+	}
+	return remembering.New(o)
 }
 
 // memoryCommands returns the chat commands of the memory.

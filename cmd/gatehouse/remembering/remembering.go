@@ -21,13 +21,13 @@ type Judged interface {
 	Settle(ctx context.Context, tx *store.Tx, t ledger.Turn) (ledger.Blame, error)
 }
 
-// Options for New. All but Off are required.
+// Options for New. All but Off and Judged are required.
 type Options struct {
 	Store *memory.Store
 	// Off has runs learn and recall nothing. Councils still learn from the next turn
 	// whether their answer was right.
 	Off    bool
-	Judged Judged
+	Judged Judged // nil: there is no council
 	Log    *slog.Logger
 	Clock  core.Clock
 	// Open opens a question of a chat. A full desk is core.Busy.
@@ -44,7 +44,7 @@ func New(o Options) *Runs { return &Runs{o} }
 func (r *Runs) Remember(ctx context.Context, t *orchestrator.Turn, s orchestrator.Said) (out orchestrator.Remembered, err error) {
 	m := memory.Message{User: t.User, Source: "run:" + t.Run, Session: t.Session.ID, Project: t.Session.Project, Text: t.Text(), Question: s.Question, Answer: s.Answer, Model: s.Model}
 	next := ledger.Turn{User: t.User, Conversation: t.Session.ID, Query: t.Run}
-	if own(t) {
+	if own(t) && r.o.Judged != nil {
 		next.Verdict = verdicts[r.o.Store.Opinion(m)]
 	}
 	if r.o.Off {
@@ -89,6 +89,9 @@ var verdicts = map[memory.Opinion]string{memory.FoundRight: ledger.Correct, memo
 // settle stores how the turn judges the council's answer before it, and what that did to
 // the score of its model with the correction that the turn is.
 func (r *Runs) settle(ctx context.Context, tx *store.Tx, next ledger.Turn, correction string) error {
+	if r.o.Judged == nil {
+		return nil
+	}
 	b, err := r.o.Judged.Settle(ctx, tx, next)
 	if err != nil || next.Verdict != ledger.Incorrect {
 		return err
