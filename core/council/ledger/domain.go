@@ -271,7 +271,7 @@ func (s *Store) promote(ctx context.Context, tx *store.Tx, c domains.Candidate, 
 	}
 	if _, err := tx.Exec(ctx, `INSERT INTO model_domains (model_id, domain, wins, runs)
 		SELECT model_id, $1, sum(CASE WHEN verdict = 'correct' THEN weight ELSE 0 END), sum(weight)
-		FROM (SELECT model_id, verdict, CASE verdict_by WHEN 'silence' THEN $4 WHEN 'review' THEN $5 ELSE $6 END AS weight
+		FROM (SELECT model_id, verdict, CASE verdict_by WHEN 'silence' THEN CAST($4 AS BIGINT) WHEN 'review' THEN CAST($5 AS BIGINT) ELSE CAST($6 AS BIGINT) END AS weight
 			FROM model_runs WHERE domain = $2 AND raw_domain = $3 AND round = 'answer' AND verdict <> '') AS judged GROUP BY model_id
 		ON CONFLICT DO NOTHING`, n.ID, domains.Parent(n.ID), c.Raw, *micro(weight(BySilence)), *micro(weight(ByReview)), *micro(weight(ByPick))); err != nil {
 		return err
