@@ -170,14 +170,13 @@ func (w *world) coverage() backup.Coverage {
 
 func TestAfterThirtyMessagesABackupIsWritten(t *testing.T) {
 	w := open(t)
-	var s session.Session
 	for i := range 14 {
-		s = w.says(chat("1"), fmt.Sprint("question ", i), "answer", 0)
+		w.says(chat("1"), fmt.Sprint("question ", i), "answer", 0)
 	}
 	if n := w.pass(); n != 0 {
 		t.Fatalf("%d backups after 28 messages", n)
 	}
-	s = w.says(chat("1"), "question 14", "the last answer", 0)
+	s := w.says(chat("1"), "question 14", "the last answer", 0)
 	if n := w.pass(); n != 1 {
 		t.Fatalf("%d backups after 30 messages", n)
 	}
