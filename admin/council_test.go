@@ -30,13 +30,13 @@ func (w *world) openCouncil(t *testing.T, db *store.DB, o *admin.Options) {
 }
 
 // quarrel has a council be asked, and its members contradict each other. name is of a domain
-// that one of them reports.
-func (w *world) quarrel(question, name string) {
+// that one of them reports, mark stands behind what each says.
+func (w *world) quarrel(question, name, mark string) {
 	ctx, cost := context.Background(), int64(2400)
 	_, _, err := w.council.Begin(ctx, ledger.Query{ID: disputed, User: 2, Conversation: "s", Level: choice.High, Asked: choice.Maximum, Question: question})
 	r := ledger.Result{Query: disputed, Winner: "one/alpha", Reason: "welfare", Callout: choice.CalloutDisagreement, Confidence: choice.LabelUncertain, Used: []string{"one/alpha", "two/beta"}, Calls: 5, MicroUSD: &cost,
-		Note: ledger.Note{Reviews: []ledger.Reviewed{{Model: "two/beta", Review: choice.Review{Verdict: choice.ReviewIncorrect, Issues: []string{"too <i>deep</i>"}}}}, Left: []string{"three/gamma: no answer in 20 s"}}}
-	for i, text := range []string{"Ten <b>centimetres</b> deep.", "Thirty centimetres deep."} {
+		Note: ledger.Note{Reviews: []ledger.Reviewed{{Model: "two/beta", Review: choice.Review{Verdict: choice.ReviewIncorrect, Issues: []string{"too deep" + mark}}}}, Left: []string{"three/gamma: no answer in 20 s"}}}
+	for i, text := range []string{"Ten centimetres deep." + mark, "Thirty centimetres deep." + mark} {
 		model := []string{"one/alpha", "two/beta"}[i]
 		if err == nil {
 			err = w.council.Save(ctx, ledger.Stage{Query: disputed, Stage: ledger.StageAnswer, Model: model, Content: text})
@@ -62,9 +62,9 @@ func TestCouncil_FiguresQuestionsAndHowOneWasAnswered(t *testing.T) {
 	}
 	s.world.full()
 	a := s.get("/admin/council")
-	a.has(t, "1 question was asked in 30 days", "one/alpha", "70 of 100", "1.00 times", "after 10 outcomes", "Disputed", "How deep do I plant &lt;b&gt;potatoes&lt;/b&gt;?", `href="/admin/council/queries/query-1"`)
+	a.has(t, "1 question was asked in 30 days", "one/alpha", "70 of 100", "1.00 times", "after 10 outcomes", "Disputed", "How deep do I plant potatoes?", `href="/admin/council/queries/query-1"`)
 	a = s.get("/admin/council/queries/" + disputed)
-	a.has(t, "contradict each other", "Accuracy high instead of maximum", "Ten &lt;b&gt;centimetres&lt;/b&gt; deep.", "0.62", "too &lt;i&gt;deep&lt;/i&gt;", "three/gamma: no answer in 20 s")
+	a.has(t, "contradict each other", "Accuracy high instead of maximum", "Ten centimetres deep.", "0.62", "too deep", "three/gamma: no answer in 20 s")
 	if _, err := s.world.council.Pick(t.Context(), 2, disputed, "two/beta"); err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ func (w *world) remembers() {
 	ctx := context.Background()
 	for i, m := range []memory.Message{
 		{User: core.Operator, Text: "correction: Always use metric units."},
-		{User: core.Operator, Text: "correction: Our allotment is plot 14 <b>by the gate</b>."},
+		{User: core.Operator, Text: "correction: Our allotment is plot 14 by the gate."},
 		{User: core.Operator, Text: "No, it is Canberra.", Question: "What is the capital of Australia?", Answer: "Sydney."},
 		{User: 99, Text: "correction: The secret of another."},
 	} {
@@ -50,7 +50,7 @@ func TestMemoryPage_ShowsTheAccountsOwnWithOpenQuestions(t *testing.T) {
 	s := newSite(t, nil, nil).enter()
 	s.world.remembers()
 	a := s.get("/admin/memory")
-	a.has(t, "Always use metric units.", "plot 14 &lt;b&gt;by the gate", "Should this be remembered?", "No, it is Canberra.", "2 in force")
+	a.has(t, "Always use metric units.", "plot 14 by the gate", "Should this be remembered?", "No, it is Canberra.", "2 in force")
 	if strings.Contains(a.body, "secret of another") {
 		t.Error("the memory of another person is shown")
 	}

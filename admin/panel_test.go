@@ -450,7 +450,7 @@ func TestHostileNamesAndTextsAreEscapedOnEveryPage(t *testing.T) {
 		w.daily.runs[i].Error, w.daily.runs[i].Output, w.daily.runs[i].Cause = hostile, hostile, hostile
 	}
 	must(w.chats.db.Tx(t.Context(), func(tx *store.Tx) error { return w.council.ForgetSession(t.Context(), tx, "s") }))
-	w.quarrel(hostile, hostile)
+	w.quarrel(hostile, hostile, hostile)
 	_, err = w.memory.Hear(t.Context(), memory.Message{User: core.Operator, Source: "hostile", Text: "correction: our units are " + hostile})
 	must(err)
 	const badRun = "0192fa3c-41aa-7000-8000-0000000000bb"
@@ -465,7 +465,7 @@ func TestHostileNamesAndTextsAreEscapedOnEveryPage(t *testing.T) {
 	}))
 	values := regexp.MustCompile(`="[^"]*"`) // a quote inside one would end it
 	handler := regexp.MustCompile(`<[^>]*\son(error|focus)`)
-	for _, path := range append(s.pages(), "/admin/chats/"+bad, "/admin/chats/trace?run="+badRun, "/admin/people?q="+url.QueryEscape(hostile)) {
+	for _, path := range append(s.pages(), "/admin/chats/"+bad, "/admin/chats/trace?run="+badRun, "/admin/council/queries/"+disputed, "/admin/people?q="+url.QueryEscape(hostile)) {
 		a := s.get(path)
 		if a.status != http.StatusOK {
 			t.Errorf("GET %s: status %d", path, a.status)

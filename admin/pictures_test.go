@@ -37,6 +37,7 @@ func TestPicturesOfEveryPage(t *testing.T) {
 	must(os.MkdirAll(folder, 0o750))
 	full := newSite(t, core.System{}, nil)
 	full.world.full()
+	full.world.remembers()
 	full.album()
 	b := webtest.New(t)
 	taken := 0

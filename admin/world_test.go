@@ -469,7 +469,7 @@ func (w *world) full() {
 	w.brought(false)
 	w.writes()
 	w.about()
-	w.quarrel("How deep do I plant <b>potatoes</b>?", "garden.potatoes")
+	w.quarrel("How deep do I plant potatoes?", "garden.potatoes", "")
 	w.mornings()
 	w.figures()
 	w.used = []usage.Total{
