@@ -31,14 +31,15 @@ import (
 
 // Limits.
 const (
-	maxTries    = 20                 // of a write to a file that others change
-	tombstones  = 7 * 24 * time.Hour // that deletions are remembered
-	keptPerFile = 3                  // contents of a file, next to the present one
-	notedPer    = 32                 // rows of a file in sync_versions
-	maxKept     = 1 << 30            // bytes of all contents that are kept
-	maxGuests   = 128 << 20          // bytes of contents of guests that are added between two runs of Prune
-	staleTemp   = time.Hour          // before a temporary file is what a crash left
-	suddenly    = 10                 // files that do not vanish all at once
+	maxTries    = 20                    // of a write to a file that others change
+	tombstones  = 7 * 24 * time.Hour    // that deletions are remembered
+	keptPerFile = 3                     // contents of a file, next to the present one
+	notedPer    = 32                    // rows of a file in sync_versions
+	maxKept     = 1 << 30               // bytes of all contents that are kept
+	maxGuests   = 128 << 20             // bytes of contents of guests that are added between two runs of Prune
+	staleTemp   = time.Hour             // before a temporary file is what a crash left, whoever wrote it
+	coarse      = 20 * time.Millisecond // by which times of files are behind the clock
+	suddenly    = 10                    // files that do not vanish all at once
 )
 
 // Options for New. All are needed but Room, Registry, Deletions and Step.
@@ -65,6 +66,7 @@ type Store struct {
 	metrics *metrics
 	meant   meant
 	guests  atomic.Int64 // bytes of contents of guests since Prune ran; at most maxGuests
+	begun   time.Time    // what was being written before is not any more
 }
 
 // New returns a Store.
@@ -73,7 +75,7 @@ func New(o Options) *Store {
 		o.Room = func(context.Context, int64, string, bool, int64) error { return nil }
 	}
 	o.Deletions = cmp.Or(o.Deletions, wire.MaxFiles)
-	return &Store{o: o, metrics: newMetrics(o.Registry)}
+	return &Store{o: o, metrics: newMetrics(o.Registry), begun: time.Now().Add(-coarse)}
 }
 
 // An Area is what a caller may sync.
@@ -120,7 +122,13 @@ func (a Area) writable(root, name string) (string, error) {
 // tree returns the vault's files. The caller closes Top.
 func (s *Store) tree() (place.Tree, error) {
 	top, err := s.o.Vault.Beneath()
-	return place.Tree{Top: top, TempAge: staleTemp, Step: s.o.Step}, err
+	return place.Tree{Top: top, Stale: s.stale, Step: s.o.Step}, err
+}
+
+// stale reports whether a temporary file is left of a gateway that was killed: of one
+// that ended before this one began, as a vault has one gateway.
+func (s *Store) stale(changed time.Time) bool {
+	return changed.Before(s.begun) || time.Since(changed) >= staleTemp
 }
 
 // lock locks a file against other pushes.

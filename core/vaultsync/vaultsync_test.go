@@ -37,8 +37,13 @@ type world struct {
 
 func open(t *testing.T) *world {
 	t.Helper()
+	return openAt(t, filepath.Join(t.TempDir(), "vault"))
+}
+
+func openAt(t *testing.T, dir string) *world {
+	t.Helper()
 	w := &world{t: t, clock: coretest.NewClock(time.Now())}
-	v, err := vault.Open(filepath.Join(t.TempDir(), "vault"))
+	v, err := vault.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -469,5 +474,31 @@ func TestPrune_KeepsTheContentsOfMoreFilesThanItReadsAtATime(t *testing.T) {
 	}
 	if got := w.read(place(files-1, 0)); got != fmt.Sprint(files-1, 0) {
 		t.Errorf("%q", got)
+	}
+}
+
+// What a gateway was writing when it was killed is removed by the next one; what this
+// one is writing stays.
+func TestWhatAKilledGatewayWasWritingIsRemovedAtTheNextStart(t *testing.T) {
+	before := filepath.Join(t.TempDir(), "vault")
+	if err := os.MkdirAll(before, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	left, being := filepath.Join(before, ".sync-part-0011223344556677.gatehouse-tmp"), filepath.Join(before, ".sync-part-8899aabbccddeeff.gatehouse-tmp")
+	write := func(name string) {
+		if err := os.WriteFile(name, []byte("half"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(left)
+	time.Sleep(50 * time.Millisecond) // times of files are coarse
+	w := openAt(t, before)
+	write(being)
+	w.list(owner(), "")
+	if _, err := os.Stat(left); !os.IsNotExist(err) {
+		t.Errorf("what the gateway before was writing is still there: %v", err)
+	}
+	if _, err := os.Stat(being); err != nil {
+		t.Errorf("what this gateway is writing is gone: %v", err)
 	}
 }

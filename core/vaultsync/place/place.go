@@ -44,8 +44,9 @@ func Temporary(name string) bool {
 // A Tree is a directory. It is safe for concurrent use.
 type Tree struct {
 	Top *beneath.Dir
-	// TempAge is how old a temporary file must be for a scan to report it.
-	TempAge time.Duration
+	// Stale reports whether a temporary file that was changed last at a time is what a
+	// crash left, for a scan to report it; nil: every one is.
+	Stale func(changed time.Time) bool
 	// Step is called before each step that a crash may come before, in tests; nil: nothing.
 	Step func(what string)
 }

@@ -122,7 +122,7 @@ func (s *scan) entry(ctx context.Context, d *beneath.Dir, at, base string) error
 		}
 		return s.dir(ctx, below, name)
 	case Temporary(base) && info.Mode.IsRegular():
-		if time.Since(info.Changed) >= s.TempAge {
+		if s.Stale == nil || s.Stale(info.Changed) {
 			s.Temps = append(s.Temps, name)
 		}
 		return nil
