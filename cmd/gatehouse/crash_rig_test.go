@@ -2,10 +2,12 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -16,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"gatehouse/cmd/loadgen/crowd"
 	"gatehouse/connectors/discord/discordtest"
@@ -99,7 +103,7 @@ func newRig(t *testing.T, exe, mode string, who population, o telegramtest.Optio
 	}
 	r.vault = filepath.Join(r.dir, "vault")
 	r.changed = sync.NewCond(&r.mu)
-	r.model = httptest.NewServer(http.HandlerFunc(r.serveModel))
+	r.model = tapped(r.serveModel)
 	o.FloodOff, o.LogSize = true, 200_000
 	r.telegram = telegramtest.New(o)
 	r.join(crowd.Telegram(r.telegram, who.telegram))
@@ -207,6 +211,31 @@ func (r *rig) post(n int) string {
 	return token
 }
 
+type connKey struct{}
+
+// tapped starts a server whose requests orphaned knows.
+func tapped(h http.HandlerFunc) *httptest.Server {
+	s := httptest.NewUnstartedServer(h)
+	s.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) }
+	s.Start()
+	return s
+}
+
+// orphaned reports whether the child that made the request is dead. Its kernel ends the
+// connection at once, while the request may be read a while later.
+func orphaned(in *http.Request) bool {
+	raw, err := in.Context().Value(connKey{}).(*net.TCPConn).SyscallConn()
+	if err != nil {
+		return true
+	}
+	open := false
+	err = raw.Control(func(fd uintptr) {
+		info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+		open = err == nil && info.State == unix.BPF_TCP_ESTABLISHED
+	})
+	return err != nil || !open
+}
+
 // serveTap passes a request on to its platform, where the hooks let it.
 func (r *rig) serveTap(p *crowd.Platform, w http.ResponseWriter, in *http.Request) {
 	body, err := io.ReadAll(in.Body)
@@ -218,6 +247,9 @@ func (r *rig) serveTap(p *crowd.Platform, w http.ResponseWriter, in *http.Reques
 	r.mu.Lock()
 	request, answer := r.onRequest, r.onAnswer
 	r.mu.Unlock()
+	if orphaned(in) {
+		request, answer = nil, nil // the hooks are for the next child
+	}
 	if request != nil && request(q) {
 		panic(http.ErrAbortHandler)
 	}
@@ -253,7 +285,7 @@ func (r *rig) serveModel(w http.ResponseWriter, in *http.Request) {
 	}
 	r.changed.Broadcast()
 	r.mu.Unlock()
-	if hook == nil {
+	if hook == nil || orphaned(in) { // the hooks are for the next child
 		hook = func(int, float64) {}
 	}
 	w.Header().Set("Content-Type", "text/event-stream")

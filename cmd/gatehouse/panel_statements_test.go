@@ -92,7 +92,7 @@ func TestAPageOfThePanelCostsTheSameStatementsWhateverItShows(t *testing.T) {
 	w.rows(11, 190)
 	for _, page := range pages {
 		many := cost(page, others)
-		for try := 0; many > few[page] && try < 6; try++ { // something went on besides
+		for try := 0; many > few[page] && try < 100; try++ { // something goes on besides, such as the indexing of the rows
 			many = min(many, cost(page, others))
 		}
 		t.Logf("%-50s %d statements", page, many)

@@ -144,10 +144,10 @@ func TestBothEnginesHaveTheSameTables(t *testing.T) {
 	pg := storetest.Open(t, nil)
 	pairs := map[string][2]string{
 		"columns": {
-			`SELECT m.name || '.' || c.name || ' ' || c.type || CASE WHEN c."notnull" = 1 OR c.pk > 0 THEN ' NOT NULL' ELSE '' END
-				FROM sqlite_master AS m, pragma_table_info(m.name) AS c WHERE m.type = 'table' AND m.sql NOT LIKE 'CREATE VIRTUAL%'
+			`SELECT m.name || '.' || c.name || ' ' || upper(c.type) || CASE WHEN c."notnull" = 1 OR c.pk > 0 THEN ' NOT NULL' ELSE '' END
+				FROM sqlite_master AS m, pragma_table_info(m.name) AS c WHERE m.type IN ('table', 'view') AND m.sql NOT LIKE 'CREATE VIRTUAL%'
 				AND m.name NOT LIKE 'sqlite%' AND m.name NOT LIKE 'session_words%' AND m.name NOT LIKE 'document_words%' AND m.name <> 'schema_version'`,
-			`SELECT table_name || '.' || column_name || ' ' || CASE data_type WHEN 'bigint' THEN 'INTEGER' WHEN 'text' THEN 'TEXT' WHEN 'bytea' THEN 'BLOB' ELSE data_type END ||
+			`SELECT table_name || '.' || column_name || ' ' || CASE data_type WHEN 'bigint' THEN 'INTEGER' WHEN 'text' THEN 'TEXT' WHEN 'bytea' THEN 'BLOB' ELSE upper(data_type) END ||
 				CASE WHEN is_nullable = 'NO' THEN ' NOT NULL' ELSE '' END
 				FROM information_schema.columns WHERE table_schema = current_schema() AND table_name <> 'schema_version' AND table_name NOT LIKE 'session_words%' AND table_name NOT LIKE 'document_words%'`,
 		},
