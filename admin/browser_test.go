@@ -53,7 +53,7 @@ func TestARequestAppearsWithoutReloadAndIsApprovedByKeyboardAndRevoked(t *testin
 	b.Eventually(`window.sameDocument = true`)
 	s.world.add(pending(clock, "r1", "Ada <b>Okafor</b>"))
 	b.Visible(`#r-r1`)
-	b.Eventually(`document.getElementById("say").textContent.includes("New request: Ada <b>Okafor</b> on Telegram")`)
+	b.Hears("New request: Ada <b>Okafor</b> on Telegram")
 	b.Eventually(`document.title.startsWith("(1) ")`)
 	// A choice half made, with the focus in it, outlives the next news.
 	b.Focus(`#r-r1 input[value=sandboxed]`)
@@ -66,11 +66,11 @@ func TestARequestAppearsWithoutReloadAndIsApprovedByKeyboardAndRevoked(t *testin
 	b.Press(kb.Enter)                                                            // the form's first button: approve
 	b.Visible(`#r-r1.settled`)
 	b.Eventually(`document.activeElement.id === "r-r1"`)
-	b.Eventually(`document.getElementById("say").textContent.includes("may talk to telegram now, as vault")`)
+	b.Hears("may talk to telegram now, as vault")
 	b.Eventually(`document.querySelector("#r-r1 form").getBoundingClientRect().bottom <= innerHeight`) // in sight
 	b.Press(kb.Tab)                                                                                    // to Revoke
 	b.Press(kb.Enter)
-	b.Eventually(`document.getElementById("say").textContent.includes("Revoked: 1 access on telegram")`)
+	b.Hears("Revoked: 1 access on telegram")
 	b.Eventually(`window.sameDocument === true`)
 	if did := strings.Join(s.world.done(), "; "); did != "approved r1 vault; revoke telegram 7214451" {
 		t.Errorf("did %q", did)

@@ -25,7 +25,7 @@ func TestAPersonIsBlockedInABrowserAndThatUndoneInItsPlace(t *testing.T) {
 	b.Click(`#k-3 summary`)
 	b.Click(`#k-3 .danger`)
 	b.Visible(`#u-3 form[action$=undo]`)
-	b.Eventually(`document.getElementById("say").textContent.includes("Undo is offered for 10 seconds.")`)
+	b.Hears("Undo is offered for 10 seconds.")
 	b.Keep("admin-people-blocked", b.Picture())
 	b.Click(`#u-3 form[action$=undo] button`)
 	b.Gone(`#u-3 form[action$=undo]`)
@@ -117,7 +117,7 @@ func TestAnExportAndAForgettingAreFollowedInABrowser(t *testing.T) {
 	b.Says(`#export .working`, "3 of 12 conversations")
 	s.world.settle("export", 2, page.Job{Size: 1_400_000, At: s.clock.Now()})
 	b.Visible(`#export a[download]`)
-	b.Eventually(`document.getElementById("say").textContent.includes("The export is ready")`)
+	b.Hears("The export is ready")
 	b.Keep("admin-person-exported", b.WholePicture())
 
 	b.Click(`#forget summary`)
@@ -131,7 +131,7 @@ func TestAnExportAndAForgettingAreFollowedInABrowser(t *testing.T) {
 	b.Keep("admin-person-forgetting", b.Picture())
 	s.world.settle("forget", 2, page.Job{Said: []string{"Erased: 12 conversations, 3 files, and 4 turns in groups."}})
 	b.Says(`h1`, "Forgotten")
-	b.Eventually(`document.getElementById("say").textContent.includes("This person is forgotten")`)
+	b.Hears("This person is forgotten")
 	b.Keep("admin-person-forgotten", b.Picture())
 	b.Eventually(`window.sameDocument === true`)
 }

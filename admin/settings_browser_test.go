@@ -148,7 +148,7 @@ func TestABackupIsFollowedInABrowser(t *testing.T) {
 	const name = "gatehouse-20260102-030405.tar.gz"
 	s.world.made(name)
 	b.Says(`#backup`, "The backup is made.")
-	b.Eventually(`document.getElementById("say").textContent.includes("The backup is made")`)
+	b.Hears("The backup is made")
 	b.Visible(`a[download][href$="` + name + `"]`)
 	b.Keep("admin-settings-backed", b.WholePicture())
 	b.Click(`[id="d-` + name + `"] summary`)

@@ -46,7 +46,7 @@ func TestAToolCallIsAllowedInABrowserAndTheGrantRevoked(t *testing.T) {
 	v.panel.Says(`.request .diff .added`, "+ Buy tea.")
 	v.panel.Says(`.request .picks`, "This file in this conversation")
 	v.panel.Says(`.request .top`, "Ada")
-	v.panel.Eventually(`document.getElementById("say").textContent.includes("Write wants to change Notes/plan.md, for Ada at trust vault")`)
+	v.panel.Hears("Write wants to change Notes/plan.md, for Ada at trust vault")
 	v.panel.Eventually(`document.title.startsWith("(1) ")`)
 	v.panel.Eventually(`/^1?\d?\d s$/.test(document.querySelector(".request .left").textContent)`)
 	v.panel.Eventually(`Number(document.querySelector(".request .left").textContent.split(" ")[0]) < 119`) // it runs
@@ -65,7 +65,7 @@ func TestAToolCallIsAllowedInABrowserAndTheGrantRevoked(t *testing.T) {
 	}
 	v.panel.Says(`.settled .said`, "Allowed by operator via panel")
 	v.panel.Eventually(`document.activeElement.matches(".settled")`) // the focus stays where it was
-	v.panel.Eventually(`document.getElementById("say").textContent.includes("from now on in this conversation: Notes/*")`)
+	v.panel.Hears("from now on in this conversation: Notes/*")
 	v.panel.Says(`tr[id^=grant-]`, "Notes/*")
 	v.keep("allowed")
 	v.panel.Gone(`.settled`) // ten seconds later it is among those decided
@@ -116,7 +116,7 @@ func TestADecisionOverTheAPIShowsInABrowserAtOnce(t *testing.T) {
 	if after := webtest.Value[float64](v.panel, top); before != after {
 		t.Errorf("the other card's button moved from %v to %v", before, after)
 	}
-	v.panel.Eventually(`document.getElementById("say").textContent.includes("Denied by operator via api")`)
+	v.panel.Hears("Denied by operator via api")
 	first.until("message_stop")
 	v.call("POST", "/api/permissions/"+other+"/deny", nil)
 	second.until("message_stop")

@@ -18,6 +18,8 @@ import (
 	"time"
 )
 
+func TestMain(m *testing.M) { storetest.Main(m) }
+
 func TestTheseTestsRunOnPostgresWhereTheyAreAskedTo(t *testing.T) { storetest.Runs(t) }
 
 type world struct {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -84,6 +85,7 @@ func newTab(t testing.TB, ctx context.Context) *Tab {
 	ctx, stop = context.WithTimeout(ctx, lifetime)
 	b := &Tab{t: t, ctx: ctx}
 	b.do(chromedp.Navigate("about:blank"))
+	call(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: listen})
 	var reading sync.WaitGroup
 	console := chromedp.Console(ctx)
 	reading.Go(func() {
@@ -235,6 +237,21 @@ func (b *Tab) Click(sel string) {
 	})(document.querySelector(%q))`, sel))
 	at := Value[[]float64](b, `(at => { delete globalThis.clickAt; return at; })(globalThis.clickAt)`)
 	b.do(chromedp.MouseClickXY(at[0], at[1]))
+}
+
+// listen keeps what the page announces to screen readers, which the next
+// announcement replaces.
+const listen = `window.heard = [];
+addEventListener("DOMContentLoaded", () => {
+  const say = document.getElementById("say");
+  if (say) new MutationObserver(() => heard.push(say.textContent)).observe(say, {childList: true, characterData: true, subtree: true});
+});`
+
+// Hears waits until the page has announced a text in which part is, at any time
+// since it was opened.
+func (b *Tab) Hears(part string) {
+	b.t.Helper()
+	b.Eventually(`[...window.heard, document.getElementById("say").textContent].some(text => text.includes(` + strconv.Quote(part) + `))`)
 }
 
 // Value returns the value of a JavaScript expression in the page.

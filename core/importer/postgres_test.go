@@ -1,0 +1,9 @@
+package importer_test
+
+import (
+	"testing"
+
+	"gatehouse/core/store/storetest"
+)
+
+func TestTheseTestsRunOnPostgresWhereTheyAreAskedTo(t *testing.T) { storetest.Runs(t) }

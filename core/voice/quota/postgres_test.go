@@ -1,0 +1,9 @@
+package quota
+
+import (
+	"testing"
+
+	"gatehouse/core/store/storetest"
+)
+
+func TestTheseTestsRunOnPostgresWhereTheyAreAskedTo(t *testing.T) { storetest.Runs(t) }

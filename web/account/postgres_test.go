@@ -1,0 +1,9 @@
+package account
+
+import (
+	"testing"
+
+	"gatehouse/core/store/storetest"
+)
+
+func TestTheseTestsRunOnPostgresWhereTheyAreAskedTo(t *testing.T) { storetest.Runs(t) }
