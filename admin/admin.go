@@ -24,6 +24,7 @@ import (
 	"gatehouse/admin/operations"
 	"gatehouse/admin/page"
 	"gatehouse/admin/people"
+	"gatehouse/admin/reports"
 	"gatehouse/admin/settings"
 	"gatehouse/core"
 )
@@ -46,6 +47,7 @@ type Options struct {
 	Memory     memory.Options
 	Contexts   contexts.Options
 	Council    council.Options
+	Reports    reports.Options
 	// Unlisted returns the names of users who are not on the page People, such as those of accounts
 	// of the panel; nil: there are none.
 	Unlisted func(ctx context.Context) (map[int64]string, error)
@@ -61,7 +63,7 @@ var menu = []string{"overview", "pairing", "approvals", "chats", "journal", "mem
 func New(door page.Door, in page.Accounts, o Options) *page.Frame {
 	f := page.New(door, in, o.Options)
 	bots := states(o.Operations.Bots)
-	over := overview{frame: f, logged: logged.New(f, o.Log)}
+	over := overview{frame: f, logged: logged.New(f, o.Log), reports: reports.New(f, o.Reports)}
 	over.people = people.New(f, o.People, people.Links{Bots: bots, Chats: o.Chats.Exist()})
 	names := namesOf(f, over.people.Names, o.Unlisted)
 	known := namesOf(f, over.people.AllNames, o.Unlisted)

@@ -9,6 +9,7 @@ import (
 	"gatehouse/admin/operations"
 	"gatehouse/admin/page"
 	"gatehouse/admin/people"
+	"gatehouse/admin/reports"
 	"gatehouse/admin/settings"
 )
 
@@ -20,6 +21,7 @@ type overview struct {
 	operations *operations.Pages
 	settings   *settings.Pages
 	logged     *logged.View
+	reports    *reports.Pages
 }
 
 type overviewBody struct {
@@ -72,6 +74,9 @@ func (p *overview) page(w http.ResponseWriter, r *http.Request) error {
 		b.Waits = append([]page.Answer{*note(a)}, b.Waits...)
 	}
 	if a, ok := p.settings.RestoreAnswer(); ok {
+		b.Waits = append([]page.Answer{*note(a)}, b.Waits...)
+	}
+	if a, ok := p.reports.Answer(); ok {
 		b.Waits = append([]page.Answer{*note(a)}, b.Waits...)
 	}
 	if a, ok := p.logged.Answer(ctx); ok {

@@ -98,6 +98,7 @@ func newSite(t *testing.T, clock core.Clock, change func(*admin.Options)) *site 
 	w.openMemory(db, &o)
 	w.openContexts(&o)
 	w.openCouncil(t, db, &o)
+	w.openReports(db, &o)
 	w.openDaily(&o)
 	w.openSettings(db, &o)
 	w.openModels(db, &o)
@@ -424,6 +425,7 @@ func TestHostileNamesAndTextsAreEscapedOnEveryPage(t *testing.T) {
 	w.lanes[0].Key, w.lanes[0].Owner = hostile, hostile
 	w.file(notesFile, "---\ndescription: >-\n  "+hostile+"\n---\n"+hostile)
 	w.servers[1].Error = hostile
+	w.reports.write(hostile, "bot", hostile)
 	w.policies = map[string]settings.BotPolicy{hostile: {DMPolicy: hostile, AllowedUsers: hostile, DMTrust: hostile, GroupTrust: hostile}}
 	w.tokens = map[string]string{hostile: hostile}
 	w.texts = map[string]string{"code": hostile}

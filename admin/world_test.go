@@ -39,6 +39,7 @@ type world struct {
 
 	logged  logWorld
 	council *ledger.Store
+	reports *reportWorld
 
 	mu       sync.Mutex
 	requests []core.PairingRequest
@@ -470,6 +471,7 @@ func (w *world) full() {
 	w.writes()
 	w.about()
 	w.quarrel("How deep do I plant potatoes?", "garden.potatoes", "")
+	w.crashes("the journal was not written", "journal")
 	w.mornings()
 	w.figures()
 	w.used = []usage.Total{

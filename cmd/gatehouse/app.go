@@ -58,6 +58,7 @@ import (
 	"gatehouse/core/queue/inspect"
 	"gatehouse/core/queue/metrics"
 	"gatehouse/core/queue/outbox"
+	"gatehouse/core/report"
 	"gatehouse/core/runs"
 	"gatehouse/core/sandbox"
 	"gatehouse/core/schedule"
@@ -153,6 +154,8 @@ type app struct {
 	activity   *activity.Worker
 	upkeep     *upkeep.Upkeep
 	file       *integrity.Watch // of the database
+	faults     *report.Faults   // of the log
+	reports    *report.Store
 	memory     *memory.Releaser
 	jobs       *jobs.Table // what takes longer than a request
 	tasks      *tasks.Tasks
@@ -174,7 +177,8 @@ type app struct {
 // build opens and joins every part; nothing works before Run. The caller
 // closes the app, also after an error.
 func build(ctx context.Context, cfg *configs.Config, log *slog.Logger, clock core.Clock) (*app, error) {
-	a := &app{cfg: cfg, log: log, clock: clock, reg: prometheus.NewRegistry()}
+	a := &app{cfg: cfg, clock: clock, reg: prometheus.NewRegistry(), faults: report.NewFaults(clock, version)}
+	a.log = logs.Watch(log, a.faults.Note)
 	a.reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	registerBuild(a.reg)
 	for _, step := range []func(context.Context) error{a.beginTrials, a.readBots, a.openVault, a.openStore, a.joinCore, a.adoptFiles, a.joinConnectors, a.joinUpkeep} {
@@ -226,6 +230,7 @@ func (a *app) openStore(ctx context.Context) (err error) {
 		return err
 	}
 	a.closing(a.db.Close)
+	a.reports = report.New(report.Options{DB: a.db, Clock: a.clock, Log: a.log, Version: version, Faults: a.faults})
 	if err := a.watchDatabase(ctx); err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ import (
 	"gatehouse/admin/operations"
 	"gatehouse/admin/page"
 	adminpeople "gatehouse/admin/people"
+	adminreports "gatehouse/admin/reports"
 	"gatehouse/admin/settings"
 	"gatehouse/cmd/gatehouse/bottexts"
 	"gatehouse/cmd/gatehouse/control/server"
@@ -142,6 +143,7 @@ func (a *app) panel(door *auth.Door, metrics *web.Metrics) http.Handler {
 		Imports:   adminimports.Options{Imports: a.imports, Entries: a.imports, Temp: a.vault.Unnamed, Intake: a.intake},
 		Journal:   a.panelJournal(),
 		Council:   admincouncil.Options{Queries: a.council, Figures: a.council},
+		Reports:   adminreports.Options{Reports: a.reports},
 		Memory:    a.panelMemory(),
 		Contexts:  admincontexts.Options{Store: contexts.New(a.vault), Files: a.vault.FS(), May: a.readable.may, Did: log.Did},
 		Daily:     daily.Options{Lists: a.schedule, Acts: dailyActs{a.schedule, a.queue}},

@@ -23,7 +23,7 @@ const everything = "*"
 // A new package or a new edge is a decision, so it is made here, in a diff that
 // someone reads. Tests may import what they like.
 var may = table(`
-admin: admin/accounts admin/approvals admin/chats admin/contexts admin/council admin/daily admin/find admin/imports admin/journal admin/logged admin/memory admin/operations admin/page admin/people admin/settings core
+admin: admin/accounts admin/approvals admin/chats admin/contexts admin/council admin/daily admin/find admin/imports admin/journal admin/logged admin/memory admin/operations admin/page admin/people admin/reports admin/settings core
 admin/accounts: admin/page core web/account web/auth web/auth/totp
 admin/approvals: admin/page core core/ask core/diff core/permission core/permission/raise
 admin/charts:
@@ -41,12 +41,13 @@ admin/memory: admin/page core core/memory core/memory/detect web/auth
 admin/operations: admin/charts admin/page core core/queue/inspect core/store core/usage web
 admin/page: core core/diff web web/auth
 admin/people: admin/page core core/usage pairing/codes pairing/people pairing/places
+admin/reports: admin/page core/report
 admin/settings: admin/markdown admin/page core core/agent core/diff core/tool/mcp web/auth
 cmd/gatehouse: *
 cmd/gatehouse/admission: cmd/gatehouse/scheduling connectors/chat core core/agent core/dispatch core/orchestrator core/permission/raise core/queue core/queue/inspect core/queue/outbox core/schedule core/session core/store pairing web/auth
 cmd/gatehouse/adoption: configs configs/former configs/live core core/store pairing
 cmd/gatehouse/attachments: connectors connectors/markdown core core/attach core/orchestrator core/store core/texts core/tool core/tool/files/place core/vault
-cmd/gatehouse/backups: cmd/gatehouse/doctor cmd/gatehouse/sealing configs core core/backup core/queue/maintenance core/runs core/store
+cmd/gatehouse/backups: cmd/gatehouse/doctor cmd/gatehouse/sealing configs core core/backup core/queue/maintenance core/report core/runs core/store
 cmd/gatehouse/bottexts: admin/settings configs connectors/discord connectors/discord/markup connectors/telegram core core/texts
 cmd/gatehouse/claude: configs core core/claudecli core/llm core/orchestrator core/permission core/permission/guard core/sandbox core/tool/files core/toolset
 cmd/gatehouse/commands: cmd/gatehouse/backups cmd/gatehouse/commands/console cmd/gatehouse/control cmd/gatehouse/control/bridge cmd/gatehouse/doctor cmd/gatehouse/fleet cmd/gatehouse/isolation cmd/gatehouse/library cmd/gatehouse/models cmd/gatehouse/setup configs configs/live configs/values core core/agent core/attach core/backup core/erasure core/importer/report core/importer/tasks core/index/search core/llm/registry core/permission core/sandbox core/schedule/daily core/session/reindex core/store core/vault core/voice/pending web/api/bots web/api/find web/auth/keyfile web/upload
@@ -209,6 +210,7 @@ core/queue/maintenance: core core/store  # erases, prunes and repairs the tables
 core/queue/metrics: core
 core/queue/moved: core core/store  # the lanes of chats that got another id
 core/queue/outbox: core core/queue/flight core/store  # replies, from their commit to the platform
+core/report: core core/store  # how runs of the gateway ended, and the faults in its log
 core/response: core core/store  # what the Responses API stores
 core/runs: core core/store core/texts
 core/sandbox: core core/beneath core/sandbox/landlock core/sandbox/mask core/sandbox/measure core/sandbox/seccomp

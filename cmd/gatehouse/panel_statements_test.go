@@ -51,6 +51,9 @@ func (w *world) rows(first, n int) {
 		`INSERT INTO inbox (bot, update_id, chat, lane, kind, message_id, sender, payload, state, request, received_at)
 			` + numbers + `SELECT 'telegram', 'held:' || i, 'h' || i, 'held', 'message', i, 500000 + i, '{"text":"x"}', 'held', 'p' || i, '` + now + `' FROM k`,
 		`INSERT INTO outbox (bot, chat, key, ordinal, body, state, created_at) ` + numbers + `SELECT 'telegram', 'c' || i, 'run:run-1', i, '{"text":"x"}', 'unknown', '` + now + `' FROM k`,
+		`INSERT INTO app_sessions (session_id, status, version, pid, boot_id, started_at, heartbeat_at, ended_at) ` + numbers + `SELECT 's' || i, 'clean', 'dev', i, '', '` + now + `', '` + now + `', '` + now + `' FROM k`,
+		`INSERT INTO error_reports (report_id, error_type, error_message, place, traceback, context, version, count, first_at, last_at)
+			` + numbers + `SELECT 'e' || i, 'error', 'message ' || i, 'place', '', '{"bot":"telegram"}', 'dev', i, '` + now + `', '` + now + `' FROM k`,
 		`INSERT INTO audit_events (at, user_id, via, action, subject) ` + numbers + `SELECT '` + now + `', 1000 + i, 'panel', 'access.revoke', i FROM k`,
 		`INSERT INTO api_keys (id, label, sha256, user_id, trust_level, created_at) ` + numbers + `SELECT 'k' || i, 'Key ' || i, 'sha' || i, 1000 + i, 'vault', '` + now + `' FROM k`,
 	} {
@@ -69,7 +72,7 @@ func TestAPageOfThePanelCostsTheSameStatementsWhateverItShows(t *testing.T) {
 	w := newWorld(t, nil)
 	pages := []string{"/admin", "/admin/pairing", "/admin/pairing/invites", "/admin/people", "/admin/people?q=person", "/admin/people/1001", "/admin/chats", "/admin/chats?q=conversation",
 		"/admin/chats?state=all&tag=tag7", "/admin/chats?user=1001", "/admin/chats?bot=telegram", "/admin/chats?state=failed", "/admin/chats?state=waiting", "/admin/chats/" + manySession, "/admin/chats/trace?run=run-1", "/admin/chats/trace?bot=telegram&id=dead:1", "/admin/approvals", "/admin/agents",
-		"/admin/bots", "/admin/models", "/admin/queue", "/admin/settings", "/admin/settings?q=model", "/admin/settings/bots", "/admin/settings/models", "/admin/settings/limits", "/admin/settings/access", "/admin/settings/backups", "/admin/settings/variables", "/admin/audit", "/admin/talk", "/admin/journal", "/admin/daily", "/admin/import"}
+		"/admin/bots", "/admin/models", "/admin/queue", "/admin/settings", "/admin/settings?q=model", "/admin/settings/bots", "/admin/settings/models", "/admin/settings/limits", "/admin/settings/access", "/admin/settings/backups", "/admin/settings/variables", "/admin/audit", "/admin/reports", "/admin/talk", "/admin/journal", "/admin/daily", "/admin/import"}
 	b := w.browser()
 	statements := func() int64 { return w.app.db.Statements() + w.app.db.Reads() }
 	cost := func(page string, within func(took time.Duration) int64) (least int64) {

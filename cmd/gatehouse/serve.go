@@ -97,7 +97,9 @@ func serve(p *process, cfg *configs.Config, ready func(a *app, oneTime string)) 
 // Run works until ctx ends, then drains: connectors take no more, answers in
 // hand get the drain time, what is cut is given back; the outbox is sent; then
 // the listeners close.
-func (a *app) Run(ctx context.Context, hangup <-chan os.Signal, ready func()) error {
+func (a *app) Run(ctx context.Context, hangup <-chan os.Signal, ready func()) (err error) {
+	a.reports.Begin(ctx)
+	defer func() { a.reports.End(ctx, err) }()
 	if err := control.MakeDir(a.runtime); err != nil {
 		return err
 	}
@@ -132,6 +134,7 @@ func (a *app) Run(ctx context.Context, hangup <-chan os.Signal, ready func()) er
 	}
 	tail.Go(func() { a.events.Run(background, func(err error) { a.log.Error("store events", "err", err) }) })
 	tail.Go(func() { a.upkeep.Run(background) })
+	tail.Go(func() { a.reports.Run(background) })
 	tail.Go(func() { a.memory.Run(background) })
 	tail.Go(func() { a.pending.Run(background) })
 	tail.Go(func() { failed <- a.keys.Run(background) })

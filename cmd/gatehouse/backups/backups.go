@@ -13,6 +13,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/backup"
 	"gatehouse/core/queue/maintenance"
+	"gatehouse/core/report"
 	"gatehouse/core/runs"
 	"gatehouse/core/store"
 )
@@ -94,6 +95,9 @@ func settleRestored(ctx context.Context, db *store.DB, tx *store.Tx) (maintenanc
 		return r, err
 	}
 	if _, err := store.DeleteMetadataLike(ctx, tx, "discord:"); err != nil {
+		return r, err
+	}
+	if err := report.AfterRestore(ctx, tx); err != nil {
 		return r, err
 	}
 	_, err = runs.New(db, core.System{}).AbandonAll(ctx, tx)

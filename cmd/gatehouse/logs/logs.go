@@ -3,6 +3,7 @@ package logs
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"log/slog"
 	"regexp"
@@ -27,15 +28,46 @@ func New(w io.Writer, cfg *configs.Config, tty bool) *slog.Logger {
 	level.Set(cfg.LogLevel.Level())
 	o := &slog.HandlerOptions{Level: level, ReplaceAttr: readable}
 	if cfg.LogFormat == "json" || cfg.LogFormat == "" && !tty {
-		return slog.New(leveled{slog.NewJSONHandler(sink, o), level})
+		return slog.New(leveled{slog.NewJSONHandler(sink, o), level, sink})
 	}
-	return slog.New(leveled{slog.NewTextHandler(sink, o), level})
+	return slog.New(leveled{slog.NewTextHandler(sink, o), level, sink})
 }
 
 // leveled is the log's handler with a level that the panel can change.
 type leveled struct {
 	slog.Handler
 	level *slog.LevelVar
+	sink  *redactor
+}
+
+// Watch returns log, of which note is told each line at level error before it is written.
+// clean removes secrets from a text.
+func Watch(log *slog.Logger, note func(line slog.Record, clean func(string) string)) *slog.Logger {
+	h, _ := log.Handler().(leveled)
+	if h.Handler == nil { // not made by New
+		h = leveled{log.Handler(), nil, &redactor{}}
+	}
+	h.Handler = watched{h.Handler, func(r slog.Record) { note(r, h.sink.clean) }}
+	return slog.New(h)
+}
+
+type watched struct {
+	slog.Handler
+	note func(slog.Record)
+}
+
+func (w watched) Handle(ctx context.Context, r slog.Record) error {
+	if r.Level >= slog.LevelError {
+		w.note(r)
+	}
+	return w.Handler.Handle(ctx, r)
+}
+
+func (w watched) WithAttrs(a []slog.Attr) slog.Handler {
+	return watched{w.Handler.WithAttrs(a), w.note}
+}
+func (w watched) WithGroup(name string) slog.Handler {
+	return watched{w.Handler.WithGroup(name), w.note}
 }
 
 // LevelOf returns the level of a log that New made; nil for any other.
@@ -69,8 +101,11 @@ type redactor struct {
 // Write is one line.
 func Redact(w io.Writer) io.Writer { return &redactor{w: w} }
 
-func (r *redactor) Write(line []byte) (int, error) {
-	out := line
+func (r *redactor) clean(text string) string { return string(r.blank([]byte(text))) }
+
+// blank returns text without secrets.
+func (r *redactor) blank(text []byte) []byte {
+	out := text
 	for _, s := range r.secrets {
 		if bytes.Contains(out, s) {
 			out = bytes.ReplaceAll(out, s, []byte("[redacted]"))
@@ -83,7 +118,11 @@ func (r *redactor) Write(line []byte) (int, error) {
 			}
 		}
 	}
-	out = tokens.ReplaceAll(out, []byte("[redacted]"))
+	return tokens.ReplaceAll(out, []byte("[redacted]"))
+}
+
+func (r *redactor) Write(line []byte) (int, error) {
+	out := r.blank(line)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if _, err := r.w.Write(out); err != nil {
