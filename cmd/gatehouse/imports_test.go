@@ -233,6 +233,7 @@ core/session/found: core core/index core/index/document core/index/search core/i
 core/session/reindex: core core/session core/session/sidecar core/store core/transcript core/transcript/lines core/vault
 core/session/sidecar: core core/store core/transcript core/vault
 core/store: core core/store/integrity core/store/fulltext core/store/migrations core/store/original
+core/store/carry: core core/store core/store/migrations  # copies a database into one of the other engine
 core/store/fulltext:  # conditions on words
 core/store/integrity: core  # whether the file is still the database
 core/store/migrations: core
