@@ -52,6 +52,9 @@ const maxLeftOut = 100
 // it is complete and on the disk. progress, which may be nil, is called as the
 // work goes on.
 func Make(ctx context.Context, src Source, file string, progress Progress) (report Report, err error) {
+	if err := onFile(src.Database); err != nil {
+		return report, err
+	}
 	_, _ = Sweep(src.Vault) // what cannot be deleted now is tried again at the next start
 	b, err := newMaking(src, file, progress)
 	if err != nil {

@@ -34,6 +34,9 @@ const maxKept = 10_000
 // Check verifies the archive file, and that it could be restored to a target with
 // Over, which it does not change. progress may be nil.
 func Check(ctx context.Context, to Target, file string, progress Progress) (archive.About, error) {
+	if err := onFile(to.Database); err != nil {
+		return archive.About{}, err
+	}
 	r := newRestoring(to, progress)
 	in, err := openArchive(file)
 	if err != nil {

@@ -73,6 +73,9 @@ type restoring struct {
 // same archive (Resume: with Over). progress, which may be nil, is called as the
 // work goes on.
 func Restore(ctx context.Context, to Target, file string, progress Progress) (Restored, error) {
+	if err := onFile(to.Database); err != nil {
+		return Restored{}, err
+	}
 	r := newRestoring(to, progress)
 	in, err := openArchive(file)
 	if err != nil {
