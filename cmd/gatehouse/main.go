@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"gatehouse/cmd/gatehouse/commands/access"
 	"gatehouse/cmd/gatehouse/commands/console"
+	"gatehouse/cmd/gatehouse/commands/migrating"
 	"gatehouse/cmd/gatehouse/commands/syncing"
 	"os"
 	"os/signal"
@@ -43,30 +44,31 @@ var version = "dev"
 type command struct {
 	EnvFile string `name:"env-file" type:"path" placeholder:"FILE" help:"File of settings to begin with, mode 0600; the environment overrides it. init writes it."`
 
-	Init    commands.Init    `cmd:"" help:"Ask for bots, model and password, check each, and write a file of settings."`
-	Serve   serveCmd         `cmd:"" help:"Run the gateway with the settings of the environment."`
-	Demo    demoCmd          `cmd:"" help:"Run the gateway with a simulated Telegram and Discord on this machine: no account, no key."`
-	Doctor  commands.Doctor  `cmd:"" help:"Check configuration, vault, database, platform, model, clock and ports; report how to fix each fault."`
-	Claim   access.Claim     `cmd:"" help:"Print a code with which you claim the bot: send it /claim CODE in a direct message."`
-	Pairing access.Pairing   `cmd:"" help:"List and decide pairing requests; revoke access and block users."`
-	Invite  access.Invite    `cmd:"" help:"Create, list and revoke invitations: a link or code that grants access."`
-	Agents  commands.Agents  `cmd:"" help:"List the vault's agents, skills and workspaces; add one to begin with, or a daily agent."`
-	Keys    access.Keys      `cmd:"" help:"List, make, rotate and revoke API keys."`
-	Admins  access.Admins    `cmd:"" help:"List, make, change and remove the accounts of the panel; reset their passwords."`
-	Send    commands.Send    `cmd:"" help:"Send a message to a chat through a bot: alerts, cron jobs."`
-	Search  commands.Search  `cmd:"" help:"Search conversations and files of the vault."`
-	MCP     commands.MCP     `cmd:"" name:"mcp" help:"Let an agent on this machine use the gateway, over the Model Context Protocol on standard input and output."`
-	Audit   commands.Audit   `cmd:"" help:"Show who did what."`
-	Export  commands.Export  `cmd:"" help:"Print a session as Markdown, to read or to keep."`
-	Backup  commands.Backup  `cmd:"" help:"Write database and vault into one archive; the gateway may go on serving."`
-	Restore commands.Restore `cmd:"" help:"Restore a backup into an empty vault."`
-	Voice   commands.Voice   `cmd:"" help:"Recordings and their texts."`
-	Reindex commands.Reindex `cmd:"" help:"Rebuild the list of sessions from the vault's files."`
-	Import  commands.Import  `cmd:"" help:"Bring in conversations of Claude, ChatGPT, Claude Code or the original system."`
-	Sync    syncing.Sync     `cmd:"" help:"Keep a folder of this machine the same as the vault of a gateway."`
-	Forget  commands.Forget  `cmd:"" help:"Erase a user and all their data."`
-	Explain commands.Explain `cmd:"" help:"Show which rule decides a tool call: a command, a path, or one call per line as JSON."`
-	Version versionCmd       `cmd:"" help:"Print the version."`
+	Init    commands.Init     `cmd:"" help:"Ask for bots, model and password, check each, and write a file of settings."`
+	Serve   serveCmd          `cmd:"" help:"Run the gateway with the settings of the environment."`
+	Demo    demoCmd           `cmd:"" help:"Run the gateway with a simulated Telegram and Discord on this machine: no account, no key."`
+	Doctor  commands.Doctor   `cmd:"" help:"Check configuration, vault, database, platform, model, clock and ports; report how to fix each fault."`
+	Claim   access.Claim      `cmd:"" help:"Print a code with which you claim the bot: send it /claim CODE in a direct message."`
+	Pairing access.Pairing    `cmd:"" help:"List and decide pairing requests; revoke access and block users."`
+	Invite  access.Invite     `cmd:"" help:"Create, list and revoke invitations: a link or code that grants access."`
+	Agents  commands.Agents   `cmd:"" help:"List the vault's agents, skills and workspaces; add one to begin with, or a daily agent."`
+	Keys    access.Keys       `cmd:"" help:"List, make, rotate and revoke API keys."`
+	Admins  access.Admins     `cmd:"" help:"List, make, change and remove the accounts of the panel; reset their passwords."`
+	Send    commands.Send     `cmd:"" help:"Send a message to a chat through a bot: alerts, cron jobs."`
+	Search  commands.Search   `cmd:"" help:"Search conversations and files of the vault."`
+	MCP     commands.MCP      `cmd:"" name:"mcp" help:"Let an agent on this machine use the gateway, over the Model Context Protocol on standard input and output."`
+	Audit   commands.Audit    `cmd:"" help:"Show who did what."`
+	Export  commands.Export   `cmd:"" help:"Print a session as Markdown, to read or to keep."`
+	Backup  commands.Backup   `cmd:"" help:"Write database and vault into one archive; the gateway may go on serving."`
+	Restore commands.Restore  `cmd:"" help:"Restore a backup into an empty vault."`
+	Migrate migrating.Migrate `cmd:"" help:"Move the database between SQLite and PostgreSQL, while the gateway is stopped."`
+	Voice   commands.Voice    `cmd:"" help:"Recordings and their texts."`
+	Reindex commands.Reindex  `cmd:"" help:"Rebuild the list of sessions from the vault's files."`
+	Import  commands.Import   `cmd:"" help:"Bring in conversations of Claude, ChatGPT, Claude Code or the original system."`
+	Sync    syncing.Sync      `cmd:"" help:"Keep a folder of this machine the same as the vault of a gateway."`
+	Forget  commands.Forget   `cmd:"" help:"Erase a user and all their data."`
+	Explain commands.Explain  `cmd:"" help:"Show which rule decides a tool call: a command, a path, or one call per line as JSON."`
+	Version versionCmd        `cmd:"" help:"Print the version."`
 }
 
 const description = `Gatehouse: talk to AI agents from your chat apps, without letting strangers in.
