@@ -66,6 +66,16 @@ func (c *child) kill() {
 	})
 }
 
+// ended reports whether the process has ended.
+func (c *child) ended() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // dead reports whether SIGKILL was sent.
 func (c *child) dead() bool {
 	select {

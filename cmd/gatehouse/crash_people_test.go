@@ -77,7 +77,7 @@ func (r *rig) join(p *crowd.Platform, err error) {
 	r.t.Cleanup(func() { _ = p.Close() })
 	r.t.Cleanup(p.Watch(func(m crowd.Message) { r.saw(keyOf(p.Name, m.Chat), m) }))
 	r.crowds = append(r.crowds, p)
-	r.taps = append(r.taps, tapped(func(w http.ResponseWriter, in *http.Request) { r.serveTap(p, w, in) }))
+	r.taps = append(r.taps, r.tapped(func(w http.ResponseWriter, in *http.Request) { r.serveTap(p, w, in) }))
 	for _, c := range p.Chats {
 		r.chats = append(r.chats, place{c, keyOf(p.Name, c.ID)})
 	}

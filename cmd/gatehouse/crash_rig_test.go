@@ -15,11 +15,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"gatehouse/cmd/loadgen/crowd"
 	"gatehouse/connectors/discord/discordtest"
@@ -60,6 +59,9 @@ type rig struct {
 	asked   map[string]int         // message → model calls that were about it
 	next    int                    // number of the next message
 	tails   int                    // last parts of long answers, counted by prove
+
+	births atomic.Int64 // children that were started
+	since  int64        // the first of them that the hooks are for
 
 	onRequest func(req) bool     // a request has come; true: cut it off, the platform does not get it
 	onAnswer  func(req) bool     // the platform has done it; true: the child does not hear of it
@@ -103,7 +105,7 @@ func newRig(t *testing.T, exe, mode string, who population, o telegramtest.Optio
 	}
 	r.vault = filepath.Join(r.dir, "vault")
 	r.changed = sync.NewCond(&r.mu)
-	r.model = tapped(r.serveModel)
+	r.model = r.tapped(r.serveModel)
 	o.FloodOff, o.LogSize = true, 200_000
 	r.telegram = telegramtest.New(o)
 	r.join(crowd.Telegram(r.telegram, who.telegram))
@@ -141,6 +143,7 @@ func (r *rig) start(settings ...string) *child {
 		env[settings[i]] = settings[i+1]
 	}
 	r.enable()
+	r.births.Add(1)
 	r.mu.Lock() // a hook that wants to kill waits for it
 	r.child = startChild(r.t, r.dir, env, r.exe, "serve")
 	r.mu.Unlock()
@@ -156,6 +159,10 @@ func (r *rig) hooks(request, answer func(req) bool, model func(int, float64)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.onRequest, r.onAnswer, r.onModel = request, answer, model
+	r.since = r.births.Load()
+	if r.child == nil || r.child.ended() {
+		r.since++
+	}
 }
 
 // saw keeps what people see of the bot.
@@ -211,30 +218,21 @@ func (r *rig) post(n int) string {
 	return token
 }
 
-type connKey struct{}
+type birthKey struct{}
 
-// tapped starts a server whose requests orphaned knows.
-func tapped(h http.HandlerFunc) *httptest.Server {
+// tapped starts a server that notes with each connection which child it is of.
+func (r *rig) tapped(h http.HandlerFunc) *httptest.Server {
 	s := httptest.NewUnstartedServer(h)
-	s.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) }
+	s.Config.ConnContext = func(ctx context.Context, _ net.Conn) context.Context {
+		return context.WithValue(ctx, birthKey{}, r.births.Load())
+	}
 	s.Start()
 	return s
 }
 
-// orphaned reports whether the child that made the request is dead. Its kernel ends the
-// connection at once, while the request may be read a while later.
-func orphaned(in *http.Request) bool {
-	raw, err := in.Context().Value(connKey{}).(*net.TCPConn).SyscallConn()
-	if err != nil {
-		return true
-	}
-	open := false
-	err = raw.Control(func(fd uintptr) {
-		info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
-		open = err == nil && info.State == unix.BPF_TCP_ESTABLISHED
-	})
-	return err != nil || !open
-}
+// early reports whether the request is of a child before the one that the hooks are for: it
+// may be read a while after that child's death. Call it with r.mu held.
+func (r *rig) early(in *http.Request) bool { return in.Context().Value(birthKey{}).(int64) < r.since }
 
 // serveTap passes a request on to its platform, where the hooks let it.
 func (r *rig) serveTap(p *crowd.Platform, w http.ResponseWriter, in *http.Request) {
@@ -246,10 +244,10 @@ func (r *rig) serveTap(p *crowd.Platform, w http.ResponseWriter, in *http.Reques
 	q := readReq(p.Name, in, body)
 	r.mu.Lock()
 	request, answer := r.onRequest, r.onAnswer
-	r.mu.Unlock()
-	if orphaned(in) {
-		request, answer = nil, nil // the hooks are for the next child
+	if r.early(in) {
+		request, answer = nil, nil
 	}
+	r.mu.Unlock()
 	if request != nil && request(q) {
 		panic(http.ErrAbortHandler)
 	}
@@ -280,12 +278,15 @@ func (r *rig) serveModel(w http.ResponseWriter, in *http.Request) {
 	r.mu.Lock()
 	r.calls++
 	n, hook := r.calls, r.onModel
+	if r.early(in) {
+		hook = nil
+	}
 	for _, t := range about {
 		r.asked[t]++
 	}
 	r.changed.Broadcast()
 	r.mu.Unlock()
-	if hook == nil || orphaned(in) { // the hooks are for the next child
+	if hook == nil {
 		hook = func(int, float64) {}
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
