@@ -6,6 +6,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/llm"
 	"gatehouse/core/llm/registry"
+	corememory "gatehouse/core/memory"
 	"gatehouse/core/memory/backup"
 	note "gatehouse/core/memory/handoff"
 	"gatehouse/core/project"
@@ -19,8 +20,9 @@ type noted struct {
 	projects *project.Store
 }
 
-// handoff returns what another tool needs to go on with a session.
-func (a *app) handoff(ctx context.Context, s session.Session) (string, error) {
+// handoff returns what another tool needs to go on with a session. What is remembered of its
+// user is for the user alone.
+func (a *app) handoff(ctx context.Context, s session.Session, reader int64) (text string, err error) {
 	b, ok, err := a.handoffs.Newest(ctx, a.db, s.ID, "")
 	if err != nil {
 		return "", err
@@ -28,7 +30,12 @@ func (a *app) handoff(ctx context.Context, s session.Session) (string, error) {
 	if !ok {
 		return "", core.Errorf(core.NotFound, "there is no context backup of this session yet")
 	}
-	return note.Markdown(s.Title, b.Model, b.At, b.Text, ""), nil
+	if bool(a.cfg.Memory) && reader == s.User && s.Scope != core.ScopeGroup {
+		if text, err = a.corrections.Recovery(ctx, reader, b.Model, corememory.Place{Session: s.ID, Project: s.Project}); err != nil {
+			return "", err
+		}
+	}
+	return note.Markdown(s.Title, b.Model, b.At, b.Text, text), nil
 }
 
 // openHandoffs builds the notes on conversations.

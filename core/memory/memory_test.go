@@ -462,6 +462,7 @@ func TestForgottenPersonLeavesNoRowAndMergedKeepsAll(t *testing.T) {
 func TestExportIsReadable(t *testing.T) {
 	r := open(t)
 	r.hear(ann, "correction: our office is in Hamburg")
+	r.recovery(ann, "m", nowhere)
 	for _, x := range r.Exports() {
 		rows, err := store.Rows(t.Context(), r.db, x.Query, int64(ann), 10)
 		if err != nil || len(rows) != 1 {
@@ -470,7 +471,7 @@ func TestExportIsReadable(t *testing.T) {
 		if x.Open == nil {
 			continue
 		}
-		if err := x.Open(rows[0]); err != nil || rows[0]["corrective_instruction"] != "our office is in Hamburg" {
+		if err := x.Open(rows[0]); err != nil || !strings.Contains(fmt.Sprint(rows[0]["corrective_instruction"], rows[0]["prompt_text"]), "our office is in Hamburg") {
 			t.Errorf("%v, %v", rows[0], err)
 		}
 	}

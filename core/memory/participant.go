@@ -8,14 +8,16 @@ import (
 )
 
 // Tables returns the tables with data of users.
-func (s *Store) Tables() []string { return []string{"corrections", "correction_events"} }
+func (s *Store) Tables() []string {
+	return []string{"corrections", "correction_events", "recovery_prompts"}
+}
 
 // Forget deletes the memory of a user.
 func (s *Store) Forget(ctx context.Context, tx *store.Tx, r *core.Removal) error {
 	if r.User <= 0 {
 		return nil
 	}
-	for _, table := range []string{"correction_events", "corrections"} {
+	for _, table := range []string{"correction_events", "corrections", "recovery_prompts"} {
 		if _, err := tx.Exec(ctx, `DELETE FROM `+table+` WHERE user_id = $1`, r.User); err != nil {
 			return err
 		}
@@ -26,6 +28,11 @@ func (s *Store) Forget(ctx context.Context, tx *store.Tx, r *core.Removal) error
 
 // Merge gives one user's memory to another: its numbers go on from the other's.
 func (s *Store) Merge(ctx context.Context, tx *store.Tx, from, to int64) error {
+	for _, user := range []int64{from, to} {
+		if err := s.invalidate(ctx, tx, user); err != nil {
+			return err
+		}
+	}
 	var last int
 	if err := tx.Get(ctx, &last, `SELECT coalesce(max(number), 0) FROM corrections WHERE user_id = $1`, to); err != nil {
 		return err
@@ -44,6 +51,12 @@ func (s *Store) Exports() []store.Export {
 	return []store.Export{
 		{Name: "corrections", Query: `SELECT correction_id, number, type, scope, scope_ref, corrective_instruction, canonical_query, about, domain, confidence, decay_class, pinned, extracted_via, status, superseded_by, session_id, model_id, uses, created_at, updated_at FROM corrections WHERE user_id = $1 ORDER BY number DESC LIMIT $2`, Open: s.readable},
 		{Name: "correction_events", Query: `SELECT correction_id, kind, run, session_id, model_id, at FROM correction_events WHERE user_id = $1 ORDER BY id DESC LIMIT $2`},
+		{Name: "recovery_prompts", Query: `SELECT prompt_id, model_id, prompt_text, generated_at FROM recovery_prompts WHERE user_id = $1 ORDER BY generated_at DESC LIMIT $2`, Open: func(row map[string]any) (err error) {
+			id, _ := row["prompt_id"].(string)
+			text, _ := row[recoveryColumn].(string)
+			row[recoveryColumn], err = s.o.Box.Open(recoveryPlace(id), text)
+			return err
+		}},
 	}
 }
 

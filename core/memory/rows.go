@@ -68,7 +68,7 @@ func Columns() (all []columns.Column) {
 	for _, name := range []string{columnText, columnCanonical, columnAbout} {
 		all = append(all, columns.Column{Table: table, Name: name, Row: "correction_id"})
 	}
-	return all
+	return append(all, columns.Column{Table: recoveryTable, Name: recoveryColumn, Row: "prompt_id"})
 }
 
 // open returns the correction of a row.
@@ -197,6 +197,9 @@ func (s *Store) save(ctx context.Context, tx *store.Tx, c *Correction, e Event) 
 		core.Stamp(c.ExpiresAt), c.Emphasis, c.Followed, core.Stamp(c.UpdatedAt), c.ID)
 	if err != nil {
 		return fmt.Errorf("save a correction: %w", err)
+	}
+	if err := s.invalidate(ctx, tx, c.User); err != nil {
+		return err
 	}
 	s.changed(tx, c.User)
 	return s.note(ctx, tx, c, e)

@@ -102,6 +102,7 @@ func (s *Store) Chores() []core.Chore {
 		{Name: "memory_cards", Every: time.Minute, Run: s.expire},
 		{Name: "memory_decay", Every: housekeeping, Run: s.decay},
 		{Name: "memory_events", Every: boundedEvents, Run: s.boundEvents},
+		{Name: "recovery_prompts", Every: recoveryLook, Run: s.oldRecovery},
 	}
 }
 
@@ -136,9 +137,11 @@ func (s *Store) remove(ctx context.Context, tx *store.Tx, c *Correction) error {
 	if _, err := tx.Exec(ctx, `DELETE FROM correction_events WHERE correction_id = $1`, c.ID); err != nil {
 		return err
 	}
-	_, err := tx.Exec(ctx, `DELETE FROM corrections WHERE correction_id = $1`, c.ID)
+	if _, err := tx.Exec(ctx, `DELETE FROM corrections WHERE correction_id = $1`, c.ID); err != nil {
+		return err
+	}
 	s.changed(tx, c.User)
-	return err
+	return s.invalidate(ctx, tx, c.User)
 }
 
 // decay deletes corrections of which too little is left. Pinned ones stay.

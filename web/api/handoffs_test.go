@@ -49,7 +49,7 @@ func (h *harness) handoffs() handoffs.Options {
 		Writes: func(string) bool { return true }, Model: func(string, bool) (llm.Model, error) { return noteModel{}, nil },
 		Cost: func(string, core.Tokens) (int64, bool) { return 0, false }, Budget: func() int64 { return 0 },
 	})
-	return handoffs.Options{Backups: h.notes, Markdown: func(ctx context.Context, s session.Session) (string, error) {
+	return handoffs.Options{Backups: h.notes, Markdown: func(ctx context.Context, s session.Session, _ int64) (string, error) {
 		b, ok, err := h.notes.Newest(ctx, h.db, s.ID, "")
 		if err == nil && !ok {
 			err = core.Errorf(core.NotFound, "there is no context backup of this session yet")

@@ -22,9 +22,9 @@ type Sessions interface {
 type Command struct {
 	DB       *store.DB
 	Sessions Sessions
-	// Markdown returns what another tool needs to go on with a session; core.NotFound
-	// before there is anything.
-	Markdown func(ctx context.Context, s session.Session) (string, error)
+	// Markdown returns what another tool needs to go on with a session, for the user who
+	// reads it; core.NotFound before there is anything.
+	Markdown func(ctx context.Context, s session.Session, reader int64) (string, error)
 }
 
 // Run shows the newest note on the conversation and what is remembered of the user.
@@ -36,7 +36,7 @@ func (c *Command) Run(ctx context.Context, r command.Request) (command.Outcome, 
 	if !ok || s.User != r.User {
 		return command.Outcome{Text: texts.Text("handoff_none")}, nil
 	}
-	text, err := c.Markdown(ctx, s)
+	text, err := c.Markdown(ctx, s, r.User)
 	if core.KindOf(err) == core.NotFound {
 		return command.Outcome{Text: texts.Text("handoff_none")}, nil
 	}

@@ -30,9 +30,9 @@ type (
 // Options for New. All are needed.
 type Options struct {
 	Backups Backups
-	// Markdown returns what another tool needs to go on with a session; core.NotFound
-	// before there is anything.
-	Markdown func(ctx context.Context, s session.Session) (string, error)
+	// Markdown returns what another tool needs to go on with a session, for the user who
+	// reads it; core.NotFound before there is anything.
+	Markdown func(ctx context.Context, s session.Session, reader int64) (string, error)
 	Finder   Finder // the API's
 }
 
@@ -53,11 +53,11 @@ func (a *API) Routes() map[string]web.Handler {
 
 // handoff serves GET /api/sessions/{id}/handoff.
 func (a *API) handoff(w http.ResponseWriter, r *http.Request) error {
-	_, d, err := a.o.Finder.Found(r, auth.ScopeRead, auth.ScopeChat)
+	p, d, err := a.o.Finder.Found(r, auth.ScopeRead, auth.ScopeChat)
 	if err != nil {
 		return err
 	}
-	text, err := a.o.Markdown(r.Context(), d.Session)
+	text, err := a.o.Markdown(r.Context(), d.Session, p.User)
 	if err != nil {
 		return err
 	}
