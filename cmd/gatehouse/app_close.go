@@ -1,6 +1,11 @@
 package main
 
-import "errors"
+import (
+	"context"
+	"errors"
+
+	"gatehouse/core/texts"
+)
 
 func (a *app) closing(f func() error) { a.closers = append(a.closers, f) }
 
@@ -12,4 +17,15 @@ func (a *app) Close() error {
 	}
 	a.closers = nil
 	return errors.Join(errs...)
+}
+
+// tellOfCrash tells the owner in chat that the last run did not end properly, at most once a day.
+func (a *app) tellOfCrash(ctx context.Context) {
+	last, crashed := a.reports.Last()
+	if !crashed || last.Again {
+		return
+	}
+	if err := a.unasked().TellOwner(ctx, a.bots.Names(), "crash:"+last.ID, texts.Text("crashed", texts.With{"Restarted": last.Restarted})); err != nil && ctx.Err() == nil {
+		a.log.Warn("the owner is not told of the crash", "err", err)
+	}
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"gatehouse/connectors/telegram/telegramtest"
+	"gatehouse/core/store"
+	"gatehouse/core/store/storetest"
 )
 
 func TestCrashAKilledRunIsReportedOnceAndAStoppedOneIsNot(t *testing.T) {
@@ -48,5 +50,30 @@ func TestAnErrorInTheLogIsOnThePanelsPageWithoutItsText(t *testing.T) {
 	}
 	if !strings.Contains(w.log.String(), "my diary") {
 		t.Error("the line is not in the log")
+	}
+}
+
+func TestTheOwnerIsToldOfACrashOnceADay(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	boss := w.boss()
+	for range 2 { // the run is killed before it can record its end
+		w.stop()
+		db := storetest.OpenAt(t, w.cfg.DatabasePath(), nil)
+		if err := db.Tx(t.Context(), func(tx *store.Tx) error {
+			_, err := tx.Exec(t.Context(), `UPDATE app_sessions SET status = 'running', ended_at = '' WHERE status = 'clean'`)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		w.start()
+	}
+	w.hearsText(boss, "I was not stopped properly")
+	w.quiet()
+	if n := len(slices.DeleteFunc(w.said(boss.DM(), 0), func(s string) bool { return !strings.Contains(s, "I was not stopped properly") })); n != 1 {
+		t.Errorf("the owner is told %d times", n)
 	}
 }

@@ -95,7 +95,7 @@ func TestARunThatWasKilledIsReportedByTheNextStartOnce(t *testing.T) {
 	second := start(db, clock, "v2") // the first was killed
 	second.Begin(t.Context())
 	last, crashed := second.Last()
-	if !crashed || last.Version != "v1" || last.Status != report.Running || !last.Started.Equal(begun) || !last.Alive.Equal(begun.Add(time.Hour)) || last.Restarted {
+	if !crashed || last.Again || last.Version != "v1" || last.Status != report.Running || !last.Started.Equal(begun) || !last.Alive.Equal(begun.Add(time.Hour)) || last.Restarted {
 		t.Errorf("%+v", last)
 	}
 	if !strings.Contains(second.log.String(), "the last run of the gateway did not end properly") {
@@ -104,13 +104,23 @@ func TestARunThatWasKilledIsReportedByTheNextStartOnce(t *testing.T) {
 	clock.Advance(time.Minute)
 	second.End(t.Context(), nil)
 	clock.Advance(time.Minute)
+	killed := start(db, clock, "v3")
+	killed.Begin(t.Context())
+	clock.Advance(time.Minute)
+	again := start(db, clock, "v3")
+	again.Begin(t.Context())
+	if last, crashed := again.Last(); !crashed || !last.Again {
+		t.Errorf("the second crash of a day: %+v", last)
+	}
+	again.End(t.Context(), nil)
+	clock.Advance(time.Minute)
 	third := start(db, clock, "v3")
 	third.Begin(t.Context())
 	if _, crashed := third.Last(); crashed || third.log.String() != "" {
 		t.Error("a run that ended is reported: ", third.log.String())
 	}
 	third.End(t.Context(), errors.New("the address is taken"))
-	if got := third.statuses(t); !slices.Equal(got, []string{"v3 failed", "v2 clean", "v1 reported"}) {
+	if got := third.statuses(t); !slices.Equal(got, []string{"v3 failed", "v3 clean", "v3 reported", "v2 clean", "v1 reported"}) {
 		t.Error(got)
 	}
 }

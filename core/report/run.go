@@ -21,7 +21,8 @@ import (
 // Limits.
 const (
 	Keep     = 90 * 24 * time.Hour
-	maxRows  = 200             // of each table
+	maxRows  = 200 // of each table
+	day      = 24 * time.Hour
 	beat     = 5 * time.Minute // between signs of life
 	patience = 3 * time.Second // for a write at the start and the end
 )
@@ -86,6 +87,7 @@ func New(o Options) *Store { return &Store{o: o, id: uuid.NewString()} }
 type Crash struct {
 	Run
 	Restarted bool      // the machine has started since
+	Again     bool      // another run crashed in the day before
 	Found     time.Time // by this run; zero: the last run ended
 }
 
@@ -96,9 +98,13 @@ func (s *Store) Begin(ctx context.Context) {
 	defer cancel()
 	boot := bootID()
 	var open []runRow
+	var others int
 	err := s.o.DB.Tx(ctx, func(tx *store.Tx) error {
 		open = nil
 		if err := tx.Select(ctx, &open, runColumns+`WHERE status = 'running' ORDER BY started_at DESC`); err != nil {
+			return err
+		}
+		if err := tx.Get(ctx, &others, `SELECT count(*) FROM app_sessions WHERE status = 'reported' AND heartbeat_at > $1`, core.Stamp(tx.Time().Add(-day))); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, `UPDATE app_sessions SET status = 'reported' WHERE status = 'running'`); err != nil {
@@ -117,7 +123,7 @@ func (s *Store) Begin(ctx context.Context) {
 		return
 	}
 	last := open[0].run()
-	s.last = Crash{Run: last, Found: s.o.Clock.Now(), Restarted: boot != "" && last.Boot != "" && boot != last.Boot}
+	s.last = Crash{Run: last, Found: s.o.Clock.Now(), Again: others > 0, Restarted: boot != "" && last.Boot != "" && boot != last.Boot}
 	s.o.Log.Warn("the last run of the gateway did not end properly", "started", last.Started, "alive", last.Alive, "version", last.Version, "machine_restarted", s.last.Restarted)
 }
 

@@ -165,6 +165,7 @@ var examples = map[string][]any{
 	"N":          {1, 25},
 	"Name":       {strings.Repeat("_", core.MaxName), ""},
 	"New":        {true, false},
+	"Restarted":  {true, false},
 	"Now":        {true, false},
 	"Owner":      {true, false},
 	"Pages":      {100},
