@@ -103,7 +103,7 @@ func create(ctx context.Context, tx *store.Tx, n NewKey, by core.Actor) (string,
 		return "", KeyRow{}, core.Errorf(core.Invalid, "the key would have expired already")
 	}
 	secret := KeyPrefix + random(24)
-	row := KeyRow{ID: random(9), Label: label, User: n.User, Trust: n.Trust, Scopes: scopes, CreatedAt: tx.Time().UTC(), ExpiresAt: n.ExpiresAt}
+	row := KeyRow{ID: keyID(), Label: label, User: n.User, Trust: n.Trust, Scopes: scopes, CreatedAt: tx.Time().UTC(), ExpiresAt: n.ExpiresAt}
 	_, err = tx.Exec(ctx, `INSERT INTO api_keys (id, label, sha256, user_id, trust_level, scopes, created_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
 		row.ID, row.Label, digest(secret), row.User, row.Trust, strings.Join(row.Scopes, " "), core.Stamp(row.CreatedAt), core.Stamp(row.ExpiresAt))
 	if err != nil {
@@ -144,6 +144,15 @@ func random(n int) string {
 	b := make([]byte, n)
 	_, _ = rand.Read(b) // never fails since Go 1.24
 	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+// keyID returns a new id that no command line takes for a flag.
+func keyID() string {
+	for {
+		if id := random(9); id[0] != '-' {
+			return id
+		}
+	}
 }
 
 func digest(secret string) string {

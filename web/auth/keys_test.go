@@ -394,3 +394,12 @@ func TestARequestAsTheOperatorStaysTheirs(t *testing.T) {
 		t.Error("without a key it is let in")
 	}
 }
+
+// Otherwise "gatehouse keys revoke ID" would refuse one key in 64.
+func TestNoKeysIDLooksLikeAFlag(t *testing.T) {
+	for range 10_000 {
+		if id := keyID(); len(id) != 12 || id[0] == '-' {
+			t.Fatal(id)
+		}
+	}
+}
