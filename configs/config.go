@@ -7,6 +7,7 @@ package configs
 
 import (
 	"path/filepath"
+	"strings"
 	"time"
 
 	"gatehouse/configs/providers"
@@ -26,7 +27,9 @@ const Prefix = "GATEHOUSE"
 type Config struct {
 	// VaultPath is absolute after Load; "~/" is the home directory.
 	VaultPath   string `envconfig:"VAULT_PATH" default:"~/Gatehouse" example:"/srv/gatehouse" desc:"Directory of plain files that holds everything; created with mode 0700 if missing. VAULT_PATH sets it too."`
-	DatabaseURL string `split_words:"true" example:"/var/lib/gatehouse/sessions.db" desc:"File of the SQLite database. Empty: Chat/sessions.db in the vault."`
+	DatabaseURL string `split_words:"true" example:"/var/lib/gatehouse/sessions.db" desc:"File of the SQLite database, or a PostgreSQL database as postgres://user@host/name. Empty: Chat/sessions.db in the vault."`
+
+	DatabasePassword values.Secret `split_words:"true" example:"a-long-phrase" desc:"Password for the PostgreSQL database. Empty: none is needed."`
 
 	// Addr is host:port; Load has replaced the port if Port is set.
 	Addr            string         `split_words:"true" default:"127.0.0.1:3333" example:"127.0.0.1:3333" desc:"Address of the panel and the API. An address that is not loopback requires ADMIN_PASSWORD."`
@@ -184,11 +187,22 @@ func (c *Config) Source(name string) string {
 }
 
 // DatabasePath returns the file of the database: DatabaseURL, or its place in the vault.
+// Where OnServer it is a URL without a password.
 func (c *Config) DatabasePath() string {
 	if c.DatabaseURL != "" {
 		return c.DatabaseURL
 	}
 	return filepath.Join(c.VaultPath, "Chat", "sessions.db")
+}
+
+// LockWait is how long a gateway waits for a database on a server that another one has:
+// a server needs a moment to notice that a gateway was killed.
+const LockWait = 10 * time.Second
+
+// OnServer reports whether the database is PostgreSQL's.
+func (c *Config) OnServer() bool {
+	scheme, _, ok := strings.Cut(c.DatabaseURL, "://")
+	return ok && (scheme == "postgres" || scheme == "postgresql")
 }
 
 // BackupDir returns the directory for backups made in the panel.

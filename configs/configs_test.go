@@ -339,12 +339,31 @@ func TestAnUnknownNameIsAnErrorThatSuggestsTheNearest(t *testing.T) {
 	load(t, "GATEHOUSE_TEST_ANYTHING=1", "GATEHOUSEKEEPER=1", "GATEHOUSE=1")
 }
 
-func TestPostgresIsRefusedWithTheReason(t *testing.T) {
-	for _, url := range []string{"postgres://u:topsecret@h/db", "postgresql://h/db"} {
+func TestTheAddressOfAPostgreSQLDatabaseHasAUserAndNoPassword(t *testing.T) {
+	for url, want := range map[string]string{
+		"postgres://u:topsecret@h/db":          "GATEHOUSE_DATABASE_PASSWORD_FILE",
+		"postgres://u@h/db?password=topsecret": "GATEHOUSE_DATABASE_PASSWORD_FILE",
+		"postgresql://h/db":                    "names no user",
+		"postgres://u@h:topsecret/db":          "is not a URL",
+	} {
 		p := problems(t, "GATEHOUSE_DATABASE_URL="+url)
-		if len(p) != 1 || !strings.Contains(p[0].Fault, "PostgreSQL is not supported") || strings.Contains(p.Error(), "topsecret") {
+		if len(p) != 1 || !strings.Contains(p[0].Fault, want) || strings.Contains(p.Error(), "topsecret") {
 			t.Errorf("%s: %v", url, p)
 		}
+	}
+	file := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(file, []byte("topsecret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := load(t, "GATEHOUSE_DATABASE_URL=postgres://u@h:5432/db?sslmode=verify-full", "GATEHOUSE_DATABASE_PASSWORD_FILE="+file)
+	if !c.OnServer() || c.DatabasePath() != "postgres://u@h:5432/db?sslmode=verify-full" || c.DatabasePassword.Reveal() != "topsecret" {
+		t.Errorf("%t, %s, password %d bytes", c.OnServer(), c.DatabasePath(), len(c.DatabasePassword.Reveal()))
+	}
+	if text := fmt.Sprint(c.Redacted()); strings.Contains(text, "topsecret") {
+		t.Errorf("the settings show the password: %s", text)
+	}
+	if p := problems(t, "GATEHOUSE_DATABASE_PASSWORD=topsecret"); len(p) != 1 || !strings.Contains(p[0].Fault, "which a database in a file does not have") {
+		t.Errorf("a password for a file: %v", p)
 	}
 	problems(t, "GATEHOUSE_DATABASE_URL=mysql://u:topsecret@h/db")
 	if c := load(t, "GATEHOUSE_DATABASE_URL=~/x.db"); c.DatabasePath() != "/home/someone/x.db" {

@@ -26,12 +26,15 @@ func (a *app) busyMode(ctx context.Context, tx *store.Tx, in *core.Inbound) (str
 
 // databaseID distinguishes the database from any other, and a file from its copies.
 func databaseID(path string) string {
+	if store.OnServer(path) {
+		return path
+	}
 	if abs, err := filepath.Abs(path); err == nil {
 		path = abs
 	}
 	st, err := os.Stat(path)
 	if err != nil {
-		return path // a server's address
+		return path
 	}
 	if sys, ok := st.Sys().(*syscall.Stat_t); ok {
 		return fmt.Sprintf("%s %d:%d", path, sys.Dev, sys.Ino)

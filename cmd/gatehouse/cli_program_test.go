@@ -68,7 +68,7 @@ func TestTheExitCodeTellsCleanFromFailedFromBadUsage(t *testing.T) {
 		{args: []string{"serve"}, env: "GATEHOUSE_TOKEN=1:a", code: 2, says: "did you mean GATEHOUSE_DISCORD_TOKEN"},
 		{args: []string{"claim"}, env: "GATEHOUSE_VAULT_PAHT=/x", code: 2, says: "GATEHOUSE_VAULT_PATH"},
 		{args: []string{"doctor"}, env: "GATEHOUSE_ADDR=nowhere", code: 2, says: "GATEHOUSE_ADDR"},
-		{args: []string{"serve"}, env: "GATEHOUSE_DATABASE_URL=postgres://x", code: 2, says: "PostgreSQL"},
+		{args: []string{"serve"}, env: "GATEHOUSE_DATABASE_URL=postgres://u:secret@x/y", code: 2, says: "GATEHOUSE_DATABASE_PASSWORD_FILE"},
 		{args: []string{"serve"}, env: "GATEHOUSE_MODEL=anthropic/claude", code: 2, says: "GATEHOUSE_MODEL"},
 	} {
 		t.Run(strings.Join(append(c.args, c.env), " "), func(t *testing.T) {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,19 +14,25 @@ import (
 	"gatehouse/configs"
 	"gatehouse/core"
 	"gatehouse/core/council/ledger"
+	"gatehouse/core/store"
 	"gatehouse/core/store/integrity"
+	_ "gatehouse/core/store/postgres" // databases on a server
 )
 
 // Times of the checks of the database.
 const (
-	quickCheck = 5 * time.Second  // before it is opened; what is left of it is upkeep's
-	fullCheck  = 10 * time.Minute // by upkeep
+	quickCheck  = 5 * time.Second  // before it is opened; what is left of it is upkeep's
+	fullCheck   = 10 * time.Minute // by upkeep
+	serverCheck = 15 * time.Second // of a database on a server
 )
 
 // checkStart refuses to serve a vault whose database is damaged, or is missing although
 // conversations were stored: they would seem to be lost, and users would be strangers.
 func checkStart(ctx context.Context, cfg *configs.Config, fresh bool) error {
 	path := cfg.DatabasePath()
+	if cfg.OnServer() {
+		return checkServer(ctx, cfg, fresh)
+	}
 	st, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && st.Size() == 0 {
 		if fresh || !hasConversations(cfg.VaultPath) {
@@ -47,6 +54,23 @@ func checkStart(ctx context.Context, cfg *configs.Config, fresh bool) error {
 	return nil // other faults are reported by what opens it
 }
 
+// checkServer is checkStart for a database on a server.
+func checkServer(ctx context.Context, cfg *configs.Config, fresh bool) error {
+	limited, cancel := context.WithTimeout(ctx, serverCheck)
+	defer cancel()
+	found, err := store.Look(limited, cfg.DatabasePath(), cfg.DatabasePassword.Reveal())
+	switch {
+	case core.KindOf(err) == core.Invalid:
+		return err
+	case err != nil:
+		return fmt.Errorf("the database cannot be reached (GATEHOUSE_DATABASE_URL, GATEHOUSE_DATABASE_PASSWORD_FILE): %w", err)
+	case found.Version == 0 && !fresh && hasConversations(cfg.VaultPath):
+		return core.Errorf(core.Invalid, "the vault %s has conversations, and its database on the server is empty: check the database and the search_path of GATEHOUSE_DATABASE_URL. "+
+			"'gatehouse serve --new' begins with an empty database", cfg.VaultPath)
+	}
+	return nil
+}
+
 // hasConversations reports whether a gateway stored conversations in the vault: each has a
 // file next to its transcript. Transcripts alone are of Claude Code's command line.
 func hasConversations(vault string) bool {
@@ -65,8 +89,10 @@ func hasConversations(vault string) bool {
 // watchDatabase compares the open database with the file at its path, and opens the keys
 // of its encrypted columns.
 func (a *app) watchDatabase(ctx context.Context) (err error) {
-	if a.file, err = integrity.Begin(a.cfg.DatabasePath(), a.clock); err != nil {
-		return err
+	if !a.cfg.OnServer() {
+		if a.file, err = integrity.Begin(a.cfg.DatabasePath(), a.clock); err != nil {
+			return err
+		}
 	}
 	if a.sealed, err = sealing.Open(ctx, a.cfg, a.db); err != nil {
 		return err

@@ -78,6 +78,7 @@ func newWorldAt(t testing.TB, sim *telegramtest.Server, dir string, clock core.C
 	cfg.Pace = false
 	cfg.AdminPassword = values.NewSecret(worldPassword)
 	cfg.DrainTimeout = 5 * time.Second
+	cfg.DatabaseURL = storetest.Beside(t, dir)
 	if change != nil {
 		change(cfg)
 	}
@@ -91,7 +92,7 @@ func newWorldAt(t testing.TB, sim *telegramtest.Server, dir string, clock core.C
 	if known != nil { // a new vault has no daily agent
 		_ = os.RemoveAll(filepath.Join(cfg.VaultPath, "Daily"))
 	}
-	if _, err := os.Stat(cfg.DatabasePath()); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(cfg.DatabasePath()); errors.Is(err, fs.ErrNotExist) && !cfg.OnServer() {
 		storetest.Seed(t, cfg.DatabasePath()) // the tests of whole processes see a first start
 	}
 	w := &world{t: t, sim: sim, cfg: cfg, log: &coretest.Log{}, clock: clock}

@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"gatehouse/configs"
 	"gatehouse/configs/values"
@@ -59,18 +59,39 @@ func NewView(ctx context.Context, cfg *configs.Config, running *Report) View {
 	if running != nil {
 		ch, v.level = running.Changes, running.LogLevel
 	} else {
-		text, err := snapshot.Peek(ctx, cfg.DatabasePath(), changesKey)
-		if err == nil && text != "" {
+		stored, err := peek(ctx, cfg, changesKey, logLevelKey)
+		if text := stored[changesKey]; err == nil && text != "" {
 			err = json.Unmarshal([]byte(text), &ch)
 		}
-		level, levelErr := snapshot.Peek(ctx, cfg.DatabasePath(), logLevelKey)
-		if v.Fault = errors.Join(err, levelErr); v.Fault != nil {
+		if v.Fault = err; err != nil {
 			return v
 		}
-		v.level = level
+		v.level = stored[logLevelKey]
 	}
 	v.Config, _, v.Left = cfg.Holding(ch)
 	return v
+}
+
+// peekTime is for a database on a server.
+const peekTime = 10 * time.Second
+
+// peek reads the metadata of a database that a gateway may have open.
+func peek(ctx context.Context, cfg *configs.Config, keys ...string) (map[string]string, error) {
+	if cfg.OnServer() {
+		ctx, cancel := context.WithTimeout(ctx, peekTime)
+		defer cancel()
+		found, err := store.Look(ctx, cfg.DatabasePath(), cfg.DatabasePassword.Reveal(), keys...)
+		return found.Metadata, err
+	}
+	stored := map[string]string{}
+	for _, key := range keys {
+		value, err := snapshot.Peek(ctx, cfg.DatabasePath(), key)
+		if err != nil {
+			return nil, err
+		}
+		stored[key] = value
+	}
+	return stored, nil
 }
 
 // Value returns the effective value of a setting and its source: the running

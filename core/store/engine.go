@@ -2,6 +2,10 @@ package store
 
 import (
 	"context"
+	"errors"
+	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"gatehouse/core/store/fulltext"
 	"gatehouse/core/store/migrations"
@@ -19,6 +23,7 @@ type engine struct {
 	kind       migrations.Engine
 	begin      string                    // the writer's transaction
 	bind       func(query string) string // translates the placeholders $1, $2 …
+	args       func(args []any) []any    // makes them what the engine can store
 	returning  string                    // ends an INSERT to return its integer key; "": the driver returns it
 	skipLocked string                    // see Tx.SkipLocked
 	forUpdate  string                    // see Tx.ForUpdate
@@ -39,6 +44,7 @@ var sqlite = engine{
 	kind:       migrations.SQLite,
 	begin:      "BEGIN IMMEDIATE", // a transaction never has to give up half way
 	bind:       numbered,
+	args:       func(args []any) []any { return args },
 	optimistic: true,
 	again:      func(error) bool { return false }, // there is no other writer
 	lost:       func(error) bool { return false },
@@ -65,6 +71,7 @@ func postgreSQL(server Server) engine {
 		kind:       migrations.Postgres,
 		begin:      "BEGIN ISOLATION LEVEL READ COMMITTED",
 		bind:       func(query string) string { return query },
+		args:       storable,
 		returning:  " RETURNING lastval()", // the identity that this row has just drawn
 		skipLocked: " FOR UPDATE SKIP LOCKED",
 		forUpdate:  " FOR UPDATE",
@@ -77,6 +84,24 @@ func postgreSQL(server Server) engine {
 		emptyWords: "DELETE FROM session_words",
 		rank:       "rowid",
 	}
+}
+
+// storable puts U+FFFD for what PostgreSQL cannot store in a text: zero bytes and what is
+// not UTF-8. The same argument finds it again.
+func storable(args []any) []any {
+	var made []any
+	for i, a := range args {
+		if s, ok := a.(string); ok && (strings.IndexByte(s, 0) >= 0 || !utf8.ValidString(s)) {
+			if made == nil {
+				made = slices.Clone(args)
+			}
+			made[i] = strings.ReplaceAll(strings.ToValidUTF8(s, "\ufffd"), "\x00", "\ufffd")
+		}
+	}
+	if made != nil {
+		return made
+	}
+	return args
 }
 
 // maxAgain bounds how often a transaction that lost against another is run.
@@ -103,6 +128,9 @@ func (d *DB) begin() error {
 	conn, err := d.write.Connx(context.Background())
 	if err != nil {
 		return err
+	}
+	if err := d.lockServer(context.Background(), conn); err != nil {
+		return errors.Join(err, conn.Close())
 	}
 	for _, s := range d.stmts {
 		_ = s.Close()

@@ -113,7 +113,7 @@ func TestAForeignOrNewerSchemaIsRefused(t *testing.T) {
 		"something else": {`CREATE TABLE songs (id INTEGER)`},
 	} {
 		at := storetest.Fresh(t)
-		raw, err := postgres.Open(at, false, 1)
+		raw, err := postgres.Open(at, "", false, 1)
 		if err != nil {
 			t.Fatal(err)
 		}

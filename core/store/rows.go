@@ -10,7 +10,7 @@ import (
 // The statement limits how many.
 func Rows(ctx context.Context, d *DB, query string, args ...any) ([]map[string]any, error) {
 	d.reads.Add(1)
-	found, err := d.read.QueryxContext(ctx, d.engine.bind(query), args...)
+	found, err := d.read.QueryxContext(ctx, d.engine.bind(query), d.engine.args(args)...)
 	if err != nil {
 		return nil, fmt.Errorf("rows: %w", err)
 	}

@@ -31,6 +31,12 @@ type Options struct {
 	Log   *slog.Logger // nil: none
 	// OnCommit is called after each commit with the number of its closures.
 	OnCommit func(group int)
+	// Password is for a database on a server whose address has none.
+	Password string
+	// Alone, if it is not 0, refuses a database on a server that another process has
+	// opened so, with core.Busy after this time: each transaction of the writer runs
+	// on a connection that holds the lock. A file is locked by its vault.
+	Alone time.Duration
 }
 
 // A Queryer reads: the DB (its own snapshot per statement) and a Tx (its own writes too).
@@ -61,6 +67,7 @@ type DB struct {
 	path  string
 
 	engine engine
+	alone  time.Duration // on a server: see Options
 
 	queue    chan *job // unbuffered: a job is taken or it waits in its caller
 	onCommit func(int)
@@ -87,8 +94,7 @@ type DB struct {
 //
 // A path that is a postgres:// URL is a PostgreSQL database, with the schema of
 // its parameter search_path; nothing is read from the environment, and no copy is
-// kept. It needs package postgres in the program, else it is core.Invalid; only
-// tests link it, and the settings refuse it until several nodes are supported.
+// kept. It needs package postgres in the program, else it is core.Invalid.
 func Open(ctx context.Context, path string, o Options) (*DB, error) {
 	if o.Clock == nil {
 		o.Clock = core.System{}
@@ -106,9 +112,11 @@ func Open(ctx context.Context, path string, o Options) (*DB, error) {
 	}
 	d.unsynced.Stop()
 	open, name := d.open, path
-	if onServer(path) {
-		open, name = d.openPostgres, "PostgreSQL" // the URL may hold a password
-		d.known = nil                             // other nodes write too
+	if OnServer(path) {
+		open = func(ctx context.Context) error { return d.openPostgres(ctx, o.Password) }
+		name = "PostgreSQL" // the URL may hold a password
+		d.known = nil       // other processes may write too
+		d.alone = o.Alone
 	}
 	if err := open(ctx); err != nil {
 		d.closePools()
@@ -139,13 +147,13 @@ func (d *DB) Reads() int64 { return d.reads.Load() }
 // Get implements Queryer on the pool of readers.
 func (d *DB) Get(ctx context.Context, dest any, query string, args ...any) error {
 	d.reads.Add(1)
-	return d.read.GetContext(ctx, dest, d.engine.bind(query), args...)
+	return d.read.GetContext(ctx, dest, d.engine.bind(query), d.engine.args(args)...)
 }
 
 // Select implements Queryer on the pool of readers.
 func (d *DB) Select(ctx context.Context, dest any, query string, args ...any) error {
 	d.reads.Add(1)
-	return d.read.SelectContext(ctx, dest, d.engine.bind(query), args...)
+	return d.read.SelectContext(ctx, dest, d.engine.bind(query), d.engine.args(args)...)
 }
 
 // Check answers "does the database work" by writing: a statement that changes

@@ -69,7 +69,7 @@ func (t *Tx) Get(ctx context.Context, dest any, query string, args ...any) error
 	if err != nil {
 		return err
 	}
-	return t.noted(s.GetContext(context.WithoutCancel(ctx), dest, args...))
+	return t.noted(s.GetContext(context.WithoutCancel(ctx), dest, t.db.engine.args(args)...))
 }
 
 // Select implements Queryer.
@@ -78,7 +78,7 @@ func (t *Tx) Select(ctx context.Context, dest any, query string, args ...any) er
 	if err != nil {
 		return err
 	}
-	return t.noted(s.SelectContext(context.WithoutCancel(ctx), dest, args...))
+	return t.noted(s.SelectContext(context.WithoutCancel(ctx), dest, t.db.engine.args(args)...))
 }
 
 // Exec runs a statement and returns how many rows it changed. The text must be
@@ -88,7 +88,7 @@ func (t *Tx) Exec(ctx context.Context, query string, args ...any) (int64, error)
 	if err != nil {
 		return 0, err
 	}
-	res, err := s.ExecContext(context.WithoutCancel(ctx), args...)
+	res, err := s.ExecContext(context.WithoutCancel(ctx), t.db.engine.args(args)...)
 	if err != nil {
 		return 0, t.noted(err)
 	}
@@ -107,7 +107,7 @@ func (t *Tx) Insert(ctx context.Context, query string, args ...any) (int64, erro
 	if err != nil {
 		return 0, err
 	}
-	res, err := s.ExecContext(context.WithoutCancel(ctx), args...)
+	res, err := s.ExecContext(context.WithoutCancel(ctx), t.db.engine.args(args)...)
 	if err != nil {
 		return 0, t.noted(err)
 	}

@@ -18,6 +18,9 @@ const useKept = 1013
 // of a bound are taken. Of a database without the figure it states nothing.
 func checkAttachments(ctx context.Context, p Subject) []Finding {
 	path := p.Config.DatabasePath()
+	if p.Config.OnServer() {
+		return nil // it is asked of files alone
+	}
 	if version, adopt, err := store.Examine(ctx, path); err != nil || adopt || version < useKept {
 		return nil
 	}

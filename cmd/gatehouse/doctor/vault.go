@@ -134,6 +134,9 @@ func synced(dir string) string {
 // checkDatabase opens the file for reading and checks its version.
 func checkDatabase(ctx context.Context, p Subject) []Finding {
 	path := p.Config.DatabasePath()
+	if p.Config.OnServer() {
+		return checkServer(ctx, p)
+	}
 	c := Finding{Name: "database", State: Fail}
 	info, err := os.Stat(path)
 	missing := errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0

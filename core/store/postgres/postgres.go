@@ -1,6 +1,5 @@
 // Package postgres connects to PostgreSQL and reads its errors, for core/store,
-// which knows it in programs that import it. The gateway does not yet: its
-// settings refuse such a database, and the driver is 3 MiB of a program.
+// which knows it in programs that import it: the driver is 3 MiB of a program.
 package postgres
 
 import (
@@ -25,11 +24,15 @@ func init() { store.Use(store.Server{Open: Open, Check: Check, Again: Again, Los
 
 // Open returns a pool of at most conns connections to the database of dsn, in its
 // schema search_path. It connects when it is used. Read-only connections refuse
-// writes. A malformed dsn is core.Invalid; the error does not quote it.
-func Open(dsn string, readOnly bool, conns int) (*sqlx.DB, error) {
+// writes. A malformed dsn is core.Invalid; no error quotes it. A password that is
+// not empty is in place of the dsn's.
+func Open(dsn, password string, readOnly bool, conns int) (*sqlx.DB, error) {
 	c, err := config(dsn, readOnly)
 	if err != nil {
 		return nil, err
+	}
+	if password != "" {
+		c.Password = password
 	}
 	db := sqlx.NewDb(stdlib.OpenDB(*c, stdlib.OptionAfterConnect(takeBools)), "pgx")
 	db.SetMaxOpenConns(conns)

@@ -9,6 +9,7 @@ package storetest
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -101,10 +102,28 @@ func Fresh(t testing.TB) string {
 	return u.String()
 }
 
+// Beside returns the database of a gateway whose files are in dir: "" on SQLite, where
+// it is one of the files, else the same one each time in a test.
+func Beside(t testing.TB, dir string) string {
+	t.Helper()
+	if server() == "" {
+		return ""
+	}
+	note := filepath.Join(dir, "postgres")
+	if b, err := os.ReadFile(note); err == nil {
+		return string(b)
+	}
+	at := Fresh(t)
+	if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(note, []byte(at), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
 // onServer runs one statement over a connection of its own.
 func onServer(t testing.TB, query string) {
 	t.Helper()
-	db, err := postgres.Open(server(), false, 1)
+	db, err := postgres.Open(server(), "", false, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

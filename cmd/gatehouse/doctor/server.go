@@ -1,0 +1,59 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+)
+
+// serverTime is for a database on a server to answer.
+const serverTime = 15 * time.Second
+
+// checkServer connects to a database on a server, and changes nothing.
+func checkServer(ctx context.Context, p Subject) []Finding {
+	ctx, cancel := context.WithTimeout(ctx, serverTime)
+	defer cancel()
+	address := p.Config.DatabasePath()
+	found, err := store.Look(ctx, address, p.Config.DatabasePassword.Reveal())
+	c := Finding{Name: "database", State: Fail}
+	switch {
+	case core.KindOf(err) == core.Invalid:
+		c.Text, c.Fix = address+": "+core.TextOf(err), "see docs/postgresql.md"
+	case err != nil:
+		c.Text = address + " cannot be reached: " + err.Error()
+		c.Fix = "check that the server runs and takes connections from here, GATEHOUSE_DATABASE_URL and GATEHOUSE_DATABASE_PASSWORD_FILE"
+	case found.Version == 0:
+		c.State, c.Text = OK, fmt.Sprintf("%s, PostgreSQL %s; its tables will be made at the first start", address, found.Server)
+	default:
+		c.State, c.Text = OK, fmt.Sprintf("%s, PostgreSQL %s, version %d", address, found.Server, found.Version)
+		if p.Newest > found.Version {
+			c.Text += fmt.Sprintf("; the next start brings it to version %d and keeps no copy: make one first (docs/postgresql.md)", p.Newest)
+		}
+	}
+	if open(address) {
+		return []Finding{c, {"database", Warn, "the connection to " + address + " may be without encryption, or with a server that is not checked",
+			"add sslmode=verify-full to GATEHOUSE_DATABASE_URL (sslrootcert=FILE for a certificate authority of your own)"}}
+	}
+	return []Finding{c}
+}
+
+// open reports whether the connection leaves the machine without a check of the server.
+func open(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil {
+		return false
+	}
+	q := u.Query()
+	host := u.Hostname()
+	if q.Get("host") != "" {
+		host = q.Get("host")
+	}
+	ip := net.ParseIP(host)
+	local := host == "" || host == "localhost" || host[0] == '/' || ip != nil && ip.IsLoopback()
+	return !local && q.Get("sslmode") != "verify-full"
+}

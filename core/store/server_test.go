@@ -1,0 +1,119 @@
+package store_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+	"gatehouse/core/store/storetest"
+)
+
+// alone opens the database as the gateway does.
+func alone(t *testing.T, at string) (*store.DB, error) {
+	t.Helper()
+	db, err := store.Open(t.Context(), at, store.Options{Alone: 300 * time.Millisecond})
+	if err == nil {
+		t.Cleanup(func() { _ = db.Close() })
+	}
+	return db, err
+}
+
+func TestOneGatewayUsesADatabaseOnAServer(t *testing.T) {
+	storetest.PostgresOnly(t, "a file is locked by its vault")
+	at := storetest.Fresh(t)
+	first, err := alone(t, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = alone(t, at)
+	if core.KindOf(err) != core.Busy || !strings.Contains(err.Error(), "another gateway uses this database (process ") {
+		t.Errorf("a second gateway: %v", err)
+	}
+	if other, err := alone(t, storetest.Fresh(t)); err != nil {
+		t.Errorf("a gateway with another schema: %v", err)
+	} else if err := other.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := alone(t, at); err != nil {
+		t.Errorf("after the first ended: %v", err)
+	}
+}
+
+// A gateway whose connection broke and whose place another one took writes nothing more.
+func TestAGatewayThatLostItsLockWritesNothing(t *testing.T) {
+	storetest.PostgresOnly(t, "a file is locked by its vault")
+	at := storetest.Fresh(t)
+	note := func(db *store.DB, text string) error {
+		return db.Tx(context.Background(), func(tx *store.Tx) error { return store.SetMetadata(t.Context(), tx, "who", text) })
+	}
+	first, err := alone(t, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	helper := storetest.OpenAt(t, at, nil)
+	cut := func() {
+		if err := helper.Tx(t.Context(), func(tx *store.Tx) error {
+			_, err := tx.Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted
+				AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+				AND (classid::bigint << 32) + objid::bigint = hashtextextended('gatehouse ' || current_schema(), 0)`)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cut()
+	if err := note(first, "first, again"); err != nil {
+		t.Errorf("with nobody else there, over a new connection: %v", err)
+	}
+	cut()
+	second, err := alone(t, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := note(second, "second"); err != nil {
+		t.Fatal(err)
+	}
+	if err := note(first, "first, late"); core.KindOf(err) != core.Busy {
+		t.Errorf("the first gateway wrote without the lock: %v", err)
+	}
+	if text, _, err := store.Metadata(t.Context(), helper, "who"); text != "second" || err != nil {
+		t.Errorf("the database has %q, %v", text, err)
+	}
+}
+
+func TestTextThatPostgreSQLCannotStoreIsStoredWithoutIt(t *testing.T) {
+	storetest.PostgresOnly(t, "SQLite stores any bytes")
+	db := storetest.Open(t, nil)
+	const odd = "a\x00b\xffc \u00e4"
+	if err := db.Tx(t.Context(), func(tx *store.Tx) error { return store.SetMetadata(t.Context(), tx, odd, odd) }); err != nil {
+		t.Fatal(err)
+	}
+	if text, ok, err := store.Metadata(t.Context(), db, odd); text != "a\ufffdb\ufffdc \u00e4" || !ok || err != nil {
+		t.Errorf("%q, %t, %v", text, ok, err)
+	}
+}
+
+func TestLookReadsADatabaseOnAServerAndChangesNothing(t *testing.T) {
+	storetest.PostgresOnly(t, "files have Examine and Peek")
+	at := storetest.Fresh(t)
+	found, err := store.Look(t.Context(), at, "", "who")
+	if err != nil || found.Version != 0 || found.Server == "" || found.Metadata["who"] != "" {
+		t.Errorf("an empty schema: %+v, %v", found, err)
+	}
+	db, err := alone(t, at) // Look left nothing there: it would be of something else
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Tx(t.Context(), func(tx *store.Tx) error { return store.SetMetadata(t.Context(), tx, "who", "me") }); err != nil {
+		t.Fatal(err)
+	}
+	if found, err = store.Look(t.Context(), at, "", "who"); err != nil || found.Version != store.Newest() || found.Metadata["who"] != "me" {
+		t.Errorf("while a gateway runs: %+v, %v", found, err)
+	}
+}
