@@ -7,9 +7,9 @@ package configs
 
 import (
 	"path/filepath"
-	"strings"
 	"time"
 
+	"gatehouse/configs/check"
 	"gatehouse/configs/providers"
 	"gatehouse/configs/values"
 )
@@ -195,14 +195,9 @@ func (c *Config) DatabasePath() string {
 	return filepath.Join(c.VaultPath, "Chat", "sessions.db")
 }
 
-// LockWait is how long a gateway waits for a database on a server that another one has:
-// a server needs a moment to notice that a gateway was killed.
-const LockWait = 10 * time.Second
-
 // OnServer reports whether the database is PostgreSQL's.
 func (c *Config) OnServer() bool {
-	scheme, _, ok := strings.Cut(c.DatabaseURL, "://")
-	return ok && (scheme == "postgres" || scheme == "postgresql")
+	return check.OnServer(c.DatabaseURL)
 }
 
 // BackupDir returns the directory for backups made in the panel.

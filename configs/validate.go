@@ -229,37 +229,7 @@ func (c *Config) checkBotsFile() error {
 	return nil
 }
 
-func (c *Config) checkDatabase() error {
-	switch scheme, _, ok := strings.Cut(c.DatabaseURL, "://"); {
-	case c.OnServer():
-		return checkServer(c.DatabaseURL)
-	case c.DatabasePassword.IsSet():
-		return fmt.Errorf("%s_DATABASE_PASSWORD is set, which a database in a file does not have: give the address of a PostgreSQL database, or unset the password", Prefix)
-	case c.DatabaseURL == "":
-		return nil
-	case ok:
-		return fmt.Errorf("%s:// is not supported: give the path of a file, or postgres://user@host/name", scheme)
-	}
-	return check.Path(c.DatabaseURL)
-}
-
-// checkServer checks the address of a PostgreSQL database. The address is shown in the
-// panel, in logs and in errors, so that it has no password. No error quotes it.
-func checkServer(address string) error {
-	u, err := url.Parse(address)
-	if err != nil {
-		return errors.New("the address is not a URL: write postgres://user@host:5432/name, with %20 and the like for special characters")
-	}
-	q := u.Query()
-	_, password := u.User.Password()
-	switch {
-	case password || q.Has("password") || q.Has("sslpassword"):
-		return fmt.Errorf("the address has a password, and addresses are shown: take it out and set %[1]s_DATABASE_PASSWORD, or %[1]s_DATABASE_PASSWORD_FILE to a file with it", Prefix)
-	case u.User.Username() == "" && q.Get("user") == "":
-		return errors.New("the address names no user: write postgres://user@host/name")
-	}
-	return nil
-}
+func (c *Config) checkDatabase() error { return check.Database(c.DatabaseURL, Prefix) }
 
 func (c *Config) checkAddr() error {
 	if err := check.HostPort(c.Addr); err != nil {

@@ -14,9 +14,8 @@ import (
 	"gatehouse/configs"
 	"gatehouse/core"
 	"gatehouse/core/council/ledger"
-	"gatehouse/core/store"
 	"gatehouse/core/store/integrity"
-	_ "gatehouse/core/store/postgres" // databases on a server
+	"gatehouse/core/store/postgres"
 )
 
 // Times of the checks of the database.
@@ -58,7 +57,7 @@ func checkStart(ctx context.Context, cfg *configs.Config, fresh bool) error {
 func checkServer(ctx context.Context, cfg *configs.Config, fresh bool) error {
 	limited, cancel := context.WithTimeout(ctx, serverCheck)
 	defer cancel()
-	found, err := store.Look(limited, cfg.DatabasePath(), cfg.DatabasePassword.Reveal())
+	found, err := postgres.Look(limited, cfg.DatabasePath(), cfg.DatabasePassword.Reveal())
 	switch {
 	case core.KindOf(err) == core.Invalid:
 		return err

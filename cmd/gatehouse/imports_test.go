@@ -58,7 +58,7 @@ cmd/gatehouse/commands/console: cmd/gatehouse/control configs core
 cmd/gatehouse/control: core core/permission core/store core/tool/mcp/entry pairing/codes web/account web/api/bots/post web/auth
 cmd/gatehouse/control/bridge: core
 cmd/gatehouse/control/server: cmd/gatehouse/control configs/live core core/attach core/erasure core/erasure/tasks core/jobs core/permission core/session core/session/reindex core/store core/tool/mcp core/vault pairing/codes web web/account web/api/bots web/auth web/upload
-cmd/gatehouse/doctor: cmd/gatehouse/speech configs configs/live core core/agent core/backup core/llm/embed core/sandbox core/store core/store/integrity core/tool/mcp core/tool/mcp/entry core/vault core/voice core/voice/program
+cmd/gatehouse/doctor: cmd/gatehouse/speech configs configs/live core core/agent core/backup core/llm/embed core/sandbox core/store core/store/integrity core/store/postgres core/tool/mcp core/tool/mcp/entry core/vault core/voice core/voice/program
 cmd/gatehouse/fleet: configs configs/live connectors connectors/discord connectors/telegram core core/queue core/queue/maintenance core/queue/outbox core/store core/watch pairing pairing/bots
 cmd/gatehouse/isolation: cmd/gatehouse/control configs core/sandbox core/sandbox/container
 cmd/gatehouse/library: core core/index/crawl core/index/document core/index/embedding core/index/search core/index/vector core/journal core/llm core/llm/embed core/permission core/session core/session/found core/store core/usage core/vault
@@ -91,7 +91,7 @@ cmd/loadgen/report: cmd/loadgen/index
 configs: configs/check configs/former configs/providers configs/values
 configs/check: configs/values  # what values of settings must be like
 configs/former: configs/values  # the bots file of the original system
-configs/live: configs configs/values core core/store core/store/snapshot  # settings in effect
+configs/live: configs configs/values core core/store core/store/postgres core/store/snapshot  # settings in effect
 configs/providers: configs/check configs/values  # the file of named providers of models
 configs/values:  # types of settings
 connectors: core core/texts
@@ -233,13 +233,14 @@ core/session/discover: core core/session core/session/reindex core/store core/va
 core/session/found: core core/index core/index/document core/index/search core/index/vector core/session core/store core/transcript/words  # conversations as a source of the search
 core/session/reindex: core core/session core/session/sidecar core/store core/transcript core/transcript/lines core/vault
 core/session/sidecar: core core/store core/transcript core/vault
-core/store: core core/store/integrity core/store/fulltext core/store/migrations core/store/original
+core/store: core core/store/cmemory core/store/integrity core/store/fulltext core/store/migrations core/store/original
 core/store/carry: core core/store core/store/migrations  # copies a database into one of the other engine
+core/store/cmemory:  # the heap of the C library
 core/store/fulltext:  # conditions on words
 core/store/integrity: core  # whether the file is still the database
 core/store/migrations: core
 core/store/original: core  # takes over a database of the original system
-core/store/postgres: core core/store
+core/store/postgres: core core/store core/store/migrations
 core/store/snapshot: core core/store/migrations  # copies of, and looks into, a database that others may have open
 core/store/storetest: core core/store core/store/postgres
 core/texts: core  # what is said to people; whoever says something takes its words from there

@@ -161,3 +161,41 @@ func Private(path string, mode fs.FileMode, secrets bool) error {
 	}
 	return nil
 }
+
+// OnServer reports whether a database's address is PostgreSQL's.
+func OnServer(address string) bool {
+	scheme, _, ok := strings.Cut(address, "://")
+	return ok && (scheme == "postgres" || scheme == "postgresql")
+}
+
+// Database accepts "", the absolute path of a file, and the address of a PostgreSQL
+// database; prefix is that of the settings.
+func Database(address, prefix string) error {
+	switch scheme, _, ok := strings.Cut(address, "://"); {
+	case OnServer(address):
+		return server(address, prefix)
+	case address == "":
+		return nil
+	case ok:
+		return fmt.Errorf("%s:// is not supported: give the path of a file, or postgres://user@host/name", scheme)
+	}
+	return Path(address)
+}
+
+// server checks the address of a PostgreSQL database. The address is shown in the panel,
+// in logs and in errors, so that it has no password. No error quotes it.
+func server(address, prefix string) error {
+	u, err := url.Parse(address)
+	if err != nil {
+		return errors.New("the address is not a URL: write postgres://user@host:5432/name, with %20 and the like for special characters")
+	}
+	q := u.Query()
+	_, password := u.User.Password()
+	switch {
+	case password || q.Has("password") || q.Has("sslpassword"):
+		return fmt.Errorf("the address has a password, and addresses are shown: take it out and set %[1]s_DATABASE_PASSWORD, or %[1]s_DATABASE_PASSWORD_FILE to a file with it", prefix)
+	case u.User.Username() == "" && q.Get("user") == "":
+		return errors.New("the address names no user: write postgres://user@host/name")
+	}
+	return nil
+}

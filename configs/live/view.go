@@ -13,6 +13,7 @@ import (
 	"gatehouse/configs"
 	"gatehouse/configs/values"
 	"gatehouse/core/store"
+	"gatehouse/core/store/postgres"
 	"gatehouse/core/store/snapshot"
 )
 
@@ -80,7 +81,7 @@ func peek(ctx context.Context, cfg *configs.Config, keys ...string) (map[string]
 	if cfg.OnServer() {
 		ctx, cancel := context.WithTimeout(ctx, peekTime)
 		defer cancel()
-		found, err := store.Look(ctx, cfg.DatabasePath(), cfg.DatabasePassword.Reveal(), keys...)
+		found, err := postgres.Look(ctx, cfg.DatabasePath(), cfg.DatabasePassword.Reveal(), keys...)
 		return found.Metadata, err
 	}
 	stored := map[string]string{}

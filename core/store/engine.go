@@ -3,9 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"slices"
-	"strings"
-	"unicode/utf8"
 
 	"gatehouse/core/store/fulltext"
 	"gatehouse/core/store/migrations"
@@ -71,7 +68,7 @@ func postgreSQL(server Server) engine {
 		kind:       migrations.Postgres,
 		begin:      "BEGIN ISOLATION LEVEL READ COMMITTED",
 		bind:       func(query string) string { return query },
-		args:       storable,
+		args:       server.Storable,
 		returning:  " RETURNING lastval()", // the identity that this row has just drawn
 		skipLocked: " FOR UPDATE SKIP LOCKED",
 		forUpdate:  " FOR UPDATE",
@@ -84,24 +81,6 @@ func postgreSQL(server Server) engine {
 		emptyWords: "DELETE FROM session_words",
 		rank:       "rowid",
 	}
-}
-
-// storable puts U+FFFD for what PostgreSQL cannot store in a text: zero bytes and what is
-// not UTF-8. The same argument finds it again.
-func storable(args []any) []any {
-	var made []any
-	for i, a := range args {
-		if s, ok := a.(string); ok && (strings.IndexByte(s, 0) >= 0 || !utf8.ValidString(s)) {
-			if made == nil {
-				made = slices.Clone(args)
-			}
-			made[i] = strings.ReplaceAll(strings.ToValidUTF8(s, "\ufffd"), "\x00", "\ufffd")
-		}
-	}
-	if made != nil {
-		return made
-	}
-	return args
 }
 
 // maxAgain bounds how often a transaction that lost against another is run.
@@ -129,7 +108,7 @@ func (d *DB) begin() error {
 	if err != nil {
 		return err
 	}
-	if err := d.lockServer(context.Background(), conn); err != nil {
+	if err := d.lock(context.Background(), conn); err != nil {
 		return errors.Join(err, conn.Close())
 	}
 	for _, s := range d.stmts {

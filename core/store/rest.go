@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"gatehouse/core/store/cmemory"
 	"gatehouse/core/store/migrations"
 )
 
@@ -24,7 +25,7 @@ func (d *DB) Rest(ctx context.Context) error {
 		_, err := d.conn.ExecContext(ctx, `PRAGMA shrink_memory`)
 		return err
 	}))
-	trim()
+	cmemory.Trim()
 	if err != nil {
 		return fmt.Errorf("give memory back: %w", err)
 	}

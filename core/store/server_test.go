@@ -8,6 +8,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store"
+	"gatehouse/core/store/postgres"
 	"gatehouse/core/store/storetest"
 )
 
@@ -102,7 +103,7 @@ func TestTextThatPostgreSQLCannotStoreIsStoredWithoutIt(t *testing.T) {
 func TestLookReadsADatabaseOnAServerAndChangesNothing(t *testing.T) {
 	storetest.PostgresOnly(t, "files have Examine and Peek")
 	at := storetest.Fresh(t)
-	found, err := store.Look(t.Context(), at, "", "who")
+	found, err := postgres.Look(t.Context(), at, "", "who")
 	if err != nil || found.Version != 0 || found.Server == "" || found.Metadata["who"] != "" {
 		t.Errorf("an empty schema: %+v, %v", found, err)
 	}
@@ -113,7 +114,7 @@ func TestLookReadsADatabaseOnAServerAndChangesNothing(t *testing.T) {
 	if err := db.Tx(t.Context(), func(tx *store.Tx) error { return store.SetMetadata(t.Context(), tx, "who", "me") }); err != nil {
 		t.Fatal(err)
 	}
-	if found, err = store.Look(t.Context(), at, "", "who"); err != nil || found.Version != store.Newest() || found.Metadata["who"] != "me" {
+	if found, err = postgres.Look(t.Context(), at, "", "who"); err != nil || found.Version != store.Newest() || found.Metadata["who"] != "me" {
 		t.Errorf("while a gateway runs: %+v, %v", found, err)
 	}
 }

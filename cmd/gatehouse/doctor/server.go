@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"gatehouse/core"
-	"gatehouse/core/store"
+	"gatehouse/core/store/postgres"
 )
 
 // serverTime is for a database on a server to answer.
@@ -19,7 +19,7 @@ func checkServer(ctx context.Context, p Subject) []Finding {
 	ctx, cancel := context.WithTimeout(ctx, serverTime)
 	defer cancel()
 	address := p.Config.DatabasePath()
-	found, err := store.Look(ctx, address, p.Config.DatabasePassword.Reveal())
+	found, err := postgres.Look(ctx, address, p.Config.DatabasePassword.Reveal())
 	c := Finding{Name: "database", State: Fail}
 	switch {
 	case core.KindOf(err) == core.Invalid:

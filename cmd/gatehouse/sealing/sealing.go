@@ -44,7 +44,7 @@ func Discard(ctx context.Context, cfg *configs.Config, log *slog.Logger) (err er
 	if err := v.Lock(true); err != nil {
 		return err
 	}
-	db, err := store.Open(ctx, cfg.DatabasePath(), store.Options{Log: log, Password: cfg.DatabasePassword.Reveal(), Alone: configs.LockWait})
+	db, err := store.Open(ctx, cfg.DatabasePath(), store.Options{Log: log, Password: cfg.DatabasePassword.Reveal(), Alone: store.LockWait})
 	if err != nil {
 		return err
 	}

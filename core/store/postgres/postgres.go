@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -20,7 +22,9 @@ import (
 	"gatehouse/core/store"
 )
 
-func init() { store.Use(store.Server{Open: Open, Check: Check, Again: Again, Lost: Lost}) }
+func init() {
+	store.Use(store.Server{Open: Open, Check: Check, Lock: Lock, Storable: Storable, Again: Again, Lost: Lost})
+}
 
 // Open returns a pool of at most conns connections to the database of dsn, in its
 // schema search_path. It connects when it is used. Read-only connections refuse
@@ -69,6 +73,24 @@ func (p *boolPlan) Encode(value any, buf []byte) ([]byte, error) {
 		return nil, fmt.Errorf("encode %T as a boolean", value)
 	}
 	return p.next.Encode(asInt(b), buf)
+}
+
+// Storable puts U+FFFD for what PostgreSQL cannot store in a text: zero bytes and what is
+// not UTF-8. The same argument finds it again.
+func Storable(args []any) []any {
+	var made []any
+	for i, a := range args {
+		if s, ok := a.(string); ok && (strings.IndexByte(s, 0) >= 0 || !utf8.ValidString(s)) {
+			if made == nil {
+				made = slices.Clone(args)
+			}
+			made[i] = strings.ReplaceAll(strings.ToValidUTF8(s, "\ufffd"), "\x00", "\ufffd")
+		}
+	}
+	if made != nil {
+		return made
+	}
+	return args
 }
 
 // ambient are the settings that the driver would read from the environment or

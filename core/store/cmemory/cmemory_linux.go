@@ -1,6 +1,6 @@
 //go:build cgo
 
-package store
+package cmemory
 
 /*
 #include <stdlib.h>
@@ -18,5 +18,5 @@ static void trim(void) {}
 */
 import "C"
 
-// trim gives the system back what SQLite has freed: glibc keeps it otherwise.
-func trim() { C.trim() }
+// Trim gives the system back what SQLite has freed: glibc keeps it otherwise.
+func Trim() { C.trim() }

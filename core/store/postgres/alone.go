@@ -1,0 +1,90 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"gatehouse/core"
+	"gatehouse/core/store/migrations"
+)
+
+// lockPause is between two tries of a lock that another session has. That of a process
+// that was killed has it until the server notices.
+const lockPause = 50 * time.Millisecond
+
+// lockKey is the advisory lock of a schema; they are by database.
+const lockKey = `hashtextextended('gatehouse ' || current_schema(), 0)`
+
+// Lock takes the advisory lock of the schema for the session of conn, which has it until it
+// ends. It waits at most so long, and then is core.Busy and says who has the lock.
+func Lock(ctx context.Context, conn *sqlx.Conn, wait time.Duration) error {
+	for begun := time.Now(); ; {
+		var got bool
+		if err := conn.GetContext(ctx, &got, `SELECT pg_try_advisory_lock(`+lockKey+`)`); err != nil || got {
+			return err
+		}
+		if time.Since(begun) >= wait {
+			return core.Errorf(core.Busy, "another gateway uses this database%s: stop it, or give this gateway a schema of its own (search_path)", holder(ctx, conn))
+		}
+		if !core.Sleep(ctx, core.System{}, lockPause) {
+			return ctx.Err()
+		}
+	}
+}
+
+// holder returns where the session that has the lock comes from, in parentheses; "" if the
+// server does not tell.
+func holder(ctx context.Context, conn *sqlx.Conn) string {
+	var text string
+	_ = conn.GetContext(ctx, &text, `SELECT ' (process ' || l.pid || ' of the server, from ' || coalesce(host(a.client_addr), 'the same machine') ||
+		', since ' || to_char(a.backend_start AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS') || ' UTC)'
+		FROM pg_locks AS l JOIN pg_stat_activity AS a ON a.pid = l.pid
+		WHERE l.locktype = 'advisory' AND l.granted AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+			AND (l.classid::bigint << 32) + l.objid::bigint = `+lockKey+` LIMIT 1`)
+	return text
+}
+
+// A Found is what Look found in a database on a server.
+type Found struct {
+	Version  int64             // of the newest migration; 0: the schema is empty
+	Server   string            // of the server, such as 15.18
+	Metadata map[string]string // of the keys that were asked for
+}
+
+// Look reads from the database on a server without creating, migrating or locking
+// anything; a gateway may be running.
+func Look(ctx context.Context, dsn, password string, keys ...string) (found Found, err error) {
+	db, err := Open(dsn, password, true, 1)
+	if err != nil {
+		return found, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if err := db.GetContext(ctx, &found.Server, `SELECT current_setting('server_version')`); err != nil {
+		return found, err
+	}
+	var ours bool
+	if err := db.GetContext(ctx, &ours, `SELECT to_regclass('schema_version') IS NOT NULL`); err != nil {
+		return found, err
+	}
+	if ours {
+		if found.Version, err = (migrations.Ledger{Engine: migrations.Postgres}).Version(ctx, db.DB); err != nil {
+			return found, err
+		}
+	}
+	if err := Check(ctx, db, found.Version, migrations.Baseline, migrations.Newest(migrations.Postgres)); err != nil || !ours {
+		return found, err
+	}
+	found.Metadata = map[string]string{}
+	for _, key := range keys {
+		var value string
+		if err := db.GetContext(ctx, &value, `SELECT coalesce(value, '') FROM metadata WHERE key = $1`, key); err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return found, err
+		}
+		found.Metadata[key] = value
+	}
+	return found, nil
+}
