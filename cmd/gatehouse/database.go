@@ -14,6 +14,7 @@ import (
 	"gatehouse/configs"
 	"gatehouse/core"
 	"gatehouse/core/council/ledger"
+	"gatehouse/core/store/carry"
 	"gatehouse/core/store/integrity"
 	"gatehouse/core/store/postgres"
 )
@@ -65,7 +66,7 @@ func checkServer(ctx context.Context, cfg *configs.Config, fresh bool) error {
 		return fmt.Errorf("the database cannot be reached (GATEHOUSE_DATABASE_URL, GATEHOUSE_DATABASE_PASSWORD_FILE): %w", err)
 	case found.Version == 0 && !fresh && hasConversations(cfg.VaultPath):
 		return core.Errorf(core.Invalid, "the vault %s has conversations, and its database on the server is empty: check the database and the search_path of GATEHOUSE_DATABASE_URL. "+
-			"'gatehouse serve --new' begins with an empty database", cfg.VaultPath)
+			"'gatehouse migrate --to' copies the one in the vault there, 'gatehouse serve --new' begins with an empty database", cfg.VaultPath)
 	}
 	return nil
 }
@@ -92,6 +93,11 @@ func (a *app) watchDatabase(ctx context.Context) (err error) {
 		if a.file, err = integrity.Begin(a.cfg.DatabasePath(), a.clock); err != nil {
 			return err
 		}
+	}
+	if unfinished, err := carry.Unfinished(ctx, a.db); err != nil {
+		return err
+	} else if unfinished {
+		return core.Errorf(core.Invalid, "the database is a copy that is not complete: run 'gatehouse migrate' again, as before, or use the database that it is a copy of (GATEHOUSE_DATABASE_URL)")
 	}
 	if a.sealed, err = sealing.Open(ctx, a.cfg, a.db); err != nil {
 		return err

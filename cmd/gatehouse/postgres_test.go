@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -10,6 +12,8 @@ import (
 	"gatehouse/configs"
 	"gatehouse/configs/values"
 	"gatehouse/core/llm/llmtest"
+	"gatehouse/core/store"
+	"gatehouse/core/store/carry"
 	"gatehouse/core/store/storetest"
 )
 
@@ -99,5 +103,25 @@ func TestPostgres_AServerThatIsAwayIsNamedWithoutThePassword(t *testing.T) {
 	}
 	if found, _ := filepath.Glob(filepath.Join(h.vault(), "Chat", "sessions.db*")); len(found) > 0 {
 		t.Errorf("a file was made instead: %v", found)
+	}
+}
+
+func TestACopyThatIsNotCompleteIsNotServed(t *testing.T) {
+	h := newHome(t, nil)
+	at := storetest.Beside(t, h.dir)
+	if at == "" {
+		at = filepath.Join(h.vault(), "Chat", "sessions.db")
+		if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.env["GATEHOUSE_DATABASE_URL"] = at
+	db := storetest.OpenAt(t, at, nil)
+	mark := func(tx *store.Tx) error { return store.SetMetadata(t.Context(), tx, carry.Marker, "of another") }
+	if err := errors.Join(db.Tx(t.Context(), mark), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, errs := h.run("serve"); code == 0 || !strings.Contains(errs, "run 'gatehouse migrate' again") {
+		t.Errorf("exit code %d\n%s", code, errs)
 	}
 }

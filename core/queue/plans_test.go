@@ -128,7 +128,7 @@ func TestNoStatementWalksOverFinishedRows(t *testing.T) {
 // types when it prepares a statement.
 func TestPostgresUnderstandsEveryStatement(t *testing.T) {
 	storetest.PostgresOnly(t, "SQLite's is TestNoStatementWalksOverFinishedRows")
-	db, err := postgres.Open(storetest.Open(t, nil).Path(), false, 1)
+	db, err := postgres.Open(storetest.Open(t, nil).Path(), "", false, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

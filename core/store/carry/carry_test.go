@@ -37,7 +37,7 @@ func side(t *testing.T, at string, write bool) *carry.Side {
 	var err error
 	switch {
 	case strings.Contains(at, "://"):
-		db, e := postgres.Open(at, !write, 2)
+		db, e := postgres.Open(at, "", !write, 2)
 		if err = e; e == nil {
 			s = carry.Server(db.DB)
 		}

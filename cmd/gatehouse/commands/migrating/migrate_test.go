@@ -186,7 +186,7 @@ func (g *gateway) interrupt(ctx context.Context, kill func(), at string) {
 		g.t.Fatal(err)
 	}
 	defer from.Close()
-	db, err := postgres.Open(at, false, 2)
+	db, err := postgres.Open(at, "", false, 2)
 	if err != nil {
 		g.t.Fatal(err)
 	}

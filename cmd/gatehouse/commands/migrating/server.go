@@ -89,7 +89,7 @@ func (s *server) target(ctx context.Context) (*carry.Side, error) {
 }
 
 func (s *server) connect(ctx context.Context, readOnly bool) (*carry.Side, error) {
-	db, err := postgres.Open(s.url.String(), readOnly, 2)
+	db, err := postgres.Open(s.url.String(), "", readOnly, 2)
 	if err != nil {
 		return nil, err
 	}
