@@ -11,6 +11,7 @@ import (
 	"gatehouse/configs"
 	"gatehouse/configs/values"
 	"gatehouse/core/llm/llmtest"
+	"gatehouse/core/store/storetest"
 )
 
 // activityFiles returns the files of the log of activity of today and of the days around.
@@ -100,6 +101,7 @@ func TestTheOwnerSwitchesTheLogInChat(t *testing.T) {
 // While the log waits for its model, messages are answered as without it: the same
 // commits, and the same that wait for the disk.
 func TestTheLogAddsNoCommitToAMessage(t *testing.T) {
+	storetest.SQLiteOnly(t, "a commit of TxSoon waits on a server")
 	const n = 10
 	w, model, _ := newTitleWorld(t, func(c *configs.Config) {
 		c.Activity, c.Index, c.BusyMode, c.RateLimit = true, "off", "queue", values.Rate{}

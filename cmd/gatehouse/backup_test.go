@@ -27,6 +27,7 @@ import (
 	"gatehouse/core/coretest"
 	"gatehouse/core/llm/llmtest"
 	"gatehouse/core/queue/inspect"
+	"gatehouse/core/store/storetest"
 )
 
 // contents are an archive's entries, with the bodies of files.
@@ -111,6 +112,7 @@ func heldModel(t *testing.T) (*llmtest.Server, *coretest.Clock) {
 }
 
 func TestABackupUnderLoadIsPutBackAsItWasAndNothingIsSaidTwice(t *testing.T) {
+	storetest.SQLiteOnly(t, "a server has no backup here")
 	model, clock := heldModel(t)
 	w := newWorld(t, func(c *configs.Config) {
 		c.Model, c.OpenaiBaseURL, c.OpenaiAPIKey, c.RateLimit = fakeModel, model.URL(), values.NewSecret(modelKey), values.Rate{}

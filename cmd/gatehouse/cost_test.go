@@ -10,6 +10,7 @@ import (
 	"gatehouse/configs"
 	"gatehouse/configs/values"
 	"gatehouse/connectors/telegram/telegramtest"
+	"gatehouse/core/store/storetest"
 )
 
 // unguarded lets everybody talk, each message being a turn of its own. Nothing else
@@ -48,6 +49,7 @@ func TestAMessageAloneCostsThreeCommits(t *testing.T) {
 
 // That an answer has arrived is stored without waiting for the disk.
 func TestOfThreeCommitsOfAMessageTwoWaitForTheDisk(t *testing.T) {
+	storetest.SQLiteOnly(t, "a commit of TxSoon waits on a server")
 	w := newWorld(t, unguarded)
 	u := w.sim.NewUser("Ada")
 	w.exchange(u)
@@ -65,6 +67,7 @@ func TestOfThreeCommitsOfAMessageTwoWaitForTheDisk(t *testing.T) {
 // The writer is the one thing that messages share: what each may ask of it is
 // bounded, and in a burst many messages share one commit.
 func TestABurstSharesCommitsAndKeepsItsStatementsFew(t *testing.T) {
+	storetest.SQLiteOnly(t, "nothing is recalled on a server")
 	w := newWorld(t, unguarded)
 	users := w.crowd(100)
 	w.burst(users, 1) // makes the sessions
@@ -144,6 +147,7 @@ func ours() (n int) {
 // What a message allocates, the simulated platform's part included, is bounded:
 // a figure that leaps here is a figure that leaps in production.
 func TestAMessageAllocatesLittle(t *testing.T) {
+	storetest.SQLiteOnly(t, "nothing is recalled on a server")
 	if raceEnabled {
 		t.Skip("the race detector allocates by itself")
 	}

@@ -15,6 +15,7 @@ import (
 	"gatehouse/core/erasure"
 	"gatehouse/core/runs"
 	"gatehouse/core/store"
+	"gatehouse/core/store/storetest"
 )
 
 // most is how many rows one commit may change, shadow tables of the full-text
@@ -118,6 +119,7 @@ func (l *life) many(size int) {
 // Somebody with tens of thousands of rows is forgotten in many short
 // transactions: whoever else commits waits for a few thousand rows at most.
 func TestForgettingSomeoneWithManyRowsLetsOthersCommit(t *testing.T) {
+	storetest.SQLiteOnly(t, "its rows are made in its words")
 	l, _ := newLife(t, nil)
 	w := l.w
 	l.many(manyRows)
@@ -154,6 +156,7 @@ const manyRows = 20_000
 // A run's row goes after 90 days, and the group's transcript does not: what it
 // says of the person goes with them all the same.
 func TestForgettingReachesTurnsWhoseRunsWereForgottenByTime(t *testing.T) {
+	storetest.SQLiteOnly(t, "it reads the tables of SQLite")
 	l, _ := newLife(t, nil)
 	w := l.w
 	w.inserts(l.user, `UPDATE runs SET ended = '2020-01-01T00:00:00.000000Z' WHERE user_id = USER`)
@@ -175,6 +178,7 @@ func TestForgettingReachesTurnsWhoseRunsWereForgottenByTime(t *testing.T) {
 // A long conversation is deleted in short transactions; while it is answered it
 // stays, and is found.
 func TestALongConversationIsDeletedInShortTransactions(t *testing.T) {
+	storetest.SQLiteOnly(t, "its rows are made in its words")
 	w, _ := newModelWorld(t, nil)
 	w.boss()
 	_, reply, _ := w.asked("POST", "/api/chat", map[string]any{"message": "about xyzzyword"}, wantJSON)
@@ -221,6 +225,7 @@ func (w *world) unowned() (tables []string) {
 }
 
 func TestErasure_EveryTableThatRefersToAPersonHasAnOwner(t *testing.T) {
+	storetest.SQLiteOnly(t, "it reads the tables of SQLite")
 	t.Parallel()
 	w, _ := newModelWorld(t, nil)
 	if tables := w.unowned(); len(tables) != 0 {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -24,7 +25,7 @@ func TestAnAnswerFollowsAGroupThatBecomesASupergroup(t *testing.T) {
 	w.until("the answer is being made", func() bool { return len(w.app.bus.Active()) == 1 })
 	super := g.Migrate(boss)
 	w.until("the news is stored", func() bool {
-		return w.count(`SELECT count(*) FROM places WHERE enabled = 1 AND place = $1`, super.Conversation().Chat) == 1
+		return w.count(`SELECT count(*) FROM places WHERE enabled = 1 AND place = $1`, fmt.Sprint(super.Conversation().Chat)) == 1
 	})
 	w.hears(super.Conversation(), func(m telegramtest.Message) bool { return m.FromBot() && strings.TrimSpace(m.Text) == whole })
 	w.quiet()
@@ -53,7 +54,7 @@ func TestARunWithToolsGoesOnWhenItsGroupBecomesASupergroup(t *testing.T) {
 	w.until("the answer is being made", func() bool { return len(w.app.bus.Active()) == 1 })
 	super := g.Migrate(boss)
 	w.until("the news is stored", func() bool {
-		return w.count(`SELECT count(*) FROM places WHERE enabled = 1 AND place = $1`, super.Conversation().Chat) == 1
+		return w.count(`SELECT count(*) FROM places WHERE enabled = 1 AND place = $1`, fmt.Sprint(super.Conversation().Chat)) == 1
 	})
 	w.hears(super.Conversation(), func(m telegramtest.Message) bool {
 		return m.FromBot() && strings.Contains(m.Text, "There is no such tool.")
@@ -69,7 +70,7 @@ func (w *world) migrates(g *telegramtest.Group, by *telegramtest.User) *telegram
 	w.t.Helper()
 	super := g.Migrate(by)
 	w.until("the new id is stored", func() bool {
-		return w.count(`SELECT count(*) FROM places WHERE enabled = 1 AND place = $1`, super.Conversation().Chat) == 1
+		return w.count(`SELECT count(*) FROM places WHERE enabled = 1 AND place = $1`, fmt.Sprint(super.Conversation().Chat)) == 1
 	})
 	return super
 }

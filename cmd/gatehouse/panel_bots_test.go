@@ -15,6 +15,7 @@ import (
 	"gatehouse/connectors/discord/discordtest"
 	"gatehouse/core"
 	"gatehouse/core/backup"
+	"gatehouse/core/store/storetest"
 )
 
 // adds submits the form for a new bot and returns what the page says.
@@ -47,6 +48,7 @@ func (w *world) lacksToken(token string) {
 }
 
 func TestABotIsAddedInThePanelAndRemovedAgain(t *testing.T) {
+	storetest.SQLiteOnly(t, "a server has no backup here")
 	t.Parallel()
 	p, token := newSupport(t, nil)
 	b := p.browser()

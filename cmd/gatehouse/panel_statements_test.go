@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/store/storetest"
 )
 
 // background is the time in which the gateway itself sends about one statement.
@@ -68,6 +69,7 @@ const manySession = "00000000-0000-4000-8000-000000000001"
 // none for each row. What goes on besides only adds to a count, so that the
 // least of several is the page's own.
 func TestAPageOfThePanelCostsTheSameStatementsWhateverItShows(t *testing.T) {
+	storetest.SQLiteOnly(t, "its rows are made in its words")
 	t.Parallel()
 	w := newWorld(t, nil)
 	pages := []string{"/admin", "/admin/pairing", "/admin/pairing/invites", "/admin/people", "/admin/people?q=person", "/admin/people/1001", "/admin/chats", "/admin/chats?q=conversation",

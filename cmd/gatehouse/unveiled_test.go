@@ -8,12 +8,14 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/permission"
 	"gatehouse/core/sandbox"
+	"gatehouse/core/store/storetest"
 	"gatehouse/core/tool"
 )
 
 // TestWithoutAVeilACommandThatNamesTheGatewaysOwnFilesIsAsked: nothing hides the
 // database from a shell at full trust then.
 func TestWithoutAVeilACommandThatNamesTheGatewaysOwnFilesIsAsked(t *testing.T) {
+	storetest.SQLiteOnly(t, "the database is one of the files")
 	w := newWorld(t, func(cfg *configs.Config) { cfg.Sandbox = sandbox.None })
 	if w.app.veil != nil {
 		t.Fatal("there is a veil")
