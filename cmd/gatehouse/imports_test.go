@@ -47,12 +47,12 @@ cmd/gatehouse: *
 cmd/gatehouse/admission: cmd/gatehouse/scheduling connectors/chat core core/agent core/dispatch core/orchestrator core/permission/raise core/queue core/queue/inspect core/queue/outbox core/schedule core/session core/store pairing web/auth
 cmd/gatehouse/adoption: configs configs/former configs/live core core/store pairing
 cmd/gatehouse/attachments: connectors connectors/markdown core core/attach core/orchestrator core/store core/texts core/tool core/tool/files/place core/vault
-cmd/gatehouse/backups: cmd/gatehouse/doctor cmd/gatehouse/sealing configs core core/backup core/queue/maintenance core/report core/runs core/store
+cmd/gatehouse/backups: cmd/gatehouse/doctor cmd/gatehouse/sealing configs core core/backup core/queue/maintenance core/report core/runs core/store core/store/carry/remote
 cmd/gatehouse/bottexts: admin/settings configs connectors/discord connectors/discord/markup connectors/telegram core core/texts
 cmd/gatehouse/claude: configs core core/claudecli core/llm core/orchestrator core/permission core/permission/guard core/sandbox core/tool/files core/toolset
 cmd/gatehouse/commands: cmd/gatehouse/backups cmd/gatehouse/commands/console cmd/gatehouse/control cmd/gatehouse/control/bridge cmd/gatehouse/doctor cmd/gatehouse/fleet cmd/gatehouse/isolation cmd/gatehouse/library cmd/gatehouse/models cmd/gatehouse/setup configs configs/live configs/values core core/agent core/attach core/backup core/erasure core/importer/report core/importer/tasks core/index/search core/llm/registry core/permission core/sandbox core/schedule/daily core/session/reindex core/store core/vault core/voice/pending web/api/bots web/api/find web/auth/keyfile web/upload
 cmd/gatehouse/commands/access: cmd/gatehouse/commands/console cmd/gatehouse/control connectors/chat core core/sealed/columns pairing/codes web/account web/auth
-cmd/gatehouse/commands/migrating: cmd/gatehouse/commands/console configs core core/backup core/store core/store/carry core/store/postgres core/store/snapshot core/vault  # the command migrate
+cmd/gatehouse/commands/migrating: cmd/gatehouse/commands/console configs core core/backup core/store core/store/carry core/store/carry/remote core/store/snapshot core/vault  # the command migrate
 cmd/gatehouse/commands/syncing: cmd/gatehouse/commands/console core core/vaultsync/client  # the command sync
 cmd/gatehouse/commands/console: cmd/gatehouse/control configs core
 cmd/gatehouse/control: core core/permission core/store core/tool/mcp/entry pairing/codes web/account web/api/bots/post web/auth
@@ -235,6 +235,7 @@ core/session/reindex: core core/session core/session/sidecar core/store core/tra
 core/session/sidecar: core core/store core/transcript core/vault
 core/store: core core/store/cmemory core/store/integrity core/store/fulltext core/store/migrations core/store/original
 core/store/carry: core core/store core/store/migrations  # copies a database into one of the other engine
+core/store/carry/remote: core core/store core/store/carry core/store/postgres  # databases on a server
 core/store/cmemory:  # the heap of the C library
 core/store/fulltext:  # conditions on words
 core/store/integrity: core  # whether the file is still the database

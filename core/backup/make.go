@@ -18,14 +18,14 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/backup/archive"
 	"gatehouse/core/beneath"
-	"gatehouse/core/store/snapshot"
 	"gatehouse/core/vault"
 )
 
 // A Source is what a backup is made of.
 type Source struct {
 	Vault    string            // its directory
-	Database string            // the file of SQLite
+	Database string            // the file of SQLite, or the address of Server
+	Server   Server            // nil: Database is a file
 	Program  string            // the version that makes the backup
 	Without  map[string]string // files that are left out: the reason by path; Make adds its own
 }
@@ -52,7 +52,7 @@ const maxLeftOut = 100
 // it is complete and on the disk. progress, which may be nil, is called as the
 // work goes on.
 func Make(ctx context.Context, src Source, file string, progress Progress) (report Report, err error) {
-	if err := onFile(src.Database); err != nil {
+	if err := onFile(src.Database, src.Server); err != nil {
 		return report, err
 	}
 	_, _ = Sweep(src.Vault) // what cannot be deleted now is tried again at the next start
@@ -69,11 +69,11 @@ func Make(ctx context.Context, src Source, file string, progress Progress) (repo
 	report = Report{File: b.file, CreatedAt: time.Now().UTC().Truncate(time.Second), Left: []string{}, Missed: []string{}}
 	b.report = &report
 	dbCopy := b.file + ".part.db"
-	if err := os.Remove(dbCopy); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := removeCopy(dbCopy); err != nil {
 		return report, err
 	}
-	defer func() { _ = os.Remove(dbCopy) }()
-	if report.Schema, err = snapshot.Copy(ctx, src.Database, dbCopy); err != nil {
+	defer func() { _ = removeCopy(dbCopy) }()
+	if report.Schema, err = src.copyDatabase(ctx, dbCopy); err != nil {
 		return report, err
 	}
 	if b.out, err = archive.NewWriter(b.part, archive.About{Program: src.Program, CreatedAt: report.CreatedAt, Schema: report.Schema}); err != nil {

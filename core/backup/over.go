@@ -34,7 +34,7 @@ const maxKept = 10_000
 // Check verifies the archive file, and that it could be restored to a target with
 // Over, which it does not change. progress may be nil.
 func Check(ctx context.Context, to Target, file string, progress Progress) (archive.About, error) {
-	if err := onFile(to.Database); err != nil {
+	if err := to.replaceable(); err != nil {
 		return archive.About{}, err
 	}
 	r := newRestoring(to, progress)
@@ -78,6 +78,9 @@ func Resume(to Target) (found, done bool, err error) {
 // mayReplace returns an error if what is there cannot be replaced, and notes what
 // of it stays.
 func (r *restoring) mayReplace(ctx context.Context) (err error) {
+	if err := r.to.replaceable(); err != nil {
+		return err
+	}
 	if state, ok := r.readState(); ok && state.Moving {
 		return unfinished(r.vault, state)
 	}

@@ -25,7 +25,8 @@ const restoreDir = ".gatehouse-restore"
 // A Target is where a backup is restored to.
 type Target struct {
 	Vault    string // its directory, missing or empty
-	Database string // the file of SQLite, which must not exist
+	Database string // the file of SQLite, which must not exist, or the address of Server
+	Server   Server // nil: Database is a file
 	Space    int64  // the most bytes that are unpacked; 0: no limit
 	// Settle sets aside what the restored database would have done a second time.
 	Settle func(ctx context.Context, db *store.DB, tx *store.Tx) (maintenance.Restored, error)
@@ -73,7 +74,7 @@ type restoring struct {
 // same archive (Resume: with Over). progress, which may be nil, is called as the
 // work goes on.
 func Restore(ctx context.Context, to Target, file string, progress Progress) (Restored, error) {
-	if err := onFile(to.Database); err != nil {
+	if err := onFile(to.Database, to.Server); err != nil {
 		return Restored{}, err
 	}
 	r := newRestoring(to, progress)
@@ -84,8 +85,8 @@ func Restore(ctx context.Context, to Target, file string, progress Progress) (Re
 	defer in.Close()
 	if to.Over != nil {
 		err = r.mayReplace(ctx)
-	} else {
-		err = r.mayBegin()
+	} else if err = r.mayBegin(); err == nil {
+		err = r.serverReady(ctx)
 	}
 	if err != nil {
 		return Restored{}, err
@@ -197,6 +198,9 @@ func (r *restoring) inside() bool {
 
 // dbName returns the database's name in the vault, and whether it is in it.
 func (r *restoring) dbName() (string, bool) {
+	if r.to.Server != nil {
+		return "", false
+	}
 	for _, base := range []string{r.vault, r.to.Vault} {
 		if rel, err := filepath.Rel(base, r.db); err == nil && filepath.IsLocal(rel) {
 			return rel, true
@@ -262,6 +266,9 @@ func (r *restoring) stagedDB() string {
 	if name, in := r.dbName(); in {
 		return filepath.Join(r.tree(), name)
 	}
+	if r.to.Server != nil {
+		return filepath.Join(r.work, "database.db")
+	}
 	return r.db + ".restore"
 }
 
@@ -269,11 +276,7 @@ func (r *restoring) stagedDB() string {
 func (r *restoring) clear() error {
 	errs := []error{os.RemoveAll(r.tree())}
 	if !r.inside() {
-		for _, suffix := range []string{"", "-wal", "-shm"} {
-			if err := os.Remove(r.stagedDB() + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				errs = append(errs, err)
-			}
-		}
+		errs = append(errs, removeCopy(r.stagedDB()))
 	}
 	return errors.Join(errs...)
 }

@@ -41,7 +41,11 @@ func (r *restoring) finish(state restoreState) error {
 			return fmt.Errorf("finish the restore: %w", err)
 		}
 	}
-	if !r.inside() {
+	if r.to.Server != nil {
+		if err := r.importDatabase(); err != nil {
+			return fmt.Errorf("finish the restore: %w", err)
+		}
+	} else if !r.inside() {
 		if err := r.moveDatabase(state); err != nil {
 			return fmt.Errorf("finish the restore: %w", err)
 		}

@@ -16,6 +16,7 @@ import (
 	"gatehouse/core/report"
 	"gatehouse/core/runs"
 	"gatehouse/core/store"
+	"gatehouse/core/store/carry/remote"
 )
 
 // Source returns what a backup is made of. Files that hold a secret, by
@@ -45,14 +46,27 @@ func Source(cfg *configs.Config, envFile, version string) backup.Source {
 			without[botsPath] = secret + ", or its tokens in files (token_file)"
 		}
 	}
-	return backup.Source{Vault: cfg.VaultPath, Database: cfg.DatabasePath(), Program: version, Without: without}
+	if old := filepath.Join(cfg.VaultPath, "Chat", "sessions.db"); cfg.OnServer() { // a file from before: restored, it would be in the place of the database
+		for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
+			without[old+suffix] = "the database is on a server now"
+		}
+	}
+	return backup.Source{Vault: cfg.VaultPath, Database: cfg.DatabasePath(), Server: server(cfg), Program: version, Without: without}
+}
+
+// server returns the way to a database on a server; nil where it is a file.
+func server(cfg *configs.Config) backup.Server {
+	if !cfg.OnServer() {
+		return nil
+	}
+	return remote.Database{Address: cfg.DatabasePath(), Password: cfg.DatabasePassword.Reveal()}
 }
 
 // Target returns where the backup called name is restored to: the vault and
 // database of the settings. The audit entry names who restores it, and the backup
 // of what was there before; "" for none.
 func Target(cfg *configs.Config, by core.Actor, name, before string) backup.Target {
-	to := backup.Target{Vault: cfg.VaultPath, Database: cfg.DatabasePath(), Settle: func(ctx context.Context, db *store.DB, tx *store.Tx) (maintenance.Restored, error) {
+	to := backup.Target{Vault: cfg.VaultPath, Database: cfg.DatabasePath(), Server: server(cfg), Settle: func(ctx context.Context, db *store.DB, tx *store.Tx) (maintenance.Restored, error) {
 		r, err := settleRestored(ctx, db, tx)
 		if err != nil {
 			return r, err

@@ -52,12 +52,13 @@ type Report struct {
 
 // Copy copies all tables but the ledger of migrations from one database to another and
 // compares both by the hash of each table. from is only read. Both must have the layout of
-// this program, and no other process may write to them. progress may be nil. After an error
-// or an interruption, the same call completes the copy.
+// this program, and no other process may write to the target. progress may be nil. After an
+// error or an interruption, the same call completes the copy; after a complete one it only
+// compares.
 func Copy(ctx context.Context, from, to *Side, progress Progress) (Report, error) {
 	c := &copying{from: from, to: to, progress: progress, digests: map[string]digest{}}
 	report, err := c.run(ctx)
-	if cause := context.Cause(ctx); cause != nil {
+	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = cause
 	}
 	return report, err
@@ -96,6 +97,9 @@ func (c *copying) run(ctx context.Context) (Report, error) {
 		return c.report, err
 	}
 	resumed, err := c.begin(ctx, source, target)
+	if errors.Is(err, errComplete) {
+		return c.report, nil
+	}
 	if err != nil {
 		return c.report, err
 	}
@@ -136,17 +140,68 @@ func (c *copying) begin(ctx context.Context, source, target conn) (resumed bool,
 	if len(marks) > 0 {
 		return true, nil
 	}
-	for _, t := range c.tables {
-		var some bool
-		if err := target.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM `+quote(t.name)+`)`).Scan(&some); err != nil {
-			return false, err
-		}
-		if some {
-			return false, core.Errorf(core.Conflict, "%s is in use already (its table %s has rows): %s", c.to.name, t.name, c.to.emptyHint())
-		}
+	used, err := usedTable(ctx, target, c.tables)
+	if err != nil {
+		return false, err
+	}
+	if used != "" {
+		return false, c.repeated(ctx, source, target, used)
 	}
 	_, err = target.ExecContext(ctx, `INSERT INTO metadata (key, value, updated_at) VALUES ($1, $2, '')`, Marker, id)
 	return false, err
+}
+
+// usedTable returns a table that has rows; "" if there is none.
+func usedTable(ctx context.Context, q conn, tables []table) (string, error) {
+	for _, t := range tables {
+		var some bool
+		if err := q.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM `+quote(t.name)+`)`).Scan(&some); err != nil {
+			return "", err
+		}
+		if some {
+			return t.name, nil
+		}
+	}
+	return "", nil
+}
+
+// errComplete is what begin returns for a target that has been copied already.
+var errComplete = errors.New("the copy is complete")
+
+// repeated returns errComplete if the target, which has rows and no marker, has the same
+// content as the source: a call was interrupted after its last commit.
+func (c *copying) repeated(ctx context.Context, source, target conn, used string) error {
+	for _, t := range c.tables {
+		same, err := c.compare(ctx, source, target, t)
+		if err != nil {
+			return err
+		}
+		if !same {
+			return c.to.inUse(used)
+		}
+	}
+	return errComplete
+}
+
+// Vacant returns core.Conflict if the database has rows and is not an unfinished copy.
+func (s *Side) Vacant(ctx context.Context) error {
+	tables, err := s.tables(ctx, s.db)
+	if err != nil {
+		return err
+	}
+	marks, err := texts(ctx, s.db, `SELECT key FROM metadata WHERE key = $1`, Marker)
+	if err != nil || len(marks) > 0 {
+		return err
+	}
+	used, err := usedTable(ctx, s.db, tables)
+	if err == nil && used != "" {
+		err = s.inUse(used)
+	}
+	return err
+}
+
+func (s *Side) inUse(table string) error {
+	return core.Errorf(core.Conflict, "%s is in use already (its table %s has rows): %s", s.name, table, s.emptyHint())
 }
 
 // table copies a table, unless an earlier call has copied it.

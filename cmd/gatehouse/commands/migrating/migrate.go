@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"strings"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"gatehouse/core/backup"
 	"gatehouse/core/store"
 	"gatehouse/core/store/carry"
+	"gatehouse/core/store/carry/remote"
 	"gatehouse/core/store/snapshot"
 	"gatehouse/core/vault"
 )
@@ -112,7 +112,7 @@ func (c *Migrate) copyTo(p *console.Process, file string, at *server) (carry.Rep
 		return carry.Report{}, err
 	}
 	defer from.Close()
-	to, err := at.target(p.Context)
+	to, err := at.Target(p.Context)
 	if err != nil {
 		return carry.Report{}, err
 	}
@@ -121,16 +121,21 @@ func (c *Migrate) copyTo(p *console.Process, file string, at *server) (carry.Rep
 }
 
 // copyFrom copies from the server into the file.
-func (c *Migrate) copyFrom(p *console.Process, file string, at *server) (carry.Report, error) {
+func (c *Migrate) copyFrom(p *console.Process, file string, at *server) (r carry.Report, err error) {
 	if err := mayWrite(p.Context, file); err != nil {
-		return carry.Report{}, err
+		return r, err
 	}
-	from, err := at.source(p.Context)
+	release, err := at.Alone(p.Context)
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	from, err := at.Source(p.Context)
 	if err != nil {
 		return carry.Report{}, err
 	}
 	defer from.Close()
-	if err := create(p.Context, file); err != nil {
+	if err := remote.Create(p.Context, file); err != nil {
 		return carry.Report{}, err
 	}
 	to, err := carry.Target(file)
@@ -168,15 +173,6 @@ func mayWrite(ctx context.Context, file string) error {
 	return nil // if it has rows of anything else, the copy refuses it
 }
 
-// create makes the tables of a database in a file.
-func create(ctx context.Context, at string) error {
-	db, err := store.Open(ctx, at, store.Options{Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		return err
-	}
-	return db.Close()
-}
-
 // copy copies, and shows the progress on a terminal.
 func (c *Migrate) copy(p *console.Process, from, to *carry.Side) (carry.Report, error) {
 	var meter *backup.Meter
@@ -203,7 +199,7 @@ func (c *Migrate) print(p *console.Process, r result) error {
 	}
 	fmt.Fprintf(p.Stdout, "Copied %d tables with %d rows from %s to %s in %.1f seconds. Both have the same content: every table was compared.\n", r.Tables, r.Rows, from, to, r.Seconds)
 	if r.Kept > 0 {
-		fmt.Fprintf(p.Stdout, "%d of the tables were there already, from an interrupted run.\n", r.Kept)
+		fmt.Fprintf(p.Stdout, "%d of the tables were there already, from an earlier run.\n", r.Kept)
 	}
 	for _, name := range r.LeftOut {
 		fmt.Fprintf(p.Stdout, "Not copied, because this program does not use it: %s\n", name)

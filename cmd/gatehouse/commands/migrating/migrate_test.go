@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -128,10 +129,13 @@ func TestTheDatabaseMovesToTheServerAndBack(t *testing.T) {
 	if value, unfinished := g.read(at); value != "of the file" || unfinished {
 		t.Errorf("on the server: %q, unfinished: %v", value, unfinished)
 	}
-	if out, err := g.run("--to", at); core.KindOf(err) != core.Conflict || !strings.Contains(out, "in use already") {
+	if out, err := g.run("--to", at); err != nil || !strings.Contains(out, "were there already") {
 		t.Error("a second time: ", out)
 	}
 	g.write(at, "of the server")
+	if out, err := g.run("--to", at); core.KindOf(err) != core.Conflict || !strings.Contains(out, "in use already") {
+		t.Error("over what was used: ", out)
+	}
 	if out, err := g.run("--from", at); core.KindOf(err) != core.Conflict || !strings.Contains(out, "move the file away") {
 		t.Error("over the file: ", out)
 	}
@@ -139,6 +143,16 @@ func TestTheDatabaseMovesToTheServerAndBack(t *testing.T) {
 		t.Error("the file was changed by what was refused")
 	}
 	if err := os.Remove(g.file); err != nil {
+		t.Fatal(err)
+	}
+	serving, err := store.Open(t.Context(), at, store.Options{Alone: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := g.run("--from", at); core.KindOf(err) != core.Busy || !strings.Contains(out, "another gateway uses this database") {
+		t.Error("while a gateway of another machine serves: ", out)
+	}
+	if err := serving.Close(); err != nil {
 		t.Fatal(err)
 	}
 	password := filepath.Join(t.TempDir(), "password")
