@@ -108,8 +108,20 @@ func chatter(w *world, people []*telegramtest.User) (stop func()) {
 func heldModel(t *testing.T) (*llmtest.Server, *coretest.Clock) {
 	t.Helper()
 	clock := coretest.NewClock(time.Now())
-	return llmtest.New(t, llmtest.Options{Clock: clock, Key: modelKey}), clock
+	return llmtest.New(t, llmtest.Options{Clock: clock, Key: modelKey, Choose: func(r llmtest.Request) llmtest.Reply {
+		if !late(r) {
+			return llmtest.Reply{}
+		}
+		return llmtest.Reply{Text: []string{"The late", " answer."}, Pause: time.Hour}
+	}}), clock
 }
+
+// late reports whether the request is for the answer that takes long.
+func late(r llmtest.Request) bool {
+	return strings.HasSuffix(r.Messages[len(r.Messages)-1].Content, takesLong)
+}
+
+const takesLong = "A question that takes long"
 
 func TestABackupUnderLoadIsPutBackAsItWasAndNothingIsSaidTwice(t *testing.T) {
 	storetest.SQLiteOnly(t, "a server has no backup here")
@@ -133,9 +145,8 @@ func TestABackupUnderLoadIsPutBackAsItWasAndNothingIsSaidTwice(t *testing.T) {
 		}
 	}
 	// One message is in hand while the backup is made, and is answered after it.
-	model.Script(llmtest.Reply{Text: []string{"The late", " answer."}, Pause: time.Hour})
-	asked := slow.Send("A question that takes long")
-	w.until("the model is asked", func() bool { return len(model.Requests()) > 0 })
+	asked := slow.Send(takesLong)
+	w.until("the model is asked", func() bool { return slices.ContainsFunc(model.Requests(), late) })
 	stop := chatter(w, people)
 	w.until("people write", func() bool { return w.count(`SELECT count(*) FROM runs WHERE state = 'done'`) > 20 })
 
@@ -199,7 +210,7 @@ func TestABackupUnderLoadIsPutBackAsItWasAndNothingIsSaidTwice(t *testing.T) {
 		t.Errorf("%d messages of the bot, %d before the one that was asked for", got, was)
 	}
 	dead, err := n.app.inspect.Dead(t.Context(), 100)
-	if err != nil || !slices.ContainsFunc(dead, deadText("A question that takes long")) {
+	if err != nil || !slices.ContainsFunc(dead, deadText(takesLong)) {
 		t.Errorf("what was in hand is not shown: %+v %v", dead, err)
 	}
 	var session string

@@ -115,7 +115,7 @@ func TestMessagesInASupergroupWaitForTheRunThatBeganInItsOldGroup(t *testing.T) 
 	third := w.post(ada, super.Conversation(), telegramtest.Outgoing{Text: w.mention("go on")})
 	w.answers(super.Conversation(), third.ID)
 	w.quiet()
-	if n := w.count(`SELECT count(*) FROM inbox WHERE kind = 'message' AND lane = bot || '|' || $1`, super.Conversation().Chat); n != 1 {
+	if n := w.count(`SELECT count(*) FROM inbox WHERE kind = 'message' AND lane = bot || '|' || $1`, fmt.Sprint(super.Conversation().Chat)); n != 1 {
 		t.Errorf("%d messages were in the supergroup's own lane, want the one after the old lane was empty", n)
 	}
 }
@@ -153,7 +153,7 @@ func TestAQuestionOfARunIsAskedInTheSupergroupThatItsGroupBecame(t *testing.T) {
 	w.until("the answer is being made", func() bool { return len(w.app.bus.Active()) == 1 })
 	super := w.migrates(g, boss)
 	ask := w.hears(super.Conversation(), func(m telegramtest.Message) bool { return asks(m) && strings.Contains(m.Text, "Which tea?") })
-	if n := w.count(`SELECT count(*) FROM asks WHERE state = 'open' AND chat = $1`, super.Conversation().Chat); n != 1 {
+	if n := w.count(`SELECT count(*) FROM asks WHERE state = 'open' AND chat = $1`, fmt.Sprint(super.Conversation().Chat)); n != 1 {
 		t.Errorf("%d questions are open in the new chat, want 1", n)
 	}
 	if _, err := boss.Press(super.Conversation(), ask.ID, telegramButton(t, ask, "Green")); err != nil {
