@@ -1,0 +1,153 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"gatehouse/configs"
+	"gatehouse/configs/values"
+	"gatehouse/core/llm/llmtest"
+	"gatehouse/core/store/storetest"
+)
+
+// A cable stands between the gateway and the PostgreSQL server, and can be cut.
+type cable struct {
+	t      *testing.T
+	socket string // of the server
+
+	mu    sync.Mutex
+	down  bool
+	conns map[net.Conn]bool
+	work  sync.WaitGroup
+}
+
+// newCable returns a cable to the server of an address over a Unix socket, and the address
+// at which the gateway reaches it.
+func newCable(t *testing.T, at string) (*cable, string) {
+	u, err := url.Parse(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := u.Query()
+	if !strings.HasPrefix(q.Get("host"), "/") {
+		t.Skip("the server for tests has no Unix socket")
+	}
+	l := &cable{t: t, socket: filepath.Join(q.Get("host"), ".s.PGSQL.5432"), conns: map[net.Conn]bool{}}
+	in, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.work.Go(func() {
+		for {
+			c, err := in.Accept()
+			if err != nil {
+				return
+			}
+			l.work.Go(func() { l.carry(c) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = in.Close()
+		l.cut()
+		l.work.Wait()
+	})
+	u.User, u.Host = url.User(q.Get("user")), in.Addr().String()
+	q.Del("host")
+	q.Del("user")
+	q.Set("sslmode", "disable")
+	u.RawQuery = q.Encode()
+	return l, u.String()
+}
+
+func (l *cable) carry(c net.Conn) {
+	defer c.Close()
+	s, err := net.Dial("unix", l.socket)
+	if err != nil {
+		l.t.Error(err)
+		return
+	}
+	defer s.Close()
+	l.mu.Lock()
+	down := l.down
+	l.conns[c], l.conns[s] = true, true
+	l.mu.Unlock()
+	if down {
+		return
+	}
+	var back sync.WaitGroup
+	back.Go(func() {
+		_, _ = io.Copy(c, s)
+		_ = c.Close()
+	})
+	_, _ = io.Copy(s, c)
+	_ = s.Close()
+	back.Wait()
+}
+
+// cut ends all connections, and new ones at once, until mend.
+func (l *cable) cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.down = true
+	for c := range l.conns {
+		_ = c.Close()
+	}
+	clear(l.conns)
+}
+
+func (l *cable) mend() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.down = false
+}
+
+func TestPostgres_MessagesWaitWhileTheServerIsAway(t *testing.T) {
+	storetest.PostgresOnly(t, "a file is not away")
+	l, at := newCable(t, storetest.Fresh(t))
+	model := llmtest.New(t, llmtest.Options{Choose: func(r llmtest.Request) llmtest.Reply {
+		return llmtest.Say("You wrote: ", r.Messages[len(r.Messages)-1].Content)
+	}})
+	w := newWorld(t, func(c *configs.Config) {
+		c.DatabaseURL, c.Model, c.OpenaiBaseURL = at, fakeModel, model.URL()
+		c.BusyMode, c.RateLimit, c.Activity, c.Memory = "queue", values.Rate{}, false, false
+	})
+	ready := func() int {
+		resp, err := http.Get("http://" + w.cfg.Addr + "/readyz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		return resp.StatusCode
+	}
+	boss := w.boss()
+	first := boss.Send("begin").ID
+	w.answers(boss.DM(), first)
+	w.quiet()
+	const messages = 5
+	for outage := range 2 {
+		l.cut()
+		for i := range messages {
+			boss.Send(fmt.Sprintf("message %d of outage %d", i, outage))
+		}
+		w.until("readyz says so", func() bool { return ready() == http.StatusServiceUnavailable })
+		l.mend()
+		w.until("readyz is fine", func() bool { return ready() == http.StatusOK })
+		w.quiet()
+	}
+	said := w.said(boss.DM(), first)[1:]
+	if len(said) != 2*messages {
+		t.Errorf("%d answers to %d messages:\n%s", len(said), 2*messages, strings.Join(said, "\n"))
+	}
+	for i, text := range said {
+		if want := fmt.Sprintf("message %d of outage %d", i%messages, i/messages); !strings.Contains(text, want) {
+			t.Errorf("answer %d is %q, want the one to %q", i, text, want)
+		}
+	}
+}
