@@ -341,10 +341,14 @@ func TestAnUnknownNameIsAnErrorThatSuggestsTheNearest(t *testing.T) {
 
 func TestTheAddressOfAPostgreSQLDatabaseHasAUserAndNoPassword(t *testing.T) {
 	for url, want := range map[string]string{
-		"postgres://u:topsecret@h/db":          "GATEHOUSE_DATABASE_PASSWORD_FILE",
-		"postgres://u@h/db?password=topsecret": "GATEHOUSE_DATABASE_PASSWORD_FILE",
-		"postgresql://h/db":                    "names no user",
-		"postgres://u@h:topsecret/db":          "is not a URL",
+		"postgres://u:topsecret@h/db":                  "GATEHOUSE_DATABASE_PASSWORD_FILE",
+		"postgres://u@h/db?password=topsecret":         "GATEHOUSE_DATABASE_PASSWORD_FILE",
+		"postgresql://h/db":                            "names no user",
+		"postgres://u@h:topsecret/db":                  "is not a URL",
+		"postgres://u@h/d?password=100%topsecret":      "parameters that are not valid",
+		"postgres://u@h/d?search_path=a,b&x=topsecret": "one schema",
+		"host=h user=u password=topsecret":             "no path of a file",
+		"postgres:/u:topsecret@h/d":                    "no path of a file",
 	} {
 		p := problems(t, "GATEHOUSE_DATABASE_URL="+url)
 		if len(p) != 1 || !strings.Contains(p[0].Fault, want) || strings.Contains(p.Error(), "topsecret") {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"gatehouse/core/report"
+	"gatehouse/core/store"
 	"gatehouse/core/texts"
 )
 
@@ -22,10 +24,11 @@ func (a *app) Close() error {
 // tellOfCrash tells the owner in chat that the last run did not end properly, at most once a day.
 func (a *app) tellOfCrash(ctx context.Context) {
 	last, crashed := a.reports.Last()
-	if !crashed || last.Again {
+	if !crashed || !last.Tell {
 		return
 	}
-	if err := a.unasked().TellOwner(ctx, a.bots.Names(), "crash:"+last.ID, texts.Text("crashed", texts.With{"Restarted": last.Restarted})); err != nil && ctx.Err() == nil {
+	told := func(ctx context.Context, tx *store.Tx) error { return report.Told(ctx, tx, last.ID) }
+	if err := a.unasked().TellOwner(ctx, a.bots.Working(), "crash:"+last.ID, texts.Text("crashed", texts.With{"Restarted": last.Restarted}), told); err != nil && ctx.Err() == nil {
 		a.log.Warn("the owner is not told of the crash", "err", err)
 	}
 }

@@ -269,6 +269,7 @@ func (r *rig) serveTap(p *crowd.Platform, w http.ResponseWriter, in *http.Reques
 func (r *rig) serveModel(w http.ResponseWriter, in *http.Request) {
 	var q struct {
 		Messages []struct{ Role, Content string }
+		Tools    []struct{ Type string }
 	}
 	if json.NewDecoder(in.Body).Decode(&q) != nil || len(q.Messages) == 0 {
 		panic(http.ErrAbortHandler)
@@ -278,7 +279,7 @@ func (r *rig) serveModel(w http.ResponseWriter, in *http.Request) {
 	r.mu.Lock()
 	r.calls++
 	n, hook := r.calls, r.onModel
-	if r.early(in) {
+	if r.early(in) || len(q.Tools) == 0 { // what is done besides turns, such as notes on long conversations, has none
 		hook = nil
 	}
 	for _, t := range about {

@@ -99,7 +99,12 @@ func serve(p *process, cfg *configs.Config, ready func(a *app, oneTime string)) 
 // the listeners close.
 func (a *app) Run(ctx context.Context, hangup <-chan os.Signal, ready func()) (err error) {
 	a.reports.Begin(ctx)
-	defer func() { a.reports.End(ctx, err) }()
+	defer func() {
+		if p := recover(); p != nil {
+			panic(p) // the run did not end
+		}
+		a.reports.End(ctx, err)
+	}()
 	if err := control.MakeDir(a.runtime); err != nil {
 		return err
 	}

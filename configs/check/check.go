@@ -176,6 +176,8 @@ func Database(address, prefix string) error {
 		return server(address, prefix)
 	case address == "":
 		return nil
+	case strings.Contains(address, "password=") || strings.Contains(address, "postgres:") || strings.Contains(address, "postgresql:"):
+		return errors.New("this is no path of a file: write the address of a PostgreSQL database as postgres://user@host/name, without a password")
 	case ok:
 		return fmt.Errorf("%s:// is not supported: give the path of a file, or postgres://user@host/name", scheme)
 	}
@@ -189,9 +191,14 @@ func server(address, prefix string) error {
 	if err != nil {
 		return errors.New("the address is not a URL: write postgres://user@host:5432/name, with %20 and the like for special characters")
 	}
-	q := u.Query()
+	q, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return errors.New("the address has parameters that are not valid: write %25 for %, %3B for ; and %26 for &")
+	}
 	_, password := u.User.Password()
 	switch {
+	case strings.Contains(q.Get("search_path"), ","):
+		return errors.New("search_path must name one schema")
 	case password || q.Has("password") || q.Has("sslpassword"):
 		return fmt.Errorf("the address has a password, and addresses are shown: take it out and set %[1]s_DATABASE_PASSWORD, or %[1]s_DATABASE_PASSWORD_FILE to a file with it", prefix)
 	case u.User.Username() == "" && q.Get("user") == "":

@@ -51,6 +51,8 @@ type restoreState struct {
 	Moving bool     `json:"moving"`          // the tree is whole and on the disk
 	Names  []string `json:"names,omitempty"` // its entries
 	Report Restored `json:"report"`
+	// Database is where it goes: without it there, the rest would be complete.
+	Database string `json:"database,omitempty"`
 
 	Over string   `json:"over,omitempty"` // Over.ID
 	Old  []string `json:"old,omitempty"`  // the vault's entries that are replaced
@@ -107,6 +109,9 @@ func Restore(ctx context.Context, to Target, file string, progress Progress) (Re
 		if state.Report.ID != total.ID {
 			return report, core.Errorf(core.Conflict, "the restore of another backup (of %s) was interrupted here when all was there already: run it again with that one, or begin in an empty folder", state.Report.CreatedAt.Format("2006-01-02 15:04"))
 		}
+		if state.Database != "" && state.Database != to.Database {
+			return report, core.Errorf(core.Conflict, "this restore was begun with the database %s: run it again with GATEHOUSE_DATABASE_URL set to that", state.Database)
+		}
 		return state.Report, r.finish(state)
 	}
 	state, err := r.prepare(ctx, in, &report)
@@ -126,7 +131,7 @@ func (r *restoring) prepare(ctx context.Context, in *os.File, report *Restored) 
 	if err := r.stage(ctx, in, report); err != nil {
 		return state, err
 	}
-	state = restoreState{Moving: true, Report: *report}
+	state = restoreState{Moving: true, Report: *report, Database: r.to.Database}
 	if err := r.over(&state); err != nil {
 		return state, err
 	}

@@ -76,7 +76,7 @@ func TestRestore_FinishesWhatAnInterruptedOneWasMoving(t *testing.T) {
 	if err := r.stage(t.Context(), in, &report); err != nil {
 		t.Fatal(err)
 	}
-	state := restoreState{Moving: true, Report: report}
+	state := restoreState{Moving: true, Report: report, Database: to.Database}
 	if state.Names, err = r.staged(); err != nil || len(state.Names) < 2 {
 		t.Fatal(state.Names, err)
 	}
@@ -90,6 +90,11 @@ func TestRestore_FinishesWhatAnInterruptedOneWasMoving(t *testing.T) {
 	_ = r.lock.Close() // as if the process had ended
 	if _, err := Restore(t.Context(), to, other, nil); core.KindOf(err) != core.Conflict || !strings.Contains(err.Error(), "another backup") {
 		t.Errorf("another archive: %v", err)
+	}
+	elsewhere := to
+	elsewhere.Database = filepath.Join(dir, "other", "sessions.db")
+	if _, err := Restore(t.Context(), elsewhere, file, nil); core.KindOf(err) != core.Conflict || !strings.Contains(err.Error(), to.Database) {
+		t.Errorf("another place of the database: %v", err)
 	}
 	again, err := Restore(t.Context(), to, file, nil)
 	if err != nil || again.ID != report.ID {

@@ -105,6 +105,9 @@ func (f *Faults) read(r slog.Record, clean func(string) string) Fault {
 		case a.Key == "panic":
 			x.Type = TypePanic
 			x.Message += ": " + clean(panicked(v.Any()))
+			if text, ok := v.Any().(string); ok { // of a transaction, with the stack of its goroutine
+				frames = framesOf(text)
+			}
 		case contexts[a.Key] && v.Kind() == slog.KindString && v.String() != "":
 			x.Context[a.Key] = clean(v.String())
 		}

@@ -95,7 +95,7 @@ func TestARunThatWasKilledIsReportedByTheNextStartOnce(t *testing.T) {
 	second := start(db, clock, "v2") // the first was killed
 	second.Begin(t.Context())
 	last, crashed := second.Last()
-	if !crashed || last.Again || last.Version != "v1" || last.Status != report.Running || !last.Started.Equal(begun) || !last.Alive.Equal(begun.Add(time.Hour)) || last.Restarted {
+	if !crashed || !last.Tell || last.Version != "v1" || last.Status != report.Running || !last.Started.Equal(begun) || !last.Alive.Equal(begun.Add(time.Hour)) || last.Restarted {
 		t.Errorf("%+v", last)
 	}
 	if !strings.Contains(second.log.String(), "the last run of the gateway did not end properly") {
@@ -109,21 +109,95 @@ func TestARunThatWasKilledIsReportedByTheNextStartOnce(t *testing.T) {
 	clock.Advance(time.Minute)
 	again := start(db, clock, "v3")
 	again.Begin(t.Context())
-	if last, crashed := again.Last(); !crashed || !last.Again {
-		t.Errorf("the second crash of a day: %+v", last)
+	if last, crashed := again.Last(); !crashed || !last.Tell {
+		t.Errorf("the second crash of a day, with the owner not told of the first: %+v", last)
 	}
 	again.End(t.Context(), nil)
 	clock.Advance(time.Minute)
 	third := start(db, clock, "v3")
 	third.Begin(t.Context())
-	if _, crashed := third.Last(); crashed || third.log.String() != "" {
-		t.Error("a run that ended is reported: ", third.log.String())
+	if last, crashed := third.Last(); !crashed || !last.Tell || last.Version != "v3" || third.log.String() != "" {
+		t.Errorf("a crash that the owner was not told of is found by the start after: %+v\n%s", last, third.log.String())
 	}
 	third.End(t.Context(), errors.New("the address is taken"))
 	if got := third.statuses(t); !slices.Equal(got, []string{"v3 failed", "v3 clean", "v3 reported", "v2 clean", "v1 reported"}) {
 		t.Error(got)
 	}
 }
+
+// The owner is told of a crash at most once a day, however many there are, and of the first
+// one after that.
+func TestTheOwnerIsToldAgainAfterADay(t *testing.T) {
+	clock := coretest.NewClock(time.Time{})
+	db := storetest.Open(t, clock)
+	start(db, clock, "v1").Begin(t.Context())
+	var told []bool
+	for range 5 {
+		clock.Advance(17 * time.Hour)
+		next := start(db, clock, "v1") // the one before was killed
+		next.Begin(t.Context())
+		last, _ := next.Last()
+		told = append(told, last.Tell)
+		if last.Tell {
+			if err := db.Tx(t.Context(), func(tx *store.Tx) error { return report.Told(t.Context(), tx, last.ID) }); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if !slices.Equal(told, []bool{true, false, true, false, true}) {
+		t.Error(told)
+	}
+	quiet := start(db, clock, "v1")
+	clock.Advance(3 * 24 * time.Hour)
+	if err := db.Tx(t.Context(), func(tx *store.Tx) error { return report.AfterRestore(t.Context(), tx) }); err != nil {
+		t.Fatal(err)
+	}
+	quiet.Begin(t.Context())
+	if last, crashed := quiet.Last(); crashed {
+		t.Errorf("a crash of long ago is shown: %+v", last)
+	}
+}
+
+// A gateway that starts again and again, and never gets to its chores, keeps no more runs
+// than another.
+func TestStartsAloneKeepTheRowsFew(t *testing.T) {
+	clock := coretest.NewClock(time.Time{})
+	db := storetest.Open(t, clock)
+	for range 250 {
+		clock.Advance(10 * time.Second)
+		start(db, clock, "v1").Begin(t.Context())
+	}
+	var n int
+	if err := db.Get(t.Context(), &n, `SELECT count(*) FROM app_sessions`); err != nil || n > 201 {
+		t.Errorf("%d runs, %v", n, err)
+	}
+}
+
+// A panic in a transaction is passed on by the caller, and is recorded where it was.
+func TestAPanicInATransactionHasItsPlace(t *testing.T) {
+	clock := coretest.NewClock(time.Time{})
+	db := storetest.Open(t, clock)
+	g := start(db, clock, "v1")
+	g.Begin(t.Context())
+	for _, f := range []func(tx *store.Tx) error{ofOneKind, ofAnother} {
+		func() {
+			defer func() { g.logger().Error("turn panicked", "panic", recover()) }()
+			_ = db.Tx(t.Context(), f)
+		}()
+	}
+	var places []string
+	for _, f := range g.stored(t) {
+		places = append(places, f.Place)
+	}
+	slices.Sort(places)
+	if len(places) != 2 || !strings.Contains(places[0], "ofAnother:") || !strings.Contains(places[1], "ofOneKind:") {
+		t.Error(places)
+	}
+}
+
+func ofOneKind(*store.Tx) error { return *(*error)(nil) }
+
+func ofAnother(*store.Tx) error { panic("x") }
 
 func TestTheRunOfABackupIsNoCrashAfterARestore(t *testing.T) {
 	clock := coretest.NewClock(time.Time{})

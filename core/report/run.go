@@ -56,9 +56,10 @@ type runRow struct {
 	Started string `db:"started_at"`
 	Alive   string `db:"heartbeat_at"`
 	Ended   string `db:"ended_at"`
+	Told    string `db:"told_at"`
 }
 
-const runColumns = `SELECT session_id, status, version, pid, boot_id, started_at, heartbeat_at, ended_at FROM app_sessions `
+const runColumns = `SELECT session_id, status, version, pid, boot_id, started_at, heartbeat_at, ended_at, told_at FROM app_sessions `
 
 func (r runRow) run() Run {
 	return Run{r.ID, r.Status, r.Version, r.PID, r.Boot, core.TimeOf(r.Started), core.TimeOf(r.Alive), core.TimeOf(r.Ended)}
@@ -87,8 +88,8 @@ func New(o Options) *Store { return &Store{o: o, id: uuid.NewString()} }
 type Crash struct {
 	Run
 	Restarted bool      // the machine has started since
-	Again     bool      // another run crashed in the day before
-	Found     time.Time // by this run; zero: the last run ended
+	Tell      bool      // the owner was told of none in the last day, and not of this one
+	Found     time.Time // by this run, or when that run was alive last; zero: there is none of the last day
 }
 
 // Begin records that this run has begun, and reports the last one in the log if it did not
@@ -97,14 +98,18 @@ func (s *Store) Begin(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	boot := bootID()
-	var open []runRow
-	var others int
+	var open, untold []runRow
+	var told int
 	err := s.o.DB.Tx(ctx, func(tx *store.Tx) error {
-		open = nil
+		open, untold = nil, nil
 		if err := tx.Select(ctx, &open, runColumns+`WHERE status = 'running' ORDER BY started_at DESC`); err != nil {
 			return err
 		}
-		if err := tx.Get(ctx, &others, `SELECT count(*) FROM app_sessions WHERE status = 'reported' AND heartbeat_at > $1`, core.Stamp(tx.Time().Add(-day))); err != nil {
+		since := core.Stamp(tx.Time().Add(-day))
+		if err := tx.Select(ctx, &untold, runColumns+`WHERE status = 'reported' AND heartbeat_at > $1 ORDER BY told_at, started_at DESC`, since); err != nil {
+			return err
+		}
+		if err := tx.Get(ctx, &told, `SELECT count(*) FROM app_sessions WHERE told_at > $1`, since); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, `UPDATE app_sessions SET status = 'reported' WHERE status = 'running'`); err != nil {
@@ -119,15 +124,29 @@ func (s *Store) Begin(ctx context.Context) {
 		s.o.Log.Warn("the start of the gateway is not recorded: a crash of this run will not be noticed", "err", err)
 		return
 	}
-	if len(open) == 0 {
+	if _, err := s.prune(ctx); err != nil { // a gateway that starts again and again does not get to its chores
+		s.o.Log.Warn("old reports are not deleted", "err", err)
+	}
+	if len(open)+len(untold) == 0 {
 		return
 	}
-	last := open[0].run()
-	s.last = Crash{Run: last, Found: s.o.Clock.Now(), Again: others > 0, Restarted: boot != "" && last.Boot != "" && boot != last.Boot}
+	last := append(open, untold...)[0]
+	s.last = Crash{Run: last.run(), Found: core.TimeOf(last.Alive), Tell: told == 0 && last.Told == "", Restarted: boot != "" && last.Boot != "" && boot != last.Boot}
+	if len(open) == 0 { // the log has it
+		return
+	}
+	s.last.Found = s.o.Clock.Now()
 	s.o.Log.Warn("the last run of the gateway did not end properly", "started", last.Started, "alive", last.Alive, "version", last.Version, "machine_restarted", s.last.Restarted)
 }
 
-// Last returns the crash that Begin found; false without one.
+// Told records, with the message, that the owner is told of a crash.
+func Told(ctx context.Context, tx *store.Tx, id string) error {
+	_, err := tx.Exec(ctx, `UPDATE app_sessions SET told_at = $1 WHERE session_id = $2`, core.Stamp(tx.Time()), id)
+	return err
+}
+
+// Last returns the crash that Begin found, or that an earlier run found in the last day;
+// false without one.
 func (s *Store) Last() (Crash, bool) { return s.last, !s.last.Found.IsZero() }
 
 // End records that the run has ended, with an error or without, and the faults of it that

@@ -67,6 +67,11 @@ func panicked(value any) string {
 // framesOf returns the functions and lines of a stack (debug.Stack) below its last panic,
 // without the values of their arguments; none where the text has no stack of a panic.
 func framesOf(text string) (frames []string) {
+	if first := strings.Index(text, "goroutine "); first >= 0 {
+		if next := strings.Index(text[first:], "\ngoroutine "); next >= 0 {
+			text = text[:first+next] // the first stack is that of the panic, a later one of who passed it on
+		}
+	}
 	at := strings.LastIndex(text, "\npanic(")
 	if at < 0 {
 		return nil

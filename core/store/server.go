@@ -20,15 +20,12 @@ type Server struct {
 	Open func(dsn, password string, readOnly bool, conns int) (*sqlx.DB, error)
 	// Check refuses a schema that is not ours, or of a newer version than newest.
 	Check func(ctx context.Context, db *sqlx.DB, version, baseline, newest int64) error
-	// Lock has the session of conn take the lock of its schema, for at most wait, and is
-	// core.Busy if another session keeps it.
-	Lock func(ctx context.Context, conn *sqlx.Conn, wait time.Duration) error
-	// Storable returns arguments that the server can store.
-	Storable func([]any) []any
+	// Lock locks the schema for the session of conn, or is core.Busy after wait.
+	Lock     func(ctx context.Context, conn *sqlx.Conn, wait time.Duration) error
+	Storable func([]any) []any // arguments that the server can store
 	// Again reports whether the same transaction may succeed when it is run again.
 	Again func(error) bool
-	// Lost reports whether the connection is gone.
-	Lost func(error) bool
+	Lost  func(error) bool // whether the connection is gone
 }
 
 var server *Server
@@ -36,8 +33,7 @@ var server *Server
 // Use makes databases on servers known to Open. It is called in an init, once.
 func Use(s Server) { server = &s }
 
-// LockWait is how long a gateway waits for a database on a server that another one has: a
-// server needs a moment to notice that a gateway was killed.
+// LockWait is for Options.Alone: a server needs a moment to notice that a gateway was killed.
 const LockWait = 10 * time.Second
 
 // OnServer reports whether a database's address is PostgreSQL's.
@@ -77,7 +73,7 @@ func (d *DB) openPostgres(ctx context.Context, password string) (err error) {
 	return d.read.PingContext(ctx)
 }
 
-// lock takes the lock of Options.Alone for the session of conn, which has it until it ends.
+// lock takes the lock of Options.Alone for the session of conn.
 func (d *DB) lock(ctx context.Context, conn *sqlx.Conn) error {
 	if d.alone == 0 {
 		return nil

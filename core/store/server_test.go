@@ -2,7 +2,9 @@ package store_test
 
 import (
 	"context"
+	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -83,8 +85,35 @@ func TestAGatewayThatLostItsLockWritesNothing(t *testing.T) {
 	if err := note(first, "first, late"); core.KindOf(err) != core.Busy {
 		t.Errorf("the first gateway wrote without the lock: %v", err)
 	}
+	var all sync.WaitGroup
+	for begun, i := time.Now(), 0; i < 60; i++ {
+		all.Go(func() {
+			if err := note(first, "first, late"); core.KindOf(err) != core.Busy || time.Since(begun) > 9*time.Second { // not each after a wait of its own
+				t.Errorf("one of many: %v after %v", err, time.Since(begun))
+			}
+		})
+	}
+	all.Wait()
 	if text, _, err := store.Metadata(t.Context(), helper, "who"); text != "second" || err != nil {
 		t.Errorf("the database has %q, %v", text, err)
+	}
+}
+
+func TestASchemaThatDoesNotExistIsNamed(t *testing.T) {
+	storetest.PostgresOnly(t, "files have none")
+	u, err := url.Parse(storetest.Fresh(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := u.Query()
+	q.Set("search_path", "nowhere")
+	u.RawQuery = q.Encode()
+	_, opened := alone(t, u.String())
+	_, looked := postgres.Look(t.Context(), u.String(), "")
+	for what, err := range map[string]error{"Open": opened, "Look": looked} {
+		if core.KindOf(err) != core.Invalid || !strings.Contains(err.Error(), "search_path") {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 }
 

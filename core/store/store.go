@@ -33,9 +33,8 @@ type Options struct {
 	OnCommit func(group int)
 	// Password is for a database on a server whose address has none.
 	Password string
-	// Alone, if it is not 0, refuses a database on a server that another process has
-	// opened so, with core.Busy after this time: each transaction of the writer runs
-	// on a connection that holds the lock. A file is locked by its vault.
+	// Alone, if not 0, refuses a database on a server that another process has opened so,
+	// with core.Busy after this time: each transaction runs on a connection with the lock.
 	Alone time.Duration
 }
 

@@ -212,7 +212,11 @@ func (d *DB) commitGroup(group []*job) {
 		err = d.attempt(group)
 	}
 	if err != nil {
-		if len(group) > 1 {
+		if d.alone != 0 && errors.Is(err, errBegin) { // each alone would wait as long again
+			for _, j := range group {
+				j.err = err
+			}
+		} else if len(group) > 1 {
 			for _, j := range group {
 				if j.err == nil && j.panics == nil {
 					d.commitGroup([]*job{j})
@@ -296,13 +300,16 @@ func (d *DB) attempt(group []*job) error {
 	return d.commit(group)
 }
 
+// errBegin is the cause where no transaction could be begun.
+var errBegin = errors.New("begin")
+
 // begun begins a transaction of group and returns its time.
 func (d *DB) begun(group []*job) (time.Time, error) {
 	if err := d.durable(group); err != nil {
 		return time.Time{}, err
 	}
 	if err := d.begin(); err != nil {
-		return time.Time{}, fmt.Errorf("begin: %w", err)
+		return time.Time{}, errors.Join(errBegin, err)
 	}
 	now := d.clock.Now()
 	if err := d.fresh(now); err != nil {

@@ -65,6 +65,16 @@ func (f *Bots) Find(name string) (configs.Bot, bool) {
 	return named(f.list, name)
 }
 
+// Working returns the names of the bots that are not stopped.
+func (f *Bots) Working() (names []string) {
+	for _, b := range f.All() {
+		if !b.Off && b.Fault == "" {
+			names = append(names, b.Name)
+		}
+	}
+	return names
+}
+
 // Names returns the names of the configured bots.
 func (f *Bots) Names() (names []string) {
 	for _, b := range f.All() {

@@ -2,6 +2,7 @@ package unasked
 
 import (
 	"context"
+	"errors"
 
 	"gatehouse/core"
 	"gatehouse/core/store"
@@ -9,16 +10,16 @@ import (
 
 // TellOwner sends a text of the gateway itself to the owner, through the first of the bots
 // that the owner has written to; through none if there is no such bot. key is the message's
-// in the outbox.
-func (m Mail) TellOwner(ctx context.Context, bots []string, key, text string) error {
+// in the outbox. told is called in the transaction that stores the message.
+func (m Mail) TellOwner(ctx context.Context, bots []string, key, text string, told func(context.Context, *store.Tx) error) error {
 	return m.DB.Tx(ctx, func(tx *store.Tx) error {
 		for _, bot := range bots {
-			owners, err := m.People.OwnerChats(ctx, tx, bot)
+			owner, ok, err := m.People.OwnerChat(ctx, tx, bot)
 			if err != nil {
 				return err
 			}
-			if len(owners) > 0 {
-				return m.Outbox.Post(ctx, tx, core.Reply{Address: owners[0], Key: key, Parts: m.Render(owners[0], text)})
+			if ok {
+				return errors.Join(told(ctx, tx), m.Outbox.Post(ctx, tx, core.Reply{Address: owner, Key: key, Parts: m.Render(owner, text)}))
 			}
 		}
 		return nil

@@ -90,8 +90,12 @@ func (s *Side) snapshot(ctx context.Context) (q conn, end func(), err error) {
 	return c, end, nil
 }
 
-// lockKey is the advisory lock of a schema that is copied into.
-const lockKey = `hashtextextended('gatehouse carry ' || current_schema(), 0)`
+// Advisory locks of a schema that is copied into: lockKey is that of copies, gatewayKey that
+// of gateways (postgres.Lock), which serve no database that is being copied into.
+const (
+	lockKey    = `hashtextextended('gatehouse carry ' || current_schema(), 0)`
+	gatewayKey = `hashtextextended('gatehouse ' || current_schema(), 0)`
+)
 
 // alone returns the one connection that writes a copy. release lets others copy.
 func (s *Side) alone(ctx context.Context) (c *sql.Conn, release func(), err error) {
@@ -100,7 +104,7 @@ func (s *Side) alone(ctx context.Context) (c *sql.Conn, release func(), err erro
 	}
 	release = func() {
 		if s.engine == migrations.Postgres {
-			_, _ = c.ExecContext(context.WithoutCancel(ctx), `SELECT pg_advisory_unlock(`+lockKey+`)`)
+			_, _ = c.ExecContext(context.WithoutCancel(ctx), `SELECT pg_advisory_unlock_all()`)
 		}
 		_ = c.Close()
 	}
@@ -130,6 +134,12 @@ func (s *Side) prepare(ctx context.Context, c *sql.Conn) error {
 	}
 	if !locked {
 		return core.Errorf(core.Conflict, "another process copies into this database now: wait until it ends")
+	}
+	if err := c.QueryRowContext(ctx, `SELECT pg_try_advisory_lock(`+gatewayKey+`)`).Scan(&locked); err != nil {
+		return err
+	}
+	if !locked {
+		return core.Errorf(core.Busy, "a gateway uses this database: stop it first")
 	}
 	return nil
 }

@@ -9,7 +9,8 @@ CREATE TABLE app_sessions (
     boot_id      TEXT NOT NULL,               -- of the machine; '' not known
     started_at   TEXT NOT NULL,
     heartbeat_at TEXT NOT NULL,               -- it was alive
-    ended_at     TEXT NOT NULL DEFAULT ''     -- '' where it did not end
+    ended_at     TEXT NOT NULL DEFAULT '',    -- '' where it did not end
+    told_at      TEXT NOT NULL DEFAULT ''     -- the owner was told that it did not; '' not
 );
 CREATE INDEX idx_app_sessions_started ON app_sessions(started_at);
 

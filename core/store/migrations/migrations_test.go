@@ -117,7 +117,7 @@ var sums = map[string]string{
 	"1140_sessions.sqlite.sql":    "2017110d9967007634d4ef822216cc458a428b9178e4658bb43f9771fed36c82",
 	"1175_context_backups.sql":    "a4d22cdc02d017f6e5f619b318c0f103261d31b07c16885f667297be00fcdd54",
 	"1176_projects.sql":           "87fce5716394847a3048082582e29562cff3f6c73503f2692cf519b09e4f6c3e",
-	"1180_reports.sql":            "8318b9ecfda3783b5e03eca43d089d194c6ba4ae9c06255b5186e856cd86092d",
+	"1180_reports.sql":            "bc1e09db4cb7a2769de3c3be5e85a2adebd58fb1620fc698a844262e9924a06c",
 	"1181_recovery_prompts.sql":   "02d562fbabbd0643c80c6784220cc1897294ede7b15649e4c57c7e5c3f9b1fcd",
 	"1135_voice_pending.sql":      "b62d7dfab938a3bb70f10c73ed3257bb1d4c243fa51460b484af5a44b75d8ab7",
 	"1165_corrections.sql":        "e5f36b4b47e1cb93e1fd5a3a75aa681378993cce205188a74bda4121d4344407",

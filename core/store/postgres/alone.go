@@ -19,9 +19,22 @@ const lockPause = 50 * time.Millisecond
 // lockKey is the advisory lock of a schema; they are by database.
 const lockKey = `hashtextextended('gatehouse ' || current_schema(), 0)`
 
+// schema has no row if there is no schema to work in.
+const schema = `SELECT s FROM current_schema() AS s WHERE s IS NOT NULL`
+
+func noSchema(err error) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return core.Errorf(core.Invalid, "the schema that search_path names does not exist, or this user may not use it: CREATE SCHEMA … AUTHORIZATION …")
+	}
+	return err
+}
+
 // Lock takes the advisory lock of the schema for the session of conn, which has it until it
 // ends. It waits at most so long, and then is core.Busy and says who has the lock.
 func Lock(ctx context.Context, conn *sqlx.Conn, wait time.Duration) error {
+	if err := conn.GetContext(ctx, new(string), schema); err != nil {
+		return noSchema(err)
+	}
 	for begun := time.Now(); ; {
 		var got bool
 		if err := conn.GetContext(ctx, &got, `SELECT pg_try_advisory_lock(`+lockKey+`)`); err != nil || got {
@@ -65,6 +78,9 @@ func Look(ctx context.Context, dsn, password string, keys ...string) (found Foun
 	defer func() { err = errors.Join(err, db.Close()) }()
 	if err := db.GetContext(ctx, &found.Server, `SELECT current_setting('server_version')`); err != nil {
 		return found, err
+	}
+	if err := db.GetContext(ctx, new(string), schema); err != nil {
+		return found, noSchema(err)
 	}
 	var ours bool
 	if err := db.GetContext(ctx, &ours, `SELECT to_regclass('schema_version') IS NOT NULL`); err != nil {

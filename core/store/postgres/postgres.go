@@ -7,9 +7,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
@@ -103,6 +105,9 @@ var ambient = map[string]string{
 	"sslcertmode": "allow", "sslsni": "1", "sslnegotiation": "", "target_session_attrs": "any",
 	"min_protocol_version": "", "max_protocol_version": "", "channel_binding": "prefer", "require_auth": "",
 	"servicefile": "/dev/null",
+	// A server that does not hear from a gateway whose machine is gone ends its session, and
+	// with it the lock, within half a minute, not after two hours.
+	"tcp_keepalives_idle": "15", "tcp_keepalives_interval": "5", "tcp_keepalives_count": "3",
 }
 
 // config returns the settings of dsn, with nothing from the environment.
@@ -111,7 +116,10 @@ func config(dsn string, readOnly bool) (*pgx.ConnConfig, error) {
 	if err != nil {
 		return nil, core.Errorf(core.Invalid, "the address of the PostgreSQL database is not a URL")
 	}
-	q := u.Query()
+	q, err := url.ParseQuery(u.RawQuery)
+	if err != nil { // net/url would leave parts out
+		return nil, core.Errorf(core.Invalid, "the address of the PostgreSQL database has parameters that are not valid: write %%25 for %%, %%3B for ;")
+	}
 	if u.User.Username() == "" && q.Get("user") == "" {
 		return nil, core.Errorf(core.Invalid, "the address of the PostgreSQL database names no user")
 	}
@@ -133,6 +141,8 @@ func config(dsn string, readOnly bool) (*pgx.ConnConfig, error) {
 	if err != nil {
 		return nil, core.Errorf(core.Invalid, "the address of the PostgreSQL database has settings that the driver does not understand")
 	}
+	c.DialFunc = (&net.Dialer{Timeout: c.ConnectTimeout, Control: limitSilence,
+		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}}).DialContext
 	return c, nil
 }
 

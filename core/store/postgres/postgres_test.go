@@ -65,7 +65,7 @@ func TestNothingOfTheEnvironmentIsRead(t *testing.T) {
 }
 
 func TestABadAddressIsRefusedWithoutQuotingIt(t *testing.T) {
-	for _, dsn := range []string{"postgres://h/x", "postgres://u:topsecret@h:port/x", "postgres://u:topsecret@h/x?sslmode=topsecret", "postgres://u:topsecret@h/%zz"} {
+	for _, dsn := range []string{"postgres://h/x", "postgres://u:topsecret@h:port/x", "postgres://u:topsecret@h/x?sslmode=topsecret", "postgres://u:topsecret@h/%zz", "postgres://u:topsecret@h/x?search_path=a;sslmode=verify-full"} {
 		_, err := Open(dsn, "", false, 1)
 		if core.KindOf(err) != core.Invalid || strings.Contains(err.Error(), "topsecret") {
 			t.Errorf("%s: %v", dsn, err)

@@ -3,6 +3,7 @@ package health
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"sync"
 	"time"
@@ -34,7 +35,7 @@ type API struct {
 // New returns an API that is ready when the checks succeed and a bot is
 // connected, if there is one.
 func New(checks []Check, bots Bots, clock core.Clock, gatherer prometheus.Gatherer) *API {
-	return &API{ready: &readiness{clock: clock, checks: checks, bots: bots}, gatherer: gatherer}
+	return &API{ready: &readiness{clock: clock, checks: checks, bots: bots, ended: map[string]chan error{}}, gatherer: gatherer}
 }
 
 // Routes returns the handlers by pattern.
@@ -70,9 +71,32 @@ type readiness struct {
 	bots   Bots
 
 	mu      sync.Mutex
+	ended   map[string]chan error // by name, of checks that run; one each
 	at      time.Time
 	ok      bool
 	results []checkResult
+}
+
+// run runs one check. It does not wait for one that does not heed its time, and does not
+// begin it again before it has ended.
+func (c *readiness) run(ctx context.Context, check Check) error {
+	limited, cancel := context.WithTimeout(ctx, checkTime)
+	defer cancel()
+	ended := c.ended[check.Name]
+	if ended == nil {
+		ended = make(chan error, 1)
+		c.ended[check.Name] = ended
+		go func() { ended <- check.Func(limited) }()
+	}
+	late := time.NewTimer(checkTime + checkTime/4)
+	defer late.Stop()
+	select {
+	case err := <-ended:
+		delete(c.ended, check.Name)
+		return err
+	case <-late.C:
+		return fmt.Errorf("no answer in %s", checkTime)
+	}
 }
 
 // state returns whether the program is ready, and the result of each check.
@@ -85,9 +109,7 @@ func (c *readiness) state(ctx context.Context) (ok bool, results []checkResult) 
 	}
 	c.at, c.ok, c.results = now, true, nil
 	for _, check := range c.checks {
-		limited, done := context.WithTimeout(context.WithoutCancel(ctx), checkTime)
-		err := check.Func(limited)
-		done()
+		err := c.run(context.WithoutCancel(ctx), check)
 		r := checkResult{Name: check.Name, OK: err == nil}
 		if err != nil {
 			r.Detail, c.ok = core.CutRunes(err.Error(), 300), false

@@ -23,6 +23,9 @@ type server struct {
 // that is "".
 func newServer(address, passwordFile string) (*server, error) {
 	u, err := url.Parse(address)
+	if err == nil {
+		_, err = url.ParseQuery(u.RawQuery) // shown would leave parts in
+	}
 	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
 		return nil, core.Errorf(core.Invalid, "the address of the PostgreSQL database must be a URL: postgres://user@host:5432/name, with %%20 and the like for special characters")
 	}
