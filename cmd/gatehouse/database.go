@@ -94,10 +94,8 @@ func (a *app) watchDatabase(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if unfinished, err := carry.Unfinished(ctx, a.db); err != nil {
+	if err := carry.Finished(ctx, a.db); err != nil {
 		return err
-	} else if unfinished {
-		return core.Errorf(core.Invalid, "the database is a copy that is not complete: run 'gatehouse migrate' again, as before, or use the database that it is a copy of (GATEHOUSE_DATABASE_URL)")
 	}
 	if a.sealed, err = sealing.Open(ctx, a.cfg, a.db); err != nil {
 		return err

@@ -70,7 +70,7 @@ cmd/gatehouse/phones: connectors/discord/discordtest connectors/telegram/telegra
 cmd/gatehouse/remembering: connectors/chat/memory core core/ask core/council/ledger core/memory core/orchestrator core/store  # the memory in runs
 cmd/gatehouse/restore: admin/settings cmd/gatehouse/backups configs core core/backup core/backup/directory core/store core/vault
 cmd/gatehouse/scheduling: core core/agent core/orchestrator core/permission core/permission/guard core/schedule core/schedule/daily core/schedule/remind core/session core/store core/tool core/tool/daily core/tool/remind core/vault
-cmd/gatehouse/sealing: configs core core/council/ledger core/memory core/memory/backup core/sealed core/sealed/columns core/store core/vault
+cmd/gatehouse/sealing: configs core core/council/ledger core/memory core/memory/backup core/sealed core/sealed/columns core/store core/store/carry core/vault
 cmd/gatehouse/secrets: configs
 cmd/gatehouse/setup: cmd/gatehouse/doctor cmd/gatehouse/fleet configs configs/values connectors/discord connectors/telegram core
 cmd/gatehouse/stage: cmd/gatehouse/phones cmd/gatehouse/stage/scripted configs configs/values connectors/discord/discordtest connectors/telegram/telegramtest core core/vault

@@ -16,6 +16,7 @@ import (
 	"gatehouse/core/sealed"
 	"gatehouse/core/sealed/columns"
 	"gatehouse/core/store"
+	"gatehouse/core/store/carry"
 	"gatehouse/core/vault"
 )
 
@@ -49,6 +50,9 @@ func Discard(ctx context.Context, cfg *configs.Config, log *slog.Logger) (err er
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
+	if err := carry.Finished(ctx, db); err != nil {
+		return err
+	}
 	o := options(cfg, db)
 	o.Lost = true
 	box, deleted, err := columns.Start(ctx, o)

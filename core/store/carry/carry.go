@@ -31,6 +31,15 @@ func Unfinished(ctx context.Context, q store.Queryer) (bool, error) {
 	return found, err
 }
 
+// Finished returns core.Invalid for a copy that is not complete, with what to do.
+func Finished(ctx context.Context, q store.Queryer) error {
+	unfinished, err := Unfinished(ctx, q)
+	if err == nil && unfinished {
+		err = core.Errorf(core.Invalid, "the database is a copy that is not complete: run 'gatehouse migrate' again, as before, or the 'gatehouse restore' that began it, or use the database that it is a copy of (GATEHOUSE_DATABASE_URL)")
+	}
+	return err
+}
+
 // Steps of a copy, for Progress.
 const (
 	Comparing = "comparing" // what an interrupted copy has left
