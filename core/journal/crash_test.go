@@ -167,3 +167,29 @@ func run(t *testing.T, dir string, after time.Duration, acknowledged map[string]
 		t.Fatal("the writer wrote nothing")
 	}
 }
+
+// What a process that was killed had written of the new content is not taken for entries.
+func TestAPartOfAWriteIsRemovedAndNotRead(t *testing.T) {
+	dir := t.TempDir()
+	storetest.Seed(t, filepath.Join(dir, "test.db"))
+	f := openAgain(t, dir)
+	if _, err := f.Append(t.Context(), core.Operator, Draft{Date: day, At: morning, Text: "one entry"}, panel); err != nil {
+		t.Fatal(err)
+	}
+	was, err := os.ReadFile(filepath.Join(dir, dayFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	part := filepath.Join(dir, filepath.Dir(dayFile), vault.PartOf(tempOf(dayFile, was)))
+	if err := os.WriteFile(part, append(was, "\n# para:aaaaaaaaaaaa 9:00 AM\n\nentry that is to"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f.runPass()
+	f.runPass()
+	if _, err := os.Stat(part); !os.IsNotExist(err) {
+		t.Errorf("the part is still there: %v", err)
+	}
+	if list := f.day(core.Operator).Entries; len(list) != 1 || list[0].Text != "one entry" {
+		t.Errorf("%+v", list)
+	}
+}

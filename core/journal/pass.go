@@ -104,7 +104,11 @@ func (s *Store) passOver(ctx context.Context, user int64, until time.Time) (chan
 		name := dir + "/" + e.Name()
 		if m := temporary().FindStringSubmatch(e.Name()); m != nil {
 			if s.o.Clock.Now().Sub(info.ModTime()).Abs() > quiet {
-				s.tell(name, s.recover(ctx, user, dir+"/"+m[1], name, m[2]))
+				left := func() error { return s.recover(ctx, user, dir+"/"+m[1], name, m[2]) }
+				if m[3] != "" { // it may be torn, and was not acknowledged
+					left = func() error { return s.remove(name) }
+				}
+				s.tell(name, left())
 			}
 			continue
 		}
@@ -333,9 +337,9 @@ func minuteOf(when string) (minute int, ok bool) {
 	return 0, false
 }
 
-// temporary are the names that tempOf makes.
+// temporary are the names that tempOf makes, and vault.PartOf of them.
 var temporary = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^\.([0-9]{4}-[0-9]{2}-[0-9]{2}\.md)\.(new|[0-9a-f]{16})\.[a-z0-9]{12}\` + tempSuffix + `$`)
+	return regexp.MustCompile(`^\.([0-9]{4}-[0-9]{2}-[0-9]{2}\.md)\.(new|[0-9a-f]{16})\.[a-z0-9]{12}(\.part)?\` + tempSuffix + `$`)
 })
 
 // recover removes a temporary file that a crash left, and first adds what only it has: if

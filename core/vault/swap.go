@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"strings"
 
 	"gatehouse/core"
 	"gatehouse/core/beneath"
@@ -60,7 +61,7 @@ func readIn(d *beneath.Dir, name string, most int64) ([]byte, fs.FileMode, error
 // as displaced: it is in the file temp, in the same directory, which the caller removes
 // once it has brought both together. nil: there was none, and temp is gone. (Where the
 // file system cannot exchange two files, such content is lost.) After a crash temp has
-// data, was, or displaced.
+// all of data, was, or displaced; while data is written, the file is PartOf(temp).
 func (v *Vault) Swap(name, temp string, was, data []byte) (displaced []byte, err error) {
 	top, err := v.Beneath()
 	if err != nil {
@@ -98,7 +99,8 @@ type swap struct {
 
 // fill writes the new content, with the mode of the old file.
 func (s *swap) fill(data []byte) error {
-	f, err := s.dir.Create(s.temp)
+	part := PartOf(s.temp)
+	f, err := s.dir.Create(part)
 	if err != nil {
 		return err
 	}
@@ -111,11 +113,20 @@ func (s *swap) fill(data []byte) error {
 	if err == nil {
 		err = f.Sync()
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		_ = s.dir.Unlink(s.temp)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = s.dir.Rename(part, s.temp, true)
+	}
+	if err != nil {
+		_ = s.dir.Unlink(part)
 	}
 	return err
 }
+
+// PartOf returns the name of the file in which Swap writes the content of temp. A process
+// that is killed may leave any part of the content there.
+func PartOf(temp string) string { return strings.TrimSuffix(temp, tempSuffix) + partSuffix }
+
+const partSuffix = ".part" + tempSuffix
 
 // run gives the new content its name and removes the old one, unless that is displaced.
 // When it returns an error, what was written is removed.
