@@ -44,7 +44,7 @@ func (w *world) crashes(message, task string) {
 			id, status string
 			started    time.Duration
 			lasted     time.Duration
-		}{{"first", report.Failed, -80 * time.Hour, 20 * time.Minute}, {"second", report.Clean, -79 * time.Hour, 30 * time.Hour}, {"third", report.Crashed, -26 * time.Hour, 25 * time.Hour}} {
+		}{{"first", report.Failed, -80 * time.Hour, 20 * time.Minute}, {"second", report.Clean, -79 * time.Hour, 30 * time.Hour}, {"third", report.Crashed, -49 * time.Hour, 24 * time.Hour}} {
 			end := core.Stamp(now.Add(x.started + x.lasted))
 			ended := end
 			if x.status == report.Crashed {
