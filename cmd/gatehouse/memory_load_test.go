@@ -54,7 +54,7 @@ func TestMemoryReturnsNearItsRestAfterALoad(t *testing.T) {
 	}
 }
 
-const mostAfterLoad = 16 << 10 // KiB; without rests of the caches it is some 18
+const mostAfterLoad = 17 << 10 // KiB; measured are 15 to 16, without rests of the caches it is some 18
 
 // A resting is a gateway in a process of its own, whose memory is that of no test.
 type resting struct {
