@@ -234,7 +234,7 @@ core/session/found: core core/index core/index/document core/index/search core/i
 core/session/reindex: core core/session core/session/sidecar core/store core/transcript core/transcript/lines core/vault
 core/session/sidecar: core core/store core/transcript core/vault
 core/store: core core/store/cmemory core/store/integrity core/store/fulltext core/store/migrations core/store/original
-core/store/carry: core core/store core/store/migrations  # copies a database into one of the other engine
+core/store/carry: core core/store core/store/migrations core/store/postgres  # copies a database into one of the other engine
 core/store/carry/remote: core core/store core/store/carry core/store/postgres  # databases on a server
 core/store/cmemory:  # the heap of the C library
 core/store/fulltext:  # conditions on words

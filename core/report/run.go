@@ -43,7 +43,7 @@ type Run struct {
 	PID     int
 	Boot    string // the boot of the machine; "" not known
 	Started time.Time
-	Alive   time.Time // seen last; at most five minutes before the end of a run that crashed
+	Alive   time.Time // seen last; some five minutes before the end of a run that crashed
 	Ended   time.Time // zero where it did not end
 }
 

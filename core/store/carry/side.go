@@ -10,6 +10,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store/migrations"
+	"gatehouse/core/store/postgres"
 )
 
 // A Side is one of the two databases of a copy. Close it.
@@ -90,12 +91,9 @@ func (s *Side) snapshot(ctx context.Context) (q conn, end func(), err error) {
 	return c, end, nil
 }
 
-// Advisory locks of a schema that is copied into: lockKey is that of copies, gatewayKey that
-// of gateways (postgres.Lock), which serve no database that is being copied into.
-const (
-	lockKey    = `hashtextextended('gatehouse carry ' || current_schema(), 0)`
-	gatewayKey = `hashtextextended('gatehouse ' || current_schema(), 0)`
-)
+// lockKey is the advisory lock of a schema that is copied into. A copy also takes that of
+// gateways, which serve no database that is being copied into.
+const lockKey = `hashtextextended('gatehouse carry ' || current_schema(), 0)`
 
 // alone returns the one connection that writes a copy. release lets others copy.
 func (s *Side) alone(ctx context.Context) (c *sql.Conn, release func(), err error) {
@@ -135,7 +133,7 @@ func (s *Side) prepare(ctx context.Context, c *sql.Conn) error {
 	if !locked {
 		return core.Errorf(core.Conflict, "another process copies into this database now: wait until it ends")
 	}
-	if err := c.QueryRowContext(ctx, `SELECT pg_try_advisory_lock(`+gatewayKey+`)`).Scan(&locked); err != nil {
+	if err := c.QueryRowContext(ctx, `SELECT pg_try_advisory_lock(`+postgres.LockKey+`)`).Scan(&locked); err != nil {
 		return err
 	}
 	if !locked {

@@ -16,8 +16,8 @@ import (
 // that was killed has it until the server notices.
 const lockPause = 50 * time.Millisecond
 
-// lockKey is the advisory lock of a schema; they are by database.
-const lockKey = `hashtextextended('gatehouse ' || current_schema(), 0)`
+// LockKey is the advisory lock of the gateway that uses a schema; they are by database.
+const LockKey = `hashtextextended('gatehouse ' || current_schema(), 0)`
 
 // schema has no row if there is no schema to work in.
 const schema = `SELECT s FROM current_schema() AS s WHERE s IS NOT NULL`
@@ -37,7 +37,7 @@ func Lock(ctx context.Context, conn *sqlx.Conn, wait time.Duration) error {
 	}
 	for begun := time.Now(); ; {
 		var got bool
-		if err := conn.GetContext(ctx, &got, `SELECT pg_try_advisory_lock(`+lockKey+`)`); err != nil || got {
+		if err := conn.GetContext(ctx, &got, `SELECT pg_try_advisory_lock(`+LockKey+`)`); err != nil || got {
 			return err
 		}
 		if time.Since(begun) >= wait {
@@ -57,7 +57,7 @@ func holder(ctx context.Context, conn *sqlx.Conn) string {
 		', since ' || to_char(a.backend_start AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS') || ' UTC)'
 		FROM pg_locks AS l JOIN pg_stat_activity AS a ON a.pid = l.pid
 		WHERE l.locktype = 'advisory' AND l.granted AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-			AND (l.classid::bigint << 32) + l.objid::bigint = `+lockKey+` LIMIT 1`)
+			AND (l.classid::bigint << 32) + l.objid::bigint = `+LockKey+` LIMIT 1`)
 	return text
 }
 
