@@ -161,19 +161,22 @@ func byPlace(a, b Entity) int {
 func cleanText(text string, entities []Entity) (string, []Entity, *apiError) {
 	var b strings.Builder
 	b.Grow(len(text))
-	moved := make([]int, 0, len(text)+1) // old UTF-16 offset → new one; -1 inside a pair
-	at := 0
-	bytePos := make([]int, 0, 1)
+	moved := make([]int32, 0, len(text)+1) // old UTF-16 offset → new one; -1 inside a pair
+	var at int32
+	var bytePos []int32
+	if len(entities) > 0 {
+		bytePos = make([]int32, 0, len(text))
+	}
 	for i, r := range text {
-		n := utf16.RuneLen(r)
+		n := int32(utf16.RuneLen(r))
 		moved = append(moved, at)
 		if len(entities) > 0 {
-			bytePos = append(bytePos, i)
+			bytePos = append(bytePos, int32(i))
 		}
 		if n == 2 {
 			moved = append(moved, -1)
 			if len(entities) > 0 {
-				bytePos = append(bytePos, i+utf8.RuneLen(r))
+				bytePos = append(bytePos, int32(i+utf8.RuneLen(r)))
 			}
 		}
 		switch {
@@ -200,7 +203,7 @@ func cleanText(text string, entities []Entity) (string, []Entity, *apiError) {
 		case moved[end] < 0:
 			return "", nil, bad(fmt.Sprintf("entity beginning at UTF-16 offset %d ends in a middle of a UTF-16 symbol at byte offset %d", e.Offset, bytePos[end]))
 		}
-		e.Offset, e.Length = moved[e.Offset], moved[end]-moved[e.Offset]
+		e.Offset, e.Length = int(moved[e.Offset]), int(moved[end]-moved[e.Offset])
 		if e.Length > 0 {
 			out = append(out, e)
 		}

@@ -150,16 +150,11 @@ func compare(a, b map[string][]value) comparison {
 			continue
 		}
 		shared++
-		few, many := values, others
-		if len(few) > len(many) {
-			few, many = many, few
+		if len(values) <= len(others) {
+			met, missed = meet(values, others, met, missed)
 		}
-		for _, v := range few {
-			if slices.ContainsFunc(many, func(o value) bool { return near(v, o) }) {
-				met++
-			} else {
-				missed++
-			}
+		if len(others) <= len(values) { // of as many, both are asked, so that the order does not matter
+			met, missed = meet(others, values, met, missed)
 		}
 	}
 	switch {
@@ -171,6 +166,18 @@ func compare(a, b map[string][]value) comparison {
 		return different
 	}
 	return overlap
+}
+
+// meet counts which of a few values are among others, and which are not.
+func meet(few, others []value, met, missed int) (int, int) {
+	for _, v := range few {
+		if slices.ContainsFunc(others, func(o value) bool { return near(v, o) }) {
+			met++
+		} else {
+			missed++
+		}
+	}
+	return met, missed
 }
 
 // near reports whether two values may be one, in one of the ways to read them.

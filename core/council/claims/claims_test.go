@@ -121,6 +121,16 @@ func BenchmarkNineAnswers(b *testing.B) {
 	}
 }
 
+// Both numbers of one text are near the first of the other, whose second is near none.
+func TestWhichAnswerIsFirstDoesNotMatter(t *testing.T) {
+	near, far := "The pipes are 1000 mm and 1004 mm long.", "The pipes are 1.00 m and 5.00 m long."
+	for _, texts := range [][]string{{near, far}, {far, near}} {
+		if r := New("How long are the pipes?", texts).Compare(0, 1); r.Relation != choice.Unclear {
+			t.Errorf("%q: %+v", texts, r)
+		}
+	}
+}
+
 func FuzzCompare(f *testing.F) {
 	for _, p := range pairs {
 		f.Add(p.question, p.a, p.b)

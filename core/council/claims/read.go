@@ -376,7 +376,8 @@ func weigh(asked *answer, answers []answer) {
 	}
 }
 
-// cosine returns the similarity of the words of two answers.
+// cosine returns the similarity of the words of two answers, to nine digits: the order
+// in which a map is added up decides nothing.
 func cosine(a, b *answer) float64 {
 	if a.norm == 0 || b.norm == 0 {
 		return 0
@@ -385,5 +386,5 @@ func cosine(a, b *answer) float64 {
 	for w, v := range a.counts {
 		dot += v * b.counts[w]
 	}
-	return min(dot/(a.norm*b.norm), 1)
+	return min(math.Round(dot/(a.norm*b.norm)*1e9)/1e9, 1)
 }
