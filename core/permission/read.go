@@ -130,7 +130,9 @@ func folded(s string) string {
 	if plain(s) {
 		return s
 	}
-	s = foldCase(s)
+	if s = foldCase(s); plain(s) {
+		return s
+	}
 	parts := strings.Split(s, "/")
 	for i, p := range parts {
 		if t := strings.TrimRight(p, ". "); t != "" {
