@@ -418,15 +418,17 @@ func FuzzAgentFile(f *testing.F) {
 	for _, s := range []string{"---\nname: x\n---\nbody", "---\nagent:\n  tools: [a]\n---", "---\n- a\n---", "---\ncontext: {include: ['**']}\n---\n", "---\n? a\n: b\n---\n", "---\n? a\n\n b\n---:", "---\n<<: {a: b}\n---\n", "---\n\"agent\": 1\n...\n"} {
 		f.Add(s)
 	}
+	f.Add("\r\r0")
 	f.Fuzz(func(t *testing.T, text string) {
+		lines := strings.Count(text, "\n") + strings.Count(text, "\r") + 2 // a \r alone ends a line of YAML, too
 		_, a := open(t, map[string]string{".parachute/agents/f.md": text, ".parachute/skills/f.md": text, ".parachute/workspaces/f/config.yaml": text})
 		for _, fault := range a.Faults() {
-			if fault.Text == "" || fault.Line < 0 || fault.Line > strings.Count(text, "\n")+2 || strings.ContainsAny(fault.String(), "\n") {
+			if fault.Text == "" || fault.Line < 0 || fault.Line > lines || strings.ContainsAny(fault.String(), "\n") {
 				t.Errorf("%q: %+v", text, fault)
 			}
 		}
 		for _, note := range a.Notes() {
-			if note.Text == "" || note.Line < 0 || note.Line > strings.Count(text, "\n")+2 || strings.ContainsAny(note.String(), "\n") {
+			if note.Text == "" || note.Line < 0 || note.Line > lines || strings.ContainsAny(note.String(), "\n") {
 				t.Errorf("%q: %+v", text, note)
 			}
 		}
