@@ -9,7 +9,7 @@ func AccuracyLevels() []string { return []string{"fast", "balanced", "high", "ma
 // are behind a slash.
 const councilName = "council"
 
-// CouncilModel returns the name of the model that stands for a level; "" if there is no
+// CouncilModel returns the model name of a level; "" if there is no
 // such level.
 func CouncilModel(level string) string {
 	for _, l := range AccuracyLevels() {
@@ -24,7 +24,7 @@ func CouncilModel(level string) string {
 	return ""
 }
 
-// CouncilLevel returns the level that a model's name stands for; "" if it is not the
+// CouncilLevel returns the level of a model name; "" if it is not the
 // council's.
 func CouncilLevel(model string) string {
 	if model == councilName {

@@ -48,7 +48,7 @@
 // starts a goroutine for each turn: turns of one chat run in order, chats in parallel.
 // The claim looks up the sender's trust again; a lower one applies immediately. The
 // claim's epoch is a fence: after a lane is claimed again, the earlier turn can
-// no longer commit. Stops, approvals and answers to questions have a control lane,
+// not commit any more. Stops, approvals and answers to questions have a control lane,
 // so they do not wait for the turn that they concern.
 //
 // # 5. The turn is dispatched

@@ -118,7 +118,7 @@ type (
 		StopReason    string         `json:"stop_reason,omitempty"` // max_tokens: the answer was cut there
 		*Council
 	}
-	// Council is what is said of an answer of a council; nil for others.
+	// Council describes an answer of a council; nil for others.
 	Council struct {
 		QueryID       string          `json:"query_id"`
 		AccuracyLevel string          `json:"accuracy_level"` // fast, balanced, high, maximum

@@ -24,8 +24,8 @@ type Verdict struct {
 // that no one looks it up again for the turn that the update becomes.
 type Admission struct {
 	Verdict
-	User  int64  // 0: no user of ours
+	User  int64  // 0: none
 	Role  Role   // that counts now: a manager without access left is a guest
 	Agent string // that answers in the sender's group; "" is the default
-	Model string // likewise
+	Model string // that answers there too
 }

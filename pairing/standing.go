@@ -16,7 +16,7 @@ import (
 // maxAdded limits notices about new groups to the owner, per hour; the panel lists all.
 const maxAdded = 10
 
-// stands takes in a change of the bot's own standing. A group that it was
+// stands records a change of the bot's own membership. A group that it was
 // removed from is disabled, with its settings kept, so that no one brings it
 // back into an enabled one; in every other case rights stay as they are. The
 // owner is notified of each change once a day.

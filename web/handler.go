@@ -22,7 +22,7 @@ type Handler func(http.ResponseWriter, *http.Request) error
 type Show func(http.ResponseWriter, *http.Request, *Problem)
 
 // Serve makes h an http.Handler. It is the one place where an error becomes an
-// answer and a log line: faults of ours are logged with their cause, refusals
+// answer and a log line: internal faults are logged with their cause, refusals
 // on debug level. An error after the answer has begun can only be logged.
 func Serve(log *slog.Logger, show Show, h Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -60,7 +60,7 @@ func Named(known, others []string) map[string]Look {
 	})
 }
 
-// Numbered returns the looks of what has a number, such as people.
+// Numbered returns the looks of what has a number, such as users.
 func Numbered(ids []string) map[string]Look {
 	number := func(id string) int {
 		n, err := strconv.ParseInt(id, 10, 64)

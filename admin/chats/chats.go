@@ -146,7 +146,7 @@ type Options struct {
 	Retry     func(ctx context.Context, run string, by core.Actor) error
 	Logs      bool      // the owner's conversations are logged, unless that is switched off
 	Files     Files     // nil: nothing can be attached there
-	Speech    bool      // what is said there is transcribed (GET /api/voice)
+	Speech    bool      // speech is transcribed there (GET /api/voice)
 	Questions Questions // nil: what a model asks the operator is not answered there
 }
 

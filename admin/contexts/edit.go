@@ -25,7 +25,7 @@ type editBody struct {
 	Version     string // of what is saved; "" of a new one
 	Fault       string
 	At          string // the field of the fault: "name" or "paths"
-	Now         string // the saved paths, where another change was saved meanwhile
+	Now         string // the saved paths, where another change was saved first
 	Missing     []string
 }
 

@@ -33,10 +33,10 @@ type Status struct {
 // A Fault is a file without text in the index.
 type Fault struct{ Path, Reason string }
 
-// Count returns the number of documents, for people.
+// Count returns the number of documents as text.
 func (s Status) Count() string { return page.Grouped(s.Documents) }
 
-// Passages returns how many passages are embedded, for people.
+// Passages returns how many passages are embedded as text.
 func (s Status) Passages() string {
 	if s.Embedded == s.All {
 		return page.Grouped(s.All)

@@ -63,7 +63,7 @@ type modelsBody struct {
 type modelRow struct {
 	ModelRow
 	Took    string // one answer, on average; "" where there was none
-	Waited  string // how long answers waited for users besides, on average; "" where none did
+	Waited  string // how long answers also waited for users, on average; "" where none did
 	Answers int64
 }
 

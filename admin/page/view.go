@@ -174,7 +174,7 @@ func (f *Frame) Show(w http.ResponseWriter, r *http.Request, status int, page st
 	name := "page"
 	if fragment(r) {
 		name = "app"
-		if status == http.StatusUnprocessableEntity { // a live page shows the reason; a browser would log an error besides
+		if status == http.StatusUnprocessableEntity { // a live page shows the reason; a browser would also log an error
 			status = http.StatusOK
 		}
 	}

@@ -204,8 +204,8 @@ func (p *Pages) HasOwner(ctx context.Context) bool {
 	return owned.Broken != "" || owned.Value
 }
 
-// AllNames returns the names of everyone who ever had access; at most as many as the
-// page People reads.
+// AllNames returns the names of everyone who ever had access, within the limit of the
+// page People.
 func (p *Pages) AllNames(ctx context.Context) page.Names {
 	out := page.Names{}
 	if p.persons.o.Persons != nil {
@@ -245,8 +245,8 @@ func (p *Pages) Groups(ctx context.Context) []places.Row {
 	return page.Load(ctx, p.frame, "The list of groups", p.persons.o.Places.Places).Value
 }
 
-// Names returns the names of those who may talk to bots; at most as many as the
-// page Users reads.
+// Names returns the names of those who may talk to bots, within the limit of the
+// page Users.
 func (p *Pages) Names(ctx context.Context) page.Names {
 	out := page.Names{}
 	if p.persons.o.Access == nil {

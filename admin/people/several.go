@@ -108,7 +108,7 @@ func (x person) Group(a core.AccessRow) string { return cmp.Or(x.Groups[a.Bot+":
 
 // ---- several at once
 
-// A manyBody asks whether something is meant for these people.
+// A manyBody asks whether something is meant for these users.
 type manyBody struct {
 	CSRF, Verb, Do, Back, IDs string
 	Names                     []string

@@ -133,8 +133,8 @@ type (
 		List() []agent.Agent
 		Choose(name string) (agent.Agent, []core.Warning)
 	}
-	// A Library is the other files in the directory of agents, and which of
-	// them can't be used (agent.Agents).
+	// A Library is the other files in the directory of agents, and those of
+	// them that can't be used (agent.Agents).
 	Library interface {
 		AllSkills() []agent.Skill
 		Workspaces() []agent.Workspace

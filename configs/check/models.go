@@ -36,7 +36,7 @@ func Windows(windows values.Sizes) error {
 	return nil
 }
 
-// Local accepts the name of a model of ours.
+// Local accepts the name of a model of the gateway itself.
 func Local(model string) error {
 	kind, delay, timed := strings.Cut(model, ":")
 	d, err := time.ParseDuration(delay)
@@ -96,8 +96,8 @@ func Dollars(b values.Budget) error {
 
 var variable = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`) })
 
-// Variable accepts the name of a variable that is no setting of ours, which begin with
-// prefix: no other program needs them.
+// Variable accepts the name of a variable that is no setting of the gateway: settings
+// begin with prefix, and no other program needs them.
 func Variable(name, prefix string) error {
 	switch {
 	case !variable().MatchString(name):

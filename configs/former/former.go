@@ -152,7 +152,7 @@ func level(v any) string {
 	return "sandboxed"
 }
 
-// Format writes the bots as a file of ours. from is the name under which the
+// Format writes the bots as a bots.yaml. from is the name under which the
 // original system's is kept.
 func Format(bots []Bot, from string) []byte {
 	var b strings.Builder

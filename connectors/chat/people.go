@@ -28,7 +28,7 @@ type Codes interface {
 	Invite(ctx context.Context, inv codes.Invitation, by core.Actor) (code string, made codes.Invitation, err error)
 }
 
-// people handles the commands about who has access.
+// people handles the commands about access.
 type people struct {
 	clock     core.Clock
 	pairings  Pairings

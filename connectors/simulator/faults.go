@@ -46,7 +46,7 @@ type Fault[S Seconds] struct {
 	Delay       time.Duration `json:"delay,omitempty"` // nanoseconds in JSON
 	Status      int           `json:"status,omitempty"`
 	RetryAfter  S             `json:"retry_after,omitempty"`
-	Global      bool          `json:"global,omitempty"`      // Flooded: all that the bot does, where the platform tells that apart
+	Global      bool          `json:"global,omitempty"`      // Flooded: all that the bot does, where the platform distinguishes that
 	Skip        int           `json:"skip,omitempty"`        // let that many matching requests pass first
 	Count       int           `json:"count,omitempty"`       // then hit that many; 0 is without end
 	Probability float64       `json:"probability,omitempty"` // of hitting at all, by the seed; 0 is always

@@ -10,12 +10,12 @@ import (
 )
 
 // limiting are words in the names of fields that may take something away. Such a field is
-// not ignored: the agent would be allowed more than its file says.
+// not ignored: the agent would be allowed more than its file states.
 var limiting = []string{"tool", "permission", "permit", "trust", "level", "allow", "deny", "deni", "forbid", "restrict", "except", "exclude", "only", "block", "disable", "approv",
 	"confirm", "guard", "policy", "scope", "limit", "max", "read", "write", "bash", "shell", "command", "hook", "mcp", "server", "sandbox", "network", "access", "path", "folder"}
 
 // foreign returns the fields of an agent's file that only other programs know, with a note
-// for each. One that is nearly the name of a field of ours, or may limit the agent, is not
+// for each. One that is nearly the name of a known field, or may limit the agent, is not
 // among them: Decode reports it as a fault.
 func foreign(h *frontmatter.Header, below, above string) (ignored []string, notes []Fault) {
 	for _, k := range h.Keys(below) {

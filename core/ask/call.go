@@ -62,7 +62,7 @@ type Waiting struct {
 	Session  string                 `json:"session_id"`
 	Run      string                 `json:"run_id"`
 	Bot      string                 `json:"bot"`
-	User     int64                  `json:"user_id"` // for whom the call is
+	User     int64                  `json:"user_id"` // the call is for
 	Trust    core.Trust             `json:"trust_level"`
 	Reason   string                 `json:"reason"`             // why it is asked
 	Commands []string               `json:"commands,omitempty"` // of a shell, as parsed
@@ -101,8 +101,8 @@ type Question struct {
 	ExpiresAt time.Time
 }
 
-// Told returns a settled ask's outcome as text for each user whom it asked: who
-// decided is not theirs to know.
+// Told returns a settled ask's outcome as text for each user that it asked; it does
+// not name the user who decided.
 func Told(a Ask) string {
 	switch {
 	case a.State != Decided || a.Kind == KindQuestion:

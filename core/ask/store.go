@@ -49,7 +49,7 @@ const (
 	Open    = "open"
 	Decided = "decided" // by a user
 	Expired = "expired" // by time
-	Closed  = "closed"  // settled elsewhere, or no longer of interest
+	Closed  = "closed"  // settled elsewhere, or irrelevant by now
 )
 
 const (
@@ -67,7 +67,7 @@ type Ask struct {
 	Run       string // the run that waits, or the pairing request
 	Bot, Chat string // where it is shown
 	User      int64  // who may answer; 0: who the caller lets
-	Asker     int64  // for whom a tool or the model asks; 0: no one
+	Asker     int64  // the user that a tool or the model asks; 0: no one
 	Payload   string // JSON of the caller; "" is {}
 	State     string
 	Decision  string // the option chosen, or the text typed
@@ -206,7 +206,7 @@ func (s *Store) Amend(ctx context.Context, tx *store.Tx, id, payload string) (bo
 	return n > 0, nil
 }
 
-// late explains why a can no longer be decided.
+// late explains why it is too late to decide a.
 func late(a Ask) error {
 	switch a.State {
 	case Decided:

@@ -138,7 +138,7 @@ func (l *Ledger) Recount(ctx context.Context, files fs.FS) (changed int, err err
 		if len(rows) == 0 {
 			break
 		}
-		was := map[string]int64{} // path → size that is no longer right, -1 gone; at most recountPage
+		was := map[string]int64{} // path → outdated size, -1 gone; at most recountPage
 		for _, r := range rows {
 			st, err := fs.Lstat(files, r.Path)
 			switch {

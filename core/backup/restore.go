@@ -56,7 +56,7 @@ type restoreState struct {
 
 	Over string   `json:"over,omitempty"` // Over.ID
 	Old  []string `json:"old,omitempty"`  // the vault's entries that are replaced
-	Keep []string `json:"keep,omitempty"` // names of theirs that stay
+	Keep []string `json:"keep,omitempty"` // their names that stay
 }
 
 // A restoring is one restore.

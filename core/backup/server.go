@@ -20,7 +20,7 @@ type Server interface {
 	// Ready returns an error if Import could not begin: the server cannot be reached, or the
 	// database has rows and is not what an interrupted Import has left.
 	Ready(ctx context.Context) error
-	// Import puts the content of a SQLite file into the database. After an interruption it is
+	// Import copies the content of a SQLite file into the database. After an interruption it is
 	// called again, and completes it. Until then the database is marked as incomplete.
 	Import(ctx context.Context, file string) error
 }
@@ -69,7 +69,7 @@ func (r *restoring) serverReady(ctx context.Context) error {
 	return r.to.Server.Ready(ctx)
 }
 
-// importDatabase puts the prepared database on the server. It may be called again.
+// importDatabase copies the prepared database to the server. It may be called again.
 func (r *restoring) importDatabase() error {
 	if !present(r.stagedDB()) {
 		return nil // it is there

@@ -28,10 +28,10 @@ type Ledger interface {
 	Finish(ctx context.Context, r ledger.Result) error
 }
 
-// Evidence is what outcomes said; *ledger.Store is one.
+// Evidence is the outcomes about models; *ledger.Store is one.
 type Evidence interface {
 	Records(ctx context.Context, models []string) (map[string]*choice.Record, error)
-	// Sight returns the domain that a model's name for one stands for, and counts it.
+	// Sight returns the domain of a name that a model used, and counts it.
 	Sight(ctx context.Context, model, raw string, meaning func(label string) float64) (domains.Resolution, error)
 }
 

@@ -48,7 +48,7 @@ func (h *hearing) whole() (list []*answer) {
 	return list
 }
 
-// said returns what is said of the answer.
+// said describes the answer for its event.
 func (h *hearing) said() *core.Council {
 	whole := h.whole()
 	o := choice.Outcome{Asked: len(h.answers), Answered: len(whole), Agreeing: 1, Disputed: h.disputed, Objected: h.objected, Domain: h.domains[0].Domain}

@@ -35,7 +35,7 @@ const (
 	isLate   = "late"
 )
 
-// An answer is what one member said.
+// An answer is one member's answer.
 type answer struct {
 	model  string
 	state  string
@@ -131,7 +131,7 @@ func (h *hearing) order() []string {
 	return names
 }
 
-// stage tells what the council does now.
+// stage reports what the council does now.
 func (h *hearing) stage(name string) {
 	h.mu.Lock()
 	e := core.Deliberation{QueryID: h.id, AccuracyLevel: h.level, Stage: name, Members: slices.Clone(h.states)}

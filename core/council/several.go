@@ -124,7 +124,7 @@ func (r *round) run(ctx context.Context) error {
 			return nil
 		case <-late:
 			return nil
-		case <-called: // what the others said without its tools is not used
+		case <-called: // answers of the others without its tools are not used
 			if attempt == 0 {
 				stopEarly()
 				attempt, late, whole = 1, nil, 0

@@ -152,7 +152,7 @@ func (h *hearing) judge(authors ...string) llm.Model {
 	return nil
 }
 
-// review has members review the winner, which they are not told the author of.
+// review has members review the winner, without the name of its author.
 func (h *hearing) review(ctx context.Context, most int) error {
 	w := h.winner
 	var reviewers []llm.Model

@@ -222,7 +222,7 @@ func (s *show) preview(ctx context.Context, to core.Address, shown previewText) 
 	}
 	s.edits(s.t.Preview() != "")
 	defer s.edits(false)
-	if ctx.Err() != nil { // looked at behind edits, as end looks at it behind cancel
+	if ctx.Err() != nil { // checked after edits, as end checks it after cancel
 		return shown // the final may have replaced the preview already
 	}
 	id, err := s.d.o.Screen.Preview(context.WithoutCancel(ctx), to, s.t.Preview(), part)

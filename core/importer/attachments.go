@@ -67,7 +67,7 @@ func (a *attachments) Keep(ctx context.Context, m *foreign.Message) (blocks []co
 	return blocks, missing, nil
 }
 
-// label returns a file's name for people.
+// label returns a file's name for display.
 func label(f *foreign.File) string {
 	name := core.CleanName(path.Base(strings.ReplaceAll(f.Name, `\`, "/")))
 	if name == "" || name == "." || name == "/" {

@@ -107,7 +107,7 @@ func (x *Index) walk(ctx context.Context) (more bool, err error) {
 	return more, nil
 }
 
-// below returns the number of the first of so many chunks of an older session: they come
+// below returns the number of the first of rows chunks of an older session: they come
 // before all others. It is negative, so that no number that the database chooses is among
 // them.
 func (x *Index) below(ctx context.Context, tx *store.Tx, rows int64) (int64, error) {
@@ -227,7 +227,7 @@ func (x *Index) gone(ctx context.Context, id string) error {
 	})
 }
 
-// countRows returns how many chunks a transcript has whose first part has so many.
+// countRows returns how many chunks a transcript has; rows are those up to from.
 func (x *Index) countRows(file string, from, size, rows int64) int64 {
 	for from < size {
 		docs, to, err := x.scanStep(file, from)

@@ -45,7 +45,7 @@ type Hit struct {
 
 // Bounds of a Search.
 const (
-	firstHits  = 128  // hits that are checked first; each further statement takes four times as many
+	firstHits  = 128  // hits that are checked first; each further statement takes four times the previous one
 	maxHits    = 2000 // of one page
 	excerptLen = 160  // characters
 	maxExcerpt = 1 << 20

@@ -16,7 +16,7 @@ import (
 	"gatehouse/core/vault"
 )
 
-// A Head is what can be found of a session besides its messages.
+// A Head is what can be found of a session other than its messages.
 type Head struct {
 	User  int64
 	Title string

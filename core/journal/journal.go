@@ -252,7 +252,7 @@ func cleanText(text string) (string, error) {
 	return trimmed(text), nil
 }
 
-// Joined returns the text of an entry with more, what is said in a recording, behind it.
+// Joined returns the text of an entry with more, the text of a recording, behind it.
 // whole is false if the end of more is left out, since an entry has at most MaxText.
 func Joined(text, more string) (joined string, whole bool) {
 	const between, left = "\n\n", "…"

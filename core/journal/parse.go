@@ -304,7 +304,7 @@ func (f *file) rewrite(i int, text string, images []Image, audio []Audio) {
 }
 
 // join adds what only lost has, at the end. An entry that both have with another content
-// is added as a copy, which the next pass gives an id of its own: which of the two is newer
+// is added as a copy, which the next pass gives an id of its own: the newer of the two
 // is not known.
 func (f *file) join(lost *file) {
 	have := map[string]bool{} // versions; at most the entries of a file

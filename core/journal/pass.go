@@ -134,7 +134,7 @@ func lasting(err error) bool {
 	return err == nil || core.KindOf(err) == core.Invalid || core.KindOf(err) == core.TooLarge
 }
 
-// tell logs an error of a file, once as long as it stays the same.
+// tell logs an error of a file, once while it stays the same.
 func (s *Store) tell(name string, err error) {
 	if err == nil {
 		delete(s.pass.told, name)

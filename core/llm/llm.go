@@ -126,7 +126,7 @@ type Fault struct {
 	Text     string        // plain text for the user who asked; holds no key, no URL with credentials, no setting
 	Setting  string        // for the operator: the setting to check, "" for none
 	CanRetry bool          // trying the same again later may help
-	After    time.Duration // when the provider said
+	After    time.Duration // when the provider allows a retry
 	Status   int           // HTTP status, 0 without
 	Window   int           // with CodeTooLong: the tokens that the model takes, 0 unknown
 	Err      error         // for the log

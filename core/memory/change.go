@@ -14,7 +14,7 @@ import (
 	"gatehouse/core/texts"
 )
 
-// A Draft is a correction that a person adds outside of a conversation.
+// A Draft is a correction that a user adds outside of a conversation.
 type Draft struct {
 	Text  string
 	Type  detect.Type  // "" is found by rules
@@ -25,7 +25,7 @@ type Draft struct {
 	Session string
 }
 
-// Add stores a correction as if its writer had said "correction: …". A contradiction to an
+// Add stores a correction as if its writer had sent "correction: …". A contradiction to an
 // older one opens a card.
 func (s *Store) Add(ctx context.Context, user int64, d Draft, by core.Actor) (l Learnt, err error) {
 	text := clean(d.Text, MaxText+1)
@@ -250,7 +250,7 @@ func (s *Store) supersede(ctx context.Context, tx *store.Tx, c *Correction, id s
 	return s.save(ctx, tx, &old, Event{Kind: EventSuperseded})
 }
 
-// A Filter selects corrections of a person.
+// A Filter selects corrections of a user.
 type Filter struct {
 	Text   string // words that all occur in the text, what it is about, or its type; "" is all
 	Status Status // "" is Active

@@ -15,7 +15,7 @@ import (
 	"gatehouse/core/texts"
 )
 
-// A Message is what a person wrote to a model.
+// A Message is what a user wrote to a model.
 type Message struct {
 	User     int64  // 0: no one whose memory is kept
 	Source   string // names the message: the same again is not learnt again
@@ -80,18 +80,18 @@ func (s *Store) Hear(ctx context.Context, m Message) (l Learnt, err error) {
 	return l, err
 }
 
-// An Opinion is what a message says about the answer before it.
+// An Opinion is a message's judgement of the answer before it.
 type Opinion string
 
 // Opinions. A message without a correction is a weak sign that the answer was right; an
-// instruction or a preference says neither.
+// instruction or a preference is no sign of either.
 const (
 	NoOpinion  Opinion = ""
 	FoundRight Opinion = "right"
 	FoundWrong Opinion = "wrong"
 )
 
-// Opinion returns what a message says about the answer before it. It stores nothing.
+// Opinion returns a message's judgement of the answer before it. It stores nothing.
 func (s *Store) Opinion(m Message) Opinion {
 	if m.Answer == "" || strings.TrimSpace(m.Text) == "" {
 		return NoOpinion
@@ -165,7 +165,7 @@ func (s *Store) learn(ctx context.Context, tx *store.Tx, c Correction, source st
 	if err != nil {
 		return Learnt{}, err
 	}
-	if same != nil { // said again: it is confirmed
+	if same != nil { // repeated: it is confirmed
 		same.UpdatedAt, same.Confidence = tx.Time(), max(same.Confidence, c.Confidence)
 		return Learnt{Outcome: Stored, Correction: *same}, s.save(ctx, tx, same, Event{Kind: EventAccepted, Session: c.Session})
 	}
@@ -214,7 +214,7 @@ func (s *Store) again(ctx context.Context, tx *store.Tx, c Correction) (Learnt, 
 	return l, nil
 }
 
-// room returns Busy where a person has as many corrections, or cards, as there can be.
+// room returns Busy where a user has reached the limit of corrections, or of cards.
 func (s *Store) room(ctx context.Context, tx *store.Tx, user int64, card bool) error {
 	var n struct {
 		All   int `db:"rows_of"`
@@ -230,7 +230,7 @@ func (s *Store) room(ctx context.Context, tx *store.Tx, user int64, card bool) e
 	return nil
 }
 
-// compare returns the active correction of the same person and scope that says the same
+// compare returns the active correction of the same user and scope that is the same
 // as c, or one that c contradicts.
 func (s *Store) compare(ctx context.Context, q store.Queryer, c *Correction) (same, old *Correction, err error) {
 	all, err := s.rows(ctx, q, `WHERE user_id = $1 AND status = 'active' AND scope = $2 AND scope_ref = $3 AND correction_id <> $4 ORDER BY number DESC LIMIT 2000`,
@@ -264,7 +264,7 @@ func contradicts(c, x *Correction, topics map[string]check.Check) bool {
 
 // topicsOf returns what c decides of answers, by topic.
 func topicsOf(c *Correction) map[string]check.Check {
-	out := map[string]check.Check{} // at most as many as checks of one text
+	out := map[string]check.Check{} // at most the checks of one text
 	for _, k := range c.Checks() {
 		if t := k.Topic(); t != "" {
 			out[t] = k

@@ -67,8 +67,8 @@ const (
 	sureAccepted = .75 // by the button of an implicit one
 )
 
-// A Correction is one thing that a person has said. Text and About are the person's own
-// words: hostile text for anyone else.
+// A Correction is one thing that a user wants of answers. Text and About are the user's own
+// text: hostile text for anyone else.
 type Correction struct {
 	ID         string
 	User       int64
@@ -132,7 +132,7 @@ type Options struct {
 	Clock core.Clock
 	Log   *slog.Logger
 	Box   Box // nil: texts are stored as they are
-	// Threshold is the implicit score from which a person is asked; 0 is detect.Threshold.
+	// Threshold is the implicit score from which a user is asked; 0 is detect.Threshold.
 	Threshold float64
 	Metrics   *Metrics // nil: none are counted
 	Ring      func()   // reports a change to open pages; may be nil

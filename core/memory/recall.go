@@ -19,7 +19,7 @@ const (
 	maxShown   = 300 // runes of one correction in a prompt
 )
 
-// A person is what is in force of one person, as it was read. It is not changed.
+// A person is what applies for one user, as it was read. It is not changed.
 type person struct {
 	all    map[string]*Correction
 	index  *score.Index

@@ -212,7 +212,7 @@ func flag(b bool) int {
 	return 0
 }
 
-// clean returns a person's text as it is stored: without control characters and those that
+// clean returns a user's text as it is stored: without control characters and those that
 // hide or reorder text, in one line, at most max runes.
 func clean(text string, max int) string {
 	text = strings.Map(func(r rune) rune {

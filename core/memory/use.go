@@ -46,7 +46,7 @@ func (s *Store) used(ctx context.Context, tx *store.Tx, c *Correction, u Use) er
 		Followed int `db:"followed"`
 	}
 	err := tx.Get(ctx, &was, `SELECT emphasis, followed FROM corrections WHERE correction_id = $1 AND user_id = $2`+tx.ForUpdate(), c.ID, c.User)
-	if errors.Is(err, store.ErrNoRows) { // deleted meanwhile
+	if errors.Is(err, store.ErrNoRows) { // deleted since
 		return nil
 	}
 	if err != nil {
@@ -106,7 +106,7 @@ func (s *Store) Chores() []core.Chore {
 	}
 }
 
-// expire deletes what was deleted and can no longer be undone, and what a card asked in
+// expire deletes what was deleted too long ago to be undone, and what a card asked in
 // vain; a conflict that no one decided keeps both.
 func (s *Store) expire(ctx context.Context) (n int, err error) {
 	err = s.o.DB.Tx(ctx, func(tx *store.Tx) error {

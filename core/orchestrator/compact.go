@@ -80,8 +80,8 @@ func (t *talk) shorten(ctx context.Context, c transcript.Compaction, budget int)
 // mostBehind is the part of a budget, in percent, that messages behind a note may take.
 const mostBehind = 50
 
-// reuse puts the model's newest note in place of what it covers; false where there is
-// none, or too much was said since.
+// reuse replaces what the model's newest note covers with the note; false where there is
+// none, or too much was written since.
 func (r *run) reuse(ctx context.Context, budget int) (bool, error) {
 	if r.o.o.Backups == nil {
 		return false, nil

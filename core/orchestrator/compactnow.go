@@ -73,6 +73,6 @@ func (o *Orchestrator) Compact(ctx context.Context, t *Turn) (before, after int,
 	return c.Tokens, r.conv.Tokens(), write, r.keepNote(ctx, text, c)
 }
 
-// reusePart is the part of a conversation, in percent, that a note with what was said since
+// reusePart is the part of a conversation, in percent, that a note with the messages since
 // may take twice, so that a user who wants it shorter gets it shorter.
 const reusePart = 80

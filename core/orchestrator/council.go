@@ -14,8 +14,8 @@ import (
 	"gatehouse/core/usage"
 )
 
-// A Council answers turns with several models: it decides which of them are asked, and
-// whose answer is the turn's. Its loop, tools, transcript and bill are the run's.
+// A Council answers turns with several models: it decides which models are asked, and
+// which answer is the turn's. Its loop, tools, transcript and bill are the run's.
 type Council interface {
 	// Level returns the accuracy level that a model's name asks for; "" if the name is not
 	// the council's.
@@ -35,7 +35,7 @@ type Sitting struct {
 	// Corrections are the ids of the person's corrections in Prompt.
 	Corrections []string
 	Cost        func(model string, u core.Tokens) (int64, bool)
-	// Loop has a model answer, with the turn's tools. What it says last is not in the
+	// Loop has a model answer, with the turn's tools. Its last answer is not in the
 	// transcript yet: the Verdict decides what is.
 	Loop func(ctx context.Context, m llm.Model, l Loop) (Draft, error)
 	// Ask makes one call of a model, without tools. The call is reserved and billed on its

@@ -284,7 +284,7 @@ func (r *run) result(state string, fault *llm.Fault, text string, terminal core.
 	return Result{State: state, Response: text, Terminal: terminal, Write: write, Asides: memory.Asides}, nil
 }
 
-// count adds the turn to what was said since the model's last note.
+// count adds the turn to the counter since the model's last note.
 func (r *run) count(ctx context.Context, tx *store.Tx, text string, messages int) error {
 	if r.o.o.Backups == nil || r.model == nil || r.work != nil {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"gatehouse/core/vault"
 )
 
-// A Memory has what persons said about answers, each person's for themselves.
+// A Memory has what users want of answers, each user's own.
 type Memory interface {
 	// Remember learns from the turn's message, once for each run, and returns what
 	// belongs into the prompt for it.

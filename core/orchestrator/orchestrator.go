@@ -102,7 +102,7 @@ type Options struct {
 	// Helped notes calls that a helper of a turn is about to make, for the audit log;
 	// parent is the call of Task that it works on. May be nil.
 	Helped func(ctx context.Context, t *Turn, parent string, calls []core.Block) error
-	// Memory has what persons said about answers; may be nil.
+	// Memory has what users want of answers; may be nil.
 	Memory Memory
 	// Runtime answers the turns with a model of its own; may be nil.
 	Runtime Runtime
@@ -263,7 +263,7 @@ func (t *Turn) options() core.Options {
 	return core.Options{}
 }
 
-// worker returns whom t works for.
+// worker returns the user that t works for.
 func (o *Orchestrator) worker(t *Turn) agent.Worker {
 	w := agent.Worker{Trust: t.Trust, User: t.User}
 	if o.o.MayRead != nil {

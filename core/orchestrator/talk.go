@@ -175,7 +175,7 @@ func (t *talk) ask(ctx context.Context) (transcript.Message, *llm.Fault, error) 
 	var failed error
 	req := *t.req // the next round adds to ours
 	req.Sender.Trust, req.Run = r.trust(), r.t.Run
-	model, size := t.with, 0 // a council's members are asked beside the run, whose model changes
+	model, size := t.with, 0 // a council's members run concurrently, and the run's model changes
 	if model == nil {
 		model = r.model
 	}

@@ -18,7 +18,7 @@ const (
 )
 
 // window returns the tokens that the run's model takes, 0 if no one knows: a setting, what
-// is known of the model, or what its provider said when it refused more.
+// is known of the model, or the limit that its provider reported when it refused more.
 func (r *run) window() int {
 	w := 0
 	if r.model != nil {
@@ -30,8 +30,8 @@ func (r *run) window() int {
 	return w
 }
 
-// budget returns tokens as far as the model's window allows them, beside the prompt, the
-// tools and an answer.
+// budget returns tokens as far as the model's window allows them, in addition to the
+// prompt, the tools and an answer.
 func (r *run) budget(tokens int) int {
 	if r.most > 0 {
 		tokens = min(tokens, r.most)

@@ -1,4 +1,4 @@
-// Package project keeps projects: named groups of a person's conversations. A chat may
+// Package project keeps projects: named groups of a user's conversations. A chat may
 // have an active one, which its new conversations join.
 package project
 
@@ -61,7 +61,7 @@ func Name(given string) (string, error) {
 
 func key(name string) string { return strings.ToLower(strings.Join(strings.Fields(name), " ")) }
 
-// List returns a person's projects, by name.
+// List returns a user's projects, by name.
 func (s *Store) List(ctx context.Context, q store.Queryer, user int64) ([]Project, error) {
 	var rows []row
 	if err := q.Select(ctx, &rows, `SELECT project_id, name, created_at FROM projects WHERE user_id = $1 ORDER BY name_key LIMIT $2`, user, maxOf); err != nil {
@@ -74,7 +74,7 @@ func (s *Store) List(ctx context.Context, q store.Queryer, user int64) ([]Projec
 	return list, nil
 }
 
-// get returns what a condition on a person's projects finds; false without one.
+// get returns what a condition on a user's projects finds; false without one.
 func (s *Store) get(ctx context.Context, q store.Queryer, where string, args ...any) (Project, bool, error) {
 	var r row
 	err := q.Get(ctx, &r, `SELECT p.project_id, p.name, p.created_at FROM projects p `+where, args...)
@@ -87,7 +87,7 @@ func (s *Store) get(ctx context.Context, q store.Queryer, where string, args ...
 	return r.project(), true, nil
 }
 
-// Find returns a person's project by its id; core.NotFound for another's.
+// Find returns a user's project by its id; core.NotFound for another's.
 func (s *Store) Find(ctx context.Context, q store.Queryer, user int64, id string) (Project, error) {
 	p, ok, err := s.get(ctx, q, `WHERE p.user_id = $1 AND p.project_id = $2`, user, id)
 	if err == nil && !ok {
@@ -96,7 +96,7 @@ func (s *Store) Find(ctx context.Context, q store.Queryer, user int64, id string
 	return p, err
 }
 
-// Named returns a person's project of that name, in any case; false without one.
+// Named returns a user's project of that name, in any case; false without one.
 func (s *Store) Named(ctx context.Context, q store.Queryer, user int64, name string) (Project, bool, error) {
 	return s.get(ctx, q, `WHERE p.user_id = $1 AND p.name_key = $2`, user, key(name))
 }
@@ -132,7 +132,7 @@ func taken(exists bool, name string) error {
 	return core.Errorf(core.Conflict, "you have a project %q already", name)
 }
 
-// Rename gives a person's project another name.
+// Rename gives a user's project another name.
 func (s *Store) Rename(ctx context.Context, tx *store.Tx, user int64, id, given string) (Project, error) {
 	p, err := s.Find(ctx, tx, user, id)
 	if err != nil {
@@ -151,7 +151,7 @@ func (s *Store) Rename(ctx context.Context, tx *store.Tx, user int64, id, given 
 	return p, nil
 }
 
-// Delete deletes a person's project. Its conversations stay, and belong to none.
+// Delete deletes a user's project. Its conversations stay, and belong to none.
 func (s *Store) Delete(ctx context.Context, tx *store.Tx, user int64, id string) error {
 	if _, err := s.Find(ctx, tx, user, id); err != nil {
 		return err

@@ -88,7 +88,7 @@ func New(o Options) *Store { return &Store{o: o, id: uuid.NewString()} }
 type Crash struct {
 	Run
 	Restarted bool      // the machine has started since
-	Tell      bool      // the owner was told of none in the last day, and not of this one
+	Tell      bool      // the owner was notified of none in the last day, nor of this one
 	Found     time.Time // by this run, or when that run was alive last; zero: there is none of the last day
 }
 
@@ -139,7 +139,7 @@ func (s *Store) Begin(ctx context.Context) {
 	s.o.Log.Warn("the last run of the gateway did not end properly", "started", last.Started, "alive", last.Alive, "version", last.Version, "machine_restarted", s.last.Restarted)
 }
 
-// Told records, with the message, that the owner is told of a crash.
+// Told records, in the transaction of the message, that the owner is notified of a crash.
 func Told(ctx context.Context, tx *store.Tx, id string) error {
 	_, err := tx.Exec(ctx, `UPDATE app_sessions SET told_at = $1 WHERE session_id = $2`, core.Stamp(tx.Time()), id)
 	return err

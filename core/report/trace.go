@@ -18,7 +18,7 @@ const maxFrames = 16
 var kinds = map[core.Kind]string{core.Invalid: "invalid", core.Denied: "denied", core.NotFound: "not found", core.Conflict: "conflict", core.Busy: "busy", core.TooLarge: "too large"}
 
 // cause returns what kind of error is at the beginning of err: a text that is the same
-// whatever the error is about, or its type; "" where that says nothing.
+// whatever the error is about, or its type; "" where neither is useful.
 func cause(err error) string {
 	var number syscall.Errno
 	var late interface{ Timeout() bool }

@@ -240,7 +240,7 @@ func (s *Store) Hide(ctx context.Context, user int64, id string) (found bool, er
 }
 
 // Alone reports whether every response of the session is hidden and ended, and returns
-// the highest number: as many responses it has had.
+// the highest number, which is the count of its responses so far.
 func (s *Store) Alone(ctx context.Context, session string) (alone bool, number int, err error) {
 	var of struct {
 		Others int `db:"others"`

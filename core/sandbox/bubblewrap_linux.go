@@ -99,7 +99,7 @@ func (w *bubblewrap) Command(ctx context.Context, s Spec, argv ...string) (*exec
 	cmd.ExtraFiles = files
 	held := w.group(s.Limits)
 	// bwrap sets its own parent-death signal, but only after a moment. Like it, this
-	// relies on no thread of ours ending before the gateway does.
+	// relies on no thread of this process ending before the process does.
 	cmd.SysProcAttr = held.attr(&syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL})
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 5 * time.Second

@@ -47,7 +47,7 @@ func (s *Store) Forget(ctx context.Context, tx *store.Tx, p core.Person) (sessio
 	return sessions, nil
 }
 
-// ForgetSome deletes some of a user's sessions, at most most rows of theirs,
+// ForgetSome deletes some of a user's sessions, at most most rows of them,
 // and reports which; more where there may be further ones. Their files are the
 // caller's, by Erase, once it has committed. Forget is still to be called.
 func (s *Store) ForgetSome(ctx context.Context, tx *store.Tx, user int64, most int) (sessions []string, more bool, err error) {

@@ -147,7 +147,7 @@ func inList(ids []string) (string, []any) {
 	return strings.Join(c.Where, ", "), c.Args
 }
 
-// Head returns what of a session can be found besides its messages; core.NotFound
+// Head returns what of a session can be found other than its messages; core.NotFound
 // without the session.
 func (s *Store) Head(ctx context.Context, q store.Queryer, id string) (index.Head, error) {
 	d, err := s.Detail(ctx, q, id)

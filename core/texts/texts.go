@@ -164,5 +164,5 @@ func execute(t *template.Template, name string, values any) (string, error) {
 	return strings.TrimSpace(out.String()), nil
 }
 
-// AsksAgain reports whether a reason asks by itself to try again, so that it is said once.
+// AsksAgain reports whether a reason already asks to try again, so that no text repeats it.
 func AsksAgain(reason string) bool { return strings.Contains(strings.ToLower(reason), "try again") }

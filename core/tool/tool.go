@@ -70,7 +70,7 @@ type Access struct {
 	URL     string
 }
 
-// A Turn is whom calls work for and within which bounds; one per run.
+// A Turn is the user that calls work for and their bounds; one per run.
 type Turn struct {
 	User    int64
 	Trust   core.Trust
@@ -106,7 +106,7 @@ type Page struct{ Title, URL, Passage string }
 // A Look looks for something on the web. Its errors are as a tool's.
 type Look func(ctx context.Context, c *Call, q Query) (Finding, error)
 
-// MaxPath bounds a path as a model writes it, in bytes: Linux takes no longer one.
+// MaxPath bounds a path as a model writes it, in bytes: Linux's own limit.
 const MaxPath = 4096
 
 // Name returns where a path as the model wrote it really is: relative to the
@@ -132,7 +132,7 @@ type Call struct {
 	ID     string
 	Input  json.RawMessage
 	Turn   *Turn
-	Access Access // what Touches said and was decided on
+	Access Access // what Touches returned and was decided on
 	// Shown is the Change.State that a user was shown and approved, "" for none.
 	// Run refuses the call when the file has another state.
 	Shown string

@@ -7,7 +7,7 @@ import (
 )
 
 // Writers are who writes to transcripts now: turns append to the open file, so no one may
-// give its name to another one meanwhile.
+// give its name to another one until they close it.
 type writers struct {
 	mu   sync.Mutex
 	free *sync.Cond

@@ -17,7 +17,7 @@ const (
 
 // A Side writes what the helper of one call of Task did into the session's transcript, in
 // the form of Claude Code's side chains: the lines hang behind each other and no other
-// line hangs behind them. People read them with the call; they are no part of the
+// line hangs behind them. Users read them with the call; they are no part of the
 // conversation, so History does not return them. One goroutine at a time may use a Side
 // or its Conversation.
 type Side struct {

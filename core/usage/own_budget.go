@@ -121,7 +121,7 @@ func (l *Ledger) Standing(ctx context.Context, q store.Queryer, user int64, now 
 }
 
 // LastOf returns when a model was last called for each of these users, without
-// those for whom it never was, in one statement.
+// those for which it never was, in one statement.
 func (l *Ledger) LastOf(ctx context.Context, q store.Queryer, users []int64) (map[int64]time.Time, error) {
 	last := make(map[int64]time.Time, len(users))
 	if len(users) == 0 {

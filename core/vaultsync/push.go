@@ -105,7 +105,7 @@ func (p *pushed) receive(body io.Reader) error {
 // content returns what was sent, from its start.
 func (p *pushed) content() io.Reader { return io.NewSectionReader(p.body, 0, p.size) }
 
-// run decides by what the file has now, and again when it changes meanwhile.
+// run decides by what the file has now, and again when it has changed by then.
 func (p *pushed) run(ctx context.Context) (done wire.Done, err error) {
 	for range maxTries {
 		if err := context.Cause(ctx); err != nil {

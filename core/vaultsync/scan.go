@@ -221,7 +221,7 @@ func (s *Store) record(ctx context.Context, tree place.Tree, name string) error 
 	})
 }
 
-// present returns the content that a row stands for, "" for none.
+// present returns the content that a row records, "" for none.
 func present(r row) string {
 	if r.Deleted != "" {
 		return ""

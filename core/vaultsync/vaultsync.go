@@ -37,7 +37,7 @@ const (
 	notedPer    = 32                    // rows of a file in sync_versions
 	maxKept     = 1 << 30               // bytes of all contents that are kept
 	maxGuests   = 128 << 20             // bytes of contents of guests that are added between two runs of Prune
-	staleTemp   = time.Hour             // before a temporary file is what a crash left, whoever wrote it
+	staleTemp   = time.Hour             // before a temporary file of any writer is what a crash left
 	coarse      = 20 * time.Millisecond // by which times of files are behind the clock
 	suddenly    = 10                    // files that do not vanish all at once
 )

@@ -2,7 +2,7 @@ package voice
 
 import "errors"
 
-// ErrQuota is returned when a user has had as much transcribed as is allowed on a day.
+// ErrQuota is returned when a user has used up the transcription time of a day.
 var ErrQuota = errors.New("the transcription time of today is used up; it begins again at midnight UTC")
 
 // Codes of faults.
@@ -13,7 +13,7 @@ const (
 	FaultDamaged = "damaged" // the recording is damaged or gone
 	FaultLarge   = "large"   // more than 20 MB
 	FaultLong    = "long"    // more than MaxLength
-	FaultQuota   = "quota"   // the user has had enough transcribed today
+	FaultQuota   = "quota"   // the user's transcription time of today is used up
 )
 
 // Faults are all codes.

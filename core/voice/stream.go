@@ -18,7 +18,7 @@ const (
 // ErrTooLong is returned for a recording of more than MaxLength.
 var ErrTooLong = errors.New("the recording is longer than 2 hours")
 
-// A Transcriber returns what is said in a segment, "" for nothing. It does not
+// A Transcriber returns the text of a segment, "" for silence. It does not
 // change or keep pcm.
 type Transcriber interface {
 	Transcribe(ctx context.Context, pcm []int16) (string, error)

@@ -107,7 +107,7 @@ func (s *Store) mistaken(ctx context.Context, tx *store.Tx, in *core.Inbound, su
 
 // link makes the sender's account one of the user who asked for the code.
 // What the account may already is theirs from now on; nothing more is opened
-// by it, but for the owner: an account of theirs is let in as by /claim.
+// by it, but for the owner: the owner's account is let in as by /claim.
 func (s *Store) link(ctx context.Context, tx *store.Tx, in *core.Inbound, from Sender, l linkRow) error {
 	key := "notice:pair:" + in.Bot + ":" + in.UpdateID
 	refused, err := s.unlinkable(ctx, tx, in, from, l)

@@ -83,8 +83,8 @@ func (s *Store) Chats(ctx context.Context, q store.Queryer, p *core.Person) erro
 	return nil
 }
 
-// ShutOut takes every access of a user, on every bot, so that nothing of theirs
-// begins any more, and stops what runs.
+// ShutOut revokes every access of a user, on every bot, so that no turn of the user
+// begins any more, and stops the running ones.
 func (s *Store) ShutOut(ctx context.Context, tx *store.Tx, user int64) error {
 	if err := NotTheOperator(user); err != nil || user == 0 {
 		return err

@@ -231,7 +231,7 @@ func (s *Store) mayBeGiven(ctx context.Context, tx *store.Tx, row *Grant) error 
 
 // Unlink parts a user from their account on a platform, when they have
 // another one: the account loses what it may there and is a stranger's from now
-// on, who may ask at once. What was said by it stays the user's.
+// on, who may ask at once. What it wrote stays the user's.
 func (s *Store) Unlink(ctx context.Context, user int64, platform string, by core.Actor) error {
 	err := s.db.Tx(ctx, func(tx *store.Tx) error {
 		if user == core.Operator && by.User != core.Operator && by.User != 0 {

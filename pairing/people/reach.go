@@ -10,8 +10,8 @@ import (
 
 // Reach reports whether the bot may write to a chat unasked: to a user who
 // has been let in and is not blocked, in the direct chat they last wrote from,
-// and to a group that is enabled. Whom a policy alone lets in, has not been
-// asked. With whose, only that person's own direct chats are reached.
+// and to a group that is enabled. A user let in by a policy alone has not been
+// asked. If whose is set, only that person's own direct chats are reached.
 func (s *Store) Reach(ctx context.Context, q store.Queryer, to core.Address, whose *int64) (ok bool, err error) {
 	if to.Group() {
 		if whose != nil {

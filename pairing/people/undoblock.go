@@ -100,7 +100,7 @@ func (s *Store) Restore(ctx context.Context, tx *store.Tx, bot, platform, id, at
 	return nil
 }
 
-// ForgetTaken drops what can no longer be given back.
+// ForgetTaken deletes what is too old to be restored.
 func (s *Store) ForgetTaken(ctx context.Context, tx *store.Tx) error {
 	_, err := tx.Exec(ctx, `UPDATE blocks SET took = '' WHERE took <> '' AND at < $1`, core.Stamp(tx.Time().Add(-UndoFor)))
 	return err

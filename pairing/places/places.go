@@ -52,7 +52,7 @@ type Row struct {
 }
 
 // Enable lets bot answer in a group: users with access of their own there at
-// the lower of theirs and level, everyone else at level. Stranger means the
+// the lower of their own level and level, everyone else at level. Stranger means the
 // level that was decided before, or at first the bot's preset. An empty name
 // keeps the known one.
 func (s *Store) Enable(ctx context.Context, bot, place, name string, level core.Trust, by core.Actor) error {

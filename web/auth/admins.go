@@ -33,7 +33,7 @@ type AdminOptions struct {
 	Log   *slog.Logger // nil: none
 	// Password is the configured one (ADMIN_PASSWORD); "" when there is none.
 	Password string
-	// Address is whom wrong passwords are counted against; nil: all together.
+	// Address is the address that wrong passwords are counted against; nil: all together.
 	Address func(*http.Request) string
 	// Secure reports whether a request came over TLS; nil: by r.TLS.
 	Secure func(*http.Request) bool

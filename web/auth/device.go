@@ -23,8 +23,8 @@ const deviceTime = 180 * 24 * time.Hour
 const maxDevice = 200
 
 // device returns the id of the known device that the request comes from, ""
-// when it comes from another. A device whose own wrong tries make it wait is
-// known no longer for that time, so that a stolen cookie locks no one out.
+// when it comes from another. A device that waits after its own wrong tries is
+// unknown for that time, so that a stolen cookie locks no one out.
 func (a *Admins) device(r *http.Request, acc account, known bool) string {
 	c, err := r.Cookie(web.CookieName(r, DeviceCookie))
 	if err != nil || len(c.Value) > maxDevice {

@@ -19,7 +19,7 @@ type DoorOptions struct {
 	// Local reports whether a request comes from this machine without a proxy
 	// between; nil: never. The origin checks have been made before.
 	Local func(*http.Request) bool
-	// Address is whom wrong keys are counted against; nil: all together.
+	// Address is the address that wrong keys are counted against; nil: all together.
 	Address func(*http.Request) string
 }
 

@@ -79,7 +79,7 @@ func (a *Admins) HasPassword(ctx context.Context) (ok bool, err error) {
 }
 
 // set stores a password of user, whose account is made if it is the operator's, and ends its
-// sessions. It is refused where the hash in its place is no longer was, unless that is "".
+// sessions. It is refused where the stored hash differs from was, unless was is "".
 func (a *Admins) set(ctx context.Context, user int64, was, encoded string, mustChange bool, by core.Actor) error {
 	return a.db.Tx(ctx, func(tx *store.Tx) error {
 		const update = `UPDATE admin_accounts SET argon2id = $2, must_change = $3, failed = 0, locked_until = '' WHERE user_id = $1 AND (argon2id = $4 OR $4 = '')`

@@ -130,7 +130,7 @@ func (a *Admins) busyAccount(at attempt, acc account, known bool) time.Duration 
 }
 
 // guessed returns how many wrong tries of unknown devices count, and when the
-// last one was. locked_until holds when they no longer count.
+// last one was. locked_until is when they stop counting.
 func (acc account) guessed(now time.Time) (n int, last time.Time) {
 	until, err := core.ParseStamp(acc.LockedUntil)
 	if err != nil || !now.Before(until) || until.Sub(now) > backoff.Forget { // none, over, or damaged

@@ -27,7 +27,7 @@ func (d *Door) Watch(r *http.Request, gone func()) (forget func()) {
 // Look checks all streams now: when sessions or keys have ended.
 func (d *Door) Look() { d.watch.Look() }
 
-// letIn returns which of all would be let in now.
+// letIn returns the callers of all that would be let in now.
 func (d *Door) letIn(ctx context.Context, all []*watch.Caller) map[*watch.Caller]bool {
 	in, failed := d.keys.live(ctx, all)
 	if failed != nil {
@@ -51,7 +51,7 @@ func (d *Door) letIn(ctx context.Context, all []*watch.Caller) map[*watch.Caller
 	return in
 }
 
-// live returns which of all have access by key now. Their keys count as used.
+// live returns the callers of all that have access by key now. Their keys count as used.
 func (k *Keys) live(ctx context.Context, all []*watch.Caller) (map[*watch.Caller]bool, error) {
 	var rs []keyRecord
 	if err := k.db.Select(ctx, &rs, keyColumns); err != nil { // at most MaxKeys

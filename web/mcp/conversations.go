@@ -125,7 +125,7 @@ func (s *Server) sessionRead(ctx context.Context, _ *call, in sessionIn) (string
 	return shownMessages(in, page), nil, nil
 }
 
-// shownMessages returns as many messages of a page as fit in a result, and how to read on:
+// shownMessages returns the messages of a page that fit in a result, and how to read on:
 // the oldest of it after a message, otherwise the newest.
 func shownMessages(in sessionIn, page messagePage) string {
 	forward := in.After != ""

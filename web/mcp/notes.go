@@ -43,7 +43,7 @@ func (s *Server) readNote(_ context.Context, c *call, in noteIn) (string, any, e
 	return result, nil, nil
 }
 
-// partOf returns as many lines as fit in a result, from number first on, and the number of
+// partOf returns the lines that fit in a result, from number first on, and the number of
 // the last. A line that does not fit alone is cut.
 func partOf(lines []string, first int) (text string, last int) {
 	var b strings.Builder

@@ -1,4 +1,4 @@
-// Package input renders the inputs of tool calls for people.
+// Package input renders the inputs of tool calls for readers.
 package input
 
 import (

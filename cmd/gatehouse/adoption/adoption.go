@@ -23,7 +23,7 @@ import (
 	"gatehouse/pairing"
 )
 
-// People grant access to those whom the original system allowed.
+// People grant access to users that the original system allowed.
 type People interface {
 	AdoptAllowed(ctx context.Context, tx *store.Tx, bot, platform string, ids []string, trust core.Trust) (pairing.Adopted, error)
 }

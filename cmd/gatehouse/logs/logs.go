@@ -40,7 +40,7 @@ type leveled struct {
 	sink  *redactor
 }
 
-// Watch returns log, of which note is told each line at level error before it is written.
+// Watch returns log with note called for each line at level error before it is written.
 // clean removes secrets from a text.
 func Watch(log *slog.Logger, note func(line slog.Record, clean func(string) string)) *slog.Logger {
 	h, _ := log.Handler().(leveled)

@@ -229,7 +229,7 @@ func wordByte(b byte) bool {
 	return b == '_' || b >= '0' && b <= '9' || b >= 'A' && b <= 'Z' || b >= 'a' && b <= 'z'
 }
 
-// pairs are the marks that stand around words, the longer ones first.
+// pairs are the marks that enclose text, the longer ones first.
 var pairs = []struct{ mark, kind string }{
 	{"**", "bold"}, {"__", "underline"}, {"~~", "strikethrough"}, {"||", "spoiler"}, {"*", "italic"}, {"_", "italic"},
 }

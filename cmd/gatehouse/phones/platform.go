@@ -161,7 +161,7 @@ const (
 	ChangeDelete  = "delete"  // the message ID is gone
 	ChangeDraft   = "draft"   // Draft is new or longer; nil: there is none any more
 	ChangeTyping  = "typing"
-	ChangeNote    = "note"   // the app tells Person the Text
+	ChangeNote    = "note"   // the app shows Person the Text
 	ChangeForm    = "form"   // Form opens for Person
 	ChangePerson  = "person" // Person is new, with Chats, or renamed
 	ChangeChat    = "chat"   // Chats are new

@@ -109,7 +109,7 @@ func own(t *orchestrator.Turn) bool {
 	return true
 }
 
-// tell adds to out what is said about what was learnt, with the questions of its buttons.
+// tell adds to out the text about what was learnt, and returns the questions of its buttons.
 func (r *Runs) tell(t *orchestrator.Turn, l memory.Learnt, out *orchestrator.Remembered) []ask.Ask {
 	said := chatmemory.Say(l)
 	if said.Text == "" {

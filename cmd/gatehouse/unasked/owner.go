@@ -10,7 +10,8 @@ import (
 
 // TellOwner sends a text of the gateway itself to the owner, through the first of the bots
 // that the owner has written to; through none if there is no such bot. key is the message's
-// in the outbox. told is called in the transaction that stores the message.
+// in the outbox. The transaction that stores
+// the message calls told.
 func (m Mail) TellOwner(ctx context.Context, bots []string, key, text string, told func(context.Context, *store.Tx) error) error {
 	return m.DB.Tx(ctx, func(tx *store.Tx) error {
 		for _, bot := range bots {

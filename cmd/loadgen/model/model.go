@@ -37,7 +37,7 @@ type Plan struct {
 	// Slow, when set, adds a token to the final answer at this interval, until
 	// Release. The first comes immediately.
 	Slow time.Duration
-	// Words, when set, limits a slow answer: so many times Word, then its number,
+	// Words, when set, returns how often a slow answer repeats Word before its number,
 	// by which Ended identifies it.
 	Words func() int
 	Word  string

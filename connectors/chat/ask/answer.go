@@ -159,7 +159,7 @@ func (b *Buttons) Answer(ctx context.Context, r command.Request) (command.Outcom
 	if err != nil {
 		return command.Outcome{}, err
 	}
-	if !open || a.Kind == ask.KindNext { // Next has settled it meanwhile
+	if !open || a.Kind == ask.KindNext { // or Next has settled it
 		return respond("question_closed")
 	}
 	qs := Questions(a)

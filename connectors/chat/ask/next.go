@@ -52,7 +52,7 @@ func (b *Buttons) waiting(ctx context.Context, tx *store.Tx, in *core.Inbound, u
 }
 
 // Next returns the command that waits for the message of r, "" for none, and what is to be
-// written with its outcome, so that it waits no longer.
+// written with its outcome, so that it stops waiting.
 func (b *Buttons) Next(ctx context.Context, r command.Request) (name string, settle func(context.Context, *store.Tx) error, err error) {
 	var a ask.Ask
 	var open bool
@@ -94,7 +94,7 @@ func (b *Buttons) Last(r command.Request, out command.Outcome) command.Outcome {
 }
 
 // Settled returns the outcome of a command that Next has named, with settle in its write:
-// the command waits no longer, also after an error with a kind, whose text is the answer.
+// the command stops waiting, also after an error with a kind, whose text is the answer.
 func Settled(out command.Outcome, err error, settle func(context.Context, *store.Tx) error) (command.Outcome, error) {
 	if core.KindOf(err) != core.Other {
 		out, err = command.Outcome{Text: core.TextOf(err)}, nil

@@ -11,8 +11,8 @@ import (
 )
 
 // Tools shows the asks of tool calls: to the owner and the admins what a tool
-// wants to do, to the user whose call waits that it waits, and to the user whom
-// the model asks the questions.
+// wants to do, to the user of the waiting call that it waits, and to the user of the turn
+// the questions of the model.
 type Tools struct {
 	Mail    Mail
 	People  People

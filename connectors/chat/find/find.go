@@ -90,7 +90,7 @@ func (s *Search) Run(ctx context.Context, r command.Request) (command.Outcome, e
 
 var pageOf = regexp.MustCompile(`^page:([0-9]{1,2})\s+`)
 
-// parse returns what is searched for, and which of its answers the button More asks for.
+// parse returns what is searched for, and the page that the button More asks for.
 func parse(args string) (words string, page int) {
 	m := pageOf.FindStringSubmatch(args)
 	if m == nil {

@@ -1,5 +1,5 @@
-// Package memory is the chat commands /memory, /remember and /forget, and what a chat is
-// told about what was remembered.
+// Package memory is the chat commands /memory, /remember and /forget, and the messages
+// to a chat about what was remembered.
 package memory
 
 import (
@@ -44,7 +44,7 @@ type Commands struct {
 // New returns the handlers of /memory, /remember and /forget.
 func New(m Memories, l Lists, asks *ask.Buttons) *Commands { return &Commands{m, l, asks} }
 
-// Said is what a person is told, and the buttons under it.
+// Said is the message to the user, and the buttons under it.
 type Said struct {
 	Text  string // Markdown; "" for nothing
 	Offer ask.Offer
@@ -57,7 +57,7 @@ const (
 	verbNewer   = "before" // the page of a list before a number
 )
 
-// Say returns what is said about what was learnt of a message.
+// Say returns the message about what was learnt from another message.
 func Say(l memory.Learnt) Said {
 	c := &l.Correction
 	s := Said{Offer: ask.Offer{Command: "memory"}}
@@ -91,7 +91,7 @@ func Say(l memory.Learnt) Said {
 	return s
 }
 
-// shorten returns a person's text for Markdown.
+// shorten returns a user's text for Markdown.
 func shorten(text string) string {
 	cut := core.CutRunes(core.Visible(text), maxShown)
 	if cut != core.Visible(text) {
@@ -171,7 +171,7 @@ func (c *Commands) Run(ctx context.Context, r command.Request) (command.Outcome,
 	return c.list(ctx, r)
 }
 
-// idLength is the length of an id: people who search for a word do not send a verb with one.
+// idLength is the length of an id: a user who searches for text does not send a verb with one.
 const idLength = 36
 
 // decide settles a card.

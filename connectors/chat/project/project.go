@@ -16,7 +16,7 @@ import (
 )
 
 type (
-	// Projects are a person's (project.Store).
+	// Projects are a user's (project.Store).
 	Projects interface {
 		List(ctx context.Context, q store.Queryer, user int64) ([]project.Project, error)
 		Named(ctx context.Context, q store.Queryer, user int64, name string) (project.Project, bool, error)

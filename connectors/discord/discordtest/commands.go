@@ -117,7 +117,7 @@ func (s *Server) overwriteCommands(c *call) (any, *apiError) {
 	return s.getCommands(c)
 }
 
-// creations spends n of a day's creates; a bot in 200,000 guilds would keep as many
+// creations spends n of a day's creates; a bot in 200,000 guilds would keep 200,000
 // windows.
 func (b *bot) creations(in ID, n int, now time.Time) bool {
 	if b.creates == nil {

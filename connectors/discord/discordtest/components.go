@@ -196,7 +196,7 @@ type Option struct {
 }
 
 // takes reports whether the app lets a user use the component with values:
-// as many as the menu allows, each one of its entries and once.
+// within the menu's limits, each one of its entries and once.
 func (b *Button) takes(values []string) bool {
 	if b.Type == buttonType {
 		return len(values) == 0

@@ -104,7 +104,7 @@ func (s *Server) load() error {
 func (s *Server) loadBot(v savedBot) {
 	b := s.byBot[v.ID]
 	if b == nil {
-		return // a bot that is no longer wanted
+		return // a bot that was removed
 	}
 	if v.Was == b.given && s.byToken[v.Token] == nil {
 		delete(s.byToken, b.token)

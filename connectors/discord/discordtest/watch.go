@@ -14,7 +14,7 @@ const (
 	ChangeMessage     ChangeKind = "message"     // a new message
 	ChangeEdit        ChangeKind = "edit"        // a message is other than before
 	ChangeDelete      ChangeKind = "delete"      // MessageID is gone
-	ChangeTyping      ChangeKind = "typing"      // someone writes; a message of theirs ends it too
+	ChangeTyping      ChangeKind = "typing"      // a user writes; their message ends it too
 	ChangeReaction    ChangeKind = "reaction"    // Message has other reactions
 	ChangeInteraction ChangeKind = "interaction" // a pressed button, command or dialog has another state
 	ChangeUser        ChangeKind = "user"        // a user is new or renamed

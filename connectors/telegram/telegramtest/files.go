@@ -15,7 +15,7 @@ import (
 // Rules of files.
 const (
 	maxDownload = 20 << 20  // [api] getFile: "bots can download files of up to 20MB in size"
-	fileLink    = time.Hour // [api] getFile: the link "will be valid for at least 1 hour"; here for no longer
+	fileLink    = time.Hour // [api] getFile: the link "will be valid for at least 1 hour"; here for exactly 1
 	maxStored   = 64 << 20  // bytes of given contents held in memory, over all files
 	maxFiles    = 10_000    // further ones are refused
 )

@@ -26,7 +26,7 @@ const (
 )
 
 // AddGroup makes a group with a creator, the first bot as a member (it is
-// told) and further users. core.Invalid: no title, an unknown kind, too many chats.
+// notified) and further users. core.Invalid: no title, an unknown kind, too many chats.
 func (s *Server) AddGroup(kind GroupKind, title string, creator *User, members ...*User) (*Group, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -43,7 +43,7 @@ func (s *Server) reach(c *call, want access) (*chat, *apiError) {
 	return room, nil
 }
 
-// reachPerson returns reach for a private chat. A user whom the bot never met is
+// reachPerson returns reach for a private chat. A user that the bot never met is
 // no chat; one it only knows from a group can't be written to first ([td]
 // process_send_message_fail_error; [features]: a bot can't start a conversation).
 func (s *Server) reachPerson(c *call, id int64, want access) (*chat, *apiError) {

@@ -119,7 +119,7 @@ func (s *Server) load() error {
 func (s *Server) loadBot(v savedBot, skip int) {
 	b := s.byBot[v.ID]
 	if b == nil {
-		return // a bot that is no longer wanted
+		return // a bot that was removed
 	}
 	b.nextID, b.lastPush, b.nextMsg, b.allowed = v.NextID, v.LastPush, v.NextMsg+skip, v.Allowed
 	if b.nextID > 0 {

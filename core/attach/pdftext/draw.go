@@ -202,7 +202,7 @@ func (f *font) width(code byte) float64 {
 	return 0
 }
 
-// enough is the panic of a page that has said more than anyone reads.
+// enough is the panic value that ends a page with too much text.
 const enough = "enough"
 
 func (h *hand) show(raw string) {

@@ -1,4 +1,4 @@
-// Package claudetest is a stand-in for the Claude Code CLI in tests: a program
+// Package claudetest replaces the Claude Code CLI in tests: a program
 // that speaks its stream-json protocol, keeps its transcript and does what the
 // person's message states, line by line. How the real one behaves was seen of
 // versions 2.1.197 and 2.1.329.
@@ -9,12 +9,12 @@
 //	think WORDS          streams thinking
 //	use NAME {json}      calls a tool: it asks as the CLI does; Bash and Write really work
 //	withdraw NAME {json} asks, and takes the request back
-//	count                says how many turns this process has had, and how many messages are in the transcript
-//	environment          says its environment
-//	arguments            says its arguments
+//	count                reports how many turns this process ran, and how many messages are in the transcript
+//	environment          prints its environment
+//	arguments            prints its arguments
 //	garbage              prints what is no JSON, and JSON of no known type
 //	crash                ends in the middle
-//	silence              says nothing more, whatever comes
+//	silence              sends nothing more, whatever comes
 //	retry STATUS         reports that the API answers STATUS, and then nothing more
 //	fail WORDS           ends the turn with an error
 //	stubborn             does not end when it is asked to, nor by SIGTERM
@@ -40,11 +40,11 @@ import (
 	"gatehouse/core/vault"
 )
 
-// Version is what the stand-in reports of itself.
+// Version is the version that the fake reports.
 const Version = "0.0.0-standin"
 
 // Main is called first in TestMain: where this process was started as the CLI
-// it is the stand-in and never returns.
+// it is the fake and never returns.
 func Main() {
 	if len(os.Args) < 3 || os.Args[1] != "--resume" && os.Args[1] != "--session-id" {
 		return

@@ -39,7 +39,7 @@ const (
 	WeightUser    = 1.0 // a pick or a correction
 )
 
-// Evidence counts what outcomes said about a model: picks, verdicts of reviews and
+// Evidence counts the outcomes about a model: picks, verdicts of reviews and
 // corrections. That an answer was selected is no evidence. An outcome may count for
 // less than one.
 type Evidence struct {

@@ -7,7 +7,7 @@ import (
 )
 
 // A Ballot is what one member rates: the answers of the others under letters, in an
-// order that tells nothing about their authors.
+// order that reveals nothing about their authors.
 type Ballot struct {
 	Rater   int   `json:"rater"`
 	Authors []int `json:"authors"` // of the answers A, B, …
@@ -46,10 +46,10 @@ type Vote struct {
 	Value  float64 `json:"value"`
 }
 
-// Votes returns the votes of a ballot from its ratings by letter. A vote stands no
+// Votes returns the votes of a ballot from its ratings by letter. A vote goes no
 // further than the middle against the rater's own answer: where that agrees with the
 // rated one, the value is at least 0.5, where it contradicts it, at most 0.5. So a
-// rated text that tells its raters what to rate cannot win by that. relation may be
+// rated text that instructs its raters what to rate cannot win by that. relation may be
 // nil.
 func (b Ballot) Votes(ratings map[string]float64, relation func(rater, author int) Relation) []Vote {
 	var votes []Vote

@@ -153,7 +153,7 @@ func compare(a, b map[string][]value) comparison {
 		if len(values) <= len(others) {
 			met, missed = meet(values, others, met, missed)
 		}
-		if len(others) <= len(values) { // of as many, both are asked, so that the order does not matter
+		if len(others) <= len(values) { // of equal counts both are asked, so that the order does not matter
 			met, missed = meet(others, values, met, missed)
 		}
 	}
@@ -168,7 +168,7 @@ func compare(a, b map[string][]value) comparison {
 	return overlap
 }
 
-// meet counts which of a few values are among others, and which are not.
+// meet counts the values of few that are among others, and those that are not.
 func meet(few, others []value, met, missed int) (int, int) {
 	for _, v := range few {
 		if slices.ContainsFunc(others, func(o value) bool { return near(v, o) }) {

@@ -1,5 +1,5 @@
 // Package domains knows what questions are about: the tree of domains, how names that
-// models use are resolved to it, which of them become nodes of their own, a local
+// models use are resolved to it, when they become nodes of their own, a local
 // classifier, and the reliability score of a model. All of it is computation; the
 // tables are in core/council/ledger.
 package domains
@@ -158,7 +158,7 @@ func (t *Tree) Children(id string) []string {
 	return out
 }
 
-// A Resolution is what a name that a model used stands for.
+// A Resolution is the meaning of a name that a model used.
 type Resolution struct {
 	Domain     string  `json:"domain"`     // in the tree
 	Nearest    string  `json:"nearest"`    // the node that is most similar
@@ -166,7 +166,7 @@ type Resolution struct {
 	Candidate  bool    `json:"candidate"`  // it is no name of a node
 }
 
-// Resolve returns the node that a name stands for. meaning, which may be nil, returns
+// Resolve returns the node of a name. meaning, which may be nil, returns
 // the similarity of a name and a node's label by an embedder. An empty name is General.
 func (t *Tree) Resolve(raw string, meaning func(label string) float64) Resolution {
 	words := tokens(raw)

@@ -245,7 +245,7 @@ type Turn struct {
 	User         int64
 	Conversation string
 	Query        string // of the turn itself, if a council answers it; it is not judged
-	Verdict      string // Correct or Incorrect; "" says neither
+	Verdict      string // Correct or Incorrect; "" is neither
 }
 
 // Settle stores how a user's turn judges the council's last answer in the conversation.

@@ -23,7 +23,7 @@ type Model struct {
 	Correct  int          `json:"correct_count"`
 	Wrong    int          `json:"wrong_count"`
 	Latency  int64        `json:"latency_ms"`
-	Verdicts float64      `json:"verdicts"` // evidence: outcomes that a weaker source tells count for less than one
+	Verdicts float64      `json:"verdicts"` // evidence: outcomes from a weaker source count for less than one
 	WinRate  *float64     `json:"win_rate"` // nil below MinCurve
 	Domains  []DomainRate `json:"domains"`
 }

@@ -1,4 +1,4 @@
-// Package ledger stores what councils were asked and answered, what outcomes said
+// Package ledger stores the questions and answers of councils, the outcomes
 // about the models, and the domains. It owns the tables council_queries,
 // council_stages, model_runs, model_counters, model_domains, audit_log, domain_nodes
 // and domain_candidates, and the view council_conversations.

@@ -30,7 +30,7 @@ type PickError struct {
 func (e *PickError) Error() string { return e.err.Error() }
 func (e *PickError) Unwrap() error { return e.err }
 
-// Pick stores which of the options of a dispute the user takes: exactly one is the
+// Pick stores the option of a dispute that the user takes: exactly one is the
 // winner, the second caller reads which. The same pick again changes nothing and is
 // no error. A query that is not the user's is core.NotFound. Picks are open for
 // PickOpen after the answer.

@@ -190,7 +190,7 @@ type Run struct {
 	Verdict string
 }
 
-// A Note is what judge and reviewers said of the answer that is shown.
+// A Note is the remarks of judge and reviewers on the answer that is shown.
 type Note struct {
 	Judge   *choice.Verdict `json:"judge,omitempty"`
 	Reviews []Reviewed      `json:"reviews,omitempty"`

@@ -17,7 +17,7 @@ const (
 	maxItems   = 250_000  // elements of all its arrays: each takes more memory than text
 )
 
-// A splitter reads the elements of an export's array one at a time. It looks at brackets and
+// A splitter reads the elements of an export's array one at a time. It reads brackets and
 // strings alone, so it needs memory for one element, of at most maxElement bytes, and none for
 // what is larger, nested deeper or has more items; such an element is a fault and the next one is read.
 type splitter struct {

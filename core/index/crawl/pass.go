@@ -28,7 +28,7 @@ const (
 	maxTold    = 1000            // directories whose errors are remembered as logged
 	looked     = 8 << 10         // bytes in which a NUL makes a file binary
 	retryPDF   = 24 * time.Hour  // between attempts at a PDF that could not be read
-	freshFor   = 2 * time.Second // a file changed as lately may change again without a new time
+	freshFor   = 2 * time.Second // a file changed within it may change again without a new time
 	fresh      = '~'             // begins the hash of such a file: the next pass reads it again
 )
 
@@ -238,7 +238,7 @@ func (p *pass) retries(was document.File) bool {
 		strings.HasPrefix(was.Fault, badPDF) && p.c.o.Clock.Now().Sub(was.Indexed) >= retryPDF
 }
 
-// changedAt returns a file's ctime, zero where its file system does not tell it.
+// changedAt returns a file's ctime, zero where its file system does not have it.
 func changedAt(info fs.FileInfo) time.Time {
 	if c, ok := info.(interface{ Changed() time.Time }); ok {
 		return c.Changed()

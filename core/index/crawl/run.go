@@ -45,7 +45,7 @@ type watching struct {
 	c       *Crawler
 	w       *fsnotify.Watcher // nil: the system has none
 	watched map[string]bool   // by path relative to the vault, at most maxWatched
-	full    bool              // it was said that there are more
+	full    bool              // that there are more was logged
 }
 
 // add watches a directory.

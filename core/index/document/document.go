@@ -128,7 +128,7 @@ func tagKey(tag string) string {
 	return "t" + strconv.FormatUint(h.Sum64(), 16)
 }
 
-// keys returns what is searched for besides words.
+// keys returns what is searched for in addition to words.
 func (d *Document) keys() string {
 	var keys []string
 	if user := guestOf(d.Path); user > 0 {

@@ -52,7 +52,7 @@ func (s *Store) Find(ctx context.Context, q search.Asked, r search.Reader, limit
 	return hits, next, nil
 }
 
-// A place is how far the pages have come: so many documents were shown.
+// A place is how far the pages have come: how many documents were shown.
 type place struct {
 	Shown  int
 	Begins bool // the last word is looked for as a prefix

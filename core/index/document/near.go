@@ -84,7 +84,7 @@ func (l *lookup) may(key uint64) bool {
 	return l.r.Trust >= core.Vault || key&1 == 1 || key == nearKey(l.r.User, false) && l.r.User > 0
 }
 
-// conditions are what q asks for besides its words: a directory, times and tags, and what is
+// conditions are what q asks for in addition to its words: a directory, times and tags, and what is
 // in quotes or excluded; and with any of them the reader's rights, see rights.
 func (l *lookup) conditions() (c store.Conditions) {
 	var terms []fulltext.Term

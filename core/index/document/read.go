@@ -70,7 +70,7 @@ type Counts struct {
 	Bytes     int64 `db:"bytes"` // of the files that are indexed
 }
 
-// Count returns how much the index has besides conversations. It reads the row of each document.
+// Count returns how much the index has without conversations. It reads the row of each document.
 func (s *Store) Count(ctx context.Context) (c Counts, err error) {
 	err = s.db.Get(ctx, &c, `SELECT coalesce(sum(CASE WHEN fault = '' THEN 1 - part ELSE 0 END), 0) AS documents, coalesce(sum(part), 0) AS entries, coalesce(sum(CASE WHEN fault <> '' THEN 1 ELSE 0 END), 0) AS faults,
 		coalesce(sum(chunk_count), 0) AS chunks, coalesce(sum(CASE WHEN fault = '' AND part = 0 THEN size ELSE 0 END), 0) AS bytes FROM index_manifest WHERE content_type <> 'session'`)

@@ -59,7 +59,7 @@ type Options struct {
 // Timing and limits.
 const (
 	batch      = 32          // passages that are embedded at a time, where the model is fast
-	slow       = time.Second // of a request, for which searches wait: the next has half as many
+	slow       = time.Second // of a request, for which searches wait: the next has half the passages
 	fast       = 250 * time.Millisecond
 	idle       = 30 * time.Second // between looks for new passages
 	notReady   = time.Second      // between looks whether to begin

@@ -15,7 +15,7 @@ const meaning = "near"
 // cursor has all of them.
 const mostNear = 20
 
-// A mark stands for a conversation in a cursor.
+// A mark identifies a conversation in a cursor.
 type mark = uint32
 
 func markOf(id string) mark {

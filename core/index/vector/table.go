@@ -35,7 +35,7 @@ type Entry struct {
 
 // Put stores the signs of entries, in place of what the model's chunks have had.
 func Put(ctx context.Context, tx *store.Tx, model int64, entries []Entry) error {
-	blocks := map[int64][]Entry{} // as many as entries at most
+	blocks := map[int64][]Entry{} // at most one for each entry
 	for _, e := range entries {
 		blocks[blockOf(e.N)] = append(blocks[blockOf(e.N)], e)
 	}
@@ -66,7 +66,7 @@ func Put(ctx context.Context, tx *store.Tx, model int64, entries []Entry) error 
 
 // Drop removes what is stored of chunks, of all models.
 func Drop(ctx context.Context, tx *store.Tx, chunks []int64) error {
-	blocks := map[int64][]int64{} // as many as chunks at most
+	blocks := map[int64][]int64{} // at most one for each chunk
 	for _, n := range chunks {
 		blocks[blockOf(n)] = append(blocks[blockOf(n)], n)
 	}

@@ -1,4 +1,4 @@
-// Package vector finds which of many vectors are near another. It keeps the signs of
+// Package vector finds the vectors that are near another. It keeps the signs of
 // each vector's coordinates, after a fixed rotation, in the table chunk_signs: to read
 // them all is quick, and the share of signs in which two vectors differ is their angle
 // (Charikar, STOC 2002). The caller compares the vectors that it chooses exactly.

@@ -88,7 +88,7 @@ type change struct {
 	StopReason string          `json:"stop_reason"`
 }
 
-// figures are what was used; nil was not said.
+// figures are what was used; nil was not reported.
 type figures struct {
 	Input      *int64 `json:"input_tokens"`
 	Output     *int64 `json:"output_tokens"`

@@ -67,7 +67,7 @@ func New(o Options) (*Client, error) {
 	return &Client{o, u.String(), h}, nil
 }
 
-// A Fault is why a server gave no vectors. Its text holds neither key nor texts of ours.
+// A Fault is why a server gave no vectors. Its text has neither the key nor texts of the request.
 type Fault struct {
 	Text   string
 	Status int           // of the answer; 0: there was none
@@ -238,8 +238,8 @@ func (c *Client) fault(resp *http.Response, raw []byte, texts []string) error {
 // repeated is how many characters of a text make a message one that repeats it.
 const repeated = 20
 
-// repeats reports whether a message has so many consecutive letters and digits of a text,
-// or all of a shorter one.
+// repeats reports whether a message has repeated (the constant) consecutive letters and
+// digits of a text, or all of a shorter one.
 func repeats(message string, texts []string) bool {
 	said := []rune(onlyWords(message))
 	for _, t := range texts {

@@ -72,7 +72,7 @@ type Server struct {
 	asked      []string
 }
 
-// New starts a server of vectors of so many dimensions, until the test ends.
+// New starts a server of vectors with these dimensions, until the test ends.
 func New(t testing.TB, dimensions int) *Server {
 	s := &Server{dimensions: dimensions}
 	h := httptest.NewServer(http.HandlerFunc(s.serve))

@@ -114,7 +114,7 @@ func (c *Client) request(model string, req *llm.Request, media llm.MediaLimits) 
 	return e.Bytes(), nil
 }
 
-// settings writes what the server is known to take besides messages and tools.
+// settings writes what the server is known to take in addition to messages and tools.
 func (c *Client) settings(e encoder, req *llm.Request) error {
 	if !c.dialect.noUsage.Load() {
 		e.Raw(`,"stream_options":{"include_usage":true}`)

@@ -18,8 +18,8 @@ import (
 // most 32768 completion tokens, whereas you provided 50000."
 var mostTokens = regexp.MustCompile(`supports at most (\d{1,8}) completion tokens`)
 
-// Learn looks whether a refusal is about a part of the request that can be
-// left out or said differently, and remembers it; true means: ask again.
+// Learn checks whether a refusal is about a part of the request that can be
+// left out or written differently, and remembers it; true means: ask again.
 func (r *reply) Learn(f *provider.Failure) bool {
 	if f.Fault.Err == nil {
 		return false

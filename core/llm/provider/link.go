@@ -1,5 +1,5 @@
 // Package provider is what the clients of model providers share: how a server
-// is reached, which of its models is asked, what its failures mean to users,
+// is reached, how its model is chosen, what its failures mean to users,
 // when it is asked again, and how the pieces of its answer become deltas. The wire
 // format is in each provider's client.
 package provider

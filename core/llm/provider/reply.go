@@ -111,7 +111,7 @@ func (r *Reply) Send(d llm.Delta) bool {
 	return !r.Stopped
 }
 
-// Refused yields which of the newest message's pictures or documents the provider refused.
+// Refused yields the pictures or documents of the newest message that the provider refused.
 // What came before was reported at its time.
 func (r *Reply) Refused(req *llm.Request, images, documents bool) {
 	var names []string

@@ -18,7 +18,7 @@ import (
 	"gatehouse/core/llm/quote"
 )
 
-// A Config names the models and says how their providers are reached.
+// A Config has the names of the models and how their providers are reached.
 type Config struct {
 	Model     string         // "anthropic/NAME", "openai/NAME" or "local/quote"; "": the first provider with access, else local/quote
 	Fallbacks []string       // asked in turn when Model fails
@@ -33,7 +33,7 @@ type Config struct {
 	Elsewhere string   // prefix of names that another runtime answers; "": there is no other
 }
 
-// Access says how a provider is reached. The zero value is none.
+// Access is how a provider is reached. The zero value is none.
 type Access struct{ BaseURL, Key string }
 
 // An Other is a provider with a name of its own. Its models are named NAME/MODEL.
@@ -160,7 +160,7 @@ func (c Config) First() string {
 // Local reports whether a model answers without a provider.
 func Local(name string) bool { return strings.HasPrefix(name, "local/") }
 
-// offers reports whether a provider's model answers, stands in or can be chosen: one with
+// offers reports whether a provider's model answers, is a fallback or can be chosen: one with
 // access, or a named one that lists models or has one in a setting other than Council.
 func (c Config) offers() bool {
 	if c.Anthropic != (Access{}) || c.OpenAI != (Access{}) {

@@ -73,7 +73,7 @@ func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// Text returns what is said in the recording r, which a user's app called name;
+// Text returns the text of the recording r, which a user's app called name;
 // the ending of the name gives the server its format. "" is silence. Errors
 // hold neither key nor recording.
 func (c *Client) Text(ctx context.Context, name string, r io.Reader) (string, error) {

@@ -72,7 +72,7 @@ func (s *Server[Reply, Request]) Script(replies ...Reply) {
 }
 
 // Next takes the next reply of the script; usual is for its end, and for a
-// reply that says nothing.
+// reply without content.
 func (s *Server[Reply, Request]) Next(usual Reply, saysNothing func(Reply) bool) Reply {
 	s.mu.Lock()
 	defer s.mu.Unlock()

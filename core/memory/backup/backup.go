@@ -1,5 +1,5 @@
 // Package backup has models write handoff notes on conversations (context backups), apart
-// from the answers: when much was said since the last one, after a day, on request, and
+// from the answers: when much was written since the last one, after a day, on request, and
 // for conversations that lack one. A note begins where the last one of its model ends. Rows
 // are only added. Compaction uses the newest note; a note that compaction wrote is one.
 package backup
@@ -143,7 +143,7 @@ func place(id string) sealed.Place { return sealed.Place{Table: table, Column: c
 
 // Add stores a checked note of a model on the conversation up to covers, and begins the
 // next thread of its counter. seen are the messages and tokens of the counter when the
-// writing began: what was said meanwhile counts for the next one.
+// writing began: what was written since counts for the next one.
 func (s *Store) Add(ctx context.Context, tx *store.Tx, sess *session.Session, b Backup, seen Seen) (Backup, error) {
 	c, found, err := s.counter(ctx, tx, sess.ID, b.Model)
 	if err != nil {

@@ -47,7 +47,7 @@ func (s *Store) Count(ctx context.Context, tx *store.Tx, t handoff.Turn) error {
 	return nil
 }
 
-// tokensNow is what was said since the last backup with the turn that is counted.
+// tokensNow is the tokens since the last backup with the turn that is counted.
 const tokensNow = `c.token_estimate + CASE WHEN c.context_tokens > 0 AND excluded.context_tokens > c.context_tokens
 				THEN excluded.context_tokens - c.context_tokens ELSE excluded.token_estimate END`
 

@@ -11,7 +11,7 @@ import (
 func (s *Store) Tables() []string { return []string{"context_backups", "token_counters"} }
 
 // Forget deletes the backups of a user's conversations, and of those of others in which
-// the user has written: the notes may have what they said.
+// the user has written: the notes may have it.
 func (s *Store) Forget(ctx context.Context, tx *store.Tx, r *core.Removal) error {
 	if r.User <= 0 {
 		return nil

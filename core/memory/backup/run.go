@@ -18,7 +18,7 @@ const (
 	firstCoverage = time.Minute // after the start
 	coverageEvery = 6 * time.Hour
 	perPass       = 20
-	recent        = 30 * 24 * time.Hour // conversations that coverage looks at
+	recent        = 30 * 24 * time.Hour // conversations that coverage includes
 )
 
 // Run writes the backups that are due, one at a time, and those of conversations without
@@ -87,7 +87,7 @@ func (s *Store) once(ctx context.Context, c counter, trigger string, background 
 	return b, spent, errors.Join(err, s.failed(ctx, c))
 }
 
-// settle takes back what c is due for: nothing was said.
+// settle clears what c is due for: nothing was written.
 func (s *Store) settle(ctx context.Context, c counter) error {
 	return s.o.DB.Tx(ctx, func(tx *store.Tx) error {
 		_, err := tx.Exec(ctx, `UPDATE token_counters SET due = '' WHERE counter_id = $1`, c.ID)

@@ -72,7 +72,7 @@ func (s *Store) write(ctx context.Context, c counter, trigger string, background
 	return b, w.spent, err
 }
 
-// ErrNothing is returned where nothing was said since the last backup.
+// ErrNothing is returned where nothing was written since the last backup.
 var ErrNothing = core.Errorf(core.Conflict, "nothing was said in this conversation since its last backup")
 
 // room returns how many bytes of a conversation a model with this window reads.

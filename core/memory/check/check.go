@@ -1,4 +1,4 @@
-// Package check compiles what a person wants of answers into checks that a program can
+// Package check compiles what a user wants of answers into checks that a program can
 // do: words that an answer must or must not contain, its language, its length, its format.
 // It is pure.
 package check

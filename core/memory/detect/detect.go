@@ -78,7 +78,7 @@ type Result struct {
 	Scope    Scope
 	Text     string  // the writer's own text, at most MaxStored runes
 	Strength float64 // of the rule, 0–1; the score of Implicit
-	Standing bool    // it is said for all answers to come ("from now on", "always")
+	Standing bool    // it is meant for all later answers ("from now on", "always")
 	Hedged   bool    // "maybe", "I think"
 	Language string  // of the rules that matched: en, de
 	Domain   string
@@ -194,7 +194,7 @@ func positive(folded string, in []*language) (best found, ok bool) {
 	return best, ok
 }
 
-// minWords is how many words that mean something a correction needs to stand alone;
+// minWords is how many words that mean something a correction needs to be complete;
 // with fewer, the sentence after it belongs to it.
 const minWords = 3
 

@@ -17,7 +17,7 @@ func Fold(text string) string {
 	return strings.TrimLeft(strings.Join(strings.Fields(text), " "), "-–—*•>.,;:!\"' ")
 }
 
-// quotes are pairs of marks around what others said.
+// quotes are pairs of marks around quoted text.
 var quotes = map[rune]rune{'"': '"', '“': '”', '„': '“', '«': '»', '»': '«', '‹': '›', '`': '`'}
 
 // unquoted returns text without quoted text, code and lines that begin with ">".
@@ -41,7 +41,7 @@ func unquoted(text string) string {
 		switch {
 		case end != 0 && r == end:
 			end = 0
-			b.WriteString("x") // something stood here
+			b.WriteString("x") // replaces the quoted text
 		case end != 0:
 		case quotes[r] != 0 && closes(rest[i+utf8.RuneLen(r):], quotes[r]):
 			end = quotes[r]

@@ -19,7 +19,7 @@ type Note struct {
 	Covers string // the id of the last message that it covers
 }
 
-// A Turn is what an answered turn adds to what was said since the last note of its model.
+// A Turn is what an answered turn adds to the conversation since the last note of its model.
 type Turn struct {
 	Session, Model, Bot string
 	User                int64
@@ -50,7 +50,7 @@ type Coverage struct {
 	Messages int       `json:"messages_since"`
 	Tokens   int64     `json:"tokens_since"`
 	Thread   int       `json:"thread_number"`
-	Covered  bool      `json:"covered"`                 // nothing was said since the last backup
+	Covered  bool      `json:"covered"`                 // nothing was written since the last backup
 	Last     time.Time `json:"last_backup_at,omitzero"` // zero: there is none
 	Due      string    `json:"due,omitempty"`           // the trigger of a backup that waits to be written
 	Failures int       `json:"failures"`                // in a row

@@ -10,12 +10,12 @@ import (
 	"gatehouse/core/memory/detect"
 )
 
-// A Worth is what is known of a correction when it is said.
+// A Worth is what is known of a correction when it is made.
 type Worth struct {
 	Strength  float64 // of the rule that found it
 	Reuse     float64 // how likely it is of use again
 	Project   float64 // how much it concerns what is being worked on
-	Explicit  float64 // how expressly it was said to be remembered
+	Explicit  float64 // how expressly the user asked to remember it
 	Severity  float64 // what it would cost to ignore it
 	Ambiguity float64 // how unclear it is without its conversation
 }

@@ -12,7 +12,7 @@ import (
 // An Entry is a correction as it is selected.
 type Entry struct {
 	Key        string // the caller's
-	Text       string // as it will stand in the prompt: its length is its cost
+	Text       string // as it is written in the prompt: its length is its cost
 	Words      string // what it is found by
 	Type       detect.Type
 	Class      Class

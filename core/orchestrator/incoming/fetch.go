@@ -103,7 +103,7 @@ func (r *Reader) heardVoice(ctx context.Context, f core.File) (said core.Block, 
 	return core.Block{Type: "text", Text: text}, true
 }
 
-// transcribed returns what is said in a recording, or why there is no text.
+// transcribed returns the text of a recording, or why there is no text.
 func (r *Reader) transcribed(ctx context.Context, f core.File) (text, why string) {
 	text, err := r.Hear(ctx, r.User, f, r.Heard)
 	if text = strings.TrimSpace(text); err == nil && text != "" {

@@ -25,8 +25,8 @@ func mapFile(f *os.File, size int) ([]byte, error) {
 	return b, failed
 }
 
-// store copies b into the mapped file. It returns an error where the file no longer has
-// the place.
+// store copies b into the mapped file. It returns an error where the file has become
+// too short for it.
 func store(mapped, b []byte) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {

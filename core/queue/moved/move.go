@@ -19,7 +19,7 @@ type row struct {
 }
 
 // Move gives the unfinished messages of a chat its new id. It returns the lanes that have
-// work now, and which of them are control lanes. Messages stay in the lane of the old id
+// work now; the value is true for control lanes. Messages stay in the lane of the old id
 // while one of them, or an API request in the same conversation, is being answered, and
 // later ones join them. Edits become new messages and answers quote nothing: ids of
 // messages do not move along.

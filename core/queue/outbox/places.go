@@ -2,7 +2,7 @@ package outbox
 
 import "context"
 
-// maxAtOnce is how many sends of one bot are made at once: as many as there are
+// maxAtOnce is how many sends of one bot are made at once: the number of
 // connections that a connector keeps. Rows are marked sending only for these; what
 // waits longer is ready, and no crash makes its outcome unknown.
 const maxAtOnce = 256

@@ -80,7 +80,7 @@ func program(name string) string {
 	return ""
 }
 
-// cgroupManagers returns which of podman's ways to make control groups to try.
+// cgroupManagers returns podman's ways to make control groups, in the order to try.
 func cgroupManagers() []string {
 	if _, err := os.Stat("/run/systemd/system"); err == nil {
 		return []string{"systemd", "cgroupfs"}

@@ -170,7 +170,7 @@ func Every(rule string, now time.Time, zone *time.Location) (Time, error) {
 		return Time{}, unclear()
 	}
 	t := Time{Due: r.Next(now), Rule: r.String(), Zone: zone.String()}
-	for next, i := t.Due, 0; i < 5; i++ { // as many as show a rule that applies often
+	for next, i := t.Due, 0; i < 5; i++ { // enough to recognize a rule that applies often
 		after := r.Next(next)
 		if !after.IsZero() && after.Sub(next) < shortest {
 			return Time{}, texts.Error(core.Invalid, "remind_often")

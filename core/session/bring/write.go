@@ -108,7 +108,7 @@ func (w *writer) message(ctx context.Context, p *foreign.Placed) error {
 	parent := w.ids[p.Parent]
 	m := transcript.Message{Role: p.Role, Model: modelOf(p.Model), Blocks: w.blocks(p.Blocks)}
 	if m.Role == "user" {
-		m.Author = &transcript.Author{} // its text is the user's: it has no framing of ours to be read
+		m.Author = &transcript.Author{} // its text is the user's: it has no framing of the gateway to be read
 	}
 	e := transcript.Entry{ID: w.lineID(p.ID), Side: p.Side, At: p.At}
 	if len(p.Files) > 0 {

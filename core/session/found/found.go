@@ -21,11 +21,11 @@ type Sessions interface {
 type Source struct{ Sessions Sessions }
 
 const (
-	mostRounds = 4  // pages of the sessions' search for one page of ours, where times are asked for
+	mostRounds = 4  // pages of the sessions' search for one page of hits, where times are asked for
 	mostMarks  = 32 // of one excerpt
 )
 
-// Find returns conversations of the reader up to their trust, or all of theirs with
+// Find returns conversations of the reader up to their trust, or all of the reader with
 // r.AnyTrust, or all of all users with r.Everyone, the newest hit first. Without words it
 // returns those that have all tags. A conversation is in no directory: where q asks for one,
 // there are none.
@@ -68,7 +68,7 @@ func filterOf(q search.Asked, r search.Reader) (session.Filter, bool) {
 	if q.Folder != "" || r.User == 0 && !r.Everyone {
 		return f, false
 	}
-	if !r.Everyone && !r.AnyTrust { // a turn does not learn what was said at a higher trust
+	if !r.Everyone && !r.AnyTrust { // a turn does not read what was written at a higher trust
 		for t := core.Sandboxed; t <= r.Trust; t++ {
 			f.Trusts = append(f.Trusts, t)
 		}

@@ -27,7 +27,7 @@ type Meaning struct {
 
 const (
 	candidates = 600    // chunks whose vectors are compared exactly
-	spare      = 4      // times as many are chosen by their signs: conditions drop some
+	spare      = 4      // factor of candidates that are chosen by their signs: conditions drop some
 	mostOnly   = 10_000 // chunks that meet tags and times; where there are more, candidates are chosen among all
 )
 

@@ -25,7 +25,7 @@ type Options struct {
 	Sessions *session.Store
 	Log      *slog.Logger
 
-	// Owner reports whether the user that a sidecar names is one whom the
+	// Owner reports whether the user that a sidecar names is one that the
 	// database knows, and is still the same: ids are given again in a new
 	// database, so the user must not be younger than the session. Nil: only
 	// the operator is known. A session without an owner becomes the

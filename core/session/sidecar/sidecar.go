@@ -1,5 +1,5 @@
 // Package sidecar keeps a JSON file in the vault for every session, with what the
-// database knows of it besides its messages, so that a lost database can be rebuilt.
+// database knows of it other than its messages, so that a lost database can be rebuilt.
 package sidecar
 
 import (

@@ -142,7 +142,7 @@ func (s *Side) prepare(ctx context.Context, c *sql.Conn) error {
 	return nil
 }
 
-// emptyHint says how to empty the database.
+// emptyHint explains how to empty the database.
 func (s *Side) emptyHint() string {
 	if s.engine == migrations.SQLite {
 		return "move the file away, with those that end in -wal and -shm, or name another place (GATEHOUSE_DATABASE_URL)"

@@ -23,7 +23,7 @@ type writer struct {
 	engine migrations.Engine
 	table  table
 	limit  int    // rows of a batch
-	full   string // the statement for as many
+	full   string // the statement for limit rows
 	words  bool   // texts get spaces around them (store.Tx.Words)
 
 	rows [][]any

@@ -77,8 +77,8 @@ func (p *boolPlan) Encode(value any, buf []byte) ([]byte, error) {
 	return p.next.Encode(asInt(b), buf)
 }
 
-// Storable puts U+FFFD for what PostgreSQL cannot store in a text: zero bytes and what is
-// not UTF-8. The same argument finds it again.
+// Storable replaces what PostgreSQL cannot store in a text, zero bytes and invalid UTF-8,
+// with U+FFFD. The same argument finds it again.
 func Storable(args []any) []any {
 	var made []any
 	for i, a := range args {
@@ -147,7 +147,7 @@ func config(dsn string, readOnly bool) (*pgx.ConnConfig, error) {
 }
 
 // Check returns an error for a schema that is not this program's: with a newer
-// version than newest, or with tables and no version of ours. An empty one is fine.
+// version than newest, or with tables and no version of this program. An empty one is fine.
 func Check(ctx context.Context, db *sqlx.DB, version, baseline, newest int64) error {
 	if version > newest {
 		return core.Errorf(core.Invalid, "the database is newer (version %d) than this program (version %d): use the newer program, or restore a backup", version, newest)

@@ -63,7 +63,7 @@ var unseen = map[atom.Atom]bool{
 	atom.Object: true, atom.Canvas: true, atom.Math: true, atom.Select: true, atom.Datalist: true,
 }
 
-// apart is how many line ends stand around an element.
+// apart is how many line ends are around an element.
 var apart = map[atom.Atom]int{
 	atom.P: 2, atom.Div: 1, atom.Section: 2, atom.Article: 2, atom.Header: 2, atom.Footer: 2, atom.Nav: 2, atom.Main: 2, atom.Aside: 2,
 	atom.H1: 2, atom.H2: 2, atom.H3: 2, atom.H4: 2, atom.H5: 2, atom.H6: 2, atom.Table: 2, atom.Tr: 1, atom.Caption: 1,

@@ -99,7 +99,7 @@ func (c *counter) folder(name string, depth int) error {
 			}
 		}
 	}
-	_ = dir.Close() // before the next ones: as many are open as directories are nested
+	_ = dir.Close() // before the next ones: else one stays open for each level of nesting
 	if !errors.Is(err, io.EOF) {
 		return err
 	}

@@ -255,7 +255,7 @@ func (ts *tools) take(raw *sdk.Tool) {
 	ts.list = append(ts.list, listed{raw.Name, x})
 }
 
-// about returns a description whose origin is said: it is the server's own.
+// about returns a description that names its origin: it is the server's own.
 func about(s *entry.Server, raw *sdk.Tool) string {
 	text := raw.Description
 	if strings.TrimSpace(text) == "" {

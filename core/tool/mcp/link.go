@@ -17,7 +17,7 @@ import (
 	"gatehouse/core/tool/mcp/program"
 )
 
-// A key is whom a connection serves: below full trust no one shares one with
+// A key is the user or run that a connection serves: below full trust no one shares one with
 // anyone else, and a program serves one run.
 type key struct {
 	short string
@@ -292,7 +292,7 @@ func isClosed(err error) bool {
 func (v *Servers) connect(ctx context.Context, l *link, t *tool.Turn) (release func(), err error) {
 	release = func() {}
 	c := sdk.NewClient(&sdk.Implementation{Name: "gatehouse", Version: v.o.Version}, &sdk.ClientOptions{
-		Capabilities:                &sdk.ClientCapabilities{}, // nothing of ours is offered to a server
+		Capabilities:                &sdk.ClientCapabilities{}, // a server is offered nothing
 		MultiRoundTrip:              &sdk.MultiRoundTripOptions{Disabled: true},
 		ProgressNotificationHandler: l.progress.tell,
 		ToolListChangedHandler:      func(context.Context, *sdk.ToolListChangedRequest) { v.forget(l) },

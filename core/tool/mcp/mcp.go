@@ -56,7 +56,7 @@ type Options struct {
 	// release once the program runs, or will never. Nil, like a nil Box: no
 	// programs below full trust.
 	Room func(ctx context.Context, t *tool.Turn) (spec sandbox.Spec, release func(), err error)
-	// Leave deletes what Room made for a run of ours; nil: nothing is left.
+	// Leave deletes what Room made for a run; nil: nothing is left.
 	Leave func(run string)
 	// Still keeps everyone below full trust from writing files that they must
 	// not write until release, and returns once none is left; nil: no one could.

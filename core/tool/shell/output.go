@@ -56,7 +56,7 @@ func (o *output) add(b []byte) {
 	}
 }
 
-// show tells the last line, now and then.
+// show reports the last line, at intervals.
 func (o *output) show(b []byte) {
 	now := o.clock.Now()
 	if o.progress == nil || now.Sub(o.told) < progressEvery && !o.told.IsZero() {

@@ -223,7 +223,7 @@ func (s *sweeper) entry(at place, depth int) (p pending, ok bool) {
 }
 
 // arrived reports whether someone who may write a file wrote it while the command ran, or
-// files in a directory. What else is in the directory is checked by itself. A file of two
+// files in a directory. What else is in the directory is checked separately. A file of two
 // names is not the one that was written alone: a later command could write it by the other.
 func (s *sweeper) arrived(at place, info beneath.Info) bool {
 	switch {

@@ -1,5 +1,5 @@
 // Package lines reads the lines of a transcript as messages, and writes messages as lines:
-// their form, how lines hang together, and which of them a model is sent.
+// their form, how lines are linked, and what a model is sent of them.
 package lines
 
 import (

@@ -15,7 +15,7 @@ const (
 // becomes an error; the result of no call, or a second one, becomes text. messages is
 // not changed.
 func Repaired(messages []Message) []Message {
-	out := make([]Message, 0, len(messages)+1) // one is said next
+	out := make([]Message, 0, len(messages)+1) // room for one more, that may be added
 	for i := 0; i < len(messages); {
 		m := messages[i]
 		i++

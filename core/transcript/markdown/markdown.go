@@ -1,4 +1,4 @@
-// Package markdown writes conversations as Markdown, for people.
+// Package markdown writes conversations as Markdown, for readers.
 package markdown
 
 import (

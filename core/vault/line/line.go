@@ -23,7 +23,7 @@ type Line struct {
 	Author      json.RawMessage `json:"author,omitempty"`    // ours: who wrote it, for display
 	UUID        string          `json:"uuid"`
 	Timestamp   string          `json:"timestamp"`
-	IsAPIError  bool            `json:"isApiErrorMessage,omitempty"` // of the CLI or of ours, not of the model
+	IsAPIError  bool            `json:"isApiErrorMessage,omitempty"` // of the CLI or the gateway, not of the model
 	Refused     []string        `json:"refused,omitempty"`           // ours: the lines that the model's provider refused
 	ParentCall  string          `json:"parentToolUseID,omitempty"`   // of a side chain: the call of Task that began it
 }

@@ -150,7 +150,7 @@ func (c *Client) Close() error {
 	return err
 }
 
-// Once brings both sides together and returns what it has done, also beside an error.
+// Once brings both sides together and returns what it has done, also with an error.
 func (c *Client) Once(ctx context.Context) (Report, error) {
 	c.r = Report{}
 	waits := 0

@@ -108,7 +108,7 @@ func (l *later) Unwrap() error { return l.error }
 // maxAfter limits how long a server has the client wait.
 const maxAfter = time.Minute
 
-// orLater returns err, or a *later where the server says when to come back.
+// orLater returns err, or a *later where the server has set a time for the retry.
 func orLater(res *http.Response, err error) error {
 	if res.StatusCode != http.StatusTooManyRequests && res.StatusCode != http.StatusServiceUnavailable {
 		return err

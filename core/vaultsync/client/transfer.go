@@ -231,7 +231,7 @@ func (c *Client) write(form *multipart.Writer, name string, sent map[string]stri
 	return err
 }
 
-// took notes that the server has what was sent, in the file itself or beside it.
+// took notes that the server has what was sent, in the file itself or next to it.
 func (c *Client) took(done wire.Done, sent string) {
 	k := c.state.of(done.Path)
 	k.Base, k.Remote = sent, done.Hash

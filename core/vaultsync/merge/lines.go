@@ -1,6 +1,6 @@
 // Package merge brings two versions of a text together that were edited from one base:
 // by lines, and day files of journals entry by entry. It reads no file. What either side
-// wrote is in the result, or the caller is told that it has to keep both.
+// wrote is in the result, or the caller learns that it has to keep both.
 package merge
 
 import (

@@ -42,7 +42,7 @@ type Converter interface {
 	Convert(ctx context.Context, r io.Reader) (io.ReadCloser, error)
 }
 
-// Open returns the recording in r, whose format its first bytes tell. With a nil
+// Open returns the recording in r, in the format that its first bytes show. With a nil
 // Converter other formats are ErrUnknown. r is read until the Recording is closed;
 // more than MaxBytes of it are ErrTooLarge, more than voice.MaxLength of sound
 // voice.ErrTooLong.

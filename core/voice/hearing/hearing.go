@@ -117,7 +117,7 @@ func (a *asker) count(e voice.Event) {
 	}
 }
 
-// Hear returns what is said in the recording f of the vault, "" for nothing, for a user. show,
+// Hear returns the text of the recording f of the vault, "" for silence, for a user. show,
 // if not nil, is called with the text so far when it grows. An error that is not
 // the context's is a *voice.Fault.
 func (h *Hearer) Hear(ctx context.Context, user int64, f core.File, show func(string)) (text string, err error) {

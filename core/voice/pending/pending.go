@@ -192,7 +192,7 @@ func (s *Store) later(ctx context.Context, w row) error {
 	})
 }
 
-// by is who the audit log says edited the entry.
+// by is the editor of the entry in the audit log.
 var by = core.Actor{Via: "upkeep"}
 
 // one transcribes a recording; false if it is dropped. An error is about the engine.

@@ -17,7 +17,7 @@ import (
 	"gatehouse/web/fields"
 )
 
-// maxBody is the largest body: as many chunks as one call adds, in JSON.
+// maxBody is the largest body: the chunks of one call, in JSON.
 const maxBody = 1 << 20
 
 // An Index keeps passages (document.Store).

@@ -1,4 +1,4 @@
-// Package projects serves a person's projects.
+// Package projects serves a user's projects.
 package projects
 
 import (

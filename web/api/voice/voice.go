@@ -143,7 +143,7 @@ type message struct {
 }
 
 // messages reads until the connection ends or serve has ended: a Read that is
-// cancelled would end the connection before it is told why.
+// cancelled would end the connection before the reason is sent.
 func (c *client) messages(ended <-chan struct{}) <-chan message {
 	out := make(chan message)
 	go func() {

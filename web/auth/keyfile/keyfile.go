@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// Read returns what the file at path holds; false unless it is a regular file of ours that
-// no one else may touch.
+// Read returns the content of the file at path; false unless it is a regular file of this
+// user that no one else may access.
 func Read(path string) (string, bool) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
 	if err != nil {

@@ -44,7 +44,7 @@ const (
 	Known               // of known devices and of who is signed in: it overtakes the other
 )
 
-// ErrFull is returned by Alone when as many wait on the lane as may; FullWait is what the caller
+// ErrFull is returned by Alone when the lane is full; FullWait is how long the caller
 // is asked to wait then.
 var ErrFull = errors.New("too many sign-ins at once")
 

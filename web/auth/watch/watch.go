@@ -36,7 +36,7 @@ type Watch struct {
 	empty chan struct{} // holds a token when the last has gone
 }
 
-// New returns a Watch without callers. check returns which of all would be let in now.
+// New returns a Watch without callers. check returns those of all that would be let in now.
 func New(clock core.Clock, check func(ctx context.Context, all []*Caller) map[*Caller]bool) *Watch {
 	return &Watch{clock: clock, check: check, all: map[*Caller]struct{}{}, empty: make(chan struct{}, 1)}
 }

@@ -1,5 +1,5 @@
 // Package conversation collects the messages that a request of OpenAI's API
-// contains: system prompt, what was said before, and what is to be answered.
+// contains: system prompt, earlier messages, and the one to be answered.
 package conversation
 
 import (
@@ -18,8 +18,8 @@ const (
 	MaxText     = 100 << 10 // bytes of one message's text, and of all system messages together
 	maxPictures = 20
 	maxPicture  = 5 << 20  // bytes of one, decoded
-	maxSize     = 10 << 20 // bytes of all, as Weigh counts them: as many as a body may have
-	partSize    = 64       // bytes that are counted for a part besides its content
+	maxSize     = 10 << 20 // bytes of all, as Weigh counts them: the limit of a body
+	partSize    = 64       // bytes that are counted for a part in addition to its content
 )
 
 // Begins is in front of a conversation that the model began: providers
@@ -76,7 +76,7 @@ func (c *Conversation) System() (string, error) {
 	return text, nil
 }
 
-// Said returns what was said before the last message, and that one, which is the
+// Said returns the messages before the last one, and that one, which is the
 // user's and not empty. Empty messages before it are left out.
 func (c *Conversation) Said() (before []core.Said, last core.Said, err error) {
 	end := len(c.said) - 1

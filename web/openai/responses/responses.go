@@ -22,7 +22,7 @@ type (
 	Runs interface {
 		// Run reports whether a run has begun and ended; neither where it is unknown.
 		Run(ctx context.Context, id string) (begun, ended bool, err error)
-		// Queued reports whether the turn with this id in the inbox was stored, lately.
+		// Queued reports whether the turn with this id in the inbox was stored recently.
 		Queued(ctx context.Context, update string) (bool, error)
 		// Latest returns the newest run of a session, "" without one, and how many it has.
 		Latest(ctx context.Context, session string) (run string, of int, err error)

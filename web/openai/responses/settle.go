@@ -18,7 +18,7 @@ const (
 	haltTime = 10 * time.Second
 	// lostAfter is when a response is given up whose run was never begun.
 	lostAfter = 24 * time.Hour
-	// tidyRows is how many responses one Tidy looks at.
+	// tidyRows is how many responses one Tidy checks.
 	tidyRows = 1000
 )
 

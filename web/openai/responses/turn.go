@@ -93,7 +93,7 @@ func (a *API) answered(ctx context.Context, row response.Row) (response.Row, err
 }
 
 // branch makes t the first turn of a new session, which begins with everything that
-// was said up to the previous response.
+// was written up to the previous response.
 func (a *API) branch(ctx context.Context, user int64, q *request, t *turn) error {
 	chain, err := a.chain(ctx, user, q.Previous, t)
 	if err != nil {

@@ -32,7 +32,7 @@ const (
 	atOnce    = 4 // recordings that are held in memory, over all keys; others wait
 )
 
-// Hear returns what is said in a recording, "" for nothing; the ending of name is that of
+// Hear returns the text of a recording, "" for silence; the ending of name is that of
 // its format. An error that is not the context's is a *voice.Fault.
 type Hear func(ctx context.Context, user int64, name string, data []byte) (string, error)
 

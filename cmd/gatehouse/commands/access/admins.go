@@ -54,7 +54,7 @@ func accountRow(a account.Account) string {
 	return console.Cells(a.Name, role, a.User, password, twoStep, whenOr(a.SignedInAt, "never"))
 }
 
-// whenOr returns a time as tables show it, or what stands in place of none.
+// whenOr returns a time as tables show it, or none for the zero time.
 func whenOr(t time.Time, none string) string {
 	if t.IsZero() {
 		return none

@@ -23,7 +23,7 @@ type Connection struct {
 	close  func() error // nil: the files are not open
 }
 
-// Connect returns a connection to the gateway of the settings. An error is one of theirs.
+// Connect returns a connection to the gateway of the settings. Errors are about the settings.
 func (p *Process) Connect() (*Connection, error) {
 	cfg, err := configs.Load()
 	if err != nil {

@@ -75,7 +75,7 @@ func (b *bridge) remove(m *message, c *call) {
 }
 
 // cancel cancels the call that m cancels, if it is such a message, and reports whether that is
-// all: the gateway need not be told.
+// all: the gateway need not be notified.
 func (b *bridge) cancel(m *message, data []byte) bool {
 	var params struct {
 		ID json.RawMessage `json:"requestId"`

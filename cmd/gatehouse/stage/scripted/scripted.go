@@ -99,7 +99,7 @@ func folded(text string) string {
 	return " " + strings.Join(words, " ") + " "
 }
 
-// answerTo returns what m says, with its report.
+// answerTo returns the answer of m to text, with its report.
 func (m model) answerTo(text string) string {
 	q, ok := find(text)
 	said, domain := q.says[m.name].text, q.domain

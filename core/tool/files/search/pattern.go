@@ -84,7 +84,7 @@ func expression(g string) string {
 // ends: an element of a path ends here.
 func ends(rest string) bool { return rest == "" || strings.IndexByte("/,}", rest[0]) >= 0 }
 
-// quoted returns one byte; those of longer characters stand for themselves.
+// quoted returns one byte; those of longer characters match themselves.
 func quoted(c byte) string {
 	if c < 0x80 {
 		return regexp.QuoteMeta(string(rune(c)))

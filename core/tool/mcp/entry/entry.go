@@ -61,7 +61,7 @@ type Server struct {
 	URL       string
 	Headers   map[string]string
 	Trust     core.Trust    // the lowest that may use it; full without a mark
-	Timeout   time.Duration // of one call; 0: not said
+	Timeout   time.Duration // of one call; 0: not set
 
 	secrets []string // values that no log and no error shows
 }
