@@ -8,7 +8,10 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"syscall"
 	"time"
+
+	"gatehouse/core"
 )
 
 // Time limits of every connection. Streams and answers that wait for a run
@@ -23,6 +26,19 @@ const (
 
 // ErrStopping ends the contexts of requests that outlive the server.
 var ErrStopping = errors.New("the server is stopping")
+
+// Listen listens on the TCP address addr. When another program has it, the error is
+// core.Conflict and names the setting that addr comes from.
+func Listen(addr, setting string) (net.Listener, error) {
+	l, err := net.Listen("tcp", addr)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, core.Errorf(core.Conflict, "%s is taken by another program, maybe another gateway: stop it, or set %s to another address", addr, setting)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", addr, err)
+	}
+	return l, nil
+}
 
 // ServerOptions for NewServer; the zero value works.
 type ServerOptions struct {

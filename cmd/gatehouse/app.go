@@ -205,7 +205,9 @@ func (a *app) openVault(context.Context) (err error) {
 		return err
 	}
 	a.closing(a.vault.Close)
-	if err := a.vault.Lock(true); err != nil {
+	if err := a.vault.Lock(true); core.KindOf(err) == core.Conflict {
+		return taken{err}
+	} else if err != nil {
 		return err
 	}
 	swept, err := backup.Sweep(a.cfg.VaultPath)
@@ -226,7 +228,9 @@ func (a *app) openStore(ctx context.Context) (err error) {
 		commits.Inc()
 		group.Observe(float64(n))
 	}})
-	if err != nil {
+	if core.KindOf(err) == core.Busy {
+		return taken{err}
+	} else if err != nil {
 		return err
 	}
 	a.closing(a.db.Close)

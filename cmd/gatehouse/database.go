@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gatehouse/cmd/gatehouse/sealing"
+	"gatehouse/cmd/gatehouse/standby"
 	"gatehouse/configs"
 	"gatehouse/core"
 	"gatehouse/core/council/ledger"
@@ -96,6 +97,11 @@ func (a *app) watchDatabase(ctx context.Context) (err error) {
 	}
 	if err := carry.Finished(ctx, a.db); err != nil {
 		return err
+	}
+	if a.cfg.OnServer() {
+		if err := standby.Mark(ctx, a.db, a.vault); err != nil {
+			return err
+		}
 	}
 	if a.sealed, err = sealing.Open(ctx, a.cfg, a.db); err != nil {
 		return err

@@ -56,14 +56,19 @@ func installed(t *testing.T, name string) string {
 // word replaced; a word that is not there exactly once fails the test.
 func recipe(t *testing.T, language string, replace ...string) string {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/deployment.md")
+	return recipeIn(t, "deployment", language, replace...)
+}
+
+func recipeIn(t *testing.T, doc, language string, replace ...string) string {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/" + doc + ".md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, block, ok := strings.Cut(string(page), "\n```"+language+"\n")
 	block, _, end := strings.Cut(block, "\n```\n")
 	if !ok || !end {
-		t.Fatalf("docs/deployment.md has no %s recipe", language)
+		t.Fatalf("docs/%s.md has no %s recipe", doc, language)
 	}
 	for i := 0; i < len(replace); i += 2 {
 		if strings.Count(block, replace[i]) != 1 {

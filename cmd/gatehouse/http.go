@@ -43,7 +43,6 @@ import (
 	apiimports "gatehouse/web/api/imports"
 	"gatehouse/web/api/passages"
 	"gatehouse/web/api/projects"
-	"gatehouse/web/api/turns"
 	"gatehouse/web/auth"
 	"gatehouse/web/openai/answer"
 	"gatehouse/web/static"
@@ -55,7 +54,7 @@ func callerIsLocal(r *http.Request) bool { return web.From(r.Context()).Local }
 
 // handlers returns everything that the main listener serves, behind every check,
 // and what the command line's socket serves.
-func (a *app) handlers(inbox turns.Inbox) (public, private http.Handler, err error) {
+func (a *app) handlers(inbox closedInbox) (public, private http.Handler, err error) {
 	see := a.views()
 	metrics, log := web.NewMetrics(a.reg), see.Log()
 	door := auth.NewDoor(a.keys, a.admins, auth.DoorOptions{Clock: a.clock, Localhost: a.cfg.LocalhostAccess == "chat", Local: callerIsLocal, Address: callerKey})
@@ -70,6 +69,7 @@ func (a *app) handlers(inbox turns.Inbox) (public, private http.Handler, err err
 		Keys: see.Keys(), Audit: log, Figures: log, Mail: a.unasked(), Imports: apiimports.Options{Imports: a.imports, Reports: a.imports, Temp: a.vault.Unnamed, Intake: a.intake},
 		Gatherer: a.reg, Clock: a.clock, Log: a.log, Metrics: metrics,
 		Checks: []health.Check{
+			{Name: "serving", Func: inbox.Open},
 			{Name: "database", Func: a.db.Check},
 			{Name: "database file", Func: a.file.Look},
 			{Name: "queue", Func: func(ctx context.Context) error { _, err := a.inspect.Depths(ctx); return err }},
@@ -112,7 +112,7 @@ func (a *app) socketHandler(programs, agents http.Handler) http.Handler {
 func openFiles(ctx context.Context, cfg *configs.Config) (h http.Handler, end func() error, err error) {
 	a, err := build(ctx, cfg, slog.New(slog.DiscardHandler), core.System{})
 	if err == nil {
-		_, h, err = a.handlers(a.queue)
+		_, h, err = a.handlers(closedInbox{ctx, a.queue})
 	}
 	return h, a.Close, err
 }

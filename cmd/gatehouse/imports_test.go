@@ -75,6 +75,7 @@ cmd/gatehouse/secrets: configs
 cmd/gatehouse/setup: cmd/gatehouse/doctor cmd/gatehouse/fleet configs configs/values connectors/discord connectors/telegram core
 cmd/gatehouse/stage: cmd/gatehouse/phones cmd/gatehouse/stage/scripted configs configs/values connectors/discord/discordtest connectors/telegram/telegramtest core core/vault
 cmd/gatehouse/stage/scripted:  # the models of the demo's council
+cmd/gatehouse/standby: configs core core/sealed/columns core/store core/store/postgres core/vault web web/api/health
 cmd/gatehouse/speech: configs core/llm/transcribe core/sandbox core/vault core/voice core/voice/hearing core/voice/program
 cmd/gatehouse/unasked: core core/orchestrator core/queue/outbox core/session core/store pairing/people web/api/bots
 cmd/gatehouse/views: admin/chats admin/find admin/page admin/settings cmd/gatehouse/fleet cmd/gatehouse/library configs/values core core/agent core/ask core/backup/directory core/bus core/dispatch core/erasure/tasks core/importer core/jobs core/orchestrator core/permission/guard core/queue core/queue/inspect core/runs core/session core/store core/texts core/transcript core/usage pairing pairing/people web/api/permissions web/api/sessions web/api/turns web/auth

@@ -9,7 +9,6 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"gatehouse/cmd/gatehouse/control"
@@ -18,6 +17,7 @@ import (
 	"gatehouse/cmd/gatehouse/restore"
 	"gatehouse/cmd/gatehouse/sealing"
 	"gatehouse/cmd/gatehouse/secrets"
+	"gatehouse/cmd/gatehouse/standby"
 	"gatehouse/configs"
 	"gatehouse/core"
 	"gatehouse/web"
@@ -26,6 +26,7 @@ import (
 type serveCmd struct {
 	New            bool `help:"Begin with an empty database although the vault has conversations."`
 	LostContentKey bool `help:"Delete the texts of the database that are encrypted with a key that is lost."`
+	Standby        bool `help:"While another gateway has the vault and the database, wait, and take its place when it ends."`
 }
 
 func (c *serveCmd) Help() string {
@@ -37,6 +38,28 @@ func (c *serveCmd) Run(p *process) error {
 	if err != nil {
 		return err
 	}
+	if !c.Standby {
+		return c.serve(p, cfg)
+	}
+	for {
+		if err := standby.Wait(p.Context, cfg, logs.New(p.Stderr, cfg, p.Terminal)); err != nil {
+			return unlessEnded(p.Context, err)
+		}
+		if cfg, err = configs.LoadAll(); err != nil { // it may have waited for days
+			return err
+		}
+		if err = c.serve(p, cfg); !errors.As(err, new(taken)) {
+			return err
+		}
+	}
+}
+
+// taken is an error of the start: another gateway has the vault or the database.
+type taken struct{ error }
+
+func (t taken) Unwrap() error { return t.error }
+
+func (c *serveCmd) serve(p *process, cfg *configs.Config) error {
 	if err := restore.Resume(cfg, logs.New(p.Stderr, cfg, p.Terminal)); err != nil {
 		return err
 	}
@@ -219,12 +242,9 @@ func (a *app) listen(ctx context.Context) (out []listening, err error) {
 		}
 	}()
 	add := func(addr, setting string, h http.Handler) error {
-		l, err := net.Listen("tcp", addr)
-		if errors.Is(err, syscall.EADDRINUSE) {
-			return core.Errorf(core.Conflict, "%s is taken by another program, maybe another gateway: stop it, or set %s to another address", addr, setting)
-		}
+		l, err := web.Listen(addr, setting)
 		if err != nil {
-			return fmt.Errorf("listen on %s: %w", addr, err)
+			return err
 		}
 		out = append(out, listening{l, web.NewServer(h, web.ServerOptions{Log: a.log, Grace: 5 * time.Second})})
 		return nil
@@ -263,9 +283,17 @@ type closedInbox struct {
 	}
 }
 
-func (c closedInbox) Put(ctx context.Context, page []core.Inbound, cursor *core.Cursor) error {
+// Open is an error while the gateway stops.
+func (c closedInbox) Open(context.Context) error {
 	if c.ctx.Err() != nil {
 		return core.Errorf(core.Busy, "the gateway is stopping: try again when it is back")
+	}
+	return nil
+}
+
+func (c closedInbox) Put(ctx context.Context, page []core.Inbound, cursor *core.Cursor) error {
+	if err := c.Open(ctx); err != nil {
+		return err
 	}
 	return c.inbox.Put(ctx, page, cursor)
 }

@@ -25,20 +25,45 @@ type Column struct {
 	Words func(ctx context.Context, tx *store.Tx, row, text string) error
 }
 
-// inUse is the key of the metadata with the ids of the keys that rows may be encrypted
+// InUse is the key of the metadata with the ids of the keys that rows may be encrypted
 // with, as a JSON list.
-const inUse = "content_keys"
+const InUse = "content_keys"
 
 // Recorded returns the ids of the keys that rows of the database may be encrypted with.
 func Recorded(ctx context.Context, q store.Queryer) (ids []string, err error) {
-	text, _, err := store.Metadata(ctx, q, inUse)
-	if err != nil || text == "" {
+	text, _, err := store.Metadata(ctx, q, InUse)
+	if err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal([]byte(text), &ids); err != nil {
-		return nil, fmt.Errorf("read the metadata %s: %w", inUse, err)
+	return parse(text)
+}
+
+func parse(recorded string) (ids []string, err error) {
+	if recorded == "" {
+		return nil, nil
+	}
+	if err := json.Unmarshal([]byte(recorded), &ids); err != nil {
+		return nil, fmt.Errorf("read the metadata %s: %w", InUse, err)
 	}
 	return ids, nil
+}
+
+// Complete returns core.Invalid if a key file lacks a key of recorded, which is the value
+// of the metadata InUse. setting is the name of the setting with the file's path.
+func Complete(recorded, file, setting string) error {
+	ids, err := parse(recorded)
+	if err != nil || len(ids) == 0 {
+		return err
+	}
+	box, err := sealed.Open(file)
+	if err != nil && !errors.Is(err, sealed.ErrMissing) {
+		return err
+	}
+	lacks := slices.DeleteFunc(ids, func(id string) bool { return box != nil && box.Has(id) })
+	if len(lacks) == 0 {
+		return nil
+	}
+	return core.Errorf(core.Invalid, "the database is encrypted with the key %s, which %s lacks: copy the file from the gateway that serves, or set %s to where it is", list(lacks), file, setting)
 }
 
 func record(ctx context.Context, tx *store.Tx, ids []string) error {
@@ -46,7 +71,7 @@ func record(ctx context.Context, tx *store.Tx, ids []string) error {
 	if err != nil {
 		return err
 	}
-	return store.SetMetadata(ctx, tx, inUse, string(text))
+	return store.SetMetadata(ctx, tx, InUse, string(text))
 }
 
 // Used returns those of the recorded keys with which at least one row is encrypted.

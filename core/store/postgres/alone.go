@@ -41,7 +41,8 @@ func Lock(ctx context.Context, conn *sqlx.Conn, wait time.Duration) error {
 			return err
 		}
 		if time.Since(begun) >= wait {
-			return core.Errorf(core.Busy, "another gateway uses this database%s: stop it, or give this gateway a schema of its own (search_path)", holder(ctx, conn))
+			who, _ := holder(ctx, conn) // "" where the server does not tell
+			return core.Errorf(core.Busy, "another gateway uses this database%s: stop it, or give this gateway a schema of its own (search_path)", who)
 		}
 		if !core.Sleep(ctx, core.System{}, lockPause) {
 			return ctx.Err()
@@ -49,22 +50,25 @@ func Lock(ctx context.Context, conn *sqlx.Conn, wait time.Duration) error {
 	}
 }
 
-// holder returns where the session that has the lock comes from, in parentheses; "" if the
-// server does not tell.
-func holder(ctx context.Context, conn *sqlx.Conn) string {
-	var text string
-	_ = conn.GetContext(ctx, &text, `SELECT ' (process ' || l.pid || ' of the server, from ' || coalesce(host(a.client_addr), 'the same machine') ||
+// holder returns where the session that has the lock comes from, in parentheses; "" if none
+// has it.
+func holder(ctx context.Context, q sqlx.QueryerContext) (text string, err error) {
+	err = sqlx.GetContext(ctx, q, &text, `SELECT ' (process ' || l.pid || ' of the server, from ' || coalesce(host(a.client_addr), 'the same machine') ||
 		', since ' || to_char(a.backend_start AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS') || ' UTC)'
 		FROM pg_locks AS l JOIN pg_stat_activity AS a ON a.pid = l.pid
 		WHERE l.locktype = 'advisory' AND l.granted AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
 			AND (l.classid::bigint << 32) + l.objid::bigint = `+LockKey+` LIMIT 1`)
-	return text
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return text, err
 }
 
 // A Found is what Look found in a database on a server.
 type Found struct {
 	Version  int64             // of the newest migration; 0: the schema is empty
 	Server   string            // of the server, such as 15.18
+	Holder   string            // where the gateway is that has the lock, in parentheses; "": none has
 	Metadata map[string]string // of the keys that were asked for
 }
 
@@ -81,6 +85,9 @@ func Look(ctx context.Context, dsn, password string, keys ...string) (found Foun
 	}
 	if err := db.GetContext(ctx, new(string), schema); err != nil {
 		return found, noSchema(err)
+	}
+	if found.Holder, err = holder(ctx, db); err != nil {
+		return found, err
 	}
 	var ours bool
 	if err := db.GetContext(ctx, &ours, `SELECT to_regclass('schema_version') IS NOT NULL`); err != nil {
