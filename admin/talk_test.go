@@ -23,10 +23,12 @@ import (
 	"testing"
 	"time"
 
+	"gatehouse/admin"
 	"gatehouse/admin/chats"
 	"gatehouse/core"
 	"gatehouse/core/ask"
 	"gatehouse/core/attach"
+	"gatehouse/core/attach/content"
 	"gatehouse/core/coretest"
 	"gatehouse/core/session"
 	"gatehouse/core/transcript"
@@ -244,6 +246,28 @@ func TestPicturesThatCameAlongAreShownSmallAndOpenWhole(t *testing.T) {
 	}
 	if a := s.get(strings.Replace(html.UnescapeString(m[1]), id, w.mine, 1)); a.status != http.StatusNotFound {
 		t.Errorf("through another conversation: status %d", a.status)
+	}
+}
+
+func TestWhatWasReadOfAFileIsShownBesideItsMessage(t *testing.T) {
+	asked := 0
+	s := newSite(t, nil, func(o *admin.Options) {
+		o.Chats.Read = func(_ context.Context, session string, runs ...string) ([]attach.Read, error) {
+			if asked++; len(runs) != 1 || runs[0] != "rq" {
+				return nil, nil
+			}
+			return []attach.Read{{Name: "minutes<b>.pdf", Run: "rq", Content: content.Content{Pages: 12, Words: 4021, Truncated: true, Preview: "Minutes of <i>May</i>"}}, {Name: "note.txt", Run: "rq", Content: content.Content{Words: 1}}}, nil
+		}
+	}).enter()
+	w := s.world
+	w.full()
+	id := w.talk(session.Ref{Address: core.Address{Bot: "telegram", Chat: "files"}, User: 2, Trust: core.Vault, Source: "telegram"}, "Files", "rq",
+		transcript.Message{Role: "user", Blocks: []core.Block{text("What was decided?")}},
+		transcript.Message{Role: "assistant", Model: "m", Blocks: []core.Block{text("Nothing.")}})
+	page := s.get("/admin/chats/" + id)
+	page.has(t, "<bdi>minutes&lt;b&gt;.pdf</bdi> <small>12 pages, 4,021 words</small>", "The model was given a part", "Minutes of &lt;i&gt;May&lt;/i&gt;", "<bdi>note.txt</bdi> <small>1 word</small></li>")
+	if n := strings.Count(page.body, `aria-label="Files that were read"`); n != 1 || asked != 1 {
+		t.Errorf("the files are shown %d times, and were read %d times", n, asked)
 	}
 }
 

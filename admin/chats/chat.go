@@ -70,6 +70,7 @@ type said struct {
 	Fail  *failure // of "failed"
 	Day   string   // of the first message of a day, in UTC
 	Limit bool     // an answer that was cut at the model's output limit
+	Read  []read   // of a user's message
 }
 
 // A saidPart is text, thinking, a tool call with its result, or files.
@@ -169,6 +170,9 @@ func (p *Pages) transcript(ctx context.Context, b *chatBody, before string) {
 		}
 		b.Cut = found.Cut && !found.More
 		if err != nil {
+			return list, err
+		}
+		if err := p.reads(ctx, b.ID, list); err != nil {
 			return list, err
 		}
 		list, err = p.failures(ctx, b, list, before == "")

@@ -10,6 +10,7 @@ import (
 	"html/template"
 	"time"
 
+	"gatehouse/admin/chats/thumb"
 	"gatehouse/admin/page"
 	"gatehouse/core"
 	"gatehouse/core/ask"
@@ -143,8 +144,11 @@ type Options struct {
 	// Retry has the message of a run, the newest of its conversation, answered again,
 	// once for each run: core.Conflict if that was asked already, or cannot be. nil:
 	// not offered.
-	Retry     func(ctx context.Context, run string, by core.Actor) error
-	Logs      bool      // the owner's conversations are logged, unless that is switched off
+	Retry func(ctx context.Context, run string, by core.Actor) error
+	Logs  bool // the owner's conversations are logged, unless that is switched off
+	// Read returns the files of a conversation that were read for one of the runs
+	// (attach.Ledger.ReadFor); nil: what was read of them is not shown.
+	Read      func(ctx context.Context, session string, runs ...string) ([]attach.Read, error)
 	Files     Files     // nil: nothing can be attached there
 	Speech    bool      // speech is transcribed there (GET /api/voice)
 	Questions Questions // nil: what a model asks the operator is not answered there
@@ -182,10 +186,10 @@ func (o *Options) Exist() bool {
 
 // Pages are the pages of this package.
 type Pages struct {
-	frame   *page.Frame
-	o       Options
-	links   Links
-	drawing chan struct{} // one for the picture that is made small
+	frame  *page.Frame
+	o      Options
+	links  Links
+	thumbs *thumb.Maker
 }
 
 //go:embed templates/*.html
@@ -193,7 +197,7 @@ var files embed.FS
 
 // New registers the pages with f.
 func New(f *page.Frame, o Options, l Links) *Pages {
-	p := &Pages{frame: f, o: o, links: l, drawing: make(chan struct{}, 1)}
+	p := &Pages{frame: f, o: o, links: l, thumbs: thumb.New()}
 	f.Templates(files, template.FuncMap{
 		"chat":     URL,
 		"clock":    func(t time.Time) string { return t.UTC().Format("15:04 UTC") },

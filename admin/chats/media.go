@@ -1,29 +1,22 @@
 package chats
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"image"
-	"image/color"
-	_ "image/gif" // a picture's size is read whichever of these it is
-	"image/jpeg"
-	_ "image/png"
 	"mime"
 	"net/http"
 	"net/url"
 	"strconv"
 
+	"gatehouse/admin/chats/thumb"
 	"gatehouse/core"
 	"gatehouse/core/session"
 	"gatehouse/core/transcript"
 )
 
 const (
-	thumbSide = 160        // pixels of a small picture's longer side
-	maxPixels = 16_000_000 // of one that is made small: 64 MB while it is
-	maxThumbs = 8          // on a page; the others are links
-	findIn    = 200        // messages in which the newest are looked for
+	maxThumbs = 8   // on a page; the others are links
+	findIn    = 200 // messages in which the newest are looked for
 )
 
 // An attached is a file that came with a message, as the transcript holds it.
@@ -50,24 +43,14 @@ func attachedOf(media []core.Media, first int, at url.Values, id string) (list [
 				q[k] = v
 			}
 			a.URL = URL(id) + "/file?" + q.Encode()
-			if c, _, err := image.DecodeConfig(bytes.NewReader(m.Data)); err == nil && c.Width > 0 && c.Height > 0 && c.Width <= maxPixels/c.Height {
+			if wide, high, ok := thumb.Size(m.Data); ok {
 				q.Set("small", "1")
-				a.Thumb = URL(id) + "/file?" + q.Encode()
-				a.Wide, a.High = small(c.Width, c.Height)
+				a.Thumb, a.Wide, a.High = URL(id)+"/file?"+q.Encode(), wide, high
 			}
 		}
 		list = append(list, a)
 	}
 	return list
-}
-
-// small returns the size of a thumbnail.
-func small(w, h int) (int, int) {
-	side := max(w, h)
-	if side <= thumbSide {
-		return w, h
-	}
-	return max(1, w*thumbSide/side), max(1, h*thumbSide/side)
 }
 
 // chatFile sends one file of a message: a picture inline, a document as an
@@ -96,7 +79,13 @@ func (p *Pages) chatFile(w http.ResponseWriter, r *http.Request) error {
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox; frame-ancestors 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
 	if q.Get("small") != "" {
-		return p.thumb(ctx, w, media[n].Data)
+		small, err := p.thumbs.JPEG(ctx, media[n].Data)
+		if err != nil {
+			return err
+		}
+		h.Set("Content-Type", "image/jpeg")
+		_, _ = w.Write(small)
+		return nil
 	}
 	how := "inline"
 	if what != core.ImageMedia {
@@ -133,55 +122,4 @@ func mediaOf(m transcript.Message) (all []core.Media) {
 		all = append(all, b.Media...)
 	}
 	return all
-}
-
-// thumb writes a thumbnail; one is made at a time.
-func (p *Pages) thumb(ctx context.Context, w http.ResponseWriter, data []byte) error {
-	select {
-	case p.drawing <- struct{}{}:
-		defer func() { <-p.drawing }()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	c, _, err := image.DecodeConfig(bytes.NewReader(data))
-	if err != nil || c.Width <= 0 || c.Height <= 0 || c.Width > maxPixels/c.Height {
-		return core.Errorf(core.NotFound, "this picture is not made small")
-	}
-	from, _, err := image.Decode(bytes.NewReader(data))
-	if err != nil {
-		return core.Errorf(core.NotFound, "this picture is damaged")
-	}
-	var b bytes.Buffer
-	if err := jpeg.Encode(&b, shrink(from), &jpeg.Options{Quality: 70}); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "image/jpeg")
-	_, _ = w.Write(b.Bytes())
-	return nil
-}
-
-// shrink returns a thumbnail on white: each pixel is the mean of up to 8 by 8
-// pixels of the picture.
-func shrink(from image.Image) image.Image {
-	const most = 8
-	b := from.Bounds()
-	wide, high := small(b.Dx(), b.Dy())
-	to := image.NewRGBA(image.Rect(0, 0, wide, high))
-	for y := range high {
-		for x := range wide {
-			x0, x1 := x*b.Dx()/wide, max((x+1)*b.Dx()/wide, x*b.Dx()/wide+1)
-			y0, y1 := y*b.Dy()/high, max((y+1)*b.Dy()/high, y*b.Dy()/high+1)
-			dx, dy := max(1, (x1-x0)/most), max(1, (y1-y0)/most)
-			var r, g, bl, n uint64
-			for v := y0; v < y1; v += dy {
-				for u := x0; u < x1; u += dx {
-					cr, cg, cb, ca := from.At(b.Min.X+u, b.Min.Y+v).RGBA()
-					white := uint64(0xffff - ca)
-					r, g, bl, n = r+uint64(cr)+white, g+uint64(cg)+white, bl+uint64(cb)+white, n+1
-				}
-			}
-			to.SetRGBA(x, y, color.RGBA{uint8(r / n >> 8), uint8(g / n >> 8), uint8(bl / n >> 8), 255})
-		}
-	}
-	return to
 }

@@ -240,7 +240,7 @@ func (a *app) openStore(ctx context.Context) (err error) {
 	}
 	a.flight = flight.Open(filepath.Join(a.cfg.VaultPath, ".parachute", "sends"), databaseID(a.cfg.DatabasePath()), a.log)
 	a.closing(a.flight.Close)
-	a.ledger = attach.NewLedger(a.db, int64(a.cfg.FilesPersonMB)<<20, int64(a.cfg.FilesMB)<<20)
+	a.ledger = attach.NewLedger(a.db, a.sealed, int64(a.cfg.FilesPersonMB)<<20, int64(a.cfg.FilesMB)<<20)
 	a.files = attach.New(a.vault, a.clock, a.ledger)
 	a.reg.MustRegister(a.ledger.Gauge())
 	if a.settings, err = live.Open(ctx, a.cfg, a.db, a.log, logs.LevelOf(a.log)); err != nil {
@@ -361,7 +361,7 @@ func (a *app) joinRuns(qm *metrics.Metrics) (err error) {
 		Clock: a.clock, Log: a.log, Metrics: om, Sessions: a.sessions, Agents: a.agents,
 		Search: toolset.WebSearch, Incoming: incoming.Sources{Files: a.vault.FS(), Fetch: func(ctx context.Context, user int64, bot string, f core.File) (core.File, error) {
 			return a.incoming.Fetch(ctx, user, bot, f)
-		}, Hear: a.hear, PDF: pdf},
+		}, Hear: a.hear, PDF: pdf}, Files: a.ledger,
 		Usage: a.usage, Reserve: a.spending.reserve,
 		Model: a.models.Find, Runtime: other, Council: several, Memory: a.remembers(), Cost: a.spending.cost, MayRead: a.readable.mayRead,
 		Spend: a.spending.record, Follower: a.activity,

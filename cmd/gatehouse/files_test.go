@@ -85,6 +85,27 @@ func TestFilesOfAChatReachTheModelAndProgramsDoNot(t *testing.T) {
 	}
 }
 
+// The preview of a file is what a user wrote: it is encrypted in the database, and shown
+// in the panel to who may read the conversation.
+func TestWhatWasReadOfAFileIsShownInThePanelAndEncryptedInTheDatabase(t *testing.T) {
+	t.Parallel()
+	w, _ := newModelWorld(t, nil)
+	ada := w.guest("Ada")
+	in := ada.DM()
+	m := w.post(ada, in, telegramtest.Outgoing{Text: "read it", File: &telegramtest.File{Kind: "document", Name: "plan.md", Data: []byte("The plan: tea with Xanthippe." + strings.Repeat(" More", 20_000))}})
+	w.answers(in, m.ID)
+	w.quiet()
+	if n := w.count(`SELECT count(*) FROM attachments WHERE word_count = 20005 AND truncated = 1 AND page_count IS NULL AND preview LIKE 's1.%' AND preview NOT LIKE '%Xanthippe%'`); n != 1 {
+		t.Errorf("%d files are recorded so", n)
+	}
+	page := w.browser().page("/admin/chats/" + w.sessionIn(ada))
+	for _, want := range []string{"<bdi>plan.md</bdi> <small>20,005 words</small>", "The model was given a part", `dir="auto">The plan: tea with Xanthippe. More More`} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page of the conversation has no %q", want)
+		}
+	}
+}
+
 // A file that is larger than the platform hands out is named with the reason.
 func TestAFileThatCannotBeFetchedIsNamedWithTheReason(t *testing.T) {
 	t.Parallel()

@@ -157,7 +157,7 @@ func (a *app) panel(door *auth.Door, metrics *web.Metrics) http.Handler {
 			Spent: func(ctx context.Context, runs ...string) (map[string]usage.Total, error) {
 				return a.usage.Spent(ctx, a.db, runs...)
 			},
-			Say: see.Acts().Say, Next: see.Acts().Next, Retry: see.Acts().Retry, Files: a.files, Speech: a.voice.On(), Questions: see.Questions()},
+			Say: see.Acts().Say, Next: see.Acts().Next, Retry: see.Acts().Retry, Files: a.files, Read: a.ledger.ReadFor, Speech: a.voice.On(), Questions: see.Questions()},
 	})
 }
 

@@ -27,8 +27,9 @@ admin: admin/accounts admin/approvals admin/chats admin/contexts admin/council a
 admin/accounts: admin/page core web/account web/auth web/auth/totp
 admin/approvals: admin/page core core/ask core/diff core/permission core/permission/raise
 admin/charts:
-admin/chats: admin/chats/input admin/markdown admin/page core core/ask core/attach core/bus core/queue/inspect core/runs core/session core/transcript core/usage web web/auth
+admin/chats: admin/chats/input admin/chats/thumb admin/markdown admin/page core core/ask core/attach core/bus core/queue/inspect core/runs core/session core/transcript core/usage web web/auth
 admin/chats/input: core
+admin/chats/thumb: core  # small pictures
 admin/contexts: admin/page core core/contexts web/auth
 admin/council: admin/page core core/council/ledger
 admin/daily: admin/page core core/schedule/daily
@@ -70,7 +71,7 @@ cmd/gatehouse/phones: connectors/discord/discordtest connectors/telegram/telegra
 cmd/gatehouse/remembering: connectors/chat/memory core core/ask core/council/ledger core/memory core/orchestrator core/store  # the memory in runs
 cmd/gatehouse/restore: admin/settings cmd/gatehouse/backups configs core core/backup core/backup/directory core/store core/vault
 cmd/gatehouse/scheduling: core core/agent core/orchestrator core/permission core/permission/guard core/schedule core/schedule/daily core/schedule/remind core/session core/store core/tool core/tool/daily core/tool/remind core/vault
-cmd/gatehouse/sealing: configs core core/council/ledger core/memory core/memory/backup core/sealed core/sealed/columns core/store core/store/carry core/vault
+cmd/gatehouse/sealing: configs core core/attach core/council/ledger core/memory core/memory/backup core/sealed core/sealed/columns core/store core/store/carry core/vault
 cmd/gatehouse/secrets: configs
 cmd/gatehouse/setup: cmd/gatehouse/doctor cmd/gatehouse/fleet configs configs/values connectors/discord connectors/telegram core
 cmd/gatehouse/stage: cmd/gatehouse/phones cmd/gatehouse/stage/scripted configs configs/values connectors/discord/discordtest connectors/telegram/telegramtest core core/vault
@@ -130,7 +131,8 @@ core/activity/summary: core core/llm core/store core/transcript core/usage
 core/agent: core core/agent/frontmatter core/beneath core/texts core/vault core/watch
 core/agent/frontmatter:
 core/ask: core core/diff core/store core/texts
-core/attach: core core/store core/texts core/vault
+core/attach: core core/attach/content core/sealed core/store core/texts core/vault
+core/attach/content:  # the text of a file, imports no package of ours
 core/attach/pdftext: core core/texts
 core/backup: core core/backup/archive core/beneath core/queue/maintenance core/store core/store/snapshot core/vault
 core/backup/archive: core  # the form of a backup
@@ -191,7 +193,7 @@ core/memory/handoff: core  # the form of notes on conversations
 core/memory/score: core/memory/detect  # what a correction is worth
 core/orchestrator: core core/agent core/ask core/attach core/llm core/memory/handoff core/orchestrator/call core/orchestrator/incoming core/orchestrator/metrics core/orchestrator/named core/permission core/runs core/session core/store core/texts core/tool core/transcript core/transcript/lines core/usage core/vault
 core/orchestrator/call: core core/tool  # one call of a tool, within its time
-core/orchestrator/incoming: core core/llm core/texts core/voice  # what comes with a message, as blocks
+core/orchestrator/incoming: core core/attach/content core/llm core/texts core/voice  # what comes with a message, as blocks
 core/orchestrator/metrics: core core/orchestrator/call
 core/orchestrator/named: core core/tool  # whether a text names a host or an address
 core/paraid: core core/paraid/entry core/store core/vault  # ids of entries and conversations

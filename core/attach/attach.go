@@ -119,6 +119,9 @@ func (k *Keeper) Remove(files []core.File) {
 // errRefused ends the writing of a file that will not be kept; Keep explains why.
 var errRefused = errors.New("the file is refused")
 
+// tagSize is how many random bytes are, as hexadecimal digits, before a stored name.
+const tagSize = 6
+
 // headSize is how much of a file its kind is seen by.
 const headSize = 1024
 
@@ -232,7 +235,7 @@ func (in *Incoming) Keep(name, declared string) (core.File, error) {
 	if in.fault != nil {
 		return core.File{}, &core.Error{Kind: in.kind, Text: in.fault(shown)}
 	}
-	tag := make([]byte, 6)
+	tag := make([]byte, tagSize)
 	_, _ = rand.Read(tag) // never fails
 	f := core.File{Path: path.Join(in.dir, hex.EncodeToString(tag)+"-"+stored), Name: name, Type: kind, Size: in.n}
 	if err := in.draft.Keep(f.Path); err != nil {

@@ -19,13 +19,15 @@ import (
 // It is safe for concurrent use.
 type Ledger struct {
 	db            *store.DB
+	box           Box   // nil: no previews are kept
 	person, whole int64 // bytes; 0 is no bound
 }
 
-// NewLedger returns a Ledger with limits in bytes for the files of one user and of
-// all users; 0 is no limit. Only the second applies to the operator.
-func NewLedger(db *store.DB, person, whole int64) *Ledger {
-	return &Ledger{db: db, person: person, whole: whole}
+// NewLedger returns a Ledger that encrypts previews with box (nil: none are kept), with
+// limits in bytes for the files of one user and of all users; 0 is no limit. Only the
+// second applies to the operator.
+func NewLedger(db *store.DB, box Box, person, whole int64) *Ledger {
+	return &Ledger{db: db, box: box, person: person, whole: whole}
 }
 
 // Use returns the bytes of all attachments, and the most that one user has.

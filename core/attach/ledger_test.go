@@ -73,7 +73,7 @@ func (h *house) noted(l *attach.Ledger, user int64, name string, words string) c
 // together, without a look at the disk; the owner is bounded by the whole alone.
 func TestTheRoomForFilesIsKeptAsTheyComeAndGo(t *testing.T) {
 	h := open(t)
-	l := attach.NewLedger(h.db, 100, 150)
+	l := attach.NewLedger(h.db, nil, 100, 150)
 	a := h.noted(l, 7, "a", string(make([]byte, 60)))
 	h.noted(l, 8, "b", string(make([]byte, 30)))
 	h.noted(l, core.Operator, "c", string(make([]byte, 20)))
@@ -82,13 +82,13 @@ func TestTheRoomForFilesIsKeptAsTheyComeAndGo(t *testing.T) {
 			t.Errorf("user %d: %d left, want %d", user, got, want)
 		}
 	}
-	if got := h.left(attach.NewLedger(h.db, 100, 0), 7); got != 40 {
+	if got := h.left(attach.NewLedger(h.db, nil, 100, 0), 7); got != 40 {
 		t.Errorf("without a bound on the whole: %d", got)
 	}
-	if got := h.left(attach.NewLedger(h.db, 0, 0), 7); got != math.MaxInt64 {
+	if got := h.left(attach.NewLedger(h.db, nil, 0, 0), 7); got != math.MaxInt64 {
 		t.Errorf("without a bound: %d", got)
 	}
-	if got := h.left(attach.NewLedger(h.db, 10, 1000), core.Operator); got != 890 {
+	if got := h.left(attach.NewLedger(h.db, nil, 10, 1000), core.Operator); got != 890 {
 		t.Errorf("the owner: %d", got)
 	}
 	// The run that the file came to is noted later, and takes no more room.
@@ -119,7 +119,7 @@ func TestTheRoomForFilesIsKeptAsTheyComeAndGo(t *testing.T) {
 // Whatever a person deletes in the vault, and files from before sizes were kept.
 func TestTheRoomOfFilesThatWereDeletedByHandComesBack(t *testing.T) {
 	h := open(t)
-	l := attach.NewLedger(h.db, 100, 0)
+	l := attach.NewLedger(h.db, nil, 100, 0)
 	gone, old := h.noted(l, 7, "gone", "12345"), h.noted(l, 7, "old", "1234567")
 	h.tx(func(ctx context.Context, tx *store.Tx) error {
 		_, err := tx.Exec(ctx, `UPDATE attachments SET size = NULL WHERE path = $1`, old.Path)
@@ -143,7 +143,7 @@ func TestTheRoomOfFilesThatWereDeletedByHandComesBack(t *testing.T) {
 // the others are told so and leave nothing.
 func TestFilesOfOneMomentDoNotPassTheBoundTogether(t *testing.T) {
 	h := open(t)
-	l := attach.NewLedger(h.db, 100, 0)
+	l := attach.NewLedger(h.db, nil, 100, 0)
 	k := attach.New(h.vault, h.clock, l)
 	const at = 8
 	var incoming [at]*attach.Incoming

@@ -2,6 +2,7 @@ package attach
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 
@@ -13,19 +14,34 @@ import (
 // run that they came to. Files without a path are skipped.
 func Record(ctx context.Context, tx *store.Tx, user int64, session, run string, files []core.File) error {
 	for _, f := range files {
-		if f.Path == "" {
-			continue
+		if err := (known{}).record(ctx, tx, Turn{user, session, run}, f); err != nil {
+			return err
 		}
-		n, err := tx.Exec(ctx, `INSERT INTO attachments (path, user_id, session_id, run, at, size) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (path) DO NOTHING`,
-			f.Path, user, session, run, core.Stamp(tx.Time()), f.Size)
-		if err == nil && n == 0 {
-			_, err = tx.Exec(ctx, `UPDATE attachments SET session_id = $2, run = $3 WHERE path = $1 AND run = ''`, f.Path, session, run)
-		} else if err == nil {
-			err = use(ctx, tx, user, f.Size)
-		}
-		if err != nil {
-			return fmt.Errorf("record the owner of a file: %w", err)
-		}
+	}
+	return nil
+}
+
+// known are the columns with what was read of a file.
+type known struct {
+	pages, words, truncated sql.NullInt64
+	preview                 sql.NullString
+}
+
+func (k known) record(ctx context.Context, tx *store.Tx, t Turn, f core.File) error {
+	if f.Path == "" {
+		return nil
+	}
+	n, err := tx.Exec(ctx, `INSERT INTO attachments (path, user_id, session_id, run, at, size, page_count, word_count, truncated, preview)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (path) DO NOTHING`,
+		f.Path, t.User, t.Session, t.Run, core.Stamp(tx.Time()), f.Size, k.pages, k.words, k.truncated, k.preview)
+	if err == nil && n == 0 {
+		_, err = tx.Exec(ctx, `UPDATE attachments SET session_id = $2, run = $3, page_count = $4, word_count = $5, truncated = $6, preview = $7 WHERE path = $1 AND run = ''`,
+			f.Path, t.Session, t.Run, k.pages, k.words, k.truncated, k.preview)
+	} else if err == nil {
+		err = use(ctx, tx, t.User, f.Size)
+	}
+	if err != nil {
+		return fmt.Errorf("record the owner of a file: %w", err)
 	}
 	return nil
 }
@@ -82,10 +98,19 @@ func (l *Ledger) Forget(ctx context.Context, tx *store.Tx, r *core.Removal) erro
 	return nil
 }
 
-// Exports returns the statements of an export.
+// Exports returns the statements of an export. Previews are decrypted.
 func (l *Ledger) Exports() []store.Export {
 	return []store.Export{
-		{Name: "files", Query: `SELECT path, session_id, at FROM attachments WHERE user_id = $1 ORDER BY at DESC LIMIT $2`},
+		{Name: "files", Query: `SELECT path, session_id, at, page_count, word_count, truncated, preview FROM attachments WHERE user_id = $1 ORDER BY at DESC LIMIT $2`,
+			Open: func(row map[string]any) error {
+				at, _ := row["path"].(string)
+				value, _ := row[column].(string)
+				text, err := l.open(at, value)
+				if row[column] = nil; text != "" {
+					row[column] = text
+				}
+				return err
+			}},
 	}
 }
 

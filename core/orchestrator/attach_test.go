@@ -4,13 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"unicode/utf16"
 
+	"github.com/google/go-cmp/cmp"
+
 	"gatehouse/core"
+	"gatehouse/core/attach"
+	"gatehouse/core/attach/content"
 	"gatehouse/core/llm"
 	"gatehouse/core/orchestrator"
+	"gatehouse/core/sealed"
 )
 
 // seeing takes pictures and PDFs.
@@ -106,6 +112,54 @@ func TestWhatIsNotReadOfAMessageIsNamedToItsSenderToo(t *testing.T) {
 		if !strings.Contains(given, want) {
 			t.Errorf("the model was not told %q: %s", want, given)
 		}
+	}
+}
+
+// What was read of the files of a turn is stored when it ends, of a failed one too.
+func TestWhatWasReadOfTheFilesOfATurnIsStoredWhenItEnds(t *testing.T) {
+	h := open(t, orchestrator.Limits{})
+	box, err := sealed.Create(filepath.Join(t.TempDir(), "content.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ledger := attach.NewLedger(h.db, box, 0, 0)
+	reads := h.with(func(o *orchestrator.Options) {
+		o.Files = ledger
+		o.Incoming.PDF = func(context.Context, []byte) (string, int, int, error) { return "X marks the spot", 1, 3, nil }
+		o.Incoming.Hear = func(context.Context, int64, core.File, func(string)) (string, error) { return "buy milk", nil }
+	})
+	files := map[string]string{"a.png": "\x89PNG\r\n\x1a\n0000", "b.pdf": "%PDF-1.7 x", "c.bin": "\x00\x01\x02", "d.txt": strings.Repeat("tea ", 12_000), "e.txt": "plain", "f.ogg": "OggS"}
+	for name, data := range files {
+		if err := h.vault.WriteFile("Chat/assets/"+name, []byte(data)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	turn := func(run string, names ...string) *orchestrator.Turn {
+		x := h.turn(run, 1, "look")
+		for _, name := range names {
+			f := core.File{Path: "Chat/assets/" + name, Name: name, Voice: name == "f.ogg"}
+			x.Rows[0].Files = append(x.Rows[0].Files, f)
+		}
+		return x
+	}
+	h.model.reply = func(_ context.Context, yield func(llm.Delta, error) bool) {
+		yield(llm.Delta{}, &llm.Fault{Code: "overloaded", Text: "it is busy"})
+	}
+	x := turn("r1", "a.png", "b.pdf", "c.bin", "d.txt", "e.txt", "f.ogg")
+	res, err := reads.Run(t.Context(), x, func(core.Event) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.tx(res.Write)
+	want := []attach.Read{
+		{Name: "b.pdf", Run: "r1", Content: content.Content{Pages: 3, Words: 4, Truncated: true, Preview: "X marks the spot"}},
+		{Name: "d.txt", Run: "r1", Content: content.Content{Words: 12_000, Truncated: true, Preview: strings.Repeat("tea ", 50)}},
+		{Name: "e.txt", Run: "r1", Content: content.Content{Words: 1, Preview: "plain"}},
+		{Name: "f.ogg", Run: "r1", Content: content.Content{Words: 2, Preview: "buy milk"}},
+	}
+	got, err := ledger.ReadFor(t.Context(), x.Session.ID, "r1")
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v\n%s", err, diff)
 	}
 }
 

@@ -249,7 +249,7 @@ func (r *run) result(state string, fault *llm.Fault, text string, terminal core.
 		end.Follow = r.o.o.Follower.Follow(&r.t.Session, r.t.Rows[0].Address, r.t.User, r.t.Trust)
 	}
 	spent, words := r.spent, r.o.o.Sessions.Words(context.Background(), r.conv) // bounded, and the run's own context may have ended
-	memory := r.memory
+	memory, of, read := r.memory, attach.Turn{User: r.t.User, Session: r.t.Session.ID, Run: r.t.Run}, r.files.Read
 	write := func(ctx context.Context, tx *store.Tx) error {
 		if err := memory.write(ctx, tx, state, r.name, text); err != nil {
 			return err
@@ -262,7 +262,7 @@ func (r *run) result(state string, fault *llm.Fault, text string, terminal core.
 			return fmt.Errorf("finish session: %w", err)
 		}
 		for i := range r.t.Rows {
-			if err := attach.Record(ctx, tx, r.t.User, r.t.Session.ID, r.t.Run, r.t.Rows[i].Files); err != nil {
+			if err := r.o.o.Files.Record(ctx, tx, of, r.t.Rows[i].Files, read); err != nil {
 				return err
 			}
 		}

@@ -20,6 +20,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/agent"
 	"gatehouse/core/ask"
+	"gatehouse/core/attach"
 	"gatehouse/core/llm"
 	"gatehouse/core/orchestrator/call"
 	"gatehouse/core/orchestrator/incoming"
@@ -63,6 +64,9 @@ type Options struct {
 	Spend func(ctx context.Context, rows []usage.Row) error
 	// Incoming reads what comes with messages; its clock and log are the run's.
 	Incoming incoming.Sources
+	// Files keeps whose files are that came with messages, and what was read of them;
+	// nil: without previews.
+	Files *attach.Ledger
 	// Model is the model of that name for a guest or one of the house; "" is the
 	// configured one. Unknown: core.Invalid; not for guests: core.Denied.
 	Model func(name string, guest bool) (llm.Model, error)
@@ -165,6 +169,9 @@ func New(o Options) *Orchestrator {
 	}
 	if o.Limits.Rounds == 0 {
 		o.Limits.Rounds = 50
+	}
+	if o.Files == nil {
+		o.Files = &attach.Ledger{}
 	}
 	o.Incoming.Clock, o.Incoming.Log = o.Clock, o.Log
 	if o.NotBegun == nil {

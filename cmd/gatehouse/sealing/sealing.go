@@ -10,6 +10,7 @@ import (
 
 	"gatehouse/configs"
 	"gatehouse/core"
+	"gatehouse/core/attach"
 	"gatehouse/core/council/ledger"
 	"gatehouse/core/memory"
 	"gatehouse/core/memory/backup"
@@ -22,7 +23,9 @@ import (
 
 // Columns returns all encrypted columns.
 func Columns() []columns.Column {
-	return slices.Concat(ledger.Columns(), memory.Columns(), backup.Sealed())
+	var files columns.Column
+	files.Table, files.Name, files.Row = attach.Sealed()
+	return append(slices.Concat(ledger.Columns(), memory.Columns(), backup.Sealed()), files)
 }
 
 func options(cfg *configs.Config, db *store.DB) columns.Options {

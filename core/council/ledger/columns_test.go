@@ -33,7 +33,7 @@ var expected = map[string]string{
 }
 
 // built are tables that exist, under the same or another name.
-var built = strings.Fields("conversations messages model_runs corrections audit_log message_keywords context_backups token_counters recovery_prompts projects app_sessions error_reports domain_nodes domain_candidates users")
+var built = strings.Fields("conversations messages model_runs corrections audit_log message_keywords context_backups token_counters recovery_prompts projects attachments app_sessions error_reports domain_nodes domain_candidates users")
 
 var (
 	columnRow = regexp.MustCompile("(?m)^\\| `([a-z_]+)\\.([a-z_0-9]+)` \\| (.+) \\|$")

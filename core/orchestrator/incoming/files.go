@@ -18,6 +18,7 @@ import (
 	"unicode/utf8"
 
 	"gatehouse/core"
+	"gatehouse/core/attach/content"
 	"gatehouse/core/llm"
 	"gatehouse/core/texts"
 )
@@ -62,6 +63,8 @@ type Reader struct {
 	Heard func(text string)
 	// Notices are on files that the model does not see; at most one for each.
 	Notices []core.Warning
+	// Read is what was found in the files whose text was read, by path; at most maxFiles.
+	Read map[string]content.Content
 
 	model *llm.About // that is given the files; nil: none
 	files int        // that were checked
@@ -87,6 +90,16 @@ func (r *Reader) Blocks(ctx context.Context, row *core.Inbound, model *llm.About
 		out = append(out, core.Block{Type: "media", Media: row.Turn.Media})
 	}
 	return out
+}
+
+// read notes what was found in a file. cut: the model is given less than the text.
+func (r *Reader) read(path, text string, pages int, cut bool) {
+	c := content.Of(text)
+	c.Pages, c.Truncated = pages, cut || len(text) > maxTextFile
+	if r.Read == nil {
+		r.Read = map[string]content.Content{}
+	}
+	r.Read[path] = c
 }
 
 // unread returns the line that represents a file, and a warning with the same text.
@@ -125,6 +138,7 @@ func (r *Reader) file(ctx context.Context, f core.File) core.Block {
 		return block
 	}
 	if text, ok := textOf(data); ok {
+		r.read(f.Path, text, 0, false)
 		return core.Block{Type: "text", Text: textFile(name, text)}
 	}
 	kind, _, _ := strings.Cut(http.DetectContentType(data), ";")
@@ -172,6 +186,7 @@ func (r *Reader) pdf(ctx context.Context, name, path string, data []byte) core.B
 		}
 		return r.unread(texts.Text("pdf_unreadable", texts.With{"Name": name, "Model": model, "Why": why, "Path": path}))
 	}
+	r.read(path, text, pages, read < pages)
 	if strings.TrimSpace(text) == "" {
 		return r.unread(texts.Text("pdf_empty", texts.With{"Name": name, "Model": model, "Path": path}))
 	}
