@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gatehouse/configs"
+	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core"
 	"gatehouse/core/index/chunk"
 	"gatehouse/core/index/document"
@@ -101,6 +102,50 @@ func TestSearchOverTheAPIFindsOnlyWhatTheKeyMayRead(t *testing.T) {
 	}
 }
 
+func TestSearchFindsTheConversationsOfOneProject(t *testing.T) {
+	t.Parallel()
+	w, _ := newModelWorld(t, nil)
+	boss, gus := w.boss(), w.guest("Gus")
+	w.replies(boss, "/project Garden")
+	w.replies(boss, "The turnip of the garden")
+	w.replies(gus, "/project Garden")
+	w.replies(gus, "The turnip of the guest")
+	w.replies(boss, "/new")
+	w.replies(boss, "/project off")
+	w.replies(boss, "The turnip of the kitchen")
+	w.quiet()
+	w.document("Public/Garden.md", "The turnip is sown in May.")
+	id := func(u *telegramtest.User) (id string) {
+		t.Helper()
+		if err := w.app.db.Get(t.Context(), &id, `SELECT project_id FROM projects WHERE user_id = $1`, w.person(u)); err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	own, all := w.keyOf(boss, core.Vault, "read"), w.keyOf(boss, core.Vault, "read", "admin")
+	for name, c := range map[string]struct {
+		key   http.Header
+		query string
+		want  []string
+	}{
+		"without a project":                  {own, "q=turnip", []string{"Public/Garden.md", "The turnip of the garden", "The turnip of the kitchen"}},
+		"of one's own":                       {own, "q=turnip&project=" + id(boss), []string{"The turnip of the garden"}},
+		"of one's own, with another type":    {own, "q=turnip&type=document&project=" + id(boss), nil},
+		"of another's":                       {own, "q=turnip&project=" + id(gus), nil},
+		"of another's, with the scope admin": {all, "q=turnip&project=" + id(gus), []string{"The turnip of the guest"}},
+		"that no one has":                    {all, "q=turnip&project=none", nil},
+	} {
+		if got := w.finds(c.key, c.query); !slices.Equal(got, c.want) {
+			t.Errorf("%s: found %q, want %q", name, got, c.want)
+		}
+	}
+	for _, bad := range []string{"", strings.Repeat("x", 65), "a%00b"} {
+		if status, problem, _ := w.asked("GET", "/api/search?q=turnip&project="+bad, nil, own); status != 400 || problem["field"] != "project" {
+			t.Errorf("project %q: %d %v", bad, status, problem)
+		}
+	}
+}
+
 // Who chats without a key on this machine finds those conversations and no others, as
 // in the list.
 func TestSearchFindsTheConversationsOfKeylessCallers(t *testing.T) {
@@ -156,7 +201,7 @@ func TestSearchOverTheAPIIsReadPageByPage(t *testing.T) {
 		t.Errorf("%d of 15 on all pages", len(seen))
 	}
 	cursor := query.Get("cursor")
-	for name, q := range map[string]string{"of another search": "q=parsnip&cursor=" + cursor, "of another folder": "q=turnip&folder=Field&cursor=" + cursor, "made up": "q=turnip&cursor=x"} {
+	for name, q := range map[string]string{"of another search": "q=parsnip&cursor=" + cursor, "of another folder": "q=turnip&folder=Field&cursor=" + cursor, "of a project": "q=turnip&project=p&cursor=" + cursor, "made up": "q=turnip&cursor=x"} {
 		if status, problem, _ := w.asked("GET", "/api/search?"+q, nil, nil); cursor == "" || status != 400 || problem["field"] != "cursor" {
 			t.Errorf("a cursor %s: %d %v", name, status, problem)
 		}

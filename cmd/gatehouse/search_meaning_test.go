@@ -52,6 +52,13 @@ func TestDocumentsAreFoundByTheirMeaningWithinTheRightsOfTheReader(t *testing.T)
 		return ids
 	}
 	w.until("a conversation is found by another form of its words", func() bool { return slices.Contains(talks(owner), talk) })
+	for project, want := range map[string]int{"p1": 1, "p2": 0} {
+		w.exec(`UPDATE sessions SET project_id = 'p1' WHERE id = '` + talk + `'`)
+		page, err := w.app.library.Finder.Search(t.Context(), search.Query{Text: "plastering chimneys", Project: project}, owner)
+		if err != nil || len(page.Hits) != want {
+			t.Errorf("of the project %s by its meaning: %+v, %v", project, page.Hits, err)
+		}
+	}
 	for _, r := range []search.Reader{{User: 7, Trust: core.Full}, {User: core.Operator, Trust: core.Full, NoSessions: true}} {
 		if ids := talks(r); len(ids) != 0 {
 			t.Errorf("%+v finds the conversations %v", r, ids)

@@ -34,7 +34,7 @@ const (
 // that r.MayRead refuses are no hits.
 func (s *Store) Find(ctx context.Context, q search.Asked, r search.Reader, limit int, cursor string) (hits []search.Hit, next string, err error) {
 	at, err := parsePlace(cursor)
-	if err != nil || r.Trust < core.Sandboxed {
+	if err != nil || r.Trust < core.Sandboxed || q.Project != "" {
 		return nil, "", err
 	}
 	l := lookup{s: s, q: q, r: r, at: at}

@@ -108,5 +108,8 @@ func resume(cursor string, q Asked, types []string) (position, error) {
 func fingerprint(q Asked, types []string) string {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%q %q %v %q %q %d %d %q", q.Words.Terms, q.Words.Not, q.Words.Begins, q.Tags, q.Folder, q.After.UnixNano(), q.Before.UnixNano(), types)
+	if q.Project != "" { // cursors without one stay as they are
+		fmt.Fprintf(h, " %q", q.Project)
+	}
 	return fmt.Sprintf("%x", h.Sum64())
 }

@@ -180,7 +180,7 @@ func (q Query) parsed() (asked Asked, types []string, err error) {
 	if q.Folder != "" {
 		asked.Folder = folder(printable(q.Folder))
 	}
-	asked.After, asked.Before = q.After, q.Before
+	asked.After, asked.Before, asked.Project = q.After, q.Before, q.Project
 	slices.Sort(types)
 	types = slices.Compact(types)
 	for _, t := range types {

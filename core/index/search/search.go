@@ -30,14 +30,16 @@ const (
 
 // A Query is what a user looks for. Only Text is needed.
 type Query struct {
-	Text   string    // words, and the operators that Parse describes
-	Types  []string  // of these alone, also where Text has type:
-	Tags   []string  // each of them
-	Folder string    // a slash path relative to the vault; with everything below it
-	After  time.Time // not older than
-	Before time.Time // older than
-	Limit  int       // hits, up to MaxLimit; 0: DefaultLimit
-	Cursor string    // Page.Next of the page before; "" for the first
+	Text   string   // words, and the operators that Parse describes
+	Types  []string // of these alone, also where Text has type:
+	Tags   []string // each of them
+	Folder string   // a slash path relative to the vault; with everything below it
+	// Project is the id of one: its conversations alone are found, since documents are of none.
+	Project string
+	After   time.Time // not older than
+	Before  time.Time // older than
+	Limit   int       // hits, up to MaxLimit; 0: DefaultLimit
+	Cursor  string    // Page.Next of the page before; "" for the first
 }
 
 // A Reader is who asks, and what they may read.
@@ -84,6 +86,7 @@ type Asked struct {
 	Types   []string    // of Documents' types: those that are searched, sorted
 	Tags    []string
 	Folder  string
+	Project string // id
 	After   time.Time
 	Before  time.Time
 }

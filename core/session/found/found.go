@@ -27,7 +27,7 @@ const (
 
 // Find returns conversations of the reader up to their trust, or all of the reader with
 // r.AnyTrust, or all of all users with r.Everyone, the newest hit first. Without words it
-// returns those that have all tags. A conversation is in no directory: where q asks for one,
+// returns those that have all tags and belong to the project. A conversation is in no directory: where q asks for one,
 // there are none.
 func (s Source) Find(ctx context.Context, q search.Asked, r search.Reader, limit int, cursor string) ([]search.Hit, string, error) {
 	f, ok := filterOf(q, r)
@@ -64,7 +64,7 @@ func (s Source) Find(ctx context.Context, q search.Asked, r search.Reader, limit
 
 // filterOf returns which conversations r may find; false where there are none.
 func filterOf(q search.Asked, r search.Reader) (session.Filter, bool) {
-	f := session.Filter{User: r.User, All: r.Everyone, Words: q.Words, Tags: q.Tags, Since: q.After, Until: q.Before}
+	f := session.Filter{User: r.User, All: r.Everyone, Words: q.Words, Tags: q.Tags, Project: q.Project, Since: q.After, Until: q.Before}
 	if q.Folder != "" || r.User == 0 && !r.Everyone {
 		return f, false
 	}
@@ -79,7 +79,7 @@ func filterOf(q search.Asked, r search.Reader) (session.Filter, bool) {
 
 // list returns conversations without looking for words.
 func (s Source) list(ctx context.Context, f session.Filter) ([]search.Hit, string, error) {
-	if len(f.Tags) == 0 {
+	if len(f.Tags) == 0 && f.Project == "" {
 		return nil, "", nil // all conversations are no answer
 	}
 	list, next, err := s.Sessions.List(ctx, f)

@@ -56,7 +56,7 @@ func (m Meaning) near(ctx context.Context, q search.Asked, f session.Filter, v [
 		user, trust, ok := document.OfSession(key)
 		return ok && (f.All || user == f.User) && (f.Trusts == nil || slices.Contains(f.Trusts, trust))
 	}}
-	if len(q.Tags) > 0 || !q.After.IsZero() || !q.Before.IsZero() {
+	if len(q.Tags) > 0 || q.Project != "" || !q.After.IsZero() || !q.Before.IsZero() {
 		if s.Only, err = m.Sessions.ChunksOf(ctx, f, mostOnly); err != nil {
 			return nil, err
 		}

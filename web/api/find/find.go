@@ -22,6 +22,7 @@ const (
 	maxName   = 128  // bytes of a tag
 	maxFolder = 1024 // bytes
 	maxCursor = 1024 // bytes
+	maxID     = 64   // bytes of a project's id
 )
 
 // A Finder searches conversations and documents (search.Finder).
@@ -110,7 +111,7 @@ func hitOf(h search.Hit) Hit {
 // query returns the search that v asks for, or the problem of the first parameter
 // that is not valid.
 func query(v url.Values) (q search.Query, err error) {
-	q = search.Query{Text: v.Get("q"), Types: v["type"], Tags: v["tag"], Folder: v.Get("folder"), Cursor: v.Get("cursor")}
+	q = search.Query{Text: v.Get("q"), Types: v["type"], Tags: v["tag"], Folder: v.Get("folder"), Project: v.Get("project"), Cursor: v.Get("cursor")}
 	for _, c := range []struct {
 		bad          bool
 		name, detail string
@@ -122,6 +123,7 @@ func query(v url.Values) (q search.Query, err error) {
 		{len(q.Tags) > maxTags, "tag", "tag is given more than 8 times: use fewer"},
 		{len(q.Folder) > maxFolder || !isText(q.Folder), "folder", "folder must be a path in the vault of at most 1024 bytes, such as Notes/Garden"},
 		{v.Has("folder") && strings.Trim(q.Folder, "/. ") == "", "folder", "folder names no folder: leave it out to search the whole vault"},
+		{len(q.Project) > maxID || !isText(q.Project) || v.Has("project") && q.Project == "", "project", "project must be the id of a project (GET /api/projects lists them)"},
 		{len(q.Cursor) > maxCursor, "cursor", "the cursor is not of this search: begin again without one"},
 	} {
 		if c.bad {
