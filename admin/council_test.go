@@ -26,6 +26,9 @@ func (w *world) openCouncil(t *testing.T, db *store.DB, o *admin.Options) {
 		t.Fatal(err)
 	}
 	w.council = ledger.New(ledger.Options{DB: db, Clock: w.clock, Seal: box})
+	w.finish = func(ctx context.Context, r ledger.Result) error {
+		return db.Tx(ctx, func(tx *store.Tx) error { return w.council.Finish(ctx, tx, r) })
+	}
 	o.Council = admincouncil.Options{Queries: w.council, Figures: w.council}
 }
 
@@ -45,7 +48,7 @@ func (w *world) quarrel(question, name, mark string) {
 	}
 	r.Runs = append(r.Runs, ledger.Run{Model: "three/gamma", Round: ledger.RoundAnswer, Utility: math.NaN(), Confidence: math.NaN(), Welfare: math.NaN(), State: "late", Error: "no answer in 20 s"})
 	if err == nil {
-		err = w.council.Finish(ctx, r)
+		err = w.finish(ctx, r)
 	}
 	if err == nil {
 		_, err = w.council.Sight(ctx, "one/alpha", name, nil)

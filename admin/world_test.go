@@ -39,6 +39,7 @@ type world struct {
 
 	logged  logWorld
 	council *ledger.Store
+	finish  func(context.Context, ledger.Result) error // of a council
 	reports *reportWorld
 
 	mu       sync.Mutex

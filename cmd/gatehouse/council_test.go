@@ -5,12 +5,14 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"gatehouse/configs"
 	"gatehouse/configs/values"
 	"gatehouse/core/llm/llmtest"
+	"gatehouse/core/store/storetest"
 )
 
 // A seats is a council of three members on the wire.
@@ -200,5 +202,91 @@ func TestAMemberThatAnswersFiveMegabytesIsLeftOut(t *testing.T) {
 	body, err := io.ReadAll(resp.Body)
 	if status := resp.StatusCode; err != nil || status != http.StatusOK || !strings.Contains(string(body), "1932") || !strings.Contains(string(body), "Without memberc/m") || strings.Contains(string(body), "1937") {
 		t.Errorf("%d %v %.400s", resp.StatusCode, err, body)
+	}
+}
+
+// chatted asks the API in a session of its own and waits for the answer.
+func (s *seats) chatted(session, model string) {
+	s.t.Helper()
+	if status, m, _ := s.world.asked("POST", "/api/chat", map[string]any{"message": "When was the bridge opened?", "session_id": session, "model": model}, wantJSON); status != http.StatusOK {
+		s.t.Fatalf("%d %v", status, m)
+	}
+}
+
+// Nine answers and nine ratings are stored while others are awaited, and the end of the
+// question with that of its run: of what a council adds to its models' time nothing is a
+// wait for the disk, and little is a wait for the database.
+func TestACouncilOfNineWaitsForTheDiskNoMoreOftenThanOneModel(t *testing.T) {
+	t.Parallel()
+	storetest.SQLiteOnly(t, "a commit of TxSoon waits on a server")
+	const members, n = 9, 5
+	var answers []func(llmtest.Request) llmtest.Reply
+	for range members {
+		answers = append(answers, opinion("It opened in 1932."))
+	}
+	s := newSeats(t, func(c *configs.Config) { c.Index = "off" }, answers...)
+	cost := func(model string) (synced, commits int64) {
+		session := strings.ReplaceAll(model, "/", ".")
+		s.chatted(session+"-first", model)
+		s.quiet()
+		synced, commits = s.app.db.Synced(), s.app.db.Commits()
+		for i := range n {
+			s.chatted(fmt.Sprint(session, "-", i), model)
+		}
+		s.quiet()
+		return s.app.db.Synced() - synced, s.app.db.Commits() - commits
+	}
+	oneSynced, oneCommits := cost("membera/m")
+	synced, commits := cost("council/high")
+	if s.asked(1) != n+1 {
+		t.Fatalf("the second member was asked %d times", s.asked(1))
+	}
+	// A clock may write meanwhile.
+	if synced >= oneSynced+n {
+		t.Errorf("%d questions to a council of %d waited for the disk %d times, to one model %d times", n, members, synced, oneSynced)
+	}
+	// At most: the question, each answer, each rating, the choice.
+	if most := oneCommits + n*(2*members+3); commits > most {
+		t.Errorf("%d questions to a council of %d took %d commits, to one model %d", n, members, commits, oneCommits)
+	}
+	t.Logf("of %d questions: %d and %d commits, of which %d and %d waited for the disk", n, oneCommits, commits, oneSynced, synced)
+}
+
+// Each answer and each rating is held until those of all members have been asked for.
+func TestACouncilOfNineAsksItsMembersAtOnceInEachStage(t *testing.T) {
+	t.Parallel()
+	const members = 9
+	var mu sync.Mutex
+	waiting, asked := map[string]chan struct{}{}, map[string]int{}
+	together := func(stage string) <-chan struct{} {
+		mu.Lock()
+		defer mu.Unlock()
+		if waiting[stage] == nil {
+			waiting[stage] = make(chan struct{})
+		}
+		if asked[stage]++; asked[stage] == members {
+			close(waiting[stage])
+		}
+		return waiting[stage]
+	}
+	var answers []func(llmtest.Request) llmtest.Reply
+	for range members {
+		answers = append(answers, func(r llmtest.Request) llmtest.Reply {
+			if strings.HasSuffix(r.Path, "/completions") {
+				select {
+				case <-together(r.Format):
+				case <-time.After(patience):
+					t.Errorf("the calls of the stage %q do not come at once", r.Format)
+				}
+			}
+			return opinion("It opened in 1932.")(r)
+		})
+	}
+	s := newSeats(t, nil, answers...)
+	s.chatted("s", "council/high")
+	mu.Lock()
+	defer mu.Unlock()
+	if asked[""] != members || asked["ratings"] != members || len(asked) != 2 {
+		t.Errorf("calls by stage: %v, want %d answers and as many ratings", asked, members)
 	}
 }

@@ -25,7 +25,8 @@ type Ledger interface {
 	Stages(ctx context.Context, query string) ([]ledger.Stage, error)
 	// SaveAll stores stages in one transaction, in which also is called.
 	SaveAll(ctx context.Context, stages []ledger.Stage, also func(context.Context, *store.Tx) error) error
-	Finish(ctx context.Context, r ledger.Result) error
+	// Finish stores in tx how a question ended.
+	Finish(ctx context.Context, tx *store.Tx, r ledger.Result) error
 }
 
 // Evidence is the outcomes about models; *ledger.Store is one.
@@ -83,12 +84,12 @@ func (c *Council) Answer(ctx context.Context, s *orchestrator.Sitting) (orchestr
 	if err != nil || ctx.Err() != nil {
 		return orchestrator.Verdict{Text: h.shown(), Model: h.primary}, err
 	}
-	return h.end(ctx)
+	return h.end(), nil
 }
 
 // open reads what an earlier attempt has stored, and decides on the level.
 func (c *Council) open(ctx context.Context, s *orchestrator.Sitting) (*hearing, error) {
-	h := &hearing{c: c, s: s, id: s.Turn.Run, asked: s.Level, m: c.o.Members(), stored: map[string]ledger.Stage{}}
+	h := &hearing{c: c, s: s, id: s.Turn.Run, asked: s.Level, m: c.o.Members(), stored: map[place]ledger.Stage{}, saved: map[place]bool{}}
 	h.question = s.Turn.Text()
 	h.level = h.affordable(s.Level)
 	q, resumed, err := c.o.Ledger.Begin(ctx, ledger.Query{ID: h.id, User: s.Turn.User, Conversation: s.Turn.Session.ID, Run: s.Turn.Run,
@@ -106,9 +107,7 @@ func (c *Council) open(ctx context.Context, s *orchestrator.Sitting) (*hearing, 
 			return nil, err
 		}
 		for _, st := range stages {
-			if st.Error == "" {
-				h.stored[st.Stage+" "+st.Model] = st
-			}
+			h.stored[place{st.Stage, st.Model}] = st
 		}
 	}
 	var names []string

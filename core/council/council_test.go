@@ -38,12 +38,27 @@ type says struct {
 	replies llmtest.Reply                          // instead of a rating
 }
 
+// A watched ledger reports each stage that it has stored, as "stage model".
+type watched struct {
+	*ledger.Store
+	saved chan string
+}
+
+func (w watched) SaveAll(ctx context.Context, stages []ledger.Stage, also func(context.Context, *store.Tx) error) error {
+	err := w.Store.SaveAll(ctx, stages, also)
+	for _, st := range stages {
+		w.saved <- st.Stage + " " + st.Model
+	}
+	return err
+}
+
 // A bench is a council of members on the wire over a real ledger.
 type bench struct {
 	t       *testing.T
 	clock   *coretest.Clock
 	db      *store.DB
 	ledger  *ledger.Store
+	saved   chan string
 	servers []*llmtest.Server
 	members council.Members
 	council *council.Council
@@ -64,6 +79,7 @@ func newBench(t *testing.T, members ...says) *bench {
 		t.Fatal(err)
 	}
 	b.ledger = ledger.New(ledger.Options{DB: b.db, Clock: b.clock, Seal: box})
+	b.saved = make(chan string, 1000)
 	b.members = council.Members{Wait: 20 * time.Second}
 	for i, m := range members {
 		s := llmtest.New(t, llmtest.Options{Models: []string{"m"}, Choose: m.reply})
@@ -79,7 +95,7 @@ func newBench(t *testing.T, members ...says) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.council = council.New(council.Options{Members: func() council.Members { return b.members }, Ledger: b.ledger, Evidence: b.ledger, Classify: classifier.Classify, Clock: b.clock,
+	b.council = council.New(council.Options{Members: func() council.Members { return b.members }, Ledger: watched{b.ledger, b.saved}, Evidence: b.ledger, Classify: classifier.Classify, Clock: b.clock,
 		Pick: func(query, model string) string { return "pick:" + query + ":" + model }})
 	return b
 }
@@ -196,7 +212,16 @@ func (b *bench) answer(level string) orchestrator.Verdict {
 	if err != nil {
 		b.t.Fatal(err)
 	}
+	b.end(v)
 	return v
+}
+
+// end stores the end of a question, as that of the run.
+func (b *bench) end(v orchestrator.Verdict) {
+	b.t.Helper()
+	if err := b.db.Tx(b.t.Context(), func(tx *store.Tx) error { return v.Write(b.t.Context(), tx) }); err != nil {
+		b.t.Error(err)
+	}
 }
 
 // shown returns the text that was streamed.
@@ -315,6 +340,7 @@ func TestAMemberThatHangsIsLeftOutAndNamed(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
+		b.end(v)
 		done <- v
 	}()
 	b.clock.AwaitWaiters(2) // after the first and the second answer
@@ -447,5 +473,95 @@ func TestALaterAttemptAsksNobodyForWhatIsStored(t *testing.T) {
 	}
 	if !strings.HasPrefix(v.Text, "It opened in 1932.") || b.recorded != 3 || b.paid != 3 {
 		t.Errorf("%q; %d drafts taken over, %d billed", v.Text, b.recorded, b.paid)
+	}
+}
+
+// interrupted begins an answer, and ends it as a crash does once all of stages are stored
+// and the member has got so many requests.
+func (b *bench) interrupted(level string, member, requests int, stages ...string) {
+	b.t.Helper()
+	ctx, cancel := context.WithCancel(b.t.Context())
+	done := make(chan error, 1)
+	go func() {
+		_, err := b.council.Answer(ctx, b.sitting(level, bridge))
+		done <- err
+	}()
+	for left := slices.Clone(stages); len(left) > 0; {
+		select {
+		case got := <-b.saved:
+			left = slices.DeleteFunc(left, func(s string) bool { return s == got })
+		case err := <-done:
+			b.t.Fatalf("it ended (%v) without %v", err, left)
+		case <-time.After(30 * time.Second):
+			b.t.Fatalf("not stored: %v", left)
+		}
+	}
+	if err := b.servers[member].Await(b.t.Context(), requests); err != nil {
+		b.t.Fatal(err)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// What has come is stored while other members are awaited.
+func TestALaterAttemptAsksOnlyTheMembersThatHadNotAnswered(t *testing.T) {
+	hangs := claim("It opened in 1932.")
+	hangs.answer = llmtest.Reply{HangHead: true}
+	b := newBench(t, claim("It opened in 1932."), claim("It opened in 1932."), hangs)
+	b.interrupted(choice.High, 2, 1, "answer membera/m", "answer memberb/m")
+	b.servers[2].Script(llmtest.Say("It opened in 1932."))
+	v := b.answer(choice.High)
+	if len(v.Council.ModelsUsed) != 3 || b.asked(0, "") != 1 || b.asked(1, "") != 1 || b.asked(2, "") != 2 {
+		t.Errorf("%v answered; they were asked %d, %d and %d times", v.Council.ModelsUsed, b.asked(0, ""), b.asked(1, ""), b.asked(2, ""))
+	}
+	if b.paid != 6 || b.recorded != 2 { // three answers and three ratings
+		t.Errorf("%d calls are billed, %d taken over", b.paid, b.recorded)
+	}
+}
+
+// The ballots of the first attempt name the answers of two members: were the third asked
+// again, they would have to be filled in again.
+func TestALaterAttemptLeavesOutWhoWasTooSlow(t *testing.T) {
+	hangs, slow := claim("It opened in 1932."), claim("It opened in 1932.")
+	hangs.answer = llmtest.Reply{HangHead: true}
+	slow.rates, slow.replies = nil, llmtest.Reply{HangHead: true}
+	b := newBench(t, claim("It opened in 1932."), slow, hangs)
+	go func() {
+		b.clock.AwaitWaiters(2)
+		if b.servers[2].Await(t.Context(), 1) == nil {
+			b.clock.Advance(20 * time.Second)
+		}
+	}()
+	b.interrupted(choice.High, 1, 2, "answer memberc/m", "rating membera/m")
+	b.servers[1].Script(llmtest.Say(`{"ratings":[{"answer":"A","score":1}]}`))
+	v := b.answer(choice.High)
+	if b.asked(0, "ratings") != 1 || b.asked(1, "ratings") != 2 || b.asked(2, "") != 1 || b.asked(2, "ratings") != 0 {
+		t.Errorf("ratings were asked for %d and %d times, the third member %d times", b.asked(0, "ratings"), b.asked(1, "ratings"), b.asked(2, ""))
+	}
+	if !strings.Contains(v.Text, "Without memberc/m") || b.count(`SELECT count(*) FROM model_runs WHERE state = 'late' AND model_id = 'memberc/m'`) != 1 {
+		t.Errorf("%q", v.Text)
+	}
+}
+
+// Between the attempts the weights change so that another answer would be chosen.
+func TestALaterAttemptKeepsTheChoiceThatIsBeingReviewed(t *testing.T) {
+	m := claim("It opened in 1932.")
+	m.rates, m.replies = nil, llmtest.Say("no rating")
+	b := newBench(t, m, m, m)
+	b.interrupted(choice.Maximum, 0, 2, "choice membera/m")
+	if err := b.db.Tx(t.Context(), func(tx *store.Tx) error {
+		for _, domain := range []string{"history", "general"} {
+			if _, err := tx.Exec(t.Context(), `INSERT INTO model_domains (model_id, domain, wins, runs) VALUES ('memberc/m', $1, 90000000, 90000000)`, domain); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if v := b.answer(choice.Maximum); v.Model != "membera/m" {
+		t.Errorf("%s is shown, membera/m was chosen", v.Model)
 	}
 }

@@ -11,13 +11,14 @@ import (
 	"gatehouse/core/council/ledger"
 	"gatehouse/core/llm"
 	"gatehouse/core/orchestrator"
+	"gatehouse/core/store"
 	"gatehouse/core/texts"
 )
 
-// end stores the question and returns the answer.
-func (h *hearing) end(ctx context.Context) (orchestrator.Verdict, error) {
+// end returns the answer.
+func (h *hearing) end() orchestrator.Verdict {
 	if h.winner == nil {
-		return h.failed(ctx)
+		return h.failed()
 	}
 	v := orchestrator.Verdict{Model: h.winner.model, Stop: h.winner.stop, Council: h.said()}
 	body := h.winner.text + h.noted(v.Council)
@@ -31,11 +32,9 @@ func (h *hearing) end(ctx context.Context) (orchestrator.Verdict, error) {
 	}
 	v.Text = body
 	h.options(&v)
-	if err := h.finish(ctx, v.Council); err != nil {
-		return orchestrator.Verdict{}, err
-	}
+	v.Write = h.finish(v.Council)
 	h.c.o.Metrics.ended(h.level, "done", h.disputed)
-	return v, nil
+	return v
 }
 
 // whole returns the answers that are whole.
@@ -136,7 +135,7 @@ func (h *hearing) noted(d *core.Council) string {
 }
 
 // failed ends a question that no member has answered.
-func (h *hearing) failed(ctx context.Context) (orchestrator.Verdict, error) {
+func (h *hearing) failed() orchestrator.Verdict {
 	f := &llm.Fault{Code: "council"}
 	var reasons []string
 	for _, a := range h.answers {
@@ -153,15 +152,12 @@ func (h *hearing) failed(ctx context.Context) (orchestrator.Verdict, error) {
 		f.Code = "council"
 	}
 	f.Text = texts.Text("council_failed", texts.With{"Reasons": strings.Join(reasons, "; ")})
-	if err := h.finish(ctx, nil); err != nil {
-		return orchestrator.Verdict{}, err
-	}
 	h.c.o.Metrics.ended(h.level, "failed", false)
-	return orchestrator.Verdict{Text: strings.TrimLeft(h.shown(), "\n"), Model: h.primary, Fault: f}, nil
+	return orchestrator.Verdict{Text: strings.TrimLeft(h.shown(), "\n"), Model: h.primary, Fault: f, Write: h.finish(nil)}
 }
 
-// finish stores how the question ended; d is nil where it was not answered.
-func (h *hearing) finish(ctx context.Context, d *core.Council) error {
+// finish returns what stores how the question ended; d is nil where it was not answered.
+func (h *hearing) finish(d *core.Council) func(context.Context, *store.Tx) error {
 	r := ledger.Result{Query: h.id, Failed: d == nil, Domains: h.domains, Note: h.note, Calls: h.calls, Explored: h.route.Explored, Used: []string{}}
 	if d != nil {
 		r.Winner, r.Reason, r.Confidence, r.Callout, r.Used = h.winner.model, h.reason, d.Confidence, d.CalloutType, d.ModelsUsed
@@ -201,5 +197,5 @@ func (h *hearing) finish(ctx context.Context, d *core.Council) error {
 	if sum = max(sum, h.spent); priced && len(r.Runs) > 0 {
 		r.MicroUSD = &sum
 	}
-	return h.c.o.Ledger.Finish(ctx, r)
+	return func(ctx context.Context, tx *store.Tx) error { return h.c.o.Ledger.Finish(ctx, tx, r) }
 }

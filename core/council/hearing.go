@@ -35,6 +35,9 @@ const (
 	isLate   = "late"
 )
 
+// tooSlow is why an answer is late.
+const tooSlow = "it was too slow"
+
 // An answer is one member's answer.
 type answer struct {
 	model  string
@@ -61,6 +64,9 @@ func (a *answer) confidence() float64 {
 	return a.report.Confidence
 }
 
+// A place is where what a model returned is stored.
+type place struct{ stage, model string }
+
 // A hearing is one question on its way.
 type hearing struct {
 	c            *Council
@@ -75,7 +81,7 @@ type hearing struct {
 	route        choice.Route
 	primary      string // the member whose loop runs
 	began        time.Time
-	stored       map[string]ledger.Stage // of an earlier attempt, by stage and model
+	stored       map[place]ledger.Stage // of an earlier attempt; failures of StageAnswer too
 
 	answers  []*answer // of all that were asked
 	winner   *answer
@@ -85,8 +91,9 @@ type hearing struct {
 	note     ledger.Note
 	reviews  []*answer // runs of judge and reviewers
 
-	mu       sync.Mutex // of what follows
-	notes    []string   // for the reader, under the answer
+	mu       sync.Mutex     // of what follows
+	saved    map[place]bool // by this attempt
+	notes    []string       // for the reader, under the answer
 	streamed strings.Builder
 	calls    int
 	states   []core.Deliberating
@@ -168,6 +175,9 @@ func (h *hearing) of(ctx context.Context, d orchestrator.Draft) (*answer, error)
 	a := &answer{model: d.Model, raw: d.Text, stop: d.Stop, draft: d, state: isOK}
 	if d.Fault != nil {
 		a.state, a.why = isFailed, d.Fault.Text
+		if d.Fault.Text == tooSlow {
+			a.state = isLate
+		}
 		return a, nil
 	}
 	a.text, a.report, a.said = choice.SplitReport(d.Text)
@@ -185,31 +195,69 @@ func (h *hearing) of(ctx context.Context, d orchestrator.Draft) (*answer, error)
 	return a, nil
 }
 
-// keep stores whole drafts of a stage, and bills them.
-func (h *hearing) keep(ctx context.Context, stage string, drafts ...*orchestrator.Draft) error {
+// keep stores whole drafts of a stage, and bills them. of names whose answers were read
+// for them.
+func (h *hearing) keep(ctx context.Context, stage string, of []string, drafts ...*orchestrator.Draft) error {
 	var stages []ledger.Stage
 	var fresh []*orchestrator.Draft
 	for _, d := range drafts {
-		if _, before := h.stored[stage+" "+d.Model]; before || d.Fault != nil {
+		if d.Fault != nil || !h.unsaved(stage, d.Model) {
 			continue
 		}
 		_, report, said := choice.SplitReport(d.Text)
 		fresh = append(fresh, d)
 		stages = append(stages, ledger.Stage{Query: h.id, Stage: stage, Model: d.Model, Content: d.Text, Detail: ledger.Detail{
 			LatencyMS: d.First.Milliseconds(), TotalMS: d.Took.Milliseconds(), InputTokens: d.Used.Input, OutputTokens: d.Used.Output,
-			MicroUSD: d.MicroUSD, Confidence: report.Confidence, Reported: said, Domain: report.Domain}})
+			MicroUSD: d.MicroUSD, Confidence: report.Confidence, Reported: said, Domain: report.Domain, Of: of}})
 	}
+	return h.save(ctx, stages, fresh)
+}
+
+// settle stores all answers with those that failed or came too late, once: a later
+// attempt has the same.
+func (h *hearing) settle(ctx context.Context) error {
+	var stages []ledger.Stage
+	var drafts []*orchestrator.Draft
+	for _, a := range h.answers {
+		if a.state == isOK {
+			drafts = append(drafts, &a.draft)
+		} else if h.unsaved(ledger.StageAnswer, a.model) {
+			stages = append(stages, ledger.Stage{Query: h.id, Stage: ledger.StageAnswer, Model: a.model, Error: a.why})
+		}
+	}
+	if err := h.keep(ctx, ledger.StageAnswer, nil, drafts...); err != nil {
+		return err
+	}
+	return h.save(ctx, stages, nil)
+}
+
+func (h *hearing) save(ctx context.Context, stages []ledger.Stage, drafts []*orchestrator.Draft) error {
 	if len(stages) == 0 {
 		return nil
 	}
-	return h.c.o.Ledger.SaveAll(ctx, stages, func(ctx context.Context, tx *store.Tx) error { return h.s.Record(ctx, tx, fresh...) })
+	return h.c.o.Ledger.SaveAll(ctx, stages, func(ctx context.Context, tx *store.Tx) error { return h.s.Record(ctx, tx, drafts...) })
 }
 
-// kept returns what an earlier attempt has stored.
-func (h *hearing) kept(stage, model string) (orchestrator.Draft, bool) {
-	st, ok := h.stored[stage+" "+model]
-	if !ok {
+// unsaved reports whether what a model returned is to be stored, once.
+func (h *hearing) unsaved(stage, model string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	at := place{stage, model}
+	_, before := h.stored[at]
+	first := !before && !h.saved[at]
+	h.saved[at] = true
+	return first
+}
+
+// kept returns what an earlier attempt has stored. of names whose answers were read for
+// it; a reply about others is none.
+func (h *hearing) kept(stage, model string, of []string) (orchestrator.Draft, bool) {
+	st, ok := h.stored[place{stage, model}]
+	if !ok || !slices.Equal(st.Detail.Of, of) {
 		return orchestrator.Draft{}, false
+	}
+	if st.Error != "" {
+		return orchestrator.Draft{Model: model, Fault: &llm.Fault{Code: "council", Text: st.Error}}, true
 	}
 	d := orchestrator.Draft{Model: model, Text: st.Content, Stop: "end_turn", MicroUSD: st.Detail.MicroUSD,
 		Used:  core.Tokens{Input: st.Detail.InputTokens, Output: st.Detail.OutputTokens},
@@ -224,11 +272,28 @@ func (h *hearing) kept(stage, model string) (orchestrator.Draft, bool) {
 	return d, true
 }
 
-// ask has a model return JSON of a form, once more where it cannot be read. ok is
-// false where it did not.
-func ask[T any](ctx context.Context, h *hearing, stage string, m llm.Model, req *llm.Request, tries int, parse func(string) (T, error)) (out T, a *answer, ok bool, err error) {
+// before returns the model whose reply of a stage an earlier attempt has stored; nil if
+// there is none.
+func (h *hearing) before(stage string) llm.Model {
+	for at := range h.stored {
+		if at.stage != stage {
+			continue
+		}
+		if m := h.m.Judge; m != nil && m.About().Name == at.model {
+			return m
+		}
+		if m := h.model(at.model); m != nil {
+			return m
+		}
+	}
+	return nil
+}
+
+// ask has a model return JSON of a form about the answers of others, once more where it
+// cannot be read. ok is false where it did not.
+func ask[T any](ctx context.Context, h *hearing, stage string, m llm.Model, of []string, req *llm.Request, tries int, parse func(string) (T, error)) (out T, a *answer, ok bool, err error) {
 	name := m.About().Name
-	if d, stored := h.kept(stage, name); stored {
+	if d, stored := h.kept(stage, name, of); stored {
 		if out, err := parse(d.Text); err == nil {
 			return out, &answer{model: name, state: isOK, raw: d.Text, text: d.Text, draft: d}, true, nil
 		}
@@ -246,7 +311,7 @@ func ask[T any](ctx context.Context, h *hearing, stage string, m llm.Model, req 
 		}
 		out, bad := parse(d.Text)
 		if bad == nil {
-			return out, a, true, h.keep(ctx, stage, &d)
+			return out, a, true, h.keep(ctx, stage, of, &d)
 		}
 		a.state, a.why = isFailed, fmt.Sprintf("its reply could not be read: %v", bad)
 		if try+1 < tries {

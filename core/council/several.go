@@ -3,6 +3,7 @@ package council
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"gatehouse/core/council/choice"
@@ -19,19 +20,15 @@ func (h *hearing) several(ctx context.Context) error {
 	if err := h.gather(ctx); err != nil || ctx.Err() != nil {
 		return err
 	}
-	var drafts []*orchestrator.Draft
-	var whole []*answer
-	for _, a := range h.answers {
-		if a.state == isOK {
-			whole, drafts = append(whole, a), append(drafts, &a.draft)
-		}
-	}
+	whole := h.whole()
 	if len(whole) == 0 {
 		return nil
 	}
-	if err := h.keep(ctx, ledger.StageAnswer, drafts...); err != nil {
+	if err := h.settle(ctx); err != nil {
 		return err
 	}
+	// The same in each attempt, whoever is the primary: ballots name answers by their places.
+	slices.SortFunc(whole, func(a, b *answer) int { return strings.Compare(a.model, b.model) })
 	h.blend()
 	for _, a := range whole {
 		a.score = choice.Weigh(h.domains, h.member(a))
@@ -94,7 +91,7 @@ func (h *hearing) gather(ctx context.Context) error {
 	for _, name := range r.names {
 		a := r.got[name]
 		if a == nil {
-			a = &answer{model: name, state: isLate, why: "it was too slow"}
+			a = &answer{model: name, state: isLate, why: tooSlow}
 			h.mark(name, "late")
 		}
 		h.answers = append(h.answers, a)
@@ -161,6 +158,9 @@ func (r *round) run(ctx context.Context) error {
 				whole++
 				late = r.wait(whole, late)
 			}
+			if err := r.keep(ctx); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -190,7 +190,7 @@ func (r *round) consult(ctx context.Context, attempt int, messages []llm.Message
 	for _, name := range r.names[1:] {
 		m := r.h.model(name)
 		r.begin(name, attempt, func() (orchestrator.Draft, error) {
-			if d, ok := r.h.kept(ledger.StageAnswer, name); ok {
+			if d, ok := r.h.kept(ledger.StageAnswer, name, nil); ok {
 				return d, nil
 			}
 			req := *r.h.s.Prompt
@@ -221,6 +221,21 @@ func (r *round) take(ctx context.Context, x result) (bool, error) {
 	r.h.mark(x.name, state)
 	r.h.stage("asking")
 	return a.state == isOK, nil
+}
+
+// keep stores the answers so far, once the primary has ended: before that its calls of
+// tools may make them void. Those that come together are stored together.
+func (r *round) keep(ctx context.Context) error {
+	if r.got[r.h.primary] == nil || len(r.results) > 0 {
+		return nil
+	}
+	var drafts []*orchestrator.Draft
+	for _, a := range r.got {
+		if a.state == isOK {
+			drafts = append(drafts, &a.draft)
+		}
+	}
+	return r.h.keep(ctx, ledger.StageAnswer, nil, drafts...)
 }
 
 // decide compares, rates and ranks the answers.
@@ -261,6 +276,9 @@ func (h *hearing) decide(ctx context.Context, whole []*answer) error {
 	if len(votes) == 0 {
 		h.reason = "weight"
 	}
+	if err := h.choose(ctx, whole); err != nil {
+		return err
+	}
 	number(whole, relation)
 	for i, a := range whole {
 		for j, b := range whole {
@@ -270,6 +288,18 @@ func (h *hearing) decide(ctx context.Context, whole []*answer) error {
 		}
 	}
 	return nil
+}
+
+// choose stores the choice. The one of an earlier attempt remains, although the weights
+// may have changed since: it may have been reviewed.
+func (h *hearing) choose(ctx context.Context, whole []*answer) error {
+	for _, a := range whole {
+		if st, ok := h.stored[place{ledger.StageChoice, a.model}]; ok {
+			h.winner, h.reason = a, st.Content
+			return nil
+		}
+	}
+	return h.save(ctx, []ledger.Stage{{Query: h.id, Stage: ledger.StageChoice, Model: h.winner.model, Content: h.reason}}, nil)
 }
 
 // settled returns a relation in which a judge's verdict decides what is unclear.
@@ -302,11 +332,11 @@ func number(whole []*answer, relation func(i, j int) choice.Relation) {
 
 // compare has the judge compare the answers; "" if it does not.
 func (h *hearing) compare(ctx context.Context, whole []*answer) (string, error) {
-	var authors []string
-	for _, a := range whole {
-		authors = append(authors, a.model)
+	authors := names(whole)
+	m := h.before(ledger.StageJudge)
+	if m == nil {
+		m = h.judge(authors...)
 	}
-	m := h.judge(authors...)
 	if m == nil { // all have answered: the best of them judges
 		m = h.judge()
 	}
@@ -314,7 +344,7 @@ func (h *hearing) compare(ctx context.Context, whole []*answer) (string, error) 
 	if len(h.afford([]llm.Model{m}, req)) == 0 {
 		return "", nil
 	}
-	v, a, ok, err := ask(ctx, h, ledger.StageJudge, m, req, 2, choice.ParseVerdict)
+	v, a, ok, err := ask(ctx, h, ledger.StageJudge, m, authors, req, 2, choice.ParseVerdict)
 	if err != nil || ctx.Err() != nil {
 		return "", err
 	}
@@ -324,6 +354,14 @@ func (h *hearing) compare(ctx context.Context, whole []*answer) (string, error) 
 	}
 	h.note.Judge = &v
 	return v.Verdict, nil
+}
+
+// names returns the authors of answers.
+func names(answers []*answer) (list []string) {
+	for _, a := range answers {
+		list = append(list, a.model)
+	}
+	return list
 }
 
 // rate has each author rate the others' answers.
@@ -345,7 +383,11 @@ func (h *hearing) rate(ctx context.Context, whole []*answer, relation func(i, j 
 			return x
 		}
 		parse := func(text string) (map[string]float64, error) { return choice.ParseRatings(text, len(b.Authors)) }
-		ratings, _, ok, err := ask(ctx, h, ledger.StageRating, m, req, 1, parse)
+		of := make([]string, len(b.Authors)) // by letter
+		for letter, author := range b.Authors {
+			of[letter] = whole[author].model
+		}
+		ratings, _, ok, err := ask(ctx, h, ledger.StageRating, m, of, req, 1, parse)
 		if x.err = err; ok {
 			x.votes = b.Votes(ratings, relation)
 		}

@@ -3,6 +3,7 @@ package council
 import (
 	"context"
 	"regexp"
+	"slices"
 	"strings"
 
 	"gatehouse/core"
@@ -16,8 +17,8 @@ import (
 // lead has a member answer in the turn's loop. show gets the text without the report,
 // calls is called before calls of tools; both may be nil.
 func (h *hearing) lead(ctx context.Context, m llm.Model, show func(string), calls func()) (orchestrator.Draft, error) {
-	if d, ok := h.kept(ledger.StageAnswer, m.About().Name); ok {
-		if text, _, _ := choice.SplitReport(d.Text); show != nil {
+	if d, ok := h.kept(ledger.StageAnswer, m.About().Name, nil); ok {
+		if text, _, _ := choice.SplitReport(d.Text); show != nil && d.Fault == nil {
 			show(text)
 		}
 		return d, nil
@@ -43,7 +44,9 @@ func (h *hearing) lead(ctx context.Context, m llm.Model, show func(string), call
 
 // single has one member answer; another does where that fails before its first word.
 func (h *hearing) single(ctx context.Context) error {
-	for i, name := range h.order() {
+	order := h.order()
+	slices.SortStableFunc(order, func(a, b string) int { return h.turn(a) - h.turn(b) })
+	for i, name := range order {
 		m := h.model(name)
 		h.primary = name
 		h.mark(name, "asked")
@@ -70,7 +73,7 @@ func (h *hearing) single(ctx context.Context) error {
 	if h.winner == nil {
 		return nil
 	}
-	if err := h.keep(ctx, ledger.StageAnswer, &h.winner.draft); err != nil {
+	if err := h.settle(ctx); err != nil {
 		return err
 	}
 	h.blend()
@@ -79,6 +82,19 @@ func (h *hearing) single(ctx context.Context) error {
 		return h.review(ctx, 1)
 	}
 	return nil
+}
+
+// turn returns when a member is asked: those that an earlier attempt has asked before the
+// others, the one that answered last of them.
+func (h *hearing) turn(model string) int {
+	st, asked := h.stored[place{ledger.StageAnswer, model}]
+	switch {
+	case !asked:
+		return 2
+	case st.Error == "":
+		return 1
+	}
+	return 0
 }
 
 // reset forgets what was shown before calls of tools: it is in the transcript.
@@ -157,7 +173,11 @@ func (h *hearing) review(ctx context.Context, most int) error {
 	w := h.winner
 	var reviewers []llm.Model
 	if most == 1 {
-		if m := h.judge(w.model); m != nil {
+		m := h.before(ledger.StageReview)
+		if m == nil {
+			m = h.judge(w.model)
+		}
+		if m != nil {
 			reviewers = append(reviewers, m)
 		}
 	} else {
@@ -180,7 +200,7 @@ func (h *hearing) review(ctx context.Context, most int) error {
 		err error
 	}
 	results := together(reviewers, func(m llm.Model) (x result) {
-		x.r, x.a, x.ok, x.err = ask(ctx, h, ledger.StageReview, m, req, 2, choice.ParseReview)
+		x.r, x.a, x.ok, x.err = ask(ctx, h, ledger.StageReview, m, []string{w.model}, req, 2, choice.ParseReview)
 		return x
 	})
 	var reviews []choice.Review
@@ -245,7 +265,7 @@ func issues(reviews []choice.Review) (list []string) {
 func (h *hearing) regenerate(ctx context.Context, reviews []choice.Review) error {
 	w := h.winner
 	m := h.model(w.model)
-	d, stored := h.kept(ledger.StageRegenerate, w.model)
+	d, stored := h.kept(ledger.StageRegenerate, w.model, nil)
 	if !stored {
 		req := h.again(w, issues(reviews))
 		if len(h.afford([]llm.Model{m}, req)) == 0 {
@@ -265,5 +285,5 @@ func (h *hearing) regenerate(ctx context.Context, reviews []choice.Review) error
 	}
 	w.text = text
 	h.notes = append(h.notes, texts.Text("council_revised"))
-	return h.keep(ctx, ledger.StageRegenerate, &d)
+	return h.keep(ctx, ledger.StageRegenerate, nil, &d)
 }

@@ -8,6 +8,7 @@ import (
 	"gatehouse/core/council/choice"
 	"gatehouse/core/council/ledger"
 	"gatehouse/core/sealed"
+	"gatehouse/core/store"
 	apicouncil "gatehouse/web/api/council"
 	"gatehouse/web/auth"
 )
@@ -37,7 +38,7 @@ func (h *harness) dispute(user int64, id string) {
 		r.Runs = append(r.Runs, ledger.Run{Model: model, Round: ledger.RoundAnswer, Response: text, Utility: 0.4, Confidence: 0.9, Welfare: 0.5, State: "ok", Claim: i + 1, Detail: ledger.Detail{LatencyMS: 120, MicroUSD: &cost, Domain: "towers"}})
 	}
 	if err == nil {
-		err = h.councils.Finish(ctx, r)
+		err = h.db.Tx(ctx, func(tx *store.Tx) error { return h.councils.Finish(ctx, tx, r) })
 	}
 	if err == nil {
 		_, err = h.councils.Sight(ctx, "a", "towers", nil)

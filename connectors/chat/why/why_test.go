@@ -29,6 +29,7 @@ func (bound) Current(context.Context, store.Queryer, core.Address) (session.Sess
 
 type world struct {
 	*testing.T
+	db     *store.DB
 	ledger *ledger.Store
 	*Commands
 }
@@ -42,7 +43,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	l := ledger.New(ledger.Options{DB: db, Clock: clock, Seal: box})
-	return &world{t, l, New(db, l, bound{}, ask.NewButtons(ask.ButtonOptions{DB: db, Clock: clock, Asks: coreask.New(db, clock)}))}
+	return &world{t, db, l, New(db, l, bound{}, ask.NewButtons(ask.ButtonOptions{DB: db, Clock: clock, Asks: coreask.New(db, clock)}))}
 }
 
 // answer stores a question of user 7, disputed or not.
@@ -58,7 +59,7 @@ func (w *world) answer(id, callout string) {
 		r.Runs = append(r.Runs, ledger.Run{Model: m, Round: ledger.RoundAnswer, State: "ok", Utility: 0.41, Welfare: 0.83, Claim: i + 1})
 	}
 	if err == nil {
-		err = w.ledger.Finish(ctx, r)
+		err = w.db.Tx(ctx, func(tx *store.Tx) error { return w.ledger.Finish(ctx, tx, r) })
 	}
 	if err != nil {
 		w.Fatal(err)
@@ -145,7 +146,7 @@ func TestWhyTellsComparisonAndReviewApart(t *testing.T) {
 		r.Runs = append(r.Runs, ledger.Run{Model: model, Round: ledger.RoundReview, State: "ok"})
 	}
 	if err == nil {
-		err = w.ledger.Finish(t.Context(), r)
+		err = w.db.Tx(t.Context(), func(tx *store.Tx) error { return w.ledger.Finish(t.Context(), tx, r) })
 	}
 	if err != nil {
 		t.Fatal(err)

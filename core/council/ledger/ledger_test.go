@@ -60,6 +60,11 @@ func answer(model, text string, claim int) Run {
 	return Run{Model: model, Round: RoundAnswer, Response: text, Utility: 0.4, Confidence: 0.8, Welfare: 0.5, State: "ok", Claim: claim, Domain: "code", Detail: Detail{LatencyMS: 100}}
 }
 
+func (w *world) finish(r Result) {
+	w.Helper()
+	w.must(w.db.Tx(w.Context(), func(tx *store.Tx) error { return w.Finish(w.Context(), tx, r) }))
+}
+
 // ask stores a finished query of user 7; the winner is that of the result.
 func (w *world) ask(id string, r Result, runs ...Run) {
 	w.Helper()
@@ -70,7 +75,7 @@ func (w *world) ask(id string, r Result, runs ...Run) {
 		r.Used = append(r.Used, run.Model)
 	}
 	r.Query, r.Runs, r.Domains = id, runs, []choice.Share{{Domain: "code", Weight: 1}}
-	w.must(w.Finish(w.Context(), r))
+	w.finish(r)
 	w.clock.Advance(time.Second)
 }
 
@@ -228,7 +233,7 @@ func TestAQueryEndsOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.ask("q1", Result{Winner: "a", Confidence: choice.LabelHigh, Note: Note{Text: "two agree"}}, answer("a", "yes", 1))
-	w.must(w.Finish(t.Context(), Result{Query: "q1", Winner: "b", Runs: []Run{answer("b", "no", 2)}}))
+	w.finish(Result{Query: "q1", Winner: "b", Runs: []Run{answer("b", "no", 2)}})
 	v, err := w.Query(t.Context(), 7, "q1")
 	if err != nil || v.Winner != "a" || len(v.Runs) != 1 || v.Note == nil || v.Note.Text != "two agree" || v.Confidence != choice.LabelHigh {
 		t.Errorf("%+v, %v", v, err)

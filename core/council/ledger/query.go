@@ -86,6 +86,7 @@ const (
 	StageJudge      = "judge"
 	StageReview     = "review"
 	StageRegenerate = "regenerate"
+	StageChoice     = "choice" // the model is the winner, the content the reason
 )
 
 // A Stage is what one model returned in a stage of a query.
@@ -98,14 +99,15 @@ type Stage struct {
 
 // A Detail is what a call cost.
 type Detail struct {
-	LatencyMS    int64   `json:"latency_ms"` // to the first token
-	TotalMS      int64   `json:"total_ms"`
-	InputTokens  int64   `json:"input_tokens"`
-	OutputTokens int64   `json:"output_tokens"`
-	MicroUSD     *int64  `json:"micro_usd"` // nil where no price is known
-	Confidence   float64 `json:"confidence"`
-	Reported     bool    `json:"reported"` // the model reported its confidence
-	Domain       string  `json:"domain"`   // as it reported it
+	LatencyMS    int64    `json:"latency_ms"` // to the first token
+	TotalMS      int64    `json:"total_ms"`
+	InputTokens  int64    `json:"input_tokens"`
+	OutputTokens int64    `json:"output_tokens"`
+	MicroUSD     *int64   `json:"micro_usd"` // nil where no price is known
+	Confidence   float64  `json:"confidence"`
+	Reported     bool     `json:"reported"`     // the model reported its confidence
+	Domain       string   `json:"domain"`       // as it reported it
+	Of           []string `json:"of,omitempty"` // whose answers it read, in their order
 }
 
 // Save is SaveAll of one stage.
@@ -113,7 +115,8 @@ func (s *Store) Save(ctx context.Context, st Stage) error {
 	return s.SaveAll(ctx, []Stage{st}, func(context.Context, *store.Tx) error { return nil })
 }
 
-// SaveAll stores whole replies in one transaction with also. What is stored before stays.
+// SaveAll stores replies in one transaction with also, as TxSoon does: a power cut within a
+// second may lose them, a killed process does not. What is stored before stays.
 func (s *Store) SaveAll(ctx context.Context, stages []Stage, also func(context.Context, *store.Tx) error) error {
 	contents := make([]string, len(stages))
 	for i, st := range stages {
@@ -122,7 +125,7 @@ func (s *Store) SaveAll(ctx context.Context, stages []Stage, also func(context.C
 			return err
 		}
 	}
-	err := s.o.DB.Tx(ctx, func(tx *store.Tx) error {
+	err := s.o.DB.TxSoon(ctx, func(tx *store.Tx) error {
 		for i, st := range stages {
 			if c := st.Detail.Confidence; math.IsNaN(c) || math.IsInf(c, 0) { // JSON has neither
 				st.Detail.Confidence, st.Detail.Reported = 0, false
@@ -233,9 +236,9 @@ type Result struct {
 	Runs       []Run
 }
 
-// Finish stores how a query ended, once: a second call changes nothing. In a dispute no
-// run is a winner. With the reviews' verdicts the counters of the models change.
-func (s *Store) Finish(ctx context.Context, r Result) error {
+// Finish stores in tx how a query ended, once: a second call changes nothing. In a
+// dispute no run is a winner. With the reviews' verdicts the counters of the models change.
+func (s *Store) Finish(ctx context.Context, tx *store.Tx, r Result) error {
 	note, err := s.seal("council_queries", "note", r.Query, asJSON(r.Note.bounded()))
 	if err != nil {
 		return err
@@ -245,29 +248,23 @@ func (s *Store) Finish(ctx context.Context, r Result) error {
 		state = Failed
 	}
 	domains := choice.Normal(r.Domains)
-	err = s.o.DB.Tx(ctx, func(tx *store.Tx) error {
-		n, err := tx.Exec(ctx, `UPDATE council_queries SET state = $2, callout_type = $3, confidence = $4, models_used = $5, winner = $6, reason = $7,
-			explored = $8, note = $9, calls = $10, micro_usd = $11, ended_at = $12, domain = $13, domains = $14 WHERE query_id = $1 AND state = 'open'`,
-			r.Query, state, r.Callout, r.Confidence, asJSON(r.Used), r.Winner, r.Reason, flag(r.Explored), note, r.Calls, r.MicroUSD,
-			core.Stamp(tx.Time()), domains[0].Domain, asJSON(domains))
-		if err != nil || n == 0 {
-			return err
-		}
-		q, err := s.owner(ctx, tx, r.Query)
-		if err != nil {
-			return err
-		}
-		for i := range r.Runs {
-			if err := s.addRun(ctx, tx, q, &r, &r.Runs[i], i); err != nil {
-				return err
-			}
-		}
-		return s.reviewed(ctx, tx, q)
-	})
-	if err != nil {
-		return fmt.Errorf("store the end of the council's query: %w", err)
+	n, err := tx.Exec(ctx, `UPDATE council_queries SET state = $2, callout_type = $3, confidence = $4, models_used = $5, winner = $6, reason = $7,
+		explored = $8, note = $9, calls = $10, micro_usd = $11, ended_at = $12, domain = $13, domains = $14 WHERE query_id = $1 AND state = 'open'`,
+		r.Query, state, r.Callout, r.Confidence, asJSON(r.Used), r.Winner, r.Reason, flag(r.Explored), note, r.Calls, r.MicroUSD,
+		core.Stamp(tx.Time()), domains[0].Domain, asJSON(domains))
+	if err != nil || n == 0 {
+		return err
 	}
-	return nil
+	q, err := s.owner(ctx, tx, r.Query)
+	if err != nil {
+		return err
+	}
+	for i := range r.Runs {
+		if err := s.addRun(ctx, tx, q, &r, &r.Runs[i], i); err != nil {
+			return err
+		}
+	}
+	return s.reviewed(ctx, tx, q)
 }
 
 // owner is whose a query is.
