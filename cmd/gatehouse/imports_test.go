@@ -80,9 +80,10 @@ cmd/gatehouse/standby: configs core core/sealed/columns core/store core/store/po
 cmd/gatehouse/speech: configs core/llm/transcribe core/sandbox core/vault core/voice core/voice/hearing core/voice/program
 cmd/gatehouse/unasked: core core/orchestrator core/queue/outbox core/session core/store pairing/people web/api/bots
 cmd/gatehouse/views: admin/chats admin/find admin/page admin/settings cmd/gatehouse/fleet cmd/gatehouse/library configs/values core core/agent core/ask core/backup/directory core/bus core/dispatch core/erasure/tasks core/importer core/jobs core/orchestrator core/permission/guard core/queue core/queue/inspect core/runs core/session core/store core/texts core/transcript core/usage pairing pairing/people web/api/permissions web/api/sessions web/api/turns web/auth
-cmd/loadgen: cmd/loadgen/bare cmd/loadgen/child cmd/loadgen/crowd cmd/loadgen/field cmd/loadgen/fill cmd/loadgen/floor cmd/loadgen/index cmd/loadgen/model cmd/loadgen/report
+cmd/loadgen: cmd/loadgen/bare cmd/loadgen/child cmd/loadgen/council cmd/loadgen/crowd cmd/loadgen/field cmd/loadgen/fill cmd/loadgen/floor cmd/loadgen/index cmd/loadgen/model cmd/loadgen/report
 cmd/loadgen/bare:
 cmd/loadgen/child: cmd/loadgen/field
+cmd/loadgen/council:  # members of a council to measure with
 cmd/loadgen/crowd: connectors/discord/discordtest connectors/telegram/telegramtest
 cmd/loadgen/field: cmd/loadgen/crowd cmd/loadgen/report connectors/discord/discordtest connectors/telegram/telegramtest
 cmd/loadgen/fill:

@@ -30,7 +30,7 @@ type command struct {
 
 type runCmd struct {
 	Program   string        `required:"" type:"existingfile" help:"The gateway to measure: a built gatehouse."`
-	Only      []string      `help:"Measure only these parts: start, memory, latency, rate, burst, fsync, thinking, tools, waiting, streaming, streams, scale, index." placeholder:"PART"`
+	Only      []string      `help:"Measure only these parts: start, memory, latency, rate, burst, fsync, thinking, tools, waiting, streaming, streams, council, scale, index." placeholder:"PART"`
 	Discord   float64       `default:"0.5" help:"Share of the chats that are on Discord, 0 to 1; the others are on Telegram."`
 	Messages  int           `default:"2000" help:"Messages of the latency parts, 100 to 2000."`
 	Rate      float64       `default:"50" help:"Messages a second of the open loop."`
@@ -125,4 +125,4 @@ func (c *runCmd) Validate() error {
 	return nil
 }
 
-var allParts = []string{"start", "memory", "latency", "rate", "burst", "thinking", "fsync", "tools", "waiting", "streaming", "streams", "scale", "index"}
+var allParts = []string{"start", "memory", "latency", "rate", "burst", "thinking", "fsync", "tools", "waiting", "streaming", "streams", "council", "scale", "index"}

@@ -66,7 +66,7 @@ func (c *runCmd) Run(ctx context.Context) (err error) {
 func (b *bench) parts(ctx context.Context) error {
 	run := map[string]func(context.Context) error{
 		"start": b.start, "memory": b.memory, "latency": b.latency, "rate": b.rate, "burst": b.burst, "thinking": b.thinking, "fsync": b.fsync,
-		"tools": b.tools, "waiting": b.waiting, "streaming": b.streaming, "streams": b.streams, "scale": b.scale, "index": b.index,
+		"tools": b.tools, "waiting": b.waiting, "streaming": b.streaming, "streams": b.streams, "council": b.councils, "scale": b.scale, "index": b.index,
 	}
 	for _, name := range allParts {
 		if len(b.c.Only) > 0 && !slices.Contains(b.c.Only, name) {

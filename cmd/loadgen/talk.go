@@ -65,11 +65,17 @@ func (d *desk) key() (string, error) {
 // ask sends text to a session, waits for the end of the answer, and returns the
 // number of tool calls.
 func (d *desk) ask(ctx context.Context, session, trust, text string) (calls int, err error) {
+	return d.send(ctx, map[string]string{"message": text, "session_id": session, "trust_level": trust})
+}
+
+// send posts a message with these fields, waits for the end of the answer, and returns
+// the number of tool calls.
+func (d *desk) send(ctx context.Context, fields map[string]string) (calls int, err error) {
 	key, err := d.key()
 	if err != nil {
 		return 0, err
 	}
-	body, err := json.Marshal(map[string]string{"message": text, "session_id": session, "trust_level": trust})
+	body, err := json.Marshal(fields)
 	if err != nil {
 		return 0, err
 	}

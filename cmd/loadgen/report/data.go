@@ -26,6 +26,7 @@ type Result struct {
 	Waiting   *Waiting    `json:"waiting,omitempty"`
 	Streaming *Streaming  `json:"streaming,omitempty"`
 	Streams   *Streams    `json:"streams,omitempty"`
+	Councils  []Council   `json:"councils,omitempty"`
 	Scale     *Scale      `json:"scale,omitempty"`
 	Index     *Index      `json:"index,omitempty"`
 	Verdict   Verdict     `json:"verdict"`

@@ -74,6 +74,7 @@ func (b *Report) goals() []line {
 			atMost("goroutines after the burst, above idle", m.GoroutinesAfter-m.GoroutinesIdle, 5, "", ""))
 	}
 	out = append(out, b.agentGoals()...)
+	out = append(out, b.councilGoals()...)
 	if s := d.Start; s != nil {
 		out = append(out,
 			atMost("cold start until every platform hears of it, new vault", Median(s.Fresh), 80, "ms", short(Median(s.Bare))+" ms"),

@@ -227,6 +227,7 @@ func (b *Report) details(say func(string, ...any)) {
 		row(fmt.Sprintf("one in flight, %d rows", s.Rows), s.Large)
 	}
 	b.toolRows(row)
+	b.councilRows(row)
 	if x := d.Index; x != nil {
 		row("search by two words", x.WordTimes)
 		row("search by words and meaning", x.HybridTimes)
