@@ -35,7 +35,7 @@ func TestTheToolMeasuresARealGateway(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	path := filepath.Join(t.TempDir(), "performance.md")
-	code := run(t.Context(), []string{"--program", program, "--only", "latency,burst,memory", "--messages", "100", "--discord", "0.5", "--chats", "20", "--each", "2",
+	code := run(t.Context(), []string{"--program", program, "--only", "latency,burst,memory,council", "--messages", "100", "--discord", "0.5", "--chats", "20", "--each", "2",
 		"--rounds", "1", "--settle", "1s", "--dir", t.TempDir(), "--report", path})
 	if code != 0 {
 		t.Fatalf("ended with %d", code)
@@ -44,7 +44,7 @@ func TestTheToolMeasuresARealGateway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"latency p99, one in flight", "burst of 20 chats × 2", "memory (RSS), idle", "of 240 messages", "commits per message", "| deliver |", "one in flight, bare loop, discord", "one in flight, gateway, telegram", "| discord | 120 | 120 | 0 | 0 | 0 |"} {
+	for _, want := range []string{"latency p99, one in flight", "burst of 20 chats × 2", "a council of 9 with 9 ratings", "memory (RSS), idle", "of 240 messages", "commits per message", "| deliver |", "one in flight, bare loop, discord", "one in flight, gateway, telegram", "| discord | 120 | 120 | 0 | 0 | 0 |"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the report lacks %q:\n%s", want, text)
 		}
