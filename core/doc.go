@@ -75,6 +75,8 @@
 //   - talk.call: one call of a tool. guard.Guard.Allow decides: run, ask the
 //     user, or refuse. The tools are below core/tool; those that start programs
 //     use core/sandbox.
+//   - bill.Bill reserves each call of a model in the budgets and counts what it took;
+//     watchdog.Watchdog ends a run that takes too long or has a silent model.
 //   - talk.compact: replace the older part of a long conversation by a summary.
 //   - run.done, run.failed and run.cut: return the Result, whose Write stores the
 //     end of the run.

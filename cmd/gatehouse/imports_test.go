@@ -192,11 +192,13 @@ core/memory/check: core core/memory/detect  # what a program can check of an ans
 core/memory/detect: core  # whether a message corrects an answer
 core/memory/handoff: core  # the form of notes on conversations
 core/memory/score: core/memory/detect  # what a correction is worth
-core/orchestrator: core core/agent core/ask core/attach core/llm core/memory/handoff core/orchestrator/call core/orchestrator/incoming core/orchestrator/metrics core/orchestrator/named core/permission core/runs core/session core/store core/texts core/tool core/transcript core/transcript/lines core/usage core/vault
+core/orchestrator: core core/agent core/ask core/attach core/llm core/memory/handoff core/orchestrator/bill core/orchestrator/call core/orchestrator/incoming core/orchestrator/metrics core/orchestrator/named core/orchestrator/watchdog core/permission core/runs core/session core/store core/texts core/tool core/transcript core/transcript/lines core/usage core/vault
+core/orchestrator/bill: core core/llm core/store core/usage  # what the model calls of a run take
 core/orchestrator/call: core core/tool  # one call of a tool, within its time
-core/orchestrator/incoming: core core/attach/content core/llm core/texts core/voice  # what comes with a message, as blocks
+core/orchestrator/incoming: core core/agent core/attach/content core/llm core/texts core/voice  # what comes with a message, as blocks
 core/orchestrator/metrics: core core/orchestrator/call
-core/orchestrator/named: core core/tool  # whether a text names a host or an address
+core/orchestrator/named: core core/tool core/transcript/lines  # whether a text names a host or an address
+core/orchestrator/watchdog: core core/llm  # ends a run that takes too long
 core/paraid: core core/paraid/entry core/store core/vault  # ids of entries and conversations
 core/paraid/entry: core  # what an id is
 core/permission: core core/permission/pattern core/permission/shell core/permission/shell/vetted core/texts core/tool core/vault

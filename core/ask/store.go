@@ -11,6 +11,8 @@ package ask
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
 	"errors"
 	"fmt"
 	"strings"
@@ -83,11 +85,11 @@ func (a Ask) Data(option string) string { return a.ID + ":" + option }
 // SplitData returns the ask's id and the option in a button's data.
 func SplitData(data string) (id, option string, ok bool) {
 	id, option, ok = strings.Cut(data, ":")
-	return id, option, ok && len(id) == IDLength && option != ""
+	return id, option, ok && len(id) == idLength && option != ""
 }
 
-// IDLength is of an ask's id, in letters and digits.
-const IDLength = 16
+// idLength is of an ask's id, in letters and digits.
+const idLength = 16
 
 // A Store opens, decides and closes asks. They are in the database; in memory it
 // has only the channels of those that wait in this process.
@@ -101,7 +103,13 @@ type Store struct {
 }
 
 // NewID returns an id for an ask.
-func NewID() string { return strings.ToLower(rand.Text()[:IDLength]) }
+func NewID() string { return strings.ToLower(rand.Text()[:idLength]) }
+
+// IDOf returns the id for the ask of this name, the same each time.
+func IDOf(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:idLength])
+}
 
 // New returns a Store over db; a nil clock is the system's.
 func New(db *store.DB, clock core.Clock) *Store {

@@ -1,10 +1,6 @@
 package orchestrator
 
-import (
-	"time"
-
-	"gatehouse/core"
-)
+import "gatehouse/core"
 
 // begin emits the event that names the session, once.
 func (r *run) begin() {
@@ -32,14 +28,4 @@ func (r *run) place() string {
 	default:
 		return dir.Path
 	}
-}
-
-// people returns the time that the run has waited for users so far.
-func (r *run) people(now time.Time) time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.waits == 0 {
-		return r.waited
-	}
-	return r.waited + max(0, now.Sub(r.waitFrom))
 }

@@ -90,13 +90,12 @@ func (t *talk) again(b *core.Block) bool {
 func (t *talk) one(ctx context.Context, b *core.Block) (core.Block, error) {
 	r := t.r
 	began := r.o.o.Clock.Now()
-	r.busy.Add(1)
+	r.dog.Busy(1)
 	res, outcome := t.call(ctx, b)
 	if (b.Name == "WebFetch" || b.Name == "WebSearch") && !res.IsError {
 		r.found.Add(named.Result{Tool: b.Name, Input: b.Input, Text: res.Text}) // a sub-turn's conversation is not the session's
 	}
-	r.heardNow()
-	r.busy.Add(-1)
+	r.dog.Busy(-1)
 	r.o.o.Metrics.Called(b.Name, r.trust(), outcome)
 	if res.Text == "" && len(res.Media) == 0 {
 		res.Text = "(no output)"
@@ -202,21 +201,14 @@ func (r *run) progress(text string) {
 // waiting reports to the dispatcher that the turn waits for a user: once, however many
 // of its calls wait, because it has one slot to release.
 func (r *run) waiting(on bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	before, now := r.waits, r.o.o.Clock.Now()
-	if r.waits++; !on {
-		r.waits -= 2
+	if !on {
 		r.looked.Store(-1)
 	}
-	if before == 0 {
-		r.waitFrom = now
-	} else if r.waits == 0 {
-		r.waited += max(0, now.Sub(r.waitFrom))
-	}
-	if r.t.Waiting != nil && (before == 0 || r.waits == 0) {
-		r.t.Waiting(on)
-	}
+	r.dog.Wait(on, func(on bool) {
+		if r.t.Waiting != nil {
+			r.t.Waiting(on)
+		}
+	})
 }
 
 // tools returns those of the turn.

@@ -16,7 +16,7 @@ import (
 // records the cost; call it in any case unless it is nil. The caller holds the session's
 // lane.
 func (o *Orchestrator) Compact(ctx context.Context, t *Turn) (before, after int, write func(context.Context, *store.Tx) error, err error) {
-	r := &run{o: o, t: t, show: func(core.Event) {}, began: o.o.Clock.Now()}
+	r := o.newRun(t, func(core.Event) {})
 	t.Role = o.o.Agents.Role(t.Session.AgentType, t.Session.Workspace)
 	t.Started = r.began
 	if _, err := r.choose("", nil); err != nil {
@@ -42,21 +42,14 @@ func (o *Orchestrator) Compact(ctx context.Context, t *Turn) (before, after int,
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	go r.watch(ctx, cancel)
+	r.watch(ctx, cancel)
 	tk := &talk{r: r, name: r.name, show: r.emit, req: &llm.Request{Sender: llm.Sender{User: t.User, Trust: t.Trust}}}
 	done, err := r.reuse(ctx, c.Tokens*reusePart/100)
 	if done || err != nil {
 		return c.Tokens, r.conv.Tokens(), nil, err
 	}
 	text, fault, err := tk.summary(ctx, c.Messages)
-	write = func(ctx context.Context, tx *store.Tx) error {
-		for _, row := range r.spent {
-			if err := o.o.Usage.Record(ctx, tx, row); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
+	write = func(ctx context.Context, tx *store.Tx) error { return r.bill.Record(ctx, tx, r.bill.Open()) }
 	switch {
 	case errors.Is(context.Cause(ctx), ErrAborted):
 		return 0, 0, write, texts.Error(core.Conflict, "compact_stopped")

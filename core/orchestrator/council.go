@@ -8,6 +8,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/llm"
+	"gatehouse/core/orchestrator/bill"
 	"gatehouse/core/store"
 	"gatehouse/core/texts"
 	"gatehouse/core/transcript"
@@ -210,23 +211,9 @@ func (r *run) consult(ctx context.Context, m llm.Model, req *llm.Request) (Draft
 
 // draft returns what a talk has led to.
 func (r *run) draft(t *talk, began time.Time, fault *llm.Fault) Draft {
-	d := Draft{Model: t.name, Text: t.text, Stop: t.stop, First: t.after, Took: r.o.o.Clock.Now().Sub(began), Fault: fault, rows: t.bill}
-	priced, usd := len(t.bill) > 0, int64(0)
-	for _, row := range t.bill {
-		d.Used.Input += row.Input
-		d.Used.Output += row.Output
-		d.Used.CacheRead += row.CacheRead
-		d.Used.CacheWrite += row.CacheWrite
-		if row.MicroUSD == nil {
-			priced = false
-			continue
-		}
-		usd += *row.MicroUSD
-	}
-	if priced {
-		d.MicroUSD = &usd
-	}
-	return d
+	total := bill.Sum(t.bill)
+	return Draft{Model: t.name, Text: t.text, Stop: t.stop, First: t.after, Took: r.o.o.Clock.Now().Sub(began), Fault: fault, rows: t.bill,
+		Used: total.Tokens, MicroUSD: total.MicroUSD}
 }
 
 // record bills drafts in tx instead of at the end of the run.
@@ -235,30 +222,12 @@ func (r *run) record(ctx context.Context, tx *store.Tx, drafts ...*Draft) error 
 	for _, d := range drafts {
 		rows = append(rows, d.rows...)
 	}
-	for _, row := range rows {
-		if err := r.o.o.Usage.Record(ctx, tx, row); err != nil {
-			return err
-		}
-	}
-	tx.OnCommit(func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		for _, row := range rows {
-			if i := slices.Index(r.spent, row); i >= 0 {
-				r.spent, r.paid = slices.Delete(r.spent, i, i+1), append(r.paid, row)
-			}
-		}
-	})
-	return nil
+	return r.bill.Record(ctx, tx, rows)
 }
 
 // recorded adds what an earlier attempt has paid for to the turn's usage.
 func (r *run) recorded(drafts ...*Draft) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	for _, d := range drafts {
-		row := r.spending(d.Model)
-		row.Input, row.Output, row.CacheRead, row.CacheWrite, row.MicroUSD = d.Used.Input, d.Used.Output, d.Used.CacheRead, d.Used.CacheWrite, d.MicroUSD
-		r.paid = append(r.paid, row)
+		r.bill.Recorded(d.Model, bill.Total{Tokens: d.Used, MicroUSD: d.MicroUSD})
 	}
 }

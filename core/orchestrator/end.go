@@ -2,11 +2,8 @@ package orchestrator
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base32"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +13,7 @@ import (
 	"gatehouse/core/llm"
 	"gatehouse/core/memory/handoff"
 	"gatehouse/core/orchestrator/call"
+	"gatehouse/core/orchestrator/watchdog"
 	"gatehouse/core/runs"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
@@ -127,7 +125,7 @@ func (r *run) choice(text string) (Result, error) {
 		return res, err
 	}
 	in := &r.t.Rows[0]
-	choice := ask.Ask{ID: askID(r.t.Run), Kind: ask.KindChoice, Run: r.t.Run, Bot: in.Bot, Chat: in.Chat, User: r.t.User,
+	choice := ask.Ask{ID: ask.IDOf("choice:" + r.t.Run), Kind: ask.KindChoice, Run: r.t.Run, Bot: in.Bot, Chat: in.Chat, User: r.t.User,
 		ExpiresAt: r.o.o.Clock.Now().Add(choiceTime)}
 	res.Buttons = []core.Button{{Label: texts.Text("button_go_on"), Data: choice.Data(ask.OptionGoOn)}, {Label: texts.Text("button_stop"), Data: choice.Data(ask.OptionStop)}}
 	write := res.Write
@@ -167,12 +165,6 @@ func answered(messages []llm.Message, results []core.Block) []llm.Message {
 	return messages
 }
 
-// askID returns the id of a run's choice: the same for every attempt.
-func askID(run string) string {
-	sum := sha256.Sum256([]byte("choice:" + run))
-	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:ask.IDLength])
-}
-
 // cut ends a run after its context was cancelled.
 func (r *run) cut(text string, cause error) (Result, error) {
 	switch {
@@ -183,7 +175,7 @@ func (r *run) cut(text string, cause error) (Result, error) {
 		return r.result("aborted", nil, text, core.Aborted{SessionID: r.t.Session.ID, Message: texts.Text("stopped"), PartialResponse: text})
 	case errors.Is(cause, llm.ErrSilence):
 		return r.failed(text, &llm.Fault{Code: "silence", Text: texts.Text("fault_silence"), CanRetry: true})
-	case errors.Is(cause, errTime):
+	case errors.Is(cause, watchdog.ErrTime):
 		return r.failed(text, &llm.Fault{Code: "timeout", Text: texts.Text("fault_time"), CanRetry: false})
 	}
 	return Result{}, cause
@@ -218,19 +210,10 @@ func (r *run) done(text string) (Result, error) {
 	if r.stop == "max_tokens" {
 		d.StopReason = r.stop
 	}
-	var usd float64
-	priced := len(r.spent)+len(r.paid) > 0
-	for _, row := range slices.Concat(r.spent, r.paid) {
-		d.Usage.InputTokens += row.Input
-		d.Usage.OutputTokens += row.Output
-		d.Usage.CacheReadTokens += row.CacheRead
-		if row.MicroUSD == nil {
-			priced = false
-			continue
-		}
-		usd += float64(*row.MicroUSD) / 1e6
-	}
-	if priced {
+	total := r.bill.Total()
+	d.Usage = core.Usage{InputTokens: total.Input, OutputTokens: total.Output, CacheReadTokens: total.CacheRead}
+	if total.MicroUSD != nil {
+		usd := float64(*total.MicroUSD) / 1e6
 		d.Usage.CostUSD = &usd
 	}
 	return r.result("done", nil, text, d)
@@ -244,11 +227,11 @@ func (r *run) result(state string, fault *llm.Fault, text string, terminal core.
 		messages = r.messages(max(1, r.said))
 	}
 	end := endOf(state, r.name, fault, now)
-	end.Waited = r.people(now)
+	end.Waited = r.dog.Waited(now)
 	if state == "done" && text != "" && r.o.o.Follower != nil {
 		end.Follow = r.o.o.Follower.Follow(&r.t.Session, r.t.Rows[0].Address, r.t.User, r.t.Trust)
 	}
-	spent, words := r.spent, r.o.o.Sessions.Words(context.Background(), r.conv) // bounded, and the run's own context may have ended
+	spent, words := r.bill.Open(), r.o.o.Sessions.Words(context.Background(), r.conv) // bounded, and the run's own context may have ended
 	memory, of, read := r.memory, attach.Turn{User: r.t.User, Session: r.t.Session.ID, Run: r.t.Run}, r.files.Read
 	write := func(ctx context.Context, tx *store.Tx) error {
 		if err := memory.write(ctx, tx, state, r.name, text); err != nil {
@@ -266,10 +249,8 @@ func (r *run) result(state string, fault *llm.Fault, text string, terminal core.
 				return err
 			}
 		}
-		for _, row := range spent {
-			if err := r.o.o.Usage.Record(ctx, tx, row); err != nil {
-				return err
-			}
+		if err := r.bill.Record(ctx, tx, spent); err != nil {
+			return err
 		}
 		if state == "done" {
 			if err := r.count(ctx, tx, text, messages); err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/url"
 
-	"gatehouse/core"
 	"gatehouse/core/orchestrator/named"
 	"gatehouse/core/tool"
 )
@@ -50,23 +49,5 @@ func (r *run) namedBefore(ctx context.Context, u *url.URL, host string) (bool, e
 	if err != nil {
 		return false, err
 	}
-	asked := map[string]*core.Block{} // calls of tools, by id
-	for i := range messages {
-		m := &messages[i]
-		user, ours := runs[m.Run]
-		if !ours || m.Summary {
-			continue // not of this gateway's runs: anyone may have written it
-		}
-		for k := range m.Blocks {
-			b := &m.Blocks[k]
-			switch call := asked[b.ToolUseID]; {
-			case b.Type == "tool_use":
-				asked[b.ID] = b
-			case b.Type == "tool_result" && call != nil && !b.IsError && (named.Result{Tool: call.Name, Input: call.Input, Text: b.Text}).Names(u, host),
-				m.Role == "user" && b.Type == "text" && user == r.t.User && user > 0 && named.ByUser(named.Own(b.Text), host):
-				return true, nil
-			}
-		}
-	}
-	return false, nil
+	return named.In(messages, runs, r.t.User, u, host), nil
 }

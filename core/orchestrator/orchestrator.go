@@ -34,11 +34,8 @@ import (
 	"gatehouse/core/vault"
 )
 
-// Causes that end a run's context early.
-var (
-	ErrAborted = errors.New("stopped by the person")
-	errTime    = errors.New("the run took too long")
-)
+// ErrAborted is the cause of a run's context that a user has ended.
+var ErrAborted = errors.New("stopped by the person")
 
 // Limits of one run; zero values mean the defaults.
 type Limits struct {

@@ -1,9 +1,26 @@
 package orchestrator
 
 import (
+	"strings"
+
 	"gatehouse/core"
+	"gatehouse/core/orchestrator/incoming"
 	"gatehouse/core/transcript"
 )
+
+// initial returns what the request gives with a conversation that begins. Of one
+// that has begun it is omitted, with a warning.
+func (r *run) initial() []core.Block {
+	given := strings.TrimSpace(r.t.options().Initial)
+	if given == "" {
+		return nil
+	}
+	if r.t.Session.MessageCount > 0 {
+		r.notices = append(r.notices, core.Warning{Code: "initial_context", Message: "the conversation has begun already: initial_context was left out"})
+		return nil
+	}
+	return []core.Block{incoming.Given(given)}
+}
 
 // recite stores the earlier messages that the request contains, before its own: those of
 // the run's lines that are missing. It returns their total number.

@@ -10,8 +10,10 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/agent"
 	"gatehouse/core/llm"
+	"gatehouse/core/orchestrator/bill"
 	"gatehouse/core/orchestrator/incoming"
 	"gatehouse/core/orchestrator/named"
+	"gatehouse/core/orchestrator/watchdog"
 	"gatehouse/core/session"
 	"gatehouse/core/transcript"
 	"gatehouse/core/usage"
@@ -34,17 +36,17 @@ type run struct {
 	verdict *core.Council // of a council's answer
 	work    *Work         // the runtime's turn; nil: the loop's
 	began   time.Time     // of this attempt; differences to it survive a clock that is set
-	heard   atomic.Int64  // when the model was last heard, in nanoseconds after began
-	busy    atomic.Int32  // tools running: the model's silence does not count
-	rounds  atomic.Int32  // of the run and its sub-turns
-	looked  atomic.Int64  // when the trust was last checked, in nanoseconds after began; negative: look now
-	lost    atomic.Bool   // it is less than the run began with
+	dog     *watchdog.Watchdog
+	rounds  atomic.Int32 // of the run and its sub-turns
+	looked  atomic.Int64 // when the trust was last checked, in nanoseconds after began; negative: look now
+	lost    atomic.Bool  // it is less than the run began with
 
 	stop    string // why the model's last answer ended
 	begun   bool   // the event session was emitted
 	files   *incoming.Reader
 	notices []core.Warning // on what the request gives
 	memory  Remembered
+	bill    *bill.Bill
 
 	fixed  int // tokens of the prompt and the tools, estimated
 	learnt int // the model's window, as its provider named it in this run
@@ -60,16 +62,13 @@ type run struct {
 	said    int             // answers of the model with text, for the session's count
 	calls   int             // tool calls
 	ids     map[string]bool // of these; bounded by the rounds
-	waits   int             // calls that wait for a user
-	// Since when they wait, and how long there were some before: time of users,
-	// which is none of the run's.
-	waitFrom time.Time
-	waited   time.Duration
-	spent    []usage.Row
-	paid     []usage.Row // is recorded already
-	// What the calls so far took beyond what was reserved for them: the next
-	// reservation takes it on, as they are settled only when the run has ended.
-	owed, owedUSD int64
+}
+
+// newRun returns a run of t that shows its events through emit.
+func (o *Orchestrator) newRun(t *Turn, emit func(core.Event)) *run {
+	of := usage.Row{Run: t.Run, Session: t.Session.ID, User: t.User, Bot: t.Rows[0].Bot}
+	return &run{o: o, t: t, show: emit, began: o.o.Clock.Now(), dog: watchdog.New(o.o.Clock),
+		bill: &bill.Bill{Of: of, Cost: o.o.Cost, Reserve: o.o.Reserve, Ledger: o.o.Usage}}
 }
 
 // emit shows one event; tools may do so next to each other. It may take as long
@@ -86,7 +85,8 @@ func (r *run) emit(e core.Event) {
 // ctx ends with ErrAborted the Result is aborted; any other cancellation of
 // ctx is returned as its cause.
 func (o *Orchestrator) Run(ctx context.Context, t *Turn, emit func(core.Event)) (res Result, err error) {
-	r := &run{o: o, t: t, show: emit, began: o.o.Clock.Now(), files: &incoming.Reader{Sources: o.o.Incoming, Run: t.Run, User: t.User, Heard: t.Heard}}
+	r := o.newRun(t, emit)
+	r.files = &incoming.Reader{Sources: o.o.Incoming, Run: t.Run, User: t.User, Heard: t.Heard}
 	defer func() {
 		if res.Write == nil { // an error, or a panic: nothing else will store what was spent
 			r.lose(context.WithoutCancel(ctx))
@@ -131,7 +131,7 @@ func (o *Orchestrator) Run(ctx context.Context, t *Turn, emit func(core.Event)) 
 		}
 	}
 	o.o.Metrics.Prepared(o.o.Clock.Now().Sub(t.Started))
-	go r.watch(ctx, cancel)
+	r.watch(ctx, cancel)
 	if level != "" {
 		return r.sit(ctx, talk, level)
 	}
@@ -288,6 +288,7 @@ func (r *run) remember(ctx context.Context) ([]llm.Message, error) {
 // spoken returns the user's message, with what came with it, and who wrote it.
 func (r *run) spoken(ctx context.Context) (said []core.Block, author *transcript.Author, err error) {
 	said, author = r.initial(), r.author()
+	begun := r.t.Session.MessageCount > 0
 	var model *llm.About
 	if r.model != nil {
 		about := r.model.About()
@@ -307,10 +308,10 @@ func (r *run) spoken(ctx context.Context) (said []core.Block, author *transcript
 			continue
 		}
 		if row.Text != "" || len(row.Files) == 0 {
-			block := r.worded(&row)
+			block := incoming.Text(&row, r.t.Trust, begun)
 			said = append(said, core.Block{Type: "text", Text: block})
 			if author != nil {
-				author.Add(block, row.Text, r.referred(&row))
+				author.Add(block, row.Text, incoming.Referred(&row, begun))
 			}
 		}
 		said = append(said, r.files.Blocks(ctx, &row, model)...)
@@ -344,16 +345,6 @@ func (r *run) recalled(m *transcript.Message) llm.Message {
 	return out
 }
 
-// worded returns a row's text as the model reads it. In a group's session each user's
-// text is marked with name and trust, as data.
-func (r *run) worded(row *core.Inbound) string {
-	words := row.Text
-	if row.Group() {
-		words = agent.Quoted{Name: row.From.Name, Trust: r.t.Trust, Text: row.Text}.String()
-	}
-	return r.about(row, words)
-}
-
 // append keeps a message as the run's next line.
 func (r *run) append(m transcript.Message) error {
 	r.mu.Lock()
@@ -365,31 +356,7 @@ func (r *run) append(m transcript.Message) error {
 	return nil
 }
 
-// watch cancels a run that takes too long, not counting the time of users, or with a
-// silent model.
+// watch starts the watchdog of the run, until ctx ends.
 func (r *run) watch(ctx context.Context, cancel context.CancelCauseFunc) {
-	limits := r.o.o.Limits
-	for {
-		now := r.o.o.Clock.Now()
-		end := r.t.Started.Add(limits.RunTime + r.people(now))
-		if r.busy.Load() > 0 {
-			r.heardNow()
-		}
-		quiet := r.began.Add(time.Duration(r.heard.Load()) + limits.Silence)
-		switch {
-		case !now.Before(end):
-			cancel(errTime)
-			return
-		case !now.Before(quiet):
-			cancel(llm.ErrSilence)
-			return
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-r.o.o.Clock.After(min(end.Sub(now), quiet.Sub(now))):
-		}
-	}
+	go r.dog.Run(ctx, cancel, r.t.Started, r.o.o.Limits.RunTime, r.o.o.Limits.Silence)
 }
-
-func (r *run) heardNow() { r.heard.Store(int64(r.o.o.Clock.Now().Sub(r.began))) }

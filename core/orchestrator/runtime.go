@@ -121,11 +121,7 @@ func (r *run) prepareWork(ctx context.Context, warnings []core.Warning) error {
 		System: system, Replace: meta.PromptSource == "custom" || meta.PromptSource == "agent", Said: spoken,
 		Still: func(ctx context.Context) (bool, error) { return r.still(ctx, false) },
 		Named: r.named,
-		Emit:  o.emit, Waiting: r.waiting, Heard: r.heardNow,
-		Busy: func(n int) {
-			r.heardNow()
-			r.busy.Add(int32(n))
-		},
+		Emit:  o.emit, Waiting: r.waiting, Heard: r.dog.Heard, Busy: r.dog.Busy,
 	}
 	if r.memory.Relevant != "" {
 		r.work.Said = append([]core.Block{{Type: "text", Text: r.memory.Relevant}}, r.work.Said...)
@@ -184,13 +180,10 @@ func (r *run) delegate(ctx context.Context, cancel context.CancelCauseFunc, w *W
 		return r.failed("", fault)
 	}
 	r.o.o.Metrics.Prepared(r.o.o.Clock.Now().Sub(r.t.Started))
-	go r.watch(ctx, cancel)
+	r.watch(ctx, cancel)
 	a, err := r.o.o.Runtime.Answer(ctx, w)
 	r.said, r.calls = a.Said, a.Calls
-	r.bill(r.name, a.Usage, reserved)
-	if a.MicroUSD != nil {
-		r.spent[len(r.spent)-1].MicroUSD = a.MicroUSD
-	}
+	r.bill.Add(r.name, a.Usage, a.MicroUSD, reserved)
 	if cause := context.Cause(ctx); cause != nil {
 		return r.cut(a.Text, cause)
 	}

@@ -11,6 +11,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/llm"
 	"gatehouse/core/orchestrator/call"
+	"gatehouse/core/orchestrator/watchdog"
 	"gatehouse/core/texts"
 	"gatehouse/core/tool"
 	"gatehouse/core/transcript"
@@ -170,7 +171,7 @@ func (t *talk) ask(ctx context.Context) (transcript.Message, *llm.Fault, error) 
 		return transcript.Message{Role: "assistant"}, fault, err
 	}
 	asked := r.o.o.Clock.Now()
-	a := answer{}
+	var a llm.Answer
 	var used *core.Tokens
 	var failed error
 	req := *t.req // the next round adds to ours
@@ -180,7 +181,7 @@ func (t *talk) ask(ctx context.Context) (transcript.Message, *llm.Fault, error) 
 		model = r.model
 	}
 	for d, err := range llm.StopAt(model.Reply(ctx, &req), req.Stop) {
-		r.heardNow()
+		r.dog.Heard()
 		if err != nil {
 			failed = err
 			break
@@ -194,7 +195,7 @@ func (t *talk) ask(ctx context.Context) (transcript.Message, *llm.Fault, error) 
 			break
 		}
 		t.delta(d)
-		a.add(d)
+		a.Add(d)
 		if d.Usage != nil {
 			used = d.Usage
 		}
@@ -202,12 +203,12 @@ func (t *talk) ask(ctx context.Context) (transcript.Message, *llm.Fault, error) 
 			break
 		}
 	}
-	t.bill = append(t.bill, r.bill(t.name, used, reserved))
+	t.bill = append(t.bill, r.bill.Add(t.name, used, nil, reserved))
 	if t.own {
-		r.stop = a.stop
+		r.stop = a.Stop
 		r.grew(used)
 	}
-	m := transcript.Message{Role: "assistant", Blocks: a.done(), Model: t.name, Stop: a.stop}
+	m := transcript.Message{Role: "assistant", Blocks: a.Blocks(), Model: t.name, Stop: a.Stop}
 	if used != nil {
 		m.Usage = core.Tokens{Input: used.Input, Output: used.Output, CacheRead: used.CacheRead, CacheWrite: used.CacheWrite}
 	}
@@ -292,7 +293,7 @@ func (t *talk) keepAnswer(ctx context.Context, m *transcript.Message, fault *llm
 // is kept. A run that is returned to the queue writes it again.
 func told(ctx context.Context) bool {
 	cause := context.Cause(ctx)
-	return errors.Is(cause, llm.ErrSilence) || errors.Is(cause, errTime)
+	return errors.Is(cause, llm.ErrSilence) || errors.Is(cause, watchdog.ErrTime)
 }
 
 // number gives calls ids of their own: some servers send none, or the same again, or

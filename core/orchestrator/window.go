@@ -5,6 +5,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/llm"
+	"gatehouse/core/orchestrator/bill"
 )
 
 // Parts of a model's window.
@@ -62,7 +63,7 @@ func (r *run) fix(system string) {
 	for _, x := range r.tools() {
 		req.Tools = append(req.Tools, llm.Tool{Name: x.Name, About: x.About, Schema: x.Schema})
 	}
-	r.fixed = sizeOf(&req) / 4
+	r.fixed = bill.Size(&req) / 4
 }
 
 // squeeze makes a request that the provider refused as too long shorter: it sums up the
@@ -75,7 +76,7 @@ func (t *talk) squeeze(ctx context.Context, f *llm.Fault) (ok bool, err error) {
 	}
 	t.squeezed = true
 	r.learnt = f.Window
-	before, output := sizeOf(&llm.Request{Messages: t.req.Messages}), t.req.MaxTokens
+	before, output := bill.Size(&llm.Request{Messages: t.req.Messages}), t.req.MaxTokens
 	t.req.MaxTokens = r.outputTokens()
 	if before/4 <= r.budget(runBudget) {
 		if t.req.MaxTokens < output { // the room for the answer was too much
@@ -97,7 +98,7 @@ func (t *talk) squeeze(ctx context.Context, f *llm.Fault) (ok bool, err error) {
 		return false, err
 	}
 	messages := r.recall(past)
-	if after := sizeOf(&llm.Request{Messages: messages}); len(messages) == 0 || after >= before {
+	if after := bill.Size(&llm.Request{Messages: messages}); len(messages) == 0 || after >= before {
 		return false, nil
 	}
 	t.req.Messages = messages

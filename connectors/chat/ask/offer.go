@@ -3,10 +3,8 @@ package ask
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"strconv"
-	"strings"
 	"time"
 
 	"gatehouse/connectors/markdown"
@@ -63,7 +61,7 @@ func (b *Buttons) Offer(r command.Request, text string, o Offer) (command.Outcom
 	if err != nil {
 		return command.Outcome{}, err
 	}
-	a := ask.Ask{ID: strings.ToLower(rand.Text()[:ask.IDLength]), Kind: ask.KindChoice, Bot: r.In.Bot, Chat: r.In.Chat,
+	a := ask.Ask{ID: ask.NewID(), Kind: ask.KindChoice, Bot: r.In.Bot, Chat: r.In.Chat,
 		User: r.User, Payload: string(payload), ExpiresAt: r.In.At.Add(offerLife)}
 	if now := b.o.Clock.Now(); now.After(r.In.At) { // the platform's clock may differ
 		a.ExpiresAt = now.Add(offerLife)

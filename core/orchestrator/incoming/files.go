@@ -1,6 +1,6 @@
-// Package incoming makes what comes with a message into blocks that a model
-// reads: files are fetched from their platform, voice messages are transcribed,
-// and pictures, PDFs and texts are read within bounds.
+// Package incoming makes a message, and what comes with it, into blocks that a model
+// reads: what it refers to is marked as data, files are fetched from their platform, voice
+// messages are transcribed, and pictures, PDFs and texts are read within bounds.
 package incoming
 
 import (
@@ -219,8 +219,8 @@ func textOf(data []byte) (string, bool) {
 // clean returns a sentence on one line.
 func clean(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// Fence returns more backquotes than text has in a row.
-func Fence(text string) string {
+// fence returns more backquotes than text has in a row.
+func fence(text string) string {
 	mark := "```"
 	for strings.Contains(text, mark) {
 		mark += "`"
@@ -238,7 +238,7 @@ func textFile(name, text string) string {
 		}
 		text, rest = text[:n], "\n[the rest is left out]"
 	}
-	mark := Fence(text)
+	mark := fence(text)
 	return "Attached file " + name + ":\n" + mark + "\n" + strings.TrimRight(text, "\n") + "\n" + mark + rest
 }
 
