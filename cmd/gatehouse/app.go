@@ -65,6 +65,7 @@ import (
 	"gatehouse/core/schedule/remind"
 	"gatehouse/core/sealed"
 	"gatehouse/core/session"
+	"gatehouse/core/session/discover"
 	"gatehouse/core/store"
 	"gatehouse/core/store/integrity"
 	"gatehouse/core/texts"
@@ -107,11 +108,9 @@ type app struct {
 	guard         *guard.Guard
 	gate          *admission.Gate
 	trials        *isolation.Trials
-	box           sandbox.Box // nil: nothing runs isolated, and noBox explains why
-	noBox         string
+	sandbox       isolation.Sandbox
 	veil          *sandbox.Veil // nil: nothing is hidden at full trust
 	own           *ownfiles.Files
-	limits        string // what holds programs in the box to their limits, as text for users
 	usage         *usage.Ledger
 	spending      *spending
 	rolls         *usage.Rollups
@@ -126,6 +125,7 @@ type app struct {
 	accounts      *account.Store
 	sessions      *session.Store
 	conversations *conversations
+	modelOptions  registry.Options
 	paraIDs       *paraid.Registry
 	copied
 	noted
@@ -148,7 +148,6 @@ type app struct {
 	models     *registry.Registry
 	providers  *models.File
 	health     *health.Board
-	search     quote.Search    // of local/quote
 	claude     *claude.Runtime // nil: CLAUDE_CLI names none
 	tools      *toolset.Set
 	activity   *activity.Worker
@@ -162,6 +161,7 @@ type app struct {
 	importer   *importer.Importer
 	imports    *importtasks.Tasks
 	intake     *importing.Intake
+	discoverer *discover.Discoverer
 	backups    *directory.Directory
 	restores   *restore.Restores
 	owners     erasure.Registry
@@ -171,7 +171,7 @@ type app struct {
 	asked      [2]string             // ADDR and METRICS_ADDR as they were set: cfg has what is listened on
 	know       func(models []string) // has metrics count them by name
 
-	closers []func() error
+	closers
 }
 
 // build opens and joins every part; nothing works before Run. The caller
@@ -264,13 +264,13 @@ func (a *app) joinCore(ctx context.Context) error {
 	a.ends = dispatch.NewEnds(a.events, a.bus, a.clock)
 	shown, tools := &chatask.Pairings{Asks: a.asks}, &chatask.Tools{Bots: a.bots.Names, Changed: func() { a.bus.Ring(permissions.TopicApprovals) }}
 	a.own = ownfiles.New(ownfiles.Options{Config: a.cfg, Vault: a.vault, Runtime: a.runtime, Tokens: func() []string { return a.bots.Files(a.cfg) }})
-	a.guard = guard.New(guard.Options{DB: a.db, Asks: a.asks, Vault: a.vault, Isolation: func() bool { return a.box != nil }, Own: a.own.Visible,
+	a.guard = guard.New(guard.Options{DB: a.db, Asks: a.asks, Vault: a.vault, Isolation: func() bool { return a.sandbox.Box != nil }, Own: a.own.Visible,
 		Clock: a.clock, Log: a.log, Metrics: guard.NewMetrics(a.reg), Show: tools, Chat: admission.ChatOfRun})
 	qm := metrics.New(a.reg, append(a.bots.Names(), core.APIBot, core.ScheduleBot))
 	if err := a.openJournal(ctx); err != nil {
 		return err
 	}
-	a.sessions = session.New(session.Options{ParaID: a.paraIDs.ForChat, Project: a.projectOf, DB: a.db, Vault: a.vault, Clock: a.clock, Log: a.log, Version: version, Projects: a.cfg.ClaudeProjects, DropVectors: library.DropVectors, Pause: a.giveWay})
+	a.sessions = session.New(session.Options{ParaID: a.paraIDs.ForChat, Project: a.projectOf, DB: a.db, Vault: a.vault, Clock: a.clock, Log: a.log, Version: version, Projects: a.cfg.ClaudeProjects, DropVectors: library.DropVectors, Pause: func(ctx context.Context) { giveWay(ctx, a.clock, a.queue) }})
 	a.closing(a.sessions.Close)
 	if err := a.openLibrary(); err != nil {
 		return err
@@ -305,7 +305,7 @@ func (a *app) joinCore(ctx context.Context) error {
 	a.joinChat()
 	a.gate = admission.New(admission.Options{
 		Pairing: a.pairing, Raises: a.raises, HTTP: auth.Gate{Localhost: a.cfg.LocalhostAccess == "chat"}, Chat: a.chat, Runs: a.runs, Ends: a.ends,
-		BusyMode: a.busyMode, Platform: a.bots.Platform, Move: a.owners.Move, Overheard: &a.overheard, Outbox: a.outbox,
+		Sessions: a.sessions, BusyMode: func() string { return a.settings.Now().BusyMode }, Platform: a.bots.Platform, Move: a.owners.Move, Overheard: &a.overheard, Outbox: a.outbox,
 		Schedule: a.schedule, Daily: a.daily,
 	})
 	a.stage = qm.Stage
@@ -313,9 +313,9 @@ func (a *app) joinCore(ctx context.Context) error {
 }
 
 func (a *app) joinRuns(qm *metrics.Metrics) (err error) {
-	a.search = quote.Grep(a.vault.Root(), a.library, func(s llm.Sender, path string) bool { return a.readable.mayRead(s.Trust, s.User, path) }, a.clock)
 	a.health = health.New(a.clock, a.reg)
-	m, err := models.New(a.settings.Now(), a.modelOptions())
+	a.modelOptions = registry.Options{Clock: a.clock, Log: a.log, Health: a.health, Search: quote.Grep(a.vault.Root(), a.library, func(s llm.Sender, path string) bool { return a.readable.mayRead(s.Trust, s.User, path) }, a.clock)}
+	m, err := models.New(a.settings.Now(), a.modelOptions)
 	if err != nil {
 		return err
 	}
@@ -343,7 +343,7 @@ func (a *app) joinRuns(qm *metrics.Metrics) (err error) {
 	a.rolls = usage.NewRollups(a.db, a.clock, a.usage.Tally, a.events.Tally, a.inspect.Tally)
 	om := runmetrics.New(a.reg, m.Names, toolset.Names)
 	a.know = func(names []string) { om.Know(names); a.usage.Know(names) }
-	a.providers = &models.File{Settings: a.settings, Registry: a.models, Options: a.modelOptions(), Prices: prices, Know: a.know, Clock: a.clock, Log: a.log}
+	a.providers = &models.File{Settings: a.settings, Registry: a.models, Options: a.modelOptions, Prices: prices, Know: a.know, Clock: a.clock, Log: a.log}
 	om.Stage = qm.Stage
 	if err := a.openVoice(); err != nil {
 		return err
@@ -369,7 +369,7 @@ func (a *app) joinRuns(qm *metrics.Metrics) (err error) {
 		Still: func(ctx context.Context, t *orchestrator.Turn) (core.Trust, error) { return a.gate.Still(ctx, a.db, t) },
 		Raise: func(ctx context.Context, tx *store.Tx, t *orchestrator.Turn, ref session.Ref) (orchestrator.Raise, error) {
 			return admission.Raised(ctx, tx, a.raises, t, ref)
-		}, Helped: a.helped, Backups: a.handoffs,
+		}, Helped: helpers{a.db}.use, Backups: a.handoffs,
 		Choose: func(ctx context.Context, tx *store.Tx, ask coreask.Ask) error {
 			_, err := a.asks.Open(ctx, tx, ask)
 			if core.KindOf(err) == core.Busy {

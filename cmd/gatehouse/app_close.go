@@ -1,34 +1,19 @@
 package main
 
-import (
-	"context"
-	"errors"
+import "errors"
 
-	"gatehouse/core/report"
-	"gatehouse/core/store"
-	"gatehouse/core/texts"
-)
+// closers end what was opened.
+type closers []func() error
 
-func (a *app) closing(f func() error) { a.closers = append(a.closers, f) }
+// closing adds what ends a part that was just opened.
+func (c *closers) closing(f func() error) { *c = append(*c, f) }
 
-// Close ends every part in the reverse order of build.
-func (a *app) Close() error {
+// Close ends every part in the reverse order of opening. A second call ends nothing.
+func (c *closers) Close() error {
 	var errs []error
-	for i := len(a.closers) - 1; i >= 0; i-- {
-		errs = append(errs, a.closers[i]())
+	for i := len(*c) - 1; i >= 0; i-- {
+		errs = append(errs, (*c)[i]())
 	}
-	a.closers = nil
+	*c = nil
 	return errors.Join(errs...)
-}
-
-// tellOfCrash tells the owner in chat that the last run did not end properly, at most once a day.
-func (a *app) tellOfCrash(ctx context.Context) {
-	last, crashed := a.reports.Last()
-	if !crashed || !last.Tell {
-		return
-	}
-	told := func(ctx context.Context, tx *store.Tx) error { return report.Told(ctx, tx, last.ID) }
-	if err := a.unasked().TellOwner(ctx, a.bots.Working(), "crash:"+last.ID, texts.Text("crashed", texts.With{"Restarted": last.Restarted}), told); err != nil && ctx.Err() == nil {
-		a.log.Warn("the owner is not told of the crash", "err", err)
-	}
 }

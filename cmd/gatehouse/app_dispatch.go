@@ -29,7 +29,7 @@ func (a *app) joinChat() {
 		Lanes: a.queue, Inbox: a.queue, Updates: a.inspect, Outbox: a.outbox, Running: a.bus, Stopper: a.running, Runs: a.events, Compacter: a.runs, Files: a.files,
 		Asks: buttons, More: append(a.moreCommands(buttons), councilCommands(council)...),
 		Agents: a.agents, Models: a.models, Usage: a.usage, Overheard: &a.overheard, Finder: a.library.Finder, Journal: a.chatJournal(), Saved: saved.Command{Contexts: contexts.New(a.vault), Subjects: a.sessions, MayRead: a.readable.mayRead},
-		BusyMode: func() string { return a.settings.Now().BusyMode }, Logging: func() bool { return bool(a.settings.Now().Activity) }, Platform: a.bots.Platform, Link: a.inviteLink,
+		BusyMode: func() string { return a.settings.Now().BusyMode }, Logging: func() bool { return bool(a.settings.Now().Activity) }, Platform: a.bots.Platform, Link: func(bot, code string) string { return a.fleet.InviteLink(bot, code) },
 	})
 }
 

@@ -54,7 +54,7 @@ func (a *app) joinErasure() {
 
 // chores returns the housekeeping of the owners of tables and of the program.
 func (a *app) chores() []core.Chore {
-	return append(slices.Concat(a.owners.Chores(), a.databaseChores(), a.reports.Chores()),
+	return append(slices.Concat(a.owners.Chores(), a.file.Chores(), a.reports.Chores()),
 		core.Chore{Name: "trash", Every: 6 * time.Hour, Run: func(context.Context) (int, error) { return a.vault.Prune(a.clock.Now(), 30) }},
 		core.Chore{Name: "forgetting", Every: time.Minute, Run: a.eraser.Resume},
 		core.Chore{Name: "journal", Every: time.Minute, Run: a.journal.Pass},

@@ -6,11 +6,8 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/llm"
 	"gatehouse/core/llm/registry"
-	corememory "gatehouse/core/memory"
 	"gatehouse/core/memory/backup"
-	note "gatehouse/core/memory/handoff"
 	"gatehouse/core/project"
-	"gatehouse/core/session"
 	"gatehouse/core/store"
 )
 
@@ -18,24 +15,6 @@ import (
 type noted struct {
 	handoffs *backup.Store
 	projects *project.Store
-}
-
-// handoff returns what another tool needs to go on with a session. What is remembered of its
-// user is for the user alone.
-func (a *app) handoff(ctx context.Context, s session.Session, reader int64) (text string, err error) {
-	b, ok, err := a.handoffs.Newest(ctx, a.db, s.ID, "")
-	if err != nil {
-		return "", err
-	}
-	if !ok {
-		return "", core.Errorf(core.NotFound, "there is no context backup of this session yet")
-	}
-	if bool(a.cfg.Memory) && reader == s.User && s.Scope != core.ScopeGroup {
-		if text, err = a.corrections.Recovery(ctx, reader, b.Model, corememory.Place{Session: s.ID, Project: s.Project}); err != nil {
-			return "", err
-		}
-	}
-	return note.Markdown(s.Title, b.Model, b.At, b.Text, text), nil
 }
 
 // openHandoffs builds the notes on conversations.
@@ -50,8 +29,8 @@ func (a *app) openHandoffs(cost func(model string, u core.Tokens) (int64, bool))
 }
 
 // projectOf returns the project that a new conversation of a chat joins.
-func (a *app) projectOf(ctx context.Context, tx *store.Tx, at core.Address, user int64) (string, error) {
-	p, _, err := a.projects.Active(ctx, tx, at, user)
+func (n *noted) projectOf(ctx context.Context, tx *store.Tx, at core.Address, user int64) (string, error) {
+	p, _, err := n.projects.Active(ctx, tx, at, user)
 	return p.ID, err
 }
 

@@ -15,6 +15,7 @@ import (
 	"gatehouse/core/importer"
 	importtasks "gatehouse/core/importer/tasks"
 	"gatehouse/core/session/bring"
+	"gatehouse/core/session/discover"
 	"gatehouse/core/store"
 	"gatehouse/web/importing"
 )
@@ -30,6 +31,9 @@ func (a *app) joinImports() {
 			return a.db.Tx(ctx, func(tx *store.Tx) error { return store.Audit(ctx, tx, by, action, subject, detail) })
 		}})
 	a.intake = importing.NewIntake(a.imports.List)
+	// Only the operator, and what runs at full trust, writes transcripts in the vault, so the
+	// sessions that Claude Code's command line begins there are the operator's.
+	a.discoverer = discover.New(discover.Options{DB: a.db, Vault: a.vault, Sessions: a.sessions, Owner: core.Operator, Trust: core.Full, Clock: a.clock, Log: a.log})
 }
 
 // userWork is what runs for users and ends when they are forgotten: their answers and imports.

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+
 	panelmemory "gatehouse/admin/memory"
 	"gatehouse/cmd/gatehouse/remembering"
 	"gatehouse/connectors/chat"
@@ -8,17 +10,27 @@ import (
 	chatmemory "gatehouse/connectors/chat/memory"
 	corememory "gatehouse/core/memory"
 	"gatehouse/core/orchestrator"
+	"gatehouse/core/session"
 	"gatehouse/core/texts"
 	apimemory "gatehouse/web/api/memory"
 )
 
-// remembered is what persons said about answers.
-type remembered struct{ corrections *corememory.Store }
+// remembered is what users want of answers.
+type remembered struct {
+	corrections *corememory.Store
+	handoff     func(ctx context.Context, s session.Session, reader int64) (text string, err error)
+	recalls     bool // corrections are used in runs and shown in chats
+}
 
 // remembers builds the memory of corrections, and returns it as runs use it.
 func (a *app) remembers() orchestrator.Memory {
 	a.corrections = corememory.New(corememory.Options{DB: a.db, Clock: a.clock, Log: a.log, Box: a.sealed, Metrics: corememory.NewMetrics(a.reg), Ring: func() { a.bus.Ring("memory") }, Domain: a.domainOf})
-	o := remembering.Options{Store: a.corrections, Off: !bool(a.cfg.Memory), Log: a.log, Clock: a.clock, Open: a.asks.Open}
+	handoffs := remembering.Handoffs{DB: a.db, Notes: a.handoffs}
+	if a.recalls = bool(a.cfg.Memory); a.recalls {
+		handoffs.Store = a.corrections
+	}
+	a.handoff = handoffs.Markdown
+	o := remembering.Options{Store: a.corrections, Off: !a.recalls, Log: a.log, Clock: a.clock, Open: a.asks.Open}
 	if len(a.cfg.Council) > 0 {
 		o.Judged = a.council
 	}
@@ -26,11 +38,11 @@ func (a *app) remembers() orchestrator.Memory {
 }
 
 // memoryCommands returns the chat commands of the memory.
-func (a *app) memoryCommands(asks *chatask.Buttons) []chat.Command {
-	if !a.cfg.Memory {
+func (m *remembered) memoryCommands(asks *chatask.Buttons) []chat.Command {
+	if !m.recalls {
 		return nil
 	}
-	c := chatmemory.New(a.corrections, a.corrections, asks)
+	c := chatmemory.New(m.corrections, m.corrections, asks)
 	return []chat.Command{
 		{Name: "memory", About: texts.Text("about_memory"), Args: texts.Text("args_memory"), Private: true, Run: c.Run},
 		{Name: "remember", About: texts.Text("about_remember"), Args: texts.Text("args_remember"), Private: true, Run: c.Remember},
@@ -39,11 +51,11 @@ func (a *app) memoryCommands(asks *chatask.Buttons) []chat.Command {
 }
 
 // apiMemory returns what the memory's endpoints need.
-func (a *app) apiMemory() apimemory.Options {
-	return apimemory.Options{Reader: a.corrections, Writer: a.corrections, Restore: a.corrections.Restore}
+func (m *remembered) apiMemory() apimemory.Options {
+	return apimemory.Options{Reader: m.corrections, Writer: m.corrections, Restore: m.corrections.Restore}
 }
 
 // panelMemory returns what the panel's page of the memory needs.
-func (a *app) panelMemory() panelmemory.Options {
-	return panelmemory.Options{Reader: a.corrections, Writer: a.corrections, Restore: a.corrections.Restore}
+func (m *remembered) panelMemory() panelmemory.Options {
+	return panelmemory.Options{Reader: m.corrections, Writer: m.corrections, Restore: m.corrections.Restore}
 }

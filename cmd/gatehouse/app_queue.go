@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -13,16 +12,11 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/bus"
 	"gatehouse/core/llm/embed"
+	"gatehouse/core/queue"
 	"gatehouse/core/runs"
 	"gatehouse/core/store"
 	"gatehouse/core/usage"
 )
-
-// busyMode returns what a message does that comes while its chat is answered.
-func (a *app) busyMode(ctx context.Context, tx *store.Tx, in *core.Inbound) (string, error) {
-	mode, err := a.sessions.BusyMode(ctx, tx, in.Address)
-	return cmp.Or(mode, a.settings.Now().BusyMode), err
-}
 
 // databaseID distinguishes the database from any other, and a file from its copies.
 func databaseID(path string) string {
@@ -58,11 +52,11 @@ func (s storedEvents) entries(ctx context.Context, run string, attempt, n int) (
 }
 
 // giveWay lets messages come first before upkeep goes on: while some are answered it waits
-// up to a second, and else a few milliseconds.
-func (a *app) giveWay(ctx context.Context) {
-	core.Sleep(ctx, a.clock, 3*time.Millisecond)
-	for n := 0; n < 20 && a.queue != nil && a.queue.Running() > 0 && ctx.Err() == nil; n++ {
-		core.Sleep(ctx, a.clock, 50*time.Millisecond)
+// up to a second, and else a few milliseconds. Without a queue there are none.
+func giveWay(ctx context.Context, clock core.Clock, q *queue.Queue) {
+	core.Sleep(ctx, clock, 3*time.Millisecond)
+	for n := 0; n < 20 && q != nil && q.Running() > 0 && ctx.Err() == nil; n++ {
+		core.Sleep(ctx, clock, 50*time.Millisecond)
 	}
 }
 

@@ -22,8 +22,7 @@ import (
 
 // Times of the checks of the database.
 const (
-	quickCheck  = 5 * time.Second  // before it is opened; what is left of it is upkeep's
-	fullCheck   = 10 * time.Minute // by upkeep
+	quickCheck  = 5 * time.Second  // before it is opened; what is left of it is integrity.Watch's
 	serverCheck = 15 * time.Second // of a database on a server
 )
 
@@ -108,19 +107,4 @@ func (a *app) watchDatabase(ctx context.Context) (err error) {
 	}
 	a.council = ledger.New(ledger.Options{DB: a.db, Clock: a.clock, Seal: a.sealed})
 	return nil
-}
-
-// databaseChores are the checks of the database while the gateway runs.
-func (a *app) databaseChores() []core.Chore {
-	return []core.Chore{
-		{Name: "database_file", Every: time.Minute, Run: func(ctx context.Context) (int, error) { return 0, a.file.Look(ctx) }},
-		{Name: "database_check", Every: 24 * time.Hour, Run: func(ctx context.Context) (int, error) {
-			limited, cancel := context.WithTimeout(ctx, fullCheck)
-			defer cancel()
-			if err := a.file.Full(limited); core.KindOf(err) == core.Invalid || limited.Err() == nil {
-				return 0, err
-			}
-			return 0, nil // a database that takes longer is checked by doctor
-		}},
-	}
 }

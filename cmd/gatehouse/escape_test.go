@@ -169,8 +169,8 @@ func TestNoWayThroughTheWholeGatewayWithContainers(t *testing.T) {
 	}
 	t.Parallel()
 	y := newYardIn(t, nil, sandbox.Container)
-	if y.app.box == nil {
-		t.Skip("SKIPPED: no container back end: ", y.app.noBox)
+	if y.app.sandbox.Box == nil {
+		t.Skip("SKIPPED: no container back end: ", y.app.sandbox.NoBox)
 	}
 	noWayThrough(t, y)
 }
@@ -178,8 +178,8 @@ func TestNoWayThroughTheWholeGatewayWithContainers(t *testing.T) {
 // noWayThrough makes each attempt at each level, and each without a guard.
 func noWayThrough(t *testing.T, y *yard) {
 	t.Helper()
-	if y.app.box == nil {
-		t.Log("without a sandbox nobody below full has a shell: ", y.app.noBox)
+	if y.app.sandbox.Box == nil {
+		t.Log("without a sandbox nobody below full has a shell: ", y.app.sandbox.NoBox)
 	} else {
 		for _, s := range y.seats { // the owner's yes counts, and what is shown is heard
 			if heard := s.say(y.fill(s, bash("echo {SAY}"))); !strings.Contains(heard, y.canary) {
@@ -215,7 +215,7 @@ func TestNoWayThroughAGroupForTheOwnerEither(t *testing.T) {
 	model := llmtest.New(t, llmtest.Options{Key: modelKey})
 	y := newYard(t, model)
 	s := y.inAGroup(model)
-	if heard := s.say(y.fill(s, bash("echo {SAY}"))); y.app.box != nil && !strings.Contains(heard, y.canary) {
+	if heard := s.say(y.fill(s, bash("echo {SAY}"))); y.app.sandbox.Box != nil && !strings.Contains(heard, y.canary) {
 		t.Fatalf("no command runs at all, so this shows nothing:\n%s", heard)
 	}
 	for _, a := range breakIns {

@@ -11,14 +11,16 @@ import (
 // maxToolName bounds a tool's name in the audit log, in characters.
 const maxToolName = 64
 
-// helped notes in the audit log which tools a helper of a turn is about to use, for whom
-// and for which call of Task.
-func (a *app) helped(ctx context.Context, t *orchestrator.Turn, parent string, calls []core.Block) error {
+// helpers are the sub-turns of Task in the audit log.
+type helpers struct{ db *store.DB }
+
+// use records which tools a helper of a turn is about to use, and for which call of Task.
+func (h helpers) use(ctx context.Context, t *orchestrator.Turn, parent string, calls []core.Block) error {
 	by := core.Actor{User: t.User, Via: "chat"}
 	if t.Rows[0].Bot == core.APIBot {
 		by.Via = "api"
 	}
-	return a.db.Tx(ctx, func(tx *store.Tx) error {
+	return h.db.Tx(ctx, func(tx *store.Tx) error {
 		for i := range calls {
 			err := store.Audit(ctx, tx, by, "tool.use", t.Session.ID, map[string]any{
 				"run": t.Run, "tool": core.CutRunes(core.CleanName(calls[i].Name), maxToolName), "call": calls[i].ID, "parent": parent,

@@ -4,8 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"net/url"
-	"strings"
 	"time"
 
 	"gatehouse/admin"
@@ -27,7 +25,6 @@ import (
 	"gatehouse/cmd/gatehouse/unasked"
 	"gatehouse/cmd/gatehouse/views"
 	"gatehouse/configs"
-	"gatehouse/connectors/telegram"
 	"gatehouse/core"
 	"gatehouse/core/contexts"
 	"gatehouse/core/orchestrator/call"
@@ -98,7 +95,7 @@ func (a *app) handlers(inbox closedInbox) (public, private http.Handler, err err
 func (a *app) socketHandler(programs, agents http.Handler) http.Handler {
 	return server.New(server.Options{
 		API: programs, MCP: agents, DB: a.db, Log: a.log, Jobs: a.jobs, Tasks: a.tasks, Eraser: a.eraser, Codes: a.pairing.Codes, Sessions: a.sessions, Vault: a.vault, Grants: a.guard,
-		Files: a.files, Mail: a.unasked(), Bots: a.bots, Limits: a.limits, Servers: a.tools.Servers.Health, InviteLink: a.inviteLink, Settings: settingsView{a}.report, Users: a.pairing.People, Accounts: a.accounts, Admins: a.admins,
+		Files: a.files, Mail: a.unasked(), Bots: a.bots, Limits: a.sandbox.Limits, Servers: a.tools.Servers.Health, InviteLink: a.fleet.InviteLink, Settings: settingsView{a}.report, Users: a.pairing.People, Accounts: a.accounts, Admins: a.admins,
 		Rebuild: func(ctx context.Context, progress func(string)) (any, error) { return a.library.Rebuild(ctx, progress) },
 		Retry:   func(ctx context.Context, progress func(string)) (any, error) { return a.retryVoice(ctx, progress) },
 		Rotate: func(ctx context.Context, progress func(string)) (any, error) {
@@ -135,7 +132,7 @@ func (a *app) panel(door *auth.Door, metrics *web.Metrics) http.Handler {
 		},
 		People: adminpeople.Options{Requests: a.pairing, Decisions: a.pairing, Access: a.pairing.People, Persons: a.pairing.People, Terms: a.pairing.People, Blocks: a.pairing.People, Places: a.pairing.Places,
 			Spending: see.People(), Care: see.People(), LastSeen: see.People().LastSeen, SetPlace: see.People().SetPlace,
-			Invites: a.pairing.Codes, InviteLink: a.inviteLink, Preset: a.bots.Preset, Preview: func(ctx context.Context, level core.Trust) (adminpeople.Preview, error) {
+			Invites: a.pairing.Codes, InviteLink: a.fleet.InviteLink, Preset: a.bots.Preset, Preview: func(ctx context.Context, level core.Trust) (adminpeople.Preview, error) {
 				p, err := previews.Preview(ctx, level)
 				return adminpeople.Preview(p), err
 			}},
@@ -170,20 +167,6 @@ func (a *app) unasked() unasked.Mail {
 // botTexts returns what bots say on their own, for the panel.
 func (a *app) botTexts() bottexts.Texts {
 	return bottexts.Texts{Find: a.bots.Find, Own: a.settings.OwnText, Change: a.fleet.Change}
-}
-
-// inviteLink is the address that opens a chat with the bot and uses the code;
-// "" where the platform has none, or the bot's name there is not known yet.
-func (a *app) inviteLink(bot, code string) string {
-	if a.bots.Platform(bot) != telegram.Platform || a.hub == nil {
-		return ""
-	}
-	for _, s := range a.hub.States() {
-		if s.Bot == bot && s.Username != "" {
-			return "https://t.me/" + strings.TrimPrefix(s.Username, "@") + "?start=" + url.QueryEscape(code)
-		}
-	}
-	return ""
 }
 
 // views returns the core as the panel and the API ask for it.

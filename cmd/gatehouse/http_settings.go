@@ -66,7 +66,7 @@ func (v settingsView) Change(ctx context.Context, values map[string]string, by c
 		}
 	}
 	trial := models.Trial{
-		Settings: v.a.settings, Options: v.a.modelOptions(), Log: v.a.log,
+		Settings: v.a.settings, Options: v.a.modelOptions, Log: v.a.log,
 		Call: func(ctx context.Context, name string, m llm.Model) error {
 			_, err := v.a.spending.try(ctx, name, m)
 			return err

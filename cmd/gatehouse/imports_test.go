@@ -68,7 +68,7 @@ cmd/gatehouse/memory: core
 cmd/gatehouse/models: configs configs/live configs/providers core core/agent core/claudecli core/llm core/llm/registry core/watch
 cmd/gatehouse/ownfiles: configs core/backup/directory core/sandbox core/vault
 cmd/gatehouse/phones: connectors/discord/discordtest connectors/telegram/telegramtest core
-cmd/gatehouse/remembering: connectors/chat/memory core core/ask core/council/ledger core/memory core/orchestrator core/store  # the memory in runs
+cmd/gatehouse/remembering: connectors/chat/memory core core/ask core/council/ledger core/memory core/memory/backup core/memory/handoff core/orchestrator core/session core/store  # the memory in runs
 cmd/gatehouse/restore: admin/settings cmd/gatehouse/backups configs core core/backup core/backup/directory core/store core/vault
 cmd/gatehouse/scheduling: core core/agent core/orchestrator core/permission core/permission/guard core/schedule core/schedule/daily core/schedule/remind core/session core/store core/tool core/tool/daily core/tool/remind core/vault
 cmd/gatehouse/sealing: configs core core/attach core/council/ledger core/memory core/memory/backup core/sealed core/sealed/columns core/store core/store/carry core/vault
@@ -78,7 +78,7 @@ cmd/gatehouse/stage: cmd/gatehouse/phones cmd/gatehouse/stage/scripted configs c
 cmd/gatehouse/stage/scripted:  # the models of the demo's council
 cmd/gatehouse/standby: configs core core/sealed/columns core/store core/store/postgres core/vault web web/api/health
 cmd/gatehouse/speech: configs core/llm/transcribe core/sandbox core/vault core/voice core/voice/hearing core/voice/program
-cmd/gatehouse/unasked: core core/orchestrator core/queue/outbox core/session core/store pairing/people web/api/bots
+cmd/gatehouse/unasked: core core/orchestrator core/queue/outbox core/report core/session core/store core/texts pairing/people web/api/bots
 cmd/gatehouse/views: admin/chats admin/find admin/page admin/settings cmd/gatehouse/fleet cmd/gatehouse/library configs/values core core/agent core/ask core/backup/directory core/bus core/dispatch core/erasure/tasks core/importer core/jobs core/orchestrator core/permission/guard core/queue core/queue/inspect core/runs core/session core/store core/texts core/transcript core/usage pairing pairing/people web/api/permissions web/api/sessions web/api/turns web/auth
 cmd/loadgen: cmd/loadgen/bare cmd/loadgen/child cmd/loadgen/council cmd/loadgen/crowd cmd/loadgen/field cmd/loadgen/fill cmd/loadgen/floor cmd/loadgen/index cmd/loadgen/model cmd/loadgen/report
 cmd/loadgen/bare:

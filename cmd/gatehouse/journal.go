@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"io"
+	"io/fs"
 	"time"
 	_ "time/tzdata" // time zones of users, also on machines and in images without them
 
@@ -22,20 +23,32 @@ import (
 type copied struct {
 	journal *journal.Store
 	synced  *vaultsync.Store
+	of      fs.FS // the vault
+	by      core.Clock
+	may     func(trust core.Trust, user int64, path string, write bool) bool
+	nowOf   func(ctx context.Context, user int64) (time.Time, error) // in the user's time zone
 }
 
 // openJournal builds the registry of ids, the journals, and the sync of the vault.
 func (a *app) openJournal(ctx context.Context) error {
 	a.paraIDs = paraid.New(a.db, a.vault, a.log)
 	a.closing(a.paraIDs.Close)
-	a.journal = journal.New(journal.Options{DB: a.db, Vault: a.vault, IDs: a.paraIDs, Rows: a.paraIDs, Clock: a.clock, Log: a.log, Room: a.journalRoom})
-	a.synced = vaultsync.New(vaultsync.Options{DB: a.db, Vault: a.vault, Clock: a.clock, Log: a.log, Room: a.journalRoom, Registry: a.reg})
+	room := func(ctx context.Context, user int64, name string, isNew bool, grows int64) error {
+		return files.Room(ctx, a.vault, user, name, isNew, grows)
+	}
+	a.copied = copied{
+		journal: journal.New(journal.Options{DB: a.db, Vault: a.vault, IDs: a.paraIDs, Rows: a.paraIDs, Clock: a.clock, Log: a.log, Room: room}),
+		synced:  vaultsync.New(vaultsync.Options{DB: a.db, Vault: a.vault, Clock: a.clock, Log: a.log, Room: room, Registry: a.reg}),
+		of:      a.vault.FS(), by: a.clock, may: a.readable.may,
+		nowOf: func(ctx context.Context, user int64) (time.Time, error) {
+			zone, err := a.pairing.People.Timezone(ctx, a.db, user)
+			if err != nil {
+				return time.Time{}, err
+			}
+			return a.clock.Now().In(zone), nil
+		},
+	}
 	return a.paraIDs.Load(ctx)
-}
-
-// journalRoom holds the journals of guests to the limits of their directories.
-func (a *app) journalRoom(ctx context.Context, user int64, name string, isNew bool, grows int64) error {
-	return files.Room(ctx, a.vault, user, name, isNew, grows)
 }
 
 // chatJournal returns what /journal and /timezone need.
@@ -50,25 +63,16 @@ func (a *app) chatJournal() chatjournal.Options {
 }
 
 // apiJournal returns what the journal's endpoints need.
-func (a *app) apiJournal() apijournal.Options {
-	return apijournal.Options{Reader: a.journal, Writer: a.journal, May: a.readable.may, Now: a.nowOf}
+func (c *copied) apiJournal() apijournal.Options {
+	return apijournal.Options{Reader: c.journal, Writer: c.journal, May: c.may, Now: c.nowOf}
 }
 
 // apiSync returns what the sync's endpoints need.
-func (a *app) apiSync() apisync.Options {
-	return apisync.Options{Files: a.synced, Clock: a.clock, May: a.readable.may, Did: a.synced.Audit}
-}
-
-// nowOf returns the time in a user's time zone.
-func (a *app) nowOf(ctx context.Context, user int64) (time.Time, error) {
-	zone, err := a.pairing.People.Timezone(ctx, a.db, user)
-	if err != nil {
-		return time.Time{}, err
-	}
-	return a.clock.Now().In(zone), nil
+func (c *copied) apiSync() apisync.Options {
+	return apisync.Options{Files: c.synced, Clock: c.by, May: c.may, Did: c.synced.Audit}
 }
 
 // panelJournal returns what the panel's page of the journal needs.
-func (a *app) panelJournal() panel.Options {
-	return panel.Options{Reader: a.journal, Writer: a.journal, Files: a.vault.FS(), May: a.readable.may, Now: a.nowOf}
+func (c *copied) panelJournal() panel.Options {
+	return panel.Options{Reader: c.journal, Writer: c.journal, Files: c.of, May: c.may, Now: c.nowOf}
 }

@@ -6,7 +6,6 @@ import (
 
 	"gatehouse/admin/operations"
 	"gatehouse/core"
-	"gatehouse/core/llm/registry"
 	"gatehouse/core/usage"
 )
 
@@ -69,8 +68,4 @@ func (v modelsPage) failing() (list []operations.Failing) {
 		list = append(list, operations.Failing{Model: f.Model, Code: f.Code, Setting: f.Setting, Since: f.Since, Messages: f.Runs})
 	}
 	return list
-}
-
-func (a *app) modelOptions() registry.Options {
-	return registry.Options{Search: a.search, Clock: a.clock, Log: a.log, Health: a.health}
 }

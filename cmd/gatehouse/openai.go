@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 
+	"gatehouse/cmd/gatehouse/library"
 	"gatehouse/cmd/gatehouse/speech"
 	"gatehouse/core"
 	"gatehouse/core/llm/embed"
@@ -29,7 +30,7 @@ func (a *app) openai(mux *http.ServeMux, o answer.Options) {
 	a.responses.tidy = api.Tidy
 	vectors := embeddings.Options{Desk: desk, Model: a.cfg.EmbedModel, Dimensions: a.cfg.EmbedDimensions}
 	if a.library.Embedder != nil {
-		vectors.Embed = a.embed
+		vectors.Embed = embedder{a.library}.embed
 	}
 	embeddings.New(vectors).Register(mux)
 	recordings := transcriptions.Options{Desk: desk, Model: speech.Model(a.cfg)}
@@ -39,9 +40,11 @@ func (a *app) openai(mux *http.ServeMux, o answer.Options) {
 	transcriptions.New(recordings).Register(mux)
 }
 
-// embed returns vectors, or why there are none, as embeddings answers it.
-func (a *app) embed(ctx context.Context, user int64, texts []string) ([][]float32, int64, error) {
-	vectors, tokens, err := a.library.Vectors(ctx, user, texts)
+// embedder returns vectors of the library, or why there are none, as embeddings answers it.
+type embedder struct{ *library.Library }
+
+func (e embedder) embed(ctx context.Context, user int64, texts []string) ([][]float32, int64, error) {
+	vectors, tokens, err := e.Vectors(ctx, user, texts)
 	if fault, ok := errors.AsType[*embed.Fault](err); ok {
 		return nil, 0, &embeddings.Error{Text: fault.Text, Refused: fault.Refused(), Limited: fault.Status == http.StatusTooManyRequests, After: fault.After}
 	}

@@ -41,7 +41,7 @@ func (a *app) openVoice() error {
 	var end func() error
 	var err error
 	a.quota = quota.New(a.db, a.clock, time.Duration(a.cfg.TranscribeMinutes)*time.Minute)
-	a.voice, end, err = speech.Open(speech.Options{Config: a.cfg, Quota: a.quota, Vault: a.vault, Box: a.box, NoBox: a.noBox, Runtime: a.runtime, Log: a.log, Metrics: a.reg})
+	a.voice, end, err = speech.Open(speech.Options{Config: a.cfg, Quota: a.quota, Vault: a.vault, Box: a.sandbox.Box, NoBox: a.sandbox.NoBox, Runtime: a.runtime, Log: a.log, Metrics: a.reg})
 	a.closing(end)
 	if err != nil {
 		return err
@@ -56,8 +56,8 @@ func (a *app) openVoice() error {
 
 // retryVoice transcribes the recordings that wait. The fault of the transcription is
 // reported to the operator.
-func (a *app) retryVoice(ctx context.Context, progress func(string)) (pending.Report, error) {
-	r, err := a.pending.Retry(ctx, progress)
+func (v *voices) retryVoice(ctx context.Context, progress func(string)) (pending.Report, error) {
+	r, err := v.pending.Retry(ctx, progress)
 	var fault *voice.Fault
 	if errors.As(err, &fault) {
 		err = core.Errorf(core.Busy, "%d recordings wait; the transcription fails: %w", r.Waiting, fault)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -178,16 +179,18 @@ func (a *app) Run(ctx context.Context, hangup <-chan os.Signal, ready func()) (e
 	heart.Go(func() { a.activity.Run(work) })
 	heart.Go(func() { a.library.Run(work) })
 	heart.Go(func() { a.tools.Servers.Watch(work) })
-	heart.Go(func() { a.discoverer().Run(work) })
+	heart.Go(func() { a.discoverer.Run(work) })
 	heart.Go(func() { a.schedule.Run(work, a.queue) })
 	heart.Go(func() { a.reminders.Run(work) })
 	heart.Go(func() { a.handoffs.Run(work) })
 	a.log.Info("serving", "addr", a.cfg.Addr, "vault", a.vault.Path(), "runtime", a.runtime, "bots", strings.Join(a.bots.Names(), " "), "model", a.models.Default())
-	a.tellOfCrash(work)
+	if err := a.unasked().TellOfCrash(work, a.reports, a.bots.Working()); err != nil && work.Err() == nil {
+		a.log.Warn("the owner is not told of the crash", "err", err)
+	}
 	ready()
 	a.memory.Release(work) // what start-up took is not needed again
 
-	err = a.untilStopped(ctx, failed)
+	err = untilStopped(ctx, failed, a.log, a.cfg.DrainTimeout)
 	stopWork()
 	heart.Wait()
 	a.bus.CutAll()
@@ -204,7 +207,7 @@ func (a *app) Run(ctx context.Context, hangup <-chan os.Signal, ready func()) (e
 
 // untilStopped returns when ctx ends, or with the error of the first part that
 // ended on its own. Parts that end because ctx did may be heard of before ctx.
-func (a *app) untilStopped(ctx context.Context, failed <-chan error) (err error) {
+func untilStopped(ctx context.Context, failed <-chan error, log *slog.Logger, grace time.Duration) (err error) {
 	select {
 	case <-ctx.Done():
 	case err = <-failed:
@@ -213,7 +216,7 @@ func (a *app) untilStopped(ctx context.Context, failed <-chan error) (err error)
 		}
 	}
 	if ctx.Err() != nil {
-		a.log.Info("stopping: taking no more, finishing what runs", "grace", a.cfg.DrainTimeout)
+		log.Info("stopping: taking no more, finishing what runs", "grace", grace)
 	}
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"gatehouse/cmd/gatehouse/doctor"
 	"gatehouse/configs"
@@ -93,12 +94,11 @@ func TestAVaultMayHaveAnyName(t *testing.T) {
 func TestAStopIsReportedAlsoWhenAPartIsHeardOfFirst(t *testing.T) {
 	for range 64 { // either of two ready channels may be read first
 		var said bytes.Buffer
-		a := &app{cfg: &configs.Config{}, log: slog.New(slog.NewTextHandler(&said, nil))}
 		ctx, stop := context.WithCancel(t.Context())
 		stop()
 		failed := make(chan error, 1)
 		failed <- ctx.Err()
-		if err := a.untilStopped(ctx, failed); err != nil || !strings.Contains(said.String(), "stopping") {
+		if err := untilStopped(ctx, failed, slog.New(slog.NewTextHandler(&said, nil)), time.Second); err != nil || !strings.Contains(said.String(), "stopping") {
 			t.Fatalf("%v, the log: %q", err, said.String())
 		}
 	}

@@ -159,8 +159,8 @@ func TestACommandTranscribesVoiceMessages(t *testing.T) {
 		c.TranscribeCommand = `sh -c 'test -s "$1" && echo "Where is $2?"' x {file} {model}`
 		c.TranscribeModel = "tea"
 	})
-	if w.app.box == nil {
-		t.Skip("SKIPPED: ", w.app.noBox)
+	if w.app.sandbox.Box == nil {
+		t.Skip("SKIPPED: ", w.app.sandbox.NoBox)
 	}
 	ada := w.guest("Ada")
 	m := w.post(ada, ada.DM(), telegramtest.Outgoing{File: &telegramtest.File{Kind: "voice", Data: sentences(t)}})

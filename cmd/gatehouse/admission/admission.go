@@ -3,6 +3,7 @@
 package admission
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -39,7 +40,8 @@ type Options struct {
 	Chat      *chat.Chat
 	Runs      *orchestrator.Orchestrator
 	Ends      *dispatch.Ends
-	BusyMode  func(ctx context.Context, tx *store.Tx, in *core.Inbound) (string, error)
+	Sessions  *session.Store
+	BusyMode  func() string // of chats that have none of their own
 	Platform  func(bot string) string
 	Move      func(ctx context.Context, tx *store.Tx, bot, from, to string) error
 	Overheard *agent.Overheard
@@ -112,7 +114,8 @@ func (g *Gate) busy(ctx context.Context, tx *store.Tx, in *core.Inbound, a *queu
 	if in.Kind != core.KindMessage || in.Turn != nil {
 		return nil
 	}
-	mode, err := g.o.BusyMode(ctx, tx, in)
+	mode, err := g.o.Sessions.BusyMode(ctx, tx, in.Address)
+	mode = cmp.Or(mode, g.o.BusyMode())
 	a.Collect, a.Interrupt = mode != "queue", mode == "interrupt"
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"gatehouse/configs"
 	"gatehouse/configs/live"
 	"gatehouse/connectors"
+	"gatehouse/connectors/telegram"
 	"gatehouse/core"
 	"gatehouse/core/queue"
 	"gatehouse/core/queue/outbox"
@@ -117,6 +119,20 @@ func (f *Fleet) StatesWithFile() []core.BotState {
 		return states
 	}
 	return append(states, core.BotState{Bot: "bots file", State: core.FailedPhase, Reason: trouble, Since: since})
+}
+
+// InviteLink returns the address that opens a chat with the bot and uses the code;
+// "" where the platform has none, or the bot's name there is not known yet.
+func (f *Fleet) InviteLink(bot, code string) string {
+	if f == nil || f.Bots.Platform(bot) != telegram.Platform {
+		return ""
+	}
+	for _, s := range f.Hub.States() {
+		if s.Bot == bot && s.Username != "" {
+			return "https://t.me/" + strings.TrimPrefix(s.Username, "@") + "?start=" + url.QueryEscape(code)
+		}
+	}
+	return ""
 }
 
 // Start starts a bot, also for the gateway's next start.

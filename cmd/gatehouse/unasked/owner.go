@@ -5,13 +5,14 @@ import (
 	"errors"
 
 	"gatehouse/core"
+	"gatehouse/core/report"
 	"gatehouse/core/store"
+	"gatehouse/core/texts"
 )
 
 // TellOwner sends a text of the gateway itself to the owner, through the first of the bots
 // that the owner has written to; through none if there is no such bot. key is the message's
-// in the outbox. The transaction that stores
-// the message calls told.
+// in the outbox. The transaction that stores the message calls told.
 func (m Mail) TellOwner(ctx context.Context, bots []string, key, text string, told func(context.Context, *store.Tx) error) error {
 	return m.DB.Tx(ctx, func(tx *store.Tx) error {
 		for _, bot := range bots {
@@ -25,4 +26,15 @@ func (m Mail) TellOwner(ctx context.Context, bots []string, key, text string, to
 		}
 		return nil
 	})
+}
+
+// TellOfCrash tells the owner that the last run of the gateway did not end properly, at most
+// once a day.
+func (m Mail) TellOfCrash(ctx context.Context, runs *report.Store, bots []string) error {
+	last, crashed := runs.Last()
+	if !crashed || !last.Tell {
+		return nil
+	}
+	return m.TellOwner(ctx, bots, "crash:"+last.ID, texts.Text("crashed", texts.With{"Restarted": last.Restarted}),
+		func(ctx context.Context, tx *store.Tx) error { return report.Told(ctx, tx, last.ID) })
 }

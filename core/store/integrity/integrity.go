@@ -135,6 +135,24 @@ func (w *Watch) Full(ctx context.Context) error {
 	return err
 }
 
+// fullTime limits the Full of a chore.
+const fullTime = 10 * time.Minute
+
+// Chores are the checks of the database while a program has it open.
+func (w *Watch) Chores() []core.Chore {
+	return []core.Chore{
+		{Name: "database_file", Every: time.Minute, Run: func(ctx context.Context) (int, error) { return 0, w.Look(ctx) }},
+		{Name: "database_check", Every: 24 * time.Hour, Run: func(ctx context.Context) (int, error) {
+			limited, cancel := context.WithTimeout(ctx, fullTime)
+			defer cancel()
+			if err := w.Full(limited); core.KindOf(err) == core.Invalid || limited.Err() == nil {
+				return 0, err
+			}
+			return 0, nil // a database that takes longer is checked by doctor
+		}},
+	}
+}
+
 // Before checks the file at path before it is opened, for at most the time of ctx. A
 // missing or empty file is none. done is false if the time was too short for all of it.
 func Before(ctx context.Context, path string) (done bool, err error) {
