@@ -102,7 +102,7 @@ func (r *run) pickUp(ctx context.Context, t *talk, open []core.Block, since time
 			effects = append(effects, call.Label(open[i].Name, open[i].Input))
 		}
 	}
-	t.req.Messages = answered(t.req.Messages, results)
+	t.req.Messages = llm.WithResults(t.req.Messages, results)
 	if len(effects) == 0 || r.t.Rows[0].Turn != nil {
 		return Result{}, false, nil
 	}
@@ -136,33 +136,6 @@ func (r *run) choice(text string) (Result, error) {
 		return r.o.o.Choose(ctx, tx, choice)
 	}
 	return res, err
-}
-
-// answered returns messages with results for calls that had none; what is in
-// for them already is replaced.
-func answered(messages []llm.Message, results []core.Block) []llm.Message {
-	known := map[string]int{}
-	for i := range results {
-		known[results[i].ToolUseID] = i
-	}
-	for _, m := range messages {
-		for i, b := range m.Blocks {
-			if n, ok := known[b.ToolUseID]; ok && b.Type == "tool_result" {
-				m.Blocks[i] = results[n]
-				delete(known, b.ToolUseID)
-			}
-		}
-	}
-	var rest []core.Block
-	for i := range results {
-		if _, ok := known[results[i].ToolUseID]; ok {
-			rest = append(rest, results[i])
-		}
-	}
-	if len(rest) > 0 {
-		messages = append(messages, llm.Message{Role: "user", Blocks: rest})
-	}
-	return messages
 }
 
 // cut ends a run after its context was cancelled.
