@@ -24,11 +24,13 @@ type engine struct {
 	returning  string                    // ends an INSERT to return its integer key; "": the driver returns it
 	skipLocked string                    // see Tx.SkipLocked
 	forUpdate  string                    // see Tx.ForUpdate
-	optimistic bool                      // jobs are tried without savepoints: a statement that fails alone undoes itself alone
+	optimistic bool                      // several jobs are tried without savepoints: a statement that fails alone undoes itself alone
 	again      func(error) bool          // lost against other transactions: worth another run
 	pause      string                    // before another run: a statement that lets the others finish
 	lost       func(error) bool          // the connection is gone
 	farewell   string                    // the writer's last statement
+	durable    string                    // has commits wait for the disk, as those of a new connection do
+	soon       string                    // has them not wait
 
 	match      func(table string, terms []fulltext.Term, first int) (cond string, args []any) // see DB.Match
 	words      func(text string) string                                                       // see Tx.Words
@@ -46,6 +48,8 @@ var sqlite = engine{
 	again:      func(error) bool { return false }, // there is no other writer
 	lost:       func(error) bool { return false },
 	farewell:   "PRAGMA wal_checkpoint(TRUNCATE)",
+	durable:    "PRAGMA synchronous = " + synchronous,
+	soon:       "PRAGMA synchronous = NORMAL", // in WAL: no fsync at a commit, and one before a checkpoint
 
 	match:      fulltext.FTS5,
 	words:      func(text string) string { return text },
@@ -75,6 +79,8 @@ func postgreSQL(server Server) engine {
 		again:      server.Again,
 		pause:      "SELECT pg_sleep(0.01 + random() / 20)", // who runs at once takes its locks again before those who waited
 		lost:       server.Lost,
+		durable:    "SET synchronous_commit TO DEFAULT",
+		soon:       "SET synchronous_commit TO OFF",
 
 		match:      fulltext.Like,
 		words:      func(text string) string { return " " + text + " " },
@@ -115,6 +121,6 @@ func (d *DB) begin() error {
 		_ = s.Close()
 	}
 	_ = d.conn.Close()
-	d.conn, d.stmts = conn, map[string]*stmt{}
+	d.conn, d.stmts, d.soon = conn, map[string]*stmt{}, false
 	return d.exec(d.engine.begin)
 }

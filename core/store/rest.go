@@ -37,15 +37,7 @@ func (d *DB) Rest(ctx context.Context) error {
 func (d *DB) between(ctx context.Context, f func(context.Context) error) error {
 	j := &job{ctx: context.WithoutCancel(ctx), done: make(chan struct{})}
 	j.alone = func() error { return f(j.ctx) }
-	select {
-	case d.queue <- j:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-d.closing:
-		return ErrClosed
-	}
-	<-j.done
-	return j.err
+	return d.do(ctx, j)
 }
 
 // Prepared returns how many statements the writer keeps prepared: each text that Tx has

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"testing"
 	"time"
@@ -26,6 +27,37 @@ func TestTxSoonAloneDoesNotWaitForTheDisk(t *testing.T) {
 	}{{db.Tx, 2}, {db.TxSoon, 1}, {db.TxSoon, 1}, {db.Tx, 2}, {db.Tx, 2}, {db.TxSoon, 1}} {
 		if got, err := level(t.Context(), c.run); got != c.want || err != nil {
 			t.Errorf("transaction %d: synchronous %d, want %d, %v", i, got, c.want, err)
+		}
+	}
+	if n := db.Synced() - before; n != 3 {
+		t.Errorf("%d commits waited for the disk, want 3", n)
+	}
+}
+
+// A new session of a server waits for the disk, whatever the lost one did.
+func TestTxSoonAloneDoesNotWaitForTheDiskOfTheServer(t *testing.T) {
+	storetest.PostgresOnly(t, "synchronous_commit")
+	db, other := storetest.Open(t, nil), storetest.Open(t, nil)
+	before := db.Synced()
+	for i, c := range []struct {
+		run  func(context.Context, func(*store.Tx) error) error
+		want string
+		lose bool
+	}{{db.Tx, "on", false}, {db.TxSoon, "off", false}, {db.TxSoon, "off", true}, {db.TxSoon, "on", false}, {db.TxSoon, "off", true}, {db.Tx, "on", false}, {db.TxSoon, "off", false}} {
+		var got string
+		pid := 0
+		err := c.run(t.Context(), func(tx *store.Tx) error {
+			return errors.Join(tx.Get(t.Context(), &got, `SHOW synchronous_commit`), tx.Get(t.Context(), &pid, `SELECT pg_backend_pid()`))
+		})
+		if got != c.want || err != nil {
+			t.Errorf("transaction %d: synchronous_commit %q, want %q, %v", i, got, c.want, err)
+		}
+		gone := true
+		if c.lose {
+			err = other.Get(t.Context(), &gone, `SELECT pg_terminate_backend($1, 20000)`, pid)
+		}
+		if err != nil || !gone {
+			t.Fatal(gone, err)
 		}
 	}
 	if n := db.Synced() - before; n != 3 {

@@ -239,12 +239,12 @@ func (d *DB) commitGroup(group []*job) {
 }
 
 // commitOptimistically runs the group in one transaction without savepoints, as
-// nearly all jobs succeed: with a savepoint the database copies each page that the
-// job changes and writes out what it collects for the search index. If a job or
-// one of its statements fails, all is rolled back, and a group of several is run
-// again with savepoints.
+// nearly all jobs succeed: with a savepoint SQLite copies each page that the job
+// changes and writes out what it collects for the search index, and PostgreSQL is
+// asked twice more. If a job or one of its statements fails, all is rolled back, and
+// a group of several is run again with savepoints.
 func (d *DB) commitOptimistically(group []*job) error {
-	if !d.engine.optimistic {
+	if len(group) > 1 && !d.engine.optimistic {
 		return d.attempt(group)
 	}
 	now, err := d.begun(group)
@@ -258,6 +258,10 @@ func (d *DB) commitOptimistically(group []*job) error {
 			continue
 		}
 		_ = d.exec("ROLLBACK")
+		if again := j.tx.again; again != nil {
+			j.err, j.panics = nil, nil // they come of it
+			return again
+		}
 		if len(group) == 1 && (j.err != nil || j.panics != nil) {
 			return nil
 		}
