@@ -44,6 +44,14 @@ type Cursors interface {
 	Cursor(ctx context.Context, name string) (value string, updated time.Time, err error)
 }
 
+// NoCursors are the cursors of a bot that does not poll.
+type NoCursors struct{}
+
+// Cursor returns none.
+func (NoCursors) Cursor(context.Context, string) (string, time.Time, error) {
+	return "", time.Time{}, nil
+}
+
 // A Command is one line of a bot's command menu.
 type Command struct {
 	Name        string // without slash: 1-32 of a-z, 0-9 and _

@@ -74,7 +74,7 @@ func (a *app) openLibrary() error {
 		Known: func(ctx context.Context, q store.Queryer, user int64) (bool, error) {
 			return a.pairing.People.Remembered(ctx, q, user)
 		},
-		On: a.cfg.Index != "off", WordsOnly: a.cfg.Index == "words", MaxMB: a.cfg.IndexMaxMB, DB: a.db, Vault: a.vault, Sessions: a.sessions, MayRead: a.readable.mayRead, Forget: a.readable.forget, PDF: pdf,
+		On: a.cfg.Index != "off", WordsOnly: a.cfg.Index == "words", MaxMB: a.cfg.IndexMaxMB, DB: a.db, Files: a.vault.FS(), Path: a.vault.Path(), Sessions: a.sessions, MayRead: a.readable.mayRead, Forget: a.readable.forget, PDF: pdf,
 		Busy: func() bool { return a.queue.Running() > 0 }, Clock: a.clock, Log: a.log, Registry: a.reg,
 		Embed: library.Embed{
 			Options: embed.Options{URL: a.cfg.EmbedURL, Model: a.cfg.EmbedModel, Key: key, Dimensions: a.cfg.EmbedDimensions}, Prefixes: a.cfg.EmbedPrefixes,

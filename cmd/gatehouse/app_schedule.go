@@ -61,6 +61,6 @@ func (a *app) joinSchedule() {
 			return trust > core.Stranger, err
 		},
 	})
-	a.daily = scheduling.New(scheduling.Options{Scheduler: a.schedule, DB: a.db, Vault: a.vault, Sessions: a.sessions, Guard: a.guard, Clock: a.clock, Reminders: a.reminders, Zone: a.pairing.People.Timezone, OwnerChat: a.pairing.People.OwnerChat,
+	a.daily = scheduling.New(scheduling.Options{Scheduler: a.schedule, DB: a.db, Open: a.vault.OpenNoLinks, Sessions: a.sessions, Guard: a.guard, Clock: a.clock, Reminders: a.reminders, Zone: a.pairing.People.Timezone, OwnerChat: a.pairing.People.OwnerChat,
 		Render: func(to core.Address, markdown string) []core.Part { return a.hub.Render(to, markdown) }})
 }

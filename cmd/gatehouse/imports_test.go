@@ -51,7 +51,7 @@ cmd/gatehouse/attachments: connectors connectors/markdown core core/attach core/
 cmd/gatehouse/backups: cmd/gatehouse/doctor cmd/gatehouse/sealing configs core core/backup core/queue/maintenance core/report core/runs core/store core/store/carry/remote
 cmd/gatehouse/bottexts: admin/settings configs connectors/discord connectors/discord/markup connectors/telegram core core/texts
 cmd/gatehouse/claude: configs core core/claudecli core/llm core/orchestrator core/permission core/permission/guard core/sandbox core/tool/files core/toolset
-cmd/gatehouse/commands: cmd/gatehouse/backups cmd/gatehouse/commands/console cmd/gatehouse/control cmd/gatehouse/control/bridge cmd/gatehouse/doctor cmd/gatehouse/fleet cmd/gatehouse/isolation cmd/gatehouse/library cmd/gatehouse/models cmd/gatehouse/setup configs configs/live configs/values core core/agent core/attach core/backup core/erasure core/importer/report core/importer/tasks core/index/search core/llm/registry core/permission core/sandbox core/schedule/daily core/session/reindex core/store core/vault core/voice/pending web/api/bots web/api/find web/auth/keyfile web/upload
+cmd/gatehouse/commands: cmd/gatehouse/backups cmd/gatehouse/commands/console cmd/gatehouse/control cmd/gatehouse/control/bridge cmd/gatehouse/doctor cmd/gatehouse/fleet cmd/gatehouse/isolation cmd/gatehouse/library cmd/gatehouse/models cmd/gatehouse/setup configs configs/live core core/agent core/attach core/backup core/erasure core/importer/report core/importer/tasks core/index/search core/llm/registry core/permission core/sandbox core/schedule/daily core/session/reindex core/store core/vault core/voice/pending web/api/bots web/api/find web/auth/keyfile web/upload
 cmd/gatehouse/commands/access: cmd/gatehouse/commands/console cmd/gatehouse/control connectors/chat core core/sealed/columns pairing/codes web/account web/auth
 cmd/gatehouse/commands/migrating: cmd/gatehouse/commands/console configs core core/backup core/store core/store/carry core/store/carry/remote core/store/snapshot core/vault  # the command migrate
 cmd/gatehouse/commands/syncing: cmd/gatehouse/commands/console core core/vaultsync/client  # the command sync
@@ -62,22 +62,22 @@ cmd/gatehouse/control/server: cmd/gatehouse/control configs/live core core/attac
 cmd/gatehouse/doctor: cmd/gatehouse/speech configs configs/live core core/agent core/backup core/llm/embed core/sandbox core/store core/store/integrity core/store/postgres core/tool/mcp core/tool/mcp/entry core/vault core/voice core/voice/program
 cmd/gatehouse/fleet: configs configs/live connectors connectors/discord connectors/telegram core core/queue core/queue/maintenance core/queue/outbox core/store core/watch pairing pairing/bots
 cmd/gatehouse/isolation: cmd/gatehouse/control configs core/sandbox core/sandbox/container
-cmd/gatehouse/library: core core/index/crawl core/index/document core/index/embedding core/index/search core/index/vector core/journal core/llm core/llm/embed core/permission core/session core/session/found core/store core/usage core/vault
+cmd/gatehouse/library: core core/index/crawl core/index/document core/index/embedding core/index/search core/index/vector core/journal core/llm core/llm/embed core/permission core/session core/session/found core/store core/usage
 cmd/gatehouse/logs: configs configs/values
 cmd/gatehouse/memory: core
 cmd/gatehouse/models: configs configs/live configs/providers core core/agent core/claudecli core/llm core/llm/registry core/watch
-cmd/gatehouse/ownfiles: configs core/backup/directory core/sandbox core/vault
+cmd/gatehouse/ownfiles: configs core/backup/directory core/sandbox
 cmd/gatehouse/phones: connectors/discord/discordtest connectors/telegram/telegramtest core
 cmd/gatehouse/remembering: connectors/chat/memory core core/ask core/council/ledger core/memory core/memory/backup core/memory/handoff core/orchestrator core/session core/store  # the memory in runs
 cmd/gatehouse/restore: admin/settings cmd/gatehouse/backups configs core core/backup core/backup/directory core/store core/vault
-cmd/gatehouse/scheduling: core core/agent core/orchestrator core/permission core/permission/guard core/schedule core/schedule/daily core/schedule/remind core/session core/store core/tool core/tool/daily core/tool/remind core/vault
-cmd/gatehouse/sealing: configs core core/attach core/council/ledger core/memory core/memory/backup core/sealed core/sealed/columns core/store core/store/carry core/vault
+cmd/gatehouse/scheduling: core core/agent core/orchestrator core/permission core/permission/guard core/schedule core/schedule/daily core/schedule/remind core/session core/store core/tool core/tool/daily core/tool/remind
+cmd/gatehouse/sealing: configs core core/attach core/council/ledger core/memory core/memory/handoff core/sealed core/sealed/columns core/store core/store/carry core/vault
 cmd/gatehouse/secrets: configs
-cmd/gatehouse/setup: cmd/gatehouse/doctor cmd/gatehouse/fleet configs configs/values connectors/discord connectors/telegram core
-cmd/gatehouse/stage: cmd/gatehouse/phones cmd/gatehouse/stage/scripted configs configs/values connectors/discord/discordtest connectors/telegram/telegramtest core core/vault
+cmd/gatehouse/setup: cmd/gatehouse/doctor configs configs/values connectors connectors/discord connectors/telegram core
+cmd/gatehouse/stage: cmd/gatehouse/phones cmd/gatehouse/stage/scripted configs connectors/discord/discordtest connectors/telegram/telegramtest core core/vault
 cmd/gatehouse/stage/scripted:  # the models of the demo's council
 cmd/gatehouse/standby: configs core core/sealed/columns core/store core/store/postgres core/vault web web/api/health
-cmd/gatehouse/speech: configs core/llm/transcribe core/sandbox core/vault core/voice core/voice/hearing core/voice/program
+cmd/gatehouse/speech: configs core/llm/transcribe core/sandbox core/voice core/voice/hearing core/voice/program
 cmd/gatehouse/unasked: core core/orchestrator core/queue/outbox core/report core/session core/store core/texts pairing/people web/api/bots
 cmd/gatehouse/views: admin/chats admin/find admin/page admin/settings cmd/gatehouse/fleet cmd/gatehouse/library configs/values core core/agent core/ask core/backup/directory core/bus core/dispatch core/erasure/tasks core/importer core/jobs core/orchestrator core/permission/guard core/queue core/queue/inspect core/runs core/session core/store core/texts core/transcript core/usage pairing pairing/people web/api/permissions web/api/sessions web/api/turns web/auth
 cmd/loadgen: cmd/loadgen/bare cmd/loadgen/child cmd/loadgen/council cmd/loadgen/crowd cmd/loadgen/field cmd/loadgen/fill cmd/loadgen/floor cmd/loadgen/index cmd/loadgen/model cmd/loadgen/report
@@ -88,9 +88,9 @@ cmd/loadgen/crowd: connectors/discord/discordtest connectors/telegram/telegramte
 cmd/loadgen/field: cmd/loadgen/crowd cmd/loadgen/report connectors/discord/discordtest connectors/telegram/telegramtest
 cmd/loadgen/fill:
 cmd/loadgen/floor: cmd/loadgen/report
-cmd/loadgen/index: core core/index/chunk core/index/document core/index/search core/store  # the index in process
+cmd/loadgen/index: cmd/loadgen/report core core/index/chunk core/index/document core/index/search core/store  # the index in process
 cmd/loadgen/model:  # a language model to measure with
-cmd/loadgen/report: cmd/loadgen/index
+cmd/loadgen/report:
 configs: configs/check configs/former configs/providers configs/values
 configs/check: configs/values  # what values of settings must be like
 configs/former: configs/values  # the bots file of the original system
@@ -98,18 +98,18 @@ configs/live: configs configs/values core core/store core/store/postgres core/st
 configs/providers: configs/check configs/values  # the file of named providers of models
 configs/values:  # types of settings
 connectors: core core/texts
-connectors/chat: connectors connectors/chat/accuracy connectors/chat/ask connectors/chat/find connectors/chat/journal connectors/chat/saved connectors/markdown core core/agent core/attach core/bus core/command core/orchestrator core/permission/raise core/queue/outbox core/runs core/session core/store core/texts core/transcript core/usage pairing/codes pairing/places
+connectors/chat: connectors connectors/chat/accuracy connectors/chat/ask connectors/chat/find connectors/chat/journal connectors/chat/saved core core/agent core/attach core/bus core/command core/orchestrator core/permission/raise core/queue/outbox core/runs core/session core/store core/texts core/transcript core/usage pairing/codes pairing/places
 connectors/chat/accuracy: connectors/chat/ask core core/command core/texts  # the command /accuracy
-connectors/chat/ask: connectors connectors/markdown core core/ask core/command core/diff core/permission core/store core/texts core/tool
-connectors/chat/daily: connectors/chat/ask connectors/markdown core core/command core/schedule/daily core/texts  # the command /agents daily
-connectors/chat/find: connectors/chat/ask connectors/markdown core core/command core/index/search core/store core/texts  # the command /search
+connectors/chat/ask: connectors core core/ask core/command core/diff core/permission core/store core/texts core/tool
+connectors/chat/daily: connectors/chat/ask core core/command core/schedule/daily core/texts  # the command /agents daily
+connectors/chat/find: connectors/chat/ask core core/command core/index/search core/store core/texts  # the command /search
 connectors/chat/handoff: core core/command core/session core/store core/texts  # the command /handoff
-connectors/chat/journal: connectors/chat/ask connectors/markdown core core/command core/journal core/queue core/store core/texts core/voice  # the commands /journal and /timezone
-connectors/chat/memory: connectors/chat/ask connectors/markdown core core/command core/memory core/texts  # the commands of the memory
-connectors/chat/project: connectors/chat/ask connectors/markdown core core/command core/project core/session core/store core/texts  # the command /project
-connectors/chat/remind: connectors/chat/ask connectors/markdown core core/command core/schedule/remind core/store core/texts  # the commands of reminders
-connectors/chat/saved: connectors/chat/ask connectors/markdown core core/command core/contexts core/session core/store core/texts  # the command /context
-connectors/chat/why: connectors/chat/ask connectors/markdown core core/command core/council/ledger core/session core/store core/texts  # the commands /why and /pick
+connectors/chat/journal: connectors/chat/ask core core/command core/journal core/queue core/store core/texts core/voice  # the commands /journal and /timezone
+connectors/chat/memory: connectors/chat/ask core core/command core/memory core/texts  # the commands of the memory
+connectors/chat/project: connectors/chat/ask core core/command core/project core/session core/store core/texts  # the command /project
+connectors/chat/remind: connectors/chat/ask core core/command core/schedule/remind core/store core/texts  # the commands of reminders
+connectors/chat/saved: connectors/chat/ask core core/command core/contexts core/session core/store core/texts  # the command /context
+connectors/chat/why: connectors/chat/ask core core/command core/council/ledger core/session core/store core/texts  # the commands /why and /pick
 connectors/connectorstest: connectors core core/coretest
 connectors/discord: connectors connectors/discord/gateway connectors/discord/inbound connectors/discord/interactions connectors/discord/markup connectors/discord/rest connectors/discord/wire core core/texts
 connectors/discord/discordtest: connectors/simulator core
@@ -163,7 +163,7 @@ core/importer/record: core core/agent/frontmatter core/importer/foreign  # conve
 core/importer/report:
 core/importer/source: core core/importer/chatgpt core/importer/claudeai core/importer/foreign core/importer/record
 core/importer/tasks: core core/importer/foreign core/importer/report core/jobs
-core/index: core core/store core/store/fulltext core/transcript core/transcript/lines core/transcript/words core/vault
+core/index: core core/store core/store/fulltext core/transcript core/transcript/lines core/transcript/words
 core/index/chunk: core/agent/frontmatter  # passages of texts
 core/index/crawl: core core/index/chunk core/index/document  # the vault's files
 core/index/document: core core/index/chunk core/index/search core/index/vector core/store core/store/fulltext core/transcript/words
@@ -187,12 +187,12 @@ core/llm/registry: core core/llm core/llm/anthropic core/llm/health core/llm/ope
 core/llm/transcribe:
 core/llm/wiretest: core core/llm  # what the fakes of the two wires share, and their clients' tests
 core/memory: core core/memory/check core/memory/detect core/memory/score core/sealed core/sealed/columns core/store core/texts
-core/memory/backup: core core/llm core/memory/handoff core/sealed core/sealed/columns core/session core/store core/transcript core/usage  # notes that models write on conversations
+core/memory/backup: core core/llm core/memory/handoff core/sealed core/session core/store core/transcript core/usage  # notes that models write on conversations
 core/memory/check: core core/memory/detect  # what a program can check of an answer
 core/memory/detect: core  # whether a message corrects an answer
 core/memory/handoff: core  # the form of notes on conversations
 core/memory/score: core/memory/detect  # what a correction is worth
-core/orchestrator: core core/agent core/ask core/attach core/llm core/memory/handoff core/orchestrator/bill core/orchestrator/call core/orchestrator/incoming core/orchestrator/metrics core/orchestrator/named core/orchestrator/watchdog core/permission core/runs core/session core/store core/texts core/tool core/transcript core/transcript/lines core/usage core/vault
+core/orchestrator: core core/agent core/ask core/attach core/llm core/memory/handoff core/orchestrator/bill core/orchestrator/call core/orchestrator/incoming core/orchestrator/metrics core/orchestrator/named core/orchestrator/watchdog core/permission core/runs core/session core/store core/texts core/tool core/transcript core/usage core/vault
 core/orchestrator/bill: core core/llm core/store core/usage  # what the model calls of a run take
 core/orchestrator/call: core core/tool  # one call of a tool, within its time
 core/orchestrator/incoming: core core/agent core/attach/content core/llm core/texts core/voice  # what comes with a message, as blocks
@@ -252,7 +252,7 @@ core/store/snapshot: core core/store/migrations  # copies of, and looks into, a 
 core/store/storetest: core core/store core/store/postgres
 core/texts: core  # what is said to people; whoever says something takes its words from there
 core/tool: core core/vault
-core/tool/daily: core core/schedule/daily core/tool core/vault
+core/tool/daily: core core/schedule/daily core/tool
 core/tool/fetch: core core/tool
 core/tool/files: core core/tool core/tool/files/place core/tool/files/search core/vault
 core/tool/files/place: core core/tool
@@ -403,7 +403,7 @@ func TestPackagesImportOnlyWhatTheTableAllows(t *testing.T) {
 // nothing of ours. Commands stand on the core's six layers: what they are made of, what
 // asks users about it, and main.
 func TestImportDepthIsHeld(t *testing.T) {
-	const deepest, deepestCommand = 6, 9
+	const deepest, deepestCommand = 6, 8
 	found := imports(t)
 	depths := map[string]int{}
 	var depth func(string) int

@@ -7,9 +7,8 @@ import (
 	"path/filepath"
 
 	"gatehouse/cmd/gatehouse/control"
+	"gatehouse/cmd/gatehouse/fleet"
 	"gatehouse/cmd/gatehouse/isolation"
-	"gatehouse/connectors/discord"
-	"gatehouse/connectors/telegram"
 	"gatehouse/core/tool/files"
 	tooljournal "gatehouse/core/tool/journal"
 	"gatehouse/core/toolset"
@@ -45,7 +44,7 @@ func (a *app) openTools() (*toolset.Set, error) {
 	a.veil = a.own.OpenVeil(a.trials.Veil(), a.log) // after the runtime directory exists, which it hides
 	return toolset.New(toolset.Options{
 		Vault: a.vault, Agents: a.agents, Guard: a.guard, Box: a.sandbox.Box, NoBox: a.sandbox.NoBox, Veil: a.veil, Stage: self, Files: append(files.New(), tooljournal.New(a.journal, a.nowOf)), More: a.daily.Tools, Search: a.library.Finder, Scratch: scratch,
-		SearchURL: a.cfg.SearxngURL, MCPEnv: a.cfg.MCPEnv, Version: version, Chats: []string{telegram.Platform, discord.Platform},
+		SearchURL: a.cfg.SearxngURL, MCPEnv: a.cfg.MCPEnv, Version: version, Chats: fleet.Addable(),
 		GuestRead: func() []string { return a.settings.Now().GuestRead }, Meant: a.synced.Meant, Clock: a.clock, Log: a.log,
 	})
 }

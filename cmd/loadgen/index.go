@@ -45,7 +45,7 @@ func (b *bench) index(ctx context.Context) error {
 		return err
 	}
 	d := &report.Index{}
-	if err := json.Unmarshal(out, &d.Figures); err != nil {
+	if err := json.Unmarshal(out, &d.IndexFigures); err != nil {
 		return err
 	}
 	d.WordTimes, d.HybridTimes = report.Summary(d.Words), report.Summary(d.Hybrid)

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"gatehouse/connectors"
-	"gatehouse/connectors/markdown"
 	"gatehouse/core"
 	"gatehouse/core/command"
 	"gatehouse/core/texts"
@@ -168,5 +167,5 @@ func plain(s string) string {
 	if s == "" {
 		return texts.Text("somebody")
 	}
-	return markdown.Escape(s)
+	return texts.Escape(s)
 }

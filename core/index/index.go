@@ -7,13 +7,14 @@ package index
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"os"
 	"time"
 
 	"gatehouse/core"
 	"gatehouse/core/store"
 	"gatehouse/core/transcript"
-	"gatehouse/core/vault"
 )
 
 // A Head is what can be found of a session other than its messages.
@@ -32,10 +33,17 @@ type Sessions interface {
 	TranscriptName(id string) string
 }
 
+// A Vault has the files of transcripts; *vault.Vault is one.
+type Vault interface {
+	Root() *os.Root
+	Stat(name string) (fs.FileInfo, error)
+	FindTranscripts(session string) ([]string, error)
+}
+
 // Options for New. All but DropVectors are needed.
 type Options struct {
 	DB       *store.DB
-	Vault    *vault.Vault
+	Vault    Vault
 	Files    *transcript.Files
 	Log      *slog.Logger
 	Sessions Sessions
@@ -51,7 +59,7 @@ type Options struct {
 // An Index is safe for concurrent use.
 type Index struct {
 	db       *store.DB
-	vault    *vault.Vault
+	vault    Vault
 	files    *transcript.Files
 	log      *slog.Logger
 	sessions Sessions

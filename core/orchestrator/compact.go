@@ -10,7 +10,6 @@ import (
 	"gatehouse/core/session"
 	"gatehouse/core/store"
 	"gatehouse/core/transcript"
-	"gatehouse/core/transcript/lines"
 )
 
 // Budgets of a conversation, in tokens.
@@ -127,7 +126,7 @@ func (t *talk) summary(ctx context.Context, past []transcript.Message) (string, 
 // recall returns the conversation as the model may read it again.
 func (r *run) recall(past []transcript.Message) []llm.Message {
 	out, spoken := make([]llm.Message, 0, len(past)), -1
-	for _, m := range lines.ForModel(past, r.name) {
+	for _, m := range transcript.ForModel(past, r.name) {
 		if m.Role == "assistant" && m.Run == r.t.Run && (m.Stop == "aborted" || m.Stop == "error") {
 			continue // an interrupted attempt without a stored end
 		}

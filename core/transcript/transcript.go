@@ -91,6 +91,9 @@ type (
 	Page      = lines.Page
 )
 
+// ForModel is lines.ForModel.
+func ForModel(messages []Message, model string) []Message { return lines.ForModel(messages, model) }
+
 // Options configure New. Vault is required.
 type Options struct {
 	Vault   *vault.Vault

@@ -13,7 +13,6 @@ import (
 	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/configs"
 	"gatehouse/configs/live"
-	"gatehouse/configs/values"
 	"gatehouse/core"
 	"gatehouse/core/permission"
 	"gatehouse/core/vault"
@@ -90,8 +89,8 @@ func (c *Explain) Run(p *console.Process) error {
 
 // A guestRead is what guests read as it holds now, and where that comes from.
 type guestRead struct {
-	Globs  values.List `json:"globs"`
-	Source string      `json:"source"`
+	Globs  []string `json:"globs"`
+	Source string   `json:"source"`
 }
 
 // against returns what a call is held against: the settings with what was set in the

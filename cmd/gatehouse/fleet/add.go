@@ -37,9 +37,9 @@ func Refused(platform string, err error) string {
 	case core.KindOf(err) != core.Denied:
 		return ""
 	case platform == telegram.Platform:
-		return "Telegram refuses this token: it is mistyped or was revoked. Copy it again from @BotFather (/mybots, API Token)."
+		return telegram.TokenRefused
 	}
-	return "Discord refuses this token: it is mistyped or was reset. In the developer portal open Bot, press Reset Token and copy the new one."
+	return discord.TokenRefused
 }
 
 // Identify asks the platform who a bot's token is.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -85,17 +84,9 @@ type probe interface {
 func newProbe(b configs.Bot) (probe, error) {
 	switch b.Platform {
 	case telegram.Platform:
-		return telegram.New(telegram.Options{Name: b.Name, Token: b.Token.Reveal(), APIURL: b.APIURL, Cursors: NoCursors{}})
+		return telegram.New(telegram.Options{Name: b.Name, Token: b.Token.Reveal(), APIURL: b.APIURL, Cursors: connectors.NoCursors{}})
 	case discord.Platform:
-		return discord.New(discord.Options{Name: b.Name, Token: b.Token.Reveal(), APIURL: b.APIURL, Cursors: NoCursors{}})
+		return discord.New(discord.Options{Name: b.Name, Token: b.Token.Reveal(), APIURL: b.APIURL, Cursors: connectors.NoCursors{}})
 	}
 	return nil, fmt.Errorf("bot %s: no such platform", b.Name)
-}
-
-// NoCursors are the cursors of a bot that does not poll.
-type NoCursors struct{}
-
-// Cursor returns none.
-func (NoCursors) Cursor(context.Context, string) (string, time.Time, error) {
-	return "", time.Time{}, nil
 }

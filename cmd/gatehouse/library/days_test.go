@@ -43,7 +43,7 @@ func newShelf(t *testing.T) *shelf {
 	sessions := session.New(session.Options{DB: db, Vault: v})
 	t.Cleanup(func() { _ = sessions.Close(); _ = v.Close() })
 	l, err := New(Options{
-		On: true, DB: db, Vault: v, Sessions: sessions, Clock: clock, Log: slog.New(slog.DiscardHandler), Forget: func() {},
+		On: true, DB: db, Files: v.FS(), Path: v.Path(), Sessions: sessions, Clock: clock, Log: slog.New(slog.DiscardHandler), Forget: func() {},
 		Known: func(_ context.Context, _ store.Queryer, user int64) (bool, error) { return user == 7 || user == 8, nil },
 		MayRead: func(trust core.Trust, user int64, name string) bool {
 			return trust >= core.Vault || strings.HasPrefix(name, core.GuestDir(user)+"/")

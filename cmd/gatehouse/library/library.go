@@ -4,6 +4,7 @@ package library
 
 import (
 	"context"
+	"io/fs"
 	"log/slog"
 	"sync"
 
@@ -20,7 +21,6 @@ import (
 	"gatehouse/core/session"
 	"gatehouse/core/session/found"
 	"gatehouse/core/store"
-	"gatehouse/core/vault"
 )
 
 // Options for New. All but PDF and Busy are needed.
@@ -30,7 +30,8 @@ type Options struct {
 	Embed     Embed
 	MaxMB     int // of them in all, in megabytes; 0: no limit
 	DB        *store.DB
-	Vault     *vault.Vault
+	Files     fs.FS  // the vault
+	Path      string // of it
 	Sessions  *session.Store
 	Known     document.Known
 	MayRead   func(trust core.Trust, user int64, name string) bool // files of the vault
@@ -74,7 +75,7 @@ func New(o Options) (*Library, error) {
 	}
 	l.Finder = search.New(sources)
 	l.Crawler = crawl.New(crawl.Options{
-		Files: o.Vault.FS(), Path: o.Vault.Path(), Library: noticed{l.Documents, l.Embedder}, Rules: permission.IgnoreFile, Forget: o.Forget,
+		Files: o.Files, Path: o.Path, Library: noticed{l.Documents, l.Embedder}, Rules: permission.IgnoreFile, Forget: o.Forget,
 		MayRead: func(name string) bool { return o.MayRead(core.Vault, core.Operator, name) },
 		Open:    func(name string) bool { return o.MayRead(core.Sandboxed, 0, name) }, // 0: any guest
 		PDF:     o.PDF, Journal: days{}, MaxBytes: int64(o.MaxMB) << 20, Busy: o.Busy, Clock: o.Clock, Log: o.Log, Registry: o.Registry,

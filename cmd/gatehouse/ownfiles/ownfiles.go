@@ -4,6 +4,7 @@ package ownfiles
 
 import (
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,17 +13,22 @@ import (
 	"gatehouse/configs"
 	"gatehouse/core/backup/directory"
 	"gatehouse/core/sandbox"
-	"gatehouse/core/vault"
 )
 
 // usable are the directories of .parachute that belong to the vault's owner rather
 // than to the gateway.
 var usable = []string{"agents", "skills", "workspaces"}
 
+// A Vault is a directory of files; *vault.Vault is one.
+type Vault interface {
+	Path() string
+	Root() *os.Root
+}
+
 // Options of New. All are needed.
 type Options struct {
 	Config  *configs.Config
-	Vault   *vault.Vault
+	Vault   Vault
 	Runtime string          // directory
 	Tokens  func() []string // the bots' files
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 
@@ -22,14 +23,13 @@ import (
 	"gatehouse/core/tool"
 	tools "gatehouse/core/tool/daily"
 	"gatehouse/core/tool/remind"
-	"gatehouse/core/vault"
 )
 
 // Options are the parts that are joined.
 type Options struct {
 	Scheduler *schedule.Scheduler
 	DB        *store.DB
-	Vault     *vault.Vault
+	Open      func(name string) (*os.File, error) // a file of the vault, through no link
 	Sessions  *session.Store
 	Guard     *guard.Guard
 	Clock     core.Clock
@@ -205,7 +205,7 @@ func (d *Daily) chat(ctx context.Context, c *daily.Chat) (core.Address, bool, er
 
 // text returns the beginning of a file that the run has just written.
 func (d *Daily) text(name string) (string, error) {
-	f, err := d.o.Vault.OpenNoLinks(name)
+	f, err := d.o.Open(name)
 	if err != nil {
 		return "", err
 	}

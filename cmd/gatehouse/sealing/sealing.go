@@ -13,7 +13,7 @@ import (
 	"gatehouse/core/attach"
 	"gatehouse/core/council/ledger"
 	"gatehouse/core/memory"
-	"gatehouse/core/memory/backup"
+	"gatehouse/core/memory/handoff"
 	"gatehouse/core/sealed"
 	"gatehouse/core/sealed/columns"
 	"gatehouse/core/store"
@@ -23,9 +23,10 @@ import (
 
 // Columns returns all encrypted columns.
 func Columns() []columns.Column {
-	var files columns.Column
+	var files, notes columns.Column
 	files.Table, files.Name, files.Row = attach.Sealed()
-	return append(slices.Concat(ledger.Columns(), memory.Columns(), backup.Sealed()), files)
+	notes.Table, notes.Name, notes.Row = handoff.Sealed()
+	return append(slices.Concat(ledger.Columns(), memory.Columns()), notes, files)
 }
 
 func options(cfg *configs.Config, db *store.DB) columns.Options {

@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 
 	"gatehouse/cmd/gatehouse/doctor"
-	"gatehouse/cmd/gatehouse/fleet"
 	"gatehouse/configs"
 	"gatehouse/configs/values"
+	"gatehouse/connectors"
 	"gatehouse/connectors/discord"
 	"gatehouse/connectors/telegram"
 	"gatehouse/core"
@@ -26,9 +26,9 @@ func wrongForm(platform, token string) error {
 
 // typed returns err, or instead of a platform's refusal the text for a user who has
 // just typed the token. The error's own text is for a gateway that runs.
-func typed(err error, platform string) error {
-	if text := fleet.Refused(platform, err); text != "" {
-		return core.Errorf(core.Denied, "%s", text)
+func typed(err error, refused string) error {
+	if core.KindOf(err) == core.Denied {
+		return core.Errorf(core.Denied, "%s", refused)
 	}
 	return err
 }
@@ -50,7 +50,7 @@ func (s *setup) telegram() error {
 		if err := wrongForm(telegram.Platform, token); err != nil {
 			return err
 		}
-		b, err := telegram.New(telegram.Options{Name: telegram.Platform, Token: token, APIURL: s.cfg.TelegramApiURL, Cursors: fleet.NoCursors{}})
+		b, err := telegram.New(telegram.Options{Name: telegram.Platform, Token: token, APIURL: s.cfg.TelegramApiURL, Cursors: connectors.NoCursors{}})
 		if err != nil {
 			return err
 		}
@@ -59,7 +59,7 @@ func (s *setup) telegram() error {
 		defer cancel()
 		me, err := b.Identity(ctx)
 		if err != nil {
-			return typed(err, telegram.Platform)
+			return typed(err, telegram.TokenRefused)
 		}
 		s.ask.say("    It is @%s.\n", me.Username)
 		if !me.ReadsGroups {
@@ -80,7 +80,7 @@ func (s *setup) discord() error {
 		if err := wrongForm(discord.Platform, token); err != nil {
 			return err
 		}
-		b, err := discord.New(discord.Options{Name: discord.Platform, Token: token, APIURL: s.cfg.DiscordApiURL, Cursors: fleet.NoCursors{}})
+		b, err := discord.New(discord.Options{Name: discord.Platform, Token: token, APIURL: s.cfg.DiscordApiURL, Cursors: connectors.NoCursors{}})
 		if err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ func (s *setup) discord() error {
 		defer cancel()
 		me, err := b.Identity(ctx)
 		if err != nil {
-			return typed(err, discord.Platform)
+			return typed(err, discord.TokenRefused)
 		}
 		s.ask.say("    It is %s. Invite it to a server:\n    %s\n", me.Username, me.Invite)
 		if !me.Content {

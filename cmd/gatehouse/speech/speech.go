@@ -15,7 +15,6 @@ import (
 	"gatehouse/configs"
 	"gatehouse/core/llm/transcribe"
 	"gatehouse/core/sandbox"
-	"gatehouse/core/vault"
 	"gatehouse/core/voice"
 	"gatehouse/core/voice/hearing"
 	"gatehouse/core/voice/program"
@@ -24,8 +23,8 @@ import (
 // Options for Open.
 type Options struct {
 	Config  *configs.Config
-	Vault   *vault.Vault
-	Box     sandbox.Box // nil: no programs are run, and NoBox reports why
+	Files   func(name string) (*os.File, error) // opens a file of the vault, through no link
+	Box     sandbox.Box                         // nil: no programs are run, and NoBox reports why
 	NoBox   string
 	Quota   hearing.Quota
 	Runtime string // directory of the gateway's own files
@@ -61,7 +60,7 @@ func Open(o Options) (*hearing.Hearer, func() error, error) {
 		engine, end = s, endServer
 	}
 	return hearing.New(hearing.Options{
-		Open:   func(path string) (io.ReadCloser, error) { return o.Vault.OpenNoLinks(path) },
+		Open:   func(path string) (io.ReadCloser, error) { return o.Files(path) },
 		Engine: engine, Quota: o.Quota, Convert: program.NewFFmpeg(programs), Metrics: hearing.NewMetrics(o.Metrics),
 	}), end, nil
 }

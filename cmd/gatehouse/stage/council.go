@@ -7,7 +7,6 @@ import (
 
 	"gatehouse/cmd/gatehouse/stage/scripted"
 	"gatehouse/configs"
-	"gatehouse/configs/values"
 )
 
 // providersFile returns the file next to the vault that has the address of the scripted
@@ -31,7 +30,7 @@ func OpenCouncil(cfg *configs.Config) (questions []string, stop func(), err erro
 		return nil, nil, fmt.Errorf("the providers of the demo: %w", err)
 	}
 	stop = Serve(l, scripted.Handler())
-	cfg.ProvidersFile, cfg.Council = file, values.List(scripted.Members())
+	cfg.ProvidersFile, cfg.Council = file, scripted.Members()
 	cfg.CameFrom(configs.SourceDemo, "PROVIDERS_FILE", "COUNCIL")
 	if err := cfg.Validate(); err != nil {
 		stop()

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"gatehouse/cmd/loadgen/report"
 	"gatehouse/core"
 	"gatehouse/core/index/chunk"
 	"gatehouse/core/index/document"
@@ -30,21 +31,10 @@ const (
 // ranks are the words of searches, by how frequent they are: the most frequent first.
 var ranks = [...][2]int{{0, 20}, {100, 1000}, {2000, 20_000}}
 
-// Figures are what was measured.
-type Figures struct {
-	Passages int             `json:"passages"`
-	Filled   float64         `json:"filled_per_s"`       // passages, without vectors
-	Vectors  float64         `json:"vectors_per_s"`      // stored
-	Words    []time.Duration `json:"words_ns,omitempty"` // of one search by two words
-	Hybrid   []time.Duration `json:"hybrid_ns,omitempty"`
-	Grown    float64         `json:"grown_mib"` // memory of the process that is no page of a file, at rest
-	Bytes    int64           `json:"bytes"`     // of the database
-}
-
 // Measure fills an index in dir with passages, rounded to whole documents, and searches
 // it for words of three frequencies, searches times each, by words alone and with meaning.
 // The text is random, with words as frequent as in a language.
-func Measure(ctx context.Context, dir string, passages, searches int) (f Figures, err error) {
+func Measure(ctx context.Context, dir string, passages, searches int) (f report.IndexFigures, err error) {
 	path := filepath.Join(dir, "index.db")
 	db, err := store.Open(ctx, path, store.Options{})
 	if err != nil {
@@ -88,7 +78,7 @@ type bench struct {
 	words []string
 }
 
-func (b *bench) fill(ctx context.Context, documents int, f *Figures) error {
+func (b *bench) fill(ctx context.Context, documents int, f *report.IndexFigures) error {
 	var took time.Duration
 	for i := range documents {
 		d := document.Document{File: document.File{Path: fmt.Sprintf("n/%06d.md", i), Hash: "h", Modified: time.Unix(int64(i), 0)}, Title: "note"}
@@ -114,7 +104,7 @@ func (b *bench) text() string {
 	return t.String()
 }
 
-func (b *bench) embed(ctx context.Context, f *Figures) error {
+func (b *bench) embed(ctx context.Context, f *report.IndexFigures) error {
 	var took time.Duration
 	for {
 		list, err := b.s.Pending(ctx, model, batch)

@@ -2,13 +2,23 @@ package report
 
 import (
 	"fmt"
-
-	"gatehouse/cmd/loadgen/index"
+	"time"
 )
+
+// IndexFigures are what was measured of the search index.
+type IndexFigures struct {
+	Passages int             `json:"passages"`
+	Filled   float64         `json:"filled_per_s"`       // passages, without vectors
+	Vectors  float64         `json:"vectors_per_s"`      // stored
+	Words    []time.Duration `json:"words_ns,omitempty"` // of one search by two words
+	Hybrid   []time.Duration `json:"hybrid_ns,omitempty"`
+	Grown    float64         `json:"grown_mib"` // memory of the process that is no page of a file, at rest
+	Bytes    int64           `json:"bytes"`     // of the database
+}
 
 // Index is what the search index takes, and how long searches do.
 type Index struct {
-	index.Figures
+	IndexFigures
 	WordTimes   Percentiles `json:"words"`
 	HybridTimes Percentiles `json:"hybrid"`
 }

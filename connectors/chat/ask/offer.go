@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"gatehouse/connectors/markdown"
 	"gatehouse/core"
 	"gatehouse/core/ask"
 	"gatehouse/core/command"
@@ -104,7 +103,7 @@ func (b *Buttons) take(ctx context.Context, r command.Request, a ask.Ask, o Offe
 	row := core.Inbound{UpdateID: "choice:" + a.ID, Address: r.In.Address, Kind: core.KindCommand, MessageID: r.In.MessageID,
 		From: r.In.From, At: r.In.At, Command: cmp.Or(o.Others[i], o.Command), Text: o.Args[i], Addressed: true, PlaceName: r.In.PlaceName, Topic: r.In.Topic, Aside: r.In.Aside}
 	// Several messages keep their buttons; a press answers that they are used.
-	edit := command.Edit{Key: o.Key, Text: o.Text + "\n\n✓ " + markdown.Escape(core.CleanName(o.Labels[i]))}
+	edit := command.Edit{Key: o.Key, Text: o.Text + "\n\n✓ " + texts.Escape(core.CleanName(o.Labels[i]))}
 	out := command.Outcome{Text: o.Labels[i], Edit: &edit, Write: func(ctx context.Context, tx *store.Tx) error {
 		_, err := b.o.Asks.Decide(ctx, tx, a.ID, option, r.By())
 		if core.KindOf(err) == core.Conflict {

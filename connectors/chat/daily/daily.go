@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"gatehouse/connectors/chat/ask"
-	"gatehouse/connectors/markdown"
 	"gatehouse/core"
 	"gatehouse/core/command"
 	agents "gatehouse/core/schedule/daily"
@@ -39,7 +38,7 @@ func (c *Commands) Run(ctx context.Context, r command.Request) (command.Outcome,
 		if err != nil {
 			return command.Outcome{}, err
 		}
-		return command.Outcome{Text: texts.Text("daily_started", texts.With{"Name": markdown.Escape(started.Agent), "Date": started.Date, "Again": started.Result == agents.Skipped})}, nil
+		return command.Outcome{Text: texts.Text("daily_started", texts.With{"Name": texts.Escape(started.Agent), "Date": started.Date, "Again": started.Result == agents.Skipped})}, nil
 	}
 	lines, faults, err := c.agents.List(ctx)
 	if err != nil {
@@ -58,12 +57,12 @@ func (c *Commands) Run(ctx context.Context, r command.Request) (command.Outcome,
 				last = "running"
 			}
 		}
-		b.WriteString(texts.Text("daily_line", texts.With{"N": i + 1, "Name": markdown.Escape(l.DisplayName), "On": l.Enabled, "Last": markdown.Escape(last),
+		b.WriteString(texts.Text("daily_line", texts.With{"N": i + 1, "Name": texts.Escape(l.DisplayName), "On": l.Enabled, "Last": texts.Escape(last),
 			"When": l.Next.Format("Monday, 2 January, 15:04 MST")}) + "\n")
 		o.Add(texts.Text("button_daily_run", texts.With{"N": i + 1}), run+l.Name)
 	}
 	for _, f := range faults {
-		b.WriteString(texts.Text("daily_fault", texts.With{"What": markdown.Escape(f.String())}) + "\n")
+		b.WriteString(texts.Text("daily_fault", texts.With{"What": texts.Escape(f.String())}) + "\n")
 	}
 	return c.asks.Offer(r, strings.TrimSpace(b.String()), o)
 }

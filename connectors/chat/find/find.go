@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"gatehouse/connectors/chat/ask"
-	"gatehouse/connectors/markdown"
 	"gatehouse/core"
 	"gatehouse/core/command"
 	"gatehouse/core/index/search"
@@ -69,7 +68,7 @@ func (s *Search) Run(ctx context.Context, r command.Request) (command.Outcome, e
 	if err != nil {
 		return command.Outcome{}, err
 	}
-	quoted := markdown.Escape(core.CutRunes(core.CleanName(words), maxQuoted))
+	quoted := texts.Escape(core.CutRunes(core.CleanName(words), maxQuoted))
 	if len(hits) <= skip {
 		return command.Outcome{Text: texts.Text("search_none", texts.With{"Words": quoted, "Group": r.In.Group(), "More": page > 1})}, nil
 	}
@@ -156,11 +155,11 @@ func lineOf(n int, h hit) string {
 	}
 	file, id := "", ""
 	if h.Type != search.Session {
-		file = markdown.Escape(core.Visible(h.Path))
+		file = texts.Escape(core.Visible(h.Path))
 	} else {
 		id = h.ID[:min(shortID, len(h.ID))]
 	}
-	return texts.Text("search_line", texts.With{"N": n, "Title": markdown.Escape(core.CleanName(h.Title)), "Date": date, "Path": file, "ID": id, "Excerpt": marked(h.Excerpt, h.Marks)})
+	return texts.Text("search_line", texts.With{"N": n, "Title": texts.Escape(core.CleanName(h.Title)), "Date": date, "Path": file, "ID": id, "Excerpt": marked(h.Excerpt, h.Marks)})
 }
 
 // marked returns an excerpt as Markdown, what was searched for in bold.
@@ -172,9 +171,9 @@ func marked(text string, marks [][2]int) string {
 		if m[0] < at || m[1] <= m[0] || m[1] > len(runes) {
 			continue
 		}
-		b.WriteString(markdown.Escape(core.Visible(string(runes[at:m[0]]))) + "**" + markdown.Escape(core.Visible(string(runes[m[0]:m[1]]))) + "**")
+		b.WriteString(texts.Escape(core.Visible(string(runes[at:m[0]]))) + "**" + texts.Escape(core.Visible(string(runes[m[0]:m[1]]))) + "**")
 		at = m[1]
 	}
-	b.WriteString(markdown.Escape(core.Visible(string(runes[at:]))))
+	b.WriteString(texts.Escape(core.Visible(string(runes[at:]))))
 	return b.String()
 }

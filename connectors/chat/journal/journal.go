@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"gatehouse/connectors/chat/ask"
-	"gatehouse/connectors/markdown"
 	"gatehouse/core"
 	"gatehouse/core/command"
 	"gatehouse/core/journal"
@@ -91,7 +90,7 @@ func (c *Commands) Run(ctx context.Context, r command.Request) (command.Outcome,
 		return command.Outcome{}, err
 	}
 	day, _ := time.Parse(time.DateOnly, e.Date) // it is one
-	text := texts.Text("journal_added", texts.With{"Date": day.Format("2 January 2006"), "Time": e.Time, "Heard": markdown.Escape(core.CutRunes(strings.Join(strings.Fields(core.Visible(m.heard)), " "), maxHeard))})
+	text := texts.Text("journal_added", texts.With{"Date": day.Format("2 January 2006"), "Time": e.Time, "Heard": texts.Escape(core.CutRunes(strings.Join(strings.Fields(core.Visible(m.heard)), " "), maxHeard))})
 	return command.Outcome{Text: strings.Join(append([]string{text}, m.notes...), "\n\n"), Write: func(ctx context.Context, tx *store.Tx) error {
 		if len(m.later) > 0 {
 			if err := c.o.Later(ctx, tx, r.User, e.ID, m.later); err != nil {
@@ -181,7 +180,7 @@ func kindOf(f core.File) (kind, ext string) {
 func (m *message) attach(ctx context.Context, d *journal.Draft, f core.File) error {
 	kind, ext := kindOf(f)
 	if kind == "" {
-		m.note(texts.Text("journal_other_file", texts.With{"Name": markdown.Escape(cmp.Or(core.CleanName(f.Name), "?"))}))
+		m.note(texts.Text("journal_other_file", texts.With{"Name": texts.Escape(cmp.Or(core.CleanName(f.Name), "?"))}))
 		return nil
 	}
 	own := texts.Text("journal_photo")
@@ -290,7 +289,7 @@ func (c *Commands) Zone(ctx context.Context, r command.Request) (command.Outcome
 		return command.Outcome{Text: texts.Text("timezone_now", texts.With{"Zone": nameOf(now), "Time": now.Format("15:04")})}, nil
 	}
 	if c.o.Known(name) != nil {
-		return command.Outcome{Text: texts.Text("timezone_unknown", texts.With{"Zone": markdown.Escape(core.CutRunes(core.CleanName(name), 64))})}, nil
+		return command.Outcome{Text: texts.Text("timezone_unknown", texts.With{"Zone": texts.Escape(core.CutRunes(core.CleanName(name), 64))})}, nil
 	}
 	zone, err := time.LoadLocation(name)
 	if err != nil {
@@ -309,5 +308,5 @@ func nameOf(now time.Time) string {
 	if now.Location() == time.Local {
 		name, _ = now.Zone()
 	}
-	return markdown.Escape(name)
+	return texts.Escape(name)
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"gatehouse/connectors/chat/ask"
-	"gatehouse/connectors/markdown"
 	"gatehouse/core"
 	"gatehouse/core/command"
 	"gatehouse/core/memory"
@@ -97,7 +96,7 @@ func shorten(text string) string {
 	if cut != core.Visible(text) {
 		cut += "…"
 	}
-	return markdown.Escape(cut)
+	return texts.Escape(cut)
 }
 
 // Remember stores the text behind the command.
@@ -141,7 +140,7 @@ func (c *Commands) forget(ctx context.Context, r command.Request, ref string) (c
 }
 
 func missing(ref string) command.Outcome {
-	return command.Outcome{Text: texts.Text("memory_gone", texts.With{"Ref": markdown.Escape(core.CutRunes(core.CleanName(ref), 40))})}
+	return command.Outcome{Text: texts.Text("memory_gone", texts.With{"Ref": texts.Escape(core.CutRunes(core.CleanName(ref), 40))})}
 }
 
 // Run shows what is remembered of the sender, or those with some words in them. Buttons
@@ -213,7 +212,7 @@ func (c *Commands) list(ctx context.Context, r command.Request) (command.Outcome
 	if err != nil {
 		return command.Outcome{}, err
 	}
-	words := markdown.Escape(core.CutRunes(core.CleanName(f.Text), 60))
+	words := texts.Escape(core.CutRunes(core.CleanName(f.Text), 60))
 	if len(all) == 0 && cards == 0 {
 		return command.Outcome{Text: texts.Text("memory_none", texts.With{"Words": words})}, nil
 	}

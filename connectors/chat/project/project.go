@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"gatehouse/connectors/chat/ask"
-	"gatehouse/connectors/markdown"
 	"gatehouse/core"
 	"gatehouse/core/command"
 	"gatehouse/core/project"
@@ -68,7 +67,7 @@ func (c *Command) Run(ctx context.Context, r command.Request) (command.Outcome, 
 	if exists {
 		name = known.Name
 	}
-	return command.Outcome{Text: texts.Text("project_chosen", texts.With{"Name": markdown.Escape(name), "New": !exists}), Write: func(ctx context.Context, tx *store.Tx) error {
+	return command.Outcome{Text: texts.Text("project_chosen", texts.With{"Name": texts.Escape(name), "New": !exists}), Write: func(ctx context.Context, tx *store.Tx) error {
 		p, exists, err := c.Projects.Named(ctx, tx, r.User, name)
 		if err == nil && !exists {
 			p, err = c.Projects.Create(ctx, tx, r.User, name)
@@ -109,7 +108,7 @@ func (c *Command) list(ctx context.Context, r command.Request) (command.Outcome,
 	var b strings.Builder
 	b.WriteString(texts.Text("projects") + "\n\n")
 	for _, p := range list {
-		b.WriteString(texts.Text("project_line", texts.With{"Name": markdown.Escape(p.Name), "Active": p.ID == active.ID}) + "\n")
+		b.WriteString(texts.Text("project_line", texts.With{"Name": texts.Escape(p.Name), "Active": p.ID == active.ID}) + "\n")
 		o.Add(core.CutRunes(p.Name, 40), p.Name)
 	}
 	if active.ID != "" {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"gatehouse/connectors/chat/ask"
-	"gatehouse/connectors/markdown"
 	"gatehouse/core"
 	"gatehouse/core/command"
 	"gatehouse/core/schedule/remind"
@@ -108,7 +107,7 @@ func (c *Commands) List(ctx context.Context, r command.Request) (command.Outcome
 	for i, one := range list {
 		at, text := one.Due.In(zone), core.CleanName(one.Text)
 		b.WriteString(texts.Text("reminder_line", texts.With{"N": i + 1, "Day": day(at), "Time": at.Format("15:04"), "Every": one.Rule != "",
-			"Text": markdown.Escape(core.CutRunes(text, maxLine))}) + "\n")
+			"Text": texts.Escape(core.CutRunes(text, maxLine))}) + "\n")
 		o.Add(texts.Text("button_cancel_reminder", texts.With{"N": i + 1}), cancel+one.Mark())
 	}
 	return c.o.Asks.Offer(r, strings.TrimSpace(b.String()), o)
@@ -137,5 +136,5 @@ func nameOf(t time.Time) string {
 	if t.Location() == time.Local {
 		name, _ = t.Zone()
 	}
-	return markdown.Escape(name)
+	return texts.Escape(name)
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"gatehouse/connectors/chat/ask"
-	"gatehouse/connectors/markdown"
 	"gatehouse/core"
 	"gatehouse/core/command"
 	"gatehouse/core/contexts"
@@ -45,7 +44,7 @@ func (c *Command) Run(_ context.Context, r command.Request) (command.Outcome, er
 	}
 	found, err := c.Contexts.Get(r.Args())
 	if kind := core.KindOf(err); kind == core.NotFound || kind == core.Invalid && contexts.CheckName(r.Args()) != nil {
-		return command.Outcome{Text: texts.Text("context_unknown", texts.With{"Name": markdown.Escape(core.CutRunes(core.CleanName(r.Args()), 64))})}, nil
+		return command.Outcome{Text: texts.Text("context_unknown", texts.With{"Name": texts.Escape(core.CutRunes(core.CleanName(r.Args()), 64))})}, nil
 	}
 	if err != nil {
 		return command.Outcome{}, err
@@ -53,7 +52,7 @@ func (c *Command) Run(_ context.Context, r command.Request) (command.Outcome, er
 	paths, left := found.Paths(func(name string) bool { return c.MayRead(r.Trust, r.User, name) })
 	shown := make([]string, len(paths))
 	for i, p := range paths {
-		shown[i] = "- " + markdown.Escape(core.Visible(p))
+		shown[i] = "- " + texts.Escape(core.Visible(p))
 	}
 	return command.Outcome{Text: texts.Text("context_chosen", texts.With{"Name": found.Name, "Paths": strings.Join(shown, "\n"), "Left": left}), Write: func(ctx context.Context, tx *store.Tx) error {
 		sess, err := c.Resolve(ctx, tx, r)

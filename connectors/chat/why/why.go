@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"gatehouse/connectors/chat/ask"
-	"gatehouse/connectors/markdown"
 	"gatehouse/core"
 	"gatehouse/core/command"
 	"gatehouse/core/council/ledger"
@@ -73,7 +72,7 @@ func (c *Commands) Why(ctx context.Context, r command.Request) (command.Outcome,
 		return command.Outcome{Text: texts.Text("why_none")}, nil
 	}
 	text := texts.Text("why", texts.With{"Model": name(v.Winner), "Accuracy": v.Level, "Wanted": v.Asked, "Confidence": v.Confidence, "Because": v.Reason, "Explored": v.Explored,
-		"Disputed": len(v.Options) > 0 && v.Picked == "", "Chose": v.Picked != "", "Domain": markdown.Escape(v.Domain)})
+		"Disputed": len(v.Options) > 0 && v.Picked == "", "Chose": v.Picked != "", "Domain": texts.Escape(v.Domain)})
 	var b strings.Builder
 	b.WriteString(text + "\n")
 	compared := comparison(v)
@@ -125,7 +124,7 @@ func cost(micro *int64) string {
 	return fmt.Sprintf("$%.4f", float64(*micro)/1e6)
 }
 
-func name(model string) string { return markdown.Escape(plain(model)) }
+func name(model string) string { return texts.Escape(plain(model)) }
 
 // plain returns a model's name where no Markdown is read.
 func plain(model string) string { return core.CutRunes(core.CleanName(model), maxModel) }
@@ -180,7 +179,7 @@ func (c *Commands) list(r command.Request, v ledger.View) (command.Outcome, erro
 	var b strings.Builder
 	b.WriteString(texts.Text("pick_list"))
 	for _, o := range v.Options {
-		b.WriteString("\n\n" + texts.Text("pick_option", texts.With{"Model": name(o.Model), "Text": markdown.Escape(core.Visible(core.CutRunes(o.Text, maxText)))}))
+		b.WriteString("\n\n" + texts.Text("pick_option", texts.With{"Model": name(o.Model), "Text": texts.Escape(core.Visible(core.CutRunes(o.Text, maxText)))}))
 	}
 	return c.offer(r, v, b.String())
 }

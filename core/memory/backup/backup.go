@@ -19,7 +19,6 @@ import (
 	"gatehouse/core/llm"
 	"gatehouse/core/memory/handoff"
 	"gatehouse/core/sealed"
-	"gatehouse/core/sealed/columns"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
 	"gatehouse/core/usage"
@@ -44,14 +43,9 @@ const (
 
 // table and column of the text.
 const (
-	table  = "context_backups"
-	column = "backup_text"
+	table  = handoff.Table
+	column = handoff.Column
 )
-
-// Sealed returns the encrypted columns.
-func Sealed() []columns.Column {
-	return []columns.Column{{Table: table, Name: column, Row: "backup_id"}}
-}
 
 // Options of New. All are required.
 type Options struct {

@@ -30,6 +30,16 @@ type Turn struct {
 	Window              int   // tokens that the conversation may take
 }
 
+// Sealed returns the encrypted column of stored notes, and the expression of its row in
+// sealed.Place.
+func Sealed() (table, column, row string) { return Table, Column, "backup_id" }
+
+// Table and Column are where the texts of notes are stored, by package backup.
+const (
+	Table  = "context_backups"
+	Column = "backup_text"
+)
+
 // A Backup is one stored note.
 type Backup struct {
 	ID      string    `json:"backup_id"`

@@ -15,7 +15,6 @@ import (
 	"gatehouse/core"
 	agents "gatehouse/core/schedule/daily"
 	"gatehouse/core/tool"
-	"gatehouse/core/vault"
 )
 
 // Limits of one call.
@@ -85,7 +84,7 @@ func (t tools) day(file func(date string) string, missing string) func(context.C
 		if err != nil {
 			return tool.Result{}, err
 		}
-		text, err := t.read(c.Turn.Vault, file(date), maxDay)
+		text, err := t.read(c.Turn, file(date), maxDay)
 		if errors.Is(err, fs.ErrNotExist) {
 			return tool.Result{Text: fmt.Sprintf(missing, date)}, nil
 		}
@@ -101,11 +100,11 @@ func (t tools) date(given string) (string, error) {
 }
 
 // read returns the text of a file of the vault, up to limit bytes.
-func (t tools) read(v *vault.Vault, name string, limit int) (string, error) {
+func (t tools) read(in *tool.Turn, name string, limit int) (string, error) {
 	if !t.o.MayRead(name) {
 		return "", core.Errorf(core.Denied, "%s is closed: it is on the deny list", name)
 	}
-	f, err := v.OpenNoLinks(name)
+	f, err := in.Vault.OpenNoLinks(name)
 	if err != nil {
 		return "", readError(name, err)
 	}
@@ -165,7 +164,7 @@ func (t tools) recent(_ context.Context, c *tool.Call) (tool.Result, error) {
 			fmt.Fprintf(&b, "(older days are left out: together they are longer than %d bytes)\n", maxRecent)
 			break
 		}
-		text, err := t.read(c.Turn.Vault, "Daily/"+date+".md", min(maxDay, left))
+		text, err := t.read(c.Turn, "Daily/"+date+".md", min(maxDay, left))
 		if err != nil { // one day that cannot be read is none
 			continue
 		}
