@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,6 +25,7 @@ import (
 	"gatehouse/cmd/gatehouse/ownfiles"
 	"gatehouse/cmd/gatehouse/restore"
 	"gatehouse/cmd/gatehouse/scheduling"
+	"gatehouse/cmd/gatehouse/standby"
 	"gatehouse/configs"
 	"gatehouse/configs/live"
 	"gatehouse/connectors"
@@ -167,6 +169,7 @@ type app struct {
 	owners     erasure.Registry
 	eraser     *erasure.Eraser
 	serving    atomic.Bool           // users may be waiting
+	taken      chan struct{}         // closed when another gateway has the database
 	runtime    string                // directory of the socket and the key file
 	asked      [2]string             // ADDR and METRICS_ADDR as they were set: cfg has what is listened on
 	know       func(models []string) // has metrics count them by name
@@ -177,10 +180,11 @@ type app struct {
 // build opens and joins every part; nothing works before Run. The caller
 // closes the app, also after an error.
 func build(ctx context.Context, cfg *configs.Config, log *slog.Logger, clock core.Clock) (*app, error) {
-	a := &app{cfg: cfg, clock: clock, reg: prometheus.NewRegistry(), faults: report.NewFaults(clock, version)}
+	a := &app{cfg: cfg, clock: clock, reg: prometheus.NewRegistry(), faults: report.NewFaults(clock, version), taken: make(chan struct{})}
 	a.log = logs.Watch(log, a.faults.Note)
 	a.reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	registerBuild(a.reg)
+	a.reg.MustRegister(standby.Gauge())
 	for _, step := range []func(context.Context) error{a.beginTrials, a.readBots, a.openVault, a.openStore, a.joinCore, a.adoptFiles, a.joinConnectors, a.joinUpkeep} {
 		if err := step(ctx); err != nil {
 			return a, integrity.Explain(cfg.DatabasePath(), err)
@@ -224,7 +228,7 @@ func (a *app) openStore(ctx context.Context) (err error) {
 	commits := prometheus.NewCounter(prometheus.CounterOpts{Name: "gatehouse_db_commits_total", Help: "Commits of the database."})
 	group := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "gatehouse_db_group_size", Help: "Transactions in one commit.", Buckets: []float64{1, 2, 4, 8, 16, 32, 64}})
 	a.reg.MustRegister(commits, group)
-	a.db, err = store.Open(ctx, a.cfg.DatabasePath(), store.Options{Clock: a.clock, Log: a.log, Password: a.cfg.DatabasePassword.Reveal(), Alone: store.LockWait, OnCommit: func(n int) {
+	a.db, err = store.Open(ctx, a.cfg.DatabasePath(), store.Options{Clock: a.clock, Log: a.log, Password: a.cfg.DatabasePassword.Reveal(), Alone: store.LockWait, OnTaken: sync.OnceFunc(func() { close(a.taken) }), OnCommit: func(n int) {
 		commits.Inc()
 		group.Observe(float64(n))
 	}})

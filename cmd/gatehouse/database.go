@@ -98,7 +98,7 @@ func (a *app) watchDatabase(ctx context.Context) (err error) {
 		return err
 	}
 	if a.cfg.OnServer() {
-		if err := standby.Mark(ctx, a.db, a.vault); err != nil {
+		if err := standby.Mark(ctx, a.db, a.vault, a.log); err != nil {
 			return err
 		}
 	}

@@ -39,17 +39,26 @@ func (c *serveCmd) Run(p *process) error {
 	if err != nil {
 		return err
 	}
+	if c.Standby && (c.New || c.LostContentKey) {
+		return core.Errorf(core.Invalid, "--standby cannot be used together with --new or --lost-content-key: start once without it")
+	}
+	if err := secrets.Close(cfg); err != nil {
+		fmt.Fprintln(p.Stderr, "gatehouse: other programs of this user may be able to read the gateway's secrets:", err)
+	}
+	defer p.hearHangups()()
 	if !c.Standby {
 		return c.serve(p, cfg)
 	}
 	for {
-		if err := standby.Wait(p.Context, cfg, logs.New(p.Stderr, cfg, p.Terminal)); err != nil {
+		waited, err := standby.Wait(p.Context, cfg, logs.New(p.Stderr, cfg, p.Terminal), func() bool { return restore.Runs(cfg, time.Now()) })
+		if err != nil || p.Context.Err() != nil {
 			return unlessEnded(p.Context, err)
 		}
-		if cfg, err = configs.LoadAll(); err != nil { // it may have waited for days
-			return err
+		if waited { // maybe for days: with the program and the settings of now
+			p.again = &restore.Restart{}
+			return nil
 		}
-		if err = c.serve(p, cfg); !errors.As(err, new(taken)) {
+		if err := c.serve(p, cfg); !errors.As(err, new(taken)) {
 			return err
 		}
 	}
@@ -72,10 +81,6 @@ func (c *serveCmd) serve(p *process, cfg *configs.Config) error {
 			return err
 		}
 	}
-	if err := secrets.Close(cfg); err != nil {
-		fmt.Fprintln(p.Stderr, "gatehouse: other programs of this user may be able to read the gateway's secrets:", err)
-	}
-	defer p.hearHangups()()
 	return serve(p, cfg, nil)
 }
 
@@ -157,7 +162,7 @@ func (a *app) Run(ctx context.Context, hangup <-chan os.Signal, ready func()) (e
 	defer stopBackground()
 
 	var tail sync.WaitGroup // ends with late
-	failed := make(chan error, 8)
+	failed := make(chan error, 9)
 	for _, l := range listeners {
 		tail.Go(func() { failed <- l.server.Run(late, l.listener) })
 	}
@@ -167,6 +172,8 @@ func (a *app) Run(ctx context.Context, hangup <-chan os.Signal, ready func()) (e
 	tail.Go(func() { a.memory.Run(background) })
 	tail.Go(func() { a.pending.Run(background) })
 	tail.Go(func() { failed <- a.keys.Run(background) })
+
+	tail.Go(func() { failed <- replaced(background, a.taken) })
 
 	work, stopWork := context.WithCancel(ctx)
 	defer stopWork()
@@ -203,6 +210,16 @@ func (a *app) Run(ctx context.Context, hangup <-chan os.Signal, ready func()) (e
 	}
 	a.log.Info("stopped")
 	return err
+}
+
+// replaced returns an error once another gateway has taken the database, and nil when ctx ends.
+func replaced(ctx context.Context, taken <-chan struct{}) error {
+	select {
+	case <-taken:
+		return core.Errorf(core.Conflict, "another gateway has the database since the connection to it was lost: this one ends")
+	case <-ctx.Done():
+		return nil
+	}
 }
 
 // untilStopped returns when ctx ends, or with the error of the first part that

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -13,6 +14,7 @@ import (
 
 	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core/llm/llmtest"
+	"gatehouse/core/store"
 	"gatehouse/core/store/storetest"
 )
 
@@ -20,7 +22,8 @@ import (
 func (h *home) standby() (p *proc, addr string) {
 	h.t.Helper()
 	p = h.start(nil, "serve", "--standby")
-	p.says("another gateway has the vault")
+	p.says("standing by")
+	p.says(" vault=")
 	_, rest, _ := strings.Cut(p.err.String(), `msg="standing by" addr=`)
 	addr, _, _ = strings.Cut(rest, " ")
 	return p, addr
@@ -111,10 +114,6 @@ func TestPostgres_AStandbyWaitsForTheDatabaseAndForItsVault(t *testing.T) {
 	at := storetest.Fresh(t)
 	first.env["GATEHOUSE_DATABASE_URL"], second.env["GATEHOUSE_DATABASE_URL"] = at, at
 	p := first.serve(nil)
-	if code, _, errs := second.run("serve", "--standby"); code != exitUsage || !strings.Contains(errs, "GATEHOUSE_CONTENT_KEY_FILE") {
-		t.Errorf("without the content key it ends with %d: %s", code, errs)
-	}
-	second.env["GATEHOUSE_CONTENT_KEY_FILE"] = filepath.Join(first.vault()+"-keys", "content.key")
 	q := second.start(nil, "serve", "--standby")
 	q.says("another gateway uses the database (process ")
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
@@ -133,11 +132,55 @@ func TestPostgres_AStandbyWaitsForTheDatabaseAndForItsVault(t *testing.T) {
 	q.says("msg=serving")
 }
 
+func TestPostgres_AStandbyWithoutTheContentKeyEnds(t *testing.T) {
+	storetest.PostgresOnly(t, "on one machine the file is the same")
+	t.Parallel()
+	h := newHome(t, nil)
+	h.env["GATEHOUSE_DATABASE_URL"] = storetest.Fresh(t)
+	h.serve(nil)
+	h.env["GATEHOUSE_CONTENT_KEY_FILE"] = filepath.Join(h.dir, "elsewhere", "content.key")
+	if code, _, errs := h.run("serve", "--standby"); code != exitUsage || !strings.Contains(errs, "GATEHOUSE_CONTENT_KEY_FILE") {
+		t.Errorf("it ends with %d: %s", code, errs)
+	}
+}
+
+func TestPostgres_AGatewayWhoseDatabaseAnotherOneTookEnds(t *testing.T) {
+	storetest.PostgresOnly(t, "a vault has a lock")
+	t.Parallel()
+	first, second := newHome(t, nil), newHome(t, nil)
+	at := storetest.Fresh(t)
+	first.env["GATEHOUSE_DATABASE_URL"], second.env["GATEHOUSE_DATABASE_URL"] = at, at
+	p := first.serve(nil)
+	_ = p.cmd.Process.Signal(syscall.SIGSTOP) // until the other one serves
+	db := storetest.OpenAt(t, at, nil)
+	if err := db.Tx(t.Context(), func(tx *store.Tx) error {
+		_, err := tx.Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted
+			AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+			AND (classid::bigint << 32) + objid::bigint = hashtextextended('gatehouse ' || current_schema(), 0)`)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	second.serve(nil)
+	_ = p.cmd.Process.Signal(syscall.SIGCONT)
+	if code := p.end(); code != exitFailure || !strings.Contains(p.err.String(), "another gateway has the database") {
+		t.Errorf("exit code %d", code)
+	}
+}
+
 func TestAStandbyIsAliveAndNotReady(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, nil)
 	h.serve(nil)
+	h.env["GATEHOUSE_METRICS_ADDR"], h.env["GATEHOUSE_OPENAI_API_KEY"] = freePort(t), "sk-one-that-is-secret"
 	p, addr := h.standby()
+	_ = p.cmd.Process.Signal(syscall.SIGHUP) // a reload
+	if status, body, _ := probed(t, "GET", "http://"+h.env["GATEHOUSE_METRICS_ADDR"]+"/metrics"); status != 200 || !strings.Contains(body, "gatehouse_standby 1") {
+		t.Errorf("its metrics: %d %s", status, body)
+	}
+	if shown, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", p.cmd.Process.Pid)); err == nil && strings.Contains(string(shown), "sk-one-that-is-secret") {
+		t.Error("its environment shows a secret")
+	}
 	for _, c := range []struct {
 		method, path, body string
 		status             int
@@ -156,38 +199,92 @@ func TestAStandbyIsAliveAndNotReady(t *testing.T) {
 			t.Errorf("%s: Retry-After is %q", c.path, header.Get("Retry-After"))
 		}
 	}
+	if text := p.err.String(); strings.Contains(text, "request failed") {
+		t.Errorf("what it refuses is logged: %s", text)
+	}
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	if code := p.end(); code != exitClean {
 		t.Errorf("a standby that is stopped ends with %d", code)
 	}
 }
 
-func TestOfTwoStandbysOneServesAndTheOtherGoesOnWaiting(t *testing.T) {
+func TestAStandbyDoesNotServeAnEmptyFolderInPlaceOfTheVault(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, nil)
+	p := h.serve(nil)
+	q, _ := h.standby()
+	if err := os.Rename(h.vault(), h.vault()+".away"); err != nil {
+		t.Fatal(err)
+	}
+	q.says("is the folder mounted?")
+	_ = p.cmd.Process.Kill()
+	p.end()
+	if _, err := os.Stat(h.vault()); err == nil {
+		t.Error("the standby made a folder")
+	}
+	if err := os.Rename(h.vault()+".away", h.vault()); err != nil {
+		t.Fatal(err)
+	}
+	q.says("msg=serving")
+}
+
+func TestARestoreInThePanelGoesOnBesideAStandby(t *testing.T) {
+	t.Parallel()
+	h := newHome(t, nil)
+	p := h.serve(nil)
+	b := h.panel(p)
+	name := b.backsUp()
+	q, _ := h.standby()
+	b.restores(name)
+	p.sees(func() bool { return strings.Count(p.err.String()+q.err.String(), "msg=serving ") == 2 })
+	if !strings.Contains(p.err.String(), "the backup is restored") || q.ended() {
+		t.Errorf("the backup is not restored, or the standby has ended:\n%s", q.err.String())
+	}
+	if found, _ := filepath.Glob(filepath.Join(h.vault(), "*.while-restoring*")); len(found) > 0 {
+		t.Errorf("the standby left %v", found)
+	}
+}
+
+func TestFlagsThatActOnceAreNotForAStandby(t *testing.T) {
+	t.Parallel()
+	h := newHome(t, nil)
+	for _, flag := range []string{"--new", "--lost-content-key"} {
+		if code, _, errs := h.run("serve", "--standby", flag); code != exitUsage || !strings.Contains(errs, flag) {
+			t.Errorf("%s: exit code %d: %s", flag, code, errs)
+		}
+	}
+}
+
+func TestOfTwoStandbysOneServesAndTheOtherGoesOnWaiting(t *testing.T) {
+	t.Parallel()
+	sim := newSim(t)
+	h := newHome(t, sim)
+	h.env["GATEHOUSE_TELEGRAM_DM_POLICY"] = "open"
 	serving := h.serve(nil)
 	waiting := map[*proc]bool{}
 	for range 2 {
 		p, _ := h.standby()
 		waiting[p] = true
 	}
+	ada := sim.NewUser("Ada")
 	for len(waiting) > 0 {
 		_ = serving.cmd.Process.Kill()
 		serving.end()
 		serving = nil
-		first := func() bool {
-			for p := range waiting {
-				if strings.Contains(p.err.String(), "msg=serving") {
-					serving = p
-				}
-			}
-			return serving != nil
-		}
 		for p := range waiting {
-			p.sees(first)
+			p.sees(func() bool {
+				for p := range waiting {
+					if strings.Contains(p.err.String(), "msg=serving") {
+						serving = p
+					}
+				}
+				return serving != nil
+			})
 			break
 		}
 		delete(waiting, serving)
+		at := ada.Send("How long should green tea brew?")
+		hear(t, sim, ada.DM(), at.ID, "tea") // with the bot's token
 		for p := range waiting {
 			if p.ended() || strings.Contains(p.err.String(), "msg=serving") {
 				t.Errorf("the other one does not wait:\n%s", p.err.String())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"gatehouse/core"
 	"gatehouse/core/store/fulltext"
 	"gatehouse/core/store/migrations"
 )
@@ -29,8 +30,7 @@ type engine struct {
 	pause      string                    // before another run: a statement that lets the others finish
 	lost       func(error) bool          // the connection is gone
 	farewell   string                    // the writer's last statement
-	durable    string                    // has commits wait for the disk, as those of a new connection do
-	soon       string                    // has them not wait
+	soon       map[bool]string           // true: has commits not wait for the disk; false: has them, as a new connection's do
 
 	match      func(table string, terms []fulltext.Term, first int) (cond string, args []any) // see DB.Match
 	words      func(text string) string                                                       // see Tx.Words
@@ -48,8 +48,7 @@ var sqlite = engine{
 	again:      func(error) bool { return false }, // there is no other writer
 	lost:       func(error) bool { return false },
 	farewell:   "PRAGMA wal_checkpoint(TRUNCATE)",
-	durable:    "PRAGMA synchronous = " + synchronous,
-	soon:       "PRAGMA synchronous = NORMAL", // in WAL: no fsync at a commit, and one before a checkpoint
+	soon:       map[bool]string{false: "PRAGMA synchronous = " + synchronous, true: "PRAGMA synchronous = NORMAL"}, // in WAL: one fsync before a checkpoint
 
 	match:      fulltext.FTS5,
 	words:      func(text string) string { return text },
@@ -79,8 +78,7 @@ func postgreSQL(server Server) engine {
 		again:      server.Again,
 		pause:      "SELECT pg_sleep(0.01 + random() / 20)", // who runs at once takes its locks again before those who waited
 		lost:       server.Lost,
-		durable:    "SET synchronous_commit TO DEFAULT",
-		soon:       "SET synchronous_commit TO OFF",
+		soon:       map[bool]string{false: "SET synchronous_commit TO DEFAULT", true: "SET synchronous_commit TO OFF"},
 
 		match:      fulltext.Like,
 		words:      func(text string) string { return " " + text + " " },
@@ -115,6 +113,9 @@ func (d *DB) begin() error {
 		return err
 	}
 	if err := d.lock(context.Background(), conn); err != nil {
+		if d.onTaken != nil && core.KindOf(err) == core.Busy {
+			d.onTaken()
+		}
 		return errors.Join(err, conn.Close())
 	}
 	for _, s := range d.stmts {

@@ -33,11 +33,7 @@ func (d *DB) durable(group []*job) error {
 	if soon == d.soon {
 		return nil
 	}
-	set := d.engine.durable
-	if soon {
-		set = d.engine.soon
-	}
-	if _, err := d.conn.ExecContext(context.Background(), set); err != nil && !d.engine.lost(err) { // a new connection waits
+	if _, err := d.conn.ExecContext(context.Background(), d.engine.soon[soon]); err != nil && !d.engine.lost(err) { // a new connection waits
 		return fmt.Errorf("synchronous: %w", err)
 	}
 	d.soon = soon

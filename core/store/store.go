@@ -36,6 +36,9 @@ type Options struct {
 	// Alone, if not 0, refuses a database on a server that another process has opened so,
 	// with core.Busy after this time: each transaction runs on a connection with the lock.
 	Alone time.Duration
+	// OnTaken, if not nil, is called when another process has it open so after the connection
+	// was lost: nothing is written from then on.
+	OnTaken func()
 }
 
 // A Queryer reads: the DB (its own snapshot per statement) and a Tx (its own writes too).
@@ -70,6 +73,7 @@ type DB struct {
 
 	queue    chan *job // unbuffered: a job is taken or it waits in its caller
 	onCommit func(int)
+	onTaken  func()           // nil: nobody is told
 	stmts    map[string]*stmt // of conn; writer goroutine only; bounded by the program's texts
 	known    *recalled        // writer goroutine only; nil: nothing is recalled
 	commits  atomic.Int64
@@ -105,7 +109,7 @@ func Open(ctx context.Context, path string, o Options) (*DB, error) {
 		o.OnCommit = func(int) {}
 	}
 	d := &DB{
-		clock: o.Clock, log: o.Log, path: path, onCommit: o.OnCommit, engine: sqlite,
+		clock: o.Clock, log: o.Log, path: path, onCommit: o.OnCommit, onTaken: o.OnTaken, engine: sqlite,
 		queue: make(chan *job), stmts: map[string]*stmt{}, known: newRecalled(),
 		closing: make(chan struct{}), done: make(chan struct{}), unsynced: time.NewTimer(maxUnsynced),
 	}

@@ -119,6 +119,21 @@ func (v *Vault) Lock(exclusive bool) error {
 	return nil
 }
 
+// Held reports whether a process has the vault at path locked exclusively. It makes
+// nothing: a vault that was never locked is fs.ErrNotExist.
+func Held(path string) (bool, error) {
+	f, err := os.Open(filepath.Join(path, lockName))
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) // given back by Close
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return true, nil
+	}
+	return false, err
+}
+
 func writeAt(f *os.File, s string) error {
 	_, err := f.WriteAt([]byte(s), 0)
 	return err

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"gatehouse/configs"
 	"gatehouse/core"
 	"gatehouse/core/backup/directory"
 )
@@ -58,6 +59,15 @@ func read(dir string) (*record, error) {
 		return nil, fmt.Errorf("record of the last restore: %w", err)
 	}
 	return &rec, nil
+}
+
+// due is how long after it was asked for a restore may take to lock the vault.
+const due = 2 * time.Minute
+
+// Runs reports whether a gateway stops for a restore and is about to lock the vault for it.
+func Runs(cfg *configs.Config, now time.Time) bool {
+	rec, err := read(cfg.BackupDir())
+	return err == nil && rec != nil && rec.State == running && now.Sub(rec.At).Abs() < due
 }
 
 // write replaces the record in dir in one step, or overwrites it on a full disk.

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"strings"
 
 	"gatehouse/core/store"
@@ -17,40 +18,31 @@ const (
 )
 
 // Mark gives a vault and its database on a server one id, by which a gateway that stands
-// by knows that its folder is that vault and not the empty place where it is mounted. The
-// id of the database is kept where both have one: a vault that was restored gets it.
-func Mark(ctx context.Context, db *store.DB, v *vault.Vault) error {
-	id, _, err := store.Metadata(ctx, db, idKey)
+// by knows that its folder is that vault and not the empty place where it is mounted. A
+// vault without the database's id is left as it is, with a warning.
+func Mark(ctx context.Context, db *store.DB, v *vault.Vault, log *slog.Logger) error {
+	id, err := db.Load(ctx, idKey)
 	if err != nil {
 		return err
 	}
-	has, err := idOf(v)
-	if err != nil {
+	b, err := v.ReadNoLinks(idFile, 100)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	known := id != ""
+	has := strings.TrimSpace(string(b))
 	switch {
-	case !known && has != "":
-		id = has
-	case !known:
+	case id == "" && has == "":
 		id = rand.Text()
-	}
-	if has != id {
 		if err := v.WriteFile(idFile, []byte(id+"\n")); err != nil {
 			return err
 		}
-	}
-	if known {
+	case id == "":
+		id = has
+	case id != has:
+		log.Warn("this may not be the vault that the database belongs to: is the folder mounted? If it is the one, write the id into the file", "vault", v.Path(), "file", idFile, "id", id)
+		return nil
+	default:
 		return nil
 	}
 	return db.Save(ctx, idKey, id)
-}
-
-// idOf returns the id that Mark has put into a vault; "" if there is none.
-func idOf(v *vault.Vault) (string, error) {
-	b, err := v.ReadNoLinks(idFile, 100)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	}
-	return strings.TrimSpace(string(b)), err
 }

@@ -5,9 +5,16 @@ package standby
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"gatehouse/configs"
 	"gatehouse/core"
@@ -22,32 +29,84 @@ const (
 	pause    = 500 * time.Millisecond // between two looks whether the other gateway has ended
 	lookTime = 15 * time.Second       // of one look at a database on a server
 	checks   = 20                     // looks at the vault for each at the database while the vault is taken
+	repeat   = 10 * time.Minute       // a reason that stays is logged as often
+	grace    = 100 * time.Millisecond // of open requests at the end
 )
 
-// detail is what a caller of anything but the probes reads.
-const detail = "this gateway is a standby: another one serves"
-
-// Wait returns nil as soon as no other gateway has the vault of cfg, nor its database
-// where that is on a server. Until then it answers on cfg.Addr: /healthz with 200, all
-// else with 503. It returns ctx's error when ctx ends, and core.Invalid for a database
-// that this program could not serve, such as one that a newer program has migrated.
-func Wait(ctx context.Context, cfg *configs.Config, log *slog.Logger) error {
-	l, err := web.Listen(cfg.Addr, "GATEHOUSE_ADDR")
-	if err != nil {
-		return err
+// Wait returns as soon as no other gateway has the vault of cfg, nor its database where
+// that is on a server; waited reports whether one had. Until then it answers on cfg.Addr:
+// /healthz with 200, all else with 503; on cfg.MetricsAddr are the metrics of a gateway
+// that waits. It returns ctx's error when ctx ends, and core.Invalid at once for a
+// database that this program could not serve, such as one that a newer program has
+// migrated; later that is logged. While restores reports true, another gateway is about to
+// lock the vault for a restore.
+func Wait(ctx context.Context, cfg *configs.Config, log *slog.Logger, restores func() bool) (waited bool, err error) {
+	w := &watch{cfg: cfg, log: log, restores: restores}
+	if free, err := w.look(ctx, true); free || err != nil {
+		return false, err
 	}
-	site, err := web.NewSite(web.SiteOptions{Log: log, Hosts: cfg.AllowedHosts, Proxies: cfg.TrustedProxies})
+	servers, err := listen(cfg, log)
 	if err != nil {
-		return errors.Join(err, l.Close())
+		return false, err
 	}
 	serving, stop := context.WithCancel(ctx)
 	defer stop()
-	ended := make(chan error, 1)
-	go func() { ended <- web.NewServer(site.Wrap(handler(log)), web.ServerOptions{Log: log}).Run(serving, l) }()
-	log.Info("standing by", "addr", l.Addr().String(), "vault", cfg.VaultPath)
-	err = (&watch{cfg: cfg, log: log}).until(ctx)
+	var ended sync.WaitGroup
+	for _, s := range servers {
+		ended.Go(func() {
+			if err := s.run(serving); err != nil {
+				log.Error("a standby that does not answer", "err", err)
+			}
+		})
+	}
+	log.Info("standing by", "addr", servers[0].addr, "vault", cfg.VaultPath)
+	err = w.until(ctx)
 	stop()
-	return errors.Join(err, <-ended)
+	ended.Wait()
+	return true, err
+}
+
+// A server answers on one address.
+type server struct {
+	addr string
+	run  func(context.Context) error
+}
+
+func listen(cfg *configs.Config, log *slog.Logger) (all []server, err error) {
+	site, err := web.NewSite(web.SiteOptions{Log: log, Hosts: cfg.AllowedHosts, Proxies: cfg.TrustedProxies})
+	if err != nil {
+		return nil, err
+	}
+	add := func(addr, setting string, h http.Handler) error {
+		l, err := web.Listen(addr, setting)
+		if err == nil {
+			s := web.NewServer(h, web.ServerOptions{Log: log, Grace: grace})
+			all = append(all, server{l.Addr().String(), func(ctx context.Context) error { return s.Run(ctx, l) }})
+		}
+		return err
+	}
+	if err := add(cfg.Addr, "GATEHOUSE_ADDR", site.Wrap(handler(log))); err != nil || cfg.MetricsAddr == "" {
+		return all, err
+	}
+	page, err := web.Scraped(web.MetricsPage(metrics()), web.SiteOptions{Hosts: cfg.AllowedHosts})
+	if err != nil {
+		return nil, err
+	}
+	return all, add(cfg.MetricsAddr, "GATEHOUSE_METRICS_ADDR", page)
+}
+
+// metrics are those of a gateway that waits.
+func metrics() prometheus.Gatherer {
+	reg, waits := prometheus.NewRegistry(), Gauge()
+	waits.Set(1)
+	reg.MustRegister(waits)
+	return reg
+}
+
+// Gauge returns the metric by which a gateway that waits is known; it is 0 in one that
+// serves.
+func Gauge() prometheus.Gauge {
+	return prometheus.NewGauge(prometheus.GaugeOpts{Name: "gatehouse_standby", Help: "1 in a gateway that waits until another one has ended, which has no other metrics; else 0."})
 }
 
 // handler answers the probes as a gateway does that is alive and not ready.
@@ -57,97 +116,115 @@ func handler(log *slog.Logger) http.Handler {
 	mux.Handle("GET /readyz", web.Serve(log, web.WriteProblem, func(w http.ResponseWriter, _ *http.Request) error {
 		return web.WriteJSON(w, http.StatusServiceUnavailable, map[string]string{"status": "standby"})
 	}))
-	mux.Handle("/", web.Serve(log, web.ShowEither, func(http.ResponseWriter, *http.Request) error {
-		return &web.Problem{Fault: web.Unavailable, Detail: detail, RetryAfter: time.Second}
-	}))
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { // no failure to be logged
+		web.ShowEither(w, r, &web.Problem{Fault: web.Unavailable, Detail: "this gateway is a standby: another one serves", RetryAfter: time.Second})
+	})
 	return mux
 }
 
 // watch looks whether the other gateway has ended.
 type watch struct {
-	cfg  *configs.Config
-	log  *slog.Logger
-	said string // why it waits, as it was logged last
+	cfg      *configs.Config
+	log      *slog.Logger
+	restores func() bool
+	seen     bool // another gateway had the vault
+
+	said core.Kind // of the reason that was logged last
+	at   time.Time // when; zero: none was
 }
 
 func (w *watch) until(ctx context.Context) error {
-	for n := 0; ; n++ {
-		free, err := w.look(ctx, n%checks == 0)
-		if err != nil || free {
-			return err
-		}
+	for n := 1; ; n++ {
 		if !core.Sleep(ctx, core.System{}, pause) {
 			return ctx.Err()
+		}
+		switch free, err := w.look(ctx, n%checks == 0); {
+		case core.KindOf(err) == core.Invalid:
+			w.because(core.Invalid, err)
+		case err != nil || free:
+			return err
 		}
 	}
 }
 
-// look reports whether neither vault nor database is taken. The vault is locked while the
-// database is looked at, so that of several that stand by one at a time does.
+// look reports whether neither vault nor database is taken. It makes nothing, and locks
+// the vault for no longer than it takes to see whether it is locked. check has it look at
+// the database of a vault that is taken, too.
 func (w *watch) look(ctx context.Context, check bool) (free bool, err error) {
-	v, err := vault.Open(w.cfg.VaultPath)
-	if err != nil {
-		return false, w.because(err)
-	}
-	defer func() { err = errors.Join(err, v.Close()) }()
-	switch locked := v.Lock(true); {
-	case core.KindOf(locked) == core.Conflict:
+	held, err := vault.Held(w.cfg.VaultPath)
+	missing := errors.Is(err, fs.ErrNotExist)
+	switch {
+	case held:
+		w.seen = true
+		w.because(core.Conflict, errors.New("another gateway has the vault"))
 		if check && w.cfg.OnServer() {
-			if _, err := w.database(ctx); core.KindOf(err) == core.Invalid {
-				return false, err
-			}
+			return false, w.usable(ctx)
 		}
-		return false, w.because(core.Errorf(core.Conflict, "another gateway has the vault"))
-	case locked != nil:
-		return false, w.because(locked)
+		return false, nil
+	case missing && w.seen:
+		w.because(core.NotFound, errors.New("the vault is gone: is the folder mounted? 'gatehouse serve' finishes a restore that was interrupted"))
+		return false, nil
+	case err != nil && !missing:
+		w.because(core.Other, err)
+		return false, nil
+	case w.restores():
+		w.because(core.Conflict, errors.New("another gateway restores a backup"))
+		return false, nil
 	case !w.cfg.OnServer():
 		return true, nil
 	}
 	found, err := w.database(ctx)
-	if err == nil && found.Holder != "" {
-		err = core.Errorf(core.Busy, "another gateway uses the database%s", found.Holder)
+	switch {
+	case core.KindOf(err) == core.Invalid:
+		return false, err
+	case err != nil:
+		w.because(core.Other, err)
+	case found.Holder != "":
+		w.because(core.Busy, errors.New("another gateway uses the database"+found.Holder))
+	case !w.fits(found.Metadata[idKey]):
+		w.because(core.NotFound, errors.New(w.cfg.VaultPath+" is not the vault that the database belongs to: its file "+idFile+" does not say "+found.Metadata[idKey]+". Is the folder mounted?"))
+	default:
+		return true, nil
 	}
-	if err == nil {
-		err = fits(v, found.Metadata[idKey])
-	}
-	return err == nil, w.because(err)
+	return false, nil
 }
 
-// fits returns an error if v is not the vault that a database was marked with.
-func fits(v *vault.Vault, id string) error {
-	has, err := idOf(v)
-	if err == nil && id != "" && has != id {
-		return core.Errorf(core.NotFound, "%s is not the vault that the database belongs to: its file %s does not say %s. Is the folder mounted?", v.Path(), idFile, id)
+func (w *watch) database(ctx context.Context) (postgres.Found, error) {
+	limited, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	return postgres.Look(limited, w.cfg.DatabasePath(), w.cfg.DatabasePassword.Reveal(), idKey, columns.InUse)
+}
+
+// usable returns core.Invalid if this program could not serve the database, which another
+// gateway uses. That it cannot be reached is logged.
+func (w *watch) usable(ctx context.Context) error {
+	found, err := w.database(ctx)
+	if err == nil {
+		err = columns.Complete(found.Metadata[columns.InUse], w.cfg.ContentKeyPath(), configs.Prefix+"_CONTENT_KEY_FILE")
+	}
+	if err != nil && core.KindOf(err) != core.Invalid && ctx.Err() == nil {
+		w.because(core.Other, err)
+		return nil
 	}
 	return err
 }
 
-// database looks at a database on a server. It returns core.Invalid if this program could
-// not serve it.
-func (w *watch) database(ctx context.Context) (postgres.Found, error) {
-	limited, cancel := context.WithTimeout(ctx, lookTime)
-	defer cancel()
-	found, err := postgres.Look(limited, w.cfg.DatabasePath(), w.cfg.DatabasePassword.Reveal(), idKey, columns.InUse)
-	if err != nil {
-		return found, err
-	}
-	return found, columns.Complete(found.Metadata[columns.InUse], w.cfg.ContentKeyPath(), configs.Prefix+"_CONTENT_KEY_FILE")
+// fits reports whether the folder is the vault that a database was marked with.
+func (w *watch) fits(id string) bool {
+	b, err := os.ReadFile(filepath.Join(w.cfg.VaultPath, idFile))
+	return id == "" || err == nil && strings.TrimSpace(string(b)) == id
 }
 
-// because logs why the program goes on waiting when that is something new, and returns
-// what ends the wait: an error that waiting does not mend.
-func (w *watch) because(reason error) error {
-	if core.KindOf(reason) == core.Invalid {
-		return reason
+// because logs why the program goes on waiting, when that is of another kind than the
+// last reason, or has not been logged for some time.
+func (w *watch) because(kind core.Kind, reason error) {
+	if kind == w.said && !w.at.IsZero() && time.Since(w.at) < repeat {
+		return
 	}
-	if reason == nil || reason.Error() == w.said {
-		return nil
-	}
-	w.said = reason.Error()
+	w.said, w.at = kind, time.Now()
 	level := slog.LevelWarn
-	if kind := core.KindOf(reason); kind == core.Conflict || kind == core.Busy {
+	if kind == core.Conflict || kind == core.Busy {
 		level = slog.LevelInfo // another gateway serves
 	}
-	w.log.Log(context.Background(), level, "waiting", "because", w.said)
-	return nil
+	w.log.Log(context.Background(), level, "waiting", "because", reason)
 }

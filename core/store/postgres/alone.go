@@ -54,7 +54,7 @@ func Lock(ctx context.Context, conn *sqlx.Conn, wait time.Duration) error {
 // has it.
 func holder(ctx context.Context, q sqlx.QueryerContext) (text string, err error) {
 	err = sqlx.GetContext(ctx, q, &text, `SELECT ' (process ' || l.pid || ' of the server, from ' || coalesce(host(a.client_addr), 'the same machine') ||
-		', since ' || to_char(a.backend_start AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS') || ' UTC)'
+		', since ' || coalesce(to_char(a.backend_start AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS'), '?') || ' UTC)'
 		FROM pg_locks AS l JOIN pg_stat_activity AS a ON a.pid = l.pid
 		WHERE l.locktype = 'advisory' AND l.granted AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
 			AND (l.classid::bigint << 32) + l.objid::bigint = `+LockKey+` LIMIT 1`)
@@ -80,8 +80,12 @@ func Look(ctx context.Context, dsn, password string, keys ...string) (found Foun
 		return found, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	if err := db.GetContext(ctx, &found.Server, `SELECT current_setting('server_version')`); err != nil {
+	var replica bool
+	if err := db.QueryRowContext(ctx, `SELECT current_setting('server_version'), pg_is_in_recovery()`).Scan(&found.Server, &replica); err != nil {
 		return found, err
+	}
+	if replica {
+		return found, core.Errorf(core.Busy, "the PostgreSQL server is a replica or still starts: it only reads")
 	}
 	if err := db.GetContext(ctx, new(string), schema); err != nil {
 		return found, noSchema(err)
