@@ -24,6 +24,7 @@ import (
 	"gatehouse/admin/operations"
 	"gatehouse/admin/page"
 	"gatehouse/admin/people"
+	"gatehouse/admin/projects"
 	"gatehouse/admin/reports"
 	"gatehouse/admin/settings"
 	"gatehouse/core"
@@ -45,6 +46,7 @@ type Options struct {
 	Daily      daily.Options
 	Journal    journal.Options
 	Memory     memory.Options
+	Projects   projects.Options
 	Contexts   contexts.Options
 	Council    council.Options
 	Reports    reports.Options
@@ -70,7 +72,8 @@ func New(door page.Door, in page.Accounts, o Options) *page.Frame {
 	over.operations = operations.New(f, o.Operations, operations.Links{Bots: bots, Names: names, Tells: func(ctx context.Context) operations.Tells {
 		return operations.Tells{Names: known(ctx), Subjects: over.people.Subjects(ctx)}
 	}})
-	calls, seen := approvals.Links{Names: names}, find.Links{Names: known}
+	groups := projects.New(f, o.Projects, projects.Links{Names: known, Chats: o.Chats.Exist()})
+	calls, seen := approvals.Links{Names: names}, find.Links{Names: known, Projects: groups.Choices}
 	if o.Chats.Exist() {
 		calls.Chat, seen.Chat = chats.URL, chats.URL
 	}
@@ -90,7 +93,7 @@ func New(door page.Door, in page.Accounts, o Options) *page.Frame {
 	accounts.New(f, o.Accounts)
 	daily.New(f, o.Daily, daily.Links{Chat: calls.Chat})
 	saved := contexts.New(f, o.Contexts)
-	talks := chats.New(f, o.Chats, chats.Links{Contexts: saved.Names, ContextPaths: saved.Paths, Bots: bots, Names: names, Known: known, Models: over.operations.Models, Agents: setup.Agents, Cards: over.approvals.Cards, Waiting: over.approvals.Sessions,
+	talks := chats.New(f, o.Chats, chats.Links{Projects: groups.Choices, Contexts: saved.Names, ContextPaths: saved.Paths, Bots: bots, Names: names, Known: known, Models: over.operations.Models, Agents: setup.Agents, Cards: over.approvals.Cards, Waiting: over.approvals.Sessions,
 		Groups: func(ctx context.Context) (list []chats.Group) {
 			for _, g := range over.people.Groups(ctx) {
 				list = append(list, chats.Group{Bot: g.Bot, Place: g.Place, Name: g.Name})

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,9 +15,11 @@ import (
 	"gatehouse/admin/chats"
 	"gatehouse/admin/logged"
 	"gatehouse/core"
+	"gatehouse/core/attach"
 	"gatehouse/core/bus"
 	"gatehouse/core/queue/inspect"
 	"gatehouse/core/runs"
+	"gatehouse/core/sealed"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
 	"gatehouse/core/transcript"
@@ -141,6 +144,10 @@ func (w *world) openChats(t *testing.T, db *store.DB, o *admin.Options) {
 	o.Chats.Chats, o.Chats.Acts, o.Chats.Runs, o.Chats.Active, o.Chats.Sources = w.chats, w.chats, runsWorld{runs.New(db, w.clock)}, w.runsNow, w.sources
 	o.Log, o.Chats.Logs = &w.logged, true
 	o.Chats.Search, o.Chats.Bound, o.Chats.Groups = w.chats.Search, w.chats.Bound, w.chats.Groups
+	box, err := sealed.Create(filepath.Join(t.TempDir(), "content.key"))
+	must(err)
+	w.ledger = attach.NewLedger(db, box, 0, 0)
+	o.Chats.Read = w.ledger.ReadFor
 	rows := inspect.New(db, inspect.Options{Clock: w.clock})
 	o.Chats.Traces, o.Operations.Stalled = rows, rows.Stalled
 	o.Chats.Spent = func(ctx context.Context, runs ...string) (map[string]usage.Total, error) {

@@ -96,6 +96,7 @@ func newSite(t *testing.T, clock core.Clock, change func(*admin.Options)) *site 
 	w.openImports(&o)
 	w.openJournal(db, &o)
 	w.openMemory(db, &o)
+	w.openProjects(db, &o)
 	w.openContexts(&o)
 	w.openCouncil(t, db, &o)
 	w.openReports(db, &o)

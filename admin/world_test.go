@@ -22,6 +22,7 @@ import (
 	"gatehouse/core/memory"
 	"gatehouse/core/permission"
 	"gatehouse/core/permission/raise"
+	"gatehouse/core/project"
 	"gatehouse/core/queue/inspect"
 	"gatehouse/core/tool/mcp"
 	"gatehouse/core/usage"
@@ -76,6 +77,10 @@ type world struct {
 	imports   *importWorld
 	journal   *journal.Store
 	memory    *memory.Store
+	projects  projectWorld
+	ledger    *attach.Ledger
+	garden    project.Project // of Ines
+	taxes     project.Project // of the operator
 	blame     func(id string, delta int)
 	daily     *dailyWorld
 	active    []bus.Info
@@ -473,6 +478,7 @@ func (w *world) full() {
 	w.about()
 	w.quarrel("How deep do I plant potatoes?", "garden.potatoes", "")
 	w.crashes("the journal was not written", "journal")
+	w.grouped()
 	w.mornings()
 	w.figures()
 	w.used = []usage.Total{

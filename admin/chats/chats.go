@@ -169,6 +169,9 @@ type Links struct {
 	Waiting func(ctx context.Context) []string
 	Models  func(user int64) []string // that a conversation of this user may be given
 	Agents  func() []string           // that can be chosen to answer
+	// Projects returns projects to choose from, by id, the chosen one among them; nil: there
+	// are none.
+	Projects func(ctx context.Context, chosen string) []page.Choice
 	// Contexts returns the saved contexts that an account may choose.
 	Contexts func(who auth.Principal) []string
 	// ContextPaths returns the directories and files of one that a user at this trust may read, and

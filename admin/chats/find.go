@@ -12,7 +12,6 @@ import (
 )
 
 const (
-	maxPeople = 200  // to choose from; the search finds the others
 	maxHits   = 8    // users, and groups, of a search
 	maxFailed = 1000 // conversations that failed
 )
@@ -49,28 +48,6 @@ func (p *Pages) waiting(ctx context.Context) []string {
 	return p.links.Waiting(ctx)
 }
 
-// choices returns the users to choose from by name, the chosen one among them.
-func choices(names page.Names, chosen int64) (list []page.Choice) {
-	for user, name := range names {
-		if strings.TrimSpace(name) != "" && user != chosen {
-			list = append(list, page.Choice{Value: strconv.FormatInt(user, 10), Label: name})
-		}
-	}
-	byName(list)
-	list = page.Head(list, maxPeople)
-	if chosen != 0 {
-		list = append(list, page.Choice{Value: strconv.FormatInt(chosen, 10), Label: names.Of(chosen)})
-		byName(list)
-	}
-	return list
-}
-
-func byName(list []page.Choice) {
-	slices.SortFunc(list, func(a, b page.Choice) int {
-		return cmp.Or(cmp.Compare(strings.ToLower(a.Label), strings.ToLower(b.Label)), cmp.Compare(a.Value, b.Value))
-	})
-}
-
 // found adds the users and groups that the search finds by name, and the name of the
 // group that the list is of.
 func (p *Pages) found(ctx context.Context, b *chatsBody) {
@@ -95,7 +72,7 @@ func (p *Pages) found(ctx context.Context, b *chatsBody) {
 			}
 		}
 	}
-	byName(people)
+	page.ByLabel(people)
 	for _, c := range page.Head(people, maxHits) {
 		b.Hits = append(b.Hits, hit{c.Label, "Person", chatsPath + "?state=all&user=" + c.Value})
 	}

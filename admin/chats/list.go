@@ -30,9 +30,11 @@ type chatsBody struct {
 	Bots   []string
 	Traces bool
 	People []page.Choice // to choose from
-	States []page.Choice
-	Hits   []hit  // users and groups that the search found
-	Where  string // the group that the list is of; "" for none
+	// Projects are those to choose from, by id.
+	Projects []page.Choice
+	States   []page.Choice
+	Hits     []hit  // users and groups that the search found
+	Where    string // the group that the list is of; "" for none
 }
 
 // Many returns the count that is shown as "or more".
@@ -50,6 +52,7 @@ type chatRow struct {
 // A chatFilter is the filter of the list, as the address has it.
 type chatFilter struct {
 	Query, Source, State, Tag string
+	Project                   string // its id
 	Bot, Place                string // Place is a group of the bot
 	User                      int64
 	Cursor                    string
@@ -72,12 +75,12 @@ func (f chatFilter) Who() string {
 }
 
 func (f chatFilter) address(cursor string) string {
-	return page.Address(chatsPath, map[string]string{"q": f.Query, "source": f.Source, "state": f.State, "tag": f.Tag, "bot": f.Bot, "place": f.Place, "user": f.Who(), "cursor": cursor})
+	return page.Address(chatsPath, map[string]string{"q": f.Query, "source": f.Source, "state": f.State, "tag": f.Tag, "bot": f.Bot, "place": f.Place, "project": f.Project, "user": f.Who(), "cursor": cursor})
 }
 
 func filterOf(q url.Values) (f chatFilter) {
 	f = chatFilter{Query: strings.TrimSpace(q.Get("q")), Source: q.Get("source"), State: q.Get("state"), Tag: q.Get("tag"),
-		Bot: q.Get("bot"), Place: q.Get("place"), Cursor: q.Get("cursor")}
+		Bot: q.Get("bot"), Place: q.Get("place"), Project: q.Get("project"), Cursor: q.Get("cursor")}
 	if rs := []rune(f.Query); len(rs) > maxQuery {
 		f.Query = string(rs[:maxQuery])
 	}
@@ -88,7 +91,7 @@ func filterOf(q url.Values) (f chatFilter) {
 // sessions returns what the list is asked for; only are those of the filter's state, nil
 // for any.
 func (f chatFilter) sessions(only []string) session.Filter {
-	q := session.Filter{All: f.User == 0, User: f.User, Source: f.Source, Tag: f.Tag, Bot: f.Bot, Place: f.Place, Only: only, Search: f.Query, Limit: chatsPerPage, Cursor: f.Cursor}
+	q := session.Filter{All: f.User == 0, User: f.User, Source: f.Source, Tag: f.Tag, Bot: f.Bot, Place: f.Place, Project: f.Project, Only: only, Search: f.Query, Limit: chatsPerPage, Cursor: f.Cursor}
 	if f.Bot == core.APIBot { // in no chat of a bot
 		q.Bot, q.Source = "", core.APIBot
 	}
@@ -117,7 +120,10 @@ func (p *Pages) chatsPage(w http.ResponseWriter, r *http.Request) error {
 		b.Bots = append(b.Bots, s.Bot)
 	}
 	b.States = states
-	b.People = choices(p.links.Names(ctx), b.Filter.User)
+	b.People = p.links.Names(ctx).Choices(b.Filter.User)
+	if p.links.Projects != nil {
+		b.Projects = p.links.Projects(ctx, b.Filter.Project)
+	}
 	p.found(ctx, &b)
 	b.Lede = chatsLede(b)
 	return p.frame.Show(w, r, http.StatusOK, "chats", page.View{Title: "Chats", Topics: "chats", Every: 10, Body: b})
@@ -160,6 +166,18 @@ func (p *Pages) chatRows(ctx context.Context, f chatFilter) (rows []chatRow, nex
 		rows[i].Group = groups[rows[i].ID]
 	}
 	return rows, next, err
+}
+
+// projectOf returns the label of a project; its id where it cannot be read, "" for none.
+func (p *Pages) projectOf(ctx context.Context, id string) string {
+	if id != "" && p.links.Projects != nil {
+		for _, c := range p.links.Projects(ctx, id) {
+			if c.Value == id {
+				return c.Label
+			}
+		}
+	}
+	return id
 }
 
 // running returns the sessions that are being answered now.

@@ -60,6 +60,9 @@ type Links struct {
 	Names func(ctx context.Context) page.Names
 	Chat  func(id string) string       // address of a conversation; nil: there are no such pages
 	Entry func(file, id string) string // address of an entry of a journal; "" where it is on no page
+	// Projects returns projects to choose from, by id, the chosen one among them; nil: there
+	// are none.
+	Projects func(ctx context.Context, chosen string) []page.Choice
 }
 
 // Pages are the pages of this package.

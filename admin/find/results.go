@@ -14,19 +14,24 @@ import (
 	"gatehouse/core/index/search"
 )
 
-// hitsPerPage are the hits of a page of results.
-const hitsPerPage = 20
+const (
+	hitsPerPage = 20 // of a page of results
+	maxID       = 64 // bytes of a project's id
+)
 
 type searchBody struct {
 	Lede  string
 	Query string
 	Type  string
 	Types []tab
-	Hits  page.Part[[]hit]
-	Next  string // address of the next page
-	First string // address of the first page, on one behind it
-	Index *page.Part[Status]
-	Has   bool // there is an Index, on the page without words
+	// Projects are those to choose from, by id; Project is the chosen one.
+	Projects []page.Choice
+	Project  string
+	Hits     page.Part[[]hit]
+	Next     string // address of the next page
+	First    string // address of the first page, on one behind it
+	Index    *page.Part[Status]
+	Has      bool // there is an Index, on the page without words
 }
 
 // A tab is one choice of types.
@@ -53,13 +58,19 @@ type part struct {
 }
 
 // A question is a search, as the address has it.
-type question struct{ Query, Type, Cursor string }
+type question struct{ Query, Type, Project, Cursor string }
 
 func questionOf(r *http.Request) question {
 	v := r.URL.Query()
-	q := question{Query: strings.TrimSpace(strings.ToValidUTF8(v.Get("q"), "�")), Type: v.Get("type"), Cursor: v.Get("cursor")}
+	q := question{Query: strings.TrimSpace(strings.ToValidUTF8(v.Get("q"), "�")), Type: v.Get("type"), Project: strings.ToValidUTF8(v.Get("project"), "�"), Cursor: v.Get("cursor")}
 	if rs := []rune(q.Query); len(rs) > search.MaxText {
 		q.Query = string(rs[:search.MaxText])
+	}
+	if len(q.Project) > maxID || strings.ContainsRune(q.Project, 0) {
+		q.Project = ""
+	}
+	if q.Project != "" { // documents are of none
+		q.Type = ""
 	}
 	if q.Type != search.Session && q.Type != search.Document && q.Type != search.Journal {
 		q.Type = ""
@@ -68,12 +79,12 @@ func questionOf(r *http.Request) question {
 }
 
 func (q question) address() string {
-	return page.Address(findPath, map[string]string{"q": q.Query, "type": q.Type, "cursor": q.Cursor})
+	return page.Address(findPath, map[string]string{"q": q.Query, "type": q.Type, "project": q.Project, "cursor": q.Cursor})
 }
 
 // search returns q as the finder takes it.
 func (q question) search() search.Query {
-	s := search.Query{Text: q.Query, Limit: hitsPerPage, Cursor: q.Cursor}
+	s := search.Query{Text: q.Query, Project: q.Project, Limit: hitsPerPage, Cursor: q.Cursor}
 	if q.Type != "" {
 		s.Types = []string{q.Type}
 	}
@@ -83,7 +94,7 @@ func (q question) search() search.Query {
 // tabs returns the choices of types for the same words.
 func (q question) tabs() (list []tab) {
 	for _, t := range []struct{ label, of string }{{"All", ""}, {"Conversations", search.Session}, {"Documents", search.Document}, {"Journal", search.Journal}} {
-		list = append(list, tab{Label: t.label, URL: question{Query: q.Query, Type: t.of}.address(), Current: q.Type == t.of})
+		list = append(list, tab{Label: t.label, URL: question{Query: q.Query, Type: t.of, Project: q.Project}.address(), Current: q.Type == t.of})
 	}
 	return list
 }
@@ -91,7 +102,10 @@ func (q question) tabs() (list []tab) {
 // searchPage shows what is found, or without words what can be written.
 func (p *Pages) searchPage(w http.ResponseWriter, r *http.Request) error {
 	q := questionOf(r)
-	b := searchBody{Query: q.Query, Type: q.Type, Types: q.tabs(), Has: p.showsIndex(r), Lede: "Conversations, documents and journals of the vault, in one list."}
+	b := searchBody{Query: q.Query, Type: q.Type, Types: q.tabs(), Project: q.Project, Has: p.showsIndex(r), Lede: "Conversations, documents and journals of the vault, in one list."}
+	if p.links.Projects != nil {
+		b.Projects = p.links.Projects(r.Context(), q.Project)
+	}
 	v, status := page.View{Title: "Search", Query: q.Query, Every: statusEvery}, http.StatusOK
 	if q.Query == "" {
 		b.Index = p.status(r)
@@ -118,12 +132,12 @@ func (p *Pages) results(r *http.Request, q question, b *searchBody) (status int)
 			return nil, err
 		}
 		if found.Next != "" {
-			b.Next = question{Query: q.Query, Type: q.Type, Cursor: found.Next}.address()
+			b.Next = question{Query: q.Query, Type: q.Type, Project: q.Project, Cursor: found.Next}.address()
 		}
 		return p.hits(ctx, q, found.Hits), nil
 	})
 	if q.Cursor != "" {
-		b.First = question{Query: q.Query, Type: q.Type}.address()
+		b.First = question{Query: q.Query, Type: q.Type, Project: q.Project}.address()
 	}
 	switch {
 	case invalid != "":

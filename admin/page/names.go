@@ -1,7 +1,11 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 
 	"gatehouse/core"
 	"gatehouse/web/auth"
@@ -21,4 +25,31 @@ func (n Names) Of(user int64) string {
 		return "Programs on this machine, without a key"
 	}
 	return fmt.Sprintf("User %d", user)
+}
+
+// MaxChoice limits the users, or other rows, that a list offers to choose from.
+const MaxChoice = 200
+
+// Choices returns up to MaxChoice users to choose from by name, and the chosen one among
+// them; 0 is none.
+func (n Names) Choices(chosen int64) (list []Choice) {
+	for user, name := range n {
+		if strings.TrimSpace(name) != "" && user != chosen {
+			list = append(list, Choice{Value: strconv.FormatInt(user, 10), Label: name})
+		}
+	}
+	ByLabel(list)
+	list = Head(list, MaxChoice)
+	if chosen != 0 {
+		list = append(list, Choice{Value: strconv.FormatInt(chosen, 10), Label: n.Of(chosen)})
+		ByLabel(list)
+	}
+	return list
+}
+
+// ByLabel sorts choices by their labels, in any case.
+func ByLabel(list []Choice) {
+	slices.SortFunc(list, func(a, b Choice) int {
+		return cmp.Or(cmp.Compare(strings.ToLower(a.Label), strings.ToLower(b.Label)), cmp.Compare(a.Value, b.Value))
+	})
 }

@@ -44,6 +44,10 @@ func (v projectActs) List(ctx context.Context, user int64) ([]project.Project, e
 	return v.Store.List(ctx, v.db, user)
 }
 
+func (v projectActs) All(ctx context.Context, f project.Filter) ([]project.Overview, bool, error) {
+	return v.Store.All(ctx, v.db, f)
+}
+
 func (v projectActs) Create(ctx context.Context, user int64, name string) (p project.Project, err error) {
 	err = v.db.Tx(ctx, func(tx *store.Tx) (err error) { p, err = v.Store.Create(ctx, tx, user, name); return err })
 	return p, err

@@ -17,6 +17,7 @@ import (
 	"gatehouse/admin/operations"
 	"gatehouse/admin/page"
 	adminpeople "gatehouse/admin/people"
+	adminprojects "gatehouse/admin/projects"
 	adminreports "gatehouse/admin/reports"
 	"gatehouse/admin/settings"
 	"gatehouse/cmd/gatehouse/bottexts"
@@ -142,6 +143,7 @@ func (a *app) panel(door *auth.Door, metrics *web.Metrics) http.Handler {
 		Council:   admincouncil.Options{Queries: a.council, Figures: a.council},
 		Reports:   adminreports.Options{Reports: a.reports},
 		Memory:    a.panelMemory(),
+		Projects:  adminprojects.Options{Store: projectActs{a.projects, a.db}, Did: log.Did},
 		Contexts:  admincontexts.Options{Store: contexts.New(a.vault), Files: a.vault.FS(), May: a.readable.may, Did: log.Did},
 		Daily:     daily.Options{Lists: a.schedule, Acts: dailyActs{a.schedule, a.queue}},
 		Approvals: approvals.Options{Asks: see.Asks(), Grants: see.Asks(), Raises: a.raises},

@@ -23,7 +23,7 @@ const everything = "*"
 // A new package or a new edge is a decision, so it is made here, in a diff that
 // someone reads. Tests may import what they like.
 var may = table(`
-admin: admin/accounts admin/approvals admin/chats admin/contexts admin/council admin/daily admin/find admin/imports admin/journal admin/logged admin/memory admin/operations admin/page admin/people admin/reports admin/settings core
+admin: admin/accounts admin/approvals admin/chats admin/contexts admin/council admin/daily admin/find admin/imports admin/journal admin/logged admin/memory admin/operations admin/page admin/people admin/projects admin/reports admin/settings core
 admin/accounts: admin/page core web/account web/auth web/auth/totp
 admin/approvals: admin/page core core/ask core/diff core/permission core/permission/raise
 admin/charts:
@@ -42,6 +42,7 @@ admin/memory: admin/page core core/memory core/memory/detect web/auth
 admin/operations: admin/charts admin/page core core/queue/inspect core/store core/usage web
 admin/page: core core/diff web web/auth
 admin/people: admin/page core core/usage pairing/codes pairing/people pairing/places
+admin/projects: admin/page core core/project
 admin/reports: admin/page core/report
 admin/settings: admin/markdown admin/page core core/agent core/diff core/tool/mcp web/auth
 cmd/gatehouse: *

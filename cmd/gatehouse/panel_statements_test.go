@@ -36,6 +36,9 @@ func (w *world) rows(first, n int) {
 			` + numbers + `SELECT 'd' || i, 'telegram', 600000 + i, 600000 + i, 'approved', 'vault', '` + now + `', '` + now + `', 'operator via panel', 'telegram' FROM k`,
 		`INSERT INTO sessions (id, title, source, message_count, created_at, last_accessed, agent_type, user_id, trust_level)
 			` + numbers + `SELECT printf('00000000-0000-4000-8000-%012d', i), 'Conversation ' || i, 'telegram', 8, '` + now + `', '` + now + `', 'vault-agent', 1 + (i % 2) * 1000, 'sandboxed' FROM k`,
+		`INSERT INTO projects (project_id, user_id, name, name_key, created_at) ` + numbers + `SELECT 'pr' || i, 1 + (i % 2) * 1000, 'Project ' || i, 'project ' || i, '` + now + `' FROM k`,
+		`UPDATE sessions SET project_id = 'pr1' WHERE project_id IS NULL`,
+		`INSERT INTO attachments (path, user_id, session_id, run, at) ` + numbers + `SELECT 'a' || i, 1001, '` + manySession + `', 'run-' || i, '` + now + `' FROM k`,
 		`INSERT INTO session_tags (session_id, tag, created_at) ` + numbers + `SELECT printf('00000000-0000-4000-8000-%012d', i), 'tag' || i, '' FROM k`,
 		`INSERT INTO session_tags (session_id, tag, created_at) ` + numbers + `SELECT '` + manySession + `', 'more' || i, '' FROM k`,
 		`INSERT INTO runs (id, session_id, attempt, state, bot, chat, user_id, model, started, ended)
@@ -74,7 +77,7 @@ func TestAPageOfThePanelCostsTheSameStatementsWhateverItShows(t *testing.T) {
 	w := newWorld(t, nil)
 	pages := []string{"/admin", "/admin/pairing", "/admin/pairing/invites", "/admin/people", "/admin/people?q=person", "/admin/people/1001", "/admin/chats", "/admin/chats?q=conversation",
 		"/admin/chats?state=all&tag=tag7", "/admin/chats?user=1001", "/admin/chats?bot=telegram", "/admin/chats?state=failed", "/admin/chats?state=waiting", "/admin/chats/" + manySession, "/admin/chats/trace?run=run-1", "/admin/chats/trace?bot=telegram&id=dead:1", "/admin/approvals", "/admin/agents",
-		"/admin/bots", "/admin/models", "/admin/queue", "/admin/settings", "/admin/settings?q=model", "/admin/settings/bots", "/admin/settings/models", "/admin/settings/limits", "/admin/settings/access", "/admin/settings/backups", "/admin/settings/variables", "/admin/audit", "/admin/reports", "/admin/talk", "/admin/journal", "/admin/daily", "/admin/import"}
+		"/admin/bots", "/admin/models", "/admin/queue", "/admin/settings", "/admin/settings?q=model", "/admin/settings/bots", "/admin/settings/models", "/admin/settings/limits", "/admin/settings/access", "/admin/settings/backups", "/admin/settings/variables", "/admin/audit", "/admin/reports", "/admin/talk", "/admin/journal", "/admin/daily", "/admin/import", "/admin/projects", "/admin/projects?q=project", "/admin/chats?project=pr1", "/admin/search?q=conversation&project=pr1"}
 	b := w.browser()
 	statements := func() int64 { return w.app.db.Statements() + w.app.db.Reads() }
 	cost := func(page string, within func(took time.Duration) int64) (least int64) {

@@ -3,12 +3,15 @@ package project_test
 import (
 	"context"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"gatehouse/core"
+	"gatehouse/core/attach"
 	"gatehouse/core/coretest"
 	"gatehouse/core/project"
 	"gatehouse/core/session"
@@ -25,13 +28,14 @@ func TestTheseTestsRunOnPostgresWhereTheyAreAskedTo(t *testing.T) { storetest.Ru
 type world struct {
 	*testing.T
 	db       *store.DB
+	clock    *coretest.Clock
 	sessions *session.Store
 	*project.Store
 }
 
 func open(t *testing.T) *world {
 	clock := coretest.NewClock(time.Time{})
-	w := &world{T: t, db: storetest.Open(t, clock)}
+	w := &world{T: t, clock: clock, db: storetest.Open(t, clock)}
 	v, err := vault.Open(filepath.Join(t.TempDir(), "vault"))
 	if err != nil {
 		t.Fatal(err)
@@ -154,6 +158,57 @@ func TestAPersonHasOneProjectOfAName(t *testing.T) {
 		_, err := w.Rename(ctx, tx, 7, p.ID, "IMMIGRATION LAW")
 		return err
 	})
+}
+
+func TestAllProjectsAreListedWithWhatBelongsToThem(t *testing.T) {
+	w := open(t)
+	garden, _ := w.create(7, "Garden 100%")
+	w.clock.Advance(time.Minute)
+	other, _ := w.create(8, "garden_2")
+	w.must(func(ctx context.Context, tx *store.Tx) error { return w.Choose(ctx, tx, at("1"), garden.ID) })
+	for range 2 {
+		s := w.begins("1", 7, true)
+		w.must(func(ctx context.Context, tx *store.Tx) error {
+			return attach.Record(ctx, tx, 7, s.ID, "r", []core.File{{Path: "a" + s.ID}, {Path: "b" + s.ID}})
+		})
+	}
+	w.begins("2", 7, false)
+	list := func(f project.Filter) (out []project.Overview, more bool) {
+		t.Helper()
+		out, more, err := w.All(t.Context(), w.db, f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out, more
+	}
+	want := []project.Overview{{Project: other, User: 8}, {Project: garden, User: 7, Sessions: 2, Files: 4}}
+	got, more := list(project.Filter{Limit: 2, Counted: true})
+	if diff := cmp.Diff(want, got); diff != "" || more {
+		t.Errorf("more: %v\n%s", more, diff)
+	}
+	for name, c := range map[string]struct {
+		f    project.Filter
+		want []string
+		more bool
+	}{
+		"of a person":                  {project.Filter{User: 7, Limit: 9}, []string{garden.ID}, false},
+		"by a part of the name":        {project.Filter{Text: "GARDEN", Limit: 9}, []string{other.ID, garden.ID}, false},
+		"by a sign that LIKE knows":    {project.Filter{Text: "%", Limit: 9}, []string{garden.ID}, false},
+		"by another such sign":         {project.Filter{Text: "_", Limit: 9}, []string{other.ID}, false},
+		"by the id":                    {project.Filter{ID: garden.ID, Limit: 9}, []string{garden.ID}, false},
+		"the first":                    {project.Filter{Limit: 1}, []string{other.ID}, true},
+		"those behind it":              {project.Filter{Skip: 1, Limit: 1}, []string{garden.ID}, false},
+		"without a limit, of a person": {project.Filter{User: 9}, nil, false},
+	} {
+		list, more := list(c.f)
+		var ids []string
+		for _, p := range list {
+			ids = append(ids, p.ID)
+		}
+		if !slices.Equal(ids, c.want) || more != c.more {
+			t.Errorf("%s: %v, more: %v", name, list, more)
+		}
+	}
 }
 
 func TestMergedAccountsKeepBothProjectsOfAName(t *testing.T) {

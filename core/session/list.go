@@ -49,10 +49,10 @@ type Filter struct {
 	Offset    int          // the first generation's paging; at most 100,000
 	Cursor    string       // from the page before; makes Offset count from there
 
-	fewTagged, fewAbout, fewHeld bool // so few sessions have the tag or directory, or are the bot's, that they are looked up one by one
+	fewTagged, fewAbout, fewHeld, fewGrouped bool // so few sessions have the tag or directory, or are the bot's or the project's, that they are looked up one by one
 }
 
-// manySessions is how many sessions may have a tag or directory, or be a bot's, to be looked up
+// manySessions is how many sessions may have a tag or directory, or be a bot's or a project's, to be looked up
 // one by one and sorted, which takes some 4 microseconds each; where more have
 // it, the newest sessions are walked until a page is full.
 const manySessions = 1000
@@ -64,6 +64,7 @@ func (f *Filter) weigh(ctx context.Context, q store.Queryer) error {
 		few         *bool
 	}{
 		{tagKey(f.Tag), `session_tags WHERE tag`, &f.fewTagged}, {f.Context, `session_contexts WHERE folder_path`, &f.fewAbout}, {f.Bot, `chats WHERE bot`, &f.fewHeld},
+		{f.Project, `sessions WHERE project_id`, &f.fewGrouped},
 	} {
 		if by.value == "" {
 			continue
@@ -157,7 +158,7 @@ func (f *Filter) check() (err error) {
 func (f *Filter) choose(c *store.Conditions) {
 	switch {
 	case f.All:
-	case f.fewTagged || f.fewAbout || f.fewHeld || f.Place != "" || f.Only != nil:
+	case f.fewTagged || f.fewAbout || f.fewHeld || f.fewGrouped || f.Place != "" || f.Only != nil:
 		c.And("+s.user_id = ?", f.User) // not by its index
 	default:
 		c.And("s.user_id = ?", f.User)
@@ -165,7 +166,7 @@ func (f *Filter) choose(c *store.Conditions) {
 	if f.Module == "" {
 		c.And("coalesce(s.module, '') <> ?", SingleModule)
 	}
-	for _, eq := range [...][2]string{{"module", f.Module}, {"source", f.Source}, {"agent_type", f.AgentType}, {"project_id", f.Project}} {
+	for _, eq := range [...][2]string{{"module", f.Module}, {"source", f.Source}, {"agent_type", f.AgentType}} {
 		if eq[1] != "" {
 			c.And("coalesce(s."+eq[0]+", '') = ?", eq[1])
 		}
@@ -176,6 +177,13 @@ func (f *Filter) choose(c *store.Conditions) {
 			flag = "1" // there is an index of these, which a parameter would not find
 		}
 		c.And("coalesce(s.archived, 0) = " + flag)
+	}
+	switch {
+	case f.Project == "":
+	case f.fewGrouped:
+		c.And("s.id IN (SELECT g.id FROM sessions g WHERE g.project_id = ?)", f.Project)
+	default:
+		c.And("coalesce(s.project_id, '') = ?", f.Project)
 	}
 	f.chooseHeld(c)
 	for _, tag := range f.Tags {

@@ -41,6 +41,7 @@ func TestNoListReadsTheWholeTableOfSessions(t *testing.T) {
 		{User: 5, Tag: "work"}, {All: true, Tag: "work"}, {User: 5, Context: "Notes"}, {All: true, Context: "Notes"},
 		{User: 5, Tag: "rare", fewTagged: true}, {All: true, Tag: "rare", fewTagged: true}, {User: 5, Context: "Rare", fewAbout: true},
 		{All: true, Bot: "common"}, {User: 5, Bot: "common"}, {All: true, Bot: "rare", fewHeld: true}, {User: 5, Bot: "rare", fewHeld: true},
+		{All: true, Project: "large"}, {User: 5, Project: "large"}, {All: true, Project: "small", fewGrouped: true}, {User: 5, Project: "small", fewGrouped: true},
 		{All: true, Bot: "family", Place: "-100188"}, {All: true, Only: []string{"a", "b"}}, {User: 5, Only: []string{"a", "b"}},
 	} {
 		query, args, err := f.query()
@@ -48,7 +49,7 @@ func TestNoListReadsTheWholeTableOfSessions(t *testing.T) {
 			t.Fatal(err)
 		}
 		plan := storetest.Plan(t, db, query, args...)
-		few := f.fewTagged || f.fewAbout || f.fewHeld || f.Place != "" || f.Only != nil
+		few := f.fewTagged || f.fewAbout || f.fewHeld || f.fewGrouped || f.Place != "" || f.Only != nil
 		if first := plan[0].Detail; strings.Contains(first, "(id=?)") != few {
 			t.Errorf("%+v begins with %s", f, first)
 		}

@@ -1,0 +1,208 @@
+// Package projects is the panel's page of projects: all of them with whose they are and
+// what belongs to each, and what an account can do with its own. It also has what other
+// pages need to choose one.
+package projects
+
+import (
+	"context"
+	"embed"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gatehouse/admin/page"
+	"gatehouse/core"
+	"gatehouse/core/project"
+)
+
+const (
+	pagePath = "/admin/projects"
+	perPage  = 50
+	maxQuery = project.MaxName
+)
+
+// Store keeps projects (project.Store); each change is one transaction.
+type Store interface {
+	All(ctx context.Context, f project.Filter) (list []project.Overview, more bool, err error)
+	Create(ctx context.Context, user int64, name string) (project.Project, error)
+	Rename(ctx context.Context, user int64, id, name string) (project.Project, error)
+	Delete(ctx context.Context, user int64, id string) error
+}
+
+// Options for New. Without Store there is no page.
+type Options struct {
+	Store Store
+	// Did adds an entry to the audit log; required.
+	Did func(ctx context.Context, by core.Actor, action, subject string) error
+}
+
+// Links are what other pages of the panel offer to this one.
+type Links struct {
+	Names func(ctx context.Context) page.Names
+	Chats bool // there is a page of conversations
+}
+
+// Pages are the pages of this package.
+type Pages struct {
+	frame *page.Frame
+	o     Options
+	links Links
+}
+
+//go:embed templates/*.html
+var files embed.FS
+
+// New registers the page with f, below that of the conversations.
+func New(f *page.Frame, o Options, l Links) *Pages {
+	p := &Pages{frame: f, o: o, links: l}
+	if o.Store == nil {
+		return p
+	}
+	f.Templates(files, nil)
+	f.Page("GET "+pagePath, p.list)
+	f.Post("POST "+pagePath, p.create)
+	f.Post("POST "+pagePath+"/{id}/{verb}", p.act)
+	f.Below("chats", page.Item{Path: pagePath, Label: "Projects"})
+	return p
+}
+
+// Choices returns the newest projects by name with whose they are, and the chosen one
+// among them; chosen is an id, "" is none. Without a page, and where they cannot be read,
+// there are none.
+func (p *Pages) Choices(ctx context.Context, chosen string) (list []page.Choice) {
+	if p.o.Store == nil {
+		return nil
+	}
+	read := func(f project.Filter) []project.Overview {
+		f.Limit = page.MaxChoice
+		return page.Once(ctx, p.frame, "projects "+f.ID, "The list of projects", func(ctx context.Context) ([]project.Overview, error) {
+			all, _, err := p.o.Store.All(ctx, f)
+			return all, err
+		}).Value
+	}
+	all := read(project.Filter{})
+	if has := func(x project.Overview) bool { return x.ID == chosen }; chosen != "" && !slices.ContainsFunc(all, has) {
+		all = append(slices.Clone(all), read(project.Filter{ID: chosen})...)
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	names := p.links.Names(ctx)
+	for _, x := range all {
+		list = append(list, page.Choice{Value: x.ID, Label: x.Name + " · " + names.Of(x.User)})
+	}
+	page.ByLabel(list)
+	return list
+}
+
+// A filter is what the list is narrowed to, as the address has it.
+type filter struct {
+	Query string
+	User  int64
+	Skip  int
+}
+
+func filterOf(r *http.Request) (f filter) {
+	v := r.URL.Query()
+	f.Query = strings.TrimSpace(strings.ToValidUTF8(v.Get("q"), "�"))
+	if rs := []rune(f.Query); len(rs) > maxQuery {
+		f.Query = string(rs[:maxQuery])
+	}
+	f.User, _ = strconv.ParseInt(v.Get("user"), 10, 64) // what is no number filters nothing
+	f.Skip, _ = strconv.Atoi(v.Get("after"))
+	f.Skip = max(0, f.Skip)
+	return f
+}
+
+// Any reports whether the list is narrowed.
+func (f filter) Any() bool { return f.Query != "" || f.User != 0 }
+
+// Who returns the person that the list is of, as the form has it.
+func (f filter) Who() string { return number(f.User) }
+
+func (f filter) address(skip int) string {
+	return page.Address(pagePath, map[string]string{"q": f.Query, "user": f.Who(), "after": number(int64(skip))})
+}
+
+// number returns n, "" for 0.
+func number(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+type body struct {
+	CSRF        string
+	Filter      filter
+	People      []page.Choice
+	Rows        page.Part[[]row]
+	Next, First string // addresses
+	Max         int    // characters of a name
+}
+
+// A row is a project as it is listed. Its name and the owner's are hostile.
+type row struct {
+	project.Overview
+	Owner string
+	Own   bool   // the account's: it can be changed
+	Chats string // address of its conversations; "" for none
+}
+
+// list serves GET /admin/projects.
+func (p *Pages) list(w http.ResponseWriter, r *http.Request) error {
+	who, _ := page.Principal(r)
+	f := filterOf(r)
+	b := body{CSRF: page.Token(r), Filter: f, Max: project.MaxName}
+	names := p.links.Names(r.Context())
+	b.Rows = page.Load(r.Context(), p.frame, "The list of projects", func(ctx context.Context) (rows []row, err error) {
+		all, more, err := p.o.Store.All(ctx, project.Filter{User: f.User, Text: f.Query, Skip: f.Skip, Limit: perPage, Counted: true})
+		for _, x := range all {
+			one := row{Overview: x, Owner: names.Of(x.User), Own: x.User == who.User}
+			if p.links.Chats && x.Sessions > 0 {
+				one.Chats = page.Address("/admin/chats", map[string]string{"state": "all", "project": x.ID})
+			}
+			rows = append(rows, one)
+		}
+		if more {
+			b.Next = f.address(f.Skip + perPage)
+		}
+		return rows, err
+	})
+	if f.Skip > 0 {
+		b.First = f.address(0)
+	}
+	b.People = names.Choices(f.User)
+	return p.frame.Show(w, r, http.StatusOK, "projects", page.View{Title: "Projects", In: "chats", Body: b})
+}
+
+// create serves POST /admin/projects.
+func (p *Pages) create(r *http.Request, by core.Actor) (page.Flash, string, error) {
+	made, err := p.o.Store.Create(r.Context(), by.User, r.PostFormValue("name"))
+	if err == nil {
+		err = p.o.Did(r.Context(), by, "project.create", made.ID)
+	}
+	return page.Good("The project " + made.Name + " is created. Send /project " + made.Name + " in a chat with a bot to choose it there."), pagePath, err
+}
+
+// act serves POST /admin/projects/{id}/{verb}. The store refuses another person's project.
+func (p *Pages) act(r *http.Request, by core.Actor) (said page.Flash, back string, err error) {
+	id := r.PathValue("id")
+	switch r.PathValue("verb") {
+	case "rename":
+		var now project.Project
+		if now, err = p.o.Store.Rename(r.Context(), by.User, id, r.PostFormValue("name")); err == nil {
+			err = p.o.Did(r.Context(), by, "project.rename", id)
+		}
+		said = page.Good("The project is called " + now.Name + ".")
+	case "delete":
+		if err = p.o.Store.Delete(r.Context(), by.User, id); err == nil {
+			err = p.o.Did(r.Context(), by, "project.delete", id)
+		}
+		said = page.Good("The project is deleted. Its conversations stay.")
+	default:
+		err = core.Errorf(core.NotFound, "there is no such action")
+	}
+	return said, pagePath, err
+}
