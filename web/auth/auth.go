@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/subtle"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -70,17 +71,18 @@ func (p Principal) Has(scope string) bool { return slices.Contains(p.Scopes, sco
 // ListsEveryone reports whether lists and searches show p the sessions of all users.
 func (p Principal) ListsEveryone() bool { return p.Has(ScopeAdmin) && p.Has(ScopeRead) }
 
-// Governs reports whether p is the gateway's owner, or administers it: who may
-// do what in a chat only the owner and admins may.
+// Governs reports whether p may do what in a chat only the owner and admins may.
 func (p Principal) Governs() bool { return p.User == core.Operator || p.Has(ScopeAdmin) }
+
+// Caller returns what limits and idempotency keys count p by: its key, or its user.
+func (p Principal) Caller() string { return cmp.Or(p.Key, fmt.Sprint("user", p.User)) }
 
 // Actor returns p as audit rows name it.
 func (p Principal) Actor() core.Actor {
 	return core.Actor{User: p.User, Via: cmp.Or(p.via, "api")}
 }
 
-// CSRF returns the token that forms and scripts of p's session send back; "" without a
-// session.
+// CSRF returns the token that p's session sends back with forms; "" without a session.
 func (p Principal) CSRF() string { return p.csrf }
 
 // CheckCSRF refuses an unsafe request of a session without the session's token

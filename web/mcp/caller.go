@@ -7,7 +7,6 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/web"
-	"gatehouse/web/api/stream"
 	"gatehouse/web/auth"
 )
 
@@ -34,7 +33,7 @@ func callerOf(req sdk.Request) (*caller, error) {
 }
 
 // name returns what limits count c by.
-func (c *caller) name() string { return stream.Caller(c.Principal) }
+func (c *caller) name() string { return c.Principal.Caller() }
 
 // hasAny reports whether c has one of the scopes.
 func (c *caller) hasAny(scopes []string) bool {

@@ -23,7 +23,6 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/web"
-	"gatehouse/web/api/stream"
 	"gatehouse/web/auth"
 )
 
@@ -183,7 +182,7 @@ func (s *Server) Serve(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if r.Method == http.MethodDelete && r.Header.Get("Mcp-Protocol-Version") < stateless {
-		s.sessions.stop(stream.Caller(p), r.Header.Get("Mcp-Session-Id"))
+		s.sessions.stop(p.Caller(), r.Header.Get("Mcp-Session-Id"))
 	}
 	a := newAnswer(w)
 	defer a.close()

@@ -14,7 +14,6 @@ import (
 	"gatehouse/core"
 	"gatehouse/web"
 	"gatehouse/web/api/bots/post"
-	"gatehouse/web/api/stream"
 	"gatehouse/web/auth"
 	"gatehouse/web/fields"
 )
@@ -81,7 +80,7 @@ func (a *API) sendUnasked(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	m := body.Unasked
-	m.ID, m.Bot, m.Trust = NewSendID(p.User, stream.Caller(p), key), bot.Bot, p.Trust
+	m.ID, m.Bot, m.Trust = NewSendID(p.User, p.Caller(), key), bot.Bot, p.Trust
 	if !p.Governs() { // other users can send to themselves only
 		m.User = &p.User
 	}

@@ -208,7 +208,7 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	release, err := a.o.Streams.Take(stream.Caller(p))
+	release, err := a.o.Streams.Take(p.Caller())
 	if err != nil {
 		return err
 	}

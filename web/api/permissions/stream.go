@@ -9,7 +9,6 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/web"
-	"gatehouse/web/api/stream"
 	"gatehouse/web/auth"
 )
 
@@ -23,7 +22,7 @@ func (a *API) permissionStream(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Allow", http.MethodGet)
 		return web.Refuse(web.MethodNotAllowed, "a stream is read with GET")
 	}
-	release, err := a.Streams.Take(stream.Caller(p))
+	release, err := a.Streams.Take(p.Caller())
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,6 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/transcript"
 	"gatehouse/web"
-	"gatehouse/web/api/stream"
 	"gatehouse/web/auth"
 	"gatehouse/web/fields"
 )
@@ -24,7 +23,7 @@ func (a *API) export(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	release, ok := a.exports.Take(stream.Caller(p))
+	release, ok := a.exports.Take(p.Caller())
 	if !ok {
 		return &web.Problem{Fault: web.TooManyRequests, RetryAfter: 5 * time.Second, Detail: fmt.Sprintf("at most %d exports may be read at once per key", MaxExports)}
 	}

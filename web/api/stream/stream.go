@@ -5,12 +5,10 @@ package stream
 import (
 	"fmt"
 	"net/http"
-	"strconv"
 	"time"
 
 	"gatehouse/core"
 	"gatehouse/web"
-	"gatehouse/web/auth"
 )
 
 // A Door calls gone once when the caller of r loses access, until forget is
@@ -30,15 +28,6 @@ type Streams struct {
 // New returns Streams of at most most for each caller; metrics may be nil.
 func New(door Door, clock core.Clock, metrics *web.Metrics, most int) *Streams {
 	return &Streams{Door: door, slots: web.NewSlots(most), pulse: web.NewPulse(clock), metrics: metrics}
-}
-
-// Caller returns what limits and idempotency keys count p by: its key, or the
-// user of an admin session.
-func Caller(p auth.Principal) string {
-	if p.Key != "" {
-		return p.Key
-	}
-	return "user" + strconv.FormatInt(p.User, 10)
 }
 
 // Take counts one more open stream of caller; release is called once when it

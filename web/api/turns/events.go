@@ -12,7 +12,6 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/bus"
 	"gatehouse/web"
-	"gatehouse/web/api/stream"
 	"gatehouse/web/auth"
 )
 
@@ -39,7 +38,7 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) error {
 	if f.Run != "" && !runID().MatchString(f.Run) {
 		return core.Errorf(core.Invalid, "this is not a run id")
 	}
-	release, err := a.Streams.Take(stream.Caller(p))
+	release, err := a.Streams.Take(p.Caller())
 	if err != nil {
 		return err
 	}

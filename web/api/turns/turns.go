@@ -15,7 +15,6 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/bus"
 	"gatehouse/web"
-	"gatehouse/web/api/stream"
 	"gatehouse/web/auth"
 	"gatehouse/web/fields"
 )
@@ -57,7 +56,7 @@ func (a *API) Converse(w http.ResponseWriter, r *http.Request, write func(*web.S
 
 func (a *API) converse(w http.ResponseWriter, r *http.Request, p auth.Principal, how form, write func(*web.Stream, bus.Entry) error) error {
 	// Before the body is read: files that come with it are written as they come.
-	release, err := a.Streams.Take(stream.Caller(p))
+	release, err := a.Streams.Take(p.Caller())
 	if err != nil {
 		return err
 	}
@@ -121,13 +120,13 @@ func (a *API) inbound(r *http.Request, p auth.Principal, req *uploaded, how form
 	fresh := uuid.NewString()
 	if once {
 		unique = key
-		t.run = uuid.NewSHA1(space, []byte("run\x00"+stream.Caller(p)+"\x00"+key)).String()
-		fresh = uuid.NewSHA1(space, []byte("session\x00"+stream.Caller(p)+"\x00"+key)).String()
+		t.run = uuid.NewSHA1(space, []byte("run\x00"+p.Caller()+"\x00"+key)).String()
+		fresh = uuid.NewSHA1(space, []byte("session\x00"+p.Caller()+"\x00"+key)).String()
 	}
 	if req.SessionID == "" {
 		req.SessionID = fresh
 	}
-	t.update = "key:" + stream.Caller(p) + ":" + unique
+	t.update = "key:" + p.Caller() + ":" + unique
 	if once {
 		if err := a.putBefore(r.Context(), t); err != nil {
 			return none, nil, err

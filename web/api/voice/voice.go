@@ -65,7 +65,7 @@ func (a *API) voice(w http.ResponseWriter, r *http.Request) error {
 		return web.WriteJSON(w, http.StatusOK, map[string]any{"available": a.o.Hearer.On(), "sample_rate": voice.Rate, "max_streams": hearing.MaxStreams})
 	}
 	defer web.Outlast(r.Context())()
-	release, err := a.o.Streams.Take(stream.Caller(p))
+	release, err := a.o.Streams.Take(p.Caller())
 	if err != nil {
 		return err
 	}
