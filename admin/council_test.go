@@ -3,16 +3,21 @@ package admin_test
 import (
 	"context"
 	"math"
+	"net/url"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"gatehouse/admin"
 	admincouncil "gatehouse/admin/council"
+	"gatehouse/core"
 	"gatehouse/core/council/choice"
 	"gatehouse/core/council/ledger"
 	"gatehouse/core/sealed"
+	"gatehouse/core/session"
 	"gatehouse/core/store"
+	"gatehouse/core/transcript"
+	"gatehouse/web/auth"
 )
 
 // disputed is the question to a council in a full world.
@@ -32,26 +37,31 @@ func (w *world) openCouncil(t *testing.T, db *store.DB, o *admin.Options) {
 	o.Council = admincouncil.Options{Queries: w.council, Figures: w.council}
 }
 
-// quarrel has a council be asked, and its members contradict each other. name is of a domain
-// that one of them reports, mark stands behind what each says.
+// quarrel has a council be asked by the operator, and its members contradict each other. name is of
+// a domain that one of them reports, mark stands behind what each says.
 func (w *world) quarrel(question, name, mark string) {
+	w.dispute(core.Operator, disputed, "s", question, mark)
+	if _, err := w.council.Sight(context.Background(), "one/alpha", name, nil); err != nil {
+		panic(err)
+	}
+}
+
+// dispute has a user ask a council in a conversation, and its members contradict each other.
+func (w *world) dispute(user int64, id, session, question, mark string) {
 	ctx, cost := context.Background(), int64(2400)
-	_, _, err := w.council.Begin(ctx, ledger.Query{ID: disputed, User: 2, Conversation: "s", Level: choice.High, Asked: choice.Maximum, Question: question})
-	r := ledger.Result{Query: disputed, Winner: "one/alpha", Reason: "welfare", Callout: choice.CalloutDisagreement, Confidence: choice.LabelUncertain, Used: []string{"one/alpha", "two/beta"}, Calls: 5, MicroUSD: &cost,
+	_, _, err := w.council.Begin(ctx, ledger.Query{ID: id, User: user, Conversation: session, Level: choice.High, Asked: choice.Maximum, Question: question})
+	r := ledger.Result{Query: id, Winner: "one/alpha", Reason: "welfare", Callout: choice.CalloutDisagreement, Confidence: choice.LabelUncertain, Used: []string{"one/alpha", "two/beta"}, Calls: 5, MicroUSD: &cost,
 		Note: ledger.Note{Reviews: []ledger.Reviewed{{Model: "two/beta", Review: choice.Review{Verdict: choice.ReviewIncorrect, Issues: []string{"too deep" + mark}}}}, Left: []string{"three/gamma: no answer in 20 s"}}}
 	for i, text := range []string{"Ten centimetres deep." + mark, "Thirty centimetres deep." + mark} {
 		model := []string{"one/alpha", "two/beta"}[i]
 		if err == nil {
-			err = w.council.Save(ctx, ledger.Stage{Query: disputed, Stage: ledger.StageAnswer, Model: model, Content: text})
+			err = w.council.Save(ctx, ledger.Stage{Query: id, Stage: ledger.StageAnswer, Model: model, Content: text})
 		}
 		r.Runs = append(r.Runs, ledger.Run{Model: model, Round: ledger.RoundAnswer, Response: text, Utility: 0.41, Confidence: 0.9, Welfare: 0.62, State: "ok", Claim: i + 1, Detail: ledger.Detail{LatencyMS: 640, TotalMS: 2100, MicroUSD: &cost}})
 	}
 	r.Runs = append(r.Runs, ledger.Run{Model: "three/gamma", Round: ledger.RoundAnswer, Utility: math.NaN(), Confidence: math.NaN(), Welfare: math.NaN(), State: "late", Error: "no answer in 20 s"})
 	if err == nil {
 		err = w.finish(ctx, r)
-	}
-	if err == nil {
-		_, err = w.council.Sight(ctx, "one/alpha", name, nil)
 	}
 	if err != nil {
 		panic(err)
@@ -68,7 +78,7 @@ func TestCouncil_FiguresQuestionsAndHowOneWasAnswered(t *testing.T) {
 	a.has(t, "1 question was asked in 30 days", "one/alpha", "70 of 100", "1.00 times", "after 10 outcomes", "Disputed", "How deep do I plant potatoes?", `href="/admin/council/queries/query-1"`)
 	a = s.get("/admin/council/queries/" + disputed)
 	a.has(t, "contradict each other", "Accuracy high instead of maximum", "Ten centimetres deep.", "0.62", "too deep", "three/gamma: no answer in 20 s")
-	if _, err := s.world.council.Pick(t.Context(), 2, disputed, "two/beta"); err != nil {
+	if _, err := s.world.council.Pick(t.Context(), core.Operator, disputed, "two/beta"); err != nil {
 		t.Fatal(err)
 	}
 	s.get("/admin/council/queries/"+disputed).has(t, "The user picked the answer of", "Winner", "by pick")
@@ -76,4 +86,92 @@ func TestCouncil_FiguresQuestionsAndHowOneWasAnswered(t *testing.T) {
 	if a := s.get("/admin/council/queries/none"); a.status != 404 {
 		t.Errorf("status %d", a.status)
 	}
+}
+
+// councilRun is a run that a council has answered.
+const councilRun = "0192fa3c-41aa-7000-8000-0000000000cc"
+
+// councilChat is a conversation of a user's with a disputed answer and one of a single model.
+func (w *world) councilChat(user int64) (id string) {
+	question := transcript.Message{Role: "user", Blocks: []core.Block{text("How deep do I plant potatoes?")}}
+	call := transcript.Message{Role: "assistant", Model: "one/alpha", Blocks: []core.Block{{Type: "tool_use", ID: "c9", Name: "Grep", Input: []byte(`{"pattern":"potatoes"}`)}}}
+	result := transcript.Message{Role: "user", Blocks: []core.Block{{Type: "tool_result", ToolUseID: "c9", Text: "nothing"}}}
+	answer := transcript.Message{Role: "assistant", Model: "one/alpha", Stop: "end_turn", Blocks: []core.Block{text("Ten centimetres deep.")}}
+	id = w.talk(session.Ref{Address: core.Address{Bot: "telegram", Chat: "council"}, User: user, Trust: core.Vault, Source: "telegram"}, "Potatoes", councilRun, question, call, result, answer)
+	w.talk(session.Ref{Address: core.Address{Bot: "telegram", Chat: "council"}, User: user, Trust: core.Vault, Source: "telegram"}, "Potatoes", "0192fa3c-41aa-7000-8000-0000000000cd", question, answer)
+	w.dispute(user, councilRun, id, "How deep do I plant potatoes?", "")
+	return id
+}
+
+func TestCouncil_AnAnswerInAChatLinksToHowItCameAbout(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	s.world.full()
+	id := s.world.councilChat(core.Operator)
+	to := `href="/admin/council/queries/` + councilRun
+	a := s.get("/admin/chats/" + id)
+	a.has(t, to+`#options">Under the hood: disputed</a>`)
+	if n := strings.Count(a.body, "/admin/council/queries/"); n != 1 {
+		t.Errorf("%d links, want one: on the last message of the council's answer", n)
+	}
+	if _, err := s.world.council.Pick(t.Context(), core.Operator, councilRun, "one/alpha"); err != nil {
+		t.Fatal(err)
+	}
+	s.get("/admin/chats/"+id).has(t, to+`">Under the hood</a>`)
+	s.get("/admin/chats/"+s.world.ada).lacks(t, "Under the hood")
+}
+
+func TestCouncil_TheOneWhoAskedPicksAnAnswerInThePanel(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	s.world.full()
+	at := "/admin/council/queries/" + disputed
+	s.get(at).has(t, "Answer 1", "Provisional", `value="one/alpha">Pick answer 1<`, "Answer 2", `value="two/beta">Pick answer 2<`, "The first pick counts")
+	s.post(at+"/pick", url.Values{"model": {"three/gamma"}}).has(t, `class="flash bad"`, "none of the options")
+	a := s.post(at+"/pick", url.Values{"model": {"two/beta"}})
+	a.has(t, "You picked the answer of two/beta.", `id="option-2">Answer 2</h3><span class="pill good">Picked</span>`)
+	a.lacks(t, "Pick answer", "Provisional")
+	s.post(at+"/pick", url.Values{"model": {"one/alpha"}}).has(t, `class="flash note"`, "The answer of two/beta was picked already")
+	if v, err := s.world.council.Query(t.Context(), core.Operator, disputed); err != nil || v.Picked != "two/beta" {
+		t.Errorf("%q, %v", v.Picked, err)
+	}
+}
+
+func TestCouncil_NoOneElsePicksInThePanel(t *testing.T) {
+	s := newSite(t, nil, nil)
+	s.world.full()
+	at := "/admin/council/queries/" + disputed
+	for _, role := range []string{auth.RoleAdmin, auth.RoleViewer} {
+		s.enterAs("n"+role, role)
+		a := s.get(at)
+		a.has(t, "Ten centimetres deep.", "Only the one who asked can pick")
+		a.lacks(t, "Pick answer")
+		s.do("POST", at+"/pick", url.Values{"csrf": {s.csrf()}, "model": {"two/beta"}})
+		if v, err := s.world.council.Query(t.Context(), core.Operator, disputed); err != nil || v.Picked != "" {
+			t.Errorf("%s: %q is picked, %v", role, v.Picked, err)
+		}
+	}
+}
+
+// Answers that say the same are one card: the choice is between claims.
+func TestCouncil_AnswersThatSayTheSameAreOneCard(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	s.world.full()
+	ctx := t.Context()
+	_, _, err := s.world.council.Begin(ctx, ledger.Query{ID: "query-2", User: core.Operator, Conversation: "s", Level: choice.High, Asked: choice.High, Question: "When?"})
+	r := ledger.Result{Query: "query-2", Winner: "two/beta", Callout: choice.CalloutDisagreement}
+	for i, text := range []string{"In **1937**.", "In 1932.", "It was 1932."} {
+		model := []string{"one/alpha", "two/beta", "three/gamma"}[i]
+		if err == nil {
+			err = s.world.council.Save(ctx, ledger.Stage{Query: "query-2", Stage: ledger.StageAnswer, Model: model, Content: text})
+		}
+		r.Runs = append(r.Runs, ledger.Run{Model: model, Round: ledger.RoundAnswer, State: "ok", Welfare: []float64{0.2, 0.7, 0.6}[i], Claim: min(i, 1) + 1})
+	}
+	if err == nil {
+		err = s.world.finish(ctx, r)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := s.get("/admin/council/queries/query-2")
+	a.has(t, `value="two/beta">Pick answer 1<`, `value="one/alpha">Pick answer 2<`, "the same: ", "<strong>1937</strong>")
+	a.lacks(t, "Pick answer 3")
 }

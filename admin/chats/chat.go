@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,6 +57,7 @@ type chatBody struct {
 	AsksBad     string
 	Asked       page.Part[[]questionCard]
 	Compose     composer
+	hoods       map[string]template.HTML
 }
 
 // A said is one message as it is shown.
@@ -68,10 +70,11 @@ type said struct {
 	At    time.Time
 	Run   string
 	Parts []saidPart
-	Fail  *failure // of "failed"
-	Day   string   // of the first message of a day, in UTC
-	Limit bool     // an answer that was cut at the model's output limit
-	Read  []read   // of a user's message
+	Fail  *failure      // of "failed"
+	Day   string        // of the first message of a day, in UTC
+	Limit bool          // an answer that was cut at the model's output limit
+	Read  []read        // of a user's message
+	Hood  template.HTML // a link to how a council came to its answer
 }
 
 // A saidPart is text, thinking, a tool call with its result, or files.
@@ -166,6 +169,9 @@ func (p *Pages) showChat(w http.ResponseWriter, r *http.Request, status int, id 
 func (p *Pages) transcript(ctx context.Context, b *chatBody, before string) {
 	b.Said = page.Load(ctx, p.frame, "Messages", func(ctx context.Context) ([]said, error) {
 		found, err := p.o.Chats.Page(ctx, b.Detail.Session, transcript.PageQuery{Before: before, Limit: chatMessages})
+		if len(found.Messages) > 0 {
+			b.hoods = p.links.Hoods(ctx, b.ID, found.Messages[0].At)
+		}
 		list, first := p.talk(found.Messages, b, before)
 		if (found.More || first > 0) && first < len(found.Messages) {
 			b.Earlier = URL(b.ID) + "?before=" + url.QueryEscape(found.Messages[first].Line())
@@ -248,7 +254,7 @@ func runState(state string) (tone, word string) {
 // first. Tool results are shown with their calls. next is the message after these,
 // for the addresses of files; "" is none.
 func (p *Pages) talk(messages []transcript.Message, b *chatBody, next string) (list []said, first int) {
-	t := telling{label: p.o.Label, display: b.Display, id: b.ID, group: b.Detail.User == core.Operator, results: map[string]result{}} // bounded by the page's messages
+	t := telling{hoods: b.hoods, label: p.o.Label, display: b.Display, id: b.ID, group: b.Detail.User == core.Operator, results: map[string]result{}} // bounded by the page's messages
 	for i := range messages {
 		at := fileAt(messages, i, next)
 		n := 0
@@ -272,10 +278,8 @@ func (p *Pages) talk(messages []transcript.Message, b *chatBody, next string) (l
 			all = append(all, s)
 		}
 	}
-	for i := len(all) - 1; i >= 0; i-- {
-		list = append(list, all[i])
-	}
-	return list, first
+	slices.Reverse(all)
+	return all, first
 }
 
 // fileAt returns the query that finds the files of a message.
@@ -294,8 +298,9 @@ func fileAt(messages []transcript.Message, i int, next string) url.Values {
 type telling struct {
 	label       func(tool string, input json.RawMessage) string
 	display, id string
-	group       bool              // of a group's conversation
-	results     map[string]result // by call
+	group       bool                     // of a group's conversation
+	results     map[string]result        // by call
+	hoods       map[string]template.HTML // by run, of those without a message so far
 	thumbs      int
 }
 
@@ -315,7 +320,8 @@ func (t *telling) said(m *transcript.Message, at url.Values) (s said, size int) 
 		s.Who, s.Name = "summary", "Summary of earlier messages"
 	case m.Role == "assistant":
 		s.Who, s.Name, s.Model = "answer", "Answer", m.Model
-		s.Limit = m.Stop == "max_tokens"
+		s.Limit, s.Hood = m.Stop == "max_tokens", t.hoods[m.Run]
+		delete(t.hoods, m.Run) // it is the run's last message
 	}
 	by, blocks := m.Shown(t.group)
 	if s.Who == "person" && by.Name != "" {

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"gatehouse/admin/page"
-	"gatehouse/core"
 	"gatehouse/core/council/ledger"
 )
 
@@ -27,10 +26,11 @@ const (
 )
 
 type (
-	// Queries reads questions (ledger.Store).
+	// Queries reads questions and stores picks (ledger.Store).
 	Queries interface {
 		Queries(ctx context.Context, f ledger.Filter) (page []ledger.View, next string, err error)
 		Query(ctx context.Context, user int64, id string) (ledger.View, error)
+		Pick(ctx context.Context, user int64, query, model string) (ledger.Picked, error)
 	}
 	// Figures reads what is known of models and domains (ledger.Store).
 	Figures interface {
@@ -47,7 +47,8 @@ type Options struct {
 	Figures Figures
 }
 
-type pages struct {
+// Pages are the pages of councils.
+type Pages struct {
 	frame *page.Frame
 	o     Options
 }
@@ -56,17 +57,19 @@ type pages struct {
 var files embed.FS
 
 // New registers the pages with f, below the page of the models.
-func New(f *page.Frame, o Options) {
+func New(f *page.Frame, o Options) *Pages {
+	p := &Pages{f, o}
 	if o.Queries == nil {
-		return
+		return p
 	}
-	p := &pages{f, o}
 	f.Templates(files, template.FuncMap{"times": times, "score": score, "cost": cost, "queryURL": queryURL})
 	f.Page("GET "+path, p.overview)
 	f.Page("GET "+queryPath+"{id}", p.query)
+	f.Post("POST "+queryPath+"{id}/pick", p.pick)
 	f.Page("GET "+domainsPath, p.domains)
 	f.Below("models", page.Item{Path: path, Label: "Council"})
 	f.Below("models", page.Item{Path: domainsPath, Label: "Domains"})
+	return p
 }
 
 func percent(v *float64) string {
@@ -116,7 +119,7 @@ type modelRow struct {
 }
 
 // overview shows GET /admin/council.
-func (p *pages) overview(w http.ResponseWriter, r *http.Request) error {
+func (p *Pages) overview(w http.ResponseWriter, r *http.Request) error {
 	ctx, since := r.Context(), p.frame.Clock.Now().UTC().Add(-reach)
 	b := overviewBody{
 		Figures: page.Load(ctx, p.frame, "The figures", func(ctx context.Context) (ledger.Analysis, error) { return p.o.Figures.Analyze(ctx, since) }),
@@ -134,7 +137,7 @@ func (p *pages) overview(w http.ResponseWriter, r *http.Request) error {
 	return p.frame.Show(w, r, http.StatusOK, "council", page.View{Title: "Council", In: "models", Every: 60, Body: b})
 }
 
-func (p *pages) models(ctx context.Context, since time.Time) ([]modelRow, error) {
+func (p *Pages) models(ctx context.Context, since time.Time) ([]modelRow, error) {
 	list, err := p.o.Figures.Models(ctx)
 	if err != nil {
 		return nil, err
@@ -196,25 +199,13 @@ func curve(now int, changes []ledger.Change) (points, text string) {
 	return strings.TrimSpace(b.String()), fmt.Sprintf("Score from %d to %d in 30 days, between %d and %d", values[0], values[len(values)-1], low, high)
 }
 
-// query shows GET /admin/council/queries/{id}: how a question was answered.
-func (p *pages) query(w http.ResponseWriter, r *http.Request) error {
-	v, err := p.o.Queries.Query(r.Context(), 0, r.PathValue("id"))
-	if core.KindOf(err) == core.NotFound {
-		return core.Errorf(core.NotFound, "there is no such question, or it was deleted after 90 days")
-	}
-	if err != nil {
-		return err
-	}
-	return p.frame.Show(w, r, http.StatusOK, "councilquery", page.View{Title: "Under the hood", In: "models", Body: v})
-}
-
 type domainsBody struct {
 	Lede string
 	Tree page.Part[ledger.Ontology]
 }
 
 // domains shows GET /admin/council/domains.
-func (p *pages) domains(w http.ResponseWriter, r *http.Request) error {
+func (p *Pages) domains(w http.ResponseWriter, r *http.Request) error {
 	b := domainsBody{Tree: page.Load(r.Context(), p.frame, "The domains", p.o.Figures.Ontology)}
 	b.Lede = page.Count(len(b.Tree.Value.Domains), "domain", "domains") + ", " + page.Count(len(b.Tree.Value.Candidates), "candidate", "candidates") + "."
 	return p.frame.Show(w, r, http.StatusOK, "councildomains", page.View{Title: "Domains", In: "models", Body: b})

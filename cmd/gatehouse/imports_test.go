@@ -31,7 +31,7 @@ admin/chats: admin/chats/input admin/chats/thumb admin/markdown admin/page core 
 admin/chats/input: core
 admin/chats/thumb: core  # small pictures
 admin/contexts: admin/page core core/contexts web/auth
-admin/council: admin/page core core/council/ledger
+admin/council: admin/markdown admin/page core core/council/ledger
 admin/daily: admin/page core core/schedule/daily
 admin/logged: admin/page  # the log of conversations on the overview
 admin/find: admin/page core core/index/search core/session core/transcript web/auth
