@@ -12,7 +12,6 @@ import (
 	"gatehouse/configs"
 	"gatehouse/configs/values"
 	"gatehouse/core/llm/llmtest"
-	"gatehouse/core/store/storetest"
 )
 
 // A seats is a council of three members on the wire.
@@ -218,7 +217,6 @@ func (s *seats) chatted(session, model string) {
 // wait for the disk, and little is a wait for the database.
 func TestACouncilOfNineWaitsForTheDiskNoMoreOftenThanOneModel(t *testing.T) {
 	t.Parallel()
-	storetest.SQLiteOnly(t, "a commit of TxSoon waits on a server")
 	const members, n = 9, 5
 	var answers []func(llmtest.Request) llmtest.Reply
 	for range members {
