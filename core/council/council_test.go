@@ -505,6 +505,21 @@ func (b *bench) interrupted(level string, member, requests int, stages ...string
 	}
 }
 
+// prefer has a model be the most reliable one.
+func (b *bench) prefer(model string) {
+	b.t.Helper()
+	if err := b.db.Tx(b.t.Context(), func(tx *store.Tx) error {
+		for _, domain := range []string{"history", "general"} {
+			if _, err := tx.Exec(b.t.Context(), `INSERT INTO model_domains (model_id, domain, wins, runs) VALUES ($1, $2, 90000000, 90000000)`, model, domain); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
 // What has come is stored while other members are awaited.
 func TestALaterAttemptAsksOnlyTheMembersThatHadNotAnswered(t *testing.T) {
 	hangs := claim("It opened in 1932.")
@@ -551,17 +566,22 @@ func TestALaterAttemptKeepsTheChoiceThatIsBeingReviewed(t *testing.T) {
 	m.rates, m.replies = nil, llmtest.Say("no rating")
 	b := newBench(t, m, m, m)
 	b.interrupted(choice.Maximum, 0, 2, "choice membera/m")
-	if err := b.db.Tx(t.Context(), func(tx *store.Tx) error {
-		for _, domain := range []string{"history", "general"} {
-			if _, err := tx.Exec(t.Context(), `INSERT INTO model_domains (model_id, domain, wins, runs) VALUES ('memberc/m', $1, 90000000, 90000000)`, domain); err != nil {
-				return err
-			}
-		}
-		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	b.prefer("memberc/m")
 	if v := b.answer(choice.Maximum); v.Model != "membera/m" {
 		t.Errorf("%s is shown, membera/m was chosen", v.Model)
+	}
+}
+
+// Between the attempts the weights change so that another member would be asked first.
+func TestALaterAttemptAtBalancedKeepsTheAnswerThatIsBeingReviewed(t *testing.T) {
+	m := claim("It opened in 1932.")
+	b := newBench(t, m, m, m)
+	b.interrupted(choice.Balanced, 0, 1, "answer membera/m")
+	b.prefer("memberc/m")
+	if v := b.answer(choice.Balanced); v.Model != "membera/m" {
+		t.Errorf("%s is shown, membera/m has answered", v.Model)
+	}
+	if n := b.asked(0, "") + b.asked(1, "") + b.asked(2, ""); n != 1 {
+		t.Errorf("the question was asked %d times", n)
 	}
 }
