@@ -191,9 +191,7 @@ func (a *app) Run(ctx context.Context, hangup <-chan os.Signal, ready func()) (e
 	heart.Go(func() { a.reminders.Run(work) })
 	heart.Go(func() { a.handoffs.Run(work) })
 	a.log.Info("serving", "addr", a.cfg.Addr, "vault", a.vault.Path(), "runtime", a.runtime, "bots", strings.Join(a.bots.Names(), " "), "model", a.models.Default())
-	if err := a.unasked().TellOfCrash(work, a.reports, a.bots.Working()); err != nil && work.Err() == nil {
-		a.log.Warn("the owner is not told of the crash", "err", err)
-	}
+	a.unasked().TellOfCrash(work, a.reports, a.bots.Working(), a.log)
 	ready()
 	a.memory.Release(work) // what start-up took is not needed again
 

@@ -3,6 +3,7 @@ package unasked
 import (
 	"context"
 	"errors"
+	"log/slog"
 
 	"gatehouse/core"
 	"gatehouse/core/report"
@@ -28,13 +29,16 @@ func (m Mail) TellOwner(ctx context.Context, bots []string, key, text string, to
 	})
 }
 
-// TellOfCrash tells the owner that the last run of the gateway did not end properly, at most
-// once a day.
-func (m Mail) TellOfCrash(ctx context.Context, runs *report.Store, bots []string) error {
+// TellOfCrash notifies the owner that the last run of the gateway did not end properly, at
+// most once a day. A failure is logged.
+func (m Mail) TellOfCrash(ctx context.Context, runs *report.Store, bots []string, log *slog.Logger) {
 	last, crashed := runs.Last()
 	if !crashed || !last.Tell {
-		return nil
+		return
 	}
-	return m.TellOwner(ctx, bots, "crash:"+last.ID, texts.Text("crashed", texts.With{"Restarted": last.Restarted}),
-		func(ctx context.Context, tx *store.Tx) error { return report.Told(ctx, tx, last.ID) })
+	text := texts.Text("crashed", texts.With{"Restarted": last.Restarted})
+	told := func(ctx context.Context, tx *store.Tx) error { return report.Told(ctx, tx, last.ID) }
+	if err := m.TellOwner(ctx, bots, "crash:"+last.ID, text, told); err != nil && ctx.Err() == nil {
+		log.Warn("the owner is not told of the crash", "err", err)
+	}
 }
