@@ -22,6 +22,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/queue/metrics"
 	"gatehouse/core/queue/moved"
+	"gatehouse/core/queue/orphans"
 	"gatehouse/core/queue/outbox"
 	"gatehouse/core/store"
 )
@@ -229,6 +230,14 @@ func (q *Queue) poll(ctx context.Context) {
 		if now := q.o.Clock.Now(); now.Sub(renew) >= leaseTime/3 || now.Before(renew) {
 			renew = now
 			q.logErr(ctx, "renew leases", q.renew(ctx))
+			if store.OnServer(q.db.Path()) {
+				n, err := orphans.Free(ctx, q.db, q.o.Node, q.slots.runs, q.o.Log)
+				q.logErr(ctx, "free lanes", err)
+				q.logErr(ctx, "recover the outbox", q.outbox.Recover(ctx))
+				if n > 0 {
+					q.ring()
+				}
+			}
 		}
 		q.settleStuck(ctx)
 		q.logErr(ctx, "claim", q.claimWaiting(ctx))

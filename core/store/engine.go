@@ -30,7 +30,6 @@ type engine struct {
 	pause      string                    // before another run: a statement that lets the others finish
 	lost       func(error) bool          // the connection is gone
 	farewell   string                    // the writer's last statement
-	soon       map[bool]string           // true: has commits not wait for the disk; false: has them, as a new connection's do
 
 	match      func(table string, terms []fulltext.Term, first int) (cond string, args []any) // see DB.Match
 	words      func(text string) string                                                       // see Tx.Words
@@ -48,7 +47,6 @@ var sqlite = engine{
 	again:      func(error) bool { return false }, // there is no other writer
 	lost:       func(error) bool { return false },
 	farewell:   "PRAGMA wal_checkpoint(TRUNCATE)",
-	soon:       map[bool]string{false: "PRAGMA synchronous = " + synchronous, true: "PRAGMA synchronous = NORMAL"}, // in WAL: one fsync before a checkpoint
 
 	match:      fulltext.FTS5,
 	words:      func(text string) string { return text },
@@ -78,7 +76,6 @@ func postgreSQL(server Server) engine {
 		again:      server.Again,
 		pause:      "SELECT pg_sleep(0.01 + random() / 20)", // who runs at once takes its locks again before those who waited
 		lost:       server.Lost,
-		soon:       map[bool]string{false: "SET synchronous_commit TO DEFAULT", true: "SET synchronous_commit TO OFF"},
 
 		match:      fulltext.Like,
 		words:      func(text string) string { return " " + text + " " },
@@ -122,6 +119,6 @@ func (d *DB) begin() error {
 		_ = s.Close()
 	}
 	_ = d.conn.Close()
-	d.conn, d.stmts, d.soon = conn, map[string]*stmt{}, false
+	d.conn, d.stmts = conn, map[string]*stmt{}
 	return d.exec(d.engine.begin)
 }

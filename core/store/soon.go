@@ -14,13 +14,13 @@ import (
 // maxUnsynced is how long a commit of TxSoon may be in the page cache alone.
 const maxUnsynced = time.Second
 
-// TxSoon is Tx, but its commit is on the disk only with the next one of Tx, or after
-// maxUnsynced (on PostgreSQL three times wal_writer_delay, 0.6 s if it is not set). A
-// power cut before that undoes it, and no earlier commit; a program that is killed loses
-// nothing. It is for what can be found out again or need not be known: that a message
-// which has arrived has arrived.
+// TxSoon is Tx, but on SQLite its commit is on the disk only with the next one of Tx, or
+// after maxUnsynced. A power cut before that undoes it, and no earlier commit; a program
+// that is killed loses nothing. It is for what can be found out again or need not be
+// known: that a message which has arrived has arrived. A server would undo it while the
+// program goes on, which nobody expects: there it is Tx.
 func (d *DB) TxSoon(ctx context.Context, f func(*Tx) error) error {
-	return d.do(ctx, &job{ctx: context.WithoutCancel(ctx), f: f, soon: true, done: make(chan struct{})})
+	return d.do(ctx, &job{ctx: context.WithoutCancel(ctx), f: f, soon: d.engine.kind == migrations.SQLite, done: make(chan struct{})})
 }
 
 // durable has the next commit wait for the disk, unless all of group need not. SQLite
@@ -33,7 +33,11 @@ func (d *DB) durable(group []*job) error {
 	if soon == d.soon {
 		return nil
 	}
-	if _, err := d.conn.ExecContext(context.Background(), d.engine.soon[soon]); err != nil && !d.engine.lost(err) { // a new connection waits
+	level := synchronous
+	if soon {
+		level = "NORMAL" // in WAL: no fsync at a commit, and one before a checkpoint
+	}
+	if _, err := d.conn.ExecContext(context.Background(), "PRAGMA synchronous = "+level); err != nil {
 		return fmt.Errorf("synchronous: %w", err)
 	}
 	d.soon = soon
@@ -47,8 +51,6 @@ func (d *DB) committed() {
 	case !d.soon:
 		d.synced.Add(1)
 		d.unsynced.Stop()
-	case d.engine.kind != migrations.SQLite: // the server sees to it
-		return
 	case !d.waiting:
 		d.unsynced.Reset(maxUnsynced)
 	}

@@ -133,8 +133,14 @@ func config(dsn string, readOnly bool) (*pgx.ConnConfig, error) {
 			q.Set(k, v)
 		}
 	}
+	if strings.Contains(u.Host+q.Get("host"), ",") && q.Get("target_session_attrs") == "any" {
+		q.Set("target_session_attrs", "primary") // of several servers, the one that writes
+	}
 	if readOnly {
 		q.Set("default_transaction_read_only", "on")
+		if q.Get("target_session_attrs") == "read-write" { // which such a session is not
+			q.Set("target_session_attrs", "primary")
+		}
 	}
 	u.RawQuery = q.Encode()
 	c, err := pgx.ParseConfig(u.String())
