@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	maxText = 6000 // characters of an answer to pick; the chat and the API have all of it
+	maxText = 6000 // characters of an answer to pick; the API has all of it
 	older   = 24 * time.Hour
 )
 

@@ -9,6 +9,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/activity"
 	"gatehouse/core/agent"
+	"gatehouse/core/attach"
 	"gatehouse/core/bus"
 	"gatehouse/core/council/ledger"
 	"gatehouse/core/llm/registry"
@@ -29,6 +30,7 @@ type conversations struct {
 	activity  *activity.Worker
 	responses *response.Store
 	council   *ledger.Store
+	files     *attach.Ledger
 	projects  *project.Store
 	cfg       *configs.Config
 	models    *registry.Registry
@@ -120,6 +122,9 @@ func (c *conversations) end(ctx context.Context, tx *store.Tx, id string) error 
 		return err
 	}
 	if err := c.council.ForgetSession(ctx, tx, id); err != nil {
+		return err
+	}
+	if err := c.files.ForgetSession(ctx, tx, id); err != nil {
 		return err
 	}
 	return c.guard.ForgetSession(ctx, tx, id)

@@ -17,6 +17,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/llm/llmtest"
+	"gatehouse/core/store"
 )
 
 // oaiResponse is a response of OpenAI's Responses API as clients read it.
@@ -326,6 +327,27 @@ func TestResponsesAreDeletedWithTheLastOfTheirSession(t *testing.T) {
 	w.call("DELETE", "/api/chat/"+session, nil)
 	if resp, _ := w.respond(nil, "GET", "/"+three.ID, nil); resp.StatusCode != 404 {
 		t.Errorf("the response of a deleted session: %d", resp.StatusCode)
+	}
+}
+
+func TestWhatWasReadOfFilesIsForgottenWithTheirSession(t *testing.T) {
+	t.Parallel()
+	w, _ := newModelWorld(t, nil)
+	w.askResponse(nil)
+	w.quiet()
+	var session string
+	if err := w.app.db.Get(t.Context(), &session, `SELECT session_id FROM responses`); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.app.db.Tx(t.Context(), func(tx *store.Tx) error {
+		_, err := tx.Exec(t.Context(), `INSERT INTO attachments (path, user_id, session_id, run, at, word_count, preview) VALUES ('Chat/assets/a.txt', 1, $1, 'r', '', 3, 'encrypted')`, session)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	w.call("DELETE", "/api/chat/"+session, nil)
+	if n := w.count(`SELECT count(*) FROM attachments WHERE preview IS NULL AND word_count IS NULL`); n != 1 {
+		t.Error("the beginning of the file's text is kept")
 	}
 }
 

@@ -3,6 +3,7 @@ package attach
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"path"
 	"strconv"
@@ -99,11 +100,18 @@ func (l *Ledger) ReadFor(ctx context.Context, session string, runs ...string) ([
 	out := make([]Read, len(rows))
 	for i, r := range rows {
 		out[i] = Read{content.Content{Pages: r.Pages, Words: r.Words, Truncated: r.Truncated != 0}, nameOf(r.Path), r.Run}
-		if out[i].Preview, err = l.open(r.Path, r.Preview.String); err != nil {
+		if out[i].Preview, err = l.open(r.Path, r.Preview.String); err != nil && !errors.Is(err, sealed.ErrDamaged) {
 			return nil, err
 		}
 	}
 	return out, nil
+}
+
+// ForgetSession forgets what was read of the files of a session that is deleted. The
+// files stay.
+func (l *Ledger) ForgetSession(ctx context.Context, tx *store.Tx, session string) error {
+	_, err := tx.Exec(ctx, `UPDATE attachments SET page_count = NULL, word_count = NULL, truncated = NULL, preview = NULL WHERE session_id = $1`, session)
+	return err
 }
 
 // open returns a preview; "" without a box.

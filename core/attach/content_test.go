@@ -77,6 +77,25 @@ func TestRecord_KeepsWhatWasReadOfAFile(t *testing.T) {
 	}
 }
 
+func TestWhatWasReadOfAFileGoesWithItsConversation(t *testing.T) {
+	h := open(t)
+	l := attach.NewLedger(h.db, h.box(), 0, 0)
+	h.reads(l, 7, h.noted(l, 7, "a.txt", "x"), content.Of("Tea at four"))
+	h.tx(func(ctx context.Context, tx *store.Tx) error { return l.ForgetSession(ctx, tx, "other") })
+	if got, err := l.ReadFor(t.Context(), "s", "r"); len(got) != 1 || err != nil {
+		t.Fatalf("%v, %v", got, err)
+	}
+	h.tx(func(ctx context.Context, tx *store.Tx) error { return l.ForgetSession(ctx, tx, "s") })
+	var left int
+	err := h.db.Get(t.Context(), &left, `SELECT count(*) FROM attachments WHERE preview IS NOT NULL OR word_count IS NOT NULL OR page_count IS NOT NULL OR truncated IS NOT NULL`)
+	if err != nil || left != 0 {
+		t.Errorf("%d files keep what was read of them, %v", left, err)
+	}
+	if whole, _, err := l.Use(t.Context()); whole != 1 || err != nil {
+		t.Errorf("the file is not counted any more: %d bytes, %v", whole, err)
+	}
+}
+
 func TestAPreviewIsInNoFileOfTheDatabase(t *testing.T) {
 	storetest.SQLiteOnly(t, "it reads the files of the database")
 	const marker = "zq7marker5kx"

@@ -68,6 +68,7 @@ type bench struct {
 	events   []core.Event
 	paid     int // drafts that were billed with their stage
 	recorded int // drafts of an earlier attempt
+	loops    int // that were run
 }
 
 func newBench(t *testing.T, members ...says) *bench {
@@ -180,6 +181,9 @@ func (b *bench) sitting(level, question string) *orchestrator.Sitting {
 	return &orchestrator.Sitting{Turn: turn, Level: level, Prompt: &llm.Request{System: "Be brief.", MaxTokens: 1000, Messages: []llm.Message{{Role: "user", Blocks: []core.Block{{Type: "text", Text: question}}}}},
 		Cost: func(_ string, u core.Tokens) (int64, bool) { return u.Input + u.Output, true },
 		Loop: func(ctx context.Context, m llm.Model, l orchestrator.Loop) (orchestrator.Draft, error) {
+			b.mu.Lock()
+			b.loops++
+			b.mu.Unlock()
 			req := llm.Request{System: l.System, MaxTokens: 1000, Messages: []llm.Message{{Role: "user", Blocks: []core.Block{{Type: "text", Text: question}}}}}
 			return b.call(ctx, m, &req, l.Text)
 		},
@@ -517,6 +521,21 @@ func (b *bench) prefer(model string) {
 		return nil
 	}); err != nil {
 		b.t.Fatal(err)
+	}
+}
+
+// Between the attempts the weights change so that another member would be asked first: its
+// loop could call the tools of the first one again.
+func TestALaterAttemptRunsTheLoopOfNoOtherMember(t *testing.T) {
+	hangs := claim("It opened in 1932.")
+	hangs.answer = llmtest.Reply{HangHead: true}
+	b := newBench(t, claim("It opened in 1932."), claim("It opened in 1932."), hangs)
+	b.interrupted(choice.High, 2, 1, "answer membera/m", "answer memberb/m")
+	b.prefer("memberc/m")
+	b.servers[2].Script(llmtest.Say("It opened in 1932."))
+	before := b.loops
+	if v := b.answer(choice.High); len(v.Council.ModelsUsed) != 3 || before != 1 || b.loops != 1 {
+		t.Errorf("%v answered; %d loops ran, then %d", v.Council.ModelsUsed, before, b.loops)
 	}
 }
 

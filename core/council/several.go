@@ -14,6 +14,11 @@ import (
 // several has all members answer, and chooses one of the answers.
 func (h *hearing) several(ctx context.Context) error {
 	h.primary = h.route.Scores[0].Model
+	for _, s := range slices.Backward(h.route.Scores) { // answers are stored when the loop of an earlier attempt's primary has ended: no other one runs
+		if st, ok := h.stored[place{ledger.StageAnswer, s.Model}]; ok && st.Error == "" {
+			h.primary = s.Model
+		}
+	}
 	h.route.Explored = false
 	if err := h.gather(ctx); err != nil || ctx.Err() != nil {
 		return err

@@ -115,7 +115,8 @@ func (r *run) sit(ctx context.Context, t *talk, level string) (Result, error) {
 				return Result{}, err
 			}
 		}
-		return r.cut(v.Text, cause)
+		v.Buttons = nil
+		return r.with(&v)(r.cut(v.Text, cause))
 	}
 	if err != nil {
 		return Result{}, err

@@ -38,7 +38,7 @@ var escaper = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
 
 const (
 	chosen = `(SELECT project_id, name, created_at, user_id FROM projects
-		WHERE ($1 = 0 OR user_id = $1) AND name_key LIKE $2 ESCAPE '\' AND ($3 = '' OR project_id = $3)
+		WHERE (CAST($1 AS BIGINT) = 0 OR user_id = $1) AND name_key LIKE $2 ESCAPE '\' AND ($3 = '' OR project_id = $3)
 		ORDER BY created_at DESC, project_id LIMIT $4 OFFSET $5) p ORDER BY p.created_at DESC, p.project_id`
 	bare    = `SELECT p.*, 0 AS sessions, 0 AS files FROM ` + chosen
 	counted = `SELECT p.*, (SELECT count(*) FROM sessions s WHERE s.project_id = p.project_id) AS sessions,

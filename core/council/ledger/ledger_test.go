@@ -98,6 +98,19 @@ func (w *world) winners(query string) (models []string) {
 	return models
 }
 
+// The one who picks is shown what the chat showed.
+func TestARevisedAnswerIsAnOptionInPlaceOfTheOneBefore(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.dispute("q1")
+	w.must(w.Save(t.Context(), Stage{Query: "q1", Stage: StageRegenerate, Model: "a", Content: "It is 1, as the reviewers say."}))
+	options, err := w.Options(t.Context(), 7, "q1")
+	w.must(err)
+	if len(options) != 3 || options[0] != (Option{"a", "It is 1, as the reviewers say."}) || options[1].Text != "It is 2." {
+		t.Errorf("%+v", options)
+	}
+}
+
 func TestADisputeHasNoWinnerUntilThePickThatMakesExactlyOne(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -127,8 +127,10 @@ func (s *Store) Options(ctx context.Context, user int64, query string) ([]Option
 	}
 	stages, err := s.Stages(ctx, query)
 	for _, st := range stages {
-		if st.Stage == StageAnswer && st.Error == "" {
-			text, _, _ := choice.SplitReport(st.Content)
+		text, _, _ := choice.SplitReport(st.Content)
+		if i := slices.IndexFunc(out, func(o Option) bool { return o.Model == st.Model }); st.Stage == StageRegenerate && i >= 0 {
+			out[i].Text = text // revised after a review
+		} else if st.Stage == StageAnswer && st.Error == "" {
 			out = append(out, Option{st.Model, text})
 		}
 	}

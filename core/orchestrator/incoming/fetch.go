@@ -87,7 +87,7 @@ func (r *Reader) heardFile(ctx context.Context, name string, f core.File) (block
 	if why != "" {
 		return r.unread(texts.Text("audio_not_understood", texts.With{"Name": name, "Why": why, "Path": f.Path})), true
 	}
-	r.read(f.Path, text, 0, false)
+	r.read(f.Path, text, 0, len(text) > maxTextFile)
 	return core.Block{Type: "text", Text: textFile(name+" (the transcription of the audio file)", text)}, true
 }
 

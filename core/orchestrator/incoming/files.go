@@ -95,7 +95,7 @@ func (r *Reader) Blocks(ctx context.Context, row *core.Inbound, model *llm.About
 // read notes what was found in a file. cut: the model is given less than the text.
 func (r *Reader) read(path, text string, pages int, cut bool) {
 	c := content.Of(text)
-	c.Pages, c.Truncated = pages, cut || len(text) > maxTextFile
+	c.Pages, c.Truncated = pages, cut
 	if r.Read == nil {
 		r.Read = map[string]content.Content{}
 	}
@@ -138,7 +138,7 @@ func (r *Reader) file(ctx context.Context, f core.File) core.Block {
 		return block
 	}
 	if text, ok := textOf(data); ok {
-		r.read(f.Path, text, 0, false)
+		r.read(f.Path, text, 0, len(text) > maxTextFile)
 		return core.Block{Type: "text", Text: textFile(name, text)}
 	}
 	kind, _, _ := strings.Cut(http.DetectContentType(data), ";")
@@ -186,7 +186,7 @@ func (r *Reader) pdf(ctx context.Context, name, path string, data []byte) core.B
 		}
 		return r.unread(texts.Text("pdf_unreadable", texts.With{"Name": name, "Model": model, "Why": why, "Path": path}))
 	}
-	r.read(path, text, pages, read < pages)
+	r.read(path, text, pages, read < pages || len(text) > maxTextFile)
 	if strings.TrimSpace(text) == "" {
 		return r.unread(texts.Text("pdf_empty", texts.With{"Name": name, "Model": model, "Path": path}))
 	}
