@@ -10,10 +10,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"gatehouse/configs"
 	"gatehouse/configs/values"
 	"gatehouse/core/llm/llmtest"
+	"gatehouse/core/store"
 	"gatehouse/core/store/storetest"
 )
 
@@ -24,6 +26,7 @@ type cable struct {
 
 	mu    sync.Mutex
 	down  bool
+	held  chan struct{} // not nil: the server does not hear of ends, until it is closed
 	conns map[net.Conn]bool
 	work  sync.WaitGroup
 }
@@ -87,8 +90,27 @@ func (l *cable) carry(c net.Conn) {
 		_ = c.Close()
 	})
 	_, _ = io.Copy(s, c)
+	l.mu.Lock()
+	held := l.held
+	l.mu.Unlock()
+	if held != nil {
+		<-held
+	}
 	_ = s.Close()
 	back.Wait()
+}
+
+// drop ends the gateway's ends of all connections, of which the server does not hear.
+func (l *cable) drop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.held = make(chan struct{})
+	l.t.Cleanup(func() { close(l.held) })
+	for c := range l.conns {
+		if _, server := c.(*net.UnixConn); !server {
+			_ = c.Close()
+		}
+	}
 }
 
 // cut ends all connections, and new ones at once, until mend.
@@ -149,5 +171,26 @@ func TestPostgres_MessagesWaitWhileTheServerIsAway(t *testing.T) {
 		if want := fmt.Sprintf("message %d of outage %d", i%messages, i/messages); !strings.Contains(text, want) {
 			t.Errorf("answer %d is %q, want the one to %q", i, text, want)
 		}
+	}
+}
+
+// The server still has the session that the gateway has lost, and the session the lock.
+func TestPostgres_AGatewayIsNotHeldUpByItsOwnLostSession(t *testing.T) {
+	storetest.PostgresOnly(t, "a file has no sessions")
+	l, at := newCable(t, storetest.Fresh(t))
+	w := newWorld(t, func(c *configs.Config) { c.DatabaseURL = at })
+	boss := w.boss()
+	l.drop()
+	before := time.Now()
+	first := boss.Send("How long should green tea brew?").ID
+	w.answers(boss.DM(), first)
+	if took := time.Since(before); took > store.LockWait {
+		t.Errorf("it waited %s for its own lock", took)
+	}
+	w.quiet()
+	select {
+	case <-w.app.taken:
+		t.Error("it took itself for another gateway")
+	default:
 	}
 }

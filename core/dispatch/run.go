@@ -119,12 +119,33 @@ func (d *Dispatcher) finish(ctx context.Context, t *queue.Turn, stream *bus.Stre
 			return write(ctx, tx)
 		}
 	}
-	if err := d.o.Queue.Ack(ctx, t, r); err != nil {
+	if err := d.o.Queue.Ack(ctx, t, r); err != nil && !d.kept(ctx, t, stream.Info().Attempt, err) {
 		return err
 	}
 	d.o.Stage("commit", d.o.Clock.Now().Sub(began))
 	stream.Finish(persist)
 	return nil
+}
+
+// kept reports whether the commit that failed has ended the run after all: its answer was
+// lost with the connection to the server. The turn is settled then.
+func (d *Dispatcher) kept(ctx context.Context, t *queue.Turn, attempt int, err error) bool {
+	if errors.Is(err, queue.ErrFenced) || errors.Is(err, store.ErrClosed) {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeWait)
+	defer cancel()
+	for {
+		switch row, err := d.o.Events.ByRun(ctx, t.Run); {
+		case err == nil && (row.State == "running" || row.Attempt != attempt), core.KindOf(err) == core.NotFound:
+			return false
+		case err == nil:
+			_ = d.o.Queue.Fail(ctx, t, queue.ErrFenced) // which has no error
+			return true
+		case !core.Sleep(ctx, d.o.Clock, time.Second):
+			return false
+		}
+	}
 }
 
 // publish publishes an event of a run. If storage is behind, the run waits for up

@@ -157,7 +157,7 @@ func New(db *store.DB, out *outbox.Outbox, o Options) *Queue {
 		o.Node = "node-" + uuid.NewString()
 	}
 	return &Queue{
-		db: db, outbox: out, o: o, bell: make(chan struct{}, 1), slots: &slots{free: o.Slots, controls: maxControls, running: map[string]int64{}}, bursts: &bursts{clock: o.Clock},
+		db: db, outbox: out, o: o, bell: make(chan struct{}, 1), slots: &slots{free: o.Slots, controls: maxControls, running: map[string]*Turn{}}, bursts: &bursts{clock: o.Clock},
 		moved: moved.New(o.Lane), limits: &limits{rate: o.Rate, outbox: out, notice: o.Texts.TooMany},
 	}
 }

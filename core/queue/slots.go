@@ -9,7 +9,7 @@ type slots struct {
 	open     bool             // lanes are claimed
 	free     int              // for runs
 	controls int              // for control turns
-	running  map[string]int64 // lane → epoch of running turns; bounded by the slots
+	running  map[string]*Turn // lane → running turn; bounded by the slots
 	turns    sync.WaitGroup
 }
 
@@ -67,8 +67,11 @@ func (s *slots) cancel(control bool) {
 func (s *slots) cancelTurn(t *Turn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.running[t.Lane] == t.Epoch {
-		delete(s.running, t.Lane)
+	t.canceled = true
+	if s.running[t.Lane] == t {
+		if delete(s.running, t.Lane); t.before != nil && !t.before.canceled { // it is not settled after all
+			s.running[t.Lane] = t.before
+		}
 	}
 	*s.of(t.Control)++
 	s.turns.Done()
@@ -77,7 +80,7 @@ func (s *slots) cancelTurn(t *Turn) {
 // begin records that a turn of a lane runs.
 func (s *slots) begin(t *Turn) {
 	s.mu.Lock()
-	s.running[t.Lane] = t.Epoch
+	t.before, s.running[t.Lane] = s.running[t.Lane], t
 	s.mu.Unlock()
 }
 
@@ -96,9 +99,10 @@ func (s *slots) leave(t *Turn) {
 func (s *slots) end(t *Turn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.running[t.Lane] == t.Epoch {
+	if s.running[t.Lane] == t {
 		delete(s.running, t.Lane)
 	}
+	t.before = nil
 }
 
 // shift adds n, 1 or -1, to the free slots while a turn waits for a user.

@@ -32,8 +32,11 @@ type Turn struct {
 	preview string
 	seqs    []int64
 	left    bool // its slot is free again
-	settled bool
-	cancel  context.CancelCauseFunc
+	// Of the slots: the running turn that it has displaced, and whether it never ran.
+	before   *Turn
+	canceled bool
+	settled  bool
+	cancel   context.CancelCauseFunc
 }
 
 // Preview returns the platform id of the preview in the chat, or "".

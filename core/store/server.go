@@ -20,8 +20,8 @@ type Server struct {
 	Open func(dsn, password string, readOnly bool, conns int) (*sqlx.DB, error)
 	// Check refuses a schema that is not ours, or of a newer version than newest.
 	Check func(ctx context.Context, db *sqlx.DB, version, baseline, newest int64) error
-	// Lock locks the schema for the session of conn, or is core.Busy after wait.
-	Lock     func(ctx context.Context, conn *sqlx.Conn, wait time.Duration) error
+	// Lock locks the schema for the session of conn, or is core.Busy after wait: see postgres.Lock.
+	Lock     func(ctx context.Context, conn *sqlx.Conn, wait time.Duration, session *string) error
 	Storable func([]any) []any // arguments that the server can store
 	// Again reports whether the same transaction may succeed when it is run again.
 	Again func(error) bool
@@ -78,5 +78,5 @@ func (d *DB) lock(ctx context.Context, conn *sqlx.Conn) error {
 	if d.alone == 0 {
 		return nil
 	}
-	return server.Lock(ctx, conn, d.alone)
+	return server.Lock(ctx, conn, d.alone, &d.session)
 }

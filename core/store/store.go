@@ -68,8 +68,9 @@ type DB struct {
 	conn  *sqlx.Conn // the writer's one connection, used by the writer goroutine only
 	path  string
 
-	engine engine
-	alone  time.Duration // on a server: see Options
+	engine  engine
+	alone   time.Duration // on a server: see Options
+	session string        // the writer's, which has the lock of alone
 
 	queue    chan *job // unbuffered: a job is taken or it waits in its caller
 	onCommit func(int)

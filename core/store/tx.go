@@ -67,7 +67,7 @@ func (d *DB) do(ctx context.Context, j *job) error {
 func (t *Tx) Get(ctx context.Context, dest any, query string, args ...any) error {
 	s, err := t.db.stmt(query)
 	if err != nil {
-		return err
+		return t.noted(err)
 	}
 	return t.noted(s.GetContext(context.WithoutCancel(ctx), dest, t.db.engine.args(args)...))
 }
@@ -76,7 +76,7 @@ func (t *Tx) Get(ctx context.Context, dest any, query string, args ...any) error
 func (t *Tx) Select(ctx context.Context, dest any, query string, args ...any) error {
 	s, err := t.db.stmt(query)
 	if err != nil {
-		return err
+		return t.noted(err)
 	}
 	return t.noted(s.SelectContext(context.WithoutCancel(ctx), dest, t.db.engine.args(args)...))
 }
@@ -86,7 +86,7 @@ func (t *Tx) Select(ctx context.Context, dest any, query string, args ...any) er
 func (t *Tx) Exec(ctx context.Context, query string, args ...any) (int64, error) {
 	s, err := t.db.stmt(query)
 	if err != nil {
-		return 0, err
+		return 0, t.noted(err)
 	}
 	res, err := s.ExecContext(context.WithoutCancel(ctx), t.db.engine.args(args)...)
 	if err != nil {
@@ -105,7 +105,7 @@ func (t *Tx) Insert(ctx context.Context, query string, args ...any) (int64, erro
 	}
 	s, err := t.db.stmt(query)
 	if err != nil {
-		return 0, err
+		return 0, t.noted(err)
 	}
 	res, err := s.ExecContext(context.WithoutCancel(ctx), t.db.engine.args(args)...)
 	if err != nil {

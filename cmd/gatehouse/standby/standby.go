@@ -41,7 +41,7 @@ const (
 // migrated; later that is logged. While restores reports true, another gateway is about to
 // lock the vault for a restore.
 func Wait(ctx context.Context, cfg *configs.Config, log *slog.Logger, restores func() bool) (waited bool, err error) {
-	w := &watch{cfg: cfg, log: log, restores: restores}
+	w := &watch{cfg: cfg, log: log, restores: restores, said: map[core.Kind]time.Time{}}
 	if free, err := w.look(ctx, true); free || err != nil {
 		return false, err
 	}
@@ -129,8 +129,7 @@ type watch struct {
 	restores func() bool
 	seen     bool // another gateway had the vault
 
-	said core.Kind // of the reason that was logged last
-	at   time.Time // when; zero: none was
+	said map[core.Kind]time.Time // when a reason of each kind was logged
 }
 
 func (w *watch) until(ctx context.Context) error {
@@ -215,13 +214,13 @@ func (w *watch) fits(id string) bool {
 	return id == "" || err == nil && strings.TrimSpace(string(b)) == id
 }
 
-// because logs why the program goes on waiting, when that is of another kind than the
-// last reason, or has not been logged for some time.
+// because logs why the program goes on waiting, unless a reason of that kind was logged not
+// long ago.
 func (w *watch) because(kind core.Kind, reason error) {
-	if kind == w.said && !w.at.IsZero() && time.Since(w.at) < repeat {
+	if at, ok := w.said[kind]; ok && time.Since(at) < repeat {
 		return
 	}
-	w.said, w.at = kind, time.Now()
+	w.said[kind] = time.Now()
 	level := slog.LevelWarn
 	if kind == core.Conflict || kind == core.Busy {
 		level = slog.LevelInfo // another gateway serves

@@ -22,6 +22,10 @@ func Free(ctx context.Context, db *store.DB, node string, runs func(lane string)
 	err = db.Tx(ctx, func(tx *store.Tx) error {
 		found, err := claimed(ctx, tx, node, runs)
 		for _, lane := range found {
+			// The claim has counted an attempt that was none.
+			if _, err := tx.Exec(ctx, `UPDATE inbox SET attempts = attempts - 1 WHERE lane = $1 AND state IN ('ready', 'limited') AND run <> '' AND attempts > 0`, lane); err != nil {
+				return err
+			}
 			if _, err := tx.Exec(ctx, `UPDATE lane SET owner = '', pending = 1, not_before = $1 WHERE key = $2`, core.Stamp(tx.Time()), lane); err != nil {
 				return err
 			}

@@ -118,7 +118,8 @@ func (b *Outbox) moveRow(ctx context.Context, tx *store.Tx, out *core.Outgoing, 
 	if doubt {
 		reason = mayHaveArrived
 	}
-	_, err := tx.Exec(ctx, `UPDATE outbox SET state = 'ready', chat = $1, place = CASE WHEN place <> '' THEN $1 ELSE '' END, replaces = '', error = $2 WHERE seq = $3`, to, reason, out.Seq)
+	_, err := tx.Exec(ctx, `UPDATE outbox SET state = 'ready', chat = $1, place = CASE WHEN place <> '' THEN $1 ELSE '' END, replaces = '', error = $2
+		WHERE seq = $3 AND chat = $4`, to, reason, out.Seq, out.Chat) // not again, where the answer of a commit was lost
 	tx.OnCommit(func() { b.wakeChat(chatKey{out.Bot, to}) })
 	return err
 }

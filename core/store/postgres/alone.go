@@ -19,6 +19,9 @@ const lockPause = 50 * time.Millisecond
 // LockKey is the advisory lock of the gateway that uses a schema; they are by database.
 const LockKey = `hashtextextended('gatehouse ' || current_schema(), 0)`
 
+// sessionName tells a session of the server from a later one with the same number.
+const sessionName = `pid || ' ' || extract(epoch FROM backend_start)`
+
 // schema has no row if there is no schema to work in.
 const schema = `SELECT s FROM current_schema() AS s WHERE s IS NOT NULL`
 
@@ -30,15 +33,29 @@ func noSchema(err error) error {
 }
 
 // Lock takes the advisory lock of the schema for the session of conn, which has it until it
-// ends. It waits at most so long, and then is core.Busy and says who has the lock.
-func Lock(ctx context.Context, conn *sqlx.Conn, wait time.Duration) error {
+// ends, and puts the session's name into session. The one that was there is that of the
+// session that had the lock before: a server may not have noticed that its connection is
+// lost, so it is ended first. Lock waits at most so long, and then is core.Busy and says who
+// has the lock.
+func Lock(ctx context.Context, conn *sqlx.Conn, wait time.Duration, session *string) error {
 	if err := conn.GetContext(ctx, new(string), schema); err != nil {
 		return noSchema(err)
 	}
+	if _, err := conn.ExecContext(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE `+sessionName+` = $1`, *session); err != nil {
+		return err
+	}
+	var name string
+	if err := conn.GetContext(ctx, &name, `SELECT `+sessionName+` FROM pg_stat_activity WHERE pid = pg_backend_pid()`); err != nil {
+		return err
+	}
 	for begun := time.Now(); ; {
 		var got bool
-		if err := conn.GetContext(ctx, &got, `SELECT pg_try_advisory_lock(`+LockKey+`)`); err != nil || got {
+		if err := conn.GetContext(ctx, &got, `SELECT pg_try_advisory_lock(`+LockKey+`)`); err != nil {
 			return err
+		}
+		if got {
+			*session = name
+			return nil
 		}
 		if time.Since(begun) >= wait {
 			who, _ := holder(ctx, conn) // "" where the server does not tell

@@ -107,7 +107,7 @@ var ambient = map[string]string{
 	"servicefile": "/dev/null",
 	// A server that does not hear from a gateway whose machine is gone ends its session, and
 	// with it the lock, within half a minute, not after two hours.
-	"tcp_keepalives_idle": "15", "tcp_keepalives_interval": "5", "tcp_keepalives_count": "3",
+	"tcp_keepalives_idle": "15", "tcp_keepalives_interval": "5", "tcp_keepalives_count": "3", "tcp_user_timeout": "30000",
 }
 
 // config returns the settings of dsn, with nothing from the environment.

@@ -38,7 +38,7 @@ func (d Database) Alone(ctx context.Context) (release func() error, err error) {
 	}
 	conn, err := db.Connx(ctx)
 	if err == nil {
-		err = postgres.Lock(ctx, conn, patience)
+		err = postgres.Lock(ctx, conn, patience, new(string))
 	}
 	if err != nil {
 		return nil, errors.Join(unusable(err), db.Close())
