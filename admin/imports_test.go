@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -160,7 +161,8 @@ func TestImports_AFileThatIsBeingReceivedIsShownAndTheNextIsRefusedUnread(t *tes
 	}
 	page.has(t, "Receiving <bdi>large.zip</bdi>", `data-every="1"`, "The import begins when all of it is there.")
 	page.lacks(t, `type="file"`)
-	body := &counted{left: 64 << 20}
+	body := new(counted)
+	body.left.Store(64 << 20)
 	second, err := http.NewRequestWithContext(t.Context(), "POST", s.url+importPath, io.MultiReader(strings.NewReader("--b\r\nContent-Disposition: form-data; name=\"csrf\"\r\n\r\n"+token+"\r\n--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"b.zip\"\r\n\r\n"), body))
 	must(err)
 	second.Header.Set("Content-Type", "multipart/form-data; boundary=b")
@@ -172,8 +174,8 @@ func TestImports_AFileThatIsBeingReceivedIsShownAndTheNextIsRefusedUnread(t *tes
 			t.Errorf("the second: %d %s", res.StatusCode, text)
 		}
 	}
-	if body.left < 32<<20 {
-		t.Errorf("%d bytes of a file that is refused were sent", 64<<20-body.left)
+	if left := body.left.Load(); left < 32<<20 {
+		t.Errorf("%d bytes of a file that is refused were sent", 64<<20-left)
 	}
 	must(form.Close())
 	must(pipe.Close())
@@ -186,16 +188,17 @@ func TestImports_AFileThatIsBeingReceivedIsShownAndTheNextIsRefusedUnread(t *tes
 	}
 }
 
-// A counted is a body of zero bytes.
-type counted struct{ left int }
+// A counted is a body of zero bytes. It may be read after its request has ended.
+type counted struct{ left atomic.Int64 }
 
 func (c *counted) Read(p []byte) (int, error) {
-	if c.left == 0 {
+	left := c.left.Load()
+	if left == 0 {
 		return 0, io.EOF
 	}
-	n := min(len(p), c.left)
+	n := min(len(p), int(left))
 	clear(p[:n])
-	c.left -= n
+	c.left.Store(left - int64(n))
 	return n, nil
 }
 
