@@ -56,7 +56,7 @@ func TestAQuestionOnTheChatPageIsAnsweredByButtonAndInOnesOwnWords(t *testing.T)
 	v.signIn()
 	v.talks(wantsTea)
 	v.panel.Says(`.question legend`, "Which tea?")
-	v.panel.Hears("asks you something")
+	v.panel.Hears("asks you something", "waits for your answer") // the second where the page came with the question
 	v.panel.Eventually(`Number(document.querySelector(".question .left").textContent.split(" ")[0]) < 300`)
 	v.panel.Eventually(`document.querySelector(".question .own input").getBoundingClientRect().width > 300`) // room for words
 	v.looks("question", ".question")

@@ -247,11 +247,15 @@ addEventListener("DOMContentLoaded", () => {
   if (say) new MutationObserver(() => heard.push(say.textContent)).observe(say, {childList: true, characterData: true, subtree: true});
 });`
 
-// Hears waits until the page has announced a text in which part is, at any time
+// Hears waits until the page has announced a text in which one of parts is, at any time
 // since it was opened.
-func (b *Tab) Hears(part string) {
+func (b *Tab) Hears(parts ...string) {
 	b.t.Helper()
-	b.Eventually(`[...window.heard, document.getElementById("say").textContent].some(text => text.includes(` + strconv.Quote(part) + `))`)
+	var is []string
+	for _, part := range parts {
+		is = append(is, `text.includes(`+strconv.Quote(part)+`)`)
+	}
+	b.Eventually(`[...window.heard, document.getElementById("say").textContent].some(text => ` + strings.Join(is, " || ") + `)`)
 }
 
 // Value returns the value of a JavaScript expression in the page.
