@@ -31,9 +31,10 @@ type cable struct {
 	work  sync.WaitGroup
 }
 
-// newCable returns a cable to the server of an address over a Unix socket, and the address
-// at which the gateway reaches it.
-func newCable(t *testing.T, at string) (*cable, string) {
+// overTCP returns the socket of a server for tests, and its address where it is reached
+// through the listener in.
+func overTCP(t *testing.T, at string, in net.Listener) (socket, through string) {
+	t.Helper()
 	u, err := url.Parse(at)
 	if err != nil {
 		t.Fatal(err)
@@ -42,11 +43,24 @@ func newCable(t *testing.T, at string) (*cable, string) {
 	if !strings.HasPrefix(q.Get("host"), "/") {
 		t.Skip("the server for tests has no Unix socket")
 	}
-	l := &cable{t: t, socket: filepath.Join(q.Get("host"), ".s.PGSQL.5432"), conns: map[net.Conn]bool{}}
+	socket = filepath.Join(q.Get("host"), ".s.PGSQL.5432")
+	u.User, u.Host = url.User(q.Get("user")), in.Addr().String()
+	q.Del("host")
+	q.Del("user")
+	q.Set("sslmode", "disable")
+	u.RawQuery = q.Encode()
+	return socket, u.String()
+}
+
+// newCable returns a cable to the server of an address over a Unix socket, and the address
+// at which the gateway reaches it.
+func newCable(t *testing.T, at string) (*cable, string) {
 	in, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+	socket, through := overTCP(t, at, in)
+	l := &cable{t: t, socket: socket, conns: map[net.Conn]bool{}}
 	l.work.Go(func() {
 		for {
 			c, err := in.Accept()
@@ -61,12 +75,7 @@ func newCable(t *testing.T, at string) (*cable, string) {
 		l.cut()
 		l.work.Wait()
 	})
-	u.User, u.Host = url.User(q.Get("user")), in.Addr().String()
-	q.Del("host")
-	q.Del("user")
-	q.Set("sslmode", "disable")
-	u.RawQuery = q.Encode()
-	return l, u.String()
+	return l, through
 }
 
 func (l *cable) carry(c net.Conn) {

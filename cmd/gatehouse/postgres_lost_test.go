@@ -8,8 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,27 +22,22 @@ import (
 // A swallower stands between the gateway and the PostgreSQL server. While it is armed, the
 // server keeps each commit, and its answer and the connection are lost.
 type swallower struct {
-	t      *testing.T
-	socket string // of the server
-	armed  atomic.Bool
-	lost   atomic.Int64 // answers
-	work   sync.WaitGroup
+	t     *testing.T
+	armed atomic.Bool
+	lost  atomic.Int64 // answers
+	work  sync.WaitGroup
 }
 
 // newSwallower returns a swallower before the server of an address over a Unix socket, and
 // the address at which the gateway reaches it.
 func newSwallower(t *testing.T, at string) (*swallower, string) {
 	t.Helper()
-	u, err := url.Parse(at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	q := u.Query()
-	s := &swallower{t: t, socket: filepath.Join(q.Get("host"), ".s.PGSQL.5432")}
 	in, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+	socket, through := overTCP(t, at, in)
+	s := &swallower{t: t}
 	var mu sync.Mutex
 	open := []net.Conn{}
 	s.work.Go(func() {
@@ -53,7 +46,7 @@ func newSwallower(t *testing.T, at string) (*swallower, string) {
 			if err != nil {
 				return
 			}
-			server, err := net.Dial("unix", s.socket)
+			server, err := net.Dial("unix", socket)
 			if err != nil {
 				t.Error(err)
 				_ = c.Close()
@@ -74,12 +67,7 @@ func newSwallower(t *testing.T, at string) (*swallower, string) {
 		mu.Unlock()
 		s.work.Wait()
 	})
-	u.User, u.Host = url.User(q.Get("user")), in.Addr().String()
-	q.Del("host")
-	q.Del("user")
-	q.Set("sslmode", "disable")
-	u.RawQuery = q.Encode()
-	return s, u.String()
+	return s, through
 }
 
 // carry begins to carry what two ends say to each other.

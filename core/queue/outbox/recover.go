@@ -2,8 +2,8 @@ package outbox
 
 import (
 	"context"
+	"slices"
 
-	"gatehouse/core"
 	"gatehouse/core/store"
 )
 
@@ -24,31 +24,31 @@ func (b *Outbox) Recover(ctx context.Context) error {
 			}
 			tx.OnCommit(func() {
 				b.o.Log.WarnContext(ctx, "a reply was marked by a commit whose answer was lost: it is sent now", "row", r.Seq)
-				b.wakeChat(chatKey{r.Bot, r.Chat})
+				b.wakeChat(r.chat())
 			})
 		}
 		return err
 	})
 }
 
-// orphans returns the rows in sending whose chat nobody works on.
-func (b *Outbox) orphans(ctx context.Context, q store.Queryer) (found []core.Outgoing, err error) {
-	var rows []struct {
-		Seq  int64  `db:"seq"`
-		Bot  string `db:"bot"`
-		Chat string `db:"chat"`
-	}
+// An orphan is a row in sending whose chat nobody works on.
+type orphan struct {
+	Seq  int64  `db:"seq"`
+	Bot  string `db:"bot"`
+	Chat string `db:"chat"`
+}
+
+func (o orphan) chat() chatKey { return chatKey{o.Bot, o.Chat} }
+
+func (b *Outbox) orphans(ctx context.Context, q store.Queryer) (rows []orphan, err error) {
 	if err := q.Select(ctx, &rows, `SELECT seq, bot, chat FROM outbox WHERE state IN ('ready', 'sending') AND state = 'sending'`); err != nil {
 		return nil, err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, r := range rows {
-		_, busy := b.sending[chatKey{r.Bot, r.Chat}]
+	return slices.DeleteFunc(rows, func(r orphan) bool {
+		_, busy := b.sending[r.chat()]
 		_, ours := b.bots[r.Bot]
-		if !busy && ours && b.open {
-			found = append(found, core.Outgoing{Seq: r.Seq, Address: core.Address{Bot: r.Bot, Chat: r.Chat}})
-		}
-	}
-	return found, nil
+		return busy || !ours || !b.open
+	}), nil
 }

@@ -133,6 +133,12 @@ func onServer(t testing.TB, query string) {
 	}
 }
 
+// EndHolder is a query that ends the session of the gateway that has the database on a
+// server, and returns how many sessions were ended.
+const EndHolder = `SELECT count(pg_terminate_backend(pid)) FROM pg_locks WHERE locktype = 'advisory' AND granted
+	AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+	AND (classid::bigint << 32) + objid::bigint = ` + postgres.LockKey + ` AND pid <> pg_backend_pid()`
+
 // Postgres reports whether Open gives PostgreSQL databases in this run.
 func Postgres() bool { return server() != "" }
 
