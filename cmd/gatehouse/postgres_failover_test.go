@@ -19,6 +19,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/llm/llmtest"
 	"gatehouse/core/store"
+	"gatehouse/core/store/postgres"
 	"gatehouse/core/store/storetest"
 )
 
@@ -114,6 +115,9 @@ func TestPostgres_MessagesSurviveTheFailoverToAStandbyServer(t *testing.T) {
 	boss := w.boss()
 	first := boss.Send("begin").ID
 	w.answers(boss.DM(), first)
+	if _, err := postgres.Look(t.Context(), "postgres://postgres@127.0.0.1:"+standby.port+"/gatehouse?sslmode=disable", ""); core.KindOf(err) != core.Busy {
+		t.Errorf("a server that only reads is fit for a gateway: %v", err)
+	}
 	const messages = 12
 	var begun time.Time
 	for i := range messages {

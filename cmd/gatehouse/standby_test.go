@@ -14,7 +14,6 @@ import (
 
 	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core/llm/llmtest"
-	"gatehouse/core/store"
 	"gatehouse/core/store/storetest"
 )
 
@@ -153,13 +152,9 @@ func TestPostgres_AGatewayWhoseDatabaseAnotherOneTookEnds(t *testing.T) {
 	p := first.serve(nil)
 	_ = p.cmd.Process.Signal(syscall.SIGSTOP) // until the other one serves
 	db := storetest.OpenAt(t, at, nil)
-	if err := db.Tx(t.Context(), func(tx *store.Tx) error {
-		_, err := tx.Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted
-			AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-			AND (classid::bigint << 32) + objid::bigint = hashtextextended('gatehouse ' || current_schema(), 0)`)
-		return err
-	}); err != nil {
-		t.Fatal(err)
+	var ended int
+	if err := db.Get(t.Context(), &ended, storetest.EndHolder); err != nil || ended != 1 {
+		t.Fatal(ended, err)
 	}
 	second.serve(nil)
 	_ = p.cmd.Process.Signal(syscall.SIGCONT)
@@ -299,6 +294,10 @@ func TestAStandbyWhoseAddressIsTakenSaysSo(t *testing.T) {
 	p := h.serve(nil)
 	h.env["GATEHOUSE_ADDR"] = p.addr()
 	if code, _, errs := h.run("serve", "--standby"); code != exitFailure || !strings.Contains(errs, "GATEHOUSE_ADDR") {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+	h.env["GATEHOUSE_ADDR"], h.env["GATEHOUSE_METRICS_ADDR"] = "127.0.0.1:0", p.addr()
+	if code, _, errs := h.run("serve", "--standby"); code != exitFailure || !strings.Contains(errs, "GATEHOUSE_METRICS_ADDR") {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 }

@@ -96,6 +96,21 @@ func TestWhatWasReadOfAFileGoesWithItsConversation(t *testing.T) {
 	}
 }
 
+func TestADamagedPreviewHidesNothingElse(t *testing.T) {
+	h := open(t)
+	l := attach.NewLedger(h.db, h.box(), 0, 0)
+	h.reads(l, 7, h.noted(l, 7, "a.txt", "x"), content.Content{Words: 2, Preview: "Tea at"})
+	h.reads(l, 7, h.noted(l, 7, "b.txt", "x"), content.Content{Words: 3, Preview: "and cake"})
+	h.tx(func(ctx context.Context, tx *store.Tx) error {
+		_, err := tx.Exec(ctx, `UPDATE attachments SET preview = (SELECT max(preview) FROM attachments WHERE path LIKE '%b.txt') WHERE path LIKE '%a.txt'`)
+		return err
+	})
+	got, err := l.ReadFor(t.Context(), "s", "r")
+	if err != nil || len(got) != 2 || got[0].Words != 2 || got[0].Preview != "" || got[1].Preview != "and cake" {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 func TestAPreviewIsInNoFileOfTheDatabase(t *testing.T) {
 	storetest.SQLiteOnly(t, "it reads the files of the database")
 	const marker = "zq7marker5kx"

@@ -192,6 +192,7 @@ func TestAllProjectsAreListedWithWhatBelongsToThem(t *testing.T) {
 		more bool
 	}{
 		"of a person":                  {project.Filter{User: 7, Limit: 9}, []string{garden.ID}, false},
+		"of a person with a large id":  {project.Filter{User: 9_999_999_999, Limit: 9}, nil, false},
 		"by a part of the name":        {project.Filter{Text: "GARDEN", Limit: 9}, []string{other.ID, garden.ID}, false},
 		"by a sign that LIKE knows":    {project.Filter{Text: "%", Limit: 9}, []string{garden.ID}, false},
 		"by another such sign":         {project.Filter{Text: "_", Limit: 9}, []string{other.ID}, false},

@@ -258,6 +258,24 @@ func TestAFailedStatementThatIsPassedOverFailsItsClosureWhole(t *testing.T) {
 	}
 }
 
+func TestAStatementThatCannotBePreparedFailsItsClosureWhole(t *testing.T) {
+	storetest.PostgresOnly(t, "SQLite undoes the statement alone")
+	db := storetest.Open(t, nil)
+	ctx := t.Context()
+	committed := false
+	err := db.Tx(ctx, func(tx *store.Tx) error {
+		tx.OnCommit(func() { committed = true })
+		if err := store.SetMetadata(ctx, tx, "half", "1"); err != nil {
+			return err
+		}
+		_, _ = tx.Exec(ctx, `UPDATE no_such_table SET x = 1`)
+		return nil
+	})
+	if err == nil || committed || value(t, db, "half") != "" {
+		t.Errorf("Tx = %v, committed %t, kept %q", err, committed, value(t, db, "half"))
+	}
+}
+
 func TestALostConnectionIsReplaced(t *testing.T) {
 	storetest.PostgresOnly(t, "SQLite's connection is in this process")
 	db, other := storetest.Open(t, nil), storetest.Open(t, nil)

@@ -1,13 +1,16 @@
 package standby
 
 import (
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"gatehouse/configs"
+	"gatehouse/core"
 	"gatehouse/core/coretest"
 	"gatehouse/core/store/storetest"
 	"gatehouse/core/vault"
@@ -21,6 +24,18 @@ func open(t *testing.T) *vault.Vault {
 	}
 	t.Cleanup(func() { _ = v.Close() })
 	return v
+}
+
+func TestReasonsThatAlternateAreLoggedOnceEach(t *testing.T) {
+	var out coretest.Log
+	w := &watch{log: slog.New(slog.NewTextHandler(&out, nil)), said: map[core.Kind]time.Time{}}
+	for range 50 {
+		w.because(core.Conflict, errors.New("another gateway has the vault"))
+		w.because(core.Other, errors.New("the database is away"))
+	}
+	if n := strings.Count(out.String(), "msg=waiting"); n != 2 {
+		t.Errorf("%d lines: %s", n, out.String())
+	}
 }
 
 func TestOnlyTheVaultThatWasMarkedWithADatabaseFitsIt(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -54,45 +55,52 @@ func Wait(ctx context.Context, cfg *configs.Config, log *slog.Logger, restores f
 	var ended sync.WaitGroup
 	for _, s := range servers {
 		ended.Go(func() {
-			if err := s.run(serving); err != nil {
+			if err := web.NewServer(s.handler, web.ServerOptions{Log: log, Grace: grace}).Run(serving, s); err != nil {
 				log.Error("a standby that does not answer", "err", err)
 			}
 		})
 	}
-	log.Info("standing by", "addr", servers[0].addr, "vault", cfg.VaultPath)
+	log.Info("standing by", "addr", servers[0].Addr().String(), "vault", cfg.VaultPath)
 	err = w.until(ctx)
 	stop()
 	ended.Wait()
 	return true, err
 }
 
-// A server answers on one address.
+// A server answers on one listener.
 type server struct {
-	addr string
-	run  func(context.Context) error
+	net.Listener
+	handler http.Handler
 }
 
 func listen(cfg *configs.Config, log *slog.Logger) (all []server, err error) {
+	defer func() {
+		if err != nil {
+			for _, s := range all {
+				err = errors.Join(err, s.Close())
+			}
+		}
+	}()
 	site, err := web.NewSite(web.SiteOptions{Log: log, Hosts: cfg.AllowedHosts, Proxies: cfg.TrustedProxies})
 	if err != nil {
 		return nil, err
-	}
-	add := func(addr, setting string, h http.Handler) error {
-		l, err := web.Listen(addr, setting)
-		if err == nil {
-			s := web.NewServer(h, web.ServerOptions{Log: log, Grace: grace})
-			all = append(all, server{l.Addr().String(), func(ctx context.Context) error { return s.Run(ctx, l) }})
-		}
-		return err
-	}
-	if err := add(cfg.Addr, "GATEHOUSE_ADDR", site.Wrap(handler(log))); err != nil || cfg.MetricsAddr == "" {
-		return all, err
 	}
 	page, err := web.Scraped(web.MetricsPage(metrics()), web.SiteOptions{Hosts: cfg.AllowedHosts})
 	if err != nil {
 		return nil, err
 	}
-	return all, add(cfg.MetricsAddr, "GATEHOUSE_METRICS_ADDR", page)
+	l, err := web.Listen(cfg.Addr, "GATEHOUSE_ADDR")
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, server{l, site.Wrap(handler(log))})
+	if cfg.MetricsAddr == "" {
+		return all, nil
+	}
+	if l, err = web.Listen(cfg.MetricsAddr, "GATEHOUSE_METRICS_ADDR"); err != nil {
+		return all, err
+	}
+	return append(all, server{l, page}), nil
 }
 
 // metrics are those of a gateway that waits.
