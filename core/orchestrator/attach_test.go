@@ -126,7 +126,9 @@ func TestWhatWasReadOfTheFilesOfATurnIsStoredWhenItEnds(t *testing.T) {
 	reads := h.with(func(o *orchestrator.Options) {
 		o.Files = ledger
 		o.Incoming.PDF = func(context.Context, []byte) (string, int, int, error) { return "X marks the spot", 1, 3, nil }
-		o.Incoming.Hear = func(context.Context, int64, core.File, func(string)) (string, error) { return "buy milk", nil }
+		o.Incoming.Hear = func(context.Context, int64, core.File, func(string)) (string, error) {
+			return strings.Repeat("milk ", 9_000), nil
+		}
 	})
 	files := map[string]string{"a.png": "\x89PNG\r\n\x1a\n0000", "b.pdf": "%PDF-1.7 x", "c.bin": "\x00\x01\x02", "d.txt": strings.Repeat("tea ", 12_000), "e.txt": "plain", "f.ogg": "OggS"}
 	for name, data := range files {
@@ -155,7 +157,7 @@ func TestWhatWasReadOfTheFilesOfATurnIsStoredWhenItEnds(t *testing.T) {
 		{Name: "b.pdf", Run: "r1", Content: content.Content{Pages: 3, Words: 4, Truncated: true, Preview: "X marks the spot"}},
 		{Name: "d.txt", Run: "r1", Content: content.Content{Words: 12_000, Truncated: true, Preview: strings.Repeat("tea ", 50)}},
 		{Name: "e.txt", Run: "r1", Content: content.Content{Words: 1, Preview: "plain"}},
-		{Name: "f.ogg", Run: "r1", Content: content.Content{Words: 2, Preview: "buy milk"}},
+		{Name: "f.ogg", Run: "r1", Content: content.Content{Words: 9_000, Preview: strings.Repeat("milk ", 40)}}, // a voice message is given whole
 	}
 	got, err := ledger.ReadFor(t.Context(), x.Session.ID, "r1")
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
