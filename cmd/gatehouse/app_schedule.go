@@ -56,11 +56,14 @@ func (a *app) joinSchedule() {
 	})
 	a.reminders = remind.New(remind.Options{
 		DB: a.db, Clock: a.clock, Log: a.log, Post: a.outbox.Post, Name: a.pairing.People.Name,
-		May: func(ctx context.Context, tx *store.Tx, to core.Address, from core.Peer) (bool, error) {
-			trust, err := a.pairing.Trust(ctx, tx, &core.Inbound{Address: to, From: from, Kind: core.KindMessage, Addressed: true, At: tx.Time()})
-			return trust > core.Stranger, err
-		},
+		May: a.mayTalk,
 	})
 	a.daily = scheduling.New(scheduling.Options{Scheduler: a.schedule, DB: a.db, Open: a.vault.OpenNoLinks, Sessions: a.sessions, Guard: a.guard, Clock: a.clock, Reminders: a.reminders, Zone: a.pairing.People.Timezone, OwnerChat: a.pairing.People.OwnerChat,
 		Render: func(to core.Address, markdown string) []core.Part { return a.hub.Render(to, markdown) }})
+}
+
+// mayTalk reports whether an account may talk to the bot there now.
+func (a *app) mayTalk(ctx context.Context, tx *store.Tx, to core.Address, from core.Peer) (bool, error) {
+	trust, err := a.pairing.Trust(ctx, tx, &core.Inbound{Address: to, From: from, Kind: core.KindMessage, Addressed: true, At: tx.Time()})
+	return trust > core.Stranger, err
 }

@@ -286,7 +286,7 @@ core/vaultsync/wire: core  # what server and devices exchange
 core/voice:  # speech becomes text, imports no package of ours
 core/voice/decode: core/voice  # recordings as samples
 core/voice/hearing: core core/voice core/voice/decode
-core/voice/pending: core core/journal core/store core/voice
+core/voice/pending: core core/ask core/journal core/store core/texts core/voice  # what is transcribed later
 core/voice/quota: core core/store core/voice  # how much is transcribed for a user
 core/voice/program: core/sandbox core/voice  # programs that read recordings
 core/watch: core  # whether files have changed

@@ -8,7 +8,9 @@ import (
 
 	"gatehouse/cmd/gatehouse/speech"
 	"gatehouse/core"
+	"gatehouse/core/ask"
 	"gatehouse/core/attach/pdftext"
+	"gatehouse/core/store"
 	"gatehouse/core/voice"
 	"gatehouse/core/voice/hearing"
 	"gatehouse/core/voice/pending"
@@ -49,7 +51,13 @@ func (a *app) openVoice() error {
 	if a.voice.On() {
 		a.hear = a.voice.Hear
 	}
-	a.pending = pending.New(pending.Options{DB: a.db, Clock: a.clock, Log: a.log, Journal: a.journal, Hear: a.hear})
+	a.pending = pending.New(pending.Options{DB: a.db, Clock: a.clock, Log: a.log, Journal: a.journal, Hear: a.hear, Chats: pending.Chats{
+		May: a.mayTalk, Post: a.outbox.Post, Render: func(to core.Address, markdown string) []core.Part { return a.hub.Render(to, markdown) },
+		Choose: func(ctx context.Context, tx *store.Tx, choice ask.Ask) error {
+			_, err := a.asks.Open(ctx, tx, choice)
+			return err
+		},
+	}})
 	a.reg.MustRegister(a.pending.Gauge())
 	return nil
 }

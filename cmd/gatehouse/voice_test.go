@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"math"
 	"net/http"
@@ -151,6 +152,100 @@ func TestJournal_ARecordingIsTranscribedLaterAndHasItsDuration(t *testing.T) {
 	}
 }
 
+// outage is a server that transcribes while up is set.
+func outage(t *testing.T) (url string, up *atomic.Bool) {
+	t.Helper()
+	up = new(atomic.Bool)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !up.Load() {
+			http.Error(w, "overloaded", http.StatusServiceUnavailable)
+			return
+		}
+		io.WriteString(w, `{"text":"Where is the xyzzyshed?"}`)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL, up
+}
+
+// The sender of a voice message that could not be transcribed is told so, gets its text when
+// the transcription works again, and decides whether the agent answers it.
+func TestTheTextOfAVoiceMessageComesLaterAndIsAnsweredOnRequest(t *testing.T) {
+	t.Parallel()
+	url, up := outage(t)
+	w, model := newModelWorld(t, func(c *configs.Config) { c.TranscribeURL = url })
+	ada := w.guest("Ada")
+	m := w.post(ada, ada.DM(), telegramtest.Outgoing{File: &telegramtest.File{Kind: "voice", Data: sentences(t)}})
+	if got := w.answers(ada.DM(), m.ID); !strings.Contains(got.Text, "could not be transcribed: the transcription service failed; it is kept as Chat/assets/") || !strings.Contains(got.Text, "its text is sent here as soon as the transcription works") {
+		t.Errorf("its sender was told %q", got.Text)
+	}
+	w.quiet()
+	if r, err := w.app.retryVoice(t.Context(), func(string) {}); core.KindOf(err) != core.Busy || r.Waiting != 1 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	up.Store(true)
+	if r, err := w.app.retryVoice(t.Context(), func(string) {}); err != nil || r.Transcribed != 1 || r.Waiting != 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	const said = "Where is the xyzzyshed? Where is the xyzzyshed?"
+	late := w.hears(ada.DM(), func(m telegramtest.Message) bool { return strings.Contains(m.Text, said) })
+	if !strings.Contains(late.Text, "The text of your voice message") || late.ReplyTo != m.ID {
+		t.Errorf("sent %q in reply to %d, want %d", late.Text, late.ReplyTo, m.ID)
+	}
+	w.quiet()
+	if text, _ := lastAsked(model); strings.Contains(text, "xyzzyshed") {
+		t.Errorf("the model was asked without a request: %q", text)
+	}
+	if _, err := ada.Press(ada.DM(), late.ID, telegramButton(t, late, "Answer it")); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.answers(ada.DM(), late.ID); got.Text != fakeSays {
+		t.Errorf("answered %q", got.Text)
+	}
+	if text, _ := lastAsked(model); text != said {
+		t.Errorf("the model was asked %q", text)
+	}
+	w.until("the button is gone", func() bool {
+		for _, now := range w.sim.History(ada.DM()) {
+			if now.ID == late.ID {
+				return len(now.Buttons) == 0 && strings.Contains(now.Text, said)
+			}
+		}
+		return false
+	})
+}
+
+// Of a person who is forgotten neither the recording nor its text is left, whether it waits
+// or was sent.
+func TestForgettingAPersonRemovesVoiceMessagesThatWaitForTheirText(t *testing.T) {
+	t.Parallel()
+	url, up := outage(t)
+	w, _ := newModelWorld(t, func(c *configs.Config) { c.TranscribeURL = url })
+	ada := w.guest("Ada")
+	say := func() {
+		t.Helper()
+		m := w.post(ada, ada.DM(), telegramtest.Outgoing{File: &telegramtest.File{Kind: "voice", Data: sentences(t)}})
+		w.answers(ada.DM(), m.ID)
+		w.quiet()
+	}
+	say()
+	up.Store(true)
+	if r, err := w.app.retryVoice(t.Context(), func(string) {}); err != nil || r.Transcribed != 1 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	w.quiet()
+	up.Store(false)
+	say()
+	if w.count(`SELECT count(*) FROM voice_pending`) != 1 || len(grep(t, w, "xyzzyshed")) == 0 || len(w.assets()) != 2 {
+		t.Fatal("the world is not filled")
+	}
+	if _, err := w.app.eraser.Forget(t.Context(), fmt.Sprint(w.user(ada)), cli, nil); err != nil {
+		t.Fatal(err)
+	}
+	if found := grep(t, w, "xyzzyshed"); len(found) != 0 || w.count(`SELECT count(*) FROM voice_pending`) != 0 || len(w.assets()) != 0 {
+		t.Errorf("left: %q, %v", found, w.assets())
+	}
+}
+
 // A command transcribes as well as a server; where it is missing, the gateway serves and
 // says so.
 func TestACommandTranscribesVoiceMessages(t *testing.T) {
@@ -175,7 +270,7 @@ func TestACommandTranscribesVoiceMessages(t *testing.T) {
 	w, _ = newModelWorld(t, func(c *configs.Config) { c.TranscribeCommand = "no-such-engine {file}" })
 	ada = w.guest("Ada")
 	m = w.post(ada, ada.DM(), telegramtest.Outgoing{File: &telegramtest.File{Kind: "voice", Data: sentences(t)}})
-	if got := w.answers(ada.DM(), m.ID); !strings.Contains(got.Text, "could not be transcribed: the transcription service failed (send it again later); it is kept as") {
+	if got := w.answers(ada.DM(), m.ID); !strings.Contains(got.Text, "could not be transcribed: the transcription service failed; it is kept as") {
 		t.Errorf("its sender was told %q", got.Text)
 	}
 }
@@ -184,6 +279,14 @@ func TestVoiceRetryOnTheCommandLine(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, newSim(t))
 	if code, out, errs := h.run("voice", "retry"); code != 1 || !strings.Contains(errs, "no transcription is set up: set GATEHOUSE_TRANSCRIBE_URL") {
+		t.Errorf("%d %s %s", code, out, errs)
+	}
+	url, _ := outage(t)
+	h.env["GATEHOUSE_TRANSCRIBE_URL"] = url
+	if code, out, errs := h.run("voice", "retry"); code != 0 || out != "0 transcribed, 0 dropped, 0 waiting\n" {
+		t.Errorf("%d %s %s", code, out, errs)
+	}
+	if code, out, errs := h.run("voice", "retry", "--json"); code != 0 || !strings.Contains(out, `"waiting": 0`) {
 		t.Errorf("%d %s %s", code, out, errs)
 	}
 }

@@ -46,6 +46,14 @@ const (
 	OptionStop = "stop"
 )
 
+// A Said is the payload of a choice whose button, OptionGoOn, sends a text to the agent in its
+// user's name.
+type Said struct {
+	Text  string `json:"said"`
+	Key   string `json:"key"`   // of the reply that has the button
+	Shown string `json:"shown"` // the Markdown of that reply, which stays without the button
+}
+
 // States of an ask.
 const (
 	Open    = "open"

@@ -205,7 +205,7 @@ func (r *run) result(state string, fault *llm.Fault, text string, terminal core.
 		end.Follow = r.o.o.Follower.Follow(&r.t.Session, r.t.Rows[0].Address, r.t.User, r.t.Trust)
 	}
 	spent, words := r.bill.Open(), r.o.o.Sessions.Words(context.Background(), r.conv) // bounded, and the run's own context may have ended
-	memory, of, read := r.memory, attach.Turn{User: r.t.User, Session: r.t.Session.ID, Run: r.t.Run}, r.files.Read
+	memory, of, read, unheard := r.memory, attach.Turn{User: r.t.User, Session: r.t.Session.ID, Run: r.t.Run}, r.files.Read, r.files.Unheard
 	write := func(ctx context.Context, tx *store.Tx) error {
 		if err := memory.write(ctx, tx, state, r.name, text); err != nil {
 			return err
@@ -219,6 +219,11 @@ func (r *run) result(state string, fault *llm.Fault, text string, terminal core.
 		}
 		for i := range r.t.Rows {
 			if err := r.o.o.Files.Record(ctx, tx, of, r.t.Rows[i].Files, read); err != nil {
+				return err
+			}
+		}
+		for _, u := range unheard {
+			if err := r.o.o.Later(ctx, tx, of.User, u.In, u.File); err != nil {
 				return err
 			}
 		}

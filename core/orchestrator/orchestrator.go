@@ -61,6 +61,9 @@ type Options struct {
 	Spend func(ctx context.Context, rows []usage.Row) error
 	// Incoming reads what comes with messages; its clock and log are the run's.
 	Incoming incoming.Sources
+	// Later has a voice message of a user transcribed later, in the transaction that ends the
+	// run that could not; nil: it is not.
+	Later func(ctx context.Context, tx *store.Tx, user int64, in *core.Inbound, f core.File) error
 	// Files keeps whose files are that came with messages, and what was read of them;
 	// nil: without previews.
 	Files *attach.Ledger

@@ -196,6 +196,7 @@ var examples = map[string][]any{
 	"Until":      {"31 December 23:59", ""},
 	"User":       {int64(1234567)},
 	"Waiting":    {99},
+	"Waits":      {true, false},
 	"What":       {strings.Repeat("c", 1200)},
 	"Who":        {strings.Repeat("n", 2*core.MaxName)},
 	"Whose":      {"user", "bot", "all"},

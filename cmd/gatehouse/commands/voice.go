@@ -9,7 +9,7 @@ import (
 
 // Voice has the commands about recordings.
 type Voice struct {
-	Retry VoiceRetry `cmd:"" help:"Transcribe the recordings in journals that have no text yet."`
+	Retry VoiceRetry `cmd:"" help:"Transcribe the recordings in journals and chats that have no text yet."`
 }
 
 // A VoiceRetry transcribes recordings that wait.
@@ -18,7 +18,7 @@ type VoiceRetry struct {
 }
 
 func (c *VoiceRetry) Help() string {
-	return "A recording in a journal whose transcription failed, or that came while none was set up, waits for its text. The gateway tries again by itself, after 5 minutes at first and then less often, for 90 days. This command tries at once, for example after the transcription was repaired."
+	return "A recording in a journal whose transcription failed, or that came while none was set up, waits for its text, as does a voice message in a chat whose transcription failed. The gateway tries again automatically, after 5 minutes at first and then less often, for 90 days in journals and 7 in chats. This command tries at once, for example after the transcription was repaired."
 }
 
 func (c *VoiceRetry) Run(p *console.Process) error {

@@ -78,7 +78,8 @@ func (b *Buttons) Offer(r command.Request, text string, o Offer) (command.Outcom
 	return out, nil
 }
 
-// choice handles a button of an offer, or of the choice after an interrupted run.
+// choice handles a button of an offer, of the choice after an interrupted run, or of a text
+// that its sender may have answered.
 func (b *Buttons) choice(ctx context.Context, r command.Request, a ask.Ask, option string) (command.Outcome, error) {
 	if r.User == 0 || r.User != a.User {
 		return command.Outcome{}, texts.Error(core.Denied, "asked_another")
@@ -87,7 +88,16 @@ func (b *Buttons) choice(ctx context.Context, r command.Request, a ask.Ask, opti
 	if json.Unmarshal([]byte(a.Payload), &o) == nil && o.Command != "" {
 		return b.take(ctx, r, a, o, option)
 	}
-	return b.goOn(ctx, r, a, option)
+	var said ask.Said
+	if json.Unmarshal([]byte(a.Payload), &said) == nil && said.Text != "" {
+		if !b.o.Clock.Now().Before(a.ExpiresAt) {
+			return command.Outcome{}, texts.Error(core.Conflict, "settled")
+		}
+		out, err := b.goOn(ctx, r, a, option, said.Text)
+		out.Text, out.Edit = texts.Text("voice_pressed_answer"), &command.Edit{Key: said.Key, Text: said.Shown}
+		return out, err
+	}
+	return b.goOn(ctx, r, a, option, texts.Text("said_go_on"))
 }
 
 // take stores the command of a button in the inbox, where it waits for what is
@@ -115,8 +125,8 @@ func (b *Buttons) take(ctx context.Context, r command.Request, a ask.Ask, o Offe
 }
 
 // goOn continues a run that a restart has interrupted, or leaves it. Continuing
-// is a message in the sender's name.
-func (b *Buttons) goOn(ctx context.Context, r command.Request, a ask.Ask, option string) (command.Outcome, error) {
+// is a message with this text in the sender's name.
+func (b *Buttons) goOn(ctx context.Context, r command.Request, a ask.Ask, option, text string) (command.Outcome, error) {
 	if a.State != ask.Open {
 		return command.Outcome{}, texts.Error(core.Conflict, "settled")
 	}
@@ -132,6 +142,6 @@ func (b *Buttons) goOn(ctx context.Context, r command.Request, a ask.Ask, option
 	}
 	out.Text = texts.Text("choice_pressed_go_on")
 	row := core.Inbound{UpdateID: "choice:" + a.ID, Address: r.In.Address, Kind: core.KindMessage, MessageID: r.In.MessageID,
-		From: r.In.From, At: r.In.At, Text: texts.Text("said_go_on"), Addressed: true}
+		From: r.In.From, At: r.In.At, Text: text, Addressed: true, PlaceName: r.In.PlaceName, Topic: r.In.Topic}
 	return out, b.o.Inbox.Put(ctx, []core.Inbound{row}, nil)
 }

@@ -83,42 +83,62 @@ func (r *Reader) heardFile(ctx context.Context, name string, f core.File) (block
 	if r.Hear == nil || !strings.HasPrefix(f.Path, attachments) || !fs.ValidPath(f.Path) {
 		return core.Block{}, false
 	}
-	text, why := r.transcribed(ctx, f)
-	if why != "" {
-		return r.unread(texts.Text("audio_not_understood", texts.With{"Name": name, "Why": why, "Path": f.Path})), true
+	text, fault := r.transcribed(ctx, f)
+	if fault != "" {
+		return r.unread(texts.Text("audio_not_understood", texts.With{"Name": name, "Why": whyOf(fault, false), "Path": f.Path})), true
 	}
 	r.read(f.Path, text, 0, len(text) > maxTextFile)
 	return core.Block{Type: "text", Text: textFile(name+" (the transcription of the audio file)", text)}, true
 }
 
+// An Unheard is a voice message without a text, and what it came with.
+type Unheard struct {
+	In   *core.Inbound
+	File core.File
+}
+
 // heardVoice returns the transcription of a voice message, as the user's own text. ok is
-// false if nothing is transcribed; a failure is reported like a file that is not read.
-func (r *Reader) heardVoice(ctx context.Context, f core.File) (said core.Block, ok bool) {
+// false if nothing is transcribed; a failure is reported like a file that is not read, and
+// whether the text comes later.
+func (r *Reader) heardVoice(ctx context.Context, in *core.Inbound, f core.File) (said core.Block, ok bool) {
 	if r.Hear == nil {
 		return core.Block{}, false
 	}
-	text, why := r.transcribed(ctx, f)
-	if why != "" {
-		return r.unread(texts.Text("voice_not_understood", texts.With{"Why": why, "Path": f.Path})), true
+	text, fault := r.transcribed(ctx, f)
+	if fault == "" {
+		r.read(f.Path, text, 0, false)
+		return core.Block{Type: "text", Text: text}, true
 	}
-	r.read(f.Path, text, 0, false)
-	return core.Block{Type: "text", Text: text}, true
+	if r.Waits && (&voice.Fault{Code: fault}).Passes() {
+		r.Unheard = append(r.Unheard, Unheard{in, f})
+		return r.unread(texts.Text("voice_waits", texts.With{"Why": whyOf(fault, true), "Path": f.Path})), true
+	}
+	return r.unread(texts.Text("voice_not_understood", texts.With{"Why": whyOf(fault, false), "Path": f.Path})), true
 }
 
-// transcribed returns the text of a recording, or why there is no text.
-func (r *Reader) transcribed(ctx context.Context, f core.File) (text, why string) {
+// silent is the code of a recording without speech.
+const silent = "silent"
+
+// transcribed returns the text of a recording, or the code of why there is none.
+func (r *Reader) transcribed(ctx context.Context, f core.File) (text, fault string) {
 	text, err := r.Hear(ctx, r.User, f, r.Heard)
 	if text = strings.TrimSpace(text); err == nil && text != "" {
 		return text, ""
 	}
 	if err == nil {
-		return "", texts.Text("voice_silent")
+		return "", silent
 	}
 	r.Log.Warn("a recording could not be transcribed", "run", r.Run, "err", err)
-	code := voice.FaultEngine
-	var fault *voice.Fault
-	if errors.As(err, &fault) {
-		code = fault.Code
+	if of, ok := errors.AsType[*voice.Fault](err); ok {
+		return "", of.Code
 	}
-	return "", texts.Text("voice_service", texts.With{"Code": code})
+	return "", voice.FaultEngine
+}
+
+// whyOf returns a code as text. waits: the recording is transcribed later.
+func whyOf(fault string, waits bool) string {
+	if fault == silent {
+		return texts.Text("voice_silent")
+	}
+	return texts.Text("voice_service", texts.With{"Code": fault, "Waits": waits})
 }

@@ -61,6 +61,10 @@ type Reader struct {
 	User int64
 	// Heard is called with the text of a recording so far, while it is transcribed; may be nil.
 	Heard func(text string)
+	// Waits: voice messages that may be transcribed later are, by who reads Unheard.
+	Waits bool
+	// Unheard are those; at most maxFiles.
+	Unheard []Unheard
 	// Notices are on files that the model does not see; at most one for each.
 	Notices []core.Warning
 	// Read is what was found in the files whose text was read, by path; at most maxFiles.
@@ -84,7 +88,7 @@ func (r *Reader) Blocks(ctx context.Context, row *core.Inbound, model *llm.About
 			break
 		}
 		r.files++
-		out = append(out, r.file(ctx, f))
+		out = append(out, r.file(ctx, row, f))
 	}
 	if row.Turn != nil && len(row.Turn.Media) > 0 {
 		out = append(out, core.Block{Type: "media", Media: row.Turn.Media})
@@ -108,7 +112,7 @@ func (r *Reader) unread(text string) core.Block {
 	return core.Block{Type: "text", Text: "[" + text + "]"}
 }
 
-func (r *Reader) file(ctx context.Context, f core.File) core.Block {
+func (r *Reader) file(ctx context.Context, row *core.Inbound, f core.File) core.Block {
 	name := core.CutRunes(core.CleanName(f.Name), 200)
 	if name == "" {
 		name = texts.Text("a_file")
@@ -117,7 +121,7 @@ func (r *Reader) file(ctx context.Context, f core.File) core.Block {
 		return r.unread(texts.Text("file_not_taken", texts.With{"Name": name, "Why": core.CutRunes(clean(f.Refused), 400)}))
 	}
 	if f.Voice {
-		if said, ok := r.heardVoice(ctx, f); ok {
+		if said, ok := r.heardVoice(ctx, row, f); ok {
 			return said
 		}
 	}

@@ -120,6 +120,7 @@ var sums = map[string]string{
 	"1180_reports.sql":            "bc1e09db4cb7a2769de3c3be5e85a2adebd58fb1620fc698a844262e9924a06c",
 	"1181_recovery_prompts.sql":   "02d562fbabbd0643c80c6784220cc1897294ede7b15649e4c57c7e5c3f9b1fcd",
 	"1190_attachment_texts.sql":   "affbcdaa12e3e28cc3a84c062f5bb0c3afecd942daec2181df01ac957b6a93f7",
+	"1200_voice_chats.sql":        "822681cdcf1614485c499b415e7b42d60d7365a0a1ff6123750651a4710eda8b",
 	"1135_voice_pending.sql":      "b62d7dfab938a3bb70f10c73ed3257bb1d4c243fa51460b484af5a44b75d8ab7",
 	"1165_corrections.sql":        "e5f36b4b47e1cb93e1fd5a3a75aa681378993cce205188a74bda4121d4344407",
 }

@@ -1,5 +1,6 @@
-// Package pending transcribes recordings of journals later, after the transcription
-// failed or was not set up.
+// Package pending transcribes recordings later, after the transcription failed or was not
+// set up: those of journals, whose text is added to their entry, and voice messages, whose
+// text is sent to their chat.
 package pending
 
 import (
@@ -41,6 +42,7 @@ type Options struct {
 	Clock   core.Clock
 	Log     *slog.Logger
 	Journal Journal
+	Chats   Chats
 	// Hear transcribes a recording in the vault; nil: nothing is transcribed, and
 	// recordings wait until it is.
 	Hear func(ctx context.Context, user int64, f core.File, show func(string)) (string, error)
@@ -72,7 +74,7 @@ func (s *Store) Add(ctx context.Context, tx *store.Tx, user int64, entry string,
 // A Report is what a pass did.
 type Report struct {
 	Transcribed int `json:"transcribed"`
-	Dropped     int `json:"dropped"` // their entry or recording is gone or damaged, the entry has not the recording any more, or it has no speech
+	Dropped     int `json:"dropped"` // their entry or recording is gone or damaged, the entry has not the recording any more, it has no speech, or its sender has no access any more
 	Waiting     int `json:"waiting"` // after the pass
 }
 
@@ -80,12 +82,15 @@ func (r *Report) String() string {
 	return fmt.Sprintf("%d transcribed, %d dropped, %d waiting", r.Transcribed, r.Dropped, r.Waiting)
 }
 
+const selectRows = `SELECT id, user_id, entry, path, tries, bot, chat, thread, place, message, platform, sender FROM voice_pending WHERE `
+
 type row struct {
 	ID    int64  `db:"id"`
 	User  int64  `db:"user_id"`
 	Entry string `db:"entry"`
 	Path  string `db:"path"`
 	Tries int    `db:"tries"`
+	origin
 }
 
 // Retry transcribes all recordings that wait, also those that failed recently. It
@@ -133,11 +138,15 @@ func (s *Store) Pass(ctx context.Context) (r Report, err error) {
 // prune gives up recordings that have waited for long.
 func (s *Store) prune(ctx context.Context) (n int, err error) {
 	err = s.o.DB.Tx(ctx, func(tx *store.Tx) error {
-		gone, err := tx.Exec(ctx, `DELETE FROM voice_pending WHERE created < $1`, core.Stamp(s.o.Clock.Now().Add(-keep)))
+		gone, err := tx.Exec(ctx, `DELETE FROM voice_pending WHERE created < $1 AND bot = ''`, core.Stamp(s.o.Clock.Now().Add(-keep)))
 		n = int(gone)
 		return err
 	})
-	return n, err
+	if err != nil {
+		return n, err
+	}
+	given, err := s.giveUp(ctx)
+	return n + given, err
 }
 
 // pass transcribes some recordings and returns how many there were and the last one's id.
@@ -149,12 +158,16 @@ func (s *Store) pass(ctx context.Context, where string, from any, r *Report) (n 
 		return 0, 0, context.Cause(ctx)
 	}
 	var rows []row
-	if err := s.o.DB.Select(ctx, &rows, `SELECT id, user_id, entry, path, tries FROM voice_pending WHERE `+where, from, perPass); err != nil {
+	if err := s.o.DB.Select(ctx, &rows, selectRows+where, from, perPass); err != nil {
 		return 0, 0, err
 	}
 	for _, w := range rows {
 		last = w.ID
-		done, err := s.one(ctx, w)
+		transcribe := s.one
+		if w.Bot != "" {
+			transcribe = s.message
+		}
+		done, err := transcribe(ctx, w)
 		if err != nil {
 			err = errors.Join(err, s.later(context.WithoutCancel(ctx), w))
 		}
@@ -195,7 +208,7 @@ func (s *Store) later(ctx context.Context, w row) error {
 // by is the editor of the entry in the audit log.
 var by = core.Actor{Via: "upkeep"}
 
-// one transcribes a recording; false if it is dropped. An error is about the engine.
+// one transcribes a recording of a journal; false if it is dropped. An error is about the engine.
 func (s *Store) one(ctx context.Context, w row) (done bool, err error) {
 	name, err := journal.FileOf(w.User, w.Path)
 	if err != nil {
@@ -268,7 +281,7 @@ func hasWords(all, text string) bool {
 
 // Gauge returns the metric of the recordings that wait.
 func (s *Store) Gauge() prometheus.Collector {
-	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "gatehouse_voice_pending", Help: "Recordings in journals that wait for their text."}, func() float64 {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "gatehouse_voice_pending", Help: "Recordings in journals and chats that wait for their text."}, func() float64 {
 		var n int64
 		_ = s.o.DB.Get(context.Background(), &n, `SELECT count(*) FROM voice_pending`)
 		return float64(n)
@@ -295,7 +308,7 @@ func (s *Store) Merge(ctx context.Context, tx *store.Tx, from, to int64) error {
 
 // Exports returns the statements of an export.
 func (s *Store) Exports() []store.Export {
-	return []store.Export{{Name: "voice_pending", Query: `SELECT entry, path, tries, due, created FROM voice_pending WHERE user_id = $1 ORDER BY id LIMIT $2`}}
+	return []store.Export{{Name: "voice_pending", Query: `SELECT entry, bot, chat, path, tries, due, created FROM voice_pending WHERE user_id = $1 ORDER BY id LIMIT $2`}}
 }
 
 // Chores returns the housekeeping.

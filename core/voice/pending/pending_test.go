@@ -33,6 +33,7 @@ type fixture struct {
 	clock   *coretest.Clock
 	hear    func(path string) (string, error)
 	asked   int
+	chat
 }
 
 func open(t *testing.T) *fixture {
@@ -48,7 +49,8 @@ func open(t *testing.T) *fixture {
 	ids := paraid.New(f.db, v, log)
 	t.Cleanup(func() { _ = ids.Close() })
 	f.journal = journal.New(journal.Options{DB: f.db, Vault: v, IDs: ids, Rows: ids, Clock: f.clock, Log: log})
-	f.Store = New(Options{DB: f.db, Clock: f.clock, Log: log, Journal: f.journal, Hear: func(_ context.Context, _ int64, file core.File, _ func(string)) (string, error) {
+	f.may = true
+	f.Store = New(Options{DB: f.db, Clock: f.clock, Log: log, Journal: f.journal, Chats: f.chats(), Hear: func(_ context.Context, _ int64, file core.File, _ func(string)) (string, error) {
 		f.asked++
 		return f.hear(file.Path)
 	}})

@@ -1,0 +1,192 @@
+package pending
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/ask"
+	"gatehouse/core/store"
+	"gatehouse/core/voice"
+)
+
+// A chat records what is sent to it.
+type chat struct {
+	may     bool
+	full    bool // no further choice can be opened
+	posted  []core.Reply
+	choices []ask.Ask
+}
+
+func (c *chat) chats() Chats {
+	return Chats{
+		May: func(_ context.Context, _ *store.Tx, to core.Address, from core.Peer) (bool, error) {
+			return c.may && to.Bot == "bot" && from.ID == "ada", nil
+		},
+		Render: func(_ core.Address, markdown string) []core.Part { return []core.Part{{Text: markdown}} },
+		Post: func(_ context.Context, _ *store.Tx, r core.Reply) error {
+			for _, was := range c.posted {
+				if was.Key == r.Key {
+					return core.Errorf(core.Conflict, "the key was used")
+				}
+			}
+			c.posted = append(c.posted, r)
+			return nil
+		},
+		Choose: func(_ context.Context, _ *store.Tx, a ask.Ask) error {
+			if c.full {
+				return core.Errorf(core.Busy, "too many")
+			}
+			c.choices = append(c.choices, a)
+			return nil
+		},
+	}
+}
+
+// note adds a voice message that waits.
+func (f *fixture) note(name string) {
+	f.t.Helper()
+	in := &core.Inbound{Address: core.Address{Bot: "bot", Chat: "c1/5", Thread: "5", Place: "c1"}, From: core.Peer{Platform: "telegram", ID: "ada"}, MessageID: "77"}
+	for range 2 { // a run that is ended twice
+		if err := f.db.Tx(f.t.Context(), func(tx *store.Tx) error {
+			return f.AddMessage(f.t.Context(), tx, 7, in, core.File{Path: "Chat/assets/" + name, Voice: true})
+		}); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+}
+
+func (f *fixture) waiting() (n int) {
+	f.t.Helper()
+	if err := f.db.Get(f.t.Context(), &n, `SELECT count(*) FROM voice_pending`); err != nil {
+		f.t.Fatal(err)
+	}
+	return n
+}
+
+func TestTheTextOfAVoiceMessageIsSentToItsChatWhenTheEngineWorksAgain(t *testing.T) {
+	f := open(t)
+	f.note("a.ogg")
+	f.hear = func(string) (string, error) {
+		return "", &voice.Fault{Code: voice.FaultEngine, Err: errors.New("the engine is down")}
+	}
+	if _, err := f.Retry(t.Context(), func(string) {}); err == nil || len(f.posted) != 0 || f.waiting() != 1 {
+		t.Fatalf("%v, posted %+v, %d waiting", err, f.posted, f.waiting())
+	}
+	f.hear = func(path string) (string, error) { return "Where is the\nshed? *" + path + "*", nil }
+	f.clock.Advance(2 * firstPause)
+	if r, err := f.Pass(t.Context()); err != nil || r.Transcribed != 1 || f.waiting() != 0 {
+		t.Fatalf("%+v, %v, %d waiting", r, err, f.waiting())
+	}
+	if len(f.posted) != 1 || len(f.choices) != 1 {
+		t.Fatalf("posted %+v, choices %+v", f.posted, f.choices)
+	}
+	reply, choice := f.posted[0], f.choices[0]
+	if reply.Address != (core.Address{Bot: "bot", Chat: "c1/5", Thread: "5", Place: "c1"}) || reply.Parts[0].ReplyTo != "77" || !strings.Contains(reply.Parts[0].Text, `> Where is the shed? \*Chat/assets/a.ogg\*`) {
+		t.Errorf("sent %+v", reply)
+	}
+	var said ask.Said
+	if err := json.Unmarshal([]byte(choice.Payload), &said); err != nil || said.Text != "Where is the\nshed? *Chat/assets/a.ogg*" || choice.User != 7 || choice.Chat != "c1/5" {
+		t.Errorf("%+v, %v", choice, err)
+	}
+	if b := reply.Parts[0].Buttons; len(b) != 1 || b[0][0].Data != choice.Data(ask.OptionGoOn) {
+		t.Errorf("buttons %+v", b)
+	}
+}
+
+func TestALongTextOfAVoiceMessageIsShownInPart(t *testing.T) {
+	f := open(t)
+	f.full = true
+	f.note("a.ogg")
+	f.hear = func(string) (string, error) { return strings.Repeat("shed ", 1000), nil }
+	if r := f.retry(); r.Transcribed != 1 || len(f.posted) != 1 || len(f.posted[0].Parts[0].Text) > maxShown+100 || len(f.posted[0].Parts[0].Buttons) != 0 {
+		t.Errorf("%+v, %+v", r, f.posted)
+	}
+}
+
+func TestTheSenderOfAVoiceMessageIsNotifiedWhyItHasNoText(t *testing.T) {
+	f := open(t)
+	f.note("silent.ogg")
+	f.note("damaged.ogg")
+	f.hear = func(path string) (string, error) {
+		if strings.HasSuffix(path, "silent.ogg") {
+			return " ", nil
+		}
+		return "", &voice.Fault{Code: voice.FaultDamaged, Err: errors.New("damaged")}
+	}
+	if r := f.retry(); r != (Report{Dropped: 2}) || f.waiting() != 0 || len(f.posted) != 2 || len(f.choices) != 0 {
+		t.Fatalf("%+v, posted %+v", r, f.posted)
+	}
+	for i, why := range []string{"it contains no speech", "the recording is damaged"} {
+		if text := f.posted[i].Parts[0].Text; !strings.Contains(text, why) {
+			t.Errorf("%q, want %q", text, why)
+		}
+	}
+}
+
+func TestAVoiceMessageIsGivenUpAfterSevenDaysAndItsSenderNotified(t *testing.T) {
+	f := open(t)
+	f.note("a.ogg")
+	f.clock.Advance(keepInChat - time.Hour)
+	prune := func(want int) {
+		t.Helper()
+		if n, err := f.Chores()[0].Run(t.Context()); n != want || err != nil {
+			t.Errorf("%d given up, want %d: %v", n, want, err)
+		}
+	}
+	prune(0)
+	f.clock.Advance(2 * time.Hour)
+	prune(1)
+	prune(0)
+	if len(f.posted) != 1 || !strings.Contains(f.posted[0].Parts[0].Text, "the transcription failed for 7 days") || f.waiting() != 0 {
+		t.Errorf("%+v", f.posted)
+	}
+}
+
+// Who has no access any more gets no text, and whose data is forgotten neither, also where
+// that happens while it is transcribed.
+func TestTheTextOfAVoiceMessageIsNotSentToWhoHasNoAccessOrIsForgotten(t *testing.T) {
+	f := open(t)
+	f.may = false
+	f.note("a.ogg")
+	if r := f.retry(); r != (Report{Dropped: 1}) || f.asked != 0 {
+		t.Errorf("%+v, asked %d times", r, f.asked)
+	}
+	f.may = true
+	for name, during := range map[string]func(tx *store.Tx) error{
+		"no access": func(*store.Tx) error { f.may = false; return nil },
+		"forgotten": func(tx *store.Tx) error {
+			f.may = true
+			return f.Forget(t.Context(), tx, &core.Removal{Person: core.Person{User: 7}, Last: true})
+		},
+	} {
+		f.may = true
+		f.note(name)
+		f.hear = func(string) (string, error) { return "We had tea.", f.db.Tx(t.Context(), during) }
+		f.retry()
+		if len(f.posted) != 0 || f.waiting() != 0 {
+			t.Errorf("%s: posted %+v, %d waiting", name, f.posted, f.waiting())
+		}
+	}
+}
+
+func TestAVoiceMessageFollowsItsChatAndItsUser(t *testing.T) {
+	f := open(t)
+	f.note("a.ogg")
+	if err := f.db.Tx(t.Context(), func(tx *store.Tx) error {
+		return errors.Join(f.Move(t.Context(), tx, "other", "c1", "c9"), f.Move(t.Context(), tx, "bot", "c1", "c2"), f.Merge(t.Context(), tx, 7, 8))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		User  int64  `db:"user_id"`
+		Place string `db:"place"`
+	}
+	if err := f.db.Get(t.Context(), &got, `SELECT user_id, place FROM voice_pending`); err != nil || got.User != 8 || got.Place != "c2" {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
