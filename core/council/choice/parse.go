@@ -1,21 +1,21 @@
 package choice
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"gatehouse/core/llm/strict"
 )
 
 // Bounds of what members and reviewers return.
 const (
-	MaxReply      = 64 << 10 // bytes of a reply that is read
-	MaxPoints     = 10       // points of a judge, issues of a reviewer
-	MaxPoint      = 500      // bytes of each
-	MaxCorrection = 8 << 10  // bytes
+	MaxReply      = strict.MaxReply
+	MaxPoints     = 10      // points of a judge, issues of a reviewer
+	MaxPoint      = 500     // bytes of each
+	MaxCorrection = 8 << 10 // bytes
 )
 
 // Schemas of the replies, as JSON Schema.
@@ -35,7 +35,7 @@ func ParseRatings(reply string, n int) (map[string]float64, error) {
 			Score  *float64 `json:"score"`
 		} `json:"ratings"`
 	}
-	if err := strict(reply, &r); err != nil {
+	if err := strict.Decode(reply, &r); err != nil {
 		return nil, err
 	}
 	if r.Ratings == nil {
@@ -79,7 +79,7 @@ type Verdict struct {
 // ParseVerdict reads a judge's reply.
 func ParseVerdict(reply string) (Verdict, error) {
 	var v Verdict
-	if err := strict(reply, &v); err != nil {
+	if err := strict.Decode(reply, &v); err != nil {
 		return Verdict{}, err
 	}
 	switch v.Verdict {
@@ -109,7 +109,7 @@ type Review struct {
 // ParseReview reads a reviewer's reply.
 func ParseReview(reply string) (Review, error) {
 	var r Review
-	if err := strict(reply, &r); err != nil {
+	if err := strict.Decode(reply, &r); err != nil {
 		return Review{}, err
 	}
 	switch r.Verdict {
@@ -120,6 +120,43 @@ func ParseReview(reply string) (Review, error) {
 	r.Issues = bounded(r.Issues)
 	r.Correction = cut(r.Correction, MaxCorrection)
 	return r, nil
+}
+
+// Verdicts on whether an answer follows a wish.
+const (
+	WishFollowed = "followed"
+	WishBroken   = "not_followed"
+	WishNoMatter = "does_not_apply"
+)
+
+// ParseWishes reads the reply about n wishes: a verdict for each number from 1, none
+// missing, none twice. The result has them in the order of the numbers.
+func ParseWishes(reply string, n int) ([]string, error) {
+	var r struct {
+		Wishes []struct {
+			Wish    int    `json:"wish"`
+			Verdict string `json:"verdict"`
+		} `json:"wishes"`
+	}
+	if err := strict.Decode(reply, &r); err != nil {
+		return nil, err
+	}
+	if len(r.Wishes) != n {
+		return nil, fmt.Errorf("wishes: %d of %d have a verdict", len(r.Wishes), n)
+	}
+	out := make([]string, n)
+	for i, x := range r.Wishes {
+		if x.Wish < 1 || x.Wish > n || out[x.Wish-1] != "" {
+			return nil, fmt.Errorf("wishes[%d].wish: must be a number from 1 to %d, each once", i, n)
+		}
+		switch x.Verdict {
+		case WishFollowed, WishBroken, WishNoMatter:
+			out[x.Wish-1] = x.Verdict
+		default:
+			return nil, fmt.Errorf("wishes[%d].verdict: must be followed, not_followed or does_not_apply", i)
+		}
+	}
+	return out, nil
 }
 
 // Objects reports whether the majority of the reviews finds the answer incorrect.
@@ -168,7 +205,7 @@ func SplitReport(answer string) (text string, r Report, ok bool) {
 		Confidence *float64 `json:"confidence"`
 		Domain     string   `json:"domain"`
 	}
-	if err := strict(rest, &in); err != nil || in.Confidence == nil || !(*in.Confidence >= 0 && *in.Confidence <= 1) {
+	if err := strict.Decode(rest, &in); err != nil || in.Confidence == nil || !(*in.Confidence >= 0 && *in.Confidence <= 1) {
 		return text, Report{}, false
 	}
 	return text, Report{Confidence: *in.Confidence, Domain: topic(in.Domain)}, true
@@ -208,92 +245,6 @@ func topic(name string) string {
 }
 
 func inTopic(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '+' || r == '#' }
-
-// RepairInstruction asks once more for a reply that could not be read.
-func RepairInstruction(err error, schema string) string {
-	return "Your reply could not be read: " + err.Error() + ". Reply again with nothing but one JSON object of this schema:\n" + schema
-}
-
-// strict decodes a reply that is one JSON object, which may be in one code fence.
-// Fields that are unknown or given twice are errors.
-func strict(reply string, into any) error {
-	if len(reply) > MaxReply {
-		return fmt.Errorf("the reply has more than %d bytes", MaxReply)
-	}
-	if !utf8.ValidString(reply) {
-		return errors.New("the reply is not valid UTF-8")
-	}
-	reply = unfenced(strings.TrimSpace(reply))
-	if !strings.HasPrefix(reply, "{") {
-		return errors.New("the reply is not a JSON object")
-	}
-	if err := unique(json.NewDecoder(strings.NewReader(reply)), 0); err != nil {
-		return err
-	}
-	d := json.NewDecoder(strings.NewReader(reply))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return fmt.Errorf("the reply is not of this form: %w", err)
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return errors.New("the reply has text after the JSON object")
-	}
-	return nil
-}
-
-func unfenced(reply string) string {
-	rest, ok := strings.CutPrefix(reply, "```")
-	if !ok {
-		return reply
-	}
-	rest = strings.TrimPrefix(rest, "json")
-	if inner, ok := strings.CutSuffix(rest, "```"); ok {
-		return strings.TrimSpace(inner)
-	}
-	return reply
-}
-
-// maxDepth bounds how deep values of a reply are nested.
-const maxDepth = 6
-
-// unique refuses objects with a name twice, which decoders read differently.
-func unique(d *json.Decoder, depth int) error {
-	t, err := d.Token()
-	if err != nil {
-		return errors.New("the reply is not valid JSON")
-	}
-	open, ok := t.(json.Delim)
-	if !ok {
-		return nil
-	}
-	if depth >= maxDepth {
-		return errors.New("the reply is nested too deep")
-	}
-	names := map[string]bool{} // bounded by MaxReply
-	for d.More() {
-		if open == '{' {
-			t, err := d.Token()
-			name, ok := t.(string)
-			if err != nil || !ok {
-				return errors.New("the reply is not valid JSON")
-			}
-			if strings.ContainsFunc(name, func(r rune) bool { return r > unicode.MaxASCII }) {
-				return errors.New("a name has other characters than letters") // the decoder takes some for letters
-			}
-			if name = strings.ToLower(name); names[name] {
-				return fmt.Errorf("%s: given twice", cut(name, MaxDomainName))
-			}
-			names[name] = true
-		}
-		if err := unique(d, depth+1); err != nil {
-			return err
-		}
-	}
-	if _, err := d.Token(); err != nil {
-		return errors.New("the reply is not valid JSON")
-	}
-	return nil
-}
 
 // bounded returns the texts that are not empty, within the bounds.
 func bounded(texts []string) []string {

@@ -1,7 +1,6 @@
 package choice
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -137,9 +136,23 @@ func TestRepliesBeyondTheBoundsAreRefused(t *testing.T) {
 	}
 }
 
-func TestTheRepairNamesTheFaultAndTheSchema(t *testing.T) {
-	if s := RepairInstruction(errors.New("ratings: missing"), RatingsSchema); !strings.Contains(s, "ratings: missing") || !strings.Contains(s, RatingsSchema) {
-		t.Error(s)
+func TestARepliesVerdictsOnWishesAreOneForEachNumber(t *testing.T) {
+	got, err := ParseWishes("```json\n"+`{"wishes":[{"wish":2,"verdict":"not_followed"},{"wish":1,"verdict":"followed"},{"wish":3,"verdict":"does_not_apply"}]}`+"\n```", 3)
+	if err != nil || strings.Join(got, " ") != "followed not_followed does_not_apply" {
+		t.Errorf("%v, %v", got, err)
+	}
+	for _, bad := range []string{
+		``, `yes`, `{"wishes":[]}`, `{"wishes":[{"wish":1,"verdict":"followed"}]}`,
+		`{"wishes":[{"wish":1,"verdict":"followed"},{"wish":1,"verdict":"followed"}]}`,
+		`{"wishes":[{"wish":1,"verdict":"followed"},{"wish":3,"verdict":"followed"}]}`,
+		`{"wishes":[{"wish":1,"verdict":"followed"},{"wish":0,"verdict":"followed"}]}`,
+		`{"wishes":[{"wish":1,"verdict":"followed"},{"wish":2,"verdict":"yes"}]}`,
+		`{"wishes":[{"wish":1,"verdict":"followed"},{"wish":2,"verdict":"followed"}],"note":"x"}`,
+		`{"wishes":[{"wish":1,"verdict":"followed"},{"wish":2,"verdict":"followed"}]} all are followed`,
+	} {
+		if got, err := ParseWishes(bad, 2); err == nil {
+			t.Errorf("%s is read as %v", bad, got)
+		}
 	}
 }
 

@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/memory/allowance"
 	"gatehouse/core/store"
 )
 
@@ -130,15 +129,12 @@ func (s *Store) Write(ctx context.Context, session, model string) (Backup, error
 	return b, err
 }
 
-// spentKey is the key of the metadata with a day and the tokens that Cover used on it.
-const spentKey = "memory_budget"
-
 // Cover writes backups of conversations of the last 30 days in which at least five messages
 // are not covered, the newest first, by the models that answered there, as long as the
 // day's budget of tokens lasts. It returns how many it wrote.
 func (s *Store) Cover(ctx context.Context) (n int, err error) {
-	budget := s.o.Budget()
-	if budget <= 0 {
+	day := allowance.Day{DB: s.o.DB, Clock: s.o.Clock, Tokens: s.o.Budget}
+	if s.o.Budget() <= 0 {
 		return 0, nil
 	}
 	var stale []counter
@@ -150,12 +146,12 @@ func (s *Store) Cover(ctx context.Context) (n int, err error) {
 		return 0, fmt.Errorf("conversations without backup: %w", err)
 	}
 	for _, c := range stale {
-		spent, err := s.spent(ctx)
+		left, err := day.Left(ctx)
 		if err != nil {
 			return n, err
 		}
-		if spent >= budget {
-			s.o.Log.Info("the day's tokens for context backups are used", "tokens", spent, "setting", "MEMORY_BUDGET")
+		if left == 0 {
+			s.o.Log.Info("the day's tokens for context backups are used", "tokens", s.o.Budget(), "setting", "MEMORY_BUDGET")
 			return n, nil
 		}
 		_, took, err := s.once(ctx, c, Stale, true)
@@ -165,28 +161,9 @@ func (s *Store) Cover(ctx context.Context) (n int, err error) {
 		if err == nil {
 			n++
 		}
-		if err := s.spend(ctx, spent+took); err != nil {
+		if err := day.Spend(ctx, took); err != nil {
 			return n, err
 		}
 	}
 	return n, nil
 }
-
-func (s *Store) spent(ctx context.Context) (int64, error) {
-	text, err := s.o.DB.Load(ctx, spentKey)
-	if err != nil {
-		return 0, err
-	}
-	day, tokens, _ := strings.Cut(text, " ")
-	if day != s.today() {
-		return 0, nil
-	}
-	n, _ := strconv.ParseInt(tokens, 10, 64)
-	return n, nil
-}
-
-func (s *Store) spend(ctx context.Context, tokens int64) error {
-	return s.o.DB.Save(ctx, spentKey, s.today()+" "+strconv.FormatInt(tokens, 10))
-}
-
-func (s *Store) today() string { return s.o.Clock.Now().UTC().Format(time.DateOnly) }
