@@ -36,7 +36,7 @@ func (a *app) moreCommands(asks *chatask.Buttons) []chat.Command {
 		{Name: "reminders", About: texts.Text("about_reminders"), Private: true, Run: reminders.List},
 		{Name: "handoff", About: texts.Text("about_handoff"), Where: chat.DirectOnly, Elsewhere: texts.Text("sessions_in_group"), Private: true,
 			Run: (&chathandoff.Command{DB: a.db, Sessions: a.sessions, Markdown: a.handoff}).Run},
-		{Name: "project", About: texts.Text("about_project"), Args: texts.Text("args_name"), Where: chat.DirectOnly, Elsewhere: texts.Text("project_in_group"),
+		{Name: "project", About: texts.Text("about_project"), Args: texts.Text("args_name"), Where: chat.ManagedGroup,
 			Run: (&chatproject.Command{DB: a.db, Projects: a.projects, Chats: a.projects, Sessions: a.sessions, Asks: asks}).Run},
 		{Name: "agents", About: texts.Text("about_agents"), Args: texts.Text("args_agents"), Managers: true, Private: true, Run: chatdaily.New(dailyActs{a.schedule, a.queue}, asks).Run},
 	}, a.memoryCommands(asks)...)

@@ -44,8 +44,18 @@ type Command struct {
 
 const none = "off"
 
+// whose returns the user whose projects are meant: the sender, and in a group the operator,
+// who has the conversations of groups.
+func whose(r *command.Request) int64 {
+	if r.In.Group() {
+		return core.Operator
+	}
+	return r.User
+}
+
 // Run lists the sender's projects, or makes one the chat's active project. One that does
-// not exist is created. The present conversation joins it.
+// not exist is created. The present conversation joins it. In a group it shows the active
+// one alone, because its members would read the names of the others.
 func (c *Command) Run(ctx context.Context, r command.Request) (command.Outcome, error) {
 	if r.User == 0 {
 		return command.Outcome{}, texts.Error(core.Denied, "group_member")
@@ -60,7 +70,8 @@ func (c *Command) Run(ctx context.Context, r command.Request) (command.Outcome, 
 	if err != nil {
 		return command.Outcome{Text: texts.Text("project_name", texts.With{"Most": project.MaxName})}, nil
 	}
-	known, exists, err := c.Projects.Named(ctx, c.DB, r.User, name)
+	user := whose(&r)
+	known, exists, err := c.Projects.Named(ctx, c.DB, user, name)
 	if err != nil {
 		return command.Outcome{}, err
 	}
@@ -68,9 +79,9 @@ func (c *Command) Run(ctx context.Context, r command.Request) (command.Outcome, 
 		name = known.Name
 	}
 	return command.Outcome{Text: texts.Text("project_chosen", texts.With{"Name": texts.Escape(name), "New": !exists}), Write: func(ctx context.Context, tx *store.Tx) error {
-		p, exists, err := c.Projects.Named(ctx, tx, r.User, name)
+		p, exists, err := c.Projects.Named(ctx, tx, user, name)
 		if err == nil && !exists {
-			p, err = c.Projects.Create(ctx, tx, r.User, name)
+			p, err = c.Projects.Create(ctx, tx, user, name)
 		}
 		if err != nil {
 			return err
@@ -85,7 +96,7 @@ func (c *Command) choose(ctx context.Context, tx *store.Tx, r command.Request, i
 		return err
 	}
 	s, ok, err := c.Sessions.Current(ctx, tx, r.In.Address)
-	if err != nil || !ok || s.User != r.User {
+	if err != nil || !ok || s.User != whose(&r) {
 		return err
 	}
 	_, err = c.Sessions.Update(ctx, tx, s.ID, session.Change{Project: &id, Trust: r.Trust}, r.By())
@@ -93,6 +104,9 @@ func (c *Command) choose(ctx context.Context, tx *store.Tx, r command.Request, i
 }
 
 func (c *Command) list(ctx context.Context, r command.Request) (command.Outcome, error) {
+	if r.In.Group() {
+		return c.present(ctx, r)
+	}
 	list, err := c.Projects.List(ctx, c.DB, r.User)
 	if err != nil {
 		return command.Outcome{}, err
@@ -115,4 +129,17 @@ func (c *Command) list(ctx context.Context, r command.Request) (command.Outcome,
 		o.Add(texts.Text("button_project_off"), none)
 	}
 	return c.Asks.Offer(r, strings.TrimSpace(b.String()), o)
+}
+
+// present shows the active project of a group.
+func (c *Command) present(ctx context.Context, r command.Request) (command.Outcome, error) {
+	active, _, err := c.Chats.Active(ctx, c.DB, r.In.Address, whose(&r))
+	if err != nil {
+		return command.Outcome{}, err
+	}
+	o := ask.Offer{Command: "project"}
+	if active.ID != "" {
+		o.Add(texts.Text("button_project_off"), none)
+	}
+	return c.Asks.Offer(r, texts.Text("project_in_group", texts.With{"Name": texts.Escape(active.Name)}), o)
 }
