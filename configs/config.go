@@ -58,13 +58,13 @@ type Config struct {
 
 	DefaultAgent string `split_words:"true" example:"researcher" desc:"Agent (a file in .parachute/agents) for sessions that name none. Empty: the built-in agent."`
 	GuestModel   string `split_words:"true" example:"openai/gpt-4o-mini" desc:"The only model for sandboxed users. Empty: MODEL."`
-	TitleModel   string `split_words:"true" example:"openai/gpt-4o-mini" desc:"Model that writes titles of conversations, and the summaries of the owner's, after each answer; charged to their user. Empty: the first words."`
+	TitleModel   string `split_words:"true" example:"openai/gpt-4o-mini" desc:"Model that writes titles of conversations, and the summaries of the owner's, after each answer, reads messages for corrections, and judges whether answers of the council follow the memory; charged to their user. Empty: the first words."`
 
 	BudgetUserDay values.Budget `split_words:"true" example:"200k" desc:"Budget per user and day (UTC), in tokens (200k, 1.5m) or dollars ($2). Empty: no limit."`
 	BudgetBotDay  values.Budget `split_words:"true" example:"$5" desc:"Budget per bot and day."`
 	BudgetDay     values.Budget `split_words:"true" example:"$20" desc:"Budget of the whole gateway per day."`
 
-	MemoryBudget values.Budget `split_words:"true" default:"100k" example:"100k" desc:"Tokens per day for context backups of conversations that lack one, or off. Backups of long conversations are written in any case."`
+	MemoryBudget values.Budget `split_words:"true" default:"100k" example:"100k" desc:"Tokens per day for context backups of conversations that lack one and for reading messages for corrections with TITLE_MODEL, or off. Backups of long conversations are written in any case."`
 
 	BusyMode  string        `split_words:"true" default:"collect" choice:"collect,queue,interrupt" example:"queue" desc:"What to do with messages that arrive while a run is active: collect them into one turn, queue one turn each, or interrupt the run. /busy overrides it per chat."`
 	RateLimit values.Rate   `split_words:"true" default:"10/60s" example:"10/60s" desc:"Messages per user and bot in a time, or off."`

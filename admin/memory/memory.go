@@ -201,6 +201,8 @@ func (p *Pages) aside(ctx context.Context, who auth.Principal, b *body) error {
 var labels = map[string]string{
 	memory.EventCreated: "Remembered", memory.EventAccepted: "Confirmed", memory.EventEdited: "Edited", memory.EventPinned: "Pinned", memory.EventUnpinned: "Unpinned", memory.EventSuperseded: "Replaced",
 	memory.EventRestored: "Brought back", memory.EventDeleted: "Deleted", memory.EventUsed: "Used for an answer", memory.EventViolated: "Used; the answer did not follow it", memory.EventFollowed: "Used; the answer followed it",
+	memory.EventRead:      "Type set by a model",
+	memory.EventRewritten: "An answer that did not follow it was written again",
 }
 
 func (p *Pages) events(ctx context.Context, who auth.Principal, id string) (out []event, err error) {

@@ -8,7 +8,11 @@ import (
 	"gatehouse/connectors/chat"
 	chatask "gatehouse/connectors/chat/ask"
 	chatmemory "gatehouse/connectors/chat/memory"
+	"gatehouse/core"
+	"gatehouse/core/llm"
 	corememory "gatehouse/core/memory"
+	"gatehouse/core/memory/allowance"
+	"gatehouse/core/memory/extract"
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/session"
 	"gatehouse/core/texts"
@@ -19,7 +23,8 @@ import (
 type remembered struct {
 	corrections *corememory.Store
 	handoff     func(ctx context.Context, s session.Session, reader int64) (text string, err error)
-	recalls     bool // corrections are used in runs and shown in chats
+	extractor   *extract.Reader // reads messages after they were answered
+	recalls     bool            // corrections are used in runs and shown in chats
 }
 
 // remembers builds the memory of corrections, and returns it as runs use it.
@@ -31,6 +36,15 @@ func (a *app) remembers() orchestrator.Memory {
 	}
 	a.handoff = handoffs.Markdown
 	o := remembering.Options{Store: a.corrections, Off: !a.recalls, Log: a.log, Clock: a.clock, Open: a.asks.Open}
+	cards := remembering.Cards{Clock: a.clock, Open: a.asks.Open, Post: a.outbox.Post, Reach: a.pairing.People.Reach,
+		Render: func(to core.Address, markdown string) []core.Part { return a.hub.Render(to, markdown) }}
+	a.extractor = extract.New(extract.Options{DB: a.db, Clock: a.clock, Log: a.log, Memory: a.corrections, Usage: a.usage, Cost: a.spending.cost, Registry: a.reg,
+		Day: allowance.Day{DB: a.db, Clock: a.clock, Tokens: func() int64 { return a.cfg.MemoryBudget.Tokens }}, Ask: cards.Ask, Known: a.pairing.People.Remembered,
+		Models: func() (cheap, guest llm.Model) {
+			m := a.models.Now()
+			return m.Title, m.Guest
+		}})
+	o.Reader = a.extractor
 	if len(a.cfg.Council) > 0 {
 		o.Judged = a.council
 	}

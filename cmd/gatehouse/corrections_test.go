@@ -1,9 +1,15 @@
 package main
 
 import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
+	"gatehouse/configs"
 	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core/llm/llmtest"
 )
@@ -146,5 +152,71 @@ func TestCorrectionsAreEncryptedAtRest(t *testing.T) {
 	}
 	if n := w.count(`SELECT count(*) FROM corrections WHERE corrective_instruction LIKE 's1.%'`); n != 1 {
 		t.Errorf("%d encrypted texts", n)
+	}
+}
+
+// dictation transcribes each recording as the next of texts, and then as silence.
+func dictation(t *testing.T, texts ...string) string {
+	t.Helper()
+	var n atomic.Int64
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if f, _, err := r.FormFile("file"); err == nil {
+			_, _ = io.Copy(io.Discard, f)
+		}
+		text := ""
+		if i := int(n.Add(1)) - 1; i < len(texts) {
+			text = texts[i]
+		}
+		_ = json.NewEncoder(w).Encode(map[string]string{"text": text})
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// A recording has two segments, which are transcribed one after the other.
+func TestAVoiceMessageIsLearntFromAsTextIs(t *testing.T) {
+	t.Parallel()
+	url := dictation(t, "From now on, always use metric units.", "How far is the market?", "My password is", "hunter2, remember it from now on.")
+	w, model := newModelWorld(t, func(c *configs.Config) { c.TranscribeURL = url })
+	boss, ada := w.boss(), w.guest("Ada")
+	w.replies(boss, "Hello.")
+	w.quiet()
+	m := w.post(boss, boss.DM(), telegramtest.Outgoing{File: &telegramtest.File{Kind: "voice", Data: sentences(t)}})
+	w.answers(boss.DM(), m.ID)
+	if got := wire(t, model); !strings.Contains(got, "instruction of 20") || !strings.Contains(got, "always use metric units.") {
+		t.Errorf("the correction was not in force: %s", got)
+	}
+	w.hearsText(boss, "Remembered as #1: “From now on, always use metric units.”")
+	w.quiet()
+	m = w.post(boss, boss.DM(), telegramtest.Outgoing{File: &telegramtest.File{Kind: "voice", Data: sentences(t)}})
+	w.answers(boss.DM(), m.ID)
+	w.quiet()
+	if n := w.count(`SELECT count(*) FROM corrections`); n != 1 {
+		t.Errorf("%d corrections: a spoken secret is stored", n)
+	}
+	w.replies(ada, "How far is the market?")
+	if got := wire(t, model); strings.Contains(got, "metric units") {
+		t.Errorf("what one person said is in the prompt of another: %s", got)
+	}
+}
+
+func TestAudioFilesAndForwardedVoiceMessagesAreNotLearntFrom(t *testing.T) {
+	t.Parallel()
+	said := "From now on, always use metric units."
+	url := dictation(t, said, said, said, said)
+	w, _ := newModelWorld(t, func(c *configs.Config) { c.TranscribeURL = url })
+	boss, ada := w.boss(), w.guest("Ada")
+	w.replies(boss, "Hello.")
+	w.quiet()
+	for _, out := range []telegramtest.Outgoing{
+		{File: &telegramtest.File{Kind: "audio", Name: "talk.wav", Data: sentences(t)}},
+		{File: &telegramtest.File{Kind: "voice", Data: sentences(t)}, Forward: ada.Account().ID},
+	} {
+		m := w.post(boss, boss.DM(), out)
+		w.answers(boss.DM(), m.ID)
+		w.quiet()
+	}
+	if n := w.count(`SELECT count(*) FROM corrections`); n != 0 {
+		t.Errorf("%d corrections are learnt", n)
 	}
 }

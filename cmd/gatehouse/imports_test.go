@@ -69,7 +69,7 @@ cmd/gatehouse/memory: core
 cmd/gatehouse/models: configs configs/live configs/providers core core/agent core/claudecli core/llm core/llm/registry core/watch
 cmd/gatehouse/ownfiles: configs core/backup/directory core/sandbox
 cmd/gatehouse/phones: connectors/discord/discordtest connectors/telegram/telegramtest core
-cmd/gatehouse/remembering: connectors/chat/memory core core/ask core/council/ledger core/memory core/memory/backup core/memory/handoff core/orchestrator core/session core/store  # the memory in runs
+cmd/gatehouse/remembering: connectors/chat/memory core core/ask core/council/ledger core/memory core/memory/backup core/memory/check core/memory/extract core/memory/handoff core/orchestrator core/session core/store  # the memory in runs
 cmd/gatehouse/restore: admin/settings cmd/gatehouse/backups configs core core/backup core/backup/directory core/store core/vault
 cmd/gatehouse/scheduling: core core/agent core/orchestrator core/permission core/permission/guard core/schedule core/schedule/daily core/schedule/remind core/session core/store core/tool core/tool/daily core/tool/remind
 cmd/gatehouse/sealing: configs core core/attach core/council/ledger core/memory core/memory/handoff core/sealed core/sealed/columns core/store core/store/carry core/vault
@@ -146,12 +146,12 @@ core/claudecli/claudetest: core/vault  # where the CLI keeps transcripts
 core/command: core core/store
 core/contexts: core core/vault  # saved lists of folders and files
 core/coretest:
-core/council/choice:  # weights, ratings and routing, computed
+core/council/choice: core/llm/strict  # weights, ratings and routing, computed
 core/council/claims: core core/council/choice  # answers, compared by what they claim
 core/council/domains: core/council/choice  # what questions are about
 core/council/ledger: core core/council/choice core/council/domains core/sealed core/sealed/columns core/store  # what was asked, answered and found of it
 core/diff: core  # what changes in a text, for people
-core/council: core core/council/choice core/council/claims core/council/domains core/council/ledger core/llm core/orchestrator core/store core/texts  # several models answer a turn
+core/council: core core/council/choice core/council/claims core/council/domains core/council/ledger core/llm core/llm/strict core/orchestrator core/store core/texts  # several models answer a turn
 core/dispatch: core core/bus core/command core/orchestrator core/orchestrator/call core/queue core/queue/outbox core/runs core/store core/texts
 core/erasure: core core/beneath core/session core/store core/transcript/redact core/vault
 core/erasure/tasks: core core/erasure core/jobs core/store
@@ -185,12 +185,15 @@ core/llm/openai: core core/llm core/llm/provider core/texts
 core/llm/provider: core core/llm core/texts  # what the clients of the two wires share
 core/llm/quote: core core/llm core/texts  # gets its search as a function
 core/llm/registry: core core/llm core/llm/anthropic core/llm/health core/llm/openai core/llm/quote  # names → models
+core/llm/strict: core  # JSON that models were asked for
 core/llm/transcribe:
 core/llm/wiretest: core core/llm  # what the fakes of the two wires share, and their clients' tests
 core/memory: core core/memory/check core/memory/detect core/memory/score core/sealed core/sealed/columns core/store core/texts
-core/memory/backup: core core/llm core/memory/handoff core/sealed core/session core/store core/transcript core/usage  # notes that models write on conversations
+core/memory/allowance: core core/store  # tokens of a day
+core/memory/backup: core core/llm core/memory/allowance core/memory/handoff core/sealed core/session core/store core/transcript core/usage  # notes that models write on conversations
 core/memory/check: core core/memory/detect  # what a program can check of an answer
 core/memory/detect: core  # whether a message corrects an answer
+core/memory/extract: core core/llm core/llm/strict core/memory core/memory/allowance core/memory/detect core/store core/usage  # a model reads messages for corrections
 core/memory/handoff: core  # the form of notes on conversations
 core/memory/score: core/memory/detect  # what a correction is worth
 core/orchestrator: core core/agent core/ask core/attach core/llm core/memory/handoff core/orchestrator/bill core/orchestrator/call core/orchestrator/incoming core/orchestrator/metrics core/orchestrator/named core/orchestrator/watchdog core/permission core/runs core/session core/store core/texts core/tool core/transcript core/usage core/vault

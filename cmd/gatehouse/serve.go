@@ -190,6 +190,7 @@ func (a *app) Run(ctx context.Context, hangup <-chan os.Signal, ready func()) (e
 	heart.Go(func() { a.schedule.Run(work, a.queue) })
 	heart.Go(func() { a.reminders.Run(work) })
 	heart.Go(func() { a.handoffs.Run(work) })
+	heart.Go(func() { a.extractor.Run(work) })
 	a.log.Info("serving", "addr", a.cfg.Addr, "vault", a.vault.Path(), "runtime", a.runtime, "bots", strings.Join(a.bots.Names(), " "), "model", a.models.Default())
 	a.unasked().TellOfCrash(work, a.reports, a.bots.Working(), a.log)
 	ready()

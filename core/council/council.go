@@ -40,6 +40,7 @@ type Evidence interface {
 type Members struct {
 	Models []llm.Model   // 2 to 9; the first is asked where nothing is known
 	Judge  llm.Model     // nil: a member judges
+	Cheap  llm.Model     // judges whether answers follow what a user wants of them; nil: Judge does
 	Wait   time.Duration // for further answers after the second
 	Most   int64         // of one question, in millionths of a dollar; 0: no limit
 }
@@ -80,6 +81,9 @@ func (c *Council) Answer(ctx context.Context, s *orchestrator.Sitting) (orchestr
 		err = h.single(ctx)
 	default:
 		err = h.several(ctx)
+	}
+	if err == nil && ctx.Err() == nil {
+		err = h.follow(ctx)
 	}
 	if err != nil || ctx.Err() != nil {
 		return orchestrator.Verdict{Text: h.shown(), Model: h.primary}, err

@@ -34,6 +34,8 @@ type says struct {
 	again   llmtest.Reply                          // to the question with issues
 	verdict string                                 // as the judge
 	review  string                                 // as a reviewer
+	rewrite llmtest.Reply                          // where the answer does not follow a wish
+	follows func(answer string) string             // as a judge of wishes; "" hangs
 	rates   func(letters map[string]string) string // by letter: the rated text
 	replies llmtest.Reply                          // instead of a rating
 }
@@ -63,6 +65,7 @@ type bench struct {
 	members council.Members
 	council *council.Council
 	models  []string
+	wishes  []orchestrator.Wish
 
 	mu       sync.Mutex
 	events   []core.Event
@@ -111,6 +114,11 @@ func (m says) reply(r llmtest.Request) llmtest.Reply {
 		return llmtest.Say(m.verdict)
 	case "review":
 		return llmtest.Say(m.review)
+	case "wishes":
+		if reply := m.follows(text); reply != "" {
+			return llmtest.Say(reply)
+		}
+		return llmtest.Reply{HangHead: true}
 	case "ratings":
 		if m.rates == nil {
 			return m.replies
@@ -123,6 +131,9 @@ func (m says) reply(r llmtest.Request) llmtest.Reply {
 	}
 	if strings.HasPrefix(text, "Reviewers found") {
 		return m.again
+	}
+	if strings.HasPrefix(text, "Your answer does not follow") {
+		return m.rewrite
 	}
 	return m.answer
 }
@@ -176,9 +187,9 @@ func (b *bench) call(ctx context.Context, m llm.Model, req *llm.Request, text fu
 }
 
 func (b *bench) sitting(level, question string) *orchestrator.Sitting {
-	turn := &orchestrator.Turn{Run: "run-1", User: 7, Rows: []core.Inbound{{Text: question}}}
+	turn := &orchestrator.Turn{Run: "run-1", User: 7, Admin: true, Rows: []core.Inbound{{Text: question}}}
 	turn.Session.ID = "session-1"
-	return &orchestrator.Sitting{Turn: turn, Level: level, Prompt: &llm.Request{System: "Be brief.", MaxTokens: 1000, Messages: []llm.Message{{Role: "user", Blocks: []core.Block{{Type: "text", Text: question}}}}},
+	return &orchestrator.Sitting{Turn: turn, Wishes: b.wishes, Level: level, Prompt: &llm.Request{System: "Be brief.", MaxTokens: 1000, Messages: []llm.Message{{Role: "user", Blocks: []core.Block{{Type: "text", Text: question}}}}},
 		Cost: func(_ string, u core.Tokens) (int64, bool) { return u.Input + u.Output, true },
 		Loop: func(ctx context.Context, m llm.Model, l orchestrator.Loop) (orchestrator.Draft, error) {
 			b.mu.Lock()

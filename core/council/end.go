@@ -20,7 +20,7 @@ func (h *hearing) end() orchestrator.Verdict {
 	if h.winner == nil {
 		return h.failed()
 	}
-	v := orchestrator.Verdict{Model: h.winner.model, Stop: h.winner.stop, Council: h.said()}
+	v := orchestrator.Verdict{Model: h.winner.model, Stop: h.winner.stop, Council: h.said(), Followed: h.followed, Again: h.rewritten}
 	body := h.winner.text + h.noted(v.Council)
 	if h.level == choice.High || h.level == choice.Maximum {
 		for _, p := range pieces(body) {

@@ -14,6 +14,7 @@ import (
 	"gatehouse/core/council/choice"
 	"gatehouse/core/council/ledger"
 	"gatehouse/core/llm"
+	"gatehouse/core/llm/strict"
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/store"
 	"gatehouse/core/texts"
@@ -90,6 +91,9 @@ type hearing struct {
 	objected bool
 	note     ledger.Note
 	reviews  []*answer // runs of judge and reviewers
+
+	followed  map[string]bool // by the id of a wish, as far as it is known
+	rewritten []string        // wishes for which the answer was written again
 
 	mu       sync.Mutex     // of what follows
 	saved    map[place]bool // by this attempt
@@ -316,7 +320,7 @@ func ask[T any](ctx context.Context, h *hearing, stage string, m llm.Model, of [
 		a.state, a.why = isFailed, fmt.Sprintf("its reply could not be read: %v", bad)
 		if try+1 < tries {
 			again := *req
-			again.Messages = append(slices.Clip(req.Messages), said("assistant", cut(d.Text, maxShown)), said("user", choice.RepairInstruction(bad, string(req.Format.Schema))))
+			again.Messages = append(slices.Clip(req.Messages), said("assistant", cut(d.Text, maxShown)), said("user", strict.Repair(bad, string(req.Format.Schema))))
 			req = &again
 		}
 	}

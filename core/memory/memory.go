@@ -55,6 +55,7 @@ const (
 const (
 	ViaRules    = "rules"
 	ViaExplicit = "explicit"
+	ViaSemantic = "semantic" // by a model
 )
 
 // general is the domain of what is about none.
@@ -102,11 +103,19 @@ type Correction struct {
 
 // Checks returns what a program can check of answers.
 func (c *Correction) Checks() []check.Check {
-	switch c.Type {
-	case detect.Instruction, detect.Preference, detect.Failure:
+	if c.Wish() {
 		return check.Compile(c.Text)
 	}
 	return nil
+}
+
+// Wish reports whether c says how answers are to be.
+func (c *Correction) Wish() bool {
+	switch c.Type {
+	case detect.Instruction, detect.Preference, detect.Failure:
+		return true
+	}
+	return false
 }
 
 // everywhere reports whether c is about every answer, whatever it is about.
@@ -188,6 +197,9 @@ const (
 	EventUsed       = "used"
 	EventViolated   = "violated"
 	EventFollowed   = "followed"
+	EventRead       = "read" // a model read what the rules had found
+	// EventRewritten: an answer that did not follow it was written again before it was shown.
+	EventRewritten = "rewritten"
 )
 
 // An Event is what happened to a correction.

@@ -380,6 +380,55 @@ func TestEmphasisRisesWithViolationsAndFallsAfterTwoAnswersThatFollow(t *testing
 	}
 }
 
+func TestJudgedAnswersCountAsCheckedOnesDo(t *testing.T) {
+	r := open(t)
+	l := r.hear(ann, "From now on, always be kind.")
+	id := l.Correction.ID
+	use := func(followed map[string]bool, rewritten ...string) int {
+		t.Helper()
+		c, err := r.Get(t.Context(), ann, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.db.Tx(t.Context(), func(tx *store.Tx) error {
+			return r.Used(t.Context(), tx, []memory.Correction{c}, memory.Use{Run: "r", Answer: "x", Followed: followed, Rewritten: rewritten})
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return r.count(`SELECT emphasis FROM corrections WHERE correction_id = $1`, id)
+	}
+	broken, kept := map[string]bool{id: false}, map[string]bool{id: true}
+	var got []int
+	for _, f := range []map[string]bool{nil, broken, broken, broken, broken, kept, nil, kept, kept, broken} {
+		got = append(got, use(f))
+	}
+	if fmt.Sprint(got) != "[0 1 2 3 3 3 3 2 2 3]" {
+		t.Errorf("emphasis %v", got)
+	}
+	if got := r.recall(ann, "hello"); !strings.Contains(got, "not followed 3 times in a row") {
+		t.Error(got)
+	}
+	use(kept, id)
+	events, err := r.Events(t.Context(), ann, id)
+	if err != nil || events[0].Kind != memory.EventFollowed || events[1].Kind != memory.EventRewritten {
+		t.Errorf("%v %v", err, events)
+	}
+}
+
+// A verdict about another's correction changes nothing.
+func TestAVerdictOnACorrectionOfAnotherPersonChangesNothing(t *testing.T) {
+	r := open(t)
+	mine, theirs := r.hear(ann, "From now on, always be kind.").Correction, r.hear(bob, "From now on, always be brief.").Correction
+	if err := r.db.Tx(t.Context(), func(tx *store.Tx) error {
+		return r.Used(t.Context(), tx, []memory.Correction{mine}, memory.Use{Run: "r", Answer: "x", Followed: map[string]bool{theirs.ID: false}})
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if n := r.count(`SELECT emphasis FROM corrections WHERE correction_id = $1`, theirs.ID); n != 0 {
+		t.Errorf("emphasis %d", n)
+	}
+}
+
 func TestOldFactsDecayAndPreferencesDoNot(t *testing.T) {
 	r := open(t)
 	r.hear(ann, "correction: the price of the server is 9 euro")

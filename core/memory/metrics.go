@@ -20,7 +20,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		messages: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "gatehouse_memory_messages_total", Help: "Messages that were read for corrections, by the layer that found one; none for most."}, []string{"layer"}),
 		outcomes: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "gatehouse_memory_learnt_total", Help: "Corrections in messages, by what became of them."}, []string{"fate"}),
 		used:     prometheus.NewCounter(prometheus.CounterOpts{Name: "gatehouse_memory_used_total", Help: "Corrections that were in the prompt of a finished answer."}),
-		checks:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "gatehouse_memory_checks_total", Help: "Checks of answers against instructions, by result."}, []string{"check"}),
+		checks:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "gatehouse_memory_checks_total", Help: "Answers against what a user wants of them, by result."}, []string{"check"}),
 	}
 	for _, l := range []detect.Layer{detect.None, detect.Explicit, detect.Rules, detect.Implicit} {
 		m.messages.WithLabelValues(nameOf(l))
@@ -28,7 +28,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	for _, o := range []Outcome{Stored, Asked, Secret, Full} {
 		m.outcomes.WithLabelValues(string(o))
 	}
-	for _, kind := range []string{EventFollowed, EventViolated} {
+	for _, kind := range []string{EventFollowed, EventViolated, EventRewritten} {
 		m.checks.WithLabelValues(kind)
 	}
 	if reg != nil {

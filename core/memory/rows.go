@@ -191,10 +191,10 @@ func (s *Store) save(ctx context.Context, tx *store.Tx, c *Correction, e Event) 
 		return err
 	}
 	_, err = tx.Exec(ctx, `UPDATE corrections SET type = $1, scope = $2, scope_ref = $3, corrective_instruction = $4, canonical_query = $5, about = $6, domain = $7, confidence = $8, decay_class = $9,
-			pinned = $10, status = $11, superseded_by = $12, conflicts_with = $13, card = $14, expires_at = $15, emphasis = $16, followed = $17, updated_at = $18
-		WHERE correction_id = $19`,
+			pinned = $10, status = $11, superseded_by = $12, conflicts_with = $13, card = $14, expires_at = $15, emphasis = $16, followed = $17, updated_at = $18, extracted_via = $19
+		WHERE correction_id = $20`,
 		string(c.Type), string(c.Scope), c.ScopeRef, text, canonical, about, c.Domain, c.Confidence, string(c.Class), flag(c.Pinned), string(c.Status), c.Superseded, c.Conflicts, string(c.Card),
-		core.Stamp(c.ExpiresAt), c.Emphasis, c.Followed, core.Stamp(c.UpdatedAt), c.ID)
+		core.Stamp(c.ExpiresAt), c.Emphasis, c.Followed, core.Stamp(c.UpdatedAt), c.Via, c.ID)
 	if err != nil {
 		return fmt.Errorf("save a correction: %w", err)
 	}

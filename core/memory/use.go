@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"gatehouse/core"
@@ -26,6 +27,19 @@ type Use struct {
 	Session string
 	Model   string
 	Answer  string // that was given
+	// Followed reports by id whether the answer followed a correction, where that was judged;
+	// of others, checks decide.
+	Followed  map[string]bool
+	Rewritten []string // ids of those for which the answer was written again
+}
+
+// follows reports whether the answer follows c; known is false where no one can tell.
+func (u *Use) follows(c *Correction) (follows, known bool) {
+	if follows, known = u.Followed[c.ID]; known {
+		return follows, true
+	}
+	checks := c.Checks()
+	return len(check.Broken(checks, u.Answer)) == 0, len(checks) > 0
 }
 
 // Used records that corrections were used for an answer, and whether it followed those that
@@ -54,8 +68,8 @@ func (s *Store) used(ctx context.Context, tx *store.Tx, c *Correction, u Use) er
 	}
 	emphasis, followed := was.Emphasis, was.Followed
 	e := Event{Kind: EventUsed, Run: u.Run, Session: u.Session, Model: u.Model}
-	if checks := c.Checks(); len(checks) > 0 {
-		if len(check.Broken(checks, u.Answer)) > 0 {
+	if follows, known := u.follows(c); known {
+		if !follows {
 			e.Kind, emphasis, followed = EventViolated, min(maxEmphasis, emphasis+1), 0
 		} else if e.Kind, followed = EventFollowed, followed+1; followed >= calmsAfter && emphasis > 0 {
 			emphasis, followed = emphasis-1, 0
@@ -68,12 +82,23 @@ func (s *Store) used(ctx context.Context, tx *store.Tx, c *Correction, u Use) er
 	if emphasis != was.Emphasis {
 		s.changed(tx, c.User)
 	}
+	rewritten := slices.Contains(u.Rewritten, c.ID)
 	tx.OnCommit(func() {
 		s.o.Metrics.used.Inc()
 		if e.Kind != EventUsed {
 			s.o.Metrics.checks.WithLabelValues(e.Kind).Inc()
 		}
+		if rewritten {
+			s.o.Metrics.checks.WithLabelValues(EventRewritten).Inc()
+		}
 	})
+	if rewritten {
+		again := e
+		again.Kind = EventRewritten
+		if err := s.note(ctx, tx, c, again); err != nil {
+			return err
+		}
+	}
 	return s.note(ctx, tx, c, e)
 }
 

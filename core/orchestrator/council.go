@@ -35,6 +35,7 @@ type Sitting struct {
 	Prompt *llm.Request // system prompt and conversation, without tools; not to be changed
 	// Corrections are the ids of the person's corrections in Prompt.
 	Corrections []string
+	Wishes      []Wish // those of them that say how answers are to be
 	Cost        func(model string, u core.Tokens) (int64, bool)
 	// Loop has a model answer, with the turn's tools. Its last answer is not in the
 	// transcript yet: the Verdict decides what is.
@@ -81,6 +82,10 @@ type Verdict struct {
 	Fault   *llm.Fault // nil: Text is the answer
 	Council *core.Council
 	Buttons []core.Button
+	// Followed reports by the id of a wish whether the answer follows it, as far as that is
+	// known; Again are the wishes for which the answer was written again.
+	Followed map[string]bool
+	Again    []string
 	// Write stores what is kept of the question, with the end of the run; may be nil.
 	Write func(ctx context.Context, tx *store.Tx) error
 }
@@ -100,7 +105,7 @@ func (r *run) council() string {
 func (r *run) sit(ctx context.Context, t *talk, level string) (Result, error) {
 	prompt := *t.req
 	prompt.Tools, prompt.Messages = nil, slices.Clip(t.req.Messages)
-	s := &Sitting{Turn: r.t, Level: level, Prompt: &prompt, Corrections: r.memory.IDs, Cost: r.o.o.Cost, Emit: r.emit,
+	s := &Sitting{Turn: r.t, Level: level, Prompt: &prompt, Corrections: r.memory.IDs, Wishes: r.memory.Wishes, Cost: r.o.o.Cost, Emit: r.emit,
 		Loop: func(ctx context.Context, m llm.Model, l Loop) (Draft, error) { return r.lead(ctx, t, m, l) },
 		Ask:  r.consult, Record: r.record, Recorded: r.recorded}
 	v, err := r.o.o.Council.Answer(ctx, s)
@@ -131,6 +136,7 @@ func (r *run) sit(ctx context.Context, t *talk, level string) (Result, error) {
 		return Result{}, err
 	}
 	r.verdict = v.Council
+	r.given.Followed, r.given.Again = v.Followed, v.Again
 	return r.with(&v)(r.done(v.Text))
 }
 

@@ -205,9 +205,10 @@ func (r *run) result(state string, fault *llm.Fault, text string, terminal core.
 		end.Follow = r.o.o.Follower.Follow(&r.t.Session, r.t.Rows[0].Address, r.t.User, r.t.Trust)
 	}
 	spent, words := r.bill.Open(), r.o.o.Sessions.Words(context.Background(), r.conv) // bounded, and the run's own context may have ended
-	memory, of, read, unheard := r.memory, attach.Turn{User: r.t.User, Session: r.t.Session.ID, Run: r.t.Run}, r.files.Read, r.files.Unheard
+	memory, given, of, read, unheard := r.memory, r.given, attach.Turn{User: r.t.User, Session: r.t.Session.ID, Run: r.t.Run}, r.files.Read, r.files.Unheard
+	given.Done, given.Model, given.Answer = state == "done" && text != "", r.name, text
 	write := func(ctx context.Context, tx *store.Tx) error {
-		if err := memory.write(ctx, tx, state, r.name, text); err != nil {
+		if err := memory.write(ctx, tx, given); err != nil {
 			return err
 		}
 		if err := runs.Finish(ctx, tx, r.t.Run, end); err != nil {

@@ -18,6 +18,7 @@ type Memory interface {
 
 // Said is what a turn's message follows.
 type Said struct {
+	Voice    string // what the person said in voice messages of the turn; "" for nothing
 	Question string // the same person's message before it; "" for none, and in groups
 	Answer   string // a model's answer before it; "" for none
 	Model    string // that gave it
@@ -29,11 +30,32 @@ type Remembered struct {
 	Standing string   // for the system prompt: it changes seldom
 	Relevant string   // in front of the message, in the request alone
 	IDs      []string // of the corrections in both
+	Wishes   []Wish   // those of them that say how answers are to be
 	Notice   string   // what was learnt of the message; "" for nothing
 	Asides   []Aside  // the same for chats
 	// Write stores that the answer was given with it, and what Asides ask, in the
-	// transaction that ends the run. done is false where there is no answer. Nil: nothing.
-	Write func(ctx context.Context, tx *store.Tx, done bool, model, answer string) error
+	// transaction that ends the run. Nil: nothing.
+	Write func(ctx context.Context, tx *store.Tx, g Given) error
+}
+
+// A Wish is what the person wants of answers, as it is in the prompt.
+type Wish struct {
+	ID     string
+	Text   string // the person's own text
+	Broken int    // answers in a row that did not follow it, at most 3
+	// Met reports whether an answer follows it. Nil: a program cannot check that.
+	Met func(answer string) bool
+}
+
+// A Given is what a run has answered.
+type Given struct {
+	Done   bool // there is an answer
+	Model  string
+	Answer string
+	// Followed reports by the id of a wish whether the answer follows it, where a council
+	// has found that out.
+	Followed map[string]bool
+	Again    []string // wishes for which the answer was written again
 }
 
 // An Aside is a message of its own behind a response.
@@ -53,6 +75,7 @@ func (r *run) askMemory(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	said.Voice = r.files.Spoken(ctx, r.t.Rows)
 	r.memory, err = r.o.o.Memory.Remember(ctx, r.t, said)
 	if in.Group() { // the prompt stays the same for all members
 		r.memory.Standing, r.memory.Relevant = "", r.memory.Standing+r.memory.Relevant
@@ -124,9 +147,9 @@ func (m *Remembered) notices() []core.Warning {
 	return []core.Warning{{Code: "memory", Message: m.Notice}}
 }
 
-func (m *Remembered) write(ctx context.Context, tx *store.Tx, state, model, answer string) error {
+func (m *Remembered) write(ctx context.Context, tx *store.Tx, g Given) error {
 	if m.Write == nil {
 		return nil
 	}
-	return m.Write(ctx, tx, state == "done" && answer != "", model, answer)
+	return m.Write(ctx, tx, g)
 }

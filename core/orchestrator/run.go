@@ -46,6 +46,7 @@ type run struct {
 	files   *incoming.Reader
 	notices []core.Warning // on what the request gives
 	memory  Remembered
+	given   Given // what a council found of its answer
 	bill    *bill.Bill
 
 	fixed  int // tokens of the prompt and the tools, estimated

@@ -118,6 +118,40 @@ func (m *Message) threshold() float64 {
 	return m.Threshold
 }
 
+// Undecided returns the sentences of a message that may be corrections although no rule says
+// so: those of at least minWords words that are no requests, questions, thanks or idioms. It
+// returns none of a message that is too long, and of quoted text.
+func Undecided(text string) (out []string) {
+	if _, prefixed := Prefixed(text); prefixed || utf8.RuneCountInString(text) > MaxText {
+		return nil
+	}
+	for _, s := range joined(sentences(text)) {
+		folded := Fold(s)
+		if len(Words(folded)) >= minWords && !refused(folded, languages()) {
+			out = append(out, strings.TrimSpace(s))
+		}
+	}
+	return out
+}
+
+// Read returns what a sentence of a message is by a reader's judgement. The scope is the
+// narrower one of the reader's and of what the sentence says.
+func Read(sentence string, kind Type, scope Scope) Result {
+	r := found{rule: rule{kind: kind, weight: 1}, lang: likely(Fold(sentence))[0].name}.of([]string{sentence}, 0)
+	r.Scope = Narrower(r.Scope, scope)
+	return r
+}
+
+// Narrower returns the narrower one of two scopes.
+func Narrower(a, b Scope) Scope {
+	for _, s := range []Scope{Conversation, Project} {
+		if a == s || b == s {
+			return s
+		}
+	}
+	return Global
+}
+
 // likely returns the languages whose rules are asked about a text: all, unless its small
 // words are clearly of one.
 func likely(folded string) []*language {

@@ -116,11 +116,40 @@ func (r *Reader) heardVoice(ctx context.Context, in *core.Inbound, f core.File) 
 	return r.unread(texts.Text("voice_not_understood", texts.With{"Why": whyOf(fault, false), "Path": f.Path})), true
 }
 
+// Spoken returns what the user said in the voice messages of rows, a blank line between; ""
+// for nothing. Blocks uses the same transcription. Messages that are repeated are left out.
+func (r *Reader) Spoken(ctx context.Context, rows []core.Inbound) string {
+	if r.Hear == nil {
+		return ""
+	}
+	var said []string
+	files := 0
+	for i := range rows {
+		for _, f := range rows[i].Files {
+			if files++; files > maxFiles || !f.Voice || f.Refused != "" || rows[i].Again != "" {
+				continue
+			}
+			text, fault := r.transcribed(ctx, f)
+			if r.heard == nil {
+				r.heard = map[string]heard{}
+			}
+			r.heard[f.Path] = heard{text, fault}
+			if text != "" {
+				said = append(said, text)
+			}
+		}
+	}
+	return strings.Join(said, "\n\n")
+}
+
 // silent is the code of a recording without speech.
 const silent = "silent"
 
 // transcribed returns the text of a recording, or the code of why there is none.
 func (r *Reader) transcribed(ctx context.Context, f core.File) (text, fault string) {
+	if was, ok := r.heard[f.Path]; ok && f.Voice {
+		return was.text, was.fault
+	}
 	text, err := r.Hear(ctx, r.User, f, r.Heard)
 	if text = strings.TrimSpace(text); err == nil && text != "" {
 		return text, ""

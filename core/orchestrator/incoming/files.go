@@ -70,10 +70,14 @@ type Reader struct {
 	// Read is what was found in the files whose text was read, by path; at most maxFiles.
 	Read map[string]content.Content
 
-	model *llm.About // that is given the files; nil: none
-	files int        // that were checked
-	media int        // bytes of them that the model is given as they are
+	heard map[string]heard // voice messages by path, as Spoken has transcribed them; at most maxFiles
+	model *llm.About       // that is given the files; nil: none
+	files int              // that were checked
+	media int              // bytes of them that the model is given as they are
 }
+
+// A heard is the text of a voice message, or the code of why there is none.
+type heard struct{ text, fault string }
 
 // Blocks returns the files that came with a row, as blocks: pictures and PDFs as
 // they are, texts as text, anything else by name. The type is what the bytes

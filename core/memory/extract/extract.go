@@ -1,0 +1,285 @@
+// Package extract has a model read messages for corrections after they were answered: it says
+// which sentences of the person are some, and of which type. The texts are the person's own;
+// no text of a model is stored. Whatever fails leaves what the rules found.
+package extract
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"gatehouse/core"
+	"gatehouse/core/llm"
+	"gatehouse/core/llm/strict"
+	"gatehouse/core/memory"
+	"gatehouse/core/memory/allowance"
+	"gatehouse/core/store"
+	"gatehouse/core/usage"
+)
+
+// Limits.
+const (
+	maxWaiting   = 64   // messages
+	maxSentences = 10   // of one message
+	maxFindings  = 2    // new ones in one message
+	maxAnswer    = 2000 // bytes of the answer that the model reads
+	maxTokens    = 400  // of a reply
+	maxReply     = 8 << 10
+	maxTime      = time.Minute
+)
+
+// A Job is one message.
+type Job struct {
+	memory.Message
+	Run       string
+	Bot       string
+	At        core.Address // the chat; without a Chat none is notified
+	Trust     core.Trust
+	Found     string   // the id of what the rules found; "" for nothing
+	Sentences []string // memory.Readable; the first is that of Found, if there is one
+}
+
+// Options of New. All are required.
+type Options struct {
+	DB     *store.DB
+	Clock  core.Clock
+	Log    *slog.Logger
+	Memory *memory.Store
+	Usage  *usage.Ledger
+	Day    allowance.Day
+	// Cost is a call's price in millionths of a dollar, and whether it is known.
+	Cost func(model string, u core.Tokens) (int64, bool)
+	// Models returns the model that reads, nil for none, and the model for guests, nil where
+	// they have none of their own.
+	Models func() (cheap, guest llm.Model)
+	// Known reports whether a user is known and was not forgotten.
+	Known func(ctx context.Context, q store.Queryer, user int64) (bool, error)
+	// Ask notifies the person in the chat of a card, in the transaction that stores it.
+	Ask      func(ctx context.Context, tx *store.Tx, j *Job, l memory.Learnt) error
+	Registry prometheus.Registerer
+}
+
+// A Reader reads messages, one at a time. It is safe for concurrent use.
+type Reader struct {
+	o    Options
+	jobs chan Job
+	read *prometheus.CounterVec
+}
+
+// Outcomes of a message.
+const (
+	outcomeRead    = "read"
+	outcomeFailed  = "failed"  // the model, or its reply
+	outcomeBudget  = "budget"  // of the day or of the user
+	outcomeDropped = "dropped" // too many waited
+)
+
+// New returns a Reader; Run does its work.
+func New(o Options) *Reader {
+	r := &Reader{o: o, jobs: make(chan Job, maxWaiting), read: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "gatehouse_memory_read_total", Help: "Messages that a model was to read for corrections, by outcome.",
+	}, []string{"outcome"})}
+	o.Registry.MustRegister(r.read)
+	for _, outcome := range []string{outcomeRead, outcomeFailed, outcomeBudget, outcomeDropped} {
+		r.read.WithLabelValues(outcome)
+	}
+	return r
+}
+
+// On reports whether a model reads messages.
+func (r *Reader) On() bool {
+	cheap, _ := r.o.Models()
+	return cheap != nil && r.o.Day.Tokens() > 0
+}
+
+// Offer has a message read later. It does not block: where too many wait, or the gateway ends
+// before it is read, the rules alone decide.
+func (r *Reader) Offer(j Job) {
+	select {
+	case r.jobs <- j:
+	default:
+		r.read.WithLabelValues(outcomeDropped).Inc()
+	}
+}
+
+// Run reads messages until ctx ends.
+func (r *Reader) Run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case j := <-r.jobs:
+			outcome, err := r.Read(ctx, j)
+			if ctx.Err() != nil {
+				return
+			}
+			r.read.WithLabelValues(outcome).Inc()
+			if err != nil {
+				r.o.Log.Info("a message was read for corrections by the rules alone", "run", j.Run, "outcome", outcome, "err", err)
+			}
+		}
+	}
+}
+
+// Read has the model read one message, and stores what it found.
+func (r *Reader) Read(ctx context.Context, j Job) (outcome string, err error) {
+	j.Sentences = j.Sentences[:min(len(j.Sentences), maxSentences)]
+	model, guest := r.o.Models()
+	if model == nil || len(j.Sentences) == 0 {
+		return outcomeFailed, nil
+	}
+	if j.Trust <= core.Sandboxed && guest != nil {
+		model = guest // guests' messages go to that model only
+	}
+	left, err := r.o.Day.Left(ctx)
+	if err != nil || left == 0 {
+		return outcomeBudget, err
+	}
+	c := call{r: r, job: &j, model: model}
+	findings, err := c.findings(ctx)
+	if e := r.o.Day.Spend(context.WithoutCancel(ctx), c.spent); err == nil {
+		err = e
+	}
+	if core.KindOf(err) == core.Busy {
+		return outcomeBudget, err
+	}
+	if err != nil {
+		return outcomeFailed, err
+	}
+	return outcomeRead, r.keep(ctx, &j, findings)
+}
+
+// keep stores what the model found: each finding in a transaction of its own, in which the
+// person is also asked.
+func (r *Reader) keep(ctx context.Context, j *Job, findings []finding) error {
+	fresh := 0
+	for _, f := range findings {
+		found := memory.Finding{Sentence: j.Sentences[f.Sentence-1], Type: f.Type, Scope: f.Scope}
+		refines := j.Found != "" && f.Sentence == 1
+		if !refines {
+			if fresh++; fresh > maxFindings {
+				continue
+			}
+		}
+		err := r.o.DB.Tx(ctx, func(tx *store.Tx) error {
+			if known, err := r.o.Known(ctx, tx, j.User); err != nil || !known {
+				return err
+			}
+			if refines {
+				return r.o.Memory.Refine(ctx, tx, j.User, j.Found, f.Type)
+			}
+			m := j.Message
+			m.Source = fmt.Sprintf("%s:%d", j.Source, f.Sentence)
+			l, err := r.o.Memory.Propose(ctx, tx, &m, found)
+			if err != nil || l.Outcome != memory.Asked {
+				return err
+			}
+			return r.o.Ask(ctx, tx, j, l)
+		})
+		if err != nil {
+			return fmt.Errorf("store what a model found in a message: %w", err)
+		}
+	}
+	return nil
+}
+
+// A call is what reading one message takes.
+type call struct {
+	r     *Reader
+	job   *Job
+	model llm.Model
+	spent int64 // tokens
+}
+
+// findings asks the model, and once more where its reply cannot be read.
+func (c *call) findings(ctx context.Context) ([]finding, error) {
+	ctx, cancel := context.WithTimeout(ctx, maxTime)
+	defer cancel()
+	messages := []llm.Message{said("user", prompt(c.job))}
+	reply, err := c.ask(ctx, messages)
+	if err != nil {
+		return nil, err
+	}
+	found, bad := parse(reply, len(c.job.Sentences))
+	if bad == nil {
+		return found, nil
+	}
+	if reply == "" {
+		reply = "(nothing)"
+	}
+	reply, err = c.ask(ctx, append(slices.Clip(messages), said("assistant", core.CutRunes(reply, 2000)), said("user", strict.Repair(bad, string(format.Schema)))))
+	if err != nil {
+		return nil, err
+	}
+	return parse(reply, len(c.job.Sentences))
+}
+
+func said(role, text string) llm.Message {
+	return llm.Message{Role: role, Blocks: []core.Block{{Type: "text", Text: text}}}
+}
+
+// ask makes one call of the model, which counts against the budget and the usage of the
+// person.
+func (c *call) ask(ctx context.Context, messages []llm.Message) (string, error) {
+	o, cold := &c.r.o, 0.0
+	row := usage.Row{Run: c.job.Run, Session: c.job.Session, User: c.job.User, Bot: c.job.Bot, Model: c.model.About().Name, Background: true}
+	size := len(system)
+	for _, m := range messages {
+		size += len(m.Blocks[0].Text)
+	}
+	row.Input, row.Output = int64(size)/4, maxTokens
+	c.price(&row, core.Tokens{Input: row.Input, Output: row.Output})
+	var err error
+	if row.ID, _, err = o.Usage.Reserve(ctx, o.DB, row); err != nil {
+		return "", err
+	}
+	req := &llm.Request{System: system, Messages: messages, MaxTokens: maxTokens, Temperature: &cold, Format: format, Sender: llm.Sender{User: c.job.User, Trust: c.job.Trust}}
+	var text strings.Builder
+	var took *core.Tokens
+	var failed error
+	for d, err := range c.model.Reply(ctx, req) {
+		if failed = err; err != nil {
+			break
+		}
+		if text.Len() <= maxReply {
+			text.WriteString(d.Text)
+		}
+		if d.Usage != nil {
+			took = d.Usage
+		}
+	}
+	if err := c.settle(context.WithoutCancel(ctx), row, took, text.String()); err != nil {
+		return "", err
+	}
+	if failed == nil && text.Len() > maxReply {
+		failed = fmt.Errorf("%s returned more than %d bytes", row.Model, maxReply)
+	}
+	return text.String(), failed
+}
+
+func (c *call) price(row *usage.Row, u core.Tokens) {
+	row.MicroUSD = nil
+	if usd, ok := c.r.o.Cost(row.Model, u); ok {
+		row.MicroUSD = &usd
+	}
+}
+
+// settle records the call's tokens. Where the provider returned no counts, the reservation of
+// an answered call stays.
+func (c *call) settle(ctx context.Context, row usage.Row, took *core.Tokens, text string) error {
+	o := &c.r.o
+	if took == nil && text == "" {
+		return o.Usage.Release(ctx, o.DB, row.ID)
+	}
+	if took != nil {
+		row.Input, row.Output, row.CacheRead, row.CacheWrite = took.Input, took.Output, took.CacheRead, took.CacheWrite
+		c.price(&row, *took)
+	}
+	c.spent += row.Input + row.Output + row.CacheRead + row.CacheWrite
+	return o.DB.Tx(ctx, func(tx *store.Tx) error { return o.Usage.Record(ctx, tx, row) })
+}
