@@ -220,3 +220,25 @@ func TestAudioFilesAndForwardedVoiceMessagesAreNotLearntFrom(t *testing.T) {
 		t.Errorf("%d corrections are learnt", n)
 	}
 }
+
+// Answered later, the text would be a message of whoever forwarded it.
+func TestAForwardedVoiceMessageDoesNotWaitForItsText(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "overloaded", http.StatusServiceUnavailable)
+	}))
+	t.Cleanup(s.Close)
+	w, _ := newModelWorld(t, func(c *configs.Config) { c.TranscribeURL = s.URL })
+	boss, ada := w.boss(), w.guest("Ada")
+	for _, c := range []struct {
+		from  int64
+		waits int
+	}{{ada.Account().ID, 0}, {0, 1}} {
+		m := w.post(boss, boss.DM(), telegramtest.Outgoing{File: &telegramtest.File{Kind: "voice", Data: sentences(t)}, Forward: c.from})
+		w.answers(boss.DM(), m.ID)
+		w.quiet()
+		if n := w.count(`SELECT count(*) FROM voice_pending`); n != c.waits {
+			t.Errorf("forwarded from %d: %d wait", c.from, n)
+		}
+	}
+}

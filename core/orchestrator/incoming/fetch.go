@@ -109,7 +109,8 @@ func (r *Reader) heardVoice(ctx context.Context, in *core.Inbound, f core.File) 
 		r.read(f.Path, text, 0, false)
 		return core.Block{Type: "text", Text: text}, true
 	}
-	if r.Waits && (&voice.Fault{Code: fault}).Passes() {
+	forwarded := in.Quote != nil && in.Quote.Forwarded // answered later, it would be the sender's own text
+	if r.Waits && !forwarded && (&voice.Fault{Code: fault}).Passes() {
 		r.Unheard = append(r.Unheard, Unheard{in, f})
 		return r.unread(texts.Text("voice_waits", texts.With{"Why": whyOf(fault, true), "Path": f.Path})), true
 	}
