@@ -10,7 +10,6 @@ package vaultsync
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"hash/fnv"
 	"log/slog"
 	"path"
@@ -144,22 +143,7 @@ func (s *Store) lock(name string) (unlock func()) {
 type row struct {
 	Path, Hash, Mark, Entries, Deleted string
 	Size, Modified, Seq                int64
-}
-
-func (s *Store) rows(ctx context.Context, dir string) (map[string]row, error) {
-	var list []row
-	query, args := `SELECT path, hash, mark, entries, deleted, size, modified, seq FROM sync_files`, []any{}
-	if dir != "." {
-		query, args = query+` WHERE substr(path, 1, length($1)) = $1`, append(args, dir+"/")
-	}
-	if err := s.o.DB.Select(ctx, &list, query, args...); err != nil {
-		return nil, fmt.Errorf("read synced files: %w", err)
-	}
-	rows := make(map[string]row, len(list)) // at most wire.MaxFiles, and the deleted
-	for _, r := range list {
-		rows[r.Path] = r
-	}
-	return rows, nil
+	known                              bool // it was read from the table
 }
 
 // prunedKey is the metadata that has the last change of which the deletion was forgotten.

@@ -2,6 +2,7 @@ package vaultsync_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"os"
@@ -81,8 +82,13 @@ func (w *world) push(a vaultsync.Area, path, base, text string) wire.Done {
 
 func (w *world) list(a vaultsync.Area, since string) wire.Listing {
 	w.t.Helper()
-	l, err := w.List(w.t.Context(), a, vaultsync.Query{Since: since, Binary: true})
+	out, err := w.List(w.t.Context(), a, vaultsync.Query{Since: since, Binary: true})
 	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer out.Close()
+	var l wire.Listing
+	if err := json.NewDecoder(out).Decode(&l); err != nil {
 		w.t.Fatal(err)
 	}
 	return l
@@ -135,6 +141,38 @@ func TestList_ACursorGetsWhatChangedSinceWithDeletions(t *testing.T) {
 		if l := w.list(owner(), cursor); cursor != "-1" && !l.Complete || len(l.Files) != 2 {
 			t.Errorf("cursor %q: %+v", cursor, l)
 		}
+	}
+}
+
+// More files vanish than are written at a time. Where one is left that comes after them, they
+// were deleted; where none is, as on a disk that is not mounted, none was.
+func TestList_ManyFilesThatVanishAreDeletedWhereOneIsLeft(t *testing.T) {
+	w := open(t)
+	const files = 1203
+	for i := range files {
+		w.write(fmt.Sprintf("a/%04d.md", i), "a")
+	}
+	w.write("z.md", "z")
+	first := w.list(owner(), "")
+	remove := func(name string) {
+		t.Helper()
+		if err := os.RemoveAll(filepath.Join(w.dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	remove("a")
+	remove("z.md")
+	w.write("b.md", "new") // what is written to an empty disk does not bring the files back
+	if _, err := w.List(t.Context(), owner(), vaultsync.Query{}); core.KindOf(err) != core.Busy || !strings.Contains(core.TextOf(err), "all 1204 synced files") {
+		t.Errorf("%v, want that all have vanished", err)
+	}
+	if _, err := w.List(t.Context(), owner(), vaultsync.Query{}); core.KindOf(err) != core.Busy {
+		t.Errorf("again: %v, want that all have vanished", err)
+	}
+	w.write("z.md", "z")
+	l := w.list(owner(), first.Cursor)
+	if len(l.Deleted) != files || len(l.Files) != 1 || l.Files[0].Path != "b.md" {
+		t.Errorf("%d deleted, want %d; %+v", len(l.Deleted), files, l.Files)
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"maps"
 	"net/http"
 	"os"
 	"path"
@@ -73,7 +72,8 @@ type Client struct {
 	state state
 	saved [sha256.Size]byte // of the state as it is stored
 	r     Report
-	local *place.Scan
+	scans uint32
+	local local
 	held  map[string]hold // files that could not be written here; at most wire.MaxFiles
 }
 
@@ -183,7 +183,7 @@ func (c *Client) pass(ctx context.Context) (again bool, err error) {
 		return false, err
 	}
 	if c.o.DryRun {
-		for _, name := range c.names() {
+		for _, name := range c.state.names() {
 			if do := c.decide(name); do != nothing {
 				c.r.Plan = append(c.r.Plan, string(do)+" "+name)
 			}
@@ -210,7 +210,7 @@ func (c *Client) pass(ctx context.Context) (again bool, err error) {
 			return did, err
 		}
 	}
-	rest := slices.ContainsFunc(c.names(), func(name string) bool { return c.decide(name) != nothing })
+	rest := slices.ContainsFunc(c.state.names(), func(name string) bool { return c.decide(name) != nothing })
 	return did && (rest || len(c.r.Copies) > copies), nil // copies are not here yet
 }
 
@@ -225,12 +225,9 @@ const (
 	deleteOut  action = "delete on the server"
 )
 
-// names returns all known files, in order.
-func (c *Client) names() []string { return slices.Sorted(maps.Keys(c.state.Files)) }
-
 // todo returns the files about which an action is to be taken now.
 func (c *Client) todo(do action) (names []string) {
-	for _, name := range c.names() {
+	for _, name := range c.state.names() {
 		if c.decide(name) == do {
 			names = append(names, name)
 		}
@@ -241,26 +238,75 @@ func (c *Client) todo(do action) (names []string) {
 // decide returns what is to be done about a file, and notes what both sides have.
 func (c *Client) decide(name string) action {
 	k := c.state.Files[name]
-	if !wire.Synced(name) || c.local.Unknown(name) {
+	if !wire.Synced(name) || c.local.unknown(name) {
 		return nothing
 	}
 	switch {
 	case k.Local == k.Remote:
-		if k.Base = k.Local; k.Base == "" {
+		if k.Base = k.Local; k.Base == none {
 			delete(c.state.Files, name)
 		}
 		return nothing
-	case k.Local == k.Base && k.Remote != "":
+	case k.Local == k.Base && k.Remote != none:
 		return fetch
 	case k.Local == k.Base:
 		return deleteHere
-	case k.Local == "" && k.Remote == k.Base:
+	case k.Local == none && k.Remote == k.Base:
 		return deleteOut
-	case k.Local == "":
+	case k.Local == none:
 		return fetch // it was deleted here and changed there: the change is kept
 	}
 	return send
 }
+
+// none is no file.
+var none content
+
+// local is what a scan has found beside the files.
+type local struct {
+	*place.Walked
+	unread map[string]bool // names about which nothing could be found out, and directories; at most wire.MaxFiles
+}
+
+// unknown reports whether the scan could not find out about a name.
+func (l *local) unknown(name string) bool {
+	if len(l.unread) == 0 {
+		return false
+	}
+	for ; name != "."; name = path.Dir(name) {
+		if l.unread[name] {
+			return true
+		}
+	}
+	return l.unread["."]
+}
+
+// visitor notes what a walk finds (place.Visitor).
+type visitor struct{ *Client }
+
+// Known implements place.Visitor.
+func (v visitor) Known(f place.Found) (string, error) {
+	if k := v.state.Files[f.Name]; k != nil && k.Mark != (mark{}) && k.Mark == markOf(f.Mark) {
+		return k.Local.String(), nil
+	}
+	return "", nil
+}
+
+// File implements place.Visitor.
+func (v visitor) File(f place.Found) error {
+	k := v.state.of(f.Name)
+	k.Local, k.Mark, k.size, k.seen = contentOf(f.Hash), markOf(f.Mark), f.Size, v.scans
+	return nil
+}
+
+// Unread implements place.Visitor.
+func (v visitor) Unread(name string) error {
+	v.local.unread[name] = true
+	return nil
+}
+
+// Below implements place.Visitor.
+func (v visitor) Below(dir string) error { return v.Unread(dir) }
 
 // scan finds out what the directory has.
 func (c *Client) scan(ctx context.Context) (err error) {
@@ -269,12 +315,9 @@ func (c *Client) scan(ctx context.Context) (err error) {
 		last := len(parts) - 1
 		return len(name) < wire.MaxPath && wire.EnterDir(parts[:last], parts[last])
 	}
-	c.local, err = c.tree.Scan(ctx, ".", enter, wire.Synced, func(name string) place.Found {
-		if k := c.state.Files[name]; k != nil {
-			return place.Found{Hash: k.Local, Mark: k.Mark}
-		}
-		return place.Found{}
-	})
+	c.scans++
+	c.local = local{unread: map[string]bool{}}
+	c.local.Walked, err = c.tree.Walk(ctx, ".", enter, wire.Synced, visitor{c})
 	if err != nil {
 		return fmt.Errorf("read %s: %w", c.o.Dir, err)
 	}
@@ -287,19 +330,15 @@ func (c *Client) scan(ctx context.Context) (err error) {
 	c.sweep()
 	had := 0
 	for name, k := range c.state.Files {
-		if k.Local != "" && k.Base != "" {
+		if k.Local != none && k.Base != none {
 			had++
 		}
-		if _, there := c.local.Files[name]; !there && !c.local.Unknown(name) {
-			k.Local, k.Mark = "", ""
+		if k.seen != c.scans && !c.local.unknown(name) {
+			k.Local, k.Mark = none, mark{}
 		}
 	}
-	if len(c.local.Files) == 0 && had >= suddenly {
+	if c.local.Files == 0 && had >= suddenly {
 		return core.Errorf(core.Conflict, "%s is empty, where %d files were synced: put them back, or remove %s to fetch all files again", c.o.Dir, had, filepath.Join(c.o.Dir, wire.StateDir))
-	}
-	for name, f := range c.local.Files {
-		k := c.state.of(name)
-		k.Local, k.Mark = f.Hash, f.Mark
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -159,6 +160,21 @@ func TestOnce_AFileWithTheNameOfAFolder(t *testing.T) {
 	same(t, s.dir, a.dir, b.dir)
 	if got := tree(t, a.dir); len(got) != 2 || got["x"] != "a file" || got["x (conflict phone 2026-01-28)/y.md"] != "in a folder" {
 		t.Errorf("%s", listed(got))
+	}
+}
+
+func TestOnce_AFileThatIsSavedWhileItIsSentIsSentAgain(t *testing.T) {
+	s, a, _ := pair(t)
+	write(t, a.dir, "a.md", "first")
+	saves := 0
+	a.o.Step = func(what string) {
+		if what == "send" && saves < 2 {
+			saves++
+			write(t, a.dir, "a.md", fmt.Sprintf("save %d", saves))
+		}
+	}
+	if r := a.sync(t); r.Sent != 1 || len(r.Errors) != 0 || read(t, s.dir, "a.md") != "save 2" {
+		t.Errorf("%+v", r)
 	}
 }
 

@@ -47,7 +47,7 @@ func (c *Client) hold(name, hash string, why error) {
 func (c *Client) fetchFree(ctx context.Context, names []string) (did bool, err error) {
 	return c.fetch(ctx, slices.DeleteFunc(names, func(name string) bool {
 		h, ok := c.held[name]
-		if !ok || h.hash != c.state.Files[name].Remote || !c.o.Clock.Now().Before(h.until) {
+		if !ok || h.hash != c.state.Files[name].Remote.String() || !c.o.Clock.Now().Before(h.until) {
 			return false
 		}
 		c.r.Errors = append(c.r.Errors, name+": "+h.why)
@@ -59,7 +59,7 @@ func (c *Client) fetchFree(ctx context.Context, names []string) (did bool, err e
 // the scan.
 func (c *Client) place(meta wire.Meta, content io.Reader) (did bool, err error) {
 	k, in := c.state.of(meta.Path), &tracked{r: content}
-	hash, err := c.tree.Put(meta.Path, in, k.Local, meta.Hash)
+	hash, err := c.tree.Put(meta.Path, in, k.Local.String(), meta.Hash)
 	why, alone := place.Alone(err)
 	switch {
 	case in.err != nil:
@@ -78,7 +78,8 @@ func (c *Client) place(meta wire.Meta, content io.Reader) (did bool, err error) 
 		return false, fmt.Errorf("write %s: %w", meta.Path, err)
 	}
 	delete(c.held, meta.Path)
-	k.Local, k.Mark, k.Base, k.Remote = hash, "", hash, hash
+	now := contentOf(hash)
+	k.Local, k.Mark, k.Base, k.Remote = now, mark{}, now, now
 	c.r.Fetched++
 	return true, nil
 }

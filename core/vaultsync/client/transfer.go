@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -57,7 +56,7 @@ func (c *Client) request(ctx context.Context, method, at, media string, body io.
 	return nil, orLater(res, core.Errorf(kind, "the server answers %d %s: %s", res.StatusCode, core.CleanName(problem.Title), core.CleanName(problem.Detail)))
 }
 
-// maxListing limits an answer of JSON, in bytes.
+// maxListing limits an answer, in bytes.
 const maxListing = 512 << 20
 
 // call makes a request with JSON and decodes the answer.
@@ -82,88 +81,21 @@ func (c *Client) call(ctx context.Context, method, at string, in, out any) error
 	return nil
 }
 
-// list finds out what the server has.
-func (c *Client) list(ctx context.Context) error {
-	since := c.state.Cursor
-	for {
-		var l wire.Listing
-		q := url.Values{"since": {since}, "include_binary": {"true"}}
-		if err := c.call(ctx, http.MethodGet, "/api/sync/changes?"+q.Encode(), nil, &l); err != nil {
-			return err
-		}
-		c.apply(&l, behind(l.Cursor, c.state.Cursor))
-		if l.Complete || c.digest() == l.Digest {
-			c.state.Cursor = l.Cursor
-			return nil
-		}
-		since = "" // what this device knows is not what the server had: compare all
-	}
-}
-
-// behind reports whether a cursor is before one that the server gave earlier: its database
-// was restored from a backup.
-func behind(now, was string) bool {
-	n, err1 := strconv.ParseInt(now, 10, 64)
-	w, err2 := strconv.ParseInt(was, 10, 64)
-	return errors.Join(err1, err2) == nil && n < w
-}
-
-// apply notes a listing. If the server was restored, what differs there is older: it does
-// not replace what was edited since, both are kept.
-func (c *Client) apply(l *wire.Listing, restored bool) {
-	deleted := map[string]bool{} // at most those of the listing
-	for _, f := range l.Deleted {
-		deleted[f.Path] = true
-	}
-	there := map[string]string{} // at most wire.MaxFiles
-	for _, f := range l.Files {
-		if wire.Synced(f.Path) && wire.ValidHash(f.Hash) {
-			there[f.Path] = f.Hash
-			c.state.of(f.Path)
-		}
-	}
-	for name, k := range c.state.Files {
-		switch hash, listed := there[name]; {
-		case listed:
-			k.Remote = hash
-		case deleted[name]:
-			k.Remote = ""
-		case l.Complete:
-			// No one deleted it as far as the server knows: it has lost it, or this key may not
-			// see it any more. It stays here.
-			k.Remote, k.Base = "", ""
-		}
-		if restored && k.Remote != k.Base {
-			k.Base = ""
-		}
-	}
-}
-
-// digest returns the digest of what the server has, as far as this device knows.
-func (c *Client) digest() string {
-	hashes := map[string]string{} // at most wire.MaxFiles
-	for name, k := range c.state.Files {
-		if k.Remote != "" {
-			hashes[name] = k.Remote
-		}
-	}
-	return wire.Digest(hashes)
-}
-
 // send sends files with what they were edited from.
 func (c *Client) send(ctx context.Context, names []string) (did bool, err error) {
+	saved := c.o.Clock.Now()
 	for len(names) > 0 {
 		n, size := 0, int64(0)
 		for ; n < len(names) && n < batchFiles && (n == 0 || size < batchBytes); n++ {
-			size += c.local.Files[names[n]].Size
+			size += c.state.Files[names[n]].size
 		}
 		c.o.Progress(fmt.Sprintf("sending %d of %d files", n, len(names)))
 		some, err := c.sendBatch(ctx, names[:n])
-		did = did || some
-		if names = names[n:]; len(names) > 0 && err == nil { // else the caller saves
-			err = c.save()
+		did, names = did || some, names[n:]
+		if err == nil && c.o.Clock.Now().Sub(saved).Abs() > saveEvery {
+			saved, err = c.o.Clock.Now(), c.save()
 		}
-		if err != nil {
+		if err != nil { // the caller saves
 			return did, err
 		}
 	}
@@ -173,20 +105,19 @@ func (c *Client) send(ctx context.Context, names []string) (did bool, err error)
 func (c *Client) sendBatch(ctx context.Context, names []string) (did bool, err error) {
 	c.step("send")
 	r, w := io.Pipe()
-	form := multipart.NewWriter(w)
-	sent := map[string]string{} // what was sent of each of names
+	b := sentBatch{Client: c, form: multipart.NewWriter(w), as: map[string]content{}}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		for _, name := range names {
-			if err := c.write(form, name, sent); err != nil {
+			if err := b.write(name); err != nil {
 				_ = w.CloseWithError(err)
 				return
 			}
 		}
-		_ = w.CloseWithError(form.Close()) // nil is the end
+		_ = w.CloseWithError(b.form.Close()) // nil is the end
 	}()
-	res, err := c.request(ctx, http.MethodPost, "/api/sync/push?device="+url.QueryEscape(c.o.Device), form.FormDataContentType(), r, "application/json")
+	res, err := c.request(ctx, http.MethodPost, "/api/sync/push?device="+url.QueryEscape(c.o.Device), b.form.FormDataContentType(), r, "application/json")
 	_ = r.Close()
 	<-ended
 	if err != nil {
@@ -199,42 +130,66 @@ func (c *Client) sendBatch(ctx context.Context, names []string) (did bool, err e
 	}
 	c.step("sent")
 	for _, done := range out.Files {
-		if hash, ok := sent[done.Path]; ok {
+		if hash, ok := b.as[done.Path]; ok {
 			c.took(done, hash)
 			did = true
 		}
 	}
-	c.r.Errors = append(c.r.Errors, out.Errors...)
+	for _, text := range out.Errors {
+		if b.hasChanged(text) {
+			did = true // the next pass sends what it has now
+			continue
+		}
+		c.r.Errors = append(c.r.Errors, text)
+	}
 	return did, nil
 }
 
+// A sentBatch is files that are being sent.
+type sentBatch struct {
+	*Client
+	form    *multipart.Writer
+	as      map[string]content // what was sent of each
+	changed []string           // files that have changed since the scan, which the server refuses
+}
+
+// hasChanged reports whether an error of the server is about a file that has changed.
+func (b *sentBatch) hasChanged(text string) bool {
+	return slices.ContainsFunc(b.changed, func(name string) bool { return strings.HasPrefix(text, name+": ") })
+}
+
 // write writes a file to a push. One that is gone by now is left out.
-func (c *Client) write(form *multipart.Writer, name string, sent map[string]string) error {
-	f, err := c.tree.Open(name)
+func (b *sentBatch) write(name string) error {
+	f, err := b.tree.Open(name)
 	if err != nil || f == nil {
 		return nil // the next pass finds what became of it
 	}
 	defer f.Close()
-	k := c.state.Files[name]
-	meta, err := json.Marshal(wire.Meta{Path: name, BaseHash: k.Base, Hash: k.Local, Size: c.local.Files[name].Size})
+	k := b.state.Files[name]
+	meta, err := json.Marshal(wire.Meta{Path: name, BaseHash: k.Base.String(), Hash: k.Local.String(), Size: k.size})
 	if err != nil {
 		return err
 	}
-	if err := form.WriteField("meta", string(meta)); err != nil {
+	if err := b.form.WriteField("meta", string(meta)); err != nil {
 		return err
 	}
-	part, err := form.CreateFormFile("content", "content")
-	if err == nil {
-		sent[name] = k.Local
-		_, err = io.Copy(part, f)
+	part, err := b.form.CreateFormFile("content", "content")
+	if err != nil {
+		return err
+	}
+	h := wire.New()
+	b.as[name] = k.Local
+	_, err = io.Copy(io.MultiWriter(part, h), f)
+	if wire.Sum(h) != k.Local.String() {
+		b.changed = append(b.changed, name)
 	}
 	return err
 }
 
 // took notes that the server has what was sent, in the file itself or next to it.
-func (c *Client) took(done wire.Done, sent string) {
+func (c *Client) took(done wire.Done, sent content) {
 	k := c.state.of(done.Path)
-	k.Base, k.Remote = sent, done.Hash
+	k.Base, k.Remote = sent, contentOf(done.Hash)
 	switch done.Outcome {
 	case wire.Merged:
 		c.r.Merged = append(c.r.Merged, done)
@@ -268,7 +223,7 @@ func (c *Client) deleteOut(ctx context.Context, names []string) (did bool, err e
 		}
 		order.Device = c.o.Device
 		for _, name := range part {
-			order.Files = append(order.Files, wire.Meta{Path: name, BaseHash: c.state.Files[name].Base})
+			order.Files = append(order.Files, wire.Meta{Path: name, BaseHash: c.state.Files[name].Base.String()})
 		}
 		c.step("delete out")
 		var out wire.Result
@@ -277,7 +232,7 @@ func (c *Client) deleteOut(ctx context.Context, names []string) (did bool, err e
 		}
 		c.step("deleted out")
 		for _, done := range out.Files {
-			c.state.of(done.Path).Remote = done.Hash
+			c.state.of(done.Path).Remote = contentOf(done.Hash)
 			if did = true; done.Outcome == wire.Deleted {
 				c.r.DeletedOut++
 			}
@@ -291,7 +246,7 @@ func (c *Client) deleteOut(ctx context.Context, names []string) (did bool, err e
 func (c *Client) deleteHere(_ context.Context, names []string) (did bool, err error) {
 	for _, name := range names {
 		k := c.state.Files[name]
-		err := c.tree.Delete(name, k.Local)
+		err := c.tree.Delete(name, k.Local.String())
 		if errors.Is(err, place.ErrChanged) {
 			continue // changed in this moment: the next pass sends it
 		}
@@ -299,13 +254,14 @@ func (c *Client) deleteHere(_ context.Context, names []string) (did bool, err er
 			c.r.Errors = append(c.r.Errors, name+": "+err.Error())
 			continue
 		}
-		k.Local, k.Mark, did = "", "", true
+		k.Local, k.Mark, did = none, mark{}, true
 		c.r.DeletedHere++
 	}
 	return did, nil
 }
 
-// saveEvery is how often the state is saved while files arrive.
+// saveEvery is how often the state is saved while files are sent or arrive: it has all files,
+// so that saving it behind each request would take longer than the requests.
 const saveEvery = 5 * time.Second
 
 // fetch fetches files.

@@ -59,7 +59,10 @@ func (c *Client) Watch(ctx context.Context, report func(Report)) error {
 // folders returns the directories that have synced files.
 func (c *Client) folders() []string {
 	have := map[string]bool{".": true} // at most maxWatched
-	for name := range c.local.Files {
+	for name, k := range c.state.Files {
+		if k.seen != c.scans {
+			continue
+		}
 		for at := path.Dir(name); !have[at] && len(have) < maxWatched; at = path.Dir(at) {
 			have[at] = true
 		}

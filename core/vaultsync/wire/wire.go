@@ -6,7 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"hash"
-	"slices"
+	"io"
 	"strings"
 )
 
@@ -35,7 +35,8 @@ type File struct {
 	Entries  []Entry `json:"entries,omitempty"`
 }
 
-// A Listing answers GET /api/sync/manifest and /api/sync/changes.
+// A Listing answers GET /api/sync/manifest and /api/sync/changes. Files and Deleted are in the
+// order of the bytes of their paths.
 type Listing struct {
 	Root  string `json:"root"` // relative to the vault; "": the vault
 	Files []File `json:"files"`
@@ -114,19 +115,22 @@ func ValidHash(s string) bool {
 	return ok && len(digits) == 64 && strings.Trim(digits, "0123456789abcdef") == ""
 }
 
+// FromHex returns the hash with these digits.
+func FromHex(digits string) string { return prefix + digits }
+
 // Hex returns the digits of a valid hash.
 func Hex(s string) string { return strings.TrimPrefix(s, prefix) }
 
-// Digest returns what identifies a list of paths with their hashes.
-func Digest(hashes map[string]string) string {
-	lines := make([]string, 0, len(hashes))
-	for path, hash := range hashes {
-		lines = append(lines, path+"\x00"+hash)
-	}
-	slices.Sort(lines)
-	h := New()
-	for _, l := range lines {
-		h.Write([]byte(l + "\n"))
-	}
-	return Sum(h)
+// A Digest computes what identifies a list of paths with their hashes.
+type Digest struct{ h hash.Hash }
+
+// NewDigest returns a Digest of no files.
+func NewDigest() *Digest { return &Digest{New()} }
+
+// Add adds a file. Files are added in the order of the bytes of their paths.
+func (d *Digest) Add(path, hash string) {
+	_, _ = io.WriteString(d.h, path+"\x00"+hash+"\n") // a hash does not fail
 }
+
+// Sum returns the digest.
+func (d *Digest) Sum() string { return Sum(d.h) }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"strconv"
 	"time"
 
 	"gatehouse/core"
@@ -28,7 +29,7 @@ const (
 
 // Files are the vault's files (vaultsync.Store).
 type Files interface {
-	List(ctx context.Context, a vaultsync.Area, q vaultsync.Query) (wire.Listing, error)
+	List(ctx context.Context, a vaultsync.Area, q vaultsync.Query) (*vaultsync.Listing, error)
 	Push(ctx context.Context, a vaultsync.Area, in vaultsync.Sent, body io.Reader) (wire.Done, error)
 	Open(ctx context.Context, a vaultsync.Area, root, path string) (vaultsync.Served, error)
 	Delete(ctx context.Context, a vaultsync.Area, root, path, base string) (wire.Done, error)
@@ -134,7 +135,13 @@ func (a *API) list(w http.ResponseWriter, r *http.Request, c caller, since strin
 	if err != nil {
 		return err
 	}
-	return web.WriteJSON(w, http.StatusOK, l)
+	defer l.Close()
+	allow(w, maxWaiting)
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Content-Length", strconv.FormatInt(l.Size(), 10))
+	_, _ = io.Copy(w, l) // the client may be gone
+	return nil
 }
 
 // An order is a body of JSON of a deletion: one file, or several.
