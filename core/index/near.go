@@ -84,7 +84,7 @@ func (x *Index) At(ctx context.Context, q Query, phrases [][]string, chosen []in
 	if err != nil {
 		return nil, err
 	}
-	must := words.Query{Terms: phrases, Not: q.Words.Not}
+	must, has := words.Query{Terms: phrases, Not: q.Words.Not}, words.Query{Terms: q.Words.Terms}
 	var out []Hit
 	seen := map[string]bool{} // at most one for each of chosen
 	for _, r := range rows {
@@ -97,7 +97,7 @@ func (x *Index) At(ctx context.Context, q Query, phrases [][]string, chosen []in
 			continue
 		}
 		seen[r.Session] = true
-		hit.Session, hit.Excerpt = r.Session, excerptOf(q.Words, piece)
+		hit.Session, hit.Excerpt = r.Session, has.ExcerptOfAny(piece, excerptLen)
 		out = append(out, hit)
 	}
 	return out, nil
@@ -119,20 +119,6 @@ func (x *Index) passage(r hitRow, head Head) (hit Hit, whole, piece string) {
 		return hit, text, pieces[r.Piece]
 	}
 	return hit, "", ""
-}
-
-// excerptOf returns one line of a text around the first of the words that it has, or its
-// beginning.
-func excerptOf(q words.Query, text string) string {
-	has := words.Query{}
-	for _, term := range q.Terms {
-		one := words.Query{Terms: [][]string{term}}
-		if _, _, ok := one.Find(text); ok {
-			has.Terms = append(has.Terms, term)
-		}
-	}
-	excerpt, _ := has.Excerpt(text, excerptLen)
-	return excerpt
 }
 
 // A Place is where the text of a chunk of a session is.

@@ -12,7 +12,6 @@ import (
 	"gatehouse/core/index/search"
 	"gatehouse/core/store"
 	"gatehouse/core/store/fulltext"
-	"gatehouse/core/transcript/words"
 )
 
 // Limits of Find.
@@ -99,43 +98,40 @@ func (l *lookup) canBegin() bool {
 	return len([]rune(last[len(last)-1])) >= minBegin
 }
 
-// A found is one passage.
+// A found is one passage that may be a hit.
 type found struct {
-	Content  string `db:"content_id"`
-	Path     string `db:"source_path"`
-	Title    string `db:"title"`
-	Modified string `db:"modified"`
-	Text     string `db:"chunk_text"`
-	Line     int    `db:"line"`
-	Type     string `db:"content_type"`
+	N       int64  `db:"n"`
+	Content string `db:"content_id"`
+	Path    string `db:"source_path"`
 }
 
 // page returns the documents behind those that were shown. The ranking is read again
 // from its beginning: it is short, and so no document is on two pages for its passages.
 func (l *lookup) page(ctx context.Context, limit int) ([]search.Hit, string, error) {
-	n := min(mostRows, 4*(l.at.Shown+limit+1))
+	n := min(mostRows, 8*(l.at.Shown+limit+1))
 	if len(l.byMeaning) > 0 {
 		n = max(n, mostFused) // the same ranks on each page
 	}
-	for ; ; n = mostRows {
+	for ; ; n = min(mostRows, 4*n) {
 		rows, err := l.rows(ctx, n)
 		if err != nil {
 			return nil, "", err
 		}
 		l.worded = slices.ContainsFunc(rows, func(row found) bool { return l.r.MayRead(row.Path) })
-		hits, more := l.hits(fuse(rows, l.byMeaning), limit)
+		chosen, more := l.choice(fuse(rows, l.byMeaning), limit)
 		if more || len(rows) < n || n == mostRows {
+			hits, err := l.hits(ctx, chosen)
 			next := ""
 			if more {
-				next = hits[len(hits)-1].Cursor
+				next = place{l.at.Shown + limit, l.at.Begins}.String()
 			}
-			return hits, next, nil
+			return hits, next, err
 		}
 	}
 }
 
-// hits returns limit documents behind those that were shown, and whether rows has more.
-func (l *lookup) hits(rows []found, limit int) (hits []search.Hit, more bool) {
+// choice returns limit documents behind those that were shown, and whether rows has more.
+func (l *lookup) choice(rows []found, limit int) (chosen []found, more bool) {
 	seen := map[string]bool{} // at most mostRows
 	for _, row := range rows {
 		if seen[row.Content] || !l.r.MayRead(row.Path) {
@@ -144,36 +140,57 @@ func (l *lookup) hits(rows []found, limit int) (hits []search.Hit, more bool) {
 		if seen[row.Content] = true; len(seen) <= l.at.Shown {
 			continue
 		}
-		if len(hits) == limit {
-			return hits, true
+		if len(chosen) == limit {
+			return chosen, true
 		}
-		hit := l.hit(row)
-		hit.Cursor = place{len(seen), l.at.Begins}.String()
+		chosen = append(chosen, row)
+	}
+	return chosen, false
+}
+
+// hits reads what is shown of passages. One that is gone in the meantime is no hit.
+func (l *lookup) hits(ctx context.Context, chosen []found) (hits []search.Hit, err error) {
+	if len(chosen) == 0 {
+		return nil, nil
+	}
+	numbers := make([]int64, len(chosen))
+	for i, row := range chosen {
+		numbers[i] = row.N
+	}
+	var rows []shown
+	err = l.s.db.Select(ctx, &rows, `SELECT c.n, coalesce(m.title, '') AS title, m.modified, c.chunk_text, c.line, c.content_type
+		FROM chunks c JOIN index_manifest m ON m.content_id = c.content_id WHERE c.n IN (`+list(numbers)+`)`)
+	if err != nil {
+		return nil, err
+	}
+	for i, row := range chosen {
+		at := slices.IndexFunc(rows, func(r shown) bool { return r.N == row.N })
+		if at < 0 {
+			continue
+		}
+		hit := l.hit(row, rows[at])
+		hit.Cursor = place{l.at.Shown + i + 1, l.at.Begins}.String()
 		hits = append(hits, hit)
 	}
-	return hits, false
+	return hits, nil
 }
 
-func (l *lookup) hit(row found) search.Hit {
-	excerpt := excerptOf(l.q.Words, row.Text)
+// A shown is what is shown of a passage.
+type shown struct {
+	N        int64  `db:"n"`
+	Title    string `db:"title"`
+	Modified string `db:"modified"`
+	Text     string `db:"chunk_text"`
+	Line     int    `db:"line"`
+	Type     string `db:"content_type"`
+}
+
+func (l *lookup) hit(row found, r shown) search.Hit {
+	excerpt := l.q.Words.ExcerptOfAny(separated(r.Text), excerptLen) // other words may be in the title
 	return search.Hit{
-		Type: row.Type, ID: row.Content, Title: row.Title, Path: row.Path, Line: row.Line,
-		Excerpt: excerpt, Marks: l.q.Words.Marks(excerpt, mostMarks), At: timeOf(row.Modified),
+		Type: r.Type, ID: row.Content, Title: r.Title, Path: row.Path, Line: r.Line,
+		Excerpt: excerpt, Marks: l.q.Words.Marks(excerpt, mostMarks), At: timeOf(r.Modified),
 	}
-}
-
-// excerptOf returns one line of a passage around the first of the words that it has:
-// others may be in the title.
-func excerptOf(q words.Query, text string) string {
-	has := words.Query{}
-	for i, term := range q.Terms {
-		one := words.Query{Terms: [][]string{term}, Begins: q.Begins && i == len(q.Terms)-1}
-		if _, _, ok := one.Find(text); ok {
-			has.Terms, has.Begins = append(has.Terms, term), one.Begins
-		}
-	}
-	excerpt, _ := has.Excerpt(separated(text), excerptLen)
-	return excerpt
 }
 
 // separated returns a text with a mark behind headings and other lines that end no
@@ -209,7 +226,7 @@ func (l *lookup) rows(ctx context.Context, n int) (rows []found, err error) {
 		order = "m.modified DESC, m.content_id"
 	}
 	l.choose(&c)
-	err = l.s.db.Select(ctx, &rows, fmt.Sprintf(`SELECT c.content_id, m.source_path, coalesce(m.title, '') AS title, m.modified, c.chunk_text, c.line, c.content_type FROM %s WHERE %s ORDER BY %s LIMIT %d`,
+	err = l.s.db.Select(ctx, &rows, fmt.Sprintf(`SELECT c.n, c.content_id, m.source_path FROM %s WHERE %s ORDER BY %s LIMIT %d`,
 		from, strings.Join(c.Where, " AND "), order, n), c.Args...)
 	return rows, err
 }

@@ -57,23 +57,10 @@ func (l *lookup) near(ctx context.Context) ([]found, error) {
 	if err != nil || len(best) == 0 {
 		return nil, err
 	}
-	var rows []struct {
-		found
-		N int64 `db:"n"`
-	}
-	err = l.s.db.Select(ctx, &rows, `SELECT c.n, c.content_id, m.source_path, coalesce(m.title, '') AS title, m.modified, c.chunk_text, c.line, c.content_type
-		FROM chunks c JOIN index_manifest m ON m.content_id = c.content_id WHERE c.n IN (`+list(best)+`)`)
-	slices.SortFunc(rows, func(a, b struct {
-		found
-		N int64 `db:"n"`
-	}) int {
-		return slices.Index(best, a.N) - slices.Index(best, b.N)
-	})
-	out := make([]found, len(rows))
-	for i, r := range rows {
-		out[i] = r.found
-	}
-	return out, err
+	var rows []found
+	err = l.s.db.Select(ctx, &rows, `SELECT c.n, c.content_id, m.source_path FROM chunks c JOIN index_manifest m ON m.content_id = c.content_id WHERE c.n IN (`+list(best)+`)`)
+	slices.SortFunc(rows, func(a, b found) int { return slices.Index(best, a.N) - slices.Index(best, b.N) })
+	return rows, err
 }
 
 // may reports whether the reader may find documents with the key of nearKey.

@@ -171,13 +171,19 @@ func with(terms [][]string, phrase string) [][]string {
 	return append(terms, term)
 }
 
-// Find returns where in text the first term is, in bytes, and whether the query
-// matches text.
-func (q Query) Find(text string) (start, end int, ok bool) {
-	var all []Token
+// tokens returns all of Tokens.
+func tokens(text string) []Token {
+	all := make([]Token, 0, len(text)/6)
 	for t := range Tokens(text) {
 		all = append(all, t)
 	}
+	return all
+}
+
+// Find returns where in text the first term is, in bytes, and whether the query
+// matches text.
+func (q Query) Find(text string) (start, end int, ok bool) {
+	all := tokens(text)
 	start = -1
 	for i, term := range q.Terms {
 		from, to, found := q.place(all, term, q.Begins && i == len(q.Terms)-1)
@@ -200,10 +206,7 @@ func (q Query) Find(text string) (start, end int, ok bool) {
 // first and the one after the last, in order, at most most of them. It does not ask
 // whether the query matches text, which may be a part of what it was found in.
 func (q Query) Marks(text string, most int) (marks [][2]int) {
-	var all []Token
-	for t := range Tokens(text) {
-		all = append(all, t)
-	}
+	all := tokens(text)
 	for i := 0; i < len(all) && len(marks) < most; i++ {
 		if n := q.termAt(all[i:]); n > 0 {
 			first := utf8.RuneCountInString(text[:all[i].Start])
@@ -252,6 +255,22 @@ func (q Query) Excerpt(text string, n int) (string, bool) {
 	if !ok {
 		return "", false
 	}
+	return excerpt(text, start, end, n), true
+}
+
+// ExcerptOfAny is Excerpt around the first of the terms that text has, or the beginning of
+// text: the others may be elsewhere. What the query excludes does not matter.
+func (q Query) ExcerptOfAny(text string, n int) string {
+	all := tokens(text)
+	for i, term := range q.Terms {
+		if start, end, ok := q.place(all, term, q.Begins && i == len(q.Terms)-1); ok {
+			return excerpt(text, start, end, n)
+		}
+	}
+	return excerpt(text, 0, 0, n)
+}
+
+func excerpt(text string, start, end, n int) string {
 	from, to := start, min(end, start+4*n)
 	for spare := n - utf8.RuneCountInString(text[from:to]); spare > 0 && (from > 0 || to < len(text)); {
 		if from > 0 && (to == len(text) || start-from <= 2*(to-end)) { // a third in front
@@ -272,7 +291,7 @@ func (q Query) Excerpt(text string, n int) (string, bool) {
 	if to < len(text) {
 		out += "…"
 	}
-	return out, true
+	return out
 }
 
 // whole moves the edges of an excerpt to spaces, where there are some near.

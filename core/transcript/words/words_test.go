@@ -92,3 +92,24 @@ func FuzzQuestion(f *testing.F) {
 		}
 	})
 }
+
+func TestExcerptOfAny_IsAroundTheFirstTermThatTheTextHas(t *testing.T) {
+	text := "The gutter was repaired, and then " + strings.Repeat("many days went by until ", 20) + "the roof leaked again."
+	for typed, want := range map[string]string{
+		"nothing roof gutter": "roof leaked", // the first of the query, not of the text
+		"nothing gutter":      "The gutter was",
+		"nothing":             "The gutter was", // its beginning
+		"":                    "The gutter was",
+	} {
+		if got := words.Parse(typed).ExcerptOfAny(text, 60); !strings.Contains(got, want) || len(got) > 80 {
+			t.Errorf("%q: %q, want %q", typed, got, want)
+		}
+	}
+	q := words.Parse("gut")
+	if q.Exclude("roof"); q.ExcerptOfAny(text[300:], 60) == "" {
+		t.Error("no excerpt of a text with what is excluded")
+	}
+	if q.Begins = true; !strings.Contains(q.ExcerptOfAny("x "+text, 60), "gutter") {
+		t.Error("the last term is no prefix")
+	}
+}
