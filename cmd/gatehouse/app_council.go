@@ -50,5 +50,5 @@ func (a *app) openCouncil() (*council.Council, error) {
 // membersOf returns the council's models as they are now.
 func membersOf(a *app) council.Members {
 	now, settings := a.models.Now(), a.settings.Now()
-	return council.Members{Models: now.Members, Judge: now.Judge, Cheap: now.Title, Wait: settings.CouncilWait, Most: settings.CouncilMaxCost.MicroUSD}
+	return council.Members{Models: now.Members, Judge: now.Judge, Cheap: cheapOf(now), Wait: settings.CouncilWait, Most: settings.CouncilMaxCost.MicroUSD}
 }

@@ -10,6 +10,7 @@ import (
 	chatmemory "gatehouse/connectors/chat/memory"
 	"gatehouse/core"
 	"gatehouse/core/llm"
+	"gatehouse/core/llm/registry"
 	corememory "gatehouse/core/memory"
 	"gatehouse/core/memory/allowance"
 	"gatehouse/core/memory/extract"
@@ -42,13 +43,21 @@ func (a *app) remembers() orchestrator.Memory {
 		Day: allowance.Day{DB: a.db, Clock: a.clock, Tokens: func() int64 { return a.cfg.MemoryBudget.Tokens }}, Ask: cards.Ask, Known: a.pairing.People.Remembered,
 		Models: func() (cheap, guest llm.Model) {
 			m := a.models.Now()
-			return m.Title, m.Guest
+			return cheapOf(m), m.Guest
 		}})
 	o.Reader = a.extractor
 	if len(a.cfg.Council) > 0 {
 		o.Judged = a.council
 	}
 	return remembering.New(o)
+}
+
+// cheapOf returns the model of TITLE_MODEL, nil for none and for one that is no language model.
+func cheapOf(m *registry.Models) llm.Model {
+	if m.Title == nil || registry.Local(m.Title.About().Name) {
+		return nil
+	}
+	return m.Title
 }
 
 // memoryCommands returns the chat commands of the memory.

@@ -25,6 +25,7 @@ const (
 	toRate    = "rating"
 	toReview  = "review"
 	toRevise  = "regenerate"
+	toRewrite = "rewrite"
 )
 
 // A councilRig is a rig whose model is a council of three members that review each
@@ -33,6 +34,8 @@ type councilRig struct {
 	*rig
 	members           []string
 	settingsOfCouncil []string
+	cheers            bool           // answers have an emoji, unless they are written again
+	all               map[string]int // requests for one question, by stage
 
 	lock  sync.Mutex               // of what follows
 	asked map[int64]map[string]int // by child, then "stage member"
@@ -41,7 +44,8 @@ type councilRig struct {
 }
 
 func newCouncilRig(t *testing.T) *councilRig {
-	r := &councilRig{rig: newRig(t, program(t), "queue", population{telegram: 1}, telegramtest.Options{}), asked: map[int64]map[string]int{}}
+	r := &councilRig{rig: newRig(t, program(t), "queue", population{telegram: 1}, telegramtest.Options{}), asked: map[int64]map[string]int{},
+		all: map[string]int{toAnswer: 3, toCompare: 1, toRate: 3, toReview: 2, toRevise: 1}}
 	f := newProvidersFile(t)
 	file := "providers:\n"
 	for i, says := range []string{"the bridge is painted in early summer, before tourists arrive", "wind decides when painters climb its arch", "nobody there keeps to a calendar; rust gives orders"} {
@@ -81,7 +85,13 @@ func (r *councilRig) serveMember(w http.ResponseWriter, in *http.Request, name, 
 		if strings.HasPrefix(last, "Reviewers found") {
 			stage, last = toRevise, q.Messages[len(q.Messages)-2].Content
 		}
+		if strings.HasPrefix(last, "Your answer does not follow") {
+			stage, last = toRewrite, q.Messages[len(q.Messages)-2].Content
+		}
 		token := crashToken.FindString(last)
+		if r.cheers && stage != toRewrite {
+			says += " 😀"
+		}
 		reply = fmt.Sprintf("This answers %s as call of %s: %s.\nREPORT: {\"confidence\": 0.9, \"domain\": \"general\"}", token, name, says)
 	}
 	r.lock.Lock()
@@ -158,6 +168,30 @@ func TestCrashOfACouncilAsksNoMemberAgainForWhatIsStored(t *testing.T) {
 	r.prove()
 }
 
+// The answer breaks a wish for the second time in a row. Killed while it is written again, or
+// when the new one is delivered: there is one answer, and it follows the wish.
+func TestCrashOfACouncilWhileAnAnswerIsWrittenAgainShowsOneAnswer(t *testing.T) {
+	t.Parallel()
+	r := newCouncilRig(t)
+	r.cheers, r.all = true, map[string]int{toAnswer: 3, toCompare: 1, toRate: 3, toRewrite: 1}
+	r.settingsOfCouncil = slices.Concat(r.settingsOfCouncil, []string{"MODEL", "council/high", "GUEST_MODEL", "council/high"})
+	r.start(r.settingsOfCouncil...)
+	// What is shown and what is in the prompt of the wish ends before the message's number.
+	r.postBehind(0, "correction: never use emojis"+strings.Repeat(", never ever", 26)+", ")
+	r.answered()
+	r.kill("the author writes again", func(s, _ string, _ bool) bool { return s == toRewrite }, 3+1+3)
+	r.kill("the new answer is delivered", nil, 3+1+3+1)
+	r.stop()
+	r.prove()
+	db := r.openCopy()
+	defer db.Close()
+	var n int
+	r.sql(db.Get(&n, `SELECT count(*) FROM correction_events WHERE kind = 'rewritten'`))
+	if n != 2 {
+		t.Errorf("%d answers are recorded as written again, want 2", n)
+	}
+}
+
 // kill asks a question, kills the gateway while a request is held and so many rows are
 // stored, and holds the next gateway to them.
 func (r *councilRig) kill(name string, hold func(string, string, bool) bool, rows int) {
@@ -208,8 +242,8 @@ func (r *councilRig) kill(name string, hold func(string, string, bool) bool, row
 		stage, _, _ := strings.Cut(what, " ")
 		all[stage]++
 	}
-	if want := map[string]int{toAnswer: 3, toCompare: 1, toRate: 3, toReview: 2, toRevise: 1}; !maps.Equal(all, want) {
-		r.t.Errorf("killed while %s: stored were %v, then %v was asked for; want in all %v", name, slices.Sorted(slices.Values(stored)), again, want)
+	if !maps.Equal(all, r.all) {
+		r.t.Errorf("killed while %s: stored were %v, then %v was asked for; want in all %v", name, slices.Sorted(slices.Values(stored)), again, r.all)
 	}
 }
 

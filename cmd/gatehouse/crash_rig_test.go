@@ -198,7 +198,10 @@ func (r *rig) saw(chat string, m crowd.Message) {
 }
 
 // post has somebody in the n-th chat write one message.
-func (r *rig) post(n int) string {
+func (r *rig) post(n int) string { return r.postBehind(n, "") }
+
+// postBehind is post with a text in front of the message.
+func (r *rig) postBehind(n int, before string) string {
 	c := r.chats[n%len(r.chats)]
 	r.posts.Lock() // the order of the list is the order of the chat
 	defer r.posts.Unlock()
@@ -208,7 +211,7 @@ func (r *rig) post(n int) string {
 	r.next++
 	r.posted[c.key] = append(r.posted[c.key], token)
 	r.mu.Unlock()
-	text := "please look at " + token
+	text := before + "please look at " + token
 	if number%9 == 0 {
 		text += atLength
 	}

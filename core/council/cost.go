@@ -39,13 +39,13 @@ func (h *hearing) expected(m llm.Model, input, output int64) (microUSD int64, kn
 func (h *hearing) affordable(asked string) string {
 	levels := choice.Levels()
 	at := slices.Index(levels, asked)
-	for h.m.Most > 0 && at > 0 && !h.within(levels[at]) {
+	for h.m.Most > 0 && at > 0 && !h.fits(levels[at]) {
 		at--
 	}
 	return levels[at]
 }
 
-func (h *hearing) within(level string) bool {
+func (h *hearing) fits(level string) bool {
 	input := size(h.s.Prompt)
 	var sum, dearest int64
 	for _, m := range h.m.Models {
@@ -83,27 +83,38 @@ func (h *hearing) within(level string) bool {
 // afford returns those of the models that can be asked within the limit of the question,
 // from what it has cost so far. What is left out is noted once.
 func (h *hearing) afford(models []llm.Model, req *llm.Request) (list []llm.Model) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	list = h.payable(models, req)
+	if note := texts.Text("council_cost"); len(list) < len(models) && !slices.Contains(h.notes, note) {
+		h.notes = append(h.notes, note)
+	}
+	return list
+}
+
+// affords reports whether m can be asked within the limit. It notes nothing: the answer is
+// the same without it.
+func (h *hearing) affords(m llm.Model, req *llm.Request) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.payable([]llm.Model{m}, req)) == 1
+}
+
+// payable returns those of the models that can be asked; h.mu is held.
+func (h *hearing) payable(models []llm.Model, req *llm.Request) (list []llm.Model) {
 	if h.m.Most <= 0 {
 		return models
 	}
-	input := size(req)
-	output := int64(answerTokens)
+	input, output := size(req), int64(answerTokens)
 	if req.Format != nil {
 		output = replyTokens
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	left := h.m.Most - h.spent
 	for _, m := range models {
-		c, known := h.expected(m, input, output)
-		if !known || c > left {
-			if note := texts.Text("council_cost"); !slices.Contains(h.notes, note) {
-				h.notes = append(h.notes, note)
-			}
-			continue
+		if c, known := h.expected(m, input, output); known && c <= left {
+			left -= c
+			list = append(list, m)
 		}
-		left -= c
-		list = append(list, m)
 	}
 	return list
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"gatehouse/core"
 	"gatehouse/core/council/choice"
@@ -96,12 +97,14 @@ func (h *hearing) judgeWishes(ctx context.Context, stage, text string, found map
 		return nil
 	}
 	req := h.request(wishSystem, h.ask()+h.quote("wishes", listed(open))+h.quote("answer", text), wishFormat)
-	if len(h.afford([]llm.Model{m}, req)) == 0 {
+	if !h.affords(m, req) {
 		return nil
 	}
 	h.stage("reviewing")
+	short, stop := h.within(ctx, h.m.Wait)
+	defer stop()
 	of := []string{h.winner.model, sum(text, open)}
-	verdicts, _, ok, err := ask(ctx, h, stage, m, of, req, 2, func(reply string) ([]string, error) { return choice.ParseWishes(reply, len(open)) })
+	verdicts, _, ok, err := ask(short, h, stage, m, of, req, 2, func(reply string) ([]string, error) { return choice.ParseWishes(reply, len(open)) })
 	if err != nil || !ok {
 		return err
 	}
@@ -122,12 +125,14 @@ func (h *hearing) rewrite(ctx context.Context, broken []orchestrator.Wish) error
 	d, stored := h.kept(stageRewrite, w.model, of)
 	if !stored {
 		req := h.rewriting(w, broken)
-		if m == nil || len(h.afford([]llm.Model{m}, req)) == 0 {
+		if m == nil || !h.affords(m, req) {
 			return nil
 		}
 		h.stage("revising")
+		short, stop := h.within(ctx, 3*h.m.Wait)
+		defer stop()
 		var err error
-		if d, err = h.s.Ask(ctx, m, req); err != nil || ctx.Err() != nil {
+		if d, err = h.s.Ask(short, m, req); err != nil || short.Err() != nil {
 			return err
 		}
 		h.took(&d)
@@ -151,6 +156,21 @@ func (h *hearing) rewrite(ctx context.Context, broken []orchestrator.Wish) error
 		h.rewritten = append(h.rewritten, x.ID)
 	}
 	return nil
+}
+
+// within returns a context that ends after d: an answer that is there does not wait longer
+// for what is found about it.
+func (h *hearing) within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	ctx, stop := context.WithCancel(ctx)
+	late := h.c.o.Clock.After(d)
+	go func() {
+		select {
+		case <-late:
+			stop()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, stop
 }
 
 // count returns how many wishes are not followed.

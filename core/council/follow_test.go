@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"gatehouse/core"
 	"gatehouse/core/council/choice"
@@ -175,6 +176,54 @@ func TestAWishThatDoesNotApplyIsNeitherFollowedNorBroken(t *testing.T) {
 	b := newWishBench(t, plain, "x", func(string) string { return `{"wishes":[{"wish":1,"verdict":"does_not_apply"}]}` }, kindly(3))
 	if v := b.answer(choice.High); len(v.Followed) != 0 || b.rewrites() != 0 {
 		t.Errorf("%+v", v)
+	}
+}
+
+// The judge, or the author, does not answer: after a while the answer that is there is shown.
+func TestAnAnswerDoesNotWaitForEverForWhatIsFoundAboutIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		wish  orchestrator.Wish
+		waits time.Duration
+	}{"the judge": {kindly(1), 20 * time.Second}, "the author": {noEmojis(1), time.Minute}} {
+		t.Run(name, func(t *testing.T) {
+			m := claim(cheerful)
+			m.rewrite, m.rates = llmtest.Reply{HangHead: true}, rating("1932")
+			judge := claim("x")
+			judge.follows = func(string) string { return "" }
+			b := newBench(t, m, m, m, judge)
+			b.members.Cheap, b.members.Models = b.members.Models[3], b.members.Models[:3]
+			b.wishes = []orchestrator.Wish{c.wish}
+			done := make(chan orchestrator.Verdict, 1)
+			go func() {
+				v, err := b.council.Answer(t.Context(), b.sitting(choice.High, bridge))
+				if err != nil {
+					t.Error(err)
+				}
+				done <- v
+			}()
+			b.clock.AwaitWaiters(3) // two of the answers, which have come, and that of what hangs
+			b.clock.Advance(c.waits)
+			if v := <-done; v.Text != cheerful || v.Fault != nil || len(v.Again) != 0 {
+				t.Errorf("%+v", v)
+			}
+		})
+	}
+}
+
+func TestWhatIsNotAskedAboutAWishForItsCostIsNotNotedUnderTheAnswer(t *testing.T) {
+	b := newWishBench(t, cheerful, plain, nil, noEmojis(1))
+	b.members.Most = 100_000
+	s := b.sitting(choice.High, bridge)
+	cost := s.Cost
+	s.Cost = func(model string, u core.Tokens) (int64, bool) {
+		if len(b.saved) > 0 && b.count(`SELECT count(*) FROM council_stages WHERE stage = 'choice'`) > 0 {
+			return 1 << 40, true
+		}
+		return cost(model, u)
+	}
+	v, err := b.council.Answer(t.Context(), s)
+	if err != nil || v.Text != cheerful || b.rewrites() != 0 {
+		t.Errorf("%v %q", err, v.Text)
 	}
 }
 

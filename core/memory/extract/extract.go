@@ -100,6 +100,7 @@ func (r *Reader) On() bool {
 // Offer has a message read later. It does not block: where too many wait, or the gateway ends
 // before it is read, the rules alone decide.
 func (r *Reader) Offer(j Job) {
+	j.Answer, j.Question = cut(j.Answer), cut(j.Question) // many may wait
 	select {
 	case r.jobs <- j:
 	default:
