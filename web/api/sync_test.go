@@ -9,6 +9,7 @@ import (
 	"mime"
 	"mime/multipart"
 	"net/http"
+	"net/http/httptrace"
 	"os"
 	"path/filepath"
 	"strings"
@@ -280,4 +281,44 @@ func TestSyncRequestsOfAKeyArePaced(t *testing.T) {
 	h.want(200, "", key, "POST", "/api/sync/pull", `{"paths":["a.md"]}`)
 	h.clock.Advance(time.Second)
 	h.want(200, "", key, "GET", "/api/sync/changes?since=1", "")
+}
+
+// A key whose requests stay open gets no further ones; others do.
+func TestSyncRequestsOfAKeyAtATimeAreLimited(t *testing.T) {
+	h := open(t, options{})
+	key, other := h.keyOf(core.Operator, core.Vault, auth.ScopeSync), h.keyOf(core.Operator, core.Vault, auth.ScopeSync)
+	patient := &http.Client{Transport: &http.Transport{ExpectContinueTimeout: time.Minute}}
+	t.Cleanup(patient.CloseIdleConnections)
+	var bodies []*io.PipeWriter
+	ended := make(chan error, 4)
+	for range 4 {
+		r, w := io.Pipe()
+		bodies = append(bodies, w)
+		open := make(chan struct{})
+		asked := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got100Continue: func() { close(open) }})
+		req, err := http.NewRequestWithContext(asked, "POST", h.url+"/api/sync/push", r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Expect", "100-continue") // the server asks for the body when it reads the request
+		req.Header.Set("Content-Type", multipart.NewWriter(w).FormDataContentType())
+		req.Header.Set("Authorization", "Bearer "+key)
+		go func() {
+			res, err := patient.Do(req)
+			if err == nil {
+				_ = res.Body.Close()
+			}
+			ended <- err
+		}()
+		<-open
+	}
+	const pull = `{"paths":["none.md"]}`
+	h.want(503, "", key, "POST", "/api/sync/pull", pull)
+	h.want(200, "", other, "POST", "/api/sync/pull", pull)
+	for _, w := range bodies {
+		_ = w.CloseWithError(io.ErrUnexpectedEOF)
+	}
+	for range bodies {
+		<-ended
+	}
 }

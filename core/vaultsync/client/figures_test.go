@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -123,6 +125,42 @@ func TestOnce_NeedsLittleMemoryForManyFiles(t *testing.T) {
 		t.Errorf("%d files take %d bytes each, in %d reads", files, grown/files, reads)
 	} else {
 		t.Logf("%d files take %d bytes each", files, grown/files)
+	}
+}
+
+// A file passes through both sides in pieces, in either direction.
+func TestOnce_ALargeFileNeedsLittleMemory(t *testing.T) {
+	const size, limit = 48 << 20, 12 << 20 // both sides together; a text of up to 4 MiB is kept whole
+	s := serve(t, t.TempDir())
+	key := s.key(t, core.Operator, core.Vault, auth.ScopeSync)
+	from, to := s.device(t, "laptop", key), s.device(t, "phone", key)
+	write(t, from.dir, "film.mp4", "")
+	if err := os.Truncate(filepath.Join(from.dir, "film.mp4"), size); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []*device{from, to} {
+		reads, most, base := 0, uint64(0), inUse()
+		d.o.HTTP = &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+			if r.Body != nil {
+				r.Body = weighing{r.Body, &reads, &most}
+			}
+			res, err := http.DefaultTransport.RoundTrip(r)
+			if err == nil {
+				res.Body = weighing{res.Body, &reads, &most}
+			}
+			return res, err
+		})}
+		if r := d.sync(t); r.Sent+r.Fetched != 1 {
+			t.Fatalf("%+v", r)
+		}
+		if grown := int64(most - base); reads < 100 || grown > limit {
+			t.Errorf("%s: %d MiB take %.1f MiB, in %d reads", d.name, size>>20, float64(grown)/(1<<20), reads)
+		} else {
+			t.Logf("%s: %.1f MiB, in %d reads", d.name, float64(grown)/(1<<20), reads)
+		}
+	}
+	if st, err := os.Stat(filepath.Join(to.dir, "film.mp4")); err != nil || st.Size() != size {
+		t.Errorf("%v, %v", st, err)
 	}
 }
 
