@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -272,6 +273,33 @@ func TestACommandTranscribesVoiceMessages(t *testing.T) {
 	m = w.post(ada, ada.DM(), telegramtest.Outgoing{File: &telegramtest.File{Kind: "voice", Data: sentences(t)}})
 	if got := w.answers(ada.DM(), m.ID); !strings.Contains(got.Text, "could not be transcribed: the transcription service failed; it is kept as") {
 		t.Errorf("its sender was told %q", got.Text)
+	}
+}
+
+// A real engine with its model, without network: two sentences that were spoken by a program,
+// as Telegram sends voice messages.
+func TestARealEngineTranscribesAVoiceMessage(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("pocketsphinx_continuous"); err != nil {
+		t.Skip("SKIPPED: no pocketsphinx (Debian: apt-get install pocketsphinx pocketsphinx-en-us)")
+	}
+	spoken, err := os.ReadFile("testdata/spoken.opus")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, model := newModelWorld(t, func(c *configs.Config) {
+		c.TranscribeCommand = "pocketsphinx_continuous -infile {file} -logfn /dev/null"
+	})
+	if w.app.sandbox.Box == nil {
+		t.Skip("SKIPPED: ", w.app.sandbox.NoBox)
+	}
+	ada := w.guest("Ada")
+	m := w.post(ada, ada.DM(), telegramtest.Outgoing{File: &telegramtest.File{Kind: "voice", Data: spoken}})
+	if got := w.answers(ada.DM(), m.ID); got.Text != fakeSays {
+		t.Errorf("answered %q", got.Text)
+	}
+	if text, _ := lastAsked(model); text != "go forward ten meters please open the door and turn on the light" {
+		t.Errorf("the model was asked %q", text)
 	}
 }
 

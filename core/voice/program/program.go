@@ -107,9 +107,15 @@ func cause(printed []byte) string {
 // system are directories that every program sees.
 var system = []string{"/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/"}
 
+// devices are directories of which every program has its own.
+var devices = []string{"/dev/", "/proc/"}
+
 // visible returns a path without links, and whether the program must be given it. A
 // link within the system stays: some programs do what their name states.
 func visible(path string) (resolved string, give bool) {
+	if within(devices, path) {
+		return path, false
+	}
 	resolved, err := filepath.EvalSymlinks(path)
 	switch {
 	case err != nil || resolved == "/":
@@ -122,6 +128,8 @@ func visible(path string) (resolved string, give bool) {
 	return resolved, false
 }
 
-func ofSystem(path string) bool {
-	return slices.ContainsFunc(system, func(dir string) bool { return strings.HasPrefix(path, dir) })
+func ofSystem(path string) bool { return within(system, path) }
+
+func within(dirs []string, path string) bool {
+	return slices.ContainsFunc(dirs, func(dir string) bool { return strings.HasPrefix(path, dir) })
 }

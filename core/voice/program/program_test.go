@@ -182,6 +182,13 @@ func TestACommandIsStartedByItsName(t *testing.T) {
 	}
 }
 
+// A command that names a device has that of its sandbox, which can be written to.
+func TestACommandMayNameADevice(t *testing.T) {
+	if got, err := engine(t, `sh -c 'echo log >>"$1" && echo tea' x /dev/null`, "").Transcribe(t.Context(), nil); err != nil || got != "tea" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
 // What strangers record is read by the command: it sees no more of the host than it needs.
 func TestACommandSeesOnlyWhatItNames(t *testing.T) {
 	dir := t.TempDir()
