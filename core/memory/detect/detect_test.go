@@ -77,7 +77,7 @@ func measure(t *testing.T, cases []labelled) (precision, recall float64, kinds f
 // The sentences of *.rules.txt were known when the rules were written. Those of *.revised*.txt were
 // not: each file says what the rules found at the first time, before they were revised.
 
-var sets = map[string][]string{"en": {"rules", "revised", "revised2", "revised3"}, "de": {"rules", "revised", "revised2", "revised3", "revised4"}}
+var sets = map[string][]string{"en": {"rules", "revised", "revised2", "revised3"}, "de": {"rules", "revised", "revised2", "revised3", "revised4", "revised5"}}
 
 func TestDetectionFindsCorrectionsAndFewOthers(t *testing.T) {
 	total := 0
@@ -105,8 +105,8 @@ func TestDetectionOfSentencesThatNoRuleWasTunedOn(t *testing.T) {
 	cases := load(t, "de.unseen.txt")
 	p, r, k := measure(t, cases)
 	t.Logf("%d sentences: precision %.3f, recall %.3f, right type %.3f", len(cases), p, r, k)
-	if len(cases) != 100 || p < .94 || r < .97 {
-		t.Errorf("precision %.3f and recall %.3f of %d sentences, the page says .94 and .98 of 100", p, r, len(cases))
+	if len(cases) != 100 || p < .995 || r < .935 {
+		t.Errorf("precision %.3f and recall %.3f of %d sentences, the page says 1.00 and .94 of 100", p, r, len(cases))
 	}
 }
 
