@@ -22,6 +22,11 @@ func (w *world) openMemory(db *store.DB, o *admin.Options) {
 			return w.memory.Blamed(context.Background(), tx, core.Operator, id, delta)
 		}))
 	}
+	w.answered = func(c memory.Correction, u memory.Use) {
+		must(db.Tx(context.Background(), func(tx *store.Tx) error {
+			return w.memory.Used(context.Background(), tx, []memory.Correction{c}, u)
+		}))
+	}
 	o.Memory = adminmemory.Options{Reader: w.memory, Writer: w.memory, Restore: w.memory.Restore}
 }
 
@@ -68,6 +73,16 @@ func TestMemoryPage_ShowsWhatACorrectionDidToTheScoreOfItsModel(t *testing.T) {
 	must(err)
 	s.world.blame(s.world.inForce(core.Operator)[0].ID, -1)
 	s.get("/admin/memory").has(t, "changed the score of <bdi>lab/small</bdi> by -1")
+}
+
+func TestMemoryPage_ShowsWhatAnswersDidNotFollowAndWhatWasWrittenAgain(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	s.world.remembers()
+	c := s.world.inForce(core.Operator)[1]
+	s.world.answered(c, memory.Use{Run: "r1", Followed: map[string]bool{c.ID: false}})
+	s.world.answered(c, memory.Use{Run: "r2", Followed: map[string]bool{c.ID: false}, Rewritten: []string{c.ID}})
+	s.get("/admin/memory").has(t, "not followed 2 times in a row")
+	s.get("/admin/memory?used="+c.ID).has(t, "Used; the answer did not follow it", "An answer that did not follow it was written again")
 }
 
 func TestMemoryPage_EditsPinsDeletesAndUndoes(t *testing.T) {

@@ -82,6 +82,7 @@ type world struct {
 	garden    project.Project // of Ines
 	taxes     project.Project // of the operator
 	blame     func(id string, delta int)
+	answered  func(c memory.Correction, u memory.Use)
 	daily     *dailyWorld
 	active    []bus.Info
 	level     string // the log's, as the panel has set it

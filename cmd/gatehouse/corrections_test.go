@@ -186,6 +186,9 @@ func TestAVoiceMessageIsLearntFromAsTextIs(t *testing.T) {
 	if got := wire(t, model); !strings.Contains(got, "instruction of 20") || !strings.Contains(got, "always use metric units.") {
 		t.Errorf("the correction was not in force: %s", got)
 	}
+	if text, _ := lastAsked(model); text != "From now on, always use metric units. How far is the market?" {
+		t.Errorf("the model was asked %q: it was transcribed again", text)
+	}
 	w.hearsText(boss, "Remembered as #1: “From now on, always use metric units.”")
 	w.quiet()
 	m = w.post(boss, boss.DM(), telegramtest.Outgoing{File: &telegramtest.File{Kind: "voice", Data: sentences(t)}})
