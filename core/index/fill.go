@@ -27,6 +27,11 @@ const (
 // It returns how many it has checked; 0 when nothing is left. One call reads at
 // most 32 MB of transcripts, in small transactions. Call it from upkeep.
 func (x *Index) Fill(ctx context.Context) (int, error) {
+	done, err := x.fill(ctx)
+	return done, errors.Join(err, x.merge(ctx))
+}
+
+func (x *Index) fill(ctx context.Context) (int, error) {
 	done := 0
 	for size := int64(0); size < maxFill; {
 		var ids []string
@@ -52,6 +57,28 @@ func (x *Index) Fill(ctx context.Context) (int, error) {
 		}
 	}
 	return done, nil
+}
+
+// How the index of words is merged: after so many transactions of Fill and turns, and at its
+// end, so many pages at a time.
+const (
+	partsBetween = 16
+	mergePages   = 32
+)
+
+// merge merges what turns and Fill have added to the index of words, in short transactions:
+// none of theirs does, so that no turn waits for a long one.
+func (x *Index) merge(ctx context.Context) error {
+	for more := x.parts.Swap(0) > 0; more; {
+		var err error
+		if more, err = x.db.MergeSome(ctx, "session_words", mergePages); err != nil {
+			return fmt.Errorf("merge search index: %w", err)
+		}
+		if more {
+			x.pause(ctx)
+		}
+	}
+	return nil
 }
 
 // walk notes the next sessions that the index does not know, and reports whether
@@ -208,6 +235,11 @@ func (x *Index) catchUp(ctx context.Context, id string) (read int64, err error) 
 			return read, err
 		}
 		x.pause(ctx)
+		if x.parts.Add(1) >= partsBetween {
+			if err := x.merge(ctx); err != nil {
+				return read, err
+			}
+		}
 		read += to - from
 		if p.Bytes = to; p.whole {
 			return read, nil

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"gatehouse/core"
@@ -65,6 +66,7 @@ type Index struct {
 	sessions Sessions
 	vectors  func(ctx context.Context, tx *store.Tx, chunks []int64) error
 	pause    func(ctx context.Context)
+	parts    atomic.Int64 // transactions since the index of words was merged
 }
 
 // New returns the index in o.DB.

@@ -74,6 +74,7 @@ func (x *Index) Add(ctx context.Context, tx *store.Tx, id string, was State, w t
 	if err != nil {
 		return err
 	}
+	x.parts.Add(1)
 	return x.put(ctx, tx, id, was.User, w.Docs, 0)
 }
 

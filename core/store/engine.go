@@ -35,7 +35,7 @@ type engine struct {
 	words      func(text string) string                                                       // see Tx.Words
 	emptyWords string                                                                         // see Tx.EmptyWords
 	rank       string                                                                         // see DB.Rank
-	mergeWords [][2]string                                                                    // of each table, see DB.MergeWords; none: there is nothing to do
+	merged     []string                                                                       // tables of DB.MergeWords and DB.MergeSome
 }
 
 var sqlite = engine{
@@ -52,16 +52,7 @@ var sqlite = engine{
 	words:      func(text string) string { return text },
 	emptyWords: "INSERT INTO session_words (session_words) VALUES ('delete-all')",
 	rank:       "rank",
-	mergeWords: [][2]string{mergeOf("session_words"), mergeOf("document_words")},
-}
-
-// mergeOf returns the statements that merge a table's index: the first once, then the
-// second again and again; some 400 kB a step.
-func mergeOf(table string) [2]string {
-	return [2]string{
-		"INSERT INTO " + table + " (" + table + ", rank) VALUES ('merge', -100)",
-		"INSERT INTO " + table + " (" + table + ", rank) VALUES ('merge', 100)",
-	}
+	merged:     fulltext.Tables(),
 }
 
 func postgreSQL(server Server) engine {

@@ -146,14 +146,14 @@ func TestBothEnginesHaveTheSameTables(t *testing.T) {
 		"columns": {
 			`SELECT m.name || '.' || c.name || ' ' || upper(c.type) || CASE WHEN c."notnull" = 1 OR c.pk > 0 THEN ' NOT NULL' ELSE '' END
 				FROM sqlite_master AS m, pragma_table_info(m.name) AS c WHERE m.type IN ('table', 'view') AND m.sql NOT LIKE 'CREATE VIRTUAL%'
-				AND m.name NOT LIKE 'sqlite%' AND m.name NOT LIKE 'session_words%' AND m.name NOT LIKE 'document_words%' AND m.name <> 'schema_version'`,
+				AND m.name NOT LIKE 'sqlite%' AND m.name NOT LIKE 'session_words%' AND m.name NOT LIKE 'document_words%' AND m.name NOT LIKE 'guest_words%' AND m.name <> 'schema_version'`,
 			`SELECT table_name || '.' || column_name || ' ' || CASE data_type WHEN 'bigint' THEN 'INTEGER' WHEN 'text' THEN 'TEXT' WHEN 'bytea' THEN 'BLOB' ELSE upper(data_type) END ||
 				CASE WHEN is_nullable = 'NO' THEN ' NOT NULL' ELSE '' END
-				FROM information_schema.columns WHERE table_schema = current_schema() AND table_name <> 'schema_version' AND table_name NOT LIKE 'session_words%' AND table_name NOT LIKE 'document_words%'`,
+				FROM information_schema.columns WHERE table_schema = current_schema() AND table_name <> 'schema_version' AND table_name NOT LIKE 'session_words%' AND table_name NOT LIKE 'document_words%' AND table_name NOT LIKE 'guest_words%'`,
 		},
 		"indexes": {
-			`SELECT tbl_name || '.' || name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL AND tbl_name NOT LIKE 'session_words%' AND tbl_name NOT LIKE 'document_words%'`,
-			`SELECT tablename || '.' || indexname FROM pg_indexes WHERE schemaname = current_schema() AND tablename NOT LIKE 'session_words%' AND tablename NOT LIKE 'document_words%'
+			`SELECT tbl_name || '.' || name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL AND tbl_name NOT LIKE 'session_words%' AND tbl_name NOT LIKE 'document_words%' AND tbl_name NOT LIKE 'guest_words%'`,
+			`SELECT tablename || '.' || indexname FROM pg_indexes WHERE schemaname = current_schema() AND tablename NOT LIKE 'session_words%' AND tablename NOT LIKE 'document_words%' AND tablename NOT LIKE 'guest_words%'
 				AND indexname NOT IN (SELECT conname FROM pg_constraint)`,
 		},
 		"migrations": {`SELECT CAST(version AS TEXT) FROM schema_version`, `SELECT CAST(version AS TEXT) FROM schema_version`},

@@ -31,34 +31,36 @@ func (d *DB) Rank() string { return d.engine.rank }
 // tables: it rewrites them in many short transactions, between which others commit.
 // Otherwise it stays in the file until later merges, though no search finds it.
 func (d *DB) MergeWords(ctx context.Context) error {
-	for _, statements := range d.engine.mergeWords {
-		if err := d.mergeWords(ctx, statements); err != nil {
+	for _, table := range d.engine.merged {
+		if _, err := d.mergeWords(ctx, table, -100, d.Tx); err != nil {
 			return err
+		}
+		for more := true; more; {
+			var err error
+			if more, err = d.mergeWords(ctx, table, 100, d.Tx); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-func (d *DB) mergeWords(ctx context.Context, statements [2]string) error {
-	for step := 0; ; step = 1 {
-		if err := context.Cause(ctx); err != nil {
-			return err
-		}
-		did := 0
-		err := d.Tx(ctx, func(tx *Tx) error {
-			var before, after int
-			err := tx.Get(ctx, &before, `SELECT total_changes()`)
-			if err == nil {
-				_, err = tx.Exec(ctx, statements[step])
-			}
-			if err == nil {
-				err = tx.Get(ctx, &after, `SELECT total_changes()`)
-			}
-			did = after - before
-			return err
-		})
-		if err != nil || step > 0 && did < 2 { // FTS5 has no more to merge
-			return err
-		}
+// MergeSome merges up to pages pages of a full-text table's index, where transactions have
+// left many parts: none of them does it itself. It reports whether there may be more to do.
+func (d *DB) MergeSome(ctx context.Context, table string, pages int) (more bool, err error) {
+	if len(d.engine.merged) == 0 {
+		return false, nil
 	}
+	return d.mergeWords(ctx, table, pages, d.TxSoon)
+}
+
+func (d *DB) mergeWords(ctx context.Context, table string, pages int, run func(context.Context, func(*Tx) error) error) (more bool, err error) {
+	if err := context.Cause(ctx); err != nil {
+		return false, err
+	}
+	err = run(ctx, func(tx *Tx) (err error) {
+		more, err = fulltext.Merge(ctx, tx, table, pages)
+		return err
+	})
+	return more, err
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -62,6 +63,11 @@ func DropVectors(ctx context.Context, tx *store.Tx, chunks []int64) error {
 // New returns the library of a database and a vault.
 func New(o Options) (*Library, error) {
 	l := &Library{Documents: document.New(o.DB, o.Known), o: o}
+	l.Documents.Pause(func(ctx context.Context) { // while messages are answered, up to a second
+		for n := 0; o.Busy != nil && n < 20 && o.Busy() && ctx.Err() == nil; n++ {
+			core.Sleep(ctx, o.Clock, 50*time.Millisecond)
+		}
+	})
 	near, err := l.openEmbedder(o)
 	if err != nil {
 		return nil, err

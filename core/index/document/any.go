@@ -26,17 +26,25 @@ func (s *Store) Any(ctx context.Context, stems []string, r search.Reader, limit 
 	for _, stem := range stems[:min(len(stems), mostAny)] {
 		q.Add(stem)
 	}
-	any := slices.Concat(q.Terms...)
-	if len(any) == 0 || limit <= 0 || r.Trust < core.Sandboxed {
+	l := lookup{s: s, r: r}
+	term := fulltext.Term{Columns: columns, Begins: true, Alone: true}
+	for _, stem := range slices.Concat(q.Terms...) {
+		if t := l.word([]string{stem}); l.all() {
+			term.Any = append(term.Any, stem)
+		} else {
+			term.Any = append(term.Any, t.Any...)
+		}
+	}
+	if len(term.Any) == 0 || limit <= 0 || r.Trust < core.Sandboxed {
 		return nil, nil
 	}
-	l := lookup{s: s, r: r}
-	match, args := s.db.Match("document_words", append([]fulltext.Term{{Columns: columns, Any: any, Begins: true}}, l.rights()...), 1)
+	table := l.table()
+	match, args := s.db.Match(table, []fulltext.Term{term}, 1)
 	c := store.Conditions{Where: []string{match}, Args: args}
 	limit = min(limit, mostFile)
 	var list []string
-	err = s.db.Select(ctx, &list, fmt.Sprintf(`SELECT m.source_path FROM document_words CROSS JOIN chunks c CROSS JOIN index_manifest m
-		WHERE %s AND c.n = document_words.rowid AND m.content_id = c.content_id ORDER BY document_words.%s LIMIT %d`, c.Where[0], s.db.Rank(), limit*perFile), c.Args...)
+	err = s.db.Select(ctx, &list, fmt.Sprintf(`SELECT m.source_path FROM %s CROSS JOIN chunks c CROSS JOIN index_manifest m
+		WHERE %s AND c.n = %[1]s.rowid AND m.content_id = c.content_id ORDER BY %[1]s.%[3]s LIMIT %[4]d`, table, c.Where[0], s.db.Rank(), limit*perFile), c.Args...)
 	if err != nil {
 		return nil, fmt.Errorf("search documents for any word: %w", err)
 	}

@@ -1,6 +1,6 @@
 // Package document keeps the passages of the vault's documents and of the entries of
 // journals, and finds them by their words and meaning. It owns the tables chunks,
-// index_manifest and document_words, but for the rows of conversations, which are those of
+// index_manifest, document_words and guest_words, but for the rows of conversations, which are those of
 // package index; of these it keeps the vectors.
 package document
 
@@ -80,6 +80,8 @@ type Known func(ctx context.Context, q store.Queryer, user int64) (bool, error)
 type Store struct {
 	db    *store.DB
 	known Known
+	pause func(ctx context.Context)
+	puts  atomic.Int64 // since the indexes of words were merged
 	model atomic.Int64 // whose vectors Put keeps; 0: none are kept; anyModel until Begin or DropVectors
 }
 
@@ -87,10 +89,14 @@ const anyModel = -1
 
 // New returns the store of documents in db.
 func New(db *store.DB, known Known) *Store {
-	s := &Store{db: db, known: known}
+	s := &Store{db: db, known: known, pause: func(context.Context) {}}
 	s.model.Store(anyModel)
 	return s
 }
+
+// Pause sets what is called between the transactions that merge the indexes of words, so
+// that others come first. It is called before the store is used.
+func (s *Store) Pause(f func(ctx context.Context)) { s.pause = f }
 
 // Names in the column area.
 const (
@@ -117,28 +123,44 @@ func guestOf(name string) int64 {
 	return user
 }
 
-// Tokens of the column keys of document_words.
-const openKey = "open"
+// Tokens of the column keys. No word of a text has the character of private use in front
+// of a tag's, so that words are looked for in all columns.
+const openKey = "o"
 
 func guestKey(user int64) string { return "g" + strconv.FormatInt(user, 10) }
 
 func tagKey(tag string) string {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(strings.ToLower(tag)))
-	return "t" + strconv.FormatUint(h.Sum64(), 16)
+	return "\ue000" + strconv.FormatUint(h.Sum64(), 16)
 }
 
-// keys returns what is searched for in addition to words.
-func (d *Document) keys() string {
-	var keys []string
+// reader returns the key of those below trust vault who may find the document; "" where
+// no one may.
+func (d *Document) reader() string {
+	if d.Open { // to them in whose directory it is, too
+		return openKey
+	}
 	if user := guestOf(d.Path); user > 0 {
-		keys = append(keys, guestKey(user))
+		return guestKey(user)
 	}
-	if d.Open {
-		keys = append(keys, openKey)
+	return ""
+}
+
+// forReader returns tokens as guest_words has them. The letter behind the key's digits
+// distinguishes guest 7's "1x" from guest 71's "x".
+func forReader(key, tokens string) string {
+	if tokens == "" {
+		return ""
 	}
-	for _, tag := range d.Tags {
-		keys = append(keys, tagKey(tag))
+	return key + "w" + strings.ReplaceAll(tokens, " ", " "+key+"w")
+}
+
+// tagKeys returns what is searched for in addition to words.
+func (d *Document) tagKeys() string {
+	keys := make([]string, len(d.Tags))
+	for i, tag := range d.Tags {
+		keys[i] = tagKey(tag)
 	}
 	return strings.Join(keys, " ")
 }

@@ -99,8 +99,8 @@ func (x *index) wantFound(r search.Reader, text string, want ...string) {
 }
 
 // rows returns how many rows the tables have.
-func (x *index) rows() (n [3]int) {
-	for i, table := range []string{"index_manifest", "chunks", "document_words"} {
+func (x *index) rows() (n [4]int) {
+	for i, table := range []string{"index_manifest", "chunks", "document_words", "guest_words"} {
 		if err := x.db.Get(x.t.Context(), &n[i], `SELECT count(*) FROM `+table); err != nil {
 			x.t.Fatal(err)
 		}
@@ -238,7 +238,7 @@ func TestPut_ReplacesAllOfADocumentAlsoALargeOne(t *testing.T) {
 	x.put("a.md", "short")
 	x.wantFound(owner, "number12")
 	x.wantFound(owner, "short", "a.md:1")
-	if n := x.rows(); n != [3]int{1, 1, 1} {
+	if n := x.rows(); n != [4]int{1, 1, 1} {
 		t.Errorf("rows %v", n)
 	}
 }
@@ -264,7 +264,7 @@ func TestPut_CancelledLeavesADocumentThatIsPutAgain(t *testing.T) {
 		x.keep(d)
 		x.wantFound(owner, "new499", "a.md:1")
 		x.wantFound(owner, "old", "a.md:1")
-		if n := x.rows(); n != [3]int{1, 501, 501} {
+		if n := x.rows(); n != [4]int{1, 501, 501} {
 			t.Errorf("rows %v", n)
 		}
 	}
@@ -279,14 +279,14 @@ func TestPut_IndexesNothingOfAUserWhoIsForgotten(t *testing.T) {
 	x.put("a.md", "tea")
 	gone = true
 	x.keep(d) // it was read before
-	if n := x.rows(); n != [3]int{2, 2, 2} {
+	if n := x.rows(); n != [4]int{2, 2, 2, 1} {
 		t.Errorf("rows %v", n)
 	}
 	for i := range 200 {
 		d.Chunks = append(d.Chunks, chunk.Chunk{Text: fmt.Sprintf("new%d", i), Line: 1})
 	}
 	x.keep(d)
-	if n := x.rows(); n != [3]int{2, 2, 2} {
+	if n := x.rows(); n != [4]int{2, 2, 2, 1} {
 		t.Errorf("rows %v", n)
 	}
 }
@@ -336,7 +336,7 @@ func TestFind_FindsADocumentWithoutTextByItsName(t *testing.T) {
 	}
 	x.put("Notes/Shopping list.md", "bread")
 	x.wantFound(owner, "shopping", "Notes/Shopping list.md:1")
-	if n := x.rows(); n != [3]int{1, 1, 1} {
+	if n := x.rows(); n != [4]int{1, 1, 1} {
 		t.Errorf("rows %v", n)
 	}
 }
@@ -383,7 +383,7 @@ func TestRemoveClearAndForgetLeaveNothing(t *testing.T) {
 	if err := x.Remove(t.Context(), []string{"a.md", "gone.md"}); err != nil {
 		t.Fatal(err)
 	}
-	if n := x.rows(); n != [3]int{3, 450, 450} {
+	if n := x.rows(); n != [4]int{3, 450, 450, 300} {
 		t.Errorf("rows %v", n)
 	}
 	tables := document.Tables{Store: x.Store}
@@ -396,14 +396,14 @@ func TestRemoveClearAndForgetLeaveNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := x.rows(); n != [3]int{2, 300, 300} {
+	if n := x.rows(); n != [4]int{2, 300, 300, 150} {
 		t.Errorf("rows %v", n)
 	}
 	x.wantFound(owner, "words of it in:Guests", "Guests/71/a.md:1")
 	if err := x.Clear(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if n := x.rows(); n != [3]int{} {
+	if n := x.rows(); n != [4]int{} {
 		t.Errorf("rows %v", n)
 	}
 }

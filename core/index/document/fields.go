@@ -9,7 +9,6 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/index/search"
 	"gatehouse/core/store"
-	"gatehouse/core/transcript/words"
 )
 
 // Content is the field with a document's own text. Other fields hold what clients add to
@@ -157,7 +156,7 @@ func (d *Document) add(ctx context.Context, tx *store.Tx, content string, c Stor
 	n, err := tx.Insert(ctx, `INSERT INTO chunks (id, content_id, content_type, field, chunk_index, chunk_text, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
 		c.id(content), content, d.kind(), c.Field, c.Index, c.Text, core.Stamp(tx.Time()))
 	if err == nil {
-		_, err = tx.Exec(ctx, `INSERT INTO document_words (rowid, title, words, keys) VALUES ($1, $2, $3, $4)`, n, tx.Words(d.titleWords()), tx.Words(words.Index(c.Text)), tx.Words(d.keys()))
+		err = d.folded().put(ctx, tx, n, c.Text)
 	}
 	return err
 }

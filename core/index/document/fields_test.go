@@ -59,7 +59,7 @@ func TestAdd_PassagesOfClientsStayWhileTheDocumentIsIndexedAndHaveItsRights(t *t
 		t.Fatal(err)
 	}
 	x.wantFound(owner, "falcon")
-	if n := x.rows(); n != [3]int{1, 1, 1} {
+	if n := x.rows(); n != [4]int{1, 1, 1} {
 		t.Errorf("rows %v", n)
 	}
 }

@@ -209,15 +209,16 @@ func separated(text string) string {
 func (l *lookup) rows(ctx context.Context, n int) (rows []found, err error) {
 	c, from, order := store.Conditions{}, "", ""
 	if terms := l.terms(); len(terms) > 0 {
-		match, args := l.s.db.Match("document_words", terms, 1)
+		table := l.table()
+		match, args := l.s.db.Match(table, terms, 1)
 		c = store.Conditions{Where: []string{match}, Args: args}
-		from, order = "document_words CROSS JOIN chunks c CROSS JOIN index_manifest m", "document_words."+l.s.db.Rank()
+		from, order = table+" CROSS JOIN chunks c CROSS JOIN index_manifest m", table+"."+l.s.db.Rank()
 		if many, err := l.many(ctx, match, args); err != nil {
 			return nil, err
 		} else if many {
-			order = "document_words.rowid DESC"
+			order = table + ".rowid DESC"
 		}
-		c.And("c.n = document_words.rowid AND m.content_id = c.content_id")
+		c.And("c.n = " + table + ".rowid AND m.content_id = c.content_id")
 	} else {
 		from = "index_manifest m JOIN chunks c ON c.content_id = m.content_id"
 	}
@@ -234,48 +235,39 @@ func (l *lookup) rows(ctx context.Context, n int) (rows []found, err error) {
 // many reports whether more passages match than are ranked.
 func (l *lookup) many(ctx context.Context, match string, args []any) (bool, error) {
 	var n int
-	err := l.s.db.Get(ctx, &n, fmt.Sprintf(`SELECT count(*) FROM (SELECT 1 FROM document_words WHERE %s LIMIT %d) AS few`, match, mostRanked+1), args...)
+	err := l.s.db.Get(ctx, &n, fmt.Sprintf(`SELECT count(*) FROM (SELECT 1 FROM %s WHERE %s LIMIT %d) AS few`, l.table(), match, mostRanked+1), args...)
 	return n > mostRanked, err
 }
-
-// columns are those with words.
-var columns = []string{"title", "words"}
 
 // terms returns what the full-text index is asked for: words, rights and tags.
 func (l *lookup) terms() (terms []fulltext.Term) {
 	for i, w := range l.q.Words.Terms {
-		terms = append(terms, fulltext.Term{Columns: columns, Words: w, Begins: l.q.Words.Begins && i == len(l.q.Words.Terms)-1})
+		t := l.word(w)
+		t.Begins = l.q.Words.Begins && i == len(l.q.Words.Terms)-1
+		terms = append(terms, t)
 	}
-	terms = append(terms, l.rights()...)
 	for _, tag := range l.q.Tags {
-		terms = append(terms, fulltext.Term{Columns: []string{"keys"}, Words: []string{tagKey(tag)}})
+		terms = append(terms, l.tag(tag))
+	}
+	if len(terms) == 0 {
+		terms = l.rights()
 	}
 	if len(l.q.Words.Terms) == 0 {
 		return terms // what is excluded is excluded by document, see choose
 	}
 	for _, w := range l.q.Words.Not {
-		terms = append(terms, fulltext.Term{Columns: columns, Words: w, Not: true})
+		terms = append(terms, l.without(w))
 	}
 	return terms
-}
-
-// rights returns the term that all rows have which a reader below trust vault may find;
-// none for others. Each match has it, also of what is excluded: neither what is found nor
-// how long it takes depends on other rows.
-func (l *lookup) rights() []fulltext.Term {
-	if l.r.Trust >= core.Vault {
-		return nil
-	}
-	return []fulltext.Term{{Columns: []string{"keys"}, Any: []string{guestKey(l.r.User), openKey}}}
 }
 
 // choose adds the conditions that no full-text index has.
 func (l *lookup) choose(c *store.Conditions) {
 	if len(l.q.Words.Terms) == 0 {
 		for _, w := range l.q.Words.Not {
-			match, args := l.s.db.Match("document_words", append(l.rights(), fulltext.Term{Columns: columns, Words: w}), len(c.Args)+1)
+			match, args := l.s.db.Match(l.table(), []fulltext.Term{l.word(w)}, len(c.Args)+1)
 			c.Args = append(c.Args, args...)
-			c.And("m.content_id NOT IN (SELECT x.content_id FROM document_words CROSS JOIN chunks x WHERE x.n = document_words.rowid AND " + match + ")")
+			c.And("m.content_id NOT IN (SELECT x.content_id FROM " + l.table() + " CROSS JOIN chunks x WHERE x.n = " + l.table() + ".rowid AND " + match + ")")
 		}
 	}
 	l.bounds(c)

@@ -76,25 +76,25 @@ func (l *lookup) may(key uint64) bool {
 func (l *lookup) conditions() (c store.Conditions) {
 	var terms []fulltext.Term
 	for _, tag := range l.q.Tags {
-		terms = append(terms, fulltext.Term{Columns: []string{"keys"}, Words: []string{tagKey(tag)}})
+		terms = append(terms, l.tag(tag))
 	}
 	for _, w := range l.q.Phrases {
-		terms = append(terms, fulltext.Term{Columns: columns, Words: w})
+		terms = append(terms, l.word(w))
 	}
-	in := func(op string, terms []fulltext.Term) {
-		match, args := l.s.db.Match("document_words", terms, len(c.Args)+1)
+	in := func(op string, terms ...fulltext.Term) {
+		match, args := l.s.db.Match(l.table(), terms, len(c.Args)+1)
 		c.Args = append(c.Args, args...)
-		c.Where = append(c.Where, "c.n "+op+" (SELECT rowid FROM document_words WHERE "+match+")")
+		c.Where = append(c.Where, "c.n "+op+" (SELECT rowid FROM "+l.table()+" WHERE "+match+")")
 	}
 	if len(terms) > 0 {
-		in("IN", append(terms, l.rights()...))
+		in("IN", terms...)
 	}
 	for _, w := range l.q.Words.Not {
-		in("NOT IN", append(l.rights(), fulltext.Term{Columns: columns, Words: w}))
+		in("NOT IN", l.word(w))
 	}
 	l.bounds(&c)
 	if rights := l.rights(); len(c.Where) > 0 && len(terms) == 0 && len(rights) > 0 {
-		in("IN", rights)
+		in("IN", rights...)
 	}
 	return c
 }

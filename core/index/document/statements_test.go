@@ -38,7 +38,7 @@ func TestStore_RunsTheSameStatementsWhateverIsIndexed(t *testing.T) {
 		}
 		return n
 	}
-	for i := range 4 {
+	for i := range 8 {
 		round(89 - i)
 	}
 	before := statements()

@@ -14,7 +14,7 @@ type Tables struct{ Store *Store }
 
 // Tables returns the tables that keep data of users.
 func (Tables) Tables() []string {
-	return []string{"chunks", "index_manifest", "document_words", "chunk_signs"}
+	return []string{"chunks", "index_manifest", "document_words", "guest_words", "chunk_signs"}
 }
 
 // Sweep removes most of what is indexed of the user's directory.

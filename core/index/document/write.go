@@ -12,13 +12,12 @@ import (
 	"gatehouse/core/index/search"
 	"gatehouse/core/index/vector"
 	"gatehouse/core/store"
-	"gatehouse/core/transcript/words"
 )
 
 // How many chunks one transaction inserts or deletes: it takes some three milliseconds
 // of the database's one writer, for which messages wait.
 const (
-	step     = 8
+	step     = 16
 	shedStep = 64
 )
 
@@ -38,6 +37,9 @@ func (s *Store) Put(ctx context.Context, d Document) error {
 
 // put is Put for one content.
 func (s *Store) put(ctx context.Context, d Document) error {
+	if err := s.merge(ctx); err != nil {
+		return fmt.Errorf("index: merge: %w", err)
+	}
 	id := d.id()
 	kept, err := s.embedded(ctx, id)
 	if err != nil {
@@ -48,7 +50,7 @@ func (s *Store) put(ctx context.Context, d Document) error {
 	}
 	small := len(d.Chunks) <= step // as most are: all in one transaction
 	for more := true; more; {
-		err := s.db.Tx(ctx, func(tx *store.Tx) (err error) {
+		err := s.db.TxSoon(ctx, func(tx *store.Tx) (err error) { // what a power cut undoes is found out again
 			owned, err := d.owned(ctx, tx, s.known)
 			if err != nil {
 				return err
@@ -81,7 +83,7 @@ func (s *Store) put(ctx context.Context, d Document) error {
 			return err
 		}
 		part := d.Chunks[from:min(from+step, len(d.Chunks))]
-		err := s.db.Tx(ctx, func(tx *store.Tx) error {
+		err := s.db.TxSoon(ctx, func(tx *store.Tx) error {
 			owned, err := d.owned(ctx, tx, s.known)
 			if err == nil && owned {
 				err = d.insert(ctx, tx, id, from, part, s.usable(kept))
@@ -123,14 +125,14 @@ func (d *Document) manifest(ctx context.Context, tx *store.Tx, id, hash string) 
 }
 
 func (d *Document) insert(ctx context.Context, tx *store.Tx, id string, from int, part []chunk.Chunk, kept embeddings) error {
-	title, keys, now := tx.Words(d.titleWords()), tx.Words(d.keys()), core.Stamp(tx.Time())
+	words, now := d.folded(), core.Stamp(tx.Time())
 	var near []vector.Entry
 	for i, c := range part {
 		was := kept.of(d.Title, c.Text)
 		n, err := tx.Insert(ctx, `INSERT INTO chunks (id, content_id, content_type, chunk_index, chunk_text, embedding, created_at, line, embedder) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
 			"chunk:"+id+":content:"+strconv.Itoa(from+i), id, d.kind(), from+i, c.Text, was.Vector, now, c.Line, was.Model)
 		if err == nil {
-			_, err = tx.Exec(ctx, `INSERT INTO document_words (rowid, title, words, keys) VALUES ($1, $2, $3, $4)`, n, title, tx.Words(words.Index(c.Text)), keys)
+			err = words.put(ctx, tx, n, c.Text)
 		}
 		if v, bad := vector.Decode(was.Vector); err == nil && bad == nil && len(v) > 0 {
 			near = append(near, vector.Entry{N: n, Key: nearKey(guestOf(d.Path), d.Open), Vector: v})
@@ -150,12 +152,6 @@ func (d *Document) passages() (n int) {
 		}
 	}
 	return n
-}
-
-// titleWords returns the words that each passage of the document has: of the title
-// and the path.
-func (d *Document) titleWords() string {
-	return words.Index(d.Title + "\n" + strings.ReplaceAll(d.Path, "/", "\n"))
 }
 
 // Mark changes what the index knows about a document whose content is the same. It

@@ -182,6 +182,9 @@ func fill(t *testing.T, at string, n int) {
 		if _, err := db.Exec(`INSERT INTO document_words (rowid, title, words, keys) VALUES ($1, $2, 'xylophone music', '')`, i, []string{"", "title"}[i%2]); err != nil {
 			t.Fatal(err)
 		}
+		if _, err := db.Exec(`INSERT INTO guest_words (rowid, title, words, keys) VALUES ($1, 'g7wtitle', 'g7wgreen g7wtea', $2)`, i, "g7 g7w\ue000tag"); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if _, err := db.Exec(`COMMIT`); err != nil {
 		t.Fatal(err)
@@ -246,6 +249,8 @@ func checkSearch(t *testing.T, at string) {
 		{"session_words", "keys", []string{"u1"}, (rowsOfEach + 1) / 2},
 		{"document_words", "words", []string{"xylophone", "music"}, rowsOfEach},
 		{"document_words", "title", []string{"title"}, (rowsOfEach + 1) / 2},
+		{"guest_words", "words", []string{"g7wgreen", "g7wtea"}, rowsOfEach},
+		{"guest_words", "keys", []string{"g7w\ue000tag"}, rowsOfEach},
 	} {
 		if n := finds(t, db, q.table, q.column, q.words...); n != q.want {
 			t.Errorf("%s: %q is in %d rows of %s, want %d", at, q.words, n, q.table, q.want)
@@ -274,12 +279,12 @@ func TestADatabaseGoesToTheOtherEngineAndBackAndIsIdentical(t *testing.T) {
 	if sumOf(t, from) != before {
 		t.Error("the source was changed")
 	}
-	want, rows := content(t, from), 2*rowsOfEach // the full-text tables
+	want, rows := content(t, from), 3*rowsOfEach // the full-text tables
 	for _, list := range want {
 		rows += len(list)
 	}
-	if r.Tables != len(want)+2 || r.Rows != int64(rows) || len(r.LeftOut) > 0 {
-		t.Errorf("%+v, want %d tables and %d rows", r, len(want)+2, rows)
+	if r.Tables != len(want)+3 || r.Rows != int64(rows) || len(r.LeftOut) > 0 {
+		t.Errorf("%+v, want %d tables and %d rows", r, len(want)+3, rows)
 	}
 	same(t, want, content(t, back))
 	checkSearch(t, from)

@@ -11,9 +11,10 @@ import (
 type Term struct {
 	Columns []string
 	Words   []string
-	Any     []string // in place of Words: one of these tokens
-	Begins  bool     // the last token, of Any each, may be a prefix
+	Any     []string // in place of Words: one of these, each tokens with spaces between them
+	Begins  bool     // the last token, of each of Any, may be a prefix
 	Not     bool     // a row must not have it; at least one other term is not Not
+	Alone   bool     // no other column has such tokens, so that FTS5 need not look for the column
 }
 
 // FTS5 returns the condition that a row of a table of SQLite's module fts5 matches terms,
@@ -21,7 +22,10 @@ type Term struct {
 func FTS5(table string, terms []Term, first int) (string, []any) {
 	var has, not []string
 	for _, t := range terms {
-		expr := "{" + strings.Join(t.Columns, " ") + "} : " + t.fts5()
+		expr := t.fts5()
+		if !t.Alone {
+			expr = "{" + strings.Join(t.Columns, " ") + "} : " + expr
+		}
 		if t.Not {
 			not = append(not, expr)
 		} else {
