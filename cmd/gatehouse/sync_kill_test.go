@@ -66,9 +66,13 @@ type syncRig struct {
 	written []string // ids of entries
 }
 
-func newSyncRig(t *testing.T) *syncRig {
+// newSyncRig starts a gateway whose vault has further files, by name.
+func newSyncRig(t *testing.T, files map[string]string) *syncRig {
 	t.Helper()
 	r := &syncRig{home: newHome(t, nil)}
+	for name, text := range files {
+		r.file(r.vault(), name, text)
+	}
 	r.server = r.serve(nil)
 	r.env["GATEHOUSE_ADDR"] = r.server.addr() // the devices know it, also after a restart
 	code, out, errs := r.run("keys", "create", "device", "--scope", "sync", "--trust", "vault", "--for", "0")
@@ -81,6 +85,19 @@ func newSyncRig(t *testing.T) *syncRig {
 	}
 	r.devices = []string{filepath.Join(r.dir, "laptop"), filepath.Join(r.dir, "phone")}
 	return r
+}
+
+// file writes a file in a directory.
+func (r *syncRig) file(dir, name, text string) {
+	r.t.Helper()
+	at := filepath.Join(dir, name)
+	err := os.MkdirAll(filepath.Dir(at), 0o700)
+	if err == nil {
+		err = os.WriteFile(at, []byte(text), 0o600)
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
 }
 
 func (r *syncRig) sync(device string) *proc {
@@ -125,7 +142,7 @@ func TestSyncSurvivesKillsOfTheServerAndOfDevices(t *testing.T) {
 	rounds, seed := number(t, "GATEHOUSE_TEST_ROUNDS", 6), number(t, "GATEHOUSE_TEST_SEED", int(time.Now().UnixNano()%1_000_000))
 	t.Logf("%d rounds; GATEHOUSE_TEST_SEED=%d repeats the random choices", rounds, seed)
 	rnd := rand.New(rand.NewPCG(uint64(seed), 1))
-	r := newSyncRig(t)
+	r := newSyncRig(t, nil)
 	killed := 0
 	for round := range rounds {
 		r.edit(round, rnd)

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"gatehouse/core"
 	"gatehouse/core/coretest"
 	"gatehouse/core/store"
@@ -34,6 +36,7 @@ type world struct {
 	clock *coretest.Clock
 	step  func(string)
 	full  bool // Room refuses
+	reg   *prometheus.Registry
 }
 
 func open(t *testing.T) *world {
@@ -43,14 +46,14 @@ func open(t *testing.T) *world {
 
 func openAt(t *testing.T, dir string) *world {
 	t.Helper()
-	w := &world{t: t, clock: coretest.NewClock(time.Now())}
+	w := &world{t: t, clock: coretest.NewClock(time.Now()), reg: prometheus.NewRegistry()}
 	v, err := vault.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { v.Close() })
 	w.dir, w.db = v.Path(), storetest.Open(t, w.clock)
-	w.Store = vaultsync.New(vaultsync.Options{DB: w.db, Vault: v, Clock: w.clock, Log: slog.New(slog.DiscardHandler), Deletions: maxDeletions,
+	w.Store = vaultsync.New(vaultsync.Options{DB: w.db, Vault: v, Clock: w.clock, Log: slog.New(slog.DiscardHandler), Deletions: maxDeletions, Registry: w.reg,
 		Room: func(context.Context, int64, string, bool, int64) error {
 			if w.full {
 				return core.Errorf(core.Denied, "your own folder would hold more than 1 MB")
@@ -142,6 +145,56 @@ func TestList_ACursorGetsWhatChangedSinceWithDeletions(t *testing.T) {
 			t.Errorf("cursor %q: %+v", cursor, l)
 		}
 	}
+}
+
+// hashed returns how many files were read for their hash.
+func (w *world) hashed() (n int) {
+	w.t.Helper()
+	families, err := w.reg.Gather()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == "gatehouse_sync_hashed_files_total" {
+			n = int(f.GetMetric()[0].GetCounter().GetValue())
+		}
+	}
+	return n
+}
+
+// A file that is changed within the same moment, or back in time, has another content; one that
+// nothing has touched is not read again.
+func TestList_AFileIsReadAgainOnlyWhenItWasTouched(t *testing.T) {
+	w := open(t)
+	for i := range 20 {
+		w.write(fmt.Sprintf("%02d.md", i), "text")
+	}
+	at := filepath.Join(w.dir, "07.md")
+	st, err := os.Stat(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	settled := func() {
+		t.Helper()
+		for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+			before := w.hashed()
+			w.list(owner(), "")
+			if w.hashed() == before {
+				return
+			}
+		}
+		t.Fatal("files that nothing touches are read again and again")
+	}
+	settled()
+	before := w.hashed()
+	w.write("07.md", "TEXT") // of the same size, and in the same file
+	if err := os.Chtimes(at, st.ModTime(), st.ModTime()); err != nil {
+		t.Fatal(err)
+	}
+	if l := w.list(owner(), ""); l.Files[7].Hash != hash("TEXT") || w.hashed() != before+1 {
+		t.Errorf("%+v, %d files were read", l.Files[7], w.hashed()-before)
+	}
+	settled()
 }
 
 // More files vanish than are written at a time. Where one is left that comes after them, they
