@@ -93,19 +93,20 @@ func Detect(m Message) Result {
 		return Result{}
 	}
 	all := joined(sentences(m.Text))
-	folded := make([]string, len(all))
+	folded, read := make([]string, len(all)), make([]*text, len(all))
 	for i := range all {
 		folded[i] = Fold(all[i])
+		read[i] = newText(folded[i])
 	}
 	whole := strings.Join(folded, ". ")
 	in := likely(whole)
-	for i, s := range folded {
+	for i, s := range read {
 		if r, ok := positive(s, in); ok && !refused(s, in) { // in this order it is faster, with the same result
 			return r.of(all, i)
 		}
 	}
 	score := Score(whole, m.Answer)
-	if score < m.threshold() || slices.ContainsFunc(folded, func(s string) bool { return refused(s, in) }) {
+	if score < m.threshold() || slices.ContainsFunc(read, func(s *text) bool { return refused(s, in) }) {
 		return Result{} // a question or a request decides about the whole
 	}
 	return implicit(m.Text, whole, score)
@@ -127,7 +128,7 @@ func Undecided(text string) (out []string) {
 	}
 	for _, s := range joined(sentences(text)) {
 		folded := Fold(s)
-		if len(Words(folded)) >= minWords && !refused(folded, languages()) {
+		if len(Words(folded)) >= minWords && !refused(newText(folded), languages()) {
 			out = append(out, strings.TrimSpace(s))
 		}
 	}
@@ -192,7 +193,7 @@ func Prefixed(text string) (string, bool) {
 // is states the rule that would match it; without one it is an instruction.
 func explicit(text string) Result {
 	folded := Fold(text)
-	out, ok := positive(folded, languages())
+	out, ok := positive(newText(folded), languages())
 	if !ok {
 		out = found{rule: rule{kind: Instruction}, lang: "en"}
 	}
@@ -202,7 +203,7 @@ func explicit(text string) Result {
 }
 
 // refused reports whether a sentence is a request, a question, thanks or an idiom.
-func refused(folded string, in []*language) bool {
+func refused(folded *text, in []*language) bool {
 	for _, l := range in {
 		if anyOf(l.negative, folded) {
 			return true
@@ -217,7 +218,7 @@ type found struct {
 }
 
 // positive returns the strongest rule that matches a sentence.
-func positive(folded string, in []*language) (best found, ok bool) {
+func positive(folded *text, in []*language) (best found, ok bool) {
 	for _, l := range in {
 		for i := range l.positive {
 			if r := &l.positive[i]; (!ok || r.weight > best.weight) && r.matches(folded) {
@@ -238,7 +239,7 @@ func (f found) of(all []string, i int) Result {
 	if len(Words(text)) < minWords && i+1 < len(all) && !strings.HasSuffix(strings.TrimSpace(all[i+1]), "?") {
 		text += " " + strings.TrimSpace(all[i+1])
 	}
-	folded := Fold(text)
+	folded := newText(Fold(text))
 	r := Result{Layer: Rules, Type: f.kind, Scope: Global, Text: cut(text, MaxStored), Strength: f.weight, Language: f.lang, Domain: Domain(text),
 		Standing: f.kind == Instruction || f.kind == Decision}
 	for _, l := range languages() {
@@ -273,9 +274,10 @@ const (
 func Score(folded, answer string) float64 {
 	score, shared := 0.0, overlap(folded, answer)
 	negation, second := false, false
+	t := newText(folded)
 	for _, l := range languages() {
-		negation = negation || anyOf(l.negation, folded)
-		second = second || anyOf(l.second, folded)
+		negation = negation || anyOf(l.negation, t)
+		second = second || anyOf(l.second, t)
 	}
 	// Most sentences with a "not" deny something else: the answer is denied by one that
 	// begins with it, or that repeats some of the answer.

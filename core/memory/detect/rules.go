@@ -5,7 +5,6 @@ import (
 	"embed"
 	"fmt"
 	"path"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,19 +15,19 @@ var files embed.FS
 
 // A rule is one pattern with an exception.
 type rule struct {
-	match  *regexp.Regexp
-	unless *regexp.Regexp // nil: none
-	kind   Type           // of positive rules
-	weight float64        // strength of positive rules
+	match  *pattern
+	unless *pattern // nil: none
+	kind   Type     // of positive rules
+	weight float64  // strength of positive rules
 }
 
-func (r *rule) matches(s string) bool {
-	return r.match.MatchString(s) && (r.unless == nil || !r.unless.MatchString(s))
+func (r *rule) matches(t *text) bool {
+	return r.match.matches(t) && (r.unless == nil || !r.unless.matches(t))
 }
 
-func anyOf(rules []rule, s string) bool {
+func anyOf(rules []rule, t *text) bool {
 	for i := range rules {
-		if rules[i].matches(s) {
+		if rules[i].matches(t) {
 			return true
 		}
 	}
@@ -131,11 +130,11 @@ func (l *language) add(section, arg, line string) error {
 
 func compile(line string) (r rule, err error) {
 	match, unless, has := strings.Cut(line, " ~~ ")
-	if r.match, err = regexp.Compile(match); err != nil {
+	if r.match, err = newPattern(match); err != nil {
 		return r, err
 	}
 	if has {
-		r.unless, err = regexp.Compile(unless)
+		r.unless, err = newPattern(unless)
 	}
 	return r, err
 }
