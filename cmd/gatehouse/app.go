@@ -356,10 +356,6 @@ func (a *app) joinRuns(qm *metrics.Metrics) (err error) {
 	if err != nil {
 		return err
 	}
-	several, err := a.openCouncil()
-	if err != nil {
-		return err
-	}
 	a.openActivity(prices.Cost)
 	a.runs = orchestrator.New(orchestrator.Options{
 		Clock: a.clock, Log: a.log, Metrics: om, Sessions: a.sessions, Agents: a.agents,
@@ -367,7 +363,7 @@ func (a *app) joinRuns(qm *metrics.Metrics) (err error) {
 			return a.incoming.Fetch(ctx, user, bot, f)
 		}, Hear: a.hear, PDF: pdf}, Later: a.pending.AddMessage, Files: a.ledger,
 		Usage: a.usage, Reserve: a.spending.reserve,
-		Model: a.models.Find, Runtime: other, Council: several, Memory: a.remembers(), Cost: a.spending.cost, MayRead: a.readable.mayRead,
+		Model: a.models.Find, Runtime: other, Council: a.openCouncil(), Memory: a.remembers(), Cost: a.spending.cost, MayRead: a.readable.mayRead,
 		Spend: a.spending.record, Follower: a.activity,
 		Equip: a.tools.Equip, Guard: a.guard, NotBegun: a.guard.NotBegun, Runs: a.events.Users, Overheard: a.overheard.Last,
 		Still: func(ctx context.Context, t *orchestrator.Turn) (core.Trust, error) { return a.gate.Still(ctx, a.db, t) },

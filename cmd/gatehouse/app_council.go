@@ -12,13 +12,12 @@ import (
 
 // councils are the parts of the app that councils of several models need.
 type councils struct {
-	council    *ledger.Store       // questions, answers, outcomes and domains
-	classifier *domains.Classifier // of questions and corrections
+	council *ledger.Store // questions, answers, outcomes and domains
 }
 
 // domainOf returns the root domain of a text, general where none is likely.
-func (c *councils) domainOf(text string) string {
-	if likely := c.classifier.Classify(text)[0]; likely.Weight >= likelyDomain {
+func domainOf(text string) string {
+	if likely := domains.Classify(text)[0]; likely.Weight >= likelyDomain {
 		return likely.Domain
 	}
 	return domains.General
@@ -36,15 +35,11 @@ func councilCommands(c *why.Commands) []chat.Command {
 }
 
 // openCouncil returns what answers turns for models named council.
-func (a *app) openCouncil() (*council.Council, error) {
-	var err error
-	if a.classifier, err = domains.NewClassifier(); err != nil {
-		return nil, err
-	}
+func (a *app) openCouncil() *council.Council {
 	return council.New(council.Options{
-		Members: func() council.Members { return membersOf(a) }, Ledger: a.council, Evidence: a.council, Classify: a.classifier.Classify,
+		Members: func() council.Members { return membersOf(a) }, Ledger: a.council, Evidence: a.council, Classify: domains.Classify,
 		Clock: a.clock, Metrics: council.NewMetrics(a.reg), Pick: chatcommand.PickData,
-	}), nil
+	})
 }
 
 // membersOf returns the council's models as they are now.

@@ -30,7 +30,7 @@ type remembered struct {
 
 // remembers builds the memory of corrections, and returns it as runs use it.
 func (a *app) remembers() orchestrator.Memory {
-	a.corrections = corememory.New(corememory.Options{DB: a.db, Clock: a.clock, Log: a.log, Box: a.sealed, Metrics: corememory.NewMetrics(a.reg), Ring: func() { a.bus.Ring("memory") }, Domain: a.domainOf})
+	a.corrections = corememory.New(corememory.Options{DB: a.db, Clock: a.clock, Log: a.log, Box: a.sealed, Metrics: corememory.NewMetrics(a.reg), Ring: func() { a.bus.Ring("memory") }, Domain: domainOf})
 	handoffs := remembering.Handoffs{DB: a.db, Notes: a.handoffs}
 	if a.recalls = bool(a.cfg.Memory); a.recalls {
 		handoffs.Store = a.corrections

@@ -95,11 +95,7 @@ func newBench(t *testing.T, members ...says) *bench {
 		t.Cleanup(c.Close)
 		b.servers, b.members.Models, b.models = append(b.servers, s), append(b.members.Models, c), append(b.models, name+"/m")
 	}
-	classifier, err := domains.NewClassifier()
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.council = council.New(council.Options{Members: func() council.Members { return b.members }, Ledger: watched{b.ledger, b.saved}, Evidence: b.ledger, Classify: classifier.Classify, Clock: b.clock,
+	b.council = council.New(council.Options{Members: func() council.Members { return b.members }, Ledger: watched{b.ledger, b.saved}, Evidence: b.ledger, Classify: domains.Classify, Clock: b.clock,
 		Pick: func(query, model string) string { return "pick:" + query + ":" + model }})
 	return b
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -27,20 +28,30 @@ const (
 	sharpness  = 0.9  // 1 is the classifier's own certainty over features that are not independent
 )
 
-// A Classifier finds the root domain of a question by multinomial naive Bayes over
+// A classifier finds the root domain of a question by multinomial naive Bayes over
 // words, pairs of words and parts of words, in English and German. It is safe for
 // concurrent use.
-type Classifier struct {
+type classifier struct {
 	domains []string
 	known   map[string][]float64 // feature → logarithm of its probability by domain, less the mean
 }
 
-// NewClassifier returns the classifier that has learned from the phrases of this
-// package.
-func NewClassifier() (*Classifier, error) { return train(phrases) }
+// trained is the classifier that has learned from the phrases of this package, at its first
+// use: it takes 850 kB.
+var trained = sync.OnceValue(func() *classifier {
+	c, err := train(phrases)
+	if err != nil {
+		panic(err) // the phrases are part of the program, and a test trains with them
+	}
+	return c
+})
 
-func train(text string) (*Classifier, error) {
-	c := &Classifier{known: map[string][]float64{}}
+// Classify returns the distribution of a question over the root domains, the likeliest
+// first. A question without any known word is General.
+func Classify(question string) []choice.Share { return trained().classify(question) }
+
+func train(text string) (*classifier, error) {
+	c := &classifier{known: map[string][]float64{}}
 	index := map[string]int{}
 	for _, n := range Roots() {
 		index[n.ID] = len(c.domains)
@@ -85,9 +96,7 @@ func train(text string) (*Classifier, error) {
 	return c, nil
 }
 
-// Classify returns the distribution over the root domains, the likeliest first. A
-// question without any known word is General.
-func (c *Classifier) Classify(question string) []choice.Share {
+func (c *classifier) classify(question string) []choice.Share {
 	sums, seen := make([]float64, len(c.domains)), 0.0
 	features(question, func(f string, weight float64) {
 		for i, v := range c.known[f] {

@@ -149,7 +149,7 @@ var unseen = map[string][]string{
 }
 
 func TestTheClassifierFindsTheDomainOfUnseenQuestionsInBothLanguages(t *testing.T) {
-	c, err := NewClassifier()
+	c, err := train(phrases)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func TestTheClassifierFindsTheDomainOfUnseenQuestionsInBothLanguages(t *testing.
 	for want, questions := range unseen {
 		for _, q := range questions {
 			all++
-			got := c.Classify(q)
+			got := c.classify(q)
 			if got[0].Domain == want {
 				right++
 			} else {
@@ -169,14 +169,14 @@ func TestTheClassifierFindsTheDomainOfUnseenQuestionsInBothLanguages(t *testing.
 	if 100*right < 85*all {
 		t.Errorf("%d of %d questions are classified right", right, all)
 	}
-	if got := c.Classify("zzz qqq"); got[0].Domain != General || got[0].Weight != 1 {
+	if got := c.classify("zzz qqq"); got[0].Domain != General || got[0].Weight != 1 {
 		t.Errorf("unknown words: %v", got)
 	}
 }
 
 // The fastest of many, so that a busy machine does not count.
 func TestAQuestionIsClassifiedWithinAMillisecond(t *testing.T) {
-	c, err := NewClassifier()
+	c, err := train(phrases)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +184,7 @@ func TestAQuestionIsClassifiedWithinAMillisecond(t *testing.T) {
 	best := time.Hour
 	for range 200 {
 		start := time.Now()
-		c.Classify(question)
+		c.classify(question)
 		best = min(best, time.Since(start))
 	}
 	t.Logf("%v for %d bytes", best, len(question))
@@ -194,12 +194,12 @@ func TestAQuestionIsClassifiedWithinAMillisecond(t *testing.T) {
 }
 
 func BenchmarkClassify(b *testing.B) {
-	c, err := NewClassifier()
+	c, err := train(phrases)
 	if err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		c.Classify("why does my function return undefined in javascript when I call it from another module")
+		c.classify("why does my function return undefined in javascript when I call it from another module")
 	}
 }
 
@@ -223,7 +223,7 @@ func TestFactualQuestions(t *testing.T) {
 }
 
 func FuzzResolveAndClassify(f *testing.F) {
-	c, err := NewClassifier()
+	c, err := train(phrases)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -237,7 +237,7 @@ func FuzzResolveAndClassify(f *testing.F) {
 		}
 		Factual(text)
 		sum := 0.0
-		for _, s := range tree.Refine(c.Classify(text), text) {
+		for _, s := range tree.Refine(c.classify(text), text) {
 			sum += s.Weight
 		}
 		if sum < 0.999 || sum > 1.001 {
