@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -195,6 +196,30 @@ func TestList_AFileIsReadAgainOnlyWhenItWasTouched(t *testing.T) {
 		t.Errorf("%+v, %d files were read", l.Files[7], w.hashed()-before)
 	}
 	settled()
+}
+
+// The walk and the table have the files in one order, whatever their names are.
+func TestList_FilesThatNothingTouchesAreNoChanges(t *testing.T) {
+	w := open(t)
+	for _, name := range []string{"a.md", "a/b.md", "a-b/c.md", "a b.md", "a!/x.md", "A.md", "ä.md", "a/é/z.md", "aa.md", "日本/語.md", "a+b.md", "a/b-c/d.md", "a/b.x/e.md", "Z/z.md"} {
+		w.write(name, name)
+	}
+	first := w.list(owner(), "")
+	if len(first.Files) != 14 || !slices.IsSortedFunc(first.Files, func(a, b wire.File) int { return strings.Compare(a.Path, b.Path) }) {
+		t.Fatalf("%d files: %+v", len(first.Files), first.Files)
+	}
+	if again := w.list(owner(), first.Cursor); len(again.Files)+len(again.Deleted) != 0 || again.Digest != first.Digest {
+		t.Errorf("%+v", again)
+	}
+	// A link in place of a directory: what was below is not known to be gone.
+	for _, err := range []error{os.Rename(filepath.Join(w.dir, "a"), filepath.Join(w.dir, "moved")), os.Symlink("moved", filepath.Join(w.dir, "a"))} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if l := w.list(owner(), first.Cursor); len(l.Deleted) != 0 || len(l.Files) != 4 || l.Files[0].Path != "moved/b-c/d.md" {
+		t.Errorf("%+v", l)
+	}
 }
 
 // More files vanish than are written at a time. Where one is left that comes after them, they

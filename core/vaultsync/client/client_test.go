@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -161,6 +162,41 @@ func TestOnce_AFileWithTheNameOfAFolder(t *testing.T) {
 	if got := tree(t, a.dir); len(got) != 2 || got["x"] != "a file" || got["x (conflict phone 2026-01-28)/y.md"] != "in a folder" {
 		t.Errorf("%s", listed(got))
 	}
+}
+
+// What a device knows is written when it ends and read when it begins, also what an earlier
+// version wrote.
+func TestOnce_ADeviceKnowsInItsNextRunWhatItKnew(t *testing.T) {
+	_, a, b := pair(t)
+	for _, name := range []string{`a "quoted" \u0026 <name>.md`, "Grüße/ä b.md", "Daily/2026-01-28.md", "plain.md"} {
+		write(t, a.dir, strings.ReplaceAll(name, `\u0026`, "&"), "text")
+	}
+	a.sync(t)
+	b.sync(t)
+	state := filepath.Join(a.dir, ".gatehouse-sync", "state.json")
+	for _, edit := range []func(text string) string{
+		func(text string) string { return text },
+		func(text string) string {
+			return regexp.MustCompile(`"m":"[0-9a-f]+"`).ReplaceAllString(text, `"m":"4-188f0a5b2f3c4d5e-188f0a5b2f3c4d5e-1a2b3c"`)
+		},
+	} {
+		was := read(t, filepath.Dir(state), "state.json")
+		if err := os.WriteFile(state, []byte(edit(was)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if r := a.sync(t); r.Sent+r.Fetched+r.DeletedHere+r.DeletedOut != 0 {
+			t.Errorf("%+v", r)
+		}
+	}
+	remove(t, a.dir, "plain.md")
+	write(t, a.dir, "Grüße/ä b.md", "changed")
+	if r := a.sync(t); r.Sent != 1 || r.DeletedOut != 1 {
+		t.Errorf("%+v", r)
+	}
+	if r := b.sync(t); r.Fetched != 1 || r.DeletedHere != 1 {
+		t.Errorf("%+v", r)
+	}
+	same(t, a.dir, b.dir)
 }
 
 func TestOnce_AFileThatIsSavedWhileItIsSentIsSentAgain(t *testing.T) {
