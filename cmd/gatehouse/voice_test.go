@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -85,6 +86,27 @@ func TestAVoiceMessageShowsItsTextWhileItIsTranscribed(t *testing.T) {
 	}
 }
 
+// discordGuest is a user of the second platform whose first message has been answered.
+func discordGuest(w *world, sim *discordtest.Server, name string) *discordtest.User {
+	w.t.Helper()
+	w.until("the bot is online", func() bool {
+		for _, b := range w.app.hub.States() {
+			if b.Bot == "discord" && b.State == core.Running {
+				return true
+			}
+		}
+		return false
+	})
+	u := sim.NewUser(name)
+	u.Send("hello")
+	discordHears(w, sim, u.DM(), "code")
+	if _, err := w.app.pairing.Approve(w.t.Context(), discordRequest(w, u).ID, core.Approval{}, cli); err != nil {
+		w.t.Fatal(err)
+	}
+	discordHears(w, sim, u.DM(), fakeSays)
+	return u
+}
+
 func TestAVoiceMessageOfTheSecondPlatformShowsItsText(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
@@ -94,21 +116,7 @@ func TestAVoiceMessageOfTheSecondPlatformShowsItsText(t *testing.T) {
 		c.TranscribeURL = url
 		c.DiscordToken, c.DiscordApiURL = values.NewSecret(sim.Token()), sim.URL()
 	})
-	w.until("the bot is online", func() bool {
-		for _, b := range w.app.hub.States() {
-			if b.Bot == "discord" && b.State == core.Running {
-				return true
-			}
-		}
-		return false
-	})
-	bob := sim.NewUser("Bob")
-	bob.Send("hello")
-	discordHears(w, sim, bob.DM(), "code")
-	if _, err := w.app.pairing.Approve(t.Context(), discordRequest(w, bob).ID, core.Approval{}, cli); err != nil {
-		t.Fatal(err)
-	}
-	discordHears(w, sim, bob.DM(), fakeSays)
+	bob := discordGuest(w, sim, "Bob")
 	if _, err := bob.Post(bob.DM(), discordtest.Outgoing{Files: []discordtest.File{{Name: "voice.wav", Data: sentences(t)}}}); err != nil {
 		t.Fatal(err)
 	}
@@ -212,6 +220,40 @@ func TestTheTextOfAVoiceMessageComesLaterAndIsAnsweredOnRequest(t *testing.T) {
 			}
 		}
 		return false
+	})
+}
+
+// The same on the second platform.
+func TestTheTextOfAVoiceMessageComesLaterOnDiscord(t *testing.T) {
+	t.Parallel()
+	url, up := outage(t)
+	sim := newDiscord(t)
+	w, model := newModelWorld(t, func(c *configs.Config) {
+		c.TranscribeURL = url
+		c.DiscordToken, c.DiscordApiURL = values.NewSecret(sim.Token()), sim.URL()
+	})
+	bob := discordGuest(w, sim, "Bob")
+	const isVoiceMessage = "8192"
+	sent, err := bob.Post(bob.DM(), discordtest.Outgoing{Files: []discordtest.File{{Name: "voice-message.ogg", Data: sentences(t)}}, Extra: map[string]json.RawMessage{"flags": []byte(isVoiceMessage)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	discordHears(w, sim, bob.DM(), "its text is sent here as soon as the transcription works")
+	w.quiet()
+	up.Store(true)
+	if r, err := w.app.retryVoice(t.Context(), func(string) {}); err != nil || r.Transcribed != 1 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	late := discordHears(w, sim, bob.DM(), "xyzzyshed")
+	if late.ReplyTo != sent.ID {
+		t.Errorf("sent in reply to %v, want %v", late.ReplyTo, sent.ID)
+	}
+	if _, err := bob.Press(bob.DM(), late.ID, discordButton(t, late, "Answer it")); err != nil {
+		t.Fatal(err)
+	}
+	w.until("the agent has the text", func() bool {
+		text, _ := lastAsked(model)
+		return text == "Where is the xyzzyshed? Where is the xyzzyshed?"
 	})
 }
 

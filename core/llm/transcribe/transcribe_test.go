@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 )
@@ -82,5 +83,21 @@ func TestAServerThatDoesNotAnswerWellIsAnErrorWithoutKey(t *testing.T) {
 		if _, err := New(base, ""); err == nil {
 			t.Errorf("%q is taken", base)
 		}
+	}
+}
+
+// A server that takes the recording and never answers is given up.
+func TestAServerThatHangsIsGivenUp(t *testing.T) {
+	released := make(chan struct{})
+	s, _ := server(t, func(http.ResponseWriter) { <-released })
+	c := client(t, s.URL, "the-key")
+	if c.http.Timeout != timeout {
+		t.Errorf("it is waited for %v, want %v", c.http.Timeout, timeout)
+	}
+	c.http.Timeout = 50 * time.Millisecond
+	text, err := c.Text(t.Context(), "voice.ogg", strings.NewReader("sound"))
+	close(released)
+	if err == nil || text != "" {
+		t.Errorf("%q, %v", text, err)
 	}
 }
