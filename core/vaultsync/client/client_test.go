@@ -164,6 +164,44 @@ func TestOnce_AFileWithTheNameOfAFolder(t *testing.T) {
 	}
 }
 
+// What is too large to sync is reported and keeps nothing else, on either side: where it was
+// smaller before, it is not deleted.
+func TestOnce_AFileThatIsTooLargeIsReportedAndStays(t *testing.T) {
+	s, a, b := pair(t)
+	write(t, a.dir, "film.mp4", "short")
+	a.sync(t)
+	b.sync(t)
+	for _, dir := range []string{a.dir, s.dir} {
+		if err := os.Truncate(filepath.Join(dir, "film.mp4"), wire.MaxFile+1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, a.dir, "other.md", "text")
+	if r := a.sync(t); r.Sent != 1 || r.DeletedOut != 0 || len(r.Errors) != 1 || r.Errors[0] != "film.mp4: larger than 512 MB" {
+		t.Errorf("%+v", r)
+	}
+	if r := b.sync(t); r.Fetched != 1 || r.DeletedHere != 0 || read(t, b.dir, "film.mp4") != "short" {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestOnce_ReportsItsProgress(t *testing.T) {
+	_, a, b := pair(t)
+	write(t, a.dir, "a.md", "a")
+	write(t, a.dir, "b.md", "b")
+	for _, c := range []struct {
+		d    *device
+		want string
+	}{{a, "reading the folder, asking the server, sending 2 of 2 files"}, {b, "reading the folder, asking the server, fetching 2 of 2 files"}} {
+		var all []string
+		c.d.o.Progress = func(text string) { all = append(all, text) }
+		c.d.sync(t)
+		if got := strings.Join(all, ", "); got != c.want {
+			t.Errorf("%s: %s, want %s", c.d.name, got, c.want)
+		}
+	}
+}
+
 // What a device knows is written when it ends and read when it begins, also what an earlier
 // version wrote.
 func TestOnce_ADeviceKnowsInItsNextRunWhatItKnew(t *testing.T) {
