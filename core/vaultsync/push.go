@@ -36,6 +36,9 @@ func (s *Store) Push(ctx context.Context, a Area, in Sent, body io.Reader) (done
 	if b := in.Meta.BaseHash; b != "" && !wire.ValidHash(b) {
 		return done, core.Errorf(core.Invalid, "base_hash of %q is not sha256: and 64 digits", core.CutRunes(in.Meta.Path, 100))
 	}
+	if in.Meta.Size > wire.MaxFile {
+		return done, tooLarge(in.Meta.Path)
+	}
 	p := pushed{Store: s, a: a, in: in, name: name}
 	if p.body, err = s.o.Vault.Unnamed(); err != nil {
 		return done, err
@@ -95,11 +98,15 @@ func (p *pushed) receive(body io.Reader) error {
 	p.hash, p.size = wire.Sum(h), n
 	switch {
 	case n > wire.MaxFile:
-		return core.Errorf(core.TooLarge, "%q is larger than %s", core.CutRunes(p.in.Meta.Path, 100), core.ByteSize(wire.MaxFile))
+		return tooLarge(p.in.Meta.Path)
 	case p.in.Meta.Hash != "" && p.in.Meta.Hash != p.hash:
 		return core.Errorf(core.Invalid, "the content of %q is not what its hash names: send it again", core.CutRunes(p.in.Meta.Path, 100))
 	}
 	return nil
+}
+
+func tooLarge(name string) error {
+	return core.Errorf(core.TooLarge, "%q is larger than %s", core.CutRunes(name, 100), core.ByteSize(wire.MaxFile))
 }
 
 // content returns what was sent, from its start.

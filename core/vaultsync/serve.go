@@ -111,7 +111,7 @@ func (s *Store) serve(ctx context.Context, name string, out *Served) error {
 		return err
 	}
 	if n > wire.MaxFile {
-		return core.Errorf(core.TooLarge, "%q is larger than %s", core.CutRunes(out.Path, 100), core.ByteSize(wire.MaxFile))
+		return tooLarge(out.Path)
 	}
 	st, err := out.Stat()
 	if err != nil {

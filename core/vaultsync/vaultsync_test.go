@@ -305,6 +305,24 @@ func TestPush_AnotherProgramThatWritesInBetweenLosesNothing(t *testing.T) {
 	}
 }
 
+// zeros is a content without an end, which counts what is read of it.
+type zeros struct{ n int64 }
+
+func (z *zeros) Read(p []byte) (int, error) {
+	clear(p)
+	z.n += int64(len(p))
+	return len(p), nil
+}
+
+func TestPush_AFileThatIsTooLargeIsRefusedBeforeItIsRead(t *testing.T) {
+	w := open(t)
+	body := &zeros{}
+	_, err := w.Push(t.Context(), owner(), vaultsync.Sent{Meta: wire.Meta{Path: "film.mp4", Size: wire.MaxFile + 1}}, body)
+	if core.KindOf(err) != core.TooLarge || !strings.Contains(core.TextOf(err), `"film.mp4" is larger than 512 MB`) || body.n != 0 {
+		t.Errorf("%v, %d bytes were read", err, body.n)
+	}
+}
+
 func TestPush_AGuestsFolderHasItsLimits(t *testing.T) {
 	w := open(t)
 	w.full = true
