@@ -34,7 +34,7 @@ RELEASE_LDFLAGS := -s -w -linkmode external -extldflags "-static" -X main.versio
 CC_amd64 ?= x86_64-linux-gnu-gcc
 CC_arm64 ?= aarch64-linux-gnu-gcc
 
-.PHONY: help build release release-tags FORCE demo test timed beside format vet static vulnerabilities race counts fuzz fuzz-quick test-clients test-axe pictures first-paint test-claude test-cgroup postgres-test ci-bare crash bench clean
+.PHONY: help build release release-tags FORCE demo test timed beside format vet static vulnerabilities race counts fuzz fuzz-quick test-clients test-axe pictures first-paint test-claude test-cgroup postgres-test ci-bare crash cluster bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -154,6 +154,9 @@ ci-bare: ## .ci/run in a bare Debian 12 (debootstrap), as root; half an hour
 
 crash: ## the crash, power cut and strace tests alone and longer, both platforms at once, ROUNDS=100
 	GATEHOUSE_TEST_ROUNDS=$(ROUNDS) $(GO) test -count=1 -timeout 2h -tags $(TAGS) -run 'Crash|Power|Strace' -v ./cmd/gatehouse
+
+cluster: ## every fault around two gateways and two database servers, ROUNDS=10 times each
+	GATEHOUSE_TEST_ROUNDS=$(if $(filter file,$(origin ROUNDS)),10,$(ROUNDS)) .ci/postgres -- $(GO) test -count=1 -timeout 2h -tags $(TAGS) -run WhateverFailsAroundACluster -v ./cmd/gatehouse
 
 bench: ## measure on both platforms at once, and write docs/performance.md
 	$(GO) build -tags $(TAGS) -o bin/loadgen ./cmd/loadgen

@@ -28,7 +28,13 @@ type child struct {
 // runtime folder and settings. It is killed when the test ends.
 func startChild(t *testing.T, dir string, settings map[string]string, argv ...string) *child {
 	t.Helper()
-	c := &child{log: filepath.Join(dir, "log"), done: make(chan struct{}), killed: make(chan struct{})}
+	return startLogged(t, dir, "log", settings, argv...)
+}
+
+// startLogged is startChild with a log of that name.
+func startLogged(t *testing.T, dir, log string, settings map[string]string, argv ...string) *child {
+	t.Helper()
+	c := &child{log: filepath.Join(dir, log), done: make(chan struct{}), killed: make(chan struct{})}
 	out, err := os.OpenFile(c.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		t.Fatal(err)

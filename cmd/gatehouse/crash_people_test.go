@@ -98,11 +98,17 @@ func (r *rig) online(on bool) {
 // the guild's channels.
 func (r *rig) enable() {
 	r.t.Helper()
-	path := filepath.Join(r.vault, "Chat", "sessions.db")
-	if _, err := os.Stat(path); err == nil || !slices.ContainsFunc(r.chats, func(c place) bool { return c.Place != "" }) {
+	path := r.database
+	if path == "" {
+		path = filepath.Join(r.vault, "Chat", "sessions.db")
+		if _, err := os.Stat(path); err == nil {
+			return
+		}
+		r.sql(os.MkdirAll(filepath.Dir(path), 0o700))
+	}
+	if !slices.ContainsFunc(r.chats, func(c place) bool { return c.Place != "" }) {
 		return
 	}
-	r.sql(os.MkdirAll(filepath.Dir(path), 0o700))
 	db, err := store.Open(r.t.Context(), path, store.Options{})
 	r.sql(err)
 	r.sql(db.Tx(r.t.Context(), func(tx *store.Tx) error {

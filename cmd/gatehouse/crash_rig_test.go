@@ -40,6 +40,7 @@ type rig struct {
 	model    *httptest.Server
 	dir      string
 	vault    string
+	database string // address of one on a server; "" is the file in the vault
 	exe      string
 	mode     string
 
@@ -129,6 +130,9 @@ func newRig(t *testing.T, exe, mode string, who population, o telegramtest.Optio
 // settings are the child's.
 func (r *rig) settings() map[string]string {
 	env := settingsOf(r.vault, r.model.URL+"/v1", r.mode)
+	if r.database != "" {
+		env["DATABASE_URL"] = r.database
+	}
 	for i, p := range r.crowds {
 		maps.Copy(env, p.Settings(r.taps[i].URL))
 	}

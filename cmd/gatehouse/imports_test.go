@@ -74,10 +74,11 @@ cmd/gatehouse/restore: admin/settings cmd/gatehouse/backups configs core core/ba
 cmd/gatehouse/scheduling: core core/agent core/orchestrator core/permission core/permission/guard core/schedule core/schedule/daily core/schedule/remind core/session core/store core/tool core/tool/daily core/tool/remind
 cmd/gatehouse/sealing: configs core core/attach core/council/ledger core/memory core/memory/handoff core/sealed core/sealed/columns core/store core/store/carry core/vault
 cmd/gatehouse/secrets: configs
+cmd/gatehouse/service: core  # the service manager
 cmd/gatehouse/setup: cmd/gatehouse/doctor configs configs/values connectors connectors/discord connectors/telegram core
 cmd/gatehouse/stage: cmd/gatehouse/phones cmd/gatehouse/stage/scripted configs connectors/discord/discordtest connectors/telegram/telegramtest core core/vault
 cmd/gatehouse/stage/scripted:  # the models of the demo's council
-cmd/gatehouse/standby: configs core core/sealed/columns core/store core/store/postgres core/vault web web/api/health
+cmd/gatehouse/standby: cmd/gatehouse/service configs core core/sealed/columns core/store core/store/postgres core/vault web web/api/health
 cmd/gatehouse/speech: configs core/llm/transcribe core/sandbox core/voice core/voice/hearing core/voice/program
 cmd/gatehouse/unasked: core core/orchestrator core/queue/outbox core/report core/session core/store core/texts pairing/people web/api/bots
 cmd/gatehouse/views: admin/chats admin/find admin/page admin/settings cmd/gatehouse/fleet cmd/gatehouse/library configs/values core core/agent core/ask core/backup/directory core/bus core/dispatch core/erasure/tasks core/importer core/jobs core/orchestrator core/permission/guard core/queue core/queue/inspect core/runs core/session core/store core/texts core/transcript core/usage pairing pairing/people web/api/permissions web/api/sessions web/api/turns web/auth

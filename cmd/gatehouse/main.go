@@ -21,6 +21,7 @@ import (
 
 	"gatehouse/cmd/gatehouse/commands"
 	"gatehouse/cmd/gatehouse/restore"
+	"gatehouse/cmd/gatehouse/service"
 	"gatehouse/cmd/gatehouse/setup"
 	"gatehouse/cmd/gatehouse/stage"
 	"gatehouse/configs"
@@ -79,8 +80,9 @@ Exit codes: 0 clean, 1 failure, 2 bad usage or configuration.`
 // process is what a command may use of the world.
 type process struct {
 	console.Process
-	hangup chan os.Signal   // SIGHUP, once hearHangups was called; nil otherwise
-	again  *restore.Restart // the program starts again when the command has ended; nil: it does not
+	hangup  chan os.Signal   // SIGHUP, once hearHangups was called; nil otherwise
+	again   *restore.Restart // the program starts again when the command has ended; nil: it does not
+	manager *service.Manager // of serve
 }
 
 // hearHangups has a SIGHUP ask for a reload instead of ending the process. On a

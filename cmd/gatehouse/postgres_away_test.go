@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -22,14 +21,21 @@ import (
 // A cable stands between the gateway and the PostgreSQL server, and can be cut.
 type cable struct {
 	t      *testing.T
-	socket string // of the server
+	server net.Addr
 
 	mu    sync.Mutex
 	down  bool
-	held  chan struct{} // not nil: the server does not hear of ends, until it is closed
-	conns map[net.Conn]bool
+	mute  bool                // what the server says is lost
+	pause time.Duration       // before each piece that the gateway says
+	held  chan struct{}       // not nil: the server does not hear of ends, until it is closed
+	conns map[net.Conn]string // and whose end it is
 	work  sync.WaitGroup
 }
+
+const (
+	gatewaysEnd = "the gateway's"
+	serversEnd  = "the server's"
+)
 
 // overTCP returns the socket of a server for tests, and its address where it is reached
 // through the listener in.
@@ -60,7 +66,12 @@ func newCable(t *testing.T, at string) (*cable, string) {
 		t.Fatal(err)
 	}
 	socket, through := overTCP(t, at, in)
-	l := &cable{t: t, socket: socket, conns: map[net.Conn]bool{}}
+	return lay(t, &net.UnixAddr{Name: socket, Net: "unix"}, in), through
+}
+
+// lay returns a cable from what comes to in to a server.
+func lay(t *testing.T, server net.Addr, in net.Listener) *cable {
+	l := &cable{t: t, server: server, conns: map[net.Conn]string{}}
 	l.work.Go(func() {
 		for {
 			c, err := in.Accept()
@@ -75,30 +86,29 @@ func newCable(t *testing.T, at string) (*cable, string) {
 		l.cut()
 		l.work.Wait()
 	})
-	return l, through
+	return l
 }
 
 func (l *cable) carry(c net.Conn) {
 	defer c.Close()
-	s, err := net.Dial("unix", l.socket)
-	if err != nil {
-		l.t.Error(err)
+	s, err := net.Dial(l.server.Network(), l.server.String())
+	if err != nil { // the server is away
 		return
 	}
 	defer s.Close()
 	l.mu.Lock()
 	down := l.down
-	l.conns[c], l.conns[s] = true, true
+	l.conns[c], l.conns[s] = gatewaysEnd, serversEnd
 	l.mu.Unlock()
 	if down {
 		return
 	}
 	var back sync.WaitGroup
 	back.Go(func() {
-		_, _ = io.Copy(c, s)
+		l.pass(c, s)
 		_ = c.Close()
 	})
-	_, _ = io.Copy(s, c)
+	l.pass(s, c)
 	l.mu.Lock()
 	held := l.held
 	l.mu.Unlock()
@@ -109,14 +119,50 @@ func (l *cable) carry(c net.Conn) {
 	back.Wait()
 }
 
+// pass carries what one end says to the other one, until either ends.
+func (l *cable) pass(to, from net.Conn) {
+	for b := make([]byte, 32<<10); ; {
+		n, err := from.Read(b)
+		l.mu.Lock()
+		lost, pause := l.mute && l.conns[from] == serversEnd, l.pause
+		if l.conns[from] == serversEnd {
+			pause = 0
+		}
+		l.mu.Unlock()
+		time.Sleep(pause) // the server's, as it seems
+		if !lost && n > 0 {
+			if _, err := to.Write(b[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// silence loses what the server says, until all connections end at mend.
+func (l *cable) silence() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mute = true
+}
+
+// slow has the server take so long for each statement.
+func (l *cable) slow(pause time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pause = pause
+}
+
 // drop ends the gateway's ends of all connections, of which the server does not hear.
 func (l *cable) drop() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.held = make(chan struct{})
 	l.t.Cleanup(func() { close(l.held) })
-	for c := range l.conns {
-		if _, server := c.(*net.UnixConn); !server {
+	for c, end := range l.conns {
+		if end == gatewaysEnd {
 			_ = c.Close()
 		}
 	}
@@ -133,10 +179,17 @@ func (l *cable) cut() {
 	clear(l.conns)
 }
 
+// mend has the cable carry everything again.
 func (l *cable) mend() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.down = false
+	if l.mute {
+		for c := range l.conns {
+			_ = c.Close()
+		}
+		clear(l.conns)
+	}
+	l.down, l.mute = false, false
 }
 
 func TestPostgres_MessagesWaitWhileTheServerIsAway(t *testing.T) {

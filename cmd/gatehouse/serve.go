@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -18,9 +19,11 @@ import (
 	"gatehouse/cmd/gatehouse/restore"
 	"gatehouse/cmd/gatehouse/sealing"
 	"gatehouse/cmd/gatehouse/secrets"
+	"gatehouse/cmd/gatehouse/service"
 	"gatehouse/cmd/gatehouse/standby"
 	"gatehouse/configs"
 	"gatehouse/core"
+	"gatehouse/core/store"
 	"gatehouse/web"
 )
 
@@ -46,11 +49,18 @@ func (c *serveCmd) Run(p *process) error {
 		fmt.Fprintln(p.Stderr, "gatehouse: other programs of this user may be able to read the gateway's secrets:", err)
 	}
 	defer p.hearHangups()()
+	debug.SetTraceback("crash") // a panic ends by a signal: its exit code would be that of a wrong configuration
+	log := logs.New(p.Stderr, cfg, p.Terminal)
+	p.manager = service.Find(log)
+	alive, stop := context.WithCancel(context.WithoutCancel(p.Context))
+	defer stop()
+	go p.manager.Live(alive)
+	defer context.AfterFunc(p.Context, p.manager.Stopping)()
 	if !c.Standby {
 		return c.serve(p, cfg)
 	}
 	for {
-		waited, err := standby.Wait(p.Context, cfg, logs.New(p.Stderr, cfg, p.Terminal), func() bool { return restore.Runs(cfg, time.Now()) })
+		waited, err := standby.Wait(p.Context, cfg, log, p.manager, func() bool { return restore.Runs(cfg, time.Now()) })
 		if err != nil || p.Context.Err() != nil {
 			return unlessEnded(p.Context, err)
 		}
@@ -106,6 +116,8 @@ func serve(p *process, cfg *configs.Config, ready func(a *app, oneTime string)) 
 	ctx, due := a.restores.Until(p.Context)
 	err = a.Run(ctx, p.hangup, func() {
 		started()
+		p.manager.Check(func(ctx context.Context) { _ = a.db.Tx(ctx, func(*store.Tx) error { return nil }) }) // the writer goes on; its errors are no stop
+		p.manager.Serving("serving " + strings.Join(append(a.bots.Names(), "panel", "API"), ", "))
 		go memory.Limit(limited, core.System{})
 		if ready != nil {
 			ready(a, oneTime)

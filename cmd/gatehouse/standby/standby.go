@@ -17,6 +17,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"gatehouse/cmd/gatehouse/service"
 	"gatehouse/configs"
 	"gatehouse/core"
 	"gatehouse/core/sealed/columns"
@@ -39,9 +40,9 @@ const (
 // /healthz with 200, all else with 503; on cfg.MetricsAddr are the metrics of a gateway
 // that waits. It returns ctx's error when ctx ends, and core.Invalid at once for a
 // database that this program could not serve, such as one that a newer program has
-// migrated; later that is logged. While restores reports true, another gateway is about to
-// lock the vault for a restore.
-func Wait(ctx context.Context, cfg *configs.Config, log *slog.Logger, restores func() bool) (waited bool, err error) {
+// migrated; later that is logged. manager is told that the program has started. While
+// restores reports true, another gateway is about to lock the vault for a restore.
+func Wait(ctx context.Context, cfg *configs.Config, log *slog.Logger, manager *service.Manager, restores func() bool) (waited bool, err error) {
 	w := &watch{cfg: cfg, log: log, restores: restores, said: map[core.Kind]time.Time{}}
 	if free, err := w.look(ctx, true); free || err != nil {
 		return false, err
@@ -60,6 +61,7 @@ func Wait(ctx context.Context, cfg *configs.Config, log *slog.Logger, restores f
 			}
 		})
 	}
+	manager.Serving("standing by until the other gateway ends")
 	log.Info("standing by", "addr", servers[0].Addr().String(), "vault", cfg.VaultPath)
 	err = w.until(ctx)
 	stop()
