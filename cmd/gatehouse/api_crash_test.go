@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -109,5 +110,55 @@ func TestAfterACrashAPIRunsAreInterruptedAndChatsAreAnswered(t *testing.T) {
 	hear(t, sim, ada.DM(), asked.ID, fakeSays)
 	if n := model.Total(); n != 5 {
 		t.Errorf("%d calls of the model, want 3 and 2 again", n)
+	}
+}
+
+// A turn that was taken (202) and has not begun can be followed after a restart, also the first
+// one of its session; and it survives a stop that is out of patience.
+func TestATurnThatWasTakenCanBeFollowedAfterARestart(t *testing.T) {
+	t.Parallel()
+	asked, again := make(chan struct{}, 10), make(chan struct{})
+	model := llmtest.New(t, llmtest.Options{Choose: func(llmtest.Request) llmtest.Reply {
+		asked <- struct{}{}
+		<-again
+		return llmtest.Say(fakeSays)
+	}})
+	answer := sync.OnceFunc(func() { close(again) })
+	t.Cleanup(answer)
+	h := newHome(t, nil)
+	h.env["GATEHOUSE_OPENAI_BASE_URL"], h.env["GATEHOUSE_MODEL"] = model.URL(), fakeModel
+	h.env["GATEHOUSE_LIMIT_RUNS"], h.env["GATEHOUSE_DRAIN_TIMEOUT"] = "1", "1s"
+	p := h.serve(nil)
+	take := func(message string) (location string) {
+		t.Helper()
+		resp := h.open(p, "POST", "/api/chat", `{"message": "`+message+`"}`, http.Header{"Prefer": {"respond-async"}})
+		defer resp.Body.Close()
+		if resp.StatusCode != http.StatusAccepted {
+			t.Fatal(resp.StatusCode)
+		}
+		return resp.Header.Get("Location")
+	}
+	taken := []string{take("It runs."), take("It waits for the one place.")}
+	<-asked
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	if code := p.end(); code != exitClean {
+		t.Fatalf("exit code %d", code)
+	}
+	p = h.serve(nil)
+	var streams []*http.Response
+	for _, location := range taken { // one of them has not begun
+		resp := h.open(p, "GET", location, "", nil)
+		defer resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			t.Fatalf("its events: %d", resp.StatusCode)
+		}
+		streams = append(streams, resp)
+	}
+	answer()
+	for _, resp := range streams {
+		es := readEvents(t, resp.Body, -1)
+		if got := types(es); len(es) < 2 || got[len(got)-2] != "done" {
+			t.Errorf("%v", got)
+		}
 	}
 }

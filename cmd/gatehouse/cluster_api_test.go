@@ -28,7 +28,7 @@ type question struct {
 func (c *cluster) ask(client int) {
 	c.asks.Lock()
 	c.asked++
-	q := question{c: c, once: fmt.Sprint("question ", c.asked), session: fmt.Sprint("program-", client), ids: map[string]bool{}}
+	q := question{c: c, once: fmt.Sprint("question-", c.asked), session: fmt.Sprint("program-", client), ids: map[string]bool{}}
 	c.asks.Unlock()
 	for end, try := time.Now().Add(patience), 0; ; try++ {
 		if time.Now().After(end) || c.t.Failed() {
@@ -143,7 +143,7 @@ func (q *question) event(id, data string) bool {
 	switch e.Type {
 	case "text":
 		q.text += e.Content
-	case "gap": // what a gateway had not stored is gone with it
+	case "gap": // the turn begins again, or what a gateway had not stored is gone with it
 		q.text = ""
 	case "done", "aborted", "error":
 		q.ends, q.response = append(q.ends, strings.TrimSpace(e.Type+" "+e.Message)), e.Response

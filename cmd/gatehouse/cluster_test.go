@@ -144,7 +144,7 @@ func (c *cluster) round(name string, fail func(serving int)) {
 	})
 	for client := range 3 {
 		load.Go(func() {
-			for {
+			for !c.t.Failed() {
 				c.ask(client)
 				if !sleeps(over, 25*time.Millisecond) {
 					return
@@ -157,10 +157,10 @@ func (c *cluster) round(name string, fail func(serving int)) {
 	begun := time.Now()
 	token := c.post(0)
 	answered := make(chan time.Duration, 1)
-	load.Go(func() {
+	go func() {
 		c.wait(patience, func() bool { return c.seen[token] || c.doubt[token] })
 		answered <- time.Since(begun)
-	})
+	}()
 	fail(serving)
 	c.serving()
 	close(over)

@@ -300,7 +300,7 @@ func (r *rig) proveTail(o outboxState, tail string) {
 	n, head := 0, "as "+strings.TrimPrefix(tail, "end of ")+" "
 	for _, list := range r.said {
 		for i, u := range list {
-			if !strings.HasSuffix(strings.TrimSpace(u.text), tail) {
+			if !strings.HasSuffix(strings.TrimSpace(u.text), tail) && !strings.Contains(u.text, repeatMark) || !strings.Contains(u.text, tail) {
 				continue
 			}
 			n++

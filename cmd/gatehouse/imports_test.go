@@ -245,7 +245,7 @@ core/session/discover: core core/session core/session/reindex core/store core/va
 core/session/found: core core/index core/index/document core/index/search core/index/vector core/session core/store core/transcript/words  # conversations as a source of the search
 core/session/reindex: core core/session core/session/sidecar core/store core/transcript core/transcript/lines core/vault
 core/session/sidecar: core core/store core/transcript core/vault
-core/store: core core/store/cmemory core/store/integrity core/store/fulltext core/store/migrations core/store/original
+core/store: core core/store/cmemory core/store/integrity core/store/fulltext core/store/migrations core/store/original core/store/reading
 core/store/carry: core core/store core/store/migrations core/store/postgres  # copies a database into one of the other engine
 core/store/carry/remote: core core/store core/store/carry core/store/postgres  # databases on a server
 core/store/cmemory:  # the heap of the C library
@@ -255,6 +255,7 @@ core/store/migrations: core
 core/store/original: core  # takes over a database of the original system
 core/store/postgres: core core/store core/store/migrations
 core/store/snapshot: core core/store/migrations  # copies of, and looks into, a database that others may have open
+core/store/reading:  # reads of a pool of connections
 core/store/storetest: core core/store core/store/postgres
 core/texts: core  # what is said to people; whoever says something takes its words from there
 core/tool: core core/vault

@@ -130,9 +130,12 @@ func (d *Dispatcher) Behind(in *core.Inbound, lane string, a queue.Admission) {
 // filesPause is how long a turn waits where no file descriptor is left.
 const filesPause = 2 * time.Second
 
-// requested reports whether a client of the API waits for the turn: it is ended with an
-// error where others are retried.
+// requested reports whether the turn is that of an API's client.
 func requested(in *core.Inbound) bool { return in.Turn != nil && in.Bot != core.ScheduleBot }
+
+// once reports whether a client of the API waits for the turn and does not expect a second
+// attempt: it is ended with an error where others are retried.
+func once(in *core.Inbound) bool { return requested(in) && !in.Turn.Respond }
 
 // fail returns the turn to the queue: as untried if the gateway stops, else as
 // failed, to be retried. Without a file descriptor left nothing was tried.
@@ -287,7 +290,7 @@ func (d *Dispatcher) refuse(ctx context.Context, t *queue.Turn) error {
 	in := t.First()
 	failed := core.Failed{Code: "refused", Message: core.TextOf(t.Err), SessionID: in.Chat}
 	if core.KindOf(t.Err) == core.Other {
-		if !requested(in) {
+		if !once(in) {
 			return t.Err
 		}
 		d.o.Log.ErrorContext(ctx, "turn not prepared", "run", t.Run, "err", t.Err)

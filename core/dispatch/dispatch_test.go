@@ -49,6 +49,7 @@ type hall struct {
 	sent    map[string][]string // by chat
 	model   func(ctx context.Context, text string) (string, error)
 	speak   func(ctx context.Context, text string) iter.Seq2[llm.Delta, error] // instead of model
+	reserve func() error                                                       // before a model is asked
 	revoked map[string]bool                                                    // chats that nobody may use any more
 	acked   []string                                                           // answers to pressed buttons
 	reacted []string                                                           // emoji put under messages
@@ -137,6 +138,7 @@ func open(t *testing.T) *hall {
 	t.Helper()
 	h := &hall{t: t, sent: map[string][]string{}, revoked: map[string]bool{}}
 	h.model = func(_ context.Context, text string) (string, error) { return "re: " + text, nil }
+	h.reserve = func() error { return nil }
 	h.cmd = func(context.Context, command.Call) (command.Outcome, error) {
 		return command.Outcome{Text: "done"}, nil
 	}
@@ -157,6 +159,7 @@ func open(t *testing.T) *hall {
 		Model:   func(string, bool) (llm.Model, error) { return h, nil },
 		Cost:    func(string, core.Tokens) (int64, bool) { return 0, false },
 		MayRead: func(core.Trust, int64, string) bool { return false },
+		Reserve: func(context.Context, usage.Row) (int64, string, error) { return 0, "", h.reserve() },
 		Limits:  orchestrator.Limits{RunTime: 24 * time.Hour, Silence: 24 * time.Hour},
 	})
 	out := outbox.New(h.db, outbox.Options{Clock: clock, Node: "n"})

@@ -2,12 +2,14 @@ package dispatch_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -280,6 +282,42 @@ func TestABurstIsStoredWhole(t *testing.T) {
 		}
 		if n != pieces || last != "message_stop" {
 			t.Errorf("%s has %d of %d pieces, and then %q", from, n, pieces, last)
+		}
+	}
+}
+
+// A turn that survives a restart survives a fault of the gateway, such as a database that is
+// away; the client of any other turn is told of it at once.
+func TestATurnThatMayRunAgainIsTriedAgainAfterAFaultOfTheGateway(t *testing.T) {
+	h := open(t)
+	var faults atomic.Int32
+	h.reserve = func() error {
+		if faults.Add(-1) >= 0 {
+			return errors.New("the database is away")
+		}
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	for i, respond := range []bool{true, false} {
+		session, run := h.cast(play{api: true}, i)
+		said := h.bus.Follow(ctx, bus.Follow{Session: session})
+		faults.Store(1)
+		h.put(core.Inbound{Address: core.Address{Bot: core.APIBot, Chat: session}, Text: "hello", Turn: &core.Options{Session: session, Run: run, User: 2, Respond: respond}})
+		var ends []string
+		for e, err := range said {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e.Type == "done" || e.Type == "error" {
+				ends = append(ends, e.Type)
+			}
+			if e.Type == "message_stop" {
+				break
+			}
+		}
+		if want := map[bool]string{true: "done", false: "error"}[respond]; len(ends) != 1 || ends[0] != want {
+			t.Errorf("respond-async %v: the turn ends with %v, want %s", respond, ends, want)
 		}
 	}
 }

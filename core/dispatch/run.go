@@ -39,9 +39,9 @@ func (d *Dispatcher) run(ctx context.Context, t *queue.Turn) (err error) {
 	switch {
 	case errors.Is(err, errGuest):
 		return d.endBroken(ctx, t, turn, stream, "busy", texts.Text("guest_busy", texts.With{"Most": guestRuns}), nil)
-	case stopped(ctx, err) && requested(in):
+	case stopped(ctx, err) && once(in):
 		return d.endBroken(ctx, t, turn, stream, "shutdown", texts.Text("fault_stopping"), nil)
-	case err != nil && requested(in) && !errors.Is(err, queue.ErrFenced):
+	case err != nil && once(in) && !errors.Is(err, queue.ErrFenced):
 		return d.endBroken(ctx, t, turn, stream, "internal", texts.Text("fault_internal"), err)
 	case err != nil:
 		return err

@@ -281,6 +281,25 @@ func TestAQuestionIsInTheTranscriptOnceHoweverOftenItsRunIsTried(t *testing.T) {
 	}
 }
 
+// The pieces of an answer are lost with the process that said them, if it dies before they are
+// stored: who follows the turn is given the answer, and not only its end.
+func TestAnAnswerThatIsInTheTranscriptIsSaidAgainToWhoeverFollows(t *testing.T) {
+	h := open(t, orchestrator.Limits{})
+	h.model.reply = says("The answer.")
+	if res, err := h.Run(t.Context(), h.turn("r1", 1, "the question"), func(core.Event) {}); err != nil || res.State != "done" {
+		t.Fatalf("%+v %v", res, err) // and its Write is never run
+	}
+	var said []string
+	res, err := h.Run(t.Context(), h.turn("r1", 2, "the question"), func(e core.Event) {
+		if d, ok := e.(core.TextDelta); ok {
+			said = append(said, d.Content)
+		}
+	})
+	if err != nil || res.Response != "The answer." || len(said) != 1 || said[0] != "The answer." || len(h.model.calls) != 1 {
+		t.Errorf("it said %q and ends with %+v %v; the model was asked %d times", said, res, err, len(h.model.calls))
+	}
+}
+
 // Half an answer whose end was never stored (the process died between the
 // transcript and the commit) is not passed off as the answer.
 func TestAnAnswerThatWasBrokenOffIsAskedForAgain(t *testing.T) {

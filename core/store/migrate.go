@@ -58,7 +58,7 @@ func adopt(ctx context.Context, path string, o Options, step func(statement stri
 // adoption, and restores the copy of the original system's.
 func (d *DB) undoAdoption(copied string, cause error) error {
 	_ = d.closePools()
-	d.stmts, d.conn, d.read, d.write = nil, nil, nil, nil
+	d.stmts, d.conn, d.read.DB, d.write = nil, nil, nil, nil
 	if err := original.PutBack(d.path, copied); err != nil {
 		return errors.Join(cause, err)
 	}

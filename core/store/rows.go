@@ -10,25 +10,7 @@ import (
 // The statement limits how many.
 func Rows(ctx context.Context, d *DB, query string, args ...any) ([]map[string]any, error) {
 	d.reads.Add(1)
-	found, err := d.read.QueryxContext(ctx, d.engine.bind(query), d.engine.args(args)...)
-	if err != nil {
-		return nil, fmt.Errorf("rows: %w", err)
-	}
-	defer found.Close()
-	all := []map[string]any{}
-	for found.Next() {
-		row := map[string]any{}
-		if err := found.MapScan(row); err != nil {
-			return nil, fmt.Errorf("rows: %w", err)
-		}
-		for name, v := range row {
-			if b, ok := v.([]byte); ok {
-				row[name] = string(b)
-			}
-		}
-		all = append(all, row)
-	}
-	return all, found.Err()
+	return d.read.Rows(ctx, d.engine.bind(query), d.engine.args(args)...)
 }
 
 // Tuples returns placeholders for rows of columns, from $1 on, for VALUES and IN:

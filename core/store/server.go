@@ -26,6 +26,7 @@ type Server struct {
 	// Again reports whether the same transaction may succeed when it is run again.
 	Again func(error) bool
 	Lost  func(error) bool // whether the connection is gone
+	Ended func(error) bool // whether it was there before
 }
 
 var server *Server
@@ -67,7 +68,8 @@ func (d *DB) openPostgres(ctx context.Context, password string) (err error) {
 	if err := d.migrate(ctx, false); err != nil {
 		return err
 	}
-	if d.read, err = server.Open(d.path, password, true, readers); err != nil {
+	d.read.Ended = server.Ended
+	if d.read.DB, err = server.Open(d.path, password, true, readers); err != nil {
 		return err
 	}
 	return d.read.PingContext(ctx)

@@ -97,7 +97,8 @@ func (d *DB) openPools(ctx context.Context, keep bool) (err error) {
 			return err
 		}
 	}
-	if d.read, err = sqlx.Open("sqlite3", dsn(d.path, true)); err != nil {
+	d.read.Ended = func(error) bool { return false }
+	if d.read.DB, err = sqlx.Open("sqlite3", dsn(d.path, true)); err != nil {
 		return err
 	}
 	d.read.SetMaxOpenConns(readers)

@@ -23,6 +23,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store/integrity"
+	"gatehouse/core/store/reading"
 )
 
 // Options for Open; the zero value works.
@@ -63,7 +64,7 @@ const readers = 4
 type DB struct {
 	clock core.Clock
 	log   *slog.Logger
-	read  *sqlx.DB
+	read  reading.Pool
 	write *sqlx.DB
 	conn  *sqlx.Conn // the writer's one connection, used by the writer goroutine only
 	path  string
@@ -151,13 +152,13 @@ func (d *DB) Reads() int64 { return d.reads.Load() }
 // Get implements Queryer on the pool of readers.
 func (d *DB) Get(ctx context.Context, dest any, query string, args ...any) error {
 	d.reads.Add(1)
-	return d.read.GetContext(ctx, dest, d.engine.bind(query), d.engine.args(args)...)
+	return d.read.Get(ctx, dest, d.engine.bind(query), d.engine.args(args)...)
 }
 
 // Select implements Queryer on the pool of readers.
 func (d *DB) Select(ctx context.Context, dest any, query string, args ...any) error {
 	d.reads.Add(1)
-	return d.read.SelectContext(ctx, dest, d.engine.bind(query), d.engine.args(args)...)
+	return d.read.Select(ctx, dest, d.engine.bind(query), d.engine.args(args)...)
 }
 
 // Check answers "does the database work" by writing: a statement that changes
@@ -184,7 +185,7 @@ func (d *DB) closePools() error {
 		}
 		errs = append(errs, d.conn.Close())
 	}
-	for _, p := range []*sqlx.DB{d.read, d.write} {
+	for _, p := range []*sqlx.DB{d.read.DB, d.write} {
 		if p != nil {
 			errs = append(errs, p.Close())
 		}

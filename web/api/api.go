@@ -129,7 +129,7 @@ func New(o Options) *API {
 	if o.Audit != nil {
 		o.Contexts.Did, o.Passages.Did, o.Projects.Did = o.Audit.Did, o.Audit.Did, o.Audit.Did
 	}
-	recent := turns.NewRecent()
+	recent := turns.NewRecent(o.Repeats)
 	a.finder = sessions.NewFinder(o.Sessions, recent, o.Reader)
 	o.Handoffs.Finder = a.finder
 	a.turns = turns.New(turns.Options{

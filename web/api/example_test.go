@@ -35,11 +35,14 @@ func (e echo) Put(_ context.Context, page []core.Inbound, _ *core.Cursor) error 
 	return nil
 }
 
-// Stored and Queued implement turns.Repeats: nothing was stored before.
+// Stored, Queued and Waits implement turns.Repeats: nothing was stored before.
 func (echo) Stored(context.Context, string, string) (message, chat string, found bool, err error) {
 	return "", "", false, nil
 }
 func (echo) Queued(context.Context, string, string, int) (int, error) { return 0, nil }
+func (echo) Waits(context.Context, string, string, string, string) (bool, error) {
+	return false, nil
+}
 
 // A noSessions implements api.Sessions: every session is new.
 type noSessions struct{}

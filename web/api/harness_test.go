@@ -335,6 +335,11 @@ func (h *harness) Queued(_ context.Context, _, sender string, most int) (int, er
 	return min(h.waiting[sender], most), nil
 }
 
+// Waits implements Repeats: a turn is put and begins in one.
+func (h *harness) Waits(context.Context, string, string, string, string) (bool, error) {
+	return false, nil
+}
+
 // Stored implements Repeats.
 func (h *harness) Stored(_ context.Context, _, update string) (string, string, bool, error) {
 	h.mu.Lock()

@@ -36,6 +36,17 @@ func (r *Reader) Queued(ctx context.Context, bot, sender string, most int) (n in
 	return n, nil
 }
 
+// Waits reports whether a turn in a chat waits or is being answered: of the sender and of run,
+// each "" for any.
+func (r *Reader) Waits(ctx context.Context, bot, chat, sender, run string) (waits bool, err error) {
+	err = r.db.Get(ctx, &waits, `SELECT EXISTS (SELECT 1 FROM inbox WHERE lane > '' AND state IN ('ready', 'limited') AND bot = $1 AND chat = $2 AND $3 IN ('', sender) AND $4 IN ('', run))`,
+		bot, chat, sender, run)
+	if err != nil {
+		return false, fmt.Errorf("whether a turn waits: %w", err)
+	}
+	return waits, nil
+}
+
 // Backlog returns how many messages of the lane wait or are being answered.
 func (r *Reader) Backlog(ctx context.Context, lane string) (n int, err error) {
 	err = r.db.Get(ctx, &n, `SELECT count(*) FROM inbox WHERE lane = $1 AND state IN ('ready', 'limited')`, lane)

@@ -25,7 +25,7 @@ import (
 )
 
 func init() {
-	store.Use(store.Server{Open: Open, Check: Check, Lock: Lock, Storable: Storable, Again: Again, Lost: Lost})
+	store.Use(store.Server{Open: Open, Check: Check, Lock: Lock, Storable: Storable, Again: Again, Lost: Lost, Ended: Ended})
 }
 
 // Open returns a pool of at most conns connections to the database of dsn, in its
@@ -190,4 +190,11 @@ func Lost(err error) bool {
 		return true
 	}
 	return strings.HasPrefix(p.Code, "08") || strings.HasPrefix(p.Code, "57P") // connection exception; shutdown, crash
+}
+
+// Ended reports whether err means that a connection that was there is lost, as Lost does,
+// and not that none could be made.
+func Ended(err error) bool {
+	var c *pgconn.ConnectError
+	return Lost(err) && !errors.As(err, &c) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
 }

@@ -20,7 +20,7 @@ type (
 	}
 	// Begun reports whether user began a session whose first turn is queued.
 	Begun interface {
-		Owns(user int64, session string) bool
+		Owns(ctx context.Context, user int64, session string) (bool, error)
 	}
 	// Details reads one session.
 	Details interface {
@@ -66,8 +66,11 @@ func (f *Finder) Find(r *http.Request, p auth.Principal) (string, error) {
 		return "", core.Errorf(core.Invalid, "this is not a session id")
 	}
 	session, known, err := f.locator.Locate(ctx, p.User, id)
+	if err == nil && !known {
+		known, err = f.begun.Owns(ctx, p.User, session)
+	}
 	switch {
-	case err == nil && (known || f.begun.Owns(p.User, session)):
+	case err == nil && known:
 		return session, nil
 	case err != nil && core.KindOf(err) != core.NotFound:
 		return "", err

@@ -29,6 +29,9 @@ type (
 		// Queued returns how many messages of the sender wait to be answered, at
 		// most most.
 		Queued(ctx context.Context, bot, sender string, most int) (int, error)
+		// Waits reports whether a turn in a chat is stored and has not ended: of the
+		// sender and of run, each "" for any.
+		Waits(ctx context.Context, bot, chat, sender, run string) (bool, error)
 	}
 	// A Follower shows the events of runs (*bus.Bus). Follow joins at once and
 	// replays what is kept after LastID. With a Run that has ended it ends after

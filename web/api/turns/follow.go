@@ -28,8 +28,10 @@ func (a *API) join(ctx context.Context, f bus.Follow) (events entries, ended boo
 	events, leave = a.follow(ctx, f)
 	run, err := a.Runs.Run(ctx, f.Run)
 	switch {
-	case core.KindOf(err) == core.NotFound && a.Recent.in(f.Run, f.Session):
-		err = nil // stored, and not begun
+	case core.KindOf(err) == core.NotFound:
+		if waits, failed := a.Recent.in(ctx, f.Run, f.Session); waits || failed != nil {
+			err = failed // stored, and not begun
+		}
 	case err == nil && run.Session != f.Session:
 		err = core.Errorf(core.NotFound, "this session has no such run")
 	}

@@ -2,7 +2,10 @@ package turns
 
 import (
 	"container/list"
+	"context"
 	"sync"
+
+	"gatehouse/core"
 )
 
 // maxRecent limits the turns remembered until their session and run have rows.
@@ -23,8 +26,10 @@ type turn struct {
 
 // Recent remembers the newest turns that were enqueued, so that their events can be followed
 // before a run has begun, and so that an idempotency key isn't used for
-// something else.
+// something else. Those that a gateway enqueued before are asked for.
 type Recent struct {
+	before Repeats
+
 	mu       sync.Mutex
 	order    *list.List               // of *turn, oldest first; at most maxRecent
 	runs     map[string]*list.Element // by run; as order
@@ -32,9 +37,9 @@ type Recent struct {
 	updates  map[string]*turn         // by update id; as order
 }
 
-// NewRecent returns an empty Recent.
-func NewRecent() *Recent {
-	return &Recent{order: list.New(), runs: map[string]*list.Element{}, sessions: map[string]int64{}, updates: map[string]*turn{}}
+// NewRecent returns an empty Recent. before knows the turns of an earlier process.
+func NewRecent(before Repeats) *Recent {
+	return &Recent{before: before, order: list.New(), runs: map[string]*list.Element{}, sessions: map[string]int64{}, updates: map[string]*turn{}}
 }
 
 // add remembers t and reports whether its update id is known already, and
@@ -69,18 +74,24 @@ func (c *Recent) drop(t *turn) {
 	}
 }
 
-// Owns reports whether user began session recently.
-func (c *Recent) Owns(user int64, session string) bool {
+// Owns reports whether user began session recently, or a turn of it waits.
+func (c *Recent) Owns(ctx context.Context, user int64, session string) (bool, error) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	u, ok := c.sessions[session]
-	return ok && u == user
+	c.mu.Unlock()
+	if ok {
+		return u == user, nil
+	}
+	return c.before.Waits(ctx, core.APIBot, session, sender(user), "")
 }
 
-// in reports whether run was enqueued recently for session.
-func (c *Recent) in(run, session string) bool {
+// in reports whether run was enqueued recently for session, or waits.
+func (c *Recent) in(ctx context.Context, run, session string) (bool, error) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	e := c.runs[run]
-	return e != nil && e.Value.(*turn).session == session
+	c.mu.Unlock()
+	if e != nil && e.Value.(*turn).session == session {
+		return true, nil
+	}
+	return c.before.Waits(ctx, core.APIBot, session, "", run)
 }
