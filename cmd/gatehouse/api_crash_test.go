@@ -129,24 +129,25 @@ func TestATurnThatWasTakenCanBeFollowedAfterARestart(t *testing.T) {
 	h.env["GATEHOUSE_OPENAI_BASE_URL"], h.env["GATEHOUSE_MODEL"] = model.URL(), fakeModel
 	h.env["GATEHOUSE_LIMIT_RUNS"], h.env["GATEHOUSE_DRAIN_TIMEOUT"] = "1", "1s"
 	p := h.serve(nil)
-	take := func(message string) (location string) {
+	take := func(message, session string) (location string) {
 		t.Helper()
-		resp := h.open(p, "POST", "/api/chat", `{"message": "`+message+`"}`, http.Header{"Prefer": {"respond-async"}})
+		resp := h.open(p, "POST", "/api/chat", `{"message": "`+message+`", "session_id": "`+session+`"}`, http.Header{"Prefer": {"respond-async"}})
 		defer resp.Body.Close()
 		if resp.StatusCode != http.StatusAccepted {
 			t.Fatal(resp.StatusCode)
 		}
 		return resp.Header.Get("Location")
 	}
-	taken := []string{take("It runs."), take("It waits for the one place.")}
+	taken := []string{take("It runs.", "one")}
 	<-asked
+	taken = append(taken, take("It waits behind the first.", "one"), take("It waits for the one place.", "two"))
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	if code := p.end(); code != exitClean {
 		t.Fatalf("exit code %d", code)
 	}
 	p = h.serve(nil)
 	var streams []*http.Response
-	for _, location := range taken { // one of them has not begun
+	for _, location := range taken { // two of them have not begun
 		resp := h.open(p, "GET", location, "", nil)
 		defer resp.Body.Close()
 		if resp.StatusCode != http.StatusOK {

@@ -169,9 +169,10 @@ func (r *rig) transcribed(raw []byte, runs map[string]*transcribedRun, uuids map
 	var l struct {
 		Type, UUID, RequestID string
 		Message               json.RawMessage
+		IsCompactSummary      bool
 	}
-	if json.Unmarshal(raw, &l) != nil {
-		return // torn by a kill: mended when the conversation goes on
+	if json.Unmarshal(raw, &l) != nil || l.IsCompactSummary {
+		return // torn by a kill: mended when the conversation goes on; or of no run
 	}
 	if uuids[l.UUID] {
 		r.t.Errorf("line %s stands twice in the transcripts", l.UUID)
