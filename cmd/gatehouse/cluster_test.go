@@ -36,8 +36,8 @@ type cluster struct {
 	asked int // questions of programs
 }
 
-// outage is how long something is away that does not say so itself.
-const outage = 2 * time.Second
+// away is how long something is away that does not say so itself.
+const away = 2 * time.Second
 
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
@@ -54,7 +54,7 @@ func newCluster(t *testing.T) *cluster {
 		hosts += "," + in.Addr().String()
 	}
 	c.database = (&url.URL{Scheme: "postgres", User: url.User("postgres"), Host: hosts[1:], Path: "gatehouse", RawQuery: "sslmode=disable&target_session_attrs=primary"}).String()
-	c.http = &http.Client{Transport: &http.Transport{DisableKeepAlives: true, ResponseHeaderTimeout: outage}}
+	c.http = &http.Client{Transport: &http.Transport{DisableKeepAlives: true, ResponseHeaderTimeout: away}}
 	c.enable()
 	for i := range c.nodes {
 		c.addrs[i] = freePort(t)
@@ -92,7 +92,7 @@ func (c *cluster) pauses() {
 
 // status is that of a node's /readyz; 0 if it does not answer.
 func (c *cluster) status(i int) int {
-	ctx, cancel := context.WithTimeout(c.t.Context(), outage)
+	ctx, cancel := context.WithTimeout(c.t.Context(), away)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, "GET", "http://"+c.addrs[i]+"/readyz", nil)
 	c.sql(err)
@@ -242,7 +242,7 @@ func (c *cluster) faults() []fault {
 		}},
 		{"the gateway is frozen", func(i int) {
 			wake := freeze(i)
-			time.Sleep(outage)
+			time.Sleep(away)
 			wake()
 		}},
 		{"the gateway is frozen until the server has ended its sessions", func(i int) {
@@ -252,7 +252,7 @@ func (c *cluster) faults() []fault {
 		}},
 		{"the gateway is frozen until its watchdog kills it", func(i int) {
 			freeze(i)
-			time.Sleep(outage)
+			time.Sleep(away)
 			kill(i)
 		}},
 		{"the database cannot be reached", func(i int) {
@@ -262,12 +262,12 @@ func (c *cluster) faults() []fault {
 		}},
 		{"nothing comes back from the database", func(int) {
 			c.each((*cable).silence)
-			time.Sleep(outage)
+			time.Sleep(away)
 			c.each((*cable).mend)
 		}},
 		{"the database is slow", func(int) {
 			c.each(func(l *cable) { l.slow(100 * time.Millisecond) })
-			time.Sleep(outage)
+			time.Sleep(away)
 			c.each(func(l *cable) { l.slow(0) })
 		}},
 		{"the server of the database starts anew", func(int) {
@@ -278,7 +278,7 @@ func (c *cluster) faults() []fault {
 			c.mu.Lock()
 			c.onRequest = func(req) bool { return true }
 			c.mu.Unlock()
-			time.Sleep(outage)
+			time.Sleep(away)
 			c.mu.Lock()
 			c.onRequest = nil
 			c.mu.Unlock()
