@@ -23,7 +23,6 @@ import (
 	"gatehouse/cmd/gatehouse/standby"
 	"gatehouse/configs"
 	"gatehouse/core"
-	"gatehouse/core/store"
 	"gatehouse/web"
 )
 
@@ -116,7 +115,6 @@ func serve(p *process, cfg *configs.Config, ready func(a *app, oneTime string)) 
 	ctx, due := a.restores.Until(p.Context)
 	err = a.Run(ctx, p.hangup, func() {
 		started()
-		p.manager.Check(func(ctx context.Context) { _ = a.db.Tx(ctx, func(*store.Tx) error { return nil }) }) // the writer goes on; its errors are no stop
 		p.manager.Serving("serving " + strings.Join(append(a.bots.Names(), "panel", "API"), ", "))
 		go memory.Limit(limited, core.System{})
 		if ready != nil {

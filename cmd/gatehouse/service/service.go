@@ -5,7 +5,6 @@ package service
 import (
 	"context"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
@@ -20,7 +19,6 @@ const share = 3
 type Manager struct {
 	log   *slog.Logger
 	every time.Duration // 0: it does not ask for signs of life
-	check atomic.Pointer[func(context.Context)]
 }
 
 // Find returns the service manager that the environment names: NOTIFY_SOCKET,
@@ -48,20 +46,10 @@ func (m *Manager) say(state string) {
 	}
 }
 
-// Check has f called before each sign of life from now on: while f does not return, the
-// program gives none. f may fail in any other way.
-func (m *Manager) Check(f func(context.Context)) {
-	if m != nil {
-		m.check.Store(&f)
-	}
-}
-
-// Live gives signs of life until ctx ends, if the service manager asks for them.
+// Live gives signs of life until ctx ends, if the service manager asks for them. They say
+// that the process runs, and not that every part of it goes on: what is slow is not to be ended.
 func (m *Manager) Live(ctx context.Context) {
 	for m.every > 0 && ctx.Err() == nil {
-		if f := m.check.Load(); f != nil {
-			(*f)(ctx)
-		}
 		m.say(daemon.SdNotifyWatchdog)
 		core.Sleep(ctx, core.System{}, m.every)
 	}
