@@ -171,7 +171,7 @@ func (r *rig) transcribed(raw []byte, runs map[string]*transcribedRun, uuids map
 		Message               json.RawMessage
 		IsCompactSummary      bool
 	}
-	if json.Unmarshal(raw, &l) != nil || l.IsCompactSummary {
+	if json.Unmarshal(raw, &l) != nil || l.IsCompactSummary || l.Type == "system" {
 		return // torn by a kill: mended when the conversation goes on; or of no run
 	}
 	if uuids[l.UUID] {
