@@ -250,7 +250,7 @@ func (c *cluster) faults() []fault {
 			c.primary.do(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'gatehouse' AND pid <> pg_backend_pid()`)
 			wake()
 		}},
-		{"the gateway is frozen until its watchdog kills it", func(i int) {
+		{"the gateway is frozen and then killed", func(i int) {
 			freeze(i)
 			time.Sleep(away)
 			kill(i)

@@ -290,7 +290,7 @@ func (d *Dispatcher) refuse(ctx context.Context, t *queue.Turn) error {
 	in := t.First()
 	failed := core.Failed{Code: "refused", Message: core.TextOf(t.Err), SessionID: in.Chat}
 	if core.KindOf(t.Err) == core.Other {
-		if !once(in) {
+		if !requested(in) {
 			return t.Err
 		}
 		d.o.Log.ErrorContext(ctx, "turn not prepared", "run", t.Run, "err", t.Err)

@@ -38,6 +38,12 @@ func (r *run) saidBefore() (string, bool) {
 	return text, text != ""
 }
 
+// again ends the run with the answer that an earlier attempt found, whose pieces may be lost.
+func (r *run) again(text string) (Result, error) {
+	r.emit(core.TextDelta{Content: text})
+	return r.done(text)
+}
+
 // lastAnswer returns the run's newest message of a model; false when the run's
 // newest message is another's.
 func (r *run) lastAnswer() (transcript.Message, bool) {

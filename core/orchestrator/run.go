@@ -121,8 +121,7 @@ func (o *Orchestrator) Run(ctx context.Context, t *Turn, emit func(core.Event)) 
 	}
 	level := r.council()
 	if before, ok := r.saidBefore(); ok && level == "" {
-		r.emit(core.TextDelta{Content: before}) // its pieces may be lost
-		return r.done(before)
+		return r.again(before)
 	}
 	if r.conv.Refused(t.Run) {
 		return r.refusedBefore()

@@ -180,6 +180,7 @@ function stream() {
   source.onmessage = (e) => {
     const event = JSON.parse(e.data);
     if (event.type === "text") words.textContent += event.content;
+    else if (event.type === "session" || event.type === "gap") { words.textContent = ""; doing.textContent = ""; } // the turn begins, perhaps again
     else if (event.type === "tool_use_start") doing.textContent = "uses a tool";
     else if (event.type === "tool_result") { words.textContent = ""; soon(0); }
     else if (event.type === "permission_request" || event.type === "user_question") { doing.textContent = "waits for your answer below"; say("The reply waits for your answer"); soon(0); }

@@ -8,6 +8,12 @@ import (
 	"gatehouse/core/store"
 )
 
+// Of rows that wait. "bot || ”" has SQLite take their index, and not that of all of the bot.
+const (
+	queued  = `SELECT count(*) FROM (SELECT 1 FROM inbox WHERE lane > '' AND state IN ('ready', 'limited') AND bot || '' = $1 AND sender = $2 AND kind = 'message' LIMIT $3) AS waiting`
+	waiting = `SELECT EXISTS (SELECT 1 FROM inbox WHERE lane > '' AND state IN ('ready', 'limited') AND bot || '' = $1 AND chat = $2 AND $3 IN ('', sender) AND $4 IN ('', run))`
+)
+
 // Stored returns the message id and chat of a stored update. found is false for
 // an update that is not stored, or not any more.
 func (r *Reader) Stored(ctx context.Context, bot, update string) (message, chat string, found bool, err error) {
@@ -28,8 +34,7 @@ func (r *Reader) Stored(ctx context.Context, bot, update string) (message, chat 
 // Queued returns how many messages of the sender wait or are being answered,
 // counted up to most.
 func (r *Reader) Queued(ctx context.Context, bot, sender string, most int) (n int, err error) {
-	err = r.db.Get(ctx, &n, `SELECT count(*) FROM (SELECT 1 FROM inbox WHERE lane > '' AND state IN ('ready', 'limited') AND bot = $1 AND sender = $2 AND kind = 'message' LIMIT $3) AS waiting`,
-		bot, sender, most)
+	err = r.db.Get(ctx, &n, queued, bot, sender, most)
 	if err != nil {
 		return 0, fmt.Errorf("what waits of a sender: %w", err)
 	}
@@ -39,8 +44,7 @@ func (r *Reader) Queued(ctx context.Context, bot, sender string, most int) (n in
 // Waits reports whether a turn in a chat waits or is being answered: of the sender and of run,
 // each "" for any.
 func (r *Reader) Waits(ctx context.Context, bot, chat, sender, run string) (waits bool, err error) {
-	err = r.db.Get(ctx, &waits, `SELECT EXISTS (SELECT 1 FROM inbox WHERE lane > '' AND state IN ('ready', 'limited') AND bot = $1 AND chat = $2 AND $3 IN ('', sender) AND $4 IN ('', run))`,
-		bot, chat, sender, run)
+	err = r.db.Get(ctx, &waits, waiting, bot, chat, sender, run)
 	if err != nil {
 		return false, fmt.Errorf("whether a turn waits: %w", err)
 	}

@@ -5,8 +5,10 @@ package postgres
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/url"
 	"slices"
@@ -192,9 +194,17 @@ func Lost(err error) bool {
 	return strings.HasPrefix(p.Code, "08") || strings.HasPrefix(p.Code, "57P") // connection exception; shutdown, crash
 }
 
-// Ended reports whether err means that a connection that was there is lost, as Lost does,
-// and not that none could be made.
+// Ended reports whether err means that a connection that was there is lost: nothing is wrong
+// with the statement, and a new connection may do.
 func Ended(err error) bool {
-	var c *pgconn.ConnectError
-	return Lost(err) && !errors.As(err, &c) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
+	var server *pgconn.PgError
+	var made *pgconn.ConnectError
+	var network net.Error
+	switch {
+	case err == nil || errors.As(err, &made) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
+		return false
+	case errors.As(err, &server):
+		return Lost(err)
+	}
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, driver.ErrBadConn) || errors.As(err, &network) || pgconn.SafeToRetry(err)
 }

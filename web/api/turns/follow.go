@@ -27,12 +27,16 @@ func (a *API) join(ctx context.Context, f bus.Follow) (events entries, ended boo
 	}
 	events, leave = a.follow(ctx, f)
 	run, err := a.Runs.Run(ctx, f.Run)
-	switch {
-	case core.KindOf(err) == core.NotFound:
-		if waits, failed := a.Recent.in(ctx, f.Run, f.Session); waits || failed != nil {
-			err = failed // stored, and not begun
+	if core.KindOf(err) == core.NotFound {
+		waits, failed := a.Recent.in(ctx, f.Run, f.Session)
+		switch {
+		case waits || failed != nil:
+			run.Session, err = f.Session, failed // stored, and not begun
+		default:
+			run, err = a.Runs.Run(ctx, f.Run) // it may have ended meanwhile
 		}
-	case err == nil && run.Session != f.Session:
+	}
+	if err == nil && run.Session != f.Session {
 		err = core.Errorf(core.NotFound, "this session has no such run")
 	}
 	if err != nil {

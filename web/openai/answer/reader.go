@@ -66,7 +66,7 @@ func (res *Reader) Take(e bus.Entry) (last bool) {
 			res.fail(ev)
 		}
 	case "gap":
-		res.bad = refusal.Lost(errors.New("events are no longer kept"))
+		res.bad, res.over = refusal.Lost(errors.New("what was said is void, or no longer kept")), true
 	case "message_stop":
 		res.over = true
 	}

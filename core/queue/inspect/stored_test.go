@@ -1,0 +1,53 @@
+package inspect
+
+import (
+	"strings"
+	"testing"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+	"gatehouse/core/store/storetest"
+)
+
+// A turn that waits is known to who asks for its chat, its run and its sender, and to no other.
+func TestATurnWaitsUntilItIsDone(t *testing.T) {
+	db := storetest.Open(t, nil)
+	r := New(db, Options{Clock: core.System{}})
+	if err := db.Tx(t.Context(), func(tx *store.Tx) error {
+		for i, state := range []string{"ready", "done"} {
+			if _, err := tx.Exec(t.Context(), `INSERT INTO inbox (bot, update_id, chat, lane, kind, message_id, sender, run, state, received_at, sent_at)
+				VALUES ('api', $1, $2, 'l', 'message', $1, 'user:2', $3, $4, $5, $5)`, string(rune('0'+i)), "chat "+state, "run "+state, state, core.Stamp(tx.Time())); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		chat, sender, run string
+		want              bool
+	}{
+		{"chat ready", "", "", true}, {"chat ready", "user:2", "", true}, {"chat ready", "", "run ready", true},
+		{"chat ready", "user:3", "", false}, {"chat ready", "", "run done", false}, {"chat done", "", "", false}, {"chat done", "user:2", "run done", false},
+	} {
+		if got, err := r.Waits(t.Context(), "api", c.chat, c.sender, c.run); err != nil || got != c.want {
+			t.Errorf("%+v: %v %v", c, got, err)
+		}
+	}
+	if n, err := r.Queued(t.Context(), "api", "user:2", 9); err != nil || n != 1 {
+		t.Errorf("%d wait, want 1: %v", n, err)
+	}
+}
+
+func TestWhatWaitsIsFoundWithoutWhatHasEnded(t *testing.T) {
+	storetest.SQLiteOnly(t, "its plans")
+	db := storetest.Open(t, nil)
+	for query, args := range map[string][]any{queued: {"api", "user:2", 9}, waiting: {"api", "c", "", ""}} {
+		for _, p := range storetest.Plan(t, db, query, args...) {
+			if strings.Contains(p.Detail, "inbox") && !strings.Contains(p.Detail, "inbox_lane") {
+				t.Errorf("%s\n\ttakes: %s", query, p.Detail)
+			}
+		}
+	}
+}
