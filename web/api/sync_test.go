@@ -9,6 +9,7 @@ import (
 	"mime"
 	"mime/multipart"
 	"net/http"
+	"net/http/httptest"
 	"net/http/httptrace"
 	"os"
 	"path/filepath"
@@ -320,5 +321,32 @@ func TestSyncRequestsOfAKeyAtATimeAreLimited(t *testing.T) {
 	}
 	for range bodies {
 		<-ended
+	}
+}
+
+// lines is an endless text.
+type lines struct{}
+
+func (lines) Read(b []byte) (int, error) {
+	for i := range b {
+		b[i] = 'x'
+		if i%1000 == 999 {
+			b[i] = '\n'
+		}
+	}
+	return len(b), nil
+}
+
+func TestSyncARequestOfMoreThan1GiBIsRefused(t *testing.T) {
+	h := open(t, options{})
+	for size, want := range map[int64]int{wire.MaxBody: 400, wire.MaxBody + 1<<20: 413} { // and nothing that is a form
+		req := httptest.NewRequestWithContext(t.Context(), "POST", "http://127.0.0.1/api/sync/push", io.LimitReader(lines{}, size))
+		req.Header.Set("Content-Type", "multipart/form-data; boundary=form")
+		req.Header.Set("Authorization", "Bearer "+h.keyOf(core.Operator, core.Vault, auth.ScopeSync))
+		rec := httptest.NewRecorder()
+		h.handler().ServeHTTP(rec, req)
+		if rec.Code != want {
+			t.Errorf("%d bytes: %d, want %d: %s", size, rec.Code, want, rec.Body)
+		}
 	}
 }
