@@ -200,13 +200,23 @@ func (c *comparison) flush() error {
 }
 
 // vanished returns core.Busy if there were files and none of them is there, as on a disk that is
-// not mounted. It looks for one among the rows that the walk has not come to yet.
+// not mounted, also where others are there. It looks for one among the rows that the walk has
+// not come to yet. Files that have only got another name have not vanished.
 func (c *comparison) vanished() error {
-	if c.there || c.gone == 0 {
+	if c.there {
 		return nil
 	}
+	added := map[string]bool{} // at most batch
+	for _, r := range c.changed {
+		if r.Deleted == "" && !r.known && r.Size > 0 {
+			added[r.Hash] = true
+		}
+	}
+	for _, r := range c.changed {
+		c.there = c.there || r.Deleted != "" && added[r.Hash]
+	}
 	gone, ahead := c.gone, *c.rows
-	for {
+	for !c.there {
 		r, err := ahead.head(c.ctx)
 		if err != nil {
 			return err
@@ -218,14 +228,14 @@ func (c *comparison) vanished() error {
 		if r2.Deleted != "" {
 			continue
 		}
-		if _, err := c.tree.Top.Stat(r2.Path); !errors.Is(err, fs.ErrNotExist) {
+		if _, err := c.tree.Top.Stat(r2.Path); !errors.Is(err, fs.ErrNotExist) || added[r2.Hash] {
 			c.there = true
 			return nil
 		}
 		gone++
 	}
-	if gone >= suddenly {
-		return core.Errorf(core.Busy, "all %d synced files of the folder have vanished at once: nothing is synced until its files are back, or new ones are there", gone)
+	if !c.there && gone >= suddenly {
+		return core.Errorf(core.Busy, "all %d synced files of the folder have vanished at once: nothing is synced until one of them is back", gone)
 	}
 	c.there = true // too few for that
 	return nil

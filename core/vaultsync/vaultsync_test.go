@@ -254,6 +254,50 @@ func TestList_ManyFilesThatVanishAreDeletedWhereOneIsLeft(t *testing.T) {
 	}
 }
 
+// Another disk in place of the vault's has files of its own, perhaps more than are written at a
+// time, and before all others: they do not make the vault's files deleted ones.
+func TestList_FilesOfAnotherDiskDeleteNone(t *testing.T) {
+	w := open(t)
+	for i := range 12 {
+		w.write(fmt.Sprintf("notes/%02d.md", i), fmt.Sprint("note ", i))
+	}
+	w.list(owner(), "")
+	if err := os.Rename(filepath.Join(w.dir, "notes"), filepath.Join(w.dir, "..", "away")); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 1100 {
+		w.write(fmt.Sprintf("a/%04d.md", i), fmt.Sprint("another ", i))
+	}
+	for range 2 {
+		if _, err := w.List(t.Context(), owner(), vaultsync.Query{}); core.KindOf(err) != core.Busy || !strings.Contains(core.TextOf(err), "all 12 synced files") {
+			t.Errorf("%v, want that all have vanished", err)
+		}
+	}
+	if err := os.Rename(filepath.Join(w.dir, "..", "away"), filepath.Join(w.dir, "notes")); err != nil {
+		t.Fatal(err)
+	}
+	if l := w.list(owner(), ""); len(l.Deleted) != 0 || len(l.Files) != 1112 {
+		t.Errorf("%d files, %d deleted", len(l.Files), len(l.Deleted))
+	}
+}
+
+// All files that there are get another name: they have not vanished.
+func TestList_AllFilesMayMove(t *testing.T) {
+	for _, to := range []string{"archive", "zoo"} { // before and behind where they were
+		w := open(t)
+		for i := range 12 {
+			w.write(fmt.Sprintf("notes/%02d.md", i), fmt.Sprint("note ", i))
+		}
+		first := w.list(owner(), "")
+		if err := os.Rename(filepath.Join(w.dir, "notes"), filepath.Join(w.dir, to)); err != nil {
+			t.Fatal(err)
+		}
+		if l := w.list(owner(), first.Cursor); len(l.Deleted) != 12 || len(l.Files) != 12 {
+			t.Errorf("%s: %d files, %d deleted", to, len(l.Files), len(l.Deleted))
+		}
+	}
+}
+
 func TestList_ADeletionIsRememberedForSevenDays(t *testing.T) {
 	w := open(t)
 	w.write("b.md", "b")
