@@ -148,7 +148,8 @@ func (l *lookup) choice(rows []found, limit int) (chosen []found, more bool) {
 	return chosen, false
 }
 
-// hits reads what is shown of passages. One that is gone in the meantime is no hit.
+// hits reads what is shown of passages. One that is gone in the meantime is no hit, nor is
+// what has its number since.
 func (l *lookup) hits(ctx context.Context, chosen []found) (hits []search.Hit, err error) {
 	if len(chosen) == 0 {
 		return nil, nil
@@ -158,14 +159,14 @@ func (l *lookup) hits(ctx context.Context, chosen []found) (hits []search.Hit, e
 		numbers[i] = row.N
 	}
 	var rows []shown
-	err = l.s.db.Select(ctx, &rows, `SELECT c.n, coalesce(m.title, '') AS title, m.modified, c.chunk_text, c.line, c.content_type
+	err = l.s.db.Select(ctx, &rows, `SELECT c.n, coalesce(m.title, '') AS title, m.modified, c.chunk_text, c.line, c.content_type, c.content_id, m.source_path
 		FROM chunks c JOIN index_manifest m ON m.content_id = c.content_id WHERE c.n IN (`+list(numbers)+`)`)
 	if err != nil {
 		return nil, err
 	}
 	for i, row := range chosen {
 		at := slices.IndexFunc(rows, func(r shown) bool { return r.N == row.N })
-		if at < 0 {
+		if at < 0 || rows[at].Content != row.Content || rows[at].Path != row.Path || !l.r.MayRead(row.Path) {
 			continue
 		}
 		hit := l.hit(row, rows[at])
@@ -177,6 +178,8 @@ func (l *lookup) hits(ctx context.Context, chosen []found) (hits []search.Hit, e
 
 // A shown is what is shown of a passage.
 type shown struct {
+	Content  string `db:"content_id"`
+	Path     string `db:"source_path"`
 	N        int64  `db:"n"`
 	Title    string `db:"title"`
 	Modified string `db:"modified"`

@@ -3,6 +3,8 @@ package document_test
 import (
 	"fmt"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 
 	"gatehouse/core"
@@ -49,6 +51,28 @@ func TestFind_WhatAGuestFindsByWordsIsSearchedAndRankedWithoutOthersDocuments(t 
 	x.wantFound(guest, "apple pear", want...) // the words of others are in no table that is read
 	x.wantFound(guest, `"pear pear" -trees`, "Guests/7/pears.md:1")
 	x.wantFound(guest, `"apple apple" pea`, "Guests/7/apples.md:1")
+}
+
+// Between the words that are found and the text that is shown a document is removed, and another
+// one gets the number of its passage.
+func TestFind_ShowsNoGuestAPassageThatHasTheNumberOfOneThatIsGone(t *testing.T) {
+	x := open(t)
+	old := x.put("Guests/7/a.md", "the garden")
+	swap := sync.OnceFunc(func() {
+		if err := x.Remove(t.Context(), []string{old.Path}); err != nil {
+			t.Error(err)
+		}
+		x.put("Private/garden.md", "the garden of the owner")
+	})
+	var asked []string
+	r := search.Reader{User: 7, Trust: core.Sandboxed, MayRead: func(path string) bool {
+		asked = append(asked, path)
+		swap()
+		return strings.HasPrefix(path, "Guests/7/")
+	}}
+	if got := x.find(r, "garden"); len(got) > 0 || len(asked) == 0 {
+		t.Errorf("found %v; it was asked about %v", got, asked)
+	}
 }
 
 func TestFind_NoWordOfAGuestIsTakenForAnothers(t *testing.T) {
