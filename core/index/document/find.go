@@ -159,7 +159,7 @@ func (l *lookup) hits(ctx context.Context, chosen []found) (hits []search.Hit, e
 		numbers[i] = row.N
 	}
 	var rows []shown
-	err = l.s.db.Select(ctx, &rows, `SELECT c.n, coalesce(m.title, '') AS title, m.modified, c.chunk_text, c.line, c.content_type, c.content_id, m.source_path
+	err = l.s.db.Select(ctx, &rows, `SELECT c.n, coalesce(m.title, '') AS title, m.modified, c.chunk_text, c.line, c.content_type, c.content_id, coalesce(m.source_path, '') AS source_path
 		FROM chunks c JOIN index_manifest m ON m.content_id = c.content_id WHERE c.n IN (`+list(numbers)+`)`)
 	if err != nil {
 		return nil, err
