@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"time"
 
@@ -52,7 +53,10 @@ func (a *app) openVoice() error {
 		a.hear = a.voice.Hear
 	}
 	a.pending = pending.New(pending.Options{DB: a.db, Clock: a.clock, Log: a.log, Journal: a.journal, Hear: a.hear, Chats: pending.Chats{
-		May: a.mayTalk, Post: a.outbox.Post, Render: func(to core.Address, markdown string) []core.Part { return a.hub.Render(to, markdown) },
+		May: a.mayTalk, Gone: func(path string) bool {
+			_, err := fs.Stat(a.vault.FS(), path)
+			return errors.Is(err, fs.ErrNotExist)
+		}, Post: a.outbox.Post, Render: func(to core.Address, markdown string) []core.Part { return a.hub.Render(to, markdown) },
 		Choose: func(ctx context.Context, tx *store.Tx, choice ask.Ask) error {
 			_, err := a.asks.Open(ctx, tx, choice)
 			return err

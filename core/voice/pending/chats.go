@@ -26,6 +26,8 @@ const (
 type Chats struct {
 	// May reports whether an account may still talk to the bot there.
 	May func(ctx context.Context, tx *store.Tx, to core.Address, from core.Peer) (bool, error)
+	// Gone reports whether a recording is not in the vault any more.
+	Gone func(path string) bool
 	// Post stores a message to a chat; core.Conflict if its key was used.
 	Post func(ctx context.Context, tx *store.Tx, r core.Reply) error
 	// Render returns Markdown as messages of a chat.
@@ -66,14 +68,14 @@ func (s *Store) AddMessage(ctx context.Context, tx *store.Tx, user int64, in *co
 }
 
 // message transcribes a voice message of a chat and sends its text there, or why it has none;
-// false if it has none, or its sender has no access any more. An error is about the engine.
+// false if it has none, the recording is gone, or its sender has no access any more.
 func (s *Store) message(ctx context.Context, w row) (done bool, err error) {
 	may := false
 	err = s.o.DB.Tx(ctx, func(tx *store.Tx) (err error) {
 		may, err = s.o.Chats.May(ctx, tx, w.address(), w.peer())
 		return err
 	})
-	if err != nil || !may {
+	if err != nil || !may || s.o.Chats.Gone(w.Path) {
 		return false, err
 	}
 	text, err := s.o.Hear(ctx, w.User, core.File{Path: w.Path, Name: path.Base(w.Path), Voice: true}, nil)
@@ -114,14 +116,15 @@ func (s *Store) send(ctx context.Context, tx *store.Tx, w row, text string) erro
 func (w row) key() string { return "voice:" + w.Path }
 
 // reply sends Markdown in reply to a voice message, with a button for the choice unless that is
-// nil, and removes its row. It does nothing if the row is gone, as when its user was forgotten.
+// nil, and removes its row. It sends nothing if the row is gone, as when its user was forgotten,
+// or the recording is, as when its conversation was deleted.
 func (s *Store) reply(ctx context.Context, tx *store.Tx, w row, markdown string, choice *ask.Ask) error {
 	n, err := tx.Exec(ctx, `DELETE FROM voice_pending WHERE id = $1`, w.ID)
 	if err != nil || n == 0 {
 		return err
 	}
 	may, err := s.o.Chats.May(ctx, tx, w.address(), w.peer())
-	if err != nil || !may {
+	if err != nil || !may || s.o.Chats.Gone(w.Path) {
 		return err
 	}
 	parts := s.o.Chats.Render(w.address(), markdown)
@@ -145,20 +148,33 @@ func (s *Store) reply(ctx context.Context, tx *store.Tx, w row, markdown string,
 	return err
 }
 
-// giveUp removes voice messages that have waited for long, and notifies their senders.
-func (s *Store) giveUp(ctx context.Context) (n int, err error) {
-	var rows []row
+// tooLong gives up a voice message that has waited for long.
+func (s *Store) tooLong(ctx context.Context, w row) error {
+	return s.refuse(ctx, w, texts.Text("voice_given_up", texts.With{"N": int(keepInChat.Hours() / 24)}))
+}
+
+// giveUp removes voice messages that have waited for long, and notifies their senders. An
+// error about one is returned after the others were given up.
+func (s *Store) giveUp(ctx context.Context) (n int, failed error) {
 	before := core.Stamp(s.o.Clock.Now().Add(-keepInChat))
-	if err := s.o.DB.Select(ctx, &rows, selectRows+`created < $1 AND bot <> '' ORDER BY id LIMIT $2`, before, perPrune); err != nil {
-		return 0, err
-	}
-	for _, w := range rows {
-		if err := s.refuse(ctx, w, texts.Text("voice_given_up", texts.With{"N": int(keepInChat.Hours() / 24)})); err != nil {
+	for last := int64(0); ; {
+		var rows []row
+		if err := s.o.DB.Select(ctx, &rows, selectRows+`id > $1 AND created < $2 AND bot <> '' ORDER BY id LIMIT $3`, last, before, perPrune); err != nil {
 			return n, err
 		}
-		n++
+		for _, w := range rows {
+			last = w.ID
+			switch err := s.tooLong(ctx, w); {
+			case err == nil:
+				n++
+			case failed == nil:
+				failed = err
+			}
+		}
+		if len(rows) < perPrune {
+			return n, failed
+		}
 	}
-	return n, nil
 }
 
 // Move follows a chat to its new id.

@@ -17,7 +17,9 @@ import (
 // A chat records what is sent to it.
 type chat struct {
 	may     bool
-	full    bool // no further choice can be opened
+	full    bool            // no further choice can be opened
+	broken  string          // of the key of a message that cannot be stored
+	gone    map[string]bool // recordings, by path
 	posted  []core.Reply
 	choices []ask.Ask
 }
@@ -27,12 +29,16 @@ func (c *chat) chats() Chats {
 		May: func(_ context.Context, _ *store.Tx, to core.Address, from core.Peer) (bool, error) {
 			return c.may && to.Bot == "bot" && from.ID == "ada", nil
 		},
+		Gone:   func(path string) bool { return c.gone[path] },
 		Render: func(_ core.Address, markdown string) []core.Part { return []core.Part{{Text: markdown}} },
 		Post: func(_ context.Context, _ *store.Tx, r core.Reply) error {
 			for _, was := range c.posted {
 				if was.Key == r.Key {
 					return core.Errorf(core.Conflict, "the key was used")
 				}
+			}
+			if c.broken != "" && strings.Contains(r.Key, c.broken) {
+				return errors.New("it cannot be stored")
 			}
 			c.posted = append(c.posted, r)
 			return nil
@@ -188,5 +194,87 @@ func TestAVoiceMessageFollowsItsChatAndItsUser(t *testing.T) {
 	}
 	if err := f.db.Get(t.Context(), &got, `SELECT user_id, place FROM voice_pending`); err != nil || got.User != 8 || got.Place != "c2" {
 		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// A deleted recording is claimed to be kept by no message, and has no text.
+func TestTheSenderOfAVoiceMessageThatIsGoneGetsNothing(t *testing.T) {
+	f := open(t)
+	f.note("before.ogg")
+	f.note("during.ogg")
+	f.note("late.ogg")
+	f.gone = map[string]bool{"Chat/assets/before.ogg": true}
+	f.hear = func(path string) (string, error) {
+		if strings.HasSuffix(path, "during.ogg") {
+			f.gone[path] = true
+			return "", &voice.Fault{Code: voice.FaultDamaged, Err: errors.New("the recording is gone")}
+		}
+		f.gone[path] = true
+		return "We had tea.", nil
+	}
+	f.retry()
+	f.note("old.ogg")
+	f.gone["Chat/assets/old.ogg"] = true
+	f.clock.Advance(keepInChat + time.Hour)
+	if _, err := f.Chores()[0].Run(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if f.asked != 2 || f.waiting() != 0 || len(f.posted) != 0 || len(f.choices) != 0 {
+		t.Errorf("asked %d times, %d waiting, posted %+v, choices %+v", f.asked, f.waiting(), f.posted, f.choices)
+	}
+}
+
+// A gateway that is restarted every day gives up as many as there are, each day.
+func TestAllVoiceMessagesAreGivenUpInOneRunWithinTheHour(t *testing.T) {
+	f := open(t)
+	for i := range perPrune + 1 {
+		f.note(strings.Repeat("a", i+1) + ".ogg")
+	}
+	f.broken = "/aa.ogg"
+	f.clock.Advance(keepInChat + time.Hour)
+	chore := f.Chores()[0]
+	if n, err := chore.Run(t.Context()); n != perPrune || err == nil || f.waiting() != 1 || len(f.posted) != perPrune {
+		t.Errorf("%d given up, %d waiting, %d posted: %v", n, f.waiting(), len(f.posted), err)
+	}
+	if chore.Every > time.Hour {
+		t.Errorf("every %s", chore.Every)
+	}
+}
+
+// An engine that works again on the eighth day does not make the notice wrong.
+func TestAVoiceMessageThatWaitedTooLongIsGivenUpWithoutAnotherTry(t *testing.T) {
+	f := open(t)
+	f.note("a.ogg")
+	f.entry("")
+	f.hear = func(string) (string, error) { return "We had tea.", nil }
+	f.clock.Advance(keepInChat + time.Hour)
+	if r, err := f.Pass(t.Context()); err != nil || r != (Report{Transcribed: 1, Dropped: 1}) || f.asked != 1 {
+		t.Errorf("%+v, asked %d times: %v", r, f.asked, err)
+	}
+	if len(f.posted) != 1 || !strings.Contains(f.posted[0].Parts[0].Text, "the transcription failed for 7 days") {
+		t.Errorf("posted %+v", f.posted)
+	}
+	f.entry("")
+	f.clock.Advance(keep + time.Hour)
+	if r := f.retry(); r != (Report{Dropped: 1}) || f.asked != 1 {
+		t.Errorf("%+v, asked %d times", r, f.asked)
+	}
+}
+
+func TestAVoiceMessageThatCannotBeAnsweredDoesNotKeepOthersFromTheirText(t *testing.T) {
+	f := open(t)
+	f.broken = "a.ogg"
+	f.note("a.ogg")
+	for i := range perPass {
+		f.note(strings.Repeat("b", i+1) + ".ogg")
+	}
+	f.hear = func(string) (string, error) { return "We had tea.", nil }
+	if r, err := f.Retry(t.Context(), func(string) {}); err == nil || r != (Report{Transcribed: perPass, Waiting: 1}) {
+		t.Errorf("%+v, %v", r, err)
+	}
+	f.note("c.ogg")
+	f.clock.Advance(lastPause)
+	if r, err := f.Pass(t.Context()); err == nil || r != (Report{Transcribed: 1}) {
+		t.Errorf("%+v, %v", r, err)
 	}
 }

@@ -44,7 +44,7 @@ type Options struct {
 	Journal Journal
 	Chats   Chats
 	// Hear transcribes a recording in the vault; nil: nothing is transcribed, and
-	// recordings wait until it is.
+	// recordings wait until it is. An error that is not the context's is a *voice.Fault.
 	Hear func(ctx context.Context, user int64, f core.File, show func(string)) (string, error)
 }
 
@@ -74,7 +74,7 @@ func (s *Store) Add(ctx context.Context, tx *store.Tx, user int64, entry string,
 // A Report is what a pass did.
 type Report struct {
 	Transcribed int `json:"transcribed"`
-	Dropped     int `json:"dropped"` // their entry or recording is gone or damaged, the entry has not the recording any more, it has no speech, or its sender has no access any more
+	Dropped     int `json:"dropped"` // their entry or recording is gone or damaged, the entry has not the recording any more, it has no speech, its sender has no access any more, or it waited too long
 	Waiting     int `json:"waiting"` // after the pass
 }
 
@@ -82,7 +82,7 @@ func (r *Report) String() string {
 	return fmt.Sprintf("%d transcribed, %d dropped, %d waiting", r.Transcribed, r.Dropped, r.Waiting)
 }
 
-const selectRows = `SELECT id, user_id, entry, path, tries, bot, chat, thread, place, message, platform, sender FROM voice_pending WHERE `
+const selectRows = `SELECT id, user_id, entry, path, tries, created, bot, chat, thread, place, message, platform, sender FROM voice_pending WHERE `
 
 type row struct {
 	ID    int64  `db:"id"`
@@ -90,22 +90,27 @@ type row struct {
 	Entry string `db:"entry"`
 	Path  string `db:"path"`
 	Tries int    `db:"tries"`
+	Since string `db:"created"`
 	origin
 }
 
 // Retry transcribes all recordings that wait, also those that failed recently. It
-// ends with the first that fails again, unless only its format cannot be read.
+// ends with the first that the transcription fails for again, unless only its format cannot
+// be read. An error about one recording is returned after the others were tried.
 func (s *Store) Retry(ctx context.Context, progress func(string)) (r Report, err error) {
 	if s.o.Hear == nil {
 		return r, core.Errorf(core.Conflict, "no transcription is set up: set GATEHOUSE_TRANSCRIBE_URL or GATEHOUSE_TRANSCRIBE_COMMAND")
 	}
-	last := int64(0)
-	for err == nil {
+	for last, more := int64(0), true; more; {
 		var n int
-		if n, last, err = s.pass(ctx, `id > $1 ORDER BY id LIMIT $2`, last, &r); n == 0 {
-			break
+		var failed error
+		n, last, failed = s.pass(ctx, `id > $1 ORDER BY id LIMIT $2`, last, &r)
+		if ofEngine(failed) || err == nil {
+			err = failed
 		}
-		progress(r.String())
+		if more = n > 0 && !ofEngine(failed) && ctx.Err() == nil; more {
+			progress(r.String())
+		}
 	}
 	if err2 := s.o.DB.Get(ctx, &r.Waiting, `SELECT count(*) FROM voice_pending`); err == nil {
 		err = err2
@@ -125,17 +130,24 @@ func (s *Store) Run(ctx context.Context) {
 	}
 }
 
-// Pass transcribes recordings that are due, until one fails.
+// Pass transcribes recordings that are due, until the transcription fails for one. An error
+// about one recording is returned after the others were tried.
 func (s *Store) Pass(ctx context.Context) (r Report, err error) {
 	_, _, err = s.pass(ctx, `due <= $1 ORDER BY due LIMIT $2`, core.Stamp(s.o.Clock.Now()), &r)
-	var fault *voice.Fault
-	if errors.As(err, &fault) { // it is logged, and tried again later
+	if ofEngine(err) { // it is logged, and tried again later
 		err = nil
 	}
 	return r, err
 }
 
-// prune gives up recordings that have waited for long.
+// ofEngine reports whether an error is about the transcription rather than one recording.
+func ofEngine(err error) bool {
+	_, ok := errors.AsType[*voice.Fault](err)
+	return ok
+}
+
+// prune gives up recordings that have waited for long. It runs hourly, as its interval begins
+// anew whenever the program starts.
 func (s *Store) prune(ctx context.Context) (n int, err error) {
 	err = s.o.DB.Tx(ctx, func(tx *store.Tx) error {
 		gone, err := tx.Exec(ctx, `DELETE FROM voice_pending WHERE created < $1 AND bot = ''`, core.Stamp(s.o.Clock.Now().Add(-keep)))
@@ -149,8 +161,9 @@ func (s *Store) prune(ctx context.Context) (n int, err error) {
 	return n + given, err
 }
 
-// pass transcribes some recordings and returns how many there were and the last one's id.
-func (s *Store) pass(ctx context.Context, where string, from any, r *Report) (n int, last int64, err error) {
+// pass transcribes some recordings and returns how many there were and the last one's id. It
+// ends where the transcription fails; the first error about one recording is returned after the rest.
+func (s *Store) pass(ctx context.Context, where string, from any, r *Report) (n int, last int64, failed error) {
 	select {
 	case s.busy <- struct{}{}:
 		defer func() { <-s.busy }()
@@ -163,31 +176,48 @@ func (s *Store) pass(ctx context.Context, where string, from any, r *Report) (n 
 	}
 	for _, w := range rows {
 		last = w.ID
-		transcribe := s.one
-		if w.Bot != "" {
-			transcribe = s.message
-		}
-		done, err := transcribe(ctx, w)
-		if err != nil {
-			err = errors.Join(err, s.later(context.WithoutCancel(ctx), w))
+		done, err := s.try(ctx, w)
+		if err == nil {
+			err = s.drop(ctx, w.ID)
 		}
 		var fault *voice.Fault
-		if errors.As(err, &fault) && (fault.Code == voice.FaultFormat || fault.Code == voice.FaultQuota) && ctx.Err() == nil { // others may have one that is read, or time left
-			continue
-		}
-		if err != nil {
-			return len(rows), last, err
-		}
-		if done {
+		switch {
+		case err == nil && done:
 			r.Transcribed++
-		} else {
+		case err == nil:
 			r.Dropped++
-		}
-		if err := s.drop(ctx, w.ID); err != nil {
+		case ctx.Err() != nil:
+			return len(rows), last, err
+		case !errors.As(err, &fault):
+			s.o.Log.ErrorContext(ctx, "a recording that waits for its text", "row", w.ID, "err", err)
+			if failed == nil {
+				failed = err
+			}
+		case fault.Code != voice.FaultFormat && fault.Code != voice.FaultQuota: // others may have one that is read, or time left
 			return len(rows), last, err
 		}
 	}
-	return len(rows), last, nil
+	return len(rows), last, failed
+}
+
+// try transcribes a recording, unless it has waited for too long: then it is given up. false
+// if it is dropped. After an error it is tried again later.
+func (s *Store) try(ctx context.Context, w row) (done bool, err error) {
+	now := s.o.Clock.Now()
+	switch {
+	case w.Bot == "" && w.Since < core.Stamp(now.Add(-keep)):
+		return false, nil
+	case w.Bot == "":
+		done, err = s.one(ctx, w)
+	case w.Since < core.Stamp(now.Add(-keepInChat)):
+		err = s.tooLong(ctx, w)
+	default:
+		done, err = s.message(ctx, w)
+	}
+	if err != nil {
+		err = errors.Join(err, s.later(context.WithoutCancel(ctx), w))
+	}
+	return done, err
 }
 
 func (s *Store) drop(ctx context.Context, id int64) error {
@@ -313,5 +343,5 @@ func (s *Store) Exports() []store.Export {
 
 // Chores returns the housekeeping.
 func (s *Store) Chores() []core.Chore {
-	return []core.Chore{{Name: "old_recordings", Every: 24 * time.Hour, Run: s.prune}}
+	return []core.Chore{{Name: "old_recordings", Every: time.Hour, Run: s.prune}}
 }
