@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -155,14 +156,19 @@ func plain(s string) bool {
 	return true
 }
 
-// foldCase brings letters that differ in case only (ſ and K too) to one form,
-// and drops format characters.
+// foldCase brings letters that differ in case only (ſ and K too) to one form, takes
+// letters apart that some file systems do not tell from several (ß, ﬁ), and drops characters
+// that are not shown, as those file systems do: format characters, variation selectors,
+// fillers.
 func foldCase(s string) string {
+	if strings.ContainsFunc(s, func(r rune) bool { return r >= 0x80 }) {
+		s = severalLetters().Replace(s)
+	}
 	return strings.Map(func(r rune) rune {
 		if r < 0x80 {
 			return unicode.ToLower(r)
 		}
-		if unicode.Is(unicode.Cf, r) {
+		if unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) {
 			return -1
 		}
 		least := r
@@ -172,3 +178,8 @@ func foldCase(s string) string {
 		return unicode.ToLower(least)
 	}, s)
 }
+
+// severalLetters replaces what case folding makes several letters of ASCII of.
+var severalLetters = sync.OnceValue(func() *strings.Replacer {
+	return strings.NewReplacer("ß", "ss", "ẞ", "ss", "ﬀ", "ff", "ﬁ", "fi", "ﬂ", "fl", "ﬃ", "ffi", "ﬄ", "ffl", "ﬅ", "st", "ﬆ", "st")
+})
