@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"gatehouse/core"
 	"gatehouse/core/index/search"
@@ -38,9 +39,11 @@ func (s *Store) Find(ctx context.Context, q search.Asked, r search.Reader, limit
 	}
 	l := lookup{s: s, q: q, r: r, at: at}
 	l.q.Words.Begins = at.Begins
-	if l.byMeaning, err = l.near(ctx); err == nil {
-		hits, next, err = l.page(ctx, limit)
-	}
+	var reading sync.WaitGroup
+	reading.Go(func() { l.byMeaning, l.unmeant = l.near(ctx) }) // it takes longer than the search by words
+	l.meant = reading.Wait
+	defer reading.Wait()
+	hits, next, err = l.page(ctx, limit)
 	if err == nil && !l.worded && cursor == "" && l.canBegin() {
 		l.q.Words.Begins, l.at.Begins = true, true
 		hits, next, err = l.page(ctx, limit)
@@ -85,7 +88,9 @@ type lookup struct {
 	r  search.Reader
 	at place
 
+	meant     func()  // waits for what follows
 	byMeaning []found // passages near to what q means, at most mostNear
+	unmeant   error   // why there are none
 	worded    bool    // the last page has documents that were found by their words
 }
 
@@ -109,11 +114,14 @@ type found struct {
 // from its beginning: it is short, and so no document is on two pages for its passages.
 func (l *lookup) page(ctx context.Context, limit int) ([]search.Hit, string, error) {
 	n := min(mostRows, 8*(l.at.Shown+limit+1))
-	if len(l.byMeaning) > 0 {
+	if l.q.Near != nil {
 		n = max(n, mostFused) // the same ranks on each page
 	}
 	for ; ; n = min(mostRows, 4*n) {
 		rows, err := l.rows(ctx, n)
+		if l.meant(); err == nil {
+			err = l.unmeant
+		}
 		if err != nil {
 			return nil, "", err
 		}

@@ -3,9 +3,12 @@ package document
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 
 	"gatehouse/core"
 	"gatehouse/core/index/search"
@@ -53,13 +56,13 @@ func (l *lookup) near(ctx context.Context) ([]found, error) {
 			return nil, err
 		}
 	}
-	best, err := Nearest(ctx, l.s.db, l.q.Near.Model, v, chosen)
-	if err != nil || len(best) == 0 {
+	nearest, err := Nearest(ctx, l.s.db, l.q.Near.Model, v, chosen)
+	if err != nil || len(nearest) == 0 {
 		return nil, err
 	}
 	var rows []found
-	err = l.s.db.Select(ctx, &rows, `SELECT c.n, c.content_id, m.source_path FROM chunks c JOIN index_manifest m ON m.content_id = c.content_id WHERE c.n IN (`+list(best)+`)`)
-	slices.SortFunc(rows, func(a, b found) int { return slices.Index(best, a.N) - slices.Index(best, b.N) })
+	err = l.s.db.Select(ctx, &rows, `SELECT c.n, c.content_id, m.source_path FROM chunks c JOIN index_manifest m ON m.content_id = c.content_id WHERE c.n IN (`+list(nearest)+`)`)
+	slices.SortFunc(rows, func(a, b found) int { return slices.Index(nearest, a.N) - slices.Index(nearest, b.N) })
 	return rows, err
 }
 
@@ -129,30 +132,60 @@ type compared struct {
 }
 
 // Nearest compares the vectors of the chosen passages exactly with v, of length 1, and returns
-// the nearest, up to 50. It reads a part of the vectors at a time, up to 1 MB.
-func Nearest(ctx context.Context, q store.Queryer, model int64, v []float32, chosen []int64) ([]int64, error) {
-	var all []compared // at most mostNear, and a part
-	for part := range slices.Chunk(chosen, atOnce) {
+// the nearest, up to 50. It reads a part of the vectors at a time, up to 1 MB, on each of
+// two connections.
+func Nearest(ctx context.Context, db *store.DB, model int64, v []float32, chosen []int64) ([]int64, error) {
+	ordered := slices.Sorted(slices.Values(chosen)) // as they are stored
+	half := min(len(ordered), (len(ordered)/2+atOnce-1)/atOnce*atOnce)
+	var other []compared
+	var otherErr error
+	var reading sync.WaitGroup
+	if half < len(ordered) {
+		reading.Go(func() { other, otherErr = nearest(ctx, db, model, v, ordered[half:]) })
+	}
+	all, err := nearest(ctx, db, model, v, ordered[:half])
+	reading.Wait()
+	if err = errors.Join(err, otherErr); err != nil {
+		return nil, err
+	}
+	all = best(append(all, other...))
+	var numbers []int64
+	for _, x := range all {
+		if x.near <= 0 || x.near < all[0].near*leastNear {
+			break
+		}
+		numbers = append(numbers, x.N)
+	}
+	return numbers, nil
+}
+
+// nearest returns the nearest of passages, the nearest first.
+func nearest(ctx context.Context, db *store.DB, model int64, v []float32, numbers []int64) (all []compared, err error) {
+	args := make([]any, atOnce+1)
+	args[atOnce] = model
+	for part := range slices.Chunk(numbers, atOnce) {
+		for i := range atOnce {
+			args[i] = part[min(i, len(part)-1)] // the last several times, so that the statement is prepared once
+		}
 		var more []compared
-		err := q.Select(ctx, &more, `SELECT n, embedding FROM chunks WHERE n IN (`+list(part)+`) AND embedder = $1`, model)
-		if err != nil {
+		if err := db.Select(ctx, &more, vectorsByNumber, args...); err != nil {
 			return nil, err
 		}
 		for _, x := range more {
 			all = append(all, compared{N: x.N, near: vector.Similarity(v, x.Vector)})
 		}
-		slices.SortFunc(all, func(a, b compared) int { return cmp.Or(cmp.Compare(b.near, a.near), cmp.Compare(a.N, b.N)) })
-		all = all[:min(len(all), mostNear)]
+		all = best(all)
 	}
-	var best []int64
-	for _, x := range all {
-		if x.near <= 0 || x.near < all[0].near*leastNear {
-			break
-		}
-		best = append(best, x.N)
-	}
-	return best, nil
+	return all, nil
 }
+
+// best returns up to mostNear of all, the nearest first.
+func best(all []compared) []compared {
+	slices.SortFunc(all, func(a, b compared) int { return cmp.Or(cmp.Compare(b.near, a.near), cmp.Compare(a.N, b.N)) })
+	return all[:min(len(all), mostNear)]
+}
+
+var vectorsByNumber = `SELECT n, embedding FROM chunks WHERE n IN (` + placeholders(atOnce) + `) AND embedder = $` + strconv.Itoa(atOnce+1)
 
 // fuse joins the rankings by words and by meaning by reciprocal rank fusion: the
 // documents of both, one row for each, and behind them the further rows by words.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"gatehouse/core/store"
 )
@@ -120,27 +121,44 @@ type Search struct {
 }
 
 // Near returns the numbers of the chunks whose vectors are nearest, the nearest first.
-// It reads all blocks, or those of s.Only.
-func Near(ctx context.Context, q store.Queryer, s Search) ([]int64, error) {
+// It reads all blocks, or those of s.Only; where they are many, on two connections.
+func Near(ctx context.Context, db *store.DB, s Search) ([]int64, error) {
 	if s.Only != nil && len(s.Only) == 0 {
 		return nil, nil
 	}
 	c := newChoice(s)
 	if s.Only != nil {
 		for part := range slices.Chunk(blocksOf(s.Only), atOnce) {
-			if _, err := c.read(ctx, q, `block IN (`+strings.Join(part, ",")+`)`); err != nil {
+			if _, err := c.read(ctx, db, `block IN (`+strings.Join(part, ",")+`)`); err != nil {
 				return nil, err
 			}
 		}
 		return c.best(), nil
 	}
-	for after := int64(math.MinInt64); ; {
-		rows, err := c.read(ctx, q, `block > $2`, after)
-		if err != nil {
-			return nil, err
-		}
-		if len(rows) < atOnce {
-			return c.best(), nil
+	rows, err := c.read(ctx, db, `block > $2`, int64(math.MinInt64))
+	if err != nil || len(rows) < atOnce {
+		return c.best(), err
+	}
+	first, last := rows[len(rows)-1].Block, int64(0)
+	if err := db.Get(ctx, &last, `SELECT max(block) FROM chunk_signs WHERE model = $1`, s.Model); err != nil {
+		return nil, fmt.Errorf("near vectors: %w", err)
+	}
+	middle, other := first+(last-first)/2, newChoice(s)
+	var reading sync.WaitGroup
+	var otherErr error
+	reading.Go(func() { otherErr = other.between(ctx, db, middle, last) })
+	err = c.between(ctx, db, first, middle)
+	reading.Wait()
+	c.list = append(c.list, other.list...)
+	return c.best(), errors.Join(err, otherErr)
+}
+
+// between chooses among the slots of the blocks behind after, up to last.
+func (c *choice) between(ctx context.Context, db *store.DB, after, last int64) error {
+	for {
+		rows, err := c.read(ctx, db, `block > $2 AND block <= $3`, after, last)
+		if err != nil || len(rows) < atOnce {
+			return err
 		}
 		after = rows[len(rows)-1].Block
 	}
