@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -153,7 +154,7 @@ func TestAnArchiveWritesNothingUnderItsOwnNames(t *testing.T) {
 	h := open(t)
 	name := h.file("x.zip", func(w io.Writer) error {
 		z := zip.NewWriter(w)
-		for _, n := range []string{"../conversations.json", "/etc/conversations.json", `..\..\conversations-2.json`, "a/b/../../../x.png"} {
+		for _, n := range []string{"../conversations.json", "/etc/conversations.json", `..\..\conversations-2.json`, "a/b/../../../x.png", "CLAUDE.md", ".mcp.json", "agents/a.md", "Notes/AGENTS.md"} {
 			f, err := z.Create(n)
 			if err == nil {
 				_, err = io.WriteString(f, "["+strings.ReplaceAll(oneGood, `"good"`, fmt.Sprintf("%q", n))+"]")
@@ -178,6 +179,11 @@ func TestAnArchiveWritesNothingUnderItsOwnNames(t *testing.T) {
 	}
 	if outside, _ := filepath.Glob(filepath.Join(filepath.Dir(h.vault.Path()), "*")); len(outside) != 1 {
 		t.Errorf("outside of the vault: %v", outside)
+	}
+	for _, name := range []string{"CLAUDE.md", ".mcp.json", "agents", "Notes"} { // what commands agents, too
+		if _, err := h.vault.Stat(name); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s is in the vault: %v", name, err)
+		}
 	}
 }
 
