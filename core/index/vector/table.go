@@ -165,15 +165,41 @@ func (c *choice) between(ctx context.Context, db *store.DB, after, last int64) e
 }
 
 // read chooses among the slots of up to atOnce blocks.
-func (c *choice) read(ctx context.Context, q store.Queryer, where string, args ...any) (rows []row, err error) {
-	err = q.Select(ctx, &rows, `SELECT model, block, slots FROM chunk_signs WHERE model = $1 AND `+where+` ORDER BY block LIMIT `+strconv.Itoa(atOnce), append([]any{c.s.Model}, args...)...)
+func (c *choice) read(ctx context.Context, q store.Queryer, where string, args ...any) (rows []lent, err error) {
+	err = q.Select(ctx, &rows, `SELECT block, slots FROM chunk_signs WHERE model = $1 AND `+where+` ORDER BY block LIMIT `+strconv.Itoa(atOnce), append([]any{c.s.Model}, args...)...)
 	if err != nil {
 		return nil, fmt.Errorf("near vectors: %w", err)
 	}
 	for _, r := range rows {
-		c.block(r)
+		c.block(r.Block, r.Slots)
+		buffers.Put(&r.Slots)
 	}
 	return rows, nil
+}
+
+// A lent is a row whose slots are in a buffer that others use after it.
+type lent struct {
+	Block int64  `db:"block"`
+	Slots buffer `db:"slots"`
+}
+
+type buffer []byte
+
+// buffers are for the blocks of a search: new ones for each would be some megabytes of
+// garbage.
+var buffers sync.Pool
+
+// Scan implements sql.Scanner.
+func (b *buffer) Scan(src any) error {
+	raw, ok := src.([]byte)
+	if !ok {
+		return fmt.Errorf("signs of vectors are stored as %T", src)
+	}
+	if spare, ok := buffers.Get().(*buffer); ok {
+		*b = *spare
+	}
+	*b = append((*b)[:0], raw...)
+	return nil
 }
 
 // blocksOf returns the blocks of chunks, which are ascending.
@@ -210,12 +236,12 @@ func newChoice(s Search) *choice {
 }
 
 // block chooses among the slots of a block.
-func (c *choice) block(r row) {
-	if len(r.Slots) != perBlock*c.slot {
+func (c *choice) block(block int64, slots []byte) {
+	if len(slots) != perBlock*c.slot {
 		return // of a model that has changed its dimensions: it is made again
 	}
 	for i := range perBlock {
-		at := r.Slots[i*c.slot:][:c.slot]
+		at := slots[i*c.slot:][:c.slot]
 		key := binary.LittleEndian.Uint64(at)
 		if key == 0 || !c.s.May(key-1) {
 			continue
@@ -224,7 +250,7 @@ func (c *choice) block(r row) {
 		if d > c.limit {
 			continue
 		}
-		n := r.Block*perBlock + int64(i)
+		n := block*perBlock + int64(i)
 		if c.s.Only != nil {
 			if _, ok := slices.BinarySearch(c.s.Only, n); !ok {
 				continue
