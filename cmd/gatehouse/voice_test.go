@@ -20,6 +20,7 @@ import (
 	"gatehouse/connectors/discord/discordtest"
 	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core"
+	"gatehouse/core/store"
 	"gatehouse/core/voice"
 )
 
@@ -221,6 +222,61 @@ func TestTheTextOfAVoiceMessageComesLaterAndIsAnsweredOnRequest(t *testing.T) {
 		}
 		return false
 	})
+}
+
+// While as many wait as may, nobody is promised a text that does not come.
+func TestTheTextOfAVoiceMessageIsNotPromisedWhileTooManyWait(t *testing.T) {
+	t.Parallel()
+	url, _ := outage(t)
+	w, _ := newModelWorld(t, func(c *configs.Config) { c.TranscribeURL = url })
+	ada := w.guest("Ada")
+	w.replies(ada, "Hello.")
+	user := w.user(ada)
+	if err := w.app.db.Tx(t.Context(), func(tx *store.Tx) error {
+		paths := make([]string, 499)
+		for i := range paths {
+			paths[i] = fmt.Sprintf("%d.ogg", i)
+		}
+		return w.app.pending.Add(t.Context(), tx, user, "entry", paths)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	const promise = "its text is sent here as soon as the transcription works"
+	for _, promised := range []bool{true, false} { // the 500th and the 501st
+		m := w.post(ada, ada.DM(), telegramtest.Outgoing{File: &telegramtest.File{Kind: "voice", Data: sentences(t)}})
+		if got := w.answers(ada.DM(), m.ID).Text; !strings.Contains(got, "could not be transcribed: the transcription service failed") || strings.Contains(got, promise) != promised {
+			t.Errorf("its sender was told %q", got)
+		}
+		w.quiet()
+		if n := w.count(`SELECT count(*) FROM voice_pending`); n != 500 {
+			t.Errorf("%d wait, want 500", n)
+		}
+	}
+}
+
+// Whoever deletes a recording that waits is not told that it is kept.
+func TestNothingIsSentAboutAVoiceMessageThatWasDeletedWhileItWaited(t *testing.T) {
+	t.Parallel()
+	url, up := outage(t)
+	w, _ := newModelWorld(t, func(c *configs.Config) { c.TranscribeURL = url })
+	ada := w.guest("Ada")
+	m := w.post(ada, ada.DM(), telegramtest.Outgoing{File: &telegramtest.File{Kind: "voice", Data: sentences(t)}})
+	w.answers(ada.DM(), m.ID)
+	w.quiet()
+	for _, name := range w.assets() {
+		if err := w.app.vault.Remove(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := len(w.sim.History(ada.DM()))
+	up.Store(true)
+	if r, err := w.app.retryVoice(t.Context(), func(string) {}); err != nil || r.Dropped != 1 || r.Waiting != 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	w.quiet()
+	if now := w.sim.History(ada.DM()); len(now) != before {
+		t.Errorf("sent %+v", now[before:])
+	}
 }
 
 // The same on the second platform.

@@ -230,7 +230,7 @@ func (r *run) result(state string, fault *llm.Fault, text string, terminal core.
 			}
 		}
 		for _, u := range unheard {
-			if err := r.o.o.Later(ctx, tx, of.User, u.In, u.File); err != nil {
+			if err := r.o.o.Later.AddMessage(ctx, tx, of.User, u.In, u.File); err != nil {
 				return err
 			}
 		}

@@ -61,9 +61,8 @@ type Options struct {
 	Spend func(ctx context.Context, rows []usage.Row) error
 	// Incoming reads what comes with messages; its clock and log are the run's.
 	Incoming incoming.Sources
-	// Later has a voice message of a user transcribed later, in the transaction that ends the
-	// run that could not; nil: it is not.
-	Later func(ctx context.Context, tx *store.Tx, user int64, in *core.Inbound, f core.File) error
+	// Later transcribes voice messages of users later; nil: nothing does.
+	Later Later
 	// Files keeps whose files are that came with messages, and what was read of them;
 	// nil: without previews.
 	Files *attach.Ledger
@@ -113,6 +112,15 @@ type Options struct {
 	// Council answers turns with several models; may be nil.
 	Council Council
 	Limits  Limits
+}
+
+// Later transcribes voice messages later.
+type Later interface {
+	// Room reports whether n further voice messages of a user can wait. Their sender is
+	// promised the text then.
+	Room(ctx context.Context, user int64, n int) bool
+	// AddMessage keeps the promise for one, in the transaction that ends the run.
+	AddMessage(ctx context.Context, tx *store.Tx, user int64, in *core.Inbound, f core.File) error
 }
 
 // A Follower does what is to be done about a finished run. Its work is stored with the

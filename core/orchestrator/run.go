@@ -87,7 +87,10 @@ func (r *run) emit(e core.Event) {
 // ctx is returned as its cause.
 func (o *Orchestrator) Run(ctx context.Context, t *Turn, emit func(core.Event)) (res Result, err error) {
 	r := o.newRun(t, emit)
-	r.files = &incoming.Reader{Sources: o.o.Incoming, Run: t.Run, User: t.User, Heard: t.Heard, Waits: o.o.Later != nil && t.User != 0 && !core.OfSession(t.Rows[0].Bot)}
+	r.files = &incoming.Reader{Sources: o.o.Incoming, Run: t.Run, User: t.User, Heard: t.Heard}
+	if o.o.Later != nil && t.User != 0 && !core.OfSession(t.Rows[0].Bot) {
+		r.files.Waits = func(ctx context.Context, n int) bool { return o.o.Later.Room(ctx, t.User, n) }
+	}
 	defer func() {
 		if res.Write == nil { // an error, or a panic: nothing else will store what was spent
 			r.lose(context.WithoutCancel(ctx))

@@ -110,7 +110,7 @@ func (r *Reader) heardVoice(ctx context.Context, in *core.Inbound, f core.File) 
 		return core.Block{Type: "text", Text: text}, true
 	}
 	forwarded := in.Quote != nil && in.Quote.Forwarded // answered later, it would be the sender's own text
-	if r.Waits && !forwarded && (&voice.Fault{Code: fault}).Passes() {
+	if r.Waits != nil && !forwarded && (&voice.Fault{Code: fault}).Passes() && r.Waits(ctx, len(r.Unheard)+1) {
 		r.Unheard = append(r.Unheard, Unheard{in, f})
 		return r.unread(texts.Text("voice_waits", texts.With{"Why": whyOf(fault, true), "Path": f.Path})), true
 	}

@@ -61,8 +61,9 @@ type Reader struct {
 	User int64
 	// Heard is called with the text of a recording so far, while it is transcribed; may be nil.
 	Heard func(text string)
-	// Waits: voice messages that may be transcribed later are, by who reads Unheard.
-	Waits bool
+	// Waits reports whether n voice messages of the turn can be transcribed later, by who
+	// reads Unheard; nil: none can.
+	Waits func(ctx context.Context, n int) bool
 	// Unheard are those; at most maxFiles.
 	Unheard []Unheard
 	// Notices are on files that the model does not see; at most one for each.

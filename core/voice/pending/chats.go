@@ -53,14 +53,26 @@ func (o origin) address() core.Address {
 
 func (o origin) peer() core.Peer { return core.Peer{Platform: o.Platform, ID: o.Sender} }
 
+// Room reports whether n further voice messages of a user can wait. It reports false if that
+// cannot be read.
+func (s *Store) Room(ctx context.Context, user int64, n int) bool {
+	var waiting int
+	if err := s.o.DB.Get(ctx, &waiting, `SELECT count(*) FROM voice_pending WHERE user_id = $1`, user); err != nil {
+		s.o.Log.WarnContext(ctx, "whether a voice message can wait for its text", "err", err)
+		return false
+	}
+	return waiting+n <= maxOfUser
+}
+
 // AddMessage has the voice message f, which came with in, transcribed later: its text is sent
-// to its chat, with a button by which its sender has it answered.
+// to its chat, with a button by which its sender has it answered. It is for one that there was
+// Room for: its sender was promised the text, so recordings that were added since do not matter.
 func (s *Store) AddMessage(ctx context.Context, tx *store.Tx, user int64, in *core.Inbound, f core.File) error {
 	now := s.o.Clock.Now()
 	_, err := tx.Exec(ctx, `INSERT INTO voice_pending (user_id, entry, path, due, created, bot, chat, thread, place, message, platform, sender)
-		SELECT $1, '', $2, $3, $4, $5, $6, $7, $8, $9, $10, $11 WHERE (SELECT count(*) FROM voice_pending WHERE user_id = $1) < $12
+		VALUES ($1, '', $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 		ON CONFLICT (entry, path) DO NOTHING`,
-		user, f.Path, core.Stamp(now.Add(firstPause)), core.Stamp(now), in.Bot, in.Chat, in.Thread, in.Place, in.MessageID, in.From.Platform, in.From.ID, maxOfUser)
+		user, f.Path, core.Stamp(now.Add(firstPause)), core.Stamp(now), in.Bot, in.Chat, in.Thread, in.Place, in.MessageID, in.From.Platform, in.From.ID)
 	if err != nil {
 		return fmt.Errorf("note a voice message for later: %w", err)
 	}

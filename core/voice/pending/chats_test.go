@@ -197,6 +197,33 @@ func TestAVoiceMessageFollowsItsChatAndItsUser(t *testing.T) {
 	}
 }
 
+// The text of a voice message is promised while there is room, and no promise is broken: other
+// recordings may take the room before the run ends.
+func TestAVoiceMessageThatWasPromisedItsTextWaits(t *testing.T) {
+	f := open(t)
+	fill := func(n int) {
+		t.Helper()
+		if err := f.db.Tx(t.Context(), func(tx *store.Tx) error {
+			for i := range n {
+				if err := f.Add(t.Context(), tx, 7, strings.Repeat("x", i), []string{"a.ogg"}); err != nil {
+					return err
+				}
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fill(maxOfUser - 2)
+	if !f.Room(t.Context(), 7, 2) || f.Room(t.Context(), 7, 3) || !f.Room(t.Context(), 8, maxOfUser) {
+		t.Error("there is room for two further ones of the user, and for all of another")
+	}
+	fill(maxOfUser)
+	if f.note("promised.ogg"); f.waiting() != maxOfUser+1 || f.Room(t.Context(), 7, 1) {
+		t.Errorf("%d wait, want the promised one too and none after it", f.waiting())
+	}
+}
+
 // A deleted recording is claimed to be kept by no message, and has no text.
 func TestTheSenderOfAVoiceMessageThatIsGoneGetsNothing(t *testing.T) {
 	f := open(t)

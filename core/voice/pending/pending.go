@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	maxOfUser  = 500                 // recordings that wait; of more only the audio is kept
+	maxOfUser  = 500                 // recordings that wait; further ones are not tried again
 	firstPause = 5 * time.Minute     // after a failure; doubled after each
 	lastPause  = 24 * time.Hour      // between two tries
 	keep       = 90 * 24 * time.Hour // until a recording is given up
