@@ -27,8 +27,8 @@ func (x *index) fill(dir string, documents, passages int, text string) {
 	}
 }
 
-// Otherwise a guest who writes documents for it could count by their order, or by how long
-// a search takes, how many documents of others have a word.
+// Otherwise a guest who writes documents for it could count by their order how many
+// documents of others have a word.
 func TestFind_WhatAGuestFindsByWordsIsSearchedAndRankedWithoutOthersDocuments(t *testing.T) {
 	storetest.SQLiteOnly(t, "its ranking")
 	x := open(t)

@@ -67,8 +67,9 @@ func (s *Store) merge(ctx context.Context) error {
 // all reports whether the reader may find every document.
 func (l *lookup) all() bool { return l.r.Trust >= core.Vault }
 
-// table returns where words are looked for. What readers below trust vault search, how
-// it is ranked and how long it takes depends on no row that they may not read.
+// table returns where words are looked for. What readers below trust vault find, and how long
+// that takes, depends on no row that they may not read; its order on none of the owner's, and of
+// other guests' on how many they are and how long, which the rank reads of the whole table.
 func (l *lookup) table() string {
 	if l.all() {
 		return ownerWords
