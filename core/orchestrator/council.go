@@ -140,10 +140,20 @@ func (r *run) sit(ctx context.Context, t *talk, level string) (Result, error) {
 	return r.with(&v)(r.done(v.Text))
 }
 
-// conclude keeps the council's answer in the transcript, unless an earlier attempt did.
+// conclude keeps the council's answer in the transcript. Where an earlier attempt did, that
+// one is the answer, whatever the council found this time.
 func (r *run) conclude(v *Verdict, stop string) error {
 	if r.t.Attempt > 1 {
-		if m, ok := r.lastAnswer(); ok && len(calls(m.Blocks)) == 0 && words(m.Blocks) == v.Text {
+		m, ok := r.lastAnswer()
+		before := words(m.Blocks)
+		if ok && len(calls(m.Blocks)) == 0 && before == v.Text {
+			return nil
+		}
+		if ok && len(calls(m.Blocks)) == 0 && before != "" && m.Stop != "aborted" && m.Stop != "error" {
+			v.Text, v.Followed, v.Again = before, nil, nil
+			if m.Model != "" {
+				v.Model = m.Model
+			}
 			return nil
 		}
 	}

@@ -67,3 +67,55 @@ func TestACouncilThatIsStoppedWhileItsAnswerIsShownKeepsItsRecord(t *testing.T) 
 		t.Errorf("%+v with %d buttons; the record was stored %d times", res.Terminal, len(res.Buttons), kept)
 	}
 }
+
+// A changing council gives another answer in each attempt.
+type changing struct{ answers []string }
+
+func (changing) Level(string) string { return "high" }
+
+func (c *changing) Answer(context.Context, *orchestrator.Sitting) (orchestrator.Verdict, error) {
+	text := c.answers[0]
+	c.answers = c.answers[1:]
+	return orchestrator.Verdict{Text: text, Model: "test/" + text[:3], Stop: "end_turn", Followed: map[string]bool{"w": true}}, nil
+}
+
+// The gateway ends between the transcript and the end of the run: the answer that is kept is
+// given, and there is one.
+func TestALaterAttemptGivesTheAnswerOfTheCouncilThatIsKept(t *testing.T) {
+	h := open(t, orchestrator.Limits{})
+	h.options.Council = &changing{[]string{"Tea, at four.", "Cake, at five."}}
+	o := orchestrator.New(h.options)
+	if _, err := o.Run(t.Context(), h.turn("r", 1, "When is tea?"), func(core.Event) {}); err != nil {
+		t.Fatal(err)
+	}
+	turn := h.turn("r", 2, "When is tea?")
+	res, err := o.Run(t.Context(), turn, func(core.Event) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d, ok := res.Terminal.(core.Done); !ok || d.Response != "Tea, at four." {
+		t.Errorf("%+v", res.Terminal)
+	}
+	if got := h.answers(turn); len(got) != 1 || got[0] != "Tea, at four." {
+		t.Errorf("kept are %q", got)
+	}
+}
+
+// answers returns the messages of models that a turn's transcript keeps.
+func (h *house) answers(turn *orchestrator.Turn) (list []string) {
+	h.t.Helper()
+	c, err := h.sessions.Open(h.t.Context(), turn.Session)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	past, _, err := c.History(1 << 20)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for _, m := range past {
+		if m.Role == "assistant" {
+			list = append(list, m.Blocks[0].Text)
+		}
+	}
+	return list
+}
