@@ -84,7 +84,7 @@ func (h *hearing) wishJudge() llm.Model {
 }
 
 // judgeWishes adds to found what a model finds about the wishes that a program cannot check.
-// A reply that cannot be read leaves them unjudged.
+// A reply that cannot be read, or comes too late, leaves them unjudged.
 func (h *hearing) judgeWishes(ctx context.Context, stage, text string, found map[string]bool) error {
 	var open []orchestrator.Wish
 	for _, x := range h.s.Wishes {
@@ -104,7 +104,10 @@ func (h *hearing) judgeWishes(ctx context.Context, stage, text string, found map
 	short, stop := h.within(ctx, h.m.Wait)
 	defer stop()
 	of := []string{h.winner.model, sum(text, open)}
-	verdicts, _, ok, err := ask(short, h, stage, m, of, req, 2, func(reply string) ([]string, error) { return choice.ParseWishes(reply, len(open)) })
+	verdicts, _, ok, err := ask(short, ctx, h, stage, m, of, req, 2, func(reply string) ([]string, error) { return choice.ParseWishes(reply, len(open)) })
+	if !ok && late(short, ctx) {
+		return nil
+	}
 	if err != nil || !ok {
 		return err
 	}
@@ -117,9 +120,14 @@ func (h *hearing) judgeWishes(ctx context.Context, stage, text string, found map
 }
 
 // rewrite has the author write its answer again so that it follows the wishes. No tool is
-// called again. A text that follows fewer wishes than the answer is not taken.
+// called again. A text is taken only if it is found to follow more wishes than the answer does,
+// and if it is not much shorter, unless a wish about length was broken. The author is shown no
+// more than maxShown: a longer answer stays as it is.
 func (h *hearing) rewrite(ctx context.Context, broken []orchestrator.Wish) error {
 	w := h.winner
+	if len(w.text) > maxShown {
+		return nil
+	}
 	m := h.model(w.model)
 	of := []string{w.model, sum(w.text, broken)}
 	d, stored := h.kept(stageRewrite, w.model, of)
@@ -132,7 +140,11 @@ func (h *hearing) rewrite(ctx context.Context, broken []orchestrator.Wish) error
 		short, stop := h.within(ctx, 3*h.m.Wait)
 		defer stop()
 		var err error
-		if d, err = h.s.Ask(short, m, req); err != nil || short.Err() != nil {
+		d, err = h.s.Ask(short, m, req)
+		if late(short, ctx) {
+			return nil
+		}
+		if err != nil || ctx.Err() != nil {
 			return err
 		}
 		h.took(&d)
@@ -144,11 +156,14 @@ func (h *hearing) rewrite(ctx context.Context, broken []orchestrator.Wish) error
 	if err := h.keep(ctx, stageRewrite, of, &d); err != nil {
 		return err
 	}
+	if 2*len(text) < len(w.text) && !slices.ContainsFunc(broken, func(x orchestrator.Wish) bool { return x.Length }) {
+		return nil
+	}
 	found := checked(h.s.Wishes, text)
 	if err := h.judgeWishes(ctx, stageAgain, text, found); err != nil || ctx.Err() != nil {
 		return err
 	}
-	if count(found) > count(h.followed) {
+	if !better(found, h.followed) {
 		return nil
 	}
 	w.text, h.followed = text, found
@@ -171,6 +186,19 @@ func (h *hearing) within(ctx context.Context, d time.Duration) (context.Context,
 		}
 	}()
 	return ctx, stop
+}
+
+// late reports whether a context of within has ended before the one that it is from.
+func late(short, ctx context.Context) bool { return short.Err() != nil && ctx.Err() == nil }
+
+// better reports whether more wishes are followed than before, and as much is known.
+func better(found, before map[string]bool) bool {
+	for id := range before {
+		if _, known := found[id]; !known {
+			return false
+		}
+	}
+	return count(found) < count(before)
 }
 
 // count returns how many wishes are not followed.

@@ -1,6 +1,7 @@
 package council_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -8,8 +9,10 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/council/choice"
+	"gatehouse/core/llm"
 	"gatehouse/core/llm/llmtest"
 	"gatehouse/core/orchestrator"
+	"gatehouse/core/store"
 )
 
 const cheerful, plain = "It opened in 1932 😀.", "It opened in 1932."
@@ -104,7 +107,7 @@ func TestAnAnswerIsNotWrittenAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newWishBench(t, c.answer, c.rewrite, nil, noEmojis(c.broken))
 			v := b.answer(c.level)
-			if b.rewrites() != c.again || v.Followed["w1"] != (c.answer == plain) {
+			if v.Text != c.answer || len(v.Again) != 0 || b.rewrites() != c.again || v.Followed["w1"] != (c.answer == plain) {
 				t.Errorf("%d times, %+v", b.rewrites(), v)
 			}
 		})
@@ -262,5 +265,95 @@ func TestALaterAttemptTakesTheRewrittenAnswerThatIsStored(t *testing.T) {
 	v := b.answer(choice.High)
 	if v.Text != "Gladly: it opened in 1932." || b.shown() != v.Text || b.rewrites() != 1 || b.asked(3, "wishes") != 3 {
 		t.Errorf("%q, shown %q; written again %d times, judged %d times", v.Text, b.shown(), b.rewrites(), b.asked(3, "wishes"))
+	}
+}
+
+// The time for what is found ends while the judge's reply is reserved, or stored, and while
+// the author's call is reserved: the answer is shown in any case, and what was read is kept.
+func TestATimeLimitDuringAnOperationOfTheDatabaseLosesNoAnswer(t *testing.T) {
+	for name, c := range map[string]struct {
+		format  string // of the request
+		stored  bool   // the limit hits when the reply is stored
+		wish    orchestrator.Wish
+		wait    time.Duration
+		known   bool
+		follows bool
+	}{
+		"the judge is reserved":         {format: "wishes", wish: kindly(1), wait: 20 * time.Second},
+		"the judge's reply is stored":   {format: "wishes", stored: true, wish: kindly(0), wait: 20 * time.Second, known: true, follows: true},
+		"the author's call is reserved": {wish: noEmojis(1), wait: time.Minute, known: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newWishBench(t, cheerful, plain, judging("1932"), c.wish)
+			s := b.sitting(choice.High, bridge)
+			call, record := s.Ask, s.Record
+			var short context.Context
+			end := func() {
+				b.clock.Advance(c.wait)
+				<-short.Done()
+			}
+			s.Ask = func(ctx context.Context, m llm.Model, req *llm.Request) (orchestrator.Draft, error) {
+				last := req.Messages[len(req.Messages)-1].Blocks[0].Text
+				judges, writes := req.Format != nil && req.Format.Name == c.format, strings.HasPrefix(last, "Your answer does not follow")
+				if !judges && (c.format != "" || !writes) {
+					return call(ctx, m, req)
+				}
+				if short = ctx; c.stored {
+					return call(ctx, m, req)
+				}
+				end()
+				return orchestrator.Draft{}, fmt.Errorf("reserve: %w", ctx.Err())
+			}
+			s.Record = func(ctx context.Context, tx *store.Tx, drafts ...*orchestrator.Draft) error {
+				if short != nil && c.stored && short.Err() == nil {
+					end()
+				}
+				if ctx.Err() != nil {
+					return fmt.Errorf("bill: %w", ctx.Err())
+				}
+				return record(ctx, tx, drafts...)
+			}
+			v, err := b.council.Answer(t.Context(), s)
+			if ok, known := v.Followed[c.wish.ID]; err != nil || v.Text != cheerful || len(v.Again) != 0 || known != c.known || ok != c.follows {
+				t.Errorf("%v %+v", err, v)
+			}
+		})
+	}
+}
+
+// The author is shown only the beginning of a very long answer, and could not write it again.
+func TestAVeryLongAnswerIsNotWrittenAgain(t *testing.T) {
+	long := cheerful + strings.Repeat(" It has many painters.", 2000)
+	b := newWishBench(t, long, plain, nil, noEmojis(1))
+	if v := b.answer(choice.High); v.Text != long || b.rewrites() != 0 {
+		t.Errorf("%d bytes, written again %d times", len(v.Text), b.rewrites())
+	}
+}
+
+func TestAMuchShorterTextIsTakenOnlyForAWishAboutLength(t *testing.T) {
+	long := cheerful + strings.Repeat(" It has many painters.", 5)
+	for _, length := range []bool{false, true} {
+		wish, want := noEmojis(1), long
+		if wish.Length = length; length {
+			want = plain
+		}
+		b := newWishBench(t, long, plain, nil, wish)
+		if v := b.answer(choice.High); v.Text != want || b.rewrites() != 1 {
+			t.Errorf("about length %v: %q after %d requests", length, v.Text, b.rewrites())
+		}
+	}
+}
+
+// The judge says nothing about the second text: it may follow fewer wishes than the first.
+func TestATextWhoseWishesAreNotJudgedIsNotTaken(t *testing.T) {
+	n := 0
+	b := newWishBench(t, cheerful, plain, func(text string) string {
+		if n++; n > 1 {
+			return "It is followed."
+		}
+		return judging("1932")(text)
+	}, noEmojis(1), kindly(0))
+	if v := b.answer(choice.High); v.Text != cheerful || v.Followed["w1"] || !v.Followed["w2"] || len(v.Again) != 0 || b.rewrites() != 1 {
+		t.Errorf("%+v after %d requests", v, b.rewrites())
 	}
 }

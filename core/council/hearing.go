@@ -294,8 +294,9 @@ func (h *hearing) before(stage string) llm.Model {
 }
 
 // ask has a model return JSON of a form about the answers of others, once more where it
-// cannot be read. ok is false where it did not.
-func ask[T any](ctx context.Context, h *hearing, stage string, m llm.Model, of []string, req *llm.Request, tries int, parse func(string) (T, error)) (out T, a *answer, ok bool, err error) {
+// cannot be read. ok is false where it did not. What was read is stored in outer, which may
+// live longer than ctx.
+func ask[T any](ctx, outer context.Context, h *hearing, stage string, m llm.Model, of []string, req *llm.Request, tries int, parse func(string) (T, error)) (out T, a *answer, ok bool, err error) {
 	name := m.About().Name
 	if d, stored := h.kept(stage, name, of); stored {
 		if out, err := parse(d.Text); err == nil {
@@ -315,7 +316,7 @@ func ask[T any](ctx context.Context, h *hearing, stage string, m llm.Model, of [
 		}
 		out, bad := parse(d.Text)
 		if bad == nil {
-			return out, a, true, h.keep(ctx, stage, of, &d)
+			return out, a, true, h.keep(outer, stage, of, &d)
 		}
 		a.state, a.why = isFailed, fmt.Sprintf("its reply could not be read: %v", bad)
 		if try+1 < tries {

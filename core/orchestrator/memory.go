@@ -43,6 +43,7 @@ type Wish struct {
 	ID     string
 	Text   string // the person's own text
 	Broken int    // answers in a row that did not follow it, at most 3
+	Length bool   // it is about how long answers are
 	// Met reports whether an answer follows it. Nil: a program cannot check that.
 	Met func(answer string) bool
 }

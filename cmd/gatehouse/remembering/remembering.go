@@ -109,7 +109,7 @@ func wishes(all []memory.Correction) (out []orchestrator.Wish) {
 		if !c.Wish() {
 			continue
 		}
-		w := orchestrator.Wish{ID: c.ID, Text: c.Text, Broken: c.Emphasis}
+		w := orchestrator.Wish{ID: c.ID, Text: c.Text, Broken: c.Emphasis, Length: check.Lengthy(c.Text)}
 		if checks := c.Checks(); len(checks) > 0 {
 			w.Met = func(answer string) bool { return len(check.Broken(checks, answer)) == 0 }
 		}
@@ -189,7 +189,7 @@ func job(t *orchestrator.Turn, m *memory.Message, l *memory.Learnt) extract.Job 
 	if in.Turn == nil {
 		j.At = in.Address
 	}
-	if l.Correction.Via == memory.ViaRules {
+	if l.Outcome == memory.Asked && l.Correction.Via == memory.ViaRules {
 		j.Found = l.Correction.ID
 	}
 	return j

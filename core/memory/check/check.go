@@ -55,6 +55,7 @@ const quoted = `["'„“”‚‘’»«` + "`" + `]([^"'„“”‚‘’»«
 var (
 	language = core.Pattern(`\b(?:answers?|answering|reply|replies|respond|responses?|write|writing|speak|talk|antworte|antworten|antwort|schreib|schreibe|sprich|rede)\b.{0,40}?\b(?:in|auf)\s+(english|british english|american english|german|french|spanish|italian|portuguese|dutch|englisch|deutsch|franzoesisch|spanisch|italienisch|portugiesisch|niederlaendisch)\b`)
 	length   = core.Pattern(`\b(?:under|below|at most|max(?:imum|imal)?(?: of)?|no more than|not more than|fewer than|less than|up to|within|only|unter|hoechstens|nicht mehr als|weniger als|nur|bis zu)\s+(\d{1,4}|one|two|three|four|five|six|ten|einem|einen|ein|zwei|drei|vier|fuenf|sechs|zehn)\s+(words?|sentences?|lines?|characters?|paragraphs?|woerter|worten|worte|saetze|saetzen|satz|zeilen?|zeichen|absaetze|absaetzen)\b`)
+	lengthy  = core.Pattern(`\b(?:short(?:er|ly)?|brief(?:er|ly)?|concise(?:ly)?|terse(?:ly)?|succinct(?:ly)?|long(?:er)?|length|lengthy|verbose|detail(?:s|ed)?|summar(?:y|ies|ize|ise)|words?|sentences?|lines?|characters?|paragraphs?|kurz\w*|kuerz\w*|knapp\w*|buendig\w*|lang|lange|langen|laenger\w*|laenge|ausfuehrlich\w*|weitschweifig\w*|woerter|worte|worten|satz|saetze|saetzen|zeilen?|zeichen|absatz|absaetze|absaetzen)\b`)
 	never    = core.Pattern(`\b(?:no|never|not|don't|do not|stop|avoid|without|hate|dislike|quit|kein|keine|keinen|nie|niemals|nicht|ohne|vermeide|verzichte|hasse|lass)\b`)
 	avoid    = core.Pattern(`(?i)\b(?:never|don't|do not|stop|avoid|not|nie|niemals|nicht|vermeide|kein|keine|statt|anstatt|instead of|rather than)\b[^.!?\n]{0,40}?` + quoted)
 	include  = core.Pattern(`(?i)\b(?:always (?:say|write|use|include|add|mention|end with|start with|sign with|begin with|close with)|sign (?:\w+ ){0,3}with|end (?:\w+ ){0,3}with|(?:schreib|schreibe|nenne|sag|verwende|nutze|beende|beginne|ende|unterschreibe)\b[^.!?\n"„“]{0,30}\b(?:immer|stets)|immer)\b[^.!?\n]{0,30}?` + quoted)
@@ -128,6 +129,9 @@ func Compile(text string) []Check {
 	out = append(out, words(text)...)
 	return out[:min(len(out), maxChecks)]
 }
+
+// Lengthy reports whether a text is about how long answers are.
+func Lengthy(text string) bool { return lengthy().MatchString(detect.Fold(text)) }
 
 // words returns the checks for words in quotation marks.
 func words(text string) (out []Check) {

@@ -98,3 +98,12 @@ func FuzzCompile(f *testing.F) {
 		}
 	})
 }
+
+func TestTextsAboutLengthAreKnown(t *testing.T) {
+	for text, want := range map[string]bool{"Be brief.": true, "Please keep answers short": true, "At most three sentences.": true, "Fass dich kurz.": true, "Antworte nie ausführlich": true,
+		"Never use emojis.": false, "Always be kind.": false, "No headlines.": false, "Antworte auf Deutsch": false} {
+		if got := Lengthy(text); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
