@@ -42,8 +42,7 @@ func (a *app) remembers() orchestrator.Memory {
 	a.extractor = extract.New(extract.Options{DB: a.db, Clock: a.clock, Log: a.log, Memory: a.corrections, Usage: a.usage, Cost: a.spending.cost, Registry: a.reg,
 		Day: allowance.Day{DB: a.db, Clock: a.clock, Tokens: func() int64 { return a.cfg.MemoryBudget.Tokens }}, Ask: cards.Ask, Known: a.pairing.People.Remembered,
 		Models: func() (cheap, guest llm.Model) {
-			m := a.models.Now()
-			return cheapOf(m), m.Guest
+			return readers(a.models.Now())
 		}})
 	o.Reader = a.extractor
 	if len(a.cfg.Council) > 0 {
@@ -52,12 +51,26 @@ func (a *app) remembers() orchestrator.Memory {
 	return remembering.New(o)
 }
 
-// cheapOf returns the model of TITLE_MODEL, nil for none and for one that is no language model.
-func cheapOf(m *registry.Models) llm.Model {
-	if m.Title == nil || registry.Local(m.Title.About().Name) {
+// readers returns the models that read messages for corrections: those of guests go to no
+// model but that of GUEST_MODEL, if there is one.
+func readers(m *registry.Models) (cheap, guest llm.Model) {
+	cheap = cheapOf(m)
+	if m.Guest == nil {
+		return cheap, cheap
+	}
+	return cheap, reads(m.Guest)
+}
+
+// cheapOf returns the model of TITLE_MODEL, nil for none and for one that does not read.
+func cheapOf(m *registry.Models) llm.Model { return reads(m.Title) }
+
+// reads returns m; nil for one that is no language model of its own: that of tests, and the
+// council.
+func reads(m llm.Model) llm.Model {
+	if m == nil || registry.Local(m.About().Name) || core.CouncilLevel(m.About().Name) != "" {
 		return nil
 	}
-	return m.Title
+	return m
 }
 
 // memoryCommands returns the chat commands of the memory.

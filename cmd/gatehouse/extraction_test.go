@@ -1,13 +1,17 @@
 package main
 
 import (
+	"context"
+	"iter"
 	"strings"
 	"testing"
 
 	"gatehouse/configs"
 	"gatehouse/configs/values"
 	"gatehouse/connectors/telegram/telegramtest"
+	"gatehouse/core/llm"
 	"gatehouse/core/llm/llmtest"
+	"gatehouse/core/llm/registry"
 )
 
 // newReadingWorld has a model that reads messages for corrections and returns these replies.
@@ -116,15 +120,46 @@ func TestWhatAModelReadsInAGroupIsOfItsAuthorAlone(t *testing.T) {
 	w.until("the card is in the group", func() bool {
 		return strings.Contains(strings.Join(w.said(g.Conversation(), 0), "\n"), "Should I remember this?")
 	})
+	presses := 0
 	for _, m := range w.sim.Screen(g.Conversation()).Messages {
 		if strings.Contains(m.Text, "Should I remember this?") {
 			if _, err := boss.Press(g.Conversation(), m.ID, m.Buttons[0][0].CallbackData); err != nil {
 				t.Fatal(err)
 			}
+			presses++
 		}
 	}
 	w.quiet()
+	if presses != 1 {
+		t.Errorf("%d cards were pressed", presses)
+	}
 	if n := w.count(`SELECT count(*) FROM corrections WHERE status = 'active'`); n != 0 {
 		t.Errorf("another member accepted it")
+	}
+}
+
+// A titled model has a name and nothing else.
+type titled string
+
+func (t titled) About() llm.About { return llm.About{Name: string(t)} }
+
+func (titled) Reply(context.Context, *llm.Request) iter.Seq2[llm.Delta, error] { return nil }
+
+func TestNoModelThatCannotReadReadsMessages(t *testing.T) {
+	t.Parallel()
+	title := titled("openai/titles-1")
+	for name, want := range map[string]llm.Model{"local/quote": nil, "council/high": nil, "council": nil, "openai/guests": titled("openai/guests"), "": title} {
+		m := registry.Models{Title: title}
+		if name != "" {
+			m.Guest = titled(name)
+		}
+		if cheap, guest := readers(&m); cheap != llm.Model(title) || guest != want {
+			t.Errorf("%q for guests: %v and %v read", name, cheap, guest)
+		}
+		if m.Title = m.Guest; name != "" {
+			if cheap, _ := readers(&m); cheap != want {
+				t.Errorf("%q for titles: %v reads", name, cheap)
+			}
+		}
 	}
 }

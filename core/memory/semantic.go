@@ -19,7 +19,7 @@ type Finding struct {
 }
 
 // Readable returns the sentences of a message that a model may read for corrections: what
-// the rules found, and what they leave undecided. It returns none of a message with a secret,
+// the rules ask about, first, and what they leave undecided. It returns none of a message with a secret,
 // and none where the person asked for what to remember.
 func Readable(m *Message, l *Learnt) (sentences []string) {
 	if m.User <= 0 || m.Answer == "" || l.Correction.Via == ViaExplicit || l.Outcome == Secret || l.Outcome == Full {
@@ -28,7 +28,7 @@ func Readable(m *Message, l *Learnt) (sentences []string) {
 	if _, secret := detect.Secret(m.Text); secret {
 		return nil
 	}
-	if l.Correction.Via == ViaRules {
+	if l.Outcome == Asked && l.Correction.Via == ViaRules {
 		sentences = append(sentences, l.Correction.Text)
 	}
 	for _, s := range detect.Undecided(m.Text) {

@@ -119,16 +119,19 @@ func (m *Message) threshold() float64 {
 	return m.Threshold
 }
 
+// elsewhere is in place of quoted text in what Undecided reads.
+const elsewhere = "\ufffc"
+
 // Undecided returns the sentences of a message that may be corrections although no rule says
 // so: those of at least minWords words that are no requests, questions, thanks or idioms. It
-// returns none of a message that is too long, and of quoted text.
+// returns none of a message that is too long, and of quoted text, nor a sentence with some.
 func Undecided(text string) (out []string) {
 	if _, prefixed := Prefixed(text); prefixed || utf8.RuneCountInString(text) > MaxText {
 		return nil
 	}
-	for _, s := range joined(sentences(text)) {
+	for _, s := range joined(split(unquoted(strings.ToValidUTF8(text, " "), elsewhere))) {
 		folded := Fold(s)
-		if len(Words(folded)) >= minWords && !refused(newText(folded), languages()) {
+		if !strings.Contains(s, elsewhere) && len(Words(folded)) >= minWords && !refused(newText(folded), languages()) {
 			out = append(out, strings.TrimSpace(s))
 		}
 	}

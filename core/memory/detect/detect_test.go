@@ -135,3 +135,12 @@ func BenchmarkDetect(b *testing.B) {
 		Detect(Message{Text: "Thanks. The tower on the picture looks nice and I would like to see it in spring with my family.", Answer: "It is the tower of the old town hall."})
 	}
 }
+
+// What stands for quoted text is no word of the person.
+func TestASentenceWithQuotedTextIsNotUndecided(t *testing.T) {
+	const plain = "Tables with more than three columns are hard to read on my phone."
+	got := Undecided("The heading “all of our newest figures” looks strange on my phone. " + plain)
+	if len(got) != 1 || got[0] != plain {
+		t.Errorf("%q", got)
+	}
+}

@@ -20,8 +20,9 @@ func Fold(text string) string {
 // quotes are pairs of marks around quoted text.
 var quotes = map[rune]rune{'"': '"', '“': '”', '„': '“', '«': '»', '»': '«', '‹': '›', '`': '`'}
 
-// unquoted returns text without quoted text, code and lines that begin with ">".
-func unquoted(text string) string {
+// unquoted returns text without quoted text, in whose place is mark, without code and lines
+// that begin with ">".
+func unquoted(text, mark string) string {
 	var lines []string
 	code := false
 	for line := range strings.SplitSeq(text, "\n") {
@@ -41,7 +42,7 @@ func unquoted(text string) string {
 		switch {
 		case end != 0 && r == end:
 			end = 0
-			b.WriteString("x") // replaces the quoted text
+			b.WriteString(mark)
 		case end != 0:
 		case quotes[r] != 0 && closes(rest[i+utf8.RuneLen(r):], quotes[r]):
 			end = quotes[r]
@@ -63,8 +64,10 @@ func closes(rest string, end rune) bool {
 const maxSentences = 12
 
 // sentences splits a message that was written, without what it quotes.
-func sentences(text string) []string {
-	text = unquoted(strings.ToValidUTF8(text, " "))
+func sentences(text string) []string { return split(unquoted(strings.ToValidUTF8(text, " "), "x")) }
+
+// split returns the sentences of text.
+func split(text string) []string {
 	var out []string
 	start := 0
 	for i, r := range text {

@@ -40,7 +40,7 @@ type Job struct {
 	Bot       string
 	At        core.Address // the chat; without a Chat none is notified
 	Trust     core.Trust
-	Found     string   // the id of what the rules found; "" for nothing
+	Found     string   // the id of what the rules ask about; "" for nothing
 	Sentences []string // memory.Readable; the first is that of Found, if there is one
 }
 
@@ -54,8 +54,8 @@ type Options struct {
 	Day    allowance.Day
 	// Cost is a call's price in millionths of a dollar, and whether it is known.
 	Cost func(model string, u core.Tokens) (int64, bool)
-	// Models returns the model that reads, nil for none, and the model for guests, nil where
-	// they have none of their own.
+	// Models returns the model that reads, and the model that reads messages of guests; nil for
+	// none.
 	Models func() (cheap, guest llm.Model)
 	// Known reports whether a user is known and was not forgotten.
 	Known func(ctx context.Context, q store.Queryer, user int64) (bool, error)
@@ -76,7 +76,7 @@ const (
 	outcomeRead    = "read"
 	outcomeFailed  = "failed"  // the model, or its reply
 	outcomeBudget  = "budget"  // of the day or of the user
-	outcomeDropped = "dropped" // too many waited
+	outcomeDropped = "dropped" // too many waited, or the person was forgotten
 )
 
 // New returns a Reader; Run does its work.
@@ -100,12 +100,24 @@ func (r *Reader) On() bool {
 // Offer has a message read later. It does not block: where too many wait, or the gateway ends
 // before it is read, the rules alone decide.
 func (r *Reader) Offer(j Job) {
+	if r.model(&j) == nil {
+		return
+	}
 	j.Answer, j.Question = cut(j.Answer), cut(j.Question) // many may wait
 	select {
 	case r.jobs <- j:
 	default:
 		r.read.WithLabelValues(outcomeDropped).Inc()
 	}
+}
+
+// model returns the model that reads a message; nil for none.
+func (r *Reader) model(j *Job) llm.Model {
+	cheap, guest := r.o.Models()
+	if j.Trust <= core.Sandboxed {
+		return guest // guests' messages go to that model only
+	}
+	return cheap
 }
 
 // Run reads messages until ctx ends.
@@ -130,12 +142,12 @@ func (r *Reader) Run(ctx context.Context) {
 // Read has the model read one message, and stores what it found.
 func (r *Reader) Read(ctx context.Context, j Job) (outcome string, err error) {
 	j.Sentences = j.Sentences[:min(len(j.Sentences), maxSentences)]
-	model, guest := r.o.Models()
+	model := r.model(&j)
 	if model == nil || len(j.Sentences) == 0 {
 		return outcomeFailed, nil
 	}
-	if j.Trust <= core.Sandboxed && guest != nil {
-		model = guest // guests' messages go to that model only
+	if known, err := r.o.Known(ctx, r.o.DB, j.User); err != nil || !known {
+		return outcomeDropped, err
 	}
 	left, err := r.o.Day.Left(ctx)
 	if err != nil || left == 0 {
@@ -250,11 +262,15 @@ func (c *call) ask(ctx context.Context, messages []llm.Message) (string, error) 
 		if text.Len() <= maxReply {
 			text.WriteString(d.Text)
 		}
+		if d.Model != "" {
+			row.Model = d.Model // a fallback took over
+		}
 		if d.Usage != nil {
 			took = d.Usage
 		}
 	}
-	if err := c.settle(context.WithoutCancel(ctx), row, took, text.String()); err != nil {
+	made := text.Len() > 0 || ctx.Err() != nil // what timed out may be billed
+	if err := c.settle(context.WithoutCancel(ctx), row, took, made); err != nil {
 		return "", err
 	}
 	if failed == nil && text.Len() > maxReply {
@@ -271,16 +287,27 @@ func (c *call) price(row *usage.Row, u core.Tokens) {
 }
 
 // settle records the call's tokens. Where the provider returned no counts, the reservation of
-// an answered call stays.
-func (c *call) settle(ctx context.Context, row usage.Row, took *core.Tokens, text string) error {
+// a call that was made stays. Of a person who was forgotten meanwhile, it is no one's.
+func (c *call) settle(ctx context.Context, row usage.Row, took *core.Tokens, made bool) error {
 	o := &c.r.o
-	if took == nil && text == "" {
+	if took == nil && !made {
 		return o.Usage.Release(ctx, o.DB, row.ID)
 	}
-	if took != nil {
-		row.Input, row.Output, row.CacheRead, row.CacheWrite = took.Input, took.Output, took.CacheRead, took.CacheWrite
-		c.price(&row, *took)
+	known, err := o.Known(ctx, o.DB, row.User)
+	if err != nil {
+		return err
 	}
+	if !known {
+		if err := o.Usage.Release(ctx, o.DB, row.ID); err != nil {
+			return err
+		}
+		row.ID, row.User, row.Session = 0, 0, ""
+	}
+	if took == nil {
+		took = &core.Tokens{Input: row.Input, Output: row.Output}
+	}
+	row.Input, row.Output, row.CacheRead, row.CacheWrite = took.Input, took.Output, took.CacheRead, took.CacheWrite
+	c.price(&row, *took)
 	c.spent += row.Input + row.Output + row.CacheRead + row.CacheWrite
 	return o.DB.Tx(ctx, func(tx *store.Tx) error { return o.Usage.Record(ctx, tx, row) })
 }

@@ -37,6 +37,7 @@ type model struct {
 	name  string
 	calls []*llm.Request
 	say   func(n int) (string, error)
+	is    string // that answers in its place
 }
 
 func (m *model) About() llm.About { return llm.About{Name: m.name} }
@@ -47,6 +48,9 @@ func (m *model) Reply(_ context.Context, req *llm.Request) iter.Seq2[llm.Delta, 
 		text, err := m.say(len(m.calls))
 		if err != nil {
 			yield(llm.Delta{}, err)
+			return
+		}
+		if m.is != "" && !yield(llm.Delta{Model: m.is}, nil) {
 			return
 		}
 		yield(llm.Delta{Text: text, Usage: &core.Tokens{Input: 100, Output: 10}}, nil)
@@ -65,11 +69,12 @@ type rig struct {
 	known  bool
 	asked  []memory.Learnt
 	n      int
+	reg    *prometheus.Registry
 }
 
 func open(t *testing.T, budgets usage.Budgets, replies ...string) *rig {
 	t.Helper()
-	r := &rig{t: t, clock: coretest.NewClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)), tokens: 10_000, known: true}
+	r := &rig{t: t, clock: coretest.NewClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)), tokens: 10_000, known: true, reg: prometheus.NewRegistry()}
 	r.db = storetest.Open(t, r.clock)
 	r.memory = memory.New(memory.Options{DB: r.db, Clock: r.clock})
 	r.cheap = &model{name: "cheap", say: func(n int) (string, error) { return replies[min(n, len(replies))-1], nil }}
@@ -78,7 +83,7 @@ func open(t *testing.T, budgets usage.Budgets, replies ...string) *rig {
 		Cost: func(string, core.Tokens) (int64, bool) { return 0, false },
 		Models: func() (llm.Model, llm.Model) {
 			if r.guest == nil {
-				return r.cheap, nil
+				return r.cheap, r.cheap
 			}
 			return r.cheap, r.guest
 		},
@@ -87,7 +92,7 @@ func open(t *testing.T, budgets usage.Budgets, replies ...string) *rig {
 			r.asked = append(r.asked, l)
 			return nil
 		},
-		Registry: prometheus.NewRegistry()})
+		Registry: r.reg})
 	return r
 }
 
@@ -100,7 +105,11 @@ func (r *rig) job(user int64, text string) extract.Job {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return extract.Job{Message: m, Run: fmt.Sprint(r.n), Trust: core.Vault, Found: l.Correction.ID, Sentences: memory.Readable(&m, &l)}
+	j := extract.Job{Message: m, Run: fmt.Sprint(r.n), Trust: core.Vault, Sentences: memory.Readable(&m, &l)}
+	if l.Outcome == memory.Asked {
+		j.Found = l.Correction.ID
+	}
+	return j
 }
 
 // reads has the model read a message, and returns what became of it.
@@ -185,18 +194,21 @@ func TestTheTypeOfWhatTheRulesAskAboutIsSetAndItsTextStays(t *testing.T) {
 
 func TestWhatIsInForceOrWasDecidedSinceIsLeftAsItIs(t *testing.T) {
 	r := open(t, usage.Budgets{}, says(item(1, "preference", "conversation")))
-	force, skipped, saved := r.job(ann, "From now on, always use metric units."), r.job(ann, fact), r.job(ann, "No, the report has nine chapters.")
+	if force := r.job(ann, "From now on, always use metric units."); len(force.Sentences) != 0 {
+		t.Errorf("read without effect: %q", force.Sentences)
+	}
+	skipped, saved := r.job(ann, fact), r.job(ann, "No, the report has nine chapters.")
 	for id, choice := range map[string]string{skipped.Found: memory.ChoiceSkip, saved.Found: memory.ChoiceSave} {
 		if _, err := r.memory.Decide(t.Context(), ann, id, choice, core.Actor{User: ann}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, j := range []extract.Job{force, skipped, saved} {
+	for _, j := range []extract.Job{skipped, saved} {
 		if got := r.reads(j); got != "read" {
 			t.Error(got)
 		}
 	}
-	for id, want := range map[string]detect.Type{force.Found: detect.Instruction, skipped.Found: detect.Factual, saved.Found: detect.Factual} {
+	for id, want := range map[string]detect.Type{skipped.Found: detect.Factual, saved.Found: detect.Factual} {
 		if c, err := r.memory.Get(t.Context(), ann, id); err != nil || c.Type != want || c.Scope != detect.Global || c.Via != memory.ViaRules {
 			t.Errorf("%v %+v", err, c)
 		}
@@ -335,10 +347,16 @@ func TestGuestsMessagesGoToTheirModelOnly(t *testing.T) {
 func TestNothingIsStoredOfAPersonWhoWasForgottenMeanwhile(t *testing.T) {
 	r := open(t, usage.Budgets{}, says(item(1, "preference", "global")))
 	j := r.job(ann, undecided)
-	r.known = false
+	r.cheap.say = func(int) (string, error) {
+		r.known = false
+		return says(item(1, "preference", "global")), nil
+	}
 	r.reads(j)
-	if n := len(r.all(ann)); n != 0 || len(r.asked) != 0 {
-		t.Errorf("%d corrections, asked %d times", n, len(r.asked))
+	if n := len(r.all(ann)); n != 0 || len(r.asked) != 0 || len(r.cheap.calls) != 1 {
+		t.Errorf("%d corrections, asked %d times, %d calls", n, len(r.asked), len(r.cheap.calls))
+	}
+	if got := r.bills(); got != "0  cheap 100 settled" {
+		t.Errorf("billed are %q", got)
 	}
 }
 
@@ -347,5 +365,93 @@ func TestMessagesBeyondTheLimitAreLeftToTheRules(t *testing.T) {
 	j := r.job(ann, undecided)
 	for range 1000 {
 		r.Offer(j) // does not block
+	}
+	if n := r.dropped(); n != 1000-64 {
+		t.Errorf("%v are dropped", n)
+	}
+}
+
+// bills returns the ledger's rows: user, session, model, input, state.
+func (r *rig) bills() string {
+	r.t.Helper()
+	var rows []string
+	if err := r.db.Select(r.t.Context(), &rows, `SELECT CAST(user_id AS TEXT) || ' ' || session_id || ' ' || model || ' ' || CAST(input AS TEXT) || ' ' || state FROM usage ORDER BY id`); err != nil {
+		r.t.Fatal(err)
+	}
+	return strings.Join(rows, "; ")
+}
+
+// dropped returns how many messages were dropped.
+func (r *rig) dropped() float64 {
+	r.t.Helper()
+	all, err := r.reg.Gather()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, f := range all {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == "gatehouse_memory_read_total" && m.GetLabel()[0].GetValue() == "dropped" {
+				return m.GetCounter().GetValue()
+			}
+		}
+	}
+	r.t.Fatal("no such counter")
+	return 0
+}
+
+func TestNoMessageOfAPersonWhoWasForgottenIsSentOrBilled(t *testing.T) {
+	r := open(t, usage.Budgets{}, says(item(1, "preference", "global")))
+	j := r.job(ann, undecided)
+	r.known = false
+	if got := r.reads(j); got != "dropped" || len(r.cheap.calls) != 0 || r.bills() != "" {
+		t.Errorf("%s; %d calls; billed are %q", got, len(r.cheap.calls), r.bills())
+	}
+}
+
+func TestMessagesOfGuestsAreNotReadWithoutAModelForThem(t *testing.T) {
+	cheap := &model{name: "cheap", say: func(int) (string, error) { return says(), nil }}
+	reg := prometheus.NewRegistry()
+	r := open(t, usage.Budgets{}, says())
+	j := r.job(ann, undecided)
+	j.Trust = core.Sandboxed
+	reader := extract.New(extract.Options{DB: r.db, Clock: r.clock, Registry: reg, Models: func() (llm.Model, llm.Model) { return cheap, nil }})
+	for range 1000 {
+		reader.Offer(j)
+	}
+	if _, err := reader.Read(t.Context(), j); err != nil || len(cheap.calls) != 0 {
+		t.Errorf("%v after %d calls", err, len(cheap.calls))
+	}
+	if r.reg = reg; r.dropped() != 0 {
+		t.Errorf("%v waited in vain", r.dropped())
+	}
+}
+
+func TestAFallbackThatReadsIsBilledByItsName(t *testing.T) {
+	r := open(t, usage.Budgets{}, says())
+	r.cheap.is = "second"
+	r.reads(r.job(ann, undecided))
+	if got := r.bills(); got != "2 s1 second 100 settled" {
+		t.Errorf("billed are %q", got)
+	}
+}
+
+// The provider may bill a call that timed out: it counts as it was reserved. One that it
+// refused does not.
+func TestACallThatTimedOutCountsAsItWasReserved(t *testing.T) {
+	for _, late := range []bool{true, false} {
+		r := open(t, usage.Budgets{}, "")
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		r.cheap.say = func(int) (string, error) {
+			if late {
+				cancel()
+			}
+			return "", context.Canceled
+		}
+		outcome, _ := r.Read(ctx, r.job(ann, undecided))
+		left, err := allowance.Day{DB: r.db, Clock: r.clock, Tokens: func() int64 { return r.tokens }}.Left(t.Context())
+		if billed := strings.HasSuffix(r.bills(), " settled"); outcome != "failed" || err != nil || billed != late || (left < r.tokens) != late {
+			t.Errorf("late %v: %s, billed are %q, %d tokens are left (%v)", late, outcome, r.bills(), left, err)
+		}
 	}
 }
