@@ -152,8 +152,8 @@ const maxIgnore = 1000
 type ignoreLines []ignoreLine
 
 type ignoreLine struct {
-	glob string
-	open bool
+	globs [2]string // for names as foldCase and foldSimply bring them, in which ? is another letter
+	open  bool
 }
 
 func parseIgnore(lines []string) ignoreLines {
@@ -169,32 +169,42 @@ func parseIgnore(lines []string) ignoreLines {
 		}
 		l = strings.TrimSuffix(l, "/")
 		anchored := strings.Contains(l, "/")
-		if l = strings.TrimPrefix(foldCase(l), "/"); l == "" {
+		if l = strings.TrimPrefix(l, "/"); foldCase(l) == "" {
 			continue
 		}
-		if !doublestar.ValidatePattern(l) {
-			l = pattern.EscapeGlob(l)
-		}
-		if !anchored {
-			l = "**/" + l
-		}
-		out = append(out, ignoreLine{l, open})
+		out = append(out, ignoreLine{[2]string{ignoreGlob(foldCase(l), anchored), ignoreGlob(foldSimply(l), anchored)}, open})
 	}
 	return out
 }
 
+func ignoreGlob(glob string, anchored bool) string {
+	if !doublestar.ValidatePattern(glob) {
+		glob = pattern.EscapeGlob(glob)
+	}
+	if !anchored {
+		glob = "**/" + glob
+	}
+	return glob
+}
+
+// match reports whether the lines close a name, in either way to compare it.
 func (ls ignoreLines) match(name string) bool {
 	if len(ls) == 0 || name == "." {
 		return false
 	}
-	name = folded(name)
+	full, simple := folded(name), foldedBy(name, foldSimply)
+	return ls.close(full, 0) || simple != full && ls.close(simple, 1)
+}
+
+// close reports whether the globs of one kind close a name or a directory above it.
+func (ls ignoreLines) close(name string, kind int) bool {
 	for i := range len(name) + 1 {
 		if i < len(name) && name[i] != '/' {
 			continue
 		}
 		closed := false
 		for _, l := range ls {
-			if matches(l.glob, name[:i]) {
+			if matches(l.globs[kind], name[:i]) {
 				closed = !l.open
 			}
 		}

@@ -72,3 +72,25 @@ func TestBounds_NamesInOtherScriptsAreOpen(t *testing.T) {
 		}
 	}
 }
+
+// A glob's ? is one letter, whether a file system takes the letter for one or for two.
+func TestBounds_ALineOfParachuteignoreClosesALetterThatIsTwo(t *testing.T) {
+	for line, names := range map[string][]string{
+		"Stra?e.md": {"Straße.md", "STRAẞE.MD", "Notes/straße.md"}, "Stra??e.md": {"Strasse.md", "Straße.md"}, "Gro?e/**": {"Große/a.md"},
+		"[ß]x.md": {"ßx.md"}, "Straße.md": {"strasse.md", "Straße.md"}, "Strasse.md": {"Straße.md"}, "*.txt": {"\u3164/a.txt", "\u3164/b/\u3164.txt"},
+	} {
+		mayRead, mayWrite := (Profile{Trust: core.Vault, User: 1}).Bounds([]string{line})
+		for _, name := range names {
+			if mayRead(name) || mayWrite(name) {
+				t.Errorf("%q does not close %q", line, name)
+			}
+		}
+		if !mayRead("Other.md") {
+			t.Errorf("%q closes another file", line)
+		}
+	}
+	mayRead, _ := (Profile{Trust: core.Vault, User: 1}).Bounds([]string{"*.md", "!Straße.md"})
+	if !mayRead("Straße.md") || mayRead("Gasse.md") {
+		t.Error("a line that opens a name again does not hold")
+	}
+}

@@ -127,18 +127,22 @@ func holdsCredentials(name string) bool {
 
 // folded returns s as a forgiving file system would compare it: in one case, without
 // invisible format characters, without dots and spaces at an element's end.
-func folded(s string) string {
+func folded(s string) string { return foldedBy(s, foldCase) }
+
+func foldedBy(s string, fold func(string) string) string {
 	if plain(s) {
-		return s
-	}
-	if s = foldCase(s); plain(s) {
 		return s
 	}
 	parts := strings.Split(s, "/")
 	for i, p := range parts {
-		if t := strings.TrimRight(p, ". "); t != "" {
-			parts[i] = t
+		f := fold(p)
+		if f == "" {
+			f = p // a name of such characters alone is one
 		}
+		if t := strings.TrimRight(f, ". "); t != "" {
+			f = t
+		}
+		parts[i] = f
 	}
 	return strings.Join(parts, "/")
 }
@@ -164,6 +168,11 @@ func foldCase(s string) string {
 	if strings.ContainsFunc(s, func(r rune) bool { return r >= 0x80 }) {
 		s = severalLetters().Replace(s)
 	}
+	return foldSimply(s)
+}
+
+// foldSimply is foldCase without taking letters apart: one letter stays one.
+func foldSimply(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < 0x80 {
 			return unicode.ToLower(r)
