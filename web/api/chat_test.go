@@ -678,3 +678,20 @@ func TestTheLastEventIDOfAnotherSessionIsIgnored(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 }
+
+// A turn that was stored before a restart and refused since, as by a restore, has no run: who
+// sends it again is told so, and does not wait for ever.
+func TestARepeatOfATurnThatWillNeverBeginIsNotFollowed(t *testing.T) {
+	h := open(t, options{})
+	key := h.key(auth.ScopeChat)
+	h.answer(h.do(key, "POST", "/api/chat", `{"message":"hi"}`, "Prefer", "respond-async", "Idempotency-Key", "k0"))
+	stored := h.last()
+	stored.UpdateID, stored.MessageID = strings.TrimSuffix(stored.UpdateID, "k0")+"k1", ""
+	h.put = append(h.put, stored) // as by an earlier process
+	res := h.do(key, "POST", "/api/chat", `{"message":"hi"}`, "Prefer", "respond-async", "Idempotency-Key", "k1")
+	if m := h.answer(res); res.StatusCode != 202 || m["status"] != "ended" {
+		t.Errorf("%d %v", res.StatusCode, m)
+	}
+	h.want(404, "not-found", key, "GET", res.Header.Get("Location"), "")
+	h.want(404, "not-found", key, "POST", "/api/chat", `{"message":"hi"}`, "Idempotency-Key", "k1")
+}

@@ -58,7 +58,10 @@ func (c *Recent) add(t *turn) (known, clash bool) {
 		delete(c.updates, old.update)
 	}
 	c.runs[t.run] = c.order.PushBack(t)
-	c.sessions[t.session], c.updates[t.update] = t.user, t
+	if _, owned := c.sessions[t.session]; !owned {
+		c.sessions[t.session] = t.user
+	}
+	c.updates[t.update] = t
 	return false, false
 }
 
@@ -89,8 +92,9 @@ func (c *Recent) Owns(ctx context.Context, user int64, session string) (bool, er
 func (c *Recent) in(ctx context.Context, run, session string) (bool, error) {
 	c.mu.Lock()
 	e := c.runs[run]
+	mine := e != nil && e.Value.(*turn).session == session && !e.Value.(*turn).before
 	c.mu.Unlock()
-	if e != nil && e.Value.(*turn).session == session {
+	if mine {
 		return true, nil
 	}
 	return c.before.Waits(ctx, core.APIBot, session, "", run)

@@ -225,6 +225,11 @@ func (a *API) statusOf(ctx context.Context, t *turn) (string, error) {
 	}
 	switch run, err := a.Runs.Run(ctx, t.run); {
 	case core.KindOf(err) == core.NotFound:
+		if waits, err := a.Recent.in(ctx, t.run, t.session); !waits && err == nil {
+			return "ended", nil // before it had begun, as by a restore
+		} else if err != nil {
+			return "", err
+		}
 		return "queued", nil
 	case err != nil:
 		return "", err
