@@ -131,7 +131,7 @@ func (w row) key() string { return "voice:" + w.Path }
 // nil, and removes its row. It sends nothing if the row is gone, as when its user was forgotten,
 // or the recording is, as when its conversation was deleted.
 func (s *Store) reply(ctx context.Context, tx *store.Tx, w row, markdown string, choice *ask.Ask) error {
-	n, err := tx.Exec(ctx, `DELETE FROM voice_pending WHERE id = $1`, w.ID)
+	n, err := w.remove(ctx, tx)
 	if err != nil || n == 0 {
 		return err
 	}

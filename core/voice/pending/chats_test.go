@@ -305,3 +305,28 @@ func TestAVoiceMessageThatCannotBeAnsweredDoesNotKeepOthersFromTheirText(t *test
 		t.Errorf("%+v, %v", r, err)
 	}
 }
+
+// While a recording is transcribed its row is removed, and the next one gets its number.
+func TestAnotherRecordingWithTheNumberOfOneThatIsGoneStaysWaiting(t *testing.T) {
+	for name, result := range map[string]error{"a text": nil, "a fault": &voice.Fault{Code: voice.FaultEngine, Err: errors.New("down")}, "none": &voice.Fault{Code: voice.FaultDamaged}} {
+		f := open(t)
+		f.note("a.ogg")
+		f.hear = func(string) (string, error) {
+			if err := f.db.Tx(t.Context(), func(tx *store.Tx) error {
+				_, err := tx.Exec(t.Context(), `DELETE FROM voice_pending`)
+				return err
+			}); err != nil {
+				t.Error(err)
+			}
+			f.note("b.ogg")
+			return "We had tea.", result
+		}
+		_, _ = f.Retry(t.Context(), func(string) {
+			f.hear = func(string) (string, error) { return "", &voice.Fault{Code: voice.FaultEngine} }
+		})
+		var tries int
+		if err := f.db.Get(t.Context(), &tries, `SELECT coalesce(sum(tries), -1) FROM voice_pending WHERE path LIKE '%b.ogg'`); err != nil || f.waiting() != 1 || len(f.posted) != 0 || tries != 0 && name != "none" {
+			t.Errorf("%s: %d waiting, %d tries, posted %+v, %v", name, f.waiting(), tries, f.posted, err)
+		}
+	}
+}

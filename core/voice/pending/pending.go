@@ -178,7 +178,7 @@ func (s *Store) pass(ctx context.Context, where string, from any, r *Report) (n 
 		last = w.ID
 		done, err := s.try(ctx, w)
 		if err == nil {
-			err = s.drop(ctx, w.ID)
+			err = s.drop(ctx, w)
 		}
 		var fault *voice.Fault
 		switch {
@@ -220,17 +220,23 @@ func (s *Store) try(ctx context.Context, w row) (done bool, err error) {
 	return done, err
 }
 
-func (s *Store) drop(ctx context.Context, id int64) error {
+func (s *Store) drop(ctx context.Context, w row) error {
 	return s.o.DB.Tx(ctx, func(tx *store.Tx) error {
-		_, err := tx.Exec(ctx, `DELETE FROM voice_pending WHERE id = $1`, id)
+		_, err := w.remove(ctx, tx)
 		return err
 	})
+}
+
+// remove deletes the row, and returns 0 if it is gone. Its number alone is not it: another
+// recording may have it since.
+func (w row) remove(ctx context.Context, tx *store.Tx) (n int64, err error) {
+	return tx.Exec(ctx, `DELETE FROM voice_pending WHERE id = $1 AND entry = $2 AND path = $3`, w.ID, w.Entry, w.Path)
 }
 
 func (s *Store) later(ctx context.Context, w row) error {
 	pause := min(firstPause<<min(w.Tries, 20), lastPause)
 	return s.o.DB.Tx(ctx, func(tx *store.Tx) error {
-		_, err := tx.Exec(ctx, `UPDATE voice_pending SET tries = tries + 1, due = $1 WHERE id = $2`, core.Stamp(s.o.Clock.Now().Add(pause)), w.ID)
+		_, err := tx.Exec(ctx, `UPDATE voice_pending SET tries = tries + 1, due = $1 WHERE id = $2 AND entry = $3 AND path = $4`, core.Stamp(s.o.Clock.Now().Add(pause)), w.ID, w.Entry, w.Path)
 		return err
 	})
 }
