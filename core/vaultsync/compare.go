@@ -11,6 +11,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/store"
 	"gatehouse/core/vaultsync/place"
+	"gatehouse/core/vaultsync/wire"
 )
 
 // Rows that are in memory at a time.
@@ -73,6 +74,7 @@ type comparison struct {
 	*Store
 	ctx     context.Context // of one scan
 	tree    place.Tree
+	below   string // the directory of the scan
 	rows    *cursor
 	changed []row // at most batch
 	gone    int   // rows of files that are not there any more
@@ -234,9 +236,48 @@ func (c *comparison) vanished() error {
 		}
 		gone++
 	}
-	if !c.there && gone >= suddenly {
+	if c.there = c.there || c.moved(); !c.there && gone >= suddenly {
 		return core.Errorf(core.Busy, "all %d synced files of the folder have vanished at once: nothing is synced until one of them is back", gone)
 	}
 	c.there = true // too few for that
 	return nil
 }
+
+// moved reports whether a file that is there has the content of one that has vanished: it
+// has another name, which the walk has not come to yet.
+func (c *comparison) moved() bool {
+	gone := vanishedFiles{map[string]bool{}, map[int64]bool{}} // at most batch
+	for _, r := range c.changed {
+		if r.Deleted != "" && r.Size > 0 {
+			gone.hashes[r.Hash], gone.sizes[r.Size] = true, true
+		}
+	}
+	_, err := c.tree.Walk(c.ctx, c.below, enter, wire.Synced, gone)
+	return errors.Is(err, errThere)
+}
+
+var errThere = errors.New("a file that has vanished is there under another name")
+
+// vanishedFiles ends a walk with errThere at a file with the content of one of them. It has
+// only files of their sizes read.
+type vanishedFiles struct {
+	hashes map[string]bool
+	sizes  map[int64]bool
+}
+
+func (v vanishedFiles) Known(f place.Found) (string, error) {
+	if v.sizes[f.Size] {
+		return "", nil
+	}
+	return "of another size", nil
+}
+
+func (v vanishedFiles) File(f place.Found) error {
+	if v.hashes[f.Hash] {
+		return errThere
+	}
+	return nil
+}
+
+func (vanishedFiles) Unread(string) error { return nil }
+func (vanishedFiles) Below(string) error  { return nil }

@@ -24,7 +24,7 @@ func (s *Store) scan(ctx context.Context, dir string) error {
 		return err
 	}
 	defer tree.Top.Close()
-	c := &comparison{Store: s, ctx: ctx, tree: tree, rows: s.rows(dir, "")}
+	c := &comparison{Store: s, ctx: ctx, tree: tree, below: dir, rows: s.rows(dir, "")}
 	walked, err := tree.Walk(ctx, dir, enter, wire.Synced, c)
 	if err != nil && walked != nil && context.Cause(ctx) != nil { // the next scan goes on from there
 		c.ctx = context.WithoutCancel(ctx)

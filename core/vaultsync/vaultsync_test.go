@@ -283,16 +283,16 @@ func TestList_FilesOfAnotherDiskDeleteNone(t *testing.T) {
 
 // All files that there are get another name: they have not vanished.
 func TestList_AllFilesMayMove(t *testing.T) {
-	for _, to := range []string{"archive", "zoo"} { // before and behind where they were
+	for to, files := range map[string]int{"archive": 12, "zoo": 1203} { // before and behind where they were; more than are written at a time
 		w := open(t)
-		for i := range 12 {
+		for i := range files {
 			w.write(fmt.Sprintf("notes/%02d.md", i), fmt.Sprint("note ", i))
 		}
 		first := w.list(owner(), "")
 		if err := os.Rename(filepath.Join(w.dir, "notes"), filepath.Join(w.dir, to)); err != nil {
 			t.Fatal(err)
 		}
-		if l := w.list(owner(), first.Cursor); len(l.Deleted) != 12 || len(l.Files) != 12 {
+		if l := w.list(owner(), first.Cursor); len(l.Deleted) != files || len(l.Files) != files {
 			t.Errorf("%s: %d files, %d deleted", to, len(l.Files), len(l.Deleted))
 		}
 	}
