@@ -132,16 +132,8 @@ func TestAVoiceMessageOfTheSecondPlatformShowsItsText(t *testing.T) {
 
 func TestJournal_ARecordingIsTranscribedLaterAndHasItsDuration(t *testing.T) {
 	t.Parallel()
-	var up atomic.Bool
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !up.Load() {
-			http.Error(w, "overloaded", http.StatusServiceUnavailable)
-			return
-		}
-		io.WriteString(w, `{"text":"We had tea."}`)
-	}))
-	t.Cleanup(s.Close)
-	w, _ := newModelWorld(t, func(c *configs.Config) { c.TranscribeURL = s.URL })
+	url, up := outage(t, "We had tea.")
+	w, _ := newModelWorld(t, func(c *configs.Config) { c.TranscribeURL = url })
 	boss := w.boss()
 	m := w.post(boss, boss.DM(), telegramtest.Outgoing{Text: "/journal", File: &telegramtest.File{Kind: "voice", Data: sentences(t)}})
 	if got := w.answers(boss.DM(), m.ID); !strings.Contains(got.Text, "The transcription failed; the text is added as soon as it works") {
@@ -162,8 +154,8 @@ func TestJournal_ARecordingIsTranscribedLaterAndHasItsDuration(t *testing.T) {
 	}
 }
 
-// outage is a server that transcribes while up is set.
-func outage(t *testing.T) (url string, up *atomic.Bool) {
+// outage is a server that transcribes, each segment as text, while up is set.
+func outage(t *testing.T, text string) (url string, up *atomic.Bool) {
 	t.Helper()
 	up = new(atomic.Bool)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -171,7 +163,7 @@ func outage(t *testing.T) (url string, up *atomic.Bool) {
 			http.Error(w, "overloaded", http.StatusServiceUnavailable)
 			return
 		}
-		io.WriteString(w, `{"text":"Where is the xyzzyshed?"}`)
+		fmt.Fprintf(w, `{"text":%q}`, text)
 	}))
 	t.Cleanup(s.Close)
 	return s.URL, up
@@ -181,7 +173,7 @@ func outage(t *testing.T) (url string, up *atomic.Bool) {
 // the transcription works again, and decides whether the agent answers it.
 func TestTheTextOfAVoiceMessageComesLaterAndIsAnsweredOnRequest(t *testing.T) {
 	t.Parallel()
-	url, up := outage(t)
+	url, up := outage(t, "Where is the xyzzyshed?")
 	w, model := newModelWorld(t, func(c *configs.Config) { c.TranscribeURL = url })
 	ada := w.guest("Ada")
 	m := w.post(ada, ada.DM(), telegramtest.Outgoing{File: &telegramtest.File{Kind: "voice", Data: sentences(t)}})
@@ -227,7 +219,7 @@ func TestTheTextOfAVoiceMessageComesLaterAndIsAnsweredOnRequest(t *testing.T) {
 // While as many wait as may, nobody is promised a text that does not come.
 func TestTheTextOfAVoiceMessageIsNotPromisedWhileTooManyWait(t *testing.T) {
 	t.Parallel()
-	url, _ := outage(t)
+	url, _ := outage(t, "Where is the xyzzyshed?")
 	w, _ := newModelWorld(t, func(c *configs.Config) { c.TranscribeURL = url })
 	ada := w.guest("Ada")
 	w.replies(ada, "Hello.")
@@ -257,7 +249,7 @@ func TestTheTextOfAVoiceMessageIsNotPromisedWhileTooManyWait(t *testing.T) {
 // Whoever deletes a recording that waits is not told that it is kept.
 func TestNothingIsSentAboutAVoiceMessageThatWasDeletedWhileItWaited(t *testing.T) {
 	t.Parallel()
-	url, up := outage(t)
+	url, up := outage(t, "Where is the xyzzyshed?")
 	w, _ := newModelWorld(t, func(c *configs.Config) { c.TranscribeURL = url })
 	ada := w.guest("Ada")
 	m := w.post(ada, ada.DM(), telegramtest.Outgoing{File: &telegramtest.File{Kind: "voice", Data: sentences(t)}})
@@ -282,7 +274,7 @@ func TestNothingIsSentAboutAVoiceMessageThatWasDeletedWhileItWaited(t *testing.T
 // The same on the second platform.
 func TestTheTextOfAVoiceMessageComesLaterOnDiscord(t *testing.T) {
 	t.Parallel()
-	url, up := outage(t)
+	url, up := outage(t, "Where is the xyzzyshed?")
 	sim := newDiscord(t)
 	w, model := newModelWorld(t, func(c *configs.Config) {
 		c.TranscribeURL = url
@@ -317,7 +309,7 @@ func TestTheTextOfAVoiceMessageComesLaterOnDiscord(t *testing.T) {
 // or was sent.
 func TestForgettingAPersonRemovesVoiceMessagesThatWaitForTheirText(t *testing.T) {
 	t.Parallel()
-	url, up := outage(t)
+	url, up := outage(t, "Where is the xyzzyshed?")
 	w, _ := newModelWorld(t, func(c *configs.Config) { c.TranscribeURL = url })
 	ada := w.guest("Ada")
 	say := func() {
@@ -407,7 +399,7 @@ func TestVoiceRetryOnTheCommandLine(t *testing.T) {
 	if code, out, errs := h.run("voice", "retry"); code != 1 || !strings.Contains(errs, "no transcription is set up: set GATEHOUSE_TRANSCRIBE_URL") {
 		t.Errorf("%d %s %s", code, out, errs)
 	}
-	url, _ := outage(t)
+	url, _ := outage(t, "Where is the xyzzyshed?")
 	h.env["GATEHOUSE_TRANSCRIBE_URL"] = url
 	if code, out, errs := h.run("voice", "retry"); code != 0 || out != "0 transcribed, 0 dropped, 0 waiting\n" {
 		t.Errorf("%d %s %s", code, out, errs)
