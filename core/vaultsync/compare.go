@@ -208,61 +208,53 @@ func (c *comparison) vanished() error {
 	if c.there {
 		return nil
 	}
-	added := map[string]bool{} // at most batch
+	gone, missing := c.gone, vanishedFiles{map[string]bool{}, map[int64]bool{}}
 	for _, r := range c.changed {
-		if r.Deleted == "" && !r.known && r.Size > 0 {
-			added[r.Hash] = true
+		if r.Deleted != "" {
+			missing.add(r)
 		}
 	}
-	for _, r := range c.changed {
-		c.there = c.there || r.Deleted != "" && added[r.Hash]
-	}
-	gone, ahead := c.gone, *c.rows
-	for !c.there {
-		r, err := ahead.head(c.ctx)
+	for ahead := *c.rows; ; {
+		head, err := ahead.head(c.ctx)
 		if err != nil {
 			return err
 		}
-		if r == nil {
+		if head == nil {
 			break
 		}
-		r2 := ahead.take()
-		if r2.Deleted != "" {
+		r := ahead.take()
+		if r.Deleted != "" {
 			continue
 		}
-		if _, err := c.tree.Top.Stat(r2.Path); !errors.Is(err, fs.ErrNotExist) || added[r2.Hash] {
+		if _, err := c.tree.Top.Stat(r.Path); !errors.Is(err, fs.ErrNotExist) {
 			c.there = true
 			return nil
 		}
 		gone++
+		missing.add(r)
 	}
-	if c.there = c.there || c.moved(); !c.there && gone >= suddenly {
-		return core.Errorf(core.Busy, "all %d synced files of the folder have vanished at once: nothing is synced until one of them is back", gone)
+	if gone >= suddenly {
+		if _, err := c.tree.Walk(c.ctx, c.below, enter, wire.Synced, missing); !errors.Is(err, errRenamed) {
+			return core.Errorf(core.Busy, "all %d synced files of the folder have vanished at once: nothing is synced until one of them is back", gone)
+		}
 	}
-	c.there = true // too few for that
+	c.there = true
 	return nil
 }
 
-// moved reports whether a file that is there has the content of one that has vanished: it
-// has another name, which the walk has not come to yet.
-func (c *comparison) moved() bool {
-	gone := vanishedFiles{map[string]bool{}, map[int64]bool{}} // at most batch
-	for _, r := range c.changed {
-		if r.Deleted != "" && r.Size > 0 {
-			gone.hashes[r.Hash], gone.sizes[r.Size] = true, true
-		}
-	}
-	_, err := c.tree.Walk(c.ctx, c.below, enter, wire.Synced, gone)
-	return errors.Is(err, errThere)
+var errRenamed = errors.New("a file that has vanished is there under another name")
+
+// vanishedFiles are files of which a walk looks for the content. It ends with errRenamed where it
+// finds one, and has only files of their sizes read.
+type vanishedFiles struct {
+	hashes map[string]bool // at most batch
+	sizes  map[int64]bool  // of these
 }
 
-var errThere = errors.New("a file that has vanished is there under another name")
-
-// vanishedFiles ends a walk with errThere at a file with the content of one of them. It has
-// only files of their sizes read.
-type vanishedFiles struct {
-	hashes map[string]bool
-	sizes  map[int64]bool
+func (v vanishedFiles) add(r row) {
+	if r.Size > 0 && len(v.hashes) < batch {
+		v.hashes[r.Hash], v.sizes[r.Size] = true, true
+	}
 }
 
 func (v vanishedFiles) Known(f place.Found) (string, error) {
@@ -274,7 +266,7 @@ func (v vanishedFiles) Known(f place.Found) (string, error) {
 
 func (v vanishedFiles) File(f place.Found) error {
 	if v.hashes[f.Hash] {
-		return errThere
+		return errRenamed
 	}
 	return nil
 }
