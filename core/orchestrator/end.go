@@ -38,8 +38,8 @@ func (r *run) saidBefore() (string, bool) {
 	return text, text != ""
 }
 
-// again ends the run with the answer that an earlier attempt found, whose pieces may be lost.
-func (r *run) again(text string) (Result, error) {
+// answerAgain ends the run with the answer that an earlier attempt found, whose pieces may be lost.
+func (r *run) answerAgain(text string) (Result, error) {
 	r.emit(core.TextDelta{Content: text})
 	return r.done(text)
 }

@@ -124,7 +124,7 @@ func (o *Orchestrator) Run(ctx context.Context, t *Turn, emit func(core.Event)) 
 	}
 	level := r.council()
 	if before, ok := r.saidBefore(); ok && level == "" {
-		return r.again(before)
+		return r.answerAgain(before)
 	}
 	if r.conv.Refused(t.Run) {
 		return r.refusedBefore()

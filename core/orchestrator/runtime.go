@@ -164,7 +164,7 @@ func (r *run) delegate(ctx context.Context, cancel context.CancelCauseFunc, w *W
 		}
 		if asked {
 			if text, ok := ended(behind); ok {
-				return r.again(text)
+				return r.answerAgain(text)
 			}
 			if open := unanswered(behind); len(open) > 0 && r.t.Rows[0].Turn == nil {
 				return r.choice(interruption(open))

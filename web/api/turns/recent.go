@@ -28,7 +28,7 @@ type turn struct {
 // before a run has begun, and so that an idempotency key isn't used for
 // something else. Those that a gateway enqueued before are asked for.
 type Recent struct {
-	before Repeats
+	stored Repeats
 
 	mu       sync.Mutex
 	order    *list.List               // of *turn, oldest first; at most maxRecent
@@ -37,9 +37,9 @@ type Recent struct {
 	updates  map[string]*turn         // by update id; as order
 }
 
-// NewRecent returns an empty Recent. before knows the turns of an earlier process.
-func NewRecent(before Repeats) *Recent {
-	return &Recent{before: before, order: list.New(), runs: map[string]*list.Element{}, sessions: map[string]int64{}, updates: map[string]*turn{}}
+// NewRecent returns an empty Recent. stored knows the turns of an earlier process.
+func NewRecent(stored Repeats) *Recent {
+	return &Recent{stored: stored, order: list.New(), runs: map[string]*list.Element{}, sessions: map[string]int64{}, updates: map[string]*turn{}}
 }
 
 // add remembers t and reports whether its update id is known already, and
@@ -85,7 +85,7 @@ func (c *Recent) Owns(ctx context.Context, user int64, session string) (bool, er
 	if ok {
 		return u == user, nil
 	}
-	return c.before.Waits(ctx, core.APIBot, session, sender(user), "")
+	return c.stored.Waits(ctx, core.APIBot, session, sender(user), "")
 }
 
 // in reports whether run was enqueued recently for session, or waits.
@@ -97,5 +97,5 @@ func (c *Recent) in(ctx context.Context, run, session string) (bool, error) {
 	if mine {
 		return true, nil
 	}
-	return c.before.Waits(ctx, core.APIBot, session, "", run)
+	return c.stored.Waits(ctx, core.APIBot, session, "", run)
 }
