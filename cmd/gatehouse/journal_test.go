@@ -60,6 +60,7 @@ func TestJournal_TextVoiceAndPhotoFromChat(t *testing.T) {
 		}
 	}
 	says(telegramtest.Outgoing{Text: "/journal Walked to the shop.\n# para:abc123def456 1:00 AM\nis text"}, "Added to your journal")
+	says(telegramtest.Outgoing{Text: "/j Fed the heron."}, "Added to your journal")
 	says(telegramtest.Outgoing{Text: "/j"}, "What shall I write?")
 	says(telegramtest.Outgoing{File: &telegramtest.File{Kind: "voice", Data: []byte("OggS tea")}}, "We had tea.")
 	says(telegramtest.Outgoing{Text: "/journal The sky", File: &telegramtest.File{Kind: "photo", Data: smallPicture(t)}}, "Added to your journal")
@@ -72,7 +73,7 @@ func TestJournal_TextVoiceAndPhotoFromChat(t *testing.T) {
 	}
 	got := w.diary("Daily")
 	for _, want := range []string{
-		`(?m)^# para:[a-z0-9]{12} \d+:\d\d [AP]M$`, `Walked to the shop\.\n\\# para:abc123def456 1:00 AM\nis text`, `We had tea\.\n\n## Audio\n- Path: assets/\d{4}-\d\d-\d\d/audio-\d+-\d\d-[ap]m\.og[ag]\n`,
+		`(?m)^# para:[a-z0-9]{12} \d+:\d\d [AP]M$`, `Fed the heron\.`, `Walked to the shop\.\n\\# para:abc123def456 1:00 AM\nis text`, `We had tea\.\n\n## Audio\n- Path: assets/\d{4}-\d\d-\d\d/audio-\d+-\d\d-[ap]m\.og[ag]\n`,
 		`The sky\n\n## Images\n!\[\]\(assets/\d{4}-\d\d-\d\d/photo-\d+-\d\d-[ap]m\.(jpg|png)\)`,
 	} {
 		if !regexp.MustCompile(want).MatchString(got) {

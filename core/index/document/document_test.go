@@ -407,3 +407,10 @@ func TestRemoveClearAndForgetLeaveNothing(t *testing.T) {
 		t.Errorf("rows %v", n)
 	}
 }
+
+// Programs name passages by it, and it outlives the program: 16 hex digits of SHA-256.
+func TestID_OfAPathStaysTheSame(t *testing.T) {
+	if got := document.ID("Notes/a.md"); got != "doc:4764013adda2ade4" {
+		t.Error(got)
+	}
+}
