@@ -80,8 +80,8 @@ func TestJournal_TextVoiceAndPhotoFromChat(t *testing.T) {
 			t.Errorf("the journal does not have %s:\n%s", want, got)
 		}
 	}
-	if n := strings.Count(got, "\n# para:") + 1; n != 4 {
-		t.Errorf("%d entries, want 4:\n%s", n, got)
+	if n := strings.Count(got, "\n# para:") + 1; n != 5 {
+		t.Errorf("%d entries, want 5:\n%s", n, got)
 	}
 	for _, m := range regexp.MustCompile(`assets/[^)\n]+`).FindAllString(got, -1) {
 		if _, err := os.Stat(filepath.Join(w.cfg.VaultPath, "Daily", m)); err != nil {

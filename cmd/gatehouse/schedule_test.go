@@ -191,6 +191,35 @@ func TestADailyAgentIsRunByHand(t *testing.T) {
 	}
 }
 
+// An agent has the trust and the model of its file, and not the owner's and the setting's.
+func TestADailyAgentHasTheTrustAndTheModelOfItsFile(t *testing.T) {
+	w, model, _ := newScheduleWorld(t)
+	for name, trust := range map[string]string{"plain": "vault", "careful": "sandboxed"} {
+		head := `schedule: "13:00"`
+		if name == "careful" {
+			head += "\ntrust_level: " + trust
+		}
+		w.agentFile(name, head)
+		model.Script(llmtest.Say("Nothing."))
+		if _, err := w.app.schedule.Start(t.Context(), w.app.queue, name, "", false, cli); err != nil {
+			t.Fatal(err)
+		}
+		if run := w.ran(name, 1); run.Result != daily.CompletedNoOutput {
+			t.Errorf("%+v", run)
+		}
+		if n := w.count(`SELECT count(*) FROM inbox WHERE bot = 'schedule' AND trust = $1`, trust); n != 1 {
+			t.Errorf("%d runs of trust %s, want 1", n, trust)
+		}
+	}
+	w.agentFile("other", "schedule: \"13:00\"\nmodel: openai/other-2")
+	if _, err := w.app.schedule.Start(t.Context(), w.app.queue, "other", "", false, cli); err != nil {
+		t.Fatal(err)
+	}
+	if run := w.ran("other", 1); !strings.Contains(run.Error, `model "openai/other-2" is not configured`) {
+		t.Errorf("with a model of its own: %+v", run)
+	}
+}
+
 // What its file does not open waits for the owner, in every chat with the owner, and ends
 // as denied.
 func TestWhatADailyAgentMayNotDoIsAskedOfTheOwner(t *testing.T) {
