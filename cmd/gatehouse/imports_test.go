@@ -150,9 +150,10 @@ core/coretest:
 core/council/choice: core/llm/strict  # weights, ratings and routing, computed
 core/council/claims: core core/council/choice  # answers, compared by what they claim
 core/council/domains: core/council/choice  # what questions are about
+core/council/stream: core/council/choice  # an answer, while it comes and in pieces
 core/council/ledger: core core/council/choice core/council/domains core/sealed core/sealed/columns core/store  # what was asked, answered and found of it
 core/diff: core  # what changes in a text, for people
-core/council: core core/council/choice core/council/claims core/council/domains core/council/ledger core/llm core/llm/strict core/orchestrator core/store core/texts  # several models answer a turn
+core/council: core core/council/choice core/council/claims core/council/domains core/council/ledger core/council/stream core/llm core/llm/strict core/orchestrator core/store core/texts  # several models answer a turn
 core/dispatch: core core/bus core/command core/orchestrator core/orchestrator/call core/queue core/queue/outbox core/runs core/store core/texts
 core/erasure: core core/beneath core/session core/store core/transcript/redact core/vault
 core/erasure/tasks: core core/erasure core/jobs core/store

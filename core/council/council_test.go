@@ -38,6 +38,7 @@ type says struct {
 	follows func(answer string) string             // as a judge of wishes; "" hangs
 	rates   func(letters map[string]string) string // by letter: the rated text
 	replies llmtest.Reply                          // instead of a rating
+	stalls  string                                 // the form of requests that hang
 }
 
 // A watched ledger reports each stage that it has stored, as "stage model".
@@ -71,6 +72,7 @@ type bench struct {
 	events   []core.Event
 	paid     int // drafts that were billed with their stage
 	recorded int // drafts of an earlier attempt
+	bounded  int // waits with a limit
 	loops    int // that were run
 }
 
@@ -105,6 +107,9 @@ const incorrect, correct = `{"verdict":"incorrect","issues":["the year is wrong"
 // reply answers a request as m behaves.
 func (m says) reply(r llmtest.Request) llmtest.Reply {
 	text := r.Messages[len(r.Messages)-1].Content
+	if m.stalls != "" && r.Format == m.stalls {
+		return llmtest.Reply{HangHead: true}
+	}
 	switch r.Format {
 	case "verdict":
 		return llmtest.Say(m.verdict)
@@ -207,6 +212,11 @@ func (b *bench) sitting(level, question string) *orchestrator.Sitting {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			b.recorded += len(drafts)
+		},
+		Bounded: func(n int) {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.bounded += n
 		},
 		Emit: func(e core.Event) {
 			b.mu.Lock()
@@ -355,6 +365,11 @@ func TestAMemberThatHangsIsLeftOutAndNamed(t *testing.T) {
 		done <- v
 	}()
 	b.clock.AwaitWaiters(2) // after the first and the second answer
+	b.mu.Lock()
+	if b.bounded != 1 { // else the run could be ended for the silence of its models
+		t.Errorf("%d waits have a limit of their own", b.bounded)
+	}
+	b.mu.Unlock()
 	b.clock.Advance(20 * time.Second)
 	v := <-done
 	if v.Council.Confidence != choice.LabelMedium || !strings.Contains(v.Text, "Without memberc/m") || len(v.Council.ModelsUsed) != 2 {
@@ -482,8 +497,94 @@ func TestALaterAttemptAsksNobodyForWhatIsStored(t *testing.T) {
 			t.Errorf("%s was asked the question %d times", b.models[i], n)
 		}
 	}
-	if !strings.HasPrefix(v.Text, "It opened in 1932.") || b.recorded != 3 || b.paid != 3 {
+	if !strings.HasPrefix(v.Text, "It opened in 1932.") || b.recorded != 3 || b.paid != 6 { // three answers and three ratings
 		t.Errorf("%q; %d drafts taken over, %d billed", v.Text, b.recorded, b.paid)
+	}
+}
+
+// A reply that cannot be read is stored as such, with what it cost: the first attempt ends
+// while the answer is reviewed.
+func TestALaterAttemptAsksNobodyAgainWhoseReplyWasNone(t *testing.T) {
+	m, judge := claim("It opened in 1932."), claim("x")
+	m.rates, m.replies = nil, llmtest.Say("ten out of ten")
+	other := m
+	other.answer = llmtest.Say("A bridge is a fine thing to see at night from the old harbour.")
+	judge.verdict = "I cannot say."
+	b := newBench(t, m, other, judge)
+	b.members.Judge, b.members.Models = b.members.Models[2], b.members.Models[:2]
+	b.interrupted(choice.Maximum, 0, 2, "judge memberc/m", "rating membera/m", "rating memberb/m", "choice membera/m")
+	calls := func() (n int) {
+		return b.asked(2, "verdict") + b.asked(0, "ratings") + b.asked(1, "ratings")
+	}
+	before, paid := calls(), b.paid
+	v := b.answer(choice.Maximum)
+	if before != 4 || calls() != before { // the judge is asked to repair its reply
+		t.Errorf("%d calls, and %d after the later attempt", before, calls())
+	}
+	if paid < 6 || b.recorded < 5 || v.Fault != nil {
+		t.Errorf("%d calls were billed with their stages, %d taken over: %+v", paid, b.recorded, v.Fault)
+	}
+	if n := b.count(`SELECT count(*) FROM model_runs WHERE round = 'peer_review' AND state = 'failed' AND model_id = 'memberc/m'`); n != 1 {
+		t.Errorf("the comparison that failed is stored %d times", n)
+	}
+}
+
+// Whoever hangs in a stage is left out of it; what is there is shown. While it is awaited the
+// run is not ended for the silence of models, and not after it either.
+func TestAMemberThatHangsWhileOthersAreJudgedIsLeftOutAfterAWhile(t *testing.T) {
+	hang := llmtest.Reply{HangHead: true}
+	for name, c := range map[string]struct {
+		level string
+		set   func(hangs *says)
+		asks  string // the form of what hangs
+		waits int    // that were begun until then
+	}{
+		"a rating":  {choice.High, func(m *says) { m.rates, m.replies = nil, hang }, "ratings", 5},
+		"a review":  {choice.Maximum, func(m *says) { m.stalls = "review" }, "review", 7},
+		"the judge": {choice.High, func(m *says) { m.stalls = "verdict" }, "verdict", 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, hangs := claim("It opened in 1932."), claim("It opened in 1932.")
+			if c.asks == "verdict" {
+				m.answer = llmtest.Say("A bridge is a fine thing to see at night from the old harbour.")
+			}
+			c.set(&hangs)
+			b := newBench(t, m, m, hangs)
+			if b.members.Judge = b.members.Models[2]; c.asks != "verdict" {
+				b.members.Judge = nil
+			}
+			done := make(chan orchestrator.Verdict, 1)
+			go func() {
+				v, err := b.council.Answer(t.Context(), b.sitting(c.level, bridge))
+				if err != nil {
+					t.Error(err)
+				}
+				done <- v
+			}()
+			b.clock.AwaitWaiters(c.waits)
+			for b.asked(2, c.asks) == 0 {
+				select {
+				case v := <-done:
+					t.Fatalf("it ended: %+v", v)
+				case <-time.After(time.Millisecond):
+				}
+			}
+			b.mu.Lock()
+			bounded := b.bounded
+			b.mu.Unlock()
+			if bounded == 0 {
+				t.Error("the wait has no limit of its own")
+			}
+			b.clock.Advance(time.Minute)
+			v := <-done
+			if b.end(v); v.Fault != nil || v.Text == "" || b.bounded != 0 {
+				t.Errorf("%+v, %d waits are left", v, b.bounded)
+			}
+			stage := map[string]string{"ratings": ledger.StageRating, "review": ledger.StageReview, "verdict": ledger.StageJudge}[c.asks]
+			if n := b.count(`SELECT count(*) FROM council_stages WHERE stage = $1 AND model_id = 'memberc/m' AND error <> ''`, stage); n != 1 {
+				t.Errorf("that it hung is stored %d times", n)
+			}
+		})
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/council/choice"
 	"gatehouse/core/council/ledger"
+	"gatehouse/core/council/stream"
 	"gatehouse/core/llm"
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/store"
@@ -23,7 +24,7 @@ func (h *hearing) end() orchestrator.Verdict {
 	v := orchestrator.Verdict{Model: h.winner.model, Stop: h.winner.stop, Council: h.said(), Followed: h.followed, Again: h.rewritten}
 	body := h.winner.text + h.noted(v.Council)
 	if h.level == choice.High || h.level == choice.Maximum {
-		for _, p := range pieces(body) {
+		for _, p := range stream.Pieces(body) {
 			h.show(p)
 		}
 	} else {

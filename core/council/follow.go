@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"gatehouse/core"
@@ -101,13 +102,8 @@ func (h *hearing) judgeWishes(ctx context.Context, stage, text string, found map
 		return nil
 	}
 	h.stage("reviewing")
-	short, stop := h.within(ctx, h.m.Wait)
-	defer stop()
 	of := []string{h.winner.model, sum(text, open)}
-	verdicts, _, ok, err := ask(short, ctx, h, stage, m, of, req, 2, func(reply string) ([]string, error) { return choice.ParseWishes(reply, len(open)) })
-	if !ok && late(short, ctx) {
-		return nil
-	}
+	verdicts, _, ok, err := ask(ctx, h, h.m.Wait, stage, m, of, req, 2, func(reply string) ([]string, error) { return choice.ParseWishes(reply, len(open)) })
 	if err != nil || !ok {
 		return err
 	}
@@ -136,25 +132,14 @@ func (h *hearing) rewrite(ctx context.Context, broken []orchestrator.Wish) error
 		if m == nil || !h.affords(m, req) {
 			return nil
 		}
-		h.stage("revising")
-		short, stop := h.within(ctx, 3*h.m.Wait)
-		defer stop()
 		var err error
-		d, err = h.s.Ask(short, m, req)
-		if late(short, ctx) {
-			return nil
-		}
-		if err != nil || ctx.Err() != nil {
+		if d, err = h.revise(ctx, stageRewrite, of, m, req); err != nil || ctx.Err() != nil {
 			return err
 		}
-		h.took(&d)
 	}
 	text, _, _ := choice.SplitReport(d.Text)
 	if d.Fault != nil || strings.TrimSpace(text) == "" || d.Stop == "max_tokens" {
 		return nil
-	}
-	if err := h.keep(ctx, stageRewrite, of, &d); err != nil {
-		return err
 	}
 	if 2*len(text) < len(w.text) && !slices.ContainsFunc(broken, func(x orchestrator.Wish) bool { return x.Length }) {
 		return nil
@@ -174,18 +159,22 @@ func (h *hearing) rewrite(ctx context.Context, broken []orchestrator.Wish) error
 }
 
 // within returns a context that ends after d: an answer that is there does not wait longer
-// for what is found about it.
-func (h *hearing) within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	ctx, stop := context.WithCancel(ctx)
+// for what is found about it. Until stop is called, silence does not end the run.
+func (h *hearing) within(ctx context.Context, d time.Duration) (short context.Context, stop context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
 	late := h.c.o.Clock.After(d)
+	h.s.Bounded(1)
 	go func() {
 		select {
 		case <-late:
-			stop()
+			cancel()
 		case <-ctx.Done():
 		}
 	}()
-	return ctx, stop
+	return ctx, sync.OnceFunc(func() {
+		cancel()
+		h.s.Bounded(-1)
+	})
 }
 
 // late reports whether a context of within has ended before the one that it is from.

@@ -204,7 +204,7 @@ func TestAnAnswerDoesNotWaitForEverForWhatIsFoundAboutIt(t *testing.T) {
 				}
 				done <- v
 			}()
-			b.clock.AwaitWaiters(3) // two of the answers, which have come, and that of what hangs
+			b.clock.AwaitWaiters(6) // two of the answers and three of the ratings, which have come, and that of what hangs
 			b.clock.Advance(c.waits)
 			if v := <-done; v.Text != cheerful || v.Fault != nil || len(v.Again) != 0 {
 				t.Errorf("%+v", v)

@@ -58,6 +58,14 @@ type answer struct {
 	found  string // ledger.Correct or Incorrect, by reviewers
 }
 
+// fail notes why there is no answer.
+func (a *answer) fail(why string) {
+	a.state, a.why = isFailed, why
+	if why == tooSlow {
+		a.state = isLate
+	}
+}
+
 func (a *answer) confidence() float64 {
 	if !a.said {
 		return unreported
@@ -82,7 +90,7 @@ type hearing struct {
 	route        choice.Route
 	primary      string // the member whose loop runs
 	began        time.Time
-	stored       map[place]ledger.Stage // of an earlier attempt; failures of StageAnswer too
+	stored       map[place]ledger.Stage // of an earlier attempt, failures too
 
 	answers  []*answer // of all that were asked
 	winner   *answer
@@ -178,10 +186,7 @@ func (h *hearing) took(d *orchestrator.Draft) {
 func (h *hearing) of(ctx context.Context, d orchestrator.Draft) (*answer, error) {
 	a := &answer{model: d.Model, raw: d.Text, stop: d.Stop, draft: d, state: isOK}
 	if d.Fault != nil {
-		a.state, a.why = isFailed, d.Fault.Text
-		if d.Fault.Text == tooSlow {
-			a.state = isLate
-		}
+		a.fail(d.Fault.Text)
 		return a, nil
 	}
 	a.text, a.report, a.said = choice.SplitReport(d.Text)
@@ -208,13 +213,39 @@ func (h *hearing) keep(ctx context.Context, stage string, of []string, drafts ..
 		if d.Fault != nil || !h.unsaved(stage, d.Model) {
 			continue
 		}
-		_, report, said := choice.SplitReport(d.Text)
-		fresh = append(fresh, d)
-		stages = append(stages, ledger.Stage{Query: h.id, Stage: stage, Model: d.Model, Content: d.Text, Detail: ledger.Detail{
-			LatencyMS: d.First.Milliseconds(), TotalMS: d.Took.Milliseconds(), InputTokens: d.Used.Input, OutputTokens: d.Used.Output,
-			MicroUSD: d.MicroUSD, Confidence: report.Confidence, Reported: said, Domain: report.Domain, Of: of}})
+		fresh, stages = append(fresh, d), append(stages, h.staged(stage, of, d))
 	}
 	return h.save(ctx, stages, fresh)
+}
+
+// staged returns a draft as it is stored.
+func (h *hearing) staged(stage string, of []string, d *orchestrator.Draft) ledger.Stage {
+	_, report, said := choice.SplitReport(d.Text)
+	return ledger.Stage{Query: h.id, Stage: stage, Model: d.Model, Content: d.Text, Detail: ledger.Detail{
+		LatencyMS: d.First.Milliseconds(), TotalMS: d.Took.Milliseconds(), InputTokens: d.Used.Input, OutputTokens: d.Used.Output,
+		MicroUSD: d.MicroUSD, Confidence: report.Confidence, Reported: said, Domain: report.Domain, Of: of}}
+}
+
+// keepReply stores the last of a model's calls in a stage, or why it is no reply, and bills
+// all of them.
+func (h *hearing) keepReply(ctx context.Context, stage string, of []string, why string, calls []*orchestrator.Draft) error {
+	last := calls[len(calls)-1]
+	if !h.unsaved(stage, last.Model) {
+		return nil
+	}
+	st := h.staged(stage, of, last)
+	for _, d := range calls[:len(calls)-1] {
+		st.Detail.InputTokens += d.Used.Input
+		st.Detail.OutputTokens += d.Used.Output
+		if st.Detail.MicroUSD != nil && d.MicroUSD != nil {
+			all := *st.Detail.MicroUSD + *d.MicroUSD
+			st.Detail.MicroUSD = &all
+		}
+	}
+	if st.Error = why; why != "" {
+		st.Content = ""
+	}
+	return h.save(ctx, []ledger.Stage{st}, calls)
 }
 
 // settle stores all answers with those that failed or came too late, once: a later
@@ -260,12 +291,15 @@ func (h *hearing) kept(stage, model string, of []string) (orchestrator.Draft, bo
 	if !ok || !slices.Equal(st.Detail.Of, of) {
 		return orchestrator.Draft{}, false
 	}
-	if st.Error != "" {
-		return orchestrator.Draft{Model: model, Fault: &llm.Fault{Code: "council", Text: st.Error}}, true
-	}
 	d := orchestrator.Draft{Model: model, Text: st.Content, Stop: "end_turn", MicroUSD: st.Detail.MicroUSD,
 		Used:  core.Tokens{Input: st.Detail.InputTokens, Output: st.Detail.OutputTokens},
 		First: time.Duration(st.Detail.LatencyMS) * time.Millisecond, Took: time.Duration(st.Detail.TotalMS) * time.Millisecond}
+	if st.Error != "" {
+		d.Fault = &llm.Fault{Code: "council", Text: st.Error}
+		if d.Used == (core.Tokens{}) {
+			return d, true
+		}
+	}
 	h.s.Recorded(&d)
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -293,37 +327,51 @@ func (h *hearing) before(stage string) llm.Model {
 	return nil
 }
 
-// ask has a model return JSON of a form about the answers of others, once more where it
-// cannot be read. ok is false where it did not. What was read is stored in outer, which may
-// live longer than ctx.
-func ask[T any](ctx, outer context.Context, h *hearing, stage string, m llm.Model, of []string, req *llm.Request, tries int, parse func(string) (T, error)) (out T, a *answer, ok bool, err error) {
+// ask has a model return JSON of a form about the answers of others within limit, once more
+// where it cannot be read. ok is false where it did not: a has the reason, and is nil where
+// ctx has ended. What came of it is stored, a failure too: a later attempt does not ask again.
+func ask[T any](ctx context.Context, h *hearing, limit time.Duration, stage string, m llm.Model, of []string, req *llm.Request, tries int, parse func(string) (T, error)) (out T, a *answer, ok bool, err error) {
 	name := m.About().Name
 	if d, stored := h.kept(stage, name, of); stored {
+		a = &answer{model: name, state: isOK, raw: d.Text, text: d.Text, draft: d}
+		if d.Fault != nil {
+			a.fail(d.Fault.Text)
+			return out, a, false, nil
+		}
 		if out, err := parse(d.Text); err == nil {
-			return out, &answer{model: name, state: isOK, raw: d.Text, text: d.Text, draft: d}, true, nil
+			return out, a, true, nil
 		}
 	}
+	short, stop := h.within(ctx, limit)
+	defer stop()
+	var calls []*orchestrator.Draft
 	for try := range tries {
-		d, err := h.s.Ask(ctx, m, req)
-		if err != nil || ctx.Err() != nil {
+		d, err := h.s.Ask(short, m, req)
+		if ctx.Err() != nil || err != nil && !late(short, ctx) {
 			return out, nil, false, err
 		}
 		h.took(&d)
+		d.Model = name // also where a fallback answered
+		calls = append(calls, &d)
 		a = &answer{model: name, state: isOK, raw: d.Text, text: d.Text, draft: d}
 		if d.Fault != nil {
-			a.state, a.why = isFailed, d.Fault.Text
-			return out, a, false, nil
+			a.fail(d.Fault.Text)
+			break
 		}
 		out, bad := parse(d.Text)
 		if bad == nil {
-			return out, a, true, h.keep(outer, stage, of, &d)
+			return out, a, true, h.keepReply(ctx, stage, of, "", calls)
 		}
-		a.state, a.why = isFailed, fmt.Sprintf("its reply could not be read: %v", bad)
+		if late(short, ctx) {
+			a.fail(tooSlow)
+			break
+		}
+		a.fail(fmt.Sprintf("its reply could not be read: %v", bad))
 		if try+1 < tries {
 			again := *req
 			again.Messages = append(slices.Clip(req.Messages), said("assistant", cut(d.Text, maxShown)), said("user", strict.Repair(bad, string(req.Format.Schema))))
 			req = &again
 		}
 	}
-	return out, a, false, nil
+	return out, a, false, h.keepReply(ctx, stage, of, a.why, calls)
 }

@@ -18,6 +18,16 @@ type round struct {
 	results chan result
 	open    int // calls whose result has not come
 	got     map[string]*answer
+	bounded bool // who has not answered is left out after a time
+}
+
+// bound notes whether the answers are awaited for a limited time: then silence does not end
+// the run.
+func (r *round) bound(on bool) {
+	if on != r.bounded {
+		r.bounded = on
+		r.h.s.Bounded(map[bool]int{true: 1, false: -1}[on])
+	}
 }
 
 type result struct {
@@ -79,6 +89,7 @@ func (r *round) run(ctx context.Context) error {
 	r.consult(early, 0, r.h.s.Prompt.Messages)
 	attempt, waiting, whole := 0, len(r.names), 0
 	var late <-chan time.Time
+	defer r.bound(false)
 	for waiting > 0 {
 		select {
 		case <-ctx.Done():
@@ -88,6 +99,7 @@ func (r *round) run(ctx context.Context) error {
 		case <-called: // answers of the others without its tools are not used
 			if attempt == 0 {
 				stopEarly()
+				r.bound(false)
 				attempt, late, whole = 1, nil, 0
 				clear(r.got)
 				waiting = len(r.names)
@@ -134,6 +146,7 @@ func (r *round) run(ctx context.Context) error {
 func (r *round) wait(whole int, late <-chan time.Time) <-chan time.Time {
 	switch whole {
 	case 1:
+		r.bound(true)
 		return r.h.c.o.Clock.After(3 * r.h.m.Wait)
 	case 2:
 		return r.h.c.o.Clock.After(r.h.m.Wait)

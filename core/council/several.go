@@ -156,7 +156,7 @@ func (h *hearing) compare(ctx context.Context, whole []*answer) (string, error) 
 	if len(h.afford([]llm.Model{m}, req)) == 0 {
 		return "", nil
 	}
-	v, a, ok, err := ask(ctx, ctx, h, ledger.StageJudge, m, authors, req, 2, choice.ParseVerdict)
+	v, a, ok, err := ask(ctx, h, 3*h.m.Wait, ledger.StageJudge, m, authors, req, 2, choice.ParseVerdict)
 	if err != nil || ctx.Err() != nil {
 		return "", err
 	}
@@ -199,7 +199,7 @@ func (h *hearing) rate(ctx context.Context, whole []*answer, relation func(i, j 
 		for letter, author := range b.Authors {
 			of[letter] = whole[author].model
 		}
-		ratings, _, ok, err := ask(ctx, ctx, h, ledger.StageRating, m, of, req, 1, parse)
+		ratings, _, ok, err := ask(ctx, h, 3*h.m.Wait, ledger.StageRating, m, of, req, 1, parse)
 		if x.err = err; ok {
 			x.votes = b.Votes(ratings, relation)
 		}

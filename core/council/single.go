@@ -5,10 +5,12 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"gatehouse/core"
 	"gatehouse/core/council/choice"
 	"gatehouse/core/council/ledger"
+	"gatehouse/core/council/stream"
 	"gatehouse/core/llm"
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/texts"
@@ -24,11 +26,11 @@ func (h *hearing) lead(ctx context.Context, m llm.Model, show func(string), call
 		return d, nil
 	}
 	l := orchestrator.Loop{System: choice.ReportInstruction, Calls: calls}
-	f := &filter{show: show}
+	f := &stream.Filter{Show: show}
 	if show != nil {
-		l.Text = f.push
+		l.Text = f.Push
 		l.Calls = func() {
-			f.next()
+			f.Next()
 			if calls != nil {
 				calls()
 			}
@@ -36,7 +38,7 @@ func (h *hearing) lead(ctx context.Context, m llm.Model, show func(string), call
 	}
 	d, err := h.s.Loop(ctx, m, l)
 	if show != nil && err == nil {
-		f.end()
+		f.End()
 	}
 	h.took(&d)
 	return d, err
@@ -200,7 +202,7 @@ func (h *hearing) review(ctx context.Context, most int) error {
 		err error
 	}
 	results := together(reviewers, func(m llm.Model) (x result) {
-		x.r, x.a, x.ok, x.err = ask(ctx, ctx, h, ledger.StageReview, m, []string{w.model}, req, 2, choice.ParseReview)
+		x.r, x.a, x.ok, x.err = ask(ctx, h, 3*h.m.Wait, ledger.StageReview, m, []string{w.model}, req, 2, choice.ParseReview)
 		return x
 	})
 	var reviews []choice.Review
@@ -271,12 +273,10 @@ func (h *hearing) regenerate(ctx context.Context, reviews []choice.Review) error
 		if len(h.afford([]llm.Model{m}, req)) == 0 {
 			return nil
 		}
-		h.stage("revising")
 		var err error
-		if d, err = h.s.Ask(ctx, m, req); err != nil || ctx.Err() != nil {
+		if d, err = h.revise(ctx, ledger.StageRegenerate, nil, m, req); err != nil || ctx.Err() != nil {
 			return err
 		}
-		h.took(&d)
 	}
 	text, _, _ := choice.SplitReport(d.Text)
 	if d.Fault != nil || strings.TrimSpace(text) == "" {
@@ -285,5 +285,38 @@ func (h *hearing) regenerate(ctx context.Context, reviews []choice.Review) error
 	}
 	w.text = text
 	h.notes = append(h.notes, texts.Text("council_revised"))
-	return h.keep(ctx, ledger.StageRegenerate, nil, &d)
+	return nil
+}
+
+// revise has an answer's author write it again, and stores what came of it.
+func (h *hearing) revise(ctx context.Context, stage string, of []string, m llm.Model, req *llm.Request) (orchestrator.Draft, error) {
+	h.stage("revising")
+	short, stop := h.within(ctx, 3*h.m.Wait)
+	defer stop()
+	d, err := h.s.Ask(short, m, req)
+	if ctx.Err() != nil || err != nil && !late(short, ctx) {
+		return d, err
+	}
+	h.took(&d)
+	d.Model = m.About().Name // also where a fallback answered
+	if late(short, ctx) {
+		d.Fault = &llm.Fault{Code: "council", Text: tooSlow}
+	}
+	why := ""
+	if d.Fault != nil {
+		why = d.Fault.Text
+	}
+	return d, h.keepReply(ctx, stage, of, why, []*orchestrator.Draft{&d})
+}
+
+// together calls f for each of list at the same time, and returns the results in
+// their order.
+func together[A, B any](list []A, f func(A) B) []B {
+	out := make([]B, len(list))
+	var wg sync.WaitGroup
+	for i := range list {
+		wg.Go(func() { out[i] = f(list[i]) })
+	}
+	wg.Wait()
+	return out
 }

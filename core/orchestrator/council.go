@@ -48,7 +48,10 @@ type Sitting struct {
 	Record func(ctx context.Context, tx *store.Tx, drafts ...*Draft) error
 	// Recorded adds drafts of an earlier attempt to what the turn has cost.
 	Recorded func(drafts ...*Draft)
-	Emit     func(core.Event)
+	// Bounded notes that n more waits with a limit of the council's begin, or -n end. While
+	// there are some, the silence of models does not end the run.
+	Bounded func(n int)
+	Emit    func(core.Event)
 }
 
 // A Loop is how the primary of a council answers.
@@ -107,7 +110,7 @@ func (r *run) sit(ctx context.Context, t *talk, level string) (Result, error) {
 	prompt.Tools, prompt.Messages = nil, slices.Clip(t.req.Messages)
 	s := &Sitting{Turn: r.t, Level: level, Prompt: &prompt, Corrections: r.memory.IDs, Wishes: r.memory.Wishes, Cost: r.o.o.Cost, Emit: r.emit,
 		Loop: func(ctx context.Context, m llm.Model, l Loop) (Draft, error) { return r.lead(ctx, t, m, l) },
-		Ask:  r.consult, Record: r.record, Recorded: r.recorded}
+		Ask:  r.consult, Record: r.record, Recorded: r.recorded, Bounded: r.dog.Busy}
 	v, err := r.o.o.Council.Answer(ctx, s)
 	r.stop = v.Stop
 	if cause := context.Cause(ctx); cause != nil {

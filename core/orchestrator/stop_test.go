@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"gatehouse/core"
 	"gatehouse/core/agent"
@@ -65,6 +66,51 @@ func TestACouncilThatIsStoppedWhileItsAnswerIsShownKeepsItsRecord(t *testing.T) 
 	h.tx(res.Write)
 	if a, ok := res.Terminal.(core.Aborted); !ok || a.PartialResponse != "Tea, at four." || kept != 1 || len(res.Buttons) != 0 {
 		t.Errorf("%+v with %d buttons; the record was stored %d times", res.Terminal, len(res.Buttons), kept)
+	}
+}
+
+// A waiting council waits for longer than models may be silent, with a limit of its own, and
+// then without one for as long as its function does.
+type waiting struct {
+	h    *house
+	then func(ctx context.Context)
+}
+
+func (waiting) Level(string) string { return "high" }
+
+func (c waiting) Answer(ctx context.Context, s *orchestrator.Sitting) (orchestrator.Verdict, error) {
+	s.Bounded(1)
+	for range 5 {
+		select {
+		case <-c.h.clock.Waiting(1):
+			c.h.clock.Advance(time.Minute)
+		case <-ctx.Done():
+		}
+	}
+	s.Bounded(-1)
+	c.then(ctx)
+	return orchestrator.Verdict{Text: "Tea, at four.", Model: "test/model"}, nil
+}
+
+func TestACouncilThatWaitsWithALimitIsNotEndedForTheSilenceOfItsModels(t *testing.T) {
+	h := open(t, orchestrator.Limits{Silence: time.Minute})
+	h.options.Council = waiting{h, func(context.Context) {}}
+	res, err := orchestrator.New(h.options).Run(t.Context(), h.turn("r", 1, "When is tea?"), func(core.Event) {})
+	if d, ok := res.Terminal.(core.Done); err != nil || !ok || d.Response != "Tea, at four." {
+		t.Errorf("%v, %+v", err, res.Terminal)
+	}
+}
+
+func TestACouncilThatWaitsWithoutALimitIsEndedForTheSilenceOfItsModels(t *testing.T) {
+	h := open(t, orchestrator.Limits{Silence: time.Minute})
+	h.options.Council = waiting{h, func(ctx context.Context) {
+		<-h.clock.Waiting(1)
+		h.clock.Advance(time.Minute)
+		<-ctx.Done()
+	}}
+	res, err := orchestrator.New(h.options).Run(t.Context(), h.turn("r", 1, "When is tea?"), func(core.Event) {})
+	if e, ok := res.Terminal.(core.Failed); err != nil || !ok || e.Code != "silence" {
+		t.Errorf("%v, %+v", err, res.Terminal)
 	}
 }
 

@@ -21,7 +21,7 @@ type Watchdog struct {
 	clock core.Clock
 	began time.Time    // differences to it survive a clock that is set
 	heard atomic.Int64 // when the model was last heard, in nanoseconds after began
-	busy  atomic.Int32 // tools running: the model's silence does not count
+	busy  atomic.Int32 // tools running, and waits with a limit: the model's silence does not count
 
 	mu       sync.Mutex
 	waits    int // calls that wait for a user
@@ -35,7 +35,7 @@ func New(clock core.Clock) *Watchdog { return &Watchdog{clock: clock, began: clo
 // Heard notes a sign of the model: its silence is counted from now.
 func (w *Watchdog) Heard() { w.heard.Store(int64(w.clock.Now().Sub(w.began))) }
 
-// Busy notes that n more tools run, or -n fewer. While some run the model is not silent.
+// Busy notes that n more tools, or waits with a limit of their own, run, or -n fewer. While some run the model is not silent.
 func (w *Watchdog) Busy(n int) {
 	w.Heard()
 	w.busy.Add(int32(n))

@@ -1,4 +1,4 @@
-package council
+package stream
 
 import (
 	"strings"
@@ -14,13 +14,13 @@ func FuzzFilter(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string, size uint8) {
 		var shown strings.Builder
-		x := &filter{show: func(s string) { shown.WriteString(s) }}
+		x := &Filter{Show: func(s string) { shown.WriteString(s) }}
 		for rest := text; rest != ""; {
 			n := min(int(size%7)+1, len(rest))
-			x.push(rest[:n])
+			x.Push(rest[:n])
 			rest = rest[n:]
 		}
-		x.end()
+		x.End()
 		if want, _, _ := choice.SplitReport(text); shown.String() != want {
 			t.Errorf("shown %q, want %q", shown.String(), want)
 		}
@@ -29,7 +29,7 @@ func FuzzFilter(f *testing.F) {
 
 func TestAnAnswerIsSplitBetweenWords(t *testing.T) {
 	text := strings.Repeat("some words ", 200)
-	all := pieces(text)
+	all := Pieces(text)
 	if strings.Join(all, "") != text || len(all) < 2 {
 		t.Errorf("%d pieces", len(all))
 	}
