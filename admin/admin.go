@@ -21,6 +21,7 @@ import (
 	"gatehouse/admin/journal"
 	"gatehouse/admin/logged"
 	"gatehouse/admin/memory"
+	"gatehouse/admin/nodes"
 	"gatehouse/admin/operations"
 	"gatehouse/admin/page"
 	"gatehouse/admin/people"
@@ -50,6 +51,7 @@ type Options struct {
 	Contexts   contexts.Options
 	Council    council.Options
 	Reports    reports.Options
+	Nodes      nodes.Options
 	// Unlisted returns the names of users who are not on the page People, such as those of accounts
 	// of the panel; nil: there are none.
 	Unlisted func(ctx context.Context) (map[int64]string, error)
@@ -65,7 +67,7 @@ var menu = []string{"overview", "pairing", "approvals", "chats", "journal", "mem
 func New(door page.Door, in page.Accounts, o Options) *page.Frame {
 	f := page.New(door, in, o.Options)
 	bots := states(o.Operations.Bots)
-	over := overview{frame: f, logged: logged.New(f, o.Log), reports: reports.New(f, o.Reports)}
+	over := overview{frame: f, logged: logged.New(f, o.Log), reports: reports.New(f, o.Reports), nodes: nodes.New(f, o.Nodes)}
 	over.people = people.New(f, o.People, people.Links{Bots: bots, Chats: o.Chats.Exist()})
 	names := namesOf(f, over.people.Names, o.Unlisted)
 	known := namesOf(f, over.people.AllNames, o.Unlisted)

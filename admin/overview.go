@@ -6,6 +6,7 @@ import (
 
 	"gatehouse/admin/approvals"
 	"gatehouse/admin/logged"
+	"gatehouse/admin/nodes"
 	"gatehouse/admin/operations"
 	"gatehouse/admin/page"
 	"gatehouse/admin/people"
@@ -22,6 +23,7 @@ type overview struct {
 	settings   *settings.Pages
 	logged     *logged.View
 	reports    *reports.Pages
+	nodes      *nodes.Pages
 }
 
 type overviewBody struct {
@@ -77,6 +79,9 @@ func (p *overview) page(w http.ResponseWriter, r *http.Request) error {
 		b.Waits = append([]page.Answer{*note(a)}, b.Waits...)
 	}
 	if a, ok := p.reports.Answer(); ok {
+		b.Waits = append([]page.Answer{*note(a)}, b.Waits...)
+	}
+	if a, ok := p.nodes.Answer(ctx); ok {
 		b.Waits = append([]page.Answer{*note(a)}, b.Waits...)
 	}
 	if a, ok := p.logged.Answer(ctx); ok {

@@ -100,6 +100,7 @@ func newSite(t *testing.T, clock core.Clock, change func(*admin.Options)) *site 
 	w.openContexts(&o)
 	w.openCouncil(t, db, &o)
 	w.openReports(db, &o)
+	w.listGateways(&o)
 	w.openDaily(&o)
 	w.openSettings(db, &o)
 	w.openModels(db, &o)
@@ -424,6 +425,7 @@ func TestHostileNamesAndTextsAreEscapedOnEveryPage(t *testing.T) {
 	w.dead[0].Name, w.dead[0].Text, w.dead[0].Error, w.dead[0].Kind = hostile, hostile, hostile, hostile
 	w.sends[0].Text, w.sends[0].Error, w.sends[0].Chat, w.sends[0].Key = hostile, hostile, hostile, hostile
 	w.lanes[0].Key, w.lanes[0].Owner = hostile, hostile
+	w.gateways[0].ID, w.gateways[0].Version, w.gateways[0].Address = hostile, hostile, hostile
 	w.file(notesFile, "---\ndescription: >-\n  "+hostile+"\n---\n"+hostile)
 	w.servers[1].Error = hostile
 	w.reports.write(hostile, "bot", hostile)

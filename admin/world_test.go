@@ -20,6 +20,7 @@ import (
 	"gatehouse/core/council/ledger"
 	"gatehouse/core/journal"
 	"gatehouse/core/memory"
+	"gatehouse/core/nodes"
 	"gatehouse/core/permission"
 	"gatehouse/core/permission/raise"
 	"gatehouse/core/project"
@@ -38,10 +39,11 @@ import (
 type world struct {
 	clock core.Clock
 
-	logged  logWorld
-	council *ledger.Store
-	finish  func(context.Context, ledger.Result) error // of a council
-	reports *reportWorld
+	logged   logWorld
+	council  *ledger.Store
+	finish   func(context.Context, ledger.Result) error // of a council
+	reports  *reportWorld
+	gateways []nodes.Node
 
 	mu       sync.Mutex
 	requests []core.PairingRequest
@@ -480,6 +482,7 @@ func (w *world) full() {
 	w.quarrel("How deep do I plant potatoes?", "garden.potatoes", "")
 	w.crashes("the journal was not written", "journal")
 	w.grouped()
+	w.twoOf()
 	w.mornings()
 	w.figures()
 	w.used = []usage.Total{

@@ -49,6 +49,7 @@ import (
 	"gatehouse/core/llm/health"
 	"gatehouse/core/llm/quote"
 	"gatehouse/core/llm/registry"
+	"gatehouse/core/nodes"
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/orchestrator/incoming"
 	runmetrics "gatehouse/core/orchestrator/metrics"
@@ -238,6 +239,7 @@ func (a *app) openStore(ctx context.Context) (err error) {
 		return err
 	}
 	a.closing(a.db.Close)
+	a.reg.MustRegister(nodes.Gauge(a.db))
 	a.reports = report.New(report.Options{DB: a.db, Clock: a.clock, Log: a.log, Version: version, Faults: a.faults})
 	if err := a.watchDatabase(ctx); err != nil {
 		return err

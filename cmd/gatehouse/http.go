@@ -14,6 +14,7 @@ import (
 	admincouncil "gatehouse/admin/council"
 	"gatehouse/admin/daily"
 	adminimports "gatehouse/admin/imports"
+	adminnodes "gatehouse/admin/nodes"
 	"gatehouse/admin/operations"
 	"gatehouse/admin/page"
 	adminpeople "gatehouse/admin/people"
@@ -28,8 +29,10 @@ import (
 	"gatehouse/configs"
 	"gatehouse/core"
 	"gatehouse/core/contexts"
+	"gatehouse/core/nodes"
 	"gatehouse/core/orchestrator/call"
 	"gatehouse/core/runs"
+	"gatehouse/core/store/migrations"
 	"gatehouse/core/usage"
 	"gatehouse/web"
 	"gatehouse/web/api"
@@ -142,6 +145,7 @@ func (a *app) panel(door *auth.Door, metrics *web.Metrics) http.Handler {
 		Journal:   a.panelJournal(),
 		Council:   admincouncil.Options{Queries: a.council, Figures: a.council},
 		Reports:   adminreports.Options{Reports: a.reports},
+		Nodes:     a.panelNodes(),
 		Memory:    a.panelMemory(),
 		Projects:  adminprojects.Options{Store: projectActs{a.projects, a.db}, Did: log.Did},
 		Contexts:  admincontexts.Options{Store: contexts.New(a.vault), Files: a.vault.FS(), May: a.readable.may, Did: log.Did},
@@ -158,6 +162,14 @@ func (a *app) panel(door *auth.Door, metrics *web.Metrics) http.Handler {
 			},
 			Say: see.Acts().Say, Next: see.Acts().Next, Retry: see.Acts().Retry, Files: a.files, Read: a.ledger.ReadFor, Speech: a.voice.On(), Questions: see.Questions()},
 	})
+}
+
+// panelNodes returns the list of gateways; none on SQLite, where there is but one.
+func (a *app) panelNodes() adminnodes.Options {
+	if !a.cfg.OnServer() {
+		return adminnodes.Options{}
+	}
+	return adminnodes.Options{Needed: migrations.Newest(migrations.Postgres), List: func(ctx context.Context) ([]nodes.Node, error) { return nodes.List(ctx, a.db) }}
 }
 
 // unasked returns what sends messages of programs.

@@ -23,7 +23,7 @@ const everything = "*"
 // A new package or a new edge is a decision, so it is made here, in a diff that
 // someone reads. Tests may import what they like.
 var may = table(`
-admin: admin/accounts admin/approvals admin/chats admin/contexts admin/council admin/daily admin/find admin/imports admin/journal admin/logged admin/memory admin/operations admin/page admin/people admin/projects admin/reports admin/settings core
+admin: admin/accounts admin/approvals admin/chats admin/contexts admin/council admin/daily admin/find admin/imports admin/journal admin/logged admin/memory admin/nodes admin/operations admin/page admin/people admin/projects admin/reports admin/settings core
 admin/accounts: admin/page core web/account web/auth web/auth/totp
 admin/approvals: admin/page core core/ask core/diff core/permission core/permission/raise
 admin/charts:
@@ -39,6 +39,7 @@ admin/imports: admin/page core core/importer/foreign core/importer/report web we
 admin/journal: admin/markdown admin/page core core/journal web/auth
 admin/markdown:
 admin/memory: admin/page core core/memory core/memory/detect web/auth
+admin/nodes: admin/page core/nodes
 admin/operations: admin/charts admin/page core core/queue/inspect core/store core/usage web
 admin/page: core core/diff web web/auth
 admin/people: admin/page core core/usage pairing/codes pairing/people pairing/places
@@ -60,7 +61,7 @@ cmd/gatehouse/commands/console: cmd/gatehouse/control configs core
 cmd/gatehouse/control: core core/permission core/store core/tool/mcp/entry pairing/codes web/account web/api/bots/post web/auth
 cmd/gatehouse/control/bridge: core
 cmd/gatehouse/control/server: cmd/gatehouse/control configs/live core core/attach core/erasure core/erasure/tasks core/jobs core/permission core/session core/session/reindex core/store core/tool/mcp core/vault pairing/codes web web/account web/api/bots web/auth web/upload
-cmd/gatehouse/doctor: cmd/gatehouse/speech configs configs/live core core/agent core/backup core/llm/embed core/sandbox core/store core/store/integrity core/store/postgres core/tool/mcp core/tool/mcp/entry core/vault core/voice core/voice/program
+cmd/gatehouse/doctor: cmd/gatehouse/speech configs configs/live core core/agent core/backup core/llm/embed core/nodes core/sandbox core/store core/store/integrity core/store/postgres core/tool/mcp core/tool/mcp/entry core/vault core/voice core/voice/program
 cmd/gatehouse/fleet: configs configs/live connectors connectors/discord connectors/telegram core core/queue core/queue/maintenance core/queue/outbox core/store core/watch pairing pairing/bots
 cmd/gatehouse/isolation: cmd/gatehouse/control configs core/sandbox core/sandbox/container
 cmd/gatehouse/library: core core/index/crawl core/index/document core/index/embedding core/index/search core/index/vector core/journal core/llm core/llm/embed core/permission core/session core/session/found core/store core/usage
@@ -78,7 +79,7 @@ cmd/gatehouse/service: core  # the service manager
 cmd/gatehouse/setup: cmd/gatehouse/doctor configs configs/values connectors connectors/discord connectors/telegram core
 cmd/gatehouse/stage: cmd/gatehouse/phones cmd/gatehouse/stage/scripted configs connectors/discord/discordtest connectors/telegram/telegramtest core core/vault
 cmd/gatehouse/stage/scripted:  # the models of the demo's council
-cmd/gatehouse/standby: cmd/gatehouse/service configs core core/sealed/columns core/store core/store/postgres core/vault web web/api/health
+cmd/gatehouse/standby: cmd/gatehouse/service configs core core/nodes core/sealed/columns core/store core/store/migrations core/store/postgres core/vault web web/api/health
 cmd/gatehouse/speech: configs core/llm/transcribe core/sandbox core/voice core/voice/hearing core/voice/program
 cmd/gatehouse/unasked: core core/orchestrator core/queue/outbox core/report core/session core/store core/texts pairing/people web/api/bots
 cmd/gatehouse/views: admin/chats admin/find admin/page admin/settings cmd/gatehouse/fleet cmd/gatehouse/library configs/values core core/agent core/ask core/backup/directory core/bus core/dispatch core/erasure/tasks core/importer core/jobs core/orchestrator core/permission/guard core/queue core/queue/inspect core/runs core/session core/store core/texts core/transcript core/usage pairing pairing/people web/api/permissions web/api/sessions web/api/turns web/auth
@@ -198,6 +199,7 @@ core/memory/detect: core  # whether a message corrects an answer
 core/memory/extract: core core/llm core/llm/strict core/memory core/memory/allowance core/memory/detect core/store core/usage  # a model reads messages for corrections
 core/memory/handoff: core  # the form of notes on conversations
 core/memory/score: core/memory/detect  # what a correction is worth
+core/nodes: core core/store
 core/orchestrator: core core/agent core/ask core/attach core/llm core/memory/handoff core/orchestrator/bill core/orchestrator/call core/orchestrator/incoming core/orchestrator/metrics core/orchestrator/named core/orchestrator/watchdog core/permission core/runs core/session core/store core/texts core/tool core/transcript core/usage core/vault
 core/orchestrator/bill: core core/llm core/store core/usage  # what the model calls of a run take
 core/orchestrator/call: core core/tool  # one call of a tool, within its time

@@ -23,6 +23,7 @@ import (
 	"gatehouse/cmd/gatehouse/standby"
 	"gatehouse/configs"
 	"gatehouse/core"
+	"gatehouse/core/nodes"
 	"gatehouse/web"
 )
 
@@ -59,7 +60,7 @@ func (c *serveCmd) Run(p *process) error {
 		return c.serve(p, cfg)
 	}
 	for {
-		waited, err := standby.Wait(p.Context, cfg, log, p.manager, func() bool { return restore.Runs(cfg, time.Now()) })
+		waited, err := standby.Wait(p.Context, cfg, log, version, p.manager, func() bool { return restore.Runs(cfg, time.Now()) })
 		if err != nil || p.Context.Err() != nil {
 			return unlessEnded(p.Context, err)
 		}
@@ -182,6 +183,9 @@ func (a *app) Run(ctx context.Context, hangup <-chan os.Signal, ready func()) (e
 	tail.Go(func() { a.memory.Run(background) })
 	tail.Go(func() { a.pending.Run(background) })
 	tail.Go(func() { failed <- a.keys.Run(background) })
+	if a.cfg.OnServer() {
+		tail.Go(func() { nodes.Keep(background, standby.Self(a.cfg, a.log, version, nodes.Serving, a.cfg.Addr)) })
+	}
 
 	tail.Go(func() { failed <- replaced(background, a.taken) })
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/nodes"
 	"gatehouse/core/store/postgres"
 )
 
@@ -35,11 +36,42 @@ func checkServer(ctx context.Context, p Subject) []Finding {
 			c.Text += fmt.Sprintf("; the next start brings it to version %d and keeps no copy: make one first (docs/postgresql.md)", p.Newest)
 		}
 	}
-	if open(address) {
-		return []Finding{c, {"database", Warn, "the connection to " + address + " may be without encryption, or with a server that is not checked",
-			"add sslmode=verify-full to GATEHOUSE_DATABASE_URL (sslrootcert=FILE for a certificate authority of your own)"}}
+	all := []Finding{c}
+	if err == nil && found.Version > 0 {
+		all = append(all, gateways(ctx, p, found.Version)...)
 	}
-	return []Finding{c}
+	if open(address) {
+		all = append(all, Finding{"database", Warn, "the connection to " + address + " may be without encryption, or with a server that is not checked",
+			"add sslmode=verify-full to GATEHOUSE_DATABASE_URL (sslrootcert=FILE for a certificate authority of your own)"})
+	}
+	return all
+}
+
+// gateways reports which gateways serve and stand by on a database on a server, which has
+// that version.
+func gateways(ctx context.Context, p Subject, version int64) (found []Finding) {
+	db, err := postgres.Open(p.Config.DatabasePath(), p.Config.DatabasePassword.Reveal(), true, 1)
+	if err != nil {
+		return nil
+	}
+	defer db.Close()
+	all, err := nodes.Look(ctx, db)
+	if err != nil {
+		return []Finding{{"gateways", Warn, "they cannot be listed: " + err.Error(), "look at the database"}}
+	}
+	for _, n := range all {
+		c := Finding{Name: "gateways", State: OK, Text: n.ID + " serves, version " + n.Version}
+		switch {
+		case n.State == nodes.Gone:
+			c.State, c.Text, c.Fix = Warn, n.ID+" was heard last "+n.Silent.Round(time.Second).String()+" ago, and was not stopped", "start it again; otherwise it is listed for a day"
+		case n.State == nodes.Standby && n.Newest < version:
+			c.State, c.Text, c.Fix = Warn, n.ID+" cannot take over: its program, version "+n.Version+", is older than the database", "update it"
+		case n.State == nodes.Standby:
+			c.Text = n.ID + " stands by, version " + n.Version
+		}
+		found = append(found, c)
+	}
+	return found
 }
 
 // open reports whether the connection leaves the machine without a check of the server.

@@ -15,12 +15,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jmoiron/sqlx"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"gatehouse/cmd/gatehouse/service"
 	"gatehouse/configs"
 	"gatehouse/core"
+	"gatehouse/core/nodes"
 	"gatehouse/core/sealed/columns"
+	"gatehouse/core/store/migrations"
 	"gatehouse/core/store/postgres"
 	"gatehouse/core/vault"
 	"gatehouse/web"
@@ -41,8 +44,9 @@ const (
 // that waits. It returns ctx's error when ctx ends, and core.Invalid at once for a
 // database that this program could not serve, such as one that a newer program has
 // migrated; later that is logged. manager is told that the program has started. While
-// restores reports true, another gateway is about to lock the vault for a restore.
-func Wait(ctx context.Context, cfg *configs.Config, log *slog.Logger, manager *service.Manager, restores func() bool) (waited bool, err error) {
+// restores reports true, another gateway is about to lock the vault for a restore. version
+// is that of the program.
+func Wait(ctx context.Context, cfg *configs.Config, log *slog.Logger, version string, manager *service.Manager, restores func() bool) (waited bool, err error) {
 	w := &watch{cfg: cfg, log: log, restores: restores, said: map[core.Kind]time.Time{}}
 	if free, err := w.look(ctx, true); free || err != nil {
 		return false, err
@@ -61,12 +65,25 @@ func Wait(ctx context.Context, cfg *configs.Config, log *slog.Logger, manager *s
 			}
 		})
 	}
+	if cfg.OnServer() {
+		ended.Go(func() { nodes.Keep(serving, Self(cfg, log, version, nodes.Standby, servers[0].Addr().String())) })
+	}
 	manager.Serving("standing by until the other gateway ends")
 	log.Info("standing by", "addr", servers[0].Addr().String(), "vault", cfg.VaultPath)
 	err = w.until(ctx)
 	stop()
 	ended.Wait()
 	return true, err
+}
+
+// Self returns this gateway as it is listed for others that share its database.
+func Self(cfg *configs.Config, log *slog.Logger, version, state, addr string) nodes.Self {
+	return nodes.Self{
+		Node: nodes.Node{ID: nodes.ID(addr), Version: version, Newest: migrations.Newest(migrations.Postgres), Address: addr, State: state}, Clock: core.System{}, Log: log,
+		Open: func() (*sqlx.DB, error) {
+			return postgres.Open(cfg.DatabasePath(), cfg.DatabasePassword.Reveal(), false, 1)
+		},
+	}
 }
 
 // A server answers on one listener.

@@ -1,0 +1,208 @@
+// Package nodes keeps the list of the gateways that share a database on a PostgreSQL
+// server: which one serves, which ones stand by, and when each was last alive. It owns the
+// table nodes.
+package nodes
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+)
+
+// Times of the list.
+const (
+	Every   = 2 * time.Second  // a node tells that it is alive
+	Silence = 10 * time.Second // after which it counts as gone
+	keep    = 24 * time.Hour   // a node that is gone stays in the list
+	limit   = 10 * time.Second // of one statement
+	repeat  = 10 * time.Minute // between two equal warnings
+)
+
+// States of a node.
+const (
+	Serving = "serving"
+	Standby = "standby"
+	Gone    = "gone" // it did not end properly, and is not heard from; not stored
+)
+
+// A Node is one gateway.
+type Node struct {
+	ID      string        `db:"id"` // ID's
+	Version string        `db:"version"`
+	Newest  int64         `db:"newest"` // the newest migration that its program has
+	Address string        `db:"address"`
+	State   string        `db:"state"`
+	Started time.Time     `db:"-"`
+	Silent  time.Duration `db:"-"` // since it was last heard from, by the server's clock
+}
+
+// ID returns the name of the gateway that listens on addr of this machine, such as
+// "gate1:3333". It stays the same when the gateway starts anew.
+func ID(addr string) string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost"
+	}
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return host
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// A Self is the gateway that this process is.
+type Self struct {
+	Node  // Started and Silent are not used
+	Clock core.Clock
+	Log   *slog.Logger
+	// Open connects to the database; Keep uses one connection and closes it.
+	Open func() (*sqlx.DB, error)
+}
+
+// Keep has the list show that this process is alive, until ctx ends; then it is taken out of the
+// list. While the server is away, or has no such table yet, it tries again.
+func Keep(ctx context.Context, s Self) {
+	db, err := s.Open()
+	if err != nil {
+		s.Log.Error("this gateway is not in the list of gateways", "err", err)
+		return
+	}
+	defer db.Close()
+	k := keeper{Self: s, db: db, process: rand.Text(), said: map[string]time.Time{}}
+	for n := 0; ; n++ {
+		k.because("this gateway cannot be noted in the list of gateways", k.limited(ctx, func(ctx context.Context) error { return k.beat(ctx, n) }))
+		if !core.Sleep(ctx, s.Clock, Every) {
+			break
+		}
+	}
+	k.because("this gateway could not be taken out of the list of gateways", k.limited(context.WithoutCancel(ctx), k.leave))
+}
+
+// A keeper is the work of Keep.
+type keeper struct {
+	Self
+	db      *sqlx.DB
+	process string
+	noted   bool
+	said    map[string]time.Time // by the text of a warning, of which there are three
+}
+
+func (k *keeper) limited(ctx context.Context, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	err := f(ctx)
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// because logs a warning, and not again soon.
+func (k *keeper) because(text string, err error) {
+	if err == nil || k.Clock.Now().Sub(k.said[text]) < repeat {
+		return
+	}
+	k.said[text] = k.Clock.Now()
+	k.Log.Warn(text, "node", k.ID, "err", err)
+}
+
+const now = `floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint`
+
+// beat notes that this process is alive, for the n-th time.
+func (k *keeper) beat(ctx context.Context, n int) error {
+	if !k.noted { // the table is made by a gateway that serves
+		var there bool
+		if err := k.db.GetContext(ctx, &there, `SELECT to_regclass('nodes') IS NOT NULL`); err != nil || !there {
+			return err
+		}
+	}
+	done, err := k.db.ExecContext(ctx, `UPDATE nodes SET seen = `+now+` WHERE id = $1 AND process = $2`, k.ID, k.process)
+	if err != nil {
+		return err
+	}
+	if rows, err := done.RowsAffected(); err != nil {
+		return err
+	} else if rows == 0 {
+		if err := k.enter(ctx); err != nil {
+			return err
+		}
+	}
+	k.noted = true
+	if k.State != Serving || n%int(time.Hour/Every) != 0 {
+		return nil
+	}
+	_, err = k.db.ExecContext(ctx, `DELETE FROM nodes WHERE seen < `+now+` - $1`, keep.Milliseconds())
+	return err
+}
+
+// enter notes this process in place of an earlier one with its name.
+func (k *keeper) enter(ctx context.Context) error {
+	var replaced bool
+	err := k.db.GetContext(ctx, &replaced, `INSERT INTO nodes (id, process, version, newest, address, state, started, seen)
+		VALUES ($1, $2, $3, $4, $5, $6, `+now+`, `+now+`)
+		ON CONFLICT (id) DO UPDATE SET process = excluded.process, version = excluded.version, newest = excluded.newest,
+			address = excluded.address, state = excluded.state, started = excluded.started, seen = excluded.seen
+		RETURNING xmax <> 0`, k.ID, k.process, k.Version, k.Newest, k.Address, k.State)
+	if replaced && k.noted {
+		k.because("two gateways", core.Errorf(core.Conflict, "another gateway has the same name and port: give each machine or container a host name of its own"))
+	}
+	return err
+}
+
+func (k *keeper) leave(ctx context.Context) error {
+	if !k.noted {
+		return nil
+	}
+	_, err := k.db.ExecContext(ctx, `DELETE FROM nodes WHERE id = $1 AND process = $2`, k.ID, k.process)
+	return err
+}
+
+const selectNodes = `SELECT id, version, newest, address, CASE WHEN seen < ` + now + ` - $1 THEN '` + Gone + `' ELSE state END AS state, started, ` + now + ` - seen AS silent
+	FROM nodes ORDER BY CASE state WHEN '` + Serving + `' THEN 0 ELSE 1 END, id LIMIT 100`
+
+type row struct {
+	Node
+	Started int64 `db:"started"`
+	Silent  int64 `db:"silent"`
+}
+
+// List returns the gateways that share the database of db, at most 100, the one that serves first. On
+// SQLite there are none.
+func List(ctx context.Context, db *store.DB) ([]Node, error) {
+	if !store.OnServer(db.Path()) {
+		return nil, nil
+	}
+	var rows []row
+	err := db.Select(ctx, &rows, selectNodes, Silence.Milliseconds())
+	return list(rows), err
+}
+
+// Look is List over another connection, which may be read-only; it lists none where there
+// is no such table yet.
+func Look(ctx context.Context, db *sqlx.DB) ([]Node, error) {
+	var there bool
+	if err := db.GetContext(ctx, &there, `SELECT to_regclass('nodes') IS NOT NULL`); err != nil || !there {
+		return nil, err
+	}
+	var rows []row
+	err := db.SelectContext(ctx, &rows, selectNodes, Silence.Milliseconds())
+	return list(rows), err
+}
+
+func list(rows []row) []Node {
+	var out []Node
+	for _, r := range rows {
+		r.Node.Started, r.Node.Silent = time.UnixMilli(r.Started), time.Duration(max(0, r.Silent))*time.Millisecond
+		out = append(out, r.Node)
+	}
+	return out
+}

@@ -1,0 +1,171 @@
+package nodes_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"gatehouse/core/coretest"
+	"gatehouse/core/nodes"
+	"gatehouse/core/store"
+	"gatehouse/core/store/postgres"
+	"gatehouse/core/store/storetest"
+)
+
+func TestTheseTestsRunOnPostgresWhereTheyAreAskedTo(t *testing.T) { storetest.Runs(t) }
+
+func TestIDIsTheHostAndThePort(t *testing.T) {
+	if a, b := nodes.ID("127.0.0.1:3333"), nodes.ID("[::]:3333"); a != b || !strings.HasSuffix(a, ":3333") || len(a) < 6 {
+		t.Errorf("%q and %q", a, b)
+	}
+}
+
+// A listed is a database on a server, and gateways in its list.
+type listed struct {
+	*testing.T
+	at    string
+	db    *store.DB
+	clock *coretest.Clock
+	log   coretest.Log
+}
+
+func newListed(t *testing.T) *listed {
+	storetest.PostgresOnly(t, "gateways share a server")
+	at := storetest.Fresh(t)
+	return &listed{T: t, at: at, db: storetest.OpenAt(t, at, nil), clock: coretest.NewClock(time.Time{})}
+}
+
+// join adds a gateway to the list; leave stops it.
+func (l *listed) join(id, version, state string) (leave func()) {
+	l.Helper()
+	ctx, cancel := context.WithCancel(l.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		nodes.Keep(ctx, nodes.Self{Node: nodes.Node{ID: id, Version: version, Newest: 7, Address: "127.0.0.1:1", State: state}, Clock: l.clock,
+			Log: slog.New(slog.NewTextHandler(&l.log, nil)), Open: func() (*sqlx.DB, error) { return postgres.Open(l.at, "", false, 1) }})
+	}()
+	l.waits(id + " " + version + " " + state)
+	return func() { cancel(); <-done }
+}
+
+func (l *listed) do(query string, args ...any) {
+	l.Helper()
+	if err := l.db.Tx(l.Context(), func(tx *store.Tx) error { _, err := tx.Exec(l.Context(), query, args...); return err }); err != nil {
+		l.Fatal(err)
+	}
+}
+
+// all returns the list as text.
+func (l *listed) all() (text string) {
+	l.Helper()
+	list, err := nodes.List(l.Context(), l.db)
+	if err != nil {
+		l.Fatal(err)
+	}
+	for _, n := range list {
+		text += fmt.Sprintf("%s %s %s;", n.ID, n.Version, n.State)
+	}
+	return text
+}
+
+func (l *listed) waits(want string) {
+	l.Helper()
+	for end := time.Now().Add(30 * time.Second); !strings.Contains(l.all(), want); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			l.Fatalf("%q is not in the list: %s", want, l.all())
+		}
+	}
+}
+
+func TestTheOneThatServesIsFirstAndWhoLeavesIsNotListed(t *testing.T) {
+	l := newListed(t)
+	second := l.join("a:1", "v2", nodes.Standby)
+	first := l.join("b:2", "v1", nodes.Serving)
+	if got := l.all(); got != "b:2 v1 serving;a:1 v2 standby;" {
+		t.Error(got)
+	}
+	first()
+	if got := l.all(); got != "a:1 v2 standby;" {
+		t.Error(got)
+	}
+	second()
+	if got := l.all(); got != "" {
+		t.Error(got)
+	}
+}
+
+func TestASilentGatewayIsGoneUntilItIsHeardAgain(t *testing.T) {
+	l := newListed(t)
+	defer l.join("a:1", "v1", nodes.Standby)()
+	l.do(`UPDATE nodes SET seen = seen - 11000`)
+	list, err := nodes.List(t.Context(), l.db)
+	if err != nil || len(list) != 1 || list[0].State != nodes.Gone || list[0].Silent < 11*time.Second || list[0].Newest != 7 || time.Since(list[0].Started).Abs() > time.Hour {
+		t.Errorf("%+v, %v", list, err)
+	}
+	l.clock.AwaitWaiters(1)
+	l.clock.Advance(nodes.Every)
+	l.waits("a:1 v1 standby")
+}
+
+func TestOneThatIsGoneForADayIsNotListed(t *testing.T) {
+	l := newListed(t)
+	for id, seen := range map[string]string{"old:1": "86401000", "new:1": "86000000"} {
+		l.do(`INSERT INTO nodes (id, process, version, newest, address, state, started, seen)
+			VALUES ($1, 'p', 'v1', 1, '', 'standby', 0, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - `+seen+`)`, id)
+	}
+	defer l.join("a:1", "v1", nodes.Serving)()
+	for end := time.Now().Add(30 * time.Second); strings.Contains(l.all(), "old:1"); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal(l.all())
+		}
+	}
+	if !strings.Contains(l.all(), "new:1 v1 gone") {
+		t.Error(l.all())
+	}
+}
+
+func TestTwoGatewaysOfOneNameAreReported(t *testing.T) {
+	l := newListed(t)
+	first := l.join("a:1", "v1", nodes.Serving)
+	second := l.join("a:1", "v2", nodes.Standby) // like one that starts anew
+	if strings.Contains(l.log.String(), "another gateway has the same name") {
+		t.Errorf("a start is reported: %s", l.log.String())
+	}
+	l.clock.AwaitWaiters(2)
+	l.clock.Advance(nodes.Every)
+	for end := time.Now().Add(30 * time.Second); !strings.Contains(l.log.String(), "another gateway has the same name"); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("two of one name are not reported")
+		}
+	}
+	second()
+	first()
+}
+
+func TestADatabaseWithoutTheListIsLeftAlone(t *testing.T) {
+	l := newListed(t)
+	l.do(`ALTER TABLE nodes RENAME TO other`)
+	ctx, cancel := context.WithCancel(t.Context())
+	done, asked := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		nodes.Keep(ctx, nodes.Self{Node: nodes.Node{ID: "a:1", State: nodes.Standby}, Clock: l.clock, Log: slog.New(slog.NewTextHandler(&l.log, nil)),
+			Open: func() (*sqlx.DB, error) { defer close(asked); return postgres.Open(l.at, "", false, 1) }})
+	}()
+	<-asked
+	l.clock.AwaitWaiters(1)
+	l.do(`ALTER TABLE other RENAME TO nodes`)
+	l.clock.Advance(nodes.Every)
+	l.waits("a:1")
+	cancel()
+	<-done
+	if l.log.String() != "" {
+		t.Errorf("it logs %s", l.log.String())
+	}
+}
