@@ -29,7 +29,7 @@ type shelf struct {
 }
 
 // newShelf returns a library of an empty vault, in which guests may read Public.
-func newShelf(t *testing.T) *shelf {
+func newShelf(t *testing.T, change ...func(*Options)) *shelf {
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, ".parachute"), 0o700); err != nil {
 		t.Fatal(err)
@@ -42,13 +42,17 @@ func newShelf(t *testing.T) *shelf {
 	db := storetest.Open(t, clock)
 	sessions := session.New(session.Options{DB: db, Vault: v})
 	t.Cleanup(func() { _ = sessions.Close(); _ = v.Close() })
-	l, err := New(Options{
+	o := Options{
 		On: true, DB: db, Files: v.FS(), Path: v.Path(), Sessions: sessions, Clock: clock, Log: slog.New(slog.DiscardHandler), Forget: func() {},
 		Known: func(_ context.Context, _ store.Queryer, user int64) (bool, error) { return user == 7 || user == 8, nil },
 		MayRead: func(trust core.Trust, user int64, name string) bool {
 			return trust >= core.Vault || strings.HasPrefix(name, core.GuestDir(user)+"/")
 		},
-	})
+	}
+	for _, f := range change {
+		f(&o)
+	}
+	l, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -79,9 +79,13 @@ func (l *Library) fill(ctx context.Context, before document.Counts, progress fun
 	}
 }
 
-// bar shows a progress: "indexing: [#########---------------------] 300 of 1000 files".
+// bar shows a progress: "indexing: [#########---------------------] 300 of 1000 files",
+// or "indexing: 300 files" where it is not known how many there are.
 func bar(done, all int64) string {
-	all = max(done, all, 1)
+	if all == 0 {
+		return fmt.Sprintf("indexing: %d files", done)
+	}
+	all = max(done, all)
 	full := int(done * width / all)
 	return fmt.Sprintf("indexing: [%s%s] %d of %d files", strings.Repeat("#", full), strings.Repeat("-", width-full), done, all)
 }

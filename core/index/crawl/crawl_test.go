@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
 	"gatehouse/core"
@@ -725,4 +727,92 @@ func TestRun_ADirectoryWithTheNameOfARenamedOneIsWatched(t *testing.T) {
 	w.wantSettled("put A/Deep/b.md")
 	w.write("A/Deep/b.md", "another")
 	w.wantSettled("put A/Deep/b.md")
+}
+
+// Beyond the first 512 directories a change is not noticed, and not lost either.
+func TestRun_AChangeBeyondTheWatchedDirectoriesIsFoundByTheNextPass(t *testing.T) {
+	w := open(t)
+	for i := range 520 {
+		w.write(fmt.Sprintf("d%03d/a.md", i), "old")
+	}
+	var log coretest.Log
+	w.o.Log = slog.New(slog.NewTextHandler(&log, nil))
+	w.Crawler = crawl.New(w.o)
+	w.run()
+	if text := log.String(); !strings.Contains(text, "watched=512") || !strings.Contains(text, "read_every=10m") {
+		t.Errorf("the log does not say what is not watched: %s", text)
+	}
+	w.write("d519/a.md", "new text")
+	w.write("d000/a.md", "new text")
+	w.wantSettled("put d000/a.md") // notices come in the order of the changes: of d519 there is none
+	w.clock.Advance(crawl.Anyway)
+	w.wantSettled("put d519/a.md")
+	w.wantFound("new", "d000/a.md", "d519/a.md")
+}
+
+// What a dashboard shows is what the last finished pass over the vault has found.
+func TestPass_MetricsCountDocumentsFaultsAndPasses(t *testing.T) {
+	w := open(t)
+	reg := prometheus.NewRegistry()
+	w.o.Registry = reg
+	w.Crawler = crawl.New(w.o)
+	w.files.during = func(name string) {
+		if name == "n0.md" {
+			w.clock.Advance(3 * time.Second) // its pass takes so long
+		}
+	}
+	want := func(when string, indexed, faults, passes int, took float64, ended time.Time) {
+		t.Helper()
+		got := metrics(t, reg)
+		for name, value := range map[string]float64{
+			"gatehouse_index_documents indexed": float64(indexed), "gatehouse_index_documents fault": float64(faults), "gatehouse_index_passes_total": float64(passes),
+			"gatehouse_index_pass_seconds": took, "gatehouse_index_last_pass_timestamp_seconds": float64(ended.UnixNano()) / 1e9,
+		} {
+			if v, ok := got[name]; !ok || math.Abs(v-value) > 1e-3 {
+				t.Errorf("%s: %s is %v, want %v", when, name, v, value)
+			}
+		}
+	}
+	want("at start", 0, 0, 0, 0, w.clock.Now().Truncate(time.Second))
+	for i := range 40 {
+		w.write(fmt.Sprintf("n%d.md", i), "text")
+	}
+	w.write("damaged.md", "a\x00b")
+	w.write("scan.pdf", "%PDF")
+	w.write("secret.md", "text")
+	w.pass()
+	first := w.clock.Now()
+	want("after a pass", 40, 2, 1, 3, first)
+	w.write("n0.md", "another text")
+	w.write("n40.md", "text")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := w.Pass(ctx); err == nil {
+		t.Error("a pass that was stopped is finished")
+	}
+	want("after one that was stopped", 40, 2, 1, 3, first)
+	w.clock.Advance(time.Hour)
+	_ = os.Remove(filepath.Join(w.dir, "damaged.md"))
+	w.pass()
+	want("after the next", 41, 1, 2, 3, w.clock.Now())
+}
+
+// metrics returns the values of reg by their names, with the values of their labels.
+func metrics(t *testing.T, reg *prometheus.Registry) map[string]float64 {
+	t.Helper()
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			name := f.GetName()
+			for _, l := range m.GetLabel() {
+				name += " " + l.GetValue()
+			}
+			values[name] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
+		}
+	}
+	return values
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.uber.org/goleak"
 
 	"gatehouse/core"
@@ -560,5 +562,45 @@ func TestNear_WaitsOnceForAServerThatHangs(t *testing.T) {
 	}
 	if m.asked != 1 {
 		t.Errorf("three searches wait %d times", m.asked)
+	}
+}
+
+func TestRun_MetricsCountPassagesAndRequests(t *testing.T) {
+	w := open(t)
+	reg := prometheus.NewRegistry()
+	w.o.Metrics = embedding.NewMetrics(reg)
+	want := func(when string, embedded, pending, ok, failed int) {
+		t.Helper()
+		text := fmt.Sprintf(`# HELP gatehouse_index_embedding_requests_total Requests to the embedding server, by outcome.
+# TYPE gatehouse_index_embedding_requests_total counter
+gatehouse_index_embedding_requests_total{outcome="error"} %d
+gatehouse_index_embedding_requests_total{outcome="ok"} %d
+# HELP gatehouse_index_passages Passages of the index, by whether the embedding model has read them. Zero without one.
+# TYPE gatehouse_index_passages gauge
+gatehouse_index_passages{state="embedded"} %d
+gatehouse_index_passages{state="pending"} %d
+`, failed, ok, embedded, pending)
+		if err := testutil.GatherAndCompare(reg, strings.NewReader(text)); err != nil {
+			t.Errorf("%s: %v", when, err)
+		}
+	}
+	want("at start", 0, 0, 0, 0)
+	var texts []string
+	for i := range 70 {
+		texts = append(texts, fmt.Sprintf("passage %d", i))
+	}
+	w.put("a.md", texts...)
+	w.server.Fail(func([]string) int { return 503 })
+	w.run()
+	want("while the server fails", 0, 70, 0, 1)
+	answered := 0
+	w.server.Fail(func([]string) int { answered++; return 0 })
+	w.later(time.Minute)
+	want("when it answers", 70, 0, answered, 1)
+	w.put("b.md", "one more")
+	w.later(31 * time.Second)
+	want("after one more", 71, 0, answered, 1)
+	if answered < 4 {
+		t.Errorf("%d requests, of at most 32 passages", answered)
 	}
 }
