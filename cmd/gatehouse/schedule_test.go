@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"gatehouse/configs"
 	"gatehouse/configs/values"
 	"gatehouse/connectors/telegram/telegramtest"
@@ -20,7 +22,7 @@ import (
 )
 
 // newScheduleWorld is a world with a model and a clock that leaps.
-func newScheduleWorld(t *testing.T) (*world, *llmtest.Server, *leaps) {
+func newScheduleWorld(t *testing.T, change ...func(*configs.Config)) (*world, *llmtest.Server, *leaps) {
 	t.Helper()
 	model := llmtest.New(t, llmtest.Options{Key: modelKey})
 	sim := telegramtest.New(telegramtest.Options{FloodOff: true})
@@ -31,6 +33,9 @@ func newScheduleWorld(t *testing.T) (*world, *llmtest.Server, *leaps) {
 	clock.ahead = time.Until(day.Add(36*time.Hour + 30*time.Minute))
 	w := newWorldAt(t, sim, t.TempDir(), clock, func(c *configs.Config) {
 		c.Model, c.OpenaiBaseURL, c.OpenaiAPIKey = fakeModel, model.URL(), values.NewSecret(modelKey)
+		for _, f := range change {
+			f(c)
+		}
 	})
 	t.Cleanup(func() { w.stop() }) // of the gateway that runs by then
 	return w, model, clock
@@ -334,4 +339,87 @@ func TestTheOwnerListsAndRunsDailyAgentsInChat(t *testing.T) {
 	}
 	w.hearsText(boss, "x is running for")
 	w.ran("x", 1)
+}
+
+// A run counts against the owner's budget: where that is used up, no model is called.
+func TestADailyAgentEndsWithoutAModelWhereTheOwnersBudgetIsUsedUp(t *testing.T) {
+	t.Parallel()
+	w, model, clock := newScheduleWorld(t, func(c *configs.Config) { c.BudgetUserDay = values.Budget{Tokens: 60_000} })
+	boss := w.boss()
+	w.replies(boss, "hello")
+	w.quiet()
+	w.sql(`UPDATE usage SET input = 59900 WHERE user_id = $1`, core.Operator)
+	asked := model.Total()
+	w.agentFile("x", "displayName: Evening\nschedule: \"12:45\"\ndeliver: telegram/owner")
+	clock.leap(15 * time.Minute)
+	const used = "your budget for today (60000 tokens) is used up"
+	if run := w.ran("x", 1); run.Result != daily.Failed || !strings.Contains(run.Error, used) || run.Output != "" {
+		t.Errorf("the run is %+v", run)
+	}
+	w.quiet()
+	if n := model.Total() - asked; n != 0 {
+		t.Errorf("%d calls of the model", n)
+	}
+	for _, result := range []string{"error", "completed", "completed_no_output"} {
+		if n := w.metric("gatehouse_schedule_runs_total", "agent", "x", "result", result); n > 0 != (result == "error") {
+			t.Errorf("%v runs ended with %s", n, result)
+		}
+	}
+	if n := w.metric("gatehouse_budget_refusals_total", "scope", "user"); n != 1 {
+		t.Errorf("%v refusals are counted, want one: a run without a budget is not tried again", n)
+	}
+	if m := w.replies(boss, "/agents daily"); !strings.Contains(m.Text, used) {
+		t.Errorf("the owner is not told why: %q", m.Text)
+	}
+	model.Script(llmtest.Say("Nothing to write."))
+	clock.leap(24 * time.Hour)
+	if run := w.ran("x", 2); run.Result != daily.CompletedNoOutput {
+		t.Errorf("the next day: %+v", run)
+	}
+}
+
+// The state file is for other programs: all of it is of the last run that ended, but the date
+// that was last completed, the number of runs, and when the first was created.
+func TestTheStateFileOfADailyAgentIsOfItsLastRun(t *testing.T) {
+	t.Parallel()
+	w, model, clock := newScheduleWorld(t)
+	w.boss()
+	w.agentFile("x", "schedule: \"12:45\"")
+	state := func(n int) (s map[string]any) {
+		t.Helper()
+		w.until(fmt.Sprintf("the state file has run %d", n), func() bool {
+			s = nil
+			return json.Unmarshal([]byte(w.vaultText("Daily/.x/state.json")), &s) == nil && s["run_count"] == float64(n)
+		})
+		return s
+	}
+	stamp := func(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05Z") }
+	want := func(got map[string]any, last, completed, first schedule.Run, n float64) {
+		t.Helper()
+		diff := cmp.Diff(map[string]any{
+			"agent": "x", "backend": "gatehouse", "sdk_session_id": last.Session, "model": last.Model, "last_run_at": stamp(last.Ended),
+			"last_processed_date": completed.Date, "run_count": n, "created_at": stamp(first.Created),
+		}, got)
+		if diff != "" || last.Session == "" {
+			t.Errorf("after run %v (-want +got):\n%s", n, diff)
+		}
+	}
+	model.Script(llmtest.CallTool("a", "WriteOutput", `{"content":"A good day."}`), llmtest.Say("Done."))
+	clock.leap(15 * time.Minute)
+	first := w.ran("x", 1)
+	want(state(1), first, first, first, 1)
+	if first.Model != fakeModel || first.Result != daily.Completed {
+		t.Errorf("the first run is %+v", first)
+	}
+	model.Script(llmtest.Say("Nothing to write."))
+	clock.leap(24 * time.Hour)
+	second := w.ran("x", 2)
+	want(state(2), second, second, first, 2)
+	if second.Session == first.Session || second.Date == first.Date || stamp(second.Ended) == stamp(first.Ended) {
+		t.Errorf("the second run is %+v, the first was %+v", second, first)
+	}
+	model.Script(llmtest.Reply{Status: 400})
+	clock.leap(24 * time.Hour)
+	third := w.ran("x", 3)
+	want(state(3), third, second, first, 3)
 }

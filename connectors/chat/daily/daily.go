@@ -28,6 +28,9 @@ type Commands struct {
 	asks   *ask.Buttons
 }
 
+// maxWhy limits what the list shows of why a run failed, in characters.
+const maxWhy = 150
+
 // New returns Commands over these parts.
 func New(a Agents, asks *ask.Buttons) *Commands { return &Commands{a, asks} }
 
@@ -50,14 +53,14 @@ func (c *Commands) Run(ctx context.Context, r command.Request) (command.Outcome,
 	var b strings.Builder
 	o := ask.Offer{Command: "agents"}
 	for i, l := range lines {
-		last := ""
+		last, why := "", ""
 		if l.Last != nil {
-			last = l.Last.Result
+			last, why = l.Last.Result, core.CutRunes(strings.Join(strings.Fields(l.Last.Error), " "), maxWhy)
 			if last == "" {
 				last = "running"
 			}
 		}
-		b.WriteString(texts.Text("daily_line", texts.With{"N": i + 1, "Name": texts.Escape(l.DisplayName), "On": l.Enabled, "Last": texts.Escape(last),
+		b.WriteString(texts.Text("daily_line", texts.With{"N": i + 1, "Name": texts.Escape(l.DisplayName), "On": l.Enabled, "Last": texts.Escape(last), "Why": texts.Escape(why),
 			"When": l.Next.Format("Monday, 2 January, 15:04 MST")}) + "\n")
 		o.Add(texts.Text("button_daily_run", texts.With{"N": i + 1}), run+l.Name)
 	}
