@@ -9,10 +9,10 @@ import (
 	"gatehouse/core"
 )
 
-// fillJournal writes 10,000 entries over 1,000 days, as other programs leave them.
-func fillJournal(f *fixture) (dates []string) {
+// fillJournal writes ten entries a day, as other programs leave them.
+func fillJournal(f *fixture, days int) (dates []string) {
 	f.t.Helper()
-	for d := range 1000 {
+	for d := range days {
 		date := morning.AddDate(0, 0, -d).Format(time.DateOnly)
 		var b strings.Builder
 		for e := range 10 {
@@ -28,7 +28,7 @@ func fillJournal(f *fixture) (dates []string) {
 // -bench Journal ./core/journal. docs/journal.md has the figures.
 func BenchmarkJournal(b *testing.B) {
 	f := open(b)
-	dates := fillJournal(f)
+	dates := fillJournal(f, 1000)
 	if _, err := f.Pass(b.Context()); err != nil {
 		b.Fatal(err)
 	}
@@ -53,6 +53,66 @@ func BenchmarkJournal(b *testing.B) {
 			}
 		}
 	})
+}
+
+// What a day and an entry cost does not grow with the journal: each reads the file of its day
+// alone, and runs as many statements beside 300 days as beside three.
+func TestOpeningADayAndAppendingCostTheSameHoweverLongTheJournalIs(t *testing.T) {
+	t.Parallel()
+	type cost struct {
+		Files                      string
+		Reads, Statements, Commits int64
+	}
+	measure := func(days int) (opened, appended, edited cost) {
+		f := open(t)
+		dates := fillJournal(f, days)
+		f.runPass()
+		at := dates[days/2]
+		of := func(do func() error) cost {
+			t.Helper()
+			var files []string
+			f.reading = func(name string) { files = append(files, name) }
+			defer func() { f.reading = func(string) {} }()
+			reads, ran, commits := f.db.Reads(), f.db.Statements(), f.db.Commits()
+			if err := do(); err != nil {
+				t.Fatal(err)
+			}
+			for i, name := range files {
+				if name != "Daily/"+at+".md" {
+					t.Errorf("of %d days it reads %s", days, name)
+				}
+				files[i] = "its own"
+			}
+			return cost{strings.Join(files, ", "), f.db.Reads() - reads, f.db.Statements() - ran, f.db.Commits() - commits}
+		}
+		opened = of(func() error {
+			d, err := f.Day(t.Context(), core.Operator, at)
+			if len(d.Entries) != 10 {
+				t.Errorf("%d entries", len(d.Entries))
+			}
+			return err
+		})
+		var e Entry
+		appended = of(func() (err error) {
+			e, err = f.Append(t.Context(), core.Operator, Draft{Date: at, At: morning, Text: "One more."}, panel)
+			return err
+		})
+		edited = of(func() error {
+			_, err := f.Edit(t.Context(), core.Operator, e.ID, e.Version, text("Another text."), panel)
+			return err
+		})
+		return opened, appended, edited
+	}
+	opened, appended, edited := measure(3)
+	if want := (cost{Files: "its own"}); opened != want {
+		t.Errorf("opening a day costs %+v, want %+v", opened, want)
+	}
+	if appended.Commits > 1 {
+		t.Errorf("appending costs %+v, want one commit", appended)
+	}
+	if o, a, e := measure(300); o != opened || a != appended || e != edited {
+		t.Errorf("of 300 days: open %+v, append %+v, edit %+v\nof three:     open %+v, append %+v, edit %+v", o, a, e, opened, appended, edited)
+	}
 }
 
 // A pass over files that did not change opens none of them.

@@ -293,6 +293,13 @@ func (s *Scheduler) One(name string) (daily.Agent, error) {
 	if fault != nil {
 		return daily.Agent{}, core.Errorf(core.Conflict, "%s", fault)
 	}
+	all, err := s.Read()
+	if err != nil {
+		return daily.Agent{}, err
+	}
+	if fault, ok := all.Fault(name); ok { // it is about another agent, too
+		return daily.Agent{}, core.Errorf(core.Conflict, "%s", fault)
+	}
 	return a, nil
 }
 

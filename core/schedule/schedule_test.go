@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -325,5 +326,27 @@ func TestAnAgentWhoseFileIsBrokenForAMomentRunsLater(t *testing.T) {
 	r.named("x", `schedule: "12:00"`)
 	if got := r.dates(); len(got) != 1 {
 		t.Errorf("%q, want the run of the time that has come", got)
+	}
+}
+
+func TestAnAgentWithTheOutputOfAnotherDoesNotRun(t *testing.T) {
+	r := newRig(t)
+	r.file("schedule: \"12:00\"\noutput: Daily/report/{date}.md")
+	r.want("a new file")
+	if err := os.WriteFile(filepath.Join(r.dir, "Daily/.agents/w.md"), []byte("---\nschedule: \"12:00\"\noutput: Daily/report/{date}.md\n---\nx"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.want("another one with its output")
+	r.clock.Advance(24 * time.Hour)
+	if _, err := r.Tick(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.got) != 1 {
+		t.Errorf("%d runs, want the one of w", len(r.got))
+	} else if agent, _, _, _ := schedule.Of(&r.got[0]); agent != "w" {
+		t.Errorf("%s runs", agent)
+	}
+	if _, err := r.Start(t.Context(), r, "x", "", false, core.Actor{Via: "cli"}); core.KindOf(err) != core.Conflict || !strings.Contains(core.TextOf(err), "output is that of w") {
+		t.Errorf("run by hand: %v", err)
 	}
 }

@@ -30,6 +30,7 @@ type Agent struct {
 	Rule        when.Rule
 	Enabled     bool   // runs by its schedule; it can be run by hand all the same
 	Output      string // of the vault, with {name} and {date}
+	outputLine  int    // of the file, where Output is set
 	Tools       []string
 	Model       string     // "" is the setting's
 	Trust       core.Trust // Vault, or Sandboxed
@@ -159,6 +160,7 @@ func (a *Agent) setSchedule(h *frontmatter.Header, f *fields) *Fault {
 }
 
 func (a *Agent) setOutput(h *frontmatter.Header, f *fields) *Fault {
+	a.outputLine = h.At("output", "").Line
 	if !h.Has("output") {
 		return nil
 	}
@@ -187,6 +189,14 @@ var dateFile = regexp.MustCompile(`(?i)^Daily/(chat-log/)?\d{4}-\d{2}-\d{2}\.md$
 // OutputOf returns the file of a date's output.
 func (a *Agent) OutputOf(date string) string {
 	return strings.NewReplacer("{name}", a.Name, "{date}", date).Replace(a.Output)
+}
+
+// shares returns a fault where b writes the same files as a.
+func (a *Agent) shares(b *Agent) *Fault {
+	if !strings.EqualFold(a.OutputOf("{date}"), b.OutputOf("{date}")) {
+		return nil
+	}
+	return &Fault{File: a.File, Line: a.outputLine, Text: "its output is that of " + b.Name + ": each would replace what the other wrote"}
 }
 
 // StateFile returns the file in which programs find how the agent's runs went.

@@ -146,6 +146,32 @@ func TestRead_ABrokenFileIsAFaultAndTheOthersAreUsed(t *testing.T) {
 	}
 }
 
+// Two agents that write one file would lose the text of one of them.
+func TestRead_AnAgentWithTheOutputOfAnotherIsAFault(t *testing.T) {
+	files, dir := open(t)
+	put(t, dir, "a.md", head("schedule: \"8:00\"\noutput: Daily/report/{date}.md"))
+	put(t, dir, "b.md", head("schedule: \"9:00\"\noutput: daily/Report/{date}.md"))
+	put(t, dir, "c.md", head("output: Daily/{name}/{date}.md"))
+	put(t, dir, "d.md", head("output: Notes/d-{date}.md"))
+	put(t, dir, "report.md", head("schedule: \"8:00\""))
+	s, err := files.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var used []string
+	for _, a := range s.Agents {
+		used = append(used, a.Name)
+	}
+	if got := strings.Join(used, " "); got != "a c d" {
+		t.Errorf("used are %s, want a c d", got)
+	}
+	for name, line := range map[string]int{"b": 3, "report": 1} {
+		if f, ok := s.Fault(name); !ok || f.Line != line || !strings.Contains(f.Text, "output is that of a") {
+			t.Errorf("the fault of %s is %v, want one in line %d", name, f, line)
+		}
+	}
+}
+
 func TestRead_WithoutADirectoryThereAreNoAgents(t *testing.T) {
 	files, dir := open(t)
 	if err := os.RemoveAll(filepath.Dir(dir)); err != nil {

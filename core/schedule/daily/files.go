@@ -55,8 +55,9 @@ type Files struct{ vault *vault.Vault }
 // NewFiles returns the files of v.
 func NewFiles(v *vault.Vault) *Files { return &Files{v} }
 
-// Read returns what the directory has now. A file that cannot be used is among the faults;
-// a missing directory has no agents.
+// Read returns what the directory has now. A file that cannot be used is among the faults,
+// and so is one that has the output of another agent, whose name comes first; a missing
+// directory has no agents.
 func (f *Files) Read() (Set, error) {
 	dir, err := f.vault.OpenNoLinks(Dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -89,7 +90,24 @@ func (f *Files) Read() (Set, error) {
 		s.Agents = append(s.Agents, a)
 	}
 	slices.SortFunc(s.Agents, func(a, b Agent) int { return cmp.Compare(a.Name, b.Name) })
+	s.apart()
 	return s, nil
+}
+
+// apart moves agents with an output of an earlier one to the faults.
+func (s *Set) apart() {
+	all := s.Agents
+	s.Agents = nil
+next:
+	for i := range all {
+		for k := range s.Agents {
+			if fault := all[i].shares(&s.Agents[k]); fault != nil {
+				s.Faults = append(s.Faults, *fault)
+				continue next
+			}
+		}
+		s.Agents = append(s.Agents, all[i])
+	}
 }
 
 func (f *Files) one(name string) (Agent, *Fault) {
