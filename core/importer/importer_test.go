@@ -404,6 +404,43 @@ func TestAVaultOfTheOriginalSystemComesIn(t *testing.T) {
 	}
 }
 
+// A conversation that went on from an earlier one still does, so that the model reads the earlier one
+// too; one that goes on from nothing, from itself, or from what others wrote stands alone.
+func TestAConversationOfAVaultStillGoesOnFromTheEarlierOne(t *testing.T) {
+	h := open(t)
+	old := filepath.Join(h.dir, "old")
+	if err := os.MkdirAll(filepath.Join(old, "Chat"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	db := storetest.Product(t, filepath.Join(old, "Chat", "sessions.db"), 12)
+	if _, err := db.Exec(`ALTER TABLE sessions ADD COLUMN user_id INTEGER`); err != nil {
+		t.Fatal(err)
+	}
+	id := func(n int) string { return fmt.Sprintf("0a1b2c3d-0000-4000-8000-%012d", n) }
+	for n, s := range map[int]struct {
+		from string
+		user int
+	}{1: {"", 1}, 2: {id(1), 1}, 3: {id(9), 1}, 4: {id(4), 1}, 5: {"", 7}, 6: {id(5), 1}, 7: {id(1), 7}} {
+		if _, err := db.Exec(`INSERT INTO sessions (id, title, module, source, created_at, last_accessed, continued_from, user_id) VALUES (?, 'x', 'chat', 'parachute', '2025-01-01T10:00:00', '2025-01-02T10:00:00', ?, ?)`, id(n), s.from, s.user); err != nil {
+			t.Fatal(err)
+		}
+		h.text("old/.claude/projects/-old/"+id(n)+".jsonl", fmt.Sprintf(`{"parentUuid":null,"isSidechain":false,"userType":"external","cwd":"/old","sessionId":%q,"version":"2.0.60","type":"user","message":{"role":"user","content":[{"type":"text","text":"words of %d"}]},"uuid":"u%d","timestamp":"2025-01-01T10:00:00.000Z"}`+"\n", id(n), n, n))
+	}
+	_ = db.Close()
+	if r, list := h.run(old, operator); r.Added != 7 || r.Failed != 0 {
+		t.Fatalf("%+v %+v", r, list)
+	}
+	for n := 1; n < 8; n++ {
+		want := ""
+		if n == 2 {
+			want = id(1)
+		}
+		if s, err := h.sessions.ByID(context.Background(), h.db, id(n)); err != nil || s.ContinuedFrom != want {
+			t.Errorf("%d goes on from %q, want %q: %v", n, s.ContinuedFrom, want, err)
+		}
+	}
+}
+
 // Another gateway's vault has its guests' and groups' conversations beside the owner's: by its
 // database, by its files about sessions where that is lost, and by a guest's directory.
 func TestConversationsOfOthersInAVaultAreNotTheOwners(t *testing.T) {

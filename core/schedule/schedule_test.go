@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -348,5 +349,47 @@ func TestAnAgentWithTheOutputOfAnotherDoesNotRun(t *testing.T) {
 	}
 	if _, err := r.Start(t.Context(), r, "x", "", false, core.Actor{Via: "cli"}); core.KindOf(err) != core.Conflict || !strings.Contains(core.TextOf(err), "output is that of w") {
 		t.Errorf("run by hand: %v", err)
+	}
+}
+
+// Two nodes have one database and one vault: whichever comes first starts the run.
+func TestTwoNodesStartAnAgentOncePerDate(t *testing.T) {
+	a := newRig(t)
+	a.file(`schedule: "12:00"`)
+	a.want("a new file")
+	v, err := vault.Open(a.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = v.Close() })
+	b := &rig{t: t, clock: a.clock, dir: a.dir, db: a.db, state: "ready"}
+	b.Scheduler = schedule.New(schedule.Options{
+		DB: b.db, Vault: v, Clock: b.clock, Log: slog.New(slog.DiscardHandler), Metrics: schedule.NewMetrics(prometheus.NewRegistry(), b.clock),
+		Name:  func(context.Context) (string, error) { return "", nil },
+		State: func(context.Context, string, string) (string, string, error) { return b.state, "why", nil },
+	})
+	for range 5 {
+		a.clock.Advance(24 * time.Hour)
+		// Each knows of no run when it decides: the other has not stored its message yet.
+		var both sync.WaitGroup
+		both.Add(2)
+		meet := func() { both.Done(); both.Wait() }
+		a.before, b.before = meet, meet
+		var done sync.WaitGroup
+		for _, r := range []*rig{a, b} {
+			done.Go(func() { _, _ = r.Tick(t.Context(), r) })
+		}
+		done.Wait()
+		a.before, b.before = nil, nil
+		if n := len(a.got) + len(b.got); n != 1 {
+			t.Errorf("%d messages were stored for one date", n)
+		}
+		a.got, b.got = nil, nil
+		a.want("later, on one node")
+		b.want("later, on the other")
+	}
+	var rows int
+	if err := a.db.Get(t.Context(), &rows, `SELECT count(*) FROM schedule_runs`); err != nil || rows != 5 {
+		t.Errorf("%d runs of five dates, %v", rows, err)
 	}
 }

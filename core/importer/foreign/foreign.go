@@ -90,6 +90,7 @@ type Transcript struct {
 
 	// What a database knew of it, where there was one.
 	Original string // the id that it had before it was in that database
+	From     string // the id of the conversation that it goes on from
 	Title    string
 	Created  time.Time
 	Updated  time.Time

@@ -17,6 +17,7 @@ import (
 // A row is what a vault's database knows of a session.
 type row struct {
 	title, source     string
+	from              string // the session that it goes on from
 	metadata          string
 	created, accessed string
 	archived          bool
@@ -30,7 +31,7 @@ const maxRows = 200_000
 // describe adds what the row knows to c.
 func (r *row) describe(c *foreign.Transcript) {
 	c.Title, c.Archived, c.Tags = r.title, r.archived, r.tags
-	c.Others = r.others
+	c.From, c.Others = r.from, r.others
 	c.Created, c.Updated = stamp(r.created), stamp(r.accessed)
 	switch r.source {
 	case "claude", "chatgpt", "parachute":
@@ -69,8 +70,16 @@ func readRows(ctx context.Context, name string) (map[string]row, error) {
 		return nil, unreadable(err)
 	}
 	others := [...]string{`0`, `coalesce(user_id, 0) NOT IN (0, 1)`, `coalesce(user_id, 0) NOT IN (0, 1) OR coalesce(scope, '') = 'group'`}[ours]
+	from := `''` // an older layout
+	var links bool
+	if err := db.QueryRowContext(ctx, `SELECT count(*) > 0 FROM pragma_table_info('sessions') WHERE name = 'continued_from'`).Scan(&links); err != nil {
+		return nil, unreadable(err)
+	}
+	if links {
+		from = `CAST(coalesce(continued_from, '') AS TEXT)`
+	}
 	rows, err := db.QueryContext(ctx, `SELECT CAST(id AS TEXT), CAST(coalesce(title, '') AS TEXT), CAST(coalesce(source, '') AS TEXT), CAST(coalesce(created_at, '') AS TEXT),
-		CAST(coalesce(last_accessed, '') AS TEXT), CAST(coalesce(metadata, '') AS TEXT), coalesce(archived, 0) = 1, `+others+` FROM sessions LIMIT ?`, maxRows)
+		CAST(coalesce(last_accessed, '') AS TEXT), CAST(coalesce(metadata, '') AS TEXT), coalesce(archived, 0) = 1, `+others+`, `+from+` FROM sessions LIMIT ?`, maxRows)
 	if err != nil {
 		return nil, unreadable(err)
 	}
@@ -79,13 +88,19 @@ func readRows(ctx context.Context, name string) (map[string]row, error) {
 	for rows.Next() {
 		var id string
 		var r row
-		if err := rows.Scan(&id, &r.title, &r.source, &r.created, &r.accessed, &r.metadata, &r.archived, &r.others); err != nil {
+		if err := rows.Scan(&id, &r.title, &r.source, &r.created, &r.accessed, &r.metadata, &r.archived, &r.others, &r.from); err != nil {
 			return nil, unreadable(err)
 		}
 		all[id] = r
 	}
 	if err := rows.Err(); err != nil {
 		return nil, unreadable(err)
+	}
+	for id, r := range all { // a conversation goes on from one of this vault, and none from or into one of others
+		if before, ok := all[r.from]; r.from != "" && (!ok || before.others || r.others || r.from == id) {
+			r.from = ""
+			all[id] = r
+		}
 	}
 	tags, err := db.QueryContext(ctx, `SELECT CAST(session_id AS TEXT), CAST(tag AS TEXT) FROM session_tags ORDER BY session_id, tag LIMIT ?`, maxRows)
 	if err != nil {

@@ -578,6 +578,27 @@ func TestRun_AChangeIsIndexedWhenItHasSettled(t *testing.T) {
 	w.wantFound("new", "Notes/a.md")
 }
 
+// What changes while changes go on is read together: each file once, however often it was written.
+func TestRun_ABurstOfChangesIsOnePass(t *testing.T) {
+	w := open(t)
+	for i := range 40 {
+		w.write(fmt.Sprintf("Notes/n%02d.md", i), "old")
+	}
+	w.run()
+	for n := range 5 {
+		for i := range 40 {
+			w.write(fmt.Sprintf("Notes/n%02d.md", i), fmt.Sprintf("text %d", n))
+		}
+	}
+	w.wantSettled("put Notes/n00.md")
+	for i := 1; i < 40; i++ {
+		w.wantNext(fmt.Sprintf("put Notes/n%02d.md", i))
+	}
+	w.write("Notes/n00.md", "the end")
+	w.wantSettled("put Notes/n00.md") // and nothing in between
+	w.wantFound("end", "Notes/n00.md")
+}
+
 func TestRun_ANewDirectoryIsIndexedAndWatched(t *testing.T) {
 	w := open(t)
 	w.run()

@@ -3,6 +3,7 @@ package search_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -128,6 +129,28 @@ func TestSearch_PagesBothRankingsToTheirEndsWithoutGapOrRepeat(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// The score of a hit is that of reciprocal rank fusion with k = 60, on later pages too.
+func TestSearch_ScoresAreThoseOfReciprocalRankFusion(t *testing.T) {
+	f := search.New(search.Options{Sessions: &numbered{kind: search.Session, n: 4}, Documents: &numbered{kind: search.Document, n: 4}, MayRead: func(core.Trust, int64, string) bool { return true }})
+	byType := map[string]int{}
+	for cursor, first := "", true; first || cursor != ""; first = false {
+		page, err := f.Search(t.Context(), search.Query{Text: "tea", Limit: 3, Cursor: cursor}, search.Reader{User: 7, Trust: core.Full})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range page.Hits {
+			byType[h.Type]++
+			if want := 1 / float64(60+byType[h.Type]); math.Abs(h.Score-want) > 1e-12 {
+				t.Errorf("number %d of %s has the score %v, want %v", byType[h.Type], h.Type, h.Score, want)
+			}
+		}
+		cursor = page.Next
+	}
+	if byType[search.Session] != 4 || byType[search.Document] != 4 {
+		t.Errorf("found %v", byType)
 	}
 }
 

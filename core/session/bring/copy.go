@@ -206,7 +206,7 @@ func (b *Bringer) describe(k *known, conv *transcript.Conversation, c foreign.Tr
 		sess.LastAccessed = found.LastAccessed
 	}
 	if k.row == nil {
-		sess.CreatedAt, sess.Archived = first(c.Created, found.CreatedAt), c.Archived
+		sess.CreatedAt, sess.Archived, sess.ContinuedFrom = first(c.Created, found.CreatedAt), c.Archived, c.From
 	}
 	if c.Title != "" {
 		sess.Title, sess.TitleSource = session.Title(c.Title), session.TitleModel
