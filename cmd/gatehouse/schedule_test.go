@@ -252,6 +252,28 @@ func TestWhatADailyAgentMayNotDoIsAskedOfTheOwner(t *testing.T) {
 	}
 }
 
+// What no one answers is denied after two minutes, and the agent goes on.
+func TestWhatADailyAgentAsksAndNoOneAnswersIsDenied(t *testing.T) {
+	t.Parallel()
+	w, model, clock := newScheduleWorld(t)
+	boss := w.boss()
+	w.agentFile("x", "schedule: \"12:45\"\ntools: [write_file]")
+	model.Script(llmtest.CallTool("a", "Write", `{"file_path":"Notes/b.md","content":"x"}`), llmtest.Say("It was not allowed."))
+	clock.leap(15 * time.Minute)
+	w.hearsText(boss, "Notes/b.md")
+	clock.leap(2 * time.Minute)
+	if run := w.ran("x", 1); run.Result != daily.CompletedNoOutput {
+		t.Errorf("the run is %+v", run)
+	}
+	requests := model.Requests()
+	if body := string(requests[len(requests)-1].Body); !strings.Contains(body, "No one answered within 120 seconds") {
+		t.Errorf("the model was told %s", body)
+	}
+	if _, err := os.Stat(filepath.Join(w.cfg.VaultPath, "Notes/b.md")); err == nil {
+		t.Error("the file was written")
+	}
+}
+
 // A breaking writes a broken file for the agent before its message is stored.
 type breaking struct{ w *world }
 

@@ -196,7 +196,9 @@ func (a *Agent) shares(b *Agent) *Fault {
 	if !strings.EqualFold(a.OutputOf("{date}"), b.OutputOf("{date}")) {
 		return nil
 	}
-	return &Fault{File: a.File, Line: a.outputLine, Text: "its output is that of " + b.Name + ": each would replace what the other wrote"}
+	f := whole(a.File, "its output is that of "+b.Name+": each would replace what the other wrote")
+	f.Line = a.outputLine
+	return f
 }
 
 // StateFile returns the file in which programs find how the agent's runs went.
