@@ -85,7 +85,7 @@ func (d *Decoder) fromMessage(m *message, raw json.RawMessage, now time.Time) co
 	text, entities := m.content()
 	in.Text, in.Long = text, len(text) >= cutText && utf16Length(text) >= cutText
 	in.Addressed = m.Chat.Type == "private" || d.repliesToUs(m) || d.mentions(text, entities)
-	if name, rest, ours := d.command(text, entities); ours {
+	if name, rest, ours := d.command(m); ours {
 		in.Kind, in.Command, in.Text, in.Addressed = core.KindCommand, name, rest, true
 	}
 	in.Quote = m.quoted(d.o.ID)
@@ -123,8 +123,8 @@ func utf16Length(text string) (n int) {
 // Of an answer to the bot itself, which the conversation holds, only a passage
 // that the user chose.
 func (m *message) quoted(us int64) *core.Quote {
-	if f := m.Forward.V; f != nil {
-		return &core.Quote{Name: f.name(), Forwarded: true}
+	if m.Forward.is {
+		return &core.Quote{Name: m.Forward.name(), Forwarded: true}
 	}
 	passage := ""
 	if m.Quote.V != nil {
@@ -173,7 +173,7 @@ func (d *Decoder) fromEdit(m *message, now time.Time) core.Inbound {
 	text, entities := m.content()
 	in.Text = text
 	in.Addressed = m.Chat.Type == "private" || d.repliesToUs(m) || d.mentions(text, entities)
-	if name, rest, ours := d.command(text, entities); ours {
+	if name, rest, ours := d.command(m); ours {
 		in.Command, in.Text, in.Addressed = name, rest, true
 	}
 	in.Files = m.files(d.o.Hears)
@@ -300,9 +300,11 @@ func (d *Decoder) isUs(username string) bool {
 }
 
 // command reads a command that opens the text: its name in lower case and its
-// arguments. ours is false without one, and for one addressed to another bot.
-func (d *Decoder) command(text string, entities []entity) (name, rest string, ours bool) {
-	if len(entities) == 0 || !strings.HasPrefix(text, "/") {
+// arguments. ours is false without one, for one addressed to another bot, and for a text
+// that the sender did not write: a forwarded one, or one of an inline bot.
+func (d *Decoder) command(m *message) (name, rest string, ours bool) {
+	text, entities := m.content()
+	if len(entities) == 0 || !strings.HasPrefix(text, "/") || m.Forward.is || bool(m.ViaBot) {
 		return "", "", false
 	}
 	for _, e := range entities {

@@ -1,6 +1,7 @@
 package inbound
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -66,8 +67,9 @@ type message struct {
 	MigrateTo       int64    `json:"migrate_to_chat_id"`
 	MigrateFrom     int64    `json:"migrate_from_chat_id"`
 
-	Quote   lenient[*quote]   `json:"quote"`
-	Forward lenient[*forward] `json:"forward_origin"`
+	Quote   lenient[*quote] `json:"quote"`
+	Forward forward         `json:"forward_origin"`
+	ViaBot  present         `json:"via_bot"`
 	media
 }
 
@@ -84,9 +86,22 @@ type quote struct {
 	Text string `json:"text"`
 }
 
-// A forward is the origin of a forwarded message (Bot API, MessageOrigin).
+// A forward is the origin of a forwarded message; the zero value is that of any other. A
+// message whose origin cannot be decoded is forwarded too.
 type forward struct {
-	Type       string `json:"type"`
+	is bool
+	origin
+}
+
+func (f *forward) UnmarshalJSON(b []byte) error {
+	if f.is = !bytes.Equal(b, []byte("null")); f.is {
+		_ = json.Unmarshal(b, &f.origin) // it has no name then
+	}
+	return nil
+}
+
+// An origin has who wrote a forwarded message first (Bot API, MessageOrigin).
+type origin struct {
 	User       *user  `json:"sender_user"`
 	HiddenName string `json:"sender_user_name"`
 	SenderChat *chat  `json:"sender_chat"`
@@ -94,7 +109,7 @@ type forward struct {
 }
 
 // name returns who wrote the message first; hostile text.
-func (f *forward) name() string {
+func (f *origin) name() string {
 	switch {
 	case f.User != nil:
 		return f.User.peer().Name

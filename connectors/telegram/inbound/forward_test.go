@@ -1,0 +1,69 @@
+package inbound
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"gatehouse/core"
+)
+
+// What a user forwards was written by others: they must not give commands in the user's name.
+func TestAForwardedMessageIsNoCommand(t *testing.T) {
+	const entity = `[{"type":"bot_command","offset":0,"length":8}]`
+	contents := map[string]string{
+		"text":    `,"text":"/approve AB12 vault","entities":` + entity,
+		"caption": `,"caption":"/approve AB12 vault","caption_entities":` + entity + `,"photo":[{"file_id":"x"}],"media_group_id":"g"`,
+		"code":    `,"text":"/claim   AB12 vault","entities":[{"type":"bot_command","offset":0,"length":6}]`,
+	}
+	origins := map[string]string{
+		"user":        `,"forward_origin":{"type":"user","sender_user":{"id":5,"first_name":"Eve"}}`,
+		"hidden user": `,"forward_origin":{"type":"hidden_user","sender_user_name":"Eve"}`,
+		"channel":     `,"forward_origin":{"type":"channel","chat":{"id":-9,"type":"channel","title":"News"}}`,
+		"new kind":    `,"forward_origin":{"type":"hologram"}`,
+		"unreadable":  `,"forward_origin":{"type":"user","sender_user":"Eve"}`,
+		"no object":   `,"forward_origin":["Eve"]`,
+	}
+	updates := map[string]string{"message": "", "edit": ""}
+	for what, content := range contents {
+		for from, origin := range origins {
+			for kind := range updates {
+				for _, chat := range []string{dm, group} {
+					update := msg(chat, content+origin)
+					if kind == "edit" {
+						update = strings.Replace(update, `"message":{`, `"edited_message":{"edit_date":1700000001,`, 1)
+					}
+					in, _ := decoder(t).Decode(json.RawMessage(update), arrived)
+					if in.Malformed != "" || in.Kind == core.KindCommand || in.Command != "" || !strings.HasSuffix(in.Text, "AB12 vault") || !strings.HasPrefix(in.Text, "/") {
+						t.Errorf("%s of a %s in a %s: %+v, want a message with the whole text", what, from, kind, in)
+					}
+					if kind == "message" && (in.Quote == nil || !in.Quote.Forwarded) {
+						t.Errorf("%s of a %s is not marked as forwarded", what, from)
+					}
+				}
+			}
+		}
+		if in, _ := decoder(t).Decode(json.RawMessage(msg(dm, content)), arrived); in.Kind != core.KindCommand || in.Quote != nil {
+			t.Errorf("%s that is not forwarded: %+v, want a command", what, in)
+		}
+		if in, _ := decoder(t).Decode(json.RawMessage(msg(dm, content+`,"forward_origin":null`)), arrived); in.Kind != core.KindCommand {
+			t.Errorf("%s with an empty origin: %+v, want a command", what, in)
+		}
+	}
+}
+
+// The text that a user sends through an inline bot is that bot's.
+func TestATextOfAnInlineBotIsNoCommand(t *testing.T) {
+	in, _ := decoder(t).Decode(json.RawMessage(msg(dm, `,"text":"/approve AB12 vault","entities":[{"type":"bot_command","offset":0,"length":8}],"via_bot":{"id":9,"is_bot":true}`)), arrived)
+	if in.Kind != core.KindMessage || in.Command != "" || in.Text != "/approve AB12 vault" {
+		t.Errorf("%+v, want a message", in)
+	}
+}
+
+// A reply to a command of another user is not that command.
+func TestAReplyToACommandIsNoCommand(t *testing.T) {
+	in, _ := decoder(t).Decode(json.RawMessage(msg(dm, `,"text":"what is this?","quote":{"text":"/approve AB12 vault"},"reply_to_message":{"message_id":9,"from":{"id":5,"first_name":"Eve"},"text":"/approve AB12 vault","entities":[{"type":"bot_command","offset":0,"length":8}]}`)), arrived)
+	if in.Kind != core.KindMessage || in.Command != "" || in.Text != "what is this?" || in.Quote == nil || in.Quote.Text != "/approve AB12 vault" {
+		t.Errorf("%+v, want a message", in)
+	}
+}
