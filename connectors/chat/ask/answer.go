@@ -26,10 +26,10 @@ func (b *Buttons) check(r command.Request, a ask.Ask) error {
 	return nil
 }
 
-// Waiting reports whether a question waits for the sender of a message in its
-// chat.
+// Waiting reports whether a question, or a command, waits for a message of in's sender in
+// its chat. A forwarded message, which another user wrote, answers none.
 func (b *Buttons) Waiting(ctx context.Context, tx *store.Tx, in *core.Inbound) (bool, error) {
-	if core.OfSession(in.Bot) || in.Again != "" {
+	if core.OfSession(in.Bot) || in.Again != "" || in.Quote != nil && in.Quote.Forwarded {
 		return false, nil
 	}
 	user, _, err := b.o.Users.User(ctx, tx, in.From)
