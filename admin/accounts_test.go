@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -88,6 +89,25 @@ func TestAnotherAdminMayNotTouchTheOwnersAccount(t *testing.T) {
 	}
 	if a := s.submit("/admin/settings/keys", url.Values{"label": {"x"}, "scope": {"admin"}, "trust": {"full"}}); a.status == http.StatusOK {
 		t.Error("nina makes a key with trust full")
+	}
+	id, ends := s.world.givesKey(core.Full)
+	if a := s.submit("/admin/settings/keys/"+id+"/rotate", nil); a.status == http.StatusOK || shownOnce.MatchString(a.body) {
+		t.Errorf("nina gets a new secret of a key with trust full: %d", a.status)
+	}
+	s.post("/admin/settings/keys/"+id+"/change", url.Values{"label": {"mine"}, "scope": {"admin"}}).has(t, `class="flash bad"`, "Only the owner can make or change a key")
+	if row := ends(); row.Label != "of a helper" || len(row.Scopes) != 1 {
+		t.Errorf("the key was changed: %+v", row)
+	}
+}
+
+// givesKey makes a key of a user who has an account, at this trust; now returns it.
+func (w *world) givesKey(level core.Trust) (id string, now func() auth.KeyRow) {
+	secret, row, err := w.keys.Create(context.Background(), auth.NewKey{Label: "of a helper", User: 77, Trust: level, Scopes: []string{auth.ScopeChat}}, core.Actor{User: core.Operator})
+	must(err)
+	return row.ID, func() auth.KeyRow {
+		row, _, err := w.keys.Find(context.Background(), secret)
+		must(err)
+		return row
 	}
 }
 

@@ -82,14 +82,22 @@ func (p *valuePages) newKey(w http.ResponseWriter, r *http.Request) error {
 			err = core.Errorf(core.Invalid, "that end was not offered")
 		}
 	}
-	if err == nil && n.Trust > core.Vault && who.User != core.Operator {
-		err = core.Errorf(core.Denied, "only the owner can make a key with trust %s", n.Trust)
+	if err == nil {
+		err = mayHave(who, n.Trust)
 	}
 	b := keysPart{Label: n.Label}
 	if err == nil {
 		b.Secret, _, err = p.o.Keys.Create(r.Context(), n, who.Actor())
 	}
 	return p.showKeys(w, r, b, err)
+}
+
+// mayHave refuses accounts of others than the owner keys above trust vault.
+func mayHave(who auth.Principal, level core.Trust) error {
+	if level > core.Vault && who.User != core.Operator {
+		return core.Errorf(core.Denied, "only the owner can make or change a key with trust %s", level)
+	}
+	return nil
 }
 
 // showKeys shows b, or why there is no secret.
@@ -108,7 +116,7 @@ func (p *valuePages) showKeys(w http.ResponseWriter, r *http.Request, b keysPart
 // rotateKey answers with the page, as newKey does.
 func (p *valuePages) rotateKey(w http.ResponseWriter, r *http.Request) error {
 	who, _ := page.Principal(r)
-	var o auth.KeyRotation
+	o := auth.KeyRotation{May: func(was auth.KeyRow) error { return mayHave(who, was.Trust) }}
 	var err error
 	if given := r.PostFormValue("grace"); given != "" {
 		var grace time.Duration
@@ -129,12 +137,14 @@ func (p *valuePages) rotateKey(w http.ResponseWriter, r *http.Request) error {
 
 func (p *valuePages) changeKey(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	label, scopes := r.PostFormValue("label"), append([]string{}, r.PostForm["scope"]...) // no box ticked is no scope
-	row, err := p.o.Keys.Change(r.Context(), r.PathValue("id"), auth.KeyChange{Label: &label, Scopes: &scopes}, by)
-	may := "nothing"
+	who, _ := page.Principal(r)
+	may := func(was auth.KeyRow, _ []string) error { return mayHave(who, was.Trust) }
+	row, err := p.o.Keys.Change(r.Context(), r.PathValue("id"), auth.KeyChange{Label: &label, Scopes: &scopes, May: may}, by)
+	now := "nothing"
 	if len(row.Scopes) > 0 {
-		may = strings.Join(row.Scopes, ", ")
+		now = strings.Join(row.Scopes, ", ")
 	}
-	return page.Good("The key “" + row.Label + "” may from now on: " + may + "."), pathOf(secAccess) + "#keys-h", err
+	return page.Good("The key “" + row.Label + "” may from now on: " + now + "."), pathOf(secAccess) + "#keys-h", err
 }
 
 func (k keyView) May(scope string) bool { return slices.Contains(k.Scopes, scope) }

@@ -209,7 +209,8 @@ core/orchestrator/named: core core/tool core/transcript/lines  # whether a text 
 core/orchestrator/watchdog: core core/llm  # ends a run that takes too long
 core/paraid: core core/paraid/entry core/store core/vault  # ids of entries and conversations
 core/paraid/entry: core  # what an id is
-core/permission: core core/permission/pattern core/permission/shell core/permission/shell/vetted core/texts core/tool core/vault
+core/permission: core core/permission/arguments core/permission/pattern core/permission/shell core/permission/shell/vetted core/texts core/tool core/vault
+core/permission/arguments:
 core/permission/guard: core core/ask core/diff core/permission core/store core/texts core/tool core/vault
 core/permission/pattern:  # patterns of commands, imports no package of ours
 core/permission/raise: core core/store core/texts

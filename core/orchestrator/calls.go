@@ -32,7 +32,8 @@ func (t *talk) use(ctx context.Context, calls []core.Block) ([]core.Block, error
 		}
 	}
 	for i := range calls {
-		t.show(core.ToolUseStart{ID: calls[i].ID, Name: calls[i].Name, Input: call.Object(calls[i].Input)})
+		input, _ := call.Object(calls[i].Input)
+		t.show(core.ToolUseStart{ID: calls[i].ID, Name: calls[i].Name, Input: input})
 	}
 	t.r.mu.Lock()
 	t.r.calls += len(calls)
@@ -134,8 +135,12 @@ func (t *talk) call(ctx context.Context, b *core.Block) (res tool.Result, outcom
 	} else if !ok {
 		return tool.Failed(changed), call.Denied
 	}
+	input, ok := call.Object(b.Input)
+	if !ok { // without them it may do more than was meant
+		return tool.Failed("the arguments of this call are not a JSON object: nothing was done"), call.Error
+	}
 	kit := t.r.tooled()
-	c := &tool.Call{ID: b.ID, Input: call.Object(b.Input), Turn: kit.Turn, Progress: t.r.progress}
+	c := &tool.Call{ID: b.ID, Input: input, Turn: kit.Turn, Progress: t.r.progress}
 	if x.Touches != nil {
 		a, err := x.Touches(c.Turn, c.Input)
 		if err != nil {

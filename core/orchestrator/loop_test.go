@@ -155,7 +155,7 @@ func TestWhatGoesWrongWithACallIsReportedToTheModel(t *testing.T) {
 	h.deny = map[string]string{"Refused": "the owner said no"}
 	h.model.reply = replies(uses("", "Panics {}", "Breaks {}", "Says {}", "Slow {}", "Picky {}", "Refused {}", "Nowhere {}", `Says not json`), says("I see."))
 	res, _ := h.watched(t.Context(), h.turn("r1", 1, "please"))
-	want := []string{"internal error", "internal error", "no such file", "was stopped", "path is missing", "the owner said no", `no tool "Nowhere"`, "no such file"}
+	want := []string{"internal error", "internal error", "no such file", "was stopped", "path is missing", "the owner said no", `no tool "Nowhere"`, "not a JSON object: nothing was done"}
 	got := h.results(1)
 	if len(got) != len(want) || res.State != "done" {
 		t.Fatalf("%q %+v", got, res)

@@ -113,6 +113,24 @@ func commands(name string) bool {
 	return parts[0] == "agents" || parts[0] == "daily" && len(parts) > 1 && parts[1] == ".agents"
 }
 
+// systems are folders of the machine that its programs obey.
+var systems = []string{"/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt", "/boot", "/var", "/Library", "/System"}
+
+// obeyed returns why the file of a name, in the vault or absolute, is one that other programs
+// obey; "" where it is not.
+func obeyed(name string) string {
+	outside := strings.HasPrefix(name, "/")
+	switch {
+	case commands(strings.TrimLeft(name, "/")):
+		return "which commands the gateway or other programs"
+	case outside && slices.ContainsFunc(systems, func(s string) bool { return beneath(name, s) }):
+		return "a file of the system"
+	case outside && slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return len(part) > 1 && part[0] == '.' }):
+		return "a hidden file outside of the vault, which may command other programs"
+	}
+	return ""
+}
+
 // ofProcess reports whether a name, without the leading slash, is a process's
 // memory or environment, which holds the gateway's own secrets.
 func ofProcess(name string) bool {

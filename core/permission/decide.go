@@ -7,9 +7,9 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"unicode"
 
 	"gatehouse/core"
+	"gatehouse/core/permission/arguments"
 	"gatehouse/core/permission/shell"
 	"gatehouse/core/tool"
 )
@@ -108,20 +108,26 @@ func (q question) forbidden(b bounds) (Decision, bool) {
 			}
 		}
 	case tool.MCP:
-		for _, s := range stringsIn(q.input) {
+		names, all := arguments.Names(q.input)
+		for _, s := range names {
 			if name, no := q.secret(b, s); no {
 				return Decision{}.With(Deny, RuleDenyList, b.forbidden(RuleDenyList, name)), true
 			}
+		}
+		if !all {
+			return Decision{}.With(Deny, RuleDenyList, fmt.Sprintf("The call has more than %d texts: too many to compare with the deny list. Make several calls.", arguments.Most)), true
 		}
 	}
 	return Decision{}, false
 }
 
+// maxPath is what a system takes for a path, in bytes.
+const maxPath = 4096
+
 // secret reports whether a text names a file of the deny list: as it is,
 // decoded, and with links resolved.
 func (q question) secret(b bounds, s string) (string, bool) {
-	s = strings.TrimSpace(s)
-	if s == "" || len(s) > 4096 || strings.ContainsFunc(s, unicode.IsControl) {
+	if s = strings.TrimSpace(s); s == "" {
 		return "", false
 	}
 	if scheme, rest, ok := strings.Cut(s, "://"); ok {
@@ -136,6 +142,9 @@ func (q question) secret(b bounds, s string) (string, bool) {
 	}
 	if q.resolve != nil {
 		for _, f := range slices.Clone(forms) {
+			if f = path.Clean(f); len(f) > maxPath {
+				continue
+			}
 			if real, ok := q.resolve(f); ok {
 				forms = append(forms, real)
 			}
@@ -166,43 +175,13 @@ func named(name string) bool {
 	return denied(strings.Join(parts, "/"))
 }
 
-// stringsIn returns the strings in a JSON value, keys too, at most 1000.
-func stringsIn(input json.RawMessage) []string {
-	var v any
-	if json.Unmarshal(input, &v) != nil {
-		return nil
-	}
-	var out []string
-	var walk func(any)
-	walk = func(v any) {
-		if len(out) > 1000 {
-			return
-		}
-		switch v := v.(type) {
-		case string:
-			out = append(out, v)
-		case []any:
-			for _, e := range v {
-				walk(e)
-			}
-		case map[string]any:
-			for k, e := range v {
-				out = append(out, k)
-				walk(e)
-			}
-		}
-	}
-	walk(v)
-	return out
-}
-
 // files decides a tool that reads or writes files.
 func (q question) files(d Decision) Decision {
 	if len(q.a.Read)+len(q.a.Write) == 0 {
 		return d.With(Deny, RuleArea, q.t.Name+" names no file.")
 	}
 	if q.p.Auto {
-		return d.With(Allow, RuleTrustMode, "")
+		return q.trusted(d)
 	}
 	if q.t.Kind == tool.Read && q.t.Name == "Search" {
 		// The index finds what the user may read, within their rights. It shows lines of it and
@@ -228,6 +207,20 @@ func (q question) files(d Decision) Decision {
 		rule = RuleGrant
 	}
 	return d.With(Allow, rule, "")
+}
+
+// trusted decides in trust mode. As for a command, what other programs obey is not changed
+// unasked.
+func (q question) trusted(d Decision) Decision {
+	for _, name := range q.a.Write {
+		why := obeyed(name)
+		if why == "" || covers(q.p.Configured.Write, name, false) || covers(q.granted(kindWrite), name, false) {
+			continue
+		}
+		d.Suggested = suggestFiles(name, false)
+		return d.With(MustAsk, RuleAsk, fmt.Sprintf("%s wants to write %s, %s.", q.t.Name, shorten(name), why))
+	}
+	return d.With(Allow, RuleTrustMode, "")
 }
 
 // Kinds of what is asked and granted, as in core.PermissionRequest.

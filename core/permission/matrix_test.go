@@ -3,6 +3,7 @@ package permission
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -200,6 +201,15 @@ func TestTheOrderOfDecisions(t *testing.T) {
 		{"in trust mode too", with(func(p *Profile) { p.Auto = true }), fetchTool, "", MustAsk, RuleUnnamed},
 		{"a search is always allowed", owner, searchTool, "", Allow, RuleAlways},
 		{"trust mode", with(func(p *Profile) { p.Auto = true }), writeTool, "Notes/a.md", Allow, RuleTrustMode},
+		{"what commands the gateway asks in trust mode", with(func(p *Profile) { p.Auto, p.Session = true, "t" }), writeTool, ".mcp.json", MustAsk, RuleAsk},
+		{"and agents' instructions", with(func(p *Profile) { p.Auto, p.Session = true, "t" }), writeTool, "Projects/x/CLAUDE.md", MustAsk, RuleAsk},
+		{"and what starts with a shell", with(func(p *Profile) { p.Auto = true }), writeTool, "/home/olga/.bashrc", MustAsk, RuleAsk},
+		{"and a hidden folder outside", with(func(p *Profile) { p.Auto = true }), writeTool, "/home/olga/.config/autostart/x.desktop", MustAsk, RuleAsk},
+		{"and the system's files", with(func(p *Profile) { p.Auto = true }), writeTool, "/etc/cron.d/x", MustAsk, RuleAsk},
+		{"permissions open it", with(func(p *Profile) { p.Auto, p.Session, p.Configured.Write = true, "t", []string{"Projects/**"} }), writeTool, "Projects/x/CLAUDE.md", Allow, RuleTrustMode},
+		{"and so does a grant", with(func(p *Profile) { p.Auto = true }), writeTool, ".mcp.json", Allow, RuleTrustMode},
+		{"a plain file outside does not ask", with(func(p *Profile) { p.Auto = true }), writeTool, "/home/olga/list.md", Allow, RuleTrustMode},
+		{"nor does reading it", with(func(p *Profile) { p.Auto = true }), readTool, ".mcp.json", Allow, RuleTrustMode},
 		{"trust mode stands before permissions", with(func(p *Profile) { p.Auto, p.Configured = true, open }), readTool, "a", Allow, RuleTrustMode},
 		{"the session's permissions", with(func(p *Profile) { p.Configured = open }), readTool, "a", Allow, RuleConfigured},
 		{"a grant", owner, readTool, "Notes/a.md", Allow, RuleGrant},
@@ -221,6 +231,35 @@ func TestTheOrderOfDecisions(t *testing.T) {
 		}
 		if d := q.decide(); d.Verdict != c.want || d.Rule != c.rule {
 			t.Errorf("%s: %v by %s, want %v by %s (%s)", c.about, d.Verdict, d.Rule, c.want, c.rule, d.Text)
+		}
+	}
+}
+
+func TestMCPArgumentsAreComparedWithTheDenyListWhateverTheirForm(t *testing.T) {
+	many := slices.Repeat([]string{"a.md"}, 9000)
+	for about, c := range map[string]struct {
+		input any
+		want  Verdict
+	}{
+		"a name":                       {map[string]any{"path": ".env"}, Deny},
+		"a control character":          {map[string]any{"path": "x\t/../.env"}, Deny},
+		"a name for each line":         {map[string]any{"paths": "a.md\n.env\r\nb.md"}, Deny},
+		"a long way":                   {map[string]any{"path": strings.Repeat("./", 3000) + ".env"}, Deny},
+		"the last of many":             {map[string]any{"paths": append(slices.Clone(many), ".env")}, Deny},
+		"more than can be compared":    {map[string]any{"paths": slices.Repeat(many, 2)}, Deny},
+		"more lines than can be":       {map[string]any{"paths": strings.Repeat("a.md\n", 10_001) + ".env"}, Deny},
+		"many that are allowed":        {map[string]any{"paths": many}, Allow},
+		"a text that speaks of it":     {map[string]any{"text": "Copy the file\n.env\nto the server."}, Allow},
+		"data":                         {map[string]any{"data": strings.Repeat("QUJD", 5000)}, Allow},
+		"a text with a path in a line": {map[string]any{"text": "# Notes\n\nsee docs/a.md and more\n"}, Allow},
+	} {
+		raw, err := json.Marshal(c.input)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q := question{p: Profile{User: 1, Trust: core.Full, Owner: true, Auto: true}, t: mcpVault, input: raw, isolation: true}
+		if d := q.decide(); d.Verdict != c.want {
+			t.Errorf("%s: %v by %s, want %v", about, d.Verdict, d.Rule, c.want)
 		}
 	}
 }

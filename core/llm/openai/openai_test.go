@@ -92,6 +92,39 @@ func TestBrokenArgumentsReachTheToolAsAStringAndCutOnesDoNot(t *testing.T) {
 	}
 }
 
+// Ollama and Gemini's compatible endpoint do so.
+func TestServersThatNumberAllCallsZeroAreUnderstood(t *testing.T) {
+	c, _ := client(t, raw(t, "text/event-stream", `data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"Read","arguments":"{\"x\""}}]}}]}
+
+data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"a","function":{"arguments":":1}"}}]}}]}
+
+data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"b","function":{"name":"Write","arguments":""}},{"index":0,"function":{"arguments":"{\"y\":2}"}}]},"finish_reason":"tool_calls"}]}
+
+data: [DONE]
+
+`), openai.Options{Model: "m"})
+	g := wiretest.Ask(c, "x")
+	if len(g.Calls) != 2 || g.Calls[0].Name != "Read" || string(g.Calls[0].Input) != `{"x":1}` || g.Calls[1].ID != "b" || g.Calls[1].Name != "Write" || string(g.Calls[1].Input) != `{"y":2}` {
+		t.Errorf("%+v", g.Calls)
+	}
+}
+
+// Without its arguments a call might do more than was meant.
+func TestACallThatIsCutBeforeItsArgumentsIsNotMade(t *testing.T) {
+	for reason, calls := range map[string]int{"length": 0, "tool_calls": 1} {
+		c, _ := client(t, raw(t, "text/event-stream", `data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"delete_events","arguments":""}}]}}]}
+
+data: {"choices":[{"index":0,"delta":{},"finish_reason":"`+reason+`"}]}
+
+data: [DONE]
+
+`), openai.Options{Model: "m"})
+		if g := wiretest.Ask(c, "x"); len(g.Calls) != calls {
+			t.Errorf("%s: %+v", reason, g.Calls)
+		}
+	}
+}
+
 func TestServersThatNumberNoCallsAreUnderstood(t *testing.T) {
 	c, _ := client(t, raw(t, "text/event-stream", `data: {"choices":[{"index":0,"delta":{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{}"}},{"id":"b","function":{"name":"g","arguments":"{\"x\""}}]}}]}
 

@@ -156,8 +156,8 @@ func (r *reply) takeDelta(a *answer, d *delta) *provider.Failure {
 	return nil
 }
 
-// add joins a fragment to its call. Servers that number no calls start a new
-// one with each id.
+// add joins a fragment to its call. Servers that number no calls start a new one with
+// each id, and some that call all of them 0 (Ollama, Gemini) with each id and name.
 func (a *answer) add(f api.ToolCall) (bad *provider.Failure) {
 	index := -1
 	if f.Index != nil {
@@ -169,6 +169,9 @@ func (a *answer) add(f api.ToolCall) (bad *provider.Failure) {
 		if call != nil && f.ID != "" && call.ID != f.ID {
 			call = nil
 		}
+	}
+	if call != nil && call.ID != "" && f.ID != "" && call.ID != f.ID && f.Function.Name != "" {
+		call = nil
 	}
 	if call == nil {
 		if call, bad = a.calls.Start(index, "", ""); bad != nil {

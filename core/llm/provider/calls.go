@@ -2,6 +2,7 @@ package provider
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -38,9 +39,9 @@ func (c *Calls) Start(index int, id, name string) (*Call, *Failure) {
 	return call, nil
 }
 
-// At returns the call that the provider numbers so; nil where there is none.
+// At returns the newest call that the provider numbers so; nil where there is none.
 func (c *Calls) At(index int) *Call {
-	for _, call := range c.list {
+	for _, call := range slices.Backward(c.list) {
 		if call.Index == index {
 			return call
 		}
@@ -65,18 +66,21 @@ func (c *Calls) Grow(call *Call, fragment string) *Failure {
 	return nil
 }
 
-// whole reports whether the arguments are a JSON object, or none.
+// whole reports whether the arguments are a JSON object.
 func (c *Call) whole() bool {
 	args := strings.TrimSpace(c.args.String())
-	return args == "" || args[0] == '{' && json.Valid([]byte(args))
+	return args != "" && args[0] == '{' && json.Valid([]byte(args))
 }
 
 // block returns the whole call. Arguments that are no JSON object are handed on as
-// a JSON string, so that the tool can refuse them; those of a call that the
-// token limit cut are not handed on at all.
+// a JSON string, so that the call can be refused; those of a call that the
+// token limit cut, maybe before the first of them, are not handed on at all.
 func (c *Call) block(cut bool) (*core.Block, bool) {
 	args := strings.TrimSpace(c.args.String())
-	if args == "" {
+	switch {
+	case args == "" && cut:
+		return nil, false
+	case args == "":
 		args = "{}"
 	}
 	input := json.RawMessage(args)

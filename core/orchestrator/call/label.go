@@ -10,13 +10,14 @@ import (
 // maxSubject bounds what users read of a call, in characters.
 const maxSubject = 80
 
-// Object returns input as a JSON object; what is none becomes an empty one, and
-// the tool then reports what it misses.
-func Object(input json.RawMessage) json.RawMessage {
-	if b := bytes.TrimSpace(input); len(b) > 0 && b[0] == '{' && json.Valid(b) {
-		return input
+// Object returns input as a JSON object, and reports whether it is one or nothing. What is
+// neither becomes an empty object, to be shown.
+func Object(input json.RawMessage) (json.RawMessage, bool) {
+	b := bytes.TrimSpace(input)
+	if len(b) > 0 && b[0] == '{' && json.Valid(b) {
+		return input, true
 	}
-	return json.RawMessage("{}")
+	return json.RawMessage("{}"), len(b) == 0
 }
 
 // subjects are the inputs that say best what a call is about.
