@@ -3,6 +3,7 @@ package discordtest
 import (
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -178,6 +179,17 @@ func (f *form) command(at string, cmd command, one *form) {
 		f.badLength(at+".description", 1, 100)
 	}
 	f.options(at, one)
+	f.oneOf(at+".integration_types", one.array("integration_types"), "0, 1")
+	f.oneOf(at+".contexts", one.array("contexts"), "0, 1, 2")
+}
+
+// oneOf checks a list of numbers, each among those of all.
+func (f *form) oneOf(path string, list []json.RawMessage, all string) {
+	for i, raw := range list {
+		if !slices.Contains(strings.Split(all, ", "), string(raw)) {
+			f.choices(path+"."+strconv.Itoa(i), all)
+		}
+	}
 }
 
 // options are checked one level deep: name, description, type ([commands]

@@ -127,9 +127,9 @@ func (u *User) SlashOf(b Bot, in ID, name string, options map[string]any) (ID, e
 		return 0, err
 	}
 	list := slices.Concat(b.b.commands[c.guild], b.b.commands[0])
-	at := slices.IndexFunc(list, func(cmd command) bool { return cmd.Name == name && cmd.Type == 1 })
+	at := slices.IndexFunc(list, func(cmd command) bool { return cmd.Name == name && cmd.Type == 1 && b.b.offers(cmd, u, c) })
 	if at < 0 {
-		return 0, core.Errorf(core.NotFound, "the bot has no command /%s", name)
+		return 0, core.Errorf(core.NotFound, "the bot has no command /%s here", name)
 	}
 	data := map[string]any{"id": list[at].ID, "name": name, "type": 1}
 	if given := optionValues(list[at], options); len(given) > 0 {
@@ -154,7 +154,7 @@ func (u *User) HalfType(in ID, name, option, typed string) (ID, error) {
 	}
 	b := s.bots[0]
 	list := slices.Concat(b.commands[c.guild], b.commands[0])
-	at := slices.IndexFunc(list, func(cmd command) bool { return cmd.Name == name && cmd.Type == 1 })
+	at := slices.IndexFunc(list, func(cmd command) bool { return cmd.Name == name && cmd.Type == 1 && b.offers(cmd, u, c) })
 	if at < 0 || !completes(list[at], option) {
 		return 0, core.Errorf(core.NotFound, "nothing of /%s %s is completed", name, option)
 	}
@@ -246,8 +246,11 @@ func (s *Server) deliver(i *interaction, data map[string]any, m *message) {
 			w["guild"] = map[string]any{"id": c.guild, "locale": "en-US", "features": []string{}}
 			w["authorizing_integration_owners"] = map[string]any{"0": c.guild}
 		} else {
-			w["user"], w["context"] = s.account(i.user).wire(), 1
+			w["user"], w["context"] = s.account(i.user).wire(), c.context()
 			w["authorizing_integration_owners"] = map[string]any{"0": "0"}
+			if c.kind == GroupDM {
+				w["authorizing_integration_owners"] = map[string]any{"1": i.user}
+			}
 		}
 		if m != nil {
 			w["message"] = s.wire(c, m, i.bot, true)

@@ -34,6 +34,10 @@ func (s *Server) wireChannel(c *channel, b *bot) *wireChannel {
 	}
 	if c.kind == DM {
 		w.Recipients = []wireUser{s.account(c.user).wire()}
+	} else if c.kind == GroupDM {
+		for id := range c.people {
+			w.Recipients = append(w.Recipients, s.account(id).wire())
+		}
 	} else {
 		w.Name = &c.name
 	}

@@ -103,7 +103,7 @@ func (s *Server) visible(u *User, in ID) (*channel, error) {
 	if c == nil {
 		return nil, core.Errorf(core.NotFound, "no channel has the id %s", in)
 	}
-	if c.kind == DM && c.user == u.id {
+	if c.kind == DM && c.user == u.id || c.people[u.id] {
 		return c, nil
 	}
 	if g := s.guilds[c.guild]; g != nil {

@@ -45,6 +45,7 @@ const epoch = 1420070400000
 const (
 	Text          = 0
 	DM            = 1
+	GroupDM       = 3
 	PublicThread  = 11
 	PrivateThread = 12
 	Forum         = 15

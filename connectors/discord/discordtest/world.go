@@ -35,6 +35,7 @@ type bot struct {
 	lastID   time.Time   // the last IDENTIFY
 	commands map[ID][]command
 	creates  map[ID]*window // commands created today, by guild
+	users    map[ID]bool    // who installed the application for themselves
 	nonces   map[string]*nonce
 	oldNonce []string
 	buckets  map[string]*window
@@ -135,6 +136,7 @@ type channel struct {
 	made     time.Time
 	lastID   ID
 	perms    map[ID]uint64 // by bot
+	people   map[ID]bool   // GroupDM: who is in it
 	messages []*message    // oldest first, at most maxHistory
 	index    map[ID]*message
 	typing   map[ID]time.Time // who types, until when

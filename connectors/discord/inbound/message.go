@@ -176,8 +176,12 @@ func (d *Decoder) fromEdit(ctx context.Context, m *wire.Message) (core.Inbound, 
 }
 
 // fromInteraction converts commands, pressed buttons, chosen menu entries and
-// submitted forms.
+// submitted forms. Those in a chat between users need no row: such a chat has no guild
+// either, and would pass for a direct message with the bot.
 func (d *Decoder) fromInteraction(ctx context.Context, i *wire.Interaction) (core.Inbound, error) {
+	if i.Context.V == wire.PrivateChannel {
+		return core.Inbound{}, errNoRow
+	}
 	who := i.Who()
 	if !wire.IsID(i.ID) || who == nil || who.ID == "" {
 		return core.Inbound{}, errors.New("an interaction without id or user")

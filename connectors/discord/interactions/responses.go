@@ -21,6 +21,7 @@ import (
 	"gatehouse/connectors/discord/rest"
 	"gatehouse/connectors/discord/wire"
 	"gatehouse/core"
+	"gatehouse/core/texts"
 )
 
 // ackTime is the time limit of the first response to an interaction (Responding:
@@ -128,24 +129,45 @@ func (r *Responder) respond(ctx context.Context, id string, kind discordgo.Inter
 }
 
 // Aside returns the work on an interaction that is answered immediately and never
-// stored: a completion request, or a button that opens a form, which read reads. It
-// returns nil for any other.
+// stored: a completion request, a button that opens a form, which read reads, or one in
+// a chat between users. It returns nil for any other.
 func (r *Responder) Aside(ctx context.Context, raw json.RawMessage, read func() (core.Inbound, error)) func() {
 	var i struct {
-		Type discordgo.InteractionType `json:"type"`
-		Data struct {
+		Type    discordgo.InteractionType `json:"type"`
+		Context wire.Lenient[int]         `json:"context"`
+		Data    struct {
 			CustomID string `json:"custom_id"`
 		} `json:"data"`
 	}
 	switch {
 	case json.Unmarshal(raw, &i) != nil:
 		return nil
+	case i.Context.V == wire.PrivateChannel:
+		return func() { r.refuse(ctx, raw) }
 	case i.Type == discordgo.InteractionApplicationCommandAutocomplete:
 		return func() { r.Complete(ctx, raw) }
 	case r.o.Form != nil && i.Type == discordgo.InteractionMessageComponent && strings.HasPrefix(i.Data.CustomID, formPrefix):
 		return func() { r.openForm(ctx, read) }
 	}
 	return nil
+}
+
+// refuse answers an interaction in a chat between users, which others than its user
+// may read: only its user sees that the bot does not answer there.
+func (r *Responder) refuse(ctx context.Context, raw json.RawMessage) {
+	var i wire.Interaction
+	if err := json.Unmarshal(raw, &i); err != nil {
+		return
+	}
+	kind, data := discordgo.InteractionResponseChannelMessageWithSource, any(whisper(texts.Text("not_here")))
+	if discordgo.InteractionType(i.Type) == discordgo.InteractionApplicationCommandAutocomplete {
+		kind, data = discordgo.InteractionApplicationCommandAutocompleteResult, map[string]any{"choices": []any{}}
+	}
+	ctx, cancel := context.WithTimeout(ctx, ackTime)
+	defer cancel()
+	if err := r.respond(ctx, callbackID(&i), kind, data); err != nil {
+		r.o.Log.WarnContext(ctx, "discord interaction between users not answered", "bot", r.o.Bot, "err", err)
+	}
 }
 
 // Expect records the interactions in page, which is about to be stored, and returns

@@ -32,7 +32,16 @@ type slash struct {
 	Description string        `json:"description"`
 	Type        int           `json:"type"`
 	Options     []slashOption `json:"options,omitempty"`
+	Installs    []int         `json:"integration_types"`
+	Contexts    []int         `json:"contexts"`
 }
+
+// installs and contexts restrict a command to servers with the bot and to direct
+// messages with it (Application Command Object; Interaction Context Types).
+var (
+	installs = []int{0}
+	contexts = []int{0, 1}
+)
 
 type slashOption struct {
 	Type         int    `json:"type"` // 3: string
@@ -44,9 +53,10 @@ type slashOption struct {
 
 // slashes returns the commands of the menu, and /ask.
 func slashes(menu []connectors.Command) []slash {
-	out := []slash{{askCommand, texts.Text("about_ask"), 1, []slashOption{{Type: 3, Name: "question", Description: texts.Text("args_ask"), Required: true}}}}
+	question := slashOption{Type: 3, Name: "question", Description: texts.Text("args_ask"), Required: true}
+	out := []slash{{askCommand, texts.Text("about_ask"), 1, []slashOption{question}, installs, contexts}}
 	for _, c := range menu {
-		s := slash{Name: c.Name, Description: cutRunes(c.Description, maxAbout), Type: 1}
+		s := slash{Name: c.Name, Description: cutRunes(c.Description, maxAbout), Type: 1, Installs: installs, Contexts: contexts}
 		if c.Args != "" {
 			s.Options = []slashOption{{Type: 3, Name: "words", Description: cutRunes(c.Args, maxAbout), Autocomplete: c.Completes}}
 		}

@@ -111,7 +111,9 @@ type Interaction struct {
 	Member      *Member  `json:"member"`
 	User        *User    `json:"user"`
 	Message     *Message `json:"message"`
-	Data        struct {
+
+	Context Lenient[int] `json:"context"` // where it was used; PrivateChannel is not answered
+	Data    struct {
 		CustomID   string               `json:"custom_id"`
 		Values     []string             `json:"values"`
 		Components Lenient[[]Submitted] `json:"components"` // of a modal
@@ -122,6 +124,10 @@ type Interaction struct {
 		} `json:"options"`
 	} `json:"data"`
 }
+
+// PrivateChannel is the context of an interaction in a group direct message, or in a
+// direct message between users (Interaction Context Types).
+const PrivateChannel = 2
 
 // A Reaction is an emoji set or removed under a message.
 type Reaction struct {
@@ -186,7 +192,6 @@ type Ready struct {
 // A Lenient is a field whose value is zero if it cannot be decoded.
 type Lenient[T any] = connectors.Lenient[T]
 
-// Filled is true for a list with something in it.
 // Filled is true for a list that is not empty.
 type Filled bool
 
@@ -196,7 +201,6 @@ func (f *Filled) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// A Stamp is a time as the platform writes it; what is none is "".
 // A Stamp is a time as the platform writes it, or "" if it is not a string.
 type Stamp string
 
