@@ -259,9 +259,10 @@ func (b *Bot) Preview(ctx context.Context, to core.Address, id string, part core
 	short, cancel := context.WithTimeout(ctx, previewTimeout)
 	defer cancel()
 	if interactions.IsSlot(id) {
-		if _, f := b.answers.Fill(short, id, body); f == nil || !interactions.Ended(f) {
+		shown, f := b.answers.Preview(short, id, body)
+		if f == nil || !interactions.Ended(f) {
 			end()
-			return id, b.dropped(to.Chat, f)
+			return shown, b.dropped(to.Chat, f)
 		}
 		id = "" // it waited so long that the sign is gone
 	}

@@ -3,6 +3,10 @@ package discord
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -265,6 +269,96 @@ func TestAnAnswerThatComesLateIsAMessageOfItsOwn(t *testing.T) {
 		if all := s.History(ada.DM()); len(all) != n+1 || all[n].Text != text {
 			t.Errorf("the chat shows %+v", all)
 		}
+	}
+}
+
+// The token of a command ends after 15 minutes; a run may take longer. A private answer
+// has no other way.
+func TestTheAnswerOfALongRunReplacesThePreviewOfItsCommand(t *testing.T) {
+	for _, private := range []bool{false, true} {
+		t.Run(map[bool]string{false: "public", true: "private"}[private], func(t *testing.T) {
+			clock := coretest.NewClock(time.Now())
+			s := platform(t, discordtest.Options{FloodOff: true, Clock: clock})
+			store := &connectorstest.Store{}
+			ada := s.NewUser("Ada")
+			talk := s.NewGuild("Club", ada).NewChannel("talk")
+			b := slashed(t, s, store, func(o *Options) { o.Clock = clock })
+			name, options := "ask", map[string]any{"question": "why?"}
+			if private {
+				name, options = "usage", nil
+			}
+			id, err := ada.Slash(talk, name, options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			in := store.Await(t, 1)[0]
+			eventually(t, "it thinks", func() bool { i, _ := s.Interaction(id); return i.State == discordtest.StateThinking })
+			shown := in.Slot
+			for _, wait := range []time.Duration{0, 11 * time.Minute} {
+				clock.Advance(wait)
+				got, err := b.Preview(t.Context(), in.Address, shown, core.Part{Text: "half " + wait.String()})
+				if slot := wait == 0 || private; err != nil || (got == in.Slot) != slot {
+					t.Fatalf("the preview after %v: %q, %v", wait, got, err)
+				}
+				shown = got
+			}
+			clock.Advance(5 * time.Minute)
+			i, _ := s.Interaction(id)
+			if private {
+				if m, _ := s.Message(talk, i.Message); m.Text != "half 11m0s" || m.OnlyFor != ada.ID() {
+					t.Errorf("she sees %+v", m)
+				}
+				return
+			}
+			d := b.Send(t.Context(), core.Outgoing{Address: in.Address, Part: core.Part{Text: "whole"}, Seq: 1, Replaces: shown})
+			if all := s.History(talk); d.Outcome != core.Sent || len(all) != 1 || all[0].ID != i.Message || all[0].Text != "whole" {
+				t.Errorf("%+v; the chat shows %+v", d, all)
+			}
+		})
+	}
+}
+
+// "thinking…" is deleted just when the answer arrives.
+func TestAnAnswerWaitsForTheDeletionOfThinkingAndIsAMessageOfItsOwn(t *testing.T) {
+	clock := coretest.NewClock(time.Now())
+	s := platform(t, discordtest.Options{FloodOff: true})
+	store := &connectorstest.Store{}
+	ada := s.NewUser("Ada")
+	target, err := url.Parse(s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	deleting, edited := make(chan bool, 1), make(chan bool, 1)
+	pass := httputil.NewSingleHostReverseProxy(target)
+	between := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		hook := strings.Contains(r.URL.Path, "/webhooks/")
+		if hook && r.Method == http.MethodDelete {
+			deleting <- true
+			select {
+			case <-edited:
+			case <-time.After(200 * time.Millisecond): // it waits for us
+			}
+		}
+		pass.ServeHTTP(w, r)
+		if hook && r.Method == http.MethodPatch {
+			edited <- true
+		}
+	}))
+	t.Cleanup(between.Close)
+	b := slashed(t, s, store, func(o *Options) { o.Clock, o.APIURL = clock, between.URL+target.Path })
+	id, err := ada.Slash(ada.DM(), "ask", map[string]any{"question": "why?"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := store.Await(t, 1)[0]
+	eventually(t, "it thinks", func() bool { i, _ := s.Interaction(id); return i.State == discordtest.StateThinking })
+	eventually(t, "the deletion begins", func() bool {
+		clock.Advance(time.Minute)
+		return len(deleting) > 0
+	})
+	d := b.Send(t.Context(), core.Outgoing{Address: in.Address, Part: core.Part{Text: "whole"}, Seq: 1, Replaces: in.Slot})
+	if all := s.History(ada.DM()); d.Outcome != core.Sent || len(all) != 1 || all[0].Text != "whole" || all[0].ID.String() != d.MessageID {
+		t.Errorf("%+v; the chat shows %+v", d, all)
 	}
 }
 

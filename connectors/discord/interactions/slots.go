@@ -16,7 +16,11 @@ import (
 
 const (
 	slotIdle = time.Minute // how long "thinking…" is shown without an answer
-	maxSlots = 1000        // tracked at once; "thinking…" of further ones is not removed
+	// ownIDAfter is the age from which a preview is edited as an ordinary message. The
+	// token ends after 15 minutes (Interactions, Followup Messages); until then it works
+	// in channels that the bot cannot see, too.
+	ownIDAfter = 10 * time.Minute
+	maxSlots   = 1000 // tracked at once; "thinking…" of further ones is not removed
 	// slotPrefix marks a slot among message ids. A callback id follows.
 	slotPrefix = "slot:"
 	// original names a slot's own message among those sent with its token.
@@ -77,8 +81,37 @@ func (r *Responder) think(ctx context.Context, in *core.Inbound) {
 		return
 	}
 	r.Release([]string{id})
-	if tracked && core.Sleep(ctx, r.o.Clock, slotIdle) && r.slots.remove(in.Slot) {
+	if tracked && core.Sleep(ctx, r.o.Clock, slotIdle) && r.abandon(in.Slot) {
 		_ = r.hook(ctx, http.MethodDelete, in.Slot, original, nil, nil) // a later answer is a message of its own
+	}
+}
+
+// abandon closes slot, so that its "thinking…" can be deleted, and reports whether it was
+// open. An answer waits until Release, and finds it gone.
+func (r *Responder) abandon(slot string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.slots.remove(slot) {
+		return false
+	}
+	r.pending[strings.TrimPrefix(slot, slotPrefix)] = make(chan struct{})
+	return true
+}
+
+// claim waits until nothing else is done with slot, and closes it.
+func (r *Responder) claim(ctx context.Context, slot string) {
+	id := strings.TrimPrefix(slot, slotPrefix)
+	for ctx.Err() == nil {
+		r.wait(ctx, id)
+		r.mu.Lock()
+		busy := r.pending[id] != nil
+		if !busy {
+			r.slots.remove(slot)
+		}
+		r.mu.Unlock()
+		if !busy {
+			return
+		}
 	}
 }
 
@@ -105,17 +138,36 @@ func (r *Responder) hook(ctx context.Context, method, slot, message string, body
 	return f
 }
 
-// Fill replaces "thinking…" by an answer or its preview, and returns the message's id.
+// Fill replaces "thinking…" by an answer, and returns the message's id.
 func (r *Responder) Fill(ctx context.Context, slot string, body wire.Body) (string, *rest.Failure) {
-	r.wait(ctx, strings.TrimPrefix(slot, slotPrefix))
-	r.slots.remove(slot)
+	m, f := r.fill(ctx, slot, body)
+	return m.ID, f
+}
+
+// Preview replaces "thinking…" by a preview, and returns by which id the next preview or
+// the answer edits it: slot, or the message's own before the token of slot ends. A
+// message that one user alone sees has no other id than slot.
+func (r *Responder) Preview(ctx context.Context, slot string, body wire.Body) (string, *rest.Failure) {
+	m, f := r.fill(ctx, slot, body)
+	public := wire.IsID(m.ID) && m.Flags&int64(discordgo.MessageFlagsEphemeral) == 0
+	id, _, _, _ := parse(strings.TrimPrefix(slot, slotPrefix))
+	if f == nil && public && r.o.Clock.Now().Sub(wire.Made(id)) >= ownIDAfter {
+		return m.ID, nil
+	}
+	return slot, f
+}
+
+type filled struct {
+	ID    string `json:"id"`
+	Flags int64  `json:"flags"`
+}
+
+func (r *Responder) fill(ctx context.Context, slot string, body wire.Body) (m filled, f *rest.Failure) {
+	r.claim(ctx, slot)
 	body.Reference, body.Nonce, body.EnforceNonce = nil, "", false
 	body.Flags &= discordgo.MessageFlagsSuppressEmbeds
-	var m struct {
-		ID string `json:"id"`
-	}
-	f := r.hook(ctx, http.MethodPatch, slot, original, body, &m)
-	return m.ID, f
+	f = r.hook(ctx, http.MethodPatch, slot, original, body, &m)
+	return m, f
 }
 
 // Whisper sends a further part of an answer that only one user sees, or edits message,

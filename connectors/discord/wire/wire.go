@@ -6,6 +6,7 @@ package wire
 import (
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -244,6 +245,12 @@ func IsID(s string) bool {
 		return false
 	}
 	return strings.Trim(s, "0123456789") == ""
+}
+
+// Made returns when the object with a snowflake was made (Reference, Snowflakes).
+func Made(id string) time.Time {
+	n, _ := strconv.ParseUint(id, 10, 64)
+	return time.UnixMilli(int64(n>>22) + 1420070400000)
 }
 
 // Channel types (Channel Types).
