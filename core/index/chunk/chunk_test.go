@@ -2,6 +2,7 @@ package chunk_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -103,6 +104,35 @@ func TestSplit_PlainTextGoesByEmptyLinesAndLineEnds(t *testing.T) {
 	}
 	if len(chunks) < 4 || len(chunks) > 9 {
 		t.Errorf("%d passages", len(chunks))
+	}
+}
+
+// A token is taken for four bytes. Paragraphs of up to 200 tokens under one heading are joined to
+// passages of 200 to 400 tokens; the last one has what is left.
+func TestSplit_PassagesHave200To400Tokens(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for name, before := range map[string]string{"notes.txt": "", "notes.md": "# House\n\n## Roof\n\n"} {
+		prefix := 0
+		if before != "" {
+			prefix = len("House > Roof\n\n")
+		}
+		for range 50 {
+			var b strings.Builder
+			b.WriteString(before)
+			for range 100 {
+				b.WriteString(strings.Repeat("word ", 1+r.IntN(159)) + "\n\n")
+			}
+			chunks := chunk.Split(name, b.String()).Chunks
+			if before != "" {
+				chunks = chunks[2:] // of the headings
+			}
+			for i, c := range chunks {
+				tokens := (len(c.Text) - prefix + 3) / 4
+				if tokens > 400 || tokens < 200 && i < len(chunks)-1 {
+					t.Fatalf("%s: passage %d of %d has %d tokens", name, i, len(chunks), tokens)
+				}
+			}
+		}
 	}
 }
 
