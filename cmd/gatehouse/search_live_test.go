@@ -22,8 +22,12 @@ func TestTheSearchFollowsTheVaultAndItsRulesWithoutARestart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	owner, guest := search.Reader{User: core.Operator, Trust: core.Vault}, search.Reader{User: 7, Trust: core.Sandboxed}
+	w.put("Notes/credentials.json", `{"kestrel": "a secret"}`) // on the deny list
 	w.put("Notes/birds.md", "The kestrel nests on the balcony.")
 	w.until("a new file is found", func() bool { return w.found(owner, "kestrel") == 1 })
+	if n := w.count(`SELECT count(*) FROM index_manifest WHERE source_path LIKE '%credentials%'`); n != 0 {
+		t.Error("a file of the deny list is indexed")
+	}
 	if n := w.found(guest, "kestrel"); n != 0 {
 		t.Errorf("a guest finds %d", n)
 	}
@@ -81,6 +85,11 @@ func TestTheIndexIsRebuiltOnTheCommandLineWhileTheGatewayRuns(t *testing.T) {
 	r, err := w.app.library.Rebuild(t.Context(), func(line string) { lines = append(lines, line) })
 	if err != nil || r.Conversations == 0 || r.Documents == 0 || r.Passages == 0 || len(lines) == 0 {
 		t.Errorf("%+v, %v, %q", r, err, lines)
+	}
+	for state, want := range map[string]int64{"indexed": r.Documents, "fault": r.Faults} {
+		if n := w.metric("gatehouse_index_documents", "state", state); n != float64(want) {
+			t.Errorf("the metric counts %v %s, want %d", n, state, want)
+		}
 	}
 	if n := w.found(owner, "kestrel"); n != 2 {
 		t.Errorf("%d hits after it was rebuilt, want 2: %+v", n, w.meant(owner, "kestrel"))
