@@ -14,6 +14,8 @@ import (
 
 	"gatehouse/configs"
 	"gatehouse/connectors/telegram/telegramtest"
+	"gatehouse/core"
+	"gatehouse/core/index/search"
 	"gatehouse/core/llm/llmtest"
 )
 
@@ -91,6 +93,10 @@ func TestJournal_TextVoiceAndPhotoFromChat(t *testing.T) {
 	if names := w.assets(); len(names) != 0 {
 		t.Errorf("kept twice: %q", names)
 	}
+	w.until("the entry is found by itself", func() bool {
+		hits := w.meant(search.Reader{User: core.Operator, Trust: core.Vault}, "heron type:journal")
+		return len(hits) == 1 && hits[0].Type == search.Journal && !strings.Contains(hits[0].Excerpt, "shop")
+	})
 }
 
 func TestJournal_AGuestWritesInTheirOwnFolderAndNotInAGroup(t *testing.T) {
