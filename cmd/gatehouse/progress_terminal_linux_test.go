@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -71,23 +72,27 @@ func TestReindexSearch_ShowsItsProgressOnATerminal(t *testing.T) {
 	wantRising(t, screen, regexp.MustCompile(`indexing: \[#*-*\] (\d+) of (\d+) files`), 1)
 }
 
+// export writes an export of Claude with n conversations of some 20 kB.
+func (h *home) export(n int) (name string) {
+	h.t.Helper()
+	name = filepath.Join(h.dir, "export.json")
+	f, err := os.Create(name)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	m := importertest.New(1)
+	m.Text = 1000
+	if err := errors.Join(m.Claude(f, n), f.Close()); err != nil {
+		h.t.Fatal(err)
+	}
+	return name
+}
+
 func TestImport_ShowsItsProgressInBytesOnATerminal(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, nil)
 	h.serve(nil)
-	name := filepath.Join(h.dir, "export.json")
-	f, err := os.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := importertest.New(1)
-	m.Text = 1000
-	if err := m.Claude(f, 250); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	name := h.export(250)
 	code, out, screen := h.onTerminal("import", name)
 	if code != exitClean || !strings.Contains(out, "250 added") || !strings.HasSuffix(screen, erased) {
 		t.Errorf("%d %s%q", code, out, screen)
@@ -100,5 +105,35 @@ func TestImport_ShowsItsProgressInBytesOnATerminal(t *testing.T) {
 	}
 	if distinct := slices.Compact(slices.Clone(percents)); len(distinct) < 2 || !slices.IsSorted(percents) || percents[0] >= 100 {
 		t.Errorf("it shows %d %%:\n%q", percents, screen)
+	}
+}
+
+func TestImport_CtrlCStopsItAndTheSameCommandGoesOn(t *testing.T) {
+	t.Parallel()
+	h := newHome(t, nil)
+	h.serve(nil)
+	name := h.export(250)
+	person, program := openTerminal(t)
+	screen := &coretest.Log{}
+	go func() { _, _ = io.Copy(screen, person) }() // ends with the terminal
+	p := h.start(func(c *exec.Cmd) { c.Stderr = program }, "import", name)
+	some := regexp.MustCompile(`\([1-9]\d* %\)`)
+	p.sees(func() bool { return some.MatchString(screen.String()) })
+	if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	counts := regexp.MustCompile(`(\d+) added, 0 updated, (\d+) unchanged, 0 continued here and left alone, 0 deleted here and left out, 0 failed`)
+	code, out := p.end(), p.out.String()
+	first := counts.FindStringSubmatch(out)
+	if code != exitClean || first == nil || first[1] == "250" || first[2] != "0" || !strings.Contains(out, "Stopped before the end: the same command goes on.") {
+		t.Fatalf("stopped: %d %s", code, out)
+	}
+	code, out, errs := h.run("import", name)
+	next := counts.FindStringSubmatch(out)
+	if code != exitClean || next == nil || next[2] != first[1] || strings.Contains(out, "Stopped") {
+		t.Fatalf("again: %d %s%s", code, out, errs)
+	}
+	if a, _ := strconv.Atoi(first[1]); next[1] != strconv.Itoa(250-a) {
+		t.Errorf("%d were added first, and %s then", a, next[1])
 	}
 }
