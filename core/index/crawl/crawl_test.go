@@ -195,6 +195,8 @@ func TestPass_IndexesWhatIsTextAndNothingThatIsHidden(t *testing.T) {
 	w.write("Public/d.html", "<p>green")
 	w.write("Notes/secret.md", "green")
 	w.write("Chat/sessions/x.md", "green")
+	w.write("Daily/chat-log/2026-01-28.md", "green")
+	w.write("Daily/.activity/2026-01-28.jsonl", "green")
 	w.write(".obsidian/x.md", "green")
 	w.write("Notes/.hidden.md", "green")
 	w.write("Notes/a.md~", "green")
