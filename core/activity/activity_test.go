@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.uber.org/goleak"
 
 	"gatehouse/core"
@@ -72,6 +74,7 @@ type world struct {
 	model    *model // nil: none
 	on       bool
 	n        int
+	metrics  *prometheus.Registry
 	*activity.Worker
 }
 
@@ -98,8 +101,10 @@ func openAt(t testing.TB, dir string, clock *coretest.Clock, db *store.DB) *worl
 
 func (w *world) worker() *activity.Worker {
 	ids := paraid.New(w.db, w.vault, slog.New(slog.DiscardHandler))
+	w.metrics = prometheus.NewRegistry()
 	return activity.New(activity.Options{
-		DB: w.db, Vault: w.vault, Sessions: w.sessions, Runs: w.runs, Clock: w.clock, Log: slog.New(slog.DiscardHandler),
+		Registry: w.metrics,
+		DB:       w.db, Vault: w.vault, Sessions: w.sessions, Runs: w.runs, Clock: w.clock, Log: slog.New(slog.DiscardHandler),
 		On:   func() bool { return w.on },
 		Zone: func(context.Context) *time.Location { return time.FixedZone("", 2*3600) },
 		Link: func(session string) string { return "/admin/chats/" + session },
@@ -204,11 +209,27 @@ func (w *world) backlog() (n int) {
 	return n
 }
 
+// counts reports other values of the metrics than these; failures that are not named are none.
+func (w *world) counts(backlog int, failures map[string]int) {
+	w.t.Helper()
+	text := "# HELP gatehouse_activity_backlog Finished runs that are not in the log of activity yet.\n# TYPE gatehouse_activity_backlog gauge\n" +
+		fmt.Sprintf("gatehouse_activity_backlog %d\n", backlog) +
+		"# HELP gatehouse_activity_failures_total What the log of activity could not do, by reason.\n# TYPE gatehouse_activity_failures_total counter\n"
+	for _, reason := range []string{"budget", "file", "model", "transcript"} {
+		text += fmt.Sprintf("gatehouse_activity_failures_total{reason=%q} %d\n", reason, failures[reason])
+	}
+	if err := testutil.GatherAndCompare(w.metrics, strings.NewReader(text)); err != nil {
+		w.t.Error(err)
+	}
+}
+
 func TestAFinishedExchangeIsInBothFiles(t *testing.T) {
 	w := open(t)
 	s, _ := w.says(ownChat("c1"), "Where is the kettle? I need it.", "In the cupboard.")
 	w.says(ownChat("c1"), "Thanks, e.g. for that!\nMore.", "You are welcome.")
+	w.counts(2, nil)
 	w.pass()
+	w.counts(0, nil)
 	want := `{"ts":"2026-01-28T10:30:01.000000Z","session_id":"` + s.ID + `","session_title":"Where is the kettle? I need it.","agent_type":"vault-agent","exchange_number":1,"summary":"Where is the kettle?"}
 {"ts":"2026-01-28T10:31:02.000000Z","session_id":"` + s.ID + `","session_title":"Where is the kettle? I need it.","agent_type":"vault-agent","exchange_number":2,"summary":"Thanks, e.g. for that!"}
 `
@@ -380,11 +401,12 @@ func TestWithoutTheModelTheFirstSentenceIsTaken(t *testing.T) {
 		err    error
 		budget usage.Budgets
 		calls  int32
+		reason string // that is counted for title and summary; "" for none
 	}{
-		"it fails":           {fault(false), usage.Budgets{}, 2},
-		"it fails for now":   {fault(true), usage.Budgets{}, 4},
-		"it is not paid":     {nil, usage.Budgets{Day: usage.Budget{Tokens: 1}}, 0},
-		"it returns no text": {nil, usage.Budgets{}, 2},
+		"it fails":           {fault(false), usage.Budgets{}, 2, "model"},
+		"it fails for now":   {fault(true), usage.Budgets{}, 4, "model"},
+		"it is not paid":     {nil, usage.Budgets{Day: usage.Budget{Tokens: 1}}, 0, "budget"},
+		"it returns no text": {nil, usage.Budgets{}, 2, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := open(t)
@@ -407,6 +429,7 @@ func TestWithoutTheModelTheFirstSentenceIsTaken(t *testing.T) {
 			if got := w.model.calls.Load(); got != c.calls || w.backlog() != 0 {
 				t.Errorf("%d calls, want %d; %d are left", got, c.calls, w.backlog())
 			}
+			w.counts(0, map[string]int{c.reason: 2})
 		})
 	}
 }
@@ -499,6 +522,7 @@ func TestAFileThatCannotBeWrittenIsListedAndTheRestGoesOn(t *testing.T) {
 				if f := w.Faults(); len(f) != 1 || f[0].File != file || f[0].Text == "" {
 					t.Errorf("faults: %+v", f)
 				}
+				w.counts(1, map[string]int{"file": 1})
 				if !strings.Contains(w.file("Daily/.activity/2026-01-29.jsonl"), "Two.") || !strings.Contains(w.file("Daily/chat-log/2026-01-29.md"), "Two.") {
 					t.Error("the other day is not written")
 				}
@@ -536,6 +560,7 @@ func TestADamagedTranscriptIsListedAndTheRestGoesOn(t *testing.T) {
 	if err != nil || len(list) != 1 || list[0].Session != s.ID || list[0].Fault == "" || w.backlog() != 0 {
 		t.Errorf("listed: %+v %v; %d are left", list, err, w.backlog())
 	}
+	w.counts(0, map[string]int{"transcript": 1})
 }
 
 func TestAnotherProgramsTextStaysWhileTheLogGoesOn(t *testing.T) {
