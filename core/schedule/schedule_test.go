@@ -393,3 +393,56 @@ func TestTwoNodesStartAnAgentOncePerDate(t *testing.T) {
 		t.Errorf("%d runs of five dates, %v", rows, err)
 	}
 }
+
+func TestRunsAreKeptFor400Days(t *testing.T) {
+	r := newRig(t)
+	r.file(`schedule: "12:00"`)
+	r.want("a new file")
+	for range 2 {
+		r.clock.Advance(24 * time.Hour)
+		if got := r.dates(); len(got) != 1 {
+			t.Fatalf("started for %v", got)
+		}
+	}
+	history := func() int {
+		t.Helper()
+		runs, err := r.History(t.Context(), "x", 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(runs)
+	}
+	end := func() {
+		t.Helper()
+		runs, err := r.History(t.Context(), "x", 100)
+		for _, run := range runs {
+			if run.Result == "" && err == nil {
+				err = r.db.Tx(t.Context(), func(tx *store.Tx) error { return r.Finish(t.Context(), tx, schedule.End{Run: run.Run, OK: true}) })
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Remove(filepath.Join(r.dir, "Daily/.agents/x.md")); err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+		r.dates() // which writes the state file
+	}
+	end()
+	prune := func() {
+		t.Helper()
+		for _, c := range r.Chores() {
+			if _, err := c.Run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	r.clock.Advance(399*24*time.Hour - time.Minute)
+	if prune(); history() != 2 {
+		t.Errorf("%d runs are left before the 400 days are over", history())
+	}
+	r.clock.Advance(2 * time.Minute)
+	if prune(); history() != 1 {
+		t.Errorf("%d runs are left after 400 days, want the later one", history())
+	}
+}

@@ -1,6 +1,7 @@
 package daily_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -238,4 +239,25 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("%q is used", text)
 		}
 	})
+}
+
+func TestRead_Has64AgentsAndFilesOfUpTo64KiB(t *testing.T) {
+	files, dir := open(t)
+	small := head("schedule: \"8:00\"")
+	put(t, dir, "a-large.md", small+strings.Repeat("x", 64<<10-len(small)))
+	put(t, dir, "a-larger.md", small+strings.Repeat("x", 64<<10-len(small)+1))
+	for i := range 70 {
+		put(t, dir, fmt.Sprintf("n%02d.md", i), small)
+	}
+	s, err := files.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := s.Agent("a-large"); !ok || len(s.Agents) != 63 {
+		t.Errorf("%d agents are read of 64 files, a large one: %v", len(s.Agents), ok)
+	}
+	larger, ok := s.Fault("a-larger")
+	if !ok || !strings.Contains(larger.Text, "64 KiB") || len(s.Faults) != 2 || !strings.Contains(s.Faults[1].Text, "more than 64 files") {
+		t.Errorf("the faults are %v", s.Faults)
+	}
 }

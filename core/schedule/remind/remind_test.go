@@ -83,6 +83,15 @@ func TestParse(t *testing.T) {
 }
 
 // TestASpanIsReadWholeOrRefused has spans that models write, whose beginnings are other spans.
+func TestARepeatedReminderComesAtMostEveryTenMinutes(t *testing.T) {
+	now := time.Date(2026, 1, 28, 12, 0, 0, 0, time.UTC)
+	for rule, ok := range map[string]bool{"*/10 * * * *": true, "*/9 * * * *": false, "* * * * *": false, "0,5 8 * * *": false, "0 8,9 * * *": true, "55,59 23 31 12 *": false} {
+		if _, err := remind.Every(rule, now, time.UTC); (err == nil) != ok || err != nil && !strings.Contains(core.TextOf(err), "every ten minutes") {
+			t.Errorf("%s: %v", rule, err)
+		}
+	}
+}
+
 func TestASpanIsReadWholeOrRefused(t *testing.T) {
 	now := time.Date(2026, 3, 27, 12, 0, 0, 0, time.UTC)
 	for span, want := range map[string]time.Duration{"20m": 20 * time.Minute, " 2h30m ": 150 * time.Minute, "1 day 2 hours": 26 * time.Hour, "in 3 Weeks": 21 * 24 * time.Hour} {
