@@ -40,3 +40,22 @@ func TestTextBelowTheFiguresIsKept(t *testing.T) {
 		}
 	}
 }
+
+// A search of a million passages has a goal of its own.
+func TestGoalsOfTheIndexGoByItsSize(t *testing.T) {
+	for passages, want := range map[int]string{100_000: "≥ 2000/s, ≤ 3.00 ms, ≤ 20.0 ms, ≤ 40.0 ms, ≤ 6.00 MiB", 1_000_000: "≥ 2000/s, ≤ 60.0 ms, ≤ 6.00 MiB"} {
+		b := Report{}
+		b.Index = &Index{IndexFigures: IndexFigures{Passages: passages, Filled: 3000, Grown: 4}, WordTimes: Percentiles{P50: 2, P99: 32}, HybridTimes: Percentiles{P99: 30}}
+		var goals []string
+		missed := 0
+		for _, l := range b.indexGoals() {
+			goals = append(goals, l.goal)
+			if !l.met {
+				missed++
+			}
+		}
+		if got := strings.Join(goals, ", "); got != want || missed > 0 != (passages == 100_000) {
+			t.Errorf("%d passages: %s, %d missed", passages, got, missed)
+		}
+	}
+}
