@@ -76,6 +76,10 @@ func (in *Inbound) Where() string {
 	return in.PlaceName + ": " + in.Topic
 }
 
+// Forwarded reports whether someone else wrote the whole message, and its sender only
+// passed it on.
+func (in *Inbound) Forwarded() bool { return in.Quote != nil && in.Quote.Forwarded }
+
 // A File is something that came with a message, in the vault or still with
 // the platform. What a user without access sends is never fetched.
 type File struct {

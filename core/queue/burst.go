@@ -29,7 +29,7 @@ func burstKind(in *core.Inbound) (kind string, more bool) {
 	switch {
 	case in.Album != "":
 		return "album:" + in.Album + "#", true
-	case in.Quote != nil && in.Quote.Forwarded:
+	case in.Forwarded():
 		return "forward:", true
 	}
 	return "text:", in.Long

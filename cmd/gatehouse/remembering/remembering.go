@@ -142,7 +142,7 @@ func written(t *orchestrator.Turn, voice string) string {
 // own reports whether the message is the sender's own text, for the first time.
 func own(t *orchestrator.Turn) bool {
 	for i := range t.Rows {
-		if q := t.Rows[i].Quote; q != nil && q.Forwarded || t.Rows[i].Again != "" {
+		if t.Rows[i].Forwarded() || t.Rows[i].Again != "" {
 			return false
 		}
 	}

@@ -29,7 +29,7 @@ func (b *Buttons) check(r command.Request, a ask.Ask) error {
 // Waiting reports whether a question, or a command, waits for a message of in's sender in
 // its chat. A forwarded message, which another user wrote, answers none.
 func (b *Buttons) Waiting(ctx context.Context, tx *store.Tx, in *core.Inbound) (bool, error) {
-	if core.OfSession(in.Bot) || in.Again != "" || in.Quote != nil && in.Quote.Forwarded {
+	if core.OfSession(in.Bot) || in.Again != "" || in.Forwarded() {
 		return false, nil
 	}
 	user, _, err := b.o.Users.User(ctx, tx, in.From)
