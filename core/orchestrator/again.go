@@ -33,8 +33,8 @@ func (o *Orchestrator) stillLast(ctx context.Context, tx *store.Tx, t *Turn) err
 }
 
 // repeated returns the message of an earlier run that the row is to have answered
-// once more, with what came with it; nil where it is not to be found any more,
-// and its text has to do.
+// again, with what came with it; nil if it is not found any more, so that its text is
+// used instead.
 func (r *run) repeated(ctx context.Context, row *core.Inbound) (*transcript.Message, error) {
 	if row.Again == "" {
 		return nil, nil

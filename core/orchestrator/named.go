@@ -21,7 +21,10 @@ func (r *run) named(ctx context.Context, u *url.URL) (bool, error) {
 		return false, nil
 	}
 	for i := range r.t.Rows {
-		if row := &r.t.Rows[i]; (row.Quote == nil || !row.Quote.Forwarded) && named.ByUser(row.Text, host) {
+		row := &r.t.Rows[i]
+		// What is answered again is in the transcript, with its quotations and files.
+		others := row.Again != "" || row.Forwarded()
+		if !others && named.ByUser(row.Text, host) {
 			return true, nil
 		}
 	}

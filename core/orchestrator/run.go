@@ -293,6 +293,12 @@ func (r *run) remember(ctx context.Context) ([]llm.Message, error) {
 func (r *run) spoken(ctx context.Context) (said []core.Block, author *transcript.Author, err error) {
 	said, author = r.initial(), r.author()
 	begun := r.t.Session.MessageCount > 0
+	r.files.Trust, r.files.Begun = r.t.Trust, begun
+	r.files.Wrote = func(block, text string, quote *core.Quote) {
+		if author != nil {
+			author.Add(block, text, quote)
+		}
+	}
 	var model *llm.About
 	if r.model != nil {
 		about := r.model.About()
@@ -313,6 +319,9 @@ func (r *run) spoken(ctx context.Context) (said []core.Block, author *transcript
 		}
 		if row.Text != "" || len(row.Files) == 0 {
 			block := incoming.Text(&row, r.t.Trust, begun)
+			if row.Again != "" {
+				block = incoming.Repeated(row.Text).Text
+			}
 			said = append(said, core.Block{Type: "text", Text: block})
 			if author != nil {
 				author.Add(block, row.Text, incoming.Referred(&row, begun))

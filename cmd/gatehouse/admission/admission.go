@@ -104,6 +104,9 @@ func (g *Gate) admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.
 	a, err := g.o.Pairing.Admit(ctx, tx, in)
 	if a.Overheard {
 		at, line := in.Address, agent.Quoted{Name: in.From.Name, Trust: a.Trust, Text: in.Text}
+		if in.Forwarded() {
+			line.Name, line.Label = in.Quote.Name, "elsewhere"
+		}
 		tx.OnCommit(func() { g.o.Overheard.Add(at, line) })
 	}
 	return a, err

@@ -97,9 +97,9 @@ type Unheard struct {
 	File core.File
 }
 
-// heardVoice returns the transcription of a voice message, as the user's own text. ok is
-// false if nothing is transcribed; a failure is reported like a file that is not read, and
-// whether the text comes later.
+// heardVoice returns the transcription of a voice message, as Text returns a text of its
+// sender. ok is false if nothing is transcribed; a failure is reported like a file that is
+// not read, and whether the text comes later.
 func (r *Reader) heardVoice(ctx context.Context, in *core.Inbound, f core.File) (said core.Block, ok bool) {
 	if r.Hear == nil {
 		return core.Block{}, false
@@ -107,14 +107,28 @@ func (r *Reader) heardVoice(ctx context.Context, in *core.Inbound, f core.File) 
 	text, fault := r.transcribed(ctx, f)
 	if fault == "" {
 		r.read(f.Path, text, 0, false)
-		return core.Block{Type: "text", Text: text}, true
+		return r.said(in, text), true
 	}
-	forwarded := in.Quote != nil && in.Quote.Forwarded // answered later, it would be the sender's own text
-	if r.Waits != nil && !forwarded && (&voice.Fault{Code: fault}).Passes() && r.Waits(ctx, len(r.Unheard)+1) {
+	// Answered later, a forwarded text would be the sender's own.
+	if r.Waits != nil && !in.Forwarded() && (&voice.Fault{Code: fault}).Passes() && r.Waits(ctx, len(r.Unheard)+1) {
 		r.Unheard = append(r.Unheard, Unheard{in, f})
 		return r.unread(texts.Text("voice_waits", texts.With{"Why": whyOf(fault, true), "Path": f.Path})), true
 	}
 	return r.unread(texts.Text("voice_not_understood", texts.With{"Why": whyOf(fault, false), "Path": f.Path})), true
+}
+
+// said returns the text of a voice message that came with in. A text beside it has the
+// message that in refers to.
+func (r *Reader) said(in *core.Inbound, text string) core.Block {
+	row := *in
+	if row.Text = text; in.Text != "" && !in.Forwarded() {
+		row.Quote = nil
+	}
+	block := Text(&row, r.Trust, r.Begun)
+	if r.Wrote != nil {
+		r.Wrote(block, text, Referred(&row, r.Begun))
+	}
+	return core.Block{Type: "text", Text: block}
 }
 
 // Spoken returns what the user said in the voice messages of rows, a blank line between; ""

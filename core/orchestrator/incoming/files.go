@@ -59,8 +59,14 @@ type Reader struct {
 	Sources
 	Run  string
 	User int64
+	// Trust and Begun are Text's, for the texts of voice messages.
+	Trust core.Trust
+	Begun bool
 	// Heard is called with the text of a recording so far, while it is transcribed; may be nil.
 	Heard func(text string)
+	// Wrote is called with the block of a voice message, the user's own text, and the
+	// message that it refers to; may be nil.
+	Wrote func(block, text string, quote *core.Quote)
 	// Waits reports whether n voice messages of the turn can be transcribed later, by who
 	// reads Unheard; nil: none can.
 	Waits func(ctx context.Context, n int) bool

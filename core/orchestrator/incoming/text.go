@@ -47,6 +47,17 @@ func Referred(row *core.Inbound, begun bool) *core.Quote {
 
 // Given returns the text that a request gives to begin a conversation with, as data.
 func Given(text string) core.Block {
+	return delimited("Given with this conversation, to begin with:", text)
+}
+
+// Repeated returns the text of a message that is answered again and is not in the
+// conversation any more, as data: it has the texts of the files and messages that came with
+// the message, too.
+func Repeated(text string) core.Block {
+	return delimited("To be answered again, with what came with it:", text)
+}
+
+func delimited(lead, text string) core.Block {
 	mark := fence(text)
-	return core.Block{Type: "text", Text: "Given with this conversation, to begin with:\n" + mark + "\n" + text + "\n" + mark}
+	return core.Block{Type: "text", Text: lead + "\n" + mark + "\n" + text + "\n" + mark}
 }

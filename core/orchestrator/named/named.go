@@ -116,11 +116,21 @@ func (f *Found) Names(u *url.URL, host string) bool {
 // quotedFrom is the line above a quotation: see agent.Quoted.
 var quotedFrom = regexp.MustCompile(`^From "[^"]*" \(([a-z ]+)\):$`)
 
+// added begin the blocks that a prompt adds to a message: see incoming.
+var added = []string{"Attached file ", "Given with this conversation", "To be answered again", "[Result of a tool] "}
+
+// isAdded reports whether a prompt added a block to a message. What is in brackets as a
+// whole is a note, in which the names of files are the text of others.
+func isAdded(text string) bool {
+	isPrefix := func(with string) bool { return strings.HasPrefix(text, with) }
+	return slices.ContainsFunc(added, isPrefix) || isPrefix("[") && strings.HasSuffix(strings.TrimSpace(text), "]")
+}
+
 // Own returns the lines of a message in a transcript that its sender wrote: neither
-// files that came with it nor quotations. In a group the sender's text is a quotation
+// files that came with it, notes nor quotations. In a group the sender's text is a quotation
 // too, marked with its trust.
 func Own(text string) string {
-	if strings.HasPrefix(text, "Attached file ") || strings.HasPrefix(text, "[") || strings.HasPrefix(text, "Given with this conversation") {
+	if isAdded(text) {
 		return ""
 	}
 	var b strings.Builder
