@@ -26,6 +26,9 @@ var synchronous = "FULL"
 // over less often.
 const writerSettings = `PRAGMA temp_store = MEMORY; PRAGMA wal_autocheckpoint = 4000`
 
+// writers are the connections that write: the writer's, and one for migrations at start.
+const writers = 2
+
 // keptStatements bounds the statements that a reading connection keeps
 // prepared: those that every message runs, and more. Who has run last stays.
 const keptStatements = 32
@@ -81,7 +84,7 @@ func (d *DB) openPools(ctx context.Context, keep bool) (err error) {
 	if d.write, err = sqlx.Open("sqlite3", dsn(d.path, false)); err != nil {
 		return err
 	}
-	d.write.SetMaxOpenConns(2) // the writer's, and one for migrations at start
+	d.write.SetMaxOpenConns(writers)
 	d.write.SetMaxIdleConns(1)
 	if err := d.migrate(ctx, keep); err != nil {
 		return err

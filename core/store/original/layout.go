@@ -55,25 +55,27 @@ type rows interface {
 
 func readLayout(ctx context.Context, db rows) (layout, error) {
 	l := layout{tables: map[string][]string{}}
-	names, err := pairs(ctx, db, `SELECT type, name FROM sqlite_master
-		WHERE type IN ('table', 'view', 'trigger') AND name NOT LIKE 'sqlite\_%' ESCAPE '\' ORDER BY name`)
+	columns, err := pairs(ctx, db, `SELECT m.name, coalesce(c.name, '') FROM sqlite_master AS m LEFT JOIN pragma_table_xinfo(m.name) AS c
+		WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite\_%' ESCAPE '\' ORDER BY m.name, c.cid`)
 	if err != nil {
 		return l, err
 	}
-	for _, n := range names {
-		if n[0] != "table" {
-			l.others = append(l.others, n[0]+" "+n[1])
-			continue
+	for _, c := range columns {
+		t := strings.ToLower(c[0])
+		if l.tables[t] == nil {
+			l.tables[t] = []string{}
 		}
-		columns, err := pairs(ctx, db, `SELECT '', name FROM pragma_table_xinfo($1)`, n[1])
-		if err != nil {
-			return l, err
-		}
-		t := strings.ToLower(n[1])
-		l.tables[t] = []string{}
-		for _, c := range columns {
+		if c[1] != "" {
 			l.tables[t] = append(l.tables[t], strings.ToLower(c[1]))
 		}
+	}
+	others, err := pairs(ctx, db, `SELECT type, name FROM sqlite_master
+		WHERE type IN ('view', 'trigger') AND name NOT LIKE 'sqlite\_%' ESCAPE '\' ORDER BY name`)
+	if err != nil {
+		return l, err
+	}
+	for _, n := range others {
+		l.others = append(l.others, n[0]+" "+n[1])
 	}
 	if !slices.Contains(l.tables["schema_version"], "version") {
 		return l, nil
