@@ -56,14 +56,14 @@ func Find(name string) (Own, bool) {
 
 // Default returns the source of the catalogue's text.
 func Default(name string) string {
-	b := catalogue()
-	if said, ok := b.plain[name]; ok {
-		return said
+	x, ok := find(name)
+	switch {
+	case !ok:
+		return ""
+	case x.filled == nil:
+		return x.plain
 	}
-	if t := b.filled.Lookup(name); t != nil {
-		return strings.TrimSpace(t.Root.String())
-	}
-	return ""
+	return strings.TrimSpace(x.filled.Root.String())
 }
 
 // SayOwn is Say with the source of a replaced text. The caller has checked the

@@ -51,36 +51,47 @@ var (
 	memory string
 )
 
-// An index is the parsed catalogue. Most texts have no fields: they are kept as
-// they are rendered, and cost one map lookup.
-type index struct {
-	plain  map[string]string
-	filled *template.Template // those with fields, by name
+// A text is one of the catalogue. Its template is parsed when it is first used.
+type text struct {
+	source string // {{define "name"}} and what follows, up to the next text
+	once   sync.Once
+	plain  string             // as it is rendered, of a text without fields
+	filled *template.Template // nil: plain
 }
 
-// catalogue returns the catalogue. The first call parses it, so that commands of
-// the program that need no text do not pay for it.
-var catalogue = sync.OnceValue(func() index {
-	b := index{plain: map[string]string{}, filled: template.New("").Option("missingkey=error")}
+// catalogue returns the texts by name. The first call splits the files, so that commands
+// of the program that need no text do not pay for it.
+var catalogue = sync.OnceValue(func() map[string]*text {
+	all := map[string]*text{}
 	for _, source := range [...]string{gate, commands, asks, runs, councilNotes, files, journal, memory} {
-		for _, t := range template.Must(template.New("").Parse(source)).Templates() {
-			switch {
-			case t.Name() == "": // the remarks between the texts
-			case b.has(t.Name()):
-				panic("texts: there are two of " + t.Name())
-			case isPlain(t.Root):
-				b.plain[t.Name()] = strings.TrimSpace(t.Root.String())
-			default:
-				template.Must(b.filled.AddParseTree(t.Name(), t.Tree))
+		for _, piece := range strings.Split(source, define)[1:] { // before the first text are remarks
+			name, _, _ := strings.Cut(piece, `"`)
+			if all[name] != nil {
+				panic("texts: there are two of " + name)
 			}
+			all[name] = &text{source: define + piece}
 		}
 	}
-	return b
+	return all
 })
 
-func (b index) has(name string) bool {
-	_, ok := b.plain[name]
-	return ok || b.filled.Lookup(name) != nil
+const define = `{{define "`
+
+// find returns the text with a name, parsed; false if there is none.
+func find(name string) (*text, bool) {
+	x := catalogue()[name]
+	if x == nil {
+		return nil, false
+	}
+	x.once.Do(func() {
+		t := template.Must(template.New("").Option("missingkey=error").Parse(x.source)).Lookup(name)
+		if isPlain(t.Root) {
+			x.plain = strings.TrimSpace(t.Root.String())
+		} else {
+			x.filled = t
+		}
+	})
+	return x, true
 }
 
 func isPlain(l *parse.ListNode) bool {
@@ -98,15 +109,18 @@ type With map[string]any
 // Text returns the text with a name, filled in with values. It panics if there
 // is no such text, or if a field has no value.
 func Text(name string, with ...With) string {
-	b := catalogue()
-	if said, ok := b.plain[name]; ok {
-		return said
+	x, ok := find(name)
+	if !ok {
+		panic(missing(name))
+	}
+	if x.filled == nil {
+		return x.plain
 	}
 	var values With
 	if len(with) > 0 {
 		values = with[0]
 	}
-	said, err := execute(b.filled.Lookup(name), name, values)
+	said, err := execute(x.filled, name, values)
 	if err != nil {
 		panic(err)
 	}
@@ -131,12 +145,17 @@ type Words struct {
 
 // Say returns the gate's text with a name. The code in it has the style of code.
 func Say(name string, w Words) (core.Part, error) {
-	b := catalogue()
-	if said, ok := b.plain[name]; ok {
-		return core.Part{Text: said}, nil
+	x, ok := find(name)
+	if !ok {
+		return core.Part{}, missing(name)
 	}
-	return run(b.filled.Lookup(name), name, w)
+	if x.filled == nil {
+		return core.Part{Text: x.plain}, nil
+	}
+	return run(x.filled, name, w)
 }
+
+func missing(name string) error { return fmt.Errorf("text %s: it is not in the catalogue", name) }
 
 func run(t *template.Template, name string, w Words) (core.Part, error) {
 	w.Name = core.CleanName(w.Name)
@@ -154,9 +173,6 @@ func run(t *template.Template, name string, w Words) (core.Part, error) {
 }
 
 func execute(t *template.Template, name string, values any) (string, error) {
-	if t == nil {
-		return "", fmt.Errorf("text %s: it is not in the catalogue", name)
-	}
 	var out strings.Builder
 	if err := t.Execute(&out, values); err != nil {
 		return "", fmt.Errorf("text %s: %w", name, err)
