@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	sdkauth "github.com/modelcontextprotocol/go-sdk/auth"
@@ -86,7 +87,8 @@ type Server struct {
 	slots    *web.Slots
 	sessions *sessions
 	scopes   map[string][]string // by tool: any of them is enough; fixed
-	handler  http.Handler
+	tools    []func(*sdk.Server) // add the tools; fixed
+	handler  func() http.Handler // made at the first request: most gateways have none
 }
 
 // New returns a Server.
@@ -99,18 +101,26 @@ func New(o Options) *Server {
 	}
 	s := &Server{o: o, metrics: newMetrics(o.Registry), slots: web.NewSlots(MaxCalls), scopes: map[string][]string{}}
 	s.sessions = newSessions(s.metrics)
-	server := sdk.NewServer(&sdk.Implementation{Name: "gatehouse", Title: "Gatehouse", Version: o.Version}, &sdk.ServerOptions{
+	s.addTools()
+	s.metrics.know("resources/read", "resources/list", "prompts/get", "unknown")
+	s.metrics.know(slices.Collect(maps.Keys(s.scopes))...)
+	s.handler = sync.OnceValue(s.open)
+	return s
+}
+
+// open returns the handler of requests, with all tools and resources.
+func (s *Server) open() http.Handler {
+	server := sdk.NewServer(&sdk.Implementation{Name: "gatehouse", Title: "Gatehouse", Version: s.o.Version}, &sdk.ServerOptions{
 		Instructions: instructions,
 		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" }, // each key sees its own
 		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Resources: &sdk.ResourceCapabilities{}, Prompts: &sdk.PromptCapabilities{}},
 	})
-	s.addTools(server)
+	for _, add := range s.tools {
+		add(server)
+	}
 	s.addResources(server)
-	s.metrics.know("resources/read", "resources/list", "prompts/get", "unknown")
-	s.metrics.know(slices.Collect(maps.Keys(s.scopes))...)
 	server.AddReceivingMiddleware(s.middleware)
-	s.handler = s.transport(server)
-	return s
+	return s.transport(server)
 }
 
 const instructions = "Gatehouse is its owner's gateway to their AI agents, notes, journal and conversations. " +
@@ -194,7 +204,7 @@ func (s *Server) Serve(w http.ResponseWriter, r *http.Request) error {
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	r.Header.Set("Authorization", "Bearer identified") // the library asks for one, and sees no key
 	r.Header.Del("X-Api-Key")
-	s.handler.ServeHTTP(a, r)
+	s.handler().ServeHTTP(a, r)
 	return nil
 }
 

@@ -35,19 +35,21 @@ var (
 
 const askAgent = "ask_agent"
 
-func (s *Server) addTools(server *sdk.Server) {
-	add(s, server, spec{"search", "Search notes and conversations", "Finds the notes (files of the vault) and conversations that have all the words, the best first, with the passage that matches. " +
+// addTools adds the tools to s.tools. Their schemas are made by it later, from the types of
+// their functions.
+func (s *Server) addTools() {
+	add(s, spec{"search", "Search notes and conversations", "Finds the notes (files of the vault) and conversations that have all the words, the best first, with the passage that matches. " +
 		"Read a note with read_note (path and line), a conversation with session_read (session_id).", reading(), &reads}, s.search)
-	add(s, server, spec{"read_note", "Read a note", "Reads a text file of the vault by its path, from a line on. Long files come in parts: the end of each says how to read on.", reading(), &reads}, s.readNote)
-	add(s, server, spec{"journal_add", "Add to the journal", "Adds an entry to the journal of the key's user, today or on another date.", []string{auth.ScopeChat}, &adds}, s.journalAdd)
-	add(s, server, spec{"sessions_list", "List conversations", "Lists conversations with the gateway's agents, the most recently used first.", reading(), &reads}, s.sessionsList)
-	add(s, server, spec{"session_read", "Read a conversation", "Reads messages of a conversation, the newest by default. Each part says how to read older and newer ones.", reading(), &reads}, s.sessionRead)
-	add(s, server, spec{askAgent, "Ask an agent", "Has an agent of the gateway answer a message, with its tools and within the rights of the key, and returns the answer. " +
+	add(s, spec{"read_note", "Read a note", "Reads a text file of the vault by its path, from a line on. Long files come in parts: the end of each says how to read on.", reading(), &reads}, s.readNote)
+	add(s, spec{"journal_add", "Add to the journal", "Adds an entry to the journal of the key's user, today or on another date.", []string{auth.ScopeChat}, &adds}, s.journalAdd)
+	add(s, spec{"sessions_list", "List conversations", "Lists conversations with the gateway's agents, the most recently used first.", reading(), &reads}, s.sessionsList)
+	add(s, spec{"session_read", "Read a conversation", "Reads messages of a conversation, the newest by default. Each part says how to read older and newer ones.", reading(), &reads}, s.sessionRead)
+	add(s, spec{askAgent, "Ask an agent", "Has an agent of the gateway answer a message, with its tools and within the rights of the key, and returns the answer. " +
 		"Go on in the same conversation with the session_id of the result. Work that takes long: set background, and read the answer later with session_read.", []string{auth.ScopeChat}, &acts}, s.askAgent)
-	add(s, server, spec{"send_message", "Send a chat message", "Has a bot send a message to a chat, without waiting for the delivery. A key that is not the owner's or an admin's reaches only its user's own chat.", []string{auth.ScopeSend}, &sends}, s.sendMessage)
-	add(s, server, spec{"pairing_list", "List pairing requests", "Lists the requests of strangers who want access. Names and first messages were written by the strangers.", []string{auth.ScopeAdmin}, &reads}, s.pairingList)
-	add(s, server, spec{"pairing_approve", "Approve a pairing request", "Gives a stranger access. Only do this when your user asked for this person by name.", []string{auth.ScopeAdmin}, &decides}, s.pairingApprove)
-	add(s, server, spec{"pairing_deny", "Deny a pairing request", "Refuses a stranger access.", []string{auth.ScopeAdmin}, &decides}, s.pairingDeny)
+	add(s, spec{"send_message", "Send a chat message", "Has a bot send a message to a chat, without waiting for the delivery. A key that is not the owner's or an admin's reaches only its user's own chat.", []string{auth.ScopeSend}, &sends}, s.sendMessage)
+	add(s, spec{"pairing_list", "List pairing requests", "Lists the requests of strangers who want access. Names and first messages were written by the strangers.", []string{auth.ScopeAdmin}, &reads}, s.pairingList)
+	add(s, spec{"pairing_approve", "Approve a pairing request", "Gives a stranger access. Only do this when your user asked for this person by name.", []string{auth.ScopeAdmin}, &decides}, s.pairingApprove)
+	add(s, spec{"pairing_deny", "Deny a pairing request", "Refuses a stranger access.", []string{auth.ScopeAdmin}, &decides}, s.pairingDeny)
 }
 
 // A call is one call of a tool.
@@ -58,13 +60,13 @@ type call struct {
 
 // add adds a tool. run returns the text of the result, and what is in it as fields; Out any
 // has no fields. An error is a result, with its text.
-func add[In, Out any](s *Server, server *sdk.Server, t spec, run func(ctx context.Context, c *call, in In) (text string, out Out, err error)) {
+func add[In, Out any](s *Server, t spec, run func(ctx context.Context, c *call, in In) (text string, out Out, err error)) {
 	s.scopes[t.name] = t.scopes
 	tool := &sdk.Tool{
 		Name: t.name, Title: t.title, Description: t.about + " Needs the scope " + strings.Join(t.scopes, " or ") + ".", Annotations: t.hints,
 		Meta: sdk.Meta{"gatehouse/scopes": t.scopes},
 	}
-	sdk.AddTool(server, tool, func(ctx context.Context, req *sdk.CallToolRequest, in In) (_ *sdk.CallToolResult, out Out, err error) {
+	handle := func(ctx context.Context, req *sdk.CallToolRequest, in In) (_ *sdk.CallToolResult, out Out, err error) {
 		c, err := callerOf(req)
 		if err == nil {
 			err = c.missing(t.scopes)
@@ -77,7 +79,8 @@ func add[In, Out any](s *Server, server *sdk.Server, t spec, run func(ctx contex
 			return nil, out, errors.New(core.TextOf(s.logged(err)))
 		}
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}}, out, nil
-	})
+	}
+	s.tools = append(s.tools, func(server *sdk.Server) { sdk.AddTool(server, tool, handle) })
 }
 
 // notice is in results with fields that others wrote.
