@@ -327,10 +327,7 @@ func (a *app) joinRuns(qm *metrics.Metrics) (err error) {
 	}
 	a.models = registry.NewRegistry(m)
 	a.closing(a.models.Close)
-	prices, err := models.NewPrices(a.cfg)
-	if err != nil {
-		return err
-	}
+	prices := models.NewPrices(a.cfg)
 	a.agents = agent.New(a.vault, agent.Options{Clock: a.clock, Log: a.log, Base: agent.Default(filepath.Base(a.vault.Path()), ""), Default: a.settings.Now().DefaultAgent})
 	if a.tools, err = a.openTools(); err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"gatehouse/cmd/gatehouse/commands/console"
 	"gatehouse/cmd/gatehouse/commands/migrating"
 	"gatehouse/cmd/gatehouse/commands/syncing"
+	"io"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -41,12 +42,22 @@ const (
 // version is set by the build (-ldflags "-X main.version=…").
 var version = "dev"
 
+// global are the flags of every command.
+type global struct {
+	EnvFile string `name:"env-file" type:"path" placeholder:"FILE" help:"File of settings to begin with, mode 0600; the environment overrides it. init writes it."`
+}
+
+// serving is the command line of serve.
+type serving struct {
+	Serve serveCmd `cmd:"" help:"Run the gateway with the settings of the environment."`
+}
+
 // command is the whole command line.
 type command struct {
-	EnvFile string `name:"env-file" type:"path" placeholder:"FILE" help:"File of settings to begin with, mode 0600; the environment overrides it. init writes it."`
+	global
 
-	Init    commands.Init     `cmd:"" help:"Ask for bots, model and password, check each, and write a file of settings."`
-	Serve   serveCmd          `cmd:"" help:"Run the gateway with the settings of the environment."`
+	Init commands.Init `cmd:"" help:"Ask for bots, model and password, check each, and write a file of settings."`
+	serving
 	Demo    demoCmd           `cmd:"" help:"Run the gateway with a simulated Telegram and Discord on this machine: no account, no key."`
 	Doctor  commands.Doctor   `cmd:"" help:"Check configuration, vault, database, platform, model, clock and ports; report how to fix each fault."`
 	Claim   access.Claim      `cmd:"" help:"Print a code with which you claim the bot: send it /claim CODE in a direct message."`
@@ -136,8 +147,34 @@ func helpFor(err error, args []string) string {
 	return "Run 'gatehouse --help' for the commands."
 }
 
+// parseServe returns a command line that only runs serve, and its flags; nil for any other.
+// The whole command line takes longer to be made than serve needs for anything else before
+// it opens its files.
+func parseServe(args []string) (*kong.Context, global) {
+	var c struct {
+		global
+		serving
+	}
+	if !slices.Contains(args, "serve") {
+		return nil, c.global
+	}
+	asked := false // for help, which names all commands
+	parser, err := kong.New(&c, kong.Name("gatehouse"), kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) { asked = true }))
+	if err != nil {
+		return nil, c.global
+	}
+	k, err := parser.Parse(args)
+	if err != nil || asked {
+		return nil, c.global
+	}
+	return k, c.global
+}
+
 // run runs the program within this process and returns the exit code.
 func run(p *process, args []string) (exit int) {
+	if k, flags := parseServe(args); k != nil {
+		return p.runCommand(k, flags)
+	}
 	var c command
 	code, out := -1, p.Stdout
 	if len(args) > 0 && args[0] == "help" {
@@ -161,7 +198,12 @@ func run(p *process, args []string) (exit int) {
 		fmt.Fprintf(p.Stderr, "gatehouse: %s\n%s\n", strings.Replace(err.Error(), `one of "",`, "one of ", 1), helpFor(err, args))
 		return exitUsage
 	}
-	p.EnvFile = c.EnvFile
+	return p.runCommand(k, c.global)
+}
+
+// runCommand runs the command that k has read and returns the exit code.
+func (p *process) runCommand(k *kong.Context, flags global) int {
+	p.EnvFile = flags.EnvFile
 	if p.EnvFile != "" && k.Command() != "init" {
 		if err := configs.UseEnvFile(p.EnvFile); err != nil {
 			return p.fail(err)

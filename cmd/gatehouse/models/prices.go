@@ -2,7 +2,7 @@ package models
 
 import (
 	"fmt"
-	"maps"
+	"sync"
 	"sync/atomic"
 
 	"gatehouse/configs"
@@ -14,23 +14,28 @@ import (
 // Prices are what models cost: as MODEL_PRICES has it, else PROVIDERS_FILE, else
 // the built-in list. They are safe for concurrent use.
 type Prices struct {
-	builtIn, set *llm.Prices
-	now          atomic.Pointer[llm.Prices]
+	set *llm.Prices
+	now atomic.Pointer[func() *llm.Prices] // made by the first call that needs it
 }
 
-// NewPrices returns the prices of cfg.
-func NewPrices(cfg *configs.Config) (*Prices, error) {
-	builtIn, err := llm.ParsePrices(configs.Prices())
+// builtIn returns the list of this program.
+var builtIn = sync.OnceValue(func() *llm.Prices {
+	p, err := llm.ParsePrices(configs.Prices())
 	if err != nil {
-		return nil, fmt.Errorf("prices: %w", err)
+		panic(fmt.Errorf("prices: %w", err)) // a test parses it
 	}
+	return p
+})
+
+// NewPrices returns the prices of cfg.
+func NewPrices(cfg *configs.Config) *Prices {
 	set := make(map[string]llm.Price, len(cfg.ModelPrices)) // one per model in the setting
 	for name, p := range cfg.ModelPrices {
 		set[name] = llm.Price{Input: p.Input, Output: p.Output}
 	}
-	p := &Prices{builtIn: builtIn, set: llm.FixedPrices(set, nil)}
+	p := &Prices{set: llm.FixedPrices(set, nil)}
 	p.Use(cfg.Providers().Now())
-	return p, nil
+	return p
 }
 
 // Use has the prices of list apply from the next call on.
@@ -39,10 +44,12 @@ func (p *Prices) Use(list *providers.List) {
 	for name, x := range list.Prices {
 		file[name] = llm.Price(x)
 	}
-	p.now.Store(p.builtIn.With(llm.FixedPrices(file, maps.Clone(list.Searches))).With(p.set))
+	over := llm.FixedPrices(file, list.Searches)
+	now := sync.OnceValue(func() *llm.Prices { return builtIn().With(over).With(p.set) })
+	p.now.Store(&now)
 }
 
 // Cost returns what u costs on model, as llm.Prices.Cost does.
 func (p *Prices) Cost(model string, u core.Tokens) (microUSD int64, known bool) {
-	return p.now.Load().Cost(model, u)
+	return (*p.now.Load())().Cost(model, u)
 }
