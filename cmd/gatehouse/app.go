@@ -111,8 +111,8 @@ type app struct {
 	guard         *guard.Guard
 	gate          *admission.Gate
 	trials        *isolation.Trials
-	sandbox       isolation.Sandbox
-	veil          *sandbox.Veil // nil: nothing is hidden at full trust
+	sandbox       *isolation.Sandbox
+	veil          func() *sandbox.Veil // returns nil: nothing is hidden at full trust
 	own           *ownfiles.Files
 	usage         *usage.Ledger
 	spending      *spending
@@ -270,7 +270,7 @@ func (a *app) joinCore(ctx context.Context) error {
 	a.ends = dispatch.NewEnds(a.events, a.bus, a.clock)
 	shown, tools := &chatask.Pairings{Asks: a.asks}, &chatask.Tools{Bots: a.bots.Names, Changed: func() { a.bus.Ring(permissions.TopicApprovals) }}
 	a.own = ownfiles.New(ownfiles.Options{Config: a.cfg, Vault: a.vault, Runtime: a.runtime, Tokens: func() []string { return a.bots.Files(a.cfg) }})
-	a.guard = guard.New(guard.Options{DB: a.db, Asks: a.asks, Vault: a.vault, Isolation: func() bool { return a.sandbox.Box != nil }, Own: a.own.Visible,
+	a.guard = guard.New(guard.Options{DB: a.db, Asks: a.asks, Vault: a.vault, Isolation: a.isolated, Own: a.own.Visible,
 		Clock: a.clock, Log: a.log, Metrics: guard.NewMetrics(a.reg), Show: tools, Chat: admission.ChatOfRun})
 	qm := metrics.New(a.reg, append(a.bots.Names(), core.APIBot, core.ScheduleBot))
 	if err := a.openJournal(ctx); err != nil {

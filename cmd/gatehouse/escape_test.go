@@ -169,8 +169,8 @@ func TestNoWayThroughTheWholeGatewayWithContainers(t *testing.T) {
 	}
 	t.Parallel()
 	y := newYardIn(t, nil, sandbox.Container)
-	if y.app.sandbox.Box == nil {
-		t.Skip("SKIPPED: no container back end: ", y.app.sandbox.NoBox)
+	if !y.app.isolated() {
+		t.Skip("SKIPPED: no container back end: ", whyNoBox(y.app))
 	}
 	noWayThrough(t, y)
 }
@@ -178,8 +178,8 @@ func TestNoWayThroughTheWholeGatewayWithContainers(t *testing.T) {
 // noWayThrough makes each attempt at each level, and each without a guard.
 func noWayThrough(t *testing.T, y *yard) {
 	t.Helper()
-	if y.app.sandbox.Box == nil {
-		t.Log("without a sandbox nobody below full has a shell: ", y.app.sandbox.NoBox)
+	if !y.app.isolated() {
+		t.Log("without a sandbox nobody below full has a shell: ", whyNoBox(y.app))
 	} else {
 		for _, s := range y.seats { // the owner's yes counts, and what is shown is heard
 			if heard := s.say(y.fill(s, bash("echo {SAY}"))); !strings.Contains(heard, y.canary) {
@@ -215,7 +215,7 @@ func TestNoWayThroughAGroupForTheOwnerEither(t *testing.T) {
 	model := llmtest.New(t, llmtest.Options{Key: modelKey})
 	y := newYard(t, model)
 	s := y.inAGroup(model)
-	if heard := s.say(y.fill(s, bash("echo {SAY}"))); y.app.sandbox.Box != nil && !strings.Contains(heard, y.canary) {
+	if heard := s.say(y.fill(s, bash("echo {SAY}"))); y.app.isolated() && !strings.Contains(heard, y.canary) {
 		t.Fatalf("no command runs at all, so this shows nothing:\n%s", heard)
 	}
 	for _, a := range breakIns {
@@ -266,7 +266,7 @@ func (a breakIn) proved(y *yard) {
 		}
 		text = y.fill(y.owner, text)
 		heard = y.owner.say(text)
-		if y.app.veil != nil && slices.Contains(veiledDeeds, a.name) {
+		if y.app.veil() != nil && slices.Contains(veiledDeeds, a.name) {
 			if a.got(y, heard) {
 				y.t.Errorf("ESCAPED: %s: the owner at full trust: %s\n%s", a.name, text, heard)
 			}
@@ -340,4 +340,9 @@ func TestNoSequenceOfCallsSendsAGuestWhatIsNotTheirs(t *testing.T) {
 	if status, _ := y.ask(none, "GET", "/healthz", nil); status != 200 {
 		t.Errorf("the gateway is not well after that: %d", status)
 	}
+}
+
+func whyNoBox(a *app) string {
+	_, why := a.sandbox.Box()
+	return why
 }

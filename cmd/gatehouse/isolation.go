@@ -25,8 +25,8 @@ func (a *app) beginTrials(context.Context) error {
 	return nil
 }
 
-// openTools returns the tools of turns. It opens the sandbox, the limits of isolated programs
-// and the scratch directory, and hides the gateway's own files.
+// openTools returns the tools of turns. It has the sandbox opened with the limits of isolated
+// programs, and the gateway's own files hidden, and waits for neither: the first turn does.
 func (a *app) openTools() (*toolset.Set, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -41,9 +41,10 @@ func (a *app) openTools() (*toolset.Set, error) {
 	if err := os.MkdirAll(scratch, 0o700); err != nil {
 		return nil, fmt.Errorf("runtime folder: %w", err)
 	}
-	a.veil = a.own.OpenVeil(a.trials.Veil(), a.log) // after the runtime directory exists, which it hides
+	a.veil = a.own.OpenVeil(a.trials.Veil, a.log) // after the runtime directory exists, which it hides
+	a.closing(func() error { a.veil(); return nil })
 	return toolset.New(toolset.Options{
-		Vault: a.vault, Agents: a.agents, Guard: a.guard, Box: a.sandbox.Box, NoBox: a.sandbox.NoBox, Veil: a.veil, Stage: self, Files: append(files.New(), tooljournal.New(a.journal, a.nowOf)), More: a.daily.Tools, Search: a.library.Finder, Scratch: scratch,
+		Vault: a.vault, Agents: a.agents, Guard: a.guard, Box: a.sandbox.Box, Veil: a.veil, Stage: self, Files: append(files.New(), tooljournal.New(a.journal, a.nowOf)), More: a.daily.Tools, Search: a.library.Finder, Scratch: scratch,
 		SearchURL: a.cfg.SearxngURL, MCPEnv: a.cfg.MCPEnv, Version: version, Chats: fleet.Addable(),
 		GuestRead: func() []string { return a.settings.Now().GuestRead }, Meant: a.synced.Meant, Clock: a.clock, Log: a.log,
 	})
@@ -57,4 +58,10 @@ func (a *app) newPreviews() *toolset.Previews {
 		}
 		return own
 	}}
+}
+
+// isolated reports whether programs run isolated.
+func (a *app) isolated() bool {
+	box, _ := a.sandbox.Box()
+	return box != nil
 }

@@ -121,9 +121,9 @@ func TestMCPProgramsRunWithTheirTurnsAndEndWithTheGateway(t *testing.T) {
 	w.until("the program in the sandbox has named its tools", func() bool {
 		m = w.replies(olga, `use mcp__tools__env {"text":""}`)
 		w.quiet()
-		return w.app.sandbox.Box == nil || strings.Contains(m.Text, "The tool answered")
+		return !w.app.isolated() || strings.Contains(m.Text, "The tool answered")
 	})
-	if w.app.sandbox.Box == nil {
+	if !w.app.isolated() {
 		if strings.Contains(m.Text, "WORD=none") {
 			t.Errorf("without a sandbox: %q", m.Text)
 		}
@@ -159,8 +159,8 @@ func programsOf(t *testing.T, w *world) (list []string) {
 func TestTheListOfMCPServersCannotBeMadeByACommand(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	if w.app.sandbox.Box == nil {
-		t.Skip(w.app.sandbox.NoBox)
+	if !w.app.isolated() {
+		t.Skip(whyNoBox(w.app))
 	}
 	list := filepath.Join(w.cfg.VaultPath, ".mcp.json")
 	before, err := os.ReadFile(list)

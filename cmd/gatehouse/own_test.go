@@ -55,7 +55,7 @@ func TestTheGatewaysOwnPathsAreAllListed(t *testing.T) {
 		t.Errorf("after the link was changed: %v", own)
 	}
 	for _, name := range []string{"agents", "skills", "workspaces"} {
-		if w.app.veil != nil {
+		if w.app.veil() != nil {
 			if st, err := os.Stat(filepath.Join(vault, ".parachute", name)); err != nil || !st.IsDir() {
 				t.Errorf("%s: %v", name, err)
 			}

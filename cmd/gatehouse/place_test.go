@@ -69,7 +69,7 @@ func TestToolsAndCommandsHaveOneWorkingDirectory(t *testing.T) {
 		}
 		at := filepath.Join(w.cfg.VaultPath, filepath.FromSlash(c.want))
 		text, err := os.ReadFile(filepath.Join(at, "plan.md"))
-		if err != nil || w.app.sandbox.Box != nil && got["Bash"] != at+"\n"+string(text) {
+		if err != nil || w.app.isolated() && got["Bash"] != at+"\n"+string(text) {
 			t.Errorf("%s: the command printed %q; the file in %s: %q, %v", name, got["Bash"], at, text, err)
 		}
 	}

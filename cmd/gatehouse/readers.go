@@ -44,7 +44,7 @@ func (a *app) openVoice() error {
 	var end func() error
 	var err error
 	a.quota = quota.New(a.db, a.clock, time.Duration(a.cfg.TranscribeMinutes)*time.Minute)
-	a.voice, end, err = speech.Open(speech.Options{Config: a.cfg, Quota: a.quota, Files: a.vault.OpenNoLinks, Box: a.sandbox.Box, NoBox: a.sandbox.NoBox, Runtime: a.runtime, Log: a.log, Metrics: a.reg})
+	a.voice, end, err = speech.Open(speech.Options{Config: a.cfg, Quota: a.quota, Files: a.vault.OpenNoLinks, Box: a.sandbox.Box, Runtime: a.runtime, Log: a.log, Metrics: a.reg})
 	a.closing(end)
 	if err != nil {
 		return err

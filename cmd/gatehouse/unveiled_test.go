@@ -17,7 +17,7 @@ import (
 func TestWithoutAVeilACommandThatNamesTheGatewaysOwnFilesIsAsked(t *testing.T) {
 	storetest.SQLiteOnly(t, "the database is one of the files")
 	w := newWorld(t, func(cfg *configs.Config) { cfg.Sandbox = sandbox.None })
-	if w.app.veil != nil {
+	if w.app.veil() != nil {
 		t.Fatal("there is a veil")
 	}
 	p := permission.Profile{User: core.Operator, Trust: core.Full, Session: "s", Owner: true, Auto: true}

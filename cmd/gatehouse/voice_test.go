@@ -345,8 +345,8 @@ func TestACommandTranscribesVoiceMessages(t *testing.T) {
 		c.TranscribeCommand = `sh -c 'test -s "$1" && echo "Where is $2?"' x {file} {model}`
 		c.TranscribeModel = "tea"
 	})
-	if w.app.sandbox.Box == nil {
-		t.Skip("SKIPPED: ", w.app.sandbox.NoBox)
+	if !w.app.isolated() {
+		t.Skip("SKIPPED: ", whyNoBox(w.app))
 	}
 	ada := w.guest("Ada")
 	m := w.post(ada, ada.DM(), telegramtest.Outgoing{File: &telegramtest.File{Kind: "voice", Data: sentences(t)}})
@@ -380,8 +380,8 @@ func TestARealEngineTranscribesAVoiceMessage(t *testing.T) {
 	w, model := newModelWorld(t, func(c *configs.Config) {
 		c.TranscribeCommand = "pocketsphinx_continuous -infile {file} -logfn /dev/null"
 	})
-	if w.app.sandbox.Box == nil {
-		t.Skip("SKIPPED: ", w.app.sandbox.NoBox)
+	if !w.app.isolated() {
+		t.Skip("SKIPPED: ", whyNoBox(w.app))
 	}
 	ada := w.guest("Ada")
 	m := w.post(ada, ada.DM(), telegramtest.Outgoing{File: &telegramtest.File{Kind: "voice", Data: spoken}})

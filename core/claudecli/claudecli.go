@@ -33,13 +33,13 @@ type Guard interface {
 
 // Options of New. Program, Stage, Home and Guard must be given.
 type Options struct {
-	Program string        // the CLI: an absolute path
-	Stage   string        // a program that calls sandbox.Main first: what watches over the CLI's processes
-	Veil    *sandbox.Veil // hides the gateway's own files from the CLI and what it starts; nil hides nothing
-	Home    string        // HOME of the CLI: the vault, so that transcripts are where the gateway reads them
-	Path    string        // PATH of the CLI; "" is /usr/local/bin:/usr/bin:/bin
-	Key     string        // ANTHROPIC_API_KEY; "": the CLI's own login in Home
-	BaseURL string        // ANTHROPIC_BASE_URL; "": Anthropic's
+	Program string               // the CLI: an absolute path
+	Stage   string               // a program that calls sandbox.Main first: what watches over the CLI's processes
+	Veil    func() *sandbox.Veil // hides the gateway's own files from the CLI and what it starts; nil, or returns nil: hides nothing
+	Home    string               // HOME of the CLI: the vault, so that transcripts are where the gateway reads them
+	Path    string               // PATH of the CLI; "" is /usr/local/bin:/usr/bin:/bin
+	Key     string               // ANTHROPIC_API_KEY; "": the CLI's own login in Home
+	BaseURL string               // ANTHROPIC_BASE_URL; "": Anthropic's
 	// MCPConfig is a .mcp.json that the CLI loads where there is such a file; "" none.
 	MCPConfig string
 	Guard     Guard
@@ -74,6 +74,9 @@ func New(o Options) *Runner {
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Veil == nil {
+		o.Veil = func() *sandbox.Veil { return nil }
 	}
 	if o.Path == "" {
 		o.Path = "/usr/local/bin:/usr/bin:/bin"

@@ -52,7 +52,7 @@ type turnLines struct {
 func (r *Runner) start(session, spec, dir string, args []string) (*process, error) {
 	ctx, kill := context.WithCancel(context.Background())
 	p := &process{session: session, spec: spec, kill: kill, gone: make(chan struct{})}
-	cmd, err := r.o.Veil.Tree(ctx, r.o.Stage, dir, r.environment(), append([]string{r.o.Program}, args...)...)
+	cmd, err := r.o.Veil().Tree(ctx, r.o.Stage, dir, r.environment(), append([]string{r.o.Program}, args...)...)
 	if err != nil {
 		kill()
 		return nil, err

@@ -10,6 +10,7 @@ import (
 
 	"gatehouse/core/agent"
 	"gatehouse/core/orchestrator"
+	"gatehouse/core/sandbox"
 	"gatehouse/core/tool"
 	"gatehouse/core/tool/mcp"
 	"gatehouse/core/tool/mcp/entry"
@@ -18,28 +19,44 @@ import (
 // NoServers is an empty list of MCP servers.
 const NoServers = "{\n  \"mcpServers\": {}\n}\n"
 
-// newServers returns the vault's MCP servers. If commands run below full trust, a
-// missing list is created: an existing file is closed to such commands, but one
-// of them could create a missing file, which a crash would leave.
+// settle finds out whether programs run isolated, which may take longer than the start of
+// the gateway. Where they do, a missing list of MCP servers is created before the first: an
+// existing file is closed to commands below full trust, but one of them could create a
+// missing file, which a crash would leave.
+func (s *Set) settle() {
+	s.noBox = "isolation is not set up"
+	if s.Options.Box != nil {
+		s.found, s.noBox = s.Options.Box()
+	}
+	if s.found == nil {
+		s.Log.Warn("below full trust there is no shell", "why", s.noBox)
+		return
+	}
+	_, err := s.Vault.Root().Lstat(entry.File)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = s.Vault.WriteFile(entry.File, []byte(NoServers))
+	}
+	if err != nil {
+		s.Log.Warn("the list of MCP servers", "err", err)
+	}
+}
+
+// box returns what isolates programs; nil: nothing does.
+func (s *Set) box() sandbox.Box {
+	s.settling.Wait()
+	return s.found
+}
+
+// newServers returns the vault's MCP servers.
 func (s *Set) newServers() *mcp.Servers {
 	o := mcp.Options{
 		Vault: s.Vault, Env: os.Environ(), Names: s.MCPEnv, Version: s.Version, Stage: s.Stage, Veil: s.Veil,
-		Clock: s.Clock, Log: s.Log,
-	}
-	if s.Box != nil {
-		o.Box, o.Room, o.Still = s.Box, s.shell.Room, s.shell.Still
-		o.Leave = func(run string) {
+		Clock: s.Clock, Log: s.Log, Box: s.box, Room: s.shell.Room, Still: s.shell.Still,
+		Leave: func(run string) {
 			if err := s.shell.End(run); err != nil {
 				s.Log.Warn("scratch of an MCP server is left", "run", run, "err", err)
 			}
-		}
-		_, err := s.Vault.Root().Lstat(entry.File)
-		if errors.Is(err, fs.ErrNotExist) {
-			err = s.Vault.WriteFile(entry.File, []byte(NoServers))
-		}
-		if err != nil {
-			s.Log.Warn("the list of MCP servers", "err", err)
-		}
+		},
 	}
 	return mcp.New(o)
 }

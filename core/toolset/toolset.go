@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"gatehouse/core"
@@ -25,14 +26,13 @@ import (
 	"gatehouse/core/vault"
 )
 
-// Options are what a Set is made of. Box and Veil may be nil.
+// Options are what a Set is made of.
 type Options struct {
 	Vault     *vault.Vault
 	Agents    *agent.Agents
 	Guard     *guard.Guard
-	Box       sandbox.Box // nil: nothing runs isolated
-	NoBox     string      // why Box is nil
-	Veil      *sandbox.Veil
+	Box       func() (box sandbox.Box, why string)                       // a nil box: nothing runs isolated, and why. Nil: likewise
+	Veil      func() *sandbox.Veil                                       // nil, or returns nil: nothing is hidden
 	Stage     string                                                     // this program
 	Files     []tool.Tool                                                // tools that read and change files of the vault
 	Search    search.Finder                                              // of documents and conversations; nil: they are not searched
@@ -54,27 +54,31 @@ type Set struct {
 	Servers *mcp.Servers
 	Tools   []tool.Tool // those of this program
 
-	shell *shell.Shell
+	shell    *shell.Shell
+	settling sync.WaitGroup // until it is known whether programs run isolated
+	found    sandbox.Box
+	noBox    string
 }
 
 // New returns the tools and connects the MCP servers when they are first used.
 func New(o Options) (*Set, error) {
 	s := &Set{Options: o}
-	s.shell = shell.New(shell.Options{Box: o.Box, Stage: o.Stage, Veil: o.Veil, Clock: o.Clock, Env: os.Environ(), Temp: o.Scratch, Meant: o.Meant})
+	s.settling.Go(s.settle)
+	s.shell = shell.New(shell.Options{Box: s.box, Stage: o.Stage, Veil: o.Veil, Clock: o.Clock, Env: os.Environ(), Temp: o.Scratch, Meant: o.Meant})
 	web, err := fetch.New(fetch.Options{Search: o.SearchURL})
 	if err != nil {
 		return nil, err
 	}
 	s.Servers = s.newServers()
 	s.Tools = slices.Concat(o.Files, []tool.Tool{s.shell.Tool()}, web)
-	if o.Box == nil {
-		o.Log.Warn("below full trust there is no shell", "why", o.NoBox)
-	}
 	return s, nil
 }
 
 // Close ends the MCP servers and the shell.
-func (s *Set) Close() error { return errors.Join(s.Servers.Close(), s.shell.Close()) }
+func (s *Set) Close() error {
+	s.settling.Wait()
+	return errors.Join(s.Servers.Close(), s.shell.Close())
+}
 
 // searchTime bounds a search by the model's provider, which reads what it finds.
 const searchTime = 2 * time.Minute
@@ -124,14 +128,14 @@ func (s *Set) Equip(ctx context.Context, t *orchestrator.Turn, dir vault.Dir, wh
 		if !who.Offers(x.Name) {
 			continue
 		}
-		offer := permission.Offered(p, x, s.Box != nil)
+		offer := permission.Offered(p, x, s.box() != nil)
 		if offer.OK {
 			kit.Tools = append(kit.Tools, x)
 			continue
 		}
 		why := offer.Why
-		if x.Isolated && s.Box == nil && t.Trust < core.Full {
-			why = s.NoBox
+		if x.Isolated && s.box() == nil && t.Trust < core.Full {
+			why = s.noBox
 		}
 		kit.Missing = append(kit.Missing, x.Name+": "+why)
 	}

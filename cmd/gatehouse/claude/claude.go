@@ -32,7 +32,7 @@ type Runtime struct {
 type Options struct {
 	Config *configs.Config
 	Vault  string // its path
-	Veil   *sandbox.Veil
+	Veil   func() *sandbox.Veil
 	Tools  *toolset.Set
 	Guard  *guard.Guard
 	Clock  core.Clock

@@ -38,7 +38,7 @@ type Options struct {
 // concurrent use, but for OpenVeil.
 type Files struct {
 	o    Options
-	veil *sandbox.Veil // nil: nothing is hidden
+	veil func() *sandbox.Veil // nil, or returns nil: nothing is hidden
 
 	mu   sync.Mutex
 	real map[string]string // path as configured → without links; at most maxOwn
@@ -107,7 +107,7 @@ func (f *Files) Paths() []string {
 // Visible returns Paths where commands at full trust can see them: the permission
 // guard asks about commands that name one. With a veil it returns none.
 func (f *Files) Visible() []string {
-	if f.veil != nil {
+	if f.veil != nil && f.veil() != nil {
 		return nil
 	}
 	return f.Paths()
@@ -122,21 +122,24 @@ func (f *Files) cover() sandbox.Cover {
 	return c
 }
 
-// OpenVeil hides the files behind a veil and returns it, or nil
-// where none can be made. The directories in .parachute that stay open behind it
-// are made, so that they can be written there.
-func (f *Files) OpenVeil(tried sandbox.VeilTrial, log *slog.Logger) *sandbox.Veil {
-	var text string
-	f.veil, text = tried.Open(f.cover)
-	if f.veil == nil {
-		log.Warn("the gateway's own files are " + text)
-		return nil
-	}
-	log.Info("the gateway's own files are " + text)
-	for _, name := range usable {
-		if err := f.o.Vault.Root().MkdirAll(".parachute/"+name, 0o700); err != nil {
-			log.Warn("folder of the vault", "err", err)
+// OpenVeil hides the files behind a veil, and returns a function that waits for it: it
+// returns nil where none can be made. The directories in .parachute that stay open behind it
+// are made before it returns, so that they can be written there.
+func (f *Files) OpenVeil(tried func() sandbox.VeilTrial, log *slog.Logger) (veil func() *sandbox.Veil) {
+	f.veil = sync.OnceValue(func() *sandbox.Veil {
+		veil, text := tried().Open(f.cover)
+		if veil == nil {
+			log.Warn("the gateway's own files are " + text)
+			return nil
 		}
-	}
+		log.Info("the gateway's own files are " + text)
+		for _, name := range usable {
+			if err := f.o.Vault.Root().MkdirAll(".parachute/"+name, 0o700); err != nil {
+				log.Warn("folder of the vault", "err", err)
+			}
+		}
+		return veil
+	})
+	go f.veil()
 	return f.veil
 }

@@ -24,8 +24,7 @@ import (
 type Options struct {
 	Config  *configs.Config
 	Files   func(name string) (*os.File, error) // opens a file of the vault, through no link
-	Box     sandbox.Box                         // nil: no programs are run, and NoBox reports why
-	NoBox   string
+	Box     func() (sandbox.Box, string)        // of program.Options
 	Quota   hearing.Quota
 	Runtime string // directory of the gateway's own files
 	Log     *slog.Logger
@@ -42,7 +41,7 @@ func Open(o Options) (*hearing.Hearer, func() error, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, end, fmt.Errorf("directory of recordings: %w", err)
 	}
-	programs := program.Options{Box: o.Box, NoBox: o.NoBox, Dir: dir}
+	programs := program.Options{Box: o.Box, Dir: dir}
 	var engine voice.Transcriber
 	switch cfg := o.Config; {
 	case cfg.TranscribeCommand != "":

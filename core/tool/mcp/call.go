@@ -33,7 +33,7 @@ func (v *Servers) call(ctx context.Context, s *entry.Server, name string, c *too
 	if c.Turn.Trust < s.Trust {
 		return tool.Result{}, core.Errorf(core.Denied, "the MCP server %s is offered from trust %s on", s.Name, s.Trust)
 	}
-	if s.Transport == entry.Stdio && c.Turn.Trust < core.Full && (v.o.Box == nil || v.o.Room == nil) {
+	if s.Transport == entry.Stdio && c.Turn.Trust < core.Full && v.o.Box() == nil {
 		return tool.Result{}, core.Errorf(core.Denied, "MCP servers below full trust need a sandbox, and this gateway has none")
 	}
 	l, err := v.use(ctx, s, c.Turn)

@@ -329,7 +329,7 @@ func (v *Servers) launch(ctx context.Context, l *link, t *tool.Turn) (release fu
 	}()
 	release = func() {}
 	if l.key.trust == core.Full {
-		cmd, err := v.o.Veil.Tree(life, v.o.Stage, v.o.Vault.Path(), v.environment(l.s, true), argv...)
+		cmd, err := v.o.Veil().Tree(life, v.o.Stage, v.o.Vault.Path(), v.environment(l.s, true), argv...)
 		if err == nil {
 			l.proc, err = program.Start(cmd, stop, nil, note)
 		}
@@ -342,7 +342,7 @@ func (v *Servers) launch(ctx context.Context, l *link, t *tool.Turn) (release fu
 	gone := make(chan struct{})
 	spec.Env, spec.OnGone = v.environment(l.s, false), func() { close(gone) }
 	spec.OnLimit = func(why string) { note("ended by the gateway: " + why) }
-	cmd, err := v.o.Box.Command(life, spec, argv...)
+	cmd, err := v.o.Box().Command(life, spec, argv...)
 	if err == nil {
 		l.proc, err = program.Start(cmd, stop, gone, note)
 	}

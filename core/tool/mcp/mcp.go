@@ -48,12 +48,12 @@ type Options struct {
 	// Env is the gateway's environment, KEY=VALUE. Of it a program at full
 	// trust gets PATH, HOME and LANG; Names are those that the file may name.
 	Env, Names []string
-	Version    string        // of the gateway, which servers get
-	Stage      string        // a program that calls sandbox.Main first
-	Veil       *sandbox.Veil // around programs at full trust; nil hides nothing
-	Box        sandbox.Box
+	Version    string               // of the gateway, which servers get
+	Stage      string               // a program that calls sandbox.Main first
+	Veil       func() *sandbox.Veil // around programs at full trust; nil, or returns nil: hides nothing
+	Box        func() sandbox.Box   // nil, or returns nil: no programs below full trust
 	// Room is what a program of a turn below full trust sees. The caller calls
-	// release once the program runs, or will never. Nil, like a nil Box: no
+	// release once the program runs, or will never. Nil, like no Box: no
 	// programs below full trust.
 	Room func(ctx context.Context, t *tool.Turn) (spec sandbox.Spec, release func(), err error)
 	// Leave deletes what Room made for a run; nil: nothing is left.
@@ -103,6 +103,12 @@ type shelf struct {
 func New(o Options) *Servers {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Veil == nil {
+		o.Veil = func() *sandbox.Veil { return nil }
+	}
+	if o.Box == nil || o.Room == nil {
+		o.Box = func() sandbox.Box { return nil }
 	}
 	life, stop := context.WithCancel(context.Background())
 	v := &Servers{
@@ -274,7 +280,7 @@ func (v *Servers) Equip(ctx context.Context, t *tool.Turn, use func(name, short 
 		if t.Trust == core.Stranger || t.Trust < s.Trust || use != nil && !use(s.Name, s.Short) {
 			continue
 		}
-		if s.Transport == entry.Stdio && t.Trust < core.Full && (v.o.Box == nil || v.o.Room == nil) {
+		if s.Transport == entry.Stdio && t.Trust < core.Full && v.o.Box() == nil {
 			o.Missing = append(o.Missing, fmt.Sprintf("The MCP server %s is not offered at trust %s, because this machine has no sandbox to run it in.", s.Name, t.Trust))
 			continue
 		}

@@ -111,7 +111,7 @@ func newHouse(t testing.TB, clock core.Clock, box sandbox.Box, servers string) *
 		t.Fatal(err)
 	}
 	h := &house{vault: v, log: &coretest.Log{}, clock: clock, guest: []string{"Tools/**"}}
-	h.shell = shell.New(shell.Options{Box: box, Stage: self, Clock: core.System{}, Temp: t.TempDir(), Env: environ})
+	h.shell = shell.New(shell.Options{Box: func() sandbox.Box { return box }, Stage: self, Clock: core.System{}, Temp: t.TempDir(), Env: environ})
 	if err := os.Mkdir(filepath.Join(v.Path(), "Tools"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func newHouse(t testing.TB, clock core.Clock, box sandbox.Box, servers string) *
 		Log: slog.New(slog.NewTextHandler(h.log, nil)), Still: h.shell.Still,
 	}
 	if box != nil {
-		o.Box, o.Room = box, h.shell.Room
+		o.Box, o.Room = func() sandbox.Box { return box }, h.shell.Room
 	}
 	h.servers = mcp.New(o)
 	t.Cleanup(func() {

@@ -41,11 +41,11 @@ const (
 
 // Options of a Shell.
 type Options struct {
-	Box   sandbox.Box // nil: none, and no shell below full trust
-	Stage string      // a program that calls sandbox.Main first
+	Box   func() sandbox.Box // nil, or returns nil: none, and no shell below full trust
+	Stage string             // a program that calls sandbox.Main first
 	// Veil hides the gateway's own files and process from commands at full
-	// trust; nil hides nothing.
-	Veil  *sandbox.Veil
+	// trust; where it is nil, or returns nil, nothing is hidden.
+	Veil  func() *sandbox.Veil
 	Clock core.Clock
 	// Env is the gateway's environment, KEY=VALUE. Only PATH, HOME, USER,
 	// LOGNAME, LANG, LC_ALL, LC_CTYPE and TZ of it reach a command, below full
@@ -80,6 +80,12 @@ const maxRuns = 1024
 // New gives a Shell. The caller ends each run's scratch with End, and Close
 // ends all.
 func New(o Options) *Shell {
+	if o.Box == nil {
+		o.Box = func() sandbox.Box { return nil }
+	}
+	if o.Veil == nil {
+		o.Veil = func() *sandbox.Veil { return nil }
+	}
 	s := &Shell{o: o, bash: "/bin/sh", scratch: map[string]string{}}
 	for _, p := range []string{"/bin/bash", "/usr/bin/bash"} {
 		if _, err := os.Stat(p); err == nil {
@@ -143,7 +149,7 @@ func (s *Shell) run(ctx context.Context, c *tool.Call) (tool.Result, error) {
 func (s *Shell) plain(ctx context.Context, c *tool.Call, in input) (tool.Result, error) {
 	limited, cancel := context.WithTimeout(ctx, time.Duration(in.Timeout)*time.Second)
 	defer cancel()
-	cmd, err := s.o.Veil.Tree(limited, s.o.Stage, c.Turn.Dir.Path, s.environment(true), s.bash, "-c", in.Command)
+	cmd, err := s.o.Veil().Tree(limited, s.o.Stage, c.Turn.Dir.Path, s.environment(true), s.bash, "-c", in.Command)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -158,7 +164,7 @@ func (s *Shell) plain(ctx context.Context, c *tool.Call, in input) (tool.Result,
 // boxed runs a command in the sandbox.
 func (s *Shell) boxed(ctx context.Context, c *tool.Call, in input) (tool.Result, error) {
 	t := c.Turn
-	if s.o.Box == nil || t.Trust != core.Vault && t.Trust != core.Sandboxed {
+	if s.o.Box() == nil || t.Trust != core.Vault && t.Trust != core.Sandboxed {
 		return tool.Result{}, core.Errorf(core.Denied, "commands below full trust need a sandbox, and this gateway has none")
 	}
 	scratch, err := s.scratchOf(t.Run)
@@ -209,7 +215,7 @@ func (s *Shell) shut(ctx context.Context, t *tool.Turn, except []string, spec sa
 		}
 		seen := v.spec()
 		spec.ReadOnly, spec.Writable, spec.Masked, spec.IDs, spec.Dir = seen.ReadOnly, seen.Writable, seen.Masked, seen.IDs, seen.Dir
-		cmd, err := s.o.Box.Command(ctx, spec, argv...)
+		cmd, err := s.o.Box().Command(ctx, spec, argv...)
 		switch {
 		case err == nil:
 			return cmd, v, nil

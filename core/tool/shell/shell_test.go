@@ -118,7 +118,7 @@ func newHouse(t testing.TB, b sandbox.Box, limits sandbox.Limits) *house {
 	}
 	h := &house{vault: v}
 	s := shell.New(shell.Options{
-		Meant: h.meant, Box: b, Stage: program(t), Clock: core.System{}, Temp: t.TempDir(), Limits: limits,
+		Meant: h.meant, Box: func() sandbox.Box { return b }, Stage: program(t), Clock: core.System{}, Temp: t.TempDir(), Limits: limits,
 		Env: []string{"PATH=" + "/usr/local/bin:/usr/bin:/bin", "HOME=/owner", "GATEHOUSE_ADMIN_PASSWORD=hunter2", "ANTHROPIC_API_KEY=sk-1", "TZ=UTC", "LANG=C.UTF-8"},
 	})
 	t.Cleanup(func() {

@@ -36,7 +36,7 @@ func veiled(t *testing.T) *house {
 		}
 		t.Skip(why)
 	}
-	s := shell.New(shell.Options{Stage: program(t), Clock: core.System{}, Temp: t.TempDir(), Veil: veil, Env: []string{"PATH=/usr/bin:/bin", "HOME=/tmp"}})
+	s := shell.New(shell.Options{Stage: program(t), Clock: core.System{}, Temp: t.TempDir(), Veil: func() *sandbox.Veil { return veil }, Env: []string{"PATH=/usr/bin:/bin", "HOME=/tmp"}})
 	t.Cleanup(func() {
 		if err := errors.Join(s.Close(), v.Close(), os.RemoveAll(base)); err != nil {
 			t.Error(err)

@@ -27,11 +27,11 @@ func NewFFmpeg(o Options) FFmpeg {
 
 // Fault returns why recordings are not converted, with the fix; "" if they are.
 func (f FFmpeg) Fault() string {
-	switch {
-	case f.path == "":
+	if f.path == "" {
 		return "ffmpeg is not installed, so recordings other than Ogg Opus and WAV cannot be read here: install ffmpeg"
-	case f.o.Box == nil:
-		return "ffmpeg is not started without isolation: " + f.o.NoBox
+	}
+	if box, why := f.o.Box(); box == nil {
+		return "ffmpeg is not started without isolation: " + why
 	}
 	return ""
 }

@@ -31,9 +31,9 @@ const (
 
 // Options for programs.
 type Options struct {
-	// Box isolates the programs. Where it is nil, nothing is started, and NoBox reports why.
-	Box   sandbox.Box
-	NoBox string
+	// Box returns what isolates the programs. Where that is nil, nothing is started, and why
+	// reports the reason.
+	Box func() (box sandbox.Box, why string)
 	// Dir is an own directory for recordings while a program reads them.
 	Dir string
 }
@@ -62,11 +62,12 @@ func (o Options) saved(pattern string, write func(io.Writer) error) (name string
 
 // command returns a program that may read the given files.
 func (o Options) command(ctx context.Context, limits sandbox.Limits, read []string, argv []string) (*exec.Cmd, error) {
-	if o.Box == nil {
-		return nil, fmt.Errorf("%s is not started without isolation: %s", filepath.Base(argv[0]), o.NoBox)
+	box, why := o.Box()
+	if box == nil {
+		return nil, fmt.Errorf("%s is not started without isolation: %s", filepath.Base(argv[0]), why)
 	}
 	spec := sandbox.Spec{ReadOnly: read, Dir: "/tmp", Env: []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/tmp", "LANG=C.UTF-8"}, Limits: limits}
-	return o.Box.Command(ctx, spec, argv...)
+	return box.Command(ctx, spec, argv...)
 }
 
 // run runs a command to its end and returns what it printed.

@@ -34,7 +34,7 @@ func options(t testing.TB) Options {
 		}
 		t.Skip("SKIPPED: ", why)
 	}
-	return Options{Box: box, Dir: t.TempDir()}
+	return Options{Box: func() (sandbox.Box, string) { return box, "" }, Dir: t.TempDir()}
 }
 
 func engine(t testing.TB, command, model string) *Engine {
@@ -97,7 +97,7 @@ func TestACommandThatFailsIsAnError(t *testing.T) {
 			t.Errorf("%q is taken", command)
 		}
 	}
-	e, err := NewEngine(Options{NoBox: "bubblewrap is missing", Dir: t.TempDir()}, "sh", "")
+	e, err := NewEngine(Options{Box: func() (sandbox.Box, string) { return nil, "bubblewrap is missing" }, Dir: t.TempDir()}, "sh", "")
 	if err != nil {
 		t.Fatal(err)
 	}

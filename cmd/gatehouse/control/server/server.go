@@ -49,7 +49,7 @@ type Options struct {
 	Admins   *auth.Admins
 
 	Servers    func() []mcp.Health           // how the MCP servers are
-	Limits     string                        // what limits isolated programs, for users
+	Limits     func() string                 // what limits isolated programs, for users
 	InviteLink func(bot, code string) string // "" where a platform has no such links
 	Settings   func(ctx context.Context) (*live.Report, error)
 
@@ -168,7 +168,7 @@ func (s *server) audited(name string, h http.Handler) http.Handler {
 }
 
 func (s *server) limits(w http.ResponseWriter, _ *http.Request) error {
-	return web.WriteJSON(w, http.StatusOK, control.Limits{Text: s.Limits})
+	return web.WriteJSON(w, http.StatusOK, control.Limits{Text: s.Limits()})
 }
 
 func (s *server) servers(w http.ResponseWriter, _ *http.Request) error {
