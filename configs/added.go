@@ -84,7 +84,7 @@ func (a *AddedBot) check(name string) error {
 func checkName(name, platform string) error {
 	_, isPlatform := platformNamed(name)
 	switch {
-	case !botName.MatchString(name):
+	case !botName().MatchString(name):
 		return errors.New("it is 1 to 32 small letters, digits, - and _, and begins with a letter")
 	case slices.Contains(reserved, name), isPlatform && name != cmp.Or(platform, name):
 		return fmt.Errorf("%s is the name of something else: choose another", name)

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -53,7 +54,7 @@ func botExample(field string) string {
 // settings; without one, a bot of that platform may have it.
 var reserved = []string{"api", "schedule", "all", "off", "other"}
 
-var botName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
+var botName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`) })
 
 // A botsReader reads BOTS_FILE. It finds everything that is wrong, and repeats
 // no value: any of them might be a token in the wrong place.
@@ -134,7 +135,7 @@ func (r *botsReader) file(text []byte) (bots []Bot) {
 }
 
 // quotedText is what a parser's message might repeat of the file.
-var quotedText = regexp.MustCompile("[\"'`].*[\"'`]")
+var quotedText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("[\"'`].*[\"'`]") })
 
 // syntax reports where the file stops being YAML.
 func (r *botsReader) syntax(err error) {
@@ -143,7 +144,7 @@ func (r *botsReader) syntax(err error) {
 	var e yaml.Error
 	if errors.As(err, &e) {
 		at = e.GetToken()
-		fault += ": " + quotedText.ReplaceAllString(e.GetMessage(), "…")
+		fault += ": " + quotedText().ReplaceAllString(e.GetMessage(), "…")
 	}
 	r.bad(at, fault, "")
 }
@@ -228,13 +229,13 @@ type entry struct {
 
 func (e *entry) bad(field, fault string) { e.r.bad(e.at[field], fault, botExample(field)) }
 
-var plainWord = regexp.MustCompile(`^[a-z_]{1,24}$`)
+var plainWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z_]{1,24}$`) })
 
 func (e *entry) field(f *ast.MappingValueNode) {
 	key := keyOf(f)
 	if !slices.Contains(botFieldNames(), key) {
 		fault := "this field is not known"
-		if near := check.Nearest(key, botFieldNames()); plainWord.MatchString(key) {
+		if near := check.Nearest(key, botFieldNames()); plainWord().MatchString(key) {
 			fault = fmt.Sprintf("the field %s is not known; did you mean %s?", key, near)
 		}
 		e.r.bad(f.Key.GetToken(), fault, "")
@@ -298,7 +299,7 @@ func (e *entry) name(v string) {
 	e.Name = v
 	line, taken := e.r.names[v]
 	switch {
-	case !botName.MatchString(v):
+	case !botName().MatchString(v):
 		e.bad("name", "a name is 1 to 32 small letters, digits, - and _, and begins with a letter")
 	case slices.Contains(reserved, v):
 		e.bad("name", v+" is the name of something else: choose another")

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 
 	"gatehouse/configs/check"
 	"gatehouse/configs/values"
@@ -17,8 +18,8 @@ import (
 type EnvLine struct{ Name, Value string }
 
 var (
-	anyName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	envName = regexp.MustCompile(`^(GATEHOUSE_[A-Z0-9_]+|VAULT_PATH|PORT)$`)
+	anyName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`) })
+	envName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(GATEHOUSE_[A-Z0-9_]+|VAULT_PATH|PORT)$`) })
 )
 
 // ReadEnvFile reads lines NAME=value, as a shell, systemd and we understand
@@ -50,9 +51,9 @@ func ReadEnvFile(path string) ([]EnvLine, error) {
 		name, rest, ok := strings.Cut(line, "=")
 		value, err := values.Unquote(rest)
 		switch {
-		case !ok || !anyName.MatchString(name):
+		case !ok || !anyName().MatchString(name):
 			problems = append(problems, Problem{Name: where, Fault: "this line is not NAME=value", Example: Prefix + "_LOG_LEVEL=info"})
-		case !envName.MatchString(name):
+		case !envName().MatchString(name):
 			problems = append(problems, Problem{Name: where, Fault: "only settings of this program are allowed here: names that begin with " + Prefix + "_, VAULT_PATH and PORT"})
 		case seen[name]:
 			problems = append(problems, Problem{Name: where, Fault: name + " is set above already"})
@@ -79,7 +80,7 @@ func WriteEnvFile(path string, lines []EnvLine, replace bool) (err error) {
 	var b strings.Builder
 	b.WriteString(envHead)
 	for _, l := range lines {
-		if strings.ContainsAny(l.Value, "\r\n\x00") || !envName.MatchString(l.Name) {
+		if strings.ContainsAny(l.Value, "\r\n\x00") || !envName().MatchString(l.Name) {
 			return fmt.Errorf("%s cannot be written to a settings file", l.Name)
 		}
 		b.WriteString(l.Name + "=" + values.Quote(l.Value) + "\n")

@@ -37,6 +37,17 @@ func TestStraceAMessageAloneWaitsForTheDiskThreeTimes(t *testing.T) {
 	}
 }
 
+// A start with a new vault makes its database without a wait for the disk at each of the
+// migrations, of which there are more than sixty.
+func TestStraceANewVaultWaitsForTheDiskFewTimes(t *testing.T) {
+	needPtrace(t)
+	got := strings.Count(traced(t, "", "where do we stand with this?"), "sync(")
+	t.Logf("%d with one message", got)
+	if got > 40 || got < 5 {
+		t.Errorf("a start with a new vault, one message and the end waited for the disk %d times, want at most 40", got)
+	}
+}
+
 // syncsOf is how often the program puts a transcript on the disk that answers one
 // message with so many calls of a tool, at most 8, one a round.
 func syncsOf(t *testing.T, calls int) (n int) {

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -124,7 +125,7 @@ func (r *reader) document(text []byte) {
 }
 
 // quoted is what a parser's message may repeat of the file.
-var quoted = regexp.MustCompile("[\"'`].*[\"'`]")
+var quoted = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("[\"'`].*[\"'`]") })
 
 // syntax notes where the file is not YAML, or not of this form.
 func (r *reader) syntax(err error) {
@@ -146,15 +147,15 @@ func (r *reader) syntax(err error) {
 	case errors.As(err, &kind):
 		r.bad(at, keyBefore(at)+" wants "+wanted(kind.DstType))
 	default:
-		r.bad(at, "this is not YAML: "+quoted.ReplaceAllString(e.GetMessage(), "…"))
+		r.bad(at, "this is not YAML: "+quoted().ReplaceAllString(e.GetMessage(), "…"))
 	}
 }
 
 // plain is what a field's name looks like: anything else is not repeated.
-var plain = regexp.MustCompile(`^[A-Za-z][A-Za-z_]{0,23}$`)
+var plain = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z_]{0,23}$`) })
 
 func name(s string) string {
-	if !plain.MatchString(s) {
+	if !plain().MatchString(s) {
 		return "here"
 	}
 	return s
@@ -231,7 +232,7 @@ func (r *reader) at(path, fault string, args ...any) {
 	r.bad(r.token(path), fmt.Sprintf(fault, args...))
 }
 
-var providerName = regexp.MustCompile(`^[a-z][a-z0-9_.-]{0,31}$`)
+var providerName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9_.-]{0,31}$`) })
 
 // reserved are names that mean something else in front of a model.
 var reserved = []string{"anthropic", "openai", "local", "claudecli", "council"}
@@ -244,7 +245,7 @@ func (r *reader) provider(path string, d *provider) {
 	switch {
 	case d.Name == "":
 		r.at(path, "this provider has no name")
-	case !providerName.MatchString(d.Name):
+	case !providerName().MatchString(d.Name):
 		r.at(path+".name", "name: 1 to 32 small letters, digits, -, _ and ., beginning with a letter")
 	case slices.Contains(reserved, d.Name):
 		r.at(path+".name", "name: %s is the name of something else; choose another", d.Name)

@@ -14,7 +14,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -90,12 +89,12 @@ type Bot struct {
 	decoder  *inbound.Decoder
 }
 
-var tokenForm = regexp.MustCompile(`^([1-9][0-9]{0,18}):[A-Za-z0-9_-]+$`)
+var tokenForm = core.Pattern(`^([1-9][0-9]{0,18}):[A-Za-z0-9_-]+$`)
 
 // New makes a Bot without asking the platform anything. Invalid: the name, the
 // token's form or the URL is wrong; the error never shows the token.
 func New(o Options) (*Bot, error) {
-	m := tokenForm.FindStringSubmatch(o.Token)
+	m := tokenForm().FindStringSubmatch(o.Token)
 	if m == nil {
 		return nil, core.Errorf(core.Invalid, "the Telegram token of bot %q is not of the form 123456789:AbC…: copy it again from @BotFather", o.Name)
 	}
@@ -207,14 +206,14 @@ func quietLibrary(log *slog.Logger) {
 
 type libraryLog struct{ log *slog.Logger }
 
-var anyToken = regexp.MustCompile(`[0-9]+:[A-Za-z0-9_-]{10,}`)
+var anyToken = core.Pattern(`[0-9]+:[A-Za-z0-9_-]{10,}`)
 
 func (l libraryLog) Println(v ...any) {
-	l.log.Warn("telegram library", "text", anyToken.ReplaceAllString(fmt.Sprint(v...), "[token]"))
+	l.log.Warn("telegram library", "text", anyToken().ReplaceAllString(fmt.Sprint(v...), "[token]"))
 }
 
 func (l libraryLog) Printf(format string, v ...any) {
-	l.log.Warn("telegram library", "text", anyToken.ReplaceAllString(fmt.Sprintf(format, v...), "[token]"))
+	l.log.Warn("telegram library", "text", anyToken().ReplaceAllString(fmt.Sprintf(format, v...), "[token]"))
 }
 
 var errAddress = errors.New("the address is not one of Telegram's")

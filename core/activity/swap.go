@@ -7,9 +7,9 @@ import (
 	"errors"
 	"io/fs"
 	"path"
-	"regexp"
 	"strings"
 
+	"gatehouse/core"
 	"gatehouse/core/vault"
 )
 
@@ -28,7 +28,7 @@ func sumOf(data []byte) string {
 }
 
 // temporary are the names that tempOf makes.
-var temporary = regexp.MustCompile(`^\.([^/]+)\.(new|[0-9a-f]{16})\.([0-9a-f]{16})\.[a-z0-9]{12}\.gatehouse-tmp$`)
+var temporary = core.Pattern(`^\.([^/]+)\.(new|[0-9a-f]{16})\.([0-9a-f]{16})\.[a-z0-9]{12}\.gatehouse-tmp$`)
 
 // putBack gives a file the content that another program saved in the moment when now was
 // written, which is in the file temp; what was to be written is tried again on that. If
@@ -82,7 +82,7 @@ func (w *Worker) sweep() {
 }
 
 func (w *Worker) sweepOne(dir, base string) error {
-	m := temporary.FindStringSubmatch(base)
+	m := temporary().FindStringSubmatch(base)
 	temp := path.Join(dir, base)
 	if m == nil {
 		return w.o.Vault.Remove(temp)

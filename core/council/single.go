@@ -2,7 +2,6 @@ package council
 
 import (
 	"context"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -132,7 +131,7 @@ func (h *hearing) member(a *answer) choice.Member {
 const unsure = 0.6
 
 // asksFacts are questions with an answer that is right or wrong, in English and German.
-var asksFacts = regexp.MustCompile(`(?i)\b(who|whom|whose|when|where|which|how (many|much|long|old|far|tall|high|often)|what (is|are|was|were|year|date)|is it true|wer|wen|wem|wann|wo|woher|wohin|welche[rsmn]?|wie (viele?|lange|alt|weit|hoch|oft)|was (ist|sind|war|waren)|stimmt es)\b`)
+var asksFacts = core.Pattern(`(?i)\b(who|whom|whose|when|where|which|how (many|much|long|old|far|tall|high|often)|what (is|are|was|were|year|date)|is it true|wer|wen|wem|wann|wo|woher|wohin|welche[rsmn]?|wie (viele?|lange|alt|weit|hoch|oft)|was (ist|sind|war|waren)|stimmt es)\b`)
 
 // doubtful reports whether an answer is reviewed at balanced: the question asks for
 // facts or wrong answers do harm, or the answer is cut off or its author unsure.
@@ -145,7 +144,7 @@ func (h *hearing) doubtful(a *answer) bool {
 	case root == "history", root == "science", root == "math":
 		return true
 	}
-	return asksFacts.MatchString(cut(h.question, maxShown))
+	return asksFacts().MatchString(cut(h.question, maxShown))
 }
 
 // judge returns who judges answers of the authors: the judge, else the best member

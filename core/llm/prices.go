@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"regexp"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -89,7 +88,7 @@ func (p *Prices) With(over *Prices) *Prices {
 }
 
 // snapshot is the date that providers append to a model's name.
-var snapshot = regexp.MustCompile(`-(\d{4}-\d{2}-\d{2}|\d{8})$`)
+var snapshot = core.Pattern(`-(\d{4}-\d{2}-\d{2}|\d{8})$`)
 
 // Cost returns what u costs on model in millionths of a USD, rounded up. known is
 // false where the list has no price for the model: the cost is then not zero
@@ -104,7 +103,7 @@ func (p *Prices) Cost(model string, u core.Tokens) (microUSD int64, known bool) 
 	}
 	price, ok := p.models[model]
 	if !ok {
-		price, ok = p.models[snapshot.ReplaceAllString(model, "")]
+		price, ok = p.models[snapshot().ReplaceAllString(model, "")]
 	}
 	if !ok {
 		return 0, false

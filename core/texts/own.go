@@ -2,7 +2,6 @@ package texts
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"text/template"
@@ -243,21 +242,21 @@ func (o Own) known() string {
 
 // Errors of text/template for a source that it cannot parse.
 var (
-	parseFault   = regexp.MustCompile(`(?s)^template: [^:]*:(\d+):(?:\d+:)? (.*)$`)
-	unknownWord  = regexp.MustCompile(`^function "([^"]+)" not defined$`)
-	unclosedPart = regexp.MustCompile(`^unclosed action(?: started at [^:]*:(\d+))?$`)
+	parseFault   = core.Pattern(`(?s)^template: [^:]*:(\d+):(?:\d+:)? (.*)$`)
+	unknownWord  = core.Pattern(`^function "([^"]+)" not defined$`)
+	unclosedPart = core.Pattern(`^unclosed action(?: started at [^:]*:(\d+))?$`)
 )
 
 // fault returns a parser's error with its line, without the parser's own names.
 func (o Own) fault(err error) error {
-	m := parseFault.FindStringSubmatch(err.Error())
+	m := parseFault().FindStringSubmatch(err.Error())
 	if m == nil {
 		return core.Errorf(core.Invalid, "the text cannot be read: %s", strings.TrimPrefix(err.Error(), "template: "))
 	}
 	line, what := m[1], m[2]
-	if f := unknownWord.FindStringSubmatch(what); f != nil {
+	if f := unknownWord().FindStringSubmatch(what); f != nil {
 		what = "{{" + f[1] + "}} has no meaning here; " + o.known()
-	} else if f := unclosedPart.FindStringSubmatch(what); f != nil {
+	} else if f := unclosedPart().FindStringSubmatch(what); f != nil {
 		if f[1] != "" {
 			line = f[1]
 		}

@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"time"
 
 	"gatehouse/core"
@@ -339,10 +338,10 @@ func free(ctx context.Context, tx *store.Tx, name string, user int64) error {
 	return err
 }
 
-var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._@-]{0,39}$`)
+var nameForm = core.Pattern(`^[a-z0-9][a-z0-9._@-]{0,39}$`)
 
 func checkName(name string) error {
-	if !nameForm.MatchString(name) {
+	if !nameForm().MatchString(name) {
 		return core.Errorf(core.Invalid, "name: 1 to 40 characters: a-z, 0-9, and . _ @ - behind the first")
 	}
 	return nil

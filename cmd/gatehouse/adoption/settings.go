@@ -8,12 +8,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
 
+	"gatehouse/core"
 	"gatehouse/core/store"
 )
 
@@ -47,7 +47,7 @@ var becomes = map[string]string{
 // groups are the keys that hold other keys.
 var groups = []string{"security", "server", "auth"}
 
-var plainKey = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,40}$`)
+var plainKey = core.Pattern(`^[A-Za-z][A-Za-z0-9_]{0,40}$`)
 
 // settings logs what becomes of each key of the file at path, once for each content.
 func (a Adopter) settings(ctx context.Context, path string) error {
@@ -112,16 +112,16 @@ func (a Adopter) explain(path string, text []byte) {
 		if !known {
 			what = "not used"
 		}
-		if !plainKey.MatchString(keys[path]) {
+		if !plainKey().MatchString(keys[path]) {
 			path = "a key with an unusual name"
 		}
 		log.Info("a setting of the original system", "key", path, "becomes", what)
 	}
 }
 
-var upper = regexp.MustCompile(`([a-z0-9])([A-Z])`)
+var upper = core.Pattern(`([a-z0-9])([A-Z])`)
 
 // snake returns a key as require_auth, also where it is written requireAuth.
 func snake(key string) string {
-	return strings.ToLower(upper.ReplaceAllString(key, "${1}_${2}"))
+	return strings.ToLower(upper().ReplaceAllString(key, "${1}_${2}"))
 }

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"gatehouse/configs"
@@ -68,12 +67,12 @@ func (c *Runtime) EvictIdle() int {
 }
 
 // modelName is a model's name as the CLI takes it.
-var modelName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:@\[\]-]{0,99}$`)
+var modelName = core.Pattern(`^[A-Za-z0-9][A-Za-z0-9._:@\[\]-]{0,99}$`)
 
 // Answers reports whether the model is named claudecli/NAME.
 func (c *Runtime) Answers(model string) bool {
 	name, ok := strings.CutPrefix(model, claudecli.Prefix)
-	return ok && modelName.MatchString(name)
+	return ok && modelName().MatchString(name)
 }
 
 // Refuses explains why the CLI does not answer the turn.

@@ -1,10 +1,12 @@
 package isolation
 
 import (
+	"log/slog"
 	"os"
 	"strings"
 	"testing"
 
+	"gatehouse/configs"
 	"gatehouse/core/sandbox"
 )
 
@@ -39,5 +41,27 @@ func TestNothingIsTriedWhereNoIsolationIsWanted(t *testing.T) {
 	}
 	if veil, text := tried.Veil().Open(nil); veil != nil || !strings.Contains(text, "switched off") {
 		t.Errorf("the veil: %q", text)
+	}
+}
+
+// The start of the gateway does not wait for a slow machine to try the sandbox; who needs a
+// box does.
+func TestOpenDoesNotWaitForTheTrials(t *testing.T) {
+	trials, done := &Trials{}, make(chan struct{})
+	trials.running.Go(func() { <-done; trials.noBox = "nothing works here" })
+	s := trials.Open(&configs.Config{Sandbox: sandbox.Auto}, t.TempDir(), "", slog.New(slog.DiscardHandler))
+	asked := make(chan string)
+	go func() { _, why := s.Box(); asked <- why }()
+	select {
+	case why := <-asked:
+		t.Errorf("it is known before it was tried: %q", why)
+	default:
+	}
+	close(done)
+	if why := <-asked; why != "nothing works here" {
+		t.Errorf("why there is none: %q", why)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
 	}
 }

@@ -2,10 +2,11 @@ package discordtest
 
 import (
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"gatehouse/core"
 )
 
 // allowed is what a message may mention ([message] "Allowed Mentions Object").
@@ -57,13 +58,13 @@ func (f *form) allowedMentions(otherwise allowed) allowed {
 	return a
 }
 
-var userMention = regexp.MustCompile(`<@!?([0-9]{1,20})>`)
+var userMention = core.Pattern(`<@!?([0-9]{1,20})>`)
 
 // mention sets the mentions of m: those in its text that a allows, and the
 // author of the answered message. "@everyone" needs the permission too.
 func (s *Server) mention(m *message, c *channel, a allowed, everyone bool) {
 	m.Mentions, m.Everyone = nil, false
-	for _, found := range userMention.FindAllStringSubmatch(m.Content, 100) {
+	for _, found := range userMention().FindAllStringSubmatch(m.Content, 100) {
 		id, err := ParseID(found[1])
 		known := s.users[id] != nil || s.byBot[id] != nil
 		if err == nil && known && !slices.Contains(m.Mentions, id) && (slices.Contains(a.parse, "users") || slices.Contains(a.users, id)) {

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"encoding/json"
-	"regexp"
 	"strconv"
 
 	"gatehouse/core"
@@ -83,19 +82,19 @@ func (k *conn) take(e Event) error {
 }
 
 var (
-	seqField  = regexp.MustCompile(`"s"\s*:\s*([0-9]{1,18})\s*[,}]`)
-	typeField = regexp.MustCompile(`"t"\s*:\s*"([A-Z_]{1,64})"`)
+	seqField  = core.Pattern(`"s"\s*:\s*([0-9]{1,18})\s*[,}]`)
+	typeField = core.Pattern(`"t"\s*:\s*"([A-Z_]{1,64})"`)
 )
 
 // lenient finds what it can in a frame that is no JSON of the known form.
 func lenient(raw []byte, why error) Event {
 	e := Event{Data: raw, Malformed: "the frame cannot be decoded: " + core.CutRunes(why.Error(), 200)}
-	if m := seqField.FindSubmatch(raw); m != nil {
+	if m := seqField().FindSubmatch(raw); m != nil {
 		if n, err := strconv.ParseInt(string(m[1]), 10, 64); err == nil {
 			e.Seq = n
 		}
 	}
-	if m := typeField.FindSubmatch(raw); m != nil {
+	if m := typeField().FindSubmatch(raw); m != nil {
 		e.Type = string(m[1])
 	}
 	return e

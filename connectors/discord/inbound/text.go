@@ -1,7 +1,6 @@
 package inbound
 
 import (
-	"regexp"
 	"strings"
 
 	"gatehouse/connectors/discord/wire"
@@ -10,21 +9,21 @@ import (
 
 // code matches what the platform writes into text for users, channels, roles and emoji
 // (Reference, Message Formatting).
-var code = regexp.MustCompile(`<(@!?|@&|#|a?:[A-Za-z0-9_]{2,32}:)([0-9]{1,20})>`)
+var code = core.Pattern(`<(@!?|@&|#|a?:[A-Za-z0-9_]{2,32}:)([0-9]{1,20})>`)
 
 // readable returns text with names instead of ids, without a leading mention of the
 // bot.
 func (d *Decoder) readable(text string, m *wire.Message) string {
 	text = strings.TrimSpace(text)
 	for {
-		at := code.FindStringSubmatchIndex(text)
+		at := code().FindStringSubmatchIndex(text)
 		if at == nil || at[0] != 0 || !d.namesBot(text[at[2]:at[3]], text[at[4]:at[5]], m) {
 			break
 		}
 		text = strings.TrimLeft(text[at[1]:], " \t\n,:")
 	}
-	return code.ReplaceAllStringFunc(text, func(s string) string {
-		p := code.FindStringSubmatch(s)
+	return code().ReplaceAllStringFunc(text, func(s string) string {
+		p := code().FindStringSubmatch(s)
 		switch kind, id := p[1], p[2]; kind {
 		case "@", "@!":
 			return "@" + d.nameOf(id, m, s)
@@ -67,12 +66,12 @@ func (d *Decoder) nameOf(id string, m *wire.Message, other string) string {
 	return strings.Trim(other, "<@!>")
 }
 
-var commandForm = regexp.MustCompile(`^/([A-Za-z][A-Za-z0-9_]{0,31})(\s|$)`)
+var commandForm = core.Pattern(`^/([A-Za-z][A-Za-z0-9_]{0,31})(\s|$)`)
 
 // command returns the name, in lower case, and the arguments of a command at the
 // start of the text (after a mention of the bot). A path such as /etc/hosts is none.
 func command(text string) (name, rest string, ok bool) {
-	m := commandForm.FindStringSubmatch(text)
+	m := commandForm().FindStringSubmatch(text)
 	if m == nil {
 		return "", "", false
 	}

@@ -1,7 +1,6 @@
 package markup
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -114,7 +113,7 @@ func (e *encoder) shut(s core.Span) {
 	case core.StyleLink:
 		if e.hides(s) {
 			e.raw("](" + target(s.URL) + ")")
-		} else if from, to := e.bytesOf(s); e.text[from:to] != s.URL && shown.MatchString(s.URL) {
+		} else if from, to := e.bytesOf(s); e.text[from:to] != s.URL && shown().MatchString(s.URL) {
 			e.raw(" (<" + s.URL + ">)")
 		}
 	default:
@@ -133,12 +132,12 @@ func (e *encoder) shut(s core.Span) {
 func (e *encoder) hides(s core.Span) bool {
 	from, to := e.bytesOf(s)
 	label := e.text[from:to]
-	return len(s.URL) <= maxLink && shown.MatchString(s.URL) && !strings.Contains(label, "://") && paired.MatchString(label)
+	return len(s.URL) <= maxLink && shown().MatchString(s.URL) && !strings.Contains(label, "://") && paired().MatchString(label)
 }
 
 var (
-	shown  = regexp.MustCompile(`^[a-z]+:[^\s<>]+$`)
-	paired = regexp.MustCompile(`^[^\[\]]*(\[[^\[\]]*\][^\[\]]*)*$`)
+	shown  = core.Pattern(`^[a-z]+:[^\s<>]+$`)
+	paired = core.Pattern(`^[^\[\]]*(\[[^\[\]]*\][^\[\]]*)*$`)
 )
 
 func (e *encoder) bytesOf(s core.Span) (from, to int) {
@@ -160,7 +159,7 @@ func (e *encoder) upTo(end int) {
 		return
 	}
 	s := e.text[e.at:end]
-	e.named = end < len(e.text) && emojiPart.MatchString(e.text[end:])
+	e.named = end < len(e.text) && emojiPart().MatchString(e.text[end:])
 	switch {
 	case e.has(core.StylePre):
 		e.styles(e.want)
@@ -178,7 +177,7 @@ func (e *encoder) has(style core.Style) bool {
 	return slices.ContainsFunc(e.want, func(s core.Span) bool { return s.Style == style })
 }
 
-var languageForm = regexp.MustCompile(`^[A-Za-z0-9_+\-.#]{1,32}$`)
+var languageForm = core.Pattern(`^[A-Za-z0-9_+\-.#]{1,32}$`)
 
 // pre writes a fenced block. Three backticks inside would end it, so they are
 // separated by a joiner.
@@ -188,7 +187,7 @@ func (e *encoder) pre(s string) {
 		return
 	}
 	lang := e.open[len(e.open)-1].Language
-	if !languageForm.MatchString(lang) {
+	if !languageForm().MatchString(lang) {
 		lang = ""
 	}
 	for strings.Contains(s, "```") {

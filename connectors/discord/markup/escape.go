@@ -1,7 +1,6 @@
 package markup
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -12,12 +11,12 @@ import (
 
 // address matches a URL in text, without characters that Discord does not treat as
 // part of it.
-var address = regexp.MustCompile("https?://[^\\s<>\"|`\\\\\\x{200b}]+")
+var address = core.Pattern("https?://[^\\s<>\"|`\\\\\\x{200b}]+")
 
 // plain writes text outside code: URLs as links, everything else escaped.
 func (e *encoder) plain(s string) {
 	for s != "" {
-		at := address.FindStringIndex(s)
+		at := address().FindStringIndex(s)
 		if at == nil {
 			e.escape(s)
 			return
@@ -77,7 +76,7 @@ func (e *encoder) escape(s string) {
 			i++
 			continue
 		}
-		if c < utf8.RuneSelf && (special(s, i, e.lineStart) || e.named && emojiStart.MatchString(s[i:])) {
+		if c < utf8.RuneSelf && (special(s, i, e.lineStart) || e.named && emojiStart().MatchString(s[i:])) {
 			e.glue('\\')
 			e.raw(`\`)
 		} else {
@@ -103,7 +102,7 @@ func special(s string, i int, lineStart bool) bool {
 	case '@':
 		return strings.HasPrefix(s[i:], "@everyone") || strings.HasPrefix(s[i:], "@here")
 	case ':':
-		return emoji.MatchString(s[i:]) || strings.HasPrefix(s[i:], "://")
+		return emoji().MatchString(s[i:]) || strings.HasPrefix(s[i:], "://")
 	case '#', '>', '-', '+':
 		return lineStart
 	case '.', ')':
@@ -113,11 +112,11 @@ func special(s string, i int, lineStart bool) bool {
 }
 
 // emoji matches a name between colons, which the client shows as a picture.
-var emoji = regexp.MustCompile(`^:[A-Za-z0-9_+\-~]+:`)
+var emoji = core.Pattern(`^:[A-Za-z0-9_+\-~]+:`)
 
 // emojiStart matches what a style's marker and more text may make the name of an
 // emoji; emojiPart matches such text.
 var (
-	emojiStart = regexp.MustCompile(`^:[A-Za-z0-9_+\-~]*$`)
-	emojiPart  = regexp.MustCompile(`^[A-Za-z0-9_+\-~:]`)
+	emojiStart = core.Pattern(`^:[A-Za-z0-9_+\-~]*$`)
+	emojiPart  = core.Pattern(`^[A-Za-z0-9_+\-~:]`)
 )

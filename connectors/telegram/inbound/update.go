@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"regexp"
 	"strconv"
 	"time"
 
@@ -233,7 +232,7 @@ func (u *update) check() error {
 	return nil
 }
 
-var idField = regexp.MustCompile(`"update_id"\s*:\s*"?([0-9]{1,19})"?\s*[,}]`)
+var idField = core.Pattern(`"update_id"\s*:\s*"?([0-9]{1,19})"?\s*[,}]`)
 
 // lenientID looks for the number of an update that does not decode.
 func lenientID(raw []byte) int64 {
@@ -243,7 +242,7 @@ func lenientID(raw []byte) int64 {
 	digits := ""
 	if json.Unmarshal(raw, &just) == nil {
 		digits = just.ID.String()
-	} else if m := idField.FindSubmatch(raw); m != nil {
+	} else if m := idField().FindSubmatch(raw); m != nil {
 		digits = string(m[1])
 	}
 	id, err := strconv.ParseInt(digits, 10, 64)

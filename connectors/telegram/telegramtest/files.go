@@ -131,7 +131,7 @@ func (s *Server) findFile(token, name string) (File, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := s.byToken[token]
-	if !wellFormed.MatchString(token) {
+	if !wellFormed().MatchString(token) {
 		return File{}, errNotFound
 	}
 	if b == nil {

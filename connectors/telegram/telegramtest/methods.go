@@ -3,9 +3,10 @@ package telegramtest
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"gatehouse/core"
 )
 
 // getMe implements [api] getMe; the flags are those of [server] JsonUser.
@@ -73,7 +74,7 @@ func (s *Server) getChat(c *call) (any, *apiError) {
 
 // commandName is what [api] BotCommand allows: 1-32 characters, lowercase
 // English letters, digits and underscores.
-var commandName = regexp.MustCompile(`^[a-z0-9_]+$`)
+var commandName = core.Pattern(`^[a-z0-9_]+$`)
 
 // setCommands implements [api] setMyCommands: at most 100; errors from [server]
 // get_bot_commands and [td] BotCommand.cpp.
@@ -108,7 +109,7 @@ func (s *Server) setCommands(c *call) (any, *apiError) {
 			return nil, bad("command description must be non-empty")
 		case utf8.RuneCountInString(cmd.Description) > 256:
 			return nil, bad("command description length must not exceed 256")
-		case !commandName.MatchString(cmd.Command):
+		case !commandName().MatchString(cmd.Command):
 			return nil, bad("BOT_COMMAND_INVALID")
 		}
 	}

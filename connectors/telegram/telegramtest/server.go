@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 	"net/http"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -115,7 +114,7 @@ func Open(opt Options) (*Server, error) {
 
 // wellFormed is the shape of a token ([api] "Authorizing your bot"). One of
 // another shape never reaches a bot: the platform answers 404.
-var wellFormed = regexp.MustCompile(`^[1-9][0-9]{0,15}:[A-Za-z0-9_-]{35}$`)
+var wellFormed = core.Pattern(`^[1-9][0-9]{0,15}:[A-Za-z0-9_-]{35}$`)
 
 func (s *Server) addBots(accounts []BotAccount) error {
 	if len(accounts) == 0 {
@@ -125,7 +124,7 @@ func (s *Server) addBots(accounts []BotAccount) error {
 		if a.Token == "" && i == 0 {
 			a.Token = DefaultToken
 		}
-		if !wellFormed.MatchString(a.Token) {
+		if !wellFormed().MatchString(a.Token) {
 			return core.Errorf(core.Invalid, "bot %d: a token is <number>:<35 characters>", i+1)
 		}
 		if a.Name == "" {
@@ -191,7 +190,7 @@ func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request, rest string
 	switch {
 	case err != nil:
 		a = failed(bad("can't parse the request: " + err.Error()))
-	case !authorized || !wellFormed.MatchString(token):
+	case !authorized || !wellFormed().MatchString(token):
 		a = failed(errNotFound)
 	default:
 		result, id, fault := s.dispatch(r.Context(), token, method, p, uploads)

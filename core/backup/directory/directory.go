@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"syscall"
 	"time"
@@ -26,7 +25,7 @@ const job = "backup"
 
 // fileName matches the name of a backup: its time, in UTC, and whether it was made
 // before another one was restored.
-var fileName = regexp.MustCompile(`^(gatehouse-\d{8}-\d{6})(-before-restore)?\.tar\.gz$`)
+var fileName = core.Pattern(`^(gatehouse-\d{8}-\d{6})(-before-restore)?\.tar\.gz$`)
 
 const (
 	layout    = "gatehouse-20060102-150405"
@@ -119,7 +118,7 @@ func (d *Directory) Backups(context.Context) ([]File, error) {
 	}
 	var out []File
 	for _, e := range slices.Backward(entries) { // by name, which is by time
-		m := fileName.FindStringSubmatch(e.Name())
+		m := fileName().FindStringSubmatch(e.Name())
 		if m == nil || !e.Type().IsRegular() || len(out) == maxListed {
 			continue
 		}
@@ -140,7 +139,7 @@ func (d *Directory) Backups(context.Context) ([]File, error) {
 // Open returns a backup and when it was made, or core.NotFound. It writes an
 // audit entry.
 func (d *Directory) Open(ctx context.Context, name string, by core.Actor) (io.ReadSeekCloser, time.Time, error) {
-	if !fileName.MatchString(name) {
+	if !fileName().MatchString(name) {
 		return nil, time.Time{}, noBackup()
 	}
 	f, err := os.OpenFile(filepath.Join(d.o.Path, name), os.O_RDONLY|syscall.O_NOFOLLOW, 0)
@@ -186,7 +185,7 @@ func noBackup() error { return core.Errorf(core.NotFound, "there is no such back
 
 // Remove deletes a backup, or returns core.NotFound. It writes an audit entry.
 func (d *Directory) Remove(ctx context.Context, name string, by core.Actor) error {
-	if !fileName.MatchString(name) {
+	if !fileName().MatchString(name) {
 		return noBackup()
 	}
 	file := filepath.Join(d.o.Path, name)
@@ -216,7 +215,7 @@ func Within(dir, root string) []string {
 	}
 	files := []string{filepath.Join(dir, Record)}
 	for _, e := range entries {
-		if fileName.MatchString(e.Name()) && len(files) < maxListed {
+		if fileName().MatchString(e.Name()) && len(files) < maxListed {
 			files = append(files, filepath.Join(dir, e.Name()))
 		}
 	}

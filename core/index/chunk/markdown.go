@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/parser"
@@ -64,7 +65,7 @@ func markdown(source string) (out Text) {
 
 // entryID is what a heading of a journal or a chat log begins with: it is no text, and
 // such a heading is no title.
-var entryID = regexp.MustCompile(`^para:[a-z0-9]{6,12}( |$)`)
+var entryID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^para:[a-z0-9]{6,12}( |$)`) })
 
 // sections collects the blocks of a document under their headings.
 type sections struct {
@@ -144,7 +145,7 @@ func (s *sections) heading(h *ast.Heading) {
 		b.WriteByte(' ')
 	}
 	name := strings.Join(strings.Fields(b.String()), " ")
-	if id := entryID.FindString(name); id != "" {
+	if id := entryID().FindString(name); id != "" {
 		name = name[len(id):] // an entry of a day: its time states more
 	} else if s.title == "" {
 		s.title = name
@@ -279,14 +280,14 @@ func (f front) tags() []string {
 }
 
 // tagged finds #tags in Markdown: a letter must be among their characters.
-var tagged = regexp.MustCompile(`(?:^|\s)#([\p{L}\p{N}_/-]{1,64})`)
+var tagged = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:^|\s)#([\p{L}\p{N}_/-]{1,64})`) })
 
 func addTags(tags []string, pieces []piece) []string {
 	for _, p := range pieces {
 		if p.code || len(tags) == maxTags {
 			continue
 		}
-		for _, m := range tagged.FindAllStringSubmatch(p.text, maxTags) {
+		for _, m := range tagged().FindAllStringSubmatch(p.text, maxTags) {
 			if strings.ContainsFunc(m[1], func(r rune) bool { return r > '9' && r != '_' }) {
 				tags = addTag(tags, m[1])
 			}

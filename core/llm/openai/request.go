@@ -3,7 +3,6 @@ package openai
 import (
 	"bytes"
 	"encoding/json"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -16,7 +15,7 @@ import (
 
 // mostTokens parses the limit in "max_tokens is too large: 50000. This model supports at
 // most 32768 completion tokens, whereas you provided 50000."
-var mostTokens = regexp.MustCompile(`supports at most (\d{1,8}) completion tokens`)
+var mostTokens = core.Pattern(`supports at most (\d{1,8}) completion tokens`)
 
 // Learn checks whether a refusal is about a part of the request that can be
 // left out or written differently, and remembers it; true means: ask again.
@@ -32,7 +31,7 @@ func (r *reply) Learn(f *provider.Failure) bool {
 		return false
 	}
 	d := &r.c.dialect
-	if m := mostTokens.FindStringSubmatch(text); m != nil {
+	if m := mostTokens().FindStringSubmatch(text); m != nil {
 		most, _ := strconv.ParseInt(m[1], 10, 64) // digits
 		old := d.maxTokens.Load()
 		return most > 0 && (old == 0 || most < old) && d.maxTokens.CompareAndSwap(old, most)

@@ -1,8 +1,9 @@
 package provider
 
 import (
-	"regexp"
 	"strconv"
+
+	"gatehouse/core"
 )
 
 // windows finds the size of a model's window in a refusal. Seen are: Anthropic "prompt is
@@ -12,12 +13,12 @@ import (
 // minute, "Limit 30000, Requested 40000"; llama.cpp "available context size (4096
 // tokens)"; Mistral "model with 32768 maximum context length"; Gemini "maximum number of
 // tokens allowed (1048576)"; xAI "maximum prompt length is 131072".
-var windows = regexp.MustCompile(`(?i)(?:maximum (?:context|prompt) length (?:is|of)|configured limit of|context window of|` +
+var windows = core.Pattern(`(?i)(?:maximum (?:context|prompt) length (?:is|of)|configured limit of|context window of|` +
 	`context size \(|tokens allowed \(|tokens? >|\d \+ \d+ >|\(tpm\): limit) ?(\d{3,8})\b|\b(\d{3,8}) maximum context length`)
 
 // windowIn returns the window that a refusal names, in tokens; 0 if it names none.
 func windowIn(said string) int {
-	m := windows.FindStringSubmatch(said)
+	m := windows().FindStringSubmatch(said)
 	if m == nil {
 		return 0
 	}

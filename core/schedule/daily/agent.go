@@ -5,7 +5,6 @@ package daily
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -80,14 +79,14 @@ const (
 )
 
 // goodName is what a file may be called: it names directories, and a metric's label.
-var goodName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,47}$`)
+var goodName = core.Pattern(`^[a-z0-9][a-z0-9_-]{0,47}$`)
 
 // taken are names whose directories below Daily are another's.
 var taken = []string{"agents", "activity", "assets", "chat-log"}
 
 // CheckName returns a core.Invalid error for a name that no agent can have.
 func CheckName(name string) error {
-	if !goodName.MatchString(name) {
+	if !goodName().MatchString(name) {
 		return core.Errorf(core.Invalid, "a daily agent's name is 1 to 48 of a-z 0-9 - _ and begins with a letter or digit")
 	}
 	if slices.Contains(taken, name) {
@@ -177,14 +176,14 @@ func (a *Agent) setOutput(h *frontmatter.Header, f *fields) *Fault {
 			return h.At("output", "output is in no hidden directory")
 		}
 	}
-	if dateFile.MatchString(name) {
+	if dateFile().MatchString(name) {
 		return h.At("output", "output would replace the journal of the day")
 	}
 	return nil
 }
 
 // dateFile are the journal's own files.
-var dateFile = regexp.MustCompile(`(?i)^Daily/(chat-log/)?\d{4}-\d{2}-\d{2}\.md$`)
+var dateFile = core.Pattern(`(?i)^Daily/(chat-log/)?\d{4}-\d{2}-\d{2}\.md$`)
 
 // OutputOf returns the file of a date's output.
 func (a *Agent) OutputOf(date string) string {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -49,7 +48,7 @@ const maxSendBody = 1 << 20
 // space makes ids from idempotency keys: the same key, the same message.
 var space = uuid.MustParse("6b9b8f0e-52a4-4f0e-9d3c-0f8d7f6f2a51")
 
-var sendID = regexp.MustCompile(`^-?[0-9]{1,19}-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
+var sendID = core.Pattern(`^-?[0-9]{1,19}-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
 
 // NewSendID returns the id of a message of user; the same idempotency key of the
 // same caller gives the same one.
@@ -107,7 +106,7 @@ func (a *API) sentUnasked(w http.ResponseWriter, r *http.Request) error {
 	}
 	none := core.Errorf(core.NotFound, "there is no such message, or it was delivered over two days ago")
 	id := r.PathValue("id")
-	if !sendID.MatchString(id) || !strings.HasPrefix(id, strconv.FormatInt(p.User, 10)+"-") && !p.Has(auth.ScopeAdmin) {
+	if !sendID().MatchString(id) || !strings.HasPrefix(id, strconv.FormatInt(p.User, 10)+"-") && !p.Has(auth.ScopeAdmin) {
 		return none
 	}
 	bot, err := a.Find(r.PathValue("bot"))

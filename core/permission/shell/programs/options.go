@@ -63,7 +63,7 @@ var harmless = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // compared is a comparison with a number, which writes no file.
-var compared = regexp.MustCompile(`>=?\s*[0-9]+`)
+var compared = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`>=?\s*[0-9]+`) })
 
 // scripts examines awk and sed, whose scripts can run commands.
 func scripts(w *walk.Walker, f []string, s *walk.State, _ walk.Input) {
@@ -104,7 +104,7 @@ func scripts(w *walk.Walker, f []string, s *walk.State, _ walk.Input) {
 	}
 	for _, text := range script {
 		text = walk.Shown(text)
-		if sed && text != "" && !harmless().MatchString(text) || !sed && (strings.ContainsAny(text, "|@") || strings.Contains(text, "system") || strings.Contains(text, "getline") || strings.Contains(compared.ReplaceAllString(text, ""), ">")) {
+		if sed && text != "" && !harmless().MatchString(text) || !sed && (strings.ContainsAny(text, "|@") || strings.Contains(text, "system") || strings.Contains(text, "getline") || strings.Contains(compared().ReplaceAllString(text, ""), ">")) {
 			w.Hidden(f[0] + " has a script that may run commands or write files")
 			quoted(w, text, s)
 		}
@@ -116,7 +116,7 @@ func scripts(w *walk.Walker, f []string, s *walk.State, _ walk.Input) {
 	w.Names(files, s)
 }
 
-var quote = regexp.MustCompile(`"([^"]*)"|'([^']*)'`)
+var quote = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"([^"]*)"|'([^']*)'`) })
 
 // maxQuoted limits the quoted texts of one script that are examined.
 const maxQuoted = 16
@@ -124,13 +124,13 @@ const maxQuoted = 16
 // quoted examines the quoted texts of a script in another language, for danger only.
 func quoted(w *walk.Walker, script string, s *walk.State) {
 	defer w.Quiet()()
-	for _, m := range quote.FindAllStringSubmatch(script, maxQuoted) {
+	for _, m := range quote().FindAllStringSubmatch(script, maxQuoted) {
 		w.Run(m[1]+m[2], s.Clone(), walk.Input{})
 	}
 }
 
 // flagOnly are options of interpreters that take no value.
-var flagOnly = regexp.MustCompile(`^(-[uqBsOvEwt]+|--|--[a-z-]+=.*)$`)
+var flagOnly = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(-[uqBsOvEwt]+|--|--[a-z-]+=.*)$`) })
 
 // interpret are programs that run texts in other languages, or commands
 // elsewhere: what is given in the arguments or on the walk.Input is not seen.
@@ -154,7 +154,7 @@ func interpret(w *walk.Walker, f []string, s *walk.State, in walk.Input) {
 			inline = inline || strings.ContainsAny(a, "cerEBRpS") && !slices.Contains([]string{"-version", "-V", "-S", "-p"}, a) || a == "-p"
 		case !strings.HasPrefix(a, "-") && operand == "":
 			operand = a
-			inline = inline || i > 0 && strings.HasPrefix(f[i], "-") && !flagOnly.MatchString(f[i]) // or is it that option's value?
+			inline = inline || i > 0 && strings.HasPrefix(f[i], "-") && !flagOnly().MatchString(f[i]) // or is it that option's value?
 			if slices.Contains([]string{"sqlite3", "psql", "mysql"}, f[0]) && i+2 < len(f) {
 				inline = true
 			}

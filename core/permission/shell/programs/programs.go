@@ -200,7 +200,7 @@ func lookUp(w *walk.Walker, f []string, s *walk.State, in walk.Input) {
 var topDirectories = []string{"bin", "boot", "dev", "etc", "home", "lib", "lib32", "lib64", "libx32", "opt", "proc", "root", "run", "sbin", "srv", "sys", "usr", "var", "mnt", "media", "Users", "System", "Library", "Applications"}
 
 // processRoot begins names of the root or working directory of a process.
-var processRoot = regexp.MustCompile(`^/+proc/+[^/]+/+(root|cwd)(/|$)`)
+var processRoot = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^/+proc/+[^/]+/+(root|cwd)(/|$)`) })
 
 // whole reports whether a name is the whole file system, a system directory or
 // the home directory of a user. A glob is whole when it matches one of them.
@@ -216,7 +216,7 @@ func whole(f string) bool {
 	if !strings.HasPrefix(clean, "/") {
 		return false
 	}
-	clean = processRoot.ReplaceAllString(clean, "/")
+	clean = processRoot().ReplaceAllString(clean, "/")
 	parts := strings.Split(strings.Trim(path.Clean(clean), "/"), "/")
 	if parts[0] == "" {
 		return true
@@ -298,7 +298,9 @@ func climbs(f string) bool {
 	return f == ".." || strings.HasSuffix(f, "/..")
 }
 
-var open777 = regexp.MustCompile(`^[0-7]?[0-7][0-7][2367]$|[ao]*[ugoa]*[+=][rwxXst]*w`)
+var open777 = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[0-7]?[0-7][0-7][2367]$|[ao]*[ugoa]*[+=][rwxXst]*w`)
+})
 
 func chmod(w *walk.Walker, f []string, s *walk.State, _ walk.Input) {
 	recursive, opens := false, f[0] != "chmod" && f[0] != "gchmod"
@@ -308,7 +310,7 @@ func chmod(w *walk.Walker, f []string, s *walk.State, _ walk.Input) {
 		} else if strings.HasPrefix(a, "-") {
 			recursive = recursive || strings.Contains(a, "R")
 		}
-		opens = opens || open777.MatchString(a) || walk.Unresolved(a)
+		opens = opens || open777().MatchString(a) || walk.Unresolved(a)
 	}
 	for _, a := range f[1:] {
 		if t := s.At(a); recursive && whole(t) {

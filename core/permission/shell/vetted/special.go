@@ -12,7 +12,9 @@ import (
 func anything(*reader, []word) []word { return nil }
 
 // numbersAndText are formats of printf that only print.
-var numbersAndText = regexp.MustCompile(`^([^%]|%%|%[-+ #0]?[0-9]{0,3}(\.[0-9]{1,3})?[sdiuxXocbqeEfgG])*$`)
+var numbersAndText = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^([^%]|%%|%[-+ #0]?[0-9]{0,3}(\.[0-9]{1,3})?[sdiuxXocbqeEfgG])*$`)
+})
 
 // printf can assign to a variable by -v and by %n, which evaluates subscripts.
 func printf(r *reader, args []word) []word {
@@ -22,7 +24,7 @@ func printf(r *reader, args []word) []word {
 	if len(args) == 0 {
 		return nil
 	}
-	if f := args[0]; f.glob || f.dynamic || strings.HasPrefix(f.text, "-") || !numbersAndText.MatchString(f.text) {
+	if f := args[0]; f.glob || f.dynamic || strings.HasPrefix(f.text, "-") || !numbersAndText().MatchString(f.text) {
 		r.fail("the format of printf is not known to be harmless")
 	}
 	return nil
@@ -43,10 +45,10 @@ func test(r *reader, args []word) []word {
 	return nil
 }
 
-var exitCode = regexp.MustCompile(`^[0-9]{1,3}$`)
+var exitCode = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9]{1,3}$`) })
 
 func exit(r *reader, args []word) []word {
-	if len(args) > 1 || len(args) == 1 && (args[0].glob || !exitCode.MatchString(args[0].text)) {
+	if len(args) > 1 || len(args) == 1 && (args[0].glob || !exitCode().MatchString(args[0].text)) {
 		r.fail("the exit code is only known when it runs")
 	}
 	return nil
@@ -227,7 +229,7 @@ var awkReach = sync.OnceValue(func() *regexp.Regexp {
 
 var (
 	awkVariable  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([a-z][a-z0-9_]*|O?FS|O?RS)=[^\\]*$`) })
-	awkSeparator = regexp.MustCompile(`^([^\\]{1,3}|\\t|\\\|)$`)
+	awkSeparator = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([^\\]{1,3}|\\t|\\\|)$`) })
 )
 
 func awk(r *reader, args []word) []word {
@@ -245,7 +247,7 @@ func awk(r *reader, args []word) []word {
 		case value.glob, value.dynamic, value.home:
 			r.fail("an argument of awk is only known when it runs")
 			return nil
-		case flag == "-F" && awkSeparator.MatchString(value.text), flag == "-v" && awkVariable().MatchString(value.text):
+		case flag == "-F" && awkSeparator().MatchString(value.text), flag == "-v" && awkVariable().MatchString(value.text):
 		default:
 			r.fail("an option of awk is not known to be harmless")
 			return nil

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -157,21 +158,23 @@ func (r *reader) forClause(c *syntax.ForClause) {
 // harmlessName reports whether a variable affects only the text of the command line:
 // the shell and other programs do not read it.
 func harmlessName(name string) bool {
-	return variable.MatchString(name) && !slices.Contains([]string{"auto_resume", "histchars"}, name) && !strings.Contains(name, "proxy")
+	return variable().MatchString(name) && !slices.Contains([]string{"auto_resume", "histchars"}, name) && !strings.Contains(name, "proxy")
 }
 
-var variable = regexp.MustCompile(`^[a-z][a-z0-9_]{0,30}$`)
+var variable = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9_]{0,30}$`) })
 
 // inherited are variables that may be set for one command: they choose language,
 // time zone and colour.
-var inherited = map[string]*regexp.Regexp{
-	"LC_ALL": plainLocale, "LANG": plainLocale, "LC_COLLATE": plainLocale, "LC_CTYPE": plainLocale, "LC_TIME": plainLocale, "LC_NUMERIC": plainLocale,
-	"TZ":       regexp.MustCompile(`^[A-Za-z][A-Za-z_]*(/[A-Za-z_]+)?([+-]?[0-9]{1,2})?$`),
-	"NO_COLOR": regexp.MustCompile(`^[01]?$`),
-	"TERM":     regexp.MustCompile(`^(dumb|xterm|xterm-256color|linux)$`),
-}
+var inherited = sync.OnceValue(func() map[string]*regexp.Regexp {
+	return map[string]*regexp.Regexp{
+		"LC_ALL": plainLocale(), "LANG": plainLocale(), "LC_COLLATE": plainLocale(), "LC_CTYPE": plainLocale(), "LC_TIME": plainLocale(), "LC_NUMERIC": plainLocale(),
+		"TZ":       regexp.MustCompile(`^[A-Za-z][A-Za-z_]*(/[A-Za-z_]+)?([+-]?[0-9]{1,2})?$`),
+		"NO_COLOR": regexp.MustCompile(`^[01]?$`),
+		"TERM":     regexp.MustCompile(`^(dumb|xterm|xterm-256color|linux)$`),
+	}
+})
 
-var plainLocale = regexp.MustCompile(`^(C|POSIX|[a-z]{2}_[A-Z]{2})(\.(UTF-8|utf8))?$`)
+var plainLocale = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(C|POSIX|[a-z]{2}_[A-Z]{2})(\.(UTF-8|utf8))?$`) })
 
 func (r *reader) assign(a *syntax.Assign, command bool) {
 	if a.Name == nil || a.Index != nil || a.Array != nil || a.Append || a.Naked {
@@ -188,7 +191,7 @@ func (r *reader) assign(a *syntax.Assign, command bool) {
 	case v.dynamic || v.home || v.glob:
 		r.fail("it assigns a value that is only known when it runs")
 	case command:
-		if re := inherited[name]; re == nil || !re.MatchString(v.text) {
+		if re := inherited()[name]; re == nil || !re.MatchString(v.text) {
 			r.fail("it sets " + name + " for a command")
 		}
 	case !harmlessName(name):
@@ -255,7 +258,7 @@ func (r *reader) redirect(d *syntax.Redirect) {
 	}
 }
 
-var delimiter = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var delimiter = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`) })
 
 func (r *reader) hereDoc(d *syntax.Redirect) {
 	quoted, name := false, d.Word.Lit()
@@ -264,7 +267,7 @@ func (r *reader) hereDoc(d *syntax.Redirect) {
 			quoted, name = true, q.Value
 		}
 	}
-	if !delimiter.MatchString(name) {
+	if !delimiter().MatchString(name) {
 		r.fail("the delimiter of a here-document is not plain text")
 		return
 	}

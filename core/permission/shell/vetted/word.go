@@ -102,7 +102,7 @@ var globbed = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`
 
 // brackets are the sets of characters in globs that every matcher reads alike:
 // without negation and classes.
-var brackets = regexp.MustCompile(`\[[A-Za-z0-9]+(-[A-Za-z0-9]+)*\]`)
+var brackets = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\[[A-Za-z0-9]+(-[A-Za-z0-9]+)*\]`) })
 
 // word expands one word. In an assignment the shell neither splits nor globs.
 func (r *reader) word(w *syntax.Word, assignment bool) word {
@@ -158,7 +158,7 @@ func (r *reader) settled(out word) word {
 	if out.text == "[" { // no glob, but the command
 		out.glob = false
 	}
-	if out.glob && strings.Contains(brackets.ReplaceAllString(out.text, ""), "[") {
+	if out.glob && strings.Contains(brackets().ReplaceAllString(out.text, ""), "[") {
 		r.fail("it uses a glob that is not read")
 		return word{}
 	}
@@ -264,7 +264,7 @@ func (r *reader) quoted(q *syntax.DblQuoted, out *word) {
 }
 
 // unsplit are values that the shell leaves as they are outside of quotes.
-var unsplit = regexp.MustCompile(`^[A-Za-z0-9_./,@%+-]+$`)
+var unsplit = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_./,@%+-]+$`) })
 
 // param adds a variable that the text itself sets.
 func (r *reader) param(p *syntax.ParamExp, quoted bool, out *word) {
@@ -282,7 +282,7 @@ func (r *reader) param(p *syntax.ParamExp, quoted bool, out *word) {
 		}
 		out.text, out.glob = v.text, true
 	case ok:
-		if !quoted && !unsplit.MatchString(v.text) {
+		if !quoted && !unsplit().MatchString(v.text) {
 			r.fail("it uses $" + name + " outside of quotes, where it may be split")
 			return
 		}
