@@ -159,7 +159,7 @@ func programsOf(t *testing.T, w *world) (list []string) {
 func TestTheListOfMCPServersCannotBeMadeByACommand(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	if !w.app.isolated() {
+	if !w.app.tools.Isolated() {
 		t.Skip(whyNoBox(w.app))
 	}
 	list := filepath.Join(w.cfg.VaultPath, ".mcp.json")

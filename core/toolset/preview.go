@@ -84,7 +84,7 @@ func (v *Previews) find(ctx context.Context, level core.Trust) (p Preview, err e
 		tools = append(tools, v.Set.More(&orchestrator.Turn{User: newUser, Trust: who.Trust, Rows: []core.Inbound{{Kind: core.KindMessage}}})...)
 	}
 	for _, x := range tools {
-		if role.Agent.Offers(x.Name) && permission.Offered(who, x, v.Set.box() != nil).OK {
+		if role.Agent.Offers(x.Name) && permission.Offered(who, x, v.Set.Isolated()).OK {
 			p.Tools = append(p.Tools, x.Name)
 		}
 	}

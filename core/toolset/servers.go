@@ -47,6 +47,9 @@ func (s *Set) box() sandbox.Box {
 	return s.found
 }
 
+// Isolated reports whether programs run isolated. It waits until that is known.
+func (s *Set) Isolated() bool { return s.box() != nil }
+
 // newServers returns the vault's MCP servers.
 func (s *Set) newServers() *mcp.Servers {
 	o := mcp.Options{

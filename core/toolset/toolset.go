@@ -128,13 +128,13 @@ func (s *Set) Equip(ctx context.Context, t *orchestrator.Turn, dir vault.Dir, wh
 		if !who.Offers(x.Name) {
 			continue
 		}
-		offer := permission.Offered(p, x, s.box() != nil)
+		offer := permission.Offered(p, x, s.Isolated())
 		if offer.OK {
 			kit.Tools = append(kit.Tools, x)
 			continue
 		}
 		why := offer.Why
-		if x.Isolated && s.box() == nil && t.Trust < core.Full {
+		if x.Isolated && !s.Isolated() && t.Trust < core.Full {
 			why = s.noBox
 		}
 		kit.Missing = append(kit.Missing, x.Name+": "+why)
