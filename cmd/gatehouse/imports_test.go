@@ -219,7 +219,8 @@ core/permission/shell/programs: core/permission/shell/walk  # programs that run 
 core/permission/shell/vetted:  # reads commands, imports no package of ours
 core/permission/shell/walk:  # follows a command line, imports no package of ours
 core/project: core core/store  # named groups of conversations
-core/queue: core core/queue/metrics core/queue/moved core/queue/orphans core/queue/outbox core/store
+core/queue: core core/queue/burst core/queue/metrics core/queue/moved core/queue/orphans core/queue/outbox core/store
+core/queue/burst: core core/store  # messages that are parts of one
 core/queue/orphans: core core/store
 core/queue/flight:  # how far sends got, for the start after a crash
 core/queue/inspect: core core/store  # what the panel and metrics ask the tables

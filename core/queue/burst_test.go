@@ -146,6 +146,36 @@ func TestOnlyWhatHasToWaitIsSaidToWait(t *testing.T) {
 	}
 }
 
+// In a group only the first part of a long text mentions the bot.
+func TestInAGroupALongTextIsHeardAsAWhole(t *testing.T) {
+	f := answering(t, nil)
+	f.gate.strict = true
+	write := func(n int, text, from string, after time.Duration, change func(*core.Inbound)) core.Inbound {
+		m := part(n, text, after)
+		m.Place, m.From.ID, m.Addressed = "g", from, false
+		if change != nil {
+			change(&m)
+		}
+		return m
+	}
+	long := func(m *core.Inbound) { m.Long = true }
+	f.put(write(1, "first", "ann", 0, func(m *core.Inbound) { m.Long, m.Addressed = true, true }),
+		write(2, "other", "bob", 0, nil),
+		write(3, "forward", "ann", 0, func(m *core.Inbound) { m.Quote = &core.Quote{Forwarded: true} }),
+		write(4, "second", "ann", time.Second, long),
+		write(5, "end", "ann", 2*time.Second, nil),
+		write(6, "later", "ann", 4*time.Second, nil))
+	if got := f.reply(); got != "re: first+second+end" { // no clock has moved
+		t.Errorf("answered with %q", got)
+	}
+	f.put(write(7, "alone", "ann", 5*time.Second, long))
+	hold := f.timePasses()
+	defer hold()
+	if got := f.states(); got != "1:done 2:done 3:done 4:done 5:done 6:done 7:done" || len(f.plat.seen) != 0 {
+		t.Errorf("inbox %s, %d more replies", got, len(f.plat.seen))
+	}
+}
+
 // In a group only one picture of an album has the caption that addresses the bot.
 func TestInAGroupAnAlbumIsHeardAsAWhole(t *testing.T) {
 	f := answering(t, nil)

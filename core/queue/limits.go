@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/queue/burst"
 	"gatehouse/core/queue/outbox"
 	"gatehouse/core/store"
 )
@@ -110,7 +111,7 @@ func albumState(ctx context.Context, tx *store.Tx, in *core.Inbound, cut time.Ti
 	if in.Album == "" {
 		return "", nil
 	}
-	kind, _ := burstKind(in)
+	kind, _ := burst.Kind(in)
 	err = tx.Get(ctx, &state, `SELECT state FROM inbox WHERE bot = $1 AND sender = $2 AND kind = 'message' AND counts = 1 AND sent_at > $3
 		AND chat = $4 AND substr(burst, 1, length($5)) = $5 LIMIT 1`, in.Bot, in.From.ID, core.Stamp(cut), in.Chat, kind)
 	if errors.Is(err, store.ErrNoRows) {

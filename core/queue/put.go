@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/queue/burst"
 	"gatehouse/core/store"
 )
 
@@ -87,8 +88,12 @@ func (q *Queue) putOne(ctx context.Context, tx *store.Tx, u *unit, in *core.Inbo
 		tx.OnCommit(func() { q.o.Ring("queue") })
 		return "malformed", insert(ctx, tx, in, row{state: "dead", err: in.Malformed, keep: true})
 	}
-	if in.Album != "" && !in.Addressed && in.Kind == core.KindMessage {
-		if in.Addressed, err = q.ofOurAlbum(ctx, tx, in); err != nil {
+	if !in.Addressed && in.Kind == core.KindMessage && q.bursts.Any() {
+		lane, err := q.moved.Of(ctx, tx, in)
+		if err != nil {
+			return "", err
+		}
+		if in.Addressed, err = q.bursts.Addressed(ctx, tx, in, lane); err != nil {
 			return "", err
 		}
 	}
@@ -135,9 +140,10 @@ func (q *Queue) putWork(ctx context.Context, tx *store.Tx, in *core.Inbound, a A
 	}
 	outcome, further := "ready", false
 	if in.Kind == core.KindMessage && !core.OfSession(in.Bot) {
-		if further, err = q.bursts.join(ctx, tx, in, &r); err != nil {
+		if r.burst, further, err = q.bursts.Join(ctx, tx, in, lane); err != nil {
 			return "", err
 		}
+		r.free = further
 	}
 	rate := q.limits.rate() // once: it may be changed at any time
 	if !further && in.Kind == core.KindMessage && !core.OfSession(in.Bot) && rate.N > 0 {
@@ -151,7 +157,7 @@ func (q *Queue) putWork(ctx context.Context, tx *store.Tx, in *core.Inbound, a A
 		}
 	}
 	if r.burst != "" && !further && r.state == "ready" {
-		r.state, r.due = "limited", core.Stamp(tx.Time().Add(burstWait))
+		r.state, r.due = "limited", core.Stamp(tx.Time().Add(burst.Wait))
 	}
 	if err := insert(ctx, tx, in, r); err != nil {
 		return "", err

@@ -20,6 +20,7 @@ import (
 	"github.com/google/uuid"
 
 	"gatehouse/core"
+	"gatehouse/core/queue/burst"
 	"gatehouse/core/queue/metrics"
 	"gatehouse/core/queue/moved"
 	"gatehouse/core/queue/orphans"
@@ -123,7 +124,7 @@ type Queue struct {
 	slots    *slots
 	limits   *limits
 	moved    *moved.Lanes
-	bursts   *bursts
+	bursts   *burst.Bursts
 	suspects suspects
 	rejects  rejects
 }
@@ -157,7 +158,7 @@ func New(db *store.DB, out *outbox.Outbox, o Options) *Queue {
 		o.Node = "node-" + uuid.NewString()
 	}
 	return &Queue{
-		db: db, outbox: out, o: o, bell: make(chan struct{}, 1), slots: &slots{free: o.Slots, controls: maxControls, running: map[string]*Turn{}}, bursts: &bursts{clock: o.Clock},
+		db: db, outbox: out, o: o, bell: make(chan struct{}, 1), slots: &slots{free: o.Slots, controls: maxControls, running: map[string]*Turn{}}, bursts: burst.New(o.Clock),
 		moved: moved.New(o.Lane), limits: &limits{rate: o.Rate, outbox: out, notice: o.Texts.TooMany},
 	}
 }

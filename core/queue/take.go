@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"gatehouse/core"
+	"gatehouse/core/queue/burst"
 	"gatehouse/core/store"
 )
 
@@ -173,7 +174,7 @@ func (q *Queue) take(ctx context.Context, tx *store.Tx, u *unit, t *Turn) (wait 
 		first := &rows[0]
 		if due, err := core.ParseStamp(first.Due); err != nil {
 			return time.Time{}, err
-		} else if first.State == "limited" && due.After(t.Taken) && due.Before(t.Taken.Add(max(5*q.limits.rate().Per, 10*burstWait))) {
+		} else if first.State == "limited" && due.After(t.Taken) && due.Before(t.Taken.Add(max(5*q.limits.rate().Per, 10*burst.Wait))) {
 			return due, nil
 		}
 		in, err := first.inbound()
