@@ -241,12 +241,15 @@ type Outgoing struct {
 	Part
 	Seq      int64  // the outbox row; a connector's nonce may be made from it
 	Answer   string // what its parts are parts of: the same for each of them
-	Replaces string // the platform's message id to edit; "" sends again
+	Replaces string // the platform's message id to edit, or to delete by an empty part; "" sends again
 	// Repeat asks for a visible mark: an earlier try may already have arrived.
 	Repeat bool
 	// Flight, unless it is nil, is notified of how far the request gets.
 	Flight Flight
 }
+
+// Deletes reports whether o deletes the message that it replaces.
+func (o *Outgoing) Deletes() bool { return o.Replaces != "" && o.Text == "" && o.File == nil }
 
 // A Flight is notified of how far a send gets. It is safe for concurrent use.
 type Flight interface {

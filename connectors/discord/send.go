@@ -35,8 +35,8 @@ func repeatMark() string { return "\n\n" + texts.Text("repeat") }
 // NotifiesFlight implements connectors.Follower.
 func (b *Bot) NotifiesFlight() {}
 
-// Send delivers one part: as an edit if it replaces a message, otherwise as a new
-// message. If the message to edit is gone, it sends a new one, once. A part with a
+// Send delivers one part: as an edit if it replaces a message, or its deletion if the part
+// is empty, otherwise as a new message. If the message to edit is gone, it sends a new one, once. A part with a
 // number (Seq) has a nonce that the platform enforces for some minutes: repeated, it is
 // shown once.
 func (b *Bot) Send(ctx context.Context, out core.Outgoing) core.Delivery {
@@ -52,6 +52,9 @@ func (b *Bot) Send(ctx context.Context, out core.Outgoing) core.Delivery {
 	var again func() *rest.Failure // repeats an edit that a late preview may overwrite
 	end := b.turns.Send(ctx, b.o.Clock, out.Chat)
 	defer func() { end(b.showAgain(late, out.Chat, again)) }()
+	if out.Deletes() {
+		return b.remove(ctx, out.Chat, out.Replaces)
+	}
 	b.pace.Take(out.Chat)
 	slot := out.Replaces
 	if interactions.IsSlot(slot) && out.File == nil {
@@ -100,6 +103,17 @@ func (b *Bot) Send(ctx context.Context, out core.Outgoing) core.Delivery {
 	}
 	b.o.Metrics.asked(b.o.Name, 0)
 	return core.Delivery{Outcome: core.Sent, MessageID: id}
+}
+
+// remove deletes a message of the bot. One that is gone is Sent.
+func (b *Bot) remove(ctx context.Context, chat, id string) core.Delivery {
+	if !wire.IsID(id) {
+		return core.Delivery{Outcome: core.Sent}
+	}
+	if f := b.api.Call(ctx, http.MethodDelete, "/channels/"+chat+"/messages/"+id, nil, nil); f != nil && !f.Gone() {
+		return b.delivery(chat, f, true, true)
+	}
+	return core.Delivery{Outcome: core.Sent}
 }
 
 const maxNonce = 25 // Create Message

@@ -262,6 +262,32 @@ func TestPreviewsAreSilentAndTheFinalTakesTheirPlace(t *testing.T) {
 	}
 }
 
+// An edit notifies nobody: after a long run the answer is a message of its own, and the
+// preview goes.
+func TestAnEmptyPartDeletesThePreviewAndIsRepeatable(t *testing.T) {
+	s, b, ada := bench(t, nil)
+	to := direct(ada.DM())
+	id, err := b.Preview(t.Context(), to, "", core.Part{Text: "ha"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := b.Send(t.Context(), out(to, 1, "half")); d.Outcome != core.Sent || d.MessageID == id {
+		t.Errorf("the answer: %+v", d)
+	}
+	gone := out(to, 2, "")
+	gone.Replaces = id
+	inject(t, s, discordtest.Fault{Kind: discordtest.Reset, Method: "deleteMessage", After: true, Count: 1})
+	if d := b.Send(t.Context(), gone); d.Outcome != core.Unknown || !d.Safe {
+		t.Errorf("without a response: %+v", d)
+	}
+	if d := b.Send(t.Context(), gone); d.Outcome != core.Sent {
+		t.Errorf("repeated: %+v", d)
+	}
+	if got := s.History(ada.DM()); len(got) != 1 || got[0].Text != "half" || got[0].Flags&(1<<12) != 0 {
+		t.Errorf("the person sees %+v", got)
+	}
+}
+
 // A late preview never stands over the final, and one that hangs holds none up.
 func TestAFinalOvertakesAPreviewThatIsLateOrHangs(t *testing.T) {
 	connectorstest.Overtaking(t, func(t *testing.T) *connectorstest.Previewed {

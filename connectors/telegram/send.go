@@ -18,8 +18,8 @@ import (
 // NotifiesFlight implements connectors.Follower.
 func (b *Bot) NotifiesFlight() {}
 
-// Send delivers one part: as an edit if it replaces a message, otherwise as a new
-// message. An edit that changes nothing is Sent; if the message to edit is gone, a new
+// Send delivers one part: as an edit if it replaces a message, or its deletion if the part
+// is empty, otherwise as a new message. An edit that changes nothing is Sent; if the message to edit is gone, a new
 // one is sent, once.
 func (b *Bot) Send(ctx context.Context, out core.Outgoing) core.Delivery {
 	t, err := parseTarget(out.Address)
@@ -31,6 +31,9 @@ func (b *Bot) Send(ctx context.Context, out core.Outgoing) core.Delivery {
 	var again func() // repeats an edit that a late preview may overwrite
 	end := b.turns.Send(ctx, b.o.Clock, t.chat)
 	defer func() { end(again) }()
+	if out.Deletes() {
+		return b.remove(ctx, t, out.Replaces)
+	}
 	b.pace.Take(t.chat)
 	if out.Replaces != "" && out.File == nil {
 		f := b.edit(ctx, t, out.Replaces, out.Part)
@@ -56,6 +59,15 @@ func (b *Bot) Send(ctx context.Context, out core.Outgoing) core.Delivery {
 		return b.delivery(t, f, false)
 	}
 	return b.took(t, id)
+}
+
+// remove deletes a message. One that is gone or cannot be deleted any more is Sent.
+func (b *Bot) remove(ctx context.Context, t target, id string) core.Delivery {
+	_, f := b.call(ctx, b.sends, b.o.SendTimeout, "deleteMessage", tgbotapi.Params{"chat_id": t.params()["chat_id"], "message_id": id})
+	if f != nil && (f.code != http.StatusBadRequest || f.migrate != 0) {
+		return b.delivery(t, f, true)
+	}
+	return core.Delivery{Outcome: core.Sent}
 }
 
 // showAgain repeats an edit that has overtaken a preview of the same message.

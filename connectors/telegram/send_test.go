@@ -267,6 +267,39 @@ func TestWithoutDraftsAPreviewIsAnEditedMessage(t *testing.T) {
 	}
 }
 
+// An edit notifies nobody: after a long run the answer is a message of its own, and the
+// preview goes.
+func TestAnEmptyPartDeletesThePreviewAndIsRepeatable(t *testing.T) {
+	s := platform(t, telegramtest.Options{FloodOff: true})
+	b := connect(t, s, &connectorstest.Store{}, nil)
+	group := s.NewGroup(telegramtest.Supergroup, "Club", s.NewUser("Ada"))
+	before := len(s.History(group.Conversation()))
+	to := chatOf(group.ID())
+	id, err := b.Preview(t.Context(), to, "", core.Part{Text: "so"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := b.Send(t.Context(), out(to, "so it goes")); d.Outcome != core.Sent || d.MessageID == id {
+		t.Errorf("the answer: %+v", d)
+	}
+	gone := out(to, "")
+	gone.Replaces = id
+	inject(t, s, telegramtest.Fault{Kind: telegramtest.Reset, Method: "deleteMessage", After: true, Count: 1})
+	if d := b.Send(t.Context(), gone); d.Outcome != core.Unknown || !d.Safe {
+		t.Errorf("without a response: %+v", d)
+	}
+	if d := b.Send(t.Context(), gone); d.Outcome != core.Sent {
+		t.Errorf("repeated: %+v", d)
+	}
+	if all := s.History(group.Conversation())[before:]; len(all) != 1 || all[0].Text != "so it goes" {
+		t.Errorf("the group shows %+v", all)
+	}
+	sent := s.Requests(0, "sendMessage")
+	if last := sent[len(sent)-1]; last.Params["disable_notification"] != "" {
+		t.Errorf("the answer notifies nobody: %v", last.Params)
+	}
+}
+
 // A preview that may stand in a group without our knowing its number says so:
 // a platform without nonces can't be asked for it. One that was refused does not.
 func TestAPreviewWithALostAnswerHasAnUnknownOutcome(t *testing.T) {

@@ -107,7 +107,7 @@ func (d *Dispatcher) finish(ctx context.Context, t *queue.Turn, stream *bus.Stre
 	}}
 	switch in := t.First(); {
 	case in.Turn == nil:
-		r.Replies = d.final(ctx, t, res)
+		r.Replies, r.Anew = d.final(ctx, t, res), d.looksAway(t, res)
 	case in.Bot == core.ScheduleBot:
 		var write func(context.Context, *store.Tx) error
 		end := r.Write
@@ -125,6 +125,18 @@ func (d *Dispatcher) finish(ctx context.Context, t *queue.Turn, stream *bus.Stre
 	d.o.Stage("commit", d.o.Clock.Now().Sub(began))
 	stream.Finish(persist)
 	return nil
+}
+
+// attention is how long a user is expected to watch an answer being written. An edit of
+// the preview notifies nobody on any platform.
+const attention = 10 * time.Second
+
+// looksAway reports whether the readers of a run's chat are no longer expected to watch
+// it, so that its answer has to notify them. The place of the answer to a slash command
+// is the platform's, and a user who stops a run watches it.
+func (d *Dispatcher) looksAway(t *queue.Turn, res orchestrator.Result) bool {
+	_, stopped := res.Terminal.(core.Aborted)
+	return !stopped && d.o.Clock.Now().Sub(t.Taken) >= attention && t.Preview() != t.First().Slot
 }
 
 // kept reports whether the commit that failed has ended the run after all: its answer was

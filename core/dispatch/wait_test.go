@@ -115,6 +115,46 @@ func TestAFinalWaitsForAnEditOfItsPreview(t *testing.T) {
 	}
 }
 
+// An edit of a preview notifies nobody. Whoever watches needs no notification; after ten
+// seconds they may have left.
+func TestTheAnswerOfALongRunNotifiesAndThatOfAShortOneEditsThePreview(t *testing.T) {
+	for _, c := range []struct {
+		takes time.Duration
+		slot  string
+		want  []string
+	}{
+		{5 * time.Second, "", []string{"p:done"}},
+		{15 * time.Second, "", []string{":done", "p:"}},
+		{15 * time.Second, "p", []string{"p:done"}}, // a slash command has its place
+	} {
+		h := open(t)
+		var mu sync.Mutex
+		var sent []string
+		h.preview = func(core.Address, string, core.Part) (string, error) { return "p", nil }
+		h.sending = func(out core.Outgoing) {
+			mu.Lock()
+			defer mu.Unlock()
+			sent = append(sent, out.Replaces+":"+out.Text[max(0, len(out.Text)-4):])
+		}
+		h.streams(func(ctx context.Context, yield func(string) bool) {
+			yield(strings.Repeat("a word ", 30))
+			core.Sleep(ctx, h.clock, c.takes)
+			yield("done")
+		})
+		h.put(core.Inbound{Address: chat("a"), Text: "x", Slot: c.slot})
+		h.until("the answer is sent", func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return len(sent) >= len(c.want)
+		})
+		mu.Lock()
+		if !slices.Equal(sent, c.want) {
+			t.Errorf("after %v with slot %q: sent %q, want %q", c.takes, c.slot, sent, c.want)
+		}
+		mu.Unlock()
+	}
+}
+
 // However fast a model writes, a chat sees at most one preview a second.
 func TestAChatSeesAtMostOnePreviewASecond(t *testing.T) {
 	h := open(t)

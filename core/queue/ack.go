@@ -17,6 +17,9 @@ type Result struct {
 	// Write is called in Ack's transaction, after the fence has held: session
 	// row, run row, usage, the terminal event.
 	Write func(ctx context.Context, tx *store.Tx) error
+	// Anew makes the first reply a new message, which notifies its readers, and deletes
+	// the preview behind it; without Anew the reply edits the preview.
+	Anew bool
 	// Refused marks the rows refused instead of done.
 	Refused bool
 }
@@ -47,11 +50,18 @@ func (q *Queue) Ack(ctx context.Context, t *Turn, r Result) error {
 		}
 		for i := range r.Replies {
 			reply := r.Replies[i]
-			if i == 0 && preview != "" && reply.Replaces == "" {
+			edits := i == 0 && preview != "" && reply.Replaces == ""
+			if edits && !r.Anew {
 				reply.Replaces = preview
 			}
 			if err := q.outbox.PostNow(ctx, tx, reply, &u.sends); err != nil {
 				return err
+			}
+			if edits && r.Anew {
+				gone := core.Reply{Address: reply.Address, Key: "preview:" + reply.Key, Replaces: preview, Parts: []core.Part{{}}}
+				if err := q.outbox.PostNow(ctx, tx, gone, &u.sends); err != nil {
+					return err
+				}
 			}
 		}
 		if preview != "" {

@@ -204,6 +204,35 @@ func TestThePreviewOfAGivenUpTurnIsNotEditedByTheNextAnswer(t *testing.T) {
 	}
 }
 
+// An edit of the preview notifies nobody.
+func TestAnAnswerThatNotifiesIsANewMessageAndThePreviewIsDeletedBehindIt(t *testing.T) {
+	for _, anew := range []bool{false, true} {
+		f := newFixture(t, nil)
+		f.serve(func(ctx context.Context, tn *queue.Turn) {
+			if err := f.q.SetPreview(ctx, tn, "p1"); err != nil {
+				t.Error(err)
+			}
+			replies := []core.Reply{
+				{Address: tn.First().Address, Key: "run:" + tn.Run, Parts: []core.Part{{Text: "one"}, {Text: "two"}}},
+				{Address: tn.First().Address, Key: "notice:" + tn.Run, Parts: []core.Part{{Text: "aside"}}},
+			}
+			if err := f.q.Ack(ctx, tn, queue.Result{Replies: replies, Anew: anew}); err != nil {
+				t.Error(err)
+			}
+		})
+		f.put(msg(1, "c", "ada", "hello"))
+		want := []string{"p1:one", ":two", ":aside"}
+		if anew {
+			want = []string{":one", ":two", "p1:", ":aside"}
+		}
+		for _, w := range want {
+			if out := <-f.plat.seen; out.Replaces+":"+out.Text != w {
+				t.Errorf("anew %v: sent %q over %q, want %q", anew, out.Text, out.Replaces, w)
+			}
+		}
+	}
+}
+
 // Messages that were given up together have one run; retried one by one the
 // second would meet the answer of the first.
 func TestARetryOfMessagesThatWereOneTurnIsThatTurn(t *testing.T) {
