@@ -12,6 +12,7 @@ import (
 	"gatehouse/core/erasure"
 	"gatehouse/core/erasure/tasks"
 	"gatehouse/core/jobs"
+	"gatehouse/core/memory/allowance"
 	"gatehouse/core/paraid"
 	"gatehouse/core/permission/guard"
 	"gatehouse/core/queue/maintenance"
@@ -44,7 +45,7 @@ func (a *app) joinErasure() {
 	a.owners.Register(
 		guard.Asks{Store: a.asks, Guard: a.guard}, a.events, a.responses, a.council, a.ledger, usage.Tables{DB: a.db, Ledger: a.usage, Rollups: a.rolls},
 		session.Tables{Store: a.sessions}, a.handoffs, a.projects, a.activity, a.library.Tables(), paraid.Tables{Registry: a.paraIDs}, guard.Grants{Guard: a.guard}, pairing.Tables{Gate: a.pairing}, a.raises,
-		a.schedule, a.reminders, a.corrections, a.pending, a.quota, vaultsync.Tables{Store: a.synced}, maintenance.Tables{DB: a.db, Clock: a.clock, Queue: a.queue}, store.Log{}, account.Tables{Keys: a.keys, Admins: a.admins, Accounts: a.accounts}, guestFolders{a.vault, a.log})
+		a.schedule, a.reminders, a.corrections, allowance.Tables{}, a.pending, a.quota, vaultsync.Tables{Store: a.synced}, maintenance.Tables{DB: a.db, Clock: a.clock, Queue: a.queue}, store.Log{}, account.Tables{Keys: a.keys, Admins: a.admins, Accounts: a.accounts}, guestFolders{a.vault, a.log})
 	a.eraser = erasure.New(erasure.Options{
 		DB: a.db, Vault: a.vault, Clock: a.clock, Registry: &a.owners, People: a.pairing, Runs: userWork{a.running, a.imports}, Sessions: a.sessions, Events: a.events, Files: a.ledger,
 		Answering: a.conversations.answering, Area: tool.Area, Serving: a.serving.Load, Forgotten: a.overheard.Clear,

@@ -146,7 +146,7 @@ func (s *Store) Cover(ctx context.Context) (n int, err error) {
 		return 0, fmt.Errorf("conversations without backup: %w", err)
 	}
 	for _, c := range stale {
-		left, err := day.Left(ctx)
+		left, err := day.Left(ctx, allowance.Who{})
 		if err != nil {
 			return n, err
 		}
@@ -161,7 +161,7 @@ func (s *Store) Cover(ctx context.Context) (n int, err error) {
 		if err == nil {
 			n++
 		}
-		if err := day.Spend(ctx, took); err != nil {
+		if err := s.o.DB.Tx(ctx, func(tx *store.Tx) error { return day.Spend(ctx, tx, allowance.Who{}, took) }); err != nil {
 			return n, err
 		}
 	}

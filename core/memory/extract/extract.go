@@ -44,6 +44,9 @@ type Job struct {
 	Sentences []string // memory.Readable; the first is that of Found, if there is one
 }
 
+// guest reports whether the message is a guest's.
+func (j *Job) guest() bool { return j.Trust <= core.Sandboxed }
+
 // Options of New. All are required.
 type Options struct {
 	DB     *store.DB
@@ -114,7 +117,7 @@ func (r *Reader) Offer(j Job) {
 // model returns the model that reads a message; nil for none.
 func (r *Reader) model(j *Job) llm.Model {
 	cheap, guest := r.o.Models()
-	if j.Trust <= core.Sandboxed {
+	if j.guest() {
 		return guest // guests' messages go to that model only
 	}
 	return cheap
@@ -149,13 +152,14 @@ func (r *Reader) Read(ctx context.Context, j Job) (outcome string, err error) {
 	if known, err := r.o.Known(ctx, r.o.DB, j.User); err != nil || !known {
 		return outcomeDropped, err
 	}
-	left, err := r.o.Day.Left(ctx)
+	who := allowance.Who{User: j.User, Guest: j.guest()}
+	left, err := r.o.Day.Left(ctx, who)
 	if err != nil || left == 0 {
 		return outcomeBudget, err
 	}
 	c := call{r: r, job: &j, model: model}
 	findings, err := c.findings(ctx)
-	if e := r.o.Day.Spend(context.WithoutCancel(ctx), c.spent); err == nil {
+	if e := r.spend(context.WithoutCancel(ctx), who, c.spent); err == nil {
 		err = e
 	}
 	if core.KindOf(err) == core.Busy {
@@ -165,6 +169,20 @@ func (r *Reader) Read(ctx context.Context, j Job) (outcome string, err error) {
 		return outcomeFailed, err
 	}
 	return outcomeRead, r.keep(ctx, &j, findings)
+}
+
+// spend counts tokens for a user; of one who was forgotten meanwhile, they are no one's.
+func (r *Reader) spend(ctx context.Context, who allowance.Who, tokens int64) error {
+	return r.o.DB.Tx(ctx, func(tx *store.Tx) error {
+		known, err := r.o.Known(ctx, tx, who.User)
+		if err != nil {
+			return err
+		}
+		if !known {
+			return r.o.Day.Spend(ctx, tx, allowance.Who{Guest: who.Guest}, tokens)
+		}
+		return r.o.Day.Spend(ctx, tx, who, tokens)
+	})
 }
 
 // keep stores what the model found: each finding in a transaction of its own, in which the

@@ -302,7 +302,7 @@ func TestInjectionsStoreNothingButSentencesOfThePersonAndAskAboutThem(t *testing
 
 func TestReadingStopsWhenTheDaysTokensAreUsed(t *testing.T) {
 	r := open(t, usage.Budgets{}, says())
-	r.tokens = 150 // a call takes 110
+	r.tokens = 300 // a call takes 110, a user at most half
 	for i, want := range []string{"read", "read", "budget"} {
 		if got := r.reads(r.job(ann, undecided+strings.Repeat("!", i))); got != want {
 			t.Errorf("message %d: %s, want %s", i, got, want)
@@ -314,6 +314,32 @@ func TestReadingStopsWhenTheDaysTokensAreUsed(t *testing.T) {
 	}
 	if r.tokens = 0; r.On() {
 		t.Error("messages are read without a budget")
+	}
+}
+
+// A guest who writes much leaves what is the owner's.
+func TestAGuestDoesNotUseUpTheDayOfOthers(t *testing.T) {
+	r := open(t, usage.Budgets{}, says())
+	r.tokens = 2000 // a call takes 110
+	guest := func(user int64, n int) string {
+		j := r.job(user, undecided+strings.Repeat("!", n))
+		j.Trust = core.Sandboxed
+		return r.reads(j)
+	}
+	for i, want := range []string{"read", "read", "budget", "budget"} {
+		if got := guest(bob, i); got != want {
+			t.Errorf("message %d of a guest: %s, want %s", i, got, want)
+		}
+	}
+	for i, want := range []string{"read", "read", "read", "budget"} { // all guests together
+		if got := guest(int64(10+i), i); got != want {
+			t.Errorf("message of guest %d: %s, want %s", i, got, want)
+		}
+	}
+	for i := range 5 {
+		if got := r.reads(r.job(ann, undecided+strings.Repeat("!", i))); got != "read" {
+			t.Errorf("message %d of the owner: %s", i, got)
+		}
 	}
 }
 
@@ -449,7 +475,7 @@ func TestACallThatTimedOutCountsAsItWasReserved(t *testing.T) {
 			return "", context.Canceled
 		}
 		outcome, _ := r.Read(ctx, r.job(ann, undecided))
-		left, err := allowance.Day{DB: r.db, Clock: r.clock, Tokens: func() int64 { return r.tokens }}.Left(t.Context())
+		left, err := allowance.Day{DB: r.db, Clock: r.clock, Tokens: func() int64 { return r.tokens }}.Left(t.Context(), allowance.Who{})
 		if billed := strings.HasSuffix(r.bills(), " settled"); outcome != "failed" || err != nil || billed != late || (left < r.tokens) != late {
 			t.Errorf("late %v: %s, billed are %q, %d tokens are left (%v)", late, outcome, r.bills(), left, err)
 		}
