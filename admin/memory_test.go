@@ -11,6 +11,7 @@ import (
 	adminmemory "gatehouse/admin/memory"
 	"gatehouse/core"
 	"gatehouse/core/memory"
+	"gatehouse/core/memory/detect"
 	"gatehouse/core/store"
 )
 
@@ -65,6 +66,34 @@ func TestMemoryPage_ShowsTheAccountsOwnWithOpenQuestions(t *testing.T) {
 		t.Error("the search shows what has not the word")
 	}
 	s.get("/admin/memory?q=xyz").has(t, "Nothing found")
+}
+
+func TestMemoryPage_NamesTheTypeAndThePlaceOfEach(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	w := s.world
+	w.full()
+	ctx := context.Background()
+	hear := func(source, text, project string) {
+		_, err := w.memory.Hear(ctx, memory.Message{User: core.Operator, Source: source, Text: text, Project: project, Session: w.mine, Question: "What is the capital of Australia?", Answer: "Sydney."})
+		must(err)
+	}
+	hear("a", "correction: In this project, always use metric units.", w.taxes.ID)
+	hear("b", "correction: In this conversation, answer in German.", w.taxes.ID)
+	must(w.projects.db.Tx(ctx, func(tx *store.Tx) error {
+		m := memory.Message{User: core.Operator, Source: "c", Project: w.taxes.ID, Session: w.mine, Text: "The capital is Canberra, not Sydney.", Question: "What is the capital of Australia?", Answer: "Sydney."}
+		_, err := w.memory.Propose(ctx, tx, &m, memory.Finding{Sentence: m.Text, Type: detect.Factual, Scope: detect.Project})
+		return err
+	}))
+	a := s.get("/admin/memory")
+	place := `for the project <a href="/admin/chats?project=` + w.taxes.ID + `&amp;state=all"><bdi>Tax return 2026</bdi></a>`
+	a.has(t, place, `for <a href="/admin/chats/`+w.mine+`">one conversation</a>`)
+	_, open, _ := strings.Cut(a.body, "Open questions")
+	open, _, _ = strings.Cut(open, "In force")
+	if !strings.Contains(open, `<p class="hint">Correction · `+place) {
+		t.Errorf("the open question has no type and place: %s", open)
+	}
+	must(w.projects.Delete(ctx, core.Operator, w.taxes.ID))
+	s.get("/admin/memory").has(t, "for a project that was deleted: it applies nowhere")
 }
 
 func TestMemoryPage_ShowsWhatACorrectionDidToTheScoreOfItsModel(t *testing.T) {

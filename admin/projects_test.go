@@ -141,7 +141,10 @@ func TestProjects_AreCreatedRenamedAndDeleted(t *testing.T) {
 		{projectsPath + "/" + garden.ID + "/delete", "", "There is no such project"},
 		{projectsPath + "/" + own.ID + "/burn", "", "There is no such action"},
 	} {
-		a := s.post(c.at, url.Values{"name": {c.name}})
+		a := s.postForm(c.at, url.Values{"name": {c.name}})
+		if a.status == http.StatusSeeOther {
+			a = s.get(a.header.Get("Location"))
+		}
 		a.has(t, c.said)
 	}
 	if got := mine(); !slices.Equal(got, []string{"Boat", "Taxes"}) {
@@ -156,6 +159,45 @@ func TestProjects_AreCreatedRenamedAndDeleted(t *testing.T) {
 	}
 }
 
+func TestProjects_AConversationIsPutIntoAProjectOfItsUserOnItsPage(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	w := s.world
+	w.full()
+	at := "/admin/chats/" + w.mine
+	a := s.get(at)
+	a.has(t, `action="`+at+`/project"`, `<option value="`+w.taxes.ID+`">Tax return 2026</option>`)
+	if strings.Contains(a.body, "Allotment") {
+		t.Error("a project of another user is offered")
+	}
+	s.post(at+"/project", url.Values{"value": {w.taxes.ID}}).has(t, "It belongs to the project from now on.", `<dt>Project</dt><dd><a href="/admin/chats?state=all&amp;project=`+w.taxes.ID+`"><bdi>Tax return 2026</bdi></a>`, `<option value="`+w.taxes.ID+`" selected>`)
+	a = s.post(at+"/project", url.Values{"value": {""}})
+	a.has(t, "It belongs to no project from now on.")
+	if strings.Contains(a.body, "<dt>Project</dt>") {
+		t.Error("it has a project still")
+	}
+}
+
+// A name that is refused stays in its field, with the reason.
+func TestProjects_ARefusedNameIsShownAtItsField(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	s.world.full()
+	own := s.world.taxes
+	_, err := s.world.projects.Create(context.Background(), core.Operator, "Boat")
+	must(err)
+	a := s.postForm(projectsPath, url.Values{"name": {"boat"}})
+	a.has(t, `value="boat" aria-invalid="true" aria-describedby="fault"`, `<p class="reason bad" id="fault" role="alert">You have a project &#34;boat&#34; already`)
+	if a.status != http.StatusUnprocessableEntity || strings.Count(a.body, "already") != 1 {
+		t.Errorf("%d: the reason is shown %d times", a.status, strings.Count(a.body, "already"))
+	}
+	a = s.postForm(projectsPath+"/"+own.ID+"/rename", url.Values{"name": {"BOAT"}})
+	if line := projectRow(t, a, own.ID); !strings.Contains(line, `id="ren-`+own.ID+`" open>`) || !strings.Contains(line, `value="BOAT" required`) || !strings.Contains(line, "already") {
+		t.Errorf("%s", line)
+	}
+	if a.status != http.StatusUnprocessableEntity || strings.Count(a.body, `id="fault"`) != 1 || strings.Count(a.body, `<tr id="p-`) != 1 {
+		t.Errorf("%d, %s", a.status, a.main())
+	}
+}
+
 func TestProjects_ArePagedAndChosenInChatsAndTheSearch(t *testing.T) {
 	s := newSite(t, nil, nil).enter()
 	w := s.world
@@ -166,7 +208,7 @@ func TestProjects_ArePagedAndChosenInChatsAndTheSearch(t *testing.T) {
 	if strings.Contains(a.body, `<tr id="s-`+w.mine) {
 		t.Error("a conversation of no project is listed")
 	}
-	s.get("/admin/chats/"+w.ada).has(t, `<dt>Project</dt><dd><a href="/admin/chats?state=all&amp;project=`+garden.ID+`"><bdi>Allotment · Ines Carvalho</bdi></a>`)
+	s.get("/admin/chats/"+w.ada).has(t, `<dt>Project</dt><dd><a href="/admin/chats?state=all&amp;project=`+garden.ID+`"><bdi>Allotment</bdi></a>`)
 	s.get("/admin/search?q=potatoes&project="+garden.ID).has(t, `<option value="`+garden.ID+`" selected>`)
 	w.find.mu.Lock()
 	if got := w.find.asked.Project; got != garden.ID {

@@ -87,6 +87,8 @@ func (p *Pages) chatAction(r *http.Request, by core.Actor) (page.Flash, string, 
 		c.SetContexts, saidIt = &paths, said
 	case "log":
 		c, saidIt = session.ActivityChange(value == "on"), map[bool]string{true: "It is logged in the vault from now on.", false: "It is kept out of the log from now on."}[value == "on"]
+	case "project":
+		c.Project, saidIt = &value, map[bool]string{true: "It belongs to no project from now on.", false: "It belongs to the project from now on."}[value == ""]
 	case "agent":
 		c.AgentType, saidIt = &value, cmp.Or(value, "The default agent")+" answers there from the next turn on."
 	default:

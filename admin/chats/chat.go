@@ -36,8 +36,8 @@ type chatBody struct {
 	ID          string
 	Detail      session.Detail
 	Display     string
-	Group       string // the group's name, "" of any other conversation
-	Project     string // its name and its owner's; "" of none
+	Group       string        // the group's name, "" of any other conversation
+	Projects    []page.Choice // of its user, its own among them
 	Bound       core.Address
 	IsBound     bool
 	Running     bool
@@ -149,7 +149,9 @@ func (p *Pages) showChat(w http.ResponseWriter, r *http.Request, status int, id 
 	b.Asked = p.inlineQuestions(ctx, d.ID, who.User, b.CSRF)
 	b.Compose.Asked = len(b.Asked.Value) > 0
 	b.Runs = p.runsOf(ctx, d.ID, now)
-	b.Project = p.projectOf(ctx, d.Project)
+	if p.links.ProjectsOf != nil {
+		b.Projects = p.links.ProjectsOf(ctx, d.User, d.Project)
+	}
 	p.transcript(ctx, &b, r.URL.Query().Get("before"))
 	b.Agents, b.Models, b.Next, b.Saved = p.links.Agents(), p.links.Models(d.User), p.nextOf(ctx, d.Session), p.links.Contexts(who)
 	for _, level := range []core.Trust{core.Vault, core.Sandboxed} {

@@ -172,6 +172,8 @@ type Links struct {
 	// Projects returns projects to choose from, by id, the chosen one among them; nil: there
 	// are none.
 	Projects func(ctx context.Context, chosen string) []page.Choice
+	// ProjectsOf is Projects of one user's.
+	ProjectsOf func(ctx context.Context, user int64, chosen string) []page.Choice
 	// Contexts returns the saved contexts that an account may choose.
 	Contexts func(who auth.Principal) []string
 	// ContextPaths returns the directories and files of one that a user at this trust may read, and

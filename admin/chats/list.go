@@ -168,18 +168,6 @@ func (p *Pages) chatRows(ctx context.Context, f chatFilter) (rows []chatRow, nex
 	return rows, next, err
 }
 
-// projectOf returns the label of a project; its id where it cannot be read, "" for none.
-func (p *Pages) projectOf(ctx context.Context, id string) string {
-	if id != "" && p.links.Projects != nil {
-		for _, c := range p.links.Projects(ctx, id) {
-			if c.Value == id {
-				return c.Label
-			}
-		}
-	}
-	return id
-}
-
 // running returns the sessions that are being answered now.
 func (p *Pages) running() map[string]bool {
 	out := map[string]bool{} // bounded by the slots for runs

@@ -44,18 +44,25 @@ type Options struct {
 	Restore func(ctx context.Context, user int64, ref string, by core.Actor) (memory.Correction, error)
 }
 
+// Links are what other pages of the panel offer to this one.
+type Links struct {
+	Project func(ctx context.Context, id string) (name string) // "" where there is none
+	Chats   bool                                               // there is a page of conversations
+}
+
 // Pages are the pages of this package.
 type Pages struct {
 	frame *page.Frame
 	o     Options
+	links Links
 }
 
 //go:embed templates/*.html
 var files embed.FS
 
 // New registers the page with f.
-func New(f *page.Frame, o Options) *Pages {
-	p := &Pages{frame: f, o: o}
+func New(f *page.Frame, o Options, l Links) *Pages {
+	p := &Pages{frame: f, o: o, links: l}
 	if o.Reader == nil {
 		return p
 	}
@@ -74,6 +81,28 @@ func (p *Pages) Items() []page.Item {
 	return []page.Item{{Key: "memory", Path: pagePath, Label: "Memory", NoView: true}}
 }
 
+// A where is the place that a correction is for; all of it is "" for a global one.
+type where struct {
+	Kind string // "project" or "conversation"
+	Name string // the project's, hostile; "" where it was deleted
+	URL  string // of the conversations, or of the one; "" where there is no page
+}
+
+func (p *Pages) where(ctx context.Context, c *memory.Correction) (w where) {
+	switch c.Scope {
+	case detect.Project:
+		w.Kind, w.Name = "project", p.links.Project(ctx, c.ScopeRef)
+		if w.Name != "" && p.links.Chats {
+			w.URL = page.Address("/admin/chats", map[string]string{"state": "all", "project": c.ScopeRef})
+		}
+	case detect.Conversation:
+		if w.Kind = "conversation"; p.links.Chats {
+			w.URL = "/admin/chats/" + c.ScopeRef
+		}
+	}
+	return w
+}
+
 // A draft is what was typed and is not stored.
 type draft struct{ ID, Text, Fault string }
 
@@ -81,7 +110,7 @@ type draft struct{ ID, Text, Fault string }
 type row struct {
 	memory.Correction
 	Kind    string
-	Where   string // its scope, "" for global
+	Where   where
 	Editing bool
 	Edit    string // addresses
 	History string
@@ -99,6 +128,8 @@ type event struct {
 type card struct {
 	memory.Correction
 	Question string
+	Kind     string
+	Where    where
 	Old      string // what it contradicts; "" for nothing
 	Number   int    // of that
 }
@@ -146,9 +177,7 @@ func (p *Pages) show(w http.ResponseWriter, r *http.Request, status int, d draft
 	}
 	for _, c := range all {
 		one := row{Correction: c, Kind: kinds[c.Type], Editing: d.ID == c.ID, Edit: address(b.Query, "edit", c.ID) + "#c-" + c.ID, History: address(b.Query, "used", c.ID) + "#c-" + c.ID, Open: r.FormValue("used") == c.ID}
-		if c.Scope != detect.Global {
-			one.Where = "this " + string(c.Scope)
-		}
+		one.Where = p.where(r.Context(), &c)
 		if one.Editing && d.Fault == "" {
 			b.Draft.Text = c.Text
 		}
@@ -180,7 +209,7 @@ func (p *Pages) aside(ctx context.Context, who auth.Principal, b *body) error {
 		return err
 	}
 	for _, c := range open {
-		one := card{Correction: c, Question: "Should this be remembered?"}
+		one := card{Correction: c, Question: "Should this be remembered?", Kind: kinds[c.Type], Where: p.where(ctx, &c)}
 		switch c.Card {
 		case memory.CardImplicit:
 			one.Question = "Is this a correction?"

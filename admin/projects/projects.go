@@ -61,7 +61,8 @@ func New(f *page.Frame, o Options, l Links) *Pages {
 	}
 	f.Templates(files, nil)
 	f.Page("GET "+pagePath, p.list)
-	f.Post("POST "+pagePath, p.create)
+	f.Page("POST "+pagePath, p.create)
+	f.Page("POST "+pagePath+"/{id}/rename", p.rename)
 	f.Post("POST "+pagePath+"/{id}/{verb}", p.act)
 	f.Below("chats", page.Item{Path: pagePath, Label: "Projects"})
 	return p
@@ -70,30 +71,59 @@ func New(f *page.Frame, o Options, l Links) *Pages {
 // Choices returns the newest projects by name with whose they are, and the chosen one
 // among them; chosen is an id, "" is none. Without a page, and where they cannot be read,
 // there are none.
-func (p *Pages) Choices(ctx context.Context, chosen string) (list []page.Choice) {
+func (p *Pages) Choices(ctx context.Context, chosen string) []page.Choice {
+	return p.choices(ctx, 0, chosen, func() func(project.Overview) string {
+		names := p.links.Names(ctx)
+		return func(x project.Overview) string { return x.Name + " · " + names.Of(x.User) }
+	})
+}
+
+// Of is Choices of one user's projects, by name alone.
+func (p *Pages) Of(ctx context.Context, user int64, chosen string) []page.Choice {
+	return p.choices(ctx, user, chosen, func() func(project.Overview) string {
+		return func(x project.Overview) string { return x.Name }
+	})
+}
+
+// choices returns projects of a user, 0 for those of all; labels is asked where there are some.
+func (p *Pages) choices(ctx context.Context, user int64, chosen string, labels func() func(project.Overview) string) (list []page.Choice) {
 	if p.o.Store == nil {
 		return nil
 	}
-	read := func(f project.Filter) []project.Overview {
-		f.Limit = page.MaxChoice
-		return page.Once(ctx, p.frame, "projects "+f.ID, "The list of projects", func(ctx context.Context) ([]project.Overview, error) {
-			all, _, err := p.o.Store.All(ctx, f)
-			return all, err
-		}).Value
-	}
-	all := read(project.Filter{})
+	all := p.read(ctx, project.Filter{User: user, Limit: page.MaxChoice})
 	if has := func(x project.Overview) bool { return x.ID == chosen }; chosen != "" && !slices.ContainsFunc(all, has) {
-		all = append(slices.Clone(all), read(project.Filter{ID: chosen})...)
+		all = append(slices.Clone(all), p.read(ctx, project.Filter{ID: chosen, Limit: 1})...)
 	}
 	if len(all) == 0 {
 		return nil
 	}
-	names := p.links.Names(ctx)
+	label := labels()
 	for _, x := range all {
-		list = append(list, page.Choice{Value: x.ID, Label: x.Name + " · " + names.Of(x.User)})
+		list = append(list, page.Choice{Value: x.ID, Label: label(x)})
 	}
 	page.ByLabel(list)
 	return list
+}
+
+// read returns the projects that f chooses, read once for a request; none where they cannot be
+// read.
+func (p *Pages) read(ctx context.Context, f project.Filter) []project.Overview {
+	return page.Once(ctx, p.frame, "projects "+f.ID+" "+number(f.User), "The list of projects", func(ctx context.Context) ([]project.Overview, error) {
+		all, _, err := p.o.Store.All(ctx, f)
+		return all, err
+	}).Value
+}
+
+// Name returns the name of a project; "" where there is none, and where it cannot be read.
+func (p *Pages) Name(ctx context.Context, id string) string {
+	if p.o.Store == nil || id == "" {
+		return ""
+	}
+	all := p.read(ctx, project.Filter{ID: id, Limit: 1})
+	if len(all) == 0 {
+		return ""
+	}
+	return all[0].Name
 }
 
 // A filter is what the list is narrowed to, as the address has it.
@@ -101,7 +131,11 @@ type filter struct {
 	Query string
 	User  int64
 	Skip  int
+	one   string // an id; "" is any
 }
+
+// A draft is a name that was refused. The zero value is none.
+type draft struct{ ID, Name, Fault string } // ID is "" for a new project
 
 func filterOf(r *http.Request) (f filter) {
 	v := r.URL.Query()
@@ -116,7 +150,7 @@ func filterOf(r *http.Request) (f filter) {
 }
 
 // Any reports whether the list is narrowed.
-func (f filter) Any() bool { return f.Query != "" || f.User != 0 }
+func (f filter) Any() bool { return f.Query != "" || f.User != 0 || f.one != "" }
 
 // Who returns the person that the list is of, as the form has it.
 func (f filter) Who() string { return number(f.User) }
@@ -140,6 +174,7 @@ type body struct {
 	Rows        page.Part[[]row]
 	Next, First string // addresses
 	Max         int    // characters of a name
+	Draft       draft
 }
 
 // A row is a project as it is listed. Its name and the owner's are hostile.
@@ -152,12 +187,18 @@ type row struct {
 
 // list serves GET /admin/projects.
 func (p *Pages) list(w http.ResponseWriter, r *http.Request) error {
+	return p.show(w, r, http.StatusOK, draft{})
+}
+
+// show shows the list; with a refused name of a project, that one alone.
+func (p *Pages) show(w http.ResponseWriter, r *http.Request, status int, d draft) error {
 	who, _ := page.Principal(r)
 	f := filterOf(r)
-	b := body{CSRF: page.Token(r), Filter: f, Max: project.MaxName}
+	f.one = d.ID
+	b := body{CSRF: page.Token(r), Filter: f, Max: project.MaxName, Draft: d}
 	names := p.links.Names(r.Context())
 	b.Rows = page.Load(r.Context(), p.frame, "The list of projects", func(ctx context.Context) (rows []row, err error) {
-		all, more, err := p.o.Store.All(ctx, project.Filter{User: f.User, Text: f.Query, Skip: f.Skip, Limit: perPage, Counted: true})
+		all, more, err := p.o.Store.All(ctx, project.Filter{User: f.User, Text: f.Query, ID: f.one, Skip: f.Skip, Limit: perPage, Counted: true})
 		for _, x := range all {
 			one := row{Overview: x, Owner: names.Of(x.User), Own: x.User == who.User}
 			if p.links.Chats && x.Sessions > 0 {
@@ -174,28 +215,54 @@ func (p *Pages) list(w http.ResponseWriter, r *http.Request) error {
 		b.First = f.address(0)
 	}
 	b.People = names.Choices(f.User)
-	return p.frame.Show(w, r, http.StatusOK, "projects", page.View{Title: "Projects", In: "chats", Body: b})
+	return p.frame.Show(w, r, status, "projects", page.View{Title: "Projects", In: "chats", Still: d.Fault != "", Body: b})
+}
+
+// named changes the name of a project, or makes one, and shows a refusal at the field.
+func (p *Pages) named(w http.ResponseWriter, r *http.Request, action, id string, change func(user int64, name string) (project.Project, error)) error {
+	who, _ := page.Principal(r)
+	name := r.PostFormValue("name")
+	now, err := change(who.User, name)
+	switch core.KindOf(err) {
+	case core.Conflict, core.Invalid:
+		return p.show(w, r, http.StatusUnprocessableEntity, draft{ID: id, Name: name, Fault: page.Sentence(core.TextOf(err))})
+	case core.NotFound:
+		p.frame.SetFlash(w, r, page.Flash{Kind: "note", Text: page.Sentence(core.TextOf(err))})
+		return p.frame.Away(w, r, pagePath)
+	}
+	if err == nil {
+		err = p.o.Did(r.Context(), who.Actor(), action, now.ID)
+	}
+	if err != nil {
+		return err
+	}
+	said := "The project is called " + now.Name + "."
+	if id == "" {
+		said = "The project " + now.Name + " is created. Send /project " + now.Name + " in a chat with a bot to choose it there."
+	}
+	p.frame.SetFlash(w, r, page.Good(said))
+	return p.frame.Away(w, r, pagePath)
 }
 
 // create serves POST /admin/projects.
-func (p *Pages) create(r *http.Request, by core.Actor) (page.Flash, string, error) {
-	made, err := p.o.Store.Create(r.Context(), by.User, r.PostFormValue("name"))
-	if err == nil {
-		err = p.o.Did(r.Context(), by, "project.create", made.ID)
-	}
-	return page.Good("The project " + made.Name + " is created. Send /project " + made.Name + " in a chat with a bot to choose it there."), pagePath, err
+func (p *Pages) create(w http.ResponseWriter, r *http.Request) error {
+	return p.named(w, r, "project.create", "", func(user int64, name string) (project.Project, error) {
+		return p.o.Store.Create(r.Context(), user, name)
+	})
+}
+
+// rename serves POST /admin/projects/{id}/rename.
+func (p *Pages) rename(w http.ResponseWriter, r *http.Request) error {
+	id := r.PathValue("id")
+	return p.named(w, r, "project.rename", id, func(user int64, name string) (project.Project, error) {
+		return p.o.Store.Rename(r.Context(), user, id, name)
+	})
 }
 
 // act serves POST /admin/projects/{id}/{verb}. The store refuses another person's project.
 func (p *Pages) act(r *http.Request, by core.Actor) (said page.Flash, back string, err error) {
 	id := r.PathValue("id")
 	switch r.PathValue("verb") {
-	case "rename":
-		var now project.Project
-		if now, err = p.o.Store.Rename(r.Context(), by.User, id, r.PostFormValue("name")); err == nil {
-			err = p.o.Did(r.Context(), by, "project.rename", id)
-		}
-		said = page.Good("The project is called " + now.Name + ".")
 	case "delete":
 		if err = p.o.Store.Delete(r.Context(), by.User, id); err == nil {
 			err = p.o.Did(r.Context(), by, "project.delete", id)

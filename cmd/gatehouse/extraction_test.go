@@ -60,12 +60,12 @@ func TestAModelReadsWhatTheRulesMissAndThePersonDecides(t *testing.T) {
 	w.replies(boss, "Which tables are there?")
 	w.quiet()
 	w.replies(boss, hardToRead)
-	card := w.hearsText(boss, "Should I remember this? “"+hardToRead+"”")
+	card := w.hearsText(boss, "Should I remember this as a preference? “"+hardToRead+"”")
 	if got := askedFor(t, model); strings.Contains(got, "preference of 20") {
 		t.Errorf("in force before it was accepted: %s", got)
 	}
 	tap(t, boss, card, "Save")
-	w.hearsText(boss, "Remembered as #1")
+	w.hearsText(boss, "Remembered as #1, a preference: “")
 	w.quiet()
 	w.replies(boss, "/new")
 	w.quiet()
@@ -118,11 +118,11 @@ func TestWhatAModelReadsInAGroupIsOfItsAuthorAlone(t *testing.T) {
 		t.Errorf("%d cards are its author's", n)
 	}
 	w.until("the card is in the group", func() bool {
-		return strings.Contains(strings.Join(w.said(g.Conversation(), 0), "\n"), "Should I remember this?")
+		return strings.Contains(strings.Join(w.said(g.Conversation(), 0), "\n"), "Should I remember this as ")
 	})
 	presses := 0
 	for _, m := range w.sim.Screen(g.Conversation()).Messages {
-		if strings.Contains(m.Text, "Should I remember this?") {
+		if strings.Contains(m.Text, "Should I remember this as ") {
 			if _, err := boss.Press(g.Conversation(), m.ID, m.Buttons[0][0].CallbackData); err != nil {
 				t.Fatal(err)
 			}

@@ -73,6 +73,8 @@ func fields(x *template.Template) []string {
 // examples are values as they may be, the longest of their kind, by field. Two
 // of a field are two ways that a text may go.
 var examples = map[string][]any{
+	"As":         {"a preference, for its conversation only", ""},
+	"Scope":      {"global", "project", "conversation"},
 	"Asked":      {"maximum"},
 	"Answered":   {0, 9},
 	"Of":         {9},
@@ -191,7 +193,7 @@ var examples = map[string][]any{
 	"Tool":       {strings.Repeat("m", 64)},
 	"Trust":      {core.Full},
 	"Long":       {false, true},
-	"Type":       {"application/octet-stream"},
+	"Type":       {"application/octet-stream", "factual_correction", "persistent_instruction", "preference", "project_decision", "failure_pattern"},
 	"Unpriced":   {int64(0), int64(12), int64(1234)},
 	"Until":      {"31 December 23:59", ""},
 	"User":       {int64(1234567)},

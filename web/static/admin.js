@@ -251,7 +251,9 @@ document.addEventListener("submit", async (e) => {
       for (const o of field?.options || []) o.selected = o.defaultSelected;
       if (field && !field.options) field.value = field.defaultValue;
     }
-    document.querySelector("main [aria-invalid]")?.focus();
+    const bad = document.querySelector("main [aria-invalid]");
+    bad?.closest("details")?.setAttribute("open", ""); // it was closed above
+    bad?.focus();
     // The button that was pressed may be gone: the focus stays near it.
     if (!document.activeElement || document.activeElement === document.body) {
       (stays || document.getElementById("main")).focus({ preventScroll: true });

@@ -76,18 +76,26 @@ func Say(l memory.Learnt) Said {
 		add(texts.Text("memory_button_both"), memory.ChoiceBoth)
 		add(texts.Text("memory_button_cancel"), memory.ChoiceSkip)
 	case l.Outcome == memory.Stored:
-		s.Text = texts.Text("memory_stored", texts.With{"N": c.Number, "Text": shorten(c.Text)})
+		s.Text = texts.Text("memory_stored", texts.With{"N": c.Number, "Text": shorten(c.Text), "As": chosen(c)})
 		add(texts.Text("memory_button_undo"), verbUndo)
 	case c.Card == memory.CardImplicit:
 		s.Text = texts.Text("memory_ask_implicit", texts.With{"Text": shorten(c.Text)})
 		add(texts.Text("memory_button_accept"), memory.ChoiceSave)
 		add(texts.Text("memory_button_reject"), memory.ChoiceSkip)
 	default:
-		s.Text = texts.Text("memory_ask_review", texts.With{"Text": shorten(c.Text)})
+		s.Text = texts.Text("memory_ask_review", texts.With{"Text": shorten(c.Text), "As": chosen(c)})
 		add(texts.Text("memory_button_save"), memory.ChoiceSave)
 		add(texts.Text("memory_button_skip"), memory.ChoiceSkip)
 	}
 	return s
+}
+
+// chosen returns what a model took a text for, and where it is to apply; "" where rules did.
+func chosen(c *memory.Correction) string {
+	if c.Via != memory.ViaSemantic {
+		return ""
+	}
+	return texts.Text("memory_as", texts.With{"Type": string(c.Type), "Scope": string(c.Scope)})
 }
 
 // shorten returns a user's text for Markdown.
