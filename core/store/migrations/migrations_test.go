@@ -124,7 +124,7 @@ var sums = map[string]string{
 	"1210_document_words.postgres.sql": "fcea9d5a880c7263f8d201f957c05d392b0d2aabb84498efb9a323ed47646a6b",
 	"1210_document_words.sqlite.sql":   "99fbf20d4e7271432c860ea5f4217cfb5b3b00f848f51bc15d912207fe3a6ec3",
 	"1240_nodes.sql":                   "ef130b5dbfb3d62b78fad30443e8bbeec2b97ee3b6d2e4e9201bbe543ee98fda",
-	"1230_memory_tokens.sql":   "e3d9a0ee6d2e079410ece336b5736ed5ecd4774b5abf37d9328b761424889545",
+	"1230_memory_tokens.sql":           "e3d9a0ee6d2e079410ece336b5736ed5ecd4774b5abf37d9328b761424889545",
 	"1135_voice_pending.sql":           "b62d7dfab938a3bb70f10c73ed3257bb1d4c243fa51460b484af5a44b75d8ab7",
 	"1165_corrections.sql":             "e5f36b4b47e1cb93e1fd5a3a75aa681378993cce205188a74bda4121d4344407",
 }
