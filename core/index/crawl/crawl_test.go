@@ -28,7 +28,16 @@ import (
 	"gatehouse/core/vault"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == childArg {
+		if err := child(os.Args[2]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // A world is a vault and the index of it.
 type world struct {
