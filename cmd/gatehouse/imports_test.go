@@ -132,8 +132,9 @@ core:  # words only
 core/activity: core core/activity/daylog core/activity/summary core/runs core/session core/store core/transcript core/vault  # what is written of finished runs
 core/activity/daylog:  # texts of the files, imports no package of ours
 core/activity/summary: core core/llm core/store core/transcript core/usage
-core/agent: core core/agent/frontmatter core/beneath core/texts core/vault core/watch
+core/agent: core core/agent/frontmatter core/agent/section core/beneath core/texts core/vault core/watch
 core/agent/frontmatter:
+core/agent/section:  # a file in a prompt
 core/ask: core core/diff core/store core/texts
 core/attach: core core/attach/content core/sealed core/store core/texts core/vault
 core/attach/content:  # the text of a file, imports no package of ours

@@ -21,7 +21,7 @@ const (
 	maxContexts = 100    // directories and files of a session
 )
 
-// A part is what a prompt holds of one file; without text it found no room, or
+// A part is what a prompt has of one file; without text there was no room for it, or it
 // was not read because of why.
 type part struct {
 	name string

@@ -1,0 +1,4 @@
+package section
+
+// MarkOf is markOf.
+var MarkOf = markOf
