@@ -81,6 +81,26 @@ func TestAForwardedMessageAnswersNoQuestion(t *testing.T) {
 	}
 }
 
+// Where messages interrupt answers, a forwarded one does too: it ends the question, and is answered.
+func TestAForwardedMessageInterruptsTheAnswerThatAsked(t *testing.T) {
+	t.Parallel()
+	w, model := newModelWorld(t, nil)
+	ada, eve := w.guest("Ada"), w.sim.NewUser("Eve")
+	w.replies(ada, "/busy interrupt")
+	model.Script(llmtest.CallTool("1", "AskUserQuestion", `{"questions":[{"question":"Which tea?","header":"Tea","options":[{"label":"Green"},{"label":"Black"}]}]}`))
+	mark := ada.Send("Make tea.")
+	w.hears(ada.DM(), func(m telegramtest.Message) bool { return m.ID > mark.ID && strings.Contains(m.Text, "Which tea?") })
+	w.post(ada, ada.DM(), telegramtest.Outgoing{Text: "Hemlock", Forward: eve.ID()})
+	w.hears(ada.DM(), func(m telegramtest.Message) bool { return m.ID > mark.ID && m.Text == fakeSays })
+	w.quiet()
+	if n := w.count(`SELECT count(*) FROM asks WHERE kind = 'question' AND state = 'open'`); n != 0 {
+		t.Error("the question is still open")
+	}
+	if text, _ := lastAsked(model); !strings.HasPrefix(text, "Forwarded, not written by the sender") {
+		t.Errorf("the forwarded message reached the model as %q", text)
+	}
+}
+
 // A command that waits for the user's next message waits for one that they write.
 func TestAForwardedMessageIsNotTheNextMessageOfACommand(t *testing.T) {
 	t.Parallel()

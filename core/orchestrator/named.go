@@ -24,7 +24,7 @@ func (r *run) named(ctx context.Context, u *url.URL) (bool, error) {
 		row := &r.t.Rows[i]
 		// What is answered again is in the transcript, with its quotations and files.
 		others := row.Again != "" || row.Forwarded()
-		if !others && named.ByUser(row.Text, host) {
+		if !others && named.ByUser(named.Own(row.Text), host) {
 			return true, nil
 		}
 	}

