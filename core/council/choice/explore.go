@@ -3,6 +3,7 @@ package choice
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 )
 
 // MaxExplored is the share of turns in which a member is tried by sampling.
@@ -16,8 +17,8 @@ type Route struct {
 }
 
 // Choose returns the member that is asked first: the best by weight, or in MaxExplored
-// of the turns the best of one draw from each one's distribution (Thompson sampling).
-// The seed decides both. Without members the route is empty.
+// of the turns the best of one draw from each one's distribution (Thompson sampling), as
+// long as there is little evidence about some of those alone. The seed decides both. Without members the route is empty.
 func Choose(seed uint64, q []Share, members []Member) Route {
 	q = Normal(q)
 	scores := Rank(q, members)
@@ -29,21 +30,33 @@ func Choose(seed uint64, q []Share, members []Member) Route {
 	if len(members) < 2 || r.Float64() >= MaxExplored {
 		return route
 	}
+	some := slices.ContainsFunc(members, func(m Member) bool { return scarce(q, m.Record) })
 	best := -1.0
 	for _, s := range scores { // in an order that does not depend on the caller's
-		value := 0.0
-		for _, m := range members {
-			if m.Model == s.Model {
-				value = sample(r, q, m.Record)
-				break
-			}
+		i := slices.IndexFunc(members, func(m Member) bool { return m.Model == s.Model })
+		if some && !scarce(q, members[i].Record) {
+			continue
 		}
-		if value > best {
+		if value := sample(r, q, members[i].Record); value > best {
 			best, route.Model = value, s.Model
 		}
 	}
 	route.Explored = route.Model != scores[0].Model
 	return route
+}
+
+// few is how much evidence is little: ten answers that no one corrected.
+const few = 3
+
+// scarce reports whether there is little evidence about a model in these domains.
+func scarce(q []Share, record *Record) bool {
+	n := 0.0
+	for _, d := range q {
+		if record != nil {
+			n += d.Weight * record.Domains[d.Domain].valid().Runs
+		}
+	}
+	return n < few
 }
 
 // sampled is how many observations the mean counts for where nothing is known of a

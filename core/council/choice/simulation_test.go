@@ -215,6 +215,7 @@ const judgeShare, judged = 0.2, 0.55
 const (
 	simSingle = "best single member"
 	simOracle = "best member of each domain (oracle)"
+	simAlone  = "fast alone"
 	simTaught = "fast, after 500 turns at high"
 )
 
@@ -267,7 +268,7 @@ func runSimulation(seed uint64) []simRow {
 		}
 		return best, simMembers[best].price
 	})
-	add("fast alone", func(s *simulated, seed uint64, q *question) (int, float64) {
+	add(simAlone, func(s *simulated, seed uint64, q *question) (int, float64) {
 		i := s.one(seed, q)
 		return i, simMembers[i].price
 	})
@@ -331,6 +332,9 @@ func TestSimulation(t *testing.T) {
 	}
 	if got := by[Balanced]; got.accuracy < single.accuracy-0.01 || got.cost > 1.3*single.cost {
 		t.Errorf("balanced is right in %.3f at %.2f times the cost, the best single member in %.3f", got.accuracy, got.cost, single.accuracy)
+	}
+	if got := by[simAlone].after; got < single.after {
+		t.Errorf("routing that learns from fast alone reaches %.3f, the best single member %.3f", got, single.after)
 	}
 	if got := by[simTaught].after; got < oracle.after-0.03 {
 		t.Errorf("routing reaches %.3f after 500 turns, the oracle %.3f: want at most 3 points less", got, oracle.after)
