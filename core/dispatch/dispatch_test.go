@@ -52,6 +52,7 @@ type hall struct {
 	reserve func() error                                                       // before a model is asked
 	revoked map[string]bool                                                    // chats that nobody may use any more
 	acked   []string                                                           // answers to pressed buttons
+	fullFor int                                                                // removals of emoji for which the platform has no room
 	reacted []string                                                           // emoji put under messages
 	cmd     command.Handler
 	d       *dispatch.Dispatcher
@@ -115,6 +116,10 @@ func (h *hall) Acknowledge(_ context.Context, _ core.Address, _, text string) er
 func (h *hall) React(_ context.Context, to core.Address, id, emoji string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if emoji == "" && h.fullFor > 0 {
+		h.fullFor--
+		return core.Errorf(core.Busy, "not now")
+	}
 	h.reacted = append(h.reacted, to.Chat+"/"+id+":"+emoji)
 	return nil
 }

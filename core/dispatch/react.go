@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,12 +26,20 @@ const (
 	forgotten    = time.Hour       // a longer wait had another reason
 )
 
+// removePause is how long a removal that the platform's rate limit left no room for waits
+// until it is tried again, and twice as long after each further try, up to removeTries.
+const (
+	removePause = 5 * time.Second
+	removeTries = 5
+)
+
 // A reaction is to be put under a message, or removed with ""; not before due.
 type reaction struct {
 	to    core.Address
 	id    string
 	emoji string
 	due   time.Time
+	tries int // of a removal, that failed
 }
 
 // Reactions shows under messages that they wait or are being answered. It is
@@ -42,12 +51,14 @@ type Reactions struct {
 
 	mu      sync.Mutex
 	pending []reaction      // in order; at most maxReactions
+	later   []reaction      // removals to be tried again; at most maxReactions
+	bell    chan struct{}   // pending has grown
 	setting bool            // a goroutine sets them
 	behind  map[string]bool // messages that wait, and whether that was shown; at most maxBehind
 }
 
 func newReactions(screen Screen, clock core.Clock, log *slog.Logger) *Reactions {
-	return &Reactions{screen: screen, clock: clock, log: log, behind: map[string]bool{}}
+	return &Reactions{screen: screen, clock: clock, log: log, behind: map[string]bool{}, bell: make(chan struct{}, 1)}
 }
 
 // Behind shows under a message that it waits, if it still does after a moment.
@@ -97,6 +108,11 @@ func (s *Reactions) react(to core.Address, id, emoji string) {
 		r.due = s.clock.Now().Add(waited)
 	}
 	s.pending = append(s.pending, r)
+	s.later = slices.DeleteFunc(s.later, func(old reaction) bool { return old.to == to && old.id == id })
+	select {
+	case s.bell <- struct{}{}:
+	default:
+	}
 	if !s.setting {
 		s.setting = true
 		go s.set()
@@ -105,23 +121,68 @@ func (s *Reactions) react(to core.Address, id, emoji string) {
 
 func (s *Reactions) set() {
 	for {
-		s.mu.Lock()
-		if len(s.pending) == 0 {
-			s.setting = false
-			s.mu.Unlock()
+		r, wait, ok := s.next()
+		switch {
+		case !ok && wait == 0:
 			return
-		}
-		r := s.pending[0]
-		s.pending = s.pending[1:]
-		s.mu.Unlock()
-		if r.emoji == Waits && !s.stillBehind(r) {
+		case !ok:
+			select {
+			case <-s.clock.After(wait):
+			case <-s.bell:
+			}
+			continue
+		case r.emoji == Waits && !s.stillBehind(r):
 			continue
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), reactTime)
 		if err := s.screen.React(ctx, r.to, r.id, r.emoji); err != nil {
 			s.log.DebugContext(ctx, "set a reaction", "bot", r.to.Bot, "err", err)
+			s.removeLater(r, err)
 		}
 		cancel()
+	}
+}
+
+// next returns the next reaction to set. Without one it returns how long until a removal
+// is tried again, or 0 where none waits: then the goroutine ends.
+func (s *Reactions) next() (r reaction, wait time.Duration, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.pending) > 0 {
+		r, s.pending = s.pending[0], s.pending[1:]
+		return r, 0, true
+	}
+	if len(s.later) == 0 {
+		s.setting = false
+		return r, 0, false
+	}
+	first := 0
+	for i := range s.later {
+		if s.later[i].due.Before(s.later[first].due) {
+			first = i
+		}
+	}
+	r = s.later[first]
+	if wait = r.due.Sub(s.clock.Now()); wait > 0 {
+		return r, wait, false
+	}
+	s.later = slices.Delete(s.later, first, first+1)
+	return r, 0, true
+}
+
+// removeLater keeps a removal for which there was no room now: the emoji would stay under
+// an answered message. A later reaction of the message replaces it.
+func (s *Reactions) removeLater(r reaction, err error) {
+	r.tries++
+	if r.emoji != "" || core.KindOf(err) != core.Busy || r.tries >= removeTries {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	newer := slices.ContainsFunc(s.pending, func(p reaction) bool { return p.to == r.to && p.id == r.id })
+	if !newer && len(s.later) < maxReactions {
+		r.due = s.clock.Now().Add(removePause << (r.tries - 1))
+		s.later = append(s.later, r)
 	}
 }
 
