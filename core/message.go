@@ -89,6 +89,8 @@ type File struct {
 	Size  int64  `json:"size"`            // bytes, as declared; 0 is unknown
 	Ref   string `json:"ref,omitempty"`   // what its bot's connector fetches it by
 	Voice bool   `json:"voice,omitempty"` // a voice message to the bot
+	// Quoted: it is of the message that its sender refers to, and not theirs.
+	Quoted bool `json:"quoted,omitempty"`
 	// Refused explains why it was not kept, in a sentence for its sender that names
 	// it; there is no Path then. Sender and model get it.
 	Refused string `json:"refused,omitempty"`

@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -132,7 +133,8 @@ func (m *message) add(ctx context.Context) (journal.Entry, error) {
 		return e, err
 	}
 	d := journal.Draft{Date: m.at.Format(time.DateOnly), At: m.at, Text: m.r.Args(), Key: m.key}
-	for i, f := range m.r.In.Files {
+	own := slices.DeleteFunc(slices.Clone(m.r.In.Files), func(f core.File) bool { return f.Quoted })
+	for i, f := range own {
 		if i == maxFiles {
 			m.note(texts.Text("journal_many_files", texts.With{"Most": maxFiles}))
 			break

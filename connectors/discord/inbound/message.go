@@ -153,6 +153,9 @@ func (d *Decoder) content(ctx context.Context, m *wire.Message, in *core.Inbound
 	case text == "" && mentioned && in.Kind == core.KindMessage:
 		in.Text = "@" + d.name()
 	}
+	if in.Kind == core.KindMessage {
+		in.Files = append(in.Files, m.Referred(d.o.ID)...)
+	}
 	return nil
 }
 

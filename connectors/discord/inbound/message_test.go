@@ -38,6 +38,21 @@ func TestAReplyQuotesItsMessage(t *testing.T) {
 	}
 }
 
+// "@bot what is on this picture?" in answer to it.
+func TestAReplyBringsTheFilesOfItsMessageAsAnothers(t *testing.T) {
+	answer := `{"id":"11","type":19,"channel_id":"12","content":"what is it?","author":{"id":"13","username":"ada"},"message_reference":{"message_id":"9"},
+		"referenced_message":{"id":"9","channel_id":"12","content":"","flags":8192,"author":{"id":"%s","username":"bo"},"attachments":[{"id":"21","filename":"a.ogg","content_type":"audio/ogg","size":3,"url":"u"}]}}`
+	for author, want := range map[string]core.Inbound{
+		"14":  {Quote: &core.Quote{Name: "bo", Text: "[a file: a.ogg]"}, Files: []core.File{{Name: "a.ogg", Type: "audio/ogg", Size: 3, Ref: "12/9/21 u", Quoted: true}}},
+		botID: {},
+	} {
+		in, ok, err := decoder().Decode(t.Context(), gateway.Event{Seq: 5, Type: "MESSAGE_CREATE", Data: json.RawMessage(fmt.Sprintf(answer, author))}, "s")
+		if err != nil || !ok || in.Text != "what is it?" || in.Unsupported != "" || !reflect.DeepEqual(in.Quote, want.Quote) || !reflect.DeepEqual(in.Files, want.Files) {
+			t.Errorf("%s: %+v, %v, %v", author, in, ok, err)
+		}
+	}
+}
+
 func TestAForwardedMessageIsRead(t *testing.T) {
 	d := decoder()
 	in, ok, err := d.Decode(t.Context(), gateway.Event{Seq: 5, Type: "MESSAGE_CREATE", Data: json.RawMessage(`{"id":"11","channel_id":"12","content":"","author":{"id":"13","username":"ada"},

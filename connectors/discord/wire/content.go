@@ -70,11 +70,42 @@ func (m *Message) Quoted(us string) *core.Quote {
 	if len(m.Snapshots.V) > 0 && m.Content == "" {
 		return &core.Quote{Forwarded: true}
 	}
-	r := m.Referenced.V
-	if m.Type != TypeReply || r == nil || r.Author == nil || r.Author.ID == us || r.Content == "" {
+	r := m.refers(us)
+	if r == nil {
 		return nil
 	}
-	return &core.Quote{Name: r.Author.Peer().Name, Text: core.CutRunes(r.Content, core.MaxQuote)}
+	text := r.Content + r.Shown()
+	for _, f := range r.Files() {
+		text += "\n\n[a file: " + core.CutRunes(core.CleanName(f.Name), 200) + "]"
+	}
+	if text = strings.TrimSpace(text); text == "" {
+		return nil
+	}
+	return &core.Quote{Name: r.Author.Peer().Name, Text: core.CutRunes(text, core.MaxQuote)}
+}
+
+// refers returns the message that m replies to, unless it is ours.
+func (m *Message) refers(us string) *Message {
+	r := m.Referenced.V
+	if m.Type != TypeReply || r == nil || r.Author == nil || r.Author.ID == us {
+		return nil
+	}
+	return r
+}
+
+// Referred returns the files of the message that m replies to, which m's sender sees in the
+// same channel. They are not theirs, so that a voice message is not taken for what they
+// said. There are none of a reply to us.
+func (m *Message) Referred(us string) []core.File {
+	r := m.refers(us)
+	if r == nil || r.Channel != m.Channel || !IsID(r.ID) {
+		return nil
+	}
+	files := r.Files()
+	for i := range files {
+		files[i].Quoted, files[i].Voice = true, false
+	}
+	return files
 }
 
 // Message types written by users (Message Types); all others are events that the

@@ -141,6 +141,29 @@ func (m *media) description() string {
 	return ""
 }
 
+// shown names all content but text, in brackets, or returns "".
+func (m *media) shown() string {
+	if text := m.description(); text != "" {
+		return text
+	}
+	files := m.files(false)
+	switch {
+	case len(files) == 0 && m.unread() == "":
+		return ""
+	case len(files) == 0:
+		return "[a " + m.unread() + "]"
+	case m.Animation.V != nil:
+		return "[an animation]"
+	case len(m.Photo.V) > 0:
+		return "[a photo]"
+	case m.Voice.V != nil:
+		return "[a voice message]"
+	case m.VideoNote.V != nil:
+		return "[a video message]"
+	}
+	return "[a file: " + core.CutRunes(core.CleanName(files[0].Name), 200) + "]"
+}
+
 // String returns the point in degrees, to about a metre.
 func (p point) String() string {
 	return strconv.FormatFloat(p.Latitude, 'f', 5, 64) + ", " + strconv.FormatFloat(p.Longitude, 'f', 5, 64)

@@ -1,6 +1,7 @@
 package inbound
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -90,6 +91,9 @@ func (d *Decoder) fromMessage(m *message, raw json.RawMessage, now time.Time) co
 	}
 	in.Quote = m.quoted(d.o.ID)
 	d.addContent(&in, description, kind)
+	if in.Kind == core.KindMessage {
+		in.Files = append(in.Files, m.referred(d.o.ID)...)
+	}
 	return in
 }
 
@@ -121,7 +125,7 @@ func utf16Length(text string) (n int) {
 
 // quoted returns what m is about: where it was forwarded from, or what it answers.
 // Of an answer to the bot itself, which the conversation holds, only a passage
-// that the user chose.
+// that the user chose. Its media are named.
 func (m *message) quoted(us int64) *core.Quote {
 	if m.Forward.is {
 		return &core.Quote{Name: m.Forward.name(), Forwarded: true}
@@ -131,24 +135,48 @@ func (m *message) quoted(us int64) *core.Quote {
 		passage = m.Quote.V.Text
 	}
 	r := m.ReplyTo
+	if e := m.External.V; e != nil && r == nil {
+		return quote(core.Quote{Name: e.Origin.name()}, passage, e.shown())
+	}
 	if r == nil || m.topicRoot() {
 		return nil
 	}
-	q := &core.Quote{Text: passage}
+	q := core.Quote{}
 	switch {
 	case r.SenderChat != nil:
 		q.Name = core.CleanName(r.SenderChat.Title)
 	case r.From != nil:
 		q.Name, q.Ours = r.From.peer().Name, r.From.ID == us
 	}
-	if q.Text == "" && !q.Ours {
-		q.Text = r.Text + r.Caption
+	if q.Ours {
+		return quote(q, passage, "")
 	}
+	return quote(q, cmp.Or(passage, r.Text+r.Caption), r.shown())
+}
+
+// quote returns q with a text and a description of what is with it, or nil if there is
+// neither.
+func quote(q core.Quote, text, media string) *core.Quote {
+	q.Text = core.CutRunes(strings.TrimSpace(text+"\n\n"+media), core.MaxQuote)
 	if q.Text == "" {
 		return nil
 	}
-	q.Text = core.CutRunes(q.Text, core.MaxQuote)
-	return q
+	return &q
+}
+
+// referred returns the file of the message that m replies to: m's sender sees it in the same
+// chat. It is not theirs, so that a voice message is not taken for what they said. Of an
+// answer to the bot itself the conversation has it.
+func (m *message) referred(us int64) []core.File {
+	r := m.ReplyTo
+	if r == nil || m.Forward.is || m.topicRoot() || m.MediaGroup != "" || r.From != nil && r.From.ID == us {
+		return nil
+	}
+	files := r.files(false)
+	for i := range files {
+		files[i].Quoted, files[i].Voice = true, false
+	}
+	return files
 }
 
 // content returns the message's own text, or the caption of its media.
@@ -178,6 +206,9 @@ func (d *Decoder) fromEdit(m *message, now time.Time) core.Inbound {
 	}
 	in.Files = m.files(d.o.Hears)
 	d.addContent(&in, m.description(), m.unread())
+	if in.Command == "" {
+		in.Files = append(in.Files, m.referred(d.o.ID)...)
+	}
 	return in
 }
 

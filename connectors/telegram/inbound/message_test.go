@@ -125,6 +125,31 @@ func TestEveryKindOfUpdateBecomesOneInbound(t *testing.T) {
 		{"a passage of the bot's words", msg(dm, `,"text":"why?","quote":{"text":"passage","position":3},"reply_to_message":{"message_id":9,"from":{"id":42,"first_name":"Gate"},"text":"long passage"}`), message(inDM, func(in *core.Inbound) {
 			in.Text, in.Addressed, in.ReplyTo, in.Quote = "why?", true, "9", &core.Quote{Name: "Gate", Text: "passage", Ours: true}
 		})},
+		{"answer to a message of another chat", msg(dm, `,"text":"is it true?","quote":{"text":"the passage","position":3},"external_reply":{"origin":{"type":"channel","chat":{"id":-100,"title":"News"},"message_id":3},"chat":{"id":-100}}`), message(inDM, func(in *core.Inbound) {
+			in.Text, in.Addressed, in.Quote = "is it true?", true, &core.Quote{Name: "News", Text: "the passage"}
+		})},
+		{"answer to a photo of another chat", msg(dm, `,"text":"where?","external_reply":{"origin":{"type":"hidden_user","sender_user_name":"Eve"},"photo":[{"file_id":"p"}]}`), message(inDM, func(in *core.Inbound) {
+			in.Text, in.Addressed, in.Quote = "where?", true, &core.Quote{Name: "Eve", Text: "[a photo]"}
+		})},
+		{"answer to somebody's photo", msg(group, `,"text":"what?","reply_to_message":{"message_id":9,"from":{"id":43,"first_name":"Bo"},"caption":"look","photo":[{"file_id":"s"},{"file_id":"p"}]}`), message(inGroup, func(in *core.Inbound) {
+			in.Text, in.ReplyTo, in.Quote = "what?", "9", &core.Quote{Name: "Bo", Text: "look\n\n[a photo]"}
+			in.Files = []core.File{{Name: "photo.jpg", Type: "image/jpeg", Ref: "p", Quoted: true}}
+		})},
+		{"answer to somebody's voice message", msg(dm, `,"text":"what?","reply_to_message":{"message_id":9,"from":{"id":43,"first_name":"Bo"},"voice":{"file_id":"v"}}`), message(inDM, func(in *core.Inbound) {
+			in.Text, in.Addressed, in.ReplyTo, in.Quote = "what?", true, "9", &core.Quote{Name: "Bo", Text: "[a voice message]"}
+			in.Files = []core.File{{Name: "voice.ogg", Type: "audio/ogg", Ref: "v", Quoted: true}}
+		})},
+		{"voice answer to somebody's document", msg(dm, `,"voice":{"file_id":"v"},"reply_to_message":{"message_id":9,"from":{"id":43,"first_name":"Bo"},"document":{"file_id":"d","file_name":"a\n.pdf"}}`), message(inDM, func(in *core.Inbound) {
+			in.Addressed, in.ReplyTo, in.Quote = true, "9", &core.Quote{Name: "Bo", Text: "[a file: a .pdf]"}
+			in.Files = []core.File{{Name: "voice.ogg", Type: "audio/ogg", Ref: "v", Voice: true}, {Name: "a\n.pdf", Ref: "d", Quoted: true}}
+			in.Unsupported = "voice message" // nobody hears it here
+		})},
+		{"answer to the bot's own picture", msg(dm, `,"text":"larger","reply_to_message":{"message_id":9,"from":{"id":42},"photo":[{"file_id":"p"}]}`), message(inDM, func(in *core.Inbound) {
+			in.Text, in.Addressed, in.ReplyTo = "larger", true, "9"
+		})},
+		{"command in answer to a photo", msg(dm, `,"text":"/j","entities":[{"type":"bot_command","offset":0,"length":2}],"reply_to_message":{"message_id":9,"from":{"id":43,"first_name":"Bo"},"photo":[{"file_id":"p"}]}`), message(inDM, func(in *core.Inbound) {
+			in.Kind, in.Command, in.Addressed, in.ReplyTo, in.Quote = core.KindCommand, "j", true, "9", &core.Quote{Name: "Bo", Text: "[a photo]"}
+		})},
 		{"null is absent", msg(dm, `,"text":"x","voice":null`), message(inDM, text("x", true))},
 		{"voice in a group, to nobody", msg(group, `,"voice":{"file_id":"x"}`), message(inGroup, func(in *core.Inbound) {
 			in.Files = []core.File{{Name: "voice.ogg", Type: "audio/ogg", Ref: "x", Voice: true}}

@@ -66,9 +66,17 @@ type message struct {
 	MigrateTo       int64    `json:"migrate_to_chat_id"`
 	MigrateFrom     int64    `json:"migrate_from_chat_id"`
 
-	Quote   lenient[*quote] `json:"quote"`
-	Forward forward         `json:"forward_origin"`
-	ViaBot  present         `json:"via_bot"`
+	Quote    lenient[*passage]  `json:"quote"`
+	External lenient[*external] `json:"external_reply"`
+	Forward  forward            `json:"forward_origin"`
+	ViaBot   present            `json:"via_bot"`
+	media
+}
+
+// An external is a message of another chat or topic that a message replies to (Bot API,
+// ExternalReplyInfo). Of its text there is only the passage in quote.
+type external struct {
+	Origin origin `json:"origin"`
 	media
 }
 
@@ -79,9 +87,10 @@ type replied struct {
 	Text         string  `json:"text"`
 	Caption      string  `json:"caption"`
 	TopicCreated present `json:"forum_topic_created"`
+	media
 }
 
-type quote struct {
+type passage struct {
 	Text string `json:"text"`
 }
 

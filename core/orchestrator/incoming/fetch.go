@@ -49,7 +49,7 @@ func (r *Reader) fetchOne(ctx context.Context, bot string, f *core.File) error {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case err == nil:
-			got.Voice = f.Voice
+			got.Voice, got.Quoted = f.Voice, f.Quoted
 			*f = got
 			return nil
 		case core.KindOf(err) != core.Other:
