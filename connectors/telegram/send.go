@@ -55,6 +55,10 @@ func (b *Bot) Send(ctx context.Context, out core.Outgoing) core.Delivery {
 		}
 	}
 	id, f := send(ctx, t, out.Part, false)
+	if f != nil && t.private() && t.thread != 0 && f.noThread() {
+		t.thread = 0 // its user deleted the topic, or has no topics any more
+		id, f = send(ctx, t, out.Part, false)
+	}
 	if f != nil {
 		return b.delivery(t, f, false)
 	}
@@ -149,6 +153,11 @@ func (b *Bot) callPlain(ctx context.Context, method string, p tgbotapi.Params) (
 func (f *failure) gone() bool {
 	return f.code == 400 && (strings.Contains(f.text, "message to edit not found") ||
 		strings.Contains(f.text, "message can't be edited") || strings.Contains(f.text, "MESSAGE_ID_INVALID"))
+}
+
+// noThread reports whether the topic does not exist.
+func (f *failure) noThread() bool {
+	return f.code == http.StatusBadRequest && strings.Contains(f.text, "message thread not found")
 }
 
 // unnamedWait is the pause after a 429 that names none.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -264,6 +265,28 @@ func TestWithoutDraftsAPreviewIsAnEditedMessage(t *testing.T) {
 	}
 	if r := s.Requests(0, "sendMessage")[0]; r.Params["disable_notification"] != "true" {
 		t.Errorf("a preview makes noise: %v", r.Params)
+	}
+}
+
+// A user deletes a topic of their chat with the bot, or switches topics off. In a group
+// another topic is another conversation.
+func TestAnAnswerForAMissingTopicOfAPrivateChatIsSentWithoutIt(t *testing.T) {
+	s := platform(t, telegramtest.Options{FloodOff: true})
+	files := fstest.MapFS{"a.txt": {Data: []byte("x")}}
+	b := connect(t, s, &connectorstest.Store{}, func(o *Options) { o.Files = files })
+	ada := s.NewUser("Ada")
+	ada.Send("hi")
+	to := core.Address{Bot: "bot", Chat: strconv.FormatInt(ada.ID(), 10) + "/12", Thread: "12"}
+	if d := b.Send(t.Context(), out(to, "here it is")); d.Outcome != core.Sent || d.MessageID == "" {
+		t.Errorf("a text: %+v", d)
+	}
+	file := out(to, "")
+	file.File = &core.File{Path: "a.txt", Name: "a.txt"}
+	if d := b.Send(t.Context(), file); d.Outcome != core.Sent || d.MessageID == "" {
+		t.Errorf("a file: %+v", d)
+	}
+	if all := s.History(ada.DM()); len(all) != 3 {
+		t.Errorf("she sees %+v", all)
 	}
 }
 

@@ -72,6 +72,30 @@ func TestWhatWaitsForAChatThatShutsTheBotOutIsNotTried(t *testing.T) {
 	f.settled("ann failed (the chat is closed to the bot: it was removed)\nclub/7 failed (the chat is closed to the bot: it was removed)\nbob sent")
 }
 
+// The platform reports of a direct message as a whole that the bot is kept out of it.
+func TestTheTopicsOfADirectMessageCloseAndOpenWithIt(t *testing.T) {
+	f := newFixture(t, nil)
+	for _, to := range []core.Address{{Bot: "bot", Chat: "7/12", Thread: "12"}, {Bot: "bot", Chat: "77/12", Thread: "12"}} {
+		f.tx(func(ctx context.Context, tx *store.Tx) error {
+			return f.out.Post(ctx, tx, core.Reply{Address: to, Key: "to " + to.Chat, Parts: []core.Part{{Text: "to " + to.Chat}}})
+		})
+	}
+	f.tx(func(ctx context.Context, tx *store.Tx) error {
+		return f.out.Shut(ctx, tx, "bot", []string{"7"}, "this person has blocked it")
+	})
+	if got := f.outbox(); got != "7/12 failed (the chat is closed to the bot: this person has blocked it)\n77/12 ready" {
+		t.Errorf("the outbox: %s", got)
+	}
+	f.serve(nil)
+	if got := (<-f.plat.seen).Text; got != "to 77/12" {
+		t.Errorf("sent %q", got)
+	}
+	f.tx(func(ctx context.Context, tx *store.Tx) error { return f.out.Reopen(ctx, tx, "bot", []string{"7"}) })
+	if got := (<-f.plat.seen).Text; got != "to 7/12" {
+		t.Errorf("then %q", got)
+	}
+}
+
 func TestWhatADayOldChatMissedIsNotSentUnasked(t *testing.T) {
 	f := newFixture(t, nil)
 	f.post("a", "ann", "", "old")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"gatehouse/core"
@@ -25,7 +26,7 @@ const reopenFor = 24 * time.Hour
 // Shut fails the replies that wait for these chats, and for chats in these
 // places, because the bot is kept out of them.
 func (b *Outbox) Shut(ctx context.Context, tx *store.Tx, bot string, chats []string, reason string) error {
-	found, err := waitingIn(ctx, tx, chats, `SELECT DISTINCT chat, place FROM outbox WHERE bot = $1 AND state IN ('ready', 'sending') AND state = 'ready'`, bot)
+	found, err := waitingIn(ctx, tx, chats, `SELECT DISTINCT chat, thread, place FROM outbox WHERE bot = $1 AND state IN ('ready', 'sending') AND state = 'ready'`, bot)
 	if err != nil {
 		return fmt.Errorf("shut chats: %w", err)
 	}
@@ -63,7 +64,7 @@ func closedError(reason string, doubt bool) string {
 func (b *Outbox) Reopen(ctx context.Context, tx *store.Tx, bot string, chats []string) error {
 	const closed = ` WHERE bot = $1 AND created_at > $2 AND state IN ('unknown', 'failed') AND state = 'failed' AND error LIKE '` + closedPrefix + `%'`
 	since := core.Stamp(tx.Time().Add(-reopenFor))
-	found, err := waitingIn(ctx, tx, chats, `SELECT DISTINCT chat, place FROM outbox`+closed, bot, since)
+	found, err := waitingIn(ctx, tx, chats, `SELECT DISTINCT chat, thread, place FROM outbox`+closed, bot, since)
 	if err != nil {
 		return fmt.Errorf("reopen chats: %w", err)
 	}
@@ -79,14 +80,19 @@ func (b *Outbox) Reopen(ctx context.Context, tx *store.Tx, bot string, chats []s
 // waitingIn returns the chats of a query that are among chats, or in one of them.
 func waitingIn(ctx context.Context, tx *store.Tx, chats []string, query string, args ...any) (found []string, err error) {
 	var rows []struct {
-		Chat  string `db:"chat"`
-		Place string `db:"place"`
+		Chat   string `db:"chat"`
+		Thread string `db:"thread"`
+		Place  string `db:"place"`
 	}
 	if err := tx.Select(ctx, &rows, query, args...); err != nil {
 		return nil, err
 	}
 	for _, r := range rows {
-		if slices.Contains(chats, r.Chat) || r.Place != "" && slices.Contains(chats, r.Place) {
+		in := r.Place
+		if in == "" && r.Thread != "" { // of a direct message
+			in = strings.TrimSuffix(r.Chat, "/"+r.Thread)
+		}
+		if slices.Contains(chats, r.Chat) || in != "" && slices.Contains(chats, in) {
 			found = append(found, r.Chat)
 		}
 	}
