@@ -2,11 +2,10 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"log/slog"
 	"slices"
 	"time"
 
+	"gatehouse/cmd/gatehouse/guests"
 	"gatehouse/cmd/gatehouse/memory"
 	"gatehouse/core"
 	"gatehouse/core/erasure"
@@ -21,7 +20,6 @@ import (
 	"gatehouse/core/tool"
 	"gatehouse/core/upkeep"
 	"gatehouse/core/usage"
-	"gatehouse/core/vault"
 	"gatehouse/core/vaultsync"
 	"gatehouse/pairing"
 	"gatehouse/web/account"
@@ -45,7 +43,7 @@ func (a *app) joinErasure() {
 	a.owners.Register(
 		guard.Asks{Store: a.asks, Guard: a.guard}, a.events, a.responses, a.council, a.ledger, usage.Tables{DB: a.db, Ledger: a.usage, Rollups: a.rolls},
 		session.Tables{Store: a.sessions}, a.handoffs, a.projects, a.activity, a.library.Tables(), paraid.Tables{Registry: a.paraIDs}, guard.Grants{Guard: a.guard}, pairing.Tables{Gate: a.pairing}, a.raises,
-		a.schedule, a.reminders, a.corrections, allowance.Tables{}, a.pending, a.quota, vaultsync.Tables{Store: a.synced}, maintenance.Tables{DB: a.db, Clock: a.clock, Queue: a.queue}, store.Log{}, account.Tables{Keys: a.keys, Admins: a.admins, Accounts: a.accounts}, guestFolders{a.vault, a.log})
+		a.schedule, a.reminders, a.corrections, allowance.Tables{}, a.pending, a.quota, vaultsync.Tables{Store: a.synced}, maintenance.Tables{DB: a.db, Clock: a.clock, Queue: a.queue}, store.Log{}, account.Tables{Keys: a.keys, Admins: a.admins, Accounts: a.accounts}, guests.Folders{DB: a.db, Vault: a.vault, Log: a.log})
 	a.eraser = erasure.New(erasure.Options{
 		DB: a.db, Vault: a.vault, Clock: a.clock, Registry: &a.owners, People: a.pairing, Runs: userWork{a.running, a.imports}, Sessions: a.sessions, Events: a.events, Files: a.ledger,
 		Answering: a.conversations.answering, Area: tool.Area, Serving: a.serving.Load, Forgotten: a.overheard.Clear,
@@ -65,35 +63,4 @@ func (a *app) chores() []core.Chore {
 		core.Chore{Name: "attachments", Every: time.Hour, Run: func(ctx context.Context) (int, error) { return a.ledger.Recount(ctx, a.vault.FS()) }},
 		core.Chore{Name: "responses", Every: time.Minute, Run: a.responses.finish},
 		core.Chore{Name: "old_sessions", Every: time.Hour, Run: a.conversations.clean})
-}
-
-// guestFolders is the participant for the directories of guests in the vault.
-type guestFolders struct {
-	vault *vault.Vault
-	log   *slog.Logger
-}
-
-// Tables returns none: the directories are files.
-func (guestFolders) Tables() []string { return nil }
-
-// Merge moves one guest's directory into another's, once that is committed.
-func (g guestFolders) Merge(_ context.Context, tx *store.Tx, from, to int64) error {
-	tx.OnCommit(func() { g.give(from, to) })
-	return nil
-}
-
-// give moves one guest's directory into another's, where the remaining user can
-// reach it and where it is deleted with them.
-func (g guestFolders) give(from, to int64) {
-	root, old, new := g.vault.Root(), core.GuestDir(from), core.GuestDir(to)
-	if _, err := root.Lstat(old); err != nil {
-		return
-	}
-	err := root.MkdirAll(new, 0o700)
-	if err == nil {
-		err = root.Rename(old, fmt.Sprintf("%s/linked-%d", new, from))
-	}
-	if err != nil {
-		g.log.Error("the folder of a linked account stays where it is", "folder", old, "err", err)
-	}
 }

@@ -20,6 +20,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/llm/llmtest"
 	"gatehouse/core/store"
+	"gatehouse/core/vault"
 )
 
 // grep looks for words in every table's texts and in every file of a vault,
@@ -137,7 +138,8 @@ func (l *life) fill(t *testing.T) {
 	a, ctx := l.w.app, t.Context()
 	folder := filepath.Join(l.w.cfg.VaultPath, "Guests", fmt.Sprint(l.user))
 	file := "Chat/assets/2026-01-02/0123456789ab-picture.txt"
-	for _, path := range []string{filepath.Join(folder, "deep", "notes.md"), filepath.Join(l.w.cfg.VaultPath, file)} {
+	trashed := filepath.Join(l.w.cfg.VaultPath, ".parachute", "trash", "20260101T000000.000000Z-"+vault.OfGuest(l.user, fmt.Sprint(l.user)))
+	for _, path := range []string{filepath.Join(folder, "deep", "notes.md"), filepath.Join(l.w.cfg.VaultPath, file), filepath.Join(trashed, "deep", "notes.md")} {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -248,7 +250,7 @@ var errCut = errors.New("cut")
 func TestForgettingThatIsCutShortIsFinished(t *testing.T) {
 	t.Parallel()
 	for _, by := range []string{"the command", "upkeep"} {
-		for _, cut := range []string{"access", "a step", "rows"} {
+		for _, cut := range []string{"access", "a step", "rows", "files"} {
 			t.Run(by+" after "+cut, func(t *testing.T) { forgetCutShort(t, by, cut) })
 		}
 	}
@@ -258,7 +260,7 @@ func forgetCutShort(t *testing.T, by, cut string) {
 	l, _ := newLife(t, nil)
 	w, ref := l.w, fmt.Sprintf("telegram:%d", l.zeb.ID())
 	ctx, cancel := context.WithCancelCause(t.Context())
-	at := map[string]string{"access": "erasing messages", "a step": "erasing rows: some 500 so far", "rows": "erasing files"}[cut]
+	at := map[string]string{"access": "erasing messages", "a step": "erasing rows: some 500 so far", "rows": "erasing files", "files": "rewriting the database"}[cut]
 	_, err := w.app.eraser.Forget(ctx, ref, cli, func(doing string) {
 		if doing == at {
 			cancel(errCut)
@@ -267,7 +269,9 @@ func forgetCutShort(t *testing.T, by, cut string) {
 	if context.Cause(ctx) != errCut || err == nil {
 		t.Fatalf("not cut: %v", err)
 	}
-	_, _ = w.app.eraser.Forget(ctx, ref, cli, nil)
+	if _, err := w.app.eraser.Forget(ctx, ref, cli, nil); err == nil {
+		t.Fatal("it ends well")
+	}
 	w.stop()
 	w.start()
 	t.Cleanup(w.stop)
@@ -284,6 +288,24 @@ func forgetCutShort(t *testing.T, by, cut string) {
 	}
 	if n := w.count(`SELECT count(*) FROM audit_events WHERE action = 'user.forget' AND via = 'cli' AND subject = $1`, fmt.Sprint(l.user)); n != 1 {
 		t.Errorf("%d audit rows", n)
+	}
+}
+
+func TestForgettingAMemberBlanksOnlyTheirTurnsInAGroupsConversationInTheTrash(t *testing.T) {
+	t.Parallel()
+	l, _ := newLife(t, nil)
+	w := l.w
+	if err := w.app.conversations.Delete(t.Context(), l.groupSession, nil, cli); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := w.app.eraser.Forget(t.Context(), fmt.Sprint(l.user), cli, nil); err != nil || f.Turns != 1 {
+		t.Fatalf("%+v, %v", f, err)
+	}
+	for _, hit := range grep(t, w, l.words...) {
+		t.Errorf("still there: %s", hit)
+	}
+	if len(grep(t, w, "about the weather")) == 0 {
+		t.Error("what another member wrote is gone")
 	}
 }
 

@@ -50,7 +50,7 @@ cmd/gatehouse: *
 cmd/gatehouse/admission: cmd/gatehouse/scheduling connectors/chat core core/agent core/dispatch core/orchestrator core/permission/raise core/queue core/queue/inspect core/queue/outbox core/schedule core/session core/store pairing web/auth
 cmd/gatehouse/adoption: configs configs/former configs/live core core/store pairing
 cmd/gatehouse/attachments: connectors connectors/markdown core core/attach core/orchestrator core/store core/texts core/tool core/tool/files/place core/vault
-cmd/gatehouse/backups: cmd/gatehouse/doctor cmd/gatehouse/sealing configs core core/backup core/queue/maintenance core/report core/runs core/store core/store/carry/remote
+cmd/gatehouse/backups: cmd/gatehouse/doctor cmd/gatehouse/sealing configs core core/backup core/queue/maintenance core/queue/outbox core/report core/runs core/schedule core/schedule/remind core/store core/store/carry/remote pairing/bots pairing/people
 cmd/gatehouse/bottexts: admin/settings configs connectors/discord connectors/discord/markup connectors/telegram core core/texts
 cmd/gatehouse/claude: configs core core/claudecli core/llm core/orchestrator core/permission core/permission/guard core/sandbox core/tool/files core/toolset
 cmd/gatehouse/commands: cmd/gatehouse/backups cmd/gatehouse/commands/console cmd/gatehouse/control cmd/gatehouse/control/bridge cmd/gatehouse/doctor cmd/gatehouse/fleet cmd/gatehouse/isolation cmd/gatehouse/library cmd/gatehouse/models cmd/gatehouse/setup configs configs/live core core/agent core/attach core/backup core/erasure core/importer/report core/importer/tasks core/index/search core/llm/registry core/permission core/sandbox core/schedule/daily core/session/reindex core/store core/vault core/voice/pending web/api/bots web/api/find web/auth/keyfile web/upload
@@ -63,6 +63,7 @@ cmd/gatehouse/control/bridge: core
 cmd/gatehouse/control/server: cmd/gatehouse/control configs/live core core/attach core/erasure core/erasure/tasks core/jobs core/permission core/session core/session/reindex core/store core/tool/mcp core/vault pairing/codes web web/account web/api/bots web/auth web/upload
 cmd/gatehouse/doctor: cmd/gatehouse/speech configs configs/live core core/agent core/backup core/llm/embed core/nodes core/sandbox core/store core/store/integrity core/store/postgres core/tool/mcp core/tool/mcp/entry core/vault core/voice core/voice/program
 cmd/gatehouse/fleet: configs configs/live connectors connectors/discord connectors/telegram core core/queue core/queue/maintenance core/queue/outbox core/store core/watch pairing pairing/bots
+cmd/gatehouse/guests: core core/store core/vault  # folders of linked users
 cmd/gatehouse/isolation: cmd/gatehouse/control configs core/sandbox core/sandbox/container
 cmd/gatehouse/library: core core/index/crawl core/index/document core/index/embedding core/index/search core/index/vector core/journal core/llm core/llm/embed core/permission core/session core/session/found core/store core/usage
 cmd/gatehouse/logs: configs configs/values
@@ -276,7 +277,7 @@ core/tool/mcp/entry: core
 core/tool/mcp/program: core core/sandbox
 core/tool/remind: core core/schedule/remind core/tool
 core/tool/search: core core/index/search core/tool core/tool/files/place  # the index, for a turn
-core/tool/shell: core core/beneath core/sandbox core/tool
+core/tool/shell: core core/beneath core/sandbox core/tool core/vault
 core/tool/skill: core core/tool
 core/toolset: core core/agent core/orchestrator core/permission core/permission/guard core/sandbox core/tool core/tool/fetch core/tool/mcp core/tool/mcp/entry core/tool/search core/tool/shell core/tool/skill core/vault  # what a turn may use
 core/transcript: core core/transcript/lines core/transcript/record core/transcript/words core/vault  # conversations, without a database

@@ -127,8 +127,15 @@ func use(ctx context.Context, tx *store.Tx, user, bytes int64) error {
 const recountPage = 500
 
 // Recount corrects sizes from the files in the vault, deletes the rows of files that
-// do not exist, and adds up the totals. It returns how many rows it changed.
+// do not exist, and adds up the totals. It returns how many rows it changed. Where
+// the folder of the files is missing or empty, the disk that has them is away: nothing changes.
 func (l *Ledger) Recount(ctx context.Context, files fs.FS) (changed int, err error) {
+	if there, err := fs.ReadDir(files, Folder); len(there) == 0 {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		return 0, err
+	}
 	for after := ""; ; {
 		var rows []struct {
 			Path string `db:"path"`

@@ -116,6 +116,29 @@ func TestTheRoomForFilesIsKeptAsTheyComeAndGo(t *testing.T) {
 	}
 }
 
+// A mount of its own may not be there yet when the gateway is.
+func TestWhileTheDiskOfTheFilesIsAwayNothingIsDeletedFromTheLedger(t *testing.T) {
+	h := open(t)
+	l := attach.NewLedger(h.db, nil, 100, 0)
+	h.noted(l, 7, "one", "12345")
+	folder, files := filepath.Join(h.dir, attach.Folder), h.vault.Root().FS()
+	if err := os.Rename(folder, folder+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := l.Recount(t.Context(), files); n != 0 || err != nil {
+		t.Errorf("without the folder: %d, %v", n, err)
+	}
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := l.Recount(t.Context(), files); n != 0 || err != nil || h.left(l, 7) != 95 {
+		t.Errorf("with an empty folder: %d, %v, %d left", n, err, h.left(l, 7))
+	}
+	if list, err := l.FilesOf(t.Context(), 7, ""); err != nil || len(list) != 1 {
+		t.Errorf("the person's files: %q, %v", list, err)
+	}
+}
+
 // Whatever a person deletes in the vault, and files from before sizes were kept.
 func TestTheRoomOfFilesThatWereDeletedByHandComesBack(t *testing.T) {
 	h := open(t)

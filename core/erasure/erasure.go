@@ -3,6 +3,7 @@ package erasure
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -56,8 +57,9 @@ type Options struct {
 // An Eraser forgets and exports users. It is safe for concurrent use; it
 // forgets one user at a time.
 type Eraser struct {
-	o  Options
-	mu sync.Mutex
+	o     Options
+	mu    sync.Mutex
+	large bool // the database cannot be rewritten while the gateway serves
 }
 
 // New returns an Eraser.
@@ -74,8 +76,9 @@ type Forgotten struct {
 }
 
 const (
-	workKey  = "forget:"     // metadata: what is left to do in the vault
-	begunKey = "forgetting:" // metadata: a begun forgetting, by reference
+	workKey  = "forget:"      // metadata: what is left to do in the vault
+	begunKey = "forgetting:"  // metadata: a begun forgetting, by reference
+	pagesKey = "forget-pages" // metadata: free pages of the database's file may have traces
 
 	// Step is how many rows one transaction removes of the user: other writers
 	// wait for no more than that.
@@ -139,8 +142,10 @@ func (e *Eraser) Forget(ctx context.Context, ref string, by core.Actor, progress
 		return f, err
 	}
 	p, err := e.Person(ctx, ref)
-	if core.KindOf(err) == core.NotFound && finished > 0 {
-		return f, e.compact(ctx, &f)
+	if core.KindOf(err) == core.NotFound {
+		if traces, failed := e.traces(ctx); failed != nil || finished > 0 || traces {
+			return f, errors.Join(failed, e.compact(ctx, &f))
+		}
 	}
 	if err != nil {
 		return f, err
@@ -173,10 +178,24 @@ func (e *Eraser) Resume(ctx context.Context) (int, error) {
 	}
 	defer e.mu.Unlock()
 	n, err := e.finish(ctx, &Forgotten{})
-	if n > 0 && err == nil {
-		err = e.compact(ctx, &Forgotten{})
+	if err != nil {
+		return n, err
 	}
+	if n == 0 {
+		if traces, err := e.traces(ctx); err != nil || !traces || e.large {
+			return 0, err
+		}
+	}
+	var f Forgotten
+	err = e.compact(ctx, &f)
+	e.large = err == nil && !f.Compacted
 	return n, err
+}
+
+// traces reports whether a forgetting was interrupted before the database was rewritten.
+func (e *Eraser) traces(ctx context.Context) (bool, error) {
+	_, noted, err := store.Metadata(ctx, e.o.DB, pagesKey)
+	return noted, err
 }
 
 // begin revokes the user's access and keys, stores that the forgetting has begun
@@ -230,7 +249,8 @@ func (e *Eraser) stop(ctx context.Context, p core.Person) error {
 	}
 }
 
-// compact removes the erased rows from the database's file.
+// compact removes the erased rows from the database's file. On a server that is what its
+// vacuum does.
 func (e *Eraser) compact(ctx context.Context, f *Forgotten) (err error) {
 	most := int64(maxCompact)
 	if !e.o.Serving() {
@@ -242,7 +262,12 @@ func (e *Eraser) compact(ctx context.Context, f *Forgotten) (err error) {
 	if f.Compacted, err = e.o.DB.Compact(ctx, most); err != nil {
 		return err
 	}
-	if !f.Compacted {
+	switch {
+	case f.Compacted || store.OnServer(e.o.DB.Path()):
+		if err := e.o.DB.Tx(ctx, func(tx *store.Tx) error { return store.DeleteMetadata(ctx, tx, pagesKey) }); err != nil {
+			return err
+		}
+	default:
 		f.Left = append(f.Left, "The database is too large to be rewritten while the gateway serves, so free pages of its file may still have traces: stop the gateway and run the same command again.")
 	}
 	copies, err := e.o.DB.Copies()

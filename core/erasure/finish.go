@@ -126,6 +126,9 @@ func (e *Eraser) files(w work, f *Forgotten) error {
 		if err := e.o.Vault.RemoveAll(e.o.Area(w.User)); err != nil {
 			return fmt.Errorf("erase the person's directory: %w", err)
 		}
+		if err := e.o.Vault.RemoveTrashedOf(w.User); err != nil {
+			return fmt.Errorf("erase the person's files in the trash: %w", err)
+		}
 	}
 	for _, name := range w.Files {
 		err := root.Remove(name)

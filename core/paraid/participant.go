@@ -38,7 +38,7 @@ func (t Tables) Forget(ctx context.Context, tx *store.Tx, r *core.Removal) error
 }
 
 // Merge makes the ids of one user another's. The user's directory becomes a part of
-// the other's: the next pass over the journal notes where the entries are.
+// the other's, where no pass looks for entries.
 func (t Tables) Merge(ctx context.Context, tx *store.Tx, from, to int64) error {
 	if _, err := tx.Exec(ctx, `UPDATE para_ids SET user_id = $2 WHERE user_id = $1`, from, to); err != nil {
 		return fmt.Errorf("merge para-IDs: %w", err)

@@ -41,6 +41,13 @@ func (s *Scheduler) due(ctx context.Context, a *daily.Agent, now time.Time) (due
 	return due, found, nil
 }
 
+// AfterRestore has the agents of a restored database begin anew: their times since the backup
+// were most likely handled, so none is made up.
+func AfterRestore(ctx context.Context, tx *store.Tx) error {
+	_, err := tx.Exec(ctx, `UPDATE schedule_agents SET since = $1 WHERE since < $1`, core.Stamp(tx.Time()))
+	return err
+}
+
 // goneAfter is how long a file has to be missing until its agent is a new one: programs
 // save by deleting and writing again.
 const goneAfter = time.Hour

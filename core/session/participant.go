@@ -18,12 +18,19 @@ func (Tables) Tables() []string {
 
 // Forget removes the user's sessions. Of the runs in r.Turns it keeps those in
 // sessions of other users, which lose a title that was made of their texts;
-// sessions that do not exist may be in the trash, and are erased.
+// sessions that do not exist may be in the trash, and are erased unless others wrote in them.
 func (t Tables) Forget(ctx context.Context, tx *store.Tx, r *core.Removal) error {
 	for id := range r.Turns {
 		s, err := t.Store.ByID(ctx, tx, id)
 		switch {
 		case core.KindOf(err) == core.NotFound:
+			var shared bool
+			if err := tx.Get(ctx, &shared, `SELECT EXISTS (SELECT 1 FROM runs WHERE session_id = $1 AND user_id NOT IN (0, $2))`, id, r.User); err != nil {
+				return err
+			}
+			if shared {
+				continue
+			}
 			r.Sessions = append(r.Sessions, id)
 		case err != nil:
 			return err

@@ -78,12 +78,19 @@ func (s *Store) Original(ctx context.Context, q store.Queryer, user int64, sourc
 }
 
 // Deleted reports whether the session id was deleted, as far as the audit log reaches.
-func (s *Store) Deleted(ctx context.Context, q store.Queryer, id string) (deleted bool, err error) {
-	err = q.Get(ctx, &deleted, `SELECT EXISTS (SELECT 1 FROM audit_events WHERE action = 'session.delete' AND subject = $1)`, id)
-	if err != nil {
-		return false, fmt.Errorf("deleted sessions: %w", err)
+func (s *Store) Deleted(ctx context.Context, q store.Queryer, id string) (bool, error) {
+	at, err := s.DeletedAt(ctx, q, id)
+	return !at.IsZero(), err
+}
+
+// DeletedAt returns when the session id was deleted last; the zero time where the audit log
+// does not have it.
+func (s *Store) DeletedAt(ctx context.Context, q store.Queryer, id string) (time.Time, error) {
+	var at string
+	if err := q.Get(ctx, &at, `SELECT coalesce(max(at), '') FROM audit_events WHERE action = 'session.delete' AND subject = $1`, id); err != nil {
+		return time.Time{}, fmt.Errorf("deleted sessions: %w", err)
 	}
-	return deleted, nil
+	return core.TimeOf(at), nil
 }
 
 // DeletedOriginal reports whether the user's session that was imported from source, where it

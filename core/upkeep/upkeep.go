@@ -11,8 +11,13 @@ import (
 	"gatehouse/core"
 )
 
-// every is how often the housekeeping is checked.
-const every = time.Minute
+const (
+	every = time.Minute // the housekeeping is checked as often
+	// long is the interval from which on a chore runs first a while after the start: a
+	// gateway that is started every day would never run it otherwise.
+	long  = 2 * time.Hour
+	first = 10 // minutes after the start that it runs first
+)
 
 // An Upkeep runs each chore at its interval. The last success of each is a metric.
 type Upkeep struct {
@@ -41,10 +46,11 @@ func (u *Upkeep) Run(ctx context.Context) {
 	}
 }
 
-// Once runs the chores that are due in this minute after the start.
+// Once runs the chores that are due in this minute after the start. Those with an interval of
+// hours run in the tenth, too.
 func (u *Upkeep) Once(ctx context.Context, minute int) {
 	for _, c := range u.chores {
-		if minute%max(1, int(c.Every/every)) != 0 {
+		if minute%max(1, int(c.Every/every)) != 0 && (c.Every < long || minute != first) {
 			continue
 		}
 		n, err := c.Run(ctx)

@@ -1,6 +1,7 @@
 package vault
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,12 +34,12 @@ func (v *Vault) Trash(name string, now time.Time) (string, error) {
 	if err != nil {
 		return "", explain("trash", err)
 	}
-	return v.TrashFrom(dir, base, info.ID, now)
+	return v.TrashFrom(dir, base, info.ID, base, now)
 }
 
 // TrashFrom is Trash for name, an entry of the open directory dir: it is moved only
-// where it still is the file that id names.
-func (v *Vault) TrashFrom(dir *beneath.Dir, name string, id beneath.ID, now time.Time) (string, error) {
+// where it still is the file that id names, and is called as in the trash.
+func (v *Vault) TrashFrom(dir *beneath.Dir, name string, id beneath.ID, as string, now time.Time) (string, error) {
 	top, err := v.Beneath()
 	if err != nil {
 		return "", explain("trash", err)
@@ -49,7 +50,7 @@ func (v *Vault) TrashFrom(dir *beneath.Dir, name string, id beneath.ID, now time
 		return "", explain("trash", err)
 	}
 	defer trash.Close()
-	stamp, base := now.UTC().Format(trashStamp), shortened(name)
+	stamp, base := now.UTC().Format(trashStamp), shortened(as)
 	for n := range 100 { // two of one name within a microsecond
 		to := stamp + "-" + base
 		if n > 0 {
@@ -127,26 +128,75 @@ func (v *Vault) Trashed() (list []Trashed, err error) {
 	return list, nil
 }
 
-// RemoveTrashed deletes what was trashed under the name base, such as
-// "<id>.jsonl", however often.
-func (v *Vault) RemoveTrashed(base string) error {
-	entries, err := fs.ReadDir(v.root.FS(), trashDir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+// TrashedAs lists what was trashed under the name base, however often.
+func (v *Vault) TrashedAs(base string) (names []string, err error) {
+	trashed, err := v.Trashed()
+	for _, t := range trashed {
+		if t.Base == base || t.again() == base {
+			names = append(names, t.Name)
+		}
 	}
+	return names, err
+}
+
+// again returns the name without the number of one of several within a microsecond.
+func (t Trashed) again() string {
+	n, rest, ok := strings.Cut(t.Base, "-")
+	if ok && n != "" && strings.Trim(n, "0123456789") == "" {
+		return rest
+	}
+	return t.Base
+}
+
+// OfGuest returns the name in the trash of a file that was the guest's, by which it is found
+// when the guest is forgotten.
+func OfGuest(user int64, name string) string { return fmt.Sprintf("guest-%d-%s", user, name) }
+
+// GiveTrashed makes what was trashed of one guest another's.
+func (v *Vault) GiveTrashed(from, to int64) error {
+	trashed, err := v.Trashed()
 	if err != nil {
-		return explain("empty the trash", err)
+		return err
 	}
-	for _, e := range entries {
-		stamp, rest, ok := strings.Cut(e.Name(), "-")
-		if _, err := time.Parse(trashStamp, stamp); !ok || err != nil || rest != base && !strings.HasSuffix(rest, "-"+base) {
+	for _, t := range trashed {
+		name, theirs := strings.CutPrefix(t.again(), OfGuest(from, ""))
+		if !theirs {
 			continue
 		}
-		if err := v.RemoveAll(path.Join(trashDir, e.Name())); err != nil {
+		free := t.Name[:len(t.Name)-len(t.again())] + OfGuest(to, name) // with the stamp and the number
+		if err := v.root.Rename(t.Name, free); err != nil {
+			return explain("trash", err)
+		}
+	}
+	return nil
+}
+
+// RemoveTrashedOf deletes what was trashed under a name of OfGuest.
+func (v *Vault) RemoveTrashedOf(user int64) error {
+	trashed, err := v.Trashed()
+	if err != nil {
+		return err
+	}
+	own := OfGuest(user, "")
+	for _, t := range trashed {
+		if !strings.HasPrefix(t.again(), own) {
+			continue
+		}
+		if err := v.RemoveAll(t.Name); err != nil {
 			return explain("empty the trash", err)
 		}
 	}
 	return nil
+}
+
+// RemoveTrashed deletes what was trashed under the name base, such as
+// "<id>.jsonl", however often.
+func (v *Vault) RemoveTrashed(base string) error {
+	names, err := v.TrashedAs(base)
+	for _, name := range names {
+		err = cmp.Or(err, v.RemoveAll(name))
+	}
+	return explain("empty the trash", err)
 }
 
 // RemoveAll deletes the file or directory name with everything in it,

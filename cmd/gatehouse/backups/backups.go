@@ -13,10 +13,15 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/backup"
 	"gatehouse/core/queue/maintenance"
+	"gatehouse/core/queue/outbox"
 	"gatehouse/core/report"
 	"gatehouse/core/runs"
+	"gatehouse/core/schedule"
+	"gatehouse/core/schedule/remind"
 	"gatehouse/core/store"
 	"gatehouse/core/store/carry/remote"
+	"gatehouse/pairing/bots"
+	"gatehouse/pairing/people"
 )
 
 // Source returns what a backup is made of. Files that hold a secret, by
@@ -102,6 +107,13 @@ func Target(cfg *configs.Config, by core.Actor, name, before string) backup.Targ
 // settleRestored sets aside what a restored database would have done a second
 // time.
 func settleRestored(ctx context.Context, db *store.DB, tx *store.Tx) (maintenance.Restored, error) {
+	reminders := remind.New(remind.Options{DB: db, Clock: core.System{}, Post: outbox.New(db, outbox.Options{}).Post, Name: people.New(db, core.System{}, bots.Bots{}, nil, nil, nil).Name})
+	if err := reminders.AfterRestore(ctx, tx); err != nil { // their messages are among the replies of the next step
+		return maintenance.Restored{}, err
+	}
+	if err := schedule.AfterRestore(ctx, tx); err != nil {
+		return maintenance.Restored{}, err
+	}
 	// Discord would be asked for everything since the backup, and what was
 	// answered since answered again. Telegram sends only what was not received.
 	r, err := maintenance.AfterRestore(ctx, tx, "discord:")

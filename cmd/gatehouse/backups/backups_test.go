@@ -6,11 +6,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"gatehouse/cmd/gatehouse/backups"
 	"gatehouse/configs"
 	"gatehouse/core"
 	"gatehouse/core/backup"
+	"gatehouse/core/store"
 	"gatehouse/core/store/storetest"
 )
 
@@ -70,5 +72,54 @@ func TestABackupOfADatabaseOnAServerIsRestoredIntoAFileAndToAServer(t *testing.T
 		if _, err := os.Stat(filepath.Join(cfg.VaultPath, "Chat", "sessions.db")); (err == nil) != (database == "") {
 			t.Errorf("%s: the file: %v", name, err)
 		}
+	}
+}
+
+// What was due since the backup was most likely done before the restore.
+func TestARestoreRepeatsNoReminderAndMakesUpNoRun(t *testing.T) {
+	dir := t.TempDir()
+	cfg := settings(t, filepath.Join(dir, "vault"), "")
+	db := storetest.OpenAt(t, cfg.DatabasePath(), nil)
+	past, future := core.Stamp(time.Now().Add(-26*time.Hour)), core.Stamp(time.Now().Add(26*time.Hour))
+	err := db.Tx(t.Context(), func(tx *store.Tx) error {
+		for made, r := range map[string][3]string{"once": {"tea", "", past}, "daily": {"pills", "8:00", past}, "later": {"post", "", future}} {
+			if _, err := tx.Exec(t.Context(), `INSERT INTO reminders (user_id, made, bot, chat, platform, sender, text, rule, zone, due, created)
+				VALUES (1, $1, 'telegram', '7', 'telegram', '7', $2, $3, 'UTC', $4, $4)`, made, r[0], r[1], r[2]); err != nil {
+				return err
+			}
+		}
+		_, err := tx.Exec(t.Context(), `INSERT INTO schedule_agents (name, rule, since) VALUES ('reflection', '8:00', $1)`, past)
+		return err
+	})
+	if err = errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "a.tar.gz")
+	if _, err := backup.Make(t.Context(), backups.Source(cfg, "", "test"), file, nil); err != nil {
+		t.Fatal(err)
+	}
+	began := core.Stamp(time.Now())
+	cfg = settings(t, filepath.Join(dir, "again"), "")
+	report, err := backup.Restore(t.Context(), backups.Target(cfg, core.Actor{Via: "cli"}, "a", ""), file, nil)
+	if err != nil || report.Sends != 2 {
+		t.Fatal(report, err)
+	}
+	db = storetest.OpenAt(t, cfg.DatabasePath(), nil)
+	var due []struct{ Text, Due string }
+	var posted []struct{ State, Body string }
+	var since string
+	err = errors.Join(db.Select(t.Context(), &due, `SELECT text, due FROM reminders ORDER BY text`),
+		db.Select(t.Context(), &posted, `SELECT state, body FROM outbox ORDER BY body`), db.Get(t.Context(), &since, `SELECT since FROM schedule_agents`), db.Close())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(due) != 2 || due[0].Text != "pills" || due[0].Due <= began || due[1].Text != "post" || due[1].Due != future {
+		t.Errorf("what is due: %v", due)
+	}
+	if len(posted) != 2 || posted[0].State != "unknown" || !strings.Contains(posted[0].Body, "pills") || posted[1].State != "unknown" || !strings.Contains(posted[1].Body, "tea") {
+		t.Errorf("what is left to the operator: %v", posted)
+	}
+	if since < began {
+		t.Errorf("runs since %s are made up", since)
 	}
 }

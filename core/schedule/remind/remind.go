@@ -237,13 +237,11 @@ func (s *Store) deliver(ctx context.Context, tx *store.Tx, was row) error {
 			return err
 		}
 	}
-	next, ok := nextOf(one, tx.Time())
-	if !may || !ok {
+	if !may {
 		_, err = tx.Exec(ctx, `DELETE FROM reminders WHERE id = $1`, r.ID)
 		return err
 	}
-	_, err = tx.Exec(ctx, `UPDATE reminders SET n = n + 1, due = $1 WHERE id = $2`, core.Stamp(next), r.ID)
-	return err
+	return s.goOn(ctx, tx, r)
 }
 
 func (s *Store) post(ctx context.Context, tx *store.Tx, r Reminder, n int) error {
@@ -266,6 +264,37 @@ func (s *Store) post(ctx context.Context, tx *store.Tx, r Reminder, n int) error
 	if core.KindOf(err) == core.Conflict {
 		return nil
 	}
+	return err
+}
+
+// AfterRestore ends what a restored database would deliver a second time: a reminder that is
+// due by now was most likely delivered since the backup. Its message is posted, for the
+// caller to leave to the operator, and one that is repeated goes on with its next time. Of
+// the options it needs DB, Post and Name.
+func (s *Store) AfterRestore(ctx context.Context, tx *store.Tx) error {
+	var due []row
+	if err := tx.Select(ctx, &due, columns+`WHERE due <= $1 ORDER BY due, id`, core.Stamp(tx.Time())); err != nil {
+		return fmt.Errorf("reminders after a restore: %w", err)
+	}
+	for _, r := range due {
+		if err := s.post(ctx, tx, r.reminder(), r.N); err != nil {
+			return fmt.Errorf("reminder %d: %w", r.ID, err)
+		}
+		if err := s.goOn(ctx, tx, r); err != nil {
+			return fmt.Errorf("reminder %d: %w", r.ID, err)
+		}
+	}
+	return nil
+}
+
+// goOn ends a reminder that was delivered, or has it wait for its next time.
+func (s *Store) goOn(ctx context.Context, tx *store.Tx, r row) error {
+	next, ok := nextOf(r.reminder(), tx.Time())
+	if !ok {
+		_, err := tx.Exec(ctx, `DELETE FROM reminders WHERE id = $1`, r.ID)
+		return err
+	}
+	_, err := tx.Exec(ctx, `UPDATE reminders SET n = n + 1, due = $1 WHERE id = $2`, core.Stamp(next), r.ID)
 	return err
 }
 

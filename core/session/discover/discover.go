@@ -212,7 +212,7 @@ func (d *Discoverer) read(ctx context.Context, file string) error {
 	sess, ok := reindex.Find(d.o.Sessions, d.o.Vault, d.o.Log, name, id, !isNew)
 	err = nil
 	if ok {
-		err = d.o.DB.Tx(ctx, func(tx *store.Tx) error { return d.keep(ctx, tx, &sess, isNew) })
+		err = d.o.DB.Tx(ctx, func(tx *store.Tx) error { return d.keep(ctx, tx, &sess, isNew, st.ModTime()) })
 	}
 	if err == nil {
 		d.seen(name, st.Size())
@@ -227,11 +227,20 @@ func (d *Discoverer) seen(name string, size int64) {
 	d.sizes[name] = size
 }
 
-func (d *Discoverer) keep(ctx context.Context, tx *store.Tx, sess *session.Session, isNew bool) error {
+// keep takes in sess, of a file that was changed last at that time. One that was deleted since
+// is in the way of nothing but its deletion, which was interrupted: it is finished.
+func (d *Discoverer) keep(ctx context.Context, tx *store.Tx, sess *session.Session, isNew bool, changed time.Time) error {
 	if !isNew {
 		return d.o.Sessions.Grown(ctx, tx, sess.ID, sess.MessageCount, sess.Title, sess.LastAccessed)
 	}
-	if deleted, err := d.o.Sessions.Deleted(ctx, tx, sess.ID); err != nil || deleted {
+	if deleted, err := d.o.Sessions.DeletedAt(ctx, tx, sess.ID); err != nil || !deleted.IsZero() {
+		if changed.Before(deleted) {
+			tx.OnCommit(func() {
+				if err := d.o.Sessions.Discard(sess.ID); err != nil {
+					d.o.Log.Error("a deleted session's files are still in the vault", "session", sess.ID, "error", err)
+				}
+			})
+		}
 		return err
 	}
 	if _, err := d.o.Sessions.ByID(ctx, tx, sess.ID); core.KindOf(err) != core.NotFound {

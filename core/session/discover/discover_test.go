@@ -3,7 +3,9 @@ package discover_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -166,6 +168,42 @@ func TestSessionsThatBeginAndGrowWhileTheGatewayServesAreFollowed(t *testing.T) 
 	found, _, err := h.Search(t.Context(), session.Filter{User: core.Operator, Search: "greenhouse"})
 	if err != nil || len(found) != 1 || found[0].ID != id {
 		t.Errorf("%+v %v", found, err)
+	}
+}
+
+// A kill between the commit of a deletion and the move of its files.
+func TestADeletionThatWasCutShortIsFinished(t *testing.T) {
+	h := open(t)
+	cut, used := uuid.NewString(), uuid.NewString()
+	for _, id := range []string{cut, used} {
+		h.add("-a", id, h.line(id, "user", "Plan the garden", nil))
+	}
+	file := func(id string) string { return filepath.Join(h.vault.Path(), ".claude", "projects", "-a", id+".jsonl") }
+	old := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(file(cut), old, old); err != nil {
+		t.Fatal(err)
+	}
+	h.tx(func(ctx context.Context, tx *store.Tx) error {
+		err := store.Audit(ctx, tx, core.Actor{}, "session.delete", cut, nil)
+		if err == nil {
+			_, err = tx.Exec(ctx, `UPDATE audit_events SET at = $1`, core.Stamp(time.Now().Add(-time.Minute)))
+		}
+		if err == nil {
+			err = store.Audit(ctx, tx, core.Actor{}, "session.delete", used, nil)
+		}
+		if err == nil {
+			_, err = tx.Exec(ctx, `UPDATE audit_events SET at = $1 WHERE subject = $2`, core.Stamp(old), used)
+		}
+		return err
+	})
+	h.watch()
+	h.until("the files of the deleted session are in the trash", func() bool {
+		names, err := h.vault.TrashedAs(cut + ".jsonl")
+		_, left := os.Stat(file(cut))
+		return err == nil && len(names) == 1 && errors.Is(left, fs.ErrNotExist)
+	})
+	if _, err := os.Stat(file(used)); err != nil {
+		t.Errorf("a file that was written after the deletion was moved: %v", err)
 	}
 }
 

@@ -40,7 +40,7 @@ type redactedFile struct {
 	out  *vault.Draft // nil: there is nothing to change
 }
 
-// Redact writes copies of the transcripts of a shared session in which one sentence
+// Redact writes copies of the transcripts of a shared session, also of those in the trash, in which one sentence
 // replaces everything that the runs wrote, and each summary made after them, because
 // its sources cannot be separated. The rest is unchanged. It can be repeated. Keep calls
 // forget before and after it replaces them: nothing may stay in memory.
@@ -57,7 +57,11 @@ func Redact(v *vault.Vault, id string, runs []string, forget func()) (*Redaction
 	if err != nil {
 		return nil, fmt.Errorf("redact session: %w", err)
 	}
-	for _, name := range files {
+	trashed, err := v.TrashedAs(id + ".jsonl")
+	if err != nil {
+		return nil, fmt.Errorf("redact session: %w", err)
+	}
+	for _, name := range append(files, trashed...) {
 		if err := r.write(name, of); err != nil {
 			r.Drop()
 			return nil, fmt.Errorf("redact session: %w", err)
