@@ -68,6 +68,28 @@ func TestMemoryPage_ShowsTheAccountsOwnWithOpenQuestions(t *testing.T) {
 	s.get("/admin/memory?q=xyz").has(t, "Nothing found")
 }
 
+func TestMemoryPage_AnOpenQuestionIsEditedAndSaved(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	s.world.remembers()
+	open := func() []memory.Correction {
+		list, _, err := s.world.memory.List(t.Context(), core.Operator, memory.Filter{Cards: true})
+		must(err)
+		return list
+	}
+	id := open()[0].ID
+	s.get("/admin/memory").has(t, `href="/admin/memory?edit=`+id+`"`)
+	s.get("/admin/memory?edit="+id).has(t, "<textarea", "No, it is Canberra.</textarea>", `value="edit-save"`)
+	a := s.postForm("/admin/memory/act", url.Values{"id": {id}, "text": {"My password is hunter2 for ever"}, "do": {"edit-save"}})
+	a.has(t, `role="alert"`, "hunter2 for ever</textarea>")
+	if len(open()) != 1 || open()[0].Text != "No, it is Canberra." {
+		t.Errorf("a text that is refused was stored: %+v", open())
+	}
+	s.post("/admin/memory/act", url.Values{"id": {id}, "text": {"The capital of Australia is Canberra."}, "do": {"edit-save"}}).has(t, "Remembered as you wrote it.")
+	if all := s.world.inForce(core.Operator); len(open()) != 0 || len(all) != 3 || all[0].Text != "The capital of Australia is Canberra." {
+		t.Errorf("%+v", all)
+	}
+}
+
 func TestMemoryPage_NamesTheTypeAndThePlaceOfEach(t *testing.T) {
 	s := newSite(t, nil, nil).enter()
 	w := s.world

@@ -112,7 +112,7 @@ type row struct {
 	Kind    string
 	Where   where
 	Editing bool
-	Edit    string // addresses
+	Edit    string // addresses; the field gets the focus, which an address with a part does not give
 	History string
 	Events  []event
 	Open    bool // its events are shown
@@ -130,6 +130,8 @@ type card struct {
 	Question string
 	Kind     string
 	Where    where
+	Editing  bool
+	Edit     string // address
 	Old      string // what it contradicts; "" for nothing
 	Number   int    // of that
 }
@@ -176,7 +178,7 @@ func (p *Pages) show(w http.ResponseWriter, r *http.Request, status int, d draft
 		return err
 	}
 	for _, c := range all {
-		one := row{Correction: c, Kind: kinds[c.Type], Editing: d.ID == c.ID, Edit: address(b.Query, "edit", c.ID) + "#c-" + c.ID, History: address(b.Query, "used", c.ID) + "#c-" + c.ID, Open: r.FormValue("used") == c.ID}
+		one := row{Correction: c, Kind: kinds[c.Type], Editing: d.ID == c.ID, Edit: address(b.Query, "edit", c.ID), History: address(b.Query, "used", c.ID) + "#c-" + c.ID, Open: r.FormValue("used") == c.ID}
 		one.Where = p.where(r.Context(), &c)
 		if one.Editing && d.Fault == "" {
 			b.Draft.Text = c.Text
@@ -209,7 +211,10 @@ func (p *Pages) aside(ctx context.Context, who auth.Principal, b *body) error {
 		return err
 	}
 	for _, c := range open {
-		one := card{Correction: c, Question: "Should this be remembered?", Kind: kinds[c.Type], Where: p.where(ctx, &c)}
+		one := card{Correction: c, Question: "Should this be remembered?", Kind: kinds[c.Type], Where: p.where(ctx, &c), Editing: b.Draft.ID == c.ID && c.Conflicts == "", Edit: address("", "edit", c.ID)}
+		if one.Editing && b.Draft.Fault == "" {
+			b.Draft.Text = c.Text
+		}
 		switch c.Card {
 		case memory.CardImplicit:
 			one.Question = "Is this a correction?"
@@ -279,11 +284,14 @@ func (p *Pages) act(w http.ResponseWriter, r *http.Request) error {
 	var err error
 	said := ""
 	switch do := r.PostFormValue("do"); do {
-	case "edit":
+	case "edit", "edit-save":
 		if _, err = p.o.Writer.Update(r.Context(), who.User, id, memory.Change{Text: &text}, who.Actor()); err != nil {
 			return p.refused(w, r, draft{ID: id, Text: text}, err)
 		}
-		said = "Saved."
+		if said = "Saved."; do == "edit-save" {
+			_, err = p.o.Writer.Decide(r.Context(), who.User, id, memory.ChoiceSave, who.Actor())
+			said = "Remembered as you wrote it."
+		}
 	case "pin":
 		_, err = p.o.Writer.Update(r.Context(), who.User, id, memory.Change{Pinned: &yes}, who.Actor())
 		said = "Pinned: it is in every prompt."
