@@ -8,6 +8,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"unicode/utf8"
 
 	api "github.com/sashabaranov/go-openai"
 
@@ -65,6 +66,51 @@ type answer struct {
 	finish api.FinishReason
 	usage  *core.Tokens
 	event  chunk // the one that is read, in the memory of those before
+	frame  frame // of an earlier one
+	frames int   // that were tried; a server whose events differ is not tried for ever
+}
+
+const maxFrames = 4
+
+// A frame is what stands around the text in an event that has nothing else. Events of one
+// answer differ only in their text: one in the same frame needs no decoder.
+type frame struct{ before, after []byte }
+
+var contentKey = []byte(`"content"`)
+
+// frameOf returns the frame of an event and what it was decoded to; false where there is
+// more than text in it.
+func frameOf(data []byte, c *chunk) (f frame, ok bool) {
+	if len(c.Choices) != 1 || c.Usage != nil || len(c.Error) > 0 || bytes.Count(data, contentKey) != 1 {
+		return f, false
+	}
+	d := &c.Choices[0].Delta
+	if c.Choices[0].Index != 0 || c.Choices[0].FinishReason != "" || d.Refusal != "" || d.Thinking != "" || len(d.Reasoning) > 0 || d.ToolCalls != nil {
+		return f, false
+	}
+	at := bytes.Index(data, contentKey) + len(contentKey)
+	rest := bytes.TrimLeft(data[at:], " :")
+	quoted := append(append([]byte{'"'}, d.Content...), '"')
+	if d.Content == "" || !bytes.HasPrefix(rest, quoted) {
+		return f, false
+	}
+	before := data[:len(data)-len(rest)+1]
+	return frame{bytes.Clone(before), bytes.Clone(data[len(before)+len(d.Content):])}, true
+}
+
+// text returns the text of an event in the frame; false where it is in another one, or has
+// to be decoded.
+func (f *frame) text(data []byte) (text []byte, ok bool) {
+	if len(f.before) == 0 || len(data) < len(f.before)+len(f.after) || !bytes.HasPrefix(data, f.before) || !bytes.HasSuffix(data, f.after) {
+		return nil, false
+	}
+	text = data[len(f.before) : len(data)-len(f.after)]
+	for _, b := range text {
+		if b < ' ' || b == '"' || b == '\\' {
+			return nil, false
+		}
+	}
+	return text, utf8.Valid(text)
 }
 
 // read yields the answer in resp.
@@ -98,6 +144,9 @@ func (r *reply) read(resp *http.Response) *provider.Failure {
 
 // take handles one event.
 func (r *reply) take(a *answer, data []byte) *provider.Failure {
+	if text, ok := a.frame.text(data); ok {
+		return r.takeDelta(a, &delta{Content: string(text)})
+	}
 	c := &a.event
 	c.clear()
 	if err := json.Unmarshal(data, c); err != nil {
@@ -112,6 +161,12 @@ func (r *reply) take(a *answer, data []byte) *provider.Failure {
 	}
 	if c.Usage != nil {
 		a.usage = usage(c.Usage)
+	}
+	if a.frames < maxFrames {
+		if f, ok := frameOf(data, c); ok {
+			a.frame = f
+			a.frames++
+		}
 	}
 	for i := range c.Choices {
 		choice := &c.Choices[i]
