@@ -240,6 +240,47 @@ func TestAQuestionIsAnsweredInTheChat(t *testing.T) {
 	})
 }
 
+// A voice message or a photo would be an empty answer, and be lost: it waits its turn, and
+// its sender learns once that the question still does.
+func TestWhatHasNoTextAnswersNoQuestionAndIsAnsweredAfterIt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	olga := w.boss()
+	const ask = `use AskUserQuestion {"questions":[{"question":"Which tea?","header":"Tea","options":[{"label":"Green"},{"label":"Black"}]}]}`
+	mark := olga.Send(ask)
+	w.hears(olga.DM(), func(m telegramtest.Message) bool { return m.ID > mark.ID && strings.Contains(m.Text, "Which tea?") })
+	for _, m := range []telegramtest.Outgoing{
+		{File: &telegramtest.File{Kind: "voice", Data: []byte("OggS")}},
+		{File: &telegramtest.File{Kind: "photo", Name: "p.jpg", Data: []byte("\xff\xd8\xff")}, Text: "this one?"},
+	} {
+		if _, err := olga.Post(olga.DM(), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reminds := func(m telegramtest.Message) bool { return m.ID > mark.ID && strings.Contains(m.Text, "still waits") }
+	w.hears(olga.DM(), reminds)
+	w.until("both are stored", func() bool {
+		return w.count(`SELECT count(*) FROM inbox WHERE kind = 'message' AND state IN ('ready', 'limited')`) >= 2
+	})
+	if n := w.count(`SELECT count(*) FROM inbox WHERE kind = 'answer'`); n != 0 {
+		t.Errorf("%d were taken for answers", n)
+	}
+	olga.Send("Black")
+	w.hears(olga.DM(), func(m telegramtest.Message) bool {
+		return m.ID > mark.ID && strings.Contains(m.Text, "The tool answered") && strings.Contains(m.Text, "Black")
+	})
+	w.until("what waited is done", func() bool {
+		return w.count(`SELECT count(*) FROM inbox WHERE state IN ('ready', 'limited', 'held')`) == 0
+	})
+	w.quiet()
+	if n := w.count(`SELECT count(*) FROM inbox WHERE kind = 'message' AND state = 'done'`); n != 3 {
+		t.Errorf("%d messages were answered, want the one that led to the question, the voice message and the photo", n)
+	}
+	if n := w.count(`SELECT count(*) FROM outbox WHERE key LIKE 'notice:asked:%'`); n != 1 {
+		t.Errorf("reminded %d times", n)
+	}
+}
+
 // After a crash in a tool's work the person reads what was interrupted, and
 // a button goes on with it.
 func TestAnInterruptedToolIsReportedAndAButtonContinues(t *testing.T) {

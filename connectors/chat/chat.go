@@ -149,10 +149,8 @@ func (c *Chat) Form(ctx context.Context, in *core.Inbound) (connectors.Form, err
 	return c.asks.Form(ctx, r)
 }
 
-// Waiting reports whether a message answers the question open in its chat.
-func (c *Chat) Waiting(ctx context.Context, tx *store.Tx, in *core.Inbound) (bool, error) {
-	return c.asks.Waiting(ctx, tx, in)
-}
+// Asks returns what finds the questions that wait in a chat.
+func (c *Chat) Asks() *ask.Buttons { return c.asks }
 
 // Answer handles a message that answers the question open in its chat.
 func (c *Chat) Answer(ctx context.Context, call command.Call) (command.Outcome, error) {

@@ -62,6 +62,7 @@ func (g *Gate) Admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (a que
 	if a.Admission, err = g.admit(ctx, tx, in); err != nil || a.Action != core.Run || a.Trust == core.Stranger {
 		return a, err
 	}
+	asked := false // and not answered
 	switch in.Kind {
 	case core.KindEdit, core.KindReaction, core.KindService:
 		return a, nil
@@ -69,7 +70,7 @@ func (g *Gate) Admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (a que
 		if in.Bot == core.ScheduleBot {
 			return a, nil
 		}
-		if a.Answer, err = g.o.Chat.Waiting(ctx, tx, in); err != nil || a.Answer {
+		if a.Answer, asked, err = g.o.Chat.Asks().Waiting(ctx, tx, in); err != nil || a.Answer {
 			return a, err
 		}
 	}
@@ -77,7 +78,10 @@ func (g *Gate) Admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (a que
 		return a, err
 	}
 	a.Control = g.o.Chat.IsControl(in)
-	return a, g.busy(ctx, tx, in, &a)
+	if err := g.busy(ctx, tx, in, &a); err != nil || !asked || a.Interrupt {
+		return a, err
+	}
+	return a, g.o.Chat.Asks().Remind(ctx, tx, in)
 }
 
 func (g *Gate) admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.Admission, error) {

@@ -26,18 +26,51 @@ func (b *Buttons) check(r command.Request, a ask.Ask) error {
 	return nil
 }
 
-// Waiting reports whether a question, or a command, waits for a message of in's sender in
-// its chat. A forwarded message, which another user wrote, answers none.
-func (b *Buttons) Waiting(ctx context.Context, tx *store.Tx, in *core.Inbound) (bool, error) {
-	if core.OfSession(in.Bot) || in.Again != "" || in.Forwarded() {
-		return false, nil
+// Waiting reports whether in answers a question, or is what a command waits for, in its
+// chat. asked means that a question waits for its sender, and in is no answer: a forwarded
+// message, which another user wrote, answers none, and neither does a voice message or
+// another file, of which an answer would have nothing.
+func (b *Buttons) Waiting(ctx context.Context, tx *store.Tx, in *core.Inbound) (answers, asked bool, err error) {
+	if core.OfSession(in.Bot) || in.Again != "" {
+		return false, false, nil
 	}
 	user, _, err := b.o.Users.User(ctx, tx, in.From)
 	if err != nil || user == 0 {
-		return false, err
+		return false, false, err
 	}
-	_, ok, err := b.waiting(ctx, tx, in, user)
-	return ok, err
+	a, ok, err := b.waiting(ctx, tx, in, user)
+	switch {
+	case err != nil || !ok:
+		return false, false, err
+	case a.Kind == ask.KindNext:
+		return !in.Forwarded(), false, nil
+	case in.Forwarded() || !answerable(in):
+		return false, true, nil
+	}
+	return true, false, nil
+}
+
+// answerable reports whether in has a text, and no files of its sender.
+func answerable(in *core.Inbound) bool {
+	return strings.TrimSpace(in.Text) != "" && !slices.ContainsFunc(in.Files, func(f core.File) bool { return !f.Quoted })
+}
+
+// Remind posts, once for each question, that it still waits: in's sender wrote something
+// that does not answer it, and that is answered after it.
+func (b *Buttons) Remind(ctx context.Context, tx *store.Tx, in *core.Inbound) error {
+	user, _, err := b.o.Users.User(ctx, tx, in.From)
+	if err != nil || user == 0 {
+		return err
+	}
+	a, ok, err := b.waiting(ctx, tx, in, user)
+	if err != nil || !ok {
+		return err
+	}
+	part := core.Part{Text: texts.Text("question_waits")}
+	if in.Group() {
+		part.ReplyTo = in.MessageID
+	}
+	return postOnce(ctx, tx, b.o.Mail, core.Reply{Address: in.Address, Key: "notice:asked:" + a.ID, Parts: []core.Part{part}})
 }
 
 // Form returns the form that the button of a question opens, with a field for
@@ -161,6 +194,9 @@ func (b *Buttons) Answer(ctx context.Context, r command.Request) (command.Outcom
 	}
 	if !open || a.Kind == ask.KindNext { // or Next has settled it
 		return respond("question_closed")
+	}
+	if !answerable(r.In) { // a command waited for it
+		return respond("question_waits")
 	}
 	qs := Questions(a)
 	return command.Outcome{}, b.settle(ctx, r, a, sameAnswer(qs, ByNumber(qs, r.In.Text)))
