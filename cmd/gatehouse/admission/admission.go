@@ -109,7 +109,7 @@ func (g *Gate) admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.
 	if a.Overheard {
 		at, line := in.Address, agent.Quoted{Name: in.From.Name, Trust: a.Trust, Text: in.Text}
 		if in.Forwarded() {
-			line.Name, line.Label = in.Quote.Name, "elsewhere"
+			line = agent.Quoted{Name: in.Quote.Name, Label: "elsewhere", Trust: a.Trust, Text: in.Text}
 		}
 		tx.OnCommit(func() { g.o.Overheard.Add(at, line) })
 	}
