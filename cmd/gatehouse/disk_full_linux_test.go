@@ -185,7 +185,7 @@ func TestServeReportsWhyItCannotStart(t *testing.T) {
 			chmodAll(t, h.vault(), 0o500, 0o400)
 			return nobodys
 		}, 1, []string{"permission denied", "vault"}},
-		{"a second serve", func(t *testing.T, h *home) func(*exec.Cmd) { h.serve(nil); return nil }, 1, []string{"in use by process"}},
+		{"a second serve", func(t *testing.T, h *home) func(*exec.Cmd) { h.serve(nil); return nil }, 1, []string{"in use by process", "With --standby it would wait"}},
 		{"newer database", func(t *testing.T, h *home) func(*exec.Cmd) {
 			alter(t, h, `INSERT INTO schema_version (version, applied_at) VALUES (999999, '2030-01-01')`)
 			return nil

@@ -124,8 +124,11 @@ func (v modelsView) Models(p auth.Principal) []answer.Model {
 	var out []answer.Model
 	m := v.a.models.Now()
 	names := m.Names
-	if guest := m.Guest; guest != nil && p.User != core.Operator && p.Trust <= core.Sandboxed {
-		names = []string{guest.About().Name}
+	switch guest := p.User != core.Operator && p.Trust <= core.Sandboxed; {
+	case guest && m.Guest != nil:
+		names = []string{m.Guest.About().Name}
+	case guest:
+		names = m.Open(true)
 	}
 	taken := map[string]bool{} // one per name
 	for _, name := range names {

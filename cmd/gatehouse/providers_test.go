@@ -9,6 +9,7 @@ import (
 
 	"gatehouse/configs"
 	"gatehouse/configs/values"
+	"gatehouse/core"
 	"gatehouse/core/llm/anthropictest"
 	"gatehouse/core/llm/llmtest"
 )
@@ -87,6 +88,9 @@ func TestGuestsDoNotChooseModelsOfTheList(t *testing.T) {
 	w.replies(ada, "hello")
 	if other.Total() != 0 || model.Total() == before {
 		t.Errorf("the listed model was asked %d times for a guest", other.Total())
+	}
+	if code, body := w.chatText(w.keyOf(ada, core.Sandboxed, "chat"), "/v1/models"); code != 200 || strings.Contains(body, "dear/fake-1") || !strings.Contains(body, fakeModel) {
+		t.Errorf("a guest's program is offered %d %s", code, body)
 	}
 }
 

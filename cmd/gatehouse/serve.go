@@ -57,7 +57,11 @@ func (c *serveCmd) Run(p *process) error {
 	go p.manager.Live(alive)
 	defer context.AfterFunc(p.Context, p.manager.Stopping)()
 	if !c.Standby {
-		return c.serve(p, cfg)
+		err := c.serve(p, cfg)
+		if errors.As(err, new(taken)) {
+			err = core.Errorf(core.KindOf(err), "%s. With --standby it would wait until the other one ends, and take its place", strings.TrimSuffix(core.TextOf(err), "."))
+		}
+		return err
 	}
 	for {
 		waited, err := standby.Wait(p.Context, cfg, log, version, p.manager, func() bool { return restore.Runs(cfg, time.Now()) })
