@@ -84,7 +84,7 @@ func New(door page.Door, in page.Accounts, o Options) *page.Frame {
 	find.New(f, o.Find, seen)
 	imports.New(f, o.Imports)
 	hoods := council.New(f, o.Council)
-	corrections := memory.New(f, o.Memory, memory.Links{Project: groups.Name, Chats: o.Chats.Exist()})
+	corrections := memory.New(f, o.Memory, memory.Links{Project: groups.Name, Projects: groups.Of, Chats: o.Chats.Exist()})
 	over.approvals = approvals.New(f, o.Approvals, calls)
 	links := settings.Links{Bots: bots, Names: names, Models: over.operations.Models}
 	if o.Operations.Bots != nil {

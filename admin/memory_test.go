@@ -114,6 +114,11 @@ func TestMemoryPage_NamesTheTypeAndThePlaceOfEach(t *testing.T) {
 	if !strings.Contains(open, `<p class="hint">Correction · `+place) {
 		t.Errorf("the open question has no type and place: %s", open)
 	}
+	only := s.get("/admin/memory?project=" + w.taxes.ID)
+	only.has(t, "always use metric units", `<option value="`+w.taxes.ID+`" selected>Tax return 2026</option>`)
+	if strings.Contains(only.body, "answer in German") || strings.Contains(only.body, "Allotment") {
+		t.Error("what is for another place, or another user's project, is listed")
+	}
 	must(w.projects.Delete(ctx, core.Operator, w.taxes.ID))
 	s.get("/admin/memory").has(t, "for a project that was deleted: it applies nowhere")
 }

@@ -47,7 +47,9 @@ type Options struct {
 // Links are what other pages of the panel offer to this one.
 type Links struct {
 	Project func(ctx context.Context, id string) (name string) // "" where there is none
-	Chats   bool                                               // there is a page of conversations
+	// Projects returns a user's projects to choose from, by id, the chosen one among them.
+	Projects func(ctx context.Context, user int64, chosen string) []page.Choice
+	Chats    bool // there is a page of conversations
 }
 
 // Pages are the pages of this package.
@@ -138,6 +140,8 @@ type card struct {
 
 type body struct {
 	Query         string
+	Project       string        // its id; "" is any
+	Projects      []page.Choice // to choose from
 	Active, Cards int
 	Open          []card
 	Rows          []row
@@ -148,10 +152,13 @@ type body struct {
 }
 
 // address returns the page's address with what is shown.
-func address(query string, values ...string) string {
+func address(query, project string, values ...string) string {
 	v := map[string]string{}
 	if query != "" {
 		v["q"] = query
+	}
+	if project != "" {
+		v["project"] = project
 	}
 	for i := 0; i+1 < len(values); i += 2 {
 		v[values[i]] = values[i+1]
@@ -168,9 +175,10 @@ var kinds = map[detect.Type]string{detect.Factual: "Correction", detect.Instruct
 
 func (p *Pages) show(w http.ResponseWriter, r *http.Request, status int, d draft) error {
 	who, _ := page.Principal(r)
-	b := body{Query: strings.TrimSpace(core.CutRunes(r.FormValue("q"), 200)), Draft: d}
+	b := body{Query: strings.TrimSpace(core.CutRunes(r.FormValue("q"), 200)), Project: core.CutRunes(r.FormValue("project"), 64), Draft: d}
+	b.Projects = p.links.Projects(r.Context(), who.User, "")
 	after, _ := strconv.Atoi(r.FormValue("after"))
-	all, next, err := p.o.Reader.List(r.Context(), who.User, memory.Filter{Text: b.Query, After: max(0, after), Limit: perPage})
+	all, next, err := p.o.Reader.List(r.Context(), who.User, memory.Filter{Text: b.Query, Project: b.Project, After: max(0, after), Limit: perPage})
 	if err != nil {
 		return err
 	}
@@ -178,7 +186,7 @@ func (p *Pages) show(w http.ResponseWriter, r *http.Request, status int, d draft
 		return err
 	}
 	for _, c := range all {
-		one := row{Correction: c, Kind: kinds[c.Type], Editing: d.ID == c.ID, Edit: address(b.Query, "edit", c.ID), History: address(b.Query, "used", c.ID) + "#c-" + c.ID, Open: r.FormValue("used") == c.ID}
+		one := row{Correction: c, Kind: kinds[c.Type], Editing: d.ID == c.ID, Edit: address(b.Query, b.Project, "edit", c.ID), History: address(b.Query, b.Project, "used", c.ID) + "#c-" + c.ID, Open: r.FormValue("used") == c.ID}
 		one.Where = p.where(r.Context(), &c)
 		if one.Editing && d.Fault == "" {
 			b.Draft.Text = c.Text
@@ -191,12 +199,12 @@ func (p *Pages) show(w http.ResponseWriter, r *http.Request, status int, d draft
 		b.Rows = append(b.Rows, one)
 	}
 	if next > 0 {
-		b.Next = address(b.Query, "after", strconv.Itoa(next))
+		b.Next = address(b.Query, b.Project, "after", strconv.Itoa(next))
 	}
 	if after > 0 {
-		b.First = address(b.Query)
+		b.First = address(b.Query, b.Project)
 	}
-	if b.Query == "" && after == 0 {
+	if b.Query == "" && b.Project == "" && after == 0 {
 		if err := p.aside(r.Context(), who, &b); err != nil {
 			return err
 		}
@@ -211,7 +219,7 @@ func (p *Pages) aside(ctx context.Context, who auth.Principal, b *body) error {
 		return err
 	}
 	for _, c := range open {
-		one := card{Correction: c, Question: "Should this be remembered?", Kind: kinds[c.Type], Where: p.where(ctx, &c), Editing: b.Draft.ID == c.ID && c.Conflicts == "", Edit: address("", "edit", c.ID)}
+		one := card{Correction: c, Question: "Should this be remembered?", Kind: kinds[c.Type], Where: p.where(ctx, &c), Editing: b.Draft.ID == c.ID && c.Conflicts == "", Edit: address("", "", "edit", c.ID)}
 		if one.Editing && b.Draft.Fault == "" {
 			b.Draft.Text = c.Text
 		}
@@ -273,7 +281,7 @@ func (p *Pages) refused(w http.ResponseWriter, r *http.Request, d draft, err err
 
 func (p *Pages) done(w http.ResponseWriter, r *http.Request, said string) error {
 	p.frame.SetFlash(w, r, page.Flash{Kind: "good", Text: said})
-	return p.frame.Away(w, r, address(r.FormValue("q")))
+	return p.frame.Away(w, r, address(r.FormValue("q"), r.FormValue("project")))
 }
 
 // act serves POST /admin/memory/act: what its buttons do.

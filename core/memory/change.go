@@ -256,8 +256,10 @@ type Filter struct {
 	Status Status // "" is Active
 	Cards  bool   // only those with an open card, of any status
 	Pinned bool
-	After  int // only numbers below, for the next page; 0 is the first
-	Limit  int // 50 at 0, at most 200
+	// Project chooses those that are for the project of this id alone; "" is any.
+	Project string
+	After   int // only numbers below, for the next page; 0 is the first
+	Limit   int // 50 at 0, at most 200
 }
 
 // List returns corrections, the newest first, and the number to go on After; 0 at the end.
@@ -289,6 +291,9 @@ func (s *Store) List(ctx context.Context, user int64, f Filter) (out []Correctio
 	}
 	if f.Pinned {
 		where += ` AND pinned = 1`
+	}
+	if f.Project != "" {
+		add(` AND scope = 'project' AND scope_ref = $%d`, f.Project)
 	}
 	words := strings.Fields(detect.Fold(f.Text))
 	after := f.After

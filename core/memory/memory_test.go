@@ -482,6 +482,27 @@ func TestListSearchesAndPages(t *testing.T) {
 	}
 }
 
+func TestListNarrowsToAProject(t *testing.T) {
+	r := open(t)
+	for i, m := range []memory.Message{
+		{Text: "correction: In this project, always use metric units.", Project: "p1"},
+		{Text: "correction: In this project, answer in German.", Project: "p2"},
+		{Text: "correction: Never use emojis.", Project: "p1"},
+	} {
+		m.User, m.Source, m.Session = ann, fmt.Sprint("s", i), "c"
+		if _, err := r.Hear(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, _, err := r.List(t.Context(), ann, memory.Filter{Project: "p1"})
+	if err != nil || len(list) != 1 || !strings.Contains(list[0].Text, "metric") {
+		t.Errorf("%v: %+v", err, list)
+	}
+	if list, _, err = r.List(t.Context(), bob, memory.Filter{Project: "p1"}); err != nil || len(list) != 0 {
+		t.Errorf("of another user: %v, %+v", err, list)
+	}
+}
+
 func TestForgottenPersonLeavesNoRowAndMergedKeepsAll(t *testing.T) {
 	r := open(t)
 	ctx := t.Context()

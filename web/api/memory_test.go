@@ -50,12 +50,17 @@ func TestMemory_AddFindChangeDeleteAndBringBack(t *testing.T) {
 	if len(list("?q=METRIC")) != 1 || len(list("?q=imperial")) != 0 {
 		t.Error("the search finds other than it should")
 	}
+	h.want(201, "", key, "POST", "/api/memory", `{"text":"Plot 14 is by the gate.","scope":"project","scope_ref":"p-1"}`)
+	if len(list("?project_id=p-1")) != 1 || len(list("?project_id=p-2")) != 0 || len(list("")) != 2 {
+		t.Error("the corrections for a project are others")
+	}
+	h.want(400, "invalid-request", key, "GET", "/api/memory?project_id="+strings.Repeat("x", 300), "")
 	changed := h.want(200, "", key, "PATCH", at, `{"text":"Use SI units.","pinned":true}`)
 	if changed["corrective_instruction"] != "Use SI units." || changed["pinned"] != true {
 		t.Errorf("%v", changed)
 	}
 	h.want(204, "", key, "DELETE", at, "")
-	if len(list("")) != 0 || len(list("?status=deleted")) != 1 {
+	if len(list("")) != 1 || len(list("?status=deleted")) != 1 {
 		t.Error("it was not deleted")
 	}
 	h.want(409, "conflict", key, "PATCH", at, `{"pinned":false}`)

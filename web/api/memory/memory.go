@@ -129,6 +129,9 @@ func filter(v url.Values) (f memory.Filter, err error) {
 	if len(f.Text) > maxQuery {
 		return f, fields.Problem(web.Invalid, "q", "q is over 256 bytes: use fewer words")
 	}
+	if f.Project = v.Get("project_id"); len(f.Project) > maxQuery {
+		return f, fields.Problem(web.Invalid, "project_id", "project_id is no id of a project: GET /api/projects lists them")
+	}
 	switch status := v.Get("status"); status {
 	case "", "active", "superseded", "deleted":
 		f.Status = memory.Status(status)
