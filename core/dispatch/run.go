@@ -107,7 +107,8 @@ func (d *Dispatcher) finish(ctx context.Context, t *queue.Turn, stream *bus.Stre
 	}}
 	switch in := t.First(); {
 	case in.Turn == nil:
-		r.Replies, r.Anew = d.final(ctx, t, res), d.looksAway(t, res)
+		r.Replies = d.final(ctx, t, res)
+		r.Anew = t.Preview() != in.Slot && notifies(d.o.Clock.Now().Sub(t.Taken), res.Terminal) // a slash command has its place
 	case in.Bot == core.ScheduleBot:
 		var write func(context.Context, *store.Tx) error
 		end := r.Write
@@ -131,12 +132,11 @@ func (d *Dispatcher) finish(ctx context.Context, t *queue.Turn, stream *bus.Stre
 // the preview notifies nobody on any platform.
 const attention = 10 * time.Second
 
-// looksAway reports whether the readers of a run's chat are no longer expected to watch
-// it, so that its answer has to notify them. The place of the answer to a slash command
-// is the platform's, and a user who stops a run watches it.
-func (d *Dispatcher) looksAway(t *queue.Turn, res orchestrator.Result) bool {
-	_, stopped := res.Terminal.(core.Aborted)
-	return !stopped && d.o.Clock.Now().Sub(t.Taken) >= attention && t.Preview() != t.First().Slot
+// notifies reports whether the answer of a run that took so long and ended with end has to
+// notify the readers of its chat. A user who stops a run watches it.
+func notifies(took time.Duration, end core.Event) bool {
+	_, stopped := end.(core.Aborted)
+	return took >= attention && !stopped
 }
 
 // kept reports whether the commit that failed has ended the run after all: its answer was
