@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -132,6 +133,37 @@ func TestTheCouncilAnswersTheAPIAndStreamsItsProgress(t *testing.T) {
 	}
 	if all := strings.Join(stages, " "); !strings.Contains(all, "asking") || !strings.Contains(all, "rating") {
 		t.Errorf("stages %s", all)
+	}
+}
+
+// An agent's file, and the panel for one conversation, choose the level too.
+func TestTheCouncilIsChosenByAnAgentsFileAndInThePanel(t *testing.T) {
+	t.Parallel()
+	s := newSeats(t, nil, opinion("It opened in 1932."), opinion("The bridge opened in 1932."), opinion("In 1932."))
+	s.puts(map[string]string{".parachute/agents/historian.md": "---\naccuracy: high\n---\nYou are a historian."})
+	boss := s.boss()
+	levels := func() string {
+		var list []string
+		if err := s.app.db.Select(t.Context(), &list, `SELECT accuracy_level FROM council_queries ORDER BY created_at, query_id`); err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(list, " ")
+	}
+	s.replies(boss, "When was the bridge opened?")
+	if got := levels(); got != "" {
+		t.Fatalf("the council was asked at %q by default", got)
+	}
+	s.replies(boss, "/agent historian")
+	s.replies(boss, "And when was it opened?")
+	if got := levels(); got != "high" || s.asked(2) != 1 {
+		t.Errorf("by the agent's file: at %q, the third member was asked %d times", got, s.asked(2))
+	}
+	b := s.browser()
+	at := "/admin/chats/" + s.sessionIn(boss)
+	b.submit(at+"/model", b.page(at), url.Values{"value": {"council/maximum"}})
+	s.replies(boss, "Once more: when?")
+	if got := levels(); got != "high maximum" {
+		t.Errorf("by the panel: at %q", got)
 	}
 }
 
