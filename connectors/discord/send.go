@@ -105,15 +105,22 @@ func (b *Bot) Send(ctx context.Context, out core.Outgoing) core.Delivery {
 	return core.Delivery{Outcome: core.Sent, MessageID: id}
 }
 
-// remove deletes a message of the bot. One that is gone is Sent.
+// remove deletes a message of the bot. One that is gone, or that the platform does not let
+// it delete, is Sent: no one can do more about it.
 func (b *Bot) remove(ctx context.Context, chat, id string) core.Delivery {
 	if !wire.IsID(id) {
 		return core.Delivery{Outcome: core.Sent}
 	}
-	if f := b.api.Call(ctx, http.MethodDelete, "/channels/"+chat+"/messages/"+id, nil, nil); f != nil && !f.Gone() {
-		return b.delivery(chat, f, true, true)
+	f := b.api.Call(ctx, http.MethodDelete, "/channels/"+chat+"/messages/"+id, nil, nil)
+	if f == nil || f.Gone() {
+		return core.Delivery{Outcome: core.Sent}
 	}
-	return core.Delivery{Outcome: core.Sent}
+	d := b.delivery(chat, f, true, true)
+	if d.Outcome == core.Refused && !d.Closed {
+		b.o.Log.WarnContext(ctx, "discord preview not deleted", "bot", b.o.Name, "err", f)
+		return core.Delivery{Outcome: core.Sent}
+	}
+	return d
 }
 
 const maxNonce = 25 // Create Message

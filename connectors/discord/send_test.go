@@ -286,6 +286,10 @@ func TestAnEmptyPartDeletesThePreviewAndIsRepeatable(t *testing.T) {
 	if got := s.History(ada.DM()); len(got) != 1 || got[0].Text != "half" || got[0].Flags&(1<<12) != 0 {
 		t.Errorf("the person sees %+v", got)
 	}
+	gone.Replaces = ada.Send("mine").ID.String()
+	if d := b.Send(t.Context(), gone); d.Outcome != core.Sent {
+		t.Errorf("one that it may not delete: %+v", d)
+	}
 }
 
 // A late preview never stands over the final, and one that hangs holds none up.
