@@ -101,6 +101,9 @@ func TestTheCouncilShowsAContradictionInChat(t *testing.T) {
 	if n := s.count(`SELECT count(*) FROM model_runs WHERE vcg_winner = 1`); n != 0 {
 		t.Errorf("%d winners in a dispute", n)
 	}
+	if got := s.replies(boss, "/status"); !strings.Contains(got.Text, "last answer of several models: 7 calls, $0.") {
+		t.Errorf("%q", got.Text)
+	}
 	s.replies(boss, "/accuracy off")
 	before := s.asked(1) + s.asked(2)
 	s.replies(boss, "Thank you.")

@@ -58,10 +58,11 @@ type Options struct {
 	Saved     saved.Command   // without Resolve and Asks
 	More      []Command       // of packages below, at the end of the menu
 
-	BusyMode func() string                 // where a chat has chosen none
-	Logging  func() bool                   // the owner's conversations are logged in the vault
-	Platform func(bot string) string       // of a bot
-	Link     func(bot, code string) string // that uses an invitation; "" where the platform has none
+	BusyMode func() string                                       // where a chat has chosen none
+	Logging  func() bool                                         // the owner's conversations are logged in the vault
+	Platform func(bot string) string                             // of a bot
+	Link     func(bot, code string) string                       // that uses an invitation; "" where the platform has none
+	Council  func(ctx context.Context, r command.Request) string // what the sender's last answer of a council cost; "" without one
 }
 
 // Users identifies the senders of messages.
@@ -109,7 +110,7 @@ func New(o Options) *Chat {
 		{Name: "help", About: texts.Text("about_help"), Run: c.help},
 		{Name: "new", About: texts.Text("about_new"), Args: texts.Text("args_new"), Where: ManagedGroup, Run: conversations.begin},
 		{Name: "stop", About: texts.Text("about_stop"), Control: true, Run: c.answers.stop},
-		{Name: "status", About: texts.Text("about_status"), Control: true, Run: (&status{o.DB, o.Updates, o.Running, o.ChatSettings, chosen, o.Models, busy, trust}).show},
+		{Name: "status", About: texts.Text("about_status"), Control: true, Run: (&status{o.DB, o.Updates, o.Running, o.ChatSettings, chosen, o.Models, busy, trust, o.Council}).show},
 		{Name: "sessions", About: texts.Text("about_sessions"), Private: true, Where: DirectOnly, Elsewhere: texts.Text("sessions_in_group"), Run: conversations.list},
 		{Name: "resume", About: texts.Text("about_resume"), Args: texts.Text("args_id"), Private: true, Where: DirectOnly, Elsewhere: texts.Text("resume_in_group"), Run: conversations.resume},
 		{Name: "search", About: texts.Text("about_search"), Args: texts.Text("args_search"), Private: true, Run: find.New(o.DB, o.Finder, o.Conversations, o.Asks).Run},

@@ -201,6 +201,7 @@ type status struct {
 	models  Models
 	busy    *busy
 	trust   *trust
+	council func(ctx context.Context, r command.Request) string
 }
 
 // show returns what is running in the chat, and its settings.
@@ -231,7 +232,7 @@ func (s *status) show(ctx context.Context, r command.Request) (command.Outcome, 
 		return command.Outcome{}, err
 	}
 	return respond("status", texts.With{"Running": running, "Seconds": seconds, "Waiting": waiting,
-		"Model": cmp.Or(model, s.models.Default()), "Busy": s.busy.mode(set), "Trust": trust})
+		"Model": cmp.Or(model, s.models.Default()), "Busy": s.busy.mode(set), "Trust": trust, "Council": s.council(ctx, r)})
 }
 
 // Usage sums what users have used, and what is left of their budgets.

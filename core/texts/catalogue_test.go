@@ -129,6 +129,7 @@ var examples = map[string][]any{
 	"Command":    {"sessions"},
 	"Commands":   {"\n1. ls -l\n2. make", ""},
 	"Context":    {true, false},
+	"Council":    {"7 calls, $0.0123.", ""},
 	"Cost":       {"$12.3456"},
 	"Day":        {"2 January 2026", ""},
 	"Denied":     {true, false},

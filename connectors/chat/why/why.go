@@ -79,8 +79,25 @@ func (c *Commands) Why(ctx context.Context, r command.Request) (command.Outcome,
 	for i, run := range v.Runs {
 		b.WriteString("\n" + line(v, run, i == compared))
 	}
-	b.WriteString("\n\n" + texts.Text("why_cost", texts.With{"Calls": v.Calls, "Cost": cost(v.MicroUSD)}))
+	b.WriteString("\n\n" + spent(v))
 	return c.offer(r, v, b.String())
+}
+
+// Spent returns the calls and the cost of the sender's last question to a council in a direct
+// chat; "" without one, and where it cannot be read.
+func (c *Commands) Spent(ctx context.Context, r command.Request) string {
+	if r.In.Group() {
+		return ""
+	}
+	v, found, err := c.last(ctx, r)
+	if err != nil || !found {
+		return ""
+	}
+	return spent(v)
+}
+
+func spent(v ledger.View) string {
+	return texts.Text("why_cost", texts.With{"Calls": v.Calls, "Cost": cost(v.MicroUSD)})
 }
 
 // comparison returns the index of the run that compared the answers, which is stored as
