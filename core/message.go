@@ -251,7 +251,10 @@ type Outgoing struct {
 }
 
 // Deletes reports whether o deletes the message that it replaces.
-func (o *Outgoing) Deletes() bool { return o.Replaces != "" && o.Text == "" && o.File == nil }
+func (o *Outgoing) Deletes() bool { return o.Replaces != "" && o.Empty() }
+
+// Empty reports whether o has nothing to show.
+func (o *Outgoing) Empty() bool { return o.Text == "" && o.File == nil }
 
 // A Flight is notified of how far a send gets. It is safe for concurrent use.
 type Flight interface {

@@ -58,7 +58,7 @@ func (q *Queue) Ack(ctx context.Context, t *Turn, r Result) error {
 				return err
 			}
 			if edits && r.Anew {
-				gone := core.Reply{Address: reply.Address, Key: "preview:" + reply.Key, Replaces: preview, Parts: []core.Part{{}}}
+				gone := core.Reply{Address: reply.Address, Key: outbox.PreviewKey + reply.Key, Replaces: preview, Parts: []core.Part{{}}}
 				if err := q.outbox.PostNow(ctx, tx, gone, &u.sends); err != nil {
 					return err
 				}

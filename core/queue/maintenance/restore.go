@@ -33,6 +33,8 @@ func AfterRestore(ctx context.Context, tx *store.Tx, cursors ...string) (r Resto
 		query string
 		args  []any
 	}{
+		// A preview whose deletion (see outbox.PreviewKey) was open stays beside its answer.
+		{nil, `UPDATE outbox SET state = 'sent', error = '', sent_at = created_at WHERE state IN ('ready', 'sending') AND key LIKE 'preview:%'`, nil},
 		{&r.Sends, `UPDATE outbox SET state = 'unknown', error = $1 WHERE state IN ('ready', 'sending')`, []any{restoredSend}},
 		{&r.Messages, `UPDATE inbox SET state = 'dead', error = $1 WHERE state IN ('ready', 'limited') AND bot <> $2 AND kind IN ('message', 'command', 'answer')`, []any{restoredMessage, core.APIBot}},
 		// HTTP clients have gone, and a button can be pressed again.

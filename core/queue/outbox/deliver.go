@@ -300,7 +300,8 @@ func (m *marked) unrecord() {
 	}
 }
 
-// mark marks a row as sending. It returns nil for one that cannot be read, which fails.
+// mark marks a row as sending. It returns nil for one that cannot be read, which fails, and
+// for one that needs no request, which is settled as sent.
 func (b *Outbox) mark(ctx context.Context, tx *store.Tx, r *outRow, key chatKey, p place) (*marked, error) {
 	out, err := b.outgoing(ctx, tx, r, r.to(key))
 	if err != nil {
@@ -308,6 +309,9 @@ func (b *Outbox) mark(ctx context.Context, tx *store.Tx, r *outRow, key chatKey,
 		b.o.Log.ErrorContext(ctx, "a reply cannot be read", "row", r.Seq, "err", err)
 		tx.OnCommit(func() { b.o.Ring("queue"); b.wakeChat(key) })
 		_, err = tx.Exec(ctx, `UPDATE outbox SET state = 'failed', error = 'the stored reply cannot be read' WHERE seq = $1`, r.Seq)
+		return nil, err
+	}
+	if done, err := b.needless(ctx, tx, out); done || err != nil {
 		return nil, err
 	}
 	begun := core.Stamp(tx.Time())
