@@ -26,7 +26,7 @@ func (b *Bot) React(ctx context.Context, to core.Address, messageID, emoji strin
 	at := "/channels/" + to.Chat + "/messages/" + messageID + "/reactions/"
 	if emoji != "" {
 		if f := b.reaction(ctx, "PUT", at+url.PathEscape(emoji)+"/@me"); f != nil {
-			return f
+			return leftOut(f)
 		}
 	}
 	for _, e := range reactions {
@@ -34,10 +34,18 @@ func (b *Bot) React(ctx context.Context, to core.Address, messageID, emoji strin
 			continue
 		}
 		if f := b.reaction(ctx, "DELETE", at+url.PathEscape(e)+"/@me"); f != nil && f.Status != 404 {
-			return f
+			return leftOut(f)
 		}
 	}
 	return nil
+}
+
+// leftOut returns connectors.ErrNotNow for a rate limit, else f.
+func leftOut(f *rest.Failure) error {
+	if f.Status == http.StatusTooManyRequests {
+		return connectors.ErrNotNow
+	}
+	return f
 }
 
 // reaction makes a request about a reaction, again after each 429 until ctx ends:

@@ -281,6 +281,9 @@ func (b *Bot) Preview(ctx context.Context, to core.Address, id string, part core
 	defer cancel()
 	if interactions.IsSlot(id) {
 		shown, f := b.answers.Preview(short, id, body)
+		if f == nil && shown != id && b.edit(short, to.Chat, shown, body) != nil {
+			shown = id // in a channel that the bot cannot see, the slot alone reaches it
+		}
 		if f == nil || !interactions.Ended(f) {
 			end()
 			return shown, b.dropped(to.Chat, f)

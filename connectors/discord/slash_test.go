@@ -318,6 +318,34 @@ func TestTheAnswerOfALongRunReplacesThePreviewOfItsCommand(t *testing.T) {
 	}
 }
 
+// There the token of the command alone reaches its message, for 15 minutes.
+func TestTheAnswerOfALongRunInAHiddenChannelReplacesThePreviewOfItsCommand(t *testing.T) {
+	clock := coretest.NewClock(time.Now())
+	s := platform(t, discordtest.Options{FloodOff: true, Clock: clock})
+	store := &connectorstest.Store{}
+	ada := s.NewUser("Ada")
+	club := s.NewGuild("Club", ada)
+	talk := club.NewChannel("talk")
+	b := slashed(t, s, store, func(o *Options) { o.Clock = clock })
+	id, err := ada.Slash(talk, "ask", map[string]any{"question": "why?"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := store.Await(t, 1)[0]
+	eventually(t, "it thinks", func() bool { i, _ := s.Interaction(id); return i.State == discordtest.StateThinking })
+	club.Permit(s.Bot(), talk, 0)
+	clock.Advance(11 * time.Minute)
+	shown, err := b.Preview(t.Context(), in.Address, in.Slot, core.Part{Text: "half"})
+	if err != nil || shown != in.Slot {
+		t.Errorf("the preview is %q, %v", shown, err)
+	}
+	clock.Advance(2 * time.Minute)
+	d := b.Send(t.Context(), core.Outgoing{Address: in.Address, Part: core.Part{Text: "whole"}, Seq: 1, Replaces: shown})
+	if all := s.History(talk); d.Outcome != core.Sent || len(all) != 1 || all[0].Text != "whole" {
+		t.Errorf("%+v; the chat shows %+v", d, all)
+	}
+}
+
 // "thinking…" is deleted just when the answer arrives.
 func TestAnAnswerWaitsForTheDeletionOfThinkingAndIsAMessageOfItsOwn(t *testing.T) {
 	clock := coretest.NewClock(time.Now())

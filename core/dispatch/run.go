@@ -108,7 +108,7 @@ func (d *Dispatcher) finish(ctx context.Context, t *queue.Turn, stream *bus.Stre
 	switch in := t.First(); {
 	case in.Turn == nil:
 		r.Replies = d.final(ctx, t, res)
-		r.Anew = t.Preview() != in.Slot && notifies(d.o.Clock.Now().Sub(t.Taken), res.Terminal) // a slash command has its place
+		r.Anew = in.Slot == "" && notifies(d.o.Clock.Now().Sub(t.Taken), res.Terminal) // a slash command has its place
 	case in.Bot == core.ScheduleBot:
 		var write func(context.Context, *store.Tx) error
 		end := r.Write

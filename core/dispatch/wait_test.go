@@ -124,6 +124,7 @@ func TestTheAnswerOfALongRunIsANewMessageAndItsPreviewIsDeleted(t *testing.T) {
 	for slot, want := range map[string][]string{
 		"":  {":done", "p:"},
 		"p": {"p:done"}, // a slash command has its place
+		"s": {"p:done"}, // also where the place has another id now
 	} {
 		h := open(t)
 		var mu sync.Mutex

@@ -16,7 +16,7 @@ import (
 
 const (
 	slotIdle = time.Minute // how long "thinking…" is shown without an answer
-	// ownIDAfter is the age from which a preview is edited as an ordinary message. The
+	// ownIDAfter is the age from which a preview can be edited as an ordinary message. The
 	// token ends after 15 minutes (Interactions, Followup Messages); until then it works
 	// in channels that the bot cannot see, too.
 	ownIDAfter = 10 * time.Minute
@@ -81,38 +81,45 @@ func (r *Responder) think(ctx context.Context, in *core.Inbound) {
 		return
 	}
 	r.Release([]string{id})
-	if tracked && core.Sleep(ctx, r.o.Clock, slotIdle) && r.abandon(in.Slot) {
+	if tracked && core.Sleep(ctx, r.o.Clock, slotIdle) && r.abandon(ctx, in.Slot) {
 		_ = r.hook(ctx, http.MethodDelete, in.Slot, original, nil, nil) // a later answer is a message of its own
 	}
 }
 
-// abandon closes slot, so that its "thinking…" can be deleted, and reports whether it was
-// open. An answer waits until Release, and finds it gone.
-func (r *Responder) abandon(slot string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.slots.remove(slot) {
-		return false
-	}
-	r.pending[strings.TrimPrefix(slot, slotPrefix)] = make(chan struct{})
-	return true
+// abandon closes slot as claim does, so that its "thinking…" can be deleted, and reports
+// whether it was open. An answer waits until Release, and finds it gone.
+func (r *Responder) abandon(ctx context.Context, slot string) bool {
+	return r.close(ctx, slot, true)
 }
 
 // claim waits until nothing else is done with slot, and closes it.
-func (r *Responder) claim(ctx context.Context, slot string) {
+func (r *Responder) claim(ctx context.Context, slot string) { r.close(ctx, slot, false) }
+
+// close waits until nothing else is done with slot, and closes it. It reports whether slot
+// was open; then, with reserve, others wait until Release.
+func (r *Responder) close(ctx context.Context, slot string, reserve bool) bool {
 	id := strings.TrimPrefix(slot, slotPrefix)
 	for ctx.Err() == nil {
 		r.wait(ctx, id)
-		r.mu.Lock()
-		busy := r.pending[id] != nil
-		if !busy {
-			r.slots.remove(slot)
-		}
-		r.mu.Unlock()
-		if !busy {
-			return
+		if open, free := r.tryClose(slot, id, reserve); free {
+			return open
 		}
 	}
+	return false
+}
+
+// tryClose closes slot if it is free: if no response to id is pending.
+func (r *Responder) tryClose(slot, id string, reserve bool) (open, free bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.pending[id] != nil {
+		return false, false
+	}
+	open = r.slots.remove(slot)
+	if open && reserve {
+		r.pending[id] = make(chan struct{})
+	}
+	return open, true
 }
 
 // hook makes a request for a message that was sent with a slot's token; with POST it
