@@ -277,7 +277,7 @@ core/tool/mcp/entry: core
 core/tool/mcp/program: core core/sandbox
 core/tool/remind: core core/schedule/remind core/tool
 core/tool/search: core core/index/search core/tool core/tool/files/place  # the index, for a turn
-core/tool/shell: core core/beneath core/sandbox core/tool core/vault
+core/tool/shell: core core/beneath core/sandbox core/tool
 core/tool/skill: core core/tool
 core/toolset: core core/agent core/orchestrator core/permission core/permission/guard core/sandbox core/tool core/tool/fetch core/tool/mcp core/tool/mcp/entry core/tool/search core/tool/shell core/tool/skill core/vault  # what a turn may use
 core/transcript: core core/transcript/lines core/transcript/record core/transcript/words core/vault  # conversations, without a database

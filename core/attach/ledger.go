@@ -128,11 +128,11 @@ const recountPage = 500
 
 // Recount corrects sizes from the files in the vault, deletes the rows of files that
 // do not exist, and adds up the totals. It returns how many rows it changed. Where
-// the folder of the files is missing or empty, the disk that has them is away: nothing changes.
+// no file of any row exists, the disk that has them may be away: the rows stay, and count nothing.
 func (l *Ledger) Recount(ctx context.Context, files fs.FS) (changed int, err error) {
-	if there, err := fs.ReadDir(files, Folder); len(there) == 0 {
-		if errors.Is(err, fs.ErrNotExist) {
-			err = nil
+	if there, err := l.anyOf(ctx, files); err != nil || !there {
+		if err == nil {
+			err = l.db.Tx(ctx, func(tx *store.Tx) error { _, err := tx.Exec(ctx, `DELETE FROM attachment_use`); return err })
 		}
 		return 0, err
 	}
@@ -172,6 +172,21 @@ func (l *Ledger) Recount(ctx context.Context, files fs.FS) (changed int, err err
 		}
 		return nil
 	})
+}
+
+// anyOf reports whether a file of any row exists.
+func (l *Ledger) anyOf(ctx context.Context, files fs.FS) (bool, error) {
+	for after := ""; ; {
+		var paths []string
+		if err := l.db.Select(ctx, &paths, `SELECT path FROM attachments WHERE path > $1 ORDER BY path LIMIT $2`, after, recountPage); err != nil || len(paths) == 0 {
+			return false, err
+		}
+		for _, after = range paths {
+			if _, err := fs.Lstat(files, after); err == nil {
+				return true, nil
+			}
+		}
+	}
 }
 
 func (l *Ledger) correct(ctx context.Context, sizes map[string]int64) error {

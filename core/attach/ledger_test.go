@@ -116,23 +116,37 @@ func TestTheRoomForFilesIsKeptAsTheyComeAndGo(t *testing.T) {
 	}
 }
 
-// A mount of its own may not be there yet when the gateway is.
+// A mount of its own may not be there yet when the gateway is; then files of that time are
+// the only ones.
 func TestWhileTheDiskOfTheFilesIsAwayNothingIsDeletedFromTheLedger(t *testing.T) {
 	h := open(t)
 	l := attach.NewLedger(h.db, nil, 100, 0)
 	h.noted(l, 7, "one", "12345")
 	folder, files := filepath.Join(h.dir, attach.Folder), h.vault.Root().FS()
-	if err := os.Rename(folder, folder+".away"); err != nil {
+	move := func(from, to string) {
+		t.Helper()
+		if err := os.Rename(from, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	move(folder, folder+".away")
+	for _, made := range []string{"", "/2026-01-02"} {
+		if err := os.MkdirAll(folder+made, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := l.Recount(t.Context(), files); n != 0 || err != nil {
+			t.Errorf("%d, %v", n, err)
+		}
+	}
+	if left := h.left(l, 7); left != 100 { // as after all were deleted by hand
+		t.Errorf("%d left while no file is there", left)
+	}
+	if err := os.RemoveAll(folder); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := l.Recount(t.Context(), files); n != 0 || err != nil {
-		t.Errorf("without the folder: %d, %v", n, err)
-	}
-	if err := os.Mkdir(folder, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	move(folder+".away", folder)
 	if n, err := l.Recount(t.Context(), files); n != 0 || err != nil || h.left(l, 7) != 95 {
-		t.Errorf("with an empty folder: %d, %v, %d left", n, err, h.left(l, 7))
+		t.Errorf("with the disk: %d, %v, %d left", n, err, h.left(l, 7))
 	}
 	if list, err := l.FilesOf(t.Context(), 7, ""); err != nil || len(list) != 1 {
 		t.Errorf("the person's files: %q, %v", list, err)

@@ -2,6 +2,8 @@ package erasure
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -59,7 +61,7 @@ type Options struct {
 type Eraser struct {
 	o     Options
 	mu    sync.Mutex
-	large bool // the database cannot be rewritten while the gateway serves
+	again time.Time // the database is not rewritten by itself before this
 }
 
 // New returns an Eraser.
@@ -76,15 +78,17 @@ type Forgotten struct {
 }
 
 const (
-	workKey  = "forget:"      // metadata: what is left to do in the vault
-	begunKey = "forgetting:"  // metadata: a begun forgetting, by reference
-	pagesKey = "forget-pages" // metadata: free pages of the database's file may have traces
+	workKey  = "forget:"       // metadata: what is left to do in the vault
+	begunKey = "forgetting:"   // metadata: a begun forgetting, by reference
+	pagesKey = "forget-pages:" // metadata, by the reference's hash: free pages of the database's file may have traces
 
 	// Step is how many rows one transaction removes of the user: other writers
 	// wait for no more than that.
 	Step = 500
 	// patience is how long a run may take to end.
 	patience = time.Minute
+	// rest is between two times that upkeep tries to rewrite the database.
+	rest = time.Hour
 	// maxCompact is the largest database, in bytes, that is rewritten while the
 	// gateway serves.
 	maxCompact = 1 << 30
@@ -143,7 +147,7 @@ func (e *Eraser) Forget(ctx context.Context, ref string, by core.Actor, progress
 	}
 	p, err := e.Person(ctx, ref)
 	if core.KindOf(err) == core.NotFound {
-		if traces, failed := e.traces(ctx); failed != nil || finished > 0 || traces {
+		if traces, failed := e.traces(ctx, pagesOf(ref)); failed != nil || finished > 0 || traces {
 			return f, errors.Join(failed, e.compact(ctx, &f))
 		}
 	}
@@ -182,20 +186,25 @@ func (e *Eraser) Resume(ctx context.Context) (int, error) {
 		return n, err
 	}
 	if n == 0 {
-		if traces, err := e.traces(ctx); err != nil || !traces || e.large {
+		if traces, err := e.traces(ctx, pagesKey); err != nil || !traces || e.o.Clock.Now().Before(e.again) {
 			return 0, err
 		}
 	}
-	var f Forgotten
-	err = e.compact(ctx, &f)
-	e.large = err == nil && !f.Compacted
-	return n, err
+	e.again = e.o.Clock.Now().Add(rest) // writers wait for it: not soon, if it fails
+	return n, e.compact(ctx, &Forgotten{})
 }
 
-// traces reports whether a forgetting was interrupted before the database was rewritten.
-func (e *Eraser) traces(ctx context.Context) (bool, error) {
-	_, noted, err := store.Metadata(ctx, e.o.DB, pagesKey)
-	return noted, err
+// traces reports whether a forgetting, of those whose notes begin so, was interrupted before
+// the database was rewritten.
+func (e *Eraser) traces(ctx context.Context, prefix string) (bool, error) {
+	notes, err := store.MetadataLike(ctx, e.o.DB, prefix)
+	return len(notes) > 0, err
+}
+
+// pagesOf returns the key of the note about a reference, which it does not show.
+func pagesOf(ref string) string {
+	sum := sha256.Sum256([]byte(ref))
+	return pagesKey + hex.EncodeToString(sum[:8])
 }
 
 // begin revokes the user's access and keys, stores that the forgetting has begun
@@ -264,7 +273,7 @@ func (e *Eraser) compact(ctx context.Context, f *Forgotten) (err error) {
 	}
 	switch {
 	case f.Compacted || store.OnServer(e.o.DB.Path()):
-		if err := e.o.DB.Tx(ctx, func(tx *store.Tx) error { return store.DeleteMetadata(ctx, tx, pagesKey) }); err != nil {
+		if err := e.o.DB.Tx(ctx, func(tx *store.Tx) error { _, err := store.DeleteMetadataLike(ctx, tx, pagesKey); return err }); err != nil {
 			return err
 		}
 	default:

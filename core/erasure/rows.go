@@ -103,7 +103,7 @@ func (e *Eraser) last(ctx context.Context, tx *store.Tx, b begun, swept map[stri
 	if err := noteWork(ctx, tx, work{User: p.User, Sessions: r.Sessions, Turns: r.Turns, Files: r.Files}); err != nil {
 		return err
 	}
-	if err := store.SetMetadata(ctx, tx, pagesKey, core.Stamp(tx.Time())); err != nil {
+	if err := store.SetMetadata(ctx, tx, pagesOf(b.Ref), core.Stamp(tx.Time())); err != nil {
 		return err
 	}
 	return store.DeleteMetadata(ctx, tx, begunKey+b.Ref)

@@ -167,7 +167,7 @@ func (k *keeper) leave(ctx context.Context) error {
 }
 
 const selectNodes = `SELECT id, version, newest, address, CASE WHEN seen < ` + now + ` - $1 THEN '` + Gone + `' ELSE state END AS state, started, ` + now + ` - seen AS silent
-	FROM nodes ORDER BY CASE state WHEN '` + Serving + `' THEN 0 ELSE 1 END, id LIMIT 100`
+	FROM nodes ORDER BY CASE WHEN seen < ` + now + ` - $1 THEN 2 WHEN state = '` + Serving + `' THEN 0 ELSE 1 END, id LIMIT 100`
 
 type row struct {
 	Node

@@ -114,7 +114,10 @@ func commands(name string) bool {
 }
 
 // systems are folders of the machine that its programs obey.
-var systems = []string{"/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt", "/boot", "/var", "/Library", "/System"}
+var systems = []string{"/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/boot", "/run", "/var", "/Library", "/System", "/private/etc", "/private/var"}
+
+// temporary are folders in them that programs write to at any time.
+var temporary = []string{"/var/tmp", "/var/folders", "/private/var/tmp", "/private/var/folders", "/run/user"}
 
 // obeyed returns why the file of a name, in the vault or absolute, is one that other programs
 // obey; "" where it is not.
@@ -123,7 +126,9 @@ func obeyed(name string) string {
 	switch {
 	case commands(strings.TrimLeft(name, "/")):
 		return "which commands the gateway or other programs"
-	case outside && slices.ContainsFunc(systems, func(s string) bool { return beneath(name, s) }):
+	case outside && slices.ContainsFunc(temporary, func(s string) bool { return beneath(name, s) }):
+		return ""
+	case outside && slices.ContainsFunc(systems, func(s string) bool { return beneath(name, s) }) || strings.Contains(folded(name), "/library/launchagents/"):
 		return "a file of the system"
 	case outside && slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return len(part) > 1 && part[0] == '.' }):
 		return "a hidden file outside of the vault, which may command other programs"

@@ -34,12 +34,13 @@ func (v *Vault) Trash(name string, now time.Time) (string, error) {
 	if err != nil {
 		return "", explain("trash", err)
 	}
-	return v.TrashFrom(dir, base, info.ID, base, now)
+	return v.TrashFrom(dir, base, info.ID, 0, now)
 }
 
 // TrashFrom is Trash for name, an entry of the open directory dir: it is moved only
-// where it still is the file that id names, and is called as in the trash.
-func (v *Vault) TrashFrom(dir *beneath.Dir, name string, id beneath.ID, as string, now time.Time) (string, error) {
+// where it still is the file that id names. With guest it was in that guest's folder, and is
+// deleted with them.
+func (v *Vault) TrashFrom(dir *beneath.Dir, name string, id beneath.ID, guest int64, now time.Time) (string, error) {
 	top, err := v.Beneath()
 	if err != nil {
 		return "", explain("trash", err)
@@ -50,6 +51,13 @@ func (v *Vault) TrashFrom(dir *beneath.Dir, name string, id beneath.ID, as strin
 		return "", explain("trash", err)
 	}
 	defer trash.Close()
+	as := name
+	switch {
+	case guest > 0:
+		as = OfGuest(guest, name)
+	case strings.HasPrefix(name, guestMark):
+		as = "_" + name // is nobody's
+	}
 	stamp, base := now.UTC().Format(trashStamp), shortened(as)
 	for n := range 100 { // two of one name within a microsecond
 		to := stamp + "-" + base
@@ -150,7 +158,10 @@ func (t Trashed) again() string {
 
 // OfGuest returns the name in the trash of a file that was the guest's, by which it is found
 // when the guest is forgotten.
-func OfGuest(user int64, name string) string { return fmt.Sprintf("guest-%d-%s", user, name) }
+func OfGuest(user int64, name string) string { return fmt.Sprintf("%s%d-%s", guestMark, user, name) }
+
+// guestMark begins the names in the trash of what was a guest's, and no others.
+const guestMark = "guest-"
 
 // GiveTrashed makes what was trashed of one guest another's.
 func (v *Vault) GiveTrashed(from, to int64) error {

@@ -55,7 +55,11 @@ func (c *Forget) Run(p *console.Process) error {
 // confirm shows who it is and wants a yes.
 func (c *Forget) confirm(p *console.Process, q *console.Connection) error {
 	var who control.Person
-	if err := q.Do(http.MethodGet, control.Path("control", "people", c.Person), nil, &who); err != nil {
+	err := q.Do(http.MethodGet, control.Path("control", "people", c.Person), nil, &who)
+	if core.KindOf(err) == core.NotFound { // an earlier forgetting of them may have to be finished
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	fmt.Fprintf(p.Stderr, "%s: %s.\nThis cannot be undone. Type yes to forget this person: ", strings.Join(who.Names, ", "), counted(who.Sessions, "conversation"))

@@ -106,8 +106,43 @@ func TestAMoveThatWasCutShortIsFinished(t *testing.T) {
 
 func TestAFolderIsDeletedIfItsUserWasForgottenBeforeTheMove(t *testing.T) {
 	h := open(t)
-	h.tx(func(tx *store.Tx) error { return store.SetMetadata(t.Context(), tx, "guest-folder:5", "6") })
+	h.tx(func(tx *store.Tx) error { return store.SetMetadata(t.Context(), tx, "guest-folder:5", "7") })
+	h.tx(func(tx *store.Tx) error {
+		return h.Forget(t.Context(), tx, &core.Removal{Person: core.Person{User: 7}, Last: true}) // whose row stays
+	})
 	h.upkeep(1)
-	h.lacks("Guests/5", "Guests/6", ".parachute/trash/20260101T000000.000000Z-guest-5-5", ".parachute/trash/20260101T000000.000000Z-1-guest-5-d.md")
+	h.lacks("Guests/5", "Guests/7/linked-5", ".parachute/trash/20260101T000000.000000Z-guest-5-5", ".parachute/trash/20260101T000000.000000Z-1-guest-5-d.md")
 	h.has(".parachute/trash/20260101T000000.000000Z-guest-50-e.md", core.GuestDir(7))
+}
+
+func TestALinkOfTheRemainingUserTakesTheFolderAlong(t *testing.T) {
+	h := open(t)
+	h.tx(func(tx *store.Tx) error { return store.SetMetadata(t.Context(), tx, "guest-folder:5", "7") })
+	h.tx(func(tx *store.Tx) error { return h.Merge(t.Context(), tx, 7, 50) })
+	h.upkeep(2)
+	h.has("Guests/50/linked-7/b.md", "Guests/50/linked-5/Daily/a.md", ".parachute/trash/20260101T000000.000000Z-guest-50-5/c.md")
+	h.lacks("Guests/5", "Guests/7")
+}
+
+func TestAFolderThatWasMadeAgainIsMovedBesideTheFirst(t *testing.T) {
+	h := open(t)
+	h.tx(func(tx *store.Tx) error { return h.Merge(t.Context(), tx, 5, 7) })
+	if err := h.Vault.WriteFile("Guests/5/late.md", nil); err != nil {
+		t.Fatal(err)
+	}
+	h.upkeep(1)
+	h.has(append(moved, "Guests/7/linked-5-2/late.md")...)
+	h.lacks("Guests/5")
+}
+
+func TestAFolderThatCannotBeMovedStopsNoOther(t *testing.T) {
+	h := open(t)
+	h.tx(func(tx *store.Tx) error { return store.SetMetadata(t.Context(), tx, "guest-folder:5", "7") })
+	h.tx(func(tx *store.Tx) error { return store.SetMetadata(t.Context(), tx, "guest-folder:x", "7") })
+	for _, c := range h.Chores() {
+		if n, err := c.Run(t.Context()); err == nil || n != 1 {
+			t.Errorf("%d, %v", n, err)
+		}
+	}
+	h.has(moved...)
 }

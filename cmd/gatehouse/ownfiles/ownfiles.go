@@ -122,9 +122,9 @@ func (f *Files) cover() sandbox.Cover {
 	return c
 }
 
-// OpenVeil hides the files behind a veil, and returns a function that waits for it: it
-// returns nil where none can be made. The directories in .parachute that stay open behind it
-// are made before it returns, so that they can be written there.
+// OpenVeil returns a function that waits for the veil that hides the files, and returns it; nil
+// where none can be made. By then the directories in .parachute that stay open behind it are
+// made, so that they can be written there.
 func (f *Files) OpenVeil(tried func() sandbox.VeilTrial, log *slog.Logger) (veil func() *sandbox.Veil) {
 	f.veil = sync.OnceValue(func() *sandbox.Veil {
 		veil, text := tried().Open(f.cover)

@@ -190,9 +190,9 @@ func (a *Agent) OutputOf(date string) string {
 	return strings.NewReplacer("{name}", a.Name, "{date}", date).Replace(a.Output)
 }
 
-// shares returns a fault where b writes the same files as a.
+// shares returns a fault where b writes the same files as a, and both run by their schedules.
 func (a *Agent) shares(b *Agent) *Fault {
-	if !strings.EqualFold(a.OutputOf("{date}"), b.OutputOf("{date}")) {
+	if !a.Enabled || !b.Enabled || !strings.EqualFold(a.OutputOf("{date}"), b.OutputOf("{date}")) {
 		return nil
 	}
 	f := whole(a.File, "its output is that of "+b.Name+": each would replace what the other wrote")

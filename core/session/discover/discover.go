@@ -227,14 +227,18 @@ func (d *Discoverer) seen(name string, size int64) {
 	d.sizes[name] = size
 }
 
-// keep takes in sess, of a file that was changed last at that time. One that was deleted since
-// is in the way of nothing but its deletion, which was interrupted: it is finished.
+// cutShort is how long after its deletion a session's file shows that the deletion was
+// interrupted. Later it was brought back on purpose.
+const cutShort = time.Hour
+
+// keep takes in sess, of a file that was changed last at that time. If the session was deleted
+// after that, and not long ago, the deletion was interrupted: keep finishes it.
 func (d *Discoverer) keep(ctx context.Context, tx *store.Tx, sess *session.Session, isNew bool, changed time.Time) error {
 	if !isNew {
 		return d.o.Sessions.Grown(ctx, tx, sess.ID, sess.MessageCount, sess.Title, sess.LastAccessed)
 	}
 	if deleted, err := d.o.Sessions.DeletedAt(ctx, tx, sess.ID); err != nil || !deleted.IsZero() {
-		if changed.Before(deleted) {
+		if changed.Before(deleted) && d.o.Clock.Now().Sub(deleted) < cutShort {
 			tx.OnCommit(func() {
 				if err := d.o.Sessions.Discard(sess.ID); err != nil {
 					d.o.Log.Error("a deleted session's files are still in the vault", "session", sess.ID, "error", err)

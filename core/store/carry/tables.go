@@ -95,16 +95,20 @@ func sorted(list []table) (order []table, err error) {
 	return order, nil
 }
 
-// ledger is the one table that is not copied: each side has its own migrations.
-const ledger = "schema_version"
+// Tables that are not copied: each side has its own migrations, and its own gateways, of which
+// one that stands by notes that it is alive at any time.
+const (
+	ledger = "schema_version"
+	nodes  = "nodes"
+)
 
 // tables lists the tables of the database, by name.
 func (s *Side) tables(ctx context.Context, q conn) (list []table, err error) {
-	query := `SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema() AND table_type = 'BASE TABLE' AND table_name <> $1 ORDER BY 1`
+	query := `SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema() AND table_type = 'BASE TABLE' AND table_name NOT IN ($1, $2) ORDER BY 1`
 	if s.engine == migrations.SQLite {
-		query = `SELECT name FROM pragma_table_list WHERE schema = 'main' AND type IN ('table', 'virtual') AND name NOT LIKE 'sqlite!_%' ESCAPE '!' AND name <> $1 ORDER BY 1`
+		query = `SELECT name FROM pragma_table_list WHERE schema = 'main' AND type IN ('table', 'virtual') AND name NOT LIKE 'sqlite!_%' ESCAPE '!' AND name NOT IN ($1, $2) ORDER BY 1`
 	}
-	names, err := texts(ctx, q, query, ledger)
+	names, err := texts(ctx, q, query, ledger, nodes)
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,7 @@ import (
 	"gatehouse/core/beneath"
 	"gatehouse/core/sandbox"
 	"gatehouse/core/tool"
+	"gatehouse/core/vault"
 )
 
 // evil is the text that a guest wants in the owner's folders or prompt.
@@ -221,6 +222,9 @@ func TestWhatLeadsOutOrRunsIsMovedToTheTrash(t *testing.T) {
 			}
 			if !strings.Contains(text, "moved to the trash") {
 				t.Errorf("not reported: %s", text)
+			}
+			if trashed, err := h.vault.Trashed(); err != nil || len(trashed) != 1 || !strings.HasPrefix(trashed[0].Base, vault.OfGuest(7, "")) {
+				t.Errorf("in the trash it is not the guest's: %v, %v", trashed, err)
 			}
 		})
 	}

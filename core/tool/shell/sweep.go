@@ -15,7 +15,6 @@ import (
 
 	"gatehouse/core/beneath"
 	"gatehouse/core/tool"
-	"gatehouse/core/vault"
 )
 
 // Bounds of one sweep. The watcher of a command ends it when it made more than
@@ -329,11 +328,7 @@ func (s *sweeper) trash(at place, id beneath.ID, why string) {
 
 func (s *sweeper) move(at place, id beneath.ID, why string) {
 	s.moves++ // each has a stamp of its own: a command may make one name in many directories
-	as := at.base
-	if s.t.Bounded() {
-		as = vault.OfGuest(s.t.User, as)
-	}
-	to, err := s.t.Vault.TrashFrom(at.dir, at.base, id, as, s.now.Add(time.Duration(s.moves)*time.Microsecond))
+	to, err := s.t.Vault.TrashFrom(at.dir, at.base, id, tool.GuestOf(at.name), s.now.Add(time.Duration(s.moves)*time.Microsecond))
 	switch {
 	case errors.Is(err, syscall.EXDEV) && !s.v.known[id] && at.dir.Remove(s.ctx, at.base) == nil:
 		s.notes = append(s.notes, fmt.Sprintf("%s was deleted, because the trash is on another file system: %s", at.name, why))

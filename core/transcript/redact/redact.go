@@ -61,7 +61,12 @@ func Redact(v *vault.Vault, id string, runs []string, forget func()) (*Redaction
 	if err != nil {
 		return nil, fmt.Errorf("redact session: %w", err)
 	}
-	for _, name := range append(files, trashed...) {
+	for _, name := range trashed { // what else is called so is none
+		if st, err := v.Root().Lstat(name); err == nil && st.Mode().IsRegular() {
+			files = append(files, name)
+		}
+	}
+	for _, name := range files {
 		if err := r.write(name, of); err != nil {
 			r.Drop()
 			return nil, fmt.Errorf("redact session: %w", err)
