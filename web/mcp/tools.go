@@ -35,8 +35,8 @@ var (
 
 const askAgent = "ask_agent"
 
-// addTools adds the tools to s.tools. Their schemas are made by it later, from the types of
-// their functions.
+// addTools fills s.tools. Its functions add the tools to a server, with schemas made from the
+// types of the tools' functions.
 func (s *Server) addTools() {
 	add(s, spec{"search", "Search notes and conversations", "Finds the notes (files of the vault) and conversations that have all the words, the best first, with the passage that matches. " +
 		"Read a note with read_note (path and line), a conversation with session_read (session_id).", reading(), &reads}, s.search)

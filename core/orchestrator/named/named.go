@@ -117,12 +117,14 @@ func (f *Found) Names(u *url.URL, host string) bool {
 var quotedFrom = regexp.MustCompile(`^From "[^"]*" \(([a-z ]+)\):$`)
 
 // added begin the blocks that a prompt adds to a message: see incoming.
-var added = []string{"Attached file ", "Given with this conversation", "To be answered again", "[Result of a tool] "}
+var added = []string{"Attached file ", "Given with this conversation", "To be answered again", "[Result of a tool] ", "[What was said before in this conversation:\n"}
 
-// isNote reports whether a text is in brackets as a whole, like what prompts add about files, and
-// connectors about stickers and contacts: the names in it are the text of others.
+// isNote reports whether a text is one line that is in brackets as a whole, like what prompts
+// add about files, and connectors about stickers and contacts: the names in it are the text
+// of others.
 func isNote(text string) bool {
-	return strings.HasPrefix(text, "[") && strings.HasSuffix(strings.TrimSpace(text), "]")
+	text = strings.TrimRightFunc(text, unicode.IsSpace)
+	return strings.HasPrefix(text, "[") && strings.HasSuffix(text, "]") && !strings.Contains(text, "\n")
 }
 
 // Own returns the lines of a message that its sender wrote, as it is in a chat or a

@@ -35,7 +35,8 @@ func New(clock core.Clock) *Watchdog { return &Watchdog{clock: clock, began: clo
 // Heard notes a sign of the model: its silence is counted from now.
 func (w *Watchdog) Heard() { w.heard.Store(int64(w.clock.Now().Sub(w.began))) }
 
-// Busy notes that n more tools, or waits with a limit of their own, run, or -n fewer. While some run the model is not silent.
+// Busy notes that n more tools, or waits with a limit of their own, are running; a negative n,
+// that as many have ended. While one is running the model does not count as silent.
 func (w *Watchdog) Busy(n int) {
 	w.Heard()
 	w.busy.Add(int32(n))
