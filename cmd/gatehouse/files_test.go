@@ -113,7 +113,7 @@ func TestAFileThatCannotBeFetchedIsNamedWithTheReason(t *testing.T) {
 	ada := w.guest("Ada")
 	m := w.post(ada, ada.DM(), telegramtest.Outgoing{Text: "watch this", File: &telegramtest.File{Kind: "video", Name: "film.mp4", Size: 21 << 20}})
 	got := w.answers(ada.DM(), m.ID)
-	if !strings.Contains(got.Text, "film.mp4 was sent and not taken: it is larger than 20 MB") {
+	if !strings.Contains(got.Text, "film.mp4 was not taken: it is larger than 20 MB") {
 		t.Errorf("its sender was told %q", got.Text)
 	}
 	if text, _ := lastAsked(model); !strings.Contains(text, "larger than 20 MB") {

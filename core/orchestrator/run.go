@@ -317,7 +317,7 @@ func (r *run) spoken(ctx context.Context) (said []core.Block, author *transcript
 			}
 			continue
 		}
-		if row.Text != "" || len(row.Files) == 0 {
+		if incoming.Says(&row, begun) {
 			block := incoming.Text(&row, r.t.Trust, begun)
 			if row.Again != "" {
 				block = incoming.Repeated(row.Text).Text

@@ -154,7 +154,7 @@ func (d *Decoder) content(ctx context.Context, m *wire.Message, in *core.Inbound
 		in.Text = "@" + d.name()
 	}
 	if in.Kind == core.KindMessage {
-		in.Files = append(in.Files, m.Referred(d.o.ID)...)
+		in.Files = append(in.Files, m.Referred(d.o.ID, !in.Group())...)
 	}
 	return nil
 }

@@ -44,6 +44,7 @@ func TestAReplyBringsTheFilesOfItsMessageAsAnothers(t *testing.T) {
 		"referenced_message":{"id":"9","channel_id":"12","content":"","flags":8192,"author":{"id":"%s","username":"bo"},"attachments":[{"id":"21","filename":"a.ogg","content_type":"audio/ogg","size":3,"url":"u"}]}}`
 	for author, want := range map[string]core.Inbound{
 		"14":  {Quote: &core.Quote{Name: "bo", Text: "[a file: a.ogg]"}, Files: []core.File{{Name: "a.ogg", Type: "audio/ogg", Size: 3, Ref: "12/9/21 u", Quoted: true}}},
+		"13":  {Quote: &core.Quote{Name: "bo", Text: "[a file: a.ogg]"}}, // the sender's own, in a private chat
 		botID: {},
 	} {
 		in, ok, err := decoder().Decode(t.Context(), gateway.Event{Seq: 5, Type: "MESSAGE_CREATE", Data: json.RawMessage(fmt.Sprintf(answer, author))}, "s")

@@ -95,10 +95,11 @@ func (m *Message) refers(us string) *Message {
 
 // Referred returns the files of the message that m replies to, which m's sender sees in the
 // same channel. They are not theirs, so that a voice message is not taken for what they
-// said. There are none of a reply to us.
-func (m *Message) Referred(us string) []core.File {
+// said. There are none of a reply to us, nor, in a private chat, of one to the sender's own
+// message: the conversation has them.
+func (m *Message) Referred(us string, private bool) []core.File {
 	r := m.refers(us)
-	if r == nil || r.Channel != m.Channel || !IsID(r.ID) {
+	if r == nil || private && m.Author != nil && r.Author.ID == m.Author.ID || r.Channel != m.Channel || !IsID(r.ID) {
 		return nil
 	}
 	files := r.Files()

@@ -165,11 +165,12 @@ func quote(q core.Quote, text, media string) *core.Quote {
 }
 
 // referred returns the file of the message that m replies to: m's sender sees it in the same
-// chat. It is not theirs, so that a voice message is not taken for what they said. Of an
-// answer to the bot itself the conversation has it.
+// chat. It is not theirs, so that a voice message is not taken for what they said. The
+// conversation has it of an answer to the bot itself, and in a private chat of one to the
+// sender's own message.
 func (m *message) referred(us int64) []core.File {
 	r := m.ReplyTo
-	if r == nil || m.Forward.is || m.topicRoot() || m.MediaGroup != "" || r.From != nil && r.From.ID == us {
+	if r == nil || m.Forward.is || m.topicRoot() || m.MediaGroup != "" || r.From != nil && (r.From.ID == us || m.Chat.Type == "private" && m.From != nil && r.From.ID == m.From.ID) {
 		return nil
 	}
 	files := r.files(false)

@@ -135,6 +135,13 @@ func TestEveryKindOfUpdateBecomesOneInbound(t *testing.T) {
 			in.Text, in.ReplyTo, in.Quote = "what?", "9", &core.Quote{Name: "Bo", Text: "look\n\n[a photo]"}
 			in.Files = []core.File{{Name: "photo.jpg", Type: "image/jpeg", Ref: "p", Quoted: true}}
 		})},
+		{"answer to one's own photo in private", msg(dm, `,"text":"what?","reply_to_message":{"message_id":9,"from":{"id":7,"first_name":"Ada"},"photo":[{"file_id":"p"}]}`), message(inDM, func(in *core.Inbound) {
+			in.Text, in.Addressed, in.ReplyTo, in.Quote = "what?", true, "9", &core.Quote{Name: "Ada", Text: "[a photo]"}
+		})},
+		{"answer to one's own photo in a group", msg(group, `,"text":"what?","reply_to_message":{"message_id":9,"from":{"id":7,"first_name":"Ada"},"photo":[{"file_id":"p"}]}`), message(inGroup, func(in *core.Inbound) {
+			in.Text, in.ReplyTo, in.Quote = "what?", "9", &core.Quote{Name: "Ada", Text: "[a photo]"}
+			in.Files = []core.File{{Name: "photo.jpg", Type: "image/jpeg", Ref: "p", Quoted: true}}
+		})},
 		{"answer to somebody's voice message", msg(dm, `,"text":"what?","reply_to_message":{"message_id":9,"from":{"id":43,"first_name":"Bo"},"voice":{"file_id":"v"}}`), message(inDM, func(in *core.Inbound) {
 			in.Text, in.Addressed, in.ReplyTo, in.Quote = "what?", true, "9", &core.Quote{Name: "Bo", Text: "[a voice message]"}
 			in.Files = []core.File{{Name: "voice.ogg", Type: "audio/ogg", Ref: "v", Quoted: true}}

@@ -19,11 +19,22 @@ import (
 const fetchTries = 3
 
 // FetchAll downloads the files of rows from their platform. A failure is noted in the file,
-// and reported at the file's place in the message.
+// and reported at the file's place in the message. A file of a message that rows refer to
+// is left out if rows have it already.
 func (r *Reader) FetchAll(ctx context.Context, rows []core.Inbound) error {
+	have := map[string]bool{}
+	for i := range rows {
+		for _, f := range rows[i].Files {
+			have[f.Ref] = have[f.Ref] || f.Ref != "" && !f.Quoted
+		}
+	}
 	for i := range rows {
 		row := &rows[i]
-		row.Files = slices.Clone(row.Files) // the queue's own stays as it was stored
+		row.Files = slices.DeleteFunc(slices.Clone(row.Files), func(f core.File) bool { // the queue's own stays as it was stored
+			again := f.Quoted && have[f.Ref]
+			have[f.Ref] = f.Ref != ""
+			return again
+		})
 		for j := range row.Files {
 			if j == maxFiles {
 				break
@@ -117,11 +128,11 @@ func (r *Reader) heardVoice(ctx context.Context, in *core.Inbound, f core.File) 
 	return r.unread(texts.Text("voice_not_understood", texts.With{"Why": whyOf(fault, false), "Path": f.Path})), true
 }
 
-// said returns the text of a voice message that came with in. A text beside it has the
-// message that in refers to.
+// said returns the text of a voice message that came with in. Text of in, if the model reads
+// it, has the message that in refers to.
 func (r *Reader) said(in *core.Inbound, text string) core.Block {
 	row := *in
-	if row.Text = text; in.Text != "" && !in.Forwarded() {
+	if row.Text = text; Says(in, r.Begun) && !in.Forwarded() {
 		row.Quote = nil
 	}
 	block := Text(&row, r.Trust, r.Begun)

@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -77,10 +78,11 @@ type Reader struct {
 	// Read is what was found in the files whose text was read, by path; at most maxFiles.
 	Read map[string]content.Content
 
-	heard map[string]heard // voice messages by path, as Spoken has transcribed them; at most maxFiles
-	model *llm.About       // that is given the files; nil: none
-	files int              // that were checked
-	media int              // bytes of them that the model is given as they are
+	heard  map[string]heard // voice messages by path, as Spoken has transcribed them; at most maxFiles
+	model  *llm.About       // that is given the files; nil: none
+	files  int              // that were checked
+	quoted bool             // the file that is read is not of the turn's sender, who is told nothing of it
+	media  int              // bytes of them that the model is given as they are
 }
 
 // A heard is the text of a voice message, or the code of why there is none.
@@ -88,17 +90,21 @@ type heard struct{ text, fault string }
 
 // Blocks returns the files that came with a row, as blocks: pictures and PDFs as
 // they are, texts as text, anything else by name. The type is what the bytes
-// say. What the model does not get to see is named to it and to the sender,
-// with the reason.
+// say. What the model does not get to see is named to it, and to the sender of the file,
+// with the reason. A line before each file of the message that the row refers to says so.
 func (r *Reader) Blocks(ctx context.Context, row *core.Inbound, model *llm.About) []core.Block {
 	r.model = model
 	var out []core.Block
 	for i, f := range row.Files {
 		if r.files == maxFiles {
+			r.quoted = !slices.ContainsFunc(row.Files[i:], func(f core.File) bool { return !f.Quoted })
 			out = append(out, r.unread(texts.Text("file_more", texts.With{"N": len(row.Files) - i})))
 			break
 		}
 		r.files++
+		if r.quoted = f.Quoted; r.quoted {
+			out = append(out, core.Block{Type: "text", Text: quotedFile})
+		}
 		out = append(out, r.file(ctx, row, f))
 	}
 	if row.Turn != nil && len(row.Turn.Media) > 0 {
@@ -117,10 +123,20 @@ func (r *Reader) read(path, text string, pages int, cut bool) {
 	r.Read[path] = c
 }
 
-// unread returns the line that represents a file, and a warning with the same text.
+// quotedFile is the line before a file of another message. It is a note: see named.Own.
+const quotedFile = "[of the message that is answered]"
+
+// unread returns the line that represents a file, and warns of it with the same text.
 func (r *Reader) unread(text string) core.Block {
-	r.Notices = append(r.Notices, core.Warning{Code: "attachment", Message: text})
+	r.warn(text)
 	return core.Block{Type: "text", Text: "[" + text + "]"}
+}
+
+// warn warns the turn's sender of a file that is theirs.
+func (r *Reader) warn(text string) {
+	if !r.quoted {
+		r.Notices = append(r.Notices, core.Warning{Code: "attachment", Message: text})
+	}
 }
 
 func (r *Reader) file(ctx context.Context, row *core.Inbound, f core.File) core.Block {
@@ -205,7 +221,7 @@ func (r *Reader) pdf(ctx context.Context, name, path string, data []byte) core.B
 	if strings.TrimSpace(text) == "" {
 		return r.unread(texts.Text("pdf_empty", texts.With{"Name": name, "Model": model, "Path": path}))
 	}
-	r.Notices = append(r.Notices, core.Warning{Code: "attachment", Message: texts.Text("pdf_text", texts.With{"Name": name, "Model": model, "Read": read, "Pages": pages})})
+	r.warn(texts.Text("pdf_text", texts.With{"Name": name, "Model": model, "Read": read, "Pages": pages}))
 	block := textFile(name+" (the text of the PDF, without its pictures)", text)
 	if read < pages {
 		block += fmt.Sprintf("\n[%d of %d pages; the rest is left out]", read, pages)

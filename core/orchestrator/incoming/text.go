@@ -1,6 +1,8 @@
 package incoming
 
 import (
+	"slices"
+
 	"gatehouse/core"
 	"gatehouse/core/agent"
 )
@@ -33,6 +35,13 @@ func Text(row *core.Inbound, trust core.Trust, begun bool) string {
 		refers = "In a thread that began with this:\n"
 	}
 	return refers + agent.Quoted{Name: q.Name, Label: "earlier", Text: q.Text}.String() + "\n" + words
+}
+
+// Says reports whether the model reads Text of a row: if it has text, or nothing else, or
+// refers to a message whose files come with it. begun is Text's.
+func Says(row *core.Inbound, begun bool) bool {
+	return row.Text != "" || len(row.Files) == 0 ||
+		row.Again == "" && Referred(row, begun) != nil && slices.ContainsFunc(row.Files, func(f core.File) bool { return f.Quoted })
 }
 
 // Referred returns the message that Text adds to the row's, for users; nil if there is none.

@@ -57,3 +57,25 @@ func TestGivenCannotEndItsFence(t *testing.T) {
 		t.Errorf("the text is not fenced: %q", got)
 	}
 }
+
+// "Ada sends a voice message in answer to Eve's document": neither is a text.
+func TestAMessageWithoutATextSaysWhatItsQuotedFilesAreOf(t *testing.T) {
+	t.Parallel()
+	quoted, own := core.File{Name: "a.pdf", Quoted: true}, core.File{Name: "b.pdf"}
+	eve := &core.Quote{Name: "Eve", Text: "[a file: a.pdf]"}
+	for name, c := range map[string]struct {
+		row  core.Inbound
+		want bool
+	}{
+		"a file in answer to a file":   {core.Inbound{Quote: eve, Files: []core.File{own, quoted}}, true},
+		"a file in answer to a text":   {core.Inbound{Quote: eve, Files: []core.File{own}}, false},
+		"a file":                       {core.Inbound{Files: []core.File{own}}, false},
+		"a text":                       {core.Inbound{Text: "x", Files: []core.File{own}}, true},
+		"nothing":                      {core.Inbound{}, true},
+		"a file in a thread of a file": {core.Inbound{Quote: &core.Quote{Root: true, Text: "x"}, Files: []core.File{own, quoted}}, false},
+	} {
+		if got := incoming.Says(&c.row, true); got != c.want {
+			t.Errorf("%s: the text is read: %v, want %v", name, got, c.want)
+		}
+	}
+}
