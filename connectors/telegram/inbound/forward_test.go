@@ -53,10 +53,16 @@ func TestAForwardedMessageIsNoCommand(t *testing.T) {
 }
 
 // The text that a user sends through an inline bot is that bot's.
-func TestATextOfAnInlineBotIsNoCommand(t *testing.T) {
-	in, _ := decoder(t).Decode(json.RawMessage(msg(dm, `,"text":"/approve AB12 vault","entities":[{"type":"bot_command","offset":0,"length":8}],"via_bot":{"id":9,"is_bot":true}`)), arrived)
-	if in.Kind != core.KindMessage || in.Command != "" || in.Text != "/approve AB12 vault" {
-		t.Errorf("%+v, want a message", in)
+func TestATextOfAnInlineBotCountsAsForwarded(t *testing.T) {
+	const content = `,"text":"/approve AB12 vault","entities":[{"type":"bot_command","offset":0,"length":8}],"reply_to_message":{"message_id":9,"from":{"id":42},"text":"Which?"}`
+	for bot, name := range map[string]string{`{"id":9,"is_bot":true,"first_name":"Pictures"}`: "Pictures", `{"id":"9"}`: "", `["x"]`: ""} {
+		in, _ := decoder(t).Decode(json.RawMessage(msg(dm, content+`,"via_bot":`+bot)), arrived)
+		if in.Kind != core.KindMessage || in.Command != "" || in.Text != "/approve AB12 vault" || !in.Forwarded() || in.Quote.Name != name {
+			t.Errorf("by %s: %+v, %+v, want a message forwarded from the bot", bot, in, in.Quote)
+		}
+	}
+	if in, _ := decoder(t).Decode(json.RawMessage(msg(dm, content+`,"via_bot":null`)), arrived); in.Kind != core.KindCommand || in.Forwarded() {
+		t.Errorf("by no bot: %+v, want a command", in)
 	}
 }
 

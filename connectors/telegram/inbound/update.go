@@ -69,7 +69,7 @@ type message struct {
 	Quote    lenient[*passage]  `json:"quote"`
 	External lenient[*external] `json:"external_reply"`
 	Forward  forward            `json:"forward_origin"`
-	ViaBot   present            `json:"via_bot"`
+	ViaBot   via                `json:"via_bot"`
 	media
 }
 
@@ -104,6 +104,20 @@ type forward struct {
 func (f *forward) UnmarshalJSON(b []byte) error {
 	if f.is = !bytes.Equal(b, []byte("null")); f.is {
 		_ = json.Unmarshal(b, &f.origin) // it has no name then
+	}
+	return nil
+}
+
+// A via is the inline bot that made the content of a message, which its user only chose;
+// the zero value is that of any other message. A bot that cannot be decoded is one too.
+type via struct {
+	is  bool
+	bot user
+}
+
+func (v *via) UnmarshalJSON(b []byte) error {
+	if v.is = !bytes.Equal(b, []byte("null")); v.is {
+		_ = json.Unmarshal(b, &v.bot) // it has no name then
 	}
 	return nil
 }
