@@ -175,3 +175,27 @@ func TestAFileThatTheProviderRefusedIsAWarning(t *testing.T) {
 		t.Errorf("warned %q", got)
 	}
 }
+
+// A voice message or a file in answer to another user's file has no text.
+func TestTheModelReadsWhoseAQuotedFileIsWithoutATextToo(t *testing.T) {
+	h := open(t, orchestrator.Limits{})
+	for _, name := range []string{"own.txt", "eves.txt"} {
+		if err := h.vault.WriteFile("Chat/assets/"+name, []byte("text of "+name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.model.reply = says("ok")
+	x := h.turn("r1", 1, "")
+	x.Rows[0].Quote = &core.Quote{Name: "Eve", Text: "[a file: eves.txt]"}
+	x.Rows[0].Files = []core.File{{Path: "Chat/assets/own.txt", Name: "own.txt"}, {Path: "Chat/assets/eves.txt", Name: "eves.txt", Quoted: true}}
+	warned(h, h.Orchestrator, x)
+	messages := h.model.calls[0].Messages
+	var got []string
+	for _, b := range messages[len(messages)-1].Blocks {
+		first, _, _ := strings.Cut(b.Text, "\n")
+		got = append(got, first)
+	}
+	if want := []string{"In answer to this:", "Attached file own.txt:", "[of the message that is answered]", "Attached file eves.txt:"}; !cmp.Equal(got, want) {
+		t.Errorf("the model reads %q, want %q", got, want)
+	}
+}
