@@ -1,13 +1,17 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"sync"
@@ -22,14 +26,14 @@ import (
 )
 
 // A cluster is two gateways, of which one serves and the other stands by, with one vault
-// and a database on a pair of servers. People write on both platforms and programs ask over
+// and a database on a pair of servers. The clock of the second is minutes ahead. People write on both platforms and programs ask over
 // the API while something fails.
 type cluster struct {
 	*rig
 	primary, second *pgServer
 	lines           []*cable // from the gateways to the servers
 	nodes           [2]*child
-	addrs           [2]string
+	exes, addrs     [2]string
 	http            *http.Client
 
 	asks  sync.Mutex
@@ -56,6 +60,7 @@ func newCluster(t *testing.T) *cluster {
 	c.database = (&url.URL{Scheme: "postgres", User: url.User("postgres"), Host: hosts[1:], Path: "gatehouse", RawQuery: "sslmode=disable&target_session_attrs=primary"}).String()
 	c.http = &http.Client{Transport: &http.Transport{DisableKeepAlives: true, ResponseHeaderTimeout: away}}
 	c.enable()
+	c.exes = [2]string{c.exe, aheadProgram(t)}
 	for i := range c.nodes {
 		c.addrs[i] = freePort(t)
 		c.begin(i)
@@ -65,13 +70,41 @@ func newCluster(t *testing.T) *cluster {
 	return c
 }
 
+// ahead is by how much the clock of one gateway differs from the other's.
+const ahead = 5 * time.Minute
+
+// aheadProgram is the program with a clock that is ahead.
+func aheadProgram(t *testing.T) string {
+	t.Helper()
+	const file = "../../core/clock.go"
+	real, err := filepath.Abs(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile(real)
+	if err != nil {
+		t.Fatal(err)
+	}
+	with := bytes.Replace(source, []byte("return time.Now() }"), fmt.Appendf(nil, "return time.Now().Add(%d) }", ahead), 1)
+	if bytes.Equal(with, source) {
+		t.Fatal("the clock is not where it was")
+	}
+	dir := t.TempDir()
+	clock, overlay := filepath.Join(dir, "clock.go"), filepath.Join(dir, "overlay.json")
+	list, err := json.Marshal(map[string]map[string]string{"Replace": {real: clock}})
+	if err := errors.Join(err, os.WriteFile(clock, with, 0o600), os.WriteFile(overlay, list, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	return program(t, "-overlay", overlay)
+}
+
 // begin starts a gateway that waits as long as the other one serves.
 func (c *cluster) begin(i int) {
 	c.t.Helper()
 	env := c.settings()
 	env["ADDR"] = c.addrs[i]
 	c.births.Add(1)
-	n := startLogged(c.t, c.dir, fmt.Sprint("log", i), env, c.exe, "serve", "--standby")
+	n := startLogged(c.t, c.dir, fmt.Sprint("log", i), env, c.exes[i], "serve", "--standby")
 	c.mu.Lock()
 	c.nodes[i], c.child = n, n
 	c.mu.Unlock()
