@@ -109,7 +109,8 @@ type hearing struct {
 	streamed strings.Builder
 	calls    int
 	states   []core.Deliberating
-	spent    int64 // millionths of a dollar, as far as prices are known
+	spent    int64            // millionths of a dollar, as far as prices are known
+	open     map[string]int64 // what calls that run are expected to cost, by model
 }
 
 // shown returns what of the answer was shown so far.
@@ -176,6 +177,7 @@ func (h *hearing) took(d *orchestrator.Draft) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.calls++
+	delete(h.open, d.Model)
 	if d.MicroUSD != nil {
 		h.spent += *d.MicroUSD
 	}
@@ -304,6 +306,7 @@ func (h *hearing) kept(stage, model string, of []string) (orchestrator.Draft, bo
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.calls++
+	delete(h.open, d.Model)
 	if d.MicroUSD != nil {
 		h.spent += *d.MicroUSD
 	}
