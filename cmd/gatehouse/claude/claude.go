@@ -82,6 +82,7 @@ func (c *Runtime) Refuses(t *orchestrator.Turn) string {
 
 // Answer has the CLI answer.
 func (c *Runtime) Answer(ctx context.Context, w *orchestrator.Work) (orchestrator.Answer, error) {
+	c.tools.Isolated() // waits: by then there is a list of MCP servers, which the program is started with
 	p, t := c.tools.Profile(w.Turn), w.Turn
 	p.Named = w.Named
 	got, err := c.Runner.Answer(ctx, &claudecli.Turn{
