@@ -572,3 +572,32 @@ func TestNoOneBelowTheOwnerAtFullTrustIsAnswered(t *testing.T) {
 		}
 	}
 }
+
+// A CLI that reads nothing has its input closed while it still has much to say.
+func TestAMessageThatCannotBeWrittenEndsTheTurn(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "claude")
+	script := "#!/bin/sh\nexec 0<&-\ni=0\nwhile [ $i -lt 5000 ]; do echo '{\"type\":\"stream_event\",\"event\":{\"type\":\"other\"}}'; i=$((i+1)); done\nexit 7\n"
+	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	h := open(t, func(o *claudecli.Options) { o.Program = program })
+	for range 10 { // which of the two is seen first is chance
+		ended := make(chan claudecli.Answer, 1)
+		turn := h.turn(uuid.NewString(), strings.Repeat("x", 1<<20))
+		go func() {
+			a, err := h.Answer(t.Context(), turn)
+			if err != nil {
+				t.Error(err)
+			}
+			ended <- a
+		}()
+		select {
+		case a := <-ended:
+			if a.Fault == nil || a.Fault.Code != claudecli.CodeUnavailable || !a.Fault.CanRetry {
+				t.Errorf("%+v", a)
+			}
+		case <-time.After(patience):
+			t.Fatal("the turn does not end")
+		}
+	}
+}

@@ -59,8 +59,7 @@ func (k *talk) run(ctx context.Context) Answer {
 		select {
 		case err := <-asked:
 			if asked = nil; err != nil {
-				<-k.lost()
-				return k.crashed()
+				return k.lost(within, lines)
 			}
 		case l := <-lines.lines:
 			if k.hear(within, &l) {
@@ -89,10 +88,22 @@ func (k *talk) ask(fresh bool) error {
 	return k.p.send(says(k.t.Line, k.t.Said))
 }
 
-// lost ends a process that cannot be written to.
-func (k *talk) lost() <-chan struct{} {
+// lost ends a process that cannot be written to, and hears what it still says: its
+// output is read until nothing is left of it.
+func (k *talk) lost(ctx context.Context, lines *turnLines) Answer {
 	k.p.kill()
-	return k.p.gone
+	ended := false
+	for {
+		select {
+		case l := <-lines.lines:
+			ended = ended || k.hear(ctx, &l)
+		case <-k.p.gone:
+			if ended {
+				return k.a
+			}
+			return k.crashed()
+		}
+	}
 }
 
 // interrupt asks the CLI to stop, so that its transcript records it, and waits up to
