@@ -25,6 +25,9 @@ type Message struct {
 	Question string // the person's message before it
 	Answer   string // the model's answer to that; "" for none
 	Model    string // of that answer
+	// Untold is set where the person would not see what is learnt: only what they ask to
+	// remember is.
+	Untold bool
 }
 
 // An Outcome is what became of a message.
@@ -55,7 +58,7 @@ func (s *Store) Hear(ctx context.Context, m Message) (l Learnt, err error) {
 	}
 	found := detect.Detect(detect.Message{Text: m.Text, Answer: m.Answer, Threshold: s.o.Threshold})
 	s.o.Metrics.heard(found.Layer)
-	if found.Layer == detect.None {
+	if found.Layer == detect.None || m.Untold && found.Layer != detect.Explicit {
 		return l, nil
 	}
 	if what, ok := detect.Secret(m.Text); ok {
@@ -130,9 +133,9 @@ func (s *Store) draft(m *Message, found *detect.Result) Correction {
 		c.Status, c.Via, c.Confidence = Active, ViaExplicit, sureExplicit
 	case found.Layer == detect.Implicit:
 		c.Status, c.Card, c.Confidence = Pending, CardImplicit, sureAccepted
-	case score.Decide(utility) == score.Save:
+	case score.Decide(utility) == score.Save && !found.Mixed:
 		c.Status = Active
-	case score.Decide(utility) == score.Review:
+	case score.Decide(utility) != score.Discard:
 		c.Status, c.Card = Pending, CardReview
 	}
 	return c

@@ -17,6 +17,7 @@ import (
 	"gatehouse/core/memory/check"
 	"gatehouse/core/memory/extract"
 	"gatehouse/core/orchestrator"
+	"gatehouse/core/session"
 	"gatehouse/core/store"
 )
 
@@ -54,7 +55,7 @@ func New(o Options) *Runs { return &Runs{o} }
 
 // Remember learns from the turn's message and returns what belongs into its prompt.
 func (r *Runs) Remember(ctx context.Context, t *orchestrator.Turn, s orchestrator.Said) (out orchestrator.Remembered, err error) {
-	m := memory.Message{User: t.User, Source: "run:" + t.Run, Session: t.Session.ID, Project: t.Session.Project, Text: written(t, s.Voice), Question: s.Question, Answer: s.Answer, Model: s.Model}
+	m := memory.Message{User: t.User, Source: "run:" + t.Run, Session: t.Session.ID, Project: t.Session.Project, Text: written(t, s.Voice), Question: s.Question, Answer: s.Answer, Model: s.Model, Untold: untold(t)}
 	next := ledger.Turn{User: t.User, Conversation: t.Session.ID, Query: t.Run}
 	if own(t) && r.o.Judged != nil {
 		next.Verdict = verdicts[r.o.Store.Opinion(m)]
@@ -92,7 +93,7 @@ func (r *Runs) Remember(ctx context.Context, t *orchestrator.Turn, s orchestrato
 		if !g.Done {
 			return nil
 		}
-		if r.o.Reader != nil && own(t) && r.o.Reader.On() {
+		if r.o.Reader != nil && own(t) && !m.Untold && r.o.Reader.On() {
 			if j := job(t, &m, &learnt); len(j.Sentences) > 0 {
 				tx.OnCommit(func() { r.o.Reader.Offer(j) })
 			}
@@ -147,6 +148,13 @@ func own(t *orchestrator.Turn) bool {
 		}
 	}
 	return true
+}
+
+// untold reports whether the sender would not see what is learnt of the message: clients of
+// the OpenAI endpoints show the answer alone, and often put texts of others into a message.
+func untold(t *orchestrator.Turn) bool {
+	o := t.Rows[0].Turn
+	return o != nil && o.Module == session.SingleModule
 }
 
 // tell adds to out the text about what was learnt, and returns the questions of its buttons.

@@ -80,6 +80,7 @@ type Result struct {
 	Strength float64 // of the rule, 0–1; the score of Implicit
 	Standing bool    // it is meant for all later answers ("from now on", "always")
 	Hedged   bool    // "maybe", "I think"
+	Mixed    bool    // it is in a long message with a request: a text of someone else may be in it
 	Language string  // of the rules that matched: en, de
 	Domain   string
 }
@@ -102,7 +103,9 @@ func Detect(m Message) Result {
 	in := likely(whole)
 	for i, s := range read {
 		if r, ok := positive(s, in); ok && !refused(s, in) { // in this order it is faster, with the same result
-			return r.of(all, i)
+			out := r.of(all, i)
+			out.Mixed = mixed(read, i, in)
+			return out
 		}
 	}
 	score := Score(whole, m.Answer)
@@ -190,6 +193,24 @@ func Prefixed(text string) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// maxBeside is how many sentences a message with a correction and a request may have: in a
+// longer one the correction may be in a text that the request is about.
+const maxBeside = 3
+
+// mixed reports whether a message is so long and has a request, question or the like beside
+// the sentence i.
+func mixed(read []*text, i int, in []*language) bool {
+	if len(read) <= maxBeside {
+		return false
+	}
+	for j, s := range read {
+		if j != i && refused(s, in) {
+			return true
+		}
+	}
+	return false
 }
 
 // explicit returns the result for a text that its writer asks to remember. What kind it
