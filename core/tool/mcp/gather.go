@@ -166,7 +166,8 @@ func (v *Servers) learn(s *entry.Server, t *tool.Turn) (*link, error) {
 }
 
 // refresh asks for the tools over a connection that exists. A server that does
-// not answer has failed.
+// not answer has failed, unless a call is in flight: one that works on it may answer
+// nothing else meanwhile, and is asked again after freshTime.
 func (v *Servers) refresh(l *link) {
 	ctx, cancel := v.within(l.life, startTime)
 	defer cancel()
@@ -177,6 +178,8 @@ func (v *Servers) refresh(l *link) {
 	switch {
 	case err == nil:
 		v.became(l, Ready, "")
+	case l.life.Err() == nil && v.working(l):
+		v.o.Log.Info("an MCP server does not name its tools during a call", "server", l.s.Name, "trust", l.key.trust, "err", reason(l.s, err))
 	case l.life.Err() == nil:
 		v.failed(l, err)
 		l.cancel()
@@ -185,6 +188,22 @@ func (v *Servers) refresh(l *link) {
 	l.asking = false
 	v.mu.Unlock()
 	v.release(l)
+}
+
+// working reports whether a call is in flight on l beside the question for the tools; then
+// the tools that are known are taken for fresh.
+func (v *Servers) working(l *link) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if l.busy < 2 {
+		return false
+	}
+	if known := v.known[shelfOf(l.s, l.key.trust)]; known != nil && known.s == l.s {
+		still := *known
+		still.at = v.o.Clock.Now()
+		v.known[shelfOf(l.s, l.key.trust)] = &still
+	}
+	return true
 }
 
 // connectAll connects in the background to the servers whose tools are not known,

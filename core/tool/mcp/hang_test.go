@@ -1,8 +1,10 @@
 package mcp_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"slices"
@@ -189,4 +191,60 @@ func TestBelowFullAHangingProgramDelaysNoTurnAndItsToolsAreLearntWithoutARun(t *
 		t.Errorf("%v", o.Warnings)
 	}
 	h.servers.End("three")
+}
+
+// A server that does one thing after the other names its tools only after the call.
+func TestACallIsNotEndedByAServerThatDoesNotNameItsToolsMeanwhile(t *testing.T) {
+	clock := coretest.NewClock(time.Unix(1e9, 0))
+	var deaf atomic.Bool
+	began, asked, release := make(chan struct{}), make(chan struct{}, 8), make(chan struct{})
+	site := newSite(t, func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			b, err := io.ReadAll(r.Body)
+			if err != nil {
+				return
+			}
+			switch r.Body = io.NopCloser(bytes.NewReader(b)); {
+			case deaf.Load() && bytes.Contains(b, []byte(`"tools/list"`)):
+				asked <- struct{}{}
+				select {
+				case <-r.Context().Done():
+				case <-release:
+				}
+			case bytes.Contains(b, []byte(`"tools/call"`)):
+				close(began)
+				<-release
+			}
+			next.ServeHTTP(w, r)
+		})
+	})
+	h := newHouse(t, clock, nil, fmt.Sprintf(`"site": {"url": %q}`, site.URL))
+	h.servers.Equip(t.Context(), h.turn(t, core.Full, 1, "run"), nil)
+	until(t, "it answers", func() bool { return h.servers.Health()[0].State == mcp.Ready })
+	o := h.offered(t)
+	deaf.Store(true)
+	done := make(chan string, 1)
+	turn := h.turn(t, core.Full, 1, "run")
+	go func() {
+		_, said := do(t, turn, o, "mcp__site__echo", `{"text": "hello"}`)
+		done <- said
+	}()
+	<-began
+	clock.Advance(10 * time.Minute)
+	h.offered(t)
+	<-asked
+	until(t, "it has not named its tools", func() bool {
+		clock.Advance(10 * time.Second)
+		return strings.Contains(h.log.String(), "does not name its tools") || strings.Contains(h.log.String(), "failed")
+	})
+	if o := h.offered(t); len(o.Tools) != 3 || len(o.Warnings) > 0 {
+		t.Errorf("%v %v", names(o), o.Warnings)
+	}
+	close(release)
+	if said := <-done; said != "hello" {
+		t.Errorf("%q", said)
+	}
+	if got := h.servers.Health()[0]; got.State != mcp.Ready {
+		t.Errorf("%+v", got)
+	}
 }
