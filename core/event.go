@@ -147,10 +147,11 @@ type (
 	}
 	// Usage is what a turn's model calls took. CostUSD is nil when no price is known.
 	Usage struct {
-		InputTokens     int64    `json:"input_tokens"`
-		OutputTokens    int64    `json:"output_tokens"`
-		CacheReadTokens int64    `json:"cache_read_tokens"`
-		CostUSD         *float64 `json:"cost_usd"`
+		InputTokens      int64    `json:"input_tokens"` // without those read from a cache or written to it
+		OutputTokens     int64    `json:"output_tokens"`
+		CacheReadTokens  int64    `json:"cache_read_tokens"`
+		CacheWriteTokens int64    `json:"cache_write_tokens,omitempty"`
+		CostUSD          *float64 `json:"cost_usd"`
 	}
 	// SessionResume is the first generation's debug record, nine fields.
 	SessionResume struct {

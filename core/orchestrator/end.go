@@ -190,7 +190,7 @@ func (r *run) done(text string) (Result, error) {
 		d.StopReason = r.stop
 	}
 	total := r.bill.Total()
-	d.Usage = core.Usage{InputTokens: total.Input, OutputTokens: total.Output, CacheReadTokens: total.CacheRead}
+	d.Usage = core.Usage{InputTokens: total.Input, OutputTokens: total.Output, CacheReadTokens: total.CacheRead, CacheWriteTokens: total.CacheWrite}
 	if total.MicroUSD != nil {
 		usd := float64(*total.MicroUSD) / 1e6
 		d.Usage.CostUSD = &usd

@@ -372,6 +372,17 @@ func TestAModelCallLeavesOneSettledRowOfUsage(t *testing.T) {
 	}
 }
 
+func TestTheEndOfATurnCountsTokensWrittenToACache(t *testing.T) {
+	h := open(t, orchestrator.Limits{})
+	h.model.reply = func(_ context.Context, yield func(llm.Delta, error) bool) {
+		_ = yield(llm.Delta{Text: "x"}, nil) && yield(llm.Delta{Usage: &core.Tokens{Input: 3, Output: 1, CacheRead: 20, CacheWrite: 500}}, nil)
+	}
+	res, err := h.Run(t.Context(), h.turn("r1", 1, "hello"), func(core.Event) {})
+	if d, ok := res.Terminal.(core.Done); err != nil || !ok || d.Usage != (core.Usage{InputTokens: 3, OutputTokens: 1, CacheReadTokens: 20, CacheWriteTokens: 500, CostUSD: d.Usage.CostUSD}) {
+		t.Errorf("%+v %v", res.Terminal, err)
+	}
+}
+
 // The trust of a turn is the least of the sender's, the session's ceiling and
 // what was asked for: no combination raises it.
 func TestPrepareNeverRaisesTrust(t *testing.T) {

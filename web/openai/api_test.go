@@ -165,13 +165,13 @@ func TestAnAnswerHasExactlyTheDocumentedForm(t *testing.T) {
 		t.Errorf("%+v %+v", in, o)
 	}
 	publish(run, core.TextDelta{Content: "Let me see."}, core.ToolUseStart{ID: "1", Name: "Read", Input: json.RawMessage(`{}`)}, core.TextDelta{Content: "\n\nTea."})
-	finish(run, core.Done{Response: "Tea.", Usage: core.Usage{InputTokens: 5, OutputTokens: 3, CacheReadTokens: 2}})
+	finish(run, core.Done{Response: "Tea.", Usage: core.Usage{InputTokens: 5, OutputTokens: 3, CacheReadTokens: 2, CacheWriteTokens: 4}})
 	resp := <-answer
 	defer resp.Body.Close()
 	got, _ := io.ReadAll(resp.Body)
 	want := `{"id":"` + "chatcmpl-" + strings.ReplaceAll(o.Run, "-", "") + `","object":"chat.completion","created":` + itoa(h.clock.Now().Unix()) + `,"model":"m",` +
 		`"choices":[{"index":0,"message":{"role":"assistant","content":"Let me see.\n\nTea.","refusal":null},"logprobs":null,"finish_reason":"stop"}],` +
-		`"usage":{"prompt_tokens":7,"completion_tokens":3,"total_tokens":10,"prompt_tokens_details":{"cached_tokens":2}}}` + "\n"
+		`"usage":{"prompt_tokens":11,"completion_tokens":3,"total_tokens":14,"prompt_tokens_details":{"cached_tokens":2}}}` + "\n"
 	if string(got) != want || resp.Header.Get("X-Run-Id") != o.Run {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}

@@ -12,7 +12,8 @@ import (
 )
 
 type (
-	// wireUsage are tokens as OpenAI counts them: cached ones are among the prompt's.
+	// wireUsage are tokens as OpenAI counts them: those read from a cache and written to it are
+	// among the prompt's.
 	wireUsage struct {
 		Prompt     int64         `json:"prompt_tokens"`
 		Completion int64         `json:"completion_tokens"`
@@ -66,7 +67,7 @@ type (
 )
 
 func usageOf(u core.Usage) wireUsage {
-	prompt := u.InputTokens + u.CacheReadTokens
+	prompt := u.InputTokens + u.CacheReadTokens + u.CacheWriteTokens
 	return wireUsage{Prompt: prompt, Completion: u.OutputTokens, Total: prompt + u.OutputTokens, Details: promptDetails{u.CacheReadTokens}}
 }
 

@@ -331,3 +331,13 @@ func TestStrangeIDsAreNotFound(t *testing.T) {
 		}
 	}
 }
+
+func TestInputTokensAreAllThatTheModelRead(t *testing.T) {
+	h := open(t)
+	h.end = []core.Event{core.TextDelta{Content: "Tea."}, core.Done{Response: "Tea.", StopReason: "end_turn", Usage: core.Usage{InputTokens: 5, OutputTokens: 3, CacheReadTokens: 20, CacheWriteTokens: 500}}}
+	_, got := h.do("POST", "", `{"model":"m","input":"Hello"}`)
+	const want = `"usage":{"input_tokens":525,"input_tokens_details":{"cached_tokens":20,"cache_write_tokens":500},"output_tokens":3,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":528}`
+	if !strings.Contains(got, want) {
+		t.Errorf("%s, want %s", got, want)
+	}
+}

@@ -23,7 +23,8 @@ const (
 )
 
 type (
-	// wireUsage are tokens as OpenAI counts them: cached ones are among the input's.
+	// wireUsage are tokens as OpenAI counts them: those read from a cache and written to it are
+	// among the input's.
 	wireUsage struct {
 		Input         int64         `json:"input_tokens"`
 		InputDetails  inputDetails  `json:"input_tokens_details"`
@@ -33,7 +34,7 @@ type (
 	}
 	inputDetails struct {
 		Cached  int64 `json:"cached_tokens"`
-		Written int64 `json:"cache_write_tokens"` // not known
+		Written int64 `json:"cache_write_tokens"`
 	}
 	outputDetails struct {
 		Reasoning int64 `json:"reasoning_tokens"` // not known
@@ -86,8 +87,8 @@ type outcome struct {
 }
 
 func usageOf(u core.Usage) *wireUsage {
-	in := u.InputTokens + u.CacheReadTokens
-	return &wireUsage{Input: in, InputDetails: inputDetails{Cached: u.CacheReadTokens}, Output: u.OutputTokens, Total: in + u.OutputTokens}
+	in := u.InputTokens + u.CacheReadTokens + u.CacheWriteTokens
+	return &wireUsage{Input: in, InputDetails: inputDetails{Cached: u.CacheReadTokens, Written: u.CacheWriteTokens}, Output: u.OutputTokens, Total: in + u.OutputTokens}
 }
 
 // ended returns the outcome of a run that gave an answer.
