@@ -11,6 +11,7 @@ import (
 	"gatehouse/core/council/choice"
 	"gatehouse/core/llm"
 	"gatehouse/core/llm/llmtest"
+	"gatehouse/core/council/ledger"
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/store"
 )
@@ -355,5 +356,12 @@ func TestATextWhoseWishesAreNotJudgedIsNotTaken(t *testing.T) {
 	}, noEmojis(1), kindly(0))
 	if v := b.answer(choice.High); v.Text != cheerful || v.Followed["w1"] || !v.Followed["w2"] || len(v.Again) != 0 || b.rewrites() != 1 {
 		t.Errorf("%+v after %d requests", v, b.rewrites())
+	}
+}
+
+// An answer that a later attempt takes from the ledger is whole.
+func TestTheLongestAnswerIsStoredWhole(t *testing.T) {
+	if ledger.MaxContent < orchestrator.MaxDraft {
+		t.Errorf("%d bytes are stored of an answer of %d", ledger.MaxContent, orchestrator.MaxDraft)
 	}
 }

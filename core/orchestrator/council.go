@@ -93,8 +93,8 @@ type Verdict struct {
 	Write func(ctx context.Context, tx *store.Tx) error
 }
 
-// maxDraft bounds an answer to a council, in bytes: 16,000 tokens take less.
-const maxDraft = 256 << 10
+// MaxDraft bounds an answer to a council, in bytes: 16,000 tokens take less.
+const MaxDraft = 256 << 10
 
 // council reports whether the council answers the turn.
 func (r *run) council() string {

@@ -190,7 +190,7 @@ func (t *talk) ask(ctx context.Context) (transcript.Message, *llm.Fault, error) 
 			t.first, t.after = true, r.o.o.Clock.Now().Sub(asked)
 			r.o.o.Metrics.FirstToken(t.name, t.after)
 		}
-		if size += len(d.Text); size > maxDraft && (t.held || t.with != nil) {
+		if size += len(d.Text); size > MaxDraft && (t.held || t.with != nil) {
 			failed = &llm.Fault{Code: llm.CodeGarbage, Text: texts.Text("provider_garbage")}
 			break
 		}

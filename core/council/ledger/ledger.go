@@ -28,8 +28,8 @@ const (
 	MaxAge        = 90 * 24 * time.Hour
 	MaxAudit      = 20_000 // rows of the log of scores
 	MaxCandidates = 1000
-	MaxModels     = 500      // with counters
-	MaxContent    = 64 << 10 // bytes of a stage's content; a longer one is cut
+	MaxModels     = 500       // with counters
+	MaxContent    = 256 << 10 // bytes of a stage's content: an answer has no more; a longer one is cut
 	PickOpen      = 24 * time.Hour
 
 	previewRunes  = 80
@@ -123,7 +123,7 @@ func flag(b bool) int {
 
 // preview returns the beginning of a question on one line.
 func preview(text string) string {
-	return core.CutRunes(strings.Join(strings.Fields(cut(text, 4*MaxContent)), " "), previewRunes)
+	return core.CutRunes(strings.Join(strings.Fields(cut(text, MaxContent)), " "), previewRunes)
 }
 
 // cut returns the beginning of a text, at most n bytes in whole characters.

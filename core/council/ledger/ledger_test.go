@@ -762,3 +762,17 @@ func TestTheTablesOfTheLedgerAreBounded(t *testing.T) {
 		}
 	}
 }
+
+func TestAnAttemptAfterACrashFindsTheWholeOfALongAnswer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	q := Query{ID: "q1", User: 7, Conversation: "s1", Level: choice.High, Asked: choice.High, Question: "?"}
+	if _, _, err := w.Begin(t.Context(), q); err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat("tea ", 50_000) + "end"
+	w.must(w.Save(t.Context(), Stage{Query: "q1", Stage: StageAnswer, Model: "a", Content: long}))
+	if stages, err := w.Stages(t.Context(), "q1"); err != nil || len(stages) != 1 || stages[0].Content != long {
+		t.Errorf("%d stages, %v", len(stages), err)
+	}
+}
