@@ -9,9 +9,9 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/council/choice"
+	"gatehouse/core/council/ledger"
 	"gatehouse/core/llm"
 	"gatehouse/core/llm/llmtest"
-	"gatehouse/core/council/ledger"
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/store"
 )
