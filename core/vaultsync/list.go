@@ -21,10 +21,11 @@ type Query struct {
 	Binary  bool   // include files that are no text, by their names
 	Date    string // only files of this date: an element of the path begins with it; "": all
 	Since   string // a cursor: only changes since it; "": all
+	Epoch   string // of the cursor; "": the present one
 }
 
 // List returns the files of an area as JSON of a wire.Listing, which the caller closes. Changes
-// since a cursor that is not known are all files. It is made a row at a time, and a long one on
+// since a cursor that is not known, or of another epoch, are all files. It is made a row at a time, and a long one on
 // the disk, so that it takes the same memory for any number of files.
 func (s *Store) List(ctx context.Context, a Area, q Query) (*Listing, error) {
 	if a.User <= 0 || a.Trust == core.Stranger {
@@ -66,9 +67,13 @@ func (l *listing) write(ctx context.Context) error {
 		return err
 	}
 	last = max(last, pruned)
+	epoch, err := l.epoch(ctx)
+	if err != nil {
+		return err
+	}
 	l.since, err = strconv.ParseInt(l.q.Since, 10, 64)
-	l.all = err != nil || l.since < pruned || l.since > last
-	head := wire.Listing{Root: strings.TrimPrefix(l.root, "."), Complete: l.all, Cursor: strconv.FormatInt(last, 10), GeneratedAt: l.o.Clock.Now().UTC().Format(time.RFC3339)}
+	l.all = err != nil || l.since < pruned || l.since > last || l.q.Epoch != "" && l.q.Epoch != epoch
+	head := wire.Listing{Root: strings.TrimPrefix(l.root, "."), Complete: l.all, Cursor: strconv.FormatInt(last, 10), Epoch: epoch, GeneratedAt: l.o.Clock.Now().UTC().Format(time.RFC3339)}
 	digest := wire.NewDigest()
 	return wire.Write(l.out, head, func(file func(wire.File) error) error {
 		return l.each(ctx, " AND deleted = ''", func(rel string, r *row) error {

@@ -86,7 +86,12 @@ func (w *world) push(a vaultsync.Area, path, base, text string) wire.Done {
 
 func (w *world) list(a vaultsync.Area, since string) wire.Listing {
 	w.t.Helper()
-	out, err := w.List(w.t.Context(), a, vaultsync.Query{Since: since, Binary: true})
+	return w.listOf(a, since, "")
+}
+
+func (w *world) listOf(a vaultsync.Area, since, epoch string) wire.Listing {
+	w.t.Helper()
+	out, err := w.List(w.t.Context(), a, vaultsync.Query{Since: since, Epoch: epoch, Binary: true})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -120,6 +125,29 @@ func (w *world) read(name string) string {
 }
 
 func hash(text string) string { return wire.Hash([]byte(text)) }
+
+// After a restore from a backup numbers of changes are given a second time.
+func TestList_ACursorOfAnotherEpochGetsAllFiles(t *testing.T) {
+	w := open(t)
+	w.write("a.md", "one")
+	was := w.list(owner(), "")
+	w.write("b.md", "two")
+	for _, epoch := range []string{was.Epoch, ""} { // one that tells none is an older device's
+		if l := w.listOf(owner(), was.Cursor, epoch); l.Complete || len(l.Files) != 1 || l.Epoch != was.Epoch || l.Epoch == "" {
+			t.Errorf("before, of %q: %+v", epoch, l)
+		}
+	}
+	if err := w.db.Tx(t.Context(), func(tx *store.Tx) error { return vaultsync.AfterRestore(t.Context(), tx) }); err != nil {
+		t.Fatal(err)
+	}
+	l := w.listOf(owner(), was.Cursor, was.Epoch)
+	if !l.Complete || len(l.Files) != 2 || l.Epoch == was.Epoch || l.Epoch == "" {
+		t.Errorf("after it: %+v", l)
+	}
+	if again := w.listOf(owner(), l.Cursor, l.Epoch); again.Complete || again.Epoch != l.Epoch {
+		t.Errorf("then: %+v", again)
+	}
+}
 
 func TestList_ACursorGetsWhatChangedSinceWithDeletions(t *testing.T) {
 	w := open(t)

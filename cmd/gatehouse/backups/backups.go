@@ -20,6 +20,7 @@ import (
 	"gatehouse/core/schedule/remind"
 	"gatehouse/core/store"
 	"gatehouse/core/store/carry/remote"
+	"gatehouse/core/vaultsync"
 	"gatehouse/pairing/bots"
 	"gatehouse/pairing/people"
 )
@@ -124,6 +125,9 @@ func settleRestored(ctx context.Context, db *store.DB, tx *store.Tx) (maintenanc
 		return r, err
 	}
 	if err := report.AfterRestore(ctx, tx); err != nil {
+		return r, err
+	}
+	if err := vaultsync.AfterRestore(ctx, tx); err != nil {
 		return r, err
 	}
 	_, err = runs.New(db, core.System{}).AbandonAll(ctx, tx)

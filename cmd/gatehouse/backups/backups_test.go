@@ -2,6 +2,7 @@ package backups_test
 
 import (
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +15,9 @@ import (
 	"gatehouse/core/backup"
 	"gatehouse/core/store"
 	"gatehouse/core/store/storetest"
+	"gatehouse/core/vault"
+	"gatehouse/core/vaultsync"
+	"gatehouse/core/vaultsync/wire"
 )
 
 func TestTheseTestsRunOnPostgresWhereTheyAreAskedTo(t *testing.T) { storetest.Runs(t) }
@@ -122,4 +126,49 @@ func TestARestoreRepeatsNoReminderAndMakesUpNoRun(t *testing.T) {
 	if since < began {
 		t.Errorf("runs since %s are made up", since)
 	}
+}
+
+// Devices have cursors of changes that the backup does not know.
+func TestARestoreBeginsAnotherEpochOfTheSync(t *testing.T) {
+	dir := t.TempDir()
+	cfg := settings(t, filepath.Join(dir, "vault"), "")
+	was := epoch(t, cfg)
+	file := filepath.Join(dir, "a.tar.gz")
+	if _, err := backup.Make(t.Context(), backups.Source(cfg, "", "test"), file, nil); err != nil {
+		t.Fatal(err)
+	}
+	if again := epoch(t, cfg); again != was {
+		t.Errorf("%q behind a backup, %q before", again, was)
+	}
+	cfg = settings(t, filepath.Join(dir, "again"), "")
+	if _, err := backup.Restore(t.Context(), backups.Target(cfg, core.Actor{Via: "cli"}, "a", ""), file, nil); err != nil {
+		t.Fatal(err)
+	}
+	if now := epoch(t, cfg); now == was || now == "" {
+		t.Errorf("%q behind a restore, %q before", now, was)
+	}
+}
+
+// epoch returns the epoch that a device is told.
+func epoch(t *testing.T, cfg *configs.Config) string {
+	t.Helper()
+	v, err := vault.Open(cfg.VaultPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.Close()
+	db := storetest.OpenAt(t, cfg.DatabasePath(), nil)
+	defer db.Close()
+	s := vaultsync.New(vaultsync.Options{DB: db, Vault: v, Clock: core.System{}, Log: slog.New(slog.DiscardHandler)})
+	every := func(core.Trust, int64, string, bool) bool { return true }
+	out, err := s.List(t.Context(), vaultsync.Area{User: core.Operator, Trust: core.Full, May: every}, vaultsync.Query{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	l, err := wire.Read(out, func(wire.File, bool) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l.Epoch
 }

@@ -74,7 +74,9 @@ type Client struct {
 	r     Report
 	scans uint32
 	local local
-	held  map[string]hold // files that could not be written here; at most wire.MaxFiles
+	// contradicted: the server's files are not what its changes have told, until a listing agrees.
+	contradicted bool
+	held         map[string]hold // files that could not be written here; at most wire.MaxFiles
 }
 
 // Open opens a directory, which is created if it is missing, for this process alone. A dry

@@ -54,6 +54,8 @@ type server struct {
 	keys  *auth.Keys
 	store *vaultsync.Store
 	log   *coretest.Log
+	// hidden: no key sees hidden.md.
+	hidden atomic.Bool
 }
 
 func serve(t testing.TB, dir string) *server {
@@ -69,6 +71,9 @@ func serve(t testing.TB, dir string) *server {
 	s.keys = auth.NewKeys(s.db, s.clock, nil)
 	s.store = vaultsync.New(vaultsync.Options{DB: s.db, Vault: v, Clock: s.clock, Log: slog.New(slog.NewTextHandler(s.log, nil))})
 	may := func(trust core.Trust, user int64, name string, write bool) bool {
+		if name == "hidden.md" && s.hidden.Load() {
+			return false
+		}
 		mayRead, mayWrite := permission.Profile{User: user, Trust: trust}.Bounds(nil)
 		if write {
 			return mayWrite(name)

@@ -20,13 +20,20 @@ func (c *Client) list(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		c.apply(&l, behind(l.Cursor, c.state.Cursor))
+		c.apply(&l, c.restored(&l))
 		if l.Complete || c.digest() == l.Digest {
-			c.state.Cursor = l.Cursor
+			c.state.Cursor, c.state.Epoch, c.contradicted = l.Cursor, l.Epoch, false
 			return nil
 		}
 		since = "" // what this device knows is not what the server had: compare all
 	}
+}
+
+// restored reports whether the server was restored from a backup, or may have been: it is in
+// another epoch, or its changes have not told of one that its files show.
+func (c *Client) restored(l *wire.Listing) bool {
+	foreign := l.Epoch != c.state.Epoch && l.Epoch != "" && c.state.Epoch != ""
+	return foreign || c.contradicted || behind(l.Cursor, c.state.Cursor)
 }
 
 // behind reports whether a cursor is before one that the server gave earlier: its database
@@ -43,6 +50,10 @@ func (c *Client) changes(ctx context.Context, since string) (l wire.Listing, err
 		k.listed = unlisted
 	}
 	q := url.Values{"since": {since}, "include_binary": {"true"}}
+	if since != "" && c.state.Epoch != "" {
+		q.Set("epoch", c.state.Epoch)
+	}
+	all := since == "" && c.state.Cursor != "" // asked for behind the changes
 	res, err := c.request(ctx, http.MethodGet, "/api/sync/changes?"+q.Encode(), "", nil, "application/json")
 	if err != nil {
 		return l, err
@@ -54,6 +65,9 @@ func (c *Client) changes(ctx context.Context, since string) (l wire.Listing, err
 			k.listed = deleted
 		case !gone && wire.Synced(f.Path) && wire.ValidHash(f.Hash):
 			k = c.state.of(f.Path)
+			if now := contentOf(f.Hash); all && k.Remote != none && k.Remote != now {
+				c.contradicted = true
+			}
 			k.Remote, k.listed = contentOf(f.Hash), present
 		}
 		return nil

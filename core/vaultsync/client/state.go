@@ -24,6 +24,7 @@ type state struct {
 	Version int
 	Server  string
 	Cursor  string
+	Epoch   string            // of the cursor; "": not known
 	Files   map[string]*known // by path; at most wire.MaxFiles of each side
 }
 
@@ -160,6 +161,8 @@ func (s *state) read(r io.Reader) error {
 			return d.Decode(&s.Server)
 		case "cursor":
 			return d.Decode(&s.Cursor)
+		case "epoch":
+			return d.Decode(&s.Epoch)
 		case "files":
 			return object(d, func(path string) error { return d.Decode(s.of(path)) })
 		}
@@ -198,7 +201,11 @@ func (s *state) write(to io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(w, `{"version":%d,"server":%s,"cursor":%s,"files":{`, s.Version, server, cursor) // Flush returns the error
+	epoch, err := json.Marshal(s.Epoch)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w, `{"version":%d,"server":%s,"cursor":%s,"epoch":%s,"files":{`, s.Version, server, cursor, epoch) // Flush returns the error
 	comma := ""
 	for _, name := range s.names() {
 		key, err := json.Marshal(name)

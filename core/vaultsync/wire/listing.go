@@ -18,8 +18,9 @@ func Write(w io.Writer, head Listing, files, deleted Files, digest func() string
 		Root        string `json:"root"`
 		GeneratedAt string `json:"generated_at"`
 		Cursor      string `json:"cursor"`
+		Epoch       string `json:"epoch"`
 		Complete    bool   `json:"complete"`
-	}{head.Root, head.GeneratedAt, head.Cursor, head.Complete})
+	}{head.Root, head.GeneratedAt, head.Cursor, head.Epoch, head.Complete})
 	if err != nil {
 		return err
 	}
@@ -74,6 +75,8 @@ func Read(r io.Reader, file func(f File, deleted bool) error) (l Listing, err er
 			err = d.Decode(&l.GeneratedAt)
 		case "cursor":
 			err = d.Decode(&l.Cursor)
+		case "epoch":
+			err = d.Decode(&l.Epoch)
 		case "complete":
 			err = d.Decode(&l.Complete)
 		case "digest":

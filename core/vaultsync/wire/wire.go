@@ -44,6 +44,9 @@ type Listing struct {
 	Deleted     []File `json:"deleted"`
 	GeneratedAt string `json:"generated_at"`
 	Cursor      string `json:"cursor"`
+	// Epoch is that of the cursor: another one than before means that the server was restored
+	// from a backup. "": the server does not tell.
+	Epoch string `json:"epoch"`
 	// Complete: Files are all that there are, not only those that changed.
 	Complete bool   `json:"complete"`
 	Digest   string `json:"digest"` // of all files that there are

@@ -113,17 +113,18 @@ func allow(w http.ResponseWriter, d time.Duration) {
 
 // manifest serves GET /api/sync/manifest.
 func (a *API) manifest(w http.ResponseWriter, r *http.Request, c caller) error {
-	return a.list(w, r, c, "")
+	return a.list(w, r, c, "", "")
 }
 
 // changes serves GET /api/sync/changes.
 func (a *API) changes(w http.ResponseWriter, r *http.Request, c caller) error {
-	return a.list(w, r, c, r.URL.Query().Get("since"))
+	v := r.URL.Query()
+	return a.list(w, r, c, v.Get("since"), v.Get("epoch"))
 }
 
-func (a *API) list(w http.ResponseWriter, r *http.Request, c caller, since string) error {
+func (a *API) list(w http.ResponseWriter, r *http.Request, c caller, since, epoch string) error {
 	v := r.URL.Query()
-	q := vaultsync.Query{Root: v.Get("root"), Pattern: v.Get("pattern"), Date: v.Get("date"), Since: since}
+	q := vaultsync.Query{Root: v.Get("root"), Pattern: v.Get("pattern"), Date: v.Get("date"), Since: since, Epoch: epoch}
 	switch v.Get("include_binary") {
 	case "", "false":
 	case "true":
