@@ -47,13 +47,14 @@ func (h *hurried) Now() time.Time { return time.Unix(h.n.Add(1), 0) }
 
 // A server is a vault that is synced over HTTP on loopback.
 type server struct {
-	dir   string
-	url   string
-	clock *coretest.Clock
-	db    *store.DB
-	keys  *auth.Keys
-	store *vaultsync.Store
-	log   *coretest.Log
+	dir     string
+	url     string
+	clock   *coretest.Clock
+	db      *store.DB
+	keys    *auth.Keys
+	store   *vaultsync.Store
+	log     *coretest.Log
+	handler http.Handler
 	// hidden: no key sees hidden.md.
 	hidden atomic.Bool
 }
@@ -92,6 +93,7 @@ func serve(t testing.TB, dir string) *server {
 			return h(w, r)
 		}))
 	}
+	s.handler = mux
 	listening := httptest.NewServer(mux)
 	t.Cleanup(listening.Close)
 	s.url = listening.URL

@@ -28,6 +28,7 @@ const (
 // push serves POST /api/sync/push: a stream of files, or JSON.
 func (a *API) push(w http.ResponseWriter, r *http.Request, c caller) error {
 	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	r.Body = body{move(w, r.Body), r.Body}
 	switch {
 	case err == nil && media == "multipart/form-data":
 		return a.pushStream(w, r, c, multipart.NewReader(http.MaxBytesReader(w, r.Body, wire.MaxBody), params["boundary"]))
@@ -51,10 +52,10 @@ func (a *API) pushStream(w http.ResponseWriter, r *http.Request, c caller, form 
 		if err != nil {
 			return a.interrupted(r, c, device, out, err)
 		}
-		body := &tracked{r: content}
-		done, err := a.o.Files.Push(r.Context(), c.Area, vaultsync.Sent{Root: r.URL.Query().Get("root"), Meta: meta, Device: device}, body)
-		if body.err != nil {
-			err = web.BodyFault(body.err, "the content of a file cannot be read")
+		sent := &tracked{r: content}
+		done, err := a.o.Files.Push(r.Context(), c.Area, vaultsync.Sent{Root: r.URL.Query().Get("root"), Meta: meta, Device: device}, sent)
+		if sent.err != nil {
+			err = web.BodyFault(sent.err, "the content of a file cannot be read")
 			return a.interrupted(r, c, device, out, err)
 		}
 		if err := out.add(meta.Path, done, err); err != nil {
@@ -175,14 +176,14 @@ func (a *API) pullStream(w http.ResponseWriter, r *http.Request, c caller, p wir
 	w.Header().Set("Cache-Control", "no-store")
 	for _, path := range p.Paths {
 		allow(w, perFile)
-		if err := a.stream(form, r, c, p.Root, path); err != nil {
+		if err := a.stream(w, form, r, c, p.Root, path); err != nil {
 			return err // the stream has no end, by which the client notices
 		}
 	}
 	return form.Close()
 }
 
-func (a *API) stream(form *multipart.Writer, r *http.Request, c caller, root, path string) error {
+func (a *API) stream(w http.ResponseWriter, form *multipart.Writer, r *http.Request, c caller, root, path string) error {
 	f, err := a.o.Files.Open(r.Context(), c.Area, root, path)
 	if err != nil {
 		if core.KindOf(err) == core.Other {
@@ -191,7 +192,7 @@ func (a *API) stream(form *multipart.Writer, r *http.Request, c caller, root, pa
 		return writePart(form, metaPart, wire.Meta{Path: path, Error: core.TextOf(err)}, nil)
 	}
 	defer f.Close()
-	return writePart(form, metaPart, f.Meta, io.LimitReader(f, f.Size))
+	return writePart(form, metaPart, f.Meta, move(w, io.LimitReader(f, f.Size)))
 }
 
 // writePart writes the description of a file, and its content unless that is nil.

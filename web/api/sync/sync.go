@@ -23,7 +23,7 @@ const (
 	maxMeta    = 64 << 10        // bytes of the description of a file
 	maxOrder   = 4 << 20         // bytes of a body without files
 	maxAtOnce  = 4               // requests of a key
-	perFile    = 5 * time.Minute // for a file to arrive or to be taken
+	perFile    = 5 * time.Minute // for a file to arrive or to be taken, or perStep of it
 	maxWaiting = 2 * time.Minute // for a list of a large vault
 )
 
