@@ -76,7 +76,8 @@ type Client struct {
 	local local
 	// contradicted: the server's files are not what its changes have told, until a listing agrees.
 	contradicted bool
-	held         map[string]hold // files that could not be written here; at most wire.MaxFiles
+	unsent       map[content]bool // of this pass, since a request failed; at most wire.MaxFiles
+	held         map[string]hold  // files that could not be moved; at most wire.MaxFiles
 }
 
 // Open opens a directory, which is created if it is missing, for this process alone. A dry
@@ -192,11 +193,12 @@ func (c *Client) pass(ctx context.Context) (again bool, err error) {
 		}
 		return false, nil
 	}
+	c.unsent = map[content]bool{}
 	did, saved, copies := false, false, len(c.r.Copies)
 	for _, phase := range []struct {
 		do  action
 		run func(ctx context.Context, names []string) (bool, error)
-	}{{deleteOut, c.respelled}, {send, c.send}, {deleteOut, c.deleteOut}, {fetch, c.fetchFree}, {deleteHere, c.deleteHere}} {
+	}{{deleteOut, c.respelled}, {send, c.send}, {deleteOut, c.deleteRest}, {fetch, c.fetch}, {deleteHere, c.deleteHere}} {
 		n, err := phase.run(ctx, c.todo(phase.do))
 		did = did || n
 		if n || err != nil {

@@ -1,12 +1,10 @@
 package client
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strconv"
 	"time"
 
@@ -15,23 +13,23 @@ import (
 	"gatehouse/core/vaultsync/wire"
 )
 
-// Pauses before a file that could not be written here is fetched again.
+// Pauses before a file is moved again that could not be.
 const (
 	firstHold = time.Minute
 	lastHold  = time.Hour
 )
 
-// A hold is why a file is not fetched now.
+// A hold is why a file is not moved now.
 type hold struct {
-	hash  string // the content that could not be written
+	hash  string // the content that could not be sent, fetched or written
 	until time.Time
 	pause time.Duration
 	why   string
 }
 
-// hold notes that the content of a file could not be written here: others are, and this one
-// is fetched again after a pause.
-func (c *Client) hold(name, hash string, why error) {
+// hold notes that the content of a file could not be moved: others are, and this one is again
+// after a pause.
+func (c *Client) hold(name, hash, why string) {
 	pause := firstHold
 	if was, ok := c.held[name]; ok && was.hash == hash {
 		pause = min(2*was.pause, lastHold)
@@ -39,20 +37,8 @@ func (c *Client) hold(name, hash string, why error) {
 	if len(c.held) >= wire.MaxFiles {
 		clear(c.held)
 	}
-	c.held[name] = hold{hash, c.o.Clock.Now().Add(pause), pause, "it cannot be written here: " + why.Error()}
+	c.held[name] = hold{hash, c.o.Clock.Now().Add(pause), pause, why}
 	c.r.Errors = append(c.r.Errors, name+": "+c.held[name].why)
-}
-
-// fetchFree fetches the files that are not held.
-func (c *Client) fetchFree(ctx context.Context, names []string) (did bool, err error) {
-	return c.fetch(ctx, slices.DeleteFunc(names, func(name string) bool {
-		h, ok := c.held[name]
-		if !ok || h.hash != c.state.Files[name].Remote.String() || !c.o.Clock.Now().Before(h.until) {
-			return false
-		}
-		c.r.Errors = append(c.r.Errors, name+": "+h.why)
-		return true
-	}))
 }
 
 // place gives a file the content that the server has, unless it was changed here since
@@ -72,10 +58,10 @@ func (c *Client) place(meta wire.Meta, content io.Reader) (did bool, err error) 
 	case core.KindOf(err) == core.Invalid: // it changed there while it was sent
 		return false, nil
 	case alone:
-		c.hold(meta.Path, meta.Hash, why)
+		c.hold(meta.Path, meta.Hash, "it cannot be written here: "+why.Error())
 		return false, nil
 	case err != nil:
-		return false, fmt.Errorf("write %s: %w", meta.Path, err)
+		return false, &unwritten{fmt.Errorf("write %s: %w", meta.Path, err)}
 	}
 	delete(c.held, meta.Path)
 	now := contentOf(hash)

@@ -22,12 +22,6 @@ import (
 	"gatehouse/core/vaultsync/wire"
 )
 
-// Sizes of one request.
-const (
-	batchFiles = 200
-	batchBytes = 64 << 20
-)
-
 // request makes a request. An answer that is no 200 is an error.
 func (c *Client) request(ctx context.Context, method, at, media string, body io.Reader, accept string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, c.o.Server+at, body)
@@ -53,7 +47,8 @@ func (c *Client) request(ctx context.Context, method, at, media string, body io.
 	if res.StatusCode < 500 && res.StatusCode != http.StatusTooManyRequests {
 		kind = core.Denied
 	}
-	return nil, orLater(res, core.Errorf(kind, "the server answers %d %s: %s", res.StatusCode, core.CleanName(problem.Title), core.CleanName(problem.Detail)))
+	err = core.Errorf(kind, "the server answers %d %s: %s", res.StatusCode, core.CleanName(problem.Title), core.CleanName(problem.Detail))
+	return nil, orLater(res, &answered{res.StatusCode, err})
 }
 
 // maxListing limits an answer, in bytes.
@@ -81,27 +76,7 @@ func (c *Client) call(ctx context.Context, method, at string, in, out any) error
 	return nil
 }
 
-// send sends files with what they were edited from.
-func (c *Client) send(ctx context.Context, names []string) (did bool, err error) {
-	saved := c.o.Clock.Now()
-	for len(names) > 0 {
-		n, size := 0, int64(0)
-		for ; n < len(names) && n < batchFiles && (n == 0 || size < batchBytes); n++ {
-			size += c.state.Files[names[n]].size
-		}
-		c.o.Progress(fmt.Sprintf("sending %d of %d files", n, len(names)))
-		some, err := c.sendBatch(ctx, names[:n])
-		did, names = did || some, names[n:]
-		if err == nil && c.o.Clock.Now().Sub(saved).Abs() > saveEvery {
-			saved, err = c.o.Clock.Now(), c.save()
-		}
-		if err != nil { // the caller saves
-			return did, err
-		}
-	}
-	return did, nil
-}
-
+// sendBatch sends files by one request.
 func (c *Client) sendBatch(ctx context.Context, names []string) (did bool, err error) {
 	c.step("send")
 	r, w := io.Pipe()
@@ -214,6 +189,12 @@ func (c *Client) respelled(ctx context.Context, names []string) (did bool, err e
 
 func folded(name string) string { return strings.ToLower(norm.NFC.String(name)) }
 
+// deleteRest is deleteOut for all files but those that have another name now under which the
+// server does not have them yet.
+func (c *Client) deleteRest(ctx context.Context, names []string) (did bool, err error) {
+	return c.deleteOut(ctx, slices.DeleteFunc(names, func(name string) bool { return c.unsent[c.state.Files[name].Base] }))
+}
+
 // deleteOut deletes files on the server that were deleted here.
 func (c *Client) deleteOut(ctx context.Context, names []string) (did bool, err error) {
 	for part := range slices.Chunk(names, batchFiles) {
@@ -264,23 +245,7 @@ func (c *Client) deleteHere(_ context.Context, names []string) (did bool, err er
 // so that saving it behind each request would take longer than the requests.
 const saveEvery = 5 * time.Second
 
-// fetch fetches files.
-func (c *Client) fetch(ctx context.Context, names []string) (did bool, err error) {
-	saved := c.o.Clock.Now()
-	for part := range slices.Chunk(names, batchFiles) {
-		c.o.Progress(fmt.Sprintf("fetching %d of %d files", len(part), len(names)))
-		some, err := c.fetchBatch(ctx, part)
-		did = did || some
-		if c.o.Clock.Now().Sub(saved).Abs() > saveEvery || err != nil {
-			saved, err = c.o.Clock.Now(), errors.Join(err, c.save())
-		}
-		if err != nil {
-			return did, err
-		}
-	}
-	return did, nil
-}
-
+// fetchBatch fetches files by one request.
 func (c *Client) fetchBatch(ctx context.Context, names []string) (did bool, err error) {
 	data, err := json.Marshal(wire.Pull{Paths: names})
 	if err != nil {
