@@ -51,6 +51,9 @@ func (c *Client) place(meta wire.Meta, content io.Reader) (did bool, err error) 
 	case in.err != nil:
 		return false, fmt.Errorf("read files from the server: %w", in.err)
 	case errors.Is(err, place.ErrChanged):
+		if other := c.same(meta.Path); k.Local == none && other != "" {
+			c.hold(meta.Path, meta.Hash, fmt.Sprintf("this folder takes its name for that of %s, from which it differs in case or spelling alone: rename one of them", other))
+		}
 		return false, nil
 	case errors.Is(err, place.ErrInWay):
 		c.r.Errors = append(c.r.Errors, meta.Path+": a file here has the name of a folder there, or a folder that of a file")
@@ -68,6 +71,25 @@ func (c *Client) place(meta wire.Meta, content io.Reader) (did bool, err error) 
 	k.Local, k.Mark, k.Base, k.Remote = now, mark{}, now, now
 	c.r.Fetched++
 	return true, nil
+}
+
+// same returns the file that this directory has under another case, or spelling, of a name,
+// where its file system takes both for one; "" for none.
+func (c *Client) same(name string) string {
+	it, err := c.tree.Top.Stat(name)
+	if err != nil {
+		return ""
+	}
+	fold := folded(name)
+	for other, k := range c.state.Files {
+		if other == name || k.Local == none || folded(other) != fold {
+			continue
+		}
+		if info, err := c.tree.Top.Stat(other); err == nil && info.ID == it.ID {
+			return other
+		}
+	}
+	return ""
 }
 
 // tracked remembers the error of reading what the server sends.
