@@ -44,6 +44,8 @@ func (s Server) Transcribe(ctx context.Context, pcm []int16) (string, error) {
 
 // A Quota limits what is transcribed for a user.
 type Quota interface {
+	// Limit returns what a user may have on a day; 0 is no limit.
+	Limit() time.Duration
 	// Check returns voice.ErrQuota if nothing is left to the user.
 	Check(ctx context.Context, user int64) error
 	// Add counts what was transcribed.
@@ -97,6 +99,7 @@ type asker struct {
 	ctx   context.Context // of what is counted
 	user  int64
 	fault func(error) // of the counting
+	total time.Duration
 }
 
 func (a *asker) Transcribe(ctx context.Context, pcm []int16) (string, error) {
@@ -111,6 +114,7 @@ func (a *asker) Transcribe(ctx context.Context, pcm []int16) (string, error) {
 // count counts a segment that ended: what is transcribed repeatedly counts once.
 func (a *asker) count(e voice.Event) {
 	if e.Final && a.o.Quota != nil {
+		a.total += e.End - e.Start
 		if err := a.o.Quota.Add(a.ctx, a.user, e.End-e.Start); err != nil {
 			a.fault(err)
 		}
@@ -124,9 +128,9 @@ func (h *Hearer) Hear(ctx context.Context, user int64, f core.File, show func(st
 	if !h.On() {
 		return "", &voice.Fault{Code: voice.FaultOff, Err: errors.New("no transcription is set up")}
 	}
-	text, err = h.decoded(ctx, user, f, show)
+	text, counted, err := h.decoded(ctx, user, f, show)
 	if whole, ok := h.o.Engine.(Whole); ok && (errors.Is(err, decode.ErrUnknown) || errors.Is(err, decode.ErrConvert) || errors.Is(err, decode.ErrDamaged)) {
-		text, err = h.whole(ctx, user, f, whole)
+		text, err = h.whole(ctx, user, f, counted, whole)
 	}
 	if err != nil && ctx.Err() != nil {
 		return "", context.Cause(ctx)
@@ -138,18 +142,41 @@ func (h *Hearer) Hear(ctx context.Context, user int64, f core.File, show func(st
 	return text, err
 }
 
-// decoded transcribes the segments of a recording.
-func (h *Hearer) decoded(ctx context.Context, user int64, f core.File, show func(string)) (string, error) {
+// fits returns an error if a recording is longer than what a user may have on a day: part of
+// it would be transcribed day by day, and never all. One whose length cannot be read fits.
+func (h *Hearer) fits(ctx context.Context, path string) error {
+	if h.o.Quota == nil || h.o.Quota.Limit() == 0 || h.o.Quota.Limit() >= voice.MaxLength {
+		return nil
+	}
+	rec, closeAll, err := h.open(ctx, path)
+	if err != nil {
+		return nil // who reads it says so
+	}
+	defer closeAll()
+	switch n, err := decode.Length(ctx, rec); {
+	case errors.Is(err, voice.ErrTooLong):
+		return err
+	case err == nil && voice.Duration(n) > h.o.Quota.Limit():
+		return voice.ErrDay
+	}
+	return nil
+}
+
+// decoded transcribes the segments of a recording, and returns how much of it was counted.
+func (h *Hearer) decoded(ctx context.Context, user int64, f core.File, show func(string)) (text string, counted time.Duration, err error) {
+	if err := h.fits(ctx, f.Path); err != nil {
+		return "", 0, err
+	}
 	rec, closeAll, err := h.open(ctx, f.Path)
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	defer closeAll()
 	var said []string
 	size := 0
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	to := &asker{h, ctx, user, cancel}
+	to := &asker{Hearer: h, ctx: ctx, user: user, fault: cancel}
 	s := voice.Start(ctx, to, voice.Options{Emit: func(e voice.Event) {
 		to.count(e)
 		if e.Confirmed == "" || size > maxText {
@@ -160,28 +187,31 @@ func (h *Hearer) decoded(ctx context.Context, user int64, f core.File, show func
 			show(strings.Join(said, " "))
 		}
 	}})
-	defer s.Abort()
+	defer func() {
+		s.Abort()
+		counted = to.total
+	}()
 	buf := make([]int16, voice.Rate)
 	for {
 		n, err := rec.Read(buf)
 		if werr := s.Write(buf[:n]); werr != nil {
-			return "", werr
+			return "", 0, werr
 		}
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
-			return "", err
+			return "", 0, err
 		}
 	}
 	if err := s.Close(); err != nil {
-		return "", err
+		return "", 0, err
 	}
-	return strings.Join(said, " "), nil
+	return strings.Join(said, " "), 0, nil
 }
 
-// whole has the engine read the recording.
-func (h *Hearer) whole(ctx context.Context, user int64, f core.File, engine Whole) (string, error) {
+// whole has the engine read the recording, of which so much is counted before.
+func (h *Hearer) whole(ctx context.Context, user int64, f core.File, counted time.Duration, engine Whole) (string, error) {
 	if h.o.Quota != nil {
 		if err := h.o.Quota.Check(ctx, user); err != nil {
 			return "", err
@@ -201,7 +231,7 @@ func (h *Hearer) whole(ctx context.Context, user int64, f core.File, engine Whol
 	in := &sized{r: decode.Limit(r)}
 	text, err := engine.Text(ctx, f.Name, in)
 	if err == nil && h.o.Quota != nil { // its length is not known here
-		err = h.o.Quota.Add(ctx, user, time.Duration(in.n)*time.Minute/perMinute)
+		err = h.o.Quota.Add(ctx, user, max(0, time.Duration(in.n)*time.Minute/perMinute-counted))
 	}
 	return text, err
 }
@@ -279,7 +309,7 @@ func (h *Hearer) Live(ctx context.Context, user int64, emit func(voice.Event)) (
 	}
 	h.o.Metrics.streams(1)
 	ctx, cancel := context.WithCancelCause(ctx)
-	to := &asker{h, context.WithoutCancel(ctx), user, cancel}
+	to := &asker{Hearer: h, ctx: context.WithoutCancel(ctx), user: user, fault: cancel}
 	s = voice.Start(ctx, to, voice.Options{Every: voice.Interval, Emit: func(e voice.Event) {
 		to.count(e)
 		emit(e)
@@ -298,6 +328,8 @@ func faultOf(err error) *voice.Fault {
 	switch {
 	case errors.Is(err, voice.ErrTooLong):
 		code = voice.FaultLong
+	case errors.Is(err, voice.ErrDay):
+		code = voice.FaultDay
 	case errors.Is(err, voice.ErrQuota):
 		code = voice.FaultQuota
 	case errors.Is(err, decode.ErrTooLarge):

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -189,7 +190,10 @@ func TestStreamsAreBounded(t *testing.T) {
 type limit struct {
 	left  time.Duration
 	users []int64
+	day   time.Duration
 }
+
+func (l *limit) Limit() time.Duration { return l.day }
 
 func (l *limit) Check(_ context.Context, user int64) error {
 	if l.users = append(l.users, user); l.left <= 0 {
@@ -251,5 +255,37 @@ func TestAStreamCountsWhatIsSpokenOnce(t *testing.T) {
 	l.left = 0
 	if _, _, err := h.Live(t.Context(), 9, nil); core.KindOf(err) != core.Busy {
 		t.Errorf("nothing is left: %v", err)
+	}
+}
+
+func TestARecordingThatIsLongerThanADaysTimeIsNotBegun(t *testing.T) {
+	l, e := &limit{left: 8 * time.Second, day: 8 * time.Second}, new(engine)
+	h := New(Options{Open: files{"a.wav": talk(t, 3), "b.wav": talk(t, 1)}.open, Engine: e, Quota: l})
+	var fault *voice.Fault
+	if _, err := h.Hear(t.Context(), 9, core.File{Path: "a.wav"}, nil); !errors.As(err, &fault) || fault.Code != voice.FaultDay || fault.Passes() || e.n != 0 || l.left != l.day {
+		t.Errorf("%v, %d segments, %v left", err, e.n, l.left)
+	}
+	if text, err := h.Hear(t.Context(), 9, core.File{Path: "b.wav"}, nil); err != nil || text == "" {
+		t.Errorf("a shorter one: %q, %v", text, err)
+	}
+}
+
+// torn is a Converter whose recording ends with an error.
+type torn struct{ pcm []byte }
+
+func (c torn) Convert(context.Context, io.Reader) (io.ReadCloser, error) {
+	return io.NopCloser(io.MultiReader(bytes.NewReader(c.pcm), iotest.ErrReader(errors.New("it is torn")))), nil
+}
+
+func TestWhatWasReadOfADamagedRecordingCountsOnce(t *testing.T) {
+	l := &limit{left: time.Hour}
+	file := append([]byte("....ftypM4A "), make([]byte, 2<<20-12)...)
+	h := New(Options{Open: files{"a.m4a": file}.open, Convert: torn{talk(t, 20)[44:]}, Engine: new(whole), Quota: l})
+	begun := false
+	if text, err := h.Hear(t.Context(), 9, core.File{Path: "a.m4a", Name: "a.m4a"}, func(string) { begun = true }); err != nil || text != "a.m4a has 2097152 bytes" || !begun {
+		t.Fatalf("%q, %v, begun %v", text, err, begun)
+	}
+	if used := time.Hour - l.left; used != 2*time.Minute {
+		t.Errorf("%v are counted", used)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path"
 	"strings"
 	"time"
 
@@ -90,12 +89,12 @@ func (s *Store) message(ctx context.Context, w row) (done bool, err error) {
 	if err != nil || !may || s.o.Chats.Gone(w.Path) {
 		return false, err
 	}
-	text, err := s.o.Hear(ctx, w.User, core.File{Path: w.Path, Name: path.Base(w.Path), Voice: true}, nil)
+	text, begun, err := s.hear(ctx, w, w.Path)
 	var fault *voice.Fault
-	switch text = strings.TrimSpace(text); {
-	case errors.As(err, &fault) && !fault.Passes():
+	switch {
+	case errors.As(err, &fault) && (!fault.Passes() || begun && w.Tries+1 >= maxTries):
 		s.o.Log.WarnContext(ctx, "a voice message is not transcribed", "err", err)
-		return false, s.refuse(ctx, w, texts.Text("voice_service", texts.With{"Code": fault.Code, "Waits": true}))
+		return false, s.refuse(ctx, w, texts.Text("voice_service", texts.With{"Code": fault.Code, "Waits": !fault.Passes()}))
 	case err != nil:
 		s.o.Log.WarnContext(ctx, "a voice message could not be transcribed again", "tries", w.Tries+1, "err", err)
 		return false, err

@@ -27,7 +27,8 @@ const (
 	lastPause  = 24 * time.Hour      // between two tries
 	keep       = 90 * 24 * time.Hour // until a recording is given up
 	perPass    = 20
-	edits      = 5 // of an entry that others change concurrently
+	maxTries   = 10 // until a recording is given up whose transcription fails after its beginning
+	edits      = 5  // of an entry that others change concurrently
 )
 
 // Journal is where the texts go.
@@ -253,10 +254,10 @@ func (s *Store) one(ctx context.Context, w row) (done bool, err error) {
 	if _, ok, err := s.entry(ctx, w, name); err != nil || !ok {
 		return false, err
 	}
-	text, err := s.o.Hear(ctx, w.User, core.File{Path: name, Name: path.Base(name), Voice: true}, nil)
+	text, begun, err := s.hear(ctx, w, name)
 	var fault *voice.Fault
-	switch text = strings.TrimSpace(text); {
-	case errors.As(err, &fault) && !fault.Passes():
+	switch {
+	case errors.As(err, &fault) && (!fault.Passes() || begun && w.Tries+1 >= maxTries):
 		s.o.Log.WarnContext(ctx, "a recording in the journal is not transcribed", "entry", w.Entry, "err", err)
 		return false, nil
 	case err != nil:
@@ -266,6 +267,13 @@ func (s *Store) one(ctx context.Context, w row) (done bool, err error) {
 		return false, nil
 	}
 	return s.add(ctx, w, name, text)
+}
+
+// hear transcribes a recording. begun reports whether some of it was: each try costs as much
+// again.
+func (s *Store) hear(ctx context.Context, w row, name string) (text string, begun bool, err error) {
+	text, err = s.o.Hear(ctx, w.User, core.File{Path: name, Name: path.Base(name), Voice: true}, func(string) { begun = true })
+	return strings.TrimSpace(text), begun, err
 }
 
 // entry returns the entry of a recording, whose file is name; false if the recording

@@ -33,6 +33,7 @@ type fixture struct {
 	clock   *coretest.Clock
 	hear    func(path string) (string, error)
 	asked   int
+	begins  bool // what fails has begun
 	chat
 }
 
@@ -50,8 +51,10 @@ func open(t *testing.T) *fixture {
 	t.Cleanup(func() { _ = ids.Close() })
 	f.journal = journal.New(journal.Options{DB: f.db, Vault: v, IDs: ids, Rows: ids, Clock: f.clock, Log: log})
 	f.may = true
-	f.Store = New(Options{DB: f.db, Clock: f.clock, Log: log, Journal: f.journal, Chats: f.chats(), Hear: func(_ context.Context, _ int64, file core.File, _ func(string)) (string, error) {
-		f.asked++
+	f.Store = New(Options{DB: f.db, Clock: f.clock, Log: log, Journal: f.journal, Chats: f.chats(), Hear: func(_ context.Context, _ int64, file core.File, show func(string)) (string, error) {
+		if f.asked++; f.begins {
+			show("We")
+		}
 		return f.hear(file.Path)
 	}})
 	return f
@@ -249,4 +252,39 @@ func TestWaitingRecordingsAreBounded(t *testing.T) {
 		t.Error(err)
 	}
 	off.Run(t.Context()) // returns: nothing is transcribed
+}
+
+func TestARecordingIsGivenUpWhoseTranscriptionBeginsAndFailsTenTimes(t *testing.T) {
+	f := open(t)
+	e := f.entry("")
+	f.note("a.ogg")
+	down := &voice.Fault{Code: voice.FaultEngine, Err: errors.New("it died")}
+	f.hear = func(string) (string, error) { return "", down }
+	pass := func() {
+		t.Helper()
+		for range 2 { // a pass ends with the first failure
+			if _, err := f.Pass(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f.clock.Advance(12 * time.Hour)
+	}
+	for range 12 { // nothing of it is transcribed: that costs nothing
+		f.clock.Advance(time.Hour)
+		pass()
+	}
+	if f.waiting() != 2 {
+		t.Fatalf("%d wait while the engine is down", f.waiting())
+	}
+	f.begins = true
+	asked := f.asked
+	for range 8 {
+		pass()
+	}
+	if f.waiting() != 0 || f.asked-asked > 2*maxTries || f.text(e) != "" {
+		t.Errorf("%d wait after %d further tries", f.waiting(), f.asked-asked)
+	}
+	if len(f.posted) != 1 || !strings.Contains(f.posted[0].Parts[0].Text, "the transcription service failed (send it again later)") {
+		t.Errorf("%+v", f.posted)
+	}
 }

@@ -52,6 +52,9 @@ func (s *Store) Check(ctx context.Context, user int64) error {
 	return err
 }
 
+// Limit returns how much may be transcribed for a user on a day; 0 is no limit.
+func (s *Store) Limit() time.Duration { return max(0, s.limit) }
+
 // Add counts what was transcribed. A segment that is begun is finished, so a user may pass the
 // limit by those that are transcribed at that moment.
 func (s *Store) Add(ctx context.Context, user int64, d time.Duration) error {

@@ -207,6 +207,7 @@ func problem(err error) error {
 		voice.FaultDamaged: "The recording is damaged.",
 		voice.FaultLarge:   "The recording is too large.",
 		voice.FaultLong:    "The recording is too long.",
+		voice.FaultDay:     "The recording is longer than the transcription time of a day.",
 	}
 	if text := texts[fault.Code]; text != "" {
 		return refusal.New(web.Invalid, "invalid_value", "file", text)
