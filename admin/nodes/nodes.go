@@ -48,7 +48,7 @@ func New(f *page.Frame, o Options) *Pages {
 }
 
 // old reports whether n waits in vain, because its program cannot read the database.
-func (p *Pages) old(n nodes.Node) bool { return n.State == nodes.Standby && n.Newest < p.o.Needed }
+func (p *Pages) old(n nodes.Node) bool { return n.Outdated(p.o.Needed) }
 
 // faults returns the names of the gateways that are gone and of those that cannot take over.
 func (p *Pages) faults(all []nodes.Node) (gone, old []string) {

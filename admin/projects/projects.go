@@ -72,21 +72,16 @@ func New(f *page.Frame, o Options, l Links) *Pages {
 // among them; chosen is an id, "" is none. Without a page, and where they cannot be read,
 // there are none.
 func (p *Pages) Choices(ctx context.Context, chosen string) []page.Choice {
-	return p.choices(ctx, 0, chosen, func() func(project.Overview) string {
-		names := p.links.Names(ctx)
-		return func(x project.Overview) string { return x.Name + " · " + names.Of(x.User) }
-	})
+	return p.choices(ctx, 0, chosen, p.links.Names)
 }
 
 // Of is Choices of one user's projects, by name alone.
 func (p *Pages) Of(ctx context.Context, user int64, chosen string) []page.Choice {
-	return p.choices(ctx, user, chosen, func() func(project.Overview) string {
-		return func(x project.Overview) string { return x.Name }
-	})
+	return p.choices(ctx, user, chosen, nil)
 }
 
-// choices returns projects of a user, 0 for those of all; labels is asked where there are some.
-func (p *Pages) choices(ctx context.Context, user int64, chosen string, labels func() func(project.Overview) string) (list []page.Choice) {
+// choices returns projects of a user, 0 for those of all; with names, also whose they are.
+func (p *Pages) choices(ctx context.Context, user int64, chosen string, names func(context.Context) page.Names) (list []page.Choice) {
 	if p.o.Store == nil {
 		return nil
 	}
@@ -97,9 +92,16 @@ func (p *Pages) choices(ctx context.Context, user int64, chosen string, labels f
 	if len(all) == 0 {
 		return nil
 	}
-	label := labels()
+	var owners page.Names
+	if names != nil {
+		owners = names(ctx)
+	}
 	for _, x := range all {
-		list = append(list, page.Choice{Value: x.ID, Label: label(x)})
+		label := x.Name
+		if names != nil {
+			label += " · " + owners.Of(x.User)
+		}
+		list = append(list, page.Choice{Value: x.ID, Label: label})
 	}
 	page.ByLabel(list)
 	return list

@@ -249,8 +249,7 @@ func messageID(raw json.RawMessage) string {
 // snowflake returns the smallest id that the platform assigns at t (Reference,
 // Snowflakes: milliseconds since 2015, shifted by 22 bits).
 func snowflake(t time.Time) string {
-	const epoch = 1420070400000
-	return strconv.FormatInt(max(0, t.UnixMilli()-epoch)<<22, 10)
+	return strconv.FormatInt(max(0, t.UnixMilli()-wire.Epoch)<<22, 10)
 }
 
 // missed decodes a message that was read back, which names neither its guild nor its

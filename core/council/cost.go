@@ -83,17 +83,15 @@ func (h *hearing) fits(level string) bool {
 // afford returns those of the models that can be asked within the limit of the question,
 // from what it has cost so far and what the calls that run are expected to cost; took ends
 // each of theirs. What is left out is noted once.
-func (h *hearing) afford(models []llm.Model, req *llm.Request) (list []llm.Model) {
+func (h *hearing) afford(models []llm.Model, req *llm.Request) []llm.Model {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	list = h.payable(models, req)
-	for _, m := range list {
-		if c, known := h.callCost(m, req); known {
-			if h.open == nil {
-				h.open = map[string]int64{}
-			}
-			h.open[m.About().Name] += c
-		}
+	list, costs := h.payable(models, req)
+	if h.reserved == nil {
+		h.reserved = map[string]int64{}
+	}
+	for i, c := range costs {
+		h.reserved[list[i].About().Name] += c
 	}
 	if note := texts.Text("council_cost"); len(list) < len(models) && !slices.Contains(h.notes, note) {
 		h.notes = append(h.notes, note)
@@ -106,33 +104,31 @@ func (h *hearing) afford(models []llm.Model, req *llm.Request) (list []llm.Model
 func (h *hearing) affords(m llm.Model, req *llm.Request) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.payable([]llm.Model{m}, req)) == 1
+	list, _ := h.payable([]llm.Model{m}, req)
+	return len(list) == 1
 }
 
-// payable returns those of the models that can be asked; h.mu is held.
-func (h *hearing) payable(models []llm.Model, req *llm.Request) (list []llm.Model) {
+// payable returns those of the models that can be asked, and within a limit what the call of
+// each is expected to cost; h.mu is held.
+func (h *hearing) payable(models []llm.Model, req *llm.Request) (list []llm.Model, costs []int64) {
 	if h.m.Most <= 0 {
-		return models
+		return models, nil
+	}
+	input, output := size(req), int64(answerTokens)
+	if req.Format != nil {
+		output = replyTokens
 	}
 	left := h.m.Most - h.spent
-	for _, c := range h.open {
+	for _, c := range h.reserved {
 		left -= c
 	}
 	for _, m := range models {
-		if c, known := h.callCost(m, req); known && c <= left {
+		if c, known := h.expected(m, input, output); known && c <= left {
 			left -= c
-			list = append(list, m)
+			list, costs = append(list, m), append(costs, c)
 		}
 	}
-	return list
-}
-
-// callCost returns what a call is expected to cost.
-func (h *hearing) callCost(m llm.Model, req *llm.Request) (microUSD int64, known bool) {
-	if req.Format != nil {
-		return h.expected(m, size(req), replyTokens)
-	}
-	return h.expected(m, size(req), answerTokens)
+	return list, costs
 }
 
 // overCost is the fault of a member that was not asked.

@@ -110,7 +110,7 @@ type hearing struct {
 	calls    int
 	states   []core.Deliberating
 	spent    int64            // millionths of a dollar, as far as prices are known
-	open     map[string]int64 // what calls that run are expected to cost, by model
+	reserved map[string]int64 // what calls that run are expected to cost, by model
 }
 
 // shown returns what of the answer was shown so far.
@@ -174,14 +174,19 @@ func (h *hearing) mark(model, state string) {
 
 // took counts a call that was made.
 func (h *hearing) took(d *orchestrator.Draft) {
+	h.count(d)
+	h.c.o.Metrics.took(d.Model, d.Took)
+}
+
+// count counts a call, one of an earlier attempt too.
+func (h *hearing) count(d *orchestrator.Draft) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.calls++
-	delete(h.open, d.Model)
+	delete(h.reserved, d.Model)
 	if d.MicroUSD != nil {
 		h.spent += *d.MicroUSD
 	}
-	h.c.o.Metrics.took(d.Model, d.Took)
 }
 
 // of returns the answer that a draft is.
@@ -303,13 +308,7 @@ func (h *hearing) kept(stage, model string, of []string) (orchestrator.Draft, bo
 		}
 	}
 	h.s.Recorded(&d)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.calls++
-	delete(h.open, d.Model)
-	if d.MicroUSD != nil {
-		h.spent += *d.MicroUSD
-	}
+	h.count(&d)
 	return d, true
 }
 

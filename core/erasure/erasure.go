@@ -59,9 +59,9 @@ type Options struct {
 // An Eraser forgets and exports users. It is safe for concurrent use; it
 // forgets one user at a time.
 type Eraser struct {
-	o     Options
-	mu    sync.Mutex
-	again time.Time // the database is not rewritten by itself before this
+	o         Options
+	mu        sync.Mutex
+	notBefore time.Time // the database is not rewritten by itself before this
 }
 
 // New returns an Eraser.
@@ -186,11 +186,11 @@ func (e *Eraser) Resume(ctx context.Context) (int, error) {
 		return n, err
 	}
 	if n == 0 {
-		if traces, err := e.traces(ctx, pagesKey); err != nil || !traces || e.o.Clock.Now().Before(e.again) {
+		if traces, err := e.traces(ctx, pagesKey); err != nil || !traces || e.o.Clock.Now().Before(e.notBefore) {
 			return 0, err
 		}
 	}
-	e.again = e.o.Clock.Now().Add(rest) // writers wait for it: not soon, if it fails
+	e.notBefore = e.o.Clock.Now().Add(rest) // writers wait for it: not soon, if it fails
 	return n, e.compact(ctx, &Forgotten{})
 }
 

@@ -45,6 +45,10 @@ type Node struct {
 	Silent  time.Duration `db:"-"` // since it was last heard from, by the server's clock
 }
 
+// Outdated reports whether n waits in vain: its program has not got the newest migration of
+// the database.
+func (n Node) Outdated(newest int64) bool { return n.State == Standby && n.Newest < newest }
+
 // ID returns the name of the gateway that listens on addr of this machine, such as
 // "gate1:3333". It stays the same when the gateway starts anew.
 func ID(addr string) string {
@@ -79,12 +83,12 @@ func Keep(ctx context.Context, s Self) {
 	defer db.Close()
 	k := keeper{Self: s, db: db, process: rand.Text(), said: map[string]time.Time{}}
 	for n := 0; ; n++ {
-		k.because("this gateway cannot be noted in the list of gateways", k.limited(ctx, func(ctx context.Context) error { return k.beat(ctx, n) }))
+		k.warn("this gateway cannot be noted in the list of gateways", k.limited(ctx, func(ctx context.Context) error { return k.beat(ctx, n) }))
 		if !core.Sleep(ctx, s.Clock, Every) {
 			break
 		}
 	}
-	k.because("this gateway could not be taken out of the list of gateways", k.limited(context.WithoutCancel(ctx), k.leave))
+	k.warn("this gateway could not be taken out of the list of gateways", k.limited(context.WithoutCancel(ctx), k.leave))
 }
 
 // A keeper is the work of Keep.
@@ -106,8 +110,8 @@ func (k *keeper) limited(ctx context.Context, f func(context.Context) error) err
 	return err
 }
 
-// because logs a warning, and not again soon.
-func (k *keeper) because(text string, err error) {
+// warn logs a warning, and not again soon.
+func (k *keeper) warn(text string, err error) {
 	if err == nil || k.Clock.Now().Sub(k.said[text]) < repeat {
 		return
 	}
@@ -120,8 +124,7 @@ const now = `floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint`
 // beat notes that this process is alive, for the n-th time.
 func (k *keeper) beat(ctx context.Context, n int) error {
 	if !k.noted { // the table is made by a gateway that serves
-		var there bool
-		if err := k.db.GetContext(ctx, &there, `SELECT to_regclass('nodes') IS NOT NULL`); err != nil || !there {
+		if ok, err := hasTable(ctx, k.db); err != nil || !ok {
 			return err
 		}
 	}
@@ -153,7 +156,7 @@ func (k *keeper) enter(ctx context.Context) error {
 			address = excluded.address, state = excluded.state, started = excluded.started, seen = excluded.seen
 		RETURNING xmax <> 0`, k.ID, k.process, k.Version, k.Newest, k.Address, k.State)
 	if replaced && k.noted {
-		k.because("two gateways", core.Errorf(core.Conflict, "another gateway has the same name and port: give each machine or container a host name of its own"))
+		k.warn("two gateways", core.Errorf(core.Conflict, "another gateway has the same name and port: give each machine or container a host name of its own"))
 	}
 	return err
 }
@@ -189,13 +192,17 @@ func List(ctx context.Context, db *store.DB) ([]Node, error) {
 // Look is List over another connection, which may be read-only; it lists none where there
 // is no such table yet.
 func Look(ctx context.Context, db *sqlx.DB) ([]Node, error) {
-	var there bool
-	if err := db.GetContext(ctx, &there, `SELECT to_regclass('nodes') IS NOT NULL`); err != nil || !there {
+	if ok, err := hasTable(ctx, db); err != nil || !ok {
 		return nil, err
 	}
 	var rows []row
 	err := db.SelectContext(ctx, &rows, selectNodes, Silence.Milliseconds())
 	return list(rows), err
+}
+
+func hasTable(ctx context.Context, db *sqlx.DB) (ok bool, err error) {
+	err = db.GetContext(ctx, &ok, `SELECT to_regclass('nodes') IS NOT NULL`)
+	return ok, err
 }
 
 func list(rows []row) []Node {

@@ -77,12 +77,6 @@ func (s *Store) Original(ctx context.Context, q store.Queryer, user int64, sourc
 	return r.session()
 }
 
-// Deleted reports whether the session id was deleted, as far as the audit log reaches.
-func (s *Store) Deleted(ctx context.Context, q store.Queryer, id string) (bool, error) {
-	at, err := s.DeletedAt(ctx, q, id)
-	return !at.IsZero(), err
-}
-
 // DeletedAt returns when the session id was deleted last; the zero time where the audit log
 // does not have it.
 func (s *Store) DeletedAt(ctx context.Context, q store.Queryer, id string) (time.Time, error) {

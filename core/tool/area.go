@@ -2,7 +2,6 @@ package tool
 
 import (
 	"path"
-	"strconv"
 	"strings"
 
 	"gatehouse/core"
@@ -44,15 +43,3 @@ func InGuests(name string) bool {
 
 // Bounded reports whether t works within an area that is bounded.
 func (t *Turn) Bounded() bool { return t.Trust <= core.Sandboxed }
-
-// GuestOf returns the guest in whose folder a file of the vault is, or whose folder it is; 0
-// for none.
-func GuestOf(name string) int64 {
-	rest, ok := strings.CutPrefix(name, core.GuestsDir+"/")
-	number, _, _ := strings.Cut(rest, "/")
-	user, err := strconv.ParseInt(number, 10, 64)
-	if !ok || err != nil {
-		return 0
-	}
-	return user
-}

@@ -140,15 +140,15 @@ func (v *Vault) Trashed() (list []Trashed, err error) {
 func (v *Vault) TrashedAs(base string) (names []string, err error) {
 	trashed, err := v.Trashed()
 	for _, t := range trashed {
-		if t.Base == base || t.again() == base {
+		if t.Base == base || t.unnumbered() == base {
 			names = append(names, t.Name)
 		}
 	}
 	return names, err
 }
 
-// again returns the name without the number of one of several within a microsecond.
-func (t Trashed) again() string {
+// unnumbered returns the name without the number of one of several within a microsecond.
+func (t Trashed) unnumbered() string {
 	n, rest, ok := strings.Cut(t.Base, "-")
 	if ok && n != "" && strings.Trim(n, "0123456789") == "" {
 		return rest
@@ -170,11 +170,11 @@ func (v *Vault) GiveTrashed(from, to int64) error {
 		return err
 	}
 	for _, t := range trashed {
-		name, theirs := strings.CutPrefix(t.again(), OfGuest(from, ""))
+		name, theirs := strings.CutPrefix(t.unnumbered(), OfGuest(from, ""))
 		if !theirs {
 			continue
 		}
-		free := t.Name[:len(t.Name)-len(t.again())] + OfGuest(to, name) // with the stamp and the number
+		free := t.Name[:len(t.Name)-len(t.unnumbered())] + OfGuest(to, name) // with the stamp and the number
 		if err := v.root.Rename(t.Name, free); err != nil {
 			return explain("trash", err)
 		}
@@ -190,7 +190,7 @@ func (v *Vault) RemoveTrashedOf(user int64) error {
 	}
 	own := OfGuest(user, "")
 	for _, t := range trashed {
-		if !strings.HasPrefix(t.again(), own) {
+		if !strings.HasPrefix(t.unnumbered(), own) {
 			continue
 		}
 		if err := v.RemoveAll(t.Name); err != nil {

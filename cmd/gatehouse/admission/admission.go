@@ -62,7 +62,7 @@ func (g *Gate) Admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (a que
 	if a.Admission, err = g.admit(ctx, tx, in); err != nil || a.Action != core.Run || a.Trust == core.Stranger {
 		return a, err
 	}
-	asked := false // and not answered
+	asked := "" // the question that in does not answer
 	switch in.Kind {
 	case core.KindEdit, core.KindReaction, core.KindService:
 		return a, nil
@@ -78,10 +78,10 @@ func (g *Gate) Admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (a que
 		return a, err
 	}
 	a.Control = g.o.Chat.IsControl(in)
-	if err := g.busy(ctx, tx, in, &a); err != nil || !asked || a.Interrupt {
+	if err := g.busy(ctx, tx, in, &a); err != nil || asked == "" || a.Interrupt {
 		return a, err
 	}
-	return a, g.o.Chat.Asks().Remind(ctx, tx, in)
+	return a, g.o.Chat.Asks().Remind(ctx, tx, in, asked)
 }
 
 func (g *Gate) admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.Admission, error) {

@@ -64,7 +64,7 @@ func gateways(ctx context.Context, p Subject, version int64) (found []Finding) {
 		switch {
 		case n.State == nodes.Gone:
 			c.State, c.Text, c.Fix = Warn, n.ID+" was heard last "+n.Silent.Round(time.Second).String()+" ago, and was not stopped", "start it again; otherwise it is listed for a day"
-		case n.State == nodes.Standby && n.Newest < version:
+		case n.Outdated(version):
 			c.State, c.Text, c.Fix = Warn, n.ID+" cannot take over: its program, version "+n.Version+", is older than the database", "update it"
 		case n.State == nodes.Standby:
 			c.Text = n.ID + " stands by, version " + n.Version

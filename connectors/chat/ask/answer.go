@@ -30,24 +30,24 @@ func (b *Buttons) check(r command.Request, a ask.Ask) error {
 // chat. asked means that a question waits for its sender, and in is no answer: a forwarded
 // message, which another user wrote, answers none, and neither does a voice message or
 // another file, of which an answer would have nothing.
-func (b *Buttons) Waiting(ctx context.Context, tx *store.Tx, in *core.Inbound) (answers, asked bool, err error) {
+func (b *Buttons) Waiting(ctx context.Context, tx *store.Tx, in *core.Inbound) (answers bool, asked string, err error) {
 	if core.OfSession(in.Bot) || in.Again != "" {
-		return false, false, nil
+		return false, "", nil
 	}
 	user, _, err := b.o.Users.User(ctx, tx, in.From)
 	if err != nil || user == 0 {
-		return false, false, err
+		return false, "", err
 	}
 	a, ok, err := b.waiting(ctx, tx, in, user)
 	switch {
 	case err != nil || !ok:
-		return false, false, err
+		return false, "", err
 	case a.Kind == ask.KindNext:
-		return !in.Forwarded(), false, nil
+		return !in.Forwarded(), "", nil
 	case in.Forwarded() || !answerable(in):
-		return false, true, nil
+		return false, a.ID, nil
 	}
-	return true, false, nil
+	return true, "", nil
 }
 
 // answerable reports whether in has a text, and no files of its sender.
@@ -57,20 +57,12 @@ func answerable(in *core.Inbound) bool {
 
 // Remind posts, once for each question, that it still waits: in's sender wrote something
 // that does not answer it, and that is answered after it.
-func (b *Buttons) Remind(ctx context.Context, tx *store.Tx, in *core.Inbound) error {
-	user, _, err := b.o.Users.User(ctx, tx, in.From)
-	if err != nil || user == 0 {
-		return err
-	}
-	a, ok, err := b.waiting(ctx, tx, in, user)
-	if err != nil || !ok {
-		return err
-	}
+func (b *Buttons) Remind(ctx context.Context, tx *store.Tx, in *core.Inbound, asked string) error {
 	part := core.Part{Text: texts.Text("question_waits")}
 	if in.Group() {
 		part.ReplyTo = in.MessageID
 	}
-	return postOnce(ctx, tx, b.o.Mail, core.Reply{Address: in.Address, Key: "notice:asked:" + a.ID, Parts: []core.Part{part}})
+	return postOnce(ctx, tx, b.o.Mail, core.Reply{Address: in.Address, Key: "notice:asked:" + asked, Parts: []core.Part{part}})
 }
 
 // Form returns the form that the button of a question opens, with a field for

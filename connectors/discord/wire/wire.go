@@ -247,10 +247,13 @@ func IsID(s string) bool {
 	return strings.Trim(s, "0123456789") == ""
 }
 
+// Epoch is the time of snowflake 0, in milliseconds since 1970.
+const Epoch = 1420070400000
+
 // Made returns when the object with a snowflake was made (Reference, Snowflakes).
 func Made(id string) time.Time {
 	n, _ := strconv.ParseUint(id, 10, 64)
-	return time.UnixMilli(int64(n>>22) + 1420070400000)
+	return time.UnixMilli(int64(n>>22) + Epoch)
 }
 
 // Channel types (Channel Types).

@@ -129,10 +129,10 @@ func utf16Length(text string) (n int) {
 // that the user chose. Its media are named.
 func (m *message) quoted(us int64) *core.Quote {
 	if m.Forward.is {
-		return &core.Quote{Name: m.Forward.name(), Forwarded: true}
+		return &core.Quote{Name: m.Forward.by.name(), Forwarded: true}
 	}
 	if m.ViaBot.is {
-		return &core.Quote{Name: m.ViaBot.bot.peer().Name, Forwarded: true}
+		return &core.Quote{Name: m.ViaBot.by.peer().Name, Forwarded: true}
 	}
 	passage := ""
 	if m.Quote.V != nil {
@@ -174,7 +174,7 @@ func quote(q core.Quote, text, media string) *core.Quote {
 // sender's own message.
 func (m *message) referred(us int64) []core.File {
 	r := m.ReplyTo
-	if r == nil || m.Forward.is || m.ViaBot.is || m.topicRoot() || m.MediaGroup != "" || r.From != nil && (r.From.ID == us || m.Chat.Type == "private" && m.From != nil && r.From.ID == m.From.ID) {
+	if r == nil || m.passedOn() || m.topicRoot() || m.MediaGroup != "" || r.From != nil && (r.From.ID == us || m.Chat.Type == "private" && m.From != nil && r.From.ID == m.From.ID) {
 		return nil
 	}
 	files := r.files(false)
@@ -340,7 +340,7 @@ func (d *Decoder) isUs(username string) bool {
 // that the sender did not write: a forwarded one, or one of an inline bot.
 func (d *Decoder) command(m *message) (name, rest string, ours bool) {
 	text, entities := m.content()
-	if len(entities) == 0 || !strings.HasPrefix(text, "/") || m.Forward.is || m.ViaBot.is {
+	if len(entities) == 0 || !strings.HasPrefix(text, "/") || m.passedOn() {
 		return "", "", false
 	}
 	for _, e := range entities {

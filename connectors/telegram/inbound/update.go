@@ -68,8 +68,8 @@ type message struct {
 
 	Quote    lenient[*passage]  `json:"quote"`
 	External lenient[*external] `json:"external_reply"`
-	Forward  forward            `json:"forward_origin"`
-	ViaBot   via                `json:"via_bot"`
+	Forward  passed[origin]     `json:"forward_origin"`
+	ViaBot   passed[user]       `json:"via_bot"`
 	media
 }
 
@@ -94,33 +94,23 @@ type passage struct {
 	Text string `json:"text"`
 }
 
-// A forward is the origin of a forwarded message; the zero value is that of any other. A
-// message whose origin cannot be decoded is forwarded too.
-type forward struct {
+// A passed is who made the content of a message, which its sender only passed on: the origin of
+// a forwarded one, or the inline bot from which its user chose it. The zero value is that of any
+// other message. What cannot be decoded is one too.
+type passed[T any] struct {
 	is bool
-	origin
+	by T
 }
 
-func (f *forward) UnmarshalJSON(b []byte) error {
-	if f.is = !bytes.Equal(b, []byte("null")); f.is {
-		_ = json.Unmarshal(b, &f.origin) // it has no name then
+func (p *passed[T]) UnmarshalJSON(b []byte) error {
+	if p.is = !bytes.Equal(b, []byte("null")); p.is {
+		_ = json.Unmarshal(b, &p.by) // it has no name then
 	}
 	return nil
 }
 
-// A via is the inline bot that made the content of a message, which its user only chose;
-// the zero value is that of any other message. A bot that cannot be decoded is one too.
-type via struct {
-	is  bool
-	bot user
-}
-
-func (v *via) UnmarshalJSON(b []byte) error {
-	if v.is = !bytes.Equal(b, []byte("null")); v.is {
-		_ = json.Unmarshal(b, &v.bot) // it has no name then
-	}
-	return nil
-}
+// passedOn reports whether the sender of m did not write it.
+func (m *message) passedOn() bool { return m.Forward.is || m.ViaBot.is }
 
 // An origin has who wrote a forwarded message first (Bot API, MessageOrigin).
 type origin struct {

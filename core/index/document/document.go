@@ -113,15 +113,7 @@ func areaOf(name string) string {
 }
 
 // guestOf returns the user whose directory name is in, 0 for none.
-func guestOf(name string) int64 {
-	first, rest, _ := strings.Cut(name, "/")
-	id, _, inside := strings.Cut(rest, "/")
-	user, err := strconv.ParseInt(id, 10, 64)
-	if first != core.GuestsDir || !inside || err != nil || user <= 0 || core.GuestDir(user) != first+"/"+id {
-		return 0
-	}
-	return user
-}
+func guestOf(name string) int64 { return core.GuestOf(path.Dir(name)) }
 
 // Tokens of the column keys. No word of a text has the character of private use in front
 // of a tag's, so that words are looked for in all columns.

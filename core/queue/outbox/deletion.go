@@ -19,14 +19,16 @@ func (b *Outbox) needless(ctx context.Context, tx *store.Tx, out *core.Outgoing)
 	if !out.Empty() {
 		return false, nil
 	}
-	if answer, ok := strings.CutPrefix(out.Answer, PreviewKey); ok && out.Replaces != "" {
+	if out.Replaces != "" {
+		answer, ok := strings.CutPrefix(out.Answer, PreviewKey)
+		if !ok {
+			return false, nil
+		}
 		var failed bool
 		err := tx.Get(ctx, &failed, `SELECT EXISTS (SELECT 1 FROM outbox WHERE key = $1 AND ordinal = 0 AND state = 'failed')`, answer)
 		if err != nil || !failed {
 			return false, err
 		}
-	} else if out.Replaces != "" {
-		return false, nil
 	}
 	tx.OnCommit(func() { b.wakeChat(chatKey{out.Bot, out.Chat}) })
 	_, err := tx.Exec(ctx, `UPDATE outbox SET state = 'sent', error = '', sent_at = $1 WHERE seq = $2`, core.Stamp(tx.Time()), out.Seq)

@@ -126,7 +126,8 @@ func (b *Bringer) knownAs(ctx context.Context, user int64, row session.Session, 
 	k := known{id: row.ID}
 	switch {
 	case core.KindOf(err) == core.NotFound:
-		k.deleted, err = b.o.Sessions.Deleted(ctx, b.o.DB, k.id)
+		at, err := b.o.Sessions.DeletedAt(ctx, b.o.DB, k.id)
+		k.deleted = !at.IsZero()
 		return k, err
 	case err != nil:
 		return k, err

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"gatehouse/core"
 	"gatehouse/core/beneath"
 	"gatehouse/core/tool"
 )
@@ -328,7 +329,7 @@ func (s *sweeper) trash(at place, id beneath.ID, why string) {
 
 func (s *sweeper) move(at place, id beneath.ID, why string) {
 	s.moves++ // each has a stamp of its own: a command may make one name in many directories
-	to, err := s.t.Vault.TrashFrom(at.dir, at.base, id, tool.GuestOf(at.name), s.now.Add(time.Duration(s.moves)*time.Microsecond))
+	to, err := s.t.Vault.TrashFrom(at.dir, at.base, id, core.GuestOf(at.name), s.now.Add(time.Duration(s.moves)*time.Microsecond))
 	switch {
 	case errors.Is(err, syscall.EXDEV) && !s.v.known[id] && at.dir.Remove(s.ctx, at.base) == nil:
 		s.notes = append(s.notes, fmt.Sprintf("%s was deleted, because the trash is on another file system: %s", at.name, why))

@@ -3,7 +3,6 @@ package pending
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -12,7 +11,6 @@ import (
 	"gatehouse/core/ask"
 	"gatehouse/core/store"
 	"gatehouse/core/texts"
-	"gatehouse/core/voice"
 )
 
 const (
@@ -89,12 +87,11 @@ func (s *Store) message(ctx context.Context, w row) (done bool, err error) {
 	if err != nil || !may || s.o.Chats.Gone(w.Path) {
 		return false, err
 	}
-	text, begun, err := s.hear(ctx, w, w.Path)
-	var fault *voice.Fault
+	text, lasting, err := s.hear(ctx, w, w.Path)
 	switch {
-	case errors.As(err, &fault) && (!fault.Passes() || begun && w.Tries+1 >= maxTries):
+	case lasting != nil:
 		s.o.Log.WarnContext(ctx, "a voice message is not transcribed", "err", err)
-		return false, s.refuse(ctx, w, texts.Text("voice_service", texts.With{"Code": fault.Code, "Waits": !fault.Passes()}))
+		return false, s.refuse(ctx, w, texts.Text("voice_service", texts.With{"Code": lasting.Code, "Waits": !lasting.Passes()}))
 	case err != nil:
 		s.o.Log.WarnContext(ctx, "a voice message could not be transcribed again", "tries", w.Tries+1, "err", err)
 		return false, err

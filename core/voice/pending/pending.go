@@ -254,10 +254,9 @@ func (s *Store) one(ctx context.Context, w row) (done bool, err error) {
 	if _, ok, err := s.entry(ctx, w, name); err != nil || !ok {
 		return false, err
 	}
-	text, begun, err := s.hear(ctx, w, name)
-	var fault *voice.Fault
+	text, lasting, err := s.hear(ctx, w, name)
 	switch {
-	case errors.As(err, &fault) && (!fault.Passes() || begun && w.Tries+1 >= maxTries):
+	case lasting != nil:
 		s.o.Log.WarnContext(ctx, "a recording in the journal is not transcribed", "entry", w.Entry, "err", err)
 		return false, nil
 	case err != nil:
@@ -269,11 +268,15 @@ func (s *Store) one(ctx context.Context, w row) (done bool, err error) {
 	return s.add(ctx, w, name, text)
 }
 
-// hear transcribes a recording. begun reports whether some of it was: each try costs as much
-// again.
-func (s *Store) hear(ctx context.Context, w row, name string) (text string, begun bool, err error) {
+// hear transcribes a recording. lasting is the fault of one that is not tried again: another try
+// would end alike, or would be one too many of those that cost as much again.
+func (s *Store) hear(ctx context.Context, w row, name string) (text string, lasting *voice.Fault, err error) {
+	begun := false
 	text, err = s.o.Hear(ctx, w.User, core.File{Path: name, Name: path.Base(name), Voice: true}, func(string) { begun = true })
-	return strings.TrimSpace(text), begun, err
+	if fault, ok := errors.AsType[*voice.Fault](err); ok && (!fault.Passes() || begun && w.Tries+1 >= maxTries) {
+		lasting = fault
+	}
+	return strings.TrimSpace(text), lasting, err
 }
 
 // entry returns the entry of a recording, whose file is name; false if the recording
