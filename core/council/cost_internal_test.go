@@ -28,7 +28,7 @@ func TestCallsThatRunAtTheSameTimeShareTheLimitOfAQuestion(t *testing.T) {
 		t.Errorf("three calls of %d each within %d", answerTokens, h.m.Most)
 	}
 	cost := int64(10)
-	h.took(&orchestrator.Draft{Model: "one", MicroUSD: &cost})
+	h.took("one", &orchestrator.Draft{Model: "its fallback", MicroUSD: &cost})
 	if !asks("three") || asks("four") {
 		t.Error("what a call was expected to cost counts after its end")
 	}

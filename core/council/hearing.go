@@ -172,18 +172,18 @@ func (h *hearing) mark(model, state string) {
 	h.states = append(h.states, core.Deliberating{Model: model, State: state})
 }
 
-// took counts a call that was made.
-func (h *hearing) took(d *orchestrator.Draft) {
-	h.count(d)
+// took counts a call that was made of a model, where another may have answered in its place.
+func (h *hearing) took(asked string, d *orchestrator.Draft) {
+	h.count(asked, d)
 	h.c.o.Metrics.took(d.Model, d.Took)
 }
 
 // count counts a call, one of an earlier attempt too.
-func (h *hearing) count(d *orchestrator.Draft) {
+func (h *hearing) count(asked string, d *orchestrator.Draft) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.calls++
-	delete(h.reserved, d.Model)
+	delete(h.reserved, asked)
 	if d.MicroUSD != nil {
 		h.spent += *d.MicroUSD
 	}
@@ -308,7 +308,7 @@ func (h *hearing) kept(stage, model string, of []string) (orchestrator.Draft, bo
 		}
 	}
 	h.s.Recorded(&d)
-	h.count(&d)
+	h.count(model, &d)
 	return d, true
 }
 
@@ -352,7 +352,7 @@ func ask[T any](ctx context.Context, h *hearing, limit time.Duration, stage stri
 		if ctx.Err() != nil || err != nil && !late(short, ctx) {
 			return out, nil, false, err
 		}
-		h.took(&d)
+		h.took(name, &d)
 		d.Model = name // also where a fallback answered
 		calls = append(calls, &d)
 		a = &answer{model: name, state: isOK, raw: d.Text, text: d.Text, draft: d}

@@ -177,7 +177,7 @@ func (r *round) consult(ctx context.Context, attempt int, messages []llm.Message
 				return orchestrator.Draft{Model: name, Fault: overCost()}, nil
 			}
 			d, err := r.h.s.Ask(ctx, m, &req)
-			r.h.took(&d)
+			r.h.took(name, &d)
 			return d, err
 		})
 	}

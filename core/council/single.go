@@ -39,7 +39,7 @@ func (h *hearing) lead(ctx context.Context, m llm.Model, show func(string), call
 	if show != nil && err == nil {
 		f.End()
 	}
-	h.took(&d)
+	h.took(m.About().Name, &d)
 	return d, err
 }
 
@@ -296,7 +296,7 @@ func (h *hearing) revise(ctx context.Context, stage string, of []string, m llm.M
 	if ctx.Err() != nil || err != nil && !late(short, ctx) {
 		return d, err
 	}
-	h.took(&d)
+	h.took(m.About().Name, &d)
 	d.Model = m.About().Name // also where a fallback answered
 	if late(short, ctx) {
 		d.Fault = &llm.Fault{Code: "council", Text: tooSlow}
