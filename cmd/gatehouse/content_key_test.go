@@ -104,6 +104,9 @@ func TestALostContentKeyIsGivenUpOnTheCommandLine(t *testing.T) {
 	if code, _, errs := h.run("serve"); code == 0 || !strings.Contains(errs, lost) || !strings.Contains(errs, "GATEHOUSE_CONTENT_KEY_FILE") || !strings.Contains(errs, "--lost-content-key") {
 		t.Fatalf("without the key file: %d %s", code, errs)
 	}
+	if code, out, errs := h.run("doctor"); code == 0 || !strings.Contains(out+errs, "encrypted with the key "+lost) {
+		t.Errorf("doctor finds the gateway able to start: %d %s %s", code, out, errs)
+	}
 	if _, err := os.Stat(file); err == nil {
 		t.Fatal("a new key file was made by a start that was refused")
 	}
@@ -121,6 +124,9 @@ func TestALostContentKeyIsGivenUpOnTheCommandLine(t *testing.T) {
 	h.remembers(p)
 	if got := h.memory(p); !strings.Contains(got, "grey heron") {
 		t.Errorf("with the new key: %s", got)
+	}
+	if _, out, errs := h.run("doctor"); strings.Contains(out+errs, "encrypted with the key") {
+		t.Errorf("doctor misses a key that is not needed: %s %s", out, errs)
 	}
 	p.stop()
 	h.serve(nil).stop()

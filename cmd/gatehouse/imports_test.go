@@ -61,7 +61,7 @@ cmd/gatehouse/commands/console: cmd/gatehouse/control configs core
 cmd/gatehouse/control: core core/permission core/store core/tool/mcp/entry pairing/codes web/account web/api/bots/post web/auth
 cmd/gatehouse/control/bridge: core
 cmd/gatehouse/control/server: cmd/gatehouse/control configs/live core core/attach core/erasure core/erasure/tasks core/jobs core/permission core/session core/session/reindex core/store core/tool/mcp core/vault pairing/codes web web/account web/api/bots web/auth web/upload
-cmd/gatehouse/doctor: cmd/gatehouse/speech configs configs/live core core/agent core/backup core/llm/embed core/nodes core/sandbox core/store core/store/integrity core/store/postgres core/tool/mcp core/tool/mcp/entry core/vault core/voice core/voice/program
+cmd/gatehouse/doctor: cmd/gatehouse/speech configs configs/live core core/agent core/backup core/llm/embed core/nodes core/sandbox core/sealed/columns core/store core/store/integrity core/store/postgres core/store/snapshot core/tool/mcp core/tool/mcp/entry core/vault core/voice core/voice/program
 cmd/gatehouse/fleet: configs configs/live connectors connectors/discord connectors/telegram core core/queue core/queue/maintenance core/queue/outbox core/store core/watch pairing pairing/bots
 cmd/gatehouse/guests: core core/store core/vault  # folders of linked users
 cmd/gatehouse/isolation: cmd/gatehouse/control configs core/sandbox core/sandbox/container

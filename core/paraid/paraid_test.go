@@ -147,7 +147,7 @@ func TestClaimRefusesWhatIsNoEntry(t *testing.T) {
 	good := paraid.Entry{ID: "abc123def456", Type: paraid.Journal, Path: "a.md", User: 1}
 	for name, change := range map[string]func(*paraid.Entry){
 		"id": func(e *paraid.Entry) { e.ID = "ABC" }, "type": func(e *paraid.Entry) { e.Type = "" }, "path": func(e *paraid.Entry) { e.Path = "" },
-		"long path": func(e *paraid.Entry) { e.Path = strings.Repeat("a", 2000) }, "user": func(e *paraid.Entry) { e.User = -1 },
+		"long path": func(e *paraid.Entry) { e.Path = strings.Repeat("a", 2000) }, "user": func(e *paraid.Entry) { e.User = -2 },
 	} {
 		e := good
 		change(&e)

@@ -54,6 +54,23 @@ func TestEverySessionGetsAParaIDFromUpkeepThatStays(t *testing.T) {
 	}
 }
 
+// A program without a key is no user.
+func TestAConversationOfAProgramWithoutAKeyKeepsNoOtherFromItsParaID(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	s, _ := h.numbering()
+	keyless := h.resolve(chat(-1, "local"))
+	other := h.resolve(chat(7, "other"))
+	if n, err := s.Number(t.Context()); n != 2 || err != nil {
+		t.Fatalf("%d, %v", n, err)
+	}
+	for _, id := range []string{keyless.ID, other.ID} {
+		if sess, err := s.ByID(t.Context(), h.db, id); err != nil || !paraid.Valid(sess.ParaID) {
+			t.Errorf("%q, %v", sess.ParaID, err)
+		}
+	}
+}
+
 func TestARestoredSessionHasTheParaIDThatItHad(t *testing.T) {
 	t.Parallel()
 	h := open(t)

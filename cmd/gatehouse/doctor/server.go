@@ -9,6 +9,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/nodes"
+	"gatehouse/core/sealed/columns"
 	"gatehouse/core/store/postgres"
 )
 
@@ -20,7 +21,7 @@ func checkServer(ctx context.Context, p Subject) []Finding {
 	ctx, cancel := context.WithTimeout(ctx, serverTime)
 	defer cancel()
 	address := p.Config.DatabasePath()
-	found, err := postgres.Look(ctx, address, p.Config.DatabasePassword.Reveal())
+	found, err := postgres.Look(ctx, address, p.Config.DatabasePassword.Reveal(), columns.InUse)
 	c := Finding{Name: "database", State: Fail}
 	switch {
 	case core.KindOf(err) == core.Invalid:
@@ -38,6 +39,7 @@ func checkServer(ctx context.Context, p Subject) []Finding {
 	}
 	all := []Finding{c}
 	if err == nil && found.Version > 0 {
+		all = append(all, checkContentKey(p, found.Metadata[columns.InUse])...)
 		all = append(all, gateways(ctx, p, found.Version)...)
 	}
 	if open(address) {

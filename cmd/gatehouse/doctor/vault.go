@@ -13,9 +13,12 @@ import (
 
 	_ "github.com/mattn/go-sqlite3" // the driver "sqlite3"
 
+	"gatehouse/configs"
 	"gatehouse/core"
+	"gatehouse/core/sealed/columns"
 	"gatehouse/core/store"
 	"gatehouse/core/store/integrity"
+	"gatehouse/core/store/snapshot"
 )
 
 const (
@@ -179,8 +182,20 @@ func checkDatabase(ctx context.Context, p Subject) []Finding {
 		if p.Newest > version {
 			c.Text += fmt.Sprintf("; the next start brings it to version %d and keeps a copy", p.Newest)
 		}
+		if recorded, err := snapshot.Peek(ctx, path, columns.InUse); err == nil {
+			return append([]Finding{c}, checkContentKey(p, recorded)...)
+		}
 	}
 	return []Finding{c}
+}
+
+// checkContentKey looks for the keys with which a database is encrypted, as it has recorded them.
+func checkContentKey(p Subject, recorded string) []Finding {
+	err := columns.Complete(recorded, p.Config.ContentKeyPath(), configs.Prefix+"_CONTENT_KEY_FILE")
+	if err == nil {
+		return nil
+	}
+	return []Finding{{"content key", Fail, core.TextOf(err), "see docs/encryption.md; 'gatehouse serve' does not start without it"}}
 }
 
 // hasFTS5 reports whether the program's SQLite has full-text search.

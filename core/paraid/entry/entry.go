@@ -67,9 +67,12 @@ const (
 	MaxPath = 1024
 )
 
+// keyless is the user of a program of this machine without a key (auth.LocalUser).
+const keyless = -1
+
 // Check returns core.Invalid for what the registry does not take.
 func (e Entry) Check() error {
-	if !Valid(e.ID) || e.Type == "" || len(e.Type) > maxType || e.Path == "" || len(e.Path) > MaxPath || e.User < 0 {
+	if !Valid(e.ID) || e.Type == "" || len(e.Type) > maxType || e.Path == "" || len(e.Path) > MaxPath || e.User < keyless {
 		return core.Errorf(core.Invalid, "%q is not an entry of the registry of ids", e.ID)
 	}
 	return nil
