@@ -209,5 +209,5 @@ Open these in a browser:
 	if code != "" {
 		fmt.Fprintf(p.Stdout, "To own the bots, send this from Olga's Telegram           /claim %s\n", code)
 	}
-	fmt.Fprintf(p.Stdout, "\nEverything is kept in %s\nCtrl-C stops it; starting again goes on where it was.\n\n", a.vault.Path())
+	fmt.Fprintf(p.Stdout, "\nThe vault is %s; other files beside it begin with its name.\nCtrl-C stops it; starting again goes on where it was.\n\n", a.vault.Path())
 }
