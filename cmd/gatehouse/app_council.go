@@ -1,12 +1,15 @@
 package main
 
 import (
+	"context"
+
 	"gatehouse/connectors/chat"
 	"gatehouse/connectors/chat/why"
 	chatcommand "gatehouse/core/command"
 	"gatehouse/core/council"
 	"gatehouse/core/council/domains"
 	"gatehouse/core/council/ledger"
+	"gatehouse/core/index/meaning"
 	"gatehouse/core/texts"
 )
 
@@ -36,10 +39,16 @@ func councilCommands(c *why.Commands) []chat.Command {
 
 // openCouncil returns what answers turns for models named council.
 func (a *app) openCouncil() *council.Council {
-	return council.New(council.Options{
+	o := council.Options{
 		Members: func() council.Members { return membersOf(a) }, Ledger: a.council, Evidence: a.council, Classify: domains.Classify,
 		Clock: a.clock, Metrics: council.NewMetrics(a.reg), Pick: chatcommand.PickData,
-	})
+	}
+	if m := a.library.Meaning; m != nil {
+		o.Near = func(ctx context.Context, user int64, name string, labels []string) []float64 {
+			return m.Near(ctx, meaning.Common, user, name, labels)
+		}
+	}
+	return council.New(o)
 }
 
 // membersOf returns the council's models as they are now.

@@ -65,7 +65,7 @@ cmd/gatehouse/doctor: cmd/gatehouse/speech configs configs/live core core/agent 
 cmd/gatehouse/fleet: configs configs/live connectors connectors/discord connectors/telegram core core/queue core/queue/maintenance core/queue/outbox core/store core/watch pairing pairing/bots
 cmd/gatehouse/guests: core core/store core/vault  # folders of linked users
 cmd/gatehouse/isolation: cmd/gatehouse/control configs core/sandbox core/sandbox/container
-cmd/gatehouse/library: core core/index/crawl core/index/document core/index/embedding core/index/search core/index/vector core/journal core/llm core/llm/embed core/permission core/session core/session/found core/store core/usage
+cmd/gatehouse/library: core core/index/crawl core/index/document core/index/embedding core/index/meaning core/index/search core/index/vector core/journal core/llm core/llm/embed core/permission core/session core/session/found core/store core/usage
 cmd/gatehouse/logs: configs configs/values
 cmd/gatehouse/memory: core
 cmd/gatehouse/models: configs configs/live configs/providers core core/agent core/claudecli core/llm core/llm/registry core/watch
@@ -174,6 +174,7 @@ core/index/chunk: core/agent/frontmatter  # passages of texts
 core/index/crawl: core core/index/chunk core/index/document  # the vault's files
 core/index/document: core core/index/chunk core/index/search core/index/vector core/store core/store/fulltext core/transcript/words
 core/index/embedding: core core/index/document core/index/search core/llm/embed  # a model reads the passages
+core/index/meaning: core core/index/vector core/llm/embed  # texts that are not in the index, compared
 core/index/search: core core/transcript/words
 core/index/vector: core/store  # which vectors are near
 core/jobs: core

@@ -32,8 +32,9 @@ type Ledger interface {
 // Evidence is the outcomes about models; *ledger.Store is one.
 type Evidence interface {
 	Records(ctx context.Context, models []string) (map[string]*choice.Record, error)
-	// Sight returns the domain of a name that a model used, and counts it.
-	Sight(ctx context.Context, model, raw string, meaning func(label string) float64) (domains.Resolution, error)
+	// Sight returns the domain of a name that a model used, and counts it. near is as in
+	// domains.Tree.Resolve.
+	Sight(ctx context.Context, model, raw string, near func(name string, labels []string) []float64) (domains.Resolution, error)
 }
 
 // Members are the models of a council.
@@ -45,15 +46,18 @@ type Members struct {
 	Most   int64         // of one question, in millionths of a dollar; 0: no limit
 }
 
-// Options of New. All but Metrics and Pick are required.
+// Options of New. All but Near, Metrics and Pick are required.
 type Options struct {
 	Members  func() Members // as they are configured now
 	Ledger   Ledger
 	Evidence Evidence
 	Classify func(question string) []choice.Share
-	Pick     func(query, model string) string // data of the button that picks an answer; nil: no buttons
-	Clock    core.Clock
-	Metrics  *Metrics
+	// Near returns how near the name of a domain, in an answer to a user, is in meaning to
+	// each of labels, from 0 to 1; nil where that is not known. Nil: words are compared alone.
+	Near    func(ctx context.Context, user int64, name string, labels []string) []float64
+	Pick    func(query, model string) string // data of the button that picks an answer; nil: no buttons
+	Clock   core.Clock
+	Metrics *Metrics
 }
 
 // A Council is an orchestrator.Council. It is safe for concurrent use.

@@ -202,13 +202,21 @@ func (h *hearing) of(ctx context.Context, d orchestrator.Draft) (*answer, error)
 		return a, nil
 	}
 	if a.said && a.report.Domain != "" {
-		r, err := h.c.o.Evidence.Sight(ctx, a.model, a.report.Domain, nil)
+		r, err := h.c.o.Evidence.Sight(ctx, a.model, a.report.Domain, h.near(ctx))
 		if err != nil {
 			return nil, err
 		}
 		a.domain = r.Domain
 	}
 	return a, nil
+}
+
+// near returns what compares names of domains by their meaning; nil where nothing does.
+func (h *hearing) near(ctx context.Context) func(name string, labels []string) []float64 {
+	if h.c.o.Near == nil {
+		return nil
+	}
+	return func(name string, labels []string) []float64 { return h.c.o.Near(ctx, h.s.Turn.User, name, labels) }
 }
 
 // keep stores whole drafts of a stage, and bills them. of names whose answers were read

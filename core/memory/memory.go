@@ -147,6 +147,9 @@ type Options struct {
 	Ring      func()   // reports a change to open pages; may be nil
 	// Domain returns the domain of a text, "general" for none; nil is detect.Domain.
 	Domain func(text string) string
+	// Near returns how near a user's text is in meaning to each of others, what is remembered
+	// of the same user, from 0 to 1; nil where that is not known. Nil: words are compared alone.
+	Near func(ctx context.Context, user int64, text string, others []string) []float64
 }
 
 // A Store keeps corrections. It is safe for concurrent use.

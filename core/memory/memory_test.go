@@ -264,6 +264,72 @@ func TestSameCorrectionAgainIsConfirmedNotStoredTwice(t *testing.T) {
 	}
 }
 
+// What is chosen by what it is about is compared by its meaning, its question included: the
+// user's own, for the place of the answer, and no more than 256.
+func TestMemoryIsComparedByItsMeaningWithinItsPlaceAndUser(t *testing.T) {
+	t.Parallel()
+	r := open(t)
+	var asked []string
+	at := int64(0)
+	r.Store = memory.New(memory.Options{DB: r.db, Clock: r.clock, Box: reversed{}, Near: func(_ context.Context, user int64, text string, others []string) []float64 {
+		at, asked = user, others
+		if text != "Where does its parliament sit?" {
+			return nil
+		}
+		return make([]float64, len(others))
+	}})
+	add := func(user int64, text string, kind detect.Type, scope detect.Scope, ref string) string {
+		l, err := r.Add(t.Context(), user, memory.Draft{Text: text, Type: kind, Scope: scope, Ref: ref}, core.Actor{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.clock.Advance(time.Second)
+		return l.Correction.ID
+	}
+	add(bob, "The lighthouse is painted green.", detect.Factual, "", "")
+	add(ann, "Always write short answers.", detect.Instruction, "", "")
+	add(ann, "The ferry leaves on Sundays.", detect.Factual, detect.Conversation, "s1")
+	add(ann, "The ferry leaves on Mondays.", detect.Factual, detect.Conversation, "s2")
+	pinned := add(ann, "The harbour is closed.", detect.Factual, "", "")
+	yes := true
+	if _, err := r.Update(t.Context(), ann, pinned, memory.Change{Pinned: &yes}, core.Actor{}); err != nil {
+		t.Fatal(err)
+	}
+	r.hear(ann, "No, it is Canberra.")
+	cards, _, err := r.List(t.Context(), ann, memory.Filter{Cards: true})
+	if err != nil || len(cards) != 1 {
+		t.Fatal(cards, err)
+	}
+	if _, err := r.Decide(t.Context(), ann, cards[0].ID, memory.ChoiceSave, core.Actor{}); err != nil {
+		t.Fatal(err)
+	}
+	r.recall(ann, "Where does its parliament sit?")
+	if want := []string{"What is the capital of Australia?\nNo, it is Canberra.", "The ferry leaves on Sundays."}; at != ann || !slices.Equal(asked, want) {
+		t.Errorf("of the user %d %q are compared, want %q", at, asked, want)
+	}
+	if got := r.recall(ann, "And the weather?"); strings.Contains(got, "Canberra") || !strings.Contains(got, "short answers") || !strings.Contains(got, "harbour") {
+		t.Errorf("where the meaning is not known: %s", got)
+	}
+	r.Store = memory.New(memory.Options{DB: r.db, Clock: r.clock, Box: reversed{}, Near: func(_ context.Context, _ int64, _ string, others []string) []float64 {
+		near := make([]float64, len(others))
+		near[0] = .9
+		return near
+	}})
+	if got := r.recall(ann, "Where does its parliament sit?"); !strings.Contains(got, "Canberra") || strings.Contains(got, "Sundays") {
+		t.Errorf("%s", got)
+	}
+	for i := range 300 {
+		add(bob, fmt.Sprintf("The ship %d is called ship%d.", i, i*31), detect.Factual, "", "")
+	}
+	r.Store = memory.New(memory.Options{DB: r.db, Clock: r.clock, Box: reversed{}, Near: func(_ context.Context, _ int64, _ string, others []string) []float64 {
+		asked = others
+		return nil
+	}})
+	if r.recall(bob, "Which ships are there?"); len(asked) != 256 || !strings.Contains(asked[0], "ship 299") {
+		t.Errorf("%d are compared, the first is %q", len(asked), asked[0])
+	}
+}
+
 func TestNarrowerScopeOverridesForItsPlace(t *testing.T) {
 	r := open(t)
 	r.hear(ann, "From now on always answer in German.")

@@ -17,11 +17,13 @@ import (
 const (
 	maxPersons = 32  // whose corrections are kept in memory
 	maxShown   = 300 // runes of one correction in a prompt
+	maxMeant   = 256 // corrections of one person that are compared by their meaning, the newest
 )
 
 // A person is what applies for one user, as it was read. It is not changed.
 type person struct {
 	all    map[string]*Correction
+	meant  []*Correction // those that are chosen by what they are about, the newest first
 	index  *score.Index
 	loaded time.Time
 }
@@ -57,6 +59,12 @@ func (s *Store) load(ctx context.Context, user int64) (*person, error) {
 		entries = append(entries, score.Entry{Key: c.ID, Text: c.line(), Words: c.Canonical + " " + c.Text, Type: c.Type, Class: c.Class, Confidence: c.Confidence,
 			Importance: c.importance(), Pinned: c.Pinned, Everywhere: c.everywhere(), At: c.UpdatedAt})
 	}
+	for i := range rows {
+		if e := &entries[i]; !e.Pinned && !e.Everywhere {
+			p.meant = append(p.meant, &rows[i])
+		}
+	}
+	slices.SortStableFunc(p.meant, func(a, b *Correction) int { return b.UpdatedAt.Compare(a.UpdatedAt) })
 	p.index = score.New(entries)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +139,8 @@ func (s *Store) Recall(ctx context.Context, user int64, at Place, text string, w
 		return out, err
 	}
 	var taken []*Correction
-	for _, t := range p.index.SelectFrom(func(id string) bool { return at.in(p.all[id]) }, text, s.o.Clock.Now(), score.Budget(window)) {
+	near := s.near(ctx, user, at, p, text)
+	for _, t := range p.index.SelectFrom(func(id string) bool { return at.in(p.all[id]) }, near, text, s.o.Clock.Now(), score.Budget(window)) {
 		taken = append(taken, p.all[t.Key])
 	}
 	for _, c := range narrowest(taken) {
@@ -142,6 +151,29 @@ func (s *Store) Recall(ctx context.Context, user int64, at Place, text string, w
 		}
 	}
 	return out, nil
+}
+
+// near returns by id how near corrections are to a message in meaning; nil where that is not
+// known.
+func (s *Store) near(ctx context.Context, user int64, at Place, p *person, text string) map[string]float64 {
+	if s.o.Near == nil || strings.TrimSpace(text) == "" {
+		return nil
+	}
+	var ids, texts []string
+	for _, c := range p.meant {
+		if at.in(c) && len(ids) < maxMeant {
+			ids, texts = append(ids, c.ID), append(texts, strings.TrimSpace(c.About+"\n"+c.Text))
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	near := s.o.Near(ctx, user, text, texts)
+	out := make(map[string]float64, len(near)) // at most maxMeant
+	for i := range near {
+		out[ids[i]] = near[i]
+	}
+	return out
 }
 
 // narrowest returns corrections by number, without those that one of a narrower scope

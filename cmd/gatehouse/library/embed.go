@@ -7,6 +7,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/index/document"
 	"gatehouse/core/index/embedding"
+	"gatehouse/core/index/meaning"
 	"gatehouse/core/index/search"
 	"gatehouse/core/llm/embed"
 	"gatehouse/core/session/found"
@@ -38,6 +39,10 @@ func (l *Library) openEmbedder(o Options) (near func(ctx context.Context, user i
 		return nil, err
 	}
 	l.close, l.embed = client.Close, client
+	l.Meaning = meaning.New(meaning.Options{Search: prefixes.Search, Passage: prefixes.Passage, Clock: o.Clock, Log: o.Log, Vectors: func(ctx context.Context, user int64, texts []string) ([][]float32, error) {
+		vectors, _, err := l.Vectors(ctx, user, texts)
+		return vectors, err
+	}})
 	l.Embedder = embedding.New(embedding.Options{
 		Model: client, Name: o.Embed.Model, Dimensions: o.Embed.Dimensions, Prefixes: prefixes, Library: found.Library{Store: l.Documents, Texts: o.Sessions}, Memory: o.DB, Spend: o.Embed.spend(o.DB),
 		Ready: l.compared, MayRead: l.mayEmbed, Busy: o.Busy, Clock: o.Clock, Log: o.Log, Metrics: metrics,

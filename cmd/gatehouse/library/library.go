@@ -15,6 +15,7 @@ import (
 	"gatehouse/core/index/crawl"
 	"gatehouse/core/index/document"
 	"gatehouse/core/index/embedding"
+	"gatehouse/core/index/meaning"
 	"gatehouse/core/index/search"
 	"gatehouse/core/index/vector"
 	"gatehouse/core/llm/embed"
@@ -50,6 +51,7 @@ type Library struct {
 	Finder    *search.Finder
 	Crawler   *crawl.Crawler
 	Embedder  *embedding.Embedder // nil: documents are found by their words alone
+	Meaning   *meaning.Comparer   // compares texts that are not in the index; nil without an Embedder
 	embed     *embed.Client
 	close     func() error
 	o         Options

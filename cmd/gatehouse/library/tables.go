@@ -6,20 +6,24 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/index/document"
 	"gatehouse/core/index/embedding"
+	"gatehouse/core/index/meaning"
 	"gatehouse/core/store"
 )
 
 type documents = document.Tables // by a name that is not that of its method
 
 // Tables forgets and moves what the library has of users: in its tables, and what was
-// kept of their searches.
+// kept of their searches and of the meaning of their memory.
 type Tables struct {
 	documents
 	embedder *embedding.Embedder // nil: there is none
+	meaning  *meaning.Comparer   // nil: there is none
 }
 
 // Tables returns what the library has of users.
-func (l *Library) Tables() Tables { return Tables{document.Tables{Store: l.Documents}, l.Embedder} }
+func (l *Library) Tables() Tables {
+	return Tables{document.Tables{Store: l.Documents}, l.Embedder, l.Meaning}
+}
 
 // Forget removes the rest, in r's transaction.
 func (t Tables) Forget(ctx context.Context, tx *store.Tx, r *core.Removal) error {
@@ -36,5 +40,8 @@ func (t Tables) Merge(ctx context.Context, tx *store.Tx, from, to int64) error {
 func (t Tables) drop(tx *store.Tx, user int64) {
 	if t.embedder != nil {
 		tx.OnCommit(func() { t.embedder.Forget(user) })
+	}
+	if t.meaning != nil {
+		tx.OnCommit(func() { t.meaning.Forget(user) })
 	}
 }

@@ -2,6 +2,7 @@ package domains
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -29,13 +30,64 @@ func TestNamesAreResolvedByAliasThenBySimilarity(t *testing.T) {
 			t.Errorf("%q: %+v, want %+v", raw, got, want)
 		}
 	}
-	if got := tree.Resolve("snake language", func(label string) float64 {
-		if label == "python" {
-			return 0.85
+}
+
+// labelled returns a near that knows how near some labels are.
+func labelled(known map[string]float64) func(string, []string) []float64 {
+	return func(_ string, labels []string) []float64 {
+		out := make([]float64, len(labels))
+		for i, l := range labels {
+			out[i] = known[l]
 		}
-		return 0.1
-	}); got.Domain != "code.python" || got.Candidate {
-		t.Errorf("by an embedder: %+v", got)
+		return out
+	}
+}
+
+func TestANameIsResolvedByItsMeaningWhereThatIsNearerThanItsWords(t *testing.T) {
+	tree := NewTree([]Node{{ID: "code.python", Name: "Python"}})
+	for _, c := range []struct {
+		name  string
+		known map[string]float64
+		want  Resolution
+	}{
+		{"snake language", map[string]float64{"python": .85, "code": .1}, Resolution{"code.python", "code.python", .85, false}},
+		{"serpents", map[string]float64{"python": .6}, Resolution{"code.python", "code.python", .6, true}},
+		{"serpents", map[string]float64{"python": .5}, Resolution{General, "code.python", .5, true}},
+		{"medical dosage", map[string]float64{"python": .6}, Resolution{"medical", "medical", .666667, true}},
+		{"python", map[string]float64{"history": 1}, Resolution{"code.python", "code.python", 1, false}},
+		{"serpents", map[string]float64{"python": math.NaN(), "code": 7}, Resolution{General, General, 0, true}},
+		{"serpents", nil, Resolution{General, General, 0, true}},
+	} {
+		near := labelled(c.known)
+		if c.known == nil { // it does not answer
+			near = func(string, []string) []float64 { return nil }
+		}
+		if got := tree.Resolve(c.name, near); got != c.want {
+			t.Errorf("%q with %v: %+v, want %+v", c.name, c.known, got, c.want)
+		}
+	}
+}
+
+// A candidate that was resolved by its meaning is promoted below the node whose runs have its
+// evidence, not below that which words alone would find.
+func TestACandidateBelongsWhereItsMeaningWas(t *testing.T) {
+	tree := NewTree(nil)
+	c := Candidate{Raw: "angling", Nearest: "science", Similarity: .6, Count: MinSightings, Models: []string{"a", "b"}}
+	if got := tree.Place(c); got != (Resolution{"science", "science", .6, true}) {
+		t.Errorf("%+v", got)
+	}
+	c.Nearest = "science.gone"
+	if got := tree.Place(c); got.Domain != General {
+		t.Errorf("below a node that is no more: %+v", got)
+	}
+	c.Nearest, c.Similarity = "science", BestEffort-.01
+	if got := tree.Place(c); got.Domain != General || got.Nearest != "science" || !got.Candidate {
+		t.Errorf("%+v", got)
+	}
+	c.Similarity = .6
+	node, ok := tree.Promote(c, []Side{{Model: "a", In: choice.Evidence{Wins: 40, Runs: 40}, Others: choice.Evidence{Runs: 40}}})
+	if !ok || node.ID != "science.angling" {
+		t.Errorf("%+v, %t", node, ok)
 	}
 }
 

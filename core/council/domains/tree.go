@@ -166,9 +166,10 @@ type Resolution struct {
 	Candidate  bool    `json:"candidate"`  // it is no name of a node
 }
 
-// Resolve returns the node of a name. meaning, which may be nil, returns
-// the similarity of a name and a node's label by an embedder. An empty name is General.
-func (t *Tree) Resolve(raw string, meaning func(label string) float64) Resolution {
+// Resolve returns the node of a name. near, which may be nil, returns how near the name is
+// in meaning to each label of the tree, from 0 to 1; nil where that is not known. An empty
+// name is General.
+func (t *Tree) Resolve(raw string, near func(name string, labels []string) []float64) Resolution {
 	words := tokens(raw)
 	if len(words) == 0 {
 		return Resolution{Domain: General, Nearest: General}
@@ -176,22 +177,44 @@ func (t *Tree) Resolve(raw string, meaning func(label string) float64) Resolutio
 	if node, ok := t.labels[strings.Join(words, " ")]; ok {
 		return Resolution{Domain: node, Nearest: node, Similarity: 1}
 	}
+	var meant []float64
+	if near != nil {
+		labels := make([]string, len(t.tokens))
+		for i, l := range t.tokens {
+			labels[i] = strings.Join(l.tokens, " ")
+		}
+		meant = near(strings.Join(words, " "), labels)
+	}
 	r := Resolution{Nearest: General}
-	for _, l := range t.tokens {
+	for i, l := range t.tokens {
 		s := similarity(words, l.tokens)
-		if meaning != nil {
-			if m := meaning(strings.Join(l.tokens, " ")); m <= 1 {
-				s = max(s, m)
-			}
+		if i < len(meant) && meant[i] <= 1 { // false for what is no number
+			s = max(s, meant[i])
 		}
 		if s > r.Similarity+1e-9 || s > r.Similarity-1e-9 && s > 0 && Depth(l.node) > Depth(r.Nearest) {
 			r.Similarity, r.Nearest = s, l.node
 		}
 	}
 	r.Similarity = choice.Round(r.Similarity)
+	return r.decided()
+}
+
+// decided returns r with the domain that its similarity leads to.
+func (r Resolution) decided() Resolution {
 	r.Candidate = r.Similarity < Alias
 	if r.Domain = r.Nearest; r.Similarity < BestEffort {
 		r.Domain = General
+	}
+	return r
+}
+
+// Place returns what a candidate's name is now: as it was last resolved, by its meaning too,
+// unless words alone bring it nearer to a node.
+func (t *Tree) Place(c Candidate) Resolution {
+	r := t.Resolve(c.Raw, nil)
+	if _, ok := t.nodes[c.Nearest]; ok && c.Similarity > r.Similarity {
+		r.Nearest, r.Similarity = c.Nearest, c.Similarity
+		return r.decided()
 	}
 	return r
 }
@@ -288,7 +311,7 @@ func (t *Tree) Promote(c Candidate, sides []Side) (Node, bool) {
 	if c.Count < MinSightings || len(c.Models) < MinModels || len(t.nodes) >= MaxNodes {
 		return Node{}, false
 	}
-	r := t.Resolve(c.Raw, nil)
+	r := t.Place(c)
 	if !r.Candidate {
 		return Node{}, false
 	}

@@ -95,13 +95,13 @@ func seen(ctx context.Context, tx *store.Tx, n domains.Node, count int) error {
 
 // Sight resolves the name of a domain that a model used, and counts it as a candidate
 // where it is no node's.
-func (s *Store) Sight(ctx context.Context, model, raw string, meaning func(label string) float64) (domains.Resolution, error) {
+func (s *Store) Sight(ctx context.Context, model, raw string, near func(name string, labels []string) []float64) (domains.Resolution, error) {
 	tree, err := s.Tree(ctx)
 	if err != nil {
 		return domains.Resolution{}, err
 	}
 	raw = cut(raw, choice.MaxDomainName)
-	r := tree.Resolve(raw, meaning)
+	r := tree.Resolve(raw, near)
 	if !r.Candidate || raw == "" {
 		return r, nil
 	}
@@ -236,7 +236,7 @@ func (s *Store) sides(ctx context.Context, tx *store.Tx, tree *domains.Tree, c d
 		Wins  int    `db:"wins"`
 		Runs  int    `db:"runs"`
 	}
-	parent := tree.Resolve(c.Raw, nil).Domain
+	parent := tree.Place(c).Domain
 	err := tx.Select(ctx, &rows, `SELECT model_id, CASE WHEN raw_domain = $1 THEN 1 ELSE 0 END AS inside,
 			sum(CASE WHEN verdict = 'correct' THEN 1 ELSE 0 END) AS wins, count(*) AS runs
 		FROM model_runs WHERE domain = $2 AND round = 'answer' AND verdict <> '' GROUP BY 1, 2 ORDER BY 1, 2`, c.Raw, parent)

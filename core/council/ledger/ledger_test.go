@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -533,6 +534,43 @@ func TestANameWithEvidenceBecomesADomainAndRetiresIntoItsParent(t *testing.T) {
 	}
 	if r, err := w.Sight(t.Context(), "a", "code.rust", nil); err != nil || r.Domain != "code" || r.Candidate {
 		t.Errorf("after its retirement: %+v, %v", r, err)
+	}
+}
+
+func TestACandidateIsPromotedWhereItsMeaningPutItsRuns(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	near := func(_ string, labels []string) []float64 {
+		out := make([]float64, len(labels))
+		if i := slices.Index(labels, "mathematics"); i >= 0 {
+			out[i] = .7
+		}
+		return out
+	}
+	for i := range 40 {
+		a := answer("a", "yes", 1)
+		a.Verdict, a.Domain, a.Detail.Domain = Correct, "math", "angles"
+		if i%2 == 0 {
+			a.Verdict, a.Detail.Domain = Incorrect, "math"
+		}
+		w.ask(fmt.Sprintf("q%d", i), Result{Winner: "a", Domains: []choice.Share{{Domain: "math", Weight: 1}}}, a)
+	}
+	for i := range MinSightingsOf {
+		r, err := w.Sight(t.Context(), []string{"a", "b"}[i%2], "angles", near)
+		if err != nil || r.Domain != "math" || !r.Candidate {
+			t.Fatal(r, err)
+		}
+	}
+	if n, err := w.Review(t.Context()); err != nil || n != 1 {
+		t.Fatal(n, err)
+	}
+	if r, err := w.Sight(t.Context(), "a", "angles", nil); err != nil || r.Domain != "math.angles" || r.Candidate {
+		t.Errorf("%+v, %v", r, err)
+	}
+	records, err := w.Records(t.Context(), []string{"a"})
+	w.must(err)
+	if e := records["a"].Domains["math.angles"]; e.Runs != 14 || e.Wins != 14 {
+		t.Errorf("%+v", records["a"].Domains)
 	}
 }
 

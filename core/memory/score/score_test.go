@@ -171,6 +171,38 @@ func TestSelectTakesTheUsefulWithinTheBudget(t *testing.T) {
 	}
 }
 
+func TestSelectTakesWhatIsNearInMeaningAsThatRelevant(t *testing.T) {
+	x := New([]Entry{
+		{Key: "capital", Text: "The capital of Australia is Canberra.", Words: "capital Australia Canberra", Type: detect.Factual, Class: Slow, At: at},
+		{Key: "metric", Text: "Always use metric units.", Words: "metric units", Type: detect.Instruction, Class: Never, Everywhere: true, At: at},
+		{Key: "launch", Text: "The launch is in March.", Words: "launch March", Type: detect.Decision, Class: Slow, At: at},
+	})
+	all := func(string) bool { return true }
+	for _, c := range []struct {
+		in   func(string) bool
+		near map[string]float64
+		want string
+	}{
+		{all, nil, "metric 0.50, "},
+		{all, map[string]float64{"capital": MinRelevance - .01}, "metric 0.50, "},
+		{all, map[string]float64{"capital": MinRelevance}, "metric 0.50, capital 0.25, "},
+		{all, map[string]float64{"capital": .8, "launch": math.NaN(), "gone": 1}, "capital 0.80, metric 0.50, "},
+		{all, map[string]float64{"metric": 7}, "metric 1.00, "},
+		{func(k string) bool { return k != "capital" }, map[string]float64{"capital": .8}, "metric 0.50, "},
+	} {
+		got := ""
+		for _, e := range x.SelectFrom(c.in, c.near, "Where does its parliament sit?", at, 600) {
+			got += fmt.Sprintf("%s %.2f, ", e.Key, e.Relevance)
+		}
+		if got != c.want {
+			t.Errorf("near %v: %q, want %q", c.near, got, c.want)
+		}
+	}
+	if got := x.SelectFrom(all, map[string]float64{"capital": .1}, "capital Australia Canberra", at, 600); len(got) != 2 || got[0].Relevance < .9 {
+		t.Errorf("its words are nearer than its meaning: %+v", got)
+	}
+}
+
 func TestShorterAndFresherEntriesComeFirstAndAtMost64(t *testing.T) {
 	entry := func(key, text string, age time.Duration) Entry {
 		return Entry{Key: key, Text: text, Words: "launch rocket", Type: detect.Decision, Class: Never, At: at.Add(-age)}

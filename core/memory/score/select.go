@@ -95,12 +95,13 @@ type Taken struct {
 // Select returns the entries for an answer to text, the most useful first, within a budget
 // of tokens.
 func (x *Index) Select(text string, now time.Time, budget int) []Taken {
-	return x.SelectFrom(func(string) bool { return true }, text, now, budget)
+	return x.SelectFrom(func(string) bool { return true }, nil, text, now, budget)
 }
 
-// SelectFrom is Select of the entries whose key in accepts.
-func (x *Index) SelectFrom(in func(key string) bool, text string, now time.Time, budget int) []Taken {
-	found := x.candidates(in, text, now)
+// SelectFrom is Select of the entries whose key in accepts. near has by key how near entries
+// are to text in meaning, from 0 to 1: what is nearer than by its words counts as that relevant.
+func (x *Index) SelectFrom(in func(key string) bool, near map[string]float64, text string, now time.Time, budget int) []Taken {
+	found := x.candidates(in, near, text, now)
 	slices.SortFunc(found, func(p, q Taken) int {
 		return cmp.Or(cmp.Compare(q.Utility, p.Utility), cmp.Compare(p.Key, q.Key))
 	})
@@ -118,8 +119,18 @@ func (x *Index) SelectFrom(in func(key string) bool, text string, now time.Time,
 }
 
 // candidates returns the entries that are relevant enough.
-func (x *Index) candidates(in func(key string) bool, text string, now time.Time) []Taken {
+func (x *Index) candidates(in func(key string) bool, near map[string]float64, text string, now time.Time) []Taken {
 	relevance, touched := x.relevance(text)
+	if len(near) > 0 {
+		for i := range x.entries {
+			if v := min(near[x.entries[i].Key], 1); v > relevance[i] {
+				if relevance[i] == 0 {
+					touched = append(touched, int32(i))
+				}
+				relevance[i] = v
+			}
+		}
+	}
 	for _, i := range x.always {
 		if relevance[i] == 0 {
 			touched = append(touched, i)

@@ -1,0 +1,294 @@
+// Package meaning compares short texts by what they mean, with the model that embeds the
+// index: names of domains, and what is remembered of a user with a message. Vectors are kept
+// in memory alone.
+package meaning
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/index/vector"
+	"gatehouse/core/llm/embed"
+)
+
+// Limits.
+const (
+	MaxOthers  = 512                    // texts that one is compared with; more are not
+	maxText    = 1000                   // characters of a text that the model gets
+	maxFloats  = 4 << 20                // that are kept in all: 16 MiB
+	batch      = 64                     // new texts of a call, where the model is fast
+	askFor     = 2 * time.Second        // for a call
+	slow       = 500 * time.Millisecond // of a call: the next has half as many new texts
+	fast       = 150 * time.Millisecond // of a call: the next has twice as many
+	firstQuiet = 30 * time.Second       // after a failure; each further one doubles it
+	lastQuiet  = 10 * time.Minute
+)
+
+// anchors are texts about different things. Models differ in how near texts are that have
+// nothing in common: the middle of a text's nearness to these is taken for that.
+var anchors = []string{
+	"The ferry leaves at noon when the wind is weak.",
+	"Bread dough rises slowly in a cold kitchen.",
+	"The committee postponed its vote on the new bridge.",
+	"Penguins keep their eggs warm between their feet.",
+	"The guitar needs new strings before the concert.",
+	"A falling price does not always mean a bargain.",
+	"The goalkeeper was injured in the second half.",
+}
+
+// Options for New. All are required.
+type Options struct {
+	// Vectors has the model embed texts for a user, within the user's budget.
+	Vectors func(ctx context.Context, user int64, texts []string) ([][]float32, error)
+	// Search and Passage are what the model expects in front of a text that is compared, and
+	// of those that it is compared with; may be "".
+	Search, Passage string
+	Clock           core.Clock
+	Log             *slog.Logger
+}
+
+// A Comparer compares texts. It is safe for concurrent use.
+type Comparer struct {
+	o Options
+
+	mu     sync.Mutex
+	kept   map[int64]*shelf // by owner
+	floats int              // in kept
+	uses   uint64           // counts calls, for shelf.used
+	size   int              // of a batch
+	failed bool             // the last call
+	quiet  time.Duration
+	until  time.Time // the model is not asked before
+}
+
+// A shelf is the vectors of one owner's texts.
+type shelf struct {
+	vectors map[key][]float32 // of length 1
+	used    uint64
+}
+
+type key [16]byte
+
+func keyOf(text string) (k key) {
+	sum := sha256.Sum256([]byte(text))
+	copy(k[:], sum[:])
+	return k
+}
+
+// New returns a Comparer.
+func New(o Options) *Comparer {
+	return &Comparer{o: o, kept: map[int64]*shelf{}, size: batch}
+}
+
+// Common is the owner of texts that are of no user.
+const Common = 0
+
+// Near returns how near a user's text is in meaning to each of others, from 0, as texts that
+// have nothing in common, to 1. It is nil, and words alone are to be compared, where the model
+// does not answer within two seconds, has failed recently, or the user's budget is used up. The
+// vectors of others are kept for their owner, the user or Common; as long as the model has
+// not read all of them, those that it has not are at 0.
+func (c *Comparer) Near(ctx context.Context, owner, user int64, text string, others []string) []float64 {
+	text = core.CutRunes(text, maxText)
+	if text == "" || len(others) == 0 {
+		return nil
+	}
+	others = others[:min(len(others), MaxOthers)]
+	fresh, ok := c.missing(owner, others)
+	if !ok {
+		return nil
+	}
+	own, vectors := c.ask(ctx, owner, user, text, fresh)
+	if own == nil {
+		return nil
+	}
+	return c.compare(owner, own, others, fresh, vectors)
+}
+
+// missing returns the texts that a call is to embed, the anchors before the owner's; not ok
+// while the model is not asked.
+func (c *Comparer) missing(owner int64, others []string) (fresh []string, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.o.Clock.Now().Before(c.until) {
+		return nil, false
+	}
+	add := func(owner int64, texts []string, most int) {
+		s := c.kept[owner]
+		for _, t := range texts {
+			if (s == nil || s.vectors[keyOf(t)] == nil) && len(fresh) < most && !slices.Contains(fresh, t) {
+				fresh = append(fresh, t)
+			}
+		}
+	}
+	add(Common, anchors, len(anchors))
+	add(owner, others, len(fresh)+c.size)
+	return fresh, true
+}
+
+// ask has the model embed a text and what is fresh. It returns vectors of length 1, nil where
+// it did not.
+func (c *Comparer) ask(ctx context.Context, owner, user int64, text string, fresh []string) (own []float32, vectors [][]float32) {
+	texts := make([]string, 0, len(fresh)+1)
+	texts = append(texts, c.o.Search+text)
+	for _, t := range fresh {
+		texts = append(texts, c.o.Passage+core.CutRunes(t, maxText))
+	}
+	short, cancel := context.WithTimeout(ctx, askFor)
+	defer cancel()
+	began := c.o.Clock.Now()
+	all, err := c.o.Vectors(short, user, texts)
+	if err == nil && len(all) != len(texts) {
+		err = errors.New("the model returns too few vectors")
+	}
+	for i := range all {
+		v, ok := vector.Normal(all[i])
+		if all[i] = v; err == nil && (!ok || len(v) != len(all[0])) {
+			err = errors.New("a vector has no length, or another one than the others")
+		}
+	}
+	if ctx.Err() != nil {
+		return nil, nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil {
+		c.fail(err, owner, fresh)
+		return nil, nil
+	}
+	c.failed, c.quiet, c.until = false, 0, time.Time{}
+	switch took := c.o.Clock.Now().Sub(began); {
+	case took > slow:
+		c.size = max(1, c.size/2)
+	case took < fast:
+		c.size = min(batch, 2*c.size)
+	}
+	return all[0], all[1:]
+}
+
+// fail notes why the model did not answer; c.mu is held. What is about a user's budget or a
+// text alone keeps no one else from asking, and a text that the model refuses alone is not
+// asked about again.
+func (c *Comparer) fail(err error, owner int64, fresh []string) {
+	if core.KindOf(err) == core.Busy {
+		return
+	}
+	if f, ok := errors.AsType[*embed.Fault](err); ok && f.Refused() && len(fresh) < 2 {
+		if len(fresh) == 1 {
+			c.keep(owner, fresh[0], []float32{})
+		}
+		return
+	}
+	if !c.failed {
+		c.o.Log.Warn("the memory and names of domains are compared by words alone", "err", err)
+	}
+	c.failed, c.size = true, max(1, c.size/2)
+	c.quiet = min(max(firstQuiet, 2*c.quiet), lastQuiet)
+	c.until = c.o.Clock.Now().Add(c.quiet)
+}
+
+// compare keeps the vectors of what is fresh, and returns the nearness of own to others.
+func (c *Comparer) compare(owner int64, own []float32, others, fresh []string, vectors [][]float32) []float64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, t := range fresh {
+		to := owner
+		if slices.Contains(anchors, t) {
+			to = Common
+		}
+		c.keep(to, t, vectors[i])
+	}
+	common, s := c.shelf(Common), c.shelf(owner)
+	var apart []float64
+	for _, t := range anchors {
+		if v := common.vectors[keyOf(t)]; len(v) == len(own) {
+			apart = append(apart, cosine(own, v))
+		}
+	}
+	if len(apart) == 0 {
+		return nil
+	}
+	slices.Sort(apart)
+	base := min(max(0, apart[len(apart)/2]), .99)
+	out := make([]float64, len(others))
+	for i, t := range others {
+		if v := s.vectors[keyOf(t)]; len(v) == len(own) {
+			out[i] = min(1, max(0, (cosine(own, v)-base)/(1-base)))
+		}
+	}
+	return out
+}
+
+// shelf returns an owner's vectors; c.mu is held.
+func (c *Comparer) shelf(owner int64) *shelf {
+	s := c.kept[owner]
+	if s == nil {
+		s = &shelf{vectors: map[key][]float32{}}
+		c.kept[owner] = s
+	}
+	c.uses++
+	s.used = c.uses
+	return s
+}
+
+// keep keeps a vector; c.mu is held. Where there are too many, those of the owner whose were
+// used the longest ago are dropped.
+func (c *Comparer) keep(owner int64, text string, v []float32) {
+	s, k := c.shelf(owner), keyOf(text)
+	if len(s.vectors) >= 2*MaxOthers { // most are of texts that were changed
+		c.drop(owner)
+		s = c.shelf(owner)
+	}
+	c.floats += len(v) - len(s.vectors[k])
+	s.vectors[k] = v
+	for c.floats > maxFloats {
+		oldest, found := int64(0), false
+		for id, x := range c.kept {
+			if id != owner && id != Common && (!found || x.used < c.kept[oldest].used) {
+				oldest, found = id, true
+			}
+		}
+		if !found {
+			oldest = cmp.Or(owner, Common)
+		}
+		c.drop(oldest)
+		if !found {
+			return
+		}
+	}
+}
+
+func (c *Comparer) drop(owner int64) {
+	if s := c.kept[owner]; s != nil {
+		for _, v := range s.vectors {
+			c.floats -= len(v)
+		}
+		delete(c.kept, owner)
+	}
+}
+
+// Forget drops what is kept of a user.
+func (c *Comparer) Forget(user int64) {
+	if user == Common {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.drop(user)
+}
+
+// cosine returns the cosine of the angle between two vectors of length 1.
+func cosine(a, b []float32) float64 {
+	sum := float32(0)
+	for i, x := range a {
+		sum += x * b[i]
+	}
+	return float64(sum)
+}
