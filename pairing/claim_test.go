@@ -53,6 +53,50 @@ func TestClaim(t *testing.T) {
 	}
 }
 
+// A new owner is shown the requests that came before the claim, the longest waiting
+// first, and where there are many, that there are more.
+func TestANewOwnerIsShownTheRequestsThatWait(t *testing.T) {
+	w := newWorld(t)
+	w.put(dm("tg2", "500", "to another bot"))
+	w.put(dm("tg", "499", "too old"))
+	w.clock.Advance(RequestLife)
+	w.put(dm("tg", "1", "I am the owner"))
+	shown := func() (out []string) {
+		for _, r := range w.asks.opened {
+			out = append(out, r.FirstMessage)
+		}
+		w.asks.opened = nil
+		return out
+	}
+	var want []string
+	for i := range showWaiting {
+		w.clock.Advance(time.Second)
+		want = append(want, fmt.Sprint("stranger ", i))
+		w.put(dm("tg", fmt.Sprint(100+i), want[i]))
+	}
+	shown()
+	w.mail.said()
+	w.claim("tg", "1")
+	if got := shown(); !slices.Equal(got, want) {
+		t.Fatalf("the new owner is shown %q, want %q", got, want)
+	}
+	if said := w.mail.said(); len(said) != 1 {
+		t.Fatalf("told %q", said)
+	}
+	w.put(dm("tg", "200", "one more"))
+	shown()
+	w.mail.said()
+	code, _, err := w.gate.Codes.NewClaim(ctx, true)
+	w.ok(err)
+	w.put(command("tg", "2", "claim", code))
+	if got := shown(); !slices.Equal(got, want) {
+		t.Fatalf("the next owner is shown %q, want %q", got, want)
+	}
+	if said := w.mail.said(); len(said) != 2 || said[1] != "c2: More requests wait. They are in the admin panel under Pairing." {
+		t.Fatalf("told %q", said)
+	}
+}
+
 // A code that replaces the owner is used up by whoever used it: the next one to
 // read it in the chat's history gets nothing.
 func TestClaimCodeThatReplacesTheOwnerWorksOnce(t *testing.T) {

@@ -31,14 +31,15 @@ const (
 	RequestLife = 14 * 24 * time.Hour // a request waits this long for a decision
 	CoolOff     = 7 * 24 * time.Hour  // silence after a denial or a revocation
 
-	replyEvery = 10 * time.Minute // at most one notice to a waiting stranger in this time
-	maxHeld    = 5                // messages kept with one request
-	maxTaken   = 10               // messages and edits of them taken for one request
-	cardEvery  = 30 * time.Second // at most one edit of what shows a request to the owner in this time
-	maxPending = 100              // requests that wait, per bot
-	giveWay    = 24 * time.Hour   // when maxPending wait, only older ones make room
-	newPerHour = 200              // new requests per bot
-	firstBytes = 500              // of a stranger's first message, shown to the owner
+	replyEvery  = 10 * time.Minute // at most one notice to a waiting stranger in this time
+	maxHeld     = 5                // messages kept with one request
+	maxTaken    = 10               // messages and edits of them taken for one request
+	cardEvery   = 30 * time.Second // at most one edit of what shows a request to the owner in this time
+	maxPending  = 100              // requests that wait, per bot
+	showWaiting = 10               // of them are shown to a new owner in chat
+	giveWay     = 24 * time.Hour   // when maxPending wait, only older ones make room
+	newPerHour  = 200              // new requests per bot
+	firstBytes  = 500              // of a stranger's first message, shown to the owner
 )
 
 // Options of New.
@@ -67,8 +68,9 @@ type Mail interface {
 }
 
 // Asks shows a request to the owner in chat, with buttons, and removes the buttons when
-// it is decided. Open is called again after a decision was undone. outcome is a short
-// sentence for users.
+// it is decided. Open is called again after a decision was undone, and where the owner
+// has a new chat; a chat that shows the request already gets no other. outcome is a
+// short sentence for users.
 type Asks interface {
 	Open(ctx context.Context, tx *store.Tx, r core.PairingRequest) error
 	// Update shows the request with its first message as it was edited. n ascends with

@@ -103,6 +103,23 @@ func (t *requests) LetIn(ctx context.Context, tx *store.Tx, in *core.Inbound, tr
 	return nil
 }
 
+// ShowWaiting shows the owner in chat the requests that wait at the bot, the longest
+// waiting first, at most showWaiting. It reports whether there are more.
+func (t *requests) ShowWaiting(ctx context.Context, tx *store.Tx, bot string) (more bool, err error) {
+	var rows []request
+	err = tx.Select(ctx, &rows, requestColumns+` WHERE status = 'pending' AND expires_at > $1 AND bot = $2 ORDER BY created_at, id LIMIT $3`,
+		core.Stamp(tx.Time()), bot, showWaiting+1)
+	if err != nil {
+		return false, err
+	}
+	for i := range rows[:min(len(rows), showWaiting)] {
+		if err := t.openAsk(ctx, tx, rows[i].public()); err != nil {
+			return false, err
+		}
+	}
+	return len(rows) > showWaiting, nil
+}
+
 // TurnedAway reports whether the sender was denied on this bot after since.
 func (t *requests) TurnedAway(ctx context.Context, tx *store.Tx, in *core.Inbound, since string) (away bool, err error) {
 	err = tx.Get(ctx, &away, `SELECT EXISTS (SELECT 1 FROM pairing_requests WHERE platform = $1 AND platform_user_id = $2 AND bot = $3 AND status = 'denied' AND resolved_at > $4)`,

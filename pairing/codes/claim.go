@@ -172,8 +172,20 @@ func (s *Store) makeOwner(ctx context.Context, tx *store.Tx, in *core.Inbound, f
 	if err := s.o.Requests.LetIn(ctx, tx, in, core.Vault, by, texts.Text("request_owner_now")); err != nil {
 		return err
 	}
+	if err := s.showWaiting(ctx, tx, in); err != nil {
+		return err
+	}
 	s.o.Changes.Decided(tx, in.Bot, "claimed", "pairing", "people")
 	return store.Audit(ctx, tx, by, "owner.claim", "1", map[string]any{"bot": in.Bot, "platform": in.From.Platform, "replace": c.Replace})
+}
+
+// showWaiting shows the owner, who writes in from now on, the requests that wait.
+func (s *Store) showWaiting(ctx context.Context, tx *store.Tx, in *core.Inbound) error {
+	more, err := s.o.Requests.ShowWaiting(ctx, tx, in.Bot)
+	if err != nil || !more {
+		return err
+	}
+	return s.o.Notices.Post(ctx, tx, in.Address, "notice:waiting:"+in.Bot+":"+in.UpdateID, "requests_more", texts.Words{})
 }
 
 // bindOwner makes the sender's identity user 1's. With replace, the account

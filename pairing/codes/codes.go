@@ -49,6 +49,9 @@ type (
 	Requests interface {
 		// LetIn approves the sender's pending requests for direct messages.
 		LetIn(ctx context.Context, tx *store.Tx, in *core.Inbound, trust core.Trust, by core.Actor, outcome string) error
+		// ShowWaiting shows the requests that wait at the bot to an owner who was not
+		// in its chats before. It reports whether there are more than it shows.
+		ShowWaiting(ctx context.Context, tx *store.Tx, bot string) (more bool, err error)
 		// TurnedAway reports whether the sender was denied after a time.
 		TurnedAway(ctx context.Context, tx *store.Tx, in *core.Inbound, since string) (bool, error)
 	}

@@ -147,6 +147,11 @@ func (s *Store) link(ctx context.Context, tx *store.Tx, in *core.Inbound, from S
 	if err := s.o.Notices.Post(ctx, tx, core.Address{Bot: l.Bot, Chat: l.Chat}, key+":there", "linked_there", texts.Words{}); err != nil {
 		return err
 	}
+	if l.User == core.Operator {
+		if err := s.showWaiting(ctx, tx, in); err != nil {
+			return err
+		}
+	}
 	s.o.Changes.Decided(tx, in.Bot, "linked", "people")
 	return store.Audit(ctx, tx, core.Actor{User: l.User, Via: "chat"}, "identity.link", strconv.FormatInt(l.User, 10),
 		map[string]any{"bot": in.Bot, "platform": in.From.Platform, "was": from.User})

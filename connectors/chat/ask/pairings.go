@@ -2,6 +2,7 @@ package ask
 
 import (
 	"context"
+	"slices"
 
 	"gatehouse/core"
 	"gatehouse/core/ask"
@@ -30,13 +31,20 @@ const (
 	OptionBlock = "block"
 )
 
-// Open posts r to the direct chats of the owner and the admins.
+// Open posts r to the direct chats of the owner and the admins that do not show it yet.
 func (p *Pairings) Open(ctx context.Context, tx *store.Tx, r core.PairingRequest) error {
 	chats, err := p.People.OwnerChats(ctx, tx, r.Bot)
 	if err != nil {
 		return err
 	}
+	shown, err := p.Asks.Opened(ctx, tx, ask.KindPairing, r.ID)
+	if err != nil {
+		return err
+	}
 	for _, to := range chats {
+		if slices.ContainsFunc(shown, func(a ask.Ask) bool { return a.Bot == to.Bot && a.Chat == to.Chat }) {
+			continue
+		}
 		a, err := p.Asks.Open(ctx, tx, ask.Ask{Kind: ask.KindPairing, Run: r.ID, Bot: to.Bot, Chat: to.Chat, ExpiresAt: r.ExpiresAt})
 		if core.KindOf(err) == core.Busy {
 			return nil // the panel shows it
