@@ -86,7 +86,7 @@ func (m *remembered) memoryCommands(asks *chatask.Buttons) []chat.Command {
 	}
 	c := chatmemory.New(m.corrections, m.corrections, asks)
 	return []chat.Command{
-		{Name: "memory", About: texts.Text("about_memory"), Args: texts.Text("args_memory"), Private: true, Run: c.Run},
+		{Name: "memory", About: texts.Text("about_memory"), Args: texts.Text("args_memory"), Shows: true, Private: true, Run: c.Run},
 		{Name: "remember", About: texts.Text("about_remember"), Args: texts.Text("args_remember"), Private: true, Run: c.Remember},
 		{Name: "forget", About: texts.Text("about_forget"), Args: texts.Text("args_forget"), Private: true, Run: c.Forget},
 	}

@@ -33,12 +33,12 @@ func (a *app) moreCommands(asks *chatask.Buttons) []chat.Command {
 	reminders := chatremind.New(chatremind.Options{DB: a.db, Clock: a.clock, Reminders: a.reminders, Zones: a.pairing.People, Asks: asks})
 	return append([]chat.Command{
 		{Name: "remind", About: texts.Text("about_remind"), Args: texts.Text("args_remind"), Run: reminders.Set},
-		{Name: "reminders", About: texts.Text("about_reminders"), Private: true, Run: reminders.List},
+		{Name: "reminders", About: texts.Text("about_reminders"), Shows: true, Private: true, Run: reminders.List},
 		{Name: "handoff", About: texts.Text("about_handoff"), Where: chat.DirectOnly, Elsewhere: texts.Text("sessions_in_group"), Private: true,
 			Run: (&chathandoff.Command{DB: a.db, Sessions: a.sessions, Markdown: a.handoff}).Run},
-		{Name: "project", About: texts.Text("about_project"), Args: texts.Text("args_name"), Where: chat.ManagedGroup,
+		{Name: "project", About: texts.Text("about_project"), Args: texts.Text("args_name"), Shows: true, Where: chat.ManagedGroup,
 			Run: (&chatproject.Command{DB: a.db, Projects: a.projects, Chats: a.projects, Sessions: a.sessions, Asks: asks}).Run},
-		{Name: "agents", About: texts.Text("about_agents"), Args: texts.Text("args_agents"), Managers: true, Private: true, Run: chatdaily.New(dailyActs{a.schedule, a.queue}, asks).Run},
+		{Name: "agents", About: texts.Text("about_agents"), Args: texts.Text("args_agents"), Shows: true, Managers: true, Private: true, Run: chatdaily.New(dailyActs{a.schedule, a.queue}, asks).Run},
 	}, a.memoryCommands(asks)...)
 }
 

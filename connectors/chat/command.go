@@ -21,6 +21,7 @@ type Command struct {
 	Where     Where
 	Elsewhere string          // the answer in a chat that Where excludes
 	Control   bool            // handled while the chat's lane is busy
+	Shows     bool            // also, where nothing follows its name: then it only shows something
 	Private   bool            // in a group only the sender sees the answer, where the platform can do that
 	Complete  func() []string // names that may follow, for the owner and the admins; nil for none
 	Run       func(ctx context.Context, r command.Request) (command.Outcome, error)
@@ -97,7 +98,9 @@ func (c *Chat) Handlers() map[string]command.Handler {
 // IsControl reports whether a message is a command that is handled while its
 // chat's lane is busy.
 func (c *Chat) IsControl(in *core.Inbound) bool {
-	return in.Kind == core.KindCommand && slices.ContainsFunc(c.commands, func(cmd Command) bool { return cmd.Control && cmd.Name == in.Command })
+	return in.Kind == core.KindCommand && slices.ContainsFunc(c.commands, func(cmd Command) bool {
+		return cmd.Name == in.Command && (cmd.Control || cmd.Shows && strings.TrimSpace(in.Text) == "")
+	})
 }
 
 // Menu returns the commands for everyone with access, for platforms that show

@@ -1,9 +1,11 @@
 package chat
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	"gatehouse/connectors/chat/saved"
 	"gatehouse/core"
 	"gatehouse/core/command"
 	"gatehouse/pairing/places"
@@ -88,5 +90,27 @@ func TestDocumentName(t *testing.T) {
 		if got := documentName(title); got != want {
 			t.Errorf("documentName(%q) = %q, want %q", title, got, want)
 		}
+	}
+}
+
+// A command that only shows something is handled while an answer is made or waits for
+// an approval; one that changes something waits for its turn.
+func TestCommandsThatOnlyShowDoNotWaitForAnAnswer(t *testing.T) {
+	c := New(Options{Agents: struct{ Agents }{}, Saved: saved.Command{Contexts: struct{ saved.Contexts }{}}})
+	for text, want := range map[string]bool{
+		"help": true, "start": true, "whoami": true, "usage": true, "sessions": true, "pairing": true, "search tea": true,
+		"model": true, "agent ": true, "busy": true, "trust": true, "context": true, "activity": true, "timezone": true,
+		"stop": true, "status": true, "approve K7M2Q9XT vault": true, "deny K7M2Q9XT": true,
+		"model tea": false, "agent tea": false, "busy queue": false, "trust vault": false, "context tea": false,
+		"activity off": false, "timezone Asia/Tokyo": false, "new": false, "compact": false, "resume": false, "journal": false,
+		"invite": false, "enable": false, "disable": false, "link": false, "nonsense": false,
+	} {
+		name, args, _ := strings.Cut(text, " ")
+		if got := c.IsControl(&core.Inbound{Kind: core.KindCommand, Command: name, Text: args}); got != want {
+			t.Errorf("/%s is handled beside an answer: %v, want %v", text, got, want)
+		}
+	}
+	if c.IsControl(&core.Inbound{Kind: core.KindMessage, Command: "help"}) {
+		t.Error("a message is handled beside an answer")
 	}
 }
