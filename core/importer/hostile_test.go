@@ -313,11 +313,11 @@ func TestAConversationDoesNotReplaceAnotherOfTheSameImport(t *testing.T) {
 	said := func(text string) string {
 		return fmt.Sprintf(`{"uuid":"c1","chat_messages":[{"uuid":"m","sender":"human","text":%q}]}`, text)
 	}
-	broken := `{"uuid":"c1","chat_messages":[]}`
-	name := h.text("x.json", "["+strings.Join([]string{broken, said("the first"), said("the first"), said("another")}, ",")+"]")
+	empty := `{"uuid":"c1","chat_messages":[]}`
+	name := h.text("x.json", "["+strings.Join([]string{empty, said("the first"), said("the first"), said("another")}, ",")+"]")
 	for range 2 {
 		r, list := h.run(name, operator)
-		if len(list) != 4 || list[1].Session == "" || r.Failed != 2 || r.Updated != 0 || !strings.Contains(list[3].Reason, "has the id of an earlier conversation") {
+		if len(list) != 4 || list[1].Session == "" || r.Empty != 1 || r.Failed != 1 || r.Updated != 0 || !strings.Contains(list[3].Reason, "has the id of an earlier conversation") {
 			t.Fatalf("%+v %+v", r, list)
 		}
 		if _, got := h.messages(list[1].Session); !strings.Contains(got, "the first") {

@@ -133,7 +133,9 @@ func (i *Importer) one(ctx context.Context, s *source.Source, item source.Item, 
 		return e, context.Cause(ctx)
 	}
 	e.Title, e.Session, e.Outcome, e.Notes = core.CleanName(o.Title), o.Session, o.Kind, o.Notes
-	if err != nil {
+	if errors.Is(err, foreign.ErrEmpty) {
+		e.Outcome = foreign.Empty
+	} else if err != nil {
 		if fatal(err) {
 			return e, err
 		}
@@ -207,6 +209,8 @@ func count(r *report.Report, e *report.Entry, messages int) {
 		r.Continued++
 	case foreign.Deleted:
 		r.Deleted++
+	case foreign.Empty:
+		r.Empty++
 	default:
 		if r.Failed++; len(r.Faults) < report.MaxFaults {
 			r.Faults = append(r.Faults, *e)

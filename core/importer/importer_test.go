@@ -251,7 +251,7 @@ func TestAFaultInOneConversationIsListedAndTheRestGoesOn(t *testing.T) {
 		return fmt.Sprintf(`{"uuid":"c%d","chat_messages":[{"uuid":"m","sender":"human","text":"hello"}]}`, n)
 	}
 	name := h.text("x.json", "["+strings.Join([]string{good(1), `{"uuid":"c2","chat_messages":[{"uuid":"m","sender":"human","text":tru}]}`, good(3),
-		`{"chat_messages":[]}`, `{"uuid":"c5","chat_messages":[]}`, `{"foo":1}`, good(7)}, ",")+"]")
+		`{"chat_messages":[]}`, `{"uuid":"c5","chat_messages":[{"uuid":"m","sender":"nobody","text":"x"}]}`, `{"foo":1}`, good(7)}, ",")+"]")
 	r, list := h.run(name, operator)
 	if r.Added != 3 || r.Failed != 4 || len(r.Faults) != 4 {
 		t.Fatalf("%+v", r)
@@ -259,6 +259,27 @@ func TestAFaultInOneConversationIsListedAndTheRestGoesOn(t *testing.T) {
 	for i, want := range map[int]string{1: "not valid JSON", 3: "no id", 4: "no messages", 5: "neither chat_messages nor a mapping"} {
 		if e := list[i]; e.Index != i+1 || e.Outcome != "failed" || !strings.Contains(e.Reason, want) {
 			t.Errorf("entry %d: %+v, want %q", i, e, want)
+		}
+	}
+}
+
+// Exports have conversations that were opened and left: they are no faults.
+func TestConversationsInWhichNothingWasWrittenAreLeftOut(t *testing.T) {
+	h := open(t)
+	name := h.text("x.json", "["+strings.Join([]string{oneGood, `{"uuid":"c1","name":"","chat_messages":[]}`, `{"uuid":"c2","chat_messages":null}`,
+		`{"uuid":"c3","chat_messages":[{"uuid":"m","sender":"human","text":"","content":[],"attachments":[],"files":[]},{"uuid":"n","sender":"assistant","text":" ","content":[{"type":"text","text":"\n"}]}]}`,
+		`{"id":"c4","mapping":{}}`,
+		`{"id":"c5","mapping":{"a":{"id":"a","message":null},"b":{"parent":"a","message":{"author":{"role":"system"},"content":{"content_type":"text","parts":[""]}}},"c":{"parent":"b","message":{"author":{"role":"user"},"content":{"content_type":"text","parts":[""]}}}}}`,
+	}, ",")+"]")
+	for range 2 {
+		r, list := h.run(name, operator)
+		if r.Added+r.Unchanged != 1 || r.Empty != 5 || r.Failed != 0 || len(r.Faults) != 0 || r.Seen() != 6 {
+			t.Fatalf("%+v", r)
+		}
+		for _, e := range list[1:] {
+			if e.Outcome != "empty" || e.Reason != "" {
+				t.Errorf("%+v", e)
+			}
 		}
 	}
 }

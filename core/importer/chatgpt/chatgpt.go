@@ -123,13 +123,12 @@ func Is(raw []byte) bool { return bytes.Contains(raw, []byte(`"mapping"`)) }
 
 // Parse returns the conversation that raw, an element of an export, describes. Values of
 // other types than expected are as if they were missing. What is no JSON, and what has no id
-// or no messages, is core.Invalid.
+// or no messages, is core.Invalid; where nothing was written in it, the error is foreign.ErrEmpty.
 func Parse(raw []byte) (*foreign.Conversation, error) {
 	var in conversation
-	if err := json.Unmarshal(raw, &in); err != nil {
-		if _, wrong := errors.AsType[*json.UnmarshalTypeError](err); !wrong {
-			return nil, core.Errorf(core.Invalid, "it is not valid JSON: %v", err)
-		}
+	err := json.Unmarshal(raw, &in)
+	if _, wrong := errors.AsType[*json.UnmarshalTypeError](err); err != nil && !wrong {
+		return nil, core.Errorf(core.Invalid, "it is not valid JSON: %v", err)
 	}
 	c := &foreign.Conversation{Source: Source, ID: cmp.Or(in.ID, in.OtherID), Title: in.Title, Model: in.Model, Archived: in.Archived,
 		Created: time.Time(in.Created), Updated: time.Time(in.Updated)}
@@ -138,10 +137,27 @@ func Parse(raw []byte) (*foreign.Conversation, error) {
 	}
 	r := &reader{in: &in, out: c, last: map[string]string{}, calls: map[string]string{}, parents: map[string]string{}}
 	r.read()
+	if len(c.Messages) == 0 && err == nil && in.isEmpty() {
+		return nil, foreign.ErrEmpty
+	}
 	if len(c.Messages) == 0 {
 		return nil, core.Errorf(core.Invalid, "it has no messages")
 	}
 	return c, nil
+}
+
+// isEmpty reports whether nothing was written in the conversation: it has what ChatGPT itself
+// puts into each, at most.
+func (c *conversation) isEmpty() bool {
+	for _, n := range c.Mapping {
+		if n == nil || n.Message == nil || n.Message.Author.Role == "system" || n.Message.Metadata.Hidden {
+			continue
+		}
+		if m := n.Message; m.Content.Type != "text" || m.text() != "" {
+			return false
+		}
+	}
+	return true
 }
 
 // A reader reads one conversation.

@@ -149,13 +149,12 @@ func Is(raw []byte) bool {
 
 // Parse returns the conversation that raw, an element of an export, describes. Values of
 // other types than expected are as if they were missing. What is no JSON, and what has no id
-// or no messages, is core.Invalid.
+// or no messages, is core.Invalid; where nothing was written in it, the error is foreign.ErrEmpty.
 func Parse(raw []byte) (*foreign.Conversation, error) {
 	var in conversation
-	if err := json.Unmarshal(raw, &in); err != nil {
-		if _, wrong := errors.AsType[*json.UnmarshalTypeError](err); !wrong {
-			return nil, core.Errorf(core.Invalid, "it is not valid JSON: %v", err)
-		}
+	err := json.Unmarshal(raw, &in)
+	if _, wrong := errors.AsType[*json.UnmarshalTypeError](err); err != nil && !wrong {
+		return nil, core.Errorf(core.Invalid, "it is not valid JSON: %v", err)
 	}
 	c := &foreign.Conversation{Source: Source, ID: cmp.Or(in.UUID, in.ID, in.OtherID), Title: cmp.Or(in.Name, in.Title), Model: in.Model,
 		Archived: in.Archived, Created: time.Time(in.Created), Updated: time.Time(in.Updated)}
@@ -170,10 +169,22 @@ func Parse(raw []byte) (*foreign.Conversation, error) {
 		r.add(i, &in.Messages[i])
 	}
 	r.link(&in)
+	if len(c.Messages) == 0 && err == nil && in.isEmpty() {
+		return nil, foreign.ErrEmpty
+	}
 	if len(c.Messages) == 0 {
 		return nil, core.Errorf(core.Invalid, "it has no messages")
 	}
 	return c, nil
+}
+
+// isEmpty reports whether nothing was written in the conversation.
+func (c *conversation) isEmpty() bool {
+	return !slices.ContainsFunc(c.Messages, func(m message) bool {
+		return strings.TrimSpace(m.Text+m.Content.text) != "" || slices.ContainsFunc(m.Content.blocks, func(b block) bool {
+			return b.Type != "text" || strings.TrimSpace(b.Text) != ""
+		})
+	})
 }
 
 // A reader reads one conversation.

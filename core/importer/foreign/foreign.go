@@ -64,7 +64,12 @@ const (
 	Unchanged = "unchanged" // it was imported before
 	Continued = "continued" // it was continued here, so it was left as it is
 	Deleted   = "deleted"   // its session was deleted here, so it was left out unless Terms.Again
+	Empty     = "empty"     // nothing was written in it, so it was left out
 )
+
+// ErrEmpty is returned by readers of export formats for a conversation that was opened and in
+// which nothing was written. It is no fault of the export.
+var ErrEmpty = core.Errorf(core.Invalid, "nothing was written in it")
 
 // An Outcome is what became of a conversation.
 type Outcome struct {

@@ -19,6 +19,7 @@ type Report struct {
 	Unchanged int       `json:"unchanged"`
 	Continued int       `json:"continued"` // continued here, and so left as they are
 	Deleted   int       `json:"deleted"`   // deleted here, and so left out
+	Empty     int       `json:"empty"`     // nothing was written in them, and so left out
 	Failed    int       `json:"failed"`    // see Faults
 	Messages  int       `json:"messages"`  // of what was added and updated
 	Missing   int       `json:"notes"`     // what the entries note: files that the export does not hold, texts that were cut
@@ -29,7 +30,7 @@ type Report struct {
 
 // Seen returns how many conversations were read.
 func (r *Report) Seen() int {
-	return r.Added + r.Updated + r.Unchanged + r.Continued + r.Deleted + r.Failed
+	return r.Added + r.Updated + r.Unchanged + r.Continued + r.Deleted + r.Empty + r.Failed
 }
 
 // An Entry is what became of one conversation.
@@ -38,7 +39,7 @@ type Entry struct {
 	Index   int      `json:"index,omitempty"` // in its file, from 1
 	Title   string   `json:"title,omitempty"` // hostile text
 	Session string   `json:"session_id,omitempty"`
-	Outcome string   `json:"outcome"` // added, updated, unchanged, continued, deleted, failed
+	Outcome string   `json:"outcome"` // added, updated, unchanged, continued, deleted, empty, failed
 	Reason  string   `json:"reason,omitempty"`
 	Notes   []string `json:"notes,omitempty"`
 }
