@@ -53,7 +53,7 @@ func (a *Admins) enterByLink(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if err := a.db.Tx(ctx, func(tx *store.Tx) error {
-		n, err := tx.Exec(ctx, `UPDATE admin_accounts SET by_link = 1 WHERE user_id = $1 AND argon2id = $2`, acc.User, acc.Hash)
+		n, err := tx.Exec(ctx, `UPDATE admin_accounts SET by_link = 1, signed_in_at = $1 WHERE user_id = $2 AND argon2id = $3`, core.Stamp(tx.Time()), acc.User, acc.Hash)
 		if err == nil && n == 0 {
 			err = replaced()
 		}

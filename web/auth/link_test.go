@@ -50,6 +50,10 @@ func TestALinkSignsInOnceAndForAShortTime(t *testing.T) {
 	if _, p, ok := h.as(c, "GET"); !ok || p.User != 1 || p.MustChange || len(p.Scopes) == 0 {
 		t.Errorf("the link's session is of %+v", p)
 	}
+	var last string
+	if err := h.db.Get(t.Context(), &last, `SELECT signed_in_at FROM admin_accounts WHERE user_id = 1`); err != nil || !core.TimeOf(last).Equal(h.clock.Now()) {
+		t.Errorf("the last sign-in is at %q, want now, by the link: %v", last, err)
+	}
 	if h.follows(token) != nil {
 		t.Error("the link works twice")
 	}
