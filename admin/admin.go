@@ -71,8 +71,11 @@ func New(door page.Door, in page.Accounts, o Options) *page.Frame {
 	over.people = people.New(f, o.People, people.Links{Bots: bots, Chats: o.Chats.Exist()})
 	names := namesOf(f, over.people.Names, o.Unlisted)
 	known := namesOf(f, over.people.AllNames, o.Unlisted)
+	var corrections *memory.Pages
 	over.operations = operations.New(f, o.Operations, operations.Links{Bots: bots, Names: names, Tells: func(ctx context.Context) operations.Tells {
-		return operations.Tells{Names: known(ctx), Subjects: over.people.Subjects(ctx)}
+		return operations.Tells{Names: known(ctx), Subjects: over.people.Subjects(ctx),
+			Title:      func(id string) string { return titleOf(ctx, o.Chats.Chats, id) },
+			Remembered: func(id string) string { return corrections.Text(ctx, id) }}
 	}})
 	groups := projects.New(f, o.Projects, projects.Links{Names: known, Chats: o.Chats.Exist()})
 	calls, seen := approvals.Links{Names: names}, find.Links{Names: known, Projects: groups.Choices}
@@ -84,7 +87,7 @@ func New(door page.Door, in page.Accounts, o Options) *page.Frame {
 	find.New(f, o.Find, seen)
 	imports.New(f, o.Imports)
 	hoods := council.New(f, o.Council)
-	corrections := memory.New(f, o.Memory, memory.Links{Project: groups.Name, Projects: groups.Of, Chats: o.Chats.Exist()})
+	corrections = memory.New(f, o.Memory, memory.Links{Project: groups.Name, Projects: groups.Of, Chats: o.Chats.Exist()})
 	over.approvals = approvals.New(f, o.Approvals, calls)
 	links := settings.Links{Bots: bots, Names: names, Models: over.operations.Models}
 	if o.Operations.Bots != nil {
@@ -126,6 +129,18 @@ func namesOf(f *page.Frame, listed func(context.Context) page.Names, unlisted fu
 		}
 		return names
 	}
+}
+
+// titleOf returns the title of a conversation; "" where there is none.
+func titleOf(ctx context.Context, c chats.Chats, id string) string {
+	if c == nil {
+		return ""
+	}
+	d, err := c.Detail(ctx, id)
+	if err != nil {
+		return ""
+	}
+	return d.Title
 }
 
 // states returns the bots sorted by name; none where b is nil.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gatehouse/core"
+	"gatehouse/core/memory"
 	"gatehouse/core/store"
 )
 
@@ -21,6 +22,14 @@ func TestAuditReadsAsSentencesWithNames(t *testing.T) {
 	s := newSite(t, nil, nil).enter()
 	w := s.world
 	w.full()
+	learn := func(user int64, text string) string {
+		l, err := w.memory.Add(t.Context(), user, memory.Draft{Text: text}, core.Actor{User: user, Via: "chat"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l.Correction.ID
+	}
+	mine, theirs := learn(1, "Always answer in German"), learn(4, "Never mention potatoes")
 	for _, c := range []struct {
 		by              core.Actor
 		action, subject string
@@ -38,6 +47,11 @@ func TestAuditReadsAsSentencesWithNames(t *testing.T) {
 		{core.Actor{User: 1, Via: "panel"}, "admin.create", "2", map[string]any{"role": "viewer"}, "<bdi>Matteo</bdi> made the account <bdi>Ines Carvalho</bdi> with the role viewer"},
 		{core.Actor{User: 1, Via: "cli"}, "admin.two_step_off", "2", nil, "<bdi>Matteo</bdi> turned two-step sign-in off for the account <bdi>Ines Carvalho</bdi>"},
 		{core.Actor{User: 1, Via: "panel"}, "key.rotate", "k1", nil, "<bdi>Matteo</bdi> gave an API key a new secret"},
+		{core.Actor{User: 1, Via: "panel"}, "session.update", w.ada, map[string]any{"fields": []string{"project_id"}}, "<bdi>Matteo</bdi> changed the project of <bdi>the conversation “Allotment meeting”</bdi>"},
+		{core.Actor{User: 1, Via: "panel"}, "session.update", w.ada, map[string]any{"fields": []string{"title", "tags", "contexts"}}, "changed the title, the tags and the context of"},
+		{core.Actor{User: 1, Via: "panel"}, "session.delete", "gone", nil, "<bdi>Matteo</bdi> deleted <bdi>a conversation</bdi>"},
+		{core.Actor{User: 1, Via: "chat"}, "memory.change", mine, nil, "<bdi>Matteo</bdi> changed <bdi>“Always answer in German”</bdi> in the memory"},
+		{core.Actor{User: 4, Via: "chat"}, "memory.change", theirs, nil, "<bdi>Old Neighbour</bdi> changed <bdi>a correction</bdi> in the memory"},
 		{core.Actor{User: 1, Via: "panel"}, "parrot.teach", "x", nil, "<bdi>Matteo</bdi>: Parrot: teach, x"},
 	} {
 		w.record(c.by, c.action, c.subject, c.detail)
@@ -46,6 +60,7 @@ func TestAuditReadsAsSentencesWithNames(t *testing.T) {
 			t.Errorf("%s: no %q in\n%s", c.action, c.want, a.main())
 		}
 	}
+	s.get("/admin/audit").lacks(t, "Never mention potatoes")
 	rows, err := csv.NewReader(strings.NewReader(s.get("/admin/audit/export?format=csv&action=pairing.approve").body)).ReadAll()
 	if err != nil || len(rows) != 2 || rows[1][7] != "Matteo let Ines Carvalho in as sandboxed on telegram" {
 		t.Errorf("exported %q %v", rows, err)

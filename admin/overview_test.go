@@ -50,8 +50,9 @@ func TestOverviewShowsTheLastDaysFiguresAndTheNewestActivity(t *testing.T) {
 	s := newSite(t, nil, nil).enter()
 	s.world.full()
 	s.world.audit(core.Actor{User: 3, Via: "chat"}, "bot.stop", "workshop")
+	s.world.audit(core.Actor{User: 1, Via: "panel"}, "session.update", s.world.ada)
 	a := s.get("/admin")
-	a.has(t, "Messages</span>", "Answers</span>", "Went wrong</span>", "Cost</span>", "Jun-ho Park with a name that goes on", "stopped the bot workshop")
+	a.has(t, "of <bdi>the conversation “Allotment meeting”</bdi>", "Messages</span>", "Answers</span>", "Went wrong</span>", "Cost</span>", "Jun-ho Park with a name that goes on", "stopped the bot workshop")
 	if n := strings.Count(a.body, "/admin/models?span=24h#g-"); n != 4 {
 		t.Errorf("%d sparklines, want 4", n)
 	}

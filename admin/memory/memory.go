@@ -26,6 +26,7 @@ type Reader interface {
 	List(ctx context.Context, user int64, f memory.Filter) ([]memory.Correction, int, error)
 	Count(ctx context.Context, user int64) (active, cards int, err error)
 	Events(ctx context.Context, user int64, ref string) ([]memory.Event, error)
+	Get(ctx context.Context, user int64, ref string) (memory.Correction, error)
 }
 
 // Writer changes corrections (memory.Store).
@@ -81,6 +82,20 @@ func (p *Pages) Items() []page.Item {
 		return nil
 	}
 	return []page.Item{{Key: "memory", Path: pagePath, Label: "Memory", NoView: true}}
+}
+
+// Text returns the text of a correction of who is signed in; "" where there is none. A user does not read
+// what is remembered of others.
+func (p *Pages) Text(ctx context.Context, id string) string {
+	who, ok := auth.From(ctx)
+	if p.o.Reader == nil || !ok {
+		return ""
+	}
+	c, err := p.o.Reader.Get(ctx, who.User, id)
+	if err != nil {
+		return ""
+	}
+	return c.Text
 }
 
 // A where is the place that a correction is for; all of it is "" for a global one.

@@ -243,6 +243,7 @@ func didWord(action string) string {
 func (p *auditPages) auditExport(w http.ResponseWriter, r *http.Request) error {
 	ask := auditAskOf(r.URL.Query())
 	tells := p.tells(r.Context())
+	tells.Title, tells.Remembered = nil, nil // one look-up a row: too much for a long log, and a file is passed on
 	f, err := ask.filter(p.frame.Clock.Now(), tells.Names)
 	if err != nil {
 		return err

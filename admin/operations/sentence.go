@@ -16,6 +16,9 @@ import (
 type Tells struct {
 	Names    page.Names
 	Subjects map[string]string // of pairing requests by their id, of groups by "bot:place"
+	// Title returns the title of a conversation, and Remembered the text of what is remembered of
+	// the reader, by its id; "" where there is none. nil: things are not named.
+	Title, Remembered func(id string) string
 }
 
 // sentences say what was done, by action. They continue the name of who did it,
@@ -67,11 +70,11 @@ var sentences = map[string]string{
 	"ask.decide":               "{decision}",
 	"ask.answer":               "answered a question of the model",
 	"grant.revoke":             "revoked a permission for tool calls",
-	"session.update":           "changed a conversation ({fields})",
-	"session.delete":           "deleted a conversation",
-	"session.lower":            "lowered the trust of a conversation to {trust}",
-	"session.stop":             "stopped an answer",
-	"run.abort":                "stopped an answer",
+	"session.update":           "changed {fields} of {conversation}",
+	"session.delete":           "deleted {conversation}",
+	"session.lower":            "lowered the trust of {conversation} to {trust}",
+	"session.stop":             "stopped an answer in {conversation}",
+	"run.abort":                "stopped an answer in {conversation}",
 	"tool.use":                 "had a helper use {tool}",
 	"run.retry":                "had a message answered again",
 	"message.send":             "sent a message with {bot}",
@@ -94,6 +97,15 @@ var sentences = map[string]string{
 	"admin.two_step_on":        "turned two-step sign-in on for the account {user}",
 	"admin.two_step_off":       "turned two-step sign-in off for the account {user}",
 	"admin.recovery_codes":     "made new recovery codes for the account {user}",
+	"admin.recovery_code":      "used a recovery code to sign in; {left} are left",
+	"bots.adopt":               "took over the users of the original system",
+	"memory.add":               "had {memory} remembered",
+	"memory.change":            "changed {memory} in the memory",
+	"memory.decide":            "decided whether {memory} is remembered",
+	"memory.delete":            "deleted {memory} from the memory",
+	"memory.restore":           "restored {memory} in the memory",
+	"sync.push":                "synced files from {device}",
+	"sync.delete":              "deleted files, in a sync from {device}",
 	"setting.change":           "changed {setting}",
 	"agent.write":              "saved the file {subject}",
 	"daily.run":                "started the daily agent {subject} for {date}",
@@ -127,7 +139,12 @@ var sentences = map[string]string{
 }
 
 // named are the words in braces that are names of users and groups.
-var named = []string{"person", "user", "group", "holder"}
+var named = []string{"person", "user", "group", "holder", "conversation", "memory"}
+
+// fieldNames are what session.update names, for users.
+var fieldNames = map[string]string{"title": "the title", "archived": "the archiving", "model": "the model", "agent_type": "the agent",
+	"workspace": "the workspace", "working_directory": "the directory", "project_id": "the project", "metadata": "the details", "tags": "the tags",
+	"contexts": "the context", "module": "the module"}
 
 // sentence returns e as a sentence with names.
 func (t Tells) sentence(e store.AuditEvent) []page.Words {
@@ -199,6 +216,12 @@ func (t Tells) value(word string, e store.AuditEvent, detail map[string]any) str
 			return name
 		}
 		return page.Exact(place)
+	case "conversation":
+		return quoted(t.Title, e.Subject, "the conversation ", "a conversation")
+	case "memory":
+		return quoted(t.Remembered, e.Subject, "", "a correction")
+	case "fields":
+		return fields(detail[word])
 	case "decision":
 		return decision(detail["kind"], detail["option"])
 	case "setting":
@@ -226,6 +249,37 @@ func (t Tells) value(word string, e store.AuditEvent, detail map[string]any) str
 		return core.CutRunes(page.Exact(strings.Join(parts, ", ")), maxSaid)
 	default:
 		return core.CutRunes(page.Exact(fmt.Sprint(v)), maxSaid)
+	}
+}
+
+// quoted returns what name calls the thing of an id, in quotes; other where it has no name.
+func quoted(name func(id string) string, id, before, other string) string {
+	if name != nil {
+		if text := core.CleanName(name(id)); text != "" {
+			return before + "“" + page.Exact(text) + "”"
+		}
+	}
+	return other
+}
+
+// fields returns which parts of a conversation were changed.
+func fields(list any) string {
+	names, _ := list.([]any)
+	var parts []string
+	for _, n := range names {
+		part, known := fieldNames[fmt.Sprint(n)]
+		if !known {
+			part = page.Exact(fmt.Sprint(n))
+		}
+		parts = append(parts, part)
+	}
+	switch n := len(parts); n {
+	case 0:
+		return "something"
+	case 1:
+		return parts[0]
+	default:
+		return strings.Join(parts[:n-1], ", ") + " and " + parts[n-1]
 	}
 }
 

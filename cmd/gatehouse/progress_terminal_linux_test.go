@@ -122,7 +122,7 @@ func TestImport_CtrlCStopsItAndTheSameCommandGoesOn(t *testing.T) {
 	if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	counts := regexp.MustCompile(`(\d+) added, 0 updated, (\d+) unchanged, 0 continued here and left alone, 0 deleted here and left out, 0 failed`)
+	counts := regexp.MustCompile(`(\d+) added, 0 updated, (\d+) unchanged, 0 continued here and left alone, 0 deleted here and left out, 0 empty and left out, 0 failed`)
 	code, out := p.end(), p.out.String()
 	first := counts.FindStringSubmatch(out)
 	if code != exitClean || first == nil || first[1] == "250" || first[2] != "0" || !strings.Contains(out, "Stopped before the end: the same command goes on.") {
