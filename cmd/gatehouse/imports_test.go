@@ -102,8 +102,9 @@ configs/live: configs configs/values core core/store core/store/postgres core/st
 configs/providers: configs/check configs/values  # the file of named providers of models
 configs/values:  # types of settings
 connectors: core core/texts
-connectors/chat: connectors connectors/chat/accuracy connectors/chat/ask connectors/chat/find connectors/chat/journal connectors/chat/saved core core/agent core/attach core/bus core/command core/orchestrator core/permission/raise core/queue/outbox core/runs core/session core/store core/texts core/transcript core/usage pairing/codes pairing/places
+connectors/chat: connectors connectors/chat/accuracy connectors/chat/activity connectors/chat/ask connectors/chat/find connectors/chat/journal connectors/chat/saved core core/agent core/attach core/bus core/command core/orchestrator core/permission/raise core/queue/outbox core/runs core/session core/store core/texts core/transcript core/usage pairing/codes pairing/places
 connectors/chat/accuracy: connectors/chat/ask core core/command core/texts  # the command /accuracy
+connectors/chat/activity: core core/command core/session core/store core/texts  # the command /activity
 connectors/chat/ask: connectors core core/ask core/command core/diff core/permission core/store core/texts core/tool
 connectors/chat/daily: connectors/chat/ask core core/command core/schedule/daily core/texts  # the command /agents daily
 connectors/chat/find: connectors/chat/ask core core/command core/index/search core/store core/texts  # the command /search

@@ -9,6 +9,7 @@ import (
 
 	"gatehouse/connectors"
 	"gatehouse/connectors/chat/accuracy"
+	"gatehouse/connectors/chat/activity"
 	"gatehouse/connectors/chat/ask"
 	"gatehouse/connectors/chat/find"
 	"gatehouse/connectors/chat/journal"
@@ -35,7 +36,7 @@ type Options struct {
 	Resolver      Resolver
 	ChatSettings  ChatSettings
 	TrustModes    TrustModes
-	Sessions      Sessions
+	Sessions      activity.Sessions
 	Transcripts   Transcripts
 
 	Lanes     Lanes
@@ -128,7 +129,7 @@ func New(o Options) *Chat {
 		{Name: "pair", About: texts.Text("about_pair"), Args: texts.Text("args_code"), Private: true, Where: DirectOnly, Elsewhere: texts.Text("code_in_group"), Run: pairWithoutCode},
 		{Name: "link", About: texts.Text("about_link"), Args: texts.Text("args_code"), Private: true, Where: DirectOnly, Elsewhere: texts.Text("code_in_group"), Run: people.link},
 		{Name: "trust", About: texts.Text("about_trust"), Args: texts.Text("args_trust"), Shows: true, Managers: true, Where: DirectOnly, Elsewhere: texts.Text("trust_in_group"), Run: trust.run},
-		{Name: "activity", About: texts.Text("about_activity"), Args: texts.Text("args_activity"), Shows: true, Managers: true, Where: DirectOnly, Elsewhere: texts.Text("activity_in_group"), Run: (&activity{o.DB, bound, o.Sessions, o.Logging}).run},
+		{Name: "activity", About: texts.Text("about_activity"), Args: texts.Text("args_activity"), Shows: true, Managers: true, Where: DirectOnly, Elsewhere: texts.Text("activity_in_group"), Run: (&activity.Command{DB: o.DB, Chats: o.Conversations, Sessions: o.Sessions, Logging: o.Logging, Resolve: bound.resolve}).Run},
 		{Name: "agent", About: texts.Text("about_agent"), Args: texts.Text("args_name"), Shows: true, Managers: true, Complete: o.Agents.Names, Run: agents.run},
 		{Name: "pairing", About: texts.Text("about_pairing"), Shows: true, Managers: true, Private: true, Run: people.pending},
 		{Name: "approve", About: texts.Text("about_approve"), Args: texts.Text("args_approve"), Managers: true, Control: true, Run: people.approve},
