@@ -83,6 +83,7 @@ func TestANewOwnerIsShownTheRequestsThatWait(t *testing.T) {
 	if said := w.mail.said(); len(said) != 1 {
 		t.Fatalf("told %q", said)
 	}
+	w.clock.Advance(time.Second)
 	w.put(dm("tg", "200", "one more"))
 	shown()
 	w.mail.said()
