@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gatehouse/admin/page"
+	"gatehouse/core"
 	"gatehouse/core/council/ledger"
 )
 
@@ -97,7 +98,7 @@ func cost(micro *int64) string {
 	if micro == nil {
 		return "not known"
 	}
-	return page.Dollars(*micro)
+	return core.Dollars(*micro)
 }
 
 func queryURL(id string) string { return queryPath + url.PathEscape(id) }

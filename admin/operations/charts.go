@@ -83,7 +83,7 @@ func (p *modelPages) graphs(c usage.Chart, span charts.Span, names page.Names) (
 	}
 	bots, models := charts.Named(nil, keys(c, "received")), charts.Named(known, keys(c, "tokens", "usd"))
 	users := charts.Numbered(keys(c, "user_tokens", "user_usd"))
-	tokens, dollars := charts.Counted("tokens", page.Grouped), charts.Money(page.Dollars)
+	tokens, dollars := charts.Counted("tokens", page.Grouped), charts.Money(core.Dollars)
 	durations := charts.Durations(func(ms int64) string { return page.Brief(time.Duration(ms) * time.Millisecond) })
 	took := charts.Lines("took", "How long an answer took", span, p.quantiles(c, span.N), durations)
 	took.Note = "Without the time that it waited for people."
@@ -217,7 +217,7 @@ func byBot(c usage.Chart) (list []botUse) {
 	}
 	for bot := range bots {
 		u := botUse{Name: botName(bot), Received: page.Grouped(c.Total("received|" + bot)), Answered: page.Grouped(c.Total("bot_done|" + bot)), Failed: page.Grouped(c.Total("bot_error|" + bot)),
-			Tokens: page.Grouped(c.Total("bot_tokens|" + bot)), Cost: page.Dollars(c.Total("bot_usd|" + bot)), n: c.Total("received|"+bot) + c.Total("bot_done|"+bot)}
+			Tokens: page.Grouped(c.Total("bot_tokens|" + bot)), Cost: core.Dollars(c.Total("bot_usd|" + bot)), n: c.Total("received|"+bot) + c.Total("bot_done|"+bot)}
 		list = append(list, u)
 	}
 	slices.SortFunc(list, func(a, b botUse) int { return cmp.Or(cmp.Compare(b.n, a.n), cmp.Compare(a.Name, b.Name)) })

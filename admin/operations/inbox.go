@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gatehouse/admin/page"
+	"gatehouse/core"
 	"gatehouse/core/store"
 	"gatehouse/core/usage"
 )
@@ -41,7 +42,7 @@ func (p *Pages) Sparks(ctx context.Context) page.Part[[]page.Spark] {
 			spark("received", "Messages", summed(c, "received|"), page.Grouped),
 			spark("answers", "Answers", summed(c, "runs|done"), page.Grouped),
 			spark("errors", "Went wrong", failed, page.Grouped),
-			spark("usd", "Cost", summed(c, "usd|"), page.Dollars),
+			spark("usd", "Cost", summed(c, "usd|"), core.Dollars),
 		}
 		if !slices.ContainsFunc(all, func(s page.Spark) bool { return s.Points != "" }) {
 			return nil, nil // nothing happened: four empty drawings say less than none

@@ -158,7 +158,7 @@ func byPerson(c usage.Chart, names page.Names) (list []personUse) {
 		}
 		u := personUse{Name: personName(names, id), n: c.Total(series)}
 		u.User, _ = strconv.ParseInt(id, 10, 64) // the others have no number
-		u.Tokens, u.Cost = page.Grouped(u.n), page.Dollars(c.Total("user_usd|"+id))
+		u.Tokens, u.Cost = page.Grouped(u.n), core.Dollars(c.Total("user_usd|"+id))
 		list = append(list, u)
 	}
 	slices.SortFunc(list, func(a, b personUse) int { return cmp.Or(cmp.Compare(b.n, a.n), cmp.Compare(a.User, b.User)) })

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"gatehouse/admin/page"
+	"gatehouse/core"
 	"gatehouse/core/usage"
 )
 
@@ -57,8 +58,6 @@ func cost(t usage.Total) string {
 		return "No price is known."
 	case t.MicroUSD == 0:
 		return "Nothing."
-	case t.MicroUSD < 5000:
-		return "Less than $0.01."
 	}
-	return page.Dollars(t.MicroUSD)
+	return core.Dollars(t.MicroUSD)
 }

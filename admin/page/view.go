@@ -120,7 +120,7 @@ func (f *Frame) layout(own embed.FS, funcs template.FuncMap, shared []string) (*
 		"platform": Platform,
 		"name":     DisplayName,
 		"exact":    Exact,
-		"usd":      Dollars,
+		"usd":      core.Dollars,
 		"size":     Size,
 		"asset":    f.o.Asset,
 		"form":     beginForm,

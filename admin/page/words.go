@@ -117,17 +117,6 @@ func Grouped(n int64) string {
 	return b.String()
 }
 
-// Dollars returns millionths of a dollar as an amount.
-func Dollars(micro int64) string {
-	switch {
-	case micro == 0:
-		return "$0"
-	case micro < 10_000:
-		return fmt.Sprintf("$%.4f", float64(micro)/1e6)
-	}
-	return fmt.Sprintf("$%.2f", float64(micro)/1e6)
-}
-
 // Size returns n bytes in their largest unit.
 func Size(n int64) string {
 	if n >= 1<<30 {
@@ -196,10 +185,7 @@ func Price(micro, unpriced int64) string {
 	if micro == 0 {
 		return ""
 	}
-	text := fmt.Sprintf(", $%.2f", float64(micro)/1e6)
-	if micro < 5000 {
-		text = ", less than $0.01"
-	}
+	text := ", " + core.Dollars(micro)
 	if unpriced > 0 {
 		text += " and calls without a known price"
 	}

@@ -280,7 +280,7 @@ func (p *personPages) exported(w http.ResponseWriter, r *http.Request) error {
 func budgetText(b usage.Budget) string {
 	switch {
 	case b.MicroUSD > 0:
-		return page.Dollars(b.MicroUSD)
+		return core.Dollars(b.MicroUSD)
 	case b.Tokens > 0:
 		return page.Grouped(b.Tokens) + " tokens"
 	}
@@ -294,7 +294,7 @@ func usedText(b usage.Budget) string {
 	}
 	text := page.Grouped(b.Tokens) + " tokens"
 	if b.MicroUSD > 0 {
-		text += ", " + page.Dollars(b.MicroUSD)
+		text += ", " + core.Dollars(b.MicroUSD)
 	}
 	return text
 }

@@ -3,7 +3,6 @@ package chat
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -292,7 +291,7 @@ func totalLines(totals []usage.Total) string {
 	var b strings.Builder
 	for _, t := range totals {
 		b.WriteString(texts.Text("usage_line", texts.With{"Model": t.Model, "Calls": t.Calls, "Tokens": t.Input + t.Output + t.CacheRead + t.CacheWrite,
-			"Cost": fmt.Sprintf("$%.4f", float64(t.MicroUSD)/1e6), "Unpriced": t.Unpriced}) + "\n")
+			"Cost": core.Dollars(t.MicroUSD), "Unpriced": t.Unpriced}) + "\n")
 	}
 	return b.String()
 }

@@ -23,7 +23,7 @@ func (b Budget) isSet() bool { return b.Tokens > 0 || b.MicroUSD > 0 }
 func (b Budget) String() string {
 	switch {
 	case b.MicroUSD > 0:
-		return fmt.Sprintf("$%.2f", float64(b.MicroUSD)/1e6)
+		return core.Dollars(b.MicroUSD)
 	case b.Tokens > 0:
 		return fmt.Sprintf("%d tokens", b.Tokens)
 	}

@@ -211,16 +211,54 @@ func (r *Rollups) Read(ctx context.Context, step time.Duration, n int, zone *tim
 		if err != nil {
 			return c, fmt.Errorf("rollups: %w", err)
 		}
-		i := int(at.Sub(from) / step)
-		if i < 0 || i >= n {
-			continue
-		}
-		if c.Series[row.Series] == nil {
-			c.Series[row.Series] = make([]int64, n)
-		}
-		c.Series[row.Series][i] += row.Value
+		c.add(n, at, row.Series, row.Value)
 	}
-	return c, nil
+	return c, r.addLate(ctx, c, n, now.UTC())
+}
+
+// add adds a value to the step of a time, of n steps.
+func (c Chart) add(n int, at time.Time, series string, value int64) {
+	i := int(at.Sub(c.From) / c.Step)
+	if at.Before(c.From) || i >= n || value == 0 {
+		return
+	}
+	if c.Series[series] == nil {
+		c.Series[series] = make([]int64, n)
+	}
+	c.Series[series][i] += value
+}
+
+// addLate adds what happened since the last Fill, so that a chart agrees with the ledger. Where the last
+// Fill is long ago, the next one does.
+func (r *Rollups) addLate(ctx context.Context, c Chart, n int, now time.Time) error {
+	mark, _, err := store.Metadata(ctx, r.db, rolledKey)
+	if err != nil {
+		return err
+	}
+	from, err := core.ParseStamp(mark)
+	if err != nil || now.Sub(from) > 2*rollStep {
+		return nil
+	}
+	for ; !from.After(now); from = from.Add(rollStep) {
+		sums, err := r.sum(ctx, from, from.Add(rollStep))
+		if err != nil {
+			return err
+		}
+		var filled []struct {
+			Series string `db:"series"`
+			Value  int64  `db:"value"`
+		}
+		if err := r.db.Select(ctx, &filled, `SELECT series, value FROM rollups WHERE bucket = $1`, "5m|"+core.Stamp(from)); err != nil {
+			return fmt.Errorf("rollups: %w", err)
+		}
+		for _, f := range filled {
+			sums[f.Series] -= f.Value
+		}
+		for series, value := range sums {
+			c.add(n, from, series, value)
+		}
+	}
+	return nil
 }
 
 // Tally sums the settled calls of a time: tokens|MODEL, usd|MODEL (in millionths),

@@ -87,6 +87,41 @@ func TestRollupsReportWhatTheLedgerSaysAndStayBounded(t *testing.T) {
 	}
 }
 
+// What a model took is in the chart at once, as it is in the ledger, and counted once when it is filled.
+func TestAChartHasWhatHappenedSinceTheLastFill(t *testing.T) {
+	clock := coretest.NewClock(time.Date(2026, 5, 1, 11, 58, 0, 0, time.UTC))
+	db := storetest.Open(t, clock)
+	l := usage.New(nil, usage.Budgets{})
+	r := usage.NewRollups(db, clock, l.Tally)
+	call := func() {
+		record(t, db, l, usage.Row{Run: "r", User: 2, Bot: "a", Model: "m1", Input: 100, MicroUSD: micro(9000)})
+	}
+	want := func(what string, usd int64) {
+		t.Helper()
+		for _, step := range []time.Duration{5 * time.Minute, time.Hour} {
+			if c, err := r.Read(t.Context(), step, 24, time.UTC); err != nil || c.Total("usd|m1") != usd {
+				t.Errorf("%s, in steps of %v: %d, want %d: %v", what, step, c.Total("usd|m1"), usd, err)
+			}
+		}
+	}
+	fill := func() {
+		t.Helper()
+		if _, err := r.Fill(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	call()
+	fill()
+	want("filled", 9000)
+	call()
+	want("a call after it", 18_000)
+	clock.Advance(4 * time.Minute) // the next five minutes, and the next hour
+	call()
+	want("another", 27_000)
+	fill()
+	want("filled again", 27_000)
+}
+
 // A database that is new is charted at once: the month before it, in which
 // nothing happened, is skipped and not walked through minute by minute.
 func TestTheFirstFillOfANewDatabaseShowsWhatJustHappened(t *testing.T) {
