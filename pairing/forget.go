@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"gatehouse/core"
 	"gatehouse/core/store"
@@ -31,7 +32,10 @@ func (g *Gate) Person(ctx context.Context, q store.Queryer, ref string) (core.Pe
 		return p, err
 	}
 	if !known {
-		return p, core.Errorf(core.NotFound, "no person has that name")
+		if p.User > 0 && !strings.Contains(ref, ":") {
+			return p, core.Errorf(core.NotFound, "no person has the number %d; the panel's page People shows the numbers", p.User)
+		}
+		return p, core.Errorf(core.NotFound, "no person has the account %s", core.CleanName(ref))
 	}
 	return p, nil
 }

@@ -49,6 +49,11 @@ func TestWhoeverIsForgottenIsAStrangerWithoutATrace(t *testing.T) {
 		_, err := w.gate.Person(ctx, w.db, ref)
 		wantKind(t, err, kind)
 	}
+	for ref, want := range map[string]string{"telegram:999": "no person has the account telegram:999", "999": "no person has the number 999"} {
+		if _, err := w.gate.Person(ctx, w.db, ref); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", ref, err, want)
+		}
+	}
 	if _, err := w.gate.Person(ctx, w.db, "-1"); err == nil || !strings.Contains(err.Error(), "telegram:12345678") {
 		t.Errorf("the error does not say how: %v", err)
 	}

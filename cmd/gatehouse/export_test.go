@@ -52,6 +52,9 @@ func TestASessionIsExportedAsMarkdownWithAndWithoutARunningGateway(t *testing.T)
 	if code, _, errs := h.run("export", id, "-o", file); code != 1 || !strings.Contains(errs, "is there already") {
 		t.Errorf("over an existing file: %d %q", code, errs)
 	}
+	if code, out, errs := h.run("export", id[:8]); code != 0 || out != served {
+		t.Errorf("the beginning of its id: %d %q %q", code, out, errs)
+	}
 	if code, _, errs := h.run("export", "11111111-1111-4111-8111-111111111111"); code != 1 || !strings.Contains(errs, "there is no session") {
 		t.Errorf("an unknown session: %d %q", code, errs)
 	}

@@ -397,6 +397,9 @@ func TestForgetAndExportOfAPersonOnTheCommandLine(t *testing.T) {
 			t.Errorf("%v: %d %s %s", c.args, code, out, errs)
 		}
 	}
+	if code, _, errs := h.run("forget", ref); code != exitFailure || !strings.Contains(errs, "nothing was deleted: this needs a confirmation; type yes, or give --yes") {
+		t.Errorf("without a terminal: %d %s", code, errs)
+	}
 	if code, out, errs := h.run("forget", ref, "--yes", "--json"); code != 0 || !strings.Contains(out, `"sessions": 1`) {
 		t.Errorf("%d %s %s", code, out, errs)
 	}

@@ -156,11 +156,14 @@ func (b bounds) forbidden(rule, name string) string {
 		if b.p.Trust != core.Sandboxed {
 			return fmt.Sprintf("%s is outside of the vault, which trust %s does not leave.", name, b.p.Trust)
 		}
-		open := fmt.Sprintf("their own folder Guests/%d/", b.p.User)
+		who, open := "this person", fmt.Sprintf("they have their own folder Guests/%d/", b.p.User)
+		if b.p.Any {
+			who, open = "a guest", "each guest has a folder of their own in Guests/"
+		}
 		if len(b.p.GuestRead) > 0 {
 			open += " and, for reading, " + strings.Join(b.p.GuestRead, ", ")
 		}
-		return fmt.Sprintf("%s is not open to this person. At trust sandboxed they have %s. Only the owner can change that, by giving more trust or opening files to guests.", name, open)
+		return fmt.Sprintf("%s is not open to %s. At trust sandboxed %s. Only the owner can change that, by giving more trust or opening files to guests.", name, who, open)
 	}
 	return fmt.Sprintf("%s is on the deny list (secrets, the gateway's own files, .parachuteignore): no tool opens it, for any user, and no grant allows it.", name)
 }

@@ -18,7 +18,7 @@ type Case struct {
 	As    string          `json:"as"`    // "owner" or "guest"; "" is the owner
 	Trust string          `json:"trust"` // "" is full
 	Auto  *bool           `json:"auto"`  // trust mode; nil is on for the owner, off for a guest below full
-	User  int64           `json:"user"`  // the guest's number; 0 is 2
+	User  int64           `json:"user"`  // the guest's number; 0 is any guest
 }
 
 // A Reason is what Explain reports of a Case.
@@ -68,7 +68,7 @@ func (c Case) profile(e Explained) (Profile, error) {
 	case "guest":
 		p.Owner, p.User = false, c.User
 		if p.User == 0 {
-			p.User = core.Operator + 1
+			p.User, p.Any = core.Operator+1, true
 		}
 		p.Configured = ForGuest(p.User)
 	default:

@@ -40,6 +40,24 @@ func shellCase(t testing.TB, command string) Reason {
 	return r
 }
 
+// A guest without a number is no particular one.
+func TestExplainSpeaksOfAGuestWhereNoneIsNamed(t *testing.T) {
+	text := func(user int64) string {
+		t.Helper()
+		r, err := Explain(Case{Tool: "Write", Input: json.RawMessage(`"Notes/x.md"`), As: "guest", Trust: "sandboxed", User: user}, Explained{})
+		if err != nil || r.Decision != "deny" {
+			t.Fatal(r, err)
+		}
+		return r.Text
+	}
+	if got := text(0); !strings.HasPrefix(got, "Notes/x.md is not open to a guest. At trust sandboxed each guest has a folder of their own in Guests/.") {
+		t.Errorf("any guest: %q", got)
+	}
+	if got := text(7); !strings.Contains(got, "not open to this person. At trust sandboxed they have their own folder Guests/7/.") {
+		t.Errorf("guest 7: %q", got)
+	}
+}
+
 func TestNoEvasionOfTheShellCheckerPasses(t *testing.T) {
 	lines := corpus(t, "evasions.txt")
 	if len(lines) < 150 {

@@ -11,6 +11,7 @@ import (
 // A Profile is what permissions a turn has; one per run.
 type Profile struct {
 	User       int64
+	Any        bool // of Explain: it stands for any guest, not for the one of the number User
 	Trust      core.Trust
 	Session    string
 	Owner      bool       // the sender is owner or admin

@@ -31,12 +31,24 @@ func (s *Store) Current(ctx context.Context, q store.Queryer, addr core.Address)
 // (4 characters at least). core.NotFound without one, also where it is
 // another user's; core.Invalid where several begin so.
 func (s *Store) Own(ctx context.Context, q store.Queryer, user int64, id string) (Session, error) {
+	if user <= 0 {
+		return Session{}, notFound()
+	}
+	return beginning(ctx, q, id, ` AND s.user_id = $3`, user)
+}
+
+// Beginning returns the session, whoever's it is, by its id or the beginning of it.
+func (s *Store) Beginning(ctx context.Context, q store.Queryer, id string) (Session, error) {
+	return beginning(ctx, q, id, "")
+}
+
+func beginning(ctx context.Context, q store.Queryer, id, and string, args ...any) (Session, error) {
 	id = strings.ToLower(strings.TrimSpace(id))
-	if len(id) < 4 || strings.Trim(id, "0123456789abcdef-") != "" || user <= 0 {
+	if len(id) < 4 || strings.Trim(id, "0123456789abcdef-") != "" {
 		return Session{}, notFound()
 	}
 	var rows []row
-	err := q.Select(ctx, &rows, `SELECT `+columns+` FROM sessions s WHERE s.id >= $1 AND s.id < $2 AND s.user_id = $3 ORDER BY s.id LIMIT 2`, id, id+"g", user)
+	err := q.Select(ctx, &rows, `SELECT `+columns+` FROM sessions s WHERE s.id >= $1 AND s.id < $2`+and+` ORDER BY s.id LIMIT 2`, append([]any{id, id + "g"}, args...)...)
 	switch {
 	case err != nil:
 		return Session{}, fmt.Errorf("session by id: %w", err)

@@ -26,7 +26,7 @@ type Explain struct {
 	User    int64  `help:"The guest's number (/whoami shows it); without it, any guest."`
 	Trust   string `default:"" enum:",sandboxed,vault,full" help:"sandboxed, vault or full; without it full for the owner and sandboxed for a guest."`
 	Ask     bool   `help:"With trust mode off, as in a chat."`
-	Session string `help:"With this session's permissions and grants."`
+	Session string `help:"With the permissions and grants of this session: its id, or the beginning of it."`
 	Stdin   bool   `help:"Read one {\"tool\",\"input\",\"as\",\"trust\"} per line, at full trust with trust mode on unless given; print one answer per line (with --json)."`
 	JSON    bool   `name:"json" help:"As JSON."`
 }

@@ -12,7 +12,7 @@ import (
 
 // An Export writes a conversation, or all data of a user.
 type Export struct {
-	Session string `arg:"" optional:"" name:"session" help:"The session's id."`
+	Session string `arg:"" optional:"" name:"session" help:"The session's id, or the beginning of it."`
 	User    string `placeholder:"PERSON" help:"All that is a person's instead: their number, or platform and id, such as telegram:12345678. Needs -o."`
 	Output  string `short:"o" name:"output" placeholder:"FILE" help:"Write to this file (with --user: folder), which must not exist yet, instead of the terminal."`
 }
@@ -30,6 +30,14 @@ func (c *Export) Run(p *console.Process) error {
 	}
 	defer func() { _ = q.Close() }()
 	text, err := export(q, c.Session)
+	if core.KindOf(err) == core.NotFound { // it may be the beginning of an id
+		var found control.Session
+		if look := q.Do(http.MethodGet, control.Path("control", "sessions", c.Session), nil, &found); look == nil {
+			text, err = export(q, found.ID)
+		} else if core.KindOf(look) != core.NotFound {
+			err = look
+		}
+	}
 	if err != nil {
 		return err
 	}

@@ -63,12 +63,16 @@ func (c *Forget) confirm(p *console.Process, q *console.Connection) error {
 		return err
 	}
 	fmt.Fprintf(p.Stderr, "%s: %s.\nThis cannot be undone. Type yes to forget this person: ", strings.Join(who.Names, ", "), counted(who.Sessions, "conversation"))
-	if p.Stdin == nil {
-		return core.Errorf(core.Invalid, "there is no terminal to ask on: give --yes")
+	line := ""
+	if p.Stdin != nil {
+		line, _ = bufio.NewReader(p.Stdin).ReadString('\n')
 	}
-	line, _ := bufio.NewReader(p.Stdin).ReadString('\n')
-	if strings.TrimSpace(line) != "yes" {
-		return core.Errorf(core.Invalid, "nothing was deleted: the answer was not yes (--yes does not ask)")
+	switch strings.TrimSpace(line) {
+	case "yes":
+		return nil
+	case "":
+		fmt.Fprintln(p.Stderr)
+		return core.Errorf(core.Conflict, "nothing was deleted: this needs a confirmation; type yes, or give --yes where no one can be asked")
 	}
-	return nil
+	return core.Errorf(core.Conflict, "nothing was deleted: the answer was not yes (--yes does not ask)")
 }

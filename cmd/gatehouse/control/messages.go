@@ -80,6 +80,10 @@ type (
 		Name string `json:"name"`
 		Data []byte `json:"data"`
 	}
+	// Session is the answer of GET /control/sessions/{id}, for an id or the beginning of one.
+	Session struct {
+		ID string `json:"id"`
+	}
 	// SessionRules is the answer of GET /control/sessions/{id}/rules.
 	SessionRules struct {
 		Metadata json.RawMessage       `json:"metadata,omitempty"`

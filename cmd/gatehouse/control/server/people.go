@@ -105,8 +105,17 @@ func (s *server) job(w http.ResponseWriter, r *http.Request) error {
 	return web.WriteJSON(w, http.StatusOK, out)
 }
 
+// session returns the id of a conversation by the beginning of it.
+func (s *server) session(w http.ResponseWriter, r *http.Request) error {
+	sess, err := s.Sessions.Beginning(r.Context(), s.DB, r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	return web.WriteJSON(w, http.StatusOK, control.Session{ID: sess.ID})
+}
+
 func (s *server) rules(w http.ResponseWriter, r *http.Request) error {
-	sess, err := s.Sessions.ByID(r.Context(), s.DB, r.PathValue("id"))
+	sess, err := s.Sessions.Beginning(r.Context(), s.DB, r.PathValue("id"))
 	if err != nil {
 		return err
 	}

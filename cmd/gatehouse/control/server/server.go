@@ -138,6 +138,7 @@ func (s *server) endpoints() []endpoint {
 		own("admins/sessions/end", "DELETE /control/accounts/{name}/sessions", s.endAccountSessions),
 		own("send", "POST /control/messages", s.send),
 		own("send/status", "GET /control/messages/{id}", s.sent),
+		own("", "GET /control/sessions/{id}", s.session),
 		own("explain", "GET /control/sessions/{id}/rules", s.rules),
 		own("export/person", "GET /control/people/{ref}/export", s.exportPerson),
 		own("forget/look", "GET /control/people/{ref}", s.person),
