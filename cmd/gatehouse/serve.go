@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -101,6 +102,9 @@ func (c *serveCmd) serve(p *process, cfg *configs.Config) error {
 // serve runs the gateway with cfg until the process is asked to stop. ready,
 // when given, is the demo's and called once everything listens.
 func serve(p *process, cfg *configs.Config, ready func(a *app, oneTime string)) (err error) {
+	if err := checkAddresses(cfg); err != nil {
+		return err
+	}
 	started := sync.OnceFunc(memory.Start())
 	defer started()
 	log := logs.New(p.Stderr, cfg, p.Terminal)
@@ -268,6 +272,32 @@ func unlessEnded(ctx context.Context, err error) error {
 type listening struct {
 	listener net.Listener
 	server   *web.Server
+}
+
+// checkAddresses returns an error before a first start makes anything if an address is taken. Any
+// other start finds it out last: the gateway that has the address may have the vault, too, which is
+// the better answer.
+func checkAddresses(cfg *configs.Config) error {
+	made := cfg.DatabasePath()
+	if cfg.OnServer() {
+		made = cfg.VaultPath
+	}
+	if _, err := os.Stat(made); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, a := range [][2]string{{cfg.Addr, "GATEHOUSE_ADDR"}, {cfg.MetricsAddr, "GATEHOUSE_METRICS_ADDR"}} {
+		if a[0] == "" {
+			continue
+		}
+		l, err := web.Listen(a[0], a[1])
+		if err != nil {
+			return err
+		}
+		if err := l.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (a *app) listen(ctx context.Context) (out []listening, err error) {

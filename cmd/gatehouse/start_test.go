@@ -3,8 +3,11 @@ package main
 import (
 	"bytes"
 	"context"
+	"io/fs"
 	"log/slog"
 	"net"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -65,10 +68,18 @@ func TestATakenAddressIsNamedWithItsSetting(t *testing.T) {
 	defer l.Close()
 	for _, setting := range []string{"GATEHOUSE_ADDR", "GATEHOUSE_METRICS_ADDR"} {
 		h := newHome(t, nil)
-		h.env[setting] = l.Addr().String()
+		h.env[setting], h.env["GATEHOUSE_VAULT_PATH"] = l.Addr().String(), filepath.Join(h.dir, "new")
+		files := func() (all []string) {
+			_ = filepath.WalkDir(h.dir, func(path string, _ fs.DirEntry, _ error) error { all = append(all, path); return nil })
+			return all
+		}
+		before := files()
 		code, _, errs := h.run("serve")
 		if want := l.Addr().String() + " is taken by another program"; code != exitFailure || !strings.Contains(errs, want) || !strings.Contains(errs, "set "+setting) {
 			t.Errorf("%s: %d %q", setting, code, errs)
+		}
+		if now := files(); !slices.Equal(now, before) {
+			t.Errorf("%s: a first start that fails has made %q, before were %q", setting, now, before)
 		}
 	}
 }
