@@ -265,7 +265,7 @@ core/store/original: core  # takes over a database of the original system
 core/store/postgres: core core/store core/store/migrations
 core/store/snapshot: core core/store/migrations  # copies of, and looks into, a database that others may have open
 core/store/reading:  # reads of a pool of connections
-core/store/storetest: core core/store core/store/postgres
+core/store/storetest: core core/store core/store/migrations core/store/postgres
 core/texts: core  # what is said to people; whoever says something takes its words from there
 core/tool: core core/vault
 core/tool/daily: core core/schedule/daily core/tool

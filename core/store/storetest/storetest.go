@@ -2,15 +2,13 @@
 //
 // Tests run on SQLite. With GATEHOUSE_TEST_PG, the postgres:// URL of a server
 // for tests, Open and Fresh give PostgreSQL databases instead, so that a second
-// run of the same tests is about that; make postgres-test does it for core/store
-// and core/queue.
+// run of the same tests is about that; make postgres-test does it.
 package storetest
 
 import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,17 +22,21 @@ import (
 	"gatehouse/core/store/postgres"
 )
 
-// server returns the URL of the PostgreSQL server for tests, "" without one.
-func server() string { return os.Getenv("GATEHOUSE_TEST_PG") }
-
 // Open returns a new database, closed at the test's end. A nil clock is the system's.
 func Open(t testing.TB, clock core.Clock) *store.DB {
 	t.Helper()
-	path := Fresh(t)
-	if server() == "" {
-		Seed(t, path)
+	return OpenAt(t, migrated(t), clock)
+}
+
+// migrated names a new database that store.Open finds at this program's version.
+func migrated(t testing.TB) string {
+	t.Helper()
+	if server() != "" {
+		return copied(t)
 	}
-	return OpenAt(t, path, clock)
+	path := Fresh(t)
+	Seed(t, path)
+	return path
 }
 
 // Seed creates a migrated SQLite database at path, so that store.Open has nothing
@@ -92,18 +94,15 @@ func Fresh(t testing.TB) string {
 	schema := "test_" + strings.ToLower(rand.Text())
 	onServer(t, `CREATE SCHEMA `+schema)
 	t.Cleanup(func() { onServer(t, `DROP SCHEMA `+schema+` CASCADE`) })
-	u, err := url.Parse(server())
+	at, err := address("", schema)
 	if err != nil {
-		t.Fatal("GATEHOUSE_TEST_PG is not a URL")
+		t.Fatal(err)
 	}
-	q := u.Query()
-	q.Set("search_path", schema)
-	u.RawQuery = q.Encode()
-	return u.String()
+	return at
 }
 
 // Beside returns the database of a gateway whose files are in dir: "" on SQLite, where
-// it is one of the files, else the same one each time in a test.
+// it is one of the files, else the same one each time in a test, migrated from the start.
 func Beside(t testing.TB, dir string) string {
 	t.Helper()
 	if server() == "" {
@@ -113,24 +112,11 @@ func Beside(t testing.TB, dir string) string {
 	if b, err := os.ReadFile(note); err == nil {
 		return string(b)
 	}
-	at := Fresh(t)
+	at := migrated(t)
 	if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(note, []byte(at), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	return at
-}
-
-// onServer runs one statement over a connection of its own.
-func onServer(t testing.TB, query string) {
-	t.Helper()
-	db, err := postgres.Open(server(), "", false, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	if _, err := db.ExecContext(context.Background(), query); err != nil {
-		t.Fatalf("PostgreSQL for tests: %s: %v", query, err)
-	}
 }
 
 // EndHolder is a query that ends the session of the gateway that has the database on a
