@@ -29,6 +29,11 @@ func domainOf(text string) string {
 // likelyDomain is how likely a domain must be for a correction to be of it.
 const likelyDomain = 0.7
 
+// picks returns the council's questions for those who pick.
+func (a *app) picks() why.Picks {
+	return why.Picks{Store: a.council, DB: a.db, Outbox: a.outbox}
+}
+
 // councilCommands returns the chat commands of councils.
 func councilCommands(c *why.Commands) []chat.Command {
 	return []chat.Command{

@@ -61,7 +61,7 @@ func (a *app) handlers(inbox closedInbox) (public, private http.Handler, err err
 	door := auth.NewDoor(a.keys, a.admins, auth.DoorOptions{Clock: a.clock, Localhost: a.cfg.LocalhostAccess == "chat", Local: callerIsLocal, Address: callerKey})
 	mux := http.NewServeMux()
 	rest := api.New(api.Options{
-		Door: door, Inbox: inbox, Repeats: a.inspect, Follower: a.bus, Runs: see.Runs(), Sessions: see.Sessions(), Finder: a.library.Finder, Journal: a.apiJournal(), Memory: a.apiMemory(), Sync: a.apiSync(), Voice: a.voice, Contexts: apicontexts.Options{Store: contexts.New(a.vault), May: a.readable.mayRead}, Council: apicouncil.Options{Queries: a.council, Figures: a.council}, Daily: apidaily.Options{Lists: a.schedule, Starter: dailyActs{a.schedule, a.queue}},
+		Door: door, Inbox: inbox, Repeats: a.inspect, Follower: a.bus, Runs: see.Runs(), Sessions: see.Sessions(), Finder: a.library.Finder, Journal: a.apiJournal(), Memory: a.apiMemory(), Sync: a.apiSync(), Voice: a.voice, Contexts: apicontexts.Options{Store: contexts.New(a.vault), May: a.readable.mayRead}, Council: apicouncil.Options{Queries: a.picks(), Figures: a.council}, Daily: apidaily.Options{Lists: a.schedule, Starter: dailyActs{a.schedule, a.queue}},
 		Projects: projects.Options{Projects: projectActs{a.projects, a.db}},
 		Handoffs: handoffs.Options{Backups: a.handoffs, Markdown: a.handoff},
 		Passages: passages.Options{Index: a.library.Documents, MayRead: a.readable.mayRead, Refill: a.library.Crawler.Kick},
@@ -143,7 +143,7 @@ func (a *app) panel(door *auth.Door, metrics *web.Metrics) http.Handler {
 		Find:      a.panelFind(),
 		Imports:   adminimports.Options{Imports: a.imports, Entries: a.imports, Temp: a.vault.Unnamed, Intake: a.intake},
 		Journal:   a.panelJournal(),
-		Council:   admincouncil.Options{Queries: a.council, Figures: a.council},
+		Council:   admincouncil.Options{Queries: a.picks(), Figures: a.council},
 		Reports:   adminreports.Options{Reports: a.reports},
 		Nodes:     a.panelNodes(),
 		Memory:    a.panelMemory(),

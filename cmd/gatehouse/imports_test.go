@@ -114,7 +114,7 @@ connectors/chat/memory: connectors/chat/ask core core/command core/memory core/t
 connectors/chat/project: connectors/chat/ask core core/command core/project core/session core/store core/texts  # the command /project
 connectors/chat/remind: connectors/chat/ask core core/command core/schedule/remind core/store core/texts  # the commands of reminders
 connectors/chat/saved: connectors/chat/ask core core/command core/contexts core/session core/store core/texts  # the command /context
-connectors/chat/why: connectors/chat/ask core core/command core/council/ledger core/session core/store core/texts  # the commands /why and /pick
+connectors/chat/why: core core/command core/council/choice core/council/ledger core/queue/outbox core/session core/store core/texts  # the commands /why and /pick
 connectors/connectorstest: connectors core core/coretest
 connectors/discord: connectors connectors/discord/gateway connectors/discord/inbound connectors/discord/interactions connectors/discord/markup connectors/discord/rest connectors/discord/wire core core/texts
 connectors/discord/discordtest: connectors/simulator core

@@ -105,14 +105,28 @@ func PickMark(model string) string {
 // PickData returns the data of the button that picks a model's answer in a dispute.
 func PickData(query, model string) string { return pickPrefix + query + ":" + PickMark(model) }
 
+// PickDataUnder is PickData of a button under the reply to the command in row seq.
+func PickDataUnder(query, model string, seq int64) string {
+	return PickData(query, model) + "/" + strconv.FormatInt(seq, 36)
+}
+
 // PickOf returns the query and the mark of the model that a button picks, or false for
 // any other button.
 func PickOf(data string) (query, mark string, ok bool) {
 	rest, ok := strings.CutPrefix(data, pickPrefix)
+	rest, _, _ = strings.Cut(rest, "/")
 	if i := strings.LastIndexByte(rest, ':'); ok && i > 0 {
 		return rest[:i], rest[i+1:], true
 	}
 	return "", "", false
+}
+
+// PickUnder returns the row of the command under whose reply a button is that picks, or false
+// for any other button.
+func PickUnder(data string) (seq int64, ok bool) {
+	_, text, _ := strings.Cut(data, "/")
+	seq, err := strconv.ParseInt(text, 36, 64)
+	return seq, err == nil && strings.HasPrefix(data, pickPrefix)
 }
 
 // StopData returns the data of the button that stops a run.

@@ -338,6 +338,45 @@ func TestHighShowsAContradictionWithOptionsAndNoWinner(t *testing.T) {
 	}
 }
 
+// A button picks the answer that has its number in the text, also where the answers come in
+// another order than that of their ratings.
+func TestTheNumbersOfAnswersAreThoseOfTheirButtons(t *testing.T) {
+	rates := func(letters map[string]string) string {
+		var list []string
+		for l, text := range letters {
+			score := map[bool]string{true: "0.5", false: "0.1"}[strings.Contains(text, "1932") || strings.Contains(text, "1941")]
+			list = append(list, fmt.Sprintf(`{"answer":%q,"score":%s}`, l, score))
+		}
+		return `{"ratings":[` + strings.Join(list, ",") + `]}`
+	}
+	var members []says
+	for _, year := range []string{"1932", "1937", "1941"} {
+		m := claim("It opened in " + year + ".")
+		m.rates, m.verdict = rates, `{"verdict":"contradict","points":[]}`
+		members = append(members, m)
+	}
+	b := newBench(t, members...)
+	v := b.answer(choice.High)
+	if len(v.Council.Options) != 3 || len(v.Buttons) != 3 {
+		t.Fatalf("%+v", v.Council)
+	}
+	want := ""
+	for i, o := range v.Council.Options {
+		if o.N != i+1 || v.Buttons[i].Label != fmt.Sprint("Answer ", o.N) || v.Buttons[i].Data != "pick:run-1:"+o.Model {
+			t.Errorf("option %d is %+v, its button %+v", i, o, v.Buttons[i])
+		}
+		if i > 0 {
+			want += fmt.Sprintf("\n\n**Answer %d**\n\n%s", o.N, o.Text)
+		}
+	}
+	if !strings.HasPrefix(v.Text, v.Council.Options[0].Text) || !strings.Contains(v.Text, want) {
+		t.Errorf("%q lacks %q", v.Text, want)
+	}
+	if !strings.Contains(v.Council.Options[2].Text, "1937") {
+		t.Errorf("the answers are not in the order of their ratings: %+v", v.Council.Options)
+	}
+}
+
 func TestTheSameAnswersChooseTheSameWinnerEachTime(t *testing.T) {
 	first := ""
 	for range 3 {
@@ -602,8 +641,15 @@ func (b *bench) interrupted(level string, member, requests int, stages ...string
 		select {
 		case got := <-b.saved:
 			left = slices.DeleteFunc(left, func(s string) bool { return s == got })
-		case err := <-done:
-			b.t.Fatalf("it ended (%v) without %v", err, left)
+		case err := <-done: // what it has stored is in saved
+			for len(b.saved) > 0 {
+				got := <-b.saved
+				left = slices.DeleteFunc(left, func(s string) bool { return s == got })
+			}
+			if len(left) > 0 {
+				b.t.Fatalf("it ended (%v) without %v", err, left)
+			}
+			done <- err
 		case <-time.After(30 * time.Second):
 			b.t.Fatalf("not stored: %v", left)
 		}

@@ -1,6 +1,7 @@
 package council
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -22,6 +23,7 @@ func (h *hearing) end() orchestrator.Verdict {
 		return h.failed()
 	}
 	v := orchestrator.Verdict{Model: h.winner.model, Stop: h.winner.stop, Council: h.said(), Followed: h.followed, Again: h.rewritten}
+	h.options(&v)
 	body := h.winner.text + h.noted(v.Council)
 	if h.level == choice.High || h.level == choice.Maximum {
 		for _, p := range stream.Pieces(body) {
@@ -32,7 +34,6 @@ func (h *hearing) end() orchestrator.Verdict {
 		h.show(strings.TrimPrefix(body, shown))
 	}
 	v.Text = body
-	h.options(&v)
 	v.Write = h.finish(v.Council)
 	h.c.o.Metrics.ended(h.level, "done", h.disputed)
 	return v
@@ -69,7 +70,8 @@ func (h *hearing) said() *core.Council {
 	return d
 }
 
-// options offers the answers that contradict each other, the shown one first.
+// options offers the answers that contradict each other, the shown one first and then by their
+// ratings.
 func (h *hearing) options(v *orchestrator.Verdict) {
 	if !h.disputed {
 		return
@@ -80,10 +82,10 @@ func (h *hearing) options(v *orchestrator.Verdict) {
 		switch {
 		case a == h.winner:
 			return -1
-		case b == h.winner || b.wel.Welfare > a.wel.Welfare:
+		case b == h.winner:
 			return 1
 		}
-		return 0
+		return cmp.Compare(b.wel.Welfare, a.wel.Welfare)
 	})
 	for _, a := range whole {
 		if seen[a.claim] {
@@ -105,15 +107,9 @@ const maxOption = 700
 func (h *hearing) noted(d *core.Council) string {
 	var b strings.Builder
 	if h.disputed {
-		n := 2
-		seen := map[int]bool{h.winner.claim: true}
 		b.WriteString("\n\n**" + texts.Text("council_disputed") + "**")
-		for _, a := range h.whole() {
-			if !seen[a.claim] {
-				seen[a.claim] = true
-				b.WriteString("\n\n**" + texts.Text("council_other", texts.With{"N": n}) + "**\n\n" + core.CutRunes(a.text, maxOption))
-				n++
-			}
+		for _, o := range d.Options[1:] { // the first is the answer that is shown
+			b.WriteString("\n\n**" + texts.Text("council_other", texts.With{"N": o.N}) + "**\n\n" + core.CutRunes(o.Text, maxOption))
 		}
 	} else if d.CalloutType == choice.CalloutHighStakes {
 		h.notes = append(h.notes, texts.Text("council_highstakes"))

@@ -88,6 +88,8 @@ var examples = map[string][]any{
 	"Confidence": {"Uncertain", ""},
 	"Disputed":   {true, false},
 	"Domain":     {strings.Repeat("d", 80)},
+	"Unpicked":   {true, false},
+	"Label":      {strings.Repeat("l", 40)},
 	"Explored":   {true, false},
 	"Refused":    {"taken", "too_late", "no_option", "not_disputed"},
 	"Compared":   {true, false},

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 
-	"gatehouse/connectors/chat/ask"
 	"gatehouse/core"
 	"gatehouse/core/command"
+	"gatehouse/core/council/choice"
 	"gatehouse/core/council/ledger"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
@@ -21,9 +21,11 @@ import (
 const (
 	maxText  = 600 // bytes of an option in a list
 	maxModel = 80  // characters of a model's name that an answer repeats
+
+	maxButton = 64 // characters of a button's label
 )
 
-// Ledger has the council's questions (ledger.Store).
+// Ledger has the council's questions (Picks).
 type Ledger interface {
 	Last(ctx context.Context, user int64, conversation string) (ledger.View, error)
 	Query(ctx context.Context, user int64, id string) (ledger.View, error)
@@ -40,13 +42,10 @@ type Commands struct {
 	db     *store.DB
 	ledger Ledger
 	at     Conversations
-	asks   *ask.Buttons
 }
 
 // New returns the commands.
-func New(db *store.DB, l Ledger, at Conversations, asks *ask.Buttons) *Commands {
-	return &Commands{db, l, at, asks}
-}
+func New(db *store.DB, l Ledger, at Conversations) *Commands { return &Commands{db, l, at} }
 
 // last returns the sender's last question to a council in the chat's conversation, or
 // false.
@@ -71,8 +70,13 @@ func (c *Commands) Why(ctx context.Context, r command.Request) (command.Outcome,
 	if !found {
 		return command.Outcome{Text: texts.Text("why_none")}, nil
 	}
+	return offer(r, v, explained(v)), nil
+}
+
+// explained is why an answer was chosen.
+func explained(v ledger.View) string {
 	text := texts.Text("why", texts.With{"Model": name(v.Winner), "Accuracy": v.Level, "Wanted": v.Asked, "Confidence": v.Confidence, "Because": v.Reason, "Explored": v.Explored,
-		"Disputed": len(v.Options) > 0 && v.Picked == "", "Chose": v.Picked != "", "Domain": texts.Escape(v.Domain)})
+		"Disputed": v.PickUntil != nil, "Unpicked": v.Callout == choice.CalloutDisagreement && v.Picked == "", "Chose": v.Picked != "", "Domain": texts.Escape(v.Domain)})
 	var b strings.Builder
 	b.WriteString(text + "\n")
 	compared := comparison(v)
@@ -80,7 +84,7 @@ func (c *Commands) Why(ctx context.Context, r command.Request) (command.Outcome,
 		b.WriteString("\n" + line(v, run, i == compared))
 	}
 	b.WriteString("\n\n" + spent(v))
-	return c.offer(r, v, b.String())
+	return b.String()
 }
 
 // Spent returns the calls and the cost of the sender's last question to a council in a direct
@@ -147,15 +151,15 @@ func name(model string) string { return texts.Escape(plain(model)) }
 func plain(model string) string { return core.CutRunes(core.CleanName(model), maxModel) }
 
 // offer shows the options of an open dispute as buttons under a text.
-func (c *Commands) offer(r command.Request, v ledger.View, text string) (command.Outcome, error) {
+func offer(r command.Request, v ledger.View, text string) command.Outcome {
+	out := command.Outcome{Text: text}
 	if v.PickUntil == nil {
-		return command.Outcome{Text: text}, nil
+		return out
 	}
-	o := ask.Offer{Command: "pick"}
 	for _, option := range v.Options {
-		o.Add(texts.Text("pick_button", texts.With{"Model": plain(option.Model)}), option.Model)
+		out.Buttons = append(out.Buttons, []core.Button{{Label: core.CutRunes(texts.Text("pick_button", texts.With{"Model": plain(option.Model)}), maxButton), Data: command.PickDataUnder(v.ID, option.Model, r.Seq)}})
 	}
-	return c.asks.Offer(r, text, o)
+	return out
 }
 
 // Pick takes the answer of a model in the last dispute; without one it lists the options.
@@ -169,7 +173,7 @@ func (c *Commands) Pick(ctx context.Context, r command.Request) (command.Outcome
 	}
 	model, ok := chosen(v, r.Args())
 	if !ok {
-		return c.list(r, v)
+		return list(r, v)
 	}
 	return c.take(ctx, r, v.ID, model, false)
 }
@@ -192,13 +196,13 @@ func chosen(v ledger.View, text string) (model string, ok bool) {
 	return met[0], true
 }
 
-func (c *Commands) list(r command.Request, v ledger.View) (command.Outcome, error) {
+func list(r command.Request, v ledger.View) (command.Outcome, error) {
 	var b strings.Builder
 	b.WriteString(texts.Text("pick_list"))
 	for _, o := range v.Options {
 		b.WriteString("\n\n" + texts.Text("pick_option", texts.With{"Model": name(o.Model), "Text": texts.Escape(core.Visible(core.CutRunes(o.Text, maxText)))}))
 	}
-	return c.offer(r, v, b.String())
+	return offer(r, v, b.String()), nil
 }
 
 // take stores a pick, at once: where the acknowledgement is lost, the same pick again
@@ -224,7 +228,8 @@ func (c *Commands) take(ctx context.Context, r command.Request, query, model str
 	return command.Outcome{Text: texts.Text("picked", texts.With{"Model": shown(model), "Pressed": pressed})}, nil
 }
 
-// Press handles a button under the answers of a dispute.
+// Press handles a button under the answers of a dispute, or under the reply to /why or /pick,
+// which then states what is picked.
 func (c *Commands) Press(ctx context.Context, r command.Request, query, mark string) (command.Outcome, error) {
 	v, err := c.ledger.Query(ctx, r.User, query)
 	if core.KindOf(err) == core.NotFound || r.User <= 0 {
@@ -237,5 +242,14 @@ func (c *Commands) Press(ctx context.Context, r command.Request, query, mark str
 	if i < 0 {
 		return command.Outcome{}, texts.Error(core.Invalid, "button_gone")
 	}
-	return c.take(ctx, r, query, v.Options[i].Model, true)
+	out, err := c.take(ctx, r, query, v.Options[i].Model, true)
+	seq, under := command.PickUnder(r.In.Callback.Data)
+	if err != nil || !under {
+		return out, err
+	}
+	if v, err = c.ledger.Query(ctx, r.User, query); err != nil {
+		return command.Outcome{}, err
+	}
+	out.Edit = &command.Edit{Key: command.NoticeKey(seq), Text: explained(v)}
+	return out, nil
 }

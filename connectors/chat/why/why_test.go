@@ -2,9 +2,14 @@ package why
 
 import (
 	"context"
-	"gatehouse/connectors/chat/ask"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
 	"gatehouse/core"
-	coreask "gatehouse/core/ask"
 	"gatehouse/core/command"
 	"gatehouse/core/coretest"
 	"gatehouse/core/council/choice"
@@ -13,10 +18,7 @@ import (
 	"gatehouse/core/session"
 	"gatehouse/core/store"
 	"gatehouse/core/store/storetest"
-	"path/filepath"
-	"strings"
-	"testing"
-	"time"
+	"gatehouse/core/texts"
 )
 
 func TestMain(m *testing.M) { storetest.Main(m) }
@@ -29,6 +31,7 @@ func (bound) Current(context.Context, store.Queryer, core.Address) (session.Sess
 
 type world struct {
 	*testing.T
+	clock  *coretest.Clock
 	db     *store.DB
 	ledger *ledger.Store
 	*Commands
@@ -43,7 +46,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	l := ledger.New(ledger.Options{DB: db, Clock: clock, Seal: box})
-	return &world{t, db, l, New(db, l, bound{}, ask.NewButtons(ask.ButtonOptions{DB: db, Clock: clock, Asks: coreask.New(db, clock)}))}
+	return &world{t, clock, db, l, New(db, l, bound{})}
 }
 
 // answer stores a question of user 7, disputed or not.
@@ -68,6 +71,13 @@ func (w *world) answer(id, callout string) {
 
 func request(user int64, text string) command.Request {
 	return command.Request{User: user, Call: command.Call{Seq: 1, In: &core.Inbound{Address: core.Address{Bot: "b", Chat: "1"}, Text: text}}}
+}
+
+// press is the request of a pressed button.
+func press(user int64, data string) command.Request {
+	r := request(user, "")
+	r.In.Callback = &core.Callback{Data: data}
+	return r
 }
 
 func TestWhyShowsWhoWasChosenAndTheFactors(t *testing.T) {
@@ -116,24 +126,133 @@ func TestTheButtonOfADisputeIsTheAskersOnly(t *testing.T) {
 	w := newWorld(t)
 	w.answer("q1", choice.CalloutDisagreement)
 	data := command.PickData("q1", "x/alpha")
-	if len(command.PickData("01234567-89ab-cdef-0123-456789abcdef", "x/alpha")) > 64 {
+	if len(command.PickDataUnder("01234567-89ab-cdef-0123-456789abcdef", "x/alpha", math.MaxInt64)) > 64 {
 		t.Error("the data of a button has more than 64 bytes")
 	}
 	query, mark, ok := command.PickOf(data)
 	if !ok {
 		t.Fatal(data)
 	}
-	if _, err := w.Press(t.Context(), request(8, ""), query, mark); core.KindOf(err) != core.Denied {
+	if _, err := w.Press(t.Context(), press(8, data), query, mark); core.KindOf(err) != core.Denied {
 		t.Errorf("another user's press: %v", err)
 	}
-	if _, err := w.Press(t.Context(), request(7, ""), query, "00000000"); core.KindOf(err) != core.Invalid {
+	if _, err := w.Press(t.Context(), press(7, data), query, "00000000"); core.KindOf(err) != core.Invalid {
 		t.Errorf("an unknown mark: %v", err)
 	}
-	if out, err := w.Press(t.Context(), request(7, ""), query, mark); err != nil || !strings.Contains(out.Text, "You picked the answer of x/alpha.") { // no Markdown on a button
+	if out, err := w.Press(t.Context(), press(7, data), query, mark); err != nil || !strings.Contains(out.Text, "You picked the answer of x/alpha.") { // no Markdown on a button
 		t.Errorf("%+v, %v", out, err)
 	}
 	if out, err := w.Why(t.Context(), request(7, "")); err != nil || !strings.Contains(out.Text, "(picked)") || strings.Contains(out.Text, "(shown)") {
 		t.Errorf("%+v, %v", out, err)
+	}
+}
+
+// A button under an earlier /why picks in the dispute that it was shown for, and the text above
+// it states what was picked, by whatever button.
+func TestAnOldButtonOfWhyStatesThePickThatCounts(t *testing.T) {
+	w := newWorld(t)
+	w.answer("q1", choice.CalloutDisagreement)
+	why := request(7, "")
+	why.Seq = 41
+	shown, err := w.Why(t.Context(), why)
+	if err != nil || len(shown.Buttons) != 2 {
+		t.Fatal(shown, err)
+	}
+	w.clock.Advance(time.Minute)
+	w.answer("q2", choice.CalloutDisagreement)
+	tap := func(i int) command.Outcome {
+		t.Helper()
+		data := shown.Buttons[i][0].Data
+		query, mark, ok := command.PickOf(data)
+		out, err := w.Press(t.Context(), press(7, data), query, mark)
+		if !ok || err != nil || out.Edit == nil || out.Edit.Key != command.NoticeKey(41) {
+			t.Fatalf("%q: %+v, %v", data, out, err)
+		}
+		return out
+	}
+	if out := tap(1); out.Text != "You picked the answer of x/beta. It counts for such questions from now on." || !strings.HasPrefix(out.Edit.Text, "You picked the answer of **x/beta**.") {
+		t.Errorf("%+v", out)
+	}
+	if out := tap(0); out.Text != "You already picked the answer of x/beta; the first pick counts." || !strings.HasPrefix(out.Edit.Text, "You picked the answer of **x/beta**.") {
+		t.Errorf("%+v, %+v", out, out.Edit)
+	}
+	for id, want := range map[string]string{"q1": "x/beta", "q2": ""} {
+		if v, err := w.ledger.Query(t.Context(), 7, id); err != nil || v.Picked != want {
+			t.Errorf("of %s %q is picked, want %q", id, v.Picked, want)
+		}
+	}
+	w.clock.Advance(ledger.PickOpen)
+	if out, err := w.Why(t.Context(), why); err != nil || len(out.Buttons) != 0 || !strings.HasPrefix(out.Text, "The models contradict each other, and no answer was picked within 24 hours.") {
+		t.Errorf("after 24 hours: %+v, %v", out, err)
+	}
+}
+
+func TestASentenceIsReplacedWithItsStyle(t *testing.T) {
+	const old = "It is 1️⃣ provisional."
+	bold, far := core.Span{Style: core.StyleBold}, core.Span{Style: core.StyleItalic}
+	at := func(s core.Span, from, n int) core.Span { s.Offset, s.Length = from, n; return s }
+	for name, c := range map[string]struct {
+		text, new string
+		spans     []core.Span
+		want      string
+		left      []core.Span
+	}{
+		"a shorter one":           {"😀 a\n\n" + old + "\n\nmore", "Picked.", []core.Span{at(far, 0, 2), at(bold, 6, units(old)), at(far, 8+units(old), 4)}, "😀 a\n\nPicked.\n\nmore", []core.Span{at(far, 0, 2), at(bold, 6, 7), at(far, 15, 4)}},
+		"a style inside of it":    {old, "Picked.", []core.Span{at(bold, 3, 2), at(far, 0, units(old))}, "Picked.", []core.Span{at(far, 0, 7)}},
+		"a longer one":            {old, old + "!", nil, old + "!", []core.Span{}},
+		"no room":                 {strings.Repeat("x", maxGrown) + old, old + "!", nil, "", nil},
+		"a shorter one without":   {strings.Repeat("x", maxGrown) + old, "P", nil, strings.Repeat("x", maxGrown) + "P", []core.Span{}},
+		"a text without it":       {"It is final.", "Picked.", nil, "", nil},
+		"a style across its end":  {old + "xx", "Picked.", []core.Span{at(bold, 4, units(old))}, "Picked.xx", []core.Span{}},
+		"a style in front of all": {"ab" + old, "Picked.", []core.Span{at(bold, 0, 2)}, "abPicked.", []core.Span{at(bold, 0, 2)}},
+	} {
+		p := core.Part{Text: c.text, Spans: c.spans}
+		if got := reword(&p, old, c.new); got != (c.want != "") {
+			t.Errorf("%s: replaced: %t", name, got)
+		} else if got && (p.Text != c.want || !slices.Equal(p.Spans, c.left)) {
+			t.Errorf("%s: %q %v, want %q %v", name, p.Text, p.Spans, c.want, c.left)
+		}
+	}
+}
+
+// Of the buttons those to pick are removed; where the sentence has other words, what was picked
+// is behind the text.
+func TestAPickIsShownInWhicheverMessageHasTheSentence(t *testing.T) {
+	sentence := texts.Text("council_disputed")
+	button := func(model string) core.Button {
+		return core.Button{Label: "Answer " + model, Data: command.PickData("q1", model)}
+	}
+	file := core.Button{Label: "File", Data: command.FileData("q1")}
+	last := func(text string) core.Part {
+		return core.Part{Text: text, Buttons: [][]core.Button{{button("1"), button("2"), file}}}
+	}
+	const picked = "The models contradicted each other. Picked: Answer 2, of same."
+	p := ledger.Picked{Query: "q1", Model: "same", Against: []string{"1"}} // says the same as 2
+	for name, c := range map[string]struct {
+		parts   []core.Part
+		changed []int
+		want    []string
+	}{
+		"in the last":           {[]core.Part{{Text: "A"}, last("B " + sentence)}, []int{1}, []string{"A", "B " + picked}},
+		"in an earlier":         {[]core.Part{{Text: "A " + sentence}, last("B")}, []int{1, 0}, []string{"A " + picked, "B"}},
+		"in none":               {[]core.Part{{Text: "A"}, last("B")}, []int{1}, []string{"A", "B\n\n" + picked}},
+		"without room":          {[]core.Part{last(strings.Repeat("x", maxGrown))}, []int{0}, []string{strings.Repeat("x", maxGrown)}},
+		"without buttons":       {[]core.Part{{Text: "A " + sentence}}, nil, []string{"A " + sentence}},
+		"with a file behind it": {[]core.Part{last(sentence), {File: &core.File{}}}, []int{0}, []string{picked, ""}},
+		"of another question":   {[]core.Part{{Text: sentence, Buttons: [][]core.Button{{{Data: command.PickData("q2", "1")}}}}}, nil, []string{sentence}},
+	} {
+		changed := settled(c.parts, &p)
+		if !slices.Equal(changed, c.changed) {
+			t.Errorf("%s: %v are changed", name, changed)
+		}
+		for i, part := range c.parts {
+			if part.Text != c.want[i] {
+				t.Errorf("%s: part %d is %q", name, i, part.Text)
+			}
+			if slices.Contains(changed, i) && slices.ContainsFunc(slices.Concat(part.Buttons...), func(b core.Button) bool { return b != file }) {
+				t.Errorf("%s: %v are left", name, part.Buttons)
+			}
+		}
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 type (
-	// Queries reads questions and stores picks (ledger.Store).
+	// Queries reads questions and stores picks (why.Picks).
 	Queries interface {
 		Queries(ctx context.Context, f ledger.Filter) (page []ledger.View, next string, err error)
 		Query(ctx context.Context, user int64, id string) (ledger.View, error)
