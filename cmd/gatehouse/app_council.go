@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"gatehouse/connectors/chat"
+	"gatehouse/connectors/chat/accuracy"
 	"gatehouse/connectors/chat/why"
 	chatcommand "gatehouse/core/command"
 	"gatehouse/core/council"
@@ -35,10 +36,10 @@ func (a *app) picks() why.Picks {
 }
 
 // councilCommands returns the chat commands of councils.
-func councilCommands(c *why.Commands) []chat.Command {
+func councilCommands(c *why.Commands, models accuracy.Models) []chat.Command {
 	return []chat.Command{
-		{Name: "why", About: texts.Text("about_why"), Private: true, Run: c.Why},
-		{Name: "pick", About: texts.Text("about_pick"), Args: texts.Text("args_pick"), Private: true, Run: c.Pick},
+		{Name: "why", About: texts.Text("about_why"), Guests: accuracy.Guests(models), Private: true, Run: c.Why},
+		{Name: "pick", About: texts.Text("about_pick"), Args: texts.Text("args_pick"), Guests: accuracy.Guests(models), Private: true, Run: c.Pick},
 	}
 }
 

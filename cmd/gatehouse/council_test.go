@@ -187,6 +187,39 @@ func TestAGuestGetsTheCouncilOnlyWhereTheSettingsNameIt(t *testing.T) {
 	}
 }
 
+// A guest is offered the commands of a council only where one answers guests: in /help, in the
+// menu, and in what they answer.
+func TestAGuestIsOfferedTheCommandsOfACouncilOnlyWhereOneAnswersGuests(t *testing.T) {
+	t.Parallel()
+	for model, want := range map[string]bool{"": false, "council/high": true} {
+		t.Run(model, func(t *testing.T) {
+			t.Parallel()
+			s := newSeats(t, func(c *configs.Config) { c.GuestModel, c.Model = model, "council/high" }, opinion("It opened in 1932."), opinion("It opened in 1932."))
+			boss, ada := s.boss(), s.guest("Ada")
+			menu := ""
+			s.until("the menu is set", func() bool {
+				for _, c := range s.sim.Bot().Commands() {
+					menu += "/" + c.Command + ":\n"
+				}
+				return menu != ""
+			})
+			mine, theirs := s.replies(boss, "/help").Text, s.replies(ada, "/help").Text
+			for _, command := range []string{"accuracy", "why", "pick"} {
+				if !strings.Contains(mine, "/"+command+":") || strings.Contains(theirs, "/"+command+":") != want || strings.Contains(menu, "/"+command+":") != want {
+					t.Errorf("/%s: the owner's help %q, a guest's %q, the menu %q", command, mine, theirs, menu)
+				}
+				said := s.replies(ada, "/"+command).Text
+				if got := strings.Contains(said, "a council of several models does not answer guests"); got == want {
+					t.Errorf("/%s answers a guest %q", command, said)
+				}
+				if said := s.replies(boss, "/"+command).Text; strings.Contains(said, "guests") {
+					t.Errorf("/%s answers the owner %q", command, said)
+				}
+			}
+		})
+	}
+}
+
 func TestToolsAreCalledByThePrimaryAndTheOthersReadWhatTheyReturned(t *testing.T) {
 	t.Parallel()
 	primary := func(r llmtest.Request) llmtest.Reply {

@@ -120,7 +120,7 @@ func New(o Options) *Chat {
 		{Name: "timezone", About: texts.Text("about_timezone"), Args: texts.Text("args_timezone"), Shows: true, Private: true, Run: c.diary.Zone},
 		{Name: "context", About: texts.Text("about_context"), Args: texts.Text("args_name"), Shows: true, Managers: true, Complete: o.Saved.Contexts.Names, Run: o.Saved.Run},
 		{Name: "model", About: texts.Text("about_model"), Args: texts.Text("args_name"), Shows: true, Where: ManagedGroupArgs, Complete: func() []string { return o.Models.Names(false) }, Run: models.run},
-		{Name: "accuracy", About: texts.Text("about_accuracy"), Args: texts.Text("args_accuracy"), Where: ManagedGroupArgs, Run: accuracy.New(o.Models, models.run, o.Asks)},
+		{Name: "accuracy", About: texts.Text("about_accuracy"), Args: texts.Text("args_accuracy"), Guests: accuracy.Guests(o.Models), Where: ManagedGroupArgs, Run: accuracy.New(o.Models, models.run, o.Asks)},
 		{Name: "busy", About: texts.Text("about_busy"), Args: texts.Text("args_busy"), Shows: true, Where: ManagedGroupArgs, Run: busy.run},
 		{Name: "compact", About: texts.Text("about_compact"), Where: ManagedGroup, Run: conversations.compact},
 		{Name: "usage", About: texts.Text("about_usage"), Shows: true, Private: true, Run: (&usages{o.DB, o.Clock, o.Usage}).show},

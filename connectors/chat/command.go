@@ -14,10 +14,11 @@ import (
 // A Command is one command that users type. The list of commands drives
 // dispatch, /help and the platforms' menus.
 type Command struct {
-	Name      string // without slash
-	About     string // what it does, in menus and /help
-	Args      string // what may follow the name; "" for nothing
-	Managers  bool   // only the owner and the admins may use it
+	Name      string       // without slash
+	About     string       // what it does, in menus and /help
+	Args      string       // what may follow the name; "" for nothing
+	Managers  bool         // only the owner and the admins may use it
+	Guests    func() error // why guests cannot use it now, or nil; nil: they can
 	Where     Where
 	Elsewhere string          // the answer in a chat that Where excludes
 	Control   bool            // handled while the chat's lane is busy
@@ -45,6 +46,8 @@ func (c Command) allow(r command.Request) error {
 	switch {
 	case c.Managers && !r.Manages():
 		return texts.Error(core.Denied, "owner_only")
+	case r.Guest() && !c.forGuests():
+		return c.Guests()
 	case c.Where == DirectOnly && group, c.Where == GroupOnly && !group:
 		return &core.Error{Kind: core.Invalid, Text: c.Elsewhere}
 	case c.Where == ManagedGroup, c.Where == ManagedGroupArgs && r.Args() != "":
@@ -52,6 +55,9 @@ func (c Command) allow(r command.Request) error {
 	}
 	return nil
 }
+
+// forGuests reports whether guests can use the command now.
+func (c Command) forGuests() bool { return !c.Managers && (c.Guests == nil || c.Guests() == nil) }
 
 // managesChat returns nil if the sender may change the settings of the chat:
 // their own direct chat, or any group if they are the owner or an admin.
@@ -103,8 +109,8 @@ func (c *Chat) IsControl(in *core.Inbound) bool {
 	})
 }
 
-// Menu returns the commands for everyone with access, for platforms that show
-// a menu.
+// Menu returns the commands that everyone with access can use now, guests too, for platforms
+// that show one menu to all.
 func (c *Chat) Menu() []connectors.Command { return c.list(false) }
 
 // Commands returns all commands, for platforms that list the commands of a bot.
@@ -112,7 +118,7 @@ func (c *Chat) Commands() []connectors.Command { return c.list(true) }
 
 func (c *Chat) list(all bool) (out []connectors.Command) {
 	for _, cmd := range c.commands {
-		if all || !cmd.Managers {
+		if all || cmd.forGuests() {
 			out = append(out, connectors.Command{Name: cmd.Name, Description: cmd.About, Args: cmd.Args, Private: cmd.Private, Completes: cmd.Complete != nil})
 		}
 	}
@@ -152,7 +158,7 @@ func (c *Chat) help(_ context.Context, r command.Request) (command.Outcome, erro
 	var b strings.Builder
 	b.WriteString(texts.Text("commands") + "\n\n")
 	for _, cmd := range c.commands {
-		if !cmd.Managers || r.Manages() { // the command is not styled as code: a tap sends it
+		if r.Manages() || !cmd.Managers && !r.Guest() || cmd.forGuests() { // the command is not styled as code: a tap sends it
 			b.WriteString(texts.Text("commands_line", texts.With{"Command": cmd.Name, "About": cmd.About}) + "\n")
 		}
 	}

@@ -12,7 +12,8 @@ import (
 )
 
 func TestCommandAllow(t *testing.T) {
-	owner, admin, guest := command.Request{User: 1, Role: "owner"}, command.Request{User: 2, Role: "admin"}, command.Request{User: 3, Role: "guest"}
+	owner, admin, guest := command.Request{User: 1, Role: "owner"}, command.Request{User: 2, Role: "admin"}, command.Request{User: 3, Role: "guest", Call: command.Call{Trust: core.Sandboxed}}
+	trusted := command.Request{User: 4, Role: "guest", Call: command.Call{Trust: core.Vault}}
 	direct, group := core.Address{Bot: "b", Chat: "1"}, core.Address{Bot: "b", Chat: "2", Place: "2"}
 	for _, c := range []struct {
 		name string
@@ -32,6 +33,10 @@ func TestCommandAllow(t *testing.T) {
 		{"the owner changes a group", Command{Where: ManagedGroup}, owner, group, "", core.Other},
 		{"a guest reads a group's setting", Command{Where: ManagedGroupArgs}, guest, group, " ", core.Other},
 		{"a guest sets a group's setting", Command{Where: ManagedGroupArgs}, guest, group, "x", core.Denied},
+		{"a command that guests cannot use, by a guest", Command{Guests: func() error { return core.Errorf(core.Denied, "no") }}, guest, direct, "", core.Denied},
+		{"a command that guests cannot use, by the owner", Command{Guests: func() error { return core.Errorf(core.Denied, "no") }}, owner, direct, "", core.Other},
+		{"a command that guests cannot use, at trust vault", Command{Guests: func() error { return core.Errorf(core.Denied, "no") }}, trusted, direct, "", core.Other},
+		{"a command that guests can use now", Command{Guests: func() error { return nil }}, guest, direct, "", core.Other},
 		{"who may comes before where", Command{Managers: true, Where: DirectOnly, Elsewhere: "no"}, guest, group, "", core.Denied},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -79,7 +79,7 @@ type models struct {
 
 // run lists the models that may answer the sender, or chooses one for the chat.
 func (m *models) run(ctx context.Context, r command.Request) (command.Outcome, error) {
-	names := m.models.Names(!r.Manages() && r.Trust <= core.Sandboxed)
+	names := m.models.Names(r.Guest())
 	if r.Args() == "" {
 		return m.list(ctx, r, names)
 	}

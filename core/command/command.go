@@ -63,6 +63,9 @@ func (r Request) Manages() bool {
 	return !r.In.From.Shared && r.Role.Manages()
 }
 
+// Guest reports whether the sender has no more trust than guests have.
+func (r Request) Guest() bool { return !r.Manages() && r.Trust <= core.Sandboxed }
+
 // NoticeKey returns the key of the reply to the command in row seq. Its parts
 // can be edited as "@<key>/<ordinal>".
 func NoticeKey(seq int64) string { return fmt.Sprintf("notice:%d", seq) }

@@ -15,10 +15,21 @@ import (
 // Models are the models that may answer.
 type Models interface{ Names(guest bool) []string }
 
+// Guests returns what reports why guests cannot use the commands of a council: none answers
+// them.
+func Guests(models Models) func() error {
+	return func() error {
+		if slices.ContainsFunc(models.Names(true), func(name string) bool { return core.CouncilLevel(name) != "" }) {
+			return nil
+		}
+		return texts.Error(core.Denied, "accuracy_guests")
+	}
+}
+
 // New returns the command. choose is /model.
 func New(models Models, choose func(context.Context, command.Request) (command.Outcome, error), asks *ask.Buttons) func(context.Context, command.Request) (command.Outcome, error) {
 	return func(ctx context.Context, r command.Request) (command.Outcome, error) {
-		names := models.Names(!r.Manages() && r.Trust <= core.Sandboxed)
+		names := models.Names(r.Guest())
 		var open []string
 		for _, level := range core.AccuracyLevels() {
 			if slices.Contains(names, core.CouncilModel(level)) {
