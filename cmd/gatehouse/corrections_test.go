@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -95,6 +96,54 @@ func TestFactIsAskedWithSaveAndSkipInChat(t *testing.T) {
 	}
 	if m := w.replies(boss, "/memory"); !strings.Contains(m.Text, "no corrections") {
 		t.Errorf("%q", m.Text)
+	}
+}
+
+// Edit under a card awaits the user's next message, which is saved in place of what was found:
+// with a secret it is refused, and after the card has ended nothing is saved.
+func TestACardIsEditedInChatBeforeItIsSaved(t *testing.T) {
+	t.Parallel()
+	w, model := newModelWorld(t, nil)
+	boss := w.boss()
+	model.Script(llmtest.Say("It is Sydney."), llmtest.Say("You are right."), llmtest.Say("Canberra."), llmtest.Say("Yes."))
+	w.replies(boss, "What is the capital of Australia?")
+	w.quiet()
+	w.replies(boss, "No, the capital of Australia is Canberra.")
+	card := w.hearsText(boss, "Should I remember this?")
+	if got := buttonsOf(card); !slices.Equal(got, []string{"Save", "Edit", "Skip"}) {
+		t.Fatalf("a card has the buttons %q", got)
+	}
+	tap(t, boss, card, "Edit")
+	w.hearsText(boss, "How should I remember this? “No, the capital of Australia is Canberra.”")
+	w.quiet()
+	if got := w.replies(boss, "The password: hunter2-Xanthippe").Text; !strings.Contains(got, "never stored") {
+		t.Errorf("a secret is answered with %q", got)
+	}
+	w.quiet()
+	list := w.replies(boss, "/memory")
+	w.quiet()
+	tap(t, boss, list, "Edit")
+	w.hears(boss.DM(), func(m telegramtest.Message) bool {
+		return m.ID > list.ID && strings.Contains(m.Text, "How should I remember this?")
+	})
+	w.quiet()
+	before := len(model.Requests())
+	if got := w.replies(boss, "Canberra is the capital of Australia, and has been since 1927.").Text; !strings.Contains(got, "Remembered as #1: “Canberra is the capital of Australia, and has been since 1927.”") {
+		t.Errorf("an edited card is answered with %q", got)
+	}
+	w.quiet()
+	if n := len(model.Requests()); n != before {
+		t.Errorf("the model was sent the edited text, %d requests", n-before)
+	}
+	w.replies(boss, "/new")
+	w.quiet()
+	w.replies(boss, "Which city is the capital of Australia?")
+	w.quiet()
+	if got := wire(t, model); !strings.Contains(got, "since 1927") || strings.Contains(got, "No, the capital") {
+		t.Errorf("%s", got)
+	}
+	if n := w.count(`SELECT count(*) FROM corrections WHERE status = 'active' AND card = '' AND type = 'factual_correction' AND confidence < 0.85`); n != 1 {
+		t.Errorf("%d corrections of that kind", n)
 	}
 }
 

@@ -6,6 +6,7 @@ package chat
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"gatehouse/connectors"
 	"gatehouse/connectors/chat/accuracy"
@@ -164,8 +165,9 @@ func (c *Chat) Answer(ctx context.Context, call command.Call) (command.Outcome, 
 	if err != nil {
 		return command.Outcome{}, err
 	}
+	name, args, _ := strings.Cut(name, " ") // what the command awaits the message for
 	if i := slices.IndexFunc(c.commands, func(cmd Command) bool { return cmd.Name == name }); i >= 0 {
-		return c.next(ctx, r, c.commands[i], settle)
+		return c.next(ctx, r.With(args), c.commands[i], settle)
 	}
 	return c.asks.Answer(ctx, r)
 }

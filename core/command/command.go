@@ -54,6 +54,17 @@ type Request struct {
 // Args returns the text that follows the command's name.
 func (r Request) Args() string { return strings.TrimSpace(r.In.Text) }
 
+// With returns a copy of r with more in front of its arguments.
+func (r Request) With(args string) Request {
+	if args == "" {
+		return r
+	}
+	in := *r.In
+	in.Text = args + " " + in.Text
+	r.In = &in
+	return r
+}
+
 // By returns the sender as the actor of a change.
 func (r Request) By() core.Actor { return core.Actor{User: r.User, Via: "chat"} }
 

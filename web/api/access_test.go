@@ -283,6 +283,14 @@ func TestKeylessChatFromThisMachine(t *testing.T) {
 			h.want(403, "forbidden", "", r.method, r.path, r.body)
 		}
 	}
+	for _, r := range routes {
+		if strings.HasPrefix(r.path, "/api/memory/") || r.method+r.path == "POST/api/memory" {
+			m := h.want(403, "forbidden", "", r.method, r.path, r.body)
+			if detail, _ := m["detail"].(string); !strings.Contains(detail, "a request without a key is no user's") {
+				t.Errorf("%s %s: %q", r.method, r.path, detail)
+			}
+		}
+	}
 	h.want(401, "unauthorized", "", "POST", "/api/chat", `{"message":"a"}`, "X-Forwarded-For", "192.0.2.1")
 	closed := open(t, options{})
 	closed.want(401, "unauthorized", "", "POST", "/api/chat", `{"message":"a"}`)

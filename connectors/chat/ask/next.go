@@ -13,7 +13,7 @@ import (
 )
 
 // AwaitNext returns an outcome that has the sender's next message in the chat handed to a
-// command, for as long as life.
+// command, for as long as life. What follows the command's name is in front of the message.
 func (b *Buttons) AwaitNext(r command.Request, name, text string, life time.Duration) (command.Outcome, error) {
 	payload, err := json.Marshal(name)
 	a := ask.Ask{ID: ask.NewID(), Kind: ask.KindNext, Bot: r.In.Bot, Chat: r.In.Chat, User: r.User, Asker: r.User, Payload: string(payload), ExpiresAt: b.o.Clock.Now().Add(life)}

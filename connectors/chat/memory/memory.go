@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"gatehouse/connectors/chat/ask"
 	"gatehouse/core"
@@ -23,6 +24,8 @@ const (
 type Memories interface {
 	Add(ctx context.Context, user int64, d memory.Draft, by core.Actor) (memory.Learnt, error)
 	Decide(ctx context.Context, user int64, ref, choice string, by core.Actor) (memory.Learnt, error)
+	Get(ctx context.Context, user int64, ref string) (memory.Correction, error)
+	Update(ctx context.Context, user int64, ref string, ch memory.Change, by core.Actor) (memory.Correction, error)
 }
 
 // Lists reads and removes corrections of users (memory.Store).
@@ -53,6 +56,7 @@ type Said struct {
 const (
 	verbUndo    = "undo"
 	verbRestore = "restore"
+	verbEdit    = "edit"   // and the text that takes the place of the correction's
 	verbNewer   = "before" // the page of a list before a number
 )
 
@@ -85,6 +89,7 @@ func Say(l memory.Learnt) Said {
 	default:
 		s.Text = texts.Text("memory_ask_review", texts.With{"Text": shorten(c.Text), "As": chosen(c)})
 		add(texts.Text("memory_button_save"), memory.ChoiceSave)
+		add(texts.Text("memory_button_edit"), verbEdit)
 		add(texts.Text("memory_button_skip"), memory.ChoiceSkip)
 	}
 	return s
@@ -171,6 +176,10 @@ func (c *Commands) Run(ctx context.Context, r command.Request) (command.Outcome,
 		if len(ref) == idLength {
 			return c.decide(ctx, r, verb, ref)
 		}
+	case verbEdit:
+		if ref, text, _ := strings.Cut(ref, " "); len(ref) == idLength {
+			return c.edit(ctx, r, ref, strings.TrimSpace(text))
+		}
 	}
 	if r.In.Group() { // others would read it
 		return command.Outcome{Text: texts.Text("memory_in_group")}, nil
@@ -201,6 +210,37 @@ func (c *Commands) decide(ctx context.Context, r command.Request, choice, ref st
 		return command.Outcome{Text: texts.Text("memory_replaced", texts.With{"N": l.Correction.Number, "Text": shorten(l.Correction.Text)})}, nil
 	}
 	s := Say(l)
+	return c.asks.Offer(r, s.Text, s.Offer)
+}
+
+// waits is how long the text of an edited correction is awaited.
+const waits = 10 * time.Minute
+
+// edit gives a correction another text, and keeps it if a card asks whether to. Without a text
+// it awaits the next message.
+func (c *Commands) edit(ctx context.Context, r command.Request, ref, text string) (command.Outcome, error) {
+	if r.In.Group() {
+		return command.Outcome{Text: texts.Text("memory_edit_group")}, nil
+	}
+	now, err := c.memories.Get(ctx, r.User, ref)
+	if core.KindOf(err) == core.NotFound || err == nil && now.Status == memory.Deleted {
+		return missing(texts.Text("memory_that")), nil
+	}
+	if err != nil {
+		return command.Outcome{}, err
+	}
+	if text == "" {
+		return c.asks.AwaitNext(r, "memory "+verbEdit+" "+now.ID, texts.Text("memory_edit_how", texts.With{"Text": shorten(now.Text), "Minutes": int(waits.Minutes())}), waits)
+	}
+	text = core.CutRunes(text, 4*memory.MaxText)
+	now, err = c.memories.Update(ctx, r.User, now.ID, memory.Change{Text: &text}, r.By())
+	if err != nil {
+		return command.Outcome{}, err
+	}
+	if now.Status == memory.Pending {
+		return c.decide(ctx, r, memory.ChoiceSave, now.ID)
+	}
+	s := Say(memory.Learnt{Outcome: memory.Stored, Correction: now})
 	return c.asks.Offer(r, s.Text, s.Offer)
 }
 

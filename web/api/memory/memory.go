@@ -170,9 +170,19 @@ func body(w http.ResponseWriter, r *http.Request, into map[string]any) error {
 	return nil
 }
 
+// user returns the caller, whose memory a request is about; keyless requests from this machine
+// are no user's.
+func user(r *http.Request, scopes ...string) (auth.Principal, error) {
+	p, err := auth.Require(r, scopes...)
+	if err == nil && p.User <= 0 {
+		err = core.Errorf(core.Denied, "the memory is kept for each user, and a request without a key is no user's: use an API key")
+	}
+	return p, err
+}
+
 // add serves POST /api/memory.
 func (a *API) add(w http.ResponseWriter, r *http.Request) error {
-	p, err := auth.Require(r, auth.ScopeChat)
+	p, err := user(r, auth.ScopeChat)
 	if err != nil {
 		return err
 	}
@@ -189,7 +199,7 @@ func (a *API) add(w http.ResponseWriter, r *http.Request) error {
 
 // change serves PATCH /api/memory/{id}.
 func (a *API) change(w http.ResponseWriter, r *http.Request) error {
-	p, err := auth.Require(r, auth.ScopeChat)
+	p, err := user(r, auth.ScopeChat)
 	if err != nil {
 		return err
 	}
@@ -220,7 +230,7 @@ func (a *API) change(w http.ResponseWriter, r *http.Request) error {
 
 // remove serves DELETE /api/memory/{id}.
 func (a *API) remove(w http.ResponseWriter, r *http.Request) error {
-	p, err := auth.Require(r, auth.ScopeChat)
+	p, err := user(r, auth.ScopeChat)
 	if err != nil {
 		return err
 	}
@@ -242,7 +252,7 @@ type Event struct {
 
 // events serves GET /api/memory/{id}/events.
 func (a *API) events(w http.ResponseWriter, r *http.Request) error {
-	p, err := auth.Require(r, auth.ScopeRead, auth.ScopeChat)
+	p, err := user(r, auth.ScopeRead, auth.ScopeChat)
 	if err != nil {
 		return err
 	}
@@ -261,7 +271,7 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) error {
 
 // confirm serves POST /api/memory/confirm.
 func (a *API) confirm(w http.ResponseWriter, r *http.Request) error {
-	p, err := auth.Require(r, auth.ScopeChat)
+	p, err := user(r, auth.ScopeChat)
 	if err != nil {
 		return err
 	}
