@@ -95,7 +95,7 @@ func (w *world) notes() {
 	w.find.hits = []search.Hit{
 		{Type: search.Session, ID: w.ada, Title: "Allotment meeting", User: 2, Message: page.Messages[0].Line(), Role: "assistant", In: "text", Excerpt: "On Thursday at seven, in the shed by the gate. Ines brings the seed potatoes.", Marks: [][2]int{{63, 67}, {68, 76}}, At: now.Add(-2 * time.Hour)},
 		{Type: search.Document, ID: "doc:1", Title: "Plan for the allotment", Path: planFile, Line: 7, Excerpt: "Potatoes: Ines brings the seed potatoes, forty of them: early ones for the bed by the gate …", Marks: [][2]int{{0, 8}, {26, 30}, {31, 39}}, At: now.Add(-30 * time.Hour)},
-		{Type: search.Document, ID: "doc:2", Path: "Allotment/Recipes and other things that nobody reads/potatoes.txt", Line: 1, Excerpt: "Boil the potatoes.", Marks: [][2]int{{9, 17}}, At: now.Add(-900 * time.Hour)},
+		{Type: search.Document, ID: "doc:2", Path: "Allotment/Recipes and other things that nobody reads/potatoes.txt", Line: 1, Excerpt: "## Boil the **potatoes**.", Marks: [][2]int{{14, 22}}, At: now.Add(-900 * time.Hour)},
 		{Type: search.Session, ID: w.mine, User: core.Operator, In: "tag", Excerpt: "seed", Marks: [][2]int{{0, 4}}},
 	}
 	w.find.status = find.Status{Documents: 18_402, Without: 2, Last: now.Add(-4 * time.Minute), Faults: []find.Fault{
@@ -115,7 +115,7 @@ func TestTheSearchListsConversationsAndDocumentsWithMarkedWords(t *testing.T) {
 	page.has(t, `<h1>Search</h1>`, "What matches, the best first.",
 		`>Allotment meeting</a>`, `<bdi>Ines Carvalho</bdi> · answer`, `brings the <mark>seed</mark> <mark>potatoes</mark>.`,
 		`<bdi class="num">Allotment/plan.md:7</bdi>`, `href="/admin/search/document?line=7&amp;path=Allotment%2Fplan.md&amp;q=seed&#43;potatoes#line"`,
-		`>potatoes.txt</a>`, `>Untitled</a>`, `<bdi>Matteo</bdi> · tag`, `href="/admin/chats/`+s.world.mine+`"`,
+		`>potatoes.txt</a>`, `<p dir="auto">Boil the <mark>potatoes</mark>.</p>`, `>Untitled</a>`, `<bdi>Matteo</bdi> · tag`, `href="/admin/chats/`+s.world.mine+`"`,
 		`<time datetime="`+s.clock.Now().Add(-2*time.Hour).UTC().Format(time.RFC3339)+`"`,
 		`id="seek" name="q" value="seed potatoes"`)
 	if got := s.world.find.asked; got.Text != "seed potatoes" || len(got.Types) != 0 || got.Limit != 20 {

@@ -64,7 +64,7 @@ var direct, group = core.Address{Bot: "b", Chat: "1"}, core.Address{Bot: "b", Ch
 func TestRun_ShowsHitsWithWhatWasSearchedForInBold(t *testing.T) {
 	f := &finder{hits: []search.Hit{
 		{Type: search.Document, ID: "doc:1", Title: "*Tea*", Path: "Notes/my_tea.md", Excerpt: "Green tea\u202e <b>now</b>", Marks: [][2]int{{0, 5}, {6, 9}, {7, 8}, {4, 900}}, At: fixed{}.Now()},
-		{Type: search.Session, ID: "elsewhere", User: 7, Excerpt: "tea?", Marks: [][2]int{{0, 3}}},
+		{Type: search.Session, ID: "elsewhere", User: 7, Excerpt: "## [tea](a.md)?", Marks: [][2]int{{4, 7}}},
 		{Type: search.Session, ID: "of another", User: 8, Title: "Secret", Excerpt: "their tea"},
 		{Type: search.Session, ID: "here0000", User: 7, Title: "Here", Excerpt: "tea"},
 		{Type: search.Session, ID: "ofgroup0", User: 7, Title: "Garden", Excerpt: "tea"},
