@@ -16,6 +16,7 @@ import (
 	"gatehouse/admin/logged"
 	"gatehouse/core"
 	"gatehouse/core/attach"
+	"gatehouse/core/attach/content"
 	"gatehouse/core/bus"
 	"gatehouse/core/queue/inspect"
 	"gatehouse/core/runs"
@@ -351,4 +352,19 @@ func TestTheFilterOffersThePlatformsOfTheBotsThatThereAre(t *testing.T) {
 	s.world.bots = append(s.world.bots, core.BotState{Bot: "new", Platform: "matrix", State: core.Running})
 	s.world.mu.Unlock()
 	s.get("/admin/chats").has(t, choice)
+}
+
+// The text of an attached file is below its name, without the fences that it has for the model.
+func TestTheTextOfAnAttachedFileIsShownBelowItsName(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	s.world.full()
+	id := s.world.talk(session.Ref{Address: core.Address{Bot: core.APIBot, Chat: "0192fa3c-41aa-7000-8000-0000000000ab"}, User: core.Operator, Trust: core.Full, Options: &core.Options{Source: core.PanelSource}}, "A list", "r9",
+		transcript.Message{Role: "user", Blocks: []core.Block{text("Sort this."), text(content.InMessage("list.csv", "tea;3\n<milk>;1\n"+strings.Repeat("x", 20), 20))}},
+		transcript.Message{Role: "assistant", Stop: "end_turn", Blocks: []core.Block{text("Attached file list.csv:\n```\ntea;3\n```")}})
+	a := s.get("/admin/chats/" + id)
+	a.has(t, `<summary>Attached file <bdi>list.csv</bdi></summary><pre class="exact" dir="auto">tea;3`+"\n&lt;milk&gt;;1\nxxxxx</pre>", "Given to the model in part: the rest is left out.", "<bdi>Matteo</bdi> · Panel · ")
+	a.lacks(t, "```")
+	s.get("/admin/chats?q=A+list").has(t, `<td data-label="Began on">Panel</td>`)
+	s.get("/admin/chats?source=panel").has(t, ">A list</a>")
+	s.get("/admin/chats?source=api").lacks(t, ">A list</a>")
 }

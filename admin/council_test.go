@@ -108,6 +108,7 @@ func TestCouncil_AnAnswerInAChatLinksToHowItCameAbout(t *testing.T) {
 	s.world.full()
 	id := s.world.councilChat(core.Operator)
 	to := `href="/admin/council/queries/` + councilRun
+	s.get("/admin/council/queries/"+councilRun).has(t, `<a href="/admin/chats/`+id+`#end">The conversation</a>`)
 	a := s.get("/admin/chats/" + id)
 	a.has(t, to+`#options">Under the hood: disputed</a>`)
 	if n := strings.Count(a.body, "/admin/council/queries/"); n != 1 {

@@ -330,7 +330,7 @@ func TestTheStateOfTheSearchIndexIsShown(t *testing.T) {
 	page.has(t, "Nothing leaves this machine.")
 	f.status.Model, f.status.Embedded, f.status.All, f.status.ModelErr = hostile, 1_200, 34_567, hostile
 	page = s.get("/admin/search")
-	page.has(t, "<dd>1,200 of 34,567</dd>", "gets the text of documents, journals and conversations, and what is searched for", "&lt;script&gt;alert(1)")
+	page.has(t, "<dd>1,200 of 34,567</dd>", "gets the text of documents, journals and conversations, what is searched for and what is remembered", "&lt;script&gt;alert(1)")
 	page.lacks(t, "Nothing leaves this machine", "<script>alert(1)")
 	s.get("/admin/search?q=nothing").has(t, `<a href="/admin/search#index">`)
 }

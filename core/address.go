@@ -17,6 +17,9 @@ const APIBot = "api"
 // id. No connector and no endpoint makes them.
 const ScheduleBot = "schedule"
 
+// PanelSource is where a conversation began that the panel began. Its turns are APIBot's.
+const PanelSource = "panel"
+
 // OfSession reports whether bot is no platform's: its chats are sessions, and a reply
 // goes to the event stream only.
 func OfSession(bot string) bool { return bot == APIBot || bot == ScheduleBot }

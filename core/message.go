@@ -139,6 +139,7 @@ type Options struct {
 	// What a session begins with; one that exists keeps its own.
 	Agent         string `json:"agent,omitempty"`           // who answers; "" is the default agent
 	Module        string `json:"module,omitempty"`          // "" is chat
+	Source        string `json:"source,omitempty"`          // where it begins; "" is the API
 	Workspace     string `json:"workspace,omitempty"`       // slug: its settings, and its trust as a ceiling
 	ContinuedFrom string `json:"continued_from,omitempty"`  // id of a session of the same person that it goes on from
 	Initial       string `json:"initial_context,omitempty"` // is in front of the first message

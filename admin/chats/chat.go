@@ -15,6 +15,7 @@ import (
 	"gatehouse/admin/markdown"
 	"gatehouse/admin/page"
 	"gatehouse/core"
+	"gatehouse/core/attach/content"
 	"gatehouse/core/session"
 	"gatehouse/core/transcript"
 	"gatehouse/core/usage"
@@ -79,7 +80,7 @@ type said struct {
 
 // A saidPart is text, thinking, a tool call with its result, or files.
 type saidPart struct {
-	Kind   string // text, thinking, call, media
+	Kind   string // text, thinking, call, media, file
 	Text   string
 	Quote  *quoted       // what the text refers to
 	HTML   template.HTML // Text rendered; "" for what a user wrote, which is shown as it is
@@ -353,7 +354,12 @@ func (t *telling) part(m *transcript.Message, b *core.Block, at url.Values, firs
 	x = saidPart{Kind: b.Type}
 	switch b.Type {
 	case "text", "thinking":
-		x.Text, x.Cut = shorten(b.Text, maxSaid)
+		if name, file, note, ok := content.OfMessage(b.Text); ok && m.Role == "user" {
+			x.Kind, x.Label, x.Result = "file", name, note
+			x.Text, x.Cut = page.Shorten(file, maxSaid)
+			return x, true
+		}
+		x.Text, x.Cut = page.Shorten(b.Text, maxSaid)
 		if m.Role == "assistant" || m.Summary {
 			x.Text, x.HTML = "", markdown.HTML(x.Text)
 		}
@@ -362,7 +368,7 @@ func (t *telling) part(m *transcript.Message, b *core.Block, at url.Values, firs
 		x.Kind, x.Label, x.Input, x.Fields = "call", t.label(b.Name, b.Input), input.Pretty(b.Input), input.Fields(b.Name, b.Input)
 		if res, there := t.results[b.ID]; there {
 			x.Done, x.Failed = true, res.IsError
-			x.Result, x.Cut = shorten(core.Visible(res.Text), maxResult)
+			x.Result, x.Cut = page.Shorten(core.Visible(res.Text), maxResult)
 			if !res.when.IsZero() && !m.At.IsZero() {
 				x.Took = max(0, res.when.Sub(m.At))
 			}
@@ -389,11 +395,4 @@ func (t *telling) files(media []core.Media, first int, at url.Values) []attached
 		}
 	}
 	return list
-}
-
-func shorten(s string, n int) (string, bool) {
-	if len(s) <= n {
-		return s, false
-	}
-	return core.CutRunes(s, n), true
 }

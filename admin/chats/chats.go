@@ -136,7 +136,7 @@ type Options struct {
 	Traces Traces // the page "What happened to a message"
 	// Active returns the runs in progress (bus.Bus.Active).
 	Active func() []bus.Info
-	// Sources returns where conversations can begin now: platforms and "api".
+	// Sources returns where conversations can begin now: platforms, "panel" and "api".
 	Sources func() []string
 	// Label returns what a tool call is about.
 	Label func(tool string, input json.RawMessage) string

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 
+	"gatehouse/admin/page"
 	"gatehouse/core"
 	"gatehouse/core/session"
 )
@@ -13,7 +14,7 @@ import (
 func (p *Pages) groupsOf(ctx context.Context, list ...session.Session) (map[string]string, error) {
 	var ids []string
 	for i := range list {
-		if list[i].User == core.Operator && list[i].Source != core.APIBot {
+		if list[i].User == core.Operator && list[i].Source != core.APIBot && list[i].Source != core.PanelSource {
 			ids = append(ids, list[i].ID)
 		}
 	}
@@ -49,7 +50,7 @@ type quoted struct {
 }
 
 func quotedOf(q *core.Quote) *quoted {
-	text, _ := shorten(q.Text, maxResult)
+	text, _ := page.Shorten(q.Text, maxResult)
 	who := cmp.Or(q.Name, "someone")
 	switch {
 	case q.Forwarded:

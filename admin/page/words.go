@@ -96,6 +96,14 @@ func Platform(s string) string {
 	return string(r)
 }
 
+// Shorten returns s, or its first n bytes at most and true.
+func Shorten(s string, n int) (string, bool) {
+	if len(s) <= n {
+		return s, false
+	}
+	return core.CutRunes(s, n), true
+}
+
 // Count returns "1 person" or "3 users".
 func Count(n int, one, many string) string {
 	if n == 1 {

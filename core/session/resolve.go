@@ -22,7 +22,7 @@ type Ref struct {
 	Trust     core.Trust // the turn's; a new session's ceiling
 	Options   *core.Options
 	PlaceName string // the group's title, hostile text
-	Source    string // the platform; "" is "gatehouse", or "api" for API turns
+	Source    string // the platform; "" is "gatehouse", or for API turns that of Options, "api" without one
 	AgentType string // "" is "vault-agent"
 }
 
@@ -152,7 +152,7 @@ func (s *Store) create(ctx context.Context, tx *store.Tx, ref Ref, id string) (S
 	if sess.Source == "" {
 		sess.Source = "gatehouse"
 		if ref.Bot == core.APIBot {
-			sess.Source = "api"
+			sess.Source = cmp.Or(ref.Options.Source, core.APIBot)
 		}
 	}
 	if s.project != nil && !core.OfSession(ref.Bot) {

@@ -85,7 +85,7 @@ func scopeOf(sess *Session, side *sidecar.Sidecar) core.Scope {
 // ownSource reports whether sessions of this source begin outside of chats.
 func ownSource(source string) bool {
 	switch source {
-	case "gatehouse", "parachute", "claude-code", "claude", "chatgpt":
+	case core.PanelSource, "gatehouse", "parachute", "claude-code", "claude", "chatgpt":
 		return true
 	}
 	return core.OfSession(source)

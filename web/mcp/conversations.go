@@ -17,7 +17,7 @@ import (
 type sessionsIn struct {
 	Search   string `json:"search,omitempty" jsonschema:"only conversations with these words in title, tags or messages"`
 	Tag      string `json:"tag,omitempty" jsonschema:"only with this tag"`
-	Source   string `json:"source,omitempty" jsonschema:"only from here: api, or the name of a platform"`
+	Source   string `json:"source,omitempty" jsonschema:"only from here: api, panel, or the name of a platform"`
 	Archived *bool  `json:"archived,omitempty" jsonschema:"only archived ones (true) or only others (false)"`
 	Limit    int    `json:"limit,omitempty" jsonschema:"how many at most, 1 to 100; 20 by default"`
 	Cursor   string `json:"cursor,omitempty" jsonschema:"next_cursor of the page before"`

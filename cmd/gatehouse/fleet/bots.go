@@ -100,9 +100,9 @@ func (f *Bots) Platform(name string) string {
 	return name
 }
 
-// Sources returns where conversations can begin: the platforms of the bots, the API, and the schedule.
+// Sources returns where conversations can begin: the platforms of the bots, the panel, the API, and the schedule.
 func (f *Bots) Sources() []string {
-	list := []string{core.APIBot, core.ScheduleBot}
+	list := []string{core.APIBot, core.PanelSource, core.ScheduleBot}
 	for _, b := range f.All() {
 		if !slices.Contains(list, b.Platform) {
 			list = append(list, b.Platform)

@@ -91,7 +91,7 @@ func (v panelActs) Say(ctx context.Context, s chats.Saying, by core.Actor) (stri
 	err = v.c.Queue.Put(ctx, []core.Inbound{{
 		UpdateID: "panel:" + run, Address: core.Address{Bot: core.APIBot, Chat: id}, Kind: core.KindMessage, At: v.c.Clock.Now().UTC(),
 		From: core.Peer{Platform: core.APIBot, ID: "user:" + strconv.FormatInt(by.User, 10)}, Text: s.Text, Files: s.Files, Addressed: true,
-		Turn: &core.Options{Session: id, Run: run, User: by.User, Respond: true, Agent: s.Agent, Model: s.Model, Contexts: s.Contexts},
+		Turn: &core.Options{Session: id, Run: run, User: by.User, Respond: true, Source: core.PanelSource, Agent: s.Agent, Model: s.Model, Contexts: s.Contexts},
 	}}, nil)
 	return id, err
 }

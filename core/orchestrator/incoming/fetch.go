@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/attach/content"
 	"gatehouse/core/texts"
 	"gatehouse/core/voice"
 )
@@ -99,7 +100,7 @@ func (r *Reader) heardFile(ctx context.Context, name string, f core.File) (block
 		return r.unread(texts.Text("audio_not_understood", texts.With{"Name": name, "Why": whyOf(fault, false), "Path": f.Path})), true
 	}
 	r.read(f.Path, text, 0, len(text) > maxTextFile)
-	return core.Block{Type: "text", Text: textFile(name+" (the transcription of the audio file)", text)}, true
+	return core.Block{Type: "text", Text: content.InMessage(name+" (the transcription of the audio file)", text, maxTextFile)}, true
 }
 
 // An Unheard is a voice message without a text, and what it came with.

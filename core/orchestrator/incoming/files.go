@@ -170,7 +170,7 @@ func (r *Reader) file(ctx context.Context, row *core.Inbound, f core.File) core.
 	}
 	if text, ok := textOf(data); ok {
 		r.read(f.Path, text, 0, len(text) > maxTextFile)
-		return core.Block{Type: "text", Text: textFile(name, text)}
+		return core.Block{Type: "text", Text: content.InMessage(name, text, maxTextFile)}
 	}
 	kind, _, _ := strings.Cut(http.DetectContentType(data), ";")
 	return r.unread(texts.Text("file_of_no_kind", texts.With{"Name": name, "Type": kind, "Bytes": len(data), "Path": f.Path}))
@@ -222,7 +222,7 @@ func (r *Reader) pdf(ctx context.Context, name, path string, data []byte) core.B
 		return r.unread(texts.Text("pdf_empty", texts.With{"Name": name, "Model": model, "Path": path}))
 	}
 	r.warn(texts.Text("pdf_text", texts.With{"Name": name, "Model": model, "Read": read, "Pages": pages}))
-	block := textFile(name+" (the text of the PDF, without its pictures)", text)
+	block := content.InMessage(name+" (the text of the PDF, without its pictures)", text, maxTextFile)
 	if read < pages {
 		block += fmt.Sprintf("\n[%d of %d pages; the rest is left out]", read, pages)
 	}
@@ -249,29 +249,6 @@ func textOf(data []byte) (string, bool) {
 
 // clean returns a sentence on one line.
 func clean(s string) string { return strings.Join(strings.Fields(s), " ") }
-
-// fence returns more backquotes than text has in a row.
-func fence(text string) string {
-	mark := "```"
-	for strings.Contains(text, mark) {
-		mark += "`"
-	}
-	return mark
-}
-
-// textFile delimits a file's text as data.
-func textFile(name, text string) string {
-	rest := ""
-	if len(text) > maxTextFile {
-		n := maxTextFile
-		for !utf8.RuneStart(text[n]) {
-			n--
-		}
-		text, rest = text[:n], "\n[the rest is left out]"
-	}
-	mark := fence(text)
-	return "Attached file " + name + ":\n" + mark + "\n" + strings.TrimRight(text, "\n") + "\n" + mark + rest
-}
 
 // readFile reads one byte more than is taken, so that the caller sees what is too large.
 func (r *Reader) readFile(path string) ([]byte, error) {

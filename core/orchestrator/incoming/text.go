@@ -5,6 +5,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/agent"
+	"gatehouse/core/attach/content"
 )
 
 // Text returns a row's text as the model reads it. In a group each user's text is marked
@@ -67,6 +68,6 @@ func Repeated(text string) core.Block {
 }
 
 func delimited(lead, text string) core.Block {
-	mark := fence(text)
+	mark := content.Fence(text)
 	return core.Block{Type: "text", Text: lead + "\n" + mark + "\n" + text + "\n" + mark}
 }
