@@ -6,9 +6,12 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"gatehouse/cmd/gatehouse/commands/console"
 	"gatehouse/core"
 	"gatehouse/core/index/search"
+	"gatehouse/core/project"
 	"gatehouse/web/api/find"
 )
 
@@ -18,11 +21,12 @@ const mostSearchPages = 20
 
 // A Search finds conversations and files of the vault.
 type Search struct {
-	Words  []string `arg:"" help:"Words that must occur. Also '\"two words\"' for a phrase, tag:garden, in:Notes and type:document, and after -- also -word to exclude one."`
-	Type   []string `placeholder:"TYPE" help:"Only conversations (session), files (document) or entries of journals (journal)."`
-	Folder string   `placeholder:"FOLDER" help:"Only files in this folder of the vault and below it."`
-	Limit  int      `default:"20" help:"How many hits at most, up to 100."`
-	JSON   bool     `help:"As JSON: the answer of GET /api/search."`
+	Words   []string `arg:"" help:"Words that must occur. Also '\"two words\"' for a phrase, tag:garden, in:Notes and type:document, and after -- also -word to exclude one."`
+	Type    []string `placeholder:"TYPE" help:"Only conversations (session), files (document) or entries of journals (journal)."`
+	Folder  string   `placeholder:"FOLDER" help:"Only files in this folder of the vault and below it."`
+	Project string   `placeholder:"PROJECT" help:"Only conversations of this project: the name of one of yours, or the id of anyone's."`
+	Limit   int      `default:"20" help:"How many hits at most, up to 100."`
+	JSON    bool     `help:"As JSON: the answer of GET /api/search."`
 }
 
 func (c *Search) Help() string {
@@ -66,6 +70,13 @@ func (c *Search) find(p *console.Process) (all find.Page, err error) {
 	if c.Folder != "" {
 		query.Set("folder", c.Folder)
 	}
+	if c.Project != "" {
+		id, err := projectOf(q, c.Project)
+		if err != nil {
+			return all, err
+		}
+		query.Set("project", id)
+	}
 	all.Hits = []find.Hit{}
 	for range mostSearchPages {
 		var page find.Page
@@ -80,6 +91,29 @@ func (c *Search) find(p *console.Process) (all find.Page, err error) {
 		query.Set("cursor", page.Next)
 	}
 	return all, nil
+}
+
+// projectOf returns the id of the operator's project of a name, in any case; an id is itself.
+func projectOf(q *console.Connection, name string) (string, error) {
+	var res struct {
+		Projects []project.Project `json:"projects"`
+	}
+	if err := q.Do("GET", "/api/projects", nil, &res); err != nil {
+		return "", err
+	}
+	names := make([]string, len(res.Projects))
+	for i, p := range res.Projects {
+		if names[i] = core.CleanName(p.Name); strings.EqualFold(p.Name, name) || p.ID == name {
+			return p.ID, nil
+		}
+	}
+	if uuid.Validate(name) == nil {
+		return name, nil
+	}
+	if len(names) == 0 {
+		return "", core.Errorf(core.NotFound, "you have no project yet; /project NAME in a chat makes one")
+	}
+	return "", core.Errorf(core.NotFound, "you have no project %s; yours are %s", core.CleanName(name), strings.Join(names, ", "))
 }
 
 // shownHit returns the lines of a hit: where it is, its title and time, and the passage.

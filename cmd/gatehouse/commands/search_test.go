@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -27,6 +28,10 @@ func searches(t *testing.T, c Search, pages ...find.Page) (stdout, stderr string
 	t.Setenv("GATEHOUSE_VAULT_PATH", dir)
 	t.Setenv("XDG_RUNTIME_DIR", filepath.Join(dir, "run"))
 	gateway := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/api/projects" {
+			_, _ = io.WriteString(w, `{"projects":[{"project_id":"6c1d5e0a-8f7b-4a52-9d1e-0b7a3f2c4d5e","name":"Garden"},{"project_id":"p2","name":"Tax"}]}`)
+			return
+		}
 		if r.URL.Path != "/api/search" || len(sent) == len(pages) {
 			t.Errorf("%s, after %q", r.URL, sent)
 			return
@@ -39,7 +44,7 @@ func searches(t *testing.T, c Search, pages ...find.Page) (stdout, stderr string
 		return gateway, func() error { return nil }, nil
 	}}
 	if err := c.Run(p); err != nil {
-		t.Fatal(err)
+		return out.String(), err.Error(), sent
 	}
 	return out.String(), errs.String(), sent
 }
@@ -66,6 +71,17 @@ func TestSearch_ReadsShortPagesUpToTheLimit(t *testing.T) {
 	}
 	if _, errs, _ = searches(t, Search{Words: []string{"tea"}, Limit: 5}, find.Page{Hits: documents(0, 5)}); strings.Contains(errs, "more") {
 		t.Errorf("at the end: %q", errs)
+	}
+}
+
+func TestSearch_IsOfAProjectByItsNameOrID(t *testing.T) {
+	for given, want := range map[string]string{"garden": "6c1d5e0a-8f7b-4a52-9d1e-0b7a3f2c4d5e", "p2": "p2", "11111111-1111-4111-8111-111111111111": "11111111-1111-4111-8111-111111111111"} {
+		if _, _, sent := searches(t, Search{Words: []string{"tea"}, Project: given, Limit: 5}, find.Page{}); len(sent) != 1 || sent[0] != "limit=5&project="+want+"&q=tea" {
+			t.Errorf("%s: sent %q", given, sent)
+		}
+	}
+	if _, errs, sent := searches(t, Search{Words: []string{"tea"}, Project: "Shed", Limit: 5}, find.Page{}); len(sent) != 0 || errs != "you have no project Shed; yours are Garden, Tax" {
+		t.Errorf("%q, sent %q", errs, sent)
 	}
 }
 

@@ -118,6 +118,7 @@ func (s *server) endpoints() []endpoint {
 		{name: "audit", pattern: "GET /api/audit"},
 		{name: "export", pattern: "GET /api/chat/{id}/export.md"},
 		{name: "search", pattern: "GET /api/search"},
+		{pattern: "GET /api/projects"},
 		{name: "import/start", pattern: "POST /api/import"},
 		{pattern: "GET /api/import/{id}"},
 		{name: "import/stop", pattern: "DELETE /api/import/{id}"},
