@@ -345,6 +345,83 @@ func TestCoverageKeepsToTheBudgetOfADay(t *testing.T) {
 	}
 }
 
+// With MEMORY_BUDGET=off no model is asked for coverage, however much is not covered; what is due
+// for other reasons is written all the same.
+func TestCoverageIsOffWithoutABudget(t *testing.T) {
+	w := open(t)
+	w.budget = 0
+	var s session.Session
+	for i := range 14 {
+		s = w.says(chat("1"), fmt.Sprint("question ", i), "answer", 0)
+	}
+	if n, err := w.Cover(w.Context()); n != 0 || err != nil || len(w.model.calls) != 0 {
+		t.Errorf("%d backups are written, the model is asked %d times, %v", n, len(w.model.calls), err)
+	}
+	s = w.says(chat("1"), "question 14", "answer", 0)
+	if n := w.pass(); n != 1 {
+		t.Errorf("%d backups are written after 30 messages", n)
+	}
+	if b, ok := w.newest(s); !ok || b.Trigger != backup.Count {
+		t.Errorf("%+v", b)
+	}
+}
+
+// While a model writes a note on a conversation, it is not asked for another one of it, by hand,
+// by what is due, or by the coverage; other conversations do not wait.
+func TestABackupThatIsBeingWrittenIsNotBegunAgain(t *testing.T) {
+	w := open(t)
+	var first, other session.Session
+	for i := range 15 {
+		first = w.says(chat("1"), fmt.Sprint("question ", i), "answer", 0)
+	}
+	other = w.says(chat("2"), "another question", "answer", 0)
+	asked, goOn := make(chan struct{}), make(chan struct{})
+	w.model.say = func(n int) (string, error) {
+		if n == 1 {
+			close(asked)
+			<-goOn
+		}
+		return note("Paris"), nil
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := w.Write(context.Background(), first.ID, name)
+		done <- err
+	}()
+	<-asked
+	if _, err := w.Write(w.Context(), first.ID, name); core.KindOf(err) != core.Conflict || errors.Is(err, backup.ErrNothing) {
+		t.Errorf("by hand: %v", err)
+	}
+	if n := w.pass(); n != 0 {
+		t.Errorf("what is due wrote %d backups", n)
+	}
+	if n, err := w.Cover(w.Context()); n != 0 || err != nil {
+		t.Errorf("coverage wrote %d backups, %v", n, err)
+	}
+	if n := len(w.model.calls); n != 1 {
+		t.Errorf("the model is asked %d times", n)
+	}
+	if _, err := w.Write(w.Context(), other.ID, name); err != nil {
+		t.Errorf("of another conversation: %v", err)
+	}
+	close(goOn)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(w.Context(), first.ID, name); !errors.Is(err, backup.ErrNothing) {
+		t.Errorf("after it was written: %v", err)
+	}
+	for _, c := range []session.Session{first, other} {
+		if b, ok := w.newest(c); !ok || b.Thread != 1 {
+			t.Errorf("%+v", b)
+		}
+	}
+	var failures int
+	if err := w.db.Get(w.Context(), &failures, `SELECT sum(failures) FROM token_counters`); err != nil || failures != 0 {
+		t.Errorf("%d failures are counted, %v", failures, err)
+	}
+}
+
 func TestCoverageLooksAMinuteAfterTheStart(t *testing.T) {
 	w := open(t)
 	for range 3 {
