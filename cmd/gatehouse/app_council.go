@@ -47,7 +47,7 @@ func councilCommands(c *why.Commands, models accuracy.Models) []chat.Command {
 func (a *app) openCouncil() *council.Council {
 	o := council.Options{
 		Members: func() council.Members { return membersOf(a) }, Ledger: a.council, Evidence: a.council, Classify: domains.Classify,
-		Clock: a.clock, Metrics: council.NewMetrics(a.reg), Pick: chatcommand.PickData,
+		Clock: a.clock, Log: a.log, Metrics: council.NewMetrics(a.reg), Pick: chatcommand.PickData,
 	}
 	if m := a.library.Meaning; m != nil {
 		o.Near = func(ctx context.Context, user int64, name string, labels []string) []float64 {

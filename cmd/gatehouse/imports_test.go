@@ -246,7 +246,7 @@ core/schedule: core core/schedule/daily core/store core/vault
 core/schedule/daily: core core/agent/frontmatter core/schedule/when core/vault
 core/schedule/remind: core core/schedule/when core/store core/texts
 core/schedule/when:  # times of a rule
-core/sealed: core core/transcript/words  # encrypted columns, without a database
+core/sealed: core  # encrypted columns, without a database
 core/sealed/columns: core core/sealed core/store  # which columns, with which keys
 core/session: core core/index core/session/sidecar core/store core/texts core/transcript core/transcript/markdown core/transcript/redact core/transcript/words core/vault
 core/session/bring: core core/importer/foreign core/session core/session/reindex core/store core/transcript core/vault  # sessions of conversations of other systems

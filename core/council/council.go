@@ -6,6 +6,7 @@ package council
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"gatehouse/core"
@@ -46,7 +47,7 @@ type Members struct {
 	Most   int64         // of one question, in millionths of a dollar; 0: no limit
 }
 
-// Options of New. All but Near, Metrics and Pick are required.
+// Options of New. All but Near, Metrics, Pick and Log are required.
 type Options struct {
 	Members  func() Members // as they are configured now
 	Ledger   Ledger
@@ -58,6 +59,7 @@ type Options struct {
 	Pick    func(query, model string) string // data of the button that picks an answer; nil: no buttons
 	Clock   core.Clock
 	Metrics *Metrics
+	Log     *slog.Logger // gets how each answer was rated, for diagnosis
 }
 
 // A Council is an orchestrator.Council. It is safe for concurrent use.
@@ -67,6 +69,9 @@ type Council struct{ o Options }
 func New(o Options) *Council {
 	if o.Metrics == nil {
 		o.Metrics = NewMetrics(nil)
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Council{o}
 }

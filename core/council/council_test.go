@@ -1,9 +1,11 @@
 package council_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -67,6 +69,7 @@ type bench struct {
 	council *council.Council
 	models  []string
 	wishes  []orchestrator.Wish
+	log     bytes.Buffer // handlers write one record at a time
 
 	mu       sync.Mutex
 	events   []core.Event
@@ -97,7 +100,7 @@ func newBench(t *testing.T, members ...says) *bench {
 		t.Cleanup(c.Close)
 		b.servers, b.members.Models, b.models = append(b.servers, s), append(b.members.Models, c), append(b.models, name+"/m")
 	}
-	b.council = council.New(council.Options{Members: func() council.Members { return b.members }, Ledger: watched{b.ledger, b.saved}, Evidence: b.ledger, Classify: domains.Classify, Clock: b.clock,
+	b.council = council.New(council.Options{Log: slog.New(slog.NewTextHandler(&b.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Members: func() council.Members { return b.members }, Ledger: watched{b.ledger, b.saved}, Evidence: b.ledger, Classify: domains.Classify, Clock: b.clock,
 		Pick: func(query, model string) string { return "pick:" + query + ":" + model }})
 	return b
 }
@@ -317,6 +320,21 @@ func TestHighLabelsAnAnswerThatAllGiveHigh(t *testing.T) {
 	}
 	if n := b.count(`SELECT count(*) FROM model_runs WHERE round = 'answer' AND vcg_winner = 1`); n != 1 {
 		t.Errorf("%d winners", n)
+	}
+}
+
+// What each answer was rated, and the pivot of its author, are in the log alone, without the texts.
+func TestRatingsAndPivotsAreLoggedForDiagnosis(t *testing.T) {
+	b := newBench(t, claim("It opened in 1932."), claim("The bridge opened in 1932."), claim("It opened in 1937."))
+	b.answer(choice.High)
+	log := b.log.String()
+	for _, model := range b.models {
+		if !strings.Contains(log, `msg="an answer was rated" query=run-1 model=`+model+" welfare=") {
+			t.Errorf("%s is not in the log: %s", model, log)
+		}
+	}
+	if strings.Count(log, " pivot=") != 3 || strings.Contains(log, "opened") {
+		t.Errorf("the log is %s", log)
 	}
 }
 

@@ -83,6 +83,7 @@ func (h *hearing) decide(ctx context.Context, whole []*answer) error {
 	standings := choice.Peers(scores, votes)
 	for _, s := range standings {
 		whole[s.Author].wel, whole[s.Author].rated = s, true
+		h.c.o.Log.DebugContext(ctx, "an answer was rated", "query", h.id, "model", s.Model, "welfare", s.Welfare, "pivot", s.Pivot, "rated", s.Rated)
 	}
 	h.winner, h.reason = whole[standings[0].Author], "welfare"
 	if len(votes) == 0 {

@@ -1,7 +1,7 @@
 // Package sealed encrypts the text of single columns. Each value is AES-256-GCM
 // ciphertext that names its key and is bound to its table, column and row: a value that
-// is copied to another place does not open there. Words of encrypted text are searched by
-// keyed tokens (Tokens, Find). The keys are in one file outside the vault (Open, Create).
+// is copied to another place does not open there. The keys are in one file outside the vault
+// (Open, Create).
 package sealed
 
 import (
@@ -48,10 +48,9 @@ const keySize = 32
 
 // A key is one line of the file, with what is derived from it.
 type key struct {
-	id    string
-	root  []byte
-	aead  cipher.AEAD
-	words []byte // key of the tokens
+	id   string
+	root []byte
+	aead cipher.AEAD
 }
 
 func newKey(root []byte) (*key, error) {
@@ -62,9 +61,6 @@ func newKey(root []byte) (*key, error) {
 	k := &key{id: hex.EncodeToString(sum[:])[:idSize], root: root}
 	seal, err := hkdf.Key(sha256.New, root, nil, "gatehouse content 1 seal", keySize)
 	if err != nil {
-		return nil, err
-	}
-	if k.words, err = hkdf.Key(sha256.New, root, nil, "gatehouse content 1 words", keySize); err != nil {
 		return nil, err
 	}
 	block, err := aes.NewCipher(seal)

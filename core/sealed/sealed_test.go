@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -238,65 +237,8 @@ func TestAfterAddTheNewKeySealsAndAllKeysOpen(t *testing.T) {
 	}
 }
 
-func TestWordsAndTheirBeginningsAreFoundByTokens(t *testing.T) {
-	box, _ := newBox(t)
-	have := box.Tokens("Bevorzuge Tabulatoren, nicht Leerzeichen: ok")
-	finds := func(typed string) bool {
-		words := box.Find(typed)
-		for _, alternatives := range words {
-			if !slices.ContainsFunc(alternatives, func(tok string) bool { return slices.Contains(have, tok) }) {
-				return false
-			}
-		}
-		return len(words) > 0
-	}
-	for _, typed := range []string{"Tabulatoren", "tab", "TABU", "tabulato", "leer", "bevorzuge nicht", "ok"} {
-		if !finds(typed) {
-			t.Errorf("%q does not find the text", typed)
-		}
-	}
-	for _, typed := range []string{"ta", "tabx", "tabulator", "zeichen", "nicht tabs", "o", ""} {
-		if finds(typed) {
-			t.Errorf("%q finds the text", typed)
-		}
-	}
-	for _, tok := range have {
-		if len(tok) != 16 || strings.Contains(strings.ToLower(tok), "tab") {
-			t.Errorf("the token %q", tok)
-		}
-	}
-}
-
-func TestTokensOfAnEarlierKeyAreFoundToo(t *testing.T) {
-	box, _ := newBox(t)
-	before := box.Tokens("preference")
-	if _, err := box.Add(); err != nil {
-		t.Fatal(err)
-	}
-	after := box.Tokens("preference")
-	if slices.Equal(before, after) {
-		t.Fatal("tokens do not depend on the key")
-	}
-	alternatives := box.Find("prefer")[0]
-	for name, have := range map[string][]string{"earlier": before, "present": after} {
-		if !slices.ContainsFunc(alternatives, func(tok string) bool { return slices.Contains(have, tok) }) {
-			t.Errorf("a row with tokens of the %s key is not found", name)
-		}
-	}
-}
-
-func TestTokensOfOneKeySayNothingUnderAnother(t *testing.T) {
-	a, _ := newBox(t)
-	b, _ := newBox(t)
-	for _, tok := range a.Tokens("the same words") {
-		if slices.Contains(b.Tokens("the same words"), tok) {
-			t.Errorf("both have %s", tok)
-		}
-	}
-}
-
-// What is stored opens in every later version, and its tokens find it.
-func TestTheFormatsOfFileValueAndTokensStayTheSame(t *testing.T) {
+// What is stored opens in every later version.
+func TestTheFormatsOfFileAndValueStayTheSame(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "content.key")
 	if err := os.WriteFile(path, []byte("ab66c3ba AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -308,12 +250,9 @@ func TestTheFormatsOfFileValueAndTokensStayTheSame(t *testing.T) {
 	if text, err := box.Open(place, "s1.ab66c3ba.zUucr3WG2O7gWbI-FsuRmyqBgHTq4ZA_quM70OejDI5TVvV83w"); err != nil || text != "as before" {
 		t.Errorf("%q, %v", text, err)
 	}
-	if got := box.Tokens("tab"); !slices.Equal(got, []string{"GLQq3ce4YDsGzaLr", "y0BYeDPgfr0ntqmb"}) {
-		t.Errorf("the tokens are %v", got)
-	}
 }
 
-func TestKeysOfAFileAndTokensOfATextAreLimited(t *testing.T) {
+func TestKeysOfAFileAreLimited(t *testing.T) {
 	box, _ := newBox(t)
 	for n := 1; n < 32; n++ {
 		if _, err := box.Add(); err != nil {
@@ -322,16 +261,5 @@ func TestKeysOfAFileAndTokensOfATextAreLimited(t *testing.T) {
 	}
 	if _, err := box.Add(); core.KindOf(err) != core.Conflict {
 		t.Errorf("a key too many: %v", err)
-	}
-	var text strings.Builder
-	for n := range 3000 {
-		text.WriteString(strconv.Itoa(10+n) + " ")
-	}
-	whole := box.Find("10")[0][0] // two characters: found whole, so it has one token
-	if have := box.Tokens(text.String()); !slices.Contains(have, whole) || len(have) > 2000*7 {
-		t.Errorf("%d tokens", len(have))
-	}
-	if have := box.Tokens(text.String()); slices.Contains(have, box.Find("3009")[0][0]) {
-		t.Error("a word behind the limit has tokens")
 	}
 }

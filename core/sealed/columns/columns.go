@@ -20,9 +20,6 @@ import (
 type Column struct {
 	Table, Name string
 	Row         string // expression of SQL for Place.Row, such as "id" or "CAST(id AS TEXT)"
-	// Words, nil for none, replaces the tokens of a row that gets another key, in the
-	// same transaction.
-	Words func(ctx context.Context, tx *store.Tx, row, text string) error
 }
 
 // InUse is the key of the metadata with the ids of the keys that rows may be encrypted

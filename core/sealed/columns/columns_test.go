@@ -32,7 +32,7 @@ func newDesk(t *testing.T) *desk {
 	d := &desk{T: t, db: storetest.Open(t, core.System{}), file: filepath.Join(t.TempDir(), "keys", "content.key")}
 	d.list = []columns.Column{{Table: "notes", Name: "text", Row: "CAST(id AS TEXT)"}}
 	d.tx(func(ctx context.Context, tx *store.Tx) error {
-		_, err := tx.Exec(ctx, `CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL, words TEXT NOT NULL DEFAULT '')`)
+		_, err := tx.Exec(ctx, `CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL)`)
 		return err
 	})
 	return d
@@ -262,23 +262,6 @@ func TestAnInterruptedRotationGoesOnWithItsKeyAndBothKeysOpenMeanwhile(t *testin
 	}
 }
 
-func TestRotationReplacesTheTokensOfEachRow(t *testing.T) {
-	d := newDesk(t)
-	box := d.start()
-	d.list[0].Words = func(ctx context.Context, tx *store.Tx, row, text string) error {
-		_, err := tx.Exec(ctx, `UPDATE notes SET words = $1 WHERE CAST(id AS TEXT) = $2`, strings.Join(box.Tokens(text), " "), row)
-		return err
-	}
-	d.write(box, 1, "preference")
-	if _, err := columns.Rotate(t.Context(), d.db, box, d.list, nil); err != nil {
-		t.Fatal(err)
-	}
-	var words string
-	if err := d.db.Get(t.Context(), &words, `SELECT words FROM notes`); err != nil || words != strings.Join(box.Tokens("preference"), " ") {
-		t.Errorf("the tokens are %q, %v", words, err)
-	}
-}
-
 func TestRotationLeavesDamagedRowsAndKeepsTheirKeyRecorded(t *testing.T) {
 	d := newDesk(t)
 	box := d.start()
@@ -352,10 +335,6 @@ func TestAnEncryptedTextIsInNoFileOfTheDatabase(t *testing.T) {
 	d := newDesk(t)
 	box := d.start()
 	d.write(box, 1, "I prefer "+marker)
-	d.tx(func(ctx context.Context, tx *store.Tx) error {
-		_, err := tx.Exec(ctx, `UPDATE notes SET words = $1`, strings.Join(box.Tokens(marker), " "))
-		return err
-	})
 	for _, suffix := range []string{"", "-wal"} {
 		b, err := os.ReadFile(d.db.Path() + suffix)
 		if err != nil {

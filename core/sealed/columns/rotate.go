@@ -121,11 +121,6 @@ func reseal(ctx context.Context, db *store.DB, box *sealed.Box, c Column, after 
 			if _, err := tx.Exec(ctx, write, value, row.At); err != nil {
 				return err
 			}
-			if c.Words != nil {
-				if err := c.Words(ctx, tx, row.At, text); err != nil {
-					return err
-				}
-			}
 			q.done++
 		}
 		p = q
