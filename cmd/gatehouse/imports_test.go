@@ -203,7 +203,7 @@ core/memory/detect: core  # whether a message corrects an answer
 core/memory/extract: core core/llm core/llm/strict core/memory core/memory/allowance core/memory/detect core/store core/usage  # a model reads messages for corrections
 core/memory/handoff: core  # the form of notes on conversations
 core/memory/score: core/memory/detect  # what a correction is worth
-core/nodes: core core/store
+core/nodes: core core/store core/store/tenure
 core/orchestrator: core core/agent core/ask core/attach core/llm core/memory/handoff core/orchestrator/bill core/orchestrator/call core/orchestrator/incoming core/orchestrator/metrics core/orchestrator/named core/orchestrator/watchdog core/permission core/runs core/session core/store core/texts core/tool core/transcript core/usage core/vault
 core/orchestrator/bill: core core/llm core/store core/usage  # what the model calls of a run take
 core/orchestrator/call: core core/tool  # one call of a tool, within its time
@@ -254,18 +254,19 @@ core/session/discover: core core/session core/session/reindex core/store core/va
 core/session/found: core core/index core/index/document core/index/search core/index/vector core/session core/store core/transcript/words  # conversations as a source of the search
 core/session/reindex: core core/session core/session/sidecar core/store core/transcript core/transcript/lines core/vault
 core/session/sidecar: core core/store core/transcript core/vault
-core/store: core core/store/cmemory core/store/integrity core/store/fulltext core/store/migrations core/store/original core/store/reading
-core/store/carry: core core/store core/store/migrations core/store/postgres  # copies a database into one of the other engine
+core/store: core core/store/cmemory core/store/integrity core/store/fulltext core/store/migrations core/store/original core/store/reading core/store/tenure
+core/store/carry: core core/store core/store/migrations core/store/postgres core/store/tenure  # copies a database into one of the other engine
 core/store/carry/remote: core core/store core/store/carry core/store/postgres  # databases on a server
 core/store/cmemory:  # the heap of the C library
 core/store/fulltext:  # conditions on words
 core/store/integrity: core  # whether the file is still the database
 core/store/migrations: core
 core/store/original: core  # takes over a database of the original system
-core/store/postgres: core core/store core/store/migrations
+core/store/postgres: core core/store core/store/migrations core/store/tenure
 core/store/snapshot: core core/store/migrations  # copies of, and looks into, a database that others may have open
+core/store/tenure: core  # one gateway at a time writes to a database on a server
 core/store/reading:  # reads of a pool of connections
-core/store/storetest: core core/store core/store/migrations core/store/postgres
+core/store/storetest: core core/store core/store/migrations core/store/postgres core/store/tenure
 core/texts: core  # what is said to people; whoever says something takes its words from there
 core/tool: core core/vault
 core/tool/daily: core core/schedule/daily core/tool

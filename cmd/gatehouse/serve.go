@@ -25,6 +25,7 @@ import (
 	"gatehouse/configs"
 	"gatehouse/core"
 	"gatehouse/core/nodes"
+	"gatehouse/core/queue"
 	"gatehouse/web"
 )
 
@@ -192,13 +193,13 @@ func (a *app) Run(ctx context.Context, hangup <-chan os.Signal, ready func()) (e
 	tail.Go(func() { a.pending.Run(background) })
 	tail.Go(func() { failed <- a.keys.Run(background) })
 	if a.cfg.OnServer() {
-		tail.Go(func() { nodes.Keep(background, standby.Self(a.cfg, a.log, version, nodes.Serving, a.cfg.Addr)) })
+		tail.Go(func() { nodes.Keep(background, a.self()) })
 	}
 
 	tail.Go(func() { failed <- replaced(background, a.taken) })
 
-	work, stopWork := context.WithCancel(ctx)
-	defer stopWork()
+	work, stopWork := context.WithCancelCause(ctx)
+	defer stopWork(nil)
 	var heart sync.WaitGroup
 	heart.Go(func() { failed <- a.queue.Serve(work, a.cfg.DrainTimeout, a.dispatcher) })
 	heart.Go(func() { failed <- a.hub.Run(work) })
@@ -219,7 +220,7 @@ func (a *app) Run(ctx context.Context, hangup <-chan os.Signal, ready func()) (e
 	a.memory.Release(work) // what start-up took is not needed again
 
 	err = untilStopped(ctx, failed, a.log, a.cfg.DrainTimeout)
-	stopWork()
+	stopWork(causeOf(a.taken))
 	heart.Wait()
 	a.bus.CutAll()
 	stopBackground()
@@ -231,6 +232,23 @@ func (a *app) Run(ctx context.Context, hangup <-chan os.Signal, ready func()) (e
 	}
 	a.log.Info("stopped")
 	return err
+}
+
+// self returns this gateway as it is listed for those that stand by.
+func (a *app) self() nodes.Self {
+	self := standby.Self(a.cfg, a.log, version, nodes.Serving, a.cfg.Addr)
+	self.Replaced = func() { a.db.End(core.Errorf(core.Busy, "another gateway has taken the place of this one")) }
+	return self
+}
+
+// causeOf returns why the work is stopped where that is not a proper end.
+func causeOf(taken <-chan struct{}) error {
+	select {
+	case <-taken:
+		return queue.ErrReplaced
+	default:
+		return nil
+	}
 }
 
 // replaced returns an error once another gateway has taken the database, and nil when ctx ends.

@@ -32,6 +32,10 @@ const (
 	Serving = "serving"
 	Standby = "standby"
 	Gone    = "gone" // it did not end properly, and is not heard from; not stored
+
+	// Stored, and listed as gone.
+	replacing = "replacing" // its session was ended, its lock of the vault may still be there
+	replaced  = "replaced"
 )
 
 // A Node is one gateway.
@@ -70,6 +74,13 @@ type Self struct {
 	Log   *slog.Logger
 	// Open connects to the database; Keep uses one connection and closes it.
 	Open func() (*sqlx.DB, error)
+	// Able, of one that stands by, returns why it could not serve the database and the vault, or nil.
+	Able func(ctx context.Context) error
+	// Steal, of one that stands by, takes the vault's lock from a gateway that has not been heard of
+	// for Silence, and that has lost the database: see watch.
+	Steal func() error
+	// Replaced, of one that serves, is called when that has been done to it.
+	Replaced func()
 }
 
 // Keep has the list show that this process is alive, until ctx ends; then it is taken out of the
@@ -83,7 +94,15 @@ func Keep(ctx context.Context, s Self) {
 	defer db.Close()
 	k := keeper{Self: s, db: db, process: rand.Text(), said: map[string]time.Time{}}
 	for n := 0; ; n++ {
-		k.warn("this gateway cannot be noted in the list of gateways", k.limited(ctx, func(ctx context.Context) error { return k.beat(ctx, n) }))
+		err := k.limited(ctx, func(ctx context.Context) error { return k.beat(ctx, n) })
+		if errors.Is(err, errReplaced) {
+			s.Log.Error("another gateway has taken the place of this one, which was not heard of", "node", s.ID, "for", Silence)
+			s.Replaced()
+			return
+		}
+		if k.warn("this gateway cannot be noted in the list of gateways", err); s.Steal != nil {
+			k.warn("a gateway that is not heard of cannot be replaced", k.limited(ctx, k.watch))
+		}
 		if !core.Sleep(ctx, s.Clock, Every) {
 			break
 		}
@@ -97,7 +116,8 @@ type keeper struct {
 	db      *sqlx.DB
 	process string
 	noted   bool
-	said    map[string]time.Time // by the text of a warning, of which there are three
+	said    map[string]time.Time // by the text of a warning, of which there are four
+	silence silence
 }
 
 func (k *keeper) limited(ctx context.Context, f func(context.Context) error) error {
@@ -128,13 +148,16 @@ func (k *keeper) beat(ctx context.Context, n int) error {
 			return err
 		}
 	}
-	done, err := k.db.ExecContext(ctx, `UPDATE nodes SET seen = `+now+` WHERE id = $1 AND process = $2`, k.ID, k.process)
+	done, err := k.db.ExecContext(ctx, `UPDATE nodes SET seen = `+now+` WHERE id = $1 AND process = $2 AND state = $3`, k.ID, k.process, k.State)
 	if err != nil {
 		return err
 	}
 	if rows, err := done.RowsAffected(); err != nil {
 		return err
 	} else if rows == 0 {
+		if err := k.unlessReplaced(ctx); err != nil {
+			return err
+		}
 		if err := k.enter(ctx); err != nil {
 			return err
 		}
@@ -149,13 +172,16 @@ func (k *keeper) beat(ctx context.Context, n int) error {
 
 // enter notes this process in place of an earlier one with its name.
 func (k *keeper) enter(ctx context.Context) error {
-	var replaced bool
-	err := k.db.GetContext(ctx, &replaced, `INSERT INTO nodes (id, process, version, newest, address, state, started, seen)
+	var again bool
+	err := k.db.GetContext(ctx, &again, `INSERT INTO nodes (id, process, version, newest, address, state, started, seen)
 		VALUES ($1, $2, $3, $4, $5, $6, `+now+`, `+now+`)
 		ON CONFLICT (id) DO UPDATE SET process = excluded.process, version = excluded.version, newest = excluded.newest,
 			address = excluded.address, state = excluded.state, started = excluded.started, seen = excluded.seen
 		RETURNING xmax <> 0`, k.ID, k.process, k.Version, k.Newest, k.Address, k.State)
-	if replaced && k.noted {
+	if err == nil && k.State == Serving {
+		_, err = k.db.ExecContext(ctx, settled) // who began that has ended, and this one has both locks
+	}
+	if again && k.noted {
 		k.warn("two gateways", core.Errorf(core.Conflict, "another gateway has the same name and port: give each machine or container a host name of its own"))
 	}
 	return err
@@ -169,8 +195,11 @@ func (k *keeper) leave(ctx context.Context) error {
 	return err
 }
 
-const selectNodes = `SELECT id, version, newest, address, CASE WHEN seen < ` + now + ` - $1 THEN '` + Gone + `' ELSE state END AS state, started, ` + now + ` - seen AS silent
-	FROM nodes ORDER BY CASE WHEN seen < ` + now + ` - $1 THEN 2 WHEN state = '` + Serving + `' THEN 0 ELSE 1 END, id LIMIT 100`
+// gone selects the gateways that are not heard of for $1 milliseconds, or were replaced.
+const gone = `(seen < ` + now + ` - $1 OR state IN ('` + replacing + `', '` + replaced + `'))`
+
+const selectNodes = `SELECT id, version, newest, address, CASE WHEN ` + gone + ` THEN '` + Gone + `' ELSE state END AS state, started, ` + now + ` - seen AS silent
+	FROM nodes ORDER BY CASE WHEN ` + gone + ` THEN 2 WHEN state = '` + Serving + `' THEN 0 ELSE 1 END, id LIMIT 100`
 
 type row struct {
 	Node

@@ -2,6 +2,7 @@ package nodes_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -168,4 +169,115 @@ func TestADatabaseWithoutTheListIsLeftAlone(t *testing.T) {
 	if l.log.String() != "" {
 		t.Errorf("it logs %s", l.log.String())
 	}
+}
+
+// A gateway whose beats do not arrive, but that works in the database, is not replaced.
+func TestAGatewayThatWorksIsNotReplaced(t *testing.T) {
+	l := newListed(t)
+	serving, err := store.Open(t.Context(), l.at, store.Options{Alone: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer serving.Close()
+	l.do(`INSERT INTO nodes (id, process, version, newest, address, state, started, seen) VALUES ('a:1', 'p', 'v1', 1, '', 'serving', 0, 0)`)
+	ctx, cancel := context.WithCancel(t.Context())
+	done, looks := make(chan struct{}), make(chan struct{}, 100)
+	go func() {
+		defer close(done)
+		nodes.Keep(ctx, nodes.Self{Node: nodes.Node{ID: "b:2", State: nodes.Standby}, Clock: l.clock, Log: slog.New(slog.NewTextHandler(&l.log, nil)),
+			Open: func() (*sqlx.DB, error) { return postgres.Open(l.at, "", false, 1) },
+			Able: func(context.Context) error { looks <- struct{}{}; return nil }, Steal: func() error { t.Error("the vault's lock is taken"); return nil }})
+	}()
+	for range 9 { // 18 s of silence
+		l.clock.AwaitWaiters(1)
+		if err := serving.Save(t.Context(), "who", "serving"); err != nil {
+			t.Fatal(err)
+		}
+		l.clock.Advance(nodes.Every)
+	}
+	<-looks // it did consider that
+	l.clock.AwaitWaiters(1)
+	if err := serving.Save(t.Context(), "who", "still serving"); err != nil {
+		t.Errorf("the gateway that works was replaced: %v", err)
+	}
+	if strings.Contains(l.all(), "replac") {
+		t.Error(l.all())
+	}
+	cancel()
+	<-done
+}
+
+func TestAGatewayThatCannotServeReplacesNone(t *testing.T) {
+	l := newListed(t)
+	l.do(`INSERT INTO nodes (id, process, version, newest, address, state, started, seen) VALUES ('a:1', 'p', 'v1', 1, '', 'replacing', 0, 0)`)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		nodes.Keep(ctx, nodes.Self{Node: nodes.Node{ID: "b:2", State: nodes.Standby}, Clock: l.clock, Log: slog.New(slog.NewTextHandler(&l.log, nil)),
+			Open: func() (*sqlx.DB, error) { return postgres.Open(l.at, "", false, 1) },
+			Able: func(context.Context) error { return errors.New("it lacks a key") }, Steal: func() error { t.Error("the vault's lock is taken"); return nil }})
+	}()
+	for range 9 {
+		l.clock.AwaitWaiters(1)
+		l.clock.Advance(nodes.Every)
+	}
+	l.clock.AwaitWaiters(1)
+	if !strings.Contains(l.log.String(), "it lacks a key") {
+		t.Errorf("it logs %s", l.log.String())
+	}
+	cancel()
+	<-done
+}
+
+// Who replaces a gateway may end before it has taken the vault's lock. The next one does.
+func TestAnotherStandbyFinishesWhatOneHasBegun(t *testing.T) {
+	l := newListed(t)
+	l.do(`INSERT INTO nodes (id, process, version, newest, address, state, started, seen) VALUES ('a:1', 'p', 'v1', 1, '', 'replacing', 0, 0)`)
+	ctx, cancel := context.WithCancel(t.Context())
+	done, stolen := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		nodes.Keep(ctx, nodes.Self{Node: nodes.Node{ID: "b:2", State: nodes.Standby}, Clock: l.clock, Log: slog.New(slog.NewTextHandler(&l.log, nil)),
+			Open: func() (*sqlx.DB, error) { return postgres.Open(l.at, "", false, 1) },
+			Able: func(context.Context) error { return nil }, Steal: func() error { close(stolen); return nil }})
+	}()
+	for steps := 0; ; steps++ {
+		l.clock.AwaitWaiters(1)
+		select {
+		case <-stolen:
+			if steps < 5 {
+				t.Errorf("after %d looks", steps)
+			}
+		default:
+			if steps > 20 {
+				t.Fatal("nobody takes the vault's lock")
+			}
+			l.clock.Advance(nodes.Every)
+			continue
+		}
+		break
+	}
+	cancel()
+	<-done
+}
+
+func TestAGatewayThatWasReplacedIsToldSo(t *testing.T) {
+	l := newListed(t)
+	told := make(chan struct{})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		nodes.Keep(t.Context(), nodes.Self{Node: nodes.Node{ID: "a:1", State: nodes.Serving}, Clock: l.clock, Log: slog.New(slog.NewTextHandler(&l.log, nil)),
+			Open: func() (*sqlx.DB, error) { return postgres.Open(l.at, "", false, 1) }, Replaced: func() { close(told) }})
+	}()
+	l.waits("a:1  serving")
+	l.clock.AwaitWaiters(1)
+	l.do(`UPDATE nodes SET state = 'replacing'`)
+	if got := l.all(); got != "a:1  gone;" {
+		t.Errorf("the list has %s", got)
+	}
+	l.clock.Advance(nodes.Every)
+	<-told
+	<-done
 }

@@ -164,8 +164,8 @@ func New(db *store.DB, out *outbox.Outbox, o Options) *Queue {
 }
 
 // Serve claims lanes, calls handler for each turn and sends the
-// outbox until ctx ends; call it after TakeOver. When ctx ends, running turns get grace to finish, then
-// their context is cancelled. Serve returns when every turn is settled and the
+// outbox until ctx ends; call it after TakeOver. When ctx ends, running turns get grace to finish, and none if
+// its cause is ErrReplaced; then their context is cancelled. Serve returns when every turn is settled and the
 // outbox of reachable chats is sent, within the rest of grace.
 func (q *Queue) Serve(ctx context.Context, grace time.Duration, handler Handler) error {
 	work, cut := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -179,8 +179,14 @@ func (q *Queue) Serve(ctx context.Context, grace time.Duration, handler Handler)
 	q.poll(ctx)
 
 	q.slots.setOpen(false)
+	if errors.Is(context.Cause(ctx), ErrReplaced) {
+		grace = 0
+	}
 	return q.drain(grace, cut)
 }
+
+// ErrReplaced is the cause of a stop because another gateway has the queue: nothing can be settled.
+var ErrReplaced = errors.New("another gateway has taken the place of this one")
 
 // ErrShutdown is the cause of a cancelled turn after the grace period.
 var ErrShutdown = errors.New("the gateway is stopping")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"gatehouse/core"
 	"gatehouse/core/store/fulltext"
 	"gatehouse/core/store/migrations"
 )
@@ -92,6 +91,9 @@ func (t *Tx) ForUpdate() string { return t.db.engine.forUpdate }
 // begin begins the writer's transaction, over a new connection when the old one
 // is gone: nothing has been done yet that could be done twice.
 func (d *DB) begin() error {
+	if err := d.tenure.Err(); err != nil {
+		return err
+	}
 	err := d.exec(d.engine.begin)
 	if !d.engine.lost(err) {
 		return err
@@ -100,10 +102,7 @@ func (d *DB) begin() error {
 	if err != nil {
 		return err
 	}
-	if err := d.lock(context.Background(), conn); err != nil {
-		if d.onTaken != nil && core.KindOf(err) == core.Busy {
-			d.onTaken()
-		}
+	if err := d.tenure.Again(conn); err != nil {
 		return errors.Join(err, conn.Close())
 	}
 	for _, s := range d.stmts {

@@ -55,7 +55,7 @@ func (d *DB) openPostgres(ctx context.Context, password string) (err error) {
 	if d.conn, err = d.write.Connx(ctx); err != nil {
 		return err
 	}
-	if err := d.lock(ctx, d.conn); err != nil {
+	if err := d.tenure.Take(ctx, d.conn); err != nil {
 		return err
 	}
 	version, err := migrations.Ledger{Engine: migrations.Postgres}.Version(ctx, d.write.DB)
@@ -68,17 +68,12 @@ func (d *DB) openPostgres(ctx context.Context, password string) (err error) {
 	if err := d.migrate(ctx, false); err != nil {
 		return err
 	}
+	if err := d.tenure.Begin(ctx, d.conn); err != nil {
+		return err
+	}
 	d.read.Ended = server.Ended
 	if d.read.DB, err = server.Open(d.path, password, true, readers); err != nil {
 		return err
 	}
 	return d.read.PingContext(ctx)
-}
-
-// lock takes the lock of Options.Alone for the session of conn.
-func (d *DB) lock(ctx context.Context, conn *sqlx.Conn) error {
-	if d.alone == 0 {
-		return nil
-	}
-	return server.Lock(ctx, conn, d.alone, &d.session)
 }

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"errors"
 	"net/url"
 	"strings"
 	"sync"
@@ -92,6 +93,84 @@ func TestAGatewayThatLostItsLockWritesNothing(t *testing.T) {
 	all.Wait()
 	if text, _, err := store.Metadata(t.Context(), helper, "who"); text != "second" || err != nil {
 		t.Errorf("the database has %q, %v", text, err)
+	}
+}
+
+// One that was cut off, and comes back when the one that took its place has ended too, does not know
+// what that one has done.
+func TestAGatewayThatComesBackAfterAnotherOneWritesNothing(t *testing.T) {
+	storetest.PostgresOnly(t, "a file is locked by its vault")
+	at := storetest.Fresh(t)
+	taken := make(chan struct{})
+	first, err := store.Open(t.Context(), at, store.Options{Alone: 300 * time.Millisecond, OnTaken: func() { close(taken) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	var ended int
+	if err := storetest.OpenAt(t, at, nil).Get(t.Context(), &ended, storetest.EndHolder); err != nil || ended != 1 {
+		t.Fatal(ended, err)
+	}
+	second, err := alone(t, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := first.Save(t.Context(), "who", "first"); core.KindOf(err) != core.Busy {
+			t.Errorf("the first gateway wrote: %v", err)
+		}
+	}
+	<-taken
+}
+
+func TestAfterItsEndAGatewayWritesNothing(t *testing.T) {
+	storetest.PostgresOnly(t, "no one takes a file away")
+	taken := make(chan struct{})
+	db, err := store.Open(t.Context(), storetest.Fresh(t), store.Options{Alone: 300 * time.Millisecond, OnTaken: func() { close(taken) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.Save(t.Context(), "who", "first"); err != nil {
+		t.Fatal(err)
+	}
+	end := core.Errorf(core.Busy, "another one is there")
+	db.End(end)
+	db.End(core.Errorf(core.Busy, "and another"))
+	<-taken
+	if err := db.Save(t.Context(), "who", "late"); !errors.Is(err, end) {
+		t.Errorf("it wrote: %v", err)
+	}
+	if text, err := db.Load(t.Context(), "who"); text != "first" || err != nil {
+		t.Errorf("it reads %q, %v", text, err)
+	}
+}
+
+// Who is replaced may just be waiting for the lock.
+func TestItsEndEndsAWaitForTheLock(t *testing.T) {
+	storetest.PostgresOnly(t, "no one takes a file away")
+	at := storetest.Fresh(t)
+	first, err := store.Open(t.Context(), at, store.Options{Alone: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	var ended int
+	if err := storetest.OpenAt(t, at, nil).Get(t.Context(), &ended, storetest.EndHolder); err != nil || ended != 1 {
+		t.Fatal(ended, err)
+	}
+	if _, err := alone(t, at); err != nil {
+		t.Fatal(err)
+	}
+	wrote := make(chan error)
+	go func() { wrote <- first.Save(t.Context(), "who", "first") }()
+	end := core.Errorf(core.Busy, "another one is there")
+	first.End(end)
+	if err := <-wrote; !errors.Is(err, end) {
+		t.Errorf("it wrote: %v", err)
 	}
 }
 

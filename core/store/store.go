@@ -24,6 +24,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/store/integrity"
 	"gatehouse/core/store/reading"
+	"gatehouse/core/store/tenure"
 )
 
 // Options for Open; the zero value works.
@@ -69,13 +70,11 @@ type DB struct {
 	conn  *sqlx.Conn // the writer's one connection, used by the writer goroutine only
 	path  string
 
-	engine  engine
-	alone   time.Duration // on a server: see Options
-	session string        // the writer's, which has the lock of alone
+	engine engine
+	tenure *tenure.Tenure // on a server, with Options.Alone
 
 	queue    chan *job // unbuffered: a job is taken or it waits in its caller
 	onCommit func(int)
-	onTaken  func()           // nil: nobody is told
 	stmts    map[string]*stmt // of conn; writer goroutine only; bounded by the program's texts
 	known    *recalled        // writer goroutine only; nil: nothing is recalled
 	commits  atomic.Int64
@@ -111,7 +110,7 @@ func Open(ctx context.Context, path string, o Options) (*DB, error) {
 		o.OnCommit = func(int) {}
 	}
 	d := &DB{
-		clock: o.Clock, log: o.Log, path: path, onCommit: o.OnCommit, onTaken: o.OnTaken, engine: sqlite,
+		clock: o.Clock, log: o.Log, path: path, onCommit: o.OnCommit, engine: sqlite,
 		queue: make(chan *job), stmts: map[string]*stmt{}, known: newRecalled(),
 		closing: make(chan struct{}), done: make(chan struct{}), unsynced: time.NewTimer(maxUnsynced),
 	}
@@ -121,7 +120,9 @@ func Open(ctx context.Context, path string, o Options) (*DB, error) {
 		open = func(ctx context.Context) error { return d.openPostgres(ctx, o.Password) }
 		name = "PostgreSQL" // the URL may hold a password
 		d.known = nil       // other processes may write too
-		d.alone = o.Alone
+		if o.Alone != 0 && server != nil {
+			d.tenure = tenure.New(o.Alone, server.Lock, o.OnTaken)
+		}
 	}
 	if err := open(ctx); err != nil {
 		d.closePools()
@@ -166,6 +167,10 @@ func (d *DB) Select(ctx context.Context, dest any, query string, args ...any) er
 func (d *DB) Check(ctx context.Context) error {
 	return d.Tx(ctx, func(tx *Tx) error { return SetMetadata(ctx, tx, "store.check", core.Stamp(tx.Time())) })
 }
+
+// End has every transaction fail with err from now on: another process has taken the database,
+// which was opened with Options.Alone. OnTaken is called.
+func (d *DB) End(err error) { d.tenure.End(err) }
 
 // Close finishes the writes that have begun, checkpoints and closes.
 func (d *DB) Close() error {

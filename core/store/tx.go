@@ -212,7 +212,7 @@ func (d *DB) commitGroup(group []*job) {
 		err = d.attempt(group)
 	}
 	if err != nil {
-		if d.alone != 0 && errors.Is(err, errBegin) { // each alone would wait as long again
+		if d.tenure != nil && errors.Is(err, errBegin) { // each alone would wait as long again
 			for _, j := range group {
 				j.err = err
 			}

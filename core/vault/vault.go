@@ -134,6 +134,25 @@ func Held(path string) (bool, error) {
 	return false, err
 }
 
+// Unlock takes the lock of the vault at path from the process that has it, which does not notice: the
+// next Lock succeeds. It is for a process that is known to be dead or fenced, such as one on
+// a machine that is gone, whose lock a file server keeps.
+func Unlock(path string) error {
+	lock := filepath.Join(path, lockName)
+	f, err := os.CreateTemp(filepath.Dir(lock), "lock.*")
+	if err != nil {
+		return explain("unlock", err)
+	}
+	err = errors.Join(f.Chmod(0o600), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), lock)
+	}
+	if err != nil {
+		return errors.Join(explain("unlock", err), os.Remove(f.Name()))
+	}
+	return nil
+}
+
 func writeAt(f *os.File, s string) error {
 	_, err := f.WriteAt([]byte(s), 0)
 	return err

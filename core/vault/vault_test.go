@@ -640,3 +640,35 @@ func TestSyncWorksForLinesOfAnEarlierProcess(t *testing.T) {
 		t.Error(tr.dirty, err)
 	}
 }
+
+// The process that had the lock may be frozen: it does not notice, and its end changes nothing.
+func TestUnlockTakesTheLockFromWhoHasIt(t *testing.T) {
+	first := open(t)
+	if err := first.Lock(true); err != nil {
+		t.Fatal(err)
+	}
+	if err := Unlock(first.Path()); err != nil {
+		t.Fatal(err)
+	}
+	if held, err := Held(first.Path()); held || err != nil {
+		t.Fatalf("it is held: %v, %v", held, err)
+	}
+	second, err := Open(first.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	if err := second.Lock(true); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Close(); err != nil {
+		t.Error(err)
+	}
+	if held, err := Held(second.Path()); !held || err != nil {
+		t.Errorf("the second has lost it: %v, %v", held, err)
+	}
+	left, err := filepath.Glob(filepath.Join(second.Path(), stateDir, "lock*"))
+	if err != nil || len(left) != 1 {
+		t.Errorf("files of locks: %v, %v", left, err)
+	}
+}

@@ -66,7 +66,9 @@ func Wait(ctx context.Context, cfg *configs.Config, log *slog.Logger, version st
 		})
 	}
 	if cfg.OnServer() {
-		ended.Go(func() { nodes.Keep(serving, Self(cfg, log, version, nodes.Standby, servers[0].Addr().String())) })
+		self := Self(cfg, log, version, nodes.Standby, servers[0].Addr().String())
+		self.Able, self.Steal = w.able, func() error { return vault.Unlock(cfg.VaultPath) }
+		ended.Go(func() { nodes.Keep(serving, self) })
 	}
 	manager.Serving("standing by until the other gateway ends")
 	log.Info("standing by", "addr", servers[0].Addr().String(), "vault", cfg.VaultPath)
@@ -208,11 +210,28 @@ func (w *watch) look(ctx context.Context, check bool) (free bool, err error) {
 	case found.Holder != "":
 		w.because(core.Busy, errors.New("another gateway uses the database"+found.Holder))
 	case !w.fits(found.Metadata[idKey]):
-		w.because(core.NotFound, errors.New(w.cfg.VaultPath+" is not the vault that the database belongs to: its file "+idFile+" does not say "+found.Metadata[idKey]+". Is the folder mounted?"))
+		w.because(core.NotFound, w.misfit(found.Metadata[idKey]))
 	default:
 		return true, nil
 	}
 	return false, nil
+}
+
+// able returns why this program could not serve, should the other gateway be gone.
+func (w *watch) able(ctx context.Context) error {
+	found, err := w.database(ctx)
+	if err != nil {
+		return err
+	}
+	if !w.fits(found.Metadata[idKey]) {
+		return w.misfit(found.Metadata[idKey])
+	}
+	return columns.Complete(found.Metadata[columns.InUse], w.cfg.ContentKeyPath(), configs.Prefix+"_CONTENT_KEY_FILE")
+}
+
+// misfit is the reason why the folder is not the vault with that id.
+func (w *watch) misfit(id string) error {
+	return errors.New(w.cfg.VaultPath + " is not the vault that the database belongs to: its file " + idFile + " does not say " + id + ". Is the folder mounted?")
 }
 
 func (w *watch) database(ctx context.Context) (postgres.Found, error) {

@@ -74,13 +74,21 @@ type marked struct {
 	core.Outgoing
 	flight *flight.Send // nil: not recorded
 	place  place
+	at     time.Time // before the commit of the mark, by the machine's clock
 }
 
 func newMarked(out core.Outgoing, f *flight.Send, p place) marked {
 	if f != nil {
 		out.Flight = f
 	}
-	return marked{out, f, p}
+	return marked{out, f, p, time.Now()}
+}
+
+// stale reports whether so much time has passed since the mark that this gateway was frozen, and that another one
+// may have taken its place and decided on the row (package nodes). On SQLite none does that. The
+// time while a machine is suspended counts.
+func (b *Outbox) stale(m *marked) bool {
+	return store.OnServer(b.db.Path()) && max(time.Since(m.at), time.Now().Round(0).Sub(m.at.Round(0))) > maxMark
 }
 
 // deliver sends the due replies of a chat in order. out, when given, is already
@@ -98,7 +106,10 @@ func (b *Outbox) deliver(ctx context.Context, key chatKey, out *marked) {
 		}
 		if out != nil {
 			began := b.o.Clock.Now()
-			d := b.sender.Send(ctx, out.Outgoing)
+			d := core.Delivery{Outcome: core.NotSent, Reason: "the gateway was frozen"}
+			if !b.stale(out) {
+				d = b.sender.Send(ctx, out.Outgoing)
+			}
 			b.o.Metrics.Delivered(key.bot, d.Outcome, b.o.Clock.Now().Sub(began))
 			switch d.Outcome {
 			case core.Sent:

@@ -46,6 +46,7 @@ const (
 	retryStore    = time.Second      // between tries to store the outcome of a send
 	maxSending    = 512              // chats that are worked on; others wait in the table
 	maxRetryPause = time.Minute
+	maxMark       = 8 * time.Second // old, on a server, at the send: a gateway that was frozen for longer may have been replaced
 )
 
 // Options of New.

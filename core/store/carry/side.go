@@ -10,7 +10,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store/migrations"
-	"gatehouse/core/store/postgres"
+	"gatehouse/core/store/tenure"
 )
 
 // A Side is one of the two databases of a copy. Close it.
@@ -133,7 +133,7 @@ func (s *Side) prepare(ctx context.Context, c *sql.Conn) error {
 	if !locked {
 		return core.Errorf(core.Conflict, "another process copies into this database now: wait until it ends")
 	}
-	if err := c.QueryRowContext(ctx, `SELECT pg_try_advisory_lock(`+postgres.LockKey+`)`).Scan(&locked); err != nil {
+	if err := c.QueryRowContext(ctx, `SELECT pg_try_advisory_lock(`+tenure.LockKey+`)`).Scan(&locked); err != nil {
 		return err
 	}
 	if !locked {

@@ -10,14 +10,12 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store/migrations"
+	"gatehouse/core/store/tenure"
 )
 
 // lockPause is between two tries of a lock that another session has. That of a process
 // that was killed has it until the server notices.
 const lockPause = 50 * time.Millisecond
-
-// LockKey is the advisory lock of the gateway that uses a schema; they are by database.
-const LockKey = `hashtextextended('gatehouse ' || current_schema(), 0)`
 
 // sessionName tells a session of the server from a later one with the same number.
 const sessionName = `pid || ' ' || extract(epoch FROM backend_start)`
@@ -50,7 +48,7 @@ func Lock(ctx context.Context, conn *sqlx.Conn, wait time.Duration, session *str
 	}
 	for begun := time.Now(); ; {
 		var got bool
-		if err := conn.GetContext(ctx, &got, `SELECT pg_try_advisory_lock(`+LockKey+`)`); err != nil {
+		if err := conn.GetContext(ctx, &got, `SELECT pg_try_advisory_lock(`+tenure.LockKey+`)`); err != nil {
 			return err
 		}
 		if got {
@@ -71,10 +69,7 @@ func Lock(ctx context.Context, conn *sqlx.Conn, wait time.Duration, session *str
 // has it.
 func holder(ctx context.Context, q sqlx.QueryerContext) (text string, err error) {
 	err = sqlx.GetContext(ctx, q, &text, `SELECT ' (process ' || l.pid || ' of the server, from ' || coalesce(host(a.client_addr), 'the same machine') ||
-		', since ' || coalesce(to_char(a.backend_start AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS'), '?') || ' UTC)'
-		FROM pg_locks AS l JOIN pg_stat_activity AS a ON a.pid = l.pid
-		WHERE l.locktype = 'advisory' AND l.granted AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-			AND (l.classid::bigint << 32) + l.objid::bigint = `+LockKey+` LIMIT 1`)
+		', since ' || coalesce(to_char(a.backend_start AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS'), '?') || ' UTC)' `+tenure.Holders+` LIMIT 1`)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}

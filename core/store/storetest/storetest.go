@@ -19,7 +19,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store"
-	"gatehouse/core/store/postgres"
+	"gatehouse/core/store/tenure"
 )
 
 // Open returns a new database, closed at the test's end. A nil clock is the system's.
@@ -123,7 +123,7 @@ func Beside(t testing.TB, dir string) string {
 // server, and returns how many sessions were ended.
 const EndHolder = `SELECT count(pg_terminate_backend(pid)) FROM pg_locks WHERE locktype = 'advisory' AND granted
 	AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-	AND (classid::bigint << 32) + objid::bigint = ` + postgres.LockKey + ` AND pid <> pg_backend_pid()`
+	AND (classid::bigint << 32) + objid::bigint = ` + tenure.LockKey + ` AND pid <> pg_backend_pid()`
 
 // Postgres reports whether Open gives PostgreSQL databases in this run.
 func Postgres() bool { return server() != "" }
