@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 )
 
@@ -18,6 +19,26 @@ type System struct{}
 
 func (System) Now() time.Time                         { return time.Now() }
 func (System) After(d time.Duration) <-chan time.Time { return time.After(d) }
+
+// Shared is the clock of a program that others take the place of on other machines: the
+// machine's, moved to the time of a server that all of them know. The zero value is not moved. It
+// is safe for concurrent use.
+type Shared struct {
+	System
+	ahead atomic.Int64 // ns
+}
+
+// apart is how much the clock may differ from the server's, which takes time to answer.
+const apart = 500 * time.Millisecond
+
+func (s *Shared) Now() time.Time { return s.System.Now().Add(time.Duration(s.ahead.Load())) }
+
+// Agree moves the clock if it is far from now.
+func (s *Shared) Agree(now time.Time) {
+	if off := now.Sub(s.Now()); off.Abs() > apart {
+		s.ahead.Add(int64(off))
+	}
+}
 
 // Sleep waits d on c, or until ctx ends; it reports whether the time passed.
 func Sleep(ctx context.Context, c Clock, d time.Duration) bool {

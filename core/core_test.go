@@ -32,6 +32,19 @@ func TestTrustIsOrderedAndItsZeroValueIsAStranger(t *testing.T) {
 	}
 }
 
+func TestAClockThatIsSharedAgreesWithTheServerWhereItIsFarFromIt(t *testing.T) {
+	var c core.Shared
+	for _, off := range []time.Duration{5 * time.Minute, -time.Hour, 2 * time.Second} {
+		c.Agree(time.Now().Add(off))
+		if d := time.Until(c.Now()) - off; d.Abs() > time.Second/4 {
+			t.Errorf("after it was set by %v it is wrong by %v", off, d)
+		}
+	}
+	if c.Agree(c.Now().Add(time.Second / 5)); time.Until(c.Now()) > 2*time.Second+time.Second/10 {
+		t.Error("it moves by what an answer may take")
+	}
+}
+
 func TestStampsSortAsTimeDoes(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 1000, time.FixedZone("x", 3600))
 	early, late := core.Stamp(at), core.Stamp(at.Add(time.Microsecond))

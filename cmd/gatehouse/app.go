@@ -239,6 +239,11 @@ func (a *app) openStore(ctx context.Context) (err error) {
 		return err
 	}
 	a.closing(a.db.Close)
+	if shared, ok := a.clock.(*core.Shared); ok {
+		if err := nodes.Agree(ctx, a.db, shared.Agree); err != nil {
+			return err
+		}
+	}
 	a.reg.MustRegister(nodes.Gauge(a.db))
 	a.reports = report.New(report.Options{DB: a.db, Clock: a.clock, Log: a.log, Version: version, Faults: a.faults})
 	if err := a.watchDatabase(ctx); err != nil {

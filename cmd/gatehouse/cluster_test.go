@@ -31,9 +31,10 @@ import (
 type cluster struct {
 	*rig
 	primary, second *pgServer
-	lines           []*cable // from the gateways to the servers
+	lines           [2][]*cable // from each gateway to the servers
 	nodes           [2]*child
 	exes, addrs     [2]string
+	databases       [2]string // as each gateway reaches it
 	http            *http.Client
 
 	asks  sync.Mutex
@@ -47,17 +48,27 @@ func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	primary, second := pair(t)
 	c := &cluster{rig: newRig(t, program(t), "queue", population{telegram: 8, direct: 5, channels: 3}, telegramtest.Options{}), primary: primary, second: second}
-	hosts := ""
-	for _, s := range []*pgServer{primary, second} {
-		in, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		port, _ := strconv.Atoi(s.port)
-		c.lines = append(c.lines, lay(t, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port}, in))
-		hosts += "," + in.Addr().String()
+	at := func(hosts string) string {
+		return (&url.URL{Scheme: "postgres", User: url.User("postgres"), Host: hosts[1:], Path: "gatehouse", RawQuery: "sslmode=disable&target_session_attrs=primary"}).String()
 	}
-	c.database = (&url.URL{Scheme: "postgres", User: url.User("postgres"), Host: hosts[1:], Path: "gatehouse", RawQuery: "sslmode=disable&target_session_attrs=primary"}).String()
+	direct := ""
+	for i := range c.lines {
+		hosts := ""
+		for _, s := range []*pgServer{primary, second} {
+			in, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			port, _ := strconv.Atoi(s.port)
+			c.lines[i] = append(c.lines[i], lay(t, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port}, in))
+			hosts += "," + in.Addr().String()
+			if i == 0 {
+				direct += ",127.0.0.1:" + s.port
+			}
+		}
+		c.databases[i] = at(hosts)
+	}
+	c.database = at(direct)
 	c.http = &http.Client{Transport: &http.Transport{DisableKeepAlives: true, ResponseHeaderTimeout: away}}
 	c.enable()
 	c.exes = [2]string{c.exe, aheadProgram(t)}
@@ -102,7 +113,7 @@ func aheadProgram(t *testing.T) string {
 func (c *cluster) begin(i int) {
 	c.t.Helper()
 	env := c.settings()
-	env["ADDR"] = c.addrs[i]
+	env["ADDR"], env["DATABASE_URL"] = c.addrs[i], c.databases[i]
 	c.births.Add(1)
 	n := startLogged(c.t, c.dir, fmt.Sprint("log", i), env, c.exes[i], "serve", "--standby")
 	c.mu.Lock()
@@ -288,6 +299,32 @@ func (c *cluster) faults() []fault {
 			time.Sleep(away)
 			kill(i)
 		}},
+		{"the gateway is frozen until another one has its place", func(i int) {
+			wake := freeze(i)
+			c.replaces(i)
+			wake()
+			c.replaced(i)
+		}},
+		{"the gateway alone cannot reach the database", func(i int) {
+			for _, l := range c.lines[i] {
+				l.cut()
+			}
+			c.replaces(i)
+			for _, l := range c.lines[i] {
+				l.mend()
+			}
+			c.replaced(i)
+		}},
+		{"the gateway alone hears nothing from the database", func(i int) {
+			for _, l := range c.lines[i] {
+				l.silence()
+			}
+			c.replaces(i)
+			for _, l := range c.lines[i] {
+				l.mend()
+			}
+			c.replaced(i)
+		}},
 		{"the database cannot be reached", func(i int) {
 			c.each((*cable).cut)
 			c.notices(i)
@@ -325,9 +362,30 @@ type fault struct {
 }
 
 func (c *cluster) each(f func(*cable)) {
-	for _, l := range c.lines {
-		f(l)
+	for _, lines := range c.lines {
+		for _, l := range lines {
+			f(l)
+		}
 	}
+}
+
+// replaces waits until the other gateway serves.
+func (c *cluster) replaces(i int) {
+	c.t.Helper()
+	for end := time.Now().Add(patience); c.status(1-i) != http.StatusOK; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			c.t.Fatalf("the other gateway does not serve\n%s\n\n%s", c.nodes[i].tail(), c.nodes[1-i].tail())
+		}
+	}
+}
+
+// replaced waits until a gateway has ended because another one has its place, and has it stand by.
+func (c *cluster) replaced(i int) {
+	c.t.Helper()
+	if code := c.nodes[i].gone(c.t, patience); code != exitFailure {
+		c.t.Errorf("a gateway that was replaced ends with %d\n%s", code, c.nodes[i].tail())
+	}
+	c.begin(i)
 }
 
 // failover stops the primary as a crash does, promotes its standby, and has the old primary

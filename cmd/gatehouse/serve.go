@@ -110,7 +110,7 @@ func serve(p *process, cfg *configs.Config, ready func(a *app, oneTime string)) 
 	defer started()
 	log := logs.New(p.Stderr, cfg, p.Terminal)
 	cfg.ReadFrom(p.EnvFile)
-	a, err := build(p.Context, cfg, log, core.System{})
+	a, err := build(p.Context, cfg, log, clockOf(cfg))
 	defer func() { err = errors.Join(err, a.Close()) }()
 	if err != nil {
 		return err
@@ -234,9 +234,21 @@ func (a *app) Run(ctx context.Context, hangup <-chan os.Signal, ready func()) (e
 	return err
 }
 
+// clockOf returns the gateway's clock. With a database on a server it is the server's, so that
+// another machine that takes this one's place reads its times as they were meant.
+func clockOf(cfg *configs.Config) core.Clock {
+	if cfg.OnServer() {
+		return &core.Shared{}
+	}
+	return core.System{}
+}
+
 // self returns this gateway as it is listed for those that stand by.
 func (a *app) self() nodes.Self {
 	self := standby.Self(a.cfg, a.log, version, nodes.Serving, a.cfg.Addr)
+	if shared, ok := a.clock.(*core.Shared); ok {
+		self.Time = shared.Agree
+	}
 	self.Replaced = func() { a.db.End(core.Errorf(core.Busy, "another gateway has taken the place of this one")) }
 	return self
 }

@@ -79,6 +79,8 @@ type Self struct {
 	// Steal, of one that stands by, takes the vault's lock from a gateway that has not been heard of
 	// for Silence, and that has lost the database: see watch.
 	Steal func() error
+	// Time, if not nil, is told the server's time at each beat that is answered promptly.
+	Time func(now time.Time)
 	// Replaced, of one that serves, is called when that has been done to it.
 	Replaced func()
 }
@@ -139,6 +141,24 @@ func (k *keeper) warn(text string, err error) {
 	k.Log.Warn(text, "node", k.ID, "err", err)
 }
 
+// Agree tells f the time of a database's server, as exactly as it answers soon.
+func Agree(ctx context.Context, db *store.DB, f func(now time.Time)) error {
+	for try := 0; ; try++ {
+		var ms int64
+		asked := time.Now()
+		if err := db.Get(ctx, &ms, `SELECT `+now); err != nil {
+			return err
+		}
+		if time.Since(asked) < prompt || try == 3 {
+			f(time.UnixMilli(ms))
+			return nil
+		}
+	}
+}
+
+// prompt is an answer of the server that states its time of now.
+const prompt = 200 * time.Millisecond
+
 const now = `floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint`
 
 // beat notes that this process is alive, for the n-th time.
@@ -148,13 +168,15 @@ func (k *keeper) beat(ctx context.Context, n int) error {
 			return err
 		}
 	}
-	done, err := k.db.ExecContext(ctx, `UPDATE nodes SET seen = `+now+` WHERE id = $1 AND process = $2 AND state = $3`, k.ID, k.process, k.State)
-	if err != nil {
+	var seen []int64
+	asked := time.Now()
+	err := k.db.SelectContext(ctx, &seen, `UPDATE nodes SET seen = `+now+` WHERE id = $1 AND process = $2 AND state = $3 RETURNING seen`, k.ID, k.process, k.State)
+	switch {
+	case err != nil:
 		return err
-	}
-	if rows, err := done.RowsAffected(); err != nil {
-		return err
-	} else if rows == 0 {
+	case len(seen) > 0 && k.Time != nil && time.Since(asked) < prompt:
+		k.Time(time.UnixMilli(seen[0]))
+	case len(seen) == 0:
 		if err := k.unlessReplaced(ctx); err != nil {
 			return err
 		}

@@ -83,8 +83,8 @@ func (k *keeper) watch(ctx context.Context) error {
 	return k.steal(ctx)
 }
 
-// endSession ends the session of the gateway that has the database, and reports whether it has. It does not while
-// that session still does something.
+// endSession ends the session of the gateway that has the database, if the server still has one, and reports
+// whether it may be replaced: not while that session does something.
 func (k *keeper) endSession(ctx context.Context, beats string) (done bool, err error) {
 	tx, err := k.db.BeginTxx(ctx, nil)
 	if err != nil {
@@ -100,7 +100,7 @@ func (k *keeper) endSession(ctx context.Context, beats string) (done bool, err e
 		Silent int `db:"silent"`
 		All    int `db:"all_held"`
 	}
-	if err := tx.GetContext(ctx, &sessions, `SELECT count(*) AS all_held, count(*) FILTER (WHERE a.state_change < clock_timestamp() - make_interval(secs => $1)) AS silent`+tenure.Holders, Silence.Seconds()); err != nil || sessions.Silent == 0 || sessions.Silent < sessions.All {
+	if err := tx.GetContext(ctx, &sessions, `SELECT count(*) AS all_held, count(*) FILTER (WHERE a.state_change < clock_timestamp() - make_interval(secs => $1)) AS silent`+tenure.Holders, Silence.Seconds()); err != nil || sessions.Silent < sessions.All {
 		return false, err
 	}
 	if _, err := tx.ExecContext(ctx, `UPDATE nodes SET state = '`+replacing+`' WHERE state = '`+Serving+`'`); err != nil {
