@@ -21,9 +21,13 @@ const (
 	hoursKeep = 35 * 24 * time.Hour // of hours
 	rollsBack = 30 * 24 * time.Hour // how far a first Fill looks back
 	rollsEach = 1000                // steps that one Fill reads
-	rollsSkip = 24 * time.Hour      // what is skipped at once where nothing happened
 	topSeries = 40                  // of one name in a step; the rest is summed up as Other
 )
+
+// rollsSkip are the times that are skipped at once where nothing happened, each a part
+// of the one before. Else a new database, the first Fill of which goes a month back,
+// shows nothing for minutes.
+var rollsSkip = [...]time.Duration{24 * time.Hour, 4 * time.Hour, 40 * time.Minute}
 
 // rolledKey is the metadata key of the time up to which rollups are filled.
 const rolledKey = "rollups"
@@ -60,19 +64,18 @@ func (r *Rollups) Fill(ctx context.Context) (int, error) {
 	}
 	from = from.Truncate(rollStep)
 	steps, hours := map[time.Time]map[string]int64{}, map[time.Time]bool{} // at most rollsEach
-	n, looked := 0, from                                                   // looked: something may have happened until then
+	n, skip := 0, skipping{}
 	for ; n < rollsEach && !from.After(now); n++ {
-		// Else a new database, the first Fill of which goes a month back, shows nothing
-		// for minutes.
-		if next := from.Add(rollsSkip); !from.Before(looked) && !next.After(now) {
-			sums, err := r.sum(ctx, from, next)
-			if err != nil {
-				return n, err
-			}
-			if looked = next; len(sums) == 0 {
-				from = next
-				continue
-			}
+		next, err := skip.over(from, now, func(until time.Time) (bool, error) {
+			sums, err := r.sum(ctx, from, until)
+			return len(sums) == 0, err
+		})
+		if err != nil {
+			return n, err
+		}
+		if next.After(from) {
+			from = next
+			continue
 		}
 		sums, err := r.sum(ctx, from, from.Add(rollStep))
 		if err != nil {
@@ -101,6 +104,25 @@ func (r *Rollups) Fill(ctx context.Context) (int, error) {
 		}
 		return store.SetMetadata(ctx, tx, rolledKey, core.Stamp(from.Add(-rollStep)))
 	})
+}
+
+// skipping is, for each of rollsSkip, until when something is known to have happened.
+type skipping [len(rollsSkip)]time.Time
+
+// over returns the end of the longest of rollsSkip from a time on that is over and in
+// which nothing happened, or that time. It asks for none of them twice.
+func (s *skipping) over(from, now time.Time, nothing func(until time.Time) (bool, error)) (time.Time, error) {
+	for i, d := range rollsSkip {
+		next := from.Add(d)
+		if from.Before(s[i]) || next.After(now) {
+			continue
+		}
+		if empty, err := nothing(next); err != nil || empty {
+			return next, err
+		}
+		s[i] = next
+	}
+	return from, nil
 }
 
 func (r *Rollups) sum(ctx context.Context, from, until time.Time) (map[string]int64, error) {

@@ -138,3 +138,23 @@ func TestTheFirstFillOfANewDatabaseShowsWhatJustHappened(t *testing.T) {
 		t.Errorf("after one Fill: %v, %v", c.Series, err)
 	}
 }
+
+// Of a month with a message a day, the first Fill skips what is between them, and
+// all of it is charted at once.
+func TestTheFirstFillShowsAMonthInWhichLittleHappened(t *testing.T) {
+	clock := coretest.NewClock(time.Date(2026, 5, 2, 11, 58, 0, 0, time.UTC))
+	db := storetest.Open(t, clock)
+	l := usage.New(nil, usage.Budgets{})
+	r := usage.NewRollups(db, clock, l.Tally)
+	for range 28 {
+		record(t, db, l, usage.Row{Run: "r", User: 2, Bot: "a", Model: "m1", Input: 100, MicroUSD: micro(1)})
+		clock.Advance(25 * time.Hour)
+	}
+	if _, err := r.Fill(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c, err := r.Read(t.Context(), 24*time.Hour, 31, time.UTC)
+	if err != nil || c.Total("tokens|m1") != 2800 {
+		t.Errorf("after one Fill: %v, %v", c.Series, err)
+	}
+}
