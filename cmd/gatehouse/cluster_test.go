@@ -344,6 +344,7 @@ func (c *cluster) faults() []fault {
 			c.primary.run("pg_ctl", "-D", c.primary.data, "-w", "-m", "fast", "restart")
 		}},
 		{"the server of the database is replaced by its standby", func(int) { c.failover() }},
+		{"the disk of the database is full", c.fills},
 		{"the platforms cannot be reached", func(int) {
 			c.mu.Lock()
 			c.onRequest = func(req) bool { return true }

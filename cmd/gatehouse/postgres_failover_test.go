@@ -59,7 +59,7 @@ func (s *pgServer) run(name string, args ...string) {
 
 func (s *pgServer) start() {
 	s.t.Helper()
-	s.run("pg_ctl", "-D", s.data, "-w", "-o", "-h 127.0.0.1 -p "+s.port+" -k '' -c fsync=off", "start")
+	s.run("pg_ctl", "-D", s.data, "-w", "-o", "-h 127.0.0.1 -p "+s.port+" -k '' -c fsync=off -c min_wal_size=32MB -c max_wal_size=64MB", "start")
 	s.t.Cleanup(func() { _ = s.as("pg_ctl", "-D", s.data, "-m", "immediate", "stop").Run() })
 }
 
@@ -90,9 +90,9 @@ func pair(t *testing.T) (primary, standby *pgServer) {
 		t.Fatal(err)
 	}
 	_, port, _ := strings.Cut(freePort(t), ":")
-	primary = &pgServer{t, filepath.Dir(found[len(found)-1]), filepath.Join(dir, "one"), port}
+	primary = &pgServer{t, filepath.Dir(found[len(found)-1]), filepath.Join(smallDisk(t, dir, "one"), "data"), port}
 	_, port, _ = strings.Cut(freePort(t), ":")
-	standby = &pgServer{t, primary.bin, filepath.Join(dir, "two"), port}
+	standby = &pgServer{t, primary.bin, filepath.Join(smallDisk(t, dir, "two"), "data"), port}
 	primary.run("initdb", "-D", primary.data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync", "--locale=C")
 	primary.start()
 	primary.run("pg_basebackup", "-d", "host=127.0.0.1 user=postgres port="+primary.port, "-D", standby.data, "-R", "-c", "fast", "--no-sync")
