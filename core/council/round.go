@@ -95,7 +95,12 @@ func (r *round) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-late:
-			return nil
+			if len(r.results) == 0 {
+				return nil
+			}
+			passed := make(chan time.Time)
+			close(passed)
+			late = passed // what came while an answer was read is taken
 		case <-called: // answers of the others without its tools are not used
 			if attempt == 0 {
 				stopEarly()

@@ -118,11 +118,12 @@ func settled(parts []core.Part, picked *ledger.Picked) (changed []int) {
 		return nil
 	}
 	changed = []int{last}
-	old := texts.Text("council_disputed")
-	for _, text := range []string{
-		texts.Text("council_picked", texts.With{"Label": label, "Model": plain(picked.Model)}),
-		texts.Text("council_picked", texts.With{"Label": label, "Model": ""}),
-	} {
+	model := plain(picked.Model)
+	if label == "" {
+		label, model = model, ""
+	}
+	old, whole := texts.Text("council_disputed"), texts.Text("council_picked", texts.With{"Label": label, "Model": model})
+	for _, text := range []string{whole, texts.Text("council_picked", texts.With{"Label": label, "Model": ""})} {
 		for i := range parts {
 			if reword(&parts[i], old, text) {
 				if i != last {
@@ -132,7 +133,7 @@ func settled(parts []core.Part, picked *ledger.Picked) (changed []int) {
 			}
 		}
 	}
-	if text := "\n\n" + texts.Text("council_picked", texts.With{"Label": label, "Model": plain(picked.Model)}); units(parts[last].Text+text) <= maxGrown {
+	if text := "\n\n" + whole; units(parts[last].Text+text) <= maxGrown {
 		parts[last].Text += text
 	}
 	return changed

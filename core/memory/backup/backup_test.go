@@ -350,14 +350,13 @@ func TestCoverageKeepsToTheBudgetOfADay(t *testing.T) {
 func TestCoverageIsOffWithoutABudget(t *testing.T) {
 	w := open(t)
 	w.budget = 0
-	var s session.Session
 	for i := range 14 {
-		s = w.says(chat("1"), fmt.Sprint("question ", i), "answer", 0)
+		w.says(chat("1"), fmt.Sprint("question ", i), "answer", 0)
 	}
 	if n, err := w.Cover(w.Context()); n != 0 || err != nil || len(w.model.calls) != 0 {
 		t.Errorf("%d backups are written, the model is asked %d times, %v", n, len(w.model.calls), err)
 	}
-	s = w.says(chat("1"), "question 14", "answer", 0)
+	s := w.says(chat("1"), "question 14", "answer", 0)
 	if n := w.pass(); n != 1 {
 		t.Errorf("%d backups are written after 30 messages", n)
 	}
