@@ -47,6 +47,7 @@ type runCmd struct {
 	History   int           `default:"0" help:"Rows of the audit log, and as many of usage, in the part scale, over 90 days; at most 20000000. 10000000 take some 5 GiB of disk."`
 	Passages  int           `default:"100000" help:"Passages of the part index; at most 2000000. 100000 take 1 GiB of disk."`
 	Dir       string        `type:"existingdir" help:"Where vaults and databases are made and removed again; the system's temporary folder when empty. Its disk is what fsync is measured on."`
+	Database  string        `placeholder:"URL" help:"A PostgreSQL database for the gateways, each in a schema of its own that is dropped at the end, in place of files. Its time is not in the processor time of a message. Not for the parts scale and streams."`
 	Keep      bool          `help:"Keep those folders, to look at them."`
 	Quote     bool          `help:"Answer by the built-in local/quote in place of a model over HTTP; the bare bot then asks none."`
 	Build     time.Duration `help:"The time of a cold build, measured by the caller, to be reported."`
@@ -116,6 +117,9 @@ func (c *runCmd) Validate() error {
 		return errors.New("--passages is from 1000 to 2000000")
 	case c.History < 0 || c.History > 20_000_000:
 		return errors.New("--history is from 0 to 20000000")
+	}
+	if c.Database != "" && (len(c.Only) == 0 || slices.Contains(c.Only, "scale") || slices.Contains(c.Only, "streams")) {
+		return errors.New("--database needs --only, and there neither scale nor streams, which write into SQLite's file")
 	}
 	for _, p := range c.Only {
 		if !slices.Contains(allParts, p) {

@@ -24,6 +24,7 @@ type bench struct {
 	model    *model.Server // that both sides ask; nil: --quote
 	data     report.Result
 	settling settling
+	schemas  []string // that schema created
 	say      func(format string, a ...any)
 }
 
@@ -38,6 +39,9 @@ func (c *runCmd) Run(ctx context.Context) (err error) {
 	}
 	if !c.Keep {
 		defer os.RemoveAll(b.dir)
+	}
+	if c.Database != "" && !c.Keep {
+		defer func() { err = errors.Join(err, b.dropSchemas()) }()
 	}
 	began := time.Now()
 	b.data = report.Result{Machine: report.ThisMachine(), Commit: report.Commit(ctx), At: began.UTC().Truncate(time.Second), Chats: c.Chats, Each: c.Each, Discord: c.Discord, Judged: report.Judgement{}, Build: c.Build.Seconds()}

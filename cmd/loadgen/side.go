@@ -18,11 +18,18 @@ type side struct {
 	*field.Field
 	*child.Child
 	dir      string
+	server   string   // the address of its database on a server; "": a file in dir
 	settings []string // of the gateway, next to those that all have
 }
 
 func (b *bench) gateway(ctx context.Context, chats int, dir string) (*side, error) {
-	return b.side(ctx, chats, dir, func(s *side) (*child.Child, error) {
+	return b.side(ctx, chats, dir, func(s *side) (c *child.Child, err error) {
+		if b.c.Database != "" {
+			if s.server, err = b.schema(ctx); err != nil {
+				return nil, err
+			}
+			s.settings = append(s.settings, "GATEHOUSE_DATABASE_URL="+s.server)
+		}
 		return child.Gateway(ctx, b.c.Program, s.Field, s.dir, s.settings)
 	})
 }
@@ -105,7 +112,7 @@ func (b *bench) judge(ctx context.Context, s *side) (report.Verdict, error) {
 	if err := s.Child.Stop(); err != nil {
 		return report.Verdict{}, errors.Join(err, s.end())
 	}
-	found, err := s.Check(ctx, s.dir)
+	found, err := s.Check(ctx, s.dir, s.server)
 	s.Close()
 	for platform, v := range found {
 		b.data.Judged.Add(platform, v)

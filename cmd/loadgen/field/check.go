@@ -5,7 +5,8 @@ import (
 	"database/sql"
 	"path/filepath"
 
-	_ "github.com/mattn/go-sqlite3" // the driver "sqlite3"
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
+	_ "github.com/mattn/go-sqlite3"    // the driver "sqlite3"
 
 	"gatehouse/cmd/loadgen/crowd"
 	"gatehouse/cmd/loadgen/report"
@@ -36,9 +37,14 @@ func Database(dir string) string { return filepath.Join(dir, "vault", "Chat", "s
 // Check follows every message of every chat to the answer that is visible
 // there, through the database of the gateway, which must have ended: the
 // message's row names its run, the run's reply names the platform's message.
-// An answer counts as the message's own only when the chat shows it.
-func (f *Field) Check(ctx context.Context, dir string) (report.Judgement, error) {
-	db, err := sql.Open("sqlite3", "file:"+Database(dir)+"?mode=ro")
+// An answer counts as the message's own only when the chat shows it. server is the
+// address of a database on a PostgreSQL server; with "" it is the file below dir.
+func (f *Field) Check(ctx context.Context, dir, server string) (report.Judgement, error) {
+	driver, source := "sqlite3", "file:"+Database(dir)+"?mode=ro"
+	if server != "" {
+		driver, source = "pgx", server
+	}
+	db, err := sql.Open(driver, source)
 	if err != nil {
 		return nil, err
 	}

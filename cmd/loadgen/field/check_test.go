@@ -117,7 +117,7 @@ func TestTheCheckSeesWhatWentWrong(t *testing.T) {
 			t.Run(platform+", "+name, func(t *testing.T) {
 				s := stage1(t, float64(i))
 				c.play(s)
-				got, err := s.Check(t.Context(), s.dir)
+				got, err := s.Check(t.Context(), s.dir, "")
 				if err != nil || got[platform] != c.want || got.All() != c.want {
 					t.Errorf("%+v, %v; want %+v", got, err, c.want)
 				}
