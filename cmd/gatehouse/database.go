@@ -62,6 +62,8 @@ func checkServer(ctx context.Context, cfg *configs.Config, fresh bool) error {
 	switch {
 	case core.KindOf(err) == core.Invalid:
 		return err
+	case core.KindOf(err) == core.Busy && found.Holder != "":
+		return nil // what opens the database waits for the one that creates the tables
 	case err != nil:
 		return fmt.Errorf("the database cannot be reached (GATEHOUSE_DATABASE_URL, GATEHOUSE_DATABASE_PASSWORD_FILE): %w", err)
 	case found.Version == 0 && !fresh && hasConversations(cfg.VaultPath):

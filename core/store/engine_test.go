@@ -136,6 +136,32 @@ func TestAForeignOrNewerSchemaIsRefused(t *testing.T) {
 	}
 }
 
+// Several gateways may be started at once on an empty schema.
+func TestASchemaWhoseTablesAreBeingMadeIsBusyAndNotForeign(t *testing.T) {
+	storetest.PostgresOnly(t, "a file has no gateway that waits")
+	at := storetest.Fresh(t)
+	raw, err := postgres.Open(at, "", false, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	for _, step := range []struct {
+		query string
+		want  core.Kind
+	}{
+		{`CREATE TABLE songs (id INTEGER)`, core.Invalid},
+		{`SELECT pg_advisory_lock(` + postgres.LockKey + `)`, core.Busy},
+	} {
+		if _, err := raw.ExecContext(t.Context(), step.query); err != nil {
+			t.Fatal(err)
+		}
+		found, err := postgres.Look(t.Context(), at, "")
+		if core.KindOf(err) != step.want || (found.Holder != "") != (step.want == core.Busy) {
+			t.Errorf("after %q: %v, holder %q, want kind %v", step.query, err, found.Holder, step.want)
+		}
+	}
+}
+
 // A later migration that says something else to one of the engines is found here.
 func TestBothEnginesHaveTheSameTables(t *testing.T) {
 	storetest.PostgresOnly(t, "it compares both")

@@ -85,7 +85,7 @@ type Found struct {
 }
 
 // Look reads from the database on a server without creating, migrating or locking
-// anything; a gateway may be running.
+// anything; a gateway may be running. While one creates the tables it is core.Busy.
 func Look(ctx context.Context, dsn, password string, keys ...string) (found Found, err error) {
 	db, err := Open(dsn, password, true, 1)
 	if err != nil {
@@ -110,11 +110,18 @@ func Look(ctx context.Context, dsn, password string, keys ...string) (found Foun
 		return found, err
 	}
 	if ours {
-		if found.Version, err = (migrations.Ledger{Engine: migrations.Postgres}).Version(ctx, db.DB); err != nil {
-			return found, err
+		found.Version, err = migrations.Ledger{Engine: migrations.Postgres}.Version(ctx, db.DB)
+	}
+	if err == nil {
+		err = Check(ctx, db, found.Version, migrations.Baseline, migrations.Newest(migrations.Postgres))
+	}
+	if err != nil && found.Version < migrations.Baseline { // the version and the tables are not of one moment
+		if who, e := holder(ctx, db); e == nil && who != "" {
+			found.Holder = who
+			return found, core.Errorf(core.Busy, "another gateway%s creates the tables", who)
 		}
 	}
-	if err := Check(ctx, db, found.Version, migrations.Baseline, migrations.Newest(migrations.Postgres)); err != nil || !ours {
+	if err != nil || !ours {
 		return found, err
 	}
 	found.Metadata = map[string]string{}
