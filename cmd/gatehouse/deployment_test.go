@@ -369,7 +369,7 @@ func TestImageAndComposeNameSettingsThatExist(t *testing.T) {
 		known[s.Name], known[s.Name+"_FILE"] = true, true
 	}
 	setting := regexp.MustCompile(`GATEHOUSE_[A-Z_]+`)
-	for _, file := range []string{"Dockerfile", "configs/compose.yaml", "configs/systemd/gatehouse.service", "docs/deployment.md"} {
+	for _, file := range []string{"Dockerfile", "configs/compose.yaml", "configs/compose-cluster.yaml", "configs/systemd/gatehouse.service", "docs/deployment.md"} {
 		b, err := os.ReadFile(filepath.Join("../..", file))
 		if err != nil {
 			t.Fatal(err)
