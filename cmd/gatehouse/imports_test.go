@@ -84,7 +84,7 @@ cmd/gatehouse/standby: cmd/gatehouse/service configs core core/nodes core/sealed
 cmd/gatehouse/speech: configs core/llm/transcribe core/sandbox core/voice core/voice/hearing core/voice/program
 cmd/gatehouse/unasked: core core/orchestrator core/queue/outbox core/report core/session core/store core/texts pairing/people web/api/bots
 cmd/gatehouse/views: admin/chats admin/find admin/page admin/settings cmd/gatehouse/fleet cmd/gatehouse/library configs/values core core/agent core/ask core/backup/directory core/bus core/dispatch core/erasure/tasks core/importer core/jobs core/orchestrator core/permission/guard core/queue core/queue/inspect core/runs core/session core/store core/texts core/transcript core/usage pairing pairing/people web/api/permissions web/api/sessions web/api/turns web/auth
-cmd/loadgen: cmd/loadgen/bare cmd/loadgen/child cmd/loadgen/council cmd/loadgen/crowd cmd/loadgen/field cmd/loadgen/fill cmd/loadgen/floor cmd/loadgen/index cmd/loadgen/model cmd/loadgen/report
+cmd/loadgen: cmd/loadgen/bare cmd/loadgen/child cmd/loadgen/council cmd/loadgen/crowd cmd/loadgen/field cmd/loadgen/fill cmd/loadgen/floor cmd/loadgen/index cmd/loadgen/model cmd/loadgen/report cmd/loadgen/schemas
 cmd/loadgen/bare:
 cmd/loadgen/child: cmd/loadgen/field
 cmd/loadgen/council:  # members of a council to measure with
@@ -95,6 +95,7 @@ cmd/loadgen/floor: cmd/loadgen/report
 cmd/loadgen/index: cmd/loadgen/report core core/index/chunk core/index/document core/index/search core/store  # the index in process
 cmd/loadgen/model:  # a language model to measure with
 cmd/loadgen/report:
+cmd/loadgen/schemas:  # of gateways on a PostgreSQL server
 configs: configs/check configs/former configs/providers configs/values
 configs/check: configs/values  # what values of settings must be like
 configs/former: configs/values  # the bots file of the original system

@@ -15,6 +15,7 @@ import (
 	"gatehouse/cmd/loadgen/floor"
 	"gatehouse/cmd/loadgen/model"
 	"gatehouse/cmd/loadgen/report"
+	"gatehouse/cmd/loadgen/schemas"
 )
 
 // A bench is one run of the tool.
@@ -24,13 +25,13 @@ type bench struct {
 	model    *model.Server // that both sides ask; nil: --quote
 	data     report.Result
 	settling settling
-	schemas  []string // that schema created
+	schemas  schemas.Schemas // of the gateways, with --database
 	say      func(format string, a ...any)
 }
 
 // Run is called by kong.
 func (c *runCmd) Run(ctx context.Context) (err error) {
-	b := &bench{c: c, say: func(format string, a ...any) { fmt.Fprintf(os.Stderr, format+"\n", a...) }}
+	b := &bench{c: c, schemas: schemas.Schemas{Address: c.Database}, say: func(format string, a ...any) { fmt.Fprintf(os.Stderr, format+"\n", a...) }}
 	if b.c.Program, err = filepath.Abs(c.Program); err != nil {
 		return err
 	}
@@ -41,7 +42,7 @@ func (c *runCmd) Run(ctx context.Context) (err error) {
 		defer os.RemoveAll(b.dir)
 	}
 	if c.Database != "" && !c.Keep {
-		defer func() { err = errors.Join(err, b.dropSchemas()) }()
+		defer func() { err = errors.Join(err, b.schemas.Drop()) }()
 	}
 	began := time.Now()
 	b.data = report.Result{Machine: report.ThisMachine(), Commit: report.Commit(ctx), At: began.UTC().Truncate(time.Second), Chats: c.Chats, Each: c.Each, Discord: c.Discord, Judged: report.Judgement{}, Build: c.Build.Seconds()}

@@ -25,7 +25,7 @@ type side struct {
 func (b *bench) gateway(ctx context.Context, chats int, dir string) (*side, error) {
 	return b.side(ctx, chats, dir, func(s *side) (c *child.Child, err error) {
 		if b.c.Database != "" {
-			if s.server, err = b.schema(ctx); err != nil {
+			if s.server, err = b.schemas.Create(ctx); err != nil {
 				return nil, err
 			}
 			s.settings = append(s.settings, "GATEHOUSE_DATABASE_URL="+s.server)
