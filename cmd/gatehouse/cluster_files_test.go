@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -260,5 +261,36 @@ func TestPostgres_OfTheClusterFilesGatewaysOneServesUntilNoneIsLeft(t *testing.T
 	}
 	if end := "http://" + front + "/readyz"; status(end) != 503 {
 		t.Errorf("without a gateway it answers %d", status(end))
+	}
+}
+
+func TestTheHAProxyRecipeForSeveralGatewaysSendsEachNameToItsOwn(t *testing.T) {
+	t.Parallel()
+	haproxy := installed(t, "haproxy")
+	addr, dir := freePort(t), shortDir(t)
+	conf := "defaults\n\tmode http\n\ttimeout connect 2s\n\ttimeout client 10m\n\ttimeout server 10m\nfrontend public\n\tbind " + addr + "\n" + recipeIn(t, "scale", "haproxy") + "\n"
+	for _, name := range []string{"sales", "support"} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, name) }))
+		t.Cleanup(s.Close)
+		conf += "backend " + name + "\n\tserver one " + s.Listener.Addr().String() + "\n"
+	}
+	if err := os.WriteFile(filepath.Join(dir, "conf"), []byte(conf), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	runProxy(t, addr, exec.Command(haproxy, "-db", "-f", filepath.Join(dir, "conf")))
+	for host, want := range map[string]string{"sales.example.org": "sales", "SUPPORT.example.org:443": "support"} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = host
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(resp.Body)
+		if err = errors.Join(err, resp.Body.Close()); err != nil || string(got) != want {
+			t.Errorf("%s reaches %q, %v", host, got, err)
+		}
 	}
 }

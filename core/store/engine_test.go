@@ -14,6 +14,7 @@ import (
 	"gatehouse/core/store"
 	"gatehouse/core/store/postgres"
 	"gatehouse/core/store/storetest"
+	"gatehouse/core/store/tenure"
 )
 
 func TestTheseTestsRunOnPostgresWhereTheyAreAskedTo(t *testing.T) { storetest.Runs(t) }
@@ -150,7 +151,7 @@ func TestASchemaWhoseTablesAreBeingMadeIsBusyAndNotForeign(t *testing.T) {
 		want  core.Kind
 	}{
 		{`CREATE TABLE songs (id INTEGER)`, core.Invalid},
-		{`SELECT pg_advisory_lock(` + postgres.LockKey + `)`, core.Busy},
+		{`SELECT pg_advisory_lock(` + tenure.LockKey + `)`, core.Busy},
 	} {
 		if _, err := raw.ExecContext(t.Context(), step.query); err != nil {
 			t.Fatal(err)
