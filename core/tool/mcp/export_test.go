@@ -2,6 +2,9 @@ package mcp
 
 import "slices"
 
+// LookEvery is how often Watch looks.
+const LookEvery = lookEvery
+
 // Trying reports whether a connection is being made.
 func (v *Servers) Trying() bool {
 	v.mu.Lock()

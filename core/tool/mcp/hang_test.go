@@ -99,8 +99,25 @@ func TestAServerThatNeverAnswersHasFailedAfterAMinute(t *testing.T) {
 	h.offered(t) // however it is, no turn waits
 }
 
+// A looked clock notes when Watch begins to wait for its next look.
+type looked struct {
+	*coretest.Clock
+	sleeps chan struct{}
+}
+
+func (c looked) After(d time.Duration) <-chan time.Time {
+	timer := c.Clock.After(d)
+	if d == mcp.LookEvery {
+		select {
+		case c.sleeps <- struct{}{}:
+		default: // no one counts any more
+		}
+	}
+	return timer
+}
+
 func TestAFailingServerIsTriedAtGrowingIntervalsAndJoinsWithoutATurn(t *testing.T) {
-	clock := coretest.NewClock(time.Unix(1e9, 0))
+	clock := looked{coretest.NewClock(time.Unix(1e9, 0)), make(chan struct{}, 1)}
 	var up atomic.Bool
 	var asked atomic.Int32
 	site := newSite(t, func(next http.Handler) http.Handler {
@@ -119,11 +136,16 @@ func TestAFailingServerIsTriedAtGrowingIntervalsAndJoinsWithoutATurn(t *testing.
 	watched := make(chan struct{})
 	go func() { h.servers.Watch(ctx); close(watched) }()
 	defer func() { cancel(); <-watched }()
-	// Each look of Watch ends before the clock moves on, so the time of each try is known.
+	// Each look of Watch, and the try that it begins, end before the clock moves on, so the time of each
+	// try is known.
 	step := func() {
+		select {
+		case <-clock.sleeps:
+		case <-time.After(patience):
+			t.Fatal("Watch does not look any more")
+		}
 		until(t, "no try is running", func() bool { return h.servers.Health()[0].State != mcp.Starting && !h.servers.Trying() })
-		clock.AwaitWaiters(1)
-		clock.Advance(5 * time.Second)
+		clock.Advance(mcp.LookEvery)
 	}
 	var tries []time.Duration
 	for n := int32(0); clock.Now().Sub(began) < 30*time.Minute; step() {

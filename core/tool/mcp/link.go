@@ -192,11 +192,13 @@ func (v *Servers) tend(l *link, t *tool.Turn) {
 		}()
 		select {
 		case <-ended:
+		case <-l.life.Done():
+		}
+		if l.life.Err() == nil { // else it was ended here, which is no failure, whichever of both came first
 			err = errors.New(v.ending(l))
 			if l.proc != nil {
 				l.proc.Stop() // there is nothing to wait for
 			}
-		case <-l.life.Done():
 		}
 		v.shut(l)
 		<-ended
