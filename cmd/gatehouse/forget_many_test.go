@@ -156,7 +156,6 @@ const manyRows = 20_000
 // A run's row goes after 90 days, and the group's transcript does not: what it
 // says of the person goes with them all the same.
 func TestForgettingReachesTurnsWhoseRunsWereForgottenByTime(t *testing.T) {
-	storetest.SQLiteOnly(t, "it reads the tables of SQLite")
 	l, _ := newLife(t, nil)
 	w := l.w
 	w.inserts(l.user, `UPDATE runs SET ended = '2020-01-01T00:00:00.000000Z' WHERE user_id = USER`)
@@ -204,9 +203,8 @@ func TestALongConversationIsDeletedInShortTransactions(t *testing.T) {
 // personal are the tables that know a person by number.
 func (w *world) personal() (tables []string) {
 	w.t.Helper()
-	err := w.app.db.Select(w.t.Context(), &tables, `SELECT m.name FROM sqlite_master m JOIN pragma_table_info(m.name) c ON c.name = 'user_id' WHERE m.type = 'table'`)
-	if err != nil || len(tables) < 12 {
-		w.t.Fatal(tables, err)
+	if tables = w.tables("user_id"); len(tables) < 12 {
+		w.t.Fatal(tables)
 	}
 	return tables
 }
@@ -215,17 +213,14 @@ func (w *world) personal() (tables []string) {
 // an owner that is registered for erasure.
 func (w *world) unowned() (tables []string) {
 	w.t.Helper()
-	err := w.app.db.Select(w.t.Context(), &tables, `SELECT DISTINCT m.name FROM sqlite_master m JOIN pragma_table_info(m.name) c
-		ON c.name IN ('user_id', 'platform_user_id', 'sender', 'asker') WHERE m.type = 'table' ORDER BY m.name`)
-	if err != nil || len(tables) < 15 {
-		w.t.Fatal(tables, err)
+	if tables = w.tables("user_id", "platform_user_id", "sender", "asker"); len(tables) < 15 {
+		w.t.Fatal(tables)
 	}
 	owned := w.app.owners.Tables()
 	return slices.DeleteFunc(tables, func(name string) bool { return slices.Contains(owned, name) })
 }
 
 func TestErasure_EveryTableThatRefersToAPersonHasAnOwner(t *testing.T) {
-	storetest.SQLiteOnly(t, "it reads the tables of SQLite")
 	t.Parallel()
 	w, _ := newModelWorld(t, nil)
 	if tables := w.unowned(); len(tables) != 0 {

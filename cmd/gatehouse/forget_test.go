@@ -20,6 +20,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/llm/llmtest"
 	"gatehouse/core/store"
+	"gatehouse/core/store/storetest"
 	"gatehouse/core/vault"
 )
 
@@ -34,11 +35,7 @@ func grep(t *testing.T, w *world, words ...string) (found []string) {
 			}
 		}
 	}
-	var tables []string
-	if err := w.app.db.Select(t.Context(), &tables, `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'`); err != nil {
-		t.Fatal(err)
-	}
-	for _, table := range tables {
+	for _, table := range w.tables() {
 		rows, err := store.Rows(t.Context(), w.app.db, `SELECT * FROM "`+table+`"`)
 		if err != nil {
 			t.Fatal(err)
@@ -60,6 +57,26 @@ func grep(t *testing.T, w *world, words ...string) (found []string) {
 		t.Fatal(err)
 	}
 	return found
+}
+
+// tables are those of the database that have one of these columns; without columns all are.
+func (w *world) tables(columns ...string) (tables []string) {
+	w.t.Helper()
+	query := `SELECT m.name AS name, c.name AS col FROM sqlite_master m JOIN pragma_table_info(m.name) c WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite_%' ORDER BY m.name`
+	if storetest.Postgres() {
+		query = `SELECT t.table_name AS name, c.column_name AS col FROM information_schema.tables t JOIN information_schema.columns c USING (table_schema, table_name)
+			WHERE t.table_schema = current_schema() AND t.table_type = 'BASE TABLE' ORDER BY t.table_name`
+	}
+	var rows []struct{ Name, Col string }
+	if err := w.app.db.Select(w.t.Context(), &rows, query); err != nil {
+		w.t.Fatal(err)
+	}
+	for _, r := range rows {
+		if (len(columns) == 0 || slices.Contains(columns, r.Col)) && !slices.Contains(tables, r.Name) {
+			tables = append(tables, r.Name)
+		}
+	}
+	return tables
 }
 
 // upkeepAt does what upkeep does in that minute.
@@ -192,7 +209,7 @@ func TestAForgottenPersonLeavesNothingInDatabaseAndVaultAndIsAStranger(t *testin
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f.Sessions < 2 || f.Turns != 1 || f.Files != 1 || !f.Compacted || len(f.Left) != 0 {
+	if f.Sessions < 2 || f.Turns != 1 || f.Files != 1 || f.Compacted == storetest.Postgres() || len(f.Left) != 0 {
 		t.Errorf("%+v", f)
 	}
 	for _, hit := range grep(t, w, l.words...) {
@@ -251,6 +268,9 @@ func TestForgettingThatIsCutShortIsFinished(t *testing.T) {
 	t.Parallel()
 	for _, by := range []string{"the command", "upkeep"} {
 		for _, cut := range []string{"access", "a step", "rows", "files"} {
+			if cut == "files" && storetest.Postgres() {
+				continue // a server's files are not rewritten, so nothing is left to cut
+			}
 			t.Run(by+" after "+cut, func(t *testing.T) { forgetCutShort(t, by, cut) })
 		}
 	}

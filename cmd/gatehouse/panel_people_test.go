@@ -12,13 +12,11 @@ import (
 	"testing"
 
 	"gatehouse/core"
-	"gatehouse/core/store/storetest"
 )
 
 // A person is seen, exported and forgotten in the panel: what the ZIP file holds
 // is what is known, and afterwards nothing is.
 func TestAPersonIsExportedAndForgottenInThePanel(t *testing.T) {
-	storetest.SQLiteOnly(t, "it reads the tables of SQLite")
 	t.Parallel()
 	l, _ := newLife(t, nil)
 	w, b := l.w, l.w.browser()

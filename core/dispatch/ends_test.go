@@ -17,6 +17,7 @@ import (
 	"gatehouse/core/bus"
 	"gatehouse/core/llm"
 	"gatehouse/core/store"
+	"gatehouse/core/store/storetest"
 )
 
 // A play is what a message's attempts come to, one after the other: say, fail
@@ -51,8 +52,13 @@ var plays = []play{
 func TestARunEndsOnceWhateverBecomesOfItsAttempts(t *testing.T) {
 	h := open(t)
 	h.do(`CREATE TABLE broken (chat TEXT, attempt INTEGER)`)
-	h.do(`CREATE TRIGGER disk BEFORE UPDATE OF state ON runs WHEN NEW.state IN ('done', 'error')
-		AND EXISTS (SELECT 1 FROM broken WHERE chat = NEW.chat AND attempt = NEW.attempt) BEGIN SELECT RAISE(ABORT, 'disk full'); END`)
+	const when = `NEW.state IN ('done', 'error') AND EXISTS (SELECT 1 FROM broken WHERE chat = NEW.chat AND attempt = NEW.attempt)`
+	if storetest.Postgres() {
+		h.do(`CREATE FUNCTION disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF ` + when + ` THEN RAISE EXCEPTION 'disk full'; END IF; RETURN NEW; END $$`)
+		h.do(`CREATE TRIGGER disk BEFORE UPDATE OF state ON runs FOR EACH ROW EXECUTE FUNCTION disk()`)
+	} else {
+		h.do(`CREATE TRIGGER disk BEFORE UPDATE OF state ON runs WHEN ` + when + ` BEGIN SELECT RAISE(ABORT, 'disk full'); END`)
+	}
 	stage := h.stage()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // whoever is told no end
 	defer cancel()
