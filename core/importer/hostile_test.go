@@ -139,7 +139,7 @@ func TestArchivesThatUnpackToTooMuchAreRefused(t *testing.T) {
 	many := h.file("many.zip", func(w io.Writer) error {
 		z := zip.NewWriter(w)
 		for i := range 50_001 {
-			if _, err := z.Create(fmt.Sprint(i)); err != nil {
+			if _, err := z.CreateHeader(&zip.FileHeader{Name: fmt.Sprint(i)}); err != nil {
 				return err
 			}
 		}
@@ -379,7 +379,7 @@ func TestAnArchiveDoesNotSayHowLargeItIsPacked(t *testing.T) {
 	h := open(t)
 	name := h.file("x.zip", func(w io.Writer) error {
 		var packed bytes.Buffer
-		f, err := flate.NewWriter(&packed, flate.BestCompression)
+		f, err := flate.NewWriter(&packed, flate.BestSpeed)
 		if err != nil {
 			return err
 		}
