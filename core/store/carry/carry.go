@@ -19,7 +19,12 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/store"
 	"gatehouse/core/store/migrations"
+	"gatehouse/core/store/tenure"
 )
+
+// content ends a query about the rows of metadata that are copied: neither the marker, nor
+// which gateway writes to the database, which is of each database alone.
+const content = ` WHERE key NOT IN ($1, $2)`
 
 // Marker is the key in metadata of an unfinished copy; its value identifies the source.
 const Marker = "carry.unfinished"
@@ -164,7 +169,11 @@ func (c *copying) begin(ctx context.Context, source, target conn) (resumed bool,
 func usedTable(ctx context.Context, q conn, tables []table) (string, error) {
 	for _, t := range tables {
 		var some bool
-		if err := q.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM `+quote(t.name)+`)`).Scan(&some); err != nil {
+		query, args := `SELECT 1 FROM `+quote(t.name), []any(nil)
+		if t.name == "metadata" {
+			query, args = query+content, []any{Marker, tenure.Key}
+		}
+		if err := q.QueryRowContext(ctx, `SELECT EXISTS (`+query+`)`, args...).Scan(&some); err != nil {
 			return "", err
 		}
 		if some {

@@ -15,6 +15,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store/migrations"
+	"gatehouse/core/store/tenure"
 )
 
 // A digest identifies the content of a table on either engine.
@@ -50,7 +51,7 @@ func (s *Side) read(ctx context.Context, q conn, t table, visit visitor) (digest
 func (s *Side) plain(ctx context.Context, q conn, t table, each func(row []any) error) error {
 	query, args := `SELECT `+t.names()+` FROM `+quote(t.name), []any(nil)
 	if t.name == "metadata" {
-		query, args = query+` WHERE key <> $1`, []any{Marker}
+		query, args = query+content, []any{Marker, tenure.Key}
 	}
 	var order []string
 	for _, k := range t.key {

@@ -154,7 +154,7 @@ func (s *Side) emptyHint() string {
 func (s *Side) empty(ctx context.Context, q conn, t table) error {
 	switch {
 	case t.name == "metadata":
-		_, err := q.ExecContext(ctx, `DELETE FROM metadata WHERE key <> $1`, Marker)
+		_, err := q.ExecContext(ctx, `DELETE FROM metadata`+content, Marker, tenure.Key)
 		return err
 	case s.engine == migrations.Postgres:
 		_, err := q.ExecContext(ctx, `TRUNCATE `+quote(t.name)+` CASCADE`)

@@ -56,7 +56,8 @@ func (t *Tenure) Take(ctx context.Context, conn *sqlx.Conn) error {
 	return t.lock(ctx, conn, t.wait, &t.session)
 }
 
-const key = "store.tenure"
+// Key is the key in metadata of the name of the tenure: it is no content of the database.
+const Key = "store.tenure"
 
 // Begin notes in the database, which has its tables, that the gateway with the lock is this one.
 func (t *Tenure) Begin(ctx context.Context, conn *sqlx.Conn) error {
@@ -65,7 +66,7 @@ func (t *Tenure) Begin(ctx context.Context, conn *sqlx.Conn) error {
 	}
 	t.name = rand.Text()
 	_, err := conn.ExecContext(ctx, `INSERT INTO metadata (key, value, updated_at) VALUES ($1, $2, $3)
-		ON CONFLICT (key) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at`, key, t.name, core.Stamp(time.Now()))
+		ON CONFLICT (key) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at`, Key, t.name, core.Stamp(time.Now()))
 	return err
 }
 
@@ -90,7 +91,7 @@ func (t *Tenure) Again(conn *sqlx.Conn) error {
 
 func (t *Tenure) same(ctx context.Context, conn *sqlx.Conn) error {
 	var name string
-	err := conn.GetContext(ctx, &name, `SELECT coalesce(value, '') FROM metadata WHERE key = $1`, key)
+	err := conn.GetContext(ctx, &name, `SELECT coalesce(value, '') FROM metadata WHERE key = $1`, Key)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
