@@ -18,6 +18,7 @@ type Running struct {
 	mu      sync.Mutex
 	runs    map[string]*active   // by lane; bounded by the queue's slots
 	aborted map[sender]time.Time // when their runs were stopped; at most maxAborted
+	stopped map[string]time.Time // when a stop found no run in a lane; at most maxAborted
 }
 
 // A sender is a user on a bot, or an API key.
@@ -44,7 +45,7 @@ type active struct {
 
 // NewRunning returns a Running without runs.
 func NewRunning(clock core.Clock) *Running {
-	return &Running{clock: clock, runs: map[string]*active{}, aborted: map[sender]time.Time{}}
+	return &Running{clock: clock, runs: map[string]*active{}, aborted: map[sender]time.Time{}, stopped: map[string]time.Time{}}
 }
 
 // Busy reports whether a run of the user is running, with any bot.
@@ -65,9 +66,19 @@ func (r *Running) Abort(session string) bool {
 }
 
 // AbortLane stops the bot's run in a lane, and reports whether there was one. A
-// run over HTTP in the same conversation goes on.
+// run over HTTP in the same conversation goes on. A run that was claimed before and has not
+// begun is stopped when it does.
 func (r *Running) AbortLane(bot, lane string) bool {
-	return r.abort(orchestrator.ErrAborted, func(a *active) bool { return a.lane == lane && a.bot == bot })
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.abortNow(orchestrator.ErrAborted, func(a *active) bool { return a.lane == lane && a.bot == bot }) {
+		return true
+	}
+	if len(r.stopped) >= maxAborted {
+		clear(r.stopped)
+	}
+	r.stopped[bot+" "+lane] = r.clock.Now()
+	return false
 }
 
 // AbortRun stops the run with an id, and reports whether it was running.
@@ -109,7 +120,11 @@ func (r *Running) abortSender(who sender, match func(*active) bool) {
 func (r *Running) abort(cause error, match func(*active) bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	found := false
+	return r.abortNow(cause, match)
+}
+
+// abortNow is abort; the caller holds r.mu.
+func (r *Running) abortNow(cause error, match func(*active) bool) (found bool) {
 	for _, a := range r.runs {
 		if match(a) {
 			a.cancel(cause)
@@ -120,11 +135,17 @@ func (r *Running) abort(cause error, match func(*active) bool) bool {
 }
 
 // begin adds a run that was claimed at taken, until the returned function is
-// called. It stops the run if its sender lost access since.
+// called. It stops the run if its sender lost access since, or if it was to be stopped.
 func (r *Running) begin(lane string, a *active, taken time.Time) (end func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.runs[lane] = a
+	if at, ok := r.stopped[a.bot+" "+a.lane]; ok {
+		delete(r.stopped, a.bot+" "+a.lane)
+		if taken.Before(at) {
+			a.cancel(orchestrator.ErrAborted)
+		}
+	}
 	for _, who := range [...]sender{{bot: a.bot, user: a.user}, {key: a.key}} {
 		if at, ok := r.aborted[who]; ok && !taken.After(at) {
 			a.cancel(orchestrator.ErrAborted)
