@@ -306,20 +306,24 @@ func (c *cluster) faults() []fault {
 			c.replaced(i)
 		}},
 		{"the gateway alone cannot reach the database", func(i int) {
+			c.known(i)
 			for _, l := range c.lines[i] {
 				l.cut()
 			}
 			c.replaces(i)
+			c.nodes[i].says(c.t, "the bots receive nothing")
 			for _, l := range c.lines[i] {
 				l.mend()
 			}
 			c.replaced(i)
 		}},
 		{"the gateway alone hears nothing from the database", func(i int) {
+			c.known(i)
 			for _, l := range c.lines[i] {
 				l.silence()
 			}
 			c.replaces(i)
+			c.nodes[i].says(c.t, "the bots receive nothing")
 			for _, l := range c.lines[i] {
 				l.mend()
 			}
@@ -366,6 +370,23 @@ func (c *cluster) each(f func(*cable)) {
 	for _, lines := range c.lines {
 		for _, l := range lines {
 			f(l)
+		}
+	}
+}
+
+// known waits until a gateway that serves has noted that the other one stands by.
+func (c *cluster) known(i int) {
+	c.t.Helper()
+	db := c.openCopy()
+	defer db.Close()
+	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		var known bool
+		c.sql(db.Get(&known, `SELECT EXISTS (SELECT 1 FROM nodes AS n, nodes AS o WHERE n.state = 'serving' AND n.address = $1 AND o.state = 'standby' AND n.seen > o.started)`, c.addrs[i]))
+		if known {
+			return
+		}
+		if time.Now().After(end) {
+			c.t.Fatal("no gateway stands by")
 		}
 	}
 }

@@ -249,6 +249,7 @@ func (a *app) self() nodes.Self {
 	if shared, ok := a.clock.(*core.Shared); ok {
 		self.Time = shared.Agree
 	}
+	self.Cut = func(off bool) { a.fleet.Pause(off) }
 	self.Replaced = func() { a.db.End(core.Errorf(core.Busy, "another gateway has taken the place of this one")) }
 	return self
 }

@@ -81,6 +81,9 @@ type Self struct {
 	Steal func() error
 	// Time, if not nil, is told the server's time at each beat that is answered promptly.
 	Time func(now time.Time)
+	// Cut, of one that serves, is told when it has not reached the database for so long that one that stands by
+	// is about to replace it, and when it reaches the database again. It is not called concurrently.
+	Cut func(off bool)
 	// Replaced, of one that serves, is called when that has been done to it.
 	Replaced func()
 }
@@ -95,6 +98,12 @@ func Keep(ctx context.Context, s Self) {
 	}
 	defer db.Close()
 	k := keeper{Self: s, db: db, process: rand.Text(), said: map[string]time.Time{}}
+	if s.Cut != nil {
+		guarded, stop := context.WithCancel(ctx)
+		done := make(chan struct{})
+		go func() { defer close(done); k.guard(guarded) }()
+		defer func() { stop(); <-done }()
+	}
 	for n := 0; ; n++ {
 		err := k.limited(ctx, func(ctx context.Context) error { return k.beat(ctx, n) })
 		if errors.Is(err, errReplaced) {
@@ -120,6 +129,7 @@ type keeper struct {
 	noted   bool
 	said    map[string]time.Time // by the text of a warning, of which there are four
 	silence silence
+	reached reached
 }
 
 func (k *keeper) limited(ctx context.Context, f func(context.Context) error) error {
@@ -168,14 +178,20 @@ func (k *keeper) beat(ctx context.Context, n int) error {
 			return err
 		}
 	}
-	var seen []int64
-	asked := time.Now()
-	err := k.db.SelectContext(ctx, &seen, `UPDATE nodes SET seen = `+now+` WHERE id = $1 AND process = $2 AND state = $3 RETURNING seen`, k.ID, k.process, k.State)
-	switch {
-	case err != nil:
+	var seen []struct {
+		At     int64 `db:"seen"`
+		Others bool  `db:"others"`
+	}
+	asked, clock := time.Now(), k.Clock.Now()
+	err := k.db.SelectContext(ctx, &seen, `UPDATE nodes SET seen = `+now+` WHERE id = $1 AND process = $2 AND state = $3
+		RETURNING seen, EXISTS (SELECT 1 FROM nodes AS o WHERE o.state = '`+Standby+`' AND o.seen > `+now+` - $4) AS others`, k.ID, k.process, k.State, Silence.Milliseconds())
+	if err != nil {
 		return err
+	}
+	k.reached.note(clock, len(seen) > 0 && seen[0].Others)
+	switch {
 	case len(seen) > 0 && k.Time != nil && time.Since(asked) < prompt:
-		k.Time(time.UnixMilli(seen[0]))
+		k.Time(time.UnixMilli(seen[0].At))
 	case len(seen) == 0:
 		if err := k.unlessReplaced(ctx); err != nil {
 			return err

@@ -281,3 +281,48 @@ func TestAGatewayThatWasReplacedIsToldSo(t *testing.T) {
 	<-told
 	<-done
 }
+
+// One that is about to be replaced stops receiving first: a platform sends to one receiver.
+func TestAGatewayIsToldWhenItIsCutOffAndWhenItIsBackIfOneStandsBy(t *testing.T) {
+	for _, stands := range []bool{true, false} {
+		t.Run(map[bool]string{true: "one stands by", false: "none stands by"}[stands], func(t *testing.T) {
+			l := newListed(t)
+			if stands {
+				l.do(`INSERT INTO nodes (id, process, version, newest, address, state, started, seen)
+					VALUES ('b:2', 'p', 'v1', 1, '', 'standby', 0, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint + 3600000)`)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			done, told := make(chan struct{}), make(chan bool, 10)
+			go func() {
+				defer close(done)
+				nodes.Keep(ctx, nodes.Self{Node: nodes.Node{ID: "a:1", State: nodes.Serving}, Clock: l.clock, Log: slog.New(slog.NewTextHandler(&l.log, nil)),
+					Open: func() (*sqlx.DB, error) { return postgres.Open(l.at, "", false, 1) }, Cut: func(off bool) { told <- off }})
+			}()
+			step := func() {
+				l.clock.AwaitWaiters(2)
+				l.clock.Advance(time.Second)
+			}
+			for range 4 { // the second beat knows who stands by
+				step()
+			}
+			l.do(`ALTER TABLE nodes RENAME TO other`)
+			for range 15 {
+				step()
+			}
+			l.clock.AwaitWaiters(2)
+			if stands != (len(told) == 1) || stands && !<-told {
+				t.Errorf("it was told %d times", len(told))
+			}
+			l.do(`ALTER TABLE other RENAME TO nodes`)
+			for range 4 {
+				step()
+			}
+			l.clock.AwaitWaiters(2)
+			if stands != (len(told) == 1) || stands && <-told {
+				t.Errorf("that it is back was told %d times", len(told))
+			}
+			cancel()
+			<-done
+		})
+	}
+}

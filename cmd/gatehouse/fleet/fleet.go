@@ -44,6 +44,7 @@ type Fleet struct {
 	Hub *connectors.Hub
 
 	changing sync.Mutex // one reload at a time
+	paused   []string   // see Pause; with changing
 	adding   sync.Mutex // one bot is added or removed at a time
 }
 
