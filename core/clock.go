@@ -20,24 +20,40 @@ type System struct{}
 func (System) Now() time.Time                         { return time.Now() }
 func (System) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
-// Shared is the clock of a program that others take the place of on other machines: the
-// machine's, moved to the time of a server that all of them know. The zero value is not moved. It
-// is safe for concurrent use.
+// Shared is the clock of a program that others take the place of on other machines: it goes by
+// the time of a server that all of them know. That the machine's clock is set has no effect. It
+// is safe for concurrent use; NewShared makes one.
 type Shared struct {
 	System
+	begun time.Time
 	ahead atomic.Int64 // ns
 }
+
+// NewShared returns a clock that shows the machine's time until Agree.
+func NewShared() *Shared { return &Shared{begun: System{}.Now()} }
 
 // apart is how much the clock may differ from the server's, which takes time to answer.
 const apart = 500 * time.Millisecond
 
-func (s *Shared) Now() time.Time { return s.System.Now().Add(time.Duration(s.ahead.Load())) }
+func (s *Shared) Now() time.Time { return s.begun.Add(time.Since(s.begun) + s.off()) }
 
-// Agree moves the clock if it is far from now.
-func (s *Shared) Agree(now time.Time) {
-	if off := now.Sub(s.Now()); off.Abs() > apart {
-		s.ahead.Add(int64(off))
+func (s *Shared) off() time.Duration { return time.Duration(s.ahead.Load()) }
+
+// Agree moves the clock if it is far from now, the time of the server, and returns by how much.
+func (s *Shared) Agree(now time.Time) (moved time.Duration) {
+	if moved = now.Sub(s.Now()); moved.Abs() <= apart {
+		return 0
 	}
+	s.ahead.Add(int64(moved))
+	return moved
+}
+
+// FileTime returns the time of a file, which the machine has stamped, as c shows it.
+func FileTime(c Clock, t time.Time) time.Time {
+	if s, ok := c.(*Shared); ok {
+		return t.Add(s.Now().Sub(s.System.Now()))
+	}
+	return t
 }
 
 // Sleep waits d on c, or until ctx ends; it reports whether the time passed.

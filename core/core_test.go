@@ -33,15 +33,21 @@ func TestTrustIsOrderedAndItsZeroValueIsAStranger(t *testing.T) {
 }
 
 func TestAClockThatIsSharedAgreesWithTheServerWhereItIsFarFromIt(t *testing.T) {
-	var c core.Shared
+	c := core.NewShared()
 	for _, off := range []time.Duration{5 * time.Minute, -time.Hour, 2 * time.Second} {
 		c.Agree(time.Now().Add(off))
 		if d := time.Until(c.Now()) - off; d.Abs() > time.Second/4 {
 			t.Errorf("after it was set by %v it is wrong by %v", off, d)
 		}
 	}
-	if c.Agree(c.Now().Add(time.Second / 5)); time.Until(c.Now()) > 2*time.Second+time.Second/10 {
+	if moved := c.Agree(c.Now().Add(time.Second / 5)); moved != 0 || time.Until(c.Now()) > 2*time.Second+time.Second/10 {
 		t.Error("it moves by what an answer may take")
+	}
+	if age := c.Now().Sub(core.FileTime(c, time.Now().Add(-time.Minute))); (age - time.Minute).Abs() > time.Second/4 {
+		t.Errorf("a file of a minute ago is %v old", age)
+	}
+	if at := time.Now(); core.FileTime(core.System{}, at) != at {
+		t.Error("the machine's own clock shows other times than its files")
 	}
 }
 

@@ -239,8 +239,11 @@ func (a *app) openStore(ctx context.Context) (err error) {
 		return err
 	}
 	a.closing(a.db.Close)
-	if shared, ok := a.clock.(*core.Shared); ok {
-		if err := nodes.Agree(ctx, a.db, shared.Agree); err != nil {
+	if a.cfg.OnServer() {
+		if !a.vault.Holds() { // it was taken away before this one had the database
+			return taken{core.Errorf(core.Conflict, "another gateway has taken the lock of the vault %s", a.vault.Path())}
+		}
+		if err := nodes.Agree(ctx, a.db, a.agree); err != nil {
 			return err
 		}
 	}
@@ -296,7 +299,7 @@ func (a *app) joinCore(ctx context.Context) error {
 		Ring:  a.bus.Ring,
 		Rate:  func() queue.Rate { return queue.Rate(a.settings.Now().RateLimit) },
 		Texts: queue.Texts{TooMany: texts.Text("too_many"), GaveUp: texts.Text("gave_up")},
-		Node:  "node", Slots: a.cfg.LimitRuns,
+		Node:  "node", Slots: a.cfg.LimitRuns, Replaced: a.taken,
 	})
 	a.pairing = pairing.New(a.db, pairing.Options{
 		Clock: a.clock, Log: a.log, Metrics: pairing.NewMetrics(a.reg, a.bots.Names()), Bots: bots.New(a.bots.Places, a.bots.Policy), Ring: a.bus.Ring, Merge: a.owners.Merge, Text: a.settings.OwnText,

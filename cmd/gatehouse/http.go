@@ -111,7 +111,7 @@ func (a *app) socketHandler(programs, agents http.Handler) http.Handler {
 // openFiles returns the handler of the command line on the files of a gateway
 // that does not run. The caller calls end, also after an error.
 func openFiles(ctx context.Context, cfg *configs.Config) (h http.Handler, end func() error, err error) {
-	a, err := build(ctx, cfg, slog.New(slog.DiscardHandler), core.System{})
+	a, err := build(ctx, cfg, slog.New(slog.DiscardHandler), clockOf(cfg))
 	if err == nil {
 		_, h, err = a.handlers(closedInbox{ctx, a.queue})
 	}

@@ -25,7 +25,6 @@ import (
 	"gatehouse/configs"
 	"gatehouse/core"
 	"gatehouse/core/nodes"
-	"gatehouse/core/queue"
 	"gatehouse/web"
 )
 
@@ -198,8 +197,8 @@ func (a *app) Run(ctx context.Context, hangup <-chan os.Signal, ready func()) (e
 
 	tail.Go(func() { failed <- replaced(background, a.taken) })
 
-	work, stopWork := context.WithCancelCause(ctx)
-	defer stopWork(nil)
+	work, stopWork := context.WithCancel(ctx)
+	defer stopWork()
 	var heart sync.WaitGroup
 	heart.Go(func() { failed <- a.queue.Serve(work, a.cfg.DrainTimeout, a.dispatcher) })
 	heart.Go(func() { failed <- a.hub.Run(work) })
@@ -220,7 +219,7 @@ func (a *app) Run(ctx context.Context, hangup <-chan os.Signal, ready func()) (e
 	a.memory.Release(work) // what start-up took is not needed again
 
 	err = untilStopped(ctx, failed, a.log, a.cfg.DrainTimeout)
-	stopWork(causeOf(a.taken))
+	stopWork()
 	heart.Wait()
 	a.bus.CutAll()
 	stopBackground()
@@ -238,7 +237,7 @@ func (a *app) Run(ctx context.Context, hangup <-chan os.Signal, ready func()) (e
 // another machine that takes this one's place reads its times as they were meant.
 func clockOf(cfg *configs.Config) core.Clock {
 	if cfg.OnServer() {
-		return &core.Shared{}
+		return core.NewShared()
 	}
 	return core.System{}
 }
@@ -246,21 +245,24 @@ func clockOf(cfg *configs.Config) core.Clock {
 // self returns this gateway as it is listed for those that stand by.
 func (a *app) self() nodes.Self {
 	self := standby.Self(a.cfg, a.log, version, nodes.Serving, a.cfg.Addr)
-	if shared, ok := a.clock.(*core.Shared); ok {
-		self.Time = shared.Agree
-	}
+	self.Time = a.agree
 	self.Cut = func(off bool) { a.fleet.Pause(off) }
+	self.Sign, self.Holds = a.vault.Sign, a.vault.Holds
 	self.Replaced = func() { a.db.End(core.Errorf(core.Busy, "another gateway has taken the place of this one")) }
 	return self
 }
 
-// causeOf returns why the work is stopped where that is not a proper end.
-func causeOf(taken <-chan struct{}) error {
-	select {
-	case <-taken:
-		return queue.ErrReplaced
-	default:
-		return nil
+// skewed is from when on a difference of clocks is logged.
+const skewed = 30 * time.Second
+
+// agree has the gateway go by the server's time.
+func (a *app) agree(now time.Time) {
+	shared, ok := a.clock.(*core.Shared)
+	if !ok {
+		return
+	}
+	if moved := shared.Agree(now); moved.Abs() > skewed {
+		a.log.Warn("the clock of this machine, or of the database's server, is wrong: the gateway goes by the server's", "moved", moved.Round(time.Second))
 	}
 }
 

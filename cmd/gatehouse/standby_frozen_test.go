@@ -34,7 +34,7 @@ func froze(t *testing.T, meanwhile func(h *home, second *proc)) {
 	}
 	frozen := time.Now()
 	olga.Send("and again")
-	second.says("its session was ended, to take its place")
+	second.says("the gateway that serves is not heard of")
 	second.says("msg=serving")
 	hear(t, sim, olga.DM(), 0, "Three.")
 	t.Logf("taken over after %.1f s", time.Since(frozen).Seconds())

@@ -212,8 +212,8 @@ func (s *show) preview(ctx context.Context, to core.Address, shown previewText) 
 	if len(parts) == 0 || len(parts) > 1 && shown.text != "" && s.t.Preview() != "" && len(now.text) > 2*4096 {
 		return shown // the first message is full: the final has the rest
 	}
-	if s.d.o.Outbox.Sending(ctx, to) {
-		return shown // it would precede the answer to an earlier message
+	if s.d.o.Outbox.Sending(ctx, to) || !s.d.o.Queue.Holds(ctx, s.t) {
+		return shown // it would precede the answer to an earlier message, or replace another gateway's
 	}
 	part := parts[0]
 	part.Buttons = [][]core.Button{{{Label: texts.Text("button_stop"), Data: command.StopData(s.t.Run)}}}

@@ -23,7 +23,7 @@ const (
 	Every   = 2 * time.Second  // a node tells that it is alive
 	Silence = 10 * time.Second // after which it counts as gone
 	keep    = 24 * time.Hour   // a node that is gone stays in the list
-	limit   = 10 * time.Second // of one statement
+	limit   = 4 * time.Second  // of one beat
 	repeat  = 10 * time.Minute // between two equal warnings
 )
 
@@ -33,9 +33,7 @@ const (
 	Standby = "standby"
 	Gone    = "gone" // it did not end properly, and is not heard from; not stored
 
-	// Stored, and listed as gone.
-	replacing = "replacing" // its session was ended, its lock of the vault may still be there
-	replaced  = "replaced"
+	replaced = "replaced" // stored, and listed as gone
 )
 
 // A Node is one gateway.
@@ -74,11 +72,16 @@ type Self struct {
 	Log   *slog.Logger
 	// Open connects to the database; Keep uses one connection and closes it.
 	Open func() (*sqlx.DB, error)
-	// Able, of one that stands by, returns why it could not serve the database and the vault, or nil.
-	Able func(ctx context.Context) error
-	// Steal, of one that stands by, takes the vault's lock from a gateway that has not been heard of
-	// for Silence, and that has lost the database: see watch.
-	Steal func() error
+	// Of one that serves: Sign notes in the vault's lock which process has it, and Holds reports
+	// whether it still has it.
+	Sign  func(process string) error
+	Holds func() bool
+	// Of one that stands by, together: Holder returns the process that has signed the vault's lock, "" for
+	// another program. Steal takes the lock from it. Able returns why this program could
+	// not serve the database and the vault, or nil.
+	Holder func() (process string, err error)
+	Steal  func() error
+	Able   func(ctx context.Context) error
 	// Time, if not nil, is told the server's time at each beat that is answered promptly.
 	Time func(now time.Time)
 	// Cut, of one that serves, is told when it has not reached the database for so long that one that stands by
@@ -112,7 +115,7 @@ func Keep(ctx context.Context, s Self) {
 			return
 		}
 		if k.warn("this gateway cannot be noted in the list of gateways", err); s.Steal != nil {
-			k.warn("a gateway that is not heard of cannot be replaced", k.limited(ctx, k.watch))
+			k.warn("a gateway that is not heard of cannot be replaced", k.watch(ctx))
 		}
 		if !core.Sleep(ctx, s.Clock, Every) {
 			break
@@ -201,6 +204,9 @@ func (k *keeper) beat(ctx context.Context, n int) error {
 		}
 	}
 	k.noted = true
+	if k.Holds != nil && !k.Holds() {
+		return errReplaced
+	}
 	if k.State != Serving || n%int(time.Hour/Every) != 0 {
 		return nil
 	}
@@ -216,8 +222,8 @@ func (k *keeper) enter(ctx context.Context) error {
 		ON CONFLICT (id) DO UPDATE SET process = excluded.process, version = excluded.version, newest = excluded.newest,
 			address = excluded.address, state = excluded.state, started = excluded.started, seen = excluded.seen
 		RETURNING xmax <> 0`, k.ID, k.process, k.Version, k.Newest, k.Address, k.State)
-	if err == nil && k.State == Serving {
-		_, err = k.db.ExecContext(ctx, settled) // who began that has ended, and this one has both locks
+	if err == nil && k.Sign != nil {
+		err = k.Sign(k.process)
 	}
 	if again && k.noted {
 		k.warn("two gateways", core.Errorf(core.Conflict, "another gateway has the same name and port: give each machine or container a host name of its own"))
@@ -234,7 +240,7 @@ func (k *keeper) leave(ctx context.Context) error {
 }
 
 // gone selects the gateways that are not heard of for $1 milliseconds, or were replaced.
-const gone = `(seen < ` + now + ` - $1 OR state IN ('` + replacing + `', '` + replaced + `'))`
+const gone = `(seen < ` + now + ` - $1 OR state = '` + replaced + `')`
 
 const selectNodes = `SELECT id, version, newest, address, CASE WHEN ` + gone + ` THEN '` + Gone + `' ELSE state END AS state, started, ` + now + ` - seen AS silent
 	FROM nodes ORDER BY CASE WHEN ` + gone + ` THEN 2 WHEN state = '` + Serving + `' THEN 0 ELSE 1 END, id LIMIT 100`

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jmoiron/sqlx"
 
+	"gatehouse/core"
 	"gatehouse/core/coretest"
 	"gatehouse/core/nodes"
 	"gatehouse/core/store"
@@ -171,115 +173,144 @@ func TestADatabaseWithoutTheListIsLeftAlone(t *testing.T) {
 	}
 }
 
-// A gateway whose beats do not arrive, but that works in the database, is not replaced.
-func TestAGatewayThatWorksIsNotReplaced(t *testing.T) {
-	l := newListed(t)
-	serving, err := store.Open(t.Context(), l.at, store.Options{Alone: time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer serving.Close()
-	l.do(`INSERT INTO nodes (id, process, version, newest, address, state, started, seen) VALUES ('a:1', 'p', 'v1', 1, '', 'serving', 0, 0)`)
-	ctx, cancel := context.WithCancel(t.Context())
-	done, looks := make(chan struct{}), make(chan struct{}, 100)
+// A stander is a gateway that stands by a process which has signed the vault's lock and was last
+// heard of in 1970, "old".
+type stander struct {
+	*listed
+	able   error
+	holder string
+	looks  atomic.Int64
+	stolen atomic.Int64
+}
+
+func (l *listed) stander() *stander {
+	l.do(`INSERT INTO nodes (id, process, version, newest, address, state, started, seen) VALUES ('a:1', 'old', 'v1', 1, '', 'serving', 0, 0)`)
+	return &stander{listed: l, holder: "old"}
+}
+
+// waitsFor has it stand by for some seconds, and calls each after each of its looks.
+func (s *stander) waitsFor(looks int, each func()) {
+	s.Helper()
+	ctx, cancel := context.WithCancel(s.Context())
+	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		nodes.Keep(ctx, nodes.Self{Node: nodes.Node{ID: "b:2", State: nodes.Standby}, Clock: l.clock, Log: slog.New(slog.NewTextHandler(&l.log, nil)),
-			Open: func() (*sqlx.DB, error) { return postgres.Open(l.at, "", false, 1) },
-			Able: func(context.Context) error { looks <- struct{}{}; return nil }, Steal: func() error { t.Error("the vault's lock is taken"); return nil }})
+		nodes.Keep(ctx, nodes.Self{Node: nodes.Node{ID: "b:2", State: nodes.Standby}, Clock: s.clock, Log: slog.New(slog.NewTextHandler(&s.log, nil)),
+			Open:   func() (*sqlx.DB, error) { return postgres.Open(s.at, "", false, 1) },
+			Able:   func(context.Context) error { s.looks.Add(1); return s.able },
+			Holder: func() (string, error) { return s.holder, nil },
+			Steal:  func() error { s.stolen.Add(1); return nil }})
 	}()
-	for range 9 { // 18 s of silence
-		l.clock.AwaitWaiters(1)
-		if err := serving.Save(t.Context(), "who", "serving"); err != nil {
-			t.Fatal(err)
-		}
-		l.clock.Advance(nodes.Every)
+	for range looks {
+		s.clock.AwaitWaiters(1)
+		each()
+		s.clock.Advance(nodes.Every)
 	}
-	<-looks // it did consider that
-	l.clock.AwaitWaiters(1)
+	s.clock.AwaitWaiters(1)
+	cancel()
+	<-done
+}
+
+// alone opens the database as the gateway does that serves.
+func (l *listed) alone() *store.DB {
+	l.Helper()
+	db, err := store.Open(l.Context(), l.at, store.Options{Alone: time.Second})
+	if err != nil {
+		l.Fatal(err)
+	}
+	l.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// A gateway whose beats do not arrive, but that works in the database, is not replaced.
+func TestAGatewayThatWorksIsNotReplaced(t *testing.T) {
+	s := newListed(t).stander()
+	serving := s.alone()
+	s.waitsFor(9, func() {
+		if err := serving.Save(t.Context(), "who", "serving"); err != nil {
+			t.Errorf("the gateway that works cannot: %v", err)
+		}
+	})
+	if s.looks.Load() == 0 || s.stolen.Load() > 0 || !strings.Contains(s.log.String(), "its session of the database works") {
+		t.Errorf("%d looks, %d thefts: %s", s.looks.Load(), s.stolen.Load(), s.log.String())
+	}
 	if err := serving.Save(t.Context(), "who", "still serving"); err != nil {
 		t.Errorf("the gateway that works was replaced: %v", err)
 	}
-	if strings.Contains(l.all(), "replac") {
-		t.Error(l.all())
+}
+
+// The vault may be locked by a command, or by a gateway that starts and migrates: neither beats.
+func TestWhoHasNotSignedTheLockIsNotReplaced(t *testing.T) {
+	s := newListed(t).stander()
+	for _, holder := range []string{"", "another"} {
+		s.holder = holder
+		if s.waitsFor(9, func() {}); s.looks.Load() > 0 || s.stolen.Load() > 0 {
+			t.Errorf("%q is replaced", holder)
+		}
 	}
-	cancel()
-	<-done
 }
 
 func TestAGatewayThatCannotServeReplacesNone(t *testing.T) {
-	l := newListed(t)
-	l.do(`INSERT INTO nodes (id, process, version, newest, address, state, started, seen) VALUES ('a:1', 'p', 'v1', 1, '', 'replacing', 0, 0)`)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		nodes.Keep(ctx, nodes.Self{Node: nodes.Node{ID: "b:2", State: nodes.Standby}, Clock: l.clock, Log: slog.New(slog.NewTextHandler(&l.log, nil)),
-			Open: func() (*sqlx.DB, error) { return postgres.Open(l.at, "", false, 1) },
-			Able: func(context.Context) error { return errors.New("it lacks a key") }, Steal: func() error { t.Error("the vault's lock is taken"); return nil }})
-	}()
-	for range 9 {
-		l.clock.AwaitWaiters(1)
-		l.clock.Advance(nodes.Every)
+	s := newListed(t).stander()
+	s.able = errors.New("it lacks a key")
+	if s.waitsFor(9, func() {}); s.stolen.Load() > 0 || !strings.Contains(s.log.String(), "it lacks a key") {
+		t.Errorf("%d thefts: %s", s.stolen.Load(), s.log.String())
 	}
-	l.clock.AwaitWaiters(1)
-	if !strings.Contains(l.log.String(), "it lacks a key") {
-		t.Errorf("it logs %s", l.log.String())
-	}
-	cancel()
-	<-done
 }
 
-// Who replaces a gateway may end before it has taken the vault's lock. The next one does.
-func TestAnotherStandbyFinishesWhatOneHasBegun(t *testing.T) {
-	l := newListed(t)
-	l.do(`INSERT INTO nodes (id, process, version, newest, address, state, started, seen) VALUES ('a:1', 'p', 'v1', 1, '', 'replacing', 0, 0)`)
-	ctx, cancel := context.WithCancel(t.Context())
-	done, stolen := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		nodes.Keep(ctx, nodes.Self{Node: nodes.Node{ID: "b:2", State: nodes.Standby}, Clock: l.clock, Log: slog.New(slog.NewTextHandler(&l.log, nil)),
-			Open: func() (*sqlx.DB, error) { return postgres.Open(l.at, "", false, 1) },
-			Able: func(context.Context) error { return nil }, Steal: func() error { close(stolen); return nil }})
-	}()
-	for steps := 0; ; steps++ {
-		l.clock.AwaitWaiters(1)
-		select {
-		case <-stolen:
-			if steps < 5 {
-				t.Errorf("after %d looks", steps)
-			}
-		default:
-			if steps > 20 {
-				t.Fatal("nobody takes the vault's lock")
-			}
-			l.clock.Advance(nodes.Every)
-			continue
-		}
-		break
+// The session of a gateway that is cut off may have ended, or the standby after it ended it.
+func TestAGatewayWithoutASessionIsReplacedOnceAndItsTenureEnds(t *testing.T) {
+	s := newListed(t).stander()
+	serving := s.alone()
+	if err := serving.Save(t.Context(), "who", "serving"); err != nil {
+		t.Fatal(err)
 	}
-	cancel()
-	<-done
+	var ended int
+	if err := s.db.Get(t.Context(), &ended, storetest.EndHolder); err != nil || ended != 1 {
+		t.Fatal(ended, err)
+	}
+	early := 0
+	s.waitsFor(20, func() {
+		if early++; early < 6 && s.stolen.Load() > 0 {
+			t.Errorf("after %d looks", early)
+		}
+	})
+	if n := s.stolen.Load(); n != 1 {
+		t.Errorf("the vault's lock was taken %d times: %s", n, s.log.String())
+	}
+	if err := serving.Save(t.Context(), "who", "late"); core.KindOf(err) != core.Busy {
+		t.Errorf("the one that was replaced writes: %v", err)
+	}
 }
 
 func TestAGatewayThatWasReplacedIsToldSo(t *testing.T) {
-	l := newListed(t)
-	told := make(chan struct{})
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		nodes.Keep(t.Context(), nodes.Self{Node: nodes.Node{ID: "a:1", State: nodes.Serving}, Clock: l.clock, Log: slog.New(slog.NewTextHandler(&l.log, nil)),
-			Open: func() (*sqlx.DB, error) { return postgres.Open(l.at, "", false, 1) }, Replaced: func() { close(told) }})
-	}()
-	l.waits("a:1  serving")
-	l.clock.AwaitWaiters(1)
-	l.do(`UPDATE nodes SET state = 'replacing'`)
-	if got := l.all(); got != "a:1  gone;" {
-		t.Errorf("the list has %s", got)
+	for name, lose := range map[string]func(l *listed, holds *atomic.Bool){
+		"in the database": func(l *listed, _ *atomic.Bool) { l.do(`UPDATE nodes SET state = 'replaced'`) },
+		"in the vault":    func(_ *listed, holds *atomic.Bool) { holds.Store(false) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newListed(t)
+			var holds atomic.Bool
+			holds.Store(true)
+			told, done, signed := make(chan struct{}), make(chan struct{}), make(chan string, 1)
+			go func() {
+				defer close(done)
+				nodes.Keep(t.Context(), nodes.Self{Node: nodes.Node{ID: "a:1", State: nodes.Serving}, Clock: l.clock, Log: slog.New(slog.NewTextHandler(&l.log, nil)),
+					Open: func() (*sqlx.DB, error) { return postgres.Open(l.at, "", false, 1) }, Replaced: func() { close(told) },
+					Sign: func(process string) error { signed <- process; return nil }, Holds: holds.Load})
+			}()
+			l.waits("a:1  serving")
+			l.clock.AwaitWaiters(1)
+			var process string
+			if err := l.db.Get(t.Context(), &process, `SELECT process FROM nodes`); err != nil || process != <-signed {
+				t.Errorf("it has not signed as %q, %v", process, err)
+			}
+			lose(l, &holds)
+			l.clock.Advance(nodes.Every)
+			<-told
+			<-done
+		})
 	}
-	l.clock.Advance(nodes.Every)
-	<-told
-	<-done
 }
 
 // One that is about to be replaced stops receiving first: a platform sends to one receiver.

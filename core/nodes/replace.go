@@ -31,126 +31,136 @@ func (k *keeper) unlessReplaced(ctx context.Context) error {
 		return nil
 	}
 	var is bool
-	err := k.db.GetContext(ctx, &is, `SELECT EXISTS (SELECT 1 FROM nodes WHERE process = $1 AND state IN ($2, $3))`, k.process, replacing, replaced)
+	err := k.db.GetContext(ctx, &is, `SELECT EXISTS (SELECT 1 FROM nodes WHERE process = $1 AND state = $2)`, k.process, replaced)
 	if err == nil && is {
 		return errReplaced
 	}
 	return err
 }
 
-// A silence is what one that stands by has seen of those that serve.
+// A silence is what one that stands by has seen of the one that serves.
 type silence struct {
-	beats       string    // of all of them, as text
+	beat        string    // the last one
 	since, last time.Time // by the machine's clock
 }
 
 // lasts notes what was seen now, and reports whether it has not changed for Silence.
-func (s *silence) lasts(beats string, at time.Time) bool {
-	if beats != s.beats || s.last.IsZero() || at.Sub(s.last) > steady || at.Before(s.last) {
-		s.beats, s.since = beats, at
+func (s *silence) lasts(beat string, at time.Time) bool {
+	if beat != s.beat || s.last.IsZero() || at.Sub(s.last) > steady || at.Before(s.last) {
+		s.beat, s.since = beat, at
 	}
 	s.last = at
 	return at.Sub(s.since) >= Silence
 }
 
-// watch replaces the gateway that has the database's lock when none that serves has been seen to beat for
-// Silence. It finishes what another one has begun, which ended in between.
+// watch replaces the gateway that has the vault's lock when it has not been seen to beat for
+// Silence. A gateway that still starts, and any other program, has not signed the lock.
 func (k *keeper) watch(ctx context.Context) error {
-	if !k.noted {
-		return nil
+	process, err := k.Holder()
+	if err != nil || process == "" || !k.noted {
+		k.silence = silence{}
+		return nil // the vault is missing, or nobody has it: who waits for it says so
 	}
-	var seen struct {
-		Beats string `db:"beats"`
-		Begun bool   `db:"begun"`
-	}
-	err := k.db.GetContext(ctx, &seen, `SELECT coalesce(string_agg(process || ' ' || seen, ' ' ORDER BY process), '') AS beats, coalesce(bool_or(state = '`+replacing+`'), false) AS begun
-		FROM nodes WHERE state IN ('`+Serving+`', '`+replacing+`')`)
-	if err != nil {
+	var seen []int64
+	err = k.limited(ctx, func(ctx context.Context) error {
+		return k.db.SelectContext(ctx, &seen, `SELECT seen FROM nodes WHERE process = $1 AND state = $2`, process, Serving)
+	})
+	if err != nil || len(seen) == 0 {
 		k.silence = silence{}
 		return err
 	}
-	if !k.silence.lasts(seen.Beats, k.Clock.Now()) || seen.Beats == "" {
+	if !k.silence.lasts(fmt.Sprint(process, seen[0]), k.Clock.Now()) {
 		return nil
 	}
-	if err := k.Able(ctx); err != nil {
+	able, cancel := context.WithTimeout(ctx, replaceTime)
+	defer cancel()
+	if err := k.Able(able); err != nil {
 		return fmt.Errorf("this one cannot serve either: %w", err)
 	}
-	if !seen.Begun {
-		if done, err := k.endSession(ctx, seen.Beats); err != nil || !done {
-			return err
-		}
+	limited, cancel := context.WithTimeout(ctx, replaceTime)
+	defer cancel()
+	if err := k.replace(limited, process, seen[0]); err != nil {
+		return err
 	}
-	return k.steal(ctx)
+	k.silence = silence{}
+	return nil
 }
 
-// endSession ends the session of the gateway that has the database, if the server still has one, and reports
-// whether it may be replaced: not while that session does something.
-func (k *keeper) endSession(ctx context.Context, beats string) (done bool, err error) {
-	tx, err := k.db.BeginTxx(ctx, nil)
-	if err != nil {
-		return false, err
-	}
-	defer func() { _ = tx.Rollback() }() // nothing, once it is committed
-	var still string
-	if err := tx.GetContext(ctx, &still, `SELECT coalesce(string_agg(process || ' ' || seen, ' ' ORDER BY process), '') FROM
-		(SELECT process, seen FROM nodes WHERE state = '`+Serving+`' FOR UPDATE) AS held`); err != nil || still != beats {
-		return false, err
-	}
-	var sessions struct {
-		Silent int `db:"silent"`
-		All    int `db:"all_held"`
-	}
-	if err := tx.GetContext(ctx, &sessions, `SELECT count(*) AS all_held, count(*) FILTER (WHERE a.state_change < clock_timestamp() - make_interval(secs => $1)) AS silent`+tenure.Holders, Silence.Seconds()); err != nil || sessions.Silent < sessions.All {
-		return false, err
-	}
-	if _, err := tx.ExecContext(ctx, `UPDATE nodes SET state = '`+replacing+`' WHERE state = '`+Serving+`'`); err != nil {
-		return false, err
-	}
-	if err := tx.Commit(); err != nil {
-		return false, err
-	}
-	var ended int
-	if err := k.db.GetContext(ctx, &ended, `SELECT count(pg_terminate_backend(a.pid))`+tenure.Holders); err != nil {
-		return false, fmt.Errorf("end the session of the gateway that has the database: %w", err)
-	}
-	k.Log.Warn("the gateway that has the database is not heard of: its session was ended, to take its place", "for", Silence, "sessions", ended)
-	return true, nil
-}
+// Times of a replacement.
+const (
+	replaceTime = 15 * time.Second // of one try
+	lockTime    = 5 * time.Second  // that the server may take to end a session
+)
 
-// stealWait is how long the server may take to end a session.
-const stealWait = 3 * time.Second
-
-// steal takes the vault's lock while no gateway has the database.
-func (k *keeper) steal(ctx context.Context) error {
+// replace ends the session of a gateway that has the database, if the server still has one, and takes the vault's lock
+// from it. All of it is one transaction, during which no other gateway has the database: if this one ends in between, the
+// next one that stands by begins anew.
+func (k *keeper) replace(ctx context.Context, process string, seen int64) error {
 	tx, err := k.db.BeginTxx(ctx, nil)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback() }()
-	if free, err := k.lock(ctx, tx); err != nil || !free {
-		return err // another one serves by now
+	defer func() { _ = tx.Rollback() }() // nothing, once it is committed
+	if _, err := tx.ExecContext(ctx, `SET LOCAL idle_in_transaction_session_timeout = '5s'`); err != nil {
+		return err // this one might be frozen, too
+	}
+	var still []string
+	if err := tx.SelectContext(ctx, &still, `SELECT process FROM nodes WHERE process = $1 AND seen = $2 AND state = $3 FOR UPDATE`, process, seen, Serving); err != nil || len(still) == 0 {
+		return err // it was heard, or another one was quicker
+	}
+	if err := endSilent(ctx, tx); err != nil {
+		return err
+	}
+	if err := lock(ctx, tx); err != nil {
+		return err
+	}
+	if now, err := k.Holder(); err != nil || now != process {
+		return err
+	}
+	if _, err := tenure.Renew(ctx, tx); err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, `UPDATE nodes SET state = $1 WHERE process = $2`, replaced, process); err != nil {
+		return err
 	}
 	if err := k.Steal(); err != nil {
 		return err
 	}
-	if _, err := tx.ExecContext(ctx, settled); err != nil {
-		return err
-	}
-	k.silence = silence{}
+	k.Log.Warn("the gateway that serves is not heard of: its session of the database was ended, and its lock of the vault taken", "for", Silence)
 	return tx.Commit()
 }
 
-// settled ends what was begun.
-const settled = `UPDATE nodes SET state = '` + replaced + `' WHERE state = '` + replacing + `'`
+// endSilent ends the sessions that have the database, or returns an error while one of them does
+// something.
+func endSilent(ctx context.Context, tx *sqlx.Tx) error {
+	var works int
+	err := tx.GetContext(ctx, &works, `SELECT count(*)`+tenure.Holders+`
+		AND NOT coalesce(a.state_change < clock_timestamp() - make_interval(secs => $1) AND (a.state LIKE 'idle%' OR a.wait_event = 'ClientWrite'), false)`, Silence.Seconds())
+	if err != nil {
+		return err
+	}
+	if works > 0 {
+		return errors.New("its session of the database works, or the server does not tell whether it does (track_activities)")
+	}
+	var ended int
+	if err := tx.GetContext(ctx, &ended, `SELECT count(pg_terminate_backend(a.pid))`+tenure.Holders); err != nil {
+		return fmt.Errorf("end its session: %w", err)
+	}
+	return nil
+}
 
-// lock takes the database's lock until the end of tx, and reports whether it was free.
-func (k *keeper) lock(ctx context.Context, tx *sqlx.Tx) (free bool, err error) {
-	for end := time.Now().Add(stealWait); ; {
-		if err = tx.GetContext(ctx, &free, `SELECT pg_try_advisory_xact_lock(`+tenure.LockKey+`)`); err != nil || free || time.Now().After(end) {
-			return free, err
+// lock takes the database's lock until the end of tx.
+func lock(ctx context.Context, tx *sqlx.Tx) error {
+	for end := time.Now().Add(lockTime); ; {
+		var free bool
+		if err := tx.GetContext(ctx, &free, `SELECT pg_try_advisory_xact_lock(`+tenure.LockKey+`)`); err != nil || free {
+			return err
+		}
+		if time.Now().After(end) {
+			return errors.New("its session of the database does not end, or another gateway has it by now")
 		}
 		if !core.Sleep(ctx, core.System{}, 50*time.Millisecond) {
-			return false, ctx.Err()
+			return ctx.Err()
 		}
 	}
 }

@@ -123,6 +123,17 @@ func (q *Queue) mine(ctx context.Context, tx *store.Tx, t *Turn) error {
 	return err
 }
 
+// Holds reports whether t's lane is still its own: on a server another gateway may have taken this
+// one's place, and the turn anew.
+func (q *Queue) Holds(ctx context.Context, t *Turn) bool {
+	if !store.OnServer(q.db.Path()) {
+		return true
+	}
+	var held bool
+	err := q.db.Get(ctx, &held, `SELECT EXISTS (SELECT 1 FROM lane WHERE key = $1 AND epoch = $2 AND owner = $3)`, t.Lane, t.Epoch, q.o.Node)
+	return err == nil && held
+}
+
 // settle frees the slot of t and runs f, which checks the fence, in a transaction.
 func (q *Queue) settle(ctx context.Context, t *Turn, u *unit, f func(tx *store.Tx) error) error {
 	ctx = context.WithoutCancel(ctx)

@@ -98,7 +98,9 @@ type Options struct {
 	Rate  func() Rate // may change at any time and must be quick; nil: no limit
 	Texts Texts
 	Node  string // a stable name of this node
-	Slots int    // turns at once; 0 means 64
+	// Replaced is closed when another gateway has the queue: nothing can be settled any more. Optional.
+	Replaced <-chan struct{}
+	Slots    int // turns at once; 0 means 64
 }
 
 // Texts are the notices that the queue posts to chats.
@@ -164,8 +166,8 @@ func New(db *store.DB, out *outbox.Outbox, o Options) *Queue {
 }
 
 // Serve claims lanes, calls handler for each turn and sends the
-// outbox until ctx ends; call it after TakeOver. When ctx ends, running turns get grace to finish, and none if
-// its cause is ErrReplaced; then their context is cancelled. Serve returns when every turn is settled and the
+// outbox until ctx ends; call it after TakeOver. When ctx ends, running turns get grace to finish, at most until
+// Options.Replaced; then their context is cancelled. Serve returns when every turn is settled and the
 // outbox of reachable chats is sent, within the rest of grace.
 func (q *Queue) Serve(ctx context.Context, grace time.Duration, handler Handler) error {
 	work, cut := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -179,14 +181,8 @@ func (q *Queue) Serve(ctx context.Context, grace time.Duration, handler Handler)
 	q.poll(ctx)
 
 	q.slots.setOpen(false)
-	if errors.Is(context.Cause(ctx), ErrReplaced) {
-		grace = 0
-	}
 	return q.drain(grace, cut)
 }
-
-// ErrReplaced is the cause of a stop because another gateway has the queue: nothing can be settled.
-var ErrReplaced = errors.New("another gateway has taken the place of this one")
 
 // ErrShutdown is the cause of a cancelled turn after the grace period.
 var ErrShutdown = errors.New("the gateway is stopping")
@@ -200,6 +196,10 @@ func (q *Queue) drain(grace time.Duration, cut context.CancelCauseFunc) error {
 	case <-turns:
 	case <-over:
 		late = true
+	case <-q.o.Replaced:
+		late = true
+	}
+	if late {
 		cut(ErrShutdown)
 		<-turns
 	}

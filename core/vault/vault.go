@@ -134,6 +134,35 @@ func Held(path string) (bool, error) {
 	return false, err
 }
 
+// Sign notes in the file of the lock, which this process has, who it is, for Signature.
+func (v *Vault) Sign(name string) error {
+	if !v.Holds() {
+		return core.Errorf(core.Conflict, "the lock of the vault %s was taken away", v.path)
+	}
+	return explain("lock", writeAt(v.lock, strconv.Itoa(os.Getpid())+"\n"+name+"\n"))
+}
+
+// Signature returns what the process that has the lock of the vault at path has signed with;
+// "" if nothing.
+func Signature(path string) (string, error) {
+	b, err := os.ReadFile(filepath.Join(path, lockName))
+	if err != nil {
+		return "", err
+	}
+	_, name, _ := strings.Cut(string(b), "\n")
+	return strings.TrimSpace(name), nil
+}
+
+// Holds reports whether this process still has the lock that it took: Unlock may have taken it away.
+func (v *Vault) Holds() bool {
+	if v.lock == nil {
+		return false
+	}
+	ours, err := v.lock.Stat()
+	now, failed := os.Stat(filepath.Join(v.path, lockName))
+	return err == nil && failed == nil && os.SameFile(ours, now)
+}
+
 // Unlock takes the lock of the vault at path from the process that has it, which does not notice: the
 // next Lock succeeds. It is for a process that is known to be dead or fenced, such as one on
 // a machine that is gone, whose lock a file server keeps.

@@ -647,8 +647,20 @@ func TestUnlockTakesTheLockFromWhoHasIt(t *testing.T) {
 	if err := first.Lock(true); err != nil {
 		t.Fatal(err)
 	}
+	if err := first.Sign("first"); err != nil {
+		t.Fatal(err)
+	}
+	if name, err := Signature(first.Path()); name != "first" || err != nil || !first.Holds() {
+		t.Errorf("it is signed by %q, %v", name, err)
+	}
 	if err := Unlock(first.Path()); err != nil {
 		t.Fatal(err)
+	}
+	if name, err := Signature(first.Path()); name != "" || err != nil || first.Holds() {
+		t.Errorf("without the lock it is signed by %q, %v", name, err)
+	}
+	if err := first.Sign("late"); core.KindOf(err) != core.Conflict {
+		t.Errorf("without the lock: %v", err)
 	}
 	if held, err := Held(first.Path()); held || err != nil {
 		t.Fatalf("it is held: %v, %v", held, err)
@@ -664,7 +676,7 @@ func TestUnlockTakesTheLockFromWhoHasIt(t *testing.T) {
 	if err := first.Close(); err != nil {
 		t.Error(err)
 	}
-	if held, err := Held(second.Path()); !held || err != nil {
+	if held, err := Held(second.Path()); !held || err != nil || !second.Holds() {
 		t.Errorf("the second has lost it: %v, %v", held, err)
 	}
 	left, err := filepath.Glob(filepath.Join(second.Path(), stateDir, "lock*"))

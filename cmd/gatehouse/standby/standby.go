@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -67,7 +68,8 @@ func Wait(ctx context.Context, cfg *configs.Config, log *slog.Logger, version st
 	}
 	if cfg.OnServer() {
 		self := Self(cfg, log, version, nodes.Standby, servers[0].Addr().String())
-		self.Able, self.Steal = w.able, func() error { return vault.Unlock(cfg.VaultPath) }
+		self.Able = w.able
+		self.Holder, self.Steal = func() (string, error) { return vault.Signature(cfg.VaultPath) }, func() error { return vault.Unlock(cfg.VaultPath) }
 		ended.Go(func() { nodes.Keep(serving, self) })
 	}
 	manager.Serving("standing by until the other gateway ends")
@@ -83,9 +85,22 @@ func Self(cfg *configs.Config, log *slog.Logger, version, state, addr string) no
 	return nodes.Self{
 		Node: nodes.Node{ID: nodes.ID(addr), Version: version, Newest: migrations.Newest(migrations.Postgres), Address: addr, State: state}, Clock: core.System{}, Log: log,
 		Open: func() (*sqlx.DB, error) {
-			return postgres.Open(cfg.DatabasePath(), cfg.DatabasePassword.Reveal(), false, 1)
+			return postgres.Open(prompt(cfg.DatabasePath()), cfg.DatabasePassword.Reveal(), false, 1)
 		},
 	}
+}
+
+// prompt returns a database's address with a short time to connect to each of its servers, so that one
+// that does not answer leaves time to find another.
+func prompt(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return address
+	}
+	q := u.Query()
+	q.Set("connect_timeout", "1")
+	u.RawQuery = q.Encode()
+	return u.String()
 }
 
 // A server answers on one listener.
@@ -219,6 +234,9 @@ func (w *watch) look(ctx context.Context, check bool) (free bool, err error) {
 
 // able returns why this program could not serve, should the other gateway be gone.
 func (w *watch) able(ctx context.Context) error {
+	if w.restores() {
+		return errors.New("another gateway restores a backup")
+	}
 	found, err := w.database(ctx)
 	if err != nil {
 		return err

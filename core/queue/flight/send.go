@@ -18,6 +18,19 @@ type Send struct {
 	mu    sync.Mutex
 	phase Phase // as recorded
 	back  bool  // the request has ended: a connector that is late sends nothing
+	stale func() bool
+}
+
+var errStale = errors.New("the gateway was frozen, and another one may have taken its place")
+
+// Until has Writing return an error from when on stale reports true. Call it before the send.
+func (s *Send) Until(stale func() bool) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stale = stale
 }
 
 // Writing records that bytes of the request leave from now on. After an error no
@@ -33,6 +46,8 @@ func (s *Send) Writing() error {
 		return errEnded // its outcome is known by now
 	case s.phase >= Writing:
 		return nil
+	case s.stale != nil && s.stale():
+		return errStale
 	}
 	return s.record(Writing, "")
 }

@@ -108,6 +108,7 @@ func (b *Outbox) deliver(ctx context.Context, key chatKey, out *marked) {
 			began := b.o.Clock.Now()
 			d := core.Delivery{Outcome: core.NotSent, Reason: "the gateway was frozen"}
 			if !b.stale(out) {
+				out.flight.Until(func() bool { return b.stale(out) }) // connecting may take long
 				d = b.sender.Send(ctx, out.Outgoing)
 			}
 			b.o.Metrics.Delivered(key.bot, d.Outcome, b.o.Clock.Now().Sub(began))

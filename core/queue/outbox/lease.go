@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"gatehouse/core"
 	"gatehouse/core/queue/flight"
@@ -72,7 +73,7 @@ func (b *Outbox) takeOverSends(ctx context.Context, tx *store.Tx, held map[strin
 	for bot := range held {
 		since := core.Stamp(tx.Time().Add(-b.sender.Repeats(bot)))
 		if _, err := tx.Exec(ctx, `UPDATE outbox SET state = 'ready', error = $1 WHERE state IN ('ready', 'sending') AND state = 'sending'
-			AND bot = $2 AND sent_at > $3 AND sent_at <= $4 AND body NOT LIKE '%"aside":"%'`, askedAgain, bot, since, core.Stamp(tx.Time())); err != nil {
+			AND bot = $2 AND sent_at > $3 AND sent_at <= $4 AND body NOT LIKE '%"aside":"%'`, askedAgain, bot, since, core.Stamp(tx.Time().Add(slack))); err != nil {
 			return err
 		}
 	}
@@ -91,6 +92,9 @@ func (b *Outbox) takeOverSends(ctx context.Context, tx *store.Tx, held map[strin
 	}
 	return nil
 }
+
+// slack is by how much the clock of the gateway before may have been ahead.
+const slack = 5 * time.Second
 
 // takeOverRecorded decides on the rows of which the earlier process has recorded that
 // they never left, which are ready again as they were, or that the platform has

@@ -27,7 +27,7 @@ func (b *Outbox) needsMark(tx *store.Tx, r *outRow, bot string) bool {
 func (b *Outbox) shownOnce(tx *store.Tx, bot, begun string) bool {
 	at, err := core.ParseStamp(begun)
 	age := tx.Time().Sub(at)
-	return err == nil && age >= 0 && age < b.sender.Repeats(bot)
+	return err == nil && age >= -slack && age < b.sender.Repeats(bot)
 }
 
 // settleSend stores the outcome of a send.

@@ -238,7 +238,7 @@ func (d *Discoverer) keep(ctx context.Context, tx *store.Tx, sess *session.Sessi
 		return d.o.Sessions.Grown(ctx, tx, sess.ID, sess.MessageCount, sess.Title, sess.LastAccessed)
 	}
 	if deleted, err := d.o.Sessions.DeletedAt(ctx, tx, sess.ID); err != nil || !deleted.IsZero() {
-		if changed.Before(deleted) && d.o.Clock.Now().Sub(deleted) < cutShort {
+		if core.FileTime(d.o.Clock, changed).Before(deleted) && d.o.Clock.Now().Sub(deleted) < cutShort {
 			tx.OnCommit(func() {
 				if err := d.o.Sessions.Discard(sess.ID); err != nil {
 					d.o.Log.Error("a deleted session's files are still in the vault", "session", sess.ID, "error", err)

@@ -1,6 +1,6 @@
 // Package tenure lets one gateway at a time write to a database on a server. Its session has a
 // lock there; a gateway that lost its connection goes on only if no other one has had the lock in between. It owns
-// the key store.tenure of the table metadata.
+// the key Key of the table metadata.
 package tenure
 
 import (
@@ -64,10 +64,17 @@ func (t *Tenure) Begin(ctx context.Context, conn *sqlx.Conn) error {
 	if t == nil {
 		return nil
 	}
-	t.name = rand.Text()
-	_, err := conn.ExecContext(ctx, `INSERT INTO metadata (key, value, updated_at) VALUES ($1, $2, $3)
-		ON CONFLICT (key) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at`, Key, t.name, core.Stamp(time.Now()))
+	name, err := Renew(ctx, conn)
+	t.name = name
 	return err
+}
+
+// Renew ends the tenure of whoever has the database, and returns the name of the next.
+func Renew(ctx context.Context, q sqlx.ExecerContext) (name string, err error) {
+	name = rand.Text()
+	_, err = q.ExecContext(ctx, `INSERT INTO metadata (key, value, updated_at) VALUES ($1, $2, $3)
+		ON CONFLICT (key) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at`, Key, name, core.Stamp(time.Now()))
+	return name, err
 }
 
 // Again is Take for a new connection after the loss of the one before. It is core.Busy, and the
