@@ -107,45 +107,77 @@ func TestAPreviewReportsThatWorkContinues(t *testing.T) {
 	}
 }
 
+// A shown is a turn that is shown while it runs, of lane "l" under epoch 1.
+type shown struct {
+	*testing.T
+	clock *coretest.Clock
+	db    *store.DB
+	seen  *previews
+	show  *show
+}
+
+// showing begins to show a turn; before is done in the database first.
+func showing(t *testing.T, before func(tx *store.Tx, out *outbox.Outbox, to core.Address) error) *shown {
+	clock := coretest.NewClock(time.Time{})
+	s := &shown{T: t, clock: clock, db: storetest.Open(t, clock), seen: &previews{}}
+	out := outbox.New(s.db, outbox.Options{Clock: clock})
+	q := queue.New(s.db, out, queue.Options{Clock: clock, Node: "node"})
+	to := core.Address{Bot: "b", Chat: "c"}
+	s.change(`INSERT INTO lane (key, owner, epoch) VALUES ('l', 'node', 1)`)
+	if err := s.db.Tx(t.Context(), func(tx *store.Tx) error { return before(tx, out, to) }); err != nil {
+		t.Fatal(err)
+	}
+	d := New(Options{Clock: clock, Queue: q, Outbox: out, Screen: s.seen, Render: func(_ core.Address, text string) []core.Part { return []core.Part{{Text: text}} }})
+	s.show = d.watch(t.Context(), &queue.Turn{Lane: "l", Epoch: 1, Rows: []core.Inbound{{Address: to}}})
+	s.show.see(core.TextDelta{Content: "the next answer"})
+	return s
+}
+
+func (s *shown) change(query string) {
+	s.Helper()
+	if err := s.db.Tx(s.Context(), func(tx *store.Tx) error { _, err := tx.Exec(s.Context(), query); return err }); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// passes has ten seconds pass.
+func (s *shown) passes() {
+	for range 20 {
+		s.clock.AwaitWaiters(1)
+		s.clock.Advance(500 * time.Millisecond)
+	}
+	s.clock.AwaitWaiters(1)
+}
+
 // While the answer to an earlier message is still on its way a preview would
 // stand above it: it waits until that is sent.
 func TestAPreviewDoesNotStandAboveAnEarlierAnswer(t *testing.T) {
-	clock := coretest.NewClock(time.Time{})
-	db := storetest.Open(t, clock)
-	out := outbox.New(db, outbox.Options{Clock: clock})
-	q := queue.New(db, out, queue.Options{Clock: clock})
-	to := core.Address{Bot: "b", Chat: "c"}
-	change := func(f func(tx *store.Tx) error) {
-		t.Helper()
-		if err := db.Tx(t.Context(), f); err != nil {
-			t.Fatal(err)
-		}
-	}
-	change(func(tx *store.Tx) error {
+	s := showing(t, func(tx *store.Tx, out *outbox.Outbox, to core.Address) error {
 		return out.Post(t.Context(), tx, core.Reply{Address: to, Key: "run:earlier", Parts: []core.Part{{Text: "the earlier answer"}}})
 	})
-	seen := &previews{}
-	d := New(Options{Clock: clock, Queue: q, Outbox: out, Screen: seen, Render: func(_ core.Address, text string) []core.Part { return []core.Part{{Text: text}} }})
-	s := d.watch(t.Context(), &queue.Turn{Rows: []core.Inbound{{Address: to}}})
-	s.see(core.TextDelta{Content: "the next answer"})
-	pass := func() {
-		for range 20 {
-			clock.AwaitWaiters(1)
-			clock.Advance(500 * time.Millisecond)
-		}
-		clock.AwaitWaiters(1)
+	if s.passes(); s.seen.n != 0 {
+		t.Errorf("%d previews above an answer that was not sent yet", s.seen.n)
 	}
-	if pass(); seen.n != 0 {
-		t.Errorf("%d previews above an answer that was not sent yet", seen.n)
-	}
-	change(func(tx *store.Tx) error {
-		_, err := tx.Exec(t.Context(), `UPDATE outbox SET state = 'sent'`)
-		return err
-	})
-	if pass(); seen.n == 0 {
+	s.change(`UPDATE outbox SET state = 'sent'`)
+	if s.passes(); s.seen.n == 0 {
 		t.Error("no preview after it was sent")
 	}
-	s.end()
+	s.show.end()
+}
+
+// Another gateway that has taken this one's place may have put its answer into the preview.
+func TestATurnThatAnotherGatewayHasIsNotShown(t *testing.T) {
+	storetest.PostgresOnly(t, "a file has one gateway")
+	s := showing(t, func(*store.Tx, *outbox.Outbox, core.Address) error { return nil })
+	s.change(`UPDATE lane SET epoch = 2`)
+	if s.passes(); s.seen.n != 0 {
+		t.Errorf("%d previews of a turn that is another gateway's", s.seen.n)
+	}
+	s.change(`UPDATE lane SET epoch = 1`)
+	if s.passes(); s.seen.n == 0 {
+		t.Error("no preview of its own turn")
+	}
+	s.show.end()
 }
 
 // previews counts them. The show that calls it waits for the clock whenever the
