@@ -341,3 +341,17 @@ func BenchmarkSendBesideFsyncs(b *testing.B) {
 	close(stop)
 	<-done
 }
+
+// Connecting may take long, and the gateway may be frozen while it does.
+func TestNoByteLeavesOnceTheMarkIsOld(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sends")
+	s := marked(t, begun(t, path), 1)
+	old := false
+	s.Until(func() bool { return old })
+	if old = true; !errors.Is(s.Writing(), errStale) || found(t, path, 1).Phase != Marked {
+		t.Errorf("it may write, and the next process reads %v", found(t, path, 1))
+	}
+	if old = false; s.Writing() != nil || found(t, path, 1).Phase != Writing {
+		t.Errorf("it may not write in time: %v", found(t, path, 1))
+	}
+}
