@@ -22,7 +22,7 @@ func (a *app) joinChat() {
 	buttons := chatask.NewButtons(chatask.ButtonOptions{Pick: func(ctx context.Context, r chatcommand.Request, query, mark string) (chatcommand.Outcome, error) {
 		return council.Press(ctx, r, query, mark)
 	}, DB: a.db, Clock: a.clock, Users: a.pairing.People, Access: a.pairing, Asks: a.asks, Questions: a.asks, Decisions: a.guard, Pairings: a.pairing, Inbox: a.queue, Mail: a.outbox})
-	council = why.New(a.db, a.picks(), a.sessions)
+	council = why.New(a.db, a.picks(), a.outbox, a.sessions)
 	a.chat = chat.New(chat.Options{
 		DB: a.db, Clock: a.clock, Users: a.pairing.People, Pairings: a.pairing, Codes: a.pairing.Codes, Groups: a.pairing.Places, Doors: a.pairing.Places, Raises: a.raises,
 		Conversations: a.sessions, Bindings: a.sessions, Resolver: a.sessions, ChatSettings: a.sessions, TrustModes: a.sessions, Sessions: a.sessions, Transcripts: a.sessions,

@@ -41,11 +41,14 @@ type Conversations interface {
 type Commands struct {
 	db     *store.DB
 	ledger Ledger
+	outbox Outbox
 	at     Conversations
 }
 
 // New returns the commands.
-func New(db *store.DB, l Ledger, at Conversations) *Commands { return &Commands{db, l, at} }
+func New(db *store.DB, l Ledger, o Outbox, at Conversations) *Commands {
+	return &Commands{db, l, o, at}
+}
 
 // last returns the sender's last question to a council in the chat's conversation, or
 // false.
@@ -243,13 +246,38 @@ func (c *Commands) Press(ctx context.Context, r command.Request, query, mark str
 		return command.Outcome{}, texts.Error(core.Invalid, "button_gone")
 	}
 	out, err := c.take(ctx, r, query, v.Options[i].Model, true)
-	seq, under := command.PickUnder(r.In.Callback.Data)
+	if err != nil {
+		return out, err
+	}
+	key, under, err := c.under(ctx, r)
 	if err != nil || !under {
 		return out, err
 	}
 	if v, err = c.ledger.Query(ctx, r.User, query); err != nil {
 		return command.Outcome{}, err
 	}
-	out.Edit = &command.Edit{Key: command.NoticeKey(seq), Text: explained(v)}
+	out.Edit = &command.Edit{Key: key, Text: explained(v)}
 	return out, nil
+}
+
+// under returns the key of the reply that shows the pressed button, false where none does. The
+// data of a press may be forged: it counts only for a reply of this chat with that button.
+func (c *Commands) under(ctx context.Context, r command.Request) (key string, found bool, err error) {
+	seq, ok := command.PickUnder(r.In.Callback.Data)
+	if !ok {
+		return "", false, nil
+	}
+	key = command.NoticeKey(seq)
+	posted, found, err := c.outbox.Posting(ctx, c.db, key)
+	if err != nil || !found || posted.Bot != r.In.Bot || posted.Chat != r.In.Chat {
+		return "", false, err
+	}
+	for i := range posted.Parts {
+		for _, row := range posted.Parts[i].Buttons {
+			if slices.ContainsFunc(row, func(b core.Button) bool { return b.Data == r.In.Callback.Data }) {
+				return key, true, nil
+			}
+		}
+	}
+	return "", false, nil
 }

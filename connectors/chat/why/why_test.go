@@ -14,6 +14,7 @@ import (
 	"gatehouse/core/coretest"
 	"gatehouse/core/council/choice"
 	"gatehouse/core/council/ledger"
+	"gatehouse/core/queue/outbox"
 	"gatehouse/core/sealed"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
@@ -34,6 +35,7 @@ type world struct {
 	clock  *coretest.Clock
 	db     *store.DB
 	ledger *ledger.Store
+	outbox *outbox.Outbox
 	*Commands
 }
 
@@ -46,7 +48,19 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	l := ledger.New(ledger.Options{DB: db, Clock: clock, Seal: box})
-	return &world{t, clock, db, l, New(db, l, bound{})}
+	o := outbox.New(db, outbox.Options{Clock: clock})
+	return &world{t, clock, db, l, o, New(db, l, o, bound{})}
+}
+
+// post stores a reply as the notice of row seq in a chat, with buttons.
+func (w *world) post(seq int64, chat string, buttons [][]core.Button) {
+	w.Helper()
+	err := w.db.Tx(w.Context(), func(tx *store.Tx) error {
+		return w.outbox.Post(w.Context(), tx, core.Reply{Address: core.Address{Bot: "b", Chat: chat}, Key: command.NoticeKey(seq), Parts: []core.Part{{Text: "text", Buttons: buttons}}})
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
 }
 
 // answer stores a question of user 7, disputed or not.
@@ -158,6 +172,7 @@ func TestAnOldButtonOfWhyStatesThePickThatCounts(t *testing.T) {
 	if err != nil || len(shown.Buttons) != 2 {
 		t.Fatal(shown, err)
 	}
+	w.post(41, "1", shown.Buttons)
 	w.clock.Advance(time.Minute)
 	w.answer("q2", choice.CalloutDisagreement)
 	tap := func(i int) command.Outcome {
@@ -184,6 +199,23 @@ func TestAnOldButtonOfWhyStatesThePickThatCounts(t *testing.T) {
 	w.clock.Advance(ledger.PickOpen)
 	if out, err := w.Why(t.Context(), why); err != nil || len(out.Buttons) != 0 || !strings.HasPrefix(out.Text, "The models contradict each other, and no answer was picked within 24 hours.") {
 		t.Errorf("after 24 hours: %+v, %v", out, err)
+	}
+}
+
+// The platform does not vouch for the data of a press: it may name any row.
+func TestAForgedButtonEditsNoOtherReply(t *testing.T) {
+	w := newWorld(t)
+	w.answer("q1", choice.CalloutDisagreement)
+	data := func(seq int64) string { return command.PickDataUnder("q1", "x/alpha", seq) }
+	w.post(41, "2", nil)
+	w.post(42, "2", [][]core.Button{{{Data: data(42)}}})
+	w.post(43, "1", nil)
+	w.post(44, "1", [][]core.Button{{{Data: command.PickDataUnder("q0", "x/alpha", 44)}}})
+	for name, seq := range map[string]int64{"of another chat": 41, "of another chat, with that button": 42, "of this chat, without the button": 43, "of this chat, of another question": 44, "that is not posted yet": 1000} {
+		query, mark, _ := command.PickOf(data(seq))
+		if out, err := w.Press(t.Context(), press(7, data(seq)), query, mark); err != nil || out.Edit != nil || out.Text == "" {
+			t.Errorf("a reply %s: %+v, %+v, %v", name, out, out.Edit, err)
+		}
 	}
 }
 
