@@ -9,6 +9,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"log/slog"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -64,14 +65,27 @@ type Comparer struct {
 	uses   uint64           // counts calls, for shelf.used
 	size   int              // of a batch
 	failed bool             // the last call
-	quiet  time.Duration
-	until  time.Time // the model is not asked before
+	pause                   // after the model has failed for all
 }
 
 // A shelf is the vectors of one owner's texts.
 type shelf struct {
-	vectors map[key][]float32 // of length 1
+	vectors map[key][]float32 // of length 1; empty: the model refuses the text
 	used    uint64
+	most    int // new texts of a call, as the model has refused one of more; 0: as for all
+	pause       // after the model has failed with the owner's texts alone
+}
+
+// A pause is a time in which the model is not asked.
+type pause struct {
+	quiet time.Duration
+	until time.Time
+}
+
+// extend begins a pause, twice as long as the one before it.
+func (p *pause) extend(now time.Time) {
+	p.quiet = min(max(firstQuiet, 2*p.quiet), lastQuiet)
+	p.until = now.Add(p.quiet)
 }
 
 type key [16]byte
@@ -92,118 +106,165 @@ const Common = 0
 
 // Near returns how near a user's text is in meaning to each of others, from 0, as texts that
 // have nothing in common, to 1. It is nil, and words alone are to be compared, where the model
-// does not answer within two seconds, has failed recently, or the user's budget is used up. The
-// vectors of others are kept for their owner, the user or Common; as long as the model has
-// not read all of them, those that it has not are at 0.
+// does not answer within two seconds, refuses the text, has failed recently, or the user's
+// budget is used up. The vectors of others are kept for their owner, the user or Common; as long
+// as the model has not read all of them, those that it has not are at 0, as are those that it
+// refuses.
 func (c *Comparer) Near(ctx context.Context, owner, user int64, text string, others []string) []float64 {
 	text = core.CutRunes(text, maxText)
 	if text == "" || len(others) == 0 {
 		return nil
 	}
 	others = others[:min(len(others), MaxOthers)]
-	fresh, ok := c.missing(owner, others)
+	s, fresh, ok := c.missing(owner, others)
 	if !ok {
 		return nil
 	}
-	own, vectors := c.ask(ctx, owner, user, text, fresh)
-	if own == nil {
+	short, cancel := context.WithTimeout(ctx, askFor)
+	defer cancel()
+	all, err := c.ask(short, user, text, fresh)
+	if ofTexts(err) && len(fresh) > 0 { // of the text, or of what is fresh?
+		own, alone := c.ask(short, user, text, nil)
+		if alone == nil {
+			c.refuse(owner, s, fresh)
+			return c.compare(owner, s, own[0], others, nil, nil)
+		}
+		err = alone
+	}
+	if ctx.Err() != nil {
 		return nil
 	}
-	return c.compare(owner, own, others, fresh, vectors)
+	if err != nil {
+		c.fail(err, s)
+		return nil
+	}
+	c.mu.Lock()
+	c.failed, c.pause, s.pause = false, pause{}, pause{}
+	if s.most *= min(2, 1+len(fresh)); s.most > batch {
+		s.most = 0
+	}
+	c.mu.Unlock()
+	return c.compare(owner, s, all[0], others, fresh, all[1:])
 }
 
-// missing returns the texts that a call is to embed, the anchors before the owner's; not ok
-// while the model is not asked.
-func (c *Comparer) missing(owner int64, others []string) (fresh []string, ok bool) {
+// missing returns the owner's vectors and the texts that a call is to embed, the anchors before
+// the owner's; not ok while the model is not asked.
+func (c *Comparer) missing(owner int64, others []string) (s *shelf, fresh []string, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.o.Clock.Now().Before(c.until) {
-		return nil, false
+	s = c.shelf(owner)
+	if now := c.o.Clock.Now(); now.Before(c.until) || now.Before(s.until) {
+		return nil, nil, false
 	}
-	add := func(owner int64, texts []string, most int) {
-		s := c.kept[owner]
+	add := func(s *shelf, texts []string, most int) {
 		for _, t := range texts {
-			if (s == nil || s.vectors[keyOf(t)] == nil) && len(fresh) < most && !slices.Contains(fresh, t) {
+			if s.vectors[keyOf(t)] == nil && len(fresh) < most && !slices.Contains(fresh, t) {
 				fresh = append(fresh, t)
 			}
 		}
 	}
-	add(Common, anchors, len(anchors))
-	add(owner, others, len(fresh)+c.size)
-	return fresh, true
+	add(c.shelf(Common), anchors, len(anchors))
+	add(s, others, len(fresh)+c.size)
+	if s.most > 0 {
+		fresh = fresh[:min(len(fresh), s.most)]
+	}
+	return s, fresh, true
 }
 
-// ask has the model embed a text and what is fresh. It returns vectors of length 1, nil where
-// it did not.
-func (c *Comparer) ask(ctx context.Context, owner, user int64, text string, fresh []string) (own []float32, vectors [][]float32) {
+// ask has the model embed a text and what is fresh. It returns vectors of length 1.
+func (c *Comparer) ask(ctx context.Context, user int64, text string, fresh []string) (all [][]float32, err error) {
 	texts := make([]string, 0, len(fresh)+1)
 	texts = append(texts, c.o.Search+text)
 	for _, t := range fresh {
 		texts = append(texts, c.o.Passage+core.CutRunes(t, maxText))
 	}
-	short, cancel := context.WithTimeout(ctx, askFor)
-	defer cancel()
 	began := c.o.Clock.Now()
-	all, err := c.o.Vectors(short, user, texts)
+	all, err = c.o.Vectors(ctx, user, texts)
 	if err == nil && len(all) != len(texts) {
-		err = errors.New("the model returns too few vectors")
+		err = wrong("the model returns too few vectors")
 	}
 	for i := range all {
 		v, ok := vector.Normal(all[i])
 		if all[i] = v; err == nil && (!ok || len(v) != len(all[0])) {
-			err = errors.New("a vector has no length, or another one than the others")
+			err = wrong("a vector has no length, or another one than the others")
 		}
 	}
-	if ctx.Err() != nil {
-		return nil, nil
+	if err != nil {
+		return nil, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err != nil {
-		c.fail(err, owner, fresh)
-		return nil, nil
-	}
-	c.failed, c.quiet, c.until = false, 0, time.Time{}
 	switch took := c.o.Clock.Now().Sub(began); {
 	case took > slow:
 		c.size = max(1, c.size/2)
-	case took < fast:
+	case took < fast && len(fresh) > 0:
 		c.size = min(batch, 2*c.size)
 	}
-	return all[0], all[1:]
+	return all, nil
 }
 
-// fail notes why the model did not answer; c.mu is held. What is about a user's budget or a
-// text alone keeps no one else from asking, and a text that the model refuses alone is not
-// asked about again.
-func (c *Comparer) fail(err error, owner int64, fresh []string) {
-	if core.KindOf(err) == core.Busy {
-		return
-	}
-	if f, ok := errors.AsType[*embed.Fault](err); ok && f.Refused() && len(fresh) < 2 {
-		if len(fresh) == 1 {
-			c.keep(owner, fresh[0], []float32{})
-		}
-		return
-	}
-	if !c.failed {
-		c.o.Log.Warn("the memory and names of domains are compared by words alone", "err", err)
-	}
-	c.failed, c.size = true, max(1, c.size/2)
-	c.quiet = min(max(firstQuiet, 2*c.quiet), lastQuiet)
-	c.until = c.o.Clock.Now().Add(c.quiet)
+// wrong returns the error of an answer without a vector for each text.
+func wrong(text string) error { return &embed.Fault{Text: text, Status: http.StatusOK} }
+
+// ofTexts reports whether one of the texts of a call may be why it failed.
+func ofTexts(err error) bool {
+	f, ok := errors.AsType[*embed.Fault](err)
+	return ok && f.OfTexts()
 }
 
-// compare keeps the vectors of what is fresh, and returns the nearness of own to others.
-func (c *Comparer) compare(owner int64, own []float32, others, fresh []string, vectors [][]float32) []float64 {
+// refuse notes that the model does not embed what is fresh: the owner's next call has half of
+// it, and one text alone is not asked about again. Without the anchors there is nothing to ask.
+func (c *Comparer) refuse(owner int64, s *shelf, fresh []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	s.most = max(1, len(fresh)/2)
+	switch {
+	case len(fresh) > 1 || c.kept[owner] != s:
+	case slices.Contains(anchors, fresh[0]):
+		s.extend(c.o.Clock.Now())
+	default:
+		c.keep(owner, fresh[0], []float32{})
+	}
+}
+
+// ownerOf returns whose a text of an owner is: anchors are common.
+func ownerOf(text string, owner int64) int64 {
+	if slices.Contains(anchors, text) {
+		return Common
+	}
+	return owner
+}
+
+// fail notes why the model did not answer. What is about a user's budget or a text alone
+// keeps no one else from asking.
+func (c *Comparer) fail(err error, s *shelf) {
+	f, ok := errors.AsType[*embed.Fault](err)
+	if core.KindOf(err) == core.Busy || ok && f.Refused() {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if all := !ofTexts(err); all && !c.failed || !all && s.quiet == 0 {
+		c.o.Log.Warn("the memory and names of domains are compared by words alone", "err", err)
+	}
+	if ofTexts(err) {
+		s.extend(c.o.Clock.Now())
+		return
+	}
+	c.failed, c.size = true, max(1, c.size/2)
+	c.extend(c.o.Clock.Now())
+}
+
+// compare keeps the vectors of what is fresh, and returns the nearness of own to others. It does
+// neither if what was kept of the owner, from, was dropped since the model was asked.
+func (c *Comparer) compare(owner int64, from *shelf, own []float32, others, fresh []string, vectors [][]float32) []float64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.kept[owner] != from {
+		return nil
+	}
 	for i, t := range fresh {
-		to := owner
-		if slices.Contains(anchors, t) {
-			to = Common
-		}
-		c.keep(to, t, vectors[i])
+		c.keep(ownerOf(t, owner), t, vectors[i])
 	}
 	common, s := c.shelf(Common), c.shelf(owner)
 	var apart []float64

@@ -25,6 +25,8 @@ type model struct {
 	bias   float32
 	takes  time.Duration
 	err    error
+	bad    map[string]int // the status of an answer about texts with a word in them
+	during func()         // runs in a call
 	calls  [][]string
 	users  []int64
 	vector func(text string) []float32
@@ -35,6 +37,14 @@ func (m *model) Vectors(_ context.Context, user int64, texts []string) (out [][]
 	defer m.mu.Unlock()
 	m.calls, m.users = append(m.calls, texts), append(m.users, user)
 	m.clock.Advance(m.takes)
+	if m.during != nil {
+		m.during()
+	}
+	for word, status := range m.bad {
+		if strings.Contains(strings.Join(texts, " "), word) {
+			return nil, &embed.Fault{Status: status}
+		}
+	}
 	if m.err != nil {
 		return nil, m.err
 	}
@@ -181,19 +191,83 @@ func TestAfterAFailureTheModelIsLeftAlone(t *testing.T) {
 	}
 }
 
-// A text that the model does not take costs the others nothing.
+// A text that the model does not take costs the others nothing, nor other users.
 func TestATextThatIsRefusedIsNotAskedAboutAgain(t *testing.T) {
 	t.Parallel()
+	for _, status := range []int{400, 413, 422, 500, 502} {
+		c, m := newComparer(t)
+		m.bad = map[string]int{"BAD": status}
+		var many []string
+		for i := range 40 {
+			many = append(many, fmt.Sprintf("The number %d is about chimneys of the kind %d.", i, i*7919))
+		}
+		bad := slices.Insert(slices.Clone(many), 20, "BAD")
+		for range 40 {
+			c.Near(t.Context(), 7, 7, "chimneys", bad)
+			if got := c.Near(t.Context(), 8, 8, many[39], many); len(got) != 40 || got[39] < .95 {
+				t.Fatalf("%d: another user finds %v", status, got)
+			}
+		}
+		if got := c.Near(t.Context(), 7, 7, many[39], bad); len(got) != 41 || got[40] < .95 || got[20] != 0 || len(m.last()) != 1 {
+			t.Errorf("%d: %v, asked about %d texts", status, got, len(m.last()))
+		}
+	}
+}
+
+// Whether it is the message or what is remembered that the model refuses is not known at first.
+func TestARefusedMessageMarksNoText(t *testing.T) {
+	t.Parallel()
 	c, m := newComparer(t)
-	c.Near(t.Context(), 7, 7, "tea", others)
-	m.err = &embed.Fault{Status: 400}
-	bad := append(slices.Clone(others), "BAD")
-	if c.Near(t.Context(), 7, 7, "tea", bad) != nil {
+	m.bad = map[string]int{"BAD": 400}
+	if c.Near(t.Context(), 7, 7, "a BAD message", others) != nil {
 		t.Fatal("found")
 	}
-	m.err = nil
-	if got := c.Near(t.Context(), 7, 7, "tea", bad); len(got) != 3 || got[1] < .2 || got[2] != 0 || len(m.last()) != 1 {
+	c.Near(t.Context(), 7, 7, "tea", others[:1])
+	if c.Near(t.Context(), 7, 7, "a BAD message", others) != nil {
+		t.Fatal("found")
+	}
+	if got := c.Near(t.Context(), 7, 7, "tea", others); len(got) != 2 || got[1] < .2 {
 		t.Errorf("%v, asked about %q", got, m.last())
+	}
+}
+
+// A model that fails with the texts of one user may answer another's.
+func TestAFailureOfTextsQuietsTheirOwnerAlone(t *testing.T) {
+	t.Parallel()
+	c, m := newComparer(t)
+	m.bad = map[string]int{"BAD": 500}
+	if c.Near(t.Context(), 7, 7, "a BAD message", others) != nil || m.asked() != 2 {
+		t.Fatalf("asked %d times", m.asked())
+	}
+	if c.Near(t.Context(), 7, 7, "tea", others) != nil || m.asked() != 2 {
+		t.Errorf("the owner's next message is asked about")
+	}
+	if got := c.Near(t.Context(), 8, 8, "tea", others); len(got) != 2 {
+		t.Errorf("another user finds %v", got)
+	}
+	m.clock.Advance(firstQuiet)
+	if got := c.Near(t.Context(), 7, 7, "tea", others); len(got) != 2 {
+		t.Errorf("after the pause the owner finds %v", got)
+	}
+}
+
+// A call that was made before a user was forgotten ends after it.
+func TestWhatIsForgottenDuringACallIsNotKept(t *testing.T) {
+	t.Parallel()
+	for _, known := range [][]string{nil, others[:1]} {
+		c, m := newComparer(t)
+		if known != nil {
+			c.Near(t.Context(), 7, 7, "tea", known)
+		}
+		m.during = func() { c.Forget(7) }
+		c.Near(t.Context(), 7, 7, "tea", others)
+		m.during = nil
+		if s := c.kept[7]; s != nil {
+			t.Errorf("%d texts are kept of a forgotten user", len(s.vectors))
+		}
+		if c.Near(t.Context(), 7, 7, "tea", others); len(m.last()) < 1+len(others) {
+			t.Errorf("after it the model is asked about %q", m.last())
+		}
 	}
 }
 
