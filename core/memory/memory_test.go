@@ -330,6 +330,26 @@ func TestMemoryIsComparedByItsMeaningWithinItsPlaceAndUser(t *testing.T) {
 	}
 }
 
+// No model reads a message with a secret, the one that compares meanings included.
+func TestAMessageWithASecretIsComparedByItsWordsAlone(t *testing.T) {
+	t.Parallel()
+	r := open(t)
+	if _, err := r.Add(t.Context(), ann, memory.Draft{Text: "The ferry leaves on Sundays.", Type: detect.Factual}, core.Actor{}); err != nil {
+		t.Fatal(err)
+	}
+	var asked []string
+	r.Store = memory.New(memory.Options{DB: r.db, Clock: r.clock, Box: reversed{}, Near: func(_ context.Context, _ int64, text string, _ []string) []float64 {
+		asked = append(asked, text)
+		return nil
+	}})
+	if got := r.recall(ann, "When does the ferry leave? My password is hunter2"); !strings.Contains(got, "Sundays") || asked != nil {
+		t.Errorf("found %q, the server got %q", got, asked)
+	}
+	if r.recall(ann, "When does the ferry leave?"); len(asked) != 1 {
+		t.Errorf("the server got %q", asked)
+	}
+}
+
 func TestNarrowerScopeOverridesForItsPlace(t *testing.T) {
 	r := open(t)
 	r.hear(ann, "From now on always answer in German.")

@@ -154,9 +154,9 @@ func (s *Store) Recall(ctx context.Context, user int64, at Place, text string, w
 }
 
 // near returns by id how near corrections are to a message in meaning; nil where that is not
-// known.
+// known, and for a message with a secret, which no server gets.
 func (s *Store) near(ctx context.Context, user int64, at Place, p *person, text string) map[string]float64 {
-	if s.o.Near == nil || strings.TrimSpace(text) == "" {
+	if _, secret := detect.Secret(text); s.o.Near == nil || secret || strings.TrimSpace(text) == "" {
 		return nil
 	}
 	var ids, texts []string
