@@ -211,7 +211,12 @@ func (r Resolution) decided() Resolution {
 // Place returns what a candidate's name is now: as it was last resolved, by its meaning too,
 // unless words alone bring it nearer to a node.
 func (t *Tree) Place(c Candidate) Resolution {
-	r := t.Resolve(c.Raw, nil)
+	return t.Nearer(t.Resolve(c.Raw, nil), c)
+}
+
+// Nearer returns r, with the node that the candidate was nearest to if that is in the tree and
+// nearer than r's.
+func (t *Tree) Nearer(r Resolution, c Candidate) Resolution {
 	if _, ok := t.nodes[c.Nearest]; ok && c.Similarity > r.Similarity {
 		r.Nearest, r.Similarity = c.Nearest, c.Similarity
 		return r.decided()

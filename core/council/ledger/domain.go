@@ -93,8 +93,8 @@ func seen(ctx context.Context, tx *store.Tx, n domains.Node, count int) error {
 	return err
 }
 
-// Sight resolves the name of a domain that a model used, and counts it as a candidate
-// where it is no node's.
+// Sight resolves the name of a domain that a model used, and counts it as a candidate where
+// it is no node's: one that it was nearer to before, while it is there, stays the nearest.
 func (s *Store) Sight(ctx context.Context, model, raw string, near func(name string, labels []string) []float64) (domains.Resolution, error) {
 	tree, err := s.Tree(ctx)
 	if err != nil {
@@ -107,10 +107,11 @@ func (s *Store) Sight(ctx context.Context, model, raw string, near func(name str
 	}
 	err = s.o.DB.TxSoon(ctx, func(tx *store.Tx) error {
 		var row struct {
-			Count  int    `db:"query_count"`
-			Models string `db:"model_sources"`
+			Models     string `db:"model_sources"`
+			Nearest    string `db:"nearest_node"`
+			Similarity int64  `db:"similarity"`
 		}
-		err := tx.Get(ctx, &row, `SELECT query_count, model_sources FROM domain_candidates WHERE raw_string = $1`+tx.ForUpdate(), raw)
+		err := tx.Get(ctx, &row, `SELECT model_sources, nearest_node, similarity FROM domain_candidates WHERE raw_string = $1`+tx.ForUpdate(), raw)
 		if err != nil && !errors.Is(err, store.ErrNoRows) {
 			return err
 		}
@@ -124,11 +125,11 @@ func (s *Store) Sight(ctx context.Context, model, raw string, near func(name str
 			models = append(models, model)
 			slices.Sort(models)
 		}
-		now := core.Stamp(tx.Time())
+		r = tree.Nearer(r, domains.Candidate{Nearest: row.Nearest, Similarity: float64(row.Similarity) / 1e6})
 		_, err = tx.Exec(ctx, `INSERT INTO domain_candidates (raw_string, nearest_node, similarity, query_count, model_sources, first_seen, last_seen)
 			VALUES ($1, $2, $3, 1, $4, $5, $5)
 			ON CONFLICT (raw_string) DO UPDATE SET nearest_node = $2, similarity = $3, query_count = domain_candidates.query_count + 1, model_sources = $4, last_seen = $5`,
-			raw, r.Nearest, *micro(r.Similarity), asJSON(models), now)
+			raw, r.Nearest, *micro(r.Similarity), asJSON(models), core.Stamp(tx.Time()))
 		return err
 	})
 	if err != nil {

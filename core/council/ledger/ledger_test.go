@@ -537,6 +537,43 @@ func TestANameWithEvidenceBecomesADomainAndRetiresIntoItsParent(t *testing.T) {
 	}
 }
 
+// A server that does not answer for a while takes a name away from no node.
+func TestASightingByWordsKeepsThePlacementByMeaning(t *testing.T) {
+	w := newWorld(t)
+	near := func(label string, s float64) func(string, []string) []float64 {
+		return func(_ string, labels []string) []float64 {
+			out := make([]float64, len(labels))
+			for i, l := range labels {
+				if l == label {
+					out[i] = s
+				}
+			}
+			return out
+		}
+	}
+	for i, c := range []struct {
+		near    func(string, []string) []float64
+		nearest string
+		is      float64
+	}{{near("math", .5), "math", .5}, {nil, "math", .5}, {near("science", .4), "math", .5}, {near("science", .6), "science", .6}, {nil, "science", .6}} {
+		r, err := w.Sight(t.Context(), "a", "angles", c.near)
+		if err != nil || r.Nearest != c.nearest || r.Similarity != c.is || !r.Candidate {
+			t.Errorf("sighting %d: %+v, %v", i, r, err)
+		}
+		all, err := w.Candidates(t.Context(), 10)
+		if err != nil || len(all) != 1 || all[0].Nearest != c.nearest || all[0].Similarity != c.is || all[0].Count != i+1 {
+			t.Errorf("after sighting %d: %+v, %v", i, all, err)
+		}
+	}
+	w.must(w.db.Tx(t.Context(), func(tx *store.Tx) error {
+		_, err := tx.Exec(t.Context(), `UPDATE domain_candidates SET nearest_node = 'science.gone'`)
+		return err
+	}))
+	if r, err := w.Sight(t.Context(), "a", "angles", nil); err != nil || r.Nearest != domains.General {
+		t.Errorf("of a node that is gone: %+v, %v", r, err)
+	}
+}
+
 func TestACandidateIsPromotedWhereItsMeaningPutItsRuns(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
