@@ -162,7 +162,7 @@ func (p *Pages) hits(ctx context.Context, q question, found []search.Hit) []hit 
 		if f.Type != search.Session {
 			h = p.document(f, q)
 		}
-		h.Excerpt, h.At = marked(search.Plain(f.Excerpt, f.Marks)), f.At
+		h.Excerpt, h.At = marked(f.Shown()), f.At
 		list = append(list, h)
 	}
 	return list

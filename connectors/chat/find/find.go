@@ -159,7 +159,7 @@ func lineOf(n int, h hit) string {
 	} else {
 		id = h.ID[:min(shortID, len(h.ID))]
 	}
-	return texts.Text("search_line", texts.With{"N": n, "Title": texts.Escape(core.CleanName(h.Title)), "Date": date, "Path": file, "ID": id, "Excerpt": marked(search.Plain(h.Excerpt, h.Marks))})
+	return texts.Text("search_line", texts.With{"N": n, "Title": texts.Escape(core.CleanName(h.Title)), "Date": date, "Path": file, "ID": id, "Excerpt": marked(h.Shown())})
 }
 
 // marked returns an excerpt as Markdown, what was searched for in bold.

@@ -18,7 +18,10 @@ func TestPlainHasTheTextWithoutMarkdown(t *testing.T) {
 		"![A shed](shed.png) [[Garden]]":               "A shed Garden",
 		"a link that is cut [the plan](https://exa…":   "a link that is cut the plan",
 		"run `go test ./*_test.go` ~~now~~":            "run go test ./*_test.go now",
-		"cut in **the middle of":                       "cut in the middle of",
+		"cut in **the middle of…":                      "cut in the middle of…",
+		"…the middle** of":                             "…the middle of",
+		"…a `span` of `code*s…":                        "…a span of code*s…",
+		"(**Green** tea), **“best”**, __so__.":         "(Green tea), “best”, so.",
 		"…the **end** is":                              "…the end is",
 		// what is none
 		"2 * 3 is 6, 2*3 too":       "2 * 3 is 6, 2*3 too",
@@ -27,9 +30,42 @@ func TestPlainHasTheTextWithoutMarkdown(t *testing.T) {
 		`escaped \*stars\*`:         "escaped *stars*",
 		"tea – green - 3 g":         "tea – green - 3 g",
 		"":                          "",
+		// what is code
+		"2**10 = 1024, 3**4 = 81":                 "2**10 = 1024, 3**4 = 81",
+		"in __init__.py and __main__.py":          "in __init__.py and __main__.py",
+		"a__b and __init__(self)":                 "a__b and __init__(self)",
+		"f(**kwargs) calls g(*args, **kwargs)":    "f(**kwargs) calls g(*args, **kwargs)",
+		"…call f(**kwargs) and so on…":            "…call f(**kwargs) and so on…",
+		"arr[i](x) and m[[1]]":                    "arr[i](x) and m[[1]]",
+		"```py f(**a) ** b``` and **so**":         "py f(**a) ** b and so",
+		"**so** ```py x[*a*] = [b](c) **d** # e…": "so py x[*a*] = [b](c) **d** # e…",
+		"…[b](c) *d*` is **code**":                "…[b](c) *d* is code",
+		"…*a* ``` **b**":                          "…*a*  **b**",
+		"rm **/*.o, ls **/*.c":                    "rm **/*.o, ls **/*.c",
+		"/* a */ b /* c */":                       "/* a */ b /* c */",
 	} {
 		if got, _ := Plain(in, nil); got != want {
 			t.Errorf("%q is shown as %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestOnlyMarkdownIsShownWithoutItsSyntax(t *testing.T) {
+	for _, c := range []struct {
+		hit  Hit
+		want string
+	}{
+		{Hit{Type: Document, Path: "Notes/tea.md"}, "green tea"},
+		{Hit{Type: Document, Path: "Notes/TEA.MARKDOWN"}, "green tea"},
+		{Hit{Type: Document, Path: "tea.py"}, "**green** tea"},
+		{Hit{Type: Document, Path: "tea.txt"}, "**green** tea"},
+		{Hit{Type: Journal, Path: "Journal/2030.md"}, "green tea"},
+		{Hit{Type: Session}, "green tea"},
+	} {
+		c.hit.Excerpt, c.hit.Marks = "**green** tea", [][2]int{{10, 13}}
+		text, marks := c.hit.Shown()
+		if text != c.want || len(marks) != 1 || string([]rune(text)[marks[0][0]:marks[0][1]]) != "tea" {
+			t.Errorf("%s %s: %q %v", c.hit.Type, c.hit.Path, text, marks)
 		}
 	}
 }
@@ -41,7 +77,7 @@ func TestPlainMovesTheMarks(t *testing.T) {
 	}{
 		{"the **{tea}** of [{Äpfel}](a.md)", "the {tea} of {Äpfel}"},
 		{"**{green} tea**", "{green} tea"},
-		{"{**}tea", "tea"},
+		{"{**}tea…", "tea…"},
 		{"{tea}", "{tea}"},
 	} {
 		text, marks := braces(c.text)
