@@ -124,8 +124,9 @@ func (r *Refusal) Unwrap() error { return &core.Error{Kind: core.Busy, Text: r.E
 // Reserve reserves what a call is expected to take, before it is made, if there
 // is a budget; the caller passes id to Record or Release. Without a budget id is
 // 0 and nothing is written. crossed is the budget of which this call is the one
-// that reaches WarnAt percent, or nil. A call that does not fit is a *Refusal; one in
-// the background must fit into the first half of a budget.
+// that reaches WarnAt percent, or the user's last Unread one before it in the same day or
+// month, or nil. A call that does not fit is a *Refusal; one in the background must fit into
+// the first half of a budget.
 func (l *Ledger) Reserve(ctx context.Context, db *store.DB, r Row) (id int64, crossed *Limit, err error) {
 	hold, err := l.bounds(ctx, db, r.User)
 	if err != nil {
@@ -136,8 +137,9 @@ func (l *Ledger) Reserve(ctx context.Context, db *store.DB, r Row) (id int64, cr
 		return 0, nil, nil
 	}
 	refused := ""
+	var now time.Time
 	err = db.Tx(ctx, func(tx *store.Tx) error {
-		crossed, refused = nil, ""
+		crossed, refused, now = nil, "", tx.Time()
 		for _, b := range bounds {
 			fit, err := b.fits(ctx, tx, r)
 			switch {
@@ -161,7 +163,35 @@ func (l *Ledger) Reserve(ctx context.Context, db *store.DB, r Row) (id int64, cr
 	if err != nil {
 		return 0, nil, err
 	}
-	return id, crossed, nil
+	return id, l.read(r, now, bounds, crossed), nil
+}
+
+// An unread is a warning that no one was shown.
+type unread struct {
+	limit Limit
+	since time.Time // of its day or month
+}
+
+// read returns the warning that the user of r is shown of it: crossed, or else what no one was
+// shown of an earlier call. It is kept where no one is shown that of r either.
+func (l *Ledger) read(r Row, now time.Time, bounds []bound, crossed *Limit) *Limit {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	kept, isKept := l.unread[r.User]
+	for _, b := range bounds {
+		since := b.period.since(now)
+		switch {
+		case r.Unread && crossed != nil && r.User != 0 && b.limit() == *crossed:
+			l.unread[r.User] = unread{*crossed, since}
+		case !r.Unread && crossed == nil && isKept && kept == unread{b.limit(), since}:
+			crossed = &kept.limit
+		}
+	}
+	if r.Unread {
+		return nil
+	}
+	delete(l.unread, r.User)
+	return crossed
 }
 
 // The results of fits.

@@ -163,6 +163,38 @@ func TestWhatTheGatewayDoesForNoUserHasTheBudgetOfAll(t *testing.T) {
 	}
 }
 
+// A search that crosses the mark shows no warning itself.
+func TestTheWarningOfACallThatShowsNoneIsTheNextCalls(t *testing.T) {
+	clock := coretest.NewClock(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))
+	db := storetest.Open(t, clock)
+	l := usage.New(nil, usage.Budgets{UserDay: usage.Budget{Tokens: 1000}})
+	warned := func(user, tokens int64, silent bool) bool {
+		t.Helper()
+		_, crossed, err := l.Reserve(t.Context(), db, usage.Row{User: user, Model: "m", Input: tokens, Unread: silent})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return crossed != nil
+	}
+	for i, c := range []struct {
+		user, tokens int64
+		unread, want bool
+	}{
+		{2, 790, false, false}, {2, 20, true, false}, {2, 1, true, false}, // crosses unread
+		{3, 10, false, false},                       // of another user
+		{2, 10, false, true}, {2, 10, false, false}, // once
+		{3, 800, true, false},
+	} {
+		if got := warned(c.user, c.tokens, c.unread); got != c.want {
+			t.Errorf("call %d of user %d is warned: %t", i, c.user, got)
+		}
+	}
+	clock.Advance(24 * time.Hour)
+	if warned(3, 10, false) {
+		t.Error("the next day a warning of the day before is shown")
+	}
+}
+
 func TestCallsInTheBackgroundLeaveHalfOfTheBudgetAndItsWarningToOthers(t *testing.T) {
 	for name, b := range map[string]usage.Budget{"tokens": {Tokens: 200_000}, "dollars": {MicroUSD: 200_000}} {
 		db := storetest.Open(t, coretest.NewClock(time.Date(2026, 5, 1, 0, 0, 1, 0, time.UTC)))

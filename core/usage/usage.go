@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,12 +29,16 @@ type Row struct {
 	CacheWrite   int64
 	MicroUSD     *int64 // millionths of a dollar; nil where no price is known
 	Background   bool   // no one waits for it: Reserve leaves half of a budget to others; it is not stored
+	Unread       bool   // no one is shown a warning of it: the user's next call returns that; it is not stored
 }
 
 // A Ledger records rows and counts them. It is safe for concurrent use.
 type Ledger struct {
 	metrics *Metrics
 	budgets atomic.Pointer[Budgets]
+
+	mu     sync.Mutex
+	unread map[int64]unread // by user
 }
 
 // New returns a Ledger; without metrics nothing is counted.
@@ -41,7 +46,7 @@ func New(m *Metrics, b Budgets) *Ledger {
 	if m == nil {
 		m = NewMetrics(nil, nil)
 	}
-	l := &Ledger{metrics: m}
+	l := &Ledger{metrics: m, unread: map[int64]unread{}}
 	l.SetBudgets(b)
 	return l
 }

@@ -97,7 +97,7 @@ func (l *Library) Close() error { return l.close() }
 // spend makes calls within the budgets.
 func (e Embed) spend(db *store.DB) func(ctx context.Context, user, tokens int64, call func() (int64, error)) error {
 	return func(ctx context.Context, user, tokens int64, call func() (int64, error)) error {
-		row := usage.Row{User: user, Model: "openai/" + e.Model, Input: tokens, Background: user == 0}
+		row := usage.Row{User: user, Model: "openai/" + e.Model, Input: tokens, Background: user == 0, Unread: true}
 		row.MicroUSD = e.price(row)
 		id, _, err := e.Ledger().Reserve(ctx, db, row)
 		if err != nil {

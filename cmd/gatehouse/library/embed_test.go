@@ -41,3 +41,16 @@ func TestACallWhoseAnswerDidNotComeInTimeCountsAsEstimated(t *testing.T) {
 		t.Errorf("what is embedded in the background uses over half of the budget: %v", err)
 	}
 }
+
+// A search shows no warning: the message that it is for does.
+func TestASearchLeavesTheWarningOfTheBudgetToTheNextMessage(t *testing.T) {
+	db := storetest.Open(t, coretest.NewClock(time.Time{}))
+	ledger := usage.New(nil, usage.Budgets{UserDay: usage.Budget{Tokens: 1000}})
+	spend := Embed{Ledger: func() *usage.Ledger { return ledger }, Cost: func(string, core.Tokens) (int64, bool) { return 0, false }}.spend(db)
+	if err := spend(t.Context(), 7, 850, func() (int64, error) { return 850, nil }); err != nil {
+		t.Fatal(err)
+	}
+	if _, crossed, err := ledger.Reserve(t.Context(), db, usage.Row{User: 7, Model: "m", Input: 10}); err != nil || crossed == nil {
+		t.Errorf("the next message is not warned: %v", err)
+	}
+}

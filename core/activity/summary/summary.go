@@ -107,7 +107,7 @@ func Refused(err error) bool {
 // user.
 func (w *Writer) once(ctx context.Context, model llm.Model, prompt string, x Exchange) (string, error) {
 	said, answer := cutBytes(x.Said), cutBytes(x.Answer)
-	row := usage.Row{Run: x.Run, Session: x.Session, User: x.User, Bot: x.Bot, Model: model.About().Name}
+	row := usage.Row{Run: x.Run, Session: x.Session, User: x.User, Bot: x.Bot, Model: model.About().Name, Unread: true}
 	req := &llm.Request{System: prompt, MaxTokens: maxTokens, Sender: llm.Sender{User: x.User, Trust: x.Trust}, Messages: []llm.Message{{Role: "user",
 		Blocks: []core.Block{{Type: "text", Text: "<conversation>\nUser: " + untagged(said) + "\n\nAssistant: " + untagged(answer) + "\n</conversation>"}}}}}
 	row.Input, row.Output = int64(len(prompt)+len(said)+len(answer))/4, maxTokens
