@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"gatehouse/core"
 	"gatehouse/core/attach"
 	"gatehouse/core/coretest"
@@ -516,6 +518,143 @@ func TestConversationsOfOthersInAVaultAreNotTheOwners(t *testing.T) {
 		if d.TrustLevel != want || strings.HasPrefix(d.Title, "From others: ") != others || slices.Contains(d.Tags, bring.OthersTag) != others {
 			t.Errorf("%d: %v %q %q", n, d.TrustLevel, d.Title, d.Tags)
 		}
+	}
+}
+
+// A gateway is another one, whose vault is imported.
+type gateway struct {
+	*house
+	path string
+}
+
+// another returns a gateway that has held no conversation yet.
+func another(t *testing.T) *gateway {
+	t.Helper()
+	g := &gateway{house: &house{t: t, dir: t.TempDir()}, path: filepath.Join(t.TempDir(), "other")}
+	v, err := vault.Open(g.path)
+	if err == nil {
+		err = os.MkdirAll(filepath.Join(g.path, "Chat"), 0o700)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = v.Close() })
+	clock := coretest.NewClock(time.Time{})
+	if g.db, err = store.Open(t.Context(), filepath.Join(g.path, "Chat", "sessions.db"), store.Options{Clock: clock}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = g.db.Close() })
+	g.vault, g.sessions = v, session.New(session.Options{DB: g.db, Vault: v, Clock: clock})
+	t.Cleanup(func() { _ = g.sessions.Close() })
+	log := slog.New(slog.DiscardHandler)
+	g.Importer = importer.New(importer.Options{Bringer: bring.New(bring.Options{DB: g.db, Vault: v, Sessions: g.sessions, Clock: clock, Log: log}),
+		Files: attach.New(v, clock, nil), Own: v.Path(), Clock: clock, Log: log})
+	return g
+}
+
+// begin begins a conversation as the gateway does, and returns its id.
+func (g *gateway) begin(ref session.Ref) (id string) {
+	g.t.Helper()
+	err := g.db.Tx(context.Background(), func(tx *store.Tx) error {
+		s, _, _, err := g.sessions.Resolve(context.Background(), tx, ref)
+		id = s.ID
+		return err
+	})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	g.turn(id, "Ada", "hello")
+	return id
+}
+
+// turn writes a turn as the gateway does.
+func (g *gateway) turn(id, name, text string) {
+	g.t.Helper()
+	s, err := g.sessions.ByID(context.Background(), g.db, id)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	c, err := g.sessions.Open(context.Background(), s)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	question := transcript.Message{Role: "user", Blocks: []core.Block{{Type: "text", Text: text}}, Author: &transcript.Author{Name: name, Platform: "telegram", Trust: core.Sandboxed}}
+	answer := transcript.Message{Role: "assistant", Model: "local/quote", Blocks: []core.Block{{Type: "text", Text: "an answer to " + text}}}
+	if err := errors.Join(c.Append(uuid.NewString(), 0, question, answer), c.Sync(), c.Close()); err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+// What a gateway held itself, or had imported, comes in from its vault like what Claude Code began: the
+// owner's with at most the trust that it had there, a guest's and a group's as conversations of others. It is
+// so where the vault's database is lost or elsewhere, too.
+func TestConversationsThatAnotherGatewayHeldComeIn(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		t.Run(fmt.Sprintf("database lost %t", lost), func(t *testing.T) {
+			h, g := open(t), another(t)
+			type want struct {
+				trust  core.Trust
+				others bool
+				source string
+			}
+			wanted := map[string]want{
+				g.begin(session.Ref{Address: core.Address{Bot: "telegram", Chat: "1"}, User: core.Operator, Trust: core.Vault, Source: "telegram"}):               {core.Vault, false, "gatehouse"},
+				g.begin(session.Ref{Address: core.Address{Bot: "telegram", Chat: "2"}, User: core.Operator, Trust: core.Sandboxed, Source: "telegram"}):           {core.Sandboxed, false, "gatehouse"},
+				g.begin(session.Ref{Address: core.Address{Bot: "telegram", Chat: "3"}, User: core.Operator, Trust: core.Full, Source: "telegram"}):                {core.Vault, false, "gatehouse"},
+				g.begin(session.Ref{Address: core.Address{Bot: core.APIBot, Chat: uuid.NewString()}, User: core.Operator, Trust: core.Vault}):                     {core.Vault, false, "gatehouse"},
+				g.begin(session.Ref{Address: core.Address{Bot: "telegram", Chat: "7"}, User: 2, Trust: core.Sandboxed, Source: "telegram"}):                       {core.Sandboxed, true, "gatehouse"},
+				g.begin(session.Ref{Address: core.Address{Bot: "telegram", Chat: "8"}, User: 3, Trust: core.Vault, Source: "telegram"}):                           {core.Sandboxed, true, "gatehouse"},
+				g.begin(session.Ref{Address: core.Address{Bot: "telegram", Chat: "-9", Place: "-9"}, User: core.Operator, Trust: core.Vault, Source: "telegram"}): {core.Sandboxed, true, "gatehouse"},
+			}
+			_, list := g.run(g.text("x.json", `[{"uuid":"c1","chat_messages":[{"uuid":"m","sender":"human","text":"hello"},{"uuid":"n","sender":"assistant","text":"an answer to hello"}]}]`), operator)
+			source := "claude"
+			if lost {
+				source = "gatehouse"
+			}
+			wanted[list[0].Session] = want{core.Vault, false, source}
+			if err := g.sessions.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if lost {
+				if err := errors.Join(g.db.Close(), os.RemoveAll(filepath.Join(g.path, "Chat"))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if r, list := h.run(g.path, operator); r.Added != len(wanted) || r.Failed != 0 || r.Messages != 2*len(wanted) {
+				t.Fatalf("%+v %+v", r, list)
+			}
+			for id, want := range wanted {
+				d, err := h.sessions.Detail(t.Context(), h.db, id)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if d.User != core.Operator || d.TrustLevel != want.trust || d.Source != want.source || d.MessageCount != 2 || strings.HasPrefix(d.Title, "From others: ") != want.others ||
+					slices.Contains(d.Tags, bring.OthersTag) != want.others || !strings.HasSuffix(d.Title, "hello") {
+					t.Errorf("want %+v: %+v %q", want, d.Session, d.Tags)
+				}
+				if _, got := h.messages(id); got != "user text  hello (0 media)\nassistant text  an answer to hello (0 media)" {
+					t.Errorf("%q", got)
+				}
+			}
+			if r, list := h.run(g.path, operator); r.Unchanged != len(wanted) {
+				t.Errorf("again: %+v %+v", r, list)
+			}
+		})
+	}
+}
+
+// What the other gateway went on with is brought up to date by the next import, and keeps the trust of the first.
+func TestAConversationThatAnotherGatewayGoesOnWithIsUpdated(t *testing.T) {
+	h, g := open(t), another(t)
+	id := g.begin(session.Ref{Address: core.Address{Bot: "telegram", Chat: "1"}, User: core.Operator, Trust: core.Vault, Source: "telegram"})
+	h.run(g.path, operator)
+	g.turn(id, "Ada", "more")
+	if r, list := h.run(g.path, operator); r.Updated != 1 {
+		t.Fatalf("%+v %+v", r, list)
+	}
+	s, got := h.messages(id)
+	if s.MessageCount != 4 || s.TrustLevel != core.Vault || !strings.HasSuffix(got, "an answer to more (0 media)") {
+		t.Errorf("%+v %q", s, got)
 	}
 }
 

@@ -87,7 +87,8 @@ type Attachments interface {
 	Keep(ctx context.Context, m *Message) (blocks []core.Block, missing []string, err error)
 }
 
-// A Transcript is a conversation in the form of Claude Code's transcripts, which is taken as it is.
+// A Transcript is a conversation in the form of Claude Code's transcripts, which gateways write too. It
+// is taken as it is.
 type Transcript struct {
 	Source string
 	ID     string
@@ -101,5 +102,6 @@ type Transcript struct {
 	Updated  time.Time
 	Archived bool
 	Tags     []string
-	Others   bool // others wrote in it: it was another user's, or a group's
+	Others   bool       // others wrote in it: it was another user's, or a group's
+	Trust    core.Trust // its ceiling in another gateway; Stranger: not known
 }

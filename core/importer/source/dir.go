@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -177,25 +178,35 @@ var ofGuest = regexp.MustCompile(`-Guests-\d+(-|$)`)
 // maxSidecar is the largest file that describes a session, in bytes.
 const maxSidecar = 1 << 20
 
-// sharedBy reports whether the gateway's file about the session id reports that others wrote in it:
-// the database may be lost.
-func (t *tree) sharedBy(id string) bool {
+// A side is what the gateway's file about a session has of its users: the database may be lost.
+type side struct {
+	User  int64      `json:"user_id"`
+	Trust core.Trust `json:"trust_level"`
+	Scope core.Scope `json:"scope"`
+	Place string     `json:"place"`
+}
+
+// shared reports whether others wrote in the session.
+func (s *side) shared() bool {
+	return s.User != 0 && s.User != core.Operator || s.Scope == core.ScopeGroup || s.Place != ""
+}
+
+// sideOf reads the gateway's file about the session id; the zero side without one.
+func (t *tree) sideOf(id string) side {
 	name := ".parachute/sessions/" + id + ".json"
 	if !t.hasFile(name) {
-		return false
+		return side{}
 	}
 	f, err := t.root.Open(name)
 	if err != nil {
-		return false
+		return side{}
 	}
 	defer f.Close()
-	var side struct {
-		User  int64      `json:"user_id"`
-		Scope core.Scope `json:"scope"`
-		Place string     `json:"place"`
+	var s side
+	if json.NewDecoder(io.LimitReader(f, maxSidecar)).Decode(&s) != nil {
+		return side{}
 	}
-	return json.NewDecoder(io.LimitReader(f, maxSidecar)).Decode(&side) == nil &&
-		(side.User != 0 && side.User != core.Operator || side.Scope == core.ScopeGroup || side.Place != "")
+	return s
 }
 
 func (t *tree) one(ctx context.Context, name string, do func(Item) error) error {
@@ -204,7 +215,9 @@ func (t *tree) one(ctx context.Context, name string, do func(Item) error) error 
 		if r, known := t.rows[id]; known {
 			r.describe(c)
 		}
-		c.Others = c.Others || ofGuest.MatchString(path.Base(path.Dir(name))) || t.sharedBy(id)
+		about := t.sideOf(id)
+		c.Others = c.Others || ofGuest.MatchString(path.Base(path.Dir(name))) || about.shared()
+		c.Trust = cmp.Or(c.Trust, about.Trust)
 		return do(Item{File: name, Copy: c})
 	}
 	f, err := t.root.Open(name)

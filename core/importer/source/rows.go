@@ -22,6 +22,7 @@ type row struct {
 	created, accessed string
 	archived          bool
 	others            bool // it is not the owner's alone
+	trust             core.Trust
 	tags              []string
 }
 
@@ -31,7 +32,7 @@ const maxRows = 200_000
 // describe adds what the row knows to c.
 func (r *row) describe(c *foreign.Transcript) {
 	c.Title, c.Archived, c.Tags = r.title, r.archived, r.tags
-	c.From, c.Others = r.from, r.others
+	c.From, c.Others, c.Trust = r.from, r.others, r.trust
 	c.Created, c.Updated = stamp(r.created), stamp(r.accessed)
 	switch r.source {
 	case "claude", "chatgpt", "parachute":
@@ -66,20 +67,21 @@ func readRows(ctx context.Context, name string) (map[string]row, error) {
 		return core.Errorf(core.Invalid, "the vault's database cannot be read: %v", err)
 	}
 	var ours int // columns that the gateway added
-	if err := db.QueryRowContext(ctx, `SELECT count(*) FROM pragma_table_info('sessions') WHERE name IN ('user_id', 'scope')`).Scan(&ours); err != nil {
+	var links, trusts bool
+	if err := db.QueryRowContext(ctx, `SELECT coalesce(sum(name IN ('user_id', 'scope')), 0), coalesce(max(name = 'continued_from'), 0), coalesce(max(name = 'trust_level'), 0)
+		FROM pragma_table_info('sessions')`).Scan(&ours, &links, &trusts); err != nil {
 		return nil, unreadable(err)
 	}
 	others := [...]string{`0`, `coalesce(user_id, 0) NOT IN (0, 1)`, `coalesce(user_id, 0) NOT IN (0, 1) OR coalesce(scope, '') = 'group'`}[ours]
-	from := `''` // an older layout
-	var links bool
-	if err := db.QueryRowContext(ctx, `SELECT count(*) > 0 FROM pragma_table_info('sessions') WHERE name = 'continued_from'`).Scan(&links); err != nil {
-		return nil, unreadable(err)
-	}
+	from, trust := `''`, `''` // an older layout
 	if links {
 		from = `CAST(coalesce(continued_from, '') AS TEXT)`
 	}
+	if trusts {
+		trust = `CAST(coalesce(trust_level, '') AS TEXT)`
+	}
 	rows, err := db.QueryContext(ctx, `SELECT CAST(id AS TEXT), CAST(coalesce(title, '') AS TEXT), CAST(coalesce(source, '') AS TEXT), CAST(coalesce(created_at, '') AS TEXT),
-		CAST(coalesce(last_accessed, '') AS TEXT), CAST(coalesce(metadata, '') AS TEXT), coalesce(archived, 0) = 1, `+others+`, `+from+` FROM sessions LIMIT ?`, maxRows)
+		CAST(coalesce(last_accessed, '') AS TEXT), CAST(coalesce(metadata, '') AS TEXT), coalesce(archived, 0) = 1, `+others+`, `+from+`, `+trust+` FROM sessions LIMIT ?`, maxRows)
 	if err != nil {
 		return nil, unreadable(err)
 	}
@@ -88,7 +90,7 @@ func readRows(ctx context.Context, name string) (map[string]row, error) {
 	for rows.Next() {
 		var id string
 		var r row
-		if err := rows.Scan(&id, &r.title, &r.source, &r.created, &r.accessed, &r.metadata, &r.archived, &r.others, &r.from); err != nil {
+		if err := rows.Scan(&id, &r.title, &r.source, &r.created, &r.accessed, &r.metadata, &r.archived, &r.others, &r.from, &r.trust); err != nil {
 			return nil, unreadable(err)
 		}
 		all[id] = r

@@ -136,8 +136,11 @@ func (b *Bringer) copy(ctx context.Context, k *known, conv *transcript.Conversat
 		}
 		digest = sum
 	}
-	sess, err := b.describe(k, conv, c, digest, t)
+	sess, begun, err := b.describe(k, conv, c, digest, t)
 	if err == nil {
+		if !begun { // what a gateway held gets no more trust here than it had there
+			t.Trust = min(t.Trust, cmp.Or(c.Trust, mostOfExports), mostOfExports)
+		}
 		out.Title, out.Messages = sess.Title, sess.MessageCount
 		tags := c.Tags
 		if c.Others {
@@ -191,16 +194,17 @@ func (r reader) Read(p []byte) (int, error) {
 	return r.r.Read(p)
 }
 
-// describe returns the row of a copied transcript.
-func (b *Bringer) describe(k *known, conv *transcript.Conversation, c foreign.Transcript, digest string, t foreign.Terms) (session.Session, error) {
-	found, ok := reindex.Find(b.o.Sessions, b.o.Vault, b.o.Log, conv.Name(), c.ID, false)
-	if !ok {
-		found, ok = reindex.Find(b.o.Sessions, b.o.Vault, b.o.Log, conv.Name(), c.ID, true)
-	}
+// describe returns the row of a copied transcript, and whether Claude Code began the conversation: a
+// vault of another gateway also has those that the gateway held or imported.
+func (b *Bringer) describe(k *known, conv *transcript.Conversation, c foreign.Transcript, digest string, t foreign.Terms) (sess session.Session, begun bool, err error) {
+	found, begun, ok := reindex.Describe(b.o.Sessions, b.o.Vault, b.o.Log, conv.Name(), c.ID)
 	if !ok && k.row == nil {
-		return found, core.Errorf(core.Invalid, "it holds no messages of a conversation")
+		return found, false, core.Errorf(core.Invalid, "it holds no messages of a conversation")
 	}
-	sess := k.blank(c.Source, b.o.Vault.Path())
+	if c.Source == reindex.CommandLine && ok && !begun {
+		c.Source = reindex.Gateway
+	}
+	sess = k.blank(c.Source, b.o.Vault.Path())
 	if ok {
 		sess.Title, sess.TitleSource, sess.Model, sess.MessageCount = found.Title, found.TitleSource, found.Model, found.MessageCount
 		sess.LastAccessed = found.LastAccessed
@@ -216,9 +220,8 @@ func (b *Bringer) describe(k *known, conv *transcript.Conversation, c foreign.Tr
 	}
 	sess.LastAccessed = first(c.Updated, sess.LastAccessed, sess.CreatedAt)
 	sess.Source = c.Source
-	var err error
 	sess.Metadata, err = metadata(sess.Metadata, cmp.Or(c.Original, c.ID), mark{core.Stamp(b.o.Clock.Now()), cmp.Or(digest, k.mark.Digest), t.Found})
-	return sess, err
+	return sess, begun, err
 }
 
 // A difference is what the original has that the copy has not.

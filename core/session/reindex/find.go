@@ -26,14 +26,31 @@ func Find(sessions *session.Store, v *vault.Vault, log *slog.Logger, name, id st
 	if !ok || !known && f.side != nil || known && f.mine || !f.cli || f.count == 0 {
 		return session.Session{}, false
 	}
-	f.side = nil // what the transcript states counts
-	sess := f.session(v.Path())
-	if given, err := titleOf(v, name, f.lines); err != nil {
-		log.Warn("the title of a transcript", "file", name, "err", err)
+	return r.report(f), true
+}
+
+// Describe returns the session of a conversation as its transcript in the vault reports it, whoever
+// wrote it, and whether Claude Code's command line began it; the gateway began, or imported, the
+// others. It returns false for ok for a file without messages of the session id.
+func Describe(sessions *session.Store, v *vault.Vault, log *slog.Logger, name, id string) (sess session.Session, cli, ok bool) {
+	r := &reindex{o: Options{Vault: v, Sessions: sessions, Log: log}, files: sidecar.New(v, log)}
+	f, ok := r.look(name, id)
+	if !ok || !f.formed || f.count == 0 {
+		return session.Session{}, false, false
+	}
+	return r.report(f), f.cli, true
+}
+
+// report returns the row of a transcript, of which no sidecar counts.
+func (r *reindex) report(f finding) session.Session {
+	f.side = nil
+	sess := f.session(r.o.Vault.Path())
+	if given, err := titleOf(r.o.Vault, f.name, f.lines); err != nil {
+		r.o.Log.Warn("the title of a transcript", "file", f.name, "err", err)
 	} else if given != "" {
 		sess.Title = session.Title(given)
 	}
-	return sess, true
+	return sess
 }
 
 // titleLine is a line of a transcript that names the conversation.

@@ -24,6 +24,8 @@ type finding struct {
 	mine  bool             // the newest user line is the gateway's
 	cli   bool             // Claude Code's command line began it
 
+	formed bool // its first user line is whole, and of this session
+
 	// From the transcript's lines, if the sidecar lacks it.
 	title, model, source string
 	dir                  string // inside the vault, relative; "" is the vault
@@ -48,12 +50,13 @@ func (r *reindex) look(name, id string) (finding, bool) {
 		own = true
 		f.lines[l.UUID] = true
 		if l.Type == "user" {
-			f.mine = sourceOf(l) == ours
+			f.mine = sourceOf(l) == Gateway
 		}
 		if first && l.Type == "user" {
 			first = false
 			f.source, f.dir = sourceOf(l), r.inside(name, l.CWD)
-			f.cli = f.source != ours && l.SessionID == id && l.UUID != "" && l.Version != "" && l.Version != transcript.Imported && l.CWD != ""
+			f.formed = l.SessionID == id && l.UUID != "" && l.Version != "" && l.CWD != ""
+			f.cli = f.formed && f.source != Gateway && l.Version != transcript.Imported
 		}
 		if at := lines.LineTime(l); !at.IsZero() {
 			if f.first.IsZero() {
@@ -77,14 +80,14 @@ func (r *reindex) look(name, id string) (finding, bool) {
 
 // The sources of sessions that transcripts name.
 const (
-	ours        = "gatehouse"
+	Gateway     = "gatehouse"
 	CommandLine = "claude-code"
 )
 
-// sourceOf returns who wrote a user line: ours carry the run.
+// sourceOf returns who wrote a user line: the gateway's carry the run.
 func sourceOf(l *vault.Line) string {
 	if l.RequestID != "" {
-		return ours
+		return Gateway
 	}
 	return CommandLine
 }
