@@ -85,7 +85,7 @@ func TestABotThatMovesWithABackupKnowsItsPeopleAndLosesNoMessage(t *testing.T) {
 	}
 }
 
-// The second way: people ask for access again.
+// The second way: people ask for access again. The owner imports what they wrote before.
 func TestABotThatMovesWithoutABackupKnowsNoOneAndLosesNoMessage(t *testing.T) {
 	t.Parallel()
 	h, sim, model, ada := atFirst(t)
@@ -102,5 +102,8 @@ func TestABotThatMovesWithoutABackupKnowsNoOneAndLosesNoMessage(t *testing.T) {
 	last := string(asked[len(asked)-1].Body)
 	if !strings.Contains(last, "While no gateway has the bot.") || strings.Contains(last, "Sencha") {
 		t.Errorf("the model is told: %s", last)
+	}
+	if exit, out, errs := to.run("import", h.vault()); exit != exitClean || !strings.Contains(out, "(a vault): 1 added") || !strings.Contains(out, " 0 failed.") {
+		t.Errorf("the import: exit code %d: %s%s", exit, out, errs)
 	}
 }

@@ -552,6 +552,11 @@ func another(t *testing.T) *gateway {
 	return g
 }
 
+// private is where a user's chat with the bot is.
+func private(chat string, user int64, trust core.Trust) session.Ref {
+	return session.Ref{Address: core.Address{Bot: "telegram", Chat: chat}, User: user, Trust: trust, Source: "telegram"}
+}
+
 // begin begins a conversation as the gateway does, and returns its id.
 func (g *gateway) begin(ref session.Ref) (id string) {
 	g.t.Helper()
@@ -598,21 +603,34 @@ func TestConversationsThatAnotherGatewayHeldComeIn(t *testing.T) {
 				source string
 			}
 			wanted := map[string]want{
-				g.begin(session.Ref{Address: core.Address{Bot: "telegram", Chat: "1"}, User: core.Operator, Trust: core.Vault, Source: "telegram"}):               {core.Vault, false, "gatehouse"},
-				g.begin(session.Ref{Address: core.Address{Bot: "telegram", Chat: "2"}, User: core.Operator, Trust: core.Sandboxed, Source: "telegram"}):           {core.Sandboxed, false, "gatehouse"},
-				g.begin(session.Ref{Address: core.Address{Bot: "telegram", Chat: "3"}, User: core.Operator, Trust: core.Full, Source: "telegram"}):                {core.Vault, false, "gatehouse"},
-				g.begin(session.Ref{Address: core.Address{Bot: core.APIBot, Chat: uuid.NewString()}, User: core.Operator, Trust: core.Vault}):                     {core.Vault, false, "gatehouse"},
-				g.begin(session.Ref{Address: core.Address{Bot: "telegram", Chat: "7"}, User: 2, Trust: core.Sandboxed, Source: "telegram"}):                       {core.Sandboxed, true, "gatehouse"},
-				g.begin(session.Ref{Address: core.Address{Bot: "telegram", Chat: "8"}, User: 3, Trust: core.Vault, Source: "telegram"}):                           {core.Sandboxed, true, "gatehouse"},
+				g.begin(private("1", core.Operator, core.Vault)):     {core.Vault, false, "gatehouse"},
+				g.begin(private("2", core.Operator, core.Sandboxed)): {core.Sandboxed, false, "gatehouse"},
+				g.begin(private("3", core.Operator, core.Full)):      {core.Vault, false, "gatehouse"},
+				g.begin(session.Ref{Address: core.Address{Bot: core.APIBot, Chat: uuid.NewString()}, User: core.Operator, Trust: core.Vault}): {core.Vault, false, "gatehouse"},
+				g.begin(private("7", 2, core.Sandboxed)): {core.Sandboxed, true, "gatehouse"},
+				g.begin(private("8", 3, core.Vault)):     {core.Sandboxed, true, "gatehouse"},
 				g.begin(session.Ref{Address: core.Address{Bot: "telegram", Chat: "-9", Place: "-9"}, User: core.Operator, Trust: core.Vault, Source: "telegram"}): {core.Sandboxed, true, "gatehouse"},
 			}
 			_, list := g.run(g.text("x.json", `[{"uuid":"c1","chat_messages":[{"uuid":"m","sender":"human","text":"hello"},{"uuid":"n","sender":"assistant","text":"an answer to hello"}]}]`), operator)
-			source := "claude"
-			if lost {
-				source = "gatehouse"
+			wanted[list[0].Session] = want{core.Vault, false, "claude"}
+			first, guests := g.begin(private("4", core.Operator, core.Vault)), ""
+			for id, w := range wanted {
+				if w.others {
+					guests = id
+				}
 			}
-			wanted[list[0].Session] = want{core.Vault, false, source}
-			if err := g.sessions.Close(); err != nil {
+			next, apart := private("5", core.Operator, core.Vault), private("6", core.Operator, core.Vault)
+			next.Options, apart.Options = &core.Options{ContinuedFrom: first}, &core.Options{ContinuedFrom: guests}
+			second, third := g.begin(next), g.begin(apart)
+			for _, id := range []string{first, second, third} {
+				wanted[id] = want{core.Vault, false, "gatehouse"}
+			}
+			title := "About hello"
+			err := g.db.Tx(t.Context(), func(tx *store.Tx) error {
+				_, err := g.sessions.Update(t.Context(), tx, second, session.Change{Title: &title, AddTags: []string{"garden"}}, core.Actor{})
+				return err
+			})
+			if err = errors.Join(err, g.sessions.Close()); err != nil {
 				t.Fatal(err)
 			}
 			if lost {
@@ -636,6 +654,12 @@ func TestConversationsThatAnotherGatewayHeldComeIn(t *testing.T) {
 					t.Errorf("%q", got)
 				}
 			}
+			if d, err := h.sessions.Detail(t.Context(), h.db, second); err != nil || d.Title != title || !slices.Contains(d.Tags, "garden") || d.ContinuedFrom != first {
+				t.Errorf("title, tags and what it goes on from: %+v, %v", d, err)
+			}
+			if s, err := h.sessions.ByID(t.Context(), h.db, third); err != nil || s.ContinuedFrom != "" {
+				t.Errorf("it goes on from what others wrote: %+v, %v", s, err)
+			}
 			if r, list := h.run(g.path, operator); r.Unchanged != len(wanted) {
 				t.Errorf("again: %+v %+v", r, list)
 			}
@@ -646,7 +670,7 @@ func TestConversationsThatAnotherGatewayHeldComeIn(t *testing.T) {
 // What the other gateway went on with is brought up to date by the next import, and keeps the trust of the first.
 func TestAConversationThatAnotherGatewayGoesOnWithIsUpdated(t *testing.T) {
 	h, g := open(t), another(t)
-	id := g.begin(session.Ref{Address: core.Address{Bot: "telegram", Chat: "1"}, User: core.Operator, Trust: core.Vault, Source: "telegram"})
+	id := g.begin(private("1", core.Operator, core.Vault))
 	h.run(g.path, operator)
 	g.turn(id, "Ada", "more")
 	if r, list := h.run(g.path, operator); r.Updated != 1 {

@@ -14,7 +14,7 @@ import (
 
 // An Import brings conversations of other systems in.
 type Import struct {
-	Files   []string `arg:"" name:"file" help:"A file or folder: an export of Claude or ChatGPT (zip, JSON or unpacked), Claude Code's ~/.claude/projects, a vault of the original system, or conversations as Markdown."`
+	Files   []string `arg:"" name:"file" help:"A file or folder: an export of Claude or ChatGPT (zip, JSON or unpacked), Claude Code's ~/.claude/projects, a vault of the original system or of another Gatehouse, or conversations as Markdown."`
 	DryRun  bool     `help:"Write nothing; report what would be imported."`
 	Archive bool     `help:"Archive what is imported, so that it is not in the list."`
 	Again   bool     `help:"Also import conversations that you deleted here."`

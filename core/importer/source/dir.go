@@ -178,46 +178,63 @@ var ofGuest = regexp.MustCompile(`-Guests-\d+(-|$)`)
 // maxSidecar is the largest file that describes a session, in bytes.
 const maxSidecar = 1 << 20
 
-// A side is what the gateway's file about a session has of its users: the database may be lost.
-type side struct {
-	User  int64      `json:"user_id"`
-	Trust core.Trust `json:"trust_level"`
-	Scope core.Scope `json:"scope"`
-	Place string     `json:"place"`
-}
-
-// shared reports whether others wrote in the session.
-func (s *side) shared() bool {
-	return s.User != 0 && s.User != core.Operator || s.Scope == core.ScopeGroup || s.Place != ""
-}
-
-// sideOf reads the gateway's file about the session id; the zero side without one.
-func (t *tree) sideOf(id string) side {
+// rowOf returns what the gateway's file about the session id has of its row: the database may be
+// lost, or on a server. The zero row without one.
+func (t *tree) rowOf(id string) (r row) {
 	name := ".parachute/sessions/" + id + ".json"
 	if !t.hasFile(name) {
-		return side{}
+		return r
 	}
 	f, err := t.root.Open(name)
 	if err != nil {
-		return side{}
+		return r
 	}
 	defer f.Close()
-	var s side
-	if json.NewDecoder(io.LimitReader(f, maxSidecar)).Decode(&s) != nil {
-		return side{}
+	var side struct {
+		User     int64           `json:"user_id"`
+		Trust    core.Trust      `json:"trust_level"`
+		Scope    core.Scope      `json:"scope"`
+		Place    string          `json:"place"`
+		Title    string          `json:"title"`
+		Tags     []string        `json:"tags"`
+		Archived bool            `json:"archived"`
+		Source   string          `json:"source"`
+		Created  string          `json:"created_at"`
+		From     string          `json:"continued_from"`
+		Metadata json.RawMessage `json:"metadata"`
 	}
-	return s
+	if json.NewDecoder(io.LimitReader(f, maxSidecar)).Decode(&side) != nil {
+		return r
+	}
+	r = row{title: side.Title, source: side.Source, from: side.From, metadata: string(side.Metadata), created: side.Created, archived: side.Archived, trust: side.Trust,
+		others: side.User != 0 && side.User != core.Operator || side.Scope == core.ScopeGroup || side.Place != ""}
+	for _, tag := range side.Tags {
+		r.tag(tag)
+	}
+	return r
+}
+
+// describe adds what the vault knows of the transcript name to c.
+func (t *tree) describe(c *foreign.Transcript, name string) {
+	side := t.rowOf(c.ID)
+	r, known := t.rows[c.ID]
+	if !known {
+		r = side
+		if _, id := sessionFile(r.from + ".jsonl"); !id || r.from == c.ID || r.others {
+			r.from = "" // see readRows
+		} else if before := t.rowOf(r.from); before.created == "" || before.others {
+			r.from = ""
+		}
+	}
+	r.describe(c)
+	c.Others = c.Others || side.others || ofGuest.MatchString(path.Base(path.Dir(name)))
+	c.Trust = cmp.Or(c.Trust, side.trust)
 }
 
 func (t *tree) one(ctx context.Context, name string, do func(Item) error) error {
 	if id, ok := sessionFile(name); ok {
 		c := &foreign.Transcript{Source: CommandLine, ID: id, Open: func() (io.ReadCloser, error) { return t.root.Open(name) }}
-		if r, known := t.rows[id]; known {
-			r.describe(c)
-		}
-		about := t.sideOf(id)
-		c.Others = c.Others || ofGuest.MatchString(path.Base(path.Dir(name))) || about.shared()
-		c.Trust = cmp.Or(c.Trust, about.Trust)
+		t.describe(c, name)
 		return do(Item{File: name, Copy: c})
 	}
 	f, err := t.root.Open(name)

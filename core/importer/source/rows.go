@@ -26,6 +26,13 @@ type row struct {
 	tags              []string
 }
 
+// tag adds a tag, if it is valid and there is room.
+func (r *row) tag(tag string) {
+	if len(r.tags) < 32 && strings.TrimSpace(tag) != "" && len(tag) <= 64 {
+		r.tags = append(r.tags, tag)
+	}
+}
+
 // maxRows bounds the sessions that are read of a vault's database.
 const maxRows = 200_000
 
@@ -114,8 +121,8 @@ func readRows(ctx context.Context, name string) (map[string]row, error) {
 		if err := tags.Scan(&id, &tag); err != nil {
 			return nil, unreadable(err)
 		}
-		if r, ok := all[id]; ok && len(r.tags) < 32 && strings.TrimSpace(tag) != "" && len(tag) <= 64 {
-			r.tags = append(r.tags, tag)
+		if r, ok := all[id]; ok {
+			r.tag(tag)
 			all[id] = r
 		}
 	}

@@ -1,6 +1,6 @@
 // Package source opens what users import, finds out by its content what it is, and reads it
 // one conversation at a time: exports of Claude and ChatGPT (zip, JSON or a directory), transcripts of Claude
-// Code, records as Markdown, and vaults of the original system.
+// Code, records as Markdown, and vaults of the original system and of other gateways.
 package source
 
 import (
