@@ -80,11 +80,11 @@ func reads(m llm.Model) llm.Model {
 }
 
 // memoryCommands returns the chat commands of the memory.
-func (m *remembered) memoryCommands(asks *chatask.Buttons) []chat.Command {
+func (m *remembered) memoryCommands(asks *chatask.Buttons, clock core.Clock) []chat.Command {
 	if !m.recalls {
 		return nil
 	}
-	c := chatmemory.New(m.corrections, m.corrections, asks)
+	c := chatmemory.New(m.corrections, m.corrections, asks, clock)
 	return []chat.Command{
 		{Name: "memory", About: texts.Text("about_memory"), Args: texts.Text("args_memory"), Shows: true, Private: true, Run: c.Run},
 		{Name: "remember", About: texts.Text("about_remember"), Args: texts.Text("args_remember"), Private: true, Run: c.Remember},

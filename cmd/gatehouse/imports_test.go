@@ -111,7 +111,7 @@ connectors/chat/daily: connectors/chat/ask core core/command core/schedule/daily
 connectors/chat/find: connectors/chat/ask core core/command core/index/search core/store core/texts  # the command /search
 connectors/chat/handoff: core core/command core/session core/store core/texts  # the command /handoff
 connectors/chat/journal: connectors/chat/ask core core/command core/journal core/queue core/store core/texts core/voice  # the commands /journal and /timezone
-connectors/chat/memory: connectors/chat/ask core core/command core/memory core/texts  # the commands of the memory
+connectors/chat/memory: connectors/chat/ask core core/command core/memory core/store core/texts  # the commands of the memory
 connectors/chat/project: connectors/chat/ask core core/command core/project core/session core/store core/texts  # the command /project
 connectors/chat/remind: connectors/chat/ask core core/command core/schedule/remind core/store core/texts  # the commands of reminders
 connectors/chat/saved: connectors/chat/ask core core/command core/contexts core/session core/store core/texts  # the command /context

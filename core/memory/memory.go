@@ -109,6 +109,11 @@ func (c *Correction) Checks() []check.Check {
 	return nil
 }
 
+// Editable reports whether c is in force, or a card asks at this time whether it is to be.
+func (c *Correction) Editable(now time.Time) bool {
+	return c.Status == Active || c.Status == Pending && c.Card != NoCard && !c.expired(now)
+}
+
 // Wish reports whether c says how answers are to be.
 func (c *Correction) Wish() bool {
 	switch c.Type {

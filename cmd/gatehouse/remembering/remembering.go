@@ -159,7 +159,7 @@ func untold(t *orchestrator.Turn) bool {
 
 // tell adds to out the text about what was learnt, and returns the questions of its buttons.
 func (r *Runs) tell(t *orchestrator.Turn, l memory.Learnt, out *orchestrator.Remembered) []ask.Ask {
-	said := chatmemory.Say(l)
+	said := chatmemory.Say(l, t.Rows[0].Address)
 	if said.Text == "" {
 		return nil
 	}
@@ -217,7 +217,7 @@ type Cards struct {
 // Ask posts a card to the chat of the message, in tx. A chat that may not be written to
 // without being asked gets none: the panel and /memory show the card too.
 func (c Cards) Ask(ctx context.Context, tx *store.Tx, j *extract.Job, l memory.Learnt) error {
-	said := chatmemory.Say(l)
+	said := chatmemory.Say(l, j.At)
 	if j.At.Chat == "" || said.Text == "" {
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/command"
 	"gatehouse/core/memory"
+	"gatehouse/core/store"
 	"gatehouse/core/texts"
 )
 
@@ -41,10 +42,13 @@ type Commands struct {
 	memories Memories
 	lists    Lists
 	asks     *ask.Buttons
+	clock    core.Clock
 }
 
 // New returns the handlers of /memory, /remember and /forget.
-func New(m Memories, l Lists, asks *ask.Buttons) *Commands { return &Commands{m, l, asks} }
+func New(m Memories, l Lists, asks *ask.Buttons, clock core.Clock) *Commands {
+	return &Commands{m, l, asks, clock}
+}
 
 // Said is the message to the user, and the buttons under it.
 type Said struct {
@@ -60,8 +64,9 @@ const (
 	verbNewer   = "before" // the page of a list before a number
 )
 
-// Say returns the message about what was learnt from another message.
-func Say(l memory.Learnt) Said {
+// Say returns the message about what was learnt from another message, for the chat at. A group
+// is offered no Edit: others would read the text.
+func Say(l memory.Learnt, at core.Address) Said {
 	c := &l.Correction
 	s := Said{Offer: ask.Offer{Command: "memory"}}
 	add := func(label, verb string) { s.Offer.Add(label, verb+" "+c.ID) }
@@ -89,7 +94,9 @@ func Say(l memory.Learnt) Said {
 	default:
 		s.Text = texts.Text("memory_ask_review", texts.With{"Text": shorten(c.Text), "As": chosen(c)})
 		add(texts.Text("memory_button_save"), memory.ChoiceSave)
-		add(texts.Text("memory_button_edit"), verbEdit)
+		if !at.Group() {
+			add(texts.Text("memory_button_edit"), verbEdit)
+		}
 		add(texts.Text("memory_button_skip"), memory.ChoiceSkip)
 	}
 	return s
@@ -124,7 +131,7 @@ func (c *Commands) Remember(ctx context.Context, r command.Request) (command.Out
 	if err != nil {
 		return command.Outcome{}, err
 	}
-	s := Say(l)
+	s := Say(l, r.In.Address)
 	return c.asks.Offer(r, s.Text, s.Offer)
 }
 
@@ -209,15 +216,15 @@ func (c *Commands) decide(ctx context.Context, r command.Request, choice, ref st
 	case choice == memory.ChoiceReplace:
 		return command.Outcome{Text: texts.Text("memory_replaced", texts.With{"N": l.Correction.Number, "Text": shorten(l.Correction.Text)})}, nil
 	}
-	s := Say(l)
+	s := Say(l, r.In.Address)
 	return c.asks.Offer(r, s.Text, s.Offer)
 }
 
 // waits is how long the text of an edited correction is awaited.
 const waits = 10 * time.Minute
 
-// edit gives a correction another text, and keeps it if a card asks whether to. Without a text
-// it awaits the next message.
+// edit gives a correction that is in force, or that a card asks about, another text, and keeps
+// it. Without a text it awaits the next message.
 func (c *Commands) edit(ctx context.Context, r command.Request, ref, text string) (command.Outcome, error) {
 	if r.In.Group() {
 		return command.Outcome{Text: texts.Text("memory_edit_group")}, nil
@@ -229,8 +236,11 @@ func (c *Commands) edit(ctx context.Context, r command.Request, ref, text string
 	if err != nil {
 		return command.Outcome{}, err
 	}
+	if !now.Editable(c.clock.Now()) {
+		return command.Outcome{Text: texts.Text("memory_settled")}, nil
+	}
 	if text == "" {
-		return c.asks.AwaitNext(r, "memory "+verbEdit+" "+now.ID, texts.Text("memory_edit_how", texts.With{"Text": shorten(now.Text), "Minutes": int(waits.Minutes())}), waits)
+		return c.await(r, &now)
 	}
 	text = core.CutRunes(text, 4*memory.MaxText)
 	now, err = c.memories.Update(ctx, r.User, now.ID, memory.Change{Text: &text}, r.By())
@@ -240,8 +250,33 @@ func (c *Commands) edit(ctx context.Context, r command.Request, ref, text string
 	if now.Status == memory.Pending {
 		return c.decide(ctx, r, memory.ChoiceSave, now.ID)
 	}
-	s := Say(memory.Learnt{Outcome: memory.Stored, Correction: now})
+	s := Say(memory.Learnt{Outcome: memory.Stored, Correction: now}, r.In.Address)
 	return c.asks.Offer(r, s.Text, s.Offer)
+}
+
+// await has the next message handed to edit. Until then the question of a card can still be
+// answered.
+func (c *Commands) await(r command.Request, now *memory.Correction) (command.Outcome, error) {
+	text, o := texts.Text("memory_edit_how", texts.With{"Text": shorten(now.Text), "Minutes": int(waits.Minutes())}), ask.Offer{Command: "memory"}
+	if now.Status == memory.Pending {
+		o.Add(texts.Text("memory_button_save"), memory.ChoiceSave+" "+now.ID)
+		o.Add(texts.Text("memory_button_skip"), memory.ChoiceSkip+" "+now.ID)
+	}
+	out, err := c.asks.Offer(r, text, o)
+	if err != nil {
+		return command.Outcome{}, err
+	}
+	next, err := c.asks.AwaitNext(r, "memory "+verbEdit+" "+now.ID, text, waits)
+	offered, awaited := out.Write, next.Write
+	out.Write = func(ctx context.Context, tx *store.Tx) error {
+		if offered != nil {
+			if err := offered(ctx, tx); err != nil {
+				return err
+			}
+		}
+		return awaited(ctx, tx)
+	}
+	return out, err
 }
 
 // list shows a page of corrections.
@@ -303,7 +338,7 @@ func (c *Commands) addCards(ctx context.Context, r command.Request, b *strings.B
 			}
 		}
 	}
-	s := Say(l)
+	s := Say(l, r.In.Address)
 	b.WriteString(s.Text)
 	for i, label := range s.Offer.Labels {
 		o.Add(label, s.Offer.Args[i])

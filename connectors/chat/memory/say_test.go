@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	chatmemory "gatehouse/connectors/chat/memory"
+	"gatehouse/core"
 	"gatehouse/core/memory"
 	"gatehouse/core/memory/detect"
 )
@@ -25,7 +26,7 @@ func TestACardSaysWhatAModelTakesATextFor(t *testing.T) {
 		{memory.Stored, memory.ViaExplicit, detect.Instruction, detect.Project, "Remembered as #4: “Tables are hard.”"},
 	} {
 		l := memory.Learnt{Outcome: c.outcome, Correction: memory.Correction{Number: 4, Text: "Tables are hard.", Via: c.via, Type: c.kind, Scope: c.scope, Card: memory.CardReview}}
-		if got := chatmemory.Say(l).Text; got != c.want {
+		if got := chatmemory.Say(l, core.Address{}).Text; got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
 		}
 	}
