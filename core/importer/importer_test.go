@@ -258,7 +258,7 @@ func TestAFaultInOneConversationIsListedAndTheRestGoesOn(t *testing.T) {
 	if r.Added != 3 || r.Failed != 4 || len(r.Faults) != 4 {
 		t.Fatalf("%+v", r)
 	}
-	for i, want := range map[int]string{1: "not valid JSON", 3: "no id", 4: "no messages", 5: "neither chat_messages nor a mapping"} {
+	for i, want := range map[int]string{1: "not valid JSON", 3: "no id", 4: "no messages that can be read", 5: "neither chat_messages nor a mapping"} {
 		if e := list[i]; e.Index != i+1 || e.Outcome != "failed" || !strings.Contains(e.Reason, want) {
 			t.Errorf("entry %d: %+v, want %q", i, e, want)
 		}
@@ -282,6 +282,28 @@ func TestConversationsInWhichNothingWasWrittenAreLeftOut(t *testing.T) {
 			if e.Outcome != "empty" || e.Reason != "" {
 				t.Errorf("%+v", e)
 			}
+		}
+	}
+}
+
+// What was written in a form that is not known is no empty conversation.
+func TestConversationsThatCannotBeReadAreFaults(t *testing.T) {
+	h := open(t)
+	claude := func(id, content string) string {
+		return `{"uuid":"` + id + `","chat_messages":[{"uuid":"m","sender":"human","text":"","content":` + content + `}]}`
+	}
+	gpt := func(id, parts string) string {
+		return `{"id":"` + id + `","mapping":{"a":{"message":{"author":{"role":"user"},"content":{"content_type":"text","parts":[` + parts + `]}}}}}`
+	}
+	all := []string{oneGood, claude("c1", `[{"type":"text","text":{"v":"hello"}}]`), claude("c2", `{"text":"hello"}`), claude("c3", `["hello"]`), claude("c4", `7`),
+		gpt("g1", `{"content_type":"text","text":["hello"]}`), gpt("g2", `["hello"]`), gpt("g3", `"",7`)}
+	r, list := h.run(h.text("x.json", "["+strings.Join(append(all, claude("c5", "null"), gpt("g4", `null,""`)), ",")+"]"), operator)
+	if r.Added != 1 || r.Failed != len(all)-1 || r.Empty != 2 {
+		t.Errorf("%+v", r)
+	}
+	for i, e := range list[1:len(all)] {
+		if e.Outcome != "failed" || !strings.Contains(e.Reason, "no messages that can be read") {
+			t.Errorf("%s: %+v", all[i+1], e)
 		}
 	}
 }

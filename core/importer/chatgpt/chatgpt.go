@@ -78,9 +78,10 @@ type content struct {
 type part struct {
 	Text    string
 	Pointer string // to a picture or recording
+	unread  bool   // it is neither
 }
 
-// UnmarshalJSON implements json.Unmarshaler. What is neither text nor a known object is empty.
+// UnmarshalJSON implements json.Unmarshaler. What is neither text nor a known object is left out.
 func (p *part) UnmarshalJSON(raw []byte) error {
 	if len(raw) > 0 && raw[0] == '"' {
 		return json.Unmarshal(raw, &p.Text)
@@ -94,7 +95,9 @@ func (p *part) UnmarshalJSON(raw []byte) error {
 		} `json:"audio_asset_pointer"`
 	}
 	if len(raw) > 0 && raw[0] == '{' {
-		_ = json.Unmarshal(raw, &o) // what has another type is empty
+		p.unread = json.Unmarshal(raw, &o) != nil // a value has another type
+	} else {
+		p.unread = string(raw) != "null"
 	}
 	p.Text, p.Pointer = o.Text, cmp.Or(o.Pointer, o.Audio.Pointer)
 	return nil
@@ -141,19 +144,19 @@ func Parse(raw []byte) (*foreign.Conversation, error) {
 		return nil, foreign.ErrEmpty
 	}
 	if len(c.Messages) == 0 {
-		return nil, core.Errorf(core.Invalid, "it has no messages")
+		return nil, core.Errorf(core.Invalid, "it has no messages that can be read")
 	}
 	return c, nil
 }
 
 // isEmpty reports whether nothing was written in the conversation: it has what ChatGPT itself
-// puts into each, at most.
+// puts into each, at most. What cannot be read is something.
 func (c *conversation) isEmpty() bool {
 	for _, n := range c.Mapping {
 		if n == nil || n.Message == nil || n.Message.Author.Role == "system" || n.Message.Metadata.Hidden {
 			continue
 		}
-		if m := n.Message; m.Content.Type != "text" || m.text() != "" {
+		if m := n.Message; m.Content.Type != "text" || m.text() != "" || slices.ContainsFunc(m.Content.Parts, func(p part) bool { return p.unread }) {
 			return false
 		}
 	}

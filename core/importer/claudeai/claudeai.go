@@ -95,15 +95,18 @@ type shown struct {
 type content struct {
 	text   string
 	blocks []block
+	unread bool // some of it is neither
 }
 
-// UnmarshalJSON implements json.Unmarshaler. What is neither is empty.
+// UnmarshalJSON implements json.Unmarshaler. What is neither is left out.
 func (c *content) UnmarshalJSON(raw []byte) error {
 	switch {
 	case len(raw) > 0 && raw[0] == '"':
 		return json.Unmarshal(raw, &c.text)
 	case len(raw) > 0 && raw[0] == '[':
-		_ = json.Unmarshal(raw, &c.blocks) // what has another type is empty
+		c.unread = json.Unmarshal(raw, &c.blocks) != nil // a value has another type
+	default:
+		c.unread = string(raw) != "null"
 	}
 	return nil
 }
@@ -173,15 +176,16 @@ func Parse(raw []byte) (*foreign.Conversation, error) {
 		return nil, foreign.ErrEmpty
 	}
 	if len(c.Messages) == 0 {
-		return nil, core.Errorf(core.Invalid, "it has no messages")
+		return nil, core.Errorf(core.Invalid, "it has no messages that can be read")
 	}
 	return c, nil
 }
 
-// isEmpty reports whether nothing was written in the conversation.
+// isEmpty reports whether nothing was written in the conversation: what cannot be read is
+// something.
 func (c *conversation) isEmpty() bool {
 	return !slices.ContainsFunc(c.Messages, func(m message) bool {
-		return strings.TrimSpace(m.Text+m.Content.text) != "" || slices.ContainsFunc(m.Content.blocks, func(b block) bool {
+		return m.Content.unread || strings.TrimSpace(m.Text+m.Content.text) != "" || slices.ContainsFunc(m.Content.blocks, func(b block) bool {
 			return b.Type != "text" || strings.TrimSpace(b.Text) != ""
 		})
 	})
