@@ -98,6 +98,37 @@ func TestANewOwnerIsShownTheRequestsThatWait(t *testing.T) {
 	}
 }
 
+// With too many questions open, requests are shown by the panel alone.
+func TestANewOwnerIsNotifiedOfRequestsForWhichThereIsNoRoom(t *testing.T) {
+	for _, room := range []int{0, 1} {
+		w := newWorld(t)
+		w.put(dm("tg", "100", "one"))
+		w.put(dm("tg", "101", "two"))
+		w.asks.opened, w.asks.room = nil, room+1
+		w.mail.said()
+		w.claim("tg", "1")
+		if n := len(w.asks.opened); n != room {
+			t.Errorf("with room for %d requests %d are shown", room, n)
+		}
+		if said := w.mail.said(); len(said) != 2 || said[1] != "c1: More requests wait. They are in the admin panel under Pairing." {
+			t.Errorf("with room for %d requests: %q", room, said)
+		}
+	}
+}
+
+func TestAClaimWithdrawsWhatTheOwnerBeforeWasShown(t *testing.T) {
+	w := newWorld(t)
+	w.claim("tg", "1")
+	w.put(dm("tg", "100", "one"))
+	w.asks.withdrawn = 0
+	code, _, err := w.gate.Codes.NewClaim(ctx, true)
+	w.ok(err)
+	w.put(command("tg", "2", "claim", code))
+	if w.asks.withdrawn != 1 || len(w.asks.opened) != 1 {
+		t.Errorf("%d requests are withdrawn, %d are shown to the new owner", w.asks.withdrawn, len(w.asks.opened))
+	}
+}
+
 // A code that replaces the owner is used up by whoever used it: the next one to
 // read it in the chat's history gets nothing.
 func TestClaimCodeThatReplacesTheOwnerWorksOnce(t *testing.T) {

@@ -72,7 +72,11 @@ type Mail interface {
 // has a new chat; a chat that shows the request already gets no other. outcome is a
 // short sentence for users.
 type Asks interface {
-	Open(ctx context.Context, tx *store.Tx, r core.PairingRequest) error
+	// Open returns false where some of these chats do not show the request, as too many
+	// questions wait.
+	Open(ctx context.Context, tx *store.Tx, r core.PairingRequest) (everywhere bool, err error)
+	// Withdraw ends what is shown in chats whose user has lost the right to decide.
+	Withdraw(ctx context.Context, tx *store.Tx) error
 	// Update shows the request with its first message as it was edited. n ascends with
 	// the edits of the request, from 1.
 	Update(ctx context.Context, tx *store.Tx, r core.PairingRequest, n int) error

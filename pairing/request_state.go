@@ -76,7 +76,16 @@ func (t *requests) openAsk(ctx context.Context, tx *store.Tx, r core.PairingRequ
 	if t.asks == nil {
 		return nil
 	}
-	return t.asks.Open(ctx, tx, r)
+	_, err := t.asks.Open(ctx, tx, r)
+	return err
+}
+
+// Withdraw ends what is shown to users who no longer decide about requests.
+func (t *requests) Withdraw(ctx context.Context, tx *store.Tx) error {
+	if t.asks == nil {
+		return nil
+	}
+	return t.asks.Withdraw(ctx, tx)
 }
 
 // LetIn answers what the sender had written as a stranger.
@@ -104,7 +113,7 @@ func (t *requests) LetIn(ctx context.Context, tx *store.Tx, in *core.Inbound, tr
 }
 
 // ShowWaiting shows the owner in chat the requests that wait at the bot, the longest
-// waiting first, at most showWaiting. It reports whether there are more.
+// waiting first, at most showWaiting. It reports whether there are some that are not shown.
 func (t *requests) ShowWaiting(ctx context.Context, tx *store.Tx, bot string) (more bool, err error) {
 	var rows []request
 	err = tx.Select(ctx, &rows, requestColumns+` WHERE status = 'pending' AND expires_at > $1 AND bot = $2 ORDER BY created_at, id LIMIT $3`,
@@ -113,8 +122,12 @@ func (t *requests) ShowWaiting(ctx context.Context, tx *store.Tx, bot string) (m
 		return false, err
 	}
 	for i := range rows[:min(len(rows), showWaiting)] {
-		if err := t.openAsk(ctx, tx, rows[i].public()); err != nil {
-			return false, err
+		if t.asks == nil {
+			break
+		}
+		everywhere, err := t.asks.Open(ctx, tx, rows[i].public())
+		if err != nil || !everywhere {
+			return err == nil, err
 		}
 	}
 	return len(rows) > showWaiting, nil

@@ -238,6 +238,9 @@ type buttons struct {
 	opened []core.PairingRequest
 	closed []string
 	shown  []string // first messages after edits
+
+	withdrawn int // requests
+	room      int // for requests, plus one; 0: any number
 }
 
 func (a *buttons) Update(_ context.Context, tx *store.Tx, r core.PairingRequest, n int) error {
@@ -249,11 +252,26 @@ func (a *buttons) Update(_ context.Context, tx *store.Tx, r core.PairingRequest,
 	return nil
 }
 
-func (a *buttons) Open(_ context.Context, tx *store.Tx, r core.PairingRequest) error {
+func (a *buttons) Open(_ context.Context, tx *store.Tx, r core.PairingRequest) (everywhere bool, err error) {
+	if a.room > 0 {
+		if a.room--; a.room == 0 {
+			return false, nil
+		}
+	}
 	tx.OnCommit(func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		a.opened = append(a.opened, r)
+	})
+	return true, nil
+}
+
+func (a *buttons) Withdraw(_ context.Context, tx *store.Tx) error {
+	tx.OnCommit(func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.withdrawn += len(a.opened)
+		a.opened = nil
 	})
 	return nil
 }

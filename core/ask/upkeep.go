@@ -98,3 +98,20 @@ func (s *Store) Gauges() prometheus.Collector {
 		return float64(n)
 	})
 }
+
+// CloseOf settles the open asks of this kind that are gone, oldest first, and returns them as
+// they are now.
+func (s *Store) CloseOf(ctx context.Context, tx *store.Tx, kind, decision string, gone func(Ask) (bool, error)) ([]Ask, error) {
+	var rows, closed []row
+	if err := tx.Select(ctx, &rows, askColumns+` WHERE kind = $1 AND state = 'open' ORDER BY created_at, id`, kind); err != nil {
+		return nil, fmt.Errorf("close asks: %w", err)
+	}
+	for _, r := range rows {
+		if is, err := gone(r.ask()); err != nil {
+			return nil, err
+		} else if is {
+			closed = append(closed, r)
+		}
+	}
+	return s.settle(ctx, tx, closed, Closed, decision)
+}

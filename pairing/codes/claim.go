@@ -172,6 +172,9 @@ func (s *Store) makeOwner(ctx context.Context, tx *store.Tx, in *core.Inbound, f
 	if err := s.o.Requests.LetIn(ctx, tx, in, core.Vault, by, texts.Text("request_owner_now")); err != nil {
 		return err
 	}
+	if err := s.o.Requests.Withdraw(ctx, tx); err != nil { // from the owner before
+		return err
+	}
 	if err := s.showWaiting(ctx, tx, in); err != nil {
 		return err
 	}

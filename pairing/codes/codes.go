@@ -52,6 +52,8 @@ type (
 		// ShowWaiting shows the requests that wait at the bot to an owner who was not
 		// in its chats before. It reports whether there are more than it shows.
 		ShowWaiting(ctx context.Context, tx *store.Tx, bot string) (more bool, err error)
+		// Withdraw ends what is shown to users who no longer decide about requests.
+		Withdraw(ctx context.Context, tx *store.Tx) error
 		// TurnedAway reports whether the sender was denied after a time.
 		TurnedAway(ctx context.Context, tx *store.Tx, in *core.Inbound, since string) (bool, error)
 	}

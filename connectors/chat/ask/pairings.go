@@ -15,6 +15,7 @@ type Requests interface {
 	Open(ctx context.Context, tx *store.Tx, a ask.Ask) (ask.Ask, error)
 	Opened(ctx context.Context, tx *store.Tx, kind, run string) ([]ask.Ask, error)
 	Close(ctx context.Context, tx *store.Tx, kind, run, outcome string) ([]ask.Ask, error)
+	CloseOf(ctx context.Context, tx *store.Tx, kind, outcome string, gone func(ask.Ask) (bool, error)) ([]ask.Ask, error)
 }
 
 // Pairings shows pairing requests to the owner and the admins in chat, with
@@ -31,15 +32,16 @@ const (
 	OptionBlock = "block"
 )
 
-// Open posts r to the direct chats of the owner and the admins that do not show it yet.
-func (p *Pairings) Open(ctx context.Context, tx *store.Tx, r core.PairingRequest) error {
+// Open posts r to the direct chats of the owner and the admins that do not show it yet. It
+// returns false where too many questions wait: then the panel alone shows r to some of them.
+func (p *Pairings) Open(ctx context.Context, tx *store.Tx, r core.PairingRequest) (everywhere bool, err error) {
 	chats, err := p.People.OwnerChats(ctx, tx, r.Bot)
 	if err != nil {
-		return err
+		return false, err
 	}
 	shown, err := p.Asks.Opened(ctx, tx, ask.KindPairing, r.ID)
 	if err != nil {
-		return err
+		return false, err
 	}
 	for _, to := range chats {
 		if slices.ContainsFunc(shown, func(a ask.Ask) bool { return a.Bot == to.Bot && a.Chat == to.Chat }) {
@@ -47,12 +49,33 @@ func (p *Pairings) Open(ctx context.Context, tx *store.Tx, r core.PairingRequest
 		}
 		a, err := p.Asks.Open(ctx, tx, ask.Ask{Kind: ask.KindPairing, Run: r.ID, Bot: to.Bot, Chat: to.Chat, ExpiresAt: r.ExpiresAt})
 		if core.KindOf(err) == core.Busy {
-			return nil // the panel shows it
+			return false, nil
 		}
 		if err != nil {
-			return err
+			return false, err
 		}
 		if err := p.Mail.Post(ctx, tx, core.Reply{Address: to, Key: "ask:" + a.ID, Parts: []core.Part{requestPart(a, r)}}); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// Withdraw replaces the messages that show requests in chats that are no longer the direct
+// chats of the owner or an admin.
+func (p *Pairings) Withdraw(ctx context.Context, tx *store.Tx) error {
+	chats, text := map[string][]core.Address{}, texts.Text("request_withdrawn") // by bot
+	asks, err := p.Asks.CloseOf(ctx, tx, ask.KindPairing, text, func(a ask.Ask) (gone bool, err error) {
+		if _, known := chats[a.Bot]; !known {
+			chats[a.Bot], err = p.People.OwnerChats(ctx, tx, a.Bot)
+		}
+		return !slices.Contains(chats[a.Bot], core.Address{Bot: a.Bot, Chat: a.Chat}), err
+	})
+	if err != nil {
+		return err
+	}
+	for _, a := range asks {
+		if err := replace(ctx, tx, p.Mail, core.Address{Bot: a.Bot, Chat: a.Chat}, "ask:"+a.ID, text); err != nil {
 			return err
 		}
 	}

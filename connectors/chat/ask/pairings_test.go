@@ -2,6 +2,7 @@ package ask
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -31,7 +32,13 @@ func TestARequestIsShownOnceInEachChat(t *testing.T) {
 	open := func(want ...string) {
 		t.Helper()
 		m.to = nil
-		in(func(ctx context.Context, tx *store.Tx) error { return p.Open(ctx, tx, r) })
+		in(func(ctx context.Context, tx *store.Tx) error {
+			everywhere, err := p.Open(ctx, tx, r)
+			if !everywhere {
+				t.Error("not shown everywhere")
+			}
+			return err
+		})
 		if !slices.Equal(m.to, want) {
 			t.Errorf("shown in %q, want %q", m.to, want)
 		}
@@ -42,6 +49,59 @@ func TestARequestIsShownOnceInEachChat(t *testing.T) {
 	open("new")
 	in(func(ctx context.Context, tx *store.Tx) error { return p.Close(ctx, tx, r.ID, "Ada: denied.") })
 	open("owner", "new")
+}
+
+func TestRequestsAreWithdrawnFromChatsThatLostAccess(t *testing.T) {
+	clock := coretest.NewClock(time.Time{})
+	db := storetest.Open(t, clock)
+	m, people := &mailed{}, &chats{"owner", "admin"}
+	p := &Pairings{Asks: ask.New(db, clock), Mail: m, People: people}
+	in := func(f func(ctx context.Context, tx *store.Tx) error) {
+		t.Helper()
+		if err := db.Tx(t.Context(), func(tx *store.Tx) error { return f(t.Context(), tx) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range []string{"r1", "r2"} {
+		in(func(ctx context.Context, tx *store.Tx) error {
+			_, err := p.Open(ctx, tx, core.PairingRequest{ID: id, Bot: "tg"})
+			return err
+		})
+	}
+	*people = chats{"new", "admin"}
+	for range 2 {
+		in(p.Withdraw)
+	}
+	if want := []string{"owner", "owner"}; !slices.Equal(m.edited, want) {
+		t.Errorf("edited in %q, want %q", m.edited, want)
+	}
+	in(func(ctx context.Context, tx *store.Tx) error {
+		var open []string
+		err := tx.Select(ctx, &open, `SELECT chat FROM asks WHERE state = 'open'`)
+		if !slices.Equal(open, []string{"admin", "admin"}) {
+			t.Errorf("open in %q", open)
+		}
+		return err
+	})
+}
+
+func TestOpenReportsThatTooManyQuestionsWait(t *testing.T) {
+	clock := coretest.NewClock(time.Time{})
+	db := storetest.Open(t, clock)
+	p := &Pairings{Asks: ask.New(db, clock), Mail: &mailed{}, People: &chats{"owner"}}
+	err := db.Tx(t.Context(), func(tx *store.Tx) error {
+		for i := range 100 {
+			everywhere, err := p.Open(t.Context(), tx, core.PairingRequest{ID: fmt.Sprint("r", i), Bot: "tg"})
+			if err != nil || !everywhere {
+				return err
+			}
+		}
+		t.Error("100 requests are shown")
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
 }
 
 type chats []string
@@ -55,12 +115,15 @@ func (c *chats) OwnerChats(_ context.Context, _ store.Queryer, bot string) (out 
 
 func (c *chats) Name(context.Context, store.Queryer, int64) (string, error) { return "", nil }
 
-// mailed notes in which chats requests are shown.
-type mailed struct{ to []string }
+// mailed notes in which chats requests are shown, and in which they are replaced.
+type mailed struct{ to, edited []string }
 
 func (m *mailed) Post(_ context.Context, _ *store.Tx, r core.Reply) error {
 	if len(r.Parts[0].Buttons) > 0 {
 		m.to = append(m.to, r.Chat)
+	}
+	if r.Replaces != "" {
+		m.edited = append(m.edited, r.Chat)
 	}
 	return nil
 }
