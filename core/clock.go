@@ -35,7 +35,7 @@ func NewShared() *Shared { return &Shared{begun: System{}.Now()} }
 // apart is how much the clock may differ from the server's, which takes time to answer.
 const apart = 500 * time.Millisecond
 
-func (s *Shared) Now() time.Time { return s.begun.Add(time.Since(s.begun) + s.off()) }
+func (s *Shared) Now() time.Time { return s.begun.Add(s.System.Now().Sub(s.begun) + s.off()) }
 
 func (s *Shared) off() time.Duration { return time.Duration(s.ahead.Load()) }
 
@@ -51,9 +51,15 @@ func (s *Shared) Agree(now time.Time) (moved time.Duration) {
 // FileTime returns the time of a file, which the machine has stamped, as c shows it.
 func FileTime(c Clock, t time.Time) time.Time {
 	if s, ok := c.(*Shared); ok {
-		return t.Add(s.Now().Sub(s.System.Now()))
+		return t.Add(s.Now().Round(0).Sub(s.System.Now().Round(0))) // as the machine's clock is set now
 	}
 	return t
+}
+
+// FileAge returns how far the time of a file is from now. The file may be on another machine, which has
+// stamped it: with a clock that differs from this machine's it is the shorter of both.
+func FileAge(c Clock, t time.Time) time.Duration {
+	return min(c.Now().Sub(t).Abs(), c.Now().Sub(FileTime(c, t)).Abs())
 }
 
 // Sleep waits d on c, or until ctx ends; it reports whether the time passed.

@@ -43,8 +43,14 @@ func TestAClockThatIsSharedAgreesWithTheServerWhereItIsFarFromIt(t *testing.T) {
 	if moved := c.Agree(c.Now().Add(time.Second / 5)); moved != 0 || time.Until(c.Now()) > 2*time.Second+time.Second/10 {
 		t.Error("it moves by what an answer may take")
 	}
-	if age := c.Now().Sub(core.FileTime(c, time.Now().Add(-time.Minute))); (age - time.Minute).Abs() > time.Second/4 {
-		t.Errorf("a file of a minute ago is %v old", age)
+	c.Agree(time.Now().Add(time.Hour))
+	for what, at := range map[string]time.Time{"the machine": time.Now(), "a server": c.Now(), "one that was read again": time.Now().Round(0)} {
+		if age := core.FileAge(c, at.Add(-time.Minute)); (age - time.Minute).Abs() > time.Second/4 {
+			t.Errorf("a file of a minute ago, stamped by %s, is %v old", what, age)
+		}
+	}
+	if at := core.FileTime(c, time.Now().Round(0)); c.Now().Sub(at).Abs() > time.Second/4 {
+		t.Errorf("a file of now has the time %v", at)
 	}
 	if at := time.Now(); core.FileTime(core.System{}, at) != at {
 		t.Error("the machine's own clock shows other times than its files")

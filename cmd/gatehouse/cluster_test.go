@@ -442,4 +442,7 @@ func TestPostgres_WhateverFailsAroundAClusterNothingIsLostDoubledOrOutOfOrder(t 
 		}
 	}
 	t.Logf("%d questions of programs", c.asked)
+	if log, err := os.ReadFile(filepath.Join(c.dir, "log1")); err != nil || !bytes.Contains(log, []byte(`"moved"`)) {
+		t.Errorf("the clock of the second gateway was never wrong: %v", err)
+	}
 }

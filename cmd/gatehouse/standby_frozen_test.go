@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"gatehouse/core/coretest"
 	"gatehouse/core/llm/llmtest"
 	"gatehouse/core/store/storetest"
 )
@@ -16,13 +17,14 @@ func froze(t *testing.T, meanwhile func(h *home, second *proc)) {
 	storetest.PostgresOnly(t, "SQLite's locks cannot be taken from a process")
 	t.Parallel()
 	sim := newSim(t)
-	model := llmtest.New(t, llmtest.Options{})
+	clock := coretest.NewClock(time.Time{})
+	model := llmtest.New(t, llmtest.Options{Clock: clock})
 	h := newHome(t, sim)
 	h.env["GATEHOUSE_DATABASE_URL"] = storetest.Fresh(t)
 	h.env["GATEHOUSE_TELEGRAM_DM_POLICY"], h.env["GATEHOUSE_OPENAI_BASE_URL"], h.env["GATEHOUSE_MODEL"] = "open", model.URL(), fakeModel
 	first := h.serve(nil)
 	second, _ := h.standby()
-	model.Script(llmtest.Say("One."), llmtest.Reply{HangHead: true})
+	model.Script(llmtest.Say("One."), llmtest.Reply{Text: []string{"It comes", " late."}, Pause: time.Minute})
 	olga := sim.NewUser("Olga")
 	olga.Send("count")
 	hear(t, sim, olga.DM(), 0, "One.")
@@ -39,6 +41,9 @@ func froze(t *testing.T, meanwhile func(h *home, second *proc)) {
 	hear(t, sim, olga.DM(), 0, "Three.")
 	t.Logf("taken over after %.1f s", time.Since(frozen).Seconds())
 	meanwhile(h, second)
+	for range 5 { // the answer is there when the gateway wakes
+		clock.Advance(time.Minute)
+	}
 	if err := first.cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
@@ -54,6 +59,10 @@ func froze(t *testing.T, meanwhile func(h *home, second *proc)) {
 		hear(t, sim, olga.DM(), 0, "Four.")
 		if got := strings.Join(said(sim, olga.DM()), " "); got != "One. Two. Three. Four." {
 			t.Errorf("the bot said %q", got)
+		}
+		asked := model.Requests()
+		if got := string(asked[len(asked)-1].Body); !strings.Contains(got, "Two.") || !strings.Contains(got, "Three.") || strings.Contains(got, "It comes") {
+			t.Errorf("the model was asked with this conversation: %s", got)
 		}
 		if code, out, errs := h.run("pairing", "list"); code != exitClean {
 			t.Errorf("the command line does not reach the gateway that serves: %d %s%s", code, out, errs)

@@ -103,7 +103,7 @@ func (s *Store) passOver(ctx context.Context, user int64, until time.Time) (chan
 		}
 		name := dir + "/" + e.Name()
 		if m := temporary().FindStringSubmatch(e.Name()); m != nil {
-			if s.o.Clock.Now().Sub(core.FileTime(s.o.Clock, info.ModTime())).Abs() > quiet {
+			if core.FileAge(s.o.Clock, info.ModTime()) > quiet {
 				left := func() error { return s.recover(ctx, user, dir+"/"+m[1], name, m[2]) }
 				if m[3] != "" { // it may be torn, and was not acknowledged
 					left = func() error { return s.remove(name) }
@@ -113,7 +113,7 @@ func (s *Store) passOver(ctx context.Context, user int64, until time.Time) (chan
 			continue
 		}
 		now := stamp{info.Size(), info.ModTime()}
-		if _, ok := dateOf(name); !ok || s.pass.seen[name] == now || s.o.Clock.Now().Sub(core.FileTime(s.o.Clock, now.at)).Abs() <= quiet {
+		if _, ok := dateOf(name); !ok || s.pass.seen[name] == now || core.FileAge(s.o.Clock, now.at) <= quiet {
 			continue
 		}
 		did, err := s.settle(ctx, user, name)

@@ -34,11 +34,11 @@ func (r *reached) cut(now time.Time) bool {
 
 // guard tells Cut what changes, until ctx ends.
 func (k *keeper) guard(ctx context.Context) {
-	off := false
+	off, done := false, true
 	for core.Sleep(ctx, k.Clock, time.Second) {
-		if now := k.reached.cut(k.Clock.Now()); now != off {
+		if now := k.reached.cut(k.Clock.Now()); now != off || !done {
 			off = now
-			k.Cut(off)
+			done = k.Cut(off)
 		}
 	}
 }

@@ -85,8 +85,9 @@ type Self struct {
 	// Time, if not nil, is told the server's time at each beat that is answered promptly.
 	Time func(now time.Time)
 	// Cut, of one that serves, is told when it has not reached the database for so long that one that stands by
-	// is about to replace it, and when it reaches the database again. It is not called concurrently.
-	Cut func(off bool)
+	// is about to replace it, and when it reaches the database again; until it returns true it is called again
+	// each second. It is not called concurrently.
+	Cut func(off bool) (done bool)
 	// Replaced, of one that serves, is called when that has been done to it.
 	Replaced func()
 }
@@ -130,6 +131,7 @@ type keeper struct {
 	db      *sqlx.DB
 	process string
 	noted   bool
+	signed  bool
 	said    map[string]time.Time // by the text of a warning, of which there are four
 	silence silence
 	reached reached
@@ -204,6 +206,12 @@ func (k *keeper) beat(ctx context.Context, n int) error {
 		}
 	}
 	k.noted = true
+	if k.Sign != nil && !k.signed {
+		if err := k.Sign(k.process); err != nil {
+			return err
+		}
+		k.signed = true
+	}
 	if k.Holds != nil && !k.Holds() {
 		return errReplaced
 	}
@@ -222,9 +230,6 @@ func (k *keeper) enter(ctx context.Context) error {
 		ON CONFLICT (id) DO UPDATE SET process = excluded.process, version = excluded.version, newest = excluded.newest,
 			address = excluded.address, state = excluded.state, started = excluded.started, seen = excluded.seen
 		RETURNING xmax <> 0`, k.ID, k.process, k.Version, k.Newest, k.Address, k.State)
-	if err == nil && k.Sign != nil {
-		err = k.Sign(k.process)
-	}
 	if again && k.noted {
 		k.warn("two gateways", core.Errorf(core.Conflict, "another gateway has the same name and port: give each machine or container a host name of its own"))
 	}

@@ -327,7 +327,7 @@ func TestAGatewayIsToldWhenItIsCutOffAndWhenItIsBackIfOneStandsBy(t *testing.T) 
 			go func() {
 				defer close(done)
 				nodes.Keep(ctx, nodes.Self{Node: nodes.Node{ID: "a:1", State: nodes.Serving}, Clock: l.clock, Log: slog.New(slog.NewTextHandler(&l.log, nil)),
-					Open: func() (*sqlx.DB, error) { return postgres.Open(l.at, "", false, 1) }, Cut: func(off bool) { told <- off }})
+					Open: func() (*sqlx.DB, error) { return postgres.Open(l.at, "", false, 1) }, Cut: func(off bool) bool { told <- off; return true }})
 			}()
 			step := func() {
 				l.clock.AwaitWaiters(2)

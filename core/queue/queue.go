@@ -213,10 +213,12 @@ func (q *Queue) drain(grace time.Duration, cut context.CancelCauseFunc) error {
 	}
 	select {
 	case <-sent:
+		return nil
 	case <-over:
-		cut(ErrShutdown)
-		<-sent
+	case <-q.o.Replaced:
 	}
+	cut(ErrShutdown)
+	<-sent
 	return nil
 }
 

@@ -139,6 +139,9 @@ func (t *Transcript) Append(lines ...Line) error {
 }
 
 func (t *Transcript) write(p []byte) error {
+	if err := t.v.fenced(); err != nil {
+		return err
+	}
 	n, err := t.f.Write(p)
 	if err != nil {
 		if n > 0 {

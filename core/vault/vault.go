@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"math/rand/v2"
@@ -34,9 +35,10 @@ const (
 
 // A Vault is an open vault directory. It is safe for concurrent use.
 type Vault struct {
-	root *os.Root
-	path string
-	lock *os.File // set by Lock, before the vault is shared
+	root   *os.Root
+	path   string
+	lock   *os.File    // set by Lock, before the vault is shared
+	signed atomic.Bool // Sign
 }
 
 // Open opens the vault at path and creates the directory (0700) if it is missing.
@@ -139,7 +141,23 @@ func (v *Vault) Sign(name string) error {
 	if !v.Holds() {
 		return core.Errorf(core.Conflict, "the lock of the vault %s was taken away", v.path)
 	}
-	return explain("lock", writeAt(v.lock, strconv.Itoa(os.Getpid())+"\n"+name+"\n"))
+	err := writeAt(v.lock, strconv.Itoa(os.Getpid())+"\n"+name+"\n")
+	if err == nil {
+		err = v.lock.Sync() // other machines read it from the file's server
+	}
+	if err == nil {
+		v.signed.Store(true)
+	}
+	return explain("lock", err)
+}
+
+// fenced returns an error once another process has taken the lock that this one had signed: what it
+// would write now follows what the other one has written.
+func (v *Vault) fenced() error {
+	if !v.signed.Load() || v.Holds() {
+		return nil
+	}
+	return core.Errorf(core.Conflict, "another gateway has the vault %s", v.path)
 }
 
 // Signature returns what the process that has the lock of the vault at path has signed with;
@@ -153,14 +171,18 @@ func Signature(path string) (string, error) {
 	return strings.TrimSpace(name), nil
 }
 
-// Holds reports whether this process still has the lock that it took: Unlock may have taken it away.
+// Holds reports whether this process still has the lock that it took: Unlock may have taken it away. A
+// vault that cannot be read for a moment was not taken.
 func (v *Vault) Holds() bool {
 	if v.lock == nil {
 		return false
 	}
 	ours, err := v.lock.Stat()
 	now, failed := os.Stat(filepath.Join(v.path, lockName))
-	return err == nil && failed == nil && os.SameFile(ours, now)
+	if failed != nil {
+		return !errors.Is(failed, fs.ErrNotExist)
+	}
+	return err != nil || os.SameFile(ours, now)
 }
 
 // Unlock takes the lock of the vault at path from the process that has it, which does not notice: the
@@ -220,6 +242,9 @@ const tempSuffix = ".gatehouse-tmp"
 func IsTemporary(name string) bool { return strings.HasSuffix(name, tempSuffix) }
 
 func (v *Vault) replace(name string, data []byte, sync bool) error {
+	if err := v.fenced(); err != nil {
+		return err
+	}
 	temp := path.Join(path.Dir(name), "."+strconv.FormatUint(rand.Uint64(), 36)+tempSuffix)
 	f, err := v.open(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
 	if err != nil {

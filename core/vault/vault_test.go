@@ -684,3 +684,38 @@ func TestUnlockTakesTheLockFromWhoHasIt(t *testing.T) {
 		t.Errorf("files of locks: %v, %v", left, err)
 	}
 }
+
+// A process that was frozen for long enough, and wakes, does not write behind what the one in its place
+// has written.
+func TestNothingIsWrittenOnceTheLockThatWasSignedIsAnothers(t *testing.T) {
+	v := open(t)
+	if err := v.Lock(true); err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Sign("me"); err != nil {
+		t.Fatal(err)
+	}
+	conversation, err := v.OpenTranscript("a.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conversation.Close()
+	line := Line{Type: "user", UUID: "u", Timestamp: "2026-01-01T00:00:00Z"}
+	if err := errors.Join(conversation.Append(line), v.WriteFile("note", []byte("mine"))); err != nil {
+		t.Fatal(err)
+	}
+	size := conversation.Size()
+	if err := Unlock(v.Path()); err != nil {
+		t.Fatal(err)
+	}
+	if err := conversation.Append(line); core.KindOf(err) != core.Conflict {
+		t.Errorf("a line: %v", err)
+	}
+	if err := v.WriteFile("note", []byte("late")); core.KindOf(err) != core.Conflict {
+		t.Errorf("a file: %v", err)
+	}
+	note, err := os.ReadFile(filepath.Join(v.Path(), "note"))
+	if st, failed := conversation.Stat(); failed != nil || err != nil || st.Size() != size || string(note) != "mine" {
+		t.Errorf("%v, %v, %q, %v", st.Size(), failed, note, err)
+	}
+}

@@ -222,7 +222,7 @@ func (s *Store) removeContents(ctx context.Context, wanted places) (n int, err e
 			return nil // gone since
 		}
 		if !wanted[placed(name)] {
-			if s.o.Clock.Now().Sub(core.FileTime(s.o.Clock, info.ModTime())).Abs() < staleTemp {
+			if core.FileAge(s.o.Clock, info.ModTime()) < staleTemp {
 				return nil // its row may be about to be written
 			}
 			n++

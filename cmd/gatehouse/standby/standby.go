@@ -69,7 +69,7 @@ func Wait(ctx context.Context, cfg *configs.Config, log *slog.Logger, version st
 	if cfg.OnServer() {
 		self := Self(cfg, log, version, nodes.Standby, servers[0].Addr().String())
 		self.Able = w.able
-		self.Holder, self.Steal = func() (string, error) { return vault.Signature(cfg.VaultPath) }, func() error { return vault.Unlock(cfg.VaultPath) }
+		self.Holder, self.Steal = func() (string, error) { return holder(cfg.VaultPath) }, func() error { return vault.Unlock(cfg.VaultPath) }
 		ended.Go(func() { nodes.Keep(serving, self) })
 	}
 	manager.Serving("standing by until the other gateway ends")
@@ -90,6 +90,14 @@ func Self(cfg *configs.Config, log *slog.Logger, version, state, addr string) no
 	}
 }
 
+// holder returns who has the vault's lock and has signed it; "" if nobody has it.
+func holder(path string) (process string, err error) {
+	if held, err := vault.Held(path); err != nil || !held {
+		return "", err
+	}
+	return vault.Signature(path)
+}
+
 // prompt returns a database's address with a short time to connect to each of its servers, so that one
 // that does not answer leaves time to find another.
 func prompt(address string) string {
@@ -98,7 +106,11 @@ func prompt(address string) string {
 		return address
 	}
 	q := u.Query()
-	q.Set("connect_timeout", "1")
+	wait := "3"
+	if strings.Contains(u.Host+q.Get("host"), ",") {
+		wait = "1"
+	}
+	q.Set("connect_timeout", wait)
 	u.RawQuery = q.Encode()
 	return u.String()
 }

@@ -36,7 +36,7 @@ func (p *pass) read(ctx context.Context, was, f document.File) (d document.Docum
 	sum := sha256.Sum256(data)
 	f.Hash = hex.EncodeToString(sum[:])
 	same := strings.TrimPrefix(was.Hash, string(fresh)) == f.Hash && !p.retries(was)
-	if p.c.o.Clock.Now().Sub(core.FileTime(p.c.o.Clock, f.Modified)).Abs() < freshFor {
+	if core.FileAge(p.c.o.Clock, f.Modified) < freshFor {
 		f.Hash = string(fresh) + f.Hash
 	}
 	if same {
