@@ -145,7 +145,7 @@ func cost(micro *int64) string {
 	if micro == nil {
 		return ""
 	}
-	return fmt.Sprintf("$%.4f", float64(*micro)/1e6)
+	return core.Dollars(*micro)
 }
 
 func name(model string) string { return texts.Escape(plain(model)) }

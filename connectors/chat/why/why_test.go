@@ -115,6 +115,18 @@ func TestWhyShowsWhoWasChosenAndTheFactors(t *testing.T) {
 	}
 }
 
+// What a question cost is written as /usage and the panel write it.
+func TestWhyWritesAmountsAsEveryPageDoes(t *testing.T) {
+	for micro, want := range map[int64]string{0: "$0", 40: "less than $0.0001", 1_200: "$0.0012", 1_234_567: "$1.23"} {
+		if got := spent(ledger.View{Calls: 2, MicroUSD: &micro}); got != "2 calls, "+want+"." {
+			t.Errorf("%d millionths are %q, want %s", micro, got, want)
+		}
+	}
+	if got := spent(ledger.View{Calls: 1}); got != "1 call." {
+		t.Errorf("without a price: %q", got)
+	}
+}
+
 func TestADisputeIsOfferedWithButtonsAndPickedOnce(t *testing.T) {
 	w := newWorld(t)
 	w.answer("q1", choice.CalloutDisagreement)
