@@ -1,5 +1,7 @@
 package core
 
+import "strings"
+
 // An Address reports where a message came from and where its reply goes. All
 // strings but Bot are opaque: only the connector that made them looks inside.
 type Address struct {
@@ -34,9 +36,21 @@ func LaneOf(a Address) string {
 	return a.Bot + "|" + a.Chat
 }
 
-// ControlLane ends the key of the lane in which a chat's control turns (/stop, answers to
-// questions, buttons) pass by its others: it follows LaneOf.
-const ControlLane = "#control"
+// Ends of the keys of lanes that pass by a chat's turns: they follow LaneOf.
+const (
+	ControlLane = "#control" // /stop, answers to questions, buttons
+	ShowsLane   = "#shows"   // commands that only show something, which no control turn waits for
+)
+
+// LaneEnd returns ControlLane, ShowsLane, or "" for the key of any other lane.
+func LaneEnd(lane string) string {
+	for _, end := range [...]string{ControlLane, ShowsLane} {
+		if strings.HasSuffix(lane, end) {
+			return end
+		}
+	}
+	return ""
+}
 
 // Group reports whether the address is in a group (place), not a direct message.
 func (a Address) Group() bool { return a.Place != "" }

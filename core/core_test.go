@@ -149,3 +149,12 @@ func FuzzCutRunes(f *testing.F) {
 		}
 	})
 }
+
+func TestTheEndOfALaneIsNotOfItsChat(t *testing.T) {
+	lane := core.LaneOf(core.Address{Bot: "bot", Chat: "1#shows/2"})
+	for _, end := range []string{"", core.ControlLane, core.ShowsLane} {
+		if got := core.LaneEnd(lane + end); got != end {
+			t.Errorf("%s%s ends with %q", lane, end, got)
+		}
+	}
+}

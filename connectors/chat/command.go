@@ -21,8 +21,8 @@ type Command struct {
 	Guests    func() error // why guests cannot use it now, or nil; nil: they can
 	Where     Where
 	Elsewhere string          // the answer in a chat that Where excludes
-	Control   bool            // handled while the chat's lane is busy
-	Shows     bool            // also, where nothing follows its name: then it only shows something
+	Control   bool            // handled at once, also while an answer is made
+	Shows     bool            // where nothing follows its name it only shows something, of what the gateway has
 	Private   bool            // in a group only the sender sees the answer, where the platform can do that
 	Complete  func() []string // names that may follow, for the owner and the admins; nil for none
 	Run       func(ctx context.Context, r command.Request) (command.Outcome, error)
@@ -101,12 +101,14 @@ func (c *Chat) Handlers() map[string]command.Handler {
 	return out
 }
 
-// IsControl reports whether a message is a command that is handled while its
-// chat's lane is busy.
-func (c *Chat) IsControl(in *core.Inbound) bool {
-	return in.Kind == core.KindCommand && slices.ContainsFunc(c.commands, func(cmd Command) bool {
-		return cmd.Name == in.Command && (cmd.Control || cmd.Shows && strings.TrimSpace(in.Text) == "")
-	})
+// Passes reports whether a message is a command that is handled at once, and whether it is
+// one that only shows something: neither waits for an answer that is made.
+func (c *Chat) Passes(in *core.Inbound) (control, shows bool) {
+	i := slices.IndexFunc(c.commands, func(cmd Command) bool { return cmd.Name == in.Command })
+	if i < 0 || in.Kind != core.KindCommand {
+		return false, false
+	}
+	return c.commands[i].Control, c.commands[i].Shows && strings.TrimSpace(in.Text) == ""
 }
 
 // Menu returns the commands that everyone with access can use now, guests too, for platforms

@@ -98,24 +98,31 @@ func TestDocumentName(t *testing.T) {
 	}
 }
 
-// A command that only shows something is handled while an answer is made or waits for
-// an approval; one that changes something waits for its turn.
+// Commands that only show something do not wait for an answer that is made, and have not the
+// rate of /stop; one that changes something, or that asks a model, waits for its turn.
 func TestCommandsThatOnlyShowDoNotWaitForAnAnswer(t *testing.T) {
 	c := New(Options{Agents: struct{ Agents }{}, Saved: saved.Command{Contexts: struct{ saved.Contexts }{}}})
-	for text, want := range map[string]bool{
-		"help": true, "start": true, "whoami": true, "usage": true, "sessions": true, "pairing": true, "search tea": true,
-		"model": true, "agent ": true, "busy": true, "trust": true, "context": true, "activity": true, "timezone": true,
-		"stop": true, "status": true, "approve K7M2Q9XT vault": true, "deny K7M2Q9XT": true,
-		"model tea": false, "agent tea": false, "busy queue": false, "trust vault": false, "context tea": false,
-		"activity off": false, "timezone Asia/Tokyo": false, "new": false, "compact": false, "resume": false, "journal": false,
-		"invite": false, "enable": false, "disable": false, "link": false, "nonsense": false,
+	for text, want := range map[string]string{
+		"help": "shows", "start": "shows", "whoami": "shows", "usage": "shows", "sessions": "shows", "pairing": "shows",
+		"model": "shows", "agent ": "shows", "busy": "shows", "trust": "shows", "context": "shows", "activity": "shows", "timezone": "shows",
+		"stop": "control", "status": "control", "approve K7M2Q9XT vault": "control", "deny K7M2Q9XT": "control",
+		"model tea": "", "agent tea": "", "busy queue": "", "trust vault": "", "context tea": "",
+		"activity off": "", "timezone Asia/Tokyo": "", "new": "", "compact": "", "resume": "", "journal": "",
+		"invite": "", "enable": "", "disable": "", "link": "", "nonsense": "", "search tea": "", "search": "",
 	} {
 		name, args, _ := strings.Cut(text, " ")
-		if got := c.IsControl(&core.Inbound{Kind: core.KindCommand, Command: name, Text: args}); got != want {
-			t.Errorf("/%s is handled beside an answer: %v, want %v", text, got, want)
+		got := ""
+		switch control, shows := c.Passes(&core.Inbound{Kind: core.KindCommand, Command: name, Text: args}); {
+		case control:
+			got = "control"
+		case shows:
+			got = "shows"
+		}
+		if got != want {
+			t.Errorf("/%s is %q, want %q", text, got, want)
 		}
 	}
-	if c.IsControl(&core.Inbound{Kind: core.KindMessage, Command: "help"}) {
+	if control, shows := c.Passes(&core.Inbound{Kind: core.KindMessage, Command: "help"}); control || shows {
 		t.Error("a message is handled beside an answer")
 	}
 }

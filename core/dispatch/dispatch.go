@@ -163,7 +163,7 @@ func stopped(ctx context.Context, err error) bool {
 }
 
 // chatLane returns the lane of the messages of t's chat.
-func chatLane(t *queue.Turn) string { return strings.TrimSuffix(t.Lane, core.ControlLane) }
+func chatLane(t *queue.Turn) string { return strings.TrimSuffix(t.Lane, core.LaneEnd(t.Lane)) }
 
 func call(t *queue.Turn) command.Call {
 	return command.Call{In: t.First(), Trust: t.Trust, Seq: t.Seq(), Lane: chatLane(t)}

@@ -131,9 +131,15 @@ func (q *Queue) putWork(ctx context.Context, tx *store.Tx, in *core.Inbound, a A
 		return "", err
 	}
 	control := in.Kind == core.KindAnswer || in.Kind == core.KindCallback || a.Control
+	end := ""
 	if control {
-		lane += core.ControlLane
+		end = core.ControlLane
+	} else if a.Shows {
+		if end, err = passes(ctx, tx, in, lane); err != nil {
+			return "", err
+		}
 	}
+	lane += end
 	r := row{lane: lane, state: "ready", trust: a.Trust, keep: true}
 	if in.Turn != nil {
 		r.run = in.Turn.Run
@@ -163,12 +169,23 @@ func (q *Queue) putWork(ctx context.Context, tx *store.Tx, in *core.Inbound, a A
 		return "", err
 	}
 	if r.state != "refused" {
-		lanes[lane] = control
+		lanes[lane] = end != ""
 	}
 	if in.Kind == core.KindMessage && !core.OfSession(in.Bot) && r.state != "refused" && q.slots.runs(lane) {
 		tx.OnCommit(func() { q.currentHandler().Behind(in, lane, a) })
 	}
 	return outcome, nil
+}
+
+// passes returns the end of the lane of a command that only shows something. Behind an earlier
+// command of its sender it waits in the chat's lane, as it is to show what that one changes.
+func passes(ctx context.Context, tx *store.Tx, in *core.Inbound, lane string) (end string, err error) {
+	var behind bool
+	err = tx.Get(ctx, &behind, `SELECT EXISTS (SELECT 1 FROM inbox WHERE lane = $1 AND state IN ('ready', 'limited') AND kind = 'command' AND sender = $2)`, lane, in.From.ID)
+	if err != nil || behind {
+		return "", err
+	}
+	return core.ShowsLane, nil
 }
 
 func known(ctx context.Context, tx *store.Tx, in *core.Inbound) (bool, error) {

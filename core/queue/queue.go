@@ -51,7 +51,8 @@ type Turns interface {
 type Admission struct {
 	core.Admission
 	Answer    bool // an open question waits for this message; of Admit only
-	Control   bool // a command that is handled while its chat's lane is busy
+	Control   bool // a command that is handled at once
+	Shows     bool // a command that only shows something: it passes by all but its sender's earlier commands
 	Collect   bool // neighbouring messages of the sender become one turn
 	Interrupt bool // the message ends the sender's run in the lane
 }

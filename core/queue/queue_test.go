@@ -130,14 +130,14 @@ type turns struct {
 
 func (t turns) Admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (queue.Admission, error) {
 	v, err := t.gate.Admit(ctx, tx, in)
-	a := queue.Admission{Admission: core.Admission{Verdict: v}, Collect: t.o.Collect, Control: in.Command == "stop"}
+	a := queue.Admission{Admission: core.Admission{Verdict: v}, Collect: t.o.Collect, Control: in.Command == "stop", Shows: in.Command == "show"}
 	a.Answer = t.o.Waiting != nil && t.o.Waiting(in)
 	return a, err
 }
 
 func (t turns) Claim(ctx context.Context, tx *store.Tx, in *core.Inbound) (queue.Admission, error) {
 	trust, err := t.gate.Trust(ctx, tx, in)
-	return queue.Admission{Admission: core.Admission{Verdict: core.Verdict{Trust: trust}}, Collect: t.o.Collect, Control: in.Command == "stop"}, err
+	return queue.Admission{Admission: core.Admission{Verdict: core.Verdict{Trust: trust}}, Collect: t.o.Collect, Control: in.Command == "stop", Shows: in.Command == "show"}, err
 }
 
 func (t turns) Prepare(ctx context.Context, tx *store.Tx, turn *queue.Turn) error {

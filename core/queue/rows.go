@@ -3,7 +3,6 @@ package queue
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"gatehouse/core"
 	"gatehouse/core/store"
@@ -44,12 +43,11 @@ func (q *Queue) Retry(ctx context.Context, seq int64, by core.Actor) error {
 }
 
 // laneNow returns the lane of a stored update that was in the lane was, and
-// whether it is a control lane, which a control turn keeps.
+// whether that passes by the chat's turns, as the one it was in did.
 func (q *Queue) laneNow(ctx context.Context, tx *store.Tx, in *core.Inbound, was string) (lane string, control bool, err error) {
-	if lane, err = q.moved.Of(ctx, tx, in); err != nil || !strings.HasSuffix(was, core.ControlLane) {
-		return lane, false, err
-	}
-	return lane + core.ControlLane, true, nil
+	lane, err = q.moved.Of(ctx, tx, in)
+	end := core.LaneEnd(was)
+	return lane + end, end != "", err
 }
 
 // admitAgain stamps a row that could not be stored as what it was (putGuarded) with the

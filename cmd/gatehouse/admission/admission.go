@@ -77,7 +77,7 @@ func (g *Gate) Admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (a que
 	if err := g.o.Chat.TakeAlbum(ctx, tx, in); err != nil {
 		return a, err
 	}
-	a.Control = g.o.Chat.IsControl(in)
+	a.Control, a.Shows = g.o.Chat.Passes(in)
 	if err := g.busy(ctx, tx, in, &a); err != nil || asked == "" || a.Interrupt {
 		return a, err
 	}
@@ -136,7 +136,7 @@ func (g *Gate) Claim(ctx context.Context, tx *store.Tx, in *core.Inbound) (a que
 	if err := g.o.Chat.TakeAlbum(ctx, tx, in); err != nil {
 		return a, err
 	}
-	a.Control = g.o.Chat.IsControl(in)
+	a.Control, a.Shows = g.o.Chat.Passes(in)
 	return a, g.busy(ctx, tx, in, &a)
 }
 

@@ -121,7 +121,7 @@ func (f *forgetting) updates(find, empty string, args ...any) {
 }
 
 func (f *forgetting) lane(key string) {
-	f.exec(`DELETE FROM lane WHERE (key = $1 OR key = $2) AND owner = ''`, key, key+core.ControlLane)
+	f.exec(`DELETE FROM lane WHERE key IN ($1, $2, $3) AND owner = ''`, key, key+core.ControlLane, key+core.ShowsLane)
 }
 
 // keys deletes replies by the beginning of their key.

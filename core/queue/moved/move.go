@@ -19,7 +19,7 @@ type row struct {
 }
 
 // Move gives the unfinished messages of a chat its new id. It returns the lanes that have
-// work now; the value is true for control lanes. Messages stay in the lane of the old id
+// work now; the value is true for those that pass by a chat's turns. Messages stay in the lane of the old id
 // while one of them, or an API request in the same conversation, is being answered, and
 // later ones join them. Edits become new messages and answers quote nothing: ids of
 // messages do not move along.
@@ -92,18 +92,17 @@ func (m *move) row(r *row) error {
 	if in.Place == m.from {
 		in.Place = m.to
 	}
-	lane, control := strings.CutSuffix(r.Lane, core.ControlLane)
-	stays := m.stays && lane == m.was
-	if !stays && control {
+	end := core.LaneEnd(r.Lane)
+	stays := m.stays && strings.TrimSuffix(r.Lane, end) == m.was
+	if !stays && end != "" {
 		var err error
 		if stays, err = claimed(m.ctx, m.tx, r.Lane); err != nil { // it is being handled
 			return err
 		}
 	}
-	if lane = r.Lane; !stays {
-		if lane = m.lane; control {
-			lane += core.ControlLane
-		}
+	lane := r.Lane
+	if !stays {
+		lane = m.lane + end
 	}
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -113,7 +112,7 @@ func (m *move) row(r *row) error {
 		return err
 	}
 	if !stays && (r.State == "ready" || r.State == "limited") {
-		m.woken[lane] = control
+		m.woken[lane] = end != ""
 	}
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
 	"sync"
 
 	"gatehouse/core"
@@ -71,7 +70,7 @@ func (l *Lanes) Load(ctx context.Context, tx *store.Tx) error {
 	}
 	for _, r := range rows {
 		at := core.Address{Bot: r.Bot, Chat: r.Chat}
-		if was := strings.TrimSuffix(r.Lane, core.ControlLane); was != core.LaneOf(at) && was == r.Lane {
+		if was := r.Lane; was != core.LaneOf(at) && core.LaneEnd(was) == "" {
 			now, err := l.lane(ctx, tx, &core.Inbound{Address: at})
 			if err != nil {
 				return fmt.Errorf("lane of a moved chat: %w", err)
