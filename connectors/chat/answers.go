@@ -24,10 +24,12 @@ type Running interface {
 	Active() []bus.Info
 }
 
-// Stopper stops runs. Its methods report whether one was active.
+// Stopper stops what is being answered in the chat of a request: what was asked before it, or
+// one run. In a group a guest stops only what they have asked for: others reports that there was
+// more.
 type Stopper interface {
-	AbortLane(bot, lane string) bool
-	AbortRun(run string) bool
+	Stop(r command.Request) (stopped, others bool)
+	StopRun(r command.Request, run string) (stopped, others bool)
 }
 
 // Runs finds runs by their id and their session.
@@ -79,7 +81,6 @@ type answers struct {
 	inbox    Inbox
 	updates  Updates
 	outbox   Outbox
-	running  Running
 	stopper  Stopper
 	runs     Runs
 	files    Files
@@ -88,38 +89,24 @@ type answers struct {
 
 // stop stops the run of the chat.
 func (a *answers) stop(_ context.Context, r command.Request) (command.Outcome, error) {
-	if !a.mayStop(r) {
-		return respond("stop_another")
-	}
-	if a.stopper.AbortLane(r.In.Bot, r.Lane) {
+	switch stopped, others := a.stopper.Stop(r); {
+	case stopped:
 		return command.Outcome{}, nil // the end of the run is its answer
+	case others:
+		return respond("stop_another")
 	}
 	return respond("stop_nothing")
 }
 
 // stopButton stops the run whose preview carries the button, and no other.
 func (a *answers) stopButton(_ context.Context, r command.Request, run string) (command.Outcome, error) {
-	if !slices.ContainsFunc(a.running.Active(), func(i bus.Info) bool { return i.Run == run && inChat(i, r) }) {
-		return respond("answer_ended")
-	}
-	if !a.mayStop(r) {
+	switch stopped, others := a.stopper.StopRun(r, run); {
+	case stopped:
+		return command.Outcome{}, nil // the end of the run is its answer
+	case others:
 		return respond("stop_not_yours")
 	}
-	a.stopper.AbortRun(run)
-	return command.Outcome{}, nil // the end of the run is its answer
-}
-
-// inChat reports whether a run is one of r's chat, which may have got another id since the
-// run began.
-func inChat(i bus.Info, r command.Request) bool { return i.Bot == r.In.Bot && i.Lane == r.Lane }
-
-// mayStop reports whether the sender may stop the run of the chat. In a group
-// that is the user who asked for it, the owner or an admin.
-func (a *answers) mayStop(r command.Request) bool {
-	if !r.In.Group() || r.Manages() {
-		return true
-	}
-	return !slices.ContainsFunc(a.running.Active(), func(i bus.Info) bool { return inChat(i, r) && i.User != r.User })
+	return respond("answer_ended")
 }
 
 // line returns the run of an answer that was posted in the chat of r.

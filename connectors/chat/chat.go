@@ -96,7 +96,7 @@ func New(o Options) *Chat {
 	bound := &bound{o.Conversations, o.Bindings, o.Resolver, o.Raises, o.Platform}
 	chosen := &chosenModel{o.DB, bound, o.ChatSettings, o.Groups}
 	c := &Chat{db: o.DB, users: o.Users, asks: o.Asks,
-		answers: &answers{o.DB, o.Users, o.Conversations, o.Transcripts, o.Inbox, o.Updates, o.Outbox, o.Running, o.Stopper, o.Runs, o.Files, o.Platform}}
+		answers: &answers{o.DB, o.Users, o.Conversations, o.Transcripts, o.Inbox, o.Updates, o.Outbox, o.Stopper, o.Runs, o.Files, o.Platform}}
 	people := &people{o.Clock, o.Pairings, o.Codes, o.Link}
 	groups := &groups{o.DB, o.Groups, o.Doors, o.Overheard}
 	conversations := &conversations{o.DB, o.Clock, bound, o.Lanes, o.Compacter, o.Overheard, o.Asks, chosen}

@@ -207,7 +207,7 @@ type status struct {
 func (s *status) show(ctx context.Context, r command.Request) (command.Outcome, error) {
 	running, seconds := false, 0
 	for _, i := range s.running.Active() {
-		if inChat(i, r) {
+		if i.Bot == r.In.Bot && i.Lane == r.Lane {
 			running, seconds = true, int(r.In.At.Sub(i.Started).Abs().Seconds())
 		}
 	}

@@ -175,7 +175,7 @@ func (d *Dispatcher) command(ctx context.Context, t *queue.Turn, h command.Handl
 	work, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if !t.Control {
-		defer d.o.Running.begin(t.Lane, &active{cancel: cancel, bot: t.First().Bot, lane: t.Lane}, t.Taken)()
+		defer d.o.Running.begin(t.Lane, &active{cancel: cancel, bot: t.First().Bot, lane: t.Lane, from: t.First().From.ID, seq: t.Seq()}, t.Taken)()
 	}
 	out, err := h(work, call(t))
 	if err != nil && ctx.Err() == nil && errors.Is(context.Cause(work), orchestrator.ErrAborted) {

@@ -3,10 +3,12 @@ package dispatch
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/command"
 	"gatehouse/core/orchestrator"
 )
 
@@ -18,7 +20,7 @@ type Running struct {
 	mu      sync.Mutex
 	runs    map[string]*active   // by lane; bounded by the queue's slots
 	aborted map[sender]time.Time // when their runs were stopped; at most maxAborted
-	stopped map[string]time.Time // when a stop found no run in a lane; at most maxAborted
+	stops   []stop               // that found nothing to stop; at most maxAborted
 }
 
 // A sender is a user on a bot, or an API key.
@@ -28,8 +30,23 @@ type sender struct {
 	key  string
 }
 
-// maxAborted bounds the senders that are kept for turns that were claimed before
-// the senders lost access and have not begun. That takes only moments.
+// A stop is a /stop.
+type stop struct {
+	command.Request
+	at time.Time
+}
+
+// may reports whether the sender of /stop may stop a: in a group that is whoever asked for it,
+// the owner or an admin.
+func (s stop) may(a *active) bool {
+	return !s.In.Group() || s.Manages() || a.from == s.In.From.ID || a.user != 0 && a.user == s.User
+}
+
+// here reports whether a is of the chat of s. A run over HTTP in the same conversation is not.
+func (s stop) here(a *active) bool { return a.bot == s.In.Bot && a.lane == s.Lane }
+
+// maxAborted bounds the senders and stops that are kept for turns that were claimed before
+// and have not begun. That takes only moments.
 const maxAborted = 256
 
 // An active is a run, or a command, that can be stopped.
@@ -39,13 +56,15 @@ type active struct {
 	bot     string
 	user    int64
 	lane    string
+	from    string // who asked, as the platform names them
+	seq     int64  // of the first row that asked
 	key     string // of the API key that asked; "" without one
 	run     string
 }
 
 // NewRunning returns a Running without runs.
 func NewRunning(clock core.Clock) *Running {
-	return &Running{clock: clock, runs: map[string]*active{}, aborted: map[sender]time.Time{}, stopped: map[string]time.Time{}}
+	return &Running{clock: clock, runs: map[string]*active{}, aborted: map[sender]time.Time{}}
 }
 
 // Busy reports whether a run of the user is running, with any bot.
@@ -65,25 +84,44 @@ func (r *Running) Abort(session string) bool {
 	return r.abort(orchestrator.ErrAborted, func(a *active) bool { return a.session == session })
 }
 
-// AbortLane stops the bot's run in a lane, and reports whether there was one. A
-// run over HTTP in the same conversation goes on. A run that was claimed before and has not
-// begun is stopped when it does.
-func (r *Running) AbortLane(bot, lane string) bool {
+// Stop stops what is being answered in the chat of r, a /stop: what was asked before, and in a
+// group what its sender may stop. It reports whether there was something, and else whether there
+// was another's. A turn that is claimed and has not begun is stopped by the same rules when it
+// begins.
+func (r *Running) Stop(by command.Request) (stopped, others bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.abortNow(orchestrator.ErrAborted, func(a *active) bool { return a.lane == lane && a.bot == bot }) {
-		return true
+	s := stop{by, r.clock.Now()}
+	stopped, others = r.stop(s, func(a *active) bool { return a.seq < s.Seq })
+	if !stopped && !others {
+		if len(r.stops) >= maxAborted {
+			r.stops = slices.Delete(r.stops, 0, 1)
+		}
+		r.stops = append(r.stops, s)
 	}
-	if len(r.stopped) >= maxAborted {
-		clear(r.stopped)
-	}
-	r.stopped[bot+" "+lane] = r.clock.Now()
-	return false
+	return stopped, others
 }
 
-// AbortRun stops the run with an id, and reports whether it was running.
-func (r *Running) AbortRun(run string) bool {
-	return r.abort(orchestrator.ErrAborted, func(a *active) bool { return a.run == run && run != "" })
+// StopRun stops a run in the chat of by, a pressed button, as Stop does.
+func (r *Running) StopRun(by command.Request, run string) (stopped, others bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.stop(stop{Request: by}, func(a *active) bool { return run != "" && a.run == run })
+}
+
+// stop stops what s may stop of what match finds in its chat; the caller holds r.mu.
+func (r *Running) stop(s stop, match func(*active) bool) (stopped, others bool) {
+	for _, a := range r.runs {
+		switch {
+		case !s.here(a) || !match(a):
+		case s.may(a):
+			a.cancel(orchestrator.ErrAborted)
+			stopped = true
+		default:
+			others = true
+		}
+	}
+	return stopped, others && !stopped
 }
 
 // errInterrupted is the cause of a run that its sender's next message ends.
@@ -120,11 +158,7 @@ func (r *Running) abortSender(who sender, match func(*active) bool) {
 func (r *Running) abort(cause error, match func(*active) bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.abortNow(cause, match)
-}
-
-// abortNow is abort; the caller holds r.mu.
-func (r *Running) abortNow(cause error, match func(*active) bool) (found bool) {
+	found := false
 	for _, a := range r.runs {
 		if match(a) {
 			a.cancel(cause)
@@ -140,12 +174,14 @@ func (r *Running) begin(lane string, a *active, taken time.Time) (end func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.runs[lane] = a
-	if at, ok := r.stopped[a.bot+" "+a.lane]; ok {
-		delete(r.stopped, a.bot+" "+a.lane)
-		if taken.Before(at) {
+	r.stops = slices.DeleteFunc(r.stops, func(s stop) bool {
+		// What was claimed later had waited, for an approval or the rate: it was not meant. In one
+		// page with its /stop a message is claimed first, whichever was written first.
+		if s.here(a) && s.may(a) && a.seq < s.Seq && !taken.After(s.at) {
 			a.cancel(orchestrator.ErrAborted)
 		}
-	}
+		return s.here(a)
+	})
 	for _, who := range [...]sender{{bot: a.bot, user: a.user}, {key: a.key}} {
 		if at, ok := r.aborted[who]; ok && !taken.After(at) {
 			a.cancel(orchestrator.ErrAborted)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/command"
 	"gatehouse/core/llm"
 )
 
@@ -268,7 +269,10 @@ func TestStopIsActedOnWhateverHangs(t *testing.T) {
 					return false
 				}
 			})
-			h.until("/stop finds the answer", func() bool { return h.running.AbortLane("b", "b|a") })
+			h.until("/stop finds the answer", func() bool {
+				stopped, _ := h.running.Stop(command.Request{Call: command.Call{In: &core.Inbound{Address: chat("a")}, Lane: "b|a", Seq: 1 << 40}})
+				return stopped
+			})
 			<-stopped
 			h.until("the run has ended", func() bool {
 				var n int
