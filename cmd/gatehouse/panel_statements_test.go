@@ -13,7 +13,7 @@ import (
 const background = 100 * time.Millisecond
 
 // maxStatements is what a page of the panel may cost, its menu included.
-const maxStatements = 22
+const maxStatements = 23
 
 // rows puts n rows of everything that the panel lists into the database, from
 // the first on; those that are there already stay.
