@@ -487,7 +487,7 @@ func TestAConversationOfAVaultStillGoesOnFromTheEarlierOne(t *testing.T) {
 }
 
 // Another gateway's vault has its guests' and groups' conversations beside the owner's: by its
-// database, by its files about sessions where that is lost, and by a guest's directory.
+// database, by its files about sessions where that is lost (also one that cannot be read), and by a guest's directory.
 func TestConversationsOfOthersInAVaultAreNotTheOwners(t *testing.T) {
 	h := open(t)
 	id := func(n int) string { return fmt.Sprintf("0a1b2c3d-0000-4000-8000-%012d", n) }
@@ -518,17 +518,17 @@ func TestConversationsOfOthersInAVaultAreNotTheOwners(t *testing.T) {
 	for n := range 3 {
 		h.text(old+"/.claude/projects/-old/"+id(n)+".jsonl", line(id(n)))
 	}
-	for n, side := range map[int]string{3: `{"user_id":1,"scope":"dm"}`, 4: `{"user_id":7,"scope":"dm"}`, 5: `{"user_id":1,"place":"g"}`} {
+	for n, side := range map[int]string{3: `{"user_id":1,"scope":"dm"}`, 4: `{"user_id":7,"scope":"dm"}`, 5: `{"user_id":1,"place":"g"}`, 7: `{"user_id":7,"archived":"of a later version"}`} {
 		h.text(bare+"/.claude/projects/-bare/"+id(n)+".jsonl", line(id(n)))
 		h.text(bare+"/.parachute/sessions/"+id(n)+".json", side)
 	}
 	h.text(bare+"/.claude/projects/-bare-Guests-7/"+id(6)+".jsonl", line(id(6)))
-	for name, added := range map[string]int{old: 3, bare: 4} {
+	for name, added := range map[string]int{old: 3, bare: 5} {
 		if r, list := h.run(filepath.Join(h.dir, name), operator); r.Added != added || r.Failed != 0 {
 			t.Fatalf("%+v %+v", r, list)
 		}
 	}
-	for n, others := range []bool{false, true, true, false, true, true, true} {
+	for n, others := range []bool{false, true, true, false, true, true, true, true} {
 		d, err := h.sessions.Detail(t.Context(), h.db, id(n))
 		if err != nil {
 			t.Fatal(err)

@@ -110,8 +110,8 @@ func Keep(ctx context.Context, s Self) {
 	}
 	for n := 0; ; n++ {
 		err := k.limited(ctx, func(ctx context.Context) error { return k.beat(ctx, n) })
-		if errors.Is(err, errReplaced) {
-			s.Log.Error("another gateway has taken the place of this one, which was not heard of", "node", s.ID, "for", Silence)
+		if errors.Is(err, errReplaced) || errors.Is(err, errUnlocked) {
+			s.Log.Error("this gateway ends", "node", s.ID, "because", err)
 			s.Replaced()
 			return
 		}
@@ -206,14 +206,14 @@ func (k *keeper) beat(ctx context.Context, n int) error {
 		}
 	}
 	k.noted = true
+	if k.Holds != nil && !k.Holds() {
+		return errUnlocked
+	}
 	if k.Sign != nil && !k.signed {
 		if err := k.Sign(k.process); err != nil {
 			return err
 		}
 		k.signed = true
-	}
-	if k.Holds != nil && !k.Holds() {
-		return errReplaced
 	}
 	if k.State != Serving || n%int(time.Hour/Every) != 0 {
 		return nil

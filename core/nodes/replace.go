@@ -23,7 +23,10 @@ import (
 const steady = Every + 3*time.Second
 
 // errReplaced means that another gateway has taken the place of this one.
-var errReplaced = errors.New("another gateway has taken the place of this one")
+var errReplaced = fmt.Errorf("another gateway has taken its place, because it was not heard of for %s", Silence)
+
+// errUnlocked means that this one has not got the vault's lock any more.
+var errUnlocked = errors.New("another process has taken the vault's lock, or deleted its file .parachute/lock")
 
 // unlessReplaced returns errReplaced if this process was replaced.
 func (k *keeper) unlessReplaced(ctx context.Context) error {

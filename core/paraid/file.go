@@ -138,6 +138,9 @@ func (r *Registry) append(lines []Entry) error {
 			return err
 		}
 	}
+	if err := r.vault.Fenced(); err != nil {
+		return err
+	}
 	f, err := r.vault.Root().OpenFile(File, os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
 		return err

@@ -250,7 +250,7 @@ func (q *Queue) fill(ctx context.Context, tx *store.Tx, t *Turn, in core.Inbound
 
 // collect adds the rows that belong to the turn of the first one: those with its
 // run id (a retry has the same rows) or, where messages are collected, the next
-// messages of the same sender, up to maxCollect and collectBytes.
+// messages of the same sender up to a command of the control lane, maxCollect and collectBytes.
 func (q *Queue) collect(ctx context.Context, tx *store.Tx, t *Turn, first *inboxRow) error {
 	in := &t.Rows[0]
 	if t.Control || in.Kind != core.KindMessage || in.Turn != nil || alone(in) {
@@ -265,10 +265,20 @@ func (q *Queue) collect(ctx context.Context, tx *store.Tx, t *Turn, first *inbox
 	if err != nil {
 		return err
 	}
+	stop := int64(0)
+	if len(rows) > 0 && first.Run == "" { // what was written behind a /stop is not stopped by it
+		err := tx.Get(ctx, &stop, `SELECT coalesce(min(seq), 0) FROM inbox WHERE lane = $1 AND state IN ('ready', 'limited') AND kind = 'command' AND seq > $2`, t.Lane+core.ControlLane, first.Seq)
+		if err != nil {
+			return err
+		}
+	}
 	size := len(in.Text)
 	for i := range rows {
 		r := &rows[i]
 		if !all && r.Burst != first.Burst {
+			break
+		}
+		if stop != 0 && r.Seq > stop && (r.Burst == "" || r.Burst != first.Burst) {
 			break
 		}
 		if r.Kind != string(core.KindMessage) || r.Sender != first.Sender || r.Run != first.Run || r.State != "ready" || r.Trust != first.Trust {

@@ -149,6 +149,9 @@ func (c *Conversation) write(lines ...lines.Mark) (err error) {
 			return fmt.Errorf("compact transcript: %w", err)
 		}
 	}
+	if err := c.s.vault.Fenced(); err != nil {
+		return fmt.Errorf("compact transcript: %w", err)
+	}
 	if err := errors.Join(c.file.Sync(), c.file.Close()); err != nil {
 		return err
 	}

@@ -98,6 +98,9 @@ func (t *Transcript) repair() error {
 			return t.write([]byte{'\n'})
 		}
 	}
+	if err := t.v.Fenced(); err != nil {
+		return err
+	}
 	t.cut, t.size, t.dirty = t.size-start, start, true
 	return t.f.Truncate(start)
 }
@@ -139,7 +142,7 @@ func (t *Transcript) Append(lines ...Line) error {
 }
 
 func (t *Transcript) write(p []byte) error {
-	if err := t.v.fenced(); err != nil {
+	if err := t.v.Fenced(); err != nil {
 		return err
 	}
 	n, err := t.f.Write(p)

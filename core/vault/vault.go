@@ -139,7 +139,7 @@ func Held(path string) (bool, error) {
 // Sign notes in the file of the lock, which this process has, who it is, for Signature.
 func (v *Vault) Sign(name string) error {
 	if !v.Holds() {
-		return core.Errorf(core.Conflict, "the lock of the vault %s was taken away", v.path)
+		return ErrTaken
 	}
 	err := writeAt(v.lock, strconv.Itoa(os.Getpid())+"\n"+name+"\n")
 	if err == nil {
@@ -151,13 +151,17 @@ func (v *Vault) Sign(name string) error {
 	return explain("lock", err)
 }
 
-// fenced returns an error once another process has taken the lock that this one had signed: what it
+// ErrTaken means that this process has signed a lock that it does not have any more. It has no kind: what
+// fails with it is for the process that has the lock to do.
+var ErrTaken = errors.New("the lock of the vault was taken by another process, or its file was deleted")
+
+// Fenced returns ErrTaken once another process has the lock that this one had signed: what it
 // would write now follows what the other one has written.
-func (v *Vault) fenced() error {
+func (v *Vault) Fenced() error {
 	if !v.signed.Load() || v.Holds() {
 		return nil
 	}
-	return core.Errorf(core.Conflict, "another gateway has the vault %s", v.path)
+	return ErrTaken
 }
 
 // Signature returns what the process that has the lock of the vault at path has signed with;
@@ -177,12 +181,14 @@ func (v *Vault) Holds() bool {
 	if v.lock == nil {
 		return false
 	}
-	ours, err := v.lock.Stat()
-	now, failed := os.Stat(filepath.Join(v.path, lockName))
-	if failed != nil {
-		return !errors.Is(failed, fs.ErrNotExist)
+	f, err := os.Open(filepath.Join(v.path, lockName)) // a file server is asked for it; for a Stat it would not be
+	if err != nil {
+		return !errors.Is(err, fs.ErrNotExist)
 	}
-	return err != nil || os.SameFile(ours, now)
+	defer f.Close()
+	now, err := f.Stat()
+	ours, failed := v.lock.Stat()
+	return err != nil || failed != nil || os.SameFile(ours, now)
 }
 
 // Unlock takes the lock of the vault at path from the process that has it, which does not notice: the
@@ -242,7 +248,7 @@ const tempSuffix = ".gatehouse-tmp"
 func IsTemporary(name string) bool { return strings.HasSuffix(name, tempSuffix) }
 
 func (v *Vault) replace(name string, data []byte, sync bool) error {
-	if err := v.fenced(); err != nil {
+	if err := v.Fenced(); err != nil {
 		return err
 	}
 	temp := path.Join(path.Dir(name), "."+strconv.FormatUint(rand.Uint64(), 36)+tempSuffix)

@@ -659,7 +659,7 @@ func TestUnlockTakesTheLockFromWhoHasIt(t *testing.T) {
 	if name, err := Signature(first.Path()); name != "" || err != nil || first.Holds() {
 		t.Errorf("without the lock it is signed by %q, %v", name, err)
 	}
-	if err := first.Sign("late"); core.KindOf(err) != core.Conflict {
+	if err := first.Sign("late"); !errors.Is(err, ErrTaken) {
 		t.Errorf("without the lock: %v", err)
 	}
 	if held, err := Held(first.Path()); held || err != nil {
@@ -708,10 +708,10 @@ func TestNothingIsWrittenOnceTheLockThatWasSignedIsAnothers(t *testing.T) {
 	if err := Unlock(v.Path()); err != nil {
 		t.Fatal(err)
 	}
-	if err := conversation.Append(line); core.KindOf(err) != core.Conflict {
+	if err := conversation.Append(line); !errors.Is(err, ErrTaken) || core.KindOf(err) != core.Other {
 		t.Errorf("a line: %v", err)
 	}
-	if err := v.WriteFile("note", []byte("late")); core.KindOf(err) != core.Conflict {
+	if err := v.WriteFile("note", []byte("late")); !errors.Is(err, ErrTaken) {
 		t.Errorf("a file: %v", err)
 	}
 	note, err := os.ReadFile(filepath.Join(v.Path(), "note"))

@@ -187,7 +187,7 @@ func (t *tree) rowOf(id string) (r row) {
 	}
 	f, err := t.root.Open(name)
 	if err != nil {
-		return r
+		return row{others: true}
 	}
 	defer f.Close()
 	var side struct {
@@ -204,7 +204,7 @@ func (t *tree) rowOf(id string) (r row) {
 		Metadata json.RawMessage `json:"metadata"`
 	}
 	if json.NewDecoder(io.LimitReader(f, maxSidecar)).Decode(&side) != nil {
-		return r
+		return row{others: true} // whose it was is not known
 	}
 	r = row{title: side.Title, source: side.Source, from: side.From, metadata: string(side.Metadata), created: side.Created, archived: side.Archived, trust: side.Trust,
 		others: side.User != 0 && side.User != core.Operator || side.Scope == core.ScopeGroup || side.Place != ""}

@@ -217,7 +217,7 @@ func (w *writing) ask(ctx context.Context, messages []llm.Message) (string, erro
 	for _, m := range messages {
 		size += len(m.Blocks[0].Text)
 	}
-	row.Background = w.background
+	row.Background, row.Unread = w.background, w.background
 	row.Input, row.Output = int64(size)/4, handoff.MaxTokens
 	w.price(&row, core.Tokens{Input: row.Input, Output: row.Output})
 	var err error

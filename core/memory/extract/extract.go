@@ -258,7 +258,7 @@ func said(role, text string) llm.Message {
 // person.
 func (c *call) ask(ctx context.Context, messages []llm.Message) (string, error) {
 	o, cold := &c.r.o, 0.0
-	row := usage.Row{Run: c.job.Run, Session: c.job.Session, User: c.job.User, Bot: c.job.Bot, Model: c.model.About().Name, Background: true}
+	row := usage.Row{Run: c.job.Run, Session: c.job.Session, User: c.job.User, Bot: c.job.Bot, Model: c.model.About().Name, Background: true, Unread: true}
 	size := len(system)
 	for _, m := range messages {
 		size += len(m.Blocks[0].Text)
