@@ -115,7 +115,7 @@ func TestTheSearchListsConversationsAndDocumentsWithMarkedWords(t *testing.T) {
 	page.has(t, `<h1>Search</h1>`, "What matches, the best first.",
 		`>Allotment meeting</a>`, `<bdi>Ines Carvalho</bdi> · answer`, `brings the <mark>seed</mark> <mark>potatoes</mark>.`,
 		`<bdi class="num">Allotment/plan.md:7</bdi>`, `href="/admin/search/document?line=7&amp;path=Allotment%2Fplan.md&amp;q=seed&#43;potatoes#line"`,
-		`>potatoes.txt</a>`, `<p dir="auto">Boil the <mark>potatoes</mark>.</p>`, `>Untitled</a>`, `<bdi>Matteo</bdi> · tag`, `href="/admin/chats/`+s.world.mine+`"`,
+		`>potatoes.txt</a>`, `<p dir="auto">## Boil the **<mark>potatoes</mark>**.</p>`, `>Untitled</a>`, `<bdi>Matteo</bdi> · tag`, `href="/admin/chats/`+s.world.mine+`"`,
 		`<time datetime="`+s.clock.Now().Add(-2*time.Hour).UTC().Format(time.RFC3339)+`"`,
 		`id="seek" name="q" value="seed potatoes"`)
 	if got := s.world.find.asked; got.Text != "seed potatoes" || len(got.Types) != 0 || got.Limit != 20 {
