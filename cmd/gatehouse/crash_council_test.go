@@ -203,13 +203,13 @@ func (r *councilRig) kill(name string, hold func(string, string, bool) bool, row
 	if r.child == nil {
 		r.start(r.settingsOfCouncil...)
 	}
-	if hold == nil { // the platform shows the answer, and the gateway does not hear of it
+	if child := r.child; hold == nil { // the platform shows the answer, and the gateway does not hear of it
 		r.hooks(nil, func(q req) bool {
 			if q.method != "sendmessage" {
 				return false
 			}
 			close(held)
-			<-r.child.killed
+			<-child.killed
 			return true
 		}, nil)
 	}
