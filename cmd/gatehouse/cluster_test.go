@@ -305,30 +305,8 @@ func (c *cluster) faults() []fault {
 			wake()
 			c.replaced(i)
 		}},
-		{"the gateway alone cannot reach the database", func(i int) {
-			c.known(i)
-			for _, l := range c.lines[i] {
-				l.cut()
-			}
-			c.replaces(i)
-			c.nodes[i].says(c.t, "the bots receive nothing")
-			for _, l := range c.lines[i] {
-				l.mend()
-			}
-			c.replaced(i)
-		}},
-		{"the gateway alone hears nothing from the database", func(i int) {
-			c.known(i)
-			for _, l := range c.lines[i] {
-				l.silence()
-			}
-			c.replaces(i)
-			c.nodes[i].says(c.t, "the bots receive nothing")
-			for _, l := range c.lines[i] {
-				l.mend()
-			}
-			c.replaced(i)
-		}},
+		{"the gateway alone cannot reach the database", func(i int) { c.cutOff(i, (*cable).cut) }},
+		{"the gateway alone hears nothing from the database", func(i int) { c.cutOff(i, (*cable).silence) }},
 		{"the database cannot be reached", func(i int) {
 			c.each((*cable).cut)
 			c.notices(i)
@@ -372,6 +350,21 @@ func (c *cluster) each(f func(*cable)) {
 			f(l)
 		}
 	}
+}
+
+// cutOff has a gateway lose its lines to the servers until the other one has its place.
+func (c *cluster) cutOff(i int, lose func(*cable)) {
+	c.t.Helper()
+	c.known(i)
+	for _, l := range c.lines[i] {
+		lose(l)
+	}
+	c.replaces(i)
+	c.nodes[i].says(c.t, "the bots receive nothing")
+	for _, l := range c.lines[i] {
+		l.mend()
+	}
+	c.replaced(i)
 }
 
 // known waits until a gateway that serves has noted that the other one stands by.

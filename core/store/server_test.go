@@ -25,6 +25,15 @@ func alone(t *testing.T, at string) (*store.DB, error) {
 	return db, err
 }
 
+// cutOff ends the session of the gateway that has the database, over db.
+func cutOff(t *testing.T, db *store.DB) {
+	t.Helper()
+	var ended int
+	if err := db.Get(t.Context(), &ended, storetest.EndHolder); err != nil || ended != 1 {
+		t.Fatal(ended, err)
+	}
+}
+
 func TestOneGatewayUsesADatabaseOnAServer(t *testing.T) {
 	storetest.PostgresOnly(t, "a file is locked by its vault")
 	at := storetest.Fresh(t)
@@ -61,17 +70,11 @@ func TestAGatewayThatLostItsLockWritesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	helper := storetest.OpenAt(t, at, nil)
-	cut := func() {
-		var ended int
-		if err := helper.Get(t.Context(), &ended, storetest.EndHolder); err != nil || ended != 1 {
-			t.Fatal(ended, err)
-		}
-	}
-	cut()
+	cutOff(t, helper)
 	if err := note(first, "first, again"); err != nil {
 		t.Errorf("with nobody else there, over a new connection: %v", err)
 	}
-	cut()
+	cutOff(t, helper)
 	second, err := alone(t, at)
 	if err != nil {
 		t.Fatal(err)
@@ -107,10 +110,7 @@ func TestAGatewayThatComesBackAfterAnotherOneWritesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer first.Close()
-	var ended int
-	if err := storetest.OpenAt(t, at, nil).Get(t.Context(), &ended, storetest.EndHolder); err != nil || ended != 1 {
-		t.Fatal(ended, err)
-	}
+	cutOff(t, storetest.OpenAt(t, at, nil))
 	second, err := alone(t, at)
 	if err != nil {
 		t.Fatal(err)
@@ -158,10 +158,7 @@ func TestItsEndEndsAWaitForTheLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer first.Close()
-	var ended int
-	if err := storetest.OpenAt(t, at, nil).Get(t.Context(), &ended, storetest.EndHolder); err != nil || ended != 1 {
-		t.Fatal(ended, err)
-	}
+	cutOff(t, storetest.OpenAt(t, at, nil))
 	if _, err := alone(t, at); err != nil {
 		t.Fatal(err)
 	}

@@ -1,9 +1,11 @@
 package outbox
 
 import (
+	"context"
 	"testing"
 	"time"
 
+	"gatehouse/core"
 	"gatehouse/core/store"
 	"gatehouse/core/store/storetest"
 )
@@ -22,5 +24,48 @@ func TestAMarkThatIsOldIsNotSentByWhoMayHaveBeenReplaced(t *testing.T) {
 	}
 	if b.stale(&marked{at: now}) {
 		t.Error("a mark of now is old")
+	}
+}
+
+// sent counts what leaves.
+type sent int
+
+func (*sent) Wait(core.Address) time.Duration { return 0 }
+func (*sent) Repeats(string) time.Duration    { return 0 }
+func (s *sent) Send(context.Context, core.Outgoing) core.Delivery {
+	*s++
+	return core.Delivery{Outcome: core.Sent, MessageID: "1"}
+}
+
+func TestAReplyThatWasMarkedLongAgoDoesNotLeave(t *testing.T) {
+	for name, age := range map[string]time.Duration{"old": maxMark + time.Second, "new": 0} {
+		t.Run(name, func(t *testing.T) {
+			db, left := storetest.Open(t, nil), sent(0)
+			b := New(db, Options{})
+			b.sender = &left
+			to := core.Address{Bot: "b", Chat: "c"}
+			if err := db.Tx(t.Context(), func(tx *store.Tx) error {
+				if err := b.Post(t.Context(), tx, core.Reply{Address: to, Key: "k", Parts: []core.Part{{Text: "hello"}}}); err != nil {
+					return err
+				}
+				_, err := tx.Exec(t.Context(), `UPDATE outbox SET state = 'sending', attempts = 1`)
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+			m := marked{Outgoing: core.Outgoing{Address: to}, at: time.Now().Add(-age)}
+			if err := db.Get(t.Context(), &m.Seq, `SELECT seq FROM outbox`); err != nil {
+				t.Fatal(err)
+			}
+			b.sends.Add(1)
+			b.deliver(t.Context(), chatKey{"b", "c"}, &m)
+			var state string
+			if err := db.Get(t.Context(), &state, `SELECT state FROM outbox`); err != nil {
+				t.Fatal(err)
+			}
+			if stays := age > 0 && store.OnServer(db.Path()); stays != (left == 0) || stays != (state == "ready") {
+				t.Errorf("%d left, and the reply is %s", left, state)
+			}
+		})
 	}
 }
