@@ -57,7 +57,7 @@ func TestBotsThatWerePausedReceiveAgainAlsoOneThatStoppedLate(t *testing.T) {
 	go func() { paused <- f.Pause(true) }()
 	<-quick.runs // all are stopped at once
 	<-off.runs
-	clock.AwaitWaiters(1)
+	clock.AwaitWaiters(len(all)) // each stop waits by the clock, also those that have ended
 	clock.Advance(time.Minute)
 	<-paused
 	f.Bots.set([]configs.Bot{{Name: "late"}, {Name: "quick"}, {Name: "off", Off: true}}, "", clock.Now()) // by the operator, meanwhile
