@@ -50,7 +50,7 @@ func (t *talk) compact(ctx context.Context, budget int) error {
 	if err != nil {
 		return err
 	}
-	t.req.Messages = r.recall(past)
+	t.req.Messages = r.recall(past, r.memory.Relevant)
 	t.show(core.Warning{Code: "compacted", Message: "The conversation was long: its older part was summed up."})
 	return nil
 }
@@ -110,11 +110,20 @@ func (r *run) keepNote(ctx context.Context, text string, c transcript.Compaction
 }
 
 // summary returns the note that the model writes on messages, "" where it wrote nothing.
+// The model reads neither the memory of the person nor what was overheard: others, and later
+// turns, read the note.
 func (t *talk) summary(ctx context.Context, past []transcript.Message) (string, *llm.Fault, error) {
 	r := t.r
-	messages := append(r.recall(past), llm.Message{Role: "user", Blocks: []core.Block{{Type: "text", Text: handoff.Ask(r.t.Rows[0].Group())}}})
+	system := ""
+	if t.req.System != "" {
+		var err error
+		if system, _, err = r.prompt(ctx, r.t.Dir, false); err != nil {
+			return "", nil, err
+		}
+	}
+	messages := append(r.recall(past, ""), llm.Message{Role: "user", Blocks: []core.Block{{Type: "text", Text: handoff.Ask(r.t.Rows[0].Group())}}})
 	sub := &talk{r: r, name: t.name, show: func(core.Event) {}, keep: func(transcript.Message) error { return nil },
-		req: &llm.Request{System: t.req.System, Messages: messages, Tools: t.req.Tools, MaxTokens: r.answerTokens(), Sender: t.req.Sender}}
+		req: &llm.Request{System: system, Messages: messages, Tools: t.req.Tools, MaxTokens: r.answerTokens(), Sender: t.req.Sender}}
 	m, fault, err := sub.ask(ctx)
 	text := strings.TrimSpace(words(m.Blocks))
 	if note, faults := handoff.Check(text); len(faults) == 0 {
@@ -123,21 +132,30 @@ func (t *talk) summary(ctx context.Context, past []transcript.Message) (string, 
 	return text, fault, err
 }
 
-// recall returns the conversation as the model may read it again.
-func (r *run) recall(past []transcript.Message) []llm.Message {
-	out, spoken := make([]llm.Message, 0, len(past)), -1
+// recall returns the conversation as the model may read it again, with the memory in front
+// of the message of this run, or of the summary that it is in.
+func (r *run) recall(past []transcript.Message, memory string) []llm.Message {
+	out, spoken, summed := make([]llm.Message, 0, len(past)), -1, -1
 	for _, m := range transcript.ForModel(past, r.name) {
 		if m.Role == "assistant" && m.Run == r.t.Run && (m.Stop == "aborted" || m.Stop == "error") {
 			continue // an interrupted attempt without a stored end
 		}
-		if msg := r.recalled(&m); len(msg.Blocks) > 0 {
-			if out = append(out, msg); r.speaks(&m) && (spoken < 0 || m.Run == "") {
-				spoken = len(out) - 1
-			}
+		msg := r.recalled(&m)
+		if len(msg.Blocks) == 0 {
+			continue
+		}
+		switch out = append(out, msg); {
+		case m.Summary:
+			summed = len(out) - 1
+		case r.speaks(&m):
+			spoken = len(out) - 1
 		}
 	}
-	if spoken >= 0 && r.memory.Relevant != "" {
-		out[spoken].Blocks = append([]core.Block{{Type: "text", Text: r.memory.Relevant}}, out[spoken].Blocks...)
+	if spoken < 0 {
+		spoken = summed
+	}
+	if spoken >= 0 && memory != "" {
+		out[spoken].Blocks = append([]core.Block{{Type: "text", Text: memory}}, out[spoken].Blocks...)
 	}
 	return out
 }

@@ -62,7 +62,7 @@ func (r *run) task(ctx context.Context, c *tool.Call) (tool.Result, error) {
 	if err := tool.Decode(c.Input, &in); err != nil {
 		return tool.Result{}, err
 	}
-	system, _, err := r.prompt(ctx, r.tooled().Turn.Dir)
+	system, _, err := r.prompt(ctx, r.tooled().Turn.Dir, true)
 	if err != nil {
 		return tool.Result{}, err
 	}

@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"context"
+	"slices"
 
 	"gatehouse/core"
 	"gatehouse/core/store"
@@ -89,7 +90,7 @@ func (r *run) promptOf(ctx context.Context, dir vault.Dir) (string, core.PromptM
 	if err := r.askMemory(ctx); err != nil {
 		return "", core.PromptMetadata{}, err
 	}
-	text, meta, err := r.prompt(ctx, dir)
+	text, meta, err := r.prompt(ctx, dir, true)
 	meta.Memory = r.memory.IDs
 	return text, meta, err
 }
@@ -129,15 +130,7 @@ func (r *run) precedes() (s Said, err error) {
 
 // speaks reports whether a message is the person's of this run.
 func (r *run) speaks(m *transcript.Message) bool {
-	if m.Role != "user" || m.Run != "" && m.Run != r.t.Run {
-		return false
-	}
-	for _, b := range m.Blocks {
-		if b.Type == "tool_result" {
-			return false
-		}
-	}
-	return true
+	return m.Role == "user" && m.Run == r.t.Run && !slices.ContainsFunc(m.Blocks, func(b core.Block) bool { return b.Type == "tool_result" })
 }
 
 // notices are what clients without a chat learn.

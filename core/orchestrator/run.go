@@ -191,7 +191,9 @@ func (r *run) prepare(ctx context.Context) (*talk, error) {
 	return t, nil
 }
 
-func (r *run) prompt(ctx context.Context, dir vault.Dir) (string, core.PromptMetadata, error) {
+// prompt returns the system prompt; with personal, also what is remembered of the person and
+// what was overheard in the group.
+func (r *run) prompt(ctx context.Context, dir vault.Dir, personal bool) (string, core.PromptMetadata, error) {
 	in := &r.t.Rows[0]
 	contexts, err := r.o.o.Sessions.Contexts(ctx, r.t.Session.ID)
 	if err != nil {
@@ -214,8 +216,10 @@ func (r *run) prompt(ctx context.Context, dir vault.Dir) (string, core.PromptMet
 			}
 		}
 	}
-	p.Memory = r.memory.Standing
-	if in.Group() && r.o.o.Overheard != nil {
+	if personal {
+		p.Memory = r.memory.Standing
+	}
+	if personal && in.Group() && r.o.o.Overheard != nil {
 		p.Context = r.o.o.Overheard(in.Address)
 	}
 	return r.o.o.Agents.Prompt(ctx, p)
@@ -280,13 +284,13 @@ func (r *run) remember(ctx context.Context) ([]llm.Message, error) {
 		return nil, err
 	}
 	if lines <= before {
-		said := transcript.Message{Role: "user", Blocks: spoken, Author: author}
+		said := transcript.Message{Role: "user", Blocks: spoken, Run: r.t.Run, Author: author}
 		if err := r.conv.Append(r.t.Run, before, said); err != nil {
 			return nil, err
 		}
 		past = append(past, said)
 	}
-	return r.recall(past), nil
+	return r.recall(past, r.memory.Relevant), nil
 }
 
 // spoken returns the user's message, with what came with it, and who wrote it.

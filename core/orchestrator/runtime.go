@@ -123,7 +123,11 @@ func (r *run) prepareWork(ctx context.Context, warnings []core.Warning) error {
 		Named: r.named,
 		Emit:  o.emit, Waiting: r.waiting, Heard: r.dog.Heard, Busy: r.dog.Busy,
 	}
-	if r.memory.Relevant != "" {
+	switch {
+	case r.memory.Relevant == "":
+	case r.t.Rows[0].Group(): // others read the runtime's transcript, which has the message but not the prompt
+		r.work.System += "\n" + r.memory.Relevant
+	default:
 		r.work.Said = append([]core.Block{{Type: "text", Text: r.memory.Relevant}}, r.work.Said...)
 	}
 	if !r.work.Resume && len(past) > 0 {

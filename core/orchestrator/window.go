@@ -97,7 +97,7 @@ func (t *talk) squeeze(ctx context.Context, f *llm.Fault) (ok bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	messages := r.recall(past)
+	messages := r.recall(past, r.memory.Relevant)
 	if after := bill.Size(&llm.Request{Messages: messages}); len(messages) == 0 || after >= before {
 		return false, nil
 	}
