@@ -176,6 +176,31 @@ func TestMemoryOfOnePersonIsInNoRequestForAnother(t *testing.T) {
 	}
 }
 
+// The members of a group read what it is told about a wish.
+func TestAGroupIsNotShownWhatAMemberHasSaidInADirectChat(t *testing.T) {
+	t.Parallel()
+	w, model := newModelWorld(t, nil)
+	boss, ada := w.boss(), w.guest("Ada")
+	w.replies(ada, "/remember always answer in German, Petra insists")
+	g := w.group(telegramtest.Supergroup, boss, ada)
+	model.Script(llmtest.Say("Blumen."), llmtest.Say("Flowers."))
+	w.groupAsks(g, ada, w.mention("what is new in the garden?"))
+	w.groupAsks(g, ada, w.mention("From now on always answer in English."))
+	note := w.hears(g.Conversation(), func(m telegramtest.Message) bool { return strings.Contains(m.Text, "Remembered as #2") })
+	w.quiet()
+	if !strings.Contains(note.Text, "It contradicts #1. Which one applies?") {
+		t.Errorf("%q", note.Text)
+	}
+	for _, m := range w.sim.Screen(g.Conversation()).Messages {
+		if strings.Contains(m.Text, "Petra") {
+			t.Errorf("the group reads %q", m.Text)
+		}
+	}
+	if n := w.count(`SELECT count(*) FROM run_events WHERE data LIKE '%Petra%'`); n != 0 {
+		t.Errorf("%d events of a run have it", n)
+	}
+}
+
 func TestSecretIsNotRemembered(t *testing.T) {
 	t.Parallel()
 	w, _ := newModelWorld(t, nil)

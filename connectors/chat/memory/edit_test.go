@@ -1,6 +1,7 @@
 package memory_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,23 +31,40 @@ type world struct {
 	asks     *ask.Store
 	store    *memory.Store
 	commands *chatmemory.Commands
+	at       core.Address
 	seq      int64
 }
 
 func newWorld(t *testing.T) *world {
 	clock := coretest.NewClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	db := storetest.Open(t, clock)
-	w := &world{T: t, clock: clock, db: db, asks: ask.New(db, clock), store: memory.New(memory.Options{DB: db, Clock: clock})}
+	w := &world{T: t, clock: clock, db: db, asks: ask.New(db, clock), store: memory.New(memory.Options{DB: db, Clock: clock}), at: core.Address{Bot: "b", Chat: "1"}}
 	w.commands = chatmemory.New(w.store, w.store, chatask.NewButtons(chatask.ButtonOptions{DB: db, Clock: clock, Asks: w.asks, Questions: w.asks}), clock)
 	return w
 }
 
-// run runs /memory with arguments in a direct chat and stores what it writes.
+// run runs /memory with arguments, in a direct chat unless w.at is another, and stores what it
+// writes.
 func (w *world) run(args string) command.Outcome {
 	w.Helper()
+	return w.command("memory", args, w.commands.Run)
+}
+
+func (w *world) remember(args string) command.Outcome {
+	w.Helper()
+	return w.command("remember", args, w.commands.Remember)
+}
+
+func (w *world) forget(args string) command.Outcome {
+	w.Helper()
+	return w.command("forget", args, w.commands.Forget)
+}
+
+func (w *world) command(name, args string, run func(context.Context, command.Request) (command.Outcome, error)) command.Outcome {
+	w.Helper()
 	w.seq++
-	r := command.Request{User: ann, Call: command.Call{Seq: w.seq, In: &core.Inbound{Address: core.Address{Bot: "b", Chat: "1"}, Kind: core.KindCommand, Command: "memory", Text: args, At: w.clock.Now()}}}
-	out, err := w.commands.Run(w.Context(), r)
+	r := command.Request{User: ann, Call: command.Call{Seq: w.seq, In: &core.Inbound{Address: w.at, Kind: core.KindCommand, Command: name, Text: args, At: w.clock.Now()}}}
+	out, err := run(w.Context(), r)
 	if err == nil && out.Write != nil {
 		err = w.db.Tx(w.Context(), func(tx *store.Tx) error { return out.Write(w.Context(), tx) })
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	shown    = 10  // corrections of an answer
+	perPage  = 10  // corrections of an answer
 	maxShown = 160 // runes of one that an answer repeats
 )
 
@@ -64,8 +64,9 @@ const (
 	verbNewer   = "before" // the page of a list before a number
 )
 
-// Say returns the message about what was learnt from another message, for the chat at. A group
-// is offered no Edit: others would read the text.
+// Say returns the message about what was learnt from another message of the chat at. Of older
+// corrections a group is shown the numbers alone, and it is offered no Edit: others would read
+// the text.
 func Say(l memory.Learnt, at core.Address) Said {
 	c := &l.Correction
 	s := Said{Offer: ask.Offer{Command: "memory"}}
@@ -77,9 +78,9 @@ func Say(l memory.Learnt, at core.Address) Said {
 		s.Text = texts.Text("memory_full", texts.With{"Most": memory.Max})
 	case l.Outcome == memory.Nothing:
 	case l.Old != nil:
-		s.Text = texts.Text("memory_conflict", texts.With{"N": c.Number, "Text": shorten(c.Text), "Old": l.Old.Number, "OldText": shorten(l.Old.Text)})
+		s.Text = texts.Text("memory_conflict", texts.With{"N": c.Number, "Text": shorten(c.Text), "Old": l.Old.Number, "OldText": shown(at, l.Old)})
 		if l.Outcome == memory.Asked {
-			s.Text = texts.Text("memory_ask_conflict", texts.With{"Text": shorten(c.Text), "Old": l.Old.Number, "OldText": shorten(l.Old.Text)})
+			s.Text = texts.Text("memory_ask_conflict", texts.With{"Text": shorten(c.Text), "Old": l.Old.Number, "OldText": shown(at, l.Old)})
 		}
 		add(texts.Text("memory_button_replace", texts.With{"Old": l.Old.Number}), memory.ChoiceReplace)
 		add(texts.Text("memory_button_both"), memory.ChoiceBoth)
@@ -108,6 +109,15 @@ func chosen(c *memory.Correction) string {
 		return ""
 	}
 	return texts.Text("memory_as", texts.With{"Type": string(c.Type), "Scope": string(c.Scope)})
+}
+
+// shown returns the text of a correction for the chat at; "" for a group, where others would
+// read it.
+func shown(at core.Address, c *memory.Correction) string {
+	if at.Group() {
+		return ""
+	}
+	return shorten(c.Text)
 }
 
 // shorten returns a user's text for Markdown.
@@ -156,7 +166,7 @@ func (c *Commands) forget(ctx context.Context, r command.Request, ref string) (c
 	}
 	o := ask.Offer{Command: "memory"}
 	o.Add(texts.Text("memory_button_undo"), verbRestore+" "+gone.ID)
-	return c.asks.Offer(r, texts.Text("memory_forgotten", texts.With{"Text": shorten(gone.Text)}), o)
+	return c.asks.Offer(r, texts.Text("memory_forgotten", texts.With{"N": gone.Number, "Text": shown(r.In.Address, &gone)}), o)
 }
 
 func missing(ref string) command.Outcome {
@@ -178,7 +188,7 @@ func (c *Commands) Run(ctx context.Context, r command.Request) (command.Outcome,
 		if core.KindOf(err) == core.NotFound {
 			return missing(ref), nil
 		}
-		return command.Outcome{Text: texts.Text("memory_restored", texts.With{"N": back.Number, "Text": shorten(back.Text)})}, err
+		return command.Outcome{Text: texts.Text("memory_restored", texts.With{"N": back.Number, "Text": shown(r.In.Address, &back)})}, err
 	case memory.ChoiceSave, memory.ChoiceReplace, memory.ChoiceBoth, memory.ChoiceSkip:
 		if len(ref) == idLength {
 			return c.decide(ctx, r, verb, ref)
@@ -214,7 +224,10 @@ func (c *Commands) decide(ctx context.Context, r command.Request, choice, ref st
 	case choice == memory.ChoiceBoth:
 		return command.Outcome{Text: texts.Text("memory_both")}, nil
 	case choice == memory.ChoiceReplace:
-		return command.Outcome{Text: texts.Text("memory_replaced", texts.With{"N": l.Correction.Number, "Text": shorten(l.Correction.Text)})}, nil
+		return command.Outcome{Text: texts.Text("memory_replaced", texts.With{"N": l.Correction.Number, "Text": shown(r.In.Address, &l.Correction)})}, nil
+	}
+	if r.In.Group() { // it may have been edited elsewhere
+		l.Correction.Text = ""
 	}
 	s := Say(l, r.In.Address)
 	return c.asks.Offer(r, s.Text, s.Offer)
@@ -281,7 +294,7 @@ func (c *Commands) await(r command.Request, now *memory.Correction) (command.Out
 
 // list shows a page of corrections.
 func (c *Commands) list(ctx context.Context, r command.Request) (command.Outcome, error) {
-	f := memory.Filter{Text: r.Args(), Limit: shown}
+	f := memory.Filter{Text: r.Args(), Limit: perPage}
 	if verb, rest, _ := strings.Cut(r.Args(), " "); verb == verbNewer {
 		if n, err := fmt.Sscanf(rest, "%d", &f.After); n == 1 && err == nil {
 			_, f.Text, _ = strings.Cut(rest, " ")
