@@ -63,12 +63,17 @@ func Load[T any](ctx context.Context, f *Frame, what string, read func(context.C
 	if err == nil {
 		return Part[T]{Value: v}
 	}
+	return Part[T]{Broken: f.broken(ctx, what, err)}
+}
+
+// broken logs err and returns what is shown in place of a section that it broke.
+func (f *Frame) broken(ctx context.Context, what string, err error) string {
 	f.Log.ErrorContext(ctx, "panel section", "section", what, "err", err)
 	text := what + " can’t be read right now."
 	if core.KindOf(err) != core.Other {
 		text += " " + Sentence(core.TextOf(err))
 	}
-	return Part[T]{Broken: text + " See the log; the rest of the panel works."}
+	return text + " See the log; the rest of the panel works."
 }
 
 // A set makes a page's templates when the page is first shown: all of them take

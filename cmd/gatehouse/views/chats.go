@@ -16,16 +16,6 @@ import (
 	"gatehouse/core/store"
 )
 
-// panelChats is core/session as the panel shows it.
-type panelChats struct {
-	*session.Store
-	c *Core
-}
-
-func (v panelChats) Detail(ctx context.Context, id string) (session.Detail, error) {
-	return v.Store.Detail(ctx, v.c.DB, id)
-}
-
 // panelActs is what the panel does with a conversation.
 type panelActs struct{ c *Core }
 

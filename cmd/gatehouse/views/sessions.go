@@ -10,19 +10,21 @@ import (
 	"gatehouse/web/api/sessions"
 )
 
-// shelfView is core/session as the API reads one.
-type shelfView struct {
+// sessionView is core/session as the API and the panel read it: one type for both, since
+// each embedding of the store adds its hundred methods to the program.
+type sessionView struct {
 	*session.Store
-	c *Core
+	c     *Core
+	touch bool // note that a session was opened
 }
 
-func (v shelfView) Detail(ctx context.Context, id string) (session.Detail, error) {
+func (v sessionView) Detail(ctx context.Context, id string) (session.Detail, error) {
 	return v.Store.Detail(ctx, v.c.DB, id)
 }
 
-// Page notes that the session was opened, where its end is read.
-func (v shelfView) Page(ctx context.Context, s session.Session, q transcript.PageQuery) (transcript.Page, error) {
-	if q.Before == "" && q.After == "" {
+// Page notes that the session was opened, where its end is read and touch is set.
+func (v sessionView) Page(ctx context.Context, s session.Session, q transcript.PageQuery) (transcript.Page, error) {
+	if v.touch && q.Before == "" && q.After == "" {
 		v.c.SessionStore.Touch(s.ID)
 	}
 	return v.Store.Page(ctx, s, q)

@@ -66,7 +66,7 @@ func (c *Core) Keys() keysView            { return keysView{c.KeyStore, c.DB, c.
 func (c *Core) Bots() botsView            { return botsView{c.Fleet, c.Log()} }
 func (c *Core) Runs() runsView            { return runsView{c} }
 func (c *Core) Sessions() sessionsView    { return sessionsView{c} }
-func (c *Core) Reader() shelfView         { return shelfView{c.SessionStore, c} }
+func (c *Core) Reader() sessionView       { return sessionView{c.SessionStore, c, true} }
 func (c *Core) Failures() failuresView    { return failuresView{c.Events} }
 func (c *Core) Asks() asksView            { return asksView{c.Guard, c} }
 func (c *Core) Answers() answersView      { return answersView{c} }
@@ -75,7 +75,7 @@ func (c *Core) PanelBots() panelBots      { return panelBots{c.Fleet} }
 func (c *Core) People() peopleView        { return peopleView{c} }
 func (c *Core) Backups() backupsView      { return backupsView{c.Directory} }
 func (c *Core) AgentFiles() agentFiles    { return agentFiles{c.AgentList, c.Log()} }
-func (c *Core) Chats() panelChats         { return panelChats{c.SessionStore, c} }
+func (c *Core) Chats() sessionView        { return sessionView{c.SessionStore, c, false} }
 func (c *Core) Acts() panelActs           { return panelActs{c} }
 func (c *Core) Questions() panelQuestions { return panelQuestions{c.Answers()} }
 func (c *Core) RunLines() panelRuns       { return panelRuns{c.Events} }

@@ -30,7 +30,9 @@ type Client struct {
 	// Model is the name that is asked for; New sets the constant Model.
 	Model string
 
-	api  *api.Client
+	// One method of the library's client: a field with the whole client keeps each of
+	// its 190 methods in the program, since templates may call any by its name.
+	ask  func(context.Context, api.AudioRequest) (api.AudioResponse, error)
 	http *http.Client
 	key  string
 }
@@ -56,7 +58,7 @@ func New(base, key string) (*Client, error) {
 	}
 	c := api.DefaultConfig(key)
 	c.BaseURL, c.HTTPClient = u.String(), h
-	return &Client{Model: Model, api: api.NewClientWithConfig(c), http: h, key: key}, nil
+	return &Client{Model: Model, ask: api.NewClientWithConfig(c).CreateTranscription, http: h, key: key}, nil
 }
 
 // limited bounds what is read of an answer.
@@ -77,7 +79,7 @@ func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
 // the ending of the name gives the server its format. "" is silence. Errors
 // hold neither key nor recording.
 func (c *Client) Text(ctx context.Context, name string, r io.Reader) (string, error) {
-	resp, err := c.api.CreateTranscription(ctx, api.AudioRequest{Model: c.Model, FilePath: name, Reader: r, Format: api.AudioResponseFormatJSON})
+	resp, err := c.ask(ctx, api.AudioRequest{Model: c.Model, FilePath: name, Reader: r, Format: api.AudioResponseFormatJSON})
 	if err != nil {
 		text := err.Error()
 		if c.key != "" {
