@@ -110,7 +110,7 @@ func New(door page.Door, in page.Accounts, o Options) *page.Frame {
 	f.Page("GET /admin", over.page)
 	items := slices.Concat([]page.Item{{Key: "overview", Path: "/admin", Label: "Overview"}},
 		over.people.Items(), over.approvals.Items(), talks.Items(), diary.Items(), corrections.Items(), setup.Items(), over.operations.Items())
-	slices.SortFunc(items, func(a, b page.Item) int { return slices.Index(menu, a.Key) - slices.Index(menu, b.Key) })
+	core.Sort(items, func(a, b page.Item) int { return slices.Index(menu, a.Key) - slices.Index(menu, b.Key) })
 	f.List(items...)
 	return f
 }
@@ -150,7 +150,7 @@ func states(b operations.Bots) func() []core.BotState {
 			return nil
 		}
 		s := slices.Clone(b.States())
-		slices.SortFunc(s, func(a, b core.BotState) int { return cmp.Compare(a.Bot, b.Bot) })
+		core.Sort(s, func(a, b core.BotState) int { return cmp.Compare(a.Bot, b.Bot) })
 		return s
 	}
 }

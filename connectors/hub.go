@@ -241,7 +241,7 @@ func (h *Hub) States() []core.BotState {
 	for _, b := range bots {
 		out = append(out, b.current())
 	}
-	slices.SortFunc(out, func(a, b core.BotState) int { return cmp.Compare(a.Bot, b.Bot) })
+	core.Sort(out, func(a, b core.BotState) int { return cmp.Compare(a.Bot, b.Bot) })
 	return out
 }
 

@@ -5,7 +5,6 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -145,7 +144,7 @@ func (p *Pages) cards(waiting []ask.Waiting, recent []ask.Ask, names page.Names,
 			decided = append(decided, done)
 		}
 	}
-	slices.SortStableFunc(cards, func(x, y askCard) int { return x.At.Compare(y.At) })
+	core.Sort(cards, func(x, y askCard) int { return x.At.Compare(y.At) })
 	return cards, decided
 }
 

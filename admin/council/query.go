@@ -65,7 +65,7 @@ func options(v *ledger.View) (list []option) {
 		}
 	}
 	sorted := slices.Clone(v.Options)
-	slices.SortStableFunc(sorted, func(a, b ledger.Option) int {
+	core.Sort(sorted, func(a, b ledger.Option) int {
 		x, y := runs[a.Model], runs[b.Model]
 		return cmp.Or(cmp.Compare(value(y.Welfare), value(x.Welfare)), cmp.Compare(value(y.Utility), value(x.Utility)), cmp.Compare(x.ID, y.ID))
 	})

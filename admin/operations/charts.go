@@ -49,7 +49,7 @@ func largest(c usage.Chart, name string, label func(string) string, looks map[st
 			list = append(list, charts.Series{Name: label(of), Look: looks[of], Values: s})
 		}
 	}
-	slices.SortStableFunc(list, func(a, b charts.Series) int { return cmp.Compare(b.Total(), a.Total()) })
+	core.Sort(list, func(a, b charts.Series) int { return cmp.Compare(b.Total(), a.Total()) })
 	if len(list) <= chartSeries {
 		return list
 	}
@@ -102,7 +102,7 @@ func (p *modelPages) graphs(c usage.Chart, span charts.Span, names page.Names) (
 		charts.Stacked("people", "Tokens by person", span, largest(c, "user_tokens", person, users), tokens),
 		charts.Stacked("people-usd", "Cost by person", span, largest(c, "user_usd", person, users), dollars),
 	}
-	slices.SortStableFunc(all, func(a, b charts.Chart) int { return cmp.Compare(rank(a), rank(b)) })
+	core.Sort(all, func(a, b charts.Chart) int { return cmp.Compare(rank(a), rank(b)) })
 	return all
 }
 
@@ -220,7 +220,7 @@ func byBot(c usage.Chart) (list []botUse) {
 			Tokens: page.Grouped(c.Total("bot_tokens|" + bot)), Cost: core.Dollars(c.Total("bot_usd|" + bot)), n: c.Total("received|"+bot) + c.Total("bot_done|"+bot)}
 		list = append(list, u)
 	}
-	slices.SortFunc(list, func(a, b botUse) int { return cmp.Or(cmp.Compare(b.n, a.n), cmp.Compare(a.Name, b.Name)) })
+	core.Sort(list, func(a, b botUse) int { return cmp.Or(cmp.Compare(b.n, a.n), cmp.Compare(a.Name, b.Name)) })
 	return page.Head(list, maxPeople)
 }
 

@@ -161,7 +161,7 @@ func byPerson(c usage.Chart, names page.Names) (list []personUse) {
 		u.Tokens, u.Cost = page.Grouped(u.n), core.Dollars(c.Total("user_usd|"+id))
 		list = append(list, u)
 	}
-	slices.SortFunc(list, func(a, b personUse) int { return cmp.Or(cmp.Compare(b.n, a.n), cmp.Compare(a.User, b.User)) })
+	core.Sort(list, func(a, b personUse) int { return cmp.Or(cmp.Compare(b.n, a.n), cmp.Compare(a.User, b.User)) })
 	return page.Head(list, maxPeople)
 }
 

@@ -3,7 +3,6 @@ package page
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -49,7 +48,7 @@ func (n Names) Choices(chosen int64) (list []Choice) {
 
 // ByLabel sorts choices by their labels, in any case.
 func ByLabel(list []Choice) {
-	slices.SortFunc(list, func(a, b Choice) int {
+	core.Sort(list, func(a, b Choice) int {
 		return cmp.Or(cmp.Compare(strings.ToLower(a.Label), strings.ToLower(b.Label)), cmp.Compare(a.Value, b.Value))
 	})
 }

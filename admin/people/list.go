@@ -138,7 +138,7 @@ func (p *personPages) persons(ctx context.Context) ([]person, error) {
 		out[i] = personOf(row, of[row.User])
 	}
 	rank := map[core.Role]int{core.RoleOwner: -2, core.RoleAdmin: -1}
-	slices.SortStableFunc(out, func(a, b person) int {
+	core.Sort(out, func(a, b person) int {
 		return cmp.Or(cmp.Compare(rank[a.Role], rank[b.Role]), cmp.Compare(min(1, len(b.Access)), min(1, len(a.Access))),
 			cmp.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)), cmp.Compare(a.User, b.User))
 	})

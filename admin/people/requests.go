@@ -131,8 +131,8 @@ func (p *gatePages) arrange(b *pairingBody, waiting, recent []core.PairingReques
 			b.Decided.Value = append(b.Decided.Value, q)
 		}
 	}
-	slices.SortStableFunc(b.Cards.Value, func(x, y requestCard) int { return earlier(x.PairingRequest, y.PairingRequest) })
-	slices.SortStableFunc(b.Decided.Value, func(x, y core.PairingRequest) int { return y.ResolvedAt.Compare(x.ResolvedAt) })
+	core.Sort(b.Cards.Value, func(x, y requestCard) int { return earlier(x.PairingRequest, y.PairingRequest) })
+	core.Sort(b.Decided.Value, func(x, y core.PairingRequest) int { return y.ResolvedAt.Compare(x.ResolvedAt) })
 	b.Decided.Value = b.Decided.Value[:min(len(b.Decided.Value), maxDecided)]
 }
 
@@ -273,7 +273,7 @@ func (p *gatePages) recent(ctx context.Context) page.Part[[]core.PairingRequest]
 func (p *gatePages) pending(ctx context.Context) page.Part[[]core.PairingRequest] {
 	return page.Once(ctx, p.frame, "requests", "The list of requests", func(ctx context.Context) ([]core.PairingRequest, error) {
 		rows, err := p.o.Requests.Requests(ctx, "pending", maxRequests)
-		slices.SortStableFunc(rows, earlier)
+		core.Sort(rows, earlier)
 		return rows, err
 	})
 }

@@ -57,7 +57,7 @@ func (f peopleFilter) of(all []person, blocks []blockView) (found []person) {
 		}
 	}
 	if f.State == "blocked" {
-		slices.SortStableFunc(found, func(a, b person) int { return since(b).Compare(since(a)) })
+		core.Sort(found, func(a, b person) int { return since(b).Compare(since(a)) })
 	}
 	return found
 }

@@ -152,9 +152,9 @@ core/claudecli/claudetest: core/vault  # where the CLI keeps transcripts
 core/command: core core/store
 core/contexts: core core/vault  # saved lists of folders and files
 core/coretest:
-core/council/choice: core/llm/strict  # weights, ratings and routing, computed
+core/council/choice: core core/llm/strict  # weights, ratings and routing, computed
 core/council/claims: core core/council/choice  # answers, compared by what they claim
-core/council/domains: core/council/choice  # what questions are about
+core/council/domains: core core/council/choice  # what questions are about
 core/council/stream: core/council/choice  # an answer, while it comes and in pieces
 core/council/ledger: core core/council/choice core/council/domains core/sealed core/sealed/columns core/store  # what was asked, answered and found of it
 core/diff: core  # what changes in a text, for people

@@ -47,7 +47,7 @@ func (w *Worker) Faults() []Fault {
 	for _, f := range w.faults {
 		out = append(out, f)
 	}
-	slices.SortFunc(out, func(a, b Fault) int { return strings.Compare(a.File, b.File) })
+	core.Sort(out, func(a, b Fault) int { return strings.Compare(a.File, b.File) })
 	return out
 }
 

@@ -108,7 +108,7 @@ func parseAgent(file, text string) (a Agent, notes []Fault, fault *Fault) {
 		a.Model = provided
 		notes = append(notes, *h.At(above+"model", "%s", note))
 	}
-	slices.SortStableFunc(notes, func(a, b Fault) int { return a.Line - b.Line })
+	core.Sort(notes, func(a, b Fault) int { return a.Line - b.Line })
 	return a, notes, nil
 }
 

@@ -64,7 +64,7 @@ func (a *Agents) Workspaces() (list []Workspace) {
 	for _, w := range a.now.Load().spaces {
 		list = append(list, w)
 	}
-	slices.SortFunc(list, func(a, b Workspace) int { return strings.Compare(a.Slug, b.Slug) })
+	core.Sort(list, func(a, b Workspace) int { return strings.Compare(a.Slug, b.Slug) })
 	return list
 }
 
@@ -89,7 +89,7 @@ func (a *Agents) Reload() bool {
 	r.agents()
 	r.skills()
 	r.workspaces()
-	slices.SortFunc(r.set.faults, func(a, b Fault) int { return strings.Compare(a.File, b.File) })
+	core.Sort(r.set.faults, func(a, b Fault) int { return strings.Compare(a.File, b.File) })
 	r.set.hash = r.sum
 	if was.agentKeys != nil && was.hash == r.set.hash {
 		return false
@@ -130,7 +130,7 @@ func (r *reader) agents() {
 		}
 	}
 	order := slices.Clone(r.set.agents)
-	slices.SortFunc(order, func(a, b Agent) int { return strings.Compare(key(a.Name), key(b.Name)) })
+	core.Sort(order, func(a, b Agent) int { return strings.Compare(key(a.Name), key(b.Name)) })
 	for k, i := range r.set.agentKeys {
 		r.set.agentKeys[k] = slices.IndexFunc(order, func(x Agent) bool { return x.File == r.set.agents[i].File })
 	}
@@ -173,7 +173,7 @@ func (r *reader) skills() {
 		}
 		r.set.skills = append(r.set.skills, s)
 	}
-	slices.SortFunc(r.set.skills, func(a, b Skill) int { return strings.Compare(key(a.Name), key(b.Name)) })
+	core.Sort(r.set.skills, func(a, b Skill) int { return strings.Compare(key(a.Name), key(b.Name)) })
 }
 
 func (r *reader) workspaces() {

@@ -59,7 +59,7 @@ func (x *Index) rows(ctx context.Context, q Query, chosen []int64) (rows []hitRo
 	for i, n := range chosen {
 		place[n] = i
 	}
-	slices.SortFunc(rows, func(a, b hitRow) int { return place[a.ID] - place[b.ID] })
+	core.Sort(rows, func(a, b hitRow) int { return place[a.ID] - place[b.ID] })
 	return rows, nil
 }
 

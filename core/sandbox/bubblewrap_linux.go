@@ -302,7 +302,7 @@ func (w *bubblewrap) viewArgs(s Spec, handles []*os.File) ([]string, error) {
 			all = append(all, mount{how, p})
 		}
 	}
-	slices.SortFunc(all, func(a, b mount) int {
+	core.Sort(all, func(a, b mount) int {
 		return cmp.Or(cmp.Compare(strings.Count(a.path, "/"), strings.Count(b.path, "/")), strings.Compare(a.path, b.path))
 	})
 	var a, after []string

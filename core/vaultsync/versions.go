@@ -231,7 +231,7 @@ func (s *Store) removeContents(ctx context.Context, wanted places) (n int, err e
 		all, total = append(all, content{name, info.Size(), info.ModTime().UnixNano()}), total+info.Size()
 		return nil
 	})
-	slices.SortFunc(all, func(a, b content) int { return int(a.at/1e9 - b.at/1e9) })
+	core.Sort(all, func(a, b content) int { return int(a.at/1e9 - b.at/1e9) })
 	for _, c := range all {
 		if err != nil || total <= maxKept {
 			break

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"gatehouse/core"
@@ -49,7 +48,7 @@ func (a *Admins) Sessions(ctx context.Context, user int64) (list []SessionRow, e
 		list = append(list, SessionRow{ID: idOf(r.Token), User: v.User, StartedAt: core.TimeOf(v.Started), UsedAt: core.TimeOf(v.Seen), EndsAt: v.Expiry(),
 			Agent: v.Agent, Address: v.Address, csrf: v.CSRF})
 	}
-	slices.SortStableFunc(list, func(a, b SessionRow) int { return b.UsedAt.Compare(a.UsedAt) })
+	core.Sort(list, func(a, b SessionRow) int { return b.UsedAt.Compare(a.UsedAt) })
 	return list, nil
 }
 

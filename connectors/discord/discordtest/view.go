@@ -3,8 +3,9 @@ package discordtest
 import (
 	"cmp"
 	"encoding/json"
-	"slices"
 	"time"
+
+	"gatehouse/core"
 )
 
 // A Message is one message as users see it in the channel.
@@ -119,7 +120,7 @@ func (s *Server) Screen(in ID) Screen {
 			out.Typing = append(out.Typing, Typing{id, until})
 		}
 	}
-	slices.SortFunc(out.Typing, func(a, b Typing) int { return cmp.Compare(a.By, b.By) })
+	core.Sort(out.Typing, func(a, b Typing) int { return cmp.Compare(a.By, b.By) })
 	return out
 }
 
@@ -142,7 +143,7 @@ func (s *Server) Channels() []Channel {
 	for _, c := range s.channels {
 		out = append(out, Channel{c.id, c.kind, c.guild, c.parent, c.name, c.bot, c.user, c.archived})
 	}
-	slices.SortFunc(out, func(a, b Channel) int { return cmp.Compare(a.ID, b.ID) })
+	core.Sort(out, func(a, b Channel) int { return cmp.Compare(a.ID, b.ID) })
 	return out
 }
 
@@ -164,9 +165,9 @@ func (s *Server) Guilds() []GuildView {
 		for id := range g.members {
 			v.Members = append(v.Members, id)
 		}
-		slices.SortFunc(v.Members, cmp.Compare)
+		core.Sort(v.Members, cmp.Compare)
 		out = append(out, v)
 	}
-	slices.SortFunc(out, func(a, b GuildView) int { return cmp.Compare(a.ID, b.ID) })
+	core.Sort(out, func(a, b GuildView) int { return cmp.Compare(a.ID, b.ID) })
 	return out
 }

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"gatehouse/core"
 )
 
 // Limits of texts, in UTF-16 code units ([api] sendMessage: "1-4096 characters
@@ -136,7 +138,7 @@ func fixText(text string, entities []Entity) (string, []Entity, *apiError) {
 		}
 	}
 	entities = slices.DeleteFunc(slices.Clone(entities), func(e Entity) bool { return e.Length == 0 })
-	slices.SortStableFunc(entities, byPlace)
+	core.Sort(entities, byPlace)
 	text, entities, err := cleanText(text, entities)
 	if err != nil {
 		return "", nil, err
@@ -294,6 +296,6 @@ func mergeFound(own, more []Entity) []Entity {
 			own = append(own, f)
 		}
 	}
-	slices.SortStableFunc(own, byPlace)
+	core.Sort(own, byPlace)
 	return own
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"gatehouse/core"
 )
 
 // A Message is one message as a user sees it in the chat.
@@ -101,7 +103,7 @@ func (s *Server) view(c *chat, m *message) Message {
 	for by, emoji := range m.reactions {
 		v.Reactions = append(v.Reactions, Reaction{by, emoji})
 	}
-	slices.SortFunc(v.Reactions, func(a, b Reaction) int { return cmp.Compare(a.By, b.By) })
+	core.Sort(v.Reactions, func(a, b Reaction) int { return cmp.Compare(a.By, b.By) })
 	return v
 }
 
@@ -199,7 +201,7 @@ func (s *Server) Chats() []Chat {
 		}
 		out = append(out, v)
 	}
-	slices.SortFunc(out, func(a, b Chat) int {
+	core.Sort(out, func(a, b Chat) int {
 		return cmp.Or(cmp.Compare(a.Bot, b.Bot), cmp.Compare(a.Chat, b.Chat))
 	})
 	return out

@@ -9,8 +9,9 @@ package choice
 import (
 	"cmp"
 	"math"
-	"slices"
 	"strings"
+
+	"gatehouse/core"
 )
 
 // Bounds and constants of the computation.
@@ -141,7 +142,7 @@ func Normal(shares []Share) []Share {
 	for d, w := range sums {
 		out = append(out, Share{d, w})
 	}
-	slices.SortFunc(out, func(a, b Share) int {
+	core.Sort(out, func(a, b Share) int {
 		return cmp.Or(cmp.Compare(b.Weight, a.Weight), cmp.Compare(a.Domain, b.Domain))
 	})
 	out = out[:min(len(out), MaxDomains)]
@@ -229,7 +230,7 @@ func Rank(q []Share, members []Member) []Score {
 	for i, m := range members {
 		scores[i] = Weigh(q, m)
 	}
-	slices.SortStableFunc(scores, func(a, b Score) int {
+	core.Sort(scores, func(a, b Score) int {
 		if math.Abs(a.Weight-b.Weight) >= tie {
 			return cmp.Compare(b.Weight, a.Weight)
 		}

@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"gatehouse/core"
 )
 
 // A Ballot is what one member rates: the answers of the others under letters, in an
@@ -113,7 +115,7 @@ func Peers(scores []Score, votes []Vote) []Standing {
 	for i := range out {
 		out[i].Pivot = pivot(scores, valid, weights, out, i)
 	}
-	slices.SortStableFunc(out, func(a, b Standing) int {
+	core.Sort(out, func(a, b Standing) int {
 		if d := b.Welfare - a.Welfare; math.Abs(d) >= tie {
 			return sign(d)
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode"
 
+	"gatehouse/core"
 	"gatehouse/core/council/choice"
 )
 
@@ -92,7 +93,7 @@ type label struct {
 func NewTree(nodes []Node) *Tree {
 	t := &Tree{nodes: map[string]Node{}, labels: map[string]string{}}
 	all := append(Roots(), nodes...)
-	slices.SortStableFunc(all, func(a, b Node) int {
+	core.Sort(all, func(a, b Node) int {
 		return cmp.Or(cmp.Compare(Depth(a.ID), Depth(b.ID)), cmp.Compare(a.ID, b.ID))
 	})
 	for _, n := range all {

@@ -62,7 +62,7 @@ func (l *lookup) near(ctx context.Context) ([]found, error) {
 	}
 	var rows []found
 	err = l.s.db.Select(ctx, &rows, `SELECT c.n, c.content_id, m.source_path FROM chunks c JOIN index_manifest m ON m.content_id = c.content_id WHERE c.n IN (`+list(nearest)+`)`)
-	slices.SortFunc(rows, func(a, b found) int { return slices.Index(nearest, a.N) - slices.Index(nearest, b.N) })
+	core.Sort(rows, func(a, b found) int { return slices.Index(nearest, a.N) - slices.Index(nearest, b.N) })
 	return rows, err
 }
 
@@ -211,7 +211,7 @@ func fuse(byWords, byMeaning []found) []found {
 	first := byWords[:min(len(byWords), mostFused)]
 	add(first)
 	add(byMeaning)
-	slices.SortStableFunc(out, func(a, b found) int { return cmp.Compare(scores[b.Content], scores[a.Content]) })
+	core.Sort(out, func(a, b found) int { return cmp.Compare(scores[b.Content], scores[a.Content]) })
 	return append(out, byWords[len(first):]...)
 }
 

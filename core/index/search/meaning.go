@@ -6,6 +6,8 @@ import (
 	"hash/fnv"
 	"slices"
 	"strconv"
+
+	"gatehouse/core"
 )
 
 // meaning is the name of the list of conversations that are near in meaning.
@@ -53,7 +55,7 @@ func (f *Finder) meant(ctx context.Context, at *position, first bool, q Asked, r
 	}
 	talks.hits = slices.DeleteFunc(talks.hits, func(h Hit) bool { return places[markOf(h.ID)] > 0 })
 	l.hits = slices.DeleteFunc(l.hits, func(h Hit) bool { return places[markOf(h.ID)] <= shown })
-	slices.SortFunc(l.hits, func(a, b Hit) int { return cmp.Compare(places[markOf(a.ID)], places[markOf(b.ID)]) })
+	core.Sort(l.hits, func(a, b Hit) int { return cmp.Compare(places[markOf(a.ID)], places[markOf(b.ID)]) })
 	for i := range l.hits {
 		l.hits[i].Cursor = strconv.Itoa(places[markOf(l.hits[i].ID)])
 	}
@@ -71,6 +73,6 @@ func fused(near, worded []Hit) []Hit {
 			near[i] = worded[k]
 		}
 	}
-	slices.SortStableFunc(near, func(a, b Hit) int { return cmp.Compare(scores[b.ID], scores[a.ID]) })
+	core.Sort(near, func(a, b Hit) int { return cmp.Compare(scores[b.ID], scores[a.ID]) })
 	return near
 }

@@ -138,7 +138,7 @@ func stemsOf(words []string) []string {
 
 // keepBest sorts by score, then by place, and cuts to limit.
 func keepBest(p []Passage, limit int) []Passage {
-	slices.SortFunc(p, func(a, b Passage) int {
+	core.Sort(p, func(a, b Passage) int {
 		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Path, b.Path), cmp.Compare(a.Line, b.Line))
 	})
 	return p[:min(len(p), limit)]

@@ -3,7 +3,6 @@ package outbox
 import (
 	"cmp"
 	"context"
-	"slices"
 	"time"
 
 	"gatehouse/core"
@@ -84,7 +83,7 @@ func (b *Outbox) takeOverSends(ctx context.Context, tx *store.Tx, held map[strin
 	if _, err := tx.Exec(ctx, `UPDATE outbox SET state = 'unknown', error = 'the gateway ended while this was being sent' WHERE state IN ('ready', 'sending') AND state = 'sending'`); err != nil {
 		return err
 	}
-	slices.SortFunc(unsure, func(a, b unsureRow) int { return cmp.Compare(a.Seq, b.Seq) })
+	core.Sort(unsure, func(a, b unsureRow) int { return cmp.Compare(a.Seq, b.Seq) })
 	for _, r := range unsure {
 		if err := b.tell(ctx, tx, &r); err != nil {
 			return err

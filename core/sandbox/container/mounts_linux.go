@@ -145,7 +145,7 @@ func order(s sandbox.Spec) []wish {
 			all = append(all, wish{p, kind})
 		}
 	}
-	slices.SortFunc(all, func(a, b wish) int {
+	core.Sort(all, func(a, b wish) int {
 		return cmp.Or(cmp.Compare(strings.Count(a.path, "/"), strings.Count(b.path, "/")), strings.Compare(a.path, b.path), cmp.Compare(a.kind, b.kind))
 	})
 	return all

@@ -89,7 +89,7 @@ func (f *Files) Read() (Set, error) {
 		}
 		s.Agents = append(s.Agents, a)
 	}
-	slices.SortFunc(s.Agents, func(a, b Agent) int { return cmp.Compare(a.Name, b.Name) })
+	core.Sort(s.Agents, func(a, b Agent) int { return cmp.Compare(a.Name, b.Name) })
 	s.apart()
 	return s, nil
 }

@@ -207,7 +207,7 @@ func (w *writer) settle(m *transcript.Message, at time.Time) error {
 				m.Blocks = append([]core.Block{{Type: "tool_result", ToolUseID: id, Text: noResult, IsError: true}}, m.Blocks...)
 			}
 		}
-		slices.SortStableFunc(m.Blocks, func(a, b core.Block) int { return rank(&a) - rank(&b) })
+		core.Sort(m.Blocks, func(a, b core.Block) int { return rank(&a) - rank(&b) })
 	}
 	w.open = nil
 	for i := range m.Blocks {

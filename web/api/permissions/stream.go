@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
 
 	"gatehouse/core"
 	"gatehouse/web"
@@ -86,7 +85,7 @@ func (o *watcher) update(ctx context.Context) error {
 			gone = append(gone, c)
 		}
 	}
-	slices.SortFunc(gone, func(x, y call) int { return x.At.Compare(y.At) })
+	core.Sort(gone, func(x, y call) int { return x.At.Compare(y.At) })
 	for _, c := range gone {
 		if err := o.over(ctx, c); err != nil {
 			return err

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
-	"slices"
 	"sync"
 	"time"
 
@@ -154,6 +153,6 @@ func (a *API) active(w http.ResponseWriter, r *http.Request) error {
 			streams = append(streams, streamInfo{i.Session, i.Run, i.Bot, i.Attempt, i.Started})
 		}
 	}
-	slices.SortFunc(streams, func(x, y streamInfo) int { return x.StartedAt.Compare(y.StartedAt) })
+	core.Sort(streams, func(x, y streamInfo) int { return x.StartedAt.Compare(y.StartedAt) })
 	return web.WriteJSON(w, http.StatusOK, map[string]any{"streams": streams})
 }

@@ -127,7 +127,7 @@ func (n *newest) add(h hit) {
 
 // sorted returns the newest, at most limit, the newest first.
 func (n *newest) sorted() []dated {
-	slices.SortStableFunc(n.list, func(a, b dated) int {
+	core.Sort(n.list, func(a, b dated) int {
 		if c := b.mod.Compare(a.mod); c != 0 {
 			return c
 		}
