@@ -1,12 +1,14 @@
 package pairing
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/store"
 	"gatehouse/pairing/bots"
 )
 
@@ -176,4 +178,62 @@ func TestOnlyTheOwnerDecidesAboutTheOwner(t *testing.T) {
 		t.Fatalf("a revoked account is still %q", role)
 	}
 	wantAction(t, w.put(inGroup(command("tg", "1", "enable", ""), "g")), core.Drop)
+}
+
+// Whatever ends somebody's access ends what tools they were allowed, in the same
+// transaction; an access that only gets other terms does not.
+func TestWhatSomebodyWasAllowedEndsWithTheirAccess(t *testing.T) {
+	var lost []int64
+	inTx := func(_ context.Context, _ *store.Tx, user int64) error {
+		lost = append(lost, user)
+		return nil
+	}
+	const user = 2
+	for name, c := range map[string]struct {
+		ends bool
+		do   func(w *world, access int64)
+	}{
+		"revoked": {true, func(w *world, _ int64) {
+			_, err := w.gate.People.Revoke(ctx, "tg", "7", panel)
+			w.ok(err)
+		}},
+		"removed": {true, func(w *world, id int64) { w.ok(w.gate.People.RemoveAccess(ctx, id, panel)) }},
+		"blocked": {true, func(w *world, _ int64) { w.ok(w.gate.People.BlockUser(ctx, "*", "telegram", "7", panel)) }},
+		"expired, then approved": {true, func(w *world, id int64) {
+			w.ok(w.gate.People.ChangeAccess(ctx, id, core.Approval{ExpiresAt: w.clock.Now().Add(time.Hour)}, panel))
+			w.clock.Advance(2 * time.Hour)
+			w.admit("tg", "7", core.Vault)
+		}},
+		"expired, then given": {true, func(w *world, id int64) {
+			w.ok(w.gate.People.ChangeAccess(ctx, id, core.Approval{ExpiresAt: w.clock.Now().Add(time.Hour)}, panel))
+			w.clock.Advance(2 * time.Hour)
+			w.ok(w.gate.People.GiveAccess(ctx, user, "tg", "", core.Approval{Trust: core.Vault}, panel))
+		}},
+		"expired, then prolonged": {true, func(w *world, id int64) {
+			w.ok(w.gate.People.ChangeAccess(ctx, id, core.Approval{ExpiresAt: w.clock.Now().Add(time.Hour)}, panel))
+			w.clock.Advance(2 * time.Hour)
+			w.ok(w.gate.People.ChangeAccess(ctx, id, core.Approval{}, panel))
+		}},
+		"prolonged in time": {false, func(w *world, id int64) {
+			w.ok(w.gate.People.ChangeAccess(ctx, id, core.Approval{ExpiresAt: w.clock.Now().Add(time.Hour)}, panel))
+			w.clock.Advance(30 * time.Minute)
+			w.ok(w.gate.People.ChangeAccess(ctx, id, core.Approval{}, panel))
+		}},
+		"given another place": {false, func(w *world, _ int64) {
+			w.ok(w.gate.Places.Enable(ctx, "tg", "g", "G", core.Sandboxed, panel))
+			w.ok(w.gate.People.GiveAccess(ctx, user, "tg", "g", core.Approval{Trust: core.Sandboxed}, panel))
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, func(o *Options) { o.Ungrant = inTx })
+			w.admit("tg", "7", core.Vault)
+			rows, err := w.gate.People.Access(ctx, 0)
+			w.ok(err)
+			lost = nil
+			c.do(w, rows[0].ID)
+			if ended := slices.Contains(lost, user); ended != c.ends {
+				t.Errorf("what they were allowed ended: %t, want %t", ended, c.ends)
+			}
+		})
+	}
 }

@@ -51,6 +51,9 @@ type Options struct {
 	// Merge gives what other packages keep of one user to another, when two
 	// accounts turn out to be one user's; nil: nothing.
 	Merge func(ctx context.Context, tx *store.Tx, from, to int64) error
+	// Ungrant ends what a user was granted in conversations, in the transaction that ends
+	// their access to a bot or begins one after it; nil: nothing was granted.
+	Ungrant func(ctx context.Context, tx *store.Tx, user int64) error
 	// Text returns a bot's own text instead of the catalogue's text of that name,
 	// or "". It is called inside transactions; may be nil.
 	Text func(bot, name string) string
@@ -129,7 +132,7 @@ func New(db *store.DB, o Options, mail Mail, asks Asks, runs Runs) *Gate {
 	g.changes = changes{bots: o.Bots, metrics: o.Metrics, ring: o.Ring, runs: runs}
 	g.requests = &requests{db: db, mail: mail, asks: asks, changes: g.changes}
 	g.Places = places.New(db, o.Bots, g.changes, o.Log)
-	g.People = people.New(db, o.Clock, o.Bots, g.Places, g.requests, g.changes)
+	g.People = people.New(db, o.Clock, o.Bots, g.Places, g.requests, g.changes, o.Ungrant)
 	g.Codes = codes.New(db, codes.Options{Clock: o.Clock, Log: o.Log, Bots: o.Bots, People: g.People,
 		Requests: g.requests, Notices: g.notices, Changes: g.changes, Merge: o.Merge})
 	return g

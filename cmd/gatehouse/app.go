@@ -302,7 +302,7 @@ func (a *app) joinCore(ctx context.Context) error {
 		Node:  "node", Slots: a.cfg.LimitRuns, Replaced: a.taken,
 	})
 	a.pairing = pairing.New(a.db, pairing.Options{
-		Clock: a.clock, Log: a.log, Metrics: pairing.NewMetrics(a.reg, a.bots.Names()), Bots: bots.New(a.bots.Places, a.bots.Policy), Ring: a.bus.Ring, Merge: a.owners.Merge, Text: a.settings.OwnText,
+		Clock: a.clock, Log: a.log, Metrics: pairing.NewMetrics(a.reg, a.bots.Names()), Bots: bots.New(a.bots.Places, a.bots.Policy), Ring: a.bus.Ring, Merge: a.owners.Merge, Ungrant: a.guard.Forget, Text: a.settings.OwnText,
 	}, admission.Mailbox{Outbox: a.outbox, Queue: a.queue}, shown, a.running)
 	a.accounts = account.New(a.db, a.admins, a.pairing.People, a.keys, func(user int64) { a.running.AbortUser(core.APIBot, user) })
 	a.admins.AskSecond(a.accounts)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -76,6 +77,50 @@ func TestAGrantCoversTheNextCallAndNothingElse(t *testing.T) {
 	w.hears(olga.DM(), func(m telegramtest.Message) bool {
 		return m.ID > mark.ID && strings.Contains(m.Text, "Other/plan.md") && asks(m)
 	})
+}
+
+// Who is approved again after a revocation begins without the grants of before: the
+// call that was allowed for the conversation is asked for again.
+func TestAGrantEndsWithTheAccessOfItsPerson(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, hasty)
+	olga, vera := w.boss(), w.guest("Vera")
+	w.sql(`UPDATE access SET trust_level = 'vault' WHERE user_id = $1`, w.person(vera))
+	w.replies(vera, "/new")
+	w.quiet()
+	asked := func(after int) telegramtest.Message {
+		return w.hears(olga.DM(), func(m telegramtest.Message) bool {
+			return m.ID > after && asks(m) && strings.Contains(m.Text, "Notes/plan.md")
+		})
+	}
+	mark := vera.Send(wantsToWrite)
+	ask := asked(0)
+	if _, err := olga.Press(olga.DM(), ask.ID, telegramButton(t, ask, "This file in this conversation")); err != nil {
+		t.Fatal(err)
+	}
+	w.hears(vera.DM(), func(m telegramtest.Message) bool {
+		return m.ID > mark.ID && strings.Contains(m.Text, "The tool answered")
+	})
+	again := strings.Replace(wantsToWrite, "Buy tea.", "Buy milk.", 1)
+	if m := w.replies(vera, again); !strings.Contains(m.Text, "The tool") {
+		t.Fatalf("the grant covers nothing, so this shows nothing: %q", m.Text)
+	}
+	w.quiet()
+	session := w.sessionIn(vera)
+	if _, err := w.app.pairing.People.Revoke(t.Context(), "telegram", fmt.Sprint(vera.ID()), core.Actor{User: 1, Via: "panel"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.app.pairing.People.GiveAccess(t.Context(), w.person(vera), "telegram", "", core.Approval{Trust: core.Vault}, core.Actor{User: 1, Via: "panel"}); err != nil {
+		t.Fatal(err)
+	}
+	vera.Send(strings.Replace(wantsToWrite, "Buy tea.", "Buy cake.", 1))
+	asked(ask.ID)
+	if w.sessionIn(vera) != session {
+		t.Error("it is another conversation, so this shows nothing")
+	}
+	if strings.Contains(w.note(), "cake") {
+		t.Errorf("an old grant was used: %q", w.note())
+	}
 }
 
 // Once it is decided, the chat still says what it was that was allowed.

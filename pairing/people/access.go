@@ -27,14 +27,34 @@ type Grant struct {
 	At        string     `db:"at"`
 }
 
-// Put writes a, over an older row for the same bot, user, scope and place.
+// Put writes a, over an older row for the same bot, user, scope and place. If that row
+// has expired, what the user was granted while it was valid ends.
 func (s *Store) Put(ctx context.Context, tx *store.Tx, a Grant) error {
-	_, err := tx.Exec(ctx, `INSERT INTO access (bot, user_id, scope, place, trust_level, expires_at, chat, "by", at)
+	var ends []string
+	err := tx.Select(ctx, &ends, `SELECT expires_at FROM access WHERE bot = $1 AND user_id = $2 AND scope = $3 AND place = $4`, a.Bot, a.User, string(a.Scope), a.Place)
+	if err != nil {
+		return err
+	}
+	for _, end := range ends {
+		if err := s.endExpired(ctx, tx, a.User, end); err != nil {
+			return err
+		}
+	}
+	_, err = tx.Exec(ctx, `INSERT INTO access (bot, user_id, scope, place, trust_level, expires_at, chat, "by", at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 		ON CONFLICT (bot, user_id, scope, place) DO UPDATE SET trust_level = excluded.trust_level, expires_at = excluded.expires_at,
 			raised_to = '', raised_until = '', chat = excluded.chat, "by" = excluded."by", at = excluded.at`,
 		a.Bot, a.User, string(a.Scope), a.Place, a.Trust, a.ExpiresAt, a.Chat, a.By, a.At)
 	return err
+}
+
+// endExpired ends what a user was granted under an access that ended at a stamp, if
+// that has passed: a later access begins without grants.
+func (s *Store) endExpired(ctx context.Context, tx *store.Tx, user int64, end string) error {
+	if end == "" || end > core.Stamp(tx.Time()) {
+		return nil
+	}
+	return s.ungrant(ctx, tx, user)
 }
 
 // Access lists at most limit access rows (1,000 at most), newest first. A
@@ -152,6 +172,9 @@ func (s *Store) RemoveAccess(ctx context.Context, id int64, by core.Actor) error
 		if err := s.coolAfter(ctx, tx, a, by); err != nil {
 			return err
 		}
+		if err := s.ungrant(ctx, tx, a.User); err != nil {
+			return err
+		}
 		s.changes.Abort(tx, a.Bot, a.User)
 		s.changes.Decided(tx, a.Bot, "revoked", "pairing", "people")
 		return store.Audit(ctx, tx, by, "access.remove", strconv.FormatInt(a.User, 10), map[string]any{"bot": a.Bot, "access": id, "scope": a.Scope})
@@ -186,11 +209,15 @@ func (s *Store) coolAfter(ctx context.Context, tx *store.Tx, a Grant, by core.Ac
 	return nil
 }
 
-// Strip deletes the user's access to bot and stops what they run there.
+// Strip deletes the user's access to bot, ends what they were granted in conversations,
+// and stops what they run there.
 func (s *Store) Strip(ctx context.Context, tx *store.Tx, bot string, user int64) (int, error) {
 	n, err := tx.Exec(ctx, `DELETE FROM access WHERE bot = $1 AND user_id = $2`, bot, user)
+	if err != nil {
+		return 0, err
+	}
 	s.changes.Abort(tx, bot, user)
-	return int(n), err
+	return int(n), s.ungrant(ctx, tx, user)
 }
 
 // known returns the user behind an identity that by may act on; NotFound without one.

@@ -52,9 +52,14 @@ type Store struct {
 	places   Places
 	requests Requests
 	changes  Changes
+	ungrant  func(ctx context.Context, tx *store.Tx, user int64) error
 }
 
-// New returns a Store over db.
-func New(db *store.DB, clock core.Clock, b bots.Bots, p Places, r Requests, c Changes) *Store {
-	return &Store{db: db, clock: clock, bots: b, places: p, requests: r, changes: c}
+// New returns a Store over db. ungrant ends what a user was granted in conversations, in
+// the transaction; nil: nothing was granted.
+func New(db *store.DB, clock core.Clock, b bots.Bots, p Places, r Requests, c Changes, ungrant func(context.Context, *store.Tx, int64) error) *Store {
+	if ungrant == nil {
+		ungrant = func(context.Context, *store.Tx, int64) error { return nil }
+	}
+	return &Store{db: db, clock: clock, bots: b, places: p, requests: r, changes: c, ungrant: ungrant}
 }

@@ -109,6 +109,9 @@ func (s *Store) ChangeAccess(ctx context.Context, id int64, a core.Approval, by 
 		if err != nil {
 			return err
 		}
+		if err := s.endExpired(ctx, tx, was.User, was.ExpiresAt); err != nil {
+			return err
+		}
 		_, err = tx.Exec(ctx, `UPDATE access SET trust_level = $1, expires_at = $2, raised_to = '', raised_until = '' WHERE id = $3`, trust, end, id)
 		if err != nil {
 			return err

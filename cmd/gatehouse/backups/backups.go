@@ -108,7 +108,7 @@ func Target(cfg *configs.Config, by core.Actor, name, before string) backup.Targ
 // settleRestored sets aside what a restored database would have done a second
 // time.
 func settleRestored(ctx context.Context, db *store.DB, tx *store.Tx) (maintenance.Restored, error) {
-	reminders := remind.New(remind.Options{DB: db, Clock: core.System{}, Post: outbox.New(db, outbox.Options{}).Post, Name: people.New(db, core.System{}, bots.Bots{}, nil, nil, nil).Name})
+	reminders := remind.New(remind.Options{DB: db, Clock: core.System{}, Post: outbox.New(db, outbox.Options{}).Post, Name: people.New(db, core.System{}, bots.Bots{}, nil, nil, nil, nil).Name})
 	if err := reminders.AfterRestore(ctx, tx); err != nil { // their messages are among the replies of the next step
 		return maintenance.Restored{}, err
 	}
