@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"gatehouse/admin/page"
 	"gatehouse/core"
 	"gatehouse/web/auth"
 )
@@ -116,5 +117,29 @@ func TestAnotherAdminDecidesUnderTheirOwnNumber(t *testing.T) {
 	s.post("/admin/pairing/r1/approve", url.Values{"trust": {"vault"}})
 	if by := s.world.lastActor(); by != (core.Actor{User: nina, Via: "panel"}) {
 		t.Errorf("decided by %+v, want user %d", by, nina)
+	}
+}
+
+func TestAViewerDoesNotGetTheExportOfAPerson(t *testing.T) {
+	s := newSite(t, nil, nil)
+	s.world.full()
+	if err := (careWorld{s.world}).Export(t.Context(), 2, core.Actor{User: core.Operator, Via: "panel"}); err != nil {
+		t.Fatal(err)
+	}
+	s.world.settle("export", 2, page.Job{Size: 8, At: s.clock.Now()})
+	s.enterAs("vera", auth.RoleViewer)
+	a := s.get("/admin/people/2/export")
+	if a.status != http.StatusForbidden || strings.Contains(a.body, "PK a zip") {
+		t.Errorf("a viewer gets what is remembered of the person and their files: %d", a.status)
+	}
+	one := s.get("/admin/people/2")
+	one.has(t, "only an admin may have it")
+	one.lacks(t, `href="/admin/people/2/export"`)
+	if did := s.world.done(); slices.Contains(did, "download 2") {
+		t.Errorf("did %q", did)
+	}
+	s.enterAs("nina", auth.RoleAdmin)
+	if a := s.get("/admin/people/2/export"); a.status != http.StatusOK || a.body != "PK a zip" {
+		t.Errorf("an admin: %d", a.status)
 	}
 }

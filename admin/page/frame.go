@@ -153,7 +153,7 @@ func (f *Frame) Own(pattern string, h web.Handler) {
 }
 
 // Secret is Page for a file that has more in it than a viewer may see, such as a backup with the
-// secrets of all accounts.
+// secrets of all accounts, or a person's export with what is remembered of them.
 func (f *Frame) Secret(pattern string, h web.Handler) {
 	f.Page(pattern, func(w http.ResponseWriter, r *http.Request) error {
 		if who, _ := Principal(r); who.Viewer {

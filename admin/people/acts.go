@@ -45,7 +45,7 @@ func (p *personPages) routes() {
 	if p.o.Care != nil {
 		p.frame.Post("POST "+peoplePath+"/{user}/forget", p.forget)
 		p.frame.Post("POST "+peoplePath+"/{user}/export", p.export)
-		p.frame.Page("GET "+peoplePath+"/{user}/export", p.exported)
+		p.frame.Secret("GET "+peoplePath+"/{user}/export", p.exported)
 	}
 	if p.o.Places != nil {
 		p.frame.Post("POST "+peoplePath+"/places/enable", p.enablePlace)

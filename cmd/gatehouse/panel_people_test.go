@@ -73,6 +73,36 @@ func TestAPersonIsExportedAndForgottenInThePanel(t *testing.T) {
 	}
 }
 
+func TestTheOwnersExportIsTheOwnersAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	care, nina := w.app.views().People(), core.Actor{User: 7, Via: "panel"}
+	if err := care.Export(t.Context(), core.Operator, nina); core.KindOf(err) != core.Denied {
+		t.Errorf("another admin has it made: %v", err)
+	}
+	if err := care.Export(t.Context(), core.Operator, core.Actor{User: core.Operator, Via: "panel"}); err != nil {
+		t.Fatal(err)
+	}
+	w.until("the export", func() bool {
+		j, ok := care.Job("export", core.Operator)
+		return ok && !j.Running
+	})
+	if f, _, err := care.OpenExport(t.Context(), core.Operator, nina); core.KindOf(err) != core.Denied {
+		t.Errorf("another admin downloads it: %v", err)
+		if err == nil {
+			_ = f.Close()
+		}
+	}
+	f, _, err := care.OpenExport(t.Context(), core.Operator, cli)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = f.Close()
+	if n := w.count(`SELECT count(*) FROM audit_events WHERE action IN ('user.export', 'user.download') AND user_id = 7`); n != 0 {
+		t.Errorf("%d audit rows of the other admin", n)
+	}
+}
+
 // A budget of a month that is set on a person's page holds for their very next
 // message, and is told to them as what it is.
 func TestABudgetOfAMonthIsSetInThePanelAndHoldsForTheNextMessage(t *testing.T) {

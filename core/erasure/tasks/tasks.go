@@ -70,9 +70,12 @@ func (t *Tasks) Forget(ctx context.Context, of string, by core.Actor) (string, e
 }
 
 // Export starts to collect what is stored about the user. It writes an audit
-// entry.
+// entry. What is stored about the owner is the owner's alone (core.Denied).
 func (t *Tasks) Export(ctx context.Context, user int64, by core.Actor) error {
 	subject := ref(user)
+	if err := mayExport(user, by); err != nil {
+		return err
+	}
 	if _, err := t.eraser.Person(ctx, subject); err != nil {
 		return err
 	}
@@ -95,9 +98,21 @@ func (t *Tasks) Export(ctx context.Context, user int64, by core.Actor) error {
 	})
 }
 
+// mayExport refuses the owner's data to anyone else. Number 0 is the program.
+func mayExport(user int64, by core.Actor) error {
+	if user == core.Operator && by.User != core.Operator && by.User != 0 {
+		return core.Errorf(core.Denied, "only the owner may export the owner's data")
+	}
+	return nil
+}
+
 // OpenExport returns the finished export of the user and when it was made, or
-// core.NotFound. It writes an audit entry.
+// core.NotFound. It writes an audit entry. The owner's is the owner's alone
+// (core.Denied).
 func (t *Tasks) OpenExport(ctx context.Context, user int64, by core.Actor) (io.ReadSeekCloser, time.Time, error) {
+	if err := mayExport(user, by); err != nil {
+		return nil, time.Time{}, err
+	}
 	f, at, err := t.jobs.Open(key(Export, ref(user)))
 	if err == nil {
 		err = t.audit(ctx, by, "user.download", ref(user))
