@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,6 +46,29 @@ func TestEventsNameWhatChangedAndNothingElse(t *testing.T) {
 	}
 	if strings.Join(got, " ") != "queue pairing" {
 		t.Errorf("events = %q", got)
+	}
+}
+
+func TestEveryTopicThatAPageNamesIsCarried(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	s.world.full()
+	s.listen()
+	s.world.mu.Lock()
+	carried := s.world.topics
+	s.world.mu.Unlock()
+	named := map[string]bool{}
+	for _, path := range s.pages() {
+		_, rest, _ := strings.Cut(s.get(path).body, ` data-topics="`)
+		topics, _, _ := strings.Cut(rest, `"`)
+		for _, topic := range strings.Fields(topics) {
+			named[topic] = true
+			if !slices.Contains(carried, topic) {
+				t.Errorf("GET %s is refreshed when %q rings, which the stream does not carry: %q", path, topic, carried)
+			}
+		}
+	}
+	if len(named) < 7 || !named["chats"] || !named["daily"] {
+		t.Errorf("the pages name %v", named)
 	}
 }
 

@@ -104,7 +104,8 @@ type world struct {
 	did       []string // what was decided, in order
 	actors    []core.Actor
 	ears      map[chan string]bool
-	asker     int64 // who is asked; 0 is the operator
+	topics    []string // that the newest of them listens to
+	asker     int64    // who is asked; 0 is the operator
 }
 
 func (w *world) note(by core.Actor, format string, args ...any) {
@@ -398,9 +399,10 @@ func (w *world) send(verb string, seq int64, by core.Actor) error {
 }
 
 // Listen is the bus's: a bell of its own per listener, closed with ctx.
-func (w *world) Listen(ctx context.Context, _ ...string) <-chan string {
+func (w *world) Listen(ctx context.Context, topics ...string) <-chan string {
 	c := make(chan string, 16)
 	w.mu.Lock()
+	w.topics = topics
 	if w.ears == nil {
 		w.ears = map[chan string]bool{}
 	}

@@ -12,8 +12,8 @@ import (
 // is the rule, since tabs share theirs.
 const maxStreams = 64
 
-// topics that ring the panel's bell.
-var topics = []string{"pairing", "approvals", "people", "bots", "queue", TopicAccounts}
+// topics that ring the panel's bell: each that a page names in its View.
+var topics = []string{"pairing", "approvals", "people", "bots", "queue", "chats", "daily", TopicAccounts}
 
 // TopicAccounts is rung when sessions ended or an account may do less: streams look whether they may go on.
 const TopicAccounts = "accounts"

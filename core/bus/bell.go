@@ -2,6 +2,9 @@ package bus
 
 import "context"
 
+// TopicChats is rung when a run begins, and when it or its attempt ends.
+const TopicChats = "chats"
+
 // Ring notifies every listener of topics that they changed. Rings that a listener
 // has not received yet become one. Ring never blocks.
 func (b *Bus) Ring(topics ...string) {

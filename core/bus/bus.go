@@ -105,6 +105,7 @@ func (b *Bus) Begin(info Info) *Stream {
 	if old != nil {
 		old.hand(s)
 	}
+	b.Ring(TopicChats)
 	return s
 }
 
@@ -112,6 +113,7 @@ func (b *Bus) Begin(info Info) *Stream {
 // readers of this run end. The run stays readable for a while.
 func (s *Stream) End() {
 	b := s.bus
+	defer b.Ring(TopicChats) // after the lock is released
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.release(s)
@@ -137,6 +139,7 @@ func (s *Stream) End() {
 // longer active; its readers wait for the next attempt.
 func (s *Stream) Leave() {
 	b := s.bus
+	defer b.Ring(TopicChats) // after the lock is released
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.release(s)

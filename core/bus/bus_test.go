@@ -189,6 +189,21 @@ func TestANewAttemptBeginsWithAGapForReadersOfTheOldOne(t *testing.T) {
 	}
 }
 
+func TestTheListOfChatsIsRungWhenARunBeginsAndWhenItEnds(t *testing.T) {
+	b := bus.New(nil, nil)
+	rang := b.Listen(t.Context(), bus.TopicChats)
+	first := b.Begin(bus.Info{Run: "r1", Session: "s", Attempt: 1})
+	if got := <-rang; got != bus.TopicChats {
+		t.Errorf("rang %q when a run began", got)
+	}
+	first.Leave()
+	<-rang
+	second := b.Begin(bus.Info{Run: "r1", Session: "s", Attempt: 2})
+	<-rang
+	second.End()
+	<-rang
+}
+
 func TestRingsAreCoalescedAndNeverBlock(t *testing.T) {
 	b := bus.New(nil, nil)
 	ctx, cancel := context.WithCancel(t.Context())
