@@ -2,6 +2,7 @@ package admin_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -66,6 +67,24 @@ func TestMemoryPage_ShowsTheAccountsOwnWithOpenQuestions(t *testing.T) {
 		t.Error("the search shows what has not the word")
 	}
 	s.get("/admin/memory?q=xyz").has(t, "Nothing found")
+}
+
+func TestMemoryPage_AQuestionShowsWhatItContradictsHoweverOldThatIs(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	hear := func(text string) {
+		_, err := s.world.memory.Hear(t.Context(), memory.Message{User: core.Operator, Source: text, Session: "s", Text: text, Question: "What is the capital of Australia?", Answer: "Sydney."})
+		must(err)
+	}
+	hear("From now on always answer in German.")
+	hear("From now on always answer in English.")
+	for i := range 40 {
+		hear(fmt.Sprintf("correction: The plant number %d stands in pot %d.", i, 100+i))
+	}
+	a := s.get("/admin/memory")
+	a.has(t, "Which one applies?", "It contradicts #1: From now on always answer in German.", "Replace the older")
+	if strings.Contains(a.body, "<h3>#1 ·") {
+		t.Error("the older one is on the first page of the list: the test shows nothing")
+	}
 }
 
 func TestMemoryPage_AnOpenQuestionIsEditedAndSaved(t *testing.T) {

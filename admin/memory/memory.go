@@ -244,9 +244,13 @@ func (p *Pages) aside(ctx context.Context, who auth.Principal, b *body) error {
 		case memory.CardConflict:
 			one.Question = "Which one applies?"
 		}
-		for i := range b.Rows {
-			if b.Rows[i].ID == c.Conflicts {
-				one.Old, one.Number = b.Rows[i].Text, b.Rows[i].Number
+		if c.Conflicts != "" {
+			old, err := p.o.Reader.Get(ctx, who.User, c.Conflicts)
+			if err != nil && core.KindOf(err) != core.NotFound { // deleted since
+				return err
+			}
+			if old.Status != memory.Deleted {
+				one.Old, one.Number = old.Text, old.Number
 			}
 		}
 		b.Open = append(b.Open, one)
