@@ -2,7 +2,9 @@ package admin_test
 
 import (
 	"context"
+	"errors"
 	"net/url"
+	"strings"
 	"testing"
 
 	"gatehouse/admin/logged"
@@ -12,10 +14,11 @@ import (
 type logWorld struct {
 	items, unread []logged.Item
 	faults        []logged.Fault
+	broken        error // Unread returns it
 }
 
 func (l *logWorld) Recent(context.Context, int) ([]logged.Item, error) { return l.items, nil }
-func (l *logWorld) Unread(context.Context, int) ([]logged.Item, error) { return l.unread, nil }
+func (l *logWorld) Unread(context.Context, int) ([]logged.Item, error) { return l.unread, l.broken }
 func (l *logWorld) Faults() []logged.Fault                             { return l.faults }
 
 func TestOverviewShowsTheLogAndItsFaults(t *testing.T) {
@@ -28,6 +31,20 @@ func TestOverviewShowsTheLogAndItsFaults(t *testing.T) {
 	s.world.logged.faults = []logged.Fault{{File: "Daily/chat-log/2026-01-28.md", Text: "is a directory"}}
 	s.world.logged.unread = []logged.Item{{Session: "s-1", Number: 4, Fault: "its transcript cannot be read: it has no such message"}}
 	s.get("/admin").has(t, "log of conversations has faults", "Daily/chat-log/2026-01-28.md", "is a directory", "Exchange 4 of the conversation s-1", "it has no such message")
+}
+
+func TestFaultsOfTheLogAreShownWhenTheDatabaseFails(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	s.world.full()
+	s.world.logged.broken = errors.New("disk I/O error: secret path")
+	a := s.get("/admin")
+	a.has(t, "Is your log of conversations complete?", "the log of conversations can’t be read", "What is missing in the log of your conversations can’t be read right now.")
+	a.lacks(t, "secret path")
+	s.world.logged.faults = []logged.Fault{{File: "Daily/chat-log/2026-01-28.md", Text: "is a directory"}}
+	s.get("/admin").has(t, "Daily/chat-log/2026-01-28.md", "is a directory", "the log of conversations has faults", "can’t be read right now.")
+	if !strings.Contains(s.log.String(), "secret path") {
+		t.Error("the log does not say what is broken")
+	}
 }
 
 func TestAConversationIsKeptOutOfTheLog(t *testing.T) {

@@ -34,6 +34,10 @@ func (p *Pages) Answer(ctx context.Context, token string) (page.Answer, bool) {
 		a.Tone, a.Short = "note", strings.TrimPrefix(a.Short+", "+page.Count(n, "question about trust waits", "questions about trust wait"), ", ")
 		a.Detail = append(a.Detail, page.Detail{Text: "The owner asks for trust full for a time"})
 	}
+	if raises.Broken != "" {
+		a.Tone, a.Short = "warn", strings.TrimPrefix(a.Short+", questions about trust can’t be read", ", ")
+		a.Detail = append(a.Detail, page.Detail{Text: raises.Broken})
+	}
 	a.Cards = p.raiseFragments(ctx, raises, token)
 	shown := shownAsks(rows.Value, inboxCalls, inboxShown)
 	a.More = len(rows.Value) - shown

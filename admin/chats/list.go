@@ -125,7 +125,7 @@ func (p *Pages) chatsPage(w http.ResponseWriter, r *http.Request) error {
 		b.Projects = p.links.Projects(ctx, b.Filter.Project)
 	}
 	p.found(ctx, &b)
-	b.Lede = chatsLede(b)
+	b.Lede = chatsLede(b, len(p.running()))
 	return p.frame.Show(w, r, http.StatusOK, "chats", page.View{Title: "Chats", Topics: "chats", Every: 10, Body: b})
 }
 
@@ -179,14 +179,8 @@ func (p *Pages) running() map[string]bool {
 	return out
 }
 
-func chatsLede(b chatsBody) string {
+func chatsLede(b chatsBody, running int) string {
 	n := len(b.Chats.Value)
-	running := 0
-	for _, c := range b.Chats.Value {
-		if c.Running {
-			running++
-		}
-	}
 	switch {
 	case b.Chats.Broken != "":
 		return "The list can’t be shown right now."

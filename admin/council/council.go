@@ -134,7 +134,9 @@ func (p *Pages) overview(w http.ResponseWriter, r *http.Request) error {
 	for _, l := range b.Figures.Value.Levels {
 		n, disputes = n+l.Queries, disputes+l.Disputes
 	}
-	b.Lede = page.Count(n, "question was", "questions were") + " asked in 30 days, " + page.Count(disputes, "was", "were") + " disputed."
+	if b.Lede = page.Count(n, "question was", "questions were") + " asked in 30 days, " + page.Count(disputes, "was", "were") + " disputed."; b.Figures.Broken != "" {
+		b.Lede = "How many questions were asked can’t be read right now."
+	}
 	return p.frame.Show(w, r, http.StatusOK, "council", page.View{Title: "Council", In: "models", Every: 60, Body: b})
 }
 
@@ -208,6 +210,8 @@ type domainsBody struct {
 // domains shows GET /admin/council/domains.
 func (p *Pages) domains(w http.ResponseWriter, r *http.Request) error {
 	b := domainsBody{Tree: page.Load(r.Context(), p.frame, "The domains", p.o.Figures.Ontology)}
-	b.Lede = page.Count(len(b.Tree.Value.Domains), "domain", "domains") + ", " + page.Count(len(b.Tree.Value.Candidates), "candidate", "candidates") + "."
+	if b.Lede = page.Count(len(b.Tree.Value.Domains), "domain", "domains") + ", " + page.Count(len(b.Tree.Value.Candidates), "candidate", "candidates") + "."; b.Tree.Broken != "" {
+		b.Lede = "The domains can’t be shown right now."
+	}
 	return p.frame.Show(w, r, http.StatusOK, "councildomains", page.View{Title: "Domains", In: "models", Body: b})
 }

@@ -73,9 +73,14 @@ func (v *View) Answer(ctx context.Context) (a page.Answer, ok bool) {
 	for _, f := range page.Head(files, faultsShown) {
 		a.Detail = append(a.Detail, page.Detail{Text: f.File, Reason: f.Text})
 	}
-	unread, err := v.log.Unread(ctx, faultsShown)
-	for _, u := range unread {
+	unread := page.Load(ctx, v.frame, "What is missing in the log of your conversations", func(ctx context.Context) ([]Item, error) {
+		return v.log.Unread(ctx, faultsShown)
+	})
+	if a.Broken = unread.Broken; a.Broken != "" && len(files) == 0 {
+		a.Short = "the log of conversations can’t be read"
+	}
+	for _, u := range unread.Value {
 		a.Detail = append(a.Detail, page.Detail{Text: "Exchange " + strconv.Itoa(u.Number) + " of the conversation " + u.Session, Reason: u.Fault})
 	}
-	return a, err == nil && len(a.Detail) > 0
+	return a, len(a.Detail) > 0 || a.Broken != ""
 }

@@ -83,7 +83,9 @@ func (p *Pages) Answer(ctx context.Context) (a page.Answer, ok bool) {
 			a.Short = page.Count(len(old), "gateway", "gateways") + " cannot take over"
 		}
 	}
-	a.Answer = "No: " + strings.Join(says, " ")
+	if a.Answer = "No: " + strings.Join(says, " "); all.Broken != "" {
+		a.Short = "the gateways can’t be read"
+	}
 	return a, len(says) > 0 || all.Broken != ""
 }
 
@@ -106,6 +108,8 @@ func (p *Pages) show(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	switch {
+	case b.All.Broken != "":
+		b.Lede = "Whether a gateway stands by can’t be read right now."
 	case waiting > 0:
 		b.Lede = page.Count(waiting, "gateway stands", "gateways stand") + " by, and would take over within seconds."
 	default:

@@ -106,8 +106,10 @@ func (p *queuePages) queuePage(w http.ResponseWriter, r *http.Request) error {
 	return p.frame.Show(w, r, http.StatusOK, "queue", page.View{Title: "Queue", Topics: "queue", Every: 3, Body: b})
 }
 
+// queueLede counts all that is stuck, and not only what is listed.
 func queueLede(b queueBody) string {
-	dead, unsure := len(b.Dead.Value), len(b.Sends.Value)
+	all := sum(b.Depths.Value)
+	dead, unsure := max(len(b.Dead.Value), int(all.Dead)), max(len(b.Sends.Value), int(all.Unsure))
 	switch {
 	case b.Dead.Broken != "" || b.Sends.Broken != "" || b.Depths.Broken != "":
 		return "Part of the queue can’t be read right now."
@@ -132,18 +134,21 @@ func (s stuckness) stuck() int { return int(s.Dead + s.Unsure) }
 
 func (p *queuePages) stuck(ctx context.Context) page.Part[stuckness] {
 	return page.Once(ctx, p.frame, "stuck", "The queue", func(ctx context.Context) (stuckness, error) {
-		var s stuckness
 		rows, err := p.o.Lanes.Depths(ctx)
-		for _, d := range rows {
-			s.Ready += d.Ready + d.Limited
-			s.Held += d.Held
-			s.Open += d.OutboxOpen
-			s.Dead += d.Dead
-			s.Unsure += d.OutboxUnknown + d.OutboxFailed
-			s.Oldest = max(s.Oldest, d.OldestReady, d.OutboxOldest)
-		}
-		return s, err
+		return sum(rows), err
 	})
+}
+
+func sum(rows []inspect.Depth) (s stuckness) {
+	for _, d := range rows {
+		s.Ready += d.Ready + d.Limited
+		s.Held += d.Held
+		s.Open += d.OutboxOpen
+		s.Dead += d.Dead
+		s.Unsure += d.OutboxUnknown + d.OutboxFailed
+		s.Oldest = max(s.Oldest, d.OldestReady, d.OutboxOldest)
+	}
+	return s
 }
 
 func (p *queuePages) deadAction(r *http.Request, by core.Actor) (page.Flash, string, error) {

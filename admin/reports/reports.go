@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 
 	"gatehouse/admin/page"
@@ -76,13 +77,14 @@ type body struct {
 	Lede   string
 	Runs   page.Part[[]report.Run]
 	Faults page.Part[[]report.Fault]
+	More   bool // further kinds of errors are not shown
 }
 
 // show shows GET /admin/reports.
 func (p *Pages) show(w http.ResponseWriter, r *http.Request) error {
 	b := body{
 		Runs:   page.Load(r.Context(), p.frame, "The runs", func(ctx context.Context) ([]report.Run, error) { return p.o.Reports.Runs(ctx, runsShown) }),
-		Faults: page.Load(r.Context(), p.frame, "The errors", func(ctx context.Context) ([]report.Fault, error) { return p.o.Reports.Faults(ctx, faultsShown) }),
+		Faults: page.Load(r.Context(), p.frame, "The errors", func(ctx context.Context) ([]report.Fault, error) { return p.o.Reports.Faults(ctx, faultsShown+1) }),
 	}
 	crashes := 0
 	for _, x := range b.Runs.Value {
@@ -90,7 +92,13 @@ func (p *Pages) show(w http.ResponseWriter, r *http.Request) error {
 			crashes++
 		}
 	}
-	b.Lede = page.Count(crashes, "crash", "crashes") + " in the last " + page.Count(len(b.Runs.Value), "run", "runs") + ", " + page.Count(len(b.Faults.Value), "kind of error", "kinds of errors") + " in 90 days."
+	kinds := page.Count(len(b.Faults.Value), "kind of error", "kinds of errors")
+	if b.More = page.Cut(&b.Faults.Value, faultsShown) > 0; b.More {
+		kinds = "more than " + strconv.Itoa(faultsShown) + " kinds of errors"
+	}
+	if b.Lede = page.Count(crashes, "crash", "crashes") + " in the last " + page.Count(len(b.Runs.Value), "run", "runs") + ", " + kinds + " in 90 days."; b.Runs.Broken != "" || b.Faults.Broken != "" {
+		b.Lede = "Part of the record can’t be read right now."
+	}
 	return p.frame.Show(w, r, http.StatusOK, "reports", page.View{Title: name, In: "audit", Every: 60, Body: b})
 }
 

@@ -96,7 +96,7 @@ func (p *agentPages) agentsPage(w http.ResponseWriter, r *http.Request) error {
 			b.Servers = append(b.Servers, row)
 		}
 	}
-	b.Lede = agentsLede(len(b.Agents), len(b.Faults), ill, len(b.Notes))
+	b.Lede = agentsLede(len(p.o.Agents.List()), len(p.o.Library.Faults()), ill, len(p.o.Library.Notes()))
 	return p.frame.Show(w, r, http.StatusOK, "agents", page.View{Title: "Agents", Every: 10, Body: b})
 }
 

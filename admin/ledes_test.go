@@ -1,0 +1,121 @@
+package admin_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gatehouse/admin"
+	"gatehouse/core"
+	"gatehouse/core/bus"
+	"gatehouse/core/council/ledger"
+	"gatehouse/core/permission/raise"
+	"gatehouse/core/queue/inspect"
+	"gatehouse/core/report"
+	"gatehouse/core/session"
+	"gatehouse/core/transcript"
+)
+
+// lede is the first sentence of a page.
+var lede = regexp.MustCompile(`(?s)<header class="head">.*?</header>`)
+
+// failing has each source that is not the world's fail.
+type failing struct{ err error }
+
+func (f failing) Models(context.Context) ([]ledger.Model, error) { return nil, f.err }
+func (f failing) Reliability(context.Context, string, time.Time) ([]ledger.Change, error) {
+	return nil, f.err
+}
+func (f failing) Analyze(context.Context, time.Time) (ledger.Analysis, error) {
+	return ledger.Analysis{}, f.err
+}
+func (f failing) Ontology(context.Context) (ledger.Ontology, error)   { return ledger.Ontology{}, f.err }
+func (f failing) Last() (report.Crash, bool)                          { return report.Crash{}, false }
+func (f failing) Runs(context.Context, int) ([]report.Run, error)     { return nil, f.err }
+func (f failing) Faults(context.Context, int) ([]report.Fault, error) { return nil, f.err }
+func (f failing) Queries(context.Context, ledger.Filter) ([]ledger.View, string, error) {
+	return nil, "", f.err
+}
+func (f failing) Query(context.Context, int64, string) (ledger.View, error) {
+	return ledger.View{}, f.err
+}
+func (f failing) Pick(context.Context, int64, string, string) (ledger.Picked, error) {
+	return ledger.Picked{}, f.err
+}
+
+func TestTheFirstSentenceOfAPageWhoseSourceFailsClaimsNothing(t *testing.T) {
+	s := newSite(t, nil, func(o *admin.Options) {
+		bad := failing{errors.New("disk I/O error")}
+		o.Council.Queries, o.Council.Figures, o.Reports.Reports = bad, bad, bad
+	}).enter()
+	s.world.full()
+	s.world.setBroken(errors.New("disk I/O error"))
+	for path, untrue := range map[string][]string{
+		"/admin":                 {"All is well", "No requests are pending", "Nothing."},
+		"/admin/pairing":         {"No requests are pending"},
+		"/admin/approvals":       {"No tool call waits"},
+		"/admin/people":          {"No one has access"},
+		"/admin/chats":           {"No one has talked"},
+		"/admin/queue":           {"Nothing is stuck"},
+		"/admin/gateways":        {"No gateway stands by", "nobody is answered", "None is noted"},
+		"/admin/council":         {"0 questions", "No council was asked", "Nothing is known of a model", "No question yet"},
+		"/admin/council/domains": {"0 domains", "No name is a candidate"},
+		"/admin/reports":         {"0 crashes", "No error reached the log", "No run is recorded"},
+	} {
+		a := s.get(path)
+		if head := lede.FindString(a.body); !strings.Contains(head, "can’t be") {
+			t.Errorf("GET %s begins with %s", path, head)
+		}
+		a.lacks(t, untrue...)
+	}
+}
+
+func TestTheOverviewIsNotWellWhenQuestionsAboutTrustCannotBeRead(t *testing.T) {
+	s := newSite(t, nil, func(o *admin.Options) { o.Approvals.Raises = brokenRaises{o.Approvals.Raises.(raiseWorld)} }).enter()
+	a := s.get("/admin")
+	a.has(t, "uestions about trust can’t be read", "The list of trust for a time can’t be read right now.")
+	a.lacks(t, "All is well")
+}
+
+// brokenRaises cannot be listed.
+type brokenRaises struct{ raiseWorld }
+
+func (brokenRaises) Raises(context.Context) ([]raise.Raise, error) {
+	return nil, errors.New("disk I/O error")
+}
+
+func TestFirstSentencesCountAllAndNotWhatAPageLists(t *testing.T) {
+	s := newSite(t, nil, func(o *admin.Options) { o.Reports.Reports = manyFaults{} }).enter()
+	w := s.world
+	w.full()
+	now := w.clock.Now()
+	w.depths = []inspect.Depth{{Bot: "family", Dead: 300}, {Bot: "telegram", Dead: 100, OutboxUnknown: 20, OutboxFailed: 30}}
+	w.dead, w.sends = nil, nil
+	for i := range int64(20) {
+		w.dead = append(w.dead, inspect.DeadRow{Seq: i, Bot: "telegram", Kind: "message", ReceivedAt: now})
+		w.sends = append(w.sends, inspect.SendRow{Seq: i, Bot: "telegram", State: "unknown", CreatedAt: now})
+	}
+	s.get("/admin/queue").has(t, "400 messages were given up, and 50 replies need your decision.", "The first 15 are shown.")
+
+	w.active = nil
+	for i := range 40 {
+		id := w.talk(session.Ref{Address: core.Address{Bot: "telegram", Chat: fmt.Sprint("busy", i)}, User: 2, Trust: core.Vault, Source: "telegram"}, "", fmt.Sprint("busy-", i), transcript.Message{Role: "user", Blocks: []core.Block{text("hello")}})
+		w.active = append(w.active, bus.Info{Run: fmt.Sprint("busy-", i), Session: id})
+	}
+	s.get("/admin/chats").has(t, "40 conversations are being answered right now.")
+	s.get("/admin/chats?bot=telegram").has(t, "40 conversations are being answered right now.")
+
+	s.get("/admin/reports").has(t, "more than 100 kinds of errors in 90 days", "Only those that were last are shown.")
+}
+
+// manyFaults is a log with 400 kinds of errors.
+type manyFaults struct{ failing }
+
+func (manyFaults) Faults(_ context.Context, limit int) ([]report.Fault, error) {
+	return slices.Repeat([]report.Fault{{ID: "f", Type: "error", Message: "upkeep", Count: 1}}, min(limit, 400)), nil
+}
