@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -303,6 +304,84 @@ func TestWhatHappenedToAMessageIsReportedFromUpdateToReply(t *testing.T) {
 	a := s.get("/admin/chats/trace?run=" + adaRun)
 	a.has(t, "It was not answered: the run failed (auth), and the message that says so arrived.", `<span class="pill bad">Failed</span>`)
 	a.lacks(t, "It was answered", "The reply was sent")
+}
+
+func TestTheToolCallsOfAnOldRunAreShownInWhatHappenedToItsMessage(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	w := s.world
+	w.full()
+	d, err := w.chats.Detail(t.Context(), w.ada)
+	must(err)
+	c, err := w.chats.Open(t.Context(), d.Session)
+	must(err)
+	for i := range 500 {
+		must(c.Append(fmt.Sprint("later-", i/2), 0, transcript.Message{Role: []string{"user", "assistant"}[i%2], Blocks: []core.Block{text("and then?")}}))
+	}
+	must(errors.Join(c.Sync(), c.Close()))
+	a := s.get("/admin/chats/trace?run=" + adaRun)
+	a.has(t, "<h3>Tool calls</h3>", "<bdi>Grep Allotment</bdi>", "meeting on Thursday at seven", "there is no such file")
+	a.lacks(t, "Not all are shown")
+}
+
+// A brokenChats has the parts of a message's way fail that the test names.
+type brokenChats struct {
+	chats.Chats
+	detail, spent error
+}
+
+func (c *brokenChats) Detail(ctx context.Context, id string) (session.Detail, error) {
+	d, err := c.Chats.Detail(ctx, id)
+	return d, errors.Join(err, c.detail)
+}
+
+func TestWhatCannotBeReadOfAMessagesWayIsNotReportedAsNothing(t *testing.T) {
+	var broken brokenChats
+	var traces brokenTraces
+	s := newSite(t, nil, func(o *admin.Options) {
+		spent := o.Chats.Spent
+		broken.Chats, o.Chats.Chats = o.Chats.Chats, &broken
+		traces.Traces, o.Chats.Traces = o.Chats.Traces, &traces
+		o.Chats.Spent = func(ctx context.Context, runs ...string) (map[string]usage.Total, error) {
+			if broken.spent != nil {
+				return nil, broken.spent
+			}
+			return spent(ctx, runs...)
+		}
+	}).enter()
+	s.world.full()
+	at := "/admin/chats/trace?run=" + adaRun
+	broken.detail = errors.New("disk I/O error")
+	s.get(at).has(t, "<h3>Tool calls</h3>", "The tool calls can’t be read right now.", "12,334 tokens in 1 call")
+	broken.detail, broken.spent = nil, errors.New("disk I/O error")
+	a := s.get(at)
+	a.has(t, "<bdi>Grep Allotment</bdi>", "<dt>Used</dt><dd>can’t be read right now")
+	a.lacks(t, "<dd>nothing</dd>")
+	broken.spent, traces.err = nil, errors.New("disk I/O error")
+	s.get(at).has(t, "It was answered; what became of the reply can’t be read right now.")
+	a = s.get("/admin/chats/trace?bot=telegram&id=42%3A77")
+	a.has(t, "The update can’t be read right now.", "Its record can’t be read right now.")
+	a.lacks(t, "deleted", "No run yet", "Nothing is stored to be sent")
+}
+
+// A brokenTraces fails with err.
+type brokenTraces struct {
+	chats.Traces
+	err error
+}
+
+func (b *brokenTraces) Update(ctx context.Context, bot, id string) (inspect.Step, error) {
+	s, err := b.Traces.Update(ctx, bot, id)
+	return s, errors.Join(err, b.err)
+}
+
+func (b *brokenTraces) UpdatesOf(ctx context.Context, run string) ([]inspect.Step, error) {
+	list, err := b.Traces.UpdatesOf(ctx, run)
+	return list, errors.Join(err, b.err)
+}
+
+func (b *brokenTraces) RepliesOf(ctx context.Context, key string) ([]inspect.Sent, error) {
+	list, err := b.Traces.RepliesOf(ctx, key)
+	return list, errors.Join(err, b.err)
 }
 
 func TestALongConversationIsReadInPartsAndStaysLight(t *testing.T) {

@@ -29,9 +29,6 @@ const (
 	maxRuns      = 12
 )
 
-// sessionPage queries the newest part of a conversation.
-var sessionPage = transcript.PageQuery{Limit: chatMessages}
-
 type chatBody struct {
 	CSRF        string
 	ID          string

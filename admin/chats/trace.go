@@ -3,11 +3,14 @@ package chats
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 
+	"gatehouse/admin/chats/messages"
 	"gatehouse/admin/page"
 	"gatehouse/core"
 	"gatehouse/core/queue/inspect"
+	"gatehouse/core/transcript"
 )
 
 const tracePath = "/admin/chats/trace"
@@ -21,7 +24,9 @@ type traceBody struct {
 	Updates page.Part[[]stepView]
 	Run     *runView
 	RunGone bool
-	Calls   []saidPart
+	Calls   page.Part[[]saidPart]
+	Far     bool // further back in the conversation than tool calls are read
+	Unread  bool // what it used could not be read
 	Session string
 	Replies page.Part[[]sentView]
 	Verdict string
@@ -111,8 +116,11 @@ func (p *Pages) traceRun(ctx context.Context, b *traceBody, run string) {
 		if err != nil {
 			p.frame.Log.ErrorContext(ctx, "panel section", "section", "usage of a run", "err", err)
 		}
-		b.Run, b.Session = &runs[0], line.Session
-		b.Calls = p.callsOf(ctx, line.Session, run)
+		b.Run, b.Session, b.Unread = &runs[0], line.Session, err != nil
+		b.Calls = page.Load(ctx, p.frame, "The tool calls", func(ctx context.Context) (calls []saidPart, err error) {
+			calls, b.Far, err = p.callsOf(ctx, line)
+			return calls, err
+		})
 	}
 	b.Replies = page.Load(ctx, p.frame, "The replies", func(ctx context.Context) (out []sentView, err error) {
 		replies, err := p.o.Traces.RepliesOf(ctx, "run:"+run)
@@ -125,25 +133,22 @@ func (p *Pages) traceRun(ctx context.Context, b *traceBody, run string) {
 	})
 }
 
-// callsOf returns the tool calls of a run among the newest messages of its session.
-func (p *Pages) callsOf(ctx context.Context, id, run string) (calls []saidPart) {
-	list := page.Load(ctx, p.frame, "The tool calls", func(ctx context.Context) ([]said, error) {
-		d, err := p.o.Chats.Detail(ctx, id)
-		if err != nil {
-			return nil, nil // deleted since: the run's row outlives it
-		}
-		found, err := p.o.Chats.Page(ctx, d.Session, sessionPage)
-		list, _ := p.talk(found.Messages, &chatBody{Detail: d}, "")
-		return list, err
-	})
-	for _, s := range list.Value {
-		for _, x := range s.Parts {
-			if s.Run == run && x.Kind == "call" {
-				calls = append(calls, x)
-			}
-		}
+// callsOf returns the tool calls of a run, and whether it is further back than they are read.
+func (p *Pages) callsOf(ctx context.Context, run Run) (calls []saidPart, far bool, err error) {
+	d, err := p.o.Chats.Detail(ctx, run.Session)
+	if core.KindOf(err) == core.NotFound { // deleted since: the run's row outlives it
+		return nil, false, nil
+	} else if err != nil {
+		return nil, false, err
 	}
-	return calls
+	found, err := messages.OfRun(ctx, func(ctx context.Context, q transcript.PageQuery) (transcript.Page, error) {
+		return p.o.Chats.Page(ctx, d.Session, q)
+	}, run.ID, run.Started)
+	list, first := p.talk(found.Messages, &chatBody{Detail: d}, found.Next)
+	for _, s := range list {
+		calls = append(calls, slices.DeleteFunc(s.Parts, func(x saidPart) bool { return x.Kind != "call" })...)
+	}
+	return calls, found.Far || first > 0, err
 }
 
 // verdict returns the outcome in one sentence.
@@ -172,6 +177,8 @@ func (b *traceBody) verdict() (tone, text string) {
 		return worse(tone, "warn"), what + "; whether " + reply + " arrived is unknown."
 	case state["ready"] || state["sending"]:
 		return worse(tone, "note"), what + "; " + reply + " is being sent."
+	case b.Replies.Broken != "" && b.Run != nil:
+		return worse(tone, "warn"), what + "; what became of " + reply + " can’t be read right now."
 	case len(b.Replies.Value) > 0:
 		return tone, what + ", and " + reply + " arrived."
 	case b.Run != nil && b.Run.State == "running":
@@ -180,6 +187,8 @@ func (b *traceBody) verdict() (tone, text string) {
 		return tone, what + ". Replies are kept for 48 hours."
 	case len(b.Updates.Value) > 0:
 		return b.Updates.Value[0].Tone, b.Updates.Value[0].Word + "."
+	case b.Updates.Broken != "" || b.Replies.Broken != "":
+		return "warn", "Its record can’t be read right now."
 	}
 	return "idle", "Its record was deleted."
 }

@@ -27,8 +27,9 @@ admin: admin/accounts admin/approvals admin/chats admin/contexts admin/council a
 admin/accounts: admin/page core web/account web/auth web/auth/totp
 admin/approvals: admin/page core core/ask core/diff core/permission core/permission/raise
 admin/charts:
-admin/chats: admin/chats/input admin/chats/thumb admin/markdown admin/page core core/ask core/attach core/attach/content core/bus core/queue/inspect core/runs core/session core/transcript core/usage web web/auth
+admin/chats: admin/chats/input admin/chats/messages admin/chats/thumb admin/markdown admin/page core core/ask core/attach core/attach/content core/bus core/queue/inspect core/runs core/session core/transcript core/usage web web/auth
 admin/chats/input: core
+admin/chats/messages: core/transcript
 admin/chats/thumb: core  # small pictures
 admin/contexts: admin/page core core/contexts web/auth
 admin/council: admin/markdown admin/page core core/council/ledger
