@@ -121,6 +121,9 @@ func settleRestored(ctx context.Context, db *store.DB, tx *store.Tx) (maintenanc
 	if err != nil {
 		return r, err
 	}
+	if err := maintenance.SkipNumbers(ctx, tx, store.OnServer(db.Path())); err != nil {
+		return r, err
+	}
 	if _, err := store.DeleteMetadataLike(ctx, tx, "discord:"); err != nil {
 		return r, err
 	}

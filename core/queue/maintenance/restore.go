@@ -26,7 +26,8 @@ const (
 // replies get an unknown outcome and messages become dead letters, for the
 // operator to send or retry. Messages held with pairing requests stay held.
 // Cursors with a name that begins with one of cursors are deleted, for platforms that
-// would deliver answered messages again. The caller has the only connection.
+// would deliver answered messages again. The caller has the only connection. Call
+// SkipNumbers, too.
 func AfterRestore(ctx context.Context, tx *store.Tx, cursors ...string) (r Restored, err error) {
 	for _, s := range []struct {
 		n     *int
@@ -58,4 +59,26 @@ func AfterRestore(ctx context.Context, tx *store.Tx, cursors ...string) (r Resto
 		}
 	}
 	return r, nil
+}
+
+// skipped is how many numbers of rows may have been given since a backup was made.
+const skipped = 1_000_000
+
+// SkipNumbers has the next messages and replies of a restored database get numbers that
+// none had since the backup: chats still have buttons with those, and platforms
+// may take a reply under such a number for a repeat. server reports whether the database is
+// on a server.
+func SkipNumbers(ctx context.Context, tx *store.Tx, server bool) (err error) {
+	for _, table := range []string{"inbox", "outbox"} {
+		if server {
+			var next int64
+			err = tx.Get(ctx, &next, `SELECT setval(pg_get_serial_sequence($1, 'seq'), $2 + coalesce(pg_sequence_last_value(pg_get_serial_sequence($1, 'seq')::regclass), 0))`, table, skipped)
+		} else if _, err = tx.Exec(ctx, `INSERT INTO sqlite_sequence (name, seq) SELECT $1, 0 WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = $1)`, table); err == nil {
+			_, err = tx.Exec(ctx, `UPDATE sqlite_sequence SET seq = seq + $1 WHERE name = $2`, skipped, table)
+		}
+		if err != nil {
+			return fmt.Errorf("skip numbers of %s: %w", table, err)
+		}
+	}
+	return nil
 }

@@ -225,7 +225,11 @@ func (s *Side) inUse(table string) error {
 // table copies a table, unless an earlier call has copied it.
 func (c *copying) table(ctx context.Context, source conn, target *sql.Conn, t table, resumed bool) (err error) {
 	if resumed {
-		if same, err := c.compare(ctx, source, target, t); err != nil || same {
+		same, err := c.compare(ctx, source, target, t)
+		if same && err == nil {
+			err = c.settle(ctx, source, target, t)
+		}
+		if err != nil || same {
 			return err
 		}
 		if err := c.to.empty(ctx, target, t); err != nil {
@@ -249,7 +253,7 @@ func (c *copying) table(ctx context.Context, source conn, target *sql.Conn, t ta
 		err = c.flush(ctx, w)
 	}
 	if err == nil {
-		err = c.to.settle(ctx, target, t)
+		err = c.settle(ctx, source, target, t)
 	}
 	if err != nil {
 		return fmt.Errorf("copy table %s: %w", t.name, err)
@@ -257,6 +261,16 @@ func (c *copying) table(ctx context.Context, source conn, target *sql.Conn, t ta
 	c.report.Tables++
 	c.report.Rows += c.digests[t.name].rows
 	return nil
+}
+
+// settle is called when all rows of a table are in the target: new ones get higher keys than
+// the source has ever given.
+func (c *copying) settle(ctx context.Context, source, target conn, t table) error {
+	last, err := c.from.last(ctx, source, t)
+	if err != nil {
+		return err
+	}
+	return c.to.settle(ctx, target, t, last)
 }
 
 // compare reports whether the table is the same on both sides.

@@ -307,6 +307,28 @@ func TestADatabaseGoesToTheOtherEngineAndBackAndIsIdentical(t *testing.T) {
 	}
 }
 
+// A number that was given to a message is not given again, also when the row is gone.
+func TestNumbersGoOnAfterThoseThatTheSourceHasGiven(t *testing.T) {
+	from, middle, back := file(t), fresh(t), file(t)
+	db := lite(t, from)
+	if _, err := db.Exec(`INSERT INTO sqlite_sequence (name, seq) VALUES ('inbox', 4711)`); err != nil {
+		t.Fatal(err)
+	}
+	_ = db.Close()
+	move(t, from, middle)
+	move(t, middle, back)
+	for _, at := range []string{middle, back} {
+		db := storetest.OpenAt(t, at, nil)
+		var id int64
+		if err := db.Tx(t.Context(), func(tx *store.Tx) error {
+			return tx.Get(t.Context(), &id, `INSERT INTO inbox (bot, update_id, chat, lane, kind, state, received_at) VALUES ('b', 'new', '', '', '', '', '') RETURNING seq`)
+		}); err != nil || id != 4712 {
+			t.Errorf("the next message is %d, %v", id, err)
+		}
+		closed(t, db)
+	}
+}
+
 // Full-text rows that were deleted and written again are carried as they are now.
 func TestOnlyWhatTheIndexHasNowIsCarried(t *testing.T) {
 	from, to := file(t), fresh(t)

@@ -167,20 +167,53 @@ func (s *Side) empty(ctx context.Context, q conn, t table) error {
 	return err
 }
 
-// settle is called when all rows of a table are there: new rows get higher keys, and the
-// server knows how many there are.
-func (s *Side) settle(ctx context.Context, q conn, t table) error {
+// last returns the highest key that the database has given to a row of the table, 0 if it
+// keeps no count.
+func (s *Side) last(ctx context.Context, q conn, t table) (n int64, err error) {
+	switch {
+	case t.identity == "":
+		return 0, nil
+	case s.engine == migrations.Postgres:
+		err = q.QueryRowContext(ctx, `SELECT coalesce(pg_sequence_last_value(pg_get_serial_sequence($1, $2)::regclass), 0)`, quote(t.name), t.identity).Scan(&n)
+	default:
+		err = q.QueryRowContext(ctx, `SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = $1`, t.name).Scan(&n)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("last key: %w", err)
+	}
+	return n, nil
+}
+
+// settle has new rows of a table get keys above those that it has and above last, and the
+// server know how many rows there are.
+func (s *Side) settle(ctx context.Context, q conn, t table, last int64) error {
 	if s.engine != migrations.Postgres {
-		return nil
+		return s.settleSQLite(ctx, q, t, last)
 	}
 	if t.identity != "" {
-		if _, err := q.ExecContext(ctx, `SELECT setval(pg_get_serial_sequence($1, $2), greatest(m, 1), m >= 1) FROM (SELECT coalesce(max(`+quote(t.identity)+`), 0) AS m FROM `+quote(t.name)+`) AS x`,
-			quote(t.name), t.identity); err != nil {
+		if _, err := q.ExecContext(ctx, `SELECT setval(pg_get_serial_sequence($1, $2), greatest(m, 1), m >= 1) FROM (SELECT greatest(coalesce(max(`+quote(t.identity)+`), 0), $3) AS m FROM `+quote(t.name)+`) AS x`,
+			quote(t.name), t.identity, last); err != nil {
 			return fmt.Errorf("next key: %w", err)
 		}
 	}
 	_, err := q.ExecContext(ctx, `ANALYZE `+quote(t.name))
 	return err
+}
+
+// settleSQLite has a table that keeps count of its keys go on above last.
+func (s *Side) settleSQLite(ctx context.Context, q conn, t table, last int64) error {
+	if t.identity == "" || last == 0 {
+		return nil
+	}
+	_, err := q.ExecContext(ctx, `INSERT INTO sqlite_sequence (name, seq) SELECT name, 0 FROM sqlite_master
+		WHERE type = 'table' AND name = $1 AND sql LIKE '%AUTOINCREMENT%' AND name NOT IN (SELECT name FROM sqlite_sequence)`, t.name)
+	if err == nil {
+		_, err = q.ExecContext(ctx, `UPDATE sqlite_sequence SET seq = max(seq, $1) WHERE name = $2`, last, t.name)
+	}
+	if err != nil {
+		return fmt.Errorf("next key: %w", err)
+	}
+	return nil
 }
 
 // texts returns the rows of a query with one column of text.

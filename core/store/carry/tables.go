@@ -1,6 +1,7 @@
 package carry
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -32,7 +33,7 @@ type table struct {
 	columns  []column
 	key      []string // columns of the primary key, in its order
 	parents  []string // tables that it refers to
-	identity string   // the column that PostgreSQL numbers; "" for none
+	identity string   // the column that the database numbers; "" for none
 	words    bool     // a full-text table: of FTS5 on SQLite, plain on PostgreSQL
 }
 
@@ -57,7 +58,7 @@ func (t table) names() string {
 
 // join returns the table with what the other side knows of it.
 func (t table) join(other table) (table, error) {
-	t.words = t.words || other.words
+	t.words, t.identity = t.words || other.words, cmp.Or(t.identity, other.identity)
 	for _, c := range t.columns {
 		if !slices.Contains([]kind{integer, text, blob, double}, c.kind) {
 			return t, fmt.Errorf("column %s.%s has the unknown type %s", t.name, c.name, c.kind)
@@ -145,6 +146,11 @@ func (t *table) describeSQLite(ctx context.Context, q conn) error {
 		return err
 	}
 	t.key = append(t.key, key...)
+	if counts, err := texts(ctx, q, `SELECT name FROM sqlite_master WHERE type = 'table' AND name = $1 AND sql LIKE '%AUTOINCREMENT%'`, t.name); err != nil {
+		return err
+	} else if len(counts) > 0 {
+		t.identity = t.key[0]
+	}
 	t.parents, err = texts(ctx, q, `SELECT DISTINCT "table" FROM pragma_foreign_key_list($1)`, t.name)
 	return err
 }

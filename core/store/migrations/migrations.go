@@ -10,14 +10,13 @@
 //	BLOB                  BYTEA
 //	WITHOUT ROWID         (nothing)
 //
-// So it keeps to what both understand: no AUTOINCREMENT, no type but the three,
-// booleans are INTEGER 0 and 1, no engine's default for a time, single quotes for
-// texts, double quotes for names that are SQL keywords. An integer key is the first
-// column and its table's only identity. A column that is added is NOT NULL with
-// a DEFAULT, or may be NULL.
+// So it keeps to what both understand: no type but the three, booleans are INTEGER 0
+// and 1, no engine's default for a time, single quotes for texts, double quotes for
+// names that are SQL keywords. An integer key is the first column and its table's only
+// identity. A column that is added is NOT NULL with a DEFAULT, or may be NULL.
 //
-// What needs two dialects (full-text search) has two files with one number,
-// NNNN_name.sqlite.sql and NNNN_name.postgres.sql. An engine with nothing to do
+// What needs two dialects (full-text search, AUTOINCREMENT) has two files with one
+// number, NNNN_name.sqlite.sql and NNNN_name.postgres.sql. An engine with nothing to do
 // has a file with the reason and SELECT 1. A test applies all files to both.
 package migrations
 
