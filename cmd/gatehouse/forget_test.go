@@ -19,6 +19,7 @@ import (
 	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core"
 	"gatehouse/core/llm/llmtest"
+	"gatehouse/core/memory/backup"
 	"gatehouse/core/store"
 	"gatehouse/core/store/storetest"
 	"gatehouse/core/vault"
@@ -326,6 +327,39 @@ func TestForgettingAMemberBlanksOnlyTheirTurnsInAGroupsConversationInTheTrash(t 
 	}
 	if len(grep(t, w, "about the weather")) == 0 {
 		t.Error("what another member wrote is gone")
+	}
+}
+
+// A turn of another member has read what the member wrote, and a note on the conversation is
+// stored before it ends.
+func TestForgettingAMemberReachesANoteThatIsStoredWhileTheGroupIsAnswered(t *testing.T) {
+	t.Parallel()
+	l, model := newLife(t, nil)
+	w := l.w
+	model.Script(llmtest.Reply{Text: []string{"It begins"}, Hang: true})
+	w.post(l.other, l.group.Conversation(), telegramtest.Outgoing{Text: w.mention("and tomorrow?")})
+	w.until("it runs", func() bool { return w.app.conversations.answering(l.groupSession) })
+	if f, err := w.app.eraser.Forget(t.Context(), fmt.Sprint(l.user), cli, nil); err != nil || len(f.Left) == 0 {
+		t.Fatalf("%+v, %v", f, err)
+	}
+	err := w.app.db.Tx(t.Context(), func(tx *store.Tx) error {
+		s, err := w.app.sessions.ByID(t.Context(), tx, l.groupSession)
+		if err == nil {
+			_, err = w.app.handoffs.Add(t.Context(), tx, &s, backup.Backup{Model: fakeModel, Text: "## GOAL\nxyzzygroup", Trigger: backup.Threshold, Covers: "m"}, backup.Seen{})
+		}
+		return err
+	})
+	if err != nil || w.count(`SELECT count(*) FROM context_backups`) != 1 {
+		t.Fatalf("the note is not stored, %v", err)
+	}
+	w.app.running.AbortUser("telegram", w.user(l.other))
+	w.until("it has ended", func() bool { return !w.app.conversations.answering(l.groupSession) })
+	w.quiet()
+	if _, err := w.app.eraser.Resume(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := w.count(`SELECT count(*) FROM context_backups`); n != 0 {
+		t.Errorf("%d notes are left", n)
 	}
 }
 

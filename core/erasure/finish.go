@@ -196,6 +196,9 @@ func (e *Eraser) blankOnce(ctx context.Context, id string, runs []string, inside
 		if err := e.o.Events.ForgetSession(ctx, tx, id); err != nil {
 			return err
 		}
+		if err := e.o.Registry.blank(ctx, tx, id); err != nil {
+			return err
+		}
 		if inside && ready == nil { // a second try of the transaction has it
 			if err := write(); err != nil {
 				return err

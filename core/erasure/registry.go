@@ -19,6 +19,12 @@ type Forgetter interface {
 	Forget(ctx context.Context, tx *store.Tx, r *core.Removal) error
 }
 
+// A Blanker removes what its tables keep of a session of which turns of one user are
+// blanked, in the transaction that replaces the transcript. No run is in the session then.
+type Blanker interface {
+	Blank(ctx context.Context, tx *store.Tx, session string) error
+}
+
 // A Revoker removes a user's access, before anything else is removed and again
 // with the last of it.
 type Revoker interface {
@@ -112,6 +118,15 @@ func (r *Registry) revoke(ctx context.Context, tx *store.Tx, user int64) error {
 func (r *Registry) forget(ctx context.Context, tx *store.Tx, x *core.Removal) error {
 	for _, f := range having[Forgetter](r) {
 		if err := f.Forget(ctx, tx, x); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Registry) blank(ctx context.Context, tx *store.Tx, session string) error {
+	for _, b := range having[Blanker](r) {
+		if err := b.Blank(ctx, tx, session); err != nil {
 			return err
 		}
 	}

@@ -489,6 +489,38 @@ func TestForgettingAUserLeavesNoBackup(t *testing.T) {
 	}
 }
 
+// A note that is being written has what a member wrote who is forgotten in the meantime. The
+// next turn of another member counts again.
+func TestANoteThatIsBeingWrittenIsNotStoredOnceAMemberIsForgotten(t *testing.T) {
+	for when, forget := range map[string]func(*world, context.Context, *store.Tx, string) error{
+		"when the member is forgotten": func(w *world, ctx context.Context, tx *store.Tx, id string) error {
+			return w.Forget(ctx, tx, &core.Removal{Person: core.Person{User: 7}, Turns: map[string][]string{id: {"r"}}})
+		},
+		"when the turns are blanked": func(w *world, ctx context.Context, tx *store.Tx, id string) error { return w.Blank(ctx, tx, id) },
+	} {
+		t.Run(when, func(t *testing.T) {
+			w := open(t)
+			group := session.Ref{Address: core.Address{Bot: "b", Chat: "g", Place: "g"}, User: core.Operator, Trust: core.Sandboxed}
+			s := w.says(group, "the secret of a member", "answer", 0)
+			if _, err := w.Write(t.Context(), s.ID, name); err != nil {
+				t.Fatal(err)
+			}
+			w.says(group, "another secret", "answer", 0)
+			w.model.say = func(int) (string, error) {
+				w.tx(func(ctx context.Context, tx *store.Tx) error { return forget(w, ctx, tx, s.ID) })
+				w.says(group, "a question of another member", "answer", 0)
+				return note("the secret"), nil
+			}
+			if _, err := w.Write(t.Context(), s.ID, name); core.KindOf(err) != core.Conflict {
+				t.Errorf("the note was written: %v", err)
+			}
+			if b, ok := w.newest(s); ok {
+				t.Errorf("stored is %q", b.Text)
+			}
+		})
+	}
+}
+
 func TestWhatAPersonWroteIsInNoFileOfTheDatabase(t *testing.T) {
 	storetest.SQLiteOnly(t, "it reads the files of the database")
 	const marker = "zq7marker5kx"

@@ -17,10 +17,7 @@ func (s *Store) Forget(ctx context.Context, tx *store.Tx, r *core.Removal) error
 		return nil
 	}
 	for id := range r.Turns {
-		if _, err := tx.Exec(ctx, `DELETE FROM context_backups WHERE conversation_id = $1`, id); err != nil {
-			return err
-		}
-		if _, err := tx.Exec(ctx, `DELETE FROM token_counters WHERE conversation_id = $1`, id); err != nil {
+		if err := s.Blank(ctx, tx, id); err != nil {
 			return err
 		}
 	}
@@ -30,6 +27,16 @@ func (s *Store) Forget(ctx context.Context, tx *store.Tx, r *core.Removal) error
 		}
 	}
 	_, err := tx.Exec(ctx, `DELETE FROM token_counters WHERE user_id = $1`, r.User)
+	return err
+}
+
+// Blank deletes the backups of a conversation of which turns are blanked, and its counters:
+// of one that is being written, nothing is stored.
+func (s *Store) Blank(ctx context.Context, tx *store.Tx, session string) error {
+	if _, err := tx.Exec(ctx, `DELETE FROM context_backups WHERE conversation_id = $1`, session); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, `DELETE FROM token_counters WHERE conversation_id = $1`, session)
 	return err
 }
 

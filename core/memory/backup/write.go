@@ -66,6 +66,11 @@ func (s *Store) write(ctx context.Context, c counter, trigger string, background
 		if err != nil {
 			return err
 		}
+		if count, found, err := s.counter(ctx, tx, c.Session, c.Model); err != nil {
+			return err
+		} else if !found || count.ID != c.ID {
+			return core.Errorf(core.Conflict, "a person of this conversation was forgotten while the backup was written")
+		}
 		b, err = s.Add(ctx, tx, &now, Backup{Model: c.Model, Text: note, Trigger: trigger, Covers: covers}, Seen{c.Messages, c.Tokens})
 		return err
 	})
