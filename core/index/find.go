@@ -24,6 +24,8 @@ type Query struct {
 	User   int64                     // whose sessions; ignored with All
 	All    bool                      // everyone's: the caller has checked that the asker may
 	Where  func(c *store.Conditions) // adds which sessions s are chosen
+	After  time.Time                 // hits that are not older; zero is any
+	Before time.Time                 // hits that are older; zero is any
 	Limit  int                       // of hits
 	Cursor string                    // of the page before; "" for the first
 
@@ -32,7 +34,7 @@ type Query struct {
 	Heads func(ctx context.Context, ids, tagged []string) (map[string]Head, error)
 }
 
-// A Hit is the newest place of a session that matches all terms.
+// A Hit is the newest place of a session that matches all terms and times.
 type Hit struct {
 	Session string
 	In      string // title, tag, text
@@ -105,11 +107,12 @@ type hitRow struct {
 	At      int64  `db:"at_byte"`
 	Length  int64  `db:"length"`
 	Piece   int    `db:"piece"`
+	Used    string `db:"last_accessed"` // of the session
 	Fits    bool   `db:"fits"`
 }
 
-// hitColumns fill a hitRow but for Fits; the tables are called c and m.
-const hitColumns = `c.n AS id, c.content_id, m.source_path AS file, c.field, c.chunk_index - c.piece AS at_byte, c.length, c.piece`
+// hitColumns fill a hitRow but for Fits; the tables are called c, m and s.
+const hitColumns = `c.n AS id, c.content_id, m.source_path AS file, c.field, c.chunk_index - c.piece AS at_byte, c.length, c.piece, s.last_accessed`
 
 // minBegin is the shortest prefix of a term that is searched in messages.
 const minBegin = 3
@@ -200,7 +203,8 @@ func (l *lookup) page(ctx context.Context) error {
 			return err
 		}
 		for _, h := range batch {
-			fits := h.Fits && !seen[h.Session]
+			fits := h.Fits && !seen[h.Session] && l.f.covers(l.x, &h)
+			covered := fits
 			if fits && again[h.Session] {
 				if fits, err = l.fresh(ctx, h.Session); err != nil {
 					return err
@@ -212,7 +216,7 @@ func (l *lookup) page(ctx context.Context) error {
 			if fits {
 				l.hits = append(l.hits, h)
 			}
-			seen[h.Session], l.at = true, h.ID
+			seen[h.Session], l.at = covered || seen[h.Session], h.ID
 		}
 		if looked += n; len(batch) < n {
 			l.all = true
@@ -272,6 +276,9 @@ func (l *lookup) repeats(ctx context.Context, batch []hitRow) (map[string]bool, 
 // fresh reports whether no page before this one has shown the session.
 func (l *lookup) fresh(ctx context.Context, id string) (bool, error) {
 	match, args := l.x.db.Match("session_words", l.terms(sessionKey(id)), 3)
+	if l.f.timed() {
+		return l.freshThen(ctx, match, args)
+	}
 	var shown bool
 	err := l.x.db.Get(ctx, &shown, `SELECT EXISTS (SELECT 1 FROM session_words WHERE rowid >= $1 AND rowid <= $2 AND `+match+`)`,
 		append([]any{l.was, l.top}, args...)...)

@@ -93,7 +93,7 @@ func (x *Index) At(ctx context.Context, q Query, phrases [][]string, chosen []in
 			continue
 		}
 		hit, whole, piece := x.passage(r, head)
-		if _, _, ok := must.Find(whole); !ok || piece == "" {
+		if _, _, ok := must.Find(whole); !ok || piece == "" || !q.within(hit.At, r.Used) {
 			continue
 		}
 		seen[r.Session] = true

@@ -47,7 +47,7 @@ func (s *Store) asked(f *Filter) (index.Query, *map[string]row, error) {
 	if f.Search != "" {
 		terms = words.Parse(f.Search)
 	}
-	q := index.Query{Words: terms, User: f.User, All: f.All, Where: f.choose, Limit: f.Limit, Cursor: f.Cursor}
+	q := index.Query{Words: terms, User: f.User, All: f.All, Where: f.choose, After: f.Since, Before: f.Until, Limit: f.Limit, Cursor: f.Cursor}
 	rows := &map[string]row{}
 	q.Heads = func(ctx context.Context, ids, tagged []string) (heads map[string]index.Head, err error) {
 		*rows, heads, err = s.heads(ctx, f, ids, tagged)

@@ -3,7 +3,6 @@ package found
 
 import (
 	"context"
-	"time"
 
 	"gatehouse/core"
 	"gatehouse/core/index/search"
@@ -21,7 +20,7 @@ type Sessions interface {
 type Source struct{ Sessions Sessions }
 
 const (
-	mostRounds = 4  // pages of the sessions' search for one page of hits, where times are asked for
+	mostRounds = 4  // pages of the sessions' search for one page of hits: one may be short
 	mostMarks  = 32 // of one excerpt
 )
 
@@ -48,9 +47,7 @@ func (s Source) Find(ctx context.Context, q search.Asked, r search.Reader, limit
 			return nil, "", err
 		}
 		for _, p := range page {
-			if hit := hitOf(p, q.Words); within(hit.At, q) {
-				hits = append(hits, hit)
-			}
+			hits = append(hits, hitOf(p, q.Words))
 			if f.Cursor = p.Hit.Cursor; len(hits) == limit {
 				return hits, f.Cursor, nil // a next page may be empty
 			}
@@ -100,10 +97,6 @@ func hitOf(p session.Found, q words.Query) search.Hit {
 		hit.At = p.LastAccessed
 	}
 	return hit
-}
-
-func within(at time.Time, q search.Asked) bool {
-	return (q.After.IsZero() || !at.Before(q.After)) && (q.Before.IsZero() || at.Before(q.Before))
 }
 
 var _ search.Source = Source{}

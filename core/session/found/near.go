@@ -74,9 +74,7 @@ func (m Meaning) near(ctx context.Context, q search.Asked, f session.Filter, v [
 	}
 	list, err := m.Sessions.FoundAt(ctx, f, q.Phrases, best)
 	for _, p := range list {
-		if hit := hitOf(p, q.Words); within(hit.At, q) {
-			hits = append(hits, hit)
-		}
+		hits = append(hits, hitOf(p, q.Words))
 	}
 	return hits, err
 }
