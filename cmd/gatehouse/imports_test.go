@@ -168,7 +168,7 @@ core/importer/chatgpt: core core/importer/foreign  # a form of exports
 core/importer/claudeai: core core/importer/foreign  # a form of exports
 core/importer/foreign: core  # conversations as exports have them
 core/importer/importertest:
-core/importer/record: core core/agent/frontmatter core/importer/foreign  # conversations as Markdown
+core/importer/record: core core/agent core/agent/frontmatter core/importer/foreign core/transcript/record  # conversations as Markdown
 core/importer/report:
 core/importer/source: core core/importer/chatgpt core/importer/claudeai core/importer/foreign core/importer/record
 core/importer/tasks: core core/importer/foreign core/importer/report core/jobs

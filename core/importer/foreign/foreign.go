@@ -19,6 +19,8 @@ type Conversation struct {
 	Created  time.Time
 	Updated  time.Time
 	Archived bool
+	Others   bool      // others wrote in it: it was a group's
+	User     int64     // whose it was where it comes from; 0 unknown
 	Messages []Message // in the order of the export
 	// Leaf is the id of the newest message of the branch that the other system shows. Where it
 	// names no message, the last one of Messages is it.

@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/agent"
 	"gatehouse/core/agent/frontmatter"
 	"gatehouse/core/importer/foreign"
+	"gatehouse/core/transcript/record"
 )
 
 // Source is the source of the sessions, as their rows name it.
@@ -35,6 +37,8 @@ type header struct {
 	Accessed any `yaml:"last_accessed"`
 	Archived any `yaml:"archived"`
 	Count    any `yaml:"message_count"` // the gateway's exports have it
+	Scope    any `yaml:"scope"`         // of a group's, in the gateway's exports
+	User     any `yaml:"user_id"`       // of another user's than the operator's, in the gateway's exports
 }
 
 // A Head is what a record's frontmatter states.
@@ -45,7 +49,9 @@ type Head struct {
 	Created  time.Time
 	Accessed time.Time
 	Archived bool
-	exported bool // by the gateway: what could be taken for headings is escaped
+	exported bool // by the gateway: what could be taken for headings is escaped, or in a code block that ends
+	group    bool
+	user     int64
 }
 
 // ReadHead reads the frontmatter that text begins with, and returns the text behind it; false where
@@ -71,7 +77,8 @@ func ReadHead(text string) (h Head, body string, ok bool) {
 		}
 	}
 	h.Title, h.Model, h.Created, h.Accessed = str(f.Title), str(f.Model), at(f.Created), at(f.Accessed)
-	h.Archived, h.exported = str(f.Archived) == "true", f.Count != nil
+	h.Archived, h.exported, h.group = str(f.Archived) == "true", f.Count != nil, str(f.Scope) == string(core.ScopeGroup)
+	h.user, _ = strconv.ParseInt(str(f.User), 10, 64) // what is no number is 0, of no one
 	return h, body, len(h.IDs) > 0
 }
 
@@ -115,12 +122,15 @@ func Parse(text string) (*foreign.Conversation, error) {
 	if !ok {
 		return nil, core.Errorf(core.Invalid, "its frontmatter names no session (session_id)")
 	}
-	c := &foreign.Conversation{Source: Source, ID: h.IDs[0], Title: h.Title, Model: h.Model, Created: h.Created, Updated: h.Accessed, Archived: h.Archived}
+	c := &foreign.Conversation{Source: Source, ID: h.IDs[0], Title: h.Title, Model: h.Model, Created: h.Created, Updated: h.Accessed, Archived: h.Archived, Others: h.group, User: h.user}
 	var part strings.Builder
-	role, when := "", time.Time{}
+	role, other, when := "", "", time.Time{}
 	end := func() {
 		if text := strings.TrimSpace(part.String()); text != "" && role != "" {
 			n := len(c.Messages)
+			if other != "" {
+				text, c.Others = agent.Quoted{Name: other, Text: text}.String(), true
+			}
 			m := foreign.Message{ID: strconv.Itoa(n + 1), Role: role, At: when, Blocks: []core.Block{{Type: "text", Text: text}}}
 			if n > 0 {
 				m.Parent = strconv.Itoa(n)
@@ -129,13 +139,21 @@ func Parse(text string) (*foreign.Conversation, error) {
 		}
 		part.Reset()
 	}
+	fence := "" // of the code block that is open
 	for line := range strings.Lines(strings.ToValidUTF8(body, "\ufffd")) {
-		if m := heading().FindStringSubmatch(strings.TrimRight(line, "\n")); m != nil {
+		if m := heading().FindStringSubmatch(strings.TrimRight(line, "\n")); m != nil && fence == "" {
 			end()
-			role, when = roleOf(m[1]), at(m[2])
+			if role, other = roleOf(m[1]); strings.EqualFold(other, summary) {
+				other = ""
+				part.WriteString(summed)
+			}
+			when = at(m[2])
 			continue
 		}
-		if h.exported && strings.HasPrefix(line, `\`) && len(line) > 1 && strings.ContainsRune("#-=<", rune(line[1])) {
+		if h.exported {
+			fence = record.Fence(fence, line)
+		}
+		if h.exported && fence == "" && strings.HasPrefix(line, `\`) && len(line) > 1 && strings.ContainsRune("#-=<", rune(line[1])) {
 			line = line[1:]
 		}
 		part.WriteString(line)
@@ -147,13 +165,23 @@ func Parse(text string) (*foreign.Conversation, error) {
 	return c, nil
 }
 
-// roleOf returns whose a message is; "" for the notes of the system, which are left out.
-func roleOf(name string) string {
+// summary is the heading of a model's text about what was left out in front of it, which the
+// model reads as a message of the user; summed is in front of that.
+const (
+	summary = "Summary"
+	summed  = "A model has summed up what was written before:\n"
+)
+
+// roleOf returns the role of a message whose heading has this name, and the name if it is of
+// none: another person wrote it. The role is "" for notes of the system, which are left out.
+func roleOf(name string) (role, other string) {
 	switch strings.ToLower(name) {
 	case "assistant":
-		return "assistant"
+		return "assistant", ""
 	case "system":
-		return ""
+		return "", ""
+	case "user", "human":
+		return "user", ""
 	}
-	return "user"
+	return "user", name
 }

@@ -189,10 +189,15 @@ func (b *Bringer) store(ctx context.Context, k *known, sess session.Session, tag
 	})
 }
 
-// Tree brings in a conversation. With t.DryRun it writes nothing and reports what it would do.
+// Tree brings in a conversation, as one of others where it was a group's, or another's than the
+// operator's who imports it. With t.DryRun it writes nothing and reports what it would do.
 // An error concerns this conversation alone, unless ctx has ended.
 func (b *Bringer) Tree(ctx context.Context, c *foreign.Conversation, t foreign.Terms, files foreign.Attachments) (foreign.Outcome, error) {
-	out := foreign.Outcome{Title: session.Title(c.Title)}
+	others := c.Others || t.User == core.Operator && c.User > core.Operator
+	if others {
+		t.Trust = min(t.Trust, core.Sandboxed)
+	}
+	out := foreign.Outcome{Title: titleOf(others && c.Title != "", c.ID, c.Title)}
 	k, err := b.find(ctx, t.User, c.Source, c.ID)
 	if err != nil {
 		return out, err
@@ -224,7 +229,7 @@ func (b *Bringer) Tree(ctx context.Context, c *foreign.Conversation, t foreign.T
 	defer w.drop()
 	out.Messages, out.Notes = w.count, w.notes
 	if out.Title == "" {
-		out.Title = w.title
+		out.Title = titleOf(others, c.ID, w.title)
 	}
 	if w.count == 0 {
 		return out, core.Errorf(core.Invalid, "the conversation has no messages")
@@ -248,7 +253,7 @@ func (b *Bringer) Tree(ctx context.Context, c *foreign.Conversation, t foreign.T
 		return out, err
 	}
 	t.Trust = min(t.Trust, mostOfExports)
-	return out, b.finish(ctx, &k, conv, w.draft, sess, nil, t)
+	return out, b.finish(ctx, &k, conv, w.draft, sess, others, t)
 }
 
 // decide returns what is to become of a conversation whose transcript is conv.
@@ -274,7 +279,7 @@ func (b *Bringer) decide(k *known, conv *transcript.Conversation, digest string,
 }
 
 // finish gives the file its name and writes the row. A new file goes where the row cannot be written.
-func (b *Bringer) finish(ctx context.Context, k *known, conv *transcript.Conversation, draft *vault.Draft, sess session.Session, tags []string, t foreign.Terms) error {
+func (b *Bringer) finish(ctx context.Context, k *known, conv *transcript.Conversation, draft *vault.Draft, sess session.Session, others bool, t foreign.Terms) error {
 	err := b.o.Sessions.Replace(conv.Name(), func() error {
 		if continued, err := b.o.Sessions.Continued(conv.Name()); err != nil || continued {
 			return errors.Join(err, core.Errorf(core.Conflict, "the conversation is being continued: import it again later"))
@@ -284,7 +289,7 @@ func (b *Bringer) finish(ctx context.Context, k *known, conv *transcript.Convers
 	if err != nil {
 		return err
 	}
-	err = b.store(context.WithoutCancel(ctx), k, sess, tags, false, t) // the file is there: a stop comes behind it
+	err = b.store(context.WithoutCancel(ctx), k, sess, tagsOf(others, nil), others, t) // the file is there: a stop comes behind it
 	if err != nil && !conv.Exists() {
 		_ = b.o.Vault.Remove(conv.Name()) // the next import replaces it otherwise
 	}

@@ -41,7 +41,7 @@ func (b *Bringer) Copy(ctx context.Context, c foreign.Transcript, t foreign.Term
 	if err != nil {
 		return out, err
 	}
-	out.Session, out.Title = c.ID, titleOf(&c, c.Title)
+	out.Session, out.Title = c.ID, titleOf(c.Others, c.ID, c.Title)
 	if k.deleted && !t.Again {
 		out.Kind = foreign.Deleted
 		return out, nil
@@ -107,12 +107,20 @@ const OthersTag = "from-others"
 // agents show: what others wrote must not pass for the owner's own text.
 const ofOthers = "From others: "
 
-// titleOf returns the title of the session of c.
-func titleOf(c *foreign.Transcript, title string) string {
-	if c.Others {
-		return session.Title(ofOthers + cmp.Or(strings.TrimPrefix(title, ofOthers), c.ID))
+// titleOf returns the title of the session of a conversation, of which others may have been.
+func titleOf(others bool, id, title string) string {
+	if others {
+		return session.Title(ofOthers + cmp.Or(strings.TrimPrefix(title, ofOthers), id))
 	}
 	return session.Title(title)
+}
+
+// tagsOf returns the tags of such a session.
+func tagsOf(others bool, tags []string) []string {
+	if others {
+		return append([]string{OthersTag}, tags...)
+	}
+	return tags
 }
 
 // copy writes the file to its place, where it is not, and writes the row.
@@ -142,11 +150,7 @@ func (b *Bringer) copy(ctx context.Context, k *known, conv *transcript.Conversat
 			t.Trust = min(t.Trust, cmp.Or(c.Trust, mostOfExports), mostOfExports)
 		}
 		out.Title, out.Messages = sess.Title, sess.MessageCount
-		tags := c.Tags
-		if c.Others {
-			tags = append([]string{OthersTag}, tags...)
-		}
-		err = b.store(context.WithoutCancel(ctx), k, sess, tags, c.Others, t) // the file is there: a stop comes behind it
+		err = b.store(context.WithoutCancel(ctx), k, sess, tagsOf(c.Others, c.Tags), c.Others, t) // the file is there: a stop comes behind it
 	}
 	if err != nil && made {
 		_ = b.o.Vault.Remove(conv.Name()) // the next import replaces it otherwise
@@ -216,7 +220,7 @@ func (b *Bringer) describe(k *known, conv *transcript.Conversation, c foreign.Tr
 		sess.Title, sess.TitleSource = session.Title(c.Title), session.TitleModel
 	}
 	if c.Others {
-		sess.Title, sess.TitleSource = titleOf(&c, sess.Title), session.TitleModel
+		sess.Title, sess.TitleSource = titleOf(true, c.ID, sess.Title), session.TitleModel
 	}
 	sess.LastAccessed = first(c.Updated, sess.LastAccessed, sess.CreatedAt)
 	sess.Source = c.Source

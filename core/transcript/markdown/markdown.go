@@ -42,6 +42,12 @@ func Session(s transcript.Session, tags []string, messages []transcript.Message)
 	field("archived", s.Archived)
 	field("message_count", s.MessageCount)
 	field("continued_from", s.ContinuedFrom)
+	if s.Scope == core.ScopeGroup {
+		field("scope", s.Scope)
+	}
+	if s.User > core.Operator {
+		field("user_id", s.User)
+	}
 	if len(tags) > 0 {
 		field("tags", tags)
 	}
@@ -76,7 +82,7 @@ func writeMessage(b *strings.Builder, m *transcript.Message, group bool) {
 	if m.Role == "assistant" || m.Begins() {
 		who := "User"
 		if author.Name != "" && (author.Place != "" || m.Author == nil) { // in a group
-			who = strings.ReplaceAll(transcript.OneLine(author.Name), "|", "/")
+			who = nameOf(&author)
 		}
 		switch {
 		case m.Summary:
@@ -99,6 +105,16 @@ func writeMessage(b *strings.Builder, m *transcript.Message, group bool) {
 			writeHelper(b, m.Helpers[blocks[i].ID])
 		}
 	}
+}
+
+// nameOf returns the name of a group's member as a heading, which is none of the export's own.
+func nameOf(a *transcript.Author) string {
+	name := strings.ReplaceAll(transcript.OneLine(a.Name), "|", "/")
+	switch strings.ToLower(name) {
+	case "user", "human", "assistant", "system", "summary":
+		return "“" + name + "”"
+	}
+	return name
 }
 
 // maxHelperCall is how much of the input of a helper's call an export shows, in bytes.
@@ -185,15 +201,10 @@ func contained(text string) string {
 	var out []string
 	fence := "" // of the code block that is open
 	for line := range strings.SplitSeq(strings.Trim(text, "\n"), "\n") {
-		bare := strings.TrimLeft(line, " ")
-		mark := record.FenceOf(bare)
-		switch {
-		case len(line)-len(bare) > 3: // no fence, no heading
-		case fence == "" && mark != "":
-			fence = mark
-		case fence != "" && strings.HasPrefix(mark, fence) && strings.TrimSpace(bare) == mark:
-			fence = ""
-		case fence == "" && (strings.HasPrefix(bare, "#") || strings.HasPrefix(bare, "---") || strings.HasPrefix(bare, "===") || strings.HasPrefix(bare, "<")):
+		bare, was := strings.TrimLeft(line, " "), fence
+		fence = record.Fence(fence, line)
+		if was == "" && fence == "" && len(line)-len(bare) <= 3 &&
+			(strings.HasPrefix(bare, "#") || strings.HasPrefix(bare, "---") || strings.HasPrefix(bare, "===") || strings.HasPrefix(bare, "<")) {
 			line = `\` + bare
 		}
 		out = append(out, line)

@@ -119,13 +119,7 @@ func sections(body string) (parts []string) {
 		part.Reset()
 	}
 	for line := range strings.Lines(body) {
-		mark := FenceOf(line)
-		switch {
-		case fence == "" && mark != "":
-			fence = mark
-		case fence != "" && strings.HasPrefix(mark, fence) && strings.TrimSpace(line) == mark:
-			fence = ""
-		case fence == "" && strings.HasPrefix(line, "### "):
+		if fence = Fence(fence, line); fence == "" && strings.HasPrefix(line, "### ") {
 			end()
 			headed = true
 		}
@@ -136,8 +130,25 @@ func sections(body string) (parts []string) {
 	return parts
 }
 
-// FenceOf returns the fence of a Markdown code block that a line begins with, or "".
-func FenceOf(line string) string {
+// Fence returns the fence of the Markdown code block that is open behind a line; open is that of
+// the one in front of it. "" is none.
+func Fence(open, line string) string {
+	bare := strings.TrimLeft(line, " ")
+	if len(line)-len(bare) > 3 {
+		return open
+	}
+	mark := fenceOf(bare)
+	switch {
+	case open == "":
+		return mark
+	case strings.HasPrefix(mark, open) && strings.TrimSpace(bare) == mark:
+		return ""
+	}
+	return open
+}
+
+// fenceOf returns the fence that a line begins with, or "".
+func fenceOf(line string) string {
 	for _, c := range []string{"`", "~"} {
 		if n := len(line) - len(strings.TrimLeft(line, c)); n >= 3 {
 			return line[:n]
