@@ -41,7 +41,7 @@ func (w *world) openCouncil(t *testing.T, db *store.DB, o *admin.Options) {
 // a domain that one of them reports, mark stands behind what each says.
 func (w *world) quarrel(question, name, mark string) {
 	w.dispute(core.Operator, disputed, "s", question, mark)
-	if _, err := w.council.Sight(context.Background(), "one/alpha", name, nil); err != nil {
+	if _, err := w.council.Sight(context.Background(), "one/alpha", name, false, nil); err != nil {
 		panic(err)
 	}
 }
@@ -51,7 +51,7 @@ func (w *world) dispute(user int64, id, session, question, mark string) {
 	ctx, cost := context.Background(), int64(2400)
 	_, _, err := w.council.Begin(ctx, ledger.Query{ID: id, User: user, Conversation: session, Level: choice.High, Asked: choice.Maximum, Question: question})
 	r := ledger.Result{Query: id, Winner: "one/alpha", Reason: "welfare", Callout: choice.CalloutDisagreement, Confidence: choice.LabelUncertain, Used: []string{"one/alpha", "two/beta"}, Calls: 5, MicroUSD: &cost,
-		Note: ledger.Note{Reviews: []ledger.Reviewed{{Model: "two/beta", Review: choice.Review{Verdict: choice.ReviewIncorrect, Issues: []string{"too deep" + mark}}}}, Left: []string{"three/gamma: no answer in 20 s"}}}
+		Note: ledger.Note{Reviews: []ledger.Reviewed{{Model: "two/beta", Review: choice.Review{Verdict: choice.ReviewIncorrect, Issues: []string{"too deep" + mark}}}}, Left: []string{"three/gamma: no answer in 20 s"}, Contradict: [][2]string{{"one/alpha", "two/beta"}}}}
 	for i, text := range []string{"Ten centimetres deep." + mark, "Thirty centimetres deep." + mark} {
 		model := []string{"one/alpha", "two/beta"}[i]
 		if err == nil {
@@ -77,7 +77,7 @@ func TestCouncil_FiguresQuestionsAndHowOneWasAnswered(t *testing.T) {
 	a := s.get("/admin/council")
 	a.has(t, "1 question was asked in 30 days", "one/alpha", "70 of 100", "1.00 times", "after 10 outcomes", "Disputed", "How deep do I plant potatoes?", `href="/admin/council/queries/query-1"`)
 	a = s.get("/admin/council/queries/" + disputed)
-	a.has(t, "contradict each other", "Accuracy high instead of maximum", "Ten centimetres deep.", "0.62", "too deep", "three/gamma: no answer in 20 s")
+	a.has(t, "contradict each other", "Accuracy high instead of maximum", "Ten centimetres deep.", "0.62", "too deep", "three/gamma: no answer in 20 s", `</span> and <span class="num">two/beta</span> contradict each other.`)
 	if _, err := s.world.council.Pick(t.Context(), core.Operator, disputed, "two/beta"); err != nil {
 		t.Fatal(err)
 	}

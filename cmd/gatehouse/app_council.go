@@ -46,7 +46,7 @@ func councilCommands(c *why.Commands, models accuracy.Models) []chat.Command {
 // openCouncil returns what answers turns for models named council.
 func (a *app) openCouncil() *council.Council {
 	o := council.Options{
-		Members: func() council.Members { return membersOf(a) }, Ledger: a.council, Evidence: a.council, Classify: domains.Classify,
+		Members: func() council.Members { return membersOf(a) }, Ledger: a.council, Evidence: a.council,
 		Clock: a.clock, Log: a.log, Metrics: council.NewMetrics(a.reg), Pick: chatcommand.PickData,
 	}
 	if m := a.library.Meaning; m != nil {

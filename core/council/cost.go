@@ -84,6 +84,17 @@ func (h *hearing) fits(level string) bool {
 // from what it has cost so far and what the calls that run are expected to cost; took ends
 // each of theirs. What is left out is noted once.
 func (h *hearing) afford(models []llm.Model, req *llm.Request) []llm.Model {
+	list := h.reserve(models, req)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if note := texts.Text("council_cost"); len(list) < len(models) && !slices.Contains(h.notes, note) {
+		h.notes = append(h.notes, note)
+	}
+	return list
+}
+
+// reserve is afford, without the note.
+func (h *hearing) reserve(models []llm.Model, req *llm.Request) []llm.Model {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	list, costs := h.payable(models, req)
@@ -92,9 +103,6 @@ func (h *hearing) afford(models []llm.Model, req *llm.Request) []llm.Model {
 	}
 	for i, c := range costs {
 		h.reserved[list[i].About().Name] += c
-	}
-	if note := texts.Text("council_cost"); len(list) < len(models) && !slices.Contains(h.notes, note) {
-		h.notes = append(h.notes, note)
 	}
 	return list
 }

@@ -33,9 +33,11 @@ type Ledger interface {
 // Evidence is the outcomes about models; *ledger.Store is one.
 type Evidence interface {
 	Records(ctx context.Context, models []string) (map[string]*choice.Record, error)
-	// Sight returns the domain of a name that a model used, and counts it. near is as in
-	// domains.Tree.Resolve.
-	Sight(ctx context.Context, model, raw string, near func(name string, labels []string) []float64) (domains.Resolution, error)
+	// Sight returns the domain of a name that a model used, and counts it unless that was done
+	// before (again). near is as in domains.Tree.Resolve.
+	Sight(ctx context.Context, model, raw string, again bool, near func(name string, labels []string) []float64) (domains.Resolution, error)
+	// Tree returns the domains in effect.
+	Tree(ctx context.Context) (*domains.Tree, error)
 }
 
 // Members are the models of a council.
@@ -52,7 +54,6 @@ type Options struct {
 	Members  func() Members // as they are configured now
 	Ledger   Ledger
 	Evidence Evidence
-	Classify func(question string) []choice.Share
 	// Near returns how near the name of a domain, in an answer to a user, is in meaning to
 	// each of labels, from 0 to 1; nil where that is not known. Nil: words are compared alone.
 	Near    func(ctx context.Context, user int64, name string, labels []string) []float64
@@ -105,8 +106,12 @@ func (c *Council) open(ctx context.Context, s *orchestrator.Sitting) (*hearing, 
 	h := &hearing{c: c, s: s, id: s.Turn.Run, asked: s.Level, m: c.o.Members(), stored: map[place]ledger.Stage{}, saved: map[place]bool{}}
 	h.question = s.Turn.Text()
 	h.level = h.affordable(s.Level)
+	tree, err := c.o.Evidence.Tree(ctx)
+	if err != nil {
+		return nil, err
+	}
 	q, resumed, err := c.o.Ledger.Begin(ctx, ledger.Query{ID: h.id, User: s.Turn.User, Conversation: s.Turn.Session.ID, Run: s.Turn.Run,
-		Level: h.level, Asked: h.asked, Question: h.question, Domains: c.o.Classify(h.question), Seed: seedOf(h.id)})
+		Level: h.level, Asked: h.asked, Question: h.question, Domains: tree.Refine(domains.Classify(h.question), h.question), Seed: seedOf(h.id)})
 	if err != nil {
 		return nil, err
 	}

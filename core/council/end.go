@@ -52,16 +52,10 @@ func (h *hearing) whole() (list []*answer) {
 // said describes the answer for its event.
 func (h *hearing) said() *core.Council {
 	whole := h.whole()
-	o := choice.Outcome{Asked: len(h.answers), Answered: len(whole), Agreeing: 1, Disputed: h.disputed, Objected: h.objected, Domain: h.domains[0].Domain}
+	o := choice.Outcome{Asked: len(h.answers), Answered: len(whole), Agreeing: max(1, h.agreeing), Disputed: h.disputed, Objected: h.objected, Domain: h.domains[0].Domain}
 	d := &core.Council{QueryID: h.id, AccuracyLevel: h.level, ModelsUsed: []string{}}
-	if h.winner.claim > 0 {
-		o.Agreeing = 0
-	}
 	for _, a := range whole {
 		d.ModelsUsed = append(d.ModelsUsed, a.model)
-		if h.winner.claim > 0 && a.claim == h.winner.claim {
-			o.Agreeing++
-		}
 	}
 	if h.level == choice.Fast || h.level == choice.Balanced {
 		o.Asked, o.Answered = 1, 1 // a member that failed was replaced

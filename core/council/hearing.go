@@ -95,7 +95,8 @@ type hearing struct {
 	answers  []*answer // of all that were asked
 	winner   *answer
 	reason   string
-	disputed bool
+	agreeing int  // answers that agree with the winner's, it included
+	disputed bool // answers contradict each other
 	objected bool
 	note     ledger.Note
 	reviews  []*answer // runs of judge and reviewers
@@ -202,7 +203,8 @@ func (h *hearing) of(ctx context.Context, d orchestrator.Draft) (*answer, error)
 		return a, nil
 	}
 	if a.said && a.report.Domain != "" {
-		r, err := h.c.o.Evidence.Sight(ctx, a.model, a.report.Domain, h.near(ctx))
+		_, again := h.stored[place{ledger.StageAnswer, a.model}]
+		r, err := h.c.o.Evidence.Sight(ctx, a.model, a.report.Domain, again, h.near(ctx))
 		if err != nil {
 			return nil, err
 		}
@@ -380,7 +382,9 @@ func ask[T any](ctx context.Context, h *hearing, limit time.Duration, stage stri
 		if try+1 < tries {
 			again := *req
 			again.Messages = append(slices.Clip(req.Messages), said("assistant", cut(d.Text, maxShown)), said("user", strict.Repair(bad, string(req.Format.Schema))))
-			req = &again
+			if req = &again; len(h.reserve([]llm.Model{m}, req)) == 0 {
+				break
+			}
 		}
 	}
 	return out, a, false, h.keepReply(ctx, stage, of, a.why, calls)

@@ -57,22 +57,13 @@ func (h *hearing) decide(ctx context.Context, whole []*answer) error {
 	for i, a := range whole {
 		bodies[i] = a.text
 	}
-	set := claims.New(h.question, bodies)
-	relation := func(i, j int) choice.Relation { return set.Relation(i, j) }
-	grey := false
-	for i := range whole {
-		for j := range i {
-			grey = grey || relation(i, j) == choice.Unclear
-		}
-	}
-	if grey {
-		verdict, err := h.compare(ctx, whole)
-		if err != nil || ctx.Err() != nil {
+	of := claims.New(h.question, bodies).Relations()
+	if of.Unclear() {
+		if err := h.compare(ctx, whole, of); err != nil || ctx.Err() != nil {
 			return err
 		}
-		relation = settled(relation, verdict)
 	}
-	votes, err := h.rate(ctx, whole, relation)
+	votes, err := h.rate(ctx, whole, of.Of)
 	if err != nil || ctx.Err() != nil {
 		return err
 	}
@@ -92,14 +83,15 @@ func (h *hearing) decide(ctx context.Context, whole []*answer) error {
 	if err := h.choose(ctx, whole); err != nil {
 		return err
 	}
-	number(whole, relation)
-	for i, a := range whole {
-		for j, b := range whole {
-			if a.claim == h.winner.claim && b.claim != a.claim && relation(i, j) == choice.Contradict {
-				h.disputed = true
-			}
+	for i, claim := range of.Claims() {
+		if whole[i].claim = claim; whole[i] == h.winner {
+			h.agreeing = of.Agreeing(i)
 		}
 	}
+	for _, p := range of.Contradictions() {
+		h.note.Contradict = append(h.note.Contradict, [2]string{whole[p[0]].model, whole[p[1]].model})
+	}
+	h.disputed = len(h.note.Contradict) > 0
 	return nil
 }
 
@@ -115,36 +107,8 @@ func (h *hearing) choose(ctx context.Context, whole []*answer) error {
 	return h.save(ctx, []ledger.Stage{{Query: h.id, Stage: ledger.StageChoice, Model: h.winner.model, Content: h.reason}}, nil)
 }
 
-// settled returns a relation in which a judge's verdict decides what is unclear.
-func settled(relation func(i, j int) choice.Relation, verdict string) func(i, j int) choice.Relation {
-	of := map[string]choice.Relation{choice.VerdictAgree: choice.Agree, choice.VerdictComplementary: choice.Agree, choice.VerdictContradict: choice.Contradict}[verdict]
-	return func(i, j int) choice.Relation {
-		if r := relation(i, j); r != choice.Unclear {
-			return r
-		}
-		return of
-	}
-}
-
-// number gives answers that agree one claim, from 1 on.
-func number(whole []*answer, relation func(i, j int) choice.Relation) {
-	next := 0
-	for i, a := range whole {
-		a.claim = 0
-		for j := range i {
-			if relation(i, j) == choice.Agree && a.claim == 0 {
-				a.claim = whole[j].claim
-			}
-		}
-		if a.claim == 0 {
-			next++
-			a.claim = next
-		}
-	}
-}
-
-// compare has the judge compare the answers; "" if it does not.
-func (h *hearing) compare(ctx context.Context, whole []*answer) (string, error) {
+// compare has the judge decide what is unclear of the answers. It stays so if the judge does not.
+func (h *hearing) compare(ctx context.Context, whole []*answer, of *claims.Relations) error {
 	authors := names(whole)
 	m := h.before(ledger.StageJudge)
 	if m == nil {
@@ -153,20 +117,26 @@ func (h *hearing) compare(ctx context.Context, whole []*answer) (string, error) 
 	if m == nil { // all have answered: the best of them judges
 		m = h.judge()
 	}
-	req := h.judgeRequest(whole)
+	letters := choice.NewBallot(h.seed, -1, len(whole)).Authors
+	req := h.judgeRequest(whole, letters)
 	if len(h.afford([]llm.Model{m}, req)) == 0 {
-		return "", nil
+		return nil
 	}
-	v, a, ok, err := ask(ctx, h, 3*h.m.Wait, ledger.StageJudge, m, authors, req, 2, choice.ParseVerdict)
+	parse := func(reply string) (choice.Verdict, error) { return choice.ParseVerdict(reply, len(whole)) }
+	v, a, ok, err := ask(ctx, h, 3*h.m.Wait, ledger.StageJudge, m, authors, req, 2, parse)
 	if err != nil || ctx.Err() != nil {
-		return "", err
+		return err
 	}
-	h.reviews = append(h.reviews, a)
-	if !ok {
-		return "", nil
+	if h.reviews = append(h.reviews, a); !ok {
+		return nil
 	}
 	h.note.Judge = &v
-	return v.Verdict, nil
+	var contradict [][2]int
+	for _, p := range v.Pairs {
+		contradict = append(contradict, [2]int{letters[p[0]], letters[p[1]]})
+	}
+	of.Judge(contradict)
+	return nil
 }
 
 // names returns the authors of answers.

@@ -55,6 +55,7 @@ func (h *hearing) single(ctx context.Context) error {
 		if err != nil || ctx.Err() != nil {
 			return err
 		}
+		d.Model = name // also where a fallback answered
 		a, err := h.of(ctx, d)
 		if err != nil {
 			return err

@@ -23,6 +23,7 @@ type Said struct {
 	Question string // the same person's message before it; "" for none, and in groups
 	Answer   string // a model's answer before it; "" for none
 	Model    string // that gave it
+	Run      string // in which it did; "" where that is not known
 	Window   int    // of the model that is asked, in tokens; 0 is unknown
 }
 
@@ -117,7 +118,7 @@ func (r *run) precedes() (s Said, err error) {
 		switch {
 		case m.Run == r.t.Run: // of an earlier attempt
 		case m.Role == "assistant" && s.Answer == "":
-			s.Answer, s.Model = words(m.Blocks), m.Model
+			s.Answer, s.Model, s.Run = words(m.Blocks), m.Model, m.Run
 		case m.Role == "user" && s.Answer != "" && s.Question == "":
 			s.Question = words(m.Blocks)
 		}

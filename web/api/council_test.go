@@ -29,7 +29,7 @@ func (h *harness) dispute(user int64, id string) {
 	ctx, cost := h.t.Context(), int64(1200)
 	_, _, err := h.councils.Begin(ctx, ledger.Query{ID: id, User: user, Conversation: "s1", Level: choice.High, Asked: choice.Maximum, Question: "How tall is the tower?", Seed: 7})
 	r := ledger.Result{Query: id, Winner: "a", Reason: "welfare", Callout: choice.CalloutDisagreement, Confidence: choice.LabelUncertain, Used: []string{"a", "b"}, Calls: 4, MicroUSD: &cost,
-		Note: ledger.Note{Reviews: []ledger.Reviewed{{Model: "c", Review: choice.Review{Verdict: choice.ReviewIncorrect, Issues: []string{"too tall"}}}}, Left: []string{"d: no answer in time"}}}
+		Note: ledger.Note{Reviews: []ledger.Reviewed{{Model: "c", Review: choice.Review{Verdict: choice.ReviewIncorrect, Issues: []string{"too tall"}}}}, Left: []string{"d: no answer in time"}, Contradict: [][2]string{{"a", "b"}}}}
 	for i, text := range []string{"330 m", "300 m"} {
 		model := string(rune('a' + i))
 		if err == nil {
@@ -41,7 +41,7 @@ func (h *harness) dispute(user int64, id string) {
 		err = h.db.Tx(ctx, func(tx *store.Tx) error { return h.councils.Finish(ctx, tx, r) })
 	}
 	if err == nil {
-		_, err = h.councils.Sight(ctx, "a", "towers", nil)
+		_, err = h.councils.Sight(ctx, "a", "towers", false, nil)
 	}
 	if err != nil {
 		h.t.Fatal(err)

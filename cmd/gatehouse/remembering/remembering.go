@@ -56,7 +56,7 @@ func New(o Options) *Runs { return &Runs{o} }
 // Remember learns from the turn's message and returns what belongs into its prompt.
 func (r *Runs) Remember(ctx context.Context, t *orchestrator.Turn, s orchestrator.Said) (out orchestrator.Remembered, err error) {
 	m := memory.Message{User: t.User, Source: "run:" + t.Run, Session: t.Session.ID, Project: t.Session.Project, Text: written(t, s.Voice), Question: s.Question, Answer: s.Answer, Model: s.Model, Untold: untold(t)}
-	next := ledger.Turn{User: t.User, Conversation: t.Session.ID, Query: t.Run}
+	next := ledger.Turn{User: t.User, Conversation: t.Session.ID, After: s.Run}
 	if own(t) && r.o.Judged != nil {
 		next.Verdict = verdicts[r.o.Store.Opinion(m)]
 	}

@@ -102,7 +102,7 @@ func settled(parts []core.Part, picked *ledger.Picked) (changed []int) {
 				if !ok || query != picked.Query {
 					return false
 				}
-				if !slices.ContainsFunc(picked.Against, func(m string) bool { return command.PickMark(m) == mark }) {
+				if slices.ContainsFunc(picked.Same, func(m string) bool { return command.PickMark(m) == mark }) {
 					label = b.Label
 				}
 				last = i

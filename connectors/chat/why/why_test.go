@@ -271,7 +271,7 @@ func TestAPickIsShownInWhicheverMessageHasTheSentence(t *testing.T) {
 		return core.Part{Text: text, Buttons: [][]core.Button{{button("1"), button("2"), file}}}
 	}
 	const picked = "The models contradicted each other. Picked: Answer 2, of same."
-	p := ledger.Picked{Query: "q1", Model: "same", Against: []string{"1"}} // says the same as 2
+	p := ledger.Picked{Query: "q1", Model: "same", Same: []string{"same", "2"}}
 	for name, c := range map[string]struct {
 		parts   []core.Part
 		changed []int

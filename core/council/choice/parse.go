@@ -21,7 +21,7 @@ const (
 // Schemas of the replies, as JSON Schema.
 const (
 	RatingsSchema = `{"type":"object","additionalProperties":false,"required":["ratings"],"properties":{"ratings":{"type":"array","items":{"type":"object","additionalProperties":false,"required":["answer","score"],"properties":{"answer":{"type":"string"},"score":{"type":"number","minimum":0,"maximum":1}}}}}}`
-	VerdictSchema = `{"type":"object","additionalProperties":false,"required":["verdict","points"],"properties":{"verdict":{"enum":["agree","complementary","contradict"]},"points":{"type":"array","items":{"type":"string"}}}}`
+	VerdictSchema = `{"type":"object","additionalProperties":false,"required":["verdict","pairs","points"],"properties":{"verdict":{"enum":["agree","complementary","contradict"]},"pairs":{"type":"array","items":{"type":"string"}},"points":{"type":"array","items":{"type":"string"}}}}`
 	ReviewSchema  = `{"type":"object","additionalProperties":false,"required":["verdict","issues","correction"],"properties":{"verdict":{"enum":["correct","incorrect","partially_correct"]},"issues":{"type":"array","items":{"type":"string"}},"correction":{"type":"string"}}}`
 	ReportSchema  = `{"type":"object","additionalProperties":false,"required":["confidence","domain"],"properties":{"confidence":{"type":"number","minimum":0,"maximum":1},"domain":{"type":"string"}}}`
 )
@@ -74,21 +74,53 @@ const (
 type Verdict struct {
 	Verdict string   `json:"verdict"`
 	Points  []string `json:"points"`
+	Pairs   [][2]int `json:"-"` // of answers, by letter from 0, that contradict each other
 }
 
-// ParseVerdict reads a judge's reply.
-func ParseVerdict(reply string) (Verdict, error) {
-	var v Verdict
-	if err := strict.Decode(reply, &v); err != nil {
+// ParseVerdict reads a judge's reply about n answers. A contradiction names the pairs
+// of answers that it is between; of two answers that is known without it.
+func ParseVerdict(reply string, n int) (Verdict, error) {
+	var r struct {
+		Verdict string   `json:"verdict"`
+		Pairs   []string `json:"pairs"`
+		Points  []string `json:"points"`
+	}
+	if err := strict.Decode(reply, &r); err != nil {
 		return Verdict{}, err
 	}
+	v := Verdict{Verdict: r.Verdict, Points: bounded(r.Points)}
+	for i, name := range r.Pairs {
+		p, ok := pair(name, n)
+		if !ok || i >= n*n {
+			return Verdict{}, fmt.Errorf("pairs[%d]: must be two letters from A to %s, such as A-B", i, Letter(n-1))
+		}
+		v.Pairs = append(v.Pairs, p)
+	}
 	switch v.Verdict {
-	case VerdictAgree, VerdictComplementary, VerdictContradict:
+	case VerdictContradict:
+		if len(v.Pairs) == 0 && n == 2 {
+			v.Pairs = [][2]int{{0, 1}}
+		}
+		if len(v.Pairs) == 0 {
+			return Verdict{}, errors.New("pairs: name each pair of answers that contradict each other")
+		}
+	case VerdictAgree, VerdictComplementary:
+		if len(v.Pairs) > 0 {
+			return Verdict{}, fmt.Errorf("pairs: must be empty where the verdict is %s", v.Verdict)
+		}
 	default:
 		return Verdict{}, errors.New("verdict: must be agree, complementary or contradict")
 	}
-	v.Points = bounded(v.Points)
 	return v, nil
+}
+
+// pair reads two different letters of n, with a dash between them.
+func pair(name string, n int) (p [2]int, ok bool) {
+	if len(name) != 3 || name[1] != '-' {
+		return p, false
+	}
+	p = [2]int{int(name[0]) - 'A', int(name[2]) - 'A'}
+	return p, p[0] != p[1] && min(p[0], p[1]) >= 0 && max(p[0], p[1]) < n
 }
 
 // Verdicts of a reviewer. Unreviewed is of an answer whose reviewer returned none.

@@ -1,6 +1,7 @@
 package choice
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -34,7 +35,7 @@ func TestRatingsAreReadOnlyWhenEveryAnswerHasOneFromZeroToOne(t *testing.T) {
 }
 
 func TestVerdictsAndReviewsAreReadWithinTheirBounds(t *testing.T) {
-	v, err := ParseVerdict(`{"verdict":"contradict","points":["", "` + strings.Repeat("ä", 1000) + `","b"]}`)
+	v, err := ParseVerdict(`{"verdict":"contradict","points":["", "`+strings.Repeat("ä", 1000)+`","b"]}`, 2)
 	if err != nil || v.Verdict != VerdictContradict || len(v.Points) != 2 || len(v.Points[0]) > MaxPoint {
 		t.Error(v, err)
 	}
@@ -43,12 +44,34 @@ func TestVerdictsAndReviewsAreReadWithinTheirBounds(t *testing.T) {
 		t.Error(r, err)
 	}
 	for _, reply := range []string{`{"verdict":"yes","points":[]}`, `{"points":[]}`, `{"verdict":"agree","points":"none"}`} {
-		if _, err := ParseVerdict(reply); err == nil {
+		if _, err := ParseVerdict(reply, 2); err == nil {
 			t.Error(reply)
 		}
 	}
 	if _, err := ParseReview("The verdict is incorrect."); err == nil {
 		t.Error("a review is found in prose")
+	}
+}
+
+func TestAContradictionNamesThePairsThatItIsBetween(t *testing.T) {
+	v, err := ParseVerdict(`{"verdict":"contradict","pairs":["A-C","C-B"],"points":[]}`, 3)
+	if err != nil || !slices.Equal(v.Pairs, [][2]int{{0, 2}, {2, 1}}) {
+		t.Errorf("%v, %v", v.Pairs, err)
+	}
+	if v, err := ParseVerdict(`{"verdict":"contradict","pairs":[],"points":[]}`, 2); err != nil || !slices.Equal(v.Pairs, [][2]int{{0, 1}}) {
+		t.Errorf("of two answers: %v, %v", v.Pairs, err)
+	}
+	for name, reply := range map[string]string{
+		"no pair of three":      `{"verdict":"contradict","points":[]}`,
+		"a letter that is none": `{"verdict":"contradict","pairs":["A-D"],"points":[]}`,
+		"one letter":            `{"verdict":"contradict","pairs":["A-A"],"points":[]}`,
+		"no pair of letters":    `{"verdict":"contradict","pairs":["A, B"],"points":[]}`,
+		"too many":              `{"verdict":"contradict","pairs":["A-B"` + strings.Repeat(`,"A-B"`, 9) + `],"points":[]}`,
+		"a pair that agrees":    `{"verdict":"agree","pairs":["A-B"],"points":[]}`,
+	} {
+		if v, err := ParseVerdict(reply, 3); err == nil {
+			t.Errorf("%s: %v", name, v.Pairs)
+		}
 	}
 }
 
@@ -120,7 +143,7 @@ func TestNamesThatADecoderTakesForOneAreRefused(t *testing.T) {
 
 func TestRepliesBeyondTheBoundsAreRefused(t *testing.T) {
 	const fine = `{"verdict":"agree","points":[]}`
-	if _, err := ParseVerdict(fine); err != nil {
+	if _, err := ParseVerdict(fine, 2); err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct{ reply, want string }{
@@ -130,7 +153,7 @@ func TestRepliesBeyondTheBoundsAreRefused(t *testing.T) {
 		"text first": {"Sure: " + fine, "not a JSON object"},
 		"no UTF-8":   {"{\"verdict\":\"agree\xff\"}", "UTF-8"},
 	} {
-		if _, err := ParseVerdict(c.reply); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := ParseVerdict(c.reply, 2); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -168,7 +191,7 @@ func FuzzReplies(f *testing.F) {
 				}
 			}
 		}
-		if v, err := ParseVerdict(reply); err == nil && (len(v.Points) > MaxPoints || v.Verdict == "") {
+		if v, err := ParseVerdict(reply, 3); err == nil && (len(v.Points) > MaxPoints || v.Verdict == "") {
 			t.Errorf("%+v", v)
 		}
 		if r, err := ParseReview(reply); err == nil && (len(r.Issues) > MaxPoints || len(r.Correction) > MaxCorrection) {

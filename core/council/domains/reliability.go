@@ -15,6 +15,17 @@ type Reliability struct {
 	Wrong   int `json:"wrong"`   // since it was last lowered
 }
 
+// Without returns the reliability without one correct or wrong answer, as far as its counter
+// has it: a score that was raised or lowered with it stays.
+func (r Reliability) Without(correct bool) Reliability {
+	if correct {
+		r.Correct = max(0, r.Correct-1)
+	} else {
+		r.Wrong = max(0, r.Wrong-1)
+	}
+	return r
+}
+
 // Apply returns the reliability after an answer that was found correct or wrong, and
 // whether a counter crossed its threshold: then the score changed, unless it is at
 // its end, and the counter is zero.

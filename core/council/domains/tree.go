@@ -37,7 +37,7 @@ type Node struct {
 	Name     string    `json:"display_name"`
 	Aliases  []string  `json:"aliases"`
 	Queries  int       `json:"query_count"`
-	LastSeen time.Time `json:"last_seen"`
+	LastSeen time.Time `json:"last_seen,omitzero"`
 }
 
 // Parent returns the id of the parent; "" of a root.
@@ -108,7 +108,7 @@ func NewTree(nodes []Node) *Tree {
 		}
 		slices.Sort(n.Aliases)
 		n.Aliases = slices.Compact(n.Aliases)
-		n.Aliases = n.Aliases[:min(len(n.Aliases), MaxAliases)]
+		n.Aliases = append([]string{}, n.Aliases[:min(len(n.Aliases), MaxAliases)]...)
 		t.nodes[n.ID] = n
 	}
 	for _, id := range t.IDs() {

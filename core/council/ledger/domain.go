@@ -65,9 +65,28 @@ func readTree(ctx context.Context, q store.Queryer) (*domains.Tree, error) {
 	return domains.NewTree(nodes), nil
 }
 
-// Seen counts a question about a domain of the tree.
-func (s *Store) Seen(ctx context.Context, id string) error {
-	return s.o.DB.TxSoon(ctx, func(tx *store.Tx) error { return seen(ctx, tx, domains.Node{ID: id}, 1) })
+// asked counts a question in the likeliest of its domains and in those that members named, once
+// in each. A domain that is no more is none.
+func asked(ctx context.Context, tx *store.Tx, r *Result, likeliest string) error {
+	ids := []string{likeliest}
+	for _, run := range r.Runs {
+		if run.Round == RoundAnswer && run.Domain != "" {
+			ids = append(ids, run.Domain)
+		}
+	}
+	slices.Sort(ids) // transactions lock them in one order
+	for _, id := range slices.Compact(ids) {
+		if domains.IsRoot(id) {
+			if err := seen(ctx, tx, domains.Node{ID: id}, 1); err != nil {
+				return err
+			}
+			continue
+		}
+		if _, err := tx.Exec(ctx, `UPDATE domain_nodes SET query_count = query_count + 1, last_seen = $2 WHERE node_id = $1`, id, core.Stamp(tx.Time())); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // seen inserts a node where it is not stored, and counts sightings.
@@ -94,8 +113,9 @@ func seen(ctx context.Context, tx *store.Tx, n domains.Node, count int) error {
 }
 
 // Sight resolves the name of a domain that a model used, and counts it as a candidate where
-// it is no node's: one that it was nearer to before, while it is there, stays the nearest.
-func (s *Store) Sight(ctx context.Context, model, raw string, near func(name string, labels []string) []float64) (domains.Resolution, error) {
+// it is no node's, unless that was done before (again): one that it was nearer to before, while
+// it is there, stays the nearest.
+func (s *Store) Sight(ctx context.Context, model, raw string, again bool, near func(name string, labels []string) []float64) (domains.Resolution, error) {
 	tree, err := s.Tree(ctx)
 	if err != nil {
 		return domains.Resolution{}, err
@@ -128,8 +148,8 @@ func (s *Store) Sight(ctx context.Context, model, raw string, near func(name str
 		r = tree.Nearer(r, domains.Candidate{Nearest: row.Nearest, Similarity: float64(row.Similarity) / 1e6})
 		_, err = tx.Exec(ctx, `INSERT INTO domain_candidates (raw_string, nearest_node, similarity, query_count, model_sources, first_seen, last_seen)
 			VALUES ($1, $2, $3, 1, $4, $5, $5)
-			ON CONFLICT (raw_string) DO UPDATE SET nearest_node = $2, similarity = $3, query_count = domain_candidates.query_count + 1, model_sources = $4, last_seen = $5`,
-			raw, r.Nearest, *micro(r.Similarity), asJSON(models), core.Stamp(tx.Time()))
+			ON CONFLICT (raw_string) DO UPDATE SET nearest_node = $2, similarity = $3, query_count = domain_candidates.query_count + $6, model_sources = $4, last_seen = $5`,
+			raw, r.Nearest, *micro(r.Similarity), asJSON(models), core.Stamp(tx.Time()), 1-flag(again))
 		return err
 	})
 	if err != nil {

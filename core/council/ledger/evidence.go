@@ -54,10 +54,9 @@ type judged struct {
 	Claim      int    `db:"claim"`
 	Verdict    string `db:"verdict"`
 	By         string `db:"verdict_by"`
-	Winner     int    `db:"vcg_winner"`
 }
 
-const judgedColumns = `run_id, model_id, domain, confidence_score, claim, verdict, verdict_by, vcg_winner`
+const judgedColumns = `run_id, model_id, domain, confidence_score, claim, verdict, verdict_by`
 
 // verdict stores that an answer was found correct or incorrect, unless what is stored is
 // as strong, and changes the model's counters.
@@ -97,6 +96,9 @@ func (s *Store) verdict(ctx context.Context, tx *store.Tx, q owner, run, verdict
 	before := domains.Reliability{Score: c.Score, Correct: c.Correct, Wrong: c.Wrong}
 	after, crossed := before, false
 	if r.Verdict != verdict {
+		if r.Verdict != "" {
+			before = before.Without(r.Verdict == Correct)
+		}
 		after, crossed = before.Apply(verdict == Correct)
 	}
 	_, err = tx.Exec(ctx, `UPDATE model_counters SET score = $2, correct_count = $3, wrong_count = $4, bins = $5, updated_at = $6 WHERE model_id = $1`,
@@ -148,12 +150,7 @@ func dropModels(ctx context.Context, tx *store.Tx, but string) error {
 	if err := tx.Get(ctx, &oldest, `SELECT model_id FROM model_counters WHERE model_id <> $1 ORDER BY updated_at, model_id LIMIT 1`, but); err != nil {
 		return err
 	}
-	for _, q := range []string{`DELETE FROM model_counters WHERE model_id = $1`, `DELETE FROM model_domains WHERE model_id = $1`} {
-		if _, err := tx.Exec(ctx, q, oldest); err != nil {
-			return err
-		}
-	}
-	return nil
+	return all(ctx, tx, "drop a model", []any{oldest}, `DELETE FROM model_counters WHERE model_id = $1`, `DELETE FROM model_domains WHERE model_id = $1`)
 }
 
 // latency moves the mean of a model's time to the first token towards this one.
@@ -188,8 +185,19 @@ func (s *Store) answers(ctx context.Context, tx *store.Tx, query string) (rows [
 	return rows, err
 }
 
+// same returns the answers that say the same as the i-th, it included.
+func same(rows []judged, i int) (list []judged) {
+	for _, r := range rows {
+		if r.ID == rows[i].ID || r.Claim != 0 && r.Claim == rows[i].Claim {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
 // spread stores the verdict on a model's answer, and what follows for the others: those
-// that say the same share it, those that contradict a correct one are incorrect.
+// that say the same share it, those that contradict a correct one are incorrect. Nothing
+// follows for an answer of which neither is known.
 func (s *Store) spread(ctx context.Context, tx *store.Tx, q owner, model, verdict, by string) error {
 	rows, err := s.answers(ctx, tx, q.Query)
 	if err != nil {
@@ -199,18 +207,19 @@ func (s *Store) spread(ctx context.Context, tx *store.Tx, q owner, model, verdic
 	if i < 0 {
 		return nil
 	}
+	shared := same(rows, i)
+	against := func(r judged) bool {
+		return slices.ContainsFunc(shared, func(o judged) bool { return q.Note.contradict(o.Model, r.Model) })
+	}
 	for _, r := range rows {
-		of := ""
-		switch {
-		case r.ID == rows[i].ID || r.Claim != 0 && r.Claim == rows[i].Claim:
-			of = verdict
-		case verdict == Correct && r.Claim != 0 && rows[i].Claim != 0:
-			of = Incorrect
-		}
-		if of != "" {
-			if err := s.verdict(ctx, tx, q, r.ID, of, by); err != nil {
-				return err
+		of := verdict
+		if !slices.Contains(shared, r) {
+			if of = Incorrect; verdict != Correct || !against(r) {
+				continue
 			}
+		}
+		if err := s.verdict(ctx, tx, q, r.ID, of, by); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -244,28 +253,19 @@ type Blame struct {
 type Turn struct {
 	User         int64
 	Conversation string
-	Query        string // of the turn itself, if a council answers it; it is not judged
+	After        string // the run of the answer that the turn follows; "" where that is not known
 	Verdict      string // Correct or Incorrect; "" is neither
 }
 
-// Settle stores how a user's turn judges the council's last answer in the conversation.
-// The first turn after an answer does so, with any verdict; where there is no such
-// answer, Blame is empty.
+// Settle stores how a user's turn judges the answer that it follows, if that is a council's to
+// the same user. The first such turn does so, with any verdict; else Blame is empty.
 func (s *Store) Settle(ctx context.Context, tx *store.Tx, t Turn) (Blame, error) {
-	var query string
-	err := tx.Get(ctx, &query, `SELECT query_id FROM council_queries WHERE conversation_id = $1 AND user_id = $2 AND state = 'done' AND created_at > $3 AND query_id <> $4
-		ORDER BY created_at DESC, query_id DESC LIMIT 1`, t.Conversation, t.User, core.Stamp(tx.Time().Add(-settleWithin)), t.Query)
-	if errors.Is(err, store.ErrNoRows) {
-		return Blame{}, nil
-	}
-	if err != nil {
-		return Blame{}, fmt.Errorf("settle the council's answer: %w", err)
-	}
-	n, err := tx.Exec(ctx, `UPDATE council_queries SET settled = 1 WHERE query_id = $1 AND settled = 0`, query)
+	n, err := tx.Exec(ctx, `UPDATE council_queries SET settled = 1 WHERE query_id = $1 AND user_id = $2 AND conversation_id = $3 AND state = 'done' AND settled = 0 AND created_at > $4`,
+		t.After, t.User, t.Conversation, core.Stamp(tx.Time().Add(-settleWithin)))
 	if err != nil || n == 0 {
 		return Blame{}, err
 	}
-	q, err := s.owner(ctx, tx, query)
+	q, err := s.owner(ctx, tx, t.After)
 	if err != nil || t.Verdict == "" || q.Winner == "" || q.Callout == choice.CalloutDisagreement {
 		return Blame{}, err
 	}
@@ -281,5 +281,5 @@ func (s *Store) Settle(ctx context.Context, tx *store.Tx, t Turn) (Blame, error)
 		return Blame{}, fmt.Errorf("settle the council's answer: %w", err)
 	}
 	after, err := s.counters(ctx, tx, q.Winner)
-	return Blame{Query: query, Model: q.Winner, Delta: after.Score - before.Score}, err
+	return Blame{Query: q.Query, Model: q.Winner, Delta: after.Score - before.Score}, err
 }

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -126,15 +125,16 @@ func (s *Store) Reliability(ctx context.Context, model string, since time.Time) 
 
 // A Level is what a level cost and found.
 type Level struct {
-	Level     string   `json:"accuracy_level"`
-	Queries   int      `json:"queries"`
-	Disputes  int      `json:"disputes"`
-	Agreed    int      `json:"agreed"` // with confidence High
-	Failed    int      `json:"failed"`
-	Calls     int      `json:"calls"`
-	MicroUSD  int64    `json:"micro_usd"`
-	SingleUSD int64    `json:"single_micro_usd"` // of the answers that were shown: what one model would have cost
-	Ratio     *float64 `json:"cost_ratio"`       // of both; nil where no price is known
+	Level     string   `json:"accuracy_level" db:"accuracy_level"`
+	Queries   int      `json:"queries" db:"queries"`
+	Disputes  int      `json:"disputes" db:"disputes"`
+	Agreed    int      `json:"agreed" db:"agreed"` // with confidence High
+	Failed    int      `json:"failed" db:"failed"`
+	Picks     int      `json:"-" db:"picks"`
+	Calls     int      `json:"calls" db:"calls"`
+	MicroUSD  int64    `json:"micro_usd" db:"cost"`
+	SingleUSD int64    `json:"single_micro_usd" db:"single"` // of the answers that were shown: what one model would have cost
+	Ratio     *float64 `json:"cost_ratio" db:"-"`            // of both; nil where no price is known
 }
 
 // An Analysis is the council's figures since a time.
@@ -155,47 +155,25 @@ type Asked struct {
 // Analyze returns the figures since a time.
 func (s *Store) Analyze(ctx context.Context, since time.Time) (Analysis, error) {
 	a := Analysis{Since: since.UTC(), Levels: []Level{}, Domains: []Asked{}}
-	var rows []struct {
-		Level    string `db:"accuracy_level"`
-		Queries  int    `db:"queries"`
-		Disputes int    `db:"disputes"`
-		Agreed   int    `db:"agreed"`
-		Failed   int    `db:"failed"`
-		Picks    int    `db:"picks"`
-		Calls    int    `db:"calls"`
-		MicroUSD int64  `db:"cost"`
-	}
 	at := core.Stamp(since)
+	var rows []Level
 	if err := s.o.DB.Select(ctx, &rows, `SELECT accuracy_level, count(*) AS queries, sum(CASE WHEN callout_type = 'disagreement' THEN 1 ELSE 0 END) AS disputes,
 			sum(CASE WHEN confidence = 'High' THEN 1 ELSE 0 END) AS agreed, sum(CASE WHEN state = 'failed' THEN 1 ELSE 0 END) AS failed,
-			sum(CASE WHEN picked <> '' THEN 1 ELSE 0 END) AS picks, CAST(sum(calls) AS BIGINT) AS calls, CAST(coalesce(sum(micro_usd), 0) AS BIGINT) AS cost
-		FROM council_queries WHERE created_at >= $1 AND state <> 'open' GROUP BY accuracy_level`, at); err != nil {
-		return a, fmt.Errorf("read the council's figures: %w", err)
-	}
-	var single []struct {
-		Level string `db:"accuracy_level"`
-		Cost  int64  `db:"cost"`
-	}
-	if err := s.o.DB.Select(ctx, &single, `SELECT q.accuracy_level, CAST(coalesce(sum(r.micro_usd), 0) AS BIGINT) AS cost FROM council_queries AS q
-		JOIN model_runs AS r ON r.query_id = q.query_id AND r.model_id = q.winner AND r.round = 'answer' WHERE q.created_at >= $1 AND q.state = 'done' GROUP BY q.accuracy_level`, at); err != nil {
+			sum(CASE WHEN picked <> '' THEN 1 ELSE 0 END) AS picks, CAST(sum(calls) AS BIGINT) AS calls, CAST(coalesce(sum(micro_usd), 0) AS BIGINT) AS cost,
+			CAST(coalesce(sum((SELECT sum(r.micro_usd) FROM model_runs AS r WHERE r.query_id = q.query_id AND r.model_id = q.winner AND r.round = 'answer' AND q.state = 'done')), 0) AS BIGINT) AS single
+		FROM council_queries AS q WHERE created_at >= $1 AND state <> 'open' GROUP BY accuracy_level`, at); err != nil {
 		return a, fmt.Errorf("read the council's figures: %w", err)
 	}
 	for _, level := range choice.Levels() {
-		for _, r := range rows {
-			if r.Level != level {
+		for _, l := range rows {
+			if l.Level != level {
 				continue
-			}
-			l := Level{Level: level, Queries: r.Queries, Disputes: r.Disputes, Agreed: r.Agreed, Failed: r.Failed, Calls: r.Calls, MicroUSD: r.MicroUSD}
-			for _, x := range single {
-				if x.Level == level {
-					l.SingleUSD = x.Cost
-				}
 			}
 			if l.SingleUSD > 0 {
 				ratio := choice.Round(float64(l.MicroUSD) / float64(l.SingleUSD))
 				l.Ratio = &ratio
 			}
-			a.Picks += r.Picks
+			a.Picks += l.Picks
 			a.Levels = append(a.Levels, l)
 		}
 	}
@@ -233,26 +211,4 @@ func (s *Store) Ontology(ctx context.Context) (o Ontology, err error) {
 	}
 	o.Candidates, err = s.Candidates(ctx, maxPage)
 	return o, err
-}
-
-// MarshalJSON leaves out a time that there is none of.
-func (d Domain) MarshalJSON() ([]byte, error) {
-	type plain struct {
-		ID      string     `json:"node_id"`
-		Name    string     `json:"display_name"`
-		Aliases []string   `json:"aliases"`
-		Queries int        `json:"query_count"`
-		Seen    *time.Time `json:"last_seen,omitempty"`
-		Parent  string     `json:"parent_id,omitempty"`
-		Depth   int        `json:"depth"`
-		Root    bool       `json:"is_l0_root"`
-	}
-	p := plain{ID: d.ID, Name: d.Name, Aliases: d.Aliases, Queries: d.Queries, Parent: d.Parent, Depth: d.Depth, Root: d.Root}
-	if p.Aliases == nil {
-		p.Aliases = []string{}
-	}
-	if !d.LastSeen.IsZero() {
-		p.Seen = &d.LastSeen
-	}
-	return json.Marshal(p)
 }

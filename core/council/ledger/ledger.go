@@ -51,7 +51,7 @@ type Picked struct {
 	Conversation string
 	Domain       string
 	Model        string   // whose answer was picked
-	Against      []string // whose answers contradict it
+	Same         []string // whose answers say the same, it included
 	Preview      string   // of the question
 }
 

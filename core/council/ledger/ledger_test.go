@@ -31,6 +31,7 @@ type world struct {
 	*Store
 	db    *store.DB
 	clock *coretest.Clock
+	last  string // question that ended
 }
 
 func newWorld(t *testing.T) *world {
@@ -77,6 +78,7 @@ func (w *world) ask(id string, r Result, runs ...Run) {
 	}
 	r.Query, r.Runs, r.Domains = id, runs, []choice.Share{{Domain: "code", Weight: 1}}
 	w.finish(r)
+	w.last = id
 	w.clock.Advance(time.Second)
 }
 
@@ -84,7 +86,7 @@ func (w *world) dispute(id string) {
 	w.Helper()
 	a := answer("a", "It is 1.", 1)
 	a.Winner = true
-	w.ask(id, Result{Winner: "a", Callout: choice.CalloutDisagreement, Confidence: choice.LabelUncertain}, a, answer("b", "It is 2.", 2), answer("c", "It is 2, too.", 2))
+	w.ask(id, Result{Winner: "a", Callout: choice.CalloutDisagreement, Confidence: choice.LabelUncertain, Note: Note{Contradict: [][2]string{{"a", "b"}, {"a", "c"}}}}, a, answer("b", "It is 2.", 2), answer("c", "It is 2, too.", 2))
 }
 
 func (w *world) winners(query string) (models []string) {
@@ -126,8 +128,8 @@ func TestADisputeHasNoWinnerUntilThePickThatMakesExactlyOne(t *testing.T) {
 	}
 	p, err := w.Pick(t.Context(), 7, "q1", "b")
 	w.must(err)
-	if len(p.Against) != 1 || p.Against[0] != "a" || !strings.HasPrefix(p.Preview, "How tall is q1") {
-		t.Errorf("the preference is against %v: %+v", p.Against, p)
+	if !slices.Equal(p.Same, []string{"b", "c"}) || !strings.HasPrefix(p.Preview, "How tall is q1") {
+		t.Errorf("%v say the same: %+v", p.Same, p)
 	}
 	if got := w.winners("q1"); len(got) != 1 || got[0] != "b" {
 		t.Errorf("after the pick: %v", got)
@@ -264,7 +266,7 @@ func (w *world) settle(corrected bool) (b Blame) {
 	if corrected {
 		verdict = Incorrect
 	}
-	return w.turn(Turn{User: 7, Conversation: "s1", Verdict: verdict})
+	return w.turn(Turn{User: 7, Conversation: "s1", After: w.last, Verdict: verdict})
 }
 
 func (w *world) turn(t Turn) (b Blame) {
@@ -276,13 +278,24 @@ func (w *world) turn(t Turn) (b Blame) {
 	return b
 }
 
-// A turn judges the answer before it, and not the one to itself, which is stored when it ends.
-func TestATurnDoesNotJudgeTheAnswerToItself(t *testing.T) {
+// In a group the answer before a turn may be to another member, in any conversation one of a
+// model alone: then no earlier answer is judged, now or later.
+func TestATurnJudgesTheAnswerThatItFollowsAndNoEarlierOne(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.ask("q1", Result{Winner: "a"}, answer("a", "yes", 0))
 	w.ask("q2", Result{Winner: "b"}, answer("b", "no", 0))
-	if b := w.turn(Turn{User: 7, Conversation: "s1", Query: "q2", Verdict: Incorrect}); b.Query != "q1" || b.Model != "a" {
+	for name, turn := range map[string]Turn{
+		"after a model's answer":  {User: 7, Conversation: "s1", After: "run-3", Verdict: Incorrect},
+		"after what is not known": {User: 7, Conversation: "s1", Verdict: Incorrect},
+		"of another member":       {User: 8, Conversation: "s1", After: "q1", Verdict: Incorrect},
+		"in another conversation": {User: 7, Conversation: "s2", After: "q1", Verdict: Incorrect},
+	} {
+		if b := w.turn(turn); b != (Blame{}) {
+			t.Errorf("%s: %+v", name, b)
+		}
+	}
+	if b := w.turn(Turn{User: 7, Conversation: "s1", After: "q1", Verdict: Incorrect}); b.Query != "q1" || b.Model != "a" {
 		t.Errorf("%+v", b)
 	}
 }
@@ -293,7 +306,7 @@ func TestOnlyTheNextTurnJudges(t *testing.T) {
 	w := newWorld(t)
 	w.ask("q1", Result{Winner: "a"}, answer("a", "yes", 0))
 	for _, verdict := range []string{"", Incorrect} {
-		if b := w.turn(Turn{User: 7, Conversation: "s1", Verdict: verdict}); b != (Blame{}) {
+		if b := w.turn(Turn{User: 7, Conversation: "s1", After: "q1", Verdict: verdict}); b != (Blame{}) {
 			t.Errorf("%q: %+v", verdict, b)
 		}
 	}
@@ -341,6 +354,22 @@ func TestAStrongerVerdictReplacesAWeakerOne(t *testing.T) {
 	v, err := w.Query(t.Context(), 7, "q1")
 	if err != nil || v.Runs[0].Verdict != Incorrect || v.Runs[0].VerdictBy != ByCorrection {
 		t.Errorf("%+v, %v", v.Runs, err)
+	}
+}
+
+// One answer is not counted as correct and as wrong: a counter that has moved a score stays.
+func TestAVerdictThatIsReplacedIsNotCountedOnBothSides(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, id := range []string{"q1", "q2"} {
+		a := answer("a", "yes", 1)
+		a.Verdict = Correct
+		w.ask(id, Result{Winner: "a"}, a)
+		w.settle(id == "q1")
+	}
+	models, err := w.Models(t.Context())
+	if err != nil || models[0].Correct != 1 || models[0].Wrong != 1 {
+		t.Errorf("%+v, %v", models, err)
 	}
 }
 
@@ -415,13 +444,90 @@ func TestForgettingAUserLeavesNoRowOfTheirs(t *testing.T) {
 	}
 }
 
+func (w *world) rows(query string, args ...any) (n int) {
+	w.Helper()
+	w.must(w.db.Get(w.Context(), &n, query, args...))
+	return n
+}
+
+// scored has models get scores, so that the log has questions.
+func (w *world) scored(ids ...string) {
+	w.Helper()
+	for _, id := range ids {
+		w.dispute(id)
+		_, err := w.Pick(w.Context(), 7, id, "b")
+		w.must(err)
+	}
+}
+
 func TestASessionThatIsDeletedTakesItsQueriesWithIt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.dispute("q1")
+	w.scored("q1", "q2", "q3")
+	tables := []string{"council_queries", "council_stages", "model_runs", "audit_log"}
+	for _, table := range tables {
+		if w.rows(`SELECT count(*) FROM `+table) == 0 {
+			t.Fatalf("%s is empty before", table)
+		}
+	}
 	w.must(w.db.Tx(t.Context(), func(tx *store.Tx) error { return w.ForgetSession(t.Context(), tx, "s1") }))
 	if _, err := w.Query(t.Context(), 7, "q1"); core.KindOf(err) != core.NotFound {
 		t.Error(err)
+	}
+	for _, table := range tables {
+		if n := w.rows(`SELECT count(*) FROM ` + table); n != 0 {
+			t.Errorf("%s has %d rows", table, n)
+		}
+	}
+}
+
+// A row of the log counts on, without the question.
+func TestTheLogOfScoresHasNoQuestionThatIsNoMore(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.scored("q1", "q2", "q3")
+	const named = `SELECT count(*) FROM audit_log WHERE query_preview <> ''`
+	all := w.rows(named)
+	_, err := w.prune(t.Context())
+	w.must(err)
+	if n := w.rows(named); all == 0 || n != all {
+		t.Fatalf("%d of %d questions are left while they are there", n, all)
+	}
+	w.clock.Advance(MaxAge + time.Hour)
+	_, err = w.prune(t.Context())
+	w.must(err)
+	if n, rows := w.rows(named), w.rows(`SELECT count(*) FROM audit_log`); n != 0 || rows != all {
+		t.Errorf("%d questions are left in %d rows", n, rows)
+	}
+}
+
+// A name is a model's text about a question.
+func TestTheNameOfADomainIsForgottenWithTheLastQuestionThatItWasUsedFor(t *testing.T) {
+	t.Parallel()
+	for name, forget := range map[string]func(w *world, tx *store.Tx) error{
+		"a user": func(w *world, tx *store.Tx) error {
+			return w.Forget(w.Context(), tx, &core.Removal{Person: core.Person{User: 7}})
+		},
+		"a conversation": func(w *world, tx *store.Tx) error { return w.ForgetSession(w.Context(), tx, "s1") },
+	} {
+		w := newWorld(t)
+		for _, q := range []struct {
+			id, domain, session string
+			user                int64
+		}{{"q1", "maria.divorce", "s1", 7}, {"q2", "knots", "s1", 7}, {"q3", "knots", "s2", 8}} {
+			_, err := w.Sight(t.Context(), "a", q.domain, false, nil)
+			w.must(err)
+			_, _, err = w.Begin(t.Context(), Query{ID: q.id, User: q.user, Conversation: q.session, Level: choice.Fast, Asked: choice.Fast, Question: "?"})
+			w.must(err)
+			a := answer("a", "yes", 0)
+			a.Detail.Domain = q.domain
+			w.finish(Result{Query: q.id, Winner: "a", Runs: []Run{a}, Used: []string{"a"}})
+		}
+		w.must(w.db.Tx(t.Context(), func(tx *store.Tx) error { return forget(w, tx) }))
+		all, err := w.Candidates(t.Context(), 10)
+		if err != nil || len(all) != 1 || all[0].Raw != "knots" {
+			t.Errorf("%s: %+v, %v", name, all, err)
+		}
 	}
 }
 
@@ -511,7 +617,7 @@ func TestANameWithEvidenceBecomesADomainAndRetiresIntoItsParent(t *testing.T) {
 		w.ask(fmt.Sprintf("q%d", i), Result{Winner: "a"}, a)
 	}
 	for i := range MinSightingsOf {
-		r, err := w.Sight(t.Context(), []string{"a", "b"}[i%2], "code.rust", nil)
+		r, err := w.Sight(t.Context(), []string{"a", "b"}[i%2], "code.rust", false, nil)
 		if err != nil || r.Domain != "code" || !r.Candidate {
 			t.Fatal(r, err)
 		}
@@ -520,7 +626,7 @@ func TestANameWithEvidenceBecomesADomainAndRetiresIntoItsParent(t *testing.T) {
 	if err != nil || n != 1 {
 		t.Fatal(n, err)
 	}
-	if r, err := w.Sight(t.Context(), "a", "rust", nil); err != nil || r.Domain != "code.rust" || r.Candidate {
+	if r, err := w.Sight(t.Context(), "a", "rust", false, nil); err != nil || r.Domain != "code.rust" || r.Candidate {
 		t.Errorf("%+v, %v", r, err)
 	}
 	records, err := w.Records(t.Context(), []string{"a"})
@@ -532,8 +638,59 @@ func TestANameWithEvidenceBecomesADomainAndRetiresIntoItsParent(t *testing.T) {
 	if n, err := w.Review(t.Context()); err != nil || n != 1 {
 		t.Fatal(n, err)
 	}
-	if r, err := w.Sight(t.Context(), "a", "code.rust", nil); err != nil || r.Domain != "code" || r.Candidate {
+	if r, err := w.Sight(t.Context(), "a", "code.rust", false, nil); err != nil || r.Domain != "code" || r.Candidate {
 		t.Errorf("after its retirement: %+v, %v", r, err)
+	}
+}
+
+// Of each question the likeliest domain and those that members named count once, an unknown one
+// not at all.
+func TestAQuestionCountsOnceInEachOfItsDomains(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(w.db.Tx(t.Context(), func(tx *store.Tx) error {
+		return errors.Join(seen(t.Context(), tx, domains.Node{ID: "code"}, 0), seen(t.Context(), tx, domains.Node{ID: "code.rust"}, 0))
+	}))
+	of := func(model, domain string) Run {
+		a := answer(model, "yes", 1)
+		a.Domain = domain
+		return a
+	}
+	review := of("c", "legal")
+	review.Round = RoundReview
+	w.ask("q1", Result{Winner: "a"}, of("a", "code.rust"), of("b", "code.rust"), of("c", "science"), of("d", "code.gone"), review)
+	w.finish(Result{Query: "q1"}) // a second end of the same
+	o, err := w.Ontology(t.Context())
+	w.must(err)
+	want := map[string]int{"code": 1, "code.rust": 1, "science": 1}
+	for _, d := range o.Domains {
+		if d.Queries != want[d.ID] || d.LastSeen.IsZero() != (want[d.ID] == 0) {
+			t.Errorf("%s has %d questions, the last %v", d.ID, d.Queries, d.LastSeen)
+		}
+		if d.ID == "code.gone" {
+			t.Error("a domain that is no more is there again")
+		}
+	}
+}
+
+func TestADomainThatIsUsedDoesNotRetire(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(w.db.Tx(t.Context(), func(tx *store.Tx) error {
+		return errors.Join(seen(t.Context(), tx, domains.Node{ID: "code"}, 0), seen(t.Context(), tx, domains.Node{ID: "code.rust"}, 0), seen(t.Context(), tx, domains.Node{ID: "code.zig"}, 0))
+	}))
+	for i := range 4 {
+		w.clock.Advance(domains.Retire / 2)
+		a := answer("a", "yes", 1)
+		a.Domain = "code.rust"
+		w.ask(fmt.Sprint("q", i), Result{Winner: "a"}, a)
+		_, err := w.Review(t.Context())
+		w.must(err)
+	}
+	tree, err := w.Tree(t.Context())
+	w.must(err)
+	if got := tree.Children("code"); !slices.Equal(got, []string{"code.rust"}) {
+		t.Errorf("left are %v", got)
 	}
 }
 
@@ -556,7 +713,7 @@ func TestASightingByWordsKeepsThePlacementByMeaning(t *testing.T) {
 		nearest string
 		is      float64
 	}{{near("math", .5), "math", .5}, {nil, "math", .5}, {near("science", .4), "math", .5}, {near("science", .6), "science", .6}, {nil, "science", .6}} {
-		r, err := w.Sight(t.Context(), "a", "angles", c.near)
+		r, err := w.Sight(t.Context(), "a", "angles", false, c.near)
 		if err != nil || r.Nearest != c.nearest || r.Similarity != c.is || !r.Candidate {
 			t.Errorf("sighting %d: %+v, %v", i, r, err)
 		}
@@ -569,7 +726,7 @@ func TestASightingByWordsKeepsThePlacementByMeaning(t *testing.T) {
 		_, err := tx.Exec(t.Context(), `UPDATE domain_candidates SET nearest_node = 'science.gone'`)
 		return err
 	}))
-	if r, err := w.Sight(t.Context(), "a", "angles", nil); err != nil || r.Nearest != domains.General {
+	if r, err := w.Sight(t.Context(), "a", "angles", false, nil); err != nil || r.Nearest != domains.General {
 		t.Errorf("of a node that is gone: %+v, %v", r, err)
 	}
 }
@@ -593,7 +750,7 @@ func TestACandidateIsPromotedWhereItsMeaningPutItsRuns(t *testing.T) {
 		w.ask(fmt.Sprintf("q%d", i), Result{Winner: "a", Domains: []choice.Share{{Domain: "math", Weight: 1}}}, a)
 	}
 	for i := range MinSightingsOf {
-		r, err := w.Sight(t.Context(), []string{"a", "b"}[i%2], "angles", near)
+		r, err := w.Sight(t.Context(), []string{"a", "b"}[i%2], "angles", false, near)
 		if err != nil || r.Domain != "math" || !r.Candidate {
 			t.Fatal(r, err)
 		}
@@ -601,7 +758,7 @@ func TestACandidateIsPromotedWhereItsMeaningPutItsRuns(t *testing.T) {
 	if n, err := w.Review(t.Context()); err != nil || n != 1 {
 		t.Fatal(n, err)
 	}
-	if r, err := w.Sight(t.Context(), "a", "angles", nil); err != nil || r.Domain != "math.angles" || r.Candidate {
+	if r, err := w.Sight(t.Context(), "a", "angles", false, nil); err != nil || r.Domain != "math.angles" || r.Candidate {
 		t.Errorf("%+v, %v", r, err)
 	}
 	records, err := w.Records(t.Context(), []string{"a"})
@@ -630,7 +787,7 @@ func TestTheNamesOfAllNodesThatRetireAtOnceGoToTheParent(t *testing.T) {
 		t.Fatal(n, err)
 	}
 	for _, name := range []string{"aliascoderust", "aliascodezig", "aliascodezigcomptime"} {
-		if r, err := w.Sight(t.Context(), "a", name, nil); err != nil || r.Domain != "code" || r.Candidate {
+		if r, err := w.Sight(t.Context(), "a", name, false, nil); err != nil || r.Domain != "code" || r.Candidate {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
 	}
@@ -669,17 +826,23 @@ func TestWhatACallCostIsStoredWithoutAReportedConfidence(t *testing.T) {
 	}
 }
 
-func TestAPickIsAgainstNoAnswerWhoseClaimIsNotKnown(t *testing.T) {
+// Only what is known to contradict a right answer is wrong: d says something else, of which
+// nothing is known, e agrees with both sides.
+func TestAPickIsAgainstThoseAloneThatContradictIt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.ask("q1", Result{Winner: "a", Callout: choice.CalloutDisagreement}, answer("a", "It is 1.", 1), answer("b", "It is 2.", 2), answer("c", "It depends.", 0))
+	w.ask("q1", Result{Winner: "a", Callout: choice.CalloutDisagreement, Note: Note{Contradict: [][2]string{{"b", "c"}}}},
+		answer("a", "It is 1.", 1), answer("b", "One.", 1), answer("c", "It is 2.", 2), answer("d", "It depends.", 3), answer("e", "It is 1 or 2.", 4))
 	p, err := w.Pick(t.Context(), 7, "q1", "a")
-	if err != nil || len(p.Against) != 1 || p.Against[0] != "b" {
+	if err != nil || !slices.Equal(p.Same, []string{"a", "b"}) {
 		t.Errorf("%+v, %v", p, err)
 	}
-	records, err := w.Records(t.Context(), []string{"b", "c"})
-	if err != nil || records["b"].Domains["code"] != (choice.Evidence{Runs: 1}) || len(records["c"].Domains) != 0 {
-		t.Errorf("%+v, %+v, %v", records["b"], records["c"], err)
+	records, err := w.Records(t.Context(), []string{"a", "b", "c", "d", "e"})
+	w.must(err)
+	for model, want := range map[string]choice.Evidence{"a": {Wins: 1, Runs: 1}, "b": {Wins: 1, Runs: 1}, "c": {Runs: 1}, "d": {}, "e": {}} {
+		if got := records[model].Domains["code"]; got != want {
+			t.Errorf("%s: %+v, want %+v", model, got, want)
+		}
 	}
 }
 
@@ -743,7 +906,7 @@ func TestAnotherUserSeesNeitherOptionsNorTheLastAnswerNorSettlesIt(t *testing.T)
 		t.Errorf("the user's own: %+v, %v", v, err)
 	}
 	w.must(w.db.Tx(t.Context(), func(tx *store.Tx) error {
-		b, err := w.Settle(t.Context(), tx, Turn{User: 8, Conversation: "s1", Verdict: Incorrect})
+		b, err := w.Settle(t.Context(), tx, Turn{User: 8, Conversation: "s1", After: "q2", Verdict: Incorrect})
 		if b != (Blame{}) {
 			t.Errorf("settled: %+v", b)
 		}
@@ -778,7 +941,7 @@ func TestTheVerdictOfReviewersIsThatOfAllAnswersThatSayTheSame(t *testing.T) {
 	w := newWorld(t)
 	a := answer("a", "It is 1.", 1)
 	a.Verdict = Correct
-	w.ask("q1", Result{Winner: "a"}, a, answer("b", "1", 1), answer("c", "It is 2.", 2), answer("d", "It depends.", 0))
+	w.ask("q1", Result{Winner: "a", Note: Note{Contradict: [][2]string{{"c", "a"}}}}, a, answer("b", "1", 1), answer("c", "It is 2.", 2), answer("d", "It depends.", 3))
 	records, err := w.Records(t.Context(), []string{"a", "b", "c", "d"})
 	w.must(err)
 	for model, want := range map[string]choice.Evidence{"a": {Wins: 0.7, Runs: 0.7}, "b": {Wins: 0.7, Runs: 0.7}, "c": {Runs: 0.7}, "d": {}} {

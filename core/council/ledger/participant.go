@@ -26,20 +26,25 @@ func Columns() []columns.Column {
 	}
 }
 
-// Forget deletes what is stored of a user's questions. The counts of the models, in
-// which no one is named, stay.
+// Forget deletes what is stored of a user's questions, and the names of domains that models
+// used for those alone. The counts of the models, in which no one is named, stay.
 func (s *Store) Forget(ctx context.Context, tx *store.Tx, r *core.Removal) error {
 	if r.User <= 0 {
 		return nil
 	}
-	for _, q := range []string{
+	return all(ctx, tx, "forget the council's queries", []any{r.User},
+		`DELETE FROM domain_candidates WHERE raw_string IN (SELECT raw_domain FROM model_runs WHERE user_id = $1) AND raw_string NOT IN (SELECT raw_domain FROM model_runs WHERE user_id <> $1)`,
 		`DELETE FROM council_stages WHERE query_id IN (SELECT query_id FROM council_queries WHERE user_id = $1)`,
 		`DELETE FROM model_runs WHERE user_id = $1`,
 		`DELETE FROM audit_log WHERE user_id = $1`,
-		`DELETE FROM council_queries WHERE user_id = $1`,
-	} {
-		if _, err := tx.Exec(ctx, q, r.User); err != nil {
-			return fmt.Errorf("forget the council's queries: %w", err)
+		`DELETE FROM council_queries WHERE user_id = $1`)
+}
+
+// all executes statements with the same arguments.
+func all(ctx context.Context, tx *store.Tx, what string, args []any, statements ...string) error {
+	for _, q := range statements {
+		if _, err := tx.Exec(ctx, q, args...); err != nil {
+			return fmt.Errorf("%s: %w", what, err)
 		}
 	}
 	return nil
@@ -47,31 +52,21 @@ func (s *Store) Forget(ctx context.Context, tx *store.Tx, r *core.Removal) error
 
 // Merge gives one user's questions to another.
 func (s *Store) Merge(ctx context.Context, tx *store.Tx, from, to int64) error {
-	for _, q := range []string{
+	return all(ctx, tx, "give the council's queries", []any{to, from},
 		`UPDATE council_queries SET user_id = $1 WHERE user_id = $2`,
 		`UPDATE model_runs SET user_id = $1 WHERE user_id = $2`,
-		`UPDATE audit_log SET user_id = $1 WHERE user_id = $2`,
-	} {
-		if _, err := tx.Exec(ctx, q, to, from); err != nil {
-			return fmt.Errorf("give the council's queries: %w", err)
-		}
-	}
-	return nil
+		`UPDATE audit_log SET user_id = $1 WHERE user_id = $2`)
 }
 
-// ForgetSession deletes the questions of a session that is deleted.
+// ForgetSession deletes the questions of a session that is deleted, and the names of domains
+// that models used for those alone.
 func (s *Store) ForgetSession(ctx context.Context, tx *store.Tx, session string) error {
-	for _, q := range []string{
+	return all(ctx, tx, "forget a session's council queries", []any{session},
+		`DELETE FROM domain_candidates WHERE raw_string IN (SELECT raw_domain FROM model_runs WHERE conversation_id = $1) AND raw_string NOT IN (SELECT raw_domain FROM model_runs WHERE conversation_id <> $1)`,
 		`DELETE FROM council_stages WHERE query_id IN (SELECT query_id FROM council_queries WHERE conversation_id = $1)`,
 		`DELETE FROM audit_log WHERE query_id IN (SELECT query_id FROM council_queries WHERE conversation_id = $1)`,
 		`DELETE FROM model_runs WHERE conversation_id = $1`,
-		`DELETE FROM council_queries WHERE conversation_id = $1`,
-	} {
-		if _, err := tx.Exec(ctx, q, session); err != nil {
-			return fmt.Errorf("forget a session's council queries: %w", err)
-		}
-	}
-	return nil
+		`DELETE FROM council_queries WHERE conversation_id = $1`)
 }
 
 // Exports returns the statements of an export. Encrypted columns, whose texts are in
@@ -101,6 +96,13 @@ const step = 200
 // prune deletes what is older or more than the bounds, a few rows in each transaction.
 func (s *Store) prune(ctx context.Context) (total int, err error) {
 	now := s.o.Clock.Now()
+	if total, err = s.expire(ctx, now.Add(-MaxAge)); err != nil {
+		return total, fmt.Errorf("prune the council's tables: %w", err)
+	}
+	n, err := s.trim(ctx)
+	if total += n; err != nil {
+		return total, err
+	}
 	for _, q := range []struct {
 		text string
 		args []any
@@ -108,8 +110,10 @@ func (s *Store) prune(ctx context.Context) (total int, err error) {
 		// the answers to pick from, once that is closed, and of attempts that did not go on
 		{`DELETE FROM council_stages WHERE query_id IN (SELECT query_id FROM council_stages WHERE created_at < $1 ORDER BY created_at LIMIT $2)`, []any{core.Stamp(now.Add(-2 * PickOpen)), step}},
 		{`DELETE FROM audit_log WHERE audit_id IN (SELECT audit_id FROM audit_log ORDER BY created_at DESC, audit_id DESC LIMIT $1 OFFSET $2)`, []any{step, MaxAudit}},
+		// the questions in the log of scores are kept no longer than the queries
+		{`UPDATE audit_log SET query_preview = '' WHERE audit_id IN (SELECT audit_id FROM audit_log WHERE query_preview <> '' AND query_id NOT IN (SELECT query_id FROM council_queries) ORDER BY created_at, audit_id LIMIT $1)`, []any{step}},
 		{`DELETE FROM domain_candidates WHERE raw_string IN (SELECT raw_string FROM domain_candidates ORDER BY last_seen DESC, raw_string LIMIT $1 OFFSET $2)`, []any{step, MaxCandidates}},
-		{`DELETE FROM domain_candidates WHERE last_seen < $1`, []any{core.Stamp(now.Add(-2 * MaxAge))}},
+		{`DELETE FROM domain_candidates WHERE last_seen < $1`, []any{core.Stamp(now.Add(-MaxAge))}},
 	} {
 		for {
 			var n int64
@@ -125,12 +129,7 @@ func (s *Store) prune(ctx context.Context) (total int, err error) {
 			}
 		}
 	}
-	old, err := s.expire(ctx, now.Add(-MaxAge))
-	if total += old; err != nil {
-		return total, fmt.Errorf("prune the council's tables: %w", err)
-	}
-	n, err := s.trim(ctx)
-	return total + n, err
+	return total, nil
 }
 
 // expire deletes the queries from before a time.
@@ -182,10 +181,8 @@ func deleteOldest(ctx context.Context, tx *store.Tx, user int64, n int) error {
 
 func deleteQueries(ctx context.Context, tx *store.Tx, ids []string) error {
 	for _, id := range ids {
-		for _, q := range []string{`DELETE FROM council_stages WHERE query_id = $1`, `DELETE FROM model_runs WHERE query_id = $1`, `DELETE FROM council_queries WHERE query_id = $1`} {
-			if _, err := tx.Exec(ctx, q, id); err != nil {
-				return err
-			}
+		if err := all(ctx, tx, "delete a query", []any{id}, `DELETE FROM council_stages WHERE query_id = $1`, `DELETE FROM model_runs WHERE query_id = $1`, `DELETE FROM council_queries WHERE query_id = $1`); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -63,10 +63,8 @@ func (s *Store) PickIn(ctx context.Context, tx *store.Tx, user int64, query, mod
 		return Picked{}, &PickError{Reason: NoOption, err: core.Errorf(core.Invalid, "model: none of the options of this query is of %q", model)}
 	}
 	p := Picked{User: user, Query: query, Conversation: q.Conversation, Domain: q.Domain, Model: model, Preview: q.Preview}
-	for _, r := range rows {
-		if r.Claim != rows[i].Claim && r.Claim != 0 && rows[i].Claim != 0 {
-			p.Against = append(p.Against, r.Model)
-		}
+	for _, r := range same(rows, i) {
+		p.Same = append(p.Same, r.Model)
 	}
 	n, err := tx.Exec(ctx, `UPDATE council_queries SET picked = $3, picked_at = $4, winner = $3, settled = 1
 		WHERE query_id = $1 AND user_id = $2 AND picked = '' AND ended_at > $5`,

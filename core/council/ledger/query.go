@@ -187,7 +187,7 @@ type Run struct {
 	Domain                       string // resolved
 	State                        string // ok, failed, late
 	Error                        string
-	// Claim numbers answers that say the same; 0 where that is not known.
+	// Claim is one number for answers that say the same, from 1; 0 where nothing was compared.
 	Claim int
 	// Verdict is Correct or Incorrect where reviewers found so.
 	Verdict string
@@ -199,6 +199,12 @@ type Note struct {
 	Reviews []Reviewed      `json:"reviews,omitempty"`
 	Left    []string        `json:"left_out,omitempty"` // members without an answer, with the reason
 	Text    string          `json:"text,omitempty"`     // for the reader
+	// Contradict has each pair of models whose answers contradict each other.
+	Contradict [][2]string `json:"contradictions,omitempty"`
+}
+
+func (n *Note) contradict(a, b string) bool {
+	return slices.Contains(n.Contradict, [2]string{a, b}) || slices.Contains(n.Contradict, [2]string{b, a})
 }
 
 // A Reviewed is one review.
@@ -215,6 +221,7 @@ func (n Note) bounded() Note {
 		n.Reviews[i].Issues = n.Reviews[i].Issues[:min(len(n.Reviews[i].Issues), choice.MaxPoints)]
 	}
 	n.Left = n.Left[:min(len(n.Left), choice.MaxMembers)]
+	n.Contradict = n.Contradict[:min(len(n.Contradict), choice.MaxMembers*(choice.MaxMembers-1)/2)]
 	n.Text = cut(n.Text, maxNote)
 	return n
 }
@@ -237,7 +244,8 @@ type Result struct {
 }
 
 // Finish stores in tx how a query ended, once: a second call changes nothing. In a
-// dispute no run is a winner. With the reviews' verdicts the counters of the models change.
+// dispute no run is a winner. With the reviews' verdicts the counters of the models change,
+// and the question is counted in its domains.
 func (s *Store) Finish(ctx context.Context, tx *store.Tx, r Result) error {
 	note, err := s.seal("council_queries", "note", r.Query, asJSON(r.Note.bounded()))
 	if err != nil {
@@ -264,7 +272,10 @@ func (s *Store) Finish(ctx context.Context, tx *store.Tx, r Result) error {
 			return err
 		}
 	}
-	return s.reviewed(ctx, tx, q)
+	if err := s.reviewed(ctx, tx, q); err != nil {
+		return err
+	}
+	return asked(ctx, tx, &r, q.Domain)
 }
 
 // owner is whose a query is.
@@ -276,18 +287,34 @@ type owner struct {
 	Domain       string `db:"domain"`
 	Winner       string `db:"winner"`
 	Callout      string `db:"callout_type"`
+	Sealed       string `db:"note"`
+	Note         Note   `db:"-"`
 }
 
 func (s *Store) owner(ctx context.Context, tx *store.Tx, query string) (q owner, err error) {
-	err = tx.Get(ctx, &q, `SELECT query_id, user_id, conversation_id, query_preview, domain, winner, callout_type FROM council_queries WHERE query_id = $1`, query)
+	err = tx.Get(ctx, &q, `SELECT query_id, user_id, conversation_id, query_preview, domain, winner, callout_type, note FROM council_queries WHERE query_id = $1`, query)
 	if errors.Is(err, store.ErrNoRows) {
 		return q, core.Errorf(core.NotFound, "no such query")
 	}
 	if err != nil {
 		return q, err
 	}
-	q.Preview, err = s.open("council_queries", "query_preview", q.Query, q.Preview)
+	if q.Preview, err = s.open("council_queries", "query_preview", q.Query, q.Preview); err == nil {
+		q.Note, err = s.noteOf(q.Query, q.Sealed)
+	}
 	return q, err
+}
+
+// noteOf decrypts a query's note.
+func (s *Store) noteOf(query, value string) (n Note, err error) {
+	text, err := s.open("council_queries", "note", query, value)
+	if err == nil && text != "" {
+		err = json.Unmarshal([]byte(text), &n)
+	}
+	if err != nil {
+		err = fmt.Errorf("query %s: %w", query, err)
+	}
+	return n, err
 }
 
 func (s *Store) addRun(ctx context.Context, tx *store.Tx, q owner, r *Result, run *Run, n int) error {

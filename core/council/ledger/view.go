@@ -201,14 +201,10 @@ func (s *Store) Query(ctx context.Context, user int64, id string) (View, error) 
 	if err := json.Unmarshal([]byte(r.Domains), &v.Domains); err != nil {
 		return v, fmt.Errorf("query %s: %w", id, err)
 	}
-	note, err := s.open("council_queries", "note", id, r.Note)
-	if err != nil {
-		return v, err
-	}
-	if note != "" {
-		v.Note = &Note{}
-		if err := json.Unmarshal([]byte(note), v.Note); err != nil {
-			return v, fmt.Errorf("query %s: %w", id, err)
+	if r.Note != "" {
+		note, err := s.noteOf(id, r.Note)
+		if v.Note = &note; err != nil {
+			return v, err
 		}
 	}
 	if v.Options, err = s.Options(ctx, r.User, id); err != nil {

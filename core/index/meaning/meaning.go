@@ -24,6 +24,7 @@ const (
 	MaxOthers  = 512                    // texts that one is compared with; more are not
 	maxText    = 1000                   // characters of a text that the model gets
 	maxFloats  = 4 << 20                // that are kept in all: 16 MiB
+	maxOwners  = 1000                   // of them
 	batch      = 64                     // new texts of a call, where the model is fast
 	askFor     = 2 * time.Second        // for a call
 	slow       = 500 * time.Millisecond // of a call: the next has half as many new texts
@@ -291,6 +292,9 @@ func (c *Comparer) compare(owner int64, from *shelf, own []float32, others, fres
 func (c *Comparer) shelf(owner int64) *shelf {
 	s := c.kept[owner]
 	if s == nil {
+		if oldest, found := c.oldest(owner); found && len(c.kept) >= maxOwners {
+			c.drop(oldest) // one without vectors has a place, too
+		}
 		s = &shelf{vectors: map[key][]float32{}}
 		c.kept[owner] = s
 	}
@@ -310,12 +314,7 @@ func (c *Comparer) keep(owner int64, text string, v []float32) {
 	c.floats += len(v) - len(s.vectors[k])
 	s.vectors[k] = v
 	for c.floats > maxFloats {
-		oldest, found := int64(0), false
-		for id, x := range c.kept {
-			if id != owner && id != Common && (!found || x.used < c.kept[oldest].used) {
-				oldest, found = id, true
-			}
-		}
+		oldest, found := c.oldest(owner)
 		if !found {
 			oldest = cmp.Or(owner, Common)
 		}
@@ -324,6 +323,16 @@ func (c *Comparer) keep(owner int64, text string, v []float32) {
 			return
 		}
 	}
+}
+
+// oldest returns who but this owner has used theirs the longest ago; c.mu is held.
+func (c *Comparer) oldest(but int64) (owner int64, found bool) {
+	for id, x := range c.kept {
+		if id != but && id != Common && (!found || x.used < c.kept[owner].used) {
+			owner, found = id, true
+		}
+	}
+	return owner, found
 }
 
 func (c *Comparer) drop(owner int64) {

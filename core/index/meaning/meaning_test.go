@@ -315,6 +315,19 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 	}
 }
 
+// Also of those of whom nothing is kept, since the model has failed.
+func TestTheOwnersAreBounded(t *testing.T) {
+	t.Parallel()
+	c, m := newComparer(t)
+	m.err = core.Errorf(core.Busy, "the budget is used up")
+	for user := range int64(maxOwners + 50) {
+		c.Near(t.Context(), user+1, user+1, "text", others)
+	}
+	if n := len(c.kept); n > maxOwners || c.kept[Common] == nil || c.kept[maxOwners+50] == nil {
+		t.Errorf("%d owners are kept", n)
+	}
+}
+
 func TestItIsSafeForConcurrentUse(t *testing.T) {
 	t.Parallel()
 	c, _ := newComparer(t)

@@ -159,20 +159,37 @@ type review struct {
 
 type verdict struct {
 	Verdict string   `json:"verdict"`
+	Pairs   []string `json:"pairs"`
 	Points  []string `json:"points"`
 }
 
 // compare finds which claims are in the answers.
 func (q prepared) compare(found [][]string) verdict {
 	var claims []string
+	of := make([]string, len(found)) // the claim of each answer
 	for _, a := range q.says {
-		if !slices.Contains(claims, a.claim) && slices.ContainsFunc(found, func(f []string) bool { return strings.Contains(f[2], a.claim) }) {
-			claims = append(claims, a.claim)
+		for i, f := range found {
+			if strings.Contains(f[2], a.claim) {
+				of[i] = a.claim
+			}
 		}
 	}
-	if len(claims) < 2 {
-		return verdict{"agree", []string{}}
+	v := verdict{"agree", []string{}, []string{}}
+	for i, claim := range of {
+		if claim == "" {
+			continue
+		}
+		for j := range i {
+			if of[j] != "" && of[j] != claim {
+				v.Verdict, v.Pairs = "contradict", append(v.Pairs, found[j][1]+"-"+found[i][1])
+			}
+		}
+		if !slices.Contains(claims, claim) {
+			claims = append(claims, claim)
+		}
 	}
-	slices.Sort(claims)
-	return verdict{"contradict", []string{fmt.Sprintf("They differ in the %s: %s.", q.about, strings.Join(claims, " or "))}}
+	if slices.Sort(claims); len(claims) > 1 {
+		v.Points = append(v.Points, fmt.Sprintf("They differ in the %s: %s.", q.about, strings.Join(claims, " or ")))
+	}
+	return v
 }

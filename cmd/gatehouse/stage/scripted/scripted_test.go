@@ -37,7 +37,7 @@ func TestWhatTheModelsReturnIsReadByTheCouncil(t *testing.T) {
 		t.Errorf("%q %v %v", reply, err, bad)
 	}
 	reply, err = maple.judge("verdict", text)
-	if v, bad := choice.ParseVerdict(reply); err != nil || bad != nil || v.Verdict != choice.VerdictContradict || len(v.Points) != 1 {
+	if v, bad := choice.ParseVerdict(reply, 2); err != nil || bad != nil || len(v.Pairs) != 1 || v.Pairs[0] != [2]int{0, 1} || len(v.Points) != 1 {
 		t.Errorf("%q %v %v", reply, err, bad)
 	}
 	text = "<question-00c0ffee>\n" + disputed.text + "\n</question-00c0ffee>\n<answer-00c0ffee>\n" + disputed.says["oak"].text + "\n</answer-00c0ffee>\n"
