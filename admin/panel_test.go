@@ -75,7 +75,7 @@ func newSite(t *testing.T, clock core.Clock, change func(*admin.Options)) *site 
 	authtest.Operator(t, db, password)
 	keys := auth.NewKeys(db, clock, nil)
 	door := auth.NewDoor(keys, admins, auth.DoorOptions{Clock: clock})
-	users := pairingpeople.New(db, clock, bots.Bots{}, nil, nil, nil)
+	users := pairingpeople.New(db, clock, bots.Bots{}, nil, nil, nil, nil)
 	s.accounts = account.New(db, admins, users, keys, func(int64) {})
 	admins.AskSecond(s.accounts)
 	w := s.world

@@ -47,7 +47,7 @@ func open(t *testing.T, o auth.AdminOptions) *house {
 	h.admins.OnEnd(func() { h.ended++ })
 	h.keys = auth.NewKeys(h.db, h.clock, nil)
 	h.door = auth.NewDoor(h.keys, h.admins, auth.DoorOptions{Clock: h.clock})
-	h.Store = New(h.db, h.admins, people.New(h.db, h.clock, bots.Bots{}, nil, nil, nil), h.keys, func(user int64) { h.abort = append(h.abort, user) })
+	h.Store = New(h.db, h.admins, people.New(h.db, h.clock, bots.Bots{}, nil, nil, nil, nil), h.keys, func(user int64) { h.abort = append(h.abort, user) })
 	h.admins.AskSecond(h.Store)
 	return h
 }
@@ -144,7 +144,7 @@ func TestANewAccountSignsInWithItsOneTimePasswordAndActsUnderItsOwnNumber(t *tes
 	if got, want := h.audited(), fmt.Sprintf("1 admin.create %d, %d admin.password %d", nina.User, nina.User, nina.User); got != want {
 		t.Errorf("audited %s, want %s", got, want)
 	}
-	names, err := people.New(h.db, h.clock, bots.Bots{}, nil, nil, nil).Unlisted(t.Context())
+	names, err := people.New(h.db, h.clock, bots.Bots{}, nil, nil, nil, nil).Unlisted(t.Context())
 	if err != nil || names[nina.User] != "nina" || len(names) != 1 {
 		t.Errorf("names %v %v", names, err)
 	}
