@@ -108,7 +108,7 @@ func TestFirstSentencesCountAllAndNotWhatAPageLists(t *testing.T) {
 		w.active = append(w.active, bus.Info{Run: fmt.Sprint("busy-", i), Session: id})
 	}
 	s.get("/admin/chats").has(t, "40 conversations are being answered right now.")
-	s.get("/admin/chats?bot=telegram").has(t, "40 conversations are being answered right now.")
+	s.get("/admin/chats?bot=telegram").has(t, "What matches, newest first.") // the others are not of it
 
 	s.get("/admin/reports").has(t, "more than 100 kinds of errors in 90 days", "Only those that were last are shown.")
 }

@@ -188,10 +188,10 @@ func chatsLede(b chatsBody, running int) string {
 		return "No conversation matches."
 	case n == 0:
 		return "No one has talked to a bot yet."
-	case running > 0:
-		return page.Count(running, "conversation is", "conversations are") + " being answered right now."
 	case b.Filter.any():
 		return "What matches, newest first."
+	case running > 0:
+		return page.Count(running, "conversation is", "conversations are") + " being answered right now."
 	}
 	return "Every conversation, newest first."
 }
