@@ -5,8 +5,11 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"gatehouse/admin/page"
 )
 
 // audited finds actions where they are given with who did it.
@@ -29,5 +32,23 @@ func TestEveryAuditedActionReadsAsASentence(t *testing.T) {
 	})
 	if err != nil || found < 50 {
 		t.Errorf("%d actions were found: %v", found, err)
+	}
+}
+
+func TestEveryAuditedActionIsFoundByATopicOfTheFilter(t *testing.T) {
+	for action := range sentences {
+		topic, _, _ := strings.Cut(action, ".")
+		if !slices.ContainsFunc(auditTopics, func(c page.Choice) bool { return c.Value == topic && c.Label != "" }) {
+			t.Errorf("%s is recorded, and the filter does not offer %q", action, topic)
+		}
+	}
+	for _, c := range auditTopics {
+		found := c.Value == ""
+		for action := range sentences {
+			found = found || strings.HasPrefix(action, c.Value+".")
+		}
+		if !found {
+			t.Errorf("the filter offers %q, of which nothing is recorded", c.Value)
+		}
 	}
 }
