@@ -59,6 +59,44 @@ func TestKeysDecideInLists(t *testing.T) {
 	}
 }
 
+// Who dictates types letters by chance: switched off, none of them does anything (WCAG 2.1.4).
+func TestKeysOfOneLetterDoNothingWhenSwitchedOff(t *testing.T) {
+	clock := core.System{}
+	s := newSite(t, clock, nil)
+	s.world.add(pending(clock, "r1", "Person r1"))
+	b := webtest.New(t)
+	signIn(b, s)
+	b.Look(390, 844, "light")
+	b.Open(s.url + "/admin/pairing")
+	keyed(b)
+	b.Focus(`#account summary`)
+	b.Press(kb.Enter)
+	wellMannered(t, b, "the menu behind the name")
+	b.Keep("admin-state-letters-phone", b.Picture())
+	b.Look(1280, 800, "dark")
+	b.Keep("admin-state-letters", b.Picture())
+	b.Focus(`button[name=letters][value=off]`)
+	b.Press(kb.Enter)
+	b.Eventually(`document.documentElement.dataset.letters === "off" && location.pathname === "/admin/pairing"`)
+	keyed(b)
+	b.Press("jad?/f")
+	pressWithCtrl(b, "k") // comes behind them, and works
+	b.Focused(`#palette input`)
+	b.Press(kb.Escape)
+	b.Gone(`dialog`)
+	if did := s.world.done(); len(did) != 0 {
+		t.Errorf("done %q", did)
+	}
+	b.Focus(`#account summary`)
+	b.Press(kb.Enter)
+	b.Focus(`button[name=letters][value=""]`)
+	b.Press(kb.Enter)
+	b.Eventually(`document.documentElement.dataset.letters === undefined`)
+	keyed(b)
+	b.Press("j")
+	b.Focused(`#r-r1`)
+}
+
 func TestKeysAreListedAndThePaletteFindsPagesAndPeople(t *testing.T) {
 	s := newSite(t, core.System{}, nil)
 	s.world.full()

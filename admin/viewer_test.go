@@ -15,7 +15,7 @@ import (
 
 // own are the routes that concern the account that is signed in, and nothing else.
 var own = []string{"POST /admin/login", "POST /admin/logout", "POST /admin/password", "POST /admin/account/sessions/end",
-	"POST /admin/login/code", "POST /admin/account/two-step", "POST /admin/account/two-step/confirm", "POST /admin/account/two-step/recovery", "POST /admin/account/two-step/off", "POST /admin/theme"}
+	"POST /admin/login/code", "POST /admin/account/two-step", "POST /admin/account/two-step/confirm", "POST /admin/account/two-step/recovery", "POST /admin/account/two-step/off", "POST /admin/theme", "POST /admin/letters"}
 
 // enterAs makes an account and signs in to it, with a password of its own. It returns its user.
 func (s *site) enterAs(name, role string) int64 {

@@ -21,7 +21,9 @@ type Answer struct {
 type Detail struct {
 	ID        string // of the line; "" for none
 	Who, Text string
-	Quote     string // what the line is about
+	At        time.Time // behind Text; zero for none
+	Then      string    // behind At
+	Quote     string    // what the line is about
 	Reason    string
 	Acts      []Act // what can be done about it
 }

@@ -70,6 +70,6 @@ func (f *Frame) sign(body []byte) string {
 func (f *Frame) cookie(r *http.Request, value string, age int) *http.Cookie {
 	return &http.Cookie{
 		Name: web.CookieName(r, flashCookie), Value: value, Path: "/admin", MaxAge: age,
-		HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode,
+		HttpOnly: true, Secure: web.From(r.Context()).HTTPS, SameSite: http.SameSiteStrictMode,
 	}
 }

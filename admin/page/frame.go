@@ -116,6 +116,7 @@ func New(door Door, accounts Accounts, o Options) *Frame {
 	f.half("POST /admin/password", f.password)
 	f.half("POST /admin/logout", f.logout)
 	f.half("POST /admin/theme", f.theme)
+	f.half("POST /admin/letters", f.letters)
 	f.Page("GET /admin/", missing)
 	if f.o.Bell != nil {
 		f.Page("GET /admin/events", f.events)

@@ -40,6 +40,7 @@ type View struct {
 	OwnCSRF string // of the forms of the own account
 	Who     string
 	Theme   string // "light", "dark" or "" for the system’s
+	Mute    bool   // keys of one letter are switched off
 	At      string // the address of the page
 	Viewer  bool   // the account changes nothing: its forms are disabled
 	Topics  string // space separated; the page refetches itself on these
@@ -186,7 +187,7 @@ func (f *Frame) Show(w http.ResponseWriter, r *http.Request, status int, page st
 	v.Page, v.Flash = page, f.takeFlash(w, r)
 	who, _ := Principal(r)
 	v.CSRF, v.OwnCSRF, v.Who, v.Viewer = Token(r), OwnToken(r), account(r), who.Viewer
-	v.Theme, v.At = themeOf(r), r.URL.Path
+	v.Theme, v.Mute, v.At = themeOf(r), lettersOff(r), r.URL.Path
 	if v.Every == 0 {
 		v.Every = 30
 	}

@@ -1,5 +1,6 @@
 // The keyboard: `?` shows what there is. Everything here is on the pages, too: a key
-// presses a button or follows a link that stands there.
+// presses a button or follows a link that stands there. Those of one letter or sign can be
+// switched off beside the colours: the server then says so on the page.
 
 const SHEET = [["?", "these keys"], ["Ctrl K", "go to a page, a setting, a person, a group or a chat (⌘K on a Mac)"], ["/", "search conversations and documents"], ["f", "filter or search this page"], ["j", "next entry"], ["k", "entry before"],
   ["a", "approve or allow the entry, or do what it offers first"], ["d", "deny the entry"], ["x", "select the entry"], ["o", "open the entry"], ["Esc", "close"]];
@@ -23,7 +24,8 @@ function sheet() {
   const list = make("dl", { class: "keys" });
   for (const [key, what] of SHEET) list.append(make("dt", {}, make("kbd", {}, key)), make("dd", {}, what));
   const close = make("button", { class: "quiet", autofocus: "" }, "Close");
-  const dialog = make("dialog", { id: "keys", "aria-labelledby": "keys-h" }, make("h2", { id: "keys-h" }, "Keys"), list, close);
+  const hint = make("p", { class: "hint" }, "The menu behind your name switches keys of one letter off.");
+  const dialog = make("dialog", { id: "keys", "aria-labelledby": "keys-h" }, make("h2", { id: "keys-h" }, "Keys"), list, hint, close);
   close.addEventListener("click", () => dialog.close());
   open(dialog);
 }
@@ -183,6 +185,7 @@ document.addEventListener("keydown", (e) => {
     return;
   }
   if (e.key === "Escape" && e.target === seek() && !e.isComposing) return e.target.blur();
+  if (document.documentElement.dataset.letters === "off") return;
   if (e.ctrlKey || e.metaKey || e.altKey || e.isComposing || e.repeat && "adxo".includes(e.key) || document.querySelector("dialog[open]") || typing(e.target)) return;
   const does = {
     "?": sheet,
