@@ -91,7 +91,7 @@ func (w *world) figures() {
 
 func TestTheModelsPageShowsPricesFiguresAndTests(t *testing.T) {
 	s := newSite(t, nil, nil).enter()
-	s.get("/admin/models").has(t, "2 models are configured. None was called today.", `<li id="g-errors">What went wrong: nothing in this time.</li>`, "No one used a model in this time.")
+	s.get("/admin/models").has(t, "2 models are configured. None was called since midnight UTC.", `<li id="g-errors">What went wrong: nothing in this time.</li>`, "No one used a model in this time.")
 	s.world.full()
 	a := s.get("/admin/models")
 	a.has(t, "$3.00 in, $15.00 out", "not known", `role="img" aria-label="Answers,`, "95 of 100 within (p95)", "<bdi>anthropic/claude-sonnet-4-5</bdi>", "As a table", "<bdi>Ines Carvalho</bdi>", `aria-label="Messages received,`, `aria-label="What went wrong,`, `<li class="c-bad"><svg aria-hidden="true"><rect width="100%" height="100%" rx="2" fill="url(#p-bad-1)"/></svg><bdi>answers that failed</bdi>`, `aria-label="Tokens by person,`, `aria-label="Cost by person,`,
@@ -117,7 +117,7 @@ func TestTheModelsPageShowsPricesFiguresAndTests(t *testing.T) {
 	s.world.setBroken(errors.New("disk I/O error"))
 	b := s.get("/admin/models")
 	b.has(t, "2 models are configured. What was used today can’t be read", `<td data-label="Takes"><span class="none">–</span></td>`)
-	b.lacks(t, "None was called today", "By bot", "No one used a model")
+	b.lacks(t, "None was called", "By bot", "No one used a model")
 	s.world.setBroken(nil)
 	s.post("/admin/models/test", url.Values{"model": {"anthropic/claude-sonnet-4-5"}}).has(t, "its first word came after 412 ms")
 	bad := s.post("/admin/models/test", url.Values{"model": {"local/quote"}})

@@ -674,7 +674,7 @@ func TestTheOverviewAnswersItsQuestions(t *testing.T) {
 	a.has(t, "Is every bot well?", "No. 2 bots need a look.", "<bdi>old</bdi>: stopped", "<bdi>telegram</bdi>: degraded – Another program polls",
 		"Does anyone wait?", "2 people wait for your decision, the first for 14 min.", "<bdi>Ada Okafor</bdi> to telegram, 14 min ago", "2 bots need a look, 2 people wait, 2 tool calls wait, 1 question about trust waits, 3 things are stuck.",
 		"2 tool calls and 1 question about trust wait for your approval.", "3 things need your decision.", "1 message given up after several tries", "2 replies that may not have arrived",
-		"What did today cost?", "<span>$1.84</span>", "1,316,129 tokens in 53 calls", "12 calls have no known price", "<bdi>local/quote</bdi>: 1,800 in, 420 out")
+		"What did today cost?", "<span>$1.84</span>", "1,316,129 tokens in 53 calls since midnight UTC", "12 calls have no known price", "<bdi>local/quote</bdi>: 1,800 in, 420 out")
 	if n := strings.Count(a.body, "<h2 id=\"q-"); n != 3 {
 		t.Errorf("%d questions, want the three", n)
 	}

@@ -98,7 +98,7 @@ func TestReports_TheOverviewSaysForADayThatTheLastRunCrashed(t *testing.T) {
 	s.get("/admin").lacks(t, "did not end properly")
 	w.reports.open(clock) // it was killed
 	w.reports.Begin(t.Context())
-	s.get("/admin").has(t, "a run did not end properly. It was seen last on 2 January, 03:04 UTC", `href="/admin/reports"`)
+	s.get("/admin").has(t, "a run did not end properly. ", `It was seen last on <time datetime="2026-01-02T03:04:05Z"`, `href="/admin/reports"`)
 	clock.Advance(25 * time.Hour)
 	s.enter().get("/admin").lacks(t, "did not end properly")
 }

@@ -34,22 +34,18 @@ func (f Failing) does() string {
 }
 
 // failingAnswer returns the overview's answer on list; false where nothing fails.
-func failingAnswer(list []Failing, now time.Time) (page.Answer, bool) {
+func failingAnswer(list []Failing) (page.Answer, bool) {
 	if len(list) == 0 {
 		return page.Answer{}, false
 	}
 	a := page.Answer{Key: "failing", Question: "Do the models answer?", Tone: "bad", Path: modelsPath, Link: "Models",
 		Answer: "No: " + page.Count(len(list), "model fails", "models fail") + ".", Short: page.Count(len(list), "model fails", "models fail")}
 	for _, f := range list {
-		at := f.Since.UTC().Format("15:04")
-		if now.Sub(f.Since) > 12*time.Hour {
-			at = f.Since.UTC().Format("2 January, 15:04")
-		}
-		text := " " + f.does() + " since " + at + " UTC, " + page.Count(f.Messages, "message", "messages") + " affected"
+		then := ", " + page.Count(f.Messages, "message", "messages") + " affected"
 		if f.Setting != "" {
-			text += "; check " + f.Setting
+			then += "; check " + f.Setting
 		}
-		a.Detail = append(a.Detail, page.Detail{Who: f.Model, Text: text, Acts: []page.Act{{Path: modelsPath + "/test", Label: "Test", Name: "model", Value: f.Model}}})
+		a.Detail = append(a.Detail, page.Detail{Who: f.Model, Text: " " + f.does() + " since ", At: f.Since, Then: then, Acts: []page.Act{{Path: modelsPath + "/test", Label: "Test", Name: "model", Value: f.Model}}})
 	}
 	return a, true
 }

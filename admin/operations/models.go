@@ -145,9 +145,9 @@ func todayWords(rows []usage.Total) string {
 		all.Unpriced += t.Unpriced
 	}
 	if all.Calls == 0 {
-		return "None was called today"
+		return "None was called since midnight UTC"
 	}
-	return "Today: " + page.Grouped(all.Input+all.Output) + " tokens" + page.Price(all.MicroUSD, all.Unpriced)
+	return "Since midnight UTC: " + page.Grouped(all.Input+all.Output) + " tokens" + page.Price(all.MicroUSD, all.Unpriced)
 }
 
 func byPerson(c usage.Chart, names page.Names) (list []personUse) {

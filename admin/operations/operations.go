@@ -175,7 +175,7 @@ func (p *Pages) ModelsAnswer() (page.Answer, bool) {
 	if p.models.o.Failing == nil {
 		return page.Answer{}, false
 	}
-	return failingAnswer(p.models.o.Failing(), p.models.frame.Clock.Now())
+	return failingAnswer(p.models.o.Failing())
 }
 
 // CostAnswer returns the overview's answer on today's cost; false without it.

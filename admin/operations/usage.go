@@ -38,7 +38,7 @@ func (p *modelPages) answer(ctx context.Context) page.Answer {
 		return a
 	}
 	a.Answer = cost(all)
-	a.Detail = []page.Detail{{Text: page.Grouped(all.Input+all.Output) + " tokens in " + page.Count(int(all.Calls), "call", "calls")}}
+	a.Detail = []page.Detail{{Text: page.Grouped(all.Input+all.Output) + " tokens in " + page.Count(int(all.Calls), "call", "calls") + " since midnight UTC"}}
 	if all.Unpriced > 0 {
 		a.Detail = append(a.Detail, page.Detail{Text: page.Count(int(all.Unpriced), "call has", "calls have") + " no known price"})
 	}

@@ -70,7 +70,7 @@ func (p *Pages) Answer() (a page.Answer, ok bool) {
 		why = "The machine has restarted since."
 	}
 	return page.Answer{Key: "crash", Question: "Did the gateway keep running?", Tone: "warn", Short: "a run of the gateway did not end properly",
-		Answer: "No: a run did not end properly. It was seen last on " + last.Alive.UTC().Format("2 January, 15:04") + " UTC. " + why, Path: path, Link: name}, true
+		Answer: "No: a run did not end properly. " + why, Detail: []page.Detail{{Text: "It was seen last on ", At: last.Alive, Then: "."}}, Path: path, Link: name}, true
 }
 
 type body struct {

@@ -168,7 +168,7 @@ func TestOverviewRaisesAFailingModelUntilItAnswers(t *testing.T) {
 		w.quiet()
 	}
 	page := b.page("/admin")
-	for _, want := range []string{"Do the models answer?", "1 model fails", "<bdi>openai/fake-1</bdi> refuses our key since ", " UTC, 2 messages affected; check GATEHOUSE_OPENAI_API_KEY"} {
+	for _, want := range []string{"Do the models answer?", "1 model fails", "<bdi>openai/fake-1</bdi> refuses our key since <time datetime=", " UTC</time>, 2 messages affected; check GATEHOUSE_OPENAI_API_KEY"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the overview lacks %q", want)
 		}
