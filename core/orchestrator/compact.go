@@ -132,23 +132,27 @@ func (t *talk) summary(ctx context.Context, past []transcript.Message) (string, 
 	return text, fault, err
 }
 
-// recall returns the conversation as the model may read it again, with the memory in front
-// of the message of this run, or of the summary that it is in.
-func (r *run) recall(past []transcript.Message, memory string) []llm.Message {
-	out, spoken, summed := make([]llm.Message, 0, len(past)), -1, -1
-	for _, m := range transcript.ForModel(past, r.name) {
-		if m.Role == "assistant" && m.Run == r.t.Run && (m.Stop == "aborted" || m.Stop == "error") {
-			continue // an interrupted attempt without a stored end
-		}
-		msg := r.recalled(&m)
-		if len(msg.Blocks) == 0 {
-			continue
-		}
-		switch out = append(out, msg); {
-		case m.Summary:
-			summed = len(out) - 1
-		case r.speaks(&m):
-			spoken = len(out) - 1
+// recall returns the conversation, and behind it what was said, as the model may read it again,
+// with the memory in front of the message of this run, or of the summary that it is in. Blocks
+// may be those of past: they are not to be changed.
+func (r *run) recall(past []transcript.Message, memory string, said ...transcript.Message) []llm.Message {
+	out, spoken, summed := make([]llm.Message, 0, len(past)+len(said)+2), -1, -1 // an answer and its results may follow
+	for _, part := range [][]transcript.Message{transcript.ForModel(past, r.name), said} {
+		for i := range part {
+			m := &part[i]
+			if m.Role == "assistant" && m.Run == r.t.Run && (m.Stop == "aborted" || m.Stop == "error") {
+				continue // an interrupted attempt without a stored end
+			}
+			msg := r.recalled(m)
+			if len(msg.Blocks) == 0 {
+				continue
+			}
+			switch out = append(out, msg); {
+			case m.Summary:
+				summed = len(out) - 1
+			case r.speaks(m):
+				spoken = len(out) - 1
+			}
 		}
 	}
 	if spoken < 0 {

@@ -283,14 +283,14 @@ func (r *run) remember(ctx context.Context) ([]llm.Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	if lines <= before {
-		said := transcript.Message{Role: "user", Blocks: spoken, Run: r.t.Run, Author: author}
-		if err := r.conv.Append(r.t.Run, before, said); err != nil {
-			return nil, err
-		}
-		past = append(past, said)
+	if lines > before {
+		return r.recall(past, r.memory.Relevant), nil
 	}
-	return r.recall(past, r.memory.Relevant), nil
+	said := transcript.Message{Role: "user", Blocks: spoken, Run: r.t.Run, Author: author}
+	if err := r.conv.Append(r.t.Run, before, said); err != nil {
+		return nil, err
+	}
+	return r.recall(past, r.memory.Relevant, said), nil
 }
 
 // spoken returns the user's message, with what came with it, and who wrote it.
@@ -350,14 +350,17 @@ func (r *run) author() *transcript.Author {
 }
 
 // recalled returns a message as the model may read it again: without tool calls
-// where there are no tools.
+// where there are no tools. Only of a message with some are the blocks copies.
 func (r *run) recalled(m *transcript.Message) llm.Message {
-	out := llm.Message{Role: m.Role, Blocks: make([]core.Block, 0, len(m.Blocks))}
-	for _, b := range m.Blocks {
-		if r.kit == nil && (b.Type == "tool_use" || b.Type == "tool_result") {
-			continue
+	out := llm.Message{Role: m.Role, Blocks: slices.Clip(m.Blocks)}
+	if !m.UsesTools() {
+		return out
+	}
+	out.Blocks = make([]core.Block, 0, len(m.Blocks))
+	for i := range m.Blocks {
+		if b := &m.Blocks[i]; r.kit != nil || b.Type != "tool_use" && b.Type != "tool_result" {
+			out.Blocks = append(out.Blocks, *b)
 		}
-		out.Blocks = append(out.Blocks, b)
 	}
 	return out
 }

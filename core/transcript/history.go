@@ -28,6 +28,7 @@ type Resume struct {
 //
 // What was refused (Refuse) is left out.
 //
+// Callers change neither the messages nor their blocks, which are those of the conversation.
 // It is a valid sequence: a message with tool calls is followed by one with all
 // their results; a result that is missing is an error that reports it, and the
 // result of no call is text. So ask Open what the run has left open, and

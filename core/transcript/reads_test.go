@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -69,5 +70,38 @@ func TestLongTranscriptsAreReadByFewAtOnce(t *testing.T) {
 	}
 	if n := len(s.large); n != largeReads-1 {
 		t.Errorf("%d places are taken", n)
+	}
+}
+
+// What a conversation has long had is not copied for each message that follows.
+func TestHistory_OfALongConversationAllocatesLittle(t *testing.T) {
+	v, err := vault.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.Close()
+	c, err := New(Options{Vault: v}).Open(Session{ID: uuid.NewString(), User: 5, TrustLevel: core.Vault})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	const turns, times = 300, 20
+	for i := range turns {
+		for n, role := range []string{"user", "assistant"} {
+			if err := c.Append(fmt.Sprint("r", i), n, Message{Role: role, Blocks: []core.Block{{Type: "text", Text: "hello"}}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range times {
+		if past, _, err := c.History(1 << 20); err != nil || len(past) != 2*turns {
+			t.Fatal(len(past), err)
+		}
+	}
+	runtime.ReadMemStats(&after)
+	if each := (after.TotalAlloc - before.TotalAlloc) / times; each > 32<<10 {
+		t.Errorf("%d bytes for each of %d messages", each, 2*turns)
 	}
 }

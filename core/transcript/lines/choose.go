@@ -11,7 +11,7 @@ const BytesPerToken = 4
 
 // Newest chooses from all what takes at most room bytes.
 func Newest(all []Message, room int) (taken []Message, size int) {
-	var front []Message
+	whole, front := all, []Message(nil)
 	if len(all) > 0 && all[0].Summary && all[0].Size() <= room {
 		front, all = all[:1:1], all[1:]
 		room -= front[0].Size()
@@ -29,10 +29,15 @@ func Newest(all []Message, room int) (taken []Message, size int) {
 	if start == len(all) && len(all) > 0 && unfinished(&all[len(all)-1]) {
 		taken, size = rounds(all, room, front != nil)
 	}
-	if front == nil {
+	switch {
+	case front == nil:
 		return taken, size
+	case start == 0: // they follow each other
+		taken = slices.Clip(whole)
+	default:
+		taken = append(front, taken...)
 	}
-	return append(front, taken...), size + front[0].Size()
+	return taken, size + front[0].Size()
 }
 
 // unfinished reports whether the turn that ends with m goes on.

@@ -1,6 +1,7 @@
 package lines
 
 import (
+	"slices"
 	"strings"
 
 	"gatehouse/core"
@@ -8,25 +9,44 @@ import (
 
 // ForModel returns messages as they may be replayed to model. Thinking is a model's
 // own: its signature is worth something only to models of the same family, so
-// what another family thought is left out.
+// what another family thought is left out. messages is not changed: without such
+// thinking it is returned.
 func ForModel(messages []Message, model string) []Message {
-	out := make([]Message, 0, len(messages))
 	to := family(model)
-	for _, m := range messages {
-		if m.Role == "assistant" && family(m.Model) != to {
-			var blocks []core.Block
-			for _, b := range m.Blocks {
-				if !b.Thought() {
-					blocks = append(blocks, b)
-				}
+	foreign, last, other := false, model, false
+	for i := 0; i < len(messages) && !foreign; i++ {
+		if m := &messages[i]; m.Role == "assistant" {
+			if m.Model != last { // most have the model of the one before
+				last, other = m.Model, family(m.Model) != to
 			}
-			if m.Blocks = blocks; len(blocks) == 0 {
+			foreign = other && (len(m.Blocks) == 0 || m.thinks())
+		}
+	}
+	if !foreign {
+		return messages
+	}
+	out := make([]Message, 0, len(messages))
+	for i := range messages {
+		m := messages[i]
+		if m.Role == "assistant" && family(m.Model) != to {
+			m.Blocks = slices.DeleteFunc(slices.Clone(m.Blocks), func(b core.Block) bool { return b.Thought() })
+			if len(m.Blocks) == 0 {
 				continue
 			}
 		}
 		out = append(out, m)
 	}
 	return out
+}
+
+// thinks reports whether m has thinking.
+func (m *Message) thinks() bool {
+	for i := range m.Blocks {
+		if m.Blocks[i].Thought() {
+			return true
+		}
+	}
+	return false
 }
 
 // family returns what models of one make have in common. Claude Code writes names

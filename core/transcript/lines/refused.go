@@ -3,7 +3,6 @@ package lines
 import (
 	"gatehouse/core"
 	"gatehouse/core/vault/line"
-	"slices"
 )
 
 // refusedResult is what the model reads in place of a tool's result that its provider
@@ -27,7 +26,11 @@ func refusals(lines []line.Line) map[string]bool {
 // Accepted returns messages without what was refused. A refused result of a tool stays
 // as a line that reports it, because its call needs one. messages is not changed.
 func Accepted(messages []Message) []Message {
-	if !slices.ContainsFunc(messages, func(m Message) bool { return m.Refused }) {
+	refused := false
+	for i := range messages {
+		refused = refused || messages[i].Refused
+	}
+	if !refused {
 		return messages
 	}
 	out := make([]Message, 0, len(messages))

@@ -1,6 +1,8 @@
 package lines
 
 import (
+	"slices"
+
 	"gatehouse/core"
 )
 
@@ -13,9 +15,16 @@ const (
 // Repaired returns messages as every provider takes them: behind a message with
 // tool calls is one with all their results, in the order of the calls. A missing one
 // becomes an error; the result of no call, or a second one, becomes text. messages is
-// not changed.
+// not changed: without calls and results it is returned.
 func Repaired(messages []Message) []Message {
-	out := make([]Message, 0, len(messages)+1) // room for one more, that may be added
+	tools := false
+	for i := range messages {
+		tools = tools || messages[i].UsesTools()
+	}
+	if !tools {
+		return slices.Clip(messages)
+	}
+	out := make([]Message, 0, len(messages))
 	for i := 0; i < len(messages); {
 		m := messages[i]
 		i++
@@ -42,6 +51,16 @@ func Repaired(messages []Message) []Message {
 		}
 	}
 	return out
+}
+
+// UsesTools reports whether m has calls or results of tools.
+func (m *Message) UsesTools() bool {
+	for i := range m.Blocks {
+		if t := m.Blocks[i].Type; t == "tool_use" || t == "tool_result" {
+			return true
+		}
+	}
+	return false
 }
 
 // callIDs returns the ids of m's calls. A second call of the same id is taken out
