@@ -310,6 +310,54 @@ func TestAfterAFailureTheBackupWaitsLongerEachTime(t *testing.T) {
 	}
 }
 
+func TestWhileABackupWaitsAfterAFailureTurnsDoNotHaveItLookedFor(t *testing.T) {
+	w := open(t)
+	w.model.say = func(int) (string, error) { return "no", nil }
+	for i := range 14 {
+		w.says(chat("1"), fmt.Sprint(i), "answer", 0)
+	}
+	if w.Rung() {
+		t.Error("a turn without a backup has one looked for")
+	}
+	if w.says(chat("1"), "the last", "answer", 0); !w.Rung() {
+		t.Error("a backup is due, and nobody looks for it")
+	}
+	w.pass()
+	for i := range 5 {
+		w.says(chat("1"), fmt.Sprint("more ", i), "answer", 0)
+	}
+	if w.Rung() {
+		t.Error("a turn has a backup looked for that waits")
+	}
+	w.clock.Advance(5 * time.Minute)
+	if w.says(chat("1"), "after the pause", "answer", 0); !w.Rung() {
+		t.Error("the pause has ended, and nobody looks for the backup")
+	}
+}
+
+func TestTheBackupIsChargedToWhoWroteLast(t *testing.T) {
+	w := open(t)
+	for i := range 14 {
+		w.says(chat("1"), fmt.Sprint(i), "answer", 0)
+	}
+	ref := chat("1")
+	w.tx(func(ctx context.Context, tx *store.Tx) error {
+		_, err := tx.Exec(ctx, `INSERT INTO users (id, display, role, created_at) VALUES (7, 'Ada', 'member', $1)`, core.Stamp(tx.Time()))
+		return err
+	})
+	s := w.says(ref, "of mine", "answer", 0)
+	w.tx(func(ctx context.Context, tx *store.Tx) error {
+		return w.Count(ctx, tx, handoff.Turn{Session: s.ID, Model: name, Bot: ref.Bot, User: 7, Trust: ref.Trust, Messages: 2, Estimate: 3, Window: 10_000})
+	})
+	if n := w.pass(); n != 1 {
+		t.Fatalf("%d backups", n)
+	}
+	var user int64
+	if err := w.db.Get(t.Context(), &user, `SELECT user_id FROM token_counters`); err != nil || user != 7 {
+		t.Errorf("charged to %d, %v", user, err)
+	}
+}
+
 func TestCoverageKeepsToTheBudgetOfADay(t *testing.T) {
 	w := open(t)
 	w.model.tokens = 995

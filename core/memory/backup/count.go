@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,41 +16,66 @@ import (
 
 // Count adds a turn in the transaction that ends it. The provider's figures count: the
 // growth of the request since the last turn; before there are two, the estimate does.
+// Columns with an index are written where they change, which most turns do not.
 func (s *Store) Count(ctx context.Context, tx *store.Tx, t handoff.Turn) error {
 	if !s.o.Writes(t.Model) {
 		return nil
 	}
-	due := ""
-	switch {
-	case t.Window > 0 && t.Estimate*100 >= int64(t.Window)*partOfWindow:
-		due = Threshold
-	case t.Messages >= manyMessages:
-		due = Count
+	var c struct {
+		ID       string `db:"counter_id"`
+		User     int64  `db:"user_id"`
+		Tokens   int64  `db:"token_estimate"`
+		Context  int64  `db:"context_tokens"`
+		Messages int    `db:"message_count"`
+		Began    string `db:"began_at"`
+		Due      string `db:"due"`
+		Retry    string `db:"retry_at"`
 	}
-	// 70, 30 and 5 are partOfWindow, manyMessages and fewMessages.
-	err := tx.Get(ctx, &due, `INSERT INTO token_counters AS c (counter_id, model_id, conversation_id, user_id, bot, trust, token_estimate, context_tokens, window_tokens, message_count, began_at, updated_at, due)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11, $12)
-		ON CONFLICT (model_id, conversation_id) DO UPDATE SET user_id = excluded.user_id, bot = excluded.bot, trust = excluded.trust,
-			token_estimate = `+tokensNow+`, context_tokens = excluded.context_tokens, window_tokens = excluded.window_tokens,
-			message_count = c.message_count + excluded.message_count, began_at = CASE WHEN c.began_at = '' THEN excluded.began_at ELSE c.began_at END, updated_at = excluded.updated_at,
-			due = CASE WHEN c.due <> '' THEN c.due
-				WHEN excluded.window_tokens > 0 AND (`+tokensNow+`) * 100 >= excluded.window_tokens * 70 THEN 'token_threshold'
-				WHEN c.message_count + excluded.message_count >= 30 THEN 'message_count'
-				WHEN c.message_count + excluded.message_count >= 5 AND c.began_at <> '' AND c.began_at <= $13 THEN 'time_gap' ELSE '' END
-		RETURNING due`,
-		uuid.NewString(), t.Model, t.Session, t.User, t.Bot, t.Trust, t.Estimate, t.Context, t.Window, t.Messages, core.Stamp(tx.Time()), due, core.Stamp(tx.Time().Add(-gap)))
+	err := tx.Get(ctx, &c, `SELECT counter_id, user_id, token_estimate, context_tokens, message_count, began_at, due, retry_at
+		FROM token_counters WHERE model_id = $1 AND conversation_id = $2`+tx.ForUpdate(), t.Model, t.Session)
+	isNew := errors.Is(err, store.ErrNoRows)
+	if err != nil && !isNew {
+		return fmt.Errorf("counter of a turn: %w", err)
+	}
+	tokens, now := t.Estimate, core.Stamp(tx.Time())
+	if c.Context > 0 && t.Context > c.Context {
+		tokens = t.Context - c.Context
+	}
+	began := cmp.Or(c.Began, now)
+	due := cmp.Or(c.Due, dueNow(c.Tokens+tokens, c.Messages+t.Messages, t.Window, began <= core.Stamp(tx.Time().Add(-gap))))
+	if isNew {
+		_, err = tx.Exec(ctx, `INSERT INTO token_counters (counter_id, model_id, conversation_id, user_id, bot, trust, token_estimate, context_tokens, window_tokens, message_count, began_at, updated_at, due)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11, $12) ON CONFLICT (model_id, conversation_id) DO NOTHING`,
+			uuid.NewString(), t.Model, t.Session, t.User, t.Bot, t.Trust, tokens, t.Context, t.Window, t.Messages, now, due)
+	} else {
+		_, err = tx.Exec(ctx, `UPDATE token_counters SET bot = $1, trust = $2, token_estimate = token_estimate + $3, context_tokens = $4, window_tokens = $5,
+			message_count = message_count + $6, began_at = $7, updated_at = $8 WHERE counter_id = $9`, t.Bot, t.Trust, tokens, t.Context, t.Window, t.Messages, began, now, c.ID)
+		if err == nil && (c.User != t.User || c.Due != due) {
+			_, err = tx.Exec(ctx, `UPDATE token_counters SET user_id = $1, due = $2 WHERE counter_id = $3`, t.User, due, c.ID)
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("count for backups: %w", err)
 	}
-	if due != "" {
+	if due != "" && c.Retry <= now { // else Run looks when its pause has ended
 		tx.OnCommit(s.Ring)
 	}
 	return nil
 }
 
-// tokensNow is the tokens since the last backup with the turn that is counted.
-const tokensNow = `c.token_estimate + CASE WHEN c.context_tokens > 0 AND excluded.context_tokens > c.context_tokens
-				THEN excluded.context_tokens - c.context_tokens ELSE excluded.token_estimate END`
+// dueNow returns the trigger of a backup of so much since the last one, "" for none. old is
+// whether its first message is older than gap.
+func dueNow(tokens int64, messages, window int, old bool) string {
+	switch {
+	case window > 0 && tokens*100 >= int64(window)*partOfWindow:
+		return Threshold
+	case messages >= manyMessages:
+		return Count
+	case messages >= fewMessages && old:
+		return Gap
+	}
+	return ""
+}
 
 // A counter is a row of token_counters.
 type counter struct {
