@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -211,5 +212,50 @@ func TestAConnectorThatNotifiesNoFlightCountsAsWriting(t *testing.T) {
 	j.err = errors.New("no record")
 	if d := hub.Send(t.Context(), to); d.Outcome != core.NotSent {
 		t.Error(d)
+	}
+}
+
+// A thousand chats that are typed in at the same time do not open a connection each.
+func TestRequestsToAPlatformShareFewConnections(t *testing.T) {
+	const requests = 3 * connectors.MaxConnections
+	var opened atomic.Int64
+	full, arrived := make(chan struct{}), make(chan struct{}, requests)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		arrived <- struct{}{}
+		<-full
+	}))
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			opened.Add(1)
+		}
+	}
+	server.Start()
+	defer server.Close()
+	rt := connectors.NewTransport(connectors.MaxConnections)
+	defer rt.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	failed := make(chan error, requests)
+	for range requests {
+		go func() {
+			var p connectors.Progress
+			failed <- ask(ctx, rt, server.URL, nil, &p)
+		}()
+	}
+	for range connectors.MaxConnections {
+		select {
+		case <-arrived:
+		case <-ctx.Done():
+			t.Fatalf("%d requests arrive at the same time, want %d", len(arrived), connectors.MaxConnections)
+		}
+	}
+	close(full)
+	for range requests {
+		if err := <-failed; err != nil {
+			t.Error(err)
+		}
+	}
+	if n := opened.Load(); n != connectors.MaxConnections {
+		t.Errorf("%d requests opened %d connections, want %d", requests, n, connectors.MaxConnections)
 	}
 }

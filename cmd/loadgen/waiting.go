@@ -13,9 +13,12 @@ import (
 )
 
 // wordEvery is the interval of a slow model's tokens; waitFor is how long all wait.
+// quietAfter is how long nothing changes in the chats once all is done: their previews
+// count as answers, and on a busy machine the finals come with pauses.
 const (
-	wordEvery = 5 * time.Second
-	waitFor   = 15 * time.Second
+	wordEvery  = 5 * time.Second
+	waitFor    = 15 * time.Second
+	quietAfter = 5 * time.Second
 )
 
 // waiting measures what many runs cost that wait for a slow model, each in a
@@ -40,7 +43,7 @@ func (b *bench) waiting(ctx context.Context) error {
 	if err := until(ctx, time.Minute, func() bool { return m.Busy() == 0 }); err != nil {
 		return errors.Join(fmt.Errorf("%d answers did not end: %w", m.Busy(), err), m.Close(), gw.end())
 	}
-	if err := gw.Await(ctx, len(gw.Chats), time.Minute, 500*time.Millisecond); err != nil {
+	if err := gw.Await(ctx, len(gw.Chats), time.Minute, quietAfter); err != nil {
 		return errors.Join(err, m.Close(), gw.end())
 	}
 	b.data.Waiting = d

@@ -121,7 +121,7 @@ func New(o Options) (*Bot, error) {
 		o: o, id: id, base: base.String() + apiPath, secure: base.Scheme == "https",
 		redact: strings.NewReplacer(o.Token, "[token]", secret, "[token]", secret[strings.IndexByte(secret, '.')+1:], "[token]"),
 		render: markup.NewRenderer(repeatRoom).Render,
-		line:   connectors.NewTransport(256),
+		line:   connectors.NewTransport(connectors.MaxConnections),
 		pace:   newGate(o.Clock, o.Pace),
 	}
 	b.api = rest.New(rest.Options{Token: o.Token, Base: b.base, Transport: b.line, Timeout: o.SendTimeout, Redact: b.redact})

@@ -116,7 +116,7 @@ func New(o Options) (*Bot, error) {
 		redact:   strings.NewReplacer(o.Token, "[token]", url.QueryEscape(o.Token), "[token]", strings.TrimPrefix(o.Token, m[1]+":"), "[token]"),
 		markdown: markdown.New(MaxText-repeatRoom, "http", "https", "tg"),
 		polls:    newLine(1),
-		sends:    newLine(256),
+		sends:    newLine(connectors.MaxConnections),
 		pace:     newGate(o.Clock, o.Pace),
 		numbers:  newDraftNumbers(),
 		margin:   pollMargin,
