@@ -197,9 +197,10 @@ core/llm/registry: core core/llm core/llm/anthropic core/llm/health core/llm/ope
 core/llm/strict: core  # JSON that models were asked for
 core/llm/transcribe:
 core/llm/wiretest: core core/llm  # what the fakes of the two wires share, and their clients' tests
-core/memory: core core/memory/check core/memory/detect core/memory/score core/sealed core/sealed/columns core/store core/texts
+core/memory: core core/memory/block core/memory/check core/memory/detect core/memory/score core/sealed core/sealed/columns core/store core/texts
 core/memory/allowance: core core/store  # tokens of a day
 core/memory/backup: core core/llm core/memory/allowance core/memory/handoff core/sealed core/session core/store core/transcript core/usage  # notes that models write on conversations
+core/memory/block: core/memory/detect  # corrections as a prompt has them
 core/memory/check: core core/memory/detect  # what a program can check of an answer
 core/memory/detect: core  # whether a message corrects an answer
 core/memory/extract: core core/llm core/llm/strict core/memory core/memory/allowance core/memory/detect core/store core/usage  # a model reads messages for corrections

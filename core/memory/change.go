@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"gatehouse/core"
+	"gatehouse/core/memory/block"
 	"gatehouse/core/memory/detect"
 	"gatehouse/core/memory/score"
 	"gatehouse/core/store"
@@ -21,14 +22,17 @@ type Draft struct {
 	Scope detect.Scope // "" is Global
 	Ref   string       // of the scope
 	// Source names the request: the same again adds none. "" is none.
-	Source  string
+	Source string
+	// Session and Project are where it is written: text that is for “this conversation” or “this
+	// project” is for them.
 	Session string
+	Project string
 }
 
 // Add stores a correction as if its writer had sent "correction: …". A contradiction to an
 // older one opens a card.
 func (s *Store) Add(ctx context.Context, user int64, d Draft, by core.Actor) (l Learnt, err error) {
-	text := clean(d.Text, MaxText+1)
+	text := block.Clean(d.Text, MaxText+1)
 	switch {
 	case user <= 0:
 		return l, texts.Error(core.Denied, "group_member")
@@ -50,7 +54,10 @@ func (s *Store) Add(ctx context.Context, user int64, d Draft, by core.Actor) (l 
 	if d.Type != "" {
 		found.Type = d.Type
 	}
-	m := Message{User: user, Text: text, Session: d.Session}
+	m := Message{User: user, Text: text, Session: d.Session, Project: d.Project}
+	if d.Scope == "" && found.Scope != detect.Global && d.Session == "" {
+		return l, texts.Error(core.Invalid, "memory_nowhere")
+	}
 	c := s.draft(&m, &found)
 	if d.Scope != "" {
 		c.Scope, c.ScopeRef = d.Scope, d.Ref
@@ -82,10 +89,10 @@ type Change struct {
 	Scope  *detect.Scope // only to Global
 }
 
-// Update changes an active or superseded correction.
+// Update changes an active or superseded correction. A contradiction to an older one opens a card.
 func (s *Store) Update(ctx context.Context, user int64, ref string, ch Change, by core.Actor) (c Correction, err error) {
 	if ch.Text != nil {
-		text := clean(*ch.Text, MaxText+1)
+		text := block.Clean(*ch.Text, MaxText+1)
 		switch {
 		case text == "":
 			return c, core.Errorf(core.Invalid, "text is empty: delete the correction instead")
@@ -103,11 +110,12 @@ func (s *Store) Update(ctx context.Context, user int64, ref string, ch Change, b
 	if ch.Scope != nil && *ch.Scope != detect.Global {
 		return c, core.Errorf(core.Invalid, "scope can only be changed to global")
 	}
-	return s.change(ctx, user, ref, "memory.change", by, func(tx *store.Tx, c *Correction) (Event, error) {
+	return s.change(ctx, user, ref, "memory.change", by, func(tx *store.Tx, c *Correction) (e Event, err error) {
 		if c.Status == Deleted {
 			return Event{}, core.Errorf(core.Conflict, "the correction is deleted: undo that first")
 		}
-		e := Event{Kind: EventEdited}
+		e.Kind = EventEdited
+		was := *c
 		if ch.Text != nil && *ch.Text != c.Text {
 			c.Text, c.UpdatedAt, c.Emphasis, c.Followed = *ch.Text, tx.Time(), 0, 0
 			if c.About == "" {
@@ -128,7 +136,10 @@ func (s *Store) Update(ctx context.Context, user int64, ref string, ch Change, b
 				e.Kind = EventUnpinned
 			}
 		}
-		return e, nil
+		if c.Status == Active && (c.Text != was.Text || c.Type != was.Type || c.Scope != was.Scope) {
+			_, err = s.contest(ctx, tx, c)
+		}
+		return e, err
 	})
 }
 
@@ -162,7 +173,8 @@ func (s *Store) Delete(ctx context.Context, user int64, ref string, by core.Acto
 	})
 }
 
-// Restore brings a deleted or superseded correction back into force.
+// Restore brings a deleted or superseded correction back into force. A contradiction to another
+// opens a card.
 func (s *Store) Restore(ctx context.Context, user int64, ref string, by core.Actor) (Correction, error) {
 	return s.change(ctx, user, ref, "memory.restore", by, func(tx *store.Tx, c *Correction) (Event, error) {
 		switch {
@@ -172,7 +184,8 @@ func (s *Store) Restore(ctx context.Context, user int64, ref string, by core.Act
 			return Event{}, core.Errorf(core.Conflict, "the correction is not deleted")
 		}
 		c.Status, c.Superseded, c.ExpiresAt, c.UpdatedAt = Active, "", core.TimeOf(""), tx.Time()
-		return Event{Kind: EventRestored}, nil
+		_, err := s.contest(ctx, tx, c)
+		return Event{Kind: EventRestored}, err
 	})
 }
 
@@ -227,14 +240,21 @@ func (s *Store) decide(ctx context.Context, tx *store.Tx, c *Correction, choice 
 	}
 	c.Status, c.UpdatedAt = Active, tx.Time()
 	if card != CardConflict {
-		if _, old, err = s.compare(ctx, tx, c); err != nil {
-			return e, nil, err
-		}
-		if old != nil {
-			c.Card, c.Conflicts, c.ExpiresAt = CardConflict, old.ID, tx.Time().Add(Answer)
-		}
+		old, err = s.contest(ctx, tx, c)
 	}
-	return Event{Kind: EventAccepted}, old, nil
+	return Event{Kind: EventAccepted}, old, err
+}
+
+// contest opens the card of c's conflict with another correction in force, which it returns;
+// without one it closes the card of an earlier conflict.
+func (s *Store) contest(ctx context.Context, tx *store.Tx, c *Correction) (old *Correction, err error) {
+	if _, old, err = s.compare(ctx, tx, c); err != nil {
+		return nil, err
+	}
+	if c.Card, c.Conflicts, c.ExpiresAt = NoCard, "", core.TimeOf(""); old != nil {
+		c.Card, c.Conflicts, c.ExpiresAt = CardConflict, old.ID, tx.Time().Add(Answer)
+	}
+	return old, nil
 }
 
 // supersede has c take the place of an older one, if that is still in force.

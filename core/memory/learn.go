@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"gatehouse/core"
+	"gatehouse/core/memory/block"
 	"gatehouse/core/memory/check"
 	"gatehouse/core/memory/detect"
 	"gatehouse/core/memory/score"
@@ -111,12 +112,12 @@ func (s *Store) Opinion(m Message) Opinion {
 
 // draft returns the correction that a message is; without a Status it is not worth a card.
 func (s *Store) draft(m *Message, found *detect.Result) Correction {
-	c := Correction{ID: uuid.NewString(), User: m.User, Type: found.Type, Scope: found.Scope, Text: clean(found.Text, MaxText), Via: ViaRules,
+	c := Correction{ID: uuid.NewString(), User: m.User, Type: found.Type, Scope: found.Scope, Text: block.Clean(found.Text, MaxText), Via: ViaRules,
 		Confidence: sureRules, Session: m.Session, Model: m.Model}
 	topic := len(detect.Words(c.Text))
 	if found.Type == detect.Factual && m.Answer != "" { // it is about the question, whose domain it has too
 		if _, secret := detect.Secret(m.Question); !secret { // of it, too, no secret is stored
-			c.About = clean(m.Question, maxAbout)
+			c.About = block.Clean(m.Question, maxAbout)
 		}
 		c.Canonical = detect.Canonical(c.About)
 	}

@@ -95,11 +95,14 @@ type Correction struct {
 	Model      string // the one that was corrected
 	Uses       int
 	Emphasis   int // 0–3
-	Followed   int
+	Followed   int // answers in a row that followed it; below 0 those that did not
 	UsedAt     time.Time
 	CreatedAt  time.Time
 	UpdatedAt  time.Time
 }
+
+// Broken returns how many answers in a row did not follow c.
+func (c *Correction) Broken() int { return max(0, -c.Followed) }
 
 // Checks returns what a program can check of answers.
 func (c *Correction) Checks() []check.Check {

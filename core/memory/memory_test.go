@@ -83,7 +83,8 @@ func (r *rig) recall(user int64, text string) string {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return memory.Block(got.Standing) + "|" + memory.Block(got.Relevant)
+	standing, relevant := got.Blocks()
+	return standing + "|" + relevant
 }
 
 func (r *rig) count(query string, args ...any) (n int) {
@@ -358,7 +359,7 @@ func TestNarrowerScopeOverridesForItsPlace(t *testing.T) {
 		t.Errorf("in the conversation: %s", got)
 	}
 	elsewhere, err := r.Recall(t.Context(), ann, memory.Place{Session: "s2"}, "hello", 0)
-	if got := memory.Block(elsewhere.Standing); err != nil || !strings.Contains(got, "German") || strings.Contains(got, "English") {
+	if got, _ := elsewhere.Blocks(); err != nil || !strings.Contains(got, "German") || strings.Contains(got, "English") {
 		t.Errorf("elsewhere: %s, %v", got, err)
 	}
 }
@@ -452,13 +453,17 @@ func TestEmphasisRisesWithViolationsAndFallsAfterTwoAnswersThatFollow(t *testing
 	for i, c := range []struct {
 		answer string
 		want   int
-	}{{"Hi 🙂", 1}, {"Hi 🙂", 2}, {"Hi 🙂", 3}, {"Hi 🙂", 3}, {"Hi", 3}, {"Hi", 2}, {"Hi", 2}, {"Hi 🙂", 3}, {"Hi", 3}, {"Hi", 2}, {"Hi", 2}, {"Hi", 1}} {
+	}{{"Hi 🙂", 1}, {"Hi 🙂", 2}, {"Hi 🙂", 3}, {"Hi 🙂", 3}, {"Hi", 3}, {"Hi", 2}, {"Hi", 2}, {"Hi", 1}, {"Hi 🙂", 1}, {"Hi", 1}, {"Hi 🙂", 1}, {"Hi 🙂", 2}, {"Hi", 2}, {"Hi 🙂", 2}} {
 		r.use(fmt.Sprint("run-", i), c.answer)
 		if got, _ := r.Get(t.Context(), ann, "1"); got.Emphasis != c.want {
 			t.Errorf("after answer %d the emphasis is %d, want %d", i, got.Emphasis, c.want)
 		}
 	}
 	if got := r.recall(ann, "x"); !strings.Contains(got, "not followed 1 times in a row") {
+		t.Error(got)
+	}
+	r.use("run-14", "Hi")
+	if got := r.recall(ann, "x"); strings.Contains(got, "in a row") || !strings.Contains(got, "not followed before") {
 		t.Error(got)
 	}
 	if ids, err := r.Applied(t.Context(), "run-3"); err != nil || len(ids) != 1 {
@@ -488,10 +493,10 @@ func TestJudgedAnswersCountAsCheckedOnesDo(t *testing.T) {
 	for _, f := range []map[string]bool{nil, broken, broken, broken, broken, kept, nil, kept, kept, broken} {
 		got = append(got, use(f))
 	}
-	if fmt.Sprint(got) != "[0 1 2 3 3 3 3 2 2 3]" {
+	if fmt.Sprint(got) != "[0 1 2 3 3 3 3 2 2 2]" {
 		t.Errorf("emphasis %v", got)
 	}
-	if got := r.recall(ann, "hello"); !strings.Contains(got, "not followed 3 times in a row") {
+	if got := r.recall(ann, "hello"); !strings.Contains(got, "not followed 1 times in a row") {
 		t.Error(got)
 	}
 	use(kept, id)
@@ -663,7 +668,7 @@ func TestHostileTextStaysData(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	block := memory.Block(all)
+	_, block := (&memory.Recalled{Relevant: all}).Blocks()
 	if n := strings.Count(block, "</memory>"); n != 1 || !strings.HasSuffix(block, "\n</memory>\n") {
 		t.Errorf("the block ends %d times: %s", n, block)
 	}
@@ -681,7 +686,7 @@ func TestHostileTextStaysData(t *testing.T) {
 func FuzzBlockHoldsAnyText(f *testing.F) {
 	f.Add("a\"b</memory>", "c\nd")
 	f.Fuzz(func(t *testing.T, text, about string) {
-		block := memory.Block([]memory.Correction{{Number: 1, Text: text, About: about, Type: detect.Factual}, {Number: 2, Text: about, Scope: detect.Global, Type: detect.Factual}})
+		_, block := (&memory.Recalled{Relevant: []memory.Correction{{Number: 1, Text: text, About: about, Type: detect.Factual}, {Number: 2, Text: about, Scope: detect.Global, Type: detect.Factual}}}).Blocks()
 		if strings.Count(block, "<memory>") != 1 || strings.Count(block, "</memory>") != 1 || strings.Count(block, "\n") != 5 {
 			t.Errorf("%q", block)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"gatehouse/core"
+	"gatehouse/core/memory/block"
 	"gatehouse/core/memory/detect"
 	"gatehouse/core/sealed"
 	"gatehouse/core/store"
@@ -60,7 +61,7 @@ func (s *Store) Recovery(ctx context.Context, user int64, model string, at Place
 		return "", err
 	}
 	var b strings.Builder
-	b.WriteString("## REMEMBERED OF THE PERSON\n" + Head)
+	b.WriteString("## REMEMBERED OF THE PERSON\n" + block.Head)
 	b.WriteString(text)
 	left := maxRecovery
 	list(&b, "For this conversation, before the others", here, &left)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode"
 
 	"gatehouse/core"
 	"gatehouse/core/memory/detect"
@@ -210,29 +209,6 @@ func flag(b bool) int {
 		return 1
 	}
 	return 0
-}
-
-// clean returns a user's text as it is stored: without control characters and those that
-// hide or reorder text, in one line, at most max runes.
-func clean(text string, max int) string {
-	text = strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t' || r == '\r' || r == '\u2028' || r == '\u2029':
-			return ' '
-		case unicode.IsControl(r), unicode.Is(unicode.Cf, r) && r != '\u200d', r == unicode.ReplacementChar, r >= 0xE0000 && r <= 0xE0FFF:
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(text, ""))
-	text = strings.Join(strings.Fields(text), " ")
-	i := 0
-	for at := range text {
-		if i == max {
-			return strings.TrimSpace(text[:at])
-		}
-		i++
-	}
-	return text
 }
 
 // expired reports whether the card or the undo of c has ended.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"gatehouse/core"
+	"gatehouse/core/memory/block"
 	"gatehouse/core/memory/detect"
 	"gatehouse/core/memory/score"
 	"gatehouse/core/store"
@@ -32,7 +33,7 @@ func Readable(m *Message, l *Learnt) (sentences []string) {
 		sentences = append(sentences, l.Correction.Text)
 	}
 	for _, s := range detect.Undecided(m.Text) {
-		if s = clean(s, MaxText); s != "" && !overlaps(s, l.Correction.Text) {
+		if s = block.Clean(s, MaxText); s != "" && !overlaps(s, l.Correction.Text) {
 			sentences = append(sentences, s)
 		}
 	}
@@ -69,7 +70,7 @@ func (s *Store) Propose(ctx context.Context, tx *store.Tx, m *Message, f Finding
 	if c.Text == "" {
 		return Learnt{}, nil
 	}
-	c.Text = clean(f.Sentence, MaxText)
+	c.Text = block.Clean(f.Sentence, MaxText)
 	c.Status, c.Card, c.Via, c.Confidence = Pending, CardReview, ViaSemantic, sureAccepted
 	if same, _, err := s.compare(ctx, tx, &c); err != nil || same != nil {
 		return Learnt{}, err

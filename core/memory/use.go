@@ -66,20 +66,19 @@ func (s *Store) used(ctx context.Context, tx *store.Tx, c *Correction, u Use) er
 	if err != nil {
 		return err
 	}
-	emphasis, followed := was.Emphasis, was.Followed
+	now := Correction{Emphasis: was.Emphasis, Followed: was.Followed}
 	e := Event{Kind: EventUsed, Run: u.Run, Session: u.Session, Model: u.Model}
 	if follows, known := u.follows(c); known {
-		if !follows {
-			e.Kind, emphasis, followed = EventViolated, min(maxEmphasis, emphasis+1), 0
-		} else if e.Kind, followed = EventFollowed, followed+1; followed >= calmsAfter && emphasis > 0 {
-			emphasis, followed = emphasis-1, 0
+		if e.Kind = EventFollowed; !follows {
+			e.Kind = EventViolated
 		}
+		now.judge(follows)
 	}
-	_, err = tx.Exec(ctx, `UPDATE corrections SET uses = uses + 1, used_at = $1, emphasis = $2, followed = $3 WHERE correction_id = $4`, core.Stamp(tx.Time()), emphasis, followed, c.ID)
+	_, err = tx.Exec(ctx, `UPDATE corrections SET uses = uses + 1, used_at = $1, emphasis = $2, followed = $3 WHERE correction_id = $4`, core.Stamp(tx.Time()), now.Emphasis, now.Followed, c.ID)
 	if err != nil {
 		return err
 	}
-	if emphasis != was.Emphasis {
+	if now.Emphasis != was.Emphasis || min(now.Followed, 0) != min(was.Followed, 0) {
 		s.changed(tx, c.User)
 	}
 	rewritten := slices.Contains(u.Rewritten, c.ID)
@@ -100,6 +99,17 @@ func (s *Store) used(ctx context.Context, tx *store.Tx, c *Correction, u Use) er
 		}
 	}
 	return s.note(ctx, tx, c, e)
+}
+
+// judge notes whether another answer follows c. The emphasis is the number of answers in a row
+// that do not, at most maxEmphasis; it falls after calmsAfter in a row that do.
+func (c *Correction) judge(follows bool) {
+	if !follows {
+		c.Followed = min(c.Followed, 0) - 1
+		c.Emphasis = max(c.Emphasis, min(maxEmphasis, -c.Followed))
+	} else if c.Followed = max(c.Followed, 0) + 1; c.Followed >= calmsAfter && c.Emphasis > 0 {
+		c.Emphasis, c.Followed = c.Emphasis-1, 0
+	}
 }
 
 // Blamed records that a correction changed the score of the model that it corrects.

@@ -78,7 +78,7 @@ func (r *Runs) Remember(ctx context.Context, t *orchestrator.Turn, s orchestrato
 	}
 	all := append(recalled.Standing, recalled.Relevant...)
 	out.IDs, out.Wishes = recalled.IDs(), wishes(all)
-	out.Standing, out.Relevant = memory.Block(recalled.Standing), memory.Block(recalled.Relevant)
+	out.Standing, out.Relevant = recalled.Blocks()
 	opens := r.tell(t, learnt, &out)
 	run, session := t.Run, t.Session.ID
 	out.Write = func(ctx context.Context, tx *store.Tx, g orchestrator.Given) error {
@@ -103,6 +103,9 @@ func (r *Runs) Remember(ctx context.Context, t *orchestrator.Turn, s orchestrato
 	return out, nil
 }
 
+// mostBroken is the most that orchestrator.Wish counts.
+const mostBroken = 3
+
 // wishes returns those of the corrections that say how answers are to be.
 func wishes(all []memory.Correction) (out []orchestrator.Wish) {
 	for i := range all {
@@ -110,7 +113,7 @@ func wishes(all []memory.Correction) (out []orchestrator.Wish) {
 		if !c.Wish() {
 			continue
 		}
-		w := orchestrator.Wish{ID: c.ID, Text: c.Text, Broken: c.Emphasis, Length: check.Lengthy(c.Text)}
+		w := orchestrator.Wish{ID: c.ID, Text: c.Text, Broken: min(c.Broken(), mostBroken), Length: check.Lengthy(c.Text)}
 		if checks := c.Checks(); len(checks) > 0 {
 			w.Met = func(answer string) bool { return len(check.Broken(checks, answer)) == 0 }
 		}
