@@ -16,6 +16,7 @@ import (
 	"gatehouse/core/memory/extract"
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/session"
+	"gatehouse/core/store"
 	"gatehouse/core/texts"
 	apimemory "gatehouse/web/api/memory"
 )
@@ -80,11 +81,15 @@ func reads(m llm.Model) llm.Model {
 }
 
 // memoryCommands returns the chat commands of the memory.
-func (m *remembered) memoryCommands(asks *chatask.Buttons, clock core.Clock) []chat.Command {
+func (m *remembered) memoryCommands(db *store.DB, sessions *session.Store, asks *chatask.Buttons, clock core.Clock) []chat.Command {
 	if !m.recalls {
 		return nil
 	}
-	c := chatmemory.New(m.corrections, m.corrections, asks, clock)
+	place := func(ctx context.Context, at core.Address) (corememory.Place, error) {
+		s, _, err := sessions.Current(ctx, db, at)
+		return corememory.Place{Session: s.ID, Project: s.Project}, err
+	}
+	c := chatmemory.New(m.corrections, m.corrections, place, asks, clock)
 	return []chat.Command{
 		{Name: "memory", About: texts.Text("about_memory"), Args: texts.Text("args_memory"), Shows: true, Private: true, Run: c.Run},
 		{Name: "remember", About: texts.Text("about_remember"), Args: texts.Text("args_remember"), Private: true, Run: c.Remember},

@@ -39,7 +39,7 @@ func (a *app) moreCommands(asks *chatask.Buttons) []chat.Command {
 		{Name: "project", About: texts.Text("about_project"), Args: texts.Text("args_name"), Shows: true, Where: chat.ManagedGroup,
 			Run: (&chatproject.Command{DB: a.db, Projects: a.projects, Chats: a.projects, Sessions: a.sessions, Asks: asks}).Run},
 		{Name: "agents", About: texts.Text("about_agents"), Args: texts.Text("args_agents"), Shows: true, Managers: true, Private: true, Run: chatdaily.New(dailyActs{a.schedule, a.queue}, asks).Run},
-	}, a.memoryCommands(asks, a.clock)...)
+	}, a.memoryCommands(a.db, a.sessions, asks, a.clock)...)
 }
 
 // joinSchedule builds daily agents.

@@ -7,6 +7,7 @@ import (
 	chatmemory "gatehouse/connectors/chat/memory"
 	"gatehouse/core"
 	"gatehouse/core/memory"
+	"gatehouse/core/memory/detect"
 )
 
 // What a user has said in a direct chat is shown in a group by its number alone.
@@ -36,8 +37,13 @@ func TestAGroupIsShownNoTextOfAnOlderCorrection(t *testing.T) {
 	l.Outcome = memory.Asked
 	says("a card", chatmemory.Say(l, w.at).Text, "contradicts #1.")
 	says("remember", w.remember("always answer in French").Text, "Remembered as #3: “always answer in French”", "contradicts #2.")
+	w.here = memory.Place{Session: "s2"}
+	says("remember here", w.remember("in this conversation use metric units").Text, "Remembered as #4")
+	if c, err := w.store.Get(t.Context(), ann, "4"); err != nil || c.Scope != detect.Conversation || c.ScopeRef != "s2" {
+		t.Errorf("what is for this conversation: %+v, %v", c, err)
+	}
 	says("forget", w.forget("1").Text, "Forgotten: #1.")
-	says("restore", w.run("restore "+old.ID).Text, "Remembered again as #1")
+	says("restore", w.run("restore "+old.ID).Text, "Remembered as #1.", "contradicts #3. Which one applies?")
 	says("undo", w.run("undo "+old.ID).Text, "Forgotten: #1.")
 	says("list", w.run("").Text, "for you alone")
 	card := w.card()
@@ -46,7 +52,7 @@ func TestAGroupIsShownNoTextOfAnOlderCorrection(t *testing.T) {
 		t.Fatal(err)
 	}
 	says("edit", w.run("edit "+card.ID).Text, "Others would read it here")
-	says("save", w.run("save "+card.ID).Text, "Remembered as #4.")
+	says("save", w.run("save "+card.ID).Text, "Remembered as #5.")
 	w.at = core.Address{Bot: "b", Chat: "1"}
 	if got := w.forget("1").Text; got != "There is no correction 1 of yours. `/memory` shows them." {
 		t.Errorf("%q", got)

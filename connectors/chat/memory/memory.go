@@ -41,13 +41,15 @@ type Lists interface {
 type Commands struct {
 	memories Memories
 	lists    Lists
+	place    func(ctx context.Context, at core.Address) (memory.Place, error)
 	asks     *ask.Buttons
 	clock    core.Clock
 }
 
-// New returns the handlers of /memory, /remember and /forget.
-func New(m Memories, l Lists, asks *ask.Buttons, clock core.Clock) *Commands {
-	return &Commands{m, l, asks, clock}
+// New returns the handlers of /memory, /remember and /forget. place returns the conversation of a
+// chat with its project; without one, both are empty.
+func New(m Memories, l Lists, place func(context.Context, core.Address) (memory.Place, error), asks *ask.Buttons, clock core.Clock) *Commands {
+	return &Commands{m, l, place, asks, clock}
 }
 
 // Said is the message to the user, and the buttons under it.
@@ -137,7 +139,11 @@ func (c *Commands) Remember(ctx context.Context, r command.Request) (command.Out
 	if r.Args() == "" {
 		return command.Outcome{Text: texts.Text("remember_how")}, nil
 	}
-	l, err := c.memories.Add(ctx, r.User, memory.Draft{Text: core.CutRunes(r.Args(), 4*memory.MaxText), Source: fmt.Sprintf("chat:%d", r.Seq)}, r.By())
+	here, err := c.place(ctx, r.In.Address)
+	if err != nil {
+		return command.Outcome{}, err
+	}
+	l, err := c.memories.Add(ctx, r.User, memory.Draft{Text: core.CutRunes(r.Args(), 4*memory.MaxText), Source: fmt.Sprintf("chat:%d", r.Seq), Session: here.Session, Project: here.Project}, r.By())
 	if err != nil {
 		return command.Outcome{}, err
 	}
@@ -188,7 +194,13 @@ func (c *Commands) Run(ctx context.Context, r command.Request) (command.Outcome,
 		if core.KindOf(err) == core.NotFound {
 			return missing(ref), nil
 		}
-		return command.Outcome{Text: texts.Text("memory_restored", texts.With{"N": back.Number, "Text": shown(r.In.Address, &back)})}, err
+		if err != nil {
+			return command.Outcome{}, err
+		}
+		if back.Card == memory.CardConflict {
+			return c.say(ctx, r, memory.Stored, back)
+		}
+		return command.Outcome{Text: texts.Text("memory_restored", texts.With{"N": back.Number, "Text": shown(r.In.Address, &back)})}, nil
 	case memory.ChoiceSave, memory.ChoiceReplace, memory.ChoiceBoth, memory.ChoiceSkip:
 		if len(ref) == idLength {
 			return c.decide(ctx, r, verb, ref)
@@ -226,11 +238,7 @@ func (c *Commands) decide(ctx context.Context, r command.Request, choice, ref st
 	case choice == memory.ChoiceReplace:
 		return command.Outcome{Text: texts.Text("memory_replaced", texts.With{"N": l.Correction.Number, "Text": shown(r.In.Address, &l.Correction)})}, nil
 	}
-	if r.In.Group() { // it may have been edited elsewhere
-		l.Correction.Text = ""
-	}
-	s := Say(l, r.In.Address)
-	return c.asks.Offer(r, s.Text, s.Offer)
+	return c.say(ctx, r, l.Outcome, l.Correction)
 }
 
 // waits is how long the text of an edited correction is awaited.
@@ -263,8 +271,37 @@ func (c *Commands) edit(ctx context.Context, r command.Request, ref, text string
 	if now.Status == memory.Pending {
 		return c.decide(ctx, r, memory.ChoiceSave, now.ID)
 	}
-	s := Say(memory.Learnt{Outcome: memory.Stored, Correction: now}, r.In.Address)
+	return c.say(ctx, r, memory.Stored, now)
+}
+
+// say answers with the message about a correction that was not learnt here.
+func (c *Commands) say(ctx context.Context, r command.Request, o memory.Outcome, now memory.Correction) (command.Outcome, error) {
+	l, err := c.learnt(ctx, r, o, now)
+	if err != nil {
+		return command.Outcome{}, err
+	}
+	s := Say(l, r.In.Address)
 	return c.asks.Offer(r, s.Text, s.Offer)
+}
+
+// learnt returns what there is to say about a correction, with the one that its card is about. A
+// group is not shown its text, which may have been edited elsewhere.
+func (c *Commands) learnt(ctx context.Context, r command.Request, o memory.Outcome, now memory.Correction) (memory.Learnt, error) {
+	if r.In.Group() {
+		now.Text = ""
+	}
+	l := memory.Learnt{Outcome: o, Correction: now}
+	if now.Card != memory.CardConflict {
+		return l, nil
+	}
+	old, err := c.memories.Get(ctx, r.User, now.Conflicts)
+	if err == nil && old.Status != memory.Deleted {
+		l.Old = &old
+	}
+	if core.KindOf(err) == core.NotFound { // deleted since
+		err = nil
+	}
+	return l, err
 }
 
 // await has the next message handed to edit. Until then the question of a card can still be
@@ -339,17 +376,9 @@ func (c *Commands) addCards(ctx context.Context, r command.Request, b *strings.B
 	if err != nil || len(open) == 0 {
 		return err
 	}
-	l := memory.Learnt{Outcome: memory.Asked, Correction: open[0]}
-	if open[0].Card == memory.CardConflict {
-		old, _, err := c.lists.List(ctx, r.User, memory.Filter{Limit: 200})
-		if err != nil {
-			return err
-		}
-		for i := range old {
-			if old[i].ID == open[0].Conflicts {
-				l.Old = &old[i]
-			}
-		}
+	l, err := c.learnt(ctx, r, memory.Asked, open[0])
+	if err != nil {
+		return err
 	}
 	s := Say(l, r.In.Address)
 	b.WriteString(s.Text)
