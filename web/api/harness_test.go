@@ -97,6 +97,7 @@ type harness struct {
 	waiting  map[string]int     // by sender: what Queued returns
 	onPut    func(core.Inbound) // called for each new turn, not holding mu
 	runs     map[string]turns.Run
+	door     *auth.Door
 	looked   int // how often a run was looked up
 	aborted  []string
 	onAbort  func(session string)
@@ -146,6 +147,7 @@ func open(t *testing.T, o options) *harness {
 	}
 	door := auth.NewDoor(h.keys, h.admins, auth.DoorOptions{Clock: h.clock, Localhost: o.localhost, Address: address,
 		Local: func(r *http.Request) bool { return web.From(r.Context()).Local }})
+	h.door = door
 	v, err := vault.Open(filepath.Join(t.TempDir(), "vault"))
 	if err != nil {
 		t.Fatal(err)

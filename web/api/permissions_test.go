@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -17,6 +18,7 @@ import (
 	"gatehouse/core/store"
 	"gatehouse/core/tool"
 	"gatehouse/web"
+	"gatehouse/web/api/sessions"
 	"gatehouse/web/auth"
 )
 
@@ -204,6 +206,60 @@ func TestAPermissionStreamEndsWithItsKeyAndWithTheServer(t *testing.T) {
 	readUntil(t, other, "connected")
 	h.stop()
 	for s := bufio.NewScanner(other.Body); s.Scan(); {
+	}
+}
+
+// A stream ends at once when its key loses the scope that it needs, or is revoked, and
+// goes on when the key loses another.
+func TestAStreamEndsWhenItsKeyLosesTheScopeItNeeds(t *testing.T) {
+	h := open(t, options{})
+	h.sessions["theirs"] = sessions.Row{ID: "theirs", User: 8}
+	change := func(scopes ...string) func(id string) error {
+		return func(id string) error {
+			_, err := h.keys.Change(t.Context(), id, auth.KeyChange{Scopes: &scopes}, core.Actor{})
+			return err
+		}
+	}
+	for name, c := range map[string]struct {
+		path string
+		do   func(id string) error
+		ends bool
+	}{
+		"calls, without admin":                       {"/api/permissions/stream", change(auth.ScopeRead, auth.ScopeSend), true},
+		"calls, without send":                        {"/api/permissions/stream", change(auth.ScopeRead, auth.ScopeAdmin), false},
+		"calls, revoked":                             {"/api/permissions/stream", func(id string) error { return h.keys.Revoke(t.Context(), id, core.Actor{}) }, true},
+		"another user's conversation, without admin": {"/api/chat/theirs/events", change(auth.ScopeRead, auth.ScopeSend), true},
+		"another user's conversation, without send":  {"/api/chat/theirs/events", change(auth.ScopeRead, auth.ScopeAdmin), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			secret, row, err := h.keys.Create(t.Context(), auth.NewKey{Label: "k", User: 7, Trust: core.Vault, Scopes: []string{auth.ScopeRead, auth.ScopeSend, auth.ScopeAdmin}}, core.Actor{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			res := h.do(secret, "GET", c.path, "")
+			read := make(chan error, 1)
+			go func() {
+				_, err := io.Copy(io.Discard, res.Body)
+				read <- err
+			}()
+			if err := c.do(row.ID); err != nil {
+				t.Fatal(err)
+			}
+			if c.ends { // the clock stands still
+				if err := <-read; err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			h.door.Look()
+			select {
+			case <-read:
+				t.Error("the stream has ended")
+			default:
+			}
+			res.Body.Close()
+			<-read
+		})
 	}
 }
 

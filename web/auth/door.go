@@ -44,7 +44,10 @@ func NewDoor(keys *Keys, admins *Admins, o DoorOptions) *Door {
 		o.Address = func(*http.Request) string { return "" }
 	}
 	d := &Door{keys: keys, admins: admins, o: o, wrong: backoff.New(o.Clock, 10, time.Minute)}
-	d.watch = watch.New(o.Clock, d.letIn)
+	d.watch = watch.New(o.Clock, watch.Checks{Keys: keys.live, Session: d.signedIn})
+	if keys != nil {
+		keys.changed = append(keys.changed, func() { go d.Look() })
+	}
 	return d
 }
 

@@ -21,8 +21,8 @@ type KeyChange struct {
 }
 
 // Change changes a key: its next request is held against the new scopes, and so
-// is a turn of its that waits. What a key runs that may not chat any more ends
-// (OnEnd). The operator's keys are the operator's alone to change.
+// is a turn of its that waits. Its streams that need a scope which was taken end, and
+// what a key runs that may not chat any more (OnEnd). The operator's keys are the operator's alone to change.
 func (k *Keys) Change(ctx context.Context, id string, c KeyChange, by core.Actor) (row KeyRow, err error) {
 	err = k.db.Tx(ctx, func(tx *store.Tx) error {
 		row, err = k.change(ctx, tx, id, c, by)
@@ -62,6 +62,9 @@ func (k *Keys) change(ctx context.Context, tx *store.Tx, id string, c KeyChange,
 	if slices.Contains(taken, ScopeChat) {
 		k.end(tx, id)
 	}
+	if len(taken) > 0 {
+		k.less(tx)
+	}
 	detail := map[string]any{"scopes": now.Scopes}
 	if now.Label != was.Label {
 		detail["label"] = "changed"
@@ -98,6 +101,7 @@ func (k *Keys) Revoke(ctx context.Context, id string, by core.Actor) error {
 			return err
 		}
 		k.end(tx, id)
+		k.less(tx)
 		return store.Audit(ctx, tx, by, "key.revoke", id, nil)
 	})
 }
@@ -105,5 +109,12 @@ func (k *Keys) Revoke(ctx context.Context, id string, by core.Actor) error {
 func (k *Keys) end(tx *store.Tx, id string) {
 	if k.ended != nil {
 		tx.OnCommit(func() { k.ended(id) })
+	}
+}
+
+// less has open streams checked once tx is committed: a key may do less.
+func (k *Keys) less(tx *store.Tx) {
+	for _, f := range k.changed {
+		tx.OnCommit(f)
 	}
 }

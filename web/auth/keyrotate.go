@@ -32,6 +32,7 @@ func (k *Keys) Rotate(ctx context.Context, id string, o KeyRotation, by core.Act
 			return err
 		}
 		secret, row.OldExpiresAt = KeyPrefix+random(24), o.OldExpiresAt
+		k.less(tx)
 		detail := map[string]any{"old_secret": "ended"}
 		if row.OldExpiresAt.IsZero() {
 			k.end(tx, id)

@@ -58,6 +58,8 @@ type Keys struct {
 	clock core.Clock
 	log   *slog.Logger
 	ended func(id string) // OnEnd; nil: none
+	// changed are called when keys may do less or have ended, after the commit.
+	changed []func()
 
 	mu   sync.Mutex
 	used map[string]time.Time // id → last use not yet written; at most maxUsed
@@ -274,6 +276,7 @@ func (k *Keys) Forget(ctx context.Context, tx *store.Tx, user int64) error {
 			return err
 		}
 	}
+	k.less(tx)
 	_, err := tx.Exec(ctx, `DELETE FROM api_keys WHERE user_id = $1`, user)
 	return err
 }

@@ -8,16 +8,17 @@ import (
 	"gatehouse/web/auth/watch"
 )
 
-// Watch has gone called, once, when the caller of r would not be let in any more: for what
-// outlives a key or a session. It is checked every quarter of a minute, in one query for all
-// keys, until forget is called. It prolongs nothing but the key's last use. When the store
-// can't be asked no one is gone: a fault is no revocation.
+// Watch has gone called when the caller of r would not be let in any more, or its key has lost
+// a scope that r has (Narrow leaves those that matter): for what outlives a key or a session. It
+// is checked when a key changes and every quarter of a minute, in one query for all keys, until
+// forget is called. It prolongs nothing but the key's last use. When the store can't be asked no
+// one is gone: a fault is no revocation.
 func (d *Door) Watch(r *http.Request, gone func()) (forget func()) {
 	p, known := From(r.Context())
 	if !known || p.Key == LocalKey {
 		return func() {}
 	}
-	c := &watch.Caller{Key: p.Key, Sum: p.sum, User: p.User, Gone: gone}
+	c := &watch.Caller{Key: p.Key, Sum: p.sum, User: p.User, Scopes: p.Scopes, Gone: gone}
 	if p.Session {
 		c.Key, c.R = "", &http.Request{Host: r.Host, Header: http.Header{"Cookie": r.Header["Cookie"]}}
 	}
@@ -27,28 +28,10 @@ func (d *Door) Watch(r *http.Request, gone func()) (forget func()) {
 // Look checks all streams now: when sessions or keys have ended.
 func (d *Door) Look() { d.watch.Look() }
 
-// letIn returns the callers of all that would be let in now.
-func (d *Door) letIn(ctx context.Context, all []*watch.Caller) map[*watch.Caller]bool {
-	in, failed := d.keys.live(ctx, all)
-	if failed != nil {
-		in = make(map[*watch.Caller]bool, len(all))
-	}
-	sessions := map[string]bool{} // by cookie, as far as asked
-	for _, c := range all {
-		if c.R == nil {
-			in[c] = in[c] || failed != nil
-			continue
-		}
-		cookie := c.R.Header.Get("Cookie")
-		known, asked := sessions[cookie]
-		if !asked {
-			_, v, ok, err := d.admins.load(c.R.WithContext(ctx))
-			known = err != nil || ok && v.User == c.User
-			sessions[cookie] = known
-		}
-		in[c] = known
-	}
-	return in
+// signedIn reports whether the session of c is valid now, and still its user's.
+func (d *Door) signedIn(ctx context.Context, c *watch.Caller) (bool, error) {
+	_, v, ok, err := d.admins.load(c.R.WithContext(ctx))
+	return ok && v.User == c.User, err
 }
 
 // live returns the callers of all that have access by key now. Their keys count as used.
@@ -64,7 +47,7 @@ func (k *Keys) live(ctx context.Context, all []*watch.Caller) (map[*watch.Caller
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, c := range all {
-		if live[c] = known[c.Key].opens(c.Sum, now); live[c] {
+		if live[c] = known[c.Key].opens(c.Sum, now) && c.Keeps(known[c.Key].Scopes); live[c] {
 			k.use(c.Key, now)
 		}
 	}

@@ -221,7 +221,7 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer s.Close()
 	defer context.AfterFunc(s.Context(), stop)()
-	defer a.o.Streams.Watch(r, stop)()
+	defer a.o.Streams.Watch(auth.Narrow(r, auth.ScopeAdmin), stop)()
 	for {
 		data, err := json.Marshal(state)
 		if err != nil {

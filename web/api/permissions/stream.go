@@ -35,7 +35,7 @@ func (a *API) permissionStream(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer s.Close()
 	defer context.AfterFunc(s.Context(), stop)()
-	defer a.Streams.Watch(r, stop)()
+	defer a.Streams.Watch(auth.Narrow(r, auth.ScopeAdmin), stop)()
 	o := watcher{api: a, who: p, stream: s, shown: map[string]call{}}
 	if err := o.send(map[string]string{"type": "connected"}); err != nil {
 		return nil

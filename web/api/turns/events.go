@@ -52,7 +52,7 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) error {
 		defer over()
 		return a.replay(w, r, events, stop)
 	}
-	forget := a.Streams.Watch(r, stop)
+	forget := a.Streams.Watch(auth.Narrow(r, auth.ScopeChat, auth.ScopeRead, auth.ScopeAdmin), stop)
 	over = func() { forget(); stop(); release() }
 	err = a.Streams.Run(w, r, f.Run == "", func(s *web.Stream) {
 		defer over()

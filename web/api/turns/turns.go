@@ -253,7 +253,7 @@ func (a *API) put(ctx context.Context, in core.Inbound, t *turn) error {
 func (a *API) answer(w http.ResponseWriter, r *http.Request, p auth.Principal, in core.Inbound, t *reading) error {
 	ctx, stop := context.WithCancel(r.Context())
 	defer stop()
-	defer a.Streams.Watch(r, stop)()
+	defer a.Streams.Watch(auth.Narrow(r, auth.ScopeChat, auth.ScopeAdmin), func() { a.after(ctx, lastEvents, stop) })()
 	events, leave, err := a.joinTurn(ctx, t.turn)
 	if err != nil {
 		a.Recent.drop(t.turn)
@@ -274,6 +274,21 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, p auth.Principal, i
 		a.cancel(context.WithoutCancel(r.Context()), t.turn)
 	}
 	return err
+}
+
+// lastEvents is how long the answer of a caller who lost access is still sent: the run is
+// aborted, and its last events report that.
+const lastEvents = 15 * time.Second
+
+// after calls stop after d, unless ctx ends before.
+func (a *API) after(ctx context.Context, d time.Duration, stop func()) {
+	go func() {
+		select {
+		case <-a.Clock.After(d):
+			stop()
+		case <-ctx.Done():
+		}
+	}()
 }
 
 // joinTurn begins to follow the run of a turn that is about to be queued.

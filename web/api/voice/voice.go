@@ -77,7 +77,7 @@ func (a *API) voice(w http.ResponseWriter, r *http.Request) error {
 	defer free()
 	ctx, cancel := context.WithCancelCause(web.Lasting(r.Context()))
 	defer cancel(nil)
-	defer a.o.Streams.Watch(r, func() { cancel(errAccess) })()
+	defer a.o.Streams.Watch(auth.Narrow(r, auth.ScopeChat), func() { cancel(errAccess) })()
 	defer web.OnStopping(r.Context(), func() { cancel(web.ErrStopping) })()
 	c := &client{ctx: ctx, cancel: cancel}
 	s, end, err := a.o.Hearer.Live(ctx, p.User, c.text)

@@ -4,6 +4,8 @@ package watch
 import (
 	"context"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,15 +22,32 @@ type Caller struct {
 	Key  string
 	Sum  string // the digest of the key's secret that was sent
 	User int64
-	R    *http.Request // with its address and the session's cookie alone
-	Gone func()        // called when the caller would not be let in any more
+	// Scopes are those of the key that what is open depends on.
+	Scopes []string
+	R      *http.Request // with its address and the session's cookie alone
+	Gone   func()        // called when the caller would not be let in any more
+}
+
+// Keeps reports whether a key that has these scopes now, separated by spaces, has all that
+// what is open depends on.
+func (c *Caller) Keeps(scopes string) bool {
+	has := strings.Fields(scopes)
+	return !slices.ContainsFunc(c.Scopes, func(s string) bool { return !slices.Contains(has, s) })
+}
+
+// Checks ask the store about callers. An error is no revocation: then no one is gone.
+type Checks struct {
+	// Keys returns those of all that came by a key and would be let in now.
+	Keys func(ctx context.Context, all []*Caller) (map[*Caller]bool, error)
+	// Session reports whether a caller that came by a session would be let in now.
+	Session func(ctx context.Context, c *Caller) (bool, error)
 }
 
 // A Watch checks all callers at once, with one goroutine, which is there while a caller is. It is
 // safe for concurrent use.
 type Watch struct {
-	clock core.Clock
-	check func(ctx context.Context, all []*Caller) map[*Caller]bool
+	clock  core.Clock
+	checks Checks
 
 	mu    sync.Mutex
 	all   map[*Caller]struct{} // bounded by the open streams
@@ -36,9 +55,9 @@ type Watch struct {
 	empty chan struct{} // holds a token when the last has gone
 }
 
-// New returns a Watch without callers. check returns those of all that would be let in now.
-func New(clock core.Clock, check func(ctx context.Context, all []*Caller) map[*Caller]bool) *Watch {
-	return &Watch{clock: clock, check: check, all: map[*Caller]struct{}{}, empty: make(chan struct{}, 1)}
+// New returns a Watch without callers.
+func New(clock core.Clock, c Checks) *Watch {
+	return &Watch{clock: clock, checks: c, all: map[*Caller]struct{}{}, empty: make(chan struct{}, 1)}
 }
 
 // Add has c checked until forget is called.
@@ -89,10 +108,30 @@ func (x *Watch) Look() {
 		all = append(all, c)
 	}
 	x.mu.Unlock()
-	in := x.check(ctx, all)
+	if len(all) == 0 {
+		return
+	}
+	keys, failed := x.checks.Keys(ctx, all)
+	sessions := map[string]bool{} // by cookie, as far as asked
 	for _, c := range all {
-		if !in[c] {
+		in := failed != nil || keys[c]
+		if c.R != nil {
+			in = x.session(ctx, c, sessions)
+		}
+		if !in {
 			c.Gone()
 		}
 	}
+}
+
+// session reports whether a session goes on, by known where its cookie was asked for.
+func (x *Watch) session(ctx context.Context, c *Caller, known map[string]bool) bool {
+	cookie := c.R.Header.Get("Cookie")
+	in, asked := known[cookie]
+	if !asked {
+		valid, err := x.checks.Session(ctx, c)
+		in = err != nil || valid
+		known[cookie] = in
+	}
+	return in
 }

@@ -10,6 +10,7 @@ import (
 	"gatehouse/core/bus"
 	"gatehouse/core/response"
 	"gatehouse/web"
+	"gatehouse/web/auth"
 	"gatehouse/web/openai/answer"
 	"gatehouse/web/openai/refusal"
 )
@@ -21,7 +22,7 @@ import (
 func (c *call) join(in *core.Inbound, open func(ctx context.Context) (answer.Writer, error)) (over bool, err error) {
 	ctx, stop := context.WithCancel(c.R.Context())
 	defer stop()
-	defer c.Desk.Door.Watch(c.R, stop)()
+	defer c.Desk.Door.Watch(auth.Narrow(c.R, auth.ScopeChat), stop)()
 	stream := c.Desk.Follower.Follow(ctx, bus.Follow{Session: c.Session, JustEnded: true})
 	_, over, err = c.a.Runs.Run(ctx, c.Run)
 	if err == nil && !over && in != nil { // it is stored once, however often it is put
