@@ -19,6 +19,7 @@ import (
 	"gatehouse/core/report"
 	"gatehouse/core/session"
 	"gatehouse/core/transcript"
+	"gatehouse/pairing/people"
 )
 
 // lede is the first sentence of a page.
@@ -118,4 +119,21 @@ type manyFaults struct{ failing }
 
 func (manyFaults) Faults(_ context.Context, limit int) ([]report.Fault, error) {
 	return slices.Repeat([]report.Fault{{ID: "f", Type: "error", Message: "upkeep", Count: 1}}, min(limit, 400)), nil
+}
+
+func TestPeopleAreListedWithTheirAccessHoweverMuchThereIs(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	w := s.world
+	for i := range int64(1200) { // of each of 600 people two
+		w.access = append(w.access, core.AccessRow{ID: i, Bot: []string{"telegram", "family"}[i%2], User: 2 + i/2, Display: fmt.Sprint("Person ", i/2), Role: "guest", Platform: "telegram", PlatformUserID: fmt.Sprint(1000 + i/2), Scope: core.ScopeDM, Trust: core.Vault})
+	}
+	s.get("/admin/people").has(t, "600 people may talk to a bot.")
+	s.get("/admin/people?state=none").has(t, "0 people match")
+	s.get("/admin/people?q=Person+599").has(t, "telegram vault, family vault")
+
+	w.access = w.access[:600]
+	for i := range int64(1000) {
+		w.others = append(w.others, people.Person{User: 5000 + i, Display: fmt.Sprint("Old ", i), Role: "guest"})
+	}
+	s.get("/admin/people").has(t, "At least 300 people may talk to a bot; ", "The first 1000 people are looked through.")
 }

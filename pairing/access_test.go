@@ -46,6 +46,35 @@ func TestBlockTakesAccess(t *testing.T) {
 	}
 }
 
+func TestWhatAllListedPeopleMayDoIsReadHoweverManyRowsThatIs(t *testing.T) {
+	w := newWorld(t)
+	w.ok(w.db.Tx(ctx, func(tx *store.Tx) error {
+		for user := 10; user < 710; user++ {
+			if _, err := tx.Exec(ctx, `INSERT INTO users (id, display, created_at) VALUES ($1, $2, '')`, user, fmt.Sprint("Person ", user)); err != nil {
+				return err
+			}
+			for n := range map[bool]int{true: 2, false: 30}[user != 10] {
+				if _, err := tx.Exec(ctx, `INSERT INTO access (bot, user_id, scope, place, trust_level, at) VALUES ('tg', $1, 'group', $2, 'vault', '')`, user, fmt.Sprint("g", n)); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}))
+	rows, err := w.gate.People.AccessOfAll(ctx, 1000)
+	w.ok(err)
+	of := map[int64]int{}
+	for _, r := range rows {
+		of[r.User]++
+	}
+	if len(of) != 700 || of[10] != 20 || of[11] != 2 || of[709] != 2 {
+		t.Errorf("%d people; of the first %d, of the second %d, of the last %d", len(of), of[10], of[11], of[709])
+	}
+	if rows, err = w.gate.People.AccessOfAll(ctx, 5); err != nil || len(rows) != 10 || rows[0].User != 709 || rows[9].User != 705 || rows[0].Display != "Person 709" {
+		t.Errorf("of five people: %+v, %v", rows, err)
+	}
+}
+
 func TestRevokedIsRefusedStoppedAndCoolsOff(t *testing.T) {
 	w := newWorld(t)
 	w.admit("tg", "7", core.Vault)

@@ -18,7 +18,6 @@ import (
 
 const (
 	peoplePath    = "/admin/people"
-	maxAccess     = 1000 // rows read for a page
 	maxPersons    = 1000 // users read for the page; the filter looks through these
 	peoplePerPage = 15
 	maxBlocks     = 20
@@ -125,11 +124,11 @@ func (p *personPages) persons(ctx context.Context) ([]person, error) {
 	if err != nil {
 		return nil, err
 	}
-	access, err := p.o.Access.Access(ctx, maxAccess)
+	access, err := p.o.Persons.AccessOfAll(ctx, maxPersons)
 	if err != nil {
 		return nil, err
 	}
-	of := map[int64][]core.AccessRow{} // bounded by maxAccess
+	of := map[int64][]core.AccessRow{} // bounded by maxPersons
 	for _, a := range access {
 		of[a.User] = append(of[a.User], a)
 	}
@@ -191,7 +190,7 @@ func (p *personPages) seen(ctx context.Context, list ...person) map[int64]time.T
 }
 
 func peopleLede(b peopleBody, all []person) string {
-	let := 0
+	let, least := 0, map[bool]string{true: "At least "}[b.Cut]
 	for _, x := range all {
 		let += min(1, len(x.Access))
 	}
@@ -199,13 +198,13 @@ func peopleLede(b peopleBody, all []person) string {
 	case b.People.Broken != "":
 		return "The list can’t be shown right now."
 	case b.Filter.Any():
-		return page.Count(b.Total, "person matches", "people match") + "."
+		return least + page.Count(b.Total, "person matches", "people match") + "."
 	case let == 0:
 		return "No one has access yet."
 	case let == len(all):
-		return page.Count(let, "person", "people") + " may talk to a bot."
+		return least + page.Count(let, "person", "people") + " may talk to a bot."
 	}
-	return page.Count(let, "person", "people") + " may talk to a bot; " + strconv.Itoa(len(all)-let) + " more did once."
+	return least + page.Count(let, "person", "people") + " may talk to a bot; " + strconv.Itoa(len(all)-let) + " more did once."
 }
 
 // page sets the page's number within bounds, and its neighbours; 0: none.

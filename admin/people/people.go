@@ -62,6 +62,8 @@ type (
 		Persons(ctx context.Context, limit int) ([]people.Person, error)
 		PersonOf(ctx context.Context, user int64) (people.Person, error)
 		AccessOf(ctx context.Context, user int64) ([]core.AccessRow, error)
+		// AccessOfAll returns what the users that Persons lists may do.
+		AccessOfAll(ctx context.Context, limit int) ([]core.AccessRow, error)
 	}
 	// Terms change what a user may do, and which accounts are theirs.
 	Terms interface {
@@ -204,8 +206,7 @@ func (p *Pages) HasOwner(ctx context.Context) bool {
 	return owned.Broken != "" || owned.Value
 }
 
-// AllNames returns the names of everyone who ever had access, within the limit of the
-// page People.
+// AllNames returns the names of those who have or had access, of at most 1,000.
 func (p *Pages) AllNames(ctx context.Context) page.Names {
 	out := page.Names{}
 	if p.persons.o.Persons != nil {
@@ -245,15 +246,14 @@ func (p *Pages) Groups(ctx context.Context) []places.Row {
 	return page.Load(ctx, p.frame, "The list of groups", p.persons.o.Places.Places).Value
 }
 
-// Names returns the names of those who may talk to bots, within the limit of the
-// page Users.
+// Names returns the names of those who may talk to bots, of the newest 1,000 accesses.
 func (p *Pages) Names(ctx context.Context) page.Names {
 	out := page.Names{}
 	if p.persons.o.Access == nil {
 		return out
 	}
 	rows := page.Once(ctx, p.frame, "access", "The list of people", func(ctx context.Context) ([]core.AccessRow, error) {
-		return p.persons.o.Access.Access(ctx, maxAccess)
+		return p.persons.o.Access.Access(ctx, maxPersons)
 	})
 	for _, a := range rows.Value {
 		if strings.TrimSpace(a.Display) != "" {

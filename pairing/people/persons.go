@@ -31,10 +31,13 @@ type Account struct {
 // known users: those with an account or an access; others are numbers alone.
 const knownPeople = `FROM users u WHERE EXISTS (SELECT 1 FROM identities i WHERE i.user_id = u.id) OR EXISTS (SELECT 1 FROM access a WHERE a.user_id = u.id)`
 
+// listedPeople are those that Persons lists.
+const listedPeople = knownPeople + ` ORDER BY u.role = 'guest', u.id DESC LIMIT $1`
+
 // Persons lists at most limit users (1,000 at most), with and without access:
 // the owner and admins first, then the newest.
 func (s *Store) Persons(ctx context.Context, limit int) ([]Person, error) {
-	people, err := s.persons(ctx, knownPeople+` ORDER BY u.role = 'guest', u.id DESC LIMIT $1`, Limit(limit))
+	people, err := s.persons(ctx, listedPeople, Limit(limit))
 	if err != nil {
 		return nil, fmt.Errorf("people: %w", err)
 	}
@@ -90,6 +93,13 @@ func (s *Store) persons(ctx context.Context, which string, arg any) ([]Person, e
 // AccessOf returns what one user may do, newest first, at most 1,000 rows.
 func (s *Store) AccessOf(ctx context.Context, user int64) ([]core.AccessRow, error) {
 	return s.access(ctx, ` WHERE a.user_id = $1 ORDER BY a.id DESC LIMIT 1000`, user)
+}
+
+// AccessOfAll returns what the users may do that Persons lists with this limit, newest first, of
+// each at most 20 rows.
+func (s *Store) AccessOfAll(ctx context.Context, limit int) ([]core.AccessRow, error) {
+	return s.access(ctx, ` JOIN (SELECT x.id, row_number() OVER (PARTITION BY x.user_id ORDER BY x.id DESC) AS n
+		FROM access x JOIN (SELECT u.id `+listedPeople+`) AS who ON who.id = x.user_id) AS newest ON newest.id = a.id AND newest.n <= 20 ORDER BY a.id DESC`, Limit(limit))
 }
 
 // ChangeAccess gives one access another level and end; no end is without end. A
