@@ -180,7 +180,15 @@ func (h *Hub) start(b *bot) error {
 
 // Stop stops receiving for a bot; its replies are still sent. It returns when the
 // connector has returned, or Busy after five seconds.
-func (h *Hub) Stop(name string) error {
+func (h *Hub) Stop(name string) error { return h.stop(name, core.BotState{State: core.Stopped}) }
+
+// Pause is Stop for a bot that will be started again by itself: its state is reconnecting, for that reason.
+func (h *Hub) Pause(name, reason string) error {
+	return h.stop(name, core.BotState{State: core.Reconnecting, Reason: reason})
+}
+
+// stop ends a bot's receiving, which is in the state as from then on.
+func (h *Hub) stop(name string, as core.BotState) error {
 	b, err := h.bot(name)
 	if err != nil {
 		return err
@@ -195,7 +203,7 @@ func (h *Hub) Stop(name string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if b.done == done { // it was not started again
-		b.set(core.BotState{State: core.Stopped}, true)
+		b.set(as, true)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -171,6 +172,7 @@ type app struct {
 	eraser     *erasure.Eraser
 	serving    atomic.Bool           // users may be waiting
 	taken      chan struct{}         // closed when another gateway has the database
+	cut        atomic.Bool           // another gateway is about to have it
 	runtime    string                // directory of the socket and the key file
 	asked      [2]string             // ADDR and METRICS_ADDR as they were set: cfg has what is listened on
 	know       func(models []string) // has metrics count them by name
@@ -186,6 +188,10 @@ func build(ctx context.Context, cfg *configs.Config, log *slog.Logger, clock cor
 	a.reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	registerBuild(a.reg)
 	a.reg.MustRegister(standby.Gauge())
+	a.within(lastWords, a.taken, func() {
+		log.Error("this gateway has not ended after another one took its place: it waits for something, and is ended now", "after", lastWords)
+		os.Exit(1)
+	})
 	for _, step := range []func(context.Context) error{a.beginTrials, a.readBots, a.openVault, a.openStore, a.joinCore, a.adoptFiles, a.joinConnectors, a.joinUpkeep} {
 		if err := step(ctx); err != nil {
 			return a, integrity.Explain(cfg.DatabasePath(), err)
@@ -240,7 +246,7 @@ func (a *app) openStore(ctx context.Context) (err error) {
 	}
 	a.closing(a.db.Close)
 	if a.cfg.OnServer() {
-		if !a.vault.Holds() { // it was taken away before this one had the database
+		if ok, err := a.vault.Holds(); err == nil && !ok { // it was taken away before this one had the database
 			return taken{core.Errorf(core.Conflict, "another gateway has taken the lock of the vault %s", a.vault.Path())}
 		}
 		if err := nodes.Agree(ctx, a.db, a.agree); err != nil {
@@ -289,7 +295,7 @@ func (a *app) joinCore(ctx context.Context) error {
 	if err := a.openLibrary(); err != nil {
 		return err
 	}
-	a.outbox = outbox.New(a.db, outbox.Options{Clock: a.clock, Log: a.log, Metrics: qm, Ring: a.bus.Ring, Node: "node", Late: texts.Text("late"), Flight: a.flight,
+	a.outbox = outbox.New(a.db, outbox.Options{Clock: a.clock, Log: a.log, Metrics: qm, Ring: a.bus.Ring, Node: "node", Late: texts.Text("late"), Flight: a.flight, Cut: a.cut.Load,
 		Notices: outbox.Notices{Missing: chat.UnsureNotice, Resolved: chat.UnsureResolved}})
 	a.queue = queue.New(a.db, a.outbox, queue.Options{
 		Clock: a.clock, Log: a.log, Metrics: qm,

@@ -264,6 +264,43 @@ func TestPostgres_OfTheClusterFilesGatewaysOneServesUntilNoneIsLeft(t *testing.T
 	}
 }
 
+// A slow database delays /readyz, and a bot that is refused makes it 503; the panel must be reached.
+func TestTheProxyOfAClusterKeepsAGatewayThatIsSlowOrWhoseBotsHaveFailed(t *testing.T) {
+	t.Parallel()
+	haproxy := installed(t, "haproxy")
+	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/readyz" {
+			_, _ = io.WriteString(w, "the panel")
+			return
+		}
+		time.Sleep(800 * time.Millisecond)
+		if r.URL.Query().Get("bots") != "false" {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}))
+	t.Cleanup(gateway.Close)
+	b, err := os.ReadFile(proxyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	front, dir := freePort(t), shortDir(t)
+	conf := strings.NewReplacer("bind :3333", "bind "+front, "127.0.0.1:8404", freePort(t), "one:3333", strings.TrimPrefix(gateway.URL, "http://"),
+		"two:3333", freePort(t), "three:3333", freePort(t), " resolvers docker init-addr none", "", "log stdout format raw daemon notice", "").Replace(string(b))
+	if err := os.WriteFile(filepath.Join(dir, "conf"), []byte(conf), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	runProxy(t, front, exec.Command(haproxy, "-db", "-f", filepath.Join(dir, "conf")))
+	for end, got := time.Now().Add(patience), 0; got != http.StatusOK; {
+		if time.Now().After(end) {
+			t.Fatalf("the panel is answered %d", got)
+		}
+		if resp, err := http.Get("http://" + front + "/admin"); err == nil {
+			got = resp.StatusCode
+			_ = resp.Body.Close()
+		}
+	}
+}
+
 func TestTheHAProxyRecipeForSeveralGatewaysSendsEachNameToItsOwn(t *testing.T) {
 	t.Parallel()
 	haproxy := installed(t, "haproxy")

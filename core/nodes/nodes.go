@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -73,22 +74,23 @@ type Self struct {
 	// Open connects to the database; Keep uses one connection and closes it.
 	Open func() (*sqlx.DB, error)
 	// Of one that serves: Sign notes in the vault's lock which process has it, and Holds reports
-	// whether it still has it.
+	// whether it still has it; an error means that the vault cannot be read. Holds may take any time.
 	Sign  func(process string) error
-	Holds func() bool
+	Holds func() (bool, error)
 	// Of one that stands by, together: Holder returns the process that has signed the vault's lock, "" for
-	// another program. Steal takes the lock from it. Able returns why this program could
+	// another program. Steal takes the lock from that process. Able returns why this program could
 	// not serve the database and the vault, or nil.
 	Holder func() (process string, err error)
-	Steal  func() error
+	Steal  func(process string) error
 	Able   func(ctx context.Context) error
-	// Time, if not nil, is told the server's time at each beat that is answered promptly.
+	// Time, if not nil, is told the server's time at each beat that is answered promptly, or after several that were not.
 	Time func(now time.Time)
 	// Cut, of one that serves, is told when it has not reached the database for so long that one that stands by
 	// is about to replace it, and when it reaches the database again; until it returns true it is called again
 	// each second. It is not called concurrently.
 	Cut func(off bool) (done bool)
-	// Replaced, of one that serves, is called when that has been done to it.
+	// Replaced, of one that serves, is called once when that has been done to it, or is left to be done because it does
+	// not reach the vault.
 	Replaced func()
 }
 
@@ -102,25 +104,27 @@ func Keep(ctx context.Context, s Self) {
 	}
 	defer db.Close()
 	k := keeper{Self: s, db: db, process: rand.Text(), said: map[string]time.Time{}}
-	if s.Cut != nil {
-		guarded, stop := context.WithCancel(ctx)
+	work, end := context.WithCancel(ctx)
+	defer end()
+	if s.Cut != nil || s.Holds != nil {
 		done := make(chan struct{})
-		go func() { defer close(done); k.guard(guarded) }()
-		defer func() { stop(); <-done }()
+		go func() { defer close(done); defer end(); k.guard(work) }()
+		defer func() { end(); <-done }()
 	}
-	for n := 0; ; n++ {
-		err := k.limited(ctx, func(ctx context.Context) error { return k.beat(ctx, n) })
-		if errors.Is(err, errReplaced) || errors.Is(err, errUnlocked) {
-			s.Log.Error("this gateway ends", "node", s.ID, "because", err)
-			s.Replaced()
-			return
+	for n := 0; !k.ended.Load(); n++ {
+		err := k.limited(work, func(ctx context.Context) error { return k.beat(ctx, n) })
+		if errors.Is(err, errReplaced) {
+			k.end(err)
 		}
 		if k.warn("this gateway cannot be noted in the list of gateways", err); s.Steal != nil {
-			k.warn("a gateway that is not heard of cannot be replaced", k.watch(ctx))
+			k.warn("a gateway that is not heard of cannot be replaced", k.watch(work))
 		}
-		if !core.Sleep(ctx, s.Clock, Every) {
+		if !core.Sleep(work, s.Clock, Every) {
 			break
 		}
+	}
+	if k.ended.Load() {
+		return // its place in the list is for the one that replaces it
 	}
 	k.warn("this gateway could not be taken out of the list of gateways", k.limited(context.WithoutCancel(ctx), k.leave))
 }
@@ -132,9 +136,20 @@ type keeper struct {
 	process string
 	noted   bool
 	signed  bool
+	slow    int                  // beats in a row whose answer was late
 	said    map[string]time.Time // by the text of a warning, of which there are four
 	silence silence
 	reached reached
+	vault   reach
+	ended   atomic.Bool // by end
+}
+
+// end ends this gateway.
+func (k *keeper) end(because error) {
+	if !k.ended.Swap(true) {
+		k.Log.Error("this gateway ends", "node", k.ID, "because", because)
+		k.Replaced()
+	}
 }
 
 func (k *keeper) limited(ctx context.Context, f func(context.Context) error) error {
@@ -171,8 +186,11 @@ func Agree(ctx context.Context, db *store.DB, f func(now time.Time)) error {
 	}
 }
 
-// prompt is an answer of the server that states its time of now.
-const prompt = 200 * time.Millisecond
+// prompt is an answer of the server that states its time of now. Of answers that are all later one in so many counts.
+const (
+	prompt  = 200 * time.Millisecond
+	slowest = 5
+)
 
 const now = `floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint`
 
@@ -194,8 +212,11 @@ func (k *keeper) beat(ctx context.Context, n int) error {
 		return err
 	}
 	k.reached.note(clock, len(seen) > 0 && seen[0].Others)
+	if k.slow++; time.Since(asked) < prompt {
+		k.slow = 0
+	}
 	switch {
-	case len(seen) > 0 && k.Time != nil && time.Since(asked) < prompt:
+	case len(seen) > 0 && k.Time != nil && k.slow%slowest == 0:
 		k.Time(time.UnixMilli(seen[0].At))
 	case len(seen) == 0:
 		if err := k.unlessReplaced(ctx); err != nil {
@@ -206,9 +227,6 @@ func (k *keeper) beat(ctx context.Context, n int) error {
 		}
 	}
 	k.noted = true
-	if k.Holds != nil && !k.Holds() {
-		return errUnlocked
-	}
 	if k.Sign != nil && !k.signed {
 		if err := k.Sign(k.process); err != nil {
 			return err
@@ -231,7 +249,7 @@ func (k *keeper) enter(ctx context.Context) error {
 			address = excluded.address, state = excluded.state, started = excluded.started, seen = excluded.seen
 		RETURNING xmax <> 0`, k.ID, k.process, k.Version, k.Newest, k.Address, k.State)
 	if again && k.noted {
-		k.warn("two gateways", core.Errorf(core.Conflict, "another gateway has the same name and port: give each machine or container a host name of its own"))
+		k.warn("two gateways", core.Errorf(core.Conflict, "another gateway has the same name and port: give each machine or container a host name of its own. Until then neither can be replaced if it is silent"))
 	}
 	return err
 }

@@ -179,6 +179,8 @@ type stander struct {
 	*listed
 	able   error
 	holder string
+	steal  error // that Steal returns
+	from   string
 	looks  atomic.Int64
 	stolen atomic.Int64
 }
@@ -199,7 +201,7 @@ func (s *stander) waitsFor(looks int, each func()) {
 			Open:   func() (*sqlx.DB, error) { return postgres.Open(s.at, "", false, 1) },
 			Able:   func(context.Context) error { s.looks.Add(1); return s.able },
 			Holder: func() (string, error) { return s.holder, nil },
-			Steal:  func() error { s.stolen.Add(1); return nil }})
+			Steal:  func(process string) error { s.stolen.Add(1); s.from = process; return s.steal }})
 	}()
 	for range looks {
 		s.clock.AwaitWaiters(1)
@@ -284,20 +286,35 @@ func TestAGatewayWithoutASessionIsReplacedOnceAndItsTenureEnds(t *testing.T) {
 }
 
 func TestAGatewayThatWasReplacedIsToldSo(t *testing.T) {
-	for name, lose := range map[string]func(l *listed, holds *atomic.Bool){
-		"in the database": func(l *listed, _ *atomic.Bool) { l.do(`UPDATE nodes SET state = 'replaced'`) },
-		"in the vault":    func(_ *listed, holds *atomic.Bool) { holds.Store(false) },
+	other := `INSERT INTO nodes (id, process, version, newest, address, state, started, seen)
+		VALUES ('b:2', 'p', 'v1', 1, '', 'standby', 0, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint + 3600000)`
+	const taken, unread, hangs = 1, 2, 3
+	for name, lose := range map[string]func(l *listed, vault *atomic.Int64){
+		"in the database":                     func(l *listed, _ *atomic.Int64) { l.do(`UPDATE nodes SET state = 'replaced'`) },
+		"in the vault":                        func(_ *listed, vault *atomic.Int64) { vault.Store(taken) },
+		"in the vault, without the database":  func(l *listed, vault *atomic.Int64) { l.do(`ALTER TABLE nodes RENAME TO away`); vault.Store(taken) },
+		"the vault cannot be read, one waits": func(l *listed, vault *atomic.Int64) { l.do(other); vault.Store(unread) },
+		"the vault hangs, and one waits":      func(l *listed, vault *atomic.Int64) { l.do(other); vault.Store(hangs) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newListed(t)
-			var holds atomic.Bool
-			holds.Store(true)
+			var vault atomic.Int64
+			goOn := make(chan struct{})
+			defer close(goOn)
 			told, done, signed := make(chan struct{}), make(chan struct{}), make(chan string, 1)
 			go func() {
 				defer close(done)
 				nodes.Keep(t.Context(), nodes.Self{Node: nodes.Node{ID: "a:1", State: nodes.Serving}, Clock: l.clock, Log: slog.New(slog.NewTextHandler(&l.log, nil)),
 					Open: func() (*sqlx.DB, error) { return postgres.Open(l.at, "", false, 1) }, Replaced: func() { close(told) },
-					Sign: func(process string) error { signed <- process; return nil }, Holds: holds.Load})
+					Sign: func(process string) error { signed <- process; return nil }, Holds: func() (bool, error) {
+						switch vault.Load() {
+						case unread:
+							return false, errors.New("no")
+						case hangs:
+							<-goOn
+						}
+						return vault.Load() != taken, nil
+					}})
 			}()
 			l.waits("a:1  serving")
 			l.clock.AwaitWaiters(1)
@@ -305,12 +322,61 @@ func TestAGatewayThatWasReplacedIsToldSo(t *testing.T) {
 			if err := l.db.Get(t.Context(), &process, `SELECT process FROM nodes`); err != nil || process != <-signed {
 				t.Errorf("it has not signed as %q, %v", process, err)
 			}
-			lose(l, &holds)
-			l.clock.Advance(nodes.Every)
-			<-told
+			lose(l, &vault)
+			for gone := false; !gone; {
+				l.clock.Advance(time.Second)
+				select {
+				case <-told:
+					gone = true
+				case <-time.After(2 * time.Millisecond):
+				}
+			}
 			<-done
+			var left int
+			if _ = l.db.Get(t.Context(), &left, `SELECT count(*) FROM nodes WHERE process = $1`, process); left != 1 && name != "in the vault, without the database" {
+				t.Error("it has left the list: nobody takes the vault's lock from it, should it hang")
+			}
 		})
 	}
+}
+
+// A file server that is away for a while ends no gateway that nobody can replace.
+func TestAGatewayWhoseVaultDoesNotAnswerGoesOnIfNoneStandsBy(t *testing.T) {
+	l := newListed(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	done, looks := make(chan struct{}), make(chan struct{}, 100)
+	go func() {
+		defer close(done)
+		nodes.Keep(ctx, nodes.Self{Node: nodes.Node{ID: "a:1", State: nodes.Serving}, Clock: l.clock, Log: slog.New(slog.NewTextHandler(&l.log, nil)),
+			Open: func() (*sqlx.DB, error) { return postgres.Open(l.at, "", false, 1) }, Replaced: func() { t.Error("it ends") },
+			Holds: func() (bool, error) { looks <- struct{}{}; return false, errors.New("no") }})
+	}()
+	for range 30 {
+		<-looks
+		l.clock.AwaitWaiters(2)
+		l.clock.Advance(time.Second)
+	}
+	cancel()
+	<-done
+}
+
+// The standby that ended the session may have been ended itself before it took the lock of the vault.
+func TestTheLockOfOneThatWasReplacedIsTakenByAnyThatStandsBy(t *testing.T) {
+	s := newListed(t).stander()
+	s.do(`UPDATE nodes SET state = 'replaced'`)
+	if s.waitsFor(1, func() {}); s.stolen.Load() == 0 || s.from != "old" {
+		t.Errorf("%d thefts, from %q: %s", s.stolen.Load(), s.from, s.log.String())
+	}
+}
+
+// Nothing is taken from the vault before the database is.
+func TestAReplacementThatFailsInTheDatabaseTakesNothingFromTheVault(t *testing.T) {
+	s := newListed(t).stander()
+	s.do(`ALTER TABLE metadata RENAME TO elsewhere`)
+	if s.waitsFor(9, func() {}); s.looks.Load() == 0 || s.stolen.Load() > 0 {
+		t.Errorf("%d looks, %d thefts: %s", s.looks.Load(), s.stolen.Load(), s.log.String())
+	}
+	s.do(`ALTER TABLE elsewhere RENAME TO metadata`)
 }
 
 // One that is about to be replaced stops receiving first: a platform sends to one receiver.

@@ -14,7 +14,7 @@ import (
 
 // A gateway that is frozen (SIGSTOP, a paused virtual machine) or cut off from the server keeps
 // its locks. One that stands by and has not seen it beat for Silence ends its session of the
-// server, whose lock is then free, and takes the vault's lock from it. Whatever the frozen one
+// server, whose lock is then free, and then takes the vault's lock from it. Whatever the frozen one
 // does when it wakes, it cannot commit, and sends nothing whose commit is older than Silence; its
 // next beat tells it to end.
 
@@ -27,6 +27,9 @@ var errReplaced = fmt.Errorf("another gateway has taken its place, because it wa
 
 // errUnlocked means that this one has not got the vault's lock any more.
 var errUnlocked = errors.New("another process has taken the vault's lock, or deleted its file .parachute/lock")
+
+// errSilent means that it cannot read the vault.
+var errSilent = fmt.Errorf("the vault has not answered for %s, and another gateway stands by", Silence)
 
 // unlessReplaced returns errReplaced if this process was replaced.
 func (k *keeper) unlessReplaced(ctx context.Context) error {
@@ -64,15 +67,21 @@ func (k *keeper) watch(ctx context.Context) error {
 		k.silence = silence{}
 		return nil // the vault is missing, or nobody has it: who waits for it says so
 	}
-	var seen []int64
+	var found []struct {
+		State string `db:"state"`
+		Seen  int64  `db:"seen"`
+	}
 	err = k.limited(ctx, func(ctx context.Context) error {
-		return k.db.SelectContext(ctx, &seen, `SELECT seen FROM nodes WHERE process = $1 AND state = $2`, process, Serving)
+		return k.db.SelectContext(ctx, &found, `SELECT state, seen FROM nodes WHERE process = $1 AND state IN ($2, $3)`, process, Serving, replaced)
 	})
-	if err != nil || len(seen) == 0 {
+	if err != nil || len(found) == 0 {
 		k.silence = silence{}
 		return err
 	}
-	if !k.silence.lasts(fmt.Sprint(process, seen[0]), k.Clock.Now()) {
+	if found[0].State == replaced { // by one that ended before it took the vault's lock
+		return k.Steal(process)
+	}
+	if !k.silence.lasts(fmt.Sprint(process, found[0].Seen), k.Clock.Now()) {
 		return nil
 	}
 	able, cancel := context.WithTimeout(ctx, replaceTime)
@@ -82,11 +91,13 @@ func (k *keeper) watch(ctx context.Context) error {
 	}
 	limited, cancel := context.WithTimeout(ctx, replaceTime)
 	defer cancel()
-	if err := k.replace(limited, process, seen[0]); err != nil {
+	is, err := k.replace(limited, process, found[0].Seen)
+	if err != nil || !is {
 		return err
 	}
 	k.silence = silence{}
-	return nil
+	k.Log.Warn("the gateway that serves is not heard of: its session of the database was ended, and its lock of the vault is taken", "for", Silence)
+	return k.Steal(process)
 }
 
 // Times of a replacement.
@@ -95,42 +106,39 @@ const (
 	lockTime    = 5 * time.Second  // that the server may take to end a session
 )
 
-// replace ends the session of a gateway that has the database, if the server still has one, and takes the vault's lock
-// from it. All of it is one transaction, during which no other gateway has the database: if this one ends in between, the
-// next one that stands by begins anew.
-func (k *keeper) replace(ctx context.Context, process string, seen int64) error {
+// replace ends the session of a gateway that has the database, if the server still has one, and its tenure; is reports
+// that it did. All of it is one transaction, during which no other gateway has the database: if this one ends in between, the
+// next one that stands by begins anew; if it ends before it has taken the vault's lock, the next one takes it.
+func (k *keeper) replace(ctx context.Context, process string, seen int64) (is bool, err error) {
 	tx, err := k.db.BeginTxx(ctx, nil)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer func() { _ = tx.Rollback() }() // nothing, once it is committed
 	if _, err := tx.ExecContext(ctx, `SET LOCAL idle_in_transaction_session_timeout = '5s'`); err != nil {
-		return err // this one might be frozen, too
+		return false, err // this one might be frozen, too
 	}
 	var still []string
 	if err := tx.SelectContext(ctx, &still, `SELECT process FROM nodes WHERE process = $1 AND seen = $2 AND state = $3 FOR UPDATE`, process, seen, Serving); err != nil || len(still) == 0 {
-		return err // it was heard, or another one was quicker
+		return false, err // it was heard, or another one was quicker
 	}
 	if err := endSilent(ctx, tx); err != nil {
-		return err
+		return false, err
 	}
 	if err := lock(ctx, tx); err != nil {
-		return err
+		return false, err
 	}
 	if now, err := k.Holder(); err != nil || now != process {
-		return err
+		return false, err
 	}
 	if _, err := tenure.Renew(ctx, tx); err != nil {
-		return err
+		return false, err
 	}
 	if _, err := tx.ExecContext(ctx, `UPDATE nodes SET state = $1 WHERE process = $2`, replaced, process); err != nil {
-		return err
+		return false, err
 	}
-	if err := k.Steal(); err != nil {
-		return err
-	}
-	k.Log.Warn("the gateway that serves is not heard of: its session of the database was ended, and its lock of the vault taken", "for", Silence)
-	return tx.Commit()
+	err = tx.Commit()
+	return err == nil, err
 }
 
 // endSilent ends the sessions that have the database, or returns an error while one of them does
@@ -138,7 +146,7 @@ func (k *keeper) replace(ctx context.Context, process string, seen int64) error 
 func endSilent(ctx context.Context, tx *sqlx.Tx) error {
 	var works int
 	err := tx.GetContext(ctx, &works, `SELECT count(*)`+tenure.Holders+`
-		AND NOT coalesce(a.state_change < clock_timestamp() - make_interval(secs => $1) AND (a.state LIKE 'idle%' OR a.wait_event = 'ClientWrite'), false)`, Silence.Seconds())
+		AND NOT coalesce(a.state_change < clock_timestamp() - make_interval(secs => $1) AND (a.state LIKE 'idle%' OR a.wait_event IN ('ClientRead', 'ClientWrite')), false)`, Silence.Seconds())
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,7 @@ package store
 
 import (
 	"context"
-	"errors"
+	"database/sql/driver"
 
 	"gatehouse/core/store/fulltext"
 	"gatehouse/core/store/migrations"
@@ -103,7 +103,9 @@ func (d *DB) begin() error {
 		return err
 	}
 	if err := d.tenure.Again(conn); err != nil {
-		return errors.Join(err, conn.Close())
+		// Not back to the pool: its session may have got the lock, which is another gateway's to take.
+		_ = conn.Raw(func(any) error { return driver.ErrBadConn })
+		return err
 	}
 	for _, s := range d.stmts {
 		_ = s.Close()

@@ -124,6 +124,13 @@ func TestAGatewayThatComesBackAfterAnotherOneWritesNothing(t *testing.T) {
 		}
 	}
 	<-taken
+	third, err := alone(t, at)
+	if err != nil {
+		t.Fatalf("the first one keeps the lock: %v", err)
+	}
+	if err := third.Close(); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestAfterItsEndAGatewayWritesNothing(t *testing.T) {

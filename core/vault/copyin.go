@@ -29,7 +29,7 @@ func (v *Vault) CopyIn(name string, r io.Reader, most int64) error {
 	if err == nil {
 		err = f.Sync()
 	}
-	if err = errors.Join(err, f.Close()); err == nil {
+	if err = errors.Join(err, f.Close(), v.Fenced()); err == nil {
 		if err = v.root.Link(temp, name); errors.Is(err, fs.ErrExist) {
 			err = nil
 		}

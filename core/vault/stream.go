@@ -44,7 +44,7 @@ func (d *Draft) Sync() error { return explain("write", d.f.Sync()) }
 func (d *Draft) Keep(name string) error {
 	err := errors.Join(d.f.Sync(), d.f.Close())
 	if err == nil {
-		err = d.v.root.Rename(d.temp, name)
+		err = d.v.rename(d.temp, name)
 	}
 	d.done = true
 	if err != nil {
@@ -65,7 +65,12 @@ func (d *Draft) Drop() {
 }
 
 // Remove deletes the file name for good; a missing one is fs.ErrNotExist.
-func (v *Vault) Remove(name string) error { return explain("remove", v.root.Remove(name)) }
+func (v *Vault) Remove(name string) error {
+	if err := v.Fenced(); err != nil {
+		return err
+	}
+	return explain("remove", v.root.Remove(name))
+}
 
 // Unnamed returns a new file on the vault's disk that has no name, so that nothing is left of it when
 // it is closed or the process ends. It is for what is too large for a directory of temporary files.

@@ -73,7 +73,7 @@ func (v *Vault) Swap(name, temp string, was, data []byte) (displaced []byte, err
 		return nil, explain("write", linked(path.Dir(name), err))
 	}
 	defer dir.Close()
-	s := swap{dir: dir, name: path.Base(name), temp: temp, was: was}
+	s := swap{dir: dir, name: path.Base(name), temp: temp, was: was, fence: v.Fenced}
 	if err = s.fill(data); err == nil {
 		displaced, err = s.run()
 	}
@@ -95,6 +95,7 @@ type swap struct {
 	dir        *beneath.Dir
 	name, temp string
 	was        []byte
+	fence      func() error
 }
 
 // fill writes the new content, with the mode of the old file.
@@ -136,6 +137,9 @@ func (s *swap) run() (displaced []byte, err error) {
 			err = errors.Join(err, s.dir.Unlink(s.temp))
 		}
 	}()
+	if err := s.fence(); err != nil {
+		return nil, err
+	}
 	if s.was == nil {
 		err := s.dir.Rename(s.temp, s.name, true)
 		if errors.Is(err, fs.ErrExist) {

@@ -58,6 +58,9 @@ func (v *Vault) TrashFrom(dir *beneath.Dir, name string, id beneath.ID, guest in
 	case strings.HasPrefix(name, guestMark):
 		as = "_" + name // is nobody's
 	}
+	if err := v.Fenced(); err != nil {
+		return "", err
+	}
 	stamp, base := now.UTC().Format(trashStamp), shortened(as)
 	for n := range 100 { // two of one name within a microsecond
 		to := stamp + "-" + base
@@ -227,5 +230,8 @@ func (v *Vault) RemoveAll(name string) error {
 		return explain("remove", err)
 	}
 	defer dir.Close()
+	if err := v.Fenced(); err != nil {
+		return err
+	}
 	return explain("remove", dir.Remove(context.Background(), path.Base(name)))
 }

@@ -37,8 +37,8 @@ const (
 type Vault struct {
 	root   *os.Root
 	path   string
-	lock   *os.File    // set by Lock, before the vault is shared
-	signed atomic.Bool // Sign
+	lock   *os.File               // set by Lock, before the vault is shared
+	signed atomic.Pointer[string] // what Sign wrote
 }
 
 // Open opens the vault at path and creates the directory (0700) if it is missing.
@@ -89,132 +89,6 @@ func (v *Vault) Close() error {
 	return errors.Join(err, v.root.Close())
 }
 
-// Lock locks the vault for this process, exclusively or shared, until Close or
-// the end of the process. It does not wait: when another process has the lock, it
-// returns core.Conflict, which names that process.
-func (v *Vault) Lock(exclusive bool) error {
-	f, err := v.open(lockName, os.O_RDWR|os.O_CREATE)
-	if err != nil {
-		return explain("lock", err)
-	}
-	how := syscall.LOCK_SH
-	if exclusive {
-		how = syscall.LOCK_EX
-	}
-	if err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB); err != nil {
-		defer f.Close()
-		if !errors.Is(err, syscall.EWOULDBLOCK) {
-			return fmt.Errorf("lock vault: %w", err)
-		}
-		buf := make([]byte, 20)
-		n, _ := f.ReadAt(buf, 0)
-		who := "another process"
-		if pid, err := strconv.Atoi(strings.TrimSpace(string(buf[:n]))); err == nil {
-			who = "process " + strconv.Itoa(pid)
-		}
-		return core.Errorf(core.Conflict, "the vault %s is in use by %s: stop it first", v.path, who)
-	}
-	if err := errors.Join(f.Truncate(0), writeAt(f, strconv.Itoa(os.Getpid())+"\n")); err != nil {
-		return errors.Join(explain("lock", err), f.Close())
-	}
-	v.lock = f
-	return nil
-}
-
-// Held reports whether a process has the vault at path locked exclusively. It makes
-// nothing: a vault that was never locked is fs.ErrNotExist.
-func Held(path string) (bool, error) {
-	f, err := os.Open(filepath.Join(path, lockName))
-	if err != nil {
-		return false, err
-	}
-	defer f.Close()
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) // given back by Close
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return true, nil
-	}
-	return false, err
-}
-
-// Sign notes in the file of the lock, which this process has, who it is, for Signature.
-func (v *Vault) Sign(name string) error {
-	if !v.Holds() {
-		return ErrTaken
-	}
-	err := writeAt(v.lock, strconv.Itoa(os.Getpid())+"\n"+name+"\n")
-	if err == nil {
-		err = v.lock.Sync() // other machines read it from the file's server
-	}
-	if err == nil {
-		v.signed.Store(true)
-	}
-	return explain("lock", err)
-}
-
-// ErrTaken means that this process has signed a lock that it does not have any more. It has no kind: what
-// fails with it is for the process that has the lock to do.
-var ErrTaken = errors.New("the lock of the vault was taken by another process, or its file was deleted")
-
-// Fenced returns ErrTaken once another process has the lock that this one had signed: what it
-// would write now follows what the other one has written.
-func (v *Vault) Fenced() error {
-	if !v.signed.Load() || v.Holds() {
-		return nil
-	}
-	return ErrTaken
-}
-
-// Signature returns what the process that has the lock of the vault at path has signed with;
-// "" if nothing.
-func Signature(path string) (string, error) {
-	b, err := os.ReadFile(filepath.Join(path, lockName))
-	if err != nil {
-		return "", err
-	}
-	_, name, _ := strings.Cut(string(b), "\n")
-	return strings.TrimSpace(name), nil
-}
-
-// Holds reports whether this process still has the lock that it took: Unlock may have taken it away. A
-// vault that cannot be read for a moment was not taken.
-func (v *Vault) Holds() bool {
-	if v.lock == nil {
-		return false
-	}
-	f, err := os.Open(filepath.Join(v.path, lockName)) // a file server is asked for it; for a Stat it would not be
-	if err != nil {
-		return !errors.Is(err, fs.ErrNotExist)
-	}
-	defer f.Close()
-	now, err := f.Stat()
-	ours, failed := v.lock.Stat()
-	return err != nil || failed != nil || os.SameFile(ours, now)
-}
-
-// Unlock takes the lock of the vault at path from the process that has it, which does not notice: the
-// next Lock succeeds. It is for a process that is known to be dead or fenced, such as one on
-// a machine that is gone, whose lock a file server keeps.
-func Unlock(path string) error {
-	lock := filepath.Join(path, lockName)
-	f, err := os.CreateTemp(filepath.Dir(lock), "lock.*")
-	if err != nil {
-		return explain("unlock", err)
-	}
-	err = errors.Join(f.Chmod(0o600), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), lock)
-	}
-	if err != nil {
-		return errors.Join(explain("unlock", err), os.Remove(f.Name()))
-	}
-	return nil
-}
-
-func writeAt(f *os.File, s string) error {
-	_, err := f.WriteAt([]byte(s), 0)
-	return err
-}
-
 // open opens a file of the vault; with O_CREATE it makes missing directories.
 func (v *Vault) open(name string, flag int) (*os.File, error) {
 	f, err := v.root.OpenFile(name, flag, 0o600)
@@ -248,9 +122,6 @@ const tempSuffix = ".gatehouse-tmp"
 func IsTemporary(name string) bool { return strings.HasSuffix(name, tempSuffix) }
 
 func (v *Vault) replace(name string, data []byte, sync bool) error {
-	if err := v.Fenced(); err != nil {
-		return err
-	}
 	temp := path.Join(path.Dir(name), "."+strconv.FormatUint(rand.Uint64(), 36)+tempSuffix)
 	f, err := v.open(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
 	if err != nil {
@@ -261,7 +132,7 @@ func (v *Vault) replace(name string, data []byte, sync bool) error {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err == nil {
-		err = v.root.Rename(temp, name)
+		err = v.rename(temp, name)
 	}
 	if err != nil {
 		_ = v.root.Remove(temp)
@@ -271,6 +142,15 @@ func (v *Vault) replace(name string, data []byte, sync bool) error {
 		return v.syncDir(path.Dir(name))
 	}
 	return nil
+}
+
+// rename gives a file another name, unless another process has the vault by now: writing the file may have
+// taken long, or this process was frozen meanwhile.
+func (v *Vault) rename(from, to string) error {
+	if err := v.Fenced(); err != nil {
+		return err
+	}
+	return v.root.Rename(from, to)
 }
 
 // syncDir syncs a directory's entries.

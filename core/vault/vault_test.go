@@ -650,13 +650,16 @@ func TestUnlockTakesTheLockFromWhoHasIt(t *testing.T) {
 	if err := first.Sign("first"); err != nil {
 		t.Fatal(err)
 	}
-	if name, err := Signature(first.Path()); name != "first" || err != nil || !first.Holds() {
+	if name, err := Signature(first.Path()); name != "first" || err != nil || !holds(first) {
 		t.Errorf("it is signed by %q, %v", name, err)
 	}
-	if err := Unlock(first.Path()); err != nil {
+	if err := Unlock(first.Path(), "another"); core.KindOf(err) != core.Conflict || !holds(first) {
+		t.Errorf("it was taken from another: %v", err)
+	}
+	if err := Unlock(first.Path(), "first"); err != nil {
 		t.Fatal(err)
 	}
-	if name, err := Signature(first.Path()); name != "" || err != nil || first.Holds() {
+	if name, err := Signature(first.Path()); name != "" || err != nil || holds(first) {
 		t.Errorf("without the lock it is signed by %q, %v", name, err)
 	}
 	if err := first.Sign("late"); !errors.Is(err, ErrTaken) {
@@ -676,12 +679,79 @@ func TestUnlockTakesTheLockFromWhoHasIt(t *testing.T) {
 	if err := first.Close(); err != nil {
 		t.Error(err)
 	}
-	if held, err := Held(second.Path()); !held || err != nil || !second.Holds() {
+	if held, err := Held(second.Path()); !held || err != nil || !holds(second) {
 		t.Errorf("the second has lost it: %v, %v", held, err)
 	}
 	left, err := filepath.Glob(filepath.Join(second.Path(), stateDir, "lock*"))
 	if err != nil || len(left) != 1 {
 		t.Errorf("files of locks: %v, %v", left, err)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func holds(v *Vault) bool {
+	ok, err := v.Holds()
+	return ok && err == nil
+}
+
+// A file server may give the lock to another process, in the same file, when it did not hear from a machine for long.
+func TestALockThatWasGivenToAnotherProcessIsNotOursAlsoInTheSameFile(t *testing.T) {
+	first := open(t)
+	if err := errors.Join(first.Lock(true), first.Sign("first")); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Flock(int(first.lock.Fd()), syscall.LOCK_UN); err != nil {
+		t.Fatal(err)
+	}
+	other, err := Open(first.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if err := other.Lock(true); err != nil {
+		t.Fatal(err)
+	}
+	if holds(first) {
+		t.Error("before the other has signed it")
+	}
+	if err := other.Sign("other"); err != nil {
+		t.Fatal(err)
+	}
+	if holds(first) || !errors.Is(first.Fenced(), ErrTaken) || !holds(other) {
+		t.Errorf("the first has it: %v; the other: %v", holds(first), holds(other))
+	}
+	third, err := Open(first.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer third.Close()
+	if err := third.Lock(true); !strings.Contains(core.TextOf(err), "process "+strconv.Itoa(os.Getpid())) {
+		t.Errorf("a lock that is signed: %v", err)
+	}
+}
+
+// A gateway that stands by looks twice a second whether a vault is locked.
+func TestALookAtTheLockKeepsNobodyFromTakingIt(t *testing.T) {
+	v := open(t)
+	if err := errors.Join(v.Lock(true), v.Close()); err != nil {
+		t.Fatal(err)
+	}
+	look, err := os.Open(filepath.Join(v.Path(), lockName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Flock(int(look.Fd()), syscall.LOCK_SH); err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(5*time.Millisecond, func() { _ = look.Close() })
+	again, err := Open(v.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if err := again.Lock(true); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -705,7 +775,12 @@ func TestNothingIsWrittenOnceTheLockThatWasSignedIsAnothers(t *testing.T) {
 		t.Fatal(err)
 	}
 	size := conversation.Size()
-	if err := Unlock(v.Path()); err != nil {
+	draft, err := v.Draft("notes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer draft.Drop()
+	if err := Unlock(v.Path(), "me"); err != nil {
 		t.Fatal(err)
 	}
 	if err := conversation.Append(line); !errors.Is(err, ErrTaken) || core.KindOf(err) != core.Other {
@@ -713,6 +788,19 @@ func TestNothingIsWrittenOnceTheLockThatWasSignedIsAnothers(t *testing.T) {
 	}
 	if err := v.WriteFile("note", []byte("late")); !errors.Is(err, ErrTaken) {
 		t.Errorf("a file: %v", err)
+	}
+	for what, err := range map[string]error{
+		"a draft": draft.Keep("note"), "a copy": v.CopyIn("copy", strings.NewReader("late"), 100),
+		"the trash": second(v.Trash("note", time.Now())), "removal": v.Remove("note"), "removal of all": v.RemoveAll("note"),
+		"an exchange": second(v.Swap("note", ".x"+tempSuffix, []byte("mine"), []byte("late"))),
+	} {
+		if !errors.Is(err, ErrTaken) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	files, _ := filepath.Glob(filepath.Join(v.Path(), "*", "*"+tempSuffix))
+	if more, _ := filepath.Glob(filepath.Join(v.Path(), "."+"*"+tempSuffix)); len(files)+len(more) > 0 {
+		t.Errorf("files are left: %v %v", files, more)
 	}
 	note, err := os.ReadFile(filepath.Join(v.Path(), "note"))
 	if st, failed := conversation.Stat(); failed != nil || err != nil || st.Size() != size || string(note) != "mine" {

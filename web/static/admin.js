@@ -177,6 +177,12 @@ function stream() {
   const source = new EventSource(place.dataset.stream);
   following = { url: place.dataset.stream, source };
   const words = place.querySelector(".words"), doing = place.querySelector(".doing");
+  source.onerror = () => { // a refusal, as of a gateway that takes over, ends it; it tries again by itself otherwise
+    if (source.readyState !== EventSource.CLOSED || following?.source !== source) return;
+    following = null;
+    setTimeout(stream, 2000);
+  };
+  source.onopen = () => { words.textContent = ""; };
   source.onmessage = (e) => {
     const event = JSON.parse(e.data);
     if (event.type === "text") words.textContent += event.content;

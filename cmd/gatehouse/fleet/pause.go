@@ -16,7 +16,7 @@ func (f *Fleet) Pause(off bool) (done bool) {
 	if !off {
 		return f.resume()
 	}
-	f.Log.Warn("the database is not reached, and another gateway stands by: the bots receive nothing until it is")
+	f.Log.Warn("the database was not reached for some seconds, and another gateway stands by: the bots receive nothing until it is")
 	var stops sync.WaitGroup
 	for _, s := range f.Hub.States() {
 		if s.State == core.Stopped || s.State == core.FailedPhase || slices.Contains(f.paused, s.Bot) {
@@ -24,7 +24,7 @@ func (f *Fleet) Pause(off bool) (done bool) {
 		}
 		f.paused = append(f.paused, s.Bot)
 		stops.Go(func() {
-			if err := f.Hub.Stop(s.Bot); err != nil {
+			if err := f.Hub.Pause(s.Bot, "the database is not reached, and another gateway may take over"); err != nil {
 				f.Log.Warn("bot receives no more, and takes long to stop", "bot", s.Bot, "err", err)
 			}
 		})

@@ -69,7 +69,7 @@ func Wait(ctx context.Context, cfg *configs.Config, log *slog.Logger, version st
 	if cfg.OnServer() {
 		self := Self(cfg, log, version, nodes.Standby, servers[0].Addr().String())
 		self.Able = w.able
-		self.Holder, self.Steal = func() (string, error) { return holder(cfg.VaultPath) }, func() error { return vault.Unlock(cfg.VaultPath) }
+		self.Holder, self.Steal = func() (string, error) { return holder(cfg.VaultPath) }, func(process string) error { return vault.Unlock(cfg.VaultPath, process) }
 		ended.Go(func() { nodes.Keep(serving, self) })
 	}
 	manager.Serving("standing by until the other gateway ends")

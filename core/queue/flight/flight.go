@@ -145,24 +145,21 @@ func (r *Recorder) Close() error {
 }
 
 // Mark records that an attempt will be made. Call it before the commit that marks
-// the row: a row that is found marked then has a slot. It returns nil when nothing is
-// recorded.
+// the row: a row that is found marked then has a slot. When nothing is recorded, the Send
+// is one that has no slot.
 func (r *Recorder) Mark(m Mark) (*Send, error) {
-	if r == nil {
-		return nil, nil
-	}
-	if r.f.Load() == nil {
-		return nil, nil
+	if r == nil || r.f.Load() == nil {
+		return &Send{}, nil
 	}
 	s := r.take(m)
 	if s == nil {
 		// An older slot could be taken for this attempt's: better none.
-		return nil, r.fail(fmt.Errorf("more than %d sends", Slots))
+		return &Send{}, r.fail(fmt.Errorf("more than %d sends", Slots))
 	}
 	if err := r.put(s.slot, s.encode(Marked, "")); err != nil {
 		s.phase = Marked
 		s.Release()
-		return nil, err
+		return &Send{}, err
 	}
 	s.phase = Marked
 	return s, nil

@@ -219,7 +219,7 @@ func TestARecordThatCannotBeWrittenIsRemoved(t *testing.T) {
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the record still exists: %v", err)
 	}
-	if s, err := r.Mark(Mark{Seq: 2}); s != nil || err != nil {
+	if s, err := r.Mark(Mark{Seq: 2}); s.phase != Unrecorded || err != nil {
 		t.Errorf("a later mark returns %v, %v", s, err)
 	}
 }
@@ -282,7 +282,7 @@ func TestWithoutARecorderNothingIsRecorded(t *testing.T) {
 	var r *Recorder
 	r.Begin()
 	s, err := r.Mark(Mark{Seq: 1})
-	if s != nil || err != nil || r.Found(Mark{Seq: 1}).Phase != Unrecorded || r.Close() != nil {
+	if s.phase != Unrecorded || err != nil || r.Found(Mark{Seq: 1}).Phase != Unrecorded || r.Close() != nil {
 		t.Error(s, err)
 	}
 	if err := s.Writing(); err != nil {

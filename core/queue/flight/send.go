@@ -7,7 +7,7 @@ import (
 
 var errEnded = errors.New("the send has ended")
 
-// A Send is one attempt that is recorded. Its methods do nothing on nil, and are safe
+// A Send is one attempt, which is recorded if it has a slot. Its methods do nothing on nil, and are safe
 // for concurrent use.
 type Send struct {
 	r      *Recorder

@@ -72,7 +72,7 @@ const maxPause = 24 * time.Hour
 // A marked reply is stored as sending, and its attempt is recorded.
 type marked struct {
 	core.Outgoing
-	flight *flight.Send // nil: not recorded
+	flight *flight.Send // nil: not limited in time
 	place  place
 	at     time.Time // before the commit of the mark, by the machine's clock
 }
@@ -84,11 +84,14 @@ func newMarked(out core.Outgoing, f *flight.Send, p place) marked {
 	return marked{out, f, p, time.Now()}
 }
 
-// stale reports whether so much time has passed since the mark that this gateway was frozen, and that another one
-// may have taken its place and decided on the row (package nodes). On SQLite none does that. The
+// stale reports whether another gateway may have taken the place of this one and decided on the row (package nodes): so
+// much time has passed since the mark that this one was frozen, or it is cut off. On SQLite none does that. The
 // time while a machine is suspended counts.
 func (b *Outbox) stale(m *marked) bool {
-	return store.OnServer(b.db.Path()) && max(time.Since(m.at), time.Now().Round(0).Sub(m.at.Round(0))) > maxMark
+	if !store.OnServer(b.db.Path()) {
+		return false
+	}
+	return b.o.Cut != nil && b.o.Cut() || max(time.Since(m.at), time.Now().Round(0).Sub(m.at.Round(0))) > maxMark
 }
 
 // deliver sends the due replies of a chat in order. out, when given, is already
@@ -106,7 +109,7 @@ func (b *Outbox) deliver(ctx context.Context, key chatKey, out *marked) {
 		}
 		if out != nil {
 			began := b.o.Clock.Now()
-			d := core.Delivery{Outcome: core.NotSent, Reason: "the gateway was frozen"}
+			d := core.Delivery{Outcome: core.NotSent, Reason: "the gateway was frozen, or cut off from the database"}
 			if !b.stale(out) {
 				out.flight.Until(func() bool { return b.stale(out) }) // connecting may take long
 				d = b.sender.Send(ctx, out.Outgoing)

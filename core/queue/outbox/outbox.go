@@ -63,6 +63,8 @@ type Options struct {
 	// Flight records how far sends get. Optional: without it every send that a crash
 	// has cut counts as one that had left.
 	Flight *flight.Recorder
+	// Cut reports whether this gateway is about to be replaced by another one. It must be quick. Optional.
+	Cut func() bool
 }
 
 // An Outbox stores replies and sends them. Its methods may be called

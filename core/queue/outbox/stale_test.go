@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/queue/flight"
 	"gatehouse/core/store"
 	"gatehouse/core/store/storetest"
 )
@@ -24,6 +25,14 @@ func TestAMarkThatIsOldIsNotSentByWhoMayHaveBeenReplaced(t *testing.T) {
 	}
 	if b.stale(&marked{at: now}) {
 		t.Error("a mark of now is old")
+	}
+	cut := false
+	b.o.Cut = func() bool { return cut }
+	if b.stale(&marked{at: now}) {
+		t.Error("a gateway that is not cut off sends nothing")
+	}
+	if cut = true; b.stale(&marked{at: now}) != store.OnServer(db.Path()) {
+		t.Error("one that is cut off sends what it has marked")
 	}
 }
 
@@ -68,4 +77,47 @@ func TestAReplyThatWasMarkedLongAgoDoesNotLeave(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Connecting may take until another gateway has the place of this one, also where sends are not recorded.
+func TestWhatBecomesStaleWhileItConnectsDoesNotLeave(t *testing.T) {
+	db := storetest.Open(t, nil)
+	cut := false
+	b := New(db, Options{Cut: func() bool { return cut }})
+	b.sender = connecting(func(out core.Outgoing) core.Delivery {
+		cut = true
+		if err := out.Flight.Writing(); (err != nil) != store.OnServer(db.Path()) {
+			t.Errorf("the first byte: %v", err)
+		}
+		return core.Delivery{Outcome: core.Refused}
+	})
+	to := core.Address{Bot: "b", Chat: "c"}
+	var m marked
+	if err := db.Tx(t.Context(), func(tx *store.Tx) error {
+		if err := b.Post(t.Context(), tx, core.Reply{Address: to, Key: "k", Parts: []core.Part{{Text: "hello"}}}); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(t.Context(), `UPDATE outbox SET state = 'sending', attempts = 1`); err != nil {
+			return err
+		}
+		f, err := b.o.Flight.Mark(flight.Mark{Seq: 1, Attempt: 1})
+		m = newMarked(core.Outgoing{Address: to}, f, place{})
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Get(t.Context(), &m.Seq, `SELECT seq FROM outbox`); err != nil {
+		t.Fatal(err)
+	}
+	b.sends.Add(1)
+	b.deliver(t.Context(), chatKey{"b", "c"}, &m)
+}
+
+// A connecting sender is one whose connection takes long.
+type connecting func(core.Outgoing) core.Delivery
+
+func (connecting) Wait(core.Address) time.Duration { return 0 }
+func (connecting) Repeats(string) time.Duration    { return 0 }
+func (c connecting) Send(_ context.Context, out core.Outgoing) core.Delivery {
+	return c(out)
 }

@@ -130,12 +130,16 @@ func config(dsn string, readOnly bool) (*pgx.ConnConfig, error) {
 		"host": u.Hostname() != "", "port": u.Port() != "", "password": password,
 		"dbname": strings.Trim(u.Path, "/") != "" || q.Has("database"),
 	}
+	several := strings.Contains(u.Host+q.Get("host"), ",")
+	if several && !q.Has("connect_timeout") {
+		q.Set("connect_timeout", "2") // each connection tries first those that are gone
+	}
 	for k, v := range ambient {
 		if !said[k] && !q.Has(k) {
 			q.Set(k, v)
 		}
 	}
-	if strings.Contains(u.Host+q.Get("host"), ",") && q.Get("target_session_attrs") == "any" {
+	if several && q.Get("target_session_attrs") == "any" {
 		q.Set("target_session_attrs", "primary") // of several servers, the one that writes
 	}
 	if readOnly {

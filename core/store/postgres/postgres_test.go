@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -23,6 +24,18 @@ func said(c *pgx.ConnConfig) string {
 		s += fmt.Sprint(c.TLSConfig.ServerName, c.TLSConfig.InsecureSkipVerify, len(c.TLSConfig.Certificates))
 	}
 	return s
+}
+
+// Of several servers the first may be gone: every connection tries it first.
+func TestAServerThatIsGoneIsWaitedForShortlyWhereThereAreOthers(t *testing.T) {
+	for dsn, want := range map[string]time.Duration{
+		"postgres://u@one/x": 10 * time.Second, "postgres://u@one,two/x": 2 * time.Second, "postgres://u@/x?host=one,two": 2 * time.Second,
+		"postgres://u@one,two/x?connect_timeout=7": 7 * time.Second,
+	} {
+		if c, err := config(dsn, false); err != nil || c.ConnectTimeout != want {
+			t.Errorf("%s: %v, %v", dsn, c.ConnectTimeout, err)
+		}
+	}
 }
 
 func TestNothingOfTheEnvironmentIsRead(t *testing.T) {

@@ -74,6 +74,7 @@ type readiness struct {
 	ended   map[string]chan error // by name, of checks that run; one each
 	at      time.Time
 	ok      bool
+	itself  bool // the checks succeed
 	results []checkResult
 }
 
@@ -99,20 +100,20 @@ func (c *readiness) run(ctx context.Context, check Check) error {
 	}
 }
 
-// state returns whether the program is ready, and the result of each check.
-func (c *readiness) state(ctx context.Context) (ok bool, results []checkResult) {
+// state returns whether the program is ready, whether it is apart from its bots, and the result of each check.
+func (c *readiness) state(ctx context.Context) (ok, itself bool, results []checkResult) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.clock.Now()
 	if !c.at.IsZero() && now.Sub(c.at) < fresh && !now.Before(c.at) {
-		return c.ok, c.results
+		return c.ok, c.itself, c.results
 	}
-	c.at, c.ok, c.results = now, true, nil
+	c.at, c.itself, c.results = now, true, nil
 	for _, check := range c.checks {
 		err := c.run(context.WithoutCancel(ctx), check)
 		r := checkResult{Name: check.Name, OK: err == nil}
 		if err != nil {
-			r.Detail, c.ok = core.CutRunes(err.Error(), 300), false
+			r.Detail, c.itself = core.CutRunes(err.Error(), 300), false
 		}
 		c.results = append(c.results, r)
 	}
@@ -131,13 +132,21 @@ func (c *readiness) state(ctx context.Context) (ok bool, results []checkResult) 
 		}
 		c.results = append(c.results, r)
 	}
-	c.ok = c.ok && (configured == 0 || failed < configured)
-	return c.ok, c.results
+	c.ok = c.itself && (configured == 0 || failed < configured)
+	return c.ok, c.itself, c.results
 }
 
-// readyz serves GET /readyz. Without a key of the right scope it returns the status only.
+// readyz serves GET /readyz. Without a key of the right scope it returns the status only. With bots=false the bots
+// do not count: a load balancer must not take away the panel, where a bot is mended.
 func (a *API) readyz(w http.ResponseWriter, r *http.Request) error {
-	ok, results := a.ready.state(r.Context())
+	ok, itself, results := a.ready.state(r.Context())
+	switch bots := r.URL.Query().Get("bots"); bots {
+	case "", "true":
+	case "false":
+		ok = itself
+	default:
+		return &web.Problem{Fault: web.Invalid, Detail: "bots is true or false"}
+	}
 	body := map[string]any{"status": "ready"}
 	status := http.StatusOK
 	if !ok {
