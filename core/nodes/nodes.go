@@ -111,10 +111,11 @@ func Keep(ctx context.Context, s Self) {
 		go func() { defer close(done); defer end(); k.guard(work) }()
 		defer func() { end(); <-done }()
 	}
-	for n := 0; !k.ended.Load(); n++ {
+	for n := 0; ; n++ {
 		err := k.limited(work, func(ctx context.Context) error { return k.beat(ctx, n) })
 		if errors.Is(err, errReplaced) {
 			k.end(err)
+			break
 		}
 		if k.warn("this gateway cannot be noted in the list of gateways", err); s.Steal != nil {
 			k.warn("a gateway that is not heard of cannot be replaced", k.watch(work))
