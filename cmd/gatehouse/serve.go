@@ -246,10 +246,7 @@ func clockOf(cfg *configs.Config) core.Clock {
 func (a *app) self() nodes.Self {
 	self := standby.Self(a.cfg, a.log, version, nodes.Serving, a.cfg.Addr)
 	self.Time = a.agree
-	self.Cut = func(off bool) bool {
-		a.cut.Store(off)
-		return a.fleet.Pause(off)
-	}
+	self.Cut = func(off bool) bool { a.cut.Store(off); return a.fleet.Pause(off) }
 	self.Sign, self.Holds = a.vault.Sign, a.vault.Holds
 	self.Replaced = func() { a.db.End(core.Errorf(core.Busy, "another gateway has taken the place of this one")) }
 	return self
