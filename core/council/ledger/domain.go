@@ -23,16 +23,17 @@ type nodeRow struct {
 	Seen    string `db:"last_seen"`
 }
 
-// Tree returns the domains in effect.
+// Tree returns the domains in effect, as they were at most a minute ago.
 func (s *Store) Tree(ctx context.Context) (*domains.Tree, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.tree != nil {
+	now := s.o.Clock.Now()
+	if s.tree != nil && now.Sub(s.read) < time.Minute {
 		return s.tree, nil
 	}
 	t, err := readTree(ctx, s.o.DB)
 	if err == nil {
-		s.tree = t
+		s.tree, s.read = t, now
 	}
 	return t, err
 }

@@ -66,8 +66,10 @@ type Options struct {
 type Store struct {
 	o  Options
 	mu sync.Mutex
-	// tree is read from the tables again after they change.
+	// tree is read from the tables again after they change, and each minute: another gateway
+	// may have changed them.
 	tree *domains.Tree
+	read time.Time // of tree
 }
 
 // New returns a Store.

@@ -673,6 +673,24 @@ func TestAQuestionCountsOnceInEachOfItsDomains(t *testing.T) {
 	}
 }
 
+func TestADomainThatAnotherGatewayHasPromotedIsKnownAfterAMinute(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	named := func() string {
+		r, err := w.Sight(t.Context(), "a", "code.rust", true, nil)
+		w.must(err)
+		return r.Domain
+	}
+	before := named()
+	w.must(w.db.Tx(t.Context(), func(tx *store.Tx) error {
+		return errors.Join(seen(t.Context(), tx, domains.Node{ID: "code"}, 0), seen(t.Context(), tx, domains.Node{ID: "code.rust"}, 0))
+	}))
+	w.clock.Advance(time.Minute)
+	if after := named(); before != "code" || after != "code.rust" {
+		t.Errorf("%s before, %s after", before, after)
+	}
+}
+
 func TestADomainThatIsUsedDoesNotRetire(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
