@@ -12,6 +12,7 @@ import (
 
 	"gatehouse/admin"
 	"gatehouse/core"
+	"gatehouse/core/ask"
 	"gatehouse/core/bus"
 	"gatehouse/core/council/ledger"
 	"gatehouse/core/permission/raise"
@@ -136,4 +137,59 @@ func TestPeopleAreListedWithTheirAccessHoweverMuchThereIs(t *testing.T) {
 		w.others = append(w.others, people.Person{User: 5000 + i, Display: fmt.Sprint("Old ", i), Role: "guest"})
 	}
 	s.get("/admin/people").has(t, "At least 300 people may talk to a bot; ", "The first 1000 people are looked through.")
+}
+
+func TestAPersonsPageDoesNotSayNeverOrNoneOfWhatCannotBeRead(t *testing.T) {
+	var seen, blocks error
+	s := newSite(t, nil, func(o *admin.Options) {
+		last := o.People.LastSeen
+		o.People.LastSeen = func(ctx context.Context, list []people.Person) (map[int64]time.Time, error) {
+			if seen != nil {
+				return nil, seen
+			}
+			return last(ctx, list)
+		}
+		o.People.Blocks = brokenBlocks{o.People.Blocks.(*world), &blocks}
+	}).enter()
+	s.world.full()
+	seen = errors.New("disk I/O error")
+	for _, path := range []string{"/admin/people", "/admin/people/2"} {
+		a := s.get(path)
+		a.has(t, "not known")
+		a.lacks(t, ">never<")
+	}
+	seen, blocks = nil, errors.New("disk I/O error")
+	a := s.get("/admin/people/2")
+	a.has(t, "The list of blocked people can’t be read right now.", "39902211")
+	a.lacks(t, "not known")
+	blocks = nil
+	s.world.setBroken(errors.New("disk I/O error"))
+	s.get("/admin/people/2").lacks(t, "No account on any platform", "They may talk to no bot now")
+}
+
+// brokenBlocks cannot be listed while there is an error.
+type brokenBlocks struct {
+	*world
+	err *error
+}
+
+func (b brokenBlocks) Blocks(ctx context.Context) ([]people.Blocked, error) {
+	list, err := b.world.Blocks(ctx)
+	return list, errors.Join(err, *b.err)
+}
+
+func TestTheFilterOfWhatWaitsClaimsNothingWhenToolCallsCannotBeRead(t *testing.T) {
+	s := newSite(t, nil, func(o *admin.Options) { o.Approvals.Asks = brokenAsks{o.Approvals.Asks.(askWorld)} }).enter()
+	s.world.full()
+	a := s.get("/admin/chats?state=waiting")
+	a.has(t, "The list of conversations can’t be read right now. The list of tool calls can’t be read")
+	a.lacks(t, "No conversation matches", "Nothing matches")
+	s.get("/admin/chats").has(t, "Allotment meeting")
+}
+
+// brokenAsks cannot be listed.
+type brokenAsks struct{ askWorld }
+
+func (brokenAsks) Pending(context.Context, int) ([]ask.Waiting, error) {
+	return nil, errors.New("disk I/O error")
 }

@@ -99,13 +99,18 @@ func (p *Pages) Items() []page.Item {
 }
 
 // Sessions returns the conversations in which a tool call waits for approval.
-func (p *Pages) Sessions(ctx context.Context) (ids []string) {
-	if p.o.Asks != nil {
-		for _, q := range p.waitingAsks(ctx).Value {
-			ids = append(ids, q.Session)
-		}
+func (p *Pages) Sessions(ctx context.Context) (ids []string, err error) {
+	if p.o.Asks == nil {
+		return nil, nil
 	}
-	return ids
+	rows := p.waitingAsks(ctx)
+	for _, q := range rows.Value {
+		ids = append(ids, q.Session)
+	}
+	if rows.Broken != "" {
+		err = core.Errorf(core.Busy, "%s", rows.Broken)
+	}
+	return ids, err
 }
 
 // Cards returns the tool calls of one conversation that wait for approval, as

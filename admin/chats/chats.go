@@ -166,7 +166,7 @@ type Links struct {
 	// Groups are the groups that bots have been seen in; it is asked for a search.
 	Groups func(ctx context.Context) []Group
 	// Waiting returns the conversations in which a tool call waits for approval.
-	Waiting func(ctx context.Context) []string
+	Waiting func(ctx context.Context) ([]string, error)
 	Models  func(user int64) []string // that a conversation of this user may be given
 	Agents  func() []string           // that can be chosen to answer
 	// Projects returns projects to choose from, by id, the chosen one among them; nil: there

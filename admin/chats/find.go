@@ -32,7 +32,8 @@ func (p *Pages) only(ctx context.Context, state string) ([]string, error) {
 	case "running":
 		return slices.AppendSeq(ids, maps.Keys(p.running())), nil
 	case "waiting":
-		return append(ids, p.waiting(ctx)...), nil
+		waiting, err := p.waiting(ctx)
+		return append(ids, waiting...), err
 	case "failed":
 		failed, err := p.o.Runs.LastFailed(ctx, maxFailed)
 		return append(ids, failed...), err
@@ -41,9 +42,9 @@ func (p *Pages) only(ctx context.Context, state string) ([]string, error) {
 }
 
 // waiting returns the conversations in which a tool call waits for approval.
-func (p *Pages) waiting(ctx context.Context) []string {
+func (p *Pages) waiting(ctx context.Context) ([]string, error) {
 	if p.links.Waiting == nil {
-		return nil
+		return nil, nil
 	}
 	return p.links.Waiting(ctx)
 }

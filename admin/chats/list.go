@@ -134,7 +134,8 @@ func (p *Pages) chatRows(ctx context.Context, f chatFilter) (rows []chatRow, nex
 	if err != nil {
 		return nil, "", err
 	}
-	names, running, waiting := p.links.Names(ctx), p.running(), p.waiting(ctx)
+	names, running := p.links.Names(ctx), p.running()
+	waiting, _ := p.waiting(ctx) // its failure is logged, and shown on the page Approvals
 	row := func(s session.Session) chatRow {
 		return chatRow{Session: s, Display: names.Of(s.User), Running: running[s.ID], Waiting: slices.Contains(waiting, s.ID)}
 	}

@@ -61,6 +61,7 @@ type person struct {
 	Undo    int         // seconds in which the last block or unblock can be undone
 	Undoes  string      // "blocked" or "unblocked": what that was
 	Seen    time.Time
+	Unseen  bool // Seen is not known
 	CSRF    string
 	Name    string // hostile text
 	Alone   bool   // shown on a page of their own
@@ -159,9 +160,9 @@ func personOf(row people.Person, access []core.AccessRow) person {
 	return x
 }
 
-// complete adds to a user what the page shows of them.
+// complete adds to a user what the page shows of them; seen is nil where that is not known.
 func (x *person) complete(token string, blocks []blockView, seen map[int64]time.Time) {
-	x.CSRF, x.Seen = token, seen[x.User]
+	x.CSRF, x.Seen, x.Unseen = token, seen[x.User], seen == nil
 	for _, a := range x.Accounts {
 		for _, b := range blocks {
 			if b.Platform != a.Platform || b.PlatformUserID != a.ID {

@@ -1,5 +1,4 @@
-// Package users is the panel's pages about access: pairing requests,
-// invitations, and who may talk to which bot.
+// Package people is the panel's pages about access: requests, invitations, and who may talk to a bot.
 package people
 
 import (
@@ -223,8 +222,7 @@ func (p *Pages) AllNames(ctx context.Context) page.Names {
 	return out
 }
 
-// Subjects returns the names of pairing requests by their id, and of groups by
-// "bot:place".
+// Subjects returns names: of pairing requests by id, of groups by "bot:place".
 func (p *Pages) Subjects(ctx context.Context) map[string]string {
 	out := map[string]string{} // bounded by maxRecent, and by the groups
 	if p.gate.o.Requests != nil {

@@ -1,6 +1,7 @@
 package people
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -93,7 +94,8 @@ func (p *personPages) personPage(w http.ResponseWriter, r *http.Request) error {
 func (p *personPages) fill(ctx context.Context, b *personBody, token string) {
 	var blocks []blockView
 	if p.o.Blocks != nil {
-		blocks = page.Load(ctx, p.frame, "The list of blocked people", p.blocks).Value
+		list := page.Load(ctx, p.frame, "The list of blocked people", p.blocks)
+		blocks, b.Broken = list.Value, cmp.Or(b.Broken, list.Broken)
 	}
 	b.Rows = page.Load(ctx, p.frame, "What they may do", func(ctx context.Context) (out []accessView, err error) {
 		rows, err := p.o.Persons.AccessOf(ctx, b.User)
