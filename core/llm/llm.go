@@ -66,7 +66,7 @@ type Format struct {
 
 // A Sender is the user a call is made for, as text a search can use.
 type Sender struct {
-	User  int64
+	User  int64 // 0: no one's own files are searched, because others read the answer
 	Trust core.Trust
 }
 

@@ -121,7 +121,7 @@ func (t *talk) summary(ctx context.Context, past []transcript.Message) (string, 
 			return "", nil, err
 		}
 	}
-	messages := append(r.recall(past, ""), llm.Message{Role: "user", Blocks: []core.Block{{Type: "text", Text: handoff.Ask(r.t.Rows[0].Group())}}})
+	messages := append(r.recall(past, ""), llm.Message{Role: "user", Blocks: []core.Block{{Type: "text", Text: handoff.Ask(r.t.Shared())}}})
 	sub := &talk{r: r, name: t.name, show: func(core.Event) {}, keep: func(transcript.Message) error { return nil },
 		req: &llm.Request{System: system, Messages: messages, Tools: t.req.Tools, MaxTokens: r.answerTokens(), Sender: t.req.Sender}}
 	m, fault, err := sub.ask(ctx)

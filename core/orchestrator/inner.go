@@ -74,7 +74,7 @@ func (r *run) task(ctx context.Context, c *tool.Call) (tool.Result, error) {
 	sub := &talk{r: r, name: r.model.About().Name, keep: h.keep, show: h.show, using: h.using, req: &llm.Request{
 		System:    system + "\nYou are working on a part of a larger task. Your last message is read by the agent that gave it to you, not by a person.\n",
 		Messages:  []llm.Message{{Role: asked.Role, Blocks: asked.Blocks}},
-		MaxTokens: r.answerTokens(), Sender: llm.Sender{User: r.t.User, Trust: r.trust()},
+		MaxTokens: r.answerTokens(), Sender: r.sender(r.trust()),
 	}}
 	for _, t := range r.kit.Tools {
 		if t.Name != TaskName && t.Name != AskName {

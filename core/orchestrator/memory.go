@@ -80,7 +80,7 @@ func (r *run) askMemory(ctx context.Context) error {
 	}
 	said.Voice = r.files.Spoken(ctx, r.t.Rows)
 	r.memory, err = r.o.o.Memory.Remember(ctx, r.t, said)
-	if in.Group() { // the prompt stays the same for all members
+	if r.t.Shared() { // the prompt stays the same for all members
 		r.memory.Standing, r.memory.Relevant = "", r.memory.Standing+r.memory.Relevant
 	}
 	return err
@@ -123,7 +123,7 @@ func (r *run) precedes() (s Said, err error) {
 			s.Question = words(m.Blocks)
 		}
 	}
-	if r.t.Rows[0].Group() { // it may be another member's
+	if r.t.Shared() { // it may be another member's
 		s.Question = ""
 	}
 	return s, nil

@@ -175,3 +175,33 @@ func TestARuntimesTranscriptOfAGroupHasNoMemory(t *testing.T) {
 		t.Errorf("it was told %q, with the prompt %q", heard(w), w.System)
 	}
 }
+
+// A model that quotes files gives a group none of the sender's own folder.
+func TestTheAnswerToAGroupIsSearchedForInNoOnesOwnFiles(t *testing.T) {
+	h := open(t, orchestrator.Limits{})
+	h.model.reply = says("Yes.")
+	h.watched(t.Context(), h.turn("r1", 1, "is it?"))
+	h.watched(t.Context(), h.member("r2", 1, 2, "is it?"))
+	for i, want := range []llm.Sender{{User: 2, Trust: core.Sandboxed}, {Trust: core.Sandboxed}} {
+		if got := h.model.calls[i].Sender; got != want {
+			t.Errorf("call %d is made for %+v, want %+v", i, got, want)
+		}
+	}
+}
+
+// The operator may write into the conversation of a group over the API and the panel.
+func TestATurnOverTheAPIInAGroupsConversationIsShared(t *testing.T) {
+	h := open(t, orchestrator.Limits{})
+	remembering(h)
+	h.model.reply = says("Yes.")
+	in := h.member("r1", 1, 2, "is it?")
+	h.watched(t.Context(), in)
+	turn := h.owners("r2", in.Session.ID, "", "and now?")
+	h.ended(turn)
+	if !turn.Shared() || turn.Rows[0].Group() {
+		t.Fatalf("scope %q", turn.Session.Scope)
+	}
+	if req := h.model.calls[1]; req.Sender.User != 0 || strings.Contains(req.System, "STANDING") || !strings.Contains(h.given(1), "STANDING of 1\nRELEVANT of 1") {
+		t.Errorf("for %+v, with the prompt %q and %q", req.Sender, req.System, h.given(1))
+	}
+}

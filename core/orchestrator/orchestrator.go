@@ -294,6 +294,10 @@ func (o *Orchestrator) workingDirectory(t *Turn) (vault.Dir, []core.Warning, err
 }
 
 // guest reports whether the turn is of someone who is let in, not of the house.
+// Shared reports whether others read the turn's conversation: it is of a group, also where the
+// message came over the API.
+func (t *Turn) Shared() bool { return t.Rows[0].Group() || t.Session.Scope == core.ScopeGroup }
+
 func (t *Turn) guest() bool { return !t.Admin && t.Trust <= core.Sandboxed }
 
 // Text returns the turn's message: the rows' texts, a blank line between.

@@ -186,7 +186,7 @@ func (r *run) prepare(ctx context.Context) (*talk, error) {
 	meta.Model = r.name
 	r.open(meta, warnings)
 	t := &talk{r: r, name: r.name, own: true, long: true, tools: r.tools(), keep: r.append, show: r.emit, req: &llm.Request{System: system, Messages: history,
-		MaxTokens: r.outputTokens(), Temperature: opt.Temperature, Stop: opt.Stop, Sender: llm.Sender{User: r.t.User, Trust: r.t.Trust}}}
+		MaxTokens: r.outputTokens(), Temperature: opt.Temperature, Stop: opt.Stop, Sender: r.sender(r.t.Trust)}}
 	t.offer()
 	return t, nil
 }
@@ -223,6 +223,15 @@ func (r *run) prompt(ctx context.Context, dir vault.Dir, personal bool) (string,
 		p.Context = r.o.o.Overheard(in.Address)
 	}
 	return r.o.o.Agents.Prompt(ctx, p)
+}
+
+// sender returns the user whose files a model may quote, at a trust. The answer to a group has
+// those of no one alone, as others read it.
+func (r *run) sender(trust core.Trust) llm.Sender {
+	if r.t.Shared() {
+		return llm.Sender{Trust: trust}
+	}
+	return llm.Sender{User: r.t.User, Trust: trust}
 }
 
 // open emits the events that are before the answer.

@@ -125,7 +125,7 @@ func (r *run) prepareWork(ctx context.Context, warnings []core.Warning) error {
 	}
 	switch {
 	case r.memory.Relevant == "":
-	case r.t.Rows[0].Group(): // others read the runtime's transcript, which has the message but not the prompt
+	case r.t.Shared(): // others read the runtime's transcript, which has the message but not the prompt
 		r.work.System += "\n" + r.memory.Relevant
 	default:
 		r.work.Said = append([]core.Block{{Type: "text", Text: r.memory.Relevant}}, r.work.Said...)

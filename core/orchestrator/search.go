@@ -38,7 +38,7 @@ func (r *run) look(ctx context.Context, _ *tool.Call, q tool.Query) (tool.Findin
 		Messages:  []llm.Message{{Role: "user", Blocks: []core.Block{{Type: "text", Text: asked(q)}}}},
 		MaxTokens: min(searchTokens, r.answerTokens()),
 		Search:    &llm.Search{Most: maxSearches, Only: q.Only, Without: q.Without},
-		Sender:    llm.Sender{User: r.t.User, Trust: r.trust()},
+		Sender:    r.sender(r.trust()),
 	}}
 	fault, err := sub.rounds(ctx)
 	switch {

@@ -23,11 +23,12 @@ type Command struct {
 	DB       *store.DB
 	Sessions Sessions
 	// Markdown returns what another tool needs to go on with a session, for the user who
-	// reads it; core.NotFound before there is anything.
+	// reads it, or 0 where others do too; core.NotFound before there is anything.
 	Markdown func(ctx context.Context, s session.Session, reader int64) (string, error)
 }
 
-// Run shows the newest note on the conversation and what is remembered of the user.
+// Run shows the newest note on the conversation and, in a direct chat, what is remembered of the
+// user.
 func (c *Command) Run(ctx context.Context, r command.Request) (command.Outcome, error) {
 	s, ok, err := c.Sessions.Current(ctx, c.DB, r.In.Address)
 	if err != nil {
@@ -36,7 +37,11 @@ func (c *Command) Run(ctx context.Context, r command.Request) (command.Outcome, 
 	if !ok || s.User != r.User {
 		return command.Outcome{Text: texts.Text("handoff_none")}, nil
 	}
-	text, err := c.Markdown(ctx, s, r.User)
+	reader := r.User
+	if r.In.Group() {
+		reader = 0
+	}
+	text, err := c.Markdown(ctx, s, reader)
 	if core.KindOf(err) == core.NotFound {
 		return command.Outcome{Text: texts.Text("handoff_none")}, nil
 	}
