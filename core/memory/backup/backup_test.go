@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -76,13 +77,14 @@ type world struct {
 	sessions *session.Store
 	model    *model
 	budget   int64
+	reg      *prometheus.Registry
 	n        int
 	timers   timers // the clock of the store
 	*backup.Store
 }
 
 func open(t *testing.T) *world {
-	w := &world{T: t, clock: coretest.NewClock(time.Date(2026, 1, 28, 10, 30, 0, 0, time.UTC)), budget: 1_000_000}
+	w := &world{T: t, clock: coretest.NewClock(time.Date(2026, 1, 28, 10, 30, 0, 0, time.UTC)), budget: 1_000_000, reg: prometheus.NewRegistry()}
 	w.timers = timers{w.clock, make(chan time.Duration, 1000)}
 	w.model = &model{tokens: 10, say: func(int) (string, error) { return note("Paris"), nil }}
 	w.db = storetest.Open(t, w.clock)
@@ -99,7 +101,7 @@ func open(t *testing.T) *world {
 	w.Store = backup.New(backup.Options{
 		DB: w.db, Box: box, Sessions: w.sessions, Usage: usage.New(nil, usage.Budgets{}), Clock: w.timers, Log: slog.New(slog.DiscardHandler),
 		Writes: func(m string) bool { return m == name }, Model: func(string, bool) (llm.Model, error) { return w.model, nil },
-		Cost: func(string, core.Tokens) (int64, bool) { return 0, false }, Budget: func() int64 { return w.budget }, Registry: prometheus.NewRegistry(),
+		Cost: func(string, core.Tokens) (int64, bool) { return 0, false }, Budget: func() int64 { return w.budget }, Registry: w.reg,
 	})
 	return w
 }
@@ -280,6 +282,57 @@ func TestANoteWithFaultsIsRepairedOnce(t *testing.T) {
 	if asked := w.model.asked(); !strings.Contains(asked, "PREFERENCES is missing") {
 		t.Errorf("the model read %q", asked)
 	}
+}
+
+// written returns the values of gatehouse_context_backups_total that are not 0.
+func (w *world) written() string {
+	w.Helper()
+	families, err := w.reg.Gather()
+	if err != nil {
+		w.Fatal(err)
+	}
+	var out []string
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if v := m.GetCounter().GetValue(); f.GetName() == "gatehouse_context_backups_total" && v > 0 {
+				out = append(out, fmt.Sprintf("%s %s %v", m.GetLabel()[0].GetValue(), m.GetLabel()[1].GetValue(), v))
+			}
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+func TestMetricsCountBackupsByWhatTheyWereWrittenForAndHowTheyEnded(t *testing.T) {
+	w := open(t)
+	for i := range 15 {
+		w.says(chat("1"), fmt.Sprint(i), "answer", 0)
+	}
+	w.pass()
+	s := w.says(chat("1"), "by hand", "answer", 0)
+	for range 2 { // the second has nothing to write
+		if _, err := w.Write(t.Context(), s.ID, name); err != nil && !errors.Is(err, backup.ErrNothing) {
+			t.Fatal(err)
+		}
+	}
+	for i := range 3 {
+		w.says(chat("1"), fmt.Sprint("stale ", i), "answer", 0)
+	}
+	if n, err := w.Cover(t.Context()); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	w.says(chat("1"), "a", "b", 1000)
+	w.says(chat("1"), "c", "d", 9000)
+	w.model.say = func(int) (string, error) { return "no", nil }
+	w.pass()
+	if got, want := w.written(), "written coverage_job_stale 1, written manual 1, written message_count 1, failed token_threshold 1"; sorted(got) != sorted(want) {
+		t.Errorf("counted are %s, want %s", got, want)
+	}
+}
+
+func sorted(list string) string {
+	parts := strings.Split(list, ", ")
+	slices.Sort(parts)
+	return strings.Join(parts, ", ")
 }
 
 func TestAfterAFailureTheBackupWaitsLongerEachTime(t *testing.T) {
