@@ -191,6 +191,15 @@ func TestAGroupIsNotShownWhatAMemberHasSaidInADirectChat(t *testing.T) {
 	if !strings.Contains(note.Text, "It contradicts #1. Which one applies?") {
 		t.Errorf("%q", note.Text)
 	}
+	if got := w.groupAsks(g, ada, "/forget 1"); !strings.Contains(got, "Forgotten: #1.") {
+		t.Errorf("%q", got)
+	}
+	forgotten := w.hears(g.Conversation(), func(m telegramtest.Message) bool { return strings.Contains(m.Text, "Forgotten: #1.") })
+	if _, err := ada.Press(g.Conversation(), forgotten.ID, forgotten.Buttons[0][0].CallbackData); err != nil {
+		t.Fatal(err)
+	}
+	w.hears(g.Conversation(), func(m telegramtest.Message) bool { return strings.Contains(m.Text, "Remembered as #1.") })
+	w.quiet()
 	for _, m := range w.sim.Screen(g.Conversation()).Messages {
 		if strings.Contains(m.Text, "Petra") {
 			t.Errorf("the group reads %q", m.Text)
