@@ -138,10 +138,18 @@ func (r *Runs) settle(ctx context.Context, tx *store.Tx, next ledger.Turn, corre
 	return r.o.Store.Blamed(ctx, tx, next.User, correction, b.Delta)
 }
 
-// written returns the turn's message with what its sender said in voice messages.
+// written returns the turn's message with what its sender said in voice messages, in a group without the
+// bot's name before it.
 func written(t *orchestrator.Turn, voice string) string {
-	return strings.TrimSpace(t.Text() + "\n\n" + voice)
+	text := t.Text()
+	if t.Rows[0].Group() {
+		text = text[len(called().FindString(text)):]
+	}
+	return strings.TrimSpace(text + "\n\n" + voice)
 }
+
+// called finds whom a message addresses in its first word: "@bot" on Telegram, "<@1>" on Discord.
+var called = core.Pattern(`^\s*(?:<@[!&]?\d+>|@[\p{L}\p{N}_.]+)[,:]?\s+`)
 
 // own reports whether the message is the sender's own text, for the first time.
 func own(t *orchestrator.Turn) bool {
