@@ -24,10 +24,15 @@ const manners = `(() => {
 	}
 	const rgb = (s) => { const m = s.match(/[\d.]+/g).map(Number); return { c: m.slice(0, 3), a: m[3] ?? 1 }; };
 	const light = (c) => { const [r, g, b] = c.map((v) => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
-	const behind = (e) => { for (; e; e = e.parentElement) { const b = rgb(getComputedStyle(e).backgroundColor); if (b.a === 1) return b.c; } return [255, 255, 255]; };
+	const known = new Map(); // how light it is behind an element
+	const behind = (e) => {
+		if (!e) return 1;
+		if (!known.has(e)) { const b = rgb(getComputedStyle(e).backgroundColor); known.set(e, b.a === 1 ? light(b.c) : behind(e.parentElement)); }
+		return known.get(e);
+	};
 	for (const e of document.querySelectorAll("body *")) {
 		if (![...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim()) || !e.checkVisibility({ visibilityProperty: true }) || e.closest(".unseen, .skip, noscript, svg")) continue;
-		const [a, b] = [light(rgb(getComputedStyle(e).color).c), light(behind(e))];
+		const [a, b] = [light(rgb(getComputedStyle(e).color).c), behind(e)];
 		const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
 		if (ratio < 4.5) wrong.push(ratio.toFixed(2) + " to 1: " + e.textContent.trim().slice(0, 40));
 	}

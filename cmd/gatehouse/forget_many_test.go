@@ -151,7 +151,7 @@ func TestForgettingSomeoneWithManyRowsLetsOthersCommit(t *testing.T) {
 }
 
 // manyRows of a person in each table.
-const manyRows = 20_000
+const manyRows = 5_000
 
 // A run's row goes after 90 days, and the group's transcript does not: what it
 // says of the person goes with them all the same.

@@ -13,6 +13,9 @@ import (
 
 // Limits of docs/import.md: what is within them comes in whole, what is beyond is named.
 func TestLimitsOfAConversation(t *testing.T) {
+	if raceEnabled {
+		t.Skip("make counts runs it: it computes much, and nothing side by side")
+	}
 	claude := func(id, more string) string {
 		return fmt.Sprintf(`{"uuid":%q,"chat_messages":[{"uuid":"m","sender":"human","text":"hello"%s}]}`, id, more)
 	}
@@ -47,6 +50,9 @@ func TestLimitsOfAConversation(t *testing.T) {
 }
 
 func TestLimitsOfATextAnAttachmentAndARecord(t *testing.T) {
+	if raceEnabled {
+		t.Skip("make counts runs it: it computes much, and nothing side by side")
+	}
 	h := open(t)
 	say := func(n int) string {
 		return fmt.Sprintf(`[{"uuid":"t%d","chat_messages":[{"uuid":"m","sender":"human","text":%q}]}]`, n, strings.Repeat("a", n))

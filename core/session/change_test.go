@@ -326,7 +326,7 @@ func TestMessagesArePagedFromTheEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	var said []string
-	for i := range 30 { // 3 MB: more than is read at first
+	for i := range 24 { // 2.4 MB: more than is read at first
 		role := []string{"user", "assistant"}[i%2]
 		text := fmt.Sprintf("%02d %s", i, strings.Repeat("x", 100_000))
 		if err := c.Append(fmt.Sprint("run", i/2), i%2, transcript.Message{Role: role, Blocks: []core.Block{{Type: "text", Text: text}}}); err != nil {
@@ -349,16 +349,16 @@ func TestMessagesArePagedFromTheEnd(t *testing.T) {
 		return words, p
 	}
 	var back []string
-	words, p := page(transcript.PageQuery{Limit: 7})
+	words, p := page(transcript.PageQuery{Limit: 9})
 	for back = words; p.More; back = append(words, back...) {
-		words, p = page(transcript.PageQuery{Limit: 7, Before: p.Messages[0].Line()})
+		words, p = page(transcript.PageQuery{Limit: 9, Before: p.Messages[0].Line()})
 	}
 	if !slices.Equal(back, said) || p.Cut {
 		t.Errorf("backwards: %v", back)
 	}
 	on := words // p is the first page
 	for more := true; more; more = p.More {
-		words, p = page(transcript.PageQuery{Limit: 7, After: p.Messages[len(p.Messages)-1].Line()})
+		words, p = page(transcript.PageQuery{Limit: 9, After: p.Messages[len(p.Messages)-1].Line()})
 		on = append(on, words...)
 	}
 	if !slices.Equal(on, said) {
@@ -367,7 +367,7 @@ func TestMessagesArePagedFromTheEnd(t *testing.T) {
 	if _, err := h.Page(context.Background(), sess, transcript.PageQuery{Limit: 7, Before: "nope"}); core.KindOf(err) != core.NotFound {
 		t.Errorf("no such message: %v", err)
 	}
-	if words, p := page(transcript.PageQuery{Limit: 200}); len(words) != 30 || p.More {
+	if words, p := page(transcript.PageQuery{Limit: 200}); len(words) != 24 || p.More {
 		t.Errorf("%d messages, more %v", len(words), p.More)
 	}
 }

@@ -690,7 +690,7 @@ func TestTheLinesOfAllHelpersOfAConversationAreBounded(t *testing.T) {
 	sess := h.resolve(chat(5, "c1")).Session
 	h.turn(h.Store, sess, "run-0", "My cat is called Minka.", "A nice name.")
 	did, name := strings.Repeat("x", 16<<10), ""
-	for i := range 40 {
+	for i := range 16 {
 		s := h.Store
 		if i%4 == 0 {
 			s = h.another()
@@ -721,7 +721,7 @@ func TestTheLinesOfAllHelpersOfAConversationAreBounded(t *testing.T) {
 	c := h.open(h.another(), sess)
 	defer c.Close()
 	got, _, err := c.History(100_000)
-	if err != nil || len(got) != 2+40*4 || !strings.Contains(got[0].Text(), "Minka") {
+	if err != nil || len(got) != 2+16*4 || !strings.Contains(got[0].Text(), "Minka") {
 		t.Errorf("after a restart the model is given %d messages, the first %q, %v", len(got), texts(got[:min(len(got), 1)]), err)
 	}
 	if lines := h.lines(c); !strings.Contains(fmt.Sprint(lines[len(lines)-3]), "the helpers of this conversation did more than is kept") {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"gatehouse/core/coretest"
 	"gatehouse/core/index/search"
 	"gatehouse/core/llm/embedtest"
 	"gatehouse/core/store/storetest"
@@ -107,6 +108,9 @@ var kinds = []struct {
 // share of answers that are among the first ten hits.
 func TestHybridSearchFindsMoreThanWordsOrVectorsAlone(t *testing.T) {
 	storetest.SQLiteOnly(t, "PostgreSQL does not rank words")
+	if coretest.Race {
+		t.Skip("make counts runs it: it computes much, and nothing side by side")
+	}
 	x := open(t)
 	const dims = 384
 	r := rand.New(rand.NewPCG(3, 7))
