@@ -124,7 +124,7 @@ func New(o Options) *API {
 		o.Streams = 16
 	}
 	a := &API{Options: o, streams: stream.New(o.Door, o.Clock, o.Metrics, o.Streams)}
-	o.Imports.Streams = a.streams
+	o.Imports.Streams, o.Sync.Watch = a.streams, a.streams.Watch
 	o.Council.Clock = o.Clock
 	if o.Audit != nil {
 		o.Contexts.Did, o.Passages.Did, o.Projects.Did = o.Audit.Did, o.Audit.Did, o.Audit.Did
@@ -150,7 +150,7 @@ func New(o Options) *API {
 		passages.New(o.Passages),
 		handoffs.New(o.Handoffs),
 		projects.New(o.Projects),
-		voice.New(voice.Options{Hearer: o.Voice, Streams: a.streams, Log: o.Log}),
+		voice.New(voice.Options{Hearer: o.Voice, Streams: a.streams, Clock: o.Clock, Log: o.Log}),
 		byBot,
 		access.New(access.Options{Pairings: o.Pairings, Decisions: o.Decisions, People: o.People, Bots: byBot, Keys: o.Keys, Clock: o.Clock}),
 		permissions.New(permissions.Options{Asks: o.Asks, Grants: o.Grants, Answers: o.Answers, Bell: o.Bell, Sessions: a.finder, Streams: a.streams, Clock: o.Clock, Log: o.Log}),

@@ -3,17 +3,21 @@ package api
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"mime"
 	"mime/multipart"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -314,7 +318,10 @@ func TestSyncRequestsOfAKeyAtATimeAreLimited(t *testing.T) {
 		<-open
 	}
 	const pull = `{"paths":["none.md"]}`
-	h.want(503, "", key, "POST", "/api/sync/pull", pull)
+	res := h.do(key, "POST", "/api/sync/pull", pull)
+	if res.StatusCode != 429 || res.Header.Get("Retry-After") != "5" {
+		t.Errorf("a fifth request: %d, Retry-After %q", res.StatusCode, res.Header.Get("Retry-After"))
+	}
 	h.want(200, "", other, "POST", "/api/sync/pull", pull)
 	for _, w := range bodies {
 		_ = w.CloseWithError(io.ErrUnexpectedEOF)
@@ -342,5 +349,83 @@ func TestSyncARequestOfMoreThan1GiBIsRefused(t *testing.T) {
 		if rec.Code != want {
 			t.Errorf("%d bytes: %d, want %d: %s", size, rec.Code, want, rec.Body)
 		}
+	}
+}
+
+// A pull of a key that is revoked ends, while it waits for its reader too, and brings no
+// further file.
+func TestSync_APullEndsWhenItsKeyIsRevoked(t *testing.T) {
+	h := open(t, options{})
+	h.file("a.md", strings.Repeat("x", 64<<20)) // more than the buffers of a connection hold
+	h.file("b.md", "the next one")
+	secret, row, err := h.keys.Create(t.Context(), auth.NewKey{Label: "k", User: core.Operator, Trust: core.Vault, Scopes: []string{auth.ScopeSync}}, core.Actor{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, _ := http.NewRequestWithContext(t.Context(), "POST", h.url+"/api/sync/pull", strings.NewReader(`{"paths":["a.md","b.md"]}`))
+	req.Header.Set("Accept", "multipart/mixed")
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Authorization", "Bearer "+secret)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if _, err := io.ReadFull(res.Body, make([]byte, 1000)); err != nil || res.StatusCode != 200 {
+		t.Fatal(res.StatusCode, err)
+	}
+	if err := h.keys.Revoke(t.Context(), row.ID, core.Actor{}); err != nil {
+		t.Fatal(err)
+	}
+	h.door.Look()
+	rest, err := io.ReadAll(res.Body)
+	if err == nil || bytes.Contains(rest, []byte("the next one")) || len(rest) > 60<<20 {
+		t.Errorf("%d more bytes, then %v", len(rest), err)
+	}
+}
+
+// A push of a key that is revoked ends, while it waits for its sender too, and writes nothing
+// more.
+func TestSync_APushEndsWhenItsKeyIsRevoked(t *testing.T) {
+	h := open(t, options{})
+	secret, row, err := h.keys.Create(t.Context(), auth.NewKey{Label: "k", User: core.Operator, Trust: core.Vault, Scopes: []string{auth.ScopeSync}}, core.Actor{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := net.Dial("tcp", strings.TrimPrefix(h.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	var sent bytes.Buffer
+	form := multipart.NewWriter(&sent)
+	for _, name := range []string{"a.md", "b.md"} { // the second part ends the first file, and nothing the second
+		_ = form.WriteField("meta", `{"path":"`+name+`"}`)
+		part, err := form.CreateFormFile("content", "content")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.WriteString(part, strings.Repeat("text\n", 1<<15))
+	}
+	fmt.Fprintf(conn, "POST /api/sync/push HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s",
+		conn.RemoteAddr(), secret, form.FormDataContentType(), 1<<20, sent.Bytes())
+	there := func(name string) bool {
+		_, err := os.Stat(filepath.Join(h.vault.Path(), name))
+		return err == nil
+	}
+	for deadline := time.Now().Add(time.Minute); !there("a.md"); runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatal("the first file does not arrive, so this shows nothing")
+		}
+	}
+	if err := h.keys.Revoke(t.Context(), row.ID, core.Actor{}); err != nil {
+		t.Fatal(err)
+	}
+	h.door.Look()
+	if _, err := io.ReadAll(conn); err != nil && !errors.Is(err, syscall.ECONNRESET) { // the sender has sent nothing more
+		t.Error(err)
+	}
+	if there("b.md") {
+		t.Error("the second file was written")
 	}
 }

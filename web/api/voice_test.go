@@ -16,6 +16,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/voice"
+	"gatehouse/core/voice/hearing"
 	"gatehouse/web"
 	"gatehouse/web/auth"
 )
@@ -218,7 +219,7 @@ func TestOneUserCannotHoldAllStreamsOfSpeech(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, res, err := h.speak(second); err == nil || res == nil || res.StatusCode != 429 && res.StatusCode != 503 {
+	if _, res, err := h.speak(second); err == nil || res == nil || res.StatusCode != 429 || res.Header.Get("Retry-After") != "5" {
 		t.Errorf("a sixth: %v %v", res, err)
 	}
 	s, _, err := h.speak(h.keyOf(8, core.Sandboxed, auth.ScopeChat))
@@ -228,5 +229,23 @@ func TestOneUserCannotHoldAllStreamsOfSpeech(t *testing.T) {
 	s.say(2500*time.Millisecond, 9000, 0)
 	if e := s.next(); e.Type != "text" {
 		t.Errorf("another user: %+v", e)
+	}
+}
+
+// A spent is the quota of a user who has nothing left.
+type spent struct{ hearing.Quota }
+
+func (spent) Check(context.Context, int64) error { return voice.ErrQuota }
+
+// Who has used up the day's time may ask again when the next day begins, and not before.
+func TestAUsedUpQuotaOfSpeechIsRetriedTheNextDay(t *testing.T) {
+	h := open(t, options{})
+	h.api.Voice = hearing.New(hearing.Options{Engine: echoEngine{}, Quota: spent{}})
+	h.restart()
+	now := h.clock.Now().UTC()
+	left := time.Date(now.Year(), now.Month(), now.Day()+1, 0, 0, 0, 0, time.UTC).Sub(now)
+	_, res, err := h.speak(h.key(auth.ScopeChat))
+	if err == nil || res == nil || res.StatusCode != 429 || res.Header.Get("Retry-After") != fmt.Sprint(math.Ceil(left.Seconds())) {
+		t.Errorf("%v %v, want Retry-After %v", res, err, left)
 	}
 }

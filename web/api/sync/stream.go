@@ -2,6 +2,7 @@ package sync
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -28,7 +29,7 @@ const (
 // push serves POST /api/sync/push: a stream of files, or JSON.
 func (a *API) push(w http.ResponseWriter, r *http.Request, c caller) error {
 	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	r.Body = body{move(w, r.Body), r.Body}
+	r.Body = body{move(c.line, r.Body), r.Body}
 	switch {
 	case err == nil && media == "multipart/form-data":
 		return a.pushStream(w, r, c, multipart.NewReader(http.MaxBytesReader(w, r.Body, wire.MaxBody), params["boundary"]))
@@ -41,7 +42,9 @@ func (a *API) push(w http.ResponseWriter, r *http.Request, c caller) error {
 func (a *API) pushStream(w http.ResponseWriter, r *http.Request, c caller, form *multipart.Reader) error {
 	device, out := r.URL.Query().Get("device"), newResult()
 	for n := 0; ; n++ {
-		allow(w, perFile)
+		if err := c.line.allow(perFile); err != nil {
+			return a.interrupted(r, c, device, "sync.push", out, err)
+		}
 		meta, content, err := next(form)
 		if err == io.EOF { // of the form: a body that was cut off wraps it
 			break
@@ -50,27 +53,27 @@ func (a *API) pushStream(w http.ResponseWriter, r *http.Request, c caller, form 
 			err = counted(n + 1)
 		}
 		if err != nil {
-			return a.interrupted(r, c, device, out, err)
+			return a.interrupted(r, c, device, "sync.push", out, err)
 		}
 		sent := &tracked{r: content}
 		done, err := a.o.Files.Push(r.Context(), c.Area, vaultsync.Sent{Root: r.URL.Query().Get("root"), Meta: meta, Device: device}, sent)
 		if sent.err != nil {
 			err = web.BodyFault(sent.err, "the content of a file cannot be read")
-			return a.interrupted(r, c, device, out, err)
+			return a.interrupted(r, c, device, "sync.push", out, err)
 		}
 		if err := out.add(meta.Path, done, err); err != nil {
-			return a.interrupted(r, c, device, out, err)
+			return a.interrupted(r, c, device, "sync.push", out, err)
 		}
 	}
 	return a.answer(w, r, c, device, "sync.push", out)
 }
 
 // interrupted notes what was done before an error, and returns that.
-func (a *API) interrupted(r *http.Request, c caller, device string, out *result, err error) error {
+func (a *API) interrupted(r *http.Request, c caller, device, action string, out *result, err error) error {
 	if len(out.Files) == 0 {
 		return err
 	}
-	return errors.Join(err, a.o.Did(r.Context(), c.by, device, "sync.push", out.Files))
+	return errors.Join(err, a.o.Did(context.WithoutCancel(r.Context()), c.by, device, action, out.Files))
 }
 
 // A tracked reader remembers the error of reading the request.
@@ -119,7 +122,9 @@ func next(form *multipart.Reader) (meta wire.Meta, content io.Reader, err error)
 // pushJSON takes {root, files: [{path, content, is_binary, base_hash}]}.
 func (a *API) pushJSON(w http.ResponseWriter, r *http.Request, c caller) error {
 	var o order
-	allow(w, perFile)
+	if err := c.line.allow(perFile); err != nil {
+		return err
+	}
 	if err := read(w, r, maxJSON, &o); err != nil {
 		return err
 	}
@@ -128,6 +133,9 @@ func (a *API) pushJSON(w http.ResponseWriter, r *http.Request, c caller) error {
 	}
 	out := newResult()
 	for _, f := range o.Files {
+		if err := c.line.open(); err != nil {
+			return a.interrupted(r, c, o.Device, "sync.push", out, err)
+		}
 		data, err := contentOf(f)
 		var done wire.Done
 		if err == nil {
@@ -135,7 +143,7 @@ func (a *API) pushJSON(w http.ResponseWriter, r *http.Request, c caller) error {
 			done, err = a.o.Files.Push(r.Context(), c.Area, vaultsync.Sent{Root: o.Root, Meta: f, Device: o.Device}, bytes.NewReader(data))
 		}
 		if err := out.add(f.Path, done, err); err != nil {
-			return a.interrupted(r, c, o.Device, out, err)
+			return a.interrupted(r, c, o.Device, "sync.push", out, err)
 		}
 	}
 	return a.answer(w, r, c, o.Device, "sync.push", out)
@@ -175,15 +183,17 @@ func (a *API) pullStream(w http.ResponseWriter, r *http.Request, c caller, p wir
 	w.Header().Set("Content-Type", "multipart/mixed; boundary="+form.Boundary())
 	w.Header().Set("Cache-Control", "no-store")
 	for _, path := range p.Paths {
-		allow(w, perFile)
-		if err := a.stream(w, form, r, c, p.Root, path); err != nil {
+		if err := c.line.allow(perFile); err != nil {
+			return err
+		}
+		if err := a.stream(form, r, c, p.Root, path); err != nil {
 			return err // the stream has no end, by which the client notices
 		}
 	}
 	return form.Close()
 }
 
-func (a *API) stream(w http.ResponseWriter, form *multipart.Writer, r *http.Request, c caller, root, path string) error {
+func (a *API) stream(form *multipart.Writer, r *http.Request, c caller, root, path string) error {
 	f, err := a.o.Files.Open(r.Context(), c.Area, root, path)
 	if err != nil {
 		if core.KindOf(err) == core.Other {
@@ -192,7 +202,7 @@ func (a *API) stream(w http.ResponseWriter, form *multipart.Writer, r *http.Requ
 		return writePart(form, metaPart, wire.Meta{Path: path, Error: core.TextOf(err)}, nil)
 	}
 	defer f.Close()
-	return writePart(form, metaPart, f.Meta, move(w, io.LimitReader(f, f.Size)))
+	return writePart(form, metaPart, f.Meta, move(c.line, io.LimitReader(f, f.Size)))
 }
 
 // writePart writes the description of a file, and its content unless that is nil.
@@ -226,6 +236,9 @@ func (a *API) pullJSON(w http.ResponseWriter, r *http.Request, c caller, p wire.
 	}{[]wire.Meta{}, []string{}}
 	left := int64(maxJSON)
 	for _, path := range p.Paths {
+		if err := c.line.open(); err != nil {
+			return err
+		}
 		f, err := a.inJSON(r, c, p.Root, path, left)
 		if core.KindOf(err) == core.Other && err != nil {
 			return err

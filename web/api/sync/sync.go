@@ -5,6 +5,7 @@ package sync
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -23,6 +24,7 @@ const (
 	maxMeta    = 64 << 10        // bytes of the description of a file
 	maxOrder   = 4 << 20         // bytes of a body without files
 	maxAtOnce  = 4               // requests of a key
+	retryAfter = 5 * time.Second // where there are more
 	perFile    = 5 * time.Minute // for a file to arrive or to be taken, or perStep of it
 	maxWaiting = 2 * time.Minute // for a list of a large vault
 )
@@ -43,6 +45,8 @@ type Options struct {
 	May func(trust core.Trust, user int64, name string, write bool) bool
 	// Did notes in the audit log what a device did.
 	Did func(ctx context.Context, by core.Actor, device, action string, done []wire.Done) error
+	// Watch calls gone when the caller of r loses access, until forget is called.
+	Watch func(r *http.Request, gone func()) (forget func())
 }
 
 // An API serves the routes of the sync.
@@ -75,7 +79,8 @@ type handler func(w http.ResponseWriter, r *http.Request, c caller) error
 // A caller is who syncs what.
 type caller struct {
 	vaultsync.Area
-	by core.Actor
+	by   core.Actor
+	line *line
 }
 
 // limited returns h for callers with the scope, with a limit of requests at once for each
@@ -95,20 +100,18 @@ func (a *API) limited(h handler) web.Handler {
 		}
 		release, ok := a.slots.Take(key)
 		if !ok {
-			return core.Errorf(core.Busy, "this key has %d sync requests open already: wait for one to end", maxAtOnce)
+			return &web.Problem{Fault: web.TooManyRequests, RetryAfter: retryAfter,
+				Detail: fmt.Sprintf("this key has %d sync requests open already: wait for one to end", maxAtOnce)}
 		}
 		defer release()
-		allow(w, maxWaiting)
-		return h(w, r, caller{vaultsync.Area{User: p.User, Trust: p.Trust, May: a.o.May}, p.Actor()})
+		l := newLine(w)
+		defer l.end()
+		defer a.o.Watch(auth.Narrow(r, auth.ScopeSync), l.cut)()
+		if err := l.allow(maxWaiting); err != nil {
+			return err
+		}
+		return h(w, r, caller{vaultsync.Area{User: p.User, Trust: p.Trust, May: a.o.May}, p.Actor(), l})
 	}
-}
-
-// allow gives a request this much more time. Where that is not possible the usual limits
-// apply.
-func allow(w http.ResponseWriter, d time.Duration) {
-	rc, until := http.NewResponseController(w), time.Now().Add(d)
-	_ = rc.SetReadDeadline(until)
-	_ = rc.SetWriteDeadline(until)
 }
 
 // manifest serves GET /api/sync/manifest.
@@ -137,7 +140,9 @@ func (a *API) list(w http.ResponseWriter, r *http.Request, c caller, since, epoc
 		return err
 	}
 	defer l.Close()
-	allow(w, maxWaiting)
+	if err := c.line.allow(maxWaiting); err != nil {
+		return err
+	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Content-Length", strconv.FormatInt(l.Size(), 10))
@@ -168,6 +173,9 @@ func (a *API) remove(w http.ResponseWriter, r *http.Request, c caller) error {
 	}
 	out := newResult()
 	for _, f := range o.Files {
+		if err := c.line.open(); err != nil {
+			return a.interrupted(r, c, o.Device, "sync.delete", out, err)
+		}
 		done, err := a.o.Files.Delete(r.Context(), c.Area, o.Root, f.Path, f.BaseHash)
 		if err := out.add(f.Path, done, err); err != nil {
 			return err

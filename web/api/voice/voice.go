@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strconv"
@@ -24,6 +25,7 @@ import (
 const (
 	maxMessage = 64 << 10         // bytes: two seconds of audio
 	maxOwn     = 5                // streams of a user, so that others find some free
+	retryAfter = 5 * time.Second  // where there are too many streams
 	idle       = 60 * time.Second // without a message
 	patience   = 10 * time.Second // for one write to a client
 )
@@ -38,6 +40,7 @@ type Hearer interface {
 type Options struct {
 	Hearer  Hearer
 	Streams *stream.Streams
+	Clock   core.Clock
 	Log     *slog.Logger
 }
 
@@ -72,7 +75,8 @@ func (a *API) voice(w http.ResponseWriter, r *http.Request) error {
 	defer release()
 	free, ok := a.own.Take(strconv.FormatInt(p.User, 10))
 	if !ok {
-		return core.Errorf(core.Busy, "%d streams of yours are being transcribed: end one of them", maxOwn)
+		return &web.Problem{Fault: web.TooManyRequests, RetryAfter: retryAfter,
+			Detail: fmt.Sprintf("%d streams of yours are being transcribed: end one of them", maxOwn)}
 	}
 	defer free()
 	ctx, cancel := context.WithCancelCause(web.Lasting(r.Context()))
@@ -82,7 +86,7 @@ func (a *API) voice(w http.ResponseWriter, r *http.Request) error {
 	c := &client{ctx: ctx, cancel: cancel}
 	s, end, err := a.o.Hearer.Live(ctx, p.User, c.text)
 	if err != nil {
-		return err
+		return a.refusal(err)
 	}
 	defer end()
 	// It refuses pages of other origins, as the site does before.
@@ -94,6 +98,20 @@ func (a *API) voice(w http.ResponseWriter, r *http.Request) error {
 	c.conn.SetReadLimit(maxMessage)
 	a.o.Log.Debug("a stream of speech ended", "err", c.serve(s))
 	return nil
+}
+
+// refusal returns err, where too much is asked for with the time after which there is room:
+// of a quota when the day ends.
+func (a *API) refusal(err error) error {
+	if core.KindOf(err) != core.Busy {
+		return err
+	}
+	wait := retryAfter
+	if errors.Is(err, voice.ErrQuota) {
+		now := a.o.Clock.Now().UTC()
+		wait = now.Truncate(24 * time.Hour).Add(24 * time.Hour).Sub(now)
+	}
+	return &web.Problem{Fault: web.TooManyRequests, RetryAfter: wait, Detail: core.TextOf(err), Err: err}
 }
 
 var (
