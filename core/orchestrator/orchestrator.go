@@ -193,6 +193,7 @@ type Turn struct {
 	Run      string
 	Attempt  int // of this run, 1 at the first; Prepare counts it
 	Session  session.Session
+	Contexts []string // what the session is about; Prepare sets them
 	IsNew    bool
 	Warnings []core.Warning
 	Rows     []core.Inbound // of one sender; their texts are the message
@@ -248,6 +249,9 @@ func (o *Orchestrator) Prepare(ctx context.Context, tx *store.Tx, t *Turn, ref s
 		return err
 	}
 	if err := o.stillLast(ctx, tx, t); err != nil {
+		return err
+	}
+	if t.Contexts, err = o.o.Sessions.Contexts(ctx, tx, t.Session.ID); err != nil {
 		return err
 	}
 	t.Model = cmp.Or(t.Model, t.Session.ChatModel)

@@ -195,12 +195,8 @@ func (r *run) prepare(ctx context.Context) (*talk, error) {
 // what was overheard in the group.
 func (r *run) prompt(ctx context.Context, dir vault.Dir, personal bool) (string, core.PromptMetadata, error) {
 	in := &r.t.Rows[0]
-	contexts, err := r.o.o.Sessions.Contexts(ctx, r.t.Session.ID)
-	if err != nil {
-		return "", core.PromptMetadata{}, err
-	}
 	p := agent.PromptInput{
-		Agent: r.agent, Custom: r.t.options().SystemPrompt, WorkingDirectory: dir.Path, Dir: dir, Contexts: contexts,
+		Agent: r.agent, Custom: r.t.options().SystemPrompt, WorkingDirectory: dir.Path, Dir: dir, Contexts: r.t.Contexts,
 		MayRead: func(path string) bool { return r.o.o.MayRead(r.trust(), r.t.User, path) },
 		Sender:  in.From.Name, Trust: r.trust(), Group: in.Group(), Shows: in.Turn == nil, Now: r.o.o.Clock.Now(),
 	}

@@ -41,7 +41,7 @@ func (r *reply) params(model string) request {
 	if strings.TrimSpace(r.req.System) != "" {
 		p.system = []block{textBlock(r.req.System)}
 	}
-	h := history{thinking: !r.unsigned, media: r.media().Choose(r.req.Messages), ids: map[string]string{}, taken: map[string]bool{}}
+	h := history{thinking: !r.unsigned, media: r.media().Choose(r.req.Messages), out: make([]turn, 0, len(r.req.Messages)), ids: map[string]string{}, taken: map[string]bool{}}
 	for i := range r.req.Messages {
 		h.add(&r.req.Messages[i])
 	}

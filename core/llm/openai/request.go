@@ -88,7 +88,7 @@ type history struct {
 }
 
 func messages(req *llm.Request, limits llm.MediaLimits) []message {
-	h := history{media: limits.Choose(req.Messages)}
+	h := history{media: limits.Choose(req.Messages), out: make([]message, 0, len(req.Messages)+2)}
 	if req.System != "" {
 		h.put(api.ChatMessageRoleSystem, content{{Type: "text", Text: req.System}})
 	}

@@ -48,11 +48,8 @@ func newText(s string) *text {
 
 // has reports whether the text contains s.
 func (t *text) has(s string) bool {
-	if len(s) >= 2 {
-		if n := pairOf(s, 0); t.pairs[n/64]&(1<<(n%64)) == 0 {
-			return false
-		}
-		if n := pairOf(s, len(s)-2); t.pairs[n/64]&(1<<(n%64)) == 0 {
+	for i := range len(s) - 1 {
+		if n := pairOf(s, i); t.pairs[n/64]&(1<<(n%64)) == 0 {
 			return false
 		}
 	}
