@@ -166,6 +166,7 @@ type Store struct {
 
 	mu      sync.Mutex
 	persons map[int64]*person // what is loaded; at most maxPersons
+	none    map[int64]bool    // who has no corrections; at most maxNone
 	changes uint64            // of any row: what was read before one is not kept
 }
 
@@ -186,7 +187,7 @@ func New(o Options) *Store {
 	if o.Ring == nil {
 		o.Ring = func() {}
 	}
-	return &Store{o: o, persons: map[int64]*person{}}
+	return &Store{o: o, persons: map[int64]*person{}, none: map[int64]bool{}}
 }
 
 // plain stores texts as they are.

@@ -385,6 +385,29 @@ func TestMemoryOfOnePersonIsNotAnothers(t *testing.T) {
 	}
 }
 
+// More users write than are kept in memory, and most have no corrections.
+func TestUsersWithoutCorrectionsAreReadOnceUntilTheyHaveSome(t *testing.T) {
+	storetest.SQLiteOnly(t, "another gateway may learn something")
+	r := open(t)
+	const users = 100
+	all := func() int64 {
+		before := r.db.Reads()
+		for user := range int64(users) {
+			if got := r.recall(10+user, "Which tea?"); got != "|" {
+				t.Fatalf("%d: %q", user, got)
+			}
+		}
+		return r.db.Reads() - before
+	}
+	if first, second := all(), all(); first != users || second != 0 {
+		t.Errorf("%d reads, then %d", first, second)
+	}
+	r.hear(10, "From now on always answer in German.")
+	if got := r.recall(10, "Which tea?"); !strings.Contains(got, "German") {
+		t.Errorf("what was learnt is not recalled: %q", got)
+	}
+}
+
 func TestDeletionWorksAtOnceAndCanBeUndoneForADay(t *testing.T) {
 	r := open(t)
 	r.hear(ann, "correction: our office is in Hamburg")

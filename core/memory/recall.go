@@ -15,6 +15,7 @@ import (
 
 const (
 	maxPersons = 32                    // whose corrections are kept in memory
+	maxNone    = 4096                  // of whom is kept that they have none
 	frame      = (block.Frame + 3) / 4 // tokens of the blocks of a prompt beside their lines
 	maxMeant   = 256                   // corrections of one person that are compared by their meaning, the newest
 )
@@ -27,12 +28,16 @@ type person struct {
 	loaded time.Time
 }
 
+// nobody is who has no corrections, as most have.
+var nobody = &person{index: score.New(nil)}
+
 // changed drops what is loaded of a user, once the transaction commits.
 func (s *Store) changed(tx *store.Tx, user int64) {
 	tx.OnCommit(func() {
 		s.mu.Lock()
 		s.changes++
 		delete(s.persons, user)
+		delete(s.none, user)
 		s.mu.Unlock()
 		s.o.Ring()
 	})
@@ -42,6 +47,9 @@ func (s *Store) changed(tx *store.Tx, user int64) {
 func (s *Store) load(ctx context.Context, user int64) (*person, error) {
 	s.mu.Lock()
 	p, changes := s.persons[user], s.changes
+	if s.none[user] {
+		p = nobody
+	}
 	s.mu.Unlock()
 	if p != nil {
 		return p, nil
@@ -49,6 +57,17 @@ func (s *Store) load(ctx context.Context, user int64) (*person, error) {
 	rows, err := s.rows(ctx, s.o.DB, `WHERE user_id = $1 AND status = 'active' AND corrective_instruction <> '' ORDER BY number`, user)
 	if err != nil {
 		return nil, err
+	}
+	if len(rows) == 0 {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if len(s.none) >= maxNone {
+			clear(s.none)
+		}
+		if s.changes == changes && !store.OnServer(s.o.DB.Path()) { // there another gateway may learn something
+			s.none[user] = true
+		}
+		return nobody, nil
 	}
 	p = &person{all: make(map[string]*Correction, len(rows)), loaded: s.o.Clock.Now()}
 	entries := make([]score.Entry, 0, len(rows))

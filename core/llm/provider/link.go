@@ -24,6 +24,7 @@ import (
 
 const (
 	dialTimeout   = 10 * time.Second
+	maxIdle       = 128               // connections of HTTP/1 that are kept for the next requests, until 90 s or a rest
 	headerTimeout = 120 * time.Second // a local server may load its model first
 	pingAfter     = 15 * time.Second  // of silence on a connection, and for the answer
 
@@ -88,8 +89,8 @@ func transport() *http.Transport {
 		TLSHandshakeTimeout:    dialTimeout,
 		ResponseHeaderTimeout:  headerTimeout,
 		IdleConnTimeout:        90 * time.Second,
-		MaxIdleConns:           32,
-		MaxIdleConnsPerHost:    32,
+		MaxIdleConns:           maxIdle,
+		MaxIdleConnsPerHost:    maxIdle,
 		MaxResponseHeaderBytes: 64 << 10,
 		DisableCompression:     true, // small events, and no bombs
 		ForceAttemptHTTP2:      true,
