@@ -160,6 +160,41 @@ func TestJournal_AnotherCommandEndsTheWaitForAMessage(t *testing.T) {
 	}
 }
 
+// A recording may take minutes to transcribe: /status and /stop of the chat do not wait for it,
+// and what is written meanwhile is the agent's.
+func TestJournal_ControlsAreHandledWhileTheAwaitedRecordingIsTranscribed(t *testing.T) {
+	t.Parallel()
+	begun, release := make(chan struct{}, 10), make(chan struct{})
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		begun <- struct{}{}
+		select {
+		case <-release:
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(slow.Close)
+	t.Cleanup(func() { close(release) })
+	w, model := newModelWorld(t, func(c *configs.Config) { c.TranscribeURL = slow.URL })
+	boss := w.boss()
+	w.replies(boss, "/journal")
+	w.post(boss, boss.DM(), telegramtest.Outgoing{File: &telegramtest.File{Kind: "voice", Data: []byte("OggS tea")}})
+	<-begun
+	if got := w.replies(boss, "/status").Text; got == "" {
+		t.Error("/status was not answered")
+	}
+	question := boss.Send("and now a question")
+	stop := boss.Send("/stop")
+	w.hears(boss.DM(), func(m telegramtest.Message) bool { return m.ID > stop.ID && strings.Contains(m.Text, "Stopped.") })
+	w.quiet()
+	if all := strings.Join(w.said(boss.DM(), question.ID), "\n"); strings.Contains(all, "Added to your journal") || strings.Contains(all, "has closed") {
+		t.Errorf("%s", all)
+	}
+	if got := w.replies(boss, "and another one").Text; !strings.Contains(got, fakeSays) || model.Total() == 0 {
+		t.Errorf("%q", got)
+	}
+}
+
 // All photos of an album are in the journal, and none goes to the agent.
 func TestJournal_KeepsEveryPhotoOfAnAlbum(t *testing.T) {
 	t.Parallel()

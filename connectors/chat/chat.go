@@ -155,31 +155,27 @@ func (c *Chat) Form(ctx context.Context, in *core.Inbound) (connectors.Form, err
 // Asks returns what finds the questions that wait in a chat.
 func (c *Chat) Asks() *ask.Buttons { return c.asks }
 
-// Answer handles a message that answers the question open in its chat.
+// Answer handles a message that answers the question open in its chat, or that a command
+// waited for.
 func (c *Chat) Answer(ctx context.Context, call command.Call) (command.Outcome, error) {
 	r, err := c.request(ctx, call)
 	if err != nil {
 		return command.Outcome{}, err
 	}
-	name, settle, err := c.asks.Next(ctx, r)
+	name, err := c.asks.Next(ctx, r)
 	if err != nil {
 		return command.Outcome{}, err
 	}
 	name, args, _ := strings.Cut(name, " ") // what the command awaits the message for
-	if i := slices.IndexFunc(c.commands, func(cmd Command) bool { return cmd.Name == name }); i >= 0 {
-		return c.next(ctx, r.With(args), c.commands[i], settle)
+	i := slices.IndexFunc(c.commands, func(cmd Command) bool { return cmd.Name == name })
+	if i < 0 {
+		return c.asks.Answer(ctx, r)
 	}
-	return c.asks.Answer(ctx, r)
-}
-
-// next has a command handle the message that it waited for.
-func (c *Chat) next(ctx context.Context, r command.Request, cmd Command, settle func(context.Context, *store.Tx) error) (command.Outcome, error) {
-	err := cmd.allow(r)
-	var out command.Outcome
-	if err == nil {
-		out, err = cmd.Run(ctx, r)
+	r = r.With(args)
+	if err := c.commands[i].allow(r); err != nil {
+		return command.Outcome{}, err
 	}
-	return ask.Settled(out, err, settle)
+	return c.commands[i].Run(ctx, r)
 }
 
 // Callback handles a pressed button.

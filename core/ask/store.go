@@ -333,23 +333,23 @@ func (s *Store) DropNext(ctx context.Context, tx *store.Tx, bot, chat string, us
 	return nil
 }
 
-// albumsGoOn is how long after the first message of an album the others belong to it.
-const albumsGoOn = 5 * time.Minute
+// AlbumsGoOn is how long after the first message of an album the others belong to it.
+const AlbumsGoOn = 5 * time.Minute
 
-// TookAlbum returns the ask of KindNext that was decided, with the album as its decision,
-// by an earlier message of this user's album in the chat; false without one.
-func (s *Store) TookAlbum(ctx context.Context, tx *store.Tx, bot, chat string, user int64, album string) (Ask, bool, error) {
-	if user == 0 || album == "" {
+// Took returns the ask of KindNext that an earlier message of this user in the chat decided
+// with this decision, after since; false without one.
+func (s *Store) Took(ctx context.Context, tx *store.Tx, bot, chat string, user int64, decision string, since time.Time) (Ask, bool, error) {
+	if user == 0 || decision == "" {
 		return Ask{}, false, nil
 	}
 	var r row
 	err := tx.Get(ctx, &r, askColumns+` WHERE bot = $1 AND chat = $2 AND state = 'decided' AND kind = 'next' AND user_id = $3 AND decision = $4 AND decided_at > $5
-		ORDER BY decided_at DESC LIMIT 1`, bot, chat, user, album, core.Stamp(tx.Time().Add(-albumsGoOn)))
+		ORDER BY decided_at DESC LIMIT 1`, bot, chat, user, decision, core.Stamp(since))
 	if errors.Is(err, store.ErrNoRows) {
 		return Ask{}, false, nil
 	}
 	if err != nil {
-		return Ask{}, false, fmt.Errorf("ask of an album: %w", err)
+		return Ask{}, false, fmt.Errorf("ask that was taken: %w", err)
 	}
 	return r.ask(), true, nil
 }

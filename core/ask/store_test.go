@@ -350,7 +350,7 @@ func TestAnAlbumIsTakenByWhatTookItsFirstMessage(t *testing.T) {
 	a := w.open(Ask{Kind: KindNext, Bot: "b", Chat: "c", User: 7, Payload: `"journal"`, ExpiresAt: w.clock.Now().Add(time.Minute)})
 	took := func(user int64, album string) (ok bool) {
 		w.ok(w.db.Tx(ctx, func(tx *store.Tx) (err error) {
-			_, ok, err = w.store.TookAlbum(ctx, tx, "b", "c", user, album)
+			_, ok, err = w.store.Took(ctx, tx, "b", "c", user, album, tx.Time().Add(-AlbumsGoOn))
 			return err
 		}))
 		return ok
@@ -363,7 +363,7 @@ func TestAnAlbumIsTakenByWhatTookItsFirstMessage(t *testing.T) {
 	if !took(7, "a1") || took(8, "a1") || took(7, "a2") || took(7, "") {
 		t.Errorf("%v, others %v %v %v", took(7, "a1"), took(8, "a1"), took(7, "a2"), took(7, ""))
 	}
-	w.clock.Advance(albumsGoOn + time.Second)
+	w.clock.Advance(AlbumsGoOn + time.Second)
 	if took(7, "a1") {
 		t.Error("taken long after the first message")
 	}

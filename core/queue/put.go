@@ -130,7 +130,7 @@ func (q *Queue) putWork(ctx context.Context, tx *store.Tx, in *core.Inbound, a A
 	if err != nil {
 		return "", err
 	}
-	control := in.Kind == core.KindAnswer || in.Kind == core.KindCallback || a.Control
+	control := in.Kind == core.KindAnswer && !a.Awaited || in.Kind == core.KindCallback || a.Control
 	end := ""
 	if control {
 		end = core.ControlLane

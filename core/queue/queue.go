@@ -51,6 +51,7 @@ type Turns interface {
 type Admission struct {
 	core.Admission
 	Answer    bool // an open question waits for this message; of Admit only
+	Awaited   bool // with Answer: a command waited for it, and handles it in the turn of the chat
 	Control   bool // a command that is handled at once
 	Shows     bool // a command that only shows something: it passes by all but its sender's earlier commands
 	Collect   bool // neighbouring messages of the sender become one turn

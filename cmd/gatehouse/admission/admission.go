@@ -70,7 +70,8 @@ func (g *Gate) Admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (a que
 		if in.Bot == core.ScheduleBot {
 			return a, nil
 		}
-		if a.Answer, asked, err = g.o.Chat.Asks().Waiting(ctx, tx, in); err != nil || a.Answer {
+		wait, err := g.o.Chat.Asks().Take(ctx, tx, in)
+		if a.Answer, a.Awaited, asked = wait.Answers, wait.Next, wait.Asked; err != nil || a.Answer {
 			return a, err
 		}
 	}

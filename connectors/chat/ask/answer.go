@@ -26,28 +26,34 @@ func (b *Buttons) check(r command.Request, a ask.Ask) error {
 	return nil
 }
 
-// Waiting reports whether in answers a question, or is what a command waits for, in its
-// chat. asked means that a question waits for its sender, and in is no answer: a forwarded
-// message, which another user wrote, answers none, and neither does a voice message or
-// another file, of which an answer would have nothing.
-func (b *Buttons) Waiting(ctx context.Context, tx *store.Tx, in *core.Inbound) (answers bool, asked string, err error) {
+// A Wait is what waits for a message in its chat.
+type Wait struct {
+	Answers bool   // it answers a question, or is what a command waited for
+	Next    bool   // the latter: the command waits for no other message
+	Asked   string // a question that it does not answer
+}
+
+// Take returns what waits for in, a new message, in its chat. A forwarded message, which
+// another user wrote, answers no question, and neither does a voice message or another file,
+// of which an answer would have nothing.
+func (b *Buttons) Take(ctx context.Context, tx *store.Tx, in *core.Inbound) (Wait, error) {
 	if core.OfSession(in.Bot) || in.Again != "" {
-		return false, "", nil
+		return Wait{}, nil
 	}
 	user, _, err := b.o.Users.User(ctx, tx, in.From)
 	if err != nil || user == 0 {
-		return false, "", err
+		return Wait{}, err
 	}
 	a, ok, err := b.waiting(ctx, tx, in, user)
 	switch {
-	case err != nil || !ok:
-		return false, "", err
+	case err != nil || !ok, a.Kind == ask.KindNext && in.Forwarded():
+		return Wait{}, err
 	case a.Kind == ask.KindNext:
-		return !in.Forwarded(), "", nil
+		return Wait{Answers: true, Next: true}, b.assign(ctx, tx, in, a, user)
 	case in.Forwarded() || !answerable(in):
-		return false, a.ID, nil
+		return Wait{Asked: a.ID}, nil
 	}
-	return true, "", nil
+	return Wait{Answers: true}, nil
 }
 
 // answerable reports whether in has a text, and no files of its sender.

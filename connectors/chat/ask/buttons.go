@@ -3,6 +3,7 @@ package ask
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"gatehouse/core"
 	"gatehouse/core/ask"
@@ -25,8 +26,8 @@ type OpenQuestions interface {
 	Waiting(ctx context.Context, tx *store.Tx, bot, chat string, user int64) (ask.Ask, bool, error)
 	// DropNext closes what waits for a user's next message in a chat.
 	DropNext(ctx context.Context, tx *store.Tx, bot, chat string, user int64) error
-	// TookAlbum returns what took an earlier message of a user's album as the next.
-	TookAlbum(ctx context.Context, tx *store.Tx, bot, chat string, user int64, album string) (ask.Ask, bool, error)
+	// Took returns what took an earlier message of a user in a chat as the next, by the decision.
+	Took(ctx context.Context, tx *store.Tx, bot, chat string, user int64, decision string, since time.Time) (ask.Ask, bool, error)
 	// Amend replaces the payload of an ask, and reports whether the ask is open.
 	Amend(ctx context.Context, tx *store.Tx, id, payload string) (bool, error)
 }

@@ -44,35 +44,36 @@ func (b *Buttons) TakeAlbum(ctx context.Context, tx *store.Tx, in *core.Inbound,
 // waiting returns the ask that waits for a message. The further messages of an album
 // belong to what took the first.
 func (b *Buttons) waiting(ctx context.Context, tx *store.Tx, in *core.Inbound, user int64) (ask.Ask, bool, error) {
-	a, ok, err := b.o.Questions.TookAlbum(ctx, tx, in.Bot, in.Chat, user, in.Album)
+	a, ok, err := b.o.Questions.Took(ctx, tx, in.Bot, in.Chat, user, in.Album, tx.Time().Add(-ask.AlbumsGoOn))
 	if err != nil || ok {
 		return a, ok, err
 	}
 	return b.o.Questions.Waiting(ctx, tx, in.Bot, in.Chat, user)
 }
 
-// Next returns the command that waits for the message of r, "" for none, and what is to be
-// written with its outcome, so that it stops waiting.
-func (b *Buttons) Next(ctx context.Context, r command.Request) (name string, settle func(context.Context, *store.Tx) error, err error) {
-	var a ask.Ask
-	var open bool
-	err = b.o.DB.Tx(ctx, func(tx *store.Tx) (err error) {
-		a, open, err = b.waiting(ctx, tx, r.In, r.User)
-		return err
-	})
-	if err != nil || !open || a.Kind != ask.KindNext || json.Unmarshal([]byte(a.Payload), &name) != nil {
-		return "", nil, err
+// taken is the decision of an ask that a message has taken; an album's are those of its
+// first message.
+func taken(in *core.Inbound) string { return cmp.Or(in.Album, "message:"+in.MessageID) }
+
+// assign has the ask wait for no other message than in, whenever that is handled.
+func (b *Buttons) assign(ctx context.Context, tx *store.Tx, in *core.Inbound, a ask.Ask, user int64) error {
+	if a.State == ask.Decided {
+		return nil // by an earlier message of the album
 	}
-	return name, func(ctx context.Context, tx *store.Tx) error {
-		if a.State == ask.Decided {
-			return nil // by an earlier message of the album
+	_, err := b.o.Asks.Decide(ctx, tx, a.ID, taken(in), core.Actor{User: user, Via: "chat"})
+	return err
+}
+
+// Next returns the command that waited for the message of r, "" for none.
+func (b *Buttons) Next(ctx context.Context, r command.Request) (name string, err error) {
+	err = b.o.DB.Tx(ctx, func(tx *store.Tx) error {
+		a, ok, err := b.o.Questions.Took(ctx, tx, r.In.Bot, r.In.Chat, r.User, taken(r.In), time.Time{})
+		if err != nil || !ok {
+			return err
 		}
-		_, err := b.o.Asks.Decide(ctx, tx, a.ID, cmp.Or(r.In.Album, "message"), r.By())
-		if core.KindOf(err) == core.Conflict {
-			return nil // it has just expired; the message counts
-		}
-		return err
-	}, nil
+		return json.Unmarshal([]byte(a.Payload), &name)
+	})
+	return name, err
 }
 
 // Last returns the outcome of a command of r's sender, after which no earlier command waits
@@ -91,20 +92,4 @@ func (b *Buttons) Last(r command.Request, out command.Outcome) command.Outcome {
 		return write(ctx, tx)
 	}
 	return out
-}
-
-// Settled returns the outcome of a command that Next has named, with settle in its write:
-// the command stops waiting, also after an error with a kind, whose text is the answer.
-func Settled(out command.Outcome, err error, settle func(context.Context, *store.Tx) error) (command.Outcome, error) {
-	if core.KindOf(err) != core.Other {
-		out, err = command.Outcome{Text: core.TextOf(err)}, nil
-	}
-	inner := out.Write
-	out.Write = func(ctx context.Context, tx *store.Tx) error {
-		if err := settle(ctx, tx); err != nil || inner == nil {
-			return err
-		}
-		return inner(ctx, tx)
-	}
-	return out, err
 }
