@@ -52,7 +52,7 @@ type Config struct {
 
 	BotsFile string `split_words:"true" example:"/etc/gatehouse/bots.yaml" desc:"File with more bots, mode 0600. Empty: .parachute/bots.yaml in the vault if it exists; off: none."`
 
-	DMTrust    string      `split_words:"true" default:"sandboxed" choice:"sandboxed,vault" example:"vault" desc:"Preset trust level when you approve a request from a direct message: sandboxed or vault."`
+	DMTrust    string      `split_words:"true" default:"sandboxed" choice:"sandboxed,vault" example:"vault" desc:"Preset trust level when you approve a request from a direct message, and the level of users on an allowlist: sandboxed or vault."`
 	GroupTrust string      `split_words:"true" default:"sandboxed" choice:"sandboxed,vault" example:"sandboxed" desc:"Preset trust level when you approve a request from a group."`
 	GuestRead  values.List `split_words:"true" example:"Public/**" desc:"Globs of vault files that sandboxed users may read. Empty: none."`
 

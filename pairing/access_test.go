@@ -163,7 +163,7 @@ func TestPolicies(t *testing.T) {
 		{bots.Policy{DM: bots.Allowlist, Allowed: []string{"7"}, DMTrust: core.Vault}, core.Verdict{Action: core.Run, Trust: core.Vault}},
 		{bots.Policy{DM: bots.Allowlist, Allowed: []string{""}}, core.Verdict{}},
 		{bots.Policy{DM: bots.Open}, core.Verdict{Action: core.Run, Trust: core.Sandboxed}},
-		{bots.Policy{DM: bots.Open, DMTrust: core.Full}, core.Verdict{Action: core.Run, Trust: core.Vault}},
+		{bots.Policy{DM: bots.Open, DMTrust: core.Full}, core.Verdict{Action: core.Run, Trust: core.Sandboxed}}, // no one has decided about them
 		{bots.Policy{DM: bots.Disabled}, core.Verdict{}},
 		{bots.Policy{DM: "everyone"}, core.Verdict{}}, // a word nobody knows opens nothing
 	} {

@@ -3,7 +3,6 @@ package pairing
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -204,10 +203,10 @@ func (g *Gate) judgeStranger(ctx context.Context, tx *store.Tx, in *core.Inbound
 		s.rule = ruleCoolOff
 	case p.DM == bots.Pairing || p.DM == "":
 		s.rule = ruleStranger
-	case p.DM == bots.Open, p.DM == bots.Allowlist && slices.Contains(p.Allowed, in.From.ID):
-		s.trust = bots.Preset(p.DMTrust)
 	default:
-		s.rule = rulePolicy
+		if s.trust = p.Admits(in.From.ID); s.trust == core.Stranger {
+			s.rule = rulePolicy
+		}
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store"
+	"gatehouse/pairing/bots"
 	"gatehouse/pairing/codes"
 )
 
@@ -215,6 +216,38 @@ func TestClaimGuessingIsLimited(t *testing.T) {
 	}
 	if _, there, _ := store.Metadata(ctx, w.db, "pairing.triers"); there {
 		t.Fatal("old tries are kept")
+	}
+}
+
+// Whom the bot does not answer by its policy, or was denied, does not learn by a wrong code that
+// it listens.
+func TestAClaimIsNotAnsweredWhereTheBotIsSilent(t *testing.T) {
+	for name, silent := range map[string]func(w *world){
+		"disabled": func(w *world) { w.pol["tg"] = bots.Policy{Platform: "telegram", DM: bots.Disabled} },
+		"allowlist": func(w *world) {
+			w.pol["tg"] = bots.Policy{Platform: "telegram", DM: bots.Allowlist, Allowed: []string{"8"}}
+		},
+		"denied": func(w *world) {
+			_, err := w.gate.Deny(ctx, w.put(dm("tg", "7", "let me in")).Request, panel)
+			w.ok(err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			silent(w)
+			w.mail.said()
+			for range 6 {
+				w.put(command("tg", "7", "claim", "AAAAAAAAAA"))
+			}
+			if said := w.mail.said(); len(said) != 0 {
+				t.Errorf("said %q", said)
+			}
+			w.clock.Advance(2 * time.Hour)
+			w.claim("tg", "7")
+			if has, err := w.gate.HasOwner(ctx); err != nil || !has || len(w.mail.said()) == 0 {
+				t.Errorf("the right code is not heard: %v", err)
+			}
+		})
 	}
 }
 

@@ -10,16 +10,16 @@ import (
 	"gatehouse/pairing/places"
 )
 
-// speaks: what a bot that answers everything answers of what is not addressed
-// to it. Commands are for other bots there.
+// speaks reports whether a bot that answers everything answers what is not addressed to it,
+// or lets it change a message that waits. Commands are for other bots there.
 func speaks(in *core.Inbound) bool {
-	return in.Kind == core.KindMessage && !strings.HasPrefix(in.Text, "/") && (in.Text != "" || len(in.Files) > 0)
+	return (in.Kind == core.KindMessage || in.Kind == core.KindEdit) && !strings.HasPrefix(in.Text, "/") && (in.Text != "" || len(in.Files) > 0)
 }
 
 // overhears reports whether an unaddressed message is kept for the next prompt, and at
 // which trust; messages of denied users are not.
 func (g *Gate) overhears(ctx context.Context, tx *store.Tx, in *core.Inbound, s *standing) (bool, core.Trust, error) {
-	if s.place.Mention != places.MentionContext || !speaks(in) || in.Text == "" {
+	if s.place.Mention != places.MentionContext || in.Kind != core.KindMessage || !speaks(in) || in.Text == "" {
 		return false, core.Stranger, nil
 	}
 	if s.valid(core.Stamp(tx.Time())) {

@@ -90,6 +90,30 @@ func TestPlaceRules(t *testing.T) {
 	}
 }
 
+// A message that waits is answered as its sender edited it, where it did not have to be addressed.
+func TestAnEditPassesAsItsMessageDid(t *testing.T) {
+	for mention, want := range map[string]core.Action{places.MentionAll: core.Run, places.MentionOnly: core.Drop, places.MentionContext: core.Drop} {
+		t.Run(mention, func(t *testing.T) {
+			w := newWorld(t)
+			w.ok(w.gate.Places.Enable(ctx, "tg", "g", "G", core.Sandboxed, panel))
+			w.ok(w.gate.Places.SetPlace(ctx, "tg", "g", places.Settings{Mention: mention}, panel))
+			in := inGroup(dm("tg", "7", "x"), "g")
+			in.Addressed, in.MessageID = false, "1"
+			if v := w.put(in); v.Action != want || v.Overheard != (mention == places.MentionContext) {
+				t.Errorf("the message: %+v", v)
+			}
+			in.Kind, in.Edit, in.Text = core.KindEdit, "1", "y"
+			if v := w.put(in); v.Action != want || v.Overheard {
+				t.Errorf("its edit: %+v", v)
+			}
+			in.Text = "/help"
+			if v := w.put(in); v.Action != core.Drop {
+				t.Errorf("an edit to another bot's command: %+v", v)
+			}
+		})
+	}
+}
+
 func TestGroupsThatNoOneEnabledAreListedOnceAndBounded(t *testing.T) {
 	w := newWorld(t)
 	w.put(inGroup(dm("tg", "7", "x"), "first"))

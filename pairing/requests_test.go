@@ -197,6 +197,28 @@ func TestCodeRotatesAfterAnHourAndIsReportedOncePerTenMinutes(t *testing.T) {
 	}
 }
 
+// The stranger names the code to the owner, who looks for it on the card.
+func TestTheOwnersCardShowsTheCodeThatTheStrangerHasNow(t *testing.T) {
+	w := newWorld(t)
+	refreshed := func(want int) {
+		t.Helper()
+		if n, err := w.gate.RefreshCards(ctx); err != nil || n != want {
+			t.Errorf("%d cards are edited, %v, want %d", n, err, want)
+		}
+	}
+	w.put(dm("tg", "7", "a"))
+	w.clock.Advance(15 * time.Minute)
+	w.put(dm("tg", "7", "b")) // the same code again
+	refreshed(0)
+	w.clock.Advance(CodeLife)
+	w.put(dm("tg", "7", "c"))
+	refreshed(1)
+	if want := []string{w.pending().Code}; !slices.Equal(w.asks.codes, want) {
+		t.Errorf("the card shows %q, want %q", w.asks.codes, want)
+	}
+	refreshed(0)
+}
+
 func TestRequestLivesFourteenDays(t *testing.T) {
 	w := newWorld(t)
 	v := w.put(dm("tg", "7", "a"))

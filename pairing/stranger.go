@@ -112,7 +112,7 @@ func (g *Gate) room(ctx context.Context, tx *store.Tx, bot string) (bool, error)
 }
 
 // notice sends the stranger the code, at most once per replyEvery. An expired code is
-// replaced when the new one can be sent.
+// replaced when the new one can be sent; RefreshCards shows it to the owner.
 func (g *Gate) notice(ctx context.Context, tx *store.Tx, in *core.Inbound, r *request) error {
 	now := tx.Time()
 	if !due(r.Replied, now, replyEvery) {
@@ -123,7 +123,7 @@ func (g *Gate) notice(ctx context.Context, tx *store.Tx, in *core.Inbound, r *re
 		g.changes.Decided(tx, r.Bot, "", "pairing")
 	}
 	r.Replied = core.Stamp(now)
-	_, err := tx.Exec(ctx, `UPDATE pairing_requests SET code = $1, code_expires_at = $2, replied_at = $3, platform_chat_id = $4 WHERE id = $5`,
+	_, err := tx.Exec(ctx, `UPDATE pairing_requests SET card_stale = CASE WHEN code = $1 THEN card_stale ELSE 1 END, code = $1, code_expires_at = $2, replied_at = $3, platform_chat_id = $4 WHERE id = $5`,
 		r.Code, r.CodeExpires, r.Replied, in.Chat, r.ID)
 	if err != nil {
 		return err

@@ -238,6 +238,7 @@ type buttons struct {
 	opened []core.PairingRequest
 	closed []string
 	shown  []string // first messages after edits
+	codes  []string // with them
 
 	withdrawn int // requests
 	room      int // for requests, plus one; 0: any number
@@ -247,6 +248,7 @@ func (a *buttons) Update(_ context.Context, tx *store.Tx, r core.PairingRequest,
 	tx.OnCommit(func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
+		a.codes = append(a.codes, r.Code)
 		a.shown = append(a.shown, fmt.Sprintf("%d %s", n, r.FirstMessage))
 	})
 	return nil

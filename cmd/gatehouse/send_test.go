@@ -165,6 +165,24 @@ func TestAGuestsSendKeyReachesTheGuestAlone(t *testing.T) {
 	}
 }
 
+// An admin reads nothing that was meant for the owner, who has no chat with the bot.
+func TestAMessageToTheOwnerGoesToNoAdmin(t *testing.T) {
+	t.Parallel()
+	w, discord := onDiscord(t)
+	w.boss()
+	cleo := discord.NewUser("Cleo")
+	cleo.Send("hello?")
+	discordHears(w, discord, cleo.DM(), "code")
+	if _, err := w.app.pairing.Approve(t.Context(), discordRequest(w, cleo).ID, core.Approval{}, cli); err != nil {
+		t.Fatal(err)
+	}
+	w.quiet()
+	w.sql(`UPDATE users SET role = 'admin' WHERE id = (SELECT user_id FROM identities WHERE platform = $1)`, "discord")
+	if status, _, body := w.sendAs(nil, "discord", map[string]any{"chat": "owner", "text": "for the owner"}); status != 404 || !strings.Contains(body, "has not claimed this bot") {
+		t.Errorf("%d %s", status, body)
+	}
+}
+
 func TestAMessageIsSaidOnceUnderOneIdempotencyKeyAlsoAfterARestart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)

@@ -90,6 +90,8 @@ type answers struct {
 // stop stops the run of the chat.
 func (a *answers) stop(_ context.Context, r command.Request) (command.Outcome, error) {
 	switch stopped, others := a.stopper.Stop(r); {
+	case stopped && r.In.Slot != "": // the message that is there for the answer
+		return respond("stopped")
 	case stopped:
 		return command.Outcome{}, nil // the end of the run is its answer
 	case others:

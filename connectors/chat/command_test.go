@@ -11,6 +11,24 @@ import (
 	"gatehouse/pairing/places"
 )
 
+// stopping is a Stopper that finds a run.
+type stopping struct{}
+
+func (stopping) Stop(command.Request) (stopped, others bool)            { return true, false }
+func (stopping) StopRun(command.Request, string) (stopped, others bool) { return true, false }
+
+// Discord shows "thinking…" in the place of the answer until there is one. Elsewhere the end of
+// the run is the answer.
+func TestAStopWithAPlaceForItsAnswerIsAnswered(t *testing.T) {
+	a := &answers{stopper: stopping{}}
+	for slot, answered := range map[string]bool{"": false, "interaction": true} {
+		out, err := a.stop(t.Context(), command.Request{Call: command.Call{In: &core.Inbound{Slot: slot}}})
+		if err != nil || (out.Text != "") != answered {
+			t.Errorf("in the place %q: %q, %v", slot, out.Text, err)
+		}
+	}
+}
+
 func TestCommandAllow(t *testing.T) {
 	owner, admin, guest := command.Request{User: 1, Role: "owner"}, command.Request{User: 2, Role: "admin"}, command.Request{User: 3, Role: "guest", Call: command.Call{Trust: core.Sandboxed}}
 	trusted := command.Request{User: 4, Role: "guest", Call: command.Call{Trust: core.Vault}}

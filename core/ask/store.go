@@ -355,10 +355,10 @@ func (s *Store) Took(ctx context.Context, tx *store.Tx, bot, chat string, user i
 }
 
 // Expire ends the asks that timed out, at most 100, and returns them: call it
-// again while it returns that many.
+// again while it returns that many. Those about pairing requests are ended with these.
 func (s *Store) Expire(ctx context.Context, tx *store.Tx) ([]Ask, error) {
 	var rows []row
-	err := tx.Select(ctx, &rows, askColumns+` WHERE state = 'open' AND expires_at <> '' AND expires_at <= $1 ORDER BY expires_at LIMIT $2`,
+	err := tx.Select(ctx, &rows, askColumns+` WHERE state = 'open' AND expires_at <> '' AND expires_at <= $1 AND kind <> 'pairing' ORDER BY expires_at LIMIT $2`,
 		core.Stamp(tx.Time()), expireBatch)
 	if err != nil {
 		return nil, fmt.Errorf("expire asks: %w", err)

@@ -18,7 +18,7 @@ const Every = "*"
 const (
 	Pairing   = "pairing"   // a request, a code, a decision
 	Allowlist = "allowlist" // the listed ids run at Policy.DMTrust; an empty list admits no one
-	Open      = "open"      // everyone runs at Policy.DMTrust
+	Open      = "open"      // everyone runs at sandboxed
 	Disabled  = "disabled"  // no answer
 )
 
@@ -27,8 +27,20 @@ type Policy struct {
 	Platform   string     // of the ids in Allowed; Revoke looks users up there
 	DM         string     // one of the policies above
 	Allowed    []string   // platform ids, for Allowlist
-	DMTrust    core.Trust // preset when approving, and the level of Allowlist and Open; Stranger = sandboxed
+	DMTrust    core.Trust // preset when approving, and the level of Allowlist; Stranger = sandboxed
 	GroupTrust core.Trust // preset level of an enabled group; Stranger = sandboxed
+}
+
+// Admits returns the trust at which a sender without access is answered, by their platform id;
+// Stranger if they are not. The Open policy decides about no one, so it gives the least.
+func (p Policy) Admits(id string) core.Trust {
+	switch {
+	case p.DM == Open:
+		return core.Sandboxed
+	case p.DM == Allowlist && slices.Contains(p.Allowed, id):
+		return Preset(p.DMTrust)
+	}
+	return core.Stranger
 }
 
 // A Bot is a configured bot.

@@ -96,13 +96,14 @@ func (s *Store) Claim(ctx context.Context, tx *store.Tx, in *core.Inbound, from 
 		s.o.Changes.Denied(tx, Rule)
 		return nil
 	case !right:
-		return s.wrongClaim(ctx, tx, in, c, open, tries)
+		return s.wrongClaim(ctx, tx, in, from, c, open, tries)
 	}
 	return s.makeOwner(ctx, tx, in, from, c)
 }
 
-// wrongClaim counts a wrong code against the user and against the code.
-func (s *Store) wrongClaim(ctx context.Context, tx *store.Tx, in *core.Inbound, c claimCode, open bool, tries map[string]trier) error {
+// wrongClaim counts a wrong code against the user and against the code. A user whom the bot
+// does not answer gets none here either.
+func (s *Store) wrongClaim(ctx context.Context, tx *store.Tx, in *core.Inbound, from Sender, c claimCode, open bool, tries map[string]trier) error {
 	key := personKey(in.From)
 	if err := s.wrongTry(ctx, tx, in, tries); err != nil {
 		return err
@@ -116,6 +117,9 @@ func (s *Store) wrongClaim(ctx context.Context, tx *store.Tx, in *core.Inbound, 
 		} else if err := s.saveClaim(ctx, tx, c); err != nil {
 			return err
 		}
+	}
+	if from.Silent {
+		return nil
 	}
 	text := "claim_wrong"
 	if tries[key].Wrong >= claimTries {
@@ -149,6 +153,9 @@ func (s *Store) makeOwner(ctx context.Context, tx *store.Tx, in *core.Inbound, f
 		return err
 	}
 	if owned && !c.Replace && from.User != core.Operator {
+		if from.Silent {
+			return nil
+		}
 		return s.o.Notices.Reply(ctx, tx, in, "notice:claim:"+in.Bot+":"+in.UpdateID, "claim_wrong", texts.Words{})
 	}
 	by := core.Actor{User: core.Operator, Via: "chat"}

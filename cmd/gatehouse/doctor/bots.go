@@ -95,7 +95,7 @@ func checkPolicy(b configs.Bot, panel bool) (checks []Finding) {
 		}
 	}
 	warn(b.Off, "the bot was stopped in the panel, and stays so", "start it on the panel's page Bots, if it is to answer")
-	warn(b.DMPolicy == "open", "anyone who finds the bot may write to it, at trust "+b.DMTrust, "set "+setting("DM_POLICY", "dm_policy")+" to pairing")
+	warn(b.DMPolicy == "open", "anyone who finds the bot may write to it, at trust sandboxed", "set "+setting("DM_POLICY", "dm_policy")+" to pairing")
 	warn(b.DMPolicy == "allowlist" && len(b.AllowedUsers) == 0, "the allowlist is empty, so no one may write to the bot",
 		"list user ids in "+setting("ALLOWED_USERS", "allowed_users")+", or set "+setting("DM_POLICY", "dm_policy")+" to pairing")
 	warn(inTheClear(b.APIURL), "the bot's token goes over the network in the clear", "give "+setting("API_URL", "api_url")+" an https address")

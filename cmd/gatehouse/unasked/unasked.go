@@ -136,14 +136,11 @@ func (m Mail) same(old outbox.Posting, to core.Address, parts []core.Part) error
 // known with its thread and group; an enabled group is one also before.
 func (m Mail) address(ctx context.Context, tx *store.Tx, u bots.Unasked) (core.Address, error) {
 	if u.Chat == bots.OwnerChat {
-		owners, err := m.People.OwnerChats(ctx, tx, u.Bot)
-		if err != nil {
-			return core.Address{}, err
+		to, ok, err := m.People.OwnerChat(ctx, tx, u.Bot) // not an admin's
+		if err == nil && !ok {
+			err = core.Errorf(core.NotFound, "the owner has not claimed this bot yet, or not written to it: 'gatehouse claim' prints a code")
 		}
-		if len(owners) == 0 {
-			return core.Address{}, core.Errorf(core.NotFound, "the owner has not claimed this bot yet, or not written to it: 'gatehouse claim' prints a code")
-		}
-		return owners[0], nil
+		return to, err
 	}
 	to, known, err := m.Sessions.Address(ctx, tx, u.Bot, u.Chat)
 	if err != nil || known {

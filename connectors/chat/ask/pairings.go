@@ -82,8 +82,8 @@ func (p *Pairings) Withdraw(ctx context.Context, tx *store.Tx) error {
 	return nil
 }
 
-// Update edits the messages that show a request, after its sender edited the n-th time.
-// An edit that was posted before stays.
+// Update edits the messages that show a request, after its sender edited the n-th time or
+// has another code. An edit that was posted before stays.
 func (p *Pairings) Update(ctx context.Context, tx *store.Tx, r core.PairingRequest, n int) error {
 	asks, err := p.Asks.Opened(ctx, tx, ask.KindPairing, r.ID)
 	if err != nil {
@@ -91,7 +91,7 @@ func (p *Pairings) Update(ctx context.Context, tx *store.Tx, r core.PairingReque
 	}
 	for _, a := range asks {
 		key := "ask:" + a.ID // its first part is the message, the second what Close makes of it
-		err := postOnce(ctx, tx, p.Mail, core.Reply{Address: core.Address{Bot: a.Bot, Chat: a.Chat}, Key: key, First: 1 + n, Replaces: "@" + key + "/0", Parts: []core.Part{requestPart(a, r)}})
+		err := postOnce(ctx, tx, p.Mail, core.Reply{Address: core.Address{Bot: a.Bot, Chat: a.Chat}, Key: key + ":" + r.Code, First: 1 + n, Replaces: "@" + key + "/0", Parts: []core.Part{requestPart(a, r)}})
 		if err != nil {
 			return err
 		}

@@ -51,6 +51,58 @@ func TestARequestIsShownOnceInEachChat(t *testing.T) {
 	open("owner", "new")
 }
 
+// An expired request loses its buttons, also where upkeep comes to the questions first.
+func TestTheCardOfARequestThatExpiresIsReplaced(t *testing.T) {
+	clock := coretest.NewClock(time.Time{})
+	db := storetest.Open(t, clock)
+	m, asks := &mailed{}, ask.New(db, clock)
+	p := &Pairings{Asks: asks, Mail: m, People: &chats{"owner"}}
+	r := core.PairingRequest{ID: "r1", Bot: "tg", ExpiresAt: clock.Now().Add(time.Hour)}
+	if err := db.Tx(t.Context(), func(tx *store.Tx) error { _, err := p.Open(t.Context(), tx, r); return err }); err != nil {
+		t.Fatal(err)
+	}
+	clock.Advance(2 * time.Hour)
+	if err := db.Tx(t.Context(), func(tx *store.Tx) error {
+		if _, err := asks.Expire(t.Context(), tx); err != nil {
+			return err
+		}
+		return p.Close(t.Context(), tx, r.ID, "expired")
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"owner"}; !slices.Equal(m.edited, want) {
+		t.Errorf("replaced in %q, want %q", m.edited, want)
+	}
+}
+
+// Each edit of a card is a message of its own to the outbox, which takes none twice.
+func TestACardIsEditedForEachEditAndEachCode(t *testing.T) {
+	clock := coretest.NewClock(time.Time{})
+	db := storetest.Open(t, clock)
+	m := &mailed{}
+	p := &Pairings{Asks: ask.New(db, clock), Mail: m, People: &chats{"owner"}}
+	if err := db.Tx(t.Context(), func(tx *store.Tx) error {
+		if _, err := p.Open(t.Context(), tx, core.PairingRequest{ID: "r1", Bot: "tg", Code: "A"}); err != nil {
+			return err
+		}
+		for _, edit := range []struct {
+			code string
+			n    int
+		}{{"B", 0}, {"B", 1}, {"C", 1}, {"C", 1}} {
+			if err := p.Update(t.Context(), tx, core.PairingRequest{ID: "r1", Bot: "tg", Code: edit.code}, edit.n); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(m.keys)
+	if got := slices.Compact(m.keys); len(got) != 4 {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestRequestsAreWithdrawnFromChatsThatLostAccess(t *testing.T) {
 	clock := coretest.NewClock(time.Time{})
 	db := storetest.Open(t, clock)
@@ -116,12 +168,13 @@ func (c *chats) OwnerChats(_ context.Context, _ store.Queryer, bot string) (out 
 func (c *chats) Name(context.Context, store.Queryer, int64) (string, error) { return "", nil }
 
 // mailed notes in which chats requests are shown, and in which they are replaced.
-type mailed struct{ to, edited []string }
+type mailed struct{ to, edited, keys []string }
 
 func (m *mailed) Post(_ context.Context, _ *store.Tx, r core.Reply) error {
 	if len(r.Parts[0].Buttons) > 0 {
 		m.to = append(m.to, r.Chat)
 	}
+	m.keys = append(m.keys, fmt.Sprint(r.Key, "/", r.First))
 	if r.Replaces != "" {
 		m.edited = append(m.edited, r.Chat)
 	}
