@@ -13,8 +13,8 @@ import (
 
 const maxSend = 10 << 20 // bytes; Reference, Uploading Files: the default limit of a request
 
-// sendFile sends the part's file. If it is missing or too large, a text that reports it is
-// sent instead.
+// sendFile sends the part's file. If it is missing or too large, or the connection too slow
+// for it, a text that reports it is sent instead.
 func (b *Bot) sendFile(ctx context.Context, chat string, f *core.File, body wire.Body) (string, *rest.Failure) {
 	r, _, err := connectors.OpenFile(b.o.Files, f.Path, maxSend)
 	var data []byte
@@ -22,9 +22,19 @@ func (b *Bot) sendFile(ctx context.Context, chat string, f *core.File, body wire
 		data, err = io.ReadAll(io.LimitReader(r, maxSend))
 		r.Close()
 	}
-	if err != nil {
-		body.Content = markup.Encode(core.Part{Text: connectors.NotSent(f.Name, core.TextOf(err))})
+	instead := func(why string) (string, *rest.Failure) {
+		body.Content = markup.Encode(core.Part{Text: connectors.NotSent(f.Name, why)})
 		return b.send(ctx, chat, body)
 	}
-	return b.send(ctx, chat, &rest.Upload{Message: body, Name: connectors.FileName(f.Name), Data: data})
+	if err != nil {
+		return instead(core.TextOf(err))
+	}
+	id, fault := b.send(ctx, chat, &rest.Upload{Message: body, Name: connectors.FileName(f.Name), Data: data})
+	switch {
+	case fault.TooLarge():
+		return instead("a server on the way does not take a file of its size")
+	case fault.TooSlow() && ctx.Err() == nil:
+		return instead("the connection is too slow for its size")
+	}
+	return id, fault
 }

@@ -19,44 +19,66 @@ import (
 )
 
 const (
-	maxSend       = 50 << 20 // Bot API, sendDocument: "files of any type of up to 50 MB in size"
-	maxPhoto      = 10 << 20 // Bot API, sendPhoto
-	maxCaption    = 1024     // UTF-16 units after entity parsing
-	uploadTimeout = 3 * time.Minute
+	maxSend    = 50 << 20 // Bot API, sendDocument: "files of any type of up to 50 MB in size"
+	maxPhoto   = 10 << 20 // Bot API, sendPhoto
+	maxCaption = 1024     // UTF-16 units after entity parsing
 )
+
+// uploadTimeout is how long an upload of size bytes may take: three minutes, and what it takes at
+// 64 KiB per second.
+func uploadTimeout(size int64) time.Duration {
+	return 3*time.Minute + time.Duration(size>>16)*time.Second
+}
 
 // sendFile sends the part's file with its text as caption: a picture as a photo, unless
 // the platform rejects its dimensions, anything else as a document. If the file is
-// missing or too large, a text that reports it is sent instead.
+// missing or too large, or the connection too slow for it, a text that reports it is sent
+// instead.
 func (b *Bot) sendFile(ctx context.Context, t target, part core.Part) (string, *failure) {
+	instead := func(why string) (string, *failure) {
+		return b.send(ctx, t, core.Part{Text: connectors.NotSent(part.File.Name, why), ReplyTo: part.ReplyTo, Buttons: part.Buttons}, false)
+	}
 	f, size, err := connectors.OpenFile(b.o.Files, part.File.Path, maxSend)
 	if err != nil {
-		return b.send(ctx, t, core.Part{Text: connectors.NotSent(part.File.Name, core.TextOf(err)), ReplyTo: part.ReplyTo, Buttons: part.Buttons}, false)
+		return instead(core.TextOf(err))
 	}
 	defer f.Close()
+	id, fault := b.sendOpen(ctx, t, part, f, size)
+	switch {
+	case fault.tooLarge():
+		return instead("a server on the way does not take a file of its size")
+	case fault != nil && fault.unsent && errors.Is(fault.cause, context.DeadlineExceeded) && ctx.Err() == nil:
+		return instead("the connection is too slow for its size")
+	}
+	return id, fault
+}
+
+// sendOpen sends the part's file, which was opened.
+func (b *Bot) sendOpen(ctx context.Context, t target, part core.Part, f fs.File, size int64) (string, *failure) {
 	p := t.params()
-	if markdown.UTF16Len(part.Text) <= maxCaption {
-		p["caption"] = part.Text
-		if e := entities(part.Spans); e != "" {
-			p["caption_entities"] = e
-		}
+	if markdown.UTF16Len(part.Text) > maxCaption { // no part has so long a one; a unit is at least a byte
+		part.Text, part.Spans = core.CutRunes(part.Text, maxCaption-1), nil
+	}
+	p["caption"] = part.Text
+	if e := entities(part.Spans); e != "" {
+		p["caption_entities"] = e
 	}
 	addReply(p, part.ReplyTo)
 	if err := addButtons(p, part.Buttons); err != nil {
 		return "", &failure{status: 200, code: 400, text: err.Error()}
 	}
 	if kind, err := photo(f, size); err == nil && kind {
-		id, fault := b.upload(ctx, "sendPhoto", "photo", p, part.File.Name, f)
+		id, fault := b.upload(ctx, "sendPhoto", "photo", p, part.File.Name, f, size)
 		if fault == nil || fault.code != http.StatusBadRequest {
 			return id, fault
 		}
 		b.o.Log.InfoContext(ctx, "telegram takes a picture as a document only", "bot", b.o.Name, "reason", fault.text)
 		if f, _, err = connectors.OpenFile(b.o.Files, part.File.Path, maxSend); err != nil {
-			return "", &failure{text: "the file cannot be opened again", cause: err}
+			return "", &failure{unsent: true, text: "the file cannot be opened again", cause: err}
 		}
 		defer f.Close()
 	}
-	return b.upload(ctx, "sendDocument", "document", p, part.File.Name, f)
+	return b.upload(ctx, "sendDocument", "document", p, part.File.Name, f, size)
 }
 
 // photo reports whether f, read from the start, is a picture of a kind and
@@ -82,8 +104,8 @@ func photo(f fs.File, size int64) (bool, error) {
 }
 
 // upload makes the request by the library and gives the new message's id.
-func (b *Bot) upload(ctx context.Context, method, field string, p tgbotapi.Params, name string, r io.Reader) (string, *failure) {
-	ctx, cancel := context.WithTimeout(ctx, uploadTimeout)
+func (b *Bot) upload(ctx context.Context, method, field string, p tgbotapi.Params, name string, r io.Reader, size int64) (string, *failure) {
+	ctx, cancel := context.WithTimeout(ctx, b.uploadTimeout(size))
 	defer cancel()
 	e := &exchange{ctx: ctx, bot: b, line: b.sends}
 	api := tgbotapi.BotAPI{Token: b.o.Token, Client: e}

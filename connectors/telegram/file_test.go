@@ -5,10 +5,12 @@ import (
 	"image"
 	"image/png"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"gatehouse/connectors/connectorstest"
 	"gatehouse/connectors/telegram/telegramtest"
@@ -92,6 +94,74 @@ func TestAFileThatCannotBeSentIsReplacedByTheReason(t *testing.T) {
 	}
 }
 
+// What a proxy does not take, or the line not in time, would not arrive the next time either, and
+// must not hold its chat.
+func TestAFileThatDoesNotGetThroughIsReplacedByTheReason(t *testing.T) {
+	dir := files(t, map[string][]byte{"a.txt": []byte("a"), "large.bin": make([]byte, 32<<20)})
+	t.Run("a proxy refuses its size", func(t *testing.T) {
+		s := platform(t, telegramtest.Options{FloodOff: true})
+		ada := s.NewUser("Ada")
+		ada.Send("hello")
+		b := connect(t, s, &connectorstest.Store{}, func(o *Options) { o.Files = os.DirFS(dir) })
+		inject(t, s, telegramtest.Fault{Kind: telegramtest.Broken, Method: "sendDocument", Status: http.StatusRequestEntityTooLarge, Count: 1})
+		o := out(chatOf(ada.ID()), "")
+		o.File = &core.File{Path: "a.txt", Name: "a.txt"}
+		d := b.Send(t.Context(), o)
+		all := s.History(ada.DM())
+		if m := all[len(all)-1]; d.Outcome != core.Sent || !strings.Contains(m.Text, "a.txt could not be sent") {
+			t.Errorf("%+v, shown %+v", d, m)
+		}
+	})
+	t.Run("the line is too slow", func(t *testing.T) {
+		texts, end := make(chan string, 10), make(chan struct{})
+		slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if !strings.HasSuffix(r.URL.Path, "/sendMessage") {
+				<-end // reads nothing of it
+				return
+			}
+			texts <- r.FormValue("text")
+			_, _ = w.Write([]byte(`{"ok":true,"result":{"message_id":1}}`))
+		}))
+		defer slow.Close()
+		defer close(end)
+		b, err := New(Options{Name: "bot", Token: "42:secret", APIURL: slow.URL, Cursors: noCursor{}, Files: os.DirFS(dir)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.Close()
+		b.uploadTimeout = func(int64) time.Duration { return 300 * time.Millisecond }
+		o := out(chatOf(7), "")
+		o.File = &core.File{Path: "large.bin", Name: "large.bin"}
+		if d := b.Send(t.Context(), o); d.Outcome != core.Sent || d.MessageID != "1" {
+			t.Errorf("%+v", d)
+		}
+		if text := <-texts; !strings.Contains(text, "too slow") {
+			t.Errorf("%q", text)
+		}
+	})
+	if short, long := uploadTimeout(1), uploadTimeout(maxSend); short < time.Minute || long < maxSend/(128<<10)*time.Second {
+		t.Errorf("%v for a byte, %v for the largest", short, long)
+	}
+}
+
+// A caption has a limit of its own; a text above it must not be lost whole.
+func TestACaptionAboveTheLimitIsCut(t *testing.T) {
+	s := platform(t, telegramtest.Options{FloodOff: true})
+	ada := s.NewUser("Ada")
+	ada.Send("hello")
+	dir := files(t, map[string][]byte{"a.txt": []byte("a")})
+	b := connect(t, s, &connectorstest.Store{}, func(o *Options) { o.Files = os.DirFS(dir) })
+	for n, want := range map[int]int{maxCaption: maxCaption, maxCaption + 1: maxCaption} {
+		o := out(chatOf(ada.ID()), strings.Repeat("x", n))
+		o.File = &core.File{Path: "a.txt", Name: "a.txt"}
+		d := b.Send(t.Context(), o)
+		all := s.History(ada.DM())
+		if m := all[len(all)-1]; d.Outcome != core.Sent || len(m.Text) < want-4 || len(m.Text) > want+4 || m.File == "" {
+			t.Errorf("%d: %+v, %d shown", n, d, len(m.Text))
+		}
+	}
+}
+
 // An upload ends as every send does: refusals for pace are obeyed, other
 // refusals are final, and what may have arrived is unknown.
 func TestTheOutcomeOfAnUploadReflectsWhatThePlatformMayHave(t *testing.T) {
@@ -114,6 +184,7 @@ func TestTheOutcomeOfAnUploadReflectsWhatThePlatformMayHave(t *testing.T) {
 		{telegramtest.Fault{Kind: telegramtest.Flooded, Method: "sendPhoto", RetryAfter: 7, Count: 1}, "b.png", core.RetryAfter},
 		{telegramtest.Fault{Kind: telegramtest.Broken, Method: "sendDocument", Status: http.StatusBadGateway, Count: 1}, "a.txt", core.Unknown},
 		{telegramtest.Fault{Kind: telegramtest.Reset, Method: "sendDocument", After: true, Count: 1}, "a.txt", core.Unknown},
+		{telegramtest.Fault{Kind: telegramtest.Broken, Method: "sendDocument", Status: http.StatusServiceUnavailable, Count: 1}, "a.txt", core.NotSent},
 	} {
 		inject(t, s, c.fault)
 		if d := send(c.name); d.Outcome != c.want || c.want == core.RetryAfter && d.After.Seconds() != 7 || strings.Contains(d.Reason, s.Token()) {

@@ -59,7 +59,7 @@ func (b *Bot) Send(ctx context.Context, out core.Outgoing) core.Delivery {
 		t.thread = 0 // its user deleted the topic, or has no topics any more
 		id, f = send(ctx, t, out.Part, false)
 	}
-	if f != nil {
+	if f != nil && !f.vanished() {
 		return b.delivery(t, f, false)
 	}
 	return b.took(t, id)
@@ -155,6 +155,17 @@ func (f *failure) gone() bool {
 		strings.Contains(f.text, "message can't be edited") || strings.Contains(f.text, "MESSAGE_ID_INVALID"))
 }
 
+// vanished reports whether the message was sent and deleted before the server could return it,
+// as bots that moderate a group do.
+func (f *failure) vanished() bool {
+	return f.code == http.StatusInternalServerError && strings.Contains(f.text, "sent message was immediately deleted")
+}
+
+// tooLarge reports whether the platform, or a proxy, does not take a request of this size.
+func (f *failure) tooLarge() bool {
+	return f != nil && (f.code == http.StatusRequestEntityTooLarge || f.status == http.StatusRequestEntityTooLarge)
+}
+
 // noThread reports whether the topic does not exist.
 func (f *failure) noThread() bool {
 	return f.code == http.StatusBadRequest && strings.Contains(f.text, "message thread not found")
@@ -174,7 +185,8 @@ const unnamedWait = 5 * time.Second
 //   - An answer that is not the platform's comes from a proxy. 502 and 504 mean
 //     that the platform was asked and did not answer in time or in form (RFC
 //     9110, 15.6.3 and 15.6.5): it may have the message. 5xx without that
-//     meaning, redirects and 4xx pages never reached it.
+//     meaning, redirects and 4xx pages never reached it. 413 is final: the request
+//     is as large the next time.
 func (b *Bot) delivery(t target, f *failure, repeatable bool) core.Delivery {
 	d := core.Delivery{Reason: f.Error(), Safe: repeatable}
 	switch {
@@ -195,7 +207,7 @@ func (b *Bot) delivery(t target, f *failure, repeatable bool) core.Delivery {
 		d.Outcome = core.NotSent
 	case f.code == http.StatusForbidden:
 		d.Outcome, d.Closed, d.Reason = core.Refused, true, forbidden(f)
-	case f.code != 0:
+	case f.code != 0, f.tooLarge():
 		d.Outcome = core.Refused
 	case f.status < 300, f.status == http.StatusBadGateway, f.status == http.StatusGatewayTimeout:
 		d.Outcome = core.Unknown

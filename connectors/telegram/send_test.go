@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -94,6 +95,7 @@ func TestTheOutcomeReflectsWhatThePlatformMayHave(t *testing.T) {
 		{"proxy: bad gateway, done", fault(telegramtest.Fault{Kind: telegramtest.Broken, After: true, Count: 1}), core.Unknown, "502", 1},
 		{"proxy: gateway timeout, done", fault(telegramtest.Fault{Kind: telegramtest.Broken, Status: 504, After: true, Count: 1}), core.Unknown, "504", 1},
 		{"proxy: unavailable", fault(telegramtest.Fault{Kind: telegramtest.Broken, Status: 503, Count: 1}), core.NotSent, "503", 0},
+		{"proxy: too large", fault(telegramtest.Fault{Kind: telegramtest.Broken, Status: 413, Count: 1}), core.Refused, "413", 0},
 		{"proxy: not found", fault(telegramtest.Fault{Kind: telegramtest.Broken, Status: 404, Count: 1}), core.NotSent, "404", 0},
 		{"flood", fault(telegramtest.Fault{Kind: telegramtest.Flooded, RetryAfter: 9, Count: 1}), core.RetryAfter, "429", 0},
 		{"refused connection", func(_ *testing.T, s *telegramtest.Server, _ *telegramtest.User) { s.Down() }, core.NotSent, "refused", 0},
@@ -114,6 +116,24 @@ func TestTheOutcomeReflectsWhatThePlatformMayHave(t *testing.T) {
 				t.Errorf("%d messages seen, want %d", n, c.seen)
 			}
 		})
+	}
+}
+
+// Bots that moderate a group delete messages of others: such a message had arrived, and would be
+// deleted each time again.
+func TestAMessageThatAModeratorDeletesAtOnceIsNotSentAgain(t *testing.T) {
+	s := platform(t, telegramtest.Options{FloodOff: true})
+	dir := files(t, map[string][]byte{"a.txt": []byte("a")})
+	b := connect(t, s, &connectorstest.Store{}, func(o *Options) { o.Files = os.DirFS(dir) })
+	ada := s.NewUser("Ada")
+	g := s.NewGroup("supergroup", "The Garden", ada)
+	g.Moderate()
+	file := out(chatOf(g.ID()), "")
+	file.File = &core.File{Path: "a.txt", Name: "a.txt"}
+	for _, o := range []core.Outgoing{out(chatOf(g.ID()), "hello"), file} {
+		if d := b.Send(t.Context(), o); d.Outcome != core.Sent || d.MessageID != "" {
+			t.Errorf("%+v", d)
+		}
 	}
 }
 

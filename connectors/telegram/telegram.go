@@ -87,6 +87,8 @@ type Bot struct {
 	margin   time.Duration // how much longer than PollTimeout a poll may take
 	drafts   atomic.Bool   // the server has sendMessageDraft
 	decoder  *inbound.Decoder
+
+	uploadTimeout func(size int64) time.Duration
 }
 
 var tokenForm = core.Pattern(`^([1-9][0-9]{0,18}):[A-Za-z0-9_-]+$`)
@@ -120,7 +122,9 @@ func New(o Options) (*Bot, error) {
 		pace:     newGate(o.Clock, o.Pace),
 		numbers:  newDraftNumbers(),
 		margin:   pollMargin,
-		decoder:  inbound.New(inbound.Options{Bot: o.Name, ID: number, Hears: o.Hears}),
+
+		uploadTimeout: uploadTimeout,
+		decoder:       inbound.New(inbound.Options{Bot: o.Name, ID: number, Hears: o.Hears}),
 	}
 	b.drafts.Store(true)
 	quietLibrary(o.Log)

@@ -2,6 +2,8 @@ package rest
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -22,6 +24,14 @@ const (
 // Gone reports whether the message to edit does not exist or is not the bot's.
 func (f *Failure) Gone() bool {
 	return f.Code == discordgo.ErrCodeUnknownMessage || f.Code == discordgo.ErrCodeCannotEditFromAnotherUser
+}
+
+// TooLarge reports whether the platform, or a proxy, does not take a request of this size.
+func (f *Failure) TooLarge() bool { return f != nil && f.Status == http.StatusRequestEntityTooLarge }
+
+// TooSlow reports whether the time for a request ended before it was written.
+func (f *Failure) TooSlow() bool {
+	return f != nil && f.Status == 0 && f.Unsent && errors.Is(f.cause, context.DeadlineExceeded)
 }
 
 // Expired reports whether the token of an interaction has ended.
@@ -57,7 +67,7 @@ func (f *Failure) Doubtful() bool {
 //   - A response that is not the platform's comes from a proxy. 502 and 504 mean that
 //     the platform received the request and did not respond in time or in form (RFC
 //     9110, 15.6.3 and 15.6.5): it may have the message. Other 5xx, redirects and 4xx
-//     pages never reached it.
+//     pages never reached it. 413 is final: the request is as large the next time.
 func (f *Failure) Delivery(safe, idempotent bool) core.Delivery {
 	d := core.Delivery{Reason: f.Error(), Safe: safe}
 	switch {
@@ -69,7 +79,7 @@ func (f *Failure) Delivery(safe, idempotent bool) core.Delivery {
 		d.Outcome = core.RetryAfter
 	case f.Status < 300, f.Status == http.StatusBadGateway, f.Status == http.StatusGatewayTimeout:
 		d.Outcome = core.Unknown
-	case f.Status >= 500, f.Status == 401, !f.Platform:
+	case f.Status >= 500, f.Status == 401, !f.Platform && !f.TooLarge():
 		d.Outcome = core.NotSent
 	default:
 		d.Outcome, d.Reason, d.Closed = core.Refused, f.reason(), f.closed()

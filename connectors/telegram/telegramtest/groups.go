@@ -117,6 +117,13 @@ func (g *Group) Leave(u *User) {
 	g.s.service(c, u.account, u.account.Name()+" left the group", func(w *wireMessage) { w.LeftMember = &u.account })
 }
 
+// Moderate has another bot delete what bots send from now on, before the platform has shown it.
+func (g *Group) Moderate() {
+	g.s.mu.Lock()
+	defer g.s.mu.Unlock()
+	g.s.chats[g.at].moderated = true
+}
+
 // SetBot gives a bot a status: "member", "administrator", "left", or "kicked";
 // the bot gets my_chat_member.
 func (g *Group) SetBot(b Bot, by *User, status string) {

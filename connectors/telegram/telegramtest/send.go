@@ -150,6 +150,9 @@ func (s *Server) post(c *call, w wireMessage, last func(*wireMessage) *apiError)
 			return nil, err
 		}
 	}
+	if room.moderated { // [server] Client.cpp, delete_message: "sent message was deleted before added to the chat"
+		return nil, &apiError{code: 500, text: "Internal Server Error: sent message was immediately deleted and can't be returned"}
+	}
 	m.shown = s.clock.Now()
 	s.settle(room, c.bot, m.wire.ThreadID)
 	room.lastBot = c.bot.account.ID

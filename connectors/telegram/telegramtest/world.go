@@ -47,6 +47,7 @@ type chat struct {
 
 	started, blocked bool  // private: the user wrote once; keeps the bot out
 	migrated         int64 // group: the supergroup it became
+	moderated        bool  // group: another bot deletes at once what the bot sends
 	lastBot          int64 // the bot that spoke last, for privacy mode
 
 	pace, minute, drafting meter
