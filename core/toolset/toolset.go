@@ -149,15 +149,14 @@ func (s *Set) Equip(ctx context.Context, t *orchestrator.Turn, dir vault.Dir, wh
 }
 
 // shared reports whether others may read the answer of a turn, or what its transcript
-// keeps of it: in a group, and where a chat's session is continued over the API, as the
-// chat may be a group.
+// keeps of it: in a group, also over the API, and there in a chat's session of which it is not
+// known that it was never a group's.
 func (s *Set) shared(t *orchestrator.Turn) bool {
-	in := &t.Rows[0]
-	return in.Group() || in.Turn != nil && slices.Contains(s.Chats, t.Session.Source)
+	return t.Shared() || t.Rows[0].Turn != nil && t.Session.Scope == "" && slices.Contains(s.Chats, t.Session.Source)
 }
 
-// with returns the program's tools, Search, which finds no conversations for a shared
-// turn, and Skill, if there are skills at this trust.
+// with returns the program's tools, Search, which finds no conversations and journals for a
+// shared turn, and Skill, if there are skills at this trust.
 func (s *Set) with(trust core.Trust, shared bool) []tool.Tool {
 	tools := slices.Clip(s.Tools)
 	if s.Search != nil {

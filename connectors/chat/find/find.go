@@ -104,8 +104,9 @@ func parse(args string) (words string, page int) {
 func (s *Search) find(ctx context.Context, r command.Request, words string, n int) (hits []hit, more bool, err error) {
 	q := search.Query{Text: words, Limit: batch}
 	reader := search.Reader{User: r.User, Trust: r.Trust}
-	if r.In.Group() { // all members may read the answer: no one's conversations, no one's own directory
+	if r.In.Group() { // all members may read the answer: no one's conversations, journal or own directory
 		reader.User, reader.NoSessions = 0, true
+		q.Types = []string{search.Document}
 	}
 	for range maxRounds {
 		page, err := s.finder.Search(ctx, q, reader)

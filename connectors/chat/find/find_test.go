@@ -3,6 +3,7 @@ package find
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -92,8 +93,8 @@ func TestRun_SearchesForNoOneInAGroup(t *testing.T) {
 	if !strings.HasPrefix(said, "Nothing found for “tea type:session”.") || !strings.Contains(said, "documents only") || len(buttons) > 0 {
 		t.Errorf("%s %q", said, buttons)
 	}
-	if f.by.User != 0 || !f.by.NoSessions || f.by.Trust != core.Sandboxed {
-		t.Errorf("the reader is %+v", f.by)
+	if f.by.User != 0 || !f.by.NoSessions || f.by.Trust != core.Sandboxed || !slices.Equal(f.asked.Types, []string{search.Document}) {
+		t.Errorf("the reader is %+v, who asks for %q", f.by, f.asked.Types)
 	}
 }
 

@@ -35,9 +35,9 @@ type Finder interface {
 	Search(ctx context.Context, q index.Query, r index.Reader) (index.Page, error)
 }
 
-// New returns the tool Search over f. It finds documents that the turn may read and,
-// with conversations, those of the turn's user up to the turn's trust. Without
-// conversations it finds none: a group's answers are read by others than their owner.
+// New returns the tool Search over f. It finds documents that the turn may read and, with
+// conversations, entries of journals and the conversations of the turn's user up to the turn's
+// trust. Without, it finds neither: a group's answers are read by others than their owner.
 func New(f Finder, conversations bool) tool.Tool {
 	s := searcher{f, conversations}
 	return tool.Tool{Name: "Search", About: about, Schema: schema, Kind: tool.Read, Timeout: timeout, Touches: touches, Run: s.run}
@@ -112,11 +112,13 @@ func (s searcher) run(ctx context.Context, c *tool.Call) (tool.Result, error) {
 		q.Folder = folder
 	}
 	r := index.Reader{User: c.Turn.User, Trust: c.Turn.Trust, NoSessions: !s.conversations, MayRead: within(c.Turn, folder, in.Folder == "")}
-	if in.Type == index.Session && !s.conversations {
-		return tool.Failed("Conversations are not searched in a group: others would read them. Search documents."), nil
-	}
-	if in.Type != "" {
+	switch {
+	case in.Type != "" && in.Type != index.Document && !s.conversations:
+		return tool.Failed("Conversations and journals are not searched in a group: others would read them. Search documents."), nil
+	case in.Type != "":
 		q.Types = []string{in.Type}
+	case !s.conversations:
+		q.Types = []string{index.Document}
 	}
 	page, err := s.find.Search(ctx, q, r)
 	if err != nil {

@@ -133,6 +133,21 @@ func TestSearch_FindsNoConversationsWhereOthersReadTheAnswer(t *testing.T) {
 	}
 }
 
+// A journal is private, as in /journal.
+func TestSearch_FindsDocumentsAloneWhereOthersReadTheAnswer(t *testing.T) {
+	f := &finder{}
+	x := search.New(f, false)
+	for _, input := range []string{`{"query":"tea"}`, `{"query":"tea type:journal"}`, `{"query":"tea","type":"document"}`} {
+		if _, _, err := call(x, turn(t, core.Vault, ""), input); err != nil || !slices.Equal(f.q.Types, []string{index.Document}) {
+			t.Errorf("%s asks for %q, %v", input, f.q.Types, err)
+		}
+	}
+	f.q = index.Query{}
+	if _, r, err := call(x, turn(t, core.Vault, ""), `{"query":"tea","type":"journal"}`); err != nil || !r.IsError || f.q.Text != "" {
+		t.Errorf("%q, %v, asked for %q", r.Text, err, f.q.Text)
+	}
+}
+
 func TestSearch_TellsTheModelWhatAnInputMustBe(t *testing.T) {
 	for input, want := range map[string]string{
 		`{}`:                            "query is missing",
