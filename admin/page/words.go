@@ -2,9 +2,7 @@ package page
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
-	"sync"
 	"time"
 	"unicode"
 
@@ -144,8 +142,8 @@ func Exact(s string) string {
 }
 
 var (
-	spaces     = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(` {9,}`) })
-	emptyLines = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\n{2,}`) })
+	spaces     = core.Pattern(` {9,}`)
+	emptyLines = core.Pattern(`\n{2,}`)
 )
 
 // Seconds returns d in whole seconds, rounded up.

@@ -2,10 +2,9 @@ package page
 
 import (
 	"net/http"
-	"regexp"
-	"sync"
 	"time"
 
+	"gatehouse/core"
 	"gatehouse/web"
 )
 
@@ -13,9 +12,7 @@ import (
 const zoneCookie = "gatehouse_zone"
 
 // zoneNames are names of the time zone database; "Local" would be the gateway's own.
-var zoneNames = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^[A-Z][A-Za-z0-9_+-]{1,30}(/[A-Za-z0-9_+-]{1,30}){0,2}$`)
-})
+var zoneNames = core.Pattern(`^[A-Z][A-Za-z0-9_+-]{1,30}(/[A-Za-z0-9_+-]{1,30}){0,2}$`)
 
 // Zone returns the time zone of r's browser, for what the browser can't rewrite; UTC
 // while it is not known.

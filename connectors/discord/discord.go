@@ -19,9 +19,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
-	"sync"
 	"time"
 
 	"gatehouse/connectors"
@@ -97,9 +95,7 @@ type Bot struct {
 	decoder *inbound.Decoder
 }
 
-var tokenForm = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^([A-Za-z0-9_-]{10,40})\.[A-Za-z0-9_-]{4,20}\.[A-Za-z0-9_-]{10,120}$`)
-})
+var tokenForm = core.Pattern(`^([A-Za-z0-9_-]{10,40})\.[A-Za-z0-9_-]{4,20}\.[A-Za-z0-9_-]{10,120}$`)
 
 // New makes a Bot without asking the platform anything. Invalid: the name, the
 // token's form or the URL is wrong; the error never shows the token.

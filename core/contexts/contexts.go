@@ -7,10 +7,8 @@ import (
 	"errors"
 	"io/fs"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"unicode/utf8"
 
 	"gatehouse/core"
@@ -57,9 +55,7 @@ func (c Context) Only(may func(name string) bool) Context {
 	return c
 }
 
-var names = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
-})
+var names = core.Pattern(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
 
 // CheckName returns core.Invalid for what is no name. "sessions" is none: the API has
 // another address of that name.

@@ -7,11 +7,9 @@ import (
 	"io"
 	"io/fs"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"gatehouse/core"
@@ -58,9 +56,7 @@ const MaxFile = 64 << 20
 // maxSameMinute limits the attachments of one kind and minute.
 const maxSameMinute = 100
 
-var extension = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^\.[a-z0-9]{1,8}$`)
-})
+var extension = core.Pattern(`^\.[a-z0-9]{1,8}$`)
 
 // Attach copies r to Daily/assets/{date}/{kind}-10-30-am{ext} of the user's journal and
 // returns the path relative to the day's file. A name that is taken gets a number. The

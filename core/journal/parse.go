@@ -2,12 +2,11 @@ package journal
 
 import (
 	"bytes"
-	"regexp"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 
+	"gatehouse/core"
 	"gatehouse/core/journal/dayfile"
 )
 
@@ -89,15 +88,9 @@ const (
 )
 
 var (
-	imageLine = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^!\[([^\]\n]*)\]\(<?([^<>\n]+?)>?\)$`)
-	})
-	durationLine = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^- Duration: *([0-9:]{1,12})$`)
-	})
-	pathLine = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^- Path: *(.+)$`)
-	})
+	imageLine    = core.Pattern(`^!\[([^\]\n]*)\]\(<?([^<>\n]+?)>?\)$`)
+	durationLine = core.Pattern(`^- Duration: *([0-9:]{1,12})$`)
+	pathLine     = core.Pattern(`^- Path: *(.+)$`)
 )
 
 // attachments cuts the blocks "## Images" and "## Audio" off the end of a body. A block

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -338,9 +337,7 @@ func minuteOf(when string) (minute int, ok bool) {
 }
 
 // temporary are the names that tempOf makes, and vault.PartOf of them.
-var temporary = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^\.([0-9]{4}-[0-9]{2}-[0-9]{2}\.md)\.(new|[0-9a-f]{16})\.[a-z0-9]{12}(\.part)?\` + tempSuffix + `$`)
-})
+var temporary = core.Pattern(`^\.([0-9]{4}-[0-9]{2}-[0-9]{2}\.md)\.(new|[0-9a-f]{16})\.[a-z0-9]{12}(\.part)?\` + tempSuffix + `$`)
 
 // recover removes a temporary file that a crash left, and first adds what only it has: if
 // it has the content that was replaced, nothing; else it has what this program was about

@@ -3,13 +3,13 @@ package tool
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
+
+	"gatehouse/core"
 )
 
-var toolName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`) })
+var toolName = core.Pattern(`^[A-Za-z0-9_-]{1,64}$`)
 
 // Check reports what is wrong with a tool that someone built: its name, a
 // description that is missing, a schema that is no JSON schema of an object,

@@ -91,7 +91,7 @@ func (r *Rollups) Fill(ctx context.Context) (int, error) {
 		if err := writeSteps(ctx, tx, steps); err != nil {
 			return err
 		}
-		for _, hour := range slices.SortedFunc(maps.Keys(hours), time.Time.Compare) {
+		for _, hour := range inOrder(hours) {
 			if err := writeHour(ctx, tx, hour); err != nil {
 				return err
 			}
@@ -159,10 +159,17 @@ func few(all map[string]int64) map[string]int64 {
 	return all
 }
 
+// inOrder returns the keys of m, the earliest first.
+func inOrder[V any](m map[time.Time]V) []time.Time {
+	list := slices.Collect(maps.Keys(m))
+	core.Sort(list, time.Time.Compare)
+	return list
+}
+
 const putRollup = `INSERT INTO rollups (bucket, series, value) VALUES ($1, $2, $3) ON CONFLICT (bucket, series) DO UPDATE SET value = excluded.value`
 
 func writeSteps(ctx context.Context, tx *store.Tx, steps map[time.Time]map[string]int64) error {
-	for _, at := range slices.SortedFunc(maps.Keys(steps), time.Time.Compare) {
+	for _, at := range inOrder(steps) {
 		for _, series := range slices.Sorted(maps.Keys(steps[at])) {
 			if _, err := tx.Exec(ctx, putRollup, "5m|"+core.Stamp(at), series, steps[at][series]); err != nil {
 				return fmt.Errorf("rollup: %w", err)

@@ -6,11 +6,9 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 	"unicode"
 
@@ -129,7 +127,7 @@ func Time(v url.Values, name string) (time.Time, error) {
 	return at, nil
 }
 
-var idempotencyKey = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[!-~]{1,128}$`) })
+var idempotencyKey = core.Pattern(`^[!-~]{1,128}$`)
 
 // IdempotencyKey returns the Idempotency-Key of r and whether r has one.
 func IdempotencyKey(r *http.Request) (key string, given bool, err error) {

@@ -61,26 +61,44 @@ type call struct {
 // add adds a tool. run returns the text of the result, and what is in it as fields; Out any
 // has no fields. An error is a result, with its text.
 func add[In, Out any](s *Server, t spec, run func(ctx context.Context, c *call, in In) (text string, out Out, err error)) {
+	tool := s.described(t)
+	handle := func(ctx context.Context, req *sdk.CallToolRequest, in In) (_ *sdk.CallToolResult, out Out, err error) {
+		c, err := allowed(req, t.scopes)
+		var text string
+		if err == nil {
+			text, out, err = run(ctx, c, in)
+		}
+		if err != nil {
+			return nil, out, s.refusal(err)
+		}
+		return textResult(text), out, nil
+	}
+	s.tools = append(s.tools, func(server *sdk.Server) { sdk.AddTool(server, tool, handle) })
+}
+
+// described returns the tool t for the library, and records the scopes that it needs.
+func (s *Server) described(t spec) *sdk.Tool {
 	s.scopes[t.name] = t.scopes
-	tool := &sdk.Tool{
+	return &sdk.Tool{
 		Name: t.name, Title: t.title, Description: t.about + " Needs the scope " + strings.Join(t.scopes, " or ") + ".", Annotations: t.hints,
 		Meta: sdk.Meta{"gatehouse/scopes": t.scopes},
 	}
-	handle := func(ctx context.Context, req *sdk.CallToolRequest, in In) (_ *sdk.CallToolResult, out Out, err error) {
-		c, err := callerOf(req)
-		if err == nil {
-			err = c.missing(t.scopes)
-		}
-		var text string
-		if err == nil {
-			text, out, err = run(ctx, &call{c, req}, in)
-		}
-		if err != nil {
-			return nil, out, errors.New(core.TextOf(s.logged(err)))
-		}
-		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}}, out, nil
+}
+
+// allowed returns the call that req is, or an error where its caller has none of scopes.
+func allowed(req *sdk.CallToolRequest, scopes []string) (*call, error) {
+	c, err := callerOf(req)
+	if err != nil {
+		return nil, err
 	}
-	s.tools = append(s.tools, func(server *sdk.Server) { sdk.AddTool(server, tool, handle) })
+	return &call{c, req}, c.missing(scopes)
+}
+
+// refusal returns what a client is told of err.
+func (s *Server) refusal(err error) error { return errors.New(core.TextOf(s.logged(err))) }
+
+func textResult(text string) *sdk.CallToolResult {
+	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}}
 }
 
 // notice is in results with fields that others wrote.

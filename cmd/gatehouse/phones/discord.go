@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"regexp"
 	"strings"
-	"sync"
 
 	"gatehouse/connectors/discord/discordtest"
 	"gatehouse/core"
@@ -292,7 +290,7 @@ func (d *discord) Act(a Action) error {
 	return err
 }
 
-var atName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`@[A-Za-z0-9_.]{2,32}`) })
+var atName = core.Pattern(`@[A-Za-z0-9_.]{2,32}`)
 
 // mentions makes names with an at sign into mentions, as the app does when a
 // name is chosen from its list.

@@ -1,11 +1,11 @@
 package phones
 
 import (
-	"regexp"
 	"strings"
-	"sync"
 	"unicode"
 	"unicode/utf8"
+
+	"gatehouse/core"
 )
 
 // readMarkup reads a message as Discord's app shows it: the text without its
@@ -74,11 +74,9 @@ func (r *markupReader) read(s string, depth int) {
 }
 
 var (
-	headingForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(#{1,3}|-#) +([^\n]+)`) })
-	bulletForm  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^( *)[-*] +`) })
-	fenceForm   = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile("^```(?:([A-Za-z0-9_+\\-.#]+)\n)?\n*((?s:.+?))\n*```")
-	})
+	headingForm = core.Pattern(`^(#{1,3}|-#) +([^\n]+)`)
+	bulletForm  = core.Pattern(`^( *)[-*] +`)
+	fenceForm   = core.Pattern("^```(?:([A-Za-z0-9_+\\-.#]+)\n)?\n*((?s:.+?))\n*```")
 )
 
 // block reads what is at the beginning of a line: a quote, a heading, the
@@ -125,13 +123,11 @@ func (r *markupReader) quote(s string, depth int) int {
 }
 
 var (
-	angleForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^<(https?://[^\s<>]+)>`) })
-	emojiForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^<a?(:[A-Za-z0-9_]+:)[0-9]+>`) })
-	calledOne = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^<(@!?|#)([0-9]{1,20})>`) })
-	linkForm  = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^\[((?:\\.|[^\[\]\\]|\[[^\[\]]*\])+)\]\(<?(https?://[^\s()<>]+)>?\)`)
-	})
-	bareForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("^https?://[^\\s<>\"|`\\\\]+") })
+	angleForm = core.Pattern(`^<(https?://[^\s<>]+)>`)
+	emojiForm = core.Pattern(`^<a?(:[A-Za-z0-9_]+:)[0-9]+>`)
+	calledOne = core.Pattern(`^<(@!?|#)([0-9]{1,20})>`)
+	linkForm  = core.Pattern(`^\[((?:\\.|[^\[\]\\]|\[[^\[\]]*\])+)\]\(<?(https?://[^\s()<>]+)>?\)`)
+	bareForm  = core.Pattern("^https?://[^\\s<>\"|`\\\\]+")
 )
 
 // inline reads one piece of markup within a line. 0: the next character is

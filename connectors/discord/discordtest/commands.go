@@ -2,13 +2,13 @@ package discordtest
 
 import (
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
+
+	"gatehouse/core"
 )
 
 // A command is an application command as it was registered.
@@ -21,7 +21,7 @@ type command struct {
 }
 
 // commandLetters are those of [commands] "Application Command Naming".
-var commandLetters = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[-_'\p{L}\p{N}\p{Devanagari}\p{Thai}]+$`) }) // compiled at the first use: each start of the program would pay
+var commandLetters = core.Pattern(`^[-_'\p{L}\p{N}\p{Devanagari}\p{Thai}]+$`) // compiled at the first use: each start of the program would pay
 
 // isCommandName counts the 32 characters itself: a repetition of so large a
 // class would take 1 MiB of every program that links the simulator.

@@ -3,10 +3,8 @@ package telegramtest
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -257,9 +255,7 @@ func dropNested(entities []Entity) []Entity {
 
 // What the platform finds in everyone's text: commands, mentions, hashtags,
 // links and e-mail addresses ([api] MessageEntity).
-var found = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?:^|[\s(])(?:(/[A-Za-z0-9_]{1,64}(?:@[A-Za-z0-9_]{3,32})?)|(@[A-Za-z0-9_]{4,32})|(#[\pL\pN_]{1,64})|(https?://[^\s<>"]+[^\s<>".,;:!?)])|([A-Za-z0-9._+-]+@[A-Za-z0-9-]+\.[A-Za-z0-9.-]*[A-Za-z0-9]))`)
-}) // compiled at the first use: each start of the program would pay
+var found = core.Pattern(`(?:^|[\s(])(?:(/[A-Za-z0-9_]{1,64}(?:@[A-Za-z0-9_]{3,32})?)|(@[A-Za-z0-9_]{4,32})|(#[\pL\pN_]{1,64})|(https?://[^\s<>"]+[^\s<>".,;:!?)])|([A-Za-z0-9._+-]+@[A-Za-z0-9-]+\.[A-Za-z0-9.-]*[A-Za-z0-9]))`) // compiled at the first use: each start of the program would pay
 
 var foundTypes = [...]string{"", "bot_command", "mention", "hashtag", "url", "email"}
 

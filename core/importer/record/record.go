@@ -3,10 +3,8 @@
 package record
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"gatehouse/core"
@@ -112,9 +110,7 @@ func at(v any) time.Time {
 
 // heading begins a message: "### User | 2025-12-07T04:39:47.485Z", with a paragraph's id in front in
 // some versions. A heading without a time is part of a message.
-var heading = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^### (?:para:[a-z0-9]+\s+)?(.{1,100}?) \| (\d{4}-\d{2}-\d{2}T[\d:.]+(?:Z|[+-]\d{2}:\d{2})?)\s*$`)
-})
+var heading = core.Pattern(`^### (?:para:[a-z0-9]+\s+)?(.{1,100}?) \| (\d{4}-\d{2}-\d{2}T[\d:.]+(?:Z|[+-]\d{2}:\d{2})?)\s*$`)
 
 // Parse returns the conversation of a record; core.Invalid where text is none.
 func Parse(text string) (*foreign.Conversation, error) {

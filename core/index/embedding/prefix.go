@@ -1,9 +1,7 @@
 package embedding
 
 import (
-	"regexp"
 	"strings"
-	"sync"
 
 	"gatehouse/core"
 )
@@ -23,7 +21,7 @@ var families = map[string]Prefixes{
 }
 
 // e5 are the names of the family e5, but of those that follow instructions.
-var e5 = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(^|[-_/])e5[-_:]`) })
+var e5 = core.Pattern(`(^|[-_/])e5[-_:]`)
 
 // PrefixesOf returns the prefixes of a choice: none, nomic, e5, bge (also for mxbai), or
 // auto, which chooses by the name of the model. Another choice is core.Invalid.

@@ -5,7 +5,8 @@ import (
 	"regexp/syntax"
 	"slices"
 	"strings"
-	"sync"
+
+	"gatehouse/core"
 )
 
 // A pattern is a regular expression of a rule. Most texts lack the words that an expression
@@ -20,7 +21,7 @@ func newPattern(source string) (*pattern, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &pattern{needs: needs(re).least(), compiled: sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(source) })}, nil
+	return &pattern{needs: needs(re).least(), compiled: core.Pattern(source)}, nil
 }
 
 func (p *pattern) matches(t *text) bool {

@@ -4,7 +4,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"gatehouse/core"
@@ -26,27 +25,13 @@ const (
 )
 
 var (
-	spanOf = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)^(?:in\s+)?((?:\d{1,4}\s*(?:weeks?|days?|hours?|hrs?|minutes?|mins?|min|w|d|h|m)\s*)+)(?:\s|$)`)
-	})
-	unitOf = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)(\d{1,4})\s*([a-z])`)
-	})
-	clockOf = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^(?:at\s+)?(\d{1,2}:\d{2})(?:\s|$)`)
-	})
-	isoOf = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^\d{4}-\d{2}-\d{2}t\d{2}:\d{2}(:\d{2})?$`)
-	})
-	dateOf = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^(\d{4}-\d{2}-\d{2})\s+`)
-	})
-	wordOf = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)^(?:on\s+)?(today|tomorrow|monday|tuesday|wednesday|thursday|friday|saturday|sunday)\s+`)
-	})
-	everyOf = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)^every\s+(?:day\s+)?(?:at\s+)?(?:(monday|tuesday|wednesday|thursday|friday|saturday|sunday)\s+)?(?:at\s+)?`)
-	})
+	spanOf  = core.Pattern(`(?i)^(?:in\s+)?((?:\d{1,4}\s*(?:weeks?|days?|hours?|hrs?|minutes?|mins?|min|w|d|h|m)\s*)+)(?:\s|$)`)
+	unitOf  = core.Pattern(`(?i)(\d{1,4})\s*([a-z])`)
+	clockOf = core.Pattern(`^(?:at\s+)?(\d{1,2}:\d{2})(?:\s|$)`)
+	isoOf   = core.Pattern(`^\d{4}-\d{2}-\d{2}t\d{2}:\d{2}(:\d{2})?$`)
+	dateOf  = core.Pattern(`^(\d{4}-\d{2}-\d{2})\s+`)
+	wordOf  = core.Pattern(`(?i)^(?:on\s+)?(today|tomorrow|monday|tuesday|wednesday|thursday|friday|saturday|sunday)\s+`)
+	everyOf = core.Pattern(`(?i)^every\s+(?:day\s+)?(?:at\s+)?(?:(monday|tuesday|wednesday|thursday|friday|saturday|sunday)\s+)?(?:at\s+)?`)
 )
 
 var weekdays = map[string]time.Weekday{"sunday": 0, "monday": 1, "tuesday": 2, "wednesday": 3, "thursday": 4, "friday": 5, "saturday": 6}

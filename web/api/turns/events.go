@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"regexp"
-	"sync"
 	"time"
 
 	"gatehouse/core"
@@ -14,7 +12,7 @@ import (
 	"gatehouse/web/auth"
 )
 
-var runID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`) })
+var runID = core.Pattern(`^[A-Za-z0-9-]{1,64}$`)
 
 // events serves GET /api/chat/{id}/events.
 func (a *API) events(w http.ResponseWriter, r *http.Request) error {

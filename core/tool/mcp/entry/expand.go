@@ -5,12 +5,13 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
+
+	"gatehouse/core"
 )
 
 var (
 	variable   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	headerName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$") }) // RFC 9110, section 5.6.2
+	headerName = core.Pattern("^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$") // RFC 9110, section 5.6.2
 	reference  = regexp.MustCompile(`\$\{([^{}]*)\}`)
 )
 
