@@ -53,7 +53,7 @@ func TestACouncilsAnswerThatBreaksAWishAgainIsWrittenAgainAndSentOnce(t *testing
 	emojis := 0
 	for _, server := range s.servers {
 		all := server.Requests()
-		emojis = max(emojis, strings.Count(string(all[len(all)-1].Body), "not followed 1 times in a row"))
+		emojis = max(emojis, strings.Count(string(all[len(all)-1].Body), "the last answer did not follow it"))
 	}
 	if emojis == 0 {
 		t.Error("the prompt does not stress the wish")

@@ -482,7 +482,7 @@ func TestEmphasisRisesWithViolationsAndFallsAfterTwoAnswersThatFollow(t *testing
 			t.Errorf("after answer %d the emphasis is %d, want %d", i, got.Emphasis, c.want)
 		}
 	}
-	if got := r.recall(ann, "x"); !strings.Contains(got, "not followed 1 times in a row") {
+	if got := r.recall(ann, "x"); !strings.Contains(got, "the last answer did not follow it") {
 		t.Error(got)
 	}
 	r.use("run-14", "Hi")
@@ -519,7 +519,7 @@ func TestJudgedAnswersCountAsCheckedOnesDo(t *testing.T) {
 	if fmt.Sprint(got) != "[0 1 2 3 3 3 3 2 2 2]" {
 		t.Errorf("emphasis %v", got)
 	}
-	if got := r.recall(ann, "hello"); !strings.Contains(got, "not followed 1 times in a row") {
+	if got := r.recall(ann, "hello"); !strings.Contains(got, "the last answer did not follow it") {
 		t.Error(got)
 	}
 	use(kept, id)

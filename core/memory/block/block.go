@@ -43,7 +43,9 @@ func (l Line) String() string {
 	}
 	fmt.Fprintf(&b, ": %s", quote(l.Text, maxText))
 	switch {
-	case l.Broken > 0:
+	case l.Broken == 1:
+		b.WriteString(" (the last answer did not follow it: follow it now)")
+	case l.Broken > 1:
 		fmt.Fprintf(&b, " (not followed %d times in a row: follow it now)", l.Broken)
 	case l.Emphasis > 0:
 		b.WriteString(" (not followed before: go on following it)")
