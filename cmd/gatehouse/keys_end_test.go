@@ -1,11 +1,13 @@
 package main
 
 import (
+	"encoding/json"
 	"net/http"
 	"testing"
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/llm/llmtest"
 	"gatehouse/web/auth"
 )
 
@@ -70,4 +72,47 @@ func TestTheEndOfAKeyEndsWhatItAskedFor(t *testing.T) {
 	if got := other.response(); got != "It is done." {
 		t.Errorf("another key's run: %q", got)
 	}
+}
+
+// A turn that waits behind another one of its conversation is stopped by its run's id: no
+// model is asked for it. The one that runs goes on.
+func TestATurnThatWaitsIsAbortedByItsRun(t *testing.T) {
+	t.Parallel()
+	w, model := newModelWorld(t, nil)
+	first := model.Total()
+	model.Script(llmtest.Reply{Text: []string{"Begun"}, Hang: true})
+	r := w.read(w.open("POST", "/api/chat", map[string]any{"message": "the first"}, nil))
+	session, _ := r.until("session").Data["id"].(string)
+	if session == "" {
+		t.Fatalf("no session: %v", r.all)
+	}
+	w.until("the first runs", func() bool { return model.Total() == first+1 })
+	resp := w.open("POST", "/api/chat", map[string]any{"message": "the second", "session_id": session}, http.Header{"Prefer": {"respond-async"}})
+	var queued struct {
+		Run string `json:"run_id"`
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&queued); err != nil || resp.StatusCode != 202 || queued.Run == "" {
+		t.Fatal(resp.StatusCode, err, queued)
+	}
+	_ = resp.Body.Close()
+	abort := func(query string, want bool) {
+		t.Helper()
+		var got struct{ Aborted bool }
+		if status, body := w.call("POST", "/api/chat/"+session+"/abort"+query, nil); status != 200 || json.Unmarshal([]byte(body), &got) != nil || got.Aborted != want {
+			t.Errorf("abort%s: %d %s", query, status, body)
+		}
+	}
+	abort("?run=another", false)
+	abort("?run="+queued.Run, true)
+	if n := w.count(`SELECT count(*) FROM runs WHERE state = 'running'`); n != 1 {
+		t.Errorf("%d runs, want the first", n)
+	}
+	second := w.read(w.open("GET", "/api/chat/"+session+"/events?run="+queued.Run, nil, nil))
+	abort("", true)
+	r.until("aborted")
+	second.until("aborted")
+	if n := model.Total(); n != first+1 {
+		t.Errorf("the model was asked %d times", n-first)
+	}
+	abort("?run="+queued.Run, false) // it has ended
 }

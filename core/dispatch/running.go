@@ -21,6 +21,7 @@ type Running struct {
 	runs    map[string]*active   // by lane; bounded by the queue's slots
 	aborted map[sender]time.Time // when their runs were stopped; at most maxAborted
 	stops   []stop               // that found nothing to stop; at most maxAborted
+	ending  []string             // runs that are stopped when they begin; at most maxEnding
 }
 
 // A sender is a user on a bot, or an API key.
@@ -48,6 +49,10 @@ func (s stop) here(a *active) bool { return a.bot == s.In.Bot && a.lane == s.Lan
 // maxAborted bounds the senders and stops that are kept for turns that were claimed before
 // and have not begun. That takes only moments.
 const maxAborted = 256
+
+// maxEnding bounds the runs that are kept to be stopped when their turns, which wait in their
+// lanes, begin.
+const maxEnding = 4096
 
 // An active is a run, or a command, that can be stopped.
 type active struct {
@@ -82,6 +87,25 @@ func (r *Running) Busy(user int64) bool {
 // Abort stops the run of a session, and reports whether there was one.
 func (r *Running) Abort(session string) bool {
 	return r.abort(orchestrator.ErrAborted, func(a *active) bool { return a.session == session })
+}
+
+// AbortRun stops a run; one that has not begun when it begins, before a model is called.
+func (r *Running) AbortRun(run string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, a := range r.runs {
+		if run != "" && a.run == run {
+			a.cancel(orchestrator.ErrAborted)
+			return
+		}
+	}
+	if slices.Contains(r.ending, run) {
+		return
+	}
+	if len(r.ending) >= maxEnding {
+		r.ending = slices.Delete(r.ending, 0, 1)
+	}
+	r.ending = append(r.ending, run)
 }
 
 // Stop stops what is being answered in the chat of r, a /stop: what was asked before, and in a
@@ -182,6 +206,10 @@ func (r *Running) begin(lane string, a *active, taken time.Time) (end func()) {
 		}
 		return s.here(a)
 	})
+	if i := slices.Index(r.ending, a.run); i >= 0 && a.run != "" {
+		r.ending = slices.Delete(r.ending, i, i+1)
+		a.cancel(orchestrator.ErrAborted)
+	}
 	for _, who := range [...]sender{{bot: a.bot, user: a.user}, {key: a.key}} {
 		if at, ok := r.aborted[who]; ok && !taken.After(at) {
 			a.cancel(orchestrator.ErrAborted)

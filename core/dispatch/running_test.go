@@ -55,6 +55,39 @@ func TestAnAbortMeetsTheTurnThatIsClaimedAndHasNotBegun(t *testing.T) {
 	}
 }
 
+// A run that is stopped while its turn waits ends when it begins, whenever that is, and no
+// other does.
+func TestAnAbortedRunEndsWhenItBegins(t *testing.T) {
+	clock := coretest.NewClock(time.Time{})
+	r := NewRunning(clock)
+	r.AbortRun("waits")
+	r.AbortRun("waits")
+	clock.Advance(time.Hour)
+	for _, c := range []struct {
+		run   string
+		stops bool
+	}{{"other", false}, {"", false}, {"waits", true}, {"waits", false}} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		r.begin("lane", &active{cancel: cancel, run: c.run}, clock.Now())()
+		if got := errors.Is(context.Cause(ctx), orchestrator.ErrAborted); got != c.stops {
+			t.Errorf("run %q: stopped %v", c.run, got)
+		}
+		cancel(nil)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	defer r.begin("lane", &active{cancel: cancel, run: "runs"}, clock.Now())()
+	if r.AbortRun("runs"); !errors.Is(context.Cause(ctx), orchestrator.ErrAborted) || len(r.ending) != 0 {
+		t.Errorf("a run that is running goes on: %v, kept %v", context.Cause(ctx), r.ending)
+	}
+	for i := range 2 * maxEnding {
+		r.AbortRun(fmt.Sprint(i))
+	}
+	if len(r.ending) > maxEnding {
+		t.Errorf("%d runs kept", len(r.ending))
+	}
+}
+
 // by returns the request of a /stop in row seq.
 func by(seq, user int64, role core.Role, at core.Address) command.Request {
 	in := &core.Inbound{Address: at, From: core.Peer{ID: fmt.Sprint("id", user)}}

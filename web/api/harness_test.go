@@ -488,6 +488,12 @@ func (modelsDouble) Models(auth.Principal) []answer.Model {
 
 type runsDouble harness
 
+func (h *runsDouble) AbortRun(run string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.aborted = append(h.aborted, run)
+}
+
 func (h *runsDouble) Abort(session string) bool {
 	h.mu.Lock()
 	h.aborted = append(h.aborted, session)

@@ -68,6 +68,8 @@ type runsView struct{ c *Core }
 
 func (v runsView) Abort(session string) bool { return v.c.Running.Abort(session) }
 
+func (v runsView) AbortRun(run string) { v.c.Running.AbortRun(run) }
+
 func (v runsView) Run(ctx context.Context, id string) (turns.Run, error) {
 	r, err := v.c.Events.ByRun(ctx, id)
 	if err != nil {

@@ -501,6 +501,17 @@ func TestAServerThatIgnoresStreamIsUnderstood(t *testing.T) {
 	}
 }
 
+// What a server that ignores "stream" used is not known where it does not report it: that is
+// not nothing.
+func TestAWholeAnswerWithoutUsageReportsNone(t *testing.T) {
+	for _, usage := range []string{"", `,"usage":null`, `,"usage":{"prompt_tokens":0,"completion_tokens":0}`} {
+		c, _ := client(t, raw(t, "application/json", `{"object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"whole"},"finish_reason":"stop"}]`+usage+`}`), openai.Options{Model: "m"})
+		if g := wiretest.Ask(c, "x"); g.Text != "whole" || g.Usage != nil || g.Err != nil {
+			t.Errorf("%q: %+v, usage %+v", usage, g, g.Usage)
+		}
+	}
+}
+
 func TestAnEndedContextClosesTheConnectionAndIsNoFault(t *testing.T) {
 	for name, reply := range map[string]llmtest.Reply{
 		"before the header": {HangHead: true},

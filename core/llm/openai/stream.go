@@ -282,7 +282,10 @@ func (r *reply) readWhole(body io.Reader) *provider.Failure {
 		return provider.Garbage(fmt.Sprintf("%d bytes of JSON without choices", len(data)))
 	}
 	choice := whole.Choices[0]
-	a := answer{finish: choice.FinishReason, usage: usage(&whole.Usage)}
+	a := answer{finish: choice.FinishReason}
+	if u := usage(&whole.Usage); u.Input+u.Output+u.CacheRead > 0 { // else the server reported none
+		a.usage = u
+	}
 	thought, text := a.think.split(choice.Message.Content)
 	if !r.Piece(choice.Message.ReasoningContent+thought, text) {
 		return nil

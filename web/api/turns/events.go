@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"gatehouse/core"
@@ -102,13 +103,37 @@ func (a *API) abort(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	aborted := a.Runs.Abort(session)
+	aborted, err := a.stop(r, session)
+	if err != nil {
+		return err
+	}
 	if aborted {
 		if err := a.Audit.Did(r.Context(), p.Actor(), "run.abort", session); err != nil {
 			return fmt.Errorf("audit: %w", err)
 		}
 	}
 	return web.WriteJSON(w, http.StatusOK, map[string]any{"session_id": session, "aborted": aborted})
+}
+
+// stop stops the run of a session, or the one that the request names, which may wait in its
+// lane. It reports whether there was one to stop.
+func (a *API) stop(r *http.Request, session string) (bool, error) {
+	run := r.URL.Query().Get("run")
+	if run == "" {
+		return a.Runs.Abort(session), nil
+	}
+	if !runID().MatchString(run) {
+		return false, core.Errorf(core.Invalid, "this is not a run id")
+	}
+	going := slices.ContainsFunc(a.Follower.Active(), func(i bus.Info) bool { return i.Run == run && i.Session == session })
+	if !going {
+		state, err := a.statusOf(r.Context(), &turn{session: session, run: run})
+		if err != nil || state != "queued" {
+			return false, err
+		}
+	}
+	a.Runs.AbortRun(run)
+	return true, nil
 }
 
 // A streamInfo is one run that is going on.
