@@ -81,7 +81,7 @@ func TestAStreamSendsIdsDataAndHeartbeats(t *testing.T) {
 		}
 	}), ServerOptions{})
 	res, body := get(t, url)
-	if res.Header.Get("Content-Type") != "text/event-stream" || res.Header.Get("Cache-Control") != "no-store" {
+	if res.Header.Get("Content-Type") != "text/event-stream" || res.Header.Get("Cache-Control") != "no-store" || res.Header.Get("X-Accel-Buffering") != "no" {
 		t.Errorf("headers %v", res.Header)
 	}
 	if got := line(t, body) + line(t, body); got != ": open" {

@@ -367,6 +367,38 @@ func TestDisconnectStopsTheRunOnlyWhenRequested(t *testing.T) {
 	}
 }
 
+// A turn that waits is remembered for an hour to be stopped for a client that has gone; then it
+// runs, and its slot is free.
+func TestADisconnectIsRememberedForAnHour(t *testing.T) {
+	h := open(t, options{})
+	put := make(chan core.Inbound, 1)
+	h.onPut = func(in core.Inbound) { put <- in }
+	ctx, leave := context.WithCancel(context.Background())
+	r, _ := http.NewRequestWithContext(ctx, "POST", h.url+"/api/chat", strings.NewReader(`{"message":"a","cancel_on_disconnect":true}`))
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("X-API-Key", h.key(auth.ScopeChat))
+	res, err := h.client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := <-put
+	leave()
+	res.Body.Close()
+	for deadline := time.Now().Add(time.Minute); h.api.streams.Open() > 0; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatal("it is remembered for longer")
+		}
+		h.clock.Advance(time.Hour)
+	}
+	s := h.begin(in, 1)
+	h.opening(s, in)
+	h.finish(s, done(in, "x"))
+	h.stop()
+	if len(h.aborted) != 0 {
+		t.Errorf("aborted %v", h.aborted)
+	}
+}
+
 func TestAQueuedTurnShowsOnlyItsOwnRun(t *testing.T) {
 	h := open(t, options{})
 	id := uuid.NewString()

@@ -341,8 +341,9 @@ func asIs(s *web.Stream, e bus.Entry) error { return s.Send(e.ID(), e.Data) }
 // cancel stops the turn's run after its client has gone, as the client asked.
 // A run that hasn't begun is waited for; its slot stays taken until then.
 func (a *API) cancel(ctx context.Context, t *turn) {
-	ctx, done := context.WithTimeout(ctx, maxCancelWait)
+	ctx, done := context.WithCancel(ctx)
 	defer done()
+	a.after(ctx, maxCancelWait, done)
 	defer web.OnStopping(ctx, done)()
 	events, ended, leave, err := a.join(ctx, bus.Follow{Session: t.session, Run: t.run})
 	if err != nil {
