@@ -35,8 +35,6 @@ export CGO_ENABLED := 1
 # SQLite is C, so each architecture wants its C compiler; Debian's names.
 RELEASE_TAGS    := sqlite_fts5,sqlite_omit_load_extension,netgo,osusergo,timetzdata
 RELEASE_LDFLAGS := -s -w -linkmode external -extldflags "-static" -X main.version=$(VERSION)
-# C's unwind tables are for debuggers of C: 130 kB of the file.
-RELEASE_CFLAGS  := -O2 -fno-asynchronous-unwind-tables
 CC_amd64 ?= x86_64-linux-gnu-gcc
 CC_arm64 ?= aarch64-linux-gnu-gcc
 
@@ -56,7 +54,7 @@ release-tags: # for .ci/run
 
 dist/gatehouse-linux-%: FORCE
 	@echo "== $@"
-	CGO_CFLAGS="$(RELEASE_CFLAGS)" GOGC=$(COMPILER_GOGC) GOOS=linux GOARCH=$* CC="$(CC_$*)" $(GO) build -trimpath -tags $(RELEASE_TAGS) -ldflags '$(RELEASE_LDFLAGS)' -o $@ ./cmd/gatehouse
+	GOGC=$(COMPILER_GOGC) GOOS=linux GOARCH=$* CC="$(CC_$*)" $(GO) build -trimpath -tags $(RELEASE_TAGS) -ldflags '$(RELEASE_LDFLAGS)' -o $@ ./cmd/gatehouse
 	@.ci/static $@ $*
 
 demo: build ## everything on this machine, with a simulated Telegram and Discord
