@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"runtime"
 	"strings"
 	"testing"
@@ -74,11 +75,15 @@ func TestABurstSharesCommitsAndKeepsItsStatementsFew(t *testing.T) {
 	w := newWorld(t, unguarded)
 	users := w.crowd(100)
 	w.burst(users, 1) // makes the sessions
-	commits, statements := w.app.db.Commits(), w.app.db.Statements()
+	commits, statements, reads := w.app.db.Commits(), w.app.db.Statements(), w.app.db.Reads()
 	const each = 4
 	w.burst(users, each)
 	w.stop()
 	n := int64(each * len(users))
+	// The user's own budget is read for each message, and what hardly anybody has is not.
+	if got, most := float64(w.app.db.Reads()-reads)/float64(n), 1.4; got > most && !raceEnabled {
+		t.Errorf("a message takes %.2f reads beside the writer, want at most %.1f", got, most)
+	}
 	if got := w.app.db.Commits() - commits; got > n {
 		t.Errorf("%d messages at once took %d commits; want three writes each to share them", n, got)
 	}
@@ -154,17 +159,21 @@ func TestAMessageAllocatesLittle(t *testing.T) {
 	users := w.crowd(100)
 	w.burst(users, 1)
 	w.burst(users[:1], 1) // the first message after an answer compiles the rules of corrections
-	const each = 4
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	w.burst(users, each)
-	runtime.ReadMemStats(&after)
-	n := float64(each * len(users))
-	objects, bytes := float64(after.Mallocs-before.Mallocs)/n, float64(after.TotalAlloc-before.TotalAlloc)/n
-	t.Logf("%.0f objects, %.0f bytes", objects, bytes)
-	if objects > 2250 || bytes > 250_000 {
-		t.Errorf("a message allocates %.0f objects and %.0f bytes, want at most 2,250 and 250,000", objects, bytes)
+	const each, rounds = 4, 5
+	objects, bytes := math.Inf(1), math.Inf(1)
+	for range rounds { // the least: on a busy machine answers take so long that typing is shown
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		w.burst(users, each)
+		runtime.ReadMemStats(&after)
+		n := float64(each * len(users))
+		objects, bytes = min(objects, float64(after.Mallocs-before.Mallocs)/n), min(bytes, float64(after.TotalAlloc-before.TotalAlloc)/n)
+		t.Logf("%.0f objects, %.0f bytes", objects, bytes)
+		if objects <= 2230 && bytes <= 235_000 {
+			return
+		}
 	}
+	t.Errorf("a message allocates %.0f objects and %.0f bytes, want at most 2,230 and 235,000", objects, bytes)
 }
 
 // BenchmarkBurst is one burst of 500 chats on a whole gateway in this process,

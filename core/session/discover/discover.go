@@ -53,8 +53,9 @@ type Discoverer struct {
 	news map[string]bool // absolute names of files; at most maxNews
 	all  bool            // there were more
 
-	// Of Run alone.
-	sizes map[string]int64 // of files of sessions that are taken in, or are not to be; at most maxSizes
+	// Of Run alone, at most maxSizes each.
+	sizes  map[string]int64 // of files of sessions that are taken in, or are not to be
+	others map[string]bool  // files whose sessions are not to be taken in, as most are the gateway's own
 }
 
 // maxSizes bounds the files that need not be read again because they are as before.
@@ -62,7 +63,7 @@ const maxSizes = 20_000
 
 // New returns a Discoverer that has read nothing.
 func New(o Options) *Discoverer {
-	return &Discoverer{o: o, news: map[string]bool{}, sizes: map[string]int64{}}
+	return &Discoverer{o: o, news: map[string]bool{}, sizes: map[string]int64{}, others: map[string]bool{}}
 }
 
 // Run takes in what there is, then what comes, until ctx ends.
@@ -98,12 +99,13 @@ func (d *Discoverer) path(rel string) string {
 	return filepath.Join(d.o.Vault.Path(), filepath.FromSlash(projects), rel)
 }
 
-// concerns notes a file of which a notice has come.
+// concerns notes a file of which a notice has come. One whose session is not to be taken in
+// changes with each message: it is read again when everything is.
 func (d *Discoverer) concerns(file string) bool {
 	if filepath.Dir(file) == d.path("") { // perhaps a new directory
 		return true
 	}
-	if !strings.HasSuffix(file, ".jsonl") {
+	if !strings.HasSuffix(file, ".jsonl") || d.others[file] {
 		return false
 	}
 	d.mu.Lock()
@@ -207,8 +209,13 @@ func (d *Discoverer) read(ctx context.Context, file string) error {
 	}
 	if !isNew && (was.Source != reindex.CommandLine || was.User != d.o.Owner) {
 		d.seen(name, st.Size())
+		if len(d.others) >= maxSizes {
+			clear(d.others)
+		}
+		d.others[file] = true
 		return nil
 	}
+	delete(d.others, file)
 	sess, ok := reindex.Find(d.o.Sessions, d.o.Vault, d.o.Log, name, id, !isNew)
 	err = nil
 	if ok {

@@ -49,9 +49,11 @@ func open(t *testing.T) *house {
 	return h
 }
 
-func (h *house) watch() {
+func (h *house) watch() { h.watchFor(slog.NewTextHandler(h.t.Output(), nil)) }
+
+func (h *house) watchFor(log slog.Handler) {
 	d := discover.New(discover.Options{DB: h.db, Vault: h.vault, Sessions: h.Store, Owner: core.Operator, Trust: core.Full,
-		Clock: core.System{}, Log: slog.New(slog.NewTextHandler(h.t.Output(), nil))})
+		Clock: core.System{}, Log: slog.New(log)})
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); d.Run(ctx) }()
@@ -287,4 +289,58 @@ func TestATurnUnderADiscoveredIDContinuesIt(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// A takenIn is a log that reports the sessions that are taken in.
+type takenIn struct {
+	slog.Handler
+	ids chan string
+}
+
+func (l takenIn) Handle(ctx context.Context, r slog.Record) error {
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == "session" {
+			l.ids <- a.Value.String()
+		}
+		return true
+	})
+	return l.Handler.Handle(ctx, r)
+}
+
+// The gateway's own transcripts grow with each message.
+func TestTheGatewaysOwnSessionsAreNotReadAgainForEachMessage(t *testing.T) {
+	h := open(t)
+	folder := vault.ProjectFolder(h.vault.Path())
+	var own string
+	h.tx(func(ctx context.Context, tx *store.Tx) error {
+		s, _, _, err := h.Resolve(ctx, tx, session.Ref{Address: core.Address{Bot: "b", Chat: "1"}, User: core.Operator, Trust: core.Full})
+		own = s.ID
+		return err
+	})
+	h.add(folder, own, h.line(own, "user", "Hello", nil))
+	log := takenIn{slog.NewTextHandler(t.Output(), nil), make(chan string, 16)}
+	h.watchFor(log)
+	// cost returns how many reads it takes to take in two sessions, the second once the first is:
+	// all notices of before have been served then.
+	cost := func() int64 {
+		before := h.db.Reads()
+		for range 2 {
+			id := uuid.NewString()
+			h.add(folder, id, h.line(id, "user", "Plan the garden", nil))
+			select {
+			case <-log.ids:
+			case <-time.After(patience):
+				t.Fatal("a session is not taken in")
+			}
+		}
+		return h.db.Reads() - before
+	}
+	cost()
+	alone := cost()
+	for range 5 {
+		h.add(folder, own, h.line(own, "assistant", "An answer.", nil))
+	}
+	if beside := cost(); beside > alone {
+		t.Errorf("%d reads after five messages of a session of the gateway's, %d without", beside, alone)
+	}
 }
