@@ -45,6 +45,7 @@ type Fleet struct {
 
 	changing sync.Mutex // one reload at a time
 	paused   []string   // see Pause; with changing
+	leaving  []string   // bots that were removed and have not stopped yet; with changing
 	adding   sync.Mutex // one bot is added or removed at a time
 }
 

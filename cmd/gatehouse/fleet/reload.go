@@ -65,17 +65,18 @@ func (f *Fleet) reload(ctx context.Context) (done bool) {
 		trouble = strings.Join(strings.Fields(err.Error()), " ")
 	}
 	done = true
+	var late []configs.Bot // still stopping
 	for _, b := range was {
 		if _, stays := named(now, b.Name); !stays && !f.remove(ctx, b) {
-			now, done = append(now, b), false // it is still stopping
+			late, done = append(late, b), false
 		}
 	}
 	before, _ := f.Bots.Trouble()
-	f.Bots.set(slices.Clone(now), before, f.Clock.Now()) // policies first, then connectors
-	settled := make([]configs.Bot, 0, len(now))          // as they are now
+	f.Bots.set(slices.Concat(now, late), before, f.Clock.Now()) // policies first, then connectors
+	settled := make([]configs.Bot, 0, len(now)+len(late))       // as they are now
 	for _, b := range now {
 		old, known := named(was, b.Name)
-		if !known || !alike(old, b) {
+		if !known || !alike(old, b) || slices.Contains(f.leaving, b.Name) {
 			if err := f.replace(ctx, b, known); err != nil {
 				f.Log.Warn("bot could not be changed yet", "bot", b.Name, "err", err, "retry_in", watch.Soon)
 				if done = false; !known {
@@ -86,6 +87,7 @@ func (f *Fleet) reload(ctx context.Context) (done bool) {
 		}
 		settled = append(settled, b)
 	}
+	settled = append(settled, late...)
 	if f.Bots.set(settled, trouble, f.Clock.Now()) {
 		f.reportTrouble(trouble)
 	}
@@ -107,17 +109,29 @@ func alike(a, b configs.Bot) bool {
 	return a.Platform == b.Platform && a.APIURL == b.APIURL && a.Token.Reveal() == b.Token.Reveal() && a.Fault == b.Fault
 }
 
-// remove stops a bot that was removed from the configuration. Its replies wait
-// until it is configured again. It reports whether the bot has stopped.
+// remove stops a bot that was removed from the configuration. Its replies fail; they are sent
+// if it is configured again within a day. It reports whether the bot has stopped.
 func (f *Fleet) remove(ctx context.Context, b configs.Bot) bool {
-	f.Outbox.LetGo(b.Name)
-	if err := f.Hub.Remove(b.Name); err != nil && core.KindOf(err) != core.NotFound {
+	err := f.Hub.Remove(b.Name)
+	if err == nil || core.KindOf(err) == core.NotFound {
+		err = f.Outbox.Remove(ctx, b.Name)
+	}
+	if err != nil {
 		f.Log.Warn("bot could not be removed yet", "bot", b.Name, "err", err, "retry_in", watch.Soon)
+		if !slices.Contains(f.leaving, b.Name) {
+			f.leaving = append(f.leaving, b.Name)
+		}
 		return false
 	}
+	f.left(b.Name)
 	f.Log.InfoContext(ctx, "bot removed", "bot", b.Name)
 	f.ring()
 	return true
+}
+
+// left forgets that a bot is stopping.
+func (f *Fleet) left(name string) {
+	f.leaving = slices.DeleteFunc(f.leaving, func(n string) bool { return n == name })
 }
 
 // replace starts a bot, or gives a known one a connector with another token or
@@ -136,6 +150,7 @@ func (f *Fleet) replace(ctx context.Context, b configs.Bot, known bool) error {
 		return err
 	}
 	if err = f.Hub.Put(c); err == nil {
+		f.left(b.Name)
 		f.Log.InfoContext(ctx, map[bool]string{true: "bot goes on with another token or address", false: "bot added"}[known], "bot", b.Name, "platform", b.Platform)
 	}
 	return f.adopt(ctx, b, known, err)

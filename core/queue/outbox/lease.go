@@ -11,12 +11,15 @@ import (
 )
 
 // Hold leases a bot that was added after TakeOver: its waiting replies are sent
-// from now on. Holding a bot again gives its lease a new epoch.
+// from now on, also those of the last day that failed when it was removed. Holding a bot
+// again gives its lease a new epoch.
 func (b *Outbox) Hold(ctx context.Context, bot string) error {
 	var epoch int64
 	err := b.db.Tx(ctx, func(tx *store.Tx) (err error) {
-		epoch, err = b.lease(ctx, tx, bot)
-		return err
+		if epoch, err = b.lease(ctx, tx, bot); err != nil {
+			return err
+		}
+		return b.restore(ctx, tx, bot)
 	})
 	if err != nil {
 		return err
@@ -27,15 +30,6 @@ func (b *Outbox) Hold(ctx context.Context, bot string) error {
 	b.mu.Unlock()
 	b.ring()
 	return nil
-}
-
-// LetGo stops sending for a bot. Its replies stay stored until the bot is held
-// again.
-func (b *Outbox) LetGo(bot string) {
-	b.mu.Lock()
-	delete(b.bots, bot)
-	delete(b.places, bot)
-	b.mu.Unlock()
 }
 
 // TakeOver leases the bots of this node and decides on rows that an earlier
@@ -55,6 +49,9 @@ func (b *Outbox) TakeOver(ctx context.Context, tx *store.Tx, bots []string, send
 	b.sender, b.bots = sender, held
 	b.mu.Unlock()
 	tx.OnCommit(b.o.Flight.Begin) // what it has found is decided on
+	if err := b.failUnconfigured(ctx, tx, held); err != nil {
+		return err
+	}
 	return b.takeOverSends(ctx, tx, held)
 }
 
