@@ -29,13 +29,27 @@ func (b *Outbox) beginChat(key chatKey) {
 	if _, ours := b.bots[key.bot]; !ours || !b.open {
 		return // it waits for a start with that bot
 	}
-	if len(b.sending) >= maxSending {
+	if b.count[key.bot] >= maxSending {
 		b.more = true // the first that ends has the poll look
 		return
 	}
-	b.sending[key] = false
-	b.sends.Add(1)
+	b.occupy(key)
 	go b.deliver(b.work, key, nil)
+}
+
+// occupy notes that a chat is worked on. The caller holds b.mu.
+func (b *Outbox) occupy(key chatKey) {
+	b.sending[key] = false
+	b.count[key.bot]++
+	b.sends.Add(1) // while open is set, so that a stop waits for it
+}
+
+// vacate notes that a chat is not worked on any more. The caller holds b.mu.
+func (b *Outbox) vacate(key chatKey) {
+	delete(b.sending, key)
+	if b.count[key.bot]--; b.count[key.bot] <= 0 {
+		delete(b.count, key.bot)
+	}
 }
 
 // due selects replies that may be sent at $1. A later time than $2, the longest
@@ -43,27 +57,25 @@ func (b *Outbox) beginChat(key chatKey) {
 const due = `(not_before <= $1 OR not_before > $2)`
 
 // SendWaiting starts delivery for idle chats with due replies. Call it once a
-// second, and when Bell receives.
+// second, and when Bell receives. What waits for one bot delays no other's.
 func (b *Outbox) SendWaiting(ctx context.Context) error {
 	now := b.o.Clock.Now()
-	var chats []struct {
-		Bot  string `db:"bot"`
-		Chat string `db:"chat"`
-	}
-	err := b.db.Select(ctx, &chats, `SELECT bot, chat FROM outbox WHERE state IN ('ready', 'sending') AND state = 'ready'
-		AND `+due+` GROUP BY bot, chat ORDER BY min(seq) LIMIT $3`, core.Stamp(now), core.Stamp(now.Add(maxPause)), 2*maxSending) // of these, maxSending may be worked on
-	if err != nil {
-		return err
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, c := range chats {
-		// One that is being worked on looks for itself when its send has ended.
-		if _, busy := b.sending[chatKey{c.Bot, c.Chat}]; !busy {
-			b.beginChat(chatKey{c.Bot, c.Chat})
+	var errs []error
+	for _, bot := range b.Leased() {
+		var chats []string
+		err := b.db.Select(ctx, &chats, `SELECT chat FROM outbox WHERE state IN ('ready', 'sending') AND state = 'ready'
+			AND `+due+` AND bot = $3 GROUP BY chat ORDER BY min(seq) LIMIT $4`, core.Stamp(now), core.Stamp(now.Add(maxPause)), bot, 2*maxSending) // of these, maxSending may be worked on
+		errs = append(errs, err)
+		b.mu.Lock()
+		for _, chat := range chats {
+			// One that is being worked on looks for itself when its send has ended.
+			if _, busy := b.sending[chatKey{bot, chat}]; !busy {
+				b.beginChat(chatKey{bot, chat})
+			}
 		}
+		b.mu.Unlock()
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // maxPause limits the retry_after of a platform.
@@ -162,7 +174,7 @@ func (b *Outbox) end(key chatKey) {
 
 // endLocked ends the delivery for a chat. The caller holds b.mu.
 func (b *Outbox) endLocked(key chatKey) {
-	delete(b.sending, key)
+	b.vacate(key)
 	if b.more {
 		b.more = false
 		b.ring()

@@ -44,7 +44,7 @@ type Metrics interface {
 const (
 	leaseTime     = 30 * time.Second // until another node may lease the bot
 	retryStore    = time.Second      // between tries to store the outcome of a send
-	maxSending    = 512              // chats that are worked on; others wait in the table
+	maxSending    = 512              // chats of a bot that are worked on; others wait in the table
 	maxRetryPause = time.Minute
 	maxMark       = 8 * time.Second // old, on a server, at the send: a gateway that was frozen for longer may have been replaced
 )
@@ -77,7 +77,8 @@ type Outbox struct {
 	sender  Sender                   // nil until TakeOver
 	work    context.Context          // of sends; nil until Open
 	open    bool                     // replies are sent; a stop closes it last
-	sending map[chatKey]bool         // chats with a send in progress; true: check again after it; bounded by maxSending
+	sending map[chatKey]bool         // chats with a send in progress; true: check again after it; at most maxSending of a bot
+	count   map[string]int           // of sending, by bot; bounded by the configured bots
 	more    bool                     // chats wait that found no room in sending
 	places  map[string]chan struct{} // of the bots; bounded by the configured bots
 	bots    map[string]int64         // bot → epoch of our lease; bounded by the configured bots
@@ -105,7 +106,7 @@ func New(db *store.DB, o Options) *Outbox {
 	if o.Node == "" {
 		o.Node = "node-" + uuid.NewString()
 	}
-	return &Outbox{db: db, o: o, sending: map[chatKey]bool{}, places: map[string]chan struct{}{}, bots: map[string]int64{}, bell: make(chan struct{}, 1)}
+	return &Outbox{db: db, o: o, sending: map[chatKey]bool{}, count: map[string]int{}, places: map[string]chan struct{}{}, bots: map[string]int64{}, bell: make(chan struct{}, 1)}
 }
 
 // uncounted is a Metrics that counts nothing.

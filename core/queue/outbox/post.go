@@ -29,7 +29,7 @@ func (b *Outbox) Cancel(u *Batch) {
 	for _, s := range u.sends {
 		s.flight.Release()
 		s.place.leave()
-		delete(b.sending, chatKey{s.Bot, s.Chat})
+		b.vacate(chatKey{s.Bot, s.Chat})
 		b.sends.Done()
 	}
 	u.sends = nil
@@ -122,13 +122,12 @@ func (b *Outbox) reserveSend(ctx context.Context, tx *store.Tx, to core.Address)
 	var r reservation
 	b.mu.Lock()
 	_, busy := b.sending[key]
-	if !busy && b.open && len(b.sending) < maxSending {
+	if !busy && b.open && b.count[to.Bot] < maxSending {
 		r.place, r.ok = b.tryEnter(to.Bot)
 	}
 	if r.ok {
 		r.epoch = b.bots[to.Bot]
-		b.sending[key] = false
-		b.sends.Add(1) // while open is set, so that a stop waits for it
+		b.occupy(key)
 	}
 	b.mu.Unlock()
 	if !r.ok {
@@ -146,7 +145,7 @@ func (b *Outbox) reserveSend(ctx context.Context, tx *store.Tx, to core.Address)
 func (b *Outbox) unreserveSend(key chatKey, r reservation) {
 	r.place.leave()
 	b.mu.Lock()
-	delete(b.sending, key)
+	b.vacate(key)
 	b.sends.Done()
 	b.mu.Unlock()
 }
