@@ -37,21 +37,6 @@ func (b *Outbox) beginChat(key chatKey) {
 	go b.deliver(b.work, key, nil)
 }
 
-// occupy notes that a chat is worked on. The caller holds b.mu.
-func (b *Outbox) occupy(key chatKey) {
-	b.sending[key] = false
-	b.count[key.bot]++
-	b.sends.Add(1) // while open is set, so that a stop waits for it
-}
-
-// vacate notes that a chat is not worked on any more. The caller holds b.mu.
-func (b *Outbox) vacate(key chatKey) {
-	delete(b.sending, key)
-	if b.count[key.bot]--; b.count[key.bot] <= 0 {
-		delete(b.count, key.bot)
-	}
-}
-
 // due selects replies that may be sent at $1. A later time than $2, the longest
 // wait there is, was stamped before the clock was set back.
 const due = `(not_before <= $1 OR not_before > $2)`

@@ -57,3 +57,18 @@ func (p place) leave() {
 		<-p.of
 	}
 }
+
+// occupy notes that a chat is worked on. The caller holds b.mu.
+func (b *Outbox) occupy(key chatKey) {
+	b.sending[key] = false
+	b.count[key.bot]++
+	b.sends.Add(1) // while open is set, so that a stop waits for it
+}
+
+// vacate notes that a chat is not worked on any more. The caller holds b.mu.
+func (b *Outbox) vacate(key chatKey) {
+	delete(b.sending, key)
+	if b.count[key.bot]--; b.count[key.bot] <= 0 {
+		delete(b.count, key.bot)
+	}
+}
