@@ -87,26 +87,38 @@ func (c *contract) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// tee calls done once with what was read.
+// tee calls done once with what was read. It may be closed while it is read.
 type tee struct {
 	io.ReadCloser
+	mu   sync.Mutex
 	buf  bytes.Buffer
-	once sync.Once
+	over bool
 	done func([]byte)
 }
 
 func (t *tee) Read(p []byte) (int, error) {
 	n, err := t.ReadCloser.Read(p)
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.buf.Write(p[:n])
 	if err == io.EOF {
-		t.once.Do(func() { t.done(t.buf.Bytes()) })
+		t.end()
 	}
 	return n, err
 }
 
 func (t *tee) Close() error {
-	t.once.Do(func() { t.done(t.buf.Bytes()) })
+	t.mu.Lock()
+	t.end()
+	t.mu.Unlock()
 	return t.ReadCloser.Close()
+}
+
+func (t *tee) end() {
+	if !t.over {
+		t.over = true
+		t.done(t.buf.Bytes())
+	}
 }
 
 func (c *contract) check(r *http.Request, res *http.Response, body []byte) {
