@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+
+	"gatehouse/core"
 )
 
 // A Look is a colour and a pattern (lines: dashes), so that no series is distinguished from
@@ -99,5 +101,7 @@ func Patterns(list []Chart) []Look {
 			}
 		}
 	}
-	return slices.SortedFunc(maps.Keys(used), func(a, b Look) int { return cmp.Compare(a.ID(), b.ID()) })
+	looks := slices.Collect(maps.Keys(used))
+	core.Sort(looks, func(a, b Look) int { return cmp.Compare(a.ID(), b.ID()) })
+	return looks
 }

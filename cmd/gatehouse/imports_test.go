@@ -26,7 +26,7 @@ var may = table(`
 admin: admin/accounts admin/approvals admin/chats admin/contexts admin/council admin/daily admin/find admin/imports admin/journal admin/logged admin/memory admin/nodes admin/operations admin/page admin/people admin/projects admin/reports admin/settings core
 admin/accounts: admin/page core web/account web/auth web/auth/totp
 admin/approvals: admin/page core core/ask core/diff core/permission core/permission/raise
-admin/charts:
+admin/charts: core
 admin/chats: admin/chats/input admin/chats/messages admin/chats/thumb admin/markdown admin/page core core/ask core/attach core/attach/content core/bus core/queue/inspect core/runs core/session core/transcript core/usage web web/auth
 admin/chats/input: core
 admin/chats/messages: core/transcript
