@@ -89,7 +89,7 @@ func newSite(t *testing.T, clock core.Clock, change func(*admin.Options)) *site 
 		Unlisted:   users.Unlisted,
 		Approvals:  approvals.Options{Asks: askWorld{w}, Grants: grantWorld{w}, Raises: raiseWorld{w}},
 		Operations: operations.Options{Bots: w, Lanes: w, Dead: w, Sends: w, Usage: w.usage, Quantile: runs.Quantile},
-		People:     people.Options{Requests: w, Decisions: w, Access: w, Persons: w, Terms: w, Spending: w, Care: careWorld{w}, LastSeen: w.lastSeen, SetPlace: w.setPlace, Blocks: w, Places: w, Invites: w, Preview: w.preview},
+		People:     people.Options{Requests: w, Decisions: w, Access: w, Persons: w, Keys: w.keysOf, Terms: w, Spending: w, Care: careWorld{w}, LastSeen: w.lastSeen, SetPlace: w.setPlace, Blocks: w, Places: w, Invites: w, Preview: w.preview},
 	}
 	w.openChats(t, db, &o)
 	w.openFind(&o)

@@ -16,6 +16,7 @@ import (
 	"gatehouse/core/coretest"
 	"gatehouse/core/usage"
 	"gatehouse/pairing/people"
+	"gatehouse/web/auth"
 )
 
 // ---- the world's people: whoever has access, with the accounts it names
@@ -223,6 +224,22 @@ func TestLinkedAccountsAreShownAsOnePerson(t *testing.T) {
 		t.Errorf("nobody: status %d", a.status)
 	}
 	s.get("/admin/people/1").lacks(t, "/forget", "/block") // the owner stays
+}
+
+// keysOf returns a key of everyone but the owner.
+func (*world) keysOf(_ context.Context, user int64) ([]auth.KeyRow, error) {
+	if user == core.Operator {
+		return nil, nil
+	}
+	return []auth.KeyRow{{ID: "k1", Label: "phone <b>", User: user, Trust: core.Vault, Scopes: []string{"chat", "read"}}}, nil
+}
+
+// A person's page shows their API keys, which a block leaves, with what revokes each.
+func TestAPersonsPageShowsTheirKeysWithRevoke(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	s.world.full()
+	s.get("/admin/people/2").has(t, "phone &lt;b&gt;", "chat, read", `action="/admin/settings/keys/k1/revoke"`, "does not end these")
+	s.get("/admin/people/1").lacks(t, "API keys")
 }
 
 func TestEveryDecisionAboutAPersonWorksWithoutJavaScript(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"gatehouse/pairing/codes"
 	"gatehouse/pairing/people"
 	"gatehouse/pairing/places"
+	"gatehouse/web/auth"
 )
 
 // What the pages show and do. A nil one takes its page, or its section, out.
@@ -105,6 +106,7 @@ type Options struct {
 	InviteLink func(bot, code string) string // "" where a platform has no such links; nil: none has
 	Access     Access                        // with Persons: the page People; the following are sections of it
 	Persons    Persons
+	Keys       func(ctx context.Context, user int64) ([]auth.KeyRow, error) // a user's API keys that open something
 	Terms      Terms
 	Blocks     Blocks
 	Places     Places

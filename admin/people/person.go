@@ -14,23 +14,21 @@ import (
 	"gatehouse/core/usage"
 	"gatehouse/pairing/people"
 	"gatehouse/pairing/places"
+	"gatehouse/web/auth"
 )
 
 type personBody struct {
 	person
-	Broken    string
-	Rows      page.Part[[]accessView]
-	Where     []page.Choice // where else they can be given access
-	Levels    []core.Trust
-	Ends      []end
-	Spending  page.Part[spendingView]
-	HasTerms  bool
-	HasBlocks bool
-	HasMoney  bool
-	HasCare   bool
-	Forget    *page.Job
-	Export    *page.Job
-	Gone      bool // erased just now
+	Broken                                 string
+	Rows                                   page.Part[[]accessView]
+	Where                                  []page.Choice // where else they can be given access
+	Levels                                 []core.Trust
+	Ends                                   []end
+	Spending                               page.Part[spendingView]
+	Keys                                   page.Part[[]auth.KeyRow]
+	HasTerms, HasBlocks, HasMoney, HasCare bool
+	Forget, Export                         *page.Job
+	Gone                                   bool // erased just now
 }
 
 // An accessView is an access with what can be chosen for it.
@@ -43,11 +41,10 @@ type accessView struct {
 
 type spendingView struct {
 	usage.Standing
-	Amount    string // of their own, as it is written into the field
-	Mode      string // general, off, own
-	Part      int    // of today's budget, in percent; -1 without one
-	Monthly   string // of a month, as it is written into the field
-	MonthPart int
+	Amount          string // of their own, as it is written into the field
+	Mode            string // general, off, own
+	Monthly         string // of a month, as it is written into the field
+	Part, MonthPart int    // of today's budget and of the month's, in percent; -1 without one
 }
 
 // personEnds returns the choices of how long an access is valid.
@@ -111,6 +108,7 @@ func (p *personPages) fill(ctx context.Context, b *personBody, token string) {
 		b.More = page.Cut(&out, maxOwnRows)
 		return out, err
 	})
+	b.Keys = page.Load(ctx, p.frame, "Their API keys", func(ctx context.Context) ([]auth.KeyRow, error) { return p.o.Keys(ctx, b.User) })
 	b.Alone = true
 	b.complete(token, blocks, p.seen(ctx, b.person))
 	var groups []places.Row

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"slices"
 	"time"
 
 	"gatehouse/admin"
@@ -134,7 +135,7 @@ func (a *app) panel(door *auth.Door, metrics *web.Metrics) http.Handler {
 				return a.usage.Totals(ctx, a.db, since)
 			},
 		},
-		People: adminpeople.Options{Requests: a.pairing, Decisions: a.pairing, Access: a.pairing.People, Persons: a.pairing.People, Terms: a.pairing.People, Blocks: a.pairing.People, Places: a.pairing.Places,
+		People: adminpeople.Options{Requests: a.pairing, Decisions: a.pairing, Access: a.pairing.People, Persons: a.pairing.People, Keys: a.keysOf, Terms: a.pairing.People, Blocks: a.pairing.People, Places: a.pairing.Places,
 			Spending: see.People(), Care: see.People(), LastSeen: see.People().LastSeen, SetPlace: see.People().SetPlace,
 			Invites: a.pairing.Codes, InviteLink: a.fleet.InviteLink, Preset: a.bots.Preset, Preview: func(ctx context.Context, level core.Trust) (adminpeople.Preview, error) {
 				p, err := previews.Preview(ctx, level)
@@ -170,6 +171,14 @@ func (a *app) panelNodes() adminnodes.Options {
 		return adminnodes.Options{}
 	}
 	return adminnodes.Options{Needed: migrations.Newest(migrations.Postgres), List: func(ctx context.Context) ([]nodes.Node, error) { return nodes.List(ctx, a.db) }}
+}
+
+// keysOf returns the keys of a user that have not expired.
+func (a *app) keysOf(ctx context.Context, user int64) ([]auth.KeyRow, error) {
+	rows, err := a.keys.List(ctx, auth.MaxKeys)
+	return slices.DeleteFunc(rows, func(k auth.KeyRow) bool {
+		return k.User != user || !k.ExpiresAt.IsZero() && !k.ExpiresAt.After(a.clock.Now())
+	}), err
 }
 
 // unasked returns what sends messages of programs.
