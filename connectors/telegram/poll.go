@@ -73,7 +73,11 @@ type poller struct {
 	stuck    int       // stores that failed, since the last good one
 	answered time.Time // when any poll was last answered, well or not
 	menu     bool      // the command menu was looked after
+	named    time.Time // when the bot's name was asked last; zero: not in this Run
 }
+
+// nameLife is how long a name is relied on: its owner may change it at any time.
+const nameLife = 24 * time.Hour
 
 // errStore is a fault on our side: the platform is well.
 type errStore struct{ err error }
@@ -88,10 +92,11 @@ func (p *poller) step(ctx context.Context) error {
 			return errStore{err}
 		}
 	}
-	if _, known := b.decoder.Username(); !known {
-		if _, f := b.getMe(ctx, b.polls); f != nil {
+	if _, known := b.decoder.Username(); !known || b.o.Clock.Now().Sub(p.named).Abs() >= nameLife {
+		if _, f := b.getMe(ctx, b.polls); f != nil && !known {
 			return p.failed(f)
 		}
+		p.named = b.o.Clock.Now()
 	}
 	page, f := p.poll(ctx)
 	if f != nil {

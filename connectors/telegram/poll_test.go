@@ -543,3 +543,21 @@ type noCursor struct{}
 func (noCursor) Cursor(context.Context, string) (string, time.Time, error) {
 	return "", time.Time{}, nil
 }
+
+// Users mention a bot by the name that it has now.
+func TestABotThatWasRenamedLearnsItsNameWithoutARestart(t *testing.T) {
+	s := platform(t, telegramtest.Options{FloodOff: true})
+	store := &connectorstest.Store{}
+	b := connect(t, s, store, nil)
+	ada := s.NewUser("Ada")
+	for _, name := range []string{"first_bot", "second_bot"} { // each Run asks
+		s.Bot().Rename(name)
+		ada.Send("hello") // ends the poll
+		run := run1(t, b, store)
+		if st := run.await(core.Running, ""); st.Username != name {
+			t.Errorf("it is called %q, want %q", st.Username, name)
+		}
+		run.cancel()
+		run.ended <- <-run.ended // for the cleanup
+	}
+}

@@ -88,6 +88,13 @@ func (s *Server) Bots() []Bot {
 // Account returns what the platform reports of the bot.
 func (b Bot) Account() Account { return b.b.account }
 
+// Rename gives the bot another username, as its owner does at @BotFather. The bot is not told.
+func (b Bot) Rename(username string) {
+	b.s.mu.Lock()
+	defer b.s.mu.Unlock()
+	b.b.account.Username = username
+}
+
 // Token returns the bot's token; Revoke replaces it.
 func (b Bot) Token() string {
 	b.s.mu.Lock()
