@@ -99,14 +99,19 @@ func WithFlight(ctx context.Context, f core.Flight) context.Context {
 
 // Progress is how far a request got. It decides whether a request without an answer
 // may be repeated. The zero value is for a request that has not begun.
-type Progress struct{ left atomic.Bool }
+type Progress struct {
+	left      atomic.Bool
+	connected atomic.Bool // it has a connection
+}
 
 // Follow returns a request that updates p, and notifies the Flight of its context.
 func (p *Progress) Follow(req *http.Request) *http.Request {
 	f, _ := req.Context().Value(flightKey{}).(core.Flight)
 	var current atomic.Pointer[request] // on the connection that it is written to
 	return req.WithContext(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
+		GetConn: func(string) { p.connected.Store(false) }, // also where a kept connection was closed
 		GotConn: func(info httptrace.GotConnInfo) {
+			p.connected.Store(true)
 			p.left.Store(true)
 			r := &request{progress: p, flight: f}
 			current.Store(r)
@@ -139,6 +144,12 @@ func (r *request) assign(c net.Conn) {
 // Unsent reports whether the platform cannot have received the whole request:
 // there was no connection, or writing failed.
 func (p *Progress) Unsent() bool { return !p.left.Load() }
+
+// TooSlow reports whether the time of ctx, the request's context, ended while the request was
+// being written. A connection that is not made in time is not that.
+func (p *Progress) TooSlow(ctx context.Context) bool {
+	return p.connected.Load() && p.Unsent() && errors.Is(ctx.Err(), context.DeadlineExceeded)
+}
 
 // Interruption returns the context's error in err, or nil. Other causes of an
 // error contain the URL, and with it the token.

@@ -1,7 +1,9 @@
 package discord
 
 import (
+	"context"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -10,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"gatehouse/connectors"
 	"gatehouse/connectors/connectorstest"
 	"gatehouse/connectors/discord/discordtest"
 	"gatehouse/connectors/discord/rest"
@@ -53,42 +56,57 @@ func TestAFileIsSentWithItsTextOrReplacedByTheReason(t *testing.T) {
 // What a proxy does not take, or the line not in time, would not arrive the next time either, and
 // must not hold its chat.
 func TestAFileThatDoesNotGetThroughIsReplacedByTheReason(t *testing.T) {
+	d, texts := sendOver(t, nil, http.StatusRequestEntityTooLarge)
+	if d.Outcome != core.Sent || d.MessageID != "1" || len(texts) != 1 || !strings.Contains(texts[0], "a.bin could not be sent") || !strings.Contains(texts[0], "does not take") {
+		t.Errorf("%+v, texts %q", d, texts)
+	}
+	d, texts = sendOver(t, connectorstest.Stalled, http.StatusOK)
+	if d.Outcome != core.Sent || d.MessageID != "1" || len(texts) != 1 || !strings.Contains(texts[0], "a.bin could not be sent") || !strings.Contains(texts[0], "too slow") {
+		t.Errorf("%+v, texts %q", d, texts)
+	}
+}
+
+// A file is as good after an outage as before it.
+func TestAFileWaitsWhileThereIsNoConnection(t *testing.T) {
+	for name, first := range map[string]func(context.Context, string, string) (net.Conn, error){"no answer": connectorstest.NoAnswer, "none in time": connectorstest.NoConnection} {
+		if d, texts := sendOver(t, first, http.StatusOK); d.Outcome != core.NotSent || len(texts) > 0 {
+			t.Errorf("%s: %+v, texts %q", name, d, texts)
+		}
+	}
+}
+
+// sendOver sends a file to a server that answers it with a status, over a first connection that
+// first makes unless it is nil, and returns the messages without a file that arrived.
+func sendOver(t *testing.T, first func(context.Context, string, string) (net.Conn, error), status int) (core.Delivery, []string) {
+	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "a.bin"), make([]byte, maxSend), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "a.bin"), make([]byte, 100<<10), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	end := make(chan struct{})
-	for want, refuse := range map[string]func(w http.ResponseWriter, r *http.Request){
-		"does not take": func(w http.ResponseWriter, r *http.Request) {
-			http.Error(w, "<html>Request Entity Too Large</html>", http.StatusRequestEntityTooLarge)
-		},
-		"too slow": func(http.ResponseWriter, *http.Request) { <-end }, // reads nothing of it
-	} {
-		t.Run(want, func(t *testing.T) {
-			texts := make(chan string, 10)
-			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if strings.HasPrefix(r.Header.Get("Content-Type"), "multipart/") {
-					refuse(w, r)
-					return
-				}
-				body, _ := io.ReadAll(r.Body)
-				texts <- string(body)
-				_, _ = w.Write([]byte(`{"id":"1"}`))
-			}))
-			t.Cleanup(srv.Close)
-			s := platform(t, discordtest.Options{FloodOff: true})
-			b := connect(t, s, &connectorstest.Store{}, func(o *Options) { o.Files = os.DirFS(dir) })
-			b.api = rest.New(rest.Options{Token: b.o.Token, Base: srv.URL, Transport: b.line, Timeout: time.Minute, UploadTimeout: func(int) time.Duration { return 300 * time.Millisecond }})
-			d := b.Send(t.Context(), core.Outgoing{Address: core.Address{Bot: "bot", Chat: "1"}, Seq: 7, Part: core.Part{File: &core.File{Path: "a.bin", Name: "a.bin"}}})
-			if d.Outcome != core.Sent || d.MessageID != "1" {
-				t.Errorf("%+v", d)
-			}
-			if text := <-texts; !strings.Contains(text, "a.bin could not be sent") || !strings.Contains(text, want) {
-				t.Errorf("%q", text)
-			}
-			if want == "too slow" {
-				close(end)
-			}
-		})
+	texts := make(chan string, 10)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if strings.HasPrefix(r.Header.Get("Content-Type"), "multipart/") {
+			w.WriteHeader(status)
+		} else {
+			texts <- string(body)
+		}
+		_, _ = w.Write([]byte(`{"id":"1"}`))
+	}))
+	defer srv.Close()
+	s := platform(t, discordtest.Options{FloodOff: true})
+	b := connect(t, s, &connectorstest.Store{}, func(o *Options) { o.Files = os.DirFS(dir) })
+	line := connectors.NewTransport(4)
+	defer line.CloseIdleConnections()
+	if first != nil {
+		connectorstest.Dial(line, first)
 	}
+	b.api = rest.New(rest.Options{Token: b.o.Token, Base: srv.URL, Transport: line, Timeout: time.Minute, UploadTimeout: func(int) time.Duration { return 100 * time.Millisecond }})
+	d := b.Send(t.Context(), core.Outgoing{Address: core.Address{Bot: "bot", Chat: "1"}, Seq: 7, Part: core.Part{File: &core.File{Path: "a.bin", Name: "a.bin"}}})
+	close(texts)
+	var got []string
+	for text := range texts {
+		got = append(got, text)
+	}
+	return d, got
 }

@@ -47,7 +47,7 @@ func (b *Bot) sendFile(ctx context.Context, t target, part core.Part) (string, *
 	switch {
 	case fault.tooLarge():
 		return instead("a server on the way does not take a file of its size")
-	case fault != nil && fault.unsent && errors.Is(fault.cause, context.DeadlineExceeded) && ctx.Err() == nil:
+	case fault != nil && fault.slow && ctx.Err() == nil:
 		return instead("the connection is too slow for its size")
 	}
 	return id, fault

@@ -2,8 +2,10 @@ package telegram
 
 import (
 	"bytes"
+	"context"
 	"image"
 	"image/png"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -97,7 +99,7 @@ func TestAFileThatCannotBeSentIsReplacedByTheReason(t *testing.T) {
 // What a proxy does not take, or the line not in time, would not arrive the next time either, and
 // must not hold its chat.
 func TestAFileThatDoesNotGetThroughIsReplacedByTheReason(t *testing.T) {
-	dir := files(t, map[string][]byte{"a.txt": []byte("a"), "large.bin": make([]byte, 32<<20)})
+	dir := files(t, map[string][]byte{"a.txt": make([]byte, 100<<10)})
 	t.Run("a proxy refuses its size", func(t *testing.T) {
 		s := platform(t, telegramtest.Options{FloodOff: true})
 		ada := s.NewUser("Ada")
@@ -113,35 +115,54 @@ func TestAFileThatDoesNotGetThroughIsReplacedByTheReason(t *testing.T) {
 		}
 	})
 	t.Run("the line is too slow", func(t *testing.T) {
-		texts, end := make(chan string, 10), make(chan struct{})
-		slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if !strings.HasSuffix(r.URL.Path, "/sendMessage") {
-				<-end // reads nothing of it
-				return
-			}
-			texts <- r.FormValue("text")
-			_, _ = w.Write([]byte(`{"ok":true,"result":{"message_id":1}}`))
-		}))
-		defer slow.Close()
-		defer close(end)
-		b, err := New(Options{Name: "bot", Token: "42:secret", APIURL: slow.URL, Cursors: noCursor{}, Files: os.DirFS(dir)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer b.Close()
-		b.uploadTimeout = func(int64) time.Duration { return 300 * time.Millisecond }
-		o := out(chatOf(7), "")
-		o.File = &core.File{Path: "large.bin", Name: "large.bin"}
-		if d := b.Send(t.Context(), o); d.Outcome != core.Sent || d.MessageID != "1" {
-			t.Errorf("%+v", d)
-		}
-		if text := <-texts; !strings.Contains(text, "too slow") {
-			t.Errorf("%q", text)
+		d, texts := sendOver(t, dir, connectorstest.Stalled)
+		if d.Outcome != core.Sent || d.MessageID != "1" || len(texts) != 1 || !strings.Contains(texts[0], "too slow") {
+			t.Errorf("%+v, texts %q", d, texts)
 		}
 	})
 	if short, long := uploadTimeout(1), uploadTimeout(maxSend); short < time.Minute || long < maxSend/(128<<10)*time.Second {
 		t.Errorf("%v for a byte, %v for the largest", short, long)
 	}
+}
+
+// A file is as good after an outage as before it.
+func TestAFileWaitsWhileThereIsNoConnection(t *testing.T) {
+	dir := files(t, map[string][]byte{"a.txt": make([]byte, 100<<10)})
+	for name, first := range map[string]func(context.Context, string, string) (net.Conn, error){"no answer": connectorstest.NoAnswer, "none in time": connectorstest.NoConnection} {
+		if d, texts := sendOver(t, dir, first); d.Outcome != core.NotSent || len(texts) > 0 {
+			t.Errorf("%s: %+v, texts %q", name, d, texts)
+		}
+	}
+}
+
+// sendOver sends a.txt over a first connection that first makes, and returns the texts that
+// arrived.
+func sendOver(t *testing.T, dir string, first func(context.Context, string, string) (net.Conn, error)) (core.Delivery, []string) {
+	t.Helper()
+	texts := make(chan string, 10)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/sendMessage") {
+			texts <- r.FormValue("text")
+		}
+		_, _ = w.Write([]byte(`{"ok":true,"result":{"message_id":1}}`))
+	}))
+	defer srv.Close()
+	b, err := New(Options{Name: "bot", Token: "42:secret", APIURL: srv.URL, Cursors: noCursor{}, Files: os.DirFS(dir)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	connectorstest.Dial(b.sends.t.Load(), first)
+	b.uploadTimeout = func(int64) time.Duration { return 100 * time.Millisecond }
+	o := out(chatOf(7), "")
+	o.File = &core.File{Path: "a.txt", Name: "a.txt"}
+	d := b.Send(t.Context(), o)
+	close(texts)
+	var got []string
+	for text := range texts {
+		got = append(got, text)
+	}
+	return d, got
 }
 
 // A caption has a limit of its own; a text above it must not be lost whole.

@@ -101,6 +101,7 @@ type Failure struct {
 	Text     string        // the platform's message, or the error
 	After    time.Duration // retry_after
 	Global   bool          // a 429 for the whole bot
+	slow     bool
 	cause    error
 }
 
@@ -170,7 +171,9 @@ func (c *Client) Exchange(ctx context.Context, method, path string, in, out any)
 	if err == nil {
 		return e, nil
 	}
-	return e, e.failed(err)
+	f := e.failed(err)
+	f.slow = e.status == 0 && e.TooSlow(ctx)
+	return e, f
 }
 
 // failed returns the failure of an exchange that ended with err.

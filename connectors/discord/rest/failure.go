@@ -2,8 +2,6 @@ package rest
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"fmt"
 	"net/http"
 
@@ -29,10 +27,8 @@ func (f *Failure) Gone() bool {
 // TooLarge reports whether the platform, or a proxy, does not take a request of this size.
 func (f *Failure) TooLarge() bool { return f != nil && f.Status == http.StatusRequestEntityTooLarge }
 
-// TooSlow reports whether the time for a request ended before it was written.
-func (f *Failure) TooSlow() bool {
-	return f != nil && f.Status == 0 && f.Unsent && errors.Is(f.cause, context.DeadlineExceeded)
-}
+// TooSlow reports whether the time for a request ended while it was being written.
+func (f *Failure) TooSlow() bool { return f != nil && f.slow }
 
 // Expired reports whether the token of an interaction has ended.
 func (f *Failure) Expired() bool {
