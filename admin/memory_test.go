@@ -81,9 +81,43 @@ func TestMemoryPage_AQuestionShowsWhatItContradictsHoweverOldThatIs(t *testing.T
 		hear(fmt.Sprintf("correction: The plant number %d stands in pot %d.", i, 100+i))
 	}
 	a := s.get("/admin/memory")
-	a.has(t, "Which one applies?", "It contradicts #1: From now on always answer in German.", "Replace the older")
+	a.has(t, "Which one applies?", "It contradicts #1: From now on always answer in German.", ">Replace #1</button>", ">Cancel</button>")
 	if strings.Contains(a.body, "<h3>#1 ·") {
 		t.Error("the older one is on the first page of the list: the test shows nothing")
+	}
+}
+
+func TestMemoryPage_AQuestionAfterAChangeNamesWhatIsReplaced(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	ctx, by := t.Context(), core.Actor{User: core.Operator}
+	add := func(text string) memory.Correction {
+		l, err := s.world.memory.Add(ctx, core.Operator, memory.Draft{Text: text}, by)
+		must(err)
+		return l.Correction
+	}
+	german := add("always answer in German")
+	_, err := s.world.memory.Delete(ctx, core.Operator, german.ID, by)
+	must(err)
+	french := add("always answer in French")
+	s.post("/admin/memory/act", url.Values{"id": {german.ID}, "do": {"undo"}})
+	s.get("/admin/memory").has(t, "It contradicts #2: always answer in French", ">Replace #2</button>", ">Cancel</button>")
+	text := "always answer in English"
+	_, err = s.world.memory.Decide(ctx, core.Operator, german.ID, memory.ChoiceBoth, by)
+	must(err)
+	units := add("always use metric units")
+	_, err = s.world.memory.Update(ctx, core.Operator, units.ID, memory.Change{Text: &text}, by)
+	must(err)
+	a := s.get("/admin/memory")
+	a.has(t, "Which one applies?", ">Replace #2</button>", ">Keep both</button>")
+	if strings.Contains(a.body, ">Cancel</button>") {
+		t.Error("what was in force before it was edited can be cancelled")
+	}
+	_, err = s.world.memory.Delete(ctx, core.Operator, french.ID, by)
+	must(err)
+	a = s.get("/admin/memory")
+	a.has(t, "Which one applies?", ">Save</button>")
+	if strings.Contains(a.body, ">Replace #") || strings.Contains(a.body, "It contradicts") {
+		t.Error("what is not in force is to be replaced")
 	}
 }
 

@@ -149,8 +149,8 @@ type card struct {
 	Where    where
 	Editing  bool
 	Edit     string // address
-	Old      string // what it contradicts; "" for nothing
-	Number   int    // of that
+	Old      string // what it contradicts
+	Number   int    // of that; 0 where it is no longer in force
 }
 
 type body struct {
@@ -241,7 +241,7 @@ func (p *Pages) aside(ctx context.Context, who auth.Principal, b *body) error {
 		switch c.Card {
 		case memory.CardImplicit:
 			one.Question = "Is this a correction?"
-		case memory.CardConflict:
+		case memory.CardConflict, memory.CardEdited, memory.CardRestored:
 			one.Question = "Which one applies?"
 		}
 		if c.Conflicts != "" {
@@ -249,7 +249,7 @@ func (p *Pages) aside(ctx context.Context, who auth.Principal, b *body) error {
 			if err != nil && core.KindOf(err) != core.NotFound { // deleted since
 				return err
 			}
-			if old.Status != memory.Deleted {
+			if old.Status == memory.Active {
 				one.Old, one.Number = old.Text, old.Number
 			}
 		}

@@ -32,14 +32,12 @@ type Draft struct {
 // Add stores a correction as if its writer had sent "correction: …". A contradiction to an
 // older one opens a card.
 func (s *Store) Add(ctx context.Context, user int64, d Draft, by core.Actor) (l Learnt, err error) {
-	text := block.Clean(d.Text, MaxText+1)
+	text, fault := cleaned(d.Text)
 	switch {
 	case user <= 0:
 		return l, texts.Error(core.Denied, "group_member")
 	case text == "":
 		return l, core.Errorf(core.Invalid, "text is missing: write what is to be remembered")
-	case len([]rune(text)) > MaxText:
-		return l, core.Errorf(core.TooLarge, "text is over %d characters: shorten it", MaxText)
 	case d.Type != "" && !d.Type.Valid():
 		return l, core.Errorf(core.Invalid, "type must be factual_correction, persistent_instruction, preference, project_decision or failure_pattern")
 	case d.Scope != "" && !d.Scope.Valid():
@@ -47,8 +45,8 @@ func (s *Store) Add(ctx context.Context, user int64, d Draft, by core.Actor) (l 
 	case d.Scope != "" && d.Scope != detect.Global && d.Ref == "":
 		return l, core.Errorf(core.Invalid, "scope_ref is missing: name the project or the conversation")
 	}
-	if what, ok := detect.Secret(text); ok {
-		return l, texts.Error(core.Invalid, "memory_secret", texts.With{"What": what})
+	if fault != nil {
+		return l, fault
 	}
 	found := detect.Detect(detect.Message{Text: "correction: " + text})
 	if d.Type != "" {
@@ -81,6 +79,18 @@ func (s *Store) Add(ctx context.Context, user int64, d Draft, by core.Actor) (l 
 	return l, err
 }
 
+// cleaned returns a text as it is stored, and why it is not.
+func cleaned(text string) (string, error) {
+	text = block.Clean(text, MaxText+1)
+	if len([]rune(text)) > MaxText {
+		return text, core.Errorf(core.TooLarge, "text is over %d characters: shorten it", MaxText)
+	}
+	if what, ok := detect.Secret(text); ok {
+		return text, texts.Error(core.Invalid, "memory_secret", texts.With{"What": what})
+	}
+	return text, nil
+}
+
 // A Change is what is changed of a correction; nil leaves it.
 type Change struct {
 	Text   *string
@@ -89,20 +99,16 @@ type Change struct {
 	Scope  *detect.Scope // only to Global
 }
 
-// Update changes an active or superseded correction. A contradiction to an older one opens a card.
+// Update changes an active or superseded correction. A contradiction that the change makes opens a card.
 func (s *Store) Update(ctx context.Context, user int64, ref string, ch Change, by core.Actor) (c Correction, err error) {
 	if ch.Text != nil {
-		text := block.Clean(*ch.Text, MaxText+1)
-		switch {
-		case text == "":
+		text, fault := cleaned(*ch.Text)
+		if text == "" {
 			return c, core.Errorf(core.Invalid, "text is empty: delete the correction instead")
-		case len([]rune(text)) > MaxText:
-			return c, core.Errorf(core.TooLarge, "text is over %d characters: shorten it", MaxText)
 		}
-		if what, ok := detect.Secret(text); ok {
-			return c, texts.Error(core.Invalid, "memory_secret", texts.With{"What": what})
+		if ch.Text = &text; fault != nil {
+			return c, fault
 		}
-		ch.Text = &text
 	}
 	if ch.Type != nil && !ch.Type.Valid() {
 		return c, core.Errorf(core.Invalid, "type must be factual_correction, persistent_instruction, preference, project_decision or failure_pattern")
@@ -137,7 +143,13 @@ func (s *Store) Update(ctx context.Context, user int64, ref string, ch Change, b
 			}
 		}
 		if c.Status == Active && (c.Text != was.Text || c.Type != was.Type || c.Scope != was.Scope) {
-			_, err = s.contest(ctx, tx, c)
+			card, kept := CardEdited, &was
+			if was.Card != NoCard && !was.expired(tx.Time()) {
+				card, kept = was.Card, nil // it was not answered yet
+			} else if c.Scope != was.Scope {
+				kept = nil
+			}
+			_, err = s.contest(ctx, tx, c, card, kept)
 		}
 		return e, err
 	})
@@ -183,8 +195,12 @@ func (s *Store) Restore(ctx context.Context, user int64, ref string, by core.Act
 		case c.Status != Deleted && c.Status != Superseded:
 			return Event{}, core.Errorf(core.Conflict, "the correction is not deleted")
 		}
-		c.Status, c.Superseded, c.ExpiresAt, c.UpdatedAt = Active, "", core.TimeOf(""), tx.Time()
-		_, err := s.contest(ctx, tx, c)
+		card := CardConflict
+		if c.Status == Superseded {
+			card = CardRestored
+		}
+		c.Status, c.Superseded, c.UpdatedAt = Active, "", tx.Time()
+		_, err := s.contest(ctx, tx, c, card, nil)
 		return Event{Kind: EventRestored}, err
 	})
 }
@@ -192,13 +208,13 @@ func (s *Store) Restore(ctx context.Context, user int64, ref string, by core.Act
 // Choices of an open card.
 const (
 	ChoiceSave    = "save"    // keep it
-	ChoiceReplace = "replace" // keep it, and supersede the older one
+	ChoiceReplace = "replace" // keep it, and supersede the one that it contradicts
 	ChoiceBoth    = "both"    // keep both
-	ChoiceSkip    = "skip"    // do not keep it
+	ChoiceSkip    = "skip"    // do not keep it; one that was in force before it was edited stays, one that was brought back is superseded again
 )
 
-// Decide settles the open card of a correction. A card that is kept and contradicts an
-// older correction, which was not asked about yet, opens the card of that conflict.
+// Decide settles the open card of a correction, and returns as Old the one that it replaced. A card
+// that is kept and contradicts a correction which was not asked about yet opens the card of that conflict.
 func (s *Store) Decide(ctx context.Context, user int64, ref, choice string, by core.Actor) (l Learnt, err error) {
 	switch choice {
 	case ChoiceSave, ChoiceReplace, ChoiceBoth, ChoiceSkip:
@@ -225,49 +241,61 @@ func (s *Store) Decide(ctx context.Context, user int64, ref, choice string, by c
 	return l, err
 }
 
-// decide changes c as chosen; old is the one that a new card asks about.
+// decide changes c as chosen; old is the one that it replaced, or that a new card asks about.
 func (s *Store) decide(ctx context.Context, tx *store.Tx, c *Correction, choice string, by core.Actor) (e Event, old *Correction, err error) {
 	card, conflicts := c.Card, c.Conflicts
 	c.Card, c.Conflicts, c.ExpiresAt = NoCard, "", core.TimeOf("")
-	if choice == ChoiceSkip {
+	switch {
+	case choice == ChoiceSkip && card == CardEdited:
+		return Event{Kind: EventAccepted}, nil, nil
+	case choice == ChoiceSkip && card == CardRestored:
+		c.Status, c.Superseded = Superseded, conflicts
+		return Event{Kind: EventSuperseded}, nil, nil
+	case choice == ChoiceSkip:
 		c.Status, c.ExpiresAt = Deleted, tx.Time().Add(Undo)
 		return Event{Kind: EventDeleted}, nil, nil
 	}
-	if choice == ChoiceReplace && conflicts != "" {
-		if err := s.supersede(ctx, tx, c, conflicts); err != nil {
-			return e, nil, err
-		}
-	}
 	c.Status, c.UpdatedAt = Active, tx.Time()
-	if card != CardConflict {
-		old, err = s.contest(ctx, tx, c)
+	switch {
+	case choice == ChoiceReplace && conflicts != "":
+		old, err = s.supersede(ctx, tx, c, conflicts)
+	case conflicts == "":
+		old, err = s.contest(ctx, tx, c, CardConflict, nil)
 	}
 	return Event{Kind: EventAccepted}, old, err
 }
 
-// contest opens the card of c's conflict with another correction in force, which it returns;
-// without one it closes the card of an earlier conflict.
-func (s *Store) contest(ctx context.Context, tx *store.Tx, c *Correction) (old *Correction, err error) {
-	if _, old, err = s.compare(ctx, tx, c); err != nil {
+// contest opens a card of c's conflict with another correction in force, which it returns; without
+// one, or with MaxCards others open, it closes that of an earlier conflict. No card asks about what kept, if
+// it is not nil, contradicts: both were kept.
+func (s *Store) contest(ctx context.Context, tx *store.Tx, c *Correction, card Card, kept *Correction) (*Correction, error) {
+	_, old, err := s.compare(ctx, tx, c, kept)
+	if err != nil {
 		return nil, err
 	}
-	if c.Card, c.Conflicts, c.ExpiresAt = NoCard, "", core.TimeOf(""); old != nil {
-		c.Card, c.Conflicts, c.ExpiresAt = CardConflict, old.ID, tx.Time().Add(Answer)
+	c.Card, c.Conflicts, c.ExpiresAt = NoCard, "", core.TimeOf("")
+	if old == nil {
+		return nil, nil
 	}
+	open := 0
+	if err := tx.Get(ctx, &open, `SELECT count(*) FROM corrections WHERE user_id = $1 AND card <> '' AND expires_at > $2 AND correction_id <> $3`, c.User, core.Stamp(tx.Time()), c.ID); err != nil || open >= MaxCards {
+		return nil, err
+	}
+	c.Card, c.Conflicts, c.ExpiresAt = card, old.ID, tx.Time().Add(Answer)
 	return old, nil
 }
 
-// supersede has c take the place of an older one, if that is still in force.
-func (s *Store) supersede(ctx context.Context, tx *store.Tx, c *Correction, id string) error {
+// supersede has c take the place of another one, which it returns; nil if that is no longer in force.
+func (s *Store) supersede(ctx context.Context, tx *store.Tx, c *Correction, id string) (*Correction, error) {
 	old, err := s.find(ctx, tx, c.User, id)
 	if core.KindOf(err) == core.NotFound || err == nil && old.Status != Active {
-		return nil
+		return nil, nil
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	old.Status, old.Superseded = Superseded, c.ID
-	return s.save(ctx, tx, &old, Event{Kind: EventSuperseded})
+	return &old, s.save(ctx, tx, &old, Event{Kind: EventSuperseded})
 }
 
 // A Filter selects corrections of a user.
@@ -328,7 +356,7 @@ func (s *Store) List(ctx context.Context, user int64, f Filter) (out []Correctio
 		}
 		for _, c := range page {
 			after = c.Number
-			if !c.says(words) {
+			if !detect.Has(words, c.Text+" "+c.About+" "+string(c.Type)+" "+c.Domain) {
 				continue
 			}
 			if out = append(out, c); len(out) > limit {
@@ -340,20 +368,6 @@ func (s *Store) List(ctx context.Context, user int64, f Filter) (out []Correctio
 		}
 	}
 	return out, 0, nil
-}
-
-// says reports whether c has all of these folded words.
-func (c *Correction) says(words []string) bool {
-	if len(words) == 0 {
-		return true
-	}
-	text := detect.Fold(c.Text + " " + c.About + " " + string(c.Type) + " " + c.Domain)
-	for _, w := range words {
-		if !strings.Contains(text, w) {
-			return false
-		}
-	}
-	return true
 }
 
 // Get returns a correction of a user by its id or number.

@@ -48,7 +48,7 @@ type Learnt struct {
 	Outcome    Outcome
 	What       string      // of Secret: "a key", "a password"
 	Correction Correction  // of Stored and Asked
-	Old        *Correction // the one that it contradicts
+	Old        *Correction // the one that it contradicts, or has replaced
 }
 
 // Hear learns from a message. It stores what is worth it, or a card, before it returns;
@@ -165,7 +165,7 @@ func (s *Store) learn(ctx context.Context, tx *store.Tx, c Correction, source st
 	if len(known) > 0 {
 		return s.again(ctx, tx, known[0])
 	}
-	same, old, err := s.compare(ctx, tx, &c)
+	same, old, err := s.compare(ctx, tx, &c, nil)
 	if err != nil {
 		return Learnt{}, err
 	}
@@ -211,7 +211,7 @@ func (s *Store) again(ctx context.Context, tx *store.Tx, c Correction) (Learnt, 
 		return Learnt{}, nil
 	}
 	if c.Conflicts != "" {
-		if old, err := s.find(ctx, tx, c.User, c.Conflicts); err == nil {
+		if old, err := s.find(ctx, tx, c.User, c.Conflicts); err == nil && old.Status == Active {
 			l.Old = &old
 		}
 	}
@@ -235,20 +235,20 @@ func (s *Store) room(ctx context.Context, tx *store.Tx, user int64, card bool) e
 }
 
 // compare returns the active correction of the same user and scope that is the same
-// as c, or one that c contradicts.
-func (s *Store) compare(ctx context.Context, q store.Queryer, c *Correction) (same, old *Correction, err error) {
+// as c, or one that c contradicts, and that kept, if it is not nil, does not.
+func (s *Store) compare(ctx context.Context, q store.Queryer, c, kept *Correction) (same, old *Correction, err error) {
 	all, err := s.rows(ctx, q, `WHERE user_id = $1 AND status = 'active' AND scope = $2 AND scope_ref = $3 AND correction_id <> $4 ORDER BY number DESC LIMIT 2000`,
 		c.User, string(c.Scope), c.ScopeRef, c.ID)
 	if err != nil {
 		return nil, nil, err
 	}
-	topics := topicsOf(c)
+	checks := c.Checks()
 	for i := range all {
 		x := &all[i]
 		if strings.EqualFold(x.Text, c.Text) && x.Canonical == c.Canonical {
 			return x, nil, nil
 		}
-		if old == nil && contradicts(c, x, topics) {
+		if old == nil && contradicts(c, x, checks) && (kept == nil || !contradicts(kept, x, kept.Checks())) {
 			old = x
 		}
 	}
@@ -256,23 +256,7 @@ func (s *Store) compare(ctx context.Context, q store.Queryer, c *Correction) (sa
 }
 
 // contradicts reports whether c and x are about the same: their topics are near and their
-// domain is the same, or both decide the same thing of answers differently.
-func contradicts(c, x *Correction, topics map[string]check.Check) bool {
-	for topic, theirs := range topicsOf(x) {
-		if mine, ok := topics[topic]; ok && mine != theirs {
-			return true
-		}
-	}
-	return c.Domain == x.Domain && score.Similarity(c.Canonical, x.Canonical) >= score.SameTopic
-}
-
-// topicsOf returns what c decides of answers, by topic.
-func topicsOf(c *Correction) map[string]check.Check {
-	out := map[string]check.Check{} // at most the checks of one text
-	for _, k := range c.Checks() {
-		if t := k.Topic(); t != "" {
-			out[t] = k
-		}
-	}
-	return out
+// domain is the same, or both decide the same thing of answers differently. checks are c's.
+func contradicts(c, x *Correction, checks []check.Check) bool {
+	return check.Differ(checks, x.Checks()) || c.Domain == x.Domain && score.Similarity(c.Canonical, x.Canonical) >= score.SameTopic
 }

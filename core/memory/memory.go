@@ -48,7 +48,9 @@ const (
 	NoCard       Card = ""
 	CardImplicit Card = "implicit" // is it a correction
 	CardReview   Card = "review"   // is it worth keeping
-	CardConflict Card = "conflict" // it contradicts an older one
+	CardConflict Card = "conflict" // it contradicts another one
+	CardEdited   Card = "edited"   // it was in force, and contradicts another one since it was changed
+	CardRestored Card = "restored" // it was superseded, was brought back, and contradicts another one
 )
 
 // How a correction was extracted.
@@ -88,7 +90,7 @@ type Correction struct {
 	Via        string
 	Status     Status
 	Superseded string // by which
-	Conflicts  string // with which older one, while the card is open
+	Conflicts  string // with which other one, while the card is open
 	Card       Card
 	ExpiresAt  time.Time // of the card, or of the undo
 	Session    string

@@ -93,7 +93,7 @@ func TestEditingOrRestoringAContradictionOpensAQuestion(t *testing.T) {
 	german, other := add("always answer in German"), add("always use metric units")
 	text := "always answer in English"
 	c, err := r.Update(t.Context(), ann, other.ID, memory.Change{Text: &text}, me)
-	if err != nil || c.Card != memory.CardConflict || c.Conflicts != german.ID || c.Status != memory.Active {
+	if err != nil || c.Card != memory.CardEdited || c.Conflicts != german.ID || c.Status != memory.Active {
 		t.Fatalf("edited: %+v, %v", c, err)
 	}
 	if _, cards, err := r.Count(t.Context(), ann); cards != 1 || err != nil {
@@ -160,8 +160,131 @@ func TestTheBlocksOfAPromptAreWithinTheBudget(t *testing.T) {
 			t.Fatal(err)
 		}
 		standing, relevant := got.Blocks()
-		if n, most := score.Tokens(standing+relevant), score.Budget(window); n > most || window >= 8_000 && (n < most/2 || standing == "" || relevant == "") {
+		if n, most := score.Tokens(standing+relevant), score.Budget(window); n > most || window >= 4_000 && n < most/2 || (window == 0 || window >= 8_000) && (standing == "" || relevant == "") {
 			t.Errorf("in a window of %d tokens: %d of %d, %q", window, n, most, standing)
+		}
+	}
+}
+
+// asked returns two corrections of which the second, which was in force, is asked about.
+func (r *rig) asked(change func(old, c memory.Correction) memory.Correction) (old, c memory.Correction) {
+	r.t.Helper()
+	old, c = r.hear(ann, "From now on always answer in German.").Correction, r.hear(ann, "From now on always use metric units.").Correction
+	if c = change(old, c); c.Conflicts != old.ID || c.Status != memory.Active {
+		r.t.Fatalf("%+v", c)
+	}
+	return old, c
+}
+
+func (r *rig) edit(id, text string) memory.Correction {
+	r.t.Helper()
+	c, err := r.Update(r.t.Context(), ann, id, memory.Change{Text: &text}, me)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return c
+}
+
+func TestACancelledQuestionAboutAnEditDeletesNothing(t *testing.T) {
+	r := open(t)
+	_, c := r.asked(func(_, c memory.Correction) memory.Correction { return r.edit(c.ID, "always answer in English") })
+	l, err := r.Decide(t.Context(), ann, c.ID, memory.ChoiceSkip, me)
+	if err != nil || l.Correction.Status != memory.Active || l.Correction.Card != memory.NoCard || l.Correction.Text != "always answer in English" {
+		t.Errorf("%+v, %v", l, err)
+	}
+}
+
+func TestACancelledQuestionAboutOneThatWasBroughtBackTakesItBack(t *testing.T) {
+	r := open(t)
+	french := r.hear(ann, "From now on always answer in French.").Correction
+	german := r.hear(ann, "From now on always answer in German.").Correction
+	l, err := r.Decide(t.Context(), ann, german.ID, memory.ChoiceReplace, me)
+	if err != nil || l.Old == nil || l.Old.ID != french.ID {
+		t.Fatalf("%+v, %v", l, err)
+	}
+	back := func(id, conflicts string, want memory.Status) {
+		t.Helper()
+		if c, err := r.Restore(t.Context(), ann, id, me); err != nil || c.Conflicts != conflicts {
+			t.Fatal(c, err)
+		}
+		if l, err := r.Decide(t.Context(), ann, id, memory.ChoiceSkip, me); err != nil || l.Correction.Status != want {
+			t.Errorf("%+v, %v", l, err)
+		}
+	}
+	back(french.ID, german.ID, memory.Superseded)
+	if c, err := r.Get(t.Context(), ann, french.ID); err != nil || c.Superseded != german.ID || !c.ExpiresAt.IsZero() {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if _, err := r.Delete(t.Context(), ann, french.ID, me); err != nil {
+		t.Fatal(err)
+	}
+	back(french.ID, german.ID, memory.Deleted)
+}
+
+func TestWhatIsKeptThoughItContradictsIsNotAskedAboutAgain(t *testing.T) {
+	r := open(t)
+	_, c := r.asked(func(_, c memory.Correction) memory.Correction { return r.edit(c.ID, "alwasy answer in English") })
+	if c = r.edit(c.ID, "always answer in Englisch"); c.Card == memory.NoCard {
+		t.Error("an edit answers the open question")
+	}
+	if _, err := r.Decide(t.Context(), ann, c.ID, memory.ChoiceBoth, me); err != nil {
+		t.Fatal(err)
+	}
+	if c = r.edit(c.ID, "always answer in English"); c.Card != memory.NoCard {
+		t.Errorf("after a small edit: %+v", c)
+	}
+	if l := r.hear(ann, "From now on answer in at most five sentences."); l.Old != nil {
+		t.Fatal(l)
+	}
+	if c = r.edit(c.ID, "always answer in English, in at most two sentences"); c.Card != memory.CardEdited {
+		t.Errorf("a new contradiction: %+v", c)
+	}
+}
+
+func TestEditsAndRestoresOpenNoQuestionAboveTheLimit(t *testing.T) {
+	r := open(t)
+	r.hear(ann, "From now on always answer in German.")
+	c := r.hear(ann, "From now on always use metric units.").Correction
+	gone := r.hear(ann, "From now on always answer in French.").Correction
+	if _, err := r.Delete(t.Context(), ann, gone.ID, me); err != nil {
+		t.Fatal(err)
+	}
+	var last memory.Learnt
+	for i := range memory.MaxCards {
+		last = r.hear(ann, fmt.Sprintf("No, the answer to riddle %d is %d.", i, i*7), func(m *memory.Message) { m.Question = fmt.Sprintf("riddle %d please, number %d", i, i*31) })
+	}
+	if c = r.edit(c.ID, "always answer in English"); c.Card != memory.NoCard || c.Text != "always answer in English" {
+		t.Errorf("edited: %+v", c)
+	}
+	if c, err := r.Restore(t.Context(), ann, gone.ID, me); err != nil || c.Card != memory.NoCard || c.Status != memory.Active {
+		t.Errorf("restored: %+v, %v", c, err)
+	}
+	if _, err := r.Decide(t.Context(), ann, last.Correction.ID, memory.ChoiceSkip, me); err != nil {
+		t.Fatal(err)
+	}
+	if c = r.edit(c.ID, "always reply in Spanish"); c.Card != memory.NoCard {
+		t.Errorf("kept: %+v", c)
+	}
+	if _, cards, err := r.Count(t.Context(), ann); err != nil || cards != memory.MaxCards-1 {
+		t.Errorf("%d questions, %v", cards, err)
+	}
+}
+
+// A model with a small window follows a pinned correction, too.
+func TestAPinnedCorrectionReachesAWindowOf4096Tokens(t *testing.T) {
+	for _, kind := range []detect.Type{detect.Factual, detect.Instruction} {
+		r := open(t)
+		l, err := r.Add(t.Context(), ann, memory.Draft{Text: strings.Repeat("The plot is by the gate. ", 6), Type: kind}, me)
+		if err != nil {
+			t.Fatal(err)
+		}
+		yes := true
+		if _, err := r.Update(t.Context(), ann, l.Correction.ID, memory.Change{Pinned: &yes}, me); err != nil {
+			t.Fatal(err)
+		}
+		got, err := r.Recall(t.Context(), ann, memory.Place{Session: "s1"}, "Where is the plot?", 4096)
+		if standing, _ := got.Blocks(); err != nil || !strings.Contains(standing, "The plot is by the gate.") || score.Tokens(standing) > score.Budget(4096) {
+			t.Errorf("%s: %q, %v", kind, standing, err)
 		}
 	}
 }

@@ -14,10 +14,9 @@ import (
 )
 
 const (
-	maxPersons = 32                    // whose corrections are kept in memory
-	maxNone    = 4096                  // of whom is kept that they have none
-	frame      = (block.Frame + 3) / 4 // tokens of the blocks of a prompt beside their lines
-	maxMeant   = 256                   // corrections of one person that are compared by their meaning, the newest
+	maxPersons = 32   // whose corrections are kept in memory
+	maxNone    = 4096 // of whom is kept that they have none
+	maxMeant   = 256  // corrections of one person that are compared by their meaning, the newest
 )
 
 // A person is what applies for one user, as it was read. It is not changed.
@@ -157,10 +156,22 @@ func (s *Store) Recall(ctx context.Context, user int64, at Place, text string, w
 		return out, err
 	}
 	var taken []*Correction
+	budget := score.Budget(window)
 	near := s.near(ctx, user, at, p, text)
-	for _, t := range p.index.SelectFrom(func(id string) bool { return at.in(p.all[id]) }, near, text, s.o.Clock.Now(), score.Budget(window)-frame) {
+	for _, t := range p.index.SelectFrom(func(id string) bool { return at.in(p.all[id]) }, near, text, s.o.Clock.Now(), budget-score.Tokens(block.Frame)) {
 		taken = append(taken, p.all[t.Key])
 	}
+	for {
+		out = divided(taken)
+		if standing, relevant := out.Blocks(); len(taken) == 0 || score.Tokens(standing+relevant) <= budget {
+			return out, nil
+		}
+		taken = taken[:len(taken)-1] // the least useful makes room for the heading of a second block
+	}
+}
+
+// divided returns corrections by the blocks that they are in.
+func divided(taken []*Correction) (out Recalled) {
 	for _, c := range narrowest(taken) {
 		if c.Pinned || c.everywhere() {
 			out.Standing = append(out.Standing, *c)
@@ -168,7 +179,7 @@ func (s *Store) Recall(ctx context.Context, user int64, at Place, text string, w
 			out.Relevant = append(out.Relevant, *c)
 		}
 	}
-	return out, nil
+	return out
 }
 
 // near returns by id how near corrections are to a message in meaning; nil where that is not
@@ -200,7 +211,7 @@ func narrowest(all []*Correction) []*Correction {
 	rank := map[detect.Scope]int{detect.Global: 0, detect.Project: 1, detect.Conversation: 2}
 	out := slices.DeleteFunc(slices.Clone(all), func(c *Correction) bool {
 		return slices.ContainsFunc(all, func(x *Correction) bool {
-			return rank[x.Scope] > rank[c.Scope] && contradicts(x, c, topicsOf(x))
+			return rank[x.Scope] > rank[c.Scope] && contradicts(x, c, x.Checks())
 		})
 	})
 	slices.SortFunc(out, func(a, b *Correction) int { return cmp.Compare(a.Number, b.Number) })

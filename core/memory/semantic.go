@@ -72,7 +72,7 @@ func (s *Store) Propose(ctx context.Context, tx *store.Tx, m *Message, f Finding
 	}
 	c.Text = block.Clean(f.Sentence, MaxText)
 	c.Status, c.Card, c.Via, c.Confidence = Pending, CardReview, ViaSemantic, sureAccepted
-	if same, _, err := s.compare(ctx, tx, &c); err != nil || same != nil {
+	if same, _, err := s.compare(ctx, tx, &c, nil); err != nil || same != nil {
 		return Learnt{}, err
 	}
 	l, err := s.learn(ctx, tx, c, m.Source)

@@ -156,3 +156,55 @@ func TestAGroupIsOfferedNoEdit(t *testing.T) {
 		}
 	}
 }
+
+func TestAQuestionAfterAChangeNamesWhatIsReplaced(t *testing.T) {
+	w := newWorld(t)
+	w.remember("always answer in German")
+	w.remember("always use metric units")
+	german, units := w.id("1"), w.id("2")
+	w.forget("1")
+	w.remember("always answer in French")
+	if out := w.run("restore " + german); !strings.Contains(out.Text, "It contradicts #3: “always answer in French”") || !slices.Equal(labels(out), []string{"Replace #3", "Keep both", "Cancel"}) {
+		t.Errorf("%q with the buttons %q", out.Text, labels(out))
+	}
+	if out := w.run("replace " + german); !strings.Contains(out.Text, "Remembered as #1: “always answer in German”. It replaces #3.") {
+		t.Errorf("%q", out.Text)
+	}
+	if out := w.run("edit " + units + " always answer in English"); !strings.Contains(out.Text, "It contradicts #1") || !slices.Equal(labels(out), []string{"Replace #1", "Keep both"}) {
+		t.Errorf("%q with the buttons %q", out.Text, labels(out))
+	}
+}
+
+func TestWhatIsSupersededIsNotOfferedForReplacement(t *testing.T) {
+	w := newWorld(t)
+	w.remember("always answer in German")
+	w.remember("always answer in French")
+	w.run("both " + w.id("2"))
+	w.remember("always answer in English")
+	if c, err := w.store.Get(t.Context(), ann, "3"); err != nil || c.Card == memory.NoCard {
+		t.Fatal(c, err)
+	}
+	french := w.id("2")
+	if err := w.db.Tx(t.Context(), func(tx *store.Tx) error {
+		_, err := tx.Exec(t.Context(), `UPDATE corrections SET status = 'superseded' WHERE correction_id = $1`, french)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if out := w.run(""); strings.Contains(out.Text, "It contradicts") || slices.Contains(labels(out), "Replace #2") {
+		t.Errorf("%q with the buttons %q", out.Text, labels(out))
+	}
+	if out := w.run("replace " + w.id("3")); !strings.Contains(out.Text, "Remembered as #3") || strings.Contains(out.Text, "It replaces") {
+		t.Errorf("%q", out.Text)
+	}
+}
+
+// id returns the id of the correction with a number.
+func (w *world) id(number string) string {
+	w.Helper()
+	c, err := w.store.Get(w.Context(), ann, number)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return c.ID
+}

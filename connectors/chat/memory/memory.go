@@ -86,7 +86,9 @@ func Say(l memory.Learnt, at core.Address) Said {
 		}
 		add(texts.Text("memory_button_replace", texts.With{"Old": l.Old.Number}), memory.ChoiceReplace)
 		add(texts.Text("memory_button_both"), memory.ChoiceBoth)
-		add(texts.Text("memory_button_cancel"), memory.ChoiceSkip)
+		if c.Card != memory.CardEdited { // it stays
+			add(texts.Text("memory_button_cancel"), memory.ChoiceSkip)
+		}
 	case l.Outcome == memory.Stored:
 		s.Text = texts.Text("memory_stored", texts.With{"N": c.Number, "Text": shorten(c.Text), "As": chosen(c)})
 		add(texts.Text("memory_button_undo"), verbUndo)
@@ -197,7 +199,7 @@ func (c *Commands) Run(ctx context.Context, r command.Request) (command.Outcome,
 		if err != nil {
 			return command.Outcome{}, err
 		}
-		if back.Card == memory.CardConflict {
+		if back.Conflicts != "" {
 			return c.say(ctx, r, memory.Stored, back)
 		}
 		return command.Outcome{Text: texts.Text("memory_restored", texts.With{"N": back.Number, "Text": shown(r.In.Address, &back)})}, nil
@@ -236,7 +238,11 @@ func (c *Commands) decide(ctx context.Context, r command.Request, choice, ref st
 	case choice == memory.ChoiceBoth:
 		return command.Outcome{Text: texts.Text("memory_both")}, nil
 	case choice == memory.ChoiceReplace:
-		return command.Outcome{Text: texts.Text("memory_replaced", texts.With{"N": l.Correction.Number, "Text": shown(r.In.Address, &l.Correction)})}, nil
+		replaced := 0
+		if l.Old != nil {
+			replaced = l.Old.Number
+		}
+		return command.Outcome{Text: texts.Text("memory_replaced", texts.With{"N": l.Correction.Number, "Text": shown(r.In.Address, &l.Correction), "Old": replaced})}, nil
 	}
 	return c.say(ctx, r, l.Outcome, l.Correction)
 }
@@ -291,11 +297,11 @@ func (c *Commands) learnt(ctx context.Context, r command.Request, o memory.Outco
 		now.Text = ""
 	}
 	l := memory.Learnt{Outcome: o, Correction: now}
-	if now.Card != memory.CardConflict {
+	if now.Conflicts == "" {
 		return l, nil
 	}
 	old, err := c.memories.Get(ctx, r.User, now.Conflicts)
-	if err == nil && old.Status != memory.Deleted {
+	if err == nil && old.Status == memory.Active {
 		l.Old = &old
 	}
 	if core.KindOf(err) == core.NotFound { // deleted since

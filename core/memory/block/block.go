@@ -93,8 +93,8 @@ const (
 	ends    = "</memory>\n"
 )
 
-// Frame is how many bytes two blocks of a prompt take beside their lines.
-const Frame = len(Head+begins+ends) + len(further+begins+ends)
+// Frame is what the first block of a prompt has beside its lines.
+const Frame = Head + begins + ends
 
 // Of returns lines as a block, "" for none. With more it is behind another one in the prompt.
 func Of(lines []string, more bool) string {

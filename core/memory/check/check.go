@@ -47,6 +47,20 @@ func (c *Check) Topic() string {
 	return ""
 }
 
+// Differ reports whether two corrections with these checks decide the same differently.
+func Differ(a, b []Check) bool {
+	decided := map[string]Check{} // at most the checks of one text
+	for _, k := range a {
+		decided[k.Topic()] = k
+	}
+	for _, k := range b {
+		if mine, ok := decided[k.Topic()]; ok && k.Topic() != "" && mine != k {
+			return true
+		}
+	}
+	return false
+}
+
 // maxChecks bounds the checks of one text.
 const maxChecks = 6
 

@@ -17,6 +17,20 @@ func Fold(text string) string {
 	return strings.TrimLeft(strings.Join(strings.Fields(text), " "), "-–—*•>.,;:!\"' ")
 }
 
+// Has reports whether all of these folded words occur in text.
+func Has(words []string, text string) bool {
+	if len(words) == 0 {
+		return true
+	}
+	text = Fold(text)
+	for _, w := range words {
+		if !strings.Contains(text, w) {
+			return false
+		}
+	}
+	return true
+}
+
 // quotes are pairs of marks around quoted text.
 var quotes = map[rune]rune{'"': '"', '“': '”', '„': '“', '«': '»', '»': '«', '‹': '›', '`': '`'}
 
