@@ -1,6 +1,7 @@
 package queue_test
 
 import (
+	"context"
 	"testing"
 
 	"gatehouse/core"
@@ -45,15 +46,11 @@ func TestRepliesOfABotThatComesLaterWaitForItAndAreSentOnce(t *testing.T) {
 	if got := f.reply(); got != "two" {
 		t.Errorf("sent %q", got)
 	}
-	remove := func() {
-		t.Helper()
-		if err := f.out.Remove(t.Context(), "late"); err != nil {
-			t.Fatal(err)
-		}
+	if err := f.out.Remove(t.Context(), "late"); err != nil {
+		t.Fatal(err)
 	}
-	remove()
 	post("three")
-	remove()
+	f.until("what was posted later fails", func() bool { return state("three") == "failed" })
 	if a, b, c := state("one"), state("two"), state("three"); a != "sent" || b != "sent" || c != "failed" || len(f.plat.seen) != 0 {
 		t.Errorf("states %s %s %s, %d more sends", a, b, c, len(f.plat.seen))
 	}
@@ -72,6 +69,40 @@ func TestRepliesOfABotThatComesLaterWaitForItAndAreSentOnce(t *testing.T) {
 	if got := f.reply(); got != "three" {
 		t.Errorf("sent %q", got)
 	}
+}
+
+// A connector that is closed makes it likely that a send under way ends without success.
+func TestWhatIsBeingSentWhenItsBotIsRemovedFails(t *testing.T) {
+	s := slow{platform: newPlatform(), hold: make(chan struct{})}
+	s.answers = []core.Delivery{{Outcome: core.NotSent, Reason: "no connection"}, {Outcome: core.NotSent, Reason: "no connection"}}
+	f := newFixture(t, func(o *options) { o.sender = s })
+	f.plat = s.platform
+	f.serve(nil)
+	look := f.timePasses()
+	defer look()
+	state := func() (s string) {
+		if err := f.db.Get(t.Context(), &s, `SELECT state FROM outbox`); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	if err := f.out.Hold(t.Context(), "late"); err != nil {
+		t.Fatal(err)
+	}
+	f.tx(func(ctx context.Context, tx *store.Tx) error {
+		return f.out.Post(ctx, tx, core.Reply{Address: core.Address{Bot: "late", Chat: "a"}, Key: "k", Parts: []core.Part{{Text: "one"}}})
+	})
+	f.until("it is being sent", func() bool { return state() == "sending" })
+	if err := f.out.Remove(t.Context(), "late"); err != nil {
+		t.Fatal(err)
+	}
+	close(s.hold)
+	f.reply()
+	f.until("it fails", func() bool { return state() == "failed" })
+	if err := f.out.Hold(t.Context(), "late"); err != nil {
+		t.Fatal(err)
+	}
+	f.until("it is sent when the bot is back", func() bool { return state() == "sent" })
 }
 
 // A bot may be removed while no gateway runs.

@@ -389,3 +389,55 @@ func TestMoreChatsThanMayBeSentToAtOnceAreAllServedWithoutATurnOfTheClock(t *tes
 		f.reply()
 	}
 }
+
+// A bot that has more to send than it may have under way does not have the table searched for each
+// message of another one.
+func TestABotThatIsBusyIsNotLookedForWhenAnotherHasSent(t *testing.T) {
+	s := slow{platform: newPlatform(), hold: make(chan struct{})}
+	f := newFixture(t, func(o *options) { o.sender = oneSlow{s} })
+	f.takeOver(f.q)
+	f.out.Open(t.Context())
+	defer func() { <-f.out.Close() }()
+	if err := f.out.Hold(t.Context(), "other"); err != nil {
+		t.Fatal(err)
+	}
+	<-f.out.Bell()
+	const room, chats = 512, 530
+	f.tx(func(ctx context.Context, tx *store.Tx) error {
+		for i := range chats {
+			if err := f.out.Post(ctx, tx, core.Reply{Address: core.Address{Bot: "bot", Chat: fmt.Sprint(i)}, Key: fmt.Sprint(i), Parts: []core.Part{{Text: "x"}}}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	f.tx(func(ctx context.Context, tx *store.Tx) error {
+		return f.out.Post(ctx, tx, core.Reply{Address: core.Address{Bot: "other", Chat: "o"}, Key: "o", Parts: []core.Part{{Text: "x"}}})
+	})
+	<-s.seen
+	f.until("the other bot has sent", func() bool { return f.out.Active() == room })
+	select {
+	case <-f.out.Bell():
+		t.Error("it is looked for chats of the busy bot")
+	default:
+	}
+	close(s.hold)
+	<-f.out.Bell() // there is room
+	f.until("all end", func() bool { return f.out.Active() == 0 })
+	if err := f.out.SendWaiting(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for range chats {
+		<-s.seen
+	}
+}
+
+// oneSlow holds the sends of one bot alone.
+type oneSlow struct{ slow }
+
+func (s oneSlow) Send(ctx context.Context, out core.Outgoing) core.Delivery {
+	if out.Bot == "bot" {
+		return s.slow.Send(ctx, out)
+	}
+	return s.platform.Send(ctx, out)
+}

@@ -10,6 +10,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/queue"
 	"gatehouse/core/queue/flight"
+	"gatehouse/core/queue/outbox"
 	"gatehouse/core/store"
 )
 
@@ -159,7 +160,7 @@ func TestNoMoreRowsAreMarkedThanAreSentAtOnce(t *testing.T) {
 	f := newFixture(t, func(o *options) { o.sender = s })
 	f.plat = s.platform
 	f.serve(func(_ context.Context, turn *queue.Turn) { _ = answer(f.q, turn) })
-	const chats, atOnce = 400, 256
+	const chats, atOnce = 400, outbox.MaxAtOnce
 	for i := range chats {
 		f.put(msg(i, fmt.Sprint(i), "ann", "one"))
 	}

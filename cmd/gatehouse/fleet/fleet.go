@@ -24,6 +24,9 @@ import (
 // The Hub has a place for each bot, and no more.
 var _ = [1]struct{}{}[configs.MaxBots-connectors.MaxBots]
 
+// A send that is marked has a connection, and a quarter of them is for what is not a send.
+var _ = [connectors.MaxConnections - connectors.MaxConnections/4 - outbox.MaxAtOnce + 1]struct{}{}
+
 // Options are what a Fleet is made of; all are needed.
 type Options struct {
 	Bots      *Bots

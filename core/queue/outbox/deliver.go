@@ -30,7 +30,7 @@ func (b *Outbox) beginChat(key chatKey) {
 		return // it waits for a start with that bot
 	}
 	if b.count[key.bot] >= maxSending {
-		b.more = true // the first that ends has the poll look
+		b.more[key.bot] = true // its first chat that ends has the poll look
 		return
 	}
 	b.occupy(key)
@@ -45,7 +45,7 @@ const due = `(not_before <= $1 OR not_before > $2)`
 // second, and when Bell receives. What waits for one bot delays no other's.
 func (b *Outbox) SendWaiting(ctx context.Context) error {
 	now := b.o.Clock.Now()
-	var errs []error
+	errs := []error{b.failLate(ctx)}
 	for _, bot := range b.Leased() {
 		var chats []string
 		err := b.db.Select(ctx, &chats, `SELECT chat FROM outbox WHERE state IN ('ready', 'sending') AND state = 'ready'
@@ -160,8 +160,8 @@ func (b *Outbox) end(key chatKey) {
 // endLocked ends the delivery for a chat. The caller holds b.mu.
 func (b *Outbox) endLocked(key chatKey) {
 	b.vacate(key)
-	if b.more {
-		b.more = false
+	if b.more[key.bot] {
+		delete(b.more, key.bot)
 		b.ring()
 	}
 }

@@ -14,6 +14,8 @@ import (
 // from now on, also those of the last day that failed when it was removed. Holding a bot
 // again gives its lease a new epoch.
 func (b *Outbox) Hold(ctx context.Context, bot string) error {
+	b.changing.Lock() // failLate does not end what is restored
+	defer b.changing.Unlock()
 	var epoch int64
 	err := b.db.Tx(ctx, func(tx *store.Tx) (err error) {
 		if epoch, err = b.lease(ctx, tx, bot); err != nil {

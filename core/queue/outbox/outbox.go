@@ -43,6 +43,7 @@ type Metrics interface {
 // Limits and times; each is a rule of docs/delivery.md.
 const (
 	leaseTime     = 30 * time.Second // until another node may lease the bot
+	lookLate      = 10 * time.Second // between two looks for replies of bots that are not configured
 	retryStore    = time.Second      // between tries to store the outcome of a send
 	maxSending    = 512              // chats of a bot that are worked on; others wait in the table
 	maxRetryPause = time.Minute
@@ -79,9 +80,13 @@ type Outbox struct {
 	open    bool                     // replies are sent; a stop closes it last
 	sending map[chatKey]bool         // chats with a send in progress; true: check again after it; at most maxSending of a bot
 	count   map[string]int           // of sending, by bot; bounded by the configured bots
-	more    bool                     // chats wait that found no room in sending
+	more    map[string]bool          // bots of which chats wait that found no room in sending; bounded by the configured bots
 	places  map[string]chan struct{} // of the bots; bounded by the configured bots
 	bots    map[string]int64         // bot → epoch of our lease; bounded by the configured bots
+
+	looked time.Time // by failLate
+
+	changing sync.Mutex // one change of bots at a time
 
 	bell  chan struct{} // SendWaiting may find something
 	sends sync.WaitGroup
@@ -106,7 +111,7 @@ func New(db *store.DB, o Options) *Outbox {
 	if o.Node == "" {
 		o.Node = "node-" + uuid.NewString()
 	}
-	return &Outbox{db: db, o: o, sending: map[chatKey]bool{}, count: map[string]int{}, places: map[string]chan struct{}{}, bots: map[string]int64{}, bell: make(chan struct{}, 1)}
+	return &Outbox{db: db, o: o, sending: map[chatKey]bool{}, count: map[string]int{}, more: map[string]bool{}, places: map[string]chan struct{}{}, bots: map[string]int64{}, bell: make(chan struct{}, 1)}
 }
 
 // uncounted is a Metrics that counts nothing.

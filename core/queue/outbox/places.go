@@ -2,10 +2,10 @@ package outbox
 
 import "context"
 
-// maxAtOnce is how many sends of one bot are made at once: the number of
-// connections that a connector keeps. Rows are marked sending only for these; what
-// waits longer is ready, and no crash makes its outcome unknown.
-const maxAtOnce = 256
+// MaxAtOnce is how many sends of one bot are made at once: fewer than a connector has
+// connections, so that none waits for one and previews have some. Rows are marked sending
+// only for these; what waits longer is ready, and no crash makes its outcome unknown.
+const MaxAtOnce = 48
 
 // A place is held while a reply is marked and sent. The zero value is none.
 type place struct{ of chan struct{} }
@@ -18,7 +18,7 @@ func (b *Outbox) placesOf(bot string) chan struct{} {
 	}
 	p := b.places[bot]
 	if p == nil {
-		p = make(chan struct{}, maxAtOnce)
+		p = make(chan struct{}, MaxAtOnce)
 		b.places[bot] = p
 	}
 	return p

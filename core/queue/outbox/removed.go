@@ -3,6 +3,8 @@ package outbox
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"gatehouse/core"
 	"gatehouse/core/store"
@@ -14,6 +16,8 @@ const removedBot = "the bot was removed from the settings"
 // Remove stops sending for a bot that is not configured any more. Its replies fail, so that
 // the operator sees them.
 func (b *Outbox) Remove(ctx context.Context, bot string) error {
+	b.changing.Lock()
+	defer b.changing.Unlock()
 	b.mu.Lock()
 	delete(b.bots, bot)
 	delete(b.places, bot)
@@ -47,18 +51,51 @@ func (b *Outbox) restore(ctx context.Context, tx *store.Tx, bot string) error {
 	return nil
 }
 
-// failUnconfigured ends what waits for bots that are not among held, which were removed while no
-// gateway ran, and restores what waits for those that are.
-func (b *Outbox) failUnconfigured(ctx context.Context, tx *store.Tx, held map[string]int64) error {
-	var waiting []string
-	if err := tx.Select(ctx, &waiting, `SELECT DISTINCT bot FROM outbox WHERE state IN ('ready', 'sending') AND state = 'ready'`); err != nil {
+// unconfigured returns the bots that replies wait for and that are not among held.
+func unconfigured(ctx context.Context, q store.Queryer, held map[string]int64) (bots []string, err error) {
+	err = q.Select(ctx, &bots, `SELECT DISTINCT bot FROM outbox WHERE state IN ('ready', 'sending') AND state = 'ready'`)
+	return slices.DeleteFunc(bots, func(bot string) bool { _, ours := held[bot]; return ours }), err
+}
+
+// failLate ends what waits for a bot that is not configured and came to wait after Remove: it was
+// posted later, or was being sent at the time. It looks every ten seconds.
+func (b *Outbox) failLate(ctx context.Context) error {
+	b.changing.Lock()
+	defer b.changing.Unlock()
+	now := b.o.Clock.Now()
+	b.mu.Lock()
+	held, due := maps.Clone(b.bots), b.sender != nil && (now.Sub(b.looked) >= lookLate || now.Before(b.looked))
+	if due {
+		b.looked = now
+	}
+	b.mu.Unlock()
+	if !due {
+		return nil
+	}
+	waiting, err := unconfigured(ctx, b.db, held)
+	if err != nil || len(waiting) == 0 {
 		return err
 	}
-	for _, bot := range waiting {
-		if _, ours := held[bot]; !ours {
+	return b.db.Tx(ctx, func(tx *store.Tx) error {
+		for _, bot := range waiting {
 			if err := b.fail(ctx, tx, bot); err != nil {
 				return err
 			}
+		}
+		return nil
+	})
+}
+
+// failUnconfigured ends what waits for bots that are not among held, which were removed while no
+// gateway ran, and restores what waits for those that are.
+func (b *Outbox) failUnconfigured(ctx context.Context, tx *store.Tx, held map[string]int64) error {
+	waiting, err := unconfigured(ctx, tx, held)
+	if err != nil {
+		return err
+	}
+	for _, bot := range waiting {
+		if err := b.fail(ctx, tx, bot); err != nil {
+			return err
 		}
 	}
 	for bot := range held {
