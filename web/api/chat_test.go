@@ -21,6 +21,7 @@ import (
 	"gatehouse/core/bus"
 	"gatehouse/core/session"
 	"gatehouse/web/api/sessions"
+	"gatehouse/web/api/stream"
 	"gatehouse/web/api/turns"
 	"gatehouse/web/auth"
 	"gatehouse/web/upload"
@@ -636,6 +637,45 @@ func TestARevokedKeysStreamsEndWithTheNextHeartbeat(t *testing.T) {
 	h.reply(core.Inbound{Address: core.Address{Chat: id}, Turn: &core.Options{Run: "r", User: 7}}, "x")
 	if got := take(t, stays, 8); len(got) != 8 {
 		t.Errorf("the other key's stream ended too: %s", kinds(got))
+	}
+}
+
+// A notedDoor notes that someone was gone.
+type notedDoor struct {
+	stream.Door
+	gone atomic.Bool
+}
+
+func (d *notedDoor) Watch(r *http.Request, gone func()) (forget func()) {
+	return d.Door.Watch(r, func() { d.gone.Store(true); gone() })
+}
+
+// The answer to an own message needs the scope chat alone.
+func TestAnAnswerGoesOnWhenItsKeyLosesAdmin(t *testing.T) {
+	h := open(t, options{})
+	door := &notedDoor{Door: h.door}
+	h.api.streams.Door = door
+	secret, row, err := h.keys.Create(t.Context(), auth.NewKey{Label: "k", User: 7, Trust: core.Vault, Scopes: []string{auth.ScopeChat, auth.ScopeAdmin}}, core.Actor{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s *bus.Stream
+	h.onPut = func(in core.Inbound) {
+		s = h.begin(in, 1)
+		h.opening(s, in)
+	}
+	res := h.do(secret, "POST", "/api/chat", `{"message":"hi"}`)
+	readUntil(t, res, "init")
+	if _, err := h.keys.Change(t.Context(), row.ID, auth.KeyChange{Scopes: &[]string{auth.ScopeChat}}, core.Actor{}); err != nil {
+		t.Fatal(err)
+	}
+	h.door.Look()
+	if door.gone.Load() {
+		t.Error("the answer is cut off")
+	}
+	h.finish(s, done(h.last(), "x"))
+	if rest := readAll(t, res); !strings.Contains(rest, "message_stop") {
+		t.Errorf("the answer ends with %s", rest)
 	}
 }
 

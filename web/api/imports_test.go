@@ -27,6 +27,9 @@ import (
 	"gatehouse/web/auth"
 )
 
+// unending is the id of an import that neither changes nor ends.
+const unending = "unending"
+
 // An importsDouble is real imports, of which the newest is also called "import".
 type importsDouble struct {
 	*tasks.Tasks
@@ -46,7 +49,19 @@ func (d *importsDouble) Start(ctx context.Context, o report.Order, t foreign.Ter
 	}
 	return d.Tasks.Start(ctx, o, t, by)
 }
-func (d *importsDouble) State(id string) (report.State, error) { return d.Tasks.State(d.id(id)) }
+func (d *importsDouble) State(id string) (report.State, error) {
+	if id == unending {
+		return report.State{ID: unending, State: report.Running, Report: report.Report{Faults: []report.Entry{}}}, nil
+	}
+	return d.Tasks.State(d.id(id))
+}
+func (d *importsDouble) Next(ctx context.Context, id string, patience time.Duration) (report.State, error) {
+	if id == unending {
+		<-ctx.Done()
+		return report.State{}, ctx.Err()
+	}
+	return d.Tasks.Next(ctx, id, patience)
+}
 func (d *importsDouble) Stop(ctx context.Context, id string, by core.Actor) error {
 	return d.Tasks.Stop(ctx, d.id(id), by)
 }

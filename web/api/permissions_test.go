@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"gatehouse/core/store"
 	"gatehouse/core/tool"
 	"gatehouse/web"
+	"gatehouse/web/api/permissions"
 	"gatehouse/web/api/sessions"
 	"gatehouse/web/auth"
 )
@@ -209,56 +211,141 @@ func TestAPermissionStreamEndsWithItsKeyAndWithTheServer(t *testing.T) {
 	}
 }
 
-// A stream ends at once when its key loses the scope that it needs, or is revoked, and
-// goes on when the key loses another.
+// A stream ends at once when its key is revoked or loses the scope that it needs, and goes on
+// when the key loses another.
 func TestAStreamEndsWhenItsKeyLosesTheScopeItNeeds(t *testing.T) {
-	h := open(t, options{})
-	h.sessions["theirs"] = sessions.Row{ID: "theirs", User: 8}
-	change := func(scopes ...string) func(id string) error {
-		return func(id string) error {
-			_, err := h.keys.Change(t.Context(), id, auth.KeyChange{Scopes: &scopes}, core.Actor{})
-			return err
-		}
-	}
+	const calls, own, theirs, imported = "/api/permissions/stream", "/api/chat/61c1d5a4-0a0e-4b52-9d0a-0f5a3c6f7b01/events", "/api/chat/61c1d5a4-0a0e-4b52-9d0a-0f5a3c6f7b02/events", "/api/import/" + unending + "/stream"
+	has := func(scopes ...string) []string { return scopes }
 	for name, c := range map[string]struct {
-		path string
-		do   func(id string) error
-		ends bool
+		path   string
+		before []string
+		after  []string // nil: the key is revoked
+		ends   bool
 	}{
-		"calls, without admin":                       {"/api/permissions/stream", change(auth.ScopeRead, auth.ScopeSend), true},
-		"calls, without send":                        {"/api/permissions/stream", change(auth.ScopeRead, auth.ScopeAdmin), false},
-		"calls, revoked":                             {"/api/permissions/stream", func(id string) error { return h.keys.Revoke(t.Context(), id, core.Actor{}) }, true},
-		"another user's conversation, without admin": {"/api/chat/theirs/events", change(auth.ScopeRead, auth.ScopeSend), true},
-		"another user's conversation, without send":  {"/api/chat/theirs/events", change(auth.ScopeRead, auth.ScopeAdmin), false},
+		"calls, without admin": {calls, has(auth.ScopeRead, auth.ScopeAdmin), has(auth.ScopeRead), true},
+		"calls, without send":  {calls, has(auth.ScopeSend, auth.ScopeAdmin), has(auth.ScopeAdmin), false},
+		"calls, revoked":       {calls, has(auth.ScopeAdmin), nil, true},
+
+		"an import, without admin": {imported, has(auth.ScopeRead, auth.ScopeAdmin), has(auth.ScopeRead), true},
+		"an import, revoked":       {imported, has(auth.ScopeAdmin), nil, true},
+
+		"another user's conversation, without admin":         {theirs, has(auth.ScopeRead, auth.ScopeAdmin), has(auth.ScopeRead), true},
+		"another user's conversation, without chat and read": {theirs, has(auth.ScopeChat, auth.ScopeRead, auth.ScopeAdmin), has(auth.ScopeAdmin), true},
+		"another user's conversation, without chat":          {theirs, has(auth.ScopeChat, auth.ScopeRead, auth.ScopeAdmin), has(auth.ScopeRead, auth.ScopeAdmin), false},
+		"another user's conversation, without send":          {theirs, has(auth.ScopeRead, auth.ScopeSend, auth.ScopeAdmin), has(auth.ScopeRead, auth.ScopeAdmin), false},
+
+		"an own conversation, without read":          {own, has(auth.ScopeChat, auth.ScopeRead), has(auth.ScopeChat), false},
+		"an own conversation, without chat":          {own, has(auth.ScopeChat, auth.ScopeRead), has(auth.ScopeRead), false},
+		"an own conversation, without admin":         {own, has(auth.ScopeChat, auth.ScopeAdmin), has(auth.ScopeChat), false},
+		"an own conversation, without chat and read": {own, has(auth.ScopeChat, auth.ScopeRead, auth.ScopeAdmin), has(auth.ScopeAdmin), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			secret, row, err := h.keys.Create(t.Context(), auth.NewKey{Label: "k", User: 7, Trust: core.Vault, Scopes: []string{auth.ScopeRead, auth.ScopeSend, auth.ScopeAdmin}}, core.Actor{})
+			h := open(t, options{})
+			session := func(path string) string { return strings.Split(path, "/")[3] }
+			users := map[string]int64{session(own): 7, session(theirs): 8}
+			for id, user := range users {
+				h.sessions[id] = sessions.Row{ID: id, User: user}
+			}
+			secret, row, err := h.keys.Create(t.Context(), auth.NewKey{Label: "k", User: 7, Trust: core.Vault, Scopes: c.before}, core.Actor{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			res := h.do(secret, "GET", c.path, "")
-			read := make(chan error, 1)
-			go func() {
-				_, err := io.Copy(io.Discard, res.Body)
-				read <- err
-			}()
-			if err := c.do(row.ID); err != nil {
+			if res.StatusCode != 200 {
+				t.Fatal(res.Status)
+			}
+			if c.after == nil {
+				err = h.keys.Revoke(t.Context(), row.ID, core.Actor{})
+			} else {
+				_, err = h.keys.Change(t.Context(), row.ID, auth.KeyChange{Scopes: &c.after}, core.Actor{})
+			}
+			if err != nil {
 				t.Fatal(err)
 			}
 			if c.ends { // the clock stands still
-				if err := <-read; err != nil {
-					t.Error(err)
+				read := make(chan error, 1)
+				go func() {
+					_, err := io.Copy(io.Discard, res.Body)
+					read <- err
+				}()
+				select {
+				case err := <-read:
+					if err != nil {
+						t.Error(err)
+					}
+				case <-time.After(time.Minute):
+					t.Error("the stream goes on")
 				}
 				return
 			}
-			h.door.Look()
-			select {
-			case <-read:
-				t.Error("the stream has ended")
-			default:
+			h.door.Look() // it calls who is gone before it returns
+			if c.path == calls {
+				h.asks("s1", 7)
+				h.bus.Ring(permissions.TopicApprovals)
+				readUntil(t, res, "permissionRequest")
+				return
 			}
-			res.Body.Close()
-			<-read
+			id := session(c.path)
+			in := core.Inbound{Address: core.Address{Bot: core.APIBot, Chat: id}, Text: "hi", Turn: &core.Options{Run: "later", User: users[id]}}
+			s := h.begin(in, 1)
+			h.opening(s, in)
+			readUntil(t, res, "user_message")
+			h.finish(s, done(in, "x"))
+		})
+	}
+}
+
+// A flushed calls then once, after the first bytes of the answer were sent.
+type flushed struct {
+	http.ResponseWriter
+	then func()
+}
+
+func (w flushed) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w flushed) FlushError() error {
+	defer w.then()
+	return http.NewResponseController(w.ResponseWriter).Flush()
+}
+
+// Who has the first bytes of a stream can rely on that a change of its key ends it at once.
+func TestAStreamIsWatchedBeforeItsAnswerBegins(t *testing.T) {
+	for _, path := range []string{"/api/permissions/stream", "/api/import/" + unending + "/stream"} {
+		t.Run(path, func(t *testing.T) {
+			h := open(t, options{})
+			secret, row, err := h.keys.Create(t.Context(), auth.NewKey{Label: "k", User: 7, Trust: core.Vault, Scopes: []string{auth.ScopeAdmin}}, core.Actor{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			revoke := sync.OnceFunc(func() { // Revoke has the streams checked later, too
+				if err := h.db.Tx(context.Background(), func(tx *store.Tx) error {
+					_, err := tx.Exec(context.Background(), `DELETE FROM api_keys WHERE id = $1`, row.ID)
+					return err
+				}); err != nil {
+					t.Error(err)
+				}
+				h.door.Look()
+			})
+			handler := h.handler()
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				handler.ServeHTTP(flushed{w, revoke}, r)
+			}))
+			defer server.Close()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			r, err := http.NewRequestWithContext(ctx, "GET", server.URL+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Authorization", "Bearer "+secret)
+			res, err := server.Client().Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer res.Body.Close()
+			if _, err := io.Copy(io.Discard, res.Body); err != nil || res.StatusCode != 200 { // the clock stands still
+				t.Errorf("%s, then %v", res.Status, err)
+			}
 		})
 	}
 }

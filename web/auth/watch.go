@@ -8,11 +8,11 @@ import (
 	"gatehouse/web/auth/watch"
 )
 
-// Watch has gone called when the caller of r would not be let in any more, or its key has lost
-// a scope that r has (Narrow leaves those that matter): for what outlives a key or a session. It
-// is checked when a key changes and every quarter of a minute, in one query for all keys, until
-// forget is called. It prolongs nothing but the key's last use. When the store can't be asked no
-// one is gone: a fault is no revocation.
+// Watch has gone called once when the caller of r would not be let in any more, or its key has
+// none left of the scopes that r has (Narrow leaves those of which one is enough): for what
+// outlives a key or a session. It is checked when a key changes and every quarter of a minute, in
+// one query for all keys, until forget is called. It prolongs nothing but the key's last use. When
+// the store can't be asked no one is gone: a fault is no revocation.
 func (d *Door) Watch(r *http.Request, gone func()) (forget func()) {
 	p, known := From(r.Context())
 	if !known || p.Key == LocalKey {

@@ -215,13 +215,13 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request) error {
 	defer release()
 	ctx, stop := context.WithCancel(r.Context())
 	defer stop()
+	defer a.o.Streams.Watch(auth.Narrow(r, auth.ScopeAdmin), stop)() // before the answer begins: who has read of it may count on it
 	s, err := a.o.Streams.Start(w, r, true)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
 	defer context.AfterFunc(s.Context(), stop)()
-	defer a.o.Streams.Watch(auth.Narrow(r, auth.ScopeAdmin), stop)()
 	for {
 		data, err := json.Marshal(state)
 		if err != nil {

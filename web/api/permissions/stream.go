@@ -28,14 +28,14 @@ func (a *API) permissionStream(w http.ResponseWriter, r *http.Request) error {
 	defer release()
 	ctx, stop := context.WithCancel(r.Context())
 	defer stop()
-	rang := a.Bell.Listen(ctx, TopicApprovals) // before the first update: nothing that follows is missed
+	defer a.Streams.Watch(auth.Narrow(r, auth.ScopeAdmin), stop)() // before the answer begins: who has read of it may count on it
+	rang := a.Bell.Listen(ctx, TopicApprovals)                     // before the first update: nothing that follows is missed
 	s, err := a.Streams.Start(w, r, true)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
 	defer context.AfterFunc(s.Context(), stop)()
-	defer a.Streams.Watch(auth.Narrow(r, auth.ScopeAdmin), stop)()
 	o := watcher{api: a, who: p, stream: s, shown: map[string]call{}}
 	if err := o.send(map[string]string{"type": "connected"}); err != nil {
 		return nil

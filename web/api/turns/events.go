@@ -29,6 +29,10 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	others, err := a.ofOthers(r.Context(), p, session)
+	if err != nil {
+		return err
+	}
 	f := bus.Follow{Session: session, Run: r.URL.Query().Get("run"), LastID: r.Header.Get("Last-Event-ID")}
 	if len(f.LastID) > 128 {
 		return core.Errorf(core.Invalid, "the Last-Event-ID is too long")
@@ -51,8 +55,12 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) error {
 		defer over()
 		return a.replay(w, r, events, stop)
 	}
-	forget := a.Streams.Watch(auth.Narrow(r, auth.ScopeChat, auth.ScopeRead, auth.ScopeAdmin), stop)
-	over = func() { forget(); stop(); release() }
+	forget := a.Streams.Watch(auth.Narrow(r, auth.ScopeChat, auth.ScopeRead), stop)
+	forgetAdmin := func() {}
+	if others {
+		forgetAdmin = a.Streams.Watch(auth.Narrow(r, auth.ScopeAdmin), stop)
+	}
+	over = func() { forget(); forgetAdmin(); stop(); release() }
 	err = a.Streams.Run(w, r, f.Run == "", func(s *web.Stream) {
 		defer over()
 		defer context.AfterFunc(s.Context(), stop)()
@@ -63,6 +71,19 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) error {
 		over()
 	}
 	return err
+}
+
+// ofOthers reports whether a session that p may see is another user's, for which p needs the scope
+// admin.
+func (a *API) ofOthers(ctx context.Context, p auth.Principal, session string) (bool, error) {
+	if !p.Has(auth.ScopeAdmin) {
+		return false, nil
+	}
+	owner, err := a.Sessions.Owner(ctx, session)
+	if core.KindOf(err) == core.NotFound { // it has just been enqueued, which its owner alone sees
+		return false, nil
+	}
+	return owner != p.User, err
 }
 
 // replay sends what is kept of a run that has ended, or 204 when the reader has

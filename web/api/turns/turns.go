@@ -253,7 +253,7 @@ func (a *API) put(ctx context.Context, in core.Inbound, t *turn) error {
 func (a *API) answer(w http.ResponseWriter, r *http.Request, p auth.Principal, in core.Inbound, t *reading) error {
 	ctx, stop := context.WithCancel(r.Context())
 	defer stop()
-	defer a.Streams.Watch(auth.Narrow(r, auth.ScopeChat, auth.ScopeAdmin), func() { a.after(ctx, lastEvents, stop) })()
+	defer a.Streams.Watch(auth.Narrow(r, auth.ScopeChat), func() { a.after(ctx, lastEvents, stop) })()
 	events, leave, err := a.joinTurn(ctx, t.turn)
 	if err != nil {
 		a.Recent.drop(t.turn)

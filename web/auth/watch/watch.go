@@ -22,17 +22,17 @@ type Caller struct {
 	Key  string
 	Sum  string // the digest of the key's secret that was sent
 	User int64
-	// Scopes are those of the key that what is open depends on.
+	// Scopes are those of the key of which what is open needs one; none: it needs none.
 	Scopes []string
 	R      *http.Request // with its address and the session's cookie alone
-	Gone   func()        // called when the caller would not be let in any more
+	Gone   func()        // called at most once, when the caller would not be let in any more
 }
 
-// Keeps reports whether a key that has these scopes now, separated by spaces, has all that
-// what is open depends on.
+// Keeps reports whether a key that has these scopes now, separated by spaces, has one of which
+// what is open needs one.
 func (c *Caller) Keeps(scopes string) bool {
 	has := strings.Fields(scopes)
-	return !slices.ContainsFunc(c.Scopes, func(s string) bool { return !slices.Contains(has, s) })
+	return len(c.Scopes) == 0 || slices.ContainsFunc(c.Scopes, func(s string) bool { return slices.Contains(has, s) })
 }
 
 // Checks ask the store about callers. An error is no revocation: then no one is gone.
@@ -60,7 +60,7 @@ func New(clock core.Clock, c Checks) *Watch {
 	return &Watch{clock: clock, checks: c, all: map[*Caller]struct{}{}, empty: make(chan struct{}, 1)}
 }
 
-// Add has c checked until forget is called.
+// Add has c checked until it is gone or forget is called.
 func (x *Watch) Add(c *Caller) (forget func()) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -69,16 +69,23 @@ func (x *Watch) Add(c *Caller) (forget func()) {
 		x.going = true
 		go x.run()
 	}
-	return func() {
-		x.mu.Lock()
-		defer x.mu.Unlock()
-		if delete(x.all, c); len(x.all) == 0 {
-			select {
-			case x.empty <- struct{}{}:
-			default:
-			}
+	return func() { x.remove(c) }
+}
+
+// remove ends the checks of c and reports whether it was checked.
+func (x *Watch) remove(c *Caller) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if _, checked := x.all[c]; !checked {
+		return false
+	}
+	if delete(x.all, c); len(x.all) == 0 {
+		select {
+		case x.empty <- struct{}{}:
+		default:
 		}
 	}
+	return true
 }
 
 func (x *Watch) run() {
@@ -98,7 +105,8 @@ func (x *Watch) more() bool {
 	return x.going
 }
 
-// Look checks all callers now and notifies those that would not be let in.
+// Look checks all callers now. Those that would not be let in are notified, once, and checked no
+// more.
 func (x *Watch) Look() {
 	ctx, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()
@@ -118,7 +126,7 @@ func (x *Watch) Look() {
 		if c.R != nil {
 			in = x.session(ctx, c, sessions)
 		}
-		if !in {
+		if !in && x.remove(c) {
 			c.Gone()
 		}
 	}
