@@ -68,12 +68,25 @@ func (b *Buttons) assign(ctx context.Context, tx *store.Tx, in *core.Inbound, a 
 func (b *Buttons) Next(ctx context.Context, r command.Request) (name string, err error) {
 	err = b.o.DB.Tx(ctx, func(tx *store.Tx) error {
 		a, ok, err := b.o.Questions.Took(ctx, tx, r.In.Bot, r.In.Chat, r.User, taken(r.In), time.Time{})
+		if err == nil && !ok {
+			a, ok, err = b.late(ctx, tx, r)
+		}
 		if err != nil || !ok {
 			return err
 		}
 		return json.Unmarshal([]byte(a.Payload), &name)
 	})
 	return name, err
+}
+
+// late returns the ask that waits for the message of r, which was stored by a gateway that assigned
+// none, and assigns it. One that was opened after the message waits for a later one.
+func (b *Buttons) late(ctx context.Context, tx *store.Tx, r command.Request) (ask.Ask, bool, error) {
+	a, ok, err := b.o.Questions.Waiting(ctx, tx, r.In.Bot, r.In.Chat, r.User)
+	if err != nil || !ok || a.Kind != ask.KindNext || r.In.Forwarded() || r.In.At.Before(a.CreatedAt.Truncate(time.Second)) { // a platform's time has whole seconds
+		return ask.Ask{}, false, err
+	}
+	return a, true, b.assign(ctx, tx, r.In, a, r.User)
 }
 
 // Last returns the outcome of a command of r's sender, after which no earlier command waits
