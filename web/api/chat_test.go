@@ -9,7 +9,7 @@ import (
 	"iter"
 	"math/rand/v2"
 	"net/http"
-	"runtime"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -19,6 +19,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/bus"
+	"gatehouse/core/coretest"
 	"gatehouse/core/session"
 	"gatehouse/web/api/sessions"
 	"gatehouse/web/api/stream"
@@ -326,6 +327,7 @@ func TestDisconnectStopsTheRunOnlyWhenRequested(t *testing.T) {
 		for _, begun := range []bool{true, false} {
 			h := open(t, options{})
 			key := h.key(auth.ScopeChat)
+			url, ended := h.ending()
 			aborted, put := make(chan string, 4), make(chan core.Inbound, 1)
 			h.onAbort = func(s string) { aborted <- s }
 			var s *bus.Stream
@@ -337,18 +339,18 @@ func TestDisconnectStopsTheRunOnlyWhenRequested(t *testing.T) {
 				put <- in
 			}
 			ctx, leave := context.WithCancel(context.Background())
-			r, _ := http.NewRequestWithContext(ctx, "POST", h.url+"/api/chat", strings.NewReader(fmt.Sprintf(`{"message":"a","cancel_on_disconnect":%v}`, cancel)))
+			r, _ := http.NewRequestWithContext(ctx, "POST", url+"/api/chat", strings.NewReader(fmt.Sprintf(`{"message":"a","cancel_on_disconnect":%v}`, cancel)))
 			r.Header.Set("Content-Type", "application/json")
 			r.Header.Set("X-API-Key", key)
-			res, err := h.client.Do(r)
+			res, err := http.DefaultClient.Do(r)
 			if err != nil {
 				t.Fatal(err)
 			}
 			in := <-put
 			leave()
 			res.Body.Close()
-			for !cancel && h.api.streams.Open() > 0 { // until the server has seen that the client left
-				runtime.Gosched()
+			if !cancel {
+				await(t, ended) // the server has seen that the client left
 			}
 			if !begun {
 				s = h.begin(in, 1)
@@ -360,7 +362,9 @@ func TestDisconnectStopsTheRunOnlyWhenRequested(t *testing.T) {
 				}
 			}
 			h.finish(s, done(in, "x"))
-			h.stop() // waits for every handler
+			if cancel {
+				await(t, ended)
+			}
 			if n := len(aborted); n != 0 {
 				t.Errorf("cancel %v, begun %v: %d more aborts", cancel, begun, n)
 			}
@@ -368,33 +372,74 @@ func TestDisconnectStopsTheRunOnlyWhenRequested(t *testing.T) {
 	}
 }
 
+// await waits for a signal, at most a minute.
+func await(t *testing.T, c <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(time.Minute):
+		t.Fatal("it has not happened within a minute")
+	}
+}
+
+// ending serves the routes at another address; ended receives when a request there has ended, for
+// the first of them.
+func (h *harness) ending() (url string, ended <-chan struct{}) {
+	handler, c := h.handler(), make(chan struct{}, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		handler.ServeHTTP(w, r)
+		select {
+		case c <- struct{}{}:
+		default:
+		}
+	}))
+	h.t.Cleanup(server.Close)
+	return server.URL, c
+}
+
+// An hourClock signals that an hour is waited for.
+type hourClock struct {
+	*coretest.Clock
+	hour chan<- struct{}
+}
+
+func (c hourClock) After(d time.Duration) <-chan time.Time {
+	fires := c.Clock.After(d)
+	if d == time.Hour {
+		c.hour <- struct{}{}
+	}
+	return fires
+}
+
 // A turn that waits is remembered for an hour to be stopped for a client that has gone; then it
 // runs, and its slot is free.
 func TestADisconnectIsRememberedForAnHour(t *testing.T) {
 	h := open(t, options{})
+	hour := make(chan struct{}, 1)
+	h.api.turns.Clock = hourClock{h.clock, hour}
+	url, ended := h.ending()
 	put := make(chan core.Inbound, 1)
 	h.onPut = func(in core.Inbound) { put <- in }
 	ctx, leave := context.WithCancel(context.Background())
-	r, _ := http.NewRequestWithContext(ctx, "POST", h.url+"/api/chat", strings.NewReader(`{"message":"a","cancel_on_disconnect":true}`))
+	r, _ := http.NewRequestWithContext(ctx, "POST", url+"/api/chat", strings.NewReader(`{"message":"a","cancel_on_disconnect":true}`))
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("X-API-Key", h.key(auth.ScopeChat))
-	res, err := h.client.Do(r)
+	res, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	in := <-put
 	leave()
 	res.Body.Close()
-	for deadline := time.Now().Add(time.Minute); h.api.streams.Open() > 0; runtime.Gosched() {
-		if time.Now().After(deadline) {
-			t.Fatal("it is remembered for longer")
-		}
-		h.clock.Advance(time.Hour)
+	await(t, hour)
+	h.clock.Advance(time.Hour)
+	await(t, ended)
+	if n := h.api.streams.Open(); n != 0 {
+		t.Errorf("%d slots are taken", n)
 	}
 	s := h.begin(in, 1)
 	h.opening(s, in)
 	h.finish(s, done(in, "x"))
-	h.stop()
 	if len(h.aborted) != 0 {
 		t.Errorf("aborted %v", h.aborted)
 	}

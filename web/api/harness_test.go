@@ -84,7 +84,8 @@ type harness struct {
 	agents    http.Handler // MCP
 	site      *web.Site
 	url       string
-	onExport  func() // called before an export is made
+	onExport  func()            // called before an export is made
+	onMay     func(name string) // called for each file of a sync, concurrently
 	client    *http.Client
 	seen      *contract
 	log       *coretest.Log
