@@ -114,13 +114,20 @@ func ParseVerdict(reply string, n int) (Verdict, error) {
 	return v, nil
 }
 
-// pair reads two different letters of n, with a dash between them.
+// pair reads two different letters of n that stand alone, in either case, whatever is between
+// them: "A-B", "a – b", "answer-A-answer-B".
 func pair(name string, n int) (p [2]int, ok bool) {
-	if len(name) != 3 || name[1] != '-' {
-		return p, false
+	found := 0
+	for _, word := range strings.FieldsFunc(name, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+		if len(word) != 1 {
+			continue
+		}
+		if found++; found > 2 {
+			return p, false
+		}
+		p[found-1] = int(word[0]&^0x20) - 'A'
 	}
-	p = [2]int{int(name[0]) - 'A', int(name[2]) - 'A'}
-	return p, p[0] != p[1] && min(p[0], p[1]) >= 0 && max(p[0], p[1]) < n
+	return p, found == 2 && p[0] != p[1] && min(p[0], p[1]) >= 0 && max(p[0], p[1]) < n
 }
 
 // Verdicts of a reviewer. Unreviewed is of an answer whose reviewer returned none.

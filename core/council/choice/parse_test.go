@@ -58,6 +58,11 @@ func TestAContradictionNamesThePairsThatItIsBetween(t *testing.T) {
 	if err != nil || !slices.Equal(v.Pairs, [][2]int{{0, 2}, {2, 1}}) {
 		t.Errorf("%v, %v", v.Pairs, err)
 	}
+	for _, name := range []string{"A-B", "a-b", "A - B", "A–B", "A, B", "A and B", "answer-A-answer-B", "Answers A vs. B"} {
+		if v, err := ParseVerdict(`{"verdict":"contradict","pairs":["`+name+`"],"points":[]}`, 3); err != nil || !slices.Equal(v.Pairs, [][2]int{{0, 1}}) {
+			t.Errorf("%s: %v, %v", name, v.Pairs, err)
+		}
+	}
 	if v, err := ParseVerdict(`{"verdict":"contradict","pairs":[],"points":[]}`, 2); err != nil || !slices.Equal(v.Pairs, [][2]int{{0, 1}}) {
 		t.Errorf("of two answers: %v, %v", v.Pairs, err)
 	}
@@ -65,7 +70,9 @@ func TestAContradictionNamesThePairsThatItIsBetween(t *testing.T) {
 		"no pair of three":      `{"verdict":"contradict","points":[]}`,
 		"a letter that is none": `{"verdict":"contradict","pairs":["A-D"],"points":[]}`,
 		"one letter":            `{"verdict":"contradict","pairs":["A-A"],"points":[]}`,
-		"no pair of letters":    `{"verdict":"contradict","pairs":["A, B"],"points":[]}`,
+		"no pair of letters":    `{"verdict":"contradict","pairs":["AB"],"points":[]}`,
+		"three letters":         `{"verdict":"contradict","pairs":["A-B-C"],"points":[]}`,
+		"numbers":               `{"verdict":"contradict","pairs":["1-2"],"points":[]}`,
 		"too many":              `{"verdict":"contradict","pairs":["A-B"` + strings.Repeat(`,"A-B"`, 9) + `],"points":[]}`,
 		"a pair that agrees":    `{"verdict":"agree","pairs":["A-B"],"points":[]}`,
 	} {

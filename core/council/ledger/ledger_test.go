@@ -523,11 +523,34 @@ func TestTheNameOfADomainIsForgottenWithTheLastQuestionThatItWasUsedFor(t *testi
 			a.Detail.Domain = q.domain
 			w.finish(Result{Query: q.id, Winner: "a", Runs: []Run{a}, Used: []string{"a"}})
 		}
+		_, err := w.Sight(t.Context(), "a", "maria.custody", false, nil) // for a question that was stopped
+		w.must(err)
 		w.must(w.db.Tx(t.Context(), func(tx *store.Tx) error { return forget(w, tx) }))
 		all, err := w.Candidates(t.Context(), 10)
 		if err != nil || len(all) != 1 || all[0].Raw != "knots" {
 			t.Errorf("%s: %+v, %v", name, all, err)
 		}
+	}
+}
+
+func TestTheNameOfADomainThatNoStoredQuestionHasIsDeletedAfterTwoDays(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, domain := range []string{"knots", "maria.custody"} { // the second is of a question that was stopped, or that was one too many
+		_, err := w.Sight(t.Context(), "a", domain, false, nil)
+		w.must(err)
+	}
+	a := answer("a", "yes", 0)
+	a.Detail.Domain = "knots"
+	w.ask("q1", Result{Winner: "a"}, a)
+	for _, want := range []int{2, 1} {
+		_, err := w.prune(t.Context())
+		w.must(err)
+		all, err := w.Candidates(t.Context(), 10)
+		if err != nil || len(all) != want || !slices.ContainsFunc(all, func(c domains.Candidate) bool { return c.Raw == "knots" }) {
+			t.Errorf("%+v, %v: want %d", all, err, want)
+		}
+		w.clock.Advance(2*PickOpen + time.Hour)
 	}
 }
 

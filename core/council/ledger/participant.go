@@ -27,13 +27,13 @@ func Columns() []columns.Column {
 }
 
 // Forget deletes what is stored of a user's questions, and the names of domains that models
-// used for those alone. The counts of the models, in which no one is named, stay.
+// used for no stored question of others. The counts of the models, in which no one is named, stay.
 func (s *Store) Forget(ctx context.Context, tx *store.Tx, r *core.Removal) error {
 	if r.User <= 0 {
 		return nil
 	}
 	return all(ctx, tx, "forget the council's queries", []any{r.User},
-		`DELETE FROM domain_candidates WHERE raw_string IN (SELECT raw_domain FROM model_runs WHERE user_id = $1) AND raw_string NOT IN (SELECT raw_domain FROM model_runs WHERE user_id <> $1)`,
+		`DELETE FROM domain_candidates WHERE raw_string NOT IN (SELECT raw_domain FROM model_runs WHERE user_id <> $1)`,
 		`DELETE FROM council_stages WHERE query_id IN (SELECT query_id FROM council_queries WHERE user_id = $1)`,
 		`DELETE FROM model_runs WHERE user_id = $1`,
 		`DELETE FROM audit_log WHERE user_id = $1`,
@@ -59,10 +59,10 @@ func (s *Store) Merge(ctx context.Context, tx *store.Tx, from, to int64) error {
 }
 
 // ForgetSession deletes the questions of a session that is deleted, and the names of domains
-// that models used for those alone.
+// that models used for no stored question of others.
 func (s *Store) ForgetSession(ctx context.Context, tx *store.Tx, session string) error {
 	return all(ctx, tx, "forget a session's council queries", []any{session},
-		`DELETE FROM domain_candidates WHERE raw_string IN (SELECT raw_domain FROM model_runs WHERE conversation_id = $1) AND raw_string NOT IN (SELECT raw_domain FROM model_runs WHERE conversation_id <> $1)`,
+		`DELETE FROM domain_candidates WHERE raw_string NOT IN (SELECT raw_domain FROM model_runs WHERE conversation_id <> $1)`,
 		`DELETE FROM council_stages WHERE query_id IN (SELECT query_id FROM council_queries WHERE conversation_id = $1)`,
 		`DELETE FROM audit_log WHERE query_id IN (SELECT query_id FROM council_queries WHERE conversation_id = $1)`,
 		`DELETE FROM model_runs WHERE conversation_id = $1`,
@@ -114,6 +114,7 @@ func (s *Store) prune(ctx context.Context) (total int, err error) {
 		{`UPDATE audit_log SET query_preview = '' WHERE audit_id IN (SELECT audit_id FROM audit_log WHERE query_preview <> '' AND query_id NOT IN (SELECT query_id FROM council_queries) ORDER BY created_at, audit_id LIMIT $1)`, []any{step}},
 		{`DELETE FROM domain_candidates WHERE raw_string IN (SELECT raw_string FROM domain_candidates ORDER BY last_seen DESC, raw_string LIMIT $1 OFFSET $2)`, []any{step, MaxCandidates}},
 		{`DELETE FROM domain_candidates WHERE last_seen < $1`, []any{core.Stamp(now.Add(-MaxAge))}},
+		{`DELETE FROM domain_candidates WHERE last_seen < $1 AND raw_string NOT IN (SELECT raw_domain FROM model_runs)`, []any{core.Stamp(now.Add(-2 * PickOpen))}},
 	} {
 		for {
 			var n int64
