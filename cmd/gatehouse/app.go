@@ -374,7 +374,7 @@ func (a *app) joinRuns(qm *metrics.Metrics) (err error) {
 		Clock: a.clock, Log: a.log, Metrics: om, Sessions: a.sessions, Agents: a.agents,
 		Search: toolset.WebSearch, Incoming: incoming.Sources{Files: a.vault.FS(), Fetch: func(ctx context.Context, user int64, bot string, f core.File) (core.File, error) {
 			return a.incoming.Fetch(ctx, user, bot, f)
-		}, Hear: a.hear, PDF: pdf}, Later: a.pending, Files: a.ledger,
+		}, Hear: a.hear, PDF: pdf}, Later: a.pending, Files: a.ledger, Chats: fleet.Addable(),
 		Usage: a.usage, Reserve: a.spending.reserve,
 		Model: a.models.Find, Runtime: other, Council: a.openCouncil(), Memory: a.remembers(), Cost: a.spending.cost, MayRead: a.readable.mayRead,
 		Spend: a.spending.record, Follower: a.activity,

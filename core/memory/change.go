@@ -265,26 +265,6 @@ func (s *Store) decide(ctx context.Context, tx *store.Tx, c *Correction, choice 
 	return Event{Kind: EventAccepted}, old, err
 }
 
-// contest opens a card of c's conflict with another correction in force, which it returns; without
-// one, or with MaxCards others open, it closes that of an earlier conflict. No card asks about what kept, if
-// it is not nil, contradicts: both were kept.
-func (s *Store) contest(ctx context.Context, tx *store.Tx, c *Correction, card Card, kept *Correction) (*Correction, error) {
-	_, old, err := s.compare(ctx, tx, c, kept)
-	if err != nil {
-		return nil, err
-	}
-	c.Card, c.Conflicts, c.ExpiresAt = NoCard, "", core.TimeOf("")
-	if old == nil {
-		return nil, nil
-	}
-	open := 0
-	if err := tx.Get(ctx, &open, `SELECT count(*) FROM corrections WHERE user_id = $1 AND card <> '' AND expires_at > $2 AND correction_id <> $3`, c.User, core.Stamp(tx.Time()), c.ID); err != nil || open >= MaxCards {
-		return nil, err
-	}
-	c.Card, c.Conflicts, c.ExpiresAt = card, old.ID, tx.Time().Add(Answer)
-	return old, nil
-}
-
 // supersede has c take the place of another one, which it returns; nil if that is no longer in force.
 func (s *Store) supersede(ctx context.Context, tx *store.Tx, c *Correction, id string) (*Correction, error) {
 	old, err := s.find(ctx, tx, c.User, id)

@@ -255,6 +255,26 @@ func (s *Store) compare(ctx context.Context, q store.Queryer, c, kept *Correctio
 	return nil, old, nil
 }
 
+// contest opens a card of c's conflict with another correction in force, which it returns; without
+// one, or with MaxCards others open, it closes that of an earlier conflict. No card asks about what kept, if
+// it is not nil, contradicts: both were kept.
+func (s *Store) contest(ctx context.Context, tx *store.Tx, c *Correction, card Card, kept *Correction) (*Correction, error) {
+	_, old, err := s.compare(ctx, tx, c, kept)
+	if err != nil {
+		return nil, err
+	}
+	c.Card, c.Conflicts, c.ExpiresAt = NoCard, "", core.TimeOf("")
+	if old == nil {
+		return nil, nil
+	}
+	open := 0
+	if err := tx.Get(ctx, &open, `SELECT count(*) FROM corrections WHERE user_id = $1 AND card <> '' AND expires_at > $2 AND correction_id <> $3`, c.User, core.Stamp(tx.Time()), c.ID); err != nil || open >= MaxCards {
+		return nil, err
+	}
+	c.Card, c.Conflicts, c.ExpiresAt = card, old.ID, tx.Time().Add(Answer)
+	return old, nil
+}
+
 // contradicts reports whether c and x are about the same: their topics are near and their
 // domain is the same, or both decide the same thing of answers differently. checks are c's.
 func contradicts(c, x *Correction, checks []check.Check) bool {

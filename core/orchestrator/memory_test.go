@@ -189,6 +189,28 @@ func TestTheAnswerToAGroupIsSearchedForInNoOnesOwnFiles(t *testing.T) {
 	}
 }
 
+func TestATurnOverTheAPIInAChatThatMayBeAGroupsIsShared(t *testing.T) {
+	h := open(t, orchestrator.Limits{})
+	h.options.Chats = []string{"telegram"}
+	h.Orchestrator = orchestrator.New(h.options)
+	h.model.reply = says("Yes.")
+	in := h.member("r1", 1, 2, "is it?")
+	h.watched(t.Context(), in)
+	for i, c := range []struct {
+		scope, source string
+		shared        bool
+	}{{"", "telegram", true}, {"dm", "telegram", false}, {"", "api", false}} {
+		h.tx(func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.Exec(ctx, `UPDATE sessions SET scope = $1, source = $2 WHERE id = $3`, c.scope, c.source, in.Session.ID)
+			return err
+		})
+		turn := h.owners(fmt.Sprintf("o%d", i), in.Session.ID, "", "and now?")
+		if h.ended(turn); turn.Shared() != c.shared {
+			t.Errorf("scope %q of %s: shared is %v", c.scope, c.source, turn.Shared())
+		}
+	}
+}
+
 // The operator may write into the conversation of a group over the API and the panel.
 func TestATurnOverTheAPIInAGroupsConversationIsShared(t *testing.T) {
 	h := open(t, orchestrator.Limits{})

@@ -15,6 +15,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"gatehouse/core"
@@ -66,6 +67,7 @@ type Options struct {
 	// Files keeps whose files are that came with messages, and what was read of them;
 	// nil: without previews.
 	Files *attach.Ledger
+	Chats []string // sources of sessions that are chats
 	// Model is the model of that name for a guest or one of the house; "" is the
 	// configured one. Unknown: core.Invalid; not for guests: core.Denied.
 	Model func(name string, guest bool) (llm.Model, error)
@@ -215,6 +217,8 @@ type Turn struct {
 	Progress func(text string)
 	// Heard is called with the text of a recording while it is transcribed; may be nil.
 	Heard func(text string)
+
+	unsure bool // whether others have written in the conversation is not known
 }
 
 // A Result is how a run ended. State is done, aborted or error; Terminal is
@@ -255,6 +259,7 @@ func (o *Orchestrator) Prepare(ctx context.Context, tx *store.Tx, t *Turn, ref s
 		return err
 	}
 	t.Model = cmp.Or(t.Model, t.Session.ChatModel)
+	t.unsure = t.Rows[0].Turn != nil && t.Session.Scope == "" && slices.Contains(o.o.Chats, t.Session.Source)
 	t.User, t.Admin, t.Started = ref.User, ref.Admin, tx.Time()
 	if t.Role.Agent.Name == "" {
 		t.Role = o.o.Agents.Role(t.Session.AgentType, t.Session.Workspace)
@@ -297,11 +302,14 @@ func (o *Orchestrator) workingDirectory(t *Turn) (vault.Dir, []core.Warning, err
 	return o.o.Agents.WorkingDirectory(o.worker(t), t.options().WorkingDirectory, t.Session.WorkingDirectory, t.Role.WorkingDirectory)
 }
 
-// guest reports whether the turn is of someone who is let in, not of the house.
-// Shared reports whether others read the turn's conversation: it is of a group, also where the
-// message came over the API.
-func (t *Turn) Shared() bool { return t.Rows[0].Group() || t.Session.Scope == core.ScopeGroup }
+// Shared reports whether others may read the turn's conversation: it is of a group, also where the
+// message came over the API, and there that of a chat of which it is not known that it was never a
+// group's.
+func (t *Turn) Shared() bool {
+	return t.Rows[0].Group() || t.Session.Scope == core.ScopeGroup || t.unsure
+}
 
+// guest reports whether the turn is of someone who is let in, not of the house.
 func (t *Turn) guest() bool { return !t.Admin && t.Trust <= core.Sandboxed }
 
 // Text returns the turn's message: the rows' texts, a blank line between.

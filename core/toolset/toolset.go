@@ -124,7 +124,7 @@ func (s *Set) Equip(ctx context.Context, t *orchestrator.Turn, dir vault.Dir, wh
 	if s.More != nil {
 		more = s.More(t)
 	}
-	for _, x := range slices.Concat(s.with(t.Trust, s.shared(t)), more, s.ofServers(ctx, kit, who)) {
+	for _, x := range slices.Concat(s.with(t.Trust, t.Shared()), more, s.ofServers(ctx, kit, who)) {
 		if !who.Offers(x.Name) {
 			continue
 		}
@@ -146,13 +146,6 @@ func (s *Set) Equip(ctx context.Context, t *orchestrator.Turn, dir vault.Dir, wh
 		}
 	}
 	return kit, nil
-}
-
-// shared reports whether others may read the answer of a turn, or what its transcript
-// keeps of it: in a group, also over the API, and there in a chat's session of which it is not
-// known that it was never a group's.
-func (s *Set) shared(t *orchestrator.Turn) bool {
-	return t.Shared() || t.Rows[0].Turn != nil && t.Session.Scope == "" && slices.Contains(s.Chats, t.Session.Source)
 }
 
 // with returns the program's tools, Search, which finds no conversations and journals for a

@@ -75,8 +75,11 @@ func ReadHead(text string) (h Head, body string, ok bool) {
 		}
 	}
 	h.Title, h.Model, h.Created, h.Accessed = str(f.Title), str(f.Model), at(f.Created), at(f.Accessed)
-	h.Archived, h.exported, h.group = str(f.Archived) == "true", f.Count != nil, str(f.Scope) == string(core.ScopeGroup)
-	h.user, _ = strconv.ParseInt(str(f.User), 10, 64) // what is no number is 0, of no one
+	h.Archived, h.exported = str(f.Archived) == "true", f.Count != nil
+	if h.exported { // others may mean something else by these
+		h.group = str(f.Scope) == string(core.ScopeGroup)
+		h.user, _ = strconv.ParseInt(str(f.User), 10, 64) // what is no number is 0, of no one
+	}
 	return h, body, len(h.IDs) > 0
 }
 

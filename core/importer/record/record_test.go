@@ -49,3 +49,12 @@ func TestAHeadWithAliasesIsNone(t *testing.T) {
 		t.Errorf("a head with further fields: %+v %t", h, ok)
 	}
 }
+
+func TestScopeAndUserAreReadOfTheGatewaysExportsAlone(t *testing.T) {
+	for count, want := range map[string]bool{"": false, "message_count: 1\n": true} {
+		c, err := record.Parse("---\nsession_id: x\nscope: group\nuser_id: 42\n" + count + "---\n\n### User | 2025-12-07T04:39:47Z\n\none\n")
+		if err != nil || c.Others != want || (c.User == 42) != want {
+			t.Errorf("%q: others %v, user %d, %v", count, c.Others, c.User, err)
+		}
+	}
+}
