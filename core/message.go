@@ -45,6 +45,8 @@ type Inbound struct {
 	// Addressed: a direct message; in a group a mention of the bot by entity, a
 	// reply to the bot, or a command that is not addressed to another bot.
 	Addressed bool `json:"addressed,omitempty"`
+	// Called is what Text begins with where that is a mention of the bot in a group.
+	Called string `json:"called,omitempty"`
 	// Unsupported names a kind of content that can't be handled ("poll"); such a
 	// message is answered with one plain sentence.
 	Unsupported string    `json:"unsupported,omitempty"`

@@ -142,14 +142,13 @@ func (r *Runs) settle(ctx context.Context, tx *store.Tx, next ledger.Turn, corre
 // bot's name before it.
 func written(t *orchestrator.Turn, voice string) string {
 	text := t.Text()
-	if t.Rows[0].Group() {
-		text = text[len(called().FindString(text)):]
+	if called := t.Rows[0].Called; called != "" {
+		if rest, ok := strings.CutPrefix(text, called); ok {
+			text = strings.TrimLeft(rest, " \t\n,:")
+		}
 	}
 	return strings.TrimSpace(text + "\n\n" + voice)
 }
-
-// called finds whom a message addresses in its first word: "@bot" on Telegram, "<@1>" on Discord.
-var called = core.Pattern(`^\s*(?:<@[!&]?\d+>|@[\p{L}\p{N}_.]+)[,:]?\s+`)
 
 // own reports whether the message is the sender's own text, for the first time.
 func own(t *orchestrator.Turn) bool {

@@ -7,15 +7,16 @@ import (
 	"gatehouse/core/orchestrator"
 )
 
-// In a group one writes the bot's name first, and means what comes behind it.
+// In a group one writes the bot's name first, and means what comes behind it. What begins with the name of
+// another member is for that member.
 func TestTheNameOfTheBotBeforeAMessageOfAGroupIsNotRead(t *testing.T) {
 	for text, want := range map[string]string{
-		"@gatehouse_bot No, it is red.": "No, it is red.",
-		"<@123456>, no, it is red.":     "no, it is red.",
-		"No, ask @ada about it.":        "No, ask @ada about it.",
-		"@gatehouse_bot":                "@gatehouse_bot",
+		"@gatehouse_bot No, it is red.":      "No, it is red.",
+		"@gatehouse_bot, no, it is red.":     "no, it is red.",
+		"@bea No, that is wrong.":            "@bea No, that is wrong.",
+		"It was changed: @gatehouse_bot No.": "It was changed: @gatehouse_bot No.",
 	} {
-		turn := &orchestrator.Turn{Rows: []core.Inbound{{Address: core.Address{Place: "-1"}, Text: text}}}
+		turn := &orchestrator.Turn{Rows: []core.Inbound{{Address: core.Address{Place: "-1"}, Text: text, Called: "@gatehouse_bot"}}}
 		if got := written(turn, ""); got != want {
 			t.Errorf("of %q it reads %q", text, got)
 		}

@@ -57,6 +57,9 @@ func TestEveryKindOfUpdateBecomesOneInbound(t *testing.T) {
 	text := func(s string, addressed bool) func(*core.Inbound) {
 		return func(in *core.Inbound) { in.Text, in.Addressed = s, addressed }
 	}
+	called := func(name, rest string) func(*core.Inbound) {
+		return func(in *core.Inbound) { in.Text, in.Addressed, in.Called = name+rest, true, name }
+	}
 	withFile := func(f core.File) func(*core.Inbound) {
 		return func(in *core.Inbound) { in.Addressed, in.Files = true, []core.File{f} }
 	}
@@ -69,7 +72,9 @@ func TestEveryKindOfUpdateBecomesOneInbound(t *testing.T) {
 		{"mention", msg(group, `,"text":"😀 @gatehouse_bot hi","entities":[{"type":"mention","offset":3,"length":14}]`), message(inGroup, text("😀 @gatehouse_bot hi", true))},
 		{"mention of another", msg(group, `,"text":"@gatehouse_bot2 hi","entities":[{"type":"mention","offset":0,"length":15}]`), message(inGroup, text("@gatehouse_bot2 hi", false))},
 		{"name without entity", msg(group, `,"text":"@gatehouse_bot hi"`), message(inGroup, text("@gatehouse_bot hi", false))},
-		{"text mention", msg(group, `,"text":"Gate hi","entities":[{"type":"text_mention","offset":0,"length":4,"user":{"id":42}}]`), message(inGroup, text("Gate hi", true))},
+		{"text mention", msg(group, `,"text":"Gate hi","entities":[{"type":"text_mention","offset":0,"length":4,"user":{"id":42}}]`), message(inGroup, called("Gate", " hi"))},
+		{"mention first", msg(group, `,"text":"@Gatehouse_bot hi","entities":[{"type":"mention","offset":0,"length":14}]`), message(inGroup, called("@Gatehouse_bot", " hi"))},
+		{"mention of another first", msg(group, `,"text":"@bea @gatehouse_bot hi","entities":[{"type":"mention","offset":0,"length":4},{"type":"mention","offset":5,"length":14}]`), message(inGroup, text("@bea @gatehouse_bot hi", true))},
 		{"entity out of bounds", msg(group, `,"text":"x","entities":[{"type":"mention","offset":-1,"length":99},{"type":"mention","offset":5,"length":99}]`), message(inGroup, text("x", false))},
 		{"reply to the bot", msg(group, `,"text":"hi","reply_to_message":{"message_id":9,"from":{"id":42}}`), message(inGroup, func(in *core.Inbound) { in.Text, in.Addressed, in.ReplyTo = "hi", true, "9" })},
 		{"reply to another", msg(group, `,"text":"hi","reply_to_message":{"message_id":9,"from":{"id":43}}`), message(inGroup, func(in *core.Inbound) { in.Text, in.ReplyTo = "hi", "9" })},
