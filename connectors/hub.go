@@ -169,6 +169,7 @@ func (h *Hub) start(b *bot) error {
 	ctx, cancel := context.WithCancel(h.run)
 	done := make(chan struct{})
 	b.cancel, b.done, b.stopping, b.off = cancel, done, false, false
+	b.endAs(core.BotState{})
 	b.set(core.BotState{State: core.Starting}, true)
 	h.runs.Go(func() {
 		defer close(done)
@@ -196,6 +197,7 @@ func (h *Hub) stop(name string, as core.BotState) error {
 	h.mu.Lock()
 	b.off = true
 	h.mu.Unlock()
+	b.endAs(as)
 	done, err := h.halt(b)
 	if done == nil || err != nil {
 		return err

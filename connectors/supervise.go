@@ -30,6 +30,7 @@ type bot struct {
 	telling sync.Mutex // held while listeners are called, which keeps changes in order
 	mu      sync.Mutex
 	state   core.BotState
+	ends    core.BotState // its state once it has stopped; zero: stopped
 }
 
 // supervise keeps the connector running until ctx ends or the platform rejects
@@ -39,7 +40,7 @@ func (b *bot) supervise(ctx context.Context) {
 		began := b.hub.clock.Now()
 		good, err := b.once(ctx)
 		if ctx.Err() != nil {
-			b.set(core.BotState{State: core.Stopped}, true)
+			b.set(b.ended(), true)
 			return
 		}
 		if core.KindOf(err) == core.Denied {
@@ -57,10 +58,27 @@ func (b *bot) supervise(ctx context.Context) {
 		b.hub.log.WarnContext(ctx, "connector ended", "bot", b.conn.Name(), "err", err, "failures", failures, "retry_in", wait)
 		b.set(core.BotState{State: core.Reconnecting, Reason: "the connection ended; trying again", LastError: err.Error()}, true)
 		if !core.Sleep(ctx, b.hub.clock, wait) {
-			b.set(core.BotState{State: core.Stopped}, true)
+			b.set(b.ended(), true)
 			return
 		}
 	}
+}
+
+// endAs has the bot be in that state once it has stopped.
+func (b *bot) endAs(s core.BotState) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ends = s
+}
+
+// ended returns the state of a bot that was asked to stop.
+func (b *bot) ended() core.BotState {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ends.State == "" {
+		return core.BotState{State: core.Stopped}
+	}
+	return b.ends
 }
 
 // once runs the connector once; good reports whether it was Running. Its inbox and

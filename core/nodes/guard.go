@@ -39,36 +39,44 @@ func (r *reached) standsBy() bool {
 	return r.others
 }
 
-// guard tells Cut what changes, and ends this gateway when it has lost the vault, until ctx ends.
-func (k *keeper) guard(ctx context.Context) {
+// tellCut tells Cut what changes, until ctx ends.
+func (k *keeper) tellCut(ctx context.Context) {
 	off, done := false, true
 	for core.Sleep(ctx, k.Clock, time.Second) {
-		if err := k.lost(); err != nil {
-			k.end(err)
-			return
-		}
-		if now := k.reached.cut(k.Clock.Now()); k.Cut != nil && (now != off || !done) {
+		if now := k.reached.cut(k.Clock.Now()); now != off || !done {
 			off = now
 			done = k.Cut(off)
 		}
 	}
 }
 
-// lost returns why this gateway has to end: it does not have the vault's lock any more, or the vault does not answer
-// and another gateway stands by, for which the vault may be there.
-func (k *keeper) lost() error {
-	if k.Holds == nil {
-		return nil
+// watchVault ends this gateway when it has lost the vault, until ctx ends.
+func (k *keeper) watchVault(ctx context.Context) {
+	for core.Sleep(ctx, k.Clock, time.Second) {
+		switch holds, silent := k.vault.look(k.Holds); {
+		case !holds:
+			k.end(errUnlocked)
+			return
+		case silent >= deaf && k.reached.standsBy():
+			k.end(errDeaf)
+			// Any that stands by may take the vault's lock at once: this process commits nothing from now on.
+			if err := k.limited(context.WithoutCancel(ctx), k.leaveVault); err != nil {
+				k.Log.Warn("this gateway could not be noted as replaced", "err", err)
+			}
+			return
+		}
 	}
-	holds, silent := k.vault.look(k.Holds)
-	switch {
-	case !holds:
-		return errUnlocked
-	case silent >= Silence && k.reached.standsBy():
-		return errSilent
-	}
-	return nil
 }
+
+// leaveVault notes that this process is replaced.
+func (k *keeper) leaveVault(ctx context.Context) error {
+	_, err := k.db.ExecContext(ctx, `UPDATE nodes SET state = $1 WHERE process = $2`, replaced, k.process)
+	return err
+}
+
+// deaf is after how long a vault that does not answer ends a gateway that others stand by for. One for which the vault
+// hangs as well is not heard of by then.
+const deaf = Silence + 2*Every + time.Second
 
 // A reach is what one that serves knows of the vault. A file server may keep it waiting for any time, so it is asked in a
 // goroutine, of which there is one at most. It is used by one goroutine.

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -105,11 +106,13 @@ func Keep(ctx context.Context, s Self) {
 	defer db.Close()
 	k := keeper{Self: s, db: db, process: rand.Text(), said: map[string]time.Time{}}
 	work, end := context.WithCancel(ctx)
-	defer end()
-	if s.Cut != nil || s.Holds != nil {
-		done := make(chan struct{})
-		go func() { defer close(done); defer end(); k.guard(work) }()
-		defer func() { end(); <-done }()
+	var beside sync.WaitGroup
+	defer func() { end(); beside.Wait() }()
+	if s.Cut != nil {
+		beside.Go(func() { k.tellCut(work) })
+	}
+	if s.Holds != nil {
+		beside.Go(func() { defer end(); k.watchVault(work) })
 	}
 	for n := 0; ; n++ {
 		err := k.limited(work, func(ctx context.Context) error { return k.beat(ctx, n) })

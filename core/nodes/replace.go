@@ -28,8 +28,8 @@ var errReplaced = fmt.Errorf("another gateway has taken its place, because it wa
 // errUnlocked means that this one has not got the vault's lock any more.
 var errUnlocked = errors.New("another process has taken the vault's lock, or deleted its file .parachute/lock")
 
-// errSilent means that it cannot read the vault.
-var errSilent = fmt.Errorf("the vault has not answered for %s, and another gateway stands by", Silence)
+// errDeaf means that it cannot read the vault.
+var errDeaf = fmt.Errorf("the vault has not answered for %s, and another gateway stands by", deaf)
 
 // unlessReplaced returns errReplaced if this process was replaced.
 func (k *keeper) unlessReplaced(ctx context.Context) error {

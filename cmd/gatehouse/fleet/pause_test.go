@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
@@ -52,6 +53,7 @@ func TestBotsThatWerePausedReceiveAgainAlsoOneThatStoppedLate(t *testing.T) {
 	for _, s := range all {
 		<-s.runs
 	}
+	named := func(s core.BotState) bool { return s.Bot == "late" }
 	paused := make(chan bool)
 	go func() { paused <- f.Pause(true) }()
 	<-quick.runs // all are stopped at once
@@ -72,6 +74,11 @@ func TestBotsThatWerePausedReceiveAgainAlsoOneThatStoppedLate(t *testing.T) {
 	close(late.goOn)
 	if <-late.runs {
 		t.Error("it began before it had ended")
+	}
+	for i := slices.IndexFunc(hub.States(), named); hub.States()[i].State != core.Reconnecting; time.Sleep(time.Millisecond) { // stopped would silence the alert
+		if hub.States()[i].State == core.Stopped {
+			t.Fatal("one that stopped late is shown as stopped by an operator")
+		}
 	}
 	for !f.Pause(false) {
 		time.Sleep(time.Millisecond)
