@@ -288,7 +288,7 @@ func TestWhatHappenedToAMessageIsReportedFromUpdateToReply(t *testing.T) {
 	s.get("/admin/chats/trace?bot=telegram&id=42%3A77").has(t, want...)
 	s.get("/admin/chats/trace?run="+adaRun).has(t, append(want, `<option selected>telegram</option>`, `name="id" required maxlength="200" value="42:77"`)...)
 	s.get("/admin/chats/trace?bot=telegram&id=42%3A80").has(t, "Not found", "Telegram knows no update 42:80")
-	s.get("/admin/chats/trace?run="+opRun).has(t, "It is being answered right now.")
+	s.get("/admin/chats/trace?run="+opRun).has(t, "It is being answered right now.", `data-every="5"`)
 	s.get("/admin/chats/trace?run=none").has(t, "Its record was deleted.", "The record of the run was deleted.")
 	s.get("/admin/chats/trace?bot=telegram&id=42%3A78").has(t, "Held until its sender is approved.")
 	s.get("/admin/queue").has(t, "Held back", `<span class="pill warn">Held until its sender is approved</span>`, `<span class="pill warn">Over the rate limit: waits</span>`)
@@ -304,6 +304,17 @@ func TestWhatHappenedToAMessageIsReportedFromUpdateToReply(t *testing.T) {
 	a := s.get("/admin/chats/trace?run=" + adaRun)
 	a.has(t, "It was not answered: the run failed (auth), and the message that says so arrived.", `<span class="pill bad">Failed</span>`)
 	a.lacks(t, "It was answered", "The reply was sent")
+}
+
+func TestWhatHappenedToAMessageIsSeldomReadAgainOnceItsRunHasEnded(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	s.world.full()
+	for _, every := range []string{"5", "60"} {
+		s.get("/admin/chats/trace?run="+adaRun).has(t, `data-every="`+every+`"`)
+		s.later()
+		s.later()
+	}
+	s.get("/admin/chats/trace?run="+opRun).has(t, `data-every="5"`)
 }
 
 func TestTheToolCallsOfAnOldRunAreShownInWhatHappenedToItsMessage(t *testing.T) {

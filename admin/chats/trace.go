@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"gatehouse/admin/chats/messages"
 	"gatehouse/admin/page"
@@ -87,7 +88,11 @@ func (p *Pages) tracePage(w http.ResponseWriter, r *http.Request) error {
 		b.Bot, b.ID = b.Updates.Value[0].Bot, b.Updates.Value[0].UpdateID
 	}
 	b.Tone, b.Verdict = b.verdict()
-	return p.frame.Show(w, r, http.StatusOK, "trace", page.View{Title: "What happened to a message", In: "chats", Every: 5, Body: b})
+	every := 5
+	if b.Run != nil && !b.Run.Ended.IsZero() && p.frame.Clock.Now().Sub(b.Run.Ended) > time.Minute { // reading its messages is much work, and they stay the same
+		every = 60
+	}
+	return p.frame.Show(w, r, http.StatusOK, "trace", page.View{Title: "What happened to a message", In: "chats", Every: every, Body: b})
 }
 
 func (p *Pages) stepView(s inspect.Step) stepView {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -46,11 +47,13 @@ func (b *bench) ended(done chan orchestrator.Verdict) orchestrator.Verdict {
 func TestAfterTheFirstAnswerOthersAreAwaitedThreeTimesAsLong(t *testing.T) {
 	hangs, slow := says{answer: llmtest.Reply{HangHead: true}}, claim("It opened in 1932.")
 	slow.until = make(chan struct{})
+	answers := sync.OnceFunc(func() { close(slow.until) })
 	b := newBench(t, claim("It opened in 1932."), slow, hangs)
+	t.Cleanup(answers) // before that of the servers, which waits for it
 	done := b.begin(choice.High)
 	b.clock.AwaitWaiters(1)
 	b.clock.Advance(3*b.members.Wait - time.Nanosecond)
-	close(slow.until)
+	answers()
 	select {
 	case <-b.clock.Waiting(2):
 	case v := <-done:
