@@ -36,6 +36,10 @@ func OpenFile(files fs.FS, name string, most int64) (fs.File, int64, error) {
 	return nil, 0, errors.Join(err, f.Close())
 }
 
+// FileTries is after how many tries a file that fails, over a connection, is replaced by a text:
+// it must not hold its chat.
+const FileTries = 10
+
 // NotSent returns the line that replaces a file that could not be sent.
 func NotSent(name, why string) string {
 	return texts.Text("not_sent", texts.With{"Name": core.CutRunes(core.CleanName(name), 200), "Why": why})

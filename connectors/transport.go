@@ -145,6 +145,9 @@ func (r *request) assign(c net.Conn) {
 // there was no connection, or writing failed.
 func (p *Progress) Unsent() bool { return !p.left.Load() }
 
+// Connected reports whether the request has had a connection.
+func (p *Progress) Connected() bool { return p.connected.Load() }
+
 // TooSlow reports whether the time of ctx, the request's context, ended while the request was
 // being written. A connection that is not made in time is not that.
 func (p *Progress) TooSlow(ctx context.Context) bool {

@@ -56,11 +56,11 @@ func TestAFileIsSentWithItsTextOrReplacedByTheReason(t *testing.T) {
 // What a proxy does not take, or the line not in time, would not arrive the next time either, and
 // must not hold its chat.
 func TestAFileThatDoesNotGetThroughIsReplacedByTheReason(t *testing.T) {
-	d, texts := sendOver(t, nil, http.StatusRequestEntityTooLarge)
+	d, texts := sendOver(t, 0, nil, http.StatusRequestEntityTooLarge)
 	if d.Outcome != core.Sent || d.MessageID != "1" || len(texts) != 1 || !strings.Contains(texts[0], "a.bin could not be sent") || !strings.Contains(texts[0], "does not take") {
 		t.Errorf("%+v, texts %q", d, texts)
 	}
-	d, texts = sendOver(t, connectorstest.Stalled, http.StatusOK)
+	d, texts = sendOver(t, 0, connectorstest.Stalled, http.StatusOK)
 	if d.Outcome != core.Sent || d.MessageID != "1" || len(texts) != 1 || !strings.Contains(texts[0], "a.bin could not be sent") || !strings.Contains(texts[0], "too slow") {
 		t.Errorf("%+v, texts %q", d, texts)
 	}
@@ -69,15 +69,26 @@ func TestAFileThatDoesNotGetThroughIsReplacedByTheReason(t *testing.T) {
 // A file is as good after an outage as before it.
 func TestAFileWaitsWhileThereIsNoConnection(t *testing.T) {
 	for name, first := range map[string]func(context.Context, string, string) (net.Conn, error){"no answer": connectorstest.NoAnswer, "none in time": connectorstest.NoConnection} {
-		if d, texts := sendOver(t, first, http.StatusOK); d.Outcome != core.NotSent || len(texts) > 0 {
+		if d, texts := sendOver(t, 50, first, http.StatusOK); d.Outcome != core.NotSent || len(texts) > 0 {
 			t.Errorf("%s: %+v, texts %q", name, d, texts)
 		}
 	}
 }
 
-// sendOver sends a file to a server that answers it with a status, over a first connection that
+// A file that the platform fails on whenever it gets it must not hold its chat.
+func TestAFileThatFailsAgainAndAgainIsReplacedByTheReason(t *testing.T) {
+	if d, texts := sendOver(t, connectors.FileTries-1, nil, http.StatusServiceUnavailable); d.Outcome != core.NotSent || len(texts) > 0 {
+		t.Errorf("%+v, texts %q", d, texts)
+	}
+	d, texts := sendOver(t, connectors.FileTries, nil, http.StatusServiceUnavailable)
+	if d.Outcome != core.Sent || len(texts) != 1 || !strings.Contains(texts[0], "a.bin could not be sent: it failed again and again") {
+		t.Errorf("%+v, texts %q", d, texts)
+	}
+}
+
+// sendOver sends a file that was tried before to a server that answers it with a status, over a first connection that
 // first makes unless it is nil, and returns the messages without a file that arrived.
-func sendOver(t *testing.T, first func(context.Context, string, string) (net.Conn, error), status int) (core.Delivery, []string) {
+func sendOver(t *testing.T, tries int, first func(context.Context, string, string) (net.Conn, error), status int) (core.Delivery, []string) {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "a.bin"), make([]byte, 100<<10), 0o600); err != nil {
@@ -102,7 +113,7 @@ func sendOver(t *testing.T, first func(context.Context, string, string) (net.Con
 		connectorstest.Dial(line, first)
 	}
 	b.api = rest.New(rest.Options{Token: b.o.Token, Base: srv.URL, Transport: line, Timeout: time.Minute, UploadTimeout: func(int) time.Duration { return 100 * time.Millisecond }})
-	d := b.Send(t.Context(), core.Outgoing{Address: core.Address{Bot: "bot", Chat: "1"}, Seq: 7, Part: core.Part{File: &core.File{Path: "a.bin", Name: "a.bin"}}})
+	d := b.Send(t.Context(), core.Outgoing{Address: core.Address{Bot: "bot", Chat: "1"}, Seq: 7, Tries: tries, Part: core.Part{File: &core.File{Path: "a.bin", Name: "a.bin"}}})
 	close(texts)
 	var got []string
 	for text := range texts {

@@ -97,6 +97,7 @@ func (b *Bot) safe(err error) error {
 // A failure is a call that did not end in ok. It is safe to show.
 type failure struct {
 	unsent  bool          // no connection, or it broke before all was written
+	offline bool          // no connection was made
 	slow    bool          // its time ended while it was written
 	status  int           // HTTP status; 0 when no answer came
 	code    int           // the platform's error_code; 0 when the answer was not the platform's JSON
@@ -139,7 +140,7 @@ func (b *Bot) call(ctx context.Context, l *line, timeout time.Duration, method s
 
 // failed reports what went wrong.
 func (b *Bot) failed(e *exchange, err error) *failure {
-	f := &failure{unsent: e.Unsent(), slow: e.status == 0 && e.TooSlow(e.ctx), status: e.status, after: e.after}
+	f := &failure{unsent: e.Unsent(), offline: !e.Connected(), slow: e.status == 0 && e.TooSlow(e.ctx), status: e.status, after: e.after}
 	var told *tgbotapi.Error
 	if errors.As(err, &told) && told.Code == 0 && told.Message != "" {
 		told.Code = e.status // the library leaves it out for uploads

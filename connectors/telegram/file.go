@@ -32,9 +32,9 @@ func uploadTimeout(size int64) time.Duration {
 
 // sendFile sends the part's file with its text as caption: a picture as a photo, unless
 // the platform rejects its dimensions, anything else as a document. If the file is
-// missing or too large, or the connection too slow for it, a text that reports it is sent
+// missing or too large, or the connection too slow for it, or it fails at its eleventh try, a text that reports it is sent
 // instead.
-func (b *Bot) sendFile(ctx context.Context, t target, part core.Part) (string, *failure) {
+func (b *Bot) sendFile(ctx context.Context, t target, part core.Part, tries int) (string, *failure) {
 	instead := func(why string) (string, *failure) {
 		return b.send(ctx, t, core.Part{Text: connectors.NotSent(part.File.Name, why), ReplyTo: part.ReplyTo, Buttons: part.Buttons}, false)
 	}
@@ -49,6 +49,8 @@ func (b *Bot) sendFile(ctx context.Context, t target, part core.Part) (string, *
 		return instead("a server on the way does not take a file of its size")
 	case fault != nil && fault.slow && ctx.Err() == nil:
 		return instead("the connection is too slow for its size")
+	case fault != nil && tries >= connectors.FileTries && !fault.offline && ctx.Err() == nil && b.delivery(t, fault, false).Outcome == core.NotSent:
+		return instead("it failed again and again")
 	}
 	return id, fault
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"gatehouse/connectors"
 	"gatehouse/connectors/connectorstest"
 	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core"
@@ -115,7 +116,7 @@ func TestAFileThatDoesNotGetThroughIsReplacedByTheReason(t *testing.T) {
 		}
 	})
 	t.Run("the line is too slow", func(t *testing.T) {
-		d, texts := sendOver(t, dir, connectorstest.Stalled)
+		d, texts := sendOver(t, 0, dir, connectorstest.Stalled)
 		if d.Outcome != core.Sent || d.MessageID != "1" || len(texts) != 1 || !strings.Contains(texts[0], "too slow") {
 			t.Errorf("%+v, texts %q", d, texts)
 		}
@@ -129,15 +130,39 @@ func TestAFileThatDoesNotGetThroughIsReplacedByTheReason(t *testing.T) {
 func TestAFileWaitsWhileThereIsNoConnection(t *testing.T) {
 	dir := files(t, map[string][]byte{"a.txt": make([]byte, 100<<10)})
 	for name, first := range map[string]func(context.Context, string, string) (net.Conn, error){"no answer": connectorstest.NoAnswer, "none in time": connectorstest.NoConnection} {
-		if d, texts := sendOver(t, dir, first); d.Outcome != core.NotSent || len(texts) > 0 {
+		if d, texts := sendOver(t, 50, dir, first); d.Outcome != core.NotSent || len(texts) > 0 {
 			t.Errorf("%s: %+v, texts %q", name, d, texts)
 		}
 	}
 }
 
-// sendOver sends a.txt over a first connection that first makes, and returns the texts that
+// A file that the platform fails on whenever it gets it must not hold its chat.
+func TestAFileThatFailsAgainAndAgainIsReplacedByTheReason(t *testing.T) {
+	s := platform(t, telegramtest.Options{FloodOff: true})
+	ada := s.NewUser("Ada")
+	ada.Send("hello")
+	dir := files(t, map[string][]byte{"a.txt": []byte("a")})
+	b := connect(t, s, &connectorstest.Store{}, func(o *Options) { o.Files = os.DirFS(dir) })
+	for _, kind := range []telegramtest.Fault{
+		{Kind: telegramtest.Broken, Method: "sendDocument", Status: http.StatusServiceUnavailable, Count: 1},
+		{Kind: telegramtest.Broken, Method: "sendDocument", Status: http.StatusInternalServerError, Count: 1},
+	} {
+		for tries, want := range map[int]core.Outcome{connectors.FileTries - 1: core.NotSent, connectors.FileTries: core.Sent} {
+			inject(t, s, kind)
+			o := out(chatOf(ada.ID()), "")
+			o.Tries, o.File = tries, &core.File{Path: "a.txt", Name: "a.txt"}
+			d := b.Send(t.Context(), o)
+			all := s.History(ada.DM())
+			if m := all[len(all)-1]; d.Outcome != want || want == core.Sent && !strings.Contains(m.Text, "a.txt could not be sent: it failed again and again") {
+				t.Errorf("after %d tries %+v, shown %+v", tries, d, m)
+			}
+		}
+	}
+}
+
+// sendOver sends a.txt, which was tried before, over a first connection that first makes, and returns the texts that
 // arrived.
-func sendOver(t *testing.T, dir string, first func(context.Context, string, string) (net.Conn, error)) (core.Delivery, []string) {
+func sendOver(t *testing.T, tries int, dir string, first func(context.Context, string, string) (net.Conn, error)) (core.Delivery, []string) {
 	t.Helper()
 	texts := make(chan string, 10)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -155,7 +180,7 @@ func sendOver(t *testing.T, dir string, first func(context.Context, string, stri
 	connectorstest.Dial(b.sends.t.Load(), first)
 	b.uploadTimeout = func(int64) time.Duration { return 100 * time.Millisecond }
 	o := out(chatOf(7), "")
-	o.File = &core.File{Path: "a.txt", Name: "a.txt"}
+	o.Tries, o.File = tries, &core.File{Path: "a.txt", Name: "a.txt"}
 	d := b.Send(t.Context(), o)
 	close(texts)
 	var got []string

@@ -101,6 +101,7 @@ type Failure struct {
 	Text     string        // the platform's message, or the error
 	After    time.Duration // retry_after
 	Global   bool          // a 429 for the whole bot
+	offline  bool          // no connection was made
 	slow     bool
 	cause    error
 }
@@ -172,7 +173,7 @@ func (c *Client) Exchange(ctx context.Context, method, path string, in, out any)
 		return e, nil
 	}
 	f := e.failed(err)
-	f.slow = e.status == 0 && e.TooSlow(ctx)
+	f.offline, f.slow = !e.Connected(), e.status == 0 && e.TooSlow(ctx)
 	return e, f
 }
 

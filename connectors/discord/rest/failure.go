@@ -30,6 +30,12 @@ func (f *Failure) TooLarge() bool { return f != nil && f.Status == http.StatusRe
 // TooSlow reports whether the time for a request ended while it was being written.
 func (f *Failure) TooSlow() bool { return f != nil && f.slow }
 
+// Repeats reports whether a request was made over a connection, and is to be made again: the
+// platform, or what is on the way, may never take it.
+func (f *Failure) Repeats() bool {
+	return f != nil && !f.offline && f.Delivery(false, false).Outcome == core.NotSent
+}
+
 // Expired reports whether the token of an interaction has ended.
 func (f *Failure) Expired() bool {
 	return f.Code == discordgo.ErrCodeUnknownWebhook || f.Code == discordgo.ErrCodeInvalidWebhookTokenProvided ||
