@@ -64,6 +64,7 @@ const (
 // that Find did not return is core.Invalid.
 func (x *Index) Find(ctx context.Context, q Query) ([]Hit, string, error) {
 	look := lookup{x: x, f: q, q: q.Words}
+	defer func() { look.file.Close() }()
 	if err := look.resume(q.Cursor); err != nil {
 		return nil, "", err
 	}
@@ -97,6 +98,7 @@ type lookup struct {
 	all bool  // there is nothing further
 
 	hits []hitRow
+	file opened
 }
 
 type hitRow struct {
@@ -203,7 +205,10 @@ func (l *lookup) page(ctx context.Context) error {
 			return err
 		}
 		for _, h := range batch {
-			fits := h.Fits && !seen[h.Session] && l.f.covers(l.x, &h)
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			fits := h.Fits && !seen[h.Session] && l.covers(&h)
 			covered := fits
 			if fits && again[h.Session] {
 				if fits, err = l.fresh(ctx, h.Session); err != nil {
@@ -363,23 +368,48 @@ func (l *lookup) showHead(title string, tags []string) (Hit, bool) {
 
 // lineOf reads a hit's line.
 func (x *Index) lineOf(h hitRow) ([]byte, error) {
-	f, err := x.vault.Root().Open(h.File)
-	if err != nil {
-		found, ferr := x.vault.FindTranscripts(h.Session)
-		if ferr != nil || len(found) == 0 {
-			return nil, err
-		}
-		if f, err = x.vault.Root().Open(found[0]); err != nil {
-			return nil, err
-		}
-	}
+	var f opened
 	defer f.Close()
+	return f.lineOf(x, h)
+}
+
+// opened is the transcript of a session; the zero value is none.
+type opened struct {
+	io.ReaderAt
+	io.Closer
+	session string
+}
+
+// Close closes the transcript.
+func (o *opened) Close() {
+	if o.Closer != nil {
+		o.Closer.Close()
+	}
+	*o = opened{}
+}
+
+// lineOf reads a hit's line, and leaves its transcript open.
+func (o *opened) lineOf(x *Index, h hitRow) ([]byte, error) {
+	if o.session != h.Session {
+		o.Close()
+		f, err := x.vault.Root().Open(h.File)
+		if err != nil {
+			found, ferr := x.vault.FindTranscripts(h.Session)
+			if ferr != nil || len(found) == 0 {
+				return nil, err
+			}
+			if f, err = x.vault.Root().Open(found[0]); err != nil {
+				return nil, err
+			}
+		}
+		*o = opened{f, f, h.Session}
+	}
 	if h.Length > maxExcerpt { // a line with media
-		raw, _, err := transcript.ReadLine(bufio.NewReaderSize(io.NewSectionReader(f, h.At, h.Length), 64<<10))
+		raw, _, err := transcript.ReadLine(bufio.NewReaderSize(io.NewSectionReader(o, h.At, h.Length), 64<<10))
 		return raw, err
 	}
 	raw := make([]byte, h.Length)
-	_, err = f.ReadAt(raw, h.At)
+	_, err := o.ReadAt(raw, h.At)
 	return raw, err
 }
 

@@ -22,20 +22,20 @@ func (q *Query) within(at time.Time, used string) bool {
 	return (q.After.IsZero() || !at.Before(q.After)) && (q.Before.IsZero() || at.Before(q.Before))
 }
 
-// covers reports whether q asks for hits of the time of h, which it reads in the transcript.
-func (q *Query) covers(x *Index, h *hitRow) bool {
-	if !q.timed() {
+// covers reports whether hits of the time of h are asked for, which it reads in the transcript.
+func (l *lookup) covers(h *hitRow) bool {
+	if !l.f.timed() {
 		return true
 	}
 	if h.Field == ofHead {
-		return q.within(time.Time{}, h.Used)
+		return l.f.within(time.Time{}, h.Used)
 	}
-	raw, err := x.lineOf(*h)
+	raw, err := l.file.lineOf(l.x, *h)
 	if err != nil {
 		return true // answers has the transcript read again
 	}
 	_, line := transcript.Searched(raw)
-	return q.within(lines.LineTime(&line), h.Used)
+	return l.f.within(lines.LineTime(&line), h.Used)
 }
 
 // freshThen is fresh where times are asked for: a newer hit of another time was not shown.
@@ -46,7 +46,10 @@ func (l *lookup) freshThen(ctx context.Context, match string, args []any) (bool,
 		JOIN chunks c ON c.n = h.id JOIN index_manifest m ON m.content_id = c.content_id JOIN sessions s ON s.id = c.content_id`, hitColumns, match, maxHits),
 		append([]any{l.was, l.top}, args...)...)
 	for i := range rows {
-		if l.f.covers(l.x, &rows[i]) {
+		if err := ctx.Err(); err != nil {
+			return false, err
+		}
+		if l.covers(&rows[i]) {
 			return false, err
 		}
 	}

@@ -1,7 +1,10 @@
 package session_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -103,5 +106,35 @@ func TestASearchWithinTimesIsPagedWithoutGapOrRepeat(t *testing.T) {
 		if n != 1 {
 			t.Errorf("%s is shown %d times", id, n)
 		}
+	}
+}
+
+// leaving is a client that leaves after it was looked for a number of times.
+type leaving struct {
+	context.Context
+	after *atomic.Int64
+}
+
+func (l leaving) Err() error {
+	if l.after.Add(-1) < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// Each hit is read in its transcript.
+func TestASearchWithinTimesEndsWithItsClient(t *testing.T) {
+	h := open(t)
+	h.at(december)
+	s := h.resolve(chat(5, "c")).Session
+	for i := range 300 {
+		h.says(s, fmt.Sprint("r", i), "About the house", "The gutters were repaired.")
+	}
+	q, _ := search.Parse("gutters repaired")
+	q.After = newYear
+	var after atomic.Int64
+	after.Store(150) // fewer than there are hits, more than statements
+	if _, _, err := (found.Source{Sessions: h.Store}).Find(leaving{t.Context(), &after}, q, five, 2, ""); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, after %d looks", err, 150-after.Load())
 	}
 }
