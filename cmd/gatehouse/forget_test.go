@@ -173,7 +173,6 @@ func (l *life) fill(t *testing.T) {
 		}{
 			{`INSERT INTO attachments (path, user_id, session_id, run, at) VALUES ($1, $2, 's', 'r', $3)`, []any{file, l.user, now}},
 			{`INSERT INTO api_keys (id, label, sha256, user_id, trust_level, created_at) VALUES ('k1', 'Zebulon''s laptop', 'x', $1, 'sandboxed', $2)`, []any{l.user, now}},
-			{`INSERT INTO tool_grants (id, session_id, user_id, trust, kind, pattern, granted_by, created_at) VALUES ('g1', 's', $1, 'vault', 'read', 'xyzzyword/**', 'x', $2)`, []any{l.user, now}},
 			{`INSERT INTO asks (id, kind, run, user_id, asker, payload, created_at) VALUES ('a1', 'permission', 'r', 1, $1, '{"text": "xyzzyword"}', $2)`, []any{l.user, now}},
 			{`INSERT INTO run_events (run, attempt, n, data) SELECT id, 1, 1000, '"xyzzyword"' FROM runs WHERE user_id = $1`, []any{l.user}},
 			// A slow answer to somebody else is stored while it is made, and begins with the title of its conversation.
@@ -196,6 +195,7 @@ func (l *life) fill(t *testing.T) {
 	if err := a.pairing.People.BlockUser(ctx, "elsewhere", "telegram", fmt.Sprint(l.zeb.ID()), cli); err != nil {
 		t.Fatal(err)
 	}
+	l.w.exec(`INSERT INTO tool_grants (id, session_id, user_id, trust, kind, pattern, granted_by, created_at) VALUES ('g1', 's', $1, 'vault', 'read', 'xyzzyword/**', 'x', $2)`, l.user, now) // a block ends what was granted before
 }
 
 func TestAForgottenPersonLeavesNothingInDatabaseAndVaultAndIsAStranger(t *testing.T) {

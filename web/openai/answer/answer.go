@@ -150,10 +150,14 @@ func caller(p auth.Principal) string {
 	return "user" + strconv.FormatInt(p.User, 10)
 }
 
-// Model returns the model that a request of p's names.
+// Model returns the model that a request of p's names. The council at balanced has two names, of which one is listed.
 func (d *Desk) Model(p auth.Principal, id string) (Model, error) {
+	name := id
+	if level := core.CouncilLevel(id); level != "" {
+		name = core.CouncilModel(level)
+	}
 	for _, m := range d.Models.Models(p) {
-		if m.ID == id {
+		if m.ID == name {
 			return m, nil
 		}
 	}
