@@ -134,6 +134,9 @@ func TestPostgresUnderstandsEveryStatement(t *testing.T) {
 	}
 	defer db.Close()
 	for _, query := range statements(t) {
+		if strings.Contains(query, "sqlite_sequence") {
+			continue // SkipNumbers runs others on a server
+		}
 		s, err := db.PrepareContext(t.Context(), query)
 		if err != nil {
 			t.Errorf("%s: %v", query, err)
