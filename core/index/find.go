@@ -205,8 +205,8 @@ func (l *lookup) page(ctx context.Context) error {
 			return err
 		}
 		for _, h := range batch {
-			if err := ctx.Err(); err != nil {
-				return err
+			if l.f.timed() && ctx.Err() != nil { // no statement of its own would say so
+				return ctx.Err()
 			}
 			fits := h.Fits && !seen[h.Session] && l.covers(&h)
 			covered := fits

@@ -127,14 +127,23 @@ func TestASearchWithinTimesEndsWithItsClient(t *testing.T) {
 	h := open(t)
 	h.at(december)
 	s := h.resolve(chat(5, "c")).Session
+	h.says(s, "r", "About the house", "The gutters were repaired.")
+	h.at(february)
 	for i := range 300 {
 		h.says(s, fmt.Sprint("r", i), "About the house", "The gutters were repaired.")
 	}
 	q, _ := search.Parse("gutters repaired")
-	q.After = newYear
+	source := found.Source{Sessions: h.Store}
+	const many = 1 << 30
 	var after atomic.Int64
-	after.Store(150) // fewer than there are hits, more than statements
-	if _, _, err := (found.Source{Sessions: h.Store}).Find(leaving{t.Context(), &after}, q, five, 2, ""); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v, after %d looks", err, 150-after.Load())
+	after.Store(many)
+	if hits, _, err := source.Find(leaving{t.Context(), &after}, q, five, 2, ""); err != nil || len(hits) != 1 {
+		t.Fatal(hits, err)
+	}
+	looks := many - after.Load() // of the statements and rows
+	q.Before = newYear           // the oldest of them, which is looked at last
+	after.Store(looks + 150)     // fewer than there are hits
+	if _, _, err := source.Find(leaving{t.Context(), &after}, q, five, 2, ""); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, after %d looks, %d of which for the statements", err, looks+150-after.Load(), looks)
 	}
 }
