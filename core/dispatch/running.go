@@ -22,6 +22,13 @@ type Running struct {
 	aborted map[sender]time.Time // when their runs were stopped; at most maxAborted
 	stops   []stop               // that found nothing to stop; at most maxAborted
 	ending  []string             // runs that are stopped when they begin; at most maxEnding
+	rows    []row                // turns that are stopped when they begin; at most maxEnding
+}
+
+// A row is a turn of a session, by the first row that asked.
+type row struct {
+	session string
+	seq     int64
 }
 
 // A sender is a user on a bot, or an API key.
@@ -67,6 +74,8 @@ type active struct {
 	run     string
 }
 
+func (a *active) of() row { return row{a.session, a.seq} }
+
 // NewRunning returns a Running without runs.
 func NewRunning(clock core.Clock) *Running {
 	return &Running{clock: clock, runs: map[string]*active{}, aborted: map[sender]time.Time{}}
@@ -106,6 +115,27 @@ func (r *Running) AbortRun(run string) {
 		r.ending = slices.Delete(r.ending, 0, 1)
 	}
 	r.ending = append(r.ending, run)
+}
+
+// AbortRow stops the turn of a session whose first row is seq; one that has not begun when it begins, before
+// a model is called. It has no effect on a turn that by then is another session's.
+func (r *Running) AbortRow(session string, seq int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	it := row{session, seq}
+	for _, a := range r.runs {
+		if a.of() == it {
+			a.cancel(orchestrator.ErrAborted)
+			return
+		}
+	}
+	if slices.Contains(r.rows, it) {
+		return
+	}
+	if len(r.rows) >= maxEnding {
+		r.rows = slices.Delete(r.rows, 0, 1)
+	}
+	r.rows = append(r.rows, it)
 }
 
 // Stop stops what is being answered in the chat of r, a /stop: what was asked before, and in a
@@ -208,6 +238,10 @@ func (r *Running) begin(lane string, a *active, taken time.Time) (end func()) {
 	})
 	if i := slices.Index(r.ending, a.run); i >= 0 && a.run != "" {
 		r.ending = slices.Delete(r.ending, i, i+1)
+		a.cancel(orchestrator.ErrAborted)
+	}
+	if i := slices.Index(r.rows, a.of()); i >= 0 {
+		r.rows = slices.Delete(r.rows, i, i+1)
 		a.cancel(orchestrator.ErrAborted)
 	}
 	for _, who := range [...]sender{{bot: a.bot, user: a.user}, {key: a.key}} {

@@ -88,6 +88,40 @@ func TestAnAbortedRunEndsWhenItBegins(t *testing.T) {
 	}
 }
 
+// A turn that is stopped while it waits ends when it begins, whenever that is; not when its row is
+// then another session's.
+func TestAnAbortedRowEndsWhenItBegins(t *testing.T) {
+	clock := coretest.NewClock(time.Time{})
+	r := NewRunning(clock)
+	r.AbortRow("s", 5)
+	r.AbortRow("s", 5)
+	clock.Advance(time.Hour)
+	for _, c := range []struct {
+		session string
+		seq     int64
+		stops   bool
+	}{{"s", 4, false}, {"s", 6, false}, {"other", 5, false}, {"", 5, false}, {"s", 5, true}, {"s", 5, false}} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		r.begin("lane", &active{cancel: cancel, session: c.session, seq: c.seq}, clock.Now())()
+		if got := errors.Is(context.Cause(ctx), orchestrator.ErrAborted); got != c.stops {
+			t.Errorf("row %d of %q: stopped %v", c.seq, c.session, got)
+		}
+		cancel(nil)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	defer r.begin("lane", &active{cancel: cancel, session: "s", seq: 7}, clock.Now())()
+	if r.AbortRow("s", 7); !errors.Is(context.Cause(ctx), orchestrator.ErrAborted) || len(r.rows) != 0 {
+		t.Errorf("a turn that is running goes on: %v, kept %v", context.Cause(ctx), r.rows)
+	}
+	for i := range int64(2 * maxEnding) {
+		r.AbortRow("s", i)
+	}
+	if len(r.rows) > maxEnding {
+		t.Errorf("%d turns kept", len(r.rows))
+	}
+}
+
 // by returns the request of a /stop in row seq.
 func by(seq, user int64, role core.Role, at core.Address) command.Request {
 	in := &core.Inbound{Address: at, From: core.Peer{ID: fmt.Sprint("id", user)}}

@@ -37,7 +37,19 @@ func (v panelActs) Lower(ctx context.Context, id string, level core.Trust, by co
 }
 
 func (v panelActs) Stop(ctx context.Context, id string, by core.Actor) (bool, error) {
-	if !v.c.Running.Abort(id) {
+	at, _, err := v.Bound(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	waiting, err := v.c.Inspect.Waiting(ctx, id, at)
+	if err != nil {
+		return false, err
+	}
+	stopped := v.c.Running.Abort(id)
+	for _, seq := range waiting {
+		v.c.Running.AbortRow(id, seq)
+	}
+	if !stopped && len(waiting) == 0 {
 		return false, nil
 	}
 	return true, v.c.DB.Tx(ctx, func(tx *store.Tx) error { return store.Audit(ctx, tx, by, "session.stop", id, nil) })

@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 
+	"gatehouse/core"
 	"gatehouse/core/store"
 )
 
 // Of rows that wait. "bot || ”" has SQLite take their index, and not that of all of the bot.
 const (
-	queued  = `SELECT count(*) FROM (SELECT 1 FROM inbox WHERE lane > '' AND state IN ('ready', 'limited') AND bot || '' = $1 AND sender = $2 AND kind = 'message' LIMIT $3) AS waiting`
+	queued      = `SELECT count(*) FROM (SELECT 1 FROM inbox WHERE lane > '' AND state IN ('ready', 'limited') AND bot || '' = $1 AND sender = $2 AND kind = 'message' LIMIT $3) AS waiting`
+	waitingRows = `SELECT seq FROM inbox WHERE lane > '' AND state IN ('ready', 'limited') AND kind = 'message'
+		AND (bot || '' IN ($1, $2) AND chat = $3 OR bot || '' = $4 AND chat = $5) ORDER BY seq LIMIT $6`
 	waiting = `SELECT EXISTS (SELECT 1 FROM inbox WHERE lane > '' AND state IN ('ready', 'limited') AND bot || '' = $1 AND chat = $2 AND $3 IN ('', sender) AND $4 IN ('', run))`
 )
 
@@ -49,6 +52,20 @@ func (r *Reader) Waits(ctx context.Context, bot, chat, sender, run string) (wait
 		return false, fmt.Errorf("whether a turn waits: %w", err)
 	}
 	return waits, nil
+}
+
+// maxWaiting bounds the rows that Waiting returns.
+const maxWaiting = 1000
+
+// Waiting returns the rows of messages that wait or are being answered in a conversation: those of its own,
+// which came over HTTP, by the panel or by the schedule, and those of the chat at, which may be
+// zero; the oldest first, at most 1,000.
+func (r *Reader) Waiting(ctx context.Context, session string, at core.Address) (rows []int64, err error) {
+	err = r.db.Select(ctx, &rows, waitingRows, core.APIBot, core.ScheduleBot, session, at.Bot, at.Chat, maxWaiting)
+	if err != nil {
+		return nil, fmt.Errorf("what waits in a conversation: %w", err)
+	}
+	return rows, nil
 }
 
 // Backlog returns how many messages of the lane wait or are being answered.

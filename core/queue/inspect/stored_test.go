@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,10 +41,38 @@ func TestATurnWaitsUntilItIsDone(t *testing.T) {
 	}
 }
 
+// What waits in a conversation is its own turns and the messages of its chat, and no others.
+func TestTheRowsThatWaitInAConversation(t *testing.T) {
+	db := storetest.Open(t, nil)
+	r := New(db, Options{Clock: core.System{}})
+	if err := db.Tx(t.Context(), func(tx *store.Tx) error {
+		for i, x := range []struct{ bot, chat, kind, state string }{
+			{"api", "s", "message", "done"}, {"api", "s", "message", "ready"}, {"family", "c", "message", "limited"}, {"family", "s", "message", "ready"},
+			{"schedule", "s", "message", "ready"}, {"family", "c", "command", "ready"}, {"other", "c", "message", "ready"}, {"api", "t", "message", "ready"}, {"family", "c", "message", "held"},
+		} {
+			if _, err := tx.Exec(t.Context(), `INSERT INTO inbox (seq, bot, update_id, chat, lane, kind, message_id, sender, state, received_at, sent_at)
+					VALUES ($1, $2, $3, $4, 'l', $5, $3, 'user:2', $6, $7, $7)`, i+1, x.bot, string(rune('0'+i)), x.chat, x.kind, x.state, core.Stamp(tx.Time())); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		at   core.Address
+		want []int64
+	}{{core.Address{Bot: "family", Chat: "c"}, []int64{2, 3, 5}}, {core.Address{}, []int64{2, 5}}} {
+		if got, err := r.Waiting(t.Context(), "s", c.at); err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("with the chat %+v: %v %v", c.at, got, err)
+		}
+	}
+}
+
 func TestWhatWaitsIsFoundWithoutWhatHasEnded(t *testing.T) {
 	storetest.SQLiteOnly(t, "its plans")
 	db := storetest.Open(t, nil)
-	for query, args := range map[string][]any{queued: {"api", "user:2", 9}, waiting: {"api", "c", "", ""}} {
+	for query, args := range map[string][]any{queued: {"api", "user:2", 9}, waiting: {"api", "c", "", ""}, waitingRows: {"api", "schedule", "s", "bot", "c", 9}} {
 		for _, p := range storetest.Plan(t, db, query, args...) {
 			if strings.Contains(p.Detail, "inbox") && !strings.Contains(p.Detail, "inbox_lane") {
 				t.Errorf("%s\n\ttakes: %s", query, p.Detail)
