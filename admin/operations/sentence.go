@@ -47,7 +47,7 @@ var sentences = map[string]string{
 	"user.download":            "downloaded the data of {user}",
 	"invite.create":            "made an invitation to {bot} as {trust}",
 	"invite.revoke":            "revoked an invitation",
-	"invite.use":               "used an invitation to {bot}",
+	"invite.use":               "let {person} in on {bot}, by an invitation",
 	"owner.code":               "made a code to claim the bots",
 	"owner.claim":              "claimed the bots on {platform}",
 	"place.enable":             "enabled the group {group} as {trust}",

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kong"
+
+	"gatehouse/cmd/gatehouse/commands/period"
 )
 
 // Every command that stands in a block of its own in the documents is one that
@@ -35,7 +37,7 @@ func TestTheCommandsInTheDocumentsAreUnderstood(t *testing.T) {
 			}
 			args, _, _ = strings.Cut(args, "#")
 			var c command
-			p, err := kong.New(&c, kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) {}))
+			p, err := kong.New(&c, period.Option(), kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) {}))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -21,6 +21,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"gatehouse/cmd/gatehouse/commands"
+	"gatehouse/cmd/gatehouse/commands/period"
 	"gatehouse/cmd/gatehouse/restore"
 	"gatehouse/cmd/gatehouse/service"
 	"gatehouse/cmd/gatehouse/setup"
@@ -159,7 +160,7 @@ func parseServe(args []string) (*kong.Context, global) {
 		return nil, c.global
 	}
 	asked := false // for help, which names all commands
-	parser, err := kong.New(&c, kong.Name("gatehouse"), kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) { asked = true }))
+	parser, err := kong.New(&c, kong.Name("gatehouse"), kong.Writers(io.Discard, io.Discard), period.Option(), kong.Exit(func(int) { asked = true }))
 	if err != nil {
 		return nil, c.global
 	}
@@ -184,7 +185,7 @@ func run(p *process, args []string) (exit int) {
 		args, out = []string{"--help"}, p.Stderr
 		defer func() { exit = max(exit, exitUsage) }()
 	}
-	parser, err := kong.New(&c, kong.Name("gatehouse"), kong.Description(description), kong.UsageOnError(),
+	parser, err := kong.New(&c, kong.Name("gatehouse"), kong.Description(description), kong.UsageOnError(), period.Option(),
 		kong.Writers(out, p.Stderr), kong.Exit(func(n int) { code = n }), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
 	if err != nil {
 		fmt.Fprintln(p.Stderr, "gatehouse:", err)

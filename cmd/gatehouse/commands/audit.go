@@ -18,7 +18,7 @@ type Audit struct {
 	User    *int64        `help:"Only this user's actions: a number; 1 is the owner, 0 the program."`
 	Subject string        `help:"Only what was done to this id."`
 	Via     string        `enum:",panel,chat,api,cli,upkeep" default:"" help:"Only by this way: panel, chat, api, cli or upkeep."`
-	Since   time.Duration `help:"Only events of the last period, such as 24h."`
+	Since   time.Duration `help:"Only events of the last period, such as 24h or 7d."`
 	Limit   int           `default:"50" help:"How many events at most, the newest."`
 	JSON    bool          `help:"As JSON, one event a line."`
 }

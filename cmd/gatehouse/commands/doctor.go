@@ -11,6 +11,7 @@ import (
 	"gatehouse/cmd/gatehouse/fleet"
 	"gatehouse/cmd/gatehouse/isolation"
 	"gatehouse/cmd/gatehouse/models"
+	"gatehouse/cmd/gatehouse/setup"
 	"gatehouse/configs"
 	"gatehouse/core"
 	"gatehouse/core/agent"
@@ -34,6 +35,11 @@ func (c *Doctor) Run(p *console.Process) error {
 		return doctor.Alive(p.Context, cfg)
 	}
 	patient := doctor.Subject{Clock: core.System{}, Newest: store.Newest()}
+	if file := setup.File(); p.EnvFile == "" && file != "" {
+		if _, err := os.Stat(file); err == nil {
+			patient.Unread = file
+		}
+	}
 	patient.Veil = sandbox.ProbeVeil
 	patient.Config, patient.Fault = configs.LoadAll()
 	if self, err := os.Executable(); err == nil {

@@ -47,7 +47,8 @@ type Finding struct {
 // A Subject is a gateway to examine. Only Config or Fault is required.
 type Subject struct {
 	Config *configs.Config
-	Fault  error // of configs.Load; then nothing else is checked
+	Fault  error  // of configs.Load; then nothing else is checked
+	Unread string // a file of settings that is there and was not read; "" where there is none
 	Clock  core.Clock
 
 	Test        func(context.Context, configs.Bot) (username string, err error) // asks the platform; needed where there are bots
@@ -165,6 +166,13 @@ func checkConfiguration(_ context.Context, p Subject) []Finding {
 			checks = append(checks, Finding{"configuration", Warn, text, fix})
 		}
 	}
+	set := 0
+	for _, s := range c.Redacted() {
+		if s.Source != configs.SourceDefault {
+			set++
+		}
+	}
+	warn(set == 0 && p.Unread != "", "no setting is set, and the file "+p.Unread+" was not read", "name it: gatehouse doctor --env-file "+p.Unread)
 	password := c.AdminPassword.Reveal()
 	warn(password != "" && len(password) < MinPassword, "the admin password is short",
 		fmt.Sprintf("set GATEHOUSE_ADMIN_PASSWORD to a phrase of %d characters or more", MinPassword))
@@ -176,12 +184,6 @@ func checkConfiguration(_ context.Context, p Subject) []Finding {
 		"give GATEHOUSE_OPENAI_BASE_URL an https address")
 	if len(checks) > 0 {
 		return checks
-	}
-	set := 0
-	for _, s := range c.Redacted() {
-		if s.Source != configs.SourceDefault {
-			set++
-		}
 	}
 	return []Finding{{Name: "configuration", State: OK, Text: settingCount(set)}}
 }

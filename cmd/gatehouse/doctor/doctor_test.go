@@ -330,3 +330,17 @@ func TestDoctorReportsWhatIsolatesCommands(t *testing.T) {
 	}
 	sick(t, "sandbox", OK, "switched off", func(p *Subject) { works(p); p.Config.Sandbox = "none" })
 }
+
+// Init writes a file that no command reads unless it is named.
+func TestDoctorNamesTheFileOfSettingsThatWasNotRead(t *testing.T) {
+	const file = "/home/me/.config/gatehouse/gatehouse.env"
+	found := checkConfiguration(t.Context(), Subject{Config: configs.Default(), Unread: file})
+	if len(found) != 1 || found[0].State != Warn || !strings.Contains(found[0].Fix, "--env-file "+file) {
+		t.Errorf("%+v", found)
+	}
+	c := configs.Default()
+	found = checkConfiguration(t.Context(), Subject{Config: c})
+	if len(found) != 1 || found[0].State != OK {
+		t.Errorf("without one: %+v", found)
+	}
+}

@@ -110,12 +110,19 @@ func (s *setup) where() error {
 	if s.path != "" {
 		return nil
 	}
-	home, err := os.UserHomeDir()
-	if err != nil {
+	if s.path = File(); s.path == "" {
 		return core.Errorf(core.Invalid, "there is no home folder for the file of settings: name one with --env-file")
 	}
-	s.path = filepath.Join(home, ".config", "gatehouse", "gatehouse.env")
 	return nil
+}
+
+// File returns where settings are written if no file is named; "" without a home folder.
+func File() string {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(home, ".config", "gatehouse", "gatehouse.env")
 }
 
 // mayWrite settles, before anything is asked, what becomes of a file that is there.

@@ -63,7 +63,7 @@ func (c *pairingListCmd) Run(p *console.Process) error {
 type pairingApproveCmd struct {
 	Ref   string        `arg:"" name:"code-or-id" help:"The code that the user was shown, or the request's id."`
 	Trust string        `enum:",sandboxed,vault" default:"" help:"sandboxed or vault; without it the bot's preset."`
-	For   time.Duration `help:"How long, such as 24h; without it, without end."`
+	For   time.Duration `help:"How long, such as 24h or 7d; without it, without end."`
 	JSON  bool          `help:"As JSON."`
 }
 

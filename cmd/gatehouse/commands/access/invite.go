@@ -26,7 +26,7 @@ type inviteCreateCmd struct {
 	Group   string        `placeholder:"ID" help:"Invite to this group instead of direct messages: the group's id, as the panel shows it."`
 	Uses    int           `default:"1" help:"For how many people."`
 	Expires time.Duration `default:"168h" help:"How long the invitation works."`
-	For     time.Duration `help:"How long access lasts, such as 720h; without it, for ever."`
+	For     time.Duration `help:"How long access lasts, such as 30d; without it, for ever."`
 	JSON    bool          `help:"As JSON."`
 }
 

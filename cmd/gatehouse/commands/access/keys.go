@@ -52,7 +52,7 @@ type keysCreateCmd struct {
 	Scopes []string      `required:"" name:"scope" placeholder:"SCOPE,…" help:"What it opens: chat, read, send, sync, metrics, admin."`
 	Trust  string        `default:"sandboxed" enum:"sandboxed,vault,full" help:"The most that its turns may do: sandboxed, vault or full."`
 	User   int64         `default:"1" help:"Its user, by number; 1 is the owner."`
-	For    time.Duration `default:"2160h" help:"How long it works, such as 720h; 0 is without end. The default is 90 days."`
+	For    time.Duration `default:"2160h" help:"How long it works, such as 30d; 0 is without end. The default is 90 days."`
 	JSON   bool          `help:"As JSON."`
 }
 
@@ -80,7 +80,7 @@ func printSecret(p *console.Process, res control.NewKey, asJSON bool) error {
 
 type keysRotateCmd struct {
 	ID    string        `arg:"" help:"The key's id ('gatehouse keys list' shows it)."`
-	Grace time.Duration `help:"How long the old secret is valid, too, such as 24h; at most 720h. Without it, the old secret ends at once, and what the key has running is stopped."`
+	Grace time.Duration `help:"How long the old secret is valid, too, such as 24h; at most 30d. Without it, the old secret ends at once, and what the key has running is stopped."`
 	JSON  bool          `help:"As JSON."`
 }
 
