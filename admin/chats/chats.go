@@ -37,8 +37,7 @@ type (
 		Update(ctx context.Context, id string, c session.Change, by core.Actor) error
 		// Lower sets a lower ceiling of trust; it never goes up again.
 		Lower(ctx context.Context, id string, level core.Trust, by core.Actor) error
-		// Stop ends the running answer and those whose messages wait, and reports whether there
-		// was one.
+		// Stop ends the running answer and those that wait, and reports whether there was one.
 		Stop(ctx context.Context, id string, by core.Actor) (bool, error)
 		// Delete moves it to the trash.
 		Delete(ctx context.Context, id string, by core.Actor) error
