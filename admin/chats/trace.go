@@ -61,11 +61,10 @@ func sendState(s string) (tone, word string) {
 
 func (p *Pages) tracePage(w http.ResponseWriter, r *http.Request) error {
 	ctx, q := r.Context(), r.URL.Query()
-	b := traceBody{Bot: q.Get("bot"), ID: strings.TrimSpace(q.Get("id"))}
+	b, run := traceBody{Bot: q.Get("bot"), ID: strings.TrimSpace(q.Get("id"))}, q.Get("run")
 	for _, s := range p.links.Bots() {
 		b.Bots = append(b.Bots, s.Bot)
 	}
-	run := q.Get("run")
 	if b.ID != "" {
 		b.Asked = true
 		step, err := p.o.Traces.Update(ctx, b.Bot, b.ID)
