@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"path"
 	"strings"
+	"sync"
 
 	"gatehouse/core"
 	"gatehouse/core/texts"
@@ -36,9 +37,35 @@ func OpenFile(files fs.FS, name string, most int64) (fs.File, int64, error) {
 	return nil, 0, errors.Join(err, f.Close())
 }
 
-// FileTries is after how many tries a file that fails, over a connection, is replaced by a text:
-// it must not hold its chat.
+// FileTries is how often a file may fail over a connection before it is replaced by a text: it must not hold its chat.
 const FileTries = 10
+
+// FileFailures counts them, since the program has started. The zero value is ready, and it is safe for concurrent use.
+type FileFailures struct {
+	mu sync.Mutex
+	n  map[int64]int // by row of the outbox; begins anew at maxFailing
+}
+
+// maxFailing bounds the files that are counted.
+const maxFailing = 1000
+
+// Enough notes that the file of an outbox row has failed over a connection, and reports whether that was often enough.
+func (f *FileFailures) Enough(row int64) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.n == nil || len(f.n) >= maxFailing {
+		f.n = map[int64]int{}
+	}
+	f.n[row]++
+	return f.n[row] > FileTries
+}
+
+// Done forgets a row that was sent.
+func (f *FileFailures) Done(row int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.n, row)
+}
 
 // NotSent returns the line that replaces a file that could not be sent.
 func NotSent(name, why string) string {

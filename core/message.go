@@ -245,7 +245,6 @@ type Outgoing struct {
 	Address
 	Part
 	Seq      int64  // the outbox row; a connector's nonce may be made from it
-	Tries    int    // how often it was tried before
 	Answer   string // what its parts are parts of: the same for each of them
 	Replaces string // the platform's message id to edit, or to delete by an empty part; "" sends again
 	// Repeat asks for a visible mark: an earlier try may already have arrived.

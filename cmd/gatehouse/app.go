@@ -235,7 +235,7 @@ func (a *app) openStore(ctx context.Context) (err error) {
 	commits := prometheus.NewCounter(prometheus.CounterOpts{Name: "gatehouse_db_commits_total", Help: "Commits of the database."})
 	group := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "gatehouse_db_group_size", Help: "Transactions in one commit.", Buckets: []float64{1, 2, 4, 8, 16, 32, 64}})
 	a.reg.MustRegister(commits, group)
-	a.db, err = store.Open(ctx, a.cfg.DatabasePath(), store.Options{Clock: a.clock, Log: a.log, Password: a.cfg.DatabasePassword.Reveal(), Alone: store.LockWait, OnTaken: sync.OnceFunc(func() { close(a.taken) }), OnCommit: func(n int) {
+	a.db, err = store.Open(ctx, a.cfg.DatabasePath(), store.Options{Clock: a.clock, Log: a.log, Password: a.cfg.DatabasePassword.Reveal(), Alone: store.LockWait, OnTaken: sync.OnceFunc(func() { a.cut.Store(true); close(a.taken) }), OnCommit: func(n int) {
 		commits.Inc()
 		group.Observe(float64(n))
 	}})

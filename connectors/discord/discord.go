@@ -92,6 +92,7 @@ type Bot struct {
 	answers *interactions.Responder
 	pace    *connectors.Pace[string]
 	turns   connectors.Turns[string]
+	failing connectors.FileFailures
 	decoder *inbound.Decoder
 }
 

@@ -86,9 +86,9 @@ func TestAFileThatFailsAgainAndAgainIsReplacedByTheReason(t *testing.T) {
 	}
 }
 
-// sendOver sends a file that was tried before to a server that answers it with a status, over a first connection that
+// sendOver sends a file that has failed before to a server that answers it with a status, over a first connection that
 // first makes unless it is nil, and returns the messages without a file that arrived.
-func sendOver(t *testing.T, tries int, first func(context.Context, string, string) (net.Conn, error), status int) (core.Delivery, []string) {
+func sendOver(t *testing.T, failed int, first func(context.Context, string, string) (net.Conn, error), status int) (core.Delivery, []string) {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "a.bin"), make([]byte, 100<<10), 0o600); err != nil {
@@ -112,8 +112,15 @@ func sendOver(t *testing.T, tries int, first func(context.Context, string, strin
 	if first != nil {
 		connectorstest.Dial(line, first)
 	}
-	b.api = rest.New(rest.Options{Token: b.o.Token, Base: srv.URL, Transport: line, Timeout: time.Minute, UploadTimeout: func(int) time.Duration { return 100 * time.Millisecond }})
-	d := b.Send(t.Context(), core.Outgoing{Address: core.Address{Bot: "bot", Chat: "1"}, Seq: 7, Tries: tries, Part: core.Part{File: &core.File{Path: "a.bin", Name: "a.bin"}}})
+	limit := time.Minute
+	if first != nil {
+		limit = 2 * time.Second // it is waited for
+	}
+	b.api = rest.New(rest.Options{Token: b.o.Token, Base: srv.URL, Transport: line, Timeout: time.Minute, UploadTimeout: func(int) time.Duration { return limit }})
+	for range failed {
+		b.failing.Enough(7)
+	}
+	d := b.Send(t.Context(), core.Outgoing{Address: core.Address{Bot: "bot", Chat: "1"}, Seq: 7, Part: core.Part{File: &core.File{Path: "a.bin", Name: "a.bin"}}})
 	close(texts)
 	var got []string
 	for text := range texts {

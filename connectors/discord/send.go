@@ -94,7 +94,7 @@ func (b *Bot) Send(ctx context.Context, out core.Outgoing) core.Delivery {
 	var id string
 	var f *rest.Failure
 	if out.File != nil {
-		id, f = b.sendFile(ctx, out.Chat, out.File, body, out.Tries)
+		id, f = b.sendFile(ctx, out.Chat, out.File, body, out.Seq)
 	} else {
 		id, f = b.send(ctx, out.Chat, body)
 	}

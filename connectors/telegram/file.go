@@ -32,9 +32,9 @@ func uploadTimeout(size int64) time.Duration {
 
 // sendFile sends the part's file with its text as caption: a picture as a photo, unless
 // the platform rejects its dimensions, anything else as a document. If the file is
-// missing or too large, or the connection too slow for it, or it fails at its eleventh try, a text that reports it is sent
+// missing or too large, or the connection too slow for it, or it fails for the eleventh time over a connection, a text that reports it is sent
 // instead.
-func (b *Bot) sendFile(ctx context.Context, t target, part core.Part, tries int) (string, *failure) {
+func (b *Bot) sendFile(ctx context.Context, t target, part core.Part, row int64) (string, *failure) {
 	instead := func(why string) (string, *failure) {
 		return b.send(ctx, t, core.Part{Text: connectors.NotSent(part.File.Name, why), ReplyTo: part.ReplyTo, Buttons: part.Buttons}, false)
 	}
@@ -45,11 +45,13 @@ func (b *Bot) sendFile(ctx context.Context, t target, part core.Part, tries int)
 	defer f.Close()
 	id, fault := b.sendOpen(ctx, t, part, f, size)
 	switch {
+	case fault == nil:
+		b.failing.Done(row)
 	case fault.tooLarge():
 		return instead("a server on the way does not take a file of its size")
-	case fault != nil && fault.slow && ctx.Err() == nil:
+	case fault.slow && ctx.Err() == nil:
 		return instead("the connection is too slow for its size")
-	case fault != nil && tries >= connectors.FileTries && !fault.offline && ctx.Err() == nil && b.delivery(t, fault, false).Outcome == core.NotSent:
+	case !fault.offline && ctx.Err() == nil && b.delivery(t, fault, false).Outcome == core.NotSent && b.failing.Enough(row):
 		return instead("it failed again and again")
 	}
 	return id, fault

@@ -143,6 +143,7 @@ func TestAFileThatFailsAgainAndAgainIsReplacedByTheReason(t *testing.T) {
 	ada.Send("hello")
 	dir := files(t, map[string][]byte{"a.txt": []byte("a")})
 	b := connect(t, s, &connectorstest.Store{}, func(o *Options) { o.Files = os.DirFS(dir) })
+	row := int64(0)
 	for _, kind := range []telegramtest.Fault{
 		{Kind: telegramtest.Broken, Method: "sendDocument", Status: http.StatusServiceUnavailable, Count: 1},
 		{Kind: telegramtest.Broken, Method: "sendDocument", Status: http.StatusInternalServerError, Count: 1},
@@ -150,7 +151,12 @@ func TestAFileThatFailsAgainAndAgainIsReplacedByTheReason(t *testing.T) {
 		for tries, want := range map[int]core.Outcome{connectors.FileTries - 1: core.NotSent, connectors.FileTries: core.Sent} {
 			inject(t, s, kind)
 			o := out(chatOf(ada.ID()), "")
-			o.Tries, o.File = tries, &core.File{Path: "a.txt", Name: "a.txt"}
+			row++
+			o.Seq = row
+			for range tries {
+				b.failing.Enough(o.Seq)
+			}
+			o.File = &core.File{Path: "a.txt", Name: "a.txt"}
 			d := b.Send(t.Context(), o)
 			all := s.History(ada.DM())
 			if m := all[len(all)-1]; d.Outcome != want || want == core.Sent && !strings.Contains(m.Text, "a.txt could not be sent: it failed again and again") {
@@ -160,9 +166,9 @@ func TestAFileThatFailsAgainAndAgainIsReplacedByTheReason(t *testing.T) {
 	}
 }
 
-// sendOver sends a.txt, which was tried before, over a first connection that first makes, and returns the texts that
+// sendOver sends a.txt, which has failed before, over a first connection that first makes, and returns the texts that
 // arrived.
-func sendOver(t *testing.T, tries int, dir string, first func(context.Context, string, string) (net.Conn, error)) (core.Delivery, []string) {
+func sendOver(t *testing.T, failed int, dir string, first func(context.Context, string, string) (net.Conn, error)) (core.Delivery, []string) {
 	t.Helper()
 	texts := make(chan string, 10)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -178,9 +184,12 @@ func sendOver(t *testing.T, tries int, dir string, first func(context.Context, s
 	}
 	defer b.Close()
 	connectorstest.Dial(b.sends.t.Load(), first)
-	b.uploadTimeout = func(int64) time.Duration { return 100 * time.Millisecond }
+	b.uploadTimeout = func(int64) time.Duration { return 2 * time.Second }
 	o := out(chatOf(7), "")
-	o.Tries, o.File = tries, &core.File{Path: "a.txt", Name: "a.txt"}
+	for range failed {
+		b.failing.Enough(o.Seq)
+	}
+	o.File = &core.File{Path: "a.txt", Name: "a.txt"}
 	d := b.Send(t.Context(), o)
 	close(texts)
 	var got []string

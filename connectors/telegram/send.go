@@ -51,7 +51,7 @@ func (b *Bot) Send(ctx context.Context, out core.Outgoing) core.Delivery {
 	send := b.send
 	if out.File != nil {
 		send = func(ctx context.Context, t target, part core.Part, _ bool) (string, *failure) {
-			return b.sendFile(ctx, t, part, out.Tries)
+			return b.sendFile(ctx, t, part, out.Seq)
 		}
 	}
 	id, f := send(ctx, t, out.Part, false)

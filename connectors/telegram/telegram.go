@@ -84,6 +84,7 @@ type Bot struct {
 	pace     *connectors.Pace[int64]
 	numbers  *draftNumbers
 	turns    connectors.Turns[int64]
+	failing  connectors.FileFailures
 	margin   time.Duration // how much longer than PollTimeout a poll may take
 	drafts   atomic.Bool   // the server has sendMessageDraft
 	decoder  *inbound.Decoder

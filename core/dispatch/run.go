@@ -56,7 +56,7 @@ func (d *Dispatcher) answer(ctx context.Context, t *queue.Turn, turn *orchestrat
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	in := t.First()
-	a := &active{cancel: cancel, session: turn.Session.ID, bot: in.Bot, user: turn.User, run: t.Run, lane: chatLane(t), from: in.From.ID, seq: t.Seq()}
+	a := &active{cancel: cancel, session: turn.Session.ID, bot: in.Bot, user: turn.User, run: t.Run, lane: chatLane(t), from: in.From.ID, seq: t.Seq(), last: t.Last()}
 	if in.Turn != nil {
 		a.key = in.Turn.Key
 	}

@@ -70,6 +70,7 @@ type active struct {
 	lane    string
 	from    string // who asked, as the platform names them
 	seq     int64  // of the first row that asked
+	last    int64  // of the last one
 	key     string // of the API key that asked; "" without one
 	run     string
 }
@@ -241,8 +242,10 @@ func (r *Running) begin(lane string, a *active, taken time.Time) (end func()) {
 		a.cancel(orchestrator.ErrAborted)
 	}
 	if i := slices.Index(r.rows, a.of()); i >= 0 {
-		r.rows = slices.Delete(r.rows, i, i+1)
-		a.cancel(orchestrator.ErrAborted)
+		since := a.last > a.seq && !slices.Contains(r.rows, row{a.session, a.last}) // it was collected with what was written since
+		if r.rows = slices.Delete(r.rows, i, i+1); !since {
+			a.cancel(orchestrator.ErrAborted)
+		}
 	}
 	for _, who := range [...]sender{{bot: a.bot, user: a.user}, {key: a.key}} {
 		if at, ok := r.aborted[who]; ok && !taken.After(at) {

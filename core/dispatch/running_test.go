@@ -114,6 +114,17 @@ func TestAnAbortedRowEndsWhenItBegins(t *testing.T) {
 	if r.AbortRow("s", 7); !errors.Is(context.Cause(ctx), orchestrator.ErrAborted) || len(r.rows) != 0 {
 		t.Errorf("a turn that is running goes on: %v, kept %v", context.Cause(ctx), r.rows)
 	}
+	// What was written since, and joined the turn, is answered.
+	for last, stops := range map[int64]bool{21: true, 22: false} {
+		r.AbortRow("s", 20)
+		r.AbortRow("s", 21)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		r.begin("lane", &active{cancel: cancel, session: "s", seq: 20, last: last}, clock.Now())()
+		if got := errors.Is(context.Cause(ctx), orchestrator.ErrAborted); got != stops {
+			t.Errorf("a turn of rows 20 to %d: stopped %v", last, got)
+		}
+		cancel(nil)
+	}
 	for i := range int64(2 * maxEnding) {
 		r.AbortRow("s", i)
 	}

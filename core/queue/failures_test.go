@@ -441,23 +441,3 @@ func (s oneSlow) Send(ctx context.Context, out core.Outgoing) core.Delivery {
 	}
 	return s.platform.Send(ctx, out)
 }
-
-// A connector gives up a file that fails again and again.
-func TestASenderIsToldHowOftenAReplyWasTried(t *testing.T) {
-	f := newFixture(t, nil)
-	f.plat.answers = []core.Delivery{{Outcome: core.NotSent}, {Outcome: core.NotSent}}
-	f.serve(func(_ context.Context, tn *queue.Turn) { _ = answer(f.q, tn) })
-	look := f.timePasses()
-	defer look()
-	f.put(msg(1, "c", "ada", ""))
-	for tries := range 3 {
-		select {
-		case out := <-f.plat.seen:
-			if out.Tries != tries {
-				t.Errorf("the reply was tried %d times before, told is %d", tries, out.Tries)
-			}
-		case <-time.After(5 * time.Minute):
-			t.Fatal("no reply was sent")
-		}
-	}
-}

@@ -50,6 +50,9 @@ func (t *Turn) Preview() string {
 // Seq returns the number of the first row, for keys of replies without a run.
 func (t *Turn) Seq() int64 { return t.seqs[0] }
 
+// Last returns the number of the turn's last message.
+func (t *Turn) Last() int64 { return t.seqs[len(t.seqs)-1] }
+
 // First returns the first row; every turn has one.
 func (t *Turn) First() *core.Inbound { return &t.Rows[0] }
 

@@ -369,7 +369,7 @@ func (b *Outbox) head(ctx context.Context, tx *store.Tx, key chatKey) (*outRow, 
 }
 
 func (b *Outbox) outgoing(ctx context.Context, tx *store.Tx, r *outRow, to core.Address) (*core.Outgoing, error) {
-	out := &core.Outgoing{Address: to, Seq: r.Seq, Tries: r.Attempts, Answer: r.Key, Replaces: r.Replaces, Repeat: b.needsMark(tx, r, to.Bot)}
+	out := &core.Outgoing{Address: to, Seq: r.Seq, Answer: r.Key, Replaces: r.Replaces, Repeat: b.needsMark(tx, r, to.Bot)}
 	if err := json.Unmarshal([]byte(r.Body), &out.Part); err != nil {
 		return nil, fmt.Errorf("outbox row %d: %w", r.Seq, err)
 	}
