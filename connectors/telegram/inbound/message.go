@@ -86,8 +86,10 @@ func (d *Decoder) fromMessage(m *message, raw json.RawMessage, now time.Time) co
 	text, entities := m.content()
 	in.Text, in.Long = text, len(text) >= cutText && utf16Length(text) >= cutText
 	in.Addressed = m.Chat.Type == "private" || d.repliesToUs(m) || d.mentions(text, entities)
-	if in.Group() && len(entities) > 0 && entities[0].Offset == 0 && d.mentions(text, entities[:1]) {
-		in.Called = slice(text, entities[0])
+	for i, e := range entities { // one in bold has two
+		if in.Group() && e.Offset == 0 && d.mentions(text, entities[i:i+1]) {
+			in.Called = slice(text, e)
+		}
 	}
 	if name, rest, ours := d.command(m); ours {
 		in.Kind, in.Command, in.Text, in.Addressed = core.KindCommand, name, rest, true

@@ -74,6 +74,7 @@ func TestEveryKindOfUpdateBecomesOneInbound(t *testing.T) {
 		{"name without entity", msg(group, `,"text":"@gatehouse_bot hi"`), message(inGroup, text("@gatehouse_bot hi", false))},
 		{"text mention", msg(group, `,"text":"Gate hi","entities":[{"type":"text_mention","offset":0,"length":4,"user":{"id":42}}]`), message(inGroup, called("Gate", " hi"))},
 		{"mention first", msg(group, `,"text":"@Gatehouse_bot hi","entities":[{"type":"mention","offset":0,"length":14}]`), message(inGroup, called("@Gatehouse_bot", " hi"))},
+		{"bold mention first", msg(group, `,"text":"@gatehouse_bot hi","entities":[{"type":"bold","offset":0,"length":14},{"type":"mention","offset":0,"length":14}]`), message(inGroup, called("@gatehouse_bot", " hi"))},
 		{"mention of another first", msg(group, `,"text":"@bea @gatehouse_bot hi","entities":[{"type":"mention","offset":0,"length":4},{"type":"mention","offset":5,"length":14}]`), message(inGroup, text("@bea @gatehouse_bot hi", true))},
 		{"entity out of bounds", msg(group, `,"text":"x","entities":[{"type":"mention","offset":-1,"length":99},{"type":"mention","offset":5,"length":99}]`), message(inGroup, text("x", false))},
 		{"reply to the bot", msg(group, `,"text":"hi","reply_to_message":{"message_id":9,"from":{"id":42}}`), message(inGroup, func(in *core.Inbound) { in.Text, in.Addressed, in.ReplyTo = "hi", true, "9" })},
