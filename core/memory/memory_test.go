@@ -527,6 +527,10 @@ func TestJudgedAnswersCountAsCheckedOnesDo(t *testing.T) {
 	if err != nil || events[0].Kind != memory.EventFollowed || events[1].Kind != memory.EventRewritten {
 		t.Errorf("%v %v", err, events)
 	}
+	// The model did not follow it by itself, so the row goes on.
+	if got := r.recall(ann, "hello"); !strings.Contains(got, "not followed 2 times in a row") {
+		t.Error(got)
+	}
 }
 
 // A verdict about another's correction changes nothing.

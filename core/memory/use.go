@@ -67,12 +67,13 @@ func (s *Store) used(ctx context.Context, tx *store.Tx, c *Correction, u Use) er
 		return err
 	}
 	now := Correction{Emphasis: was.Emphasis, Followed: was.Followed}
+	rewritten := slices.Contains(u.Rewritten, c.ID)
 	e := Event{Kind: EventUsed, Run: u.Run, Session: u.Session, Model: u.Model}
 	if follows, known := u.follows(c); known {
 		if e.Kind = EventFollowed; !follows {
 			e.Kind = EventViolated
 		}
-		now.judge(follows)
+		now.judge(follows && !rewritten) // by itself the model did not
 	}
 	_, err = tx.Exec(ctx, `UPDATE corrections SET uses = uses + 1, used_at = $1, emphasis = $2, followed = $3 WHERE correction_id = $4`, core.Stamp(tx.Time()), now.Emphasis, now.Followed, c.ID)
 	if err != nil {
@@ -81,7 +82,6 @@ func (s *Store) used(ctx context.Context, tx *store.Tx, c *Correction, u Use) er
 	if now.Emphasis != was.Emphasis || min(now.Followed, 0) != min(was.Followed, 0) {
 		s.changed(tx, c.User)
 	}
-	rewritten := slices.Contains(u.Rewritten, c.ID)
 	tx.OnCommit(func() {
 		s.o.Metrics.used.Inc()
 		if e.Kind != EventUsed {
