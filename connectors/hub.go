@@ -169,7 +169,7 @@ func (h *Hub) start(b *bot) error {
 	ctx, cancel := context.WithCancel(h.run)
 	done := make(chan struct{})
 	b.cancel, b.done, b.stopping, b.off = cancel, done, false, false
-	b.endAs(core.BotState{})
+	b.endAs(core.BotState{State: core.Stopped})
 	b.set(core.BotState{State: core.Starting}, true)
 	h.runs.Go(func() {
 		defer close(done)

@@ -30,7 +30,7 @@ type bot struct {
 	telling sync.Mutex // held while listeners are called, which keeps changes in order
 	mu      sync.Mutex
 	state   core.BotState
-	ends    core.BotState // its state once it has stopped; zero: stopped
+	ends    core.BotState // its state once it has stopped
 }
 
 // supervise keeps the connector running until ctx ends or the platform rejects
@@ -75,9 +75,6 @@ func (b *bot) endAs(s core.BotState) {
 func (b *bot) ended() core.BotState {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.ends.State == "" {
-		return core.BotState{State: core.Stopped}
-	}
 	return b.ends
 }
 

@@ -2,6 +2,9 @@ package core
 
 import (
 	"context"
+	"fmt"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -73,6 +76,19 @@ func Sleep(ctx context.Context, c Clock, d time.Duration) bool {
 	case <-ctx.Done():
 		return false
 	}
+}
+
+// Period returns a period that is written as 30m, 24h or 7d; of days there are at most maxDays.
+func Period(text string, maxDays int) (time.Duration, error) {
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		if n, err := strconv.Atoi(days); err == nil && n >= 0 && n <= maxDays {
+			return time.Duration(n) * 24 * time.Hour, nil
+		}
+	}
+	if d, err := time.ParseDuration(text); err == nil {
+		return d, nil
+	}
+	return 0, fmt.Errorf("%q is not a period: write 30m, 24h or 7d", text)
 }
 
 const timeLayout = "2006-01-02T15:04:05.000000Z"

@@ -18,7 +18,7 @@ import (
 
 const (
 	peoplePath    = "/admin/people"
-	maxPersons    = 1000 // users read for the page; the filter looks through these
+	maxPersons    = 1000 // users, or accesses, that are read at once; the filter looks through these
 	peoplePerPage = 15
 	maxBlocks     = 20
 	maxRows       = 5  // of one user's access in the list

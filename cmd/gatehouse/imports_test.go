@@ -57,7 +57,7 @@ cmd/gatehouse/claude: configs core core/claudecli core/llm core/orchestrator cor
 cmd/gatehouse/commands: cmd/gatehouse/backups cmd/gatehouse/commands/console cmd/gatehouse/control cmd/gatehouse/control/bridge cmd/gatehouse/doctor cmd/gatehouse/fleet cmd/gatehouse/isolation cmd/gatehouse/library cmd/gatehouse/models cmd/gatehouse/setup configs configs/live core core/agent core/attach core/backup core/erasure core/importer/report core/importer/tasks core/index/search core/llm/registry core/permission core/project core/sandbox core/schedule/daily core/session/reindex core/store core/vault core/voice/pending web/api/bots web/api/find web/auth/keyfile web/upload
 cmd/gatehouse/commands/access: cmd/gatehouse/commands/console cmd/gatehouse/control connectors/chat core core/sealed/columns pairing/codes web/account web/auth
 cmd/gatehouse/commands/migrating: cmd/gatehouse/commands/console configs core core/backup core/store core/store/carry core/store/carry/remote core/store/snapshot core/vault  # the command migrate
-cmd/gatehouse/commands/period:  # periods of the command line
+cmd/gatehouse/commands/period: core  # periods of the command line
 cmd/gatehouse/commands/syncing: cmd/gatehouse/commands/console core core/vaultsync/client  # the command sync
 cmd/gatehouse/commands/console: cmd/gatehouse/control configs core
 cmd/gatehouse/control: core core/permission core/store core/tool/mcp/entry pairing/codes web/account web/api/bots/post web/auth

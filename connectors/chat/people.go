@@ -109,7 +109,7 @@ func (p *people) approve(ctx context.Context, r command.Request) (command.Outcom
 // approval parses what follows a code: a level, a time.
 func approval(words []string, now time.Time) (a core.Approval, err error) {
 	for _, word := range words {
-		if d, err := parseDays(word); err == nil {
+		if d, err := parsePeriod(word); err == nil {
 			a.ExpiresAt = now.Add(d)
 		} else if a.Trust, err = core.ParseTrust(word); err != nil {
 			return a, err
@@ -140,7 +140,7 @@ func (p *people) invite(ctx context.Context, r command.Request) (command.Outcome
 		trust, err := core.ParseTrust(word)
 		if n, nerr := strconv.Atoi(word); err != nil && nerr == nil && n > 0 {
 			inv.UsesLeft = n
-		} else if d, derr := parseDays(word); err != nil && derr == nil {
+		} else if d, derr := parsePeriod(word); err != nil && derr == nil {
 			inv.Lasts = d
 		} else if err != nil {
 			return respond("invite_how")
@@ -168,16 +168,9 @@ func InvitationText(link, code string, inv codes.Invitation) string {
 
 var errDuration = errors.New("a time is written as 30m, 24h or 7d")
 
-// parseDays parses a duration of a minute or more, such as 30m, 24h or 7d.
-func parseDays(text string) (time.Duration, error) {
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		n, err := strconv.Atoi(days)
-		if err != nil || n < 1 || n > 3650 {
-			return 0, errDuration
-		}
-		return time.Duration(n) * 24 * time.Hour, nil
-	}
-	d, err := time.ParseDuration(text)
+// parsePeriod returns a period of a minute or more, such as 30m, 24h or 7d.
+func parsePeriod(text string) (time.Duration, error) {
+	d, err := core.Period(text, 3650)
 	if err != nil || d < time.Minute {
 		return 0, errDuration
 	}

@@ -218,7 +218,7 @@ type Turn struct {
 	// Heard is called with the text of a recording while it is transcribed; may be nil.
 	Heard func(text string)
 
-	unsure bool // whether others have written in the conversation is not known
+	unsure bool // over the API, in a chat's session that may have been a group's; Prepare sets it
 }
 
 // A Result is how a run ended. State is done, aborted or error; Terminal is
@@ -302,9 +302,8 @@ func (o *Orchestrator) workingDirectory(t *Turn) (vault.Dir, []core.Warning, err
 	return o.o.Agents.WorkingDirectory(o.worker(t), t.options().WorkingDirectory, t.Session.WorkingDirectory, t.Role.WorkingDirectory)
 }
 
-// Shared reports whether others may read the turn's conversation: it is of a group, also where the
-// message came over the API, and there that of a chat of which it is not known that it was never a
-// group's.
+// Shared reports whether others may read the turn's conversation: it is a group's, or the message came over the API and the
+// conversation is a chat's that may have been a group's. Call it after Prepare.
 func (t *Turn) Shared() bool {
 	return t.Rows[0].Group() || t.Session.Scope == core.ScopeGroup || t.unsure
 }

@@ -86,11 +86,7 @@ func (d *Decoder) fromMessage(m *message, raw json.RawMessage, now time.Time) co
 	text, entities := m.content()
 	in.Text, in.Long = text, len(text) >= cutText && utf16Length(text) >= cutText
 	in.Addressed = m.Chat.Type == "private" || d.repliesToUs(m) || d.mentions(text, entities)
-	for i, e := range entities { // one in bold has two
-		if in.Group() && e.Offset == 0 && d.mentions(text, entities[i:i+1]) {
-			in.Called = slice(text, e)
-		}
-	}
+	in.Called = d.called(&in, entities)
 	if name, rest, ours := d.command(m); ours {
 		in.Kind, in.Command, in.Text, in.Addressed = core.KindCommand, name, rest, true
 	}
@@ -211,9 +207,7 @@ func (d *Decoder) fromEdit(m *message, now time.Time) core.Inbound {
 	text, entities := m.content()
 	in.Text = text
 	in.Addressed = m.Chat.Type == "private" || d.repliesToUs(m) || d.mentions(text, entities)
-	if in.Group() && len(entities) > 0 && entities[0].Offset == 0 && d.mentions(text, entities[:1]) {
-		in.Called = slice(text, entities[0])
-	}
+	in.Called = d.called(&in, entities)
 	if name, rest, ours := d.command(m); ours {
 		in.Command, in.Text, in.Addressed = name, rest, true
 	}
@@ -336,6 +330,16 @@ func (d *Decoder) mentions(text string, entities []entity) bool {
 		}
 	}
 	return false
+}
+
+// called returns the mention of the bot that a group's text begins with, "" if none. One in bold has two entities.
+func (d *Decoder) called(in *core.Inbound, entities []entity) string {
+	for i, e := range entities {
+		if in.Group() && e.Offset == 0 && d.mentions(in.Text, entities[i:i+1]) {
+			return slice(in.Text, e)
+		}
+	}
+	return ""
 }
 
 func (d *Decoder) isUs(username string) bool {

@@ -18,14 +18,6 @@ const (
 	MaxCorrection = 8 << 10 // bytes
 )
 
-// Schemas of the replies, as JSON Schema.
-const (
-	RatingsSchema = `{"type":"object","additionalProperties":false,"required":["ratings"],"properties":{"ratings":{"type":"array","items":{"type":"object","additionalProperties":false,"required":["answer","score"],"properties":{"answer":{"type":"string"},"score":{"type":"number","minimum":0,"maximum":1}}}}}}`
-	VerdictSchema = `{"type":"object","additionalProperties":false,"required":["verdict","pairs","points"],"properties":{"verdict":{"enum":["agree","complementary","contradict"]},"pairs":{"type":"array","items":{"type":"string"}},"points":{"type":"array","items":{"type":"string"}}}}`
-	ReviewSchema  = `{"type":"object","additionalProperties":false,"required":["verdict","issues","correction"],"properties":{"verdict":{"enum":["correct","incorrect","partially_correct"]},"issues":{"type":"array","items":{"type":"string"}},"correction":{"type":"string"}}}`
-	ReportSchema  = `{"type":"object","additionalProperties":false,"required":["confidence","domain"],"properties":{"confidence":{"type":"number","minimum":0,"maximum":1},"domain":{"type":"string"}}}`
-)
-
 // ParseRatings reads the reply to a ballot of n answers: a score from 0 to 1 for each
 // letter, none missing, none twice.
 func ParseRatings(reply string, n int) (map[string]float64, error) {

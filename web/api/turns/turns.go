@@ -283,10 +283,8 @@ const lastEvents = 15 * time.Second
 // after calls stop after d, unless ctx ends before.
 func (a *API) after(ctx context.Context, d time.Duration, stop func()) {
 	go func() {
-		select {
-		case <-a.Clock.After(d):
+		if core.Sleep(ctx, a.Clock, d) {
 			stop()
-		case <-ctx.Done():
 		}
 	}()
 }

@@ -2,13 +2,12 @@
 package period
 
 import (
-	"fmt"
 	"reflect"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"gatehouse/core"
 )
 
 // Option has flags that are a time.Duration take days as well, as chats do.
@@ -18,7 +17,7 @@ func Option() kong.Option {
 		if err := ctx.Scan.PopValueInto("period", &text); err != nil {
 			return err
 		}
-		d, err := Parse(text)
+		d, err := core.Period(text, maxDays)
 		if err == nil {
 			target.SetInt(int64(d))
 		}
@@ -28,16 +27,3 @@ func Option() kong.Option {
 
 // maxDays is a hundred years.
 const maxDays = 36500
-
-// Parse returns a period that is written as 30m, 24h or 7d.
-func Parse(text string) (time.Duration, error) {
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		if n, err := strconv.Atoi(days); err == nil && n >= 0 && n <= maxDays {
-			return time.Duration(n) * 24 * time.Hour, nil
-		}
-	}
-	if d, err := time.ParseDuration(text); err == nil {
-		return d, nil
-	}
-	return 0, fmt.Errorf("%q is not a period: write 30m, 24h or 7d", text)
-}
