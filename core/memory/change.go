@@ -123,6 +123,9 @@ func (s *Store) Update(ctx context.Context, user int64, ref string, ch Change, b
 		e.Kind = EventEdited
 		was := *c
 		if ch.Text != nil && *ch.Text != c.Text {
+			if c.Scope == detect.Global && detect.Detect(detect.Message{Text: "correction: " + *ch.Text}).Scope != detect.Global {
+				return e, texts.Error(core.Invalid, "memory_nowhere")
+			}
 			c.Text, c.UpdatedAt, c.Emphasis, c.Followed = *ch.Text, tx.Time(), 0, 0
 			if c.About == "" {
 				c.Canonical = detect.Canonical(c.Text)

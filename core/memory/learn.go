@@ -173,10 +173,10 @@ func (s *Store) learn(ctx context.Context, tx *store.Tx, c Correction, source st
 		same.UpdatedAt, same.Confidence = tx.Time(), max(same.Confidence, c.Confidence)
 		return Learnt{Outcome: Stored, Correction: *same}, s.save(ctx, tx, same, Event{Kind: EventAccepted, Session: c.Session})
 	}
-	if err := s.room(ctx, tx, c.User, c.Status == Pending || old != nil); err != nil {
+	if err := s.room(ctx, tx, c.User, c.Status == Pending); err != nil {
 		return Learnt{}, err
 	}
-	if old != nil && c.Card != CardImplicit {
+	if old != nil && c.Card != CardImplicit && s.room(ctx, tx, c.User, true) == nil { // what is asked for is stored in any case
 		c.Card, c.Conflicts = CardConflict, old.ID
 	}
 	if c.Card != NoCard {

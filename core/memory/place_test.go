@@ -241,6 +241,19 @@ func TestWhatIsKeptThoughItContradictsIsNotAskedAboutAgain(t *testing.T) {
 	}
 }
 
+// An edit has no conversation that its text could be for.
+func TestAnEditForAPlaceIsRefusedAndNotRememberedForEverything(t *testing.T) {
+	r := open(t)
+	c := r.hear(ann, "From now on always answer in German.").Correction
+	text := "in this conversation answer in French"
+	if _, err := r.Update(t.Context(), ann, c.ID, memory.Change{Text: &text}, me); core.KindOf(err) != core.Invalid {
+		t.Errorf("%v", err)
+	}
+	if now, err := r.Get(t.Context(), ann, c.ID); err != nil || now.Text != c.Text {
+		t.Errorf("%+v, %v", now, err)
+	}
+}
+
 func TestEditsAndRestoresOpenNoQuestionAboveTheLimit(t *testing.T) {
 	r := open(t)
 	r.hear(ann, "From now on always answer in German.")
@@ -252,6 +265,11 @@ func TestEditsAndRestoresOpenNoQuestionAboveTheLimit(t *testing.T) {
 	var last memory.Learnt
 	for i := range memory.MaxCards {
 		last = r.hear(ann, fmt.Sprintf("No, the answer to riddle %d is %d.", i, i*7), func(m *memory.Message) { m.Question = fmt.Sprintf("riddle %d please, number %d", i, i*31) })
+	}
+	if l := r.hear(ann, "From now on never answer in German."); l.Outcome != memory.Stored || l.Correction.Card != memory.NoCard || l.Correction.Status != memory.Active {
+		t.Errorf("what is asked for: %+v", l)
+	} else if _, err := r.Delete(t.Context(), ann, l.Correction.ID, me); err != nil {
+		t.Fatal(err)
 	}
 	if c = r.edit(c.ID, "always answer in English"); c.Card != memory.NoCard || c.Text != "always answer in English" {
 		t.Errorf("edited: %+v", c)
