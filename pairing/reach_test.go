@@ -61,3 +61,40 @@ func TestReachIsWhomTheOwnerLetIn(t *testing.T) {
 	w.clock.Advance(time.Hour)
 	check("expired", false, false)
 }
+
+// The topics of a direct chat are one chat: who wrote in one last is reached in the others,
+// and in no other chat.
+func TestReachIsTheWholeDirectChatWithItsTopics(t *testing.T) {
+	w := newWorld(t)
+	for i, last := range []string{"7", "7/12"} {
+		w.ok(w.db.Tx(ctx, func(tx *store.Tx) error {
+			ann, err := w.gate.People.Ensure(ctx, tx, "telegram", "7", "Ann")
+			if err != nil {
+				return err
+			}
+			return w.gate.People.Put(ctx, tx, people.Grant{Bot: "tg", User: ann, Scope: core.ScopeDM, Trust: core.Sandboxed, Chat: last, At: core.Stamp(w.clock.Now())})
+		}))
+		for _, c := range []struct {
+			to core.Address
+			ok bool
+		}{
+			{core.Address{Chat: "7"}, true},
+			{core.Address{Chat: "7/12", Thread: "12"}, true},
+			{core.Address{Chat: "7/13", Thread: "13"}, true},
+			{core.Address{Chat: "7/12"}, i == 1}, // as the last one is stored
+			{core.Address{Chat: "7/13"}, false},
+			{core.Address{Chat: "71"}, false},
+			{core.Address{Chat: "71/12", Thread: "12"}, false},
+			{core.Address{Chat: "%"}, false},
+			{core.Address{}, false},
+			{core.Address{Chat: "/12", Thread: "12"}, false},
+		} {
+			c.to.Bot = "tg"
+			ok, err := w.gate.People.Reach(ctx, w.db, c.to, nil)
+			w.ok(err)
+			if ok != c.ok {
+				t.Errorf("%+v is reached: %v (they wrote last in %s)", c.to, ok, last)
+			}
+		}
+	}
+}

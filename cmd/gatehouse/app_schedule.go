@@ -58,7 +58,7 @@ func (a *app) joinSchedule() {
 		DB: a.db, Clock: a.clock, Log: a.log, Post: a.outbox.Post, Name: a.pairing.People.Name,
 		May: a.mayTalk,
 	})
-	a.daily = scheduling.New(scheduling.Options{Scheduler: a.schedule, DB: a.db, Open: a.vault.OpenNoLinks, Sessions: a.sessions, Guard: a.guard, Clock: a.clock, Reminders: a.reminders, Zone: a.pairing.People.Timezone, OwnerChat: a.pairing.People.OwnerChat,
+	a.daily = scheduling.New(scheduling.Options{Scheduler: a.schedule, DB: a.db, Open: a.vault.OpenNoLinks, Sessions: a.sessions, Guard: a.guard, Clock: a.clock, Reminders: a.reminders, Zone: a.pairing.People.Timezone, OwnerChat: a.pairing.People.OwnerChat, Reach: a.pairing.People.Reach,
 		Render: func(to core.Address, markdown string) []core.Part { return a.hub.Render(to, markdown) }})
 }
 

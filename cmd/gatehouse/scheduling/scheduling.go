@@ -37,7 +37,9 @@ type Options struct {
 	Zone      func(ctx context.Context, q store.Queryer, user int64) (*time.Location, error)
 	// OwnerChat returns the owner's direct chat with a bot, and whether there is one.
 	OwnerChat func(ctx context.Context, q store.Queryer, bot string) (core.Address, bool, error)
-	Render    func(to core.Address, markdown string) []core.Part
+	// Reach reports whether the bot may write to a chat unasked.
+	Reach  func(ctx context.Context, q store.Queryer, to core.Address, whose *int64) (bool, error)
+	Render func(to core.Address, markdown string) []core.Part
 }
 
 // Source is the source of sessions that the schedule began.
@@ -172,12 +174,12 @@ func (d *Daily) delivery(ctx context.Context, t *orchestrator.Turn, res orchestr
 	if !ok || a.Deliver == nil {
 		return nil, ""
 	}
-	to, known, err := d.chat(ctx, a.Deliver)
+	to, why, err := d.chat(ctx, a.Deliver)
 	if err != nil {
-		return nil, "its output was not delivered: the chat could not be looked up: " + err.Error()
+		why = "the chat could not be looked up: " + err.Error()
 	}
-	if !known {
-		return nil, "its output was not delivered: no one has talked to the bot in the chat that the file names"
+	if why != "" {
+		return nil, "its output was not delivered: " + why
 	}
 	text := res.Response
 	if run, err := d.o.Scheduler.ByRun(ctx, t.Run); err == nil && run.Output != "" {
@@ -195,12 +197,25 @@ func (d *Daily) delivery(ctx context.Context, t *orchestrator.Turn, res orchestr
 	return []core.Reply{{Address: to, Key: "run:" + t.Run, Parts: parts}}, ""
 }
 
-// chat returns the address of a chat that a file names, and whether there is one.
-func (d *Daily) chat(ctx context.Context, c *daily.Chat) (core.Address, bool, error) {
-	if c.Chat != daily.OwnerChat {
-		return d.o.Sessions.Address(ctx, d.o.DB, c.Bot, c.Chat)
+// chat returns the address of a chat that a file names, or why the output is not sent
+// there: someone must have talked to the bot in it, and still have access.
+func (d *Daily) chat(ctx context.Context, c *daily.Chat) (to core.Address, why string, err error) {
+	var known, reached bool
+	if c.Chat == daily.OwnerChat { // not an admin's: what agents write is the owner's
+		to, known, err = d.o.OwnerChat(ctx, d.o.DB, c.Bot)
+	} else {
+		to, known, err = d.o.Sessions.Address(ctx, d.o.DB, c.Bot, c.Chat)
 	}
-	return d.o.OwnerChat(ctx, d.o.DB, c.Bot) // not an admin's: what agents write is the owner's
+	if err != nil {
+		return to, "", err
+	}
+	if !known {
+		return to, "no one has talked to the bot in the chat that the file names", nil
+	}
+	if reached, err = d.o.Reach(ctx, d.o.DB, to, nil); err == nil && !reached {
+		why = "the bot may not write to the chat that the file names: it writes to approved people and to enabled groups"
+	}
+	return to, why, err
 }
 
 // text returns the beginning of a file that the run has just written.
