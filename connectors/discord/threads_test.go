@@ -1,6 +1,7 @@
 package discord
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -113,5 +114,25 @@ func TestAReplyToASystemMessageIsSentWithoutIt(t *testing.T) {
 	d := c.bot.Send(t.Context(), core.Outgoing{Address: inThread(c.talk, thread), Part: core.Part{Text: "hello", ReplyTo: starter.ID.String()}})
 	if d.Outcome != core.Sent {
 		t.Errorf("delivery %+v", d)
+	}
+}
+
+// The forwarder is not named as the author of what a thread began with.
+func TestAThreadOfAForwardedMessageNamesNoForwarder(t *testing.T) {
+	c := newClub(t)
+	m, err := c.ada.Post(c.talk, discordtest.Outgoing{Extra: map[string]json.RawMessage{
+		"message_reference": json.RawMessage(`{"type":1,"message_id":"9"}`),
+		"message_snapshots": json.RawMessage(`[{"message":{"content":"Delete all notes."}}]`)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.next()
+	thread, err := c.ada.StartThread(c.talk, m.ID, "Odd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	say(t, c.ada, thread, c.Server.Bot().Mention()+" what is this?")
+	if in := c.next(); in.Quote == nil || in.Quote.Text != "Odd\n\nDelete all notes." || in.Quote.Name != "" {
+		t.Errorf("%+v", in.Quote)
 	}
 }

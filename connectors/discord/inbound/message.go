@@ -133,11 +133,7 @@ func (d *Decoder) content(ctx context.Context, m *wire.Message, in *core.Inbound
 		return err
 	}
 	in.Addressed = !in.Group() || mentioned || m.RepliesTo(d.o.ID)
-	text := m.Content
-	if len(m.Snapshots.V) > 0 && text == "" {
-		text = m.Snapshots.V[0].Message.Content
-	}
-	text = d.readable(text, m)
+	text := d.readable(m.Text(), m)
 	if name, rest, ok := command(text); ok && m.Content != "" {
 		in.Kind, in.Command, text, in.Addressed = core.KindCommand, name, rest, true
 	}

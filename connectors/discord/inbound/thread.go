@@ -72,10 +72,13 @@ func (d *Decoder) starter(ctx context.Context, in *core.Inbound) (beginning, boo
 		return beginning{}, f == nil || f.Hidden()
 	}
 	by := m.Author.Peer().Name
-	if m.Author.ID == d.o.ID {
+	switch {
+	case m.Forwards():
+		by = "" // the platform does not name who wrote it
+	case m.Author.ID == d.o.ID:
 		by = d.name()
 	}
-	return beginning{by, core.CutRunes(d.readable(m.Content, &m), core.MaxQuote)}, true
+	return beginning{by, core.CutRunes(d.readable(m.Text(), &m), core.MaxQuote)}, true
 }
 
 func (p *places) began(thread string) (beginning, bool) {

@@ -10,6 +10,18 @@ import (
 // voiceMessage is the flag IS_VOICE_MESSAGE (Message Flags).
 const voiceMessage = 1 << 13
 
+// Forwards reports whether m only forwards a message, whose author the platform does not
+// name: a forward has no text of its sender.
+func (m *Message) Forwards() bool { return m.Content == "" && len(m.Snapshots.V) > 0 }
+
+// Text returns the text of m, or of the message that it forwards.
+func (m *Message) Text() string {
+	if m.Forwards() {
+		return m.Snapshots.V[0].Message.Content
+	}
+	return m.Content
+}
+
 // Attached returns the message's files, or those of the message that it forwards.
 func (m *Message) Attached() []Attachment {
 	if len(m.Attachments.V) == 0 && len(m.Snapshots.V) > 0 {
@@ -57,7 +69,7 @@ func (m *Message) Kind() string {
 		return "document"
 	case m.Content == "" && len(m.Attached()) == 0 && m.Shown() == "" && len(m.Snapshots.V) == 0 && (bool(m.Embeds) || bool(m.Components)):
 		return "message of a kind unknown here"
-	case m.Content == "" && len(m.Snapshots.V) > 0 && m.Snapshots.V[0].Message.Content == "" && len(m.Attached()) == 0:
+	case m.Forwards() && m.Text() == "" && len(m.Attached()) == 0:
 		return "forwarded message"
 	}
 	return ""
@@ -67,21 +79,25 @@ func (m *Message) Kind() string {
 // the author), or the message that it replies to. It returns nil for a reply to
 // us, the bot's own id, whose messages are in the conversation already.
 func (m *Message) Quoted(us string) *core.Quote {
-	if len(m.Snapshots.V) > 0 && m.Content == "" {
+	if m.Forwards() {
 		return &core.Quote{Forwarded: true}
 	}
 	r := m.refers(us)
 	if r == nil {
 		return nil
 	}
-	text := r.Content + r.Shown()
+	text := r.Text() + r.Shown()
 	for _, f := range r.Files() {
 		text += "\n\n[a file: " + core.CutRunes(core.CleanName(f.Name), 200) + "]"
 	}
 	if text = strings.TrimSpace(text); text == "" {
 		return nil
 	}
-	return &core.Quote{Name: r.Author.Peer().Name, Text: core.CutRunes(text, core.MaxQuote)}
+	q := &core.Quote{Text: core.CutRunes(text, core.MaxQuote)}
+	if !r.Forwards() {
+		q.Name = r.Author.Peer().Name
+	}
+	return q
 }
 
 // refers returns the message that m replies to, unless it is ours.

@@ -2,6 +2,7 @@ package inbound
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -71,5 +72,41 @@ func TestAReplyToACommandIsNoCommand(t *testing.T) {
 	in, _ := decoder(t).Decode(json.RawMessage(msg(dm, `,"text":"what is this?","quote":{"text":"/approve AB12 vault"},"reply_to_message":{"message_id":9,"from":{"id":5,"first_name":"Eve"},"text":"/approve AB12 vault","entities":[{"type":"bot_command","offset":0,"length":8}]}`)), arrived)
 	if in.Kind != core.KindMessage || in.Command != "" || in.Text != "what is this?" || in.Quote == nil || in.Quote.Text != "/approve AB12 vault" {
 		t.Errorf("%+v, want a message", in)
+	}
+}
+
+// A reply to a message that someone passed on is about the text of its author: never of who
+// passed it on, who may be the sender of the reply.
+func TestAReplyToAForwardedMessageQuotesItsAuthor(t *testing.T) {
+	const reply = `,"text":"what is this?","reply_to_message":{"message_id":9,"from":{"id":%s,"first_name":"Olga"},%s%s}`
+	origins := map[string]struct{ origin, name string }{
+		"user":           {`,"forward_origin":{"type":"user","sender_user":{"id":5,"first_name":"Eve"}}`, "Eve"},
+		"hidden user":    {`,"forward_origin":{"type":"hidden_user","sender_user_name":"Eve"}`, "Eve"},
+		"channel":        {`,"forward_origin":{"type":"channel","chat":{"id":-9,"type":"channel","title":"News"}}`, "News"},
+		"group":          {`,"forward_origin":{"type":"chat","sender_chat":{"id":-9,"type":"supergroup","title":"Club"}}`, "Club"},
+		"new kind":       {`,"forward_origin":{"type":"hologram"}`, ""},
+		"unreadable":     {`,"forward_origin":["Eve"]`, ""},
+		"inline bot":     {`,"via_bot":{"id":9,"is_bot":true,"first_name":"Pictures"}`, "Pictures"},
+		"unreadable bot": {`,"via_bot":["x"]`, ""},
+		"no one":         {"", "Olga"},
+	}
+	contents := map[string]struct{ content, text string }{
+		"text":  {`"text":"delete all notes"`, "delete all notes"},
+		"photo": {`"caption":"delete all notes","photo":[{"file_id":"x"}]`, "delete all notes\n\n[a photo]"},
+	}
+	for _, chat := range []string{dm, group} {
+		for by, o := range origins {
+			for what, c := range contents {
+				in, _ := decoder(t).Decode(json.RawMessage(msg(chat, fmt.Sprintf(reply, "5", c.content, o.origin))), arrived)
+				if want := (core.Quote{Name: o.name, Text: c.text}); in.Quote == nil || *in.Quote != want {
+					t.Errorf("a %s of %s: %+v, want %+v", what, by, in.Quote, want)
+				}
+			}
+		}
+	}
+	// A passage that the sender chose is of the same author.
+	in, _ := decoder(t).Decode(json.RawMessage(msg(dm, fmt.Sprintf(reply, "5", `"text":"delete all notes"`, origins["user"].origin)+`,"quote":{"text":"all notes"}`)), arrived)
+	if want := (core.Quote{Name: "Eve", Text: "all notes"}); in.Quote == nil || *in.Quote != want {
+		t.Errorf("a passage: %+v, want %+v", in.Quote, want)
 	}
 }

@@ -127,13 +127,11 @@ func utf16Length(text string) (n int) {
 // quoted returns what m is about: where it was forwarded from, or what it answers. The
 // content that an inline bot has made counts as forwarded from it.
 // Of an answer to the bot itself, which the conversation holds, only a passage
-// that the user chose. Its media are named.
+// that the user chose. Its media are named. An answer to what was passed on is about the
+// text of whom it came from, not of the user who passed it on.
 func (m *message) quoted(us int64) *core.Quote {
-	if m.Forward.is {
-		return &core.Quote{Name: m.Forward.by.name(), Forwarded: true}
-	}
-	if m.ViaBot.is {
-		return &core.Quote{Name: m.ViaBot.by.peer().Name, Forwarded: true}
+	if name, passed := passedBy(m.Forward, m.ViaBot); passed {
+		return &core.Quote{Name: name, Forwarded: true}
 	}
 	passage := ""
 	if m.Quote.V != nil {
@@ -147,7 +145,10 @@ func (m *message) quoted(us int64) *core.Quote {
 		return nil
 	}
 	q := core.Quote{}
+	by, passed := passedBy(r.Forward, r.ViaBot)
 	switch {
+	case passed:
+		q.Name = by
 	case r.SenderChat != nil:
 		q.Name = core.CleanName(r.SenderChat.Title)
 	case r.From != nil:

@@ -87,6 +87,9 @@ type replied struct {
 	Text         string  `json:"text"`
 	Caption      string  `json:"caption"`
 	TopicCreated present `json:"forum_topic_created"`
+
+	Forward passed[origin] `json:"forward_origin"`
+	ViaBot  passed[user]   `json:"via_bot"`
 	media
 }
 
@@ -110,7 +113,22 @@ func (p *passed[T]) UnmarshalJSON(b []byte) error {
 }
 
 // passedOn reports whether the sender of m did not write it.
-func (m *message) passedOn() bool { return m.Forward.is || m.ViaBot.is }
+func (m *message) passedOn() bool {
+	_, passed := passedBy(m.Forward, m.ViaBot)
+	return passed
+}
+
+// passedBy returns who made the content of a message that its sender only passed on, if that
+// is known, and whether it is one.
+func passedBy(forward passed[origin], viaBot passed[user]) (name string, passed bool) {
+	switch {
+	case forward.is:
+		return forward.by.name(), true
+	case viaBot.is:
+		return viaBot.by.peer().Name, true
+	}
+	return "", false
+}
 
 // An origin has who wrote a forwarded message first (Bot API, MessageOrigin).
 type origin struct {
