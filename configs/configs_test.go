@@ -9,8 +9,10 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -457,7 +459,7 @@ func example() string {
 		if value == "" {
 			value, note = f.example, " (no default)"
 		}
-		fmt.Fprintf(&b, "\n# %s%s\n#%s=%s\n", f.about, note, f.Name, value)
+		fmt.Fprintf(&b, "\n# %s%s\n#%s=%s\n", f.about, note, f.Name, values.Quote(value))
 		if f.secret() {
 			fmt.Fprintf(&b, "#%s_FILE=%s\n", f.Name, f.secretFile())
 		}
@@ -477,6 +479,90 @@ func TestTheExampleFileEqualsTheStruct(t *testing.T) {
 	}
 	if diff := cmp.Diff(example(), string(got)); diff != "" {
 		t.Errorf("write it anew with: go test ./configs -run ExampleFile -update\n%s", diff)
+	}
+}
+
+// uncommented returns the example file with every setting taken into use.
+func uncommented(t *testing.T) string {
+	t.Helper()
+	b, err := os.ReadFile("gatehouse.env.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return regexp.MustCompile(`(?m)^#(GATEHOUSE_)`).ReplaceAllString(string(b), "$1")
+}
+
+func TestEveryLineOfTheExampleFileIsReadAsAShellReadsIt(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "gatehouse.env")
+	if err := os.WriteFile(file, []byte(uncommented(t)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lines, err := ReadEnvFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shell := exec.Command("sh", "-c", `set -a; . "$0"; env -0`, file)
+	shell.Env = []string{"PATH=" + os.Getenv("PATH")}
+	out, err := shell.CombinedOutput()
+	if err != nil {
+		t.Fatalf("the shell: %v\n%s", err, out)
+	}
+	ours, theirs := map[string]string{}, map[string]string{}
+	for _, l := range lines {
+		ours[l.Name] = l.Value
+	}
+	for pair := range strings.SplitSeq(string(out), "\x00") {
+		if name, value, _ := strings.Cut(pair, "="); strings.HasPrefix(name, Prefix) {
+			theirs[name] = value
+		}
+	}
+	if diff := cmp.Diff(ours, theirs); diff != "" {
+		t.Errorf("the shell reads the file in another way:\n%s", diff)
+	}
+	for _, f := range fields() {
+		want := f.Tag.Get("default")
+		if want == "" {
+			want = f.example
+		}
+		if ours[f.Name] != want {
+			t.Errorf("%s is %q in the file, want %q", f.Name, ours[f.Name], want)
+		}
+	}
+}
+
+// Lines of settings on the pages are copied into env files.
+func TestAnEnvFileReadsTheLinesOfSettingsOnThePages(t *testing.T) {
+	pages, err := filepath.Glob("../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, read := filepath.Join(t.TempDir(), "gatehouse.env"), 0
+	for _, page := range append(pages, "../README.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range regexp.MustCompile("(?m)^GATEHOUSE_[A-Z_]+=.*$|`GATEHOUSE_[A-Z_]+=[^`\n]*`").FindAllString(string(text), -1) {
+			line = strings.Trim(line, "`")
+			if strings.HasPrefix(line, testPrefix) || strings.Contains(line, " gatehouse ") {
+				continue // for the command behind it
+			}
+			if err := os.WriteFile(file, []byte(line), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			lines, err := ReadEnvFile(file)
+			if err != nil {
+				t.Errorf("%s: %s: %v", page, line, err)
+				continue
+			}
+			if bad := unknown([]string{lines[0].Name + "=" + lines[0].Value}); len(bad) > 0 {
+				t.Errorf("%s: %v", page, bad)
+			}
+			read++
+		}
+	}
+	if read < 15 {
+		t.Errorf("only %d lines were found", read)
 	}
 }
 
