@@ -121,7 +121,7 @@ type Config struct {
 
 	BackupPath string `split_words:"true" example:"/srv/backups" desc:"Directory outside the vault for backups made in the panel. Empty: next to the vault, with the suffix -backups."`
 
-	ContentKeyFile string `split_words:"true" example:"/etc/gatehouse/content.key" desc:"File outside the vault with the keys of the encrypted columns of the database, mode 0600; made at the first start. Keep a copy of it. Empty: content.key in the directory next to the vault with the suffix -keys."`
+	ContentKeyFile string `split_words:"true" example:"/var/lib/gatehouse-keys/content.key" desc:"File outside the vault with the keys of the encrypted columns of the database, mode 0600; made at the first start. Keep a copy of it. Empty: content.key in the directory next to the vault with the suffix -keys."`
 
 	RetentionDays int `split_words:"true" default:"0" min:"0" max:"36500" example:"365" desc:"Days after which unused archived sessions move to the trash. 0: never."`
 

@@ -19,6 +19,7 @@ import (
 
 	"gatehouse/cmd/gatehouse/backups"
 	"gatehouse/cmd/gatehouse/control"
+	"gatehouse/cmd/gatehouse/standby/vaultid"
 	"gatehouse/configs"
 	"gatehouse/configs/values"
 	"gatehouse/connectors/telegram/telegramtest"
@@ -531,4 +532,27 @@ func TestARestoreThatIsKilledIsDoneByTheNextOne(t *testing.T) {
 
 func deadText(want string) func(inspect.DeadRow) bool {
 	return func(d inspect.DeadRow) bool { return d.Text == want }
+}
+
+// The settings of a shell are not those of the service: the file from before the move to
+// a server is still there, and would be backed up without a word.
+func TestBackupAndTheCommandLineWarnWhereTheDatabaseIsOnAServer(t *testing.T) {
+	t.Parallel()
+	h := newHome(t, nil)
+	if code, _, stderr := h.run("admins", "list"); code != 0 || strings.Contains(stderr, "Warning") {
+		t.Fatalf("before: %d %s", code, stderr)
+	}
+	if err := os.WriteFile(filepath.Join(h.vault(), vaultid.File), []byte("ID\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const want = "was served with a database on a server"
+	for _, args := range [][]string{{"admins", "list"}, {"backup", filepath.Join(h.dir, "b.tar.gz")}} {
+		if code, stdout, stderr := h.run(args...); code != 0 || !strings.Contains(stderr, "Warning: ") || !strings.Contains(stderr, want) || strings.Contains(stdout, want) {
+			t.Errorf("%s: %d %s%s", args, code, stdout, stderr)
+		}
+	}
+	if _, stdout, _ := h.run("doctor"); !strings.Contains(stdout, want) {
+		t.Errorf("doctor: %s", stdout)
+	}
+	h.start(nil, "serve").says(want)
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"gatehouse/cmd/gatehouse/sealing"
-	"gatehouse/cmd/gatehouse/standby"
+	"gatehouse/cmd/gatehouse/standby/vaultid"
 	"gatehouse/configs"
 	"gatehouse/core"
 	"gatehouse/core/council/ledger"
@@ -92,6 +92,9 @@ func hasConversations(vault string) bool {
 // of its encrypted columns.
 func (a *app) watchDatabase(ctx context.Context) (err error) {
 	if !a.cfg.OnServer() {
+		if fault, fix := vaultid.Elsewhere(ctx, a.cfg); fault != "" {
+			a.log.Warn(fault, "fix", fix)
+		}
 		if a.file, err = integrity.Begin(a.cfg.DatabasePath(), a.clock); err != nil {
 			return err
 		}
@@ -100,7 +103,7 @@ func (a *app) watchDatabase(ctx context.Context) (err error) {
 		return err
 	}
 	if a.cfg.OnServer() {
-		if err := standby.Mark(ctx, a.db, a.vault, a.log); err != nil {
+		if err := vaultid.Mark(ctx, a.db, a.vault, a.log); err != nil {
 			return err
 		}
 	}

@@ -31,7 +31,11 @@ func TestTheCommandsInTheDocumentsAreUnderstood(t *testing.T) {
 			if strings.HasPrefix(line, "```") {
 				fenced = !fenced
 			}
+			line = strings.TrimPrefix(line, "sudo ")
 			args, ok := strings.CutPrefix(line, "gatehouse ")
+			if ctl, is := strings.CutPrefix(line, "gatehousectl "); is { // the same with the unit's settings
+				args, ok = ctl, true
+			}
 			if !fenced || !ok || strings.ContainsAny(args, `"'$|<>\`) {
 				continue // a shell's words, or not a command alone
 			}

@@ -59,11 +59,11 @@ cmd/gatehouse/commands/access: cmd/gatehouse/commands/console cmd/gatehouse/cont
 cmd/gatehouse/commands/migrating: cmd/gatehouse/commands/console configs core core/backup core/store core/store/carry core/store/carry/remote core/store/snapshot core/vault  # the command migrate
 cmd/gatehouse/commands/period: core  # periods of the command line
 cmd/gatehouse/commands/syncing: cmd/gatehouse/commands/console core core/vaultsync/client  # the command sync
-cmd/gatehouse/commands/console: cmd/gatehouse/control configs core
+cmd/gatehouse/commands/console: cmd/gatehouse/control cmd/gatehouse/standby/vaultid configs core
 cmd/gatehouse/control: core core/permission core/store core/tool/mcp/entry pairing/codes web/account web/api/bots/post web/auth
 cmd/gatehouse/control/bridge: core
 cmd/gatehouse/control/server: cmd/gatehouse/control configs/live core core/attach core/erasure core/erasure/tasks core/jobs core/permission core/session core/session/reindex core/store core/tool/mcp core/vault pairing/codes web web/account web/api/bots web/auth web/upload
-cmd/gatehouse/doctor: cmd/gatehouse/speech configs configs/live core core/agent core/backup core/llm/embed core/nodes core/sandbox core/sealed/columns core/store core/store/integrity core/store/postgres core/store/snapshot core/tool/mcp core/tool/mcp/entry core/vault core/voice core/voice/program
+cmd/gatehouse/doctor: cmd/gatehouse/speech cmd/gatehouse/standby/vaultid configs configs/live core core/agent core/backup core/llm/embed core/nodes core/sandbox core/sealed/columns core/store core/store/integrity core/store/postgres core/store/snapshot core/tool/mcp core/tool/mcp/entry core/vault core/voice core/voice/program
 cmd/gatehouse/fleet: configs configs/live connectors connectors/discord connectors/telegram core core/queue core/queue/maintenance core/queue/outbox core/store core/watch pairing pairing/bots
 cmd/gatehouse/guests: core core/store core/vault  # folders of linked users
 cmd/gatehouse/isolation: cmd/gatehouse/control configs core/sandbox core/sandbox/container
@@ -82,7 +82,8 @@ cmd/gatehouse/service: core  # the service manager
 cmd/gatehouse/setup: cmd/gatehouse/doctor configs configs/values connectors connectors/discord connectors/telegram core
 cmd/gatehouse/stage: cmd/gatehouse/phones cmd/gatehouse/stage/scripted configs connectors/discord/discordtest connectors/telegram/telegramtest core core/vault
 cmd/gatehouse/stage/scripted:  # the models of the demo's council
-cmd/gatehouse/standby: cmd/gatehouse/service configs core core/nodes core/sealed/columns core/store core/store/migrations core/store/postgres core/vault web web/api/health
+cmd/gatehouse/standby: cmd/gatehouse/service cmd/gatehouse/standby/vaultid configs core core/nodes core/sealed/columns core/store/migrations core/store/postgres core/vault web web/api/health
+cmd/gatehouse/standby/vaultid: configs core/store core/store/snapshot core/vault  # the id of a vault whose database is on a server
 cmd/gatehouse/speech: configs core/llm/transcribe core/sandbox core/voice core/voice/hearing core/voice/program
 cmd/gatehouse/unasked: core core/orchestrator core/queue/outbox core/report core/session core/store core/texts pairing/people web/api/bots
 cmd/gatehouse/views: admin/chats admin/find admin/page admin/settings cmd/gatehouse/fleet cmd/gatehouse/library configs/values core core/agent core/ask core/backup/directory core/bus core/dispatch core/erasure/tasks core/importer core/jobs core/orchestrator core/permission/guard core/queue core/queue/inspect core/runs core/session core/store core/texts core/transcript core/usage pairing pairing/people web/api/permissions web/api/sessions web/api/turns web/auth

@@ -103,7 +103,7 @@ type check func(context.Context, Subject) []Finding
 
 // checks are all checks, in the order of the report.
 var checks = []check{
-	checkConfiguration, checkPanel, checkVault, checkNames, checkDatabase, checkAttachments, checkFiles, checkBots,
+	checkConfiguration, checkPanel, checkVault, checkNames, checkElsewhere, checkDatabase, checkAttachments, checkFiles, checkBots,
 	checkModel, checkEmbedding, checkVoice, checkAgents, checkServers, checkSandbox, checkClock, checkPorts,
 }
 
@@ -301,6 +301,9 @@ func checkPorts(ctx context.Context, p Subject) []Finding {
 			_ = l.Close()
 		case p.Serving != nil && p.Serving(ctx):
 			c.Text = a.addr + " is held, and a gateway serves this vault"
+		case gatewayAt(ctx, p.Config.Addr):
+			c.State, c.Text = Fail, a.addr+" cannot be taken: a gateway answers on "+p.Config.Addr+", of another user or with another vault"
+			c.Fix = "if it is the one to examine, run doctor as its user and with its settings (systemd: sudo gatehousectl doctor); else stop it, or set " + a.setting + " to another address"
 		default:
 			c.State, c.Text = Fail, a.addr+" cannot be taken: "+err.Error()
 			c.Fix = "stop the program that holds it, or set " + a.setting + " to another address"

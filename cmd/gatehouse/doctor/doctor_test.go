@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -22,6 +23,8 @@ import (
 	"gatehouse/core/sandbox"
 	"gatehouse/core/store"
 	"gatehouse/core/store/storetest"
+	"gatehouse/web"
+	"gatehouse/web/api/health"
 )
 
 const testToken = "99:topsecret-token"
@@ -112,20 +115,21 @@ func TestDoctorReportsEachProblemOfTheConfigurationAndStops(t *testing.T) {
 }
 
 // sick examines a healthy patient after spoil and expects one check's state.
-func sick(t *testing.T, name string, want State, text string, spoil func(*Subject)) {
+func sick(t *testing.T, name string, want State, text string, spoil func(*Subject)) (found Finding) {
 	t.Helper()
 	p := healthySubject(t)
 	spoil(&p)
-	found, healthy := examine(t, p, name)
-	for _, c := range found {
+	all, healthy := examine(t, p, name)
+	for _, c := range all {
 		if c.State == want && strings.Contains(c.Text, text) {
 			if healthy == (want == Fail) {
 				t.Errorf("%s %s: healthy is %v", want, name, healthy)
 			}
-			return
+			return c
 		}
 	}
-	t.Errorf("no %s of %s with %q in %+v", want, name, text, found)
+	t.Errorf("no %s of %s with %q in %+v", want, name, text, all)
+	return Finding{}
 }
 
 func TestDoctorOnTheVault(t *testing.T) {
@@ -236,6 +240,23 @@ func TestDoctorOnClockAndPorts(t *testing.T) {
 		taken(p)
 		p.Serving = func(context.Context) bool { return true }
 	})
+}
+
+// Root, who does not find the socket of the service's user, is not told to stop the service.
+func TestDoctorNamesAGatewayOfAnotherUserOnThePort(t *testing.T) {
+	gateway := httptest.NewServer(web.Serve(slog.New(slog.DiscardHandler), web.ShowEither, health.Live))
+	defer gateway.Close()
+	at := func(s *httptest.Server) func(*Subject) {
+		return func(p *Subject) { p.Config.Addr = s.Listener.Addr().String() }
+	}
+	if f := sick(t, "port", Fail, "a gateway answers on", at(gateway)); !strings.Contains(f.Fix, "run doctor as its user") {
+		t.Errorf("the fix is %q", f.Fix)
+	}
+	other := httptest.NewServer(http.NotFoundHandler())
+	defer other.Close()
+	if f := sick(t, "port", Fail, "cannot be taken", at(other)); !strings.Contains(f.Fix, "stop the program that holds it") {
+		t.Errorf("the fix is %q", f.Fix)
+	}
 }
 
 func TestDoctorWarnsOfOpenDoors(t *testing.T) {

@@ -2,7 +2,9 @@ package doctor
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -17,15 +19,28 @@ const LiveWait = 3 * time.Second
 // Alive returns nil if the gateway at cfg's address reports that it works.
 // Containers run it repeatedly: it opens no file and is not audited.
 func Alive(ctx context.Context, cfg *configs.Config) error {
+	_, err := probe(ctx, cfg.Addr)
+	return err
+}
+
+// gatewayAt reports whether a gateway answers at addr, whatever its user and vault.
+func gatewayAt(ctx context.Context, addr string) bool {
+	body, err := probe(ctx, addr)
+	var answer struct{ Status string }
+	return err == nil && json.Unmarshal(body, &answer) == nil && answer.Status == "ok"
+}
+
+// probe returns the answer of what listens on addr when it is asked for its health, up to
+// 1,000 bytes; an error if it is none or not 200.
+func probe(ctx context.Context, addr string) (body []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, LiveWait)
 	defer cancel()
-	addr, err := liveAddr(cfg.Addr)
-	if err != nil {
-		return err
+	if addr, err = liveAddr(addr); err != nil {
+		return nil, err
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/healthz", nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	client := &http.Client{
 		Transport:     &http.Transport{DisableKeepAlives: true},
@@ -33,13 +48,14 @@ func Alive(ctx context.Context, cfg *configs.Config) error {
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return fmt.Errorf("no gateway answers at %s: %w", addr, err)
+		return nil, fmt.Errorf("no gateway answers at %s: %w", addr, err)
 	}
-	_ = resp.Body.Close()
+	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("the gateway at %s answers %s", addr, resp.Status)
+		return nil, fmt.Errorf("the gateway at %s answers %s", addr, resp.Status)
 	}
-	return nil
+	body, _ = io.ReadAll(io.LimitReader(resp.Body, 1000)) // the status alone says that it works
+	return body, nil
 }
 
 // liveAddr returns where this machine reaches a listener on addr: one that listens

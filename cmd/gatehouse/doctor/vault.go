@@ -13,6 +13,7 @@ import (
 
 	_ "github.com/mattn/go-sqlite3" // the driver "sqlite3"
 
+	"gatehouse/cmd/gatehouse/standby/vaultid"
 	"gatehouse/configs"
 	"gatehouse/core"
 	"gatehouse/core/sealed/columns"
@@ -132,6 +133,15 @@ func synced(dir string) string {
 			return ""
 		}
 	}
+}
+
+// checkElsewhere warns of a file that is not the database which the vault was served with.
+func checkElsewhere(ctx context.Context, p Subject) []Finding {
+	fault, fix := vaultid.Elsewhere(ctx, p.Config)
+	if fault == "" {
+		return nil
+	}
+	return []Finding{{"database", Warn, fault, fix}}
 }
 
 // checkDatabase opens the file for reading and checks its version.

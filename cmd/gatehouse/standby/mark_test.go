@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"gatehouse/cmd/gatehouse/standby/vaultid"
 	"gatehouse/configs"
 	"gatehouse/core"
 	"gatehouse/core/coretest"
@@ -42,10 +43,10 @@ func TestOnlyTheVaultThatWasMarkedWithADatabaseFitsIt(t *testing.T) {
 	db, mine, other := storetest.Open(t, nil), open(t), open(t)
 	var out coretest.Log
 	mark := func(v *vault.Vault) string {
-		if err := Mark(t.Context(), db, v, slog.New(slog.NewTextHandler(&out, nil))); err != nil {
+		if err := vaultid.Mark(t.Context(), db, v, slog.New(slog.NewTextHandler(&out, nil))); err != nil {
 			t.Fatal(err)
 		}
-		id, err := db.Load(t.Context(), idKey)
+		id, err := db.Load(t.Context(), vaultid.Key)
 		if err != nil || id == "" {
 			t.Fatalf("the database has the id %q, %v", id, err)
 		}
@@ -61,7 +62,7 @@ func TestOnlyTheVaultThatWasMarkedWithADatabaseFitsIt(t *testing.T) {
 	if mark(other); fits(other, id) || !strings.Contains(out.String(), "is the folder mounted?") {
 		t.Errorf("another folder was marked, too: %s", out.String())
 	}
-	if _, err := os.Stat(filepath.Join(other.Path(), idFile)); err == nil {
+	if _, err := os.Stat(filepath.Join(other.Path(), vaultid.File)); err == nil {
 		t.Error("another folder has an id")
 	}
 	if !fits(other, "") {

@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"gatehouse/cmd/gatehouse/service"
+	"gatehouse/cmd/gatehouse/standby/vaultid"
 	"gatehouse/configs"
 	"gatehouse/core"
 	"gatehouse/core/nodes"
@@ -236,8 +237,8 @@ func (w *watch) look(ctx context.Context, check bool) (free bool, err error) {
 		w.because(core.Other, err)
 	case found.Holder != "":
 		w.because(core.Busy, errors.New("another gateway uses the database"+found.Holder))
-	case !w.fits(found.Metadata[idKey]):
-		w.because(core.NotFound, w.misfit(found.Metadata[idKey]))
+	case !w.fits(found.Metadata[vaultid.Key]):
+		w.because(core.NotFound, w.misfit(found.Metadata[vaultid.Key]))
 	default:
 		return true, nil
 	}
@@ -253,21 +254,21 @@ func (w *watch) able(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !w.fits(found.Metadata[idKey]) {
-		return w.misfit(found.Metadata[idKey])
+	if !w.fits(found.Metadata[vaultid.Key]) {
+		return w.misfit(found.Metadata[vaultid.Key])
 	}
 	return columns.Complete(found.Metadata[columns.InUse], w.cfg.ContentKeyPath(), configs.Prefix+"_CONTENT_KEY_FILE")
 }
 
 // misfit is the reason why the folder is not the vault with that id.
 func (w *watch) misfit(id string) error {
-	return errors.New(w.cfg.VaultPath + " is not the vault that the database belongs to: its file " + idFile + " does not say " + id + ". Is the folder mounted?")
+	return errors.New(w.cfg.VaultPath + " is not the vault that the database belongs to: its file " + vaultid.File + " does not say " + id + ". Is the folder mounted?")
 }
 
 func (w *watch) database(ctx context.Context) (postgres.Found, error) {
 	limited, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
-	return postgres.Look(limited, w.cfg.DatabasePath(), w.cfg.DatabasePassword.Reveal(), idKey, columns.InUse)
+	return postgres.Look(limited, w.cfg.DatabasePath(), w.cfg.DatabasePassword.Reveal(), vaultid.Key, columns.InUse)
 }
 
 // usable returns core.Invalid if this program could not serve the database, which another
@@ -286,7 +287,7 @@ func (w *watch) usable(ctx context.Context) error {
 
 // fits reports whether the folder is the vault that a database was marked with.
 func (w *watch) fits(id string) bool {
-	b, err := os.ReadFile(filepath.Join(w.cfg.VaultPath, idFile))
+	b, err := os.ReadFile(filepath.Join(w.cfg.VaultPath, vaultid.File))
 	return id == "" || err == nil && strings.TrimSpace(string(b)) == id
 }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 
 	"gatehouse/cmd/gatehouse/control"
+	"gatehouse/cmd/gatehouse/standby/vaultid"
 	"gatehouse/configs"
 	"gatehouse/core"
 )
@@ -76,11 +77,19 @@ func (c *Connection) open() error {
 		return core.Errorf(core.NotFound, "there is no vault at %s yet: 'gatehouse serve' makes it. GATEHOUSE_VAULT_PATH names another one, such as the demo's (~/%s)", c.cfg.VaultPath, c.p.Demo)
 	}
 	fmt.Fprintf(c.p.Stderr, "No gateway runs on %s now, so this works on its files.\n", c.cfg.VaultPath)
+	c.p.WarnElsewhere(c.cfg)
 	h, end, err := c.p.Open(c.p.Context, c.cfg)
 	if c.close = end; err == nil {
 		c.client = control.Local(h)
 	}
 	return err
+}
+
+// WarnElsewhere writes to Stderr if the database of cfg seems not to be the gateway's.
+func (p *Process) WarnElsewhere(cfg *configs.Config) {
+	if fault, fix := vaultid.Elsewhere(p.Context, cfg); fault != "" {
+		fmt.Fprintf(p.Stderr, "Warning: %s: %s.\n", fault, fix)
+	}
 }
 
 // Long starts a job, follows it to its end, and decodes its result into out. On
