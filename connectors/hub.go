@@ -269,7 +269,7 @@ func (h *Hub) Test(ctx context.Context, name string) (username string, err error
 	if !ok {
 		return "", core.Errorf(core.Invalid, "bot %s has no test", name)
 	}
-	defer b.guard("test", &err)
+	defer Recover(b.hub.log, b.conn.Name(), "test", &err)
 	return t.Test(ctx)
 }
 

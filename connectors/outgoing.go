@@ -29,7 +29,7 @@ func (h *Hub) Send(ctx context.Context, out core.Outgoing) (d core.Delivery) {
 			d = core.Delivery{Outcome: core.Unknown, Reason: broken.Error()}
 		}
 	}()
-	defer b.guard("send", &broken)
+	defer Recover(b.hub.log, b.conn.Name(), "send", &broken)
 	if _, ok := b.conn.(Follower); out.Flight != nil && !ok {
 		if err := out.Flight.Writing(); err != nil {
 			return core.Delivery{Outcome: core.NotSent, Reason: err.Error()}
@@ -75,7 +75,7 @@ func (h *Hub) Preview(ctx context.Context, to core.Address, id string, part core
 	if !ok || b.refusal != "" {
 		return id, nil
 	}
-	defer b.guard("preview", &err)
+	defer Recover(b.hub.log, b.conn.Name(), "preview", &err)
 	return p.Preview(ctx, to, id, part)
 }
 
@@ -89,7 +89,7 @@ func (h *Hub) Typing(ctx context.Context, to core.Address) (err error) {
 	if !ok || b.refusal != "" {
 		return nil
 	}
-	defer b.guard("typing", &err)
+	defer Recover(b.hub.log, b.conn.Name(), "typing", &err)
 	return t.Typing(ctx, to)
 }
 
@@ -103,7 +103,7 @@ func (h *Hub) Acknowledge(ctx context.Context, to core.Address, callbackID, text
 	if !ok || b.refusal != "" {
 		return nil
 	}
-	defer b.guard("acknowledge", &err)
+	defer Recover(b.hub.log, b.conn.Name(), "acknowledge", &err)
 	return a.Acknowledge(ctx, to, callbackID, text)
 }
 
@@ -118,7 +118,7 @@ func (h *Hub) React(ctx context.Context, to core.Address, messageID, emoji strin
 	if !ok || b.refusal != "" {
 		return nil
 	}
-	defer b.guard("react", &err)
+	defer Recover(b.hub.log, b.conn.Name(), "react", &err)
 	return r.React(ctx, to, messageID, emoji)
 }
 
@@ -132,7 +132,7 @@ func (h *Hub) Fetch(ctx context.Context, bot string, f core.File, w io.Writer) (
 	if !ok {
 		return core.Errorf(core.Invalid, "files of this platform cannot be fetched")
 	}
-	defer b.guard("fetch", &err)
+	defer Recover(b.hub.log, b.conn.Name(), "fetch", &err)
 	return c.Fetch(ctx, f, w)
 }
 

@@ -3,7 +3,6 @@ package connectors
 import (
 	"context"
 	"fmt"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -99,7 +98,7 @@ func (b *bot) once(ctx context.Context) (good bool, err error) {
 		}
 		b.set(s, s.State != "")
 	}
-	defer b.guard("run", &err)
+	defer Recover(b.hub.log, b.conn.Name(), "run", &err)
 	if b.refusal != "" {
 		return false, core.Errorf(core.Denied, "%s", b.refusal)
 	}
@@ -107,14 +106,6 @@ func (b *bot) once(ctx context.Context) (good bool, err error) {
 		err = fmt.Errorf("run %s: the connector ended without being asked to", b.conn.Name())
 	}
 	return good, err
-}
-
-// guard runs the connector and returns a panic as an error.
-func (b *bot) guard(op string, err *error) {
-	if p := recover(); p != nil {
-		b.hub.log.Error("connector panicked", "bot", b.conn.Name(), "op", op, "panic", p, "stack", string(debug.Stack()))
-		*err = fmt.Errorf("%s %s: the connector panicked: %v", op, b.conn.Name(), p)
-	}
 }
 
 // A life is the inbox of one Run.

@@ -123,7 +123,7 @@ func New(o Options) (*Bot, error) {
 	}
 	b.api = rest.New(rest.Options{Token: o.Token, Base: b.base, Transport: b.line, Timeout: o.SendTimeout, Redact: b.redact})
 	b.answers = interactions.New(interactions.Options{Bot: o.Name, ID: id, Clock: o.Clock, Log: o.Log, Memory: o.Memory, Menu: o.Menu, Complete: o.Complete, Form: o.Form}, b.api)
-	b.decoder = inbound.New(inbound.Options{Bot: o.Name, ID: id, Hears: o.Hears, Clock: o.Clock, API: b.api, Interactions: b.answers})
+	b.decoder = inbound.New(inbound.Options{Bot: o.Name, ID: id, Hears: o.Hears, Log: o.Log, Clock: o.Clock, API: b.api, Interactions: b.answers})
 	o.Metrics.start(o.Name, o.Clock.Now())
 	return b, nil
 }

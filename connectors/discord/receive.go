@@ -72,9 +72,16 @@ func (i *intake) page() []gateway.Event {
 	return page
 }
 
+// beside runs f beside the events that are processed. A panic of f is logged and affects
+// nothing else.
+func (r *receiver) beside(op string, f func()) {
+	connectors.Go(&r.tasks, r.bot.o.Log, r.bot.o.Name, op, f)
+}
+
 // process stores events until over is closed and none is left, or ctx ends. It returns
-// an error only if that ends Run.
-func (r *receiver) process(ctx context.Context, over <-chan struct{}) error {
+// an error if that ends the connection; a panic is one.
+func (r *receiver) process(ctx context.Context, over <-chan struct{}) (err error) {
+	defer connectors.Recover(r.bot.o.Log, r.bot.o.Name, "process events", &err)
 	for ended := false; ; {
 		if page := r.intake.page(); len(page) > 0 {
 			if err := r.handle(ctx, page); err != nil || ctx.Err() != nil {
@@ -117,7 +124,7 @@ func (r *receiver) handle(ctx context.Context, events []gateway.Event) error {
 			continue
 		}
 		if aside := r.aside(ctx, e); aside != nil {
-			r.tasks.Go(aside)
+			r.beside("answer an interaction", aside)
 			if e.Seq > last {
 				last = e.Seq
 			}
@@ -209,7 +216,7 @@ func (r *receiver) greet(ctx context.Context, e gateway.Event) error {
 	b.o.Metrics.alive(b.o.Name, b.o.Clock.Now())
 	if e.Type == "RESUMED" {
 		application := r.at.Application
-		r.tasks.Go(func() { b.answers.Deploy(ctx, application) })
+		r.beside("register commands", func() { b.answers.Deploy(ctx, application) })
 		b.o.Metrics.resume(b.o.Name, resumed)
 		r.standing()
 		return nil
@@ -219,7 +226,7 @@ func (r *receiver) greet(ctx context.Context, e gateway.Event) error {
 		return errors.New("the gateway's READY cannot be read")
 	}
 	b.decoder.SetUsername(ready.User.Username)
-	r.tasks.Go(func() { b.answers.Deploy(ctx, ready.Application.ID) })
+	r.beside("register commands", func() { b.answers.Deploy(ctx, ready.Application.ID) })
 	r.identified = b.o.Clock.Now()
 	r.at = position{Session: gateway.Session{ID: ready.Session, Seq: e.Seq, URL: ready.URL}, Application: ready.Application.ID, Limited: r.at.Limited}
 	if r.marks.Len() > 0 {
@@ -227,19 +234,24 @@ func (r *receiver) greet(ctx context.Context, e gateway.Event) error {
 	}
 	// The session is stored only behind what came before it: who ends in
 	// between must not go on with it, and miss the rest.
-	err := r.missing(ctx, &ready)
-	if err == nil {
-		err = r.backfill(ctx)
-	}
-	if err == nil {
-		err = r.commit(ctx, nil, e.Seq)
-	}
-	if err != nil {
+	if err := r.catchUp(ctx, &ready, e.Seq); err != nil {
 		r.forget()
 		return err
 	}
 	r.standing()
 	return nil
+}
+
+// catchUp stores what came before a session, and then the session. A panic is an error.
+func (r *receiver) catchUp(ctx context.Context, ready *wire.Ready, seq int64) (err error) {
+	defer connectors.Recover(r.bot.o.Log, r.bot.o.Name, "catch up", &err)
+	if err = r.missing(ctx, ready); err == nil {
+		err = r.backfill(ctx)
+	}
+	if err == nil {
+		err = r.commit(ctx, nil, seq)
+	}
+	return err
 }
 
 // standing reports how the connection is, when it is well.
@@ -289,14 +301,18 @@ func (r *receiver) commit(ctx context.Context, page []core.Inbound, seq int64) e
 // store calls Put until it succeeds, then answers pressed buttons.
 func (r *receiver) store(ctx context.Context, page []core.Inbound, cursor *core.Cursor) error {
 	b := r.bot
-	pressed := b.answers.Expect(page)
+	pressed, stored := b.answers.Expect(page), false
+	defer func() {
+		if !stored {
+			b.answers.Release(pressed)
+		}
+	}()
 	for {
 		err := r.in.Put(ctx, page, cursor)
-		if err == nil {
+		if stored = err == nil; stored {
 			break
 		}
 		if ctx.Err() != nil {
-			b.answers.Release(pressed)
 			return ctx.Err()
 		}
 		r.stuck++
@@ -304,7 +320,6 @@ func (r *receiver) store(ctx context.Context, page []core.Inbound, cursor *core.
 		b.o.Log.ErrorContext(ctx, "discord events not stored", "bot", b.o.Name, "err", err, "retry_in", wait)
 		r.report(core.BotState{State: core.Degraded, Reason: storeReason, LastError: b.redact.Replace(err.Error())})
 		if !core.Sleep(ctx, b.o.Clock, wait) {
-			b.answers.Release(pressed)
 			return ctx.Err()
 		}
 	}
@@ -314,7 +329,7 @@ func (r *receiver) store(ctx context.Context, page []core.Inbound, cursor *core.
 	}
 	for _, in := range page {
 		if respond := b.answers.Stored(ctx, &in, pressed); respond != nil {
-			r.tasks.Go(respond)
+			r.beside("answer an interaction", respond)
 		}
 	}
 	return nil

@@ -261,7 +261,7 @@ func (p *poller) setMenu(ctx context.Context) {
 		return
 	}
 	p.menu = true
-	p.tasks.Go(func() {
+	connectors.Go(&p.tasks, b.o.Log, b.o.Name, "set the menu", func() {
 		if err := b.SetCommands(ctx, b.o.Menu); err != nil && ctx.Err() == nil {
 			b.o.Log.WarnContext(ctx, "command menu not set", "bot", b.o.Name, "err", err)
 		}

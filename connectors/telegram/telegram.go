@@ -125,7 +125,7 @@ func New(o Options) (*Bot, error) {
 		margin:   pollMargin,
 
 		uploadTimeout: uploadTimeout,
-		decoder:       inbound.New(inbound.Options{Bot: o.Name, ID: number, Hears: o.Hears}),
+		decoder:       inbound.New(inbound.Options{Bot: o.Name, ID: number, Hears: o.Hears, Log: o.Log}),
 	}
 	b.drafts.Store(true)
 	quietLibrary(o.Log)

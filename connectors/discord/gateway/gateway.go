@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/url"
 	"runtime"
+	"runtime/debug"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -179,9 +180,15 @@ func endpoint(address string) (string, error) {
 }
 
 // read hands frames to the loop until the connection ends; then ended has
-// the error and is closed.
+// the error and is closed. A panic of the library ends the connection, too.
 func (k *conn) read(frames chan<- []byte, ended chan<- error, stop <-chan struct{}) {
 	defer close(ended)
+	defer func() {
+		if p := recover(); p != nil {
+			k.c.Log.Error("gateway: reading panicked", "panic", p, "stack", string(debug.Stack()))
+			ended <- fmt.Errorf("reading panicked: %v", p)
+		}
+	}()
 	for {
 		_, raw, err := k.ws.ReadMessage()
 		if err != nil {

@@ -13,6 +13,7 @@
 package inbound
 
 import (
+	"log/slog"
 	"sync/atomic"
 
 	"gatehouse/connectors/discord/rest"
@@ -26,11 +27,12 @@ type Interactions interface {
 	Read(i *wire.Interaction, in *core.Inbound)
 }
 
-// Options configure a Decoder. All but Hears are required.
+// Options configure a Decoder. All but Hears and Log are required.
 type Options struct {
-	Bot          string // configured name
-	ID           string // the bot user's id
-	Hears        bool   // voice messages are transcribed; without it one is marked Unsupported
+	Bot          string       // configured name
+	ID           string       // the bot user's id
+	Hears        bool         // voice messages are transcribed; without it one is marked Unsupported
+	Log          *slog.Logger // discarded
 	Clock        core.Clock
 	API          *rest.Client // asked for channels, roles and starter messages that no event has described
 	Interactions Interactions
@@ -45,7 +47,12 @@ type Decoder struct {
 }
 
 // New returns a Decoder that knows no channel yet.
-func New(o Options) *Decoder { return &Decoder{o: o, places: newPlaces()} }
+func New(o Options) *Decoder {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Decoder{o: o, places: newPlaces()}
+}
 
 // SetUsername sets the bot's name on the platform.
 func (d *Decoder) SetUsername(name string) { d.username.Store(&name) }

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"gatehouse/connectors"
 	"gatehouse/connectors/discord/gateway"
 	"gatehouse/connectors/discord/rest"
 	"gatehouse/connectors/discord/wire"
@@ -23,7 +24,8 @@ var errNoRow = errors.New("nothing to store")
 
 // Decode converts one event of a session. ok is false for events that need no row: the bot's own
 // messages, and events that only describe channels or servers. An event that cannot be
-// decoded is marked Malformed and becomes a dead letter, so that the stream continues.
+// decoded is marked Malformed and becomes a dead letter, so that the stream continues, also
+// if the decoder panics on it.
 // An error means that a channel could not be looked up: retry the event. It wraps a
 // *rest.Failure.
 func (d *Decoder) Decode(ctx context.Context, e gateway.Event, session string) (in core.Inbound, ok bool, err error) {
@@ -63,8 +65,9 @@ func eventID(e gateway.Event, session string) string {
 }
 
 // Read is Decode without its handling of errors, for events that are answered at
-// once and never stored.
-func (d *Decoder) Read(ctx context.Context, e gateway.Event) (core.Inbound, error) {
+// once and never stored. A panic is an error.
+func (d *Decoder) Read(ctx context.Context, e gateway.Event) (in core.Inbound, err error) {
+	defer connectors.Recover(d.o.Log, d.o.Bot, "decode", &err)
 	switch e.Type {
 	case "MESSAGE_CREATE", "MESSAGE_UPDATE":
 		var m wire.Message

@@ -1,8 +1,10 @@
 package inbound
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"reflect"
 	"slices"
@@ -130,6 +132,30 @@ func TestAnUpdatesIdIsMadeOfImmutableFacts(t *testing.T) {
 	want := []string{"message:11", "edit:11:2026-01-02T03:04:05.678000+00:00", "event:s:3", "interaction:14"}
 	if !slices.Equal(ids, want) {
 		t.Errorf("%q", ids)
+	}
+}
+
+// faulty panics on each interaction.
+type faulty struct{}
+
+func (faulty) Read(*wire.Interaction, *core.Inbound) { panic("a fault") }
+
+// An event that makes the decoder panic costs that event alone: it becomes a dead letter under
+// its own place in the session.
+func TestAnEventOnWhichTheDecoderPanicsIsADeadLetter(t *testing.T) {
+	var log bytes.Buffer
+	d := decoder()
+	d.o.Interactions, d.o.Log = faulty{}, slog.New(slog.NewTextHandler(&log, nil))
+	in, ok, err := d.Decode(t.Context(), gateway.Event{Seq: 4, Type: "INTERACTION_CREATE", Data: json.RawMessage(`{"id":"14","type":3,"token":"t","channel_id":"12","user":{"id":"13"},"message":{"id":"11"},"data":{"custom_id":"a"}}`)}, "s")
+	if err != nil || !ok || in.UpdateID != "event:s:4" || in.Kind != core.KindService || !strings.Contains(in.Malformed, "panicked: a fault") || in.Chat != "" {
+		t.Errorf("%+v, %v, %v, want a dead letter", in, ok, err)
+	}
+	if !strings.Contains(log.String(), "a fault") {
+		t.Errorf("logged: %s", log.String())
+	}
+	in, ok, err = d.Decode(t.Context(), gateway.Event{Seq: 5, Type: "MESSAGE_CREATE", Data: json.RawMessage(`{"id":"15","channel_id":"12","content":"hello","author":{"id":"13"}}`)}, "s")
+	if err != nil || !ok || in.Text != "hello" || in.Malformed != "" {
+		t.Errorf("the next one: %+v, %v, %v", in, ok, err)
 	}
 }
 

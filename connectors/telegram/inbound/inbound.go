@@ -7,8 +7,13 @@
 package inbound
 
 import (
+	"encoding/json"
+	"log/slog"
 	"strconv"
 	"sync/atomic"
+	"time"
+
+	"gatehouse/core"
 )
 
 // Platform is the platform's name in every address, row and label.
@@ -16,9 +21,10 @@ const Platform = "telegram"
 
 // Options configure a Decoder. Bot and ID are required.
 type Options struct {
-	Bot   string // configured name
-	ID    int64  // the bot's number
-	Hears bool   // voice messages and video notes are transcribed; without it a voice message is marked Unsupported
+	Bot   string       // configured name
+	ID    int64        // the bot's number
+	Hears bool         // voice messages and video notes are transcribed; without it a voice message is marked Unsupported
+	Log   *slog.Logger // discarded
 }
 
 // A Decoder decodes the updates of one bot. It may be used by several goroutines
@@ -27,12 +33,18 @@ type Decoder struct {
 	o        Options
 	key      string // the bot's number as text
 	username atomic.Pointer[string]
+	read     func(u *update, raw json.RawMessage, now time.Time) core.Inbound // translate
 }
 
 // New returns a Decoder that does not know the bot's username yet, so that it
 // recognizes no mention by name.
 func New(o Options) *Decoder {
-	return &Decoder{o: o, key: strconv.FormatInt(o.ID, 10)}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	d := &Decoder{o: o, key: strconv.FormatInt(o.ID, 10)}
+	d.read = d.translate
+	return d
 }
 
 // SetUsername sets the name by which messages mention the bot, without "@".

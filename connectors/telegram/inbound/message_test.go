@@ -1,8 +1,10 @@
 package inbound
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -307,5 +309,29 @@ func TestAVideoNoteIsAVoiceMessageWhereThoseAreTranscribed(t *testing.T) {
 		if len(in.Files) != 1 || in.Files[0].Voice != hears || in.Unsupported != "" {
 			t.Errorf("hears %v: %+v %q", hears, in.Files, in.Unsupported)
 		}
+	}
+}
+
+// An update that makes the decoder panic costs that update alone: it becomes a dead letter
+// under its own number.
+func TestAnUpdateOnWhichTheDecoderPanicsIsADeadLetter(t *testing.T) {
+	var log bytes.Buffer
+	d := New(Options{Bot: "bot", ID: 42, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	d.read = func(u *update, raw json.RawMessage, now time.Time) core.Inbound {
+		if u.Message.Text == "boom" {
+			panic("a fault")
+		}
+		return d.translate(u, raw, now)
+	}
+	sound, _ := d.Decode(json.RawMessage(msg(dm, `,"text":"hello"`)), arrived)
+	in, id := d.Decode(json.RawMessage(msg(dm, `,"text":"boom"`)), arrived)
+	if in.UpdateID != sound.UpdateID || id == 0 || in.Bot != "bot" || in.Kind != core.KindService || !strings.Contains(in.Malformed, "panicked: a fault") || in.Text != "" || in.Chat != "" {
+		t.Errorf("%d: %+v, want a dead letter numbered as %s", id, in, sound.UpdateID)
+	}
+	if !strings.Contains(log.String(), "a fault") {
+		t.Errorf("logged: %s", log.String())
+	}
+	if in, _ := d.Decode(json.RawMessage(msg(dm, `,"text":"hello"`)), arrived); in.Text != "hello" || in.Malformed != "" {
+		t.Errorf("the next one: %+v", in)
 	}
 }

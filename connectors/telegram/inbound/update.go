@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"gatehouse/connectors"
 	"gatehouse/core"
 )
 
@@ -218,30 +219,36 @@ func (c *memberChange) standing() core.Standing {
 	return ""
 }
 
-// decode makes an Inbound of one update, whatever it is, and gives its number
-// (0 when none can be read). What can't be decoded is marked Malformed: it
-// becomes a dead row, and the offset moves on.
+// Decode converts one update, whatever it is, and returns its number, 0 when none can be
+// read. One that cannot be decoded is marked Malformed, also if the decoder panics on it: it
+// becomes a dead letter, and the offset moves on.
 func (d *Decoder) Decode(raw json.RawMessage, now time.Time) (core.Inbound, int64) {
-	var u update
-	err := json.Unmarshal(raw, &u)
+	in, id, err := d.decode(raw, now)
 	if err == nil {
-		err = u.check()
+		in.UpdateID, in.Bot = d.key+":"+strconv.FormatInt(id, 10), d.o.Bot
+		return in, id
 	}
-	if err == nil {
-		in := d.translate(&u, raw, now)
-		in.UpdateID, in.Bot = d.key+":"+strconv.FormatInt(u.ID, 10), d.o.Bot
-		return in, u.ID
-	}
-	in := core.Inbound{Kind: core.KindService, At: now, Malformed: "the update cannot be decoded: " + core.CutRunes(err.Error(), 200)}
+	in = core.Inbound{Kind: core.KindService, At: now, Malformed: "the update cannot be decoded: " + core.CutRunes(err.Error(), 200)}
 	in.Bot, in.From.Platform = d.o.Bot, Platform
-	id := lenientID(raw)
-	if id > 0 {
+	if id = lenientID(raw); id > 0 {
 		in.UpdateID = d.key + ":" + strconv.FormatInt(id, 10)
 	} else {
 		sum := sha256.Sum256(raw)
 		in.UpdateID = d.key + ":sha256-" + hex.EncodeToString(sum[:8])
 	}
 	return in, id
+}
+
+func (d *Decoder) decode(raw json.RawMessage, now time.Time) (in core.Inbound, id int64, err error) {
+	defer connectors.Recover(d.o.Log, d.o.Bot, "decode", &err)
+	var u update
+	if err = json.Unmarshal(raw, &u); err == nil {
+		err = u.check()
+	}
+	if err != nil {
+		return in, 0, err
+	}
+	return d.read(&u, raw, now), u.ID, nil
 }
 
 // check refuses an update without the numbers that everything hangs on.
