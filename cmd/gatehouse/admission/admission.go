@@ -158,7 +158,7 @@ func (g *Gate) Ended(ctx context.Context, tx *store.Tx, run string) error {
 }
 
 // stands applies a change of the bot's own membership to the outbox: sends to chats that
-// it cannot reach are paused until it can.
+// it cannot reach are paused until it can, and may.
 func (g *Gate) stands(ctx context.Context, tx *store.Tx, in *core.Inbound) error {
 	var chats []string
 	for _, id := range append(slices.Clone(in.Places), in.Chat) {
@@ -172,9 +172,36 @@ func (g *Gate) stands(ctx context.Context, tx *store.Tx, in *core.Inbound) error
 	case core.StandingRemoved:
 		return g.o.Outbox.Shut(ctx, tx, in.Bot, chats, "it was removed, or the chat was deleted")
 	case core.StandingUnblocked, core.StandingAdded:
-		return g.o.Outbox.Reopen(ctx, tx, in.Bot, chats)
+		open, err := g.open(ctx, tx, in, chats)
+		if err != nil {
+			return err
+		}
+		return g.o.Outbox.Reopen(ctx, tx, in.Bot, open)
 	}
 	return nil
+}
+
+// open returns those of the chats that the bot is back in where what waited may be sent:
+// groups that are enabled, and the direct chat of a user who has access. Both may have ended
+// while it was out.
+func (g *Gate) open(ctx context.Context, tx *store.Tx, in *core.Inbound, chats []string) (open []string, err error) {
+	for _, id := range chats {
+		var ok bool
+		if in.Standing == core.StandingUnblocked {
+			var trust core.Trust
+			trust, err = g.o.Pairing.Trust(ctx, tx, &core.Inbound{Address: in.Address, From: in.From, Kind: core.KindMessage, Addressed: true, At: in.At})
+			ok = trust > core.Stranger
+		} else {
+			ok, err = g.o.Pairing.People.Reach(ctx, tx, core.Address{Bot: in.Bot, Chat: id, Place: id}, nil)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			open = append(open, id)
+		}
+	}
+	return open, nil
 }
 
 // Prepare makes a claimed row into the orchestrator's turn.
