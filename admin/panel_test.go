@@ -88,7 +88,7 @@ func newSite(t *testing.T, clock core.Clock, change func(*admin.Options)) *site 
 		Accounts:   accounts.Options{Accounts: s.accounts, Terms: s.accounts, Sessions: admins.Sessions, TwoStep: s.accounts, Password: admins.CheckPassword},
 		Unlisted:   users.Unlisted,
 		Approvals:  approvals.Options{Asks: askWorld{w}, Grants: grantWorld{w}, Raises: raiseWorld{w}},
-		Operations: operations.Options{Bots: w, Lanes: w, Dead: w, Sends: w, Usage: w.usage, Quantile: runs.Quantile},
+		Operations: operations.Options{Bots: w, Lanes: w, Dead: w, Sends: w, Retrying: w.Retrying, Usage: w.usage, Quantile: runs.Quantile},
 		People:     people.Options{Requests: w, Decisions: w, Access: w, Persons: w, Keys: w.keysOf, Terms: w, Spending: w, Care: careWorld{w}, LastSeen: w.lastSeen, SetPlace: w.setPlace, Blocks: w, Places: w, Invites: w, Preview: w.preview},
 	}
 	w.openChats(t, db, &o)
@@ -521,6 +521,8 @@ func TestEveryDecisionWorksWithoutJavaScript(t *testing.T) {
 		{"/admin/bots/family/test", nil, []string{"test family"}, "the platform knows it as @family_bot"},
 		{"/admin/queue/send/5521/again", nil, []string{"again 5521"}, "The reply is on its way again."},
 		{"/admin/queue/send/5530/settle", nil, []string{"settle 5530"}, "Settled"},
+		{"/admin/queue/send/5544/retry", nil, []string{"retry now 5544"}, "The reply is tried again now."},
+		{"/admin/queue/send/5544/give-up", nil, []string{"give up 5544"}, "The reply is given up. You can still send it again."},
 		{"/admin/queue/dead/8812/retry", nil, []string{"retry 8812"}, "The message is in its lane again"},
 	} {
 		before := len(w.done())
@@ -551,7 +553,7 @@ func TestTheFormsOnThePagesLeadToTheirDecisions(t *testing.T) {
 		"/admin/settings/backups": {`action="/admin/settings/backups"`, `action="/admin/settings/backups/` + backupOne + `/delete"`},
 		"/admin/settings/bots":    {`action="/admin/settings/bots/family/policy"`, `action="/admin/settings/bots/family/token"`, `action="/admin/settings/bots/family/stop"`},
 		"/admin/bots":             {`action="/admin/bots/old/start"`, `action="/admin/bots/family/stop"`, `action="/admin/bots/family/test"`},
-		"/admin/queue":            {`action="/admin/queue/dead/8812/retry"`, `action="/admin/queue/dead/8812/dismiss"`, `action="/admin/queue/send/5521/again"`, `action="/admin/queue/send/5530/settle"`},
+		"/admin/queue":            {`action="/admin/queue/dead/8812/retry"`, `action="/admin/queue/dead/8812/dismiss"`, `action="/admin/queue/send/5521/again"`, `action="/admin/queue/send/5530/settle"`, `action="/admin/queue/send/5544/retry"`, `action="/admin/queue/send/5544/give-up"`},
 	} {
 		a := s.get(path)
 		a.has(t, forms...)
@@ -640,7 +642,7 @@ func TestAPartThatIsBrokenReportsItWhileTheRestWorks(t *testing.T) {
 		"/admin/settings/variables": {"/srv/gatehouse"},
 		"/admin/settings/backups":   {"The list of backups can’t be read right now."},
 		"/admin/bots":               {"park_family_bot"},
-		"/admin/queue":              {"What waits for each bot can’t be read", "The list of lanes can’t", "The list of messages given up can’t", "The list of unsure replies can’t"},
+		"/admin/queue":              {"What waits for each bot can’t be read", "The list of lanes can’t", "The list of messages given up can’t", "The list of unsure replies can’t", "The list of replies that are retried can’t"},
 	} {
 		a := s.get(path)
 		if a.status != http.StatusOK {

@@ -67,6 +67,8 @@ type world struct {
 	lanes     []inspect.LaneRow
 	dead      []inspect.DeadRow
 	sends     []inspect.SendRow
+	tries     []inspect.SendRow // that are retried
+	waits     string            // the conversation in which a message waits
 	asks      []ask.Ask
 	grants    []permission.GrantRow
 	raises    []raise.Raise
@@ -390,10 +392,26 @@ func (w *world) Settle(_ context.Context, seq int64, by core.Actor) error {
 	return w.send("settle", seq, by)
 }
 
+func (w *world) Retrying(_ context.Context, limit int) ([]inspect.SendRow, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.tries[:min(limit, len(w.tries))]), w.broken
+}
+
+func (w *world) RetryNow(_ context.Context, seq int64, by core.Actor) error {
+	return w.send("retry now", seq, by)
+}
+
+func (w *world) GiveUp(_ context.Context, seq int64, by core.Actor) error {
+	return w.send("give up", seq, by)
+}
+
 func (w *world) send(verb string, seq int64, by core.Actor) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.sends = slices.DeleteFunc(w.sends, func(s inspect.SendRow) bool { return s.Seq == seq })
+	for _, rows := range []*[]inspect.SendRow{&w.sends, &w.tries} {
+		*rows = slices.DeleteFunc(*rows, func(s inspect.SendRow) bool { return s.Seq == seq })
+	}
 	w.note(by, "%s %d", verb, seq)
 	return nil
 }
@@ -533,6 +551,8 @@ func (w *world) full() {
 		{Key: "family|-1001882734410/17", Ready: 2},
 	}
 	w.dead = []inspect.DeadRow{{Seq: 8812, Bot: "telegram", Chat: "39902211", Sender: "39902211", Name: "Ines Carvalho", Kind: "message", Text: "Can you turn the minutes into a list of who promised what?", Error: "The model’s provider answered 500 five times in a row.", Attempts: 5, ReceivedAt: now.Add(-50 * time.Minute)}}
+	w.tries = []inspect.SendRow{{Seq: 5544, Bot: "family", Chat: "77", Key: "run:0192fa-3c44", Text: "Here is the list for Saturday.", State: "ready",
+		Error: "500 Internal Server Error", Attempts: 6, CreatedAt: now.Add(-4 * time.Minute), NotBefore: now.Add(32 * time.Second)}}
 	w.sends = []inspect.SendRow{
 		{Seq: 5521, Bot: "telegram", Chat: "5501202", Key: "run:0192fa-3c41", Text: "The meeting is on Thursday at seven, in the shed by the gate (Public/allotment.md).", State: "unknown", Error: "The gateway stopped while the reply was on the wire.", Attempts: 1, CreatedAt: now.Add(-33 * time.Minute)},
 		{Seq: 5530, Bot: "telegram", Chat: "611003377", Key: "notice:8790", Text: "One moment please: too many messages at once.", State: "failed", Error: "403 Forbidden: bot was blocked by the user", Attempts: 1, CreatedAt: now.Add(-8 * time.Hour)},

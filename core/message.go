@@ -277,6 +277,8 @@ type Delivery struct {
 	MovedTo   string        // for Refused: the chat's new id; the part can be sent there
 	Closed    bool          // for Refused: the chat takes nothing from the bot until it is let in again
 	Safe      bool          // for Unknown: sending again cannot show it twice (an edit, a nonce)
+	Declined  bool          // for NotSent: an answer said so, and it may be this message that is not taken
+	All       bool          // for RetryAfter: the bot must write to no chat until then
 	Late      bool          // for Refused: one user alone was to see it, and the platform shows them no more
 }
 

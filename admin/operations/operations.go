@@ -40,10 +40,13 @@ type (
 		Retry(ctx context.Context, seq int64, by core.Actor) error
 		Dismiss(ctx context.Context, seq int64, by core.Actor) error
 	}
-	// Sends decides on the replies of Lanes.Unsure (outbox.Outbox).
+	// Sends decides on the replies of Lanes.Unsure, and by RetryNow and GiveUp on those of
+	// Options.Retrying (outbox.Outbox).
 	Sends interface {
 		SendAgain(ctx context.Context, seq int64, by core.Actor) error
 		Settle(ctx context.Context, seq int64, by core.Actor) error
+		RetryNow(ctx context.Context, seq int64, by core.Actor) error
+		GiveUp(ctx context.Context, seq int64, by core.Actor) error
 	}
 )
 
@@ -59,7 +62,10 @@ type Options struct {
 	// Stalled returns updates that are held or rate-limited (inspect.Reader); nil:
 	// the page Queue does not list them.
 	Stalled func(ctx context.Context, limit int) ([]inspect.Step, error)
-	Models  Models // with Quantile: the page Models
+	// Retrying returns replies that wait for their next try (inspect.Reader); nil: the
+	// page Queue does not list them.
+	Retrying func(ctx context.Context, limit int) ([]inspect.SendRow, error)
+	Models   Models // with Quantile: the page Models
 	// Failing returns the configured models that fail now; nil: the overview does not
 	// say.
 	Failing func() []Failing

@@ -27,7 +27,8 @@ type queueBody struct {
 	Lanes  page.Part[[]laneView]
 	Dead   page.Part[[]inspect.DeadRow]
 	Sends  page.Part[[]inspect.SendRow]
-	Stalls page.Part[[]stepView] // held or limited
+	Tries  page.Part[[]inspect.SendRow] // that wait for their next try
+	Stalls page.Part[[]stepView]        // held or limited
 	Has    struct{ Lanes, Dead, Sends bool }
 	Limits struct{ Dead, Sends, Lanes int }
 }
@@ -102,6 +103,11 @@ func (p *queuePages) queuePage(w http.ResponseWriter, r *http.Request) error {
 			return p.o.Lanes.Unsure(ctx, maxSends)
 		})
 	}
+	if p.o.Sends != nil && p.o.Retrying != nil {
+		b.Tries = page.Load(ctx, p.frame, "The list of replies that are retried", func(ctx context.Context) ([]inspect.SendRow, error) {
+			return p.o.Retrying(ctx, maxSends)
+		})
+	}
 	b.Lede = queueLede(b)
 	return p.frame.Show(w, r, http.StatusOK, "queue", page.View{Title: "Queue", Topics: "queue", Every: 3, Body: b})
 }
@@ -119,6 +125,9 @@ func queueLede(b queueBody) string {
 		return page.Count(dead, "message was", "messages were") + " given up after several tries."
 	case unsure > 0:
 		return page.Count(unsure, "reply needs", "replies need") + " your decision."
+	}
+	if n := len(b.Tries.Value); n > 0 {
+		return "Nothing is stuck; " + page.Count(n, "reply is", "replies are") + " being retried."
 	}
 	return "Nothing is stuck."
 }
@@ -177,8 +186,12 @@ func (p *queuePages) sendAction(r *http.Request, by core.Actor) (page.Flash, str
 		return page.Good("The reply is on its way again."), back, p.o.Sends.SendAgain(r.Context(), seq, by)
 	case "settle":
 		return page.Good("Settled: the reply is left as it is."), back, p.o.Sends.Settle(r.Context(), seq, by)
+	case "retry":
+		return page.Good("The reply is tried again now."), back, p.o.Sends.RetryNow(r.Context(), seq, by)
+	case "give-up":
+		return page.Good("The reply is given up. You can still send it again."), back, p.o.Sends.GiveUp(r.Context(), seq, by)
 	}
-	return page.Flash{}, back, core.Errorf(core.NotFound, "a reply can be sent again or settled")
+	return page.Flash{}, back, core.Errorf(core.NotFound, "a reply can be sent again, settled, retried or given up")
 }
 
 func (p *queuePages) answer(ctx context.Context) page.Answer {
@@ -225,7 +238,7 @@ func (p *queuePages) stuckDetails(ctx context.Context, a *page.Answer) {
 			d := page.Detail{ID: "send-" + strconv.FormatInt(s.Seq, 10), Who: s.Bot, Text: ": a reply may not have arrived", Quote: core.CutRunes(s.Text, inboxQuote), Reason: s.Error,
 				Acts: []page.Act{{Path: at + "/again", Label: "Send again"}, {Path: at + "/settle", Label: "It did arrive"}}}
 			if s.State == "failed" {
-				d.Text, d.Acts[0].Main, d.Acts[1].Label = ": a reply was not delivered", true, "Give up"
+				d.Text, d.Acts[0].Main, d.Acts[1].Label = ": a reply was not delivered", true, "Dismiss"
 			}
 			a.Detail = append(a.Detail, d)
 		}

@@ -95,12 +95,12 @@ func TestHowSendsEnd(t *testing.T) {
 		want  core.Delivery
 	}{
 		{"429 of the route", discordtest.Fault{Kind: discordtest.Flooded, RetryAfter: 1.5}, core.Delivery{Outcome: core.RetryAfter, After: 1500 * time.Millisecond}},
-		{"429 of the bot", discordtest.Fault{Kind: discordtest.Flooded, RetryAfter: 2, Global: true}, core.Delivery{Outcome: core.RetryAfter, After: 2 * time.Second}},
-		{"429 that is no JSON", discordtest.Fault{Kind: discordtest.Banned, RetryAfter: 90}, core.Delivery{Outcome: core.RetryAfter, After: 90 * time.Second}},
+		{"429 of the bot", discordtest.Fault{Kind: discordtest.Flooded, RetryAfter: 2, Global: true}, core.Delivery{Outcome: core.RetryAfter, After: 2 * time.Second, All: true}},
+		{"429 that is no JSON", discordtest.Fault{Kind: discordtest.Banned, RetryAfter: 90}, core.Delivery{Outcome: core.RetryAfter, After: 90 * time.Second, All: true}},
 		{"502 of a proxy", discordtest.Fault{Kind: discordtest.Broken, Status: 502}, core.Delivery{Outcome: core.Unknown}},
-		{"503 of a proxy", discordtest.Fault{Kind: discordtest.Broken, Status: 503}, core.Delivery{Outcome: core.NotSent}},
-		{"403 page of a proxy", discordtest.Fault{Kind: discordtest.Broken, Status: 403}, core.Delivery{Outcome: core.NotSent}},
-		{"a redirect", discordtest.Fault{Kind: discordtest.Broken, Status: 302}, core.Delivery{Outcome: core.NotSent}},
+		{"503 of a proxy", discordtest.Fault{Kind: discordtest.Broken, Status: 503}, core.Delivery{Outcome: core.NotSent, Declined: true}},
+		{"403 page of a proxy", discordtest.Fault{Kind: discordtest.Broken, Status: 403}, core.Delivery{Outcome: core.NotSent, Declined: true}},
+		{"a redirect", discordtest.Fault{Kind: discordtest.Broken, Status: 302}, core.Delivery{Outcome: core.NotSent, Declined: true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, b, ada := bench(t, nil)
@@ -108,7 +108,7 @@ func TestHowSendsEnd(t *testing.T) {
 			c.fault.Method, c.fault.Count = "createMessage", 1
 			inject(t, s, c.fault)
 			d := b.Send(t.Context(), out(direct(ada.DM()), 1, "x"))
-			if d.Outcome != c.want.Outcome || d.After != c.want.After || d.Reason == "" || strings.Contains(d.Reason, s.Token()) {
+			if d.Outcome != c.want.Outcome || d.After != c.want.After || d.Declined != c.want.Declined || d.All != c.want.All || d.Reason == "" || strings.Contains(d.Reason, s.Token()) {
 				t.Errorf("delivery %+v", d)
 			}
 			if held := b.Wait(direct(ada.DM())) > 0; held != (d.Outcome == core.RetryAfter) {

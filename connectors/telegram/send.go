@@ -180,7 +180,7 @@ const unnamedWait = 5 * time.Second
 //   - No answer: NotSent while the platform can't have the whole request,
 //     Unknown as soon as it may.
 //   - The platform's own JSON is obeyed: retry_after; 5xx means that it
-//     failed, so the request is repeated; 401 and 404 are about the token, not
+//     failed, so the request is repeated, for a bounded time (Declined); 401 and 404 are about the token, not
 //     the message, which waits for a good one; any other refusal is final.
 //   - An answer that is not the platform's comes from a proxy. 502 and 504 mean
 //     that the platform was asked and did not answer in time or in form (RFC
@@ -203,8 +203,10 @@ func (b *Bot) delivery(t target, f *failure, repeatable bool) core.Delivery {
 	case f.migrate != 0:
 		d.Outcome, d.MovedTo = core.Refused, strconv.FormatInt(f.migrate, 10)
 		d.Reason = "the group became a supergroup: its chat is now " + strconv.FormatInt(f.migrate, 10)
-	case f.code >= 500, f.code == 401, f.code == 404:
+	case f.code == 401, f.code == 404:
 		d.Outcome = core.NotSent
+	case f.code >= 500:
+		d.Outcome, d.Declined = core.NotSent, true
 	case f.code == http.StatusForbidden:
 		d.Outcome, d.Closed, d.Reason = core.Refused, true, forbidden(f)
 	case f.code != 0, f.tooLarge():
@@ -212,10 +214,10 @@ func (b *Bot) delivery(t target, f *failure, repeatable bool) core.Delivery {
 	case f.status < 300, f.status == http.StatusBadGateway, f.status == http.StatusGatewayTimeout:
 		d.Outcome = core.Unknown
 	default:
-		d.Outcome = core.NotSent
+		d.Outcome, d.Declined = core.NotSent, true
 	}
 	if repeatable && f.status != 0 && d.Outcome == core.Unknown {
-		d.Outcome = core.NotSent
+		d.Outcome, d.Declined = core.NotSent, true
 	}
 	return d
 }

@@ -115,6 +115,10 @@ func TestTheOutcomeReflectsWhatThePlatformMayHave(t *testing.T) {
 			if n := len(s.History(ada.DM())) - 1; n != c.seen {
 				t.Errorf("%d messages seen, want %d", n, c.seen)
 			}
+			// A connection that fails, and a token that is refused, are not about the message.
+			if want := d.Outcome == core.NotSent && c.reason != "refused" && c.reason != "401"; d.Declined != want {
+				t.Errorf("declined: %v, want %v", d.Declined, want)
+			}
 		})
 	}
 }

@@ -64,7 +64,7 @@ func (f *Failure) Doubtful() bool {
 //   - No response: NotSent while the platform cannot have the whole request, Unknown
 //     as soon as it may.
 //   - 429 is obeyed, from any source. Of the platform's own JSON, 5xx means that it
-//     failed; 401 concerns the token, so the message waits for a valid one; any other
+//     failed, and is repeated for a bounded time (Declined); 401 concerns the token, so the message waits for a valid one; any other
 //     refusal is final.
 //   - A response that is not the platform's comes from a proxy. 502 and 504 mean that
 //     the platform received the request and did not respond in time or in form (RFC
@@ -78,16 +78,16 @@ func (f *Failure) Delivery(safe, idempotent bool) core.Delivery {
 	case f.Status == 0:
 		d.Outcome = core.Unknown
 	case f.Status == http.StatusTooManyRequests:
-		d.Outcome = core.RetryAfter
+		d.Outcome, d.All = core.RetryAfter, f.Global
 	case f.Status < 300, f.Status == http.StatusBadGateway, f.Status == http.StatusGatewayTimeout:
 		d.Outcome = core.Unknown
 	case f.Status >= 500, f.Status == 401, !f.Platform && !f.TooLarge():
-		d.Outcome = core.NotSent
+		d.Outcome, d.Declined = core.NotSent, !f.RefusesToken()
 	default:
 		d.Outcome, d.Reason, d.Closed = core.Refused, f.reason(), f.closed()
 	}
 	if idempotent && f.Status != 0 && d.Outcome == core.Unknown {
-		d.Outcome = core.NotSent
+		d.Outcome, d.Declined = core.NotSent, true
 	}
 	return d
 }

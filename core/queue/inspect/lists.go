@@ -47,17 +47,33 @@ func (r *Reader) Dead(ctx context.Context, limit int) ([]DeadRow, error) {
 	return out, nil
 }
 
-// A SendRow is a reply that the operator must decide on.
+// A SendRow is a reply that the operator must decide on, or that is being retried.
 type SendRow struct {
 	Seq                                int64
 	Bot, Chat, Key, Text, State, Error string
 	Attempts                           int
-	CreatedAt                          time.Time
+	CreatedAt, NotBefore               time.Time
 }
 
 // Unsure returns the newest replies with an unknown outcome, or that were
 // refused, at most limit.
 func (r *Reader) Unsure(ctx context.Context, limit int) ([]SendRow, error) {
+	return r.sends(ctx, unsure, limit)
+}
+
+// Retrying returns the replies that were not sent at their last try and will be tried again, the oldest
+// first, at most limit.
+func (r *Reader) Retrying(ctx context.Context, limit int) ([]SendRow, error) {
+	return r.sends(ctx, retrying, limit)
+}
+
+const (
+	sendColumns = `SELECT seq, bot, chat, key, body, state, error, attempts, created_at, not_before FROM outbox`
+	unsure      = sendColumns + ` WHERE state IN ('unknown', 'failed') ORDER BY seq DESC LIMIT $1`
+	retrying    = sendColumns + ` WHERE state IN ('ready', 'sending') AND error <> '' ORDER BY seq LIMIT $1`
+)
+
+func (r *Reader) sends(ctx context.Context, query string, limit int) ([]SendRow, error) {
 	var rows []struct {
 		Seq      int64  `db:"seq"`
 		Bot      string `db:"bot"`
@@ -68,10 +84,9 @@ func (r *Reader) Unsure(ctx context.Context, limit int) ([]SendRow, error) {
 		Error    string `db:"error"`
 		Attempts int    `db:"attempts"`
 		Created  string `db:"created_at"`
+		Not      string `db:"not_before"`
 	}
-	err := r.db.Select(ctx, &rows, `SELECT seq, bot, chat, key, body, state, error, attempts, created_at FROM outbox
-		WHERE state IN ('unknown', 'failed') ORDER BY seq DESC LIMIT $1`, limit)
-	if err != nil {
+	if err := r.db.Select(ctx, &rows, query, limit); err != nil {
 		return nil, err
 	}
 	out := make([]SendRow, 0, len(rows))
@@ -83,7 +98,7 @@ func (r *Reader) Unsure(ctx context.Context, limit int) ([]SendRow, error) {
 			return nil, err
 		}
 		out = append(out, SendRow{Seq: row.Seq, Bot: row.Bot, Chat: row.Chat, Key: row.Key, Text: core.CutRunes(p.Text, 500),
-			State: row.State, Error: row.Error, Attempts: row.Attempts, CreatedAt: at})
+			State: row.State, Error: row.Error, Attempts: row.Attempts, CreatedAt: at, NotBefore: core.TimeOf(row.Not)})
 	}
 	return out, nil
 }

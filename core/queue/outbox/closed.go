@@ -69,7 +69,7 @@ func (b *Outbox) Reopen(ctx context.Context, tx *store.Tx, bot string, chats []s
 		return fmt.Errorf("reopen chats: %w", err)
 	}
 	for _, chat := range found {
-		if _, err := tx.Exec(ctx, `UPDATE outbox SET state = 'ready', error = CASE WHEN error LIKE '%`+inDoubt+`' THEN '`+mayHaveArrived+`' ELSE '' END, not_before = '', attempts = 0`+closed+` AND chat = $3`, bot, since, chat); err != nil {
+		if _, err := tx.Exec(ctx, `UPDATE outbox SET state = 'ready', error = CASE WHEN error LIKE '%`+inDoubt+`' THEN '`+mayHaveArrived+`' ELSE '' END, not_before = '', declined_at = '', attempts = 0`+closed+` AND chat = $3`, bot, since, chat); err != nil {
 			return fmt.Errorf("reopen a chat: %w", err)
 		}
 		tx.OnCommit(func() { b.wakeChat(chatKey{bot, chat}); b.o.Ring("queue") })

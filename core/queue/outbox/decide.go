@@ -11,7 +11,7 @@ import (
 // SendAgain sends a failed reply, or one with an unknown outcome, again and
 // without a mark. It returns NotFound when the reply is neither.
 func (b *Outbox) SendAgain(ctx context.Context, seq int64, by core.Actor) error {
-	return b.decideSend(ctx, seq, by, "queue.send_again", `UPDATE outbox SET state = 'ready', error = '', not_before = '', replaces = '' WHERE seq = $1`)
+	return b.decideSend(ctx, seq, by, "queue.send_again", `UPDATE outbox SET state = 'ready', error = '', not_before = '', declined_at = '', replaces = '' WHERE seq = $1`)
 }
 
 // Settle marks a failed reply, or one with an unknown outcome, as sent.

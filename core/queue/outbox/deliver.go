@@ -191,7 +191,8 @@ type outRow struct {
 	Error    string `db:"error"`
 	NotUntil string `db:"not_before"`
 	Begun    string `db:"sent_at"` // while it is not sent: when the last try began, or the first one in doubt
-	Epoch    int64  `db:"-"`       // of the bot's lease
+	Declined string `db:"declined_at"`
+	Epoch    int64  `db:"-"` // of the bot's lease
 }
 
 func (r *outRow) to(key chatKey) core.Address {
@@ -263,14 +264,14 @@ func (b *Outbox) settleAndMark(ctx context.Context, key chatKey, sent *marked, d
 func (b *Outbox) await(ctx context.Context, key chatKey) (place, bool) {
 	to := core.Address{Bot: key.bot, Chat: key.chat}
 	for {
-		if wait := b.sender.Wait(to); wait > 0 && !core.Sleep(ctx, b.o.Clock, wait) {
+		if wait := b.wait(to); wait > 0 && !core.Sleep(ctx, b.o.Clock, wait) {
 			return place{}, false
 		}
 		p, ok := b.enter(ctx, key.bot)
 		if !ok {
 			return place{}, false
 		}
-		if b.sender.Wait(to) <= 0 {
+		if b.wait(to) <= 0 {
 			return p, true
 		}
 		p.leave()
@@ -292,7 +293,7 @@ func (b *Outbox) markNext(ctx context.Context, key chatKey, p place, settle func
 		if err != nil || r == nil {
 			return err
 		}
-		if paced = b.sender.Wait(r.to(key)) > 0; paced {
+		if paced = b.wait(r.to(key)) > 0; paced {
 			return nil
 		}
 		out, err = b.mark(ctx, tx, r, key, p)

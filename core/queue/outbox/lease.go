@@ -16,9 +16,9 @@ import (
 func (b *Outbox) Hold(ctx context.Context, bot string) error {
 	b.changing.Lock() // failLate does not end what is restored
 	defer b.changing.Unlock()
-	var epoch int64
+	var l leased
 	err := b.db.Tx(ctx, func(tx *store.Tx) (err error) {
-		if epoch, err = b.lease(ctx, tx, bot); err != nil {
+		if l, err = b.lease(ctx, tx, bot); err != nil {
 			return err
 		}
 		return b.restore(ctx, tx, bot)
@@ -28,7 +28,7 @@ func (b *Outbox) Hold(ctx context.Context, bot string) error {
 	}
 	b.o.Metrics.AddBot(bot)
 	b.mu.Lock()
-	b.bots[bot] = epoch
+	b.bots[bot], b.blocked[bot] = l.Epoch, core.TimeOf(l.Blocked)
 	b.mu.Unlock()
 	b.ring()
 	return nil
@@ -39,16 +39,16 @@ func (b *Outbox) Hold(ctx context.Context, bot string) error {
 // safe (an edit; Sender.Repeats). Call it once, in the transaction that takes
 // over the lanes, before Open.
 func (b *Outbox) TakeOver(ctx context.Context, tx *store.Tx, bots []string, sender Sender) error {
-	held := map[string]int64{}
+	held, blocked := map[string]int64{}, map[string]time.Time{}
 	for _, bot := range bots {
-		epoch, err := b.lease(ctx, tx, bot)
+		l, err := b.lease(ctx, tx, bot)
 		if err != nil {
 			return err
 		}
-		held[bot] = epoch
+		held[bot], blocked[bot] = l.Epoch, core.TimeOf(l.Blocked)
 	}
 	b.mu.Lock()
-	b.sender, b.bots = sender, held
+	b.sender, b.bots, b.blocked = sender, held, blocked
 	b.mu.Unlock()
 	tx.OnCommit(b.o.Flight.Begin) // what it has found is decided on
 	if err := b.failUnconfigured(ctx, tx, held); err != nil {
@@ -132,10 +132,42 @@ func (b *Outbox) takeOverRecorded(ctx context.Context, tx *store.Tx, held map[st
 	return nil
 }
 
-// lease takes the lease of one bot and returns its new epoch.
-func (b *Outbox) lease(ctx context.Context, tx *store.Tx, bot string) (epoch int64, err error) {
-	err = tx.Get(ctx, &epoch, `INSERT INTO lease (name, owner, epoch, until) VALUES ($1, $2, 1, $3)
+// leased is what the lease of a bot says.
+type leased struct {
+	Epoch   int64  `db:"epoch"`
+	Blocked string `db:"blocked_until"` // the bot must write to no chat before
+}
+
+// lease takes the lease of one bot, under a new epoch.
+func (b *Outbox) lease(ctx context.Context, tx *store.Tx, bot string) (l leased, err error) {
+	err = tx.Get(ctx, &l, `INSERT INTO lease (name, owner, epoch, until) VALUES ($1, $2, 1, $3)
 		ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, epoch = lease.epoch + 1, until = excluded.until
-		RETURNING epoch`, "bot:"+bot, b.o.Node, core.Stamp(tx.Time().Add(leaseTime)))
-	return epoch, err
+		RETURNING epoch, blocked_until`, "bot:"+bot, b.o.Node, core.Stamp(tx.Time().Add(leaseTime)))
+	return l, err
+}
+
+// block stores that the platform takes nothing of a bot for a time: who holds its lease then, also
+// after a restart, waits as long.
+func (b *Outbox) block(ctx context.Context, tx *store.Tx, bot string, wait time.Duration) error {
+	until := tx.Time().Add(wait)
+	tx.OnCommit(func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if _, ours := b.bots[bot]; ours {
+			b.blocked[bot] = until
+		}
+	})
+	_, err := tx.Exec(ctx, `UPDATE lease SET blocked_until = $1 WHERE name = $2`, core.Stamp(until), "bot:"+bot)
+	return err
+}
+
+// wait returns how long to wait before the next send to the chat. The caller does not hold b.mu.
+func (b *Outbox) wait(to core.Address) time.Duration {
+	b.mu.Lock()
+	blocked := b.blocked[to.Bot].Sub(b.o.Clock.Now())
+	b.mu.Unlock()
+	if blocked > maxPause { // the clock was set back
+		blocked = 0
+	}
+	return max(b.sender.Wait(to), blocked)
 }

@@ -83,6 +83,7 @@ type Outbox struct {
 	more    map[string]bool          // bots of which chats wait that found no room in sending; bounded by the configured bots
 	places  map[string]chan struct{} // of the bots; bounded by the configured bots
 	bots    map[string]int64         // bot → epoch of our lease; bounded by the configured bots
+	blocked map[string]time.Time     // bot → before when it must write to no chat; bounded by the configured bots
 
 	looked time.Time // by failLate
 
@@ -111,7 +112,7 @@ func New(db *store.DB, o Options) *Outbox {
 	if o.Node == "" {
 		o.Node = "node-" + uuid.NewString()
 	}
-	return &Outbox{db: db, o: o, sending: map[chatKey]bool{}, count: map[string]int{}, more: map[string]bool{}, places: map[string]chan struct{}{}, bots: map[string]int64{}, bell: make(chan struct{}, 1)}
+	return &Outbox{db: db, o: o, sending: map[chatKey]bool{}, count: map[string]int{}, more: map[string]bool{}, places: map[string]chan struct{}{}, bots: map[string]int64{}, blocked: map[string]time.Time{}, bell: make(chan struct{}, 1)}
 }
 
 // uncounted is a Metrics that counts nothing.

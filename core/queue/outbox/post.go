@@ -135,7 +135,7 @@ func (b *Outbox) reserveSend(ctx context.Context, tx *store.Tx, to core.Address)
 	}
 	var open bool
 	err := tx.Get(ctx, &open, openReply, to.Bot, to.Chat)
-	if err != nil || open || b.sender.Wait(to) > 0 {
+	if err != nil || open || b.wait(to) > 0 {
 		b.unreserveSend(key, r)
 		return reservation{}, err
 	}

@@ -21,6 +21,7 @@ func (b *Outbox) Remove(ctx context.Context, bot string) error {
 	b.mu.Lock()
 	delete(b.bots, bot)
 	delete(b.places, bot)
+	delete(b.blocked, bot)
 	b.mu.Unlock()
 	return b.db.Tx(ctx, func(tx *store.Tx) error { return b.fail(ctx, tx, bot) })
 }
@@ -40,7 +41,7 @@ func (b *Outbox) fail(ctx context.Context, tx *store.Tx, bot string) error {
 
 // restore makes the replies of the last day that fail has ended wait again.
 func (b *Outbox) restore(ctx context.Context, tx *store.Tx, bot string) error {
-	n, err := tx.Exec(ctx, `UPDATE outbox SET state = 'ready', error = CASE WHEN error LIKE '%`+inDoubt+`' THEN '`+mayHaveArrived+`' ELSE '' END, not_before = '', attempts = 0
+	n, err := tx.Exec(ctx, `UPDATE outbox SET state = 'ready', error = CASE WHEN error LIKE '%`+inDoubt+`' THEN '`+mayHaveArrived+`' ELSE '' END, not_before = '', declined_at = '', attempts = 0
 		WHERE bot = $1 AND created_at > $2 AND state IN ('unknown', 'failed') AND state = 'failed' AND error LIKE '`+removedBot+`%'`, bot, core.Stamp(tx.Time().Add(-reopenFor)))
 	if err != nil {
 		return fmt.Errorf("restore replies of a bot: %w", err)

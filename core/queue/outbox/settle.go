@@ -37,7 +37,7 @@ func (b *Outbox) settleSend(ctx context.Context, tx *store.Tx, out *core.Outgoin
 		return err
 	}
 	var r outRow
-	err := tx.Get(ctx, &r, `SELECT attempts, error, sent_at FROM outbox WHERE seq = $1`, out.Seq)
+	err := tx.Get(ctx, &r, `SELECT attempts, error, sent_at, declined_at FROM outbox WHERE seq = $1`, out.Seq)
 	if errors.Is(err, store.ErrNoRows) { // its user was erased concurrently
 		return nil
 	}
@@ -55,6 +55,7 @@ func (b *Outbox) settleSend(ctx context.Context, tx *store.Tx, out *core.Outgoin
 		_, err := tx.Exec(ctx, `UPDATE outbox SET state = $1, error = $2, not_before = $3 WHERE seq = $4`, state, core.CutRunes(reason, 300), until, out.Seq)
 		return err
 	}
+	doubt := out.Repeat || r.Error == askedAgain && out.Replaces == ""
 	reason := d.Reason
 	switch {
 	case out.Repeat: // an earlier, unanswered try is still in doubt
@@ -64,11 +65,19 @@ func (b *Outbox) settleSend(ctx context.Context, tx *store.Tx, out *core.Outgoin
 	}
 	switch d.Outcome {
 	case core.NotSent:
+		if ended, err := b.declined(ctx, tx, out, d, &r, doubt); ended || err != nil {
+			return err
+		}
 		return set("ready", reason, min(time.Second<<min(r.Attempts-1, 10), maxRetryPause))
 	case core.RetryAfter:
-		return set("ready", reason, min(max(d.After, time.Second), maxPause-time.Hour))
+		wait := min(max(d.After, time.Second), maxPause-time.Hour)
+		if d.All {
+			if err := b.block(ctx, tx, out.Bot, wait); err != nil {
+				return err
+			}
+		}
+		return set("ready", reason, wait)
 	case core.Refused:
-		doubt := out.Repeat || r.Error == askedAgain && out.Replaces == ""
 		if d.MovedTo != "" && d.MovedTo != out.Chat {
 			return b.moveRow(ctx, tx, out, d.MovedTo, doubt)
 		}
@@ -118,7 +127,7 @@ func (b *Outbox) moveRow(ctx context.Context, tx *store.Tx, out *core.Outgoing, 
 	if doubt {
 		reason = mayHaveArrived
 	}
-	_, err := tx.Exec(ctx, `UPDATE outbox SET state = 'ready', chat = $1, place = CASE WHEN place <> '' THEN $1 ELSE '' END, replaces = '', error = $2
+	_, err := tx.Exec(ctx, `UPDATE outbox SET state = 'ready', chat = $1, place = CASE WHEN place <> '' THEN $1 ELSE '' END, replaces = '', error = $2, declined_at = ''
 		WHERE seq = $3 AND chat = $4`, to, reason, out.Seq, out.Chat) // not again, where the answer of a commit was lost
 	tx.OnCommit(func() { b.wakeChat(chatKey{out.Bot, to}) })
 	return err

@@ -124,7 +124,7 @@ func (b *Outbox) ShowAgain(ctx context.Context, tx *store.Tx, seq int64, to core
 		}
 		r.Body = string(body)
 	}
-	if _, err := tx.Exec(ctx, `UPDATE outbox SET state = 'ready', error = '', not_before = '', replaces = '', body = $1 WHERE seq = $2`, r.Body, seq); err != nil {
+	if _, err := tx.Exec(ctx, `UPDATE outbox SET state = 'ready', error = '', not_before = '', declined_at = '', replaces = '', body = $1 WHERE seq = $2`, r.Body, seq); err != nil {
 		return err
 	}
 	if err := b.resolve(ctx, tx, &r, true); err != nil {

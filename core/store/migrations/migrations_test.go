@@ -129,6 +129,8 @@ var sums = map[string]string{
 	"1165_corrections.sql":             "e5f36b4b47e1cb93e1fd5a3a75aa681378993cce205188a74bda4121d4344407",
 	"1260_numbers.postgres.sql":        "e57aeff4f33d2a249aa5fe0f99cf510230662c95059656a614eda7f4436af2f0",
 	"1260_numbers.sqlite.sql":          "2a5d19969a1866c398d79d8258a135e40210483bbbeeaf5bd9306750bac3b3cd",
+	"1270_declined.sql":                "c1b4f10bf5848f1d6c832f534228d71ba0a85eb57607ecb32b449927b08d9b1f",
+	"1271_stopped.sql":                 "124d029301fa09cede9b4e9ad38f648e624b090fa2ec8c46dcd7e8fb32289a19",
 }
 
 func TestNoMigrationIsEverEdited(t *testing.T) {

@@ -1,0 +1,268 @@
+package queue_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/coretest"
+	"gatehouse/core/queue"
+	"gatehouse/core/store"
+)
+
+// failing is a platform that does not take one text.
+type failing struct {
+	*platform
+	text string
+	with core.Delivery
+	gate chan struct{} // a send of the text waits for it; nil: it does not
+}
+
+func (p *failing) Send(ctx context.Context, out core.Outgoing) core.Delivery {
+	d := p.platform.Send(ctx, out)
+	if out.Text != p.text {
+		return d
+	}
+	if p.gate != nil {
+		<-p.gate
+	}
+	return p.with
+}
+
+var unavailable = core.Delivery{Outcome: core.NotSent, Declined: true, Reason: "500 Internal Server Error"}
+
+// failingFixture serves a chat in which "bad" fails with d, and "good" waits behind it.
+func failingFixture(t *testing.T, d core.Delivery) (*fixture, *failing) {
+	t.Helper()
+	var p *failing
+	f := newFixture(t, func(o *options) { p = &failing{platform: o.sender.(*platform), text: "bad", with: d}; o.sender = p })
+	f.serve(nil)
+	f.post("send:bad", "a", "", "bad")
+	if got := f.reply(); got != "bad" {
+		t.Fatalf("first %q is sent", got)
+	}
+	f.rest()
+	f.post("send:good", "a", "", "good")
+	return f, p
+}
+
+// rest waits until nothing is being sent.
+func (f *fixture) rest() {
+	f.t.Helper()
+	if n := f.q.Busy(); n != 0 {
+		f.t.Fatalf("%d lanes and chats are busy", n)
+	}
+}
+
+// later has the queue look after a time.
+func (f *fixture) later(d time.Duration) {
+	f.t.Helper()
+	select {
+	case <-f.clock.Waiting(1):
+	case <-time.After(5 * time.Minute):
+		f.t.Fatal("the queue does not look")
+	}
+	f.clock.Advance(d)
+}
+
+// retried returns the error of the one reply that waits for its next try, "" without one.
+func (f *fixture) retried() (seq int64, why string) {
+	f.t.Helper()
+	rows, err := f.inspect().Retrying(f.t.Context(), 10)
+	if err != nil || len(rows) > 1 {
+		f.t.Fatalf("retried: %+v, %v", rows, err)
+	}
+	if len(rows) == 0 {
+		return 0, ""
+	}
+	return rows[0].Seq, rows[0].Error
+}
+
+// failed returns the number and the error of the one reply that failed.
+func (f *fixture) failed() (seq int64, why string) {
+	f.t.Helper()
+	rows, err := f.inspect().Unsure(f.t.Context(), 10)
+	if err != nil || len(rows) != 1 || rows[0].State != "failed" {
+		f.t.Fatalf("failed: %+v, %v", rows, err)
+	}
+	return rows[0].Seq, rows[0].Error
+}
+
+// A platform that answers a text by a failure for ever must not hold its chat for ever, and the text
+// must not disappear.
+func TestAReplyThatThePlatformDeclinesForADayFailsAndHoldsItsChatNoLonger(t *testing.T) {
+	f, _ := failingFixture(t, unavailable)
+	for _, wait := range []time.Duration{23 * time.Hour, time.Hour - 2*time.Second} {
+		f.later(wait)
+		if got := f.reply(); got != "bad" {
+			t.Fatalf("after %v %q is sent", wait, got)
+		}
+		f.rest()
+		if _, why := f.retried(); why != unavailable.Reason {
+			t.Errorf("it is retried because of %q", why)
+		}
+	}
+	f.later(time.Minute)
+	for _, want := range []string{"bad", "good"} {
+		if got := f.reply(); got != want {
+			t.Errorf("%q is sent, want %q", got, want)
+		}
+	}
+	seq, why := f.failed()
+	if !strings.Contains(why, "24 hours") || !strings.Contains(why, unavailable.Reason) {
+		t.Errorf("it failed because of %q", why)
+	}
+	if err := f.out.SendAgain(t.Context(), seq, core.Actor{User: 1, Via: "panel"}); err != nil {
+		t.Fatal(err)
+	}
+	f.reply()
+	f.rest()
+	if again, _ := f.retried(); again != seq {
+		t.Error("sent again, it is tried no second time")
+	}
+}
+
+// An outage is no failure of a reply.
+func TestAReplyWaitsForAConnectionHoweverLong(t *testing.T) {
+	f, _ := failingFixture(t, core.Delivery{Outcome: core.NotSent, Reason: "no connection"})
+	for range 3 {
+		f.later(40 * time.Hour)
+		if got := f.reply(); got != "bad" {
+			t.Fatalf("%q is sent", got)
+		}
+		f.rest()
+	}
+	if _, why := f.retried(); why != "no connection" {
+		t.Errorf("it is retried because of %q", why)
+	}
+}
+
+// A preview that the platform will not delete stays, and is no reply to decide on.
+func TestADeletionThatThePlatformDeclinesForADayEnds(t *testing.T) {
+	f, p := failingFixture(t, unavailable)
+	p.text = ""
+	if err := f.db.Tx(t.Context(), func(tx *store.Tx) error {
+		_, err := tx.Exec(t.Context(), `UPDATE outbox SET key = 'preview:run:x', body = '{}', replaces = 'm7', declined_at = $1 WHERE key = 'send:bad'`, core.Stamp(f.clock.Now().Add(-25*time.Hour)))
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	f.later(time.Minute)
+	for _, want := range []string{"", "good"} {
+		if got := f.reply(); got != want {
+			t.Errorf("%q is sent, want %q", got, want)
+		}
+	}
+	if rows, err := f.inspect().Unsure(t.Context(), 10); err != nil || len(rows) != 0 {
+		t.Errorf("to decide on: %+v, %v", rows, err)
+	}
+}
+
+func TestAReplyThatIsRetriedCanBeGivenUpAndSentAgainLater(t *testing.T) {
+	f, p := failingFixture(t, unavailable)
+	by := core.Actor{User: 1, Via: "panel"}
+	seq, _ := f.retried()
+	if err := f.out.GiveUp(t.Context(), seq, by); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.reply(); got != "good" {
+		t.Errorf("then %q is sent", got)
+	}
+	if failed, why := f.failed(); failed != seq || why != "given up in the panel; the last try: "+unavailable.Reason {
+		t.Errorf("reply %d failed because of %q", failed, why)
+	}
+	if err := f.out.GiveUp(t.Context(), seq, by); core.KindOf(err) != core.Conflict || !strings.Contains(err.Error(), "already given up by operator via panel at ") {
+		t.Errorf("given up twice: %v", err)
+	}
+	if err := f.out.GiveUp(t.Context(), seq+1, by); core.KindOf(err) != core.NotFound {
+		t.Errorf("a reply that was sent is given up: %v", err)
+	}
+	var audited int
+	if err := f.db.Get(t.Context(), &audited, `SELECT count(*) FROM audit_events WHERE action = 'queue.give_up'`); err != nil || audited != 1 {
+		t.Errorf("%d audit rows, %v", audited, err)
+	}
+	f.idle()
+	p.text = ""
+	if err := f.out.SendAgain(t.Context(), seq, by); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.reply(); got != "bad" {
+		t.Errorf("sent again: %q", got)
+	}
+}
+
+func TestAGivenUpReplyOfWhichATryMayHaveArrivedSaysSo(t *testing.T) {
+	f, _ := failingFixture(t, core.Delivery{Outcome: core.Unknown})
+	seq, _ := f.retried()
+	if err := f.out.GiveUp(t.Context(), seq, core.Actor{User: 1, Via: "panel"}); err != nil {
+		t.Fatal(err)
+	}
+	f.reply()
+	if _, why := f.failed(); !strings.Contains(why, "an earlier try may have arrived") {
+		t.Errorf("it failed because of %q", why)
+	}
+}
+
+// The hand does not wait for the pause, nor for the second in which the queue looks.
+func TestAReplyIsRetriedAtOnceByHandButNotWhileItIsBeingSent(t *testing.T) {
+	f, p := failingFixture(t, unavailable)
+	by := core.Actor{User: 1, Via: "panel"}
+	seq, _ := f.retried()
+	p.gate = make(chan struct{})
+	if err := f.out.RetryNow(t.Context(), seq, by); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.reply(); got != "bad" {
+		t.Errorf("%q is sent", got)
+	}
+	for what, err := range map[string]error{"retry": f.out.RetryNow(t.Context(), seq, by), "give up": f.out.GiveUp(t.Context(), seq, by)} {
+		if core.KindOf(err) != core.Conflict {
+			t.Errorf("%s while it is being sent: %v", what, err)
+		}
+	}
+	close(p.gate)
+	f.rest()
+	if again, _ := f.retried(); again != seq {
+		t.Error("it is not retried any more")
+	}
+}
+
+// timed notes when it sends.
+type timed struct {
+	*platform
+	clock *coretest.Clock
+	at    chan time.Time
+}
+
+func (p timed) Send(ctx context.Context, out core.Outgoing) core.Delivery {
+	p.at <- p.clock.Now()
+	return p.platform.Send(ctx, out)
+}
+
+// Discord bans bots that go on after it has asked them to wait with everything.
+func TestABotThatMustWaitWithAllItsChatsWaitsAfterARestartToo(t *testing.T) {
+	f := newFixture(t, nil)
+	at := make(chan time.Time, 10)
+	change := func(o *options) { o.sender = timed{f.plat, f.clock, at} }
+	f.q = f.newQueue(change)
+	f.out = f.parts[f.q].out
+	f.plat.answers = []core.Delivery{{Outcome: core.RetryAfter, After: 2 * time.Minute, All: true}}
+	stop := f.serveQueue(f.q, nil)
+	f.post("send:one", "a", "", "one")
+	until := (<-at).Add(2 * time.Minute)
+	f.reply()
+	f.rest()
+	stop()
+	f.q = f.newQueue(change)
+	f.out = f.parts[f.q].out
+	stop = f.serveQueue(f.q, func(context.Context, *queue.Turn) {})
+	f.post("send:two", "b", "", "two")
+	defer f.timePasses()()
+	if again := <-at; again.Before(until) {
+		t.Errorf("another chat is written to %v before the time", until.Sub(again))
+	}
+	<-at
+	stop()
+}

@@ -1,0 +1,97 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+)
+
+// maxDeclined is how long a reply is tried that the platform answers by failures of its own. It
+// holds its chat for as long, and later it would be as old as those that Reopen leaves out.
+const maxDeclined = 24 * time.Hour
+
+// declined stores that a try of out was declined, and ends the reply when that began maxDeclined ago:
+// it fails, so that the operator sees it and the chat's later replies are sent. ended reports whether it
+// did. doubt is whether an earlier try may have arrived.
+func (b *Outbox) declined(ctx context.Context, tx *store.Tx, out *core.Outgoing, d core.Delivery, r *outRow, doubt bool) (ended bool, err error) {
+	if !d.Declined {
+		return false, nil // without an answer it is the connection that fails, for every reply
+	}
+	switch since := core.TimeOf(r.Declined); {
+	case since.IsZero() || since.After(tx.Time()): // or the clock was set back
+		_, err := tx.Exec(ctx, `UPDATE outbox SET declined_at = $1 WHERE seq = $2`, core.Stamp(tx.Time()), out.Seq)
+		return false, err
+	case tx.Time().Sub(since) < maxDeclined:
+		return false, nil
+	}
+	b.o.Log.WarnContext(ctx, "a reply was given up: the platform has declined it for a day", "bot", out.Bot, "row", out.Seq, "reason", d.Reason)
+	if out.Deletes() { // of a preview, which stays in the chat
+		_, err := tx.Exec(ctx, `UPDATE outbox SET state = 'sent', sent_at = $1, error = '' WHERE seq = $2`, core.Stamp(tx.Time()), out.Seq)
+		return true, err
+	}
+	return true, b.failRow(ctx, tx, out.Seq, "tried for 24 hours: "+d.Reason, doubt)
+}
+
+// failRow ends a reply that was not taken. The next time that it is sent it is tried as long as at first.
+func (b *Outbox) failRow(ctx context.Context, tx *store.Tx, seq int64, why string, doubt bool) error {
+	why = core.CutRunes(why, 250)
+	if doubt {
+		why += inDoubt
+	}
+	tx.OnCommit(func() { b.o.Ring("queue") })
+	_, err := tx.Exec(ctx, `UPDATE outbox SET state = 'failed', error = $1, not_before = '', declined_at = '' WHERE seq = $2`, why, seq)
+	return err
+}
+
+// RetryNow tries a reply now that waits for its next try. It returns NotFound when the reply does not
+// wait for one.
+func (b *Outbox) RetryNow(ctx context.Context, seq int64, by core.Actor) error {
+	return b.decideRetried(ctx, seq, by, "queue.retry_send", func(tx *store.Tx, _ *outRow) error {
+		_, err := tx.Exec(ctx, `UPDATE outbox SET not_before = '' WHERE seq = $1`, seq)
+		return err
+	})
+}
+
+// GiveUp fails a reply that waits for its next try: it can be sent again later, and those of its chat that
+// wait for it are sent. It returns NotFound when the reply does not wait for a next try.
+func (b *Outbox) GiveUp(ctx context.Context, seq int64, by core.Actor) error {
+	return b.decideRetried(ctx, seq, by, "queue.give_up", func(tx *store.Tx, r *outRow) error {
+		doubt := r.Error == mayHaveArrived || r.Error == askedAgain
+		why := "given up in the panel"
+		if !doubt {
+			why += "; the last try: " + r.Error
+		}
+		return b.failRow(ctx, tx, seq, why, doubt && (r.Error == mayHaveArrived || r.Replaces == ""))
+	})
+}
+
+// decideRetried runs act on a reply that waits for its next try.
+func (b *Outbox) decideRetried(ctx context.Context, seq int64, by core.Actor, action string, act func(*store.Tx, *outRow) error) error {
+	return b.db.Tx(ctx, func(tx *store.Tx) error {
+		var r struct {
+			outRow
+			Bot  string `db:"bot"`
+			Chat string `db:"chat"`
+		}
+		err := tx.Get(ctx, &r, `SELECT seq, bot, chat, state, error, replaces FROM outbox WHERE seq = $1 AND state IN ('ready', 'sending') AND error <> ''`, seq)
+		switch {
+		case errors.Is(err, store.ErrNoRows):
+			if err := store.Already(ctx, tx, "row", seq, map[string]string{"queue.give_up": "given up"}); err != nil {
+				return err
+			}
+			return core.Errorf(core.NotFound, "the reply %d does not wait for another try: it may have been sent", seq)
+		case err != nil:
+			return err
+		case r.State != "ready":
+			return core.Errorf(core.Conflict, "the reply %d is being sent right now: look again in a moment", seq)
+		}
+		if err := act(tx, &r.outRow); err != nil {
+			return err
+		}
+		tx.OnCommit(func() { b.wakeChat(chatKey{r.Bot, r.Chat}); b.o.Ring("queue") })
+		return store.Audit(ctx, tx, by, action, "", map[string]any{"row": seq})
+	})
+}
