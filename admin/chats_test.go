@@ -99,17 +99,28 @@ func (c chatWorld) Delete(ctx context.Context, id string, by core.Actor) error {
 	return c.tx(by, "delete "+id, func(tx *store.Tx) error { return c.Store.Delete(ctx, tx, id, by) })
 }
 
-func (c chatWorld) Stop(_ context.Context, id string, by core.Actor) (bool, error) {
+func (c chatWorld) Stop(_ context.Context, id string, by core.Actor) error {
 	c.w.mu.Lock()
 	defer c.w.mu.Unlock()
 	for i, a := range c.w.active {
 		if a.Session == id {
 			c.w.active = append(c.w.active[:i:i], c.w.active[i+1:]...)
 			c.w.note(by, "stop %s", id)
-			return true, nil
+			return nil
 		}
 	}
-	return false, nil
+	if c.w.waits != id {
+		return core.Errorf(core.Conflict, "nothing is running in this conversation")
+	}
+	c.w.waits = ""
+	c.w.note(by, "stop %s", id)
+	return nil
+}
+
+func (c chatWorld) Waits(_ context.Context, id string) (bool, error) {
+	c.w.mu.Lock()
+	defer c.w.mu.Unlock()
+	return c.w.waits == id, nil
 }
 
 func (w *world) fault() error {
@@ -145,7 +156,7 @@ func (w *world) openChats(t *testing.T, db *store.DB, o *admin.Options) {
 	ledger := usage.New(nil, usage.Budgets{})
 	o.Chats.Chats, o.Chats.Acts, o.Chats.Runs, o.Chats.Active, o.Chats.Sources = w.chats, w.chats, runsWorld{runs.New(db, w.clock)}, w.runsNow, w.sources
 	o.Log, o.Chats.Logs = &w.logged, true
-	o.Chats.Search, o.Chats.Bound, o.Chats.Groups = w.chats.Search, w.chats.Bound, w.chats.Groups
+	o.Chats.Search, o.Chats.Bound, o.Chats.Waits, o.Chats.Groups = w.chats.Search, w.chats.Bound, w.chats.Waits, w.chats.Groups
 	box, err := sealed.Create(filepath.Join(t.TempDir(), "content.key"))
 	must(err)
 	w.ledger = attach.NewLedger(db, box, 0, 0)
@@ -277,6 +288,10 @@ func TestAConversationIsChangedWithoutJavaScript(t *testing.T) {
 	s.post("/admin/chats/"+id+"/lower", url.Values{"value": {"full"}}).has(t, `class="flash note"`, "at sandboxed already")
 	s.post("/admin/chats/"+s.world.mine+"/stop", nil).has(t, "The answer is being stopped.")
 	s.post("/admin/chats/"+s.world.mine+"/stop", nil).has(t, `class="flash note"`, "Nothing is running in this conversation.")
+	s.world.waits = id
+	s.get("/admin/chats/"+id).has(t, "A message waits for its turn.", `action="/admin/chats/`+id+`/stop"`, "Stop what waits", `data-every="2"`)
+	s.post("/admin/chats/"+id+"/stop", nil).has(t, "The answer is being stopped.")
+	s.get("/admin/chats/"+id).lacks(t, "Stop what waits")
 	s.post("/admin/chats/"+id+"/delete", nil).has(t, "in the trash for 30 days", "<h1>Chats</h1>")
 	s.get("/admin/chats?state=all").lacks(t, "Spring")
 }

@@ -37,11 +37,7 @@ func (p *Pages) chatAction(r *http.Request, by core.Actor) (page.Flash, string, 
 	yes, no, saidIt := true, false, ""
 	switch r.PathValue("verb") {
 	case "stop":
-		stopped, err := p.o.Acts.Stop(ctx, id, by)
-		if err == nil && !stopped {
-			err = core.Errorf(core.Conflict, "nothing is running in this conversation")
-		}
-		return page.Good("The answer is being stopped."), back, err
+		return page.Good("The answer is being stopped."), back, p.o.Acts.Stop(ctx, id, by)
 	case "retry":
 		err := core.Errorf(core.NotFound, "messages cannot be answered again here")
 		if p.o.Retry != nil {

@@ -39,6 +39,7 @@ type chatBody struct {
 	Bound       core.Address
 	IsBound     bool
 	Running     bool
+	Waits       bool // a message waits for its turn, or is being answered
 	Said        page.Part[[]said]
 	Earlier     string // address of the messages before
 	Latest      string // address of the newest, on a page before it
@@ -133,6 +134,9 @@ func (p *Pages) showChat(w http.ResponseWriter, r *http.Request, status int, id 
 	if b.Bound, b.IsBound, err = p.o.Bound(ctx, d.ID); err != nil {
 		return err
 	}
+	if b.Waits, err = p.o.Waits(ctx, d.ID); err != nil {
+		return err
+	}
 	groups, err := p.groupsOf(ctx, d.Session)
 	if err != nil {
 		return err
@@ -158,7 +162,7 @@ func (p *Pages) showChat(w http.ResponseWriter, r *http.Request, status int, id 
 		}
 	}
 	every := 10
-	if b.Running {
+	if b.Running || b.Waits {
 		every = 2
 	}
 	return p.frame.Show(w, r, status, "chat", page.View{Title: cmp.Or(d.Title, "Untitled") + within(b.Group), In: "chats", Topics: "approvals", Every: every, Body: b})

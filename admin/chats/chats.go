@@ -37,8 +37,8 @@ type (
 		Update(ctx context.Context, id string, c session.Change, by core.Actor) error
 		// Lower sets a lower ceiling of trust; it never goes up again.
 		Lower(ctx context.Context, id string, level core.Trust, by core.Actor) error
-		// Stop ends the running answer and those that wait, and reports whether there was one.
-		Stop(ctx context.Context, id string, by core.Actor) (bool, error)
+		// Stop ends the running answer and those that wait; core.Conflict without one.
+		Stop(ctx context.Context, id string, by core.Actor) error
 		// Delete moves it to the trash.
 		Delete(ctx context.Context, id string, by core.Actor) error
 	}
@@ -118,11 +118,12 @@ func (r Run) Took(now time.Time) time.Duration {
 
 // Options for New.
 type Options struct {
-	Chats Chats // with Acts, Bound, Runs and Spent: the page Chats
+	Chats Chats // with Acts, Bound, Waits, Runs and Spent: the page Chats
 	Acts  Acts
-	// Bound returns the chat that a conversation is held in, and whether there
-	// is one.
+	// Bound returns the chat that a conversation is held in, and whether there is one.
 	Bound func(ctx context.Context, id string) (core.Address, bool, error)
+	// Waits reports whether Acts.Stop would find a message that waits, or is being answered.
+	Waits func(ctx context.Context, id string) (bool, error)
 	// Groups returns the names of the groups that conversations are held in, by
 	// conversation; nil: no group is named.
 	Groups func(ctx context.Context, ids ...string) (map[string]string, error)
@@ -188,7 +189,7 @@ type Links struct {
 
 // Exist reports whether o has what the page Chats needs.
 func (o *Options) Exist() bool {
-	return o.Chats != nil && o.Acts != nil && o.Bound != nil && o.Runs != nil && o.Spent != nil
+	return o.Chats != nil && o.Acts != nil && o.Bound != nil && o.Waits != nil && o.Runs != nil && o.Spent != nil
 }
 
 // Pages are the pages of this package.

@@ -163,3 +163,46 @@ func TestATurnThatWasTakenCanBeFollowedAfterARestart(t *testing.T) {
 		}
 	}
 }
+
+// What its user has stopped while it waits is not asked of a model because the gateway was restarted.
+func TestATurnThatIsAbortedWhileItWaitsIsNotAnsweredAfterARestart(t *testing.T) {
+	t.Parallel()
+	asked := make(chan struct{}, 10)
+	model := llmtest.New(t, llmtest.Options{Choose: func(llmtest.Request) llmtest.Reply {
+		asked <- struct{}{}
+		return llmtest.Reply{Hang: true}
+	}})
+	h := newHome(t, nil)
+	h.env["GATEHOUSE_OPENAI_BASE_URL"], h.env["GATEHOUSE_MODEL"] = model.URL(), fakeModel
+	h.env["GATEHOUSE_LIMIT_RUNS"], h.env["GATEHOUSE_DRAIN_TIMEOUT"] = "1", "1s"
+	p := h.serve(nil)
+	post := func(path, body string, status int) http.Header {
+		t.Helper()
+		resp := h.open(p, "POST", path, body, http.Header{"Prefer": {"respond-async"}})
+		defer resp.Body.Close()
+		if resp.StatusCode != status {
+			t.Fatal(path, resp.StatusCode)
+		}
+		return resp.Header
+	}
+	post("/api/chat", `{"message": "It runs.", "session_id": "one"}`, http.StatusAccepted)
+	<-asked
+	waits := post("/api/chat", `{"message": "It waits.", "session_id": "two"}`, http.StatusAccepted)
+	post("/api/chat/two/abort?run="+waits.Get("X-Run-Id"), "", http.StatusOK)
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	if code := p.end(); code != exitClean {
+		t.Fatalf("exit code %d", code)
+	}
+	p = h.serve(nil)
+	<-asked // the first has the one place again
+	post("/api/chat/one/abort", "", http.StatusOK)
+	resp := h.open(p, "GET", waits.Get("Location"), "", nil)
+	defer resp.Body.Close()
+	es := readEvents(t, resp.Body, -1)
+	if got := types(es); len(got) < 2 || got[len(got)-2] != "aborted" {
+		t.Errorf("%v", got)
+	}
+	if n := model.Total(); n != 2 {
+		t.Errorf("a model was asked %d times, want twice for the first", n)
+	}
+}

@@ -129,7 +129,7 @@ func (a *app) panel(door *auth.Door, metrics *web.Metrics) http.Handler {
 	return admin.New(door, a.admins, admin.Options{
 		Options:  page.Options{Codes: a.admins, Links: links, Log: a.log, Clock: a.clock, Bell: a.bus, Metrics: metrics, Asset: func(name string) string { return static.Address("/static/", name) }},
 		Unlisted: a.pairing.People.Unlisted, Accounts: accounts.Options{Accounts: a.accounts, Terms: a.accounts, Sessions: a.admins.Sessions, TwoStep: a.accounts, Password: a.admins.CheckPassword},
-		Operations: operations.Options{Bots: see.PanelBots(), Audit: log.Did, Lanes: a.inspect, Dead: a.queue, Sends: a.outbox, Stalled: a.inspect.Stalled,
+		Operations: operations.Options{Bots: see.PanelBots(), Audit: log.Did, Lanes: a.inspect, Dead: a.queue, Sends: a.outbox, Stalled: a.inspect.Stalled, Retrying: a.inspect.Retrying,
 			Models: modelsPage{a}, Failing: modelsPage{a}.failing, Quantile: runs.Quantile, AuditLog: log.AuditLog,
 			Usage: func(ctx context.Context, since time.Time) ([]usage.Total, error) {
 				return a.usage.Totals(ctx, a.db, since)
@@ -156,7 +156,7 @@ func (a *app) panel(door *auth.Door, metrics *web.Metrics) http.Handler {
 			Backups: see.Backups(), BackupJob: see.Backups().Job, Restores: a.restores,
 			Agents: a.agents, Library: a.agents, Drafts: a.agents, SaveAgent: see.AgentFiles().Save, Servers: a.tools.Servers.Health},
 		Log: activityView{a.activity},
-		Chats: chats.Options{Logs: true, Chats: see.Chats(), Acts: see.Acts(), Bound: see.Acts().Bound, Groups: a.sessions.Groups, Search: a.sessions.Search,
+		Chats: chats.Options{Logs: true, Chats: see.Chats(), Acts: see.Acts(), Bound: see.Acts().Bound, Waits: see.Acts().Waits, Groups: a.sessions.Groups, Search: a.sessions.Search,
 			Runs: see.RunLines(), Traces: a.inspect, Active: a.bus.Active, Sources: a.bots.Sources, Label: call.Label,
 			Spent: func(ctx context.Context, runs ...string) (map[string]usage.Total, error) {
 				return a.usage.Spent(ctx, a.db, runs...)

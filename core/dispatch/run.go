@@ -56,11 +56,14 @@ func (d *Dispatcher) answer(ctx context.Context, t *queue.Turn, turn *orchestrat
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	in := t.First()
-	a := &active{cancel: cancel, session: turn.Session.ID, bot: in.Bot, user: turn.User, run: t.Run, lane: chatLane(t), from: in.From.ID, seq: t.Seq(), last: t.Last()}
+	a := &active{cancel: cancel, session: turn.Session.ID, bot: in.Bot, user: turn.User, run: t.Run, lane: chatLane(t), from: in.From.ID, seq: t.Seq()}
 	if in.Turn != nil {
 		a.key = in.Turn.Key
 	}
 	defer d.o.Running.begin(t.Lane, a, t.Taken)()
+	if t.Stopped(turn.Session.ID) { // before it could be stopped as a run
+		cancel(orchestrator.ErrAborted)
+	}
 	leave, err := d.guests.enter(ctx, t, turn)
 	if err != nil {
 		return orchestrator.Result{}, err

@@ -21,14 +21,6 @@ type Running struct {
 	runs    map[string]*active   // by lane; bounded by the queue's slots
 	aborted map[sender]time.Time // when their runs were stopped; at most maxAborted
 	stops   []stop               // that found nothing to stop; at most maxAborted
-	ending  []string             // runs that are stopped when they begin; at most maxEnding
-	rows    []row                // turns that are stopped when they begin; at most maxEnding
-}
-
-// A row is a turn of a session, by the first row that asked.
-type row struct {
-	session string
-	seq     int64
 }
 
 // A sender is a user on a bot, or an API key.
@@ -57,10 +49,6 @@ func (s stop) here(a *active) bool { return a.bot == s.In.Bot && a.lane == s.Lan
 // and have not begun. That takes only moments.
 const maxAborted = 256
 
-// maxEnding bounds the runs that are kept to be stopped when their turns, which wait in their
-// lanes, begin.
-const maxEnding = 4096
-
 // An active is a run, or a command, that can be stopped.
 type active struct {
 	cancel  context.CancelCauseFunc
@@ -70,12 +58,9 @@ type active struct {
 	lane    string
 	from    string // who asked, as the platform names them
 	seq     int64  // of the first row that asked
-	last    int64  // of the last one
 	key     string // of the API key that asked; "" without one
 	run     string
 }
-
-func (a *active) of() row { return row{a.session, a.seq} }
 
 // NewRunning returns a Running without runs.
 func NewRunning(clock core.Clock) *Running {
@@ -94,49 +79,15 @@ func (r *Running) Busy(user int64) bool {
 	return false
 }
 
-// Abort stops the run of a session, and reports whether there was one.
+// Abort stops the run of a session, and reports whether there was one. One that has not begun is the
+// queue's to stop (Queue.Stop), before.
 func (r *Running) Abort(session string) bool {
 	return r.abort(orchestrator.ErrAborted, func(a *active) bool { return a.session == session })
 }
 
-// AbortRun stops a run; one that has not begun when it begins, before a model is called.
-func (r *Running) AbortRun(run string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, a := range r.runs {
-		if run != "" && a.run == run {
-			a.cancel(orchestrator.ErrAborted)
-			return
-		}
-	}
-	if slices.Contains(r.ending, run) {
-		return
-	}
-	if len(r.ending) >= maxEnding {
-		r.ending = slices.Delete(r.ending, 0, 1)
-	}
-	r.ending = append(r.ending, run)
-}
-
-// AbortRow stops the turn of a session whose first row is seq; one that has not begun when it begins, before
-// a model is called. It has no effect on a turn that by then is another session's.
-func (r *Running) AbortRow(session string, seq int64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	it := row{session, seq}
-	for _, a := range r.runs {
-		if a.of() == it {
-			a.cancel(orchestrator.ErrAborted)
-			return
-		}
-	}
-	if slices.Contains(r.rows, it) {
-		return
-	}
-	if len(r.rows) >= maxEnding {
-		r.rows = slices.Delete(r.rows, 0, 1)
-	}
-	r.rows = append(r.rows, it)
+// AbortRun is Abort for a run.
+func (r *Running) AbortRun(run string) bool {
+	return r.abort(orchestrator.ErrAborted, func(a *active) bool { return run != "" && a.run == run })
 }
 
 // Stop stops what is being answered in the chat of r, a /stop: what was asked before, and in a
@@ -224,7 +175,7 @@ func (r *Running) abort(cause error, match func(*active) bool) bool {
 }
 
 // begin adds a run that was claimed at taken, until the returned function is
-// called. It stops the run if its sender lost access since, or if it was to be stopped.
+// called. It stops the run if its sender lost access since, or wrote /stop.
 func (r *Running) begin(lane string, a *active, taken time.Time) (end func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -237,16 +188,6 @@ func (r *Running) begin(lane string, a *active, taken time.Time) (end func()) {
 		}
 		return s.here(a)
 	})
-	if i := slices.Index(r.ending, a.run); i >= 0 && a.run != "" {
-		r.ending = slices.Delete(r.ending, i, i+1)
-		a.cancel(orchestrator.ErrAborted)
-	}
-	if i := slices.Index(r.rows, a.of()); i >= 0 {
-		since := a.last > a.seq && !slices.Contains(r.rows, row{a.session, a.last}) // it was collected with what was written since
-		if r.rows = slices.Delete(r.rows, i, i+1); !since {
-			a.cancel(orchestrator.ErrAborted)
-		}
-	}
 	for _, who := range [...]sender{{bot: a.bot, user: a.user}, {key: a.key}} {
 		if at, ok := r.aborted[who]; ok && !taken.After(at) {
 			a.cancel(orchestrator.ErrAborted)

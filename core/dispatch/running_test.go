@@ -55,81 +55,29 @@ func TestAnAbortMeetsTheTurnThatIsClaimedAndHasNotBegun(t *testing.T) {
 	}
 }
 
-// A run that is stopped while its turn waits ends when it begins, whenever that is, and no
-// other does.
-func TestAnAbortedRunEndsWhenItBegins(t *testing.T) {
-	clock := coretest.NewClock(time.Time{})
-	r := NewRunning(clock)
-	r.AbortRun("waits")
-	r.AbortRun("waits")
-	clock.Advance(time.Hour)
-	for _, c := range []struct {
-		run   string
-		stops bool
-	}{{"other", false}, {"", false}, {"waits", true}, {"waits", false}} {
-		ctx, cancel := context.WithCancelCause(t.Context())
-		r.begin("lane", &active{cancel: cancel, run: c.run}, clock.Now())()
-		if got := errors.Is(context.Cause(ctx), orchestrator.ErrAborted); got != c.stops {
-			t.Errorf("run %q: stopped %v", c.run, got)
+// What waits is the queue's to stop: nothing of it is kept here.
+func TestAnAbortStopsTheRunThatItNames(t *testing.T) {
+	for what, abort := range map[string]func(r *Running, of string) bool{
+		"of a session": func(r *Running, of string) bool { return r.Abort("session of " + of) },
+		"of a run":     (*Running).AbortRun,
+	} {
+		r := NewRunning(coretest.NewClock(time.Time{}))
+		if abort(r, "one") {
+			t.Errorf("an abort %s stops a run that is none", what)
 		}
-		cancel(nil)
-	}
-	ctx, cancel := context.WithCancelCause(t.Context())
-	defer cancel(nil)
-	defer r.begin("lane", &active{cancel: cancel, run: "runs"}, clock.Now())()
-	if r.AbortRun("runs"); !errors.Is(context.Cause(ctx), orchestrator.ErrAborted) || len(r.ending) != 0 {
-		t.Errorf("a run that is running goes on: %v, kept %v", context.Cause(ctx), r.ending)
-	}
-	for i := range 2 * maxEnding {
-		r.AbortRun(fmt.Sprint(i))
-	}
-	if len(r.ending) > maxEnding {
-		t.Errorf("%d runs kept", len(r.ending))
-	}
-}
-
-// A turn that is stopped while it waits ends when it begins, whenever that is; not when its row is
-// then another session's.
-func TestAnAbortedRowEndsWhenItBegins(t *testing.T) {
-	clock := coretest.NewClock(time.Time{})
-	r := NewRunning(clock)
-	r.AbortRow("s", 5)
-	r.AbortRow("s", 5)
-	clock.Advance(time.Hour)
-	for _, c := range []struct {
-		session string
-		seq     int64
-		stops   bool
-	}{{"s", 4, false}, {"s", 6, false}, {"other", 5, false}, {"", 5, false}, {"s", 5, true}, {"s", 5, false}} {
-		ctx, cancel := context.WithCancelCause(t.Context())
-		r.begin("lane", &active{cancel: cancel, session: c.session, seq: c.seq}, clock.Now())()
-		if got := errors.Is(context.Cause(ctx), orchestrator.ErrAborted); got != c.stops {
-			t.Errorf("row %d of %q: stopped %v", c.seq, c.session, got)
+		run := func(id string) func() bool {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			t.Cleanup(func() { cancel(nil) })
+			t.Cleanup(r.begin("lane of "+id, &active{cancel: cancel, session: "session of " + id, run: id}, time.Time{}))
+			return func() bool { return errors.Is(context.Cause(ctx), orchestrator.ErrAborted) }
 		}
-		cancel(nil)
-	}
-	ctx, cancel := context.WithCancelCause(t.Context())
-	defer cancel(nil)
-	defer r.begin("lane", &active{cancel: cancel, session: "s", seq: 7}, clock.Now())()
-	if r.AbortRow("s", 7); !errors.Is(context.Cause(ctx), orchestrator.ErrAborted) || len(r.rows) != 0 {
-		t.Errorf("a turn that is running goes on: %v, kept %v", context.Cause(ctx), r.rows)
-	}
-	// What was written since, and joined the turn, is answered.
-	for last, stops := range map[int64]bool{21: true, 22: false} {
-		r.AbortRow("s", 20)
-		r.AbortRow("s", 21)
-		ctx, cancel := context.WithCancelCause(t.Context())
-		r.begin("lane", &active{cancel: cancel, session: "s", seq: 20, last: last}, clock.Now())()
-		if got := errors.Is(context.Cause(ctx), orchestrator.ErrAborted); got != stops {
-			t.Errorf("a turn of rows 20 to %d: stopped %v", last, got)
+		one, other, command := run("one"), run("other"), run("")
+		if !abort(r, "one") || !one() || other() || command() {
+			t.Errorf("an abort %s: stopped %v, another %v, a command %v", what, one(), other(), command())
 		}
-		cancel(nil)
-	}
-	for i := range int64(2 * maxEnding) {
-		r.AbortRow("s", i)
-	}
-	if len(r.rows) > maxEnding {
-		t.Errorf("%d turns kept", len(r.rows))
+		if r.AbortRun("") {
+			t.Error("an abort of no run stops one")
+		}
 	}
 }
 

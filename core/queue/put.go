@@ -278,7 +278,7 @@ func (q *Queue) Discard(ctx context.Context, tx *store.Tx, request string) (int,
 	return int(n), err
 }
 
-const inboxColumns = `SELECT seq, bot, chat, lane, kind, sender, trust, coalesce(payload, '') AS payload, state, run, attempts, due, error, received_at, burst FROM inbox`
+const inboxColumns = `SELECT seq, bot, chat, lane, kind, sender, trust, coalesce(payload, '') AS payload, state, run, attempts, due, error, received_at, burst, stopped FROM inbox`
 
 type inboxRow struct {
 	Seq      int64      `db:"seq"`
@@ -296,6 +296,7 @@ type inboxRow struct {
 	Error    string     `db:"error"`
 	Received string     `db:"received_at"`
 	Burst    string     `db:"burst"`
+	Stopped  string     `db:"stopped"`
 }
 
 func (r *inboxRow) inbound() (core.Inbound, error) {

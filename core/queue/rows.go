@@ -30,7 +30,7 @@ func (q *Queue) Retry(ctx context.Context, seq int64, by core.Actor) error {
 		}
 		// Messages that were one turn are that turn again: one by one, the second
 		// would meet the answer of the first under their one run.
-		if _, err := tx.Exec(ctx, `UPDATE inbox SET state = 'ready', attempts = 0, error = '', due = '', lane = $1
+		if _, err := tx.Exec(ctx, `UPDATE inbox SET state = 'ready', attempts = 0, error = '', stopped = '', due = '', lane = $1
 			WHERE seq = $2 OR state = 'dead' AND run <> '' AND run = (SELECT run FROM inbox WHERE seq = $2)`, lane, seq); err != nil {
 			return err
 		}

@@ -31,6 +31,7 @@ type Turn struct {
 
 	mu      sync.Mutex
 	preview string
+	stopped string // the session for which it is stopped
 	seqs    []int64
 	left    bool // its slot is free again
 	// Of the slots: the running turn that it has displaced, and whether it never ran.
@@ -219,7 +220,7 @@ func newRun() string { return uuid.Must(uuid.NewV7()).String() } // panics when 
 // follow it.
 func (q *Queue) fill(ctx context.Context, tx *store.Tx, t *Turn, in core.Inbound, first *inboxRow) error {
 	t.Rows, t.seqs = []core.Inbound{in}, []int64{first.Seq}
-	t.Run, t.Attempt = first.Run, first.Attempts+1
+	t.Run, t.Attempt, t.stopped = first.Run, first.Attempts+1, first.Stopped
 	if received, err := core.ParseStamp(first.Received); err == nil {
 		t.Waited = t.Taken.Sub(received)
 	}
@@ -284,7 +285,7 @@ func (q *Queue) collect(ctx context.Context, tx *store.Tx, t *Turn, first *inbox
 		if stop != 0 && r.Seq > stop && (r.Burst == "" || r.Burst != first.Burst) {
 			break
 		}
-		if r.Kind != string(core.KindMessage) || r.Sender != first.Sender || r.Run != first.Run || r.State != "ready" || r.Trust != first.Trust {
+		if r.Kind != string(core.KindMessage) || r.Sender != first.Sender || r.Run != first.Run || r.Stopped != first.Stopped || r.State != "ready" || r.Trust != first.Trust {
 			break
 		}
 		next, err := r.inbound()

@@ -489,10 +489,11 @@ func (modelsDouble) Models(auth.Principal) []answer.Model {
 
 type runsDouble harness
 
-func (h *runsDouble) AbortRun(run string) {
+func (h *runsDouble) AbortRun(_ context.Context, _, run string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.aborted = append(h.aborted, run)
+	return nil
 }
 
 func (h *runsDouble) Abort(session string) bool {

@@ -6,8 +6,10 @@ import (
 	"gatehouse/cmd/gatehouse/fleet"
 	"gatehouse/core"
 	"gatehouse/core/agent"
+	"gatehouse/core/queue/inspect"
 	"gatehouse/core/runs"
 	"gatehouse/core/session"
+	"gatehouse/core/store"
 	"gatehouse/web/api/sessions"
 	"gatehouse/web/api/turns"
 )
@@ -68,7 +70,17 @@ type runsView struct{ c *Core }
 
 func (v runsView) Abort(session string) bool { return v.c.Running.Abort(session) }
 
-func (v runsView) AbortRun(run string) { v.c.Running.AbortRun(run) }
+func (v runsView) AbortRun(ctx context.Context, session, run string) error {
+	err := v.c.DB.Tx(ctx, func(tx *store.Tx) error {
+		waiting, err := inspect.WaitingOf(ctx, tx, run)
+		if err != nil {
+			return err
+		}
+		return v.c.Queue.Stop(ctx, tx, session, waiting)
+	})
+	v.c.Running.AbortRun(run)
+	return err
+}
 
 func (v runsView) Run(ctx context.Context, id string) (turns.Run, error) {
 	r, err := v.c.Events.ByRun(ctx, id)

@@ -11,6 +11,7 @@ import (
 	"gatehouse/cmd/gatehouse/library"
 	"gatehouse/core"
 	coreask "gatehouse/core/ask"
+	"gatehouse/core/queue/inspect"
 	"gatehouse/core/runs"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
@@ -36,23 +37,36 @@ func (v panelActs) Lower(ctx context.Context, id string, level core.Trust, by co
 	return v.c.DB.Tx(ctx, func(tx *store.Tx) error { return v.c.SessionStore.Lower(ctx, tx, id, level, by) })
 }
 
-func (v panelActs) Stop(ctx context.Context, id string, by core.Actor) (bool, error) {
-	at, _, err := v.Bound(ctx, id)
+func (v panelActs) Stop(ctx context.Context, id string, by core.Actor) error {
+	waited := false
+	err := v.c.DB.Tx(ctx, func(tx *store.Tx) error {
+		waiting, err := v.waiting(ctx, tx, id)
+		if waited = len(waiting) > 0; err != nil || !waited {
+			return err
+		}
+		return v.c.Queue.Stop(ctx, tx, id, waiting)
+	})
 	if err != nil {
-		return false, err
+		return err
 	}
-	waiting, err := v.c.Inspect.Waiting(ctx, id, at)
+	if stopped := v.c.Running.Abort(id); !stopped && !waited {
+		return core.Errorf(core.Conflict, "nothing is running in this conversation")
+	}
+	return v.c.DB.Tx(ctx, func(tx *store.Tx) error { return store.Audit(ctx, tx, by, "session.stop", id, nil) })
+}
+
+// Waits reports whether a message waits in a conversation, or is being answered.
+func (v panelActs) Waits(ctx context.Context, id string) (bool, error) {
+	waiting, err := v.waiting(ctx, v.c.DB, id)
+	return len(waiting) > 0, err
+}
+
+func (v panelActs) waiting(ctx context.Context, q store.Queryer, id string) ([]int64, error) {
+	at, _, err := v.c.SessionStore.Bound(ctx, q, id)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	stopped := v.c.Running.Abort(id)
-	for _, seq := range waiting {
-		v.c.Running.AbortRow(id, seq)
-	}
-	if !stopped && len(waiting) == 0 {
-		return false, nil
-	}
-	return true, v.c.DB.Tx(ctx, func(tx *store.Tx) error { return store.Audit(ctx, tx, by, "session.stop", id, nil) })
+	return inspect.Waiting(ctx, q, id, at, func(command string) bool { return command == "new" || command == "resume" })
 }
 
 // Next returns the model of a conversation's next turn, and who chose it.

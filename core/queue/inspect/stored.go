@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -12,7 +13,8 @@ import (
 // Of rows that wait. "bot || ”" has SQLite take their index, and not that of all of the bot.
 const (
 	queued      = `SELECT count(*) FROM (SELECT 1 FROM inbox WHERE lane > '' AND state IN ('ready', 'limited') AND bot || '' = $1 AND sender = $2 AND kind = 'message' LIMIT $3) AS waiting`
-	waitingRows = `SELECT seq FROM inbox WHERE lane > '' AND state IN ('ready', 'limited') AND kind = 'message'
+	waitingRows = `SELECT seq, kind, bot, stopped, CASE kind WHEN 'command' THEN coalesce(payload, '') ELSE '' END AS payload FROM inbox
+		WHERE lane > '' AND state IN ('ready', 'limited') AND kind IN ('message', 'command')
 		AND (bot || '' IN ($1, $2) AND chat = $3 OR bot || '' = $4 AND chat = $5) ORDER BY seq LIMIT $6`
 	waiting = `SELECT EXISTS (SELECT 1 FROM inbox WHERE lane > '' AND state IN ('ready', 'limited') AND bot || '' = $1 AND chat = $2 AND $3 IN ('', sender) AND $4 IN ('', run))`
 )
@@ -58,14 +60,41 @@ func (r *Reader) Waits(ctx context.Context, bot, chat, sender, run string) (wait
 const maxWaiting = 1000
 
 // Waiting returns the rows of messages that wait or are being answered in a conversation: those of its own,
-// which came over HTTP, by the panel or by the schedule, and those of the chat at, which may be
-// zero; the oldest first, at most 1,000.
-func (r *Reader) Waiting(ctx context.Context, session string, at core.Address) (rows []int64, err error) {
-	err = r.db.Select(ctx, &rows, waitingRows, core.APIBot, core.ScheduleBot, session, at.Bot, at.Chat, maxWaiting)
+// which came over HTTP, by the panel or by the schedule, and those of the chat that it is bound to, at, which may be
+// zero; the oldest first, at most 1,000. What was written in the chat behind a command that leaves the
+// conversation is another's. Those that are stopped (Queue.Stop) do not count.
+func Waiting(ctx context.Context, q store.Queryer, session string, at core.Address, leaves func(command string) bool) (messages []int64, err error) {
+	var rows []struct {
+		Seq     int64  `db:"seq"`
+		Kind    string `db:"kind"`
+		Bot     string `db:"bot"`
+		Stopped string `db:"stopped"`
+		Payload string `db:"payload"`
+	}
+	err = q.Select(ctx, &rows, waitingRows, core.APIBot, core.ScheduleBot, session, at.Bot, at.Chat, maxWaiting)
 	if err != nil {
 		return nil, fmt.Errorf("what waits in a conversation: %w", err)
 	}
-	return rows, nil
+	left := false
+	for _, r := range rows {
+		own := core.OfSession(r.Bot)
+		if r.Kind == string(core.KindCommand) {
+			var in core.Inbound
+			left = left || !own && json.Unmarshal([]byte(r.Payload), &in) == nil && leaves(in.Command)
+		} else if (own || !left) && r.Stopped != session {
+			messages = append(messages, r.Seq)
+		}
+	}
+	return messages, nil
+}
+
+// WaitingOf returns the rows of messages of a run that wait or are being answered.
+func WaitingOf(ctx context.Context, q store.Queryer, run string) (messages []int64, err error) {
+	err = q.Select(ctx, &messages, `SELECT seq FROM inbox WHERE run = $1 AND run <> '' AND state IN ('ready', 'limited') ORDER BY seq LIMIT $2`, run, maxWaiting)
+	if err != nil {
+		return nil, fmt.Errorf("what waits of a run: %w", err)
+	}
+	return messages, nil
 }
 
 // Backlog returns how many messages of the lane wait or are being answered.

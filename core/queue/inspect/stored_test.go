@@ -41,17 +41,19 @@ func TestATurnWaitsUntilItIsDone(t *testing.T) {
 	}
 }
 
-// What waits in a conversation is its own turns and the messages of its chat, and no others.
+// What waits in a conversation is its own turns and the messages of its chat, and no others: what was written
+// behind a command that leaves it is another conversation's.
 func TestTheRowsThatWaitInAConversation(t *testing.T) {
 	db := storetest.Open(t, nil)
-	r := New(db, Options{Clock: core.System{}})
 	if err := db.Tx(t.Context(), func(tx *store.Tx) error {
-		for i, x := range []struct{ bot, chat, kind, state string }{
-			{"api", "s", "message", "done"}, {"api", "s", "message", "ready"}, {"family", "c", "message", "limited"}, {"family", "s", "message", "ready"},
-			{"schedule", "s", "message", "ready"}, {"family", "c", "command", "ready"}, {"other", "c", "message", "ready"}, {"api", "t", "message", "ready"}, {"family", "c", "message", "held"},
+		for i, x := range []struct{ bot, chat, kind, state, payload, stopped string }{
+			{"api", "s", "message", "done", "", ""}, {"api", "s", "message", "ready", "", ""}, {"family", "c", "message", "limited", "", ""}, {"family", "s", "message", "ready", "", ""},
+			{"schedule", "s", "message", "ready", "", ""}, {"family", "c", "command", "ready", `{"command":"model"}`, ""}, {"family", "c", "message", "ready", "", "t"},
+			{"other", "c", "message", "ready", "", ""}, {"api", "t", "message", "ready", "", ""}, {"family", "c", "message", "held", "", ""}, {"family", "c", "message", "ready", "", "s"},
+			{"family", "c", "command", "ready", `{"command":"new"}`, ""}, {"family", "c", "message", "ready", "", ""}, {"api", "s", "message", "ready", "", ""},
 		} {
-			if _, err := tx.Exec(t.Context(), `INSERT INTO inbox (seq, bot, update_id, chat, lane, kind, message_id, sender, state, received_at, sent_at)
-					VALUES ($1, $2, $3, $4, 'l', $5, $3, 'user:2', $6, $7, $7)`, i+1, x.bot, string(rune('0'+i)), x.chat, x.kind, x.state, core.Stamp(tx.Time())); err != nil {
+			if _, err := tx.Exec(t.Context(), `INSERT INTO inbox (seq, bot, update_id, chat, lane, kind, message_id, sender, run, payload, stopped, state, received_at, sent_at)
+					VALUES ($1, $2, $3, $4, 'l', $5, $3, 'user:2', 'r', $6, $7, $8, $9, $9)`, i+1, x.bot, string(rune('a'+i)), x.chat, x.kind, x.payload, x.stopped, x.state, core.Stamp(tx.Time())); err != nil {
 				return err
 			}
 		}
@@ -62,10 +64,13 @@ func TestTheRowsThatWaitInAConversation(t *testing.T) {
 	for _, c := range []struct {
 		at   core.Address
 		want []int64
-	}{{core.Address{Bot: "family", Chat: "c"}, []int64{2, 3, 5}}, {core.Address{}, []int64{2, 5}}} {
-		if got, err := r.Waiting(t.Context(), "s", c.at); err != nil || !slices.Equal(got, c.want) {
+	}{{core.Address{Bot: "family", Chat: "c"}, []int64{2, 3, 5, 7, 14}}, {core.Address{}, []int64{2, 5, 14}}} {
+		if got, err := Waiting(t.Context(), db, "s", c.at, func(command string) bool { return command == "new" }); err != nil || !slices.Equal(got, c.want) {
 			t.Errorf("with the chat %+v: %v %v", c.at, got, err)
 		}
+	}
+	if got, err := WaitingOf(t.Context(), db, "r"); err != nil || !slices.Equal(got, []int64{2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14}) {
+		t.Errorf("of the run: %v %v", got, err)
 	}
 }
 

@@ -43,8 +43,8 @@ type (
 	// Runs knows and stops runs. Run is core.NotFound before a run's first claim.
 	Runs interface {
 		Abort(session string) bool
-		// AbortRun stops a run; one that has not begun when it begins.
-		AbortRun(run string)
+		// AbortRun stops a run of a session; one that has not begun when it begins, also after a restart.
+		AbortRun(ctx context.Context, session, run string) error
 		Run(ctx context.Context, id string) (Run, error)
 	}
 	// Sessions finds the session of a request (*sessions.Finder). Locate returns

@@ -153,8 +153,7 @@ func (a *API) stop(r *http.Request, session string) (bool, error) {
 			return false, err
 		}
 	}
-	a.Runs.AbortRun(run)
-	return true, nil
+	return true, a.Runs.AbortRun(r.Context(), session, run)
 }
 
 // A streamInfo is one run that is going on.

@@ -1,0 +1,43 @@
+package queue
+
+import (
+	"context"
+	"slices"
+
+	"gatehouse/core/store"
+)
+
+// Stop has turns of a session end when they begin, before a model is called: those of these messages,
+// which wait or are claimed. A turn that by then is another session's is not stopped, nor one of which
+// all messages are answered. What is written later is a turn of its own. It is stored with the messages, so
+// that it is valid after a restart too.
+func (q *Queue) Stop(ctx context.Context, tx *store.Tx, session string, messages []int64) error {
+	for _, seq := range messages {
+		if _, err := tx.Exec(ctx, `UPDATE inbox SET stopped = $1 WHERE seq = $2 AND state IN ('ready', 'limited')`, session, seq); err != nil {
+			return err
+		}
+	}
+	tx.OnCommit(func() { q.slots.stop(session, messages) })
+	return nil
+}
+
+// stop tells the turns that are claimed, and were before their messages were marked.
+func (s *slots) stop(session string, messages []int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.running {
+		if slices.ContainsFunc(t.seqs, func(seq int64) bool { return slices.Contains(messages, seq) }) {
+			t.mu.Lock()
+			t.stopped = session
+			t.mu.Unlock()
+		}
+	}
+}
+
+// Stopped reports whether Stop has stopped the turn of session. A handler asks it when what it does can be
+// canceled, so that a Stop meets one or the other.
+func (t *Turn) Stopped(session string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return session != "" && t.stopped == session
+}
