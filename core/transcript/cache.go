@@ -14,7 +14,7 @@ import (
 
 // Bounds of what is kept in memory.
 const (
-	cacheBytes = 16 << 20         // all tails together
+	cacheBytes = 32 << 20         // all tails together: 500 chats with 40 turns of two short messages each
 	tailBytes  = 4 << 20          // one tail: 50,000 tokens even of very short messages; older ones are read from the file
 	cacheIdle  = 30 * time.Minute // since a tail was last used
 	cacheRest  = 2 * time.Minute  // the same when memory is given back

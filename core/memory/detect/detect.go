@@ -108,7 +108,7 @@ func Detect(m Message) Result {
 			return out
 		}
 	}
-	score := Score(whole, m.Answer)
+	score := signs(whole).score(whole, m.Answer, m.threshold())
 	if score < m.threshold() || slices.ContainsFunc(read, func(s *text) bool { return refused(s, in) }) {
 		return Result{} // a question or a request decides about the whole
 	}
@@ -295,45 +295,67 @@ const (
 )
 
 // Score returns the implicit score of a folded message after an answer, 0–1.
-func Score(folded, answer string) float64 {
-	score, shared := 0.0, overlap(folded, answer)
-	negation, second := false, false
+func Score(folded, answer string) float64 { return signs(folded).score(folded, answer, 0) }
+
+// A sign is what a message's own words say of it.
+type sign struct{ negation, second, brief bool }
+
+func signs(folded string) (s sign) {
 	t := newText(folded)
 	for _, l := range languages() {
-		negation = negation || anyOf(l.negation, t)
-		second = second || anyOf(l.second, t)
+		s.negation = s.negation || anyOf(l.negation, t)
+		s.second = s.second || anyOf(l.second, t)
 	}
+	n := len(strings.Fields(folded))
+	s.brief = n > 0 && n <= maxBrief
+	return s
+}
+
+// score returns the score of the message with these signs, or 0 if it is below least: whether it can
+// reach that is known before the answer's words are looked at, which is most of the work.
+func (s sign) score(folded, answer string, least float64) float64 {
+	own := 0.0
+	if s.brief {
+		own += ofBrevity
+	}
+	if s.second {
+		own += ofSecond
+	}
+	most := own + ofSimilarity
+	if s.negation {
+		most += ofNegation
+	}
+	if most < least {
+		return 0
+	}
+	shared := overlap(folded, answer)
 	// Most sentences with a "not" deny something else: the answer is denied by one that
 	// begins with it, or that repeats some of the answer.
-	if negation && (shared > 0 || denies(folded)) {
-		score += ofNegation
+	if s.negation && (shared > 0 || denies(folded)) {
+		own += ofNegation
 	}
-	if n := len(strings.Fields(folded)); n > 0 && n <= maxBrief {
-		score += ofBrevity
+	if own += ofSimilarity * shared; own < least {
+		return 0
 	}
-	if second {
-		score += ofSecond
-	}
-	return score + ofSimilarity*shared
+	return own
 }
 
 // overlap returns the share of a message's words that the answer has, 0–1.
 func overlap(folded, answer string) float64 {
-	words := Words(folded)
-	if len(words) == 0 {
+	missing := map[string]bool{} // of at most 400 words
+	for w := range words(folded) {
+		missing[w] = true
+	}
+	all := len(missing)
+	if all == 0 {
 		return 0
 	}
-	in := map[string]bool{} // at most the words of MaxText runes
-	for _, w := range Words(cut(answer, 4*MaxText)) {
-		in[w] = true
-	}
-	n := 0
-	for _, w := range words {
-		if in[w] {
-			n++
+	for w := range words(cut(answer, 4*MaxText)) {
+		if delete(missing, w); len(missing) == 0 {
+			break
 		}
 	}
-	return float64(n) / float64(len(words))
+	return float64(all-len(missing)) / float64(all)
 }
 
 // denies reports whether a folded text begins with a denial.

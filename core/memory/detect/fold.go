@@ -1,6 +1,7 @@
 package detect
 
 import (
+	"iter"
 	"slices"
 	"strings"
 	"unicode"
@@ -131,17 +132,23 @@ func abbreviates(before, next string) bool {
 // Words returns the folded words of text that mean something, sorted, each once. At most
 // 400 are read.
 func Words(text string) []string {
-	var out []string
-	for w := range strings.FieldsFuncSeq(Fold(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
-		if len(w) < 2 && !unicode.IsDigit(rune(w[0])) || isStop(w) {
-			continue
-		}
-		if out = append(out, w); len(out) == 400 {
-			break
+	out := slices.Sorted(words(text))
+	return slices.Compact(out)
+}
+
+// words yields what Words returns, in the order of the text.
+func words(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		n := 0
+		for w := range strings.FieldsFuncSeq(Fold(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+			if len(w) < 2 && !unicode.IsDigit(rune(w[0])) || isStop(w) {
+				continue
+			}
+			if n++; !yield(w) || n == 400 {
+				return
+			}
 		}
 	}
-	slices.Sort(out)
-	return slices.Compact(out)
 }
 
 func isStop(w string) bool {
