@@ -85,6 +85,11 @@ func (d *DB) migrate(ctx context.Context, keep bool) error {
 	if err != nil || have == newest {
 		return err // at most starts nothing is to be done, and goose would read all texts first
 	}
+	if have == 0 && d.engine.kind == migrations.SQLite {
+		if made, err := migrations.Create(ctx, d.write.DB, ledger); made || err != nil {
+			return err
+		}
+	}
 	p, err := goose.NewProvider("", d.write.DB, migrations.Files(d.engine.kind), goose.WithStore(ledger), goose.WithDisableGlobalRegistry(true))
 	if err != nil {
 		return err
@@ -96,28 +101,8 @@ func (d *DB) migrate(ctx context.Context, keep bool) error {
 		}
 		d.log.Info("bringing the database to this program's version", "from", have, "to", newest, "copy", kept)
 	}
-	up := func() error { _, err := p.Up(ctx); return err }
-	if have == 0 && d.engine.kind == migrations.SQLite {
-		err = d.withoutSync(ctx, up)
-	} else {
-		err = up()
-	}
-	if err != nil {
+	if _, err := p.Up(ctx); err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
 	return nil
-}
-
-// withoutSync has a new database made without waiting for the disk at each migration. A power
-// cut leaves the first of them, with which the next start goes on; what is committed later
-// waits for them too, because they precede it in the same log.
-func (d *DB) withoutSync(ctx context.Context, create func() error) error {
-	d.write.SetMaxOpenConns(1) // the setting is of a connection
-	defer d.write.SetMaxOpenConns(writers)
-	if _, err := d.write.ExecContext(ctx, `PRAGMA synchronous = NORMAL`); err != nil {
-		return err
-	}
-	err := create()
-	_, full := d.write.ExecContext(context.WithoutCancel(ctx), `PRAGMA synchronous = `+synchronous)
-	return errors.Join(err, full)
 }

@@ -18,6 +18,8 @@
 // What needs two dialects (full-text search, AUTOINCREMENT) has two files with one
 // number, NNNN_name.sqlite.sql and NNNN_name.postgres.sql. An engine with nothing to do
 // has a file with the reason and SELECT 1. A test applies all files to both.
+//
+// A new SQLite file is made by layout/sqlite.sql, which a test writes from the migrations: see Create.
 package migrations
 
 import (
