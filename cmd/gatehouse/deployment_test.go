@@ -361,6 +361,30 @@ func TestEveryMetricOfTheAlertRulesExists(t *testing.T) {
 	}
 }
 
+func TestEveryAlertIsOnThePageWithWhatToDo(t *testing.T) {
+	rules, err := os.ReadFile("../../configs/prometheus/alerts.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]bool{}
+	for _, m := range regexp.MustCompile("(?m)^\\| `(Gatehouse[A-Za-z]+)` \\| [^|]+ \\| [^|]+ \\|$").FindAllSubmatch(page, -1) {
+		listed[string(m[1])] = true
+	}
+	for _, m := range regexp.MustCompile(`(?m)^ +- alert: (\w+)$`).FindAllSubmatch(rules, -1) {
+		if !listed[string(m[1])] {
+			t.Errorf("docs/metrics.md does not say what to do about %s", m[1])
+		}
+		delete(listed, string(m[1]))
+	}
+	for name := range listed {
+		t.Errorf("docs/metrics.md lists %s, which is no alert", name)
+	}
+}
+
 // What cannot be run without Docker is at least held together: the settings
 // that image and compose file name exist, and the health check is a command.
 func TestImageAndComposeNameSettingsThatExist(t *testing.T) {

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"gatehouse/core"
 	"gatehouse/core/coretest"
 	"gatehouse/core/queue"
@@ -720,6 +722,47 @@ func TestAMalformedUpdateIsADeadLetterAndTheCursorMoves(t *testing.T) {
 	dead, err := f.inspect().Dead(t.Context(), 10)
 	if err != nil || len(dead) != 1 || dead[0].Error != "cannot decode" || f.gate.asked != 0 {
 		t.Errorf("dead %+v, %v, gate asked %d times", dead, err, f.gate.asked)
+	}
+}
+
+// An alert tells the operator of a message that was given up, until it is settled.
+func TestTheGaugeOfDeadLettersGoesBackWhenTheLastIsDismissed(t *testing.T) {
+	f := newFixture(t, nil)
+	f.takeOver(f.q)
+	gauge := func() string {
+		t.Helper()
+		reg := prometheus.NewRegistry()
+		reg.MustRegister(f.inspect().Gauges([]string{"bot"}))
+		families, err := reg.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range families {
+			if m.GetName() == "gatehouse_dead_letters" {
+				return fmt.Sprint(m.GetMetric()[0].GetGauge().GetValue())
+			}
+		}
+		return "missing"
+	}
+	if got := gauge(); got != "0" {
+		t.Errorf("before it is %s", got)
+	}
+	bad := core.Inbound{UpdateID: "9", Address: core.Address{Bot: "bot"}, Kind: core.KindMessage, Malformed: "cannot decode"}
+	if err := f.q.Put(t.Context(), []core.Inbound{bad}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := gauge(); got != "1" {
+		t.Errorf("with a dead letter it is %s", got)
+	}
+	dead, err := f.inspect().Dead(t.Context(), 10)
+	if err != nil || len(dead) != 1 {
+		t.Fatal(dead, err)
+	}
+	if err := f.q.Dismiss(t.Context(), dead[0].Seq, core.Actor{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := gauge(); got != "0" {
+		t.Errorf("when it is dismissed it is %s", got)
 	}
 }
 

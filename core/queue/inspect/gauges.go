@@ -10,19 +10,20 @@ import (
 
 // gauges reads the tables at each scrape, so the figures are never out of date.
 type gauges struct {
-	r                            *Reader
-	bots                         []string // always reported, also without work
-	depth, oldest, outbox, lanes *prometheus.Desc
+	r                                  *Reader
+	bots                               []string // always reported, also without work
+	depth, oldest, dead, outbox, lanes *prometheus.Desc
 }
 
 // Gauges returns the collector of gatehouse_inbox_depth, _oldest_ready_seconds,
-// _outbox_oldest_seconds and _lanes. Series of bots exist from the start.
+// _dead_letters, _outbox_oldest_seconds and _lanes. Series of bots exist from the start.
 func (r *Reader) Gauges(bots []string) prometheus.Collector {
 	return &gauges{
 		r:      r,
 		bots:   bots,
 		depth:  prometheus.NewDesc("gatehouse_inbox_depth", "Messages that wait to be answered.", []string{"bot"}, nil),
 		oldest: prometheus.NewDesc("gatehouse_oldest_ready_seconds", "Age of the oldest message that waits.", []string{"bot"}, nil),
+		dead:   prometheus.NewDesc("gatehouse_dead_letters", "Messages that were given up and are neither retried nor dismissed.", []string{"bot"}, nil),
 		outbox: prometheus.NewDesc("gatehouse_outbox_oldest_seconds", "Age of the oldest reply not yet delivered.", []string{"bot"}, nil),
 		lanes:  prometheus.NewDesc("gatehouse_lanes", "Lanes with work: running or waiting.", []string{"state"}, nil),
 	}
@@ -31,6 +32,7 @@ func (r *Reader) Gauges(bots []string) prometheus.Collector {
 func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
 	ch <- g.depth
 	ch <- g.oldest
+	ch <- g.dead
 	ch <- g.outbox
 	ch <- g.lanes
 }
@@ -51,6 +53,7 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 	for _, d := range depths {
 		ch <- prometheus.MustNewConstMetric(g.depth, prometheus.GaugeValue, float64(d.Ready+d.Limited), d.Bot)
 		ch <- prometheus.MustNewConstMetric(g.oldest, prometheus.GaugeValue, d.OldestReady.Seconds(), d.Bot)
+		ch <- prometheus.MustNewConstMetric(g.dead, prometheus.GaugeValue, float64(d.Dead), d.Bot)
 		ch <- prometheus.MustNewConstMetric(g.outbox, prometheus.GaugeValue, d.OutboxOldest.Seconds(), d.Bot)
 	}
 	var waiting int
