@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -109,21 +110,30 @@ func WriteEnvFile(path string, lines []EnvLine, replace bool) (err error) {
 }
 
 // UseEnvFile adds the settings of an env file to the process's environment,
-// before Load. What is set there already stays.
+// before Load. A setting that is set there already, by whichever of its names, stays.
 func UseEnvFile(path string) error {
 	lines, err := ReadEnvFile(path)
 	if err != nil {
 		return err
 	}
+	lines = slices.DeleteFunc(lines, func(l EnvLine) bool { return inEnvironment(l.Name) })
 	for _, l := range lines {
-		if os.Getenv(l.Name) != "" {
-			continue
-		}
 		if err := os.Setenv(l.Name, l.Value); err != nil {
 			return fmt.Errorf("set %s: %w", l.Name, err)
 		}
 	}
 	return nil
+}
+
+// inEnvironment reports whether the setting with this name, among its names, is set.
+func inEnvironment(name string) bool {
+	for _, f := range fields() {
+		names := []string{f.Name, f.bare(), f.Name + "_FILE"}
+		if slices.Contains(names, name) {
+			return slices.ContainsFunc(names, func(n string) bool { return os.Getenv(n) != "" })
+		}
+	}
+	return false // no setting: Load reports it
 }
 
 // CheckToken reports what is wrong with the form of a platform's token.

@@ -87,3 +87,32 @@ func TestTheEnvironmentOverridesTheEnvFile(t *testing.T) {
 		t.Errorf("%v %v, %v", c.LogLevel, c.Pace, err)
 	}
 }
+
+// A setting has several names: the one in the environment is meant, and is not an error.
+func TestTheEnvironmentOverridesTheOtherNamesOfASettingInTheEnvFile(t *testing.T) {
+	dir := t.TempDir()
+	key := put(t, filepath.Join(dir, "key"), "sk-file")
+	path := put(t, filepath.Join(dir, "x.env"), "GATEHOUSE_VAULT_PATH=/from/file\nGATEHOUSE_PORT=1111\nGATEHOUSE_OPENAI_API_KEY_FILE="+key+"\nGATEHOUSE_ANTHROPIC_API_KEY=sk-line\n")
+	environment(t, "VAULT_PATH="+dir, "PORT=2222", "GATEHOUSE_OPENAI_API_KEY=sk-mine", "GATEHOUSE_ANTHROPIC_API_KEY_FILE="+key)
+	for _, name := range []string{"GATEHOUSE_VAULT_PATH", "GATEHOUSE_PORT", "GATEHOUSE_OPENAI_API_KEY_FILE", "GATEHOUSE_ANTHROPIC_API_KEY"} {
+		t.Setenv(name, "") // has it put back
+	}
+	if err := UseEnvFile(path); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.VaultPath != dir || c.Port != 2222 || c.OpenaiAPIKey.Reveal() != "sk-mine" || c.AnthropicAPIKey.Reveal() != "sk-file" {
+		t.Errorf("%s %d %s %s", c.VaultPath, c.Port, c.OpenaiAPIKey.Reveal(), c.AnthropicAPIKey.Reveal())
+	}
+	// Two names of one setting in the file are an error.
+	environment(t)
+	if err := UseEnvFile(put(t, filepath.Join(dir, "y.env"), "GATEHOUSE_OPENAI_API_KEY=sk\nGATEHOUSE_OPENAI_API_KEY_FILE="+key+"\n")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(); err == nil || !strings.Contains(err.Error(), "set only one of them") {
+		t.Errorf("both names in the file: %v", err)
+	}
+}

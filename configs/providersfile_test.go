@@ -31,6 +31,31 @@ func TestModelSettingsNameModelsOfTheProvidersFile(t *testing.T) {
 	}
 }
 
+func TestWindowsAndPricesAreAcceptedForModelsOfEveryProvider(t *testing.T) {
+	path := "GATEHOUSE_PROVIDERS_FILE=" + providersFile(t, oneProvider)
+	c := load(t, path, "GATEHOUSE_MODEL_WINDOWS=lab/other=8192,openai/x=9000", "GATEHOUSE_MODEL_PRICES=lab/other=1:2,anthropic/x=3:4")
+	if c.ModelWindows["lab/other"] != 8192 || c.ModelPrices["lab/other"].Output != 2 {
+		t.Errorf("%v, %v", c.ModelWindows, c.ModelPrices)
+	}
+	for _, setting := range []string{"GATEHOUSE_MODEL_WINDOWS=shop/m=8192", "GATEHOUSE_MODEL_PRICES=shop/m=1:2"} {
+		if p := problems(t, path, setting); len(p) != 1 || !strings.Contains(p.Error(), "the providers are anthropic, openai, local, lab; others are named in GATEHOUSE_PROVIDERS_FILE") {
+			t.Errorf("%s: %v", setting, p)
+		}
+	}
+	// The file loses a provider that such a setting names: the next start would be refused.
+	if err := os.WriteFile(c.ProvidersFile, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	next, err := c.Providers().Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Providers().Use(next)
+	if err := c.CheckModels(); err == nil || !strings.Contains(err.Error(), "GATEHOUSE_MODEL_WINDOWS") {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestAFaultyProvidersFileIsOneProblemWithItsLine(t *testing.T) {
 	p := problems(t, "GATEHOUSE_PROVIDERS_FILE="+providersFile(t, "providers:\n  - name: lab\n    sort: openai\n"), "GATEHOUSE_MODEL=lab/m")
 	if len(p) != 1 || p[0].Name != "GATEHOUSE_PROVIDERS_FILE" || !strings.Contains(p[0].Fault, "providers.yaml:3: the field sort is not known") {

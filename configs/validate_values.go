@@ -62,27 +62,20 @@ func (c *Config) openProviders() {
 	}
 }
 
-// checkNamed accepts a model of a provider in PROVIDERS_FILE.
+// checkNamed accepts a model of a provider with settings of its own, or in PROVIDERS_FILE.
 func (c *Config) checkNamed(model string) error {
-	provider, name, _ := strings.Cut(model, "/")
 	list := c.providers.Now()
-	switch {
-	case list.Named(provider) != nil && name != "" && !strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' }):
-		return nil
-	case list.Named(provider) != nil:
-		return fmt.Errorf("%q names no model", model)
-	case c.providers.Fault() != nil && len(list.Providers) == 0: // which is reported
+	if c.providers.Fault() != nil && len(list.Providers) == 0 { // which is reported
 		return nil
 	}
-	known := append([]string{"anthropic", "openai", "local"}, list.Names()...)
-	return fmt.Errorf("%q: the providers are %s; others are named in %s_PROVIDERS_FILE", model, strings.Join(known, ", "), Prefix)
+	return check.Provider(model, append([]string{"anthropic", "openai", "local"}, list.Names()...), Prefix+"_PROVIDERS_FILE")
 }
 
 // CheckModels returns what is wrong with the settings that name models; nil if
 // the providers that are in use have them all.
 func (c *Config) CheckModels() error {
 	checks := c.checks()
-	for _, name := range []string{"MODEL", "MODEL_FALLBACKS", "GUEST_MODEL", "TITLE_MODEL", "COUNCIL"} {
+	for _, name := range []string{"MODEL", "MODEL_FALLBACKS", "MODEL_WINDOWS", "MODEL_PRICES", "GUEST_MODEL", "TITLE_MODEL", "COUNCIL"} {
 		if err := checks[name](); err != nil {
 			return fmt.Errorf("%s_%s: %w", Prefix, name, err)
 		}

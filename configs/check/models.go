@@ -19,19 +19,31 @@ const (
 	maxWindow  = 100_000_000
 )
 
-// Windows accepts windows in tokens, by names of models.
-func Windows(windows values.Sizes) error {
+// Windows accepts windows in tokens, by names of models that named accepts.
+func Windows(windows values.Sizes, named func(model string) error) error {
 	if len(windows) > maxWindows {
 		return fmt.Errorf("at most %d models", maxWindows)
 	}
 	for _, name := range slices.Sorted(maps.Keys(windows)) {
-		provider, model, _ := strings.Cut(name, "/")
-		if provider != "anthropic" && provider != "openai" || model == "" {
-			return fmt.Errorf("%q is not anthropic/NAME or openai/NAME", name)
+		if err := named(name); err != nil {
+			return err
 		}
 		if n := windows[name]; n < minWindow || n > maxWindow {
 			return fmt.Errorf("the window of %s is not a number of tokens from %d to %d", name, minWindow, maxWindow)
 		}
+	}
+	return nil
+}
+
+// Provider accepts the name of a model of one of the providers. More are named in the
+// setting more.
+func Provider(model string, providers []string, more string) error {
+	provider, name, _ := strings.Cut(model, "/")
+	switch {
+	case !slices.Contains(providers, provider):
+		return fmt.Errorf("%q: the providers are %s; others are named in %s", model, strings.Join(providers, ", "), more)
+	case name == "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' }):
+		return fmt.Errorf("%q names no model", model)
 	}
 	return nil
 }

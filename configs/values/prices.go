@@ -12,8 +12,8 @@ import (
 // A Price is what a million tokens cost, in USD.
 type Price struct{ Input, Output float64 }
 
-// Prices are prices by the model's name, anthropic/NAME or openai/NAME, as
-// NAME=INPUT:OUTPUT with commas between; at most maxPrices.
+// Prices are prices by the model's name, PROVIDER/NAME, as PROVIDER/NAME=INPUT:OUTPUT with
+// commas between; at most maxPrices.
 type Prices map[string]Price
 
 const maxPrices = 64
@@ -30,8 +30,8 @@ func (p *Prices) Decode(value string) error {
 		if !ok || err != nil {
 			return fmt.Errorf("%q of %s is not INPUT:OUTPUT, two numbers of USD per million tokens from 0 to %v", text, name, maxPrice)
 		}
-		if provider, model, _ := strings.Cut(name, "/"); provider != "anthropic" && provider != "openai" || model == "" {
-			return fmt.Errorf("%q is not anthropic/NAME or openai/NAME", name)
+		if provider, model, _ := strings.Cut(name, "/"); provider == "" || model == "" {
+			return fmt.Errorf("%q is not PROVIDER/NAME", name)
 		}
 		if len(*p) == maxPrices {
 			return fmt.Errorf("at most %d models", maxPrices)
@@ -58,8 +58,11 @@ func priceOf(in, out string) (p Price, err error) {
 
 func (p Prices) String() string {
 	var list List
-	for _, name := range slices.Sorted(maps.Keys(p)) {
+	for _, name := range p.Models() {
 		list = append(list, fmt.Sprintf("%s=%v:%v", name, p[name].Input, p[name].Output))
 	}
 	return list.String()
 }
+
+// Models returns the names of the models, sorted.
+func (p Prices) Models() List { return slices.Sorted(maps.Keys(p)) }
