@@ -41,7 +41,7 @@ func (c *agentsListCmd) Run(p *console.Process) error {
 		return err
 	}
 	if _, err := os.Stat(cfg.VaultPath); err != nil {
-		return core.Errorf(core.NotFound, "there is no vault at %s", cfg.VaultPath)
+		return p.NoVault(cfg)
 	}
 	v, err := vault.Open(cfg.VaultPath)
 	if err != nil {

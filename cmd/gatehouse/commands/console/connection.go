@@ -74,7 +74,7 @@ func (c *Connection) Finish(method, at string, out any) error {
 
 func (c *Connection) open() error {
 	if _, err := os.Stat(c.cfg.VaultPath); errors.Is(err, fs.ErrNotExist) {
-		return core.Errorf(core.NotFound, "there is no vault at %s yet: 'gatehouse serve' makes it. GATEHOUSE_VAULT_PATH names another one, such as the demo's (~/%s)", c.cfg.VaultPath, c.p.Demo)
+		return c.p.NoVault(c.cfg)
 	}
 	fmt.Fprintf(c.p.Stderr, "No gateway runs on %s now, so this works on its files.\n", c.cfg.VaultPath)
 	c.p.WarnElsewhere(c.cfg)
@@ -83,6 +83,11 @@ func (c *Connection) open() error {
 		c.client = control.Local(h)
 	}
 	return err
+}
+
+// NoVault returns the error of a command that needs the vault of cfg, which is not there.
+func (p *Process) NoVault(cfg *configs.Config) error {
+	return core.Errorf(core.NotFound, "there is no vault at %s yet: 'gatehouse serve' makes it. GATEHOUSE_VAULT_PATH names another one, such as the demo's (~/%s)", cfg.VaultPath, p.Demo)
 }
 
 // WarnElsewhere writes to Stderr if the database of cfg seems not to be the gateway's.
