@@ -743,7 +743,7 @@ CREATE TABLE "inbox" (
     due         TEXT NOT NULL DEFAULT '',   -- limited: may run from then on
     counts      INTEGER NOT NULL DEFAULT 1, -- 0: further part of an album, free of rate limits
     received_at TEXT NOT NULL,
-    burst       TEXT NOT NULL DEFAULT '',   -- the messages that one paste was split into
+    burst       TEXT NOT NULL DEFAULT '', stopped TEXT NOT NULL DEFAULT '',   -- the messages that one paste was split into
     UNIQUE (bot, update_id)
 );
 CREATE TABLE "outbox" (
@@ -762,7 +762,7 @@ CREATE TABLE "outbox" (
     platform_message_id TEXT NOT NULL DEFAULT '',
     error               TEXT NOT NULL DEFAULT '',
     created_at          TEXT NOT NULL,
-    sent_at             TEXT NOT NULL DEFAULT '',
+    sent_at             TEXT NOT NULL DEFAULT '', declined_at TEXT NOT NULL DEFAULT '',
     UNIQUE (key, ordinal)
 );
 CREATE INDEX idx_sessions_module ON sessions(module);
