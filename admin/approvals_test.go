@@ -61,7 +61,7 @@ func (w askWorld) Deny(_ context.Context, id string, by core.Actor) error {
 }
 
 func (w askWorld) settle(id, decision, pattern string, by core.Actor) error {
-	defer w.ring("approvals")
+	defer w.ring(core.TopicApprovals)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i := range w.asks {

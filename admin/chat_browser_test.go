@@ -125,7 +125,7 @@ func TestDayLinesAreOfTheReadersDays(t *testing.T) {
 	}
 	check()
 	w.addTo(t, w.ada, "0192fa3c-41aa-7000-8000-0000000000d3", transcript.Message{Role: "user", Blocks: []core.Block{text("Are you there?")}})
-	w.ring("approvals")
+	w.ring(core.TopicApprovals)
 	b.Says(`.talk > li:last-child`, "Are you there?")
 	check() // also after the page took what is new
 	b.Keep("admin-chat-days", b.WholePicture())

@@ -7,6 +7,7 @@ import (
 
 	"github.com/chromedp/chromedp/kb"
 
+	"gatehouse/core"
 	"gatehouse/web/webtest"
 )
 
@@ -50,7 +51,7 @@ func TestFilesAreChosenDroppedAndPastedIntoTheComposer(t *testing.T) {
 	b.Focus(`#picked li:nth-child(3) button`)
 	b.Press(kb.Enter)
 	b.Focused(`#picked [aria-label="Take off pasted.png"]`)
-	s.world.ring("approvals")
+	s.world.ring(core.TopicApprovals)
 	b.Eventually(`document.querySelectorAll("#picked li").length === 3 && document.querySelector("[data-files]").files.length === 3 && document.querySelector("#composer textarea").value === "Look at these."`)
 	b.Click(`#composer .primary`)
 	b.Eventually(`performance.getEntriesByType("navigation")[0].type === "navigate" && document.querySelector("[data-files]").files.length === 0`)

@@ -55,7 +55,7 @@ func TestAPageWhoseSourceFailsDoesNotReloadInCircles(t *testing.T) {
 	live(b)
 	b.Eventually(`window.sameDocument = true`)
 	s.world.setBroken(errors.New("disk I/O error"))
-	s.world.ring("pairing")
+	s.world.ring(core.TopicPairing)
 	b.Visible(`.broken`)
 	s.world.setBroken(nil)
 	s.world.add(pending(s.clock, "r1", "Ada"))

@@ -97,7 +97,7 @@ func TestTheRenderedAnswerTakesThePlaceOfTheStreamedOneWhereItIsRead(t *testing.
 	w.mu.Lock()
 	w.active = nil
 	w.mu.Unlock()
-	w.ring("approvals")
+	w.ring(core.TopicApprovals)
 	b.Gone(`#stream`)
 	b.Visible(`.said.answer .md h4`)
 	after := line(".said.answer:last-child")

@@ -12,6 +12,7 @@ import (
 	"gatehouse/admin/people"
 	"gatehouse/admin/reports"
 	"gatehouse/admin/settings"
+	"gatehouse/core"
 )
 
 // The overview answers from all groups of pages what needs attention.
@@ -96,5 +97,5 @@ func (p *overview) page(w http.ResponseWriter, r *http.Request) error {
 	if len(wants) > 0 {
 		b.Lede = page.Sentence(strings.Join(wants, ", "))
 	}
-	return p.frame.Show(w, r, http.StatusOK, "overview", page.View{Title: "Overview", Topics: "pairing approvals bots queue", Every: 10, Body: b})
+	return p.frame.Show(w, r, http.StatusOK, "overview", page.View{Title: "Overview", Topics: []core.Topic{core.TopicPairing, core.TopicApprovals, core.TopicBots, core.TopicQueue}, Every: 10, Body: b})
 }

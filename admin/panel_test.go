@@ -79,7 +79,7 @@ func newSite(t *testing.T, clock core.Clock, change func(*admin.Options)) *site 
 	s.accounts = account.New(db, admins, users, keys, func(int64) {})
 	admins.AskSecond(s.accounts)
 	w := s.world
-	admins.OnEnd(func() { w.ring(page.TopicAccounts) })
+	admins.OnEnd(func() { w.ring(core.TopicAccounts) })
 	w.openVault(t)
 	o := admin.Options{
 		Chats:      chats.Options{Say: w.say, Files: w.files, Questions: w, Label: toolcall.Label},

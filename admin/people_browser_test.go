@@ -49,7 +49,7 @@ func TestSeveralPeopleAreMarkedBlockedAndUndoneInABrowser(t *testing.T) {
 	b.Click(`#u-4 .mark-it`)
 	b.Click(`#m-2 > summary`)
 	b.Visible(`#u-2 .num`)
-	s.world.ring("people")
+	s.world.ring(core.TopicPeople)
 	b.Eventually(`document.querySelector("#m-2").open && document.querySelector("#u-3 .mark-it").checked && !document.querySelector("#u-4 .mark-it").checked`)
 	for _, w := range windows {
 		b.Look(w.width, 900, w.scheme)
@@ -159,7 +159,7 @@ func TestASelectionOutlivesANewPage(t *testing.T) {
 	b.Click(`#bulk [name=all]`)
 	b.Click(`#requests .mark-it`)
 	b.Eventually(`(main => { main.prepend(" ", Object.assign(document.createElement("p"), {className: "gone", textContent: "Said before."})); return true; })(document.querySelector("main"))`)
-	s.world.ring("pairing")
+	s.world.ring(core.TopicPairing)
 	b.Gone(`main > p.gone`)
 	b.Eventually(`document.querySelector("#bulk [name=all]").checked && document.querySelector("#requests .mark-it").checked`)
 }

@@ -187,7 +187,7 @@ func (w *world) settle(kind string, user int64, j page.Job) {
 		w.access = slices.DeleteFunc(w.access, func(a core.AccessRow) bool { return a.User == user })
 	}
 	w.mu.Unlock()
-	w.ring("people")
+	w.ring(core.TopicPeople)
 }
 
 type file struct{ *bytes.Reader }

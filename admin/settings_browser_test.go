@@ -20,7 +20,7 @@ func TestARefreshKeepsWhatWasWrittenAndOpened(t *testing.T) {
 	b.Click(`#policy-family summary`)
 	b.Write(`#policy-family [name=allowed_users]`, "123")
 	b.Eventually(`(main => { main.prepend(" ", Object.assign(document.createElement("p"), {className: "gone", textContent: "Said before."})); return true; })(document.querySelector("main"))`)
-	s.world.ring("bots")
+	s.world.ring(core.TopicBots)
 	b.Gone(`main > p.gone`)
 	b.Eventually(`document.querySelector("#policy-family").open && document.querySelector("#policy-family [name=allowed_users]").value === "123"`)
 	b.Eventually(`window.sameDocument === true`)

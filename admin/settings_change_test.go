@@ -229,7 +229,7 @@ func (w *world) made(name string) {
 	w.backups = append([]settings.BackupFile{{Name: name, Path: "/srv/gatehouse-backups/" + name, Size: 39_845_888, At: w.clock.Now().Add(-24 * time.Hour), SHA256: strings.Repeat("9f86d081884c7d65", 4)}}, w.backups...)
 	w.job = &page.Job{Said: []string{"412 files and the database are in " + name + " (38 MB).", "Not in it: .claude/.credentials.json (Claude Code's login)"}, At: w.clock.Now()}
 	w.mu.Unlock()
-	w.ring("bots")
+	w.ring(core.TopicBots)
 }
 
 func TestSettingsAreChangedWithoutJavaScript(t *testing.T) {

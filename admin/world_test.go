@@ -105,9 +105,9 @@ type world struct {
 	asked     []ask.Question
 	did       []string // what was decided, in order
 	actors    []core.Actor
-	ears      map[chan string]bool
-	topics    []string // that the newest of them listens to
-	asker     int64    // who is asked; 0 is the operator
+	ears      map[chan core.Topic]bool
+	topics    []core.Topic // that the newest of them listens to
+	asker     int64        // who is asked; 0 is the operator
 }
 
 func (w *world) note(by core.Actor, format string, args ...any) {
@@ -135,7 +135,7 @@ func (w *world) add(q core.PairingRequest) {
 	w.mu.Lock()
 	w.requests = append(w.requests, q)
 	w.mu.Unlock()
-	w.ring("pairing")
+	w.ring(core.TopicPairing)
 }
 
 func (w *world) setBroken(err error) {
@@ -198,13 +198,13 @@ func (w *world) Approve(_ context.Context, ref string, a core.Approval, by core.
 			Platform: q.Platform, PlatformUserID: q.PlatformUserID, Scope: q.Scope, Place: q.Place, Trust: a.Trust, ExpiresAt: a.ExpiresAt, By: "operator", At: w.clock.Now()})
 		w.mu.Unlock()
 	}
-	w.ring("pairing", "people")
+	w.ring(core.TopicPairing, core.TopicPeople)
 	return q, err
 }
 
 func (w *world) Deny(_ context.Context, ref string, by core.Actor) (core.PairingRequest, error) {
 	q, err := w.decide(ref, "pending", "denied", by, 0)
-	w.ring("pairing")
+	w.ring(core.TopicPairing)
 	return q, err
 }
 
@@ -220,13 +220,13 @@ func (w *world) Block(_ context.Context, ref string, by core.Actor) (core.Pairin
 		w.blocks = append(w.blocks, people.Blocked{Platform: q.Platform, PlatformUserID: q.PlatformUserID, Display: q.Display, Bot: q.Bot, By: "operator", At: w.clock.Now()})
 		w.mu.Unlock()
 	}
-	w.ring("pairing", "people")
+	w.ring(core.TopicPairing, core.TopicPeople)
 	return q, err
 }
 
 func (w *world) Undo(_ context.Context, id string, by core.Actor) (core.PairingRequest, error) {
 	q, err := w.decide(id, "decided", "pending", by, 0)
-	w.ring("pairing")
+	w.ring(core.TopicPairing)
 	return q, err
 }
 
@@ -417,12 +417,12 @@ func (w *world) send(verb string, seq int64, by core.Actor) error {
 }
 
 // Listen is the bus's: a bell of its own per listener, closed with ctx.
-func (w *world) Listen(ctx context.Context, topics ...string) <-chan string {
-	c := make(chan string, 16)
+func (w *world) Listen(ctx context.Context, topics ...core.Topic) <-chan core.Topic {
+	c := make(chan core.Topic, 16)
 	w.mu.Lock()
 	w.topics = topics
 	if w.ears == nil {
-		w.ears = map[chan string]bool{}
+		w.ears = map[chan core.Topic]bool{}
 	}
 	w.ears[c] = true
 	w.mu.Unlock()
@@ -435,7 +435,7 @@ func (w *world) Listen(ctx context.Context, topics ...string) <-chan string {
 	return c
 }
 
-func (w *world) ring(topics ...string) {
+func (w *world) ring(topics ...core.Topic) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for c := range w.ears {

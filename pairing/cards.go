@@ -40,7 +40,7 @@ func (g *Gate) edited(ctx context.Context, tx *store.Tx, in *core.Inbound) error
 	if _, err := tx.Exec(ctx, `UPDATE pairing_requests SET first_message = $1, edits = $2 WHERE id = $3`, r.FirstMessage, r.Edits, r.ID); err != nil || !changed {
 		return err
 	}
-	g.changes.Decided(tx, r.Bot, "", "pairing")
+	g.changes.Decided(tx, r.Bot, "", core.TopicPairing)
 	if due(r.CardAt, tx.Time(), cardEvery) {
 		return g.requests.refresh(ctx, tx, &r)
 	}

@@ -1,6 +1,7 @@
 package pairing
 
 import (
+	"gatehouse/core"
 	"gatehouse/core/store"
 	"gatehouse/pairing/bots"
 )
@@ -10,13 +11,13 @@ import (
 type changes struct {
 	bots    bots.Bots
 	metrics *Metrics
-	ring    func(topics ...string)
+	ring    func(topics ...core.Topic)
 	runs    Runs // may be nil
 }
 
 // Decided rings the topics after the commit and counts the decision, if it is
 // not "".
-func (c changes) Decided(tx *store.Tx, bot, decision string, topics ...string) {
+func (c changes) Decided(tx *store.Tx, bot, decision string, topics ...core.Topic) {
 	tx.OnCommit(func() {
 		if decision != "" && c.bots.Configured(bot) { // other names would be labels without bound
 			c.metrics.decisions.WithLabelValues(bot, decision).Inc()

@@ -42,7 +42,7 @@ func (g *Gate) Approve(ctx context.Context, ref string, a core.Approval, by core
 		if err := store.Audit(ctx, tx, by, "pairing.approve", r.ID, detail); err != nil {
 			return err
 		}
-		g.changes.Decided(tx, r.Bot, "approved", "pairing", "people")
+		g.changes.Decided(tx, r.Bot, "approved", core.TopicPairing, core.TopicPeople)
 		return g.requests.closeAsk(ctx, tx, r.ID, texts.Text("request_approved", texts.With{"Name": core.CleanName(r.Display), "Trust": trust, "By": r.ResolvedBy}))
 	})
 }
@@ -60,7 +60,7 @@ func (g *Gate) Deny(ctx context.Context, ref string, by core.Actor) (core.Pairin
 		if err := store.Audit(ctx, tx, by, "pairing.deny", r.ID, map[string]any{"bot": r.Bot}); err != nil {
 			return err
 		}
-		g.changes.Decided(tx, r.Bot, "denied", "pairing")
+		g.changes.Decided(tx, r.Bot, "denied", core.TopicPairing)
 		return g.requests.closeAsk(ctx, tx, r.ID, texts.Text("request_denied", texts.With{"Name": core.CleanName(r.Display), "By": r.ResolvedBy}))
 	})
 }
@@ -81,7 +81,7 @@ func (g *Gate) Block(ctx context.Context, ref string, by core.Actor) (core.Pairi
 		if err := store.Audit(ctx, tx, by, "pairing.block", r.ID, map[string]any{"bot": r.Bot}); err != nil {
 			return err
 		}
-		g.changes.Decided(tx, r.Bot, "blocked", "pairing", "people")
+		g.changes.Decided(tx, r.Bot, "blocked", core.TopicPairing, core.TopicPeople)
 		return g.requests.closeAsk(ctx, tx, r.ID, texts.Text("request_blocked", texts.With{"Name": core.CleanName(r.Display), "By": r.ResolvedBy}))
 	})
 }
@@ -113,7 +113,7 @@ func (g *Gate) Undo(ctx context.Context, id string, by core.Actor) (core.Pairing
 			return err
 		}
 		r.Status, r.Blocked, r.Resolved, r.ResolvedBy = "pending", false, "", ""
-		g.changes.Decided(tx, r.Bot, "undone", "pairing", "people")
+		g.changes.Decided(tx, r.Bot, "undone", core.TopicPairing, core.TopicPeople)
 		return g.requests.openAsk(ctx, tx, r.public())
 	})
 }

@@ -72,6 +72,6 @@ func (g *Gate) Forget(ctx context.Context, tx *store.Tx, p core.Person, by core.
 	if err := g.Codes.Forget(ctx, tx, p); err != nil {
 		return fmt.Errorf("forget a person: %w", err)
 	}
-	g.changes.Decided(tx, "", "", "pairing", "people")
+	g.changes.Decided(tx, "", "", core.TopicPairing, core.TopicPeople)
 	return store.Audit(ctx, tx, by, "user.forget", strconv.FormatInt(p.User, 10), nil)
 }

@@ -6,7 +6,7 @@
 // function per decision (Approve, Deny, Block, Undo) behind panel, API, command
 // line and chat. A sender who is not found is a stranger.
 //
-// The packages below keep what the gate reads: users has users, accounts and
+// The packages below keep what the gate reads: people has users, accounts and
 // access, places has groups, codes has what is typed to be let in, and bots has
 // what is configured.
 package pairing
@@ -57,7 +57,7 @@ type Options struct {
 	// Text returns a bot's own text instead of the catalogue's text of that name,
 	// or "". It is called inside transactions; may be nil.
 	Text func(bot, name string) string
-	Ring func(topics ...string) // called with "pairing", "users" after commits that changed them; must not block; may be nil
+	Ring func(topics ...core.Topic) // called with core.TopicPairing, core.TopicPeople after commits that changed them; must not block; may be nil
 }
 
 // Mail is the queue as the gate needs it; each call is made in a transaction.
@@ -125,7 +125,7 @@ func New(db *store.DB, o Options, mail Mail, asks Asks, runs Runs) *Gate {
 		o.Text = func(string, string) string { return "" }
 	}
 	if o.Ring == nil {
-		o.Ring = func(...string) {}
+		o.Ring = func(...core.Topic) {}
 	}
 	g := &Gate{db: db, clock: o.Clock, log: o.Log, metrics: o.Metrics, bots: o.Bots}
 	g.notices = notices{mail: mail, text: o.Text, log: o.Log}

@@ -227,7 +227,7 @@ func (t *requests) expire(ctx context.Context, tx *store.Tx, r request) error {
 	if err := store.Audit(ctx, tx, core.Actor{Via: "upkeep"}, "pairing.expire", r.ID, map[string]any{"bot": r.Bot}); err != nil {
 		return err
 	}
-	t.changes.Decided(tx, r.Bot, "expired", "pairing")
+	t.changes.Decided(tx, r.Bot, "expired", core.TopicPairing)
 	return t.closeAsk(ctx, tx, r.ID, texts.Text("request_expired", texts.With{"Name": core.CleanName(r.Display)}))
 }
 

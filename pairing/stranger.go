@@ -79,7 +79,7 @@ func (g *Gate) newRequest(ctx context.Context, tx *store.Tx, in *core.Inbound) (
 	if err := store.Audit(ctx, tx, core.Actor{Via: "chat"}, "pairing.request", r.ID, map[string]any{"bot": r.Bot}); err != nil {
 		return r, false, err
 	}
-	g.changes.Decided(tx, r.Bot, "requested", "pairing")
+	g.changes.Decided(tx, r.Bot, "requested", core.TopicPairing)
 	return r, false, g.requests.openAsk(ctx, tx, r.public())
 }
 
@@ -120,7 +120,7 @@ func (g *Gate) notice(ctx context.Context, tx *store.Tx, in *core.Inbound, r *re
 	}
 	if r.CodeExpires <= core.Stamp(now) {
 		r.Code, r.CodeExpires = codes.Random(8), core.Stamp(now.Add(CodeLife))
-		g.changes.Decided(tx, r.Bot, "", "pairing")
+		g.changes.Decided(tx, r.Bot, "", core.TopicPairing)
 	}
 	r.Replied = core.Stamp(now)
 	_, err := tx.Exec(ctx, `UPDATE pairing_requests SET card_stale = CASE WHEN code = $1 THEN card_stale ELSE 1 END, code = $1, code_expires_at = $2, replied_at = $3, platform_chat_id = $4 WHERE id = $5`,
@@ -150,7 +150,7 @@ func (g *Gate) hold(ctx context.Context, tx *store.Tx, in *core.Inbound, r *requ
 	if err != nil {
 		return core.Verdict{}, err
 	}
-	g.changes.Decided(tx, r.Bot, "", "pairing")
+	g.changes.Decided(tx, r.Bot, "", core.TopicPairing)
 	return core.Verdict{Action: core.Hold, Request: r.ID}, nil
 }
 

@@ -72,6 +72,6 @@ func (g *Gate) Move(ctx context.Context, tx *store.Tx, bot, oldPlace, newPlace s
 			return err
 		}
 	}
-	g.changes.Decided(tx, bot, "", "people")
+	g.changes.Decided(tx, bot, "", core.TopicPeople)
 	return store.Audit(ctx, tx, core.Actor{Via: "upkeep"}, "place.move", bot+":"+newPlace, map[string]any{"from": oldPlace})
 }

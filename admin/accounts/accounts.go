@@ -166,7 +166,7 @@ func (p *Pages) showList(w http.ResponseWriter, r *http.Request, status int, b l
 	for _, a := range all.Value {
 		b.Accounts.Value = append(b.Accounts.Value, accountRow{Account: a, Self: a.User == who.User, Changeable: may(a.User), Sessions: count[a.User]})
 	}
-	return p.frame.Show(w, r, status, "accounts", page.View{Title: "Accounts", In: "accounts", Still: r.Method == http.MethodPost, Topics: page.TopicAccounts, Body: b})
+	return p.frame.Show(w, r, status, "accounts", page.View{Title: "Accounts", In: "accounts", Still: r.Method == http.MethodPost, Topics: []core.Topic{core.TopicAccounts}, Body: b})
 }
 
 // create answers with the page itself: the password is in no cookie and no address.

@@ -43,7 +43,7 @@ func (p *Pages) showOwn(w http.ResponseWriter, r *http.Request, status int, b ow
 		}
 		return rows, err
 	})
-	return p.frame.Show(w, r, status, "account", page.View{Title: "Your account", In: "account", Still: r.Method == http.MethodPost, Topics: page.TopicAccounts, Body: b})
+	return p.frame.Show(w, r, status, "account", page.View{Title: "Your account", In: "account", Still: r.Method == http.MethodPost, Topics: []core.Topic{core.TopicAccounts}, Body: b})
 }
 
 // endOwn ends another session of the account that is signed in.

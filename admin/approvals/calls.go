@@ -115,7 +115,7 @@ func (p *Pages) approvalsPage(w http.ResponseWriter, r *http.Request) error {
 	if b.HasGr {
 		p.grants(ctx, &b, names)
 	}
-	return p.frame.Show(w, r, http.StatusOK, "approvals", page.View{Title: "Approvals", Topics: "approvals", Body: b})
+	return p.frame.Show(w, r, http.StatusOK, "approvals", page.View{Title: "Approvals", Topics: []core.Topic{core.TopicApprovals}, Body: b})
 }
 
 // recentAsks returns the calls decided last.

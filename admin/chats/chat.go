@@ -116,7 +116,7 @@ func URL(id string) string { return chatsPath + "/" + url.PathEscape(id) }
 func (p *Pages) chatPage(w http.ResponseWriter, r *http.Request) error {
 	err := p.showChat(w, r, http.StatusOK, r.PathValue("id"), composer{})
 	if core.KindOf(err) == core.NotFound && r.URL.Query().Has("new") { // it begins with the turn of its first message
-		return p.frame.Show(w, r, http.StatusOK, "begins", page.View{Title: "New chat", In: "chats", Topics: "chats", Every: 1})
+		return p.frame.Show(w, r, http.StatusOK, "begins", page.View{Title: "New chat", In: "chats", Topics: []core.Topic{core.TopicChats}, Every: 1})
 	}
 	return err
 }
@@ -165,7 +165,7 @@ func (p *Pages) showChat(w http.ResponseWriter, r *http.Request, status int, id 
 	if b.Running || b.Waits {
 		every = 2
 	}
-	return p.frame.Show(w, r, status, "chat", page.View{Title: cmp.Or(d.Title, "Untitled") + within(b.Group), In: "chats", Topics: "approvals", Every: every, Body: b})
+	return p.frame.Show(w, r, status, "chat", page.View{Title: cmp.Or(d.Title, "Untitled") + within(b.Group), In: "chats", Topics: []core.Topic{core.TopicApprovals}, Every: every, Body: b})
 }
 
 // transcript reads the page of messages that ends before a message; "" is the

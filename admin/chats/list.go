@@ -126,7 +126,7 @@ func (p *Pages) chatsPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	p.found(ctx, &b)
 	b.Lede = chatsLede(b, len(p.running()))
-	return p.frame.Show(w, r, http.StatusOK, "chats", page.View{Title: "Chats", Topics: "chats", Every: 10, Body: b})
+	return p.frame.Show(w, r, http.StatusOK, "chats", page.View{Title: "Chats", Topics: []core.Topic{core.TopicChats}, Every: 10, Body: b})
 }
 
 func (p *Pages) chatRows(ctx context.Context, f chatFilter) (rows []chatRow, next string, err error) {

@@ -116,7 +116,7 @@ func (p *pages) list(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	b.Lede = lede(len(b.Lines), on, failed, len(b.Faults))
-	return p.frame.Show(w, r, http.StatusOK, "daily", page.View{Title: "Daily agents", In: "agents", Topics: agents.Topic, Body: b})
+	return p.frame.Show(w, r, http.StatusOK, "daily", page.View{Title: "Daily agents", In: "agents", Topics: []core.Topic{core.TopicDaily}, Body: b})
 }
 
 // has reports whether there is a file of that name.
@@ -203,7 +203,7 @@ func (p *pages) one(w http.ResponseWriter, r *http.Request) error {
 		}
 		return out, err
 	})
-	return p.frame.Show(w, r, http.StatusOK, "dailyone", page.View{Title: l.DisplayName, In: "agents", Topics: agents.Topic, Body: b})
+	return p.frame.Show(w, r, http.StatusOK, "dailyone", page.View{Title: l.DisplayName, In: "agents", Topics: []core.Topic{core.TopicDaily}, Body: b})
 }
 
 func (p *pages) run(x agents.Run) run {

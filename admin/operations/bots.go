@@ -38,7 +38,7 @@ func (p *botPages) botsPage(w http.ResponseWriter, r *http.Request) error {
 		up := s.State != core.Stopped && s.State != core.FailedPhase
 		b.Bots = append(b.Bots, botCard{s, b.CSRF, tone, word, up})
 	}
-	return p.frame.Show(w, r, http.StatusOK, "bots", page.View{Title: "Bots", Topics: "bots", Every: 10, Body: b})
+	return p.frame.Show(w, r, http.StatusOK, "bots", page.View{Title: "Bots", Topics: []core.Topic{core.TopicBots}, Every: 10, Body: b})
 }
 
 func botsLede(states []core.BotState) string {

@@ -109,7 +109,7 @@ func (p *queuePages) queuePage(w http.ResponseWriter, r *http.Request) error {
 		})
 	}
 	b.Lede = queueLede(b)
-	return p.frame.Show(w, r, http.StatusOK, "queue", page.View{Title: "Queue", Topics: "queue", Every: 3, Body: b})
+	return p.frame.Show(w, r, http.StatusOK, "queue", page.View{Title: "Queue", Topics: []core.Topic{core.TopicQueue}, Every: 3, Body: b})
 }
 
 // queueLede counts all that is stuck, and not only what is listed.

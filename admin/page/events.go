@@ -12,12 +12,6 @@ import (
 // is the rule, since tabs share theirs.
 const maxStreams = 64
 
-// topics that ring the panel's bell: each that a page names in its View.
-var topics = []string{"pairing", "approvals", "people", "bots", "queue", "chats", "daily", TopicAccounts}
-
-// TopicAccounts is rung when sessions ended or an account may do less: streams look whether they may go on.
-const TopicAccounts = "accounts"
-
 // events sends the name of each topic that changed, and nothing else: the page
 // fetches what it shows. The stream ends with the session.
 func (f *Frame) events(w http.ResponseWriter, r *http.Request) error {
@@ -27,7 +21,7 @@ func (f *Frame) events(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer f.streams.Add(-1)
 	ctx := r.Context()
-	rang := f.o.Bell.Listen(ctx, topics...) // before the first byte: nothing that follows is missed
+	rang := f.o.Bell.Listen(ctx, core.Topics()...) // before the first byte: nothing that follows is missed
 	s, err := web.OpenStream(w, r, web.StreamOptions{Pulse: f.pulse, Metrics: f.o.Metrics, Endless: true})
 	if err != nil {
 		return err
@@ -37,7 +31,7 @@ func (f *Frame) events(w http.ResponseWriter, r *http.Request) error {
 	for {
 		select {
 		case topic, ok := <-rang:
-			if topic == TopicAccounts && !f.still(r) {
+			if topic == core.TopicAccounts && !f.still(r) {
 				return nil
 			}
 			if !ok || s.Send("", []byte(topic)) != nil {

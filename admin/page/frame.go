@@ -47,7 +47,7 @@ type (
 	// A Bell rings when something changed (bus.Bus). It closes the channel when
 	// the context ends.
 	Bell interface {
-		Listen(ctx context.Context, topics ...string) <-chan string
+		Listen(ctx context.Context, topics ...core.Topic) <-chan core.Topic
 	}
 )
 

@@ -39,13 +39,13 @@ type View struct {
 	CSRF    string // of forms (form)
 	OwnCSRF string // of the forms of the own account
 	Who     string
-	Theme   string // "light", "dark" or "" for the system’s
-	Mute    bool   // keys of one letter are switched off
-	At      string // the address of the page
-	Viewer  bool   // the account changes nothing: its forms are disabled
-	Topics  string // space separated; the page refetches itself on these
-	Query   string // what the search field has in it
-	Every   int    // it also refetches itself each Every seconds while visible; 0: 30
+	Theme   string       // "light", "dark" or "" for the system’s
+	Mute    bool         // keys of one letter are switched off
+	At      string       // the address of the page
+	Viewer  bool         // the account changes nothing: its forms are disabled
+	Topics  []core.Topic // the page refetches itself when one of them rings
+	Query   string       // what the search field has in it
+	Every   int          // it also refetches itself each Every seconds while visible; 0: 30
 	Body    any
 }
 

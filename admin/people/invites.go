@@ -55,7 +55,7 @@ func (p *gatePages) showInvites(w http.ResponseWriter, r *http.Request, status i
 	}
 	b.Open = page.Load(r.Context(), p.frame, "The list of invitations", p.o.Invites.Invites)
 	b.More = page.Cut(&b.Open.Value, maxInvites)
-	return p.frame.Show(w, r, status, "invites", page.View{Title: "Invitations", In: "pairing", Topics: "pairing people", Still: b.Code != "" || b.Error != "", Body: b})
+	return p.frame.Show(w, r, status, "invites", page.View{Title: "Invitations", In: "pairing", Topics: []core.Topic{core.TopicPairing, core.TopicPeople}, Still: b.Code != "" || b.Error != "", Body: b})
 }
 
 // maxInvitedTo bounds the groups that an invitation can be to here.

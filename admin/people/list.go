@@ -116,7 +116,7 @@ func (p *personPages) peoplePage(w http.ResponseWriter, r *http.Request) error {
 	for _, s := range p.bots() {
 		b.AllBots = append(b.AllBots, s.Bot)
 	}
-	return p.frame.Show(w, r, http.StatusOK, "people", page.View{Title: "People", Topics: "people pairing", Body: b})
+	return p.frame.Show(w, r, http.StatusOK, "people", page.View{Title: "People", Topics: []core.Topic{core.TopicPeople, core.TopicPairing}, Body: b})
 }
 
 // persons returns all users with what they may do: the owner first, then by name.

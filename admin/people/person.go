@@ -84,7 +84,7 @@ func (p *personPages) personPage(w http.ResponseWriter, r *http.Request) error {
 	if title == "" || b.Gone {
 		title = "A person"
 	}
-	return p.frame.Show(w, r, http.StatusOK, "person", page.View{Title: title, In: "people", Topics: "people pairing", Every: every, Body: b})
+	return p.frame.Show(w, r, http.StatusOK, "person", page.View{Title: title, In: "people", Topics: []core.Topic{core.TopicPeople, core.TopicPairing}, Every: every, Body: b})
 }
 
 // fill reads what the page shows of a user.

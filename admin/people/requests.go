@@ -109,7 +109,7 @@ func (p *gatePages) pairingPage(w http.ResponseWriter, r *http.Request) error {
 	if len(b.Cards.Value) == 0 {
 		b.Bots = p.bots()
 	}
-	return p.frame.Show(w, r, http.StatusOK, "pairing", page.View{Title: "Pairing", Topics: "pairing people", Body: b})
+	return p.frame.Show(w, r, http.StatusOK, "pairing", page.View{Title: "Pairing", Topics: []core.Topic{core.TopicPairing, core.TopicPeople}, Body: b})
 }
 
 // arrange sorts the requests into cards and recent decisions. The oldest comes

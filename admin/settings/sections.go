@@ -119,7 +119,7 @@ func (p *valuePages) indexPage(w http.ResponseWriter, r *http.Request) error {
 			}
 		}
 	}
-	return p.frame.Show(w, r, http.StatusOK, "settings", page.View{Title: "Settings", In: "settings", Topics: "bots", Body: b})
+	return p.frame.Show(w, r, http.StatusOK, "settings", page.View{Title: "Settings", In: "settings", Topics: []core.Topic{core.TopicBots}, Body: b})
 }
 
 // fromPanel is the source of a value that was set here.
@@ -247,7 +247,7 @@ func (p *valuePages) showSection(w http.ResponseWriter, r *http.Request, status 
 	name := "settings-section"
 	switch key {
 	case secBots:
-		name, v.Topics = "settings-bots", "bots people"
+		name, v.Topics = "settings-bots", []core.Topic{core.TopicBots, core.TopicPeople}
 		b.CanAdd, b.Bots = p.o.NewBots != nil, p.botKnobs()
 		for i := range b.Bots {
 			b.Bots[i].CSRF = b.CSRF
@@ -259,7 +259,7 @@ func (p *valuePages) showSection(w http.ResponseWriter, r *http.Request, status 
 		name, v.Still = "settings-access", v.Still || b.Keys.Secret != "" || b.Keys.Error != ""
 		p.keysOf(r, &b.Keys)
 	case secBackups:
-		name, v.Topics = "settings-backups", "bots"
+		name, v.Topics = "settings-backups", []core.Topic{core.TopicJobs}
 		v.Every = p.backupsOf(r, &b.Backups)
 	case secVariables:
 		name = "settings-variables"

@@ -47,7 +47,7 @@ func (p *valuePages) textsPage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return p.frame.Show(w, r, http.StatusOK, "texts", page.View{Title: "What " + bot + " says", In: "settings", Topics: "bots", Body: textsBody{bot, list}})
+	return p.frame.Show(w, r, http.StatusOK, "texts", page.View{Title: "What " + bot + " says", In: "settings", Topics: []core.Topic{core.TopicBots}, Body: textsBody{bot, list}})
 }
 
 // oneText returns a text as it is now.

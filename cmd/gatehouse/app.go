@@ -12,7 +12,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
-	"gatehouse/admin/page"
 	"gatehouse/cmd/gatehouse/admission"
 	"gatehouse/cmd/gatehouse/attachments"
 	"gatehouse/cmd/gatehouse/claude"
@@ -80,7 +79,6 @@ import (
 	"gatehouse/pairing"
 	"gatehouse/pairing/bots"
 	"gatehouse/web/account"
-	"gatehouse/web/api/permissions"
 	"gatehouse/web/auth"
 	"gatehouse/web/importing"
 )
@@ -282,7 +280,7 @@ func (a *app) joinCore(ctx context.Context) error {
 	a.bus = bus.New(storedEvents{a.events}.entries, a.events.Latest)
 	a.bus.Clock = a.clock
 	a.ends = dispatch.NewEnds(a.events, a.bus, a.clock)
-	shown, tools := &chatask.Pairings{Asks: a.asks}, &chatask.Tools{Bots: a.bots.Names, Changed: func() { a.bus.Ring(permissions.TopicApprovals) }}
+	shown, tools := &chatask.Pairings{Asks: a.asks}, &chatask.Tools{Bots: a.bots.Names, Changed: func() { a.bus.Ring(core.TopicApprovals) }}
 	a.own = ownfiles.New(ownfiles.Options{Config: a.cfg, Vault: a.vault, Runtime: a.runtime, Tokens: func() []string { return a.bots.Files(a.cfg) }})
 	a.guard = guard.New(guard.Options{DB: a.db, Asks: a.asks, Vault: a.vault, Isolation: a.isolated, Own: a.own.Visible,
 		Clock: a.clock, Log: a.log, Metrics: guard.NewMetrics(a.reg), Show: tools, Chat: admission.ChatOfRun})
@@ -312,8 +310,8 @@ func (a *app) joinCore(ctx context.Context) error {
 	}, admission.Mailbox{Outbox: a.outbox, Queue: a.queue}, shown, a.running)
 	a.accounts = account.New(a.db, a.admins, a.pairing.People, a.keys, func(user int64) { a.running.AbortUser(core.APIBot, user) })
 	a.admins.AskSecond(a.accounts)
-	a.admins.OnEnd(func() { a.bus.Ring(page.TopicAccounts) })
-	a.raises = raise.New(a.db, a.clock, a.pairing, a.guard, func() { a.bus.Ring("approvals") })
+	a.admins.OnEnd(func() { a.bus.Ring(core.TopicAccounts) })
+	a.raises = raise.New(a.db, a.clock, a.pairing, a.guard, func() { a.bus.Ring(core.TopicApprovals) })
 	shown.Mail, shown.People, tools.Mail, tools.People = a.outbox, a.pairing.People, a.outbox, a.pairing.People
 	a.inspect = inspect.New(a.db, inspect.Options{Clock: a.clock, Leased: a.outbox.Leased, Running: a.queue.Running})
 	a.reg.MustRegister(a.inspect.Gauges(append(a.bots.Names(), core.APIBot, core.ScheduleBot)), a.pairing.Gauges(), a.asks.Gauges())

@@ -61,6 +61,6 @@ func (a *app) panelFind() find.Options {
 func (a *app) joinBackups() {
 	source := func() backup.Source { return backups.Source(a.settings.Now(), a.cfg.EnvFile(), version) }
 	a.backups = directory.New(directory.Options{Path: a.cfg.BackupDir(), Setting: configs.Prefix + "_BACKUP_PATH", DB: a.db, Jobs: a.jobs, Clock: a.clock, Source: source})
-	a.restores = restore.New(restore.Options{Config: a.cfg, Source: source, Backups: a.backups, DB: a.db, Clock: a.clock, Log: a.log, Changed: func() { a.bus.Ring("settings") }})
+	a.restores = restore.New(restore.Options{Config: a.cfg, Source: source, Backups: a.backups, DB: a.db, Clock: a.clock, Log: a.log, Changed: func() { a.bus.Ring(core.TopicJobs) }})
 	a.closing(a.restores.Close)
 }

@@ -31,7 +31,7 @@ type remembered struct {
 
 // remembers builds the memory of corrections, and returns it as runs use it.
 func (a *app) remembers() orchestrator.Memory {
-	kept := corememory.Options{DB: a.db, Clock: a.clock, Log: a.log, Box: a.sealed, Metrics: corememory.NewMetrics(a.reg), Ring: func() { a.bus.Ring("memory") }, Domain: domainOf}
+	kept := corememory.Options{DB: a.db, Clock: a.clock, Log: a.log, Box: a.sealed, Metrics: corememory.NewMetrics(a.reg), Domain: domainOf}
 	if m := a.library.Meaning; m != nil {
 		kept.Near = func(ctx context.Context, user int64, text string, others []string) []float64 {
 			return m.Near(ctx, user, user, text, others)

@@ -86,7 +86,7 @@ cmd/gatehouse/standby: cmd/gatehouse/service cmd/gatehouse/standby/vaultid confi
 cmd/gatehouse/standby/vaultid: configs core/store core/store/snapshot core/vault  # the id of a vault whose database is on a server
 cmd/gatehouse/speech: configs core/llm/transcribe core/sandbox core/voice core/voice/hearing core/voice/program
 cmd/gatehouse/unasked: core core/orchestrator core/queue/outbox core/report core/session core/store core/texts pairing/people web/api/bots
-cmd/gatehouse/views: admin/chats admin/find admin/page admin/settings cmd/gatehouse/fleet cmd/gatehouse/library configs/values core core/agent core/ask core/backup/directory core/bus core/dispatch core/erasure/tasks core/importer core/jobs core/orchestrator core/permission/guard core/queue core/queue/inspect core/runs core/session core/store core/texts core/transcript core/usage pairing pairing/people web/api/permissions web/api/sessions web/api/turns web/auth
+cmd/gatehouse/views: admin/chats admin/find admin/page admin/settings cmd/gatehouse/fleet cmd/gatehouse/library configs/values core core/agent core/ask core/backup/directory core/bus core/dispatch core/erasure/tasks core/importer core/jobs core/orchestrator core/permission/guard core/queue core/queue/inspect core/runs core/session core/store core/texts core/transcript core/usage pairing pairing/people web/api/sessions web/api/turns web/auth
 cmd/loadgen: cmd/loadgen/bare cmd/loadgen/child cmd/loadgen/council cmd/loadgen/crowd cmd/loadgen/field cmd/loadgen/fill cmd/loadgen/floor cmd/loadgen/index cmd/loadgen/model cmd/loadgen/report cmd/loadgen/schemas
 cmd/loadgen/bare:
 cmd/loadgen/child: cmd/loadgen/field

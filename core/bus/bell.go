@@ -1,13 +1,14 @@
 package bus
 
-import "context"
+import (
+	"context"
 
-// TopicChats is rung when a run begins, and when it or its attempt ends.
-const TopicChats = "chats"
+	"gatehouse/core"
+)
 
 // Ring notifies every listener of topics that they changed. Rings that a listener
 // has not received yet become one. Ring never blocks.
-func (b *Bus) Ring(topics ...string) {
+func (b *Bus) Ring(topics ...core.Topic) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for ch, wanted := range b.rings {
@@ -24,11 +25,11 @@ func (b *Bus) Ring(topics ...string) {
 	}
 }
 
-// Listen delivers the name of each topic that rings, coalesced, until ctx ends;
+// Listen delivers each topic that rings, coalesced, until ctx ends;
 // then the channel is closed.
-func (b *Bus) Listen(ctx context.Context, topics ...string) <-chan string {
-	in, out := make(chan string, len(topics)), make(chan string)
-	wanted := make(map[string]bool, len(topics)) // topic → rung and not yet heard
+func (b *Bus) Listen(ctx context.Context, topics ...core.Topic) <-chan core.Topic {
+	in, out := make(chan core.Topic, len(topics)), make(chan core.Topic)
+	wanted := make(map[core.Topic]bool, len(topics)) // topic → rung and not yet heard
 	for _, t := range topics {
 		wanted[t] = false
 	}

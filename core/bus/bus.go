@@ -74,7 +74,7 @@ type Bus struct {
 	runs    map[string]*Stream          // by run: active ones (bounded by the queue's slots) and up to lingers finished
 	done    []string                    // finished runs in runs, oldest first
 	waiting map[string]map[*reader]bool // by session: readers waiting for its next run; bounded by the streams' limit
-	rings   map[chan string]map[string]bool
+	rings   map[chan core.Topic]map[core.Topic]bool
 }
 
 // New makes a Bus. load and latest may be nil where nothing is stored.
@@ -85,7 +85,7 @@ func New(load Load, latest Latest) *Bus {
 	if latest == nil {
 		latest = func(context.Context, string) (int, error) { return 0, nil }
 	}
-	return &Bus{Clock: core.System{}, load: load, latest: latest, runs: map[string]*Stream{}, waiting: map[string]map[*reader]bool{}, rings: map[chan string]map[string]bool{}}
+	return &Bus{Clock: core.System{}, load: load, latest: latest, runs: map[string]*Stream{}, waiting: map[string]map[*reader]bool{}, rings: map[chan core.Topic]map[core.Topic]bool{}}
 }
 
 // Begin opens the stream of a run's attempt. Readers of an earlier attempt
@@ -105,7 +105,7 @@ func (b *Bus) Begin(info Info) *Stream {
 	if old != nil {
 		old.hand(s)
 	}
-	b.Ring(TopicChats)
+	b.Ring(core.TopicChats)
 	return s
 }
 
@@ -113,7 +113,7 @@ func (b *Bus) Begin(info Info) *Stream {
 // readers of this run end. The run stays readable for a while.
 func (s *Stream) End() {
 	b := s.bus
-	defer b.Ring(TopicChats) // after the lock is released
+	defer b.Ring(core.TopicChats) // after the lock is released
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.release(s)
@@ -139,7 +139,7 @@ func (s *Stream) End() {
 // longer active; its readers wait for the next attempt.
 func (s *Stream) Leave() {
 	b := s.bus
-	defer b.Ring(TopicChats) // after the lock is released
+	defer b.Ring(core.TopicChats) // after the lock is released
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.release(s)

@@ -191,9 +191,9 @@ func TestANewAttemptBeginsWithAGapForReadersOfTheOldOne(t *testing.T) {
 
 func TestTheListOfChatsIsRungWhenARunBeginsAndWhenItEnds(t *testing.T) {
 	b := bus.New(nil, nil)
-	rang := b.Listen(t.Context(), bus.TopicChats)
+	rang := b.Listen(t.Context(), core.TopicChats)
 	first := b.Begin(bus.Info{Run: "r1", Session: "s", Attempt: 1})
-	if got := <-rang; got != bus.TopicChats {
+	if got := <-rang; got != core.TopicChats {
 		t.Errorf("rang %q when a run began", got)
 	}
 	first.Leave()
@@ -207,13 +207,13 @@ func TestTheListOfChatsIsRungWhenARunBeginsAndWhenItEnds(t *testing.T) {
 func TestRingsAreCoalescedAndNeverBlock(t *testing.T) {
 	b := bus.New(nil, nil)
 	ctx, cancel := context.WithCancel(t.Context())
-	ch := b.Listen(ctx, "pairing", "bots")
+	ch := b.Listen(ctx, core.TopicPairing, core.TopicBots)
 	for range 1000 {
-		b.Ring("pairing", "queue")
+		b.Ring(core.TopicPairing, core.TopicQueue)
 	}
-	b.Ring("bots")
-	seen := map[string]bool{<-ch: true, <-ch: true}
-	for !seen["bots"] || !seen["pairing"] {
+	b.Ring(core.TopicBots)
+	seen := map[core.Topic]bool{<-ch: true, <-ch: true}
+	for !seen[core.TopicBots] || !seen[core.TopicPairing] {
 		seen[<-ch] = true
 	}
 	cancel()

@@ -154,7 +154,6 @@ type Options struct {
 	// Threshold is the implicit score from which a user is asked; 0 is detect.Threshold.
 	Threshold float64
 	Metrics   *Metrics // nil: none are counted
-	Ring      func()   // reports a change to open pages; may be nil
 	// Domain returns the domain of a text, "general" for none; nil is detect.Domain.
 	Domain func(text string) string
 	// Near returns how near a user's text is in meaning to each of others, what is remembered
@@ -185,9 +184,6 @@ func New(o Options) *Store {
 	}
 	if o.Domain == nil {
 		o.Domain = detect.Domain
-	}
-	if o.Ring == nil {
-		o.Ring = func() {}
 	}
 	return &Store{o: o, persons: map[int64]*person{}, none: map[int64]bool{}}
 }

@@ -38,7 +38,6 @@ func (s *Store) changed(tx *store.Tx, user int64) {
 		delete(s.persons, user)
 		delete(s.none, user)
 		s.mu.Unlock()
-		s.o.Ring()
 	})
 }
 

@@ -136,7 +136,7 @@ func (q *Queue) putGuarded(ctx context.Context, tx *store.Tx, u *unit, in *core.
 		return outcome, err
 	}
 	q.o.Log.ErrorContext(ctx, "an update could not be stored and is set aside", "update", key, "err", failed)
-	tx.OnCommit(func() { q.o.Ring("queue") })
+	tx.OnCommit(func() { q.o.Ring(core.TopicQueue) })
 	return "malformed", insert(ctx, tx, in, row{state: "dead", err: core.CutRunes(failed.Error(), 500), keep: true})
 }
 

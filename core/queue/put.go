@@ -85,7 +85,7 @@ func (q *Queue) putOne(ctx context.Context, tx *store.Tx, u *unit, in *core.Inbo
 		return "repeat", err
 	}
 	if in.Malformed != "" {
-		tx.OnCommit(func() { q.o.Ring("queue") })
+		tx.OnCommit(func() { q.o.Ring(core.TopicQueue) })
 		return "malformed", insert(ctx, tx, in, row{state: "dead", err: in.Malformed, keep: true})
 	}
 	if !in.Addressed && in.Kind == core.KindMessage && q.bursts.Any() {

@@ -94,9 +94,9 @@ type Options struct {
 	Metrics *metrics.Metrics
 	// Lane is the key of the line an update belongs to, by its bot and chat alone.
 	Lane func(ctx context.Context, tx *store.Tx, in *core.Inbound) (string, error)
-	// Ring receives "queue" after commits that the operator should see (a dead
+	// Ring receives core.TopicQueue after commits that the operator should see (a dead
 	// letter). It must not block. Optional.
-	Ring  func(topics ...string)
+	Ring  func(topics ...core.Topic)
 	Rate  func() Rate // may change at any time and must be quick; nil: no limit
 	Texts Texts
 	Node  string // a stable name of this node
@@ -150,7 +150,7 @@ func New(db *store.DB, out *outbox.Outbox, o Options) *Queue {
 		o.Metrics = metrics.New(nil, nil)
 	}
 	if o.Ring == nil {
-		o.Ring = func(...string) {}
+		o.Ring = func(...core.Topic) {}
 	}
 	if o.Rate == nil {
 		o.Rate = func() Rate { return Rate{} }

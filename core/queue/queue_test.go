@@ -429,8 +429,8 @@ func TestCollectJoinsNeighboursOfOneSenderAndARetryIsOfThatRunAlone(t *testing.T
 }
 
 func TestAfterFiveTriesAMessageIsDeadTheChatIsNotifiedAndTheLaneContinues(t *testing.T) {
-	rung := make(chan string, 10)
-	f := newFixture(t, func(o *options) { o.Ring = func(topics ...string) { rung <- topics[0] } })
+	rung := make(chan core.Topic, 10)
+	f := newFixture(t, func(o *options) { o.Ring = func(topics ...core.Topic) { rung <- topics[0] } })
 	tries := 0
 	f.serve(func(_ context.Context, turn *queue.Turn) {
 		if turn.First().Text == "poison" {
@@ -451,7 +451,7 @@ func TestAfterFiveTriesAMessageIsDeadTheChatIsNotifiedAndTheLaneContinues(t *tes
 	}
 	select {
 	case topic := <-rung:
-		if topic != "queue" {
+		if topic != core.TopicQueue {
 			t.Errorf("the panel was rung for %q", topic)
 		}
 	default:

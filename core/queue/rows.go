@@ -34,7 +34,7 @@ func (q *Queue) Retry(ctx context.Context, seq int64, by core.Actor) error {
 			WHERE seq = $2 OR state = 'dead' AND run <> '' AND run = (SELECT run FROM inbox WHERE seq = $2)`, lane, seq); err != nil {
 			return err
 		}
-		tx.OnCommit(func() { q.o.Ring("queue") })
+		tx.OnCommit(func() { q.o.Ring(core.TopicQueue) })
 		if err := store.Audit(ctx, tx, by, "queue.retry", "", map[string]any{"row": seq}); err != nil {
 			return err
 		}
@@ -80,7 +80,7 @@ func (q *Queue) Dismiss(ctx context.Context, seq int64, by core.Actor) error {
 		if err := q.refuse(ctx, tx, seq); err != nil {
 			return err
 		}
-		tx.OnCommit(func() { q.o.Ring("queue") })
+		tx.OnCommit(func() { q.o.Ring(core.TopicQueue) })
 		return store.Audit(ctx, tx, by, "queue.dismiss", "", map[string]any{"row": seq})
 	})
 }

@@ -349,7 +349,7 @@ func (q *Queue) deadLetter(ctx context.Context, tx *store.Tx, seqs []int64, why 
 			return err
 		}
 	}
-	tx.OnCommit(func() { q.o.Ring("queue") })
+	tx.OnCommit(func() { q.o.Ring(core.TopicQueue) })
 	q.o.Log.WarnContext(ctx, "message given up", "rows", seqs, "why", why)
 	return nil
 }

@@ -53,7 +53,7 @@ type Options struct {
 	// State returns the state of a message in the inbox, and why it is in it; core.NotFound
 	// without one.
 	State func(ctx context.Context, bot, update string) (state, why string, err error)
-	Ring  func(topics ...string) // receives daily.Topic when a run began or ended
+	Ring  func(topics ...core.Topic) // receives core.TopicDaily when a run began or ended
 }
 
 // A Scheduler starts the runs of daily agents. Its methods may be called concurrently.
@@ -72,7 +72,7 @@ type Scheduler struct {
 // New returns a Scheduler; Run does its work.
 func New(o Options) *Scheduler {
 	if o.Ring == nil {
-		o.Ring = func(...string) {}
+		o.Ring = func(...core.Topic) {}
 	}
 	return &Scheduler{Files: daily.NewFiles(o.Vault), o: o, wake: make(chan struct{}, 1)}
 }
@@ -86,7 +86,7 @@ func (s *Scheduler) Wake() {
 }
 
 func (s *Scheduler) ring() {
-	s.o.Ring(daily.Topic)
+	s.o.Ring(core.TopicDaily)
 	s.Wake() // for the state file
 }
 
@@ -213,7 +213,7 @@ func (s *Scheduler) put(ctx context.Context, inbox Inbox, a *daily.Agent, r Run)
 	if err := inbox.Put(ctx, []core.Inbound{in}, nil); err != nil {
 		return err
 	}
-	s.o.Ring(daily.Topic)
+	s.o.Ring(core.TopicDaily)
 	return nil
 }
 

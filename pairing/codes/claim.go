@@ -185,7 +185,7 @@ func (s *Store) makeOwner(ctx context.Context, tx *store.Tx, in *core.Inbound, f
 	if err := s.showWaiting(ctx, tx, in); err != nil {
 		return err
 	}
-	s.o.Changes.Decided(tx, in.Bot, "claimed", "pairing", "people")
+	s.o.Changes.Decided(tx, in.Bot, "claimed", core.TopicPairing, core.TopicPeople)
 	return store.Audit(ctx, tx, by, "owner.claim", "1", map[string]any{"bot": in.Bot, "platform": in.From.Platform, "replace": c.Replace})
 }
 

@@ -59,7 +59,7 @@ type (
 	}
 	// Changes reports what was decided, after the commit.
 	Changes interface {
-		Decided(tx *store.Tx, bot, decision string, topics ...string)
+		Decided(tx *store.Tx, bot, decision string, topics ...core.Topic)
 		Denied(tx *store.Tx, rule string)
 	}
 )

@@ -83,7 +83,7 @@ func (s *Store) Invite(ctx context.Context, inv Invitation, by core.Actor) (code
 		if err != nil {
 			return err
 		}
-		s.o.Changes.Decided(tx, made.Bot, "", "people")
+		s.o.Changes.Decided(tx, made.Bot, "", core.TopicPeople)
 		return store.Audit(ctx, tx, by, "invite.create", made.ID, map[string]any{"bot": made.Bot, "trust": made.Trust.String(),
 			"scope": made.Scope, "uses": made.UsesLeft, "expires_at": core.Stamp(made.ExpiresAt)})
 	})
@@ -183,7 +183,7 @@ func (s *Store) RevokeInvite(ctx context.Context, id string, by core.Actor) erro
 		if n == 0 {
 			return core.Errorf(core.NotFound, "there is no such invitation any more")
 		}
-		s.o.Changes.Decided(tx, "", "", "people")
+		s.o.Changes.Decided(tx, "", "", core.TopicPeople)
 		return store.Audit(ctx, tx, by, "invite.revoke", id, nil)
 	})
 	if err != nil {
@@ -319,6 +319,6 @@ func (s *Store) invited(ctx context.Context, tx *store.Tx, in *core.Inbound, r i
 			return err
 		}
 	}
-	s.o.Changes.Decided(tx, r.Bot, "invited", "pairing", "people")
+	s.o.Changes.Decided(tx, r.Bot, "invited", core.TopicPairing, core.TopicPeople)
 	return store.Audit(ctx, tx, by, "invite.use", r.ID, map[string]any{"bot": r.Bot, "user": user, "trust": r.Trust.String(), "scope": r.Scope})
 }

@@ -152,7 +152,7 @@ func (s *Store) link(ctx context.Context, tx *store.Tx, in *core.Inbound, from S
 			return err
 		}
 	}
-	s.o.Changes.Decided(tx, in.Bot, "linked", "people")
+	s.o.Changes.Decided(tx, in.Bot, "linked", core.TopicPeople)
 	return store.Audit(ctx, tx, core.Actor{User: l.User, Via: "chat"}, "identity.link", strconv.FormatInt(l.User, 10),
 		map[string]any{"bot": in.Bot, "platform": in.From.Platform, "was": from.User})
 }

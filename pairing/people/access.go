@@ -150,7 +150,7 @@ func (s *Store) Revoke(ctx context.Context, bot, platformUserID string, by core.
 		if err := s.requests.Revoked(ctx, tx, bot, core.Identity{Platform: platform, ID: platformUserID}, nil, by); err != nil {
 			return err
 		}
-		s.changes.Decided(tx, bot, "revoked", "pairing", "people")
+		s.changes.Decided(tx, bot, "revoked", core.TopicPairing, core.TopicPeople)
 		return store.Audit(ctx, tx, by, "access.revoke", strconv.FormatInt(user, 10), map[string]any{"bot": bot, "rows": n})
 	})
 	if err != nil {
@@ -176,7 +176,7 @@ func (s *Store) RemoveAccess(ctx context.Context, id int64, by core.Actor) error
 			return err
 		}
 		s.changes.Abort(tx, a.Bot, a.User)
-		s.changes.Decided(tx, a.Bot, "revoked", "pairing", "people")
+		s.changes.Decided(tx, a.Bot, "revoked", core.TopicPairing, core.TopicPeople)
 		return store.Audit(ctx, tx, by, "access.remove", strconv.FormatInt(a.User, 10), map[string]any{"bot": a.Bot, "access": id, "scope": a.Scope})
 	})
 	if err != nil {

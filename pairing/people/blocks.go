@@ -39,7 +39,7 @@ func (s *Store) BlockUser(ctx context.Context, bot, platform, platformUserID str
 		if err := s.requests.DenyOpen(ctx, tx, bot, core.Identity{Platform: platform, ID: platformUserID}, by); err != nil {
 			return err
 		}
-		s.changes.Decided(tx, bot, "blocked", "pairing", "people")
+		s.changes.Decided(tx, bot, "blocked", core.TopicPairing, core.TopicPeople)
 		return store.Audit(ctx, tx, by, "access.block", platform+":"+platformUserID, map[string]any{"bot": bot})
 	})
 	if err != nil {
@@ -66,7 +66,7 @@ func (s *Store) Unblock(ctx context.Context, bot, platform, platformUserID strin
 		if err := s.requests.Uncool(ctx, tx, bot, core.Identity{Platform: platform, ID: platformUserID}); err != nil {
 			return err
 		}
-		s.changes.Decided(tx, bot, "", "pairing", "people")
+		s.changes.Decided(tx, bot, "", core.TopicPairing, core.TopicPeople)
 		return store.Audit(ctx, tx, by, "access.unblock", platform+":"+platformUserID, map[string]any{"bot": bot})
 	})
 	if err != nil {

@@ -39,7 +39,7 @@ type Places interface {
 // Changes reports what was decided, after the commit.
 type Changes interface {
 	// Decided rings the topics, and counts the decision if it is not "".
-	Decided(tx *store.Tx, bot, decision string, topics ...string)
+	Decided(tx *store.Tx, bot, decision string, topics ...core.Topic)
 	// Abort stops what a user has running with a bot.
 	Abort(tx *store.Tx, bot string, user int64)
 }

@@ -129,7 +129,7 @@ func (s *Store) ChangeAccess(ctx context.Context, id int64, a core.Approval, by 
 		if trust < was.Trust || end != "" && (was.ExpiresAt == "" || end < was.ExpiresAt) {
 			s.changes.Abort(tx, was.Bot, was.User)
 		}
-		s.changes.Decided(tx, was.Bot, "", "people")
+		s.changes.Decided(tx, was.Bot, "", core.TopicPeople)
 		return store.Audit(ctx, tx, by, "access.change", fmt.Sprint(was.User), map[string]any{"bot": was.Bot, "access": id, "trust": trust.String(), "until": end})
 	})
 	if err != nil {
@@ -189,7 +189,7 @@ func (s *Store) GiveAccess(ctx context.Context, user int64, bot, place string, a
 			return err
 		}
 		s.changes.Abort(tx, bot, user) // it may have been lowered
-		s.changes.Decided(tx, bot, "", "people")
+		s.changes.Decided(tx, bot, "", core.TopicPeople)
 		return store.Audit(ctx, tx, by, "access.give", fmt.Sprint(user), map[string]any{"bot": bot, "scope": row.Scope, "place": place, "trust": row.Trust.String(), "until": row.ExpiresAt})
 	})
 	if err != nil {
@@ -278,7 +278,7 @@ func (s *Store) Unlink(ctx context.Context, user int64, platform string, by core
 		if _, err := tx.Exec(ctx, `DELETE FROM link_codes WHERE user_id = $1`, user); err != nil {
 			return err
 		}
-		s.changes.Decided(tx, "", "", "people")
+		s.changes.Decided(tx, "", "", core.TopicPeople)
 		return store.Audit(ctx, tx, by, "identity.unlink", fmt.Sprint(user), map[string]any{"platform": platform})
 	})
 	if err != nil {

@@ -36,7 +36,7 @@ func (s *Store) UndoBlock(ctx context.Context, bot, platform, platformUserID str
 		if err := s.requests.Uncool(ctx, tx, bot, core.Identity{Platform: platform, ID: platformUserID}); err != nil {
 			return err
 		}
-		s.changes.Decided(tx, bot, "undone", "pairing", "people")
+		s.changes.Decided(tx, bot, "undone", core.TopicPairing, core.TopicPeople)
 		return store.Audit(ctx, tx, by, "access.undo", platform+":"+platformUserID, map[string]any{"bot": bot, "was": "blocked"})
 	})
 	if err != nil {

@@ -19,7 +19,7 @@ const maxSeen = 1000
 
 // Changes reports what was decided, after the commit.
 type Changes interface {
-	Decided(tx *store.Tx, bot, decision string, topics ...string)
+	Decided(tx *store.Tx, bot, decision string, topics ...core.Topic)
 }
 
 // A Store is the table of groups. It is safe for concurrent use.
@@ -87,7 +87,7 @@ func (s *Store) set(ctx context.Context, verb, bot, place, name string, level co
 		if err != nil {
 			return err
 		}
-		s.changes.Decided(tx, bot, "", "people", "pairing")
+		s.changes.Decided(tx, bot, "", core.TopicPeople, core.TopicPairing)
 		return store.Audit(ctx, tx, by, "place."+verb, bot+":"+place, map[string]any{"trust": level.String()})
 	})
 	if err != nil {
@@ -136,7 +136,7 @@ func (s *Store) Seen(ctx context.Context, tx *store.Tx, in *core.Inbound) error 
 	tx.OnCommit(func() {
 		s.log.Info("a group that is not enabled wrote to the bot; it gets no answer until the owner enables it", "bot", bot)
 	})
-	s.changes.Decided(tx, bot, "", "people")
+	s.changes.Decided(tx, bot, "", core.TopicPeople)
 	_, err = tx.Exec(ctx, `DELETE FROM places WHERE "by" = '' AND enabled = 0 AND (bot, place) NOT IN (
 		SELECT bot, place FROM places WHERE "by" = '' AND enabled = 0 ORDER BY at DESC LIMIT $1)`, maxSeen)
 	return err
@@ -185,7 +185,7 @@ func (s *Store) Left(ctx context.Context, tx *store.Tx, bot string, ids []string
 		}
 		names = append(names, r.Name)
 	}
-	s.changes.Decided(tx, bot, "", "people")
+	s.changes.Decided(tx, bot, "", core.TopicPeople)
 	return names, nil
 }
 

@@ -102,7 +102,7 @@ func (s *Store) SetPlace(ctx context.Context, bot, id string, set Settings, by c
 		if n == 0 {
 			return texts.Error(core.NotFound, "group_not_enabled")
 		}
-		s.changes.Decided(tx, bot, "", "people")
+		s.changes.Decided(tx, bot, "", core.TopicPeople)
 		return store.Audit(ctx, tx, by, "place.set", bot+":"+id, map[string]any{"mention": set.Mention, "agent": set.Agent, "model": set.Model, "rate": fmt.Sprintf("%d/%s", set.RateN, set.RatePer)})
 	})
 	if err != nil {

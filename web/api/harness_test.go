@@ -41,7 +41,6 @@ import (
 	"gatehouse/web/api/bots"
 	"gatehouse/web/api/health"
 	"gatehouse/web/api/imports"
-	"gatehouse/web/api/permissions"
 	"gatehouse/web/api/projects"
 	"gatehouse/web/api/sessions"
 	"gatehouse/web/api/turns"
@@ -445,12 +444,12 @@ func done(in core.Inbound, text string) core.Done {
 type ringDouble struct{ bus *bus.Bus }
 
 func (d ringDouble) Open(_ context.Context, tx *store.Tx, _ ask.Ask, _ core.PermissionRequest, _ permission.Profile) error {
-	tx.OnCommit(func() { d.bus.Ring(permissions.TopicApprovals) })
+	tx.OnCommit(func() { d.bus.Ring(core.TopicApprovals) })
 	return nil
 }
 
 func (d ringDouble) Close(_ context.Context, tx *store.Tx, _ ask.Ask, _ string) error {
-	tx.OnCommit(func() { d.bus.Ring(permissions.TopicApprovals) })
+	tx.OnCommit(func() { d.bus.Ring(core.TopicApprovals) })
 	return nil
 }
 

@@ -19,7 +19,6 @@ import (
 	"gatehouse/core/store"
 	"gatehouse/core/tool"
 	"gatehouse/web"
-	"gatehouse/web/api/permissions"
 	"gatehouse/web/api/sessions"
 	"gatehouse/web/auth"
 )
@@ -281,7 +280,7 @@ func TestAStreamEndsWhenItsKeyLosesTheScopeItNeeds(t *testing.T) {
 			h.door.Look() // it calls who is gone before it returns
 			if c.path == calls {
 				h.asks("s1", 7)
-				h.bus.Ring(permissions.TopicApprovals)
+				h.bus.Ring(core.TopicApprovals)
 				readUntil(t, res, "permissionRequest")
 				return
 			}

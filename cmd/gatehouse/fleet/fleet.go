@@ -35,7 +35,7 @@ type Options struct {
 	Queue     *queue.Queue
 	Outbox    *outbox.Outbox
 	DB        *store.DB
-	Ring      func(topics ...string) // reports that bots changed
+	Ring      func(topics ...core.Topic) // reports that bots changed
 	Clock     core.Clock
 	Log       *slog.Logger
 	Registry  prometheus.Registerer
@@ -82,7 +82,7 @@ func Open(ctx context.Context, o Options) (*Fleet, error) {
 	return f, nil
 }
 
-func (f *Fleet) ring() { f.Ring("bots") }
+func (f *Fleet) ring() { f.Ring(core.TopicBots) }
 
 // holdBack keeps a bot from starting if it was stopped in the panel, or if its
 // token file, named there, contains no valid token.

@@ -8,6 +8,7 @@ import (
 
 	"gatehouse/configs"
 	"gatehouse/connectors"
+	"gatehouse/core"
 	"gatehouse/core/coretest"
 	"gatehouse/core/queue/metrics"
 	"gatehouse/core/queue/outbox"
@@ -28,7 +29,7 @@ func TestABotThatHasNotStoppedIsNotReleased(t *testing.T) {
 	if err := out.Hold(t.Context(), "late"); err != nil {
 		t.Fatal(err)
 	}
-	f := &Fleet{Options: Options{Bots: &Bots{}, Outbox: out, DB: db, Log: slog.New(slog.DiscardHandler), Ring: func(...string) {}}, Hub: hub}
+	f := &Fleet{Options: Options{Bots: &Bots{}, Outbox: out, DB: db, Log: slog.New(slog.DiscardHandler), Ring: func(...core.Topic) {}}, Hub: hub}
 	ended := make(chan error, 1)
 	go func() { ended <- hub.Run(t.Context()) }()
 	<-late.runs

@@ -7,7 +7,6 @@ import (
 	"gatehouse/core"
 	coreask "gatehouse/core/ask"
 	"gatehouse/core/permission/guard"
-	"gatehouse/web/api/permissions"
 )
 
 // asksView is the Guard as the API and the panel see it.
@@ -24,7 +23,7 @@ func (v asksView) Ask(ctx context.Context, id string) (coreask.Ask, error) {
 func (v asksView) Revoke(ctx context.Context, id string, by core.Actor) error {
 	err := v.Guard.Revoke(ctx, id, by)
 	if err == nil {
-		v.c.Bus.Ring(permissions.TopicApprovals)
+		v.c.Bus.Ring(core.TopicApprovals)
 	}
 	return err
 }

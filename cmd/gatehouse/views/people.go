@@ -76,7 +76,7 @@ func (v peopleView) SetBudget(ctx context.Context, user int64, day, month string
 		return errors.Join(err, v.c.Ledger.SetOwn(ctx, tx, user, own, by))
 	})
 	if err == nil {
-		v.c.Bus.Ring("people")
+		v.c.Bus.Ring(core.TopicPeople)
 	}
 	return err
 }

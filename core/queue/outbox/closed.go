@@ -45,7 +45,7 @@ func (b *Outbox) shut(ctx context.Context, tx *store.Tx, bot, chat, reason strin
 		return fmt.Errorf("shut a chat: %w", err)
 	}
 	if n > 0 {
-		tx.OnCommit(func() { b.o.Ring("queue") })
+		tx.OnCommit(func() { b.o.Ring(core.TopicQueue) })
 	}
 	return nil
 }
@@ -72,7 +72,7 @@ func (b *Outbox) Reopen(ctx context.Context, tx *store.Tx, bot string, chats []s
 		if _, err := tx.Exec(ctx, `UPDATE outbox SET state = 'ready', error = CASE WHEN error LIKE '%`+inDoubt+`' THEN '`+mayHaveArrived+`' ELSE '' END, not_before = '', declined_at = '', attempts = 0`+closed+` AND chat = $3`, bot, since, chat); err != nil {
 			return fmt.Errorf("reopen a chat: %w", err)
 		}
-		tx.OnCommit(func() { b.wakeChat(chatKey{bot, chat}); b.o.Ring("queue") })
+		tx.OnCommit(func() { b.wakeChat(chatKey{bot, chat}); b.o.Ring(core.TopicQueue) })
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func (b *Outbox) decideSend(ctx context.Context, seq int64, by core.Actor, actio
 		if err := b.resolve(ctx, tx, &r, action == "queue.send_again"); err != nil {
 			return err
 		}
-		tx.OnCommit(func() { b.wakeChat(chatKey{r.Bot, r.Chat}); b.o.Ring("queue") })
+		tx.OnCommit(func() { b.wakeChat(chatKey{r.Bot, r.Chat}); b.o.Ring(core.TopicQueue) })
 		return store.Audit(ctx, tx, by, action, "", map[string]any{"row": seq})
 	})
 }

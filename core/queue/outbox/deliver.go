@@ -320,7 +320,7 @@ func (b *Outbox) mark(ctx context.Context, tx *store.Tx, r *outRow, key chatKey,
 	if err != nil {
 		// It will not be readable later either, and must not hold its chat.
 		b.o.Log.ErrorContext(ctx, "a reply cannot be read", "row", r.Seq, "err", err)
-		tx.OnCommit(func() { b.o.Ring("queue"); b.wakeChat(key) })
+		tx.OnCommit(func() { b.o.Ring(core.TopicQueue); b.wakeChat(key) })
 		_, err = tx.Exec(ctx, `UPDATE outbox SET state = 'failed', error = 'the stored reply cannot be read' WHERE seq = $1`, r.Seq)
 		return nil, err
 	}

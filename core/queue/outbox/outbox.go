@@ -55,9 +55,9 @@ type Options struct {
 	Clock   core.Clock
 	Log     *slog.Logger
 	Metrics Metrics
-	// Ring receives "queue" after commits that the operator should see (a send
+	// Ring receives core.TopicQueue after commits that the operator should see (a send
 	// that failed or has an unknown outcome). It must not block. Optional.
-	Ring    func(topics ...string)
+	Ring    func(topics ...core.Topic)
 	Node    string // a stable name of this node
 	Late    string // the notice that a message for one user could not be shown to them
 	Notices Notices
@@ -107,7 +107,7 @@ func New(db *store.DB, o Options) *Outbox {
 		o.Metrics = uncounted{}
 	}
 	if o.Ring == nil {
-		o.Ring = func(...string) {}
+		o.Ring = func(...core.Topic) {}
 	}
 	if o.Node == "" {
 		o.Node = "node-" + uuid.NewString()

@@ -34,7 +34,7 @@ func (b *Outbox) fail(ctx context.Context, tx *store.Tx, bot string) error {
 		return fmt.Errorf("fail replies of a bot: %w", err)
 	}
 	if n > 0 {
-		tx.OnCommit(func() { b.o.Ring("queue") })
+		tx.OnCommit(func() { b.o.Ring(core.TopicQueue) })
 	}
 	return nil
 }
@@ -47,7 +47,7 @@ func (b *Outbox) restore(ctx context.Context, tx *store.Tx, bot string) error {
 		return fmt.Errorf("restore replies of a bot: %w", err)
 	}
 	if n > 0 {
-		tx.OnCommit(func() { b.o.Ring("queue") })
+		tx.OnCommit(func() { b.o.Ring(core.TopicQueue) })
 	}
 	return nil
 }

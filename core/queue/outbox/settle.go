@@ -46,7 +46,7 @@ func (b *Outbox) settleSend(ctx context.Context, tx *store.Tx, out *core.Outgoin
 	}
 	set := func(state, reason string, wait time.Duration) error {
 		if state != "ready" {
-			tx.OnCommit(func() { b.o.Ring("queue") })
+			tx.OnCommit(func() { b.o.Ring(core.TopicQueue) })
 		}
 		until := ""
 		if wait > 0 {

@@ -130,6 +130,6 @@ func (b *Outbox) ShowAgain(ctx context.Context, tx *store.Tx, seq int64, to core
 	if err := b.resolve(ctx, tx, &r, true); err != nil {
 		return err
 	}
-	tx.OnCommit(func() { b.wakeChat(chatKey{r.Bot, r.Chat}); b.o.Ring("queue") })
+	tx.OnCommit(func() { b.wakeChat(chatKey{r.Bot, r.Chat}); b.o.Ring(core.TopicQueue) })
 	return store.Audit(ctx, tx, by, "queue.send_again", "", map[string]any{"row": seq})
 }

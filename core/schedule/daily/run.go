@@ -2,9 +2,6 @@ package daily
 
 import "time"
 
-// Topic is rung when a run of a daily agent began or ended.
-const Topic = "daily"
-
 // Results of a run.
 const (
 	Completed         = "completed"           // it wrote its output

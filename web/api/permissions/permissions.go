@@ -42,9 +42,9 @@ type (
 		Answer(ctx context.Context, session, ask string, answers json.RawMessage, by core.Actor) error
 	}
 	// A Bell rings when something changed (*bus.Bus); its channel is closed
-	// when ctx ends. TopicApprovals rings for asks and grants.
+	// when ctx ends. core.TopicApprovals rings for asks and grants.
 	Bell interface {
-		Listen(ctx context.Context, topics ...string) <-chan string
+		Listen(ctx context.Context, topics ...core.Topic) <-chan core.Topic
 	}
 	// Sessions finds the session of a request (*sessions.Finder).
 	Sessions interface {
@@ -87,10 +87,6 @@ func (a *API) Routes() map[string]web.Handler {
 		"DELETE /api/permissions/grants/{id}": a.revokeGrant,
 	}
 }
-
-// TopicApprovals is rung when an ask of a tool call was opened or settled, and
-// when a grant was given or taken back.
-const TopicApprovals = "approvals"
 
 // maxAsks is how many calls are shown at once: all that can wait.
 const maxAsks = 100

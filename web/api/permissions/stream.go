@@ -29,7 +29,7 @@ func (a *API) permissionStream(w http.ResponseWriter, r *http.Request) error {
 	ctx, stop := context.WithCancel(r.Context())
 	defer stop()
 	defer a.Streams.Watch(auth.Narrow(r, auth.ScopeAdmin), stop)() // before the answer begins: who has read of it may count on it
-	rang := a.Bell.Listen(ctx, TopicApprovals)                     // before the first update: nothing that follows is missed
+	rang := a.Bell.Listen(ctx, core.TopicApprovals)                // before the first update: nothing that follows is missed
 	s, err := a.Streams.Start(w, r, true)
 	if err != nil {
 		return err
