@@ -51,18 +51,18 @@ type BotPolicy struct {
 // Policies, and the levels that can be preset, as settings write them.
 func Policies() []string { return []string{"pairing", "allowlist", "open", "disabled"} }
 
-// PresetLevels returns the levels that can be preset.
-func PresetLevels() []string { return []string{"sandboxed", "vault"} }
+// presetLevels returns the levels that can be preset.
+func presetLevels() []string { return []string{"sandboxed", "vault"} }
 
 // check names the field that is wrong.
 func (p *BotPolicy) check() error {
 	switch {
 	case !slices.Contains(Policies(), p.DMPolicy):
 		return fmt.Errorf("policy: %q is not one of %s", p.DMPolicy, strings.Join(Policies(), ", "))
-	case !slices.Contains(PresetLevels(), p.DMTrust):
-		return fmt.Errorf("level of direct messages: %q is not one of %s", p.DMTrust, strings.Join(PresetLevels(), ", "))
-	case !slices.Contains(PresetLevels(), p.GroupTrust):
-		return fmt.Errorf("level of groups: %q is not one of %s", p.GroupTrust, strings.Join(PresetLevels(), ", "))
+	case !slices.Contains(presetLevels(), p.DMTrust):
+		return fmt.Errorf("level of direct messages: %q is not one of %s", p.DMTrust, strings.Join(presetLevels(), ", "))
+	case !slices.Contains(presetLevels(), p.GroupTrust):
+		return fmt.Errorf("level of groups: %q is not one of %s", p.GroupTrust, strings.Join(presetLevels(), ", "))
 	case len(p.AllowedUsers) > maxAllowed:
 		return fmt.Errorf("allowed users: at most %d", maxAllowed)
 	}

@@ -23,13 +23,13 @@ var (
 	envName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(GATEHOUSE_[A-Z0-9_]+|VAULT_PATH|PORT)$`) })
 )
 
-// ReadEnvFile reads lines NAME=value, as a shell, systemd and we understand
+// readEnvFile reads lines NAME=value, as a shell, systemd and we understand
 // them alike: values without quotes hold no blanks and none of the characters
 // that a shell gives a meaning to, 'single quotes' hold anything but
 // themselves, "double quotes" know \" \\ \$ and \`. Blank lines, lines that
 // begin with # and a leading "export" are passed over. Only our own names are
 // taken. The error is Problems, by file and line and without any value.
-func ReadEnvFile(path string) ([]EnvLine, error) {
+func readEnvFile(path string) ([]EnvLine, error) {
 	text, mode, err := values.ReadBounded(path, maxBotsFile)
 	if err != nil {
 		if at := (*fs.PathError)(nil); errors.As(err, &at) { // the path precedes it already
@@ -112,7 +112,7 @@ func WriteEnvFile(path string, lines []EnvLine, replace bool) (err error) {
 // UseEnvFile adds the settings of an env file to the process's environment,
 // before Load. A setting that is set there already, by whichever of its names, stays.
 func UseEnvFile(path string) error {
-	lines, err := ReadEnvFile(path)
+	lines, err := readEnvFile(path)
 	if err != nil {
 		return err
 	}

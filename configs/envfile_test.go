@@ -22,7 +22,7 @@ func TestAnEnvFileComesBackAsItWasWrittenHereAndInAShell(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
-	got, err := ReadEnvFile(path)
+	got, err := readEnvFile(path)
 	if err != nil || cmp.Diff(lines, got) != "" {
 		t.Error(err, cmp.Diff(lines, got))
 	}
@@ -35,7 +35,7 @@ func TestAnEnvFileComesBackAsItWasWrittenHereAndInAShell(t *testing.T) {
 	if err := WriteEnvFile(path, lines[:1], false); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("a file that is there: %v", err)
 	}
-	if got, _ := ReadEnvFile(path); len(got) != len(lines) {
+	if got, _ := readEnvFile(path); len(got) != len(lines) {
 		t.Error("it was overwritten")
 	}
 	if err := WriteEnvFile(path, lines[:1], true); err != nil {
@@ -52,7 +52,7 @@ func TestAnEnvFileComesBackAsItWasWrittenHereAndInAShell(t *testing.T) {
 func TestAnEnvFileAcceptsOnlyOurSettingsAndReportsFaultsByLine(t *testing.T) {
 	path := put(t, filepath.Join(t.TempDir(), "x.env"), "# fine\nexport GATEHOUSE_MODEL=local/quote\n\nANTHROPIC_API_KEY=topsecret\nLD_PRELOAD=topsecret\nGATEHOUSE_ADDR\n"+
 		"GATEHOUSE_ADMIN_PASSWORD=topsecret word\nGATEHOUSE_OPENAI_API_KEY=$topsecret\nGATEHOUSE_MODEL=topsecret\nGATEHOUSE_LOG_LEVEL=\"topsecret\n")
-	_, err := ReadEnvFile(path)
+	_, err := readEnvFile(path)
 	if err == nil || strings.Contains(err.Error(), "topsecret") {
 		t.Fatal(err)
 	}
@@ -66,11 +66,11 @@ func TestAnEnvFileAcceptsOnlyOurSettingsAndReportsFaultsByLine(t *testing.T) {
 		if err := os.Chmod(good, mode); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := ReadEnvFile(good); (err == nil) != ok {
+		if _, err := readEnvFile(good); (err == nil) != ok {
 			t.Errorf("mode %04o: %v", mode, err)
 		}
 	}
-	if _, err := ReadEnvFile("/nonexistent/file"); err == nil {
+	if _, err := readEnvFile("/nonexistent/file"); err == nil {
 		t.Error("a file that is not there")
 	}
 }

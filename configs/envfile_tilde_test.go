@@ -17,7 +17,7 @@ func TestATildeIsWrittenInQuotes(t *testing.T) {
 	if err != nil || string(text) != envHead+"GATEHOUSE_ADMIN_PASSWORD='~root:~'\n" {
 		t.Errorf("%q %v", text, err)
 	}
-	lines, err := ReadEnvFile(path)
+	lines, err := readEnvFile(path)
 	if err != nil || len(lines) != 1 || lines[0].Value != "~root:~" {
 		t.Errorf("%+v %v", lines, err)
 	}

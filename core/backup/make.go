@@ -206,7 +206,7 @@ func (b *making) left(name, why string) {
 func (b *making) miss(name, why string, d fs.DirEntry) error {
 	b.report.Misses++
 	if len(b.report.Missed) < maxLeftOut {
-		b.report.Missed = append(b.report.Missed, ShownName(name)+" ("+why+")")
+		b.report.Missed = append(b.report.Missed, shownName(name)+" ("+why+")")
 	}
 	if d != nil && d.IsDir() {
 		return fs.SkipDir

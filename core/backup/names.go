@@ -15,9 +15,9 @@ import (
 // maxShown bounds a shown name, in bytes.
 const maxShown = 300
 
-// ShownName returns a name for users: quoted where it is not UTF-8 or has control
+// shownName returns a name for users: quoted where it is not UTF-8 or has control
 // characters, and without its middle where it is long.
-func ShownName(name string) string {
+func shownName(name string) string {
 	cut := name
 	if len(name) > maxShown {
 		cut = name[:maxShown/2] + "…" + name[len(name)-maxShown/2:]
@@ -45,7 +45,7 @@ func Unstorable(ctx context.Context, vault string, most, maxEntries int) (named 
 		}
 		if why := archive.Unstorable(name); why != "" {
 			if n++; len(named) < most {
-				named = append(named, ShownName(name)+" ("+why+")")
+				named = append(named, shownName(name)+" ("+why+")")
 			}
 			if d != nil && d.IsDir() {
 				return fs.SkipDir

@@ -85,7 +85,7 @@ func (r *restoring) mayReplace(ctx context.Context) (err error) {
 		return unfinished(r.vault, state)
 	}
 	if mount := mountBelow(r.vault, r.db); mount != "" {
-		return core.Errorf(core.Conflict, "%s is a mount of its own, which a restore cannot replace: stop the gateway and use 'gatehouse restore' with an empty vault", ShownName(mount))
+		return core.Errorf(core.Conflict, "%s is a mount of its own, which a restore cannot replace: stop the gateway and use 'gatehouse restore' with an empty vault", shownName(mount))
 	}
 	r.keep, err = leftOutOf(ctx, r.to.Over.Source)
 	return err
@@ -174,7 +174,7 @@ func (r *restoring) over(state *restoreState) error {
 }
 
 func cannotStay(name string, err error) error {
-	return &core.Error{Kind: core.Conflict, Text: fmt.Sprintf("%s is in no backup and has to stay, but the backup has a file in its way: move it out of the vault first", ShownName(name)), Err: err}
+	return &core.Error{Kind: core.Conflict, Text: fmt.Sprintf("%s is in no backup and has to stay, but the backup has a file in its way: move it out of the vault first", shownName(name)), Err: err}
 }
 
 // old is the directory of what is replaced.

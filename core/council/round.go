@@ -17,16 +17,33 @@ type round struct {
 	names   []string // the primary in front
 	results chan result
 	open    int // calls whose result has not come
-	got     map[string]*answer
 	bounded bool // who has not answered is left out after a time
+
+	// The rest is of the attempt, and begins again with it.
+	attempt int // 0 until the primary calls tools
+	got     map[string]*answer
+	waiting int              // members whose answer has not come
+	whole   int              // answers in got that are whole
+	late    <-chan time.Time // when who has not answered is left out; nil: not yet
+}
+
+// restart begins an attempt: the answers so far are not used.
+func (r *round) restart(attempt int) {
+	r.bound(false)
+	r.attempt, r.got, r.waiting, r.whole, r.late = attempt, map[string]*answer{}, len(r.names), 0, nil
 }
 
 // bound notes whether the answers are awaited for a limited time: then silence does not end
 // the run.
 func (r *round) bound(on bool) {
-	if on != r.bounded {
-		r.bounded = on
-		r.h.s.Bounded(map[bool]int{true: 1, false: -1}[on])
+	if on == r.bounded {
+		return
+	}
+	r.bounded = on
+	if on {
+		r.h.s.Bounded(1)
+	} else {
+		r.h.s.Bounded(-1)
 	}
 }
 
@@ -41,7 +58,7 @@ type result struct {
 // tools, with what these return. Wait after the second answer, or three times that
 // after the first, who has not answered is left out.
 func (h *hearing) gather(ctx context.Context) error {
-	r := &round{h: h, results: make(chan result, 2*len(h.members)), got: map[string]*answer{}}
+	r := &round{h: h, results: make(chan result, 2*len(h.members))}
 	r.names = append(r.names, h.primary)
 	for _, name := range h.order() {
 		if name != h.primary {
@@ -86,32 +103,28 @@ func (r *round) run(ctx context.Context) error {
 			}
 		})
 	})
+	r.restart(0)
 	r.consult(early, 0, r.h.s.Prompt.Messages)
-	attempt, waiting, whole := 0, len(r.names), 0
-	var late <-chan time.Time
 	defer r.bound(false)
-	for waiting > 0 {
+	for r.waiting > 0 {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-late:
+		case <-r.late:
 			if len(r.results) == 0 {
 				return nil
 			}
 			passed := make(chan time.Time)
 			close(passed)
-			late = passed // what came while an answer was read is taken
+			r.late = passed // what came while an answer was read is taken
 		case <-called: // answers of the others without its tools are not used
-			if attempt == 0 {
+			if r.attempt == 0 {
 				stopEarly()
-				r.bound(false)
-				attempt, late, whole = 1, nil, 0
-				clear(r.got)
-				waiting = len(r.names)
+				r.restart(1)
 			}
 		case x := <-r.results:
 			r.open--
-			if x.name != r.h.primary && x.attempt != attempt {
+			if x.name != r.h.primary && x.attempt != r.attempt {
 				continue
 			}
 			if x.err != nil {
@@ -121,23 +134,22 @@ func (r *round) run(ctx context.Context) error {
 				return nil
 			}
 			if x.name == r.h.primary && len(x.draft.Tools) > 0 {
-				if attempt == 0 { // the call was not seen yet
+				if r.attempt == 0 { // the call was not seen yet
 					stopEarly()
-					clear(r.got)
-					attempt, whole, waiting = 1, 0, len(r.names)
+					r.restart(1)
 				}
 				r.consult(ctx, 1, append(slices.Clip(r.h.s.Prompt.Messages), x.draft.Tools...))
-			} else if x.name == r.h.primary && attempt == 1 {
+			} else if x.name == r.h.primary && r.attempt == 1 {
 				r.consult(ctx, 1, r.h.s.Prompt.Messages)
 			}
-			waiting--
+			r.waiting--
 			ok, err := r.take(ctx, x)
 			if err != nil {
 				return err
 			}
 			if ok {
-				whole++
-				late = r.wait(whole, late)
+				r.whole++
+				r.wait()
 			}
 			if err := r.keep(ctx); err != nil {
 				return err
@@ -147,16 +159,15 @@ func (r *round) run(ctx context.Context) error {
 	return nil
 }
 
-// wait returns when who has not answered is left out.
-func (r *round) wait(whole int, late <-chan time.Time) <-chan time.Time {
-	switch whole {
+// wait sets, after a whole answer, when who has not answered is left out.
+func (r *round) wait() {
+	switch r.whole {
 	case 1:
 		r.bound(true)
-		return r.h.c.o.Clock.After(3 * r.h.m.Wait)
+		r.late = r.h.c.o.Clock.After(3 * r.h.m.Wait)
 	case 2:
-		return r.h.c.o.Clock.After(r.h.m.Wait)
+		r.late = r.h.c.o.Clock.After(r.h.m.Wait)
 	}
-	return late
 }
 
 func (r *round) begin(name string, attempt int, call func() (orchestrator.Draft, error)) {

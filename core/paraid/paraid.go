@@ -98,13 +98,13 @@ func (r *Registry) Find(ctx context.Context, q store.Queryer, id string) (Entry,
 	return w.entry(), nil
 }
 
-// MaxAt is the most entries that At returns.
-const MaxAt = 10_000
+// maxAt is the most entries that At returns.
+const maxAt = 10_000
 
-// At returns the entries of a path, oldest first, at most MaxAt.
+// At returns the entries of a path, oldest first, at most 10,000.
 func (r *Registry) At(ctx context.Context, q store.Queryer, path, kind string) ([]Entry, error) {
 	var rows []row
-	err := q.Select(ctx, &rows, `SELECT id, type, path, created_at, user_id FROM para_ids WHERE path = $1 AND type = $2 ORDER BY created_at, id LIMIT 10000`, path, kind)
+	err := q.Select(ctx, &rows, `SELECT id, type, path, created_at, user_id FROM para_ids WHERE path = $1 AND type = $2 ORDER BY created_at, id LIMIT $3`, path, kind, maxAt)
 	if err != nil {
 		return nil, fmt.Errorf("read para-IDs: %w", err)
 	}

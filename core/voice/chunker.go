@@ -27,8 +27,8 @@ type Chunker struct {
 	energy  [frames]float64
 }
 
-// NewChunker returns a Chunker that asks d, or an Energy if d is nil.
-func NewChunker(d Detector) *Chunker {
+// newChunker returns a Chunker that asks d, or an Energy if d is nil.
+func newChunker(d Detector) *Chunker {
 	if d == nil {
 		d = new(Energy)
 	}

@@ -73,7 +73,7 @@ func Start(ctx context.Context, to Transcriber, o Options) *Stream {
 	if o.Emit == nil {
 		o.Emit = func(Event) {}
 	}
-	s := &Stream{o: o, to: to, chunker: NewChunker(o.Detector), ended: make(chan Segment),
+	s := &Stream{o: o, to: to, chunker: newChunker(o.Detector), ended: make(chan Segment),
 		grown: make(chan struct{}, 1), free: make(chan struct{}, 1), done: make(chan struct{})}
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
 	go s.work()

@@ -88,7 +88,7 @@ func recording(t *rapid.T) (pcm []int16) {
 func TestEachSampleIsInOneSegmentOrInSilence(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pcm := recording(t)
-		c := NewChunker(marked{})
+		c := newChunker(marked{})
 		var all []Segment
 		for rest := pcm; len(rest) > 0; {
 			n := min(len(rest), rapid.SampledFrom([]int{1, 7, Frame, 333, 5000, Rate, 40 * Rate}).Draw(t, "write"))
@@ -124,7 +124,7 @@ func onlySilence(t *rapid.T, pcm []int16, from, to int64) {
 }
 
 func TestSegmentsAreCutInPausesAndAtTheQuietestPoint(t *testing.T) {
-	c := NewChunker(nil)
+	c := newChunker(nil)
 	voice, hush := func(d time.Duration) []int16 { return tone(d, 9000, 20) }, func(d time.Duration) []int16 { return tone(d, 0, 20) }
 	all := c.Write(join(hush(time.Second), voice(3*time.Second), hush(400*time.Millisecond), voice(2*time.Second), hush(time.Second), voice(300*time.Millisecond), hush(2*time.Second)))
 	all = append(all, c.Close()...)
@@ -132,7 +132,7 @@ func TestSegmentsAreCutInPausesAndAtTheQuietestPoint(t *testing.T) {
 		t.Fatalf("%d segments: a pause of 400 ms is inside one, one of a second ends it, and a short one has a second", len(all))
 	}
 
-	c = NewChunker(marked{})
+	c = newChunker(marked{})
 	pcm := make([]int16, 40*Rate)
 	for i := range pcm {
 		pcm[i] = 8000
@@ -359,7 +359,7 @@ func speech() []int16 {
 // gets a transcription every two seconds.
 func process(pcm []int16) {
 	text := strings.Repeat("one two three four five ", 15)
-	c := NewChunker(nil)
+	c := newChunker(nil)
 	var a Agreement
 	for i := 0; len(pcm) >= Rate; i, pcm = i+1, pcm[Rate:] {
 		if len(c.Write(pcm[:Rate])) > 0 {

@@ -155,14 +155,14 @@ func (b *Buttons) toggle(r command.Request, a ask.Ask, option int) (command.Outc
 		if err != nil {
 			return err
 		}
-		if now.Payload, err = Toggle(now, option); err != nil {
+		if now.Payload, err = toggle(now, option); err != nil {
 			return err
 		}
 		if open, err := b.o.Questions.Amend(ctx, tx, now.ID, now.Payload); err != nil || !open {
 			return err
 		}
 		return postOnce(ctx, tx, b.o.Mail, core.Reply{Address: r.In.Address, Key: fmt.Sprintf("pick:%s:%d", a.ID, r.Seq),
-			Replaces: "@" + Key(a.ID, 0) + "/0", Parts: []core.Part{QuestionsPart(now)}})
+			Replaces: "@" + Key(a.ID, 0) + "/0", Parts: []core.Part{questionsPart(now, Questions(now))}})
 	}}, nil
 }
 
@@ -197,7 +197,7 @@ func (b *Buttons) Answer(ctx context.Context, r command.Request) (command.Outcom
 		return respond("question_waits")
 	}
 	qs := Questions(a)
-	return command.Outcome{}, b.settle(ctx, r, a, sameAnswer(qs, ByNumber(qs, r.In.Text)))
+	return command.Outcome{}, b.settle(ctx, r, a, sameAnswer(qs, byNumber(qs, r.In.Text)))
 }
 
 // sameAnswer returns text as the answer to every question.

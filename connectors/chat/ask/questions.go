@@ -151,9 +151,9 @@ func Picked(a ask.Ask) []int {
 	return p.Picked
 }
 
-// Toggle returns the payload of an ask in which one answer is selected that was
+// toggle returns the payload of an ask in which one answer is selected that was
 // not, or the reverse.
-func Toggle(a ask.Ask, answer int) (payload string, err error) {
+func toggle(a ask.Ask, answer int) (payload string, err error) {
 	picked := Picked(a)
 	if i := slices.Index(picked, answer); i >= 0 {
 		picked = slices.Delete(picked, i, i+1)
@@ -172,10 +172,10 @@ func Toggle(a ask.Ask, answer int) (payload string, err error) {
 	return string(b), err
 }
 
-// ByNumber returns the labels of the answers that text names by their numbers
+// byNumber returns the labels of the answers that text names by their numbers
 // ("2", "1, 3"), where there is a single question. Any other text is returned
 // as it is, and so is text that equals a label.
-func ByNumber(qs []Question, text string) string {
+func byNumber(qs []Question, text string) string {
 	if len(qs) != 1 {
 		return text
 	}

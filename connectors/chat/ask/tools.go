@@ -32,7 +32,7 @@ func (t *Tools) Open(ctx context.Context, tx *store.Tx, a ask.Ask, req core.Perm
 		if p.Bot == core.ScheduleBot { // its session is in no chat: the panel shows it
 			return nil
 		}
-		return t.Mail.Post(ctx, tx, core.Reply{Address: here, Key: Key(a.ID, 0), Parts: []core.Part{QuestionsPart(a)}})
+		return t.Mail.Post(ctx, tx, core.Reply{Address: here, Key: Key(a.ID, 0), Parts: []core.Part{questionsPart(a, Questions(a))}})
 	}
 	chats, err := t.owners(ctx, tx, p.Bot)
 	if err != nil {

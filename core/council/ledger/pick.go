@@ -135,5 +135,5 @@ func (s *Store) Options(ctx context.Context, user int64, query string) ([]Option
 	return out, err
 }
 
-// OpenUntil returns until when the options of a query that ended then can be picked.
-func OpenUntil(ended time.Time) time.Time { return ended.Add(PickOpen) }
+// openUntil returns until when the options of a query that ended then can be picked.
+func openUntil(ended time.Time) time.Time { return ended.Add(PickOpen) }

@@ -170,7 +170,7 @@ func (c *Check) Met(answer string) bool {
 	case NotContain:
 		return !has(text, c.Value)
 	case Language:
-		is := LanguageOf(text)
+		is := languageOf(text)
 		return is == "" || is == c.Value
 	case Length:
 		return measure(text, c.Value) <= c.Limit
@@ -305,9 +305,9 @@ var small = map[string][]string{
 	"nl": {"het", "een", "en", "van", "is", "dat", "op", "te", "zijn", "voor", "met", "niet", "aan", "er", "om", "ook", "als", "bij", "maar", "deze"},
 }
 
-// LanguageOf returns the code of the language that a text is in, "" where that is not
+// languageOf returns the code of the language that a text is in, "" where that is not
 // certain: a text has at least three of its frequent words, and twice as many as of the next.
-func LanguageOf(text string) string {
+func languageOf(text string) string {
 	counts := map[string]int{} // by word, of at most 400
 	n := 0
 	for w := range strings.FieldsFuncSeq(detect.Fold(text), func(r rune) bool { return !unicode.IsLetter(r) }) {

@@ -87,7 +87,7 @@ type Result struct {
 
 // Detect reads a message. Layer is None where it is no correction.
 func Detect(m Message) Result {
-	if text, ok := Prefixed(m.Text); ok {
+	if text, ok := prefixed(m.Text); ok {
 		return explicit(text)
 	}
 	if m.Answer == "" || utf8.RuneCountInString(m.Text) > MaxText {
@@ -129,7 +129,7 @@ const elsewhere = "\ufffc"
 // so: those of at least minWords words that are no requests, questions, thanks or idioms. It
 // returns none of a message that is too long, and of quoted text, nor a sentence with some.
 func Undecided(text string) (out []string) {
-	if _, prefixed := Prefixed(text); prefixed || utf8.RuneCountInString(text) > MaxText {
+	if _, prefixed := prefixed(text); prefixed || utf8.RuneCountInString(text) > MaxText {
 		return nil
 	}
 	for _, s := range joined(split(unquoted(strings.ToValidUTF8(text, " "), elsewhere))) {
@@ -183,8 +183,8 @@ func likely(folded string) []*language {
 	return all
 }
 
-// Prefixed returns the text behind the prefix "correction:" or "Korrektur:".
-func Prefixed(text string) (string, bool) {
+// prefixed returns the text behind the prefix "correction:" or "Korrektur:".
+func prefixed(text string) (string, bool) {
 	text = strings.TrimSpace(text)
 	for _, prefix := range []string{"correction:", "korrektur:"} {
 		if len(text) >= len(prefix) && strings.EqualFold(text[:len(prefix)], prefix) {

@@ -159,8 +159,8 @@ var halfLives = map[Class]time.Duration{Slow: 10 * year, Fast: 3 * year}
 // Pruned is the Decay below which a correction is deleted.
 const Pruned = .05
 
-// Decay returns what is left of a correction after a time: 2^(-age/half-life).
-func Decay(c Class, age time.Duration) float64 {
+// decay returns what is left of a correction after a time: 2^(-age/half-life).
+func decay(c Class, age time.Duration) float64 {
 	half := halfLives[c]
 	if half == 0 || age <= 0 {
 		return 1
@@ -175,8 +175,8 @@ func PrunedAfter(c Class) time.Duration {
 
 const freshFor = 30 * 24 * time.Hour // half-life of recency
 
-// Recency returns how recent something is: half after 30 days.
-func Recency(age time.Duration) float64 {
+// recency returns how recent something is: half after 30 days.
+func recency(age time.Duration) float64 {
 	if age <= 0 {
 		return 1
 	}

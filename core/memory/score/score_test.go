@@ -85,7 +85,7 @@ func TestDecayGoldenValues(t *testing.T) {
 	}{
 		{Never, 100, 1}, {Slow, 0, 1}, {Slow, 10, .5}, {Slow, 20, .25}, {Slow, 5, .7071}, {Fast, 3, .5}, {Fast, 6, .25}, {Fast, 12, .0625}, {Fast, 15, .0313}, {Fast, -1, 1},
 	} {
-		if got := Decay(c.class, time.Duration(c.years*float64(year))); !near(got, c.want) {
+		if got := decay(c.class, time.Duration(c.years*float64(year))); !near(got, c.want) {
 			t.Errorf("Decay(%s, %v years) = %.4f, want %.4f", c.class, c.years, got, c.want)
 		}
 	}
@@ -95,7 +95,7 @@ func TestDecayGoldenValues(t *testing.T) {
 		}
 	}
 	for days, want := range map[int]float64{0: 1, 30: .5, 60: .25, 15: .7071} {
-		if got := Recency(time.Duration(days) * 24 * time.Hour); !near(got, want) {
+		if got := recency(time.Duration(days) * 24 * time.Hour); !near(got, want) {
 			t.Errorf("Recency(%d days) = %.4f, want %.4f", days, got, want)
 		}
 	}

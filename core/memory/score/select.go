@@ -146,8 +146,8 @@ func (x *Index) candidates(in func(key string) bool, near map[string]float64, te
 			continue
 		}
 		tokens := Tokens(e.Text)
-		u, ok := Include(Use{Relevance: relevance[i], Prevention: prevention[e.Type], Importance: e.Importance, Recency: Recency(now.Sub(e.At)), Confidence: e.Confidence,
-			Pinned: e.Pinned, Staleness: 1 - Decay(e.Class, now.Sub(e.At)), Cost: float64(tokens) / MaxTokens})
+		u, ok := Include(Use{Relevance: relevance[i], Prevention: prevention[e.Type], Importance: e.Importance, Recency: recency(now.Sub(e.At)), Confidence: e.Confidence,
+			Pinned: e.Pinned, Staleness: 1 - decay(e.Class, now.Sub(e.At)), Cost: float64(tokens) / MaxTokens})
 		if ok {
 			out = append(out, Taken{Key: e.Key, Utility: u, Relevance: relevance[i], Tokens: tokens})
 		}

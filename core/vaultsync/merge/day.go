@@ -32,12 +32,6 @@ func Day(base Base, ours, theirs []byte, label string) (merged []byte, conflicts
 // MaxEntries limits the entries of a day file that is merged.
 const MaxEntries = 10_000
 
-// HasEntries reports whether a text has entries of a journal.
-func HasEntries(text []byte) bool {
-	_, sections := dayfile.Split(text)
-	return len(sections) > 0
-}
-
 // A side is one version of a day file. Entries are named by their id, or, without one,
 // by their content, and by their number among those of that name.
 type side struct {

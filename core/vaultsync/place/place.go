@@ -36,8 +36,8 @@ const (
 	digits      = 16
 )
 
-// Temporary reports whether name is a file of this package that is being written.
-func Temporary(name string) bool {
+// isTemporary reports whether name is a file of this package that is being written.
+func isTemporary(name string) bool {
 	return strings.HasPrefix(name, wholePrefix) && strings.HasSuffix(name, suffix)
 }
 

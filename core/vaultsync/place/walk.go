@@ -183,7 +183,7 @@ func (w *walk) entry(d *beneath.Dir, name, base string) (kind, error) {
 			return entered, nil
 		}
 		return done, nil
-	case Temporary(base) && info.Mode.IsRegular():
+	case isTemporary(base) && info.Mode.IsRegular():
 		if w.Stale == nil || w.Stale(info.Changed) {
 			w.Temps = append(w.Temps, name)
 		}
