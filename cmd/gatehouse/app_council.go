@@ -3,15 +3,12 @@ package main
 import (
 	"context"
 
-	"gatehouse/connectors/chat"
-	"gatehouse/connectors/chat/accuracy"
 	"gatehouse/connectors/chat/why"
 	chatcommand "gatehouse/core/command"
 	"gatehouse/core/council"
 	"gatehouse/core/council/domains"
 	"gatehouse/core/council/ledger"
 	"gatehouse/core/index/meaning"
-	"gatehouse/core/texts"
 )
 
 // councils are the parts of the app that councils of several models need.
@@ -33,14 +30,6 @@ const likelyDomain = 0.7
 // picks returns the council's questions for those who pick.
 func (a *app) picks() why.Picks {
 	return why.Picks{Store: a.council, DB: a.db, Outbox: a.outbox}
-}
-
-// councilCommands returns the chat commands of councils.
-func councilCommands(c *why.Commands, models accuracy.Models) []chat.Command {
-	return []chat.Command{
-		{Name: "why", About: texts.Text("about_why"), Guests: accuracy.Guests(models), Private: true, Run: c.Why},
-		{Name: "pick", About: texts.Text("about_pick"), Args: texts.Text("args_pick"), Guests: accuracy.Guests(models), Private: true, Run: c.Pick},
-	}
 }
 
 // openCouncil returns what answers turns for models named council.

@@ -5,10 +5,10 @@ import (
 
 	panelmemory "gatehouse/admin/memory"
 	"gatehouse/cmd/gatehouse/remembering"
-	"gatehouse/connectors/chat"
 	chatask "gatehouse/connectors/chat/ask"
 	chatmemory "gatehouse/connectors/chat/memory"
 	"gatehouse/core"
+	chatcommand "gatehouse/core/command"
 	"gatehouse/core/llm"
 	"gatehouse/core/llm/registry"
 	corememory "gatehouse/core/memory"
@@ -17,7 +17,6 @@ import (
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
-	"gatehouse/core/texts"
 	apimemory "gatehouse/web/api/memory"
 )
 
@@ -81,7 +80,7 @@ func reads(m llm.Model) llm.Model {
 }
 
 // memoryCommands returns the chat commands of the memory.
-func (m *remembered) memoryCommands(db *store.DB, sessions *session.Store, asks *chatask.Buttons, clock core.Clock) []chat.Command {
+func (m *remembered) memoryCommands(db *store.DB, sessions *session.Store, asks *chatask.Buttons, clock core.Clock) []chatcommand.Command {
 	if !m.recalls {
 		return nil
 	}
@@ -89,12 +88,7 @@ func (m *remembered) memoryCommands(db *store.DB, sessions *session.Store, asks 
 		s, _, err := sessions.Current(ctx, db, at)
 		return corememory.Place{Session: s.ID, Project: s.Project}, err
 	}
-	c := chatmemory.New(m.corrections, m.corrections, place, asks, clock)
-	return []chat.Command{
-		{Name: "memory", About: texts.Text("about_memory"), Args: texts.Text("args_memory"), Shows: true, Private: true, Run: c.Run},
-		{Name: "remember", About: texts.Text("about_remember"), Args: texts.Text("args_remember"), Private: true, Run: c.Remember},
-		{Name: "forget", About: texts.Text("about_forget"), Args: texts.Text("args_forget"), Private: true, Run: c.Forget},
-	}
+	return chatmemory.New(m.corrections, m.corrections, place, asks, clock).Commands()
 }
 
 // apiMemory returns what the memory's endpoints need.

@@ -2,19 +2,21 @@ package main
 
 import (
 	"context"
+	"slices"
 
 	"gatehouse/cmd/gatehouse/scheduling"
-	"gatehouse/connectors/chat"
+	"gatehouse/connectors/chat/accuracy"
 	chatask "gatehouse/connectors/chat/ask"
 	chatdaily "gatehouse/connectors/chat/daily"
 	chathandoff "gatehouse/connectors/chat/handoff"
 	chatproject "gatehouse/connectors/chat/project"
 	chatremind "gatehouse/connectors/chat/remind"
+	"gatehouse/connectors/chat/why"
 	"gatehouse/core"
+	chatcommand "gatehouse/core/command"
 	"gatehouse/core/schedule"
 	"gatehouse/core/schedule/remind"
 	"gatehouse/core/store"
-	"gatehouse/core/texts"
 )
 
 // dailyActs are daily agents as the panel and the API start and switch them.
@@ -28,18 +30,16 @@ func (v dailyActs) Start(ctx context.Context, name, date string, force bool, by 
 	return v.Scheduler.Start(ctx, v.inbox, name, date, force, by)
 }
 
-// moreCommands returns the chat commands of reminders, daily agents and the memory.
-func (a *app) moreCommands(asks *chatask.Buttons) []chat.Command {
-	reminders := chatremind.New(chatremind.Options{DB: a.db, Clock: a.clock, Reminders: a.reminders, Zones: a.pairing.People, Asks: asks})
-	return append([]chat.Command{
-		{Name: "remind", About: texts.Text("about_remind"), Args: texts.Text("args_remind"), Run: reminders.Set},
-		{Name: "reminders", About: texts.Text("about_reminders"), Shows: true, Private: true, Run: reminders.List},
-		{Name: "handoff", About: texts.Text("about_handoff"), Where: chat.DirectOnly, Elsewhere: texts.Text("sessions_in_group"), Private: true,
-			Run: (&chathandoff.Command{DB: a.db, Sessions: a.sessions, Markdown: a.handoff}).Run},
-		{Name: "project", About: texts.Text("about_project"), Args: texts.Text("args_name"), Shows: true, Where: chat.ManagedGroup,
-			Run: (&chatproject.Command{DB: a.db, Projects: a.projects, Chats: a.projects, Sessions: a.sessions, Asks: asks}).Run},
-		{Name: "agents", About: texts.Text("about_agents"), Args: texts.Text("args_agents"), Shows: true, Managers: true, Private: true, Run: chatdaily.New(dailyActs{a.schedule, a.queue}, asks).Run},
-	}, a.memoryCommands(a.db, a.sessions, asks, a.clock)...)
+// moreCommands returns the chat commands that are not those of every gateway.
+func (a *app) moreCommands(asks *chatask.Buttons, council *why.Commands) []chatcommand.Command {
+	return slices.Concat(
+		chatremind.New(chatremind.Options{DB: a.db, Clock: a.clock, Reminders: a.reminders, Zones: a.pairing.People, Asks: asks}).Commands(),
+		(&chathandoff.Command{DB: a.db, Sessions: a.sessions, Markdown: a.handoff}).Commands(),
+		(&chatproject.Command{DB: a.db, Projects: a.projects, Chats: a.projects, Sessions: a.sessions, Asks: asks}).Commands(),
+		chatdaily.New(dailyActs{a.schedule, a.queue}, asks).Commands(),
+		a.memoryCommands(a.db, a.sessions, asks, a.clock),
+		council.Commands(accuracy.Guests(a.models)),
+	)
 }
 
 // joinSchedule builds daily agents.

@@ -1,6 +1,7 @@
 // Package chat handles what users send to a bot other than messages: commands,
-// pressed buttons, and answers to questions. A Command is a value; New lists all
-// of them. Subpackage ask has the text of questions and approvals.
+// pressed buttons, and answers to questions. A command is a value: New lists those
+// of every gateway, and Options.More has those of packages below that it adds.
+// Subpackage ask has the text of questions and approvals.
 package chat
 
 import (
@@ -56,9 +57,9 @@ type Options struct {
 	Usage     Usage
 	Overheard Overheard
 	Finder    find.Finder
-	Journal   journal.Options // without DB, Clock and Asks
-	Saved     saved.Command   // without Resolve and Asks
-	More      []Command       // of packages below, at the end of the menu
+	Journal   journal.Options   // without DB, Clock and Asks
+	Saved     saved.Command     // without Resolve and Asks
+	More      []command.Command // of packages below (their Commands), at the end of the menu
 
 	BusyMode func() string                                       // where a chat has chosen none
 	Logging  func() bool                                         // the owner's conversations are logged in the vault
@@ -79,7 +80,7 @@ type Users interface {
 type Chat struct {
 	db       *store.DB
 	users    Users
-	commands []Command
+	commands []command.Command
 
 	asks    *ask.Buttons
 	diary   *journal.Commands
@@ -106,38 +107,38 @@ func New(o Options) *Chat {
 	trust := &trust{o.DB, bound, o.TrustModes}
 	o.Saved.Resolve, o.Saved.Asks, o.Journal.DB, o.Journal.Clock, o.Journal.Asks = bound.resolve, o.Asks, o.DB, o.Clock, o.Asks
 	c.diary = journal.New(o.Journal)
-	c.commands = []Command{
+	c.commands = []command.Command{
 		// For strangers /start, /help and /claim are answered at the gate.
 		{Name: "start", About: texts.Text("about_start"), Shows: true, Run: c.start},
 		{Name: "help", About: texts.Text("about_help"), Shows: true, Run: c.help},
-		{Name: "new", About: texts.Text("about_new"), Args: texts.Text("args_new"), Where: ManagedGroup, Run: conversations.begin},
+		{Name: "new", About: texts.Text("about_new"), Args: texts.Text("args_new"), Where: command.ManagedGroup, Run: conversations.begin},
 		{Name: "stop", About: texts.Text("about_stop"), Control: true, Run: c.answers.stop},
 		{Name: "status", About: texts.Text("about_status"), Control: true, Run: (&status{o.DB, o.Updates, o.Running, o.ChatSettings, chosen, o.Models, busy, trust, o.Council}).show},
-		{Name: "sessions", About: texts.Text("about_sessions"), Shows: true, Private: true, Where: DirectOnly, Elsewhere: texts.Text("sessions_in_group"), Run: conversations.list},
-		{Name: "resume", About: texts.Text("about_resume"), Args: texts.Text("args_id"), Private: true, Where: DirectOnly, Elsewhere: texts.Text("resume_in_group"), Run: conversations.resume},
+		{Name: "sessions", About: texts.Text("about_sessions"), Shows: true, Private: true, Where: command.DirectOnly, Elsewhere: texts.Text("sessions_in_group"), Run: conversations.list},
+		{Name: "resume", About: texts.Text("about_resume"), Args: texts.Text("args_id"), Private: true, Where: command.DirectOnly, Elsewhere: texts.Text("resume_in_group"), Run: conversations.resume},
 		{Name: "search", About: texts.Text("about_search"), Args: texts.Text("args_search"), Private: true, Run: find.New(o.DB, o.Finder, o.Conversations, o.Asks).Run},
-		{Name: "journal", About: texts.Text("about_journal"), Args: texts.Text("args_journal"), Private: true, Where: DirectOnly, Elsewhere: texts.Text("journal_in_group"), Run: c.diary.Run},
-		{Name: "j", About: texts.Text("about_j"), Args: texts.Text("args_journal"), Private: true, Where: DirectOnly, Elsewhere: texts.Text("journal_in_group"), Run: c.diary.Run},
+		{Name: "journal", About: texts.Text("about_journal"), Args: texts.Text("args_journal"), Private: true, Where: command.DirectOnly, Elsewhere: texts.Text("journal_in_group"), Run: c.diary.Run},
+		{Name: "j", About: texts.Text("about_j"), Args: texts.Text("args_journal"), Private: true, Where: command.DirectOnly, Elsewhere: texts.Text("journal_in_group"), Run: c.diary.Run},
 		{Name: "timezone", About: texts.Text("about_timezone"), Args: texts.Text("args_timezone"), Shows: true, Private: true, Run: c.diary.Zone},
 		{Name: "context", About: texts.Text("about_context"), Args: texts.Text("args_name"), Shows: true, Managers: true, Complete: o.Saved.Contexts.Names, Run: o.Saved.Run},
-		{Name: "model", About: texts.Text("about_model"), Args: texts.Text("args_name"), Shows: true, Where: ManagedGroupArgs, Complete: func() []string { return o.Models.Names(false) }, Run: models.run},
-		{Name: "accuracy", About: texts.Text("about_accuracy"), Args: texts.Text("args_accuracy"), Guests: accuracy.Guests(o.Models), Where: ManagedGroupArgs, Run: accuracy.New(o.Models, models.run, o.Asks)},
-		{Name: "busy", About: texts.Text("about_busy"), Args: texts.Text("args_busy"), Shows: true, Where: ManagedGroupArgs, Run: busy.run},
-		{Name: "compact", About: texts.Text("about_compact"), Where: ManagedGroup, Run: conversations.compact},
+		{Name: "model", About: texts.Text("about_model"), Args: texts.Text("args_name"), Shows: true, Where: command.ManagedGroupArgs, Complete: func() []string { return o.Models.Names(false) }, Run: models.run},
+		{Name: "accuracy", About: texts.Text("about_accuracy"), Args: texts.Text("args_accuracy"), Guests: accuracy.Guests(o.Models), Where: command.ManagedGroupArgs, Run: accuracy.New(o.Models, models.run, o.Asks)},
+		{Name: "busy", About: texts.Text("about_busy"), Args: texts.Text("args_busy"), Shows: true, Where: command.ManagedGroupArgs, Run: busy.run},
+		{Name: "compact", About: texts.Text("about_compact"), Where: command.ManagedGroup, Run: conversations.compact},
 		{Name: "usage", About: texts.Text("about_usage"), Shows: true, Private: true, Run: (&usages{o.DB, o.Clock, o.Usage}).show},
 		{Name: "whoami", About: texts.Text("about_whoami"), Shows: true, Private: true, Run: whoami},
 		{Name: "claim", About: texts.Text("about_claim"), Args: texts.Text("args_code"), Private: true, Run: claimed},
-		{Name: "pair", About: texts.Text("about_pair"), Args: texts.Text("args_code"), Private: true, Where: DirectOnly, Elsewhere: texts.Text("code_in_group"), Run: pairWithoutCode},
-		{Name: "link", About: texts.Text("about_link"), Args: texts.Text("args_code"), Private: true, Where: DirectOnly, Elsewhere: texts.Text("code_in_group"), Run: people.link},
-		{Name: "trust", About: texts.Text("about_trust"), Args: texts.Text("args_trust"), Shows: true, Managers: true, Where: DirectOnly, Elsewhere: texts.Text("trust_in_group"), Run: trust.run},
-		{Name: "activity", About: texts.Text("about_activity"), Args: texts.Text("args_activity"), Shows: true, Managers: true, Where: DirectOnly, Elsewhere: texts.Text("activity_in_group"), Run: (&activity.Command{DB: o.DB, Chats: o.Conversations, Sessions: o.Sessions, Logging: o.Logging, Resolve: bound.resolve}).Run},
+		{Name: "pair", About: texts.Text("about_pair"), Args: texts.Text("args_code"), Private: true, Where: command.DirectOnly, Elsewhere: texts.Text("code_in_group"), Run: pairWithoutCode},
+		{Name: "link", About: texts.Text("about_link"), Args: texts.Text("args_code"), Private: true, Where: command.DirectOnly, Elsewhere: texts.Text("code_in_group"), Run: people.link},
+		{Name: "trust", About: texts.Text("about_trust"), Args: texts.Text("args_trust"), Shows: true, Managers: true, Where: command.DirectOnly, Elsewhere: texts.Text("trust_in_group"), Run: trust.run},
+		{Name: "activity", About: texts.Text("about_activity"), Args: texts.Text("args_activity"), Shows: true, Managers: true, Where: command.DirectOnly, Elsewhere: texts.Text("activity_in_group"), Run: (&activity.Command{DB: o.DB, Chats: o.Conversations, Sessions: o.Sessions, Logging: o.Logging, Resolve: bound.resolve}).Run},
 		{Name: "agent", About: texts.Text("about_agent"), Args: texts.Text("args_name"), Shows: true, Managers: true, Complete: o.Agents.Names, Run: agents.run},
 		{Name: "pairing", About: texts.Text("about_pairing"), Shows: true, Managers: true, Private: true, Run: people.pending},
 		{Name: "approve", About: texts.Text("about_approve"), Args: texts.Text("args_approve"), Managers: true, Control: true, Run: people.approve},
 		{Name: "deny", About: texts.Text("about_deny"), Args: texts.Text("args_code"), Managers: true, Control: true, Run: people.deny},
-		{Name: "invite", About: texts.Text("about_invite"), Args: texts.Text("args_invite"), Managers: true, Private: true, Where: DirectOnly, Elsewhere: texts.Text("invite_in_group"), Run: people.invite},
-		{Name: "enable", About: texts.Text("about_enable"), Args: texts.Text("args_enable"), Managers: true, Where: GroupOnly, Elsewhere: texts.Text("group_here"), Run: groups.enable},
-		{Name: "disable", About: texts.Text("about_disable"), Managers: true, Where: GroupOnly, Elsewhere: texts.Text("group_here"), Run: groups.disable},
+		{Name: "invite", About: texts.Text("about_invite"), Args: texts.Text("args_invite"), Managers: true, Private: true, Where: command.DirectOnly, Elsewhere: texts.Text("invite_in_group"), Run: people.invite},
+		{Name: "enable", About: texts.Text("about_enable"), Args: texts.Text("args_enable"), Managers: true, Where: command.GroupOnly, Elsewhere: texts.Text("group_here"), Run: groups.enable},
+		{Name: "disable", About: texts.Text("about_disable"), Managers: true, Where: command.GroupOnly, Elsewhere: texts.Text("group_here"), Run: groups.disable},
 	}
 	c.commands = append(c.commands, o.More...)
 	return c
@@ -167,12 +168,12 @@ func (c *Chat) Answer(ctx context.Context, call command.Call) (command.Outcome, 
 		return command.Outcome{}, err
 	}
 	name, args, _ := strings.Cut(name, " ") // what the command awaits the message for
-	i := slices.IndexFunc(c.commands, func(cmd Command) bool { return cmd.Name == name })
+	i := slices.IndexFunc(c.commands, func(cmd command.Command) bool { return cmd.Name == name })
 	if i < 0 {
 		return c.asks.Answer(ctx, r)
 	}
 	r = r.With(args)
-	if err := c.commands[i].allow(r); err != nil {
+	if err := allow(c.commands[i], r); err != nil {
 		return command.Outcome{}, err
 	}
 	return c.commands[i].Run(ctx, r)

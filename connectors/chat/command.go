@@ -11,53 +11,22 @@ import (
 	"gatehouse/core/texts"
 )
 
-// A Command is one command that users type. The list of commands drives
-// dispatch, /help and the platforms' menus.
-type Command struct {
-	Name      string       // without slash
-	About     string       // what it does, in menus and /help
-	Args      string       // what may follow the name; "" for nothing
-	Managers  bool         // only the owner and the admins may use it
-	Guests    func() error // why guests cannot use it now, or nil; nil: they can
-	Where     Where
-	Elsewhere string          // the answer in a chat that Where excludes
-	Control   bool            // handled at once, also while an answer is made
-	Shows     bool            // where nothing follows its name it only shows something, of what the gateway has
-	Private   bool            // in a group only the sender sees the answer, where the platform can do that
-	Complete  func() []string // names that may follow, for the owner and the admins; nil for none
-	Run       func(ctx context.Context, r command.Request) (command.Outcome, error)
-}
-
-// Where is the kind of chat in which a command works.
-type Where uint8
-
-const (
-	AnyChat          Where = iota
-	DirectOnly             // not in a group
-	GroupOnly              // not in a direct chat
-	ManagedGroup           // in a group, only for the owner and the admins
-	ManagedGroupArgs       // as ManagedGroup if there are arguments
-)
-
-// allow returns nil if the sender of r may use the command in this chat, or an
-// error with the answer.
-func (c Command) allow(r command.Request) error {
+// allow returns nil if the sender of r may use c in this chat, or an error with the
+// answer.
+func allow(c command.Command, r command.Request) error {
 	group := r.In.Group()
 	switch {
 	case c.Managers && !r.Manages():
 		return texts.Error(core.Denied, "owner_only")
-	case r.Guest() && !c.forGuests():
+	case r.Guest() && !c.ForGuests():
 		return c.Guests()
-	case c.Where == DirectOnly && group, c.Where == GroupOnly && !group:
+	case c.Where == command.DirectOnly && group, c.Where == command.GroupOnly && !group:
 		return &core.Error{Kind: core.Invalid, Text: c.Elsewhere}
-	case c.Where == ManagedGroup, c.Where == ManagedGroupArgs && r.Args() != "":
+	case c.Where == command.ManagedGroup, c.Where == command.ManagedGroupArgs && r.Args() != "":
 		return managesChat(r)
 	}
 	return nil
 }
-
-// forGuests reports whether guests can use the command now.
-func (c Command) forGuests() bool { return !c.Managers && (c.Guests == nil || c.Guests() == nil) }
 
 // managesChat returns nil if the sender may change the settings of the chat:
 // their own direct chat, or any group if they are the owner or an admin.
@@ -89,7 +58,7 @@ func (c *Chat) Handlers() map[string]command.Handler {
 		out[cmd.Name] = func(ctx context.Context, call command.Call) (command.Outcome, error) {
 			r, err := c.request(ctx, call)
 			if err == nil {
-				err = cmd.allow(r)
+				err = allow(cmd, r)
 			}
 			if err != nil {
 				return command.Outcome{}, err
@@ -104,7 +73,7 @@ func (c *Chat) Handlers() map[string]command.Handler {
 // Passes reports whether a message is a command that is handled at once, and whether it is
 // one that only shows something: neither waits for an answer that is made.
 func (c *Chat) Passes(in *core.Inbound) (control, shows bool) {
-	i := slices.IndexFunc(c.commands, func(cmd Command) bool { return cmd.Name == in.Command })
+	i := slices.IndexFunc(c.commands, func(cmd command.Command) bool { return cmd.Name == in.Command })
 	if i < 0 || in.Kind != core.KindCommand {
 		return false, false
 	}
@@ -120,7 +89,7 @@ func (c *Chat) Commands() []connectors.Command { return c.list(true) }
 
 func (c *Chat) list(all bool) (out []connectors.Command) {
 	for _, cmd := range c.commands {
-		if all || cmd.forGuests() {
+		if all || cmd.ForGuests() {
 			out = append(out, connectors.Command{Name: cmd.Name, Description: cmd.About, Args: cmd.Args, Private: cmd.Private, Completes: cmd.Complete != nil})
 		}
 	}
@@ -131,7 +100,7 @@ func (c *Chat) list(all bool) (out []connectors.Command) {
 // the owner and the admins get any.
 func (c *Chat) Complete(ctx context.Context, who core.Peer, name, typed string) (out []string) {
 	r, err := c.request(ctx, command.Call{In: &core.Inbound{From: who}})
-	i := slices.IndexFunc(c.commands, func(cmd Command) bool { return cmd.Name == name })
+	i := slices.IndexFunc(c.commands, func(cmd command.Command) bool { return cmd.Name == name })
 	if err != nil || !r.Manages() || i < 0 || c.commands[i].Complete == nil {
 		return nil
 	}
@@ -160,7 +129,7 @@ func (c *Chat) help(_ context.Context, r command.Request) (command.Outcome, erro
 	var b strings.Builder
 	b.WriteString(texts.Text("commands") + "\n\n")
 	for _, cmd := range c.commands {
-		if r.Manages() || !cmd.Managers && !r.Guest() || cmd.forGuests() { // the command is not styled as code: a tap sends it
+		if r.Manages() || !cmd.Managers && !r.Guest() || cmd.ForGuests() { // the command is not styled as code: a tap sends it
 			b.WriteString(texts.Text("commands_line", texts.With{"Command": cmd.Name, "About": cmd.About}) + "\n")
 		}
 	}

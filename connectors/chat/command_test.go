@@ -35,31 +35,31 @@ func TestCommandAllow(t *testing.T) {
 	direct, group := core.Address{Bot: "b", Chat: "1"}, core.Address{Bot: "b", Chat: "2", Place: "2"}
 	for _, c := range []struct {
 		name string
-		cmd  Command
+		cmd  command.Command
 		r    command.Request
 		at   core.Address
 		args string
 		want core.Kind
 	}{
-		{"anyone", Command{}, guest, group, "", core.Other},
-		{"an owner's command by a guest", Command{Managers: true}, guest, direct, "", core.Denied},
-		{"an owner's command by an admin", Command{Managers: true}, admin, direct, "", core.Other},
-		{"a direct command in a group", Command{Where: DirectOnly, Elsewhere: "no"}, owner, group, "", core.Invalid},
-		{"a group command in a direct chat", Command{Where: GroupOnly, Elsewhere: "no"}, owner, direct, "", core.Invalid},
-		{"a guest changes a direct chat", Command{Where: ManagedGroup}, guest, direct, "", core.Other},
-		{"a guest changes a group", Command{Where: ManagedGroup}, guest, group, "", core.Denied},
-		{"the owner changes a group", Command{Where: ManagedGroup}, owner, group, "", core.Other},
-		{"a guest reads a group's setting", Command{Where: ManagedGroupArgs}, guest, group, " ", core.Other},
-		{"a guest sets a group's setting", Command{Where: ManagedGroupArgs}, guest, group, "x", core.Denied},
-		{"a command that guests cannot use, by a guest", Command{Guests: func() error { return core.Errorf(core.Denied, "no") }}, guest, direct, "", core.Denied},
-		{"a command that guests cannot use, by the owner", Command{Guests: func() error { return core.Errorf(core.Denied, "no") }}, owner, direct, "", core.Other},
-		{"a command that guests cannot use, at trust vault", Command{Guests: func() error { return core.Errorf(core.Denied, "no") }}, trusted, direct, "", core.Other},
-		{"a command that guests can use now", Command{Guests: func() error { return nil }}, guest, direct, "", core.Other},
-		{"who may comes before where", Command{Managers: true, Where: DirectOnly, Elsewhere: "no"}, guest, group, "", core.Denied},
+		{"anyone", command.Command{}, guest, group, "", core.Other},
+		{"an owner's command by a guest", command.Command{Managers: true}, guest, direct, "", core.Denied},
+		{"an owner's command by an admin", command.Command{Managers: true}, admin, direct, "", core.Other},
+		{"a direct command in a group", command.Command{Where: command.DirectOnly, Elsewhere: "no"}, owner, group, "", core.Invalid},
+		{"a group command in a direct chat", command.Command{Where: command.GroupOnly, Elsewhere: "no"}, owner, direct, "", core.Invalid},
+		{"a guest changes a direct chat", command.Command{Where: command.ManagedGroup}, guest, direct, "", core.Other},
+		{"a guest changes a group", command.Command{Where: command.ManagedGroup}, guest, group, "", core.Denied},
+		{"the owner changes a group", command.Command{Where: command.ManagedGroup}, owner, group, "", core.Other},
+		{"a guest reads a group's setting", command.Command{Where: command.ManagedGroupArgs}, guest, group, " ", core.Other},
+		{"a guest sets a group's setting", command.Command{Where: command.ManagedGroupArgs}, guest, group, "x", core.Denied},
+		{"a command that guests cannot use, by a guest", command.Command{Guests: func() error { return core.Errorf(core.Denied, "no") }}, guest, direct, "", core.Denied},
+		{"a command that guests cannot use, by the owner", command.Command{Guests: func() error { return core.Errorf(core.Denied, "no") }}, owner, direct, "", core.Other},
+		{"a command that guests cannot use, at trust vault", command.Command{Guests: func() error { return core.Errorf(core.Denied, "no") }}, trusted, direct, "", core.Other},
+		{"a command that guests can use now", command.Command{Guests: func() error { return nil }}, guest, direct, "", core.Other},
+		{"who may comes before where", command.Command{Managers: true, Where: command.DirectOnly, Elsewhere: "no"}, guest, group, "", core.Denied},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.r.In = &core.Inbound{Address: c.at, Text: c.args}
-			err := c.cmd.allow(c.r)
+			err := allow(c.cmd, c.r)
 			if got := core.KindOf(err); err == nil && c.want != core.Other || err != nil && got != c.want {
 				t.Errorf("got %v, want kind %v", err, c.want)
 			}

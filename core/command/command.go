@@ -1,5 +1,5 @@
 // Package command has the types that the dispatcher and the chat commands share:
-// a call, its outcome, and the data of buttons.
+// a command, its call and outcome, and the data of buttons.
 package command
 
 import (
@@ -23,6 +23,37 @@ type Call struct {
 	// LaneOf its address: right after the chat got another id, that of the old one.
 	Lane string
 }
+
+// A Command is one command that users type. The list of commands drives
+// dispatch, /help and the platforms' menus.
+type Command struct {
+	Name      string       // without slash
+	About     string       // what it does, in menus and /help
+	Args      string       // what may follow the name; "" for nothing
+	Managers  bool         // only the owner and the admins may use it
+	Guests    func() error // why guests cannot use it now, or nil; nil: they can
+	Where     Where
+	Elsewhere string          // the answer in a chat that Where excludes
+	Control   bool            // handled at once, also while an answer is made
+	Shows     bool            // where nothing follows its name it only shows something, of what the gateway has
+	Private   bool            // in a group only the sender sees the answer, where the platform can do that
+	Complete  func() []string // names that may follow, for the owner and the admins; nil for none
+	Run       func(ctx context.Context, r Request) (Outcome, error)
+}
+
+// Where is the kind of chat in which a command works.
+type Where uint8
+
+const (
+	AnyChat          Where = iota
+	DirectOnly             // not in a group
+	GroupOnly              // not in a direct chat
+	ManagedGroup           // in a group, only for the owner and the admins
+	ManagedGroupArgs       // as ManagedGroup if there are arguments
+)
+
+// ForGuests reports whether guests can use the command now.
+func (c Command) ForGuests() bool { return !c.Managers && (c.Guests == nil || c.Guests() == nil) }
 
 // An Outcome is the result of a command: a reply in Markdown ("" for none) and
 // what to write in the transaction that acknowledges the command.

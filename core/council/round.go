@@ -16,7 +16,7 @@ type round struct {
 	h       *hearing
 	names   []string // the primary in front
 	results chan result
-	open    int // calls whose result has not come
+	open    int  // calls whose result has not come
 	bounded bool // who has not answered is left out after a time
 
 	// The rest is of the attempt, and begins again with it.

@@ -34,6 +34,11 @@ const maxWhy = 150
 // New returns Commands over these parts.
 func New(a Agents, asks *ask.Buttons) *Commands { return &Commands{a, asks} }
 
+// Commands returns /agents.
+func (c *Commands) Commands() []command.Command {
+	return []command.Command{{Name: "agents", About: texts.Text("about_agents"), Args: texts.Text("args_agents"), Shows: true, Managers: true, Private: true, Run: c.Run}}
+}
+
 // Run lists the daily agents with buttons that run them, or runs the one of a button.
 func (c *Commands) Run(ctx context.Context, r command.Request) (command.Outcome, error) {
 	if name, ok := strings.CutPrefix(r.Args(), run); ok {

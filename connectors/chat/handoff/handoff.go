@@ -27,6 +27,11 @@ type Command struct {
 	Markdown func(ctx context.Context, s session.Session, reader int64) (string, error)
 }
 
+// Commands returns /handoff.
+func (c *Command) Commands() []command.Command {
+	return []command.Command{{Name: "handoff", About: texts.Text("about_handoff"), Where: command.DirectOnly, Elsewhere: texts.Text("sessions_in_group"), Private: true, Run: c.Run}}
+}
+
 // Run shows the newest note on the conversation and, in a direct chat, what is remembered of the
 // user.
 func (c *Command) Run(ctx context.Context, r command.Request) (command.Outcome, error) {

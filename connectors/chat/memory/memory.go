@@ -52,6 +52,15 @@ func New(m Memories, l Lists, place func(context.Context, core.Address) (memory.
 	return &Commands{m, l, place, asks, clock}
 }
 
+// Commands returns /memory, /remember and /forget.
+func (c *Commands) Commands() []command.Command {
+	return []command.Command{
+		{Name: "memory", About: texts.Text("about_memory"), Args: texts.Text("args_memory"), Shows: true, Private: true, Run: c.Run},
+		{Name: "remember", About: texts.Text("about_remember"), Args: texts.Text("args_remember"), Private: true, Run: c.Remember},
+		{Name: "forget", About: texts.Text("about_forget"), Args: texts.Text("args_forget"), Private: true, Run: c.Forget},
+	}
+}
+
 // Said is the message to the user, and the buttons under it.
 type Said struct {
 	Text  string // Markdown; "" for nothing

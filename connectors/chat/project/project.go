@@ -42,6 +42,11 @@ type Command struct {
 	Asks     *ask.Buttons
 }
 
+// Commands returns /project.
+func (c *Command) Commands() []command.Command {
+	return []command.Command{{Name: "project", About: texts.Text("about_project"), Args: texts.Text("args_name"), Shows: true, Where: command.ManagedGroup, Run: c.Run}}
+}
+
 const none = "off"
 
 // whose returns the user whose projects are meant: the sender, and in a group the operator,

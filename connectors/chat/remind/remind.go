@@ -50,6 +50,14 @@ type Commands struct{ o Options }
 // New returns Commands over these parts.
 func New(o Options) *Commands { return &Commands{o} }
 
+// Commands returns /remind and /reminders.
+func (c *Commands) Commands() []command.Command {
+	return []command.Command{
+		{Name: "remind", About: texts.Text("about_remind"), Args: texts.Text("args_remind"), Run: c.Set},
+		{Name: "reminders", About: texts.Text("about_reminders"), Shows: true, Private: true, Run: c.List},
+	}
+}
+
 // Set sets a reminder for the sender, in this chat.
 func (c *Commands) Set(ctx context.Context, r command.Request) (command.Outcome, error) {
 	if r.User == 0 {

@@ -50,6 +50,14 @@ func New(db *store.DB, l Ledger, o Outbox, at Conversations) *Commands {
 	return &Commands{db, l, o, at}
 }
 
+// Commands returns /why and /pick. guests returns why guests cannot use them now, or nil.
+func (c *Commands) Commands(guests func() error) []command.Command {
+	return []command.Command{
+		{Name: "why", About: texts.Text("about_why"), Guests: guests, Private: true, Run: c.Why},
+		{Name: "pick", About: texts.Text("about_pick"), Args: texts.Text("args_pick"), Guests: guests, Private: true, Run: c.Pick},
+	}
+}
+
 // last returns the sender's last question to a council in the chat's conversation, or
 // false.
 func (c *Commands) last(ctx context.Context, r command.Request) (v ledger.View, found bool, err error) {
