@@ -88,7 +88,7 @@ func (m *remembered) memoryCommands(db *store.DB, sessions *session.Store, asks 
 		s, _, err := sessions.Current(ctx, db, at)
 		return corememory.Place{Session: s.ID, Project: s.Project}, err
 	}
-	return chatmemory.New(m.corrections, m.corrections, place, asks, clock).Commands()
+	return chatmemory.New(m.corrections, place, asks, clock).Commands()
 }
 
 // apiMemory returns what the memory's endpoints need.

@@ -40,7 +40,7 @@ func newWorld(t *testing.T) *world {
 	clock := coretest.NewClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	db := storetest.Open(t, clock)
 	w := &world{T: t, clock: clock, db: db, asks: ask.New(db, clock), store: memory.New(memory.Options{DB: db, Clock: clock}), at: core.Address{Bot: "b", Chat: "1"}}
-	w.commands = chatmemory.New(w.store, w.store, func(context.Context, core.Address) (memory.Place, error) { return w.here, nil }, chatask.NewButtons(chatask.ButtonOptions{DB: db, Clock: clock, Asks: w.asks, Questions: w.asks}), clock)
+	w.commands = chatmemory.New(w.store, func(context.Context, core.Address) (memory.Place, error) { return w.here, nil }, chatask.NewButtons(chatask.ButtonOptions{DB: db, Clock: clock, Asks: w.asks, Questions: w.asks}), clock)
 	return w
 }
 

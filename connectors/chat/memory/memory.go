@@ -21,26 +21,9 @@ const (
 	maxShown = 160 // runes of one that an answer repeats
 )
 
-// Memories are the corrections of users (memory.Store).
-type Memories interface {
-	Add(ctx context.Context, user int64, d memory.Draft, by core.Actor) (memory.Learnt, error)
-	Decide(ctx context.Context, user int64, ref, choice string, by core.Actor) (memory.Learnt, error)
-	Get(ctx context.Context, user int64, ref string) (memory.Correction, error)
-	Update(ctx context.Context, user int64, ref string, ch memory.Change, by core.Actor) (memory.Correction, error)
-}
-
-// Lists reads and removes corrections of users (memory.Store).
-type Lists interface {
-	List(ctx context.Context, user int64, f memory.Filter) ([]memory.Correction, int, error)
-	Count(ctx context.Context, user int64) (active, cards int, err error)
-	Delete(ctx context.Context, user int64, ref string, by core.Actor) (memory.Correction, error)
-	Restore(ctx context.Context, user int64, ref string, by core.Actor) (memory.Correction, error)
-}
-
 // Commands are the handlers.
 type Commands struct {
-	memories Memories
-	lists    Lists
+	memories *memory.Store
 	place    func(ctx context.Context, at core.Address) (memory.Place, error)
 	asks     *ask.Buttons
 	clock    core.Clock
@@ -48,8 +31,8 @@ type Commands struct {
 
 // New returns the handlers of /memory, /remember and /forget. place returns the conversation of a
 // chat with its project; without one, both are empty.
-func New(m Memories, l Lists, place func(context.Context, core.Address) (memory.Place, error), asks *ask.Buttons, clock core.Clock) *Commands {
-	return &Commands{m, l, place, asks, clock}
+func New(m *memory.Store, place func(context.Context, core.Address) (memory.Place, error), asks *ask.Buttons, clock core.Clock) *Commands {
+	return &Commands{m, place, asks, clock}
 }
 
 // Commands returns /memory, /remember and /forget.
@@ -174,7 +157,7 @@ func (c *Commands) Forget(ctx context.Context, r command.Request) (command.Outco
 }
 
 func (c *Commands) forget(ctx context.Context, r command.Request, ref string) (command.Outcome, error) {
-	gone, err := c.lists.Delete(ctx, r.User, ref, r.By())
+	gone, err := c.memories.Delete(ctx, r.User, ref, r.By())
 	if core.KindOf(err) == core.NotFound {
 		return missing(ref), nil
 	}
@@ -201,7 +184,7 @@ func (c *Commands) Run(ctx context.Context, r command.Request) (command.Outcome,
 	case verbUndo:
 		return c.forget(ctx, r, ref)
 	case verbRestore:
-		back, err := c.lists.Restore(ctx, r.User, ref, r.By())
+		back, err := c.memories.Restore(ctx, r.User, ref, r.By())
 		if core.KindOf(err) == core.NotFound {
 			return missing(ref), nil
 		}
@@ -352,11 +335,11 @@ func (c *Commands) list(ctx context.Context, r command.Request) (command.Outcome
 			_, f.Text, _ = strings.Cut(rest, " ")
 		}
 	}
-	all, next, err := c.lists.List(ctx, r.User, f)
+	all, next, err := c.memories.List(ctx, r.User, f)
 	if err != nil {
 		return command.Outcome{}, err
 	}
-	active, cards, err := c.lists.Count(ctx, r.User)
+	active, cards, err := c.memories.Count(ctx, r.User)
 	if err != nil {
 		return command.Outcome{}, err
 	}
@@ -387,7 +370,7 @@ func (c *Commands) list(ctx context.Context, r command.Request) (command.Outcome
 
 // addCards adds the newest open card, with its buttons.
 func (c *Commands) addCards(ctx context.Context, r command.Request, b *strings.Builder, o *ask.Offer) error {
-	open, _, err := c.lists.List(ctx, r.User, memory.Filter{Cards: true, Limit: 1})
+	open, _, err := c.memories.List(ctx, r.User, memory.Filter{Cards: true, Limit: 1})
 	if err != nil || len(open) == 0 {
 		return err
 	}
