@@ -100,6 +100,35 @@ func TestAnotherAdminMayNotTouchTheOwnersAccount(t *testing.T) {
 	}
 }
 
+// They would act for that person, also when their own account is no more.
+func TestAnotherAdminGetsNoSecretOfAnotherPersonsKey(t *testing.T) {
+	s := newSite(t, nil, nil)
+	s.enterAs("nina", auth.RoleAdmin)
+	id, now := s.world.givesKey(core.Sandboxed)
+	if a := s.submit("/admin/settings/keys/"+id+"/rotate", nil); a.status == http.StatusOK || shownOnce.MatchString(a.body) {
+		t.Errorf("nina gets a new secret of it: %d", a.status)
+	}
+	s.post("/admin/settings/keys/"+id+"/change", url.Values{"label": {"of a helper"}, "scope": {"chat", "admin"}}).has(t, `class="flash bad"`, "Only the owner can do this with a key of another user")
+	if row := now(); len(row.Scopes) != 1 {
+		t.Errorf("the key was changed: %+v", row)
+	}
+	s.post("/admin/settings/keys/"+id+"/change", url.Values{"label": {"renamed"}}).has(t, `class="flash good"`)
+	if row := now(); row.Label != "renamed" || len(row.Scopes) != 0 {
+		t.Errorf("nina does not take from it: %+v", row)
+	}
+}
+
+// It has what is the owner's alone.
+func TestAnotherAdminMakesABackupAndDoesNotDownloadOne(t *testing.T) {
+	s := newSite(t, nil, nil)
+	s.enterAs("nina", auth.RoleAdmin)
+	s.get("/admin/settings/backups").lacks(t, `href="/admin/settings/backups/`+backupOne+`"`)
+	if a := s.get("/admin/settings/backups/" + backupOne); a.status != http.StatusForbidden || strings.Contains(a.body, "an archive") {
+		t.Errorf("nina gets the backup: %d", a.status)
+	}
+	s.post("/admin/settings/backups", nil).has(t, "backing up")
+}
+
 // givesKey makes a key of a user who has an account, at this trust; now returns it.
 func (w *world) givesKey(level core.Trust) (id string, now func() auth.KeyRow) {
 	secret, row, err := w.keys.Create(context.Background(), auth.NewKey{Label: "of a helper", User: 77, Trust: level, Scopes: []string{auth.ScopeChat}}, core.Actor{User: core.Operator})

@@ -2,6 +2,7 @@ package admin_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/url"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -32,6 +34,7 @@ import (
 	"gatehouse/core/memory"
 	toolcall "gatehouse/core/orchestrator/call"
 	"gatehouse/core/runs"
+	"gatehouse/core/sealed"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
 	"gatehouse/core/store/storetest"
@@ -64,6 +67,11 @@ type site struct {
 	options  admin.Options
 }
 
+// noInvitations has none to end.
+type noInvitations struct{}
+
+func (noInvitations) Withdraw(context.Context, *store.Tx, int64) error { return nil }
+
 func newSite(t *testing.T, clock core.Clock, change func(*admin.Options)) *site {
 	t.Helper()
 	if clock == nil {
@@ -76,7 +84,11 @@ func newSite(t *testing.T, clock core.Clock, change func(*admin.Options)) *site 
 	keys := auth.NewKeys(db, clock, nil)
 	door := auth.NewDoor(keys, admins, auth.DoorOptions{Clock: clock})
 	users := pairingpeople.New(db, clock, bots.Bots{}, nil, nil, nil, nil)
-	s.accounts = account.New(db, admins, users, keys, func(int64) {})
+	box, err := sealed.Create(filepath.Join(t.TempDir(), "content.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.accounts = account.New(account.Options{DB: db, Door: admins, Users: users, Keys: keys, Box: box, Invitations: noInvitations{}, Abort: func(int64) {}})
 	admins.AskSecond(s.accounts)
 	w := s.world
 	admins.OnEnd(func() { w.ring(core.TopicAccounts) })

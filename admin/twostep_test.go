@@ -51,7 +51,7 @@ func (s *site) setUp(own string) (secret string, recovery []string) {
 	return secret, recovery
 }
 
-var recoveryCode = regexp.MustCompile(`(?m)(?:^|>)([a-z0-9]{4}-[a-z0-9]{4}-[a-z0-9]{4})$`)
+var recoveryCode = regexp.MustCompile(`(?m)(?:^|>)([a-z0-9]{4}(?:-[a-z0-9]{4}){3})$`)
 
 func recoveryOn(a answer) (codes []string) {
 	for _, m := range recoveryCode.FindAllStringSubmatch(a.body, -1) {

@@ -269,3 +269,24 @@ func TestALinkCodePassedOffAsAnInvitationTakesNoOnesConversations(t *testing.T) 
 	victim("link", "yes")
 	alone("a late yes")
 }
+
+func TestAWithdrawnInvitationLetsNoOneIn(t *testing.T) {
+	w := newWorld(t)
+	code, _, err := w.gate.Codes.Invite(ctx, codes.Invitation{Bot: "tg", Trust: core.Vault, UsesLeft: 100}, core.Actor{User: 7, Via: "panel"})
+	w.ok(err)
+	others := w.invite(codes.Invitation{Bot: "tg", Trust: core.Vault})
+	w.put(command("tg", "1", "pair", code))
+	w.ok(w.db.Tx(ctx, func(tx *store.Tx) error { return w.gate.Codes.Withdraw(ctx, tx, 7) }))
+	w.mail.said()
+	w.put(command("tg", "2", "start", code))
+	w.put(command("tg", "2", "pair", code))
+	if got := strings.Join(w.mail.said(), "|"); !strings.Contains(got, "invalid") || w.trust(dm("tg", "2", "x")) != core.Stranger {
+		t.Errorf("the code lets in: %q", got)
+	}
+	if w.trust(dm("tg", "1", "x")) != core.Vault {
+		t.Error("who used it before lost their access")
+	}
+	if w.put(command("tg", "3", "pair", others)); w.trust(dm("tg", "3", "x")) != core.Vault {
+		t.Error("the owner's invitation ended, too")
+	}
+}

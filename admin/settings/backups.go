@@ -16,12 +16,15 @@ type backupsPart struct {
 	More int
 	Job  *page.Job
 	Open bool // how to restore one is shown
+	Own  bool // the account is the owner's, who may download one
 
 	Restore restorePart
 }
 
 // backupsOf reads the backups and returns how often the page refetches itself.
 func (p *valuePages) backupsOf(r *http.Request, b *backupsPart) (every int) {
+	who, _ := page.Principal(r)
+	b.Own = who.User == core.Operator
 	b.Open = r.URL.Query().Get("open") == "restore"
 	b.Rows = page.Load(r.Context(), p.frame, "The list of backups", p.o.Backups.Backups)
 	b.More = page.Cut(&b.Rows.Value, maxBackupRows)
@@ -47,6 +50,9 @@ func (p *valuePages) deleteBackup(r *http.Request, by core.Actor) (page.Flash, s
 
 func (p *valuePages) downloadBackup(w http.ResponseWriter, r *http.Request) error {
 	who, _ := page.Principal(r)
+	if who.User != core.Operator {
+		return core.Errorf(core.Denied, "only the owner’s account can download a backup: it has everything of everyone")
+	}
 	f, at, err := p.o.Backups.OpenBackup(r.Context(), r.PathValue("name"), who.Actor())
 	if err != nil {
 		return err

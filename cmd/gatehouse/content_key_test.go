@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"gatehouse/core/store"
 )
 
 const encryptedText = "Always mention the grey heron of Lake Orta."
@@ -184,4 +187,36 @@ func TestARestoreNamesTheContentKeyThatItsTextsNeed(t *testing.T) {
 		t.Errorf("with the key: %s", got)
 	}
 	p.stop()
+}
+
+// Earlier versions stored it as it is.
+func TestTheSecretOfAnAuthenticatorAppIsEncryptedAtTheNextStartAndInNoBackup(t *testing.T) {
+	t.Parallel()
+	h := newHome(t, nil)
+	h.serve(nil).stop()
+	const secret = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
+	db, err := store.Open(t.Context(), filepath.Join(h.vault(), "Chat", "sessions.db"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Tx(t.Context(), func(tx *store.Tx) error {
+		_, err := tx.Exec(t.Context(), `INSERT INTO admin_totp (user_id, secret, confirmed, at) VALUES (1, $1, 1, '2026-01-01T00:00:00.000000Z')`, secret)
+		return err
+	})
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	p := h.serve(nil)
+	if code, out, errs := h.run("keys", "content", "rotate"); code != 0 || !strings.Contains(out, "Encrypted 1 text") {
+		t.Errorf("a rotation does not cover it: %d %s %s", code, out, errs)
+	}
+	file := filepath.Join(h.dir, "b.tar.gz")
+	if code, _, errs := h.run("backup", file); code != 0 {
+		t.Fatalf("%d %s", code, errs)
+	}
+	p.stop()
+	raw, err := exec.Command("tar", "-xzOf", file).Output()
+	if err != nil || !strings.Contains(string(raw), "admin_totp") || strings.Contains(string(raw), secret) {
+		t.Errorf("the backup has the secret: %v", err)
+	}
 }

@@ -76,7 +76,7 @@ cmd/gatehouse/phones: connectors/discord/discordtest connectors/telegram/telegra
 cmd/gatehouse/remembering: connectors/chat/memory core core/ask core/council/ledger core/memory core/memory/backup core/memory/check core/memory/extract core/memory/handoff core/orchestrator core/session core/store  # the memory in runs
 cmd/gatehouse/restore: admin/settings cmd/gatehouse/backups configs core core/backup core/backup/directory core/store core/vault
 cmd/gatehouse/scheduling: core core/agent core/orchestrator core/permission core/permission/guard core/schedule core/schedule/daily core/schedule/remind core/session core/store core/tool core/tool/daily core/tool/remind
-cmd/gatehouse/sealing: configs core core/attach core/council/ledger core/memory core/memory/handoff core/sealed core/sealed/columns core/store core/store/carry core/vault
+cmd/gatehouse/sealing: configs core core/attach core/council/ledger core/memory core/memory/handoff core/sealed core/sealed/columns core/store core/store/carry core/vault web/account
 cmd/gatehouse/secrets: configs
 cmd/gatehouse/service: core  # the service manager
 cmd/gatehouse/setup: cmd/gatehouse/doctor configs configs/values connectors connectors/discord connectors/telegram core
@@ -316,7 +316,7 @@ pairing/codes: core core/store core/texts pairing/bots pairing/people
 pairing/people: core core/store core/texts pairing/bots
 pairing/places: core core/store core/texts pairing/bots
 web: core
-web/account: core core/store web/auth web/auth/password web/auth/totp  # who may sign in to the panel, and in which role
+web/account: core core/sealed core/store web/auth web/auth/password web/auth/totp  # who may sign in to the panel, and in which role
 web/api: web/api/contexts web/api/council core core/bus core/session web web/api/access web/api/bots web/api/daily web/api/find web/api/handoffs web/api/health web/api/imports web/api/journal web/api/memory web/api/passages web/api/permissions web/api/projects web/api/reports web/api/sessions web/api/stream web/api/sync web/api/turns web/api/voice web/auth web/upload
 web/api/access: core web web/auth web/fields
 web/api/bots: core web web/api/bots/post web/auth web/fields web/upload
@@ -340,12 +340,13 @@ web/api/sync: core core/vaultsync core/vaultsync/wire web web/auth web/fields
 web/api/turns: core core/attach core/bus core/session web web/auth web/fields web/upload
 web/api/voice: core core/voice core/voice/hearing web web/api/stream web/auth
 web/api/v0: core core/bus core/session core/transcript web web/auth
-web/auth: core core/store web web/auth/backoff web/auth/keyfile web/auth/link web/auth/password web/auth/visit web/auth/watch
+web/auth: core core/store web web/auth/backoff web/auth/keyfile web/auth/link web/auth/password web/auth/proof web/auth/visit web/auth/watch
 web/auth/authtest: core core/store web/auth
 web/auth/backoff: core
 web/auth/keyfile:
 web/auth/link:
 web/auth/password: core
+web/auth/proof: core  # what shows what a browser proved before
 web/auth/totp:
 web/auth/visit: core web/auth/password
 web/auth/watch: core  # callers of open streams

@@ -1,13 +1,15 @@
 // Package sealed encrypts the text of single columns. Each value is AES-256-GCM
 // ciphertext that names its key and is bound to its table, column and row: a value that
 // is copied to another place does not open there. The keys are in one file outside the vault
-// (Open, Create).
+// (Open, Create), which no backup contains: what they sign (Sign) cannot be made from a copy
+// of the database.
 package sealed
 
 import (
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/hkdf"
+	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -51,6 +53,7 @@ type key struct {
 	id   string
 	root []byte
 	aead cipher.AEAD
+	mac  []byte // key of Sign
 }
 
 func newKey(root []byte) (*key, error) {
@@ -67,7 +70,10 @@ func newKey(root []byte) (*key, error) {
 	if err != nil {
 		return nil, err
 	}
-	k.aead, err = cipher.NewGCMWithRandomNonce(block)
+	if k.aead, err = cipher.NewGCMWithRandomNonce(block); err != nil {
+		return nil, err
+	}
+	k.mac, err = hkdf.Key(sha256.New, root, nil, "gatehouse content 1 sign", keySize)
 	return k, err
 }
 
@@ -147,6 +153,31 @@ func (b *Box) Open(at Place, value string) (string, error) {
 		return "", ErrDamaged
 	}
 	return string(text), nil
+}
+
+func (k *key) sign(text string) []byte {
+	m := hmac.New(sha256.New, k.mac)
+	_, _ = m.Write([]byte(text)) // never fails
+	return m.Sum(nil)
+}
+
+// Sign returns what shows that a holder of the key file wrote text, as base64url. Each use
+// begins its texts with a word of its own, so that no text of another use is taken for one.
+func (b *Box) Sign(text string) string {
+	return base64.RawURLEncoding.EncodeToString(b.all()[0].sign(text))
+}
+
+// Signed reports whether mac is Sign's of text, with any key of the file.
+func (b *Box) Signed(text, mac string) bool {
+	given, err := base64.RawURLEncoding.Strict().DecodeString(mac)
+	if err != nil {
+		return false
+	}
+	ok := false
+	for _, k := range b.all() {
+		ok = hmac.Equal(given, k.sign(text)) || ok
+	}
+	return ok
 }
 
 // KeyOf returns the id of the key that a value is encrypted with, "" for other text.

@@ -263,3 +263,27 @@ func TestKeysOfAFileAreLimited(t *testing.T) {
 		t.Errorf("a key too many: %v", err)
 	}
 }
+
+func TestOnlyAHolderOfTheKeyFileSignsAText(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "content.key")
+	box, err := sealed.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := sealed.Create(filepath.Join(t.TempDir(), "content.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mac := box.Sign("text")
+	for name, got := range map[string]bool{"another key": other.Signed("text", mac), "another text": box.Signed("texts", mac), "no mac": box.Signed("text", ""), "a cut one": box.Signed("text", mac[1:])} {
+		if got {
+			t.Errorf("%s: signed", name)
+		}
+	}
+	if _, err := box.Add(); err != nil {
+		t.Fatal(err)
+	}
+	if box, err = sealed.Open(path); err != nil || !box.Signed("text", mac) || box.Sign("text") == mac {
+		t.Errorf("after a rotation and a restart it is not signed: %v", err)
+	}
+}

@@ -48,12 +48,19 @@ func (s *Store) Forget(ctx context.Context, tx *store.Tx, p core.Person) error {
 	if p.User == 0 {
 		return nil
 	}
-	for _, q := range []string{`DELETE FROM link_codes WHERE user_id = $1`, `DELETE FROM invites WHERE "by" = $1`} {
-		if _, err := tx.Exec(ctx, q, p.User); err != nil {
-			return err
-		}
+	if _, err := tx.Exec(ctx, `DELETE FROM link_codes WHERE user_id = $1`, p.User); err != nil {
+		return err
 	}
-	return nil
+	return s.Withdraw(ctx, tx, p.User)
+}
+
+// Withdraw ends the invitations that a user made, who may let no one in any more. Who used one stays.
+func (s *Store) Withdraw(ctx context.Context, tx *store.Tx, user int64) error {
+	n, err := tx.Exec(ctx, `DELETE FROM invites WHERE "by" = $1`, user)
+	if err == nil && n > 0 {
+		s.o.Changes.Decided(tx, "", "", "people")
+	}
+	return err
 }
 
 // forgetTries deletes an account's wrong tries.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/sealed"
 	"gatehouse/core/store"
 	"gatehouse/web/auth"
 	"gatehouse/web/auth/password"
@@ -34,8 +35,18 @@ type (
 	}
 	// Keys are the API keys.
 	Keys interface {
-		// Forget revokes the keys of user.
+		// Forget revokes the keys of user, and those that user made for others.
 		Forget(ctx context.Context, tx *store.Tx, user int64) error
+	}
+	// Invitations are the codes that let users in.
+	Invitations interface {
+		// Withdraw ends the invitations that user made.
+		Withdraw(ctx context.Context, tx *store.Tx, user int64) error
+	}
+	// A Box encrypts the secrets of apps (sealed.Box).
+	Box interface {
+		Seal(at sealed.Place, text string) (string, error)
+		Open(at sealed.Place, value string) (string, error)
 	}
 	// Users are all users, also those without an account of the panel.
 	Users interface {
@@ -44,20 +55,26 @@ type (
 	}
 )
 
-// A Store is the accounts. It is safe for concurrent use.
-type Store struct {
-	db    *store.DB
-	door  Door
-	users Users
-	keys  Keys
-	abort func(user int64)
+// Options of New. All are needed.
+type Options struct {
+	DB          *store.DB
+	Door        Door
+	Users       Users
+	Keys        Keys
+	Invitations Invitations
+	Box         Box
+	// Abort stops the turns of a user who may take none any more; it is called after the commit.
+	Abort func(user int64)
 }
 
-// New returns a Store over db. abort stops the turns of a user who may take none any more; it is
-// called after the commit.
-func New(db *store.DB, door Door, users Users, keys Keys, abort func(user int64)) *Store {
-	return &Store{db: db, door: door, users: users, keys: keys, abort: abort}
+// A Store is the accounts. It is safe for concurrent use.
+type Store struct {
+	Options
+	db *store.DB
 }
+
+// New returns a Store.
+func New(o Options) *Store { return &Store{Options: o, db: o.DB} }
 
 // An Account is one as it is shown.
 type Account struct {
@@ -138,7 +155,7 @@ func (s *Store) Create(ctx context.Context, name, role string, by core.Actor) (a
 		return a, "", err
 	}
 	oneTime = password.OneTime()
-	encoded, err := s.door.Hash(ctx, oneTime)
+	encoded, err := s.Door.Hash(ctx, oneTime)
 	if err != nil {
 		return a, "", err
 	}
@@ -153,7 +170,7 @@ func (s *Store) Create(ctx context.Context, name, role string, by core.Actor) (a
 		if err := free(ctx, tx, name, 0); err != nil {
 			return err
 		}
-		user, err := s.users.Create(ctx, tx, name)
+		user, err := s.Users.Create(ctx, tx, name)
 		if err != nil {
 			return err
 		}
@@ -186,7 +203,7 @@ func (s *Store) Rename(ctx context.Context, user int64, name string, by core.Act
 			return err
 		}
 		if !was.Owner() { // the owner's name in chat is their own
-			if err := s.users.Rename(ctx, tx, user, name); err != nil {
+			if err := s.Users.Rename(ctx, tx, user, name); err != nil {
 				return err
 			}
 		}
@@ -194,8 +211,8 @@ func (s *Store) Rename(ctx context.Context, user int64, name string, by core.Act
 	})
 }
 
-// SetRole makes an account an admin or a viewer, from its next request on. A new viewer's API keys
-// and turns end. The owner's and the last admin's stay admins.
+// SetRole makes an account an admin or a viewer, from its next request on. A new viewer's API keys,
+// invitations and turns end. The owner's and the last admin's stay admins.
 func (s *Store) SetRole(ctx context.Context, user int64, role string, by core.Actor) error {
 	if err := checkRole(role); err != nil {
 		return err
@@ -215,18 +232,18 @@ func (s *Store) SetRole(ctx context.Context, user int64, role string, by core.Ac
 		if _, err := tx.Exec(ctx, `UPDATE admin_accounts SET role = $2 WHERE user_id = $1`, user, role); err != nil {
 			return err
 		}
-		s.door.Ended(tx)
+		s.Door.Ended(tx)
 		return store.Audit(ctx, tx, by, "admin.role", fmt.Sprint(user), map[string]any{"role": role})
 	})
 }
 
 // Reset gives an account a new one-time password, which is returned once, and ends its sessions.
 func (s *Store) Reset(ctx context.Context, user int64, by core.Actor) (oneTime string, err error) {
-	if s.door.Configured(user) {
+	if s.Door.Configured(user) {
 		return "", core.Errorf(core.Conflict, "the password is set by GATEHOUSE_ADMIN_PASSWORD; change it there and restart")
 	}
 	oneTime = password.OneTime()
-	encoded, err := s.door.Hash(ctx, oneTime)
+	encoded, err := s.Door.Hash(ctx, oneTime)
 	if err != nil {
 		return "", err
 	}
@@ -235,7 +252,7 @@ func (s *Store) Reset(ctx context.Context, user int64, by core.Actor) (oneTime s
 		if _, err := tx.Exec(ctx, q, user, encoded); err != nil {
 			return err
 		}
-		if _, err := s.door.EndSession(ctx, tx, user, ""); err != nil {
+		if _, err := s.Door.EndSession(ctx, tx, user, ""); err != nil {
 			return err
 		}
 		if err := s.Replaced(ctx, tx, user); err != nil {
@@ -249,20 +266,23 @@ func (s *Store) Reset(ctx context.Context, user int64, by core.Actor) (oneTime s
 	return oneTime, nil
 }
 
-// strip ends the API keys and the turns of a user.
+// strip ends the API keys, the invitations and the turns of a user.
 func (s *Store) strip(ctx context.Context, tx *store.Tx, user int64) error {
-	tx.OnCommit(func() { s.abort(user) })
-	return s.keys.Forget(ctx, tx, user)
+	tx.OnCommit(func() { s.Abort(user) })
+	if err := s.Invitations.Withdraw(ctx, tx, user); err != nil {
+		return err
+	}
+	return s.Keys.Forget(ctx, tx, user)
 }
 
-// Remove removes an account and ends its sessions, API keys and turns. Its user stays, so that the audit log can name
-// it. The owner's and the last admin's account can't be removed.
+// Remove removes an account and ends its sessions, API keys, invitations and turns. Its user stays, so that the audit
+// log can name it. The owner's and the last admin's account can't be removed.
 func (s *Store) Remove(ctx context.Context, user int64, by core.Actor) error {
 	return s.change(ctx, "remove account", user, by, func(tx *store.Tx, was Account) error {
 		if err := replaceable(ctx, tx, was, "be removed"); err != nil {
 			return err
 		}
-		if _, err := s.door.EndSession(ctx, tx, user, ""); err != nil {
+		if _, err := s.Door.EndSession(ctx, tx, user, ""); err != nil {
 			return err
 		}
 		if err := s.strip(ctx, tx, user); err != nil {
@@ -274,7 +294,7 @@ func (s *Store) Remove(ctx context.Context, user int64, by core.Actor) error {
 		if _, err := tx.Exec(ctx, `DELETE FROM admin_accounts WHERE user_id = $1`, user); err != nil {
 			return err
 		}
-		s.door.Ended(tx)
+		s.Door.Ended(tx)
 		return store.Audit(ctx, tx, by, "admin.remove", fmt.Sprint(user), nil)
 	})
 }
@@ -283,7 +303,7 @@ func (s *Store) Remove(ctx context.Context, user int64, by core.Actor) error {
 // were. core.NotFound where that one has ended already.
 func (s *Store) EndSession(ctx context.Context, user int64, id string, by core.Actor) (n int, err error) {
 	err = s.change(ctx, "end session", user, by, func(tx *store.Tx, _ Account) error {
-		if n, err = s.door.EndSession(ctx, tx, user, id); err != nil {
+		if n, err = s.Door.EndSession(ctx, tx, user, id); err != nil {
 			return err
 		}
 		if n == 0 && id != "" {

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"gatehouse/core"
 	"gatehouse/core/coretest"
+	"gatehouse/core/sealed"
 	"gatehouse/core/store"
 	"gatehouse/core/store/storetest"
 	"gatehouse/pairing/bots"
@@ -36,6 +38,15 @@ type house struct {
 	keys   *auth.Keys
 	ended  int     // how often sessions ended
 	abort  []int64 // whose turns were stopped
+	invitations
+}
+
+// invitations are the users whose invitations were ended.
+type invitations []int64
+
+func (i *invitations) Withdraw(_ context.Context, _ *store.Tx, user int64) error {
+	*i = append(*i, user)
+	return nil
 }
 
 func open(t *testing.T, o auth.AdminOptions) *house {
@@ -47,7 +58,12 @@ func open(t *testing.T, o auth.AdminOptions) *house {
 	h.admins.OnEnd(func() { h.ended++ })
 	h.keys = auth.NewKeys(h.db, h.clock, nil)
 	h.door = auth.NewDoor(h.keys, h.admins, auth.DoorOptions{Clock: h.clock})
-	h.Store = New(h.db, h.admins, people.New(h.db, h.clock, bots.Bots{}, nil, nil, nil, nil), h.keys, func(user int64) { h.abort = append(h.abort, user) })
+	box, err := sealed.Create(filepath.Join(t.TempDir(), "content.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Store = New(Options{DB: h.db, Door: h.admins, Users: people.New(h.db, h.clock, bots.Bots{}, nil, nil, nil, nil), Keys: h.keys, Box: box,
+		Invitations: &h.invitations, Abort: func(user int64) { h.abort = append(h.abort, user) }})
 	h.admins.AskSecond(h.Store)
 	return h
 }
@@ -194,9 +210,7 @@ func TestTheKeysAndTurnsOfARemovedAccountAndOfANewViewerEnd(t *testing.T) {
 		if err := end(a); err != nil {
 			t.Fatal(err)
 		}
-		r := httptest.NewRequest("GET", "/api/keys", nil)
-		r.Header.Set("X-API-Key", secret)
-		if _, err := h.door.Identify(r); err == nil {
+		if h.opens(secret) {
 			t.Errorf("%s: the key still opens", what)
 		}
 		if len(h.abort) != 1 || h.abort[0] != a.User {
@@ -206,6 +220,52 @@ func TestTheKeysAndTurnsOfARemovedAccountAndOfANewViewerEnd(t *testing.T) {
 			if err := h.Remove(t.Context(), a.User, owner); err != nil {
 				t.Fatal(err)
 			}
+		}
+	}
+}
+
+func (h *house) opens(secret string) bool {
+	r := httptest.NewRequest("GET", "/api/keys", nil)
+	r.Header.Set("X-API-Key", secret)
+	_, err := h.door.Identify(r)
+	return err == nil
+}
+
+// A former admin has no other way in: neither a key in another's name nor an invitation.
+func TestNothingThatAnAdminMadeOpensAfterTheirAccountIsRemovedOrMadeAViewer(t *testing.T) {
+	h := withOwner(t)
+	for what, end := range map[string]func(Account) error{
+		"removed":       func(a Account) error { return h.Remove(t.Context(), a.User, owner) },
+		"made a viewer": func(a Account) error { return h.SetRole(t.Context(), a.User, auth.RoleViewer, owner) },
+	} {
+		h.invitations = nil
+		a, _ := h.add("nina-"+what[:4], auth.RoleAdmin)
+		by := core.Actor{User: a.User, Via: "api"}
+		n := auth.NewKey{Label: "phone", User: 57, Trust: core.Vault, Scopes: auth.Scopes()}
+		if _, _, err := h.keys.Create(t.Context(), n, by); core.KindOf(err) != core.Denied {
+			t.Errorf("%s: an admin made a key of another person: %v", what, err)
+		}
+		secret, row, err := h.keys.Create(t.Context(), n, owner)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := h.keys.Rotate(t.Context(), row.ID, auth.KeyRotation{}, by); core.KindOf(err) != core.Denied {
+			t.Errorf("%s: an admin got the secret of another person's key: %v", what, err)
+		}
+		if err := h.db.Tx(t.Context(), func(tx *store.Tx) error { // as an earlier version let an admin do
+			_, err := tx.Exec(t.Context(), `UPDATE api_keys SET made_by = $1 WHERE id = $2`, a.User, row.ID)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if err := end(a); err != nil {
+			t.Fatal(err)
+		}
+		if h.opens(secret) {
+			t.Errorf("%s: the key that they made for another opens", what)
+		}
+		if fmt.Sprint(h.invitations) != fmt.Sprint([]int64{a.User}) {
+			t.Errorf("%s: the invitations of %v ended", what, h.invitations)
 		}
 	}
 }

@@ -22,7 +22,7 @@ func (Tables) Tables() []string {
 	return []string{"api_keys", "admin_accounts", "admin_sessions", "admin_totp", "admin_recovery"}
 }
 
-// Revoke removes the user's keys, account and sessions; never the operator's.
+// Revoke removes the user's keys, invitations, account and sessions; never the operator's.
 func (t Tables) Revoke(ctx context.Context, tx *store.Tx, user int64) error {
 	return errors.Join(t.Keys.Forget(ctx, tx, user), t.forget(ctx, tx, user))
 }
@@ -47,12 +47,15 @@ func (Tables) Exports() []store.Export {
 	}
 }
 
-// forget removes a user's account with its sessions and its app, never the operator's.
+// forget removes a user's account with its sessions, its invitations and its app, never the operator's.
 func (t Tables) forget(ctx context.Context, tx *store.Tx, user int64) error {
 	if user <= 0 || user == core.Operator {
 		return nil
 	}
 	if _, err := t.Admins.EndSession(ctx, tx, user, ""); err != nil {
+		return err
+	}
+	if err := t.Accounts.Invitations.Withdraw(ctx, tx, user); err != nil {
 		return err
 	}
 	if err := dropApp(ctx, tx, user); err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/sealed"
 	"gatehouse/core/store"
 	"gatehouse/web/auth/totp"
 )
@@ -15,7 +16,7 @@ import (
 // (auth.Second).
 
 type app struct {
-	Secret    string `db:"secret"`
+	Secret    string `db:"secret"` // encrypted; "" where its key was lost
 	Confirmed bool   `db:"confirmed"`
 	Step      int64  `db:"step"`
 	At        string `db:"at"`
@@ -30,6 +31,23 @@ func appOf(ctx context.Context, q store.Queryer, user int64) (a app, ok bool, er
 		return app{}, false, nil
 	}
 	return a, err == nil, err
+}
+
+// Sealed returns the encrypted column, and the expression of its row in sealed.Place.
+func Sealed() (table, column, row string) { return "admin_totp", "secret", "CAST(user_id AS TEXT)" }
+
+func place(user int64) sealed.Place {
+	table, column, _ := Sealed()
+	return sealed.Place{Table: table, Column: column, Row: fmt.Sprint(user)}
+}
+
+// secretOf returns the secret of the app of a user.
+func (s *Store) secretOf(a app, user int64) (string, error) {
+	secret, err := s.Box.Open(place(user), a.Secret)
+	if err != nil {
+		return "", fmt.Errorf("the secret of the app of user %d: %w", user, err)
+	}
+	return secret, nil
 }
 
 // CodeAsked reports whether a user signs in with a code, too.
@@ -58,7 +76,11 @@ func (s *Store) UseCode(ctx context.Context, user int64, code string) (used bool
 		if err != nil || !ok || !a.Confirmed {
 			return err
 		}
-		step, right := totp.Check(a.Secret, code, tx.Time(), a.Step)
+		secret, err := s.secretOf(a, user)
+		if err != nil {
+			return err
+		}
+		step, right := totp.Check(secret, code, tx.Time(), a.Step)
 		if !right {
 			return nil
 		}
@@ -77,9 +99,13 @@ func (s *Store) UseCode(ctx context.Context, user int64, code string) (used bool
 // may have seen.
 func (s *Store) BeginTwoStep(ctx context.Context, user int64) (secret string, err error) {
 	secret = totp.NewSecret()
+	stored, err := s.Box.Seal(place(user), secret)
+	if err != nil {
+		return "", err
+	}
 	err = s.db.Tx(ctx, func(tx *store.Tx) error {
 		n, err := tx.Exec(ctx, `INSERT INTO admin_totp (user_id, secret, at) VALUES ($1, $2, $3)
-			ON CONFLICT (user_id) DO UPDATE SET secret = excluded.secret, step = 0, at = excluded.at WHERE admin_totp.confirmed = 0`, user, secret, core.Stamp(tx.Time()))
+			ON CONFLICT (user_id) DO UPDATE SET secret = excluded.secret, step = 0, at = excluded.at WHERE admin_totp.confirmed = 0`, user, stored, core.Stamp(tx.Time()))
 		if err == nil && n == 0 {
 			err = core.Errorf(core.Conflict, "two-step sign-in is on already")
 		}
@@ -112,17 +138,21 @@ func (s *Store) ConfirmTwoStep(ctx context.Context, user int64, setUp, code stri
 	recovery = totp.NewRecovery()
 	err = s.db.Tx(ctx, func(tx *store.Tx) error {
 		a, ok, err := appOf(ctx, tx, user)
+		if err != nil {
+			return err
+		}
+		secret, err := s.secretOf(a, user)
 		switch {
 		case err != nil:
 			return err
 		case ok && a.Confirmed:
 			return core.Errorf(core.Conflict, "two-step sign-in is on already")
-		case !ok || SetUp(a.Secret) != setUp || a.At <= core.Stamp(tx.Time().Add(-setUpTime)):
+		case !ok || SetUp(secret) != setUp || a.At <= core.Stamp(tx.Time().Add(-setUpTime)):
 			return core.Errorf(core.Conflict, "the key has expired or was replaced; begin again and scan the new one")
 		}
-		step, right := totp.Check(a.Secret, code, tx.Time(), a.Step)
+		step, right := totp.Check(secret, code, tx.Time(), a.Step)
 		if !right {
-			return &WrongCode{Secret: a.Secret}
+			return &WrongCode{Secret: secret}
 		}
 		if _, err := tx.Exec(ctx, `UPDATE admin_totp SET confirmed = 1, step = $2, at = $3 WHERE user_id = $1`, user, step, core.Stamp(tx.Time())); err != nil {
 			return err

@@ -1,7 +1,13 @@
 package account
 
 import (
+	"crypto/hmac"
+	"crypto/sha1"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -313,7 +319,9 @@ func TestForgettingAPersonTakesTheirAccountAndNeverTheOperators(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, user := range []int64{core.Operator, nina.User} {
-		err := h.db.Tx(t.Context(), func(tx *store.Tx) error { return Tables{Keys: h.keys, Admins: h.admins}.Revoke(t.Context(), tx, user) })
+		err := h.db.Tx(t.Context(), func(tx *store.Tx) error {
+			return Tables{Keys: h.keys, Admins: h.admins, Accounts: h.Store}.Revoke(t.Context(), tx, user)
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -321,10 +329,100 @@ func TestForgettingAPersonTakesTheirAccountAndNeverTheOperators(t *testing.T) {
 	if _, _, ok := h.as(c); ok {
 		t.Error("the session of the forgotten person lives on")
 	}
+	if fmt.Sprint(h.invitations) != fmt.Sprint([]int64{nina.User}) {
+		t.Errorf("the invitations of %v ended, want those of %d", h.invitations, nina.User)
+	}
 	for table, want := range map[string]int{"admin_accounts": 1, "admin_totp": 1, "admin_recovery": 10, "admin_sessions": 0} {
 		var n int
 		if err := h.db.Get(t.Context(), &n, `SELECT count(*) FROM `+table); err != nil || n != want {
 			t.Errorf("%s: %d rows, want %d, %v", table, n, want, err)
 		}
 	}
+}
+
+// stolen is what a copy of the database has of the owner's account, and what is made of it: a ticket
+// and a device cookie as the gateway makes them, with keys that one may think of.
+func (h *house) stolen(kind string, n int) (forged []string) {
+	h.t.Helper()
+	var hash string
+	if err := h.db.Get(h.t.Context(), &hash, `SELECT argon2id FROM admin_accounts WHERE user_id = 1`); err != nil {
+		h.t.Fatal(err)
+	}
+	end := h.clock.Now().Add(4 * time.Minute).Unix()
+	older := map[string]string{"code": fmt.Sprintf("code.1.%d.x%d", end, n), "device": fmt.Sprintf("1.%d.x%d", end, n)}[kind]
+	said := fmt.Sprintf("%s.1.%d.x%d", kind, end, n)
+	key := sha256.Sum256([]byte("gatehouse device\x00" + hash))
+	for text, signed := range map[string]string{older: older, said: "sign-in\x00" + said + "\x00" + hash} {
+		for _, k := range [][]byte{key[:], []byte(hash), nil} {
+			m := hmac.New(sha256.New, k)
+			m.Write([]byte(signed))
+			forged = append(forged, text+"~"+base64.RawURLEncoding.EncodeToString(m.Sum(nil)))
+		}
+	}
+	return forged
+}
+
+func TestWhatABackupHasOfAnAccountSignsNoOneIn(t *testing.T) {
+	h := withOwner(t)
+	secret, _ := h.twoStep()
+	var stored string
+	if err := h.db.Get(t.Context(), &stored, `SELECT secret FROM admin_totp WHERE user_id = 1`); err != nil || stored == "" || strings.Contains(stored, secret) {
+		t.Errorf("the secret of the app is in the database: %v", err)
+	}
+	for _, ticket := range h.stolen("code", 0) {
+		if _, err := h.confirm(ticket, h.code(secret), nil); refused(err) != "unauthorized" {
+			t.Errorf("a ticket made of the stored hash: %v", err)
+		}
+	}
+	if _, err := h.confirm(h.ticket(), h.code(secret), nil); err != nil {
+		t.Errorf("the owner's ticket: %v", err)
+	}
+}
+
+func TestADeviceCookieMadeOfABackupGivesNoFurtherTries(t *testing.T) {
+	h := withOwner(t)
+	h.twoStep()
+	ticket, slowed := h.ticket(), 0
+	for n := range 30 {
+		for _, cookie := range h.stolen("device", n) {
+			_, err := h.confirm(ticket, "000000", &http.Cookie{Name: auth.DeviceCookie, Value: cookie})
+			if refused(err) == "too-many-requests" {
+				slowed++
+			}
+		}
+	}
+	if slowed < 150 {
+		t.Errorf("of 180 wrong codes %d had to wait: each forged cookie counts for itself", slowed)
+	}
+}
+
+// The content key was lost and given up (serve --lost-content-key): the second step stays.
+func TestWithoutTheSecretOfTheAppOnlyARecoveryCodeIsRight(t *testing.T) {
+	h := withOwner(t)
+	secret, recovery := h.twoStep()
+	err := h.db.Tx(t.Context(), func(tx *store.Tx) error {
+		_, err := tx.Exec(t.Context(), `UPDATE admin_totp SET secret = ''`)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	empty := hotpOfNothing(totp.Step(h.clock.Now()))
+	for _, code := range []string{h.code(secret), empty} {
+		if _, err := h.confirm(h.ticket(), code, nil); refused(err) != "unauthorized" {
+			t.Errorf("the code %s: %v", code, err)
+		}
+	}
+	if _, err := h.confirm(h.ticket(), recovery[0], nil); err != nil {
+		t.Errorf("a recovery code: %v", err)
+	}
+}
+
+// hotpOfNothing is the code of a step for the empty key (RFC 4226).
+func hotpOfNothing(step int64) string {
+	m := hmac.New(sha1.New, nil)
+	_ = binary.Write(m, binary.BigEndian, step)
+	sum := m.Sum(nil)
+	at := sum[len(sum)-1] & 15
+	return fmt.Sprintf("%06d", binary.BigEndian.Uint32(sum[at:])&0x7fffffff%1_000_000)
 }

@@ -20,7 +20,7 @@ func TestCreateKey_CannotExceedItsCreator(t *testing.T) {
 	owner := h.keyOf(core.Operator, core.Full, auth.Scopes()...)
 	for _, body := range []string{
 		`{"label":"a","trust_level":"full"}`, `{"label":"a","trust_level":"vault","scopes":["send"]}`, `{"label":"a","trust_level":"vault","scopes":["chat","metrics"]}`,
-		`{"label":"a","trust_level":"sandboxed","user_id":1}`,
+		`{"label":"a","trust_level":"sandboxed","user_id":1}`, `{"label":"a","trust_level":"sandboxed","user_id":8}`,
 	} {
 		h.want(403, "forbidden", admin, "POST", "/api/keys", body)
 	}
@@ -100,6 +100,12 @@ func TestChangeKey_CannotExceedItsCaller(t *testing.T) {
 		h.want(400, "invalid-request", owner, "PATCH", path, body)
 	}
 	h.want(413, "too-large", owner, "PATCH", path, `{"label":"`+strings.Repeat("x", 500)+`"}`)
+	_, others, err := h.keys.Create(context.Background(), auth.NewKey{Label: "theirs", User: 8, Trust: core.Sandboxed, Scopes: []string{auth.ScopeChat}}, core.Actor{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.want(403, "forbidden", admin, "PATCH", "/api/keys/"+others.ID, `{"scopes":["chat","admin"]}`) // another user's
+	h.want(200, "", admin, "PATCH", "/api/keys/"+others.ID, `{"scopes":[]}`)
 	h.want(404, "not-found", owner, "PATCH", "/api/keys/nothing", `{"label":"x"}`)
 }
 
@@ -118,7 +124,7 @@ func TestRotateKey_CannotExceedItsCaller(t *testing.T) {
 		trust core.Trust
 		user  int64
 		scope string
-	}{"trust": {core.Full, 7, auth.ScopeChat}, "scope": {core.Vault, 7, auth.ScopeSend}, "owner": {core.Vault, core.Operator, auth.ScopeChat}} {
+	}{"trust": {core.Full, 7, auth.ScopeChat}, "scope": {core.Vault, 7, auth.ScopeSend}, "owner": {core.Vault, core.Operator, auth.ScopeChat}, "another": {core.Sandboxed, 8, auth.ScopeChat}} {
 		path, secret := made(c.trust, c.user, c.scope)
 		h.want(403, "forbidden", admin, "POST", path, "")
 		if _, ok, err := h.keys.Find(t.Context(), secret); !ok || err != nil {

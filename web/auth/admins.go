@@ -14,6 +14,7 @@ import (
 	"gatehouse/web/auth/backoff"
 	"gatehouse/web/auth/link"
 	"gatehouse/web/auth/password"
+	"gatehouse/web/auth/proof"
 )
 
 // AdminName is the name the operator signs in with, unless it was changed.
@@ -33,6 +34,9 @@ type AdminOptions struct {
 	Log   *slog.Logger // nil: none
 	// Password is the configured one (ADMIN_PASSWORD); "" when there is none.
 	Password string
+	// Key signs what shows that a password was entered, and which devices are known. No backup may
+	// have it. Nil: a random one of this process.
+	Key proof.Key
 	// Address is the address that wrong passwords are counted against; nil: all together.
 	Address func(*http.Request) string
 	// Secure reports whether a request came over TLS; nil: by r.TLS.
@@ -47,6 +51,7 @@ type Admins struct {
 	o       AdminOptions
 	manager *scs.SessionManager
 	hasher  *password.Hasher
+	proofs  *proof.Proofs
 	address *backoff.Counter
 	names   *backoff.Counter // of names without account: they look the same from outside
 	devices *backoff.Counter // of known devices, by their id, and of password changes
@@ -70,7 +75,7 @@ func NewAdmins(db *store.DB, o AdminOptions) *Admins {
 	if o.Secure == nil {
 		o.Secure = func(r *http.Request) bool { return r.TLS != nil }
 	}
-	return &Admins{db: db, clock: o.Clock, log: o.Log, o: o, manager: newManager(db, o.Clock), hasher: password.New(),
+	return &Admins{db: db, clock: o.Clock, log: o.Log, o: o, manager: newManager(db, o.Clock), hasher: password.New(), proofs: proof.New(o.Key, o.Clock),
 		address: backoff.New(o.Clock, freeAddress, mostAddress), names: backoff.New(o.Clock, freeAccount, mostAccount),
 		devices: backoff.New(o.Clock, freeDevice, mostDevice), waiting: backoff.NewKnocks(o.Clock, mostAccount)}
 }

@@ -22,7 +22,8 @@ type KeyChange struct {
 
 // Change changes a key: its next request is held against the new scopes, and so
 // is a turn of its that waits. Its streams that need a scope which was taken end, and
-// what a key runs that may not chat any more (OnEnd). The operator's keys are the operator's alone to change.
+// what a key runs that may not chat any more (OnEnd). The operator's keys are the operator's alone to
+// change, and so is to give another user's key more scopes.
 func (k *Keys) Change(ctx context.Context, id string, c KeyChange, by core.Actor) (row KeyRow, err error) {
 	err = k.db.Tx(ctx, func(tx *store.Tx) error {
 		row, err = k.change(ctx, tx, id, c, by)
@@ -50,6 +51,11 @@ func (k *Keys) change(ctx context.Context, tx *store.Tx, id string, c KeyChange,
 	added, taken := without(now.Scopes, was.Scopes), without(was.Scopes, now.Scopes)
 	if c.May != nil {
 		if err := c.May(was, added); err != nil {
+			return KeyRow{}, err
+		}
+	}
+	if len(added) > 0 {
+		if err := actsFor(was.User, by); err != nil {
 			return KeyRow{}, err
 		}
 	}
@@ -88,6 +94,15 @@ func owned(ctx context.Context, tx *store.Tx, id string, by core.Actor, verb str
 		err = core.Errorf(core.Denied, "only the owner can %s the owner's keys", verb)
 	}
 	return r.row(), err
+}
+
+// actsFor returns why by may not have a secret with which one acts for user, or have it do more. What a
+// person makes who is an admin today is theirs: it ends when they are none.
+func actsFor(user int64, by core.Actor) error {
+	if by.User == user || by.User == core.Operator || by.User == 0 {
+		return nil
+	}
+	return core.Errorf(core.Denied, "only the owner can do this with a key of another user: whoever has its secret acts for that user")
 }
 
 // Revoke removes a key: its next request and its queued turns are refused, and

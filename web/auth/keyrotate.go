@@ -22,10 +22,13 @@ type KeyRotation struct {
 }
 
 // Rotate gives a key a new secret, which is returned once and never again. Label, user,
-// trust, scopes and end stay. The operator's keys are the operator's alone to rotate.
+// trust, scopes and end stay. Only the operator rotates the key of another user.
 func (k *Keys) Rotate(ctx context.Context, id string, o KeyRotation, by core.Actor) (secret string, row KeyRow, err error) {
 	err = k.db.Tx(ctx, func(tx *store.Tx) error {
 		if row, err = owned(ctx, tx, id, by, "rotate"); err != nil {
+			return err
+		}
+		if err := actsFor(row.User, by); err != nil {
 			return err
 		}
 		if err := rotatable(ctx, tx, row, o); err != nil {

@@ -81,8 +81,12 @@ func NewKeys(db *store.DB, clock core.Clock, log *slog.Logger) *Keys {
 // must not wait for a transaction. Call it before the keys are used.
 func (k *Keys) OnEnd(f func(id string)) { k.ended = f }
 
-// Create makes a key. The secret is returned once and never again.
+// Create makes a key. The secret is returned once and never again. Only the operator makes one of
+// another user.
 func (k *Keys) Create(ctx context.Context, n NewKey, by core.Actor) (secret string, row KeyRow, err error) {
+	if err := actsFor(n.User, by); err != nil {
+		return "", KeyRow{}, err
+	}
 	err = k.db.Tx(ctx, func(tx *store.Tx) error {
 		if err := room(ctx, tx); err != nil {
 			return err
@@ -106,8 +110,8 @@ func create(ctx context.Context, tx *store.Tx, n NewKey, by core.Actor) (string,
 	}
 	secret := KeyPrefix + random(24)
 	row := KeyRow{ID: keyID(), Label: label, User: n.User, Trust: n.Trust, Scopes: scopes, CreatedAt: tx.Time().UTC(), ExpiresAt: n.ExpiresAt}
-	_, err = tx.Exec(ctx, `INSERT INTO api_keys (id, label, sha256, user_id, trust_level, scopes, created_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
-		row.ID, row.Label, digest(secret), row.User, row.Trust, strings.Join(row.Scopes, " "), core.Stamp(row.CreatedAt), core.Stamp(row.ExpiresAt))
+	_, err = tx.Exec(ctx, `INSERT INTO api_keys (id, label, sha256, user_id, trust_level, scopes, created_at, expires_at, made_by) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+		row.ID, row.Label, digest(secret), row.User, row.Trust, strings.Join(row.Scopes, " "), core.Stamp(row.CreatedAt), core.Stamp(row.ExpiresAt), by.User)
 	if err != nil {
 		return "", KeyRow{}, err
 	}
@@ -261,23 +265,24 @@ func (k *Keys) Expire(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// Forget removes a user's keys, never the operator's, and calls OnEnd for each.
+// Forget removes a user's keys, and those that the user made for others, never the operator's, and
+// calls OnEnd for each.
 func (k *Keys) Forget(ctx context.Context, tx *store.Tx, user int64) error {
 	if user <= 0 || user == core.Operator {
 		return nil
 	}
-	var ids []string
-	if err := tx.Select(ctx, &ids, `SELECT id FROM api_keys WHERE user_id = $1`, user); err != nil {
+	var rs []keyRecord
+	if err := tx.Select(ctx, &rs, keyColumns+` WHERE user_id = $1 OR made_by = $1`, user); err != nil {
 		return err
 	}
-	for _, id := range ids {
-		k.end(tx, id)
-		if err := store.Audit(ctx, tx, core.Actor{Via: "gateway"}, "key.revoke", id, map[string]any{"user": user}); err != nil {
+	for _, r := range rs {
+		k.end(tx, r.ID)
+		if err := store.Audit(ctx, tx, core.Actor{Via: "gateway"}, "key.revoke", r.ID, map[string]any{"user": r.User}); err != nil {
 			return err
 		}
 	}
 	k.less(tx)
-	_, err := tx.Exec(ctx, `DELETE FROM api_keys WHERE user_id = $1`, user)
+	_, err := tx.Exec(ctx, `DELETE FROM api_keys WHERE user_id = $1 OR made_by = $1`, user)
 	return err
 }
 

@@ -2,20 +2,14 @@ package auth
 
 import (
 	"context"
-	"crypto/hmac"
 	"fmt"
 	"net/http"
-	"strconv"
-	"strings"
-	"time"
 
 	"gatehouse/core"
 	"gatehouse/core/store"
 	"gatehouse/web/auth/password"
+	"gatehouse/web/auth/proof"
 )
-
-// ticketTime is how long the code may be entered after the password.
-const ticketTime = 5 * time.Minute
 
 // A Second is the second step of signing in (account.Store).
 type Second interface {
@@ -31,32 +25,20 @@ type Second interface {
 func (a *Admins) AskSecond(s Second) { a.second = s }
 
 // CodeNeeded is SignIn's error when the password is right and the account's code is asked for next:
-// Confirm takes it with the ticket, for ticketTime.
+// Confirm takes it with the ticket, for five minutes.
 type CodeNeeded struct{ Ticket string }
 
 func (*CodeNeeded) Error() string { return "the code is asked for" }
 
-// ticket returns what shows that the password of acc was entered.
-func (a *Admins) ticket(acc account) string {
-	said := fmt.Sprintf("code.%d.%d.%s", acc.User, a.clock.Now().Add(ticketTime).Unix(), random(16))
-	return said + "~" + password.Seal(acc.Hash, said)
-}
-
 // ticketOf returns the account that a ticket is for; false for one that is forged or over. It ends with
 // the password that it was given for.
 func (a *Admins) ticketOf(ctx context.Context, ticket string) (acc account, ok bool, err error) {
-	said, mac, _ := strings.Cut(ticket, "~")
-	parts := strings.Split(said, ".") // "code", user, end, random
-	if len(ticket) > maxDevice || len(parts) != 4 || parts[0] != "code" {
+	claim, ok := a.proofs.Read(proof.Ticket, ticket)
+	if !ok {
 		return account{}, false, nil
 	}
-	user, err1 := strconv.ParseInt(parts[1], 10, 64)
-	end, err2 := strconv.ParseInt(parts[2], 10, 64)
-	if err1 != nil || err2 != nil || !a.clock.Now().Before(time.Unix(end, 0)) {
-		return account{}, false, nil
-	}
-	acc, known, err := a.account(ctx, a.db, user)
-	if err != nil || !known || !hmac.Equal([]byte(mac), []byte(password.Seal(acc.Hash, said))) {
+	acc, known, err := a.account(ctx, a.db, claim.User)
+	if err != nil || !known || !a.proofs.Proves(claim, acc.Hash) {
 		return account{}, false, err
 	}
 	return acc, true, nil

@@ -10,6 +10,7 @@ import (
 	"gatehouse/core/store"
 	"gatehouse/web/auth/backoff"
 	"gatehouse/web/auth/password"
+	"gatehouse/web/auth/proof"
 )
 
 // An attempt is one try to sign in.
@@ -63,7 +64,7 @@ func (a *Admins) codeNeeded(r *http.Request, acc account) error {
 	}
 	asked, err := a.second.CodeAsked(r.Context(), acc.User)
 	if err == nil && asked {
-		return &CodeNeeded{Ticket: a.ticket(acc)}
+		return &CodeNeeded{Ticket: a.proofs.Make(proof.Ticket, acc.User, acc.Hash)}
 	}
 	return err
 }

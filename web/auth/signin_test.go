@@ -12,6 +12,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/web/auth/password"
+	"gatehouse/web/auth/proof"
 )
 
 // from tries to sign in as the operator with cookies, and returns the cookies
@@ -173,8 +174,8 @@ func TestSignIn_DeviceCookieIsStrictSealedAndEnds(t *testing.T) {
 	}
 	said, mac, _ := strings.Cut(device.Value, "~")
 	parts := strings.Split(said, ".")
-	for _, forged := range []string{"", "~", said, said + "~", "x" + device.Value, said + "~" + mac[1:], parts[0] + ".99999999999." + parts[2] + "~" + mac,
-		"2." + parts[1] + "." + parts[2] + "~" + mac, said + "~" + password.Seal("", said), strings.Repeat("x", 5000)} {
+	for _, forged := range []string{"", "~", said, said + "~", "x" + device.Value, said + "~" + mac[1:], parts[0] + "." + parts[1] + ".99999999999." + parts[3] + "~" + mac,
+		parts[0] + ".2." + parts[2] + "." + parts[3] + "~" + mac, said + "~" + password.Seal("", said), strings.Repeat("x", 5000)} {
 		if is(&http.Cookie{Name: DeviceCookie, Value: forged}) {
 			t.Errorf("forged %q", forged)
 		}
@@ -187,7 +188,7 @@ func TestSignIn_DeviceCookieIsStrictSealedAndEnds(t *testing.T) {
 	if _, ok := From(r.Context()); ok {
 		t.Error("the device cookie signs in")
 	}
-	h.clock.Advance(deviceTime)
+	h.clock.Advance(proof.Device.Life())
 	if is(device) {
 		t.Error("it never ends")
 	}

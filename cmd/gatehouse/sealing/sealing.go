@@ -19,14 +19,17 @@ import (
 	"gatehouse/core/store"
 	"gatehouse/core/store/carry"
 	"gatehouse/core/vault"
+	"gatehouse/web/account"
 )
 
 // Columns returns all encrypted columns.
 func Columns() []columns.Column {
-	var files, notes columns.Column
+	var files, notes, apps columns.Column
 	files.Table, files.Name, files.Row = attach.Sealed()
 	notes.Table, notes.Name, notes.Row = handoff.Sealed()
-	return append(slices.Concat(ledger.Columns(), memory.Columns()), notes, files)
+	apps.Table, apps.Name, apps.Row = account.Sealed()
+	apps.Was = true
+	return append(slices.Concat(ledger.Columns(), memory.Columns()), notes, files, apps)
 }
 
 func options(cfg *configs.Config, db *store.DB) columns.Options {

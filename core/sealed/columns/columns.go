@@ -20,6 +20,9 @@ import (
 type Column struct {
 	Table, Name string
 	Row         string // expression of SQL for Place.Row, such as "id" or "CAST(id AS TEXT)"
+	// Was is true for a column of few rows that earlier versions did not encrypt: Start
+	// encrypts what it finds there.
+	Was bool
 }
 
 // InUse is the key of the metadata with the ids of the keys that rows may be encrypted
@@ -113,7 +116,8 @@ type Options struct {
 // Start opens the key file, and makes it where there is none and no row needs one. It
 // returns core.Invalid, with the ids of the keys and what to do, while rows are encrypted
 // with a key that the file lacks; with Lost it empties these values and returns how many
-// in deleted. It reads the tables only where a key is missing.
+// in deleted. Then it encrypts what earlier versions left in plain text (Column.Was). It
+// reads the other tables only where a key is missing.
 func Start(ctx context.Context, o Options) (box *sealed.Box, deleted int, err error) {
 	recorded, err := Recorded(ctx, o.DB)
 	if err != nil {
@@ -161,7 +165,7 @@ func Start(ctx context.Context, o Options) (box *sealed.Box, deleted int, err er
 		}
 	}
 	if slices.Equal(keep, recorded) {
-		return box, 0, nil
+		return box, 0, o.encrypt(ctx, box)
 	}
 	err = o.DB.Tx(ctx, func(tx *store.Tx) error {
 		n := 0
@@ -177,7 +181,39 @@ func Start(ctx context.Context, o Options) (box *sealed.Box, deleted int, err er
 		deleted = n
 		return record(ctx, tx, keep)
 	})
+	if err == nil {
+		err = o.encrypt(ctx, box)
+	}
 	return box, deleted, err
+}
+
+// encrypt encrypts the plain text that earlier versions left.
+func (o Options) encrypt(ctx context.Context, box *sealed.Box) error {
+	for _, c := range o.Columns {
+		if !c.Was {
+			continue
+		}
+		err := o.DB.Tx(ctx, func(tx *store.Tx) error {
+			var rows []struct{ At, Value string }
+			if err := tx.Select(ctx, &rows, "SELECT "+c.Row+" AS at, "+c.Name+" AS value FROM "+c.Table+" WHERE "+c.Name+" <> '' AND NOT "+c.Name+" LIKE $1", sealed.Like("")); err != nil {
+				return err
+			}
+			for _, row := range rows {
+				value, err := box.Seal(sealed.Place{Table: c.Table, Column: c.Name, Row: row.At}, row.Value)
+				if err != nil {
+					return err
+				}
+				if _, err := tx.Exec(ctx, "UPDATE "+c.Table+" SET "+c.Name+" = $1 WHERE "+c.Row+" = $2", value, row.At); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("encrypt %s.%s: %w", c.Table, c.Name, err)
+		}
+	}
+	return nil
 }
 
 func (o Options) refuse(needed []string, fresh bool) error {

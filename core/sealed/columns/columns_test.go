@@ -348,3 +348,26 @@ func TestAnEncryptedTextIsInNoFileOfTheDatabase(t *testing.T) {
 		t.Errorf("read %q", text)
 	}
 }
+
+func TestStartEncryptsWhatEarlierVersionsLeftInPlainText(t *testing.T) {
+	d := newDesk(t)
+	d.write(d.start(), 1, "sealed before")
+	d.tx(func(ctx context.Context, tx *store.Tx) error {
+		_, err := tx.Exec(ctx, `INSERT INTO notes (id, text) VALUES (2, 'PLAIN'), (3, '')`)
+		return err
+	})
+	d.list[0].Was = true
+	box := d.start()
+	for id, want := range map[int]string{1: "sealed before", 2: "PLAIN", 3: ""} {
+		if text, _ := d.read(box, id); text != want {
+			t.Errorf("row %d is %q", id, text)
+		}
+	}
+	r, err := columns.Rotate(t.Context(), d.db, box, d.list, nil)
+	if err != nil || r.Rows != 2 {
+		t.Fatalf("%+v %v", r, err)
+	}
+	if text, key := d.read(d.start(), 2); text != "PLAIN" || key != r.Key {
+		t.Errorf("rotated: %q with %s, want %s", text, key, r.Key)
+	}
+}

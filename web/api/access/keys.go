@@ -13,7 +13,8 @@ import (
 )
 
 type (
-	// Keys are the API keys. Create refuses a user that there is not.
+	// Keys are the API keys. Create refuses a user that there is not, and one that only the owner
+	// may act for.
 	Keys interface {
 		KeyChanges
 		List(ctx context.Context, limit int) ([]auth.KeyRow, error)
@@ -43,7 +44,7 @@ func (a *API) keys(w http.ResponseWriter, r *http.Request) error {
 }
 
 // createKey serves POST /api/keys. A caller cannot make a key that may more than they may,
-// and only the owner makes one that counts as the owner.
+// and only the owner makes one of another user.
 func (a *API) createKey(w http.ResponseWriter, r *http.Request) error {
 	p, err := auth.Require(r, auth.ScopeAdmin)
 	if err != nil {
@@ -67,12 +68,10 @@ func (a *API) createKey(w http.ResponseWriter, r *http.Request) error {
 	return web.WriteJSON(w, http.StatusCreated, map[string]any{"key": secret, "record": row})
 }
 
+// mayGive returns why p may not have the secret of a key, or give it more scopes.
 func mayGive(p auth.Principal, n auth.NewKey) error {
-	switch {
-	case n.Trust > p.Trust:
+	if n.Trust > p.Trust {
 		return core.Errorf(core.Denied, "the trust level %s is above your own, which is %s", n.Trust, p.Trust)
-	case n.User == core.Operator && p.User != core.Operator:
-		return core.Errorf(core.Denied, "only the owner can make a key of the owner's")
 	}
 	for _, s := range n.Scopes {
 		if slices.Contains(auth.Scopes(), s) && !p.Has(s) {

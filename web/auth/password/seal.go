@@ -6,8 +6,8 @@ import (
 	"encoding/base64"
 )
 
-// Seal authenticates said. The key is the stored hash of the password: it is
-// random by its salt, never leaves the database, and changes with the password.
+// Seal returns what binds said to a password: another for each stored hash. It grants nothing, and
+// shows nothing of who made it: backups have the hash, too (package proof).
 func Seal(encoded, said string) string {
 	key := sha256.Sum256([]byte("gatehouse device\x00" + encoded))
 	m := hmac.New(sha256.New, key[:])

@@ -40,11 +40,12 @@ func NewSecret() string {
 func Step(t time.Time) int64 { return t.Unix() / int64(period/time.Second) }
 
 // Check returns the step that code belongs to, of those around now that are after the last one
-// used, so that each code works once. A code may contain spaces.
+// used, so that each code works once. A code may contain spaces. None is right for an empty secret,
+// which is one whose key was lost.
 func Check(secret, code string, now time.Time, used int64) (step int64, ok bool) {
 	key, err := encoding.DecodeString(secret)
 	code = strings.ReplaceAll(code, " ", "")
-	if err != nil || len(code) != digits {
+	if err != nil || len(key) == 0 || len(code) != digits {
 		return 0, false
 	}
 	at := Step(now)
@@ -88,12 +89,12 @@ func URI(issuer, name, secret string) string {
 // alphabet of recovery codes: no letters that look alike.
 const alphabet = "abcdefghjkmnpqrstuvwxyz23456789"
 
-// NewRecovery returns RecoveryCodes new codes, each with 12 characters (59 bits) in groups of four.
+// NewRecovery returns RecoveryCodes new codes, each with 16 characters (79 bits) in groups of four.
 func NewRecovery() []string {
 	list := make([]string, RecoveryCodes)
 	for i := range list {
 		var b strings.Builder
-		for b.Len() < 14 {
+		for b.Len() < 19 {
 			if b.Len()%5 == 4 {
 				b.WriteByte('-')
 				continue
@@ -109,7 +110,7 @@ func NewRecovery() []string {
 	return list
 }
 
-// Hash returns how a recovery code is stored. It has 59 random bits, so that a slow hash adds
+// Hash returns how a recovery code is stored. It has 79 random bits, so that a slow hash adds
 // nothing. Case, spaces and dashes do not count.
 func Hash(code string) string {
 	code = strings.NewReplacer(" ", "", "-", "").Replace(strings.ToLower(code))
@@ -117,7 +118,9 @@ func Hash(code string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// IsRecovery reports whether a text has the form of a recovery code.
+// IsRecovery reports whether a text has the form of a recovery code. Earlier versions made them of
+// 12 characters.
 func IsRecovery(code string) bool {
-	return len(strings.NewReplacer(" ", "", "-", "").Replace(code)) == 12
+	n := len(strings.NewReplacer(" ", "", "-", "").Replace(code))
+	return n == 16 || n == 12
 }

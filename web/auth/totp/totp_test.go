@@ -59,7 +59,7 @@ func TestTheAddressHasWhatAppsRead(t *testing.T) {
 func TestRecoveryCodesAreRandomAndFoundHoweverTheyAreTyped(t *testing.T) {
 	seen := map[string]bool{}
 	for _, code := range append(NewRecovery(), NewRecovery()...) {
-		if len(code) != 14 || seen[code] || !IsRecovery(code) {
+		if len(code) != 19 || seen[code] || !IsRecovery(code) {
 			t.Errorf("%q", code)
 		}
 		seen[code] = true
@@ -69,7 +69,18 @@ func TestRecoveryCodesAreRandomAndFoundHoweverTheyAreTyped(t *testing.T) {
 			}
 		}
 	}
+	if !IsRecovery("abcd-efgh-jkmn") {
+		t.Error("a code of an earlier version is none")
+	}
 	if IsRecovery("123456") {
 		t.Error("a code of an app counts as a recovery code")
+	}
+}
+
+// Otherwise anyone could compute the codes of an account whose secret was lost.
+func TestNoCodeIsRightForAnEmptySecret(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	if _, ok := Check("", compute(nil, Step(now), digits), now, 0); ok {
+		t.Error("the code of the empty key is right")
 	}
 }
