@@ -75,6 +75,8 @@ type Approval struct {
 	Trust     Trust     `json:"trust_level"`
 	Scope     Scope     `json:"scope,omitempty"`
 	ExpiresAt time.Time `json:"expires_at,omitzero"`
+	// Most is the highest level that may come of it, also of a preset; Stranger: no bound of its own.
+	Most Trust `json:"-"`
 }
 
 // An AccessRow is one thing a user may do (tables access, users, identities).

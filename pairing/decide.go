@@ -154,7 +154,7 @@ func (g *Gate) terms(r *request, a core.Approval, now string) (core.Trust, error
 	if r.Scope == core.ScopeGroup {
 		fallback = p.GroupTrust
 	}
-	return bots.Grantable(a.Trust, fallback)
+	return bots.Within(a.Trust, fallback, a.Most)
 }
 
 // grant writes the access row of an approved request.

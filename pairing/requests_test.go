@@ -390,3 +390,22 @@ func TestFloodOfStrangersPutsOutNoRealRequest(t *testing.T) {
 		t.Fatalf("%d new requests in an hour", n)
 	}
 }
+
+// A key at sandboxed that approves without naming a level gives no more than its own.
+func TestAnApprovalGivesNoMoreThanItsBoundAlsoByThePreset(t *testing.T) {
+	w := newWorld(t)
+	w.pol["tg"] = bots.Policy{Platform: "telegram", DM: bots.Pairing, DMTrust: core.Vault}
+	w.put(dm("tg", "1", "hello"))
+	id := w.pending().ID
+	for _, a := range []core.Approval{{Most: core.Sandboxed}, {Trust: core.Vault, Most: core.Sandboxed}} {
+		if _, err := w.gate.Approve(ctx, id, a, core.Actor{User: 7, Via: "api"}); core.KindOf(err) != core.Denied {
+			t.Errorf("%+v: %v", a, err)
+		}
+	}
+	if w.pending().ID != id || w.trust(dm("tg", "1", "x")) != core.Stranger {
+		t.Error("the request does not wait any more")
+	}
+	if _, err := w.gate.Approve(ctx, id, core.Approval{Trust: core.Sandboxed, Most: core.Sandboxed}, core.Actor{User: 7, Via: "api"}); err != nil || w.trust(dm("tg", "1", "x")) != core.Sandboxed {
+		t.Errorf("within it: %v", err)
+	}
+}

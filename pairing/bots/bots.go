@@ -144,3 +144,13 @@ func Grantable(asked, fallback core.Trust) (core.Trust, error) {
 	}
 	return asked, nil
 }
+
+// Within returns the level to give, as Grantable does; core.Denied where it, or the preset that is
+// given without one, is above most. Stranger is no bound.
+func Within(asked, fallback, most core.Trust) (core.Trust, error) {
+	given, err := Grantable(asked, fallback)
+	if err == nil && most != core.Stranger && given > most {
+		return core.Stranger, core.Errorf(core.Denied, "the trust level %s is above your own, which is %s: name a lower one", given, most)
+	}
+	return given, err
+}

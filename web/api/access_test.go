@@ -351,7 +351,7 @@ func TestASecondDecisionNamesWhoDecidedFirst(t *testing.T) {
 	furnish(h, 1)
 	end := h.clock.Now().Add(24 * time.Hour).Format(time.RFC3339)
 	m := h.want(200, "", key, "POST", "/api/bots/pairing/p1/approve", `{"trustLevel":"vault","scope":"dm","expires_at":"`+end+`"}`)
-	if m["status"] != "approved" || h.approval.Trust != core.Vault || h.approval.Scope != core.ScopeDM || h.approval.ExpiresAt.IsZero() {
+	if m["status"] != "approved" || h.approval.Trust != core.Vault || h.approval.Most != core.Vault || h.approval.Scope != core.ScopeDM || h.approval.ExpiresAt.IsZero() {
 		t.Errorf("%v %+v", m, h.approval)
 	}
 	for _, second := range []string{"approve", "deny", "block"} {

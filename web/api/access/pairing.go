@@ -110,7 +110,7 @@ func (a *API) request(w http.ResponseWriter, r *http.Request) error {
 }
 
 // approve serves POST /api/bots/pairing/{id}/approve. No one gives away more trust
-// than their own key has.
+// than their own key has, not even by the bot's preset.
 func (a *API) approve(w http.ResponseWriter, r *http.Request) error {
 	p, err := auth.Require(r, auth.ScopeAdmin)
 	if err != nil {
@@ -125,6 +125,7 @@ func (a *API) approve(w http.ResponseWriter, r *http.Request) error {
 	if approval.Trust > p.Trust {
 		return core.Errorf(core.Denied, "the trust level %s is above your own, which is %s", approval.Trust, p.Trust)
 	}
+	approval.Most = p.Trust
 	if !approval.ExpiresAt.IsZero() && !approval.ExpiresAt.After(a.Clock.Now()) {
 		return fields.Problem(web.Invalid, "expires_at", "the field expires_at is in the past")
 	}
