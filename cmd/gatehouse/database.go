@@ -33,18 +33,10 @@ func checkStart(ctx context.Context, cfg *configs.Config, fresh bool) error {
 	if cfg.OnServer() {
 		return checkServer(ctx, cfg, fresh)
 	}
-	st, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && st.Size() == 0 {
-		if fresh || !hasConversations(cfg.VaultPath) {
-			return nil
-		}
-		what := "missing"
-		if err == nil {
-			what = "empty"
-		}
-		return core.Errorf(core.Invalid, "the vault %s has conversations, and its database %s is %s: restore a backup ('gatehouse restore FILE', into an empty vault), "+
-			"or rebuild the list of conversations ('gatehouse reindex': users and keys come only from a backup), or set GATEHOUSE_DATABASE_URL to where the database is. "+
-			"'gatehouse serve --new' begins with an empty database", cfg.VaultPath, path, what)
+	if missing, err := checkMissing(cfg); missing && fresh {
+		return nil
+	} else if missing || err != nil {
+		return err
 	}
 	limited, cancel := context.WithTimeout(ctx, quickCheck)
 	defer cancel()
@@ -52,6 +44,25 @@ func checkStart(ctx context.Context, cfg *configs.Config, fresh bool) error {
 		return err
 	}
 	return nil // other faults are reported by what opens it
+}
+
+// checkMissing reports whether the database is a file that is missing or empty, and returns
+// an error if conversations were stored: they would seem to be lost.
+func checkMissing(cfg *configs.Config) (missing bool, err error) {
+	st, err := os.Stat(cfg.DatabasePath())
+	what := "missing"
+	switch {
+	case cfg.OnServer(), err == nil && st.Size() > 0, err != nil && !errors.Is(err, fs.ErrNotExist):
+		return false, nil // other faults are reported by what opens it
+	case err == nil:
+		what = "empty"
+	}
+	if !hasConversations(cfg.VaultPath) {
+		return true, nil
+	}
+	return true, core.Errorf(core.Invalid, "the vault %s has conversations, and its database %s is %s: restore a backup ('gatehouse restore FILE', into an empty vault), "+
+		"or rebuild the list of conversations ('gatehouse reindex': users and keys come only from a backup), or set GATEHOUSE_DATABASE_URL to where the database is. "+
+		"'gatehouse serve --new' begins with an empty database", cfg.VaultPath, cfg.DatabasePath(), what)
 }
 
 // checkServer is checkStart for a database on a server.

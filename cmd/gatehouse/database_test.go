@@ -47,6 +47,27 @@ func TestServeDoesNotBeginEmptyWhereConversationsAre(t *testing.T) {
 	p.says("msg=serving")
 }
 
+// With other settings than the gateway's, a command would make an empty database, answer
+// from it, and let the next start begin with it.
+func TestCommandsDoNotMakeADatabaseWhereConversationsAre(t *testing.T) {
+	t.Parallel()
+	h, db := lost(t)
+	for _, args := range [][]string{{"admins", "list"}, {"claim"}, {"keys", "create", "x", "--scope", "send"}} {
+		if code, out, errs := h.run(args...); code != exitUsage || !strings.Contains(errs, db+" is missing") {
+			t.Errorf("%s: %d %s%s", args, code, out, errs)
+		}
+	}
+	if _, err := os.Stat(db); err == nil {
+		t.Error("there is a database now")
+	}
+	if code, _, errs := h.run("reindex"); code != 0 {
+		t.Errorf("reindex: %d %s", code, errs)
+	}
+	if code, _, errs := h.run("admins", "list"); code != 0 {
+		t.Errorf("after reindex: %d %s", code, errs)
+	}
+}
+
 // What Claude Code's command line wrote needs no database.
 func TestServeBeginsWhereOnlyTranscriptsOfTheCommandLineAre(t *testing.T) {
 	t.Parallel()

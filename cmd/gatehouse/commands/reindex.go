@@ -24,6 +24,7 @@ func (c *Reindex) Run(p *console.Process) error {
 		return err
 	}
 	defer func() { _ = q.Close() }()
+	q.Rebuilds = true
 	at, r := "/control/reindex", fmt.Stringer(&reindex.Progress{})
 	if c.Search {
 		at, r = "/control/reindex/search", &library.Rebuilt{}

@@ -18,6 +18,8 @@ import (
 // A Connection leads to the running gateway or, from the first request on that
 // finds none, to its files opened in this process. Close it.
 type Connection struct {
+	Rebuilds bool // the files may be opened although the database is missing
+
 	p      *Process
 	cfg    *configs.Config
 	client *control.Client
@@ -78,6 +80,11 @@ func (c *Connection) open() error {
 	}
 	fmt.Fprintf(c.p.Stderr, "No gateway runs on %s now, so this works on its files.\n", c.cfg.VaultPath)
 	c.p.WarnElsewhere(c.cfg)
+	if !c.Rebuilds && c.p.Missing != nil {
+		if _, err := c.p.Missing(c.cfg); err != nil {
+			return err
+		}
+	}
 	h, end, err := c.p.Open(c.p.Context, c.cfg)
 	if c.close = end; err == nil {
 		c.client = control.Local(h)
