@@ -497,7 +497,7 @@ func TestEveryLineOfTheExampleFileIsReadAsAShellReadsIt(t *testing.T) {
 	if err := os.WriteFile(file, []byte(uncommented(t)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	lines, err := ReadEnvFile(file)
+	lines, err := readEnvFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -550,7 +550,7 @@ func TestAnEnvFileReadsTheLinesOfSettingsOnThePages(t *testing.T) {
 			if err := os.WriteFile(file, []byte(line), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			lines, err := ReadEnvFile(file)
+			lines, err := readEnvFile(file)
 			if err != nil {
 				t.Errorf("%s: %s: %v", page, line, err)
 				continue
@@ -571,16 +571,20 @@ func TestTheSettingsPageListsEverySettingWithItsDefault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := map[string]string{}
+	rows, about := map[string]string{}, map[string]string{}
 	for line := range strings.Lines(string(page)) {
 		if cells := strings.Split(line, "|"); len(cells) > 3 {
-			rows[strings.Trim(cells[1], " `")] = strings.Trim(cells[2], " `")
+			name := strings.Trim(cells[1], " `")
+			rows[name], about[name] = strings.Trim(cells[2], " `"), cells[3]
 		}
 	}
 	for _, f := range fields() {
 		want := f.Tag.Get("default")
 		if got, ok := rows[f.Name]; !ok || got != want && !(want == "" && got == "–") {
 			t.Errorf("docs/settings.md: %s has default %q (listed: %v), want %q", f.Name, got, ok, want)
+		}
+		if said := strings.Contains(about[f.Name], "Also as `…_FILE`"); said != f.secret() {
+			t.Errorf("docs/settings.md: %s can be read from a file: %v, but the page says %v", f.Name, f.secret(), said)
 		}
 		delete(rows, f.Name)
 	}
