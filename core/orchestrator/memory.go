@@ -79,6 +79,9 @@ func (r *run) askMemory(ctx context.Context) error {
 		return err
 	}
 	said.Voice = r.files.Spoken(ctx, r.t.Rows)
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
 	r.memory, err = r.o.o.Memory.Remember(ctx, r.t, said)
 	if r.t.Shared() { // the prompt stays the same for all members
 		r.memory.Standing, r.memory.Relevant = "", r.memory.Standing+r.memory.Relevant

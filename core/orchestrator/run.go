@@ -104,6 +104,8 @@ func (o *Orchestrator) Run(ctx context.Context, t *Turn, emit func(core.Event)) 
 	}
 	r.conv = conv
 	defer conv.Close()
+	r.dog.Busy(1) // until a model is asked
+	r.watch(ctx, cancel)
 	talk, err := r.prepare(ctx)
 	if r.kit != nil && r.kit.Close != nil {
 		defer r.kit.Close()
@@ -120,7 +122,7 @@ func (o *Orchestrator) Run(ctx context.Context, t *Turn, emit func(core.Event)) 
 	}
 	defer r.settleTrust(context.WithoutCancel(ctx))
 	if r.work != nil {
-		return r.delegate(ctx, cancel, r.work)
+		return r.delegate(ctx, r.work)
 	}
 	level := r.council()
 	if before, ok := r.saidBefore(); ok && level == "" {
@@ -134,8 +136,7 @@ func (o *Orchestrator) Run(ctx context.Context, t *Turn, emit func(core.Event)) 
 			return res, err
 		}
 	}
-	o.o.Metrics.Prepared(o.o.Clock.Now().Sub(t.Started))
-	r.watch(ctx, cancel)
+	r.prepared()
 	if level != "" {
 		return r.sit(ctx, talk, level)
 	}
@@ -338,7 +339,7 @@ func (r *run) spoken(ctx context.Context) (said []core.Block, author *transcript
 		}
 		said = append(said, r.files.Blocks(ctx, &row, model)...)
 	}
-	return said, author, nil
+	return said, author, context.Cause(ctx) // a recording that was cut off is not one that cannot be transcribed
 }
 
 // author returns who wrote the turn's message in a chat; nil for the API's.
@@ -381,7 +382,13 @@ func (r *run) append(m transcript.Message) error {
 	return nil
 }
 
-// watch starts the watchdog of the run, until ctx ends.
+// watch starts the watchdog of the run, until ctx ends. What the turn waited before this attempt does not count.
 func (r *run) watch(ctx context.Context, cancel context.CancelCauseFunc) {
-	go r.dog.Run(ctx, cancel, r.t.Started, r.o.o.Limits.RunTime, r.o.o.Limits.Silence)
+	go r.dog.Run(ctx, cancel, r.began, r.o.o.Limits.RunTime, r.o.o.Limits.Silence)
+}
+
+// prepared notes that a model is asked now: its silence counts from here.
+func (r *run) prepared() {
+	r.o.o.Metrics.Prepared(r.o.o.Clock.Now().Sub(r.t.Started))
+	r.dog.Busy(-1)
 }

@@ -179,13 +179,16 @@ func says(text string) func(context.Context, func(llm.Delta, error) bool) {
 
 func TestASilentModelIsGivenUpAtTheLimitAndNotBefore(t *testing.T) {
 	h := open(t, orchestrator.Limits{Silence: 5 * time.Minute})
+	spoke := make(chan struct{})
 	h.model.reply = func(ctx context.Context, yield func(llm.Delta, error) bool) {
 		if yield(llm.Delta{Text: "Well"}, nil) {
+			close(spoke)
 			<-ctx.Done()
 			yield(llm.Delta{}, ctx.Err())
 		}
 	}
 	end := h.background(t.Context(), h.turn("r1", 1, "hello"))
+	within(t, spoke)
 	h.clock.AwaitWaiters(1)
 	h.clock.Advance(5*time.Minute - time.Second)
 	h.clock.AwaitWaiters(1)

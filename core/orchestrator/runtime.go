@@ -159,7 +159,7 @@ const goOn = "[The gateway was restarted while you worked on the message above. 
 // attempt looks whether its line is in the transcript, and then gives the
 // answer that is there, asks the user about interrupted work, or has the
 // runtime go on.
-func (r *run) delegate(ctx context.Context, cancel context.CancelCauseFunc, w *Work) (Result, error) {
+func (r *run) delegate(ctx context.Context, w *Work) (Result, error) {
 	w.Line = transcript.LineID(r.t.Run, 0)
 	if r.t.Attempt > 1 {
 		behind, asked, err := r.conv.After(w.Line)
@@ -183,8 +183,7 @@ func (r *run) delegate(ctx context.Context, cancel context.CancelCauseFunc, w *W
 	if fault != nil {
 		return r.failed("", fault)
 	}
-	r.o.o.Metrics.Prepared(r.o.o.Clock.Now().Sub(r.t.Started))
-	r.watch(ctx, cancel)
+	r.prepared()
 	a, err := r.o.o.Runtime.Answer(ctx, w)
 	r.said, r.calls = a.Said, a.Calls
 	r.bill.Add(r.name, a.Usage, a.MicroUSD, reserved)
