@@ -370,8 +370,8 @@ func (a *app) joinRuns(qm *metrics.Metrics) (err error) {
 	a.openActivity(prices.Cost)
 	a.runs = orchestrator.New(orchestrator.Options{
 		Clock: a.clock, Log: a.log, Metrics: om, Sessions: a.sessions, Agents: a.agents,
-		Search: toolset.WebSearch, Incoming: incoming.Sources{Files: a.vault.FS(), Fetch: func(ctx context.Context, user int64, bot string, f core.File) (core.File, error) {
-			return a.incoming.Fetch(ctx, user, bot, f)
+		Search: toolset.WebSearch, Incoming: incoming.Sources{Files: a.vault.FS(), Fetch: func(ctx context.Context, user int64, run, bot string, f core.File) (core.File, error) {
+			return a.incoming.Fetch(ctx, user, run, bot, f)
 		}, Hear: a.hear, PDF: pdf}, Later: a.pending, Files: a.ledger, Chats: fleet.Addable(),
 		Usage: a.usage, Reserve: a.spending.reserve,
 		Model: a.models.Find, Runtime: other, Council: a.openCouncil(), Memory: a.remembers(), Cost: a.spending.cost, MayRead: a.readable.mayRead,

@@ -40,6 +40,8 @@ type Quota interface {
 	// Note takes f's bytes of the room, in one step with the look whether they
 	// fit; where they do not, nothing is noted and fits is false.
 	Note(ctx context.Context, user int64, f core.File) (fits bool, err error)
+	// Find returns user's file whose path begins with a text; false without one.
+	Find(ctx context.Context, user int64, beginning string) (f core.File, found bool, err error)
 	Drop(ctx context.Context, files []core.File) error
 }
 
@@ -125,9 +127,58 @@ const tagSize = 6
 // headSize is how much of a file its kind is seen by.
 const headSize = 1024
 
+// Tag returns the Tag of a file that comes with a run: the same in each attempt.
+func Tag(run, ref string) string {
+	sum := sha256.Sum256([]byte(run + "\x00" + ref))
+	return hex.EncodeToString(sum[:tagSize])
+}
+
+// Kept returns the file of user's with this Tag that was kept today or yesterday; false
+// where there is none, or it is not in the vault any more.
+func (k *Keeper) Kept(ctx context.Context, user int64, tag string) (core.File, bool, error) {
+	if k.ledger == nil {
+		return core.File{}, false, nil
+	}
+	for _, ago := range [...]time.Duration{0, 24 * time.Hour} {
+		f, found, err := k.ledger.Find(ctx, user, path.Join(folderOf(k.clock.Now().Add(-ago)), tag+"-"))
+		if err != nil {
+			return core.File{}, false, err
+		}
+		if found {
+			if f.Type, found = k.kindOf(f); found {
+				return f, true, nil
+			}
+		}
+	}
+	return core.File{}, false, nil
+}
+
+// kindOf returns the type of a kept file; false if it is not there as it was kept.
+func (k *Keeper) kindOf(f core.File) (string, bool) {
+	r, err := k.vault.FS().Open(f.Path)
+	if err != nil {
+		return "", false
+	}
+	defer r.Close()
+	st, err := r.Stat()
+	if err != nil || !st.Mode().IsRegular() || st.Size() != f.Size {
+		return "", false
+	}
+	head := make([]byte, min(headSize, f.Size))
+	if _, err := io.ReadFull(r, head); err != nil {
+		return "", false
+	}
+	return sniff(head), true
+}
+
+func folderOf(day time.Time) string { return path.Join(Folder, day.UTC().Format("2006-01-02")) }
+
 // An Incoming is one file on its way, for callers that learn its name after
 // its bytes. Write it, then Keep or Drop it.
 type Incoming struct {
+	// Tag is how the stored name begins, in hexadecimal digits; "": it is random.
+	Tag string
+
 	ctx   context.Context // of the request or run that it belongs to
 	k     *Keeper
 	user  int64
@@ -162,7 +213,7 @@ func (k *Keeper) Begin(ctx context.Context, user, most int64) (*Incoming, error)
 			most, room = left, bound
 		}
 	}
-	dir := path.Join(Folder, k.clock.Now().UTC().Format("2006-01-02"))
+	dir := folderOf(k.clock.Now())
 	d, err := k.vault.Draft(dir)
 	if err != nil {
 		return nil, err
@@ -235,9 +286,13 @@ func (in *Incoming) Keep(name, declared string) (core.File, error) {
 	if in.fault != nil {
 		return core.File{}, &core.Error{Kind: in.kind, Text: in.fault(shown)}
 	}
-	tag := make([]byte, tagSize)
-	_, _ = rand.Read(tag) // never fails
-	f := core.File{Path: path.Join(in.dir, hex.EncodeToString(tag)+"-"+stored), Name: name, Type: kind, Size: in.n}
+	tag := in.Tag
+	if tag == "" {
+		random := make([]byte, tagSize)
+		_, _ = rand.Read(random) // never fails
+		tag = hex.EncodeToString(random)
+	}
+	f := core.File{Path: path.Join(in.dir, tag+"-"+stored), Name: name, Type: kind, Size: in.n}
 	if err := in.draft.Keep(f.Path); err != nil {
 		return core.File{}, err
 	}

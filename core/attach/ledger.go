@@ -94,6 +94,22 @@ func (l *Ledger) Note(ctx context.Context, user int64, f core.File) (fits bool, 
 	return fits && err == nil, err
 }
 
+// Find implements Quota.
+func (l *Ledger) Find(ctx context.Context, user int64, beginning string) (f core.File, found bool, err error) {
+	var row struct {
+		Path string `db:"path"`
+		Size int64  `db:"size"`
+	}
+	err = l.db.Get(ctx, &row, `SELECT path, coalesce(size, -1) AS size FROM attachments WHERE path >= $1 AND path < $2 AND user_id = $3 ORDER BY path LIMIT 1`, beginning, beginning+"\U0010ffff", user)
+	if errors.Is(err, store.ErrNoRows) {
+		return f, false, nil
+	}
+	if err != nil {
+		return f, false, fmt.Errorf("find an attachment: %w", err)
+	}
+	return core.File{Path: row.Path, Size: row.Size}, true, nil
+}
+
 // Drop implements Quota.
 func (l *Ledger) Drop(ctx context.Context, files []core.File) error {
 	return l.db.Tx(ctx, func(tx *store.Tx) error {

@@ -30,6 +30,10 @@ func (b *book) Note(_ context.Context, user int64, f core.File) (bool, error) {
 	return true, nil
 }
 
+func (b *book) Find(context.Context, int64, string) (core.File, bool, error) {
+	return core.File{}, false, nil
+}
+
 func (b *book) Drop(_ context.Context, files []core.File) error {
 	for _, f := range files {
 		delete(b.noted, f.Path)

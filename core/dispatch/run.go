@@ -69,6 +69,7 @@ func (d *Dispatcher) answer(ctx context.Context, t *queue.Turn, turn *orchestrat
 		return orchestrator.Result{}, err
 	}
 	defer leave()
+	turn.Last = once(in) || t.Attempt >= queue.MaxAttempts
 	turn.Waiting = func(on bool) {
 		if on {
 			d.o.Queue.Park(t)

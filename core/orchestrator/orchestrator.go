@@ -193,7 +193,8 @@ func New(o Options) *Orchestrator {
 // A Turn is what Run answers.
 type Turn struct {
 	Run      string
-	Attempt  int // of this run, 1 at the first; Prepare counts it
+	Attempt  int  // of this run, 1 at the first; Prepare counts it
+	Last     bool // no attempt follows this one
 	Session  session.Session
 	Contexts []string // what the session is about; Prepare sets them
 	IsNew    bool

@@ -87,7 +87,7 @@ func (r *run) emit(e core.Event) {
 // ctx is returned as its cause.
 func (o *Orchestrator) Run(ctx context.Context, t *Turn, emit func(core.Event)) (res Result, err error) {
 	r := o.newRun(t, emit)
-	r.files = &incoming.Reader{Sources: o.o.Incoming, Run: t.Run, User: t.User, Heard: t.Heard}
+	r.files = &incoming.Reader{Sources: o.o.Incoming, Run: t.Run, User: t.User, Last: t.Last, Heard: t.Heard}
 	if o.o.Later != nil && t.User != 0 && !core.OfSession(t.Rows[0].Bot) {
 		r.files.Waits = func(ctx context.Context, n int) bool { return o.o.Later.Room(ctx, t.User, n) }
 	}
@@ -154,6 +154,9 @@ func (r *run) prepare(ctx context.Context) (*talk, error) {
 	}
 	r.t.Dir = dir
 	if err := r.files.FetchAll(ctx, r.t.Rows); err != nil {
+		return nil, err
+	}
+	if err := r.kept(); err != nil {
 		return nil, err
 	}
 	warnings := append(slices.Clone(role.Warnings), missing...)
@@ -297,6 +300,31 @@ func (r *run) remember(ctx context.Context) ([]llm.Message, error) {
 		return nil, err
 	}
 	return r.recall(past, r.memory.Relevant, said), nil
+}
+
+// kept has what an earlier attempt has transcribed of the turn's message used again.
+func (r *run) kept() error {
+	if r.t.Attempt == 1 {
+		return nil
+	}
+	past, _, err := r.conv.History(historyBudget)
+	if err != nil {
+		return err
+	}
+	for i := range past {
+		m := &past[i]
+		if !r.speaks(m) && m.UUID != transcript.LineID(r.t.Run, 0) {
+			continue
+		}
+		_, said := m.Shown(r.t.Shared())
+		blocks, shown := make([]string, len(said)), make([]string, len(said))
+		for k := range said {
+			blocks[k], shown[k] = m.Blocks[k].Text, said[k].Text
+		}
+		r.files.Kept(r.t.Rows, r.t.Session.MessageCount > 0, blocks, shown)
+		return nil
+	}
+	return nil
 }
 
 // spoken returns the user's message, with what came with it, and who wrote it.

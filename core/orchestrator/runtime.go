@@ -2,8 +2,6 @@ package orchestrator
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -11,6 +9,7 @@ import (
 	"gatehouse/core/agent"
 	"gatehouse/core/llm"
 	"gatehouse/core/orchestrator/call"
+	"gatehouse/core/orchestrator/resumed"
 	"gatehouse/core/permission"
 	"gatehouse/core/texts"
 	"gatehouse/core/transcript"
@@ -131,29 +130,12 @@ func (r *run) prepareWork(ctx context.Context, warnings []core.Warning) error {
 		r.work.Said = append([]core.Block{{Type: "text", Text: r.memory.Relevant}}, r.work.Said...)
 	}
 	if !r.work.Resume && len(past) > 0 {
-		r.work.Said = append([]core.Block{before(past)}, r.work.Said...)
+		r.work.Said = append([]core.Block{resumed.Before(past)}, r.work.Said...)
 	}
 	meta.Model = r.name
 	r.open(meta, append(warnings, missing...))
 	return nil
 }
-
-// before returns what an imported or continued session goes on from, which the
-// runtime does not find in its transcript.
-func before(past []transcript.Message) core.Block {
-	var b strings.Builder
-	b.WriteString("[What was said before in this conversation:\n")
-	for _, m := range past {
-		if text := words(m.Blocks); text != "" {
-			fmt.Fprintf(&b, "\n%s: %s\n", m.Role, text)
-		}
-	}
-	b.WriteString("]")
-	return core.Block{Type: "text", Text: b.String()}
-}
-
-// text that continues what a restart has cut.
-const goOn = "[The gateway was restarted while you worked on the message above. A tool call without a result was interrupted: whether it was done is unknown, so look before you do it again. Go on with what the message asks for.]"
 
 // delegate has the runtime answer. The message is handed over once: a later
 // attempt looks whether its line is in the transcript, and then gives the
@@ -167,13 +149,13 @@ func (r *run) delegate(ctx context.Context, w *Work) (Result, error) {
 			return Result{}, err
 		}
 		if asked {
-			if text, ok := ended(behind); ok {
+			if text, ok := resumed.Ended(behind); ok {
 				return r.answerAgain(text)
 			}
-			if open := unanswered(behind); len(open) > 0 && r.t.Rows[0].Turn == nil {
+			if open := resumed.Unanswered(behind); len(open) > 0 && r.t.Rows[0].Turn == nil {
 				return r.choice(interruption(open))
 			}
-			w.Line, w.Said = transcript.LineID(r.t.Run, r.t.Attempt-1), []core.Block{{Type: "text", Text: goOn}}
+			w.Line, w.Said = transcript.LineID(r.t.Run, r.t.Attempt-1), []core.Block{{Type: "text", Text: resumed.GoOn}}
 		}
 	}
 	reserved, fault, err := r.reserveWork(ctx, w)
@@ -207,40 +189,6 @@ func (r *run) reserveWork(ctx context.Context, w *Work) (usage.Row, *llm.Fault, 
 	msg.Blocks = append(msg.Blocks, w.Said...)
 	req.Messages = []llm.Message{msg}
 	return (&talk{r: r, name: r.name, req: req}).reserve(ctx)
-}
-
-// ended returns the answer that is at the end of what an earlier attempt left.
-func ended(behind []transcript.Message) (string, bool) {
-	if len(behind) == 0 {
-		return "", false
-	}
-	m := behind[len(behind)-1]
-	if m.Role != "assistant" || len(calls(m.Blocks)) > 0 || m.Stop == "" || m.Stop == "tool_use" {
-		return "", false
-	}
-	text := words(m.Blocks)
-	return text, text != ""
-}
-
-// looks are tools of other loops that only look: doing them again harms no one.
-var looks = map[string]bool{"Read": true, "Glob": true, "Grep": true, "Search": true, "LS": true, "WebFetch": true, "WebSearch": true, AskName: true}
-
-// unanswered returns the calls that may have had effects and have no result.
-func unanswered(behind []transcript.Message) (what []string) {
-	done := map[string]bool{}
-	for _, m := range behind {
-		for _, b := range m.Blocks {
-			done[b.ToolUseID] = true
-		}
-	}
-	for _, m := range behind {
-		for _, b := range calls(m.Blocks) {
-			if !done[b.ID] && !looks[b.Name] {
-				what = append(what, call.Label(b.Name, b.Input))
-			}
-		}
-	}
-	return what
 }
 
 // An observer counts what a runtime shows.

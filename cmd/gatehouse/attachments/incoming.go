@@ -30,13 +30,23 @@ func NewIncoming(files *attach.Keeper, from Platform, sender func(ctx context.Co
 	return &Incoming{files, from, sender, log}
 }
 
-// Fetch stores a file of the user's message in the vault.
-func (i *Incoming) Fetch(ctx context.Context, user int64, bot string, f core.File) (core.File, error) {
+// Fetch stores a file of the user's message in the vault, once for a run: a later attempt
+// gets what an earlier one has stored. Without a run each call stores a file.
+func (i *Incoming) Fetch(ctx context.Context, user int64, run, bot string, f core.File) (core.File, error) {
+	tag := ""
+	if run != "" {
+		tag = attach.Tag(run, f.Ref)
+		kept, found, err := i.files.Kept(ctx, user, tag)
+		if kept.Name = f.Name; found || err != nil {
+			return kept, err
+		}
+	}
 	in, err := i.files.Begin(ctx, user, 0)
 	if err != nil {
 		return core.File{}, err
 	}
 	defer in.Drop()
+	in.Tag = tag
 	w := &keeping{w: in}
 	if err := i.from.Fetch(ctx, bot, f, w); err != nil && !attach.Refused(w.err) {
 		return core.File{}, err
@@ -67,7 +77,7 @@ func (i *Incoming) Keep(ctx context.Context, in *core.Inbound) {
 		}
 		user, err := i.sender(ctx, in.From)
 		if err == nil {
-			_, err = i.Fetch(ctx, user, in.Bot, f)
+			_, err = i.Fetch(ctx, user, "", in.Bot, f)
 		}
 		if err != nil {
 			i.log.WarnContext(ctx, "a file could not be kept", "bot", in.Bot, "err", err)

@@ -3,6 +3,7 @@ package incoming
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path"
 	"slices"
@@ -15,13 +16,12 @@ import (
 	"gatehouse/core/voice"
 )
 
-// fetchTries is how often a file is asked of its platform before the turn goes on
-// without it.
+// fetchTries is how often a file is asked of its platform in one attempt.
 const fetchTries = 3
 
-// FetchAll downloads the files of rows from their platform. A failure is noted in the file,
-// and reported at the file's place in the message. A file of a message that rows refer to
-// is left out if rows have it already.
+// FetchAll downloads the files of rows from their platform. A refusal is noted in the file,
+// and reported at the file's place in the message; so is a failure in the last attempt, which
+// is an error before. A file of a message that rows refer to is left out if rows have it already.
 func (r *Reader) FetchAll(ctx context.Context, rows []core.Inbound) error {
 	have := map[string]bool{}
 	for i := range rows {
@@ -56,7 +56,7 @@ func (r *Reader) fetchOne(ctx context.Context, bot string, f *core.File) error {
 		return nil
 	}
 	for try := 1; ; try++ {
-		got, err := r.Fetch(ctx, r.User, bot, *f)
+		got, err := r.Fetch(ctx, r.User, r.Run, bot, *f)
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
@@ -69,6 +69,9 @@ func (r *Reader) fetchOne(ctx context.Context, bot string, f *core.File) error {
 			return nil
 		}
 		r.Log.Warn("a file could not be fetched", "run", r.Run, "bot", bot, "try", try, "err", err)
+		if try == fetchTries && !r.Last {
+			return fmt.Errorf("fetch a file of a message: %w", err)
+		}
 		if try == fetchTries {
 			f.Refused = texts.Text("fetch_failed")
 			return nil
@@ -95,12 +98,12 @@ func (r *Reader) heardFile(ctx context.Context, name string, f core.File) (block
 	if r.Hear == nil || !strings.HasPrefix(f.Path, attachments) || !fs.ValidPath(f.Path) {
 		return core.Block{}, false
 	}
-	text, fault := r.transcribed(ctx, f)
-	if fault != "" {
-		return r.unread(texts.Text("audio_not_understood", texts.With{"Name": name, "Why": whyOf(fault, false), "Path": f.Path})), true
+	was := r.transcribed(ctx, f)
+	if was.fault != "" {
+		return r.unread(texts.Text("audio_not_understood", texts.With{"Name": name, "Why": whyOf(was.fault, false), "Path": f.Path})), true
 	}
-	r.read(f.Path, text, 0, len(text) > maxTextFile)
-	return core.Block{Type: "text", Text: content.InMessage(name+" (the transcription of the audio file)", text, maxTextFile)}, true
+	r.read(f.Path, was.text, 0, len(was.text) > maxTextFile)
+	return core.Block{Type: "text", Text: content.InMessage(name+" (the transcription of the audio file)", was.text, maxTextFile)}, true
 }
 
 // An Unheard is a voice message without a text, and what it came with.
@@ -116,17 +119,22 @@ func (r *Reader) heardVoice(ctx context.Context, in *core.Inbound, f core.File) 
 	if r.Hear == nil {
 		return core.Block{}, false
 	}
-	text, fault := r.transcribed(ctx, f)
-	if fault == "" {
-		r.read(f.Path, text, 0, false)
-		return r.said(in, text), true
-	}
+	was := r.transcribed(ctx, f)
+	switch {
+	case was.note != "":
+		if waits(was.note) && r.Waits != nil {
+			r.Unheard = append(r.Unheard, Unheard{in, f})
+		}
+		return r.unread(was.note), true
+	case was.fault == "":
+		r.read(f.Path, was.text, 0, false)
+		return r.said(in, was.text), true
 	// Answered later, a forwarded text would be the sender's own.
-	if r.Waits != nil && !in.Forwarded() && (&voice.Fault{Code: fault}).Passes() && r.Waits(ctx, len(r.Unheard)+1) {
+	case r.Waits != nil && !in.Forwarded() && (&voice.Fault{Code: was.fault}).Passes() && r.Waits(ctx, len(r.Unheard)+1):
 		r.Unheard = append(r.Unheard, Unheard{in, f})
-		return r.unread(texts.Text("voice_waits", texts.With{"Why": whyOf(fault, true), "Path": f.Path})), true
+		return r.unread(texts.Text("voice_waits", texts.With{"Why": whyOf(was.fault, true), "Path": f.Path})), true
 	}
-	return r.unread(texts.Text("voice_not_understood", texts.With{"Why": whyOf(fault, false), "Path": f.Path})), true
+	return r.unread(texts.Text("voice_not_understood", texts.With{"Why": whyOf(was.fault, false), "Path": f.Path})), true
 }
 
 // said returns the text of a voice message that came with in. Text of in, if the model reads
@@ -156,13 +164,10 @@ func (r *Reader) Spoken(ctx context.Context, rows []core.Inbound) string {
 			if files++; files > maxFiles || !f.Voice || f.Refused != "" || rows[i].Again != "" {
 				continue
 			}
-			text, fault := r.transcribed(ctx, f)
-			if r.heard == nil {
-				r.heard = map[string]heard{}
-			}
-			r.heard[f.Path] = heard{text, fault}
-			if text != "" {
-				said = append(said, text)
+			was := r.transcribed(ctx, f)
+			r.found(f, was)
+			if was.text != "" {
+				said = append(said, was.text)
 			}
 		}
 	}
@@ -173,22 +178,29 @@ func (r *Reader) Spoken(ctx context.Context, rows []core.Inbound) string {
 const silent = "silent"
 
 // transcribed returns the text of a recording, or the code of why there is none.
-func (r *Reader) transcribed(ctx context.Context, f core.File) (text, fault string) {
+func (r *Reader) transcribed(ctx context.Context, f core.File) heard {
 	if was, ok := r.heard[f.Path]; ok && f.Voice {
-		return was.text, was.fault
+		return was
 	}
 	text, err := r.Hear(ctx, r.User, f, r.Heard)
 	if text = strings.TrimSpace(text); err == nil && text != "" {
-		return text, ""
+		return heard{text: text}
 	}
 	if err == nil {
-		return "", silent
+		return heard{fault: silent}
 	}
 	r.Log.Warn("a recording could not be transcribed", "run", r.Run, "err", err)
 	if of, ok := errors.AsType[*voice.Fault](err); ok {
-		return "", of.Code
+		return heard{fault: of.Code}
 	}
-	return "", voice.FaultEngine
+	return heard{fault: voice.FaultEngine}
+}
+
+func (r *Reader) found(f core.File, was heard) {
+	if r.heard == nil {
+		r.heard = map[string]heard{}
+	}
+	r.heard[f.Path] = was
 }
 
 // whyOf returns a code as text. waits: the recording is transcribed later.

@@ -41,10 +41,10 @@ type Sources struct {
 	Clock core.Clock
 	Log   *slog.Logger
 	Files fs.FS // the vault; it opens no links
-	// Fetch brings a file of user's message from the bot's platform into the vault.
-	// An error of a kind is a refusal, for its sender to read; any other may be
+	// Fetch brings a file of user's message from the bot's platform into the vault, once for
+	// a run. An error of a kind is a refusal, for its sender to read; any other may be
 	// tried again. Nil: nothing can be fetched.
-	Fetch func(ctx context.Context, user int64, bot string, f core.File) (core.File, error)
+	Fetch func(ctx context.Context, user int64, run, bot string, f core.File) (core.File, error)
 	// Hear transcribes a voice message or an audio file in the vault; nil: they are
 	// not transcribed. It calls show, unless that is nil, with the text so far.
 	Hear func(ctx context.Context, user int64, f core.File, show func(string)) (string, error)
@@ -60,6 +60,8 @@ type Reader struct {
 	Sources
 	Run  string
 	User int64
+	// Last reports that no attempt follows this one. Before, what cannot be fetched now is an error.
+	Last bool
 	// Trust and Begun are Text's, for the texts of voice messages.
 	Trust core.Trust
 	Begun bool
@@ -78,15 +80,16 @@ type Reader struct {
 	// Read is what was found in the files whose text was read, by path; at most maxFiles.
 	Read map[string]content.Content
 
-	heard  map[string]heard // voice messages by path, as Spoken has transcribed them; at most maxFiles
+	heard  map[string]heard // voice messages by path, as Kept or Spoken has found them; at most maxFiles
 	model  *llm.About       // that is given the files; nil: none
 	files  int              // that were checked
 	quoted bool             // the file that is read is not of the turn's sender, who is told nothing of it
 	media  int              // bytes of them that the model is given as they are
 }
 
-// A heard is the text of a voice message, or the code of why there is none.
-type heard struct{ text, fault string }
+// A heard is the text of a voice message, or the code of why there is none, or the note on that of an
+// earlier attempt.
+type heard struct{ text, fault, note string }
 
 // Blocks returns the files that came with a row, as blocks: pictures and PDFs as
 // they are, texts as text, anything else by name. The type is what the bytes

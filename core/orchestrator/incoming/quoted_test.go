@@ -48,7 +48,7 @@ func TestAFileOfAnAnsweredMessageIsFetchedOnceInATurn(t *testing.T) {
 	t.Parallel()
 	var fetched []string
 	r := reading(nil)
-	r.Fetch = func(_ context.Context, _ int64, _ string, f core.File) (core.File, error) {
+	r.Fetch = func(_ context.Context, _ int64, _, _ string, f core.File) (core.File, error) {
 		fetched = append(fetched, f.Ref)
 		f.Path = "Chat/assets/" + f.Ref
 		return f, nil
