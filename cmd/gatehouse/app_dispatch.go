@@ -26,7 +26,7 @@ func (a *app) joinChat() {
 	a.chat = chat.New(chat.Options{
 		DB: a.db, Clock: a.clock, Users: a.pairing.People, Pairings: a.pairing, Codes: a.pairing.Codes, Groups: a.pairing.Places, Doors: a.pairing.Places, Raises: a.raises,
 		Conversations: a.sessions, Bindings: a.sessions, Resolver: a.sessions, ChatSettings: a.sessions, TrustModes: a.sessions, Sessions: a.sessions, Transcripts: a.sessions,
-		Lanes: a.queue, Inbox: a.queue, Updates: a.inspect, Outbox: a.outbox, Running: a.bus, Stopper: a.running, Runs: a.events, Compacter: a.runs, Files: a.files,
+		Lanes: a.queue, Inbox: a.queue, Updates: a.inspect, Outbox: a.outbox, Running: a.bus, Stopper: dispatch.Stops{DB: a.db, Queue: a.queue, Running: a.running, Events: a.events}, Runs: a.events, Compacter: a.runs, Files: a.files,
 		Asks: buttons, More: a.moreCommands(buttons, council), Council: council.Spent,
 		Agents: a.agents, Models: a.models, Usage: a.usage, Overheard: &a.overheard, Finder: a.library.Finder, Journal: a.chatJournal(), Saved: saved.Command{Contexts: contexts.New(a.vault), Subjects: a.sessions, MayRead: a.readable.mayRead},
 		BusyMode: func() string { return a.settings.Now().BusyMode }, Logging: func() bool { return bool(a.settings.Now().Activity) }, Platform: a.bots.Platform, Link: func(bot, code string) string { return a.fleet.InviteLink(bot, code) },
@@ -42,7 +42,7 @@ func (a *app) joinDispatch() {
 		Clock: a.clock, Log: a.log, Queue: a.queue, Outbox: a.outbox, Runs: a.runs, Events: a.events, Bus: a.bus, Ends: a.ends, Running: a.running,
 		Screen: a.hub, Render: a.hub.Render, Stage: a.stage,
 		Commands: a.chat.Handlers(), Unknown: a.chat.Unknown, Callback: a.chat.Callback, Answer: a.chat.Answer,
-		Keep: a.incoming.Keep, Attach: a.shown.Parts, Scheduled: a.daily.End,
+		Keep: a.incoming.Keep, Attach: a.shown.Parts, Detach: a.files.Remove, Scheduled: a.daily.End,
 	})
 }
 

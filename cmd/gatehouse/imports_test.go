@@ -162,7 +162,7 @@ core/council/stream: core/council/choice  # an answer, while it comes and in pie
 core/council/ledger: core core/council/choice core/council/domains core/sealed core/sealed/columns core/store  # what was asked, answered and found of it
 core/diff: core  # what changes in a text, for people
 core/council: core core/council/choice core/council/claims core/council/domains core/council/ledger core/council/stream core/llm core/llm/strict core/orchestrator core/store core/texts  # several models answer a turn
-core/dispatch: core core/bus core/command core/orchestrator core/orchestrator/call core/queue core/queue/outbox core/runs core/store core/texts
+core/dispatch: core core/bus core/command core/orchestrator core/orchestrator/call core/queue core/queue/inspect core/queue/outbox core/runs core/store core/texts
 core/erasure: core core/beneath core/session core/store core/transcript/redact core/vault
 core/erasure/tasks: core core/erasure core/jobs core/store
 core/importer: core core/importer/foreign core/importer/record core/importer/report core/importer/source  # conversations of other systems
@@ -209,12 +209,13 @@ core/memory/extract: core core/llm core/llm/strict core/memory core/memory/allow
 core/memory/handoff: core  # the form of notes on conversations
 core/memory/score: core/memory/detect  # what a correction is worth
 core/nodes: core core/store core/store/tenure
-core/orchestrator: core core/agent core/ask core/attach core/llm core/memory/handoff core/orchestrator/bill core/orchestrator/call core/orchestrator/incoming core/orchestrator/metrics core/orchestrator/named core/orchestrator/watchdog core/permission core/runs core/session core/store core/texts core/tool core/transcript core/usage core/vault
+core/orchestrator: core core/agent core/ask core/attach core/llm core/memory/handoff core/orchestrator/bill core/orchestrator/call core/orchestrator/incoming core/orchestrator/metrics core/orchestrator/named core/orchestrator/resumed core/orchestrator/watchdog core/permission core/runs core/session core/store core/texts core/tool core/transcript core/usage core/vault
 core/orchestrator/bill: core core/llm core/store core/usage  # what the model calls of a run take
 core/orchestrator/call: core core/tool  # one call of a tool, within its time
 core/orchestrator/incoming: core core/agent core/attach/content core/llm core/texts core/voice  # what comes with a message, as blocks
 core/orchestrator/metrics: core core/orchestrator/call
 core/orchestrator/named: core core/tool core/transcript/lines  # whether a text names a host or an address
+core/orchestrator/resumed: core core/orchestrator/call core/transcript  # what a runtime has left of a turn
 core/orchestrator/watchdog: core core/llm  # ends a run that takes too long
 core/paraid: core core/paraid/entry core/store core/vault  # ids of entries and conversations
 core/paraid/entry: core  # what an id is

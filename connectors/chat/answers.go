@@ -28,8 +28,8 @@ type Running interface {
 // one run. In a group a guest stops only what they have asked for: others reports that there was
 // more.
 type Stopper interface {
-	Stop(r command.Request) (stopped, others bool)
-	StopRun(r command.Request, run string) (stopped, others bool)
+	Stop(ctx context.Context, r command.Request) (stopped, others bool, err error)
+	StopRun(ctx context.Context, r command.Request, run string) (stopped, others bool, err error)
 }
 
 // Runs finds runs by their id and their session.
@@ -88,8 +88,10 @@ type answers struct {
 }
 
 // stop stops the run of the chat.
-func (a *answers) stop(_ context.Context, r command.Request) (command.Outcome, error) {
-	switch stopped, others := a.stopper.Stop(r); {
+func (a *answers) stop(ctx context.Context, r command.Request) (command.Outcome, error) {
+	switch stopped, others, err := a.stopper.Stop(ctx, r); {
+	case err != nil:
+		return command.Outcome{}, err
 	case stopped && r.In.Slot != "": // the message that is there for the answer
 		return respond("stopped")
 	case stopped:
@@ -101,8 +103,10 @@ func (a *answers) stop(_ context.Context, r command.Request) (command.Outcome, e
 }
 
 // stopButton stops the run whose preview carries the button, and no other.
-func (a *answers) stopButton(_ context.Context, r command.Request, run string) (command.Outcome, error) {
-	switch stopped, others := a.stopper.StopRun(r, run); {
+func (a *answers) stopButton(ctx context.Context, r command.Request, run string) (command.Outcome, error) {
+	switch stopped, others, err := a.stopper.StopRun(ctx, r, run); {
+	case err != nil:
+		return command.Outcome{}, err
 	case stopped:
 		return command.Outcome{}, nil // the end of the run is its answer
 	case others:

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -14,8 +15,13 @@ import (
 // stopping is a Stopper that finds a run.
 type stopping struct{}
 
-func (stopping) Stop(command.Request) (stopped, others bool)            { return true, false }
-func (stopping) StopRun(command.Request, string) (stopped, others bool) { return true, false }
+func (stopping) Stop(context.Context, command.Request) (stopped, others bool, err error) {
+	return true, false, nil
+}
+
+func (stopping) StopRun(context.Context, command.Request, string) (stopped, others bool, err error) {
+	return true, false, nil
+}
 
 // Discord shows "thinking…" in the place of the answer until there is one. Elsewhere the end of
 // the run is the answer.

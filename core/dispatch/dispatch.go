@@ -59,6 +59,8 @@ type Options struct {
 	// sender may read them, so that they do not change before they are sent.
 	// Notes explain which are left out. Nil: answers have no files.
 	Attach func(ctx context.Context, t *orchestrator.Turn, markdown string) (parts []core.Part, notes []string)
+	// Detach removes such copies that are not sent after all. Nil: they stay.
+	Detach func(files []core.File)
 	// Scheduled returns what the end of a run of core.ScheduleBot stores and sends, in the
 	// transaction that acknowledges it. Required where there are such runs.
 	Scheduled func(ctx context.Context, t *orchestrator.Turn, res orchestrator.Result) (write func(context.Context, *store.Tx) error, replies []core.Reply)

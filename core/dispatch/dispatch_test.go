@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -61,7 +62,12 @@ type hall struct {
 	ends    *dispatch.Ends
 	preview func(to core.Address, id string, part core.Part) (string, error)
 	sending func(out core.Outgoing) // before a send is done
-	stop    func()                  // the gateway stops, gracefully
+	write   func() error            // in the transaction that ends a run
+	shows   func() []core.Part      // the files of an answer
+	removed []core.File             // that are not sent after all
+	stops   dispatch.Stops
+	still   atomic.Bool // the clock does not run on
+	stop    func()      // the gateway stops, gracefully
 }
 
 func (h *hall) Admit(context.Context, *store.Tx, *core.Inbound) (queue.Admission, error) {
@@ -125,6 +131,9 @@ func (h *hall) React(_ context.Context, to core.Address, id, emoji string) error
 	h.reacted = append(h.reacted, to.Chat+"/"+id+":"+emoji)
 	return nil
 }
+func (h *hall) Remember(context.Context, *orchestrator.Turn, orchestrator.Said) (orchestrator.Remembered, error) {
+	return orchestrator.Remembered{Write: func(context.Context, *store.Tx, orchestrator.Given) error { return h.write() }}, nil
+}
 func (h *hall) About() llm.About { return llm.About{Name: "test/model"} }
 func (h *hall) Reply(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {
 	blocks := req.Messages[len(req.Messages)-1].Blocks
@@ -145,7 +154,7 @@ func open(t *testing.T) *hall {
 	t.Helper()
 	h := &hall{t: t, sent: map[string][]string{}, revoked: map[string]bool{}}
 	h.model = func(_ context.Context, text string) (string, error) { return "re: " + text, nil }
-	h.reserve = func() error { return nil }
+	h.reserve, h.write = func() error { return nil }, func() error { return nil }
 	h.cmd = func(context.Context, command.Call) (command.Outcome, error) {
 		return command.Outcome{Text: "done"}, nil
 	}
@@ -166,6 +175,7 @@ func open(t *testing.T) *hall {
 		Model:   func(string, bool) (llm.Model, error) { return h, nil },
 		Cost:    func(string, core.Tokens) (int64, bool) { return 0, false },
 		MayRead: func(core.Trust, int64, string) bool { return false },
+		Memory:  h,
 		Reserve: func(context.Context, usage.Row) (int64, string, error) { return 0, "", h.reserve() },
 		Limits:  orchestrator.Limits{RunTime: 24 * time.Hour, Silence: 24 * time.Hour},
 	})
@@ -184,13 +194,20 @@ func open(t *testing.T) *hall {
 			}
 			return []core.Part{{Text: text}}
 		},
+		Attach: func(context.Context, *orchestrator.Turn, string) ([]core.Part, []string) {
+			if h.shows == nil {
+				return nil, nil
+			}
+			return h.shows(), nil
+		},
+		Detach:   func(files []core.File) { h.removed = append(h.removed, files...) },
 		Commands: map[string]command.Handler{"do": func(ctx context.Context, c command.Call) (command.Outcome, error) { return h.cmd(ctx, c) }},
 		Unknown: func(context.Context, command.Call) (command.Outcome, error) {
 			return command.Outcome{Text: "unknown"}, nil
 		},
 		Callback: func(ctx context.Context, c command.Call) (command.Outcome, error) { return h.cmd(ctx, c) },
 	})
-	h.d, h.running = d, running
+	h.d, h.running, h.stops = d, running, dispatch.Stops{DB: h.db, Queue: h.queue, Running: running, Events: events}
 	h.runs, h.ends = runs, ends
 	if err := h.queue.TakeOver(t.Context(), []string{"b"}, h, h); err != nil {
 		t.Fatal(err)
@@ -211,7 +228,9 @@ func open(t *testing.T) *hall {
 		for tick := time.NewTicker(time.Millisecond); ; {
 			select {
 			case <-tick.C:
-				clock.Advance(100 * time.Millisecond)
+				if !h.still.Load() {
+					clock.Advance(100 * time.Millisecond)
+				}
 			case <-ticking.Done():
 				tick.Stop()
 				return

@@ -55,6 +55,11 @@ var errPanic = errors.New("the run panicked")
 func (d *Dispatcher) answer(ctx context.Context, t *queue.Turn, turn *orchestrator.Turn, stream *bus.Stream) (orchestrator.Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	defer func() {
+		if errors.Is(context.Cause(ctx), orchestrator.ErrAborted) { // also where the end cannot be stored
+			t.Stop(turn.Session.ID)
+		}
+	}()
 	in := t.First()
 	a := &active{cancel: cancel, session: turn.Session.ID, bot: in.Bot, user: turn.User, run: t.Run, lane: chatLane(t), from: in.From.ID, seq: t.Seq()}
 	if in.Turn != nil {
@@ -124,8 +129,11 @@ func (d *Dispatcher) finish(ctx context.Context, t *queue.Turn, stream *bus.Stre
 			return write(ctx, tx)
 		}
 	}
-	if err := d.o.Queue.Ack(ctx, t, r); err != nil && !d.kept(ctx, t, stream.Info().Attempt, err) {
-		return err
+	if err := d.o.Queue.Ack(ctx, t, r); err != nil {
+		if kept, known := d.kept(ctx, t, stream.Info().Attempt, err); !kept {
+			d.detach(r.Replies, known)
+			return err
+		}
 	}
 	d.o.Stage("commit", d.o.Clock.Now().Sub(began))
 	stream.Finish(persist)
@@ -144,22 +152,38 @@ func notifies(took time.Duration, end core.Event) bool {
 }
 
 // kept reports whether the commit that failed has ended the run after all: its answer was
-// lost with the connection to the server. The turn is settled then.
-func (d *Dispatcher) kept(ctx context.Context, t *queue.Turn, attempt int, err error) bool {
+// lost with the connection to the server. The turn is settled then. known is false where that was
+// not found out.
+func (d *Dispatcher) kept(ctx context.Context, t *queue.Turn, attempt int, err error) (is, known bool) {
 	if errors.Is(err, queue.ErrFenced) || errors.Is(err, store.ErrClosed) {
-		return false
+		return false, false
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeWait)
 	defer cancel()
 	for {
 		switch row, err := d.o.Events.ByRun(ctx, t.Run); {
 		case err == nil && (row.State == "running" || row.Attempt != attempt), core.KindOf(err) == core.NotFound:
-			return false
+			return false, true
 		case err == nil:
 			_ = d.o.Queue.Fail(ctx, t, queue.ErrFenced) // which has no error
-			return true
+			return true, true
 		case !core.Sleep(ctx, d.o.Clock, time.Second):
-			return false
+			return false, false
+		}
+	}
+}
+
+// detach removes the copies of files that replies show which were not stored: the next attempt
+// makes its own.
+func (d *Dispatcher) detach(replies []core.Reply, unstored bool) {
+	if d.o.Detach == nil || !unstored {
+		return
+	}
+	for _, r := range replies {
+		for _, p := range r.Parts {
+			if p.File != nil {
+				d.o.Detach([]core.File{*p.File})
+			}
 		}
 	}
 }

@@ -34,6 +34,24 @@ func (s *slots) stop(session string, messages []int64) {
 	}
 }
 
+// Stop is Queue.Stop for this turn alone, stored when it is returned to its lane.
+func (t *Turn) Stop(session string) {
+	t.mu.Lock()
+	t.stopped = session
+	t.mu.Unlock()
+}
+
+// keepStop stores that t was stopped.
+func (q *Queue) keepStop(ctx context.Context, tx *store.Tx, t *Turn) error {
+	t.mu.Lock()
+	session := t.stopped
+	t.mu.Unlock()
+	if session == "" {
+		return nil
+	}
+	return q.Stop(ctx, tx, session, t.seqs)
+}
+
 // Stopped reports whether Stop has stopped the turn of session. A handler asks it when what it does can be
 // canceled, so that a Stop meets one or the other.
 func (t *Turn) Stopped(session string) bool {

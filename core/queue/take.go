@@ -316,6 +316,9 @@ func (q *Queue) release(ctx context.Context, tx *store.Tx, t *Turn, until time.T
 			return err
 		}
 	}
+	if err := q.keepStop(ctx, tx, t); err != nil {
+		return err
+	}
 	n, err := tx.Exec(ctx, `UPDATE lane SET owner = '', lease_until = '', not_before = $1,
 			pending = CASE WHEN EXISTS (SELECT 1 FROM inbox WHERE inbox.lane = $2 AND state IN ('ready', 'limited')) THEN 1 ELSE 0 END
 		WHERE key = $2 AND epoch = $3 AND owner = $4`, core.Stamp(until), t.Lane, t.Epoch, q.o.Node)

@@ -97,6 +97,24 @@ func WaitingOf(ctx context.Context, q store.Queryer, run string) (messages []int
 	return messages, nil
 }
 
+// A Try is a message whose turn has failed, or was cut, and waits for its next attempt.
+type Try struct {
+	Seq    int64  `db:"seq"`
+	Run    string `db:"run"`
+	Sender string `db:"sender"` // as the platform names them
+}
+
+// Tries returns the messages of a lane, in front of row before, whose turns have begun and are not
+// answered: of run, "" for any. One of them may be being answered again. At most 1,000.
+func Tries(ctx context.Context, q store.Queryer, bot, lane, run string, before int64) (tries []Try, err error) {
+	err = q.Select(ctx, &tries, `SELECT seq, run, sender FROM inbox WHERE lane = $1 AND state IN ('ready', 'limited') AND bot = $2 AND run <> '' AND $3 IN ('', run) AND attempts > 0 AND seq < $4 ORDER BY seq LIMIT $5`,
+		lane, bot, run, before, maxWaiting)
+	if err != nil {
+		return nil, fmt.Errorf("what is tried again: %w", err)
+	}
+	return tries, nil
+}
+
 // Backlog returns how many messages of the lane wait or are being answered.
 func (r *Reader) Backlog(ctx context.Context, lane string) (n int, err error) {
 	err = r.db.Get(ctx, &n, `SELECT count(*) FROM inbox WHERE lane = $1 AND state IN ('ready', 'limited')`, lane)

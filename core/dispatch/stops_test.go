@@ -1,0 +1,117 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"gatehouse/core"
+	"gatehouse/core/command"
+)
+
+// by is a /stop behind everything in a chat.
+func by(user int64, from string, at core.Address) command.Request {
+	return command.Request{User: user, Call: command.Call{In: &core.Inbound{Address: at, From: core.Peer{ID: from}}, Lane: "b|" + at.Chat, Seq: math.MaxInt64}}
+}
+
+// The disk is full when a stopped run ends: it is not asked of the model again.
+func TestAStoppedRunWhoseEndCannotBeStoredIsNotAnswered(t *testing.T) {
+	h := open(t)
+	var asked, failed atomic.Int32
+	h.write = func() error {
+		if failed.Add(1) == 1 {
+			return errors.New("disk full")
+		}
+		return nil
+	}
+	h.streams(func(ctx context.Context, yield func(string) bool) {
+		asked.Add(1)
+		yield("as far as I got")
+		<-ctx.Done()
+	})
+	h.put(core.Inbound{Address: chat("a"), Text: "delete it all"})
+	h.until("the model is asked", func() bool { return asked.Load() == 1 })
+	if stopped, _, err := h.stops.Stop(t.Context(), by(2, "a", chat("a"))); err != nil || !stopped {
+		t.Fatal(stopped, err)
+	}
+	h.until("the chat is told", func() bool { return len(h.heard("a")) == 1 })
+	if n := asked.Load(); n != 1 || failed.Load() != 1 || h.heard("a")[0] != "Stopped." {
+		t.Errorf("a model was asked %d times, the end stored in %d tries; the chat reads %q", n, failed.Load(), h.heard("a"))
+	}
+}
+
+// A turn that has failed, and waits for its next attempt, is stopped too.
+func TestATurnThatWaitsForItsNextAttemptIsStopped(t *testing.T) {
+	for name, button := range map[string]bool{"/stop": false, "button": true} {
+		t.Run(name, func(t *testing.T) {
+			h := open(t)
+			var asked atomic.Int32
+			h.model = func(context.Context, string) (string, error) {
+				asked.Add(1)
+				h.still.Store(true)
+				panic("boom")
+			}
+			group := core.Address{Bot: "b", Chat: "g", Place: "g"}
+			h.put(core.Inbound{Address: group, Text: "do it"})
+			var run string
+			h.until("it has failed", func() bool {
+				err := h.db.Get(t.Context(), &run, `SELECT run FROM inbox WHERE attempts > 0 AND EXISTS (SELECT 1 FROM lane WHERE owner = '' AND not_before > '')`)
+				return err == nil && h.queue.Running() == 0 && asked.Load() == 1
+			})
+			stop := func(r command.Request) (stopped, others bool) {
+				t.Helper()
+				stopped, others, err := h.stops.Stop(t.Context(), r)
+				if button {
+					stopped, others, err = h.stops.StopRun(t.Context(), r, run)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				return stopped, others
+			}
+			if stopped, others := stop(by(9, "someone", group)); stopped || !others {
+				t.Errorf("a member who did not ask: stopped %v, another's %v", stopped, others)
+			}
+			if stopped, others := stop(by(2, "g", chat("elsewhere"))); stopped || others {
+				t.Errorf("in another chat: stopped %v, another's %v", stopped, others)
+			}
+			if stopped, _ := stop(by(2, "g", group)); !stopped {
+				t.Error("its sender finds nothing to stop")
+			}
+			h.still.Store(false)
+			h.until("the chat is told", func() bool { return len(h.heard("g")) == 1 })
+			if got := h.heard("g"); asked.Load() != 1 || !slices.Equal(got, []string{"Stopped."}) {
+				t.Errorf("a model was asked %d times; the chat reads %q", asked.Load(), got)
+			}
+			if stopped, others := stop(by(2, "g", group)); stopped || others {
+				t.Errorf("behind its end: stopped %v, another's %v", stopped, others)
+			}
+		})
+	}
+}
+
+// Each attempt copies the files that its answer shows; those of one that is not stored do not stay.
+func TestTheFilesOfAnAnswerThatIsNotStoredAreRemoved(t *testing.T) {
+	h := open(t)
+	copies, failed := 0, false
+	h.shows = func() []core.Part { // in one lane
+		copies++
+		return []core.Part{{File: &core.File{Path: fmt.Sprint("copy ", copies)}}}
+	}
+	h.write = func() error {
+		if !failed {
+			failed = true
+			return errors.New("disk full")
+		}
+		return nil
+	}
+	h.put(core.Inbound{Address: chat("a"), Text: "show it"})
+	h.until("all is sent", func() bool { return len(h.heard("a")) == 2 })
+	if copies != 2 || len(h.removed) != 1 || h.removed[0].Path != "copy 1" {
+		t.Errorf("of %d copies are removed: %+v", copies, h.removed)
+	}
+}
