@@ -1,6 +1,11 @@
 package orchestrator
 
-import "gatehouse/core"
+import (
+	"context"
+
+	"gatehouse/core"
+	"gatehouse/core/transcript"
+)
 
 // begin emits the event that names the session, once.
 func (r *run) begin() {
@@ -28,4 +33,40 @@ func (r *run) place() string {
 	default:
 		return dir.Path
 	}
+}
+
+// kept has what an earlier attempt has transcribed of the turn's message used again.
+func (r *run) kept() error {
+	if r.t.Attempt == 1 {
+		return nil
+	}
+	past, _, err := r.conv.History(historyBudget)
+	if err != nil {
+		return err
+	}
+	for i := range past {
+		m := &past[i]
+		if !r.speaks(m) && m.UUID != transcript.LineID(r.t.Run, 0) {
+			continue
+		}
+		_, said := m.Shown(r.t.Shared())
+		blocks, shown := make([]string, len(said)), make([]string, len(said))
+		for k := range said {
+			blocks[k], shown[k] = m.Blocks[k].Text, said[k].Text
+		}
+		r.files.Kept(r.t.Rows, r.t.Session.MessageCount > 0, blocks, shown)
+		return nil
+	}
+	return nil
+}
+
+// watch starts the watchdog of the run, until ctx ends. What the turn waited before this attempt does not count.
+func (r *run) watch(ctx context.Context, cancel context.CancelCauseFunc) {
+	go r.dog.Run(ctx, cancel, r.began, r.o.o.Limits.RunTime, r.o.o.Limits.Silence)
+}
+
+// prepared notes that a model is asked now: its silence counts from here.
+func (r *run) prepared() {
+	r.o.o.Metrics.Prepared(r.o.o.Clock.Now().Sub(r.t.Started))
+	r.dog.Busy(-1)
 }

@@ -302,31 +302,6 @@ func (r *run) remember(ctx context.Context) ([]llm.Message, error) {
 	return r.recall(past, r.memory.Relevant, said), nil
 }
 
-// kept has what an earlier attempt has transcribed of the turn's message used again.
-func (r *run) kept() error {
-	if r.t.Attempt == 1 {
-		return nil
-	}
-	past, _, err := r.conv.History(historyBudget)
-	if err != nil {
-		return err
-	}
-	for i := range past {
-		m := &past[i]
-		if !r.speaks(m) && m.UUID != transcript.LineID(r.t.Run, 0) {
-			continue
-		}
-		_, said := m.Shown(r.t.Shared())
-		blocks, shown := make([]string, len(said)), make([]string, len(said))
-		for k := range said {
-			blocks[k], shown[k] = m.Blocks[k].Text, said[k].Text
-		}
-		r.files.Kept(r.t.Rows, r.t.Session.MessageCount > 0, blocks, shown)
-		return nil
-	}
-	return nil
-}
-
 // spoken returns the user's message, with what came with it, and who wrote it.
 func (r *run) spoken(ctx context.Context) (said []core.Block, author *transcript.Author, err error) {
 	said, author = r.initial(), r.author()
@@ -408,15 +383,4 @@ func (r *run) append(m transcript.Message) error {
 	}
 	r.next++
 	return nil
-}
-
-// watch starts the watchdog of the run, until ctx ends. What the turn waited before this attempt does not count.
-func (r *run) watch(ctx context.Context, cancel context.CancelCauseFunc) {
-	go r.dog.Run(ctx, cancel, r.began, r.o.o.Limits.RunTime, r.o.o.Limits.Silence)
-}
-
-// prepared notes that a model is asked now: its silence counts from here.
-func (r *run) prepared() {
-	r.o.o.Metrics.Prepared(r.o.o.Clock.Now().Sub(r.t.Started))
-	r.dog.Busy(-1)
 }
