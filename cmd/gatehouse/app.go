@@ -180,7 +180,7 @@ type app struct {
 
 // build opens and joins every part; nothing works before Run. The caller
 // closes the app, also after an error.
-func build(ctx context.Context, cfg *configs.Config, log *slog.Logger, clock core.Clock) (*app, error) {
+func build(ctx context.Context, cfg *configs.Config, log *slog.Logger, clock core.Clock, try tries) (*app, error) {
 	a := &app{cfg: cfg, clock: clock, reg: prometheus.NewRegistry(), faults: report.NewFaults(clock, version), taken: make(chan struct{})}
 	a.log = logs.Watch(log, a.faults.Note)
 	a.reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -190,7 +190,7 @@ func build(ctx context.Context, cfg *configs.Config, log *slog.Logger, clock cor
 		log.Error("this gateway has not ended after another one took its place: it waits for something, and is ended now", "after", lastWords)
 		os.Exit(1)
 	})
-	for _, step := range []func(context.Context) error{a.beginTrials, a.readBots, a.openVault, a.openStore, a.joinCore, a.adoptFiles, a.joinConnectors, a.joinUpkeep} {
+	for _, step := range []func(context.Context) error{a.beginTrials(try), a.readBots, a.openVault, a.openStore, a.joinCore, a.adoptFiles, a.joinConnectors, a.joinUpkeep} {
 		if err := step(ctx); err != nil {
 			return a, integrity.Explain(cfg.DatabasePath(), err)
 		}

@@ -24,6 +24,7 @@ import (
 	"gatehouse/admin/settings"
 	"gatehouse/cmd/gatehouse/bottexts"
 	"gatehouse/cmd/gatehouse/control/server"
+	"gatehouse/cmd/gatehouse/isolation"
 	"gatehouse/cmd/gatehouse/sealing"
 	"gatehouse/cmd/gatehouse/unasked"
 	"gatehouse/cmd/gatehouse/views"
@@ -112,7 +113,7 @@ func (a *app) socketHandler(programs, agents http.Handler) http.Handler {
 // openFiles returns the handler of the command line on the files of a gateway
 // that does not run. The caller calls end, also after an error.
 func openFiles(ctx context.Context, cfg *configs.Config) (h http.Handler, end func() error, err error) {
-	a, err := build(ctx, cfg, slog.New(slog.DiscardHandler), clockOf(cfg))
+	a, err := build(ctx, cfg, slog.New(slog.DiscardHandler), clockOf(cfg), isolation.Begin)
 	if err == nil {
 		_, h, err = a.handlers(closedInbox{ctx, a.queue})
 	}

@@ -14,15 +14,20 @@ import (
 	"gatehouse/core/toolset"
 )
 
+// tries begins the trials of the sandbox: see isolation.Begin.
+type tries func(mode, self string) *isolation.Trials
+
 // beginTrials begins to try the sandbox.
-func (a *app) beginTrials(context.Context) error {
-	self, err := os.Executable()
-	if err != nil {
-		return err
+func (a *app) beginTrials(try tries) func(context.Context) error {
+	return func(context.Context) error {
+		self, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		a.trials = try(a.cfg.Sandbox, self)
+		a.closing(a.trials.Close)
+		return nil
 	}
-	a.trials = isolation.Begin(a.cfg.Sandbox, self)
-	a.closing(a.trials.Close)
-	return nil
 }
 
 // openTools returns the tools of turns. It has the sandbox opened with the limits of isolated

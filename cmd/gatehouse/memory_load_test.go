@@ -159,7 +159,7 @@ func serveResting(vault, token, platform, model string) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	clock := &fastClock{}
-	a, err := build(ctx, cfg, slog.New(slog.DiscardHandler), clock)
+	a, err := build(ctx, cfg, slog.New(slog.DiscardHandler), clock, tried)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"gatehouse/cmd/gatehouse/control"
+	"gatehouse/cmd/gatehouse/isolation"
 	"gatehouse/cmd/gatehouse/logs"
 	"gatehouse/cmd/gatehouse/memory"
 	"gatehouse/cmd/gatehouse/restore"
@@ -109,7 +110,7 @@ func serve(p *process, cfg *configs.Config, ready func(a *app, oneTime string)) 
 	defer started()
 	log := logs.New(p.Stderr, cfg, p.Terminal)
 	cfg.ReadFrom(p.EnvFile)
-	a, err := build(p.Context, cfg, log, clockOf(cfg))
+	a, err := build(p.Context, cfg, log, clockOf(cfg), isolation.Begin)
 	defer func() { err = errors.Join(err, a.Close()) }()
 	if err != nil {
 		return err

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"gatehouse/cmd/gatehouse/control"
+	"gatehouse/cmd/gatehouse/isolation"
 	"gatehouse/cmd/gatehouse/logs"
 	"gatehouse/cmd/gatehouse/stage"
 	"gatehouse/configs"
@@ -101,6 +102,15 @@ func newWorldAt(t testing.TB, sim *telegramtest.Server, dir string, clock core.C
 	return w
 }
 
+// tried has the trials of the sandbox, which run five programs, made once for all worlds: the
+// tests of whole processes make their own.
+func tried(mode, self string) *isolation.Trials {
+	once, _ := trials.LoadOrStore(mode, sync.OnceValue(func() *isolation.Trials { return isolation.Begin(mode, self) }))
+	return once.(func() *isolation.Trials)()
+}
+
+var trials sync.Map // mode → func() *isolation.Trials
+
 // shortDir is a folder with a short path, whatever the test's name: a socket's
 // address has little room.
 func shortDir(t testing.TB) string {
@@ -123,7 +133,7 @@ func (w *world) start() {
 	} else { // another test has it since the gateway stopped
 		w.cfg.Addr = "127.0.0.1:0"
 	}
-	a, err := build(ctx, w.cfg, log, w.clock)
+	a, err := build(ctx, w.cfg, log, w.clock, tried)
 	if err != nil {
 		_ = a.Close()
 		cancel()
