@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -151,18 +152,24 @@ func (x *Index) Empty(ctx context.Context) error {
 	err := x.db.Tx(ctx, func(tx *store.Tx) error {
 		return errors.Join(tx.EmptyWords(ctx), store.DeleteMetadata(ctx, tx, walked))
 	})
-	for n := int64(1); n > 0 && err == nil; {
+	for after, again := int64(math.MinInt64), true; again && err == nil; {
+		last := after
 		err = x.db.Tx(ctx, func(tx *store.Tx) (err error) {
 			var gone []int64
-			if err = tx.Select(ctx, &gone, `SELECT n FROM chunks WHERE content_type = 'session' ORDER BY n LIMIT $1`, emptyStep); err != nil || len(gone) == 0 {
-				n = 0
+			if err = tx.Select(ctx, &gone, `SELECT n FROM chunks WHERE content_type = 'session' AND n > $1 ORDER BY n LIMIT $2`, after, emptyStep); err != nil {
 				return err
 			}
+			if again = len(gone) > 0 || after != math.MinInt64; len(gone) == 0 {
+				last = math.MinInt64 // once more from the beginning: what a Fill has added meanwhile
+				return nil
+			}
+			last = gone[len(gone)-1]
 			if err = x.vectors(ctx, tx, gone); err == nil {
-				n, err = tx.Exec(ctx, `DELETE FROM chunks WHERE content_type = 'session' AND n <= $1`, gone[len(gone)-1])
+				_, err = tx.Exec(ctx, `DELETE FROM chunks WHERE content_type = 'session' AND n > $1 AND n <= $2`, after, last)
 			}
 			return err
 		})
+		after = last
 	}
 	for n := int64(1); n > 0 && err == nil; {
 		err = x.db.Tx(ctx, func(tx *store.Tx) (err error) {

@@ -131,6 +131,7 @@ var sums = map[string]string{
 	"1260_numbers.sqlite.sql":          "2a5d19969a1866c398d79d8258a135e40210483bbbeeaf5bd9306750bac3b3cd",
 	"1270_declined.sql":                "c1b4f10bf5848f1d6c832f534228d71ba0a85eb57607ecb32b449927b08d9b1f",
 	"1271_stopped.sql":                 "124d029301fa09cede9b4e9ad38f648e624b090fa2ec8c46dcd7e8fb32289a19",
+	"1272_chunks_type.sql":             "d1f91dea73a6a61dcd9f56dc9df8586a2f864ac0140fda1832a9c9c89f15aa98",
 	"1280_power_of_admins.sql":         "d282a9f3528c1f0aa01c93dcbcc3e96e18f41acfe45eed44444f86a92c395ab3",
 }
 

@@ -812,7 +812,6 @@ CREATE INDEX audit_user_action ON audit_events(user_id, action, at, id);
 CREATE INDEX usage_person ON usage(user_id, at, state, model, input, output, cache_read, cache_write, micro_usd);
 CREATE INDEX index_manifest_area ON index_manifest(area);
 CREATE INDEX index_manifest_fault ON index_manifest(source_path) WHERE fault <> '';
-CREATE INDEX idx_chunks_content_type ON chunks(content_type);
 CREATE INDEX chunks_embedder ON chunks(embedder);
 CREATE INDEX para_ids_path ON para_ids(path, type);
 CREATE INDEX para_ids_user ON para_ids(user_id);
