@@ -9,6 +9,8 @@ const (
 	backoffFirst = time.Second
 	// BackoffMax bounds the wait between two attempts.
 	BackoffMax = time.Minute
+	// UnnamedWait is the pause after an answer 429 that names none.
+	UnnamedWait = 5 * time.Second
 )
 
 // Backoff returns how long to wait after the given number of consecutive

@@ -60,6 +60,10 @@ func Faults() []Fault {
 	}
 }
 
+// RetrySoon is the Retry-After of a request over a limit that ends when another one of its caller does: no one
+// knows when.
+const RetrySoon = 5 * time.Second
+
 // A Problem is an error that knows its HTTP answer. Detail is shown to the
 // client; Err is for the log only.
 type Problem struct {

@@ -54,7 +54,7 @@ func leftOut(f *rest.Failure) error {
 func (b *Bot) reaction(ctx context.Context, method, path string) *rest.Failure {
 	for {
 		f := b.api.Call(ctx, method, path, nil, nil)
-		if f == nil || f.Status != http.StatusTooManyRequests || !core.Sleep(ctx, b.o.Clock, cmp.Or(f.After, unnamedWait)) {
+		if f == nil || f.Status != http.StatusTooManyRequests || !core.Sleep(ctx, b.o.Clock, cmp.Or(f.After, connectors.UnnamedWait)) {
 			return f
 		}
 	}

@@ -200,7 +200,7 @@ func (r *receiver) await(ctx context.Context, err error, n int) error {
 	}
 	wait := connectors.Backoff(n, b.o.Random)
 	if f.Status == 429 {
-		wait = cmp.Or(f.After, unnamedWait)
+		wait = cmp.Or(f.After, connectors.UnnamedWait)
 	}
 	r.report(core.BotState{State: core.Degraded, Reason: "Discord does not answer questions about channels; trying again", LastError: f.Error()})
 	if !core.Sleep(ctx, b.o.Clock, wait) {

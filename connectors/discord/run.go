@@ -267,7 +267,7 @@ func (r *receiver) trouble(err error) time.Duration {
 		wait = starts.wait
 		s.State, s.Reason = core.Degraded, fmt.Sprintf("Discord allows no new session for %v: the bot connected too often today", wait)
 	case errors.As(err, &f) && (f.After > 0 || f.Status == 429):
-		wait = cmp.Or(f.After, unnamedWait)
+		wait = cmp.Or(f.After, connectors.UnnamedWait)
 		b.o.Metrics.asked(b.o.Name, wait)
 		s.State, s.Reason = core.Degraded, fmt.Sprintf("Discord asks to wait %v", wait)
 	case errors.As(err, &f) && f.Status != 0:

@@ -217,9 +217,6 @@ func (b *Bot) unarchive(ctx context.Context, thread string) bool {
 	return b.api.Call(ctx, http.MethodPatch, "/channels/"+thread, map[string]bool{"archived": false}, nil) == nil
 }
 
-// unnamedWait is the pause after a 429 that names none.
-const unnamedWait = 5 * time.Second
-
 // delivery returns the outcome of a send that failed; see rest.Failure.Delivery. It
 // obeys a request to wait.
 func (b *Bot) delivery(chat string, f *rest.Failure, safe, idempotent bool) core.Delivery {
@@ -233,7 +230,7 @@ func (b *Bot) delivery(chat string, f *rest.Failure, safe, idempotent bool) core
 // held keeps everything from the channel, or the whole bot from writing, for as
 // long as the platform asks.
 func (b *Bot) held(chat string, f *rest.Failure) time.Duration {
-	wait := cmp.Or(f.After, unnamedWait)
+	wait := cmp.Or(f.After, connectors.UnnamedWait)
 	if f.Global {
 		b.pace.BlockAll(wait)
 	} else {

@@ -80,7 +80,7 @@ var errNoDrafts = errors.New("the server has no drafts")
 // dropped turns a refusal for pace into ErrNotNow.
 func (b *Bot) dropped(t target, f *failure) error {
 	if f != nil && (f.code == 429 || f.status == 429) {
-		b.hold(t, cmp.Or(f.after, unnamedWait))
+		b.hold(t, cmp.Or(f.after, connectors.UnnamedWait))
 		return connectors.ErrNotNow
 	}
 	return asError(f)

@@ -171,9 +171,6 @@ func (f *failure) noThread() bool {
 	return f.code == http.StatusBadRequest && strings.Contains(f.text, "message thread not found")
 }
 
-// unnamedWait is the pause after a 429 that names none.
-const unnamedWait = 5 * time.Second
-
 // delivery reports what a failure means for the outbox. repeatable marks an edit:
 // done twice it shows the same as done once.
 //
@@ -197,7 +194,7 @@ func (b *Bot) delivery(t target, f *failure, repeatable bool) core.Delivery {
 	case f.code == 429 || f.status == http.StatusTooManyRequests:
 		d.Outcome, d.After = core.RetryAfter, f.after
 		if d.After <= 0 {
-			d.After = unnamedWait
+			d.After = connectors.UnnamedWait
 		}
 		b.hold(t, d.After)
 	case f.migrate != 0:

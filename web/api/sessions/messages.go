@@ -25,7 +25,7 @@ func (a *API) export(w http.ResponseWriter, r *http.Request) error {
 	}
 	release, ok := a.exports.Take(p.Caller())
 	if !ok {
-		return &web.Problem{Fault: web.TooManyRequests, RetryAfter: 5 * time.Second, Detail: fmt.Sprintf("at most %d exports may be read at once per key", MaxExports)}
+		return &web.Problem{Fault: web.TooManyRequests, RetryAfter: web.RetrySoon, Detail: fmt.Sprintf("at most %d exports may be read at once per key", MaxExports)}
 	}
 	defer release()
 	text, err := a.Reader.Export(r.Context(), d.Session)

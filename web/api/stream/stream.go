@@ -5,7 +5,6 @@ package stream
 import (
 	"fmt"
 	"net/http"
-	"time"
 
 	"gatehouse/core"
 	"gatehouse/web"
@@ -35,7 +34,7 @@ func New(door Door, clock core.Clock, metrics *web.Metrics, most int) *Streams {
 func (s *Streams) Take(caller string) (release func(), err error) {
 	release, ok := s.slots.Take(caller)
 	if !ok {
-		return nil, &web.Problem{Fault: web.TooManyRequests, RetryAfter: 5 * time.Second,
+		return nil, &web.Problem{Fault: web.TooManyRequests, RetryAfter: web.RetrySoon,
 			Detail: fmt.Sprintf("at most %d streams may be open per key", s.slots.Most())}
 	}
 	return release, nil

@@ -24,7 +24,6 @@ const (
 	maxMeta    = 64 << 10        // bytes of the description of a file
 	maxOrder   = 4 << 20         // bytes of a body without files
 	maxAtOnce  = 4               // requests of a key
-	retryAfter = 5 * time.Second // where there are more
 	perFile    = 5 * time.Minute // for a file to arrive or to be taken, or perStep of it
 	maxWaiting = 2 * time.Minute // for a list of a large vault
 )
@@ -100,7 +99,7 @@ func (a *API) limited(h handler) web.Handler {
 		}
 		release, ok := a.slots.Take(key)
 		if !ok {
-			return &web.Problem{Fault: web.TooManyRequests, RetryAfter: retryAfter,
+			return &web.Problem{Fault: web.TooManyRequests, RetryAfter: web.RetrySoon,
 				Detail: fmt.Sprintf("this key has %d sync requests open already: wait for one to end", maxAtOnce)}
 		}
 		defer release()

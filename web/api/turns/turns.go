@@ -186,7 +186,7 @@ func (a *API) roomFor(ctx context.Context, user int64) error {
 	if err != nil || n < MaxQueued {
 		return err
 	}
-	return &web.Problem{Fault: web.TooManyRequests, RetryAfter: 5 * time.Second,
+	return &web.Problem{Fault: web.TooManyRequests, RetryAfter: web.RetrySoon,
 		Detail: fmt.Sprintf("%d of your requests wait to be answered already", n)}
 }
 

@@ -25,7 +25,6 @@ import (
 const (
 	maxMessage = 64 << 10         // bytes: two seconds of audio
 	maxOwn     = 5                // streams of a user, so that others find some free
-	retryAfter = 5 * time.Second  // where there are too many streams
 	idle       = 60 * time.Second // without a message
 	patience   = 10 * time.Second // for one write to a client
 )
@@ -75,7 +74,7 @@ func (a *API) voice(w http.ResponseWriter, r *http.Request) error {
 	defer release()
 	free, ok := a.own.Take(strconv.FormatInt(p.User, 10))
 	if !ok {
-		return &web.Problem{Fault: web.TooManyRequests, RetryAfter: retryAfter,
+		return &web.Problem{Fault: web.TooManyRequests, RetryAfter: web.RetrySoon,
 			Detail: fmt.Sprintf("%d streams of yours are being transcribed: end one of them", maxOwn)}
 	}
 	defer free()
@@ -106,7 +105,7 @@ func (a *API) refusal(err error) error {
 	if core.KindOf(err) != core.Busy {
 		return err
 	}
-	wait := retryAfter
+	wait := web.RetrySoon
 	if errors.Is(err, voice.ErrQuota) {
 		now := a.o.Clock.Now().UTC()
 		wait = now.Truncate(24 * time.Hour).Add(24 * time.Hour).Sub(now)

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -125,7 +124,7 @@ func (d *Desk) Wait(p auth.Principal) (release func(), err error) {
 	release, ok := d.slots.Take(caller(p))
 	if !ok {
 		p := refusal.New(web.TooManyRequests, "rate_limit_exceeded", "", fmt.Sprintf("At most %d requests may be open at once per key.", d.slots.Most()))
-		p.RetryAfter = 5 * time.Second
+		p.RetryAfter = web.RetrySoon
 		return nil, p
 	}
 	return release, nil

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -149,7 +148,7 @@ func (a *API) store(ctx context.Context, asked *asked, t *turn) (response.Row, e
 	}
 	if core.KindOf(err) == core.Busy {
 		p := refusal.New(web.TooManyRequests, "rate_limit_exceeded", "", fmt.Sprintf("At most %d responses may be open at once per user: wait for one, or cancel it.", response.MaxOpen))
-		p.RetryAfter = 5 * time.Second
+		p.RetryAfter = web.RetrySoon
 		return row, p
 	}
 	return stored, err
