@@ -206,7 +206,7 @@ CREATE TABLE api_keys (
     scopes       TEXT NOT NULL DEFAULT '',  -- space separated; '' = none
     created_at   TEXT NOT NULL,
     last_used_at TEXT NOT NULL DEFAULT ''
-, expires_at TEXT NOT NULL DEFAULT '', old_sha256 TEXT NOT NULL DEFAULT '', old_expires_at TEXT NOT NULL DEFAULT '');
+, expires_at TEXT NOT NULL DEFAULT '', old_sha256 TEXT NOT NULL DEFAULT '', old_expires_at TEXT NOT NULL DEFAULT '', made_by INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE admin_accounts (
     user_id      INTEGER PRIMARY KEY,
     name         TEXT NOT NULL UNIQUE,
