@@ -1,6 +1,7 @@
 package permission
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -53,6 +54,41 @@ func TestACommandThatGoesThroughSecretsOrLinksAsks(t *testing.T) {
 		q.vault, q.resolve = place(v)
 		if d := q.decide(); d.Rule != rule {
 			t.Errorf("%s: %s (%s), want %s", command, d.Rule, d.Text, rule)
+		}
+	}
+}
+
+// With the vault at hand: what exists is no prose, and is what it is after its links.
+func TestNoSpellingOfAnExistingSecretPassesInMCPArguments(t *testing.T) {
+	dir, outside := t.TempDir(), t.TempDir()
+	for _, name := range []string{"prod key.pem", "my secrets/.env of old", "private/sub/a.md", "notes/a.md", "https:/x"} {
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, to := range map[string]string{"notes/sub": filepath.Join(dir, "private", "sub"), "https:/up": dir, "far": outside} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]bool{
+		"prod key.pem": false, dir + "/prod key.pem": false, "file://" + dir + "/prod%20key.pem": false, "my secrets/.env of old": false,
+		"notes/sub/../secret.md": false, "notes/sub/a.md": false, "file://" + dir + "/private/sub/a.md": false, "file://localhost" + dir + "/private/sub/a.md?x": false,
+		"https://up/private/sub/a.md": false, "HTTP://example.com/private/a.md": true,
+		"notes/a.md": true, "far/../a.md": true, "another key.pem of mine": true, "please keep .env out of it": true,
+	} {
+		input, err := json.Marshal(map[string]string{"path": name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		q := question{p: Profile{User: 1, Trust: core.Full, Auto: true}, t: mcpAny, input: input, ignore: []string{"/private/"}}
+		q.vault, q.resolve = place(openVault(t, dir))
+		if d := q.decide(); (d.Verdict == Allow) != want {
+			t.Errorf("%s: %v by %s", name, d.Verdict, d.Rule)
 		}
 	}
 }

@@ -3,7 +3,6 @@ package permission
 import (
 	"encoding/json"
 	"fmt"
-	"net/url"
 	"path"
 	"slices"
 	"strings"
@@ -50,7 +49,7 @@ type question struct {
 	isolation bool
 	known     bool                        // of a fetch: its address was named in the conversation
 	vault     string                      // the vault's absolute path, "" unknown
-	resolve   func(string) (string, bool) // a name with links resolved; nil: by text alone
+	resolve   func(string) (string, bool) // a name with links resolved ("": it can't be), and whether it exists; nil: by text alone
 	where     where
 }
 
@@ -127,40 +126,40 @@ const maxPath = 4096
 // secret reports whether a text names a file of the deny list: as it is,
 // decoded, and with links resolved.
 func (q question) secret(b bounds, s string) (string, bool) {
-	if s = strings.TrimSpace(s); s == "" {
-		return "", false
+	resolve := q.resolve
+	if resolve == nil {
+		resolve = func(string) (string, bool) { return "", false }
 	}
-	if scheme, rest, ok := strings.Cut(s, "://"); ok {
-		if !strings.EqualFold(scheme, "file") {
-			return "", false
-		}
-		s = rest
-	}
-	forms := []string{s, strings.ReplaceAll(s, `\`, "/")}
-	if plain, err := url.PathUnescape(s); err == nil && plain != s {
-		forms = append(forms, strings.ReplaceAll(plain, `\`, "/"))
-	}
-	if q.resolve != nil {
-		for _, f := range slices.Clone(forms) {
-			if f = path.Clean(f); len(f) > maxPath {
+	forms := arguments.Paths(s, func(name string) bool { _, exists := resolve(name); return exists })
+	for _, form := range forms {
+		for _, f := range []string{form, path.Clean(form)} { // servers resolve ".." behind a link either way
+			if len(f) > maxPath {
 				continue
 			}
-			if real, ok := q.resolve(f); ok {
+			real, exists := resolve(f)
+			if exists && denied(q.inVault(real)) { // not prose, whatever blanks it has
+				return shorten(real), true
+			}
+			if real != "" {
 				forms = append(forms, real)
 			}
 		}
 	}
 	for _, f := range forms {
-		f = path.Clean(f)
-		if q.vault != "" && strings.HasPrefix(f, q.vault+"/") {
-			f = strings.TrimPrefix(f, q.vault+"/")
-		}
-		name := strings.TrimLeft(strings.TrimPrefix(f, "~"), "/")
-		if named(name) || b.ignore.match(name) {
-			return shorten(f), true
+		if name := q.inVault(f); named(name) || b.ignore.match(name) {
+			return shorten(path.Clean(f)), true
 		}
 	}
 	return "", false
+}
+
+// inVault returns a path as the deny list has it.
+func (q question) inVault(f string) string {
+	f = path.Clean(f)
+	if q.vault != "" {
+		f = strings.TrimPrefix(f, q.vault+"/")
+	}
+	return strings.TrimLeft(strings.TrimPrefix(f, "~"), "/")
 }
 
 // named is denied for a text that may be prose: an element with blanks inside

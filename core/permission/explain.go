@@ -160,7 +160,7 @@ func (c Case) touches(q question) (tool.Access, error) {
 // name returns a path as tool.Turn's Name makes it, as far as it is known here.
 func (q question) name(p string) string {
 	if q.resolve != nil {
-		if real, ok := q.resolve(p); ok {
+		if real, _ := q.resolve(path.Clean(p)); real != "" {
 			return real
 		}
 	}

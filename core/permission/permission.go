@@ -10,6 +10,8 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -113,14 +115,23 @@ func place(v *vault.Vault) (path string, resolve func(string) (string, bool)) {
 		return "", nil
 	}
 	return v.Path(), func(name string) (string, bool) {
+		if !filepath.IsAbs(name) {
+			name = v.Path() + "/" + name // not cleaned: ".." behind a link is not textual
+		}
+		if at, base := filepath.Split(name); base != ".." {
+			if real, err := filepath.EvalSymlinks(at); err == nil {
+				name = filepath.Join(real, base)
+			}
+		}
 		d, err := v.Resolve(v.Path(), name)
 		if err != nil {
 			return "", false
 		}
+		_, err = os.Lstat(d.Path)
 		if d.Inside {
-			return d.Rel, true
+			return d.Rel, err == nil
 		}
-		return d.Path, true
+		return d.Path, err == nil
 	}
 }
 
