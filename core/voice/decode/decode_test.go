@@ -13,8 +13,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"gatehouse/core/voice"
 )
@@ -271,6 +273,23 @@ func TestDamagedRecordings(t *testing.T) {
 		if _, err := all(t, strings.NewReader(text), nil); !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrUnknown) {
 			t.Errorf("%q: %v", text, err)
 		}
+	}
+}
+
+// Its filter would be computed for each: hours for a file that may be sent.
+func TestAWAVFileWithManyFormatsIsRefusedAtTheSecond(t *testing.T) {
+	whole := wavFile(191_999, 1, 16, false)
+	at := bytes.Index(whole, []byte("fmt "))
+	many := slices.Concat(whole[:at], bytes.Repeat(whole[at:at+24], 200_000), whole[at+24:])
+	if len(many) > MaxBytes {
+		t.Fatal(len(many))
+	}
+	began := time.Now()
+	if _, err := Open(t.Context(), bytes.NewReader(many), nil); !errors.Is(err, ErrDamaged) {
+		t.Errorf("it is read: %v", err)
+	}
+	if took := time.Since(began); took > 30*time.Second {
+		t.Errorf("it took %v", took)
 	}
 }
 

@@ -44,6 +44,9 @@ func openWAV(r *bufio.Reader) (*wav, error) {
 		size := int64(binary.LittleEndian.Uint32(h[4:]))
 		switch string(h[:4]) {
 		case "fmt ":
+			if w.frame != nil { // each would be worked out: a filter takes long
+				return nil, fmt.Errorf("%w: it has two formats", ErrDamaged)
+			}
 			if err := w.format(size); err != nil {
 				return nil, err
 			}
