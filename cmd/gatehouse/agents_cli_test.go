@@ -12,6 +12,12 @@ import (
 
 func TestAgentsAreListedAndAddedByTheCommandLine(t *testing.T) {
 	h := newHome(t, nil)
+	there := h.vault()
+	h.env["GATEHOUSE_VAULT_PATH"] = filepath.Join(h.dir, "nowhere")
+	if code, _, errs := h.run("agents", "list"); code != 1 || !strings.Contains(errs, "'gatehouse serve' makes it. GATEHOUSE_VAULT_PATH names another one") {
+		t.Errorf("without a vault: %d %q", code, errs)
+	}
+	h.env["GATEHOUSE_VAULT_PATH"] = there
 	code, out, errs := h.run("agents", "add", "reviewer")
 	if code != 0 || !strings.Contains(out, "/agent reviewer") {
 		t.Fatalf("%d %q %q", code, out, errs)
