@@ -63,6 +63,7 @@ type command struct {
 	Doctor  commands.Doctor   `cmd:"" help:"Check configuration, vault, database, platform, model, clock and ports; report how to fix each fault."`
 	Claim   access.Claim      `cmd:"" help:"Print a code with which you claim the bot: send it /claim CODE in a direct message."`
 	Pairing access.Pairing    `cmd:"" help:"List and decide pairing requests; revoke access and block users."`
+	People  access.People     `cmd:"" help:"List users with their numbers, accounts, role, trust and state."`
 	Invite  access.Invite     `cmd:"" help:"Create, list and revoke invitations: a link or code that grants access."`
 	Agents  commands.Agents   `cmd:"" help:"List the vault's agents, skills and workspaces; add one to begin with, or a daily agent."`
 	Keys    access.Keys       `cmd:"" help:"List, make, rotate and revoke API keys."`
@@ -129,7 +130,25 @@ func main() {
 var meant = map[string]string{
 	"start": "serve", "run": "serve", "up": "serve", "daemon": "serve", "gateway": "serve",
 	"status": "doctor", "check": "doctor", "health": "doctor", "config": "doctor", "setup": "init", "configure": "init", "onboard": "init", "install": "init",
-	"approve": "pairing approve", "users": "pairing list", "requests": "pairing list", "invitation": "invite", "token": "keys", "key": "keys", "logs": "audit", "find": "search", "grep": "search", "admin": "admins", "accounts": "admins", "password": "admins reset",
+	"approve": "pairing approve", "users": "people list", "persons": "people list", "user": "people list", "who": "people list", "requests": "pairing list", "invitation": "invite", "token": "keys", "key": "keys", "logs": "audit", "find": "search", "grep": "search", "admin": "admins", "accounts": "admins", "password": "admins reset",
+}
+
+// printHelp prints the help of a command, and behind it that of the one of its commands that
+// runs where none is named, whose flags it takes.
+func printHelp(options kong.HelpOptions, k *kong.Context) error {
+	if err := kong.DefaultHelpPrinter(options, k); err != nil {
+		return err
+	}
+	at := k.Selected()
+	if at == nil || at.DefaultCmd == nil {
+		return nil
+	}
+	inner, err := kong.Trace(k.Kong, strings.Fields(strings.TrimPrefix(at.DefaultCmd.FullPath(), k.Model.Name+" ")))
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(k.Stdout, "\nWithout a command it is '%s':\n\n", at.DefaultCmd.FullPath())
+	return kong.DefaultHelpPrinter(options, inner)
 }
 
 // helpFor returns where a command line that cannot be read is explained.
@@ -185,7 +204,7 @@ func run(p *process, args []string) (exit int) {
 		args, out = []string{"--help"}, p.Stderr
 		defer func() { exit = max(exit, exitUsage) }()
 	}
-	parser, err := kong.New(&c, kong.Name("gatehouse"), kong.Description(description), kong.UsageOnError(), period.Option(),
+	parser, err := kong.New(&c, kong.Name("gatehouse"), kong.Description(description), kong.UsageOnError(), period.Option(), kong.Help(printHelp),
 		kong.Writers(out, p.Stderr), kong.Exit(func(n int) { code = n }), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
 	if err != nil {
 		fmt.Fprintln(p.Stderr, "gatehouse:", err)

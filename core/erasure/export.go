@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,6 +26,9 @@ const MaxExportRows = 10_000
 type Export struct {
 	Sessions []string        `json:"sessions"` // theirs, oldest first
 	Rows     json.RawMessage `json:"rows"`     // by name of the table
+	// Files are the names in the vault of what came with their messages and of what their
+	// directory has; none for the operator, whose directory is the vault.
+	Files []string `json:"files"`
 }
 
 // Export returns what the tables keep of the user that ref names.
@@ -60,7 +64,11 @@ func (e *Eraser) Export(ctx context.Context, ref string) (Export, error) {
 		return Export{}, err
 	}
 	b, err := json.Marshal(rows)
-	return Export{Sessions: p.Sessions, Rows: b}, err
+	if err != nil {
+		return Export{}, err
+	}
+	files, err := e.filesOf(ctx, p.User)
+	return Export{Sessions: p.Sessions, Rows: b, Files: files}, err
 }
 
 // A Deleted is a transcript in the trash of a session in which the user wrote.
@@ -128,8 +136,10 @@ func (e *Eraser) Zip(ctx context.Context, ref string, to io.Writer, progress fun
 		}
 	}
 	progress("their files")
-	if err := e.zipFiles(ctx, z, ref); err != nil {
-		return err
+	for _, name := range found.Files {
+		if err := zipFile(ctx, z, e.o.Vault.FS(), name); err != nil {
+			return err
+		}
 	}
 	return z.Close()
 }
@@ -142,39 +152,40 @@ func (e *Eraser) zipText(z *zip.Writer, name string, text []byte) error {
 	return err
 }
 
-// zipFiles adds the files that came with the user's messages, and their directory.
-func (e *Eraser) zipFiles(ctx context.Context, z *zip.Writer, ref string) error {
-	p, err := e.Person(ctx, ref)
-	if err != nil || p.User <= core.Operator { // the operator's directory is the vault
-		return err
+// filesOf returns the names of the files that came with the user's messages, and of those in
+// their directory.
+func (e *Eraser) filesOf(ctx context.Context, user int64) (names []string, err error) {
+	names = []string{}
+	if user <= core.Operator { // the operator's directory is the vault
+		return names, nil
 	}
-	files := e.o.Vault.FS()
-	for last := ""; ; {
-		paths, err := e.o.Files.FilesOf(ctx, p.User, last)
-		if err != nil {
-			return err
+	for {
+		last := ""
+		if len(names) > 0 {
+			last = names[len(names)-1]
 		}
-		if len(paths) == 0 {
+		page, err := e.o.Files.FilesOf(ctx, user, last)
+		if err != nil {
+			return nil, err
+		}
+		if len(page) == 0 {
 			break
 		}
-		for _, name := range paths {
-			if err := zipFile(ctx, z, files, name); err != nil {
-				return err
-			}
-			last = name
-		}
+		names = append(names, page...)
 	}
-	return fs.WalkDir(files, e.o.Area(p.User), func(name string, d fs.DirEntry, err error) error {
+	err = fs.WalkDir(e.o.Vault.FS(), e.o.Area(user), func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist), beneath.Replaced(err):
 			return nil // moved or replaced since its directory was read
 		case err != nil:
 			return err
-		case !d.Type().IsRegular():
-			return nil
+		case d.Type().IsRegular():
+			names = append(names, name)
 		}
-		return zipFile(ctx, z, files, name)
+		return context.Cause(ctx)
 	})
+	slices.Sort(names)
+	return slices.Compact(names), err
 }
 
 func zipFile(ctx context.Context, z *zip.Writer, files fs.FS, name string) error {

@@ -4,6 +4,7 @@ package bots
 
 import (
 	"slices"
+	"strings"
 
 	"gatehouse/core"
 	"gatehouse/core/texts"
@@ -79,22 +80,23 @@ func (b Bots) Policy(bot string) Policy {
 // the platform that name names. Any other name is returned unchanged. It is
 // core.Invalid to name a platform that has several bots.
 func (b Bots) Resolve(name string) (string, error) {
-	var only string
+	var of []string
 	for _, x := range b.List() {
 		if x.Name == name {
 			return name, nil
 		}
 		if x.Platform == name {
-			if only != "" {
-				return "", core.Errorf(core.Invalid, "there are several bots on %s: name one of them", name)
-			}
-			only = x.Name
+			of = append(of, x.Name)
 		}
 	}
-	if only != "" {
-		return only, nil
+	switch len(of) {
+	case 0:
+		return name, nil
+	case 1:
+		return of[0], nil
 	}
-	return name, nil
+	slices.Sort(of)
+	return "", core.Errorf(core.Invalid, "there are several bots on %s; name one of them: %s", name, strings.Join(of, ", "))
 }
 
 // Configured reports whether there is a bot of this name.

@@ -152,7 +152,7 @@ func (s *Store) unnamed(name string) error {
 	}
 	switch slices.Sort(names); {
 	case len(names) == 0:
-		return core.Errorf(core.Invalid, "an invitation is to a bot, and no bot is configured")
+		return core.Errorf(core.Invalid, "an invitation is to a bot, and no bot is configured: add one in the panel, under Settings, Bots, or by 'gatehouse init'")
 	case name != "":
 		return core.Errorf(core.Invalid, "there is no bot %s; name one of the bots: %s", core.CleanName(name), strings.Join(names, ", "))
 	}

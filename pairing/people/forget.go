@@ -25,7 +25,7 @@ func (s *Store) Find(ctx context.Context, q store.Queryer, ref string) (p core.P
 			p.Identities = []core.Identity{{Platform: platform, ID: id}}
 		}
 	} else if p.User, err = strconv.ParseInt(ref, 10, 64); err != nil || p.User <= 0 {
-		return p, false, core.Errorf(core.Invalid, "name a person by their number (the panel's page People shows it) or by platform and id, such as telegram:12345678")
+		return p, false, core.Errorf(core.Invalid, "name a person by their number ('gatehouse people list' and the panel's page People show it) or by platform and id, such as telegram:12345678")
 	}
 	if err == nil && p.User != 0 {
 		known, err = s.fill(ctx, q, &p)

@@ -15,7 +15,7 @@ import (
 // An Audit prints the audit log.
 type Audit struct {
 	Action  string        `help:"Only these, such as pairing.approve, or 'pairing.*' for all that begin so."`
-	User    *int64        `help:"Only this user's actions: a number; 1 is the owner, 0 the program."`
+	User    string        `placeholder:"PERSON" help:"Only this user's actions: a number or name of 'gatehouse people list'; 1 is the owner, 0 the program."`
 	Subject string        `help:"Only what was done to this id."`
 	Via     string        `enum:",panel,chat,api,cli,upkeep" default:"" help:"Only by this way: panel, chat, api, cli or upkeep."`
 	Since   time.Duration `help:"Only events of the last period, such as 24h or 7d."`
@@ -28,8 +28,12 @@ func (c *Audit) Run(p *console.Process) error {
 		return core.Errorf(core.Invalid, "--limit must be from 1 to 1000000")
 	}
 	query := url.Values{"action": {c.Action}, "subject": {c.Subject}, "via": {c.Via}}
-	if c.User != nil {
-		query.Set("user_id", strconv.FormatInt(*c.User, 10))
+	if c.User != "" {
+		user, err := c.user(p)
+		if err != nil {
+			return err
+		}
+		query.Set("user_id", strconv.FormatInt(user, 10))
 	}
 	if c.Since > 0 {
 		query.Set("since", time.Now().Add(-c.Since).Format(time.RFC3339Nano))
@@ -68,6 +72,20 @@ func (c *Audit) Run(p *console.Process) error {
 		return nil
 	}
 	return w.Flush()
+}
+
+// user returns the number that --user names; one that is given may be of a user who was forgotten.
+func (c *Audit) user(p *console.Process) (int64, error) {
+	if n, err := strconv.ParseInt(c.User, 10, 64); err == nil {
+		return n, nil
+	}
+	q, err := p.Connect()
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = q.Close() }()
+	r, err := q.User(c.User)
+	return r.User, err
 }
 
 // accountNames returns the names of the panel's accounts, also of removed ones, by user. Without

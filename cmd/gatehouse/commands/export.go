@@ -13,7 +13,7 @@ import (
 // An Export writes a conversation, or all data of a user.
 type Export struct {
 	Session string `arg:"" optional:"" name:"session" help:"The session's id, or the beginning of it."`
-	User    string `placeholder:"PERSON" help:"All that is a person's instead: their number, or platform and id, such as telegram:12345678. Needs -o."`
+	User    string `placeholder:"PERSON" help:"All that is a person's instead: their number or name ('gatehouse people list' shows them), or platform and id, such as telegram:12345678. Needs -o."`
 	Output  string `short:"o" name:"output" placeholder:"FILE" help:"Write to this file (with --user: folder), which must not exist yet, instead of the terminal."`
 }
 

@@ -1,21 +1,28 @@
 package commands
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
 
 	"gatehouse/cmd/gatehouse/commands/console"
 	"gatehouse/cmd/gatehouse/control"
+	"gatehouse/configs"
 	"gatehouse/core"
+	"gatehouse/core/beneath"
 	"gatehouse/core/erasure"
+	"gatehouse/core/vault"
 )
 
-// all writes what is known of a user into a new directory: person.json, a
-// Markdown file for each conversation, and what lies in their directory.
+// all writes what is known of a user into a new directory, as the panel's archive has it:
+// person.json, a Markdown file for each conversation, and in files what came with their
+// messages and what their directory in the vault has.
 func (c *Export) all(p *console.Process) error {
 	if c.Session != "" {
 		return core.Errorf(core.Invalid, "name a session, or a person by --user, not both")
@@ -39,13 +46,18 @@ func (c *Export) all(p *console.Process) error {
 	if err := errors.Join(os.RemoveAll(part), os.MkdirAll(filepath.Join(part, "conversations"), 0o700)); err != nil {
 		return err
 	}
-	if err := c.fill(q, part, person); err != nil {
+	err = c.fill(q, part, person)
+	copied := 0
+	if err == nil {
+		copied, err = c.copyFiles(p, filepath.Join(part, "files"), person.Files)
+	}
+	if err != nil {
 		return errors.Join(err, os.RemoveAll(part))
 	}
 	if err := os.Rename(part, c.Output); err != nil {
 		return err
 	}
-	fmt.Fprintf(p.Stdout, "Exported %s and what else is known of this person into %s.\n", counted(len(person.Sessions), "conversation"), c.Output)
+	fmt.Fprintf(p.Stdout, "Exported %s, %s and what else is known of this person into %s.\n", counted(len(person.Sessions), "conversation"), counted(copied, "file"), c.Output)
 	var rows struct {
 		Trash []erasure.Deleted `json:"trash"`
 	}
@@ -57,7 +69,60 @@ func (c *Export) all(p *console.Process) error {
 	return err
 }
 
-// fill writes the files.
+// copyFiles copies the files of the vault into dir and returns how many there still were.
+func (c *Export) copyFiles(p *console.Process, dir string, names []string) (n int, err error) {
+	if len(names) == 0 {
+		return 0, nil
+	}
+	cfg, err := configs.Load()
+	if err != nil {
+		return 0, err
+	}
+	v, err := vault.Open(cfg.VaultPath)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = v.Close() }()
+	for _, name := range names {
+		if !filepath.IsLocal(name) {
+			return n, core.Errorf(core.Invalid, "a file has a name that leads out of the vault")
+		}
+		found, err := copyFile(v, name, filepath.Join(dir, name))
+		if err = errors.Join(err, context.Cause(p.Context)); err != nil {
+			return n, err
+		}
+		if found {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// copyFile copies a file of the vault to a new one; false where it is gone or no file any more.
+func copyFile(v *vault.Vault, name, to string) (found bool, err error) {
+	from, err := v.OpenNoLinks(name)
+	if errors.Is(err, fs.ErrNotExist) || beneath.Replaced(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer from.Close()
+	if st, err := from.Stat(); err != nil || !st.Mode().IsRegular() {
+		return false, err
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+		return false, err
+	}
+	f, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return false, err
+	}
+	_, err = io.Copy(f, from)
+	return err == nil, errors.Join(err, f.Close())
+}
+
+// fill writes person.json and the conversations.
 func (c *Export) fill(q *console.Connection, dir string, person erasure.Export) error {
 	var rows any
 	if err := json.Unmarshal(person.Rows, &rows); err != nil {

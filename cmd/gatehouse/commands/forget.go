@@ -14,7 +14,7 @@ import (
 
 // A Forget erases a user.
 type Forget struct {
-	Person string `arg:"" help:"Their number (the panel's page People shows it), or platform and id, such as telegram:12345678."`
+	Person string `arg:"" help:"Their number ('gatehouse people list' shows it), or platform and id, such as telegram:12345678."`
 	Yes    bool   `help:"Do not ask."`
 	JSON   bool   `help:"As JSON; needs --yes."`
 }

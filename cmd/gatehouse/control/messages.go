@@ -9,6 +9,7 @@ import (
 	"gatehouse/core/store"
 	"gatehouse/core/tool/mcp/entry"
 	"gatehouse/pairing/codes"
+	"gatehouse/pairing/people"
 	"gatehouse/web/account"
 	"gatehouse/web/api/bots/post"
 	"gatehouse/web/auth"
@@ -89,11 +90,18 @@ type (
 		Metadata json.RawMessage       `json:"metadata,omitempty"`
 		Grants   []permission.GrantRow `json:"grants"`
 	}
+	// People is the answer of GET /control/people.
+	People struct {
+		People []people.Listed `json:"people"`
+		More   bool            `json:"more"` // there are more than are listed
+	}
 	// Person is the answer of GET /control/people/{ref}.
 	Person struct {
 		Names    []string `json:"names"` // and accounts
 		Sessions int      `json:"sessions"`
 	}
+	// A Reference is the answer of GET /control/user?ref=.
+	Reference = people.Reference
 	// A Job is the answer of what takes long: it is followed by its key.
 	Job struct {
 		Key string `json:"job"`

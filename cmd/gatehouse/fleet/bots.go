@@ -178,8 +178,9 @@ func named(list []configs.Bot, name string) (configs.Bot, bool) {
 // a platform's or "" where that means one bot only. Otherwise it returns
 // core.NotFound or core.Invalid.
 func (f *Bots) Named(name string) (string, error) {
-	var of []string
+	var of, all []string
 	for _, b := range f.All() {
+		all = append(all, b.Name)
 		if b.Name == name {
 			return name, nil
 		}
@@ -188,11 +189,14 @@ func (f *Bots) Named(name string) (string, error) {
 		}
 	}
 	slices.Sort(of)
-	switch len(of) {
-	case 0:
-		return "", core.Errorf(core.NotFound, "there is no bot %s", core.CleanName(name))
-	case 1:
+	slices.Sort(all)
+	switch {
+	case len(of) == 1:
 		return of[0], nil
+	case len(all) == 0:
+		return "", core.Errorf(core.NotFound, "no bot is configured: add one in the panel, under Settings, Bots, or by 'gatehouse init'")
+	case len(of) == 0:
+		return "", core.Errorf(core.NotFound, "there is no bot %s; the bots are %s", core.CleanName(name), strings.Join(all, ", "))
 	}
-	return "", core.Errorf(core.Invalid, "name one of the bots: %s", strings.Join(of, ", "))
+	return "", core.Errorf(core.Invalid, "there are several bots; name one of them: %s", strings.Join(of, ", "))
 }

@@ -17,13 +17,18 @@ type keysView struct {
 	users *people.Store
 }
 
+// Create refuses a key that would have more trust than its user has anywhere now.
 func (v keysView) Create(ctx context.Context, n auth.NewKey, by core.Actor) (string, auth.KeyRow, error) {
-	ok, err := v.users.HasUser(ctx, v.db, n.User)
-	if err == nil && !ok {
-		err = core.Errorf(core.Invalid, "there is no user %d: 'gatehouse pairing list --status approved' and the panel's page People show who there is", n.User)
-	}
-	if err != nil {
+	most, err := v.users.Most(ctx, n.User)
+	switch {
+	case core.KindOf(err) == core.NotFound:
+		return "", auth.KeyRow{}, core.Errorf(core.Invalid, "%w", err)
+	case err != nil:
 		return "", auth.KeyRow{}, err
+	case most == core.Stranger:
+		return "", auth.KeyRow{}, core.Errorf(core.Denied, "user %d has no access to any bot now, and no key has more than its user: give them access first, on the panel's page People", n.User)
+	case n.Trust > most:
+		return "", auth.KeyRow{}, core.Errorf(core.Denied, "user %d has at most trust %s, and no key has more than its user: ask for %s, or first change their access on the panel's page People", n.User, most, most)
 	}
 	return v.Keys.Create(ctx, n, by)
 }

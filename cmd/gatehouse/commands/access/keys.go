@@ -50,22 +50,43 @@ func keyRow(k control.Key) string {
 type keysCreateCmd struct {
 	Label  string        `arg:"" help:"What the key is for, such as \"alerts of db1\"."`
 	Scopes []string      `required:"" name:"scope" placeholder:"SCOPE,…" help:"What it opens: chat, read, send, sync, metrics, admin."`
-	Trust  string        `default:"sandboxed" enum:"sandboxed,vault,full" help:"The most that its turns may do: sandboxed, vault or full."`
-	User   int64         `default:"1" help:"Its user, by number; 1 is the owner."`
+	Trust  string        `default:"sandboxed" enum:"sandboxed,vault,full" help:"The most that its turns may do: sandboxed, vault or full; not more than its user may."`
+	User   string        `default:"1" placeholder:"PERSON" help:"Its user: a number or name of 'gatehouse people list', or platform and id, such as telegram:12345678; 1 is the owner."`
 	For    time.Duration `default:"2160h" help:"How long it works, such as 30d; 0 is without end. The default is 90 days."`
 	JSON   bool          `help:"As JSON."`
 }
 
 func (c *keysCreateCmd) Run(p *console.Process) error {
-	key := map[string]any{"label": c.Label, "user_id": c.User, "trust_level": c.Trust, "scopes": c.Scopes}
+	q, err := p.Connect()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = q.Close() }()
+	who, err := q.User(c.User)
+	if err != nil {
+		return err
+	}
+	key := map[string]any{"label": c.Label, "user_id": who.User, "trust_level": c.Trust, "scopes": c.Scopes}
 	if c.For != 0 {
 		key["expires_at"] = time.Now().Add(c.For).UTC()
 	}
 	var res control.NewKey
-	if err := p.Request(http.MethodPost, "/api/keys", key, &res); err != nil {
+	if err := q.Do(http.MethodPost, "/api/keys", key, &res); err != nil {
 		return err
 	}
+	if !c.JSON {
+		fmt.Fprintln(p.Stderr, keyText(res.Record, who))
+	}
 	return printSecret(p, res, c.JSON)
+}
+
+// keyText returns what a new key can do.
+func keyText(k control.Key, who control.Reference) string {
+	until := "without end"
+	if !k.ExpiresAt.IsZero() {
+		until = "until " + k.ExpiresAt.Local().Format(console.Minute)
+	}
+	return fmt.Sprintf("The key acts for %s with the scopes %s, at trust %s at most, %s.", called(who), strings.Join(k.Scopes, ", "), k.Trust, until)
 }
 
 // printSecret prints the secret alone on standard output, so that a script can keep it.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"net/url"
 	"os"
 
 	"gatehouse/cmd/gatehouse/control"
@@ -67,6 +68,17 @@ func (c *Connection) Do(method, at string, in, out any) error {
 		return err
 	}
 	return c.client.Do(c.p.Context, method, at, in, out)
+}
+
+// User returns the user that a flag --user names: a number, "owner", platform:id, the id of an
+// account, or a name.
+func (c *Connection) User(ref string) (r control.Reference, err error) {
+	if err = c.Do(http.MethodGet, "/control/user?"+url.Values{"ref": {ref}}.Encode(), nil, &r); core.KindOf(err) == core.NotFound {
+		return r, core.Errorf(core.Invalid, "--user: %w", err)
+	} else if err != nil {
+		return r, fmt.Errorf("--user: %w", err)
+	}
+	return r, nil
 }
 
 // Finish makes a request that an interrupted process waits for.

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
+	"strings"
 	"time"
 
 	"gatehouse/cmd/gatehouse/control"
@@ -18,6 +20,26 @@ import (
 
 // patience is how long a request for a job's state waits for its end.
 const patience = time.Second
+
+// maxPeople bounds the list of users.
+const maxPeople = 1000
+
+func (s *server) people(w http.ResponseWriter, r *http.Request) error {
+	list, err := s.Users.Everyone(r.Context(), maxPeople)
+	if err != nil {
+		return err
+	}
+	return web.WriteJSON(w, http.StatusOK, control.People{People: list, More: len(list) == maxPeople})
+}
+
+// refer answers with the user that ?ref= names.
+func (s *server) refer(w http.ResponseWriter, r *http.Request) error {
+	found, err := s.Users.Refer(r.Context(), s.DB, r.URL.Query().Get("ref"))
+	if err != nil {
+		return err
+	}
+	return web.WriteJSON(w, http.StatusOK, found)
+}
 
 func (s *server) person(w http.ResponseWriter, r *http.Request) error {
 	p, err := s.Eraser.Person(r.Context(), r.PathValue("ref"))
@@ -35,7 +57,15 @@ func (s *server) person(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *server) exportPerson(w http.ResponseWriter, r *http.Request) error {
-	found, err := s.Eraser.Export(r.Context(), r.PathValue("ref"))
+	ref := r.PathValue("ref")
+	who, err := s.Users.Refer(r.Context(), s.DB, ref)
+	switch stranger := strings.Contains(ref, ":"); { // one who was never let in has no number
+	case err == nil:
+		ref = strconv.FormatInt(who.User, 10)
+	case core.KindOf(err) != core.NotFound || !stranger:
+		return err
+	}
+	found, err := s.Eraser.Export(r.Context(), ref)
 	if err != nil {
 		return err
 	}

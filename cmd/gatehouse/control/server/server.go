@@ -22,6 +22,7 @@ import (
 	"gatehouse/core/tool/mcp"
 	"gatehouse/core/vault"
 	"gatehouse/pairing/codes"
+	"gatehouse/pairing/people"
 	"gatehouse/web"
 	"gatehouse/web/account"
 	"gatehouse/web/api/bots"
@@ -69,6 +70,9 @@ type (
 		Since(ctx context.Context, q store.Queryer, user int64) (time.Time, bool, error)
 		// Unlisted returns the names of users without access, such as those of accounts of the panel.
 		Unlisted(ctx context.Context) (map[int64]string, error)
+		// Everyone lists at most limit users, and Refer returns the one that a reference names.
+		Everyone(ctx context.Context, limit int) ([]people.Listed, error)
+		Refer(ctx context.Context, q store.Queryer, ref string) (people.Reference, error)
 	}
 	// Bots are the configured bots. Named finds one by its name, or by a platform's
 	// or none where there is only one.
@@ -141,6 +145,8 @@ func (s *server) endpoints() []endpoint {
 		own("send/status", "GET /control/messages/{id}", s.sent),
 		own("", "GET /control/sessions/{id}", s.session),
 		own("explain", "GET /control/sessions/{id}/rules", s.rules),
+		own("people/list", "GET /control/people", s.people),
+		own("", "GET /control/user", s.refer),
 		own("export/person", "GET /control/people/{ref}/export", s.exportPerson),
 		own("forget/look", "GET /control/people/{ref}", s.person),
 		own("forget", "POST /control/people/{ref}/forget", s.forget),

@@ -1,0 +1,119 @@
+package pairing
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+	"gatehouse/pairing/people"
+)
+
+func (w *world) everyone() (byName map[string]people.Listed, list []people.Listed) {
+	w.t.Helper()
+	list, err := w.gate.People.Everyone(ctx, 10)
+	w.ok(err)
+	byName = map[string]people.Listed{}
+	for _, l := range list {
+		byName[l.Name] = l
+	}
+	return byName, list
+}
+
+func TestEveryoneIsListedWithRoleTrustAndState(t *testing.T) {
+	w := newWorld(t)
+	w.ok(w.gate.People.EnsureOperator(ctx))
+	if _, list := w.everyone(); len(list) != 1 || list[0].User != core.Operator || list[0].Role != core.RoleOwner || list[0].State != people.NoAccess {
+		t.Fatalf("before anyone is there: %+v", list)
+	}
+	user := w.linked() // vault on tg, sandboxed on dc
+	w.admit("tg", "8", core.Sandboxed)
+	w.admit("tg", "9", core.Vault)
+	w.claim("tg", "1")
+	w.ok(w.gate.People.BlockUser(ctx, "*", "telegram", "9", panel))
+	by, list := w.everyone()
+	if len(list) != 4 || list[0].User != core.Operator || list[0].Name != "P1" {
+		t.Fatalf("%+v", list)
+	}
+	if l := by["P7"]; l.User != user || l.State != people.HasAccess || l.Trust != "vault" || len(l.Accounts) != 2 || l.Accounts[0] != (people.ListedAccount{Platform: "discord", ID: "70", Name: "P on Discord"}) || len(l.Access) != 2 {
+		t.Errorf("on two platforms: %+v", l)
+	}
+	if l := by["P8"]; l.State != people.HasAccess || l.Trust != "sandboxed" || l.Role != core.RoleGuest {
+		t.Errorf("sandboxed: %+v", l)
+	}
+	if l := by["P9"]; l.State != people.IsBlocked || l.Trust != "" {
+		t.Errorf("blocked: %+v", l)
+	}
+	rows, err := w.gate.People.AccessOf(ctx, by["P8"].User)
+	w.ok(err)
+	w.ok(w.gate.People.ChangeAccess(ctx, rows[0].ID, core.Approval{Trust: core.Vault, ExpiresAt: w.clock.Now().Add(time.Hour)}, panel))
+	w.clock.Advance(2 * time.Hour)
+	if by, _ = w.everyone(); by["P8"].State != people.NoAccess || by["P8"].Trust != "" {
+		t.Errorf("an access that has expired: %+v", by["P8"])
+	}
+}
+
+func TestAUserIsFoundByNumberNameOrAccountWhereThatIsClear(t *testing.T) {
+	w := newWorld(t)
+	user := w.linked()
+	w.admit("tg", "8", core.Sandboxed)
+	w.admit("tg", "9", core.Sandboxed)
+	eight := w.idOf("telegram", "8")
+	w.claim("tg", "1")
+	w.ok(w.db.Tx(ctx, func(tx *store.Tx) error {
+		_, err := tx.Exec(ctx, `UPDATE identities SET display = 'Twin' WHERE platform_user_id IN ('8', '9')`)
+		return err
+	}))
+	refer := func(ref string) (people.Reference, error) { return w.gate.People.Refer(ctx, w.db, ref) }
+	for ref, want := range map[string]int64{
+		"1": core.Operator, "owner": core.Operator, "P1": core.Operator, "2": 2,
+		"p7": user, "P on Discord": user, "p ON discord": user, "telegram:7": user, "discord:70": user, "70": user, " P8 ": eight,
+	} {
+		if got, err := refer(ref); err != nil || got.User != want {
+			t.Errorf("%q: %+v, %v, want %d", ref, got, err, want)
+		}
+	}
+	if got, err := refer("telegram:7"); err != nil || got.Name != "P7" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	_, err := refer("twin")
+	wantKind(t, err, core.Invalid)
+	if text := core.TextOf(err); !strings.Contains(text, "P8 telegram 8") || !strings.Contains(text, "P9 telegram 9") {
+		t.Errorf("two of one name: %s", text)
+	}
+	for _, ref := range []string{"", "nobody", "4711", "0", "-1", "telegram:70", "%"} {
+		_, err := refer(ref)
+		wantKind(t, err, core.NotFound)
+		if !strings.Contains(core.TextOf(err), "'gatehouse people list'") {
+			t.Errorf("%q: %s", ref, core.TextOf(err))
+		}
+	}
+}
+
+func TestMostIsTheHighestTrustThatAUserHasNow(t *testing.T) {
+	w := newWorld(t)
+	w.claim("tg", "1")
+	user := w.linked()
+	w.admit("tg", "8", core.Sandboxed)
+	eight, account := w.idOf("telegram", "8"), int64(0)
+	w.ok(w.db.Tx(ctx, func(tx *store.Tx) (err error) {
+		account, err = w.gate.People.Create(ctx, tx, "nina") // an account of the panel
+		return err
+	}))
+	most := func(user int64, want core.Trust) {
+		t.Helper()
+		if got, err := w.gate.People.Most(ctx, user); err != nil || got != want {
+			t.Errorf("user %d: %s, %v, want %s", user, got, err, want)
+		}
+	}
+	most(core.Operator, core.Full)
+	most(user, core.Vault)
+	most(eight, core.Sandboxed)
+	most(account, core.Vault)
+	_, err := w.gate.People.Revoke(ctx, "tg", "8", panel)
+	w.ok(err)
+	most(eight, core.Stranger)
+	_, err = w.gate.People.Most(ctx, 4711)
+	wantKind(t, err, core.NotFound)
+}

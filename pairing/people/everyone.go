@@ -1,0 +1,208 @@
+package people
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+)
+
+// States of a user in a list.
+const (
+	HasAccess = "access"  // to at least one bot
+	NoAccess  = "none"    // never given, revoked, or expired
+	IsBlocked = "blocked" // an account of theirs, on one bot or on all
+)
+
+// A Listed is a user as lists show them, with what they may do.
+type Listed struct {
+	User     int64            `json:"user_id"`
+	Name     string           `json:"name"` // cleaned
+	Role     core.Role        `json:"role"`
+	State    string           `json:"state"`
+	Trust    string           `json:"trust_level"` // the highest of the accesses that are valid; "" without one
+	Accounts []ListedAccount  `json:"accounts"`
+	Access   []core.AccessRow `json:"access"` // newest first, at most 20
+}
+
+// A ListedAccount is an account of a user on a platform.
+type ListedAccount struct {
+	Platform string `json:"platform"`
+	ID       string `json:"platform_user_id"`
+	Name     string `json:"name"` // cleaned
+}
+
+// Everyone lists at most limit users (1,000 at most) with what they may do: the owner
+// first, who is listed before they have an account, then admins, then the newest.
+func (s *Store) Everyone(ctx context.Context, limit int) ([]Listed, error) {
+	rows, err := s.Persons(ctx, limit)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.ContainsFunc(rows, func(p Person) bool { return p.User == core.Operator }) {
+		owner, err := s.PersonOf(ctx, core.Operator)
+		if err != nil && core.KindOf(err) != core.NotFound {
+			return nil, err
+		}
+		if err == nil {
+			rows = append([]Person{owner}, rows[:min(len(rows), Limit(limit)-1)]...)
+		}
+	}
+	access, err := s.AccessOfAll(ctx, limit)
+	if err != nil {
+		return nil, err
+	}
+	blocks, err := s.Blocks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	of := map[int64][]core.AccessRow{} // bounded by limit
+	for _, a := range access {
+		of[a.User] = append(of[a.User], a)
+	}
+	out := make([]Listed, len(rows))
+	for i, p := range rows {
+		out[i] = s.listed(p, of[p.User], blocks)
+	}
+	core.Sort(out, func(a, b Listed) int { return cmp.Compare(min(a.User, 2), min(b.User, 2)) })
+	return out, nil
+}
+
+func (s *Store) listed(p Person, access []core.AccessRow, blocks []Blocked) Listed {
+	l := Listed{User: p.User, Name: p.name(), Role: p.Role, State: NoAccess, Accounts: []ListedAccount{}, Access: access}
+	if access == nil {
+		l.Access = []core.AccessRow{}
+	}
+	if most := s.highest(access); most > core.Stranger {
+		l.State, l.Trust = HasAccess, most.String()
+	}
+	for _, a := range p.Accounts {
+		l.Accounts = append(l.Accounts, ListedAccount{a.Platform, a.ID, core.CleanName(a.Display)})
+		if slices.ContainsFunc(blocks, func(b Blocked) bool { return b.Platform == a.Platform && b.PlatformUserID == a.ID }) {
+			l.State = IsBlocked
+		}
+	}
+	return l
+}
+
+// name returns what the user is called, cleaned: the operator by their account, since their
+// row has a name of the program's.
+func (p Person) name() string {
+	name := p.Display
+	for _, a := range p.Accounts {
+		if a.Display != "" && (name == "" || p.User == core.Operator) {
+			name = a.Display
+			break
+		}
+	}
+	return core.CleanName(name)
+}
+
+// highest returns the most that valid accesses allow; Stranger without one.
+func (s *Store) highest(access []core.AccessRow) (most core.Trust) {
+	now := s.clock.Now()
+	for _, a := range access {
+		if a.ExpiresAt.IsZero() || a.ExpiresAt.After(now) {
+			most = max(most, a.Trust)
+		}
+	}
+	return most
+}
+
+// Most returns the most trust that a user has anywhere, which no key of theirs exceeds: full
+// for the operator, vault for an account of the panel, else the highest of their valid
+// accesses, Stranger without one. It is core.NotFound where no one has this number.
+func (s *Store) Most(ctx context.Context, user int64) (core.Trust, error) {
+	if user == core.Operator {
+		return core.Full, nil
+	}
+	access, err := s.AccessOf(ctx, user)
+	if err != nil || len(access) > 0 {
+		return s.highest(access), err
+	}
+	known, err := s.Remembered(ctx, s.db, user)
+	if err != nil {
+		return core.Stranger, err
+	}
+	if !known {
+		return core.Stranger, unknownNumber(user)
+	}
+	if _, err = s.PersonOf(ctx, user); core.KindOf(err) == core.NotFound {
+		return core.Vault, nil
+	}
+	return core.Stranger, err
+}
+
+const whoThereIs = "'gatehouse people list' and the panel's page People show who there is"
+
+func unknownNumber(user int64) error {
+	return core.Errorf(core.NotFound, "no user has the number %d: %s", user, whoThereIs)
+}
+
+// A Reference is a user that was named.
+type Reference struct {
+	User int64  `json:"user_id"`
+	Name string `json:"name"` // cleaned; "" where none is known
+}
+
+// Refer returns the user that ref names: their number, "owner", platform:id,
+// the id of an account on a platform, or a name of theirs in any case. It is core.NotFound
+// where no one is called so, and core.Invalid, which names them all, where several are.
+func (s *Store) Refer(ctx context.Context, q store.Queryer, ref string) (r Reference, err error) {
+	if r.User, err = s.refer(ctx, q, strings.TrimSpace(ref)); err != nil {
+		return Reference{}, err
+	}
+	if r.Name, err = s.Name(ctx, q, r.User); err == nil && (r.Name == "" || r.User == core.Operator) {
+		var own string
+		own, err = s.AccountName(ctx, q, r.User)
+		r.Name = cmp.Or(own, r.Name)
+	}
+	return r, err
+}
+
+func (s *Store) refer(ctx context.Context, q store.Queryer, ref string) (int64, error) {
+	if ref == string(core.RoleOwner) {
+		return core.Operator, nil
+	}
+	number, bad := strconv.ParseInt(ref, 10, 64)
+	if bad == nil {
+		known, err := s.Remembered(ctx, q, number)
+		if err != nil || known {
+			return number, err
+		}
+	}
+	platform, id, _ := strings.Cut(ref, ":")
+	var found []struct {
+		User     int64  `db:"user_id"`
+		Name     string `db:"name"`
+		Platform string `db:"platform"`
+		ID       string `db:"platform_user_id"`
+	}
+	err := q.Select(ctx, &found, `SELECT DISTINCT u.id AS user_id, u.display AS name, coalesce(i.platform, '') AS platform, coalesce(i.platform_user_id, '') AS platform_user_id
+		FROM users u LEFT JOIN identities i ON i.user_id = u.id
+		WHERE (i.platform = $1 AND i.platform_user_id = $2) OR i.platform_user_id = $3
+			OR $3 <> '' AND (lower(u.display) = lower($3) OR lower(i.display) = lower($3)) ORDER BY 1, 3, 4 LIMIT 50`, platform, id, ref)
+	if err != nil {
+		return 0, fmt.Errorf("find a person: %w", err)
+	}
+	var who []string
+	users := map[int64]bool{}
+	for _, f := range found {
+		users[f.User] = true
+		who = append(who, strings.TrimSpace(fmt.Sprintf("%d (%s %s %s", f.User, core.CleanName(f.Name), f.Platform, f.ID))+")")
+	}
+	switch {
+	case len(users) == 1:
+		return found[0].User, nil
+	case len(users) > 1:
+		return 0, core.Errorf(core.Invalid, "%s is not clear: give one of these numbers: %s", core.CleanName(core.CutRunes(ref, 64)), strings.Join(who, ", "))
+	case bad == nil:
+		return 0, unknownNumber(number)
+	}
+	return 0, core.Errorf(core.NotFound, "no user is called %s: give a number, platform:id, or a whole name; %s", core.CleanName(core.CutRunes(ref, 64)), whoThereIs)
+}
