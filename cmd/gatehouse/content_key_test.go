@@ -145,8 +145,12 @@ func TestARestoreNamesTheContentKeyThatItsTextsNeed(t *testing.T) {
 	p.stop()
 	key := h.keyIDs()[0]
 	file := filepath.Join(h.dir, "b.tar.gz")
-	if code, _, errs := h.run("backup", file); code != 0 {
-		t.Fatalf("%d %s", code, errs)
+	keyFile := filepath.Join(h.vault()+"-keys", "content.key")
+	if code, out, errs := h.run("backup", file); code != 0 || !strings.HasSuffix(out, "Not in it: the key file "+keyFile+". A restore on another machine needs it to read the encrypted texts: keep a copy of it, elsewhere than the backup.\n") {
+		t.Fatalf("%d %s %s", code, out, errs)
+	}
+	if code, out, errs := h.run("backup", file+"2", "--json"); code != 0 || !strings.Contains(out, `"content_key_file": "`+keyFile+`"`) {
+		t.Errorf("as JSON: %d %s %s", code, out, errs)
 	}
 	raw, err := exec.Command("tar", "-xzOf", file).Output()
 	if err != nil || len(raw) == 0 {
@@ -187,6 +191,11 @@ func TestARestoreNamesTheContentKeyThatItsTextsNeed(t *testing.T) {
 		t.Errorf("with the key: %s", got)
 	}
 	p.stop()
+	h.env["GATEHOUSE_CONTENT_KEY_FILE"] = filepath.Join(h.vault()+"-keys", "content.key")
+	h.env["GATEHOUSE_VAULT_PATH"] = filepath.Join(h.dir, "newer")
+	if code, out, errs := h.run("restore", file); code != 0 || !strings.Contains(out, "The key file "+h.env["GATEHOUSE_CONTENT_KEY_FILE"]+" opens the encrypted texts.") || strings.Contains(out, "put the key file") {
+		t.Errorf("where the key file is: %d %s %s", code, out, errs)
+	}
 }
 
 // Earlier versions stored it as it is.

@@ -28,24 +28,8 @@ type Source struct {
 	Server   Server            // nil: Database is a file
 	Program  string            // the version that makes the backup
 	Without  map[string]string // files that are left out: the reason by path; Make adds its own
+	KeyFile  string            // the key file of encrypted columns, which is outside the vault; "": none yet
 }
-
-// A Report describes a backup.
-type Report struct {
-	File      string    `json:"file"`
-	Size      int64     `json:"size"` // bytes of the archive
-	CreatedAt time.Time `json:"created_at"`
-	Schema    int64     `json:"schema"` // version of the database
-	archive.Total
-	Left []string `json:"left_out"` // what is in the vault and not in the backup, with the reason; at most maxLeftOut
-	// Missed is what should be in the backup and cannot be, with the reason; at most
-	// maxLeftOut of the Misses.
-	Missed []string `json:"missed"`
-	Misses int      `json:"misses"`
-}
-
-// maxLeftOut bounds what a report names.
-const maxLeftOut = 100
 
 // Make writes an archive of the database and the vault to file, which must not
 // exist and must be outside the vault. It writes file.part and renames it once
@@ -66,7 +50,7 @@ func Make(ctx context.Context, src Source, file string, progress Progress) (repo
 	if err := b.record(); err != nil {
 		return report, err
 	}
-	report = Report{File: b.file, CreatedAt: time.Now().UTC().Truncate(time.Second), Left: []string{}, Missed: []string{}}
+	report = Report{File: b.file, CreatedAt: time.Now().UTC().Truncate(time.Second), Left: []string{}, Missed: []string{}, KeyFile: src.KeyFile}
 	b.report = &report
 	dbCopy := b.file + ".part.db"
 	if err := removeCopy(dbCopy); err != nil {
@@ -190,28 +174,6 @@ func (b *making) leftOut(src Source) map[string]string {
 		add(path, why)
 	}
 	return skip
-}
-
-// left adds a name to the report of what is left out.
-func (b *making) left(name, why string) {
-	if b.listing && (why != "" || strings.HasSuffix(name, ".bak")) && len(b.kept) <= maxKept {
-		b.kept = append(b.kept, name)
-	}
-	if why != "" && len(b.report.Left) < maxLeftOut {
-		b.report.Left = append(b.report.Left, name+" ("+why+")")
-	}
-}
-
-// miss leaves out what no archive can hold, with everything in it.
-func (b *making) miss(name, why string, d fs.DirEntry) error {
-	b.report.Misses++
-	if len(b.report.Missed) < maxLeftOut {
-		b.report.Missed = append(b.report.Missed, shownName(name)+" ("+why+")")
-	}
-	if d != nil && d.IsDir() {
-		return fs.SkipDir
-	}
-	return nil
 }
 
 // database adds the copy.

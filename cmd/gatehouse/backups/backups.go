@@ -57,7 +57,11 @@ func Source(cfg *configs.Config, envFile, version string) backup.Source {
 			without[old+suffix] = "the database is on a server now"
 		}
 	}
-	return backup.Source{Vault: cfg.VaultPath, Database: cfg.DatabasePath(), Server: server(cfg), Program: version, Without: without}
+	keys := cfg.ContentKeyPath()
+	if _, err := os.Stat(keys); err != nil {
+		keys = ""
+	}
+	return backup.Source{Vault: cfg.VaultPath, Database: cfg.DatabasePath(), Server: server(cfg), Program: version, Without: without, KeyFile: keys}
 }
 
 // server returns the way to a database on a server; nil where it is a file.
@@ -67,6 +71,9 @@ func server(cfg *configs.Config) backup.Server {
 	}
 	return remote.Database{Address: cfg.DatabasePath(), Password: cfg.DatabasePassword.Reveal()}
 }
+
+// Lacking returns those of the keys of a restored database that the key file of the settings lacks.
+func Lacking(cfg *configs.Config, keys []string) ([]string, error) { return sealing.Lacking(cfg, keys) }
 
 // Target returns where the backup called name is restored to: the vault and
 // database of the settings. The audit entry names who restores it, and the backup

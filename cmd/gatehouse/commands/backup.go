@@ -18,7 +18,7 @@ type Backup struct {
 }
 
 func (c *Backup) Help() string {
-	return "The gateway may keep running. The backup has a snapshot of the database and the files of the vault, but not the settings, files with secrets, and Claude Code's login: keep those elsewhere. Files whose names no backup can hold are left out and listed; the exit code is then 1. 'gatehouse restore' restores it."
+	return "The gateway may keep running. The backup has a snapshot of the database and the files of the vault, but not the settings, files with secrets, the key file of encrypted texts, and Claude Code's login: keep those elsewhere. Files whose names no backup can hold are left out and listed; the exit code is then 1. 'gatehouse restore' restores it."
 }
 
 func (c *Backup) Run(p *console.Process) error {
@@ -42,6 +42,9 @@ func (c *Backup) Run(p *console.Process) error {
 	fmt.Fprintf(p.Stdout, "Backed up %d files and the database into %s (%s).\n", report.Files, report.File, backup.SizeText(report.Size))
 	for _, left := range report.Left {
 		fmt.Fprintf(p.Stdout, "Not in it: %s\n", left)
+	}
+	if note := report.KeyNote(); note != "" {
+		fmt.Fprintln(p.Stdout, note)
 	}
 	if report.Misses == 0 {
 		return nil
@@ -92,8 +95,15 @@ func (c *Restore) Run(p *console.Process) error {
 	for _, name := range report.Left {
 		fmt.Fprintf(p.Stdout, "Not restored: %s (a link that leads out of the vault)\n", name)
 	}
-	for _, id := range report.Keys {
-		fmt.Fprintf(p.Stdout, "Texts in the database are encrypted with the key %s: put the key file that has it at %s (GATEHOUSE_CONTENT_KEY_FILE) before you start the gateway.\n", id, cfg.ContentKeyPath())
+	lacking, err := backups.Lacking(cfg, report.Keys)
+	if err != nil {
+		return fmt.Errorf("everything is restored, but: %w", err)
+	}
+	for _, id := range lacking {
+		fmt.Fprintf(p.Stdout, "Texts in the database are encrypted with the key %s: put the key file that has it at %s (GATEHOUSE_CONTENT_KEY_FILE) before you start the gateway. 'gatehouse backup' named it where the backup was made; by default it is VAULT-keys/content.key.\n", id, cfg.ContentKeyPath())
+	}
+	if len(report.Keys) > 0 && len(lacking) == 0 {
+		fmt.Fprintf(p.Stdout, "The key file %s opens the encrypted texts.\n", cfg.ContentKeyPath())
 	}
 	_, err = fmt.Fprintln(p.Stdout, "Secrets are in no backup: give the settings as before, run 'gatehouse doctor', then 'gatehouse serve'.")
 	return err

@@ -89,17 +89,26 @@ func Rotate(ctx context.Context, db *store.DB, box *sealed.Box, progress func(st
 // Missing returns the ids of the keys with which rows of a restored database are encrypted,
 // and those of them that the key file of the settings lacks.
 func Missing(ctx context.Context, cfg *configs.Config, q store.Queryer) (used, missing []string, err error) {
-	if used, err = columns.Used(ctx, q, Columns()); err != nil || len(used) == 0 {
+	if used, err = columns.Used(ctx, q, Columns()); err != nil {
 		return used, nil, err
+	}
+	missing, err = Lacking(cfg, used)
+	return used, missing, err
+}
+
+// Lacking returns those of the keys that the key file of the settings lacks.
+func Lacking(cfg *configs.Config, keys []string) (missing []string, err error) {
+	if len(keys) == 0 {
+		return nil, nil
 	}
 	box, err := sealed.Open(cfg.ContentKeyPath())
 	if err != nil && !errors.Is(err, sealed.ErrMissing) {
-		return used, nil, err
+		return nil, err
 	}
-	for _, id := range used {
+	for _, id := range keys {
 		if box == nil || !box.Has(id) {
 			missing = append(missing, id)
 		}
 	}
-	return used, missing, nil
+	return missing, nil
 }

@@ -88,6 +88,9 @@ func (d *Directory) Backup(ctx context.Context, by core.Actor) error {
 		for _, left := range report.Left {
 			lines = append(lines, "Not in it: "+left)
 		}
+		if note := report.KeyNote(); note != "" {
+			lines = append(lines, note)
+		}
 		if report.Misses > 0 {
 			lines = append(lines, fmt.Sprintf("%d files or folders cannot be in a backup: rename them, and make another one.", report.Misses))
 		}
