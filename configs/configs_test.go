@@ -341,6 +341,33 @@ func TestAnUnknownNameIsAnErrorThatSuggestsTheNearest(t *testing.T) {
 	load(t, "GATEHOUSE_TEST_ANYTHING=1", "GATEHOUSEKEEPER=1", "GATEHOUSE=1")
 }
 
+func TestAnUnknownNameIsFoundInAnyCase(t *testing.T) {
+	for name, want := range map[string]string{"gatehouse_log_level": "GATEHOUSE_LOG_LEVEL", "Gatehouse_Addr": "GATEHOUSE_ADDR"} {
+		t.Run(name, func(t *testing.T) {
+			if p := problems(t, name+"=topsecret"); len(p) != 1 || p[0].Fault != "is not a setting; did you mean "+want+"?" {
+				t.Errorf("%v", p)
+			}
+		})
+	}
+}
+
+func TestAWrongChoiceListsTheChoicesAndNamesTheNearest(t *testing.T) {
+	for setting, want := range map[string]string{
+		"GATEHOUSE_SANDBOX=bubblewarp":    `"bubblewarp" is not one of auto, bubblewrap, container, none; did you mean bubblewrap?`,
+		"GATEHOUSE_SANDBOX=Auto":          `"Auto" is not one of auto, bubblewrap, container, none; did you mean auto?`,
+		"GATEHOUSE_SANDBOX=chroot":        `"chroot" is not one of auto, bubblewrap, container, none; for example`,
+		"GATEHOUSE_DM_TRUST=full":         `"full" is not one of sandboxed, vault; for example`,
+		"GATEHOUSE_LOG_LEVEL=trace":       `"trace" is not one of debug, info, warn, error`,
+		"GATEHOUSE_PACE=yes":              `"yes" is neither on nor off`,
+		"GATEHOUSE_TELEGRAM_DM_POLICY=op": `"op" is not one of pairing, allowlist, open, disabled; for example`,
+		"GATEHOUSE_MODEL=antropic/claude": `"antropic/claude": the providers are anthropic, openai, local`,
+	} {
+		if p := problems(t, setting); len(p) != 1 || !strings.Contains(p.Error(), want) {
+			t.Errorf("%s: %v; want %q", setting, p, want)
+		}
+	}
+}
+
 func TestTheAddressOfAPostgreSQLDatabaseHasAUserAndNoPassword(t *testing.T) {
 	for url, want := range map[string]string{
 		"postgres://u:topsecret@h/db":                  "GATEHOUSE_DATABASE_PASSWORD_FILE",

@@ -55,7 +55,7 @@ func readEnvFile(path string) ([]EnvLine, error) {
 		case !ok || !anyName().MatchString(name):
 			problems = append(problems, Problem{Name: where, Fault: "this line is not NAME=value", Example: Prefix + "_LOG_LEVEL=info"})
 		case !envName().MatchString(name):
-			problems = append(problems, Problem{Name: where, Fault: "only settings of this program are allowed here: names that begin with " + Prefix + "_, VAULT_PATH and PORT"})
+			problems = append(problems, Problem{Name: where, Fault: "only settings of this program are allowed here: names that begin with " + Prefix + "_, VAULT_PATH and PORT" + check.MeantOf(Prefix+"_", name, known())})
 		case seen[name]:
 			problems = append(problems, Problem{Name: where, Fault: name + " is set above already"})
 		case err != nil:

@@ -61,6 +61,11 @@ func TestAnEnvFileAcceptsOnlyOurSettingsAndReportsFaultsByLine(t *testing.T) {
 			t.Errorf("no %q in %v", want, err)
 		}
 	}
+	for name, hint := range map[string]string{"4": "; did you mean GATEHOUSE_ANTHROPIC_API_KEY?\n", "5": "VAULT_PATH and PORT\n"} {
+		if !strings.Contains(err.Error(), hint) {
+			t.Errorf("line %s: no %q in %v", name, hint, err)
+		}
+	}
 	for mode, ok := range map[os.FileMode]bool{0o600: true, 0o640: true, 0o644: false, 0o620: false} {
 		good := put(t, filepath.Join(t.TempDir(), "y.env"), "PORT=1")
 		if err := os.Chmod(good, mode); err != nil {

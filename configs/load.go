@@ -168,24 +168,25 @@ func (f field) fault(value string, err error) string {
 // testPrefix marks variables that belong to the tests.
 const testPrefix = Prefix + "_TEST_"
 
-// unknown finds the names under our prefix that are no settings.
-func unknown(environ []string) Problems {
-	examples := map[string]string{} // by known name
+// known returns an example for each name of a setting.
+func known() map[string]string {
+	examples := map[string]string{}
 	for _, f := range fields() {
 		examples[f.Name] = f.example
 		if f.secret() {
 			examples[f.Name+"_FILE"] = f.secretFile()
 		}
 	}
-	var problems Problems
+	return examples
+}
+
+// unknown finds the names under our prefix, in any case, that are no settings.
+func unknown(environ []string) (problems Problems) {
+	examples := known()
 	for _, pair := range environ {
 		name, _, _ := strings.Cut(pair, "=")
-		ours := strings.HasPrefix(name, Prefix+"_")
-		_, known := examples[name]
-		switch {
-		case !ours || known || strings.HasPrefix(name, testPrefix):
-		default:
-			near := check.Nearest(name, slices.Sorted(maps.Keys(examples)))
+		if _, known := examples[name]; !known && strings.HasPrefix(strings.ToUpper(name), Prefix+"_") && !strings.HasPrefix(name, testPrefix) {
+			near := check.Nearest(strings.ToUpper(name), slices.Sorted(maps.Keys(examples)))
 			problems = append(problems, Problem{Name: name, Fault: "is not a setting; did you mean " + near + "?", Example: near + "=" + examples[near]})
 		}
 	}

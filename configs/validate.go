@@ -115,7 +115,7 @@ func (f field) bounds(c *Config) error {
 	if list := f.Tag.Get("choice"); list != "" {
 		choices := strings.Split(list, ",")
 		if s := v.String(); !slices.Contains(choices, s) && (s != "" || f.Tag.Get("default") != "") {
-			return fmt.Errorf("%q is not one of %s", s, strings.Join(choices, ", "))
+			return fmt.Errorf("%q is not one of %s%s", s, strings.Join(choices, ", "), check.Meant("", s, choices))
 		}
 	}
 	low, high := f.Tag.Get("min"), f.Tag.Get("max")

@@ -2,6 +2,7 @@ package check
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -16,6 +17,27 @@ func Nearest(name string, names []string) string {
 		}
 	}
 	return slices.MinFunc(names, func(a, b string) int { return cmp.Compare(edits(name, a), edits(name, b)) })
+}
+
+// Meant returns "; did you mean NAME?" for the known name that given is a typo of, in any case
+// and with or without prefix, and "" where none is near.
+func Meant(prefix, given string, known []string) string {
+	given = strings.TrimPrefix(strings.ToUpper(given), prefix)
+	best, least := "", 1+max(1, len(given)/4)
+	for _, name := range known {
+		if n := edits(given, strings.TrimPrefix(strings.ToUpper(name), prefix)); n < least {
+			best, least = name, n
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return "; did you mean " + best + "?"
+}
+
+// MeantOf is Meant with the keys of a map.
+func MeantOf(prefix, given string, known map[string]string) string {
+	return Meant(prefix, given, slices.Sorted(maps.Keys(known)))
 }
 
 // edits counts the insertions, removals and changes of bytes from a to b.
