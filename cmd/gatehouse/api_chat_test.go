@@ -324,6 +324,53 @@ func TestWhatTheAPICannotDoIsRefusedByName(t *testing.T) {
 	}
 }
 
+// What is refused leaves no conversation behind: nothing is stored of it, in any form of answer.
+func TestARefusedMessageLeavesNoConversation(t *testing.T) {
+	t.Parallel()
+	w, _ := newModelWorld(t, nil)
+	long := strings.Repeat("x", 200<<10)
+	for name, c := range map[string]struct {
+		path   string
+		body   map[string]any
+		header http.Header
+		status int
+	}{
+		"unknown model":              {"/api/chat", map[string]any{"message": "hello", "model": "openai/other"}, nil, 400},
+		"unknown model, as JSON":     {"/api/chat", map[string]any{"message": "hello", "model": "openai/other"}, wantJSON, 400},
+		"unknown model, later":       {"/api/chat", map[string]any{"message": "hello", "model": "openai/other"}, http.Header{"Prefer": {"respond-async"}}, 400},
+		"Claude Code, which is off":  {"/api/chat", map[string]any{"message": "hello", "model": "claudecli/opus"}, nil, 400},
+		"unknown council":            {"/api/chat", map[string]any{"message": "hello", "accuracy": "high"}, nil, 400},
+		"unknown agent":              {"/api/chat", map[string]any{"message": "hello", "agent_path": "nobody"}, nil, 400},
+		"unknown workspace":          {"/api/chat", map[string]any{"message": "hello", "workspace": "nowhere"}, nil, 400},
+		"unknown conversation":       {"/api/chat", map[string]any{"message": "hello", "continued_from": "nothing"}, nil, 404},
+		"too long":                   {"/api/chat", map[string]any{"message": long}, nil, 413},
+		"first generation, model":    {"/api/chat/stream", map[string]any{"message": "hello", "model": "openai/other"}, nil, 400},
+		"completions, model":         {"/v1/chat/completions", map[string]any{"model": "openai/other", "messages": []any{map[string]any{"role": "user", "content": "hello"}}}, nil, 404},
+		"responses, model":           {"/v1/responses", map[string]any{"model": "openai/other", "input": "hello"}, nil, 404},
+		"responses, in background":   {"/v1/responses", map[string]any{"model": "openai/other", "input": "hello", "background": true}, nil, 404},
+		"responses, unknown earlier": {"/v1/responses", map[string]any{"model": "openai/fake-1", "input": "hello", "previous_response_id": "resp_nothing"}, nil, 404},
+	} {
+		resp := w.open("POST", c.path, c.body, c.header)
+		b, _ := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if resp.StatusCode != c.status {
+			t.Errorf("%s: %d %.300s, want %d", name, resp.StatusCode, b, c.status)
+		}
+		for _, table := range []string{"sessions", "runs", "inbox", "responses"} {
+			if n := w.count(`SELECT count(*) FROM ` + table); n != 0 {
+				t.Fatalf("%s: %d rows in %s", name, n, table)
+			}
+		}
+	}
+	_, es := w.chatEvents(map[string]any{"message": "hello", "session_id": "mine"}, nil)
+	if w.count(`SELECT count(*) FROM sessions`) != 1 {
+		t.Fatal(es)
+	}
+	if resp := w.open("POST", "/api/chat", map[string]any{"message": "hello", "session_id": "mine", "model": "openai/other"}, nil); resp.StatusCode != 400 || w.count(`SELECT count(*) FROM runs`) != 1 {
+		t.Errorf("in a conversation: %d, %d runs", resp.StatusCode, w.count(`SELECT count(*) FROM runs`))
+	}
+}
+
 // A client may ask for less trust, never for more than its key has.
 func TestTrustCannotBeRaisedOverTheAPI(t *testing.T) {
 	w, _ := newModelWorld(t, nil)

@@ -90,9 +90,9 @@ func TestClaudeCodeWorksForNoOneBelowFullTrust(t *testing.T) {
 	w := withClaude(t, func(c *configs.Config) { c.DefaultAgent = "coder" })
 	w.puts(map[string]string{".parachute/agents/coder.md": "---\nname: coder\nmodel: " + standIn + "\n---\nYou write programs."})
 	for _, trust := range []core.Trust{core.Vault, core.Sandboxed} {
-		r := w.read(w.open("POST", "/api/chat", map[string]any{"message": "say I am in", "model": standIn}, w.as(trust)))
-		if got := r.until("error").Data["message"]; got != "Claude Code runs only at trust full, and this turn has "+trust.String()+"." {
-			t.Error(got)
+		status, body, _ := w.asked("POST", "/api/chat", map[string]any{"message": "say I am in", "model": standIn}, w.as(trust))
+		if want := "Claude Code runs only at trust full, and this turn has " + trust.String() + "."; status != 403 || body["detail"] != want {
+			t.Error(status, body)
 		}
 	}
 	if got := w.lend().says("say I am in", "").response(); got == "I am in" {

@@ -68,7 +68,7 @@ func (a *app) handlers(inbox closedInbox) (public, private http.Handler, err err
 		Handoffs: handoffs.Options{Backups: a.handoffs, Markdown: a.handoff},
 		Passages: passages.Options{Index: a.library.Documents, MayRead: a.readable.mayRead, Refill: a.library.Crawler.Kick},
 		Reader:   see.Reader(), Editor: a.conversations, Transcripts: a.sessions, Failures: see.Failures(), Bots: see.Bots(),
-		Pairings: a.pairing, Decisions: a.pairing, People: a.pairing.People, Asks: see.Asks(), Grants: see.Asks(), Answers: see.Answers(), Agents: see.Agents(), Files: a.files, Bell: a.bus,
+		Pairings: a.pairing, Decisions: a.pairing, People: a.pairing.People, Asks: see.Asks(), Grants: see.Asks(), Answers: see.Answers(), Agents: see.Agents(), Model: a.mayAnswer, Files: a.files, Bell: a.bus,
 		Keys: see.Keys(), Audit: log, Figures: log, Mail: a.unasked(), Imports: apiimports.Options{Imports: a.imports, Reports: a.imports, Temp: a.vault.Unnamed, Intake: a.intake},
 		Gatherer: a.reg, Clock: a.clock, Log: a.log, Metrics: metrics,
 		Checks: []health.Check{

@@ -6,8 +6,25 @@ import (
 
 	"gatehouse/admin/operations"
 	"gatehouse/core"
+	"gatehouse/core/claudecli"
+	"gatehouse/core/permission"
 	"gatehouse/core/usage"
+	"gatehouse/web/auth"
 )
+
+// mayAnswer returns why a model of this name cannot answer a turn of p's at trust. A turn may
+// have less trust than that: then its run decides.
+func (a *app) mayAnswer(p auth.Principal, trust core.Trust, name string) error {
+	owner := p.User == core.Operator || p.Session // as a turn is prepared
+	if a.claude != nil && a.claude.Answers(name) {
+		if why := claudecli.Refusal(permission.Profile{Owner: owner, Trust: trust}); why != "" {
+			return core.Errorf(core.Denied, "%s", why)
+		}
+		return nil
+	}
+	_, err := a.models.Find(name, !owner && trust <= core.Sandboxed)
+	return err
+}
 
 // modelsPage shows the configured models in the panel.
 type modelsPage struct{ a *app }

@@ -59,6 +59,7 @@ type Options struct {
 	Follower    turns.Follower
 	Runs        turns.Runs
 	Agents      turns.Agents
+	Model       func(p auth.Principal, trust core.Trust, name string) error // as turns.Options has it
 	Sessions    Sessions
 	Finder      find.Finder
 	Journal     journal.Options
@@ -134,7 +135,7 @@ func New(o Options) *API {
 	o.Handoffs.Finder = a.finder
 	a.turns = turns.New(turns.Options{
 		Inbox: o.Inbox, Repeats: o.Repeats, Follower: o.Follower, Runs: o.Runs, Recent: recent, Sessions: a.finder, Details: o.Reader,
-		Agents: o.Agents, Files: o.Files, Streams: a.streams, Audit: o.Audit, Clock: o.Clock, Log: o.Log,
+		Agents: o.Agents, Model: o.Model, Files: o.Files, Streams: a.streams, Audit: o.Audit, Clock: o.Clock, Log: o.Log,
 	})
 	byBot := bots.New(o.Bots, o.Mail, o.Files)
 	a.groups = []group{

@@ -236,6 +236,27 @@ func TestBodiesOutsideTheContractAreRefusedByName(t *testing.T) {
 	}
 }
 
+// A model that is not there, or not for the caller at the trust that they ask for, is refused
+// before the turn is stored, and its files are removed.
+func TestAModelThatCannotAnswerIsRefusedByField(t *testing.T) {
+	h := open(t, options{})
+	key := h.key(auth.ScopeChat)
+	for body, want := range map[string]int{
+		`{"message":"a","model":"openai/gone"}`: 400, `{"message":"a","model":"openai/gone","session_id":"mine"}`: 400,
+		`{"message":"a","model":"openai/gone","attachments":[{"name":"a.txt","data":"YQ=="}]}`: 400, `{"message":"a","model":"openai/dear","trust_level":"sandboxed"}`: 403,
+	} {
+		kind := map[int]string{400: "invalid-request", 403: "forbidden"}[want]
+		if m := h.want(want, kind, key, "POST", "/api/chat", body); m["field"] != "model" || !strings.Contains(fmt.Sprint(m["detail"]), "local/quote") {
+			t.Errorf("%s: %v", body, m)
+		}
+	}
+	if len(h.put) != 0 {
+		t.Errorf("%d turns were put", len(h.put))
+	}
+	h.onPut = func(in core.Inbound) { h.reply(in, "ok") }
+	h.want(200, "", key, "POST", "/api/chat", `{"message":"a","model":"openai/dear"}`, "Accept", "application/json")
+}
+
 func TestNamesAreFoldedAndUnknownFieldsWarnedOf(t *testing.T) {
 	h := open(t, options{})
 	key := h.key(auth.ScopeChat)

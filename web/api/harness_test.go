@@ -162,7 +162,7 @@ func open(t *testing.T, o options) *harness {
 	registry := prometheus.NewRegistry()
 	h.imports = h.newImports(logger)
 	h.api = New(Options{Imports: imports.Options{Imports: h.imports, Reports: h.imports, Temp: v.Unnamed, Intake: importing.NewIntake(h.imports.List)}, Door: door, Inbox: h, Repeats: h, Follower: h.bus, Runs: (*runsDouble)(h), Sessions: (*sessionsDouble)(h), Finder: (*finderDouble)(h), Passages: h.passages(), Journal: h.journals(), Memory: h.memories(), Sync: h.syncs(), Voice: hearing.New(hearing.Options{Engine: echoEngine{}}), Contexts: h.contexts(), Handoffs: h.handoffs(), Projects: projects.Options{Projects: projectsDouble{h}}, Council: h.council(), Daily: h.daily(), Reader: shelfDouble{h.store, h}, Editor: shelfDouble{h.store, h}, Transcripts: h.store, Failures: (*failuresDouble)(h), Bots: (*botsDouble)(h),
-		Pairings: (*pairingsDouble)(h), Decisions: (*pairingsDouble)(h), People: (*pairingsDouble)(h), Asks: asksDouble{h.guard, h}, Grants: h.guard, Answers: asksDouble{h.guard, h}, Agents: agentsDouble{}, Files: attach.New(v, h.clock, &h.ledger), Bell: h.bus, Keys: h.keys, Audit: logDouble{h.db}, Figures: logDouble{h.db}, Mail: (*mailDouble)(h), Gatherer: registry, Clock: h.clock, Log: logger,
+		Pairings: (*pairingsDouble)(h), Decisions: (*pairingsDouble)(h), People: (*pairingsDouble)(h), Asks: asksDouble{h.guard, h}, Grants: h.guard, Answers: asksDouble{h.guard, h}, Agents: agentsDouble{}, Model: noModel, Files: attach.New(v, h.clock, &h.ledger), Bell: h.bus, Keys: h.keys, Audit: logDouble{h.db}, Figures: logDouble{h.db}, Mail: (*mailDouble)(h), Gatherer: registry, Clock: h.clock, Log: logger,
 		Metrics: web.NewMetrics(registry), Streams: o.streams,
 		Checks: []health.Check{{Name: "database", Func: h.db.Check}, {Name: "queue", Func: func(context.Context) error { h.mu.Lock(); defer h.mu.Unlock(); return h.checkErr }}}})
 	desk := answer.New(answer.Options{Door: door, Inbox: h, Follower: h.bus, Runs: (*runsDouble)(h), Models: modelsDouble{}, Clock: h.clock, Log: logger})
@@ -479,6 +479,17 @@ func (agentsDouble) Agent(name string) (string, bool) {
 }
 
 func (agentsDouble) Workspace(slug string) bool { return slug == "kitchen" }
+
+// noModel refuses the models openai/gone, which is not there, and openai/dear, which guests cannot have.
+func noModel(p auth.Principal, trust core.Trust, name string) error {
+	switch {
+	case name == "openai/gone":
+		return core.Errorf(core.Invalid, "model %q is not configured here; there is local/quote", name)
+	case name == "openai/dear" && trust <= core.Sandboxed:
+		return core.Errorf(core.Denied, "guests are answered by local/quote here")
+	}
+	return nil
+}
 
 type modelsDouble struct{}
 

@@ -90,11 +90,14 @@ type Options struct {
 	Sessions Sessions
 	Details  Details
 	Agents   Agents
-	Files    upload.Files
-	Streams  Streams
-	Audit    Audit
-	Clock    core.Clock
-	Log      *slog.Logger
+	// Model returns why a model of this name cannot answer a turn of p's at trust: core.Invalid
+	// where there is none, core.Denied where it is not for them.
+	Model   func(p auth.Principal, trust core.Trust, name string) error
+	Files   upload.Files
+	Streams Streams
+	Audit   Audit
+	Clock   core.Clock
+	Log     *slog.Logger
 }
 
 // An API serves the routes of turns and their events.

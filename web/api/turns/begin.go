@@ -54,6 +54,9 @@ func (a *API) begin(ctx context.Context, p auth.Principal, q *chatRequest, id st
 	if q.Workspace != "" && !a.Agents.Workspace(q.Workspace) {
 		return fields.Problem(web.Invalid, "workspace", "there is no such workspace, or its file cannot be used")
 	}
+	if err := a.mayAnswer(p, q); err != nil {
+		return err
+	}
 	if err := a.continues(ctx, p, q); err != nil {
 		return err
 	}
@@ -73,6 +76,25 @@ func (a *API) begin(ctx context.Context, p auth.Principal, q *chatRequest, id st
 		}
 	}
 	return nil
+}
+
+// mayAnswer refuses a model that cannot answer the turn, before anything is stored of it.
+func (a *API) mayAnswer(p auth.Principal, q *chatRequest) error {
+	if q.Model == "" {
+		return nil
+	}
+	trust := p.Trust
+	if asked, err := core.ParseTrust(q.TrustLevel); err == nil {
+		trust = core.Least(trust, asked)
+	}
+	err := a.Model(p, trust, q.Model)
+	switch core.KindOf(err) {
+	case core.Invalid:
+		return fields.Problem(web.Invalid, "model", core.TextOf(err))
+	case core.Denied:
+		return fields.Problem(web.Forbidden, "model", core.TextOf(err))
+	}
+	return err
 }
 
 // continues makes the id of continued_from out of what the client calls it: a
