@@ -238,8 +238,25 @@ func (*world) keysOf(_ context.Context, user int64) ([]auth.KeyRow, error) {
 func TestAPersonsPageShowsTheirKeysWithRevoke(t *testing.T) {
 	s := newSite(t, nil, nil).enter()
 	s.world.full()
-	s.get("/admin/people/2").has(t, "phone &lt;b&gt;", "chat, read", `action="/admin/settings/keys/k1/revoke"`, "does not end these")
+	s.get("/admin/people/2").has(t, "phone &lt;b&gt;", "chat, read", `action="/admin/settings/keys/k1/revoke"`, "These keep working when you revoke or block this person on bots")
 	s.get("/admin/people/1").lacks(t, "API keys")
+}
+
+// Whoever is about to block or revoke somebody reads that their API keys keep working.
+func TestTheQuestionBeforeABlockSaysWhatAPIKeysDo(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	s.world.full()
+	const keeps = "Their API key keeps working until you revoke it, on this page."
+	person := s.get("/admin/people/2").body
+	for what, form := range map[string]string{"block": "on every bot? Their messages are neither kept nor answered, and they are not notified. " + keeps, "revoke": "they can ask again after 7 days. " + keeps} {
+		if !strings.Contains(person, form) {
+			t.Errorf("%s on a person's page: no %q", what, form)
+		}
+	}
+	s.get("/admin/people").has(t, "An API key of theirs keeps working until you revoke it, under Details.")
+	for _, verb := range []string{"block", "revoke"} {
+		s.get("/admin/people/several?verb="+verb+"&id=2&id=3").has(t, "Their API keys keep working until you revoke them, on their pages.")
+	}
 }
 
 func TestEveryDecisionAboutAPersonWorksWithoutJavaScript(t *testing.T) {
