@@ -16,6 +16,7 @@ import (
 	"gatehouse/core/attach"
 	"gatehouse/core/tool/mcp"
 	"gatehouse/core/vault"
+	"gatehouse/web/auth"
 )
 
 var _ settings.Agents = (*agent.Agents)(nil)
@@ -144,6 +145,33 @@ func TestAnAgentIsEditedWithPreviewAndDiffBeforeItIsSaved(t *testing.T) {
 	form.Set("text", notesText)
 	if a := s.postForm("/admin/agents/edit", form); a.status != http.StatusConflict || !strings.Contains(a.body, "was changed since you opened it") {
 		t.Errorf("saving over another change: status %d", a.status)
+	}
+}
+
+// An agent does so in the owner's turns, at the owner's trust: with it another admin would have the
+// owner's shell.
+func TestAnotherAdminChangesNoAgentToDoMoreUnasked(t *testing.T) {
+	s := newSite(t, nil, nil)
+	s.world.full()
+	s.enterAs("nina", auth.RoleAdmin)
+	form := editForm(s.get(editNotes))
+	form.Set("do", "save")
+	form.Set("text", strings.Replace(notesText, "---\n", "---\npermissions:\n  bash: true\n", 1))
+	if a := s.postForm("/admin/agents/edit", form); a.status != http.StatusUnprocessableEntity || !strings.Contains(a.body, "nly the owner can change what an agent may do without asking") {
+		t.Errorf("nina lets it run commands: %d", a.status)
+	}
+	form.Set("text", strings.Replace(notesText, "Be brief.", "Be kind.", 1))
+	if a := s.postForm("/admin/agents/edit", form); a.status != http.StatusSeeOther {
+		t.Errorf("nina changes its prompt: %d", a.status)
+	}
+	form = editForm(s.get("/admin/agents/edit?kind=agent&name=fresh"))
+	form.Set("do", "save")
+	form.Set("text", "---\nwrite_permissions: [\"**\"]\n---\n\nYou are new.\n")
+	if a := s.postForm("/admin/agents/edit", form); a.status != http.StatusUnprocessableEntity {
+		t.Errorf("nina makes one that writes everything: %d", a.status)
+	}
+	if a, _ := s.world.agents.Choose("notes"); a.Permissions != nil && a.Permissions.Bash != nil {
+		t.Errorf("it may %+v", a.Permissions)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"gatehouse/core/agent"
 	"gatehouse/core/diff"
 	"gatehouse/core/tool/mcp"
+	"gatehouse/web/auth"
 )
 
 const (
@@ -203,7 +205,11 @@ func (p *agentPages) edit(w http.ResponseWriter, r *http.Request) error {
 		return p.showEdit(w, r, http.StatusOK, b)
 	}
 	who, _ := page.Principal(r)
-	if err := p.o.SaveAgent(r.Context(), b.File, b.Version, b.Text, who.Actor()); err != nil {
+	err = mayAllow(who, p.o.Drafts.Try(b.File, was), d)
+	if err == nil {
+		err = p.o.SaveAgent(r.Context(), b.File, b.Version, b.Text, who.Actor())
+	}
+	if err != nil {
 		status, ok := page.Refusal(w, err)
 		if !ok {
 			return err
@@ -215,6 +221,21 @@ func (p *agentPages) edit(w http.ResponseWriter, r *http.Request) error {
 	}
 	p.frame.SetFlash(w, r, page.Good(b.File+" is saved. It holds from the next turn on."))
 	return p.frame.Away(w, r, agentsPath)
+}
+
+// mayAllow refuses accounts of others than the owner to change what an agent does unasked: it does so
+// in the owner's turns, at the owner's trust.
+func mayAllow(who auth.Principal, was, now agent.Draft) error {
+	allows := func(d agent.Draft) *agent.Permissions {
+		if d.Agent == nil {
+			return nil
+		}
+		return d.Agent.Permissions
+	}
+	if who.User == core.Operator || now.Fault != nil || reflect.DeepEqual(allows(was), allows(now)) {
+		return nil
+	}
+	return core.Errorf(core.Denied, "only the owner can change what an agent may do without asking (permissions, write_permissions): it does so in the owner’s turns")
 }
 
 func (p *agentPages) showEdit(w http.ResponseWriter, r *http.Request, status int, b editBody) error {
