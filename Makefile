@@ -34,6 +34,7 @@ export CGO_ENABLED := 1
 # Release builds are static: no library of the system they run on is needed.
 # SQLite is C, so each architecture wants its C compiler; Debian's names.
 RELEASE_TAGS    := sqlite_fts5,sqlite_omit_load_extension,netgo,osusergo,timetzdata
+# RELEASE_GCFLAGS is empty but in CI, for the other architecture.
 RELEASE_LDFLAGS := -s -w -linkmode external -extldflags "-static" -X main.version=$(VERSION)
 CC_amd64 ?= x86_64-linux-gnu-gcc
 CC_arm64 ?= aarch64-linux-gnu-gcc
@@ -54,7 +55,7 @@ release-tags: # for .ci/run
 
 dist/gatehouse-linux-%: FORCE
 	@echo "== $@"
-	GOGC=$(COMPILER_GOGC) GOOS=linux GOARCH=$* CC="$(CC_$*)" $(GO) build -trimpath -tags $(RELEASE_TAGS) -ldflags '$(RELEASE_LDFLAGS)' -o $@ ./cmd/gatehouse
+	GOGC=$(COMPILER_GOGC) GOOS=linux GOARCH=$* CC="$(CC_$*)" $(GO) build -trimpath $(RELEASE_GCFLAGS) -tags $(RELEASE_TAGS) -ldflags '$(RELEASE_LDFLAGS)' -o $@ ./cmd/gatehouse
 	@.ci/static $@ $*
 
 demo: build ## everything on this machine, with a simulated Telegram and Discord
