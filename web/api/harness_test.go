@@ -577,6 +577,10 @@ func (d *roomDouble) Room(_ context.Context, user int64) (int64, string, error) 
 
 func (d *roomDouble) Note(context.Context, int64, core.File) (bool, error) { return true, nil }
 
+func (d *roomDouble) Find(context.Context, int64, string) (core.File, bool, error) {
+	return core.File{}, false, nil
+}
+
 func (d *roomDouble) Drop(context.Context, []core.File) error { return nil }
 
 type sessionsDouble harness
