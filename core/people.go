@@ -58,6 +58,7 @@ type PairingRequest struct {
 	Place              string    `json:"place" db:"place"`
 	Status             string    `json:"status" db:"status"` // pending, approved, denied, expired
 	Blocked            bool      `json:"blocked,omitempty"`  // denied by a block
+	Revoked            bool      `json:"revoked,omitempty"`  // approved first; an approval gives access again
 	Code               string    `json:"code" db:"code"`
 	CodeExpiresAt      time.Time `json:"code_expires_at"`
 	ExpiresAt          time.Time `json:"expires_at"`

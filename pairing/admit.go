@@ -93,7 +93,7 @@ func (g *Gate) admit(ctx context.Context, tx *store.Tx, in *core.Inbound, s *sta
 	if codes.IsCode(in) && s.rule != ruleShared && s.rule != ruleBot && (in.Command != "start" || s.rule != "") {
 		if s.rule == ruleCoolOff && !in.Group() {
 			g.changes.Denied(tx, s.rule)
-			return core.Verdict{}, nil
+			return core.Verdict{}, g.refused(ctx, tx, in, s)
 		}
 		if handled, err := g.Codes.Redeem(ctx, tx, in, s.sender()); handled || err != nil {
 			return core.Verdict{}, err
@@ -112,6 +112,10 @@ func (g *Gate) admit(ctx context.Context, tx *store.Tx, in *core.Inbound, s *sta
 		return core.Verdict{Overheard: heard, Trust: trust}, err
 	case ruleStranger:
 		return g.stranger(ctx, tx, in)
+	case ruleCoolOff:
+		if err := g.refused(ctx, tx, in, s); err != nil {
+			return core.Verdict{}, err
+		}
 	case rulePlace:
 		if err := g.Places.Seen(ctx, tx, in); err != nil {
 			return core.Verdict{}, err

@@ -6,6 +6,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store"
+	"gatehouse/pairing/adopt"
 )
 
 func TestAdoptAllowedGrantsAccessToThoseWhoWereNotDeniedLater(t *testing.T) {
@@ -23,15 +24,15 @@ func TestAdoptAllowedGrantsAccessToThoseWhoWereNotDeniedLater(t *testing.T) {
 	request("b2", "2", "approved", "2026-01-03T00:00:00.000000Z")
 	request("c1", "3", "pending", "")
 	w.ok(w.gate.People.BlockUser(ctx, "tg", "telegram", "5", panel))
-	var got Adopted
-	adopt := func(ids ...string) {
+	var got adopt.Result
+	take := func(ids ...string) {
 		w.ok(w.db.Tx(ctx, func(tx *store.Tx) (err error) {
-			got, err = w.gate.AdoptAllowed(ctx, tx, "tg", "telegram", ids, core.Vault)
+			got, err = adopt.Users{People: w.gate.People}.AdoptAllowed(ctx, tx, "tg", "telegram", ids, core.Vault)
 			return err
 		}))
 	}
-	adopt("1", "2", "3", "4", "4", "5")
-	if want := (Adopted{Admitted: 3, Refused: []string{"1", "5"}}); !reflect.DeepEqual(got, want) {
+	take("1", "2", "3", "4", "4", "5")
+	if want := (adopt.Result{Admitted: 3, Refused: []string{"1", "5"}}); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	var have []string
@@ -44,15 +45,15 @@ func TestAdoptAllowedGrantsAccessToThoseWhoWereNotDeniedLater(t *testing.T) {
 	if status != "approved" {
 		t.Errorf("the request of somebody who was let in is %s", status)
 	}
-	adopt("4")
-	if want := (Adopted{Had: 1, Unlisted: []string{"2", "3"}}); !reflect.DeepEqual(got, want) {
+	take("4")
+	if want := (adopt.Result{Had: 1, Unlisted: []string{"2", "3"}}); !reflect.DeepEqual(got, want) {
 		t.Errorf("again: %+v, want %+v", got, want)
 	}
 	if _, err := w.gate.People.Revoke(ctx, "tg", "4", panel); err != nil {
 		t.Fatal(err)
 	}
-	adopt("4")
-	if want := (Adopted{Refused: []string{"4"}, Unlisted: []string{"2", "3"}}); !reflect.DeepEqual(got, want) {
+	take("4")
+	if want := (adopt.Result{Refused: []string{"4"}, Unlisted: []string{"2", "3"}}); !reflect.DeepEqual(got, want) {
 		t.Errorf("after a revocation: %+v, want %+v", got, want)
 	}
 }

@@ -15,14 +15,21 @@ import (
 
 // Approve approves a request: it stores access, notifies the user and releases the held
 // messages at the approved level, in one transaction. ref is the request's id or a valid
-// code. A request that is already decided is a Conflict that names who decided.
+// code. A request that is already decided is a Conflict that names who decided; one whose
+// access was revoked later can be approved again.
 func (g *Gate) Approve(ctx context.Context, ref string, a core.Approval, by core.Actor) (core.PairingRequest, error) {
 	return g.decide(ctx, "approve", ref, by, func(tx *store.Tx, r *request) error {
 		trust, err := g.terms(r, a, core.Stamp(tx.Time()))
 		if err != nil {
 			return err
 		}
-		if err := g.requests.resolve(ctx, tx, r, "approved", trust, by); err != nil {
+		text := "approved"
+		if r.revoked() {
+			text, err = g.requests.again(ctx, tx, r, trust, by)
+		} else {
+			err = g.requests.resolve(ctx, tx, r, "approved", trust, by)
+		}
+		if err != nil {
 			return err
 		}
 		user, err := g.People.Ensure(ctx, tx, r.Platform, r.PlatformUserID, r.Display)
@@ -32,7 +39,7 @@ func (g *Gate) Approve(ctx context.Context, ref string, a core.Approval, by core
 		if err := g.grant(ctx, tx, r, user, core.Stamp(a.ExpiresAt)); err != nil {
 			return err
 		}
-		if err := g.tell(ctx, tx, r, "approved"); err != nil {
+		if err := g.tell(ctx, tx, r, text); err != nil {
 			return err
 		}
 		if err := g.requests.free(ctx, tx, r); err != nil {
@@ -92,11 +99,10 @@ func (g *Gate) Block(ctx context.Context, ref string, by core.Actor) (core.Pairi
 func (g *Gate) Undo(ctx context.Context, id string, by core.Actor) (core.PairingRequest, error) {
 	return g.decide(ctx, "undo", id, by, func(tx *store.Tx, r *request) error {
 		now := tx.Time()
-		revoked := r.Status == "denied" && r.Trust != core.Stranger
 		if r.Status == "approved" {
 			return core.Errorf(core.Conflict, "an approval cannot be undone, because the held messages are released: revoke the access instead")
 		}
-		if r.Status != "denied" || revoked {
+		if r.Status != "denied" || r.revoked() {
 			return decided(r, now)
 		}
 		if at := core.TimeOf(r.Resolved); now.Sub(at) > people.UndoFor {

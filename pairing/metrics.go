@@ -1,13 +1,12 @@
 package pairing
 
 import (
-	"context"
 	"errors"
-	"time"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"gatehouse/core"
+	"gatehouse/pairing/metrics"
 )
 
 // Metrics counts what the gate decides. Labels are bot names and closed lists,
@@ -57,45 +56,13 @@ func register(reg prometheus.Registerer, c *prometheus.CounterVec) *prometheus.C
 	return c
 }
 
-// Gauges returns the collector of gatehouse_pairing_pending, which asks the table
-// at scrape time.
+// Gauges returns the collector of gatehouse_pairing_pending.
 func (g *Gate) Gauges() prometheus.Collector {
-	return &gauges{g, prometheus.NewDesc("gatehouse_pairing_pending", "Pairing requests that wait for a decision.", []string{"bot"}, nil)}
-}
-
-type gauges struct {
-	gate *Gate
-	desc *prometheus.Desc
-}
-
-func (g *gauges) Describe(ch chan<- *prometheus.Desc) { ch <- g.desc }
-
-func (g *gauges) Collect(ch chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	var rows []struct {
-		Bot string `db:"bot"`
-		N   int    `db:"n"`
-	}
-	err := g.gate.db.Select(ctx, &rows, `SELECT bot, count(*) AS n FROM pairing_requests WHERE status = 'pending' AND expires_at > $1 GROUP BY bot`,
-		core.Stamp(g.gate.clock.Now()))
-	if err != nil {
-		ch <- prometheus.NewInvalidMetric(g.desc, err)
-		return
-	}
-	n := map[string]int{} // bounded by the configured bots
-	for _, bot := range g.gate.metrics.bots {
-		n[bot] = 0
-	}
-	for _, x := range g.gate.bots.List() {
-		n[x.Name] = 0
-	}
-	for _, r := range rows {
-		if _, ok := n[r.Bot]; ok {
-			n[r.Bot] = r.N
+	return metrics.Pending(g.db, g.clock, func() []string {
+		names := slices.Clone(g.metrics.bots)
+		for _, b := range g.bots.List() {
+			names = append(names, b.Name)
 		}
-	}
-	for bot, v := range n {
-		ch <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, float64(v), bot)
-	}
+		return names
+	})
 }

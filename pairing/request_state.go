@@ -2,16 +2,13 @@ package pairing
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"gatehouse/core"
 	"gatehouse/core/store"
 	"gatehouse/core/texts"
-	"gatehouse/pairing/people"
 )
 
 // KeepRequests is how long a request stays in the list after it was denied or
@@ -150,38 +147,6 @@ func (t *requests) Cooling(ctx context.Context, tx *store.Tx, in *core.Inbound) 
 	return last > core.Stamp(tx.Time().Add(-CoolOff)), err
 }
 
-// Revoked notes that an account lost its access to a bot, or with only this access
-// alone, so that it counts as denied from now on.
-func (t *requests) Revoked(ctx context.Context, tx *store.Tx, bot string, account core.Identity, only *people.Grant, by core.Actor) error {
-	if only == nil {
-		return t.markRevoked(ctx, tx, bot, account.Platform, account.ID, by)
-	}
-	return t.insertDenied(ctx, tx, request{Bot: bot, Platform: account.Platform, PlatformUserID: account.ID, PlatformChatID: only.Chat, Scope: only.Scope, Place: only.Place}, by)
-}
-
-// markRevoked turns the user's newest approved request on bot into a denied
-// one that keeps its level, which distinguishes a revocation from a denial.
-func (t *requests) markRevoked(ctx context.Context, tx *store.Tx, bot, platform, id string, by core.Actor) error {
-	n, err := tx.Exec(ctx, `UPDATE pairing_requests SET status = 'denied', resolved_at = $1, resolved_by = $2,
-			approved_trust_level = coalesce(nullif(approved_trust_level, ''), 'sandboxed')
-		WHERE id = (SELECT id FROM pairing_requests WHERE platform = $3 AND platform_user_id = $4 AND bot = $5 AND status = 'approved' ORDER BY resolved_at DESC LIMIT 1)`,
-		core.Stamp(tx.Time()), by.String(), platform, id, bot)
-	if err != nil || n > 0 {
-		return err
-	}
-	return t.insertDenied(ctx, tx, request{Bot: bot, Platform: platform, PlatformUserID: id, Scope: core.ScopeDM, Trust: core.Sandboxed}, by)
-}
-
-func (t *requests) insertDenied(ctx context.Context, tx *store.Tx, r request, by core.Actor) error {
-	now := core.Stamp(tx.Time())
-	_, err := tx.Exec(ctx, `INSERT INTO pairing_requests (id, bot, platform, platform_user_id, platform_user_display, platform_chat_id, scope, place,
-			status, approved_trust_level, created_at, resolved_at, resolved_by, expires_at)
-		VALUES ($1, $2, $3, $4, coalesce((SELECT display FROM identities WHERE platform = $3 AND platform_user_id = $4), ''), $5, $6, $7,
-			'denied', nullif($8, ''), $9, $9, $10, $9)`,
-		strings.ToLower(rand.Text()[:16]), r.Bot, r.Platform, r.PlatformUserID, r.PlatformChatID, string(r.Scope), r.Place, r.Trust, now, by.String())
-	return err
-}
-
 // DenyOpen denies the user's open requests without a notice, because the user is blocked.
 func (t *requests) DenyOpen(ctx context.Context, tx *store.Tx, bot string, account core.Identity, by core.Actor) error {
 	var rows []request
@@ -210,7 +175,7 @@ func (t *requests) DenyOpen(ctx context.Context, tx *store.Tx, bot string, accou
 
 // Uncool ends the cool-off of denied requests; they stay in the list.
 func (t *requests) Uncool(ctx context.Context, tx *store.Tx, bot string, account core.Identity) error {
-	_, err := tx.Exec(ctx, `UPDATE pairing_requests SET resolved_at = $1 WHERE platform = $2 AND platform_user_id = $3 AND status = 'denied' AND resolved_at > $1 AND $4 IN (bot, '*')`,
+	_, err := tx.Exec(ctx, `UPDATE pairing_requests SET resolved_at = $1, expires_at = CASE WHEN expires_at <> '' AND expires_at <= resolved_at THEN $1 ELSE expires_at END WHERE platform = $2 AND platform_user_id = $3 AND status = 'denied' AND resolved_at > $1 AND $4 IN (bot, '*')`,
 		core.Stamp(tx.Time().Add(-CoolOff)), account.Platform, account.ID, bot)
 	return err
 }

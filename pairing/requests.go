@@ -67,7 +67,7 @@ func (r *request) public() core.PairingRequest {
 		ID: r.ID, Bot: r.Bot, Platform: r.Platform, PlatformUserID: r.PlatformUserID, Display: r.Display,
 		PlatformChatID: r.PlatformChatID, Scope: r.Scope, Place: r.Place, Status: r.Status, Blocked: r.Blocked, Code: r.Code,
 		CodeExpiresAt: core.TimeOf(r.CodeExpires), ExpiresAt: core.TimeOf(r.Expires), ApprovedTrustLevel: r.Trust,
-		CreatedAt: core.TimeOf(r.Created), ResolvedAt: core.TimeOf(r.Resolved), ResolvedBy: r.ResolvedBy, FirstMessage: r.FirstMessage,
+		Revoked: r.revoked(), CreatedAt: core.TimeOf(r.Created), ResolvedAt: core.TimeOf(r.Resolved), ResolvedBy: r.ResolvedBy, FirstMessage: r.FirstMessage,
 	}
 	if r.Status == "pending" {
 		p.Held = r.Attempts
@@ -128,8 +128,9 @@ func byRef(ctx context.Context, q store.Queryer, ref string, now time.Time) (req
 	if !errors.Is(err, store.ErrNoRows) {
 		return r, err
 	}
-	// A code that was just decided on answers with who was first, for an hour.
-	r, err = oneRequest(ctx, q, ` WHERE status IN ('approved', 'denied') AND resolved_at > $1 AND code = $2 ORDER BY resolved_at DESC LIMIT 1`,
+	// A code that was just decided on answers with who was first, for an hour; that of a
+	// user whose access was revoked names them until they are approved again.
+	r, err = oneRequest(ctx, q, ` WHERE status IN ('approved', 'denied') AND (resolved_at > $1 OR `+isRevoked+`) AND code = $2 ORDER BY resolved_at DESC LIMIT 1`,
 		core.Stamp(now.Add(-CodeLife)), code)
 	if errors.Is(err, store.ErrNoRows) {
 		return r, core.Errorf(core.NotFound, "no waiting request has this code; a code works for an hour, then the person's next message gets a new one")
@@ -139,15 +140,12 @@ func byRef(ctx context.Context, q store.Queryer, ref string, now time.Time) (req
 
 // decided returns the Conflict that names who decided first.
 func decided(r *request, now time.Time) error {
-	at, day := core.TimeOf(r.Resolved).UTC(), ""
-	if now.UTC().Sub(at) > 12*time.Hour {
-		day = at.Format("2 January 2006")
-	}
 	switch r.Status {
 	case "pending":
 		return texts.Error(core.Conflict, "request_waits")
 	case "expired":
 		return texts.Error(core.Conflict, "request_over")
 	}
-	return texts.Error(core.Conflict, "request_decided", texts.With{"Denied": r.Status == "denied", "Blocked": r.Blocked, "By": r.ResolvedBy, "At": at.Format("15:04"), "Day": day})
+	return texts.Error(core.Conflict, "request_decided", texts.With{"Denied": r.Status == "denied", "Blocked": r.Blocked, "Revoked": r.revoked(), "By": r.ResolvedBy,
+		"At": texts.Time(core.TimeOf(r.Resolved), now, time.UTC)})
 }

@@ -204,7 +204,7 @@ func TestOneOfManyDecidersWins(t *testing.T) {
 		}
 		for _, err := range lost {
 			text := core.TextOf(err)
-			if core.KindOf(err) != core.Conflict || !strings.Contains(text, "by operator via "+won[0]+" at 03:04 UTC") || !strings.HasPrefix(text, "already ") {
+			if core.KindOf(err) != core.Conflict || !strings.Contains(text, "by operator via "+won[0]+" (03:04 UTC)") || !strings.HasPrefix(text, "already ") {
 				t.Fatalf("a loser was told %q; %s won", text, won[0])
 			}
 		}

@@ -163,7 +163,6 @@ func New(f *page.Frame, o Options, l Links) *Pages {
 		l.Bots = func() []core.BotState { return nil }
 	}
 	f.Templates(files, template.FuncMap{
-		"revoked":  revoked,
 		"invites":  func() bool { return o.Invites != nil },
 		"talks":    func() bool { return l.Chats },
 		"budget":   budgetText,

@@ -166,14 +166,9 @@ func (p *gatePages) card(q core.PairingRequest, now time.Time, token string) req
 	return c
 }
 
-// revoked reports whether q had been approved and was revoked later.
-func revoked(q core.PairingRequest) bool {
-	return q.Status == "denied" && q.ApprovedTrustLevel > core.Stranger
-}
-
 // keepsPlace reports whether q stays for some seconds where it was decided.
 func keepsPlace(q core.PairingRequest) bool {
-	return (q.Status == "approved" || q.Status == "denied") && !revoked(q)
+	return (q.Status == "approved" || q.Status == "denied") && !q.Revoked
 }
 
 // outcome returns the result of a decision.

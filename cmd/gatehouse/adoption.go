@@ -4,11 +4,12 @@ import (
 	"context"
 
 	"gatehouse/cmd/gatehouse/adoption"
+	"gatehouse/pairing/adopt"
 )
 
 // adoptFiles takes over what a vault of the original system has next to its database.
 func (a *app) adoptFiles(ctx context.Context) error {
-	take := adoption.Adopter{Config: a.cfg, Settings: a.settings, DB: a.db, People: a.pairing, Log: a.log}
+	take := adoption.Adopter{Config: a.cfg, Settings: a.settings, DB: a.db, People: adopt.Users{People: a.pairing.People}, Log: a.log}
 	if err := take.Run(ctx); err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ admin/reports: admin/page core/report
 admin/settings: admin/markdown admin/page core core/agent core/diff core/tool/mcp web/auth
 cmd/gatehouse: *
 cmd/gatehouse/admission: cmd/gatehouse/scheduling connectors/chat core core/agent core/dispatch core/orchestrator core/permission/raise core/queue core/queue/inspect core/queue/outbox core/schedule core/session core/store pairing web/auth
-cmd/gatehouse/adoption: configs configs/former configs/live core core/store pairing
+cmd/gatehouse/adoption: configs configs/former configs/live core core/store pairing/adopt
 cmd/gatehouse/attachments: connectors connectors/markdown core core/attach core/orchestrator core/store core/texts core/tool core/tool/files/place core/vault
 cmd/gatehouse/backups: cmd/gatehouse/doctor cmd/gatehouse/sealing configs core core/backup core/queue/maintenance core/queue/outbox core/report core/runs core/schedule core/schedule/remind core/store core/store/carry/remote core/vaultsync pairing/bots pairing/people
 cmd/gatehouse/bottexts: admin/settings configs connectors/discord connectors/discord/markup connectors/telegram core core/texts
@@ -311,9 +311,11 @@ core/voice/pending: core core/ask core/journal core/store core/texts core/voice 
 core/voice/quota: core core/store core/voice  # how much is transcribed for a user
 core/voice/program: core/sandbox core/voice  # programs that read recordings
 core/watch: core  # whether files have changed
-pairing: core core/store core/texts pairing/bots pairing/codes pairing/people pairing/places
+pairing: core core/store core/texts pairing/bots pairing/codes pairing/metrics pairing/people pairing/places
+pairing/adopt: core core/store pairing/people  # the allowlists of the original system
 pairing/bots: core core/texts
 pairing/codes: core core/store core/texts pairing/bots pairing/people
+pairing/metrics: core core/store
 pairing/people: core core/store core/texts pairing/bots
 pairing/places: core core/store core/texts pairing/bots
 web: core

@@ -27,6 +27,7 @@ import (
 	"sync"
 	"text/template"
 	"text/template/parse"
+	"time"
 	"unicode/utf16"
 
 	"gatehouse/core"
@@ -178,6 +179,19 @@ func execute(t *template.Template, name string, values any) (string, error) {
 		return "", fmt.Errorf("text %s: %w", name, err)
 	}
 	return strings.TrimSpace(out.String()), nil
+}
+
+// Time returns a time as every text in chat writes it, in the time zone of who reads it:
+// with the day where that is not the same as now's, and with the year where that is not.
+func Time(t, now time.Time, zone *time.Location) string {
+	t, now = t.In(zone), now.In(zone)
+	switch {
+	case t.Year() != now.Year():
+		return t.Format("Monday, 2 January 2006, 15:04 MST")
+	case t.YearDay() != now.YearDay():
+		return t.Format("Monday, 2 January, 15:04 MST")
+	}
+	return t.Format("15:04 MST")
 }
 
 // AsksAgain reports whether a reason already asks to try again, so that no text repeats it.

@@ -205,7 +205,10 @@ func (s *Store) Redeem(ctx context.Context, tx *store.Tx, in *core.Inbound, from
 	typed := in.Command != "start"
 	if in.Group() { // everyone there has read it
 		s.o.Changes.Denied(tx, Rule)
-		return typed, s.void(ctx, tx, in, sum)
+		if err := s.void(ctx, tx, in, sum); err != nil || !typed || from.Silent {
+			return typed, err
+		}
+		return true, s.sayPublic(ctx, tx, in)
 	}
 	tries, silent, err := s.triers(ctx, tx, in.From)
 	if err != nil || silent {
@@ -260,6 +263,20 @@ func (s *Store) void(ctx context.Context, tx *store.Tx, in *core.Inbound, sum st
 	m, err := tx.Exec(ctx, `DELETE FROM link_codes WHERE hash = $1`, sum)
 	if n+m > 0 {
 		s.o.Log.Warn("a code was typed in a group and is void; make a new one", "bot", in.Bot)
+	}
+	return err
+}
+
+// publicEvery is the time in which a group is told once where codes belong.
+const publicEvery = 10 * time.Minute
+
+// sayPublic tells a group that a code belongs into a direct message, the same for every code,
+// whether it would have opened anything or not.
+func (s *Store) sayPublic(ctx context.Context, tx *store.Tx, in *core.Inbound) error {
+	key := fmt.Sprintf("notice:code:%s:%s:%d", in.Bot, in.Place, tx.Time().Unix()/int64(publicEvery/time.Second))
+	err := s.o.Notices.Reply(ctx, tx, in, key, "code_public", texts.Words{})
+	if core.KindOf(err) == core.Conflict {
+		return nil
 	}
 	return err
 }

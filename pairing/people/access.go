@@ -45,7 +45,10 @@ func (s *Store) Put(ctx context.Context, tx *store.Tx, a Grant) error {
 		ON CONFLICT (bot, user_id, scope, place) DO UPDATE SET trust_level = excluded.trust_level, expires_at = excluded.expires_at,
 			raised_to = '', raised_until = '', chat = excluded.chat, "by" = excluded."by", at = excluded.at`,
 		a.Bot, a.User, string(a.Scope), a.Place, a.Trust, a.ExpiresAt, a.Chat, a.By, a.At)
-	return err
+	if err != nil {
+		return err
+	}
+	return s.requests.Readmitted(ctx, tx, a)
 }
 
 // endExpired ends what a user was granted under an access that ended at a stamp, if
@@ -141,14 +144,12 @@ func (s *Store) Revoke(ctx context.Context, bot, platformUserID string, by core.
 		if err != nil {
 			return err
 		}
-		in := core.Inbound{Address: core.Address{Bot: bot}, From: core.Peer{Platform: platform, ID: platformUserID}}
-		if n = gone; n == 0 {
-			if cool, err := s.requests.Cooling(ctx, tx, &in); err != nil || cool {
-				return errors.Join(err, core.Errorf(core.NotFound, "this person has no access to %s", bot))
-			}
-		}
-		if err := s.requests.Revoked(ctx, tx, bot, core.Identity{Platform: platform, ID: platformUserID}, nil, by); err != nil {
+		before, err := s.requests.Revoked(ctx, tx, bot, core.Identity{Platform: platform, ID: platformUserID}, nil, by)
+		if err != nil {
 			return err
+		}
+		if n = gone; n == 0 && before {
+			return core.Errorf(core.NotFound, "this person has no access to %s", bot)
 		}
 		s.changes.Decided(tx, bot, "revoked", core.TopicPairing, core.TopicPeople)
 		return store.Audit(ctx, tx, by, "access.revoke", strconv.FormatInt(user, 10), map[string]any{"bot": bot, "rows": n})
@@ -202,7 +203,7 @@ func (s *Store) coolAfter(ctx context.Context, tx *store.Tx, a Grant, by core.Ac
 		only = nil
 	}
 	for _, id := range ids {
-		if err := s.requests.Revoked(ctx, tx, a.Bot, core.Identity{Platform: platform, ID: id}, only, by); err != nil {
+		if _, err := s.requests.Revoked(ctx, tx, a.Bot, core.Identity{Platform: platform, ID: id}, only, by); err != nil {
 			return err
 		}
 	}

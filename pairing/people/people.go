@@ -20,11 +20,12 @@ const UndoFor = 10 * time.Second
 
 // Requests are the pairing requests, as decisions about users change them.
 type Requests interface {
-	// Cooling reports whether the sender was denied or revoked recently.
-	Cooling(ctx context.Context, tx *store.Tx, in *core.Inbound) (bool, error)
 	// Revoked notes that an account lost its access to a bot, or with only this
-	// access alone, so that it counts as denied from now on.
-	Revoked(ctx context.Context, tx *store.Tx, bot string, account core.Identity, only *Grant, by core.Actor) error
+	// access alone, so that it counts as denied from now on. It reports whether it did
+	// before.
+	Revoked(ctx context.Context, tx *store.Tx, bot string, account core.Identity, only *Grant, by core.Actor) (before bool, err error)
+	// Readmitted notes that an access was written: to a user who had lost it, too.
+	Readmitted(ctx context.Context, tx *store.Tx, a Grant) error
 	// DenyOpen denies the pending requests of an account, without a notice to it.
 	DenyOpen(ctx context.Context, tx *store.Tx, bot string, account core.Identity, by core.Actor) error
 	// Uncool lets a denied account ask again at once.

@@ -31,6 +31,7 @@ type request struct {
 	Scope    string    `json:"scope" jsonschema:"dm or group"`
 	Place    string    `json:"place,omitempty"`
 	Status   string    `json:"status"`
+	Revoked  bool      `json:"revoked,omitempty" jsonschema:"denied because the access was revoked; pairing_approve gives it again"`
 	Created  time.Time `json:"created_at"`
 	Message  string    `json:"first_message" jsonschema:"as the stranger wrote it"`
 	Trust    string    `json:"approved_trust_level,omitempty"`
@@ -54,7 +55,11 @@ func (s *Server) pairingList(ctx context.Context, _ *call, in pairingIn) (string
 	for i := range out.Requests {
 		r := &out.Requests[i]
 		r.clean()
-		fmt.Fprintf(&b, "%s  %s  %s (%s) at the bot %s, %s, %s: %s\n", r.ID, r.Created.UTC().Format("2006-01-02 15:04"), r.Name, r.User, r.Bot, r.Scope, r.Status, r.Message)
+		state := r.Status
+		if r.Revoked {
+			state = "revoked"
+		}
+		fmt.Fprintf(&b, "%s  %s  %s (%s) at the bot %s, %s, %s: %s\n", r.ID, r.Created.UTC().Format("2006-01-02 15:04"), r.Name, r.User, r.Bot, r.Scope, state, r.Message)
 	}
 	return quoted("pairing requests of strangers", b.String()), out, nil
 }

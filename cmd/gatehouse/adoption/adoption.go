@@ -20,12 +20,12 @@ import (
 	"gatehouse/configs/live"
 	"gatehouse/core"
 	"gatehouse/core/store"
-	"gatehouse/pairing"
+	"gatehouse/pairing/adopt"
 )
 
 // People grant access to users that the original system allowed.
 type People interface {
-	AdoptAllowed(ctx context.Context, tx *store.Tx, bot, platform string, ids []string, trust core.Trust) (pairing.Adopted, error)
+	AdoptAllowed(ctx context.Context, tx *store.Tx, bot, platform string, ids []string, trust core.Trust) (adopt.Result, error)
 }
 
 // An Adopter takes the files of one vault over.
@@ -98,7 +98,7 @@ func (a Adopter) isDone(ctx context.Context, key, value string) (bool, error) {
 
 // access grants access to the allowed users of every bot, with or without a token.
 func (a Adopter) access(ctx context.Context, o *former.File, hash string) error {
-	taken := make([]pairing.Adopted, len(o.Bots))
+	taken := make([]adopt.Result, len(o.Bots))
 	wrong := make([]int, len(o.Bots))
 	err := a.DB.Tx(ctx, func(tx *store.Tx) (err error) {
 		counts := map[string]any{}
@@ -146,7 +146,7 @@ func named(ids []string) string {
 }
 
 // report logs what became of one bot.
-func (a Adopter) report(o *former.File, b former.Bot, t pairing.Adopted, wrong int) {
+func (a Adopter) report(o *former.File, b former.Bot, t adopt.Result, wrong int) {
 	if len(b.Allowed) == 0 && !b.Token.IsSet() {
 		return
 	}

@@ -33,14 +33,14 @@ func (c *Claim) Run(p *console.Process) error {
 // A Pairing lists and decides requests for access.
 type Pairing struct {
 	List    pairingListCmd    `cmd:"" help:"List requests."`
-	Approve pairingApproveCmd `cmd:"" help:"Approve a request; the pending messages are answered."`
+	Approve pairingApproveCmd `cmd:"" help:"Approve a request; the pending messages are answered. Also for a user whose access was revoked."`
 	Deny    pairingDenyCmd    `cmd:"" help:"Deny a request; the sender is notified once, then ignored for a week."`
 	Block   pairingBlockCmd   `cmd:"" help:"Block a user permanently."`
 	Revoke  pairingRevokeCmd  `cmd:"" help:"Revoke a user's access to a bot and stop their running turns."`
 }
 
 type pairingListCmd struct {
-	Status string `default:"pending" enum:"pending,approved,denied,expired,all" help:"Which: pending, approved, denied, expired or all."`
+	Status string `default:"pending" enum:"pending,approved,denied,expired,all" help:"Which: pending, approved, denied (also revoked and blocked), expired or all."`
 	JSON   bool   `help:"As JSON."`
 }
 
@@ -53,9 +53,18 @@ func (c *pairingListCmd) Run(p *console.Process) error {
 	if err := p.Get("/api/bots/pairing?"+query.Encode(), &res); err != nil {
 		return err
 	}
-	const header = "CODE\tSTATUS\tNAME\tBOT\tUSER ID\tWHERE\tAGE\tFIRST MESSAGE"
+	const header = "CODE OR ID\tSTATUS\tNAME\tBOT\tUSER ID\tWHERE\tAGE\tFIRST MESSAGE"
 	return console.PrintList(p.Stdout, c.JSON, res.Requests, "No requests.", header, func(r core.PairingRequest) string {
-		return console.Cells(r.Code, r.Status, core.CleanName(r.Display), r.Bot, r.PlatformUserID, r.Scope,
+		ref, state := r.ID, r.Status
+		switch {
+		case r.Status == "pending":
+			ref = r.Code
+		case r.Revoked:
+			state = "revoked"
+		case r.Blocked:
+			state = "blocked"
+		}
+		return console.Cells(ref, state, core.CleanName(r.Display), r.Bot, r.PlatformUserID, r.Scope,
 			time.Since(r.CreatedAt).Round(time.Second), core.CleanName(r.FirstMessage))
 	})
 }
@@ -125,6 +134,6 @@ func (c *pairingRevokeCmd) Run(p *console.Process) error {
 	if c.JSON {
 		return console.PrintJSON(p.Stdout, res)
 	}
-	_, err := fmt.Fprintf(p.Stdout, "Took back %d access(es) of %s on %s.\n", res.Revoked, c.User, c.Bot)
+	_, err := fmt.Fprintf(p.Stdout, "Took back %d access(es) of %s on %s.\nTo approve them again: 'gatehouse pairing list --status denied' shows the id, 'gatehouse pairing approve ID' approves it.\n", res.Revoked, c.User, c.Bot)
 	return err
 }

@@ -1,4 +1,5 @@
-package pairing
+// Package adopt grants access to those whom the original system had allowed.
+package adopt
 
 import (
 	"context"
@@ -10,8 +11,8 @@ import (
 	"gatehouse/pairing/people"
 )
 
-// Adopted counts what became of an allowlist of the original system.
-type Adopted struct {
+// A Result counts what became of an allowlist of the original system.
+type Result struct {
 	Admitted int      // who got access
 	Had      int      // who had it already
 	Refused  []string // ids of those whose latest decision is a denial, and of blocked users: no access
@@ -21,17 +22,20 @@ type Adopted struct {
 // byOriginal is who granted access that the original system had given.
 const byOriginal = "the original system"
 
+// Users grants access to users of the original system.
+type Users struct{ People *people.Store }
+
 // AdoptAllowed grants the users of an allowlist of the original system access to
 // direct messages of the bot. A later decision counts more: who was denied or
 // blocked gets none. Requests of the admitted that wait are approved.
-func (g *Gate) AdoptAllowed(ctx context.Context, tx *store.Tx, bot, platform string, ids []string, trust core.Trust) (out Adopted, err error) {
+func (u Users) AdoptAllowed(ctx context.Context, tx *store.Tx, bot, platform string, ids []string, trust core.Trust) (out Result, err error) {
 	listed := map[string]bool{} // at most ids
 	for _, id := range ids {
 		if listed[id] {
 			continue
 		}
 		listed[id] = true
-		if err := g.adoptOne(ctx, tx, bot, platform, id, trust, &out); err != nil {
+		if err := u.adoptOne(ctx, tx, bot, platform, id, trust, &out); err != nil {
 			return out, fmt.Errorf("take over an allowed user: %w", err)
 		}
 	}
@@ -46,7 +50,7 @@ func (g *Gate) AdoptAllowed(ctx context.Context, tx *store.Tx, bot, platform str
 	return out, err
 }
 
-func (g *Gate) adoptOne(ctx context.Context, tx *store.Tx, bot, platform, id string, trust core.Trust, out *Adopted) error {
+func (u Users) adoptOne(ctx context.Context, tx *store.Tx, bot, platform, id string, trust core.Trust, out *Result) error {
 	var latest string
 	err := tx.Get(ctx, &latest, `SELECT status FROM pairing_requests WHERE platform = $1 AND platform_user_id = $2 AND bot = $3
 		AND status IN ('approved', 'denied') ORDER BY coalesce(resolved_at, created_at) DESC, status DESC LIMIT 1`, platform, id, bot)
@@ -61,11 +65,11 @@ func (g *Gate) adoptOne(ctx context.Context, tx *store.Tx, bot, platform, id str
 		out.Refused = append(out.Refused, id)
 		return nil
 	}
-	user, err := g.People.Ensure(ctx, tx, platform, id, "")
+	user, err := u.People.Ensure(ctx, tx, platform, id, "")
 	if err != nil {
 		return err
 	}
-	has, err := g.People.HasAccess(ctx, tx, bot, user, core.ScopeDM, "")
+	has, err := u.People.HasAccess(ctx, tx, bot, user, core.ScopeDM, "")
 	if err != nil || has || user == core.Operator {
 		out.Had++
 		return err
@@ -77,5 +81,5 @@ func (g *Gate) adoptOne(ctx context.Context, tx *store.Tx, bot, platform, id str
 		trust.String(), now, byOriginal, platform, id, bot); err != nil {
 		return err
 	}
-	return g.People.Put(ctx, tx, people.Grant{Bot: bot, User: user, Scope: core.ScopeDM, Trust: trust, By: byOriginal, At: now})
+	return u.People.Put(ctx, tx, people.Grant{Bot: bot, User: user, Scope: core.ScopeDM, Trust: trust, By: byOriginal, At: now})
 }

@@ -1,0 +1,271 @@
+package pairing
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/pairing/codes"
+)
+
+// listed returns the one request of a user in a state, and what lists say about it.
+func (w *world) listed(id, status string) core.PairingRequest {
+	w.t.Helper()
+	all, err := w.gate.Requests(ctx, "", 0)
+	w.ok(err)
+	var found []core.PairingRequest
+	for _, r := range all {
+		if r.PlatformUserID == id && r.Status == status {
+			found = append(found, r)
+		}
+	}
+	if len(found) != 1 {
+		w.t.Fatalf("of %s there are %d %s requests in %+v", id, len(found), status, all)
+	}
+	return found[0]
+}
+
+func (w *world) revoke(id string) {
+	w.t.Helper()
+	_, err := w.gate.People.Revoke(ctx, "tg", id, panel)
+	w.ok(err)
+}
+
+func TestARevokedUserCanBeApprovedAgainByIDOrCode(t *testing.T) {
+	for _, by := range []string{"id", "code"} {
+		t.Run(by, func(t *testing.T) {
+			w := newWorld(t)
+			w.admit("tg", "7", core.Vault)
+			w.clock.Advance(3 * time.Hour) // the code has run out long ago
+			w.revoke("7")
+			r := w.listed("7", "denied")
+			if !r.Revoked {
+				t.Fatalf("a revoked access is listed as %+v", r)
+			}
+			w.mail.said()
+			ref := r.ID
+			if by == "code" {
+				ref = strings.ToLower(r.Code)
+			}
+			got, err := w.gate.Approve(ctx, ref, core.Approval{Trust: core.Sandboxed}, panel)
+			w.ok(err)
+			if got.ID != r.ID || got.Status != "approved" || got.Revoked || got.ApprovedTrustLevel != core.Sandboxed {
+				t.Errorf("approved again: %+v", got)
+			}
+			if now := w.listed("7", "approved"); now.Revoked || !now.ResolvedAt.Equal(w.clock.Now()) {
+				t.Errorf("listed as %+v", now)
+			}
+			if said := strings.Join(w.mail.said(), "|"); !strings.Contains(said, "c7: You have access to me again") {
+				t.Errorf("the user was told %q", said)
+			}
+			if v := w.put(dm("tg", "7", "hello")); v.Action != core.Run || v.Trust != core.Sandboxed {
+				t.Errorf("the next message: %+v", v)
+			}
+			w.ok(w.gate.Places.Enable(ctx, "tg", "g", "G", core.Sandboxed, panel))
+			wantAction(t, w.put(inGroup(dm("tg", "7", "x"), "g")), core.Run) // no cool-off is left
+			_, err = w.gate.Approve(ctx, r.ID, core.Approval{}, panel)
+			wantKind(t, err, core.Conflict)
+			if !strings.Contains(err.Error(), "already approved") {
+				t.Errorf("the second approval: %v", err)
+			}
+		})
+	}
+}
+
+func TestOfTwoWhoApproveAgainTheSecondLearnsOfTheFirst(t *testing.T) {
+	w := newWorld(t)
+	w.admit("tg", "7", core.Vault)
+	w.revoke("7")
+	r := w.listed("7", "denied")
+	_, err := w.gate.Deny(ctx, r.ID, panel)
+	wantKind(t, err, core.Conflict)
+	if !strings.Contains(err.Error(), "already revoked by") {
+		t.Errorf("denying a revoked user: %v", err)
+	}
+	done := make(chan error, 2)
+	for range 2 {
+		go func() {
+			_, err := w.gate.Approve(ctx, r.ID, core.Approval{}, panel)
+			done <- err
+		}()
+	}
+	first, second := <-done, <-done
+	if (first == nil) == (second == nil) {
+		t.Errorf("two approvals: %v and %v", first, second)
+	}
+}
+
+func TestADeniedUserCannotBeApprovedLater(t *testing.T) {
+	w := newWorld(t)
+	v := w.put(dm("tg", "7", "x"))
+	_, err := w.gate.Deny(ctx, v.Request, panel)
+	w.ok(err)
+	if r := w.listed("7", "denied"); r.Revoked {
+		t.Errorf("a denied user is listed as revoked: %+v", r)
+	}
+	_, err = w.gate.Approve(ctx, v.Request, core.Approval{}, panel)
+	wantKind(t, err, core.Conflict)
+}
+
+// Who was invited has no request, and who had two accesses has two: each can be given again.
+func TestEveryAccessThatWasRevokedCanBeApprovedAgain(t *testing.T) {
+	w := newWorld(t)
+	w.put(command("tg", "7", "pair", w.invite(codes.Invitation{Bot: "tg", Trust: core.Vault})))
+	w.revoke("7")
+	_, err := w.gate.Approve(ctx, w.listed("7", "denied").ID, core.Approval{Trust: core.Vault}, panel)
+	w.ok(err)
+	if got := w.trust(dm("tg", "7", "x")); got != core.Vault {
+		t.Errorf("who was invited has %v", got)
+	}
+
+	w.ok(w.gate.Places.Enable(ctx, "tg", "g", "G", core.Vault, panel))
+	w.ok(w.gate.People.GiveAccess(ctx, 2, "tg", "g", core.Approval{Trust: core.Sandboxed}, panel))
+	rows, err := w.gate.People.AccessOf(ctx, 2)
+	w.ok(err)
+	for _, a := range rows {
+		if a.Scope == core.ScopeGroup {
+			w.ok(w.gate.People.RemoveAccess(ctx, a.ID, panel))
+		}
+	}
+	r := w.listed("7", "denied")
+	if !r.Revoked || r.Scope != core.ScopeGroup || r.Place != "g" {
+		t.Fatalf("the removed access of a group is listed as %+v", r)
+	}
+	if got := w.trust(dm("tg", "7", "x")); got != core.Vault {
+		t.Errorf("direct messages were taken too: %v", got)
+	}
+	_, err = w.gate.Approve(ctx, r.ID, core.Approval{Trust: core.Sandboxed}, panel)
+	w.ok(err)
+	if got := w.trust(inGroup(dm("tg", "7", "x"), "g")); got != core.Sandboxed {
+		t.Errorf("in the group again at %v", got)
+	}
+}
+
+func TestAccessGivenOnThePageOfAUserEndsTheRevocationInLists(t *testing.T) {
+	w := newWorld(t)
+	w.admit("tg", "7", core.Vault)
+	w.revoke("7")
+	w.ok(w.gate.People.GiveAccess(ctx, 2, "tg", "", core.Approval{Trust: core.Sandboxed}, panel))
+	if r := w.listed("7", "approved"); r.Revoked || r.ApprovedTrustLevel != core.Sandboxed {
+		t.Errorf("listed as %+v", r)
+	}
+}
+
+func TestApprovingARevokedUserWhoAsksAgainAnswersWhatTheyAsked(t *testing.T) {
+	w := newWorld(t)
+	w.admit("tg", "7", core.Vault)
+	w.revoke("7")
+	old := w.listed("7", "denied")
+	w.clock.Advance(CoolOff + time.Minute)
+	asked := w.put(dm("tg", "7", "may I come back?"))
+	wantAction(t, asked, core.Hold)
+	got, err := w.gate.Approve(ctx, old.ID, core.Approval{}, panel)
+	w.ok(err)
+	if got.ID != asked.Request || len(w.mail.freed) == 0 {
+		t.Errorf("approved %+v; freed %v", got, w.mail.freed)
+	}
+	all, err := w.gate.Requests(ctx, "", 0)
+	w.ok(err)
+	for _, r := range all {
+		if r.Status != "approved" {
+			t.Errorf("listed as %+v", r)
+		}
+	}
+}
+
+func TestARevokedUserLearnsOnceUntilWhenTheyGetNoAnswer(t *testing.T) {
+	w := newWorld(t)
+	w.admit("tg", "7", core.Vault)
+	w.ok(w.gate.Places.Enable(ctx, "tg", "g", "G", core.Sandboxed, panel))
+	w.mail.said()
+	w.revoke("7")
+	until := w.clock.Now().Add(CoolOff).Local().Format("Monday, 2 January")
+	w.clock.Advance(time.Minute)
+	w.put(dm("tg", "7", "hello?"))
+	if said := w.mail.said(); len(said) != 1 || !strings.HasPrefix(said[0], "c7: ") || !strings.Contains(said[0], "ask for access again") || !strings.Contains(said[0], until) {
+		t.Errorf("told %q, want until %s", said, until)
+	}
+	for _, in := range []core.Inbound{dm("tg", "7", "hello?"), command("tg", "7", "start", ""), command("tg", "7", "pair", "ABCD-EFGH"), inGroup(dm("tg", "7", "x"), "g")} {
+		wantAction(t, w.put(in), core.Drop)
+		w.clock.Advance(time.Hour)
+	}
+	if said := w.mail.said(); len(said) != 0 {
+		t.Errorf("told again: %q", said)
+	}
+	w.clock.Advance(CoolOff)
+	wantAction(t, w.put(dm("tg", "7", "now?")), core.Hold)
+	_, err := w.gate.Approve(ctx, w.pending().ID, core.Approval{}, panel)
+	w.ok(err)
+	w.revoke("7")
+	w.clock.Advance(time.Minute)
+	w.mail.said()
+	w.put(inGroup(dm("tg", "7", "x"), "g"))
+	if said := w.mail.said(); len(said) != 1 || !strings.HasPrefix(said[0], "g/0: ") || !strings.Contains(said[0], "do not answer you before") {
+		t.Errorf("of a second revocation, in a group: %q", said)
+	}
+}
+
+func TestARevokedUserIsNotToldWhereStrangersGetNoAnswer(t *testing.T) {
+	for _, policy := range []string{"allowlist", "disabled"} {
+		w := newWorld(t)
+		w.admit("tg", "7", core.Vault)
+		w.revoke("7")
+		p := w.pol["tg"]
+		p.DM = policy
+		w.pol["tg"] = p
+		w.mail.said()
+		w.put(dm("tg", "7", "x"))
+		w.put(inGroup(dm("tg", "7", "x"), "not enabled"))
+		if said := w.mail.said(); len(said) != 0 {
+			t.Errorf("%s: told %q", policy, said)
+		}
+	}
+	w := newWorld(t)
+	w.admit("tg", "7", core.Vault)
+	w.revoke("7")
+	w.ok(w.gate.People.BlockUser(ctx, "tg", "telegram", "7", panel))
+	w.mail.said()
+	w.put(dm("tg", "7", "x"))
+	if said := w.mail.said(); len(said) != 0 {
+		t.Errorf("a blocked user was told %q", said)
+	}
+	_, err := w.gate.Deny(ctx, w.put(dm("tg", "8", "x")).Request, panel)
+	w.ok(err)
+	w.mail.said()
+	w.put(dm("tg", "8", "x"))
+	if said := w.mail.said(); len(said) != 0 {
+		t.Errorf("a denied user was told %q", said)
+	}
+}
+
+func TestACodeInAGroupIsAnsweredWithWhereItBelongs(t *testing.T) {
+	w := newWorld(t)
+	code := w.invite(codes.Invitation{Bot: "tg", Trust: core.Vault})
+	w.put(inGroup(command("tg", "7", "pair", code), "quiet"))
+	if said := w.mail.said(); len(said) != 0 {
+		t.Errorf("in a group that no one enabled: %q", said)
+	}
+	code = w.invite(codes.Invitation{Bot: "tg", Trust: core.Vault, UsesLeft: 5})
+	w.ok(w.gate.Places.Enable(ctx, "tg", "g", "G", core.Sandboxed, panel))
+	var told []string
+	for _, typed := range []string{code, "WRONG-WRONG"} { // a right one and a wrong one look the same
+		w.put(inGroup(command("tg", "7", "pair", typed), "g"))
+		told = append(told, w.mail.said()...)
+		w.clock.Advance(10 * time.Minute)
+	}
+	if len(told) != 2 || told[0] != told[1] || !strings.HasPrefix(told[0], "g/0: ") || !strings.Contains(told[0], "direct message") {
+		t.Errorf("told %q", told)
+	}
+	w.put(command("tg", "7", "pair", code))
+	if got := w.trust(dm("tg", "7", "x")); got != core.Stranger {
+		t.Errorf("a code that a group has read let somebody in at %v", got)
+	}
+	w.mail.said()
+	for range 3 {
+		w.put(inGroup(command("tg", "8", "link", "ABCD-EFGH-JKLM"), "g"))
+	}
+	if said := len(w.mail.said()); said != 1 {
+		t.Errorf("three codes at once are answered %d times", said)
+	}
+}
