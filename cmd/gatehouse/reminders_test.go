@@ -16,7 +16,7 @@ func TestAReminderIsDeliveredWhereItWasAskedForOnceOverARestart(t *testing.T) {
 	if m := w.replies(boss, "/remind"); !strings.Contains(m.Text, "/remind 20m tea") {
 		t.Errorf("without a time: %q", m.Text)
 	}
-	if m := w.replies(boss, "/remind 20m *tea* <b>"); !strings.Contains(m.Text, "I will remind you on") || !strings.Contains(m.Text, "12:5") {
+	if m := w.replies(boss, "/remind 20m *tea* <b>"); !strings.Contains(m.Text, "I will remind you:") || !strings.Contains(m.Text, "12:5") {
 		t.Errorf("set: %q", m.Text)
 	}
 	if m := w.replies(boss, "/remind 18:30 call home"); !strings.Contains(m.Text, "18:30") {
@@ -36,7 +36,7 @@ func TestAReminderIsDeliveredWhereItWasAskedForOnceOverARestart(t *testing.T) {
 	w.stop()
 	clock.leap(2 * time.Hour) // the letter was due while the gateway was down
 	w.start()
-	if m := w.hearsText(boss, "⏰ post the letter"); !strings.Contains(m.Text, "This is late: it was due on") {
+	if m := w.hearsText(boss, "⏰ post the letter"); !strings.Contains(m.Text, "This is late, because the gateway was not running. It was due:") {
 		t.Errorf("late: %q", m.Text)
 	}
 	w.quiet()

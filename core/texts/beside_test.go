@@ -55,7 +55,7 @@ func program(t *testing.T) (out []goFile) {
 
 // inFamilies are the texts that are looked up by a name which stands beside
 // something else, by the file that does it and how their names begin.
-var inFamilies = map[string]string{"core/attach/kind.go": "program_"}
+var inFamilies = map[string]string{"core/attach/kind.go": "program_", "connectors/chat/help/help.go": "help_"}
 
 // Whoever says a text names it, and gives it just the values that it fills in;
 // and there is none that nobody says.

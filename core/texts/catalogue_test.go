@@ -134,6 +134,13 @@ var examples = map[string][]any{
 	"Council":    {"7 calls, $0.0123.", ""},
 	"Cost":       {"$12.3456"},
 	"Day":        {"2 January 2026", ""},
+	"Models":     {strings.Repeat("m", 400)},
+	"Within":     {"5 minutes"},
+	"Example":    {model},
+	"Several":    {strings.Repeat("m", 400), ""},
+	"Word":       {strings.Repeat("w", 40)},
+	"Levels":     {"`fast`, `balanced`, `high`, `maximum`"},
+	"Examples":   {strings.Repeat("e", 500)},
 	"Said":       {strings.Repeat("s", 40)},
 	"Revoked":    {true, false},
 	"Denied":     {true, false},
@@ -304,13 +311,13 @@ func TestATextThatIsNotThereOrLacksAValueIsAMistake(t *testing.T) {
 
 // The texts that go more than one way, each way.
 func TestTextsThatGoSeveralWays(t *testing.T) {
-	ask := With{"Caution": "", "Commands": "", "Tool": "Bash", "Kind": "run", "What": "ls -l", "TooLong": 0, "Change": "", "Block": "", "More": "", "Owner": false, "Name": "Ada \"A\"", "User": 7, "Trust": core.Sandboxed, "Until": "12:00:01"}
+	ask := With{"Caution": "", "Commands": "", "Tool": "Bash", "Kind": "run", "What": "ls -l", "TooLong": 0, "Change": "", "Block": "", "More": "", "Owner": false, "Name": "Ada \"A\"", "User": 7, "Trust": core.Sandboxed, "Within": "5 minutes"}
 	but := func(w With, key string, v any) With {
 		w = maps.Clone(w)
 		w[key] = v
 		return w
 	}
-	invitation := With{"People": 1, "Trust": core.Vault, "Lasts": "", "Until": "2 January 15:04", "Link": "", "Code": "K7M2Q9XT"}
+	invitation := With{"People": 1, "Trust": core.Vault, "Lasts": "", "Until": "Friday, 2 January, 15:04 CET", "Link": "", "Code": "K7M2Q9XT"}
 	group := With{"All": false, "Context": false, "Most": 0, "Per": "1m0s"}
 	request := With{"Name": "Ada", "Group": false, "ID": "42", "Code": "K7M2Q9XT", "First": "hi"}
 	line := With{"ID": "0a1b2c3d", "Title": "Bread", "Messages": 4, "Ago": "just now", "This": false, "Elsewhere": ""}
@@ -321,14 +328,14 @@ func TestTextsThatGoSeveralWays(t *testing.T) {
 		with With
 		want string
 	}{
-		{"permission", ask, "Bash wants to run:\n\nls -l\n\nFor a guest, \"Ada \\\"A\\\"\" (user 7), at trust sandboxed. Without an answer by 12:00:01 UTC it is denied."},
-		{"permission", but(but(ask, "Caution", "This command is not wholly understood: make is not on the list."), "Commands", "\n1. ls\n2. make"), "This command is not wholly understood: make is not on the list.\n\nBash wants to run:\n\nls -l\n\nThe commands in it:\n1. ls\n2. make\n\nFor a guest, \"Ada \\\"A\\\"\" (user 7), at trust sandboxed. Without an answer by 12:00:01 UTC it is denied."},
-		{"permission", but(but(ask, "Kind", "read"), "Name", ""), "Bash wants to read ls -l\nFor a guest (user 7), at trust sandboxed. Without an answer by 12:00:01 UTC it is denied."},
-		{"permission", but(but(but(but(ask, "Kind", "change"), "Change", "Lines added: 1, removed: 0."), "Block", "+ tea"), "More", "More."), "Bash wants to change ls -l\n\nLines added: 1, removed: 0.\n+ tea\nMore.\n\nFor a guest, \"Ada \\\"A\\\"\" (user 7), at trust sandboxed. Without an answer by 12:00:01 UTC it is denied."},
+		{"permission", ask, "Bash wants to run:\n\nls -l\n\nFor a guest, \"Ada \\\"A\\\"\" (user 7), at trust sandboxed. Without an answer within 5 minutes it is denied."},
+		{"permission", but(but(ask, "Caution", "This command is not wholly understood: make is not on the list."), "Commands", "\n1. ls\n2. make"), "This command is not wholly understood: make is not on the list.\n\nBash wants to run:\n\nls -l\n\nThe commands in it:\n1. ls\n2. make\n\nFor a guest, \"Ada \\\"A\\\"\" (user 7), at trust sandboxed. Without an answer within 5 minutes it is denied."},
+		{"permission", but(but(ask, "Kind", "read"), "Name", ""), "Bash wants to read ls -l\nFor a guest (user 7), at trust sandboxed. Without an answer within 5 minutes it is denied."},
+		{"permission", but(but(but(but(ask, "Kind", "change"), "Change", "Lines added: 1, removed: 0."), "Block", "+ tea"), "More", "More."), "Bash wants to change ls -l\n\nLines added: 1, removed: 0.\n+ tea\nMore.\n\nFor a guest, \"Ada \\\"A\\\"\" (user 7), at trust sandboxed. Without an answer within 5 minutes it is denied."},
 		{"change_more", With{"N": 1, "All": false}, "One more changed line: read it in the panel under Approvals."},
-		{"permission", but(but(but(ask, "Kind", "change"), "TooLong", 9000), "Owner", true), "Bash wants to change something of 9000 characters: too long to be shown here. Read it in the panel under Approvals, and allow it there.\nFor the owner or an admin, \"Ada \\\"A\\\"\" (user 7), at trust sandboxed. Without an answer by 12:00:01 UTC it is denied."},
-		{"invitation", invitation, "An invitation for one person at trust vault, until 2 January 15:04 UTC.\n\nTo use it, send me: `/pair K7M2Q9XT`"},
-		{"invitation", but(but(but(invitation, "People", 5), "Lasts", "30 days"), "Link", "https://t.me/x"), "An invitation for 5 people at trust vault, for 30 days each, until 2 January 15:04 UTC.\n\nhttps://t.me/x\n\nor send me: `/pair K7M2Q9XT`"},
+		{"permission", but(but(but(ask, "Kind", "change"), "TooLong", 9000), "Owner", true), "Bash wants to change something of 9000 characters: too long to be shown here. Read it in the panel under Approvals, and allow it there.\nFor the owner or an admin, \"Ada \\\"A\\\"\" (user 7), at trust sandboxed. Without an answer within 5 minutes it is denied."},
+		{"invitation", invitation, "An invitation for one person at trust vault, until Friday, 2 January, 15:04 CET.\n\nTo use it, send me: `/pair K7M2Q9XT`"},
+		{"invitation", but(but(but(invitation, "People", 5), "Lasts", "30 days"), "Link", "https://t.me/x"), "An invitation for 5 people at trust vault, for 30 days each, until Friday, 2 January, 15:04 CET.\n\nhttps://t.me/x\n\nor send me: `/pair K7M2Q9XT`"},
 		{"group_enabled", group, "This group is enabled: mention me, or reply to me."},
 		{"group_enabled", but(but(group, "Context", true), "Most", 20), "This group is enabled: mention me, or reply to me. Before I answer I read the latest messages. At most 20 answers in 1m0s."},
 		{"group_enabled", but(group, "All", true), "This group is enabled: I answer every message."},
@@ -347,7 +354,7 @@ func TestTextsThatGoSeveralWays(t *testing.T) {
 		{"trust_state", state, "You have trust vault here. In this conversation tools ask you first; `/trust auto` lets them run without asking."},
 		{"trust_state", but(state, "Auto", true), "You have trust vault here. In this conversation tools run without asking; `/trust ask` makes them ask you first."},
 		{"trust_state", but(but(state, "Raised", true), "Trust", "full until 12:00 UTC"), "You have trust full until 12:00 UTC here. In this conversation tools ask you first; `/trust vault` ends trust full."},
-		{"approve_done", With{"Who": "Ada", "Trust": core.Vault, "Until": "2 January 15:04"}, "Approved Ada at trust vault, until 2 January 15:04 UTC."},
+		{"approve_done", With{"Who": "Ada", "Trust": core.Vault, "Until": "Friday, 2 January, 15:04 CET"}, "Approved Ada at trust vault, until Friday, 2 January, 15:04 CET."},
 		{"request_decided", With{"Denied": true, "Blocked": true, "Revoked": false, "By": "operator via panel", "At": "12:00 UTC"}, "already blocked by operator via panel (12:00 UTC)"},
 		{"request_decided", With{"Denied": true, "Blocked": false, "Revoked": false, "By": "operator via panel", "At": "Monday, 2 January, 12:00 UTC"}, "already denied by operator via panel (Monday, 2 January, 12:00 UTC)"},
 		{"request_decided", With{"Denied": true, "Blocked": false, "Revoked": true, "By": "operator via panel", "At": "12:00 UTC"}, "already revoked by operator via panel (12:00 UTC)"},

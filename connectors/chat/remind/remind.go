@@ -73,14 +73,13 @@ func (c *Commands) Set(ctx context.Context, r command.Request) (command.Outcome,
 		return command.Outcome{}, err
 	}
 	if !ok {
-		return command.Outcome{Text: texts.Text("remind_how", texts.With{"Zone": nameOf(now.In(zone))})}, nil
+		return command.Outcome{Text: texts.Text("remind_how", texts.With{"Said": texts.Escape(core.CutRunes(core.CleanName(r.Args()), 40)), "Examples": texts.Text("remind_examples"), "Zone": nameOf(now.In(zone))})}, nil
 	}
 	one := remind.Reminder{User: r.User, Made: "command:" + r.In.Bot + ":" + r.In.UpdateID, To: r.In.Address, From: r.In.From, Text: text, Time: t}
 	if err := c.o.Reminders.Check(ctx, c.o.DB, one); err != nil {
 		return command.Outcome{}, err
 	}
-	at := t.Due.In(zone)
-	said := texts.Text("remind_set", texts.With{"Every": t.Rule != "", "Day": day(at), "Time": at.Format("15:04"), "Zone": nameOf(at)})
+	said := texts.Text("remind_set", texts.With{"Every": t.Rule != "", "When": texts.Time(t.Due, now, zone)})
 	return command.Outcome{Text: said, Write: func(ctx context.Context, tx *store.Tx) error { return c.o.Reminders.Add(ctx, tx, one) }}, nil
 }
 

@@ -1,7 +1,7 @@
 package remind
 
 import (
-	"regexp"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -24,117 +24,127 @@ const (
 	shortest = 10 * time.Minute // between two deliveries of one that is repeated
 )
 
-var (
-	spanOf  = core.Pattern(`(?i)^(?:in\s+)?((?:\d{1,4}\s*(?:weeks?|days?|hours?|hrs?|minutes?|mins?|min|w|d|h|m)\s*)+)(?:\s|$)`)
-	unitOf  = core.Pattern(`(?i)(\d{1,4})\s*([a-z])`)
-	clockOf = core.Pattern(`^(?:at\s+)?(\d{1,2}:\d{2})(?:\s|$)`)
-	isoOf   = core.Pattern(`^\d{4}-\d{2}-\d{2}t\d{2}:\d{2}(:\d{2})?$`)
-	dateOf  = core.Pattern(`^(\d{4}-\d{2}-\d{2})\s+`)
-	wordOf  = core.Pattern(`(?i)^(?:on\s+)?(today|tomorrow|monday|tuesday|wednesday|thursday|friday|saturday|sunday)\s+`)
-	everyOf = core.Pattern(`(?i)^every\s+(?:day\s+)?(?:at\s+)?(?:(monday|tuesday|wednesday|thursday|friday|saturday|sunday)\s+)?(?:at\s+)?`)
-)
-
-var weekdays = map[string]time.Weekday{"sunday": 0, "monday": 1, "tuesday": 2, "wednesday": 3, "thursday": 4, "friday": 5, "saturday": 6}
-
-// Parse splits what a user wrote, "20m tea", "18:30 call", "tomorrow 9:00 post", "every 8:00
-// pills", into a time and a text. Times are of zone. ok is false where no time is found.
+// Parse splits what a user wrote into a time, which is at the beginning, and a text: "20m
+// tea", "18:30 call", "8pm call", "tomorrow at 9 post", "next monday 9am bins", "every day at
+// 8 pills". Times are of zone. ok is false where no time is found; a time that is begun and
+// not understood, or has no time of day, is an error for the user.
 func Parse(s string, now time.Time, zone *time.Location) (t Time, text string, ok bool, err error) {
-	s = strings.TrimSpace(s)
-	if m := spanOf().FindStringSubmatch(s); m != nil {
-		t, err = In(m[1], now, zone)
-		return t, strings.TrimSpace(s[len(m[0]):]), true, err
+	w := words{strings.TrimSpace(s)}
+	if w.skip("me") { // /remind me in 20m to call
+		defer func() { text, _ = strings.CutPrefix(text, "to ") }()
 	}
-	day, rest := "", s
-	if m := everyOf().FindStringSubmatch(s); m != nil {
-		if c := clockOf().FindStringSubmatch(s[len(m[0]):]); c != nil {
-			rule := c[1]
-			if weekday, ok := weekdays[strings.ToLower(m[1])]; ok {
-				hour, minute, err := when.Clock(c[1])
-				if err != nil {
-					return t, "", true, unclear()
-				}
-				rule = strconv.Itoa(minute) + " " + strconv.Itoa(hour) + " * * " + strconv.Itoa(int(weekday))
-			}
-			t, err = Every(rule, now, zone)
-			return t, strings.TrimSpace(s[len(m[0])+len(c[0]):]), true, err
+	if span, rest, found := cutSpan(w.rest); found {
+		t, err = in(span, now, zone)
+		return t, rest, true, err
+	}
+	if r, found, err := w.every(); err != nil {
+		return t, "", true, err
+	} else if found {
+		c, found, err := w.clock(r.late)
+		switch {
+		case err != nil:
+			return t, "", true, err
+		case !found:
+			return t, "", true, texts.Error(core.Invalid, "remind_clock", texts.With{"Day": strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(s), w.rest))})
 		}
+		t, err = Every(c.rule(r.days), now, zone)
+		return t, w.rest, true, err
 	}
-	for _, of := range []*regexp.Regexp{dateOf(), wordOf()} {
-		if m := of.FindStringSubmatch(rest); m != nil {
-			day, rest = strings.ToLower(m[1]), rest[len(m[0]):]
-			break
-		}
-	}
-	m := clockOf().FindStringSubmatch(rest)
-	if m == nil {
-		return t, "", false, nil
-	}
-	t, err = At(strings.TrimSpace(day+" "+m[1]), now, zone)
-	return t, strings.TrimSpace(rest[len(m[0]):]), true, err
+	t, err = w.time(now, zone)
+	return t, w.rest, t.Due != (time.Time{}) || err != nil, err
 }
 
 // In returns the time after a span such as 20m, 2h30m, 1d or "3 hours". What is not wholly a
 // span is refused.
 func In(span string, now time.Time, zone *time.Location) (Time, error) {
-	span = strings.TrimSpace(span)
-	if spanOf().FindString(span) != span { // "1 month" begins like a minute
-		return Time{}, unclear()
+	d, rest, found := cutSpan(strings.TrimSpace(span))
+	if !found || rest != "" { // "1 month" begins like a minute
+		return Time{}, unclear(span)
 	}
-	total := time.Duration(0)
-	for _, m := range unitOf().FindAllStringSubmatch(span, -1) {
-		n, _ := strconv.Atoi(m[1]) // at most four digits
-		unit := map[string]time.Duration{"m": time.Minute, "h": time.Hour, "d": 24 * time.Hour, "w": 7 * 24 * time.Hour}[strings.ToLower(m[2])]
-		total += time.Duration(n) * unit
-	}
-	return once(now.Add(total), now, zone)
+	return in(d, now, zone)
 }
 
-// At returns a time of day, today or, where it has passed, tomorrow: "18:30"; with a day in
-// front, of that day: "tomorrow 9:00", "friday 9:00", "2026-12-24 18:00". RFC 3339 works too.
+func in(d time.Duration, now time.Time, zone *time.Location) (Time, error) {
+	return once(now.Add(d), now, zone)
+}
+
+// At returns a time of day, today or, where it has passed, tomorrow: "18:30", "8pm"; with a
+// day in front, of that day: "tomorrow 9:00", "friday 9am", "2026-12-24 18:00", "24 december
+// 18:00". RFC 3339 works too.
 func At(s string, now time.Time, zone *time.Location) (Time, error) {
-	s = strings.ToLower(strings.TrimSpace(s))
+	s = strings.TrimSpace(s)
 	if t, err := time.Parse(time.RFC3339, strings.ToUpper(s)); err == nil {
 		return once(t, now, zone)
 	}
-	if isoOf().MatchString(s) {
-		s = s[:10] + " " + s[11:16]
+	w := words{s}
+	if t, err := time.Parse("2006-01-02T15:04:05", strings.ToUpper(s)); err == nil {
+		w.rest = t.Format("2006-01-02 15:04")
+	} else if t, err := time.Parse("2006-01-02T15:04", strings.ToUpper(s)); err == nil {
+		w.rest = t.Format("2006-01-02 15:04")
 	}
-	day, clock, found := strings.Cut(s, " ")
-	if !found {
-		day, clock = "", s
+	t, err := w.time(now, zone)
+	if err == nil && (t.Due.IsZero() || w.rest != "") {
+		err = unclear(s)
 	}
-	hour, minute, err := when.Clock(strings.TrimSpace(clock))
+	return t, err
+}
+
+// time reads a day and a time of day, in either order; the zero time where there is neither.
+func (w *words) time(now time.Time, zone *time.Location) (Time, error) {
+	before := w.rest
+	d, dayFound, err := w.day(false)
 	if err != nil {
-		return Time{}, unclear()
+		return Time{}, err
 	}
-	today := now.In(zone)
-	on := func(year int, month time.Month, d int) time.Time {
-		return when.At(time.Date(year, month, d, hour, minute, 0, 0, time.UTC), zone)
-	}
-	weekday, named := weekdays[day]
+	c, found, err := w.clock(d.late)
 	switch {
-	case day == "":
-		if t := on(today.Date()); t.After(now) {
-			return once(t, now, zone)
+	case err != nil:
+		return Time{}, err
+	case !found && dayFound:
+		return Time{}, texts.Error(core.Invalid, "remind_clock", texts.With{"Day": strings.TrimSpace(strings.TrimSuffix(before, w.rest))})
+	case !found:
+		return Time{}, nil
+	case !dayFound:
+		if d, _, err = w.day(true); err != nil {
+			return Time{}, err
 		}
-		fallthrough
-	case day == "tomorrow":
-		return once(on(today.Year(), today.Month(), today.Day()+1), now, zone)
-	case day == "today":
-		return once(on(today.Date()), now, zone)
-	case named:
-		ahead := (int(weekday) - int(today.Weekday()) + 7) % 7
-		t := on(today.Year(), today.Month(), today.Day()+ahead)
-		if !t.After(now) {
+		c.evening(d.late)
+	}
+	return d.at(c, now, zone)
+}
+
+// at returns when a clock shows a time on a day.
+func (d day) at(c clock, now time.Time, zone *time.Location) (Time, error) {
+	today := now.In(zone)
+	on := func(year int, month time.Month, day int) time.Time {
+		return when.At(time.Date(year, month, day, c.hour, c.minute, 0, 0, time.UTC), zone)
+	}
+	t := on(today.Year(), today.Month(), today.Day()+d.ahead)
+	switch {
+	case d.weekday >= 0:
+		ahead := (d.weekday - int(today.Weekday()) + 7) % 7
+		if ahead == 0 && d.next {
+			ahead = 7
+		}
+		if t = on(today.Year(), today.Month(), today.Day()+ahead); !t.After(now) {
 			t = on(today.Year(), today.Month(), today.Day()+ahead+7)
 		}
-		return once(t, now, zone)
+	case d.month > 0:
+		year := d.year
+		if year == 0 {
+			year = today.Year()
+		}
+		if t = on(year, d.month, d.date); d.year == 0 && !t.After(now) {
+			year++
+			t = on(year, d.month, d.date)
+		}
+		if date := time.Date(year, d.month, d.date, 0, 0, 0, 0, time.UTC); date.Month() != d.month { // 30 February
+			return Time{}, unclear(fmt.Sprintf("%d %s", d.date, d.month))
+		}
+	case d.open && !t.After(now):
+		t = on(today.Year(), today.Month(), today.Day()+1)
 	}
-	date, err := time.Parse(time.DateOnly, day)
-	if err != nil {
-		return Time{}, unclear()
-	}
-	return once(on(date.Year(), date.Month(), date.Day()), now, zone)
+	return once(t, now, zone)
 }
 
 // once checks a time.
@@ -152,7 +162,7 @@ func once(t, now time.Time, zone *time.Location) (Time, error) {
 func Every(rule string, now time.Time, zone *time.Location) (Time, error) {
 	r, err := when.Parse(rule, zone)
 	if err != nil {
-		return Time{}, unclear()
+		return Time{}, unclear(rule)
 	}
 	t := Time{Due: r.Next(now), Rule: r.String(), Zone: zone.String()}
 	for next, i := t.Due, 0; i < 5; i++ { // enough to recognize a rule that applies often
@@ -165,4 +175,14 @@ func Every(rule string, now time.Time, zone *time.Location) (Time, error) {
 	return t, nil
 }
 
-func unclear() error { return texts.Error(core.Invalid, "remind_unclear") }
+// rule returns the rule of a time of day on days of the week, as cron names them; "" is all.
+func (c clock) rule(days string) string {
+	if days == "" {
+		return fmt.Sprintf("%d:%02d", c.hour, c.minute)
+	}
+	return strconv.Itoa(c.minute) + " " + strconv.Itoa(c.hour) + " * * " + days
+}
+
+func unclear(said string) error {
+	return texts.Error(core.Invalid, "remind_unclear", texts.With{"Said": texts.Escape(core.CutRunes(core.CleanName(said), 40))})
+}

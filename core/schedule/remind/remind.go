@@ -251,7 +251,7 @@ func (s *Store) post(ctx context.Context, tx *store.Tx, r Reminder, n int) error
 		if z, err := time.LoadLocation(r.Zone); err == nil {
 			zone = z
 		}
-		since = r.Due.In(zone).Format("2 January, 15:04")
+		since = texts.Time(r.Due, tx.Time(), zone)
 	}
 	if r.To.Group() {
 		var err error

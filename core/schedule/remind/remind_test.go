@@ -50,6 +50,41 @@ func TestParse(t *testing.T) {
 		{"every 8:00 vitamins", "2026-03-28T07:00:00Z", "vitamins", "8:00"},
 		{"every day at 8:00 vitamins", "2026-03-28T07:00:00Z", "vitamins", "8:00"},
 		{"every monday 9:00 bins", "2026-03-30T07:00:00Z", "bins", "0 9 * * 1"},
+		{"every day at 8 take pills", "2026-03-28T07:00:00Z", "take pills", "8:00"},
+		{"daily 8am pills", "2026-03-28T07:00:00Z", "pills", "8:00"},
+		{"every evening at 8 pills", "2026-03-27T19:00:00Z", "pills", "20:00"},
+		{"every weekday 7:30 train", "2026-03-30T05:30:00Z", "train", "30 7 * * 1-5"},
+		{"every monday and friday at 6pm run", "2026-03-27T17:00:00Z", "run", "0 18 * * 1,5"},
+		{"every Mondays at 9 bins", "2026-03-30T07:00:00Z", "bins", "0 9 * * 1"},
+		{"every weekend 10:00 rest", "2026-03-28T09:00:00Z", "rest", "0 10 * * 6,0"},
+		{"in 2 hours call", "2026-03-27T14:00:00Z", "call", ""},
+		{"in an hour call", "2026-03-27T13:00:00Z", "call", ""},
+		{"in half an hour call", "2026-03-27T12:30:00Z", "call", ""},
+		{"me in 20m to call home", "2026-03-27T12:20:00Z", "call home", ""},
+		{"8pm call", "2026-03-27T19:00:00Z", "call", ""},
+		{"8 pm call", "2026-03-27T19:00:00Z", "call", ""},
+		{"8:15 p.m. call", "2026-03-27T19:15:00Z", "call", ""},
+		{"12am sleep", "2026-03-27T23:00:00Z", "sleep", ""},
+		{"20:30 call", "2026-03-27T19:30:00Z", "call", ""},
+		{"at 14 call", "2026-03-27T13:00:00Z", "call", ""},
+		{"at 9 o'clock call", "2026-03-28T08:00:00Z", "call", ""},
+		{"noon lunch", "2026-03-28T11:00:00Z", "lunch", ""},
+		{"tonight at 8 film", "2026-03-27T19:00:00Z", "film", ""},
+		{"tomorrow evening at 7 film", "2026-03-28T18:00:00Z", "film", ""},
+		{"tomorrow 9am post", "2026-03-28T08:00:00Z", "post", ""},
+		{"9am tomorrow post", "2026-03-28T08:00:00Z", "post", ""},
+		{"9:00 on monday post", "2026-03-30T07:00:00Z", "post", ""},
+		{"18:30 friday drinks", "2026-03-27T17:30:00Z", "friday drinks", ""},
+		{"18:30 this is due", "2026-03-27T17:30:00Z", "this is due", ""},
+		{"day after tomorrow 9:00 x", "2026-03-29T07:00:00Z", "x", ""},
+		{"next monday 9am bins", "2026-03-30T07:00:00Z", "bins", ""},
+		{"next friday at 14:00 not today", "2026-04-03T12:00:00Z", "not today", ""},
+		{"this friday 14:00 still today", "2026-03-27T13:00:00Z", "still today", ""},
+		{"on Tue, 9:00 x", "2026-03-31T07:00:00Z", "x", ""},
+		{"24 december 18:00 presents", "2026-12-24T17:00:00Z", "presents", ""},
+		{"on the 24th of December at 6pm presents", "2026-12-24T17:00:00Z", "presents", ""},
+		{"jan 2, 2028 8:00 x", "2028-01-02T07:00:00Z", "x", ""},
+		{"march 1 8:00 of the next year", "2027-03-01T07:00:00Z", "of the next year", ""},
 	} {
 		got, text, ok, err := remind.Parse(c.said, now, berlin(t))
 		if err != nil || !ok {
@@ -60,12 +95,12 @@ func TestParse(t *testing.T) {
 			t.Errorf("%q: %s %q by %q, want %s %q by %q", c.said, due, text, got.Rule, c.due, c.text, c.rule)
 		}
 	}
-	for _, said := range []string{"", "tea", "tea 20m", "tomorrow tea", "20 tea", "some day 9:00 x"} {
+	for _, said := range []string{"", "tea", "tea 20m", "20 tea", "some day 9:00 x", "next week x", "8 tea"} {
 		if _, _, ok, err := remind.Parse(said, now, berlin(t)); ok || err != nil {
 			t.Errorf("%q is read as a time: %v", said, err)
 		}
 	}
-	for _, said := range []string{"0m tea", "9999w tea", "today 9:00 tea", "25:99 tea", "2026-02-30 9:00 tea", "2020-01-01 9:00 tea", "every 25:00 x"} {
+	for _, said := range []string{"0m tea", "9999w tea", "today 9:00 tea", "25:99 tea", "2026-02-30 9:00 tea", "2020-01-01 9:00 tea", "every 25:00 x", "30 february 9:00 x", "13pm x", "0am x"} {
 		if _, _, ok, err := remind.Parse(said, now, berlin(t)); ok && core.KindOf(err) != core.Invalid {
 			t.Errorf("%q: %v", said, err)
 		}
@@ -75,9 +110,28 @@ func TestParse(t *testing.T) {
 			t.Errorf("%q is a rule: %v", rule, err)
 		}
 	}
-	for _, at := range []string{"2026-12-24T18:00", "2026-12-24t18:00:00", "2026-12-24 18:00", "2026-12-24T17:00:00Z"} {
+	for _, at := range []string{"2026-12-24T18:00", "2026-12-24t18:00:00", "2026-12-24 18:00", "2026-12-24T17:00:00Z", "24 december at 6pm", "6pm on 24 december"} {
 		if got, err := remind.At(at, now, berlin(t)); err != nil || got.Due.UTC().Format(time.RFC3339) != "2026-12-24T17:00:00Z" {
 			t.Errorf("%s is %v, %v", at, got.Due, err)
+		}
+	}
+}
+
+func TestATimeThatIsNotClearIsAnsweredWithWhatIsMissing(t *testing.T) {
+	now := time.Date(2026, 3, 27, 12, 0, 0, 0, time.UTC)
+	for said, want := range map[string]string{
+		"tomorrow tea":         "/remind tomorrow 9:00",
+		"next monday buy milk": "/remind next monday 9:00",
+		"monday 9 eggs":        "/remind monday 9:00",
+		"every day 8 pills":    "/remind every day 9:00",
+		"every 2 hours drink":  "ask me in a sentence",
+		"every month rent":     "daily agent",
+		"tomorrow 25:99 tea":   "25:99",
+		"30 february 9:00 x":   "30 February",
+	} {
+		_, _, ok, err := remind.Parse(said, now, time.UTC)
+		if !ok || core.KindOf(err) != core.Invalid || !strings.Contains(core.TextOf(err), want) {
+			t.Errorf("%q: %v, %v; want %q", said, ok, err, want)
 		}
 	}
 }
@@ -107,7 +161,7 @@ func TestASpanIsReadWholeOrRefused(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{"20m tea", "every monday 9:00 bins", "2026-03-29 2:30 x", "tomorrow 25:99"} {
+	for _, s := range []string{"20m tea", "every monday 9:00 bins", "next mon at 9 o'clock x", "on the 31st of feb 8 p.m. y", "2026-03-29 2:30 x", "tomorrow 25:99"} {
 		f.Add(s)
 	}
 	now := time.Date(2026, 3, 28, 23, 30, 0, 0, time.UTC)
@@ -257,7 +311,7 @@ func TestALateReminderSaysSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.clock.Advance(3 * time.Hour)
-	if got := r.said(); !strings.HasPrefix(got, "⏰ tea\n") || !strings.Contains(got, "due on 28 January, 12:20") {
+	if got := r.said(); !strings.HasPrefix(got, "⏰ tea\n") || !strings.Contains(got, "It was due: 12:20 UTC") {
 		t.Errorf("late: %q", got)
 	}
 }
