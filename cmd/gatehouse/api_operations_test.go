@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -92,9 +93,27 @@ func TestPairingAndAccessOverTheAPI(t *testing.T) {
 		return w.metric("gatehouse_updates_total", "outcome", "dropped")+w.metric("gatehouse_updates_total", "outcome", "blocked") >= 3
 	})
 	w.quiet()
-	if got := w.said(ada.DM(), last.ID); len(got) != 0 {
+	if got := w.said(ada.DM(), last.ID); len(got) != 1 || !strings.Contains(got[0], "Your access to me has ended") {
 		t.Errorf("somebody revoked reads %q", got)
 	}
+	var list struct {
+		Requests []core.PairingRequest `json:"requests"`
+	}
+	if status, body = w.call("GET", "/api/bots/pairing?status=denied", nil); status != 200 || json.Unmarshal([]byte(body), &list) != nil {
+		t.Fatalf("the denied requests: %d %s", status, body)
+	}
+	for _, r := range list.Requests {
+		if r.Revoked != (r.PlatformUserID == fmt.Sprint(ada.ID())) {
+			t.Errorf("listed: %+v", r)
+		}
+		if !r.Revoked {
+			continue
+		}
+		if status, body = w.call("POST", "/api/bots/pairing/"+r.ID+"/approve", map[string]string{"trust_level": "vault"}); status != 200 || !strings.Contains(body, `"status":"approved"`) {
+			t.Errorf("approve a revoked user again: %d %s", status, body)
+		}
+	}
+	w.hearsText(ada, "You have access to me again")
 	if status, body = w.call("POST", "/api/bots/pairing/nothing/approve", map[string]string{}); status != 404 {
 		t.Errorf("approve of nothing: %d %s", status, body)
 	}

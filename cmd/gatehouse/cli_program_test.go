@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -187,10 +188,19 @@ func TestClaimAndPairingWorkWithAndWithoutARunningGateway(t *testing.T) {
 	next := bob.Send("How long should green tea brew?")
 	hear(t, sim, bob.DM(), next.ID, "tea")
 	for _, m := range sim.History(ada.DM()) {
-		if m.FromBot() && m.ID > last.ID {
+		if m.FromBot() && m.ID > last.ID && !strings.Contains(m.Text, "Your access to me has ended") {
 			t.Errorf("somebody revoked reads %q", m.Text)
 		}
 	}
+	_, out, _ = h.run("pairing", "list", "--status", "denied")
+	line := regexp.MustCompile(`(?m)^([a-z0-9]{16}) +revoked +Ada `).FindStringSubmatch(out)
+	if line == nil {
+		t.Fatalf("the list of denied users: %s", out)
+	}
+	if code, out, errs := h.run("pairing", "approve", line[1]); code != 0 || !strings.Contains(out, "Approved Ada") {
+		t.Errorf("approve a revoked user again: %d %q %q", code, out, errs)
+	}
+	hear(t, sim, ada.DM(), last.ID, "You have access to me again")
 }
 
 func TestDoctorTellsHealthyFromSickInJSON(t *testing.T) {

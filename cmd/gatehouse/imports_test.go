@@ -55,7 +55,7 @@ cmd/gatehouse/backups: cmd/gatehouse/doctor cmd/gatehouse/sealing configs core c
 cmd/gatehouse/bottexts: admin/settings configs connectors/discord connectors/discord/markup connectors/telegram core core/texts
 cmd/gatehouse/claude: configs core core/claudecli core/llm core/orchestrator core/permission core/permission/guard core/sandbox core/tool/files core/toolset
 cmd/gatehouse/commands: cmd/gatehouse/backups cmd/gatehouse/commands/console cmd/gatehouse/control cmd/gatehouse/control/bridge cmd/gatehouse/doctor cmd/gatehouse/fleet cmd/gatehouse/isolation cmd/gatehouse/library cmd/gatehouse/models cmd/gatehouse/setup configs configs/live core core/agent core/attach core/backup core/beneath core/erasure core/importer/report core/importer/tasks core/index/search core/llm/registry core/permission core/project core/sandbox core/schedule/daily core/session/reindex core/store core/vault core/voice/pending web/api/bots web/api/find web/auth/keyfile web/upload
-cmd/gatehouse/commands/access: cmd/gatehouse/commands/console cmd/gatehouse/control connectors/chat core core/sealed/columns pairing/codes pairing/people web/account web/auth
+cmd/gatehouse/commands/access: cmd/gatehouse/commands/console cmd/gatehouse/control connectors/chat/access core core/sealed/columns pairing/codes pairing/people web/account web/auth
 cmd/gatehouse/commands/migrating: cmd/gatehouse/commands/console configs core core/backup core/store core/store/carry core/store/carry/remote core/store/snapshot core/vault  # the command migrate
 cmd/gatehouse/commands/period: core  # periods of the command line
 cmd/gatehouse/commands/syncing: cmd/gatehouse/commands/console core core/vaultsync/client  # the command sync
@@ -106,19 +106,22 @@ configs/live: configs configs/values core core/store core/store/postgres core/st
 configs/providers: configs/check configs/values  # the file of named providers of models
 configs/values:  # types of settings
 connectors: core core/texts
-connectors/chat: connectors connectors/chat/accuracy connectors/chat/activity connectors/chat/ask connectors/chat/find connectors/chat/journal connectors/chat/saved core core/agent core/attach core/bus core/command core/orchestrator core/permission/raise core/queue/outbox core/runs core/session core/store core/texts core/transcript core/usage pairing/codes pairing/places
-connectors/chat/accuracy: connectors/chat/ask core core/command core/texts  # the command /accuracy
-connectors/chat/activity: core core/command core/session core/store core/texts  # the command /activity
+connectors/chat: connectors connectors/chat/access connectors/chat/accuracy connectors/chat/activity connectors/chat/arguments connectors/chat/ask connectors/chat/find connectors/chat/help connectors/chat/journal connectors/chat/saved core core/agent core/attach core/bus core/command core/orchestrator core/permission/raise core/queue/outbox core/runs core/session core/store core/texts core/transcript core/usage pairing/places
+connectors/chat/access: connectors/chat/arguments core core/command core/texts pairing/codes  # /pairing, /approve, /deny, /invite, /pair, /link
+connectors/chat/accuracy: connectors/chat/arguments connectors/chat/ask core core/command core/texts  # the command /accuracy
+connectors/chat/activity: connectors/chat/arguments core core/command core/session core/store core/texts  # the command /activity
+connectors/chat/arguments: core core/command core/texts
 connectors/chat/ask: connectors core core/ask core/command core/diff core/permission core/store core/texts core/tool
-connectors/chat/daily: connectors/chat/ask core core/command core/schedule/daily core/texts  # the command /agents daily
+connectors/chat/daily: connectors/chat/arguments connectors/chat/ask core core/command core/schedule/daily core/texts  # the command /agents daily
 connectors/chat/find: connectors/chat/ask core core/command core/index/search core/store core/texts  # the command /search
 connectors/chat/handoff: core core/command core/session core/store core/texts  # the command /handoff
+connectors/chat/help: core/texts  # the command /help
 connectors/chat/journal: connectors/chat/ask core core/command core/journal core/queue core/store core/texts core/voice  # the commands /journal and /timezone
-connectors/chat/memory: connectors/chat/ask core core/command core/memory core/store core/texts  # the commands of the memory
+connectors/chat/memory: connectors/chat/arguments connectors/chat/ask core core/command core/memory core/store core/texts  # the commands of the memory
 connectors/chat/project: connectors/chat/ask core core/command core/project core/session core/store core/texts  # the command /project
 connectors/chat/remind: connectors/chat/ask core core/command core/schedule/remind core/store core/texts  # the commands of reminders
 connectors/chat/saved: connectors/chat/ask core core/command core/contexts core/session core/store core/texts  # the command /context
-connectors/chat/why: core core/command core/council/choice core/council/ledger core/queue/outbox core/session core/store core/texts  # the commands /why and /pick
+connectors/chat/why: connectors/chat/arguments core core/command core/council/choice core/council/ledger core/queue/outbox core/session core/store core/texts  # the commands /why and /pick
 connectors/connectorstest: connectors core core/coretest
 connectors/discord: connectors connectors/discord/gateway connectors/discord/inbound connectors/discord/interactions connectors/discord/markup connectors/discord/rest connectors/discord/wire core core/texts
 connectors/discord/discordtest: connectors/simulator core

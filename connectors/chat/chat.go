@@ -8,8 +8,10 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"gatehouse/connectors"
+	"gatehouse/connectors/chat/access"
 	"gatehouse/connectors/chat/accuracy"
 	"gatehouse/connectors/chat/activity"
 	"gatehouse/connectors/chat/ask"
@@ -27,8 +29,8 @@ type Options struct {
 	DB       *store.DB
 	Clock    core.Clock
 	Users    Users
-	Pairings Pairings
-	Codes    Codes
+	Pairings access.Pairings
+	Codes    access.Codes
 	Groups   Groups
 	Doors    Doors
 	Raises   Raises
@@ -98,20 +100,23 @@ func New(o Options) *Chat {
 	chosen := &chosenModel{o.DB, bound, o.ChatSettings, o.Groups}
 	c := &Chat{db: o.DB, users: o.Users, asks: o.Asks,
 		answers: &answers{o.DB, o.Users, o.Conversations, o.Transcripts, o.Inbox, o.Updates, o.Outbox, o.Stopper, o.Runs, o.Files, o.Platform}}
-	people := &people{o.Clock, o.Pairings, o.Codes, o.Link}
+	zone := func(ctx context.Context, user int64) (*time.Location, error) {
+		return o.Journal.Zones.Timezone(ctx, o.DB, user)
+	}
+	people := &access.Commands{Clock: o.Clock, Pairings: o.Pairings, Codes: o.Codes, Link: o.Link, Zone: zone}
 	groups := &groups{o.DB, o.Groups, o.Doors, o.Overheard}
 	conversations := &conversations{o.DB, o.Clock, bound, o.Lanes, o.Compacter, o.Overheard, o.Asks, chosen}
 	models := &models{chosen, o.Models, o.Asks}
 	agents := &agents{o.DB, bound, o.Agents, o.Models, o.Groups, o.Asks}
 	busy := &busy{o.DB, bound, o.ChatSettings, o.BusyMode, o.Asks}
-	trust := &trust{o.DB, bound, o.TrustModes}
+	trust := &trust{o.DB, bound, o.TrustModes, o.Clock, zone}
 	o.Saved.Resolve, o.Saved.Asks, o.Journal.DB, o.Journal.Clock, o.Journal.Asks = bound.resolve, o.Asks, o.DB, o.Clock, o.Asks
 	c.diary = journal.New(o.Journal)
 	c.commands = []command.Command{
 		// For strangers /start, /help and /claim are answered at the gate.
 		{Name: "start", About: texts.Text("about_start"), Shows: true, Run: c.start},
-		{Name: "help", About: texts.Text("about_help"), Shows: true, Run: c.help},
-		{Name: "new", About: texts.Text("about_new"), Args: texts.Text("args_new"), Where: command.ManagedGroup, Run: conversations.begin},
+		{Name: "help", About: texts.Text("about_help"), Args: texts.Text("args_name"), Shows: true, Run: c.help},
+		{Name: "new", About: texts.Text("about_new"), How: texts.Text("new_how"), Args: texts.Text("args_new"), Where: command.ManagedGroup, Run: conversations.begin},
 		{Name: "stop", About: texts.Text("about_stop"), Control: true, Run: c.answers.stop},
 		{Name: "status", About: texts.Text("about_status"), Control: true, Run: (&status{o.DB, o.Updates, o.Running, o.ChatSettings, chosen, o.Models, busy, trust, o.Council}).show},
 		{Name: "sessions", About: texts.Text("about_sessions"), Shows: true, Private: true, Where: command.DirectOnly, Elsewhere: texts.Text("sessions_in_group"), Run: conversations.list},
@@ -122,22 +127,22 @@ func New(o Options) *Chat {
 		{Name: "timezone", About: texts.Text("about_timezone"), Args: texts.Text("args_timezone"), Shows: true, Private: true, Run: c.diary.Zone},
 		{Name: "context", About: texts.Text("about_context"), Args: texts.Text("args_name"), Shows: true, Managers: true, Complete: o.Saved.Contexts.Names, Run: o.Saved.Run},
 		{Name: "model", About: texts.Text("about_model"), Args: texts.Text("args_name"), Shows: true, Where: command.ManagedGroupArgs, Complete: func() []string { return o.Models.Names(false) }, Run: models.run},
-		{Name: "accuracy", About: texts.Text("about_accuracy"), Args: texts.Text("args_accuracy"), Guests: accuracy.Guests(o.Models), Where: command.ManagedGroupArgs, Run: accuracy.New(o.Models, models.run, o.Asks)},
-		{Name: "busy", About: texts.Text("about_busy"), Args: texts.Text("args_busy"), Shows: true, Where: command.ManagedGroupArgs, Run: busy.run},
+		{Name: "accuracy", About: texts.Text("about_accuracy"), How: texts.Text("accuracy_levels"), Args: texts.Text("args_accuracy"), Guests: accuracy.Guests(o.Models), Where: command.ManagedGroupArgs, Run: accuracy.New(o.Models, models.run, o.Asks)},
+		{Name: "busy", About: texts.Text("about_busy"), How: texts.Text("busy_how"), Args: texts.Text("args_busy"), Shows: true, Where: command.ManagedGroupArgs, Run: busy.run},
 		{Name: "compact", About: texts.Text("about_compact"), Where: command.ManagedGroup, Run: conversations.compact},
 		{Name: "usage", About: texts.Text("about_usage"), Shows: true, Private: true, Run: (&usages{o.DB, o.Clock, o.Usage}).show},
 		{Name: "whoami", About: texts.Text("about_whoami"), Shows: true, Private: true, Run: whoami},
 		{Name: "claim", About: texts.Text("about_claim"), Args: texts.Text("args_code"), Private: true, Run: claimed},
-		{Name: "pair", About: texts.Text("about_pair"), Args: texts.Text("args_code"), Private: true, Where: command.DirectOnly, Elsewhere: texts.Text("code_in_group"), Run: pairWithoutCode},
-		{Name: "link", About: texts.Text("about_link"), Args: texts.Text("args_code"), Private: true, Where: command.DirectOnly, Elsewhere: texts.Text("code_in_group"), Run: people.link},
-		{Name: "trust", About: texts.Text("about_trust"), Args: texts.Text("args_trust"), Shows: true, Managers: true, Where: command.DirectOnly, Elsewhere: texts.Text("trust_in_group"), Run: trust.run},
-		{Name: "activity", About: texts.Text("about_activity"), Args: texts.Text("args_activity"), Shows: true, Managers: true, Where: command.DirectOnly, Elsewhere: texts.Text("activity_in_group"), Run: (&activity.Command{DB: o.DB, Chats: o.Conversations, Sessions: o.Sessions, Logging: o.Logging, Resolve: bound.resolve}).Run},
+		{Name: "pair", About: texts.Text("about_pair"), How: texts.Text("pair_how"), Args: texts.Text("args_code"), Private: true, Where: command.DirectOnly, Elsewhere: texts.Text("code_in_group"), Run: access.Pair},
+		{Name: "link", About: texts.Text("about_link"), Args: texts.Text("args_code"), Private: true, Where: command.DirectOnly, Elsewhere: texts.Text("code_in_group"), Run: people.MakeLink},
+		{Name: "trust", About: texts.Text("about_trust"), How: texts.Text("trust_how"), Args: texts.Text("args_trust"), Shows: true, Managers: true, Where: command.DirectOnly, Elsewhere: texts.Text("trust_in_group"), Run: trust.run},
+		{Name: "activity", About: texts.Text("about_activity"), How: texts.Text("activity_how"), Args: texts.Text("args_activity"), Shows: true, Managers: true, Where: command.DirectOnly, Elsewhere: texts.Text("activity_in_group"), Run: (&activity.Command{DB: o.DB, Chats: o.Conversations, Sessions: o.Sessions, Logging: o.Logging, Resolve: bound.resolve}).Run},
 		{Name: "agent", About: texts.Text("about_agent"), Args: texts.Text("args_name"), Shows: true, Managers: true, Complete: o.Agents.Names, Run: agents.run},
-		{Name: "pairing", About: texts.Text("about_pairing"), Shows: true, Managers: true, Private: true, Run: people.pending},
-		{Name: "approve", About: texts.Text("about_approve"), Args: texts.Text("args_approve"), Managers: true, Control: true, Run: people.approve},
-		{Name: "deny", About: texts.Text("about_deny"), Args: texts.Text("args_code"), Managers: true, Control: true, Run: people.deny},
-		{Name: "invite", About: texts.Text("about_invite"), Args: texts.Text("args_invite"), Managers: true, Private: true, Where: command.DirectOnly, Elsewhere: texts.Text("invite_in_group"), Run: people.invite},
-		{Name: "enable", About: texts.Text("about_enable"), Args: texts.Text("args_enable"), Managers: true, Where: command.GroupOnly, Elsewhere: texts.Text("group_here"), Run: groups.enable},
+		{Name: "pairing", About: texts.Text("about_pairing"), Shows: true, Managers: true, Private: true, Run: people.Pending},
+		{Name: "approve", About: texts.Text("about_approve"), How: texts.Text("approve_how"), Args: texts.Text("args_approve"), Managers: true, Control: true, Run: people.Approve},
+		{Name: "deny", About: texts.Text("about_deny"), How: texts.Text("deny_how"), Args: texts.Text("args_code"), Managers: true, Control: true, Run: people.Deny},
+		{Name: "invite", About: texts.Text("about_invite"), How: texts.Text("invite_how"), Args: texts.Text("args_invite"), Managers: true, Private: true, Where: command.DirectOnly, Elsewhere: texts.Text("invite_in_group"), Run: people.Invite},
+		{Name: "enable", About: texts.Text("about_enable"), How: texts.Text("enable_how"), Args: texts.Text("args_enable"), Managers: true, Where: command.GroupOnly, Elsewhere: texts.Text("group_here"), Run: groups.enable},
 		{Name: "disable", About: texts.Text("about_disable"), Managers: true, Where: command.GroupOnly, Elsewhere: texts.Text("group_here"), Run: groups.disable},
 	}
 	c.commands = append(c.commands, o.More...)

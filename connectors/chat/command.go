@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"gatehouse/connectors"
+	"gatehouse/connectors/chat/help"
 	"gatehouse/core"
 	"gatehouse/core/command"
 	"gatehouse/core/texts"
@@ -124,16 +125,40 @@ func (c *Chat) start(_ context.Context, r command.Request) (command.Outcome, err
 	return respond("greeting", texts.With{"Who": plain(r.In.From.Name)})
 }
 
-// help lists the commands that the sender may use.
+// help lists the commands that the sender may use, or explains the one that is named.
 func (c *Chat) help(_ context.Context, r command.Request) (command.Outcome, error) {
-	var b strings.Builder
-	b.WriteString(texts.Text("commands") + "\n\n")
+	name := strings.ToLower(strings.TrimPrefix(r.Args(), "/"))
+	var list []help.Command
 	for _, cmd := range c.commands {
-		if r.Manages() || !cmd.Managers && !r.Guest() || cmd.ForGuests() { // the command is not styled as code: a tap sends it
-			b.WriteString(texts.Text("commands_line", texts.With{"Command": cmd.Name, "About": cmd.About}) + "\n")
+		may := r.Manages() || !cmd.Managers && !r.Guest() || cmd.ForGuests()
+		switch {
+		case may:
+			list = append(list, help.Command{Name: cmd.Name, About: cmd.About, Args: cmd.Args, How: cmd.How})
+		case cmd.Name == name:
+			return respond("owner_only")
 		}
 	}
-	return command.Outcome{Text: b.String()}, nil
+	if name == "" {
+		return command.Outcome{Text: help.List(list)}, nil
+	}
+	i := slices.IndexFunc(list, func(cmd help.Command) bool { return cmd.Name == name })
+	if i < 0 {
+		return respond("unknown_command", texts.With{"Command": plain(name)})
+	}
+	return command.Outcome{Text: help.One(list[i])}, nil
+}
+
+// whoami returns how this gateway knows the sender.
+func whoami(_ context.Context, r command.Request) (command.Outcome, error) {
+	if r.User == 0 {
+		return respond("whoami_group", texts.With{"Who": plain(r.In.From.Name), "ID": r.In.From.ID, "Trust": r.Trust})
+	}
+	return respond("whoami", texts.With{"Who": plain(r.In.From.Name), "ID": r.In.From.ID, "User": r.User, "Role": r.Role, "Trust": r.Trust})
+}
+
+// claimed answers nothing: the gate has handled the code and has answered.
+func claimed(context.Context, command.Request) (command.Outcome, error) {
+	return command.Outcome{}, nil
 }
 
 // respond returns an outcome with a text of the catalogue.

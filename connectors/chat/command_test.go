@@ -97,14 +97,6 @@ func TestParseGroup(t *testing.T) {
 	}
 }
 
-func TestParseDays(t *testing.T) {
-	for text, want := range map[string]time.Duration{"30m": 30 * time.Minute, "24h": 24 * time.Hour, "7d": 7 * 24 * time.Hour, "30s": 0, "0d": 0, "3651d": 0, "-1d": 0, "d": 0, "": 0} {
-		if got, err := parsePeriod(text); got != want || (err == nil) != (want > 0) {
-			t.Errorf("parsePeriod(%q) = %v, %v, want %v", text, got, err, want)
-		}
-	}
-}
-
 func TestMatching(t *testing.T) {
 	names := []string{"openai/small", "openai/smaller", "local/quote"}
 	for word, want := range map[string]int{"openai/small": 1, "OPENAI/SMALL": 1, "quote": 1, "small": 2, "x": 0} {

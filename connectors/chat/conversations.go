@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"gatehouse/connectors/chat/arguments"
 	"gatehouse/connectors/chat/ask"
 	"gatehouse/core"
 	"gatehouse/core/command"
@@ -60,7 +61,7 @@ type conversations struct {
 func (c *conversations) begin(ctx context.Context, r command.Request) (command.Outcome, error) {
 	args := strings.ToLower(r.Args())
 	if args != "" && args != "keep" {
-		return respond("new_how")
+		return arguments.Wrong(r.Args(), texts.Text("new_how"))
 	}
 	old, any, err := c.bound.sessions.Current(ctx, c.db, r.In.Address)
 	if err != nil {
@@ -209,7 +210,7 @@ func (c *conversations) resume(ctx context.Context, r command.Request) (command.
 	}
 	s, err := c.bound.sessions.Own(ctx, c.db, r.User, r.In.Text)
 	if core.KindOf(err) == core.NotFound {
-		return respond("resume_unknown")
+		return respond("resume_unknown", texts.With{"ID": plain(core.CutRunes(r.Args(), 40))})
 	}
 	if err != nil {
 		return command.Outcome{}, err

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"gatehouse/connectors/chat/arguments"
 	"gatehouse/core"
 	"gatehouse/core/command"
 	"gatehouse/core/store"
@@ -73,16 +74,21 @@ func parseGroup(args string, s *places.Settings) (level core.Trust, err error) {
 			count, nerr := strconv.Atoi(n)
 			d, derr := time.ParseDuration(per)
 			if derr != nil || nerr != nil || count < 1 {
-				return level, texts.Error(core.Invalid, "enable_rate")
+				return level, wrong(word, texts.Text("enable_rate"))
 			}
 			s.RateN, s.RatePer = count, d
 		default:
 			if level, err = core.ParseTrust(word); err != nil {
-				return level, texts.Error(core.Invalid, "enable_how")
+				return level, wrong(word, texts.Text("enable_how"))
 			}
 		}
 	}
 	return level, nil
+}
+
+// wrong names an argument that is not accepted, and says what is.
+func wrong(word, how string) error {
+	return &core.Error{Kind: core.Invalid, Text: arguments.Named(word) + " " + how}
 }
 
 // disable ends the access of a group.

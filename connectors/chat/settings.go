@@ -3,9 +3,11 @@ package chat
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strings"
 	"time"
 
+	"gatehouse/connectors/chat/arguments"
 	"gatehouse/connectors/chat/ask"
 	"gatehouse/core"
 	"gatehouse/core/command"
@@ -87,7 +89,7 @@ func (m *models) run(ctx context.Context, r command.Request) (command.Outcome, e
 	switch found := matching(names, r.Args()); {
 	case strings.EqualFold(r.Args(), "default"):
 	case len(found) != 1:
-		return respond("model_unknown", texts.With{"Model": plain(r.Args())})
+		return respond("model_unknown", texts.With{"Model": plain(core.CutRunes(r.Args(), 80)), "Several": plainNames(found), "Example": example(names)})
 	default:
 		model = found[0]
 		done = texts.Text("model_chosen", texts.With{"Model": model})
@@ -110,6 +112,23 @@ func matching(names []string, word string) (found []string) {
 		}
 	}
 	return found
+}
+
+// plainNames returns the first names of a list, for Markdown; "" of none.
+func plainNames(names []string) string {
+	const most = 5
+	if len(names) > most {
+		names = append(slices.Clone(names[:most]), "…")
+	}
+	return texts.Escape(strings.Join(names, ", "))
+}
+
+// example returns the name that examples have: the first.
+func example(names []string) string {
+	if len(names) == 0 {
+		return "default"
+	}
+	return names[0]
 }
 
 func (m *models) list(ctx context.Context, r command.Request, names []string) (command.Outcome, error) {
@@ -172,6 +191,9 @@ func (m *busy) run(ctx context.Context, r command.Request) (command.Outcome, err
 				return m.chats.SetSettings(ctx, tx, m.bound.ref(r), set)
 			}}, nil
 		}
+	}
+	if r.Args() != "" {
+		return arguments.Wrong(r.Args(), texts.Text("busy_how"))
 	}
 	var b strings.Builder
 	b.WriteString(texts.Text("busy") + "\n\n")

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"gatehouse/connectors/chat/arguments"
 	"gatehouse/core"
 	"gatehouse/core/command"
 	"gatehouse/core/permission/raise"
@@ -26,6 +27,8 @@ type trust struct {
 	db    *store.DB
 	bound *bound
 	modes TrustModes
+	clock core.Clock
+	zone  func(ctx context.Context, user int64) (*time.Location, error)
 }
 
 // run shows or changes whether tools ask first, and the level at which they run.
@@ -35,6 +38,8 @@ func (t *trust) run(ctx context.Context, r command.Request) (command.Outcome, er
 		return t.show(ctx, r)
 	}
 	switch level, err := core.ParseTrust(words[0]); {
+	case len(words) > 1 && (words[0] == "auto" || words[0] == "ask" || err == nil && level != core.Full):
+		return arguments.Wrong(words[1], texts.Text("trust_how"))
 	case words[0] == "auto" || words[0] == "ask":
 		return t.setMode(ctx, r, words[0] == "auto")
 	case err == nil && level == core.Full:
@@ -42,7 +47,7 @@ func (t *trust) run(ctx context.Context, r command.Request) (command.Outcome, er
 	case err == nil:
 		return t.lower(ctx, r, level)
 	}
-	return respond("trust_how")
+	return arguments.Wrong(words[0], texts.Text("trust_how"))
 }
 
 // level returns the text of the level at which the sender's turns run in this
@@ -53,7 +58,14 @@ func (t *trust) level(ctx context.Context, r command.Request) (words string, rai
 		return r.Trust.String(), false, err
 	}
 	if raise, ok, err := t.bound.raises.Held(ctx, t.db, r.In.Address, s.ID, r.User); err != nil || ok && r.Role == core.RoleOwner {
-		return texts.Text("trust_until", texts.With{"Trust": core.Full, "Until": raise.Ends.UTC().Format("15:04")}), true, err
+		if err != nil {
+			return "", true, err
+		}
+		zone, err := t.zone(ctx, r.User)
+		if err != nil {
+			return "", true, err
+		}
+		return texts.Text("trust_until", texts.With{"Trust": core.Full, "Until": texts.Time(raise.Ends, t.clock.Now(), zone)}), true, nil
 	}
 	return core.Least(r.Trust, s.TrustLevel).String(), false, nil
 }
@@ -94,7 +106,7 @@ func (t *trust) askFull(r command.Request, words []string) (command.Outcome, err
 	if len(words) > 0 {
 		var err error
 		if d, err = time.ParseDuration(words[0]); err != nil || len(words) > 1 || d < raise.Min || d > raise.Max {
-			return respond("trust_full_how")
+			return arguments.Wrong(strings.Join(words, " "), texts.Text("trust_full_how"))
 		}
 	}
 	return command.Outcome{

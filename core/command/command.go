@@ -30,6 +30,7 @@ type Command struct {
 	Name      string       // without slash
 	About     string       // what it does, in menus and /help
 	Args      string       // what may follow the name; "" for nothing
+	How       string       // what that may be, with an example; "" where About says it
 	Managers  bool         // only the owner and the admins may use it
 	Guests    func() error // why guests cannot use it now, or nil; nil: they can
 	Where     Where

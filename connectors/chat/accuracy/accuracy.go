@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"gatehouse/connectors/chat/arguments"
 	"gatehouse/connectors/chat/ask"
 	"gatehouse/core"
 	"gatehouse/core/command"
@@ -47,6 +48,12 @@ func New(models Models, choose func(context.Context, command.Request) (command.O
 			return out, err
 		case len(open) == 0:
 			return command.Outcome{Text: texts.Text("accuracy_none")}, nil
+		case word != "":
+			how := texts.Text("accuracy_how", texts.With{"Levels": "`" + strings.Join(open, "`, `") + "`", "Example": open[0]})
+			if slices.Contains(core.AccuracyLevels(), word) {
+				return command.Outcome{Text: texts.Text("accuracy_not_here", texts.With{"Level": word}) + " " + how}, nil
+			}
+			return arguments.Wrong(r.Args(), how)
 		}
 		o := ask.Offer{Command: "accuracy"}
 		for _, level := range open {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"strings"
 
+	"gatehouse/connectors/chat/arguments"
 	"gatehouse/core"
 	"gatehouse/core/command"
 	"gatehouse/core/session"
@@ -52,5 +53,5 @@ func (c *Command) Run(ctx context.Context, r command.Request) (command.Outcome, 
 			return err
 		}}, nil
 	}
-	return command.Outcome{Text: texts.Text("activity_how")}, nil
+	return arguments.Wrong(r.Args(), texts.Text("activity_how"))
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf16"
 
 	"gatehouse/core"
@@ -17,7 +18,7 @@ func TestWhatIsAllowedInAChatIsShownWhole(t *testing.T) {
 	a := ask.Ask{ID: "aaaaaaaaaaaaaaaa"}
 	p := permission.Profile{User: 7, Trust: core.Vault}
 	show := func(req core.PermissionRequest) (string, string) {
-		part := permissionPart(a, req, p, strings.Repeat("N", 200), true)
+		part := permissionPart(a, req, p, strings.Repeat("N", 200), true, time.Minute)
 		var labels []string
 		for _, row := range part.Buttons {
 			for _, b := range row {
@@ -83,7 +84,7 @@ func TestAnAskInAChatSetsTheCommandOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := ask.Ask{ID: "aaaaaaaaaaaaaaaa", Kind: ask.KindPermission, Payload: string(payload)}
-	part := permissionPart(a, req, permission.Profile{User: 7, Trust: core.Full}, "Ada", true)
+	part := permissionPart(a, req, permission.Profile{User: 7, Trust: core.Full}, "Ada", true, 90*time.Second)
 	shown := `ls é\u{202E}; make | cat`
 	if len(part.Spans) != 1 || part.Spans[0].Style != core.StylePre {
 		t.Fatalf("spans %+v", part.Spans)
@@ -92,7 +93,7 @@ func TestAnAskInAChatSetsTheCommandOff(t *testing.T) {
 	if got := string(utf16.Decode(text[s.Offset : s.Offset+s.Length])); got != shown {
 		t.Errorf("set off is %q, want %q", got, shown)
 	}
-	if !strings.HasPrefix(part.Text, "This command is not wholly understood") || !strings.Contains(part.Text, "2. make\n3. cat") || strings.ContainsRune(part.Text, '\u202e') {
+	if !strings.HasPrefix(part.Text, "This command is not wholly understood") || !strings.Contains(part.Text, "2. make\n3. cat") || !strings.Contains(part.Text, "within 90 seconds it is denied") || strings.ContainsRune(part.Text, '\u202e') {
 		t.Errorf("%q", part.Text)
 	}
 }

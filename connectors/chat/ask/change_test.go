@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf16"
 
 	"gatehouse/core"
@@ -20,7 +21,7 @@ func changes(t *testing.T, f diff.File, own bool) core.Part {
 	if err != nil {
 		t.Fatal(err)
 	}
-	part := permissionPart(ask.Ask{ID: "aaaaaaaaaaaaaaaa", Kind: ask.KindPermission, Payload: string(payload)}, req, permission.Profile{User: 7, Trust: core.Full}, strings.Repeat("N", 200), own)
+	part := permissionPart(ask.Ask{ID: "aaaaaaaaaaaaaaaa", Kind: ask.KindPermission, Payload: string(payload)}, req, permission.Profile{User: 7, Trust: core.Full}, strings.Repeat("N", 200), own, time.Minute)
 	if len(part.Text) > 1990 {
 		t.Errorf("%d bytes do not fit into a message", len(part.Text))
 	}

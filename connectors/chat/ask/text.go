@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -30,8 +31,8 @@ const (
 // permissionPart returns the message that shows a tool call in full, with its
 // buttons, and the first lines that it would change in a file. A call that is too long for
 // a chat can only be denied there; the panel shows it in full and can allow it. own means
-// that the message is for the chat of the call.
-func permissionPart(a ask.Ask, req core.PermissionRequest, p permission.Profile, name string, own bool) core.Part {
+// that the message is for the chat of the call; left is the time for an answer.
+func permissionPart(a ask.Ask, req core.PermissionRequest, p permission.Profile, name string, own bool, left time.Duration) core.Part {
 	what, act := core.Visible(req.Path), "read"
 	switch {
 	case req.Command != "":
@@ -55,7 +56,7 @@ func permissionPart(a ask.Ask, req core.PermissionRequest, p permission.Profile,
 	}
 	// Users choose their names, so the text has the user's number, too.
 	text := texts.Text("permission", texts.With{"Tool": req.ToolName, "Kind": act, "What": placeholder, "Caution": reason, "Commands": list, "TooLong": long, "Owner": p.Owner,
-		"Change": lede, "Block": mark(block), "More": rest, "Name": core.CutRunes(name, maxName), "User": p.User, "Trust": p.Trust, "Until": req.ExpiresAt.UTC().Format("15:04:05")})
+		"Change": lede, "Block": mark(block), "More": rest, "Name": core.CutRunes(name, maxName), "User": p.User, "Trust": p.Trust, "Within": within(left)})
 	deny := core.Button{Label: texts.Text("button_deny"), Data: a.Data(ask.OptionDeny)}
 	if !whole {
 		return core.Part{Text: text, Buttons: [][]core.Button{{deny}}}
@@ -136,9 +137,20 @@ func reasonAndList(a ask.Ask, req core.PermissionRequest) (reason, list string) 
 func escaped(s string) string { return strings.ReplaceAll(core.Visible(s), "\n", "\\n") }
 
 // waitingText returns the notice for the user whose call waits.
-func waitingText(req core.PermissionRequest) string {
+func waitingText(req core.PermissionRequest, left time.Duration) string {
 	what := strings.Join(strings.Fields(core.Visible(req.Command+req.Path+req.URL)), " ")
-	return texts.Text("permission_waits", texts.With{"Tool": req.ToolName, "What": core.CutRunes(what, maxSettled), "Until": req.ExpiresAt.UTC().Format("15:04:05")})
+	return texts.Text("permission_waits", texts.With{"Tool": req.ToolName, "What": core.CutRunes(what, maxSettled), "Within": within(left)})
+}
+
+// within returns a time that is left, in whole minutes or hours; a short one in seconds.
+func within(d time.Duration) string {
+	switch d = d.Round(time.Second); {
+	case d >= 2*time.Hour:
+		return texts.Text("hours", texts.With{"N": int(d / time.Hour)})
+	case d%time.Minute == 0 && d > 0, d >= 2*time.Minute:
+		return texts.Text("minutes", texts.With{"N": int(d / time.Minute)})
+	}
+	return texts.Text("seconds", texts.With{"N": max(1, int(d/time.Second))})
 }
 
 // settledText returns the text that replaces an ask: the question, cut to one

@@ -42,10 +42,10 @@ func (t *Tools) Open(ctx context.Context, tx *store.Tx, a ask.Ask, req core.Perm
 	if err != nil {
 		return err
 	}
-	waits := p.Bot != core.ScheduleBot
+	waits, left := p.Bot != core.ScheduleBot, req.ExpiresAt.Sub(tx.Time())
 	for i, to := range chats {
 		waits = waits && to.Chat != here.Chat
-		part := permissionPart(a, req, p, name, to.Chat == here.Chat)
+		part := permissionPart(a, req, p, name, to.Chat == here.Chat, left)
 		if err := t.Mail.Post(ctx, tx, core.Reply{Address: to, Key: Key(a.ID, i), Parts: []core.Part{part}}); err != nil {
 			return err
 		}
@@ -53,7 +53,7 @@ func (t *Tools) Open(ctx context.Context, tx *store.Tx, a ask.Ask, req core.Perm
 	if !waits {
 		return nil
 	}
-	return t.Mail.Post(ctx, tx, core.Reply{Address: here, Key: waitingKey(a.ID), Parts: []core.Part{{Text: waitingText(req)}}})
+	return t.Mail.Post(ctx, tx, core.Reply{Address: here, Key: waitingKey(a.ID), Parts: []core.Part{{Text: waitingText(req, left)}}})
 }
 
 // owners returns where an ask of a bot's run is shown; of the schedule's, with every bot.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"strings"
 
+	"gatehouse/connectors/chat/arguments"
 	"gatehouse/connectors/chat/ask"
 	"gatehouse/core"
 	"gatehouse/core/command"
@@ -36,7 +37,7 @@ func New(a Agents, asks *ask.Buttons) *Commands { return &Commands{a, asks} }
 
 // Commands returns /agents.
 func (c *Commands) Commands() []command.Command {
-	return []command.Command{{Name: "agents", About: texts.Text("about_agents"), Args: texts.Text("args_agents"), Shows: true, Managers: true, Private: true, Run: c.Run}}
+	return []command.Command{{Name: "agents", About: texts.Text("about_agents"), How: texts.Text("agents_daily_how"), Args: texts.Text("args_agents"), Shows: true, Managers: true, Private: true, Run: c.Run}}
 }
 
 // Run lists the daily agents with buttons that run them, or runs the one of a button.
@@ -47,6 +48,9 @@ func (c *Commands) Run(ctx context.Context, r command.Request) (command.Outcome,
 			return command.Outcome{}, err
 		}
 		return command.Outcome{Text: texts.Text("daily_started", texts.With{"Name": texts.Escape(started.Agent), "Date": started.Date, "Again": started.Result == agents.Skipped})}, nil
+	}
+	if word := r.Args(); word != "" && !strings.EqualFold(word, "daily") {
+		return arguments.Wrong(word, texts.Text("agents_daily_how"))
 	}
 	lines, faults, err := c.agents.List(ctx)
 	if err != nil {

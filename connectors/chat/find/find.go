@@ -152,7 +152,7 @@ func (s *Search) show(ctx context.Context, r command.Request, h search.Hit) (hit
 func lineOf(n int, h hit) string {
 	date := ""
 	if !h.At.IsZero() {
-		date = h.At.UTC().Format("2 Jan 2006")
+		date = h.At.UTC().Format("2 January 2006")
 	}
 	file, id := "", ""
 	if h.Type != search.Session {

@@ -71,7 +71,7 @@ func TestRun_ShowsHitsWithWhatWasSearchedForInBold(t *testing.T) {
 		{Type: search.Session, ID: "ofgroup0", User: 7, Title: "Garden", Excerpt: "tea"},
 	}}
 	said, buttons := run(t, f, direct, "green tea")
-	for _, want := range []string{`1. **\*Tea\***, 1 Mar 2026, Notes/my\_tea.md`, "\n**Green** **tea**\\\\u{202E} \\<b\\>now\\</b\\>", "2. **(without a title)**, `elsewher`\n**tea**?", "3. **Here**, `here0000`", "4. **Garden**"} {
+	for _, want := range []string{`1. **\*Tea\***, 1 March 2026, Notes/my\_tea.md`, "\n**Green** **tea**\\\\u{202E} \\<b\\>now\\</b\\>", "2. **(without a title)**, `elsewher`\n**tea**?", "3. **Here**, `here0000`", "4. **Garden**"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("there is no %q in %s", want, said)
 		}

@@ -5,9 +5,11 @@ package memory
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
+	"gatehouse/connectors/chat/arguments"
 	"gatehouse/connectors/chat/ask"
 	"gatehouse/core"
 	"gatehouse/core/command"
@@ -39,8 +41,8 @@ func New(m *memory.Store, place func(context.Context, core.Address) (memory.Plac
 func (c *Commands) Commands() []command.Command {
 	return []command.Command{
 		{Name: "memory", About: texts.Text("about_memory"), Args: texts.Text("args_memory"), Shows: true, Private: true, Run: c.Run},
-		{Name: "remember", About: texts.Text("about_remember"), Args: texts.Text("args_remember"), Private: true, Run: c.Remember},
-		{Name: "forget", About: texts.Text("about_forget"), Args: texts.Text("args_forget"), Private: true, Run: c.Forget},
+		{Name: "remember", About: texts.Text("about_remember"), How: texts.Text("remember_how"), Args: texts.Text("args_remember"), Private: true, Run: c.Remember},
+		{Name: "forget", About: texts.Text("about_forget"), How: texts.Text("forget_how"), Args: texts.Text("args_forget"), Private: true, Run: c.Forget},
 	}
 }
 
@@ -152,6 +154,9 @@ func (c *Commands) Forget(ctx context.Context, r command.Request) (command.Outco
 	}
 	if r.Args() == "" {
 		return command.Outcome{Text: texts.Text("forget_how")}, nil
+	}
+	if _, err := strconv.Atoi(strings.TrimPrefix(r.Args(), "#")); err != nil {
+		return arguments.Wrong(r.Args(), texts.Text("forget_how"))
 	}
 	return c.forget(ctx, r, r.Args())
 }

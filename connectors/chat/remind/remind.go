@@ -53,7 +53,7 @@ func New(o Options) *Commands { return &Commands{o} }
 // Commands returns /remind and /reminders.
 func (c *Commands) Commands() []command.Command {
 	return []command.Command{
-		{Name: "remind", About: texts.Text("about_remind"), Args: texts.Text("args_remind"), Run: c.Set},
+		{Name: "remind", About: texts.Text("about_remind"), How: texts.Text("remind_examples"), Args: texts.Text("args_remind"), Run: c.Set},
 		{Name: "reminders", About: texts.Text("about_reminders"), Shows: true, Private: true, Run: c.List},
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"gatehouse/connectors/chat/arguments"
 	"gatehouse/core"
 	"gatehouse/core/command"
 	"gatehouse/core/council/choice"
@@ -183,6 +184,13 @@ func (c *Commands) Pick(ctx context.Context, r command.Request) (command.Outcome
 		return command.Outcome{Text: texts.Text("pick_none")}, nil
 	}
 	model, ok := chosen(v, r.Args())
+	if !ok && r.Args() != "" {
+		names := make([]string, len(v.Options))
+		for i, o := range v.Options {
+			names[i] = name(o.Model)
+		}
+		return arguments.Wrong(r.Args(), texts.Text("pick_how", texts.With{"Models": strings.Join(names, ", "), "Example": name(v.Options[0].Model)}))
+	}
 	if !ok {
 		return list(r, v)
 	}

@@ -26,7 +26,7 @@ func (c *Claim) Run(p *console.Process) error {
 	if c.JSON {
 		return console.PrintJSON(p.Stdout, res)
 	}
-	_, err := fmt.Fprintf(p.Stdout, "Send this to the bot in a direct message, before %s:\n\n  /claim %s\n", res.ExpiresAt.Local().Format("15:04"), res.Code)
+	_, err := fmt.Fprintf(p.Stdout, "Send this to the bot in a direct message, before %s:\n\n  /claim %s\n", res.ExpiresAt.Local().Format(console.Minute), res.Code)
 	return err
 }
 

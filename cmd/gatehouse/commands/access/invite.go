@@ -8,7 +8,7 @@ import (
 
 	"gatehouse/cmd/gatehouse/commands/console"
 	"gatehouse/cmd/gatehouse/control"
-	"gatehouse/connectors/chat"
+	"gatehouse/connectors/chat/access"
 	"gatehouse/core"
 	"gatehouse/pairing/codes"
 )
@@ -51,7 +51,7 @@ func (c *inviteCreateCmd) Run(p *console.Process) error {
 	if c.JSON {
 		return console.PrintJSON(p.Stdout, map[string]any{"code": res.Code, "link": res.Link, "invitation": res.Invitation})
 	}
-	_, err = fmt.Fprintln(p.Stdout, strings.ReplaceAll(chat.InvitationText(res.Link, res.Code, res.Invitation), "`", ""))
+	_, err = fmt.Fprintln(p.Stdout, strings.ReplaceAll(access.InvitationText(res.Link, res.Code, res.Invitation.ExpiresAt.Local().Format(console.Minute), res.Invitation), "`", ""))
 	return err
 }
 
