@@ -55,7 +55,7 @@ func atOnce(t *testing.T, a, b *browser, path string, presses [2]press) {
 	if strings.HasPrefix(said[1], "good") {
 		first, second = 1, 0
 	}
-	want := regexp.MustCompile(`^note: .*lready ` + presses[first].done + ` by operator via panel at \d\d:\d\d UTC`)
+	want := regexp.MustCompile(`^note: .*lready ` + presses[first].done + ` by operator via panel \(\d\d:\d\d UTC\)`)
 	if !strings.HasPrefix(said[first], "good") || !want.MatchString(said[second]) {
 		t.Errorf("%s and %s: one reads %q, the other %q", presses[first].path, presses[second].path, said[first], said[second])
 	}

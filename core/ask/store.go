@@ -201,7 +201,7 @@ func (s *Store) Decide(ctx context.Context, tx *store.Tx, id, option string, by 
 		return Ask{}, err
 	}
 	if n == 0 {
-		return a, late(a)
+		return a, late(a, tx.Time())
 	}
 	tx.OnCommit(func() { s.wake(id) })
 	switch a.Kind {
@@ -223,14 +223,14 @@ func (s *Store) Amend(ctx context.Context, tx *store.Tx, id, payload string) (bo
 }
 
 // late explains why it is too late to decide a.
-func late(a Ask) error {
+func late(a Ask, now time.Time) error {
 	switch a.State {
 	case Decided:
-		return texts.Error(core.Conflict, "decided", texts.With{"By": a.DecidedBy, "At": a.DecidedAt.UTC().Format("15:04")})
+		return texts.Error(core.Conflict, "decided", texts.With{"By": a.DecidedBy, "At": texts.Time(a.DecidedAt, now, time.UTC)})
 	case Closed:
-		return texts.Error(core.Conflict, "closed", texts.With{"At": a.DecidedAt.UTC().Format("15:04")})
+		return texts.Error(core.Conflict, "closed", texts.With{"At": texts.Time(a.DecidedAt, now, time.UTC)})
 	}
-	return texts.Error(core.Conflict, "expired", texts.With{"At": a.ExpiresAt.UTC().Format("15:04")})
+	return texts.Error(core.Conflict, "expired", texts.With{"At": texts.Time(a.ExpiresAt, now, time.UTC)})
 }
 
 // Opened returns the open asks of this kind and run, oldest first.

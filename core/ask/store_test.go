@@ -123,7 +123,7 @@ func TestFirstDecisionWinsAndTheOthersLearnWho(t *testing.T) {
 			t.Fatalf("%d deciders won", len(won))
 		}
 		for _, err := range lost {
-			if want := "already decided by operator via " + won[0] + " at 03:04 UTC"; core.KindOf(err) != core.Conflict || core.TextOf(err) != want {
+			if want := "already decided by operator via " + won[0] + " (03:04 UTC)"; core.KindOf(err) != core.Conflict || core.TextOf(err) != want {
 				t.Fatalf("a loser was told %q, want %q", err, want)
 			}
 		}
@@ -147,7 +147,7 @@ func TestAskExpires(t *testing.T) {
 	w.clock.Advance(time.Minute)
 	_, err := w.decide(a.ID, "yes", owner)
 	wantKind(t, err, core.Conflict)
-	if !strings.Contains(core.TextOf(err), "expired at 03:05 UTC") {
+	if !strings.Contains(core.TextOf(err), "expired (03:05 UTC)") {
 		t.Fatalf("told %q", core.TextOf(err))
 	}
 	got, err := w.expire()

@@ -13,7 +13,7 @@ import (
 const alreadyScan = 50
 
 // Already returns a core.Conflict that names who was first, "already dismissed by
-// operator via panel at 15:04 UTC", from the newest event with key and value in
+// operator via panel (15:04 UTC)", from the newest event with key and value in
 // its detail. done has the verb of each action to search. Without such an event it
 // returns nil.
 func Already(ctx context.Context, q Queryer, key string, value any, done map[string]string) error {
@@ -32,7 +32,7 @@ func Already(ctx context.Context, q Queryer, key string, value any, done map[str
 		return nil
 	}
 	by := core.Actor{User: first.User, Via: first.Via}
-	return core.Errorf(core.Conflict, "already %s by %s at %s UTC", done[first.Action], by, first.At.UTC().Format("15:04"))
+	return core.Errorf(core.Conflict, "already %s by %s (%s UTC)", done[first.Action], by, first.At.UTC().Format("15:04"))
 }
 
 func (e AuditEvent) holds(key string, value any) bool {

@@ -27,7 +27,7 @@ func TestWhoeverComesSecondReadsWhoWasFirst(t *testing.T) {
 	note(core.Actor{Via: "upkeep"}, "queue.dismiss", 123)
 	note(core.Actor{User: 1, Via: "panel"}, "queue.settle", 5)
 	done := map[string]string{"queue.retry": "tried again", "queue.dismiss": "dismissed"}
-	for row, want := range map[int64]string{12: "already dismissed by user 7 via api at 15:04 UTC", 123: "already dismissed by the gateway via upkeep at 15:04 UTC", 1: "", 5: ""} {
+	for row, want := range map[int64]string{12: "already dismissed by user 7 via api (15:04 UTC)", 123: "already dismissed by the gateway via upkeep (15:04 UTC)", 1: "", 5: ""} {
 		err := store.Already(t.Context(), db, "row", row, done)
 		if want == "" && err != nil || want != "" && (core.KindOf(err) != core.Conflict || err.Error() != want) {
 			t.Errorf("row %d: %v, want %q", row, err, want)

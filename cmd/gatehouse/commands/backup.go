@@ -88,7 +88,7 @@ func (c *Restore) Run(p *console.Process) error {
 	if c.JSON {
 		return console.PrintJSON(p.Stdout, report)
 	}
-	fmt.Fprintf(p.Stdout, "Restored %d files and the database of %s into %s.\n", report.Files, report.CreatedAt.Local().Format("2006-01-02 15:04"), cfg.VaultPath)
+	fmt.Fprintf(p.Stdout, "Restored %d files and the database of %s into %s.\n", report.Files, report.CreatedAt.Local().Format(console.Minute), cfg.VaultPath)
 	if report.Messages+report.Sends > 0 {
 		fmt.Fprintf(p.Stdout, "%d messages and %d replies were in progress when the backup was made. They are not retried automatically: see the panel's page Queue.\n", report.Messages, report.Sends)
 	}

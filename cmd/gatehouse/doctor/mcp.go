@@ -56,7 +56,7 @@ func serversNow(list []entry.State, now time.Time) (findings []Finding) {
 		if !s.Next.IsZero() {
 			next = "next try in " + max(0, s.Next.Sub(now)).Round(time.Second).String()
 		}
-		text := fmt.Sprintf("%s has failed since %s (%s): %s", s.Name, s.Since.UTC().Format("2006-01-02 15:04:05 UTC"), next, s.Error)
+		text := fmt.Sprintf("%s has failed since %s (%s): %s", s.Name, s.Since.Local().Format("2006-01-02 15:04"), next, s.Error)
 		findings = append(findings, Finding{"MCP servers", Warn, text, "fix the server or its entry in .mcp.json; answers do without its tools until then"})
 	}
 	return findings

@@ -49,7 +49,7 @@ func TestDoctorReportsMCPServersThatTheRunningGatewayCannotUse(t *testing.T) {
 	}
 	p.Servers = func(context.Context) []entry.State { return servers }
 	found, _ := examine(t, p, "MCP servers")
-	if len(found) != 1 || found[0].State != Warn || found[0].Text != "b has failed since 2026-01-02 03:03:05 UTC (next try in 8s): connection refused" {
+	if len(found) != 1 || found[0].State != Warn || found[0].Text != "b has failed since "+now.Add(-time.Minute).Local().Format("2006-01-02 15:04")+" (next try in 8s): connection refused" {
 		t.Errorf("%+v", found)
 	}
 	servers = servers[:1]

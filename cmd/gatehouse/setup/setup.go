@@ -220,7 +220,7 @@ func (s *setup) claim() error {
 		s.ask.say("    No code was made: %s\n", doctor.Reason(err))
 		return nil
 	}
-	s.ask.say("    Start the gateway, then send this to the bot in a direct message, before %s:\n\n      /claim %s\n", expires.Local().Format("15:04"), code)
+	s.ask.say("    Start the gateway, then send this to the bot in a direct message, before %s:\n\n      /claim %s\n", expires.Local().Format("2006-01-02 15:04"), code)
 	return nil
 }
 

@@ -139,7 +139,7 @@ func (s *Store) Confirm(ctx context.Context, id string, d time.Duration, by core
 		if err := store.Audit(ctx, tx, by, "raise.confirm", r.Session, map[string]any{"bot": r.Bot, "id": row.ID, "for": d.String(), "until": core.Stamp(r.Ends)}); err != nil {
 			return err
 		}
-		return s.notify(ctx, tx, row, "raised", texts.Words{Until: r.Ends.UTC().Format("15:04")})
+		return s.notify(ctx, tx, row, "raised", texts.Words{Until: texts.Time(r.Ends, tx.Time(), time.UTC)})
 	})
 	return r, err
 }
