@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
+	"net/http"
 	"slices"
 	"strconv"
 	"time"
@@ -23,8 +25,11 @@ const (
 	backfillPages = 10
 	// backfillAge is how old a missed message may be and still be answered.
 	backfillAge = 24 * time.Hour
-	// backfillTries is how often one channel is asked for before it is left.
+	// backfillTries is how often the platform may fail to answer for one channel before the
+	// others are read.
 	backfillTries = 5
+	// owedEvery is how often a channel is read that could not be when it was its turn.
+	owedEvery = 30 * time.Second
 	// marksEvery is how often Memory is written when only known channels moved.
 	marksEvery = 5 * time.Second
 )
@@ -35,7 +40,11 @@ type mark struct {
 	Guild   string `json:"g,omitempty"` // "" for a direct message
 	Place   string `json:"p,omitempty"` // of a thread: the channel it hangs in
 	Message string `json:"m"`
+	Owed    bool   `json:"o,omitempty"` // what is behind Message could not be read back
 }
+
+// errOwed means that a channel could not be read back now.
+var errOwed = errors.New("channel not read back")
 
 func (r *receiver) loadMarks(ctx context.Context) error {
 	if r.bot.o.Memory == nil {
@@ -53,6 +62,7 @@ func (r *receiver) loadMarks(ctx context.Context) error {
 	for _, m := range slices.Backward(list) { // the most recently used is first
 		if wire.IsID(m.Channel) && wire.IsID(m.Message) {
 			r.marks.Put(m.Channel, m)
+			r.owing = r.owing || m.Owed
 		}
 	}
 	return nil
@@ -66,7 +76,7 @@ func (r *receiver) meet(ctx context.Context, page []core.Inbound) {
 		if _, known := r.marks.Get(in.Chat); known || !markable(in) || !in.Addressed || in.From.Bot || in.From.Shared {
 			continue
 		}
-		m := mark{Channel: in.Chat, Message: before(in.MessageID)}
+		m := mark{Channel: in.Chat, Message: wire.Before(in.MessageID)}
 		if in.Group() {
 			if m.Guild = r.bot.decoder.GuildOf(in.Chat); m.Guild == "" {
 				continue
@@ -87,7 +97,7 @@ func markable(in core.Inbound) bool {
 	return in.Malformed == "" && (in.Kind == core.KindMessage || in.Kind == core.KindCommand) && wire.IsID(in.MessageID)
 }
 
-// remember moves the marks of the known channels in a stored page. It deletes those of
+// remember moves the marks of the known channels in a stored page, of those that were read back. It deletes those of
 // a server that the bot was removed from, because the next session would report the
 // removal again.
 func (r *receiver) remember(page []core.Inbound) {
@@ -99,7 +109,7 @@ func (r *receiver) remember(page []core.Inbound) {
 		if !known || !markable(in) {
 			continue
 		}
-		if newer(in.MessageID, m.Message) {
+		if wire.Newer(in.MessageID, m.Message) && !m.Owed {
 			m.Message = in.MessageID
 			r.marksDirty = true
 		}
@@ -115,20 +125,6 @@ func (r *receiver) lose(places []string) {
 			r.marksDirty = true
 		}
 	}
-}
-
-// before returns the snowflake directly before id.
-func before(id string) string {
-	n, err := strconv.ParseUint(id, 10, 64)
-	if err != nil || n < 2 {
-		return "1"
-	}
-	return strconv.FormatUint(n-1, 10)
-}
-
-// newer compares two snowflakes.
-func newer(a, b string) bool {
-	return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) > 0
 }
 
 // memory returns the marks, most recently used first.
@@ -162,8 +158,9 @@ func (r *receiver) saveMarks(ctx context.Context, now bool) {
 // runs before the new session's events, so that each channel keeps its order;
 // what both bring is stored once.
 func (r *receiver) backfill(ctx context.Context) error {
+	r.owing = false
 	for _, m := range r.memory() {
-		if err := r.readBack(ctx, m); err != nil {
+		if err := r.readBack(ctx, m, backfillTries); err != nil {
 			return err
 		}
 	}
@@ -171,14 +168,49 @@ func (r *receiver) backfill(ctx context.Context) error {
 	return nil
 }
 
-// readBack stores what a channel holds behind its mark.
-func (r *receiver) readBack(ctx context.Context, m mark) error {
+// readOwed reads the channels that could not be read back, once each.
+func (r *receiver) readOwed(ctx context.Context) error {
+	now := r.bot.o.Clock.Now()
+	if !r.owing || now.Sub(r.owedAt).Abs() < owedEvery {
+		return nil
+	}
+	r.owing, r.owedAt = false, now
+	for _, m := range r.memory() {
+		if !m.Owed {
+			continue
+		}
+		if err := r.readBack(ctx, m, 1); err != nil {
+			return err
+		}
+	}
+	r.saveMarks(ctx, true)
+	return nil
+}
+
+// readBack stores what a channel holds behind its mark, or has that done later where the platform
+// does not answer for it.
+func (r *receiver) readBack(ctx context.Context, m mark, tries int) error {
+	m.Owed = false
+	r.marks.Put(m.Channel, m)
+	err := r.readAll(ctx, m, tries)
+	if now, known := r.marks.Get(m.Channel); known && err != nil {
+		now.Owed, r.owing, r.owedAt = true, true, r.bot.o.Clock.Now()
+		r.marks.Put(m.Channel, now)
+	}
+	r.marksDirty = true
+	if errors.Is(err, errOwed) {
+		return nil
+	}
+	return err
+}
+
+func (r *receiver) readAll(ctx context.Context, m mark, tries int) error {
 	after := m.Message
-	if oldest := snowflake(r.bot.o.Clock.Now().Add(-backfillAge)); newer(oldest, after) {
+	if oldest := wire.Snowflake(r.bot.o.Clock.Now().Add(-backfillAge)); wire.Newer(oldest, after) {
 		after = oldest
 	}
 	for range backfillPages {
-		list, err := r.behind(ctx, m.Channel, after)
+		list, err := r.behind(ctx, m.Channel, after, tries)
 		if err != nil || len(list) == 0 {
 			return err
 		}
@@ -208,27 +240,31 @@ func (r *receiver) readBack(ctx context.Context, m mark) error {
 }
 
 // behind asks for one page of a channel, oldest first. A channel that is gone
-// or closed to us is forgotten; one that can't be asked for is left after some
-// tries, as the others and the live events wait.
-func (r *receiver) behind(ctx context.Context, channel, after string) ([]json.RawMessage, error) {
+// or closed to us is forgotten. One for which the platform fails to answer tries times is errOwed, as
+// the others and the live events wait; only with one try its absence, or its pace, is no reason to wait.
+func (r *receiver) behind(ctx context.Context, channel, after string, tries int) ([]json.RawMessage, error) {
 	b := r.bot
+	failed := 0
 	for n := 1; ; n++ {
 		var list []json.RawMessage
 		f := b.api.Call(ctx, "GET", "/channels/"+channel+"/messages?limit="+strconv.Itoa(backfillPage)+"&after="+after, nil, &list)
-		switch {
-		case f == nil:
+		if f == nil {
 			slices.SortStableFunc(list, func(x, y json.RawMessage) int {
-				x2, y2 := messageID(x), messageID(y)
-				return cmp.Or(cmp.Compare(len(x2), len(y2)), cmp.Compare(x2, y2))
+				return wire.Compare(messageID(x), messageID(y))
 			})
 			return list, nil
-		case f.Hidden():
+		}
+		if f.Hidden() {
 			r.marks.Remove(channel)
 			r.marksDirty = true
 			return nil, nil
-		case n >= backfillTries && !f.RefusesToken():
-			b.o.Log.WarnContext(ctx, "channel not read back", "bot", b.o.Name, "channel", channel, "err", f)
-			return nil, nil
+		}
+		if tries == 1 || f.Status != 0 && f.Status != http.StatusTooManyRequests {
+			failed++
+		}
+		if failed >= tries && !f.RefusesToken() && ctx.Err() == nil {
+			b.o.Log.WarnContext(ctx, "channel not read back; it is read later", "bot", b.o.Name, "channel", channel, "err", f)
+			return nil, errOwed
 		}
 		if err := r.await(ctx, f, n); err != nil {
 			return nil, err
@@ -244,12 +280,6 @@ func messageID(raw json.RawMessage) string {
 		return "0"
 	}
 	return m.ID
-}
-
-// snowflake returns the smallest id that the platform assigns at t (Reference,
-// Snowflakes: milliseconds since 2015, shifted by 22 bits).
-func snowflake(t time.Time) string {
-	return strconv.FormatInt(max(0, t.UnixMilli()-wire.Epoch)<<22, 10)
 }
 
 // missed decodes a message that was read back, which names neither its guild nor its

@@ -92,8 +92,16 @@ func (r *receiver) process(ctx context.Context, over <-chan struct{}) (err error
 		if ended {
 			return nil
 		}
+		var owed <-chan time.Time
+		if r.owing {
+			owed = r.bot.o.Clock.After(owedEvery)
+		}
 		select {
 		case <-r.intake.bell:
+		case <-owed:
+			if err := r.readOwed(ctx); err != nil {
+				return ignoreEnd(ctx, err)
+			}
 		case <-ctx.Done():
 			return nil
 		case <-over:
@@ -108,6 +116,11 @@ func (r *receiver) handle(ctx context.Context, events []gateway.Event) error {
 	var page []core.Inbound
 	last := r.at.Seq
 	flush := func() error {
+		if len(page) > 0 { // what was written before is stored before
+			if err := r.readOwed(ctx); err != nil {
+				return err
+			}
+		}
 		err := r.put(ctx, page, last)
 		page = nil
 		return err
@@ -219,7 +232,7 @@ func (r *receiver) greet(ctx context.Context, e gateway.Event) error {
 		r.beside("register commands", func() { b.answers.Deploy(ctx, application) })
 		b.o.Metrics.resume(b.o.Name, resumed)
 		r.standing()
-		return nil
+		return r.readOwed(ctx)
 	}
 	var ready wire.Ready
 	if err := json.Unmarshal(e.Data, &ready); err != nil || ready.Session == "" {

@@ -94,7 +94,9 @@ type receiver struct {
 	marks      *connectors.LRU[string, mark]
 	marksDirty bool
 	marksSaved time.Time
-	stuck      int // stores that failed, since the last good one
+	owing      bool      // a mark may be owed
+	owedAt     time.Time // when one was asked for last
+	stuck      int       // stores that failed, since the last good one
 
 	stored     atomic.Int64 // at.Seq, for the heartbeat
 	up         atomic.Bool  // READY or RESUMED came

@@ -542,6 +542,57 @@ func TestAnEndDuringTheReadingBackLosesNothing(t *testing.T) {
 	}
 }
 
+// A platform that cannot be reached, or answers for no history, while the missed messages are read
+// back has them still.
+func TestAChannelThatCannotBeReadBackNowIsReadBackLater(t *testing.T) {
+	for name, c := range map[string]struct {
+		fault discordtest.Fault
+		live  bool // a message comes over the new session before the history is there again
+	}{
+		"no connection": {discordtest.Fault{Kind: discordtest.Reset, Method: "getMessages", Count: 8}, false},
+		"errors":        {discordtest.Fault{Kind: discordtest.Broken, Status: 500, Method: "getMessages", Count: 8}, false},
+		"long errors":   {discordtest.Fault{Kind: discordtest.Broken, Status: 500, Method: "getMessages"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, fast := hurry(t, discordtest.Options{FloodOff: true})
+			ada := s.NewUser("Ada")
+			store := &connectorstest.Store{}
+			r := run(t, connect(t, s, store, fast), store)
+			r.await(core.Running)
+			ada.Send("one")
+			store.Await(t, 1)
+			r.stop()
+			gatewayEvent(t, s, 0, "left")
+			s.Bot().EndSessions()
+			ada.Send("two")
+			inject(t, s, c.fault)
+			r = run(t, connect(t, s, store, fast), store)
+			want := []string{"one", "two", "three"}
+			if c.live {
+				r.await(core.Running)
+				gatewayEvent(t, s, 0, "ready")
+				within := time.Now().Add(5 * time.Minute)
+				for n := 0; n < backfillTries; { // the session has begun without the channel
+					if time.Now().After(within) {
+						t.Fatal("the channel is not asked for")
+					}
+					n = len(s.Requests(0, "getMessages"))
+				}
+				ada.Send("three")
+				store.Await(t, 2)
+				s.ClearFaults()
+				want = []string{"one", "three", "two"}
+			} else {
+				store.Await(t, 2)
+				ada.Send("three")
+			}
+			if got := textsOf(store.Await(t, 3)); !slices.Equal(got, want) {
+				t.Errorf("stored %q, want %q", got, want)
+			}
+		})
+	}
+}
+
 // A mortal Memory takes nothing any more once its process is dead.
 type mortal struct {
 	connectors.Memory
