@@ -65,9 +65,7 @@ func (q *Queue) Ack(ctx context.Context, t *Turn, r Result) error {
 			}
 		}
 		if preview != "" {
-			if _, err := tx.Exec(ctx, `UPDATE lane SET preview = '' WHERE key = $1`, t.Lane); err != nil {
-				return err
-			}
+			return clearPreview(ctx, tx, t.Lane)
 		}
 		return nil
 	})

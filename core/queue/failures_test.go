@@ -204,6 +204,42 @@ func TestThePreviewOfAGivenUpTurnIsNotEditedByTheNextAnswer(t *testing.T) {
 	}
 }
 
+// Neither is it by the next turn's second attempt, where the gateway died five times in the first.
+func TestThePreviewOfATurnThatEndedTheGatewayFiveTimesIsNotEditedByARetry(t *testing.T) {
+	f := newFixture(t, nil)
+	f.put(msg(1, "c", "ada", "poison"), msg(2, "c", "ada", "hello"))
+	if err := f.db.Tx(t.Context(), func(tx *store.Tx) error {
+		_, err := tx.Exec(t.Context(), `UPDATE inbox SET run = 'r', attempts = 5 WHERE update_id = '1'`)
+		_, other := tx.Exec(t.Context(), `UPDATE lane SET preview = 'p1'`)
+		return errors.Join(err, other)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	f.serve(func(ctx context.Context, tn *queue.Turn) {
+		err := errors.New("no")
+		if tn.Attempt > 1 {
+			err = answer(f.q, tn)
+		} else {
+			err = f.q.Fail(ctx, tn, err)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	hold := f.timePasses()
+	defer hold()
+	for _, want := range []string{"p1:gave up", ":re: hello"} {
+		select {
+		case out := <-f.plat.seen:
+			if got := out.Replaces + ":" + out.Text; got != want {
+				t.Errorf("the chat reads %q, want %q", got, want)
+			}
+		case <-time.After(time.Minute):
+			t.Fatal("no reply")
+		}
+	}
+}
+
 // An edit of the preview notifies nobody.
 func TestAnAnswerThatNotifiesIsANewMessageAndThePreviewIsDeletedBehindIt(t *testing.T) {
 	for _, anew := range []bool{false, true} {

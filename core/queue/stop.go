@@ -7,10 +7,9 @@ import (
 	"gatehouse/core/store"
 )
 
-// Stop has turns of a session end when they begin, before a model is called: those of these messages,
-// which wait or are claimed. A turn that by then is another session's is not stopped, nor one of which
-// all messages are answered. What is written later is a turn of its own. It is stored with the messages, so
-// that it is valid after a restart too.
+// Stop has turns of a session end when they begin, before a model is called: those of these messages, which wait
+// or are claimed. A turn that by then is another session's is not stopped, nor one of which all messages are
+// answered. What is written later is a turn of its own. It is stored, so that it is valid after a restart too.
 func (q *Queue) Stop(ctx context.Context, tx *store.Tx, session string, messages []int64) error {
 	for _, seq := range messages {
 		if _, err := tx.Exec(ctx, `UPDATE inbox SET stopped = $1 WHERE seq = $2 AND state IN ('ready', 'limited')`, session, seq); err != nil {
@@ -27,9 +26,7 @@ func (s *slots) stop(session string, messages []int64) {
 	defer s.mu.Unlock()
 	for _, t := range s.running {
 		if slices.ContainsFunc(t.seqs, func(seq int64) bool { return slices.Contains(messages, seq) }) {
-			t.mu.Lock()
-			t.stopped = session
-			t.mu.Unlock()
+			t.Stop(session)
 		}
 	}
 }

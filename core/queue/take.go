@@ -184,7 +184,7 @@ func (q *Queue) take(ctx context.Context, tx *store.Tx, u *unit, t *Turn) (wait 
 		in, err := first.inbound()
 		if err == nil && first.Attempts >= MaxAttempts {
 			err = errors.New("the gateway ended five times while it worked on this")
-			if err := q.notifyGaveUp(ctx, tx, &in, first.Seq, t.preview); err != nil {
+			if err := errors.Join(q.notifyGaveUp(ctx, tx, &in, first.Seq, t.preview), clearPreview(ctx, tx, t.Lane)); err != nil {
 				return time.Time{}, err
 			}
 			t.preview = ""
@@ -226,7 +226,7 @@ func (q *Queue) fill(ctx context.Context, tx *store.Tx, t *Turn, in core.Inbound
 	}
 	if first.Run == "" && t.preview != "" { // of a turn that was given up: no other turn edits it
 		t.preview = ""
-		if _, err := tx.Exec(ctx, `UPDATE lane SET preview = '' WHERE key = $1`, t.Lane); err != nil {
+		if err := clearPreview(ctx, tx, t.Lane); err != nil {
 			return err
 		}
 	}
@@ -250,6 +250,11 @@ func (q *Queue) fill(ctx context.Context, tx *store.Tx, t *Turn, in core.Inbound
 		return err
 	}
 	return nil
+}
+
+func clearPreview(ctx context.Context, tx *store.Tx, lane string) error {
+	_, err := tx.Exec(ctx, `UPDATE lane SET preview = '' WHERE key = $1`, lane)
+	return err
 }
 
 // collect adds the rows that belong to the turn of the first one: those with its

@@ -27,6 +27,9 @@ var _ = [1]struct{}{}[configs.MaxBots-connectors.MaxBots]
 // A send that is marked has a connection, and a quarter of them is for what is not a send.
 var _ = [connectors.MaxConnections - connectors.MaxConnections/4 - outbox.MaxAtOnce + 1]struct{}{}
 
+// Each send that is made at once has a record.
+var _ = [outbox.MaxBots - configs.MaxBots + 1]struct{}{}
+
 // Options are what a Fleet is made of; all are needed.
 type Options struct {
 	Bots      *Bots

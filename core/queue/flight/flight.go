@@ -15,9 +15,9 @@ import (
 	"sync/atomic"
 )
 
-// Slots is how many sends a file can hold: two for each chat that the outbox sends to
-// at once, because the next send of a chat is marked before the last is settled.
-const Slots = 1024
+// Slots is how many sends a file can hold: two for each that the outbox makes at once of
+// all bots (package fleet), because the next send of a chat is marked before the last is settled.
+const Slots = 6144
 
 // A Phase is how far a send got.
 type Phase uint8

@@ -1,11 +1,18 @@
 package outbox
 
-import "context"
+import (
+	"context"
+
+	"gatehouse/core/queue/flight"
+)
 
 // MaxAtOnce is how many sends of one bot are made at once: fewer than a connector has
 // connections, so that none waits for one and previews have some. Rows are marked sending
 // only for these; what waits longer is ready, and no crash makes its outcome unknown.
 const MaxAtOnce = 48
+
+// MaxBots is how many bots can make as many sends at once with a record of each.
+const MaxBots = flight.Slots / (2 * MaxAtOnce)
 
 // A place is held while a reply is marked and sent. The zero value is none.
 type place struct{ of chan struct{} }
