@@ -61,8 +61,8 @@ func (e *exchange) Do(req *http.Request) (*http.Response, error) {
 		return nil, e.bot.safe(err)
 	}
 	e.status = resp.StatusCode
-	if s, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && s > 0 {
-		e.after = time.Duration(s) * time.Second
+	if s, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && s > 0 { // of anyone on the way: the platform says it in its JSON
+		e.after = time.Duration(min(s, int(connectors.BackoffMax/time.Second))) * time.Second
 	}
 	resp.Body = &answer{Reader: io.LimitReader(resp.Body, maxAnswer), body: resp.Body}
 	return resp, nil
@@ -102,7 +102,7 @@ type failure struct {
 	status  int           // HTTP status; 0 when no answer came
 	code    int           // the platform's error_code; 0 when the answer was not the platform's JSON
 	text    string        // description, or what went wrong; no token
-	after   time.Duration // retry_after
+	after   time.Duration // retry_after; else the header Retry-After, at most connectors.BackoffMax
 	migrate int64         // migrate_to_chat_id
 	cause   error
 }

@@ -29,6 +29,8 @@ const (
 	// own former self, gone within half a minute.
 	conflictWait = 10 * time.Second
 	pollMargin   = 10 * time.Second
+	// maxPollPause bounds the pause that the platform may ask of the poll: it keeps updates for a day.
+	maxPollPause = time.Hour
 )
 
 // allowed names every kind of update we take. Without a list the platform
@@ -231,7 +233,7 @@ func (p *poller) trouble(err error) time.Duration {
 	case !errors.As(err, &f):
 		s.Reason = "Telegram's answer is invalid"
 	case f.after > 0:
-		wait = f.after
+		wait = min(f.after, maxPollPause)
 		b.o.Metrics.asked(b.o.Name, wait)
 		s.State, s.Reason = core.Degraded, fmt.Sprintf("Telegram asks to wait %v", wait)
 	case f.code == 409:

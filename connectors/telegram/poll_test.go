@@ -3,6 +3,7 @@ package telegram
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -342,6 +343,50 @@ func TestFaultyPollsLoseNothing(t *testing.T) {
 			if store.Repeats() != 0 {
 				t.Errorf("%d updates were put twice", store.Repeats())
 			}
+		})
+	}
+}
+
+// The front of a Bot API in maintenance asks for a day, which the platform has not.
+func TestAPauseThatAProxyAsksOfThePollIsBounded(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer func(w http.ResponseWriter)
+		most   time.Duration
+	}{
+		"a proxy": {func(w http.ResponseWriter) {
+			w.Header().Set("Retry-After", "86400")
+			w.WriteHeader(http.StatusServiceUnavailable)
+			io.WriteString(w, "<html>Maintenance</html>")
+		}, connectors.BackoffMax},
+		"a proxy's limit": {func(w http.ResponseWriter) {
+			w.Header().Set("Retry-After", "9223372036")
+			w.WriteHeader(http.StatusTooManyRequests)
+		}, connectors.BackoffMax},
+		"the platform": {func(w http.ResponseWriter) {
+			w.WriteHeader(http.StatusTooManyRequests)
+			io.WriteString(w, `{"ok": false, "error_code": 429, "description": "Too Many Requests", "parameters": {"retry_after": 86400}}`)
+		}, maxPollPause},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := platform(t, telegramtest.Options{FloodOff: true})
+			var broken atomic.Bool
+			broken.Store(true)
+			front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if broken.Load() && strings.HasSuffix(r.URL.Path, "getUpdates") {
+					c.answer(w)
+					return
+				}
+				s.ServeHTTP(w, r)
+			}))
+			t.Cleanup(front.Close)
+			store, clock := &connectorstest.Store{}, coretest.NewClock(time.Time{})
+			b := connect(t, s, store, func(o *Options) { o.Clock, o.APIURL = clock, front.URL })
+			ses := run1(t, b, store)
+			ses.await(core.Degraded, "asks to wait")
+			clock.AwaitWaiters(1)
+			broken.Store(false)
+			clock.Advance(c.most)
+			ses.await(core.Running, "")
 		})
 	}
 }
