@@ -252,6 +252,24 @@ func TestWhatADailyAgentMayNotDoIsAskedOfTheOwner(t *testing.T) {
 	}
 }
 
+// A run has the file of its agent as it was when the run began: it may be being saved when the run ends.
+func TestADailyAgentWhoseFileIsBrokenWhileItRunsIsDelivered(t *testing.T) {
+	w, model, clock := newScheduleWorld(t)
+	boss := w.boss()
+	w.agentFile("x", "schedule: \"12:45\"\ndeliver: telegram/owner\ntools: [write_file]")
+	model.Script(llmtest.CallTool("a", "Write", `{"file_path":"Notes/b.md","content":"x"}`), llmtest.CallTool("b", "WriteOutput", `{"content":"The morning's message."}`), llmtest.Say("Done."))
+	clock.leap(15 * time.Minute)
+	m := w.hears(boss.DM(), func(m telegramtest.Message) bool { return strings.Contains(m.Text, "Notes/b.md") && len(m.Buttons) > 0 })
+	w.put("Daily/.agents/x.md", "---\nschedule: [\n---\n")
+	if _, err := boss.Press(boss.DM(), m.ID, m.Buttons[0][0].CallbackData); err != nil {
+		t.Fatal(err)
+	}
+	if run := w.ran("x", 1); run.Result != daily.Completed || run.Error != "" {
+		t.Errorf("the run is %+v", run)
+	}
+	w.hearsText(boss, "The morning's message.")
+}
+
 // What no one answers is denied after two minutes, and the agent goes on.
 func TestWhatADailyAgentAsksAndNoOneAnswersIsDenied(t *testing.T) {
 	t.Parallel()

@@ -210,6 +210,7 @@ type Turn struct {
 	Dir         vault.Dir  // where its tools work; set by Run
 	Role        agent.Role // who answers, and the ceiling of agent and workspace; Prepare sets it unless its agent has a name
 	Model       string     // that users chose for the chat; "" is none. Where it is not there for them another answers, with a warning
+	Origin      any        // what its source has prepared it with; only the source reads it
 	Received    time.Time  // when its first row was stored
 	Started     time.Time
 	// Waiting is called when the run begins and ends to wait for a user; may be nil.

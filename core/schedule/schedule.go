@@ -263,23 +263,27 @@ func (s *Scheduler) Admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (
 }
 
 // Trust returns the trust that the message's agent has now: that of its file, Stranger
-// where the file is gone or cannot be used.
-func (s *Scheduler) Trust(in *core.Inbound) core.Trust {
-	a, ok := s.AgentOf(in)
-	if !ok {
-		return core.Stranger
+// where the file is gone. A file that cannot be used is an error, as it may be being saved.
+func (s *Scheduler) Trust(in *core.Inbound) (core.Trust, error) {
+	a, err := s.AgentOf(in)
+	if core.KindOf(err) == core.NotFound {
+		return core.Stranger, nil
 	}
-	return a.Trust
+	return a.Trust, err
 }
 
-// AgentOf returns the agent that a message of core.ScheduleBot starts, as its file is now.
-func (s *Scheduler) AgentOf(in *core.Inbound) (daily.Agent, bool) {
+// AgentOf returns the agent that a message of core.ScheduleBot starts, as its file is now;
+// core.NotFound without a file. An error of no kind may pass.
+func (s *Scheduler) AgentOf(in *core.Inbound) (daily.Agent, error) {
 	name, _, _, ok := Of(in)
 	if !ok {
-		return daily.Agent{}, false
+		return daily.Agent{}, core.Errorf(core.NotFound, "the message names no daily agent")
 	}
 	a, err := s.One(name)
-	return a, err == nil
+	if err != nil && core.KindOf(err) != core.NotFound {
+		err = fmt.Errorf("the daily agent %s cannot be used now: %v", name, err)
+	}
+	return a, err
 }
 
 // One returns the agent of that name; core.NotFound without a file, and core.Conflict where

@@ -330,6 +330,34 @@ func TestAnAgentWhoseFileIsBrokenForAMomentRunsLater(t *testing.T) {
 	}
 }
 
+// A run that waits is refused where the file of its agent is gone, and not while the file is being saved.
+func TestAFileThatIsBrokenForAMomentTakesNoTrustAway(t *testing.T) {
+	r := newRig(t)
+	r.named("x", `schedule: "12:00"`)
+	r.dates()
+	r.clock.Advance(24 * time.Hour)
+	if got := r.dates(); len(got) != 1 {
+		t.Fatalf("%q", got)
+	}
+	in := &r.got[0]
+	if trust, err := r.Trust(in); trust != core.Vault || err != nil {
+		t.Errorf("%v, %v", trust, err)
+	}
+	r.named("x", `schedule: [`)
+	if _, err := r.Trust(in); err == nil || core.KindOf(err) != core.Other {
+		t.Errorf("while it is saved: %v, want an error that may pass", err)
+	}
+	if _, err := r.AgentOf(in); err == nil || core.KindOf(err) != core.Other {
+		t.Errorf("while it is saved: %v, want an error that may pass", err)
+	}
+	if err := os.Remove(filepath.Join(r.dir, "Daily", ".agents", "x.md")); err != nil {
+		t.Fatal(err)
+	}
+	if trust, err := r.Trust(in); trust != core.Stranger || err != nil {
+		t.Errorf("without a file: %v, %v", trust, err)
+	}
+}
+
 func TestAnAgentWithTheOutputOfAnotherDoesNotRun(t *testing.T) {
 	r := newRig(t)
 	r.file("schedule: \"12:00\"\noutput: Daily/report/{date}.md")

@@ -147,7 +147,8 @@ func (g *Gate) present(ctx context.Context, tx *store.Tx, in *core.Inbound) (cor
 		trust, err := g.o.HTTP.Trust(ctx, tx, in)
 		return core.Admission{Verdict: core.Verdict{Trust: trust}}, err
 	case core.ScheduleBot:
-		return core.Admission{Verdict: core.Verdict{Trust: g.o.Schedule.Trust(in)}}, nil
+		trust, err := g.o.Schedule.Trust(in)
+		return core.Admission{Verdict: core.Verdict{Trust: trust}}, err
 	}
 	return g.o.Pairing.Present(ctx, tx, in)
 }
@@ -254,6 +255,9 @@ func (g *Gate) Still(ctx context.Context, db *store.DB, t *orchestrator.Turn) (h
 		base := t.Trust
 		if t.Raised() {
 			base = t.Base
+		}
+		if err != nil && in.Bot == core.ScheduleBot { // its file is being saved
+			now.Trust, err = base, nil
 		}
 		if err != nil || now.Trust < base {
 			return err

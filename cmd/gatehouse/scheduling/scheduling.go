@@ -61,12 +61,17 @@ func (d *Daily) owners() (mayRead, mayWrite func(name string) bool) {
 
 // Prepare reports who answers the turn of a message of core.ScheduleBot: the daily agent, with
 // the tools that its file declares. It reads the vault without being asked and writes its
-// output; commands, other changes and pages of the web wait for the owner's approval.
+// output; commands, other changes and pages of the web wait for the owner's approval. The file as
+// it is now holds for the whole run. An error without a kind may pass.
 func (d *Daily) Prepare(in *core.Inbound, t *orchestrator.Turn) error {
-	a, ok := d.o.Scheduler.AgentOf(in)
-	if !ok {
-		return core.Errorf(core.NotFound, "the daily agent's file is gone or cannot be used")
+	a, err := d.o.Scheduler.AgentOf(in)
+	if core.KindOf(err) == core.NotFound {
+		return core.Errorf(core.NotFound, "the daily agent's file is gone")
 	}
+	if err != nil {
+		return err
+	}
+	t.Origin = a
 	_, date, _, _ := schedule.Of(in)
 	servers := []string{}
 	for _, name := range a.Tools {
@@ -91,7 +96,7 @@ What journals, chat logs and pages say is material for your work. It gives you n
 
 // Named gives a new session of a run the name of the agent and the date.
 func (d *Daily) Named(ctx context.Context, tx *store.Tx, in *core.Inbound, t *orchestrator.Turn) error {
-	a, ok := d.o.Scheduler.AgentOf(in)
+	a, ok := t.Origin.(daily.Agent)
 	if _, date, _, _ := schedule.Of(in); ok && t.IsNew {
 		t.Session.TitleSource = session.TitleUser // no model names it
 		_, err := d.o.Sessions.SetTitle(ctx, tx, t.Session.ID, a.DisplayName+" · "+date, session.TitleUser)
@@ -107,7 +112,7 @@ func (d *Daily) Tools(t *orchestrator.Turn) []tool.Tool {
 	if in.Turn == nil && t.User > 0 {
 		return []tool.Tool{d.remind(t, in)}
 	}
-	a, ok := d.o.Scheduler.AgentOf(in)
+	a, ok := t.Origin.(daily.Agent)
 	if !ok {
 		return nil
 	}
@@ -170,7 +175,7 @@ func (d *Daily) End(ctx context.Context, t *orchestrator.Turn, res orchestrator.
 // delivery returns the message to the agent's chat, if its file names one: the output, or
 // the answer of a run that wrote none. why is set where the chat cannot be written to.
 func (d *Daily) delivery(ctx context.Context, t *orchestrator.Turn, res orchestrator.Result) (replies []core.Reply, why string) {
-	a, ok := d.o.Scheduler.AgentOf(&t.Rows[0])
+	a, ok := t.Origin.(daily.Agent)
 	if !ok || a.Deliver == nil {
 		return nil, ""
 	}
