@@ -336,8 +336,8 @@ func TestAFileThatIsBrokenForAMomentTakesNoTrustAway(t *testing.T) {
 	r.named("x", `schedule: "12:00"`)
 	r.dates()
 	r.clock.Advance(24 * time.Hour)
-	if got := r.dates(); len(got) != 1 {
-		t.Fatalf("%q", got)
+	if _, err := r.Tick(t.Context(), r); err != nil || len(r.got) != 1 {
+		t.Fatal(r.got, err)
 	}
 	in := &r.got[0]
 	if trust, err := r.Trust(in); trust != core.Vault || err != nil {
