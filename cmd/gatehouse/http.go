@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -23,6 +24,7 @@ import (
 	adminreports "gatehouse/admin/reports"
 	"gatehouse/admin/settings"
 	"gatehouse/cmd/gatehouse/bottexts"
+	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/cmd/gatehouse/control/server"
 	"gatehouse/cmd/gatehouse/isolation"
 	"gatehouse/cmd/gatehouse/sealing"
@@ -116,6 +118,9 @@ func openFiles(ctx context.Context, cfg *configs.Config) (h http.Handler, end fu
 	a, err := build(ctx, cfg, slog.New(slog.DiscardHandler), clockOf(cfg), isolation.Begin)
 	if err == nil {
 		_, h, err = a.handlers(closedInbox{ctx, a.queue})
+	}
+	if dir, bad := control.Dir(cfg.VaultPath); errors.As(err, new(taken)) && bad == nil {
+		err = core.Errorf(core.Conflict, "%s. If that is the gateway, it does not answer in %s: run the command as its user, with its XDG_RUNTIME_DIR or TMPDIR", core.TextOf(err), dir)
 	}
 	return h, a.Close, err
 }

@@ -131,6 +131,27 @@ var meant = map[string]string{
 	"start": "serve", "run": "serve", "up": "serve", "daemon": "serve", "gateway": "serve",
 	"status": "doctor", "check": "doctor", "health": "doctor", "config": "doctor", "setup": "init", "configure": "init", "onboard": "init", "install": "init",
 	"approve": "pairing approve", "users": "people list", "persons": "people list", "user": "people list", "who": "people list", "requests": "pairing list", "invitation": "invite", "token": "keys", "key": "keys", "logs": "audit", "find": "search", "grep": "search", "admin": "admins", "accounts": "admins", "password": "admins reset",
+	"--version": "version", "-v": "version", "-V": "version",
+}
+
+// listed are the commands that list what others are given, by these.
+var listed = map[string]string{
+	"keys rotate": "keys list", "keys revoke": "keys list", "invite revoke": "invite list", "pairing revoke": "people list",
+	"pairing approve": "pairing list --status all", "pairing deny": "pairing list --status all", "pairing block": "pairing list --status all",
+	"admins role": "admins list", "admins rename": "admins list", "admins reset": "admins list", "admins remove": "admins list", "admins totp-off": "admins list", "admins sessions": "admins list",
+	"export": "search WORDS", "explain": "search WORDS",
+}
+
+// lists returns where what k was given is listed, if err is that there is none.
+func lists(k *kong.Context, err error) string {
+	at := k.Selected()
+	if at == nil || core.KindOf(err) != core.NotFound || strings.Contains(err.Error(), "'gatehouse ") {
+		return ""
+	}
+	if by := listed[strings.TrimPrefix(at.FullPath(), k.Model.Name+" ")]; by != "" {
+		return "'gatehouse " + by + "' lists those there are.\n"
+	}
+	return ""
 }
 
 // printHelp prints the help of a command, and behind it that of the one of its commands that
@@ -155,7 +176,7 @@ func printHelp(options kong.HelpOptions, k *kong.Context) error {
 func helpFor(err error, args []string) string {
 	var parse *kong.ParseError
 	for _, a := range args {
-		if other := meant[a]; other != "" && strings.HasPrefix(err.Error(), "unexpected argument "+a) {
+		if other := meant[a]; other != "" && (strings.HasPrefix(err.Error(), "unexpected argument "+a) || strings.HasPrefix(err.Error(), "unknown flag "+a)) {
 			return "Did you mean 'gatehouse " + other + "'? 'gatehouse --help' lists the commands."
 		}
 	}
@@ -165,6 +186,11 @@ func helpFor(err error, args []string) string {
 		}
 	}
 	return "Run 'gatehouse --help' for the commands."
+}
+
+// plain returns the text of an error about the command line, in words of users.
+func plain(err error) string {
+	return strings.NewReplacer(`one of "",`, "one of ", "expected a valid 64 bit int but got", "must be a whole number, not").Replace(err.Error())
 }
 
 // parseServe returns a command line that only runs serve, and its flags; nil for any other.
@@ -215,7 +241,7 @@ func run(p *process, args []string) (exit int) {
 		return code
 	}
 	if err != nil {
-		fmt.Fprintf(p.Stderr, "gatehouse: %s\n%s\n", strings.Replace(err.Error(), `one of "",`, "one of ", 1), helpFor(err, args))
+		fmt.Fprintf(p.Stderr, "gatehouse: %s\n%s\n", plain(err), helpFor(err, args))
 		return exitUsage
 	}
 	return p.runCommand(k, c.global)
@@ -230,7 +256,9 @@ func (p *process) runCommand(k *kong.Context, flags global) int {
 		}
 	}
 	if err := k.Run(p, &p.Process); err != nil {
-		return p.fail(err)
+		code := p.fail(err)
+		fmt.Fprint(p.Stderr, lists(k, err))
+		return code
 	}
 	return exitClean
 }

@@ -107,7 +107,7 @@ func newMaking(src Source, file string, progress Progress) (*making, error) {
 	}
 	dir, err := filepath.EvalSymlinks(filepath.Dir(abs))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, core.Errorf(core.NotFound, "there is no directory %s", filepath.Dir(abs))
+		return nil, core.Errorf(core.NotFound, "there is no directory %s: make it first, or name another", filepath.Dir(abs))
 	} else if err != nil {
 		return nil, err
 	}

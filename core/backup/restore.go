@@ -153,7 +153,7 @@ func newRestoring(to Target, progress Progress) *restoring {
 func openArchive(file string) (*os.File, error) {
 	in, err := os.Open(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, core.Errorf(core.NotFound, "there is no file %s", file)
+		return nil, core.Errorf(core.NotFound, "there is no file %s: name the archive that 'gatehouse backup' or the panel wrote", file)
 	}
 	if err != nil {
 		return nil, err

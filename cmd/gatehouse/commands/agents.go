@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path"
 	"slices"
 	"strings"
@@ -40,8 +39,8 @@ func (c *agentsListCmd) Run(p *console.Process) error {
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stat(cfg.VaultPath); err != nil {
-		return p.NoVault(cfg)
+	if err := p.CheckVault(cfg); err != nil {
+		return err
 	}
 	v, err := vault.Open(cfg.VaultPath)
 	if err != nil {

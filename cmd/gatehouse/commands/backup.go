@@ -26,6 +26,9 @@ func (c *Backup) Run(p *console.Process) error {
 	if err != nil {
 		return err
 	}
+	if err := p.CheckVault(cfg); err != nil {
+		return err
+	}
 	p.WarnElsewhere(cfg)
 	show := progress(p, "backing up")
 	report, err := backup.Make(p.Context, backups.Source(cfg, p.EnvFile, p.Version), c.File, show.Show)

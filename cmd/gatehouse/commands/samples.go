@@ -33,6 +33,11 @@ func (c *agentsSamplesCmd) Run(p *console.Process) error {
 	if err != nil {
 		return err
 	}
+	if c.Add == "" { // a list makes no vault
+		if err := p.CheckVault(cfg); err != nil {
+			return err
+		}
+	}
 	v, err := vault.Open(cfg.VaultPath)
 	if err != nil {
 		return err

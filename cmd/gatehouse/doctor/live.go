@@ -48,7 +48,7 @@ func probe(ctx context.Context, addr string) (body []byte, err error) {
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("no gateway answers at %s: %w", addr, err)
+		return nil, fmt.Errorf("no gateway answers at %s: start it with 'gatehouse serve', or set GATEHOUSE_ADDR to where it serves: %w", addr, err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {

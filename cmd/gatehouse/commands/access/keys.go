@@ -49,7 +49,7 @@ func keyRow(k control.Key) string {
 
 type keysCreateCmd struct {
 	Label  string        `arg:"" help:"What the key is for, such as \"alerts of db1\"."`
-	Scopes []string      `required:"" name:"scope" placeholder:"SCOPE,…" help:"What it opens: chat, read, send, sync, metrics, admin."`
+	Scopes []string      `required:"" name:"scope" placeholder:"SCOPE" help:"What it opens: chat, read, send, sync, metrics, admin."`
 	Trust  string        `default:"sandboxed" enum:"sandboxed,vault,full" help:"The most that its turns may do: sandboxed, vault or full; not more than its user may."`
 	User   string        `default:"1" placeholder:"PERSON" help:"Its user: a number or name of 'gatehouse people list', or platform and id, such as telegram:12345678; 1 is the owner."`
 	For    time.Duration `default:"2160h" help:"How long it works, such as 30d; 0 is without end. The default is 90 days."`

@@ -86,11 +86,16 @@ func (c *Connection) Finish(method, at string, out any) error {
 	return c.client.Do(context.WithoutCancel(c.p.Context), method, at, nil, out)
 }
 
+// Missing reports whether there is no vault.
+func (c *Connection) Missing() bool {
+	_, err := os.Stat(c.cfg.VaultPath)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
 func (c *Connection) open() error {
-	if _, err := os.Stat(c.cfg.VaultPath); errors.Is(err, fs.ErrNotExist) {
-		return c.p.NoVault(c.cfg)
+	if err := c.p.CheckVault(c.cfg); err != nil {
+		return err
 	}
-	fmt.Fprintf(c.p.Stderr, "No gateway runs on %s now, so this works on its files.\n", c.cfg.VaultPath)
 	c.p.WarnElsewhere(c.cfg)
 	if !c.Rebuilds && c.p.Missing != nil {
 		if _, err := c.p.Missing(c.cfg); err != nil {
@@ -99,6 +104,7 @@ func (c *Connection) open() error {
 	}
 	h, end, err := c.p.Open(c.p.Context, c.cfg)
 	if c.close = end; err == nil {
+		fmt.Fprintf(c.p.Stderr, "No gateway runs on %s now, so this works on its files.\n", c.cfg.VaultPath)
 		c.client = control.Local(h)
 	}
 	return err
@@ -107,6 +113,21 @@ func (c *Connection) open() error {
 // NoVault returns the error of a command that needs the vault of cfg, which is not there.
 func (p *Process) NoVault(cfg *configs.Config) error {
 	return core.Errorf(core.NotFound, "there is no vault at %s yet: 'gatehouse serve' makes it. GATEHOUSE_VAULT_PATH names another one, such as the demo's (~/%s)", cfg.VaultPath, p.Demo)
+}
+
+// CheckVault returns the error of a command that needs the files of the vault of cfg, where it
+// is not there or cannot be read by this user.
+func (p *Process) CheckVault(cfg *configs.Config) error {
+	f, err := os.Open(cfg.VaultPath)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return p.NoVault(cfg)
+	case errors.Is(err, fs.ErrPermission):
+		return core.Errorf(core.Denied, "the vault %s is not this user's (uid %d): run the command as the gateway's user, such as 'sudo -u USER gatehouse ...'", cfg.VaultPath, os.Getuid())
+	case err == nil:
+		_ = f.Close() // it was only opened
+	}
+	return nil
 }
 
 // WarnElsewhere writes to Stderr if the database of cfg seems not to be the gateway's.
