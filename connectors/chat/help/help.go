@@ -14,7 +14,8 @@ type Command struct {
 	How               string // what it takes, with an example; "" where About says it
 }
 
-// groups are the headings, and the commands below each.
+// groups are the headings, and the commands below each. Three need no line: /start, which
+// opens the chat, /help itself, and the short name /j.
 var groups = [...]struct{ heading, commands string }{
 	{"help_head_talk", "new stop status sessions resume search compact handoff"},
 	{"help_head_answers", "model accuracy why pick busy project"},
@@ -23,9 +24,6 @@ var groups = [...]struct{ heading, commands string }{
 	{"help_head_people", "pairing approve deny invite enable disable"},
 	{"help_head_owner", "agent agents context trust activity"},
 }
-
-// unlisted are commands that need no line: what opens the chat, this one, and a short name.
-const unlisted = "start help j"
 
 // List returns the commands in groups, each with a few words. It is one message on every
 // platform. The commands are not styled as code: a tap sends them.
