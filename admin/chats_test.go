@@ -33,23 +33,23 @@ var _ chats.Traces = (*inspect.Reader)(nil)
 // runsWorld is the real rows of runs.
 type runsWorld struct{ *runs.Store }
 
-func (w runsWorld) Line(ctx context.Context, run string) (chats.Run, error) {
+func (w runsWorld) Line(ctx context.Context, run string) (runs.Line, error) {
 	l, err := w.Store.Line(ctx, run)
-	return chats.Run(l), err
+	return l, err
 }
 
-func (w runsWorld) LinesOf(ctx context.Context, id string, limit int) (out []chats.Run, err error) {
+func (w runsWorld) LinesOf(ctx context.Context, id string, limit int) (out []runs.Line, err error) {
 	lines, err := w.Store.LinesOf(ctx, id, limit)
 	for _, l := range lines {
-		out = append(out, chats.Run(l))
+		out = append(out, l)
 	}
 	return out, err
 }
 
-func (w runsWorld) Failed(ctx context.Context, ids ...string) (out []chats.Run, err error) {
+func (w runsWorld) Failed(ctx context.Context, ids ...string) (out []runs.Line, err error) {
 	lines, err := w.Store.Failed(ctx, ids...)
 	for _, l := range lines {
-		out = append(out, chats.Run(l))
+		out = append(out, l)
 	}
 	return out, err
 }

@@ -34,14 +34,14 @@ func (w *world) openCouncil(t *testing.T, db *store.DB, o *admin.Options) {
 	w.finish = func(ctx context.Context, r ledger.Result) error {
 		return db.Tx(ctx, func(tx *store.Tx) error { return w.council.Finish(ctx, tx, r) })
 	}
-	o.Council = admincouncil.Options{Queries: w.council, Figures: w.council}
+	o.Council = admincouncil.Options{Store: w.council, Pick: w.council.Pick}
 }
 
 // quarrel has a council be asked by the operator, and its members contradict each other. name is of
 // a domain that one of them reports, mark stands behind what each says.
 func (w *world) quarrel(question, name, mark string) {
 	w.dispute(core.Operator, disputed, "s", question, mark)
-	if _, err := w.council.Sight(context.Background(), "one/alpha", name, false, nil); err != nil {
+	if _, err := w.council.ResolveDomain(context.Background(), "one/alpha", name, false, nil); err != nil {
 		panic(err)
 	}
 }

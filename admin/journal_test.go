@@ -33,7 +33,7 @@ func (w *world) openJournal(db *store.DB, o *admin.Options) {
 		return err
 	}))
 	o.Journal = adminjournal.Options{
-		Reader: w.journal, Writer: w.journal, Files: w.vault.FS(),
+		Store: w.journal, Files: w.vault.FS(),
 		May: func(trust core.Trust, _ int64, _ string, _ bool) bool { return trust >= core.Vault },
 		Now: func(context.Context, int64) (time.Time, error) { return diaryNow, nil },
 	}

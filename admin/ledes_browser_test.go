@@ -15,7 +15,7 @@ import (
 func TestPagesWhoseSourceFailsAreAccessible(t *testing.T) {
 	s := newSite(t, core.System{}, func(o *admin.Options) {
 		bad := failing{errors.New("disk I/O error")}
-		o.Council.Queries, o.Council.Figures, o.Reports.Reports = bad, bad, bad
+		o.Council.Store, o.Reports.Reports = closedLedger(t), bad
 		o.Chats.Traces = &brokenTraces{o.Chats.Traces, bad.err}
 	})
 	s.world.full()

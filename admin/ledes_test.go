@@ -19,6 +19,7 @@ import (
 	"gatehouse/core/queue/inspect"
 	"gatehouse/core/report"
 	"gatehouse/core/session"
+	"gatehouse/core/store/storetest"
 	"gatehouse/core/transcript"
 	"gatehouse/pairing/people"
 )
@@ -29,31 +30,24 @@ var lede = regexp.MustCompile(`(?s)<header class="head">.*?</header>`)
 // failing has each source that is not the world's fail.
 type failing struct{ err error }
 
-func (f failing) Models(context.Context) ([]ledger.Model, error) { return nil, f.err }
-func (f failing) Reliability(context.Context, string, time.Time) ([]ledger.Change, error) {
-	return nil, f.err
-}
-func (f failing) Analyze(context.Context, time.Time) (ledger.Analysis, error) {
-	return ledger.Analysis{}, f.err
-}
-func (f failing) Ontology(context.Context) (ledger.Ontology, error)   { return ledger.Ontology{}, f.err }
 func (f failing) Last() (report.Crash, bool)                          { return report.Crash{}, false }
 func (f failing) Runs(context.Context, int) ([]report.Run, error)     { return nil, f.err }
 func (f failing) Faults(context.Context, int) ([]report.Fault, error) { return nil, f.err }
-func (f failing) Queries(context.Context, ledger.Filter) ([]ledger.View, string, error) {
-	return nil, "", f.err
-}
-func (f failing) Query(context.Context, int64, string) (ledger.View, error) {
-	return ledger.View{}, f.err
-}
-func (f failing) Pick(context.Context, int64, string, string) (ledger.Picked, error) {
-	return ledger.Picked{}, f.err
+
+// closedLedger returns a ledger that reads nothing: its database is closed.
+func closedLedger(t *testing.T) *ledger.Store {
+	t.Helper()
+	db := storetest.Open(t, core.System{})
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return ledger.New(ledger.Options{DB: db, Clock: core.System{}})
 }
 
 func TestTheFirstSentenceOfAPageWhoseSourceFailsClaimsNothing(t *testing.T) {
 	s := newSite(t, nil, func(o *admin.Options) {
 		bad := failing{errors.New("disk I/O error")}
-		o.Council.Queries, o.Council.Figures, o.Reports.Reports = bad, bad, bad
+		o.Council.Store, o.Reports.Reports = closedLedger(t), bad
 	}).enter()
 	s.world.full()
 	s.world.setBroken(errors.New("disk I/O error"))

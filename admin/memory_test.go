@@ -29,7 +29,7 @@ func (w *world) openMemory(db *store.DB, o *admin.Options) {
 			return w.memory.Used(context.Background(), tx, []memory.Correction{c}, u)
 		}))
 	}
-	o.Memory = adminmemory.Options{Reader: w.memory, Writer: w.memory, Restore: w.memory.Restore}
+	o.Memory = adminmemory.Options{Store: w.memory}
 }
 
 // remembers has the operator have corrections, an open question, and another person some.

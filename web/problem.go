@@ -102,6 +102,26 @@ var byKind = map[core.Kind]Fault{
 	core.Busy: Unavailable, core.TooLarge: TooLarge, core.Other: Internal,
 }
 
+// KindOf returns the kind of the error that a gateway answered with an HTTP status.
+func KindOf(status int) core.Kind {
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return core.Denied
+	case http.StatusNotFound, http.StatusMethodNotAllowed: // a gateway of an older version lacks the route
+		return core.NotFound
+	case http.StatusConflict:
+		return core.Conflict
+	case http.StatusRequestEntityTooLarge, http.StatusInsufficientStorage:
+		return core.TooLarge
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		return core.Busy
+	}
+	if status >= http.StatusBadRequest && status < http.StatusInternalServerError {
+		return core.Invalid
+	}
+	return core.Other
+}
+
 // ProblemOf returns how an error is answered: a Problem as it is, an error that
 // names its fault by that, any other by its core.Kind. An error that is not meant
 // to be shown becomes "internal error". No other code decides this.

@@ -16,6 +16,7 @@ import (
 	"gatehouse/admin/page"
 	"gatehouse/core"
 	"gatehouse/core/attach/content"
+	"gatehouse/core/runs"
 	"gatehouse/core/session"
 	"gatehouse/core/transcript"
 	"gatehouse/core/usage"
@@ -102,7 +103,7 @@ type helperView struct {
 }
 
 type runView struct {
-	Run
+	runs.Line
 	Tone, Word string
 	Took       time.Duration
 	Spent      usage.Total
@@ -220,7 +221,7 @@ func (p *Pages) runsOf(ctx context.Context, id string, now time.Time) page.Part[
 	})
 }
 
-func (p *Pages) runViews(ctx context.Context, now time.Time, lines ...Run) ([]runView, error) {
+func (p *Pages) runViews(ctx context.Context, now time.Time, lines ...runs.Line) ([]runView, error) {
 	ids := make([]string, len(lines))
 	for i, l := range lines {
 		ids[i] = l.ID
@@ -228,7 +229,7 @@ func (p *Pages) runViews(ctx context.Context, now time.Time, lines ...Run) ([]ru
 	spent, err := p.o.Spent(ctx, ids...)
 	out := make([]runView, len(lines))
 	for i, l := range lines {
-		v := runView{Run: l, Took: l.Took(now), Spent: spent[l.ID]}
+		v := runView{Line: l, Took: l.Took(now), Spent: spent[l.ID]}
 		v.Tone, v.Word = runState(l.State)
 		v.Cost = strings.TrimPrefix(page.Price(v.Spent.MicroUSD, v.Spent.Unpriced), ", ")
 		if n := v.Spent.Input + v.Spent.Output + v.Spent.CacheRead + v.Spent.CacheWrite; n > 0 {

@@ -17,6 +17,7 @@ import (
 	"gatehouse/core/attach"
 	"gatehouse/core/bus"
 	"gatehouse/core/queue/inspect"
+	"gatehouse/core/runs"
 	"gatehouse/core/session"
 	"gatehouse/core/transcript"
 	"gatehouse/core/usage"
@@ -44,10 +45,10 @@ type (
 	}
 	// Runs are the answers that were made (runs.Store).
 	Runs interface {
-		Line(ctx context.Context, run string) (Run, error)
-		LinesOf(ctx context.Context, session string, limit int) ([]Run, error)
+		Line(ctx context.Context, run string) (runs.Line, error)
+		LinesOf(ctx context.Context, session string, limit int) ([]runs.Line, error)
 		// Failed returns those of these runs that ended with an error.
-		Failed(ctx context.Context, runs ...string) ([]Run, error)
+		Failed(ctx context.Context, runs ...string) ([]runs.Line, error)
 		// LastFailed returns the sessions whose newest run failed.
 		LastFailed(ctx context.Context, limit int) ([]string, error)
 	}
@@ -92,28 +93,6 @@ type Questions interface {
 type Files interface {
 	Begin(ctx context.Context, user, most int64) (*attach.Incoming, error)
 	Remove(files []core.File)
-}
-
-// A Run is one answer that was made, or is being made.
-type Run struct {
-	ID, Session, State string
-	Bot, Chat, Model   string
-	Error              string // its code; "" without one
-	Reason             string // of the error, in a sentence
-	Setting            string // to check; "" for none
-	Said               string // what the provider, or the failing part, reported
-	Attempt            int
-	User               int64
-	Started, Ended     time.Time     // Ended is zero while it runs
-	Waited             time.Duration // of it, for users
-}
-
-// Took returns how long it ran, or has run until now.
-func (r Run) Took(now time.Time) time.Duration {
-	if r.Ended.IsZero() {
-		return now.Sub(r.Started)
-	}
-	return r.Ended.Sub(r.Started)
 }
 
 // Options for New.

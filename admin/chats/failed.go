@@ -19,7 +19,7 @@ type failure struct {
 }
 
 // failureOf returns what is known of a failed run, and what to do.
-func failureOf(r Run) *failure {
+func failureOf(r runs.Line) *failure {
 	f := &failure{Text: r.Reason, Code: r.Error, Said: r.Said}
 	if f.Text == "" {
 		f.Text = "The answer failed."
@@ -46,7 +46,7 @@ func (p *Pages) failures(ctx context.Context, b *chatBody, list []said, newest b
 	if newest {
 		for i := range latest {
 			if latest[i].State == "error" && !slices.Contains(ids, latest[i].ID) && (len(list) == 0 || latest[i].Started.After(list[0].At)) {
-				failed = append(failed, latest[i].Run)
+				failed = append(failed, latest[i].Line)
 			}
 		}
 	}
@@ -61,7 +61,7 @@ func (p *Pages) failures(ctx context.Context, b *chatBody, list []said, newest b
 
 // placeOf returns where the end of r belongs in list: after its last message, else by
 // time.
-func placeOf(list []said, r Run) int {
+func placeOf(list []said, r runs.Line) int {
 	for i, s := range slices.Backward(list) {
 		if s.Run == r.ID {
 			return i + 1
@@ -76,7 +76,7 @@ func placeOf(list []said, r Run) int {
 }
 
 // why returns a failure in half a sentence.
-func why(r Run) string {
+func why(r runs.Line) string {
 	if r.Reason != "" {
 		return strings.TrimRight(core.CutRunes(r.Reason, 200), ".!")
 	}

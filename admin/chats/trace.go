@@ -11,6 +11,7 @@ import (
 	"gatehouse/admin/page"
 	"gatehouse/core"
 	"gatehouse/core/queue/inspect"
+	"gatehouse/core/runs"
 	"gatehouse/core/transcript"
 )
 
@@ -138,7 +139,7 @@ func (p *Pages) traceRun(ctx context.Context, b *traceBody, run string) {
 }
 
 // callsOf returns the tool calls of a run, and whether it is further back than they are read.
-func (p *Pages) callsOf(ctx context.Context, run Run) (calls []saidPart, far bool, err error) {
+func (p *Pages) callsOf(ctx context.Context, run runs.Line) (calls []saidPart, far bool, err error) {
 	d, err := p.o.Chats.Detail(ctx, run.Session)
 	if core.KindOf(err) == core.NotFound { // deleted since: the run's row outlives it
 		return nil, false, nil
@@ -168,7 +169,7 @@ func (b *traceBody) verdict() (tone, text string) {
 	switch {
 	case b.Run == nil:
 	case b.Run.State == "error":
-		tone, what, reply = "bad", "It was not answered: "+why(b.Run.Run), "the message that says so"
+		tone, what, reply = "bad", "It was not answered: "+why(b.Run.Line), "the message that says so"
 	case b.Run.State == "aborted":
 		tone, what, reply = "idle", "Its answer was stopped", "what there was of it"
 	case b.Run.State == "running":

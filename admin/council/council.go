@@ -26,26 +26,11 @@ const (
 	reach = 30 * 24 * time.Hour // of the figures
 )
 
-type (
-	// Queries reads questions and stores picks (why.Picks).
-	Queries interface {
-		Queries(ctx context.Context, f ledger.Filter) (page []ledger.View, next string, err error)
-		Query(ctx context.Context, user int64, id string) (ledger.View, error)
-		Pick(ctx context.Context, user int64, query, model string) (ledger.Picked, error)
-	}
-	// Figures reads what is known of models and domains (ledger.Store).
-	Figures interface {
-		Models(ctx context.Context) ([]ledger.Model, error)
-		Reliability(ctx context.Context, model string, since time.Time) ([]ledger.Change, error)
-		Analyze(ctx context.Context, since time.Time) (ledger.Analysis, error)
-		Ontology(ctx context.Context) (ledger.Ontology, error)
-	}
-)
-
-// Options for New. Without Queries there are no pages.
+// Options for New. Without Store there are no pages.
 type Options struct {
-	Queries Queries
-	Figures Figures
+	Store *ledger.Store
+	// Pick stores which answer was picked, and shows it in the chat (why.Picks).
+	Pick func(ctx context.Context, user int64, query, model string) (ledger.Picked, error)
 }
 
 // Pages are the pages of councils.
@@ -60,7 +45,7 @@ var files embed.FS
 // New registers the pages with f, below the page of the models.
 func New(f *page.Frame, o Options) *Pages {
 	p := &Pages{f, o}
-	if o.Queries == nil {
+	if o.Store == nil {
 		return p
 	}
 	f.Templates(files, template.FuncMap{"times": times, "score": score, "cost": cost, "queryURL": queryURL})
@@ -123,10 +108,10 @@ type modelRow struct {
 func (p *Pages) overview(w http.ResponseWriter, r *http.Request) error {
 	ctx, since := r.Context(), p.frame.Clock.Now().UTC().Add(-reach)
 	b := overviewBody{
-		Figures: page.Load(ctx, p.frame, "The figures", func(ctx context.Context) (ledger.Analysis, error) { return p.o.Figures.Analyze(ctx, since) }),
+		Figures: page.Load(ctx, p.frame, "The figures", func(ctx context.Context) (ledger.Analysis, error) { return p.o.Store.Analyze(ctx, since) }),
 		Models:  page.Load(ctx, p.frame, "The models", func(ctx context.Context) ([]modelRow, error) { return p.models(ctx, since) }),
 		Queries: page.Load(ctx, p.frame, "The questions", func(ctx context.Context) ([]ledger.View, error) {
-			list, _, err := p.o.Queries.Queries(ctx, ledger.Filter{Limit: shown})
+			list, _, err := p.o.Store.Queries(ctx, ledger.Filter{Limit: shown})
 			return list, err
 		}),
 	}
@@ -141,7 +126,7 @@ func (p *Pages) overview(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (p *Pages) models(ctx context.Context, since time.Time) ([]modelRow, error) {
-	list, err := p.o.Figures.Models(ctx)
+	list, err := p.o.Store.Models(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +136,7 @@ func (p *Pages) models(ctx context.Context, since time.Time) ([]modelRow, error)
 		if m.WinRate == nil {
 			continue
 		}
-		changes, err := p.o.Figures.Reliability(ctx, m.ID, since)
+		changes, err := p.o.Store.Reliability(ctx, m.ID, since)
 		if err != nil {
 			return nil, err
 		}
@@ -209,7 +194,7 @@ type domainsBody struct {
 
 // domains shows GET /admin/council/domains.
 func (p *Pages) domains(w http.ResponseWriter, r *http.Request) error {
-	b := domainsBody{Tree: page.Load(r.Context(), p.frame, "The domains", p.o.Figures.Ontology)}
+	b := domainsBody{Tree: page.Load(r.Context(), p.frame, "The domains", p.o.Store.Ontology)}
 	if b.Lede = page.Count(len(b.Tree.Value.Domains), "domain", "domains") + ", " + page.Count(len(b.Tree.Value.Candidates), "candidate", "candidates") + "."; b.Tree.Broken != "" {
 		b.Lede = "The domains can’t be shown right now."
 	}

@@ -43,7 +43,7 @@ func (b *queryBody) Open() bool { return b.PickUntil != nil }
 
 // query shows GET /admin/council/queries/{id}: how a question was answered.
 func (p *Pages) query(w http.ResponseWriter, r *http.Request) error {
-	v, err := p.o.Queries.Query(r.Context(), 0, r.PathValue("id"))
+	v, err := p.o.Store.Query(r.Context(), 0, r.PathValue("id"))
 	if core.KindOf(err) == core.NotFound {
 		return core.Errorf(core.NotFound, "there is no such question, or it was deleted after 90 days")
 	}
@@ -94,7 +94,7 @@ func value(v *float64) float64 {
 // pick handles the button of an option. Who may pick is the ledger's decision.
 func (p *Pages) pick(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	id, model := r.PathValue("id"), r.PostFormValue("model")
-	_, err := p.o.Queries.Pick(r.Context(), by.User, id, model)
+	_, err := p.o.Pick(r.Context(), by.User, id, model)
 	return page.Good("You picked the answer of " + core.CutRunes(model, 100) + "."), queryURL(id), err
 }
 
@@ -102,12 +102,12 @@ func (p *Pages) pick(r *http.Request, by core.Actor) (page.Flash, string, error)
 // runs since a time. What cannot be read is logged.
 func (p *Pages) Links(ctx context.Context, conversation string, since time.Time) map[string]template.HTML {
 	links := map[string]template.HTML{}
-	if p.o.Queries == nil {
+	if p.o.Store == nil {
 		return links
 	}
 	f := ledger.Filter{Conversation: conversation, Limit: 200}
 	for {
-		list, next, err := p.o.Queries.Queries(ctx, f)
+		list, next, err := p.o.Store.Queries(ctx, f)
 		if err != nil {
 			p.frame.Log.WarnContext(ctx, "links to answers of councils", "session", conversation, "err", err)
 			return links

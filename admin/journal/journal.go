@@ -30,25 +30,10 @@ const (
 	maxForm   = 1 << 20 // bytes of a form: an entry's text, encoded
 )
 
-type (
-	// Reader reads journals (journal.Store).
-	Reader interface {
-		Day(ctx context.Context, user int64, date string) (journal.Day, error)
-		Days(ctx context.Context, user int64, month string) ([]string, error)
-	}
-	// Writer changes journals (journal.Store).
-	Writer interface {
-		Append(ctx context.Context, user int64, d journal.Draft, by core.Actor) (journal.Entry, error)
-		Edit(ctx context.Context, user int64, id, version string, e journal.Edit, by core.Actor) (journal.Entry, error)
-		Delete(ctx context.Context, user int64, id, version string, by core.Actor) error
-	}
-)
-
-// Options for New. Without Reader there is no page.
+// Options for New. Without Store there is no page.
 type Options struct {
-	Reader Reader
-	Writer Writer
-	Files  fs.FS // of the vault, following no link (vault.FS)
+	Store *journal.Store
+	Files fs.FS // of the vault, following no link (vault.FS)
 	// May reports whether a user at this trust may read a file of the vault, or write it.
 	May func(trust core.Trust, user int64, name string, write bool) bool
 	// Now returns the time in the user's time zone.
@@ -67,7 +52,7 @@ var files embed.FS
 // New registers the pages with f.
 func New(f *page.Frame, o Options) *Pages {
 	p := &Pages{frame: f, o: o}
-	if o.Reader == nil {
+	if o.Store == nil {
 		return p
 	}
 	f.Templates(files, template.FuncMap{"rendered": markdown.HTML})
@@ -80,7 +65,7 @@ func New(f *page.Frame, o Options) *Pages {
 
 // Items returns the entry of the menu.
 func (p *Pages) Items() []page.Item {
-	if p.o.Reader == nil {
+	if p.o.Store == nil {
 		return nil
 	}
 	return []page.Item{{Key: "journal", Path: pagePath, Label: "Journal", NoView: true}}
@@ -91,7 +76,7 @@ func (p *Pages) Items() []page.Item {
 func (p *Pages) EntryURL(file, id string) string {
 	date := strings.TrimSuffix(path.Base(file), ".md")
 	name, err := journal.PathOf(core.Operator, date)
-	if p.o.Reader == nil || err != nil || name != file {
+	if p.o.Store == nil || err != nil || name != file {
 		return ""
 	}
 	return dayURL(date) + "#e-" + url.PathEscape(id)
@@ -147,7 +132,7 @@ func (p *Pages) show(w http.ResponseWriter, r *http.Request, status int, d draft
 	b := body{Date: date, Title: at.Format("Monday, 2 January 2006"), Today: dayURL(today.Format(time.DateOnly)), IsToday: date == today.Format(time.DateOnly),
 		Prev: dayURL(at.AddDate(0, 0, -1).Format(time.DateOnly)), Next: dayURL(at.AddDate(0, 0, 1).Format(time.DateOnly)), Draft: d}
 	read := page.Load(r.Context(), p.frame, "The journal", func(ctx context.Context) (journal.Day, error) {
-		return p.o.Reader.Day(ctx, core.Operator, date)
+		return p.o.Store.Day(ctx, core.Operator, date)
 	})
 	b.Broken, b.Head, b.Path = read.Broken, read.Value.Head, read.Value.Path
 	for _, e := range read.Value.Entries {
@@ -157,7 +142,7 @@ func (p *Pages) show(w http.ResponseWriter, r *http.Request, status int, d draft
 		b.Draft.ID = "" // the entry is gone: what was typed can be added again
 	}
 	days := page.Load(r.Context(), p.frame, "The calendar", func(ctx context.Context) ([]string, error) {
-		return p.o.Reader.Days(ctx, core.Operator, date[:len("2006-01")])
+		return p.o.Store.Days(ctx, core.Operator, date[:len("2006-01")])
 	})
 	b.Month = monthOf(at, today, days.Value)
 	return p.frame.Show(w, r, status, "journal", page.View{Title: "Journal, " + at.Format("2 January 2006"), Still: true, Body: b})
@@ -173,7 +158,7 @@ func (p *Pages) add(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	e, err := p.o.Writer.Append(r.Context(), core.Operator, journal.Draft{Date: date, At: now, Text: r.PostFormValue("text")}, who.Actor())
+	e, err := p.o.Store.Append(r.Context(), core.Operator, journal.Draft{Date: date, At: now, Text: r.PostFormValue("text")}, who.Actor())
 	if err != nil {
 		return p.refused(w, r, draft{Text: r.PostFormValue("text")}, err)
 	}
@@ -195,10 +180,10 @@ func (p *Pages) change(w http.ResponseWriter, r *http.Request) error {
 	d := draft{ID: r.PostFormValue("id"), Version: r.PostFormValue("version"), Text: text}
 	said, to := page.Flash{Kind: "good", Text: "Saved."}, dayURL(date)
 	if r.PostFormValue("do") == "delete" {
-		err = p.o.Writer.Delete(r.Context(), core.Operator, d.ID, d.Version, who.Actor())
+		err = p.o.Store.Delete(r.Context(), core.Operator, d.ID, d.Version, who.Actor())
 		said.Text = "Deleted. Its recordings and pictures are still in the vault."
 	} else {
-		_, err = p.o.Writer.Edit(r.Context(), core.Operator, d.ID, d.Version, journal.Edit{Text: &text}, who.Actor())
+		_, err = p.o.Store.Edit(r.Context(), core.Operator, d.ID, d.Version, journal.Edit{Text: &text}, who.Actor())
 		to += "#e-" + d.ID
 	}
 	if err != nil {

@@ -21,28 +21,9 @@ const (
 	perPage  = 30
 )
 
-// Reader reads corrections (memory.Store).
-type Reader interface {
-	List(ctx context.Context, user int64, f memory.Filter) ([]memory.Correction, int, error)
-	Count(ctx context.Context, user int64) (active, cards int, err error)
-	Events(ctx context.Context, user int64, ref string) ([]memory.Event, error)
-	Get(ctx context.Context, user int64, ref string) (memory.Correction, error)
-}
-
-// Writer changes corrections (memory.Store).
-type Writer interface {
-	Add(ctx context.Context, user int64, d memory.Draft, by core.Actor) (memory.Learnt, error)
-	Update(ctx context.Context, user int64, ref string, ch memory.Change, by core.Actor) (memory.Correction, error)
-	Delete(ctx context.Context, user int64, ref string, by core.Actor) (memory.Correction, error)
-	Decide(ctx context.Context, user int64, ref, choice string, by core.Actor) (memory.Learnt, error)
-}
-
-// Options for New. Without Reader there is no page.
+// Options for New. Without Store there is no page.
 type Options struct {
-	Reader Reader
-	Writer Writer
-	// Restore undoes a deletion (memory.Store).
-	Restore func(ctx context.Context, user int64, ref string, by core.Actor) (memory.Correction, error)
+	Store *memory.Store
 }
 
 // Links are what other pages of the panel offer to this one.
@@ -66,7 +47,7 @@ var files embed.FS
 // New registers the page with f.
 func New(f *page.Frame, o Options, l Links) *Pages {
 	p := &Pages{frame: f, o: o, links: l}
-	if o.Reader == nil {
+	if o.Store == nil {
 		return p
 	}
 	f.Templates(files, nil)
@@ -78,7 +59,7 @@ func New(f *page.Frame, o Options, l Links) *Pages {
 
 // Items returns the entry of the menu.
 func (p *Pages) Items() []page.Item {
-	if p.o.Reader == nil {
+	if p.o.Store == nil {
 		return nil
 	}
 	return []page.Item{{Key: "memory", Path: pagePath, Label: "Memory", NoView: true}}
@@ -88,10 +69,10 @@ func (p *Pages) Items() []page.Item {
 // what is remembered of others.
 func (p *Pages) Text(ctx context.Context, id string) string {
 	who, ok := auth.From(ctx)
-	if p.o.Reader == nil || !ok {
+	if p.o.Store == nil || !ok {
 		return ""
 	}
-	c, err := p.o.Reader.Get(ctx, who.User, id)
+	c, err := p.o.Store.Get(ctx, who.User, id)
 	if err != nil {
 		return ""
 	}
@@ -193,11 +174,11 @@ func (p *Pages) show(w http.ResponseWriter, r *http.Request, status int, d draft
 	b := body{Query: strings.TrimSpace(core.CutRunes(r.FormValue("q"), 200)), Project: core.CutRunes(r.FormValue("project"), 64), Draft: d}
 	b.Projects = p.links.Projects(r.Context(), who.User, "")
 	after, _ := strconv.Atoi(r.FormValue("after"))
-	all, next, err := p.o.Reader.List(r.Context(), who.User, memory.Filter{Text: b.Query, Project: b.Project, After: max(0, after), Limit: perPage})
+	all, next, err := p.o.Store.List(r.Context(), who.User, memory.Filter{Text: b.Query, Project: b.Project, After: max(0, after), Limit: perPage})
 	if err != nil {
 		return err
 	}
-	if b.Active, b.Cards, err = p.o.Reader.Count(r.Context(), who.User); err != nil {
+	if b.Active, b.Cards, err = p.o.Store.Count(r.Context(), who.User); err != nil {
 		return err
 	}
 	for _, c := range all {
@@ -229,7 +210,7 @@ func (p *Pages) show(w http.ResponseWriter, r *http.Request, status int, d draft
 
 // aside adds open questions, and what can be brought back.
 func (p *Pages) aside(ctx context.Context, who auth.Principal, b *body) error {
-	open, _, err := p.o.Reader.List(ctx, who.User, memory.Filter{Cards: true, Limit: memory.MaxCards})
+	open, _, err := p.o.Store.List(ctx, who.User, memory.Filter{Cards: true, Limit: memory.MaxCards})
 	if err != nil {
 		return err
 	}
@@ -245,7 +226,7 @@ func (p *Pages) aside(ctx context.Context, who auth.Principal, b *body) error {
 			one.Question = "Which one applies?"
 		}
 		if c.Conflicts != "" {
-			old, err := p.o.Reader.Get(ctx, who.User, c.Conflicts)
+			old, err := p.o.Store.Get(ctx, who.User, c.Conflicts)
 			if err != nil && core.KindOf(err) != core.NotFound { // deleted since
 				return err
 			}
@@ -255,7 +236,7 @@ func (p *Pages) aside(ctx context.Context, who auth.Principal, b *body) error {
 		}
 		b.Open = append(b.Open, one)
 	}
-	b.Deleted, _, err = p.o.Reader.List(ctx, who.User, memory.Filter{Status: memory.Deleted, Limit: perPage})
+	b.Deleted, _, err = p.o.Store.List(ctx, who.User, memory.Filter{Status: memory.Deleted, Limit: perPage})
 	return err
 }
 
@@ -267,7 +248,7 @@ var labels = map[string]string{
 }
 
 func (p *Pages) events(ctx context.Context, who auth.Principal, id string) (out []event, err error) {
-	all, err := p.o.Reader.Events(ctx, who.User, id)
+	all, err := p.o.Store.Events(ctx, who.User, id)
 	for _, e := range all {
 		one := event{Event: e, Label: labels[e.Kind]}
 		if e.Session != "" {
@@ -282,7 +263,7 @@ func (p *Pages) events(ctx context.Context, who auth.Principal, id string) (out 
 func (p *Pages) add(w http.ResponseWriter, r *http.Request) error {
 	who, _ := page.Principal(r)
 	text := r.PostFormValue("text")
-	l, err := p.o.Writer.Add(r.Context(), who.User, memory.Draft{Text: text}, who.Actor())
+	l, err := p.o.Store.Add(r.Context(), who.User, memory.Draft{Text: text}, who.Actor())
 	if err != nil {
 		return p.refused(w, r, draft{Text: text}, err)
 	}
@@ -312,27 +293,27 @@ func (p *Pages) act(w http.ResponseWriter, r *http.Request) error {
 	said := ""
 	switch do := r.PostFormValue("do"); do {
 	case "edit", "edit-save":
-		if _, err = p.o.Writer.Update(r.Context(), who.User, id, memory.Change{Text: &text}, who.Actor()); err != nil {
+		if _, err = p.o.Store.Update(r.Context(), who.User, id, memory.Change{Text: &text}, who.Actor()); err != nil {
 			return p.refused(w, r, draft{ID: id, Text: text}, err)
 		}
 		if said = "Saved."; do == "edit-save" {
-			_, err = p.o.Writer.Decide(r.Context(), who.User, id, memory.ChoiceSave, who.Actor())
+			_, err = p.o.Store.Decide(r.Context(), who.User, id, memory.ChoiceSave, who.Actor())
 			said = "Remembered as you wrote it."
 		}
 	case "pin":
-		_, err = p.o.Writer.Update(r.Context(), who.User, id, memory.Change{Pinned: &yes}, who.Actor())
+		_, err = p.o.Store.Update(r.Context(), who.User, id, memory.Change{Pinned: &yes}, who.Actor())
 		said = "Pinned: it is in every prompt."
 	case "unpin":
-		_, err = p.o.Writer.Update(r.Context(), who.User, id, memory.Change{Pinned: &no}, who.Actor())
+		_, err = p.o.Store.Update(r.Context(), who.User, id, memory.Change{Pinned: &no}, who.Actor())
 		said = "Unpinned."
 	case "delete":
-		_, err = p.o.Writer.Delete(r.Context(), who.User, id, who.Actor())
+		_, err = p.o.Store.Delete(r.Context(), who.User, id, who.Actor())
 		said = "Deleted. You can undo it below for 24 hours."
 	case "undo":
-		_, err = p.o.Restore(r.Context(), who.User, id, who.Actor())
+		_, err = p.o.Store.Restore(r.Context(), who.User, id, who.Actor())
 		said = "Brought back."
 	default:
-		_, err = p.o.Writer.Decide(r.Context(), who.User, id, do, who.Actor())
+		_, err = p.o.Store.Decide(r.Context(), who.User, id, do, who.Actor())
 		if said = "Remembered."; do == memory.ChoiceSkip {
 			said = "Not remembered."
 		}

@@ -172,7 +172,10 @@ func (x *person) complete(token string, blocks []blockView, seen map[int64]time.
 				x.Blocked = append(x.Blocked, b)
 			}
 			if b.Left > x.Undo {
-				x.Undo, x.Undoes = b.Left, map[bool]string{true: "unblocked", false: "blocked"}[b.Over]
+				x.Undo, x.Undoes = b.Left, "blocked"
+				if b.Over {
+					x.Undoes = "unblocked"
+				}
 			}
 		}
 	}
@@ -191,7 +194,10 @@ func (p *personPages) seen(ctx context.Context, list ...person) map[int64]time.T
 }
 
 func peopleLede(b peopleBody, all []person) string {
-	let, least := 0, map[bool]string{true: "At least "}[b.Cut]
+	let, least := 0, ""
+	if b.Cut {
+		least = "At least "
+	}
 	for _, x := range all {
 		let += min(1, len(x.Access))
 	}

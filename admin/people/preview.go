@@ -7,19 +7,8 @@ import (
 
 	"gatehouse/admin/page"
 	"gatehouse/core"
+	"gatehouse/core/toolset"
 )
-
-// A Preview is what a user with access at a level would see and do, by the rules
-// as they are now.
-type Preview struct {
-	Agent, Model string   // that answers them
-	Files        int      // that they could read
-	AtLeast      bool     // there are more: the count was cut
-	Examples     []string // of these files
-	Tools        []string // that are offered to their turns
-	Unasked      []string // acts that need no approval
-	Asks         []string // acts that the operator has to approve
-}
 
 // A level is one choice of trust and what it means.
 type level struct {
@@ -56,10 +45,10 @@ func (p *gatePages) preview(ctx context.Context) (out []level) {
 		return nil
 	}
 	for _, trust := range []core.Trust{core.Sandboxed, core.Vault} {
-		seen := page.Load(ctx, p.frame, "What they would see", func(ctx context.Context) (Preview, error) { return p.o.Preview(ctx, trust) })
+		seen := page.Load(ctx, p.frame, "What they would see", func(ctx context.Context) (toolset.Preview, error) { return p.o.Preview(ctx, trust) })
 		l := level{Trust: trust, Broken: seen.Broken}
 		if l.Broken == "" {
-			l.Facts = seen.Value.facts()
+			l.Facts = previewFacts(seen.Value)
 		}
 		out = append(out, l)
 	}
@@ -69,12 +58,12 @@ func (p *gatePages) preview(ctx context.Context) (out []level) {
 // maxToolsNamed bounds the tools that a preview names.
 const maxToolsNamed = 16
 
-func (v Preview) facts() []page.Fact {
+func previewFacts(v toolset.Preview) []page.Fact {
 	by := v.Agent
 	if v.Model != "" {
 		by += ", with " + v.Model
 	}
-	facts := []page.Fact{{What: "Answers them", Is: by}, {What: "Could read", Is: v.reads()}}
+	facts := []page.Fact{{What: "Answers them", Is: by}, {What: "Could read", Is: previewReads(v)}}
 	tools := "None: conversation only."
 	if n := len(v.Tools); n > 0 {
 		tools = strings.Join(v.Tools[:min(n, maxToolsNamed)], ", ")
@@ -93,7 +82,7 @@ func (v Preview) facts() []page.Fact {
 }
 
 // reads returns the files in a sentence.
-func (v Preview) reads() string {
+func previewReads(v toolset.Preview) string {
 	if v.Files == 0 {
 		return "No file of yours; a folder of their own."
 	}

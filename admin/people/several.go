@@ -30,7 +30,10 @@ func (f peopleFilter) Any() bool { return f != peopleFilter{} }
 
 // Address returns a page of the list with this filter.
 func (f peopleFilter) Address(number int) string {
-	n := map[bool]string{true: strconv.Itoa(number)}[number > 1]
+	var n string
+	if number > 1 {
+		n = strconv.Itoa(number)
+	}
 	return page.Address(peoplePath, map[string]string{"q": f.Text, "state": f.State, "trust": f.Trust, "bot": f.Bot, "platform": f.Platform, "page": n})
 }
 

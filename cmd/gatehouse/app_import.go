@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"slices"
 
 	"gatehouse/admin/find"
@@ -16,7 +15,6 @@ import (
 	importtasks "gatehouse/core/importer/tasks"
 	"gatehouse/core/session/bring"
 	"gatehouse/core/session/discover"
-	"gatehouse/core/store"
 	"gatehouse/web/importing"
 )
 
@@ -27,9 +25,7 @@ func (a *app) joinImports() {
 		Files:   a.files, Own: a.vault.Path(), Clock: a.clock, Log: a.log,
 	})
 	a.imports = importtasks.New(importtasks.Options{Importer: a.importer, Jobs: a.jobs, Clock: a.clock,
-		Audit: func(ctx context.Context, by core.Actor, action, subject string, detail map[string]any) error {
-			return a.db.Tx(ctx, func(tx *store.Tx) error { return store.Audit(ctx, tx, by, action, subject, detail) })
-		}})
+		Audit: a.db.Audit})
 	a.intake = importing.NewIntake(a.imports.List)
 	// Only the operator, and what runs at full trust, writes transcripts in the vault, so the
 	// sessions that Claude Code's command line begins there are the operator's.

@@ -93,10 +93,10 @@ func (m *remembered) memoryCommands(db *store.DB, sessions *session.Store, asks 
 
 // apiMemory returns what the memory's endpoints need.
 func (m *remembered) apiMemory() apimemory.Options {
-	return apimemory.Options{Reader: m.corrections, Writer: m.corrections, Restore: m.corrections.Restore}
+	return apimemory.Options{Store: m.corrections}
 }
 
 // panelMemory returns what the panel's page of the memory needs.
 func (m *remembered) panelMemory() panelmemory.Options {
-	return panelmemory.Options{Reader: m.corrections, Writer: m.corrections, Restore: m.corrections.Restore}
+	return panelmemory.Options{Store: m.corrections}
 }

@@ -31,7 +31,6 @@ import (
 	"gatehouse/cmd/gatehouse/unasked"
 	"gatehouse/cmd/gatehouse/views"
 	"gatehouse/configs"
-	"gatehouse/core"
 	"gatehouse/core/contexts"
 	"gatehouse/core/nodes"
 	"gatehouse/core/orchestrator/call"
@@ -65,7 +64,7 @@ func (a *app) handlers(inbox closedInbox) (public, private http.Handler, err err
 	door := auth.NewDoor(a.keys, a.admins, auth.DoorOptions{Clock: a.clock, Localhost: a.cfg.LocalhostAccess == "chat", Local: callerIsLocal, Address: callerKey})
 	mux := http.NewServeMux()
 	rest := api.New(api.Options{
-		Door: door, Inbox: inbox, Repeats: a.inspect, Follower: a.bus, Runs: see.Runs(), Sessions: see.Sessions(), Finder: a.library.Finder, Journal: a.apiJournal(), Memory: a.apiMemory(), Sync: a.apiSync(), Voice: a.voice, Contexts: apicontexts.Options{Store: contexts.New(a.vault), May: a.readable.mayRead}, Council: apicouncil.Options{Queries: a.picks(), Figures: a.council}, Daily: apidaily.Options{Lists: a.schedule, Starter: dailyActs{a.schedule, a.queue}},
+		Door: door, Inbox: inbox, Repeats: a.inspect, Follower: a.bus, Runs: see.Runs(), Sessions: see.Sessions(), Finder: a.library.Finder, Journal: a.apiJournal(), Memory: a.apiMemory(), Sync: a.apiSync(), Voice: a.voice, Contexts: apicontexts.Options{Store: contexts.New(a.vault), May: a.readable.mayRead}, Council: apicouncil.Options{Store: a.council, Pick: a.picks().Pick}, Daily: apidaily.Options{Lists: a.schedule, Starter: dailyActs{a.schedule, a.queue}},
 		Projects: projects.Options{Projects: projectActs{a.projects, a.db}},
 		Handoffs: handoffs.Options{Backups: a.handoffs, Markdown: a.handoff},
 		Passages: passages.Options{Index: a.library.Documents, MayRead: a.readable.mayRead, Refill: a.library.Crawler.Kick},
@@ -143,14 +142,11 @@ func (a *app) panel(door *auth.Door, metrics *web.Metrics) http.Handler {
 		},
 		People: adminpeople.Options{Requests: a.pairing, Decisions: a.pairing, Access: a.pairing.People, Persons: a.pairing.People, Keys: a.keysOf, Terms: a.pairing.People, Blocks: a.pairing.People, Places: a.pairing.Places,
 			Spending: see.People(), Care: see.People(), LastSeen: see.People().LastSeen, SetPlace: see.People().SetPlace,
-			Invites: a.pairing.Codes, InviteLink: a.fleet.InviteLink, Preset: a.bots.Preset, Preview: func(ctx context.Context, level core.Trust) (adminpeople.Preview, error) {
-				p, err := previews.Preview(ctx, level)
-				return adminpeople.Preview(p), err
-			}},
+			Invites: a.pairing.Codes, InviteLink: a.fleet.InviteLink, Preset: a.bots.Preset, Preview: previews.Preview},
 		Find:      a.panelFind(),
 		Imports:   adminimports.Options{Imports: a.imports, Entries: a.imports, Temp: a.vault.Unnamed, Intake: a.intake},
 		Journal:   a.panelJournal(),
-		Council:   admincouncil.Options{Queries: a.picks(), Figures: a.council},
+		Council:   admincouncil.Options{Store: a.council, Pick: a.picks().Pick},
 		Reports:   adminreports.Options{Reports: a.reports},
 		Nodes:     a.panelNodes(),
 		Memory:    a.panelMemory(),
@@ -163,7 +159,7 @@ func (a *app) panel(door *auth.Door, metrics *web.Metrics) http.Handler {
 			Agents: a.agents, Library: a.agents, Drafts: a.agents, SaveAgent: see.AgentFiles().Save, Servers: a.tools.Servers.Health},
 		Log: activityView{a.activity},
 		Chats: chats.Options{Logs: true, Chats: see.Chats(), Acts: see.Acts(), Bound: see.Acts().Bound, Waits: see.Acts().Waits, Groups: a.sessions.Groups, Search: a.sessions.Search,
-			Runs: see.RunLines(), Traces: a.inspect, Active: a.bus.Active, Sources: a.bots.Sources, Label: call.Label,
+			Runs: a.events, Traces: a.inspect, Active: a.bus.Active, Sources: a.bots.Sources, Label: call.Label,
 			Spent: func(ctx context.Context, runs ...string) (map[string]usage.Total, error) {
 				return a.usage.Spent(ctx, a.db, runs...)
 			},

@@ -43,7 +43,7 @@ admin/memory: admin/page core core/memory core/memory/detect web/auth
 admin/nodes: admin/page core/nodes
 admin/operations: admin/charts admin/page core core/queue/inspect core/store core/usage web
 admin/page: core core/diff web web/auth
-admin/people: admin/page core core/usage pairing/codes pairing/people pairing/places web/auth
+admin/people: admin/page core core/toolset core/usage pairing/codes pairing/people pairing/places web/auth
 admin/projects: admin/page core core/project
 admin/reports: admin/page core/report
 admin/settings: admin/markdown admin/page core core/agent core/diff core/tool/mcp web/auth
@@ -60,7 +60,7 @@ cmd/gatehouse/commands/migrating: cmd/gatehouse/commands/console configs core co
 cmd/gatehouse/commands/period: core  # periods of the command line
 cmd/gatehouse/commands/syncing: cmd/gatehouse/commands/console core core/vaultsync/client  # the command sync
 cmd/gatehouse/commands/console: cmd/gatehouse/control cmd/gatehouse/standby/vaultid configs core
-cmd/gatehouse/control: core core/permission core/store core/tool/mcp/entry pairing/codes pairing/people web/account web/api/bots/post web/auth
+cmd/gatehouse/control: core core/permission core/store core/tool/mcp/entry pairing/codes pairing/people web web/account web/api/bots/post web/auth
 cmd/gatehouse/control/bridge: core
 cmd/gatehouse/control/server: cmd/gatehouse/control configs/live core core/attach core/erasure core/erasure/tasks core/jobs core/permission core/session core/session/reindex core/store core/tool/mcp core/vault pairing/codes pairing/people web web/account web/api/bots web/auth web/upload
 cmd/gatehouse/doctor: cmd/gatehouse/speech cmd/gatehouse/standby/vaultid configs configs/live core core/agent core/backup core/llm/embed core/nodes core/sandbox core/sealed/columns core/store core/store/integrity core/store/postgres core/store/snapshot core/tool/mcp core/tool/mcp/entry core/vault core/voice core/voice/program

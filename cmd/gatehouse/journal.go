@@ -64,7 +64,7 @@ func (a *app) chatJournal() chatjournal.Options {
 
 // apiJournal returns what the journal's endpoints need.
 func (c *copied) apiJournal() apijournal.Options {
-	return apijournal.Options{Reader: c.journal, Writer: c.journal, May: c.may, Now: c.nowOf}
+	return apijournal.Options{Store: c.journal, May: c.may, Now: c.nowOf}
 }
 
 // apiSync returns what the sync's endpoints need.
@@ -74,5 +74,5 @@ func (c *copied) apiSync() apisync.Options {
 
 // panelJournal returns what the panel's page of the journal needs.
 func (c *copied) panelJournal() panel.Options {
-	return panel.Options{Reader: c.journal, Writer: c.journal, Files: c.of, May: c.may, Now: c.nowOf}
+	return panel.Options{Store: c.journal, Files: c.of, May: c.may, Now: c.nowOf}
 }

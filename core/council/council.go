@@ -33,9 +33,9 @@ type Ledger interface {
 // Evidence is the outcomes about models; *ledger.Store is one.
 type Evidence interface {
 	Records(ctx context.Context, models []string) (map[string]*choice.Record, error)
-	// Sight returns the domain of a name that a model used, and counts it unless that was done
-	// before (again). near is as in domains.Tree.Resolve.
-	Sight(ctx context.Context, model, raw string, again bool, near func(name string, labels []string) []float64) (domains.Resolution, error)
+	// ResolveDomain returns the domain of a name that a model used, and counts the name unless
+	// it was counted for this answer. near is as in domains.Tree.Resolve.
+	ResolveDomain(ctx context.Context, model, raw string, counted bool, near func(name string, labels []string) []float64) (domains.Resolution, error)
 	// Tree returns the domains in effect.
 	Tree(ctx context.Context) (*domains.Tree, error)
 }

@@ -203,8 +203,8 @@ func (h *hearing) of(ctx context.Context, d orchestrator.Draft) (*answer, error)
 		return a, nil
 	}
 	if a.said && a.report.Domain != "" {
-		_, again := h.stored[place{ledger.StageAnswer, a.model}]
-		r, err := h.c.o.Evidence.Sight(ctx, a.model, a.report.Domain, again, h.near(ctx))
+		_, counted := h.stored[place{ledger.StageAnswer, a.model}]
+		r, err := h.c.o.Evidence.ResolveDomain(ctx, a.model, a.report.Domain, counted, h.near(ctx))
 		if err != nil {
 			return nil, err
 		}

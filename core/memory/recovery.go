@@ -166,7 +166,10 @@ func list(b *strings.Builder, title string, all []*Correction, left *int) {
 	}
 	slices.SortFunc(all, func(a, b *Correction) int {
 		if a.Pinned != b.Pinned {
-			return map[bool]int{true: -1, false: 1}[a.Pinned]
+			if a.Pinned {
+				return -1
+			}
+			return 1
 		}
 		return cmp.Or(cmp.Compare(b.importance(), a.importance()), cmp.Compare(a.Number, b.Number))
 	})

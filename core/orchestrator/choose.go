@@ -9,7 +9,7 @@ import (
 
 // choose takes the model of the request, else that of the session, of the chat, of
 // workspace or agent, as far as it is there for the sender, else the configured one.
-// For a name of the runtime's it takes none.
+// For a name of the command-line runtime it sets no model, and uses the runtime.
 func (r *run) choose(asked string, warnings []core.Warning) ([]core.Warning, error) {
 	if r.foreign(asked) {
 		return warnings, r.take(asked)

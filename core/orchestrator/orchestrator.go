@@ -68,7 +68,7 @@ type Options struct {
 	// nil: without previews.
 	Files *attach.Ledger
 	Chats []string // sources of sessions that are chats
-	// Model is the model of that name for a guest or one of the house; "" is the
+	// Model returns the model of that name, for a guest or for anyone else; "" is the
 	// configured one. Unknown: core.Invalid; not for guests: core.Denied.
 	Model func(name string, guest bool) (llm.Model, error)
 	// Cost is a call's price in millionths of a dollar, and whether it is known.

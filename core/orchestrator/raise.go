@@ -65,8 +65,8 @@ func (r *run) lower(ctx context.Context) error {
 	return nil
 }
 
-// stillRaised looks, before a call, whether a raise holds; without one it has
-// nothing to check.
+// stillRaised reports, before a call, whether the run may go on: its raised trust
+// is still in effect, or it has none.
 func (r *run) stillRaised(ctx context.Context) (bool, error) {
 	if !r.t.Raised() || r.low.Load() != nil {
 		return true, nil

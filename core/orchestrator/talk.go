@@ -271,7 +271,7 @@ func (t *talk) keepAnswer(ctx context.Context, m *transcript.Message, fault *llm
 	t.number(m)
 	if text := words(m.Blocks); text != "" {
 		t.text = text
-		if t.own { // a sub-turn's text are none of the session's
+		if t.own { // the text of a sub-turn is not part of the session
 			t.r.mu.Lock()
 			t.r.said++
 			t.r.mu.Unlock()

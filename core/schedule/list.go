@@ -6,7 +6,6 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/schedule/daily"
-	"gatehouse/core/store"
 )
 
 // List returns the agents with how they are, by name, and the files that cannot be used.
@@ -60,7 +59,7 @@ func (s *Scheduler) Switch(ctx context.Context, name string, on bool, by core.Ac
 	if on {
 		action = "daily.enable"
 	}
-	return s.did(ctx, by, action, name, nil)
+	return s.o.DB.Audit(ctx, by, action, name, nil)
 }
 
 // Add writes a sample into the vault.
@@ -69,9 +68,5 @@ func (s *Scheduler) Add(ctx context.Context, name string, by core.Actor) error {
 		return err
 	}
 	s.Wake()
-	return s.did(ctx, by, "daily.add", name, nil)
-}
-
-func (s *Scheduler) did(ctx context.Context, by core.Actor, action, name string, detail map[string]any) error {
-	return s.o.DB.Tx(ctx, func(tx *store.Tx) error { return store.Audit(ctx, tx, by, action, name, detail) })
+	return s.o.DB.Audit(ctx, by, "daily.add", name, nil)
 }

@@ -338,7 +338,7 @@ func (s *Scheduler) Start(ctx context.Context, inbox Inbox, name, date string, f
 	if err := s.put(ctx, inbox, &a, r); err != nil {
 		return Run{}, err
 	}
-	if err := s.did(ctx, by, "daily.run", name, map[string]any{"date": date}); err != nil {
+	if err := s.o.DB.Audit(ctx, by, "daily.run", name, map[string]any{"date": date}); err != nil {
 		return Run{}, err
 	}
 	after, err := ofDate(ctx, s.o.DB, name, date)

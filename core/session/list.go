@@ -42,9 +42,9 @@ type Filter struct {
 	Search    string       // words of the title, the tags or what was written; see Search
 	Words     words.Query  // for Search, in place of the field Search
 	Tags      []string     // each of them
-	Since     time.Time    // used since then; in a search, that it is found in what is not older
+	Since     time.Time    // used since then; in a search: found in messages since then
 	Trusts    []core.Trust // of these levels; nil: of any
-	Until     time.Time    // begun before then; in a search, that it is found in what is older
+	Until     time.Time    // begun before then; in a search: found in messages before then
 	Limit     int          // 0 is 50; at most 200
 	Offset    int          // the first generation's paging; at most 100,000
 	Cursor    string       // from the page before; makes Offset count from there

@@ -43,6 +43,11 @@ func (d *DB) Save(ctx context.Context, key, value string) error {
 	return d.Tx(ctx, func(tx *Tx) error { return SetMetadata(ctx, tx, key, value) })
 }
 
+// Audit is Audit in a transaction of its own.
+func (d *DB) Audit(ctx context.Context, by core.Actor, action, subject string, detail map[string]any) error {
+	return d.Tx(ctx, func(tx *Tx) error { return Audit(ctx, tx, by, action, subject, detail) })
+}
+
 // Audit appends an audit event (who did what to what) in the transaction of the
 // change. detail holds ids only, never names or texts.
 func Audit(ctx context.Context, tx *Tx, by core.Actor, action, subject string, detail map[string]any) error {

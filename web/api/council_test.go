@@ -20,7 +20,7 @@ func (h *harness) council() apicouncil.Options {
 		h.t.Fatal(err)
 	}
 	h.councils = ledger.New(ledger.Options{DB: h.db, Clock: h.clock, Seal: box})
-	return apicouncil.Options{Queries: h.councils, Figures: h.councils}
+	return apicouncil.Options{Store: h.councils, Pick: h.councils.Pick}
 }
 
 // dispute stores a question of the user's on which two members contradict each other.
@@ -41,7 +41,7 @@ func (h *harness) dispute(user int64, id string) {
 		err = h.db.Tx(ctx, func(tx *store.Tx) error { return h.councils.Finish(ctx, tx, r) })
 	}
 	if err == nil {
-		_, err = h.councils.Sight(ctx, "a", "towers", false, nil)
+		_, err = h.councils.ResolveDomain(ctx, "a", "towers", false, nil)
 	}
 	if err != nil {
 		h.t.Fatal(err)

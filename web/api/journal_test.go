@@ -23,7 +23,7 @@ func (h *harness) journals() apijournal.Options {
 	ids := paraid.New(h.db, h.vault, log)
 	s := journal.New(journal.Options{DB: h.db, Vault: h.vault, IDs: ids, Rows: ids, Clock: h.clock, Log: log})
 	return apijournal.Options{
-		Reader: s, Writer: s,
+		Store: s,
 		May: func(trust core.Trust, user int64, name string, _ bool) bool {
 			return trust >= core.Vault || strings.HasPrefix(name, core.GuestDir(user)+"/")
 		},

@@ -16,7 +16,7 @@ import (
 // memories returns a real memory on the harness's database.
 func (h *harness) memories() apimemory.Options {
 	h.memory = memory.New(memory.Options{DB: h.db, Clock: h.clock})
-	return apimemory.Options{Reader: h.memory, Writer: h.memory, Restore: h.memory.Restore}
+	return apimemory.Options{Store: h.memory}
 }
 
 // remembers has the user have the correction 1, and 2 with an open question.

@@ -10,6 +10,7 @@ import (
 	"net/url"
 
 	"gatehouse/core"
+	"gatehouse/web"
 	"gatehouse/web/auth"
 )
 
@@ -100,24 +101,5 @@ func refusal(p *reply) error {
 	if text == "" {
 		text = problem.Title
 	}
-	return core.Errorf(kindOf(p.status), "%s", text)
-}
-
-func kindOf(status int) core.Kind {
-	switch status {
-	case http.StatusUnauthorized, http.StatusForbidden:
-		return core.Denied
-	case http.StatusNotFound:
-		return core.NotFound
-	case http.StatusConflict:
-		return core.Conflict
-	case http.StatusRequestEntityTooLarge, http.StatusInsufficientStorage:
-		return core.TooLarge
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
-		return core.Busy
-	}
-	if status < http.StatusInternalServerError {
-		return core.Invalid
-	}
-	return core.Other
+	return core.Errorf(web.KindOf(p.status), "%s", text)
 }

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/web"
 )
 
 // ErrNotServing means that no gateway listens on the socket.
@@ -239,25 +240,7 @@ func errorOf(status int, body io.Reader) error {
 	if text == "" {
 		text = p.Title
 	}
-	return &core.Error{Kind: kindOf(status), Text: text}
-}
-
-func kindOf(status int) core.Kind {
-	switch status {
-	case http.StatusBadRequest, http.StatusUnsupportedMediaType:
-		return core.Invalid
-	case http.StatusUnauthorized, http.StatusForbidden:
-		return core.Denied
-	case http.StatusNotFound, http.StatusMethodNotAllowed:
-		return core.NotFound
-	case http.StatusConflict:
-		return core.Conflict
-	case http.StatusRequestEntityTooLarge, http.StatusInsufficientStorage:
-		return core.TooLarge
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
-		return core.Busy
-	}
-	return core.Other
+	return &core.Error{Kind: web.KindOf(status), Text: text}
 }
 
 // inProcess is a transport to a handler in this process. An answer is returned

@@ -151,7 +151,11 @@ func (f *Fleet) replace(ctx context.Context, b configs.Bot, known bool) error {
 	}
 	if err = f.Hub.Put(c); err == nil {
 		f.left(b.Name)
-		f.Log.InfoContext(ctx, map[bool]string{true: "bot goes on with another token or address", false: "bot added"}[known], "bot", b.Name, "platform", b.Platform)
+		if known {
+			f.Log.InfoContext(ctx, "bot goes on with another token or address", "bot", b.Name, "platform", b.Platform)
+		} else {
+			f.Log.InfoContext(ctx, "bot added", "bot", b.Name, "platform", b.Platform)
+		}
 	}
 	return f.adopt(ctx, b, known, err)
 }

@@ -114,7 +114,7 @@ func (r *Restores) BeginRestore(ctx context.Context, name string, by core.Actor)
 	if err := r.begin(rec); err != nil {
 		return err
 	}
-	if err := r.audit(ctx, by, "backup.restore_begin", name); err != nil {
+	if err := r.o.DB.Audit(ctx, by, "backup.restore_begin", name, nil); err != nil {
 		r.set(settings.Restoring{})
 		return err
 	}
@@ -208,7 +208,7 @@ func (r *Restores) CancelRestore(ctx context.Context, by core.Actor) error {
 		return core.Errorf(core.Conflict, "there is no restore that can be cancelled")
 	}
 	r.o.Changed()
-	return r.audit(ctx, by, "backup.restore_cancel", name)
+	return r.o.DB.Audit(ctx, by, "backup.restore_cancel", name, nil)
 }
 
 // DismissRestore forgets the outcome of the last restore.
@@ -220,8 +220,4 @@ func (r *Restores) DismissRestore() error {
 	}
 	r.now = settings.Restoring{}
 	return forget(r.o.Config.BackupDir())
-}
-
-func (r *Restores) audit(ctx context.Context, by core.Actor, action, name string) error {
-	return r.o.DB.Tx(ctx, func(tx *store.Tx) error { return store.Audit(ctx, tx, by, action, name, nil) })
 }

@@ -12,7 +12,6 @@ import (
 	"gatehouse/core"
 	coreask "gatehouse/core/ask"
 	"gatehouse/core/queue/inspect"
-	"gatehouse/core/runs"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
 )
@@ -52,7 +51,7 @@ func (v panelActs) Stop(ctx context.Context, id string, by core.Actor) error {
 	if stopped := v.c.Running.Abort(id); !stopped && !waited {
 		return core.Errorf(core.Conflict, "nothing is running in this conversation")
 	}
-	return v.c.DB.Tx(ctx, func(tx *store.Tx) error { return store.Audit(ctx, tx, by, "session.stop", id, nil) })
+	return v.c.DB.Audit(ctx, by, "session.stop", id, nil)
 }
 
 // Waits reports whether a message waits in a conversation, or is being answered.
@@ -117,36 +116,6 @@ type panelQuestions struct{ answersView }
 
 func (v panelQuestions) Questions(ctx context.Context, session string, user int64) ([]coreask.Question, error) {
 	return v.c.Guard.Questions(ctx, session, user)
-}
-
-// panelRuns is the runs as the panel shows them.
-type panelRuns struct{ events *runs.Store }
-
-func (v panelRuns) Line(ctx context.Context, run string) (chats.Run, error) {
-	l, err := v.events.Line(ctx, run)
-	return chats.Run(l), err
-}
-
-func (v panelRuns) LastFailed(ctx context.Context, limit int) ([]string, error) {
-	return v.events.LastFailed(ctx, limit)
-}
-
-func (v panelRuns) LinesOf(ctx context.Context, session string, limit int) ([]chats.Run, error) {
-	lines, err := v.events.LinesOf(ctx, session, limit)
-	out := make([]chats.Run, len(lines))
-	for i, l := range lines {
-		out[i] = chats.Run(l)
-	}
-	return out, err
-}
-
-func (v panelRuns) Failed(ctx context.Context, ids ...string) ([]chats.Run, error) {
-	lines, err := v.events.Failed(ctx, ids...)
-	out := make([]chats.Run, len(lines))
-	for i, l := range lines {
-		out[i] = chats.Run(l)
-	}
-	return out, err
 }
 
 // panelIndex is the index of documents as the panel shows it.

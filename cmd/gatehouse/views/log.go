@@ -44,7 +44,7 @@ func (v logView) AuditLog(ctx context.Context, f store.AuditFilter) ([]store.Aud
 }
 
 func (v logView) Did(ctx context.Context, by core.Actor, action, subject string) error {
-	return v.db.Tx(ctx, func(tx *store.Tx) error { return store.Audit(ctx, tx, by, action, subject, nil) })
+	return v.db.Audit(ctx, by, action, subject, nil)
 }
 
 func (v logView) Report(ctx context.Context, q usage.ReportQuery) ([]usage.Figure, error) {
@@ -53,7 +53,5 @@ func (v logView) Report(ctx context.Context, q usage.ReportQuery) ([]usage.Figur
 
 // Called records a call of another agent.
 func (v logView) Called(ctx context.Context, by core.Actor, what, key string) error {
-	return v.db.Tx(ctx, func(tx *store.Tx) error {
-		return store.Audit(ctx, tx, by, "mcp.call", what, map[string]any{"key": key})
-	})
+	return v.db.Audit(ctx, by, "mcp.call", what, map[string]any{"key": key})
 }

@@ -78,5 +78,4 @@ func (c *Core) AgentFiles() agentFiles    { return agentFiles{c.AgentList, c.Log
 func (c *Core) Chats() sessionView        { return sessionView{c.SessionStore, c, false} }
 func (c *Core) Acts() panelActs           { return panelActs{c} }
 func (c *Core) Questions() panelQuestions { return panelQuestions{c.Answers()} }
-func (c *Core) RunLines() panelRuns       { return panelRuns{c.Events} }
 func (c *Core) Index() panelIndex         { return panelIndex{c.Library} }

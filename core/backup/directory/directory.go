@@ -71,7 +71,7 @@ func (d *Directory) Backup(ctx context.Context, by core.Actor) error {
 		return core.Errorf(core.Invalid, "backups cannot be kept in %s: %s. Name another directory in %s", d.o.Path, reasonOf(err), d.o.Setting)
 	}
 	name := d.o.Clock.Now().UTC().Format(layout) + suffix
-	if err := d.audit(ctx, by, "backup.make", name); err != nil {
+	if err := d.o.DB.Audit(ctx, by, "backup.make", name, nil); err != nil {
 		return err
 	}
 	return d.o.Jobs.Start(job, func(ctx context.Context, progress func(string)) (jobs.Result, error) {
@@ -157,7 +157,7 @@ func (d *Directory) Open(ctx context.Context, name string, by core.Actor) (io.Re
 		err = noBackup()
 	}
 	if err == nil {
-		err = d.audit(ctx, by, "backup.download", name)
+		err = d.o.DB.Audit(ctx, by, "backup.download", name, nil)
 	}
 	if err != nil {
 		return nil, time.Time{}, errors.Join(err, f.Close())
@@ -202,7 +202,7 @@ func (d *Directory) Remove(ctx context.Context, name string, by core.Actor) erro
 	if err := os.Remove(file + backup.SumSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("delete backup: %w", err)
 	}
-	return d.audit(ctx, by, "backup.delete", name)
+	return d.o.DB.Audit(ctx, by, "backup.delete", name, nil)
 }
 
 // Within returns the directory or, where it contains the directory root, the
@@ -223,8 +223,4 @@ func Within(dir, root string) []string {
 		}
 	}
 	return files
-}
-
-func (d *Directory) audit(ctx context.Context, by core.Actor, action, name string) error {
-	return d.o.DB.Tx(ctx, func(tx *store.Tx) error { return store.Audit(ctx, tx, by, action, name, nil) })
 }

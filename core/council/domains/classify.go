@@ -170,7 +170,7 @@ var stop = func() map[string]bool {
 }()
 
 // Factual reports whether a question asks for a fact that is right or wrong: a name, a
-// number, a date, a yes or no. Orders to write, translate or chat are none.
+// number, a date, a yes or no. Requests to write, translate or chat are not.
 func Factual(question string) bool {
 	text := strings.ToLower(strings.TrimSpace(question))
 	if len(text) > maxQuestion {

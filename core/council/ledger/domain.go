@@ -67,7 +67,7 @@ func readTree(ctx context.Context, q store.Queryer) (*domains.Tree, error) {
 }
 
 // asked counts a question in the likeliest of its domains and in those that members named, once
-// in each. A domain that is no more is none.
+// in each. Domains that were deleted are left out.
 func asked(ctx context.Context, tx *store.Tx, r *Result, likeliest string) error {
 	ids := []string{likeliest}
 	for _, run := range r.Runs {
@@ -113,10 +113,10 @@ func seen(ctx context.Context, tx *store.Tx, n domains.Node, count int) error {
 	return err
 }
 
-// Sight resolves the name of a domain that a model used, and counts it as a candidate where
-// it is no node's, unless that was done before (again): one that it was nearer to before, while
-// it is there, stays the nearest.
-func (s *Store) Sight(ctx context.Context, model, raw string, again bool, near func(name string, labels []string) []float64) (domains.Resolution, error) {
+// ResolveDomain returns the domain of a name that a model used. A name of no node is stored
+// as a candidate, and counted unless it was for this answer (counted). The nearest node that
+// was stored for it stays while it is in the tree and nearer than the one found now.
+func (s *Store) ResolveDomain(ctx context.Context, model, raw string, counted bool, near func(name string, labels []string) []float64) (domains.Resolution, error) {
 	tree, err := s.Tree(ctx)
 	if err != nil {
 		return domains.Resolution{}, err
@@ -150,7 +150,7 @@ func (s *Store) Sight(ctx context.Context, model, raw string, again bool, near f
 		_, err = tx.Exec(ctx, `INSERT INTO domain_candidates (raw_string, nearest_node, similarity, query_count, model_sources, first_seen, last_seen)
 			VALUES ($1, $2, $3, 1, $4, $5, $5)
 			ON CONFLICT (raw_string) DO UPDATE SET nearest_node = $2, similarity = $3, query_count = domain_candidates.query_count + $6, model_sources = $4, last_seen = $5`,
-			raw, r.Nearest, *micro(r.Similarity), asJSON(models), core.Stamp(tx.Time()), 1-flag(again))
+			raw, r.Nearest, *micro(r.Similarity), asJSON(models), core.Stamp(tx.Time()), 1-flag(counted))
 		return err
 	})
 	if err != nil {

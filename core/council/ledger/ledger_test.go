@@ -515,7 +515,7 @@ func TestTheNameOfADomainIsForgottenWithTheLastQuestionThatItWasUsedFor(t *testi
 			id, domain, session string
 			user                int64
 		}{{"q1", "maria.divorce", "s1", 7}, {"q2", "knots", "s1", 7}, {"q3", "knots", "s2", 8}} {
-			_, err := w.Sight(t.Context(), "a", q.domain, false, nil)
+			_, err := w.ResolveDomain(t.Context(), "a", q.domain, false, nil)
 			w.must(err)
 			_, _, err = w.Begin(t.Context(), Query{ID: q.id, User: q.user, Conversation: q.session, Level: choice.Fast, Asked: choice.Fast, Question: "?"})
 			w.must(err)
@@ -523,7 +523,7 @@ func TestTheNameOfADomainIsForgottenWithTheLastQuestionThatItWasUsedFor(t *testi
 			a.Detail.Domain = q.domain
 			w.finish(Result{Query: q.id, Winner: "a", Runs: []Run{a}, Used: []string{"a"}})
 		}
-		_, err := w.Sight(t.Context(), "a", "maria.custody", false, nil) // for a question that was stopped
+		_, err := w.ResolveDomain(t.Context(), "a", "maria.custody", false, nil) // for a question that was stopped
 		w.must(err)
 		w.must(w.db.Tx(t.Context(), func(tx *store.Tx) error { return forget(w, tx) }))
 		all, err := w.Candidates(t.Context(), 10)
@@ -537,7 +537,7 @@ func TestTheNameOfADomainThatNoStoredQuestionHasIsDeletedAfterTwoDays(t *testing
 	t.Parallel()
 	w := newWorld(t)
 	for _, domain := range []string{"knots", "maria.custody"} { // the second is of a question that was stopped, or that was one too many
-		_, err := w.Sight(t.Context(), "a", domain, false, nil)
+		_, err := w.ResolveDomain(t.Context(), "a", domain, false, nil)
 		w.must(err)
 	}
 	a := answer("a", "yes", 0)
@@ -640,7 +640,7 @@ func TestANameWithEvidenceBecomesADomainAndRetiresIntoItsParent(t *testing.T) {
 		w.ask(fmt.Sprintf("q%d", i), Result{Winner: "a"}, a)
 	}
 	for i := range MinSightingsOf {
-		r, err := w.Sight(t.Context(), []string{"a", "b"}[i%2], "code.rust", false, nil)
+		r, err := w.ResolveDomain(t.Context(), []string{"a", "b"}[i%2], "code.rust", false, nil)
 		if err != nil || r.Domain != "code" || !r.Candidate {
 			t.Fatal(r, err)
 		}
@@ -649,7 +649,7 @@ func TestANameWithEvidenceBecomesADomainAndRetiresIntoItsParent(t *testing.T) {
 	if err != nil || n != 1 {
 		t.Fatal(n, err)
 	}
-	if r, err := w.Sight(t.Context(), "a", "rust", false, nil); err != nil || r.Domain != "code.rust" || r.Candidate {
+	if r, err := w.ResolveDomain(t.Context(), "a", "rust", false, nil); err != nil || r.Domain != "code.rust" || r.Candidate {
 		t.Errorf("%+v, %v", r, err)
 	}
 	records, err := w.Records(t.Context(), []string{"a"})
@@ -661,7 +661,7 @@ func TestANameWithEvidenceBecomesADomainAndRetiresIntoItsParent(t *testing.T) {
 	if n, err := w.Review(t.Context()); err != nil || n != 1 {
 		t.Fatal(n, err)
 	}
-	if r, err := w.Sight(t.Context(), "a", "code.rust", false, nil); err != nil || r.Domain != "code" || r.Candidate {
+	if r, err := w.ResolveDomain(t.Context(), "a", "code.rust", false, nil); err != nil || r.Domain != "code" || r.Candidate {
 		t.Errorf("after its retirement: %+v, %v", r, err)
 	}
 }
@@ -700,7 +700,7 @@ func TestADomainThatAnotherGatewayHasPromotedIsKnownAfterAMinute(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	named := func() string {
-		r, err := w.Sight(t.Context(), "a", "code.rust", true, nil)
+		r, err := w.ResolveDomain(t.Context(), "a", "code.rust", true, nil)
 		w.must(err)
 		return r.Domain
 	}
@@ -754,7 +754,7 @@ func TestASightingByWordsKeepsThePlacementByMeaning(t *testing.T) {
 		nearest string
 		is      float64
 	}{{near("math", .5), "math", .5}, {nil, "math", .5}, {near("science", .4), "math", .5}, {near("science", .6), "science", .6}, {nil, "science", .6}} {
-		r, err := w.Sight(t.Context(), "a", "angles", false, c.near)
+		r, err := w.ResolveDomain(t.Context(), "a", "angles", false, c.near)
 		if err != nil || r.Nearest != c.nearest || r.Similarity != c.is || !r.Candidate {
 			t.Errorf("sighting %d: %+v, %v", i, r, err)
 		}
@@ -767,7 +767,7 @@ func TestASightingByWordsKeepsThePlacementByMeaning(t *testing.T) {
 		_, err := tx.Exec(t.Context(), `UPDATE domain_candidates SET nearest_node = 'science.gone'`)
 		return err
 	}))
-	if r, err := w.Sight(t.Context(), "a", "angles", false, nil); err != nil || r.Nearest != domains.General {
+	if r, err := w.ResolveDomain(t.Context(), "a", "angles", false, nil); err != nil || r.Nearest != domains.General {
 		t.Errorf("of a node that is gone: %+v, %v", r, err)
 	}
 }
@@ -791,7 +791,7 @@ func TestACandidateIsPromotedWhereItsMeaningPutItsRuns(t *testing.T) {
 		w.ask(fmt.Sprintf("q%d", i), Result{Winner: "a", Domains: []choice.Share{{Domain: "math", Weight: 1}}}, a)
 	}
 	for i := range MinSightingsOf {
-		r, err := w.Sight(t.Context(), []string{"a", "b"}[i%2], "angles", false, near)
+		r, err := w.ResolveDomain(t.Context(), []string{"a", "b"}[i%2], "angles", false, near)
 		if err != nil || r.Domain != "math" || !r.Candidate {
 			t.Fatal(r, err)
 		}
@@ -799,7 +799,7 @@ func TestACandidateIsPromotedWhereItsMeaningPutItsRuns(t *testing.T) {
 	if n, err := w.Review(t.Context()); err != nil || n != 1 {
 		t.Fatal(n, err)
 	}
-	if r, err := w.Sight(t.Context(), "a", "angles", false, nil); err != nil || r.Domain != "math.angles" || r.Candidate {
+	if r, err := w.ResolveDomain(t.Context(), "a", "angles", false, nil); err != nil || r.Domain != "math.angles" || r.Candidate {
 		t.Errorf("%+v, %v", r, err)
 	}
 	records, err := w.Records(t.Context(), []string{"a"})
@@ -828,7 +828,7 @@ func TestTheNamesOfAllNodesThatRetireAtOnceGoToTheParent(t *testing.T) {
 		t.Fatal(n, err)
 	}
 	for _, name := range []string{"aliascoderust", "aliascodezig", "aliascodezigcomptime"} {
-		if r, err := w.Sight(t.Context(), "a", name, false, nil); err != nil || r.Domain != "code" || r.Candidate {
+		if r, err := w.ResolveDomain(t.Context(), "a", name, false, nil); err != nil || r.Domain != "code" || r.Candidate {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"gatehouse/core"
 	"gatehouse/core/council/choice"
@@ -134,6 +133,3 @@ func (s *Store) Options(ctx context.Context, user int64, query string) ([]Option
 	}
 	return out, err
 }
-
-// openUntil returns until when the options of a query that ended then can be picked.
-func openUntil(ended time.Time) time.Time { return ended.Add(PickOpen) }

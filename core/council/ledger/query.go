@@ -130,8 +130,12 @@ func (s *Store) SaveAll(ctx context.Context, stages []Stage, also func(context.C
 			if c := st.Detail.Confidence; math.IsNaN(c) || math.IsInf(c, 0) { // JSON has neither
 				st.Detail.Confidence, st.Detail.Reported = 0, false
 			}
+			state := "ok"
+			if st.Error != "" {
+				state = "failed"
+			}
 			if _, err := tx.Exec(ctx, `INSERT INTO council_stages (query_id, stage, model_id, state, content, error, detail, created_at) SELECT $1, $2, $3, $4, $5, $6, $7, $8 WHERE EXISTS (SELECT 1 FROM council_queries WHERE query_id = $1) ON CONFLICT DO NOTHING`,
-				st.Query, st.Stage, st.Model, map[bool]string{true: "ok", false: "failed"}[st.Error == ""], contents[i], cut(st.Error, maxError), asJSON(st.Detail), core.Stamp(tx.Time())); err != nil {
+				st.Query, st.Stage, st.Model, state, contents[i], cut(st.Error, maxError), asJSON(st.Detail), core.Stamp(tx.Time())); err != nil {
 				return err
 			}
 		}

@@ -120,7 +120,7 @@ func (s *Store) view(r *queryRow) (v View, err error) {
 			return v, fmt.Errorf("query %s: %w", r.ID, err)
 		}
 		v.Ended = &at
-		if until := openUntil(at); v.Callout == choice.CalloutDisagreement && v.Picked == "" && s.o.Clock.Now().Before(until) {
+		if until := at.Add(PickOpen); v.Callout == choice.CalloutDisagreement && v.Picked == "" && s.o.Clock.Now().Before(until) {
 			v.PickUntil = &until
 		}
 	}

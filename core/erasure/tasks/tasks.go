@@ -79,7 +79,7 @@ func (t *Tasks) Export(ctx context.Context, user int64, by core.Actor) error {
 	if _, err := t.eraser.Person(ctx, subject); err != nil {
 		return err
 	}
-	if err := t.audit(ctx, by, "user.export", subject); err != nil {
+	if err := t.db.Audit(ctx, by, "user.export", subject, nil); err != nil {
 		return err
 	}
 	return t.jobs.Start(key(Export, subject), func(ctx context.Context, progress func(string)) (jobs.Result, error) {
@@ -115,14 +115,10 @@ func (t *Tasks) OpenExport(ctx context.Context, user int64, by core.Actor) (io.R
 	}
 	f, at, err := t.jobs.Open(key(Export, ref(user)))
 	if err == nil {
-		err = t.audit(ctx, by, "user.download", ref(user))
+		err = t.db.Audit(ctx, by, "user.download", ref(user), nil)
 	}
 	if err != nil {
 		return nil, time.Time{}, err
 	}
 	return f, at, nil
-}
-
-func (t *Tasks) audit(ctx context.Context, by core.Actor, action, subject string) error {
-	return t.db.Tx(ctx, func(tx *store.Tx) error { return store.Audit(ctx, tx, by, action, subject, nil) })
 }

@@ -1,5 +1,5 @@
-// Package orphans frees lanes that a commit has claimed whose answer was lost with the
-// connection to a server: the queue takes it for failed, and nobody works on them.
+// Package orphans releases lanes that no one works on: the commit that claimed them
+// succeeded on the server, but its confirmation was lost with the connection.
 package orphans
 
 import (

@@ -189,8 +189,8 @@ func (b *Bringer) store(ctx context.Context, k *known, sess session.Session, tag
 	})
 }
 
-// Tree brings in a conversation, as one of others where it was a group's, or another's than the
-// operator's who imports it. With t.DryRun it writes nothing and reports what it would do.
+// Tree imports a conversation. That of a group, or of another user than the operator who
+// imports it, counts as one of several people: its trust is core.Sandboxed at most. With t.DryRun it writes nothing and reports what it would do.
 // An error concerns this conversation alone, unless ctx has ended.
 func (b *Bringer) Tree(ctx context.Context, c *foreign.Conversation, t foreign.Terms, files foreign.Attachments) (foreign.Outcome, error) {
 	others := c.Others || t.User == core.Operator && c.User > core.Operator

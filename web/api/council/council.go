@@ -14,27 +14,12 @@ import (
 	"gatehouse/web/fields"
 )
 
-type (
-	// Queries reads questions and stores picks (why.Picks).
-	Queries interface {
-		Queries(ctx context.Context, f ledger.Filter) (page []ledger.View, next string, err error)
-		Query(ctx context.Context, user int64, id string) (ledger.View, error)
-		Pick(ctx context.Context, user int64, query, model string) (ledger.Picked, error)
-	}
-	// Figures reads what is known of models and domains (ledger.Store).
-	Figures interface {
-		Models(ctx context.Context) ([]ledger.Model, error)
-		Reliability(ctx context.Context, model string, since time.Time) ([]ledger.Change, error)
-		Analyze(ctx context.Context, since time.Time) (ledger.Analysis, error)
-		Ontology(ctx context.Context) (ledger.Ontology, error)
-	}
-)
-
 // Options for New. All are needed.
 type Options struct {
-	Queries Queries
-	Figures Figures
-	Clock   core.Clock
+	Store *ledger.Store
+	// Pick stores which answer was picked, and shows it in the chat (why.Picks).
+	Pick  func(ctx context.Context, user int64, query, model string) (ledger.Picked, error)
+	Clock core.Clock
 }
 
 // An API serves the routes of councils.
@@ -77,7 +62,7 @@ func (a *API) queries(w http.ResponseWriter, r *http.Request) error {
 	if f.Limit, err = fields.Number(v, "limit", 50, 1, 200); err != nil {
 		return err
 	}
-	page, next, err := a.o.Queries.Queries(r.Context(), f)
+	page, next, err := a.o.Store.Queries(r.Context(), f)
 	if err != nil {
 		return err
 	}
@@ -90,7 +75,7 @@ func (a *API) query(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	v, err := a.o.Queries.Query(r.Context(), p.User, r.PathValue("query_id"))
+	v, err := a.o.Store.Query(r.Context(), p.User, r.PathValue("query_id"))
 	if err != nil {
 		return err
 	}
@@ -110,10 +95,10 @@ func (a *API) pick(w http.ResponseWriter, r *http.Request) error {
 	if model == "" || len(model) > 256 {
 		return fields.Problem(web.Invalid, "model_id", "must be the model of one of the options")
 	}
-	if _, err := a.o.Queries.Pick(r.Context(), p.User, r.PathValue("query_id"), model); err != nil {
+	if _, err := a.o.Pick(r.Context(), p.User, r.PathValue("query_id"), model); err != nil {
 		return err
 	}
-	v, err := a.o.Queries.Query(r.Context(), p.User, r.PathValue("query_id"))
+	v, err := a.o.Store.Query(r.Context(), p.User, r.PathValue("query_id"))
 	if err != nil {
 		return err
 	}
@@ -125,7 +110,7 @@ func (a *API) models(w http.ResponseWriter, r *http.Request) error {
 	if _, err := auth.Require(r, auth.ScopeAdmin); err != nil {
 		return err
 	}
-	list, err := a.o.Figures.Models(r.Context())
+	list, err := a.o.Store.Models(r.Context())
 	if err != nil {
 		return err
 	}
@@ -157,7 +142,7 @@ func (a *API) reliability(w http.ResponseWriter, r *http.Request) error {
 	if len(model) > 256 {
 		return fields.Problem(web.Invalid, "model_id", "is over 256 bytes")
 	}
-	list, err := a.o.Figures.Reliability(r.Context(), model, since)
+	list, err := a.o.Store.Reliability(r.Context(), model, since)
 	if err != nil {
 		return err
 	}
@@ -170,7 +155,7 @@ func (a *API) analytics(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	found, err := a.o.Figures.Analyze(r.Context(), since)
+	found, err := a.o.Store.Analyze(r.Context(), since)
 	if err != nil {
 		return err
 	}
@@ -182,7 +167,7 @@ func (a *API) domains(w http.ResponseWriter, r *http.Request) error {
 	if _, err := auth.Require(r, auth.ScopeAdmin); err != nil {
 		return err
 	}
-	found, err := a.o.Figures.Ontology(r.Context())
+	found, err := a.o.Store.Ontology(r.Context())
 	if err != nil {
 		return err
 	}

@@ -19,23 +19,9 @@ import (
 // maxBody limits a body in bytes: an entry's text, escaped.
 const maxBody = 1 << 20
 
-// Reader reads journals (journal.Store).
-type Reader interface {
-	Day(ctx context.Context, user int64, date string) (journal.Day, error)
-	Entry(ctx context.Context, user int64, id string) (journal.Entry, error)
-}
-
-// Writer changes journals (journal.Store).
-type Writer interface {
-	Append(ctx context.Context, user int64, d journal.Draft, by core.Actor) (journal.Entry, error)
-	Edit(ctx context.Context, user int64, id, version string, e journal.Edit, by core.Actor) (journal.Entry, error)
-	Delete(ctx context.Context, user int64, id, version string, by core.Actor) error
-}
-
 // Options for New. All are needed.
 type Options struct {
-	Reader Reader
-	Writer Writer
+	Store *journal.Store
 	// May reports whether a user at this trust may read a file of the vault, or write it.
 	May func(trust core.Trust, user int64, name string, write bool) bool
 	// Now returns the time in the user's time zone.
@@ -130,7 +116,7 @@ func (a *API) day(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	d, err := a.o.Reader.Day(r.Context(), p.User, r.PathValue("date"))
+	d, err := a.o.Store.Day(r.Context(), p.User, r.PathValue("date"))
 	if err != nil {
 		return err
 	}
@@ -165,7 +151,7 @@ func (a *API) add(w http.ResponseWriter, r *http.Request) error {
 	if given["text"] == nil {
 		return fields.Problem(web.Invalid, "text", "text is missing: it is what the entry says")
 	}
-	e, err := a.o.Writer.Append(r.Context(), p.User, journal.Draft{Date: r.PathValue("date"), At: at, Text: *given["text"]}, p.Actor())
+	e, err := a.o.Store.Append(r.Context(), p.User, journal.Draft{Date: r.PathValue("date"), At: at, Text: *given["text"]}, p.Actor())
 	if err != nil {
 		return err
 	}
@@ -190,7 +176,7 @@ func (a *API) found(r *http.Request, write bool) (p auth.Principal, e journal.En
 	if p, err = auth.Require(r, scopes...); err != nil {
 		return p, e, err
 	}
-	if e, err = a.o.Reader.Entry(r.Context(), p.User, r.PathValue("id")); err != nil {
+	if e, err = a.o.Store.Entry(r.Context(), p.User, r.PathValue("id")); err != nil {
 		return p, e, err
 	}
 	_, err = a.allowed(r, e.Date, write)
@@ -211,7 +197,7 @@ func (a *API) change(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	e, err = a.o.Writer.Edit(r.Context(), p.User, e.ID, version, journal.Edit{Text: given["text"]}, p.Actor())
+	e, err = a.o.Store.Edit(r.Context(), p.User, e.ID, version, journal.Edit{Text: given["text"]}, p.Actor())
 	if err != nil {
 		return conflict(err)
 	}
@@ -228,7 +214,7 @@ func (a *API) remove(w http.ResponseWriter, r *http.Request) error {
 	if err != nil { // it is not needed to delete
 		version = e.Version
 	}
-	if err := a.o.Writer.Delete(r.Context(), p.User, e.ID, version, p.Actor()); err != nil {
+	if err := a.o.Store.Delete(r.Context(), p.User, e.ID, version, p.Actor()); err != nil {
 		return conflict(err)
 	}
 	w.WriteHeader(http.StatusNoContent)

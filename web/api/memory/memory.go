@@ -2,7 +2,6 @@
 package memory
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -21,26 +20,9 @@ const (
 	maxQuery = 256 // bytes of q
 )
 
-// Reader reads corrections (memory.Store).
-type Reader interface {
-	List(ctx context.Context, user int64, f memory.Filter) ([]memory.Correction, int, error)
-	Events(ctx context.Context, user int64, ref string) ([]memory.Event, error)
-}
-
-// Writer changes corrections (memory.Store).
-type Writer interface {
-	Add(ctx context.Context, user int64, d memory.Draft, by core.Actor) (memory.Learnt, error)
-	Update(ctx context.Context, user int64, ref string, ch memory.Change, by core.Actor) (memory.Correction, error)
-	Delete(ctx context.Context, user int64, ref string, by core.Actor) (memory.Correction, error)
-	Decide(ctx context.Context, user int64, ref, choice string, by core.Actor) (memory.Learnt, error)
-}
-
-// Options for New. All are needed.
+// Options for New.
 type Options struct {
-	Reader Reader
-	Writer Writer
-	// Restore undoes a deletion (memory.Store).
-	Restore func(ctx context.Context, user int64, ref string, by core.Actor) (memory.Correction, error)
+	Store *memory.Store
 }
 
 // An API serves the routes of the memory.
@@ -109,7 +91,7 @@ func (a *API) list(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	all, next, err := a.o.Reader.List(r.Context(), p.User, f)
+	all, next, err := a.o.Store.List(r.Context(), p.User, f)
 	if err != nil {
 		return err
 	}
@@ -190,7 +172,7 @@ func (a *API) add(w http.ResponseWriter, r *http.Request) error {
 	if err := body(w, r, map[string]any{"text": &text, "type": &kind, "scope": &scope, "scope_ref": &ref}); err != nil {
 		return err
 	}
-	l, err := a.o.Writer.Add(r.Context(), p.User, memory.Draft{Text: text, Type: detect.Type(kind), Scope: detect.Scope(scope), Ref: ref}, p.Actor())
+	l, err := a.o.Store.Add(r.Context(), p.User, memory.Draft{Text: text, Type: detect.Type(kind), Scope: detect.Scope(scope), Ref: ref}, p.Actor())
 	if err != nil {
 		return err
 	}
@@ -213,7 +195,7 @@ func (a *API) change(w http.ResponseWriter, r *http.Request) error {
 		if *status != string(memory.Active) {
 			return fields.Problem(web.Invalid, "status", "status can only be set to active, which brings back what was deleted or replaced")
 		}
-		c, err := a.o.Restore(r.Context(), p.User, id, p.Actor())
+		c, err := a.o.Store.Restore(r.Context(), p.User, id, p.Actor())
 		if err != nil {
 			return err
 		}
@@ -221,7 +203,7 @@ func (a *API) change(w http.ResponseWriter, r *http.Request) error {
 			return web.WriteJSON(w, http.StatusOK, correctionOf(&c))
 		}
 	}
-	c, err := a.o.Writer.Update(r.Context(), p.User, id, ch, p.Actor())
+	c, err := a.o.Store.Update(r.Context(), p.User, id, ch, p.Actor())
 	if err != nil {
 		return err
 	}
@@ -234,7 +216,7 @@ func (a *API) remove(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if _, err := a.o.Writer.Delete(r.Context(), p.User, r.PathValue("id"), p.Actor()); err != nil {
+	if _, err := a.o.Store.Delete(r.Context(), p.User, r.PathValue("id"), p.Actor()); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)
@@ -256,7 +238,7 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	all, err := a.o.Reader.Events(r.Context(), p.User, r.PathValue("id"))
+	all, err := a.o.Store.Events(r.Context(), p.User, r.PathValue("id"))
 	if err != nil {
 		return err
 	}
@@ -282,7 +264,7 @@ func (a *API) confirm(w http.ResponseWriter, r *http.Request) error {
 	if id == "" {
 		return fields.Problem(web.Invalid, "correction_id", "correction_id is missing: GET /api/memory?status=open lists open questions")
 	}
-	l, err := a.o.Writer.Decide(r.Context(), p.User, id, choice, p.Actor())
+	l, err := a.o.Store.Decide(r.Context(), p.User, id, choice, p.Actor())
 	if err != nil {
 		return err
 	}
