@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"sort"
+	"strconv"
 	"strings"
 	"sync"
 	"unicode"
@@ -57,4 +58,12 @@ func Pattern(expr string) func() *regexp.Regexp {
 // structure again, with 15 kB each, while all calls of Sort share one algorithm.
 func Sort[E any](list []E, compare func(a, b E) int) {
 	sort.SliceStable(list, func(i, j int) bool { return compare(list[i], list[j]) < 0 })
+}
+
+// Counted returns n with its noun: "1 file", "2 files".
+func Counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
 }

@@ -337,7 +337,7 @@ func (b *making) finish() (size int64, err error) {
 		}
 	}
 	b.done = true
-	return st.Size(), syncFolder(filepath.Dir(b.file))
+	return st.Size(), core.SyncDir(filepath.Dir(b.file))
 }
 
 // close removes the unfinished file and closes what is open.
@@ -350,12 +350,4 @@ func (b *making) close() error {
 		err = errors.Join(err, b.root.Remove(b.note))
 	}
 	return errors.Join(err, b.part.Close(), b.root.Close())
-}
-
-func syncFolder(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

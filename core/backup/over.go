@@ -289,7 +289,7 @@ func present(name string) bool {
 // finishOver notes the outcome, and deletes what was replaced.
 func (r *restoring) finishOver(state restoreState) error {
 	for _, dir := range []string{r.work, r.tree(), r.old()} {
-		if err := syncFolder(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := core.SyncDir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
@@ -304,7 +304,7 @@ func (r *restoring) finishOver(state restoreState) error {
 			return err
 		}
 	}
-	return errors.Join(os.RemoveAll(r.work), syncFolder(r.vault))
+	return errors.Join(os.RemoveAll(r.work), core.SyncDir(r.vault))
 }
 
 // removeAll removes a tree, also with directories that their user may not write.

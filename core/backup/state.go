@@ -49,17 +49,17 @@ func (r *restoring) finish(state restoreState) error {
 		if err := r.moveDatabase(state); err != nil {
 			return fmt.Errorf("finish the restore: %w", err)
 		}
-		if err := syncFolder(filepath.Dir(r.db)); err != nil {
+		if err := core.SyncDir(filepath.Dir(r.db)); err != nil {
 			return err
 		}
 	}
-	if err := syncFolder(r.vault); err != nil {
+	if err := core.SyncDir(r.vault); err != nil {
 		return err
 	}
 	if state.Over != "" {
 		return r.finishOver(state)
 	}
-	return errors.Join(os.RemoveAll(r.work), syncFolder(r.vault))
+	return errors.Join(os.RemoveAll(r.work), core.SyncDir(r.vault))
 }
 
 // moveDatabase moves the prepared database to its place outside the vault.
@@ -101,7 +101,7 @@ func (r *restoring) writeState(state restoreState) error {
 	if err := os.Rename(f.Name(), r.stateFile()); err != nil {
 		return err
 	}
-	return syncFolder(r.work)
+	return core.SyncDir(r.work)
 }
 
 // CheckFinished returns core.Conflict while a restore into the vault is incomplete.

@@ -12,11 +12,9 @@ package journal
 import (
 	"context"
 	"errors"
-	"hash/fnv"
 	"io/fs"
 	"log/slog"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -118,7 +116,7 @@ type Options struct {
 // A Store reads and writes journals. It is safe for concurrent use.
 type Store struct {
 	o     Options
-	locks [64]sync.Mutex // of files, by hash of the name
+	locks core.FileLocks
 	pass  passState
 	// between is called between reading a file and replacing it, in tests.
 	between func(name string)
@@ -128,15 +126,6 @@ type Store struct {
 
 // New returns a Store.
 func New(o Options) *Store { return &Store{o: o, between: func(string) {}, reading: func(string) {}} }
-
-// lock locks the file name against this process's other writes.
-func (s *Store) lock(name string) (unlock func()) {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(name))
-	mu := &s.locks[h.Sum32()%uint32(len(s.locks))]
-	mu.Lock()
-	return mu.Unlock
-}
 
 // CheckDate returns core.Invalid for what is no date such as 2026-01-28.
 func CheckDate(date string) error {

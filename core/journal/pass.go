@@ -152,7 +152,7 @@ func (s *Store) tell(name string, err error) {
 // whether it changed the file. Of a file with too many entries the first get them, and the
 // error is errMany.
 func (s *Store) settle(ctx context.Context, user int64, name string) (changed bool, err error) {
-	defer s.lock(name)()
+	defer s.locks.Lock(name)()
 	data, err := s.read(name)
 	if err != nil {
 		return false, err
@@ -344,7 +344,7 @@ var temporary = core.Pattern(`^\.([0-9]{4}-[0-9]{2}-[0-9]{2}\.md)\.(new|[0-9a-f]
 // to write, or what another program wrote in that moment. An entry that differs from the
 // file's is added as a copy.
 func (s *Store) recover(ctx context.Context, user int64, name, temp, was string) error {
-	defer s.lock(name)()
+	defer s.locks.Lock(name)()
 	data, err := s.read(temp)
 	if err != nil {
 		return err

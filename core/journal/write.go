@@ -23,7 +23,7 @@ const maxTries = 20
 // program changed the file concurrently, do is called again with the new content. An error
 // of do ends it.
 func (s *Store) change(ctx context.Context, user int64, name string, do func(f *file) error) error {
-	defer s.lock(name)()
+	defer s.locks.Lock(name)()
 	return s.changeLocked(ctx, user, name, do)
 }
 

@@ -164,11 +164,7 @@ func write(path string, keys []*key, move func(from, to string) error) (err erro
 	if err := move(f.Name(), path); err != nil {
 		return fmt.Errorf("write the key file: %w", err)
 	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return core.SyncDir(dir)
 }
 
 // Add makes a new key, stores it in the file and seals with it from then on. The earlier

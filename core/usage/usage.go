@@ -32,6 +32,14 @@ type Row struct {
 	Unread       bool   // no one is shown a warning of it: the user's next call returns that; it is not stored
 }
 
+// SetCost sets the row's price for u tokens of its model, as cost returns it.
+func (r *Row) SetCost(cost func(model string, u core.Tokens) (int64, bool), u core.Tokens) {
+	r.MicroUSD = nil
+	if usd, ok := cost(r.Model, u); ok {
+		r.MicroUSD = &usd
+	}
+}
+
 // A Ledger records rows and counts them. It is safe for concurrent use.
 type Ledger struct {
 	metrics *Metrics

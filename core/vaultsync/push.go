@@ -51,7 +51,7 @@ func (s *Store) Push(ctx context.Context, a Area, in Sent, body io.Reader) (done
 		return done, err
 	}
 	defer p.Top.Close()
-	defer s.lock(name)()
+	defer s.locks.Lock(name)()
 	if err := p.noOnes(); err != nil {
 		return done, err
 	}

@@ -30,7 +30,7 @@ func (s *Store) Delete(ctx context.Context, a Area, root, rel, base string) (don
 		return done, err
 	}
 	defer tree.Top.Close()
-	defer s.lock(name)()
+	defer s.locks.Lock(name)()
 	now, _, err := tree.Hash(name)
 	if errors.Is(err, place.ErrInWay) {
 		now, err = "", nil

@@ -10,7 +10,6 @@ package vaultsync
 import (
 	"cmp"
 	"context"
-	"hash/fnv"
 	"log/slog"
 	"path"
 	"strconv"
@@ -61,7 +60,7 @@ type Options struct {
 type Store struct {
 	o       Options
 	scans   sync.Mutex
-	locks   [64]sync.Mutex // of files, by hash of the path
+	locks   core.FileLocks
 	metrics *metrics
 	meant   meant
 	guests  atomic.Int64 // bytes of contents of guests since Prune ran; at most maxGuests
@@ -128,15 +127,6 @@ func (s *Store) tree() (place.Tree, error) {
 // that ended before this one began, as a vault has one gateway.
 func (s *Store) stale(changed time.Time) bool {
 	return changed.Before(s.begun) || time.Since(changed) >= staleTemp
-}
-
-// lock locks a file against other pushes.
-func (s *Store) lock(name string) (unlock func()) {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(name))
-	mu := &s.locks[h.Sum32()%uint32(len(s.locks))]
-	mu.Lock()
-	return mu.Unlock
 }
 
 // A row is a row of sync_files.

@@ -215,7 +215,7 @@ func replace(path string, text []byte, content func(kept string) []byte) (kept s
 	if err := os.Rename(part, path); err != nil {
 		return "", err
 	}
-	return kept, syncDir(filepath.Dir(path))
+	return kept, core.SyncDir(filepath.Dir(path))
 }
 
 // keep writes text next to path, unless it is there already, and returns where.
@@ -249,12 +249,4 @@ func write(path string, text []byte) error {
 	}
 	_, err = f.Write(text)
 	return errors.Join(err, f.Sync(), f.Close())
-}
-
-func syncDir(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }

@@ -57,7 +57,7 @@ func (c *Export) all(p *console.Process) error {
 	if err := os.Rename(part, c.Output); err != nil {
 		return err
 	}
-	fmt.Fprintf(p.Stdout, "Exported %s, %s and what else is known of this person into %s.\n", counted(len(person.Sessions), "conversation"), counted(copied, "file"), c.Output)
+	fmt.Fprintf(p.Stdout, "Exported %s, %s and what else is known of this person into %s.\n", core.Counted(len(person.Sessions), "conversation"), core.Counted(copied, "file"), c.Output)
 	var rows struct {
 		Trash []erasure.Deleted `json:"trash"`
 	}
@@ -65,7 +65,7 @@ func (c *Export) all(p *console.Process) error {
 		return err
 	}
 	_, err = fmt.Fprintf(p.Stdout, "Not in it: %s in the trash (.parachute/trash of the vault), which person.json lists; they are deleted 30 days after they were moved there.\n",
-		counted(len(rows.Trash), "deleted conversation"))
+		core.Counted(len(rows.Trash), "deleted conversation"))
 	return err
 }
 

@@ -45,7 +45,7 @@ func (c *Forget) Run(p *console.Process) error {
 		return console.PrintJSON(p.Stdout, f)
 	}
 	fmt.Fprintf(p.Stdout, "Forgotten: %s, %s that came with messages, and %s in groups.\n",
-		counted(f.Sessions, "conversation"), counted(f.Files, "file"), counted(f.Turns, "turn"))
+		core.Counted(f.Sessions, "conversation"), core.Counted(f.Files, "file"), core.Counted(f.Turns, "turn"))
 	for _, left := range f.Left {
 		fmt.Fprintln(p.Stdout, left)
 	}
@@ -62,7 +62,7 @@ func (c *Forget) confirm(p *console.Process, q *console.Connection) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(p.Stderr, "%s: %s.\nThis cannot be undone. Type yes to forget this person: ", strings.Join(who.Names, ", "), counted(who.Sessions, "conversation"))
+	fmt.Fprintf(p.Stderr, "%s: %s.\nThis cannot be undone. Type yes to forget this person: ", strings.Join(who.Names, ", "), core.Counted(who.Sessions, "conversation"))
 	line := ""
 	if p.Stdin != nil {
 		line, _ = bufio.NewReader(p.Stdin).ReadString('\n')

@@ -118,7 +118,7 @@ func printImport(p *console.Process, s *report.State) error {
 	_, err := fmt.Fprintf(p.Stdout, "%s from %s (%s): %d added, %d updated, %d unchanged, %d continued here and left alone, %d deleted here and left out, %d empty and left out, %d failed.%s\n",
 		done, core.CleanName(r.Name), r.Format, r.Added, r.Updated, r.Unchanged, r.Continued, r.Deleted, r.Empty, r.Failed, end)
 	if r.Missing > 0 && err == nil {
-		_, err = fmt.Fprintf(p.Stdout, "%s: files that the export does not hold, texts that were cut. The panel has the whole report.\n", counted(r.Missing, "note"))
+		_, err = fmt.Fprintf(p.Stdout, "%s: files that the export does not hold, texts that were cut. The panel has the whole report.\n", core.Counted(r.Missing, "note"))
 	}
 	return err
 }

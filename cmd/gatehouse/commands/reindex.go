@@ -36,11 +36,3 @@ func (c *Reindex) Run(p *console.Process) error {
 	}
 	return err
 }
-
-// counted returns n with its noun.
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}

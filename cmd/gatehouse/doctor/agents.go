@@ -46,13 +46,5 @@ func checkAgents(_ context.Context, p Subject) []Finding {
 		return checks
 	}
 	return []Finding{{Name: "agents", State: OK, Text: fmt.Sprintf("%s, %s, %s",
-		counted(len(agents.List()), "agent"), counted(len(agents.Skills(core.Full)), "skill"), counted(len(agents.Workspaces()), "workspace"))}}
-}
-
-// counted returns n with its noun.
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
+		core.Counted(len(agents.List()), "agent"), core.Counted(len(agents.Skills(core.Full)), "skill"), core.Counted(len(agents.Workspaces()), "workspace"))}}
 }

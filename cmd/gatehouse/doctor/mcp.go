@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"gatehouse/core"
 	"gatehouse/core/tool/mcp"
 	"gatehouse/core/tool/mcp/entry"
 )
@@ -41,7 +42,7 @@ func checkServers(ctx context.Context, p Subject) []Finding {
 		checks = append(checks, serversNow(p.Servers(ctx), p.Clock.Now())...)
 	}
 	if len(checks) == 0 {
-		checks = append(checks, Finding{Name: name, State: OK, Text: counted(len(servers), "server")})
+		checks = append(checks, Finding{Name: name, State: OK, Text: core.Counted(len(servers), "server")})
 	}
 	return checks
 }

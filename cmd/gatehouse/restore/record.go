@@ -87,11 +87,7 @@ func (r *record) write(dir string) error {
 		_ = os.Remove(file + ".new")
 		return errors.Join(overwrite(file, b), err)
 	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return core.SyncDir(dir)
 }
 
 func writeFile(name string, b []byte) error {

@@ -288,7 +288,7 @@ func (c *Commands) Zone(ctx context.Context, r command.Request) (command.Outcome
 			return command.Outcome{}, err
 		}
 		now := c.o.Clock.Now().In(zone)
-		return command.Outcome{Text: texts.Text("timezone_now", texts.With{"Zone": nameOf(now), "Time": now.Format("15:04")})}, nil
+		return command.Outcome{Text: texts.Text("timezone_now", texts.With{"Zone": texts.Zone(now), "Time": now.Format("15:04")})}, nil
 	}
 	if c.o.Known(name) != nil {
 		return command.Outcome{Text: texts.Text("timezone_unknown", texts.With{"Zone": texts.Escape(core.CutRunes(core.CleanName(name), 64))})}, nil
@@ -298,17 +298,7 @@ func (c *Commands) Zone(ctx context.Context, r command.Request) (command.Outcome
 		return command.Outcome{}, err
 	}
 	now := c.o.Clock.Now().In(zone)
-	return command.Outcome{Text: texts.Text("timezone_chosen", texts.With{"Zone": nameOf(now), "Time": now.Format("15:04")}), Write: func(ctx context.Context, tx *store.Tx) error {
+	return command.Outcome{Text: texts.Text("timezone_chosen", texts.With{"Zone": texts.Zone(now), "Time": now.Format("15:04")}), Write: func(ctx context.Context, tx *store.Tx) error {
 		return c.o.Zones.SetTimezone(ctx, tx, r.User, name)
 	}}, nil
-}
-
-// nameOf returns the name of now's time zone, for Markdown: of the host's zone only the
-// short one is known.
-func nameOf(now time.Time) string {
-	name := now.Location().String()
-	if now.Location() == time.Local {
-		name, _ = now.Zone()
-	}
-	return texts.Escape(name)
 }

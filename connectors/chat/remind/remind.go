@@ -73,7 +73,7 @@ func (c *Commands) Set(ctx context.Context, r command.Request) (command.Outcome,
 		return command.Outcome{}, err
 	}
 	if !ok {
-		return command.Outcome{Text: texts.Text("remind_how", texts.With{"Said": texts.Escape(core.CutRunes(core.CleanName(r.Args()), 40)), "Examples": texts.Text("remind_examples"), "Zone": nameOf(now.In(zone))})}, nil
+		return command.Outcome{Text: texts.Text("remind_how", texts.With{"Said": texts.Escape(core.CutRunes(core.CleanName(r.Args()), 40)), "Examples": texts.Text("remind_examples"), "Zone": texts.Zone(now.In(zone))})}, nil
 	}
 	one := remind.Reminder{User: r.User, Made: "command:" + r.In.Bot + ":" + r.In.UpdateID, To: r.In.Address, From: r.In.From, Text: text, Time: t}
 	if err := c.o.Reminders.Check(ctx, c.o.DB, one); err != nil {
@@ -109,7 +109,7 @@ func (c *Commands) List(ctx context.Context, r command.Request) (command.Outcome
 		return command.Outcome{}, err
 	}
 	var b strings.Builder
-	b.WriteString(texts.Text("reminders", texts.With{"Zone": nameOf(c.o.Clock.Now().In(zone))}) + "\n\n")
+	b.WriteString(texts.Text("reminders", texts.With{"Zone": texts.Zone(c.o.Clock.Now().In(zone))}) + "\n\n")
 	o := ask.Offer{Command: "reminders"}
 	for i, one := range list {
 		at, text := one.Due.In(zone), core.CleanName(one.Text)
@@ -134,14 +134,4 @@ func (c *Commands) cancel(ctx context.Context, r command.Request, mark string) (
 		}
 	}
 	return command.Outcome{}, texts.Error(core.NotFound, "reminder_gone")
-}
-
-// nameOf returns the name of a time's zone, for Markdown: of the host's zone only the short
-// one is known.
-func nameOf(t time.Time) string {
-	name := t.Location().String()
-	if t.Location() == time.Local {
-		name, _ = t.Zone()
-	}
-	return texts.Escape(name)
 }

@@ -224,7 +224,7 @@ func (w *writing) ask(ctx context.Context, messages []llm.Message) (string, erro
 	}
 	row.Background, row.Unread = w.background, w.background
 	row.Input, row.Output = int64(size)/4, handoff.MaxTokens
-	w.price(&row, core.Tokens{Input: row.Input, Output: row.Output})
+	row.SetCost(w.s.o.Cost, core.Tokens{Input: row.Input, Output: row.Output})
 	var err error
 	if row.ID, _, err = w.s.o.Usage.Reserve(ctx, w.s.o.DB, row); err != nil {
 		return "", err
@@ -246,13 +246,6 @@ func (w *writing) ask(ctx context.Context, messages []llm.Message) (string, erro
 	return text.String(), w.settle(ctx, row, took, text.String())
 }
 
-func (w *writing) price(row *usage.Row, u core.Tokens) {
-	row.MicroUSD = nil
-	if c, ok := w.s.o.Cost(row.Model, u); ok {
-		row.MicroUSD = &c
-	}
-}
-
 // settle records the call's tokens. Where the provider returned no counts, the
 // reservation of an answered call stays.
 func (w *writing) settle(ctx context.Context, row usage.Row, took *core.Tokens, text string) error {
@@ -262,7 +255,7 @@ func (w *writing) settle(ctx context.Context, row usage.Row, took *core.Tokens, 
 	}
 	if took != nil {
 		row.Input, row.Output, row.CacheRead, row.CacheWrite = took.Input, took.Output, took.CacheRead, took.CacheWrite
-		w.price(&row, *took)
+		row.SetCost(w.s.o.Cost, *took)
 	}
 	w.spent += row.Input + row.Output + row.CacheRead + row.CacheWrite
 	return w.s.o.DB.Tx(ctx, func(tx *store.Tx) error { return w.s.o.Usage.Record(ctx, tx, row) })

@@ -264,7 +264,7 @@ func (c *call) ask(ctx context.Context, messages []llm.Message) (string, error) 
 		size += len(m.Blocks[0].Text)
 	}
 	row.Input, row.Output = int64(size)/4, maxTokens
-	c.price(&row, core.Tokens{Input: row.Input, Output: row.Output})
+	row.SetCost(c.r.o.Cost, core.Tokens{Input: row.Input, Output: row.Output})
 	var err error
 	if row.ID, _, err = o.Usage.Reserve(ctx, o.DB, row); err != nil {
 		return "", err
@@ -297,13 +297,6 @@ func (c *call) ask(ctx context.Context, messages []llm.Message) (string, error) 
 	return text.String(), failed
 }
 
-func (c *call) price(row *usage.Row, u core.Tokens) {
-	row.MicroUSD = nil
-	if usd, ok := c.r.o.Cost(row.Model, u); ok {
-		row.MicroUSD = &usd
-	}
-}
-
 // settle records the call's tokens. Where the provider returned no counts, the reservation of
 // a call that was made stays. Of a person who was forgotten meanwhile, it is no one's.
 func (c *call) settle(ctx context.Context, row usage.Row, took *core.Tokens, made bool) error {
@@ -325,7 +318,7 @@ func (c *call) settle(ctx context.Context, row usage.Row, took *core.Tokens, mad
 		took = &core.Tokens{Input: row.Input, Output: row.Output}
 	}
 	row.Input, row.Output, row.CacheRead, row.CacheWrite = took.Input, took.Output, took.CacheRead, took.CacheWrite
-	c.price(&row, *took)
+	row.SetCost(c.r.o.Cost, *took)
 	c.spent += row.Input + row.Output + row.CacheRead + row.CacheWrite
 	return o.DB.Tx(ctx, func(tx *store.Tx) error { return o.Usage.Record(ctx, tx, row) })
 }

@@ -50,15 +50,7 @@ type Progress struct {
 // String returns p for users.
 func (p Progress) String() string {
 	return fmt.Sprintf("Read %s: %s added (%d of them without an owner, for the operator only), %d already known; %s skipped.",
-		counted(p.Transcripts+p.Sidecars, "file"), counted(p.Added, "conversation"), p.Unowned, p.Kept, counted(p.Skipped, "file"))
-}
-
-// counted returns n with its noun.
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
+		core.Counted(p.Transcripts+p.Sidecars, "file"), core.Counted(p.Added, "conversation"), p.Unowned, p.Kept, core.Counted(p.Skipped, "file"))
 }
 
 // step bounds the sessions of one transaction.

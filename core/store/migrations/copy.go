@@ -60,11 +60,7 @@ func renameDurably(from, to string) error {
 	if err := os.Rename(from, to); err != nil {
 		return err
 	}
-	dir, err := os.Open(filepath.Dir(to))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return core.SyncDir(filepath.Dir(to))
 }
 
 // sameContent compares two files.

@@ -44,12 +44,12 @@ func (c *Client) hold(name, hash, why string) {
 // place gives a file the content that the server has, unless it was changed here since
 // the scan.
 func (c *Client) place(meta wire.Meta, content io.Reader) (did bool, err error) {
-	k, in := c.state.of(meta.Path), &tracked{r: content}
+	k, in := c.state.of(meta.Path), &wire.Tracked{R: content}
 	hash, err := c.tree.Put(meta.Path, in, k.Local.String(), meta.Hash)
 	why, alone := place.Alone(err)
 	switch {
-	case in.err != nil:
-		return false, fmt.Errorf("read files from the server: %w", in.err)
+	case in.Err != nil:
+		return false, fmt.Errorf("read files from the server: %w", in.Err)
 	case errors.Is(err, place.ErrChanged):
 		if other := c.same(meta.Path); k.Local == none && other != "" {
 			c.hold(meta.Path, meta.Hash, fmt.Sprintf("this folder takes its name for that of %s, from which it differs in case or spelling alone: rename one of them", other))
@@ -90,20 +90,6 @@ func (c *Client) same(name string) string {
 		}
 	}
 	return ""
-}
-
-// tracked remembers the error of reading what the server sends.
-type tracked struct {
-	r   io.Reader
-	err error
-}
-
-func (t *tracked) Read(p []byte) (int, error) {
-	n, err := t.r.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		t.err = err
-	}
-	return n, err
 }
 
 // later is the error of a server that asks to be asked later.

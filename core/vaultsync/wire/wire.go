@@ -5,6 +5,7 @@ package wire
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"hash"
 	"io"
 	"strings"
@@ -137,3 +138,18 @@ func (d *Digest) Add(path, hash string) {
 
 // Sum returns the digest.
 func (d *Digest) Sum() string { return Sum(d.h) }
+
+// Tracked is a reader that remembers the error of reading what the other side sends.
+type Tracked struct {
+	R   io.Reader
+	Err error // nil also at the end
+}
+
+// Read reads from R.
+func (t *Tracked) Read(p []byte) (int, error) {
+	n, err := t.R.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		t.Err = err
+	}
+	return n, err
+}

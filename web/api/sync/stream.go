@@ -55,10 +55,10 @@ func (a *API) pushStream(w http.ResponseWriter, r *http.Request, c caller, form 
 		if err != nil {
 			return a.interrupted(r, c, device, "sync.push", out, err)
 		}
-		sent := &tracked{r: content}
+		sent := &wire.Tracked{R: content}
 		done, err := a.o.Files.Push(r.Context(), c.Area, vaultsync.Sent{Root: r.URL.Query().Get("root"), Meta: meta, Device: device}, sent)
-		if sent.err != nil {
-			err = web.BodyFault(sent.err, "the content of a file cannot be read")
+		if sent.Err != nil {
+			err = web.BodyFault(sent.Err, "the content of a file cannot be read")
 			return a.interrupted(r, c, device, "sync.push", out, err)
 		}
 		if err := out.add(meta.Path, done, err); err != nil {
@@ -74,20 +74,6 @@ func (a *API) interrupted(r *http.Request, c caller, device, action string, out 
 		return err
 	}
 	return errors.Join(err, a.o.Did(context.WithoutCancel(r.Context()), c.by, device, action, out.Files))
-}
-
-// A tracked reader remembers the error of reading the request.
-type tracked struct {
-	r   io.Reader
-	err error
-}
-
-func (t *tracked) Read(p []byte) (int, error) {
-	n, err := t.r.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		t.err = err
-	}
-	return n, err
 }
 
 // next returns the next file of a stream; io.EOF at its end.
