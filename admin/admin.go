@@ -64,16 +64,16 @@ var files embed.FS
 var menu = []string{"overview", "pairing", "approvals", "chats", "journal", "memory", "people", "agents", "bots", "queue", "models", "settings", "audit"}
 
 // New returns the panel. Mount it at /admin and /admin/, behind a web.Site.
-func New(door page.Door, in page.Accounts, o Options) *page.Frame {
-	f := page.New(door, in, o.Options)
+func New(authn page.Authenticator, in page.Accounts, o Options) *page.Frame {
+	f := page.New(authn, in, o.Options)
 	bots := states(o.Operations.Bots)
 	over := overview{frame: f, logged: logged.New(f, o.Log), reports: reports.New(f, o.Reports), nodes: nodes.New(f, o.Nodes)}
 	over.people = people.New(f, o.People, people.Links{Bots: bots, Chats: o.Chats.Exist()})
 	names := namesOf(f, over.people.Names, o.Unlisted)
 	known := namesOf(f, over.people.AllNames, o.Unlisted)
 	var corrections *memory.Pages
-	over.operations = operations.New(f, o.Operations, operations.Links{Bots: bots, Names: names, Tells: func(ctx context.Context) operations.Tells {
-		return operations.Tells{Names: known(ctx), Subjects: over.people.Subjects(ctx),
+	over.operations = operations.New(f, o.Operations, operations.Links{Bots: bots, Names: names, EventNames: func(ctx context.Context) operations.EventNames {
+		return operations.EventNames{Names: known(ctx), Subjects: over.people.Subjects(ctx),
 			Title:      func(id string) string { return titleOf(ctx, o.Chats.Chats, id) },
 			Remembered: func(id string) string { return corrections.Text(ctx, id) }}
 	}})
@@ -98,7 +98,7 @@ func New(door page.Door, in page.Accounts, o Options) *page.Frame {
 	accounts.New(f, o.Accounts)
 	daily.New(f, o.Daily, daily.Links{Chat: calls.Chat})
 	saved := contexts.New(f, o.Contexts)
-	talks := chats.New(f, o.Chats, chats.Links{Projects: groups.Choices, ProjectsOf: groups.Of, Contexts: saved.Names, ContextPaths: saved.Paths, Bots: bots, Names: names, Known: known, Models: over.operations.Models, Agents: setup.Agents, Cards: over.approvals.Cards, Hoods: hoods.Links, Waiting: over.approvals.Sessions,
+	talks := chats.New(f, o.Chats, chats.Links{Projects: groups.Choices, ProjectsOf: groups.Of, Contexts: saved.Names, ContextPaths: saved.Paths, Bots: bots, Names: names, Known: known, Models: over.operations.Models, Agents: setup.Agents, Cards: over.approvals.Cards, CouncilLinks: hoods.Links, Waiting: over.approvals.Sessions,
 		Groups: func(ctx context.Context) (list []chats.Group) {
 			for _, g := range over.people.Groups(ctx) {
 				list = append(list, chats.Group{Bot: g.Bot, Place: g.Place, Name: g.Name})

@@ -82,13 +82,13 @@ func newSite(t *testing.T, clock core.Clock, change func(*admin.Options)) *site 
 	admins := auth.NewAdmins(db, auth.AdminOptions{Clock: clock})
 	authtest.Operator(t, db, password)
 	keys := auth.NewKeys(db, clock, nil)
-	door := auth.NewDoor(keys, admins, auth.DoorOptions{Clock: clock})
+	door := auth.NewAuthenticator(keys, admins, auth.AuthenticatorOptions{Clock: clock})
 	users := pairingpeople.New(db, clock, bots.Bots{}, nil, nil, nil, nil)
 	box, err := sealed.Create(filepath.Join(t.TempDir(), "content.key"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.accounts = account.New(account.Options{DB: db, Door: admins, Users: users, Keys: keys, Box: box, Invitations: noInvitations{}, Abort: func(int64) {}})
+	s.accounts = account.New(account.Options{DB: db, SignIn: admins, Users: users, Keys: keys, Box: box, Invitations: noInvitations{}, Abort: func(int64) {}})
 	admins.AskSecond(s.accounts)
 	w := s.world
 	admins.OnEnd(func() { w.ring(core.TopicAccounts) })
@@ -101,7 +101,7 @@ func newSite(t *testing.T, clock core.Clock, change func(*admin.Options)) *site 
 		Unlisted:   users.Unlisted,
 		Approvals:  approvals.Options{Asks: askWorld{w}, Grants: grantWorld{w}, Raises: raiseWorld{w}},
 		Operations: operations.Options{Bots: w, Lanes: w, Dead: w, Sends: w, Retrying: w.Retrying, Usage: w.usage, Quantile: runs.Quantile},
-		People:     people.Options{Requests: w, Decisions: w, Access: w, Persons: w, Keys: w.keysOf, Terms: w, Spending: w, Care: careWorld{w}, LastSeen: w.lastSeen, SetPlace: w.setPlace, Blocks: w, Places: w, Invites: w, Preview: w.preview},
+		People:     people.Options{Requests: w, Decisions: w, Access: w, Persons: w, Keys: w.keysOf, Terms: w, Spending: w, PersonalData: careWorld{w}, LastSeen: w.lastSeen, SetPlace: w.setPlace, Blocks: w, Places: w, Invites: w, Preview: w.preview},
 	}
 	w.openChats(t, db, &o)
 	w.openFind(&o)

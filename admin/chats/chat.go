@@ -175,7 +175,7 @@ func (p *Pages) transcript(ctx context.Context, b *chatBody, before string) {
 	b.Said = page.Load(ctx, p.frame, "Messages", func(ctx context.Context) ([]said, error) {
 		found, err := p.o.Chats.Page(ctx, b.Detail.Session, transcript.PageQuery{Before: before, Limit: chatMessages})
 		if len(found.Messages) > 0 {
-			b.hoods = p.links.Hoods(ctx, b.ID, found.Messages[0].At)
+			b.hoods = p.links.CouncilLinks(ctx, b.ID, found.Messages[0].At)
 		}
 		list, first := p.talk(found.Messages, b, before)
 		if (found.More || first > 0) && first < len(found.Messages) {

@@ -162,8 +162,8 @@ type Links struct {
 	// Cards returns the tool calls of a conversation that wait for approval, as
 	// forms, or why they can't be read.
 	Cards func(ctx context.Context, session, token string, names page.Names) (cards []template.HTML, broken string)
-	// Hoods returns links to how answers of councils came about, by run, of runs since a time.
-	Hoods func(ctx context.Context, session string, since time.Time) map[string]template.HTML
+	// CouncilLinks returns links to how answers of councils came about, by run, of runs since a time.
+	CouncilLinks func(ctx context.Context, session string, since time.Time) map[string]template.HTML
 }
 
 // Exist reports whether o has what the page Chats needs.

@@ -194,7 +194,7 @@ func (p *auditPages) auditPage(w http.ResponseWriter, r *http.Request) error {
 		ask := auditAsk{Action: c.Value}
 		b.Quick = append(b.Quick, pick{page.Choice{Value: ask.address(auditPath), Label: c.Label}, b.Filter == ask})
 	}
-	tells := p.tells(ctx)
+	tells := p.eventNames(ctx)
 	b.People = who(tells.Names)
 	b.Events = page.Load(ctx, p.frame, "The log", func(ctx context.Context) (rows []auditRow, err error) {
 		f, err := b.Filter.filter(p.frame.Clock.Now(), tells.Names)
@@ -245,7 +245,7 @@ func didWord(action string) string {
 // auditExport sends what the filter matches as a file, page by page.
 func (p *auditPages) auditExport(w http.ResponseWriter, r *http.Request) error {
 	ask := auditAskOf(r.URL.Query())
-	tells := p.tells(r.Context())
+	tells := p.eventNames(r.Context())
 	tells.Title, tells.Remembered = nil, nil // one look-up a row: too much for a long log, and a file is passed on
 	f, err := ask.filter(p.frame.Clock.Now(), tells.Names)
 	if err != nil {
@@ -285,7 +285,7 @@ func (p *auditPages) auditExport(w http.ResponseWriter, r *http.Request) error {
 }
 
 // exporter returns a function that writes an event. A CSV has the sentence as well.
-func exporter(w http.ResponseWriter, format string, tells Tells) func(store.AuditEvent) error {
+func exporter(w http.ResponseWriter, format string, tells EventNames) func(store.AuditEvent) error {
 	if format == "json" {
 		enc := json.NewEncoder(w)
 		return func(e store.AuditEvent) error { return enc.Encode(e) }

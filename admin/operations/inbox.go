@@ -88,7 +88,7 @@ func (p *Pages) Activity(ctx context.Context) page.Part[[]page.Happening] {
 	}
 	return page.Load(ctx, p.audit.frame, "The log", func(ctx context.Context) (list []page.Happening, err error) {
 		events, _, err := p.audit.log(ctx, store.AuditFilter{Limit: 4 * activities})
-		tells := p.audit.tells(ctx)
+		tells := p.audit.eventNames(ctx)
 		var rows []auditRow
 		for _, e := range events {
 			if e.Action != "socket.request" && e.Action != "mcp.call" { // programs that poll would be all of it

@@ -80,9 +80,9 @@ type Options struct {
 
 // Links are what other pages of the panel offer to these.
 type Links struct {
-	Bots  func() []core.BotState               // sorted by name
-	Names func(ctx context.Context) page.Names // of users
-	Tells func(ctx context.Context) Tells      // the names that the audit log needs
+	Bots       func() []core.BotState               // sorted by name
+	Names      func(ctx context.Context) page.Names // of users
+	EventNames func(ctx context.Context) EventNames // the names that the audit log needs
 }
 
 // Pages are the pages of this package.
@@ -109,9 +109,9 @@ type (
 		users func(ctx context.Context) page.Names
 	}
 	auditPages struct {
-		frame *page.Frame
-		log   AuditLog
-		tells func(ctx context.Context) Tells
+		frame      *page.Frame
+		log        AuditLog
+		eventNames func(ctx context.Context) EventNames
 	}
 )
 
@@ -121,7 +121,7 @@ var files embed.FS
 // New registers the pages with f.
 func New(f *page.Frame, o Options, l Links) *Pages {
 	f.Templates(files, template.FuncMap{})
-	p := &Pages{bots: botPages{f, o, l.Bots}, queue: queuePages{f, o}, models: modelPages{f, o, l.Names}, audit: auditPages{f, o.AuditLog, l.Tells}}
+	p := &Pages{bots: botPages{f, o, l.Bots}, queue: queuePages{f, o}, models: modelPages{f, o, l.Names}, audit: auditPages{f, o.AuditLog, l.EventNames}}
 	if o.Models != nil {
 		f.Page("GET "+modelsPath, p.models.modelsPage)
 		f.Post("POST "+modelsPath+"/test", p.models.testModel)

@@ -12,8 +12,8 @@ import (
 	"gatehouse/core/store"
 )
 
-// Tells are the names that sentences about events need.
-type Tells struct {
+// EventNames are the names that sentences about events need.
+type EventNames struct {
 	Names    page.Names
 	Subjects map[string]string // of pairing requests by their id, of groups by "bot:place"
 	// Title returns the title of a conversation, and Remembered the text of what is remembered of
@@ -149,7 +149,7 @@ var fieldNames = map[string]string{"title": "the title", "archived": "the archiv
 	"contexts": "the context", "module": "the module"}
 
 // sentence returns e as a sentence with names.
-func (t Tells) sentence(e store.AuditEvent) []page.Words {
+func (t EventNames) sentence(e store.AuditEvent) []page.Words {
 	text, known := sentences[e.Action]
 	if !known {
 		verb := didWord(e.Action)
@@ -195,7 +195,7 @@ func decision(kind, option any) string {
 }
 
 // value returns the value of a name in braces.
-func (t Tells) value(word string, e store.AuditEvent, detail map[string]any) string {
+func (t EventNames) value(word string, e store.AuditEvent, detail map[string]any) string {
 	switch word {
 	case "subject":
 		return page.Exact(e.Subject)
@@ -307,7 +307,7 @@ func setting(subject string, detail map[string]any) string {
 }
 
 // user returns the name of the user whose number is s.
-func (t Tells) user(s string) string {
+func (t EventNames) user(s string) string {
 	user, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {
 		return page.Exact(s)
@@ -316,7 +316,7 @@ func (t Tells) user(s string) string {
 }
 
 // actor returns who did it. Number 0 is no user.
-func (t Tells) actor(e store.AuditEvent) string {
+func (t EventNames) actor(e store.AuditEvent) string {
 	switch {
 	case e.User != 0:
 		return t.Names.Of(e.User)

@@ -53,7 +53,7 @@ func (f *Frame) events(w http.ResponseWriter, r *http.Request) error {
 func (f *Frame) still(r *http.Request) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), sourceTimeout)
 	defer cancel()
-	r, err := f.door.Identify(r.WithContext(ctx))
+	r, err := f.authenticator.Identify(r.WithContext(ctx))
 	if err != nil {
 		return false
 	}

@@ -23,9 +23,9 @@ import (
 const maxForm = 64 << 10
 
 type (
-	// A Door identifies who makes a request (auth.Door). It is asked for every
+	// An Authenticator identifies who makes a request (auth.Authenticator). It is asked for every
 	// request, and again while an event stream is open.
-	Door interface {
+	Authenticator interface {
 		Identify(r *http.Request) (*http.Request, error)
 	}
 	// Accounts is the operator's sign-in (auth.Admins).
@@ -73,24 +73,24 @@ type Frame struct {
 	Log   *slog.Logger
 	Clock core.Clock
 
-	door     Door
-	accounts Accounts
-	o        Options
-	pulse    *web.Pulse
-	key      [32]byte       // signs flashes; a new one per process
-	sets     map[string]set // by page
-	items    []Item
-	below    map[string][]Item // by key of an item; one for each page that is below another
-	personal []Item            // of the menu behind the account's name
-	mux      *http.ServeMux
-	patterns []string // of all routes, as mux has them
-	streams  atomic.Int64
-	uploads  chan struct{} // one place for each upload at a time
+	authenticator Authenticator
+	accounts      Accounts
+	o             Options
+	pulse         *web.Pulse
+	key           [32]byte       // signs flashes; a new one per process
+	sets          map[string]set // by page
+	items         []Item
+	below         map[string][]Item // by key of an item; one for each page that is below another
+	personal      []Item            // of the menu behind the account's name
+	mux           *http.ServeMux
+	patterns      []string // of all routes, as mux has them
+	streams       atomic.Int64
+	uploads       chan struct{} // one place for each upload at a time
 }
 
 // New returns a frame that serves the sign-in and the event stream.
-func New(door Door, accounts Accounts, o Options) *Frame {
-	f := &Frame{Log: o.Log, Clock: o.Clock, door: door, accounts: accounts, o: o,
+func New(authn Authenticator, accounts Accounts, o Options) *Frame {
+	f := &Frame{Log: o.Log, Clock: o.Clock, authenticator: authn, accounts: accounts, o: o,
 		sets: map[string]set{}, below: map[string][]Item{}, mux: http.NewServeMux(), uploads: make(chan struct{}, maxUploads)}
 	if f.Log == nil {
 		f.Log = slog.New(slog.DiscardHandler)
@@ -208,7 +208,7 @@ func (f *Frame) half(pattern string, h web.Handler) { f.open(pattern, signedIn(h
 func (f *Frame) serve(pattern string, h web.Handler) {
 	f.patterns = append(f.patterns, pattern)
 	f.mux.Handle(pattern, web.Serve(f.Log, f.fail, func(w http.ResponseWriter, r *http.Request) error {
-		r, err := f.door.Identify(r)
+		r, err := f.authenticator.Identify(r)
 		if err != nil {
 			return err
 		}

@@ -42,7 +42,7 @@ func (p *personPages) routes() {
 	if p.o.Spending != nil {
 		p.frame.Post("POST "+peoplePath+"/{user}/budget", p.setBudget)
 	}
-	if p.o.Care != nil {
+	if p.o.PersonalData != nil {
 		p.frame.Post("POST "+peoplePath+"/{user}/forget", p.forget)
 		p.frame.Post("POST "+peoplePath+"/{user}/export", p.export)
 		p.frame.Secret("GET "+peoplePath+"/{user}/export", p.exported)

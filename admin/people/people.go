@@ -80,9 +80,9 @@ type (
 		// bound; "" is the general budget, which has no bound for a month.
 		SetBudget(ctx context.Context, user int64, day, month string, by core.Actor) error
 	}
-	// Care runs the operations on a user's data that go on after the request.
+	// PersonalData runs the operations on a user's data that go on after the request.
 	// Starting one that is running does nothing.
-	Care interface {
+	PersonalData interface {
 		Forget(ctx context.Context, user int64, by core.Actor) error
 		Export(ctx context.Context, user int64, by core.Actor) error
 		// Job returns the state of an operation of this kind ("forget", "export").
@@ -101,18 +101,18 @@ type Invites interface {
 
 // Options for New.
 type Options struct {
-	Requests   Requests // with Decisions: the page Pairing
-	Decisions  Decisions
-	Invites    Invites                       // with the page Pairing: its invitations
-	InviteLink func(bot, code string) string // "" where a platform has no such links; nil: none has
-	Access     Access                        // with Persons: the page People; the following are sections of it
-	Persons    Persons
-	Keys       func(ctx context.Context, user int64) ([]auth.KeyRow, error) // a user's API keys that open something
-	Terms      Terms
-	Blocks     Blocks
-	Places     Places
-	Spending   Spending
-	Care       Care
+	Requests     Requests // with Decisions: the page Pairing
+	Decisions    Decisions
+	Invites      Invites                       // with the page Pairing: its invitations
+	InviteLink   func(bot, code string) string // "" where a platform has no such links; nil: none has
+	Access       Access                        // with Persons: the page People; the following are sections of it
+	Persons      Persons
+	Keys         func(ctx context.Context, user int64) ([]auth.KeyRow, error) // a user's API keys that open something
+	Terms        Terms
+	Blocks       Blocks
+	Places       Places
+	Spending     Spending
+	PersonalData PersonalData
 	// Preset returns the level chosen beforehand for a bot and scope; nil:
 	// sandboxed. It is lowered to vault, the highest that can be given here.
 	Preset func(bot string, scope core.Scope) core.Trust

@@ -65,7 +65,7 @@ func (p *personPages) personPage(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	b := personBody{Levels: []core.Trust{core.Sandboxed, core.Vault}, Ends: personEnds(time.Time{}),
-		HasTerms: p.o.Terms != nil, HasBlocks: p.o.Blocks != nil, HasMoney: p.o.Spending != nil, HasCare: p.o.Care != nil && user != core.Operator}
+		HasTerms: p.o.Terms != nil, HasBlocks: p.o.Blocks != nil, HasMoney: p.o.Spending != nil, HasCare: p.o.PersonalData != nil && user != core.Operator}
 	every := b.jobs(p, user)
 	row, err := p.o.Persons.PersonOf(ctx, user)
 	switch {
@@ -193,11 +193,11 @@ func (p *personPages) elsewhere(x people.Person, places []places.Row) (out []pag
 // jobs sets the state of the user's operations and returns how often the page
 // refetches itself: each second while one runs.
 func (b *personBody) jobs(p *personPages, user int64) (every int) {
-	if p.o.Care == nil {
+	if p.o.PersonalData == nil {
 		return 0
 	}
 	for kind, to := range map[string]**page.Job{"forget": &b.Forget, "export": &b.Export} {
-		if j, ok := p.o.Care.Job(kind, user); ok {
+		if j, ok := p.o.PersonalData.Job(kind, user); ok {
 			*to = &j
 			if j.Running {
 				every = 1
@@ -248,7 +248,7 @@ func (p *personPages) forget(r *http.Request, by core.Actor) (page.Flash, string
 	if !strings.EqualFold(strings.TrimSpace(r.PostFormValue("sure")), forgetWord) {
 		return page.Flash{}, personPath(user), core.Errorf(core.Invalid, "confirmation: type %q to confirm; nothing was changed", forgetWord)
 	}
-	return page.Note("Forgetting has begun. This page shows how far it is."), personPath(user), p.o.Care.Forget(r.Context(), user, by)
+	return page.Note("Forgetting has begun. This page shows how far it is."), personPath(user), p.o.PersonalData.Forget(r.Context(), user, by)
 }
 
 func (p *personPages) export(r *http.Request, by core.Actor) (page.Flash, string, error) {
@@ -256,7 +256,7 @@ func (p *personPages) export(r *http.Request, by core.Actor) (page.Flash, string
 	if err != nil {
 		return page.Flash{}, peoplePath, err
 	}
-	return page.Note("The export is being made. This page offers it when it is ready."), personPath(user), p.o.Care.Export(r.Context(), user, by)
+	return page.Note("The export is being made. This page offers it when it is ready."), personPath(user), p.o.PersonalData.Export(r.Context(), user, by)
 }
 
 // exported sends the file of an export.
@@ -266,7 +266,7 @@ func (p *personPages) exported(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	f, at, err := p.o.Care.OpenExport(r.Context(), user, who.Actor())
+	f, at, err := p.o.PersonalData.OpenExport(r.Context(), user, who.Actor())
 	if err != nil {
 		return err
 	}

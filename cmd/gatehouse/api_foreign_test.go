@@ -40,10 +40,10 @@ func (w *world) addresses() (all [][2]string) {
 			}
 		}
 	}
-	door := auth.NewDoor(w.app.keys, w.app.admins, auth.DoorOptions{})
-	rest := api.New(api.Options{Door: door})
+	door := auth.NewAuthenticator(w.app.keys, w.app.admins, auth.AuthenticatorOptions{})
+	rest := api.New(api.Options{Authenticator: door})
 	first := w.app.first(rest)
-	desk := answer.New(answer.Options{Door: door})
+	desk := answer.New(answer.Options{Authenticator: door})
 	v1, later := openai.New(desk), responses.New(responses.Options{Desk: desk})
 	panel, ok := w.app.panel(door, nil).(*page.Frame)
 	if !ok {

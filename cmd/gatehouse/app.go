@@ -308,7 +308,7 @@ func (a *app) joinCore(ctx context.Context) error {
 	a.pairing = pairing.New(a.db, pairing.Options{
 		Clock: a.clock, Log: a.log, Metrics: pairing.NewMetrics(a.reg, a.bots.Names()), Bots: bots.New(a.bots.Places, a.bots.Policy), Ring: a.bus.Ring, Merge: a.owners.Merge, Ungrant: a.guard.Forget, Text: a.settings.OwnText,
 	}, admission.Mailbox{Outbox: a.outbox, Queue: a.queue}, shown, a.running)
-	a.accounts = account.New(account.Options{DB: a.db, Door: a.admins, Users: a.pairing.People, Keys: a.keys, Invitations: a.pairing.Codes, Box: a.sealed, Abort: func(user int64) { a.running.AbortUser(core.APIBot, user) }})
+	a.accounts = account.New(account.Options{DB: a.db, SignIn: a.admins, Users: a.pairing.People, Keys: a.keys, Invitations: a.pairing.Codes, Box: a.sealed, Abort: func(user int64) { a.running.AbortUser(core.APIBot, user) }})
 	a.admins.AskSecond(a.accounts)
 	a.admins.OnEnd(func() { a.bus.Ring(core.TopicAccounts) })
 	a.raises = raise.New(a.db, a.clock, a.pairing, a.guard, func() { a.bus.Ring(core.TopicApprovals) })

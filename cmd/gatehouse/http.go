@@ -61,10 +61,10 @@ func callerIsLocal(r *http.Request) bool { return web.From(r.Context()).Local }
 func (a *app) handlers(inbox closedInbox) (public, private http.Handler, err error) {
 	see := a.views()
 	metrics, log := web.NewMetrics(a.reg), see.Log()
-	door := auth.NewDoor(a.keys, a.admins, auth.DoorOptions{Clock: a.clock, Localhost: a.cfg.LocalhostAccess == "chat", Local: callerIsLocal, Address: callerKey})
+	authn := auth.NewAuthenticator(a.keys, a.admins, auth.AuthenticatorOptions{Clock: a.clock, Localhost: a.cfg.LocalhostAccess == "chat", Local: callerIsLocal, Address: callerKey})
 	mux := http.NewServeMux()
 	rest := api.New(api.Options{
-		Door: door, Inbox: inbox, Repeats: a.inspect, Follower: a.bus, Runs: see.Runs(), Sessions: see.Sessions(), Finder: a.library.Finder, Journal: a.apiJournal(), Memory: a.apiMemory(), Sync: a.apiSync(), Voice: a.voice, Contexts: apicontexts.Options{Store: contexts.New(a.vault), May: a.readable.mayRead}, Council: apicouncil.Options{Store: a.council, Pick: a.picks().Pick}, Daily: apidaily.Options{Lists: a.schedule, Starter: dailyActs{a.schedule, a.queue}},
+		Authenticator: authn, Inbox: inbox, Repeats: a.inspect, Follower: a.bus, Runs: see.Runs(), Sessions: see.Sessions(), Finder: a.library.Finder, Journal: a.apiJournal(), Memory: a.apiMemory(), Sync: a.apiSync(), Voice: a.voice, Contexts: apicontexts.Options{Store: contexts.New(a.vault), May: a.readable.mayRead}, Council: apicouncil.Options{Store: a.council, Pick: a.picks().Pick}, Daily: apidaily.Options{Lists: a.schedule, Starter: dailyActs{a.schedule, a.queue}},
 		Projects: projects.Options{Projects: projectActs{a.projects, a.db}},
 		Handoffs: handoffs.Options{Backups: a.handoffs, Markdown: a.handoff},
 		Passages: passages.Options{Index: a.library.Documents, MayRead: a.readable.mayRead, Refill: a.library.Crawler.Kick},
@@ -82,11 +82,11 @@ func (a *app) handlers(inbox closedInbox) (public, private http.Handler, err err
 	rest.Register(mux)
 	programs := http.NewServeMux()
 	rest.Register(programs)
-	a.openai(mux, answer.Options{Door: door, Inbox: inbox, Follower: a.bus, Runs: see.Runs(), Models: modelsView{a}, Clock: a.clock, Log: a.log, Metrics: metrics})
-	agents := a.mcp(door, programs)
+	a.openai(mux, answer.Options{Authenticator: authn, Inbox: inbox, Follower: a.bus, Runs: see.Runs(), Models: modelsView{a}, Clock: a.clock, Log: a.log, Metrics: metrics})
+	agents := a.mcp(authn, programs)
 	mux.Handle("/mcp", agents)
-	a.admins.OnEnd(func() { go door.Look() })
-	panel := a.panel(door, metrics)
+	a.admins.OnEnd(func() { go authn.Look() })
+	panel := a.panel(authn, metrics)
 	mux.Handle("/admin", panel)
 	mux.Handle("/admin/", panel)
 	mux.Handle("GET /static/", static.Handler("/static/"))
@@ -124,14 +124,14 @@ func openFiles(ctx context.Context, cfg *configs.Config) (h http.Handler, end fu
 	return h, a.Close, err
 }
 
-func (a *app) panel(door *auth.Door, metrics *web.Metrics) http.Handler {
+func (a *app) panel(authn *auth.Authenticator, metrics *web.Metrics) http.Handler {
 	see := a.views()
 	previews, log := a.newPreviews(), see.Log()
 	var links page.Links
 	if a.demo {
 		links = a.admins
 	}
-	return admin.New(door, a.admins, admin.Options{
+	return admin.New(authn, a.admins, admin.Options{
 		Options:  page.Options{Codes: a.admins, Links: links, Log: a.log, Clock: a.clock, Bell: a.bus, Metrics: metrics, Asset: func(name string) string { return static.Address("/static/", name) }},
 		Unlisted: a.pairing.People.Unlisted, Accounts: accounts.Options{Accounts: a.accounts, Terms: a.accounts, Sessions: a.admins.Sessions, TwoStep: a.accounts, Password: a.admins.CheckPassword},
 		Operations: operations.Options{Bots: see.PanelBots(), Audit: log.Did, Lanes: a.inspect, Dead: a.queue, Sends: a.outbox, Stalled: a.inspect.Stalled, Retrying: a.inspect.Retrying,
@@ -141,7 +141,7 @@ func (a *app) panel(door *auth.Door, metrics *web.Metrics) http.Handler {
 			},
 		},
 		People: adminpeople.Options{Requests: a.pairing, Decisions: a.pairing, Access: a.pairing.People, Persons: a.pairing.People, Keys: a.keysOf, Terms: a.pairing.People, Blocks: a.pairing.People, Places: a.pairing.Places,
-			Spending: see.People(), Care: see.People(), LastSeen: see.People().LastSeen, SetPlace: see.People().SetPlace,
+			Spending: see.People(), PersonalData: see.People(), LastSeen: see.People().LastSeen, SetPlace: see.People().SetPlace,
 			Invites: a.pairing.Codes, InviteLink: a.fleet.InviteLink, Preset: a.bots.Preset, Preview: previews.Preview},
 		Find:      a.panelFind(),
 		Imports:   adminimports.Options{Imports: a.imports, Entries: a.imports, Temp: a.vault.Unnamed, Intake: a.intake},

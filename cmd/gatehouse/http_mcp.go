@@ -9,8 +9,8 @@ import (
 )
 
 // mcp returns what other agents use, over the routes of the API.
-func (a *app) mcp(door *auth.Door, api http.Handler) http.Handler {
-	s := mcp.New(mcp.Options{Door: door, API: api, Audit: a.views().Log(), Files: a.vault.FS(), MayRead: a.readable.mayRead,
+func (a *app) mcp(authn *auth.Authenticator, api http.Handler) http.Handler {
+	s := mcp.New(mcp.Options{Authenticator: authn, API: api, Audit: a.views().Log(), Files: a.vault.FS(), MayRead: a.readable.mayRead,
 		Agents: func() (list []mcp.Agent) {
 			for _, x := range a.views().Agents().Agents() {
 				list = append(list, mcp.Agent(x))

@@ -81,7 +81,7 @@ func (h *hearing) fits(level string) bool {
 }
 
 // afford returns those of the models that can be asked within the limit of the question,
-// from what it has cost so far and what the calls that run are expected to cost; took ends
+// from what it has cost so far and what the calls that run are expected to cost; recordCall ends
 // each of theirs. What is left out is noted once.
 func (h *hearing) afford(models []llm.Model, req *llm.Request) []llm.Model {
 	list := h.reserve(models, req)

@@ -21,14 +21,14 @@ func (p priced) Reply(context.Context, *llm.Request) iter.Seq2[llm.Delta, error]
 
 // Members and raters are asked at the same time.
 func TestCallsThatRunAtTheSameTimeShareTheLimitOfAQuestion(t *testing.T) {
-	h := &hearing{c: &Council{o: Options{Metrics: NewMetrics(prometheus.NewRegistry())}}, m: Members{Most: 2500}, s: &orchestrator.Sitting{Cost: func(_ string, u core.Tokens) (int64, bool) { return u.Input + u.Output, true }}}
+	h := &hearing{c: &Council{o: Options{Metrics: NewMetrics(prometheus.NewRegistry())}}, m: Members{Most: 2500}, s: &orchestrator.CouncilTurn{Cost: func(_ string, u core.Tokens) (int64, bool) { return u.Input + u.Output, true }}}
 	req := &llm.Request{}
 	asks := func(m string) bool { return len(h.afford([]llm.Model{priced(m)}, req)) == 1 }
 	if !asks("one") || !asks("two") || asks("three") {
 		t.Errorf("three calls of %d each within %d", answerTokens, h.m.Most)
 	}
 	cost := int64(10)
-	h.took("one", &orchestrator.Draft{Model: "its fallback", MicroUSD: &cost})
+	h.recordCall("one", &orchestrator.Draft{Model: "its fallback", MicroUSD: &cost})
 	if !asks("three") || asks("four") {
 		t.Error("what a call was expected to cost counts after its end")
 	}

@@ -81,7 +81,7 @@ func New(o Options) *Council {
 func (c *Council) Level(model string) string { return core.CouncilLevel(model) }
 
 // Answer implements orchestrator.Council.
-func (c *Council) Answer(ctx context.Context, s *orchestrator.Sitting) (orchestrator.Verdict, error) {
+func (c *Council) Answer(ctx context.Context, s *orchestrator.CouncilTurn) (orchestrator.Verdict, error) {
 	h, err := c.open(ctx, s)
 	if err != nil {
 		return orchestrator.Verdict{}, err
@@ -102,7 +102,7 @@ func (c *Council) Answer(ctx context.Context, s *orchestrator.Sitting) (orchestr
 }
 
 // open reads what an earlier attempt has stored, and decides on the level.
-func (c *Council) open(ctx context.Context, s *orchestrator.Sitting) (*hearing, error) {
+func (c *Council) open(ctx context.Context, s *orchestrator.CouncilTurn) (*hearing, error) {
 	h := &hearing{c: c, s: s, id: s.Turn.Run, asked: s.Level, m: c.o.Members(), stored: map[place]ledger.Stage{}, saved: map[place]bool{}}
 	h.question = s.Turn.Text()
 	h.level = h.affordable(s.Level)

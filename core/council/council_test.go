@@ -223,10 +223,10 @@ func (b *bench) call(ctx context.Context, m llm.Model, req *llm.Request, text fu
 	return d, nil
 }
 
-func (b *bench) sitting(level, question string) *orchestrator.Sitting {
+func (b *bench) sitting(level, question string) *orchestrator.CouncilTurn {
 	turn := &orchestrator.Turn{Run: "run-1", User: 7, Admin: true, Rows: []core.Inbound{{Text: question}}}
 	turn.Session.ID = "session-1"
-	return &orchestrator.Sitting{Turn: turn, Wishes: b.wishes, Level: level, Prompt: &llm.Request{System: "Be brief.", MaxTokens: 1000, Messages: []llm.Message{{Role: "user", Blocks: []core.Block{{Type: "text", Text: question}}}}},
+	return &orchestrator.CouncilTurn{Turn: turn, Wishes: b.wishes, Level: level, Prompt: &llm.Request{System: "Be brief.", MaxTokens: 1000, Messages: []llm.Message{{Role: "user", Blocks: []core.Block{{Type: "text", Text: question}}}}},
 		Cost: func(_ string, u core.Tokens) (int64, bool) { return u.Input + u.Output, true },
 		Loop: func(ctx context.Context, m llm.Model, l orchestrator.Loop) (orchestrator.Draft, error) {
 			b.mu.Lock()
@@ -268,7 +268,7 @@ func (b *bench) answer(level string) orchestrator.Verdict {
 	return b.ask(b.sitting(level, bridge))
 }
 
-func (b *bench) ask(s *orchestrator.Sitting) orchestrator.Verdict {
+func (b *bench) ask(s *orchestrator.CouncilTurn) orchestrator.Verdict {
 	b.t.Helper()
 	v, err := b.council.Answer(b.t.Context(), s)
 	if err != nil {

@@ -79,7 +79,7 @@ func (h *hearing) options(v *orchestrator.Verdict) {
 		case b == h.winner:
 			return 1
 		}
-		return cmp.Compare(b.wel.Welfare, a.wel.Welfare)
+		return cmp.Compare(b.welfare.Welfare, a.welfare.Welfare)
 	})
 	for _, a := range whole {
 		if seen[a.claim] {
@@ -164,7 +164,7 @@ func (h *hearing) finish(d *core.Council) func(context.Context, *store.Tx) error
 		if several && round == ledger.RoundAnswer && a.state == isOK {
 			run.Utility = a.score.Weight
 			if a.rated {
-				run.Welfare = a.wel.Welfare
+				run.Welfare = a.welfare.Welfare
 			}
 		}
 		if round == ledger.RoundAnswer {

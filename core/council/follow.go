@@ -126,7 +126,7 @@ func (h *hearing) rewrite(ctx context.Context, broken []orchestrator.Wish) error
 	}
 	m := h.model(w.model)
 	of := []string{w.model, sum(w.text, broken)}
-	d, stored := h.kept(stageRewrite, w.model, of)
+	d, stored := h.storedDraft(stageRewrite, w.model, of)
 	if !stored {
 		req := h.rewriting(w, broken)
 		if m == nil || !h.affords(m, req) {

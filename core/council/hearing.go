@@ -41,21 +41,21 @@ const tooSlow = "it was too slow"
 
 // An answer is one member's answer.
 type answer struct {
-	model  string
-	state  string
-	text   string // without the report
-	raw    string // as the member wrote it
-	stop   string
-	why    string // it is not ok
-	report choice.Report
-	said   bool // it reported
-	domain string
-	draft  orchestrator.Draft
-	claim  int
-	score  choice.Score
-	wel    choice.Standing
-	rated  bool
-	found  string // ledger.Correct or Incorrect, by reviewers
+	model   string
+	state   string
+	text    string // without the report
+	raw     string // as the member wrote it
+	stop    string
+	why     string // it is not ok
+	report  choice.Report
+	said    bool // it reported
+	domain  string
+	draft   orchestrator.Draft
+	claim   int
+	score   choice.Score
+	welfare choice.Standing
+	rated   bool
+	found   string // ledger.Correct or Incorrect, by reviewers
 }
 
 // fail notes why there is no answer.
@@ -79,7 +79,7 @@ type place struct{ stage, model string }
 // A hearing is one question on its way.
 type hearing struct {
 	c            *Council
-	s            *orchestrator.Sitting
+	s            *orchestrator.CouncilTurn
 	m            Members
 	id           string
 	asked, level string
@@ -173,14 +173,14 @@ func (h *hearing) mark(model, state string) {
 	h.states = append(h.states, core.Deliberating{Model: model, State: state})
 }
 
-// took counts a call that was made of a model, where another may have answered in its place.
-func (h *hearing) took(asked string, d *orchestrator.Draft) {
-	h.count(asked, d)
+// recordCall counts a call that was made of a model, where another may have answered in its place.
+func (h *hearing) recordCall(asked string, d *orchestrator.Draft) {
+	h.addUsage(asked, d)
 	h.c.o.Metrics.took(d.Model, d.Took)
 }
 
-// count counts a call, one of an earlier attempt too.
-func (h *hearing) count(asked string, d *orchestrator.Draft) {
+// addUsage counts a call, one of an earlier attempt too.
+func (h *hearing) addUsage(asked string, d *orchestrator.Draft) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.calls++
@@ -190,8 +190,8 @@ func (h *hearing) count(asked string, d *orchestrator.Draft) {
 	}
 }
 
-// of returns the answer that a draft is.
-func (h *hearing) of(ctx context.Context, d orchestrator.Draft) (*answer, error) {
+// answerFrom returns the answer that a draft is.
+func (h *hearing) answerFrom(ctx context.Context, d orchestrator.Draft) (*answer, error) {
 	a := &answer{model: d.Model, raw: d.Text, stop: d.Stop, draft: d, state: isOK}
 	if d.Fault != nil {
 		a.fail(d.Fault.Text)
@@ -230,13 +230,13 @@ func (h *hearing) keep(ctx context.Context, stage string, of []string, drafts ..
 		if d.Fault != nil || !h.unsaved(stage, d.Model) {
 			continue
 		}
-		fresh, stages = append(fresh, d), append(stages, h.staged(stage, of, d))
+		fresh, stages = append(fresh, d), append(stages, h.stageOf(stage, of, d))
 	}
 	return h.save(ctx, stages, fresh)
 }
 
-// staged returns a draft as it is stored.
-func (h *hearing) staged(stage string, of []string, d *orchestrator.Draft) ledger.Stage {
+// stageOf returns a draft as it is stored.
+func (h *hearing) stageOf(stage string, of []string, d *orchestrator.Draft) ledger.Stage {
 	_, report, said := choice.SplitReport(d.Text)
 	return ledger.Stage{Query: h.id, Stage: stage, Model: d.Model, Content: d.Text, Detail: ledger.Detail{
 		LatencyMS: d.First.Milliseconds(), TotalMS: d.Took.Milliseconds(), InputTokens: d.Used.Input, OutputTokens: d.Used.Output,
@@ -250,7 +250,7 @@ func (h *hearing) keepReply(ctx context.Context, stage string, of []string, why 
 	if !h.unsaved(stage, last.Model) {
 		return nil
 	}
-	st := h.staged(stage, of, last)
+	st := h.stageOf(stage, of, last)
 	for _, d := range calls[:len(calls)-1] {
 		st.Detail.InputTokens += d.Used.Input
 		st.Detail.OutputTokens += d.Used.Output
@@ -265,9 +265,9 @@ func (h *hearing) keepReply(ctx context.Context, stage string, of []string, why 
 	return h.save(ctx, []ledger.Stage{st}, calls)
 }
 
-// settle stores all answers with those that failed or came too late, once: a later
+// saveAnswers stores all answers with those that failed or came too late, once: a later
 // attempt has the same.
-func (h *hearing) settle(ctx context.Context) error {
+func (h *hearing) saveAnswers(ctx context.Context) error {
 	var stages []ledger.Stage
 	var drafts []*orchestrator.Draft
 	for _, a := range h.answers {
@@ -301,9 +301,9 @@ func (h *hearing) unsaved(stage, model string) bool {
 	return first
 }
 
-// kept returns what an earlier attempt has stored. of names whose answers were read for
+// storedDraft returns what an earlier attempt has stored. of names whose answers were read for
 // it; a reply about others is none.
-func (h *hearing) kept(stage, model string, of []string) (orchestrator.Draft, bool) {
+func (h *hearing) storedDraft(stage, model string, of []string) (orchestrator.Draft, bool) {
 	st, ok := h.stored[place{stage, model}]
 	if !ok || !slices.Equal(st.Detail.Of, of) {
 		return orchestrator.Draft{}, false
@@ -318,13 +318,13 @@ func (h *hearing) kept(stage, model string, of []string) (orchestrator.Draft, bo
 		}
 	}
 	h.s.Recorded(&d)
-	h.count(model, &d)
+	h.addUsage(model, &d)
 	return d, true
 }
 
-// before returns the model whose reply of a stage an earlier attempt has stored; nil if
+// storedJudge returns the model whose reply of a stage an earlier attempt has stored; nil if
 // there is none.
-func (h *hearing) before(stage string) llm.Model {
+func (h *hearing) storedJudge(stage string) llm.Model {
 	for at := range h.stored {
 		if at.stage != stage {
 			continue
@@ -344,7 +344,7 @@ func (h *hearing) before(stage string) llm.Model {
 // ctx has ended. What came of it is stored, a failure too: a later attempt does not ask again.
 func ask[T any](ctx context.Context, h *hearing, limit time.Duration, stage string, m llm.Model, of []string, req *llm.Request, tries int, parse func(string) (T, error)) (out T, a *answer, ok bool, err error) {
 	name := m.About().Name
-	if d, stored := h.kept(stage, name, of); stored {
+	if d, stored := h.storedDraft(stage, name, of); stored {
 		a = &answer{model: name, state: isOK, raw: d.Text, text: d.Text, draft: d}
 		if d.Fault != nil {
 			a.fail(d.Fault.Text)
@@ -362,7 +362,7 @@ func ask[T any](ctx context.Context, h *hearing, limit time.Duration, stage stri
 		if ctx.Err() != nil || err != nil && !late(short, ctx) {
 			return out, nil, false, err
 		}
-		h.took(name, &d)
+		h.recordCall(name, &d)
 		d.Model = name // also where a fallback answered
 		calls = append(calls, &d)
 		a = &answer{model: name, state: isOK, raw: d.Text, text: d.Text, draft: d}

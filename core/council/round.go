@@ -96,7 +96,7 @@ func (r *round) run(ctx context.Context) error {
 	called := make(chan struct{}, 1)
 	primary := r.h.model(r.h.primary)
 	r.begin(r.h.primary, 0, func() (orchestrator.Draft, error) {
-		return r.h.lead(ctx, primary, nil, func() {
+		return r.h.askPrimary(ctx, primary, nil, func() {
 			select {
 			case called <- struct{}{}:
 			default:
@@ -104,7 +104,7 @@ func (r *round) run(ctx context.Context) error {
 		})
 	})
 	r.restart(0)
-	r.consult(early, 0, r.h.s.Prompt.Messages)
+	r.askOthers(early, 0, r.h.s.Prompt.Messages)
 	defer r.bound(false)
 	for r.waiting > 0 {
 		select {
@@ -138,12 +138,12 @@ func (r *round) run(ctx context.Context) error {
 					stopEarly()
 					r.restart(1)
 				}
-				r.consult(ctx, 1, append(slices.Clip(r.h.s.Prompt.Messages), x.draft.Tools...))
+				r.askOthers(ctx, 1, append(slices.Clip(r.h.s.Prompt.Messages), x.draft.Tools...))
 			} else if x.name == r.h.primary && r.attempt == 1 {
-				r.consult(ctx, 1, r.h.s.Prompt.Messages)
+				r.askOthers(ctx, 1, r.h.s.Prompt.Messages)
 			}
 			r.waiting--
-			ok, err := r.take(ctx, x)
+			ok, err := r.record(ctx, x)
 			if err != nil {
 				return err
 			}
@@ -151,7 +151,7 @@ func (r *round) run(ctx context.Context) error {
 				r.whole++
 				r.wait()
 			}
-			if err := r.keep(ctx); err != nil {
+			if err := r.storeAnswers(ctx); err != nil {
 				return err
 			}
 		}
@@ -178,12 +178,12 @@ func (r *round) begin(name string, attempt int, call func() (orchestrator.Draft,
 	}()
 }
 
-// consult asks all but the primary.
-func (r *round) consult(ctx context.Context, attempt int, messages []llm.Message) {
+// askOthers asks all but the primary.
+func (r *round) askOthers(ctx context.Context, attempt int, messages []llm.Message) {
 	for _, name := range r.names[1:] {
 		m := r.h.model(name)
 		r.begin(name, attempt, func() (orchestrator.Draft, error) {
-			if d, ok := r.h.kept(ledger.StageAnswer, name, nil); ok {
+			if d, ok := r.h.storedDraft(ledger.StageAnswer, name, nil); ok {
 				return d, nil
 			}
 			req := *r.h.s.Prompt
@@ -193,16 +193,16 @@ func (r *round) consult(ctx context.Context, attempt int, messages []llm.Message
 				return orchestrator.Draft{Model: name, Fault: overCost()}, nil
 			}
 			d, err := r.h.s.Ask(ctx, m, &req)
-			r.h.took(name, &d)
+			r.h.recordCall(name, &d)
 			return d, err
 		})
 	}
 }
 
-// take notes an answer, and reports whether it is whole.
-func (r *round) take(ctx context.Context, x result) (bool, error) {
+// record notes an answer, and reports whether it is whole.
+func (r *round) record(ctx context.Context, x result) (bool, error) {
 	x.draft.Model = x.name
-	a, err := r.h.of(ctx, x.draft)
+	a, err := r.h.answerFrom(ctx, x.draft)
 	if err != nil {
 		return false, err
 	}
@@ -216,9 +216,9 @@ func (r *round) take(ctx context.Context, x result) (bool, error) {
 	return a.state == isOK, nil
 }
 
-// keep stores the answers so far, once the primary has ended: before that its calls of
+// storeAnswers stores the answers so far, once the primary has ended: before that its calls of
 // tools may make them void. Those that come together are stored together.
-func (r *round) keep(ctx context.Context) error {
+func (r *round) storeAnswers(ctx context.Context) error {
 	if r.got[r.h.primary] == nil || len(r.results) > 0 {
 		return nil
 	}

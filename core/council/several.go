@@ -27,7 +27,7 @@ func (h *hearing) several(ctx context.Context) error {
 	if len(whole) == 0 {
 		return nil
 	}
-	if err := h.settle(ctx); err != nil {
+	if err := h.saveAnswers(ctx); err != nil {
 		return err
 	}
 	// The same in each attempt, whoever is the primary: ballots name answers by their places.
@@ -73,7 +73,7 @@ func (h *hearing) decide(ctx context.Context, whole []*answer) error {
 	}
 	standings := choice.Peers(scores, votes)
 	for _, s := range standings {
-		whole[s.Author].wel, whole[s.Author].rated = s, true
+		whole[s.Author].welfare, whole[s.Author].rated = s, true
 		h.c.o.Log.DebugContext(ctx, "an answer was rated", "query", h.id, "model", s.Model, "welfare", s.Welfare, "pivot", s.Pivot, "rated", s.Rated)
 	}
 	h.winner, h.reason = whole[standings[0].Author], "welfare"
@@ -110,7 +110,7 @@ func (h *hearing) choose(ctx context.Context, whole []*answer) error {
 // compare has the judge decide what is unclear of the answers. It stays so if the judge does not.
 func (h *hearing) compare(ctx context.Context, whole []*answer, of *claims.Relations) error {
 	authors := names(whole)
-	m := h.before(ledger.StageJudge)
+	m := h.storedJudge(ledger.StageJudge)
 	if m == nil {
 		m = h.judge(authors...)
 	}

@@ -15,10 +15,10 @@ import (
 	"gatehouse/core/texts"
 )
 
-// lead has a member answer in the turn's loop. show gets the text without the report,
+// askPrimary has a member answer in the turn's loop. show gets the text without the report,
 // calls is called before calls of tools; both may be nil.
-func (h *hearing) lead(ctx context.Context, m llm.Model, show func(string), calls func()) (orchestrator.Draft, error) {
-	if d, ok := h.kept(ledger.StageAnswer, m.About().Name, nil); ok {
+func (h *hearing) askPrimary(ctx context.Context, m llm.Model, show func(string), calls func()) (orchestrator.Draft, error) {
+	if d, ok := h.storedDraft(ledger.StageAnswer, m.About().Name, nil); ok {
 		if text, _, _ := choice.SplitReport(d.Text); show != nil && d.Fault == nil {
 			show(text)
 		}
@@ -39,7 +39,7 @@ func (h *hearing) lead(ctx context.Context, m llm.Model, show func(string), call
 	if show != nil && err == nil {
 		f.End()
 	}
-	h.took(m.About().Name, &d)
+	h.recordCall(m.About().Name, &d)
 	return d, err
 }
 
@@ -51,12 +51,12 @@ func (h *hearing) single(ctx context.Context) error {
 		m := h.model(name)
 		h.primary = name
 		h.mark(name, "asked")
-		d, err := h.lead(ctx, m, h.show, h.reset)
+		d, err := h.askPrimary(ctx, m, h.show, h.reset)
 		if err != nil || ctx.Err() != nil {
 			return err
 		}
 		d.Model = name // also where a fallback answered
-		a, err := h.of(ctx, d)
+		a, err := h.answerFrom(ctx, d)
 		if err != nil {
 			return err
 		}
@@ -75,7 +75,7 @@ func (h *hearing) single(ctx context.Context) error {
 	if h.winner == nil {
 		return nil
 	}
-	if err := h.settle(ctx); err != nil {
+	if err := h.saveAnswers(ctx); err != nil {
 		return err
 	}
 	h.blend()
@@ -175,7 +175,7 @@ func (h *hearing) review(ctx context.Context, most int) error {
 	w := h.winner
 	var reviewers []llm.Model
 	if most == 1 {
-		m := h.before(ledger.StageReview)
+		m := h.storedJudge(ledger.StageReview)
 		if m == nil {
 			m = h.judge(w.model)
 		}
@@ -267,7 +267,7 @@ func issues(reviews []choice.Review) (list []string) {
 func (h *hearing) regenerate(ctx context.Context, reviews []choice.Review) error {
 	w := h.winner
 	m := h.model(w.model)
-	d, stored := h.kept(ledger.StageRegenerate, w.model, nil)
+	d, stored := h.storedDraft(ledger.StageRegenerate, w.model, nil)
 	if !stored {
 		req := h.again(w, issues(reviews))
 		if len(h.afford([]llm.Model{m}, req)) == 0 {
@@ -297,7 +297,7 @@ func (h *hearing) revise(ctx context.Context, stage string, of []string, m llm.M
 	if ctx.Err() != nil || err != nil && !late(short, ctx) {
 		return d, err
 	}
-	h.took(m.About().Name, &d)
+	h.recordCall(m.About().Name, &d)
 	d.Model = m.About().Name // also where a fallback answered
 	if late(short, ctx) {
 		d.Fault = &llm.Fault{Code: "council", Text: tooSlow}

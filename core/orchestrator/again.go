@@ -49,10 +49,10 @@ func (r *run) repeated(ctx context.Context, row *core.Inbound) (*transcript.Mess
 	return &said[0], nil
 }
 
-// anew returns past without the turns that are answered again, so that the model does
+// withoutAnsweredAgain returns past without the turns that are answered again, so that the model does
 // not read its first answer. Turns with tool calls stay, because their effects exist and
 // must not be repeated.
-func (r *run) anew(past []transcript.Message) []transcript.Message {
+func (r *run) withoutAnsweredAgain(past []transcript.Message) []transcript.Message {
 	for i := range r.t.Rows {
 		run := r.t.Rows[i].Again
 		of := func(m transcript.Message) bool { return m.Run == run }

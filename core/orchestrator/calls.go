@@ -91,12 +91,12 @@ func (t *talk) again(b *core.Block) bool {
 func (t *talk) one(ctx context.Context, b *core.Block) (core.Block, error) {
 	r := t.r
 	began := r.o.o.Clock.Now()
-	r.dog.Busy(1)
+	r.watchdog.Busy(1)
 	res, outcome := t.call(ctx, b)
 	if (b.Name == "WebFetch" || b.Name == "WebSearch") && !res.IsError {
 		r.found.Add(named.Result{Tool: b.Name, Input: b.Input, Text: res.Text}) // a sub-turn's conversation is not the session's
 	}
-	r.dog.Busy(-1)
+	r.watchdog.Busy(-1)
 	r.o.o.Metrics.Called(b.Name, r.trust(), outcome)
 	if res.Text == "" && len(res.Media) == 0 {
 		res.Text = "(no output)"
@@ -104,7 +104,7 @@ func (t *talk) one(ctx context.Context, b *core.Block) (core.Block, error) {
 	res.Text = core.CutRunes(strings.ToValidUTF8(res.Text, "�"), r.resultSize())
 	r.o.o.Log.Debug("tool used", "run", r.t.Run, "tool", b.Name, "outcome", outcome, "took", r.o.o.Clock.Now().Sub(began))
 	block := core.Block{Type: "tool_result", ToolUseID: b.ID, Text: res.Text, IsError: res.IsError, Media: res.Media}
-	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, ErrAborted) && !told(ctx) {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, ErrAborted) && !userNotified(ctx) {
 		return block, nil // given back: the next attempt finds the call open
 	}
 	if err := t.keep(transcript.Message{Role: "user", Blocks: []core.Block{block}}); err != nil {
@@ -139,7 +139,7 @@ func (t *talk) call(ctx context.Context, b *core.Block) (res tool.Result, outcom
 	if !ok { // without them it may do more than was meant
 		return tool.Failed("the arguments of this call are not a JSON object: nothing was done"), call.Error
 	}
-	kit := t.r.tooled()
+	kit := t.r.kitNow()
 	c := &tool.Call{ID: b.ID, Input: input, Turn: kit.Turn, Progress: t.r.progress}
 	if x.Touches != nil {
 		a, err := x.Touches(c.Turn, c.Input)
@@ -157,14 +157,14 @@ func (t *talk) call(ctx context.Context, b *core.Block) (res tool.Result, outcom
 	case d.Verdict != permission.Allow:
 		return tool.Failed(d.Text), call.Denied
 	}
-	switch ok, err := t.r.still(ctx, false); { // an approval may have taken long
+	switch ok, err := t.r.checkTrust(ctx, false); { // an approval may have taken long
 	case ctx.Err() != nil:
 		return tool.Failed("stopped before it began"), call.Aborted
 	case err != nil:
 		return t.broken(&x, err)
 	case !ok:
 		return tool.Failed(changed), call.Denied
-	case t.r.tooled() != kit:
+	case t.r.kitNow() != kit:
 		return tool.Failed("the time at trust " + t.r.t.Trust.String() + " ended in the meantime: the call was not made; calls are made at trust " + t.r.t.Base.String() + " now"), call.Denied
 	}
 	c.Shown = d.Shown
@@ -207,9 +207,9 @@ func (r *run) progress(text string) {
 // of its calls wait, because it has one slot to release.
 func (r *run) waiting(on bool) {
 	if !on {
-		r.looked.Store(-1)
+		r.trustChecked.Store(-1)
 	}
-	r.dog.Wait(on, func(on bool) {
+	r.watchdog.Wait(on, func(on bool) {
 		if r.t.Waiting != nil {
 			r.t.Waiting(on)
 		}

@@ -11,8 +11,8 @@ import (
 // workspace or agent, as far as it is there for the sender, else the configured one.
 // For a name of the command-line runtime it sets no model, and uses the runtime.
 func (r *run) choose(asked string, warnings []core.Warning) ([]core.Warning, error) {
-	if r.foreign(asked) {
-		return warnings, r.take(asked)
+	if r.isRuntimeModel(asked) {
+		return warnings, r.useRuntime(asked)
 	}
 	var err error
 	for _, c := range []struct{ code, name string }{{"session_model", r.t.Session.ChosenModel}, {"chat_model", r.t.Model}} {
@@ -28,8 +28,8 @@ func (r *run) choose(asked string, warnings []core.Warning) ([]core.Warning, err
 		warnings = append(warnings, core.Warning{Code: c.code, Message: core.TextOf(err)})
 	}
 	if own := r.t.Role.Model; asked == "" && own != "" {
-		if r.foreign(own) {
-			if err = r.take(own); err == nil {
+		if r.isRuntimeModel(own) {
+			if err = r.useRuntime(own); err == nil {
 				return warnings, nil
 			}
 			return r.instead(core.TextOf(err), warnings)

@@ -50,7 +50,7 @@ func (t *talk) compact(ctx context.Context, budget int) error {
 	if err != nil {
 		return err
 	}
-	t.req.Messages = r.recall(past, r.memory.Relevant)
+	t.req.Messages = r.messagesForModel(past, r.memory.Relevant)
 	t.show(core.Warning{Code: "compacted", Message: "The conversation was long: its older part was summed up."})
 	return nil
 }
@@ -121,7 +121,7 @@ func (t *talk) summary(ctx context.Context, past []transcript.Message) (string, 
 			return "", nil, err
 		}
 	}
-	messages := append(r.recall(past, ""), llm.Message{Role: "user", Blocks: []core.Block{{Type: "text", Text: handoff.Ask(r.t.Shared())}}})
+	messages := append(r.messagesForModel(past, ""), llm.Message{Role: "user", Blocks: []core.Block{{Type: "text", Text: handoff.Ask(r.t.Shared())}}})
 	sub := &talk{r: r, name: t.name, show: func(core.Event) {}, keep: func(transcript.Message) error { return nil },
 		req: &llm.Request{System: system, Messages: messages, Tools: t.req.Tools, MaxTokens: r.answerTokens(), Sender: t.req.Sender}}
 	m, fault, err := sub.ask(ctx)
@@ -132,10 +132,10 @@ func (t *talk) summary(ctx context.Context, past []transcript.Message) (string, 
 	return text, fault, err
 }
 
-// recall returns the conversation, and behind it what was said, as the model may read it again,
+// messagesForModel returns the conversation, and behind it what was said, as the model may read it again,
 // with the memory in front of the message of this run, or of the summary that it is in. Blocks
 // may be those of past: they are not to be changed.
-func (r *run) recall(past []transcript.Message, memory string, said ...transcript.Message) []llm.Message {
+func (r *run) messagesForModel(past []transcript.Message, memory string, said ...transcript.Message) []llm.Message {
 	out, spoken, summed := make([]llm.Message, 0, len(past)+len(said)+2), -1, -1 // an answer and its results may follow
 	for _, part := range [][]transcript.Message{transcript.ForModel(past, r.name), said} {
 		for i := range part {
@@ -143,7 +143,7 @@ func (r *run) recall(past []transcript.Message, memory string, said ...transcrip
 			if m.Role == "assistant" && m.Run == r.t.Run && (m.Stop == "aborted" || m.Stop == "error") {
 				continue // an interrupted attempt without a stored end
 			}
-			msg := r.recalled(m)
+			msg := r.messageForModel(m)
 			if len(msg.Blocks) == 0 {
 				continue
 			}

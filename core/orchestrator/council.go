@@ -24,12 +24,12 @@ type Council interface {
 	// Answer answers one turn. It returns soon after ctx has ended, when all its calls have
 	// ended. A failure of models is the Verdict's Fault; an error is internal, and the turn
 	// may be tried again.
-	Answer(ctx context.Context, s *Sitting) (Verdict, error)
+	Answer(ctx context.Context, s *CouncilTurn) (Verdict, error)
 }
 
-// A Sitting is one turn for a Council. Its functions may be called concurrently, but for
+// A CouncilTurn is one turn for a Council. Its functions may be called concurrently, but for
 // Loop, which is called once at a time.
-type Sitting struct {
+type CouncilTurn struct {
 	Turn   *Turn
 	Level  string
 	Prompt *llm.Request // system prompt and conversation, without tools; not to be changed
@@ -104,13 +104,13 @@ func (r *run) council() string {
 	return r.o.o.Council.Level(r.name)
 }
 
-// sit has the council answer the turn whose loop is t.
-func (r *run) sit(ctx context.Context, t *talk, level string) (Result, error) {
+// answerByCouncil has the council answer the turn whose loop is t.
+func (r *run) answerByCouncil(ctx context.Context, t *talk, level string) (Result, error) {
 	prompt := *t.req
 	prompt.Tools, prompt.Messages = nil, slices.Clip(t.req.Messages)
-	s := &Sitting{Turn: r.t, Level: level, Prompt: &prompt, Corrections: r.memory.IDs, Wishes: r.memory.Wishes, Cost: r.o.o.Cost, Emit: r.emit,
-		Loop: func(ctx context.Context, m llm.Model, l Loop) (Draft, error) { return r.lead(ctx, t, m, l) },
-		Ask:  r.consult, Record: r.record, Recorded: r.recorded, Bounded: r.dog.Busy}
+	s := &CouncilTurn{Turn: r.t, Level: level, Prompt: &prompt, Corrections: r.memory.IDs, Wishes: r.memory.Wishes, Cost: r.o.o.Cost, Emit: r.emit,
+		Loop: func(ctx context.Context, m llm.Model, l Loop) (Draft, error) { return r.askPrimary(ctx, t, m, l) },
+		Ask:  r.askMember, Record: r.record, Recorded: r.recorded, Bounded: r.watchdog.Busy}
 	v, err := r.o.o.Council.Answer(ctx, s)
 	r.stop = v.Stop
 	if cause := context.Cause(ctx); cause != nil {
@@ -118,7 +118,7 @@ func (r *run) sit(ctx context.Context, t *talk, level string) (Result, error) {
 		if errors.Is(cause, ErrAborted) {
 			stop = "aborted"
 		}
-		if v.Text != "" && (stop == "aborted" || told(ctx)) {
+		if v.Text != "" && (stop == "aborted" || userNotified(ctx)) {
 			if err := r.conclude(&v, stop); err != nil {
 				return Result{}, err
 			}
@@ -186,8 +186,8 @@ func (r *run) with(v *Verdict) func(Result, error) (Result, error) {
 	}
 }
 
-// lead has m go through the turn's loop. Its last message is returned, not kept.
-func (r *run) lead(ctx context.Context, t *talk, m llm.Model, l Loop) (Draft, error) {
+// askPrimary has m go through the turn's loop. Its last message is returned, not kept.
+func (r *run) askPrimary(ctx context.Context, t *talk, m llm.Model, l Loop) (Draft, error) {
 	r.model = m
 	began, from := r.o.o.Clock.Now(), len(t.req.Messages)
 	system := t.req.System
@@ -219,8 +219,8 @@ func (r *run) lead(ctx context.Context, t *talk, m llm.Model, l Loop) (Draft, er
 	return d, err
 }
 
-// consult asks m once.
-func (r *run) consult(ctx context.Context, m llm.Model, req *llm.Request) (Draft, error) {
+// askMember asks m once.
+func (r *run) askMember(ctx context.Context, m llm.Model, req *llm.Request) (Draft, error) {
 	began := r.o.o.Clock.Now()
 	own := *req
 	t := &talk{r: r, with: m, name: m.About().Name, req: &own, show: func(core.Event) {}, said: func(string) {}}

@@ -206,7 +206,7 @@ func (r *run) result(state string, fault *llm.Fault, text string, terminal core.
 		messages = r.messages(max(1, r.said))
 	}
 	end := endOf(state, r.name, fault, now)
-	end.Waited = r.dog.Waited(now)
+	end.Waited = r.watchdog.Waited(now)
 	if state == "done" && text != "" && r.o.o.Follower != nil {
 		end.Follow = r.o.o.Follower.Follow(&r.t.Session, r.t.Rows[0].Address, r.t.User, r.t.Trust)
 	}

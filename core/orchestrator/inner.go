@@ -62,7 +62,7 @@ func (r *run) task(ctx context.Context, c *tool.Call) (tool.Result, error) {
 	if err := tool.Decode(c.Input, &in); err != nil {
 		return tool.Result{}, err
 	}
-	system, _, err := r.prompt(ctx, r.tooled().Turn.Dir, true)
+	system, _, err := r.prompt(ctx, r.kitNow().Turn.Dir, true)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -102,7 +102,7 @@ func (r *run) question(ctx context.Context, c *tool.Call) (tool.Result, error) {
 	if err := json.Unmarshal(c.Input, &in); err != nil || !call.Askable(in.Questions) {
 		return tool.Result{}, core.Errorf(core.Invalid, "questions is a list of 1 to 4, each with a question and 2 to 4 options with labels; see the tool's schema")
 	}
-	answers, err := r.o.o.Guard.Ask(ctx, r.tooled().Profile, in.Questions, r.emit, r.waiting)
+	answers, err := r.o.o.Guard.Ask(ctx, r.kitNow().Profile, in.Questions, r.emit, r.waiting)
 	if err != nil {
 		return tool.Result{}, err
 	}

@@ -20,15 +20,15 @@ func (t *Turn) Raised() bool { return t.Trust > t.Base && !t.RaisedUntil.IsZero(
 
 // trust returns the run's current trust: what it began with, until a raise has ended.
 func (r *run) trust() core.Trust {
-	if r.low.Load() != nil {
+	if r.loweredKit.Load() != nil {
 		return r.t.Base
 	}
 	return r.t.Trust
 }
 
-// tooled returns what the run may use now; nil without tools.
-func (r *run) tooled() *Kit {
-	if k := r.low.Load(); k != nil && r.kit != nil {
+// kitNow returns what the run may use now; nil without tools.
+func (r *run) kitNow() *Kit {
+	if k := r.loweredKit.Load(); k != nil && r.kit != nil {
 		return k
 	}
 	return r.kit
@@ -36,7 +36,7 @@ func (r *run) tooled() *Kit {
 
 // over reports whether the time of the run's raise has come.
 func (r *run) over() bool {
-	return r.t.Raised() && r.low.Load() == nil && !r.o.o.Clock.Now().Before(r.t.RaisedUntil)
+	return r.t.Raised() && r.loweredKit.Load() == nil && !r.o.o.Clock.Now().Before(r.t.RaisedUntil)
 }
 
 // lower has the rest of the run go on as if there had been no raise. A call
@@ -44,7 +44,7 @@ func (r *run) over() bool {
 func (r *run) lower(ctx context.Context) error {
 	r.lowering.Lock()
 	defer r.lowering.Unlock()
-	if r.low.Load() != nil {
+	if r.loweredKit.Load() != nil {
 		return nil
 	}
 	kit := &Kit{}
@@ -60,7 +60,7 @@ func (r *run) lower(ctx context.Context) error {
 		}
 		kit.Profile.Named = r.named
 	}
-	r.low.Store(kit)
+	r.loweredKit.Store(kit)
 	r.emit(core.Warning{Code: "trust_lowered", Message: "The time at trust " + r.t.Trust.String() + " is over: the rest is done at trust " + r.t.Base.String() + "."})
 	return nil
 }
@@ -68,10 +68,10 @@ func (r *run) lower(ctx context.Context) error {
 // stillRaised reports, before a call, whether the run may go on: its raised trust
 // is still in effect, or it has none.
 func (r *run) stillRaised(ctx context.Context) (bool, error) {
-	if !r.t.Raised() || r.low.Load() != nil {
+	if !r.t.Raised() || r.loweredKit.Load() != nil {
 		return true, nil
 	}
-	return r.still(ctx, false)
+	return r.checkTrust(ctx, false)
 }
 
 // settleTrust leaves the turn with the trust that its end has: what the answer
@@ -80,7 +80,7 @@ func (r *run) settleTrust(ctx context.Context) {
 	if !r.t.Raised() {
 		return
 	}
-	if ok, err := r.still(ctx, false); err != nil || !ok || r.low.Load() != nil {
+	if ok, err := r.checkTrust(ctx, false); err != nil || !ok || r.loweredKit.Load() != nil {
 		r.t.Trust = r.t.Base
 	}
 }

@@ -22,9 +22,9 @@ func (r *run) initial() []core.Block {
 	return []core.Block{incoming.Given(given)}
 }
 
-// recite stores the earlier messages that the request contains, before its own: those of
+// appendGiven stores the earlier messages that the request contains, before its own: those of
 // the run's lines that are missing. It returns their total number.
-func (r *run) recite(lines int) (before int, err error) {
+func (r *run) appendGiven(lines int) (before int, err error) {
 	said := r.t.options().Before
 	for i := lines; i < len(said); i++ {
 		m := transcript.Message{Role: said[i].Role}

@@ -22,24 +22,24 @@ import (
 
 // run is one turn on its way.
 type run struct {
-	o     *Orchestrator
-	t     *Turn
-	show  func(core.Event)
-	model llm.Model // nil: the runtime answers
-	name  string    // of the model that answers
-	agent agent.Agent
-	kit   *Kit                // nil without tools
-	low   atomic.Pointer[Kit] // once a raise has ended: what there is without it
-	conv  *transcript.Conversation
+	o          *Orchestrator
+	t          *Turn
+	show       func(core.Event)
+	model      llm.Model // nil: the runtime answers
+	name       string    // of the model that answers
+	agent      agent.Agent
+	kit        *Kit                // nil without tools
+	loweredKit atomic.Pointer[Kit] // once a raise has ended: what there is without it
+	conv       *transcript.Conversation
 
-	resume  transcript.Resume
-	verdict *core.Council // of a council's answer
-	work    *Work         // the runtime's turn; nil: the loop's
-	began   time.Time     // of this attempt; differences to it survive a clock that is set
-	dog     *watchdog.Watchdog
-	rounds  atomic.Int32 // of the run and its sub-turns
-	looked  atomic.Int64 // when the trust was last checked, in nanoseconds after began; negative: look now
-	lost    atomic.Bool  // it is less than the run began with
+	resume       transcript.Resume
+	verdict      *core.Council // of a council's answer
+	work         *Work         // the runtime's turn; nil: the loop's
+	began        time.Time     // of this attempt; differences to it survive a clock that is set
+	watchdog     *watchdog.Watchdog
+	rounds       atomic.Int32 // of the run and its sub-turns
+	trustChecked atomic.Int64 // when the trust was last checked, in nanoseconds after began; negative: look now
+	trustLowered atomic.Bool  // it is less than the run began with
 
 	stop    string // why the model's last answer ended
 	begun   bool   // the event session was emitted
@@ -49,9 +49,9 @@ type run struct {
 	given   Given // what a council found of its answer
 	bill    *bill.Bill
 
-	fixed  int // tokens of the prompt and the tools, estimated
-	learnt int // the model's window, as its provider named it in this run
-	most   int // tokens of the conversation after a refusal; 0 no limit
+	fixed     int // tokens of the prompt and the tools, estimated
+	learnt    int // the model's window, as its provider named it in this run
+	maxTokens int // tokens of the conversation after a refusal; 0 no limit
 
 	found    named.Found // of the web
 	telling  sync.Mutex  // one event after the other
@@ -68,7 +68,7 @@ type run struct {
 // newRun returns a run of t that shows its events through emit.
 func (o *Orchestrator) newRun(t *Turn, emit func(core.Event)) *run {
 	of := usage.Row{Run: t.Run, Session: t.Session.ID, User: t.User, Bot: t.Rows[0].Bot}
-	return &run{o: o, t: t, show: emit, began: o.o.Clock.Now(), dog: watchdog.New(o.o.Clock),
+	return &run{o: o, t: t, show: emit, began: o.o.Clock.Now(), watchdog: watchdog.New(o.o.Clock),
 		bill: &bill.Bill{Of: of, Cost: o.o.Cost, Reserve: o.o.Reserve, Ledger: o.o.Usage}}
 }
 
@@ -104,7 +104,7 @@ func (o *Orchestrator) Run(ctx context.Context, t *Turn, emit func(core.Event)) 
 	}
 	r.conv = conv
 	defer conv.Close()
-	r.dog.Busy(1) // until a model is asked
+	r.watchdog.Busy(1) // until a model is asked
 	r.watch(ctx, cancel)
 	talk, err := r.prepare(ctx)
 	if r.kit != nil && r.kit.Close != nil {
@@ -138,7 +138,7 @@ func (o *Orchestrator) Run(ctx context.Context, t *Turn, emit func(core.Event)) 
 	}
 	r.prepared()
 	if level != "" {
-		return r.sit(ctx, talk, level)
+		return r.answerByCouncil(ctx, talk, level)
 	}
 	return r.answer(ctx, talk)
 }
@@ -183,7 +183,7 @@ func (r *run) prepare(ctx context.Context) (*talk, error) {
 		return nil, err
 	}
 	r.fix(system)
-	history, err := r.remember(ctx)
+	history, err := r.appendUserMessage(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -269,9 +269,9 @@ func (r *run) title() string {
 	return session.Title(r.t.Text())
 }
 
-// remember appends the user's message to the transcript, unless an earlier
+// appendUserMessage appends the user's message to the transcript, unless an earlier
 // attempt did, and returns the conversation up to it.
-func (r *run) remember(ctx context.Context) ([]llm.Message, error) {
+func (r *run) appendUserMessage(ctx context.Context) ([]llm.Message, error) {
 	lines := 0
 	var err error
 	if r.t.Attempt > 1 {
@@ -279,7 +279,7 @@ func (r *run) remember(ctx context.Context) ([]llm.Message, error) {
 			return nil, err
 		}
 	}
-	before, err := r.recite(lines)
+	before, err := r.appendGiven(lines)
 	if err != nil {
 		return nil, err
 	}
@@ -287,19 +287,19 @@ func (r *run) remember(ctx context.Context) ([]llm.Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.resume, r.next, past = resume, max(before+1, lines), r.anew(past)
+	r.resume, r.next, past = resume, max(before+1, lines), r.withoutAnsweredAgain(past)
 	spoken, author, err := r.spoken(ctx) // in every attempt: what is not read is reported again
 	if err != nil {
 		return nil, err
 	}
 	if lines > before {
-		return r.recall(past, r.memory.Relevant), nil
+		return r.messagesForModel(past, r.memory.Relevant), nil
 	}
 	said := transcript.Message{Role: "user", Blocks: spoken, Run: r.t.Run, Author: author}
 	if err := r.conv.Append(r.t.Run, before, said); err != nil {
 		return nil, err
 	}
-	return r.recall(past, r.memory.Relevant, said), nil
+	return r.messagesForModel(past, r.memory.Relevant, said), nil
 }
 
 // spoken returns the user's message, with what came with it, and who wrote it.
@@ -358,9 +358,9 @@ func (r *run) author() *transcript.Author {
 	return a
 }
 
-// recalled returns a message as the model may read it again: without tool calls
+// messageForModel returns a message as the model may read it again: without tool calls
 // where there are no tools. Only of a message with some are the blocks copies.
-func (r *run) recalled(m *transcript.Message) llm.Message {
+func (r *run) messageForModel(m *transcript.Message) llm.Message {
 	out := llm.Message{Role: m.Role, Blocks: slices.Clip(m.Blocks)}
 	if !m.UsesTools() {
 		return out

@@ -64,13 +64,13 @@ type Answer struct {
 	Fault    *llm.Fault   // nil: it ended well, or ctx did
 }
 
-// foreign reports whether turns for this model are the runtime's.
-func (r *run) foreign(model string) bool {
+// isRuntimeModel reports whether turns for this model are the runtime's.
+func (r *run) isRuntimeModel(model string) bool {
 	return model != "" && r.o.o.Runtime != nil && r.o.o.Runtime.Answers(model)
 }
 
-// take has the runtime answer the turn, where the turn is one for it.
-func (r *run) take(model string) error {
+// useRuntime has the runtime answer the turn, where the turn is one for it.
+func (r *run) useRuntime(model string) error {
 	if why := r.o.o.Runtime.Refuses(r.t); why != "" {
 		return core.Errorf(core.Denied, "%s", why)
 	}
@@ -118,9 +118,9 @@ func (r *run) prepareWork(ctx context.Context, warnings []core.Warning) error {
 	r.work = &Work{
 		Turn: r.t, Agent: r.agent, Model: r.name, Dir: dir, Resume: resume.Info.SDKSessionAvailable,
 		System: system, Replace: meta.PromptSource == "custom" || meta.PromptSource == "agent", Said: spoken,
-		Still: func(ctx context.Context) (bool, error) { return r.still(ctx, false) },
+		Still: func(ctx context.Context) (bool, error) { return r.checkTrust(ctx, false) },
 		Named: r.named,
-		Emit:  o.emit, Waiting: r.waiting, Heard: r.dog.Heard, Busy: r.dog.Busy,
+		Emit:  o.emit, Waiting: r.waiting, Heard: r.watchdog.Heard, Busy: r.watchdog.Busy,
 	}
 	switch {
 	case r.memory.Relevant == "":

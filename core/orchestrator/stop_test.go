@@ -47,7 +47,7 @@ type shown struct{ stop, kept func() }
 
 func (shown) Level(string) string { return "high" }
 
-func (c shown) Answer(context.Context, *orchestrator.Sitting) (orchestrator.Verdict, error) {
+func (c shown) Answer(context.Context, *orchestrator.CouncilTurn) (orchestrator.Verdict, error) {
 	c.stop()
 	return orchestrator.Verdict{Text: "Tea, at four.", Model: "test/model", Buttons: []core.Button{{Label: "Pick"}},
 		Write: func(context.Context, *store.Tx) error { c.kept(); return nil }}, nil
@@ -78,7 +78,7 @@ type waiting struct {
 
 func (waiting) Level(string) string { return "high" }
 
-func (c waiting) Answer(ctx context.Context, s *orchestrator.Sitting) (orchestrator.Verdict, error) {
+func (c waiting) Answer(ctx context.Context, s *orchestrator.CouncilTurn) (orchestrator.Verdict, error) {
 	s.Bounded(1)
 	for range 5 {
 		select {
@@ -119,7 +119,7 @@ type changing struct{ answers []string }
 
 func (changing) Level(string) string { return "high" }
 
-func (c *changing) Answer(context.Context, *orchestrator.Sitting) (orchestrator.Verdict, error) {
+func (c *changing) Answer(context.Context, *orchestrator.CouncilTurn) (orchestrator.Verdict, error) {
 	text := c.answers[0]
 	c.answers = c.answers[1:]
 	return orchestrator.Verdict{Text: text, Model: "test/" + text[:3], Stop: "end_turn", Followed: map[string]bool{"w": true}}, nil

@@ -84,7 +84,7 @@ func (t *talk) rounds(ctx context.Context) (*llm.Fault, error) {
 	limit := t.r.o.o.Limits.Rounds // of the whole run: a sub-turn has no rounds of its own
 	for budget := historyBudget; ; budget = runBudget {
 		n := int(t.r.rounds.Add(1))
-		if ok, err := t.r.still(ctx, n == 1); err != nil || !ok && ctx.Err() == nil {
+		if ok, err := t.r.checkTrust(ctx, n == 1); err != nil || !ok && ctx.Err() == nil {
 			return lessTrust(), err
 		}
 		if n > limit {
@@ -131,8 +131,8 @@ func lessTrust() *llm.Fault { return &llm.Fault{Code: "access", Text: texts.Text
 // a call of a tool. After a wait for a user there is a new one.
 const lookEvery = time.Second
 
-// still reports whether the run may go on as it was begun.
-func (r *run) still(ctx context.Context, begins bool) (bool, error) {
+// checkTrust reports whether the run may go on as it was begun.
+func (r *run) checkTrust(ctx context.Context, begins bool) (bool, error) {
 	if r.over() {
 		if r.work != nil {
 			return false, nil // the runtime's process began at the higher level, and can't be lowered
@@ -144,12 +144,12 @@ func (r *run) still(ctx context.Context, begins bool) (bool, error) {
 	if !begins && r.o.o.Agents.Role(r.t.Session.AgentType, r.t.Session.Workspace).Trust < r.trust() {
 		return false, nil // a workspace or an agent was lowered in the meantime
 	}
-	now, looked := r.o.o.Clock.Now().Sub(r.began), r.looked.Load()
+	now, looked := r.o.o.Clock.Now().Sub(r.began), r.trustChecked.Load()
 	fresh := looked >= 0 && now >= 0 && now-time.Duration(looked) < lookEvery
-	if begins || fresh || r.lost.Load() || r.o.o.Still == nil {
-		return !r.lost.Load(), nil
+	if begins || fresh || r.trustLowered.Load() || r.o.o.Still == nil {
+		return !r.trustLowered.Load(), nil
 	}
-	r.looked.Store(int64(max(0, now)))
+	r.trustChecked.Store(int64(max(0, now)))
 	has, err := r.o.o.Still(ctx, r.t)
 	switch {
 	case err != nil:
@@ -159,7 +159,7 @@ func (r *run) still(ctx context.Context, begins bool) (bool, error) {
 	case r.t.Raised() && has >= r.t.Base && r.work == nil:
 		return true, r.lower(ctx)
 	}
-	r.lost.Store(true)
+	r.trustLowered.Store(true)
 	return false, nil
 }
 
@@ -181,7 +181,7 @@ func (t *talk) ask(ctx context.Context) (transcript.Message, *llm.Fault, error) 
 		model = r.model
 	}
 	for d, err := range llm.StopAt(model.Reply(ctx, &req), req.Stop) {
-		r.dog.Heard()
+		r.watchdog.Heard()
 		if err != nil {
 			failed = err
 			break
@@ -277,7 +277,7 @@ func (t *talk) keepAnswer(ctx context.Context, m *transcript.Message, fault *llm
 			t.r.mu.Unlock()
 		}
 	}
-	if len(m.Blocks) == 0 || ctx.Err() != nil && !errors.Is(context.Cause(ctx), ErrAborted) && !told(ctx) {
+	if len(m.Blocks) == 0 || ctx.Err() != nil && !errors.Is(context.Cause(ctx), ErrAborted) && !userNotified(ctx) {
 		return nil
 	}
 	if err := t.keep(*m); err != nil {
@@ -289,9 +289,9 @@ func (t *talk) keepAnswer(ctx context.Context, m *transcript.Message, fault *llm
 	return nil
 }
 
-// told reports whether the user is notified of the end of ctx, so that the text so far
+// userNotified reports whether the user is notified of the end of ctx, so that the text so far
 // is kept. A run that is returned to the queue writes it again.
-func told(ctx context.Context) bool {
+func userNotified(ctx context.Context) bool {
 	cause := context.Cause(ctx)
 	return errors.Is(cause, llm.ErrSilence) || errors.Is(cause, watchdog.ErrTime)
 }

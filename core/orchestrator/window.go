@@ -34,8 +34,8 @@ func (r *run) window() int {
 // budget returns tokens as far as the model's window allows them, in addition to the
 // prompt, the tools and an answer.
 func (r *run) budget(tokens int) int {
-	if r.most > 0 {
-		tokens = min(tokens, r.most)
+	if r.maxTokens > 0 {
+		tokens = min(tokens, r.maxTokens)
 	}
 	w := r.window()
 	if w == 0 {
@@ -82,7 +82,7 @@ func (t *talk) squeeze(ctx context.Context, f *llm.Fault) (ok bool, err error) {
 		if t.req.MaxTokens < output { // the room for the answer was too much
 			return true, nil
 		}
-		r.most = max(leastSize, before/4/2) // its tokens are shorter than estimated
+		r.maxTokens = max(leastSize, before/4/2) // its tokens are shorter than estimated
 	}
 	c, found, err := r.conv.Compactable(r.budget(runBudget))
 	if err != nil {
@@ -97,7 +97,7 @@ func (t *talk) squeeze(ctx context.Context, f *llm.Fault) (ok bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	messages := r.recall(past, r.memory.Relevant)
+	messages := r.messagesForModel(past, r.memory.Relevant)
 	if after := bill.Size(&llm.Request{Messages: messages}); len(messages) == 0 || after >= before {
 		return false, nil
 	}

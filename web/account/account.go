@@ -23,8 +23,8 @@ import (
 const Max = 100
 
 type (
-	// Door is the sign-in (auth.Admins).
-	Door interface {
+	// SignIn is the sign-in (auth.Admins).
+	SignIn interface {
 		Hash(ctx context.Context, password string) (string, error)
 		// EndSession ends one session of user, or with "" all.
 		EndSession(ctx context.Context, tx *store.Tx, user int64, id string) (int, error)
@@ -58,7 +58,7 @@ type (
 // Options of New. All are needed.
 type Options struct {
 	DB          *store.DB
-	Door        Door
+	SignIn      SignIn
 	Users       Users
 	Keys        Keys
 	Invitations Invitations
@@ -155,7 +155,7 @@ func (s *Store) Create(ctx context.Context, name, role string, by core.Actor) (a
 		return a, "", err
 	}
 	oneTime = password.OneTime()
-	encoded, err := s.Door.Hash(ctx, oneTime)
+	encoded, err := s.SignIn.Hash(ctx, oneTime)
 	if err != nil {
 		return a, "", err
 	}
@@ -232,18 +232,18 @@ func (s *Store) SetRole(ctx context.Context, user int64, role string, by core.Ac
 		if _, err := tx.Exec(ctx, `UPDATE admin_accounts SET role = $2 WHERE user_id = $1`, user, role); err != nil {
 			return err
 		}
-		s.Door.Ended(tx)
+		s.SignIn.Ended(tx)
 		return store.Audit(ctx, tx, by, "admin.role", fmt.Sprint(user), map[string]any{"role": role})
 	})
 }
 
 // Reset gives an account a new one-time password, which is returned once, and ends its sessions.
 func (s *Store) Reset(ctx context.Context, user int64, by core.Actor) (oneTime string, err error) {
-	if s.Door.Configured(user) {
+	if s.SignIn.Configured(user) {
 		return "", core.Errorf(core.Conflict, "the password is set by GATEHOUSE_ADMIN_PASSWORD; change it there and restart")
 	}
 	oneTime = password.OneTime()
-	encoded, err := s.Door.Hash(ctx, oneTime)
+	encoded, err := s.SignIn.Hash(ctx, oneTime)
 	if err != nil {
 		return "", err
 	}
@@ -252,7 +252,7 @@ func (s *Store) Reset(ctx context.Context, user int64, by core.Actor) (oneTime s
 		if _, err := tx.Exec(ctx, q, user, encoded); err != nil {
 			return err
 		}
-		if _, err := s.Door.EndSession(ctx, tx, user, ""); err != nil {
+		if _, err := s.SignIn.EndSession(ctx, tx, user, ""); err != nil {
 			return err
 		}
 		if err := s.Replaced(ctx, tx, user); err != nil {
@@ -282,7 +282,7 @@ func (s *Store) Remove(ctx context.Context, user int64, by core.Actor) error {
 		if err := replaceable(ctx, tx, was, "be removed"); err != nil {
 			return err
 		}
-		if _, err := s.Door.EndSession(ctx, tx, user, ""); err != nil {
+		if _, err := s.SignIn.EndSession(ctx, tx, user, ""); err != nil {
 			return err
 		}
 		if err := s.strip(ctx, tx, user); err != nil {
@@ -294,7 +294,7 @@ func (s *Store) Remove(ctx context.Context, user int64, by core.Actor) error {
 		if _, err := tx.Exec(ctx, `DELETE FROM admin_accounts WHERE user_id = $1`, user); err != nil {
 			return err
 		}
-		s.Door.Ended(tx)
+		s.SignIn.Ended(tx)
 		return store.Audit(ctx, tx, by, "admin.remove", fmt.Sprint(user), nil)
 	})
 }
@@ -303,7 +303,7 @@ func (s *Store) Remove(ctx context.Context, user int64, by core.Actor) error {
 // were. core.NotFound where that one has ended already.
 func (s *Store) EndSession(ctx context.Context, user int64, id string, by core.Actor) (n int, err error) {
 	err = s.change(ctx, "end session", user, by, func(tx *store.Tx, _ Account) error {
-		if n, err = s.Door.EndSession(ctx, tx, user, id); err != nil {
+		if n, err = s.SignIn.EndSession(ctx, tx, user, id); err != nil {
 			return err
 		}
 		if n == 0 && id != "" {

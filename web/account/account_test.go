@@ -34,7 +34,7 @@ type house struct {
 	db     *store.DB
 	clock  *coretest.Clock
 	admins *auth.Admins
-	door   *auth.Door
+	door   *auth.Authenticator
 	keys   *auth.Keys
 	ended  int     // how often sessions ended
 	abort  []int64 // whose turns were stopped
@@ -57,12 +57,12 @@ func open(t *testing.T, o auth.AdminOptions) *house {
 	h.admins = auth.NewAdmins(h.db, o)
 	h.admins.OnEnd(func() { h.ended++ })
 	h.keys = auth.NewKeys(h.db, h.clock, nil)
-	h.door = auth.NewDoor(h.keys, h.admins, auth.DoorOptions{Clock: h.clock})
+	h.door = auth.NewAuthenticator(h.keys, h.admins, auth.AuthenticatorOptions{Clock: h.clock})
 	box, err := sealed.Create(filepath.Join(t.TempDir(), "content.key"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.Store = New(Options{DB: h.db, Door: h.admins, Users: people.New(h.db, h.clock, bots.Bots{}, nil, nil, nil, nil), Keys: h.keys, Box: box,
+	h.Store = New(Options{DB: h.db, SignIn: h.admins, Users: people.New(h.db, h.clock, bots.Bots{}, nil, nil, nil, nil), Keys: h.keys, Box: box,
 		Invitations: &h.invitations, Abort: func(user int64) { h.abort = append(h.abort, user) }})
 	h.admins.AskSecond(h.Store)
 	return h

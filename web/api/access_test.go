@@ -310,7 +310,7 @@ func TestAnAdminSessionNeedsItsTokenForUnsafeRequests(t *testing.T) {
 	r, _ := http.NewRequest("GET", "/", nil)
 	r.Host = res.Request.URL.Host
 	r.Header.Set("Cookie", strings.Split(cookie, ";")[0])
-	r, err := h.api.Door.Identify(r)
+	r, err := h.api.Authenticator.Identify(r)
 	if err != nil {
 		t.Fatal(err)
 	}

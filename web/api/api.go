@@ -53,45 +53,45 @@ type Log interface {
 
 // Options for New. All are needed, unless noted.
 type Options struct {
-	Door        *auth.Door
-	Inbox       turns.Inbox
-	Repeats     turns.Repeats
-	Follower    turns.Follower
-	Runs        turns.Runs
-	Agents      turns.Agents
-	Model       func(p auth.Principal, trust core.Trust, name string) error // as turns.Options has it
-	Sessions    Sessions
-	Finder      find.Finder
-	Journal     journal.Options
-	Memory      memory.Options
-	Sync        sync.Options
-	Daily       daily.Options
-	Contexts    contexts.Options
-	Council     council.Options // the clock is the API's
-	Imports     imports.Options // Streams are the API's
-	Passages    passages.Options
-	Projects    projects.Options // Did is the API's
-	Handoffs    handoffs.Options // Finder is the API's
-	Voice       voice.Hearer
-	Reader      sessions.Reader
-	Editor      sessions.Editor
-	Transcripts sessions.Transcripts
-	Failures    sessions.Failures
-	Bots        bots.Bots
-	Mail        bots.Mail
-	Pairings    access.Pairings
-	Decisions   access.Decisions
-	People      access.People
-	Keys        access.Keys
-	Asks        permissions.Asks
-	Grants      permissions.Grants
-	Answers     permissions.Answers
-	Bell        permissions.Bell
-	Audit       Log
-	Figures     reports.Figures
-	Files       upload.Files
-	Checks      []health.Check // in addition to the connectors
-	Gatherer    prometheus.Gatherer
+	Authenticator *auth.Authenticator
+	Inbox         turns.Inbox
+	Repeats       turns.Repeats
+	Follower      turns.Follower
+	Runs          turns.Runs
+	Agents        turns.Agents
+	Model         func(p auth.Principal, trust core.Trust, name string) error // as turns.Options has it
+	Sessions      Sessions
+	Finder        find.Finder
+	Journal       journal.Options
+	Memory        memory.Options
+	Sync          sync.Options
+	Daily         daily.Options
+	Contexts      contexts.Options
+	Council       council.Options // the clock is the API's
+	Imports       imports.Options // Streams are the API's
+	Passages      passages.Options
+	Projects      projects.Options // Did is the API's
+	Handoffs      handoffs.Options // Finder is the API's
+	Voice         voice.Hearer
+	Reader        sessions.Reader
+	Editor        sessions.Editor
+	Transcripts   sessions.Transcripts
+	Failures      sessions.Failures
+	Bots          bots.Bots
+	Mail          bots.Mail
+	Pairings      access.Pairings
+	Decisions     access.Decisions
+	People        access.People
+	Keys          access.Keys
+	Asks          permissions.Asks
+	Grants        permissions.Grants
+	Answers       permissions.Answers
+	Bell          permissions.Bell
+	Audit         Log
+	Figures       reports.Figures
+	Files         upload.Files
+	Checks        []health.Check // in addition to the connectors
+	Gatherer      prometheus.Gatherer
 
 	Clock   core.Clock   // nil: the system's
 	Log     *slog.Logger // nil: none
@@ -124,7 +124,7 @@ func New(o Options) *API {
 	if o.Streams == 0 {
 		o.Streams = 16
 	}
-	a := &API{Options: o, streams: stream.New(o.Door, o.Clock, o.Metrics, o.Streams)}
+	a := &API{Options: o, streams: stream.New(o.Authenticator, o.Clock, o.Metrics, o.Streams)}
 	o.Imports.Streams, o.Sync.Watch = a.streams, a.streams.Watch
 	o.Council.Clock = o.Clock
 	if o.Audit != nil {
@@ -219,7 +219,7 @@ func (a *API) serve(h web.Handler) http.Handler { return web.Serve(a.Log, web.Wr
 // known adds the Principal to the request before h.
 func (a *API) known(h web.Handler) web.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		r, err := a.Door.Identify(r)
+		r, err := a.Authenticator.Identify(r)
 		if err != nil {
 			return err
 		}

@@ -708,19 +708,19 @@ func TestARevokedKeysStreamsEndWithTheNextHeartbeat(t *testing.T) {
 
 // A notedDoor notes that someone was gone.
 type notedDoor struct {
-	stream.Door
+	stream.Watcher
 	gone atomic.Bool
 }
 
 func (d *notedDoor) Watch(r *http.Request, gone func()) (forget func()) {
-	return d.Door.Watch(r, func() { d.gone.Store(true); gone() })
+	return d.Watcher.Watch(r, func() { d.gone.Store(true); gone() })
 }
 
 // The answer to an own message needs the scope chat alone.
 func TestAnAnswerGoesOnWhenItsKeyLosesAdmin(t *testing.T) {
 	h := open(t, options{})
-	door := &notedDoor{Door: h.door}
-	h.api.streams.Door = door
+	door := &notedDoor{Watcher: h.door}
+	h.api.streams.Watcher = door
 	secret, row, err := h.keys.Create(t.Context(), auth.NewKey{Label: "k", User: 7, Trust: core.Vault, Scopes: []string{auth.ScopeChat, auth.ScopeAdmin}}, core.Actor{})
 	if err != nil {
 		t.Fatal(err)

@@ -63,7 +63,7 @@ func Example() {
 	gateway := echo{events: bus.New(nil, nil)}
 	routes := http.NewServeMux()
 	api.New(api.Options{
-		Door: auth.NewDoor(nil, nil, auth.DoorOptions{}), Inbox: gateway, Repeats: gateway, Follower: gateway.events, Sessions: noSessions{},
+		Authenticator: auth.NewAuthenticator(nil, nil, auth.AuthenticatorOptions{}), Inbox: gateway, Repeats: gateway, Follower: gateway.events, Sessions: noSessions{},
 	}).Register(routes)
 	site, err := web.NewSite(web.SiteOptions{})
 	if err != nil {

@@ -97,7 +97,7 @@ type harness struct {
 	waiting  map[string]int     // by sender: what Queued returns
 	onPut    func(core.Inbound) // called for each new turn, not holding mu
 	runs     map[string]turns.Run
-	door     *auth.Door
+	door     *auth.Authenticator
 	looked   int // how often a run was looked up
 	aborted  []string
 	onAbort  func(session string)
@@ -145,7 +145,7 @@ func open(t *testing.T, o options) *harness {
 			t.Fatal(err)
 		}
 	}
-	door := auth.NewDoor(h.keys, h.admins, auth.DoorOptions{Clock: h.clock, Localhost: o.localhost, Address: address,
+	door := auth.NewAuthenticator(h.keys, h.admins, auth.AuthenticatorOptions{Clock: h.clock, Localhost: o.localhost, Address: address,
 		Local: func(r *http.Request) bool { return web.From(r.Context()).Local }})
 	h.door = door
 	v, err := vault.Open(filepath.Join(t.TempDir(), "vault"))
@@ -161,11 +161,11 @@ func open(t *testing.T, o options) *harness {
 	h.guard = guard.New(guard.Options{DB: h.db, Asks: h.desk, Clock: h.clock, Show: ringDouble{h.bus}})
 	registry := prometheus.NewRegistry()
 	h.imports = h.newImports(logger)
-	h.api = New(Options{Imports: imports.Options{Imports: h.imports, Reports: h.imports, Temp: v.Unnamed, Intake: importing.NewIntake(h.imports.List)}, Door: door, Inbox: h, Repeats: h, Follower: h.bus, Runs: (*runsDouble)(h), Sessions: (*sessionsDouble)(h), Finder: (*finderDouble)(h), Passages: h.passages(), Journal: h.journals(), Memory: h.memories(), Sync: h.syncs(), Voice: hearing.New(hearing.Options{Engine: echoEngine{}}), Contexts: h.contexts(), Handoffs: h.handoffs(), Projects: projects.Options{Projects: projectsDouble{h}}, Council: h.council(), Daily: h.daily(), Reader: shelfDouble{h.store, h}, Editor: shelfDouble{h.store, h}, Transcripts: h.store, Failures: (*failuresDouble)(h), Bots: (*botsDouble)(h),
+	h.api = New(Options{Imports: imports.Options{Imports: h.imports, Reports: h.imports, Temp: v.Unnamed, Intake: importing.NewIntake(h.imports.List)}, Authenticator: door, Inbox: h, Repeats: h, Follower: h.bus, Runs: (*runsDouble)(h), Sessions: (*sessionsDouble)(h), Finder: (*finderDouble)(h), Passages: h.passages(), Journal: h.journals(), Memory: h.memories(), Sync: h.syncs(), Voice: hearing.New(hearing.Options{Engine: echoEngine{}}), Contexts: h.contexts(), Handoffs: h.handoffs(), Projects: projects.Options{Projects: projectsDouble{h}}, Council: h.council(), Daily: h.daily(), Reader: shelfDouble{h.store, h}, Editor: shelfDouble{h.store, h}, Transcripts: h.store, Failures: (*failuresDouble)(h), Bots: (*botsDouble)(h),
 		Pairings: (*pairingsDouble)(h), Decisions: (*pairingsDouble)(h), People: (*pairingsDouble)(h), Asks: asksDouble{h.guard, h}, Grants: h.guard, Answers: asksDouble{h.guard, h}, Agents: agentsDouble{}, Model: noModel, Files: attach.New(v, h.clock, &h.ledger), Bell: h.bus, Keys: h.keys, Audit: logDouble{h.db}, Figures: logDouble{h.db}, Mail: (*mailDouble)(h), Gatherer: registry, Clock: h.clock, Log: logger,
 		Metrics: web.NewMetrics(registry), Streams: o.streams,
 		Checks: []health.Check{{Name: "database", Func: h.db.Check}, {Name: "queue", Func: func(context.Context) error { h.mu.Lock(); defer h.mu.Unlock(); return h.checkErr }}}})
-	desk := answer.New(answer.Options{Door: door, Inbox: h, Follower: h.bus, Runs: (*runsDouble)(h), Models: modelsDouble{}, Clock: h.clock, Log: logger})
+	desk := answer.New(answer.Options{Authenticator: door, Inbox: h, Follower: h.bus, Runs: (*runsDouble)(h), Models: modelsDouble{}, Clock: h.clock, Log: logger})
 	h.v1 = openai.New(desk)
 	h.vectors = embeddings.New(embeddings.Options{Desk: desk, Model: "small", Embed: func(context.Context, int64, []string) ([][]float32, int64, error) { return [][]float32{{1, 2}}, 3, nil }})
 	h.heard = transcriptions.New(transcriptions.Options{Desk: desk, Model: "whisper-1", Hear: func(context.Context, int64, string, []byte) (string, error) { return "Green tea.", nil }})

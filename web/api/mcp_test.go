@@ -19,8 +19,8 @@ type unheard struct{}
 func (unheard) Called(context.Context, core.Actor, string, string) error { return nil }
 
 // mcp returns what other agents use, without tools that do anything.
-func (h *harness) mcp(door *auth.Door, log *slog.Logger) http.Handler {
-	s := mcp.New(mcp.Options{Door: door, API: http.NotFoundHandler(), Audit: unheard{}, Files: h.vault.FS(), MayRead: func(core.Trust, int64, string) bool { return false },
+func (h *harness) mcp(door *auth.Authenticator, log *slog.Logger) http.Handler {
+	s := mcp.New(mcp.Options{Authenticator: door, API: http.NotFoundHandler(), Audit: unheard{}, Files: h.vault.FS(), MayRead: func(core.Trust, int64, string) bool { return false },
 		Now:  func(context.Context, int64) (time.Time, error) { return h.clock.Now(), nil },
 		Bots: func() []string { return nil }, Agents: func() []mcp.Agent { return nil }, Clock: h.clock, Log: log})
 	h.t.Cleanup(func() { _ = s.Close() })

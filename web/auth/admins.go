@@ -53,11 +53,11 @@ type Admins struct {
 	hasher  *password.Hasher
 	proofs  *proof.Proofs
 	address *backoff.Counter
-	names   *backoff.Counter // of names without account: they look the same from outside
-	devices *backoff.Counter // of known devices, by their id, and of password changes
-	waiting *backoff.Knocks  // addresses that were asked to come back later
-	ended   []func()         // OnEnd
-	second  Second           // AskSecond; nil: none
+	names   *backoff.Counter    // of names without account: they look the same from outside
+	devices *backoff.Counter    // of known devices, by their id, and of password changes
+	waiting *backoff.RetryTimer // addresses that were asked to come back later
+	ended   []func()            // OnEnd
+	second  Second              // AskSecond; nil: none
 	link    link.Link
 }
 
@@ -77,7 +77,7 @@ func NewAdmins(db *store.DB, o AdminOptions) *Admins {
 	}
 	return &Admins{db: db, clock: o.Clock, log: o.Log, o: o, manager: newManager(db, o.Clock), hasher: password.New(), proofs: proof.New(o.Key, o.Clock),
 		address: backoff.New(o.Clock, freeAddress, mostAddress), names: backoff.New(o.Clock, freeAccount, mostAccount),
-		devices: backoff.New(o.Clock, freeDevice, mostDevice), waiting: backoff.NewKnocks(o.Clock, mostAccount)}
+		devices: backoff.New(o.Clock, freeDevice, mostDevice), waiting: backoff.NewRetryTimer(o.Clock, mostAccount)}
 }
 
 type account struct {

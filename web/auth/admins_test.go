@@ -57,7 +57,7 @@ const longPassword = "correct horse battery"
 // settled is a house whose operator has chosen longPassword.
 func settled(t *testing.T) (*house, *http.Cookie) {
 	t.Helper()
-	h := open(t, AdminOptions{}, DoorOptions{})
+	h := open(t, AdminOptions{}, AuthenticatorOptions{})
 	once, err := h.admins.Prepare(context.Background(), true)
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func settled(t *testing.T) (*house, *http.Cookie) {
 }
 
 func TestTheOneTimePasswordMustBeChangedAndIsThenWorthNothing(t *testing.T) {
-	h := open(t, AdminOptions{}, DoorOptions{})
+	h := open(t, AdminOptions{}, AuthenticatorOptions{})
 	ctx := context.Background()
 	if once, err := h.admins.Prepare(ctx, false); once != "" || err != nil {
 		t.Fatalf("a password was made without being offered: %v", err)
@@ -159,7 +159,7 @@ func TestAConfiguredPasswordRulesAndIsNotForcedToChange(t *testing.T) {
 }
 
 func TestPasswordsAreStoredAsArgon2id(t *testing.T) {
-	h := open(t, AdminOptions{Password: longPassword}, DoorOptions{})
+	h := open(t, AdminOptions{Password: longPassword}, AuthenticatorOptions{})
 	h.admins.hasher = password.New() // at the real cost
 	if _, err := h.admins.Prepare(context.Background(), false); err != nil {
 		t.Fatal(err)

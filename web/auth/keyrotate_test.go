@@ -17,7 +17,7 @@ func (h *house) opens(secret string) bool {
 }
 
 func TestRotatingAKeyEndsItsOldSecretAtOnce(t *testing.T) {
-	h := open(t, AdminOptions{}, DoorOptions{})
+	h := open(t, AdminOptions{}, AuthenticatorOptions{})
 	var ended []string
 	h.keys.OnEnd(func(id string) { ended = append(ended, id) })
 	old, row := h.key(NewKey{Label: "k", User: 7, Trust: core.Vault, Scopes: []string{ScopeChat}, ExpiresAt: h.clock.Now().Add(time.Hour)})
@@ -45,7 +45,7 @@ func TestRotatingAKeyEndsItsOldSecretAtOnce(t *testing.T) {
 }
 
 func TestRotatingAKeyWithGraceKeepsBothSecretsUntilItEnds(t *testing.T) {
-	h := open(t, AdminOptions{}, DoorOptions{})
+	h := open(t, AdminOptions{}, AuthenticatorOptions{})
 	var ended []string
 	h.keys.OnEnd(func(id string) { ended = append(ended, id) })
 	first, row := h.key(NewKey{Label: "k", User: 7, Trust: core.Vault})
@@ -84,7 +84,7 @@ func TestRotatingAKeyWithGraceKeepsBothSecretsUntilItEnds(t *testing.T) {
 }
 
 func TestRotatingAKeyIsRefused(t *testing.T) {
-	h := open(t, AdminOptions{}, DoorOptions{})
+	h := open(t, AdminOptions{}, AuthenticatorOptions{})
 	by := core.Actor{User: 7, Via: "api"}
 	now := h.clock.Now()
 	_, owners := h.key(NewKey{Label: "owner's", User: core.Operator, Trust: core.Vault})

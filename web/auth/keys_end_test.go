@@ -15,7 +15,7 @@ import (
 // TestAnExpiredKeyOpensNothing: at the door, in a stream that is open, and for
 // a turn that waits; whoever stops its runs is told, and in the end it is gone.
 func TestAnExpiredKeyOpensNothing(t *testing.T) {
-	h := open(t, AdminOptions{}, DoorOptions{})
+	h := open(t, AdminOptions{}, AuthenticatorOptions{})
 	ctx := context.Background()
 	var ended []string
 	h.keys.OnEnd(func(id string) { ended = append(ended, id) })
@@ -63,7 +63,7 @@ func TestAnExpiredKeyOpensNothing(t *testing.T) {
 }
 
 func TestTheEndOfAKeyIsReportedAndTheOwnersKeysAreTheOwnersToRevoke(t *testing.T) {
-	h := open(t, AdminOptions{}, DoorOptions{})
+	h := open(t, AdminOptions{}, AuthenticatorOptions{})
 	ctx := context.Background()
 	var ended []string
 	h.keys.OnEnd(func(id string) { ended = append(ended, id) })
@@ -83,7 +83,7 @@ func TestTheEndOfAKeyIsReportedAndTheOwnersKeysAreTheOwnersToRevoke(t *testing.T
 }
 
 func TestThereAreNotMoreKeysThanTheirBound(t *testing.T) {
-	h := open(t, AdminOptions{}, DoorOptions{})
+	h := open(t, AdminOptions{}, AuthenticatorOptions{})
 	ctx := context.Background()
 	if err := h.db.Tx(ctx, func(tx *store.Tx) error {
 		_, err := tx.Exec(ctx, `INSERT INTO api_keys (id, label, sha256, user_id, trust_level, created_at)

@@ -17,7 +17,7 @@ import (
 )
 
 func TestAKeyIsShownOnceAndStoredHashed(t *testing.T) {
-	h := open(t, AdminOptions{}, DoorOptions{})
+	h := open(t, AdminOptions{}, AuthenticatorOptions{})
 	secret, row := h.key(NewKey{Label: "phone\x00 app", User: 7, Trust: core.Vault, Scopes: []string{ScopeRead, ScopeChat, ScopeChat}})
 	if !regexp.MustCompile(`^gh_[A-Za-z0-9_-]{32}$`).MatchString(secret) {
 		t.Errorf("key %q", secret)
@@ -49,7 +49,7 @@ func TestAKeyIsShownOnceAndStoredHashed(t *testing.T) {
 }
 
 func TestWrongKeysAreNotFound(t *testing.T) {
-	h := open(t, AdminOptions{}, DoorOptions{})
+	h := open(t, AdminOptions{}, AuthenticatorOptions{})
 	secret, row := h.key(NewKey{Label: "a", User: 7, Trust: core.Vault})
 	for _, wrong := range []string{"", "gh_", secret[:len(secret)-1], secret + "x", strings.ToUpper(secret), row.ID, digest(secret), "gh_" + digest(secret), strings.Repeat("gh_", 1000), "gh_\xff"} {
 		if _, ok, err := h.keys.Find(context.Background(), wrong); ok || err != nil {
@@ -59,7 +59,7 @@ func TestWrongKeysAreNotFound(t *testing.T) {
 }
 
 func TestKeysWithoutTrustLabelOrWithUnknownScopeAreRefused(t *testing.T) {
-	h := open(t, AdminOptions{}, DoorOptions{})
+	h := open(t, AdminOptions{}, AuthenticatorOptions{})
 	for _, n := range []NewKey{
 		{Label: "a", User: 1}, {Label: "  ", User: 1, Trust: core.Vault}, {Label: "a", User: 1, Trust: core.Vault, Scopes: []string{"root"}}, {Label: "a", User: 1, Trust: core.Vault, Scopes: []string{"chat admin"}},
 	} {
@@ -72,7 +72,7 @@ func TestKeysWithoutTrustLabelOrWithUnknownScopeAreRefused(t *testing.T) {
 // TestScopes holds the whole matrix: which key may do what, and that a key
 // without scopes may nothing.
 func TestScopes(t *testing.T) {
-	h := open(t, AdminOptions{}, DoorOptions{})
+	h := open(t, AdminOptions{}, AuthenticatorOptions{})
 	for _, has := range [][]string{{}, {ScopeChat}, {ScopeRead}, {ScopeSend}, {ScopeMetrics}, {ScopeAdmin}, {ScopeChat, ScopeRead}, Scopes()} {
 		secret, _ := h.key(NewKey{Label: "k", User: 7, Trust: core.Full, Scopes: has})
 		r, err := h.door.Identify(request("POST", "Authorization", "Bearer "+secret))
@@ -96,7 +96,7 @@ func TestScopes(t *testing.T) {
 }
 
 func TestTheDoorReadsBothHeadersAndRefusesWhatIsUnclear(t *testing.T) {
-	h := open(t, AdminOptions{}, DoorOptions{Localhost: true, Local: yes})
+	h := open(t, AdminOptions{}, AuthenticatorOptions{Localhost: true, Local: yes})
 	secret, row := h.key(NewKey{Label: "k", User: 7, Trust: core.Vault, Scopes: []string{ScopeChat}})
 	other, _ := h.key(NewKey{Label: "o", User: 8, Trust: core.Vault})
 	for _, ok := range [][]string{{"Authorization", "Bearer " + secret}, {"Authorization", "bearer  " + secret + " "}, {"X-API-Key", secret}, {"X-API-Key", secret, "Authorization", "Bearer " + secret}} {
@@ -119,7 +119,7 @@ func TestTheDoorReadsBothHeadersAndRefusesWhatIsUnclear(t *testing.T) {
 }
 
 func TestARevokedKeyStopsAtOnce(t *testing.T) {
-	h := open(t, AdminOptions{}, DoorOptions{})
+	h := open(t, AdminOptions{}, AuthenticatorOptions{})
 	ctx := context.Background()
 	secret, row := h.key(NewKey{Label: "k", User: 7, Trust: core.Vault, Scopes: []string{ScopeChat}})
 	if _, err := h.door.Identify(request("GET", "X-API-Key", secret)); err != nil {
@@ -140,7 +140,7 @@ func TestARevokedKeyStopsAtOnce(t *testing.T) {
 }
 
 func TestGuessingKeysIsSlowedButARightKeyGetsIn(t *testing.T) {
-	h := open(t, AdminOptions{}, DoorOptions{})
+	h := open(t, AdminOptions{}, AuthenticatorOptions{})
 	secret, _ := h.key(NewKey{Label: "k", User: 7, Trust: core.Vault})
 	guess := func() string {
 		_, err := h.door.Identify(request("GET", "X-API-Key", "gh_guess"))
@@ -160,7 +160,7 @@ func TestGuessingKeysIsSlowedButARightKeyGetsIn(t *testing.T) {
 }
 
 func TestLastUseIsWrittenInBatches(t *testing.T) {
-	h := open(t, AdminOptions{}, DoorOptions{})
+	h := open(t, AdminOptions{}, AuthenticatorOptions{})
 	ctx := context.Background()
 	secret, _ := h.key(NewKey{Label: "k", User: 7, Trust: core.Vault})
 	used := func() time.Time {
@@ -203,7 +203,7 @@ func TestLastUseIsWrittenInBatches(t *testing.T) {
 }
 
 func TestTheKeyFileIsPrivateAndWorks(t *testing.T) {
-	h := open(t, AdminOptions{}, DoorOptions{})
+	h := open(t, AdminOptions{}, AuthenticatorOptions{})
 	ctx := context.Background()
 	path := filepath.Join(t.TempDir(), "run", "key")
 	read := func() string {
@@ -267,7 +267,7 @@ func TestTheKeyFileIsPrivateAndWorks(t *testing.T) {
 
 func TestLocalhostMayChatOnlyWhereItIsOpen(t *testing.T) {
 	for _, c := range []struct{ open, local, want bool }{{true, true, true}, {true, false, false}, {false, true, false}} {
-		h := open(t, AdminOptions{}, DoorOptions{Localhost: c.open, Local: func(r *httpRequest) bool { return c.local }})
+		h := open(t, AdminOptions{}, AuthenticatorOptions{Localhost: c.open, Local: func(r *httpRequest) bool { return c.local }})
 		r, err := h.door.Identify(request("POST"))
 		if err != nil {
 			t.Fatal(err)
@@ -283,7 +283,7 @@ func TestLocalhostMayChatOnlyWhereItIsOpen(t *testing.T) {
 }
 
 func TestTheGateLooksAtTheKeyAsItIsNow(t *testing.T) {
-	h := open(t, AdminOptions{}, DoorOptions{})
+	h := open(t, AdminOptions{}, AuthenticatorOptions{})
 	ctx := context.Background()
 	_, key := h.key(NewKey{Label: "k", User: 7, Trust: core.Vault, Scopes: []string{ScopeChat}})
 	_, mute := h.key(NewKey{Label: "m", User: 7, Trust: core.Vault, Scopes: []string{ScopeRead}})
@@ -341,7 +341,7 @@ func TestTheGateLooksAtTheKeyAsItIsNow(t *testing.T) {
 
 func TestSecretsAreNeverLogged(t *testing.T) {
 	var log bytes.Buffer
-	h := open(t, AdminOptions{Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})), Password: "configured-secret"}, DoorOptions{})
+	h := open(t, AdminOptions{Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})), Password: "configured-secret"}, AuthenticatorOptions{})
 	if _, err := h.admins.Prepare(context.Background(), true); err != nil {
 		t.Fatal(err)
 	}
@@ -356,7 +356,7 @@ func TestSecretsAreNeverLogged(t *testing.T) {
 
 // Whoever calls Forget: the operator's keys and sign-in stay.
 func TestForget_LeavesTheOperators(t *testing.T) {
-	h := open(t, AdminOptions{Password: "configured-secret"}, DoorOptions{})
+	h := open(t, AdminOptions{Password: "configured-secret"}, AuthenticatorOptions{})
 	h.key(NewKey{Label: "script", User: core.Operator, Trust: core.Vault})
 	if _, err := h.admins.Prepare(t.Context(), true); err != nil {
 		t.Fatal(err)
@@ -379,7 +379,7 @@ func TestForget_LeavesTheOperators(t *testing.T) {
 // A transport that only the operator can reach has its requests taken as theirs,
 // whatever key they carry; the audit log names its way.
 func TestARequestAsTheOperatorStaysTheirs(t *testing.T) {
-	h := open(t, AdminOptions{}, DoorOptions{})
+	h := open(t, AdminOptions{}, AuthenticatorOptions{})
 	r, err := h.door.Identify(AsOperator(request("POST", "X-API-Key", "gh_wrong"), "cli"))
 	if err != nil {
 		t.Fatal(err)

@@ -32,7 +32,7 @@ func (h *house) follows(token string) *http.Cookie {
 }
 
 func TestALinkSignsInOnceAndForAShortTime(t *testing.T) {
-	h := open(t, AdminOptions{}, DoorOptions{})
+	h := open(t, AdminOptions{}, AuthenticatorOptions{})
 	if _, err := h.admins.Prepare(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestALinkSignsInOnceAndForAShortTime(t *testing.T) {
 
 // A sign-in that fails, here as the audit log cannot be written, leaves the link as it is.
 func TestALinkIsNotUsedUpByASignInThatFails(t *testing.T) {
-	h := open(t, AdminOptions{}, DoorOptions{})
+	h := open(t, AdminOptions{}, AuthenticatorOptions{})
 	if _, err := h.admins.Prepare(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestALinkIsNotUsedUpByASignInThatFails(t *testing.T) {
 }
 
 func TestALinkSignsInOneOfManyAtOnce(t *testing.T) {
-	h := open(t, AdminOptions{}, DoorOptions{})
+	h := open(t, AdminOptions{}, AuthenticatorOptions{})
 	if _, err := h.admins.Prepare(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func TestALinkSignsInOneOfManyAtOnce(t *testing.T) {
 // Who signed in by a link has turns, as the gate of the queue sees it, until the account's
 // password is reset; whoever has a one-time password alone has none.
 func TestALinksSessionMayChatThoughNoPasswordWasChosen(t *testing.T) {
-	h := open(t, AdminOptions{}, DoorOptions{})
+	h := open(t, AdminOptions{}, AuthenticatorOptions{})
 	if _, err := h.admins.Prepare(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func TestALinksSessionMayChatThoughNoPasswordWasChosen(t *testing.T) {
 
 // The next start offers a one-time password: none was chosen.
 func TestALinkUsesUpNoOneTimePassword(t *testing.T) {
-	h := open(t, AdminOptions{}, DoorOptions{})
+	h := open(t, AdminOptions{}, AuthenticatorOptions{})
 	once, err := h.admins.Prepare(t.Context(), true)
 	if err != nil || h.follows(h.admins.NewLink()) == nil {
 		t.Fatal("the link is refused", err)

@@ -22,10 +22,10 @@ type house struct {
 	db     *store.DB
 	keys   *Keys
 	admins *Admins
-	door   *Door
+	door   *Authenticator
 }
 
-func open(t *testing.T, o AdminOptions, d DoorOptions) *house {
+func open(t *testing.T, o AdminOptions, d AuthenticatorOptions) *house {
 	t.Helper()
 	h := &house{t: t, clock: coretest.NewClock(time.Time{})}
 	h.db = storetest.Open(t, h.clock)
@@ -37,7 +37,7 @@ func open(t *testing.T, o AdminOptions, d DoorOptions) *house {
 	h.keys = NewKeys(h.db, h.clock, nil)
 	h.admins = NewAdmins(h.db, o)
 	h.admins.hasher.Memory = 64 // KiB: what these tests claim doesn't depend on it
-	h.door = NewDoor(h.keys, h.admins, d)
+	h.door = NewAuthenticator(h.keys, h.admins, d)
 	return h
 }
 

@@ -13,7 +13,7 @@ import (
 // outlives a key or a session. It is checked when a key changes and every quarter of a minute, in
 // one query for all keys, until forget is called. It prolongs nothing but the key's last use. When
 // the store can't be asked no one is gone: a fault is no revocation.
-func (d *Door) Watch(r *http.Request, gone func()) (forget func()) {
+func (d *Authenticator) Watch(r *http.Request, gone func()) (forget func()) {
 	p, known := From(r.Context())
 	if !known || p.Key == LocalKey {
 		return func() {}
@@ -26,10 +26,10 @@ func (d *Door) Watch(r *http.Request, gone func()) (forget func()) {
 }
 
 // Look checks all streams now: when sessions or keys have ended.
-func (d *Door) Look() { d.watch.Look() }
+func (d *Authenticator) Look() { d.watch.Look() }
 
 // signedIn reports whether the session of c is valid now, and still its user's.
-func (d *Door) signedIn(ctx context.Context, c *watch.Caller) (bool, error) {
+func (d *Authenticator) signedIn(ctx context.Context, c *watch.Caller) (bool, error) {
 	_, v, ok, err := d.admins.load(c.R.WithContext(ctx))
 	return ok && v.User == c.User, err
 }

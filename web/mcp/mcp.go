@@ -43,8 +43,8 @@ const ScopesHeader = "Gatehouse-Scopes"
 const stateless = "2026-07-28"
 
 type (
-	// A Door identifies callers (*auth.Door). A request that has its Principal keeps it.
-	Door interface {
+	// An Authenticator identifies callers (*auth.Authenticator). A request that has its Principal keeps it.
+	Authenticator interface {
 		Identify(r *http.Request) (*http.Request, error)
 	}
 	// An Audit records calls.
@@ -63,10 +63,10 @@ type Agent struct {
 
 // Options for New. All are needed, unless noted.
 type Options struct {
-	Door  Door
-	API   http.Handler // the routes of web/api
-	Audit Audit
-	Files fs.FS // of the vault, following no link (vault.FS)
+	Authenticator Authenticator
+	API           http.Handler // the routes of web/api
+	Audit         Audit
+	Files         fs.FS // of the vault, following no link (vault.FS)
 	// MayRead reports whether the user may read a file of Files at this trust.
 	MayRead func(trust core.Trust, user int64, name string) bool
 	// Now returns the time in the user's time zone.
@@ -167,7 +167,7 @@ func (s *Server) Serve(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Allow", "POST, DELETE")
 		return web.Refuse(web.MethodNotAllowed, "this address takes POST and DELETE; there is no stream apart from the answers")
 	}
-	r, err := s.o.Door.Identify(r)
+	r, err := s.o.Authenticator.Identify(r)
 	if err != nil {
 		return err
 	}

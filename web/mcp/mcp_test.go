@@ -52,7 +52,7 @@ func serveCounted(t *testing.T, api http.HandlerFunc, audit auditor, reg prometh
 	t.Helper()
 	log = &coretest.Log{}
 	logger := slog.New(slog.NewTextHandler(log, nil))
-	s := mcp.New(mcp.Options{Door: operator{}, API: api, Audit: audit, Files: fstest.MapFS{}, MayRead: func(core.Trust, int64, string) bool { return true },
+	s := mcp.New(mcp.Options{Authenticator: operator{}, API: api, Audit: audit, Files: fstest.MapFS{}, MayRead: func(core.Trust, int64, string) bool { return true },
 		Now:  func(context.Context, int64) (time.Time, error) { return time.Time{}, nil },
 		Bots: func() []string { return []string{"one", "two"} }, Agents: func() []mcp.Agent { return nil }, Log: logger, Registry: reg})
 	site := httptest.NewServer(web.Serve(logger, web.WriteProblem, s.Serve))

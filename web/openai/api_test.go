@@ -77,9 +77,9 @@ func open(t *testing.T) *harness {
 	if err != nil {
 		t.Fatal(err)
 	}
-	door := auth.NewDoor(h.keys, auth.NewAdmins(db, auth.AdminOptions{Clock: h.clock}), auth.DoorOptions{Clock: h.clock})
+	door := auth.NewAuthenticator(h.keys, auth.NewAdmins(db, auth.AdminOptions{Clock: h.clock}), auth.AuthenticatorOptions{Clock: h.clock})
 	mux := http.NewServeMux()
-	New(answer.New(answer.Options{Door: door, Inbox: h, Follower: h.bus, Runs: h, Models: h, Clock: h.clock, Open: 2})).Register(mux)
+	New(answer.New(answer.Options{Authenticator: door, Inbox: h, Follower: h.bus, Runs: h, Models: h, Clock: h.clock, Open: 2})).Register(mux)
 	srv := httptest.NewServer(site.Wrap(mux))
 	t.Cleanup(func() { srv.CloseClientConnections(); srv.Close() })
 	h.url = srv.URL

@@ -61,16 +61,16 @@ type Comparer struct {
 	o Options
 
 	mu     sync.Mutex
-	kept   map[int64]*shelf // by owner
-	floats int              // in kept
-	uses   uint64           // counts calls, for shelf.used
-	size   int              // of a batch
-	failed bool             // the last call
-	pause                   // after the model has failed for all
+	kept   map[int64]*textCache // by owner
+	floats int                  // in kept
+	uses   uint64               // counts calls, for textCache.used
+	size   int                  // of a batch
+	failed bool                 // the last call
+	pause                       // after the model has failed for all
 }
 
-// A shelf is the vectors of one owner's texts.
-type shelf struct {
+// A textCache is the vectors of one owner's texts.
+type textCache struct {
 	vectors map[key][]float32 // of length 1; empty: the model refuses the text
 	used    uint64
 	most    int // new texts of a call, as the model has refused one of more; 0: as for all
@@ -99,7 +99,7 @@ func keyOf(text string) (k key) {
 
 // New returns a Comparer.
 func New(o Options) *Comparer {
-	return &Comparer{o: o, kept: map[int64]*shelf{}, size: batch}
+	return &Comparer{o: o, kept: map[int64]*textCache{}, size: batch}
 }
 
 // Common is the owner of texts that are of no user.
@@ -150,21 +150,21 @@ func (c *Comparer) Near(ctx context.Context, owner, user int64, text string, oth
 
 // missing returns the owner's vectors and the texts that a call is to embed, the anchors before
 // the owner's; not ok while the model is not asked.
-func (c *Comparer) missing(owner int64, others []string) (s *shelf, fresh []string, ok bool) {
+func (c *Comparer) missing(owner int64, others []string) (s *textCache, fresh []string, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s = c.shelf(owner)
+	s = c.cacheOf(owner)
 	if now := c.o.Clock.Now(); now.Before(c.until) || now.Before(s.until) {
 		return nil, nil, false
 	}
-	add := func(s *shelf, texts []string, most int) {
+	add := func(s *textCache, texts []string, most int) {
 		for _, t := range texts {
 			if s.vectors[keyOf(t)] == nil && len(fresh) < most && !slices.Contains(fresh, t) {
 				fresh = append(fresh, t)
 			}
 		}
 	}
-	add(c.shelf(Common), anchors, len(anchors))
+	add(c.cacheOf(Common), anchors, len(anchors))
 	add(s, others, len(fresh)+c.size)
 	if s.most > 0 {
 		fresh = fresh[:min(len(fresh), s.most)]
@@ -215,7 +215,7 @@ func ofTexts(err error) bool {
 
 // refuse notes that the model does not embed what is fresh: the owner's next call has half of
 // it, and one text alone is not asked about again. Without the anchors there is nothing to ask.
-func (c *Comparer) refuse(owner int64, s *shelf, fresh []string) {
+func (c *Comparer) refuse(owner int64, s *textCache, fresh []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s.most = max(1, len(fresh)/2)
@@ -238,7 +238,7 @@ func ownerOf(text string, owner int64) int64 {
 
 // fail notes why the model did not answer. What is about a user's budget or a text alone
 // keeps no one else from asking.
-func (c *Comparer) fail(err error, s *shelf) {
+func (c *Comparer) fail(err error, s *textCache) {
 	f, ok := errors.AsType[*embed.Fault](err)
 	if core.KindOf(err) == core.Busy || ok && f.Refused() {
 		return
@@ -258,7 +258,7 @@ func (c *Comparer) fail(err error, s *shelf) {
 
 // compare keeps the vectors of what is fresh, and returns the nearness of own to others. It does
 // neither if what was kept of the owner, from, was dropped since the model was asked.
-func (c *Comparer) compare(owner int64, from *shelf, own []float32, others, fresh []string, vectors [][]float32) []float64 {
+func (c *Comparer) compare(owner int64, from *textCache, own []float32, others, fresh []string, vectors [][]float32) []float64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.kept[owner] != from {
@@ -267,7 +267,7 @@ func (c *Comparer) compare(owner int64, from *shelf, own []float32, others, fres
 	for i, t := range fresh {
 		c.keep(ownerOf(t, owner), t, vectors[i])
 	}
-	common, s := c.shelf(Common), c.shelf(owner)
+	common, s := c.cacheOf(Common), c.cacheOf(owner)
 	var apart []float64
 	for _, t := range anchors {
 		if v := common.vectors[keyOf(t)]; len(v) == len(own) {
@@ -288,14 +288,14 @@ func (c *Comparer) compare(owner int64, from *shelf, own []float32, others, fres
 	return out
 }
 
-// shelf returns an owner's vectors; c.mu is held.
-func (c *Comparer) shelf(owner int64) *shelf {
+// cacheOf returns an owner's vectors; c.mu is held.
+func (c *Comparer) cacheOf(owner int64) *textCache {
 	s := c.kept[owner]
 	if s == nil {
 		if oldest, found := c.oldest(owner); found && len(c.kept) >= maxOwners {
 			c.drop(oldest) // one without vectors has a place, too
 		}
-		s = &shelf{vectors: map[key][]float32{}}
+		s = &textCache{vectors: map[key][]float32{}}
 		c.kept[owner] = s
 	}
 	c.uses++
@@ -306,10 +306,10 @@ func (c *Comparer) shelf(owner int64) *shelf {
 // keep keeps a vector; c.mu is held. Where there are too many, those of the owner whose were
 // used the longest ago are dropped.
 func (c *Comparer) keep(owner int64, text string, v []float32) {
-	s, k := c.shelf(owner), keyOf(text)
+	s, k := c.cacheOf(owner), keyOf(text)
 	if len(s.vectors) >= 2*MaxOthers { // most are of texts that were changed
 		c.drop(owner)
-		s = c.shelf(owner)
+		s = c.cacheOf(owner)
 	}
 	c.floats += len(v) - len(s.vectors[k])
 	s.vectors[k] = v

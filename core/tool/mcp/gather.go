@@ -138,7 +138,7 @@ func (v *Servers) toolsOf(s *entry.Server, t *tool.Turn) (found *tools, pending 
 func (v *Servers) knows(s *entry.Server, t *tool.Turn) *tools {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if known := v.known[shelfOf(s, t.Trust)]; known != nil && known.s == s {
+	if known := v.known[toolsKeyOf(s, t.Trust)]; known != nil && known.s == s {
 		return known
 	}
 	return nil
@@ -198,10 +198,10 @@ func (v *Servers) working(l *link) bool {
 	if l.busy < 2 {
 		return false
 	}
-	if known := v.known[shelfOf(l.s, l.key.trust)]; known != nil && known.s == l.s {
+	if known := v.known[toolsKeyOf(l.s, l.key.trust)]; known != nil && known.s == l.s {
 		still := *known
 		still.at = v.o.Clock.Now()
-		v.known[shelfOf(l.s, l.key.trust)] = &still
+		v.known[toolsKeyOf(l.s, l.key.trust)] = &still
 	}
 	return true
 }
@@ -213,7 +213,7 @@ func (v *Servers) connectAll() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, s := range v.list {
-		if (s.Transport == entry.HTTP || s.Trust == core.Full) && v.known[shelfOf(s, core.Full)] == nil {
+		if (s.Transport == entry.HTTP || s.Trust == core.Full) && v.known[toolsKeyOf(s, core.Full)] == nil {
 			_, _ = v.learn(s, &tool.Turn{Trust: core.Full, Vault: v.o.Vault})
 		}
 	}
@@ -241,7 +241,7 @@ func (v *Servers) listTools(ctx context.Context, l *link) (*tools, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if st := v.states[l.s.Short]; st != nil && st.s == l.s {
-		v.known[shelfOf(l.s, l.key.trust)] = found
+		v.known[toolsKeyOf(l.s, l.key.trust)] = found
 		st.tools = len(found.list)
 	}
 	return found, nil

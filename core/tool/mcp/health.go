@@ -82,7 +82,7 @@ func (v *Servers) failed(l *link, err error) {
 	if st.fails++; st.fails > 1 {
 		st.again = now.Add(min(time.Second<<min(st.fails-2, 10), maxBackoff))
 	}
-	delete(v.known, shelfOf(l.s, l.key.trust))
+	delete(v.known, toolsKeyOf(l.s, l.key.trust))
 }
 
 // well notes that a call went well.

@@ -381,7 +381,7 @@ func (v *Servers) environment(s *entry.Server, full bool) []string {
 func (v *Servers) forget(l *link) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	at := shelf{l.s.Short, l.key.trust}
+	at := toolsKey{l.s.Short, l.key.trust}
 	if k := v.known[at]; k != nil && k.s == l.s {
 		old := *k
 		old.at = time.Time{}

@@ -77,23 +77,23 @@ type Servers struct {
 	mu       sync.Mutex
 	stamp    string // of the file as it was read
 	list     []*entry.Server
-	mistakes []entry.Mistake   // at most entry.MaxServers + 1
-	links    map[key]*link     // at most maxLinks
-	known    map[shelf]*tools  // at most three for each server
-	states   map[string]*state // by a server's short name
+	mistakes []entry.Mistake     // at most entry.MaxServers + 1
+	links    map[key]*link       // at most maxLinks
+	known    map[toolsKey]*tools // at most three for each server
+	states   map[string]*state   // by a server's short name
 }
 
-// shelfOf returns where the tools of s at a trust are kept. An endpoint has one:
+// toolsKeyOf returns where the tools of s at a trust are kept. An endpoint has one:
 // it is called in the same way at each trust.
-func shelfOf(s *entry.Server, trust core.Trust) shelf {
+func toolsKeyOf(s *entry.Server, trust core.Trust) toolsKey {
 	if s.Transport == entry.HTTP {
 		trust = core.Full
 	}
-	return shelf{s.Short, trust}
+	return toolsKey{s.Short, trust}
 }
 
-// A shelf is where a server's tools are kept: they may be others at another trust.
-type shelf struct {
+// A toolsKey is where a server's tools are kept: they may be others at another trust.
+type toolsKey struct {
 	short string
 	trust core.Trust
 }
@@ -113,7 +113,7 @@ func New(o Options) *Servers {
 	life, stop := context.WithCancel(context.Background())
 	v := &Servers{
 		o: o, life: life, stop: stop,
-		links: map[key]*link{}, known: map[shelf]*tools{}, states: map[string]*state{},
+		links: map[key]*link{}, known: map[toolsKey]*tools{}, states: map[string]*state{},
 	}
 	v.read()
 	return v

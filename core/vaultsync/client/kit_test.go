@@ -82,7 +82,7 @@ func serve(t testing.TB, dir string) *server {
 		return mayRead(name)
 	}
 	api := sync.New(sync.Options{Files: s.store, Clock: &hurried{}, May: may, Did: s.store.Audit, Watch: func(*http.Request, func()) func() { return func() {} }})
-	door := auth.NewDoor(s.keys, nil, auth.DoorOptions{Clock: s.clock, Address: func(r *http.Request) string { return r.RemoteAddr }})
+	door := auth.NewAuthenticator(s.keys, nil, auth.AuthenticatorOptions{Clock: s.clock, Address: func(r *http.Request) string { return r.RemoteAddr }})
 	mux := http.NewServeMux()
 	for pattern, h := range api.Routes() {
 		mux.Handle(pattern, web.Serve(slog.New(slog.DiscardHandler), web.WriteProblem, func(w http.ResponseWriter, r *http.Request) error {

@@ -10,23 +10,23 @@ import (
 	"gatehouse/web"
 )
 
-// A Door calls gone once when the caller of r loses access, until forget is
-// called (*auth.Door).
-type Door interface {
+// A Watcher calls gone once when the caller of r loses access, until forget is
+// called (*auth.Watcher).
+type Watcher interface {
 	Watch(r *http.Request, gone func()) (forget func())
 }
 
 // Streams opens event streams. It is safe for concurrent use.
 type Streams struct {
-	Door
+	Watcher
 	slots   *web.Slots
 	pulse   *web.Pulse
 	metrics *web.Metrics
 }
 
 // New returns Streams of at most most for each caller; metrics may be nil.
-func New(door Door, clock core.Clock, metrics *web.Metrics, most int) *Streams {
-	return &Streams{Door: door, slots: web.NewSlots(most), pulse: web.NewPulse(clock), metrics: metrics}
+func New(watcher Watcher, clock core.Clock, metrics *web.Metrics, most int) *Streams {
+	return &Streams{Watcher: watcher, slots: web.NewSlots(most), pulse: web.NewPulse(clock), metrics: metrics}
 }
 
 // Take counts one more open stream of caller; release is called once when it

@@ -56,11 +56,11 @@ type Model struct {
 
 // Options for New. All are needed, unless noted.
 type Options struct {
-	Door     *auth.Door
-	Inbox    Inbox
-	Follower Follower
-	Runs     Runs
-	Models   Models
+	Authenticator *auth.Authenticator
+	Inbox         Inbox
+	Follower      Follower
+	Runs          Runs
+	Models        Models
 
 	Clock   core.Clock   // nil: the system's
 	Log     *slog.Logger // nil: none
@@ -108,7 +108,7 @@ func (d *Desk) Register(mux *http.ServeMux, routes map[string]web.Handler) {
 // Serve makes h an http.Handler. No one at all is let through to no address.
 func (d *Desk) Serve(h web.Handler) http.Handler {
 	return web.Serve(d.Log, refusal.Show, func(w http.ResponseWriter, r *http.Request) error {
-		r, err := d.Door.Identify(r)
+		r, err := d.Authenticator.Identify(r)
 		if err != nil {
 			return err
 		}

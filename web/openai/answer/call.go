@@ -58,7 +58,7 @@ func (c *Call) Gone() {
 func (c *Call) Answer(in core.Inbound, open func(ctx context.Context) (Writer, error)) error {
 	ctx, stop := context.WithCancel(context.WithoutCancel(c.R.Context()))
 	defer stop()
-	defer c.Desk.Door.Watch(auth.Narrow(c.R, auth.ScopeChat), func() { c.revoke(stop) })()
+	defer c.Desk.Authenticator.Watch(auth.Narrow(c.R, auth.ScopeChat), func() { c.revoke(stop) })()
 	events := c.Desk.Follower.Follow(ctx, bus.Follow{Session: c.Session})
 	if err := c.Desk.Inbox.Put(c.R.Context(), []core.Inbound{in}, nil); err != nil {
 		stop()

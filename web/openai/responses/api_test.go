@@ -117,8 +117,8 @@ func open(t *testing.T) *harness {
 	if err != nil {
 		t.Fatal(err)
 	}
-	door := auth.NewDoor(keys, auth.NewAdmins(h.db, auth.AdminOptions{Clock: clock}), auth.DoorOptions{Clock: clock})
-	desk := answer.New(answer.Options{Door: door, Inbox: h, Follower: h.bus, Runs: h, Models: h, Clock: clock, Open: 1})
+	door := auth.NewAuthenticator(keys, auth.NewAdmins(h.db, auth.AdminOptions{Clock: clock}), auth.AuthenticatorOptions{Clock: clock})
+	desk := answer.New(answer.Options{Authenticator: door, Inbox: h, Follower: h.bus, Runs: h, Models: h, Clock: clock, Open: 1})
 	h.api = New(Options{Desk: desk, Rows: response.New(h.db, clock), Runs: h, Sessions: h})
 	mux := http.NewServeMux()
 	h.api.Register(mux)

@@ -22,7 +22,7 @@ import (
 func (c *call) join(in *core.Inbound, open func(ctx context.Context) (answer.Writer, error)) (over bool, err error) {
 	ctx, stop := context.WithCancel(c.R.Context())
 	defer stop()
-	defer c.Desk.Door.Watch(auth.Narrow(c.R, auth.ScopeChat), stop)()
+	defer c.Desk.Authenticator.Watch(auth.Narrow(c.R, auth.ScopeChat), stop)()
 	stream := c.Desk.Follower.Follow(ctx, bus.Follow{Session: c.Session, JustEnded: true})
 	_, over, err = c.a.Runs.Run(ctx, c.Run)
 	if err == nil && !over && in != nil { // it is stored once, however often it is put

@@ -11,8 +11,8 @@ import (
 	"gatehouse/web/auth/watch"
 )
 
-// DoorOptions for NewDoor.
-type DoorOptions struct {
+// AuthenticatorOptions for NewAuthenticator.
+type AuthenticatorOptions struct {
 	Clock core.Clock // nil: the system's
 	// Localhost opens chat at sandboxed to keyless requests for which Local holds.
 	Localhost bool
@@ -23,17 +23,17 @@ type DoorOptions struct {
 	Address func(*http.Request) string
 }
 
-// A Door identifies callers.
-type Door struct {
+// An Authenticator identifies callers.
+type Authenticator struct {
 	keys   *Keys
 	admins *Admins
-	o      DoorOptions
+	o      AuthenticatorOptions
 	wrong  *backoff.Counter
 	watch  *watch.Watch
 }
 
-// NewDoor makes the door for keys and admins.
-func NewDoor(keys *Keys, admins *Admins, o DoorOptions) *Door {
+// NewAuthenticator returns an Authenticator of callers with API keys or a session of admins.
+func NewAuthenticator(keys *Keys, admins *Admins, o AuthenticatorOptions) *Authenticator {
 	if o.Clock == nil {
 		o.Clock = core.System{}
 	}
@@ -43,7 +43,7 @@ func NewDoor(keys *Keys, admins *Admins, o DoorOptions) *Door {
 	if o.Address == nil {
 		o.Address = func(*http.Request) string { return "" }
 	}
-	d := &Door{keys: keys, admins: admins, o: o, wrong: backoff.New(o.Clock, 10, time.Minute)}
+	d := &Authenticator{keys: keys, admins: admins, o: o, wrong: backoff.New(o.Clock, 10, time.Minute)}
 	d.watch = watch.New(o.Clock, watch.Checks{Keys: keys.live, Session: d.signedIn})
 	if keys != nil {
 		keys.changed = append(keys.changed, func() { go d.Look() })
@@ -56,7 +56,7 @@ func NewDoor(keys *Keys, admins *Admins, o DoorOptions) *Door {
 // no one. A key that is wrong is refused, also next to a good session; too many wrong ones
 // from one address are answered with 429, while a right one is let in even then.
 // A request that has a Principal already keeps it (AsOperator).
-func (d *Door) Identify(r *http.Request) (*http.Request, error) {
+func (d *Authenticator) Identify(r *http.Request) (*http.Request, error) {
 	if _, known := From(r.Context()); known {
 		return r, nil
 	}
@@ -84,7 +84,7 @@ func with(r *http.Request, p Principal) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), principalKey{}, p))
 }
 
-func (d *Door) byKey(r *http.Request, secret string) (*http.Request, error) {
+func (d *Authenticator) byKey(r *http.Request, secret string) (*http.Request, error) {
 	row, ok, err := d.keys.Find(r.Context(), secret)
 	if err != nil {
 		return nil, err

@@ -10,22 +10,22 @@ import (
 // knockTime is how long an address may take to come back after its wait.
 const knockTime = 10 * time.Minute
 
-// Knocks remember since when addresses wait for their one try. They are safe for concurrent use.
-type Knocks struct {
+// A RetryTimer remembers since when addresses wait for their one try. It is safe for concurrent use.
+type RetryTimer struct {
 	longest time.Duration // wait
 	clock   core.Clock
 	mu      sync.Mutex
 	since   map[string]time.Time // at most MaxTracked
 }
 
-// NewKnocks returns Knocks whose waits are at most longest.
-func NewKnocks(clock core.Clock, longest time.Duration) *Knocks {
-	return &Knocks{longest: longest, clock: clock, since: map[string]time.Time{}}
+// NewRetryTimer returns a RetryTimer whose waits are at most longest.
+func NewRetryTimer(clock core.Clock, longest time.Duration) *RetryTimer {
+	return &RetryTimer{longest: longest, clock: clock, since: map[string]time.Time{}}
 }
 
 // Wait returns how long key must still wait when it has to wait d in all. The
 // time begins with the first call.
-func (k *Knocks) Wait(key string, d time.Duration) time.Duration {
+func (k *RetryTimer) Wait(key string, d time.Duration) time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := k.clock.Now()
@@ -41,7 +41,7 @@ func (k *Knocks) Wait(key string, d time.Duration) time.Duration {
 
 // drop makes room; mu is held. Any one gives way, so that no order in which
 // others come keeps a caller out.
-func (k *Knocks) drop(now time.Time) {
+func (k *RetryTimer) drop(now time.Time) {
 	for key, since := range k.since {
 		if now.Sub(since) > k.longest+knockTime {
 			delete(k.since, key)
@@ -56,7 +56,7 @@ func (k *Knocks) drop(now time.Time) {
 }
 
 // Clear forgets key.
-func (k *Knocks) Clear(key string) {
+func (k *RetryTimer) Clear(key string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.since, key)
