@@ -11,15 +11,8 @@ import (
 	"gatehouse/core/command"
 	"gatehouse/core/store"
 	"gatehouse/core/texts"
+	"gatehouse/pairing/places"
 )
-
-// Agents lists and finds agents.
-type Agents interface {
-	List() []agent.Agent
-	Names() []string
-	// Choose returns the agent of a name, or another one with warnings.
-	Choose(name string) (agent.Agent, []core.Warning)
-}
 
 // Models names the language models.
 type Models interface {
@@ -36,9 +29,9 @@ type Models interface {
 type agents struct {
 	db     *store.DB
 	bound  *bound
-	agents Agents
+	agents *agent.Agents
 	models Models
-	groups Groups
+	groups *places.Store
 	asks   *ask.Buttons
 }
 
@@ -57,7 +50,7 @@ func (a *agents) run(ctx context.Context, r command.Request) (command.Outcome, e
 				return err
 			}
 		}
-		return a.bound.bindings.SetAgent(ctx, tx, r.In.Address, chosen.Name)
+		return a.bound.sessions.SetAgent(ctx, tx, r.In.Address, chosen.Name)
 	})
 	if r.In.Group() && (err == nil || core.KindOf(err) == core.Conflict) {
 		return a.setGroup(ctx, r, chosen.Name)

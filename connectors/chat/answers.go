@@ -3,14 +3,13 @@ package chat
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
 	"gatehouse/core"
 	"gatehouse/core/attach"
-	"gatehouse/core/bus"
 	"gatehouse/core/command"
+	"gatehouse/core/queue"
 	"gatehouse/core/queue/outbox"
 	"gatehouse/core/runs"
 	"gatehouse/core/session"
@@ -18,11 +17,6 @@ import (
 	"gatehouse/core/texts"
 	"gatehouse/core/transcript"
 )
-
-// Running lists the runs that are active.
-type Running interface {
-	Active() []bus.Info
-}
 
 // Stopper stops what is being answered in the chat of a request: what was asked before it, or
 // one run. In a group a guest stops only what they have asked for: others reports that there was
@@ -32,23 +26,6 @@ type Stopper interface {
 	StopRun(ctx context.Context, r command.Request, run string) (stopped, others bool, err error)
 }
 
-// Runs finds runs by their id and their session.
-type Runs interface {
-	Line(ctx context.Context, run string) (runs.Line, error)
-	LatestOf(ctx context.Context, session string) (runs.Row, error)
-}
-
-// Transcripts reads what was written in a conversation.
-type Transcripts interface {
-	ByID(ctx context.Context, q store.Queryer, id string) (session.Session, error)
-	Turn(ctx context.Context, s session.Session, line string) ([]transcript.Message, error)
-}
-
-// Inbox stores messages that the gateway makes in a user's name.
-type Inbox interface {
-	Put(ctx context.Context, page []core.Inbound, cursor *core.Cursor) error
-}
-
 // Updates reads what is stored in the queue.
 type Updates interface {
 	// Backlog returns how many messages wait in the lane or are being answered.
@@ -56,34 +33,17 @@ type Updates interface {
 	Stored(ctx context.Context, bot, update string) (message, chat string, found bool, err error)
 }
 
-// Outbox posts messages, and finds those that were posted.
-type Outbox interface {
-	Post(ctx context.Context, tx *store.Tx, r core.Reply) error
-	Posting(ctx context.Context, q store.Queryer, key string) (outbox.Posting, bool, error)
-	// Unsure reports whether the row is one of that chat, and of unknown outcome.
-	Unsure(ctx context.Context, q store.Queryer, row int64, to core.Address) (bool, error)
-	// ShowAgain sends such a row again, unless it was decided on.
-	ShowAgain(ctx context.Context, tx *store.Tx, row int64, to core.Address, aside string, by core.Actor) error
-}
-
-// Files stores files for a user.
-type Files interface {
-	Save(ctx context.Context, user int64, name, declared string, most int64, r io.Reader) (core.File, error)
-	Remove(files []core.File)
-}
-
 // answers handles /stop and the buttons of previews and answers.
 type answers struct {
 	db       *store.DB
 	users    Users
-	sessions Conversations
-	texts    Transcripts
-	inbox    Inbox
+	sessions *session.Store
+	inbox    *queue.Queue
 	updates  Updates
-	outbox   Outbox
+	outbox   *outbox.Outbox
 	stopper  Stopper
-	runs     Runs
-	files    Files
+	runs     *runs.Store
+	files    *attach.Keeper
 	platform func(bot string) string
 }
 
@@ -175,7 +135,7 @@ func (a *answers) latestMessage(ctx context.Context, r command.Request, line run
 	if last, err := a.runs.LatestOf(ctx, sess.ID); err != nil || last.ID != line.ID {
 		return "", err
 	}
-	turn, err := a.texts.Turn(ctx, sess, transcript.LineID(line.ID, 0))
+	turn, err := a.sessions.Turn(ctx, sess, transcript.LineID(line.ID, 0))
 	if core.KindOf(err) == core.NotFound {
 		return "", nil
 	}
@@ -228,7 +188,7 @@ func (a *answers) removeAgain(ctx context.Context, tx *store.Tx, to core.Address
 }
 
 // postOnce posts a reply unless its key and part are taken.
-func postOnce(ctx context.Context, tx *store.Tx, outbox Outbox, r core.Reply) error {
+func postOnce(ctx context.Context, tx *store.Tx, outbox *outbox.Outbox, r core.Reply) error {
 	err := outbox.Post(ctx, tx, r)
 	if core.KindOf(err) == core.Conflict {
 		return nil
@@ -286,11 +246,11 @@ func (a *answers) saveDocument(ctx context.Context, line runs.Line) (core.File, 
 
 // document returns the answer of a run and a file name for it.
 func (a *answers) document(ctx context.Context, line runs.Line) (name, text string, err error) {
-	sess, err := a.texts.ByID(ctx, a.db, line.Session)
+	sess, err := a.sessions.ByID(ctx, a.db, line.Session)
 	if err != nil {
 		return "", "", err
 	}
-	turn, err := a.texts.Turn(ctx, sess, transcript.LineID(line.ID, 0))
+	turn, err := a.sessions.Turn(ctx, sess, transcript.LineID(line.ID, 0))
 	if err != nil {
 		return "", "", err
 	}

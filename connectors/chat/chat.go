@@ -19,9 +19,19 @@ import (
 	"gatehouse/connectors/chat/journal"
 	"gatehouse/connectors/chat/saved"
 	"gatehouse/core"
+	"gatehouse/core/agent"
+	"gatehouse/core/attach"
+	"gatehouse/core/bus"
 	"gatehouse/core/command"
+	"gatehouse/core/permission/raise"
+	"gatehouse/core/queue"
+	"gatehouse/core/queue/outbox"
+	"gatehouse/core/runs"
+	"gatehouse/core/session"
 	"gatehouse/core/store"
 	"gatehouse/core/texts"
+	"gatehouse/core/usage"
+	"gatehouse/pairing/places"
 )
 
 // Options are the parts that the commands work on.
@@ -31,32 +41,23 @@ type Options struct {
 	Users    Users
 	Pairings access.Pairings
 	Codes    access.Codes
-	Groups   Groups
-	Doors    Doors
-	Raises   Raises
+	Groups   *places.Store
+	Raises   *raise.Store
 
-	Conversations Conversations
-	Bindings      Bindings
-	Resolver      Resolver
-	ChatSettings  ChatSettings
-	TrustModes    TrustModes
-	Sessions      activity.Sessions
-	Transcripts   Transcripts
-
-	Lanes     Lanes
-	Inbox     Inbox
+	Sessions  *session.Store
+	Queue     *queue.Queue
 	Updates   Updates
-	Outbox    Outbox
-	Running   Running
+	Outbox    *outbox.Outbox
+	Running   *bus.Bus
 	Stopper   Stopper
-	Runs      Runs
+	Runs      *runs.Store
 	Compacter Compacter
-	Files     Files
+	Files     *attach.Keeper
 
 	Asks      *ask.Buttons
-	Agents    Agents
+	Agents    *agent.Agents
 	Models    Models
-	Usage     Usage
+	Usage     *usage.Ledger
 	Overheard Overheard
 	Finder    find.Finder
 	Journal   journal.Options   // without DB, Clock and Asks
@@ -96,20 +97,20 @@ func (c *Chat) TakeAlbum(ctx context.Context, tx *store.Tx, in *core.Inbound) er
 
 // New returns a Chat over these parts.
 func New(o Options) *Chat {
-	bound := &bound{o.Conversations, o.Bindings, o.Resolver, o.Raises, o.Platform}
-	chosen := &chosenModel{o.DB, bound, o.ChatSettings, o.Groups}
+	bound := &bound{o.Sessions, o.Raises, o.Platform}
+	chosen := &chosenModel{o.DB, bound, o.Sessions, o.Groups}
 	c := &Chat{db: o.DB, users: o.Users, asks: o.Asks,
-		answers: &answers{o.DB, o.Users, o.Conversations, o.Transcripts, o.Inbox, o.Updates, o.Outbox, o.Stopper, o.Runs, o.Files, o.Platform}}
+		answers: &answers{o.DB, o.Users, o.Sessions, o.Queue, o.Updates, o.Outbox, o.Stopper, o.Runs, o.Files, o.Platform}}
 	zone := func(ctx context.Context, user int64) (*time.Location, error) {
 		return o.Journal.Zones.Timezone(ctx, o.DB, user)
 	}
 	people := &access.Commands{Clock: o.Clock, Pairings: o.Pairings, Codes: o.Codes, Link: o.Link, Zone: zone}
-	groups := &groups{o.DB, o.Groups, o.Doors, o.Overheard}
-	conversations := &conversations{o.DB, o.Clock, bound, o.Lanes, o.Compacter, o.Overheard, o.Asks, chosen}
+	groups := &groups{o.DB, o.Groups, o.Overheard}
+	conversations := &conversations{o.DB, o.Clock, bound, o.Queue, o.Compacter, o.Overheard, o.Asks, chosen}
 	models := &models{chosen, o.Models, o.Asks}
 	agents := &agents{o.DB, bound, o.Agents, o.Models, o.Groups, o.Asks}
-	busy := &busy{o.DB, bound, o.ChatSettings, o.BusyMode, o.Asks}
-	trust := &trust{o.DB, bound, o.TrustModes, o.Clock, zone}
+	busy := &busy{o.DB, bound, o.Sessions, o.BusyMode, o.Asks}
+	trust := &trust{o.DB, bound, o.Sessions, o.Clock, zone}
 	o.Saved.Resolve, o.Saved.Asks, o.Journal.DB, o.Journal.Clock, o.Journal.Asks = bound.resolve, o.Asks, o.DB, o.Clock, o.Asks
 	c.diary = journal.New(o.Journal)
 	c.commands = []command.Command{
@@ -118,10 +119,10 @@ func New(o Options) *Chat {
 		{Name: "help", About: texts.Text("about_help"), Args: texts.Text("args_name"), Shows: true, Run: c.help},
 		{Name: "new", About: texts.Text("about_new"), How: texts.Text("new_how"), Args: texts.Text("args_new"), Where: command.ManagedGroup, Run: conversations.begin},
 		{Name: "stop", About: texts.Text("about_stop"), Control: true, Run: c.answers.stop},
-		{Name: "status", About: texts.Text("about_status"), Control: true, Run: (&status{o.DB, o.Updates, o.Running, o.ChatSettings, chosen, o.Models, busy, trust, o.Council}).show},
+		{Name: "status", About: texts.Text("about_status"), Control: true, Run: (&status{o.DB, o.Updates, o.Running, o.Sessions, chosen, o.Models, busy, trust, o.Council}).show},
 		{Name: "sessions", About: texts.Text("about_sessions"), Shows: true, Private: true, Where: command.DirectOnly, Elsewhere: texts.Text("sessions_in_group"), Run: conversations.list},
 		{Name: "resume", About: texts.Text("about_resume"), Args: texts.Text("args_id"), Private: true, Where: command.DirectOnly, Elsewhere: texts.Text("resume_in_group"), Run: conversations.resume},
-		{Name: "search", About: texts.Text("about_search"), Args: texts.Text("args_search"), Private: true, Run: find.New(o.DB, o.Finder, o.Conversations, o.Asks).Run},
+		{Name: "search", About: texts.Text("about_search"), Args: texts.Text("args_search"), Private: true, Run: find.New(o.DB, o.Finder, o.Sessions, o.Asks).Run},
 		{Name: "journal", About: texts.Text("about_journal"), Args: texts.Text("args_journal"), Private: true, Where: command.DirectOnly, Elsewhere: texts.Text("journal_in_group"), Run: c.diary.Run},
 		{Name: "j", About: texts.Text("about_j"), Args: texts.Text("args_journal"), Private: true, Where: command.DirectOnly, Elsewhere: texts.Text("journal_in_group"), Run: c.diary.Run},
 		{Name: "timezone", About: texts.Text("about_timezone"), Args: texts.Text("args_timezone"), Shows: true, Private: true, Run: c.diary.Zone},
@@ -136,7 +137,7 @@ func New(o Options) *Chat {
 		{Name: "pair", About: texts.Text("about_pair"), How: texts.Text("pair_how"), Args: texts.Text("args_code"), Private: true, Where: command.DirectOnly, Elsewhere: texts.Text("code_in_group"), Run: access.Pair},
 		{Name: "link", About: texts.Text("about_link"), Args: texts.Text("args_code"), Private: true, Where: command.DirectOnly, Elsewhere: texts.Text("code_in_group"), Run: people.MakeLink},
 		{Name: "trust", About: texts.Text("about_trust"), How: texts.Text("trust_how"), Args: texts.Text("args_trust"), Shows: true, Managers: true, Where: command.DirectOnly, Elsewhere: texts.Text("trust_in_group"), Run: trust.run},
-		{Name: "activity", About: texts.Text("about_activity"), How: texts.Text("activity_how"), Args: texts.Text("args_activity"), Shows: true, Managers: true, Where: command.DirectOnly, Elsewhere: texts.Text("activity_in_group"), Run: (&activity.Command{DB: o.DB, Chats: o.Conversations, Sessions: o.Sessions, Logging: o.Logging, Resolve: bound.resolve}).Run},
+		{Name: "activity", About: texts.Text("about_activity"), How: texts.Text("activity_how"), Args: texts.Text("args_activity"), Shows: true, Managers: true, Where: command.DirectOnly, Elsewhere: texts.Text("activity_in_group"), Run: (&activity.Command{DB: o.DB, Chats: o.Sessions, Sessions: o.Sessions, Logging: o.Logging, Resolve: bound.resolve}).Run},
 		{Name: "agent", About: texts.Text("about_agent"), Args: texts.Text("args_name"), Shows: true, Managers: true, Complete: o.Agents.Names, Run: agents.run},
 		{Name: "pairing", About: texts.Text("about_pairing"), Shows: true, Managers: true, Private: true, Run: people.Pending},
 		{Name: "approve", About: texts.Text("about_approve"), How: texts.Text("approve_how"), Args: texts.Text("args_approve"), Managers: true, Control: true, Run: people.Approve},

@@ -8,6 +8,7 @@ import (
 
 	"gatehouse/connectors/chat/saved"
 	"gatehouse/core"
+	"gatehouse/core/agent"
 	"gatehouse/core/command"
 	"gatehouse/pairing/places"
 )
@@ -117,7 +118,7 @@ func TestDocumentName(t *testing.T) {
 // Commands that only show something do not wait for an answer that is made, and have not the
 // rate of /stop; one that changes something, or that asks a model, waits for its turn.
 func TestCommandsThatOnlyShowDoNotWaitForAnAnswer(t *testing.T) {
-	c := New(Options{Agents: struct{ Agents }{}, Saved: saved.Command{Contexts: struct{ saved.Contexts }{}}})
+	c := New(Options{Agents: &agent.Agents{}, Saved: saved.Command{Contexts: struct{ saved.Contexts }{}}})
 	for text, want := range map[string]string{
 		"help": "shows", "start": "shows", "whoami": "shows", "usage": "shows", "sessions": "shows", "pairing": "shows",
 		"model": "shows", "agent ": "shows", "busy": "shows", "trust": "shows", "context": "shows", "activity": "shows", "timezone": "shows",

@@ -12,6 +12,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/command"
 	"gatehouse/core/orchestrator"
+	"gatehouse/core/queue"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
 	"gatehouse/core/texts"
@@ -21,14 +22,6 @@ const (
 	maxListed = 10 // conversations that /sessions shows
 	shortID   = 8  // characters of an id that users type
 )
-
-// Lanes is the queue's view of which conversation is answered in which lane.
-type Lanes interface {
-	// Held reports whether a turn is running in the lane.
-	Held(ctx context.Context, tx *store.Tx, lane string) (bool, error)
-	// Relane moves the waiting messages of a session from one lane to another.
-	Relane(ctx context.Context, tx *store.Tx, session, from, to string) error
-}
 
 // sessionLane returns the lane of a conversation that no chat has.
 func sessionLane(id string) string { return core.LaneOf(core.Address{Bot: core.APIBot, Chat: id}) }
@@ -50,7 +43,7 @@ type conversations struct {
 	db        *store.DB
 	clock     core.Clock
 	bound     *bound
-	lanes     Lanes
+	lanes     *queue.Queue
 	compacter Compacter
 	overheard Overheard
 	asks      *ask.Buttons
@@ -76,7 +69,7 @@ func (c *conversations) begin(ctx context.Context, r command.Request) (command.O
 	return command.Outcome{
 		Text: texts.Text("new"),
 		Write: func(ctx context.Context, tx *store.Tx) error {
-			if err := c.bound.bindings.Unbind(ctx, tx, r.In.Address); err != nil || !any {
+			if err := c.bound.sessions.Unbind(ctx, tx, r.In.Address); err != nil || !any {
 				return err
 			}
 			return c.leave(ctx, tx, r, old.ID)
@@ -106,7 +99,7 @@ func (c *conversations) carryOver(r command.Request, old session.Session, any bo
 	return command.Outcome{
 		Text: texts.Text("new_keeps"),
 		Write: func(ctx context.Context, tx *store.Tx) error {
-			if _, err := c.bound.bindings.Continue(ctx, tx, ref, old.ID); err != nil {
+			if _, err := c.bound.sessions.Continue(ctx, tx, ref, old.ID); err != nil {
 				return err
 			}
 			return c.leave(ctx, tx, r, old.ID)
@@ -278,7 +271,7 @@ func (c *conversations) move(ctx context.Context, tx *store.Tx, ref session.Ref,
 			return err
 		}
 	}
-	return c.bound.bindings.Rebind(ctx, tx, ref, id)
+	return c.bound.sessions.Rebind(ctx, tx, ref, id)
 }
 
 // compact summarizes the older part of the chat's conversation.

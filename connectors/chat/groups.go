@@ -14,31 +14,16 @@ import (
 	"gatehouse/pairing/places"
 )
 
-// Groups stores the settings of enabled groups.
-type Groups interface {
-	Place(ctx context.Context, q store.Queryer, bot, place string) (places.Settings, error)
-	SetPlace(ctx context.Context, bot, place string, s places.Settings, by core.Actor) error
-}
-
-// Doors enables and disables groups.
-type Doors interface {
-	// Kept returns the settings of a group, also while it is disabled.
-	Kept(ctx context.Context, q store.Queryer, bot, place string) (places.Settings, error)
-	Enable(ctx context.Context, bot, place, name string, level core.Trust, by core.Actor) error
-	Disable(ctx context.Context, bot, place string, by core.Actor) error
-}
-
 // groups handles /enable and /disable.
 type groups struct {
 	db        *store.DB
-	groups    Groups
-	doors     Doors
+	groups    *places.Store
 	overheard Overheard
 }
 
 // enable lets the members of a group use the bot.
 func (g *groups) enable(ctx context.Context, r command.Request) (command.Outcome, error) {
-	s, err := g.doors.Kept(ctx, g.db, r.In.Bot, r.In.Place)
+	s, err := g.groups.Kept(ctx, g.db, r.In.Bot, r.In.Place)
 	if err != nil {
 		return command.Outcome{}, err
 	}
@@ -46,7 +31,7 @@ func (g *groups) enable(ctx context.Context, r command.Request) (command.Outcome
 	if err != nil {
 		return command.Outcome{}, err
 	}
-	if err := g.doors.Enable(ctx, r.In.Bot, r.In.Place, r.In.PlaceName, level, r.By()); err != nil {
+	if err := g.groups.Enable(ctx, r.In.Bot, r.In.Place, r.In.PlaceName, level, r.By()); err != nil {
 		return command.Outcome{}, err
 	}
 	if s.Mention != places.MentionContext {
@@ -94,7 +79,7 @@ func wrong(word, how string) error {
 // disable ends the access of a group.
 func (g *groups) disable(ctx context.Context, r command.Request) (command.Outcome, error) {
 	g.overheard.Forget(r.In.Address, true)
-	if err := g.doors.Disable(ctx, r.In.Bot, r.In.Place, r.By()); err != nil {
+	if err := g.groups.Disable(ctx, r.In.Bot, r.In.Place, r.By()); err != nil {
 		return command.Outcome{}, err
 	}
 	return respond("group_disabled")

@@ -9,6 +9,7 @@ import (
 
 	"gatehouse/connectors/chat/saved"
 	"gatehouse/core"
+	"gatehouse/core/agent"
 	"gatehouse/core/command"
 )
 
@@ -27,7 +28,7 @@ func (councils) Names(guest bool) []string {
 
 // newHelp returns a Chat with every command.
 func newHelp() *Chat {
-	o := Options{Models: councils{}, Agents: struct{ Agents }{}, Saved: saved.Command{Contexts: struct{ saved.Contexts }{}}}
+	o := Options{Models: councils{}, Agents: &agent.Agents{}, Saved: saved.Command{Contexts: struct{ saved.Contexts }{}}}
 	for _, name := range more {
 		o.More = append(o.More, command.Command{Name: name, About: "about " + name, Managers: name == "agents"})
 	}

@@ -10,27 +10,21 @@ import (
 	"gatehouse/connectors/chat/arguments"
 	"gatehouse/connectors/chat/ask"
 	"gatehouse/core"
+	"gatehouse/core/bus"
 	"gatehouse/core/command"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
 	"gatehouse/core/texts"
 	"gatehouse/core/usage"
+	"gatehouse/pairing/places"
 )
-
-// ChatSettings stores what users choose for a direct chat.
-type ChatSettings interface {
-	Settings(ctx context.Context, q store.Queryer, at core.Address) (session.ChatSettings, error)
-	SetSettings(ctx context.Context, tx *store.Tx, ref session.Ref, s session.ChatSettings) error
-	// Unchoose drops the models that were chosen for the chat's conversations alone.
-	Unchoose(ctx context.Context, tx *store.Tx, ref session.Ref) error
-}
 
 // chosenModel is the model that was chosen for a chat, or for a whole group.
 type chosenModel struct {
 	db     *store.DB
 	bound  *bound
-	chats  ChatSettings
-	groups Groups
+	chats  *session.Store
+	groups *places.Store
 }
 
 // get returns the chosen model, or "": that of the conversation, else the chat's.
@@ -159,7 +153,7 @@ func (m *models) list(ctx context.Context, r command.Request, names []string) (c
 type busy struct {
 	db        *store.DB
 	bound     *bound
-	chats     ChatSettings
+	chats     *session.Store
 	byDefault func() string
 	asks      *ask.Buttons
 }
@@ -216,8 +210,8 @@ func (m *busy) run(ctx context.Context, r command.Request) (command.Outcome, err
 type status struct {
 	db      *store.DB
 	updates Updates
-	running Running
-	chats   ChatSettings
+	running *bus.Bus
+	chats   *session.Store
 	chosen  *chosenModel
 	models  Models
 	busy    *busy
@@ -256,17 +250,11 @@ func (s *status) show(ctx context.Context, r command.Request) (command.Outcome, 
 		"Model": cmp.Or(model, s.models.Default()), "Busy": s.busy.mode(set), "Trust": trust, "Council": s.council(ctx, r)})
 }
 
-// Usage sums what users have used, and what is left of their budgets.
-type Usage interface {
-	Own(ctx context.Context, q store.Queryer, user int64, since time.Time) ([]usage.Total, error)
-	Left(ctx context.Context, q store.Queryer, user int64, bot string, now time.Time) ([]usage.Left, error)
-}
-
 // usages handles /usage.
 type usages struct {
 	db    *store.DB
 	clock core.Clock
-	usage Usage
+	usage *usage.Ledger
 }
 
 // show returns what the sender's answers have used, and what is left of the

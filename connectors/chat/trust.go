@@ -9,24 +9,16 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/command"
 	"gatehouse/core/permission/raise"
+	"gatehouse/core/session"
 	"gatehouse/core/store"
 	"gatehouse/core/texts"
 )
-
-// TrustModes stores whether the tools of a conversation ask first, and its
-// ceiling of trust.
-type TrustModes interface {
-	TrustAutoIn(ctx context.Context, q store.Queryer, at core.Address) (bool, error)
-	SetTrustAuto(ctx context.Context, tx *store.Tx, at core.Address, on bool) error
-	// Lower lowers the ceiling of a session.
-	Lower(ctx context.Context, tx *store.Tx, session string, level core.Trust, by core.Actor) error
-}
 
 // trust handles /trust: what tools may do in the chat's conversation.
 type trust struct {
 	db    *store.DB
 	bound *bound
-	modes TrustModes
+	modes *session.Store
 	clock core.Clock
 	zone  func(ctx context.Context, user int64) (*time.Location, error)
 }
