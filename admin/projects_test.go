@@ -21,34 +21,16 @@ import (
 
 const projectsPath = "/admin/projects"
 
-// projectWorld is a real store of projects, each change in a transaction.
+// projectWorld is a real store of projects, with its database.
 type projectWorld struct {
 	*project.Store
 	db *store.DB
 }
 
-func (v projectWorld) All(ctx context.Context, f project.Filter) ([]project.Overview, bool, error) {
-	return v.Store.All(ctx, v.db, f)
-}
-
-func (v projectWorld) Create(ctx context.Context, user int64, name string) (p project.Project, err error) {
-	err = v.db.Tx(ctx, func(tx *store.Tx) (err error) { p, err = v.Store.Create(ctx, tx, user, name); return err })
-	return p, err
-}
-
-func (v projectWorld) Rename(ctx context.Context, user int64, id, name string) (p project.Project, err error) {
-	err = v.db.Tx(ctx, func(tx *store.Tx) (err error) { p, err = v.Store.Rename(ctx, tx, user, id, name); return err })
-	return p, err
-}
-
-func (v projectWorld) Delete(ctx context.Context, user int64, id string) error {
-	return v.db.Tx(ctx, func(tx *store.Tx) error { return v.Store.Delete(ctx, tx, user, id) })
-}
-
 // openProjects fills the options with real projects; openChats goes before.
 func (w *world) openProjects(db *store.DB, o *admin.Options) {
 	w.projects = projectWorld{project.New(project.Options{DB: db, Leave: w.chats.LeaveProject}), db}
-	o.Projects = adminprojects.Options{Store: w.projects, Did: func(_ context.Context, by core.Actor, action, subject string) error {
+	o.Projects = adminprojects.Options{Store: w.projects.Store, Did: func(_ context.Context, by core.Actor, action, subject string) error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.note(by, "%s %s", action, subject)

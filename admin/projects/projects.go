@@ -22,17 +22,9 @@ const (
 	maxQuery = project.MaxName
 )
 
-// Store keeps projects (project.Store); each change is one transaction.
-type Store interface {
-	All(ctx context.Context, f project.Filter) (list []project.Overview, more bool, err error)
-	Create(ctx context.Context, user int64, name string) (project.Project, error)
-	Rename(ctx context.Context, user int64, id, name string) (project.Project, error)
-	Delete(ctx context.Context, user int64, id string) error
-}
-
 // Options for New. Without Store there is no page.
 type Options struct {
-	Store Store
+	Store *project.Store
 	// Did adds an entry to the audit log; required.
 	Did func(ctx context.Context, by core.Actor, action, subject string) error
 }

@@ -33,31 +33,3 @@ func (n *noted) projectOf(ctx context.Context, tx *store.Tx, at core.Address, us
 	p, _, err := n.projects.Active(ctx, tx, at, user)
 	return p.ID, err
 }
-
-// projectActs are projects as the API changes them, each change in one transaction.
-type projectActs struct {
-	*project.Store
-	db *store.DB
-}
-
-func (v projectActs) List(ctx context.Context, user int64) ([]project.Project, error) {
-	return v.Store.List(ctx, v.db, user)
-}
-
-func (v projectActs) All(ctx context.Context, f project.Filter) ([]project.Overview, bool, error) {
-	return v.Store.All(ctx, v.db, f)
-}
-
-func (v projectActs) Create(ctx context.Context, user int64, name string) (p project.Project, err error) {
-	err = v.db.Tx(ctx, func(tx *store.Tx) (err error) { p, err = v.Store.Create(ctx, tx, user, name); return err })
-	return p, err
-}
-
-func (v projectActs) Rename(ctx context.Context, user int64, id, name string) (p project.Project, err error) {
-	err = v.db.Tx(ctx, func(tx *store.Tx) (err error) { p, err = v.Store.Rename(ctx, tx, user, id, name); return err })
-	return p, err
-}
-
-func (v projectActs) Delete(ctx context.Context, user int64, id string) error {
-	return v.db.Tx(ctx, func(tx *store.Tx) error { return v.Store.Delete(ctx, tx, user, id) })
-}

@@ -65,7 +65,7 @@ func (a *app) handlers(inbox closedInbox) (public, private http.Handler, err err
 	mux := http.NewServeMux()
 	rest := api.New(api.Options{
 		Authenticator: authn, Inbox: inbox, Repeats: a.inspect, Follower: a.bus, Runs: see.Runs(), Sessions: see.Sessions(), Finder: a.library.Finder, Journal: a.apiJournal(), Memory: a.apiMemory(), Sync: a.apiSync(), Voice: a.voice, Contexts: apicontexts.Options{Store: contexts.New(a.vault), May: a.readable.mayRead}, Council: apicouncil.Options{Store: a.council, Pick: a.picks().Pick}, Daily: apidaily.Options{Lists: a.schedule, Starter: dailyActs{a.schedule, a.queue}},
-		Projects: projects.Options{Projects: projectActs{a.projects, a.db}},
+		Projects: projects.Options{Store: a.projects},
 		Handoffs: handoffs.Options{Backups: a.handoffs, Markdown: a.handoff},
 		Passages: passages.Options{Index: a.library.Documents, MayRead: a.readable.mayRead, Refill: a.library.Crawler.Kick},
 		Reader:   see.Reader(), Editor: a.conversations, Transcripts: a.sessions, Failures: see.Failures(), Bots: see.Bots(),
@@ -150,7 +150,7 @@ func (a *app) panel(authn *auth.Authenticator, metrics *web.Metrics) http.Handle
 		Reports:   adminreports.Options{Reports: a.reports},
 		Nodes:     a.panelNodes(),
 		Memory:    a.panelMemory(),
-		Projects:  adminprojects.Options{Store: projectActs{a.projects, a.db}, Did: log.Did},
+		Projects:  adminprojects.Options{Store: a.projects, Did: log.Did},
 		Contexts:  admincontexts.Options{Store: contexts.New(a.vault), Files: a.vault.FS(), May: a.readable.may, Did: log.Did},
 		Daily:     daily.Options{Lists: a.schedule, Acts: dailyActs{a.schedule, a.queue}},
 		Approvals: approvals.Options{Asks: see.Asks(), Grants: see.Asks(), Raises: a.raises},

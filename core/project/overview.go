@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-
-	"gatehouse/core/store"
 )
 
 // An Overview is a project, whose it is, and what belongs to it.
@@ -47,7 +45,7 @@ const (
 
 // All returns the projects that f chooses, the newest first, and whether there are more.
 // It is one statement.
-func (s *Store) All(ctx context.Context, q store.Queryer, f Filter) (list []Overview, more bool, err error) {
+func (s *Store) All(ctx context.Context, f Filter) (list []Overview, more bool, err error) {
 	var rows []struct {
 		row
 		User     int64 `db:"user_id"`
@@ -59,7 +57,7 @@ func (s *Store) All(ctx context.Context, q store.Queryer, f Filter) (list []Over
 	if f.Counted {
 		query = counted
 	}
-	err = q.Select(ctx, &rows, query, f.User, "%"+escaper.Replace(key(f.Text))+"%", f.ID, limit+1, min(max(0, f.Skip), maxSkip))
+	err = s.o.DB.Select(ctx, &rows, query, f.User, "%"+escaper.Replace(key(f.Text))+"%", f.ID, limit+1, min(max(0, f.Skip), maxSkip))
 	if err != nil {
 		return nil, false, fmt.Errorf("list projects: %w", err)
 	}

@@ -62,9 +62,9 @@ func Name(given string) (string, error) {
 func key(name string) string { return strings.ToLower(strings.Join(strings.Fields(name), " ")) }
 
 // List returns a user's projects, by name.
-func (s *Store) List(ctx context.Context, q store.Queryer, user int64) ([]Project, error) {
+func (s *Store) List(ctx context.Context, user int64) ([]Project, error) {
 	var rows []row
-	if err := q.Select(ctx, &rows, `SELECT project_id, name, created_at FROM projects WHERE user_id = $1 ORDER BY name_key LIMIT $2`, user, maxOf); err != nil {
+	if err := s.o.DB.Select(ctx, &rows, `SELECT project_id, name, created_at FROM projects WHERE user_id = $1 ORDER BY name_key LIMIT $2`, user, maxOf); err != nil {
 		return nil, fmt.Errorf("list projects: %w", err)
 	}
 	list := make([]Project, len(rows))
@@ -101,8 +101,14 @@ func (s *Store) Named(ctx context.Context, q store.Queryer, user int64, name str
 	return s.get(ctx, q, `WHERE p.user_id = $1 AND p.name_key = $2`, user, key(name))
 }
 
-// Create makes a project; core.Conflict where the person has one of that name.
-func (s *Store) Create(ctx context.Context, tx *store.Tx, user int64, given string) (Project, error) {
+// Create is CreateIn in a transaction of its own.
+func (s *Store) Create(ctx context.Context, user int64, given string) (p Project, err error) {
+	err = s.o.DB.Tx(ctx, func(tx *store.Tx) (err error) { p, err = s.CreateIn(ctx, tx, user, given); return err })
+	return p, err
+}
+
+// CreateIn makes a project; core.Conflict where the person has one of that name.
+func (s *Store) CreateIn(ctx context.Context, tx *store.Tx, user int64, given string) (Project, error) {
 	name, err := Name(given)
 	if err != nil {
 		return Project{}, err
@@ -133,7 +139,12 @@ func taken(exists bool, name string) error {
 }
 
 // Rename gives a user's project another name.
-func (s *Store) Rename(ctx context.Context, tx *store.Tx, user int64, id, given string) (Project, error) {
+func (s *Store) Rename(ctx context.Context, user int64, id, given string) (p Project, err error) {
+	err = s.o.DB.Tx(ctx, func(tx *store.Tx) (err error) { p, err = s.rename(ctx, tx, user, id, given); return err })
+	return p, err
+}
+
+func (s *Store) rename(ctx context.Context, tx *store.Tx, user int64, id, given string) (Project, error) {
 	p, err := s.Find(ctx, tx, user, id)
 	if err != nil {
 		return Project{}, err
@@ -152,11 +163,13 @@ func (s *Store) Rename(ctx context.Context, tx *store.Tx, user int64, id, given 
 }
 
 // Delete deletes a user's project. Its conversations stay, and belong to none.
-func (s *Store) Delete(ctx context.Context, tx *store.Tx, user int64, id string) error {
-	if _, err := s.Find(ctx, tx, user, id); err != nil {
-		return err
-	}
-	return s.drop(ctx, tx, id)
+func (s *Store) Delete(ctx context.Context, user int64, id string) error {
+	return s.o.DB.Tx(ctx, func(tx *store.Tx) error {
+		if _, err := s.Find(ctx, tx, user, id); err != nil {
+			return err
+		}
+		return s.drop(ctx, tx, id)
+	})
 }
 
 func (s *Store) drop(ctx context.Context, tx *store.Tx, id string) error {

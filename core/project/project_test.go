@@ -61,11 +61,7 @@ func (w *world) must(f func(context.Context, *store.Tx) error) {
 }
 
 func (w *world) create(user int64, name string) (p project.Project, err error) {
-	err = w.tx(func(ctx context.Context, tx *store.Tx) (err error) {
-		p, err = w.Create(ctx, tx, user, name)
-		return err
-	})
-	return p, err
+	return w.Create(w.Context(), user, name)
 }
 
 func at(chat string) core.Address { return core.Address{Bot: "b", Chat: chat} }
@@ -120,10 +116,12 @@ func TestADeletedProjectLeavesItsConversations(t *testing.T) {
 	p, _ := w.create(7, "Garden")
 	w.must(func(ctx context.Context, tx *store.Tx) error { return w.Choose(ctx, tx, at("1"), p.ID) })
 	s := w.begins("1", 7, false)
-	if err := w.tx(func(ctx context.Context, tx *store.Tx) error { return w.Delete(ctx, tx, 8, p.ID) }); core.KindOf(err) != core.NotFound {
+	if err := w.Delete(t.Context(), 8, p.ID); core.KindOf(err) != core.NotFound {
 		t.Errorf("another person deletes it: %v", err)
 	}
-	w.must(func(ctx context.Context, tx *store.Tx) error { return w.Delete(ctx, tx, 7, p.ID) })
+	if err := w.Delete(t.Context(), 7, p.ID); err != nil {
+		t.Fatal(err)
+	}
 	if stored, err := w.sessions.ByID(t.Context(), w.db, s.ID); err != nil || stored.Project != "" {
 		t.Errorf("the conversation belongs to %q, %v", stored.Project, err)
 	}
@@ -148,16 +146,12 @@ func TestAPersonHasOneProjectOfAName(t *testing.T) {
 		t.Errorf("found %+v, %v", found, err)
 	}
 	other, _ := w.create(7, "Garden")
-	if err := w.tx(func(ctx context.Context, tx *store.Tx) error {
-		_, err := w.Rename(ctx, tx, 7, other.ID, "Immigration law")
-		return err
-	}); core.KindOf(err) != core.Conflict {
+	if _, err := w.Rename(t.Context(), 7, other.ID, "Immigration law"); core.KindOf(err) != core.Conflict {
 		t.Errorf("renamed to a taken name: %v", err)
 	}
-	w.must(func(ctx context.Context, tx *store.Tx) error {
-		_, err := w.Rename(ctx, tx, 7, p.ID, "IMMIGRATION LAW")
-		return err
-	})
+	if _, err := w.Rename(t.Context(), 7, p.ID, "IMMIGRATION LAW"); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestAllProjectsAreListedWithWhatBelongsToThem(t *testing.T) {
@@ -175,7 +169,7 @@ func TestAllProjectsAreListedWithWhatBelongsToThem(t *testing.T) {
 	w.begins("2", 7, false)
 	list := func(f project.Filter) (out []project.Overview, more bool) {
 		t.Helper()
-		out, more, err := w.All(t.Context(), w.db, f)
+		out, more, err := w.All(t.Context(), f)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -217,7 +211,7 @@ func TestMergedAccountsKeepBothProjectsOfAName(t *testing.T) {
 	a, _ := w.create(7, "Garden")
 	_, _ = w.create(8, "Garden")
 	w.must(func(ctx context.Context, tx *store.Tx) error { return w.Merge(ctx, tx, 7, 8) })
-	list, err := w.List(t.Context(), w.db, 8)
+	list, err := w.List(t.Context(), 8)
 	if err != nil || len(list) != 2 || !strings.HasPrefix(list[1].Name, "Garden "+a.ID[:8]) {
 		t.Errorf("they have %+v, %v", list, err)
 	}

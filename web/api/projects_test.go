@@ -10,29 +10,9 @@ import (
 	"gatehouse/web/auth"
 )
 
-// projectsDouble has real projects.
-type projectsDouble struct{ h *harness }
-
-func (d projectsDouble) store() *project.Store {
-	return project.New(project.Options{DB: d.h.db, Leave: d.h.store.LeaveProject})
-}
-
-func (d projectsDouble) List(ctx context.Context, user int64) ([]project.Project, error) {
-	return d.store().List(ctx, d.h.db, user)
-}
-
-func (d projectsDouble) Create(ctx context.Context, user int64, name string) (p project.Project, err error) {
-	err = d.h.db.Tx(ctx, func(tx *store.Tx) (err error) { p, err = d.store().Create(ctx, tx, user, name); return err })
-	return p, err
-}
-
-func (d projectsDouble) Rename(ctx context.Context, user int64, id, name string) (p project.Project, err error) {
-	err = d.h.db.Tx(ctx, func(tx *store.Tx) (err error) { p, err = d.store().Rename(ctx, tx, user, id, name); return err })
-	return p, err
-}
-
-func (d projectsDouble) Delete(ctx context.Context, user int64, id string) error {
-	return d.h.db.Tx(ctx, func(tx *store.Tx) error { return d.store().Delete(ctx, tx, user, id) })
+// projectStore returns real projects.
+func (h *harness) projectStore() *project.Store {
+	return project.New(project.Options{DB: h.db, Leave: h.store.LeaveProject})
 }
 
 // project makes the project p1 of user, and deletes all others.

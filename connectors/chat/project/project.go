@@ -17,9 +17,9 @@ import (
 type (
 	// Projects are a user's (project.Store).
 	Projects interface {
-		List(ctx context.Context, q store.Queryer, user int64) ([]project.Project, error)
+		List(ctx context.Context, user int64) ([]project.Project, error)
 		Named(ctx context.Context, q store.Queryer, user int64, name string) (project.Project, bool, error)
-		Create(ctx context.Context, tx *store.Tx, user int64, name string) (project.Project, error)
+		CreateIn(ctx context.Context, tx *store.Tx, user int64, name string) (project.Project, error)
 	}
 	// Chats have an active project each (project.Store).
 	Chats interface {
@@ -86,7 +86,7 @@ func (c *Command) Run(ctx context.Context, r command.Request) (command.Outcome, 
 	return command.Outcome{Text: texts.Text("project_chosen", texts.With{"Name": texts.Escape(name), "New": !exists}), Write: func(ctx context.Context, tx *store.Tx) error {
 		p, exists, err := c.Projects.Named(ctx, tx, user, name)
 		if err == nil && !exists {
-			p, err = c.Projects.Create(ctx, tx, user, name)
+			p, err = c.Projects.CreateIn(ctx, tx, user, name)
 		}
 		if err != nil {
 			return err
@@ -112,7 +112,7 @@ func (c *Command) list(ctx context.Context, r command.Request) (command.Outcome,
 	if r.In.Group() {
 		return c.present(ctx, r)
 	}
-	list, err := c.Projects.List(ctx, c.DB, r.User)
+	list, err := c.Projects.List(ctx, r.User)
 	if err != nil {
 		return command.Outcome{}, err
 	}

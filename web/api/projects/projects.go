@@ -12,29 +12,21 @@ import (
 	"gatehouse/web/fields"
 )
 
-// Projects keeps projects; a change is one transaction.
-type Projects interface {
-	List(ctx context.Context, user int64) ([]project.Project, error)
-	Create(ctx context.Context, user int64, name string) (project.Project, error)
-	Rename(ctx context.Context, user int64, id, name string) (project.Project, error)
-	Delete(ctx context.Context, user int64, id string) error
-}
-
 // Options for New. All are needed.
 type Options struct {
-	Projects Projects
+	Store *project.Store
 	// Did adds an entry to the audit log.
 	Did func(ctx context.Context, by core.Actor, action, subject string) error
 }
 
 // An API serves the routes of projects.
 type API struct {
-	projects Projects
+	projects *project.Store
 	did      func(ctx context.Context, by core.Actor, action, subject string) error
 }
 
 // New returns an API.
-func New(o Options) *API { return &API{o.Projects, o.Did} }
+func New(o Options) *API { return &API{o.Store, o.Did} }
 
 // Routes returns the handlers by pattern.
 func (a *API) Routes() map[string]web.Handler {
