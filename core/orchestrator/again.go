@@ -39,7 +39,7 @@ func (r *run) repeated(ctx context.Context, row *core.Inbound) (*transcript.Mess
 	if row.Again == "" {
 		return nil, nil
 	}
-	said, err := r.o.o.Sessions.Turn(ctx, r.t.Session, transcript.LineID(row.Again, 0))
+	said, err := r.o.Sessions.Turn(ctx, r.t.Session, transcript.LineID(row.Again, 0))
 	if core.KindOf(err) == core.NotFound {
 		return nil, nil
 	}

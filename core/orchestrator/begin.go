@@ -62,11 +62,11 @@ func (r *run) kept() error {
 
 // watch starts the watchdog of the run, until ctx ends. What the turn waited before this attempt does not count.
 func (r *run) watch(ctx context.Context, cancel context.CancelCauseFunc) {
-	go r.watchdog.Run(ctx, cancel, r.began, r.o.o.Limits.RunTime, r.o.o.Limits.Silence)
+	go r.watchdog.Run(ctx, cancel, r.began, r.o.Limits.RunTime, r.o.Limits.Silence)
 }
 
 // prepared notes that a model is asked now: its silence counts from here.
 func (r *run) prepared() {
-	r.o.o.Metrics.Prepared(r.o.o.Clock.Now().Sub(r.t.Started))
+	r.o.Metrics.Prepared(r.o.Clock.Now().Sub(r.t.Started))
 	r.watchdog.Busy(-1)
 }

@@ -33,10 +33,10 @@ func (r *run) grew(u *core.Tokens) {
 // lose records what was spent on a run that ends without a Result.
 func (r *run) lose(ctx context.Context) {
 	spent := r.bill.Open()
-	if len(spent) == 0 || r.o.o.Spend == nil {
+	if len(spent) == 0 || r.o.Spend == nil {
 		return
 	}
-	if err := r.o.o.Spend(ctx, spent); err != nil {
-		r.o.o.Log.Error("what a broken run has used is not recorded", "run", r.t.Run, "err", err)
+	if err := r.o.Spend(ctx, spent); err != nil {
+		r.o.Log.Error("what a broken run has used is not recorded", "run", r.t.Run, "err", err)
 	}
 }

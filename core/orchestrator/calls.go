@@ -90,19 +90,19 @@ func (t *talk) again(b *core.Block) bool {
 // one makes a call, keeps its result and shows it.
 func (t *talk) one(ctx context.Context, b *core.Block) (core.Block, error) {
 	r := t.r
-	began := r.o.o.Clock.Now()
+	began := r.o.Clock.Now()
 	r.watchdog.Busy(1)
 	res, outcome := t.call(ctx, b)
 	if (b.Name == "WebFetch" || b.Name == "WebSearch") && !res.IsError {
 		r.found.Add(named.Result{Tool: b.Name, Input: b.Input, Text: res.Text}) // a sub-turn's conversation is not the session's
 	}
 	r.watchdog.Busy(-1)
-	r.o.o.Metrics.Called(b.Name, r.trust(), outcome)
+	r.o.Metrics.Called(b.Name, r.trust(), outcome)
 	if res.Text == "" && len(res.Media) == 0 {
 		res.Text = "(no output)"
 	}
 	res.Text = core.CutRunes(strings.ToValidUTF8(res.Text, "�"), r.resultSize())
-	r.o.o.Log.Debug("tool used", "run", r.t.Run, "tool", b.Name, "outcome", outcome, "took", r.o.o.Clock.Now().Sub(began))
+	r.o.Log.Debug("tool used", "run", r.t.Run, "tool", b.Name, "outcome", outcome, "took", r.o.Clock.Now().Sub(began))
 	block := core.Block{Type: "tool_result", ToolUseID: b.ID, Text: res.Text, IsError: res.IsError, Media: res.Media}
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, ErrAborted) && !userNotified(ctx) {
 		return block, nil // given back: the next attempt finds the call open
@@ -119,7 +119,7 @@ func (t *talk) one(ctx context.Context, b *core.Block) (core.Block, error) {
 func (t *talk) call(ctx context.Context, b *core.Block) (res tool.Result, outcome string) {
 	defer func() {
 		if p := recover(); p != nil {
-			t.r.o.o.Log.Error("a tool panicked", "run", t.r.t.Run, "tool", b.Name, "panic", p)
+			t.r.o.Log.Error("a tool panicked", "run", t.r.t.Run, "tool", b.Name, "panic", p)
 			res, outcome = tool.Failed("internal error"), call.Error
 		}
 	}()
@@ -148,7 +148,7 @@ func (t *talk) call(ctx context.Context, b *core.Block) (res tool.Result, outcom
 		}
 		c.Access = a
 	}
-	d, err := t.r.o.o.Guard.Allow(ctx, kit.Profile, x, c, t.r.emit, t.r.waiting)
+	d, err := t.r.o.Guard.Allow(ctx, kit.Profile, x, c, t.r.emit, t.r.waiting)
 	switch {
 	case ctx.Err() != nil:
 		return tool.Failed("stopped before it began"), call.Aborted
@@ -180,7 +180,7 @@ const changed = "this person's access changed concurrently: the call was not mad
 // broken returns what the model is notified of an error.
 func (t *talk) broken(x *tool.Tool, err error) (tool.Result, string) {
 	if core.KindOf(err) == core.Other {
-		t.r.o.o.Log.Error("a tool failed", "run", t.r.t.Run, "tool", x.Name, "err", err)
+		t.r.o.Log.Error("a tool failed", "run", t.r.t.Run, "tool", x.Name, "err", err)
 	}
 	if core.KindOf(err) == core.Denied {
 		return tool.Failed(core.TextOf(err)), call.Denied

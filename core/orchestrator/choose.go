@@ -19,7 +19,7 @@ func (r *run) choose(asked string, warnings []core.Warning) ([]core.Warning, err
 		if asked != "" || c.name == "" {
 			continue
 		}
-		if r.model, err = r.o.o.Model(c.name, r.t.guest()); err == nil {
+		if r.model, err = r.o.Model(c.name, r.t.guest()); err == nil {
 			return warnings, nil
 		}
 		if k := core.KindOf(err); k != core.Invalid && k != core.Denied {
@@ -34,7 +34,7 @@ func (r *run) choose(asked string, warnings []core.Warning) ([]core.Warning, err
 			}
 			return r.instead(core.TextOf(err), warnings)
 		}
-		r.model, err = r.o.o.Model(own, r.t.guest())
+		r.model, err = r.o.Model(own, r.t.guest())
 		switch core.KindOf(err) {
 		case core.Invalid:
 			warnings = append(warnings, core.Warning{Code: "agent_model", Message: core.TextOf(err)})
@@ -43,14 +43,14 @@ func (r *run) choose(asked string, warnings []core.Warning) ([]core.Warning, err
 			return warnings, err
 		}
 	}
-	r.model, err = r.o.o.Model(asked, r.t.guest())
+	r.model, err = r.o.Model(asked, r.t.guest())
 	return warnings, err
 }
 
 // instead takes the configured model in place of the agent's, which the runtime
 // refuses because of why. The user is notified: the warning is shown in chats too.
 func (r *run) instead(why string, warnings []core.Warning) (_ []core.Warning, err error) {
-	if r.model, err = r.o.o.Model("", r.t.guest()); err != nil {
+	if r.model, err = r.o.Model("", r.t.guest()); err != nil {
 		return warnings, err
 	}
 	text := texts.Text("other_model", texts.With{"Why": why, "Model": r.model.About().Name})
@@ -74,7 +74,7 @@ const (
 // Next returns the model that choose will take for the session's next turn, which
 // requests none. chat is the model that was chosen for its chat.
 func (o *Orchestrator) Next(s transcript.Session, chat string, role agent.Role, guest bool) (Choice, error) {
-	foreign := o.o.Runtime != nil && role.Model != "" && o.o.Runtime.Answers(role.Model)
+	foreign := o.Runtime != nil && role.Model != "" && o.Runtime.Answers(role.Model)
 	for _, c := range []Choice{{s.ChosenModel, ByUser}, {chat, ByChat}, {role.Model, ByAgent}} {
 		if c.Model == "" {
 			continue
@@ -82,11 +82,11 @@ func (o *Orchestrator) Next(s transcript.Session, chat string, role agent.Role, 
 		if c.By == ByAgent && foreign {
 			return c, nil
 		}
-		if m, err := o.o.Model(c.Model, guest); err == nil {
+		if m, err := o.Model(c.Model, guest); err == nil {
 			return Choice{m.About().Name, c.By}, nil
 		}
 	}
-	m, err := o.o.Model("", guest)
+	m, err := o.Model("", guest)
 	if err != nil {
 		return Choice{}, err
 	}

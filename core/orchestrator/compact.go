@@ -67,7 +67,7 @@ func (t *talk) shorten(ctx context.Context, c transcript.Compaction, budget int)
 		return false, err
 	}
 	if fault != nil || text == "" {
-		r.o.o.Log.Warn("conversation not summed up", "session", r.t.Session.ID, "err", fault)
+		r.o.Log.Warn("conversation not summed up", "session", r.t.Session.ID, "err", fault)
 		return false, nil
 	}
 	if err := r.conv.Compact(text, c.Keep); err != nil {
@@ -82,12 +82,12 @@ const mostBehind = 50
 // reuse replaces what the model's newest note covers with the note; false where there is
 // none, or too much was written since.
 func (r *run) reuse(ctx context.Context, budget int) (bool, error) {
-	if r.o.o.Backups == nil {
+	if r.o.Backups == nil {
 		return false, nil
 	}
-	n, ok, err := r.o.o.Backups.Note(ctx, r.t.Session.ID, r.name)
+	n, ok, err := r.o.Backups.Note(ctx, r.t.Session.ID, r.name)
 	if err != nil {
-		r.o.o.Log.Warn("the newest context backup cannot be used", "session", r.t.Session.ID, "err", err)
+		r.o.Log.Warn("the newest context backup cannot be used", "session", r.t.Session.ID, "err", err)
 		return false, nil
 	}
 	if !ok {
@@ -102,11 +102,11 @@ func (r *run) reuse(ctx context.Context, budget int) (bool, error) {
 
 // keepNote stores what the model wrote as its note on the messages that c takes out.
 func (r *run) keepNote(ctx context.Context, text string, c transcript.Compaction) error {
-	if r.o.o.Backups == nil || c.Keep == 0 || len(c.Messages) == 0 { // within a turn
+	if r.o.Backups == nil || c.Keep == 0 || len(c.Messages) == 0 { // within a turn
 		return nil
 	}
 	n := handoff.Note{Text: text, Covers: c.Messages[len(c.Messages)-1].Line()}
-	return r.o.o.Backups.Keep(ctx, &r.t.Session, r.name, n)
+	return r.o.Backups.Keep(ctx, &r.t.Session, r.name, n)
 }
 
 // summary returns the note that the model writes on messages, "" where it wrote nothing.

@@ -17,7 +17,7 @@ import (
 // lane.
 func (o *Orchestrator) Compact(ctx context.Context, t *Turn) (before, after int, write func(context.Context, *store.Tx) error, err error) {
 	r := o.newRun(t, func(core.Event) {})
-	t.Role = o.o.Agents.Role(t.Session.AgentType, t.Session.Workspace)
+	t.Role = o.Agents.Role(t.Session.AgentType, t.Session.Workspace)
 	t.Started = r.began
 	if _, err := r.choose("", nil); err != nil {
 		return 0, 0, nil, err
@@ -25,11 +25,11 @@ func (o *Orchestrator) Compact(ctx context.Context, t *Turn) (before, after int,
 	if r.model == nil {
 		return 0, 0, nil, texts.Error(core.Conflict, "compact_itself")
 	}
-	if o.o.Runtime != nil {
-		o.o.Runtime.Leave(t.Session.ID)
+	if o.Runtime != nil {
+		o.Runtime.Leave(t.Session.ID)
 	}
 	r.name = r.model.About().Name
-	if r.conv, err = o.o.Sessions.Open(ctx, t.Session); err != nil {
+	if r.conv, err = o.Sessions.Open(ctx, t.Session); err != nil {
 		return 0, 0, nil, err
 	}
 	defer func() { err = errors.Join(err, r.conv.Close()) }()

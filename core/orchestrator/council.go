@@ -98,20 +98,20 @@ const MaxDraft = 256 << 10
 
 // council reports whether the council answers the turn.
 func (r *run) council() string {
-	if r.o.o.Council == nil || r.model == nil {
+	if r.o.Council == nil || r.model == nil {
 		return ""
 	}
-	return r.o.o.Council.Level(r.name)
+	return r.o.Council.Level(r.name)
 }
 
 // answerByCouncil has the council answer the turn whose loop is t.
 func (r *run) answerByCouncil(ctx context.Context, t *talk, level string) (Result, error) {
 	prompt := *t.req
 	prompt.Tools, prompt.Messages = nil, slices.Clip(t.req.Messages)
-	s := &CouncilTurn{Turn: r.t, Level: level, Prompt: &prompt, Corrections: r.memory.IDs, Wishes: r.memory.Wishes, Cost: r.o.o.Cost, Emit: r.emit,
+	s := &CouncilTurn{Turn: r.t, Level: level, Prompt: &prompt, Corrections: r.memory.IDs, Wishes: r.memory.Wishes, Cost: r.o.Cost, Emit: r.emit,
 		Loop: func(ctx context.Context, m llm.Model, l Loop) (Draft, error) { return r.askPrimary(ctx, t, m, l) },
 		Ask:  r.askMember, Record: r.record, Recorded: r.recorded, Bounded: r.watchdog.Busy}
-	v, err := r.o.o.Council.Answer(ctx, s)
+	v, err := r.o.Council.Answer(ctx, s)
 	r.stop = v.Stop
 	if cause := context.Cause(ctx); cause != nil {
 		stop := "error"
@@ -189,7 +189,7 @@ func (r *run) with(v *Verdict) func(Result, error) (Result, error) {
 // askPrimary has m go through the turn's loop. Its last message is returned, not kept.
 func (r *run) askPrimary(ctx context.Context, t *talk, m llm.Model, l Loop) (Draft, error) {
 	r.model = m
-	began, from := r.o.o.Clock.Now(), len(t.req.Messages)
+	began, from := r.o.Clock.Now(), len(t.req.Messages)
 	system := t.req.System
 	if l.System != "" {
 		t.req.System += "\n\n" + l.System
@@ -221,7 +221,7 @@ func (r *run) askPrimary(ctx context.Context, t *talk, m llm.Model, l Loop) (Dra
 
 // askMember asks m once.
 func (r *run) askMember(ctx context.Context, m llm.Model, req *llm.Request) (Draft, error) {
-	began := r.o.o.Clock.Now()
+	began := r.o.Clock.Now()
 	own := *req
 	t := &talk{r: r, with: m, name: m.About().Name, req: &own, show: func(core.Event) {}, said: func(string) {}}
 	answer, fault, err := t.ask(ctx)
@@ -232,7 +232,7 @@ func (r *run) askMember(ctx context.Context, m llm.Model, req *llm.Request) (Dra
 // draft returns what a talk has led to.
 func (r *run) draft(t *talk, began time.Time, fault *llm.Fault) Draft {
 	total := bill.Sum(t.bill)
-	return Draft{Model: t.name, Text: t.text, Stop: t.stop, First: t.after, Took: r.o.o.Clock.Now().Sub(began), Fault: fault, rows: t.bill,
+	return Draft{Model: t.name, Text: t.text, Stop: t.stop, First: t.after, Took: r.o.Clock.Now().Sub(began), Fault: fault, rows: t.bill,
 		Used: total.Tokens, MicroUSD: total.MicroUSD}
 }
 

@@ -79,7 +79,7 @@ const (
 func (r *run) pickUp(ctx context.Context, t *talk, open []core.Block, since time.Time) (Result, bool, error) {
 	var results []core.Block
 	var effects []string
-	waited, err := r.o.o.NotBegun(ctx, r.t.Run, since)
+	waited, err := r.o.NotBegun(ctx, r.t.Run, since)
 	if err != nil {
 		return Result{}, false, err
 	}
@@ -132,14 +132,14 @@ func (r *run) choice(text string) (Result, error) {
 	}
 	in := &r.t.Rows[0]
 	choice := ask.Ask{ID: ask.IDOf("choice:" + r.t.Run), Kind: ask.KindChoice, Run: r.t.Run, Bot: in.Bot, Chat: in.Chat, User: r.t.User,
-		ExpiresAt: r.o.o.Clock.Now().Add(choiceTime)}
+		ExpiresAt: r.o.Clock.Now().Add(choiceTime)}
 	res.Buttons = []core.Button{{Label: texts.Text("button_go_on"), Data: choice.Data(ask.OptionGoOn)}, {Label: texts.Text("button_stop"), Data: choice.Data(ask.OptionStop)}}
 	write := res.Write
 	res.Write = func(ctx context.Context, tx *store.Tx) error {
 		if err := write(ctx, tx); err != nil {
 			return err
 		}
-		return r.o.o.Choose(ctx, tx, choice)
+		return r.o.Choose(ctx, tx, choice)
 	}
 	return res, err
 }
@@ -167,7 +167,7 @@ func (r *run) failed(text string, f *llm.Fault) (Result, error) {
 
 func (r *run) logFailure(f *llm.Fault) {
 	if f.Code != "invalid" {
-		r.o.o.Log.Warn("run failed", "run", r.t.Run, "model", r.name, "code", f.Code, "err", f)
+		r.o.Log.Warn("run failed", "run", r.t.Run, "model", r.name, "code", f.Code, "err", f)
 	}
 }
 
@@ -184,7 +184,7 @@ func (r *run) done(text string) (Result, error) {
 		return Result{}, err
 	}
 	d := core.Done{Response: text, SessionID: r.t.Session.ID, Model: r.name, MessageCount: r.t.Session.MessageCount + r.messages(max(1, r.said)),
-		DurationMS: r.o.o.Clock.Now().Sub(r.t.Started).Milliseconds(), ToolCalls: r.calls, SessionResume: &r.resume.Session}
+		DurationMS: r.o.Clock.Now().Sub(r.t.Started).Milliseconds(), ToolCalls: r.calls, SessionResume: &r.resume.Session}
 	d.Council = r.verdict
 	if r.stop == "max_tokens" {
 		d.StopReason = r.stop
@@ -199,18 +199,18 @@ func (r *run) done(text string) (Result, error) {
 }
 
 func (r *run) result(state string, fault *llm.Fault, text string, terminal core.Event) (Result, error) {
-	now := r.o.o.Clock.Now()
-	r.o.o.Metrics.Ended(r.name, state, now.Sub(r.t.Started))
+	now := r.o.Clock.Now()
+	r.o.Metrics.Ended(r.name, state, now.Sub(r.t.Started))
 	messages := r.messages(r.said)
 	if state == "done" {
 		messages = r.messages(max(1, r.said))
 	}
 	end := endOf(state, r.name, fault, now)
 	end.Waited = r.watchdog.Waited(now)
-	if state == "done" && text != "" && r.o.o.Follower != nil {
-		end.Follow = r.o.o.Follower.Follow(&r.t.Session, r.t.Rows[0].Address, r.t.User, r.t.Trust)
+	if state == "done" && text != "" && r.o.Follower != nil {
+		end.Follow = r.o.Follower.Follow(&r.t.Session, r.t.Rows[0].Address, r.t.User, r.t.Trust)
 	}
-	spent, words := r.bill.Open(), r.o.o.Sessions.Words(context.Background(), r.conv) // bounded, and the run's own context may have ended
+	spent, words := r.bill.Open(), r.o.Sessions.Words(context.Background(), r.conv) // bounded, and the run's own context may have ended
 	memory, given, of, read, unheard := r.memory, r.given, attach.Turn{User: r.t.User, Session: r.t.Session.ID, Run: r.t.Run}, r.files.Read, r.files.Unheard
 	given.Done, given.Model, given.Answer = state == "done" && text != "", r.name, text
 	write := func(ctx context.Context, tx *store.Tx) error {
@@ -221,16 +221,16 @@ func (r *run) result(state string, fault *llm.Fault, text string, terminal core.
 			return err
 		}
 		f := session.Finish{Messages: messages, Model: r.name, Title: r.t.Text(), At: now, Words: words}
-		if err := r.o.o.Sessions.Finish(ctx, tx, r.t.Session.ID, f); err != nil {
+		if err := r.o.Sessions.Finish(ctx, tx, r.t.Session.ID, f); err != nil {
 			return fmt.Errorf("finish session: %w", err)
 		}
 		for i := range r.t.Rows {
-			if err := r.o.o.Files.Record(ctx, tx, of, r.t.Rows[i].Files, read); err != nil {
+			if err := r.o.Files.Record(ctx, tx, of, r.t.Rows[i].Files, read); err != nil {
 				return err
 			}
 		}
 		for _, u := range unheard {
-			if err := r.o.o.Later.AddMessage(ctx, tx, of.User, u.In, u.File); err != nil {
+			if err := r.o.Later.AddMessage(ctx, tx, of.User, u.In, u.File); err != nil {
 				return err
 			}
 		}
@@ -243,7 +243,7 @@ func (r *run) result(state string, fault *llm.Fault, text string, terminal core.
 			}
 		}
 		if end.Follow != "" {
-			tx.OnCommit(r.o.o.Follower.Ring)
+			tx.OnCommit(r.o.Follower.Ring)
 		}
 		return nil
 	}
@@ -252,13 +252,13 @@ func (r *run) result(state string, fault *llm.Fault, text string, terminal core.
 
 // count adds the turn to the counter since the model's last note.
 func (r *run) count(ctx context.Context, tx *store.Tx, text string, messages int) error {
-	if r.o.o.Backups == nil || r.model == nil || r.work != nil {
+	if r.o.Backups == nil || r.model == nil || r.work != nil {
 		return nil
 	}
 	r.mu.Lock()
 	size := r.context
 	r.mu.Unlock()
-	return r.o.o.Backups.Count(ctx, tx, handoff.Turn{
+	return r.o.Backups.Count(ctx, tx, handoff.Turn{
 		Session: r.t.Session.ID, Model: r.name, Bot: r.t.Rows[0].Bot, User: r.t.User, Trust: r.t.Base, Messages: messages,
 		Estimate: int64(handoff.Tokens(r.t.Text()) + handoff.Tokens(text)), Context: size, Window: r.budget(historyBudget),
 	})

@@ -40,10 +40,10 @@ func (h *helper) keep(m transcript.Message) error {
 
 // using notes calls that are about to be made.
 func (h *helper) using(ctx context.Context, calls []core.Block) error {
-	if h.r.o.o.Helped == nil {
+	if h.r.o.Helped == nil {
 		return nil
 	}
-	return h.r.o.o.Helped(ctx, h.r.t, h.c.ID, calls)
+	return h.r.o.Helped(ctx, h.r.t, h.c.ID, calls)
 }
 
 // numbered reports whether a call of the run has this id, and notes that one has.

@@ -34,11 +34,11 @@ const choiceTime = 24 * time.Hour
 // inner returns the tools that need the run itself, as far as they are offered.
 func (r *run) inner() []tool.Tool {
 	all := []tool.Tool{
-		{Name: TaskName, About: aboutTask, Schema: json.RawMessage(call.TaskSchema), Kind: tool.Inner, Effects: true, Timeout: r.o.o.Limits.RunTime, Run: r.task},
-		{Name: AskName, About: aboutAsk, Schema: json.RawMessage(call.AskSchema), Kind: tool.Inner, Effects: true, Timeout: r.o.o.Limits.RunTime, Run: r.question},
+		{Name: TaskName, About: aboutTask, Schema: json.RawMessage(call.TaskSchema), Kind: tool.Inner, Effects: true, Timeout: r.o.Limits.RunTime, Run: r.task},
+		{Name: AskName, About: aboutAsk, Schema: json.RawMessage(call.AskSchema), Kind: tool.Inner, Effects: true, Timeout: r.o.Limits.RunTime, Run: r.question},
 	}
 	if r.searches() {
-		all = append(all, r.o.o.Search(r.look))
+		all = append(all, r.o.Search(r.look))
 	}
 	return slices.DeleteFunc(all, func(t tool.Tool) bool {
 		if !r.agent.Offers(t.Name) {
@@ -102,7 +102,7 @@ func (r *run) question(ctx context.Context, c *tool.Call) (tool.Result, error) {
 	if err := json.Unmarshal(c.Input, &in); err != nil || !call.Askable(in.Questions) {
 		return tool.Result{}, core.Errorf(core.Invalid, "questions is a list of 1 to 4, each with a question and 2 to 4 options with labels; see the tool's schema")
 	}
-	answers, err := r.o.o.Guard.Ask(ctx, r.kitNow().Profile, in.Questions, r.emit, r.waiting)
+	answers, err := r.o.Guard.Ask(ctx, r.kitNow().Profile, in.Questions, r.emit, r.waiting)
 	if err != nil {
 		return tool.Result{}, err
 	}

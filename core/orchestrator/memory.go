@@ -71,7 +71,7 @@ type Aside struct {
 // askMemory has the memory learn from the message and recall what belongs to it.
 func (r *run) askMemory(ctx context.Context) error {
 	in := &r.t.Rows[0]
-	if r.o.o.Memory == nil || r.t.User <= 0 || in.Bot == core.ScheduleBot {
+	if r.o.Memory == nil || r.t.User <= 0 || in.Bot == core.ScheduleBot {
 		return nil
 	}
 	said, err := r.precedes()
@@ -82,7 +82,7 @@ func (r *run) askMemory(ctx context.Context) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	r.memory, err = r.o.o.Memory.Remember(ctx, r.t, said)
+	r.memory, err = r.o.Memory.Remember(ctx, r.t, said)
 	if r.t.Shared() { // the prompt stays the same for all members
 		r.memory.Standing, r.memory.Relevant = "", r.memory.Standing+r.memory.Relevant
 	}

@@ -41,10 +41,10 @@ func (r *run) named(ctx context.Context, u *url.URL) (bool, error) {
 
 // namedBefore returns named for what is in the transcript.
 func (r *run) namedBefore(ctx context.Context, u *url.URL, host string) (bool, error) {
-	if r.o.o.Runs == nil {
+	if r.o.Runs == nil {
 		return false, nil
 	}
-	runs, err := r.o.o.Runs(ctx, r.t.Session.ID)
+	runs, err := r.o.Runs(ctx, r.t.Session.ID)
 	if err != nil {
 		return false, err
 	}

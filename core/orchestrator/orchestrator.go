@@ -156,7 +156,7 @@ type Kit struct {
 
 // An Orchestrator runs turns; it is safe for concurrent use.
 type Orchestrator struct {
-	o     Options
+	Options
 	calls *call.Runner
 }
 
@@ -187,7 +187,7 @@ func New(o Options) *Orchestrator {
 	if o.NotBegun == nil {
 		o.NotBegun = func(context.Context, string, time.Time) (map[string]bool, error) { return nil, nil }
 	}
-	return &Orchestrator{o: o, calls: call.New(o.Clock, o.Log, TaskName)}
+	return &Orchestrator{Options: o, calls: call.New(o.Clock, o.Log, TaskName)}
 }
 
 // A Turn is what Run answers.
@@ -250,28 +250,28 @@ func (o *Orchestrator) Prepare(ctx context.Context, tx *store.Tx, t *Turn, ref s
 		ref.AgentType = ref.Options.Agent
 	}
 	var err error
-	t.Session, t.IsNew, t.Warnings, err = o.o.Sessions.Resolve(ctx, tx, ref)
+	t.Session, t.IsNew, t.Warnings, err = o.Sessions.Resolve(ctx, tx, ref)
 	if err != nil {
 		return err
 	}
 	if err := o.stillLast(ctx, tx, t); err != nil {
 		return err
 	}
-	if t.Contexts, err = o.o.Sessions.Contexts(ctx, tx, t.Session.ID); err != nil {
+	if t.Contexts, err = o.Sessions.Contexts(ctx, tx, t.Session.ID); err != nil {
 		return err
 	}
 	t.Model = cmp.Or(t.Model, t.Session.ChatModel)
-	t.unsure = t.Rows[0].Turn != nil && t.Session.Scope == "" && slices.Contains(o.o.Chats, t.Session.Source)
+	t.unsure = t.Rows[0].Turn != nil && t.Session.Scope == "" && slices.Contains(o.Chats, t.Session.Source)
 	t.User, t.Admin, t.Started = ref.User, ref.Admin, tx.Time()
 	if t.Role.Agent.Name == "" {
-		t.Role = o.o.Agents.Role(t.Session.AgentType, t.Session.Workspace)
+		t.Role = o.Agents.Role(t.Session.AgentType, t.Session.Workspace)
 	}
 	t.Trust = core.Least(ref.Trust, t.Session.TrustLevel, t.Role.Trust)
 	if ref.Options != nil && ref.Options.Trust != core.Stranger {
 		t.Trust = core.Least(t.Trust, ref.Options.Trust)
 	}
-	if t.Base = t.Trust; o.o.Raise != nil && ref.Options == nil {
-		raise, err := o.o.Raise(ctx, tx, t, ref)
+	if t.Base = t.Trust; o.Raise != nil && ref.Options == nil {
+		raise, err := o.Raise(ctx, tx, t, ref)
 		if err != nil {
 			return err
 		}
@@ -292,8 +292,8 @@ func (t *Turn) options() core.Options {
 // worker returns the user that t works for.
 func (o *Orchestrator) worker(t *Turn) agent.Worker {
 	w := agent.Worker{Trust: t.Trust, User: t.User}
-	if o.o.MayRead != nil {
-		w.MayRead = func(name string) bool { return o.o.MayRead(t.Trust, t.User, name) }
+	if o.MayRead != nil {
+		w.MayRead = func(name string) bool { return o.MayRead(t.Trust, t.User, name) }
 	}
 	return w
 }
@@ -301,7 +301,7 @@ func (o *Orchestrator) worker(t *Turn) agent.Worker {
 // workingDirectory returns where t works at its trust, with a warning where that is
 // not the directory that was asked for.
 func (o *Orchestrator) workingDirectory(t *Turn) (vault.Dir, []core.Warning, error) {
-	return o.o.Agents.WorkingDirectory(o.worker(t), t.options().WorkingDirectory, t.Session.WorkingDirectory, t.Role.WorkingDirectory)
+	return o.Agents.WorkingDirectory(o.worker(t), t.options().WorkingDirectory, t.Session.WorkingDirectory, t.Role.WorkingDirectory)
 }
 
 // Shared reports whether others may read the turn's conversation: it is a group's, or the message came over the API and the

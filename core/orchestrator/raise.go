@@ -36,7 +36,7 @@ func (r *run) kitNow() *Kit {
 
 // over reports whether the time of the run's raise has come.
 func (r *run) over() bool {
-	return r.t.Raised() && r.loweredKit.Load() == nil && !r.o.o.Clock.Now().Before(r.t.RaisedUntil)
+	return r.t.Raised() && r.loweredKit.Load() == nil && !r.o.Clock.Now().Before(r.t.RaisedUntil)
 }
 
 // lower has the rest of the run go on as if there had been no raise. A call
@@ -55,7 +55,7 @@ func (r *run) lower(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if kit, err = r.o.o.Equip(ctx, &t, dir, r.agent); err != nil {
+		if kit, err = r.o.Equip(ctx, &t, dir, r.agent); err != nil {
 			return err
 		}
 		kit.Profile.Named = r.named

@@ -68,8 +68,8 @@ type run struct {
 // newRun returns a run of t that shows its events through emit.
 func (o *Orchestrator) newRun(t *Turn, emit func(core.Event)) *run {
 	of := usage.Row{Run: t.Run, Session: t.Session.ID, User: t.User, Bot: t.Rows[0].Bot}
-	return &run{o: o, t: t, show: emit, began: o.o.Clock.Now(), watchdog: watchdog.New(o.o.Clock),
-		bill: &bill.Bill{Of: of, Cost: o.o.Cost, Reserve: o.o.Reserve, Ledger: o.o.Usage}}
+	return &run{o: o, t: t, show: emit, began: o.Clock.Now(), watchdog: watchdog.New(o.Clock),
+		bill: &bill.Bill{Of: of, Cost: o.Cost, Reserve: o.Reserve, Ledger: o.Usage}}
 }
 
 // emit shows one event; tools may do so next to each other. It may take as long
@@ -87,9 +87,9 @@ func (r *run) emit(e core.Event) {
 // ctx is returned as its cause.
 func (o *Orchestrator) Run(ctx context.Context, t *Turn, emit func(core.Event)) (res Result, err error) {
 	r := o.newRun(t, emit)
-	r.files = &incoming.Reader{Sources: o.o.Incoming, Run: t.Run, User: t.User, Last: t.Last, Heard: t.Heard}
-	if o.o.Later != nil && t.User != 0 && !core.OfSession(t.Rows[0].Bot) {
-		r.files.Waits = func(ctx context.Context, n int) bool { return o.o.Later.Room(ctx, t.User, n) }
+	r.files = &incoming.Reader{Sources: o.Incoming, Run: t.Run, User: t.User, Last: t.Last, Heard: t.Heard}
+	if o.Later != nil && t.User != 0 && !core.OfSession(t.Rows[0].Bot) {
+		r.files.Waits = func(ctx context.Context, n int) bool { return o.Later.Room(ctx, t.User, n) }
 	}
 	defer func() {
 		if res.Write == nil { // an error, or a panic: nothing else will store what was spent
@@ -98,7 +98,7 @@ func (o *Orchestrator) Run(ctx context.Context, t *Turn, emit func(core.Event)) 
 	}()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	conv, err := o.o.Sessions.Open(ctx, t.Session)
+	conv, err := o.Sessions.Open(ctx, t.Session)
 	if err != nil {
 		return Result{}, err
 	}
@@ -166,12 +166,12 @@ func (r *run) prepare(ctx context.Context) (*talk, error) {
 	if r.model == nil {
 		return nil, r.prepareWork(ctx, warnings)
 	}
-	if r.o.o.Runtime != nil {
-		r.o.o.Runtime.Leave(r.t.Session.ID)
+	if r.o.Runtime != nil {
+		r.o.Runtime.Leave(r.t.Session.ID)
 	}
 	r.name = r.model.About().Name
-	if r.o.o.Equip != nil && r.model.About().Tools {
-		if r.kit, err = r.o.o.Equip(ctx, r.t, dir, r.agent); err != nil {
+	if r.o.Equip != nil && r.model.About().Tools {
+		if r.kit, err = r.o.Equip(ctx, r.t, dir, r.agent); err != nil {
 			return nil, err
 		}
 		r.kit.Profile.Named = r.named
@@ -201,8 +201,8 @@ func (r *run) prompt(ctx context.Context, dir vault.Dir, personal bool) (string,
 	in := &r.t.Rows[0]
 	p := agent.PromptInput{
 		Agent: r.agent, Custom: r.t.options().SystemPrompt, WorkingDirectory: dir.Path, Dir: dir, Contexts: r.t.Contexts,
-		MayRead: func(path string) bool { return r.o.o.MayRead(r.trust(), r.t.User, path) },
-		Sender:  in.From.Name, Trust: r.trust(), Group: in.Group(), Shows: in.Turn == nil, Now: r.o.o.Clock.Now(),
+		MayRead: func(path string) bool { return r.o.MayRead(r.trust(), r.t.User, path) },
+		Sender:  in.From.Name, Trust: r.trust(), Group: in.Group(), Shows: in.Turn == nil, Now: r.o.Clock.Now(),
 	}
 	if r.kit != nil {
 		p.Missing = r.kit.Missing
@@ -219,10 +219,10 @@ func (r *run) prompt(ctx context.Context, dir vault.Dir, personal bool) (string,
 	if personal {
 		p.Memory = r.memory.Standing
 	}
-	if personal && in.Group() && r.o.o.Overheard != nil {
-		p.Context = r.o.o.Overheard(in.Address)
+	if personal && in.Group() && r.o.Overheard != nil {
+		p.Context = r.o.Overheard(in.Address)
 	}
-	return r.o.o.Agents.Prompt(ctx, p)
+	return r.o.Agents.Prompt(ctx, p)
 }
 
 // sender returns the user whose files a model may quote, at a trust. The answer to a group has

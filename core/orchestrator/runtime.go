@@ -66,12 +66,12 @@ type Answer struct {
 
 // isRuntimeModel reports whether turns for this model are the runtime's.
 func (r *run) isRuntimeModel(model string) bool {
-	return model != "" && r.o.o.Runtime != nil && r.o.o.Runtime.Answers(model)
+	return model != "" && r.o.Runtime != nil && r.o.Runtime.Answers(model)
 }
 
 // useRuntime has the runtime answer the turn, where the turn is one for it.
 func (r *run) useRuntime(model string) error {
-	if why := r.o.o.Runtime.Refuses(r.t); why != "" {
+	if why := r.o.Runtime.Refuses(r.t); why != "" {
 		return core.Errorf(core.Denied, "%s", why)
 	}
 	if r.t.Raised() { // its process could not be lowered in the middle
@@ -87,7 +87,7 @@ func (r *run) useRuntime(model string) error {
 // prepareWork makes the steps from the session event to what the runtime is given.
 func (r *run) prepareWork(ctx context.Context, warnings []core.Warning) error {
 	here := agent.Worker{Trust: r.t.Trust, MayRead: func(string) bool { return true }} // its transcript is found by the session's directory alone
-	dir, missing, err := r.o.o.Agents.WorkingDirectory(here, r.t.Session.WorkingDirectory)
+	dir, missing, err := r.o.Agents.WorkingDirectory(here, r.t.Session.WorkingDirectory)
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func (r *run) prepareWork(ctx context.Context, warnings []core.Warning) error {
 	if err != nil {
 		return err
 	}
-	o := &observer{r: r, asked: r.o.o.Clock.Now(), names: map[string]string{}}
+	o := &observer{r: r, asked: r.o.Clock.Now(), names: map[string]string{}}
 	r.work = &Work{
 		Turn: r.t, Agent: r.agent, Model: r.name, Dir: dir, Resume: resume.Info.SDKSessionAvailable,
 		System: system, Replace: meta.PromptSource == "custom" || meta.PromptSource == "agent", Said: spoken,
@@ -166,7 +166,7 @@ func (r *run) delegate(ctx context.Context, w *Work) (Result, error) {
 		return r.failed("", fault)
 	}
 	r.prepared()
-	a, err := r.o.o.Runtime.Answer(ctx, w)
+	a, err := r.o.Runtime.Answer(ctx, w)
 	r.said, r.calls = a.Said, a.Calls
 	r.bill.Add(r.name, a.Usage, a.MicroUSD, reserved)
 	if cause := context.Cause(ctx); cause != nil {
@@ -184,7 +184,7 @@ func (r *run) delegate(ctx context.Context, w *Work) (Result, error) {
 // reserveWork asks for room in the budgets: what will be used is not known, so
 // it is one answer to the message and the prompt.
 func (r *run) reserveWork(ctx context.Context, w *Work) (usage.Row, *llm.Fault, error) {
-	req := &llm.Request{System: w.System, MaxTokens: r.o.o.Limits.OutputTokens}
+	req := &llm.Request{System: w.System, MaxTokens: r.o.Limits.OutputTokens}
 	msg := llm.Message{Role: "user"}
 	msg.Blocks = append(msg.Blocks, w.Said...)
 	req.Messages = []llm.Message{msg}
@@ -207,7 +207,7 @@ func (o *observer) emit(e core.Event) {
 	case core.TextDelta, core.Thinking:
 		if !o.first {
 			o.first = true
-			o.r.o.o.Metrics.FirstToken(o.r.name, o.r.o.o.Clock.Now().Sub(o.asked))
+			o.r.o.Metrics.FirstToken(o.r.name, o.r.o.Clock.Now().Sub(o.asked))
 		}
 	case core.ToolUseStart:
 		o.names[e.ID] = e.Name
@@ -216,7 +216,7 @@ func (o *observer) emit(e core.Event) {
 		if e.IsError {
 			outcome = call.Error
 		}
-		o.r.o.o.Metrics.Called(o.names[e.ToolUseID], o.r.t.Trust, outcome)
+		o.r.o.Metrics.Called(o.names[e.ToolUseID], o.r.t.Trust, outcome)
 		delete(o.names, e.ToolUseID)
 	}
 	o.mu.Unlock()

@@ -27,7 +27,7 @@ const searchPrompt = `You search the web for another agent. Search for what it a
 func (r *run) searches() bool {
 	has := slices.ContainsFunc(r.kit.Tools, func(t tool.Tool) bool { return t.Name == "WebSearch" })
 	refused := slices.ContainsFunc(r.kit.Missing, func(s string) bool { return strings.HasPrefix(s, "WebSearch:") })
-	return r.o.o.Search != nil && !has && !refused && r.model.About().Search
+	return r.o.Search != nil && !has && !refused && r.model.About().Search
 }
 
 // look has the model's provider search, in a conversation of its own. It is

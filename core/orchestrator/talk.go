@@ -81,7 +81,7 @@ func (r *run) answer(ctx context.Context, t *talk) (Result, error) {
 // rounds calls the model, runs the tools that it requests, and calls it again, until it
 // requests none. A Fault is reported to the user; an error is internal.
 func (t *talk) rounds(ctx context.Context) (*llm.Fault, error) {
-	limit := t.r.o.o.Limits.Rounds // of the whole run: a sub-turn has no rounds of its own
+	limit := t.r.o.Limits.Rounds // of the whole run: a sub-turn has no rounds of its own
 	for budget := historyBudget; ; budget = runBudget {
 		n := int(t.r.rounds.Add(1))
 		if ok, err := t.r.checkTrust(ctx, n == 1); err != nil || !ok && ctx.Err() == nil {
@@ -141,16 +141,16 @@ func (r *run) checkTrust(ctx context.Context, begins bool) (bool, error) {
 			return false, err
 		}
 	}
-	if !begins && r.o.o.Agents.Role(r.t.Session.AgentType, r.t.Session.Workspace).Trust < r.trust() {
+	if !begins && r.o.Agents.Role(r.t.Session.AgentType, r.t.Session.Workspace).Trust < r.trust() {
 		return false, nil // a workspace or an agent was lowered in the meantime
 	}
-	now, looked := r.o.o.Clock.Now().Sub(r.began), r.trustChecked.Load()
+	now, looked := r.o.Clock.Now().Sub(r.began), r.trustChecked.Load()
 	fresh := looked >= 0 && now >= 0 && now-time.Duration(looked) < lookEvery
-	if begins || fresh || r.trustLowered.Load() || r.o.o.Still == nil {
+	if begins || fresh || r.trustLowered.Load() || r.o.Still == nil {
 		return !r.trustLowered.Load(), nil
 	}
 	r.trustChecked.Store(int64(max(0, now)))
-	has, err := r.o.o.Still(ctx, r.t)
+	has, err := r.o.Still(ctx, r.t)
 	switch {
 	case err != nil:
 		return false, err
@@ -170,7 +170,7 @@ func (t *talk) ask(ctx context.Context) (transcript.Message, *llm.Fault, error) 
 	if fault != nil || err != nil {
 		return transcript.Message{Role: "assistant"}, fault, err
 	}
-	asked := r.o.o.Clock.Now()
+	asked := r.o.Clock.Now()
 	var a llm.Answer
 	var used *core.Tokens
 	var failed error
@@ -187,8 +187,8 @@ func (t *talk) ask(ctx context.Context) (transcript.Message, *llm.Fault, error) 
 			break
 		}
 		if (d.Text != "" || d.Thinking != "") && !t.first {
-			t.first, t.after = true, r.o.o.Clock.Now().Sub(asked)
-			r.o.o.Metrics.FirstToken(t.name, t.after)
+			t.first, t.after = true, r.o.Clock.Now().Sub(asked)
+			r.o.Metrics.FirstToken(t.name, t.after)
 		}
 		if size += len(d.Text); size > MaxDraft && (t.held || t.with != nil) {
 			failed = &llm.Fault{Code: llm.CodeGarbage, Text: texts.Text("provider_garbage")}

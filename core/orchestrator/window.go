@@ -47,7 +47,7 @@ func (r *run) budget(tokens int) int {
 
 // answerTokens returns the limit of an answer in the model's window.
 func (r *run) answerTokens() int {
-	most := r.o.o.Limits.OutputTokens
+	most := r.o.Limits.OutputTokens
 	if w := r.window(); w > 0 {
 		most = min(most, max(1, w/outputPart))
 	}
