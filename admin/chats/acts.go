@@ -82,9 +82,15 @@ func (p *Pages) chatAction(r *http.Request, by core.Actor) (page.Flash, string, 
 		}
 		c.SetContexts, saidIt = &paths, said
 	case "log":
-		c, saidIt = session.ActivityChange(value == "on"), map[bool]string{true: "It is logged in the vault from now on.", false: "It is kept out of the log from now on."}[value == "on"]
+		c, saidIt = session.ActivityChange(value == "on"), "It is kept out of the log from now on."
+		if value == "on" {
+			saidIt = "It is logged in the vault from now on."
+		}
 	case "project":
-		c.Project, saidIt = &value, map[bool]string{true: "It belongs to no project from now on.", false: "It belongs to the project from now on."}[value == ""]
+		c.Project, saidIt = &value, "It belongs to the project from now on."
+		if value == "" {
+			saidIt = "It belongs to no project from now on."
+		}
 	case "agent":
 		c.AgentType, saidIt = &value, cmp.Or(value, "The default agent")+" answers there from the next turn on."
 	default:

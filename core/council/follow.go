@@ -103,7 +103,7 @@ func (h *hearing) judgeWishes(ctx context.Context, stage, text string, found map
 	}
 	h.stage("reviewing")
 	of := []string{h.winner.model, sum(text, open)}
-	verdicts, _, ok, err := ask(ctx, h, h.m.Wait, stage, m, of, req, 2, func(reply string) ([]string, error) { return choice.ParseWishes(reply, len(open)) })
+	verdicts, _, ok, err := ask(ctx, h, judgement{stage, m, of, req, 2, h.m.Wait}, func(reply string) ([]string, error) { return choice.ParseWishes(reply, len(open)) })
 	if err != nil || !ok {
 		return err
 	}

@@ -339,12 +339,22 @@ func (h *hearing) storedJudge(stage string) llm.Model {
 	return nil
 }
 
-// ask has a model return JSON of a form about the answers of others within limit, once more
-// where it cannot be read. ok is false where it did not: a has the reason, and is nil where
-// ctx has ended. What came of it is stored, a failure too: a later attempt does not ask again.
-func ask[T any](ctx context.Context, h *hearing, limit time.Duration, stage string, m llm.Model, of []string, req *llm.Request, tries int, parse func(string) (T, error)) (out T, a *answer, ok bool, err error) {
-	name := m.About().Name
-	if d, stored := h.storedDraft(stage, name, of); stored {
+// A judgement is a request for JSON about the answers of others.
+type judgement struct {
+	stage string
+	model llm.Model
+	of    []string // the models that gave the answers
+	req   *llm.Request
+	tries int
+	limit time.Duration // for all tries
+}
+
+// ask has a model return JSON of a form, again where it cannot be read. ok is false where it
+// did not: a has the reason, and is nil where ctx has ended. What came of it is stored, a
+// failure too: a later attempt does not ask again.
+func ask[T any](ctx context.Context, h *hearing, j judgement, parse func(string) (T, error)) (out T, a *answer, ok bool, err error) {
+	name, req := j.model.About().Name, j.req
+	if d, stored := h.storedDraft(j.stage, name, j.of); stored {
 		a = &answer{model: name, state: isOK, raw: d.Text, text: d.Text, draft: d}
 		if d.Fault != nil {
 			a.fail(d.Fault.Text)
@@ -354,11 +364,11 @@ func ask[T any](ctx context.Context, h *hearing, limit time.Duration, stage stri
 			return out, a, true, nil
 		}
 	}
-	short, stop := h.within(ctx, limit)
+	short, stop := h.within(ctx, j.limit)
 	defer stop()
 	var calls []*orchestrator.Draft
-	for try := range tries {
-		d, err := h.s.Ask(short, m, req)
+	for try := range j.tries {
+		d, err := h.s.Ask(short, j.model, req)
 		if ctx.Err() != nil || err != nil && !late(short, ctx) {
 			return out, nil, false, err
 		}
@@ -372,20 +382,20 @@ func ask[T any](ctx context.Context, h *hearing, limit time.Duration, stage stri
 		}
 		out, bad := parse(d.Text)
 		if bad == nil {
-			return out, a, true, h.keepReply(ctx, stage, of, "", calls)
+			return out, a, true, h.keepReply(ctx, j.stage, j.of, "", calls)
 		}
 		if late(short, ctx) {
 			a.fail(tooSlow)
 			break
 		}
 		a.fail(fmt.Sprintf("its reply could not be read: %v", bad))
-		if try+1 < tries {
+		if try+1 < j.tries {
 			again := *req
 			again.Messages = append(slices.Clip(req.Messages), said("assistant", cut(d.Text, maxShown)), said("user", strict.Repair(bad, string(req.Format.Schema))))
-			if req = &again; len(h.reserve([]llm.Model{m}, req)) == 0 {
+			if req = &again; len(h.reserve([]llm.Model{j.model}, req)) == 0 {
 				break
 			}
 		}
 	}
-	return out, a, false, h.keepReply(ctx, stage, of, a.why, calls)
+	return out, a, false, h.keepReply(ctx, j.stage, j.of, a.why, calls)
 }

@@ -123,7 +123,7 @@ func (h *hearing) compare(ctx context.Context, whole []*answer, of *claims.Relat
 		return nil
 	}
 	parse := func(reply string) (choice.Verdict, error) { return choice.ParseVerdict(reply, len(whole)) }
-	v, a, ok, err := ask(ctx, h, 3*h.m.Wait, ledger.StageJudge, m, authors, req, 2, parse)
+	v, a, ok, err := ask(ctx, h, judgement{ledger.StageJudge, m, authors, req, 2, 3 * h.m.Wait}, parse)
 	if err != nil || ctx.Err() != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func (h *hearing) rate(ctx context.Context, whole []*answer, relation func(i, j 
 		for letter, author := range b.Authors {
 			of[letter] = whole[author].model
 		}
-		ratings, _, ok, err := ask(ctx, h, 3*h.m.Wait, ledger.StageRating, m, of, req, 1, parse)
+		ratings, _, ok, err := ask(ctx, h, judgement{ledger.StageRating, m, of, req, 1, 3 * h.m.Wait}, parse)
 		if x.err = err; ok {
 			x.votes = b.Votes(ratings, relation)
 		}

@@ -202,7 +202,7 @@ func (h *hearing) review(ctx context.Context, most int) error {
 		err error
 	}
 	results := together(reviewers, func(m llm.Model) (x result) {
-		x.r, x.a, x.ok, x.err = ask(ctx, h, 3*h.m.Wait, ledger.StageReview, m, []string{w.model}, req, 2, choice.ParseReview)
+		x.r, x.a, x.ok, x.err = ask(ctx, h, judgement{ledger.StageReview, m, []string{w.model}, req, 2, 3 * h.m.Wait}, choice.ParseReview)
 		return x
 	})
 	var reviews []choice.Review

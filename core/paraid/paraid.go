@@ -101,7 +101,7 @@ func (r *Registry) Find(ctx context.Context, q store.Queryer, id string) (Entry,
 // maxAt is the most entries that At returns.
 const maxAt = 10_000
 
-// At returns the entries of a path, oldest first, at most 10,000.
+// At returns the entries of a path, oldest first, at most maxAt.
 func (r *Registry) At(ctx context.Context, q store.Queryer, path, kind string) ([]Entry, error) {
 	var rows []row
 	err := q.Select(ctx, &rows, `SELECT id, type, path, created_at, user_id FROM para_ids WHERE path = $1 AND type = $2 ORDER BY created_at, id LIMIT $3`, path, kind, maxAt)
