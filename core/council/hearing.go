@@ -349,9 +349,8 @@ type judgement struct {
 	limit time.Duration // for all tries
 }
 
-// ask has a model return JSON of a form, again where it cannot be read. ok is false where it
-// did not: a has the reason, and is nil where ctx has ended. What came of it is stored, a
-// failure too: a later attempt does not ask again.
+// ask has a model return JSON of a form, again where it cannot be read, and stores what came of
+// it, a failure too. Where ok is false, a has the reason, or is nil because ctx has ended.
 func ask[T any](ctx context.Context, h *hearing, j judgement, parse func(string) (T, error)) (out T, a *answer, ok bool, err error) {
 	name, req := j.model.About().Name, j.req
 	if d, stored := h.storedDraft(j.stage, name, j.of); stored {

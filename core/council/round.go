@@ -18,9 +18,7 @@ type round struct {
 	results chan result
 	open    int  // calls whose result has not come
 	bounded bool // who has not answered is left out after a time
-
-	// The rest is of the attempt, and begins again with it.
-	attempt int // 0 until the primary calls tools
+	attempt int  // 0 until the primary calls tools; what follows begins again with it
 	got     map[string]*answer
 	waiting int              // members whose answer has not come
 	whole   int              // answers in got that are whole
