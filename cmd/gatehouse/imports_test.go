@@ -324,26 +324,26 @@ pairing/places: core core/store core/texts pairing/bots
 web: core
 web/account: core core/sealed core/store web/auth web/auth/password web/auth/totp  # who may sign in to the panel, and in which role
 web/api: web/api/contexts web/api/council core core/bus core/session web web/api/access web/api/bots web/api/daily web/api/find web/api/handoffs web/api/health web/api/imports web/api/journal web/api/memory web/api/passages web/api/permissions web/api/projects web/api/reports web/api/sessions web/api/stream web/api/sync web/api/turns web/api/voice web/auth web/upload
-web/api/access: core web web/auth web/fields
-web/api/bots: core web web/api/bots/post web/auth web/fields web/upload
+web/api/access: core web web/auth
+web/api/bots: core web web/api/bots/post web/auth web/upload
 web/api/bots/post: core
-web/api/memory: core core/memory core/memory/detect web web/auth web/fields
-web/api/passages: core core/index/document web web/auth web/fields  # passages of one content
-web/api/daily: core core/schedule/daily web web/auth web/fields
-web/api/contexts: core core/contexts web web/auth web/fields
-web/api/council: core core/council/ledger web web/auth web/fields
-web/api/find: core core/index/search web web/auth web/fields
-web/api/handoffs: core core/memory/handoff core/session web web/auth web/fields  # notes on sessions
+web/api/memory: core core/memory core/memory/detect web web/auth
+web/api/passages: core core/index/document web web/auth  # passages of one content
+web/api/daily: core core/schedule/daily web web/auth
+web/api/contexts: core core/contexts web web/auth
+web/api/council: core core/council/ledger web web/auth
+web/api/find: core core/index/search web web/auth
+web/api/handoffs: core core/memory/handoff core/session web web/auth  # notes on sessions
 web/api/health: core web web/auth
-web/api/imports: core core/importer/foreign core/importer/report web web/api/stream web/auth web/fields web/importing
-web/api/journal: core core/journal web web/auth web/fields
-web/api/permissions: core core/ask core/diff core/permission web web/auth web/fields
-web/api/projects: core core/project web web/auth web/fields
-web/api/reports: core core/store core/usage web web/auth web/fields
-web/api/sessions: core core/session core/transcript web web/auth web/fields
+web/api/imports: core core/importer/foreign core/importer/report web web/api/stream web/auth web/importing
+web/api/journal: core core/journal web web/auth
+web/api/permissions: core core/ask core/diff core/permission web web/auth
+web/api/projects: core core/project web web/auth
+web/api/reports: core core/store core/usage web web/auth
+web/api/sessions: core core/session core/transcript web web/auth
 web/api/stream: core web
-web/api/sync: core core/vaultsync core/vaultsync/wire web web/auth web/fields
-web/api/turns: core core/attach core/bus core/session web web/auth web/fields web/upload
+web/api/sync: core core/vaultsync core/vaultsync/wire web web/auth
+web/api/turns: core core/attach core/bus core/session web web/auth web/upload
 web/api/voice: core core/voice core/voice/hearing web web/api/stream web/auth
 web/api/v0: core core/bus core/session core/transcript web web/auth
 web/auth: core core/store web web/auth/backoff web/auth/keyfile web/auth/link web/auth/password web/auth/proof web/auth/visit web/auth/watch
@@ -356,8 +356,7 @@ web/auth/proof: core  # what shows what a browser proved before
 web/auth/totp:
 web/auth/visit: core web/auth/password
 web/auth/watch: core  # callers of open streams
-web/fields: core web
-web/importing: core core/importer/foreign core/importer/report web web/auth web/fields
+web/importing: core core/importer/foreign core/importer/report web web/auth
 web/mcp: core web web/auth  # tools of other agents: requests of the API, in this process
 web/openai: core web web/auth web/openai/answer web/openai/conversation web/openai/params web/openai/refusal
 web/openai/answer: core core/bus web web/auth web/openai/refusal  # one request on its way to the end of its run
@@ -365,10 +364,10 @@ web/openai/conversation: core web web/openai/refusal  # what a request's message
 web/openai/embeddings: core web web/auth web/openai/answer web/openai/params web/openai/refusal  # /v1/embeddings
 web/openai/params: web web/openai/refusal  # a request's parameters, and which are refused
 web/openai/refusal: core web  # errors in OpenAI's form
-web/openai/responses: core core/bus core/response web web/auth web/fields web/openai/answer web/openai/conversation web/openai/params web/openai/refusal  # the Responses API
+web/openai/responses: core core/bus core/response web web/auth web/openai/answer web/openai/conversation web/openai/params web/openai/refusal  # the Responses API
 web/openai/transcriptions: core core/voice web web/auth web/openai/answer web/openai/refusal  # /v1/audio/transcriptions
 web/static:
-web/upload: core core/attach web web/fields
+web/upload: core core/attach web
 web/webtest:  # a real browser for tests
 `)
 

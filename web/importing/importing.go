@@ -18,7 +18,6 @@ import (
 	"gatehouse/core/importer/report"
 	"gatehouse/web"
 	"gatehouse/web/auth"
-	"gatehouse/web/fields"
 )
 
 const (
@@ -100,7 +99,7 @@ func (u *Upload) Take(part *multipart.Part, temp Temp) error {
 		return nil
 	}
 	if *to, err = strconv.ParseBool(string(text)); err != nil && string(text) != "on" {
-		return fields.Problem(web.Invalid, part.FormName(), part.FormName()+" must be true or false")
+		return web.FieldProblem(web.Invalid, part.FormName(), part.FormName()+" must be true or false")
 	}
 	*to = *to || string(text) == "on"
 	return nil
@@ -109,7 +108,7 @@ func (u *Upload) Take(part *multipart.Part, temp Temp) error {
 // Start starts the import of the file for p.
 func (u *Upload) Start(ctx context.Context, to Starter, p auth.Principal) (string, error) {
 	if u.file == nil {
-		return "", fields.Problem(web.Invalid, "file", "the form holds no file: add one as the field file")
+		return "", web.FieldProblem(web.Invalid, "file", "the form holds no file: add one as the field file")
 	}
 	f := u.file
 	u.file = nil // it is the import's

@@ -8,7 +8,6 @@ import (
 
 	"gatehouse/core/attach"
 	"gatehouse/web"
-	"gatehouse/web/fields"
 )
 
 // Form reads a form: every part with a file name is stored as a file, add gets
@@ -35,7 +34,7 @@ func (b *Body) Form(add func(name, text string) error) error {
 		if n, room = n+1, room-len(text); n > maxFields || room < 0 {
 			return web.Refuse(web.TooLarge, fmt.Sprintf("the form holds more than %d fields or %d bytes apart from its files", maxFields, b.limits.Fields))
 		}
-		if err := add(fields.Snake(part.FormName()), string(text)); err != nil {
+		if err := add(web.SnakeCase(part.FormName()), string(text)); err != nil {
 			return err
 		}
 	}

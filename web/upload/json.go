@@ -13,7 +13,6 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/attach"
 	"gatehouse/web"
-	"gatehouse/web/fields"
 )
 
 // maxDepth bounds how deep a body may be nested; ours is three deep.
@@ -118,7 +117,7 @@ func (s *extractor) text() error {
 		var name string
 		_ = json.Unmarshal(s.out.Bytes()[from:], &name) // an invalid name is unknown
 
-		s.open[n-1].name = fields.Snake(name)
+		s.open[n-1].name = web.SnakeCase(name)
 	}
 	return nil
 }
@@ -131,7 +130,7 @@ func (s *extractor) isData() bool {
 
 func (s *extractor) data() error {
 	if len(s.aside) == attach.MaxFiles {
-		return fields.Problem(web.TooLarge, "attachments", fmt.Sprintf("at most %d files may be attached", attach.MaxFiles))
+		return web.FieldProblem(web.TooLarge, "attachments", fmt.Sprintf("at most %d files may be attached", attach.MaxFiles))
 	}
 	in, err := s.begin()
 	if err != nil {
@@ -162,7 +161,7 @@ type Attachment struct{ name, kind, data string }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *Attachment) UnmarshalJSON(raw []byte) error {
-	given, err := fields.Of(raw)
+	given, err := web.FieldsOf(raw)
 	if err != nil {
 		return err
 	}
@@ -212,7 +211,7 @@ func refusedFile(i int, err error) error {
 	}
 	faults := map[core.Kind]web.Fault{core.TooLarge: web.TooLarge, core.Invalid: web.Invalid}
 	if fault, ok := faults[core.KindOf(err)]; ok {
-		return fields.Problem(fault, fmt.Sprintf("attachments[%d]", i), core.TextOf(err))
+		return web.FieldProblem(fault, fmt.Sprintf("attachments[%d]", i), core.TextOf(err))
 	}
 	return err
 }

@@ -9,7 +9,6 @@ import (
 	"gatehouse/core"
 	"gatehouse/web"
 	"gatehouse/web/auth"
-	"gatehouse/web/fields"
 )
 
 type (
@@ -52,7 +51,7 @@ func (a *API) createKey(w http.ResponseWriter, r *http.Request) error {
 	}
 	n := auth.NewKey{User: p.User} // unless the body names another user
 	into := map[string]any{"label": &n.Label, "user_id": &n.User, "trust_level": &n.Trust, "scopes": &n.Scopes, "expires_at": &n.ExpiresAt}
-	if err := fields.ReadInto(w, r, into); err != nil {
+	if err := web.ReadFieldsInto(w, r, into); err != nil {
 		return err
 	}
 	if err := labelFits(n.Label); err != nil {
@@ -83,7 +82,7 @@ func mayGive(p auth.Principal, n auth.NewKey) error {
 
 func labelFits(label string) error {
 	if len(label) > 400 {
-		return fields.Problem(web.TooLarge, "label", "the field label is over 400 bytes")
+		return web.FieldProblem(web.TooLarge, "label", "the field label is over 400 bytes")
 	}
 	return nil
 }
@@ -101,7 +100,7 @@ func (a *API) changeKey(w http.ResponseWriter, r *http.Request) error {
 		}
 		return mayGive(p, auth.NewKey{User: was.User, Trust: was.Trust, Scopes: added})
 	}}
-	if err := fields.ReadInto(w, r, map[string]any{"label": &c.Label, "scopes": &c.Scopes}); err != nil {
+	if err := web.ReadFieldsInto(w, r, map[string]any{"label": &c.Label, "scopes": &c.Scopes}); err != nil {
 		return err
 	}
 	if c.Label != nil {
@@ -127,7 +126,7 @@ func (a *API) rotateKey(w http.ResponseWriter, r *http.Request) error {
 		return mayGive(p, auth.NewKey{User: was.User, Trust: was.Trust, Scopes: was.Scopes})
 	}}
 	if r.ContentLength != 0 {
-		if err := fields.ReadInto(w, r, map[string]any{"old_expires_at": &o.OldExpiresAt}); err != nil {
+		if err := web.ReadFieldsInto(w, r, map[string]any{"old_expires_at": &o.OldExpiresAt}); err != nil {
 			return err
 		}
 	}

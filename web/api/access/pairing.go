@@ -11,7 +11,6 @@ import (
 	"gatehouse/core"
 	"gatehouse/web"
 	"gatehouse/web/auth"
-	"gatehouse/web/fields"
 )
 
 type (
@@ -83,7 +82,7 @@ func (a *API) requests(w http.ResponseWriter, r *http.Request) error {
 	if r.URL.Query().Has("status") && !slices.Contains([]string{"pending", "approved", "denied", "expired"}, status) {
 		return core.Errorf(core.Invalid, "status must be pending, approved, denied or expired")
 	}
-	limit, err := fields.Number(r.URL.Query(), "limit", 100, 1, 500)
+	limit, err := web.QueryNumber(r.URL.Query(), "limit", 100, 1, 500)
 	if err != nil {
 		return err
 	}
@@ -127,7 +126,7 @@ func (a *API) approve(w http.ResponseWriter, r *http.Request) error {
 	}
 	approval.Most = p.Trust
 	if !approval.ExpiresAt.IsZero() && !approval.ExpiresAt.After(a.Clock.Now()) {
-		return fields.Problem(web.Invalid, "expires_at", "the field expires_at is in the past")
+		return web.FieldProblem(web.Invalid, "expires_at", "the field expires_at is in the past")
 	}
 	return a.decide(w, r, func(ctx context.Context, id string) (core.PairingRequest, error) {
 		return a.Decisions.Approve(ctx, id, approval, p.Actor())
@@ -135,7 +134,7 @@ func (a *API) approve(w http.ResponseWriter, r *http.Request) error {
 }
 
 func readApproval(w http.ResponseWriter, r *http.Request) (approval core.Approval, err error) {
-	err = fields.ReadInto(w, r, map[string]any{"trust_level": &approval.Trust, "scope": &approval.Scope, "expires_at": &approval.ExpiresAt})
+	err = web.ReadFieldsInto(w, r, map[string]any{"trust_level": &approval.Trust, "scope": &approval.Scope, "expires_at": &approval.ExpiresAt})
 	if err != nil {
 		return approval, err
 	}
@@ -143,7 +142,7 @@ func readApproval(w http.ResponseWriter, r *http.Request) (approval core.Approva
 	case "", core.ScopeDM, core.ScopeGroup:
 		return approval, nil
 	}
-	return approval, fields.Problem(web.Invalid, "scope", "the field scope must be dm or group")
+	return approval, web.FieldProblem(web.Invalid, "scope", "the field scope must be dm or group")
 }
 
 // deny serves POST /api/bots/pairing/{id}/deny.
@@ -219,7 +218,7 @@ func (a *API) access(w http.ResponseWriter, r *http.Request) error {
 	if _, err := auth.Require(r, auth.ScopeAdmin); err != nil {
 		return err
 	}
-	limit, err := fields.Number(r.URL.Query(), "limit", 100, 1, 500)
+	limit, err := web.QueryNumber(r.URL.Query(), "limit", 100, 1, 500)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,6 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/web"
-	"gatehouse/web/fields"
 	"gatehouse/web/upload"
 )
 
@@ -50,7 +49,7 @@ func (m *unaskedBody) json(b *upload.Body) error {
 	if err != nil {
 		return err
 	}
-	all, err := fields.Of(raw)
+	all, err := web.FieldsOf(raw)
 	if err != nil {
 		return err
 	}
@@ -62,7 +61,7 @@ func (m *unaskedBody) json(b *upload.Body) error {
 		case !known:
 			m.ignored = append(m.ignored, name)
 		case json.Unmarshal(value, dest) != nil:
-			return fields.Problem(web.Invalid, name, "the field "+name+" is not valid")
+			return web.FieldProblem(web.Invalid, name, "the field "+name+" is not valid")
 		}
 	}
 	slices.Sort(m.ignored)
@@ -83,7 +82,7 @@ func (m *unaskedBody) attached(b *upload.Body, i int, raw json.RawMessage) error
 	}
 	var x upload.Attachment
 	if json.Unmarshal(raw, &x) != nil {
-		return fields.Problem(web.Invalid, "attachments", "the field attachments must be a list of paths in the vault, or of objects with name and data")
+		return web.FieldProblem(web.Invalid, "attachments", "the field attachments must be a list of paths in the vault, or of objects with name and data")
 	}
 	return b.Keep(i, x)
 }
@@ -97,7 +96,7 @@ func (m *unaskedBody) field(name, text string) error {
 	case dest == nil:
 		m.ignored = append(m.ignored, name)
 	case *dest != "":
-		return fields.Problem(web.Invalid, name, "the field "+name+" is there twice")
+		return web.FieldProblem(web.Invalid, name, "the field "+name+" is there twice")
 	default:
 		*dest = text
 	}
@@ -105,7 +104,7 @@ func (m *unaskedBody) field(name, text string) error {
 }
 
 func tooManyToSend() error {
-	return fields.Problem(web.Invalid, "attachments", fmt.Sprintf("at most %d files go with a message, each a file sent along or a path in the vault", MaxSendFiles))
+	return web.FieldProblem(web.Invalid, "attachments", fmt.Sprintf("at most %d files go with a message, each a file sent along or a path in the vault", MaxSendFiles))
 }
 
 func (m *unaskedBody) check() error {
@@ -114,18 +113,18 @@ func (m *unaskedBody) check() error {
 	case len(m.Attachments)+len(m.Files) > MaxSendFiles || long:
 		return tooManyToSend()
 	case m.Chat == "" || len(m.Chat) > 128:
-		return fields.Problem(web.Invalid, "chat", "the field chat must name a chat, in at most 128 bytes")
+		return web.FieldProblem(web.Invalid, "chat", "the field chat must name a chat, in at most 128 bytes")
 	case strings.TrimSpace(m.Text) == "" && len(m.Attachments)+len(m.Files) == 0:
-		return fields.Problem(web.Invalid, "text", "the field text is missing or empty")
+		return web.FieldProblem(web.Invalid, "text", "the field text is missing or empty")
 	case len(m.Text) > MaxText:
-		return fields.Problem(web.TooLarge, "text", fmt.Sprintf("the field text is over %d bytes", MaxText))
+		return web.FieldProblem(web.TooLarge, "text", fmt.Sprintf("the field text is over %d bytes", MaxText))
 	}
 	total := int64(0)
 	for _, f := range m.Files {
 		total += f.Size
 	}
 	if total > upload.MaxFiles {
-		return fields.Problem(web.TooLarge, "attachments", "the files are over "+core.ByteSize(upload.MaxFiles)+" together")
+		return web.FieldProblem(web.TooLarge, "attachments", "the files are over "+core.ByteSize(upload.MaxFiles)+" together")
 	}
 	return nil
 }

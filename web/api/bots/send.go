@@ -14,7 +14,6 @@ import (
 	"gatehouse/web"
 	"gatehouse/web/api/bots/post"
 	"gatehouse/web/auth"
-	"gatehouse/web/fields"
 )
 
 // Mail sends messages of bots that answer no message. Send stores a message, or finds
@@ -66,7 +65,7 @@ func (a *API) sendUnasked(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	key, _, err := fields.IdempotencyKey(r)
+	key, _, err := web.IdempotencyKey(r)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,6 @@ import (
 	"gatehouse/core/contexts"
 	"gatehouse/web"
 	"gatehouse/web/auth"
-	"gatehouse/web/fields"
 )
 
 // Store keeps saved contexts (contexts.Store).
@@ -51,7 +50,7 @@ func (a *API) allowed(r *http.Request, scopes ...string) (auth.Principal, error)
 		return p, err
 	}
 	if err := contexts.CheckName(r.PathValue("name")); err != nil {
-		return p, fields.Problem(web.Invalid, "name", core.TextOf(err))
+		return p, web.FieldProblem(web.Invalid, "name", core.TextOf(err))
 	}
 	if !a.o.May(p.Trust, p.User, contexts.Dir+"/"+r.PathValue("name")+".json") {
 		return p, core.Errorf(core.Denied, "saved contexts are not open at this key's trust level")
@@ -94,7 +93,7 @@ func (a *API) put(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	c := contexts.Context{Name: r.PathValue("name")}
-	if err := fields.ReadInto(w, r, map[string]any{"description": &c.Description, "folders": &c.Folders, "files": &c.Files}); err != nil {
+	if err := web.ReadFieldsInto(w, r, map[string]any{"description": &c.Description, "folders": &c.Folders, "files": &c.Files}); err != nil {
 		return err
 	}
 	if _, left := c.Paths(a.mine(p)); left > 0 {

@@ -11,7 +11,6 @@ import (
 	"gatehouse/core/council/ledger"
 	"gatehouse/web"
 	"gatehouse/web/auth"
-	"gatehouse/web/fields"
 )
 
 // Options for New. All are needed.
@@ -57,9 +56,9 @@ func (a *API) queries(w http.ResponseWriter, r *http.Request) error {
 	case "true":
 		f.Disputed = true
 	default:
-		return fields.Problem(web.Invalid, "disputed", "must be true or false")
+		return web.FieldProblem(web.Invalid, "disputed", "must be true or false")
 	}
-	if f.Limit, err = fields.Number(v, "limit", 50, 1, 200); err != nil {
+	if f.Limit, err = web.QueryNumber(v, "limit", 50, 1, 200); err != nil {
 		return err
 	}
 	page, next, err := a.o.Store.Queries(r.Context(), f)
@@ -89,11 +88,11 @@ func (a *API) pick(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	model := ""
-	if err := fields.ReadInto(w, r, map[string]any{"model_id": &model}); err != nil {
+	if err := web.ReadFieldsInto(w, r, map[string]any{"model_id": &model}); err != nil {
 		return err
 	}
 	if model == "" || len(model) > 256 {
-		return fields.Problem(web.Invalid, "model_id", "must be the model of one of the options")
+		return web.FieldProblem(web.Invalid, "model_id", "must be the model of one of the options")
 	}
 	if _, err := a.o.Pick(r.Context(), p.User, r.PathValue("query_id"), model); err != nil {
 		return err
@@ -125,7 +124,7 @@ func (a *API) since(r *http.Request) (time.Time, error) {
 	if _, err := auth.Require(r, auth.ScopeAdmin); err != nil {
 		return time.Time{}, err
 	}
-	since, err := fields.Time(r.URL.Query(), "since")
+	since, err := web.QueryTime(r.URL.Query(), "since")
 	if err == nil && since.IsZero() {
 		since = a.o.Clock.Now().UTC().Add(-reach).Truncate(24 * time.Hour)
 	}
@@ -140,7 +139,7 @@ func (a *API) reliability(w http.ResponseWriter, r *http.Request) error {
 	}
 	model := r.URL.Query().Get("model_id")
 	if len(model) > 256 {
-		return fields.Problem(web.Invalid, "model_id", "is over 256 bytes")
+		return web.FieldProblem(web.Invalid, "model_id", "is over 256 bytes")
 	}
 	list, err := a.o.Store.Reliability(r.Context(), model, since)
 	if err != nil {

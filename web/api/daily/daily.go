@@ -11,7 +11,6 @@ import (
 	agents "gatehouse/core/schedule/daily"
 	"gatehouse/web"
 	"gatehouse/web/auth"
-	"gatehouse/web/fields"
 )
 
 type (
@@ -178,7 +177,7 @@ func (a *API) run(w http.ResponseWriter, r *http.Request) error {
 	}
 	var date *string
 	var force *bool
-	if err := fields.ReadInto(w, r, map[string]any{"date": &date, "force": &force}); err != nil {
+	if err := web.ReadFieldsInto(w, r, map[string]any{"date": &date, "force": &force}); err != nil {
 		return err
 	}
 	day := ""
@@ -197,9 +196,9 @@ func (a *API) history(w http.ResponseWriter, r *http.Request) error {
 	if _, err := auth.Require(r, auth.ScopeAdmin); err != nil {
 		return err
 	}
-	limit, err := fields.Number(r.URL.Query(), "limit", 50, 1, 100)
+	limit, err := web.QueryNumber(r.URL.Query(), "limit", 50, 1, 100)
 	if err != nil {
-		return fields.Problem(web.Invalid, "limit", core.TextOf(err))
+		return web.FieldProblem(web.Invalid, "limit", core.TextOf(err))
 	}
 	name := r.PathValue("name")
 	if err := agents.CheckName(name); err != nil {

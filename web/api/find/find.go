@@ -13,7 +13,6 @@ import (
 	"gatehouse/core/index/search"
 	"gatehouse/web"
 	"gatehouse/web/auth"
-	"gatehouse/web/fields"
 )
 
 // Limits of a request's parameters.
@@ -82,7 +81,7 @@ func (a *API) search(w http.ResponseWriter, r *http.Request) error {
 		if q.Cursor != "" {
 			field = "cursor"
 		}
-		return fields.Problem(web.Invalid, field, core.TextOf(err))
+		return web.FieldProblem(web.Invalid, field, core.TextOf(err))
 	}
 	if err != nil {
 		return err
@@ -127,17 +126,17 @@ func query(v url.Values) (q search.Query, err error) {
 		{len(q.Cursor) > maxCursor, "cursor", "the cursor is not of this search: begin again without one"},
 	} {
 		if c.bad {
-			return q, fields.Problem(web.Invalid, c.name, c.detail)
+			return q, web.FieldProblem(web.Invalid, c.name, c.detail)
 		}
 	}
 	for _, t := range q.Types {
 		if t != search.Session && t != search.Document && t != search.Journal {
-			return q, fields.Problem(web.Invalid, "type", "type must be session, document or journal")
+			return q, web.FieldProblem(web.Invalid, "type", "type must be session, document or journal")
 		}
 	}
 	for i, t := range q.Tags {
 		if len(t) > maxName || !isText(t) || strings.Trim(t, "# ") == "" {
-			return q, fields.Problem(web.Invalid, "tag", "tag must be 1 to 128 bytes, such as tag=garden")
+			return q, web.FieldProblem(web.Invalid, "tag", "tag must be 1 to 128 bytes, such as tag=garden")
 		}
 		q.Tags[i] = strings.ToLower(strings.TrimPrefix(strings.TrimSpace(t), "#")) // as in q
 	}
@@ -149,17 +148,17 @@ func isText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune
 
 // bounds adds times and limit to q.
 func bounds(v url.Values, q search.Query) (_ search.Query, err error) {
-	if q.After, err = fields.Time(v, "after"); err != nil {
-		return q, fields.Problem(web.Invalid, "after", core.TextOf(err))
+	if q.After, err = web.QueryTime(v, "after"); err != nil {
+		return q, web.FieldProblem(web.Invalid, "after", core.TextOf(err))
 	}
-	if q.Before, err = fields.Time(v, "before"); err != nil {
-		return q, fields.Problem(web.Invalid, "before", core.TextOf(err))
+	if q.Before, err = web.QueryTime(v, "before"); err != nil {
+		return q, web.FieldProblem(web.Invalid, "before", core.TextOf(err))
 	}
 	if !q.Before.IsZero() && !q.After.Before(q.Before) {
-		return q, fields.Problem(web.Invalid, "before", "before must be later than after")
+		return q, web.FieldProblem(web.Invalid, "before", "before must be later than after")
 	}
-	if q.Limit, err = fields.Number(v, "limit", search.DefaultLimit, 1, search.MaxLimit); err != nil {
-		return q, fields.Problem(web.Invalid, "limit", core.TextOf(err))
+	if q.Limit, err = web.QueryNumber(v, "limit", search.DefaultLimit, 1, search.MaxLimit); err != nil {
+		return q, web.FieldProblem(web.Invalid, "limit", core.TextOf(err))
 	}
 	return q, nil
 }

@@ -11,7 +11,6 @@ import (
 	"gatehouse/core/session"
 	"gatehouse/web"
 	"gatehouse/web/auth"
-	"gatehouse/web/fields"
 )
 
 type (
@@ -93,11 +92,11 @@ func (a *API) run(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var in struct{ session, model string }
-	if err := fields.ReadInto(w, r, map[string]any{"session_id": &in.session, "model_id": &in.model}); err != nil {
+	if err := web.ReadFieldsInto(w, r, map[string]any{"session_id": &in.session, "model_id": &in.model}); err != nil {
 		return err
 	}
 	if in.session == "" {
-		return fields.Problem(web.Invalid, "session_id", "name the session to write a backup of")
+		return web.FieldProblem(web.Invalid, "session_id", "name the session to write a backup of")
 	}
 	r.SetPathValue("id", in.session)
 	id, err := a.o.Finder.Find(r, p)
@@ -106,7 +105,7 @@ func (a *API) run(w http.ResponseWriter, r *http.Request) error {
 	}
 	b, err := a.o.Backups.Write(r.Context(), id, in.model)
 	if core.KindOf(err) == core.Invalid { // a model that is not configured any more
-		return fields.Problem(web.Invalid, "model_id", core.TextOf(err))
+		return web.FieldProblem(web.Invalid, "model_id", core.TextOf(err))
 	}
 	if err != nil {
 		return err

@@ -21,7 +21,6 @@ import (
 	"gatehouse/web"
 	"gatehouse/web/api/stream"
 	"gatehouse/web/auth"
-	"gatehouse/web/fields"
 	"gatehouse/web/importing"
 )
 
@@ -108,7 +107,7 @@ func (a *API) path(w http.ResponseWriter, r *http.Request, p auth.Principal) (st
 	if err != nil {
 		return "", err
 	}
-	given, err := fields.Of(raw)
+	given, err := web.FieldsOf(raw)
 	if err != nil {
 		return "", err
 	}
@@ -119,11 +118,11 @@ func (a *API) path(w http.ResponseWriter, r *http.Request, p auth.Principal) (st
 		what string
 	}{{"path", &o.Path, "a path"}, {"dry_run", &o.DryRun, "true or false"}, {"archive", &o.Archive, "true or false"}, {"again", &o.Again, "true or false"}} {
 		if v, ok := given[f.name]; ok && json.Unmarshal(v, f.to) != nil {
-			return "", fields.Problem(web.Invalid, f.name, f.name+" must be "+f.what)
+			return "", web.FieldProblem(web.Invalid, f.name, f.name+" must be "+f.what)
 		}
 	}
 	if !filepath.IsAbs(o.Path) || len(o.Path) > 4096 {
-		return "", fields.Problem(web.Invalid, "path", "path must be the absolute path of a file or folder on the gateway's machine; or send the file as a form")
+		return "", web.FieldProblem(web.Invalid, "path", "path must be the absolute path of a file or folder on the gateway's machine; or send the file as a form")
 	}
 	if err := importing.MayName(p); err != nil {
 		return "", err
@@ -169,9 +168,9 @@ func (a *API) state(w http.ResponseWriter, r *http.Request) error {
 	if _, err := auth.Require(r, auth.ScopeAdmin); err != nil {
 		return err
 	}
-	wait, err := fields.Number(r.URL.Query(), "wait", 0, 0, maxWait)
+	wait, err := web.QueryNumber(r.URL.Query(), "wait", 0, 0, maxWait)
 	if err != nil {
-		return fields.Problem(web.Invalid, "wait", core.TextOf(err))
+		return web.FieldProblem(web.Invalid, "wait", core.TextOf(err))
 	}
 	var s report.State
 	if wait > 0 {

@@ -13,7 +13,6 @@ import (
 	"gatehouse/core/journal"
 	"gatehouse/web"
 	"gatehouse/web/auth"
-	"gatehouse/web/fields"
 )
 
 // maxBody limits a body in bytes: an entry's text, escaped.
@@ -101,7 +100,7 @@ func (a *API) allowed(r *http.Request, date string, write bool) (auth.Principal,
 		return p, err
 	}
 	if err := journal.CheckDate(date); err != nil {
-		return p, fields.Problem(web.Invalid, "date", core.TextOf(err))
+		return p, web.FieldProblem(web.Invalid, "date", core.TextOf(err))
 	}
 	name, err := journal.PathOf(p.User, date)
 	if err == nil && !a.o.May(p.Trust, p.User, name, write) {
@@ -144,12 +143,12 @@ func (a *API) add(w http.ResponseWriter, r *http.Request) error {
 	if given["time"] != nil {
 		t, err := time.Parse("15:04", *given["time"])
 		if err != nil {
-			return fields.Problem(web.Invalid, "time", "time must be a time of day such as 10:30 or 22:15")
+			return web.FieldProblem(web.Invalid, "time", "time must be a time of day such as 10:30 or 22:15")
 		}
 		at = t
 	}
 	if given["text"] == nil {
-		return fields.Problem(web.Invalid, "text", "text is missing: it is what the entry says")
+		return web.FieldProblem(web.Invalid, "text", "text is missing: it is what the entry says")
 	}
 	e, err := a.o.Store.Append(r.Context(), p.User, journal.Draft{Date: r.PathValue("date"), At: at, Text: *given["text"]}, p.Actor())
 	if err != nil {
@@ -247,7 +246,7 @@ func read(w http.ResponseWriter, r *http.Request, names ...string) (map[string]*
 	if err != nil {
 		return nil, err
 	}
-	given, err := fields.Of(raw)
+	given, err := web.FieldsOf(raw)
 	if err != nil {
 		return nil, err
 	}
@@ -260,11 +259,11 @@ func read(w http.ResponseWriter, r *http.Request, names ...string) (map[string]*
 		}
 		var text string
 		if json.Unmarshal(value, &text) != nil {
-			return nil, fields.Problem(web.Invalid, name, name+" must be a text")
+			return nil, web.FieldProblem(web.Invalid, name, name+" must be a text")
 		}
 		out[name] = &text
 	}
-	fields.Warn(w, given)
+	web.WarnUnknown(w, given)
 	return out, nil
 }
 

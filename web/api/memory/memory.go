@@ -12,7 +12,6 @@ import (
 	"gatehouse/core/memory/detect"
 	"gatehouse/web"
 	"gatehouse/web/auth"
-	"gatehouse/web/fields"
 )
 
 const (
@@ -109,10 +108,10 @@ func (a *API) list(w http.ResponseWriter, r *http.Request) error {
 func filter(v url.Values) (f memory.Filter, err error) {
 	f.Text = v.Get("q")
 	if len(f.Text) > maxQuery {
-		return f, fields.Problem(web.Invalid, "q", "q is over 256 bytes: use fewer words")
+		return f, web.FieldProblem(web.Invalid, "q", "q is over 256 bytes: use fewer words")
 	}
 	if f.Project = v.Get("project_id"); len(f.Project) > maxQuery {
-		return f, fields.Problem(web.Invalid, "project_id", "project_id is no id of a project: GET /api/projects lists them")
+		return f, web.FieldProblem(web.Invalid, "project_id", "project_id is no id of a project: GET /api/projects lists them")
 	}
 	switch status := v.Get("status"); status {
 	case "", "active", "superseded", "deleted":
@@ -120,13 +119,13 @@ func filter(v url.Values) (f memory.Filter, err error) {
 	case "open":
 		f.Cards = true
 	default:
-		return f, fields.Problem(web.Invalid, "status", "status must be active, superseded, deleted or open")
+		return f, web.FieldProblem(web.Invalid, "status", "status must be active, superseded, deleted or open")
 	}
-	if f.After, err = fields.Number(v, "after", 0, 0, 1_000_000_000); err != nil {
-		return f, fields.Problem(web.Invalid, "after", core.TextOf(err))
+	if f.After, err = web.QueryNumber(v, "after", 0, 0, 1_000_000_000); err != nil {
+		return f, web.FieldProblem(web.Invalid, "after", core.TextOf(err))
 	}
-	if f.Limit, err = fields.Number(v, "limit", 50, 1, 200); err != nil {
-		return f, fields.Problem(web.Invalid, "limit", core.TextOf(err))
+	if f.Limit, err = web.QueryNumber(v, "limit", 50, 1, 200); err != nil {
+		return f, web.FieldProblem(web.Invalid, "limit", core.TextOf(err))
 	}
 	return f, nil
 }
@@ -137,7 +136,7 @@ func body(w http.ResponseWriter, r *http.Request, into map[string]any) error {
 	if err != nil {
 		return err
 	}
-	given, err := fields.Of(raw)
+	given, err := web.FieldsOf(raw)
 	if err != nil {
 		return err
 	}
@@ -145,10 +144,10 @@ func body(w http.ResponseWriter, r *http.Request, into map[string]any) error {
 		value, there := given[name]
 		delete(given, name)
 		if there && json.Unmarshal(value, to) != nil {
-			return fields.Problem(web.Invalid, name, name+" has another type: see the description of the API")
+			return web.FieldProblem(web.Invalid, name, name+" has another type: see the description of the API")
 		}
 	}
-	fields.Warn(w, given)
+	web.WarnUnknown(w, given)
 	return nil
 }
 
@@ -193,7 +192,7 @@ func (a *API) change(w http.ResponseWriter, r *http.Request) error {
 	id := r.PathValue("id")
 	if status != nil {
 		if *status != string(memory.Active) {
-			return fields.Problem(web.Invalid, "status", "status can only be set to active, which brings back what was deleted or replaced")
+			return web.FieldProblem(web.Invalid, "status", "status can only be set to active, which brings back what was deleted or replaced")
 		}
 		c, err := a.o.Store.Restore(r.Context(), p.User, id, p.Actor())
 		if err != nil {
@@ -262,7 +261,7 @@ func (a *API) confirm(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if id == "" {
-		return fields.Problem(web.Invalid, "correction_id", "correction_id is missing: GET /api/memory?status=open lists open questions")
+		return web.FieldProblem(web.Invalid, "correction_id", "correction_id is missing: GET /api/memory?status=open lists open questions")
 	}
 	l, err := a.o.Store.Decide(r.Context(), p.User, id, choice, p.Actor())
 	if err != nil {

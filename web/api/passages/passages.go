@@ -14,7 +14,6 @@ import (
 	"gatehouse/core/index/document"
 	"gatehouse/web"
 	"gatehouse/web/auth"
-	"gatehouse/web/fields"
 )
 
 // maxBody is the largest body: the chunks of one call, in JSON.
@@ -90,18 +89,18 @@ func (a *API) list(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	v := r.URL.Query()
-	limit, err := fields.Number(v, "limit", document.MaxChunks, 1, document.MaxChunks)
+	limit, err := web.QueryNumber(v, "limit", document.MaxChunks, 1, document.MaxChunks)
 	if err != nil {
-		return fields.Problem(web.Invalid, "limit", core.TextOf(err))
+		return web.FieldProblem(web.Invalid, "limit", core.TextOf(err))
 	}
 	for _, name := range []string{"field", "cursor"} {
 		if s := v.Get(name); !utf8.ValidString(s) || strings.ContainsRune(s, 0) || len(s) > 256 {
-			return fields.Problem(web.Invalid, name, name+" must be at most 256 bytes of UTF-8")
+			return web.FieldProblem(web.Invalid, name, name+" must be at most 256 bytes of UTF-8")
 		}
 	}
 	list, err := a.o.Index.Chunks(r.Context(), id, v.Get("field"), v.Get("cursor"), limit)
 	if core.KindOf(err) == core.Invalid {
-		return fields.Problem(web.Invalid, "cursor", core.TextOf(err))
+		return web.FieldProblem(web.Invalid, "cursor", core.TextOf(err))
 	}
 	if err != nil {
 		return err
@@ -138,13 +137,13 @@ func (a *API) put(w http.ResponseWriter, r *http.Request) error {
 	list := make([]document.Stored, len(in.Chunks))
 	for i, c := range in.Chunks {
 		if strings.ContainsRune(c.Text, 0) {
-			return fields.Problem(web.Invalid, "chunks", "a text has a null character")
+			return web.FieldProblem(web.Invalid, "chunks", "a text has a null character")
 		}
 		list[i] = document.Stored{Field: c.Field, Index: c.Index, Text: c.Text}
 	}
 	err = a.o.Index.Add(r.Context(), id, list)
 	if core.KindOf(err) == core.Invalid {
-		return fields.Problem(web.Invalid, "chunks", core.TextOf(err))
+		return web.FieldProblem(web.Invalid, "chunks", core.TextOf(err))
 	}
 	if err == nil {
 		err = a.o.Did(r.Context(), p.Actor(), "index.add", id)

@@ -17,7 +17,6 @@ import (
 	"gatehouse/core/permission"
 	"gatehouse/web"
 	"gatehouse/web/auth"
-	"gatehouse/web/fields"
 )
 
 type (
@@ -177,15 +176,15 @@ func (a *API) pattern(w http.ResponseWriter, r *http.Request) (pattern string, e
 	if r.ContentLength == 0 {
 		return "", nil
 	}
-	given, err := fields.Read(w, r)
+	given, err := web.ReadFields(w, r)
 	if err != nil {
 		return "", err
 	}
 	if value, ok := given["pattern"]; ok && (json.Unmarshal(value, &pattern) != nil || pattern == "") {
-		return "", fields.Problem(web.Invalid, "pattern", "the field pattern must be a string that is not empty; leave it out to allow this call only")
+		return "", web.FieldProblem(web.Invalid, "pattern", "the field pattern must be a string that is not empty; leave it out to allow this call only")
 	}
 	delete(given, "pattern")
-	fields.Warn(w, given)
+	web.WarnUnknown(w, given)
 	return pattern, nil
 }
 
@@ -290,17 +289,17 @@ func (a *API) answerQuestion(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	given, err := fields.Of(raw)
+	given, err := web.FieldsOf(raw)
 	if err != nil {
 		return err
 	}
 	var ask string
 	if json.Unmarshal(given["id"], &ask) != nil || ask == "" {
-		return fields.Problem(web.Invalid, "id", "the field id must be the id of the question")
+		return web.FieldProblem(web.Invalid, "id", "the field id must be the id of the question")
 	}
 	answers := bytes.TrimSpace(given["answers"])
 	if len(answers) == 0 || answers[0] != '{' && answers[0] != '"' {
-		return fields.Problem(web.Invalid, "answers", "the field answers must be an object by question, or a text")
+		return web.FieldProblem(web.Invalid, "answers", "the field answers must be an object by question, or a text")
 	}
 	session, err := a.Sessions.Find(r, p)
 	if err != nil {
@@ -311,6 +310,6 @@ func (a *API) answerQuestion(w http.ResponseWriter, r *http.Request) error {
 	}
 	delete(given, "id")
 	delete(given, "answers")
-	fields.Warn(w, given)
+	web.WarnUnknown(w, given)
 	return web.WriteJSON(w, http.StatusOK, map[string]string{"id": ask, "session_id": session})
 }

@@ -9,7 +9,6 @@ import (
 	"gatehouse/core/project"
 	"gatehouse/web"
 	"gatehouse/web/auth"
-	"gatehouse/web/fields"
 )
 
 // Options for New. All are needed.
@@ -56,11 +55,11 @@ func named(w http.ResponseWriter, r *http.Request) (p auth.Principal, name strin
 	if p, err = auth.Require(r, auth.ScopeChat); err != nil {
 		return p, "", err
 	}
-	if err = fields.ReadInto(w, r, map[string]any{"name": &name}); err != nil {
+	if err = web.ReadFieldsInto(w, r, map[string]any{"name": &name}); err != nil {
 		return p, "", err
 	}
 	if _, err := project.Name(name); err != nil {
-		return p, "", fields.Problem(web.Invalid, "name", err.Error())
+		return p, "", web.FieldProblem(web.Invalid, "name", err.Error())
 	}
 	return p, name, nil
 }

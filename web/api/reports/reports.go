@@ -15,7 +15,6 @@ import (
 	"gatehouse/core/usage"
 	"gatehouse/web"
 	"gatehouse/web/auth"
-	"gatehouse/web/fields"
 )
 
 type (
@@ -67,7 +66,7 @@ func (a *API) auditLog(w http.ResponseWriter, r *http.Request) error {
 }
 
 func auditFilter(v url.Values) (f store.AuditFilter, err error) {
-	if f.Limit, err = fields.Number(v, "limit", 50, 1, 500); err != nil {
+	if f.Limit, err = web.QueryNumber(v, "limit", 50, 1, 500); err != nil {
 		return f, err
 	}
 	for name, dest := range map[string]*string{"action": &f.Action, "subject": &f.Subject, "via": &f.Via, "cursor": &f.Cursor} {
@@ -75,13 +74,13 @@ func auditFilter(v url.Values) (f store.AuditFilter, err error) {
 			return f, core.Errorf(core.Invalid, "%s is over 256 bytes", name)
 		}
 	}
-	if f.User, err = fields.User(v); err != nil {
+	if f.User, err = web.QueryUser(v); err != nil {
 		return f, err
 	}
-	if f.Since, err = fields.Time(v, "since"); err != nil {
+	if f.Since, err = web.QueryTime(v, "since"); err != nil {
 		return f, err
 	}
-	f.Until, err = fields.Time(v, "until")
+	f.Until, err = web.QueryTime(v, "until")
 	return f, err
 }
 
@@ -105,13 +104,13 @@ func (a *API) usage(w http.ResponseWriter, r *http.Request) error {
 		q.By = strings.Split(v.Get("by"), ",")
 	}
 	var err error
-	if q.User, err = fields.User(v); err != nil {
+	if q.User, err = web.QueryUser(v); err != nil {
 		return err
 	}
-	if q.Since, err = fields.Time(v, "since"); err != nil {
+	if q.Since, err = web.QueryTime(v, "since"); err != nil {
 		return err
 	}
-	if q.Until, err = fields.Time(v, "until"); err != nil {
+	if q.Until, err = web.QueryTime(v, "until"); err != nil {
 		return err
 	}
 	if q.Until.IsZero() {

@@ -9,7 +9,6 @@ import (
 	"gatehouse/core"
 	"gatehouse/web"
 	"gatehouse/web/auth"
-	"gatehouse/web/fields"
 )
 
 // A Row is a session as lists show it.
@@ -112,10 +111,10 @@ func (a *API) listed(w http.ResponseWriter, r *http.Request, p auth.Principal, q
 }
 
 func sessionQuery(v url.Values) (q Query, err error) {
-	if q.Limit, err = fields.Number(v, "limit", 50, 1, 200); err != nil {
+	if q.Limit, err = web.QueryNumber(v, "limit", 50, 1, 200); err != nil {
 		return q, err
 	}
-	if q.Offset, err = fields.Number(v, "offset", 0, 0, 100_000); err != nil {
+	if q.Offset, err = web.QueryNumber(v, "offset", 0, 0, 100_000); err != nil {
 		return q, err
 	}
 	q.Cursor = v.Get("cursor")

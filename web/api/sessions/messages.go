@@ -11,7 +11,6 @@ import (
 	"gatehouse/core/transcript"
 	"gatehouse/web"
 	"gatehouse/web/auth"
-	"gatehouse/web/fields"
 )
 
 // MaxExports bounds the exports that one caller reads at once.
@@ -166,7 +165,7 @@ func (a *API) messages(w http.ResponseWriter, r *http.Request) error {
 	if v.Has("before") && q.Before == "" || v.Has("after") && q.After == "" || len(q.Before)+len(q.After) > 128 {
 		return core.Errorf(core.Invalid, "before and after are ids of messages")
 	}
-	if q.Limit, err = fields.Number(v, "limit", 50, 1, 200); err != nil {
+	if q.Limit, err = web.QueryNumber(v, "limit", 50, 1, 200); err != nil {
 		return err
 	}
 	page, err := a.Reader.Page(r.Context(), d.Session, q)

@@ -17,7 +17,6 @@ import (
 	"gatehouse/core/transcript"
 	"gatehouse/web"
 	"gatehouse/web/auth"
-	"gatehouse/web/fields"
 )
 
 type (
@@ -141,7 +140,7 @@ func (a *API) readSession(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	limit, err := fields.Number(r.URL.Query(), "limit", 50, 1, 200)
+	limit, err := web.QueryNumber(r.URL.Query(), "limit", 50, 1, 200)
 	if err != nil {
 		return err
 	}
@@ -233,7 +232,7 @@ func (a *API) changeSession(w http.ResponseWriter, r *http.Request) error {
 	if _, named := matching(r); !named {
 		return web.Refuse(web.MatchRequired, "name in If-Match the version to change")
 	}
-	given, err := fields.Read(w, r)
+	given, err := web.ReadFields(w, r)
 	if err != nil {
 		return err
 	}
@@ -245,7 +244,7 @@ func (a *API) changeSession(w http.ResponseWriter, r *http.Request) error {
 	if d, err = a.update(r, p, d.ID, c); err != nil {
 		return err
 	}
-	fields.Warn(w, given)
+	web.WarnUnknown(w, given)
 	return writeDetail(w, d)
 }
 
@@ -257,7 +256,7 @@ var fixed = []string{"id", "source", "message_count", "created_at", "last_access
 func readChange(given map[string]json.RawMessage) (c session.Change, err error) {
 	for _, name := range fixed {
 		if _, there := given[name]; there {
-			return c, fields.Problem(web.UnsupportedField, name, "the field "+name+" cannot be changed here")
+			return c, web.FieldProblem(web.UnsupportedField, name, "the field "+name+" cannot be changed here")
 		}
 	}
 	for _, f := range []struct {
@@ -275,15 +274,15 @@ func readChange(given map[string]json.RawMessage) (c session.Change, err error) 
 			continue
 		}
 		if len(value) > f.most {
-			return c, fields.Problem(web.TooLarge, f.name, fmt.Sprintf("the field %s is over %d bytes", f.name, f.most))
+			return c, web.FieldProblem(web.TooLarge, f.name, fmt.Sprintf("the field %s is over %d bytes", f.name, f.most))
 		}
 		if json.Unmarshal(value, f.dest) != nil {
-			return c, fields.Problem(web.Invalid, f.name, "the field "+f.name+" must be a "+f.kind)
+			return c, web.FieldProblem(web.Invalid, f.name, "the field "+f.name+" must be a "+f.kind)
 		}
 		delete(given, f.name)
 	}
 	if c.Title != nil && len([]rune(*c.Title)) > 1000 {
-		return c, fields.Problem(web.TooLarge, "title", "the field title is over 1000 characters")
+		return c, web.FieldProblem(web.TooLarge, "title", "the field title is over 1000 characters")
 	}
 	return c, nil
 }

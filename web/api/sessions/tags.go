@@ -9,7 +9,6 @@ import (
 	"gatehouse/core/session"
 	"gatehouse/web"
 	"gatehouse/web/auth"
-	"gatehouse/web/fields"
 )
 
 func writeTags(w http.ResponseWriter, d session.Detail) error {
@@ -51,16 +50,16 @@ func (a *API) tags(w http.ResponseWriter, r *http.Request) error { return a.show
 // addTags serves POST /api/chat/{id}/tags.
 func (a *API) addTags(w http.ResponseWriter, r *http.Request) error {
 	return a.edit(w, r, func() (c session.Change, err error) {
-		given, err := fields.Read(w, r)
+		given, err := web.ReadFields(w, r)
 		if err != nil {
 			return c, err
 		}
 		var one string
 		if value, there := given["tag"]; there && (json.Unmarshal(value, &one) != nil || one == "") {
-			return c, fields.Problem(web.Invalid, "tag", "the field tag must be a string that is not empty")
+			return c, web.FieldProblem(web.Invalid, "tag", "the field tag must be a string that is not empty")
 		}
 		if value, there := given["tags"]; there && json.Unmarshal(value, &c.AddTags) != nil {
-			return c, fields.Problem(web.Invalid, "tags", "the field tags must be a list of strings")
+			return c, web.FieldProblem(web.Invalid, "tags", "the field tags must be a list of strings")
 		}
 		if one != "" {
 			c.AddTags = append(c.AddTags, one)
@@ -70,7 +69,7 @@ func (a *API) addTags(w http.ResponseWriter, r *http.Request) error {
 		}
 		delete(given, "tag")
 		delete(given, "tags")
-		fields.Warn(w, given)
+		web.WarnUnknown(w, given)
 		return c, nil
 	}, writeTags)
 }
@@ -89,17 +88,17 @@ func (a *API) contexts(w http.ResponseWriter, r *http.Request) error {
 
 func (a *API) putContexts(w http.ResponseWriter, r *http.Request, into func(*session.Change, []string)) error {
 	return a.edit(w, r, func() (c session.Change, err error) {
-		given, err := fields.Read(w, r)
+		given, err := web.ReadFields(w, r)
 		if err != nil {
 			return c, err
 		}
 		var paths []string
 		if json.Unmarshal(given["contexts"], &paths) != nil || len(paths) > 100 {
-			return c, fields.Problem(web.Invalid, "contexts", "the field contexts must be a list of at most 100 paths")
+			return c, web.FieldProblem(web.Invalid, "contexts", "the field contexts must be a list of at most 100 paths")
 		}
 		into(&c, paths)
 		delete(given, "contexts")
-		fields.Warn(w, given)
+		web.WarnUnknown(w, given)
 		return c, nil
 	}, writeContexts)
 }

@@ -16,7 +16,6 @@ import (
 	"gatehouse/core/vaultsync/wire"
 	"gatehouse/web"
 	"gatehouse/web/auth"
-	"gatehouse/web/fields"
 )
 
 const (
@@ -132,7 +131,7 @@ func (a *API) list(w http.ResponseWriter, r *http.Request, c caller, since, epoc
 	case "true":
 		q.Binary = true
 	default:
-		return fields.Problem(web.Invalid, "include_binary", "include_binary must be true or false")
+		return web.FieldProblem(web.Invalid, "include_binary", "include_binary must be true or false")
 	}
 	l, err := a.o.Files.List(r.Context(), c.Area, q)
 	if err != nil {
@@ -186,7 +185,7 @@ func (a *API) remove(w http.ResponseWriter, r *http.Request, c caller) error {
 // counted refuses a request for no or too many files.
 func counted(n int) error {
 	if n == 0 || n > wire.MaxBatch {
-		return fields.Problem(web.Invalid, "files", "name between 1 and 1000 files")
+		return web.FieldProblem(web.Invalid, "files", "name between 1 and 1000 files")
 	}
 	return nil
 }

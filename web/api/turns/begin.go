@@ -8,7 +8,6 @@ import (
 	"gatehouse/core"
 	"gatehouse/web"
 	"gatehouse/web/auth"
-	"gatehouse/web/fields"
 )
 
 // An Agent is an agent as lists show it.
@@ -35,24 +34,24 @@ type Agents interface {
 // anyone who may not say /agent in a chat does not choose them here.
 func (a *API) begin(ctx context.Context, p auth.Principal, q *chatRequest, id string, known bool) error {
 	if q.WorkingDirectory != "" && p.Trust < core.Vault {
-		return fields.Problem(web.Forbidden, "working_directory", "at the trust level sandboxed the working directory is not yours to choose")
+		return web.FieldProblem(web.Forbidden, "working_directory", "at the trust level sandboxed the working directory is not yours to choose")
 	}
 	if !known && !p.Governs() {
 		for name, asked := range map[string]string{"agent_path": q.AgentPath, "workspace": q.Workspace} {
 			if asked != "" {
-				return fields.Problem(web.Forbidden, name, "who answers, and in which workspace, is the owner's to choose; leave the field "+name+" out")
+				return web.FieldProblem(web.Forbidden, name, "who answers, and in which workspace, is the owner's to choose; leave the field "+name+" out")
 			}
 		}
 	}
 	if q.AgentPath != "" {
 		name, ok := a.Agents.Agent(agentName(q.AgentPath))
 		if !ok {
-			return fields.Problem(web.Invalid, "agent_path", "there is no such agent; GET /api/agents lists those there are")
+			return web.FieldProblem(web.Invalid, "agent_path", "there is no such agent; GET /api/agents lists those there are")
 		}
 		q.AgentPath = name
 	}
 	if q.Workspace != "" && !a.Agents.Workspace(q.Workspace) {
-		return fields.Problem(web.Invalid, "workspace", "there is no such workspace, or its file cannot be used")
+		return web.FieldProblem(web.Invalid, "workspace", "there is no such workspace, or its file cannot be used")
 	}
 	if err := a.mayAnswer(p, q); err != nil {
 		return err
@@ -72,7 +71,7 @@ func (a *API) begin(ctx context.Context, p auth.Principal, q *chatRequest, id st
 		{"workspace", q.Workspace, d.Workspace}, {"continued_from", q.ContinuedFrom, d.ContinuedFrom},
 	} {
 		if f.asked != "" && f.asked != f.is {
-			return fields.Problem(web.Conflict, f.name, "the session has begun with another "+f.name+"; begin a new one, or change it with PATCH /api/chat/{id} where that is yours to do")
+			return web.FieldProblem(web.Conflict, f.name, "the session has begun with another "+f.name+"; begin a new one, or change it with PATCH /api/chat/{id} where that is yours to do")
 		}
 	}
 	return nil
@@ -90,9 +89,9 @@ func (a *API) mayAnswer(p auth.Principal, q *chatRequest) error {
 	err := a.Model(p, trust, q.Model)
 	switch core.KindOf(err) {
 	case core.Invalid:
-		return fields.Problem(web.Invalid, "model", core.TextOf(err))
+		return web.FieldProblem(web.Invalid, "model", core.TextOf(err))
 	case core.Denied:
-		return fields.Problem(web.Forbidden, "model", core.TextOf(err))
+		return web.FieldProblem(web.Forbidden, "model", core.TextOf(err))
 	}
 	return err
 }
@@ -103,7 +102,7 @@ func (a *API) continues(ctx context.Context, p auth.Principal, q *chatRequest) e
 	if q.ContinuedFrom == "" {
 		return nil
 	}
-	missing := fields.Problem(web.NotFound, "continued_from", "you have no such session to go on from")
+	missing := web.FieldProblem(web.NotFound, "continued_from", "you have no such session to go on from")
 	id, known, err := a.Sessions.Locate(ctx, p.User, q.ContinuedFrom)
 	if core.KindOf(err) == core.NotFound || core.KindOf(err) == core.Invalid || err == nil && !known {
 		return missing

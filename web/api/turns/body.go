@@ -12,7 +12,6 @@ import (
 	"gatehouse/core/attach"
 	"gatehouse/core/session"
 	"gatehouse/web"
-	"gatehouse/web/fields"
 	"gatehouse/web/upload"
 )
 
@@ -54,7 +53,7 @@ type uploaded struct {
 
 var chatBody = upload.Limits{
 	Fields: upload.MaxText, JSON: upload.MaxJSON, Form: upload.MaxForm, AnyJSON: true, Files: attach.MaxFiles,
-	TooMany: fields.Problem(web.TooLarge, "attachments", fmt.Sprintf("at most %d files may be attached", attach.MaxFiles)),
+	TooMany: web.FieldProblem(web.TooLarge, "attachments", fmt.Sprintf("at most %d files may be attached", attach.MaxFiles)),
 }
 
 // receive reads the body, as JSON or as a form, and stores its files as they
@@ -105,7 +104,7 @@ func addField(given map[string]any, name, text string) error {
 		return nil
 	}
 	if _, twice := given[name]; twice {
-		return fields.Problem(web.Invalid, name, "the field "+core.CutRunes(core.CleanName(name), 64)+" is there twice")
+		return web.FieldProblem(web.Invalid, name, "the field "+core.CutRunes(core.CleanName(name), 64)+" is there twice")
 	}
 	if name == "cancel_on_disconnect" {
 		given[name] = text == "true" || text == "1" || text == "on"
@@ -118,7 +117,7 @@ func addField(given map[string]any, name, text string) error {
 // parseChat reads a body. camelCase names are folded first; null is the same
 // as absent; ignored has the unknown names.
 func parseChat(raw []byte) (req chatRequest, ignored []string, err error) {
-	given, err := fields.Of(raw)
+	given, err := web.FieldsOf(raw)
 	if err != nil {
 		return req, nil, err
 	}
@@ -135,7 +134,7 @@ func parseChat(raw []byte) (req chatRequest, ignored []string, err error) {
 		case !known:
 			ignored = append(ignored, name)
 		case json.Unmarshal(given[name], dest) != nil:
-			return req, nil, fields.Problem(web.Invalid, name, fmt.Sprintf("the field %s must be a %s", name, kindOf(dest)))
+			return req, nil, web.FieldProblem(web.Invalid, name, fmt.Sprintf("the field %s must be a %s", name, kindOf(dest)))
 		}
 	}
 	return req, ignored, req.check()
@@ -155,10 +154,10 @@ func kindOf(dest any) string {
 
 func (q *chatRequest) check() error {
 	if len(q.Attachments) > attach.MaxFiles {
-		return fields.Problem(web.TooLarge, "attachments", fmt.Sprintf("at most %d files may be attached", attach.MaxFiles))
+		return web.FieldProblem(web.TooLarge, "attachments", fmt.Sprintf("at most %d files may be attached", attach.MaxFiles))
 	}
 	if strings.TrimSpace(q.Message) == "" {
-		return fields.Problem(web.Invalid, "message", "the field message is missing or empty")
+		return web.FieldProblem(web.Invalid, "message", "the field message is missing or empty")
 	}
 	for _, f := range []struct {
 		name, value string
@@ -170,31 +169,31 @@ func (q *chatRequest) check() error {
 		{"initial_context", q.InitialContext, MaxInitial}, {"continued_from", q.ContinuedFrom, 128},
 	} {
 		if len(f.value) > f.most {
-			return fields.Problem(web.TooLarge, f.name, fmt.Sprintf("the field %s is over %d bytes", f.name, f.most))
+			return web.FieldProblem(web.TooLarge, f.name, fmt.Sprintf("the field %s is over %d bytes", f.name, f.most))
 		}
 	}
 	if q.Accuracy != "" {
 		name := core.CouncilModel(q.Accuracy)
 		switch {
 		case name == "":
-			return fields.Problem(web.Invalid, "accuracy", "the field accuracy must be one of "+strings.Join(core.AccuracyLevels(), ", "))
+			return web.FieldProblem(web.Invalid, "accuracy", "the field accuracy must be one of "+strings.Join(core.AccuracyLevels(), ", "))
 		case q.Model != "" && core.CouncilLevel(q.Model) == "":
-			return fields.Problem(web.Invalid, "accuracy", "give either the field model or accuracy, which chooses the council of models")
+			return web.FieldProblem(web.Invalid, "accuracy", "give either the field model or accuracy, which chooses the council of models")
 		}
 		q.Model = name
 	}
 	if len(q.Contexts) > maxContexts {
-		return fields.Problem(web.TooLarge, "contexts", fmt.Sprintf("the field contexts holds more than %d paths", maxContexts))
+		return web.FieldProblem(web.TooLarge, "contexts", fmt.Sprintf("the field contexts holds more than %d paths", maxContexts))
 	}
 	for i, given := range q.Contexts {
 		path, err := session.ContextPath(given)
 		if err != nil {
-			return fields.Problem(web.Invalid, "contexts", core.TextOf(err))
+			return web.FieldProblem(web.Invalid, "contexts", core.TextOf(err))
 		}
 		q.Contexts[i] = path
 	}
 	if clean := strings.Join(strings.Fields(core.CleanName(q.Module)), " "); q.Module != "" && clean != q.Module {
-		return fields.Problem(web.Invalid, "module", "the field module must be a short name")
+		return web.FieldProblem(web.Invalid, "module", "the field module must be a short name")
 	}
 	return nil
 }

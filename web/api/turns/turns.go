@@ -16,7 +16,6 @@ import (
 	"gatehouse/core/bus"
 	"gatehouse/web"
 	"gatehouse/web/auth"
-	"gatehouse/web/fields"
 )
 
 // space makes ids from idempotency keys: the same key, the same run.
@@ -109,9 +108,9 @@ func (a *API) inbound(r *http.Request, p auth.Principal, req *uploaded, how form
 		return none, nil, err
 	}
 	if how == asAccepted && req.CancelOnDisconnect {
-		return none, nil, fields.Problem(web.Invalid, "cancel_on_disconnect", "cancel_on_disconnect makes no sense together with Prefer: respond-async")
+		return none, nil, web.FieldProblem(web.Invalid, "cancel_on_disconnect", "cancel_on_disconnect makes no sense together with Prefer: respond-async")
 	}
-	key, once, err := fields.IdempotencyKey(r)
+	key, once, err := web.IdempotencyKey(r)
 	if err != nil {
 		return none, nil, err
 	}

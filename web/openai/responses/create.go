@@ -15,7 +15,6 @@ import (
 	"gatehouse/core/response"
 	"gatehouse/web"
 	"gatehouse/web/auth"
-	"gatehouse/web/fields"
 	"gatehouse/web/openai/answer"
 	"gatehouse/web/openai/refusal"
 )
@@ -84,7 +83,7 @@ func (a *API) create(w http.ResponseWriter, r *http.Request) error {
 
 // read reads a request.
 func (a *API) read(w http.ResponseWriter, r *http.Request, p auth.Principal) (*asked, []string, error) {
-	key, given, err := fields.IdempotencyKey(r)
+	key, given, err := web.IdempotencyKey(r)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,6 +1,4 @@
-// Package fields reads the fields of JSON bodies, queries and headers, and names
-// the field that is wrong.
-package fields
+package web
 
 import (
 	"encoding/json"
@@ -13,22 +11,21 @@ import (
 	"unicode"
 
 	"gatehouse/core"
-	"gatehouse/web"
 )
 
-// Problem returns the problem f with the name of the field that it is about.
-func Problem(f web.Fault, name, detail string) error {
-	return &web.Problem{Fault: f, Detail: detail, Extra: map[string]any{"field": core.CutRunes(name, 64)}}
+// FieldProblem returns the problem f with the name of the field that it is about.
+func FieldProblem(f Fault, name, detail string) error {
+	return &Problem{Fault: f, Detail: detail, Extra: map[string]any{"field": core.CutRunes(name, 64)}}
 }
 
-// Of returns the fields of a JSON object by their names in snake_case, without
+// FieldsOf returns the fields of a JSON object by their names in snake_case, without
 // those that are null. The same field under two names is refused, since either
 // could be meant.
-func Of(raw []byte) (map[string]json.RawMessage, error) {
+func FieldsOf(raw []byte) (map[string]json.RawMessage, error) {
 	var given map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &given); err != nil || given == nil {
 		if !json.Valid(raw) {
-			return nil, &web.Problem{Fault: web.Invalid, Detail: "the body is not valid JSON", Err: err}
+			return nil, &Problem{Fault: Invalid, Detail: "the body is not valid JSON", Err: err}
 		}
 		return nil, core.Errorf(core.Invalid, "the body must be a JSON object")
 	}
@@ -37,17 +34,17 @@ func Of(raw []byte) (map[string]json.RawMessage, error) {
 		if string(value) == "null" {
 			continue
 		}
-		folded := Snake(name)
+		folded := SnakeCase(name)
 		if _, twice := fields[folded]; twice {
-			return nil, Problem(web.Invalid, folded, "the field "+core.CutRunes(folded, 64)+" is there twice")
+			return nil, FieldProblem(Invalid, folded, "the field "+core.CutRunes(folded, 64)+" is there twice")
 		}
 		fields[folded] = value
 	}
 	return fields, nil
 }
 
-// Snake returns a camelCase name in snake_case; other names stay as they are.
-func Snake(name string) string {
+// SnakeCase returns a camelCase name in snake_case; other names stay as they are.
+func SnakeCase(name string) string {
 	var b strings.Builder
 	for i, r := range name {
 		if unicode.IsUpper(r) {
@@ -61,45 +58,45 @@ func Snake(name string) string {
 	return b.String()
 }
 
-// Read returns the fields of a request's JSON body of at most web.MaxJSON bytes.
-func Read(w http.ResponseWriter, r *http.Request) (map[string]json.RawMessage, error) {
-	raw, err := web.ReadJSON(w, r, web.MaxJSON)
+// ReadFields returns the fields of a request's JSON body of at most MaxJSON bytes.
+func ReadFields(w http.ResponseWriter, r *http.Request) (map[string]json.RawMessage, error) {
+	raw, err := ReadJSON(w, r, MaxJSON)
 	if err != nil {
 		return nil, err
 	}
-	return Of(raw)
+	return FieldsOf(raw)
 }
 
-// ReadInto decodes a body's fields into the pointers of into, by name, and warns
+// ReadFieldsInto decodes a body's fields into the pointers of into, by name, and warns
 // of the others.
-func ReadInto(w http.ResponseWriter, r *http.Request, into map[string]any) error {
-	given, err := Read(w, r)
+func ReadFieldsInto(w http.ResponseWriter, r *http.Request, into map[string]any) error {
+	given, err := ReadFields(w, r)
 	if err != nil {
 		return err
 	}
 	for name, dest := range into {
 		value, there := given[name]
 		if there && json.Unmarshal(value, dest) != nil {
-			return Problem(web.Invalid, name, "the field "+name+" is not valid")
+			return FieldProblem(Invalid, name, "the field "+name+" is not valid")
 		}
 		delete(given, name)
 	}
-	Warn(w, given)
+	WarnUnknown(w, given)
 	return nil
 }
 
-// Warn names the fields that were ignored in the Warning header.
-func Warn(w http.ResponseWriter, ignored map[string]json.RawMessage) {
+// WarnUnknown names the fields that were ignored in the Warning header.
+func WarnUnknown(w http.ResponseWriter, ignored map[string]json.RawMessage) {
 	names := make([]string, 0, len(ignored))
 	for name := range ignored {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	web.WarnIgnored(w, names)
+	WarnIgnored(w, names)
 }
 
-// Number returns a parameter of a query within its bounds; otherwise without one.
-func Number(v url.Values, name string, otherwise, least, most int) (int, error) {
+// QueryNumber returns a parameter of a query within its bounds; otherwise without one.
+func QueryNumber(v url.Values, name string, otherwise, least, most int) (int, error) {
 	if !v.Has(name) {
 		return otherwise, nil
 	}
@@ -110,9 +107,9 @@ func Number(v url.Values, name string, otherwise, least, most int) (int, error) 
 	return n, nil
 }
 
-// Time returns a time of a query, given as RFC 3339 or as a day in UTC; zero
+// QueryTime returns a time of a query, given as RFC 3339 or as a day in UTC; zero
 // without one.
-func Time(v url.Values, name string) (time.Time, error) {
+func QueryTime(v url.Values, name string) (time.Time, error) {
 	if !v.Has(name) {
 		return time.Time{}, nil
 	}
@@ -138,8 +135,8 @@ func IdempotencyKey(r *http.Request) (key string, given bool, err error) {
 	return key, given, err
 }
 
-// User returns the user_id of a query; nil without one.
-func User(v url.Values) (*int64, error) {
+// QueryUser returns the user_id of a query; nil without one.
+func QueryUser(v url.Values) (*int64, error) {
 	if !v.Has("user_id") {
 		return nil, nil
 	}
