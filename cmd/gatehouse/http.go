@@ -31,6 +31,7 @@ import (
 	"gatehouse/cmd/gatehouse/unasked"
 	"gatehouse/cmd/gatehouse/views"
 	"gatehouse/configs"
+	"gatehouse/core"
 	"gatehouse/core/contexts"
 	"gatehouse/core/nodes"
 	"gatehouse/core/orchestrator/call"
