@@ -21,7 +21,6 @@ import (
 	"gatehouse/core/queue"
 	"gatehouse/core/store"
 	"gatehouse/core/store/storetest"
-	"gatehouse/core/toolset"
 	"gatehouse/pairing"
 	"gatehouse/pairing/bots"
 	"gatehouse/pairing/people"
@@ -151,8 +150,8 @@ func TestWhatSomeoneWouldSeeIsSaidBeforeTheyGetAccess(t *testing.T) {
 		"Read, Glob, Grep, Write, Edit, Bash, WebFetch", "Read Public/allotment.md, write in a folder of their own.", "Change notes of yours.", "In this one group, when they address family; not in direct messages.")
 	requests := s.world.requests
 	broken := newSite(t, nil, func(o *admin.Options) {
-		o.People.Preview = func(context.Context, core.Trust) (toolset.Preview, error) {
-			return toolset.Preview{}, errors.New("disk I/O error")
+		o.People.Preview = func(context.Context, core.Trust) (core.AccessPreview, error) {
+			return core.AccessPreview{}, errors.New("disk I/O error")
 		}
 	}).enter()
 	broken.world.requests = requests

@@ -25,7 +25,6 @@ import (
 	"gatehouse/core/project"
 	"gatehouse/core/queue/inspect"
 	"gatehouse/core/tool/mcp"
-	"gatehouse/core/toolset"
 	"gatehouse/core/usage"
 	"gatehouse/core/vault"
 	"gatehouse/pairing/codes"
@@ -470,10 +469,10 @@ func (w *world) RevokeInvite(_ context.Context, id string, by core.Actor) error 
 }
 
 // preview is the gateway's: a small vault.
-func (w *world) preview(_ context.Context, level core.Trust) (toolset.Preview, error) {
+func (w *world) preview(_ context.Context, level core.Trust) (core.AccessPreview, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	v := toolset.Preview{Agent: "vault-agent", Model: "anthropic/claude-sonnet-4-5", Files: 2, Examples: []string{"Public/allotment.md", "Public/seeds.md"}, Tools: []string{"Read", "Glob", "Grep", "Write", "Edit"},
+	v := core.AccessPreview{Agent: "vault-agent", Model: "anthropic/claude-sonnet-4-5", Files: 2, Examples: []string{"Public/allotment.md", "Public/seeds.md"}, Tools: []string{"Read", "Glob", "Grep", "Write", "Edit"},
 		Unasked: []string{"read Public/allotment.md", "write in a folder of their own"}, Asks: []string{"change notes of yours"}}
 	if level == core.Vault {
 		v.Files, v.AtLeast, v.Tools = 18_402, true, append(v.Tools, "Bash", "WebFetch")

@@ -123,3 +123,14 @@ type BotState struct {
 	LastError   string    `json:"last_error,omitempty"`
 	Username    string    `json:"username,omitempty"` // the bot's own name on the platform, once known
 }
+
+// An AccessPreview is what a user would see and do after access is approved.
+type AccessPreview struct {
+	Agent, Model string   // who answers, with what
+	Files        int      // readable files
+	AtLeast      bool     // there are more: not all were visited
+	Examples     []string // of these files
+	Tools        []string // offered to their turns
+	Unasked      []string // actions that need no approval
+	Asks         []string // actions that wait for the operator's approval
+}

@@ -12,7 +12,6 @@ import (
 
 	"gatehouse/admin/page"
 	"gatehouse/core"
-	"gatehouse/core/toolset"
 	"gatehouse/core/usage"
 	"gatehouse/pairing/codes"
 	"gatehouse/pairing/people"
@@ -118,7 +117,7 @@ type Options struct {
 	Preset func(bot string, scope core.Scope) core.Trust
 	// Preview returns what a user would see and do at a level; nil: the page
 	// Pairing does not show it.
-	Preview func(ctx context.Context, level core.Trust) (toolset.Preview, error)
+	Preview func(ctx context.Context, level core.Trust) (core.AccessPreview, error)
 	// LastSeen returns when users last wrote, or were last answered;
 	// nil: the pages don't show it.
 	LastSeen func(ctx context.Context, people []people.Person) (map[int64]time.Time, error)

@@ -7,7 +7,6 @@ import (
 
 	"gatehouse/admin/page"
 	"gatehouse/core"
-	"gatehouse/core/toolset"
 )
 
 // A level is one choice of trust and what it means.
@@ -45,7 +44,7 @@ func (p *gatePages) preview(ctx context.Context) (out []level) {
 		return nil
 	}
 	for _, trust := range []core.Trust{core.Sandboxed, core.Vault} {
-		seen := page.Load(ctx, p.frame, "What they would see", func(ctx context.Context) (toolset.Preview, error) { return p.o.Preview(ctx, trust) })
+		seen := page.Load(ctx, p.frame, "What they would see", func(ctx context.Context) (core.AccessPreview, error) { return p.o.Preview(ctx, trust) })
 		l := level{Trust: trust, Broken: seen.Broken}
 		if l.Broken == "" {
 			l.Facts = previewFacts(seen.Value)
@@ -58,7 +57,7 @@ func (p *gatePages) preview(ctx context.Context) (out []level) {
 // maxToolsNamed bounds the tools that a preview names.
 const maxToolsNamed = 16
 
-func previewFacts(v toolset.Preview) []page.Fact {
+func previewFacts(v core.AccessPreview) []page.Fact {
 	by := v.Agent
 	if v.Model != "" {
 		by += ", with " + v.Model
@@ -82,7 +81,7 @@ func previewFacts(v toolset.Preview) []page.Fact {
 }
 
 // reads returns the files in a sentence.
-func previewReads(v toolset.Preview) string {
+func previewReads(v core.AccessPreview) string {
 	if v.Files == 0 {
 		return "No file of yours; a folder of their own."
 	}

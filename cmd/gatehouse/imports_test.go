@@ -43,7 +43,7 @@ admin/memory: admin/page core core/memory core/memory/detect web/auth
 admin/nodes: admin/page core/nodes
 admin/operations: admin/charts admin/page core core/queue/inspect core/store core/usage web
 admin/page: core core/diff web web/auth
-admin/people: admin/page core core/toolset core/usage pairing/codes pairing/people pairing/places web/auth
+admin/people: admin/page core core/usage pairing/codes pairing/people pairing/places web/auth
 admin/projects: admin/page core core/project
 admin/reports: admin/page core/report
 admin/settings: admin/markdown admin/page core core/agent core/diff core/tool/mcp web/auth

@@ -22,17 +22,6 @@ const (
 	previewKeeps    = time.Minute
 )
 
-// A Preview is what a user would see and do after access is approved.
-type Preview struct {
-	Agent, Model string   // who answers, with what
-	Files        int      // readable files
-	AtLeast      bool     // there are more: not all were visited
-	Examples     []string // of these files
-	Tools        []string // offered to their turns
-	Unasked      []string // actions that need no approval
-	Asks         []string // actions that wait for the operator's approval
-}
-
 // Previews answers what a new user would get, by the rules that decide later.
 // A result is kept for a minute.
 type Previews struct {
@@ -48,14 +37,14 @@ type Previews struct {
 
 type previewed struct {
 	at time.Time
-	p  Preview
+	p  core.AccessPreview
 }
 
 // newUser is the number of a user who does not exist.
 const newUser = int64(1) << 40
 
 // Preview returns what a new user at this level would get.
-func (v *Previews) Preview(ctx context.Context, level core.Trust) (Preview, error) {
+func (v *Previews) Preview(ctx context.Context, level core.Trust) (core.AccessPreview, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	now := v.Set.Clock.Now()
@@ -75,7 +64,7 @@ func (v *Previews) Preview(ctx context.Context, level core.Trust) (Preview, erro
 	return p, err
 }
 
-func (v *Previews) find(ctx context.Context, level core.Trust) (p Preview, err error) {
+func (v *Previews) find(ctx context.Context, level core.Trust) (p core.AccessPreview, err error) {
 	role := v.Set.Agents.Role("", "")
 	p.Agent, p.Model = role.Agent.Name, v.Model(role.Model)
 	who := permission.Profile{User: newUser, Trust: core.Least(level, role.Trust), GuestRead: v.Set.GuestRead(), CanAsk: true, Configured: permission.ForGuest(newUser)}
@@ -100,7 +89,7 @@ func (v *Previews) find(ctx context.Context, level core.Trust) (p Preview, err e
 }
 
 // files counts the files that the user may read, and names a few.
-func (v *Previews) files(ctx context.Context, level core.Trust, p *Preview) error {
+func (v *Previews) files(ctx context.Context, level core.Trust, p *core.AccessPreview) error {
 	visited := 0
 	err := fs.WalkDir(v.Set.Vault.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		if visited++; visited > previewFiles {
@@ -129,7 +118,7 @@ func (v *Previews) files(ctx context.Context, level core.Trust, p *Preview) erro
 }
 
 // actions evaluates the rules for one call of each kind.
-func (v *Previews) actions(who permission.Profile, p *Preview) error {
+func (v *Previews) actions(who permission.Profile, p *core.AccessPreview) error {
 	note := "Notes/some note.md"
 	if len(p.Examples) > 0 {
 		note = p.Examples[0]
