@@ -34,7 +34,6 @@ export CGO_ENABLED := 1
 # Release builds are static: no library of the system they run on is needed.
 # SQLite is C, so each architecture wants its C compiler; Debian's names.
 RELEASE_TAGS    := sqlite_fts5,sqlite_omit_load_extension,netgo,osusergo,timetzdata
-# RELEASE_GCFLAGS is empty but in CI, for the other architecture.
 RELEASE_LDFLAGS := -s -w -linkmode external -extldflags "-static" -X main.version=$(VERSION)
 CC_amd64 ?= x86_64-linux-gnu-gcc
 CC_arm64 ?= aarch64-linux-gnu-gcc
@@ -53,9 +52,9 @@ release: dist/gatehouse-linux-amd64 dist/gatehouse-linux-arm64 ## static program
 release-tags: # for .ci/run
 	@echo $(RELEASE_TAGS)
 
-dist/gatehouse-linux-%: FORCE
+dist/gatehouse-linux-% bin/unoptimized-linux-%: FORCE
 	@echo "== $@"
-	GOGC=$(COMPILER_GOGC) GOOS=linux GOARCH=$* CC="$(CC_$*)" $(GO) build -trimpath $(RELEASE_GCFLAGS) -tags $(RELEASE_TAGS) -ldflags '$(RELEASE_LDFLAGS)' -o $@ ./cmd/gatehouse
+	GOGC=$(COMPILER_GOGC) GOOS=linux GOARCH=$* CC="$(CC_$*)" $(GO) build -trimpath $(if $(filter bin/%,$@),-gcflags='all=-N -l') -tags $(RELEASE_TAGS) -ldflags '$(RELEASE_LDFLAGS)' -o $@ ./cmd/gatehouse
 	@.ci/static $@ $*
 
 demo: build ## everything on this machine, with a simulated Telegram and Discord
