@@ -257,10 +257,16 @@ func approval(r *http.Request, now time.Time) (core.Approval, error) {
 	return core.Approval{}, core.Errorf(core.Invalid, "%q is not one of the offered ends", want)
 }
 
-// recent returns the newest requests in any state.
+// recent returns the newest requests in any state, and the latest denials of older ones.
 func (p *gatePages) recent(ctx context.Context) page.Part[[]core.PairingRequest] {
 	return page.Once(ctx, p.frame, "recent", "The list of recent decisions", func(ctx context.Context) ([]core.PairingRequest, error) {
-		return p.o.Requests.Requests(ctx, "", maxRecent)
+		rows, err := p.o.Requests.Requests(ctx, "", maxRecent)
+		if err != nil || len(rows) < maxRecent {
+			return rows, err
+		}
+		old, err := p.o.Requests.Requests(ctx, "denied", maxDecided)
+		newer := func(q core.PairingRequest) bool { return earlier(q, rows[maxRecent-1]) >= 0 }
+		return append(rows, slices.DeleteFunc(old, newer)...), err
 	})
 }
 

@@ -87,7 +87,8 @@ type Files struct {
 	mu      sync.Mutex
 	dirty   map[string]Sidecar // waiting for the writer; bounded by maxDirty
 	writing bool
-	idle    *sync.Cond // signalled when writing ends
+	now     string     // the session whose sidecar is being written
+	idle    *sync.Cond // signalled when a sidecar is written
 }
 
 // New returns the sidecars in v.
@@ -130,11 +131,14 @@ func (f *Files) writeAll() {
 	for len(f.dirty) > 0 {
 		for id, c := range f.dirty {
 			delete(f.dirty, id)
+			f.now = id
 			f.mu.Unlock()
 			if err := f.write(c); err != nil {
 				f.log.Warn("sidecar not written; the next start repairs it", "session", id, "error", err)
 			}
 			f.mu.Lock()
+			f.now = ""
+			f.idle.Broadcast()
 		}
 	}
 	f.writing = false
@@ -149,13 +153,13 @@ func (f *Files) write(c Sidecar) error {
 	return f.vault.WriteFileNoSync(Name(c.ID), b)
 }
 
-// Drop cancels a pending write of the session id and waits for a running one. The
-// database's writer may call it: writing waits for no transaction.
+// Drop cancels a pending write of the session id and waits for a running one of it, and for no
+// other. The database's writer may call it: writing waits for no transaction.
 func (f *Files) Drop(id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.dirty, id)
-	for f.writing {
+	for f.now == id {
 		f.idle.Wait()
 	}
 }
