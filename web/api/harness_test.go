@@ -85,6 +85,7 @@ type harness struct {
 	url       string
 	onExport  func()            // called before an export is made
 	onMay     func(name string) // called for each file of a sync, concurrently
+	fails     string            // a file that a sync can neither write nor delete
 	client    *http.Client
 	seen      *contract
 	log       *coretest.Log

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,7 +32,7 @@ import (
 // syncs are the real endpoints over the harness's vault, with the real rules.
 func (h *harness) syncs() sync.Options {
 	s := vaultsync.New(vaultsync.Options{DB: h.db, Vault: h.vault, Clock: h.clock, Log: slog.New(slog.DiscardHandler)})
-	return sync.Options{Files: s, Clock: h.clock, Did: s.Audit, May: func(trust core.Trust, user int64, name string, write bool) bool {
+	return sync.Options{Files: disk{s, h}, Clock: h.clock, Did: s.Audit, May: func(trust core.Trust, user int64, name string, write bool) bool {
 		if h.onMay != nil {
 			h.onMay(name)
 		}
@@ -41,6 +42,26 @@ func (h *harness) syncs() sync.Options {
 		}
 		return mayRead(name)
 	}}
+}
+
+// A disk fails for one file of the harness.
+type disk struct {
+	*vaultsync.Store
+	h *harness
+}
+
+func (d disk) Push(ctx context.Context, a vaultsync.Area, in vaultsync.Sent, body io.Reader) (wire.Done, error) {
+	if in.Meta.Path == d.h.fails {
+		return wire.Done{}, errors.New("input/output error")
+	}
+	return d.Store.Push(ctx, a, in, body)
+}
+
+func (d disk) Delete(ctx context.Context, a vaultsync.Area, root, path, base string) (wire.Done, error) {
+	if path == d.h.fails {
+		return wire.Done{}, errors.New("input/output error")
+	}
+	return d.Store.Delete(ctx, a, root, path, base)
 }
 
 // file writes a file into the vault.
@@ -441,5 +462,35 @@ func TestSync_APushEndsWhenItsKeyIsRevoked(t *testing.T) {
 	}
 	if there("b.md") {
 		t.Error("the second file was written")
+	}
+}
+
+// What was done before the disk failed is in the audit log, whatever the request was.
+func TestSync_WhatWasDoneBeforeAFailureIsAudited(t *testing.T) {
+	h := open(t, options{})
+	key := h.key(auth.ScopeSync)
+	audited := func() (rows []string) {
+		t.Helper()
+		if err := h.db.Select(t.Context(), &rows, `SELECT action || ' ' || detail FROM audit_events WHERE action LIKE 'sync.%' ORDER BY id`); err != nil {
+			t.Fatal(err)
+		}
+		return rows
+	}
+	begun := h.push(key, "Guests/7/first.md", "", "one")
+	if len(begun.Files) != 1 || len(begun.Errors) != 0 {
+		t.Fatalf("%+v", begun)
+	}
+	h.fails = "Guests/7/second.md"
+	n := len(audited())
+	for _, c := range []struct{ method, at, body, action string }{
+		{"POST", "/api/sync/push", `{"device":"phone","files":[{"path":"Guests/7/third.md","content":"x"},{"path":"Guests/7/second.md","content":"x"}]}`, "sync.push"},
+		{"DELETE", "/api/sync/files", `{"device":"phone","files":[{"path":"Guests/7/first.md","base_hash":"` + begun.Files[0].Hash + `"},{"path":"Guests/7/second.md","base_hash":"x"}]}`, "sync.delete"},
+	} {
+		res := h.do(key, c.method, c.at, c.body)
+		rows := audited()
+		if res.StatusCode != http.StatusInternalServerError || len(rows) != n+1 || !strings.HasPrefix(rows[n], c.action+" ") {
+			t.Errorf("%s: %d, %q", c.action, res.StatusCode, rows[n:])
+		}
+		n = len(rows)
 	}
 }

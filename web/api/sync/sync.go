@@ -176,7 +176,7 @@ func (a *API) remove(w http.ResponseWriter, r *http.Request, c caller) error {
 		}
 		done, err := a.o.Files.Delete(r.Context(), c.Area, o.Root, f.Path, f.BaseHash)
 		if err := out.add(f.Path, done, err); err != nil {
-			return err
+			return a.interrupted(r, c, o.Device, "sync.delete", out, err)
 		}
 	}
 	return a.answer(w, r, c, o.Device, "sync.delete", out)
