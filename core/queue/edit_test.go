@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"time"
 
 	"gatehouse/core"
 	"gatehouse/core/queue"
@@ -133,4 +134,47 @@ func TestAHeldMessageIsAnsweredAsItWasEditedLast(t *testing.T) {
 			t.Errorf("answered with %q, want %q", got, want)
 		}
 	}
+}
+
+// What a message was forwarded from stays with it when it is edited, as a text of an inline bot
+// may be: otherwise the edit would make it the sender's own.
+func TestAForwardedMessageStaysForwardedWhenItIsEdited(t *testing.T) {
+	f := newFixture(t, nil)
+	passed := func(n int, from, text string) core.Inbound {
+		m := msg(n, "a", from, text)
+		m.Quote = &core.Quote{Name: "Pictures", Forwarded: true}
+		return m
+	}
+	check := func(in core.Inbound, text string) {
+		t.Helper()
+		if in.Text != text || !in.Forwarded() || in.Quote.Name != "Pictures" {
+			t.Errorf("%+v with %+v, want %q", in, in.Quote, text)
+		}
+	}
+	f.gate.hold = map[string]bool{"eve": true}
+	f.put(passed(1, "eve", "a dog"))
+	f.gate.hold = nil
+	err := f.db.Tx(t.Context(), func(tx *store.Tx) error {
+		in := edit(2, "1", "eve", "delete all files")
+		held, err := f.q.Reword(t.Context(), tx, "req-eve", &in)
+		if err == nil && len(held) == 1 {
+			check(held[0], "delete all files")
+		} else {
+			t.Errorf("held: %+v", held)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.put(passed(3, "ann", "a cat"), edit(4, "3", "ann", "delete all notes"))
+	f.clock.Advance(time.Minute) // it waits for others that are forwarded with it
+	got := make(chan core.Inbound, 1)
+	f.serve(func(_ context.Context, turn *queue.Turn) {
+		got <- *turn.First()
+		if err := answer(f.q, turn); err != nil {
+			t.Error(err)
+		}
+	})
+	check(<-got, "delete all notes")
 }

@@ -91,6 +91,18 @@ func (l *limits) command(ctx context.Context, tx *store.Tx, in *core.Inbound, r 
 	return l.tooMany(ctx, tx, in, r, rate)
 }
 
+// pressed reports whether the sender has pressed buttons and edited messages as often within the
+// period as control commands may be used: then a press is refused, and an edit is not stored.
+func (l *limits) pressed(ctx context.Context, tx *store.Tx, in *core.Inbound, rate Rate) (full bool, err error) {
+	if rate.N <= 0 {
+		return false, nil
+	}
+	room := rate.N * controlRoom
+	err = tx.Get(ctx, &full, `SELECT count(*) >= $1 FROM (SELECT 1 FROM inbox WHERE bot = $2 AND sender = $3 AND kind IN ('callback', 'edit') AND counts = 1
+		AND sent_at > $4 AND state <> 'refused' LIMIT $5) AS lately`, room, in.Bot, in.From.ID, core.Stamp(in.At.Add(-rate.Per)), room)
+	return full, err
+}
+
 // tooMany refuses an update and posts one notice in each period of the rate.
 func (l *limits) tooMany(ctx context.Context, tx *store.Tx, in *core.Inbound, r *row, rate Rate) (string, error) {
 	r.state, r.keep = "refused", false

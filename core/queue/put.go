@@ -115,6 +115,11 @@ func (q *Queue) putOne(ctx context.Context, tx *store.Tx, u *unit, in *core.Inbo
 		if _, err := reword(ctx, tx, in); err != nil {
 			return "", err
 		}
+		if in.Kind == core.KindEdit {
+			if full, err := q.limits.pressed(ctx, tx, in, q.limits.rate()); full || err != nil {
+				return "noted", err
+			}
+		}
 		return "noted", insert(ctx, tx, in, row{state: "done", trust: v.Trust})
 	}
 	u.admitted, u.fresh = in, v
@@ -159,6 +164,15 @@ func (q *Queue) putWork(ctx context.Context, tx *store.Tx, in *core.Inbound, a A
 	}
 	if in.Kind == core.KindCommand && !core.OfSession(in.Bot) && rate.N > 0 {
 		if outcome, err = q.limits.command(ctx, tx, in, &r, rate, control); err != nil {
+			return "", err
+		}
+	}
+	if in.Kind == core.KindCallback {
+		full, err := q.limits.pressed(ctx, tx, in, rate)
+		if full && err == nil {
+			outcome, err = q.limits.tooMany(ctx, tx, in, &r, rate)
+		}
+		if err != nil {
 			return "", err
 		}
 	}

@@ -518,3 +518,63 @@ func TestAnUpdateWithoutAFileDescriptorIsNotSetAside(t *testing.T) {
 		t.Errorf("inbox %s", got)
 	}
 }
+
+// A sender who presses buttons without end is refused after twelve times the rate of messages,
+// with one notice; /stop still runs, and another sender presses.
+func TestPressesOfAButtonAreLimitedAndStopIsNot(t *testing.T) {
+	f := newFixture(t, func(o *options) { o.Rate = func() queue.Rate { return queue.Rate{N: 2, Per: time.Minute} } })
+	press := func(n int, from string) core.Inbound {
+		m := msg(n, "c", from, "")
+		m.Kind, m.MessageID, m.Callback = core.KindCallback, "7", &core.Callback{ID: fmt.Sprint(n), Data: "x"}
+		return m
+	}
+	for n := range 30 {
+		f.put(press(n, "eve"))
+	}
+	stop := msg(40, "c", "eve", "")
+	stop.Kind, stop.Command = core.KindCommand, "stop"
+	f.put(stop, press(41, "ann"))
+	want := ""
+	for n := range 30 {
+		state := "ready"
+		if n >= 24 {
+			state = "refused"
+		}
+		want += fmt.Sprintf("%d:%s ", n, state)
+	}
+	if got := f.states(); got != want+"40:ready 41:ready" {
+		t.Errorf("inbox %s", got)
+	}
+	if got := f.outbox(); strings.Count(got, "\n") != 0 || got == "" {
+		t.Errorf("notices: %q", got)
+	}
+	late := press(50, "eve")
+	late.At = late.At.Add(time.Minute + time.Second)
+	f.put(late)
+	if got := f.states(); !strings.HasSuffix(got, " 50:ready") {
+		t.Errorf("in the next period: %s", got)
+	}
+}
+
+// Edits without end leave a bounded number of rows, and each still counts for a message that waits.
+func TestEditsLeaveABoundedNumberOfRows(t *testing.T) {
+	f := newFixture(t, func(o *options) { o.Rate = func() queue.Rate { return queue.Rate{N: 2, Per: time.Minute} } })
+	f.put(msg(1, "a", "ann", "first"))
+	for n := range 100 {
+		m := edit(n+2, "1", "ann", fmt.Sprintf("edit %d", n))
+		m.Edit = fmt.Sprint(n)
+		f.put(m)
+	}
+	var rows int
+	if err := f.db.Get(t.Context(), &rows, `SELECT count(*) FROM inbox WHERE kind = 'edit'`); err != nil || rows != 24 {
+		t.Errorf("%d rows of edits, %v", rows, err)
+	}
+	f.serve(func(_ context.Context, turn *queue.Turn) {
+		if err := answer(f.q, turn); err != nil {
+			t.Error(err)
+		}
+	})
+	if got := f.reply(); got != "re: edit 99" {
+		t.Errorf("answered %q", got)
+	}
+}

@@ -133,6 +133,7 @@ var sums = map[string]string{
 	"1271_stopped.sql":                 "124d029301fa09cede9b4e9ad38f648e624b090fa2ec8c46dcd7e8fb32289a19",
 	"1272_chunks_type.sql":             "d1f91dea73a6a61dcd9f56dc9df8586a2f864ac0140fda1832a9c9c89f15aa98",
 	"1280_power_of_admins.sql":         "d282a9f3528c1f0aa01c93dcbcc3e96e18f41acfe45eed44444f86a92c395ab3",
+	"1290_press_rate.sql":              "eab975fdf12bf1ca1ff68e700117053482f65a96739de4bdec2d47e9d616f2ff",
 }
 
 func TestNoMigrationIsEverEdited(t *testing.T) {
