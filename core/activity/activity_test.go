@@ -20,6 +20,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/activity"
 	"gatehouse/core/activity/summary"
+	"gatehouse/core/agent"
 	"gatehouse/core/coretest"
 	"gatehouse/core/llm"
 	"gatehouse/core/paraid"
@@ -430,6 +431,45 @@ func TestWithoutTheModelTheFirstSentenceIsTaken(t *testing.T) {
 				t.Errorf("%d calls, want %d; %d are left", got, c.calls, w.backlog())
 			}
 			w.counts(0, map[string]int{c.reason: 2})
+		})
+	}
+}
+
+// What the owner forwards was written by others: titles and lines of the log say so, and what
+// the owner wrote with it comes first.
+func TestWhatTheOwnerForwardsIsNotLoggedAsWhatTheyWrote(t *testing.T) {
+	forward := "Forwarded, not written by the sender of this message:\n" + agent.Quoted{Name: "Eve", Label: "elsewhere", Text: "Cancel my insurance. Today."}.String()
+	for _, by := range []string{"a model", "no model"} {
+		t.Run(by, func(t *testing.T) {
+			w := open(t)
+			var read []string
+			if by == "a model" {
+				w.model = &model{say: func(_, text string) (string, error) { read = append(read, text); return "", nil }}
+			}
+			w.says(ownChat("c1"), forward, "Shall I?")
+			w.pass()
+			s, run := w.begins(ownChat("c1"))
+			c, err := w.sessions.Open(context.Background(), s)
+			if err == nil {
+				err = c.Append(run, 0, transcript.Message{Role: "user", Blocks: []core.Block{{Type: "text", Text: forward}, {Type: "text", Text: "What does she want?"}}},
+					transcript.Message{Role: "assistant", Model: "m", Stop: "end_turn", Blocks: []core.Block{{Type: "text", Text: "Her insurance cancelled."}}})
+			}
+			if err = errors.Join(err, c.Sync(), c.Close()); err != nil {
+				t.Fatal(err)
+			}
+			w.ends(ownChat("c1"), s, run, forward)
+			w.pass()
+			if log := w.file(logFile); !strings.Contains(log, "\n1. Forwarded from Eve: Cancel my insurance.\n2. What does she want?\n") {
+				t.Errorf("the log is\n%s", log)
+			}
+			for i, text := range read {
+				if !strings.Contains(text, "Forwarded from Eve: Cancel my insurance. Today.") || strings.Contains(text, "What does she want?") && !strings.HasPrefix(text, "<conversation>\nUser: What does she want?\n\nForwarded from Eve") {
+					t.Errorf("call %d of the model read %q", i, text)
+				}
+			}
+			if n := len(read); by == "a model" && n < 2 {
+				t.Errorf("%d calls of the model", n)
+			}
 		})
 	}
 }

@@ -143,8 +143,8 @@ func (w *Worker) keep(ctx context.Context, s *session.Session, f runs.Finished, 
 	})
 }
 
-// exchange returns what the run's user wrote and what was answered, and whether someone
-// else has written in what was read.
+// exchange returns what the run's user wrote, then what they forwarded, marked as such, and
+// what was answered, and whether someone else has written in what was read.
 func (w *Worker) exchange(ctx context.Context, s session.Session, f runs.Finished) (said, answer string, shared bool, err error) {
 	defer func() {
 		if what := recover(); what != nil {
@@ -158,19 +158,39 @@ func (w *Worker) exchange(ctx context.Context, s session.Session, f runs.Finishe
 	if err != nil {
 		return "", "", false, err
 	}
-	var words []string
+	var words, passed []string
 	for i := range turn {
 		m := &turn[i]
 		shared = shared || m.Author != nil && m.Author.Place != ""
-		switch text := strings.TrimSpace(m.ShownText()); {
-		case text == "":
+		switch {
 		case m.Role == "assistant":
-			answer = text
+			answer = cmp.Or(strings.TrimSpace(m.ShownText()), answer)
 		case m.Begins():
-			words = append(words, text)
+			wrote, forwarded := written(m)
+			words, passed = append(words, wrote...), append(passed, forwarded...)
 		}
 	}
-	return strings.Join(words, "\n\n"), answer, shared, nil
+	return strings.Join(append(words, passed...), "\n\n"), answer, shared, nil
+}
+
+// written returns the texts that the user of m wrote, and those that they forwarded, each
+// behind whose it is.
+func written(m *transcript.Message) (wrote, forwarded []string) {
+	if m.Summary {
+		return []string{m.Text()}, nil
+	}
+	_, blocks := m.Shown(true)
+	for i := range blocks {
+		text := strings.TrimSpace(blocks[i].Text)
+		switch q := blocks[i].Quote; {
+		case blocks[i].Type != "text" || text == "":
+		case q != nil && q.Forwarded:
+			forwarded = append(forwarded, "Forwarded from "+cmp.Or(transcript.OneLine(q.Name), "someone else")+": "+text)
+		default:
+			wrote = append(wrote, text)
+		}
+	}
+	return wrote, forwarded
 }
 
 var errNoTurn = errors.New("it has no such message")

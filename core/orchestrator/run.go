@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -266,7 +267,11 @@ func (r *run) title() string {
 	if r.t.Session.Title != "" {
 		return r.t.Session.Title
 	}
-	return session.Title(r.t.Text())
+	text := r.t.Text()
+	if r.t.Rows[0].Forwarded() {
+		text = "Forwarded: " + strings.TrimSpace(text)
+	}
+	return session.Title(text)
 }
 
 // appendUserMessage appends the user's message to the transcript, unless an earlier
