@@ -17,6 +17,7 @@ import (
 	"gatehouse/connectors/discord/rest"
 	"gatehouse/connectors/discord/wire"
 	"gatehouse/core"
+	"gatehouse/core/orchestrator/named"
 )
 
 const botID = "1000000000000000001"
@@ -96,6 +97,36 @@ func TestAReplyToAForwardedMessageNamesNoForwarder(t *testing.T) {
 				if want := (core.Quote{Text: c.want}); err != nil || !ok || in.Quote == nil || *in.Quote != want || in.Text != "what is this?" {
 					t.Errorf("in a %s: %q, %+v, %v, want %+v", where, in.Text, in.Quote, err, want)
 				}
+			}
+		}
+	}
+}
+
+// Who mentions a user, a channel or a thread has not written its name: it opens no host to a
+// model, and does not run on into the text.
+func TestANameThatIsMentionedNamesNoHost(t *testing.T) {
+	d := decoder()
+	d.places.put(wire.Channel{ID: "21", Name: "notes evil.example"})
+	d.places.put(wire.Channel{ID: "22", Name: "evil.example"})
+	d.places.put(wire.Channel{ID: "23", Name: "plans"})
+	const message = `{"id":"11","channel_id":"12","content":"tell %s about it","author":{"id":"13","username":"olga"},"mentions":[{"id":"14","global_name":%q}]}`
+	for mention, c := range map[string]struct{ name, want string }{
+		"<@14>":   {"Eve evil.example", "tell @“Eve evil․example” about it"},
+		"<@!14>":  {`a "evil.example`, "tell @“a 'evil․example” about it"},
+		"<@14> ":  {"x!evil.example", "tell @x!evil․example  about it"},
+		" <@14>":  {"http://intranet/", "tell  @http꞉//intranet/ about it"},
+		"  <@14>": {"Ada", "tell   @Ada about it"},
+		"<#21>":   {"", "tell #“notes evil․example” about it"},
+		"<#22>":   {"", "tell #evil․example about it"},
+		"<#23>":   {"", "tell #plans about it"},
+	} {
+		in, ok, err := d.Decode(t.Context(), gateway.Event{Seq: 5, Type: "MESSAGE_CREATE", Data: json.RawMessage(fmt.Sprintf(message, mention, c.name))}, "s")
+		if err != nil || !ok || in.Text != c.want {
+			t.Errorf("%s of %q: %q, %v, want %q", mention, c.name, in.Text, err, c.want)
+		}
+		for _, host := range []string{"evil.example", "intranet"} {
+			if named.ByUser(named.Own(in.Text), host) {
+				t.Errorf("%q names the host %s", in.Text, host)
 			}
 		}
 	}

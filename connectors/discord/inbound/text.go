@@ -2,7 +2,9 @@ package inbound
 
 import (
 	"strings"
+	"unicode"
 
+	"gatehouse/connectors"
 	"gatehouse/connectors/discord/wire"
 	"gatehouse/core"
 )
@@ -29,7 +31,7 @@ func (d *Decoder) readable(text string, m *wire.Message) string {
 			return "@" + d.nameOf(id, m, s)
 		case "#":
 			if name := d.places.nameOf(id); name != "" {
-				return "#" + name
+				return "#" + asName(name)
 			}
 		case "@&":
 		default:
@@ -37,6 +39,21 @@ func (d *Decoder) readable(text string, m *wire.Message) string {
 		}
 		return s
 	})
+}
+
+// asName returns a name that others have chosen as it is put into the text of who mentions it:
+// what is more than a word is in quotation marks, and it names no address of the web.
+func asName(name string) string {
+	name = connectors.NoAddress(name)
+	if strings.ContainsFunc(name, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(`"“”„`, r) }) {
+		name = "“" + strings.Map(func(r rune) rune {
+			if strings.ContainsRune(`"“”„`, r) {
+				return '\''
+			}
+			return r
+		}, name) + "”"
+	}
+	return name
 }
 
 // namesBot reports whether a code is a mention of the bot or of its role.
@@ -59,7 +76,7 @@ func (d *Decoder) nameOf(id string, m *wire.Message, other string) string {
 	for _, u := range m.Mentions.V {
 		if u.ID == id {
 			if name := u.Peer().Name; name != "" {
-				return name
+				return asName(name)
 			}
 		}
 	}

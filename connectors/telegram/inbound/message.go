@@ -10,6 +10,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"gatehouse/connectors"
 	"gatehouse/core"
 )
 
@@ -186,12 +187,19 @@ func (m *message) referred(us int64) []core.File {
 	return files
 }
 
-// content returns the message's own text, or the caption of its media.
+// content returns the message's own text, or the caption of its media. Names of users in it,
+// which their owners have chosen, name no address of the web.
 func (m *message) content() (string, []entity) {
-	if m.Text != "" {
-		return m.Text, m.Entities
+	text, entities := m.Text, m.Entities
+	if text == "" {
+		text, entities = m.Caption, m.CaptionEntities
 	}
-	return m.Caption, m.CaptionEntities
+	for _, e := range entities {
+		if from, to := span(text, e); e.Type == "text_mention" && to > from {
+			text = text[:from] + connectors.NoAddress(text[from:to]) + text[to:]
+		}
+	}
+	return text, entities
 }
 
 func (d *Decoder) fromEdit(m *message, now time.Time) core.Inbound {
@@ -373,16 +381,23 @@ func (d *Decoder) command(m *message) (name, rest string, ours bool) {
 // slice returns the text under e, whose offsets count UTF-16 units; "" when they
 // lie outside.
 func slice(text string, e entity) string {
+	from, to := span(text, e)
+	return text[from:to]
+}
+
+// span returns where the text under e begins and ends, in bytes; the same number twice when it
+// is empty or lies outside.
+func span(text string, e entity) (from, to int) {
 	if e.Offset < 0 || e.Length <= 0 {
-		return ""
+		return 0, 0
 	}
-	from, unit := -1, 0
+	unit, begin := 0, -1
 	for i := 0; i <= len(text); {
-		if unit == e.Offset && from < 0 {
-			from = i
+		if unit == e.Offset && begin < 0 {
+			begin = i
 		}
-		if unit == e.Offset+e.Length && from >= 0 {
-			return text[from:i]
+		if unit == e.Offset+e.Length && begin >= 0 {
+			return begin, i
 		}
 		if i == len(text) || unit > e.Offset+e.Length {
 			break
@@ -394,5 +409,5 @@ func slice(text string, e entity) string {
 			unit++
 		}
 	}
-	return ""
+	return 0, 0
 }

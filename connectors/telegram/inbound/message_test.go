@@ -8,11 +8,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf16"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"gatehouse/core"
+	"gatehouse/core/orchestrator/named"
 )
 
 // decoder belongs to the bot tg, @Gatehouse_Bot, number 42.
@@ -333,5 +335,30 @@ func TestAnUpdateOnWhichTheDecoderPanicsIsADeadLetter(t *testing.T) {
 	}
 	if in, _ := d.Decode(json.RawMessage(msg(dm, `,"text":"hello"`)), arrived); in.Text != "hello" || in.Malformed != "" {
 		t.Errorf("the next one: %+v", in)
+	}
+}
+
+// Who mentions a user without a user name has not chosen the name that the app writes: it opens
+// no host to a model. What the user wrote beside it does.
+func TestANameThatIsMentionedNamesNoHost(t *testing.T) {
+	const entity = `[{"type":"text_mention","offset":8,"length":%d,"user":{"id":5,"first_name":"Eve"}},{"type":"bot_command","offset":0,"length":4}]`
+	for name, want := range map[string]string{"Eve evil.example": "Eve evil․example", "http://intranet/": "http꞉//intranet/", "Ada Lovelace 👩‍🔬": "Ada Lovelace 👩‍🔬"} {
+		length := len(utf16.Encode([]rune(name)))
+		for _, field := range []string{"text", "caption"} {
+			update := msg(dm, fmt.Sprintf(`,%q:%q,"photo":[{"file_id":"x"}],%q:`+entity, field, "ask 👋 "+" "+name+" of good.example", map[string]string{"text": "entities", "caption": "caption_entities"}[field], length))
+			in, _ := decoder(t).Decode(json.RawMessage(update), arrived)
+			if in.Text != "ask 👋  "+want+" of good.example" {
+				t.Errorf("%s: %q", field, in.Text)
+			}
+			own := named.Own(in.Text)
+			if named.ByUser(own, "evil.example") || named.ByUser(own, "intranet") || !named.ByUser(own, "good.example") {
+				t.Errorf("%q names other hosts than the user", in.Text)
+			}
+		}
+		// Also behind a command.
+		in, _ := decoder(t).Decode(json.RawMessage(msg(dm, fmt.Sprintf(`,"text":%q,"entities":`+entity, "/ask 👋 "+name, length))), arrived)
+		if in.Command != "ask" || in.Text != "👋 "+want {
+			t.Errorf("behind a command: %+v", in)
+		}
 	}
 }
