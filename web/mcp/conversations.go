@@ -105,7 +105,28 @@ type message struct {
 		Media []struct {
 			Name string `json:"name"`
 		} `json:"media"`
+		Quote *quote `json:"quote"`
 	} `json:"content"`
+}
+
+// A quote is what a text refers to, or whose it is.
+type quote struct {
+	Name      string `json:"name"`
+	Text      string `json:"text"`
+	Own       bool   `json:"own"`       // of the assistant
+	Forwarded bool   `json:"forwarded"` // the text is Name's, not the sender's
+}
+
+// text returns a line above the text of which it is the quote.
+func (q *quote) text() string {
+	who := cmp.Or(line(q.Name, 80), "someone whose name is not known")
+	if q.Own {
+		who = "the assistant"
+	}
+	if q.Forwarded {
+		return fmt.Sprintf("(forwarded: written by %s, not by the sender)\n", who)
+	}
+	return fmt.Sprintf("(about this from %s: %s)\n", who, line(q.Text, 500))
 }
 
 func (s *Server) sessionRead(ctx context.Context, _ *call, in sessionIn) (string, any, error) {
@@ -164,25 +185,32 @@ func shownMessages(in sessionIn, page messagePage) string {
 	return result
 }
 
-// text returns a message with a line that states whose it is.
+// inHeading removes from a name what could end it in the line above a message.
+var inHeading = strings.NewReplacer("(", "", ")", "", ",", "")
+
+// text returns a message with a line that states whose it is. The lines of its text begin
+// with "> ", so that none of them looks like another message.
 func (m *message) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "## %s", m.Role)
 	if m.Author != nil && m.Author.Name != "" {
-		fmt.Fprintf(&b, " (%s)", core.CleanName(m.Author.Name))
+		fmt.Fprintf(&b, " (%s)", inHeading.Replace(core.CleanName(m.Author.Name)))
 	}
 	if !m.At.IsZero() {
 		b.WriteString(", " + m.At.UTC().Format(time.RFC3339))
 	}
 	fmt.Fprintf(&b, ", message %s\n", m.ID)
 	for _, c := range m.Content {
+		if c.Quote != nil {
+			b.WriteString(c.Quote.text())
+		}
 		switch {
 		case c.Name != "":
 			fmt.Fprintf(&b, "(used the tool %s)\n", line(c.Name, 80))
 		case c.Type == "tool_result" && c.Text != "":
 			fmt.Fprintf(&b, "(its result: %s)\n", line(c.Text, 500))
 		case c.Text != "" && c.Type == "text":
-			b.WriteString(c.Text + "\n")
+			b.WriteString("> " + strings.ReplaceAll(strings.ReplaceAll(strings.TrimRight(c.Text, "\n"), "\r", "\n"), "\n", "\n> ") + "\n")
 		}
 		for _, f := range c.Media {
 			fmt.Fprintf(&b, "(a file: %s)\n", line(f.Name, 120))

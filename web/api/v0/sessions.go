@@ -1,6 +1,7 @@
 package v0
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -104,15 +105,21 @@ func (a *API) read(w http.ResponseWriter, r *http.Request) error {
 	}{a.row(d.Session), messages, page.More})
 }
 
-// messageOf returns a message as users read it; group: of a group's conversation.
+// messageOf returns a message as users read it; group: of a group's conversation. Its content
+// begins with its author in a group, and states whose a forwarded text is: the format has no
+// field for either.
 func messageOf(m transcript.Message, group bool) message {
 	out := message{Role: m.Role, Timestamp: m.At}
 	var words []string
-	_, blocks := m.Shown(group)
+	by, blocks := m.Shown(group)
 	for _, b := range blocks {
 		switch b.Type {
 		case "text":
-			words = append(words, b.Text)
+			text := b.Text
+			if b.Quote != nil && b.Quote.Forwarded {
+				text = "(forwarded: written by " + cmp.Or(transcript.OneLine(b.Quote.Name), "someone whose name is not known") + ", not by the sender)\n" + text
+			}
+			words = append(words, text)
 		case "tool_use":
 			input := b.Input
 			if !json.Valid(input) {
@@ -122,6 +129,9 @@ func messageOf(m transcript.Message, group bool) message {
 		}
 	}
 	out.Content = strings.Join(words, "\n\n")
+	if name := transcript.OneLine(by.Name); name != "" && (by.Place != "" || m.Author == nil) && out.Content != "" {
+		out.Content = name + ": " + out.Content
+	}
 	return out
 }
 
