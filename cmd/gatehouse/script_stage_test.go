@@ -30,6 +30,7 @@ type scene interface {
 // A post is what a person sends.
 type post struct {
 	text, replyTo string
+	from          string // who wrote it elsewhere: it is forwarded
 	files         []enclosed
 }
 
@@ -94,6 +95,9 @@ func (s *telegramScene) in(room string) telegramtest.Conversation {
 func (s *telegramScene) post(who, room string, p post) error {
 	to, _ := strconv.Atoi(p.replyTo)
 	m := telegramtest.Outgoing{Text: p.text, Thread: s.topics[room], ReplyTo: to}
+	if p.from != "" {
+		m.Forward = s.people[p.from].ID()
+	}
 	if len(p.files) > 1 {
 		m.Album = "album of " + p.files[0].name
 	}
@@ -216,6 +220,19 @@ func (s *discordScene) in(room string) discordtest.ID {
 	return s.groups[room]
 }
 
+// mention writes text with a mention of whom, whose name is named by then.
+func (s *discordScene) mention(who, room, text, whom, named string) error {
+	s.people[whom] = s.sim.NewUser(named)
+	return s.post(who, room, post{text: text + s.people[whom].Mention()})
+}
+
+// mention writes text with a mention of whom, whose name is named by then.
+func (s *telegramScene) mention(who, room, text, whom, named string) error {
+	_, err := s.people[who].Post(s.in(room), telegramtest.Outgoing{Text: text + named, Entities: []telegramtest.Entity{
+		{Type: "text_mention", Offset: len(text), Length: len(named), User: &telegramtest.Account{ID: s.people[whom].ID(), FirstName: named}}}})
+	return err
+}
+
 // heard waits until the gateway has stored what somebody does; before that a
 // bot that says nothing has only not heard of it.
 func (s *discordScene) heard(do func() error) error {
@@ -233,10 +250,15 @@ func (s *discordScene) heard(do func() error) error {
 }
 
 func (s *discordScene) post(who, room string, p post) error {
-	if strings.HasPrefix(p.text, "/") && !strings.HasPrefix(room, "dm:") { // there a command is typed behind a mention
+	if strings.HasPrefix(p.text, "/") && p.from == "" && !strings.HasPrefix(room, "dm:") { // there a command is typed behind a mention
 		p.text = s.called() + " " + p.text
 	}
 	m := discordtest.Outgoing{Text: p.text}
+	if p.from != "" {
+		text, _ := json.Marshal(p.text)
+		m = discordtest.Outgoing{Extra: map[string]json.RawMessage{"message_reference": json.RawMessage(`{"type":1,"message_id":"9"}`),
+			"message_snapshots": json.RawMessage(`[{"message":{"content":` + string(text) + `}}]`)}}
+	}
 	for _, f := range p.files {
 		m.Files = append(m.Files, discordtest.File{Name: f.name, Data: f.data})
 		if path.Ext(f.name) == ".oga" {

@@ -38,6 +38,7 @@ import (
 //	ada in Garden: TEXT           ada writes in a group ({bot} addresses the bot)
 //	ada sends FILE FILE: TEXT     files of the script, at once: pictures, voice (.oga) or documents
 //	ada replies to OLD: TEXT      in answer to the newest message with OLD in it
+//	ada forwards from eve: TEXT   a message that eve wrote elsewhere
 //	ada edits OLD: TEXT
 //	ada uses /NAME OPTION=VALUE   a slash command (Discord)
 //	ada reacts EMOJI to OLD
@@ -303,6 +304,7 @@ var scriptSteps = forms([]scriptForm{
 	{`WHO edits (.+?): (.+)`, (*script).edits},
 	{`WHO reacts (\S+) to (.+)`, (*script).reacts},
 	{`WHO replies to (.+?): (.+)`, (*script).replies},
+	{`WHO forwards from (\w+): (.+)`, func(s *script, m []string) { s.posts(m[1], post{text: m[3], from: m[2]}) }},
 	{`WHO sends ([^:]+): ?(.*)`, (*script).sends},
 	{`WHO: (?s:(.+))`, func(s *script, m []string) { s.posts(m[1], post{text: m[2]}) }},
 })
