@@ -232,7 +232,7 @@ core/permission/shell/programs: core/permission/shell/walk  # programs that run 
 core/permission/shell/vetted:  # reads commands, imports no package of ours
 core/permission/shell/walk:  # follows a command line, imports no package of ours
 core/project: core core/store  # named groups of conversations
-core/queue: core core/queue/burst core/queue/metrics core/queue/moved core/queue/orphans core/queue/outbox core/store
+core/queue: core core/queue/burst core/queue/metrics core/queue/moved core/queue/orphans core/queue/outbox core/queue/recent core/store
 core/queue/burst: core core/store  # messages that are parts of one
 core/queue/orphans: core core/store
 core/queue/flight:  # how far sends got, for the start after a crash
@@ -241,6 +241,7 @@ core/queue/maintenance: core core/store  # erases, prunes and repairs the tables
 core/queue/metrics: core
 core/queue/moved: core core/store  # the lanes of chats that got another id
 core/queue/outbox: core core/queue/flight core/store  # replies, from their commit to the platform
+core/queue/recent: core core/queue/burst core/store  # what a sender has sent lately, for the rates
 core/report: core core/store  # how runs of the gateway ended, and the faults in its log
 core/response: core core/store  # what the Responses API stores
 core/runs: core core/store core/texts

@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"gatehouse/core"
-	"gatehouse/core/queue/burst"
 	"gatehouse/core/queue/outbox"
+	"gatehouse/core/queue/recent"
 	"gatehouse/core/store"
 )
 
@@ -27,7 +26,7 @@ type limits struct {
 // the lane behind it.
 func (l *limits) message(ctx context.Context, tx *store.Tx, in *core.Inbound, r *row, rate Rate) (string, error) {
 	cut := in.At.Add(-4 * rate.Per)
-	if first, err := albumState(ctx, tx, in, cut); first != "" || err != nil {
+	if first, err := recent.Album(ctx, tx, in, cut); first != "" || err != nil {
 		if r.free = true; first == "refused" {
 			r.state, r.keep = first, false
 			return first, err
@@ -75,32 +74,22 @@ const (
 	controlRoom  = 12
 )
 
-// command applies the rate to a command: it counts the commands of the
-// sender within the period, by the time of the platform.
+// command applies the rate to a command: it counts the commands of the sender within the
+// period, by the time of the platform. Presses of buttons are counted apart from them.
 func (l *limits) command(ctx context.Context, tx *store.Tx, in *core.Inbound, r *row, rate Rate, control bool) (string, error) {
 	room := rate.N * commandsRoom
 	if control {
 		room = rate.N * controlRoom
 	}
-	var full bool
-	err := tx.Get(ctx, &full, `SELECT count(*) >= $1 FROM (SELECT 1 FROM inbox WHERE bot = $2 AND sender = $3 AND kind = 'command' AND counts = 1
-		AND sent_at > $4 AND state <> 'refused' LIMIT $5) AS lately`, room, in.Bot, in.From.ID, core.Stamp(in.At.Add(-rate.Per)), room)
+	count := recent.Commands
+	if in.Kind == core.KindCallback {
+		count = recent.Presses
+	}
+	full, err := count(ctx, tx, in, room, rate.Per)
 	if err != nil || !full {
 		return "ready", err
 	}
 	return l.tooMany(ctx, tx, in, r, rate)
-}
-
-// pressed reports whether the sender has pressed buttons and edited messages as often within the
-// period as control commands may be used: then a press is refused, and an edit is not stored.
-func (l *limits) pressed(ctx context.Context, tx *store.Tx, in *core.Inbound, rate Rate) (full bool, err error) {
-	if rate.N <= 0 {
-		return false, nil
-	}
-	room := rate.N * controlRoom
-	err = tx.Get(ctx, &full, `SELECT count(*) >= $1 FROM (SELECT 1 FROM inbox WHERE bot = $2 AND sender = $3 AND kind IN ('callback', 'edit') AND counts = 1
-		AND sent_at > $4 AND state <> 'refused' LIMIT $5) AS lately`, room, in.Bot, in.From.ID, core.Stamp(in.At.Add(-rate.Per)), room)
-	return full, err
 }
 
 // tooMany refuses an update and posts one notice in each period of the rate.
@@ -115,19 +104,4 @@ func (l *limits) tooMany(ctx context.Context, tx *store.Tx, in *core.Inbound, r 
 		return "", err
 	}
 	return "refused", nil
-}
-
-// albumState returns the state of the first part of in's album, or "" when in is
-// the first since cut. Only the first part counts.
-func albumState(ctx context.Context, tx *store.Tx, in *core.Inbound, cut time.Time) (state string, err error) {
-	if in.Album == "" {
-		return "", nil
-	}
-	kind, _ := burst.Kind(in)
-	err = tx.Get(ctx, &state, `SELECT state FROM inbox WHERE bot = $1 AND sender = $2 AND kind = 'message' AND counts = 1 AND sent_at > $3
-		AND chat = $4 AND substr(burst, 1, length($5)) = $5 LIMIT 1`, in.Bot, in.From.ID, core.Stamp(cut), in.Chat, kind)
-	if errors.Is(err, store.ErrNoRows) {
-		return "", nil
-	}
-	return state, err
 }

@@ -12,6 +12,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/queue/burst"
+	"gatehouse/core/queue/recent"
 	"gatehouse/core/store"
 )
 
@@ -115,8 +116,8 @@ func (q *Queue) putOne(ctx context.Context, tx *store.Tx, u *unit, in *core.Inbo
 		if _, err := reword(ctx, tx, in); err != nil {
 			return "", err
 		}
-		if in.Kind == core.KindEdit {
-			if full, err := q.limits.pressed(ctx, tx, in, q.limits.rate()); full || err != nil {
+		if rate := q.limits.rate(); in.Kind == core.KindEdit && rate.N > 0 {
+			if full, err := recent.Presses(ctx, tx, in, rate.N*controlRoom, rate.Per); full || err != nil {
 				return "noted", err
 			}
 		}
@@ -162,17 +163,8 @@ func (q *Queue) putWork(ctx context.Context, tx *store.Tx, in *core.Inbound, a A
 			return "", err
 		}
 	}
-	if in.Kind == core.KindCommand && !core.OfSession(in.Bot) && rate.N > 0 {
+	if (in.Kind == core.KindCommand || in.Kind == core.KindCallback) && !core.OfSession(in.Bot) && rate.N > 0 {
 		if outcome, err = q.limits.command(ctx, tx, in, &r, rate, control); err != nil {
-			return "", err
-		}
-	}
-	if in.Kind == core.KindCallback {
-		full, err := q.limits.pressed(ctx, tx, in, rate)
-		if full && err == nil {
-			outcome, err = q.limits.tooMany(ctx, tx, in, &r, rate)
-		}
-		if err != nil {
 			return "", err
 		}
 	}

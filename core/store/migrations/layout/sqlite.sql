@@ -897,6 +897,7 @@ CREATE INDEX inbox_commands ON inbox(bot, sender, sent_at) WHERE kind = 'command
 CREATE INDEX outbox_open ON outbox(bot, chat, seq) WHERE state IN ('ready', 'sending');
 CREATE INDEX outbox_unknown ON outbox(seq) WHERE state IN ('unknown', 'failed');
 CREATE INDEX outbox_sent ON outbox(sent_at) WHERE state = 'sent';
+CREATE INDEX inbox_presses ON inbox(bot, sender, sent_at) WHERE kind IN ('callback', 'edit') AND counts = 1;
 INSERT INTO sqlite_sequence VALUES ('inbox', 0);
 INSERT INTO sqlite_sequence VALUES ('outbox', 0);
 INSERT INTO session_words(session_words, rank) VALUES ('automerge', 0);

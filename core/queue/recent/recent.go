@@ -1,0 +1,42 @@
+// Package recent reads from the inbox what a sender has sent to a bot lately, for the rates of
+// the queue. Times are the platform's; what was refused does not count.
+package recent
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/queue/burst"
+	"gatehouse/core/store"
+)
+
+// Commands reports whether in's sender has sent at least room commands within the period before in.
+func Commands(ctx context.Context, tx *store.Tx, in *core.Inbound, room int, period time.Duration) (full bool, err error) {
+	err = tx.Get(ctx, &full, `SELECT count(*) >= $1 FROM (SELECT 1 FROM inbox WHERE bot = $2 AND sender = $3 AND kind = 'command' AND counts = 1
+		AND sent_at > $4 AND state <> 'refused' LIMIT $5) AS lately`, room, in.Bot, in.From.ID, core.Stamp(in.At.Add(-period)), room)
+	return full, err
+}
+
+// Presses is Commands for pressed buttons and edits of messages, both together.
+func Presses(ctx context.Context, tx *store.Tx, in *core.Inbound, room int, period time.Duration) (full bool, err error) {
+	err = tx.Get(ctx, &full, `SELECT count(*) >= $1 FROM (SELECT 1 FROM inbox WHERE bot = $2 AND sender = $3 AND kind IN ('callback', 'edit') AND counts = 1
+		AND sent_at > $4 AND state <> 'refused' LIMIT $5) AS lately`, room, in.Bot, in.From.ID, core.Stamp(in.At.Add(-period)), room)
+	return full, err
+}
+
+// Album returns the state of the first part of in's album, or "" when in is the first since
+// cut. Only the first part counts.
+func Album(ctx context.Context, tx *store.Tx, in *core.Inbound, cut time.Time) (state string, err error) {
+	if in.Album == "" {
+		return "", nil
+	}
+	kind, _ := burst.Kind(in)
+	err = tx.Get(ctx, &state, `SELECT state FROM inbox WHERE bot = $1 AND sender = $2 AND kind = 'message' AND counts = 1 AND sent_at > $3
+		AND chat = $4 AND substr(burst, 1, length($5)) = $5 LIMIT 1`, in.Bot, in.From.ID, core.Stamp(cut), in.Chat, kind)
+	if errors.Is(err, store.ErrNoRows) {
+		return "", nil
+	}
+	return state, err
+}
