@@ -101,7 +101,13 @@ func TestRemindersDailyAgentsAndAlertsArriveInTheirThread(t *testing.T) {
 			}
 			s.step("bot silent in Garden")
 			s.step("bot silent in Garden/Ferns")
-			s.step("bot silent to olga")
+			for _, l := range s.scenes[platform].read("dm:olga") {
+				for _, text := range []string{"sencha", "The output of a day.", "An alert."} {
+					if l.bot && strings.Contains(l.text, text) {
+						t.Errorf("in the direct chat the bot says %q", l.text)
+					}
+				}
+			}
 		})
 	}
 }
