@@ -177,7 +177,7 @@ func TestAReplyThatIsRetriedCanBeGivenUpAndSentAgainLater(t *testing.T) {
 	if failed, why := f.failed(); failed != seq || why != "given up in the panel; the last try: "+unavailable.Reason {
 		t.Errorf("reply %d failed because of %q", failed, why)
 	}
-	if err := f.out.GiveUp(t.Context(), seq, by); core.KindOf(err) != core.Conflict || !strings.Contains(err.Error(), "already given up by operator via panel at ") {
+	if err := f.out.GiveUp(t.Context(), seq, by); core.KindOf(err) != core.Conflict || !strings.Contains(err.Error(), "already given up by operator via panel (") {
 		t.Errorf("given up twice: %v", err)
 	}
 	if err := f.out.GiveUp(t.Context(), seq+1, by); core.KindOf(err) != core.NotFound {

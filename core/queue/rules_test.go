@@ -379,7 +379,7 @@ func TestASettledReplyIsShownNoMoreAndNotSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, again := range map[string]error{"settle": f.out.Settle(t.Context(), rows[0].Seq, by), "send again": f.out.SendAgain(t.Context(), rows[0].Seq, by)} {
-		if core.KindOf(again) != core.Conflict || !strings.Contains(again.Error(), "already settled by operator via panel at ") {
+		if core.KindOf(again) != core.Conflict || !strings.Contains(again.Error(), "already settled by operator via panel (") {
 			t.Errorf("%s after it was settled: %v", what, again)
 		}
 	}
