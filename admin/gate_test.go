@@ -3,6 +3,7 @@ package admin_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
@@ -126,6 +127,25 @@ func TestTheBooksRequestsAreDecidedInThePanel(t *testing.T) {
 
 	s.post("/admin/people/places/enable", url.Values{"bot": {"telegram"}, "place": {"-100"}, "name": {"Allotment <14>"}, "trust": {"vault"}}).has(t, "Allotment &lt;14&gt;", "enabled as vault")
 	s.post("/admin/people/places/disable", url.Values{"bot": {"telegram"}, "place": {"-100"}}).has(t, `<span class="pill idle">Silent</span>`)
+}
+
+func TestARevocationIsAmongTheRecentDecisionsHoweverManyAskedSince(t *testing.T) {
+	s, db, gate, clock := withGate(t)
+	ada := knock(t, db, gate, clock, "1", "Ada")
+	s.post("/admin/pairing/"+ada+"/approve", url.Values{"trust": {"vault"}, "end": {"24h"}})
+	err := db.Tx(t.Context(), func(tx *store.Tx) (err error) {
+		for i := 0; i < 500 && err == nil; i++ {
+			_, err = tx.Exec(t.Context(), `INSERT INTO pairing_requests (id, bot, platform, platform_user_id, platform_chat_id, status, created_at, resolved_at)
+				VALUES ($1, 'telegram', 'telegram', $1, '', 'expired', $2, $3)`, fmt.Sprint("expired", i), core.Stamp(clock.Now().Add(time.Minute)), core.Stamp(clock.Now().Add(2*time.Minute)))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock.Advance(time.Hour)
+	s.post("/admin/people/revoke", url.Values{"bot": {"telegram"}, "user": {"1"}})
+	s.get("/admin/pairing").has(t, `id="ag-`+ada+`"`, "Approve again…")
 }
 
 func TestEveryDecisionInThePanelIsAuditedAsTheOperators(t *testing.T) {

@@ -146,8 +146,8 @@ func (g *Gate) Post(ctx context.Context, tx *store.Tx, to core.Address, key, nam
 // HasOwner reports whether the operator has an account on a chat platform.
 func (g *Gate) HasOwner(ctx context.Context) (bool, error) { return g.People.HasOwner(ctx, g.db) }
 
-// Requests lists at most limit requests (1,000 at most), newest first. status
-// is pending, approved, denied, expired, or "" for all.
+// Requests lists at most limit requests (1,000 at most), newest first, denied
+// ones by their decision. status is pending, approved, denied, expired, or "" for all.
 func (g *Gate) Requests(ctx context.Context, status string, limit int) ([]core.PairingRequest, error) {
 	return g.requests.Requests(ctx, status, limit)
 }

@@ -75,8 +75,8 @@ func (r *request) public() core.PairingRequest {
 	return p
 }
 
-// Requests lists at most limit requests (1,000 at most), newest first. status
-// is pending, approved, denied, expired, or "" for all.
+// Requests lists at most limit requests (1,000 at most), newest first, denied
+// ones by their decision. status is pending, approved, denied, expired, or "" for all.
 func (t *requests) Requests(ctx context.Context, status string, limit int) ([]core.PairingRequest, error) {
 	var rows []request
 	var err error
@@ -84,7 +84,9 @@ func (t *requests) Requests(ctx context.Context, status string, limit int) ([]co
 	switch status {
 	case "":
 		err = t.db.Select(ctx, &rows, newestRequests, limit)
-	case "pending", "approved", "denied", "expired":
+	case "denied": // few: each was decided by hand
+		err = t.db.Select(ctx, &rows, requestColumns+` WHERE status = 'denied' ORDER BY resolved_at DESC, id LIMIT $1`, limit)
+	case "pending", "approved", "expired":
 		err = t.db.Select(ctx, &rows, requestColumns+` WHERE status = $1 ORDER BY created_at DESC, id LIMIT $2`, status, limit)
 	default:
 		return nil, core.Errorf(core.Invalid, "status %q is not one of pending, approved, denied, expired", core.CutRunes(status, 40))

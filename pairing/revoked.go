@@ -22,27 +22,29 @@ func (r *request) revoked() bool {
 	return r.Status == "denied" && !r.Blocked && (r.Trust != core.Stranger || r.Expires != "" && r.Expires <= r.Resolved)
 }
 
-// Revoked notes that an account lost its access to a bot, or with only this access
-// alone, so that it counts as denied from now on. It reports whether it did before.
-func (t *requests) Revoked(ctx context.Context, tx *store.Tx, bot string, account core.Identity, only *people.Grant, by core.Actor) (before bool, err error) {
-	r := request{Bot: bot, Platform: account.Platform, PlatformUserID: account.ID, Scope: core.ScopeDM, Trust: core.Sandboxed}
-	level, which := `coalesce(nullif(approved_trust_level, ''), 'sandboxed')`, ``
-	args := []any{core.Stamp(tx.Time()), by.String(), account.Platform, account.ID, bot}
-	if only != nil {
-		r.PlatformChatID, r.Scope, r.Place, r.Trust = only.Chat, only.Scope, only.Place, core.Stranger
-		level, which = `NULL`, ` AND scope = $6 AND place = $7`
-		args = append(args, string(only.Scope), only.Place)
+// Revoked notes that an account lost gone on a bot, so that it counts as denied from now on:
+// on the whole bot where nothing is left to it there, else for the scope and place of each.
+// Without any it was let in by a policy. It reports whether the account counted so before.
+func (t *requests) Revoked(ctx context.Context, tx *store.Tx, bot string, account core.Identity, gone []people.Grant, whole bool, by core.Actor) (before bool, err error) {
+	before, err = t.Cooling(ctx, tx, &core.Inbound{Address: core.Address{Bot: bot}, From: core.Peer{Platform: account.Platform, ID: account.ID}})
+	if len(gone) == 0 {
+		gone = []people.Grant{{Scope: core.ScopeDM, Trust: core.Sandboxed}}
 	}
-	before, err = t.Cooling(ctx, tx, &core.Inbound{Address: core.Address{Bot: bot, Place: r.Place}, From: core.Peer{Platform: account.Platform, ID: account.ID}})
-	if err != nil {
-		return false, err
+	for i := 0; i < len(gone) && err == nil; i++ {
+		a := gone[i]
+		r := request{Bot: bot, Platform: account.Platform, PlatformUserID: account.ID, PlatformChatID: a.Chat, Scope: a.Scope, Place: a.Place}
+		if whole {
+			r.Trust = a.Trust
+		}
+		var n int64
+		n, err = tx.Exec(ctx, `UPDATE pairing_requests SET status = 'denied', resolved_at = $1, resolved_by = $2, expires_at = $1, approved_trust_level = nullif($3, '')
+			WHERE platform = $4 AND platform_user_id = $5 AND bot = $6 AND scope = $7 AND place = $8 AND status = 'approved'`,
+			core.Stamp(tx.Time()), by.String(), r.Trust, r.Platform, r.PlatformUserID, bot, string(r.Scope), r.Place)
+		if err == nil && n == 0 {
+			err = t.insertDenied(ctx, tx, r, by)
+		}
 	}
-	n, err := tx.Exec(ctx, `UPDATE pairing_requests SET status = 'denied', resolved_at = $1, resolved_by = $2, expires_at = $1, approved_trust_level = `+level+`
-		WHERE platform = $3 AND platform_user_id = $4 AND bot = $5 AND status = 'approved'`+which, args...)
-	if err != nil || n > 0 {
-		return before, err
-	}
-	return before, t.insertDenied(ctx, tx, r, by)
+	return before, err
 }
 
 func (t *requests) insertDenied(ctx context.Context, tx *store.Tx, r request, by core.Actor) error {

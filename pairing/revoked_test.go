@@ -269,3 +269,100 @@ func TestACodeInAGroupIsAnsweredWithWhereItBelongs(t *testing.T) {
 		t.Errorf("three codes at once are answered %d times", said)
 	}
 }
+
+// A revocation names every access that it took, so that each is given again, and none that was not there.
+func TestApprovingAgainGivesWhatWasRevokedAndNoMore(t *testing.T) {
+	for _, by := range []string{"bot", "row"} {
+		t.Run(by, func(t *testing.T) {
+			w := newWorld(t)
+			w.ok(w.gate.Places.Enable(ctx, "tg", "g", "G", core.Vault, panel))
+			w.put(command("tg", "7", "pair", w.invite(codes.Invitation{Bot: "tg", Trust: core.Vault, Scope: core.ScopeGroup, Place: "g"})))
+			if by == "bot" {
+				w.revoke("7")
+			} else {
+				rows, err := w.gate.People.AccessOf(ctx, w.idOf("telegram", "7"))
+				w.ok(err)
+				w.ok(w.gate.People.RemoveAccess(ctx, rows[0].ID, panel))
+			}
+			r := w.listed("7", "denied")
+			if !r.Revoked || r.Scope != core.ScopeGroup || r.Place != "g" {
+				t.Fatalf("listed as %+v", r)
+			}
+			_, err := w.gate.Approve(ctx, r.ID, core.Approval{Trust: core.Vault}, panel)
+			w.ok(err)
+			if got := w.trust(inGroup(dm("tg", "7", "x"), "g")); got != core.Vault {
+				t.Errorf("in the group again at %v", got)
+			}
+			if got := w.trust(dm("tg", "7", "x")); got != core.Stranger {
+				t.Errorf("a group's access became one to direct messages, at %v", got)
+			}
+		})
+	}
+}
+
+func TestOfTwoAccessesThatWereRevokedTogetherEachCanBeApprovedAgain(t *testing.T) {
+	w := newWorld(t)
+	w.ok(w.gate.Places.Enable(ctx, "tg", "g", "G", core.Vault, panel))
+	w.ok(w.gate.Places.Enable(ctx, "tg", "h", "H", core.Vault, panel))
+	w.admit("tg", "7", core.Vault)
+	w.ok(w.gate.People.GiveAccess(ctx, w.idOf("telegram", "7"), "tg", "g", core.Approval{Trust: core.Sandboxed}, panel))
+	w.revoke("7")
+	for _, in := range []core.Inbound{dm("tg", "7", "x"), inGroup(dm("tg", "7", "x"), "g"), inGroup(dm("tg", "7", "x"), "h")} {
+		if got := w.trust(in); got != core.Stranger {
+			t.Errorf("after the revocation, in %q: %v", in.Place, got)
+		}
+	}
+	all, err := w.gate.Requests(ctx, "denied", 0)
+	w.ok(err)
+	if len(all) != 2 {
+		t.Fatalf("revoked: %+v", all)
+	}
+	for _, r := range all {
+		_, err := w.gate.Approve(ctx, r.ID, core.Approval{Trust: core.Vault}, panel)
+		w.ok(err)
+	}
+	for _, in := range []core.Inbound{dm("tg", "7", "x"), inGroup(dm("tg", "7", "x"), "g"), inGroup(dm("tg", "7", "x"), "h")} {
+		if got := w.trust(in); got != core.Vault {
+			t.Errorf("approved again, in %q: %v", in.Place, got)
+		}
+	}
+}
+
+// The docs say so: until they may ask again, no code of theirs is read.
+func TestAnInvitationWorksForARevokedUserOnlyAfterTheCoolOffAndIfItIsNewer(t *testing.T) {
+	w := newWorld(t)
+	w.admit("tg", "7", core.Vault)
+	older := w.invite(codes.Invitation{Bot: "tg", Trust: core.Vault, ExpiresAt: w.clock.Now().Add(30 * 24 * time.Hour)})
+	w.clock.Advance(time.Minute)
+	w.revoke("7")
+	w.clock.Advance(time.Minute)
+	newer := w.invite(codes.Invitation{Bot: "tg", Trust: core.Vault, ExpiresAt: w.clock.Now().Add(30 * 24 * time.Hour)})
+	try := func(code string, want core.Trust) {
+		t.Helper()
+		w.put(command("tg", "7", "pair", code))
+		if got := w.trust(dm("tg", "7", "x")); got != want {
+			t.Errorf("let in at %v, want %v", got, want)
+		}
+	}
+	try(newer, core.Stranger)
+	w.clock.Advance(CoolOff)
+	try(older, core.Stranger)
+	try(newer, core.Vault)
+}
+
+func TestRevokedUsersAreListedByTheTimeOfTheRevocation(t *testing.T) {
+	w := newWorld(t)
+	for _, id := range []string{"7", "8", "9"} { // 7 asked first
+		w.admit("tg", id, core.Vault)
+		w.clock.Advance(time.Hour)
+	}
+	for _, id := range []string{"8", "9", "7"} { // and is revoked last
+		w.revoke(id)
+		w.clock.Advance(time.Hour)
+	}
+	latest, err := w.gate.Requests(ctx, "denied", 1)
+	w.ok(err)
+	if len(latest) != 1 || latest[0].PlatformUserID != "7" {
+		t.Errorf("the latest revocation is %+v", latest)
+	}
+}

@@ -391,6 +391,44 @@ func TestRepliesThatCannotBeSentNowDoNotKeepTheQueueAwake(t *testing.T) {
 	}
 }
 
+// A throttled platform lets the bot write to one chat alone now.
+type throttled struct{ *platform }
+
+func (throttled) Wait(to core.Address) time.Duration {
+	if to.Chat == "free" {
+		return 0
+	}
+	return time.Hour
+}
+
+// A chat whose oldest reply waits has others in front of it, however many of its replies do not wait.
+func TestChatsWhoseOldestReplyWaitsKeepNoOtherOut(t *testing.T) {
+	plat := newPlatform()
+	f := newFixture(t, func(o *options) { o.sender = throttled{plat} })
+	f.plat = plat
+	const chats = 600
+	f.tx(func(ctx context.Context, tx *store.Tx) error {
+		for i := range chats {
+			r := core.Reply{Address: core.Address{Bot: "bot", Chat: fmt.Sprint(i)}, Key: fmt.Sprint(i), Parts: []core.Part{{Text: "first"}, {Text: "second"}}}
+			if err := f.out.Post(ctx, tx, r); err != nil {
+				return err
+			}
+		}
+		_, err := tx.Exec(ctx, `UPDATE outbox SET not_before = $1 WHERE seq IN (SELECT min(seq) FROM outbox GROUP BY chat)`, core.Stamp(f.clock.Now().Add(time.Hour)))
+		return err
+	})
+	f.post("free", "free", "", "hello")
+	f.serve(nil)
+	select {
+	case out := <-plat.seen:
+		if out.Text != "hello" {
+			t.Errorf("%q is sent", out.Text)
+		}
+	case <-time.After(time.Minute):
+		t.Error("the one chat that may be written to waits for the others")
+	}
+}
+
 type slow struct {
 	*platform
 	hold chan struct{}

@@ -144,11 +144,11 @@ func (s *Store) Revoke(ctx context.Context, bot, platformUserID string, by core.
 		if err != nil {
 			return err
 		}
-		before, err := s.requests.Revoked(ctx, tx, bot, core.Identity{Platform: platform, ID: platformUserID}, nil, by)
+		before, err := s.requests.Revoked(ctx, tx, bot, core.Identity{Platform: platform, ID: platformUserID}, gone, true, by)
 		if err != nil {
 			return err
 		}
-		if n = gone; n == 0 && before {
+		if n = len(gone); n == 0 && before {
 			return core.Errorf(core.NotFound, "this person has no access to %s", bot)
 		}
 		s.changes.Decided(tx, bot, "revoked", core.TopicPairing, core.TopicPeople)
@@ -198,12 +198,8 @@ func (s *Store) coolAfter(ctx context.Context, tx *store.Tx, a Grant, by core.Ac
 	if err := tx.Select(ctx, &ids, `SELECT platform_user_id FROM identities WHERE user_id = $1 AND platform = $2`, a.User, platform); err != nil {
 		return err
 	}
-	only := &a
-	if !left {
-		only = nil
-	}
 	for _, id := range ids {
-		if _, err := s.requests.Revoked(ctx, tx, a.Bot, core.Identity{Platform: platform, ID: id}, only, by); err != nil {
+		if _, err := s.requests.Revoked(ctx, tx, a.Bot, core.Identity{Platform: platform, ID: id}, []Grant{a}, !left, by); err != nil {
 			return err
 		}
 	}
@@ -211,14 +207,17 @@ func (s *Store) coolAfter(ctx context.Context, tx *store.Tx, a Grant, by core.Ac
 }
 
 // Strip deletes the user's access to bot, ends what they were granted in conversations,
-// and stops what they run there.
-func (s *Store) Strip(ctx context.Context, tx *store.Tx, bot string, user int64) (int, error) {
-	n, err := tx.Exec(ctx, `DELETE FROM access WHERE bot = $1 AND user_id = $2`, bot, user)
+// and stops what they run there. It returns the rows that it deleted.
+func (s *Store) Strip(ctx context.Context, tx *store.Tx, bot string, user int64) (gone []Grant, err error) {
+	err = tx.Select(ctx, &gone, `SELECT id, bot, user_id, scope, place, trust_level, expires_at, chat, "by", at FROM access WHERE bot = $1 AND user_id = $2 ORDER BY id`, bot, user)
 	if err != nil {
-		return 0, err
+		return nil, err
+	}
+	if _, err := tx.Exec(ctx, `DELETE FROM access WHERE bot = $1 AND user_id = $2`, bot, user); err != nil {
+		return nil, err
 	}
 	s.changes.Abort(tx, bot, user)
-	return int(n), s.ungrant(ctx, tx, user)
+	return gone, s.ungrant(ctx, tx, user)
 }
 
 // known returns the user behind an identity that by may act on; NotFound without one.

@@ -20,10 +20,10 @@ const UndoFor = 10 * time.Second
 
 // Requests are the pairing requests, as decisions about users change them.
 type Requests interface {
-	// Revoked notes that an account lost its access to a bot, or with only this
-	// access alone, so that it counts as denied from now on. It reports whether it did
-	// before.
-	Revoked(ctx context.Context, tx *store.Tx, bot string, account core.Identity, only *Grant, by core.Actor) (before bool, err error)
+	// Revoked notes that an account lost gone on a bot, so that it counts as denied
+	// from now on: on the whole bot where nothing is left to it there, else for the scope
+	// and place of each. It reports whether the account counted so before.
+	Revoked(ctx context.Context, tx *store.Tx, bot string, account core.Identity, gone []Grant, whole bool, by core.Actor) (before bool, err error)
 	// Readmitted notes that an access was written: to a user who had lost it, too.
 	Readmitted(ctx context.Context, tx *store.Tx, a Grant) error
 	// DenyOpen denies the pending requests of an account, without a notice to it.

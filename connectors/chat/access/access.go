@@ -107,7 +107,7 @@ func (c *Commands) Pending(ctx context.Context, r command.Request) (command.Outc
 		if err != nil {
 			return command.Outcome{}, err
 		}
-		b.WriteString(texts.Text("revoked_line", texts.With{"Who": plain(q.Display), "ID": q.PlatformUserID, "Bot": q.Bot, "At": at, "Ref": q.ID}) + "\n")
+		b.WriteString(texts.Text("revoked_line", texts.With{"Who": plain(q.Display), "ID": q.PlatformUserID, "Bot": q.Bot, "Group": q.Scope == core.ScopeGroup, "At": at, "Ref": q.ID}) + "\n")
 	}
 	return command.Outcome{Text: strings.TrimSpace(b.String())}, nil
 }

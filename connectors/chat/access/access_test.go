@@ -144,9 +144,10 @@ func TestPairingListsWhoWasRevokedWithHowToApproveThemAgain(t *testing.T) {
 	at := time.Date(2026, 1, 28, 9, 0, 0, 0, time.UTC)
 	g.requests = []core.PairingRequest{
 		{ID: "k3j2", Status: "denied", Revoked: true, Display: "Ada", Bot: "tg", PlatformUserID: "7", ResolvedAt: at},
+		{ID: "m4n5", Status: "denied", Revoked: true, Display: "Ada", Bot: "tg", PlatformUserID: "7", Scope: core.ScopeGroup, ResolvedAt: at},
 		{ID: "zzzz", Status: "denied", Display: "Eve", Bot: "tg", PlatformUserID: "8", ResolvedAt: at},
 	}
-	if got := said(t, c.Pending, ""); !strings.Contains(got, "Ada, id `7` on tg, 10:00 CET. To approve again: `/approve k3j2`") || strings.Contains(got, "Eve") {
+	if got := said(t, c.Pending, ""); !strings.Contains(got, "Ada, id `7` on tg, 10:00 CET. To approve again: `/approve k3j2`") || !strings.Contains(got, "on tg, in a group, 10:00 CET. To approve again: `/approve m4n5`") || strings.Contains(got, "Eve") {
 		t.Errorf("/pairing: %q", got)
 	}
 	if got := said(t, c.Approve, "k3j2 vault"); !strings.Contains(got, "Approved Ada at trust vault") {

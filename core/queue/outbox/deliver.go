@@ -41,6 +41,11 @@ func (b *Outbox) beginChat(key chatKey) {
 // wait there is, was stamped before the clock was set back.
 const due = `(not_before <= $1 OR not_before > $2)`
 
+// dueChats selects the chats of a bot whose oldest reply is due: one that waits there keeps the later
+// ones back, and a place among those that are worked on from other chats.
+const dueChats = `SELECT head.chat FROM (SELECT chat, min(seq) AS seq FROM outbox WHERE state IN ('ready', 'sending') AND bot = $3 GROUP BY chat) AS oldest
+	JOIN outbox AS head ON head.seq = oldest.seq WHERE head.state = 'ready' AND ` + due + ` ORDER BY head.seq LIMIT $4`
+
 // SendWaiting starts delivery for idle chats with due replies. Call it once a
 // second, and when Bell receives. What waits for one bot delays no other's.
 func (b *Outbox) SendWaiting(ctx context.Context) error {
@@ -48,8 +53,7 @@ func (b *Outbox) SendWaiting(ctx context.Context) error {
 	errs := []error{b.failLate(ctx)}
 	for _, bot := range b.Leased() {
 		var chats []string
-		err := b.db.Select(ctx, &chats, `SELECT chat FROM outbox WHERE state IN ('ready', 'sending') AND state = 'ready'
-			AND `+due+` AND bot = $3 GROUP BY chat ORDER BY min(seq) LIMIT $4`, core.Stamp(now), core.Stamp(now.Add(maxPause)), bot, 2*maxSending) // of these, maxSending may be worked on
+		err := b.db.Select(ctx, &chats, dueChats, core.Stamp(now), core.Stamp(now.Add(maxPause)), bot, 2*maxSending) // of these, maxSending may be worked on
 		errs = append(errs, err)
 		b.mu.Lock()
 		for _, chat := range chats {
