@@ -205,7 +205,7 @@ func TestAToolCallIsRefusedInThePanel(t *testing.T) {
 	if w.note() != "" {
 		t.Errorf("the file: %q", w.note())
 	}
-	if _, body := panel.submit("/admin/approvals/"+id+"/allow", page, url.Values{}); !strings.Contains(body, "Already decided by operator via panel at") {
+	if _, body := panel.submit("/admin/approvals/"+id+"/allow", page, url.Values{}); !strings.Contains(body, "Already decided by operator via panel (") {
 		t.Errorf("the second decision: %s", body)
 	}
 }
