@@ -10,7 +10,7 @@ import (
 	"os"
 )
 
-// The file: a header, then Slots slots, each with a checksum in front. Numbers are
+// The file: a header, then as many slots as it says, each with a checksum in front. Numbers are
 // little-endian.
 //
 //	header  crc 4 | version 4 | slots 4 | boot 32 | owner 32 | device 8 | inode 8 | zeros
@@ -21,19 +21,20 @@ const (
 	slotSize   = 128
 	idAt       = 36
 	maxID      = slotSize - idAt
+	maxSlots   = 1 << 16 // that are read
 )
 
 func offset(slot int) int64 { return headerSize + int64(slot)*slotSize }
 
-// header returns the header of this process's file.
-func (r *Recorder) header(f *os.File) ([]byte, error) {
+// header returns the header of this process's file, with a number of slots.
+func (r *Recorder) header(f *os.File, slots uint32) ([]byte, error) {
 	device, inode, err := fileID(f)
 	if err != nil {
 		return nil, err
 	}
 	b := make([]byte, headerSize)
 	binary.LittleEndian.PutUint32(b[4:], version)
-	binary.LittleEndian.PutUint32(b[8:], Slots)
+	binary.LittleEndian.PutUint32(b[8:], slots)
 	boot, owner := sha256.Sum256([]byte(r.boot)), sha256.Sum256([]byte(r.owner))
 	copy(b[12:], boot[:])
 	copy(b[44:], owner[:])
@@ -50,7 +51,7 @@ func sealed(b []byte) bool { return binary.LittleEndian.Uint32(b) == crc32.Check
 
 // format writes an empty file with this process's header.
 func (r *Recorder) format(f *os.File) error {
-	head, err := r.header(f)
+	head, err := r.header(f, Slots)
 	if err != nil {
 		return err
 	}
@@ -67,21 +68,22 @@ func (r *Recorder) format(f *os.File) error {
 // read returns what the file states. A damaged slot is left out, so that its send counts
 // as unrecorded.
 func (r *Recorder) read(f *os.File) (map[Mark]Trace, error) {
-	all, err := io.ReadAll(io.NewSectionReader(f, 0, headerSize+Slots*slotSize))
+	all, err := io.ReadAll(io.NewSectionReader(f, 0, headerSize+maxSlots*slotSize))
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
-	if len(all) != headerSize+Slots*slotSize {
+	if len(all) < headerSize {
 		return nil, fmt.Errorf("it has %d bytes", len(all))
 	}
 	head := all[:headerSize]
-	ours, err := r.header(f)
+	slots := binary.LittleEndian.Uint32(head[8:])
+	ours, err := r.header(f, slots)
 	switch {
 	case err != nil:
 		return nil, err
 	case !sealed(head):
 		return nil, errors.New("its header is damaged")
-	case string(head[4:12]) != string(ours[4:12]):
+	case string(head[4:8]) != string(ours[4:8]):
 		return nil, errors.New("it has another version")
 	case string(head[12:44]) != string(ours[12:44]):
 		return nil, errors.New("the machine was restarted since")
@@ -89,9 +91,11 @@ func (r *Recorder) read(f *os.File) (map[Mark]Trace, error) {
 		return nil, errors.New("it belongs to another database")
 	case string(head) != string(ours):
 		return nil, errors.New("it is a copy")
+	case int64(len(all)) != offset(int(slots)):
+		return nil, fmt.Errorf("it has %d bytes for %d slots", len(all), slots)
 	}
 	found, latest := map[Mark]Trace{}, map[Mark]uint64{}
-	for i := range Slots {
+	for i := range int(slots) {
 		b := all[offset(i):][:slotSize]
 		m, number, t := decode(b)
 		if t.Phase == Unrecorded || number < latest[m] {

@@ -17,6 +17,7 @@ import (
 
 // Slots is how many sends a file can hold: two for each that the outbox makes at once of
 // all bots (package fleet), because the next send of a chat is marked before the last is settled.
+// A file of another number is read, too: another version of the program may have left it.
 const Slots = 6144
 
 // A Phase is how far a send got.
@@ -52,7 +53,7 @@ type Recorder struct {
 	boot  string
 	owner string
 	log   *slog.Logger
-	found map[Mark]Trace // at most Slots
+	found map[Mark]Trace // at most maxSlots
 
 	f      atomic.Pointer[os.File] // nil: nothing is recorded
 	mapped []byte                  // the file in memory, until the process ends; nil: it is written to

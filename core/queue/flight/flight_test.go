@@ -120,7 +120,7 @@ func TestARecordIsNotBelieved(t *testing.T) {
 	for name, spoil := range map[string]func(t *testing.T, r *Recorder, path string){
 		"of another boot": func(t *testing.T, r *Recorder, _ string) {
 			r.boot = "another"
-			head, err := r.header(r.f.Load())
+			head, err := r.header(r.f.Load(), Slots)
 			if err == nil {
 				_, err = r.f.Load().WriteAt(head, 0)
 			}
@@ -130,7 +130,7 @@ func TestARecordIsNotBelieved(t *testing.T) {
 		},
 		"of another database": func(t *testing.T, r *Recorder, _ string) {
 			r.owner = "another"
-			head, err := r.header(r.f.Load())
+			head, err := r.header(r.f.Load(), Slots)
 			if err == nil {
 				_, err = r.f.Load().WriteAt(head, 0)
 			}
@@ -188,6 +188,36 @@ func TestARecordIsNotBelieved(t *testing.T) {
 				t.Errorf("the next process records %+v", got)
 			}
 		})
+	}
+}
+
+// The number of slots differs between versions of the program, and the one before may have been killed.
+func TestARecordOfAnotherNumberOfSlotsIsBelieved(t *testing.T) {
+	for _, slots := range []uint32{1024, 2 * Slots} {
+		path := filepath.Join(t.TempDir(), "sends")
+		r := begun(t, path)
+		_ = marked(t, r, 1).Writing()
+		head, err := r.header(r.f.Load(), slots)
+		if err == nil {
+			err = r.f.Load().Truncate(offset(int(slots)))
+		}
+		if err == nil {
+			_, err = r.f.Load().WriteAt(head, 0)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := found(t, path, 1); got.Phase != Writing {
+			t.Errorf("with %d slots: %+v", slots, got)
+		}
+		again := begun(t, path)
+		marked(t, again, 2)
+		if got := found(t, path, 2); got.Phase != Marked {
+			t.Errorf("the next process records %+v", got)
+		}
+		if info, err := os.Stat(path); err != nil || info.Size() != offset(Slots) {
+			t.Errorf("its file is %v, %v", info, err)
+		}
 	}
 }
 
