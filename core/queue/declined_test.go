@@ -52,9 +52,7 @@ func failingFixture(t *testing.T, d core.Delivery) (*fixture, *failing) {
 // rest waits until nothing is being sent.
 func (f *fixture) rest() {
 	f.t.Helper()
-	if n := f.q.Busy(); n != 0 {
-		f.t.Fatalf("%d lanes and chats are busy", n)
-	}
+	f.until("lanes and chats are busy", func() bool { return f.q.Busy() == 0 })
 }
 
 // later has the queue look after a time, and once more a second after it: a look that was under way saw
@@ -94,25 +92,47 @@ func (f *fixture) failed() (seq int64, why string) {
 	return rows[0].Seq, rows[0].Error
 }
 
+// declinedFor has the reply "bad" declined for a time already.
+func (f *fixture) declinedFor(d time.Duration) {
+	f.tx(func(ctx context.Context, tx *store.Tx) error {
+		_, err := tx.Exec(ctx, `UPDATE outbox SET declined_at = $1 WHERE key = 'send:bad'`, core.Stamp(f.clock.Now().Add(-d)))
+		return err
+	})
+}
+
+// tried has the one reply that is waiting, "bad", tried again and again for a time.
+func (f *fixture) tried(d time.Duration) {
+	f.t.Helper()
+	for end := f.clock.Now().Add(d); f.clock.Now().Before(end); {
+		f.later(time.Minute)
+		if got := f.reply(); got != "bad" {
+			f.t.Fatalf("%q is sent", got)
+		}
+		f.rest()
+	}
+}
+
 // A platform that answers a text by a failure for ever must not hold its chat for ever, and the text
 // must not disappear.
 func TestAReplyThatThePlatformDeclinesForADayFailsAndHoldsItsChatNoLonger(t *testing.T) {
 	f, _ := failingFixture(t, unavailable)
-	for _, wait := range []time.Duration{23 * time.Hour, 59 * time.Minute} {
-		f.later(wait)
-		if got := f.reply(); got != "bad" {
-			t.Fatalf("after %v %q is sent", wait, got)
+	f.declinedFor(23 * time.Hour)
+	f.tried(time.Hour)
+	if _, why := f.retried(); why != unavailable.Reason {
+		t.Errorf("it is retried because of %q", why)
+	}
+	for n := 0; ; n++ { // the second in which the queue looks is no time of trying
+		f.later(time.Minute)
+		if got := f.reply(); got != "bad" || n == 10 {
+			t.Fatalf("after %d tries more %q is sent", n, got)
 		}
 		f.rest()
-		if _, why := f.retried(); why != unavailable.Reason {
-			t.Errorf("it is retried because of %q", why)
+		if seq, _ := f.retried(); seq == 0 {
+			break
 		}
 	}
-	f.later(2 * time.Minute)
-	for _, want := range []string{"bad", "good"} {
-		if got := f.reply(); got != want {
-			t.Errorf("%q is sent, want %q", got, want)
-		}
+	if got := f.reply(); got != "good" {
+		t.Errorf("then %q is sent", got)
 	}
 	seq, why := f.failed()
 	if !strings.Contains(why, "24 hours") || !strings.Contains(why, unavailable.Reason) {
@@ -140,6 +160,49 @@ func TestAReplyWaitsForAConnectionHoweverLong(t *testing.T) {
 	}
 	if _, why := f.retried(); why != "no connection" {
 		t.Errorf("it is retried because of %q", why)
+	}
+}
+
+// An answer before and one after an outage are not a day of failures.
+func TestAnOutageBetweenTwoFailuresOfThePlatformIsNoTimeInWhichItDeclines(t *testing.T) {
+	for name, between := range map[string]core.Delivery{
+		"no connection": {Outcome: core.NotSent, Reason: "no connection"},
+		"a wait":        {Outcome: core.RetryAfter, After: 23 * time.Hour, Reason: "429"},
+		"nothing":       unavailable, // the gateway is off, or the bot waits
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, p := failingFixture(t, unavailable)
+			for _, d := range []core.Delivery{between, between, between, unavailable, unavailable} {
+				p.with = d
+				f.later(23*time.Hour + time.Minute)
+				if got := f.reply(); got != "bad" {
+					t.Fatalf("%q is sent", got)
+				}
+				f.rest()
+			}
+			if _, why := f.retried(); why != unavailable.Reason {
+				t.Errorf("it is retried because of %q", why)
+			}
+		})
+	}
+}
+
+// Connections fail now and then, and do not have a reply tried for ever that the platform does not take.
+func TestAReplyThatIsDeclinedFailsAlsoWhereTheConnectionFailsNowAndThen(t *testing.T) {
+	f, p := failingFixture(t, unavailable)
+	f.declinedFor(22 * time.Hour)
+	for n := 0; ; n++ {
+		if p.with = unavailable; n%4 == 3 {
+			p.with = core.Delivery{Outcome: core.NotSent, Reason: "no connection"}
+		}
+		f.later(time.Minute)
+		got := f.reply()
+		if f.rest(); got == "good" {
+			break
+		}
+		if n == 180 {
+			t.Fatal("it is tried for three hours more than 22")
+		}
 	}
 }
 
@@ -233,6 +296,26 @@ func TestAReplyIsRetriedAtOnceByHandButNotWhileItIsBeingSent(t *testing.T) {
 	}
 }
 
+// The platform's wait is not the outbox's to cut short: after a restart nothing else would hold the send.
+func TestAReplyThatThePlatformAsksToWaitWithIsNotRetriedByHand(t *testing.T) {
+	f, _ := failingFixture(t, core.Delivery{Outcome: core.RetryAfter, After: time.Hour, Reason: "429"})
+	seq, _ := f.retried()
+	err := f.out.RetryNow(t.Context(), seq, core.Actor{User: 1, Via: "panel"})
+	if core.KindOf(err) != core.Conflict || !strings.Contains(err.Error(), "in 1h0m0s") {
+		t.Errorf("retried: %v", err)
+	}
+	f.later(time.Minute)
+	select {
+	case got := <-f.plat.seen:
+		t.Errorf("%q is sent", got.Text)
+	default:
+	}
+	f.later(time.Hour)
+	if got := f.reply(); got != "bad" {
+		t.Errorf("after the wait %q is sent", got)
+	}
+}
+
 // timed notes when it sends.
 type timed struct {
 	*platform
@@ -269,4 +352,66 @@ func TestABotThatMustWaitWithAllItsChatsWaitsAfterARestartToo(t *testing.T) {
 	}
 	<-at
 	stop()
+}
+
+// gated asks to wait with the whole bot, in each chat when it is told for how long, and once.
+type gated struct {
+	timed
+	waits map[string]chan time.Duration
+}
+
+func (p gated) Send(ctx context.Context, out core.Outgoing) core.Delivery {
+	d := p.timed.Send(ctx, out)
+	if wait, more := <-p.waits[out.Chat]; more {
+		return core.Delivery{Outcome: core.RetryAfter, After: wait, All: true}
+	}
+	return d
+}
+
+// Of two answers the longer wait counts, in whatever order they come, also after a restart.
+func TestAShorterWaitOfABotDoesNotEndALongerOne(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		f := newFixture(t, nil)
+		at := make(chan time.Time, 10)
+		waits := map[string]chan time.Duration{"a": make(chan time.Duration), "b": make(chan time.Duration)}
+		change := func(o *options) { o.sender = gated{timed{f.plat, f.clock, at}, waits} }
+		f.q = f.newQueue(change)
+		f.out = f.parts[f.q].out
+		stop := f.serveQueue(f.q, nil)
+		f.post("send:one", "a", "", "one")
+		f.post("send:two", "b", "", "two")
+		until := (<-at).Add(time.Hour)
+		<-at
+		waits["a"] <- time.Hour
+		f.until("the first chat rests", func() bool { return f.out.Active() == 1 })
+		waits["b"] <- time.Second
+		f.rest()
+		close(waits["a"])
+		close(waits["b"])
+		if restart {
+			stop()
+			f.q = f.newQueue(change)
+			f.out = f.parts[f.q].out
+			stop = f.serveQueue(f.q, func(context.Context, *queue.Turn) {})
+		}
+		f.wait(at, until)
+		stop()
+	}
+}
+
+// wait lets time pass until something is sent, which must not be before until.
+func (f *fixture) wait(at chan time.Time, until time.Time) {
+	f.t.Helper()
+	for {
+		select {
+		case again := <-at:
+			if again.Before(until) {
+				f.t.Errorf("a chat is written to %v before the time", until.Sub(again))
+			}
+			return
+		case <-f.clock.Waiting(1):
+			f.clock.Advance(10 * time.Second)
+			_ = f.db.Tx(f.t.Context(), func(*store.Tx) error { return nil })
+		}
+	}
 }

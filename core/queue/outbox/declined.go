@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -9,21 +10,22 @@ import (
 	"gatehouse/core/store"
 )
 
-// maxDeclined is how long a reply is tried that the platform answers by failures of its own. It
-// holds its chat for as long, and later it would be as old as those that Reopen leaves out.
+// maxDeclined is how long a reply is tried that the platform answers by failures of its own, without
+// the time in which it is not tried or gets no such answer. It holds its chat for as long.
 const maxDeclined = 24 * time.Hour
 
-// declined stores that a try of out was declined, and ends the reply when that began maxDeclined ago:
-// it fails, so that the operator sees it and the chat's later replies are sent. ended reports whether it
-// did. doubt is whether an earlier try may have arrived.
+// declined notes in r, for the caller to store, that a try of out was declined, and ends the reply after
+// maxDeclined: it fails, so that the operator sees it and the chat's later replies are sent. ended reports
+// whether it did. doubt is whether an earlier try may have arrived.
 func (b *Outbox) declined(ctx context.Context, tx *store.Tx, out *core.Outgoing, d core.Delivery, r *outRow, doubt bool) (ended bool, err error) {
 	if !d.Declined {
 		return false, nil // without an answer it is the connection that fails, for every reply
 	}
+	r.excuse(core.TimeOf(r.Begun)) // it was due before where the gateway was off, or waited with the whole bot
 	switch since := core.TimeOf(r.Declined); {
 	case since.IsZero() || since.After(tx.Time()): // or the clock was set back
-		_, err := tx.Exec(ctx, `UPDATE outbox SET declined_at = $1 WHERE seq = $2`, core.Stamp(tx.Time()), out.Seq)
-		return false, err
+		r.Declined = core.Stamp(tx.Time())
+		return false, nil
 	case tx.Time().Sub(since) < maxDeclined:
 		return false, nil
 	}
@@ -33,6 +35,15 @@ func (b *Outbox) declined(ctx context.Context, tx *store.Tx, out *core.Outgoing,
 		return true, err
 	}
 	return true, b.failRow(ctx, tx, out.Seq, "tried for 24 hours: "+d.Reason, doubt)
+}
+
+// excuse has the time from when the last try was due until a later time not count as time in which the
+// reply is declined.
+func (r *outRow) excuse(until time.Time) {
+	since, due := core.TimeOf(r.Declined), core.TimeOf(cmp.Or(r.NotUntil, r.Begun))
+	if lost := until.Sub(due); !since.IsZero() && !due.IsZero() && lost > 0 {
+		r.Declined = core.Stamp(since.Add(lost))
+	}
 }
 
 // failRow ends a reply that was not taken. The next time that it is sent it is tried as long as at first.
@@ -47,9 +58,12 @@ func (b *Outbox) failRow(ctx context.Context, tx *store.Tx, seq int64, why strin
 }
 
 // RetryNow tries a reply now that waits for its next try. It returns NotFound when the reply does not
-// wait for one.
+// wait for one, and Conflict when the platform has asked to wait, which is longer than the outbox itself does.
 func (b *Outbox) RetryNow(ctx context.Context, seq int64, by core.Actor) error {
-	return b.decideRetried(ctx, seq, by, "queue.retry_send", func(tx *store.Tx, _ *outRow) error {
+	return b.decideRetried(ctx, seq, by, "queue.retry_send", func(tx *store.Tx, r *outRow) error {
+		if wait := core.TimeOf(r.NotUntil).Sub(tx.Time()); wait > maxRetryPause && wait < maxPause {
+			return core.Errorf(core.Conflict, "the platform has asked to wait: the reply %d is tried in %v", seq, wait.Round(time.Second))
+		}
 		_, err := tx.Exec(ctx, `UPDATE outbox SET not_before = '' WHERE seq = $1`, seq)
 		return err
 	})
@@ -76,7 +90,7 @@ func (b *Outbox) decideRetried(ctx context.Context, seq int64, by core.Actor, ac
 			Bot  string `db:"bot"`
 			Chat string `db:"chat"`
 		}
-		err := tx.Get(ctx, &r, `SELECT seq, bot, chat, state, error, replaces FROM outbox WHERE seq = $1 AND state IN ('ready', 'sending') AND error <> ''`, seq)
+		err := tx.Get(ctx, &r, `SELECT seq, bot, chat, state, error, not_before, replaces FROM outbox WHERE seq = $1 AND state IN ('ready', 'sending') AND error <> ''`, seq)
 		switch {
 		case errors.Is(err, store.ErrNoRows):
 			if err := store.Already(ctx, tx, "row", seq, map[string]string{"queue.give_up": "given up"}); err != nil {

@@ -147,17 +147,17 @@ func (b *Outbox) lease(ctx context.Context, tx *store.Tx, bot string) (l leased,
 }
 
 // block stores that the platform takes nothing of a bot for a time: who holds its lease then, also
-// after a restart, waits as long.
+// after a restart, waits as long, or for as long as an earlier answer to another send has asked.
 func (b *Outbox) block(ctx context.Context, tx *store.Tx, bot string, wait time.Duration) error {
-	until := tx.Time().Add(wait)
+	now, until := tx.Time(), tx.Time().Add(wait)
 	tx.OnCommit(func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		if _, ours := b.bots[bot]; ours {
+		if _, ours := b.bots[bot]; ours && (b.blocked[bot].Before(until) || b.blocked[bot].After(now.Add(maxPause))) {
 			b.blocked[bot] = until
 		}
 	})
-	_, err := tx.Exec(ctx, `UPDATE lease SET blocked_until = $1 WHERE name = $2`, core.Stamp(until), "bot:"+bot)
+	_, err := tx.Exec(ctx, `UPDATE lease SET blocked_until = $1 WHERE name = $2 AND (blocked_until < $1 OR blocked_until > $3)`, core.Stamp(until), "bot:"+bot, core.Stamp(now.Add(maxPause)))
 	return err
 }
 

@@ -37,7 +37,7 @@ func (b *Outbox) settleSend(ctx context.Context, tx *store.Tx, out *core.Outgoin
 		return err
 	}
 	var r outRow
-	err := tx.Get(ctx, &r, `SELECT attempts, error, sent_at, declined_at FROM outbox WHERE seq = $1`, out.Seq)
+	err := tx.Get(ctx, &r, `SELECT attempts, error, not_before, sent_at, declined_at FROM outbox WHERE seq = $1`, out.Seq)
 	if errors.Is(err, store.ErrNoRows) { // its user was erased concurrently
 		return nil
 	}
@@ -48,11 +48,14 @@ func (b *Outbox) settleSend(ctx context.Context, tx *store.Tx, out *core.Outgoin
 		if state != "ready" {
 			tx.OnCommit(func() { b.o.Ring(core.TopicQueue) })
 		}
-		until := ""
+		until, next := "", tx.Time().Add(wait)
 		if wait > 0 {
-			until = core.Stamp(tx.Time().Add(wait))
+			until = core.Stamp(next)
 		}
-		_, err := tx.Exec(ctx, `UPDATE outbox SET state = $1, error = $2, not_before = $3 WHERE seq = $4`, state, core.CutRunes(reason, 300), until, out.Seq)
+		if !d.Declined {
+			r.excuse(next)
+		}
+		_, err := tx.Exec(ctx, `UPDATE outbox SET state = $1, error = $2, not_before = $3, declined_at = $4 WHERE seq = $5`, state, core.CutRunes(reason, 300), until, r.Declined, out.Seq)
 		return err
 	}
 	doubt := out.Repeat || r.Error == askedAgain && out.Replaces == ""
