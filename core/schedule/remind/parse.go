@@ -40,7 +40,7 @@ func Parse(s string, now time.Time, zone *time.Location) (t Time, text string, o
 	if r, found, err := w.every(); err != nil {
 		return t, "", true, err
 	} else if found {
-		c, found, err := w.clock(r.late)
+		c, found, err := w.clock(r.part)
 		switch {
 		case err != nil:
 			return t, "", true, err
@@ -96,7 +96,7 @@ func (w *words) time(now time.Time, zone *time.Location) (Time, error) {
 	if err != nil {
 		return Time{}, err
 	}
-	c, found, err := w.clock(d.late)
+	c, found, err := w.clock(d.part)
 	switch {
 	case err != nil:
 		return Time{}, err
@@ -108,7 +108,9 @@ func (w *words) time(now time.Time, zone *time.Location) (Time, error) {
 		if d, _, err = w.day(true); err != nil {
 			return Time{}, err
 		}
-		c.evening(d.late)
+		if !c.in(d.part) {
+			return Time{}, unclear(strings.TrimSpace(strings.TrimSuffix(before, w.rest)))
+		}
 	}
 	return d.at(c, now, zone)
 }

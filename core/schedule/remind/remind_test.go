@@ -70,6 +70,11 @@ func TestParse(t *testing.T) {
 		{"at 9 o'clock call", "2026-03-28T08:00:00Z", "call", ""},
 		{"noon lunch", "2026-03-28T11:00:00Z", "lunch", ""},
 		{"tonight at 8 film", "2026-03-27T19:00:00Z", "film", ""},
+		{"tonight at 11 film", "2026-03-27T22:00:00Z", "film", ""},
+		{"every night at 1am look", "2026-03-28T00:00:00Z", "look", "1:00"},
+		{"every night at 0:00 look", "2026-03-27T23:00:00Z", "look", "0:00"},
+		{"this afternoon at 4 tea", "2026-03-27T15:00:00Z", "tea", ""},
+		{"tomorrow afternoon at 12 tea", "2026-03-28T11:00:00Z", "tea", ""},
 		{"tomorrow evening at 7 film", "2026-03-28T18:00:00Z", "film", ""},
 		{"tomorrow 9am post", "2026-03-28T08:00:00Z", "post", ""},
 		{"9am tomorrow post", "2026-03-28T08:00:00Z", "post", ""},
@@ -120,14 +125,20 @@ func TestParse(t *testing.T) {
 func TestATimeThatIsNotClearIsAnsweredWithWhatIsMissing(t *testing.T) {
 	now := time.Date(2026, 3, 27, 12, 0, 0, 0, time.UTC)
 	for said, want := range map[string]string{
-		"tomorrow tea":         "/remind tomorrow 9:00",
-		"next monday buy milk": "/remind next monday 9:00",
-		"monday 9 eggs":        "/remind monday 9:00",
-		"every day 8 pills":    "/remind every day 9:00",
-		"every 2 hours drink":  "ask me in a sentence",
-		"every month rent":     "daily agent",
-		"tomorrow 25:99 tea":   "25:99",
-		"30 february 9:00 x":   "30 February",
+		"tomorrow tea":          "/remind tomorrow 9:00",
+		"next monday buy milk":  "/remind next monday 9:00",
+		"monday 9 eggs":         "/remind monday 9:00",
+		"every day 8 pills":     "/remind every day 9:00",
+		"every 2 hours drink":   "ask me in a sentence",
+		"every month rent":      "daily agent",
+		"tomorrow 25:99 tea":    "25:99",
+		"30 february 9:00 x":    "30 February",
+		"every night at 12 x":   "“at 12”",
+		"every evening at 12 x": "“at 12”",
+		"every night at 1 x":    "“at 1”",
+		"tonight at 12 x":       "“at 12”",
+		"tonight at 4 x":        "“at 4”",
+		"at 12 tonight x":       "“at 12 tonight”",
 	} {
 		_, _, ok, err := remind.Parse(said, now, time.UTC)
 		if !ok || core.KindOf(err) != core.Invalid || !strings.Contains(core.TextOf(err), want) {

@@ -84,16 +84,43 @@ type clock struct {
 	plain        bool
 }
 
-// evening reads "tonight at 8" as 20:00.
-func (c *clock) evening(late bool) {
-	if late && c.plain && c.hour > 0 && c.hour < 12 {
+// A part is a part of the day that was written with a time.
+type part int
+
+const (
+	anyPart part = iota
+	afternoon
+	evening
+	night
+)
+
+// part takes "afternoon", "evening" or "night".
+func (w *words) part(p *part) bool {
+	for i, name := range []string{"afternoon", "evening", "night"} {
+		if w.skip(name) {
+			*p = afternoon + part(i)
+			return true
+		}
+	}
+	return false
+}
+
+// in reads "tonight at 8" as 20:00. It returns false for a time that is of another day or
+// another half of it, such as "tonight at 12" and "every night at 1".
+func (c *clock) in(p part) bool {
+	switch {
+	case p == anyPart || !c.plain || c.hour == 0:
+	case p >= evening && c.hour == 12, p == night && c.hour < 5:
+		return false
+	case c.hour < 12:
 		c.hour += 12
 	}
+	return true
 }
 
 // clock takes a time of day: "18:30", "8pm", "8:30 pm", "at 8", "9 o'clock", "noon",
 // "midnight". A number alone is none: it may belong to the text.
-func (w *words) clock(late bool) (c clock, found bool, err error) {
+func (w *words) clock(p part) (c clock, found bool, err error) {
 	ahead := *w
 	at := ahead.skipAny("at", "@")
 	if ahead.skipAny("noon", "midday") {
@@ -133,8 +160,10 @@ func (w *words) clock(late bool) (c clock, found bool, err error) {
 	case half == "pm" && c.hour < 12:
 		c.hour += 12
 	}
+	if !c.in(p) {
+		return c, false, unclear(strings.TrimSpace(strings.TrimSuffix(w.rest, ahead.rest)))
+	}
 	*w = ahead
-	c.evening(late)
 	return c, true, nil
 }
 
@@ -146,8 +175,8 @@ type day struct {
 	next    bool // not today
 	month   time.Month
 	date    int
-	year    int  // 0: the next such date
-	late    bool // in the afternoon or later
+	year    int // 0: the next such date
+	part    part
 }
 
 var weekdays = map[string]int{
@@ -164,7 +193,7 @@ func (w *words) day(behind bool) (d day, found bool, err error) {
 	switch {
 	case ahead.skip("today"), ahead.skip("this"):
 	case ahead.skip("tonight"):
-		d.late = true
+		d.part = night
 	case ahead.skip("tomorrow"):
 		d.ahead = 1
 	case ahead.skip("the", "day", "after", "tomorrow"), ahead.skip("day", "after", "tomorrow"):
@@ -179,9 +208,7 @@ func (w *words) day(behind bool) (d day, found bool, err error) {
 	if w.this() && !ahead.weekday(&d) && !slices.Contains([]string{"morning", "afternoon", "evening", "night"}, first(ahead.rest)) {
 		return day{weekday: -1, open: true}, false, nil
 	}
-	if ahead.skipAny("afternoon", "evening", "night") {
-		d.late = true
-	} else {
+	if !ahead.part(&d.part) {
 		ahead.skip("morning")
 	}
 	*w = ahead
@@ -274,7 +301,7 @@ func monthOf(word string) time.Month {
 // A rhythm is the days of a repeated time, as cron names them; "" is all.
 type rhythm struct {
 	days string
-	late bool // in the afternoon or later
+	part part
 }
 
 // every takes the days of a repeated time.
@@ -288,8 +315,7 @@ func (w *words) every() (r rhythm, found bool, err error) {
 	}
 	switch {
 	case ahead.skipAny("day", "morning"):
-	case ahead.skipAny("afternoon", "evening", "night"):
-		r.late = true
+	case ahead.part(&r.part):
 	case ahead.skipAny("weekday", "workday"):
 		r.days = "1-5"
 	case ahead.skip("weekend"):
@@ -300,7 +326,7 @@ func (w *words) every() (r rhythm, found bool, err error) {
 			all = append(all, strconv.Itoa(d.weekday))
 		}
 		r.days = strings.Join(all, ",")
-		_, clocked, err := (&words{ahead.rest}).clock(false)
+		_, clocked, err := (&words{ahead.rest}).clock(anyPart)
 		if len(all) == 0 && !clocked {
 			if err == nil {
 				err = texts.Error(core.Invalid, "remind_repeats", texts.With{"Said": texts.Escape(core.CutRunes(core.CleanName(ahead.rest), 40))})
