@@ -165,6 +165,7 @@ func TestAnotherAdminChangesNoAgentToDoMoreUnasked(t *testing.T) {
 		t.Errorf("nina changes its prompt: %d", a.status)
 	}
 	form = editForm(s.get("/admin/agents/edit?kind=agent&name=fresh"))
+	form.Set("file", strings.Replace(notesFile, "notes", "fresh", 1))
 	form.Set("do", "save")
 	form.Set("text", "---\nwrite_permissions: [\"**\"]\n---\n\nYou are new.\n")
 	if a := s.postForm("/admin/agents/edit", form); a.status != http.StatusUnprocessableEntity {
@@ -172,6 +173,39 @@ func TestAnotherAdminChangesNoAgentToDoMoreUnasked(t *testing.T) {
 	}
 	if a, _ := s.world.agents.Choose("notes"); a.Permissions != nil && a.Permissions.Bash != nil {
 		t.Errorf("it may %+v", a.Permissions)
+	}
+}
+
+// In trust mode every tool that the agent offers runs unasked: what limits it is the owner's, too.
+func TestAnotherAdminLiftsNoLimitOfAnAgent(t *testing.T) {
+	limits := []string{"tools: [Read]\n", "mcpServers: []\n", "trust_level: sandboxed\n"}
+	limited := "---\ndescription: Reads\n" + strings.Join(limits, "") + "---\n\nYou read.\n"
+	s := newSite(t, nil, nil)
+	s.world.full()
+	from := "/admin/agents/edit?kind=agent&name=limited"
+	save := func(text string) int {
+		t.Helper()
+		form := editForm(s.get(from))
+		form.Set("file", strings.Replace(notesFile, "notes", "limited", 1))
+		form.Set("do", "save")
+		form.Set("text", text)
+		return s.postForm("/admin/agents/edit", form).status
+	}
+	s.enterAs("nina", auth.RoleAdmin)
+	if got := save(limited); got != http.StatusSeeOther {
+		t.Fatalf("nina makes one with limits: %d", got)
+	}
+	from = strings.Replace(editNotes, "notes", "limited", 1)
+	for _, limit := range limits {
+		if got := save(strings.Replace(limited, limit, "", 1)); got != http.StatusUnprocessableEntity {
+			t.Errorf("nina removes %q: %d", limit, got)
+		}
+	}
+	if got := save(strings.Replace(limited, "[Read]", "[Read, Bash]", 1)); got != http.StatusUnprocessableEntity {
+		t.Errorf("nina adds a tool: %d", got)
+	}
+	if got := save(strings.Replace(limited, "You read.", "You read well.", 1)); got != http.StatusSeeOther {
+		t.Errorf("nina changes its prompt: %d", got)
 	}
 }
 

@@ -205,8 +205,11 @@ func (p *agentPages) edit(w http.ResponseWriter, r *http.Request) error {
 		return p.showEdit(w, r, http.StatusOK, b)
 	}
 	who, _ := page.Principal(r)
-	err = mayAllow(who, p.o.Drafts.Try(b.File, was), d)
-	if err == nil {
+	var before agent.Draft
+	if was != "" { // a new file has none, and so no limits
+		before = p.o.Drafts.Try(b.File, was)
+	}
+	if err = mayAllow(who, before, d); err == nil {
 		err = p.o.SaveAgent(r.Context(), b.File, b.Version, b.Text, who.Actor())
 	}
 	if err != nil {
@@ -223,19 +226,21 @@ func (p *agentPages) edit(w http.ResponseWriter, r *http.Request) error {
 	return p.frame.Away(w, r, agentsPath)
 }
 
-// mayAllow refuses accounts of others than the owner to change what an agent does unasked: it does so
-// in the owner's turns, at the owner's trust.
+// mayAllow refuses accounts of others than the owner to change what an agent does unasked, and what
+// limits one that there is: it does so in the owner's turns, at the owner's trust, in trust mode too.
 func mayAllow(who auth.Principal, was, now agent.Draft) error {
-	allows := func(d agent.Draft) *agent.Permissions {
-		if d.Agent == nil {
-			return nil
-		}
-		return d.Agent.Permissions
-	}
-	if who.User == core.Operator || now.Fault != nil || reflect.DeepEqual(allows(was), allows(now)) {
+	if who.User == core.Operator || now.Fault != nil || now.Agent == nil {
 		return nil
 	}
-	return core.Errorf(core.Denied, "only the owner can change what an agent may do without asking (permissions, write_permissions): it does so in the owner’s turns")
+	before := agent.Agent{Tools: now.Agent.Tools, Servers: now.Agent.Servers, Trust: now.Agent.Trust}
+	if was.Agent != nil {
+		before = *was.Agent
+	}
+	limits := func(a agent.Agent) any { return []any{a.Permissions, a.Tools, a.Servers, a.Trust} }
+	if reflect.DeepEqual(limits(before), limits(*now.Agent)) {
+		return nil
+	}
+	return core.Errorf(core.Denied, "only the owner can change what an agent may do without asking (permissions, write_permissions) and what limits an existing agent (tools, mcpServers, trust_level): it acts in the owner’s turns")
 }
 
 func (p *agentPages) showEdit(w http.ResponseWriter, r *http.Request, status int, b editBody) error {
