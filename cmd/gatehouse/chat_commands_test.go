@@ -34,7 +34,7 @@ func TestEveryCommandAnswersWhomItIsForAndNoOneElse(t *testing.T) {
 		{"/agents weekly", "I don't understand “weekly” here", onlyOwner},
 		{"/activity maybe", "I don't understand “maybe” here", onlyOwner},
 		{"/forget it", "I don't understand “it” here", "/forget 3"},
-		{"/remind some day tea", "I find no time at the beginning of “some day tea”", "every day at 8"},
+		{"/remind some day tea", "“some day tea” does not begin with a time that I understand", "every day at 8"},
 		{"/help remind", "next monday at 9", "next monday at 9"},
 		{"/help approve", "/approve K7M2Q9XT vault 7d", onlyOwner},
 		{"/deny", "/deny CODE", onlyOwner},

@@ -149,7 +149,7 @@ func lists(k *kong.Context, err error) string {
 		return ""
 	}
 	if by := listed[strings.TrimPrefix(at.FullPath(), k.Model.Name+" ")]; by != "" {
-		return "'gatehouse " + by + "' lists those there are.\n"
+		return "'gatehouse " + by + "' shows them.\n"
 	}
 	return ""
 }

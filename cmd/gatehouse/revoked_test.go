@@ -83,7 +83,7 @@ func TestACodeInAGroupIsAnsweredOnceOnBothPlatforms(t *testing.T) {
 	boss, ada := w.boss(), w.guest("Ada")
 	g := w.group(telegramtest.Supergroup, boss, ada)
 	m := w.post(ada, g.Conversation(), telegramtest.Outgoing{Text: "/pair K7M2-Q9XT-ABCD-EFGH"})
-	if got := w.answers(g.Conversation(), m.ID); !strings.Contains(got.Text, "Codes belong into a direct message") {
+	if got := w.answers(g.Conversation(), m.ID); !strings.Contains(got.Text, "Send codes to me in a direct message") {
 		t.Errorf("on Telegram: %q", got.Text)
 	}
 	last := w.post(ada, g.Conversation(), telegramtest.Outgoing{Text: "/link K7M2-Q9XT-ABCD"})
@@ -100,7 +100,7 @@ func TestACodeInAGroupIsAnsweredOnceOnBothPlatforms(t *testing.T) {
 		t.Fatal(err)
 	}
 	says(w, bob, channel, sim.Bot().Mention()+" /pair K7M2-Q9XT-ABCD-EFGH")
-	discordHears(w, sim, channel, "Codes belong into a direct message")
+	discordHears(w, sim, channel, "Send codes to me in a direct message")
 }
 
 // TestHelpIsOneMessageOnBothPlatforms has the owner's, which is the longest.

@@ -270,7 +270,7 @@ func (s *Store) void(ctx context.Context, tx *store.Tx, in *core.Inbound, sum st
 // publicEvery is the time in which a group is told once where codes belong.
 const publicEvery = 10 * time.Minute
 
-// sayPublic tells a group that a code belongs into a direct message, the same for every code,
+// sayPublic tells a group that a code belongs in a direct message, the same for every code,
 // whether it would have opened anything or not.
 func (s *Store) sayPublic(ctx context.Context, tx *store.Tx, in *core.Inbound) error {
 	key := fmt.Sprintf("notice:code:%s:%s:%d", in.Bot, in.Place, tx.Time().Unix()/int64(publicEvery/time.Second))
