@@ -7,6 +7,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store"
+	"gatehouse/pairing/bots"
 	"gatehouse/pairing/people"
 )
 
@@ -91,6 +92,43 @@ func TestAUserIsFoundByNumberNameOrAccountWhereThatIsClear(t *testing.T) {
 	}
 }
 
+// Anyone can choose a name, so a number that is no user's is no one.
+func TestANumberIsNeverAName(t *testing.T) {
+	w := newWorld(t)
+	w.admit("tg", "8", core.Sandboxed)
+	w.ok(w.db.Tx(ctx, func(tx *store.Tx) error {
+		_, err := tx.Exec(ctx, `UPDATE identities SET display = '17'`)
+		return err
+	}))
+	_, err := w.gate.People.Refer(ctx, w.db, "17")
+	wantKind(t, err, core.NotFound)
+	if got, err := w.gate.People.Refer(ctx, w.db, "8"); err != nil || got.User != w.idOf("telegram", "8") {
+		t.Errorf("by the id of the account: %+v, %v", got, err)
+	}
+}
+
+func TestWhomAPolicyLetsInIsListedSo(t *testing.T) {
+	w := newWorld(t)
+	w.pol["tg"] = bots.Policy{Platform: "telegram", DM: bots.Allowlist, Allowed: []string{"7"}, DMTrust: core.Vault}
+	wantAction(t, w.put(dm("tg", "7", "x")), core.Run)
+	w.ok(w.gate.Places.Enable(ctx, "tg", "g", "G", core.Sandboxed, panel))
+	wantAction(t, w.put(inGroup(dm("tg", "8", "x"), "g")), core.Run)
+	by, _ := w.everyone()
+	if l := by["P7"]; l.State != people.ByPolicy || l.Trust != "vault" {
+		t.Errorf("on the allowlist: %+v", l)
+	}
+	if l := by["P8"]; l.State != people.NoAccess || l.Trust != "" {
+		t.Errorf("in a group: %+v", l)
+	}
+	if got, err := w.gate.People.Most(ctx, by["P7"].User); err != nil || got != core.Stranger {
+		t.Errorf("a key of theirs may have %v, %v", got, err)
+	}
+	w.ok(w.gate.People.BlockUser(ctx, "tg", "telegram", "7", panel))
+	if by, _ = w.everyone(); by["P7"].State != people.IsBlocked || by["P7"].Trust != "" {
+		t.Errorf("blocked: %+v", by["P7"])
+	}
+}
+
 func TestMostIsTheHighestTrustThatAUserHasNow(t *testing.T) {
 	w := newWorld(t)
 	w.claim("tg", "1")
@@ -98,7 +136,9 @@ func TestMostIsTheHighestTrustThatAUserHasNow(t *testing.T) {
 	w.admit("tg", "8", core.Sandboxed)
 	eight, account := w.idOf("telegram", "8"), int64(0)
 	w.ok(w.db.Tx(ctx, func(tx *store.Tx) (err error) {
-		account, err = w.gate.People.Create(ctx, tx, "nina") // an account of the panel
+		if account, err = w.gate.People.Create(ctx, tx, "nina"); err == nil {
+			_, err = tx.Exec(ctx, `INSERT INTO admin_accounts (user_id, name, argon2id) VALUES ($1, 'nina', '')`, account)
+		}
 		return err
 	}))
 	most := func(user int64, want core.Trust) {
@@ -111,6 +151,13 @@ func TestMostIsTheHighestTrustThatAUserHasNow(t *testing.T) {
 	most(user, core.Vault)
 	most(eight, core.Sandboxed)
 	most(account, core.Vault)
+	for _, change := range []string{`UPDATE admin_accounts SET role = 'viewer'`, `DELETE FROM admin_accounts`} {
+		w.ok(w.db.Tx(ctx, func(tx *store.Tx) error {
+			_, err := tx.Exec(ctx, change)
+			return err
+		}))
+		most(account, core.Stranger)
+	}
 	_, err := w.gate.People.Revoke(ctx, "tg", "8", panel)
 	w.ok(err)
 	most(eight, core.Stranger)

@@ -15,7 +15,8 @@ import (
 // States of a user in a list.
 const (
 	HasAccess = "access"  // to at least one bot
-	NoAccess  = "none"    // never given, revoked, or expired
+	ByPolicy  = "policy"  // none of their own; the policy of a bot lets them in, unless it was just revoked
+	NoAccess  = "none"    // never given, revoked, or expired; an enabled group may still answer them
 	IsBlocked = "blocked" // an account of theirs, on one bot or on all
 )
 
@@ -25,7 +26,7 @@ type Listed struct {
 	Name     string           `json:"name"` // cleaned
 	Role     core.Role        `json:"role"`
 	State    string           `json:"state"`
-	Trust    string           `json:"trust_level"` // the highest of the accesses that are valid; "" without one
+	Trust    string           `json:"trust_level"` // the highest of the accesses that are valid, or of policies; "" without one
 	Accounts []ListedAccount  `json:"accounts"`
 	Access   []core.AccessRow `json:"access"` // newest first, at most 20
 }
@@ -87,6 +88,9 @@ func (s *Store) listed(p Person, access []core.AccessRow, blocks []Blocked) List
 			l.State = IsBlocked
 		}
 	}
+	if most := s.byPolicy(p); l.State == NoAccess && most > core.Stranger {
+		l.State, l.Trust = ByPolicy, most.String()
+	}
 	return l
 }
 
@@ -114,26 +118,38 @@ func (s *Store) highest(access []core.AccessRow) (most core.Trust) {
 	return most
 }
 
+// byPolicy returns the most that policies of bots allow a user who has no access.
+func (s *Store) byPolicy(p Person) (most core.Trust) {
+	for _, bot := range s.bots.List() {
+		for _, a := range p.Accounts {
+			if a.Platform == bot.Platform {
+				most = max(most, s.bots.Policy(bot.Name).Admits(a.ID))
+			}
+		}
+	}
+	return most
+}
+
 // Most returns the most trust that a user has anywhere, which no key of theirs exceeds: full
-// for the operator, vault for an account of the panel, else the highest of their valid
-// accesses, Stranger without one. It is core.NotFound where no one has this number.
+// for the operator, vault for an admin of the panel, else the highest of their valid
+// accesses, Stranger without one: policies and groups give none. It is core.NotFound where
+// no one has this number.
 func (s *Store) Most(ctx context.Context, user int64) (core.Trust, error) {
 	if user == core.Operator {
 		return core.Full, nil
+	}
+	var admin bool
+	err := s.db.Get(ctx, &admin, `SELECT EXISTS (SELECT 1 FROM admin_accounts WHERE user_id = $1 AND role = 'admin')`, user)
+	if err != nil || admin {
+		return core.Vault, err
 	}
 	access, err := s.AccessOf(ctx, user)
 	if err != nil || len(access) > 0 {
 		return s.highest(access), err
 	}
 	known, err := s.Remembered(ctx, s.db, user)
-	if err != nil {
-		return core.Stranger, err
-	}
-	if !known {
-		return core.Stranger, unknownNumber(user)
-	}
-	if _, err = s.PersonOf(ctx, user); core.KindOf(err) == core.NotFound {
-		return core.Vault, nil
+	if err == nil && !known {
+		err = unknownNumber(user)
 	}
 	return core.Stranger, err
 }
@@ -151,7 +167,7 @@ type Reference struct {
 }
 
 // Refer returns the user that ref names: their number, "owner", platform:id,
-// the id of an account on a platform, or a name of theirs in any case. It is core.NotFound
+// the id of an account on a platform, or a name of theirs in any case, if it is no number. It is core.NotFound
 // where no one is called so, and core.Invalid, which names them all, where several are.
 func (s *Store) Refer(ctx context.Context, q store.Queryer, ref string) (r Reference, err error) {
 	if r.User, err = s.refer(ctx, q, strings.TrimSpace(ref)); err != nil {
@@ -177,6 +193,10 @@ func (s *Store) refer(ctx context.Context, q store.Queryer, ref string) (int64, 
 		}
 	}
 	platform, id, _ := strings.Cut(ref, ":")
+	name := ref
+	if bad == nil { // anyone can choose a name that is a number
+		name = ""
+	}
 	var found []struct {
 		User     int64  `db:"user_id"`
 		Name     string `db:"name"`
@@ -186,7 +206,7 @@ func (s *Store) refer(ctx context.Context, q store.Queryer, ref string) (int64, 
 	err := q.Select(ctx, &found, `SELECT DISTINCT u.id AS user_id, u.display AS name, coalesce(i.platform, '') AS platform, coalesce(i.platform_user_id, '') AS platform_user_id
 		FROM users u LEFT JOIN identities i ON i.user_id = u.id
 		WHERE (i.platform = $1 AND i.platform_user_id = $2) OR i.platform_user_id = $3
-			OR $3 <> '' AND (lower(u.display) = lower($3) OR lower(i.display) = lower($3)) ORDER BY 1, 3, 4 LIMIT 50`, platform, id, ref)
+			OR $4 <> '' AND (lower(u.display) = lower($4) OR lower(i.display) = lower($4)) ORDER BY 1, 3, 4 LIMIT 50`, platform, id, ref, name)
 	if err != nil {
 		return 0, fmt.Errorf("find a person: %w", err)
 	}

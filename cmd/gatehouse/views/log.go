@@ -26,7 +26,7 @@ func (v keysView) Create(ctx context.Context, n auth.NewKey, by core.Actor) (str
 	case err != nil:
 		return "", auth.KeyRow{}, err
 	case most == core.Stranger:
-		return "", auth.KeyRow{}, core.Errorf(core.Denied, "user %d has no access to any bot now, and no key has more than its user: give them access first, on the panel's page People", n.User)
+		return "", auth.KeyRow{}, core.Errorf(core.Denied, "user %d has no access of their own to any bot now (what a policy or a group allows is not theirs), and no key has more than its user: give them access first, on the panel's page People", n.User)
 	case n.Trust > most:
 		return "", auth.KeyRow{}, core.Errorf(core.Denied, "user %d has at most trust %s, and no key has more than its user: ask for %s, or first change their access on the panel's page People", n.User, most, most)
 	}

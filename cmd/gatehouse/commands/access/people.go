@@ -19,12 +19,12 @@ type People struct {
 }
 
 type peopleListCmd struct {
-	State string `enum:",access,none,blocked" default:"" help:"Only these: access, none (no access any more) or blocked."`
+	State string `enum:",access,policy,none,blocked" default:"" help:"Only these: access, policy (no access of their own, but a bot's policy lets them in), none or blocked."`
 	JSON  bool   `help:"As JSON, with each access."`
 }
 
 func (c *peopleListCmd) Help() string {
-	return "The number is what --user of other commands takes. Who has asked for access and was not approved has none: 'gatehouse pairing list'. 'gatehouse admins list' shows the accounts of the panel."
+	return "The number is what --user of other commands takes. An enabled group answers users in state none, too. Who has asked for access and was not approved has none: 'gatehouse pairing list'. 'gatehouse admins list' shows the accounts of the panel."
 }
 
 func (c *peopleListCmd) Run(p *console.Process) error {
