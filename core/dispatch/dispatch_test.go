@@ -66,8 +66,9 @@ type hall struct {
 	shows   func() []core.Part      // the files of an answer
 	removed []core.File             // that are not sent after all
 	stops   dispatch.Stops
-	still   atomic.Bool // the clock does not run on
-	stop    func()      // the gateway stops, gracefully
+	rate    atomic.Int32 // of messages in a minute; 0: any number
+	still   atomic.Bool  // the clock does not run on
+	stop    func()       // the gateway stops, gracefully
 }
 
 func (h *hall) Admit(context.Context, *store.Tx, *core.Inbound) (queue.Admission, error) {
@@ -181,7 +182,8 @@ func open(t *testing.T) *hall {
 	})
 	out := outbox.New(h.db, outbox.Options{Clock: clock, Node: "n"})
 	h.queue = queue.New(h.db, out, queue.Options{
-		Clock: clock, Node: "n", Texts: queue.Texts{GaveUp: "gave up"},
+		Clock: clock, Node: "n", Texts: queue.Texts{GaveUp: "gave up", TooMany: "too many"},
+		Rate: func() queue.Rate { return queue.Rate{N: int(h.rate.Load()), Per: time.Minute} },
 		Lane: func(_ context.Context, _ *store.Tx, in *core.Inbound) (string, error) {
 			return in.Bot + "|" + in.Chat, nil
 		},

@@ -33,17 +33,19 @@ const (
 	removeTries = 5
 )
 
-// A reaction is to be put under a message, or removed with ""; not before due.
+// A reaction is to be put under a message, or removed with ""; not before due. With a press it is
+// the acknowledgement of a button instead.
 type reaction struct {
 	to    core.Address
 	id    string
 	emoji string
 	due   time.Time
 	tries int // of a removal, that failed
+	press string
 }
 
-// Reactions shows under messages that they wait or are being answered. It is
-// safe for concurrent use and never blocks.
+// Reactions shows under messages that they wait or are being answered, and ends the progress that
+// a button shows whose press was refused. It is safe for concurrent use and never blocks.
 type Reactions struct {
 	screen Screen
 	clock  core.Clock
@@ -92,23 +94,36 @@ func (s *Reactions) mark(t *queue.Turn, emoji string) {
 	}
 }
 
-// react adds a reaction for the goroutine that sets them in order. That
-// goroutine exists only while there are any.
+// Refused acknowledges a pressed button that was refused, without a text: the chat got a notice.
+func (s *Reactions) Refused(press *core.Inbound) {
+	if press.Callback != nil {
+		s.add(reaction{to: press.Address, press: press.Callback.ID})
+	}
+}
+
+// react adds a reaction for the goroutine that sets them in order.
 func (s *Reactions) react(to core.Address, id, emoji string) {
 	if id == "" || core.OfSession(to.Bot) {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.pending) >= maxReactions {
 		return
 	}
 	r := reaction{to: to, id: id, emoji: emoji}
 	if emoji == Waits {
 		r.due = s.clock.Now().Add(waited)
 	}
+	s.add(r)
+}
+
+// add has the goroutine set r. That goroutine exists only while there are any.
+func (s *Reactions) add(r reaction) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.pending) >= maxReactions {
+		return
+	}
 	s.pending = append(s.pending, r)
-	s.later = slices.DeleteFunc(s.later, func(old reaction) bool { return old.to == to && old.id == id })
+	if r.press == "" {
+		s.later = slices.DeleteFunc(s.later, func(old reaction) bool { return old.to == r.to && old.id == r.id })
+	}
 	select {
 	case s.bell <- struct{}{}:
 	default:
@@ -135,7 +150,11 @@ func (s *Reactions) set() {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), reactTime)
-		if err := s.screen.React(ctx, r.to, r.id, r.emoji); err != nil {
+		if r.press != "" {
+			if err := s.screen.Acknowledge(ctx, r.to, r.press, ""); err != nil {
+				s.log.DebugContext(ctx, "acknowledge a button", "bot", r.to.Bot, "err", err)
+			}
+		} else if err := s.screen.React(ctx, r.to, r.id, r.emoji); err != nil {
 			s.log.DebugContext(ctx, "set a reaction", "bot", r.to.Bot, "err", err)
 			s.removeLater(r, err)
 		}

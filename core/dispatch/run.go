@@ -56,7 +56,10 @@ func (d *Dispatcher) answer(ctx context.Context, t *queue.Turn, turn *orchestrat
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer func() {
-		if errors.Is(context.Cause(ctx), orchestrator.ErrAborted) { // also where the end cannot be stored
+		switch cause := context.Cause(ctx); { // also where the end cannot be stored
+		case errors.Is(cause, errInterrupted):
+			t.Stop(turn.Session.ID + interrupted)
+		case errors.Is(cause, orchestrator.ErrAborted):
 			t.Stop(turn.Session.ID)
 		}
 	}()
@@ -66,8 +69,11 @@ func (d *Dispatcher) answer(ctx context.Context, t *queue.Turn, turn *orchestrat
 		a.key = in.Turn.Key
 	}
 	defer d.o.Running.begin(t.Lane, a, t.Taken)()
-	if t.Stopped(turn.Session.ID) { // before it could be stopped as a run
+	switch { // before it could be stopped as a run, or in an attempt whose end was not stored
+	case t.Stopped(turn.Session.ID):
 		cancel(orchestrator.ErrAborted)
+	case t.Stopped(turn.Session.ID + interrupted):
+		cancel(errInterrupted)
 	}
 	leave, err := d.guests.enter(ctx, t, turn)
 	if err != nil {

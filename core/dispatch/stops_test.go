@@ -44,6 +44,57 @@ func TestAStoppedRunWhoseEndCannotBeStoredIsNotAnswered(t *testing.T) {
 	}
 }
 
+// Who writes on has not stopped anything: the chat is not told so because the disk was full meanwhile.
+func TestAnInterruptedRunWhoseEndCannotBeStoredSaysNothing(t *testing.T) {
+	h := open(t)
+	var asked, failed atomic.Int32
+	h.write = func() error {
+		if failed.Add(1) == 1 {
+			return errors.New("disk full")
+		}
+		return nil
+	}
+	h.model = func(ctx context.Context, text string) (string, error) {
+		if text != "one" {
+			return "re: " + text, nil
+		}
+		asked.Add(1)
+		<-ctx.Done()
+		return "", ctx.Err()
+	}
+	h.put(core.Inbound{Address: chat("a"), Text: "one"})
+	h.until("the model is asked", func() bool { return asked.Load() == 1 })
+	h.put(core.Inbound{Address: chat("a"), Text: "two"})
+	if !h.running.Interrupt("b", "b|a", 2) {
+		t.Fatal("there is no run")
+	}
+	h.until("the second message is answered", func() bool { return slices.Contains(h.heard("a"), "re: two") })
+	if got := h.heard("a"); len(got) != 1 || asked.Load() != 1 || failed.Load() < 2 {
+		t.Errorf("a model was asked %d times for the first, ends were stored in %d tries; the chat reads %q", asked.Load(), failed.Load(), got)
+	}
+}
+
+// A button shows progress until its press is acknowledged: one that is refused is, too, and runs nothing.
+func TestAPressAboveTheRateIsAcknowledgedAndRunsNothing(t *testing.T) {
+	h := open(t)
+	h.rate.Store(1)
+	var ran atomic.Int32
+	h.cmd = func(context.Context, command.Call) (command.Outcome, error) {
+		ran.Add(1)
+		return command.Outcome{Text: "done"}, nil
+	}
+	for n := range 14 {
+		h.put(core.Inbound{Address: chat("a"), Kind: core.KindCallback, Callback: &core.Callback{ID: fmt.Sprint(n), Data: "x"}})
+	}
+	h.until("all are acknowledged", func() bool { h.mu.Lock(); defer h.mu.Unlock(); return len(h.acked) >= 14 })
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	slices.Sort(h.acked)
+	if n := ran.Load(); n != 12 || len(h.acked) != 14 || h.acked[1] != "" || h.acked[2] != "done" {
+		t.Errorf("%d have run; acknowledged with %q", n, h.acked)
+	}
+}
+
 // A turn that has failed, and waits for its next attempt, is stopped too.
 func TestATurnThatWaitsForItsNextAttemptIsStopped(t *testing.T) {
 	for name, button := range map[string]bool{"/stop": false, "button": true} {

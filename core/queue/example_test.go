@@ -37,6 +37,7 @@ func (e echo) Handle(ctx context.Context, t *queue.Turn) {
 	}
 }
 func (echo) Behind(*core.Inbound, string, queue.Admission) {}
+func (echo) Refused(*core.Inbound)                         {}
 
 // printer is a platform that prints what is sent.
 type printer struct{ sent chan struct{} }

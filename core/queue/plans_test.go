@@ -18,7 +18,7 @@ import (
 func statements(t *testing.T) []string {
 	t.Helper()
 	names, err := filepath.Glob("*.go")
-	for _, pattern := range []string{"outbox/*.go", "moved/*.go", "burst/*.go", "maintenance/*.go"} {
+	for _, pattern := range []string{"outbox/*.go", "moved/*.go", "burst/*.go", "recent/*.go", "maintenance/*.go"} {
 		if err != nil {
 			break
 		}

@@ -117,7 +117,7 @@ func (q *Queue) putOne(ctx context.Context, tx *store.Tx, u *unit, in *core.Inbo
 			return "", err
 		}
 		if rate := q.limits.rate(); in.Kind == core.KindEdit && rate.N > 0 {
-			if full, err := recent.Presses(ctx, tx, in, rate.N*controlRoom, rate.Per); full || err != nil {
+			if full, err := recent.Edits(ctx, tx, in, rate.N*controlRoom, rate.Per); full || err != nil {
 				return "noted", err
 			}
 		}
@@ -176,6 +176,8 @@ func (q *Queue) putWork(ctx context.Context, tx *store.Tx, in *core.Inbound, a A
 	}
 	if r.state != "refused" {
 		lanes[lane] = end != ""
+	} else if h := q.currentHandler(); in.Kind == core.KindCallback && h != nil {
+		tx.OnCommit(func() { h.Refused(in) })
 	}
 	if in.Kind == core.KindMessage && !core.OfSession(in.Bot) && r.state != "refused" && q.slots.runs(lane) {
 		tx.OnCommit(func() { q.currentHandler().Behind(in, lane, a) })

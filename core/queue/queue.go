@@ -66,6 +66,9 @@ type Handler interface {
 	// Behind is called after the commit that has stored a message of a chat while
 	// a turn of its lane runs on this node. It must not block.
 	Behind(in *core.Inbound, lane string, a Admission)
+	// Refused is called after the commit that has refused a pressed button: too many were
+	// pressed. It must not block.
+	Refused(press *core.Inbound)
 }
 
 // A Rate allows N messages per sender and bot in each Per; the zero value allows all.

@@ -556,6 +556,23 @@ func TestPressesOfAButtonAreLimitedAndStopIsNot(t *testing.T) {
 	}
 }
 
+// Who edits much can still press Stop, Allow and Deny, and who presses much can edit.
+func TestEditsAndPressesHaveTheirOwnRoom(t *testing.T) {
+	f := newFixture(t, func(o *options) { o.Rate = func() queue.Rate { return queue.Rate{N: 1, Per: time.Minute} } })
+	for n := range 24 {
+		m := edit(n+1, "x", "ann", "edit")
+		m.Edit = fmt.Sprint(n)
+		if n%2 == 1 {
+			m = msg(n+1, "a", "ann", "")
+			m.Kind, m.MessageID, m.Callback = core.KindCallback, "7", &core.Callback{ID: fmt.Sprint(n), Data: "x"}
+		}
+		f.put(m)
+	}
+	if got := f.states(); strings.Count(got, ":done") != 12 || strings.Count(got, ":ready") != 12 {
+		t.Errorf("inbox %s", got)
+	}
+}
+
 // Edits without end leave a bounded number of rows, and each still counts for a message that waits.
 func TestEditsLeaveABoundedNumberOfRows(t *testing.T) {
 	f := newFixture(t, func(o *options) { o.Rate = func() queue.Rate { return queue.Rate{N: 2, Per: time.Minute} } })

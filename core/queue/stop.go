@@ -31,7 +31,8 @@ func (s *slots) stop(session string, messages []int64) {
 	}
 }
 
-// Stop is Queue.Stop for this turn alone, stored when it is returned to its lane.
+// Stop is Queue.Stop for this turn alone, stored when it is returned to its lane. A word behind the
+// session's id tells kinds of stops apart.
 func (t *Turn) Stop(session string) {
 	t.mu.Lock()
 	t.stopped = session

@@ -19,9 +19,16 @@ func Commands(ctx context.Context, tx *store.Tx, in *core.Inbound, room int, per
 	return full, err
 }
 
-// Presses is Commands for pressed buttons and edits of messages, both together.
+// Presses is Commands for pressed buttons.
 func Presses(ctx context.Context, tx *store.Tx, in *core.Inbound, room int, period time.Duration) (full bool, err error) {
-	err = tx.Get(ctx, &full, `SELECT count(*) >= $1 FROM (SELECT 1 FROM inbox WHERE bot = $2 AND sender = $3 AND kind IN ('callback', 'edit') AND counts = 1
+	err = tx.Get(ctx, &full, `SELECT count(*) >= $1 FROM (SELECT 1 FROM inbox WHERE bot = $2 AND sender = $3 AND kind = 'callback' AND kind IN ('callback', 'edit') AND counts = 1
+		AND sent_at > $4 AND state <> 'refused' LIMIT $5) AS lately`, room, in.Bot, in.From.ID, core.Stamp(in.At.Add(-period)), room)
+	return full, err
+}
+
+// Edits is Commands for edits of messages.
+func Edits(ctx context.Context, tx *store.Tx, in *core.Inbound, room int, period time.Duration) (full bool, err error) {
+	err = tx.Get(ctx, &full, `SELECT count(*) >= $1 FROM (SELECT 1 FROM inbox WHERE bot = $2 AND sender = $3 AND kind = 'edit' AND kind IN ('callback', 'edit') AND counts = 1
 		AND sent_at > $4 AND state <> 'refused' LIMIT $5) AS lately`, room, in.Bot, in.From.ID, core.Stamp(in.At.Add(-period)), room)
 	return full, err
 }
