@@ -241,7 +241,7 @@ core/queue/maintenance: core core/store  # erases, prunes and repairs the tables
 core/queue/metrics: core
 core/queue/moved: core core/store  # the lanes of chats that got another id
 core/queue/outbox: core core/queue/flight core/store  # replies, from their commit to the platform
-core/queue/recent: core core/queue/burst core/store  # what a sender has sent lately, for the rates
+core/queue/recent: core core/store  # what a sender has sent lately, for the rates
 core/report: core core/store  # how runs of the gateway ended, and the faults in its log
 core/response: core core/store  # what the Responses API stores
 core/runs: core core/store core/texts

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"gatehouse/core"
+	"gatehouse/core/queue/burst"
 	"gatehouse/core/queue/outbox"
 	"gatehouse/core/queue/recent"
 	"gatehouse/core/store"
@@ -26,7 +27,8 @@ type limits struct {
 // the lane behind it.
 func (l *limits) message(ctx context.Context, tx *store.Tx, in *core.Inbound, r *row, rate Rate) (string, error) {
 	cut := in.At.Add(-4 * rate.Per)
-	if first, err := recent.Album(ctx, tx, in, cut); first != "" || err != nil {
+	album, _ := burst.Kind(in)
+	if first, err := recent.Album(ctx, tx, in, album, cut); first != "" || err != nil {
 		if r.free = true; first == "refused" {
 			r.state, r.keep = first, false
 			return first, err

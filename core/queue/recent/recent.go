@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"gatehouse/core"
-	"gatehouse/core/queue/burst"
 	"gatehouse/core/store"
 )
 
@@ -34,14 +33,13 @@ func Edits(ctx context.Context, tx *store.Tx, in *core.Inbound, room int, period
 }
 
 // Album returns the state of the first part of in's album, or "" when in is the first since
-// cut. Only the first part counts.
-func Album(ctx context.Context, tx *store.Tx, in *core.Inbound, cut time.Time) (state string, err error) {
+// cut. Only the first part counts. album begins the names of the album's bursts (burst.Kind).
+func Album(ctx context.Context, tx *store.Tx, in *core.Inbound, album string, cut time.Time) (state string, err error) {
 	if in.Album == "" {
 		return "", nil
 	}
-	kind, _ := burst.Kind(in)
 	err = tx.Get(ctx, &state, `SELECT state FROM inbox WHERE bot = $1 AND sender = $2 AND kind = 'message' AND counts = 1 AND sent_at > $3
-		AND chat = $4 AND substr(burst, 1, length($5)) = $5 LIMIT 1`, in.Bot, in.From.ID, core.Stamp(cut), in.Chat, kind)
+		AND chat = $4 AND substr(burst, 1, length($5)) = $5 LIMIT 1`, in.Bot, in.From.ID, core.Stamp(cut), in.Chat, album)
 	if errors.Is(err, store.ErrNoRows) {
 		return "", nil
 	}
