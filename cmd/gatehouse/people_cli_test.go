@@ -89,7 +89,7 @@ func TestPeopleAreListedAndNamedOnTheCommandLine(t *testing.T) {
 	if code, _, errs := h.run("pairing", "revoke", "telegram", row[2]); code != 0 {
 		t.Fatal(errs)
 	}
-	if code, _, errs := h.run("keys", "create", "x", "--scope", "chat", "--user", row[1]); code != exitFailure || !strings.Contains(errs, "has no access to any bot now") {
+	if code, _, errs := h.run("keys", "create", "x", "--scope", "chat", "--user", row[1]); code != exitFailure || !strings.Contains(errs, "has no access of their own to any bot now") {
 		t.Errorf("a key for one without access: %d %s", code, errs)
 	}
 	p.stop()
