@@ -279,7 +279,7 @@ func TestTheFirstAnswerWinsBetweenThePanelAndTheAPI(t *testing.T) {
 		run.until("message_stop")
 		switch end["by"] {
 		case "operator via api":
-			if end["decision"] != "granted" || code != 200 || !strings.Contains(html, "Already decided by operator via api at") {
+			if end["decision"] != "granted" || code != 200 || !strings.Contains(html, "Already decided by operator via api (") {
 				t.Errorf("%v: the API reads %d %s, the panel %q", end, code, api, flashOf(html))
 			}
 		case "operator via panel":
