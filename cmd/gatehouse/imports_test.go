@@ -123,13 +123,14 @@ connectors/chat/remind: connectors/chat/ask core core/command core/schedule/remi
 connectors/chat/saved: connectors/chat/ask core core/command core/contexts core/session core/store core/texts  # the command /context
 connectors/chat/why: connectors/chat/arguments core core/command core/council/choice core/council/ledger core/queue/outbox core/session core/store core/texts  # the commands /why and /pick
 connectors/connectorstest: connectors core core/coretest
-connectors/discord: connectors connectors/discord/gateway connectors/discord/inbound connectors/discord/interactions connectors/discord/markup connectors/discord/rest connectors/discord/wire core core/texts
+connectors/discord: connectors connectors/discord/gateway connectors/discord/inbound connectors/discord/interactions connectors/discord/markup connectors/discord/readback connectors/discord/rest connectors/discord/wire core core/texts
 connectors/discord/discordtest: connectors/simulator core
 connectors/discord/gateway: core
 connectors/discord/inbound: connectors connectors/discord/gateway connectors/discord/rest connectors/discord/wire core  # events become core.Inbound
 connectors/discord/interactions: connectors connectors/discord/markup connectors/discord/rest connectors/discord/wire core core/texts
 connectors/discord/markup: connectors/markdown core
 connectors/discord/markup/markuptest:
+connectors/discord/readback: connectors connectors/discord/gateway connectors/discord/rest connectors/discord/wire core  # what channels hold from when no session lived
 connectors/discord/rest: connectors core  # requests, and what their failures mean
 connectors/discord/wire: connectors core  # the platform's objects
 connectors/markdown: core

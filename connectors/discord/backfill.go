@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
-	"net/http"
 	"slices"
-	"strconv"
 	"time"
 
-	"gatehouse/connectors/discord/gateway"
+	"gatehouse/connectors"
+	"gatehouse/connectors/discord/readback"
 	"gatehouse/connectors/discord/wire"
 	"gatehouse/core"
 )
@@ -19,32 +17,11 @@ const (
 	// maxMarks limits the channels that are read back after an outage, to those
 	// in which users wrote to the bot most recently.
 	maxMarks = 500
-	// backfillPage is the most that one request gives (Get Channel Messages).
-	backfillPage = 100
-	// backfillPages bounds what is read back of one channel.
-	backfillPages = 10
-	// backfillAge is how old a missed message may be and still be answered.
-	backfillAge = 24 * time.Hour
-	// backfillTries is how often the platform may fail to answer for one channel before the
-	// others are read.
-	backfillTries = 5
-	// owedEvery is how often a channel is read that could not be when it was its turn.
-	owedEvery = 30 * time.Second
 	// marksEvery is how often Memory is written when only known channels moved.
 	marksEvery = 5 * time.Second
 )
 
-// A mark is how far a channel has been stored.
-type mark struct {
-	Channel string `json:"c"`
-	Guild   string `json:"g,omitempty"` // "" for a direct message
-	Place   string `json:"p,omitempty"` // of a thread: the channel it hangs in
-	Message string `json:"m"`
-	Owed    bool   `json:"o,omitempty"` // what is behind Message could not be read back
-}
-
-// errOwed means that a channel could not be read back now.
-var errOwed = errors.New("channel not read back")
+type mark = readback.Mark
 
 func (r *receiver) loadMarks(ctx context.Context) error {
 	if r.bot.o.Memory == nil {
@@ -61,8 +38,10 @@ func (r *receiver) loadMarks(ctx context.Context) error {
 	}
 	for _, m := range slices.Backward(list) { // the most recently used is first
 		if wire.IsID(m.Channel) && wire.IsID(m.Message) {
-			r.marks.Put(m.Channel, m)
-			r.owing = r.owing || m.Owed
+			r.marks.Put(m.Channel, &m)
+			if m.Owed {
+				r.back.Owe(&m)
+			}
 		}
 	}
 	return nil
@@ -76,7 +55,7 @@ func (r *receiver) meet(ctx context.Context, page []core.Inbound) {
 		if _, known := r.marks.Get(in.Chat); known || !markable(in) || !in.Addressed || in.From.Bot || in.From.Shared {
 			continue
 		}
-		m := mark{Channel: in.Chat, Message: wire.Before(in.MessageID)}
+		m := &mark{Channel: in.Chat, Message: wire.Before(in.MessageID)}
 		if in.Group() {
 			if m.Guild = r.bot.decoder.GuildOf(in.Chat); m.Guild == "" {
 				continue
@@ -97,9 +76,9 @@ func markable(in core.Inbound) bool {
 	return in.Malformed == "" && (in.Kind == core.KindMessage || in.Kind == core.KindCommand) && wire.IsID(in.MessageID)
 }
 
-// remember moves the marks of the known channels in a stored page, of those that were read back. It deletes those of
-// a server that the bot was removed from, because the next session would report the
-// removal again.
+// remember moves the marks of the known channels in a stored page, but of those that are to be
+// read back. It deletes those of a server that the bot was removed from, because the next
+// session would report the removal again.
 func (r *receiver) remember(page []core.Inbound) {
 	for _, in := range page {
 		if in.Standing == core.StandingRemoved {
@@ -113,7 +92,6 @@ func (r *receiver) remember(page []core.Inbound) {
 			m.Message = in.MessageID
 			r.marksDirty = true
 		}
-		r.marks.Put(in.Chat, m)
 	}
 }
 
@@ -131,17 +109,18 @@ func (r *receiver) lose(places []string) {
 func (r *receiver) memory() []mark {
 	list := make([]mark, 0, r.marks.Len())
 	for _, m := range r.marks.All() {
-		list = append(list, m)
+		list = append(list, *m)
 	}
 	return list
 }
 
 // saveMarks writes the marks to Memory when they have moved and it is time.
-// What is lost of them is read back twice and dropped as a repeat.
-func (r *receiver) saveMarks(ctx context.Context, now bool) {
+// What is lost of them is read back twice and dropped as a repeat. It returns false if they
+// cannot be written.
+func (r *receiver) saveMarks(ctx context.Context, now bool) bool {
 	b := r.bot
 	if b.o.Memory == nil || !r.marksDirty || !now && b.o.Clock.Now().Sub(r.marksSaved) < marksEvery {
-		return
+		return true
 	}
 	raw, err := json.Marshal(r.memory())
 	if err == nil {
@@ -149,152 +128,111 @@ func (r *receiver) saveMarks(ctx context.Context, now bool) {
 	}
 	if err != nil {
 		b.o.Log.WarnContext(ctx, "memory of channels not saved", "bot", b.o.Name, "err", err)
-		return
+		return false
 	}
 	r.marksDirty, r.marksSaved = false, b.o.Clock.Now()
+	return true
 }
 
-// backfill reads what came to the known channels while no session lived. It
-// runs before the new session's events, so that each channel keeps its order;
-// what both bring is stored once.
-func (r *receiver) backfill(ctx context.Context) error {
-	r.owing = false
-	for _, m := range r.memory() {
-		if err := r.readBack(ctx, m, backfillTries); err != nil {
-			return err
+// owe has all known channels read back. It returns when Memory has that, so that a crash skips
+// none.
+func (r *receiver) owe(ctx context.Context) error {
+	r.back.Reset()
+	for _, m := range r.marks.All() {
+		r.back.Owe(m)
+		r.marksDirty = true
+	}
+	for n := 1; !r.saveMarks(ctx, true); n++ {
+		if !core.Sleep(ctx, r.bot.o.Clock, connectors.Backoff(n, r.bot.o.Random)) {
+			return ctx.Err()
 		}
 	}
-	r.saveMarks(ctx, true)
 	return nil
 }
 
-// readOwed reads the channels that could not be read back, once each.
-func (r *receiver) readOwed(ctx context.Context) error {
-	now := r.bot.o.Clock.Now()
-	if !r.owing || now.Sub(r.owedAt).Abs() < owedEvery {
-		return nil
-	}
-	r.owing, r.owedAt = false, now
-	for _, m := range r.memory() {
-		if !m.Owed {
-			continue
-		}
-		if err := r.readBack(ctx, m, 1); err != nil {
-			return err
-		}
-	}
-	r.saveMarks(ctx, true)
-	return nil
-}
-
-// readBack stores what a channel holds behind its mark, or has that done later where the platform
-// does not answer for it.
-func (r *receiver) readBack(ctx context.Context, m mark, tries int) error {
-	m.Owed = false
-	r.marks.Put(m.Channel, m)
-	err := r.readAll(ctx, m, tries)
-	if now, known := r.marks.Get(m.Channel); known && err != nil {
-		now.Owed, r.owing, r.owedAt = true, true, r.bot.o.Clock.Now()
-		r.marks.Put(m.Channel, now)
-	}
-	r.marksDirty = true
-	if errors.Is(err, errOwed) {
-		return nil
-	}
-	return err
-}
-
-func (r *receiver) readAll(ctx context.Context, m mark, tries int) error {
-	after := m.Message
-	if oldest := wire.Snowflake(r.bot.o.Clock.Now().Add(-backfillAge)); wire.Newer(oldest, after) {
-		after = oldest
-	}
-	for range backfillPages {
-		list, err := r.behind(ctx, m.Channel, after, tries)
-		if err != nil || len(list) == 0 {
-			return err
-		}
-		var page []core.Inbound
-		for _, raw := range list {
-			in, ok, err := r.missed(ctx, raw, m)
-			if err != nil {
-				return err
-			}
-			if ok {
-				page = append(page, in)
-			}
-		}
-		if len(page) > 0 {
-			if err := r.store(ctx, page, nil); err != nil {
-				return err
-			}
-			r.remember(page)
-		}
-		if len(list) < backfillPage {
-			return nil
-		}
-		after = messageID(list[len(list)-1])
-	}
-	r.bot.o.Log.WarnContext(ctx, "not all of a channel was read back", "bot", r.bot.o.Name, "channel", m.Channel, "messages", backfillPages*backfillPage)
-	return nil
-}
-
-// behind asks for one page of a channel, oldest first. A channel that is gone
-// or closed to us is forgotten. One for which the platform fails to answer tries times is errOwed, as
-// the others and the live events wait; only with one try its absence, or its pace, is no reason to wait.
-func (r *receiver) behind(ctx context.Context, channel, after string, tries int) ([]json.RawMessage, error) {
-	b := r.bot
-	failed := 0
-	for n := 1; ; n++ {
-		var list []json.RawMessage
-		f := b.api.Call(ctx, "GET", "/channels/"+channel+"/messages?limit="+strconv.Itoa(backfillPage)+"&after="+after, nil, &list)
-		if f == nil {
-			slices.SortStableFunc(list, func(x, y json.RawMessage) int {
-				return wire.Compare(messageID(x), messageID(y))
-			})
-			return list, nil
-		}
-		if f.Hidden() {
-			r.marks.Remove(channel)
-			r.marksDirty = true
-			return nil, nil
-		}
-		if tries == 1 || f.Status != 0 && f.Status != http.StatusTooManyRequests {
-			failed++
-		}
-		if failed >= tries && !f.RefusesToken() && ctx.Err() == nil {
-			b.o.Log.WarnContext(ctx, "channel not read back; it is read later", "bot", b.o.Name, "channel", channel, "err", f)
-			return nil, errOwed
-		}
-		if err := r.await(ctx, f, n); err != nil {
+// readBack goes on with reading channels back, beside the events. It is to be called again at
+// wake, and after a page. Requests end with asking.
+func (r *receiver) readBack(ctx, asking context.Context) (wake <-chan time.Time, err error) {
+	for len(r.back.Pages()) > 0 {
+		if err := r.take(ctx, <-r.back.Pages()); err != nil {
 			return nil, err
 		}
 	}
-}
-
-func messageID(raw json.RawMessage) string {
-	var m struct {
-		ID string `json:"id"`
+	if !r.up.Load() {
+		return nil, nil
 	}
-	if json.Unmarshal(raw, &m) != nil || !wire.IsID(m.ID) {
-		return "0"
+	over, late := r.back.Late(r.marks.All())
+	if err := r.release(ctx, late); err != nil {
+		return nil, err
 	}
-	return m.ID
-}
-
-// missed decodes a message that was read back, which names neither its guild nor its
-// position in the stream.
-func (r *receiver) missed(ctx context.Context, raw json.RawMessage, at mark) (core.Inbound, bool, error) {
-	var m wire.Message
-	e := gateway.Event{Type: "MESSAGE_CREATE", Data: raw}
-	if json.Unmarshal(raw, &m) == nil {
-		fields := map[string]json.RawMessage{}
-		if json.Unmarshal(raw, &fields) == nil {
-			fields["channel_id"], fields["guild_id"] = json.RawMessage(strconv.Quote(at.Channel)), json.RawMessage(strconv.Quote(at.Guild))
-			if whole, err := json.Marshal(fields); err == nil {
-				e.Data = whole
-			}
+	for _, m := range over {
+		if err := r.finish(ctx, m); err != nil {
+			return nil, err
 		}
 	}
-	return r.decode(ctx, e)
+	return r.back.Ask(asking, r.at.ID, r.marks.All()), nil
 }
+
+// take stores a page that was read back. A channel that is gone or closed to us is forgotten.
+func (r *receiver) take(ctx context.Context, p readback.Page) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	m := r.back.Take(p)
+	if m == nil {
+		return nil
+	}
+	if p.Err != nil {
+		if p.Err.RefusesToken() {
+			return r.bot.denied("401 " + p.Err.Text)
+		}
+		if p.Hidden {
+			r.marks.Remove(m.Channel)
+			return r.finish(ctx, m)
+		}
+		return nil
+	}
+	if len(p.Rows) > 0 {
+		if err := r.store(ctx, p.Rows, nil); err != nil {
+			return err
+		}
+	}
+	r.marksDirty = true
+	if r.back.Stored(p) {
+		return r.finish(ctx, m)
+	}
+	return nil
+}
+
+// finish ends the reading of a channel, and stores what was held of it.
+func (r *receiver) finish(ctx context.Context, m *mark) error {
+	r.marksDirty = true
+	if err := r.release(ctx, r.back.Finish(m)); err != nil {
+		return err
+	}
+	if r.back.Done() { // which were used last is known again
+		list := r.memory()
+		slices.SortStableFunc(list, func(x, y mark) int { return wire.Compare(x.Message, y.Message) })
+		for _, m := range list {
+			r.marks.Get(m.Channel)
+		}
+	}
+	r.saveMarks(ctx, r.back.Done())
+	return nil
+}
+
+// release stores what was held, and only then the position behind it.
+func (r *receiver) release(ctx context.Context, held []core.Inbound) error {
+	if len(held) == 0 {
+		return nil
+	}
+	for page := range slices.Chunk(held, pageLimit) {
+		if err := r.commit(ctx, page, r.at.Seq); err != nil {
+			return err
+		}
+	}
+	return r.put(ctx, nil, r.storable())
+}
+
+// storable returns the last event with none behind it that is held.
+func (r *receiver) storable() int64 { return max(r.at.Seq, r.back.Storable(r.seen)) }

@@ -82,26 +82,31 @@ func (r *receiver) beside(op string, f func()) {
 // an error if that ends the connection; a panic is one.
 func (r *receiver) process(ctx context.Context, over <-chan struct{}) (err error) {
 	defer connectors.Recover(r.bot.o.Log, r.bot.o.Name, "process events", &err)
+	asking, cancel := context.WithCancel(ctx)
+	defer cancel() // what is not read back yet is asked for again
 	for ended := false; ; {
-		if page := r.intake.page(); len(page) > 0 {
+		page := r.intake.page()
+		if len(page) > 0 {
 			if err := r.handle(ctx, page); err != nil || ctx.Err() != nil {
 				return err
 			}
-			continue
-		}
-		if ended {
+		} else if ended {
 			return nil
 		}
-		var owed <-chan time.Time
-		if r.owing {
-			owed = r.bot.o.Clock.After(owedEvery)
+		wake, err := r.readBack(ctx, asking)
+		if err != nil {
+			return ignoreEnd(ctx, err)
+		}
+		if len(page) > 0 {
+			continue
 		}
 		select {
 		case <-r.intake.bell:
-		case <-owed:
-			if err := r.readOwed(ctx); err != nil {
+		case p := <-r.back.Pages():
+			if err := r.take(ctx, p); err != nil {
 				return ignoreEnd(ctx, err)
 			}
+		case <-wake:
 		case <-ctx.Done():
 			return nil
 		case <-over:
@@ -114,14 +119,8 @@ func (r *receiver) process(ctx context.Context, over <-chan struct{}) (err error
 // first.
 func (r *receiver) handle(ctx context.Context, events []gateway.Event) error {
 	var page []core.Inbound
-	last := r.at.Seq
 	flush := func() error {
-		if len(page) > 0 { // what was written before is stored before
-			if err := r.readOwed(ctx); err != nil {
-				return err
-			}
-		}
-		err := r.put(ctx, page, last)
+		err := r.put(ctx, page, r.storable())
 		page = nil
 		return err
 	}
@@ -133,14 +132,12 @@ func (r *receiver) handle(ctx context.Context, events []gateway.Event) error {
 			if err := r.greet(ctx, e); err != nil {
 				return ignoreEnd(ctx, err)
 			}
-			last = max(r.at.Seq, e.Seq)
+			r.seen = max(r.at.Seq, e.Seq)
 			continue
 		}
 		if aside := r.aside(ctx, e); aside != nil {
 			r.beside("answer an interaction", aside)
-			if e.Seq > last {
-				last = e.Seq
-			}
+			r.seen = max(r.seen, e.Seq)
 			continue
 		}
 		in, ok, err := r.decode(ctx, e)
@@ -149,10 +146,12 @@ func (r *receiver) handle(ctx context.Context, events []gateway.Event) error {
 		}
 		if ok {
 			r.removed(e, &in)
-			page = append(page, in)
+			if !r.back.Hold(in, e.Seq) {
+				page = append(page, in)
+			}
 		}
-		if e.Malformed == "" && e.Seq > last || e.Seq == last+1 {
-			last = e.Seq
+		if e.Malformed == "" && e.Seq > r.seen || e.Seq == r.seen+1 {
+			r.seen = e.Seq
 		}
 	}
 	return ignoreEnd(ctx, flush())
@@ -232,7 +231,7 @@ func (r *receiver) greet(ctx context.Context, e gateway.Event) error {
 		r.beside("register commands", func() { b.answers.Deploy(ctx, application) })
 		b.o.Metrics.resume(b.o.Name, resumed)
 		r.standing()
-		return r.readOwed(ctx)
+		return nil
 	}
 	var ready wire.Ready
 	if err := json.Unmarshal(e.Data, &ready); err != nil || ready.Session == "" {
@@ -242,10 +241,7 @@ func (r *receiver) greet(ctx context.Context, e gateway.Event) error {
 	r.beside("register commands", func() { b.answers.Deploy(ctx, ready.Application.ID) })
 	r.identified = b.o.Clock.Now()
 	r.at = position{Session: gateway.Session{ID: ready.Session, Seq: e.Seq, URL: ready.URL}, Application: ready.Application.ID, Limited: r.at.Limited}
-	if r.marks.Len() > 0 {
-		r.standing() // reading back may take a while
-	}
-	// The session is stored only behind what came before it: who ends in
+	// The session is stored only behind which channels are to be read back: who ends in
 	// between must not go on with it, and miss the rest.
 	if err := r.catchUp(ctx, &ready, e.Seq); err != nil {
 		r.forget()
@@ -255,11 +251,11 @@ func (r *receiver) greet(ctx context.Context, e gateway.Event) error {
 	return nil
 }
 
-// catchUp stores what came before a session, and then the session. A panic is an error.
+// catchUp has what came before a session stored, and then stores the session. A panic is an error.
 func (r *receiver) catchUp(ctx context.Context, ready *wire.Ready, seq int64) (err error) {
 	defer connectors.Recover(r.bot.o.Log, r.bot.o.Name, "catch up", &err)
 	if err = r.missing(ctx, ready); err == nil {
-		err = r.backfill(ctx)
+		err = r.owe(ctx)
 	}
 	if err == nil {
 		err = r.commit(ctx, nil, seq)

@@ -16,6 +16,7 @@ import (
 
 	"gatehouse/connectors"
 	"gatehouse/connectors/discord/gateway"
+	"gatehouse/connectors/discord/readback"
 	"gatehouse/connectors/discord/rest"
 	"gatehouse/core"
 )
@@ -52,7 +53,8 @@ type position struct {
 // the last stored event. Run returns early only if the platform refuses the bot
 // permanently (core.Denied); it waits for everything else.
 func (b *Bot) Run(ctx context.Context, in connectors.Inbox, report func(core.BotState)) error {
-	r := &receiver{bot: b, in: in, report: report, marks: connectors.NewLRU[string, mark](maxMarks), intake: newIntake()}
+	r := &receiver{bot: b, in: in, report: report, marks: connectors.NewLRU[string, *mark](maxMarks), intake: newIntake()}
+	r.back = readback.New(readback.Options{Bot: b.o.Name, API: b.api, Decode: b.decoder.Decode, Clock: b.o.Clock, Random: b.o.Random, Log: b.o.Log, Beside: r.beside})
 	defer r.tasks.Wait()
 	defer r.leave(ctx)
 	for ctx.Err() == nil {
@@ -91,12 +93,12 @@ type receiver struct {
 	at         position
 	kept       time.Time // when the position was last stored
 	keptSeq    int64
-	marks      *connectors.LRU[string, mark]
+	seen       int64 // the last event that came; beyond at.Seq are those that are held
+	marks      *connectors.LRU[string, *mark]
 	marksDirty bool
 	marksSaved time.Time
-	owing      bool      // a mark may be owed
-	owedAt     time.Time // when one was asked for last
-	stuck      int       // stores that failed, since the last good one
+	back       *readback.Reader
+	stuck      int // stores that failed, since the last good one
 
 	stored     atomic.Int64 // at.Seq, for the heartbeat
 	up         atomic.Bool  // READY or RESUMED came
@@ -127,6 +129,8 @@ func (r *receiver) once(ctx context.Context) error {
 	defer cancel()
 	over, done := make(chan struct{}), make(chan error, 1)
 	r.intake.clear()
+	r.seen = r.at.Seq
+	r.back.Begin()
 	session, wanted := r.at.Session, r.intents()
 	go func() {
 		defer cancel()

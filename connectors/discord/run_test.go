@@ -504,8 +504,8 @@ func TestAChannelThatCantBeLookedUpDoesNotBlockTheOthers(t *testing.T) {
 	}
 }
 
-// The new session counts only when what came before it has been read back: a
-// gateway that ends in between begins again.
+// The new session counts only when it is kept which channels are to be read back, and events
+// of theirs do not count before: a gateway that ends in between goes on with both.
 func TestAnEndDuringTheReadingBackLosesNothing(t *testing.T) {
 	for _, killed := range []bool{true, false} {
 		t.Run(fmt.Sprintf("killed %v", killed), func(t *testing.T) {
@@ -529,67 +529,177 @@ func TestAnEndDuringTheReadingBackLosesNothing(t *testing.T) {
 			if _, err := s.AwaitRequest(ctx, 0, "getMessages", nil); err != nil {
 				t.Fatal(err)
 			}
+			ada.Send("three")
+			s.NewUser("Eve").Send("from another")
+			store.Await(t, 2)   // and what Ada wrote before is held
 			store.Break(killed) // a process that was killed stores nothing more
 			r.stop()
 			store.Break(false)
 			s.ClearFaults()
-			ada.Send("three")
 			run(t, connect(t, s, store, fast), store)
-			if got := textsOf(store.Await(t, 3)); !slices.Equal(got, []string{"one", "two", "three"}) {
+			if got := textsOf(store.Await(t, 4)); !slices.Equal(got, []string{"one", "from another", "two", "three"}) {
 				t.Errorf("stored %q", got)
 			}
 		})
 	}
 }
 
+// again begins a session of which the platform does not know what came before, with what
+// goes wrong in requests to come. Retries come at once.
+func again(t *testing.T, s *discordtest.Server, store *connectorstest.Store, f discordtest.Fault) *running {
+	t.Helper()
+	s.Bot().EndSessions()
+	seq := lastSeq(s, "ready")
+	if f.Kind != "" {
+		inject(t, s, f)
+	}
+	r := run(t, connect(t, s, store, func(o *Options) { o.Random = func(int64) int64 { return 0 } }), store)
+	gatewayEvent(t, s, seq, "ready")
+	return r
+}
+
+// asked waits until the histories of channels were asked for so many times.
+func asked(t *testing.T, s *discordtest.Server, times int) {
+	t.Helper()
+	eventually(t, "histories are asked for", func() bool { return len(s.Requests(0, "getMessages")) >= times })
+}
+
+// chats is a bot that knows direct chats with users, and is away.
+func chats(t *testing.T, names ...string) (*discordtest.Server, *connectorstest.Store, []*discordtest.User) {
+	t.Helper()
+	s, store := platform(t, discordtest.Options{FloodOff: true}), &connectorstest.Store{}
+	r := run(t, connect(t, s, store, nil), store)
+	r.await(core.Running)
+	var users []*discordtest.User
+	for n, name := range names {
+		users = append(users, s.NewUser(name))
+		users[n].Send("one of " + name)
+		store.Await(t, n+1)
+	}
+	r.stop()
+	left(t, s)
+	return s, store, users
+}
+
 // A platform that cannot be reached, or answers for no history, while the missed messages are read
-// back has them still.
-func TestAChannelThatCannotBeReadBackNowIsReadBackLater(t *testing.T) {
-	for name, c := range map[string]struct {
-		fault discordtest.Fault
-		live  bool // a message comes over the new session before the history is there again
-	}{
-		"no connection": {discordtest.Fault{Kind: discordtest.Reset, Method: "getMessages", Count: 8}, false},
-		"errors":        {discordtest.Fault{Kind: discordtest.Broken, Status: 500, Method: "getMessages", Count: 8}, false},
-		"long errors":   {discordtest.Fault{Kind: discordtest.Broken, Status: 500, Method: "getMessages"}, true},
+// back has them still; what is written in the same channel until then is stored behind them.
+func TestAChannelThatCannotBeReadBackNowIsReadBackLaterAndInOrder(t *testing.T) {
+	for name, fault := range map[string]discordtest.Fault{
+		"no response": {Kind: discordtest.Reset, Method: "getMessages"},
+		"errors":      {Kind: discordtest.Broken, Status: 500, Method: "getMessages"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, fast := hurry(t, discordtest.Options{FloodOff: true})
-			ada := s.NewUser("Ada")
-			store := &connectorstest.Store{}
-			r := run(t, connect(t, s, store, fast), store)
-			r.await(core.Running)
-			ada.Send("one")
-			store.Await(t, 1)
-			r.stop()
-			gatewayEvent(t, s, 0, "left")
-			s.Bot().EndSessions()
-			ada.Send("two")
-			inject(t, s, c.fault)
-			r = run(t, connect(t, s, store, fast), store)
-			want := []string{"one", "two", "three"}
-			if c.live {
-				r.await(core.Running)
-				gatewayEvent(t, s, 0, "ready")
-				within := time.Now().Add(5 * time.Minute)
-				for n := 0; n < backfillTries; { // the session has begun without the channel
-					if time.Now().After(within) {
-						t.Fatal("the channel is not asked for")
-					}
-					n = len(s.Requests(0, "getMessages"))
-				}
-				ada.Send("three")
-				store.Await(t, 2)
-				s.ClearFaults()
-				want = []string{"one", "three", "two"}
-			} else {
-				store.Await(t, 2)
-				ada.Send("three")
+			s, store, users := chats(t, "Ada")
+			users[0].Send("two")
+			again(t, s, store, fault)
+			asked(t, s, 8)
+			users[0].Send("three")
+			s.NewUser("Eve").Send("from another")
+			if got := textsOf(store.Await(t, 2)); !slices.Equal(got, []string{"one of Ada", "from another"}) {
+				t.Errorf("stored meanwhile: %q", got)
 			}
-			if got := textsOf(store.Await(t, 3)); !slices.Equal(got, want) {
-				t.Errorf("stored %q, want %q", got, want)
+			s.ClearFaults()
+			if got := textsOf(store.Await(t, 4)); !slices.Equal(got[2:], []string{"two", "three"}) {
+				t.Errorf("stored %q", got)
 			}
 		})
+	}
+}
+
+// A button belongs to a message of the bot: it does not wait for what was missed.
+func TestAPressedButtonDoesNotWaitForAChannelThatCannotBeReadBack(t *testing.T) {
+	s, store, users := chats(t, "Ada")
+	o := out(direct(users[0].DM()), 1, "which?")
+	o.Buttons = [][]core.Button{{{Label: "Stop", Data: "stop"}}}
+	d := connect(t, s, store, nil).Send(t.Context(), o)
+	message, err := discordtest.ParseID(d.MessageID)
+	if err != nil {
+		t.Fatalf("delivery %+v", d)
+	}
+	again(t, s, store, discordtest.Fault{Kind: discordtest.Broken, Status: 500, Method: "getMessages"})
+	asked(t, s, 1)
+	if _, err := users[0].Press(users[0].DM(), message, "stop"); err != nil {
+		t.Fatal(err)
+	}
+	if in := store.Await(t, 2)[1]; in.Kind != core.KindCallback {
+		t.Errorf("stored %+v", in)
+	}
+}
+
+// A history that gets no response holds neither other channels nor the connection.
+func TestAChannelWhoseHistoryGetsNoResponseHoldsNoOther(t *testing.T) {
+	s, store, users := chats(t, "Ada", "Eve")
+	users[0].Send("two of Ada")
+	users[1].Send("two of Eve")
+	again(t, s, store, discordtest.Fault{Kind: discordtest.Hang, Method: "getMessages", Count: 1})
+	asked(t, s, 2)
+	users[0].Send("three of Ada")
+	users[1].Send("three of Eve")
+	s.NewUser("Bob").Send("one of Bob")
+	got := textsOf(store.Await(t, 5))
+	slices.Sort(got)
+	all := []string{"one of Ada", "one of Bob", "one of Eve", "three of Ada", "two of Ada"}
+	if !slices.Equal(got, all) && !slices.Equal(got, []string{"one of Ada", "one of Bob", "one of Eve", "three of Eve", "two of Eve"}) {
+		t.Errorf("stored %q", got)
+	}
+	seq := lastSeq(s, "")
+	s.Bot().Drop()
+	gatewayEvent(t, s, seq, "resumed")
+	if got := textsOf(store.Await(t, 7)); got[5][:3] != "two" || got[6][:5] != "three" || got[5][3:] != got[6][5:] {
+		t.Errorf("stored %q", got)
+	}
+}
+
+// The order in which channels were used decides which are known: a new session keeps it.
+func TestANewSessionKeepsWhichChannelsWereUsedLast(t *testing.T) {
+	s, store, users := chats(t, "Ada", "Eve", "Bob")
+	known := func() (ids []string) {
+		raw, err := store.Load(t.Context(), "discord:"+s.Bot().ID().String())
+		var list []mark
+		if err != nil || json.Unmarshal([]byte(raw), &list) != nil {
+			t.Fatalf("memory %q, %v", raw, err)
+		}
+		for _, m := range list {
+			if m.Owed {
+				return nil
+			}
+			ids = append(ids, m.Channel)
+		}
+		return ids
+	}
+	ada, eve, bob := users[0].DM().String(), users[1].DM().String(), users[2].DM().String()
+	for n, want := range [][]string{{bob, eve, ada}, {bob, eve, ada}, {eve, ada, bob}} {
+		if got := known(); !slices.Equal(got, want) {
+			t.Fatalf("known are %v, want %v", got, want)
+		}
+		if n == 1 {
+			users[0].Send("missed")
+			users[1].Send("missed")
+		}
+		before := len(s.Requests(0, "getMessages"))
+		r := again(t, s, store, discordtest.Fault{})
+		asked(t, s, before+3)
+		eventually(t, "all are read", func() bool { return known() != nil })
+		r.stop()
+		left(t, s)
+	}
+}
+
+// A panic while a channel is read back does not lose that it is to be.
+func TestAPanicWhileAChannelIsReadBackLosesNothing(t *testing.T) {
+	s, store, users := chats(t, "Ada")
+	users[0].Send("two")
+	var puts atomic.Int32
+	store.Watch(func(page []core.Inbound) {
+		if page[0].Text == "two" && puts.Add(1) == 1 {
+			panic("a fault")
+		}
+	})
+	r := again(t, s, store, discordtest.Fault{Kind: discordtest.Broken, Status: 500, Method: "getMessages", Count: 5})
+	r.await(core.Reconnecting)
+	users[0].Send("three")
+	if got := textsOf(store.Await(t, 3)); !slices.Equal(got, []string{"one of Ada", "two", "three"}) {
+		t.Errorf("stored %q", got)
 	}
 }
 

@@ -30,6 +30,9 @@ func (f *Failure) TooLarge() bool { return f != nil && f.Status == http.StatusRe
 // TooSlow reports whether the time for a request ended while it was being written.
 func (f *Failure) TooSlow() bool { return f != nil && f.slow }
 
+// Offline reports whether no connection was made.
+func (f *Failure) Offline() bool { return f != nil && f.offline }
+
 // Repeats reports whether a request was made over a connection, and is to be made again: the
 // platform, or what is on the way, may never take it.
 func (f *Failure) Repeats() bool {

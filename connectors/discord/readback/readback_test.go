@@ -1,0 +1,158 @@
+package readback
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"gatehouse/connectors/discord/rest"
+	"gatehouse/core"
+	"gatehouse/core/coretest"
+)
+
+// A bench is a Reader whose requests are counted instead of made.
+type bench struct {
+	*Reader
+	clock *coretest.Clock
+	list  []*Mark
+	asked int
+}
+
+func newBench(t *testing.T, channels ...string) *bench {
+	b := &bench{clock: coretest.NewClock(time.Time{})}
+	b.Reader = New(Options{
+		Clock: b.clock, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Random: func(int64) int64 { return 0 },
+		Beside: func(string, func()) { b.asked++ },
+	})
+	for _, id := range channels {
+		m := &Mark{Channel: id, Message: "1"}
+		b.list = append(b.list, m)
+		b.Owe(m)
+	}
+	return b
+}
+
+func (b *bench) marks(yield func(string, *Mark) bool) {
+	for _, m := range b.list {
+		if !yield(m.Channel, m) {
+			return
+		}
+	}
+}
+
+// ask returns which channels are asked for.
+func (b *bench) ask(t *testing.T) (out []string) {
+	before := map[string]bool{}
+	for id, o := range b.owed {
+		before[id] = o.asking
+	}
+	b.Ask(t.Context(), "s", b.marks)
+	for id, o := range b.owed {
+		if o.asking && !before[id] {
+			out = append(out, id)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (b *bench) say(t *testing.T, channel string, seq int64) {
+	t.Helper()
+	if !b.Hold(core.Inbound{Address: core.Address{Chat: channel}, Kind: core.KindMessage, Text: fmt.Sprint(seq)}, seq) {
+		t.Fatalf("%d is not held", seq)
+	}
+}
+
+func TestReadingBackWaitsAsLongAsDiscordAsks(t *testing.T) {
+	for _, global := range []bool{false, true} {
+		b := newBench(t, "11", "22", "33", "44", "55")
+		if got := b.ask(t); !slices.Equal(got, []string{"11", "22", "33", "44"}) {
+			t.Fatalf("asked for %v", got)
+		}
+		b.say(t, "11", 7) // a message does not make it ask before
+		b.Take(Page{channel: "11", Err: &rest.Failure{Status: 429, After: 2 * time.Minute, Global: global}})
+		want := []string{"55"} // has a limit of its own
+		if global {
+			want = nil
+		}
+		if got := b.ask(t); !slices.Equal(got, want) {
+			t.Errorf("global %v: asked for %v", global, got)
+		}
+		b.clock.Advance(2*time.Minute - time.Second)
+		if got := b.ask(t); len(got) != 0 {
+			t.Errorf("global %v: asked for %v too early", global, got)
+		}
+		b.clock.Advance(time.Second)
+		if got := b.ask(t); !slices.Contains(got, "11") {
+			t.Errorf("global %v: asked for %v", global, got)
+		}
+	}
+}
+
+func TestAChannelInWhichSomebodyWritesIsReadBackBeforeOthers(t *testing.T) {
+	b := newBench(t, "11", "22", "33", "44", "55", "66")
+	b.ask(t) // and none of them gets a response
+	b.say(t, "66", 7)
+	if got := b.ask(t); !slices.Equal(got, []string{"66"}) {
+		t.Errorf("asked for %v", got)
+	}
+}
+
+func TestEventsOfAChannelAreHeldForAWhileAndNotBeyond(t *testing.T) {
+	b := newBench(t, "11", "22")
+	b.say(t, "11", 7)
+	if b.Hold(core.Inbound{Address: core.Address{Chat: "33"}}, 8) || b.Hold(core.Inbound{Address: core.Address{Chat: "11"}, Kind: core.KindCallback}, 9) {
+		t.Error("another channel, or a button, is held")
+	}
+	if got := b.Storable(9); got != 6 {
+		t.Errorf("%d counts as stored", got)
+	}
+	b.clock.Advance(holdFor - time.Second)
+	if _, late := b.Late(b.marks); len(late) != 0 {
+		t.Errorf("too early: %v", late)
+	}
+	b.clock.Advance(time.Second)
+	if _, late := b.Late(b.marks); len(late) != 1 || late[0].Text != "7" || b.Storable(9) != 9 {
+		t.Errorf("then %v", late)
+	}
+	if b.Hold(core.Inbound{Address: core.Address{Chat: "11"}, Kind: core.KindMessage}, 10) {
+		t.Error("it is held still")
+	}
+	for seq := range int64(maxHeld + 1) {
+		b.say(t, "22", 100+seq)
+	}
+	if _, late := b.Late(b.marks); len(late) != maxHeld+1 {
+		t.Errorf("%d come when there is no room", len(late))
+	}
+}
+
+func TestAChannelThatCannotBeReadBackIsGivenUpWhenWhatWasMissedIsTooOld(t *testing.T) {
+	b := newBench(t, "11")
+	for range 3 {
+		b.ask(t)
+		b.Take(Page{channel: "11", Err: &rest.Failure{Status: 500}})
+		if over, _ := b.Late(b.marks); len(over) != 0 {
+			t.Error("given up too early")
+		}
+		b.clock.Advance(maxAge / 3)
+	}
+	b.clock.Advance(time.Second)
+	if over, _ := b.Late(b.marks); len(over) != 1 || b.Finish(over[0]) == nil || over[0].Owed {
+		t.Errorf("over: %v", over)
+	}
+}
+
+func TestWhatIsHeldOfAForgottenChannelIsStored(t *testing.T) {
+	b := newBench(t, "11")
+	b.say(t, "11", 7)
+	b.list = nil
+	over, _ := b.Late(b.marks)
+	if len(over) != 1 {
+		t.Fatalf("over: %v", over)
+	}
+	if held := b.Finish(over[0]); len(held) != 1 || !b.Done() {
+		t.Errorf("held: %v", held)
+	}
+}
