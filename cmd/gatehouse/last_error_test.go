@@ -32,10 +32,11 @@ func TestAFailedTurnIsTheLastErrorOfItsSessionUntilOneIsAnswered(t *testing.T) {
 
 func TestTheStreamOfARefusedTurnBeginsWithItsSession(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
+	w, model := newModelWorld(t, nil)
+	model.Script(llmtest.Refuse(401, "Incorrect API key provided.", "invalid_request_error", "invalid_api_key"))
 	for name, body := range map[string]map[string]any{
 		"before the run": {"message": "hello", "working_directory": "/etc"},
-		"by the run":     {"message": "hello", "model": "openai/none"},
+		"by the run":     {"message": "hello"},
 	} {
 		_, es := w.chatEvents(body, nil)
 		got := types(es)
