@@ -626,6 +626,31 @@ func TestAPressedButtonDoesNotWaitForAChannelThatCannotBeReadBack(t *testing.T) 
 	}
 }
 
+// A slash command is in no history: what is held of a channel does not count as received.
+func TestACommandThatIsHeldComesAgainAfterAnEnd(t *testing.T) {
+	s, store, users := chats(t, "Ada")
+	menu := func(o *Options) { o.Menu = []connectors.Command{{Name: "stop", Description: "Stop"}} }
+	users[0].Send("two")
+	s.Bot().EndSessions()
+	inject(t, s, discordtest.Fault{Kind: discordtest.Broken, Status: 500, Method: "getMessages"})
+	r := run(t, connect(t, s, store, menu), store)
+	eventually(t, "the command is registered", func() bool { return len(s.Bot().Commands(0)) > 0 })
+	asked(t, s, 1)
+	if _, err := users[0].Slash(users[0].DM(), "stop", nil); err != nil {
+		t.Fatal(err)
+	}
+	s.NewUser("Eve").Send("behind it")
+	store.Await(t, 2)
+	r.stop()
+	left(t, s)
+	s.ClearFaults()
+	run(t, connect(t, s, store, menu), store)
+	got := store.Await(t, 4)
+	if got[2].Text != "two" || got[3].Kind != core.KindCommand || got[3].Command != "stop" {
+		t.Errorf("stored %+v", got[1:])
+	}
+}
+
 // A history that gets no response holds neither other channels nor the connection.
 func TestAChannelWhoseHistoryGetsNoResponseHoldsNoOther(t *testing.T) {
 	s, store, users := chats(t, "Ada", "Eve")
