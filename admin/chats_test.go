@@ -30,30 +30,6 @@ import (
 
 var _ chats.Traces = (*inspect.Reader)(nil)
 
-// runsWorld is the real rows of runs.
-type runsWorld struct{ *runs.Store }
-
-func (w runsWorld) Line(ctx context.Context, run string) (runs.Line, error) {
-	l, err := w.Store.Line(ctx, run)
-	return l, err
-}
-
-func (w runsWorld) LinesOf(ctx context.Context, id string, limit int) (out []runs.Line, err error) {
-	lines, err := w.Store.LinesOf(ctx, id, limit)
-	for _, l := range lines {
-		out = append(out, l)
-	}
-	return out, err
-}
-
-func (w runsWorld) Failed(ctx context.Context, ids ...string) (out []runs.Line, err error) {
-	lines, err := w.Store.Failed(ctx, ids...)
-	for _, l := range lines {
-		out = append(out, l)
-	}
-	return out, err
-}
-
 // chatWorld is the real store of sessions, with the switches of a world.
 type chatWorld struct {
 	*session.Store
@@ -154,7 +130,7 @@ func (w *world) openChats(t *testing.T, db *store.DB, o *admin.Options) {
 	t.Cleanup(func() { _ = sessions.Close() })
 	w.chats = chatWorld{sessions, w, db}
 	ledger := usage.New(nil, usage.Budgets{})
-	o.Chats.Chats, o.Chats.Acts, o.Chats.Runs, o.Chats.Active, o.Chats.Sources = w.chats, w.chats, runsWorld{runs.New(db, w.clock)}, w.runsNow, w.sources
+	o.Chats.Chats, o.Chats.Acts, o.Chats.Runs, o.Chats.Active, o.Chats.Sources = w.chats, w.chats, runs.New(db, w.clock), w.runsNow, w.sources
 	o.Log, o.Chats.Logs = &w.logged, true
 	o.Chats.Search, o.Chats.Bound, o.Chats.Waits, o.Chats.Groups = w.chats.Search, w.chats.Bound, w.chats.Waits, w.chats.Groups
 	box, err := sealed.Create(filepath.Join(t.TempDir(), "content.key"))

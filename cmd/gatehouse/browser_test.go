@@ -172,7 +172,7 @@ func TestTheMainJobInABrowser(t *testing.T) {
 	v.answer("Ada")
 	v.panel.Eventually(`window.sameDocument === true`)
 	v.write("Ada", "/help")
-	v.phones.Says(v.of("Ada", ".log .row:not(.own):last-child button.linked:nth-of-type(2)"), "/help") // a command can be tapped
+	v.phones.Says(v.of("Ada", ".log .row:not(.own):last-child button.linked:nth-of-type(2)"), "/stop") // a command can be tapped
 	v.portrait()
 }
 
