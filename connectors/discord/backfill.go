@@ -31,17 +31,18 @@ func (r *receiver) loadMarks(ctx context.Context) error {
 	if err != nil || raw == "" {
 		return err
 	}
-	var list []mark
+	var list []*mark
 	if json.Unmarshal([]byte(raw), &list) != nil {
 		r.bot.o.Log.WarnContext(ctx, "memory of channels ignored", "bot", r.bot.o.Name)
 		return nil
 	}
+	list = slices.DeleteFunc(list, func(m *mark) bool { return m == nil || !wire.IsID(m.Channel) || !wire.IsID(m.Message) })
 	for _, m := range slices.Backward(list) { // the most recently used is first
-		if wire.IsID(m.Channel) && wire.IsID(m.Message) {
-			r.marks.Put(m.Channel, &m)
-			if m.Owed {
-				r.back.Owe(&m)
-			}
+		r.marks.Put(m.Channel, m)
+	}
+	for _, m := range list {
+		if m.Owed {
+			r.back.Owe(m)
 		}
 	}
 	return nil
@@ -55,7 +56,10 @@ func (r *receiver) meet(ctx context.Context, page []core.Inbound) {
 		if _, known := r.marks.Get(in.Chat); known || !markable(in) || !in.Addressed || in.From.Bot || in.From.Shared {
 			continue
 		}
-		m := &mark{Channel: in.Chat, Message: wire.Before(in.MessageID)}
+		m := r.back.Mark(in.Chat) // if others took its place among the marks
+		if m == nil {
+			m = &mark{Channel: in.Chat, Message: wire.Before(in.MessageID)}
+		}
 		if in.Group() {
 			if m.Guild = r.bot.decoder.GuildOf(in.Chat); m.Guild == "" {
 				continue
@@ -100,16 +104,23 @@ func (r *receiver) lose(places []string) {
 	for _, m := range r.memory() {
 		if slices.Contains(places, cmp.Or(m.Place, m.Channel)) {
 			r.marks.Remove(m.Channel)
-			r.marksDirty = true
+			m.Gone, r.marksDirty = true, true
 		}
 	}
 }
 
-// memory returns the marks, most recently used first.
-func (r *receiver) memory() []mark {
-	list := make([]mark, 0, r.marks.Len())
-	for _, m := range r.marks.All() {
-		list = append(list, *m)
+// memory returns the marks, most recently used first, and behind them those of owed channels
+// whose places others have taken.
+func (r *receiver) memory() []*mark {
+	list := make([]*mark, 0, r.marks.Len())
+	known := map[string]bool{}
+	for id, m := range r.marks.All() {
+		list, known[id] = append(list, m), true
+	}
+	for _, m := range r.back.Marks() {
+		if !known[m.Channel] && !m.Gone {
+			list = append(list, m)
+		}
 	}
 	return list
 }
@@ -137,13 +148,15 @@ func (r *receiver) saveMarks(ctx context.Context, now bool) bool {
 // owe has all known channels read back. It returns when Memory has that, so that a crash skips
 // none.
 func (r *receiver) owe(ctx context.Context) error {
-	r.back.Reset()
-	for _, m := range r.marks.All() {
+	r.back.Renew()
+	for _, m := range r.memory() {
 		r.back.Owe(m)
 		r.marksDirty = true
 	}
-	for n := 1; !r.saveMarks(ctx, true); n++ {
-		if !core.Sleep(ctx, r.bot.o.Clock, connectors.Backoff(n, r.bot.o.Random)) {
+	for !r.saveMarks(ctx, true) {
+		r.stuck++ // until the session is stored
+		r.report(core.BotState{State: core.Degraded, Reason: storeReason, LastError: "the memory of channels is not saved"})
+		if !core.Sleep(ctx, r.bot.o.Clock, connectors.Backoff(r.stuck, r.bot.o.Random)) {
 			return ctx.Err()
 		}
 	}
@@ -161,7 +174,7 @@ func (r *receiver) readBack(ctx, asking context.Context) (wake <-chan time.Time,
 	if !r.up.Load() {
 		return nil, nil
 	}
-	over, late := r.back.Late(r.marks.All())
+	over, late := r.back.Late()
 	if err := r.release(ctx, late); err != nil {
 		return nil, err
 	}
@@ -170,7 +183,7 @@ func (r *receiver) readBack(ctx, asking context.Context) (wake <-chan time.Time,
 			return nil, err
 		}
 	}
-	return r.back.Ask(asking, r.at.ID, r.marks.All()), nil
+	return r.back.Ask(asking, r.at.ID), nil
 }
 
 // take stores a page that was read back. A channel that is gone or closed to us is forgotten.
@@ -188,6 +201,7 @@ func (r *receiver) take(ctx context.Context, p readback.Page) error {
 		}
 		if p.Hidden {
 			r.marks.Remove(m.Channel)
+			m.Gone = true
 			return r.finish(ctx, m)
 		}
 		return nil
@@ -212,7 +226,7 @@ func (r *receiver) finish(ctx context.Context, m *mark) error {
 	}
 	if r.back.Done() { // which were used last is known again
 		list := r.memory()
-		slices.SortStableFunc(list, func(x, y mark) int { return wire.Compare(x.Message, y.Message) })
+		slices.SortStableFunc(list, func(x, y *mark) int { return wire.Compare(x.Message, y.Message) })
 		for _, m := range list {
 			r.marks.Get(m.Channel)
 		}
@@ -221,17 +235,12 @@ func (r *receiver) finish(ctx context.Context, m *mark) error {
 	return nil
 }
 
-// release stores what was held, and only then the position behind it.
+// release stores what was held, and the position behind it.
 func (r *receiver) release(ctx context.Context, held []core.Inbound) error {
 	if len(held) == 0 {
 		return nil
 	}
-	for page := range slices.Chunk(held, pageLimit) {
-		if err := r.commit(ctx, page, r.at.Seq); err != nil {
-			return err
-		}
-	}
-	return r.put(ctx, nil, r.storable())
+	return r.put(ctx, held, r.storable())
 }
 
 // storable returns the last event with none behind it that is held.

@@ -103,6 +103,10 @@ func (r *receiver) process(ctx context.Context, over <-chan struct{}) (err error
 		select {
 		case <-r.intake.bell:
 		case p := <-r.back.Pages():
+			// What came before it is stored before it: a command stays before what followed it.
+			if err := r.handle(ctx, r.intake.page()); err != nil || ctx.Err() != nil {
+				return err
+			}
 			if err := r.take(ctx, p); err != nil {
 				return ignoreEnd(ctx, err)
 			}
@@ -146,6 +150,7 @@ func (r *receiver) handle(ctx context.Context, events []gateway.Event) error {
 		}
 		if ok {
 			r.removed(e, &in)
+			page = append(page, r.back.Pass(in)...)
 			if !r.back.Hold(in, e.Seq) {
 				page = append(page, in)
 			}
@@ -282,9 +287,14 @@ func (r *receiver) cursor(seq int64) *core.Cursor {
 	return &core.Cursor{Name: r.bot.cursorName(), Value: string(raw)}
 }
 
-// put stores a page. A position without rows is committed every keepEvery only: events
+// put stores a page, and its position with the last of it. A position without rows is committed every keepEvery only: events
 // that RESUME repeats are not stored twice.
 func (r *receiver) put(ctx context.Context, page []core.Inbound, seq int64) error {
+	for ; len(page) > pageLimit; page = page[pageLimit:] { // with what was held
+		if err := r.commit(ctx, page[:pageLimit], r.at.Seq); err != nil {
+			return err
+		}
+	}
 	if len(page) > 0 || r.bot.o.Clock.Now().Sub(r.kept) >= keepEvery {
 		return r.commit(ctx, page, seq)
 	}

@@ -626,29 +626,87 @@ func TestAPressedButtonDoesNotWaitForAChannelThatCannotBeReadBack(t *testing.T) 
 	}
 }
 
-// A slash command is in no history: what is held of a channel does not count as received.
-func TestACommandThatIsHeldComesAgainAfterAnEnd(t *testing.T) {
+// A slash command is in no history, and its user waits for a response: it is stored at once, behind
+// what was written before it since the bot is back, and before what was written behind it. It is stored
+// before the session ends, so whatever ends it loses no command.
+func TestASlashCommandDoesNotWaitForAChannelThatCannotBeReadBack(t *testing.T) {
 	s, store, users := chats(t, "Ada")
-	menu := func(o *Options) { o.Menu = []connectors.Command{{Name: "stop", Description: "Stop"}} }
-	users[0].Send("two")
+	users[0].Send("missed")
 	s.Bot().EndSessions()
 	inject(t, s, discordtest.Fault{Kind: discordtest.Broken, Status: 500, Method: "getMessages"})
-	r := run(t, connect(t, s, store, menu), store)
+	run(t, connect(t, s, store, func(o *Options) {
+		o.Menu, o.Random = []connectors.Command{{Name: "stop", Description: "Stop"}}, func(int64) int64 { return 0 }
+	}), store)
 	eventually(t, "the command is registered", func() bool { return len(s.Bot().Commands(0)) > 0 })
 	asked(t, s, 1)
+	users[0].Send("before it")
 	if _, err := users[0].Slash(users[0].DM(), "stop", nil); err != nil {
 		t.Fatal(err)
 	}
-	s.NewUser("Eve").Send("behind it")
-	store.Await(t, 2)
-	r.stop()
-	left(t, s)
-	s.ClearFaults()
-	run(t, connect(t, s, store, menu), store)
-	got := store.Await(t, 4)
-	if got[2].Text != "two" || got[3].Kind != core.KindCommand || got[3].Command != "stop" {
+	users[0].Send("behind it")
+	got := store.Await(t, 3)
+	if got[1].Text != "before it" || got[2].Kind != core.KindCommand || got[2].Command != "stop" {
 		t.Errorf("stored %+v", got[1:])
 	}
+	s.Bot().EndSessions()
+	s.ClearFaults()
+	if got := textsOf(store.Await(t, 5)); !slices.Equal(got[3:], []string{"missed", "behind it"}) {
+		t.Errorf("then %q", got[3:])
+	}
+}
+
+// Channels that become known while others are not read back yet do not take their places.
+func TestANewChannelDoesNotTakeThePlaceOfOneThatIsToBeReadBack(t *testing.T) {
+	s, store, users := chats(t, "Ada")
+	users[0].Send("two")
+	key := "discord:" + s.Bot().ID().String()
+	raw, err := store.Load(t.Context(), key)
+	var list []mark
+	if err != nil || json.Unmarshal([]byte(raw), &list) != nil || len(list) != 1 {
+		t.Fatalf("memory %q, %v", raw, err)
+	}
+	var full []mark
+	for n := range maxMarks - 1 { // used after Ada's
+		full = append(full, mark{Channel: fmt.Sprint(1000 + n), Message: "1"})
+	}
+	whole, err := json.Marshal(append(full, list...))
+	if err == nil {
+		err = store.Save(t.Context(), key, string(whole))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	again(t, s, store, discordtest.Fault{Kind: discordtest.Hang, Method: "getMessages"})
+	asked(t, s, 4)
+	s.NewUser("Eve").Send("of a new channel")
+	store.Await(t, 2)
+	s.NewUser("Bob").Send("of another")
+	store.Await(t, 3)
+	if raw, err := store.Load(t.Context(), key); err != nil || !strings.Contains(raw, list[0].Channel) {
+		t.Errorf("%v; after a kill it is not known that Ada's channel is to be read back", err)
+	}
+	seq := lastSeq(s, "")
+	s.ClearFaults()
+	s.Bot().Drop()
+	gatewayEvent(t, s, seq, "resumed")
+	if got := textsOf(store.Await(t, 4)); got[3] != "two" {
+		t.Errorf("stored %q", got)
+	}
+}
+
+// A session does not begin before it is stored what is to be read back: who looks sees why.
+func TestASessionThatWaitsForTheMemoryOfChannelsSaysSo(t *testing.T) {
+	s, store, _ := chats(t, "Ada")
+	s.Bot().EndSessions()
+	var dead atomic.Bool
+	dead.Store(true)
+	r := run(t, connect(t, s, store, func(o *Options) {
+		o.Memory, o.Random = mortal{o.Memory, &dead}, func(int64) int64 { return 0 }
+	}), store)
+	for r.await(core.Degraded).Reason != storeReason {
+	}
+	dead.Store(false)
+	r.await(core.Running)
 }
 
 // A history that gets no response holds neither other channels nor the connection.

@@ -7,6 +7,7 @@ import (
 	"gatehouse/connectors"
 	"gatehouse/connectors/connectorstest"
 	"gatehouse/connectors/discord/discordtest"
+	"gatehouse/connectors/discord/readback"
 	"gatehouse/connectors/discord/wire"
 	"gatehouse/core"
 )
@@ -169,7 +170,7 @@ func TestAReportedRemovalIsNotReportedAgain(t *testing.T) {
 // others, and says of the server's channel, too, that it is closed.
 func TestAServerIsGoneOnlyIfReadyAndItsChannelAgree(t *testing.T) {
 	c := newClub(t)
-	r := &receiver{bot: c.bot, in: c.store, report: func(core.BotState) {}, marks: connectors.NewLRU[string, *mark](maxMarks)}
+	r := &receiver{bot: c.bot, in: c.store, report: func(core.BotState) {}, marks: connectors.NewLRU[string, *mark](maxMarks), back: readback.New(readback.Options{})}
 	club := c.guild.ID().String()
 	r.marks.Put(c.talk.String(), &mark{Channel: c.talk.String(), Guild: club, Message: "1"})
 	told := func(named ...string) int {

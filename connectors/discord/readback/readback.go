@@ -1,15 +1,16 @@
 // Package readback reads the histories of Discord's channels back: what came to them while no
-// session lived. Until a channel was read, what comes from it over the gateway is held, so that
-// the channel keeps its order; other channels do not wait for it.
+// session lived. Until a channel was read, the messages that come from it over the gateway are held,
+// so that the channel keeps its order; other channels do not wait for it. Only what a history
+// contains is held: what is dropped of it is read again.
 package readback
 
 import (
 	"cmp"
 	"context"
-	"iter"
 	"log/slog"
-	"maps"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"gatehouse/connectors"
@@ -30,6 +31,8 @@ const (
 	// read wait.
 	holdFor = 5 * time.Minute
 	maxHeld = 1000
+	// maxOwed bounds the channels that are owed, with those of sessions before.
+	maxOwed = 1000
 )
 
 // A Mark is how far a channel has been stored.
@@ -39,10 +42,8 @@ type Mark struct {
 	Place   string `json:"p,omitempty"` // of a thread: the channel it hangs in
 	Message string `json:"m"`
 	Owed    bool   `json:"o,omitempty"` // what is behind Message is to be read back
+	Gone    bool   `json:"-"`           // the channel is gone or closed to the bot
 }
-
-// Marks are the known channels, most recently used first.
-type Marks = iter.Seq2[string, *Mark]
 
 // Options configure a Reader. All but Random are required.
 type Options struct {
@@ -61,8 +62,9 @@ type Options struct {
 type Reader struct {
 	o       Options
 	owed    map[string]*owed
-	holding int // events
-	asking  int // requests under way
+	order   []*owed // as in owed, first those that were owed first
+	holding int     // events
+	asking  int     // requests under way
 	pages   chan Page
 	pause   time.Time // no channel is asked for before
 	absent  int       // tries without a connection, in a row
@@ -77,11 +79,12 @@ type owed struct {
 	next   time.Time // not asked for before
 	held   []held
 	late   bool // nothing is held any more
+	read   bool // to its end
 }
 
 type held struct {
 	in  core.Inbound
-	seq int64
+	seq int64 // 0: of a session that has ended
 	at  time.Time
 }
 
@@ -92,25 +95,55 @@ func New(o Options) *Reader {
 	return r
 }
 
-// Begin begins a connection: what was held and asked for is dropped, because the platform sends the
-// one again, and the other is asked for again.
+// Begin begins a connection: what was asked for is asked for again. What is held stays so, for no
+// longer than if the connection had not ended.
 func (r *Reader) Begin() {
-	r.holding, r.asking, r.pages = 0, 0, make(chan Page, 2*readers)
-	for _, o := range r.owed {
-		o.held, o.asking = nil, false
+	r.asking, r.pages = 0, make(chan Page, 2*readers)
+	for _, o := range r.order {
+		o.asking = false
 	}
 }
 
-// Reset forgets which channels are owed.
-func (r *Reader) Reset() {
-	clear(r.owed)
+// Renew begins a session: no position in it is before what is held.
+func (r *Reader) Renew() {
 	r.Begin()
+	for _, o := range r.order {
+		for i := range o.held {
+			o.held[i].seq = 0
+		}
+	}
 }
 
-// Owe has the channel of a mark read from there on. The mark moves with what is read.
+// Owe has the channel of a mark read from there on, behind those that are owed already. The mark
+// moves with what is read. What is known of a channel that was owed before stays.
 func (r *Reader) Owe(m *Mark) {
 	m.Owed = true
-	r.owed[m.Channel] = &owed{mark: m}
+	o := r.owed[m.Channel]
+	if o == nil {
+		o = &owed{}
+	} else {
+		r.order = slices.DeleteFunc(r.order, func(x *owed) bool { return x == o })
+	}
+	o.mark, o.pages, o.late = m, 0, false
+	r.owed[m.Channel] = o
+	r.order = append(r.order, o)
+}
+
+// Mark returns the mark of an owed channel, nil for any other.
+func (r *Reader) Mark(channel string) *Mark {
+	if o := r.owed[channel]; o != nil && !o.mark.Gone {
+		return o.mark
+	}
+	return nil
+}
+
+// Marks returns the marks of the owed channels.
+func (r *Reader) Marks() []*Mark {
+	list := make([]*Mark, len(r.order))
+	for i, o := range r.order {
+		list[i] = o.mark
+	}
+	return list
 }
 
 // Done reports whether no channel is owed.
@@ -119,23 +152,44 @@ func (r *Reader) Done() bool { return len(r.owed) == 0 }
 // Pages returns where the pages come that were asked for since Begin.
 func (r *Reader) Pages() <-chan Page { return r.pages }
 
-// Hold keeps an event of an owed channel back until Finish or Late returns it; false for any
-// other. Pressed buttons, which belong to a message of the bot, do not wait.
+// Hold keeps a message of an owed channel, or its edit, back until Pass, Finish or Late returns it;
+// false for any other event. What no history contains does not wait.
 func (r *Reader) Hold(in core.Inbound, seq int64) bool {
 	o := r.owed[in.Chat]
-	if o == nil || o.late || in.Malformed != "" || in.Kind == core.KindCallback || in.Standing != "" {
+	if o == nil || o.late || in.Malformed != "" || interaction(in) {
 		return false
+	}
+	switch in.Kind {
+	case core.KindMessage, core.KindCommand, core.KindEdit:
+	default:
+		return false
+	}
+	if slices.ContainsFunc(o.held, func(h held) bool { return h.in.UpdateID == in.UpdateID }) {
+		return true // RESUME repeats it
 	}
 	o.held = append(o.held, held{in, seq, r.o.Clock.Now()})
 	r.holding++
 	return true
 }
 
+// interaction reports whether an event is a slash command or a pressed button.
+func interaction(in core.Inbound) bool { return strings.HasPrefix(in.UpdateID, "interaction:") }
+
+// Pass returns what was held and is to be stored before an event: a slash command, which nobody
+// repeats, does not wait for what was missed, but for what was written before it.
+func (r *Reader) Pass(in core.Inbound) []core.Inbound {
+	o := r.owed[in.Chat]
+	if o == nil || len(o.held) == 0 || !interaction(in) || in.Kind == core.KindCallback {
+		return nil
+	}
+	return r.release(o)
+}
+
 // Storable returns the last event up to seen with none behind it that is held.
 func (r *Reader) Storable(seen int64) int64 {
-	for _, o := range r.owed {
-		if len(o.held) > 0 {
-			seen = min(seen, o.held[0].seq-1)
+	for _, o := range r.order {
+		if i := slices.IndexFunc(o.held, func(h held) bool { return h.seq > 0 }); i >= 0 {
+			seen = min(seen, o.held[i].seq-1)
 		}
 	}
 	return seen
@@ -151,47 +205,38 @@ func (r *Reader) release(o *owed) []core.Inbound {
 	return page
 }
 
-// Late returns the owed channels that are not to be read any more, because their marks are
-// forgotten or what was missed is too old, and what was held for too long of others.
-func (r *Reader) Late(marks Marks) (over []*Mark, late []core.Inbound) {
+// Late returns the owed channels that are not to be read any more, because they are gone, were
+// tried for too long or are too many, and what was held for too long of others.
+func (r *Reader) Late() (over []*Mark, late []core.Inbound) {
 	if len(r.owed) == 0 {
 		return nil, nil
 	}
 	now := r.o.Clock.Now()
-	gone := maps.Clone(r.owed)
 	full := r.holding > maxHeld
-	for id := range marks {
-		o := r.owed[id]
-		if o == nil || o.failed > 0 && now.Sub(o.since) > maxAge {
+	for i, o := range r.order {
+		if o.mark.Gone || i >= maxOwed || o.failed > 0 && now.Sub(o.since) > maxAge {
+			over = append(over, o.mark)
 			continue
 		}
-		delete(gone, id)
 		if len(o.held) > 0 && (full || now.Sub(o.held[0].at) >= holdFor) {
-			r.o.Log.Warn("channel not read back in time; what is new there is stored first", "bot", r.o.Bot, "channel", id)
+			r.o.Log.Warn("channel not read back in time; what is new there is stored first", "bot", r.o.Bot, "channel", o.mark.Channel)
 			o.late = true
 			late = append(late, r.release(o)...)
 		}
-	}
-	for _, o := range gone {
-		over = append(over, o.mark)
 	}
 	return over, late
 }
 
 // Ask asks for pages of owed channels whose turn it is, first of those of which something is held. It
 // returns when to call Late and Ask again, if no page comes before.
-func (r *Reader) Ask(ctx context.Context, session string, marks Marks) (wake <-chan time.Time) {
+func (r *Reader) Ask(ctx context.Context, session string) (wake <-chan time.Time) {
 	if len(r.owed) == 0 {
 		return nil
 	}
 	now := r.o.Clock.Now()
 	next := now.Add(holdFor)
 	var first, then []*owed
-	for id := range marks {
-		o := r.owed[id]
-		if o == nil {
-			continue
-		}
+	for _, o := range r.order {
 		if len(o.held) > 0 {
 			next = earlier(next, o.held[0].at.Add(holdFor))
 		}
@@ -272,17 +317,19 @@ func (r *Reader) Stored(p Page) (last bool) {
 	o.pages++
 	if p.more && o.pages >= maxPages {
 		r.o.Log.Warn("not all of a channel was read back", "bot", r.o.Bot, "channel", p.channel, "messages", maxPages*pageSize)
-		return true
+		o.read = true
 	}
-	return !p.more
+	o.read = o.read || !p.more
+	return o.read
 }
 
 // Finish ends the reading of a channel, and returns what was held of it.
 func (r *Reader) Finish(m *Mark) []core.Inbound {
 	o := r.owed[m.Channel]
 	delete(r.owed, m.Channel)
+	r.order = slices.DeleteFunc(r.order, func(x *owed) bool { return x == o })
 	m.Owed = false
-	if o.failed > 0 {
+	if !o.read && !m.Gone {
 		r.o.Log.Warn("channel not read back", "bot", r.o.Bot, "channel", m.Channel, "tries", o.failed)
 	}
 	return r.release(o)

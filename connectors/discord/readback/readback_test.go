@@ -16,30 +16,22 @@ import (
 type bench struct {
 	*Reader
 	clock *coretest.Clock
-	list  []*Mark
+	marks map[string]*Mark
 	asked int
 }
 
 func newBench(t *testing.T, channels ...string) *bench {
-	b := &bench{clock: coretest.NewClock(time.Time{})}
+	b := &bench{marks: map[string]*Mark{}, clock: coretest.NewClock(time.Time{})}
 	b.Reader = New(Options{
 		Clock: b.clock, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Random: func(int64) int64 { return 0 },
 		Beside: func(string, func()) { b.asked++ },
 	})
 	for _, id := range channels {
 		m := &Mark{Channel: id, Message: "1"}
-		b.list = append(b.list, m)
+		b.marks[id] = m
 		b.Owe(m)
 	}
 	return b
-}
-
-func (b *bench) marks(yield func(string, *Mark) bool) {
-	for _, m := range b.list {
-		if !yield(m.Channel, m) {
-			return
-		}
-	}
 }
 
 // ask returns which channels are asked for.
@@ -48,7 +40,7 @@ func (b *bench) ask(t *testing.T) (out []string) {
 	for id, o := range b.owed {
 		before[id] = o.asking
 	}
-	b.Ask(t.Context(), "s", b.marks)
+	b.Ask(t.Context(), "s")
 	for id, o := range b.owed {
 		if o.asking && !before[id] {
 			out = append(out, id)
@@ -60,7 +52,7 @@ func (b *bench) ask(t *testing.T) (out []string) {
 
 func (b *bench) say(t *testing.T, channel string, seq int64) {
 	t.Helper()
-	if !b.Hold(core.Inbound{Address: core.Address{Chat: channel}, Kind: core.KindMessage, Text: fmt.Sprint(seq)}, seq) {
+	if !b.Hold(core.Inbound{Address: core.Address{Chat: channel}, Kind: core.KindMessage, UpdateID: fmt.Sprint("message:", seq), Text: fmt.Sprint(seq)}, seq) {
 		t.Fatalf("%d is not held", seq)
 	}
 }
@@ -110,11 +102,11 @@ func TestEventsOfAChannelAreHeldForAWhileAndNotBeyond(t *testing.T) {
 		t.Errorf("%d counts as stored", got)
 	}
 	b.clock.Advance(holdFor - time.Second)
-	if _, late := b.Late(b.marks); len(late) != 0 {
+	if _, late := b.Late(); len(late) != 0 {
 		t.Errorf("too early: %v", late)
 	}
 	b.clock.Advance(time.Second)
-	if _, late := b.Late(b.marks); len(late) != 1 || late[0].Text != "7" || b.Storable(9) != 9 {
+	if _, late := b.Late(); len(late) != 1 || late[0].Text != "7" || b.Storable(9) != 9 {
 		t.Errorf("then %v", late)
 	}
 	if b.Hold(core.Inbound{Address: core.Address{Chat: "11"}, Kind: core.KindMessage}, 10) {
@@ -123,7 +115,7 @@ func TestEventsOfAChannelAreHeldForAWhileAndNotBeyond(t *testing.T) {
 	for seq := range int64(maxHeld + 1) {
 		b.say(t, "22", 100+seq)
 	}
-	if _, late := b.Late(b.marks); len(late) != maxHeld+1 {
+	if _, late := b.Late(); len(late) != maxHeld+1 {
 		t.Errorf("%d come when there is no room", len(late))
 	}
 }
@@ -133,26 +125,80 @@ func TestAChannelThatCannotBeReadBackIsGivenUpWhenWhatWasMissedIsTooOld(t *testi
 	for range 3 {
 		b.ask(t)
 		b.Take(Page{channel: "11", Err: &rest.Failure{Status: 500}})
-		if over, _ := b.Late(b.marks); len(over) != 0 {
+		if over, _ := b.Late(); len(over) != 0 {
 			t.Error("given up too early")
 		}
 		b.clock.Advance(maxAge / 3)
 	}
 	b.clock.Advance(time.Second)
-	if over, _ := b.Late(b.marks); len(over) != 1 || b.Finish(over[0]) == nil || over[0].Owed {
+	if over, _ := b.Late(); len(over) != 1 || b.Finish(over[0]) == nil || over[0].Owed {
 		t.Errorf("over: %v", over)
 	}
 }
 
-func TestWhatIsHeldOfAForgottenChannelIsStored(t *testing.T) {
+func TestWhatIsHeldOfAChannelThatIsGoneIsStored(t *testing.T) {
 	b := newBench(t, "11")
 	b.say(t, "11", 7)
-	b.list = nil
-	over, _ := b.Late(b.marks)
+	b.marks["11"].Gone = true
+	over, _ := b.Late()
 	if len(over) != 1 {
 		t.Fatalf("over: %v", over)
 	}
 	if held := b.Finish(over[0]); len(held) != 1 || !b.Done() {
 		t.Errorf("held: %v", held)
+	}
+}
+
+// What no history contains is lost when it is held and the session ends.
+func TestWhatNoHistoryContainsIsNotHeld(t *testing.T) {
+	b := newBench(t, "11")
+	at := core.Address{Chat: "11"}
+	b.say(t, "11", 7)
+	for _, in := range []core.Inbound{
+		{Address: at, UpdateID: "interaction:8", Kind: core.KindCommand}, {Address: at, UpdateID: "interaction:8", Kind: core.KindMessage},
+		{Address: at, UpdateID: "event:s:8", Kind: core.KindReaction}, {Address: at, UpdateID: "event:s:8", Kind: core.KindService},
+	} {
+		if b.Hold(in, 8) {
+			t.Errorf("%+v is held", in)
+		}
+	}
+	if held := b.Pass(core.Inbound{Address: at, UpdateID: "interaction:8", Kind: core.KindCommand}); len(held) != 1 || held[0].Text != "7" {
+		t.Errorf("before the command: %v", held)
+	}
+	b.say(t, "11", 9) // and what follows waits again
+}
+
+// A link that breaks again and again, with and without RESUME, does not have a message wait longer.
+func TestTheTimeOfHoldingDoesNotBeginAgainWithAConnection(t *testing.T) {
+	for name, again := range map[string]func(b *bench){
+		"resumed": func(b *bench) { b.Begin(); b.say(t, "11", 7) }, // repeated
+		"renewed": func(b *bench) { b.Renew(); b.Owe(b.marks["11"]) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, "11")
+			b.say(t, "11", 7)
+			for range 2 {
+				b.clock.Advance(holdFor / 2)
+				again(b)
+			}
+			if want := map[string]int64{"resumed": 6, "renewed": 9}[name]; b.Storable(9) != want {
+				t.Errorf("%d counts as stored, want %d", b.Storable(9), want)
+			}
+			if _, late := b.Late(); len(late) != 1 {
+				t.Errorf("after %v: %v", holdFor, late)
+			}
+		})
+	}
+}
+
+// New sessions during an outage that lasts do not let the owed channels grow without end.
+func TestOwedChannelsHaveALimit(t *testing.T) {
+	b := newBench(t)
+	for n := range maxOwed + 3 {
+		b.Owe(&Mark{Channel: fmt.Sprint(100 + n), Message: "1"})
+	}
+	over, _ := b.Late()
+	if len(over) != 3 || over[0].Channel != fmt.Sprint(100+maxOwed) {
+		t.Errorf("over: %v", over)
 	}
 }
