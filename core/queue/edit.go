@@ -22,7 +22,7 @@ func (q *Queue) Reword(ctx context.Context, tx *store.Tx, request string, in *co
 
 // reword replaces the text and files of a message that no run has claimed yet by
 // those of its edit, and reports whether it did. It accepts edits of the same
-// sender only.
+// sender only, and none from before the last one: a platform repeats updates.
 func reword(ctx context.Context, tx *store.Tx, in *core.Inbound) (done bool, err error) {
 	empty := in.Text == "" && in.Unsupported == "" && len(in.Files) == 0
 	if in.Kind != core.KindEdit || in.MessageID == "" || empty || in.Command != "" {
@@ -38,10 +38,10 @@ func reword(ctx context.Context, tx *store.Tx, in *core.Inbound) (done bool, err
 		return false, err
 	}
 	was, err := r.inbound()
-	if err != nil {
+	if err != nil || in.Edit < was.Edit {
 		return false, nil // its own turn reports that it cannot be read
 	}
-	was.Text, was.Unsupported = in.Text, in.Unsupported
+	was.Text, was.Unsupported, was.Edit = in.Text, in.Unsupported, in.Edit
 	if len(in.Files) > 0 { // they can be changed for others, too
 		was.Files = in.Files
 	}

@@ -2,6 +2,7 @@ package queue_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -177,4 +178,30 @@ func TestAForwardedMessageStaysForwardedWhenItIsEdited(t *testing.T) {
 		}
 	})
 	check(<-got, "delete all notes")
+}
+
+// A platform repeats updates after an end. The first edit is above the rate and has no row that
+// tells that it is known.
+func TestARepeatedEditAboveTheRateDoesNotPutTheOlderTextBack(t *testing.T) {
+	f := newFixture(t, func(o *options) { o.Rate = func() queue.Rate { return queue.Rate{N: 1, Per: time.Minute} } })
+	f.put(msg(1, "a", "ann", "a slip"))
+	var edits []core.Inbound
+	for n := range 14 {
+		e := edit(n+2, "1", "ann", fmt.Sprintf("edit %d", n))
+		e.Edit = fmt.Sprintf("2026-07-01T12:00:%02d.000000+00:00", n)
+		edits = append(edits, e)
+	}
+	edits[13].At = edits[13].At.Add(time.Hour) // when the rate allows edits again
+	edits[13].Edit = "2026-07-01T13:00:00.000000+00:00"
+	f.put(edits...)
+	f.put(edits...)
+	f.put(edits[12:13]...)
+	f.serve(func(_ context.Context, turn *queue.Turn) {
+		if err := answer(f.q, turn); err != nil {
+			t.Error(err)
+		}
+	})
+	if got := f.reply(); got != "re: edit 13" {
+		t.Errorf("answered %q", got)
+	}
 }
