@@ -139,6 +139,11 @@ func TestATimeThatIsNotClearIsAnsweredWithWhatIsMissing(t *testing.T) {
 		"tonight at 12 x":       "“at 12”",
 		"tonight at 4 x":        "“at 4”",
 		"at 12 tonight x":       "“at 12 tonight”",
+		"this evening at 1 x":   "“at 1”",
+		"every evening at 2 x":  "“at 2”",
+
+		"this afternoon at 11 x":     "“at 11”",
+		"tomorrow afternoon at 10 x": "“at 10”",
 	} {
 		_, _, ok, err := remind.Parse(said, now, time.UTC)
 		if !ok || core.KindOf(err) != core.Invalid || !strings.Contains(core.TextOf(err), want) {

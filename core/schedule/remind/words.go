@@ -106,11 +106,11 @@ func (w *words) part(p *part) bool {
 }
 
 // in reads "tonight at 8" as 20:00. It returns false for a time that is of another day or
-// another half of it, such as "tonight at 12" and "every night at 1".
+// another half of it, such as "tonight at 12", "every evening at 1" and "this afternoon at 11".
 func (c *clock) in(p part) bool {
 	switch {
 	case p == anyPart || !c.plain || c.hour == 0:
-	case p >= evening && c.hour == 12, p == night && c.hour < 5:
+	case p >= evening && (c.hour == 12 || c.hour < 5), p == afternoon && (c.hour == 10 || c.hour == 11):
 		return false
 	case c.hour < 12:
 		c.hour += 12
