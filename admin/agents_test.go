@@ -209,6 +209,47 @@ func TestAnotherAdminLiftsNoLimitOfAnAgent(t *testing.T) {
 	}
 }
 
+// Neither a workspace, nor another name, nor a fault opens what another admin may not change itself.
+func TestAnotherAdminGetsRoundNoLimitOfAnAgent(t *testing.T) {
+	const (
+		strict = ".parachute/agents/a.md"
+		broken = ".parachute/agents/broken.md"
+		space  = ".parachute/workspaces/kitchen/config.yaml"
+		closed = "name: Kitchen\ntrust_level: sandboxed\nworking_directory: Food\nagent: strict\n"
+	)
+	s := newSite(t, nil, nil)
+	s.world.file(strict, "---\nname: strict\ntools: []\n---\nYou read.\n")
+	s.world.file(broken, "---\ntools: []\ntrust_level: everything\n---\nYou read.\n")
+	s.world.file(space, closed)
+	s.enterAs("nina", auth.RoleAdmin)
+	save := func(what, file, text string, want int) {
+		t.Helper()
+		form := editForm(s.get("/admin/agents/edit?file=" + url.QueryEscape(file)))
+		form.Set("file", file)
+		form.Set("do", "save")
+		form.Set("text", text)
+		if got := s.postForm("/admin/agents/edit", form).status; got != want {
+			t.Errorf("nina %s: %d, want %d", what, got, want)
+		}
+	}
+	const no, yes = http.StatusUnprocessableEntity, http.StatusSeeOther
+	save("renames an agent", strict, "---\nname: old\ntools: []\n---\nYou read.\n", no)
+	save("mends a file with a fault", broken, "---\ndescription: Reads\n---\nYou read.\n", no)
+	save("gives another file its name", ".parachute/agents/b.md", "---\nname: Broken\n---\nYou read.\n", no)
+	for _, limit := range []string{"trust_level: sandboxed\n", "working_directory: Food\n", "agent: strict\n"} {
+		save("removes of a workspace "+limit, space, strings.Replace(closed, limit, "", 1), no)
+	}
+	save("names a workspace", space, strings.Replace(closed, "Kitchen", "The kitchen", 1), yes)
+	save("opens the sessions of a missing workspace", strings.Replace(space, "kitchen", "gone", 1), "name: Gone\n", no)
+	save("makes one that is sandboxed", strings.Replace(space, "kitchen", "new", 1), closed, yes)
+	save("changes a prompt", strict, "---\nname: strict\ntools: []\n---\nYou read well.\n", yes)
+	s.world.file(space, "trust_level: everything\n")
+	save("mends a workspace", space, "name: Kitchen\n", no)
+	if got := s.world.agents.Role("strict", "").Agent; got.Tools == nil || got.Prompt != "You read well." {
+		t.Errorf("strict is %+v", got)
+	}
+}
+
 // The preview, and the editor of a file that is there, warn as loading the file does.
 func TestTheEditorShowsTheWarningsOfLoadingAFile(t *testing.T) {
 	s := newSite(t, nil, nil).enter()

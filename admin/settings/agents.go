@@ -194,7 +194,7 @@ func starter(kind string) string {
 func (p *agentPages) edit(w http.ResponseWriter, r *http.Request) error {
 	b := editBody{File: r.PostFormValue("file"), Version: r.PostFormValue("version"), Asked: true,
 		Text: strings.ReplaceAll(r.PostFormValue("text"), "\r\n", "\n")}
-	was, _, err := p.o.Drafts.Text(b.File)
+	was, version, err := p.o.Drafts.Text(b.File)
 	if err != nil {
 		return err
 	}
@@ -205,11 +205,7 @@ func (p *agentPages) edit(w http.ResponseWriter, r *http.Request) error {
 		return p.showEdit(w, r, http.StatusOK, b)
 	}
 	who, _ := page.Principal(r)
-	var before agent.Draft
-	if was != "" { // a new file has none, and so no limits
-		before = p.o.Drafts.Try(b.File, was)
-	}
-	if err = mayAllow(who, before, d); err == nil {
+	if err = mayAllow(who, version != "", p.o.Drafts.Try(b.File, was), d); err == nil {
 		err = p.o.SaveAgent(r.Context(), b.File, b.Version, b.Text, who.Actor())
 	}
 	if err != nil {
@@ -227,20 +223,42 @@ func (p *agentPages) edit(w http.ResponseWriter, r *http.Request) error {
 }
 
 // mayAllow refuses accounts of others than the owner to change what an agent does unasked, and what
-// limits one that there is: it does so in the owner's turns, at the owner's trust, in trust mode too.
-func mayAllow(who auth.Principal, was, now agent.Draft) error {
-	if who.User == core.Operator || now.Fault != nil || now.Agent == nil {
+// limits an agent or a workspace that there is: both do so in the owner's turns, at the owner's trust,
+// in trust mode too. The limits of a file with a fault are unknown. Sessions of a missing workspace are
+// sandboxed, so a new one of others is.
+func mayAllow(who auth.Principal, old bool, was, now agent.Draft) error {
+	if who.User == core.Operator || now.Fault != nil {
 		return nil
 	}
-	before := agent.Agent{Tools: now.Agent.Tools, Servers: now.Agent.Servers, Trust: now.Agent.Trust}
-	if was.Agent != nil {
-		before = *was.Agent
+	before, after := limits(now), limits(now)
+	switch {
+	case old && was.Fault != nil && now.Skill == nil:
+		return core.Errorf(core.Denied, "only the owner can mend a file with a fault: what limits it has to keep is unknown")
+	case old:
+		before = limits(was)
+	case now.Agent != nil:
+		before[0] = (*agent.Permissions)(nil)
+	case now.Workspace != nil:
+		before[0] = core.Sandboxed
 	}
-	limits := func(a agent.Agent) any { return []any{a.Permissions, a.Tools, a.Servers, a.Trust} }
-	if reflect.DeepEqual(limits(before), limits(*now.Agent)) {
+	switch {
+	case reflect.DeepEqual(before, after):
 		return nil
+	case now.Workspace != nil:
+		return core.Errorf(core.Denied, "only the owner can change what limits an existing workspace (trust_level, working_directory, agent), and make one without trust_level: sandboxed: the owner’s turns are in it, too")
 	}
-	return core.Errorf(core.Denied, "only the owner can change what an agent may do without asking (permissions, write_permissions) and what limits an existing agent (tools, mcpServers, trust_level): it acts in the owner’s turns")
+	return core.Errorf(core.Denied, "only the owner can change what an agent may do without asking (permissions, write_permissions) and the name and what limits an existing agent (tools, mcpServers, trust_level): it acts in the owner’s turns")
+}
+
+// limits returns what only the owner changes of a definition, none of a skill.
+func limits(d agent.Draft) []any {
+	switch {
+	case d.Agent != nil:
+		return []any{d.Agent.Permissions, d.Agent.Tools, d.Agent.Servers, d.Agent.Trust, d.Agent.Name}
+	case d.Workspace != nil:
+		return []any{d.Workspace.Trust, d.Workspace.WorkingDirectory, d.Workspace.Agent}
+	}
+	return nil
 }
 
 func (p *agentPages) showEdit(w http.ResponseWriter, r *http.Request, status int, b editBody) error {

@@ -133,12 +133,16 @@ func (a *Agents) Try(file, text string) (d Draft) {
 	return d
 }
 
-// taken returns the fault of an agent with another file's name.
+// taken returns the fault of an agent with another file's name, or with that of a file
+// that cannot be used: its sessions would be without its limits.
 func (a *Agents) taken(x Agent) *Fault {
 	s := a.now.Load()
 	for _, k := range []string{key(x.Name), key(stem(x.File))} {
 		if i, ok := s.agentKeys[k]; ok && s.agents[i].File != x.File {
 			return &Fault{File: x.File, Text: "the name is taken by " + s.agents[i].File}
+		}
+		if f, ok := s.broken[k]; ok && f.File != x.File {
+			return &Fault{File: x.File, Text: "the name is taken by " + f.File + ", which cannot be used now"}
 		}
 	}
 	return nil
