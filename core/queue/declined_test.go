@@ -383,9 +383,9 @@ func TestAShorterWaitOfABotDoesNotEndALongerOne(t *testing.T) {
 		until := (<-at).Add(time.Hour)
 		<-at
 		waits["a"] <- time.Hour
-		f.until("the first chat rests", func() bool { return f.out.Active() == 1 })
+		f.until("the first wait is stored", func() bool { return f.sending() == 1 })
 		waits["b"] <- time.Second
-		f.rest()
+		f.until("the second wait is stored", func() bool { return f.sending() == 0 })
 		close(waits["a"])
 		close(waits["b"])
 		if restart {
@@ -397,6 +397,15 @@ func TestAShorterWaitOfABotDoesNotEndALongerOne(t *testing.T) {
 		f.wait(at, until)
 		stop()
 	}
+}
+
+// sending returns how many replies are being sent.
+func (f *fixture) sending() (n int) {
+	f.t.Helper()
+	if err := f.db.Get(f.t.Context(), &n, `SELECT count(*) FROM outbox WHERE state = 'sending'`); err != nil {
+		f.t.Fatal(err)
+	}
+	return n
 }
 
 // wait lets time pass until something is sent, which must not be before until.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"gatehouse/core"
@@ -185,7 +186,8 @@ func (f *fixture) until(what string, ok func() bool) {
 		select {
 		case <-f.t.Context().Done():
 			f.t.Fatal(what)
-		default: // each ok asks the database
+		default: // each ok asks the database, whose goroutines must run too
+			runtime.Gosched()
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -308,6 +309,7 @@ func (f *fixture) timePasses() (hold func()) {
 			case <-f.clock.Waiting(1):
 				f.clock.Advance(time.Second)
 				_ = f.db.Tx(f.t.Context(), func(*store.Tx) error { return nil }) // time does not outrun a slow store
+				runtime.Gosched()
 			}
 		}
 	}()
