@@ -26,7 +26,7 @@ import (
 )
 
 func (a *app) joinUpkeep(context.Context) error {
-	a.jobs = jobs.New(jobs.Options{Clock: a.clock, Log: a.log, Ended: func() { a.bus.Ring(core.TopicPeople, "settings") }})
+	a.jobs = jobs.New(jobs.Options{Clock: a.clock, Log: a.log, Ended: func() { a.bus.Ring(core.TopicPeople, core.TopicJobs) }})
 	a.closing(a.jobs.Close)
 	a.joinBackups()
 	a.joinImports()

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"gatehouse/admin/settings"
 	"gatehouse/configs"
@@ -16,6 +17,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/backup"
 	"gatehouse/core/backup/directory"
+	"gatehouse/core/jobs"
 	"gatehouse/core/store/storetest"
 )
 
@@ -225,6 +227,22 @@ func TestABackupOfThePanelIsWholeAndIsDownloaded(t *testing.T) {
 	nowhere := directory.New(directory.Options{Path: "/proc/nowhere", Setting: "GATEHOUSE_BACKUP_PATH", DB: w.app.db, Jobs: w.app.jobs, Clock: w.clock})
 	if err := nowhere.Backup(t.Context(), byPanel); core.KindOf(err) != core.Invalid || !strings.Contains(core.TextOf(err), "GATEHOUSE_BACKUP_PATH") {
 		t.Errorf("%v", err)
+	}
+}
+
+// The backups page is fetched again when this topic rings.
+func TestTheEndOfAJobRefreshesTheBackupsPage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	rang := w.app.bus.Listen(ctx, core.TopicJobs)
+	err := w.app.jobs.Start("work", func(context.Context, func(string)) (jobs.Result, error) { return jobs.Result{}, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if topic := <-rang; topic != core.TopicJobs {
+		t.Errorf("%q rings, want %q", topic, core.TopicJobs)
 	}
 }
 
