@@ -41,14 +41,28 @@ func Create(ctx context.Context, db *sql.DB, l Ledger) (made bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	for _, name := range append([]string{"0000_goose.sql"}, names...) { // goose begins its ledger with 0
-		n, err := goose.NumericComponent(name)
-		if n = max(n, 0); err != nil && n > 0 {
-			return false, err
-		}
+	numbers, err := versions(names)
+	if err != nil {
+		return false, err
+	}
+	for _, n := range numbers {
 		if err := l.Insert(ctx, tx, database.InsertRequest{Version: n}); err != nil {
 			return false, err
 		}
 	}
 	return true, tx.Commit()
+}
+
+// versions returns the numbers that the ledger has after the migrations of names: 0, with which
+// goose begins it, and theirs. It returns an error for a name without a number.
+func versions(names []string) ([]int64, error) {
+	out := []int64{0}
+	for _, name := range names {
+		n, err := goose.NumericComponent(name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, n)
+	}
+	return out, nil
 }

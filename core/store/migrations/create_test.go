@@ -148,3 +148,14 @@ func TestANewDatabaseIsMadeWholeOrNotAtAll(t *testing.T) {
 		t.Errorf("made %v, %v", made, err)
 	}
 }
+
+func TestAMigrationWithoutANumberIsRefusedByANewDatabase(t *testing.T) {
+	if got, err := versions([]string{"1001_baseline.sql", "1002_tool_grants.sql"}); err != nil || !slices.Equal(got, []int64{0, 1001, 1002}) {
+		t.Errorf("%v, %v", got, err)
+	}
+	for _, name := range []string{"baseline.sql", "x_baseline.sql", "0_baseline.sql"} {
+		if got, err := versions([]string{"1001_baseline.sql", name}); err == nil {
+			t.Errorf("%s is recorded: %v", name, got)
+		}
+	}
+}
