@@ -58,7 +58,7 @@ func (s *Store) Forget(ctx context.Context, tx *store.Tx, p core.Person) error {
 func (s *Store) Withdraw(ctx context.Context, tx *store.Tx, user int64) error {
 	n, err := tx.Exec(ctx, `DELETE FROM invites WHERE "by" = $1`, user)
 	if err == nil && n > 0 {
-		s.o.Changes.Decided(tx, "", "", "people")
+		s.o.Changes.Decided(tx, "", "", core.TopicPeople)
 	}
 	return err
 }
