@@ -186,8 +186,14 @@ func (r *receiver) readBack(ctx, asking context.Context) (wake <-chan time.Time,
 	return r.back.Ask(asking, r.at.ID), nil
 }
 
-// take stores a page that was read back. A channel that is gone or closed to us is forgotten.
+// take stores a page that was read back. A channel that is gone or closed to us is forgotten. What
+// came before the page is stored before it: a slash command stays before what followed it.
 func (r *receiver) take(ctx context.Context, p readback.Page) error {
+	for page := r.intake.page(); len(page) > 0 && ctx.Err() == nil; page = r.intake.page() {
+		if err := r.handle(ctx, page); err != nil {
+			return err
+		}
+	}
 	if ctx.Err() != nil {
 		return nil
 	}

@@ -103,10 +103,6 @@ func (r *receiver) process(ctx context.Context, over <-chan struct{}) (err error
 		select {
 		case <-r.intake.bell:
 		case p := <-r.back.Pages():
-			// What came before it is stored before it: a command stays before what followed it.
-			if err := r.handle(ctx, r.intake.page()); err != nil || ctx.Err() != nil {
-				return err
-			}
 			if err := r.take(ctx, p); err != nil {
 				return ignoreEnd(ctx, err)
 			}

@@ -16,6 +16,7 @@ import (
 	"gatehouse/connectors/connectorstest"
 	"gatehouse/connectors/discord/discordtest"
 	"gatehouse/connectors/discord/gateway"
+	"gatehouse/connectors/discord/readback"
 	"gatehouse/core"
 	"gatehouse/core/coretest"
 )
@@ -652,6 +653,38 @@ func TestASlashCommandDoesNotWaitForAChannelThatCannotBeReadBack(t *testing.T) {
 	s.ClearFaults()
 	if got := textsOf(store.Await(t, 5)); !slices.Equal(got[3:], []string{"missed", "behind it"}) {
 		t.Errorf("then %q", got[3:])
+	}
+}
+
+// A history may contain what was written behind a slash command that came while the store was busy.
+func TestASlashCommandStaysBeforeWhatFollowedItInAHistory(t *testing.T) {
+	s, store, users := chats(t, "Ada")
+	users[0].Send("behind it")
+	b := connect(t, s, store, nil)
+	r := &receiver{bot: b, in: store, report: func(core.BotState) {}, marks: connectors.NewLRU[string, *mark](maxMarks), intake: newIntake()}
+	defer r.tasks.Wait()
+	r.back = readback.New(readback.Options{API: b.api, Decode: b.decoder.Decode, Clock: core.System{}, Log: b.o.Log, Beside: func(_ string, f func()) { f() }})
+	if err := r.loadMarks(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range r.memory() {
+		r.back.Owe(m)
+	}
+	r.back.Ask(t.Context(), "s") // and its page is there
+	const others = 3 * pageLimit / 2
+	for n := range int64(others) {
+		r.intake.take(gateway.Event{Seq: n + 1, Type: "MESSAGE_CREATE", Data: json.RawMessage(fmt.Sprintf(`{"id":"%d","channel_id":"12","content":"of another","author":{"id":"13","username":"Eve"}}`, 100+n))})
+	}
+	r.intake.take(gateway.Event{Seq: others + 1, Type: "INTERACTION_CREATE", Data: json.RawMessage(fmt.Sprintf(
+		`{"id":"14","type":2,"token":"t","channel_id":"%s","user":{"id":"%s","username":"Ada"},"data":{"name":"new"}}`, users[0].DM(), users[0].ID()))})
+	over := make(chan struct{})
+	close(over)
+	if err := r.process(t.Context(), over); err != nil {
+		t.Fatal(err)
+	}
+	got := store.Rows()
+	if n := len(got); n != 1+others+2 || got[n-2].Command != "new" || got[n-1].Text != "behind it" {
+		t.Errorf("the last of %d: %+v", n, got[max(0, n-2):])
 	}
 }
 

@@ -74,8 +74,8 @@ type owed struct {
 	mark   *Mark
 	pages  int
 	asking bool
+	since  time.Time // what was missed came before
 	failed int       // tries in a row
-	since  time.Time // of the first of them
 	next   time.Time // not asked for before
 	held   []held
 	late   bool // nothing is held any more
@@ -114,8 +114,8 @@ func (r *Reader) Renew() {
 	}
 }
 
-// Owe has the channel of a mark read from there on, behind those that are owed already. The mark
-// moves with what is read. What is known of a channel that was owed before stays.
+// Owe has what was missed until now in the channel of a mark read from there on, behind those that
+// are owed already. The mark moves with what is read. What is known of a channel that was owed before stays.
 func (r *Reader) Owe(m *Mark) {
 	m.Owed = true
 	o := r.owed[m.Channel]
@@ -124,7 +124,7 @@ func (r *Reader) Owe(m *Mark) {
 	} else {
 		r.order = slices.DeleteFunc(r.order, func(x *owed) bool { return x == o })
 	}
-	o.mark, o.pages, o.late = m, 0, false
+	o.mark, o.since, o.pages, o.late = m, r.o.Clock.Now(), 0, false
 	r.owed[m.Channel] = o
 	r.order = append(r.order, o)
 }
@@ -205,8 +205,8 @@ func (r *Reader) release(o *owed) []core.Inbound {
 	return page
 }
 
-// Late returns the owed channels that are not to be read any more, because they are gone, were
-// tried for too long or are too many, and what was held for too long of others.
+// Late returns the owed channels that are not to be read any more, because they are gone, too many,
+// or all that was missed in them is too old, and what was held for too long of others.
 func (r *Reader) Late() (over []*Mark, late []core.Inbound) {
 	if len(r.owed) == 0 {
 		return nil, nil
@@ -214,7 +214,7 @@ func (r *Reader) Late() (over []*Mark, late []core.Inbound) {
 	now := r.o.Clock.Now()
 	full := r.holding > maxHeld
 	for i, o := range r.order {
-		if o.mark.Gone || i >= maxOwed || o.failed > 0 && now.Sub(o.since) > maxAge {
+		if o.mark.Gone || i >= maxOwed || now.Sub(o.since) > maxAge {
 			over = append(over, o.mark)
 			continue
 		}
@@ -253,6 +253,9 @@ func (r *Reader) Ask(ctx context.Context, session string) (wake <-chan time.Time
 		default:
 			then = append(then, o)
 		}
+	}
+	for _, list := range [][]*owed{first, then} { // one that fails gets its turn behind the others
+		slices.SortStableFunc(list, func(x, y *owed) int { return x.next.Compare(y.next) })
 	}
 	for i, o := range append(first, then...) {
 		if r.asking < readers || i < len(first) && r.asking < 2*readers {
@@ -296,7 +299,6 @@ func (r *Reader) later(o *owed, f *rest.Failure) {
 		return
 	}
 	if o.failed++; o.failed == 1 {
-		o.since = now
 		r.o.Log.Warn("channel not read back; trying again", "bot", r.o.Bot, "channel", o.mark.Channel, "err", f)
 	}
 	o.next = now.Add(connectors.Backoff(o.failed, r.o.Random))

@@ -202,3 +202,48 @@ func TestOwedChannelsHaveALimit(t *testing.T) {
 		t.Errorf("over: %v", over)
 	}
 }
+
+// A session that begins after an outage has the channel read: what was missed in the outage is young
+// enough, however old the error before it is.
+func TestAnOutageBetweenTwoErrorsIsNoDayOfErrors(t *testing.T) {
+	b := newBench(t, "11")
+	b.ask(t)
+	b.Take(Page{channel: "11", Err: &rest.Failure{Status: 500}})
+	b.clock.Advance(25 * time.Hour)
+	b.Renew()
+	b.Owe(b.marks["11"])
+	for range 2 {
+		if over, _ := b.Late(); len(over) != 0 {
+			t.Fatal("given up")
+		}
+		if got := b.ask(t); !slices.Equal(got, []string{"11"}) {
+			t.Fatalf("asked for %v", got)
+		}
+		b.Take(Page{channel: "11", Err: &rest.Failure{Status: 500}})
+		b.clock.Advance(time.Minute)
+	}
+}
+
+// Requests that get no response take long, and must not take all the places again and again.
+func TestChannelsThatGetNoResponseHaveOthersReadBack(t *testing.T) {
+	var ids []string
+	for n := range 3*readers + 1 {
+		ids = append(ids, fmt.Sprint(11+n))
+	}
+	b := newBench(t, ids...)
+	for n := range 3 {
+		if got := b.ask(t); !slices.Equal(got, ids[n*readers:(n+1)*readers]) {
+			t.Fatalf("asked for %v", got)
+		}
+		b.clock.Advance(30 * time.Second) // the first ones may be asked for again
+		for id, o := range b.owed {
+			if o.asking {
+				b.Take(Page{channel: id, Err: &rest.Failure{Text: "no response"}})
+			}
+		}
+		b.clock.Advance(time.Millisecond)
+	}
+	if got := b.ask(t); !slices.Contains(got, ids[3*readers]) {
+		t.Errorf("asked for %v", got)
+	}
+}
