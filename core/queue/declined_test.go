@@ -187,6 +187,36 @@ func TestAnOutageBetweenTwoFailuresOfThePlatformIsNoTimeInWhichItDeclines(t *tes
 	}
 }
 
+// A try of which the outcome is in doubt keeps when it began, and is no earlier try of those behind it.
+func TestAnOutageBetweenTwoFailuresOfAReplyInDoubtIsNoTimeInWhichItIsDeclined(t *testing.T) {
+	for _, replaces := range []string{"", "m7"} {
+		t.Run("replaces "+replaces, func(t *testing.T) {
+			f, p := failingFixture(t, unavailable)
+			p.repeats = time.Hour
+			f.tx(func(ctx context.Context, tx *store.Tx) error {
+				_, err := tx.Exec(ctx, `UPDATE outbox SET replaces = $1 WHERE key = 'send:bad'`, replaces)
+				return err
+			})
+			for _, d := range []core.Delivery{{Outcome: core.Unknown, Safe: true, Reason: "no response"}, unavailable} {
+				p.with = d
+				f.later(time.Minute)
+				if got := f.reply(); got != "bad" {
+					t.Fatalf("%q is sent", got)
+				}
+				f.rest()
+			}
+			f.later(25 * time.Hour) // the gateway is off, or the bot waits
+			if got := f.reply(); got != "bad" {
+				t.Fatalf("%q is sent", got)
+			}
+			f.rest()
+			if seq, _ := f.retried(); seq == 0 {
+				t.Error("it is not retried")
+			}
+		})
+	}
+}
+
 // Connections fail now and then, and do not have a reply tried for ever that the platform does not take.
 func TestAReplyThatIsDeclinedFailsAlsoWhereTheConnectionFailsNowAndThen(t *testing.T) {
 	f, p := failingFixture(t, unavailable)

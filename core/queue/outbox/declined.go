@@ -1,7 +1,6 @@
 package outbox
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -14,14 +13,14 @@ import (
 // the time in which it is not tried or gets no such answer. It holds its chat for as long.
 const maxDeclined = 24 * time.Hour
 
-// declined notes in r, for the caller to store, that a try of out was declined, and ends the reply after
+// declined notes in r, for the caller to store, that the try out was declined, and ends the reply after
 // maxDeclined: it fails, so that the operator sees it and the chat's later replies are sent. ended reports
 // whether it did. doubt is whether an earlier try may have arrived.
-func (b *Outbox) declined(ctx context.Context, tx *store.Tx, out *core.Outgoing, d core.Delivery, r *outRow, doubt bool) (ended bool, err error) {
+func (b *Outbox) declined(ctx context.Context, tx *store.Tx, out *marked, d core.Delivery, r *outRow, doubt bool) (ended bool, err error) {
 	if !d.Declined {
 		return false, nil // without an answer it is the connection that fails, for every reply
 	}
-	r.excuse(core.TimeOf(r.Begun)) // it was due before where the gateway was off, or waited with the whole bot
+	r.excuse(out.begun) // it was due before where the gateway was off, or waited with the whole bot
 	switch since := core.TimeOf(r.Declined); {
 	case since.IsZero() || since.After(tx.Time()): // or the clock was set back
 		r.Declined = core.Stamp(tx.Time())
@@ -40,7 +39,7 @@ func (b *Outbox) declined(ctx context.Context, tx *store.Tx, out *core.Outgoing,
 // excuse has the time from when the last try was due until a later time not count as time in which the
 // reply is declined.
 func (r *outRow) excuse(until time.Time) {
-	since, due := core.TimeOf(r.Declined), core.TimeOf(cmp.Or(r.NotUntil, r.Begun))
+	since, due := core.TimeOf(r.Declined), core.TimeOf(r.NotUntil)
 	if lost := until.Sub(due); !since.IsZero() && !due.IsZero() && lost > 0 {
 		r.Declined = core.Stamp(since.Add(lost))
 	}
@@ -64,7 +63,7 @@ func (b *Outbox) RetryNow(ctx context.Context, seq int64, by core.Actor) error {
 		if wait := core.TimeOf(r.NotUntil).Sub(tx.Time()); wait > maxRetryPause && wait < maxPause {
 			return core.Errorf(core.Conflict, "the platform has asked to wait: the reply %d is tried in %v", seq, wait.Round(time.Second))
 		}
-		_, err := tx.Exec(ctx, `UPDATE outbox SET not_before = '' WHERE seq = $1`, seq)
+		_, err := tx.Exec(ctx, `UPDATE outbox SET not_before = $1 WHERE seq = $2`, core.Stamp(tx.Time()), seq)
 		return err
 	})
 }

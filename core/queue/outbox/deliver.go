@@ -76,13 +76,14 @@ type marked struct {
 	flight *flight.Send // nil: not limited in time
 	place  place
 	at     time.Time // before the commit of the mark, by the machine's clock
+	begun  time.Time // of the mark, by the store's clock; zero for a reply that was not tried before
 }
 
 func newMarked(out core.Outgoing, f *flight.Send, p place) marked {
 	if f != nil {
 		out.Flight = f
 	}
-	return marked{out, f, p, time.Now()}
+	return marked{Outgoing: out, flight: f, place: p, at: time.Now()}
 }
 
 // stale reports whether another gateway may have taken the place of this one and decided on the row (package nodes): so
@@ -243,7 +244,7 @@ func (b *Outbox) next(ctx context.Context, key chatKey, sent *marked, d *core.De
 // A mark must be on the disk before its message leaves, so a row that is due gets a
 // transaction of its own then.
 func (b *Outbox) settleAndMark(ctx context.Context, key chatKey, sent *marked, d *core.Delivery) (out *marked, paced bool, err error) {
-	settle := func(tx *store.Tx) error { return b.settleSend(ctx, tx, &sent.Outgoing, *d) }
+	settle := func(tx *store.Tx) error { return b.settleSend(ctx, tx, sent, *d) }
 	if d.Outcome != core.Sent {
 		return b.markNext(ctx, key, sent.place, settle)
 	}
@@ -341,6 +342,7 @@ func (b *Outbox) mark(ctx context.Context, tx *store.Tx, r *outRow, key chatKey,
 		return nil, err
 	}
 	m := newMarked(*out, f, p)
+	m.begun = tx.Time()
 	_, err = tx.Exec(ctx, `UPDATE outbox SET state = 'sending', attempts = attempts + 1, replaces = $1, sent_at = $2 WHERE seq = $3`, out.Replaces, begun, r.Seq)
 	return &m, err
 }

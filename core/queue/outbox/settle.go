@@ -31,7 +31,8 @@ func (b *Outbox) shownOnce(tx *store.Tx, bot, begun string) bool {
 }
 
 // settleSend stores the outcome of a send.
-func (b *Outbox) settleSend(ctx context.Context, tx *store.Tx, out *core.Outgoing, d core.Delivery) error {
+func (b *Outbox) settleSend(ctx context.Context, tx *store.Tx, m *marked, d core.Delivery) error {
+	out := &m.Outgoing
 	if d.Outcome == core.Sent {
 		_, err := tx.Exec(ctx, `UPDATE outbox SET state = 'sent', platform_message_id = $1, sent_at = $2, error = '' WHERE seq = $3`, d.MessageID, core.Stamp(tx.Time()), out.Seq)
 		return err
@@ -68,7 +69,7 @@ func (b *Outbox) settleSend(ctx context.Context, tx *store.Tx, out *core.Outgoin
 	}
 	switch d.Outcome {
 	case core.NotSent:
-		if ended, err := b.declined(ctx, tx, out, d, &r, doubt); ended || err != nil {
+		if ended, err := b.declined(ctx, tx, m, d, &r, doubt); ended || err != nil {
 			return err
 		}
 		return set("ready", reason, min(time.Second<<min(r.Attempts-1, 10), maxRetryPause))
