@@ -1,6 +1,9 @@
 package store_test
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // The first form of migration 1018 did not create the index of the newest requests.
 func TestADatabaseOfTheFirst1018GetsTheIndexOfRequests(t *testing.T) {
@@ -10,5 +13,59 @@ func TestADatabaseOfTheFirst1018GetsTheIndexOfRequests(t *testing.T) {
 		if err := db.QueryRow(`SELECT count(*) FROM sqlite_master WHERE name = 'pairing_requests_created'`).Scan(&found); err != nil || found != 1 {
 			t.Errorf("after %q: %d, %v", before, found, err)
 		}
+	}
+}
+
+func TestRequestsOfAnEarlierVersionAreListedByTheAccessThatThereIs(t *testing.T) {
+	db := migrated(t, "1292_requests_by_access.sql",
+		`CREATE TABLE pairing_requests (id TEXT PRIMARY KEY, platform TEXT NOT NULL, platform_user_id TEXT NOT NULL, status TEXT NOT NULL, approved_trust_level TEXT, created_at TEXT NOT NULL,
+			resolved_at TEXT, resolved_by TEXT, bot TEXT NOT NULL, scope TEXT NOT NULL, place TEXT NOT NULL, expires_at TEXT NOT NULL, blocked INTEGER NOT NULL DEFAULT 0);
+		CREATE TABLE identities (platform TEXT, platform_user_id TEXT, user_id INTEGER);
+		CREATE TABLE access (bot TEXT, user_id INTEGER, scope TEXT, place TEXT, trust_level TEXT, at TEXT, "by" TEXT)`,
+		`INSERT INTO identities VALUES ('t', '7', 57), ('t', '8', 58), ('t', '9', 59), ('t', '10', 60)`,
+		`INSERT INTO access VALUES ('tg', 57, 'dm', '', 'vault', '5', 'panel 1'), ('other', 58, 'dm', '', 'vault', '1', 'panel 1'), ('tg', 59, 'dm', '', 'vault', '1', 'panel 1')`,
+		`INSERT INTO pairing_requests (id, platform, platform_user_id, bot, scope, place, status, approved_trust_level, created_at, resolved_at, resolved_by, expires_at, blocked) VALUES
+			('given again', 't', '7', 'tg', 'dm', '', 'denied', 'sandboxed', '1', '3', 'old', '9', 0),
+			('its group', 't', '7', 'tg', 'group', 'g', 'approved', 'vault', '1', '2', 'first', '9', 0),
+			('revoked', 't', '8', 'tg', 'group', 'g', 'denied', 'vault', '1', '4', 'old', '9', 0),
+			('sibling', 't', '8', 'tg', 'dm', '', 'approved', '', '1', '2', 'first', '9', 0),
+			('elsewhere', 't', '8', 'other', 'dm', '', 'approved', 'vault', '1', '2', 'first', '9', 0),
+			('approved since', 't', '8', 'tg', 'group', 'h', 'approved', 'vault', '1', '5', 'first', '9', 0),
+			('has access', 't', '9', 'tg', 'dm', '', 'approved', 'vault', '1', '2', 'first', '9', 0),
+			('lost group', 't', '9', 'tg', 'group', 'g', 'approved', 'vault', '1', '2', 'first', '9', 0),
+			('row beside', 't', '9', 'tg', 'group', 'g', 'denied', NULL, '3', '3', 'old', '3', 0),
+			('only denied', 't', '10', 'tg', 'dm', '', 'denied', NULL, '1', '3', 'old', '9', 0),
+			('not revoked', 't', '10', 'tg', 'dm', '', 'approved', 'vault', '1', '2', 'first', '9', 0),
+			('blocked', 't', '10', 'tg', 'dm', '', 'denied', NULL, '1', '3', 'old', '3', 1)`)
+	rows, err := db.Query(`SELECT id || ': ' || status || ' ' || coalesce(approved_trust_level, '-') || ' ' || resolved_at || ' ' || resolved_by || ' ' || expires_at FROM pairing_requests ORDER BY id`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	var got []string
+	for rows.Next() {
+		var line string
+		if err := rows.Scan(&line); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, line)
+	}
+	want := `approved since: approved vault 5 first 9
+blocked: denied - 3 old 3
+elsewhere: approved vault 2 first 9
+given again: approved vault 5 panel 1 9
+has access: approved vault 2 first 9
+its group: denied vault 3 old 3
+lost group: denied - 3 old 3
+not revoked: approved vault 2 first 9
+only denied: denied - 3 old 9
+revoked: denied vault 4 old 9
+sibling: denied sandboxed 4 old 4`
+	if text := strings.Join(got, "\n"); text != want || rows.Err() != nil {
+		t.Errorf("%s\nwant\n%s\n%v", text, want, rows.Err())
+	}
+	var left int
+	if err := db.QueryRow(`SELECT count(*) FROM sqlite_master WHERE type = 'table'`).Scan(&left); err != nil || left != 3 {
+		t.Errorf("%d tables are left: %v", left, err)
 	}
 }

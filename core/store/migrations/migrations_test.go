@@ -134,6 +134,8 @@ var sums = map[string]string{
 	"1272_chunks_type.sql":             "d1f91dea73a6a61dcd9f56dc9df8586a2f864ac0140fda1832a9c9c89f15aa98",
 	"1280_power_of_admins.sql":         "d282a9f3528c1f0aa01c93dcbcc3e96e18f41acfe45eed44444f86a92c395ab3",
 	"1290_press_rate.sql":              "eab975fdf12bf1ca1ff68e700117053482f65a96739de4bdec2d47e9d616f2ff",
+	"1291_rotated_keys.sql":            "8fb87efebb770cc85d70c0177d0edc7d447e652791d9ccf504da130f977fdd56",
+	"1292_requests_by_access.sql":      "98d58b9fc8afa108b1253e8da635dcebd10950da1ae3c91e2c182aba3f42a62c",
 }
 
 func TestNoMigrationIsEverEdited(t *testing.T) {
