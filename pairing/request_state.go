@@ -173,9 +173,13 @@ func (t *requests) DenyOpen(ctx context.Context, tx *store.Tx, bot string, accou
 	return nil
 }
 
-// Uncool ends the cool-off of denied requests; they stay in the list.
+// Uncool ends the cool-off of denied requests, which stay in the list. One that was approved
+// on a bot where a block took the access counts as revoked by who blocked.
 func (t *requests) Uncool(ctx context.Context, tx *store.Tx, bot string, account core.Identity) error {
-	_, err := tx.Exec(ctx, `UPDATE pairing_requests SET resolved_at = $1, expires_at = CASE WHEN expires_at <> '' AND expires_at <= resolved_at THEN $1 ELSE expires_at END WHERE platform = $2 AND platform_user_id = $3 AND status = 'denied' AND resolved_at > $1 AND $4 IN (bot, '*')`,
+	_, err := tx.Exec(ctx, `UPDATE pairing_requests SET status = 'denied', resolved_at = $1, expires_at = CASE WHEN status = 'approved' OR expires_at <> '' AND expires_at <= resolved_at THEN $1 ELSE expires_at END,
+			resolved_by = CASE WHEN status = 'approved' THEN (SELECT max(b."by") FROM blocks b WHERE b.platform = $2 AND b.platform_user_id = $3 AND b.bot = $4) ELSE resolved_by END
+		WHERE platform = $2 AND platform_user_id = $3 AND $4 IN (bot, '*') AND (status = 'denied' AND resolved_at > $1 OR status = 'approved' AND NOT EXISTS (SELECT 1 FROM identities i JOIN access a ON a.user_id = i.user_id
+			WHERE i.platform = $2 AND i.platform_user_id = $3 AND a.bot = pairing_requests.bot AND a.scope = pairing_requests.scope AND a.place = pairing_requests.place))`,
 		core.Stamp(tx.Time().Add(-CoolOff)), account.Platform, account.ID, bot)
 	return err
 }

@@ -77,9 +77,8 @@ func (r *request) public() core.PairingRequest {
 
 // Requests lists at most limit requests (1,000 at most), newest first, denied
 // ones by their decision. status is pending, approved, denied, expired, or "" for all.
-func (t *requests) Requests(ctx context.Context, status string, limit int) ([]core.PairingRequest, error) {
+func (t *requests) Requests(ctx context.Context, status string, limit int) (out []core.PairingRequest, err error) {
 	var rows []request
-	var err error
 	limit = people.Limit(limit)
 	switch status {
 	case "":
@@ -94,7 +93,7 @@ func (t *requests) Requests(ctx context.Context, status string, limit int) ([]co
 	if err != nil {
 		return nil, fmt.Errorf("pairing requests: %w", err)
 	}
-	out := make([]core.PairingRequest, len(rows))
+	out = make([]core.PairingRequest, len(rows))
 	for i := range rows {
 		out[i] = rows[i].public()
 	}

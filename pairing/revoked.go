@@ -48,12 +48,11 @@ func (t *requests) Revoked(ctx context.Context, tx *store.Tx, bot string, accoun
 }
 
 func (t *requests) insertDenied(ctx context.Context, tx *store.Tx, r request, by core.Actor) error {
-	now := core.Stamp(tx.Time())
 	_, err := tx.Exec(ctx, `INSERT INTO pairing_requests (id, bot, platform, platform_user_id, platform_user_display, platform_chat_id, scope, place,
 			status, approved_trust_level, created_at, resolved_at, resolved_by, expires_at)
 		VALUES ($1, $2, $3, $4, coalesce((SELECT display FROM identities WHERE platform = $3 AND platform_user_id = $4), ''), $5, $6, $7,
 			'denied', nullif($8, ''), $9, $9, $10, $9)`,
-		strings.ToLower(rand.Text()[:16]), r.Bot, r.Platform, r.PlatformUserID, r.PlatformChatID, string(r.Scope), r.Place, r.Trust, now, by.String())
+		strings.ToLower(rand.Text()[:16]), r.Bot, r.Platform, r.PlatformUserID, r.PlatformChatID, string(r.Scope), r.Place, r.Trust, core.Stamp(tx.Time()), by.String())
 	return err
 }
 

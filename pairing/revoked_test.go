@@ -366,3 +366,34 @@ func TestRevokedUsersAreListedByTheTimeOfTheRevocation(t *testing.T) {
 		t.Errorf("the latest revocation is %+v", latest)
 	}
 }
+
+func TestAUserWhoWasBlockedAndUnblockedCanBeApprovedAgainByTheOldRequest(t *testing.T) {
+	w := newWorld(t)
+	w.admit("tg", "7", core.Vault)
+	w.admit("tg", "8", core.Vault)
+	id := w.listed("7", "approved").ID
+	w.ok(w.gate.People.BlockUser(ctx, "*", "telegram", "7", panel))
+	w.ok(w.gate.People.Unblock(ctx, "*", "telegram", "7", core.Actor{User: core.Operator, Via: "cli"}))
+	if r := w.listed("7", "denied"); r.ID != id || !r.Revoked || r.ResolvedBy != panel.String() {
+		t.Errorf("listed as %+v", r)
+	}
+	if r := w.listed("8", "approved"); r.Revoked {
+		t.Errorf("another user is listed as %+v", r)
+	}
+	wantAction(t, w.put(dm("tg", "7", "may I?")), core.Hold) // without cool-off
+	_, err := w.gate.Approve(ctx, id, core.Approval{Trust: core.Sandboxed}, panel)
+	w.ok(err)
+	if got := w.trust(dm("tg", "7", "x")); got != core.Sandboxed {
+		t.Errorf("approved again at %v", got)
+	}
+}
+
+func TestAnUndoneBlockLeavesTheRequestApproved(t *testing.T) {
+	w := newWorld(t)
+	w.admit("tg", "7", core.Vault)
+	w.ok(w.gate.People.BlockUser(ctx, "tg", "telegram", "7", panel))
+	w.ok(w.gate.People.UndoBlock(ctx, "tg", "telegram", "7", panel))
+	if r := w.listed("7", "approved"); r.Revoked {
+		t.Errorf("listed as %+v", r)
+	}
+}

@@ -129,11 +129,8 @@ func (g *Gate) notice(ctx context.Context, tx *store.Tx, in *core.Inbound, r *re
 		return err
 	}
 	text := "code"
-	switch {
-	case in.Kind == core.KindCommand && in.Command == "start":
-		text = "start"
-	case in.Kind == core.KindCommand && in.Command == "help":
-		text = "help"
+	if in.Kind == core.KindCommand && (in.Command == "start" || in.Command == "help") {
+		text = in.Command
 	}
 	return g.notices.Reply(ctx, tx, in, "pair:"+r.ID+":"+in.UpdateID, text, texts.Words{Code: r.Code, Name: in.From.Name})
 }

@@ -56,15 +56,15 @@ func (s *Store) Unblock(ctx context.Context, bot, platform, platformUserID strin
 		return err
 	}
 	err = s.db.Tx(ctx, func(tx *store.Tx) error {
+		if err := s.requests.Uncool(ctx, tx, bot, core.Identity{Platform: platform, ID: platformUserID}); err != nil {
+			return err
+		}
 		n, err := tx.Exec(ctx, `DELETE FROM blocks WHERE platform = $1 AND platform_user_id = $2 AND bot = $3`, platform, platformUserID, bot)
 		if err != nil {
 			return err
 		}
 		if n == 0 {
 			return core.Errorf(core.NotFound, "this person is not blocked there")
-		}
-		if err := s.requests.Uncool(ctx, tx, bot, core.Identity{Platform: platform, ID: platformUserID}); err != nil {
-			return err
 		}
 		s.changes.Decided(tx, bot, "", core.TopicPairing, core.TopicPeople)
 		return store.Audit(ctx, tx, by, "access.unblock", platform+":"+platformUserID, map[string]any{"bot": bot})
