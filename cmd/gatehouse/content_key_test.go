@@ -216,6 +216,11 @@ func TestTheSecretOfAnAuthenticatorAppIsEncryptedAtTheNextStartAndInNoBackup(t *
 		t.Fatal(err)
 	}
 	p := h.serve(nil)
+	for _, suffix := range []string{"", "-wal"} {
+		if b, err := os.ReadFile(filepath.Join(h.vault(), "Chat", "sessions.db"+suffix)); err != nil || strings.Contains(string(b), secret) {
+			t.Errorf("sessions.db%s has the secret: %v", suffix, err)
+		}
+	}
 	if code, out, errs := h.run("keys", "content", "rotate"); code != 0 || !strings.Contains(out, "Encrypted 1 text") {
 		t.Errorf("a rotation does not cover it: %d %s %s", code, out, errs)
 	}

@@ -118,7 +118,7 @@ func (a *app) watchDatabase(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if a.sealed, err = sealing.Open(ctx, a.cfg, a.db); err != nil {
+	if a.sealed, err = sealing.Open(ctx, a.cfg, a.db, a.log); err != nil {
 		return err
 	}
 	a.council = ledger.New(ledger.Options{DB: a.db, Clock: a.clock, Seal: a.sealed})

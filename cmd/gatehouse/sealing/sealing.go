@@ -32,13 +32,13 @@ func Columns() []columns.Column {
 	return append(slices.Concat(ledger.Columns(), memory.Columns()), notes, files, apps)
 }
 
-func options(cfg *configs.Config, db *store.DB) columns.Options {
-	return columns.Options{DB: db, File: cfg.ContentKeyPath(), Setting: configs.Prefix + "_CONTENT_KEY_FILE", Columns: Columns()}
+func options(cfg *configs.Config, db *store.DB, log *slog.Logger) columns.Options {
+	return columns.Options{DB: db, Log: log, File: cfg.ContentKeyPath(), Setting: configs.Prefix + "_CONTENT_KEY_FILE", Columns: Columns()}
 }
 
 // Open opens the key file for the database, and makes it where none is needed yet.
-func Open(ctx context.Context, cfg *configs.Config, db *store.DB) (*sealed.Box, error) {
-	box, _, err := columns.Start(ctx, options(cfg, db))
+func Open(ctx context.Context, cfg *configs.Config, db *store.DB, log *slog.Logger) (*sealed.Box, error) {
+	box, _, err := columns.Start(ctx, options(cfg, db, log))
 	return box, err
 }
 
@@ -60,7 +60,7 @@ func Discard(ctx context.Context, cfg *configs.Config, log *slog.Logger) (err er
 	if err := carry.Finished(ctx, db); err != nil {
 		return err
 	}
-	o := options(cfg, db)
+	o := options(cfg, db, log)
 	o.Lost = true
 	box, deleted, err := columns.Start(ctx, o)
 	if err != nil {

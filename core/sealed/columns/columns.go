@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 
 	"gatehouse/core"
@@ -28,6 +29,10 @@ type Column struct {
 // InUse is the key of the metadata with the ids of the keys that rows may be encrypted
 // with, as a JSON list.
 const InUse = "content_keys"
+
+// compacts is the key of the metadata that is set while the database's file may still have
+// plain text that was encrypted.
+const compacts = "content_keys.compact"
 
 // Recorded returns the ids of the keys that rows of the database may be encrypted with.
 func Recorded(ctx context.Context, q store.Queryer) (ids []string, err error) {
@@ -104,20 +109,23 @@ func uses(ctx context.Context, q store.Queryer, list []Column, id string) (bool,
 	return false, nil
 }
 
-// Options of Start. All but Lost are needed.
+// Options of Start. All but Lost and Log are needed.
 type Options struct {
 	DB      *store.DB
 	File    string // of the keys, absolute
 	Setting string // the name of the setting with its path
 	Columns []Column
 	Lost    bool // texts whose key is missing are deleted
+	Log     *slog.Logger
 }
 
 // Start opens the key file, and makes it where there is none and no row needs one. It
 // returns core.Invalid, with the ids of the keys and what to do, while rows are encrypted
 // with a key that the file lacks; with Lost it empties these values and returns how many
-// in deleted. Then it encrypts what earlier versions left in plain text (Column.Was). It
-// reads the other tables only where a key is missing.
+// in deleted. Then it encrypts what earlier versions left in plain text (Column.Was), and
+// rewrites a SQLite file, so that the plain text is neither in it nor in its log; where that
+// fails, it is logged and done at the next start. It reads the other tables only where a key
+// is missing.
 func Start(ctx context.Context, o Options) (box *sealed.Box, deleted int, err error) {
 	recorded, err := Recorded(ctx, o.DB)
 	if err != nil {
@@ -193,27 +201,50 @@ func (o Options) encrypt(ctx context.Context, box *sealed.Box) error {
 		if !c.Was {
 			continue
 		}
-		err := o.DB.Tx(ctx, func(tx *store.Tx) error {
-			var rows []struct{ At, Value string }
-			if err := tx.Select(ctx, &rows, "SELECT "+c.Row+" AS at, "+c.Name+" AS value FROM "+c.Table+" WHERE "+c.Name+" <> '' AND NOT "+c.Name+" LIKE $1", sealed.Like("")); err != nil {
-				return err
-			}
-			for _, row := range rows {
-				value, err := box.Seal(sealed.Place{Table: c.Table, Column: c.Name, Row: row.At}, row.Value)
-				if err != nil {
-					return err
-				}
-				if _, err := tx.Exec(ctx, "UPDATE "+c.Table+" SET "+c.Name+" = $1 WHERE "+c.Row+" = $2", value, row.At); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
+		if err := o.DB.Tx(ctx, func(tx *store.Tx) error { return c.encrypt(ctx, tx, box) }); err != nil {
 			return fmt.Errorf("encrypt %s.%s: %w", c.Table, c.Name, err)
 		}
 	}
-	return nil
+	pending, err := o.DB.Load(ctx, compacts)
+	if err != nil || pending == "" {
+		return err
+	}
+	return o.compact(ctx)
+}
+
+func (c Column) encrypt(ctx context.Context, tx *store.Tx, box *sealed.Box) error {
+	var rows []struct{ At, Value string }
+	if err := tx.Select(ctx, &rows, "SELECT "+c.Row+" AS at, "+c.Name+" AS value FROM "+c.Table+" WHERE "+c.Name+" <> '' AND NOT "+c.Name+" LIKE $1", sealed.Like("")); err != nil || len(rows) == 0 {
+		return err
+	}
+	for _, row := range rows {
+		value, err := box.Seal(sealed.Place{Table: c.Table, Column: c.Name, Row: row.At}, row.Value)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, "UPDATE "+c.Table+" SET "+c.Name+" = $1 WHERE "+c.Row+" = $2", value, row.At); err != nil {
+			return err
+		}
+	}
+	return store.SetMetadata(ctx, tx, compacts, "1")
+}
+
+// compact rewrites the file of the database. The copies that were kept before migrations
+// stay as they are, and are logged.
+func (o Options) compact(ctx context.Context) error {
+	log := o.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	done, err := o.DB.Compact(ctx, 0)
+	if err != nil {
+		log.Warn("what was encrypted may still be readable in the database's file; the next start tries again to rewrite it", "err", err)
+		return nil
+	}
+	if copies, _ := o.DB.Copies(); done && len(copies) > 0 { // its only error is a bad pattern
+		log.Warn("texts were encrypted that earlier versions stored as they are; copies of the database from before still have them: delete these when you will not go back", "copies", copies)
+	}
+	return o.DB.Tx(ctx, func(tx *store.Tx) error { return store.DeleteMetadata(ctx, tx, compacts) })
 }
 
 func (o Options) refuse(needed []string, fresh bool) error {

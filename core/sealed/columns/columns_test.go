@@ -3,6 +3,7 @@ package columns_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -369,5 +370,76 @@ func TestStartEncryptsWhatEarlierVersionsLeftInPlainText(t *testing.T) {
 	}
 	if text, key := d.read(d.start(), 2); text != "PLAIN" || key != r.Key {
 		t.Errorf("rotated: %q with %s, want %s", text, key, r.Key)
+	}
+}
+
+func TestNoFileOfTheDatabaseHasThePlainTextThatAnEarlierVersionLeft(t *testing.T) {
+	storetest.SQLiteOnly(t, "it reads the files of the database")
+	const marker = "zq7marker5kx"
+	d := newDesk(t)
+	d.tx(func(ctx context.Context, tx *store.Tx) error {
+		_, err := tx.Exec(ctx, `INSERT INTO notes (id, text) VALUES (1, $1)`, marker)
+		return err
+	})
+	d.tx(func(ctx context.Context, tx *store.Tx) error { // as an update of an earlier version left it in a free page
+		if _, err := tx.Exec(ctx, `INSERT INTO notes (id, text) VALUES (2, $1)`, strings.Repeat(marker, 1000)); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `DELETE FROM notes WHERE id = 2`)
+		return err
+	})
+	kept := d.db.Path() + ".v1272.bak"
+	if err := os.WriteFile(kept, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var log strings.Builder
+	d.list[0].Was = true
+	o := d.options()
+	o.Log = slog.New(slog.NewTextHandler(&log, nil))
+	box, _, err := columns.Start(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, suffix := range []string{"", "-wal"} {
+		b, err := os.ReadFile(d.db.Path() + suffix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(b), marker) {
+			t.Errorf("the text is in %s", filepath.Base(d.db.Path()+suffix))
+		}
+	}
+	if text, _ := d.read(box, 1); text != marker {
+		t.Errorf("read %q", text)
+	}
+	if !strings.Contains(log.String(), kept) {
+		t.Errorf("the copy is not named: %s", log.String())
+	}
+	log.Reset()
+	if _, _, err := columns.Start(t.Context(), o); err != nil || log.Len() > 0 {
+		t.Errorf("the next start rewrites it again: %v %s", err, log.String())
+	}
+}
+
+// A process that ends between the encryption and the rewriting leaves that to the next.
+func TestTheNextStartRewritesAFileThatWasNotRewritten(t *testing.T) {
+	storetest.SQLiteOnly(t, "it reads the files of the database")
+	const marker = "zq7marker5kx"
+	d := newDesk(t)
+	d.tx(func(ctx context.Context, tx *store.Tx) error {
+		if _, err := tx.Exec(ctx, `INSERT INTO notes (id, text) VALUES (1, $1)`, marker); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `DELETE FROM notes`); err != nil {
+			return err
+		}
+		return store.SetMetadata(ctx, tx, "content_keys.compact", "1")
+	})
+	d.start()
+	for _, suffix := range []string{"", "-wal"} {
+		b, err := os.ReadFile(d.db.Path() + suffix)
+		if err != nil || strings.Contains(string(b), marker) {
+			t.Errorf("the text is in %s: %v", filepath.Base(d.db.Path()+suffix), err)
+		}
 	}
 }
