@@ -21,6 +21,10 @@ const (
 	maxRuns   = 64  // of a failing model that are remembered, to count each once
 )
 
+// recent is how long after its newest failure the metric shows a model as failing: one that
+// is asked rarely, or is no longer in the settings, has no next answer.
+const recent = 15 * time.Minute
+
 // A Failing model has not answered since its first failure.
 type Failing struct {
 	Model   string
@@ -33,7 +37,7 @@ type Failing struct {
 // A Board collects what models answer. Its methods may be called concurrently.
 type Board struct {
 	clock   core.Clock
-	failing *prometheus.GaugeVec
+	failing *prometheus.Desc
 
 	mu     sync.Mutex
 	models map[string]*state // bounded by maxModels
@@ -41,18 +45,36 @@ type Board struct {
 
 type state struct {
 	Failing
-	runs []string // the newest; at most maxRuns
+	last time.Time // when it failed last
+	runs []string  // the newest; at most maxRuns
 }
 
 // New returns a Board whose metric gatehouse_model_failing is registered with reg; nil:
 // nowhere.
 func New(clock core.Clock, reg prometheus.Registerer) *Board {
 	b := &Board{clock: clock, models: map[string]*state{},
-		failing: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "gatehouse_model_failing", Help: "1 while a model fails: since its first failure, until its next answer."}, []string{"model"})}
+		failing: prometheus.NewDesc("gatehouse_model_failing", "1 while a model fails: since its first failure, until its next answer, or 15 minutes after its newest failure.", []string{"model"}, nil)}
 	if reg != nil {
-		reg.MustRegister(b.failing)
+		reg.MustRegister(b)
 	}
 	return b
+}
+
+// Describe implements prometheus.Collector.
+func (b *Board) Describe(out chan<- *prometheus.Desc) { out <- b.failing }
+
+// Collect implements prometheus.Collector.
+func (b *Board) Collect(out chan<- prometheus.Metric) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.clock.Now()
+	for name, s := range b.models {
+		value := 0.0
+		if !s.Since.IsZero() && now.Sub(s.last) < recent {
+			value = 1
+		}
+		out <- prometheus.MustNewConstMetric(b.failing, prometheus.GaugeValue, value, name)
+	}
 }
 
 // Failing returns those of these models that fail, in their order.
@@ -81,7 +103,6 @@ func (b *Board) Watch(m llm.Model) llm.Model {
 			return m
 		}
 		b.models[name] = &state{}
-		b.failing.WithLabelValues(name)
 	}
 	return Watched{m, b, name}
 }
@@ -136,7 +157,6 @@ func (b *Board) answered(model string) {
 	defer b.mu.Unlock()
 	if s := b.models[model]; !s.Since.IsZero() {
 		*s = state{}
-		b.failing.WithLabelValues(model).Set(0)
 	}
 }
 
@@ -150,9 +170,9 @@ func (b *Board) failed(model, run string, f *llm.Fault) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.models[model]
+	s.last = b.clock.Now()
 	if s.Since.IsZero() {
-		s.Since = b.clock.Now()
-		b.failing.WithLabelValues(model).Set(1)
+		s.Since = s.last
 	}
 	s.Model, s.Code, s.Setting = model, f.Code, f.Setting
 	if run == "" || slices.Contains(s.runs, run) {

@@ -78,3 +78,37 @@ func TestModelFailsFromItsFirstFailureUntilItsNextAnswer(t *testing.T) {
 		t.Errorf("after silence: %+v", list)
 	}
 }
+
+// A model that is asked once, or is taken out of the settings, has no next answer.
+func TestTheMetricOfAModelThatIsNoLongerAskedEnds(t *testing.T) {
+	clock, reg := coretest.NewClock(time.Date(2026, 11, 23, 19, 2, 0, 0, time.UTC)), prometheus.NewRegistry()
+	b := health.New(clock, reg)
+	w := b.Watch(&model{fault: &llm.Fault{Code: llm.CodeAuth}})
+	fail := func() {
+		for range w.Reply(t.Context(), &llm.Request{}) {
+		}
+	}
+	gauge := func(want float64) {
+		t.Helper()
+		all, err := reg.Gather()
+		if err != nil || len(all) != 1 {
+			t.Fatal(all, err)
+		}
+		if got := all[0].GetMetric()[0].GetGauge().GetValue(); got != want {
+			t.Errorf("it is %v, want %v", got, want)
+		}
+	}
+	fail()
+	clock.Advance(14 * time.Minute)
+	gauge(1)
+	fail()
+	clock.Advance(14 * time.Minute)
+	gauge(1)
+	clock.Advance(time.Minute)
+	gauge(0)
+	if list := b.Failing("openai/x"); len(list) != 1 {
+		t.Errorf("the panel shows %v: it has not answered since", list)
+	}
+	fail()
+	gauge(1)
+}
