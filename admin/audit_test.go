@@ -43,7 +43,7 @@ func TestAuditReadsAsSentencesWithNames(t *testing.T) {
 		{core.Actor{User: 1, Via: "panel"}, "place.enable", "family:-1001882734410", map[string]any{"trust": "vault"}, "<bdi>Matteo</bdi> enabled the group <bdi>Allotment 14</bdi> as vault"},
 		{core.Actor{User: 1, Via: "cli"}, "setting.change", "LOG_LEVEL", map[string]any{"value": "debug"}, "<bdi>Matteo</bdi> changed LOG_LEVEL to debug <small>on the command line</small>"},
 		{core.Actor{User: 1, Via: "panel"}, "setting.change", "GATEHOUSE_MODEL", map[string]any{"values": map[string]string{"GATEHOUSE_MODEL": "local/quote"}}, "changed GATEHOUSE_MODEL to local/quote"},
-		{core.Actor{Via: "upkeep"}, "user.create", "2", nil, "<bdi>Ines Carvalho</bdi> was added to the people"},
+		{core.Actor{Via: "upkeep"}, "user.create", "2", nil, "The gateway</bdi> added <bdi>Ines Carvalho</bdi> to the people"},
 		{core.Actor{User: 1, Via: "panel"}, "admin.create", "2", map[string]any{"role": "viewer"}, "<bdi>Matteo</bdi> made the account <bdi>Ines Carvalho</bdi> with the role viewer"},
 		{core.Actor{User: 1, Via: "cli"}, "admin.two_step_off", "2", nil, "<bdi>Matteo</bdi> turned two-step sign-in off for the account <bdi>Ines Carvalho</bdi>"},
 		{core.Actor{User: 1, Via: "panel"}, "key.rotate", "k1", nil, "<bdi>Matteo</bdi> gave an API key a new secret"},

@@ -41,7 +41,7 @@ var sentences = map[string]string{
 	"identity.link":            "linked another account to {user}",
 	"identity.unlink":          "separated the account on {platform} from {user}",
 	"link.code":                "asked for a code to link another account",
-	"user.create":              "{user} was added to the people",
+	"user.create":              "added {user} to the people",
 	"user.forget":              "deleted {user} with all their data",
 	"user.export":              "exported the data of {user}",
 	"user.download":            "downloaded the data of {user}",
