@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"gatehouse/core"
-	"gatehouse/web/auth/password"
 	"gatehouse/web/auth/proof"
+	"gatehouse/web/auth/visit"
 )
 
 // from tries to sign in as the operator with cookies, and returns the cookies
@@ -175,7 +175,7 @@ func TestSignIn_DeviceCookieIsStrictSealedAndEnds(t *testing.T) {
 	said, mac, _ := strings.Cut(device.Value, "~")
 	parts := strings.Split(said, ".")
 	for _, forged := range []string{"", "~", said, said + "~", "x" + device.Value, said + "~" + mac[1:], parts[0] + "." + parts[1] + ".99999999999." + parts[3] + "~" + mac,
-		parts[0] + ".2." + parts[2] + "." + parts[3] + "~" + mac, said + "~" + password.Seal("", said), strings.Repeat("x", 5000)} {
+		parts[0] + ".2." + parts[2] + "." + parts[3] + "~" + mac, said + "~" + visit.Seal("", said), strings.Repeat("x", 5000)} {
 		if is(&http.Cookie{Name: DeviceCookie, Value: forged}) {
 			t.Errorf("forged %q", forged)
 		}
