@@ -86,7 +86,7 @@ func New(authn page.Authenticator, in page.Accounts, o Options) *page.Frame {
 	seen.Entry = diary.EntryURL
 	find.New(f, o.Find, seen)
 	imports.New(f, o.Imports)
-	hoods := council.New(f, o.Council)
+	councils := council.New(f, o.Council)
 	corrections = memory.New(f, o.Memory, memory.Links{Project: groups.Name, Projects: groups.Of, Chats: o.Chats.Exist()})
 	over.approvals = approvals.New(f, o.Approvals, calls)
 	links := settings.Links{Bots: bots, Names: names, Models: over.operations.Models}
@@ -98,7 +98,7 @@ func New(authn page.Authenticator, in page.Accounts, o Options) *page.Frame {
 	accounts.New(f, o.Accounts)
 	daily.New(f, o.Daily, daily.Links{Chat: calls.Chat})
 	saved := contexts.New(f, o.Contexts)
-	talks := chats.New(f, o.Chats, chats.Links{Projects: groups.Choices, ProjectsOf: groups.Of, Contexts: saved.Names, ContextPaths: saved.Paths, Bots: bots, Names: names, Known: known, Models: over.operations.Models, Agents: setup.Agents, Cards: over.approvals.Cards, CouncilLinks: hoods.Links, Waiting: over.approvals.Sessions,
+	talks := chats.New(f, o.Chats, chats.Links{Projects: groups.Choices, ProjectsOf: groups.Of, Contexts: saved.Names, ContextPaths: saved.Paths, Bots: bots, Names: names, Known: known, Models: over.operations.Models, Agents: setup.Agents, Cards: over.approvals.Cards, CouncilLinks: councils.Links, Waiting: over.approvals.Sessions,
 		Groups: func(ctx context.Context) (list []chats.Group) {
 			for _, g := range over.people.Groups(ctx) {
 				list = append(list, chats.Group{Bot: g.Bot, Place: g.Place, Name: g.Name})

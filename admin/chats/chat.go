@@ -57,24 +57,24 @@ type chatBody struct {
 	AsksBad     string
 	Asked       page.Part[[]questionCard]
 	Compose     composer
-	hoods       map[string]template.HTML
+	councils    map[string]template.HTML
 }
 
 // A said is one message as it is shown.
 type said struct {
-	ID    string
-	Who   string // "person", "answer", "summary", "failed"
-	Name  string
-	By    transcript.Author // of a user's message from a chat
-	Model string
-	At    time.Time
-	Run   string
-	Parts []saidPart
-	Fail  *failure      // of "failed"
-	Day   string        // of the first message of a day, in UTC
-	Limit bool          // an answer that was cut at the model's output limit
-	Read  []read        // of a user's message
-	Hood  template.HTML // a link to how a council came to its answer
+	ID      string
+	Who     string // "person", "answer", "summary", "failed"
+	Name    string
+	By      transcript.Author // of a user's message from a chat
+	Model   string
+	At      time.Time
+	Run     string
+	Parts   []saidPart
+	Fail    *failure      // of "failed"
+	Day     string        // of the first message of a day, in UTC
+	Limit   bool          // an answer that was cut at the model's output limit
+	Read    []read        // of a user's message
+	Council template.HTML // a link to how a council came to its answer
 }
 
 // A saidPart is text, thinking, a tool call with its result, or files.
@@ -175,7 +175,7 @@ func (p *Pages) transcript(ctx context.Context, b *chatBody, before string) {
 	b.Said = page.Load(ctx, p.frame, "Messages", func(ctx context.Context) ([]said, error) {
 		found, err := p.o.Chats.Page(ctx, b.Detail.Session, transcript.PageQuery{Before: before, Limit: chatMessages})
 		if len(found.Messages) > 0 {
-			b.hoods = p.links.CouncilLinks(ctx, b.ID, found.Messages[0].At)
+			b.councils = p.links.CouncilLinks(ctx, b.ID, found.Messages[0].At)
 		}
 		list, first := p.talk(found.Messages, b, before)
 		if (found.More || first > 0) && first < len(found.Messages) {
@@ -259,7 +259,7 @@ func runState(state string) (tone, word string) {
 // first. Tool results are shown with their calls. next is the message after these,
 // for the addresses of files; "" is none.
 func (p *Pages) talk(messages []transcript.Message, b *chatBody, next string) (list []said, first int) {
-	t := telling{hoods: b.hoods, label: p.o.Label, display: b.Display, id: b.ID, group: b.Detail.User == core.Operator, results: map[string]result{}} // bounded by the page's messages
+	t := telling{councils: b.councils, label: p.o.Label, display: b.Display, id: b.ID, group: b.Detail.User == core.Operator, results: map[string]result{}} // bounded by the page's messages
 	for i := range messages {
 		at := fileAt(messages, i, next)
 		n := 0
@@ -305,7 +305,7 @@ type telling struct {
 	display, id string
 	group       bool                     // of a group's conversation
 	results     map[string]result        // by call
-	hoods       map[string]template.HTML // by run, of those without a message so far
+	councils    map[string]template.HTML // by run, of those without a message so far
 	thumbs      int
 }
 
@@ -325,8 +325,8 @@ func (t *telling) said(m *transcript.Message, at url.Values) (s said, size int) 
 		s.Who, s.Name = "summary", "Summary of earlier messages"
 	case m.Role == "assistant":
 		s.Who, s.Name, s.Model = "answer", "Answer", m.Model
-		s.Limit, s.Hood = m.Stop == "max_tokens", t.hoods[m.Run]
-		delete(t.hoods, m.Run) // it is the run's last message
+		s.Limit, s.Council = m.Stop == "max_tokens", t.councils[m.Run]
+		delete(t.councils, m.Run) // it is the run's last message
 	}
 	by, blocks := m.Shown(t.group)
 	if s.Who == "person" && by.Name != "" {

@@ -194,16 +194,16 @@ func (p *auditPages) auditPage(w http.ResponseWriter, r *http.Request) error {
 		ask := auditAsk{Action: c.Value}
 		b.Quick = append(b.Quick, pick{page.Choice{Value: ask.address(auditPath), Label: c.Label}, b.Filter == ask})
 	}
-	tells := p.eventNames(ctx)
-	b.People = who(tells.Names)
+	names := p.eventNames(ctx)
+	b.People = who(names.Names)
 	b.Events = page.Load(ctx, p.frame, "The log", func(ctx context.Context) (rows []auditRow, err error) {
-		f, err := b.Filter.filter(p.frame.Clock.Now(), tells.Names)
+		f, err := b.Filter.filter(p.frame.Clock.Now(), names.Names)
 		if err != nil {
 			return nil, err
 		}
 		events, next, err := p.log(ctx, f)
 		for _, e := range events {
-			rows = fold(rows, auditRow{AuditEvent: e, Said: tells.sentence(e), Did: didWord(e.Action), Where: labelOf(auditVias, e.Via)})
+			rows = fold(rows, auditRow{AuditEvent: e, Said: names.sentence(e), Did: didWord(e.Action), Where: labelOf(auditVias, e.Via)})
 		}
 		if next != "" {
 			b.Next = b.Filter.address(auditPath, "cursor", next)
@@ -245,9 +245,9 @@ func didWord(action string) string {
 // auditExport sends what the filter matches as a file, page by page.
 func (p *auditPages) auditExport(w http.ResponseWriter, r *http.Request) error {
 	ask := auditAskOf(r.URL.Query())
-	tells := p.eventNames(r.Context())
-	tells.Title, tells.Remembered = nil, nil // one look-up a row: too much for a long log, and a file is passed on
-	f, err := ask.filter(p.frame.Clock.Now(), tells.Names)
+	names := p.eventNames(r.Context())
+	names.Title, names.Remembered = nil, nil // one look-up a row: too much for a long log, and a file is passed on
+	f, err := ask.filter(p.frame.Clock.Now(), names.Names)
 	if err != nil {
 		return err
 	}
@@ -263,7 +263,7 @@ func (p *auditPages) auditExport(w http.ResponseWriter, r *http.Request) error {
 	h := w.Header()
 	h.Set("Content-Disposition", `attachment; filename="gatehouse-audit.`+map[string]string{"csv": "csv", "json": "jsonl"}[format]+`"`)
 	h.Set("Content-Type", map[string]string{"csv": "text/csv; charset=utf-8", "json": "application/x-ndjson"}[format])
-	out := exporter(w, format, tells)
+	out := exporter(w, format, names)
 	for n := 0; ; {
 		if err := web.Hurry(w); err != nil {
 			return fmt.Errorf("export: %w", err)
@@ -285,7 +285,7 @@ func (p *auditPages) auditExport(w http.ResponseWriter, r *http.Request) error {
 }
 
 // exporter returns a function that writes an event. A CSV has the sentence as well.
-func exporter(w http.ResponseWriter, format string, tells EventNames) func(store.AuditEvent) error {
+func exporter(w http.ResponseWriter, format string, names EventNames) func(store.AuditEvent) error {
 	if format == "json" {
 		enc := json.NewEncoder(w)
 		return func(e store.AuditEvent) error { return enc.Encode(e) }
@@ -293,7 +293,7 @@ func exporter(w http.ResponseWriter, format string, tells EventNames) func(store
 	c := csv.NewWriter(w)
 	_ = c.Write([]string{"id", "at", "user_id", "via", "action", "subject", "detail", "sentence"}) // Flush returns the same error
 	return func(e store.AuditEvent) error {
-		err := c.Write([]string{strconv.FormatInt(e.ID, 10), e.At.UTC().Format(time.RFC3339), strconv.FormatInt(e.User, 10), cell(e.Via), cell(e.Action), cell(e.Subject), cell(string(e.Detail)), cell(page.Plain(tells.sentence(e)))})
+		err := c.Write([]string{strconv.FormatInt(e.ID, 10), e.At.UTC().Format(time.RFC3339), strconv.FormatInt(e.User, 10), cell(e.Via), cell(e.Action), cell(e.Subject), cell(string(e.Detail)), cell(page.Plain(names.sentence(e)))})
 		c.Flush()
 		return errors.Join(err, c.Error())
 	}

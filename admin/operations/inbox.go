@@ -88,7 +88,7 @@ func (p *Pages) Activity(ctx context.Context) page.Part[[]page.Happening] {
 	}
 	return page.Load(ctx, p.audit.frame, "The log", func(ctx context.Context) (list []page.Happening, err error) {
 		events, _, err := p.audit.log(ctx, store.AuditFilter{Limit: 4 * activities})
-		tells := p.audit.eventNames(ctx)
+		names := p.audit.eventNames(ctx)
 		var rows []auditRow
 		for _, e := range events {
 			if e.Action != "socket.request" && e.Action != "mcp.call" { // programs that poll would be all of it
@@ -96,7 +96,7 @@ func (p *Pages) Activity(ctx context.Context) page.Part[[]page.Happening] {
 			}
 		}
 		for _, r := range page.Head(rows, activities) {
-			list = append(list, page.Happening{At: r.At, Parts: tells.sentence(r.AuditEvent)})
+			list = append(list, page.Happening{At: r.At, Parts: names.sentence(r.AuditEvent)})
 		}
 		return list, err
 	})

@@ -26,7 +26,7 @@ type personBody struct {
 	Ends                                   []end
 	Spending                               page.Part[spendingView]
 	Keys                                   page.Part[[]auth.KeyRow]
-	HasTerms, HasBlocks, HasMoney, HasCare bool
+	HasTerms, HasBlocks, HasMoney, HasData bool
 	Forget, Export                         *page.Job
 	Gone                                   bool // erased just now
 }
@@ -65,7 +65,7 @@ func (p *personPages) personPage(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	b := personBody{Levels: []core.Trust{core.Sandboxed, core.Vault}, Ends: personEnds(time.Time{}),
-		HasTerms: p.o.Terms != nil, HasBlocks: p.o.Blocks != nil, HasMoney: p.o.Spending != nil, HasCare: p.o.PersonalData != nil && user != core.Operator}
+		HasTerms: p.o.Terms != nil, HasBlocks: p.o.Blocks != nil, HasMoney: p.o.Spending != nil, HasData: p.o.PersonalData != nil && user != core.Operator}
 	every := b.jobs(p, user)
 	row, err := p.o.Persons.PersonOf(ctx, user)
 	switch {

@@ -56,7 +56,7 @@ func NewAuthenticator(keys *Keys, admins *Admins, o AuthenticatorOptions) *Authe
 // no one. A key that is wrong is refused, also next to a good session; too many wrong ones
 // from one address are answered with 429, while a right one is let in even then.
 // A request that has a Principal already keeps it (AsOperator).
-func (d *Authenticator) Identify(r *http.Request) (*http.Request, error) {
+func (a *Authenticator) Identify(r *http.Request) (*http.Request, error) {
 	if _, known := From(r.Context()); known {
 		return r, nil
 	}
@@ -65,13 +65,13 @@ func (d *Authenticator) Identify(r *http.Request) (*http.Request, error) {
 		return nil, err
 	}
 	if sent {
-		return d.byKey(r, secret)
+		return a.byKey(r, secret)
 	}
-	p, ok, err := d.admins.resume(r)
+	p, ok, err := a.admins.resume(r)
 	if err != nil {
 		return nil, err
 	}
-	if !ok && d.o.Localhost && d.o.Local(r) {
+	if !ok && a.o.Localhost && a.o.Local(r) {
 		p, ok = Principal{User: LocalUser, Trust: core.Sandboxed, Scopes: []string{ScopeChat}, Key: LocalKey}, true
 	}
 	if !ok {
@@ -84,20 +84,20 @@ func with(r *http.Request, p Principal) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), principalKey{}, p))
 }
 
-func (d *Authenticator) byKey(r *http.Request, secret string) (*http.Request, error) {
-	row, ok, err := d.keys.Find(r.Context(), secret)
+func (a *Authenticator) byKey(r *http.Request, secret string) (*http.Request, error) {
+	row, ok, err := a.keys.Find(r.Context(), secret)
 	if err != nil {
 		return nil, err
 	}
-	from := d.o.Address(r)
+	from := a.o.Address(r)
 	if !ok {
-		if wait := d.wrong.Wait(from); wait > 0 {
+		if wait := a.wrong.Wait(from); wait > 0 {
 			return nil, refuse("too-many-requests", wait, "too many wrong keys from this address")
 		}
-		d.wrong.Fail(from)
+		a.wrong.Fail(from)
 		return nil, refuse("unauthorized", 0, "the API key is not valid, or not any more")
 	}
-	d.wrong.Clear(from)
+	a.wrong.Clear(from)
 	return with(r, Principal{User: row.User, Trust: row.Trust, Scopes: row.Scopes, Key: row.ID, sum: digest(secret)}), nil
 }
 

@@ -13,7 +13,7 @@ import (
 // outlives a key or a session. It is checked when a key changes and every quarter of a minute, in
 // one query for all keys, until forget is called. It prolongs nothing but the key's last use. When
 // the store can't be asked no one is gone: a fault is no revocation.
-func (d *Authenticator) Watch(r *http.Request, gone func()) (forget func()) {
+func (a *Authenticator) Watch(r *http.Request, gone func()) (forget func()) {
 	p, known := From(r.Context())
 	if !known || p.Key == LocalKey {
 		return func() {}
@@ -22,15 +22,15 @@ func (d *Authenticator) Watch(r *http.Request, gone func()) (forget func()) {
 	if p.Session {
 		c.Key, c.R = "", &http.Request{Host: r.Host, Header: http.Header{"Cookie": r.Header["Cookie"]}}
 	}
-	return d.watch.Add(c)
+	return a.watch.Add(c)
 }
 
 // Look checks all streams now: when sessions or keys have ended.
-func (d *Authenticator) Look() { d.watch.Look() }
+func (a *Authenticator) Look() { a.watch.Look() }
 
 // signedIn reports whether the session of c is valid now, and still its user's.
-func (d *Authenticator) signedIn(ctx context.Context, c *watch.Caller) (bool, error) {
-	_, v, ok, err := d.admins.load(c.R.WithContext(ctx))
+func (a *Authenticator) signedIn(ctx context.Context, c *watch.Caller) (bool, error) {
+	_, v, ok, err := a.admins.load(c.R.WithContext(ctx))
 	return ok && v.User == c.User, err
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // A Watcher calls gone once when the caller of r loses access, until forget is
-// called (*auth.Watcher).
+// called (*auth.Authenticator).
 type Watcher interface {
 	Watch(r *http.Request, gone func()) (forget func())
 }
