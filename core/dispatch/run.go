@@ -137,7 +137,9 @@ func (d *Dispatcher) finish(ctx context.Context, t *queue.Turn, stream *bus.Stre
 	}
 	if err := d.o.Queue.Ack(ctx, t, r); err != nil {
 		if kept, known := d.kept(ctx, t, stream.Info().Attempt, err); !kept {
-			d.detach(r.Replies, known)
+			if known {
+				d.detach(r.Replies)
+			}
 			return err
 		}
 	}
@@ -181,16 +183,17 @@ func (d *Dispatcher) kept(ctx context.Context, t *queue.Turn, attempt int, err e
 
 // detach removes the copies of files that replies show which were not stored: the next attempt
 // makes its own.
-func (d *Dispatcher) detach(replies []core.Reply, unstored bool) {
-	if d.o.Detach == nil || !unstored {
-		return
-	}
+func (d *Dispatcher) detach(replies []core.Reply) {
+	var files []core.File
 	for _, r := range replies {
 		for _, p := range r.Parts {
 			if p.File != nil {
-				d.o.Detach([]core.File{*p.File})
+				files = append(files, *p.File)
 			}
 		}
+	}
+	if d.o.Detach != nil {
+		d.o.Detach(files)
 	}
 }
 

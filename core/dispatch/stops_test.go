@@ -18,16 +18,23 @@ func by(user int64, from string, at core.Address) command.Request {
 	return command.Request{User: user, Call: command.Call{In: &core.Inbound{Address: at, From: core.Peer{ID: from}}, Lane: "b|" + at.Chat, Seq: math.MaxInt64}}
 }
 
-// The disk is full when a stopped run ends: it is not asked of the model again.
-func TestAStoppedRunWhoseEndCannotBeStoredIsNotAnswered(t *testing.T) {
-	h := open(t)
-	var asked, failed atomic.Int32
+// fillsDisk has the disk be full when the first end of a run is stored, and counts the tries.
+func (h *hall) fillsDisk() (tries *atomic.Int32) {
+	tries = new(atomic.Int32)
 	h.write = func() error {
-		if failed.Add(1) == 1 {
+		if tries.Add(1) == 1 {
 			return errors.New("disk full")
 		}
 		return nil
 	}
+	return tries
+}
+
+// The disk is full when a stopped run ends: it is not asked of the model again.
+func TestAStoppedRunWhoseEndCannotBeStoredIsNotAnswered(t *testing.T) {
+	h := open(t)
+	var asked atomic.Int32
+	tries := h.fillsDisk()
 	h.streams(func(ctx context.Context, yield func(string) bool) {
 		asked.Add(1)
 		yield("as far as I got")
@@ -39,21 +46,16 @@ func TestAStoppedRunWhoseEndCannotBeStoredIsNotAnswered(t *testing.T) {
 		t.Fatal(stopped, err)
 	}
 	h.until("the chat is told", func() bool { return len(h.heard("a")) == 1 })
-	if n := asked.Load(); n != 1 || failed.Load() != 1 || h.heard("a")[0] != "Stopped." {
-		t.Errorf("a model was asked %d times, the end stored in %d tries; the chat reads %q", n, failed.Load(), h.heard("a"))
+	if n := asked.Load(); n != 1 || tries.Load() != 1 || h.heard("a")[0] != "Stopped." {
+		t.Errorf("a model was asked %d times, the end stored in %d tries; the chat reads %q", n, tries.Load(), h.heard("a"))
 	}
 }
 
 // Who writes on has not stopped anything: the chat is not told so because the disk was full meanwhile.
 func TestAnInterruptedRunWhoseEndCannotBeStoredSaysNothing(t *testing.T) {
 	h := open(t)
-	var asked, failed atomic.Int32
-	h.write = func() error {
-		if failed.Add(1) == 1 {
-			return errors.New("disk full")
-		}
-		return nil
-	}
+	var asked atomic.Int32
+	tries := h.fillsDisk()
 	h.model = func(ctx context.Context, text string) (string, error) {
 		if text != "one" {
 			return "re: " + text, nil
@@ -69,8 +71,8 @@ func TestAnInterruptedRunWhoseEndCannotBeStoredSaysNothing(t *testing.T) {
 		t.Fatal("there is no run")
 	}
 	h.until("the second message is answered", func() bool { return slices.Contains(h.heard("a"), "re: two") })
-	if got := h.heard("a"); len(got) != 1 || asked.Load() != 1 || failed.Load() < 2 {
-		t.Errorf("a model was asked %d times for the first, ends were stored in %d tries; the chat reads %q", asked.Load(), failed.Load(), got)
+	if got := h.heard("a"); len(got) != 1 || asked.Load() != 1 || tries.Load() < 2 {
+		t.Errorf("a model was asked %d times for the first, ends were stored in %d tries; the chat reads %q", asked.Load(), tries.Load(), got)
 	}
 }
 
@@ -148,17 +150,11 @@ func TestATurnThatWaitsForItsNextAttemptIsStopped(t *testing.T) {
 // Each attempt copies the files that its answer shows; those of one that is not stored do not stay.
 func TestTheFilesOfAnAnswerThatIsNotStoredAreRemoved(t *testing.T) {
 	h := open(t)
-	copies, failed := 0, false
+	copies := 0
+	h.fillsDisk()
 	h.shows = func() []core.Part { // in one lane
 		copies++
 		return []core.Part{{File: &core.File{Path: fmt.Sprint("copy ", copies)}}}
-	}
-	h.write = func() error {
-		if !failed {
-			failed = true
-			return errors.New("disk full")
-		}
-		return nil
 	}
 	h.put(core.Inbound{Address: chat("a"), Text: "show it"})
 	h.until("all is sent", func() bool { return len(h.heard("a")) == 2 })
