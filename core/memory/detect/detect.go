@@ -294,9 +294,6 @@ const (
 	maxBrief     = 15 // words
 )
 
-// Score returns the implicit score of a folded message after an answer, 0–1.
-func Score(folded, answer string) float64 { return signs(folded).score(folded, answer, 0) }
-
 // A sign is what a message's own words say of it.
 type sign struct{ negation, second, brief bool }
 

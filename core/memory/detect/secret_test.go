@@ -82,8 +82,9 @@ func TestImplicitScoreGoldenValues(t *testing.T) {
 		{"no tower height", .40 + .20 + .30}, {"no, the tower height", .40 + .20 + .30}, {"tower height", .20 + .30}, {"tower bridge", .20 + .15}, {"sunshine", .20},
 		{strings.Repeat("sunshine ", 16), 0}, {strings.Repeat("sunshine ", 15), .20}, {"", 0},
 	} {
-		if got := Score(Fold(c.text), answer); math.Abs(got-c.want) > 1e-9 {
-			t.Errorf("Score(%q) = %.3f, want %.3f", c.text, got, c.want)
+		folded := Fold(c.text)
+		if got := signs(folded).score(folded, answer, 0); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("the score of %q is %.3f, want %.3f", c.text, got, c.want)
 		}
 	}
 }
