@@ -1,6 +1,9 @@
 package core
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // A Block is a part of a message of a conversation: text, thinking, a tool
 // call, a tool's result, or an attachment. The JSON form is stored and sent.
@@ -30,4 +33,15 @@ type Tokens struct {
 	CacheRead  int64 `json:"cache_read_input_tokens"`
 	CacheWrite int64 `json:"cache_creation_input_tokens"`
 	Searches   int64 `json:"-"` // searches by the provider, billed apart
+}
+
+// BlocksText returns the text of blocks, without thinking and tools, as one.
+func BlocksText(blocks []Block) string {
+	var b strings.Builder
+	for _, x := range blocks {
+		if x.Type == "text" {
+			b.WriteString(x.Text)
+		}
+	}
+	return b.String()
 }

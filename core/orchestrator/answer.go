@@ -1,21 +1,6 @@
 package orchestrator
 
-import (
-	"strings"
-
-	"gatehouse/core"
-)
-
-// words returns the text of blocks.
-func words(blocks []core.Block) string {
-	var b strings.Builder
-	for _, x := range blocks {
-		if x.Type == "text" {
-			b.WriteString(x.Text)
-		}
-	}
-	return b.String()
-}
+import "gatehouse/core"
 
 // calls returns the calls of tools in blocks.
 func calls(blocks []core.Block) []core.Block {

@@ -125,7 +125,7 @@ func (t *talk) summary(ctx context.Context, past []transcript.Message) (string, 
 	sub := &talk{r: r, name: t.name, show: func(core.Event) {}, keep: func(transcript.Message) error { return nil },
 		req: &llm.Request{System: system, Messages: messages, Tools: t.req.Tools, MaxTokens: r.answerTokens(), Sender: t.req.Sender}}
 	m, fault, err := sub.ask(ctx)
-	text := strings.TrimSpace(words(m.Blocks))
+	text := strings.TrimSpace(core.BlocksText(m.Blocks))
 	if note, faults := handoff.Check(text); len(faults) == 0 {
 		text = note
 	}

@@ -148,7 +148,7 @@ func (r *run) answerByCouncil(ctx context.Context, t *talk, level string) (Resul
 func (r *run) conclude(v *Verdict, stop string) error {
 	if r.t.Attempt > 1 {
 		m, ok := r.lastAnswer()
-		before := words(m.Blocks)
+		before := core.BlocksText(m.Blocks)
 		if ok && len(calls(m.Blocks)) == 0 && before == v.Text {
 			return nil
 		}
@@ -225,7 +225,7 @@ func (r *run) askMember(ctx context.Context, m llm.Model, req *llm.Request) (Dra
 	own := *req
 	t := &talk{r: r, with: m, name: m.About().Name, req: &own, show: func(core.Event) {}, said: func(string) {}}
 	answer, fault, err := t.ask(ctx)
-	t.text, t.stop = words(answer.Blocks), answer.Stop
+	t.text, t.stop = core.BlocksText(answer.Blocks), answer.Stop
 	return r.draft(t, began, fault), err
 }
 

@@ -34,7 +34,7 @@ func (r *run) saidBefore() (string, bool) {
 	if m.Model != "" {
 		r.name = m.Model
 	}
-	text := words(m.Blocks)
+	text := core.BlocksText(m.Blocks)
 	return text, text != ""
 }
 

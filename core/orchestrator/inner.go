@@ -25,7 +25,7 @@ var (
 // Names of the tools that live here.
 const (
 	TaskName = "Task"
-	AskName  = "AskUserQuestion"
+	AskName  = call.AskName
 )
 
 // choiceTime is how long a user may take to decide on interrupted work.

@@ -121,9 +121,9 @@ func (r *run) precedes() (s Said, err error) {
 		switch {
 		case m.Run == r.t.Run: // of an earlier attempt
 		case m.Role == "assistant" && s.Answer == "":
-			s.Answer, s.Model, s.Run = words(m.Blocks), m.Model, m.Run
+			s.Answer, s.Model, s.Run = core.BlocksText(m.Blocks), m.Model, m.Run
 		case m.Role == "user" && s.Answer != "" && s.Question == "":
-			s.Question = words(m.Blocks)
+			s.Question = core.BlocksText(m.Blocks)
 		}
 	}
 	if r.t.Shared() { // it may be another member's

@@ -102,7 +102,7 @@ func (t *talk) rounds(ctx context.Context) (*llm.Fault, error) {
 		t.bare = len(m.Blocks) == 0
 		t.stop = m.Stop
 		if t.held && (fault != nil || ctx.Err() != nil || len(calls(m.Blocks)) == 0) {
-			t.text = words(m.Blocks)
+			t.text = core.BlocksText(m.Blocks)
 			return fault, nil
 		}
 		if err := t.keepAnswer(ctx, &m, fault); err != nil {
@@ -269,7 +269,7 @@ func (t *talk) keepAnswer(ctx context.Context, m *transcript.Message, fault *llm
 		m.Blocks = slices.DeleteFunc(m.Blocks, func(b core.Block) bool { return b.Type == "tool_use" || b.Thought() })
 	}
 	t.number(m)
-	if text := words(m.Blocks); text != "" {
+	if text := core.BlocksText(m.Blocks); text != "" {
 		t.text = text
 		if t.own { // the text of a sub-turn is not part of the session
 			t.r.mu.Lock()

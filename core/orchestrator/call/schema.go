@@ -10,6 +10,9 @@ const TaskSchema = `{"type":"object","additionalProperties":false,"required":["d
 "description":{"type":"string","description":"the work in three to five words, for people"},
 "prompt":{"type":"string","description":"all that the helper needs to know"}}}`
 
+// AskName is the name of the tool that asks users a question, here and in other loops.
+const AskName = "AskUserQuestion"
+
 // AskSchema is what a call of AskUserQuestion gives.
 const AskSchema = `{"type":"object","additionalProperties":false,"required":["questions"],"properties":{
 "questions":{"type":"array","minItems":1,"maxItems":4,"items":{"type":"object","additionalProperties":false,"required":["question","header","options"],"properties":{

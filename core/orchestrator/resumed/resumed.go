@@ -17,7 +17,7 @@ func Before(past []transcript.Message) core.Block {
 	var b strings.Builder
 	b.WriteString("[What was said before in this conversation:\n")
 	for _, m := range past {
-		if said := text(m.Blocks); said != "" {
+		if said := core.BlocksText(m.Blocks); said != "" {
 			fmt.Fprintf(&b, "\n%s: %s\n", m.Role, said)
 		}
 	}
@@ -37,12 +37,12 @@ func Ended(behind []transcript.Message) (string, bool) {
 	if m.Role != "assistant" || m.Calls() || m.Stop == "" || m.Stop == "tool_use" {
 		return "", false
 	}
-	said := text(m.Blocks)
+	said := core.BlocksText(m.Blocks)
 	return said, said != ""
 }
 
 // looks are tools of other loops that only look: doing them again harms no one.
-var looks = map[string]bool{"Read": true, "Glob": true, "Grep": true, "Search": true, "LS": true, "WebFetch": true, "WebSearch": true, "AskUserQuestion": true}
+var looks = map[string]bool{"Read": true, "Glob": true, "Grep": true, "Search": true, "LS": true, "WebFetch": true, "WebSearch": true, call.AskName: true}
 
 // Unanswered returns the calls that may have had effects and have no result.
 func Unanswered(behind []transcript.Message) (what []string) {
@@ -60,14 +60,4 @@ func Unanswered(behind []transcript.Message) (what []string) {
 		}
 	}
 	return what
-}
-
-func text(blocks []core.Block) string {
-	var b strings.Builder
-	for _, x := range blocks {
-		if x.Type == "text" {
-			b.WriteString(x.Text)
-		}
-	}
-	return b.String()
 }
