@@ -16,6 +16,19 @@ func providersFile(t *testing.T, text string) string {
 	return path
 }
 
+// loseProviders empties the providers file of c, and reads it again.
+func loseProviders(t *testing.T, c *Config) {
+	t.Helper()
+	if err := os.WriteFile(c.ProvidersFile, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	next, err := c.Providers().Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Providers().Use(next)
+}
+
 const oneProvider = "providers: [{name: lab, kind: openai, base_url: 'http://127.0.0.1:1/v1', models: [{name: m}]}]"
 
 func TestModelSettingsNameModelsOfTheProvidersFile(t *testing.T) {
@@ -43,14 +56,7 @@ func TestWindowsAndPricesAreAcceptedForModelsOfEveryProvider(t *testing.T) {
 		}
 	}
 	// The file loses a provider that such a setting names: the next start would be refused.
-	if err := os.WriteFile(c.ProvidersFile, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	next, err := c.Providers().Read()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.Providers().Use(next)
+	loseProviders(t, c)
 	if err := c.CheckModels(); err == nil || !strings.Contains(err.Error(), "GATEHOUSE_MODEL_WINDOWS") {
 		t.Errorf("%v", err)
 	}
@@ -71,14 +77,7 @@ func TestCheckModelsFindsASettingWhoseProviderIsGone(t *testing.T) {
 	if err := c.CheckModels(); err != nil {
 		t.Error(err)
 	}
-	if err := os.WriteFile(c.ProvidersFile, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	next, err := c.Providers().Read()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.Providers().Use(next)
+	loseProviders(t, c)
 	if err := c.CheckModels(); err == nil || !strings.Contains(err.Error(), "GATEHOUSE_MODEL") {
 		t.Errorf("%v", err)
 	}

@@ -118,7 +118,7 @@ func main() {
 	defer stop()
 	context.AfterFunc(ctx, stop) // the second signal ends the process at once
 	p := &process{Process: console.Process{Context: ctx, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Terminal: setup.IsTerminal(os.Stderr),
-		Version: version, Open: openFiles, Missing: checkMissing, Demo: stage.Folder}}
+		Version: version, Open: openFiles, DatabaseMissing: checkMissing, Demo: stage.Folder}}
 	code := run(p, os.Args[1:])
 	if p.again != nil && code == exitClean {
 		code = p.fail(p.again.Exec(env))

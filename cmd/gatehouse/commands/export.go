@@ -30,7 +30,7 @@ func (c *Export) Run(p *console.Process) error {
 	}
 	defer func() { _ = q.Close() }()
 	text, err := export(q, c.Session)
-	if core.KindOf(err) == core.NotFound && !q.Missing() { // it may be the beginning of an id
+	if core.KindOf(err) == core.NotFound && !q.HasNoVault() { // it may be the beginning of an id
 		var found control.Session
 		if look := q.Do(http.MethodGet, control.Path("control", "sessions", c.Session), nil, &found); look == nil {
 			text, err = export(q, found.ID)
@@ -62,7 +62,7 @@ func (c *Export) Run(p *console.Process) error {
 // export returns a session as Markdown.
 func export(c *console.Connection, session string) (text string, err error) {
 	err = c.Do(http.MethodGet, control.Path("api", "chat", session, "export.md"), nil, &text)
-	if core.KindOf(err) == core.NotFound && !c.Missing() {
+	if core.KindOf(err) == core.NotFound && !c.HasNoVault() {
 		err = core.Errorf(core.NotFound, "there is no session %s", core.CleanName(session))
 	}
 	return text, err

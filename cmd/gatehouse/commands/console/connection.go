@@ -86,8 +86,8 @@ func (c *Connection) Finish(method, at string, out any) error {
 	return c.client.Do(context.WithoutCancel(c.p.Context), method, at, nil, out)
 }
 
-// Missing reports whether there is no vault.
-func (c *Connection) Missing() bool {
+// HasNoVault reports whether there is no vault.
+func (c *Connection) HasNoVault() bool {
 	_, err := os.Stat(c.cfg.VaultPath)
 	return errors.Is(err, fs.ErrNotExist)
 }
@@ -97,8 +97,8 @@ func (c *Connection) open() error {
 		return err
 	}
 	c.p.WarnElsewhere(c.cfg)
-	if !c.Rebuilds && c.p.Missing != nil {
-		if _, err := c.p.Missing(c.cfg); err != nil {
+	if !c.Rebuilds && c.p.DatabaseMissing != nil {
+		if _, err := c.p.DatabaseMissing(c.cfg); err != nil {
 			return err
 		}
 	}
@@ -110,18 +110,13 @@ func (c *Connection) open() error {
 	return err
 }
 
-// NoVault returns the error of a command that needs the vault of cfg, which is not there.
-func (p *Process) NoVault(cfg *configs.Config) error {
-	return core.Errorf(core.NotFound, "there is no vault at %s yet: 'gatehouse serve' makes it. GATEHOUSE_VAULT_PATH names another one, such as the demo's (~/%s)", cfg.VaultPath, p.Demo)
-}
-
 // CheckVault returns the error of a command that needs the files of the vault of cfg, where it
 // is not there or cannot be read by this user.
 func (p *Process) CheckVault(cfg *configs.Config) error {
 	f, err := os.Open(cfg.VaultPath)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return p.NoVault(cfg)
+		return core.Errorf(core.NotFound, "there is no vault at %s yet: 'gatehouse serve' makes it. GATEHOUSE_VAULT_PATH names another one, such as the demo's (~/%s)", cfg.VaultPath, p.Demo)
 	case errors.Is(err, fs.ErrPermission):
 		return core.Errorf(core.Denied, "the vault %s is not this user's (uid %d): run the command as the gateway's user, such as 'sudo -u USER gatehouse ...'", cfg.VaultPath, os.Getuid())
 	case err == nil:

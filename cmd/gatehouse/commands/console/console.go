@@ -28,9 +28,9 @@ type Process struct {
 	// Open returns the handler of the command line's requests on the files of a
 	// gateway that does not run. end is called also after an error.
 	Open func(ctx context.Context, cfg *configs.Config) (h http.Handler, end func() error, err error)
-	// Missing returns an error if the database of cfg is missing although it cannot be new; nil: not checked.
-	Missing func(cfg *configs.Config) (missing bool, err error)
-	Demo    string // the directory in the home directory that is the demo's vault
+	// DatabaseMissing returns an error if the database of cfg is missing although it cannot be new; nil: not checked.
+	DatabaseMissing func(cfg *configs.Config) (missing bool, err error)
+	Demo            string // the directory in the home directory that is the demo's vault
 }
 
 // Errors that were printed already: a failure, and an invalid configuration.
