@@ -110,12 +110,12 @@ connectors/chat: connectors connectors/chat/access connectors/chat/accuracy conn
 connectors/chat/access: connectors/chat/arguments core core/command core/texts pairing/codes  # /pairing, /approve, /deny, /invite, /pair, /link
 connectors/chat/accuracy: connectors/chat/arguments connectors/chat/ask core core/command core/texts  # the command /accuracy
 connectors/chat/activity: connectors/chat/arguments core core/command core/session core/store core/texts  # the command /activity
-connectors/chat/arguments: core core/command core/texts
+connectors/chat/arguments: core/command core/texts
 connectors/chat/ask: connectors core core/ask core/command core/diff core/permission core/store core/texts core/tool
 connectors/chat/daily: connectors/chat/arguments connectors/chat/ask core core/command core/schedule/daily core/texts  # the command /agents daily
 connectors/chat/find: connectors/chat/ask core core/command core/index/search core/store core/texts  # the command /search
 connectors/chat/handoff: core core/command core/session core/store core/texts  # the command /handoff
-connectors/chat/help: core/texts  # the command /help
+connectors/chat/help: core/command core/texts  # the command /help
 connectors/chat/journal: connectors/chat/ask core core/command core/journal core/queue core/store core/texts core/voice  # the commands /journal and /timezone
 connectors/chat/memory: connectors/chat/arguments connectors/chat/ask core core/command core/memory core/store core/texts  # the commands of the memory
 connectors/chat/project: connectors/chat/ask core core/command core/project core/session core/store core/texts  # the command /project
@@ -156,7 +156,7 @@ core/beneath:  # files below an open folder, without links
 core/bus: core
 core/claudecli: core core/permission core/sandbox core/texts core/tool  # calls as the guard knows them, and a tree that ends as a whole
 core/claudecli/claudetest: core/vault  # where the CLI keeps transcripts
-core/command: core core/store
+core/command: core core/store core/texts
 core/contexts: core core/vault  # saved lists of folders and files
 core/coretest:
 core/council/choice: core core/llm/strict  # weights, ratings and routing, computed
@@ -356,7 +356,7 @@ web/auth/link:
 web/auth/password: core
 web/auth/proof: core  # what shows what a browser proved before
 web/auth/totp:
-web/auth/visit: core web/auth/password
+web/auth/visit: core
 web/auth/watch: core  # callers of open streams
 web/importing: core core/importer/foreign core/importer/report web web/auth
 web/mcp: core web web/auth  # tools of other agents: requests of the API, in this process

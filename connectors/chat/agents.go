@@ -42,7 +42,7 @@ func (a *agents) run(ctx context.Context, r command.Request) (command.Outcome, e
 	}
 	chosen, warnings := a.agents.Choose(r.Args())
 	if len(warnings) > 0 || !slices.Contains(a.agents.Names(), chosen.Name) {
-		return respond("agent_unknown", texts.With{"Name": plain(r.Args())})
+		return command.Respond("agent_unknown", texts.With{"Name": texts.Plain(r.Args())})
 	}
 	err := a.db.Tx(ctx, func(tx *store.Tx) error {
 		if !r.In.Group() { // a chat without a conversation begins one with the choice
@@ -58,7 +58,7 @@ func (a *agents) run(ctx context.Context, r command.Request) (command.Outcome, e
 	if err != nil {
 		return command.Outcome{}, err
 	}
-	return respond("agent_chosen", texts.With{"Name": plain(chosen.Name)})
+	return command.Respond("agent_chosen", texts.With{"Name": texts.Plain(chosen.Name)})
 }
 
 func (a *agents) list(ctx context.Context, r command.Request) (command.Outcome, error) {
@@ -69,9 +69,9 @@ func (a *agents) list(ctx context.Context, r command.Request) (command.Outcome, 
 	for _, x := range list {
 		missing := ""
 		if x.Model != "" && a.models.Missing(x.Model) != "" {
-			missing = plain(x.Model)
+			missing = texts.Plain(x.Model)
 		}
-		b.WriteString(texts.Text("agents_line", texts.With{"Name": plain(x.Name), "About": plain(x.Description), "Model": missing, "Instead": plain(a.models.Default())}) + "\n")
+		b.WriteString(texts.Text("agents_line", texts.With{"Name": texts.Plain(x.Name), "About": texts.Plain(x.Description), "Model": missing, "Instead": texts.Plain(a.models.Default())}) + "\n")
 		if len(list) > 1 {
 			o.Add(x.Name, x.Name)
 		}
@@ -90,5 +90,5 @@ func (a *agents) setGroup(ctx context.Context, r command.Request, name string) (
 	if err := a.groups.SetPlace(ctx, r.In.Bot, r.In.Place, s, r.By()); err != nil {
 		return command.Outcome{}, err
 	}
-	return respond("agent_chosen_group", texts.With{"Name": plain(name)})
+	return command.Respond("agent_chosen_group", texts.With{"Name": texts.Plain(name)})
 }

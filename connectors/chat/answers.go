@@ -53,13 +53,13 @@ func (a *answers) stop(ctx context.Context, r command.Request) (command.Outcome,
 	case err != nil:
 		return command.Outcome{}, err
 	case stopped && r.In.Slot != "": // the message that is there for the answer
-		return respond("stopped")
+		return command.Respond("stopped")
 	case stopped:
 		return command.Outcome{}, nil // the end of the run is its answer
 	case others:
-		return respond("stop_another")
+		return command.Respond("stop_another")
 	}
-	return respond("stop_nothing")
+	return command.Respond("stop_nothing")
 }
 
 // stopButton stops the run whose preview carries the button, and no other.
@@ -70,9 +70,9 @@ func (a *answers) stopButton(ctx context.Context, r command.Request, run string)
 	case stopped:
 		return command.Outcome{}, nil // the end of the run is its answer
 	case others:
-		return respond("stop_not_yours")
+		return command.Respond("stop_not_yours")
 	}
-	return respond("answer_ended")
+	return command.Respond("answer_ended")
 }
 
 // line returns the run of an answer that was posted in the chat of r.

@@ -118,32 +118,32 @@ func (c *Chat) Unknown(_ context.Context, call command.Call) (command.Outcome, e
 	if call.In.Group() {
 		return command.Outcome{}, nil // it may be meant for another bot
 	}
-	return respond("unknown_command", texts.With{"Command": plain(call.In.Command)})
+	return command.Respond("unknown_command", texts.With{"Command": texts.Plain(call.In.Command)})
 }
 
 func (c *Chat) start(_ context.Context, r command.Request) (command.Outcome, error) {
-	return respond("greeting", texts.With{"Who": plain(r.In.From.Name)})
+	return command.Respond("greeting", texts.With{"Who": texts.Plain(r.In.From.Name)})
 }
 
 // help lists the commands that the sender may use, or explains the one that is named.
 func (c *Chat) help(_ context.Context, r command.Request) (command.Outcome, error) {
 	name := strings.ToLower(strings.TrimPrefix(r.Args(), "/"))
-	var list []help.Command
+	var list []command.Command
 	for _, cmd := range c.commands {
 		may := r.Manages() || !cmd.Managers && !r.Guest() || cmd.ForGuests()
 		switch {
 		case may:
-			list = append(list, help.Command{Name: cmd.Name, About: cmd.About, Args: cmd.Args, How: cmd.How})
+			list = append(list, cmd)
 		case cmd.Name == name:
-			return respond("owner_only")
+			return command.Respond("owner_only")
 		}
 	}
 	if name == "" {
 		return command.Outcome{Text: help.List(list)}, nil
 	}
-	i := slices.IndexFunc(list, func(cmd help.Command) bool { return cmd.Name == name })
+	i := slices.IndexFunc(list, func(cmd command.Command) bool { return cmd.Name == name })
 	if i < 0 {
-		return respond("unknown_command", texts.With{"Command": plain(name)})
+		return command.Respond("unknown_command", texts.With{"Command": texts.Plain(name)})
 	}
 	return command.Outcome{Text: help.One(list[i])}, nil
 }
@@ -151,26 +151,12 @@ func (c *Chat) help(_ context.Context, r command.Request) (command.Outcome, erro
 // whoami returns how this gateway knows the sender.
 func whoami(_ context.Context, r command.Request) (command.Outcome, error) {
 	if r.User == 0 {
-		return respond("whoami_group", texts.With{"Who": plain(r.In.From.Name), "ID": r.In.From.ID, "Trust": r.Trust})
+		return command.Respond("whoami_group", texts.With{"Who": texts.Plain(r.In.From.Name), "ID": r.In.From.ID, "Trust": r.Trust})
 	}
-	return respond("whoami", texts.With{"Who": plain(r.In.From.Name), "ID": r.In.From.ID, "User": r.User, "Role": r.Role, "Trust": r.Trust})
+	return command.Respond("whoami", texts.With{"Who": texts.Plain(r.In.From.Name), "ID": r.In.From.ID, "User": r.User, "Role": r.Role, "Trust": r.Trust})
 }
 
 // claimed answers nothing: the gate has handled the code and has answered.
 func claimed(context.Context, command.Request) (command.Outcome, error) {
 	return command.Outcome{}, nil
-}
-
-// respond returns an outcome with a text of the catalogue.
-func respond(name string, with ...texts.With) (command.Outcome, error) {
-	return command.Outcome{Text: texts.Text(name, with...)}, nil
-}
-
-// plain returns a name or text of a user, cleaned and escaped for Markdown.
-func plain(s string) string {
-	s = core.CleanName(s)
-	if s == "" {
-		return texts.Text("somebody")
-	}
-	return texts.Escape(s)
 }

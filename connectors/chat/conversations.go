@@ -88,11 +88,11 @@ func (c *conversations) carryOver(r command.Request, old session.Session, any bo
 	}
 	switch {
 	case !any || old.MessageCount == 0:
-		return respond("keep_nothing")
+		return command.Respond("keep_nothing")
 	case old.User != owner:
-		return respond("keep_not_yours")
+		return command.Respond("keep_not_yours")
 	case old.TrustLevel > r.Trust:
-		return respond("trust_too_high", texts.With{"Trust": old.TrustLevel, "Here": r.Trust})
+		return command.Respond("trust_too_high", texts.With{"Trust": old.TrustLevel, "Here": r.Trust})
 	}
 	ref := c.bound.ref(r)
 	ref.AgentType = old.AgentType
@@ -149,14 +149,14 @@ func (c *conversations) list(ctx context.Context, r command.Request) (command.Ou
 		if title == "" {
 			title = texts.Text("untitled")
 		}
-		b.WriteString(texts.Text("sessions_line", texts.With{"ID": s.ID[:min(shortID, len(s.ID))], "Title": plain(title), "Messages": s.MessageCount,
+		b.WriteString(texts.Text("sessions_line", texts.With{"ID": s.ID[:min(shortID, len(s.ID))], "Title": texts.Plain(title), "Messages": s.MessageCount,
 			"Ago": ago(c.clock.Now().Sub(s.LastAccessed)), "This": s.ID == current.ID, "Elsewhere": elsewhere}) + "\n")
 		if s.ID != current.ID {
 			o.Add(title, s.ID)
 		}
 	}
 	if n == 0 {
-		return respond("sessions_none")
+		return command.Respond("sessions_none")
 	}
 	return c.asks.Offer(r, texts.Text("sessions")+"\n\n"+b.String()+"\n"+texts.Text("sessions_end"), o)
 }
@@ -203,13 +203,13 @@ func (c *conversations) resume(ctx context.Context, r command.Request) (command.
 	}
 	s, err := c.bound.sessions.Own(ctx, c.db, r.User, r.In.Text)
 	if core.KindOf(err) == core.NotFound {
-		return respond("resume_unknown", texts.With{"ID": plain(core.CutRunes(r.Args(), 40))})
+		return command.Respond("resume_unknown", texts.With{"ID": texts.Excerpt(r.Args())})
 	}
 	if err != nil {
 		return command.Outcome{}, err
 	}
 	if s.TrustLevel > r.Trust {
-		return respond("trust_too_high", texts.With{"Trust": s.TrustLevel, "Here": r.Trust})
+		return command.Respond("trust_too_high", texts.With{"Trust": s.TrustLevel, "Here": r.Trust})
 	}
 	err = c.db.Tx(ctx, func(tx *store.Tx) error {
 		old, any, err := c.bound.sessions.Current(ctx, tx, r.In.Address)
@@ -222,16 +222,16 @@ func (c *conversations) resume(ctx context.Context, r command.Request) (command.
 		return err
 	})
 	if errors.Is(err, errHere) {
-		return respond("resume_here")
+		return command.Respond("resume_here")
 	}
 	if err != nil {
 		return command.Outcome{}, err
 	}
 	title := s.Title
 	if title != "" {
-		title = plain(title)
+		title = texts.Plain(title)
 	}
-	return respond("resumed", texts.With{"Title": title, "Messages": s.MessageCount})
+	return command.Respond("resumed", texts.With{"Title": title, "Messages": s.MessageCount})
 }
 
 var errHere = errors.New("the session is bound to this chat already")
@@ -284,7 +284,7 @@ func (c *conversations) compact(ctx context.Context, r command.Request) (command
 		return command.Outcome{}, err
 	}
 	if !any || !r.In.Group() && s.User != r.User {
-		return respond("no_conversation")
+		return command.Respond("no_conversation")
 	}
 	model, err := c.chosen.get(ctx, r)
 	if err != nil {

@@ -40,7 +40,7 @@ func (g *groups) enable(ctx context.Context, r command.Request) (command.Outcome
 	if err := g.groups.SetPlace(ctx, r.In.Bot, r.In.Place, s, r.By()); err != nil {
 		return command.Outcome{}, err
 	}
-	return respond("group_enabled", texts.With{"All": s.Mention == places.MentionAll, "Context": s.Mention == places.MentionContext, "Most": s.RateN, "Per": s.RatePer})
+	return command.Respond("group_enabled", texts.With{"All": s.Mention == places.MentionAll, "Context": s.Mention == places.MentionContext, "Most": s.RateN, "Per": s.RatePer})
 }
 
 // parseGroup parses what follows /enable into s: which messages the bot answers,
@@ -82,5 +82,5 @@ func (g *groups) disable(ctx context.Context, r command.Request) (command.Outcom
 	if err := g.groups.Disable(ctx, r.In.Bot, r.In.Place, r.By()); err != nil {
 		return command.Outcome{}, err
 	}
-	return respond("group_disabled")
+	return command.Respond("group_disabled")
 }

@@ -83,7 +83,7 @@ func (m *models) run(ctx context.Context, r command.Request) (command.Outcome, e
 	switch found := matching(names, r.Args()); {
 	case strings.EqualFold(r.Args(), "default"):
 	case len(found) != 1:
-		return respond("model_unknown", texts.With{"Model": plain(core.CutRunes(r.Args(), 80)), "Several": plainNames(found), "Example": example(names)})
+		return command.Respond("model_unknown", texts.With{"Model": texts.Plain(core.CutRunes(r.Args(), 80)), "Several": plainNames(found), "Example": example(names)})
 	default:
 		model = found[0]
 		done = texts.Text("model_chosen", texts.With{"Model": model})
@@ -246,7 +246,7 @@ func (s *status) show(ctx context.Context, r command.Request) (command.Outcome, 
 	if err != nil {
 		return command.Outcome{}, err
 	}
-	return respond("status", texts.With{"Running": running, "Seconds": seconds, "Waiting": waiting,
+	return command.Respond("status", texts.With{"Running": running, "Seconds": seconds, "Waiting": waiting,
 		"Model": cmp.Or(model, s.models.Default()), "Busy": s.busy.mode(set), "Trust": trust, "Council": s.council(ctx, r)})
 }
 

@@ -71,7 +71,7 @@ func (t *trust) show(ctx context.Context, r command.Request) (command.Outcome, e
 	if err != nil {
 		return command.Outcome{}, err
 	}
-	return respond("trust_state", texts.With{"Trust": level, "Raised": raised, "Auto": auto})
+	return command.Respond("trust_state", texts.With{"Trust": level, "Raised": raised, "Auto": auto})
 }
 
 // setMode sets whether tools ask first.
@@ -86,9 +86,9 @@ func (t *trust) setMode(ctx context.Context, r command.Request, auto bool) (comm
 		return command.Outcome{}, err
 	}
 	if auto {
-		return respond("trust_auto", texts.With{"Trust": r.Trust})
+		return command.Respond("trust_auto", texts.With{"Trust": r.Trust})
 	}
-	return respond("trust_ask")
+	return command.Respond("trust_ask")
 }
 
 // askFull asks the operator, in the panel, for trust full for a time. It changes

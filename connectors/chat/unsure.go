@@ -30,7 +30,7 @@ func (a *answers) showAgain(ctx context.Context, r command.Request, row int64) (
 		return command.Outcome{}, err
 	}
 	if !yes {
-		return respond("unsure_settled")
+		return command.Respond("unsure_settled")
 	}
 	return command.Outcome{Text: texts.Text("unsure_pressed"), Write: func(ctx context.Context, tx *store.Tx) error {
 		return a.outbox.ShowAgain(ctx, tx, row, r.In.Address, r.In.Aside, r.By())

@@ -12,6 +12,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store"
+	"gatehouse/core/texts"
 )
 
 // A Call is one command, answer or pressed button, on its way to its Handler.
@@ -63,6 +64,11 @@ type Outcome struct {
 	Buttons [][]core.Button // under the reply
 	Edit    *Edit           // of a pressed button
 	Write   func(ctx context.Context, tx *store.Tx) error
+}
+
+// Respond returns an outcome with a text of the catalogue, and no error.
+func Respond(name string, with ...texts.With) (Outcome, error) {
+	return Outcome{Text: texts.Text(name, with...)}, nil
 }
 
 // An Edit replaces the text of an earlier reply and removes its buttons. A reply

@@ -117,9 +117,9 @@ func sayings(f goFile) (out []saying) {
 			return true
 		}
 		first := 0
-		switch called(c) {
-		case "texts.Text", "respond":
-		case "texts.Error":
+		switch name := called(c); {
+		case name == "texts.Text", name == "command.Respond", name == "Text" && f.tree.Name.Name == "texts":
+		case name == "texts.Error":
 			first = 1
 		default:
 			return true

@@ -4,7 +4,6 @@ package access
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -27,7 +26,6 @@ type Pairings interface {
 	Requests(ctx context.Context, status string, limit int) ([]core.PairingRequest, error)
 	Approve(ctx context.Context, ref string, a core.Approval, by core.Actor) (core.PairingRequest, error)
 	Deny(ctx context.Context, ref string, by core.Actor) (core.PairingRequest, error)
-	Block(ctx context.Context, ref string, by core.Actor) (core.PairingRequest, error)
 }
 
 // Codes makes codes that users give to others, or type elsewhere themselves.
@@ -55,7 +53,9 @@ func (c *Commands) when(ctx context.Context, r command.Request, t time.Time) (st
 }
 
 // Pair answers /pair without a code. The gate handles codes.
-func Pair(context.Context, command.Request) (command.Outcome, error) { return respond("pair_how") }
+func Pair(context.Context, command.Request) (command.Outcome, error) {
+	return command.Respond("pair_how")
+}
 
 // MakeLink returns a code with which the sender links an account on another
 // platform. The gate handles the code when it is used.
@@ -71,7 +71,7 @@ func (c *Commands) MakeLink(ctx context.Context, r command.Request) (command.Out
 	if err != nil {
 		return command.Outcome{}, err
 	}
-	return respond("link", texts.With{"Until": until, "Code": code})
+	return command.Respond("link", texts.With{"Until": until, "Code": code})
 }
 
 // Pending lists the pairing requests that wait, and the latest users whose access was
@@ -91,7 +91,7 @@ func (c *Commands) Pending(ctx context.Context, r command.Request) (command.Outc
 	} else {
 		b.WriteString(texts.Text("pending") + "\n\n")
 		for _, q := range waiting {
-			b.WriteString(texts.Text("pending_line", texts.With{"Who": plain(q.Display), "ID": q.PlatformUserID, "Bot": q.Bot, "Code": q.Code}) + "\n")
+			b.WriteString(texts.Text("pending_line", texts.With{"Who": texts.Plain(q.Display), "ID": q.PlatformUserID, "Bot": q.Bot, "Code": q.Code}) + "\n")
 		}
 		b.WriteString("\n" + texts.Text("pending_end") + "\n")
 	}
@@ -107,7 +107,7 @@ func (c *Commands) Pending(ctx context.Context, r command.Request) (command.Outc
 		if err != nil {
 			return command.Outcome{}, err
 		}
-		b.WriteString(texts.Text("revoked_line", texts.With{"Who": plain(q.Display), "ID": q.PlatformUserID, "Bot": q.Bot, "Group": q.Scope == core.ScopeGroup, "At": at, "Ref": q.ID}) + "\n")
+		b.WriteString(texts.Text("revoked_line", texts.With{"Who": texts.Plain(q.Display), "ID": q.PlatformUserID, "Bot": q.Bot, "Group": q.Scope == core.ScopeGroup, "At": at, "Ref": q.ID}) + "\n")
 	}
 	return command.Outcome{Text: strings.TrimSpace(b.String())}, nil
 }
@@ -116,7 +116,7 @@ func (c *Commands) Pending(ctx context.Context, r command.Request) (command.Outc
 func (c *Commands) Approve(ctx context.Context, r command.Request) (command.Outcome, error) {
 	words := strings.Fields(r.In.Text)
 	if len(words) == 0 {
-		return respond("approve_how")
+		return command.Respond("approve_how")
 	}
 	a, wrong := approval(words[1:], c.Clock.Now())
 	if wrong != "" {
@@ -124,7 +124,7 @@ func (c *Commands) Approve(ctx context.Context, r command.Request) (command.Outc
 	}
 	q, err := c.Pairings.Approve(ctx, words[0], a, r.By())
 	if core.KindOf(err) == core.NotFound {
-		return respond("no_request", texts.With{"Code": plain(words[0])})
+		return command.Respond("no_request", texts.With{"Code": texts.Plain(words[0])})
 	}
 	if err != nil {
 		return command.Outcome{}, err
@@ -135,17 +135,17 @@ func (c *Commands) Approve(ctx context.Context, r command.Request) (command.Outc
 			return command.Outcome{}, err
 		}
 	}
-	return respond("approve_done", texts.With{"Who": plain(q.Display), "Trust": q.ApprovedTrustLevel, "Until": until})
+	return command.Respond("approve_done", texts.With{"Who": texts.Plain(q.Display), "Trust": q.ApprovedTrustLevel, "Until": until})
 }
 
 // approval parses what follows a code: a level, a time. wrong is the word that is neither, or
 // a second one of its kind.
 func approval(words []string, now time.Time) (a core.Approval, wrong string) {
 	for _, word := range words {
-		d, err := parsePeriod(word)
+		d, timed := parsePeriod(word)
 		trust, terr := core.ParseTrust(strings.ToLower(word))
 		switch {
-		case err == nil && a.ExpiresAt.IsZero():
+		case timed && a.ExpiresAt.IsZero():
 			a.ExpiresAt = now.Add(d)
 		case terr == nil && a.Trust == core.Stranger:
 			a.Trust = trust
@@ -161,18 +161,18 @@ func (c *Commands) Deny(ctx context.Context, r command.Request) (command.Outcome
 	words := strings.Fields(r.In.Text)
 	switch {
 	case len(words) == 0:
-		return respond("deny_how")
+		return command.Respond("deny_how")
 	case len(words) > 1:
 		return arguments.Wrong(words[1], texts.Text("deny_how"))
 	}
 	q, err := c.Pairings.Deny(ctx, words[0], r.By())
 	if core.KindOf(err) == core.NotFound {
-		return respond("no_request", texts.With{"Code": plain(words[0])})
+		return command.Respond("no_request", texts.With{"Code": texts.Plain(words[0])})
 	}
 	if err != nil {
 		return command.Outcome{}, err
 	}
-	return respond("deny_done", texts.With{"Who": plain(q.Display)})
+	return command.Respond("deny_done", texts.With{"Who": texts.Plain(q.Display)})
 }
 
 // Invite makes an invitation to this bot.
@@ -180,14 +180,14 @@ func (c *Commands) Invite(ctx context.Context, r command.Request) (command.Outco
 	inv := codes.Invitation{Bot: r.In.Bot}
 	for _, word := range strings.Fields(r.In.Text) {
 		n, nerr := strconv.Atoi(word)
-		d, derr := parsePeriod(word)
+		d, timed := parsePeriod(word)
 		trust, terr := core.ParseTrust(strings.ToLower(word))
 		switch {
 		case terr == nil && inv.Trust == core.Stranger:
 			inv.Trust = trust
 		case nerr == nil && n > 0 && inv.UsesLeft == 0:
 			inv.UsesLeft = n
-		case derr == nil && inv.Lasts == 0:
+		case timed && inv.Lasts == 0:
 			inv.Lasts = d
 		default:
 			return arguments.Wrong(word, texts.Text("invite_how"))
@@ -214,15 +214,10 @@ func InvitationText(link, code, until string, inv codes.Invitation) string {
 	return texts.Text("invitation", texts.With{"People": inv.UsesLeft, "Trust": inv.Trust, "Lasts": lasts, "Until": until, "Link": link, "Code": code})
 }
 
-var errDuration = errors.New("a time is written as 30m, 24h or 7d")
-
 // parsePeriod returns a period of a minute or more, such as 30m, 24h or 7d.
-func parsePeriod(text string) (time.Duration, error) {
+func parsePeriod(text string) (d time.Duration, ok bool) {
 	d, err := core.Period(text, 3650)
-	if err != nil || d < time.Minute {
-		return 0, errDuration
-	}
-	return d, nil
+	return d, err == nil && d >= time.Minute
 }
 
 // formatDays returns a duration in days or hours, where it is whole ones.
@@ -234,17 +229,4 @@ func formatDays(d time.Duration) string {
 		return texts.Text("hours", texts.With{"N": int(d / time.Hour)})
 	}
 	return d.String()
-}
-
-// respond returns an outcome with a text of the catalogue.
-func respond(name string, with ...texts.With) (command.Outcome, error) {
-	return command.Outcome{Text: texts.Text(name, with...)}, nil
-}
-
-// plain returns a name or text of a user, cleaned and escaped for Markdown.
-func plain(s string) string {
-	if s = core.CleanName(s); s == "" {
-		return texts.Text("somebody")
-	}
-	return texts.Escape(s)
 }

@@ -47,7 +47,7 @@ func New(models Models, choose func(context.Context, command.Request) (command.O
 			}
 			return out, err
 		case len(open) == 0:
-			return command.Outcome{Text: texts.Text("accuracy_none")}, nil
+			return command.Respond("accuracy_none")
 		case word != "":
 			how := texts.Text("accuracy_how", texts.With{"Levels": "`" + strings.Join(open, "`, `") + "`", "Example": open[0]})
 			if slices.Contains(core.AccuracyLevels(), word) {

@@ -38,7 +38,7 @@ type Command struct {
 // Run shows whether the chat's conversation is logged, or changes that.
 func (c *Command) Run(ctx context.Context, r command.Request) (command.Outcome, error) {
 	if r.Role != core.RoleOwner {
-		return command.Outcome{Text: texts.Text("activity_not_yours")}, nil
+		return command.Respond("activity_not_yours")
 	}
 	switch word := strings.ToLower(r.Args()); word {
 	case "":

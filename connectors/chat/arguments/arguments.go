@@ -2,13 +2,9 @@
 package arguments
 
 import (
-	"gatehouse/core"
 	"gatehouse/core/command"
 	"gatehouse/core/texts"
 )
-
-// maxNamed limits what an answer repeats of an argument, in characters.
-const maxNamed = 40
 
 // Wrong names the argument that is not accepted, and says how the command is written, with
 // an example.
@@ -18,5 +14,5 @@ func Wrong(word, how string) (command.Outcome, error) {
 
 // Named is the sentence that names an argument which is not accepted.
 func Named(word string) string {
-	return texts.Text("wrong_argument", texts.With{"Word": texts.Escape(core.CutRunes(core.CleanName(word), maxNamed))})
+	return texts.Text("wrong_argument", texts.With{"Word": texts.Excerpt(word)})
 }

@@ -139,7 +139,7 @@ func (b *Buttons) question(ctx context.Context, r command.Request, a ask.Ask, op
 		return b.toggle(r, a, picked[0])
 	}
 	if len(picked) == 0 {
-		return respond("question_pick")
+		return command.Respond("question_pick")
 	}
 	labels := qs[0].Labels(picked)
 	return command.Outcome{Text: core.CutRunes(labels, maxNotice)}, b.settle(ctx, r, a, sameAnswer(qs, labels))
@@ -191,10 +191,10 @@ func (b *Buttons) Answer(ctx context.Context, r command.Request) (command.Outcom
 		return command.Outcome{}, err
 	}
 	if !open || a.Kind == ask.KindNext { // or Next has settled it
-		return respond("question_closed")
+		return command.Respond("question_closed")
 	}
 	if !answerable(r.In) { // a command waited for it
-		return respond("question_waits")
+		return command.Respond("question_waits")
 	}
 	qs := Questions(a)
 	return command.Outcome{}, b.settle(ctx, r, a, sameAnswer(qs, byNumber(qs, r.In.Text)))

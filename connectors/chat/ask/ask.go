@@ -6,9 +6,7 @@ import (
 	"context"
 
 	"gatehouse/core"
-	"gatehouse/core/command"
 	"gatehouse/core/store"
-	"gatehouse/core/texts"
 )
 
 // Mail posts messages to chats within a transaction; the queue is one.
@@ -40,9 +38,4 @@ func postOnce(ctx context.Context, tx *store.Tx, mail Mail, r core.Reply) error 
 		return nil
 	}
 	return err
-}
-
-// respond returns an outcome with a text of the catalogue.
-func respond(name string, with ...texts.With) (command.Outcome, error) {
-	return command.Outcome{Text: texts.Text(name, with...)}, nil
 }

@@ -140,9 +140,9 @@ func (b *Buttons) tool(ctx context.Context, r command.Request, a ask.Ask, option
 		return command.Outcome{}, err
 	}
 	if option == ask.OptionDeny {
-		return respond("permission_pressed_deny")
+		return command.Respond("permission_pressed_deny")
 	}
-	return respond("permission_pressed_allow")
+	return command.Respond("permission_pressed_allow")
 }
 
 // pairing decides a pairing request.

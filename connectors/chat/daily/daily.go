@@ -47,7 +47,7 @@ func (c *Commands) Run(ctx context.Context, r command.Request) (command.Outcome,
 		if err != nil {
 			return command.Outcome{}, err
 		}
-		return command.Outcome{Text: texts.Text("daily_started", texts.With{"Name": texts.Escape(started.Agent), "Date": started.Date, "Again": started.Result == agents.Skipped})}, nil
+		return command.Respond("daily_started", texts.With{"Name": texts.Escape(started.Agent), "Date": started.Date, "Again": started.Result == agents.Skipped})
 	}
 	if word := r.Args(); word != "" && !strings.EqualFold(word, "daily") {
 		return arguments.Wrong(word, texts.Text("agents_daily_how"))
@@ -57,7 +57,7 @@ func (c *Commands) Run(ctx context.Context, r command.Request) (command.Outcome,
 		return command.Outcome{}, err
 	}
 	if len(lines)+len(faults) == 0 {
-		return command.Outcome{Text: texts.Text("daily_none")}, nil
+		return command.Respond("daily_none")
 	}
 	var b strings.Builder
 	o := ask.Offer{Command: "agents"}

@@ -61,7 +61,7 @@ type hit struct {
 func (s *Search) Run(ctx context.Context, r command.Request) (command.Outcome, error) {
 	words, page := parse(r.Args())
 	if words == "" {
-		return command.Outcome{Text: texts.Text("search_how", texts.With{"Group": r.In.Group()})}, nil
+		return command.Respond("search_how", texts.With{"Group": r.In.Group()})
 	}
 	skip := shown * (page - 1)
 	hits, more, err := s.find(ctx, r, words, skip+shown)
@@ -70,7 +70,7 @@ func (s *Search) Run(ctx context.Context, r command.Request) (command.Outcome, e
 	}
 	quoted := texts.Escape(core.CutRunes(core.CleanName(words), maxQuoted))
 	if len(hits) <= skip {
-		return command.Outcome{Text: texts.Text("search_none", texts.With{"Words": quoted, "Group": r.In.Group(), "More": page > 1})}, nil
+		return command.Respond("search_none", texts.With{"Words": quoted, "Group": r.In.Group(), "More": page > 1})
 	}
 	var b strings.Builder
 	b.WriteString(texts.Text("search", texts.With{"Words": quoted}) + "\n\n")

@@ -40,7 +40,7 @@ func (c *Command) Run(ctx context.Context, r command.Request) (command.Outcome, 
 		return command.Outcome{}, err
 	}
 	if !ok || s.User != r.User {
-		return command.Outcome{Text: texts.Text("handoff_none")}, nil
+		return command.Respond("handoff_none")
 	}
 	reader := r.User
 	if r.In.Group() {
@@ -48,7 +48,7 @@ func (c *Command) Run(ctx context.Context, r command.Request) (command.Outcome, 
 	}
 	text, err := c.Markdown(ctx, s, reader)
 	if core.KindOf(err) == core.NotFound {
-		return command.Outcome{Text: texts.Text("handoff_none")}, nil
+		return command.Respond("handoff_none")
 	}
 	if err != nil {
 		return command.Outcome{}, err

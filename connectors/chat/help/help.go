@@ -5,14 +5,9 @@ package help
 import (
 	"strings"
 
+	"gatehouse/core/command"
 	"gatehouse/core/texts"
 )
-
-// A Command is one that the sender may use.
-type Command struct {
-	Name, About, Args string
-	How               string // what it takes, with an example; "" where About says it
-}
 
 // groups are the headings, and the commands below each. Three need no line: /start, which
 // opens the chat, /help itself, and the short name /j.
@@ -27,7 +22,7 @@ var groups = [...]struct{ heading, commands string }{
 
 // List returns the commands in groups, each with a few words. It is one message on every
 // platform. The commands are not styled as code: a tap sends them.
-func List(commands []Command) string {
+func List(commands []command.Command) string {
 	may := map[string]bool{} // at most all commands
 	for _, c := range commands {
 		may[c.Name] = true
@@ -52,7 +47,7 @@ func List(commands []Command) string {
 }
 
 // One returns what a command does and takes.
-func One(c Command) string {
+func One(c command.Command) string {
 	line := "`/" + strings.TrimSpace(c.Name+" "+c.Args) + "`: " + c.About
 	if c.How != "" {
 		line += "\n\n" + c.How

@@ -288,10 +288,10 @@ func (c *Commands) Zone(ctx context.Context, r command.Request) (command.Outcome
 			return command.Outcome{}, err
 		}
 		now := c.o.Clock.Now().In(zone)
-		return command.Outcome{Text: texts.Text("timezone_now", texts.With{"Zone": texts.Zone(now), "Time": now.Format("15:04")})}, nil
+		return command.Respond("timezone_now", texts.With{"Zone": texts.Zone(now), "Time": now.Format("15:04")})
 	}
 	if c.o.Known(name) != nil {
-		return command.Outcome{Text: texts.Text("timezone_unknown", texts.With{"Zone": texts.Escape(core.CutRunes(core.CleanName(name), 64))})}, nil
+		return command.Respond("timezone_unknown", texts.With{"Zone": texts.Escape(core.CutRunes(core.CleanName(name), 64))})
 	}
 	zone, err := time.LoadLocation(name)
 	if err != nil {

@@ -133,7 +133,7 @@ func (c *Commands) Remember(ctx context.Context, r command.Request) (command.Out
 		return command.Outcome{}, texts.Error(core.Denied, "group_member")
 	}
 	if r.Args() == "" {
-		return command.Outcome{Text: texts.Text("remember_how")}, nil
+		return command.Respond("remember_how")
 	}
 	here, err := c.place(ctx, r.In.Address)
 	if err != nil {
@@ -153,7 +153,7 @@ func (c *Commands) Forget(ctx context.Context, r command.Request) (command.Outco
 		return command.Outcome{}, texts.Error(core.Denied, "group_member")
 	}
 	if r.Args() == "" {
-		return command.Outcome{Text: texts.Text("forget_how")}, nil
+		return command.Respond("forget_how")
 	}
 	if _, err := strconv.Atoi(strings.TrimPrefix(r.Args(), "#")); err != nil {
 		return arguments.Wrong(r.Args(), texts.Text("forget_how"))
@@ -175,7 +175,7 @@ func (c *Commands) forget(ctx context.Context, r command.Request, ref string) (c
 }
 
 func missing(ref string) command.Outcome {
-	return command.Outcome{Text: texts.Text("memory_gone", texts.With{"Ref": texts.Escape(core.CutRunes(core.CleanName(ref), 40))})}
+	return command.Outcome{Text: texts.Text("memory_gone", texts.With{"Ref": texts.Excerpt(ref)})}
 }
 
 // Run shows what is remembered of the sender, or those with some words in them. Buttons
@@ -199,7 +199,7 @@ func (c *Commands) Run(ctx context.Context, r command.Request) (command.Outcome,
 		if back.Conflicts != "" {
 			return c.say(ctx, r, memory.Stored, back)
 		}
-		return command.Outcome{Text: texts.Text("memory_restored", texts.With{"N": back.Number, "Text": shown(r.In.Address, &back)})}, nil
+		return command.Respond("memory_restored", texts.With{"N": back.Number, "Text": shown(r.In.Address, &back)})
 	case memory.ChoiceSave, memory.ChoiceReplace, memory.ChoiceBoth, memory.ChoiceSkip:
 		if len(ref) == idLength {
 			return c.decide(ctx, r, verb, ref)
@@ -210,7 +210,7 @@ func (c *Commands) Run(ctx context.Context, r command.Request) (command.Outcome,
 		}
 	}
 	if r.In.Group() { // others would read it
-		return command.Outcome{Text: texts.Text("memory_in_group")}, nil
+		return command.Respond("memory_in_group")
 	}
 	return c.list(ctx, r)
 }
@@ -225,21 +225,21 @@ func (c *Commands) decide(ctx context.Context, r command.Request, choice, ref st
 	case core.NotFound:
 		return missing(texts.Text("memory_that")), nil
 	case core.Conflict:
-		return command.Outcome{Text: texts.Text("memory_settled")}, nil
+		return command.Respond("memory_settled")
 	}
 	switch {
 	case err != nil:
 		return command.Outcome{}, err
 	case choice == memory.ChoiceSkip:
-		return command.Outcome{Text: texts.Text("memory_skipped")}, nil
+		return command.Respond("memory_skipped")
 	case choice == memory.ChoiceBoth:
-		return command.Outcome{Text: texts.Text("memory_both")}, nil
+		return command.Respond("memory_both")
 	case choice == memory.ChoiceReplace:
 		replaced := 0
 		if l.Old != nil {
 			replaced = l.Old.Number
 		}
-		return command.Outcome{Text: texts.Text("memory_replaced", texts.With{"N": l.Correction.Number, "Text": shown(r.In.Address, &l.Correction), "Old": replaced})}, nil
+		return command.Respond("memory_replaced", texts.With{"N": l.Correction.Number, "Text": shown(r.In.Address, &l.Correction), "Old": replaced})
 	}
 	return c.say(ctx, r, l.Outcome, l.Correction)
 }
@@ -251,7 +251,7 @@ const waits = 10 * time.Minute
 // it. Without a text it awaits the next message.
 func (c *Commands) edit(ctx context.Context, r command.Request, ref, text string) (command.Outcome, error) {
 	if r.In.Group() {
-		return command.Outcome{Text: texts.Text("memory_edit_group")}, nil
+		return command.Respond("memory_edit_group")
 	}
 	now, err := c.memories.Get(ctx, r.User, ref)
 	if core.KindOf(err) == core.NotFound || err == nil && now.Status == memory.Deleted {
@@ -261,7 +261,7 @@ func (c *Commands) edit(ctx context.Context, r command.Request, ref, text string
 		return command.Outcome{}, err
 	}
 	if !now.Editable(c.clock.Now()) {
-		return command.Outcome{Text: texts.Text("memory_settled")}, nil
+		return command.Respond("memory_settled")
 	}
 	if text == "" {
 		return c.await(r, &now)
@@ -350,7 +350,7 @@ func (c *Commands) list(ctx context.Context, r command.Request) (command.Outcome
 	}
 	words := texts.Escape(core.CutRunes(core.CleanName(f.Text), 60))
 	if len(all) == 0 && cards == 0 {
-		return command.Outcome{Text: texts.Text("memory_none", texts.With{"Words": words})}, nil
+		return command.Respond("memory_none", texts.With{"Words": words})
 	}
 	var b strings.Builder
 	o := ask.Offer{Command: "memory"}

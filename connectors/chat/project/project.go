@@ -73,7 +73,7 @@ func (c *Command) Run(ctx context.Context, r command.Request) (command.Outcome, 
 	}
 	name, err := project.Name(r.Args())
 	if err != nil {
-		return command.Outcome{Text: texts.Text("project_name", texts.With{"Most": project.MaxName})}, nil
+		return command.Respond("project_name", texts.With{"Most": project.MaxName})
 	}
 	user := whose(&r)
 	known, exists, err := c.Projects.Named(ctx, c.DB, user, name)
@@ -117,7 +117,7 @@ func (c *Command) list(ctx context.Context, r command.Request) (command.Outcome,
 		return command.Outcome{}, err
 	}
 	if len(list) == 0 {
-		return command.Outcome{Text: texts.Text("projects_none")}, nil
+		return command.Respond("projects_none")
 	}
 	active, _, err := c.Chats.Active(ctx, c.DB, r.In.Address, r.User)
 	if err != nil {

@@ -73,7 +73,7 @@ func (c *Commands) Set(ctx context.Context, r command.Request) (command.Outcome,
 		return command.Outcome{}, err
 	}
 	if !ok {
-		return command.Outcome{Text: texts.Text("remind_how", texts.With{"Said": texts.Escape(core.CutRunes(core.CleanName(r.Args()), 40)), "Examples": texts.Text("remind_examples"), "Zone": texts.Zone(now.In(zone))})}, nil
+		return command.Respond("remind_how", texts.With{"Said": texts.Excerpt(r.Args()), "Examples": texts.Text("remind_examples"), "Zone": texts.Zone(now.In(zone))})
 	}
 	one := remind.Reminder{User: r.User, Made: "command:" + r.In.Bot + ":" + r.In.UpdateID, To: r.In.Address, From: r.In.From, Text: text, Time: t}
 	if err := c.o.Reminders.Check(ctx, c.o.DB, one); err != nil {
@@ -102,7 +102,7 @@ func (c *Commands) List(ctx context.Context, r command.Request) (command.Outcome
 		list = slices.DeleteFunc(list, func(one remind.Reminder) bool { return one.To.Bot != r.In.Bot || one.To.Place != r.In.Place })
 	}
 	if len(list) == 0 {
-		return command.Outcome{Text: texts.Text("reminders_none")}, nil
+		return command.Respond("reminders_none")
 	}
 	zone, err := c.o.Zones.Timezone(ctx, c.o.DB, r.User)
 	if err != nil {

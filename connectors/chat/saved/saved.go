@@ -44,7 +44,7 @@ func (c *Command) Run(_ context.Context, r command.Request) (command.Outcome, er
 	}
 	found, err := c.Contexts.Get(r.Args())
 	if kind := core.KindOf(err); kind == core.NotFound || kind == core.Invalid && contexts.CheckName(r.Args()) != nil {
-		return command.Outcome{Text: texts.Text("context_unknown", texts.With{"Name": texts.Escape(core.CutRunes(core.CleanName(r.Args()), 64))})}, nil
+		return command.Respond("context_unknown", texts.With{"Name": texts.Escape(core.CutRunes(core.CleanName(r.Args()), 64))})
 	}
 	if err != nil {
 		return command.Outcome{}, err
@@ -67,7 +67,7 @@ func (c *Command) Run(_ context.Context, r command.Request) (command.Outcome, er
 func (c *Command) list(r command.Request) (command.Outcome, error) {
 	names := c.Contexts.Names()
 	if len(names) == 0 {
-		return command.Outcome{Text: texts.Text("contexts_none")}, nil
+		return command.Respond("contexts_none")
 	}
 	o := ask.Offer{Command: "context"}
 	var b strings.Builder

@@ -80,7 +80,7 @@ func (c *Commands) Why(ctx context.Context, r command.Request) (command.Outcome,
 		return command.Outcome{}, err
 	}
 	if !found {
-		return command.Outcome{Text: texts.Text("why_none")}, nil
+		return command.Respond("why_none")
 	}
 	return offer(r, v, explained(v)), nil
 }
@@ -181,7 +181,7 @@ func (c *Commands) Pick(ctx context.Context, r command.Request) (command.Outcome
 		return command.Outcome{}, err
 	}
 	if !found || len(v.Options) == 0 {
-		return command.Outcome{Text: texts.Text("pick_none")}, nil
+		return command.Respond("pick_none")
 	}
 	model, ok := chosen(v, r.Args())
 	if !ok && r.Args() != "" {
@@ -238,13 +238,13 @@ func (c *Commands) take(ctx context.Context, r command.Request, query, model str
 	})
 	switch {
 	case errors.As(err, &refused):
-		return command.Outcome{Text: texts.Text("pick_refused", texts.With{"Refused": refused.Reason, "Model": shown(refused.Picked)})}, nil
+		return command.Respond("pick_refused", texts.With{"Refused": refused.Reason, "Model": shown(refused.Picked)})
 	case core.KindOf(err) == core.NotFound:
 		return command.Outcome{}, texts.Error(core.Denied, "asked_another")
 	case err != nil:
 		return command.Outcome{}, err
 	}
-	return command.Outcome{Text: texts.Text("picked", texts.With{"Model": shown(model), "Pressed": pressed})}, nil
+	return command.Respond("picked", texts.With{"Model": shown(model), "Pressed": pressed})
 }
 
 // Press handles a button under the answers of a dispute, or under the reply to /why or /pick,

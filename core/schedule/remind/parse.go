@@ -186,5 +186,5 @@ func (c clock) rule(days string) string {
 }
 
 func unclear(said string) error {
-	return texts.Error(core.Invalid, "remind_unclear", texts.With{"Said": texts.Escape(core.CutRunes(core.CleanName(said), 40))})
+	return texts.Error(core.Invalid, "remind_unclear", texts.With{"Said": texts.Excerpt(said)})
 }

@@ -189,9 +189,11 @@ var weekdays = map[string]int{
 func (w *words) day(behind bool) (d day, found bool, err error) {
 	d = day{weekday: -1}
 	ahead := *w
-	on := ahead.skip("on")
+	on, this := ahead.skip("on"), false
 	switch {
-	case ahead.skip("today"), ahead.skip("this"):
+	case ahead.skip("today"):
+	case ahead.skip("this"): // needs a word behind it: "this friday", "this evening"
+		this = true
 	case ahead.skip("tonight"):
 		d.part = night
 	case ahead.skip("tomorrow"):
@@ -205,8 +207,10 @@ func (w *words) day(behind bool) (d day, found bool, err error) {
 			return d, false, nil
 		}
 	}
-	if w.this() && !ahead.weekday(&d) && !slices.Contains([]string{"morning", "afternoon", "evening", "night"}, first(ahead.rest)) {
-		return day{weekday: -1, open: true}, false, nil
+	if this && !ahead.weekday(&d) {
+		if word, _ := ahead.next(); !slices.Contains([]string{"morning", "afternoon", "evening", "night"}, word) {
+			return day{weekday: -1, open: true}, false, nil
+		}
 	}
 	if !ahead.part(&d.part) {
 		ahead.skip("morning")
@@ -214,15 +218,6 @@ func (w *words) day(behind bool) (d day, found bool, err error) {
 	*w = ahead
 	return d, true, nil
 }
-
-func first(s string) string {
-	word, _ := (&words{s}).next()
-	return word
-}
-
-// this reports whether "this" is next, which needs a word behind it: "this friday", "this
-// evening".
-func (w *words) this() bool { ahead := *w; ahead.skip("on"); return ahead.skip("this") }
 
 // weekday takes the name of a day of the week.
 func (w *words) weekday(d *day) bool {
@@ -329,7 +324,7 @@ func (w *words) every() (r rhythm, found bool, err error) {
 		_, clocked, err := (&words{ahead.rest}).clock(anyPart)
 		if len(all) == 0 && !clocked {
 			if err == nil {
-				err = texts.Error(core.Invalid, "remind_repeats", texts.With{"Said": texts.Escape(core.CutRunes(core.CleanName(ahead.rest), 40))})
+				err = texts.Error(core.Invalid, "remind_repeats", texts.With{"Said": texts.Excerpt(ahead.rest)})
 			}
 			return r, false, err
 		}
