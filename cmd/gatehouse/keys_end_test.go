@@ -2,7 +2,9 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,6 +73,40 @@ func TestTheEndOfAKeyEndsWhatItAskedFor(t *testing.T) {
 	w.put("go", "")
 	if got := other.response(); got != "It is done." {
 		t.Errorf("another key's run: %q", got)
+	}
+}
+
+// Who lowers someone's access ends or replaces their keys: the trust of a key is its own.
+func TestLoweringTheAccessOfAUserDoesNotChangeTheirKeys(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	ada := w.guest("Ada")
+	user := w.person(ada)
+	access := w.count(`SELECT id FROM access WHERE user_id = $1`, user)
+	to := func(trust core.Trust) {
+		t.Helper()
+		if err := w.app.pairing.People.ChangeAccess(t.Context(), int64(access), core.Approval{Trust: trust}, cli); err != nil {
+			t.Fatal(err)
+		}
+	}
+	vault := map[string]any{"label": "phone", "user_id": user, "trust_level": "vault", "scopes": []string{"chat"}}
+	to(core.Vault)
+	status, key, _ := w.asked("POST", "/api/keys", vault, nil)
+	secret, _ := key["key"].(string)
+	if status != http.StatusCreated || secret == "" {
+		t.Fatal(status, key)
+	}
+	to(core.Sandboxed)
+	if status, m, _ := w.asked("POST", "/api/keys", vault, nil); status != http.StatusForbidden || !strings.Contains(fmt.Sprint(m), "at most trust sandboxed") {
+		t.Errorf("another key at vault: %d %v", status, m)
+	}
+	header := wantJSON.Clone()
+	header.Set("Authorization", "Bearer "+secret)
+	if status, m, _ := w.asked("POST", "/api/chat", map[string]any{"message": "hello"}, header); status != http.StatusOK {
+		t.Errorf("a turn of the key: %d %v", status, m)
+	}
+	if n := w.count(`SELECT count(*) FROM inbox WHERE bot = 'api' AND trust = 'vault' AND state = 'done'`); n != 1 {
+		t.Errorf("%d turns at vault, want 1", n)
 	}
 }
 

@@ -270,6 +270,38 @@ func TestADailyAgentWhoseFileIsBrokenWhileItRunsIsDelivered(t *testing.T) {
 	w.hearsText(boss, "The morning's message.")
 }
 
+// Who deletes the file wants the agent to stop, also the run that has begun.
+func TestADailyAgentWhoseFileIsDeletedWhileItRunsEnds(t *testing.T) {
+	w, model, clock := newScheduleWorld(t)
+	boss := w.boss()
+	w.agentFile("x", "schedule: \"12:45\"\ndeliver: telegram/owner\ntools: [write_file]")
+	model.Script(llmtest.CallTool("a", "Write", `{"file_path":"Notes/b.md","content":"x"}`), llmtest.CallTool("b", "WriteOutput", `{"content":"The morning's message."}`), llmtest.Say("Done."))
+	clock.leap(15 * time.Minute)
+	m := w.hears(boss.DM(), func(m telegramtest.Message) bool { return strings.Contains(m.Text, "Notes/b.md") && len(m.Buttons) > 0 })
+	if err := os.Remove(filepath.Join(w.cfg.VaultPath, "Daily/.agents/x.md")); err != nil {
+		t.Fatal(err)
+	}
+	clock.leap(2 * time.Second) // what a run may do is looked up once a second
+	if _, err := boss.Press(boss.DM(), m.ID, m.Buttons[0][0].CallbackData); err != nil {
+		t.Fatal(err)
+	}
+	if run := w.ran("x", 1); run.Result != daily.Failed || run.Output != "" {
+		t.Errorf("the run is %+v", run)
+	}
+	if _, err := os.Stat(filepath.Join(w.cfg.VaultPath, "Notes/b.md")); err == nil {
+		t.Error("the approved file was written")
+	}
+	w.quiet()
+	for _, table := range []string{"outbox WHERE body LIKE '%morning%'", "schedule_runs WHERE output <> ''"} {
+		if n := w.count(`SELECT count(*) FROM ` + table); n != 0 {
+			t.Errorf("%d rows of %s", n, table)
+		}
+	}
+	if n := model.Total(); n != 1 {
+		t.Errorf("%d calls of the model, want 1", n)
+	}
+}
+
 // What no one answers is denied after two minutes, and the agent goes on.
 func TestWhatADailyAgentAsksAndNoOneAnswersIsDenied(t *testing.T) {
 	t.Parallel()

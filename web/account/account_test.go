@@ -270,6 +270,43 @@ func TestNothingThatAnAdminMadeOpensAfterTheirAccountIsRemovedOrMadeAViewer(t *t
 	}
 }
 
+func TestKeysThatEndedWithARoleDoNotComeBackWithIt(t *testing.T) {
+	h := withOwner(t)
+	a, _ := h.add("nina", auth.RoleAdmin)
+	own, _, err := h.keys.Create(t.Context(), auth.NewKey{Label: "script", User: a.User, Trust: core.Vault, Scopes: auth.Scopes()}, owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs, row, err := h.keys.Create(t.Context(), auth.NewKey{Label: "phone", User: 57, Trust: core.Vault, Scopes: auth.Scopes()}, owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.db.Tx(t.Context(), func(tx *store.Tx) error { // as an earlier version let an admin do
+		_, err := tx.Exec(t.Context(), `UPDATE api_keys SET made_by = $1 WHERE id = $2`, a.User, row.ID)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Rename(t.Context(), a.User, "nina2", owner); err != nil {
+		t.Fatal(err)
+	}
+	for what, secret := range map[string]string{"their own key": own, "the key of another": theirs} {
+		if !h.opens(secret) {
+			t.Errorf("a renamed admin lost %s", what)
+		}
+	}
+	for _, role := range []string{auth.RoleViewer, auth.RoleAdmin} {
+		if err := h.SetRole(t.Context(), a.User, role, owner); err != nil {
+			t.Fatal(err)
+		}
+		for what, secret := range map[string]string{"their own key": own, "the key of another": theirs} {
+			if h.opens(secret) {
+				t.Errorf("%s: %s opens", role, what)
+			}
+		}
+	}
+}
+
 func TestTheOwnersAndTheLastAdminsAccountStay(t *testing.T) {
 	h := withOwner(t)
 	ctx := t.Context()
