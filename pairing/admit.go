@@ -279,7 +279,7 @@ func (g *Gate) let(ctx context.Context, tx *store.Tx, in *core.Inbound, s *stand
 			return err
 		}
 		s.User, s.Role = id, core.RoleGuest
-		return store.Audit(ctx, tx, core.Actor{Via: "chat"}, "user.create", strconv.FormatInt(id, 10), map[string]any{"bot": in.Bot})
+		return store.Audit(ctx, tx, core.Actor{Via: "upkeep"}, "user.create", strconv.FormatInt(id, 10), map[string]any{"bot": in.Bot})
 	}
 	if s.Access == 0 || in.Group() || s.Chat == in.Chat || in.Chat == "" {
 		return nil

@@ -1,6 +1,7 @@
 package pairing
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -116,6 +117,11 @@ func TestWhomAPolicyLetsInIsListedSo(t *testing.T) {
 	by, _ := w.everyone()
 	if l := by["P7"]; l.State != people.ByPolicy || l.Trust != "vault" {
 		t.Errorf("on the allowlist: %+v", l)
+	}
+	var via string
+	w.ok(w.db.Get(ctx, &via, `SELECT via FROM audit_events WHERE action = 'user.create' AND subject = $1`, fmt.Sprint(by["P7"].User)))
+	if via != "upkeep" { // no one added them
+		t.Errorf("added via %s", via)
 	}
 	if l := by["P8"]; l.State != people.NoAccess || l.Trust != "" {
 		t.Errorf("in a group: %+v", l)

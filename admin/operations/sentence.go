@@ -22,7 +22,7 @@ type EventNames struct {
 }
 
 // sentences say what was done, by action. They continue the name of who did it,
-// except those that begin with a capital letter or a brace. A word in braces is a
+// except those that begin with a capital letter. A word in braces is a
 // member of the event's detail, or one of those that value knows.
 var sentences = map[string]string{
 	"pairing.request":          "{person} asked to talk to {bot}",
