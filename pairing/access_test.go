@@ -61,16 +61,16 @@ func TestWhatAllListedPeopleMayDoIsReadHoweverManyRowsThatIs(t *testing.T) {
 		}
 		return nil
 	}))
-	rows, err := w.gate.People.AccessOfAll(ctx, 1000)
+	rows, err := w.gate.People.PersonsWithAccess(ctx, 1000)
 	w.ok(err)
 	of := map[int64]int{}
-	for _, r := range rows {
-		of[r.User]++
+	for _, p := range rows {
+		of[p.User] = len(p.Access)
 	}
 	if len(of) != 700 || of[10] != 20 || of[11] != 2 || of[709] != 2 {
 		t.Errorf("%d people; of the first %d, of the second %d, of the last %d", len(of), of[10], of[11], of[709])
 	}
-	if rows, err = w.gate.People.AccessOfAll(ctx, 5); err != nil || len(rows) != 10 || rows[0].User != 709 || rows[9].User != 705 || rows[0].Display != "Person 709" {
+	if rows, err = w.gate.People.PersonsWithAccess(ctx, 5); err != nil || len(rows) != 5 || rows[0].User != 709 || rows[4].User != 705 || len(rows[4].Access) != 2 || rows[0].Access[0].Display != "Person 709" {
 		t.Errorf("of five people: %+v, %v", rows, err)
 	}
 }

@@ -56,6 +56,23 @@ func TestEveryoneIsListedWithRoleTrustAndState(t *testing.T) {
 	}
 }
 
+func TestTheOwnerIsCalledAsTheirOldestAccountIsEverywhere(t *testing.T) {
+	w := newWorld(t)
+	w.claim("tg", "1")
+	w.clock.Advance(time.Hour)
+	w.ok(w.db.Tx(ctx, func(tx *store.Tx) error { // comes before telegram in the alphabet
+		_, err := tx.Exec(ctx, `INSERT INTO identities (platform, platform_user_id, user_id, display, created_at) VALUES ('discord', '70', 1, 'P on Discord', $1)`, core.Stamp(tx.Time()))
+		return err
+	}))
+	_, list := w.everyone()
+	owner, err := w.gate.People.PersonOf(ctx, core.Operator)
+	w.ok(err)
+	ref, err := w.gate.People.Refer(ctx, w.db, "owner")
+	if err != nil || len(list) != 1 || list[0].Name != "P1" || owner.Name() != "P1" || ref.Name != "P1" {
+		t.Errorf("in a list %+v, alone %q, as a reference %+v, %v; want P1", list, owner.Name(), ref, err)
+	}
+}
+
 func TestAUserIsFoundByNumberNameOrAccountWhereThatIsClear(t *testing.T) {
 	w := newWorld(t)
 	user := w.linked()

@@ -63,7 +63,7 @@ type person struct {
 	Seen    time.Time
 	Unseen  bool // Seen is not known
 	CSRF    string
-	Name    string // hostile text
+	Name    string // their Name(), which the list is sorted by
 	Alone   bool   // shown on a page of their own
 }
 
@@ -121,21 +121,13 @@ func (p *personPages) peoplePage(w http.ResponseWriter, r *http.Request) error {
 
 // persons returns all users with what they may do: the owner first, then by name.
 func (p *personPages) persons(ctx context.Context) ([]person, error) {
-	rows, err := p.o.Persons.Persons(ctx, maxPersons)
+	rows, err := p.o.Persons.PersonsWithAccess(ctx, maxPersons)
 	if err != nil {
 		return nil, err
-	}
-	access, err := p.o.Persons.AccessOfAll(ctx, maxPersons)
-	if err != nil {
-		return nil, err
-	}
-	of := map[int64][]core.AccessRow{} // bounded by maxPersons
-	for _, a := range access {
-		of[a.User] = append(of[a.User], a)
 	}
 	out := make([]person, len(rows))
 	for i, row := range rows {
-		out[i] = personOf(row, of[row.User])
+		out[i] = personOf(row.Person, row.Access)
 	}
 	rank := map[core.Role]int{core.RoleOwner: -2, core.RoleAdmin: -1}
 	core.Sort(out, func(a, b person) int {
@@ -146,12 +138,7 @@ func (p *personPages) persons(ctx context.Context) ([]person, error) {
 }
 
 func personOf(row people.Person, access []core.AccessRow) person {
-	x := person{Person: row, Access: access, Name: row.Display}
-	for _, a := range row.Accounts {
-		if a.Display != "" && (x.Name == "" || row.User == core.Operator) {
-			x.Name = a.Display // the operator's row has a name of the program's
-		}
-	}
+	x := person{Person: row, Access: access, Name: row.Name()}
 	for _, a := range access {
 		if r := (revocation{a.Bot, a.PlatformUserID}); a.PlatformUserID != "" && !slices.Contains(x.Revokes, r) {
 			x.Revokes = append(x.Revokes, r)

@@ -62,8 +62,8 @@ type (
 		Persons(ctx context.Context, limit int) ([]people.Person, error)
 		PersonOf(ctx context.Context, user int64) (people.Person, error)
 		AccessOf(ctx context.Context, user int64) ([]core.AccessRow, error)
-		// AccessOfAll returns what the users that Persons lists may do.
-		AccessOfAll(ctx context.Context, limit int) ([]core.AccessRow, error)
+		// PersonsWithAccess lists what Persons lists, with what each may do.
+		PersonsWithAccess(ctx context.Context, limit int) ([]people.PersonWithAccess, error)
 	}
 	// Terms change what a user may do, and which accounts are theirs.
 	Terms interface {
@@ -214,8 +214,8 @@ func (p *Pages) AllNames(ctx context.Context) page.Names {
 			return p.persons.o.Persons.Persons(ctx, maxPersons)
 		})
 		for _, row := range rows.Value {
-			if x := personOf(row, nil); row.User != core.Operator && strings.TrimSpace(x.Name) != "" {
-				out[row.User] = x.Name
+			if name := row.Name(); row.User != core.Operator && name != "" {
+				out[row.User] = name
 			}
 		}
 	}

@@ -41,45 +41,37 @@ type ListedAccount struct {
 // Everyone lists at most limit users (1,000 at most) with what they may do: the owner
 // first, who is listed before they have an account, then admins, then the newest.
 func (s *Store) Everyone(ctx context.Context, limit int) ([]Listed, error) {
-	rows, err := s.Persons(ctx, limit)
+	rows, err := s.PersonsWithAccess(ctx, limit)
 	if err != nil {
 		return nil, err
 	}
-	if !slices.ContainsFunc(rows, func(p Person) bool { return p.User == core.Operator }) {
+	if !slices.ContainsFunc(rows, func(p PersonWithAccess) bool { return p.User == core.Operator }) {
 		owner, err := s.PersonOf(ctx, core.Operator)
 		if err != nil && core.KindOf(err) != core.NotFound {
 			return nil, err
 		}
 		if err == nil {
-			rows = append([]Person{owner}, rows[:min(len(rows), Limit(limit)-1)]...)
+			rows = append([]PersonWithAccess{{Person: owner}}, rows[:min(len(rows), Limit(limit)-1)]...)
 		}
-	}
-	access, err := s.AccessOfAll(ctx, limit)
-	if err != nil {
-		return nil, err
 	}
 	blocks, err := s.Blocks(ctx)
 	if err != nil {
 		return nil, err
 	}
-	of := map[int64][]core.AccessRow{} // bounded by limit
-	for _, a := range access {
-		of[a.User] = append(of[a.User], a)
-	}
 	out := make([]Listed, len(rows))
 	for i, p := range rows {
-		out[i] = s.listed(p, of[p.User], blocks)
+		out[i] = s.listed(p, blocks)
 	}
 	core.Sort(out, func(a, b Listed) int { return cmp.Compare(min(a.User, 2), min(b.User, 2)) })
 	return out, nil
 }
 
-func (s *Store) listed(p Person, access []core.AccessRow, blocks []Blocked) Listed {
-	l := Listed{User: p.User, Name: p.name(), Role: p.Role, State: NoAccess, Accounts: []ListedAccount{}, Access: access}
-	if access == nil {
+func (s *Store) listed(p PersonWithAccess, blocks []Blocked) Listed {
+	l := Listed{User: p.User, Name: p.Name(), Role: p.Role, State: NoAccess, Accounts: []ListedAccount{}, Access: p.Access}
+	if p.Access == nil {
 		l.Access = []core.AccessRow{}
 	}
-	if most := s.highest(access); most > core.Stranger {
+	if most := s.highest(p.Access); most > core.Stranger {
 		l.State, l.Trust = HasAccess, most.String()
 	}
 	for _, a := range p.Accounts {
@@ -88,23 +80,10 @@ func (s *Store) listed(p Person, access []core.AccessRow, blocks []Blocked) List
 			l.State = IsBlocked
 		}
 	}
-	if most := s.byPolicy(p); l.State == NoAccess && most > core.Stranger {
+	if most := s.byPolicy(p.Person); l.State == NoAccess && most > core.Stranger {
 		l.State, l.Trust = ByPolicy, most.String()
 	}
 	return l
-}
-
-// name returns what the user is called, cleaned: the operator by their account, since their
-// row has a name of the program's.
-func (p Person) name() string {
-	name := p.Display
-	for _, a := range p.Accounts {
-		if a.Display != "" && (name == "" || p.User == core.Operator) {
-			name = a.Display
-			break
-		}
-	}
-	return core.CleanName(name)
 }
 
 // highest returns the most that valid accesses allow; Stranger without one.

@@ -28,6 +28,27 @@ type Account struct {
 	Since    time.Time
 }
 
+// A PersonWithAccess is a user with what they may do.
+type PersonWithAccess struct {
+	Person
+	Access []core.AccessRow // newest first, at most 20
+}
+
+// Name returns what the user is called, cleaned. A user without a name of their own, and the
+// operator, whose row has a name of the program's, are called as their oldest account is.
+func (p Person) Name() string {
+	oldest := -1
+	for i, a := range p.Accounts {
+		if a.Display != "" && (oldest < 0 || a.Since.Before(p.Accounts[oldest].Since)) {
+			oldest = i
+		}
+	}
+	if oldest < 0 || p.Display != "" && p.User != core.Operator {
+		return core.CleanName(p.Display)
+	}
+	return core.CleanName(p.Accounts[oldest].Display)
+}
+
 // known users: those with an account or an access; others are numbers alone.
 const knownPeople = `FROM users u WHERE EXISTS (SELECT 1 FROM identities i WHERE i.user_id = u.id) OR EXISTS (SELECT 1 FROM access a WHERE a.user_id = u.id)`
 
@@ -95,11 +116,26 @@ func (s *Store) AccessOf(ctx context.Context, user int64) ([]core.AccessRow, err
 	return s.access(ctx, ` WHERE a.user_id = $1 ORDER BY a.id DESC LIMIT 1000`, user)
 }
 
-// AccessOfAll returns what the users may do that Persons lists with this limit, newest first, of
-// each at most 20 rows.
-func (s *Store) AccessOfAll(ctx context.Context, limit int) ([]core.AccessRow, error) {
-	return s.access(ctx, ` JOIN (SELECT x.id, row_number() OVER (PARTITION BY x.user_id ORDER BY x.id DESC) AS n
+// PersonsWithAccess lists what Persons lists, with what each may do.
+func (s *Store) PersonsWithAccess(ctx context.Context, limit int) ([]PersonWithAccess, error) {
+	rows, err := s.Persons(ctx, limit)
+	if err != nil {
+		return nil, err
+	}
+	access, err := s.access(ctx, ` JOIN (SELECT x.id, row_number() OVER (PARTITION BY x.user_id ORDER BY x.id DESC) AS n
 		FROM access x JOIN (SELECT u.id `+listedPeople+`) AS who ON who.id = x.user_id) AS newest ON newest.id = a.id AND newest.n <= 20 ORDER BY a.id DESC`, Limit(limit))
+	if err != nil {
+		return nil, err
+	}
+	of := map[int64][]core.AccessRow{} // bounded by limit
+	for _, a := range access {
+		of[a.User] = append(of[a.User], a)
+	}
+	out := make([]PersonWithAccess, len(rows))
+	for i, p := range rows {
+		out[i] = PersonWithAccess{p, of[p.User]}
+	}
+	return out, nil
 }
 
 // ChangeAccess gives one access another level and end; no end is without end. A
