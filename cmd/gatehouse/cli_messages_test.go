@@ -21,7 +21,7 @@ func TestAnErrorOfACommandSaysWhatToDoNext(t *testing.T) {
 	vault := h.vault()
 	h.env["GATEHOUSE_VAULT_PATH"] = filepath.Join(h.dir, "none")
 	for _, args := range [][]string{{"people", "list"}, {"export", "abc"}, {"agents", "list"}, {"agents", "samples"}, {"backup", filepath.Join(h.dir, "x.tar.gz")}, {"search", "tea"}} {
-		says(exitFailure, "'gatehouse serve' makes it. GATEHOUSE_VAULT_PATH names another one", args...)
+		says(exitFailure, "under systemd: 'sudo gatehousectl ...'), where GATEHOUSE_VAULT_PATH names its vault", args...)
 	}
 	if _, err := os.Stat(h.vault()); err == nil {
 		t.Error("a command that only reads has made a vault")
@@ -41,7 +41,7 @@ func TestAnErrorOfACommandSaysWhatToDoNext(t *testing.T) {
 		says(exitFailure, "\n'gatehouse "+list, strings.Fields(command)...)
 	}
 	h.env["XDG_RUNTIME_DIR"] = filepath.Join(h.dir, "elsewhere")
-	if code, _, errs := h.run("people", "list"); code != exitFailure || !strings.Contains(errs, "with its XDG_RUNTIME_DIR or TMPDIR") || strings.Contains(errs, "No gateway runs") {
+	if code, _, errs := h.run("people", "list"); code != exitFailure || !strings.Contains(errs, "with its XDG_RUNTIME_DIR or TMPDIR (under systemd: 'sudo gatehousectl ...')") || strings.Contains(errs, "No gateway runs") {
 		t.Errorf("where the socket is not: %d %s", code, errs)
 	}
 	p.stop()

@@ -24,6 +24,7 @@ import (
 	adminreports "gatehouse/admin/reports"
 	"gatehouse/admin/settings"
 	"gatehouse/cmd/gatehouse/bottexts"
+	"gatehouse/cmd/gatehouse/commands/console"
 	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/cmd/gatehouse/control/server"
 	"gatehouse/cmd/gatehouse/isolation"
@@ -120,7 +121,7 @@ func openFiles(ctx context.Context, cfg *configs.Config) (h http.Handler, end fu
 		_, h, err = a.handlers(closedInbox{ctx, a.queue})
 	}
 	if dir, bad := control.Dir(cfg.VaultPath); errors.As(err, new(taken)) && bad == nil {
-		err = core.Errorf(core.Conflict, "%s. If that is the gateway, it does not answer in %s: run the command as its user, with its XDG_RUNTIME_DIR or TMPDIR", core.TextOf(err), dir)
+		err = core.Errorf(core.Conflict, "%s. If that is the gateway, it does not answer in %s: run the command as its user, with its XDG_RUNTIME_DIR or TMPDIR (%s)", core.TextOf(err), dir, console.AsGateway)
 	}
 	return h, a.Close, err
 }

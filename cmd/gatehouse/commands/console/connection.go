@@ -110,17 +110,26 @@ func (c *Connection) open() error {
 	return err
 }
 
+// AsGateway is how to run a command as the gateway's user and with its settings.
+const AsGateway = "under systemd: 'sudo gatehousectl ...'"
+
 // CheckVault returns the error of a command that needs the files of the vault of cfg, where it
 // is not there or cannot be read by this user.
 func (p *Process) CheckVault(cfg *configs.Config) error {
 	f, err := os.Open(cfg.VaultPath)
+	if err != nil {
+		return p.vaultFault(cfg, err)
+	}
+	_ = f.Close() // it was only opened
+	return nil
+}
+
+func (p *Process) vaultFault(cfg *configs.Config, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return core.Errorf(core.NotFound, "there is no vault at %s yet: 'gatehouse serve' makes it. GATEHOUSE_VAULT_PATH names another one, such as the demo's (~/%s)", cfg.VaultPath, p.Demo)
+		return core.Errorf(core.NotFound, "there is no vault at %s: run the command with the settings of the gateway (%s), where GATEHOUSE_VAULT_PATH names its vault; the demo's is ~/%s. 'gatehouse serve' makes a new vault", cfg.VaultPath, AsGateway, p.Demo)
 	case errors.Is(err, fs.ErrPermission):
-		return core.Errorf(core.Denied, "the vault %s is not this user's (uid %d): run the command as the gateway's user, such as 'sudo -u USER gatehouse ...'", cfg.VaultPath, os.Getuid())
-	case err == nil:
-		_ = f.Close() // it was only opened
+		return core.Errorf(core.Denied, "the vault %s is not this user's (uid %d): run the command as the gateway's user and with its settings (%s)", cfg.VaultPath, os.Getuid(), AsGateway)
 	}
 	return nil
 }
