@@ -73,6 +73,26 @@ func TestTheOwnerIsCalledAsTheirOldestAccountIsEverywhere(t *testing.T) {
 	}
 }
 
+func TestAnOldBlockIsListedUnderAThousandNewerOnes(t *testing.T) {
+	w := newWorld(t)
+	w.admit("tg", "8", core.Vault)
+	w.admit("tg", "9", core.Vault)
+	w.ok(w.gate.People.BlockUser(ctx, "*", "telegram", "9", panel))
+	w.ok(w.db.Tx(ctx, func(tx *store.Tx) error {
+		_, err := tx.Exec(ctx, `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1001)
+			INSERT INTO blocks (platform, platform_user_id, bot, "by", at, took) SELECT 'telegram', 'stranger ' || i, '*', 'panel', $1, '' FROM n`, core.Stamp(w.clock.Now().Add(time.Hour)))
+		return err
+	}))
+	if by, _ := w.everyone(); by["P9"].State != people.IsBlocked || by["P8"].State != people.HasAccess {
+		t.Errorf("listed as %+v and %+v", by["P9"], by["P8"])
+	}
+	blocks, err := w.gate.People.Blocks(ctx)
+	w.ok(err)
+	if last := blocks[len(blocks)-1]; len(blocks) != 1001 || last.PlatformUserID != "9" {
+		t.Errorf("%d blocks, at last %+v", len(blocks), last)
+	}
+}
+
 func TestAUserIsFoundByNumberNameOrAccountWhereThatIsClear(t *testing.T) {
 	w := newWorld(t)
 	user := w.linked()

@@ -75,7 +75,7 @@ func (s *Store) Unblock(ctx context.Context, bot, platform, platformUserID strin
 	return nil
 }
 
-// Blocks lists who is blocked, newest first, at most 1,000.
+// Blocks lists who is blocked, newest first: the newest 1,000, and all of the users that Persons lists.
 func (s *Store) Blocks(ctx context.Context) ([]Blocked, error) {
 	var rows []struct {
 		Platform string `db:"platform"`
@@ -89,7 +89,9 @@ func (s *Store) Blocks(ctx context.Context) ([]Blocked, error) {
 			(SELECT nullif(display, '') FROM identities i WHERE i.platform = b.platform AND i.platform_user_id = b.platform_user_id),
 			(SELECT platform_user_display FROM pairing_requests r WHERE r.platform = b.platform AND r.platform_user_id = b.platform_user_id
 				AND platform_user_display <> '' ORDER BY created_at DESC LIMIT 1), '') AS display
-		FROM blocks b ORDER BY at DESC, platform, platform_user_id LIMIT 1000`)
+		FROM blocks b WHERE (platform, platform_user_id, bot) IN (SELECT platform, platform_user_id, bot FROM blocks ORDER BY at DESC LIMIT 1000)
+			OR (platform, platform_user_id) IN (SELECT i.platform, i.platform_user_id FROM identities i JOIN (SELECT u.id `+listedPeople+`) AS who ON who.id = i.user_id)
+		ORDER BY at DESC, platform, platform_user_id`, Limit(0))
 	if err != nil {
 		return nil, fmt.Errorf("blocks: %w", err)
 	}
