@@ -130,6 +130,53 @@ func TestAUserIsFoundByNumberNameOrAccountWhereThatIsClear(t *testing.T) {
 	}
 }
 
+// lower() of SQLite knows ASCII alone, that of PostgreSQL what its locale has.
+func TestAUserIsFoundByANameInAnyCaseOfEveryAlphabet(t *testing.T) {
+	w := newWorld(t)
+	names := map[string]string{"7": "Ünal", "8": "ИВАН", "9": "Иван", "10": "Élodie Ørsted", "11": "Ωmega"}
+	for id := range names {
+		w.admit("tg", id, core.Sandboxed)
+	}
+	w.ok(w.db.Tx(ctx, func(tx *store.Tx) error {
+		for id, name := range names {
+			if _, err := tx.Exec(ctx, `UPDATE identities SET display = $1 WHERE platform_user_id = $2`, name, id); err != nil {
+				return err
+			}
+		}
+		_, err := tx.Exec(ctx, `UPDATE users SET display = 'Zoë' WHERE id = $1`, w.idOf("telegram", "11"))
+		return err
+	}))
+	for ref, id := range map[string]string{"ünal": "7", "ÜNAL": "7", "élodie ØRSTED": "10", "ωMEGA": "11", "ZOË": "11"} {
+		if got, err := w.gate.People.Refer(ctx, w.db, ref); err != nil || got.User != w.idOf("telegram", id) {
+			t.Errorf("%q: %+v, %v, want the user of %s", ref, got, err, id)
+		}
+	}
+	for _, ref := range []string{"ИВАН", "Иван", "иван"} { // one name of two users
+		_, err := w.gate.People.Refer(ctx, w.db, ref)
+		if wantKind(t, err, core.Invalid); !strings.Contains(core.TextOf(err), "telegram 8") || !strings.Contains(core.TextOf(err), "telegram 9") {
+			t.Errorf("%q: %s", ref, core.TextOf(err))
+		}
+	}
+	_, err := w.gate.People.Refer(ctx, w.db, "unal")
+	wantKind(t, err, core.NotFound)
+}
+
+func TestANameIsRefusedWhereTooManyHaveItsLength(t *testing.T) {
+	w := newWorld(t)
+	w.ok(w.db.Tx(ctx, func(tx *store.Tx) error {
+		_, err := tx.Exec(ctx, `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10001)
+			INSERT INTO users (id, display, role, created_at) SELECT 100 + i, 'P' || (10000 + i), 'guest', $1 FROM n`, core.Stamp(tx.Time()))
+		return err
+	}))
+	_, err := w.gate.People.Refer(ctx, w.db, "p20001")
+	if wantKind(t, err, core.Invalid); !strings.Contains(core.TextOf(err), "give a number") {
+		t.Error(core.TextOf(err))
+	}
+	if got, err := w.gate.People.Refer(ctx, w.db, "10101"); err != nil || got.Name != "P20001" {
+		t.Errorf("by number: %+v, %v", got, err)
+	}
+}
+
 // Anyone can choose a name, so a number that is no user's is no one.
 func TestANumberIsNeverAName(t *testing.T) {
 	w := newWorld(t)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"gatehouse/core"
 	"gatehouse/core/store"
@@ -171,23 +172,13 @@ func (s *Store) refer(ctx context.Context, q store.Queryer, ref string) (int64, 
 			return number, err
 		}
 	}
-	platform, id, _ := strings.Cut(ref, ":")
 	name := ref
 	if bad == nil { // anyone can choose a name that is a number
 		name = ""
 	}
-	var found []struct {
-		User     int64  `db:"user_id"`
-		Name     string `db:"name"`
-		Platform string `db:"platform"`
-		ID       string `db:"platform_user_id"`
-	}
-	err := q.Select(ctx, &found, `SELECT DISTINCT u.id AS user_id, u.display AS name, coalesce(i.platform, '') AS platform, coalesce(i.platform_user_id, '') AS platform_user_id
-		FROM users u LEFT JOIN identities i ON i.user_id = u.id
-		WHERE (i.platform = $1 AND i.platform_user_id = $2) OR i.platform_user_id = $3
-			OR $4 <> '' AND (lower(u.display) = lower($4) OR lower(i.display) = lower($4)) ORDER BY 1, 3, 4 LIMIT 50`, platform, id, ref, name)
+	found, err := s.called(ctx, q, ref, name)
 	if err != nil {
-		return 0, fmt.Errorf("find a person: %w", err)
+		return 0, err
 	}
 	var who []string
 	users := map[int64]bool{}
@@ -199,9 +190,44 @@ func (s *Store) refer(ctx context.Context, q store.Queryer, ref string) (int64, 
 	case len(users) == 1:
 		return found[0].User, nil
 	case len(users) > 1:
-		return 0, core.Errorf(core.Invalid, "%s is not clear: give one of these numbers: %s", core.CleanName(core.CutRunes(ref, 64)), strings.Join(who, ", "))
+		return 0, core.Errorf(core.Invalid, "%s is not clear: give one of these numbers: %s", core.CleanName(core.CutRunes(ref, 64)), strings.Join(who[:min(len(who), 50)], ", "))
 	case bad == nil:
 		return 0, unknownNumber(number)
 	}
 	return 0, core.Errorf(core.NotFound, "no user is called %s: give a number, platform:id, or a whole name; %s", core.CleanName(core.CutRunes(ref, 64)), whoThereIs)
+}
+
+// maxOfLength bounds the accounts whose names are compared with one.
+const maxOfLength = 10_000
+
+type calledRow struct {
+	User     int64  `db:"user_id"`
+	Name     string `db:"name"`
+	Platform string `db:"platform"`
+	ID       string `db:"platform_user_id"`
+	Account  string `db:"account"`
+}
+
+// called returns the accounts whose platform:id or id is ref, and those of users with this
+// name in any case; "" is no name. It is core.Invalid where there are too many to compare.
+func (s *Store) called(ctx context.Context, q store.Queryer, ref, name string) (found []calledRow, err error) {
+	platform, id, _ := strings.Cut(ref, ":")
+	length := -1
+	if name != "" {
+		length = utf8.RuneCountInString(name) // the case of a letter doesn't change it; lower() of SQLite knows ASCII alone
+	}
+	err = q.Select(ctx, &found, `SELECT u.id AS user_id, u.display AS name, coalesce(i.platform, '') AS platform, coalesce(i.platform_user_id, '') AS platform_user_id, coalesce(i.display, '') AS account
+		FROM users u LEFT JOIN identities i ON i.user_id = u.id
+		WHERE (i.platform = $1 AND i.platform_user_id = $2) OR i.platform_user_id = $3 OR length(u.display) = $4 OR length(i.display) = $4
+		ORDER BY 1, 3, 4 LIMIT $5`, platform, id, ref, length, maxOfLength+1)
+	if err != nil {
+		return nil, fmt.Errorf("find a person: %w", err)
+	}
+	if len(found) > maxOfLength {
+		return nil, core.Errorf(core.Invalid, "too many users have a name of this length to look for one: give a number; %s", whoThereIs)
+	}
+	return slices.DeleteFunc(found, func(f calledRow) bool {
+		byID := f.ID != "" && (f.ID == ref || f.Platform == platform && f.ID == id)
+		return !byID && (name == "" || !strings.EqualFold(f.Name, name) && !strings.EqualFold(f.Account, name))
+	}), nil
 }
