@@ -362,6 +362,58 @@ func TestAReplyThatThePlatformAsksToWaitWithIsNotRetriedByHand(t *testing.T) {
 	}
 }
 
+// waiting asks to wait before each send to a chat.
+type waiting struct {
+	*failing
+	chat map[string]time.Duration
+}
+
+func (p waiting) Wait(to core.Address) time.Duration { return p.chat[to.Chat] }
+
+// What the platform asks of the bot or of a chat holds each reply there, whatever that reply itself waits for.
+func TestAReplyIsNotRetriedByHandWhileItsBotOrItsChatIsToWait(t *testing.T) {
+	by := core.Actor{User: 1, Via: "panel"}
+	refused := func(t *testing.T, f *fixture, seq int64) {
+		t.Helper()
+		err := f.out.RetryNow(t.Context(), seq, by)
+		if core.KindOf(err) != core.Conflict || !strings.Contains(err.Error(), "in 1h0m0s") {
+			defer f.timePasses()() // which a send waits for
+			f.stop()
+			t.Fatalf("retried: %v", err)
+		}
+	}
+	t.Run("bot", func(t *testing.T) {
+		f, _ := failingFixture(t, unavailable)
+		seq, _ := f.retried()
+		f.plat.answers = []core.Delivery{{Outcome: core.RetryAfter, After: time.Hour, All: true, Reason: "429"}}
+		f.post("send:other", "b", "", "other")
+		f.reply()
+		f.until("the wait is stored", func() bool { return f.sending() == 0 })
+		refused(t, f, seq)
+	})
+	t.Run("chat", func(t *testing.T) {
+		var p waiting
+		f := newFixture(t, func(o *options) {
+			p = waiting{&failing{platform: o.sender.(*platform), text: "bad", with: unavailable}, map[string]time.Duration{}}
+			o.sender = p
+		})
+		f.serve(nil)
+		f.post("send:bad", "a", "", "bad")
+		f.reply()
+		f.rest()
+		seq, _ := f.retried()
+		p.chat["a"] = time.Hour
+		refused(t, f, seq)
+		delete(p.chat, "a")
+		if err := f.out.RetryNow(t.Context(), seq, by); err != nil {
+			t.Fatal(err)
+		}
+		if got := f.reply(); got != "bad" {
+			t.Errorf("%q is sent", got)
+		}
+	})
+}
+
 // timed notes when it sends.
 type timed struct {
 	*platform

@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -20,25 +21,34 @@ func (b *Outbox) Settle(ctx context.Context, seq int64, by core.Actor) error {
 }
 
 func (b *Outbox) decideSend(ctx context.Context, seq int64, by core.Actor, action, query string) error {
-	return b.db.Tx(ctx, func(tx *store.Tx) error {
+	none := core.Errorf(core.NotFound, "no unsettled reply has the number %d: it may have been settled already", seq)
+	return b.decide(ctx, seq, by, action, none, func(tx *store.Tx) (chatKey, error) {
 		var r unsureRow
-		err := tx.Get(ctx, &r, unsureColumns+` WHERE seq = $1 AND state IN ('unknown', 'failed')`, seq)
+		if err := tx.Get(ctx, &r, unsureColumns+` WHERE seq = $1 AND state IN ('unknown', 'failed')`, seq); err != nil {
+			return chatKey{}, err
+		}
+		if _, err := tx.Exec(ctx, query, seq); err != nil {
+			return chatKey{}, err
+		}
+		return chatKey{r.Bot, r.Chat}, b.resolve(ctx, tx, &r, action == "queue.send_again")
+	})
+}
+
+// decisions has the verb of each decision, for who comes second.
+var decisions = map[string]string{"queue.send_again": "sent again", "queue.settle": "settled", "queue.give_up": "given up"}
+
+// decide runs act, which returns the chat of the reply, or store.ErrNoRows when there is nothing to decide on: then
+// the error says who has decided before, or is none.
+func (b *Outbox) decide(ctx context.Context, seq int64, by core.Actor, action string, none error, act func(*store.Tx) (chatKey, error)) error {
+	return b.db.Tx(ctx, func(tx *store.Tx) error {
+		key, err := act(tx)
 		if errors.Is(err, store.ErrNoRows) {
-			if err := store.Already(ctx, tx, "row", seq, map[string]string{"queue.send_again": "sent again", "queue.settle": "settled"}); err != nil {
-				return err
-			}
-			return core.Errorf(core.NotFound, "no unsettled reply has the number %d: it may have been settled already", seq)
+			return cmp.Or(store.Already(ctx, tx, "row", seq, decisions), none)
 		}
 		if err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, query, seq); err != nil {
-			return err
-		}
-		if err := b.resolve(ctx, tx, &r, action == "queue.send_again"); err != nil {
-			return err
-		}
-		tx.OnCommit(func() { b.wakeChat(chatKey{r.Bot, r.Chat}); b.o.Ring(core.TopicQueue) })
+		tx.OnCommit(func() { b.wakeChat(key); b.o.Ring(core.TopicQueue) })
 		return store.Audit(ctx, tx, by, action, "", map[string]any{"row": seq})
 	})
 }

@@ -2,7 +2,6 @@ package outbox
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"gatehouse/core"
@@ -51,16 +50,21 @@ func (b *Outbox) failRow(ctx context.Context, tx *store.Tx, seq int64, why strin
 	if doubt {
 		why += inDoubt
 	}
-	tx.OnCommit(func() { b.o.Ring("queue") })
+	tx.OnCommit(func() { b.o.Ring(core.TopicQueue) })
 	_, err := tx.Exec(ctx, `UPDATE outbox SET state = 'failed', error = $1, not_before = '', declined_at = '' WHERE seq = $2`, why, seq)
 	return err
 }
 
 // RetryNow tries a reply now that waits for its next try. It returns NotFound when the reply does not
-// wait for one, and Conflict when the platform has asked to wait, which is longer than the outbox itself does.
+// wait for one, and Conflict when the platform has asked to wait with the reply, its chat or its bot, which is
+// longer than the outbox itself does.
 func (b *Outbox) RetryNow(ctx context.Context, seq int64, by core.Actor) error {
-	return b.decideRetried(ctx, seq, by, "queue.retry_send", func(tx *store.Tx, r *outRow) error {
-		if wait := core.TimeOf(r.NotUntil).Sub(tx.Time()); wait > maxRetryPause && wait < maxPause {
+	return b.decideRetried(ctx, seq, by, "queue.retry_send", func(tx *store.Tx, r *retriedRow) error {
+		own := core.TimeOf(r.NotUntil).Sub(tx.Time())
+		if own >= maxPause { // the clock was set back
+			own = 0
+		}
+		if wait := max(own, b.wait(r.to(r.key()))); wait > maxRetryPause {
 			return core.Errorf(core.Conflict, "the platform has asked to wait: the reply %d is tried in %v", seq, wait.Round(time.Second))
 		}
 		_, err := tx.Exec(ctx, `UPDATE outbox SET not_before = $1 WHERE seq = $2`, core.Stamp(tx.Time()), seq)
@@ -71,7 +75,7 @@ func (b *Outbox) RetryNow(ctx context.Context, seq int64, by core.Actor) error {
 // GiveUp fails a reply that waits for its next try: it can be sent again later, and those of its chat that
 // wait for it are sent. It returns NotFound when the reply does not wait for a next try.
 func (b *Outbox) GiveUp(ctx context.Context, seq int64, by core.Actor) error {
-	return b.decideRetried(ctx, seq, by, "queue.give_up", func(tx *store.Tx, r *outRow) error {
+	return b.decideRetried(ctx, seq, by, "queue.give_up", func(tx *store.Tx, r *retriedRow) error {
 		doubt := r.Error == mayHaveArrived || r.Error == askedAgain
 		why := "given up in the panel"
 		if !doubt {
@@ -81,30 +85,26 @@ func (b *Outbox) GiveUp(ctx context.Context, seq int64, by core.Actor) error {
 	})
 }
 
+type retriedRow struct {
+	outRow
+	Bot  string `db:"bot"`
+	Chat string `db:"chat"`
+}
+
+func (r *retriedRow) key() chatKey { return chatKey{r.Bot, r.Chat} }
+
 // decideRetried runs act on a reply that waits for its next try.
-func (b *Outbox) decideRetried(ctx context.Context, seq int64, by core.Actor, action string, act func(*store.Tx, *outRow) error) error {
-	return b.db.Tx(ctx, func(tx *store.Tx) error {
-		var r struct {
-			outRow
-			Bot  string `db:"bot"`
-			Chat string `db:"chat"`
+func (b *Outbox) decideRetried(ctx context.Context, seq int64, by core.Actor, action string, act func(*store.Tx, *retriedRow) error) error {
+	none := core.Errorf(core.NotFound, "the reply %d does not wait for another try: it may have been sent", seq)
+	return b.decide(ctx, seq, by, action, none, func(tx *store.Tx) (chatKey, error) {
+		var r retriedRow
+		err := tx.Get(ctx, &r, `SELECT seq, bot, chat, thread, place, state, error, not_before, replaces FROM outbox WHERE seq = $1 AND state IN ('ready', 'sending') AND error <> ''`, seq)
+		if err == nil && r.State != "ready" {
+			err = core.Errorf(core.Conflict, "the reply %d is being sent right now: look again in a moment", seq)
 		}
-		err := tx.Get(ctx, &r, `SELECT seq, bot, chat, state, error, not_before, replaces FROM outbox WHERE seq = $1 AND state IN ('ready', 'sending') AND error <> ''`, seq)
-		switch {
-		case errors.Is(err, store.ErrNoRows):
-			if err := store.Already(ctx, tx, "row", seq, map[string]string{"queue.give_up": "given up"}); err != nil {
-				return err
-			}
-			return core.Errorf(core.NotFound, "the reply %d does not wait for another try: it may have been sent", seq)
-		case err != nil:
-			return err
-		case r.State != "ready":
-			return core.Errorf(core.Conflict, "the reply %d is being sent right now: look again in a moment", seq)
+		if err != nil {
+			return chatKey{}, err
 		}
-		if err := act(tx, &r.outRow); err != nil {
-			return err
-		}
-		tx.OnCommit(func() { b.wakeChat(chatKey{r.Bot, r.Chat}); b.o.Ring("queue") })
-		return store.Audit(ctx, tx, by, action, "", map[string]any{"row": seq})
+		return r.key(), act(tx, &r)
 	})
 }

@@ -164,10 +164,13 @@ func (b *Outbox) block(ctx context.Context, tx *store.Tx, bot string, wait time.
 // wait returns how long to wait before the next send to the chat. The caller does not hold b.mu.
 func (b *Outbox) wait(to core.Address) time.Duration {
 	b.mu.Lock()
-	blocked := b.blocked[to.Bot].Sub(b.o.Clock.Now())
+	sender, blocked := b.sender, b.blocked[to.Bot].Sub(b.o.Clock.Now())
 	b.mu.Unlock()
 	if blocked > maxPause { // the clock was set back
 		blocked = 0
 	}
-	return max(b.sender.Wait(to), blocked)
+	if sender == nil { // nothing is sent yet
+		return 0
+	}
+	return max(sender.Wait(to), blocked)
 }
