@@ -57,6 +57,31 @@ func TestOldRequestsOfStrangersGoAndOthersStay(t *testing.T) {
 	}
 }
 
+func TestARevokedUserCanBeApprovedAgainFor90Days(t *testing.T) {
+	w := newWorld(t)
+	for _, id := range []string{"7", "8"} {
+		w.admit("tg", id, core.Vault)
+		w.revoke(id)
+	}
+	early, late := w.listed("7", "denied"), w.listed("8", "denied")
+	prune := func() {
+		t.Helper()
+		_, err := w.gate.Prune(ctx)
+		w.ok(err)
+	}
+	w.clock.Advance(90*24*time.Hour - time.Minute)
+	prune()
+	_, err := w.gate.Approve(ctx, early.ID, core.Approval{Trust: core.Sandboxed}, panel)
+	w.ok(err)
+	if got := w.trust(dm("tg", "7", "x")); got != core.Sandboxed {
+		t.Errorf("approved again at %v", got)
+	}
+	w.clock.Advance(2 * time.Minute)
+	prune()
+	_, err = w.gate.Approve(ctx, late.ID, core.Approval{Trust: core.Sandboxed}, panel)
+	wantKind(t, err, core.NotFound)
+}
+
 // Whoever was shut out does not come back by the invitation that let them in,
 // however old its list of those who were turned away.
 func TestWhoeverWasRevokedDoesNotComeBackByAnOldInvitation(t *testing.T) {

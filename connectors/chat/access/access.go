@@ -17,7 +17,7 @@ import (
 
 const (
 	maxPending = 20 // requests of an answer to /pairing
-	maxRevoked = 5  // users of it whose access was revoked
+	maxRevoked = 5  // accesses in it that were revoked
 )
 
 // Pairings lists and decides pairing requests. A request is named by its id or
@@ -74,8 +74,7 @@ func (c *Commands) MakeLink(ctx context.Context, r command.Request) (command.Out
 	return command.Respond("link", texts.With{"Until": until, "Code": code})
 }
 
-// Pending lists the pairing requests that wait, and the latest users whose access was
-// revoked.
+// Pending lists the pairing requests that wait, and the latest accesses that were revoked.
 func (c *Commands) Pending(ctx context.Context, r command.Request) (command.Outcome, error) {
 	waiting, err := c.Pairings.Requests(ctx, "pending", maxPending)
 	if err != nil {

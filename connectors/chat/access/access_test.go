@@ -150,3 +150,15 @@ func TestPairingListsWhoWasRevokedWithHowToApproveThemAgain(t *testing.T) {
 		t.Errorf("/approve: %q", got)
 	}
 }
+
+// They are accesses, not users: one user may have several.
+func TestPairingListsTheLatestFiveAccessesThatWereRevoked(t *testing.T) {
+	g := &gate{}
+	for _, id := range []string{"r1", "r2", "r3", "r4", "r5", "r6"} {
+		g.requests = append(g.requests, core.PairingRequest{ID: id, Status: "denied", Revoked: true, Display: "Ada", PlatformUserID: "7", Scope: core.ScopeGroup})
+	}
+	got := said(t, commands(t, g).Pending, "")
+	if n := strings.Count(got, "/approve r"); n != 5 || strings.Contains(got, "/approve r6") {
+		t.Errorf("%d accesses are listed: %q", n, got)
+	}
+}
