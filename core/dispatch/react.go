@@ -33,15 +33,15 @@ const (
 	removeTries = 5
 )
 
-// A reaction is to be put under a message, or removed with ""; not before due. With a press it is
-// the acknowledgement of a button instead.
+// A reaction is to be put under a message, or removed with ""; not before due. The
+// acknowledgement of a button, which has no id, takes its turn among them.
 type reaction struct {
 	to    core.Address
 	id    string
 	emoji string
 	due   time.Time
 	tries int // of a removal, that failed
-	press string
+	show  func(context.Context) error
 }
 
 // Reactions shows under messages that they wait or are being answered, and ends the progress that
@@ -97,7 +97,9 @@ func (s *Reactions) mark(t *queue.Turn, emoji string) {
 // Refused acknowledges a pressed button that was refused, without a text: the chat got a notice.
 func (s *Reactions) Refused(press *core.Inbound) {
 	if press.Callback != nil {
-		s.add(reaction{to: press.Address, press: press.Callback.ID})
+		s.add(reaction{to: press.Address, show: func(ctx context.Context) error {
+			return s.screen.Acknowledge(ctx, press.Address, press.Callback.ID, "")
+		}})
 	}
 }
 
@@ -106,7 +108,7 @@ func (s *Reactions) react(to core.Address, id, emoji string) {
 	if id == "" || core.OfSession(to.Bot) {
 		return
 	}
-	r := reaction{to: to, id: id, emoji: emoji}
+	r := reaction{to: to, id: id, emoji: emoji, show: func(ctx context.Context) error { return s.screen.React(ctx, to, id, emoji) }}
 	if emoji == Waits {
 		r.due = s.clock.Now().Add(waited)
 	}
@@ -121,9 +123,7 @@ func (s *Reactions) add(r reaction) {
 		return
 	}
 	s.pending = append(s.pending, r)
-	if r.press == "" {
-		s.later = slices.DeleteFunc(s.later, func(old reaction) bool { return old.to == r.to && old.id == r.id })
-	}
+	s.later = slices.DeleteFunc(s.later, func(old reaction) bool { return old.to == r.to && old.id == r.id })
 	select {
 	case s.bell <- struct{}{}:
 	default:
@@ -150,12 +150,8 @@ func (s *Reactions) set() {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), reactTime)
-		if r.press != "" {
-			if err := s.screen.Acknowledge(ctx, r.to, r.press, ""); err != nil {
-				s.log.DebugContext(ctx, "acknowledge a button", "bot", r.to.Bot, "err", err)
-			}
-		} else if err := s.screen.React(ctx, r.to, r.id, r.emoji); err != nil {
-			s.log.DebugContext(ctx, "set a reaction", "bot", r.to.Bot, "err", err)
+		if err := r.show(ctx); err != nil {
+			s.log.DebugContext(ctx, "set a reaction", "bot", r.to.Bot, "button", r.id == "", "err", err)
 			s.removeLater(r, err)
 		}
 		cancel()
@@ -193,7 +189,7 @@ func (s *Reactions) next() (r reaction, wait time.Duration, ok bool) {
 // an answered message. A later reaction of the message replaces it.
 func (s *Reactions) removeLater(r reaction, err error) {
 	r.tries++
-	if r.emoji != "" || core.KindOf(err) != core.Busy || r.tries >= removeTries {
+	if r.id == "" || r.emoji != "" || core.KindOf(err) != core.Busy || r.tries >= removeTries {
 		return
 	}
 	s.mu.Lock()
