@@ -83,11 +83,7 @@ func (l *limits) command(ctx context.Context, tx *store.Tx, in *core.Inbound, r 
 	if control {
 		room = rate.N * controlRoom
 	}
-	count := recent.Commands
-	if in.Kind == core.KindCallback {
-		count = recent.Presses
-	}
-	full, err := count(ctx, tx, in, room, rate.Per)
+	full, err := recent.Full(ctx, tx, in, room, rate.Per)
 	if err != nil || !full {
 		return "ready", err
 	}

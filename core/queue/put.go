@@ -117,7 +117,7 @@ func (q *Queue) putOne(ctx context.Context, tx *store.Tx, u *unit, in *core.Inbo
 			return "", err
 		}
 		if rate := q.limits.rate(); in.Kind == core.KindEdit && rate.N > 0 {
-			if full, err := recent.Edits(ctx, tx, in, rate.N*controlRoom, rate.Per); full || err != nil {
+			if full, err := recent.Full(ctx, tx, in, rate.N*controlRoom, rate.Per); full || err != nil {
 				return "noted", err
 			}
 		}

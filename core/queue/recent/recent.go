@@ -11,24 +11,26 @@ import (
 	"gatehouse/core/store"
 )
 
-// Commands reports whether in's sender has sent at least room commands within the period before in.
-func Commands(ctx context.Context, tx *store.Tx, in *core.Inbound, room int, period time.Duration) (full bool, err error) {
-	err = tx.Get(ctx, &full, `SELECT count(*) >= $1 FROM (SELECT 1 FROM inbox WHERE bot = $2 AND sender = $3 AND kind = 'command' AND counts = 1
-		AND sent_at > $4 AND state <> 'refused' LIMIT $5) AS lately`, room, in.Bot, in.From.ID, core.Stamp(in.At.Add(-period)), room)
-	return full, err
-}
+// The three statements differ in the kind, which the index of each has as a constant.
+const (
+	countHead = `SELECT count(*) >= $1 FROM (SELECT 1 FROM inbox WHERE bot = $2 AND sender = $3 AND `
+	countTail = ` AND counts = 1 AND sent_at > $4 AND state <> 'refused' LIMIT $5) AS lately`
+	commands  = countHead + `kind = 'command'` + countTail
+	presses   = countHead + `kind = 'callback' AND kind IN ('callback', 'edit')` + countTail
+	edits     = countHead + `kind = 'edit' AND kind IN ('callback', 'edit')` + countTail
+)
 
-// Presses is Commands for pressed buttons.
-func Presses(ctx context.Context, tx *store.Tx, in *core.Inbound, room int, period time.Duration) (full bool, err error) {
-	err = tx.Get(ctx, &full, `SELECT count(*) >= $1 FROM (SELECT 1 FROM inbox WHERE bot = $2 AND sender = $3 AND kind = 'callback' AND kind IN ('callback', 'edit') AND counts = 1
-		AND sent_at > $4 AND state <> 'refused' LIMIT $5) AS lately`, room, in.Bot, in.From.ID, core.Stamp(in.At.Add(-period)), room)
-	return full, err
-}
-
-// Edits is Commands for edits of messages.
-func Edits(ctx context.Context, tx *store.Tx, in *core.Inbound, room int, period time.Duration) (full bool, err error) {
-	err = tx.Get(ctx, &full, `SELECT count(*) >= $1 FROM (SELECT 1 FROM inbox WHERE bot = $2 AND sender = $3 AND kind = 'edit' AND kind IN ('callback', 'edit') AND counts = 1
-		AND sent_at > $4 AND state <> 'refused' LIMIT $5) AS lately`, room, in.Bot, in.From.ID, core.Stamp(in.At.Add(-period)), room)
+// Full reports whether in's sender has sent at least room updates of in's kind within the period
+// before in: pressed buttons or edits, otherwise commands.
+func Full(ctx context.Context, tx *store.Tx, in *core.Inbound, room int, period time.Duration) (full bool, err error) {
+	count := commands
+	switch in.Kind {
+	case core.KindCallback:
+		count = presses
+	case core.KindEdit:
+		count = edits
+	}
+	err = tx.Get(ctx, &full, count, room, in.Bot, in.From.ID, core.Stamp(in.At.Add(-period)), room)
 	return full, err
 }
 
