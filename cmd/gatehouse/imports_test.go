@@ -166,7 +166,7 @@ core/council/stream: core/council/choice  # an answer, while it comes and in pie
 core/council/ledger: core core/council/choice core/council/domains core/sealed core/sealed/columns core/store  # what was asked, answered and found of it
 core/diff: core  # what changes in a text, for people
 core/council: core core/council/choice core/council/claims core/council/domains core/council/ledger core/council/stream core/llm core/llm/strict core/orchestrator core/store core/texts  # several models answer a turn
-core/dispatch: core core/bus core/command core/orchestrator core/orchestrator/call core/queue core/queue/inspect core/queue/outbox core/runs core/store core/texts
+core/dispatch: core core/bus core/command core/orchestrator core/orchestrator/call core/queue core/queue/halt core/queue/inspect core/queue/outbox core/runs core/store core/texts
 core/erasure: core core/beneath core/session core/store core/transcript/redact core/vault
 core/erasure/tasks: core core/erasure core/jobs core/store
 core/importer: core core/importer/foreign core/importer/record core/importer/report core/importer/source  # conversations of other systems
@@ -233,11 +233,12 @@ core/permission/shell/programs: core/permission/shell/walk  # programs that run 
 core/permission/shell/vetted:  # reads commands, imports no package of ours
 core/permission/shell/walk:  # follows a command line, imports no package of ours
 core/project: core core/store  # named groups of conversations
-core/queue: core core/queue/burst core/queue/metrics core/queue/moved core/queue/orphans core/queue/outbox core/queue/recent core/store
+core/queue: core core/queue/burst core/queue/halt core/queue/metrics core/queue/moved core/queue/orphans core/queue/outbox core/queue/recent core/store
 core/queue/burst: core core/store  # messages that are parts of one
 core/queue/orphans: core core/store
 core/queue/flight:  # how far sends got, for the start after a crash
-core/queue/inspect: core core/store  # what the panel and metrics ask the tables
+core/queue/halt:  # how the stop of a turn is stored
+core/queue/inspect: core core/queue/halt core/store  # what the panel and metrics ask the tables
 core/queue/maintenance: core core/store  # erases, prunes and repairs the tables
 core/queue/metrics: core
 core/queue/moved: core core/store  # the lanes of chats that got another id

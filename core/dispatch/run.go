@@ -10,6 +10,7 @@ import (
 	"gatehouse/core/bus"
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/queue"
+	"gatehouse/core/queue/halt"
 	"gatehouse/core/runs"
 	"gatehouse/core/store"
 	"gatehouse/core/texts"
@@ -58,9 +59,9 @@ func (d *Dispatcher) answer(ctx context.Context, t *queue.Turn, turn *orchestrat
 	defer func() {
 		switch cause := context.Cause(ctx); { // also where the end cannot be stored
 		case errors.Is(cause, errInterrupted):
-			t.Stop(turn.Session.ID + interrupted)
+			t.Stop(turn.Session.ID, halt.Interrupted)
 		case errors.Is(cause, orchestrator.ErrAborted):
-			t.Stop(turn.Session.ID)
+			t.Stop(turn.Session.ID, halt.Aborted)
 		}
 	}()
 	in := t.First()
@@ -69,11 +70,11 @@ func (d *Dispatcher) answer(ctx context.Context, t *queue.Turn, turn *orchestrat
 		a.key = in.Turn.Key
 	}
 	defer d.o.Running.begin(t.Lane, a, t.Taken)()
-	switch { // before it could be stopped as a run, or in an attempt whose end was not stored
-	case t.Stopped(turn.Session.ID):
-		cancel(orchestrator.ErrAborted)
-	case t.Stopped(turn.Session.ID + interrupted):
+	switch why, is := t.Stopped(turn.Session.ID); { // before it could be stopped as a run, or in an attempt whose end was not stored
+	case is && why == halt.Interrupted:
 		cancel(errInterrupted)
+	case is:
+		cancel(orchestrator.ErrAborted)
 	}
 	leave, err := d.guests.enter(ctx, t, turn)
 	if err != nil {

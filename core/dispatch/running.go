@@ -133,9 +133,6 @@ func (r *Running) stop(s stop, match func(*active) bool) (stopped, others bool) 
 // errInterrupted is the cause of a run that its sender's next message ends.
 var errInterrupted = fmt.Errorf("%w by writing on", orchestrator.ErrAborted)
 
-// interrupted is behind the conversation for which such a run is stopped (queue.Turn.Stop).
-const interrupted = " interrupted"
-
 // Interrupt stops the bot's run in a lane if it is the user's, because of their
 // next message. It reports whether there was one.
 func (r *Running) Interrupt(bot, lane string, user int64) bool {

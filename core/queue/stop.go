@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"gatehouse/core/queue/halt"
 	"gatehouse/core/store"
 )
 
@@ -26,34 +27,35 @@ func (s *slots) stop(session string, messages []int64) {
 	defer s.mu.Unlock()
 	for _, t := range s.running {
 		if slices.ContainsFunc(t.seqs, func(seq int64) bool { return slices.Contains(messages, seq) }) {
-			t.Stop(session)
+			t.mu.Lock()
+			t.stopped = session
+			t.mu.Unlock()
 		}
 	}
 }
 
-// Stop is Queue.Stop for this turn alone, stored when it is returned to its lane. A word behind the
-// session's id tells kinds of stops apart.
-func (t *Turn) Stop(session string) {
+// Stop is Queue.Stop for this turn alone, stored when it is returned to its lane.
+func (t *Turn) Stop(session string, why halt.Cause) {
 	t.mu.Lock()
-	t.stopped = session
+	t.stopped = halt.Text(session, why)
 	t.mu.Unlock()
 }
 
 // keepStop stores that t was stopped.
 func (q *Queue) keepStop(ctx context.Context, tx *store.Tx, t *Turn) error {
 	t.mu.Lock()
-	session := t.stopped
+	stored := t.stopped
 	t.mu.Unlock()
-	if session == "" {
+	if stored == "" {
 		return nil
 	}
-	return q.Stop(ctx, tx, session, t.seqs)
+	return q.Stop(ctx, tx, stored, t.seqs) // with its cause
 }
 
-// Stopped reports whether Stop has stopped the turn of session. A handler asks it when what it does can be
+// Stopped reports whether the turn of session was stopped, and why. A handler asks it when what it does can be
 // canceled, so that a Stop meets one or the other.
-func (t *Turn) Stopped(session string) bool {
+func (t *Turn) Stopped(session string) (why halt.Cause, is bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return session != "" && t.stopped == session
+	return halt.Of(t.stopped, session)
 }

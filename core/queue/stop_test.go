@@ -37,10 +37,10 @@ func (f *fixture) stops(of func() *queue.Queue) (handle func(context.Context, *q
 		for _, r := range turn.Rows {
 			text += r.Text + " "
 		}
-		if turn.Stopped("s") {
+		if isStopped(turn, "s") {
 			text += "stopped"
 		}
-		if turn.Stopped("") || turn.Stopped("another") {
+		if isStopped(turn, "") || isStopped(turn, "another") {
 			f.t.Errorf("%s: another session's turn is stopped", text)
 		}
 		c <- text
@@ -48,6 +48,11 @@ func (f *fixture) stops(of func() *queue.Queue) (handle func(context.Context, *q
 			f.t.Error(err)
 		}
 	}, c
+}
+
+func isStopped(t *queue.Turn, session string) bool {
+	_, is := t.Stopped(session)
+	return is
 }
 
 // What the user has stopped is not answered because the gateway was restarted meanwhile.
@@ -74,7 +79,7 @@ func TestATurnThatIsClaimedAndHasNotBegunIsStopped(t *testing.T) {
 	f.serve(func(_ context.Context, turn *queue.Turn) {
 		begun <- turn
 		<-begin
-		done <- turn.Stopped("s")
+		done <- isStopped(turn, "s")
 		if err := answer(f.q, turn); err != nil {
 			t.Error(err)
 		}
@@ -113,7 +118,7 @@ func TestAStopThatIsNotCommittedStopsNothing(t *testing.T) {
 	}); !errors.Is(err, no) {
 		t.Fatal(err)
 	}
-	if turn.Stopped("s") {
+	if isStopped(turn, "s") {
 		t.Error("the turn is stopped")
 	}
 	close(begin)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"gatehouse/core"
+	"gatehouse/core/queue/halt"
 	"gatehouse/core/store"
 )
 
@@ -62,7 +63,7 @@ const maxWaiting = 1000
 // Waiting returns the rows of messages that wait or are being answered in a conversation: those of its own,
 // which came over HTTP, by the panel or by the schedule, and those of the chat that it is bound to, at, which may be
 // zero; the oldest first, at most 1,000. What was written in the chat behind a command that leaves the
-// conversation is another's. Those that are stopped (Queue.Stop) do not count.
+// conversation is another's. Those that are stopped (Queue.Stop, Turn.Stop) do not count.
 func Waiting(ctx context.Context, q store.Queryer, session string, at core.Address, leaves func(command string) bool) (messages []int64, err error) {
 	var rows []struct {
 		Seq     int64  `db:"seq"`
@@ -81,7 +82,7 @@ func Waiting(ctx context.Context, q store.Queryer, session string, at core.Addre
 		if r.Kind == string(core.KindCommand) {
 			var in core.Inbound
 			left = left || !own && json.Unmarshal([]byte(r.Payload), &in) == nil && leaves(in.Command)
-		} else if (own || !left) && r.Stopped != session {
+		} else if _, stopped := halt.Of(r.Stopped, session); (own || !left) && !stopped {
 			messages = append(messages, r.Seq)
 		}
 	}

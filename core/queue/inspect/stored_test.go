@@ -50,7 +50,7 @@ func TestTheRowsThatWaitInAConversation(t *testing.T) {
 			{"api", "s", "message", "done", "", ""}, {"api", "s", "message", "ready", "", ""}, {"family", "c", "message", "limited", "", ""}, {"family", "s", "message", "ready", "", ""},
 			{"schedule", "s", "message", "ready", "", ""}, {"family", "c", "command", "ready", `{"command":"model"}`, ""}, {"family", "c", "message", "ready", "", "t"},
 			{"other", "c", "message", "ready", "", ""}, {"api", "t", "message", "ready", "", ""}, {"family", "c", "message", "held", "", ""}, {"family", "c", "message", "ready", "", "s"},
-			{"family", "c", "command", "ready", `{"command":"new"}`, ""}, {"family", "c", "message", "ready", "", ""}, {"api", "s", "message", "ready", "", ""},
+			{"family", "c", "message", "ready", "", "s interrupted"}, {"family", "c", "command", "ready", `{"command":"new"}`, ""}, {"family", "c", "message", "ready", "", ""}, {"api", "s", "message", "ready", "", ""},
 		} {
 			if _, err := tx.Exec(t.Context(), `INSERT INTO inbox (seq, bot, update_id, chat, lane, kind, message_id, sender, run, payload, stopped, state, received_at, sent_at)
 					VALUES ($1, $2, $3, $4, 'l', $5, $3, 'user:2', 'r', $6, $7, $8, $9, $9)`, i+1, x.bot, string(rune('a'+i)), x.chat, x.kind, x.payload, x.stopped, x.state, core.Stamp(tx.Time())); err != nil {
@@ -64,12 +64,12 @@ func TestTheRowsThatWaitInAConversation(t *testing.T) {
 	for _, c := range []struct {
 		at   core.Address
 		want []int64
-	}{{core.Address{Bot: "family", Chat: "c"}, []int64{2, 3, 5, 7, 14}}, {core.Address{}, []int64{2, 5, 14}}} {
+	}{{core.Address{Bot: "family", Chat: "c"}, []int64{2, 3, 5, 7, 15}}, {core.Address{}, []int64{2, 5, 15}}} {
 		if got, err := Waiting(t.Context(), db, "s", c.at, func(command string) bool { return command == "new" }); err != nil || !slices.Equal(got, c.want) {
 			t.Errorf("with the chat %+v: %v %v", c.at, got, err)
 		}
 	}
-	if got, err := WaitingOf(t.Context(), db, "r"); err != nil || !slices.Equal(got, []int64{2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14}) {
+	if got, err := WaitingOf(t.Context(), db, "r"); err != nil || !slices.Equal(got, []int64{2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14, 15}) {
 		t.Errorf("of the run: %v %v", got, err)
 	}
 }
