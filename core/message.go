@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"errors"
 	"time"
 )
@@ -109,6 +110,15 @@ type Quote struct {
 	Ours      bool   `json:"ours,omitempty"`      // the bot's own text
 	Forwarded bool   `json:"forwarded,omitempty"` // the message's whole text is Name's
 	Root      bool   `json:"root,omitempty"`      // the beginning of the message's thread: its title and first message
+}
+
+// UnknownName is written for a name that is not known.
+const UnknownName = "someone whose name is not known"
+
+// ForwardedLine returns a line, with its end, that states above a forwarded text whose it is. name
+// is one line; "" is not known.
+func ForwardedLine(name string) string {
+	return "(forwarded: written by " + cmp.Or(name, UnknownName) + ", not by the sender)\n"
 }
 
 // A Callback is a pressed button: ID answers it on the platform, Data is what

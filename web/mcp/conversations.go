@@ -119,12 +119,12 @@ type quote struct {
 
 // text returns a line above the text of which it is the quote.
 func (q *quote) text() string {
-	who := cmp.Or(line(q.Name, 80), "someone whose name is not known")
+	who := cmp.Or(line(q.Name, 80), core.UnknownName)
 	if q.Own {
 		who = "the assistant"
 	}
 	if q.Forwarded {
-		return fmt.Sprintf("(forwarded: written by %s, not by the sender)\n", who)
+		return core.ForwardedLine(who)
 	}
 	return fmt.Sprintf("(about this from %s: %s)\n", who, line(q.Text, 500))
 }

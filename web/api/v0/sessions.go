@@ -1,7 +1,6 @@
 package v0
 
 import (
-	"cmp"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -117,7 +116,7 @@ func messageOf(m transcript.Message, group bool) message {
 		case "text":
 			text := b.Text
 			if b.Quote != nil && b.Quote.Forwarded {
-				text = "(forwarded: written by " + cmp.Or(transcript.OneLine(b.Quote.Name), "someone whose name is not known") + ", not by the sender)\n" + text
+				text = core.ForwardedLine(transcript.OneLine(b.Quote.Name)) + text
 			}
 			words = append(words, text)
 		case "tool_use":
