@@ -10,8 +10,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -287,8 +285,8 @@ func (w *watch) usable(ctx context.Context) error {
 
 // fits reports whether the folder is the vault that a database was marked with.
 func (w *watch) fits(id string) bool {
-	b, err := os.ReadFile(filepath.Join(w.cfg.VaultPath, vaultid.File))
-	return id == "" || err == nil && strings.TrimSpace(string(b)) == id
+	own, err := vaultid.Of(w.cfg.VaultPath)
+	return id == "" || err == nil && own == id
 }
 
 // because logs why the program goes on waiting, unless a reason of that kind was logged not

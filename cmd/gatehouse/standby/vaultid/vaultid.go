@@ -1,4 +1,5 @@
-// Package vaultid has the id that a vault and its database on a server share.
+// Package vaultid has the id that a vault and its database on a server share, and finds by it
+// that the settings name another database than the vault's.
 package vaultid
 
 import (
@@ -54,15 +55,21 @@ func Mark(ctx context.Context, db *store.DB, v *vault.Vault, log *slog.Logger) e
 	return db.Save(ctx, Key, id)
 }
 
+// Of returns the id of the vault in a folder; an error without one.
+func Of(path string) (string, error) {
+	b, err := os.ReadFile(filepath.Join(path, File))
+	return strings.TrimSpace(string(b)), err
+}
+
 // Elsewhere returns a fault and its remedy if the vault of cfg was served with a database
 // on a server, and cfg names a file that does not come from there: it is older, or missing.
 // A file that was copied back from the server has the vault's id.
 func Elsewhere(ctx context.Context, cfg *configs.Config) (fault, fix string) {
-	b, err := os.ReadFile(filepath.Join(cfg.VaultPath, File))
+	own, err := Of(cfg.VaultPath)
 	if err != nil || cfg.OnServer() {
 		return "", ""
 	}
-	if id, err := snapshot.Peek(ctx, cfg.DatabasePath(), Key); err != nil || id == strings.TrimSpace(string(b)) {
+	if id, err := snapshot.Peek(ctx, cfg.DatabasePath(), Key); err != nil || id == own {
 		return "", "" // what is wrong with the file is reported by what opens it
 	}
 	fault = fmt.Sprintf("the vault %s was served with a database on a server (its file %s), but these settings name the file %s, which lacks what is on the server", cfg.VaultPath, File, cfg.DatabasePath())
