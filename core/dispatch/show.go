@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"gatehouse/core"
 	"gatehouse/core/command"
@@ -19,7 +20,7 @@ const (
 	typingAfter  = 500 * time.Millisecond
 	typingEvery  = 4 * time.Second
 	previewAfter = time.Second
-	previewGrown = 150                   // new bytes that are worth another call
+	previewGrown = 150                   // new characters that are worth another call
 	previewWait  = 50 * time.Millisecond // for the id of a preview that is being sent
 	editWait     = 6 * time.Second       // for an edit of a preview, which connectors give 5 seconds
 	stillAfter   = time.Minute           // without a change the preview shows that the run continues
@@ -204,7 +205,7 @@ func (s *show) run(ctx context.Context) {
 // the state has changed. It returns what the preview shows.
 func (s *show) preview(ctx context.Context, to core.Address, shown previewText) previewText {
 	now := s.now()
-	small := now.state == shown.state && len(now.text)-len(shown.text) < previewGrown && strings.HasPrefix(now.text, shown.text)
+	small := now.state == shown.state && strings.HasPrefix(now.text, shown.text) && utf8.RuneCountInString(now.text[len(shown.text):]) < previewGrown
 	if now == shown || shown.text != "" && small || s.lost {
 		return shown
 	}

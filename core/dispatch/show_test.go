@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"gatehouse/core"
 	"gatehouse/core/coretest"
@@ -184,10 +185,66 @@ func TestATurnThatAnotherGatewayHasIsNotShown(t *testing.T) {
 // test looks.
 type previews struct {
 	blank
-	n int
+	n    int
+	each func(text string) // if set, gets what a preview shows
 }
 
-func (p *previews) Preview(context.Context, core.Address, string, core.Part) (string, error) {
+func (p *previews) Preview(_ context.Context, _ core.Address, _ string, part core.Part) (string, error) {
 	p.n++
+	if p.each != nil {
+		p.each(part.Text)
+	}
 	return "", nil
+}
+
+// A platform bounds the edits of a message, so a preview is edited only for enough
+// new text. Text is counted in characters, whatever the alphabet.
+func TestAPreviewIsEditedFor150NewCharactersAndEverMoreSeldom(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		each       int // characters in 100 ms
+	}{
+		{"slow Latin text", "a", 1}, {"slow Cyrillic text", "я", 1}, {"slow Chinese text", "字", 1},
+		{"fast Latin text", "a", 40}, {"fast Cyrillic text", "я", 40},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := showing(t, func(*store.Tx, *outbox.Outbox, core.Address) error { return nil })
+			var at []time.Duration
+			var size []int
+			began := s.clock.Now()
+			s.seen.each = func(text string) {
+				at, size = append(at, s.clock.Now().Sub(began)), append(size, utf8.RuneCountInString(text))
+			}
+			for range 900 { // 90 s
+				s.clock.AwaitWaiters(1)
+				s.show.see(core.TextDelta{Content: strings.Repeat(c.text, c.each)})
+				s.clock.Advance(100 * time.Millisecond)
+			}
+			s.clock.AwaitWaiters(1)
+			s.show.end()
+			if len(at) < 5 {
+				t.Fatalf("%d previews in 90 s", len(at))
+			}
+			if at[0] != time.Second {
+				t.Errorf("first shown after %v", at[0])
+			}
+			for i := 1; i < len(at); i++ {
+				if grown := size[i] - size[i-1]; grown < 150 {
+					t.Errorf("edit %d for %d new characters", i, grown)
+				}
+				pause := at[i] - at[i-1]
+				if pause > 10*time.Second && c.each > 1 {
+					t.Errorf("edit %d after %v, with enough new text", i, pause)
+				}
+				if i > 1 && c.each > 1 {
+					if last := at[i-1] - at[i-2]; pause < last || pause == last && pause < 10*time.Second {
+						t.Errorf("edit %d after %v, the one before after %v", i, pause, last)
+					}
+				}
+			}
+			if c.each > 1 && at[len(at)-1]-at[len(at)-2] != 10*time.Second {
+				t.Errorf("at last edited every %v", at[len(at)-1]-at[len(at)-2])
+			}
+		})
+	}
 }
