@@ -67,3 +67,12 @@ func TestOverviewStaysSmallWithManyWaiting(t *testing.T) {
 		t.Errorf("%d requests on the overview, want 6", n)
 	}
 }
+
+// A bot can be added in the panel, and then answers without a restart.
+func TestOverviewWithoutABotLeadsToWhereOneIsAdded(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	a := s.get("/admin")
+	a.has(t, "No bot is set up yet.", "The page Bots shows how to add one.", `href="/admin/bots"`)
+	a.lacks(t, "restart")
+	s.get("/admin/bots").has(t, `href="/admin/settings/bots/add"`, "without a restart")
+}

@@ -146,7 +146,7 @@ func (p *botPages) answer() page.Answer {
 	switch {
 	case len(states) == 0:
 		a.Answer, a.Tone, a.Short = "No bot is set up yet.", "warn", "no bot is set up yet"
-		a.Detail = []page.Detail{{Text: "Give the gateway a bot’s token and restart it; the page Bots shows how."}}
+		a.Detail = []page.Detail{{Text: "The page Bots shows how to add one."}}
 		return a
 	case len(off) == len(states):
 		a.Answer, a.Tone, a.Short = "None runs: "+stoppedWords(off)+".", "warn", "no bot runs"
