@@ -57,11 +57,14 @@ func (a *app) openTools() (*toolset.Set, error) {
 
 // newPreviews returns what the panel asks about users before they have access.
 func (a *app) newPreviews() *toolset.Previews {
-	return &toolset.Previews{Set: a.tools, MayRead: a.readable.mayRead, Settings: func() any { return a.settings.Now() }, Model: func(own string) string {
-		if m := a.models.Now(); m.Guest != nil || own == "" {
-			return m.ForGuests()
+	return &toolset.Previews{Set: a.tools, MayRead: a.readable.mayRead, Settings: func() any { return a.settings.Now() }, Model: func(own string, guest bool) string {
+		m, err := a.models.Find(own, guest)
+		if err != nil { // it is not there, or not for guests
+			if m, err = a.models.Find("", guest); err != nil {
+				return ""
+			}
 		}
-		return own
+		return m.About().Name
 	}}
 }
 

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"testing"
 
+	"gatehouse/configs"
+	"gatehouse/configs/values"
 	"gatehouse/core"
 	"gatehouse/core/llm/anthropictest"
 	"gatehouse/core/orchestrator"
@@ -43,5 +46,28 @@ func TestThePairingPreviewReportsWhatTheyThenGet(t *testing.T) {
 	slices.Sort(low.Tools)
 	if len(told) == 0 || !slices.Equal(told, low.Tools) {
 		t.Errorf("foreseen %q, offered %q", low.Tools, told)
+	}
+}
+
+// GUEST_MODEL answers sandboxed users alone: the preview names for each level the model
+// that answers it, and is billed.
+func TestThePreviewNamesTheModelOfItsLevel(t *testing.T) {
+	t.Parallel()
+	for _, guest := range []string{"local/quote", ""} {
+		w, _ := newModelWorld(t, func(c *configs.Config) { c.GuestModel, c.ModelFallbacks = guest, values.List{"openai/fake-2"} })
+		for own, others := range map[string]string{
+			"":                 fakeModel,
+			"openai/fake-2":    "openai/fake-2",
+			"openai/nope":      fakeModel,
+			"claudecli/sonnet": fakeModel, // answers the owner alone
+		} {
+			w.puts(map[string]string{".parachute/agents/vault-agent.md": "---\ndescription: Answers.\nmodel: " + own + "\n---\nYou answer.\n"})
+			look := w.app.newPreviews()
+			for level, want := range map[core.Trust]string{core.Sandboxed: cmp.Or(guest, others), core.Vault: others} {
+				if p, err := look.Preview(t.Context(), level); err != nil || p.Model != want {
+					t.Errorf("GUEST_MODEL %q, the agent's model %q: %q would answer at %s, %v; want %s", guest, own, p.Model, level, err, want)
+				}
+			}
+		}
 	}
 }

@@ -27,8 +27,8 @@ const (
 type Previews struct {
 	Set      *Set
 	MayRead  func(level core.Trust, user int64, file string) bool
-	Model    func(agents string) string // that answers guests; agents: the agent's own choice
-	Settings func() any                 // compared: a result is valid while this stays the same
+	Model    func(own string, guest bool) string // that answers guests, or others; own: the agent's own choice
+	Settings func() any                          // compared: a result is valid while this stays the same
 
 	mu sync.Mutex
 	of map[core.Trust]previewed // two levels
@@ -66,8 +66,8 @@ func (v *Previews) Preview(ctx context.Context, level core.Trust) (core.AccessPr
 
 func (v *Previews) find(ctx context.Context, level core.Trust) (p core.AccessPreview, err error) {
 	role := v.Set.Agents.Role("", "")
-	p.Agent, p.Model = role.Agent.Name, v.Model(role.Model)
 	who := permission.Profile{User: newUser, Trust: core.Least(level, role.Trust), GuestRead: v.Set.GuestRead(), CanAsk: true, Configured: permission.ForGuest(newUser)}
+	p.Agent, p.Model = role.Agent.Name, v.Model(role.Model, who.Trust <= core.Sandboxed)
 	tools := v.Set.with(who.Trust, false)
 	if v.Set.More != nil { // of a message in the user's direct chat
 		tools = append(tools, v.Set.More(&orchestrator.Turn{User: newUser, Trust: who.Trust, Rows: []core.Inbound{{Kind: core.KindMessage}}})...)

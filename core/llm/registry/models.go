@@ -277,14 +277,6 @@ func (m *Models) Named(name string) llm.Model { return m.byName[name] }
 // Default returns the name of the model that answers where none is chosen.
 func (m *Models) Default() string { return m.First.About().Name }
 
-// ForGuests returns the name of the model that answers guests.
-func (m *Models) ForGuests() string {
-	if m.Guest != nil {
-		return m.Guest.About().Name
-	}
-	return m.forGuests().About().Name
-}
-
 // OnlyForGuests reports whether a model answers guests and no one else.
 func (m *Models) OnlyForGuests(name string) bool {
 	return m.Guest != nil && m.Guest.About().Name == name && name != m.Default() && !slices.Contains(m.fallbacks, name)
