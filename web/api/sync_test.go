@@ -249,7 +249,9 @@ func TestSync_AStreamOfFilesBothWays(t *testing.T) {
 		if part.FormName() == "meta" {
 			var m wire.Meta
 			_ = json.Unmarshal(data, &m)
-			got = append(got, m.Path+m.Error)
+			if got = append(got, m.Path+m.Error); m.Missing != (m.Error != "") {
+				t.Errorf("missing: %v of %+v", m.Missing, m)
+			}
 		} else {
 			got = append(got, wire.Hash(data))
 		}

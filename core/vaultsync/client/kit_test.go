@@ -57,6 +57,25 @@ type server struct {
 	handler http.Handler
 	// hidden: no key sees hidden.md.
 	hidden atomic.Bool
+	// reading is called with each file that is sent to a device, and with what opens it; may be nil.
+	reading func(path string, open func())
+}
+
+// files are the files of a server.
+type files struct {
+	*vaultsync.Store
+	s *server
+}
+
+// Open calls the server's reading.
+func (f files) Open(ctx context.Context, a vaultsync.Area, root, path string) (out vaultsync.Served, err error) {
+	open := func() { out, err = f.Store.Open(ctx, a, root, path) }
+	if f.s.reading != nil {
+		f.s.reading(path, open)
+	} else {
+		open()
+	}
+	return out, err
 }
 
 func serve(t testing.TB, dir string) *server {
@@ -81,7 +100,7 @@ func serve(t testing.TB, dir string) *server {
 		}
 		return mayRead(name)
 	}
-	api := sync.New(sync.Options{Files: s.store, Clock: &hurried{}, May: may, Did: s.store.Audit, Watch: func(*http.Request, func()) func() { return func() {} }})
+	api := sync.New(sync.Options{Files: files{s.store, s}, Clock: &hurried{}, May: may, Did: s.store.Audit, Watch: func(*http.Request, func()) func() { return func() {} }})
 	door := auth.NewAuthenticator(s.keys, nil, auth.AuthenticatorOptions{Clock: s.clock, Address: func(r *http.Request) string { return r.RemoteAddr }})
 	mux := http.NewServeMux()
 	for pattern, h := range api.Routes() {

@@ -273,7 +273,10 @@ func (c *Client) fetchBatch(ctx context.Context, names []string) (did bool, err 
 			return did, fmt.Errorf("the server sends %q, which was not asked for", core.CutRunes(meta.Path, 100))
 		}
 		if meta.Error != "" {
-			continue // deleted in this moment: the next listing has it
+			if !meta.Missing { // a missing one was deleted in this moment: the next listing has it
+				c.hold(meta.Path, c.state.of(meta.Path).Remote.String(), "the server does not send it: "+core.CutRunes(meta.Error, 300))
+			}
+			continue
 		}
 		some, err := c.place(meta, content)
 		did = did || some

@@ -107,3 +107,60 @@ func TestOnce_AFileThatCannotBeReadHereIsReported(t *testing.T) {
 		t.Errorf("%s", listed(got))
 	}
 }
+
+// A file that the server lists and cannot read keeps no other from coming, is reported in each
+// run until it can be read, and is not taken for a deleted one.
+func TestAFileThatTheServerCannotReadIsReported(t *testing.T) {
+	s, a, b := pair(t)
+	write(t, a.dir, "Notes/a.md", "one\n")
+	write(t, a.dir, "Notes/b.md", "two\n")
+	write(t, a.dir, "z.md", "three\n")
+	a.sync(t)
+	s.reading = func(name string, open func()) {
+		if name == "Notes/a.md" {
+			plainly(t, s.dir, func() {
+				if err := os.Chmod(filepath.Join(s.dir, name), 0); err != nil {
+					t.Error(err)
+				}
+				open()
+			})
+			return
+		}
+		open()
+	}
+	for n := range 2 {
+		r := b.sync(t)
+		if len(r.Errors) != 1 || !strings.Contains(r.Errors[0], "Notes/a.md") || !strings.Contains(r.Errors[0], "cannot be read on the server: permission denied") {
+			t.Errorf("run %d: %q", n, r.Errors)
+		}
+		if got := tree(t, b.dir); got["Notes/b.md"] != "two\n" || got["z.md"] != "three\n" || len(got) != 2 {
+			t.Errorf("%s", listed(got))
+		}
+	}
+	s.reading = nil
+	if err := os.Chmod(filepath.Join(s.dir, "Notes/a.md"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := b.sync(t); r.Fetched != 1 || len(r.Errors) != 0 {
+		t.Errorf("%+v", r)
+	}
+	same(t, s.dir, a.dir, b.dir)
+}
+
+// A file that is deleted between the list and its being sent is none that is reported.
+func TestAFileThatIsDeletedOnTheServerWhileOthersAreFetchedIsNoError(t *testing.T) {
+	s, a, b := pair(t)
+	write(t, a.dir, "a.md", "one\n")
+	write(t, a.dir, "b.md", "two\n")
+	a.sync(t)
+	s.reading = func(name string, open func()) {
+		if name == "a.md" {
+			_ = os.Remove(filepath.Join(s.dir, name))
+		}
+		open()
+	}
+	if r := b.sync(t); r.Fetched != 1 || len(r.Errors) != 0 {
+		t.Errorf("%+v", r)
+	}
+	same(t, s.dir, b.dir)
+}

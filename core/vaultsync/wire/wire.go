@@ -62,7 +62,8 @@ type Meta struct {
 	Modified float64 `json:"modified,omitempty"`
 	Content  *string `json:"content,omitempty"` // in JSON
 	IsBinary bool    `json:"is_binary,omitempty"`
-	Error    string  `json:"error,omitempty"` // why it is not sent; no content follows
+	Error    string  `json:"error,omitempty"`   // why it is not sent; no content follows
+	Missing  bool    `json:"missing,omitempty"` // with Error: there is no such file any more
 }
 
 // What became of a file of a push or a deletion.

@@ -185,7 +185,7 @@ func (a *API) stream(form *multipart.Writer, r *http.Request, c caller, root, pa
 		if core.KindOf(err) == core.Other {
 			return err
 		}
-		return writePart(form, metaPart, wire.Meta{Path: path, Error: core.TextOf(err)}, nil)
+		return writePart(form, metaPart, wire.Meta{Path: path, Error: core.TextOf(err), Missing: core.KindOf(err) == core.NotFound}, nil)
 	}
 	defer f.Close()
 	return writePart(form, metaPart, f.Meta, move(c.line, io.LimitReader(f, f.Size)))
