@@ -70,6 +70,15 @@ type PairingRequest struct {
 	Held               int       `json:"held"`          // messages waiting with it
 }
 
+// Ref returns what names r at now to those who decide about it: its code while that is valid,
+// else its id.
+func (r *PairingRequest) Ref(now time.Time) string {
+	if r.Status == "pending" && now.Before(r.CodeExpiresAt) {
+		return r.Code
+	}
+	return r.ID
+}
+
 // An Approval holds the terms of an approval. The zero Trust means the
 // bot's preset; the zero ExpiresAt means without end; "" Scope means as asked.
 type Approval struct {

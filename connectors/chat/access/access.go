@@ -76,7 +76,7 @@ func (c *Commands) MakeLink(ctx context.Context, r command.Request) (command.Out
 
 // Pending lists the pairing requests that wait, and the latest accesses that were revoked.
 func (c *Commands) Pending(ctx context.Context, r command.Request) (command.Outcome, error) {
-	waiting, err := c.Pairings.Requests(ctx, "pending", maxPending)
+	waiting, err := c.Pairings.Requests(ctx, "pending", maxPending+1)
 	if err != nil {
 		return command.Outcome{}, err
 	}
@@ -89,8 +89,15 @@ func (c *Commands) Pending(ctx context.Context, r command.Request) (command.Outc
 		b.WriteString(texts.Text("pending_nobody") + "\n")
 	} else {
 		b.WriteString(texts.Text("pending") + "\n\n")
-		for _, q := range waiting {
-			b.WriteString(texts.Text("pending_line", texts.With{"Who": texts.Plain(q.Display), "ID": q.PlatformUserID, "Bot": q.Bot, "Code": q.Code}) + "\n")
+		for _, q := range waiting[:min(len(waiting), maxPending)] {
+			ref, code := q.Ref(c.Clock.Now()), q.Code
+			if ref != code {
+				code = ""
+			}
+			b.WriteString(texts.Text("pending_line", texts.With{"Who": texts.Plain(q.Display), "ID": q.PlatformUserID, "Bot": q.Bot, "Code": code, "Ref": ref}) + "\n")
+		}
+		if len(waiting) > maxPending {
+			b.WriteString("\n" + texts.Text("pending_more") + "\n")
 		}
 		b.WriteString("\n" + texts.Text("pending_end") + "\n")
 	}

@@ -2,6 +2,7 @@ package access
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -27,9 +28,9 @@ type gate struct {
 	invited  []codes.Invitation
 }
 
-func (g *gate) Requests(_ context.Context, status string, _ int) (out []core.PairingRequest, err error) {
+func (g *gate) Requests(_ context.Context, status string, limit int) (out []core.PairingRequest, err error) {
 	for _, q := range g.requests {
-		if q.Status == status {
+		if q.Status == status && (limit == 0 || len(out) < limit) {
 			out = append(out, q)
 		}
 	}
@@ -128,6 +129,22 @@ func TestTimesAreOfTheReadersTimeZone(t *testing.T) {
 		if got := said(t, x.run, x.args); !strings.Contains(got, x.want) {
 			t.Errorf("%q is answered with %q, want %q", x.args, got, x.want)
 		}
+	}
+}
+
+func TestPairingSaysThatMoreWait(t *testing.T) {
+	const more = "More requests wait. They are in the admin panel under Pairing."
+	g := &gate{}
+	for i := range maxPending {
+		g.requests = append(g.requests, core.PairingRequest{ID: fmt.Sprint("r", i), Status: "pending", Display: "Ada"})
+	}
+	c := commands(t, g)
+	if got := said(t, c.Pending, ""); strings.Contains(got, more) || strings.Count(got, "Ada") != maxPending {
+		t.Errorf("of as many as are listed: %q", got)
+	}
+	g.requests = append(g.requests, core.PairingRequest{ID: "oldest", Status: "pending", Display: "Ada"})
+	if got := said(t, c.Pending, ""); !strings.Contains(got, more) || strings.Count(got, "Ada") != maxPending {
+		t.Errorf("of one more: %q", got)
 	}
 }
 

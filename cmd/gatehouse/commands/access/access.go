@@ -55,16 +55,14 @@ func (c *pairingListCmd) Run(p *console.Process) error {
 	}
 	const header = "CODE OR ID\tSTATUS\tNAME\tBOT\tUSER ID\tWHERE\tAGE\tFIRST MESSAGE"
 	return console.PrintList(p.Stdout, c.JSON, res.Requests, "No requests.", header, func(r core.PairingRequest) string {
-		ref, state := r.ID, r.Status
+		state := r.Status
 		switch {
-		case r.Status == "pending":
-			ref = r.Code
 		case r.Revoked:
 			state = "revoked"
 		case r.Blocked:
 			state = "blocked"
 		}
-		return console.Cells(ref, state, core.CleanName(r.Display), r.Bot, r.PlatformUserID, r.Scope,
+		return console.Cells(r.Ref(time.Now()), state, core.CleanName(r.Display), r.Bot, r.PlatformUserID, r.Scope,
 			time.Since(r.CreatedAt).Round(time.Second), core.CleanName(r.FirstMessage))
 	})
 }
