@@ -162,10 +162,10 @@ func (s *Store) ResolveDomain(ctx context.Context, model, raw string, counted bo
 // Candidates returns the names that models use and that are no node's, the most
 // frequent first.
 func (s *Store) Candidates(ctx context.Context, limit int) ([]domains.Candidate, error) {
-	return candidates(ctx, s.o.DB, limit)
+	return candidates(ctx, s.o.DB, 0, limit)
 }
 
-func candidates(ctx context.Context, q store.Queryer, limit int) ([]domains.Candidate, error) {
+func candidates(ctx context.Context, q store.Queryer, least, limit int) ([]domains.Candidate, error) {
 	var rows []struct {
 		Raw        string `db:"raw_string"`
 		Nearest    string `db:"nearest_node"`
@@ -176,7 +176,7 @@ func candidates(ctx context.Context, q store.Queryer, limit int) ([]domains.Cand
 		Last       string `db:"last_seen"`
 	}
 	if err := q.Select(ctx, &rows, `SELECT raw_string, nearest_node, similarity, query_count, model_sources, first_seen, last_seen FROM domain_candidates
-		ORDER BY query_count DESC, raw_string LIMIT $1`, limit); err != nil {
+		WHERE query_count >= $1 ORDER BY query_count DESC, raw_string LIMIT $2`, least, limit); err != nil {
 		return nil, fmt.Errorf("read candidates: %w", err)
 	}
 	out := make([]domains.Candidate, len(rows))
@@ -205,22 +205,23 @@ func (s *Store) Review(ctx context.Context) (n int, err error) {
 		if err != nil {
 			return err
 		}
-		list, err := candidates(ctx, tx, 100)
+		list, err := candidates(ctx, tx, domains.MinSightings, MaxCandidates)
 		if err != nil {
 			return err
 		}
+		known := map[string][]evidence{} // by domain; a domain's is all read at once
 		for _, c := range list {
-			if c.Count < domains.MinSightings || len(c.Models) < domains.MinModels {
-				continue // its evidence is not read: that is a whole domain's
+			parent := tree.Place(c).Domain
+			if known[parent] == nil {
+				if known[parent], err = readEvidence(ctx, tx, parent); err != nil {
+					return err
+				}
 			}
-			sides, err := s.sides(ctx, tx, tree, c)
-			if err != nil {
-				return err
-			}
-			node, ok := tree.Promote(c, sides)
+			node, ok := tree.Promote(c, sides(known[parent], c.Raw))
 			if !ok {
 				continue
 			}
+			delete(known, parent)
 			if err := s.promote(ctx, tx, c, node); err != nil {
 				return err
 			}
@@ -249,35 +250,36 @@ func (s *Store) Review(ctx context.Context) (n int, err error) {
 	return n, nil
 }
 
-// sides returns the evidence of each model inside of a candidate and in the rest of the
-// node that is nearest.
-func (s *Store) sides(ctx context.Context, tx *store.Tx, tree *domains.Tree, c domains.Candidate) ([]domains.Side, error) {
-	var rows []struct {
-		Model string `db:"model_id"`
-		In    int    `db:"inside"`
-		Wins  int    `db:"wins"`
-		Runs  int    `db:"runs"`
-	}
-	parent := tree.Place(c).Domain
-	err := tx.Select(ctx, &rows, `SELECT model_id, CASE WHEN raw_domain = $1 THEN 1 ELSE 0 END AS inside,
-			sum(CASE WHEN verdict = 'correct' THEN 1 ELSE 0 END) AS wins, count(*) AS runs
-		FROM model_runs WHERE domain = $2 AND round = 'answer' AND verdict <> '' GROUP BY 1, 2 ORDER BY 1, 2`, c.Raw, parent)
-	if err != nil {
-		return nil, err
-	}
-	var out []domains.Side
-	for _, r := range rows {
-		if len(out) == 0 || out[len(out)-1].Model != r.Model {
-			out = append(out, domains.Side{Model: r.Model})
+// evidence is how the answers of a model in a domain are judged, of those for which it named a
+// candidate, or of all others ("").
+type evidence struct {
+	Model string  `db:"model_id"`
+	Named string  `db:"named"`
+	Wins  float64 `db:"wins"`
+	Runs  float64 `db:"runs"`
+}
+
+// readEvidence returns the evidence in a domain, in the order of the models; never nil.
+func readEvidence(ctx context.Context, tx *store.Tx, domain string) ([]evidence, error) {
+	out := []evidence{}
+	err := tx.Select(ctx, &out, `SELECT model_id, coalesce(raw_string, '') AS named, sum(CASE WHEN verdict = 'correct' THEN 1 ELSE 0 END) AS wins, count(*) AS runs
+		FROM model_runs LEFT JOIN domain_candidates ON raw_string = raw_domain WHERE domain = $1 AND round = 'answer' AND verdict <> '' GROUP BY 1, 2 ORDER BY 1, 2`, domain)
+	return out, err
+}
+
+// sides returns the evidence of each model inside of a candidate and in the rest of its domain.
+func sides(of []evidence, raw string) (out []domains.Side) {
+	for _, e := range of {
+		if len(out) == 0 || out[len(out)-1].Model != e.Model {
+			out = append(out, domains.Side{Model: e.Model})
 		}
-		e := choice.Evidence{Wins: float64(r.Wins), Runs: float64(r.Runs)}
-		if last := &out[len(out)-1]; r.In == 1 {
-			last.In = e
-		} else {
-			last.Others = e
+		side := &out[len(out)-1].Others
+		if e.Named == raw {
+			side = &out[len(out)-1].In
 		}
+		side.Wins, side.Runs = side.Wins+e.Wins, side.Runs+e.Runs
 	}
-	return out, nil
+	return out
 }
 
 // promote makes a candidate a node; the answers that named it are in that domain.

@@ -666,6 +666,45 @@ func TestANameWithEvidenceBecomesADomainAndRetiresIntoItsParent(t *testing.T) {
 	}
 }
 
+// Names that are frequent but never eligible, such as those of one model alone, keep no other from
+// being promoted.
+func TestACandidateBeyondTheHundredMostFrequentIsPromoted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(w.db.Tx(t.Context(), func(tx *store.Tx) (err error) {
+		for i := range 150 {
+			_, err = tx.Exec(t.Context(), `INSERT INTO domain_candidates (raw_string, nearest_node, similarity, query_count, model_sources, first_seen, last_seen)
+				VALUES ($1, 'code', 600000, 100, '["a"]', $2, $2)`, fmt.Sprintf("code.name%d", i), core.Stamp(tx.Time()))
+			if err != nil {
+				break
+			}
+		}
+		return err
+	}))
+	for i := range 60 { // of rust all answers are right, of zig half, of others none
+		a := answer("a", "yes", 1)
+		a.Verdict, a.Detail.Domain = Incorrect, []string{"code.rust", "code.zig", "code"}[i%3]
+		if i%3 == 0 || i%6 == 1 {
+			a.Verdict = Correct
+		}
+		w.ask(fmt.Sprintf("q%d", i), Result{Winner: "a"}, a)
+	}
+	for i := range MinSightingsOf {
+		for _, name := range []string{"code.rust", "code.zig"} {
+			_, err := w.ResolveDomain(t.Context(), []string{"a", "b"}[i%2], name, false, nil)
+			w.must(err)
+		}
+	}
+	if n, err := w.Review(t.Context()); err != nil || n != 2 { // zig is better than the rest once rust is not in that
+		t.Fatal(n, err)
+	}
+	tree, err := w.Tree(t.Context())
+	w.must(err)
+	if got := tree.Children("code"); !slices.Equal(got, []string{"code.rust", "code.zig"}) {
+		t.Errorf("promoted are %v", got)
+	}
+}
+
 // Of each question the likeliest domain and those that members named count once, an unknown one
 // not at all.
 func TestAQuestionCountsOnceInEachOfItsDomains(t *testing.T) {
