@@ -60,8 +60,9 @@ type Info struct {
 // A Load reads stored events of a run's attempt after number n, in order.
 type Load func(ctx context.Context, run string, attempt, n int) ([]Entry, error)
 
-// A Latest returns the newest stored attempt of a run; 0 for none.
-type Latest func(ctx context.Context, run string) (int, error)
+// A Latest returns the newest attempt of a run with stored events; 0 for none. gone is then the
+// attempt of a run that has ended and has no stored events any more, else 0.
+type Latest func(ctx context.Context, run string) (stored, gone int, err error)
 
 // A Bus is the node's one.
 type Bus struct {
@@ -83,7 +84,7 @@ func New(load Load, latest Latest) *Bus {
 		load = func(context.Context, string, int, int) ([]Entry, error) { return nil, nil }
 	}
 	if latest == nil {
-		latest = func(context.Context, string) (int, error) { return 0, nil }
+		latest = func(context.Context, string) (int, int, error) { return 0, 0, nil }
 	}
 	return &Bus{Clock: core.System{}, load: load, latest: latest, runs: map[string]*Stream{}, waiting: map[string]map[*reader]bool{}, rings: map[chan core.Topic]map[core.Topic]bool{}}
 }

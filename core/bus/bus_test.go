@@ -46,7 +46,7 @@ func TestReplayHasNoGapAndNoRepeatWhereverItWasCut(t *testing.T) {
 		}
 		return out, nil
 	}
-	latest := func(context.Context, string) (int, error) { return 1, nil }
+	latest := func(context.Context, string) (int, int, error) { return 1, 0, nil }
 	for _, restarted := range []bool{false, true} {
 		b := bus.New(load, latest)
 		s := b.Begin(bus.Info{Run: "r", Session: "s", Attempt: 1})

@@ -181,11 +181,11 @@ func (c *chase) past(ctx context.Context, s *Stream, before int) bool {
 	if run == "" {
 		return true
 	}
-	latest, err := c.bus.latest(ctx, run)
+	latest, gone, err := c.bus.latest(ctx, run)
 	if err != nil {
 		return c.yield(Entry{}, err)
 	}
-	if latest == 0 {
+	if latest = max(latest, gone); latest == 0 {
 		latest = attempt
 	}
 	if attempt > 0 && latest != attempt && !c.gap(latest) {
@@ -195,7 +195,7 @@ func (c *chase) past(ctx context.Context, s *Stream, before int) bool {
 		c.n = 0
 	}
 	c.run, c.attempt = run, latest
-	if !c.fromStorage(ctx, run, latest, 1<<62) {
+	if gone > 0 && !c.ended(run, latest) || !c.fromStorage(ctx, run, latest, 1<<62) {
 		return false
 	}
 	if s == nil || before == 0 {
@@ -226,6 +226,25 @@ func (c *chase) fromStorage(ctx context.Context, run string, attempt, upTo int) 
 		return c.lost(run, attempt, upTo)
 	}
 	return true
+}
+
+// behindAll is the number of the event that ends a run of which nothing is stored: no attempt has
+// as many.
+const behindAll = 1<<31 - 1
+
+// ended yields the end of a run that has ended and of which nothing is stored, unless the reader
+// has it.
+func (c *chase) ended(run string, attempt int) bool {
+	if c.n >= behindAll {
+		return true
+	}
+	stop := core.MessageStop{}
+	data, err := core.EncodeEvent(stop)
+	if err != nil {
+		return c.yield(Entry{}, fmt.Errorf("end of run: %w", err))
+	}
+	return c.lost(run, attempt, behindAll-1) &&
+		c.one(Entry{Session: c.f.Session, Run: run, Attempt: attempt, N: behindAll, Type: stop.EventType(), Data: data})
 }
 
 // lost delivers a notice that the events up to n are not in storage.

@@ -25,7 +25,7 @@ func TestAReaderOfAnEarlierRunGetsAllOfALongOne(t *testing.T) {
 		}
 		return out, nil
 	}
-	b := bus.New(load, func(context.Context, string) (int, error) { return 1, nil })
+	b := bus.New(load, func(context.Context, string) (int, int, error) { return 1, 0, nil })
 	first := b.Begin(bus.Info{Run: "r1", Session: "s", Attempt: 1})
 	last := ""
 	for _, e := range script {
@@ -65,7 +65,7 @@ func TestAHoleInStorageIsReported(t *testing.T) {
 		}
 		return out, nil
 	}
-	b := bus.New(load, func(context.Context, string) (int, error) { return 1, nil })
+	b := bus.New(load, func(context.Context, string) (int, int, error) { return 1, 0, nil })
 	ids, types, err := read(t, b, bus.Follow{Session: "s", Run: "r"})
 	if err != nil || strings.Join(types, " ") != "text text gap text text" || ids[2] != "r.1:4" {
 		t.Errorf("%v %v %v", ids, types, err)

@@ -35,7 +35,7 @@ func TestReadersGetTheSameEventsAfterARest(t *testing.T) {
 					}
 				}
 				return out, nil
-			}, func(context.Context, string) (int, error) { return min(1, len(stored)), nil })
+			}, func(context.Context, string) (int, int, error) { return min(1, len(stored)), 0, nil })
 			clock := coretest.NewClock(time.Time{})
 			b.Clock = clock
 			s := b.Begin(bus.Info{Run: "r", Session: "s", Attempt: 1})

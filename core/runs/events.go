@@ -14,7 +14,9 @@ import (
 // Times of the event store.
 const (
 	flushEvery = 250 * time.Millisecond
-	keepEvents = time.Hour // after a run's end
+	keepEvents = time.Hour      // after a run's end
+	keepEnd    = 48 * time.Hour // as long as a repeat of the request is recognised
+	keepRun    = 90 * 24 * time.Hour
 )
 
 // A Piece is one event of a run on its way to storage.
@@ -43,6 +45,9 @@ type Store struct {
 
 	mu   sync.Mutex
 	live map[runKey]*source // bounded by the queue's slots
+
+	pruning sync.Mutex
+	pruned  pruned // the last run whose events Prune has deleted
 }
 
 type runKey struct {
@@ -204,14 +209,17 @@ func (s *Store) Load(ctx context.Context, run string, attempt, n int) ([]Piece, 
 	return out, nil
 }
 
-// Latest returns the newest stored attempt of a run, 0 without any.
-func (s *Store) Latest(ctx context.Context, run string) (int, error) {
-	var n int
-	err := s.db.Get(ctx, &n, `SELECT attempt FROM run_events WHERE run = $1 ORDER BY attempt DESC LIMIT 1`, run)
+// Latest returns the newest stored attempt of a run, 0 without any. gone is then the attempt of a
+// run that has ended, whose events have been deleted or never were stored; else 0.
+func (s *Store) Latest(ctx context.Context, run string) (stored, gone int, err error) {
+	err = s.db.Get(ctx, &stored, `SELECT attempt FROM run_events WHERE run = $1 ORDER BY attempt DESC LIMIT 1`, run)
 	if errors.Is(err, store.ErrNoRows) {
-		return 0, nil
+		err = s.db.Get(ctx, &gone, `SELECT attempt FROM runs WHERE id = $1 AND state <> 'running'`, run)
 	}
-	return n, err
+	if errors.Is(err, store.ErrNoRows) {
+		return 0, 0, nil
+	}
+	return stored, gone, err
 }
 
 // A Row is one row of runs.
@@ -250,32 +258,4 @@ func (s *Store) one(ctx context.Context, query, arg string) (Row, error) {
 		return Row{}, core.Errorf(core.NotFound, "no such run")
 	}
 	return Row{ID: r.ID, Session: r.Session, State: r.State, Attempt: r.Attempt, User: r.User}, err
-}
-
-// Prune deletes the events of runs that ended more than an hour ago, and rows of
-// runs that ended more than 90 days ago. It returns how many rows it deleted.
-func (s *Store) Prune(ctx context.Context) (int, error) {
-	total := 0
-	for _, q := range []struct {
-		text   string
-		before time.Duration
-	}{
-		{`DELETE FROM run_events WHERE run IN (SELECT DISTINCT e.run FROM run_events e JOIN runs r ON r.id = e.run WHERE r.ended <> '' AND r.ended < $1 LIMIT 200)`, keepEvents},
-		{`DELETE FROM runs WHERE id IN (SELECT id FROM runs WHERE ended <> '' AND ended < $1 LIMIT 1000)`, 90 * 24 * time.Hour},
-	} {
-		for {
-			var n int64
-			err := s.db.Tx(ctx, func(tx *store.Tx) (err error) {
-				n, err = tx.Exec(ctx, q.text, core.Stamp(s.clock.Now().Add(-q.before)))
-				return err
-			})
-			if err != nil {
-				return total, err
-			}
-			if total += int(n); n == 0 {
-				break
-			}
-		}
-	}
-	return total, nil
 }

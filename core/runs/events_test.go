@@ -49,7 +49,7 @@ func TestAbandon_EndsTheRunOnce(t *testing.T) {
 	if err != nil || row.State != "error" || row.Attempt != 3 {
 		t.Errorf("%+v %v", row, err)
 	}
-	latest, err := events.Latest(ctx, "r")
+	latest, _, err := events.Latest(ctx, "r")
 	if err != nil || latest != row.Attempt {
 		t.Errorf("its newest events are of attempt %d, %v", latest, err)
 	}

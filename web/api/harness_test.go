@@ -378,14 +378,16 @@ func (h *harness) load(_ context.Context, run string, attempt, n int) (es []bus.
 	return es, nil
 }
 
-func (h *harness) latest(_ context.Context, run string) (int, error) {
+func (h *harness) latest(_ context.Context, run string) (n, gone int, _ error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	n := 0
 	for _, e := range h.stored[run] {
 		n = max(n, e.Attempt)
 	}
-	return n, nil
+	if n == 0 && h.runs[run].Ended {
+		gone = 1
+	}
+	return n, gone, nil
 }
 
 // begin starts in's run on the bus, with its row and session.

@@ -103,6 +103,9 @@ func after(events entries, run, last string) entries {
 					return
 				}
 			}
+			if g, is := e.Event.(core.Gap); is && err == nil && e.Attempt == attempt { // it begins behind what the reader has
+				e, err = notice(e, core.Gap{From: bus.EventID(run, attempt, n+1), To: g.To})
+			}
 			attempt, n = max(attempt, e.Attempt), e.N
 			if !yield(e, err) || err != nil {
 				return
@@ -113,9 +116,15 @@ func after(events entries, run, last string) entries {
 
 // void notifies a client that everything up to e is void.
 func void(e bus.Entry, last string) (bus.Entry, error) {
-	g := core.Gap{From: last, To: bus.EventID(e.Run, e.Attempt, 0)}
+	e.N = 0
+	return notice(e, core.Gap{From: last, To: e.ID()})
+}
+
+// notice returns g as an event with the id of e.
+func notice(e bus.Entry, g core.Gap) (bus.Entry, error) {
 	data, err := core.EncodeEvent(g)
-	return bus.Entry{Session: e.Session, Run: e.Run, Attempt: e.Attempt, Type: g.EventType(), Data: data, Event: g}, err
+	e.Type, e.Data, e.Event = g.EventType(), data, g
+	return e, err
 }
 
 // only returns the events of one run, up to its last.

@@ -33,6 +33,7 @@ func (a *API) object(w http.ResponseWriter, r *http.Request, events entries, t *
 	}
 	reply := chatReply{SessionID: t.session, RunID: t.run, Warnings: []core.Warning{}}
 	var failure error
+	answered, lost := false, false
 	for e, err := range events {
 		if err != nil {
 			return false, &web.Problem{Fault: web.Unavailable, Detail: "the events of the run were lost on the way; follow it by its id", Extra: t.extra(), Err: err}
@@ -45,7 +46,7 @@ func (a *API) object(w http.ResponseWriter, r *http.Request, events entries, t *
 			}
 			reply.SessionID, reply.Response, reply.Model, reply.Usage = d.SessionID, d.Response, d.Model, d.Usage
 			reply.DurationMS, reply.ToolCalls, reply.SessionResume, reply.StopReason = d.DurationMS, d.ToolCalls, d.SessionResume, d.StopReason
-			reply.Council = d.Council
+			reply.Council, answered = d.Council, true
 		case "warning":
 			var n core.Warning
 			if json.Unmarshal(e.Data, &n) == nil {
@@ -53,8 +54,8 @@ func (a *API) object(w http.ResponseWriter, r *http.Request, events entries, t *
 			}
 		case "aborted", "error":
 			failure = runProblem(e, t)
-		case "gap":
-			failure = &web.Problem{Fault: web.Unavailable, Detail: "the events of this run have been deleted; read the transcript", Extra: t.extra()}
+		case "gap": // voids what was before; the answer is in done
+			lost, reply.Warnings = true, []core.Warning{}
 		case "message_stop":
 			over = true
 		}
@@ -66,7 +67,9 @@ func (a *API) object(w http.ResponseWriter, r *http.Request, events entries, t *
 	case failure != nil:
 		return over, failure
 	case !over:
-		return false, &web.Problem{Fault: web.Unavailable, Detail: "the events ended before the run was over; follow it by its id", Extra: t.extra()}
+		return false, &web.Problem{Fault: web.Unavailable, RetryAfter: web.RetrySoon, Detail: "the events ended before the run was over; follow it by its id", Extra: t.extra()}
+	case lost && !answered:
+		return true, &web.Problem{Fault: web.Conflict, Detail: "the answer of this run is no longer stored; read the transcript", Extra: t.extra()}
 	}
 	return true, web.WriteJSON(w, http.StatusOK, reply)
 }
