@@ -12,6 +12,7 @@ import (
 	"gatehouse/core/llm"
 	"gatehouse/core/paraid"
 	"gatehouse/core/store"
+	"gatehouse/core/usage/charged"
 )
 
 // openActivity builds what follows finished runs.
@@ -32,7 +33,7 @@ func (a *app) openActivity(cost func(model string, u core.Tokens) (int64, bool))
 			return zone
 		},
 		Link: chats.URL,
-		Writer: summary.New(summary.Options{DB: a.db, Clock: a.clock, Usage: a.usage, Cost: cost, Models: func() (title, guest llm.Model) {
+		Writer: summary.New(summary.Options{Caller: charged.Caller{DB: a.db, Usage: a.usage, Cost: cost}, Clock: a.clock, Models: func() (title, guest llm.Model) {
 			m := a.models.Now()
 			return m.Title, m.Guest
 		}}),

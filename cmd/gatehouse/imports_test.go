@@ -141,7 +141,7 @@ connectors/telegram/telegramtest: connectors/simulator core
 core:  # words only
 core/activity: core core/activity/daylog core/activity/summary core/runs core/session core/store core/transcript core/vault  # what is written of finished runs
 core/activity/daylog:  # texts of the files, imports no package of ours
-core/activity/summary: core core/llm core/store core/transcript core/usage
+core/activity/summary: core core/llm core/transcript core/usage core/usage/charged
 core/agent: core core/agent/frontmatter core/agent/section core/beneath core/texts core/vault core/watch
 core/agent/frontmatter:
 core/agent/section:  # a file in a prompt
@@ -205,11 +205,11 @@ core/llm/transcribe:
 core/llm/wiretest: core core/llm  # what the fakes of the two wires share, and their clients' tests
 core/memory: core core/memory/block core/memory/check core/memory/detect core/memory/score core/sealed core/sealed/columns core/store core/texts
 core/memory/allowance: core core/store  # tokens of a day
-core/memory/backup: core core/llm core/memory/allowance core/memory/handoff core/sealed core/session core/store core/transcript core/usage  # notes that models write on conversations
+core/memory/backup: core core/llm core/memory/allowance core/memory/handoff core/sealed core/session core/store core/transcript core/usage core/usage/charged  # notes that models write on conversations
 core/memory/block: core/memory/detect  # corrections as a prompt has them
 core/memory/check: core core/memory/detect  # what a program can check of an answer
 core/memory/detect: core  # whether a message corrects an answer
-core/memory/extract: core core/llm core/llm/strict core/memory core/memory/allowance core/memory/detect core/store core/usage  # a model reads messages for corrections
+core/memory/extract: core core/llm core/llm/strict core/memory core/memory/allowance core/memory/detect core/store core/usage core/usage/charged  # a model reads messages for corrections
 core/memory/handoff: core  # the form of notes on conversations
 core/memory/score: core/memory/detect  # what a correction is worth
 core/nodes: core core/store core/store/tenure
@@ -303,6 +303,7 @@ core/transcript/redact: core core/transcript/lines core/vault  # copies of trans
 core/transcript/words:  # what a word is
 core/upkeep: core
 core/usage: core core/store
+core/usage/charged: core core/llm core/store core/usage  # calls of models beside the turns, within the budgets
 core/vault: core core/beneath core/vault/line
 core/vault/line:  # a line of a transcript
 core/vaultsync: core core/journal/dayfile core/store core/vault core/vaultsync/merge core/vaultsync/place core/vaultsync/wire  # the vault, with copies on devices

@@ -31,6 +31,7 @@ import (
 	"gatehouse/core/store/storetest"
 	"gatehouse/core/transcript"
 	"gatehouse/core/usage"
+	"gatehouse/core/usage/charged"
 	"gatehouse/core/vault"
 )
 
@@ -113,8 +114,8 @@ func (w *world) worker() *activity.Worker {
 			e, err := ids.Mint(ctx, tx, paraid.Entry{Type: paraid.ChatLog, Path: path, User: user})
 			return e.ID, err
 		},
-		Writer: summary.New(summary.Options{DB: w.db, Clock: w.clock, Usage: w.usage,
-			Cost: func(string, core.Tokens) (int64, bool) { return 0, false },
+		Writer: summary.New(summary.Options{Clock: w.clock,
+			Caller: charged.Caller{DB: w.db, Usage: w.usage, Cost: func(string, core.Tokens) (int64, bool) { return 0, false }},
 			Models: func() (llm.Model, llm.Model) {
 				if w.model == nil {
 					return nil, nil

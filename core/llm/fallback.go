@@ -13,7 +13,8 @@ import (
 // a model faults before it has answered anything, and another model may do
 // better: the fault can be retried, or the model is out of reach or refuses
 // our key. It first yields a Delta with the next model's name and a Notice.
-// Notices and model names alone do not count as an answer.
+// Notices and model names alone do not count as an answer. A model that Request.Instead
+// refuses is left out.
 //
 // About is the first model's. When all fault, the error is the first model's
 // Fault, with the others joined in Err; it can be retried if any of them can.
@@ -43,23 +44,45 @@ func (f fallback) Reply(ctx context.Context, req *Request) iter.Seq2[Delta, erro
 			return
 		}
 		var faults []*Fault
-		for i, m := range f {
-			fault, stopped := f.try(ctx, m, req, yield)
+		var left []error // why models were left out
+		for at := f[0]; ; {
+			fault, stopped := f.try(ctx, at, req, yield)
 			if stopped {
 				return
 			}
 			faults = append(faults, fault)
-			if i+1 == len(f) {
+			from := at
+			var errs []error
+			at, f, errs = f.after(req)
+			left = append(left, errs...)
+			if at == nil {
 				break
 			}
-			from, to := m.About().Name, f[i+1].About().Name
-			notice := fmt.Sprintf("%s does not answer (%s), asking %s instead", from, plainCode(fault.Code), to)
+			to := at.About().Name
+			notice := fmt.Sprintf("%s does not answer (%s), asking %s instead", from.About().Name, plainCode(fault.Code), to)
 			if !yield(Delta{Model: to, Notice: notice}, nil) {
 				return
 			}
 		}
-		yield(Delta{}, joined(faults))
+		yield(Delta{}, joined(faults, left))
 	}
+}
+
+// after returns the first model behind f[0] that may be asked instead of it, nil for none, the
+// models from there, and why others were left out.
+func (f fallback) after(req *Request) (next Model, rest fallback, left []error) {
+	for f = f[1:]; len(f) > 0; f = f[1:] {
+		if req == nil || req.Instead == nil {
+			return f[0], f, left
+		}
+		name := f[0].About().Name
+		err := req.Instead(name)
+		if err == nil {
+			return f[0], f, left
+		}
+		left = append(left, fmt.Errorf("%s is left out: %w", name, err))
+	}
+	return nil, nil, left
 }
 
 // try passes m's deltas on. It returns the fault that lets the next model be
@@ -92,8 +115,8 @@ func isAnswer(d Delta) bool {
 	return d.Text != "" || d.Thinking != "" || d.Signature != "" || d.Redacted != "" || d.Call != nil || d.Usage != nil || d.Stop != ""
 }
 
-// joined returns the first fault, with the others behind it for the log.
-func joined(faults []*Fault) *Fault {
+// joined returns the first fault, with the others and why models were left out behind it for the log.
+func joined(faults []*Fault, left []error) *Fault {
 	out := *faults[0]
 	errs := []error{faults[0].Err}
 	for _, f := range faults[1:] {
@@ -103,7 +126,7 @@ func joined(faults []*Fault) *Fault {
 			out.After = f.After
 		}
 	}
-	out.Err = errors.Join(errs...)
+	out.Err = errors.Join(append(errs, left...)...)
 	return &out
 }
 

@@ -4,6 +4,7 @@
 package llm
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,6 +26,7 @@ type Model interface {
 // About reports what a model is and can do.
 type About struct {
 	Name      string // as users write it: "openai/gpt-4o-mini", "local/quote"
+	PricedAs  string // the model that answers, where it is another one than Name; else ""
 	Window    int    // tokens; 0 unknown
 	Tools     bool
 	Images    bool
@@ -32,6 +34,9 @@ type About struct {
 	Thinking  bool
 	Search    bool // it can search the web by its provider: Request.Search
 }
+
+// Priced returns the name under which a call of the model is reserved and recorded.
+func (a About) Priced() string { return cmp.Or(a.PricedAs, a.Name) }
 
 // A Request is one model call.
 type Request struct {
@@ -52,6 +57,9 @@ type Request struct {
 	// cannot (About) must not be asked.
 	Search *Search
 	Run    string // that asks; "" where no message is answered
+	// Instead is called before a model of a chain is asked in place of the one before it; nil: each may
+	// be. One for which it returns an error is left out.
+	Instead func(model string) error
 	// Sender is whose turn it is; quote searches only what this person may read.
 	Sender Sender
 }

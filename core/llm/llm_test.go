@@ -125,6 +125,35 @@ func TestWhenAllFaultTheFirstSpeaks(t *testing.T) {
 	}
 }
 
+func TestAModelThatMayNotBeAskedInsteadIsLeftOut(t *testing.T) {
+	a := &scripted{name: "a", err: fault(llm.CodeUnavailable, false)}
+	b := &scripted{name: "b"}
+	c := &scripted{name: "c", deltas: []llm.Delta{{Text: "hi"}}}
+	var asked []string
+	req := &llm.Request{Instead: func(model string) error {
+		asked = append(asked, model)
+		if model == "b" {
+			return errors.New("no price")
+		}
+		return nil
+	}}
+	var texts string
+	for d, err := range llm.Fallback(a, b, c).Reply(t.Context(), req) {
+		if texts += d.Text + d.Notice; err != nil {
+			t.Error(err)
+		}
+	}
+	if strings.Join(asked, " ") != "b c" || b.asked != 0 || c.asked != 1 || !strings.Contains(texts, "a does not answer") || !strings.HasSuffix(texts, "asking c insteadhi") {
+		t.Errorf("asked whether %q may answer; b %d and c %d times; %q", asked, b.asked, c.asked, texts)
+	}
+	for _, err := range llm.Fallback(a, b).Reply(t.Context(), req) {
+		var f *llm.Fault
+		if !errors.As(err, &f) || f.Text != "sorry: unavailable" || !strings.Contains(f.Error()+f.Err.Error(), "b is left out: no price") {
+			t.Errorf("without another model: %v", err)
+		}
+	}
+}
+
 func TestFallbackLosesNothing(t *testing.T) {
 	a, b := &scripted{name: "first"}, &scripted{name: "b"}
 	if d := cmp.Diff(a.About(), llm.Fallback(a, b).About()); d != "" {

@@ -8,10 +8,10 @@ import (
 	"gatehouse/core/usage"
 )
 
-// reserve asks for room in the budgets before a call. A refusal is a Fault for
+// reserve asks for room in the budgets before a call of a model. A refusal is a Fault for
 // the user.
-func (t *talk) reserve(ctx context.Context) (usage.Row, *llm.Fault, error) {
-	row, notice, err := t.r.bill.Ask(ctx, t.name, t.req)
+func (t *talk) reserve(ctx context.Context, model string) (usage.Row, *llm.Fault, error) {
+	row, notice, err := t.r.bill.Ask(ctx, model, t.req)
 	if core.KindOf(err) == core.Busy {
 		return row, &llm.Fault{Code: "budget", Text: core.TextOf(err), Err: err}, nil
 	}

@@ -43,7 +43,7 @@ func (o *Orchestrator) Compact(ctx context.Context, t *Turn) (before, after int,
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	r.watch(ctx, cancel)
-	tk := &talk{r: r, name: r.name, show: r.emit, req: &llm.Request{Sender: r.sender(t.Trust)}}
+	tk := &talk{r: r, name: r.model.About().Priced(), show: r.emit, req: &llm.Request{Sender: r.sender(t.Trust)}}
 	done, err := r.reuse(ctx, c.Tokens*reusePart/100)
 	if done || err != nil {
 		return c.Tokens, r.conv.Tokens(), nil, err

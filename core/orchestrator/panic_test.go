@@ -218,7 +218,12 @@ func (h *house) with(change func(*orchestrator.Options)) *orchestrator.Orchestra
 	o := orchestrator.Options{
 		Equip: h.equip, Guard: h, Clock: h.clock, Sessions: h.sessions, Agents: agent.New(h.vault, agent.Options{Base: agent.Default("vault", "")}),
 		Usage: usage.New(nil, usage.Budgets{}), Incoming: incoming.Sources{Files: h.vault.FS()},
-		Model:   func(string, bool) (llm.Model, error) { return h.model, nil },
+		Model: func(string, bool) (llm.Model, error) {
+			if h.chain != nil {
+				return h.chain, nil
+			}
+			return h.model, nil
+		},
 		Cost:    func(string, core.Tokens) (int64, bool) { return 0, false },
 		MayRead: func(core.Trust, int64, string) bool { return false },
 	}

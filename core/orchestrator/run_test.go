@@ -37,13 +37,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // A model is played by the test.
 type model struct {
 	name   string // "test/model" when empty
+	priced string // as another one; "": as itself
 	window int
 	calls  []*llm.Request
 	reply  func(ctx context.Context, yield func(llm.Delta, error) bool)
 }
 
 func (m *model) About() llm.About {
-	return llm.About{Name: cmp.Or(m.name, "test/model"), Tools: true, Window: m.window}
+	return llm.About{Name: cmp.Or(m.name, "test/model"), PricedAs: m.priced, Tools: true, Window: m.window}
 }
 
 func (m *model) Reply(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {
@@ -64,6 +65,7 @@ type house struct {
 	tools    []tool.Tool // none: the model is offered none
 	deny     map[string]string
 	choices  []ask.Ask
+	chain    llm.Model   // of with; nil: model
 	lost     []usage.Row // spent by runs without a Result
 	options  orchestrator.Options
 	*orchestrator.Orchestrator

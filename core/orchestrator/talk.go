@@ -165,8 +165,15 @@ func (r *run) checkTrust(ctx context.Context, begins bool) (bool, error) {
 
 // ask calls the model once and returns its answer as far as it came.
 func (t *talk) ask(ctx context.Context) (transcript.Message, *llm.Fault, error) {
-	r := t.r
-	reserved, fault, err := t.reserve(ctx)
+	r, model := t.r, t.with // a council's members run concurrently, and the run's model changes
+	if model == nil {
+		model = r.model
+	}
+	if first := model.About().Priced(); t.name != first { // another one of its chain answered the last round
+		t.name = first
+		t.show(core.ModelChosen{Model: first})
+	}
+	reserved, fault, err := t.reserve(ctx, t.name)
 	if fault != nil || err != nil {
 		return transcript.Message{Role: "assistant"}, fault, err
 	}
@@ -176,10 +183,18 @@ func (t *talk) ask(ctx context.Context) (transcript.Message, *llm.Fault, error) 
 	var failed error
 	req := *t.req // the next round adds to ours
 	req.Sender.Trust, req.Run = r.trust(), r.t.Run
-	model, size := t.with, 0 // a council's members run concurrently, and the run's model changes
-	if model == nil {
-		model = r.model
+	req.Instead = func(model string) error { // each has its own price
+		next, fault, err := t.reserve(ctx, model)
+		if fault != nil {
+			return fault
+		}
+		if err == nil && reserved.ID != 0 { // nothing came of it
+			t.bill = append(t.bill, r.bill.Add(t.name, &core.Tokens{}, nil, reserved))
+		}
+		reserved = next
+		return err
 	}
+	size := 0
 	for d, err := range llm.StopAt(model.Reply(ctx, &req), req.Stop) {
 		r.watchdog.Heard()
 		if err != nil {

@@ -3,6 +3,7 @@ package usage
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	"gatehouse/core"
@@ -123,8 +124,9 @@ func (r *Refusal) Unwrap() error { return &core.Error{Kind: core.Busy, Text: r.E
 
 // Reserve reserves what a call is expected to take, before it is made, if there
 // is a budget; the caller passes id to Record or Release. Without a budget id is
-// 0 and nothing is written. crossed is the budget of which this call is the one
-// that reaches WarnAt percent, or the user's last Unread one before it in the same day or
+// 0 and nothing is written. crossed is a budget of which WarnAt percent are reached with this
+// call, or were by what earlier ones took, and which was not returned in this day or month (since
+// the start of the program), or the user's last Unread one before it in the same day or
 // month, or nil. A call that does not fit is a *Refusal; one in the background must fit into
 // the first half of a budget.
 func (l *Ledger) Reserve(ctx context.Context, db *store.DB, r Row) (id int64, crossed *Limit, err error) {
@@ -136,11 +138,13 @@ func (l *Ledger) Reserve(ctx context.Context, db *store.DB, r Row) (id int64, cr
 	if len(bounds) == 0 {
 		return 0, nil, nil
 	}
+	var reached *bound
 	refused := ""
 	var now time.Time
 	err = db.Tx(ctx, func(tx *store.Tx) error {
-		crossed, refused, now = nil, "", tx.Time()
-		for _, b := range bounds {
+		reached, refused, now = nil, "", tx.Time()
+		for i := range bounds {
+			b := &bounds[i]
 			fit, err := b.fits(ctx, tx, r)
 			switch {
 			case err != nil:
@@ -148,9 +152,8 @@ func (l *Ledger) Reserve(ctx context.Context, db *store.DB, r Row) (id int64, cr
 			case fit >= usedUp:
 				refused = b.whose
 				return &Refusal{b.limit(), fit == unpriced, r.Background}
-			case fit == fitsCrossing:
-				limit := b.limit()
-				crossed = &limit
+			case fit == fitsCrossing && !l.hasWarned(b, now):
+				reached = b
 			}
 		}
 		return tx.Get(ctx, &id, `INSERT INTO usage (at, run, session_id, user_id, bot, model, input, output, micro_usd, state)
@@ -163,7 +166,42 @@ func (l *Ledger) Reserve(ctx context.Context, db *store.DB, r Row) (id int64, cr
 	if err != nil {
 		return 0, nil, err
 	}
+	if reached != nil {
+		crossed = l.warn(reached, now)
+	}
 	return id, l.read(r, now, bounds, crossed), nil
+}
+
+// An owner is whose budget a warning is of.
+type owner struct {
+	limit Limit
+	arg   any // of its bound: the user or the bot
+}
+
+// maxWarned bounds the warnings that are remembered. Beyond, those of earlier days and months are
+// forgotten, and then all: such a warning is shown once more.
+const maxWarned = 10_000
+
+// hasWarned reports whether the warning of b was returned in the present day or month.
+func (l *Ledger) hasWarned(b *bound, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.warned[owner{b.limit(), b.arg}].Equal(b.period.since(now))
+}
+
+// warn returns the warning of b, which is then remembered.
+func (l *Ledger) warn(b *bound, now time.Time) *Limit {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.warned) >= maxWarned {
+		maps.DeleteFunc(l.warned, func(_ owner, since time.Time) bool { return since.Before(month().since(now)) })
+	}
+	if len(l.warned) >= maxWarned {
+		clear(l.warned)
+	}
+	limit := b.limit()
+	l.warned[owner{limit, b.arg}] = b.period.since(now)
+	return &limit
 }
 
 // An unread is a warning that no one was shown.
@@ -197,7 +235,7 @@ func (l *Ledger) read(r Row, now time.Time, bounds []bound, crossed *Limit) *Lim
 // The results of fits.
 const (
 	fitsWell     = iota
-	fitsCrossing // it is the one that crosses the warning's mark
+	fitsCrossing // and WarnAt percent are reached with it
 	usedUp
 	unpriced
 )
@@ -224,8 +262,7 @@ func (b bound) fits(ctx context.Context, tx *store.Tx, r Row) (int, error) {
 	if was+more > limit {
 		return usedUp, nil
 	}
-	mark := most / 100 * WarnAt
-	if was < mark && was+more >= mark {
+	if was+more >= most/100*WarnAt {
 		return fitsCrossing, nil
 	}
 	return fitsWell, nil

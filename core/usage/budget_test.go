@@ -222,3 +222,39 @@ func TestCallsInTheBackgroundLeaveHalfOfTheBudgetAndItsWarningToOthers(t *testin
 		}
 	}
 }
+
+// What a call took beyond its reservation can reach the mark, and then no reservation crosses it.
+func TestASettlementThatReachesTheMarkWarnsAtTheNextCall(t *testing.T) {
+	clock := coretest.NewClock(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))
+	db := storetest.Open(t, clock)
+	l := usage.New(nil, usage.Budgets{UserDay: usage.Budget{Tokens: 20_000}})
+	call := func(user, expected, took int64) bool {
+		t.Helper()
+		row := usage.Row{User: user, Model: "m", Input: expected}
+		id, crossed, err := l.Reserve(t.Context(), db, row)
+		if err != nil {
+			t.Fatal(err)
+		}
+		row.ID, row.Input = id, took
+		if err := db.Tx(t.Context(), func(tx *store.Tx) error { return l.Record(t.Context(), tx, row) }); err != nil {
+			t.Fatal(err)
+		}
+		return crossed != nil
+	}
+	for i, c := range []struct {
+		user, expected, took int64
+		warned               bool
+	}{
+		{2, 3000, 3000, false}, {2, 1500, 14_000, false}, // 85 %
+		{3, 100, 100, false},                      // of another user
+		{2, 100, 100, true}, {2, 100, 100, false}, // once
+	} {
+		if got := call(c.user, c.expected, c.took); got != c.warned {
+			t.Errorf("call %d of user %d is warned: %t", i, c.user, got)
+		}
+	}
+	clock.Advance(24 * time.Hour)
+	if call(2, 100, 17_000) || !call(2, 100, 100) {
+		t.Error("the next day is not warned of as the first one")
+	}
+}

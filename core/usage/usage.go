@@ -46,7 +46,8 @@ type Ledger struct {
 	budgets atomic.Pointer[Budgets]
 
 	mu     sync.Mutex
-	unread map[int64]unread // by user
+	unread map[int64]unread    // by user
+	warned map[owner]time.Time // the day or month in which WarnAt was reached; at most maxWarned
 }
 
 // New returns a Ledger; without metrics nothing is counted.
@@ -54,7 +55,7 @@ func New(m *Metrics, b Budgets) *Ledger {
 	if m == nil {
 		m = NewMetrics(nil, nil)
 	}
-	l := &Ledger{metrics: m, unread: map[int64]unread{}}
+	l := &Ledger{metrics: m, unread: map[int64]unread{}, warned: map[owner]time.Time{}}
 	l.SetBudgets(b)
 	return l
 }

@@ -10,17 +10,15 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/llm"
-	"gatehouse/core/store"
 	"gatehouse/core/transcript"
 	"gatehouse/core/usage"
+	"gatehouse/core/usage/charged"
 )
 
 // Options of New; all are required.
 type Options struct {
-	DB    *store.DB
+	charged.Caller
 	Clock core.Clock
-	Usage *usage.Ledger
-	Cost  func(model string, u core.Tokens) (int64, bool)
 	// Models returns the model that writes, nil where none does, and the model for
 	// guests, nil where they have none of their own.
 	Models func() (title, guest llm.Model)
@@ -107,30 +105,16 @@ func Refused(err error) bool {
 // user.
 func (w *Writer) once(ctx context.Context, model llm.Model, prompt string, x Exchange) (string, error) {
 	said, answer := cutBytes(x.Said), cutBytes(x.Answer)
-	row := usage.Row{Run: x.Run, Session: x.Session, User: x.User, Bot: x.Bot, Model: model.About().Name, Unread: true}
+	row := usage.Row{Run: x.Run, Session: x.Session, User: x.User, Bot: x.Bot, Unread: true, Input: int64(len(prompt)+len(said)+len(answer)) / 4, Output: maxTokens}
 	req := &llm.Request{System: prompt, MaxTokens: maxTokens, Sender: llm.Sender{User: x.User, Trust: x.Trust}, Messages: []llm.Message{{Role: "user",
 		Blocks: []core.Block{{Type: "text", Text: "<conversation>\nUser: " + untagged(said) + "\n\nAssistant: " + untagged(answer) + "\n</conversation>"}}}}}
-	row.Input, row.Output = int64(len(prompt)+len(said)+len(answer))/4, maxTokens
-	w.price(&row, core.Tokens{Input: row.Input, Output: row.Output})
-	id, _, err := w.o.Usage.Reserve(ctx, w.o.DB, row)
+	ctx, cancel := context.WithTimeout(ctx, maxTime)
+	defer cancel()
+	text, _, err := w.o.Ask(ctx, model, req, row, maxText)
 	if err != nil {
 		return "", err
 	}
-	row.ID = id
-	limited, cancel := context.WithTimeout(ctx, maxTime)
-	defer cancel()
-	var text strings.Builder
-	var took *core.Tokens
-	for d, err := range model.Reply(limited, req) {
-		if err != nil {
-			return "", errors.Join(err, w.settle(ctx, row, took, ""))
-		}
-		text.WriteString(d.Text)
-		if d.Usage != nil {
-			took = d.Usage
-		}
-	}
-	return text.String(), w.settle(ctx, row, took, text.String())
+	return text, nil
 }
 
 func cutBytes(s string) string {
@@ -142,24 +126,3 @@ func cutBytes(s string) string {
 
 // untagged returns s without what could close a tag of the prompt.
 func untagged(s string) string { return strings.ReplaceAll(s, "</", "< /") }
-
-func (w *Writer) price(row *usage.Row, u core.Tokens) {
-	row.MicroUSD = nil
-	if c, ok := w.o.Cost(row.Model, u); ok {
-		row.MicroUSD = &c
-	}
-}
-
-// settle records the call's tokens. Where the provider returned no counts, the
-// reservation of an answered call stays.
-func (w *Writer) settle(ctx context.Context, row usage.Row, took *core.Tokens, text string) error {
-	ctx = context.WithoutCancel(ctx)
-	if took == nil && text == "" {
-		return w.o.Usage.Release(ctx, w.o.DB, row.ID)
-	}
-	if took != nil {
-		row.Input, row.Output, row.CacheRead, row.CacheWrite = took.Input, took.Output, took.CacheRead, took.CacheWrite
-		w.price(&row, *took)
-	}
-	return w.o.DB.Tx(ctx, func(tx *store.Tx) error { return w.o.Usage.Record(ctx, tx, row) })
-}

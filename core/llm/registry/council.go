@@ -33,7 +33,7 @@ func (s *seat) About() llm.About {
 			about.Window = a.Window
 		}
 	}
-	about.Name, about.Search = s.name, false
+	about.Name, about.PricedAs, about.Search = s.name, s.members[0].About().Priced(), false
 	return about
 }
 

@@ -119,3 +119,16 @@ func TestTheBuiltInModelSaysThatThereIsNoModelBesideACouncil(t *testing.T) {
 		}
 	}
 }
+
+// What is asked of a council beside its turns, such as a note, its first member answers: it has that one's price.
+func TestACouncilIsPricedAsItsFirstMember(t *testing.T) {
+	other := registry.Other{Name: "one", Kind: "openai", Access: registry.Access{BaseURL: "http://127.0.0.1:9/v1"}}
+	m := models(t, registry.Config{Model: quote.Name, Others: []registry.Other{other}, Council: []string{"one/a", "one/b"}})
+	model, err := m.Find("council/high", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if about := model.About(); about.Name != "council/high" || about.Priced() != "one/a" {
+		t.Errorf("%s is priced as %s", about.Name, about.Priced())
+	}
+}

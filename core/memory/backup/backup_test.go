@@ -33,7 +33,8 @@ func TestMain(m *testing.M) { storetest.Main(m) }
 
 func TestTheseTestsRunOnPostgresWhereTheyAreAskedTo(t *testing.T) { storetest.Runs(t) }
 
-const name = "openai/m"
+// The model's name is a council's, and its calls are those of its first member.
+const name, member = "openai/m", "openai/member"
 
 // note returns a valid note about something.
 func note(about string) string {
@@ -47,7 +48,7 @@ type model struct {
 	tokens int64
 }
 
-func (*model) About() llm.About { return llm.About{Name: name, Window: 100_000} }
+func (*model) About() llm.About { return llm.About{Name: name, PricedAs: member, Window: 100_000} }
 
 func (m *model) Reply(_ context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {
 	return func(yield func(llm.Delta, error) bool) {
@@ -410,6 +411,18 @@ func TestTheBackupIsChargedToWhoWroteLast(t *testing.T) {
 	var user int64
 	if err := w.db.Get(t.Context(), &user, `SELECT user_id FROM token_counters`); err != nil || user != 7 {
 		t.Errorf("charged to %d, %v", user, err)
+	}
+}
+
+func TestANoteOnACouncilsConversationIsChargedAsACallOfAMember(t *testing.T) {
+	w := open(t)
+	for i := range 15 {
+		w.says(chat("1"), fmt.Sprint(i), "answer", 0)
+	}
+	w.pass()
+	var models []string
+	if err := w.db.Select(t.Context(), &models, `SELECT model FROM usage`); err != nil || len(models) != 1 || models[0] != member {
+		t.Errorf("calls of %q, %v", models, err)
 	}
 }
 

@@ -2,7 +2,6 @@ package backup
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"gatehouse/core/store"
 	"gatehouse/core/transcript"
 	"gatehouse/core/usage"
+	"gatehouse/core/usage/charged"
 )
 
 // Limits of what the model reads and writes.
@@ -52,7 +52,7 @@ func (s *Store) write(ctx context.Context, c counter, trigger string, background
 		return Backup{}, 0, ErrNothing
 	}
 	w := writing{s: s, model: model, group: sess.Scope == core.ScopeGroup, background: background,
-		row: usage.Row{Run: "backup", Session: c.Session, User: c.User, Bot: c.Bot, Model: c.Model}, trust: c.Trust}
+		row: usage.Row{Run: "backup", Session: c.Session, User: c.User, Bot: c.Bot}, trust: c.Trust}
 	if has {
 		w.earlier = last.Text
 	}
@@ -202,7 +202,7 @@ func (w *writing) note(ctx context.Context, conversation string) (string, error)
 		return "", err
 	}
 	if note, faults = handoff.Check(answer); len(faults) > 0 {
-		return "", fmt.Errorf("%s wrote no valid note, also when asked again: %s", w.row.Model, strings.Join(faults, "; "))
+		return "", fmt.Errorf("%s wrote no valid note, also when asked again: %s", w.model.About().Name, strings.Join(faults, "; "))
 	}
 	return note, nil
 }
@@ -224,39 +224,11 @@ func (w *writing) ask(ctx context.Context, messages []llm.Message) (string, erro
 	}
 	row.Background, row.Unread = w.background, w.background
 	row.Input, row.Output = int64(size)/4, handoff.MaxTokens
-	row.SetCost(w.s.o.Cost, core.Tokens{Input: row.Input, Output: row.Output})
-	var err error
-	if row.ID, _, err = w.s.o.Usage.Reserve(ctx, w.s.o.DB, row); err != nil {
+	req := &llm.Request{System: handoff.System, Messages: messages, MaxTokens: maxAnswer, Sender: llm.Sender{User: w.row.User, Trust: w.trust}}
+	o := &w.s.o
+	text, spent, err := charged.Caller{DB: o.DB, Usage: o.Usage, Cost: o.Cost}.Ask(ctx, w.model, req, row, maxConversation)
+	if w.spent += spent; err != nil {
 		return "", err
 	}
-	req := &llm.Request{System: handoff.System, Messages: messages, MaxTokens: maxAnswer, Sender: llm.Sender{User: w.row.User, Trust: w.trust}}
-	var text strings.Builder
-	var took *core.Tokens
-	for d, err := range w.model.Reply(ctx, req) {
-		if err != nil {
-			return "", errors.Join(err, w.settle(ctx, row, took, text.String()))
-		}
-		if text.Len() < maxConversation {
-			text.WriteString(d.Text)
-		}
-		if d.Usage != nil {
-			took = d.Usage
-		}
-	}
-	return text.String(), w.settle(ctx, row, took, text.String())
-}
-
-// settle records the call's tokens. Where the provider returned no counts, the
-// reservation of an answered call stays.
-func (w *writing) settle(ctx context.Context, row usage.Row, took *core.Tokens, text string) error {
-	ctx = context.WithoutCancel(ctx)
-	if took == nil && text == "" {
-		return w.s.o.Usage.Release(ctx, w.s.o.DB, row.ID)
-	}
-	if took != nil {
-		row.Input, row.Output, row.CacheRead, row.CacheWrite = took.Input, took.Output, took.CacheRead, took.CacheWrite
-		row.SetCost(w.s.o.Cost, *took)
-	}
-	w.spent += row.Input + row.Output + row.CacheRead + row.CacheWrite
-	return w.s.o.DB.Tx(ctx, func(tx *store.Tx) error { return w.s.o.Usage.Record(ctx, tx, row) })
+	return text, nil
 }

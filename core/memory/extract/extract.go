@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,6 +19,7 @@ import (
 	"gatehouse/core/memory/allowance"
 	"gatehouse/core/store"
 	"gatehouse/core/usage"
+	"gatehouse/core/usage/charged"
 )
 
 // Limits.
@@ -258,67 +258,16 @@ func said(role, text string) llm.Message {
 // person.
 func (c *call) ask(ctx context.Context, messages []llm.Message) (string, error) {
 	o, cold := &c.r.o, 0.0
-	row := usage.Row{Run: c.job.Run, Session: c.job.Session, User: c.job.User, Bot: c.job.Bot, Model: c.model.About().Name, Background: true, Unread: true}
 	size := len(system)
 	for _, m := range messages {
 		size += len(m.Blocks[0].Text)
 	}
-	row.Input, row.Output = int64(size)/4, maxTokens
-	row.SetCost(c.r.o.Cost, core.Tokens{Input: row.Input, Output: row.Output})
-	var err error
-	if row.ID, _, err = o.Usage.Reserve(ctx, o.DB, row); err != nil {
-		return "", err
-	}
+	row := usage.Row{Run: c.job.Run, Session: c.job.Session, User: c.job.User, Bot: c.job.Bot, Background: true, Unread: true, Input: int64(size) / 4, Output: maxTokens}
 	req := &llm.Request{System: system, Messages: messages, MaxTokens: maxTokens, Temperature: &cold, Format: format, Sender: llm.Sender{User: c.job.User, Trust: c.job.Trust}}
-	var text strings.Builder
-	var took *core.Tokens
-	var failed error
-	for d, err := range c.model.Reply(ctx, req) {
-		if failed = err; err != nil {
-			break
-		}
-		if text.Len() <= maxReply {
-			text.WriteString(d.Text)
-		}
-		if d.Model != "" {
-			row.Model = d.Model // a fallback took over
-		}
-		if d.Usage != nil {
-			took = d.Usage
-		}
+	text, spent, err := charged.Caller{DB: o.DB, Usage: o.Usage, Cost: o.Cost, Known: o.Known}.Ask(ctx, c.model, req, row, maxReply)
+	c.spent += spent
+	if err == nil && len(text) > maxReply {
+		err = fmt.Errorf("%s returned more than %d bytes", c.model.About().Name, maxReply)
 	}
-	made := text.Len() > 0 || ctx.Err() != nil // what timed out may be billed
-	if err := c.settle(context.WithoutCancel(ctx), row, took, made); err != nil {
-		return "", err
-	}
-	if failed == nil && text.Len() > maxReply {
-		failed = fmt.Errorf("%s returned more than %d bytes", row.Model, maxReply)
-	}
-	return text.String(), failed
-}
-
-// settle records the call's tokens. Where the provider returned no counts, the reservation of
-// a call that was made stays. Of a person who was forgotten meanwhile, it is no one's.
-func (c *call) settle(ctx context.Context, row usage.Row, took *core.Tokens, made bool) error {
-	o := &c.r.o
-	if took == nil && !made {
-		return o.Usage.Release(ctx, o.DB, row.ID)
-	}
-	known, err := o.Known(ctx, o.DB, row.User)
-	if err != nil {
-		return err
-	}
-	if !known {
-		if err := o.Usage.Release(ctx, o.DB, row.ID); err != nil {
-			return err
-		}
-		row.ID, row.User, row.Session = 0, 0, ""
-	}
-	if took == nil {
-		took = &core.Tokens{Input: row.Input, Output: row.Output}
-	}
-	row.Input, row.Output, row.CacheRead, row.CacheWrite = took.Input, took.Output, took.CacheRead, took.CacheWrite
-	row.SetCost(c.r.o.Cost, *took)
-	c.spent += row.Input + row.Output + row.CacheRead + row.CacheWrite
-	return o.DB.Tx(ctx, func(tx *store.Tx) error { return o.Usage.Record(ctx, tx, row) })
+	return text, err
 }

@@ -37,7 +37,6 @@ type model struct {
 	name  string
 	calls []*llm.Request
 	say   func(n int) (string, error)
-	is    string // that answers in its place
 }
 
 func (m *model) About() llm.About { return llm.About{Name: m.name} }
@@ -48,9 +47,6 @@ func (m *model) Reply(_ context.Context, req *llm.Request) iter.Seq2[llm.Delta, 
 		text, err := m.say(len(m.calls))
 		if err != nil {
 			yield(llm.Delta{}, err)
-			return
-		}
-		if m.is != "" && !yield(llm.Delta{Model: m.is}, nil) {
 			return
 		}
 		yield(llm.Delta{Text: text, Usage: &core.Tokens{Input: 100, Output: 10}}, nil)
@@ -64,6 +60,7 @@ type rig struct {
 	clock  *coretest.Clock
 	memory *memory.Store
 	cheap  *model
+	second *model // that is asked where cheap fails; nil: none is
 	guest  *model
 	tokens int64
 	known  bool
@@ -82,6 +79,9 @@ func open(t *testing.T, budgets usage.Budgets, replies ...string) *rig {
 		Day:  allowance.Day{DB: r.db, Clock: r.clock, Tokens: func() int64 { return r.tokens }},
 		Cost: func(string, core.Tokens) (int64, bool) { return 0, false },
 		Models: func() (llm.Model, llm.Model) {
+			if r.second != nil {
+				return llm.Fallback(r.cheap, r.second), r.guest
+			}
 			if r.guest == nil {
 				return r.cheap, r.cheap
 			}
@@ -454,7 +454,8 @@ func TestMessagesOfGuestsAreNotReadWithoutAModelForThem(t *testing.T) {
 
 func TestAFallbackThatReadsIsBilledByItsName(t *testing.T) {
 	r := open(t, usage.Budgets{}, says())
-	r.cheap.is = "second"
+	r.second = &model{name: "second", say: r.cheap.say}
+	r.cheap.say = func(int) (string, error) { return "", &llm.Fault{Code: llm.CodeUnavailable} }
 	r.reads(r.job(ann, undecided))
 	if got := r.bills(); got != "2 s1 second 100 settled" {
 		t.Errorf("billed are %q", got)

@@ -1,0 +1,147 @@
+package charged_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"testing"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/coretest"
+	"gatehouse/core/llm"
+	"gatehouse/core/store"
+	"gatehouse/core/store/storetest"
+	"gatehouse/core/usage"
+	"gatehouse/core/usage/charged"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+// A model answers with a text, or fails.
+type model struct {
+	about llm.About
+	text  string
+	took  *core.Tokens
+	err   error
+	asked int
+}
+
+func (m *model) About() llm.About { return m.about }
+
+func (m *model) Reply(context.Context, *llm.Request) iter.Seq2[llm.Delta, error] {
+	return func(yield func(llm.Delta, error) bool) {
+		m.asked++
+		if m.text != "" && !yield(llm.Delta{Text: m.text}, nil) {
+			return
+		}
+		if m.took != nil && !yield(llm.Delta{Usage: m.took}, nil) {
+			return
+		}
+		if m.err != nil {
+			yield(llm.Delta{}, m.err)
+		}
+	}
+}
+
+type world struct {
+	*testing.T
+	db *store.DB
+	charged.Caller
+}
+
+// open has calls counted within the budgets. "priced" costs a micro-dollar a token, nothing else has a price.
+func open(t *testing.T, b usage.Budgets) *world {
+	db := storetest.Open(t, coretest.NewClock(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)))
+	return &world{T: t, db: db, Caller: charged.Caller{DB: db, Usage: usage.New(nil, b), Cost: func(model string, u core.Tokens) (int64, bool) {
+		return u.Input + u.Output, model == "priced"
+	}}}
+}
+
+func (w *world) ask(m llm.Model) (string, int64, error) {
+	return w.Ask(w.Context(), m, &llm.Request{}, usage.Row{User: 2, Session: "s", Input: 10, Output: 20}, 100)
+}
+
+// rows returns what is stored of the calls.
+func (w *world) rows() string {
+	w.Helper()
+	var rows []struct {
+		Model string `db:"model"`
+		User  int64  `db:"user_id"`
+		In    int64  `db:"input"`
+		Out   int64  `db:"output"`
+		Cost  *int64 `db:"micro_usd"`
+		State string `db:"state"`
+	}
+	if err := w.db.Select(w.Context(), &rows, `SELECT model, user_id, input, output, micro_usd, state FROM usage ORDER BY id`); err != nil {
+		w.Fatal(err)
+	}
+	var all []string
+	for _, r := range rows {
+		cost := "no price"
+		if r.Cost != nil {
+			cost = fmt.Sprint(*r.Cost)
+		}
+		all = append(all, fmt.Sprint(r.Model, " ", r.User, " ", r.In, "+", r.Out, " ", cost, " ", r.State))
+	}
+	return strings.Join(all, "; ")
+}
+
+var down = &llm.Fault{Code: llm.CodeUnavailable, Text: "down"}
+
+func TestACallIsRecordedAsItWasCountedElseAsExpectedElseNotAtAll(t *testing.T) {
+	for want, m := range map[string]*model{
+		"priced 2 7+3 10 settled":   {text: "hi", took: &core.Tokens{Input: 7, Output: 3}},
+		"priced 2 10+20 30 settled": {text: "hi", err: down},
+		"":                          {err: down},
+	} {
+		m.about = llm.About{Name: "priced"}
+		w := open(t, usage.Budgets{UserDay: usage.Budget{MicroUSD: 1000}})
+		text, _, err := w.ask(m)
+		if text != m.text || !errors.Is(err, m.err) || w.rows() != want {
+			t.Errorf("%q, %v; stored: %q, want %q", text, err, w.rows(), want)
+		}
+	}
+}
+
+func TestACouncilsCallHasThePriceOfTheMemberThatIsAsked(t *testing.T) {
+	w := open(t, usage.Budgets{UserDay: usage.Budget{MicroUSD: 1000}})
+	m := &model{about: llm.About{Name: "council/high", PricedAs: "priced"}, text: "hi", took: &core.Tokens{Input: 7, Output: 3}}
+	if _, spent, err := w.ask(m); err != nil || spent != 10 || w.rows() != "priced 2 7+3 10 settled" {
+		t.Errorf("%d tokens, %v; stored: %q", spent, err, w.rows())
+	}
+}
+
+func TestAModelOfAChainIsReservedByItsOwnPriceAndLeftOutWithoutOneUnderADollarBudget(t *testing.T) {
+	first := &model{about: llm.About{Name: "priced"}, err: down}
+	other := &model{about: llm.About{Name: "own/model"}, text: "hi", took: &core.Tokens{Input: 7, Output: 3}}
+	w := open(t, usage.Budgets{UserDay: usage.Budget{MicroUSD: 1000}})
+	var f *llm.Fault
+	if _, _, err := w.ask(llm.Fallback(first, other)); !errors.As(err, &f) || other.asked != 0 || !strings.Contains(f.Err.Error(), "own/model is left out") || w.rows() != "" {
+		t.Errorf("under a budget in dollars: %v, asked %d times, stored %q", err, other.asked, w.rows())
+	}
+	w = open(t, usage.Budgets{UserDay: usage.Budget{Tokens: 1000}})
+	if text, _, err := w.ask(llm.Fallback(first, other)); err != nil || text != "hi" || w.rows() != "own/model 2 7+3 no price settled" {
+		t.Errorf("under a budget in tokens: %q, %v, stored %q", text, err, w.rows())
+	}
+}
+
+func TestTheCallOfAUserWhoWasForgottenMeanwhileIsNoOnes(t *testing.T) {
+	w := open(t, usage.Budgets{UserDay: usage.Budget{Tokens: 1000}})
+	w.Known = func(context.Context, store.Queryer, int64) (bool, error) { return false, nil }
+	m := &model{about: llm.About{Name: "priced"}, text: "hi", took: &core.Tokens{Input: 7, Output: 3}}
+	if _, _, err := w.ask(m); err != nil || w.rows() != "priced 0 7+3 10 settled" {
+		t.Errorf("%v; stored: %q", err, w.rows())
+	}
+}
+
+func TestACallWithoutRoomInTheBudgetIsNotMade(t *testing.T) {
+	w := open(t, usage.Budgets{UserDay: usage.Budget{Tokens: 20}})
+	m := &model{about: llm.About{Name: "priced"}, text: "hi"}
+	var refused *usage.Refusal
+	if _, _, err := w.ask(m); !errors.As(err, &refused) || m.asked != 0 || w.rows() != "" {
+		t.Errorf("%v, asked %d times, stored %q", err, m.asked, w.rows())
+	}
+}
