@@ -48,12 +48,12 @@ func (r *receiver) loadMarks(ctx context.Context) error {
 	return nil
 }
 
-// meet records the channels of a page before the page is stored. A channel is
-// recorded when a user writes to the bot there.
+// meet records the channels of a page before the page is stored, also if that cannot be
+// saved. A channel is recorded when a user writes to the bot there.
 func (r *receiver) meet(ctx context.Context, page []core.Inbound) {
 	found := false
 	for _, in := range page {
-		if _, known := r.marks.Get(in.Chat); known || !markable(in) || !in.Addressed || in.From.Bot || in.From.Shared {
+		if _, known := r.marks.Get(in.Chat); known || in.Chat == r.gone || !markable(in) || !in.Addressed || in.From.Bot || in.From.Shared {
 			continue
 		}
 		m := r.back.Mark(in.Chat) // if others took its place among the marks
@@ -227,6 +227,10 @@ func (r *receiver) take(ctx context.Context, p readback.Page) error {
 // finish ends the reading of a channel, and stores what was held of it.
 func (r *receiver) finish(ctx context.Context, m *mark) error {
 	r.marksDirty = true
+	if m.Gone {
+		r.gone = m.Channel
+		defer func() { r.gone = "" }()
+	}
 	if err := r.release(ctx, r.back.Finish(m)); err != nil {
 		return err
 	}

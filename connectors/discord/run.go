@@ -98,7 +98,8 @@ type receiver struct {
 	marksDirty bool
 	marksSaved time.Time
 	back       *readback.Reader
-	stuck      int // stores that failed, since the last good one
+	gone       string // a channel that is gone: what was held of it is being stored, and does not record it again
+	stuck      int    // stores that failed, since the last good one
 
 	stored     atomic.Int64 // at.Seq, for the heartbeat
 	up         atomic.Bool  // READY or RESUMED came

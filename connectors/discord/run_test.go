@@ -4,6 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -607,6 +611,100 @@ func TestAChannelThatCannotBeReadBackNowIsReadBackLaterAndInOrder(t *testing.T) 
 	}
 }
 
+// An edit waits with the message that it may belong to, and no longer.
+func TestAnEditWaitsOnlyForAMessageThatIsNotStored(t *testing.T) {
+	s, store, users := chats(t, "Ada")
+	ada := users[0]
+	first, err := discordtest.ParseID(store.Rows()[0].MessageID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	missed := ada.Send("missed")
+	again(t, s, store, discordtest.Fault{Kind: discordtest.Broken, Status: 500, Method: "getMessages"})
+	asked(t, s, 1)
+	edit := func(id discordtest.ID, text string) {
+		t.Helper()
+		if _, err := ada.Edit(ada.DM(), id, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	edit(missed.ID, "edited")
+	edit(first, "what is stored is edited")
+	if in := store.Await(t, 2)[1]; in.Kind != core.KindEdit || in.Text != "what is stored is edited" {
+		t.Errorf("stored meanwhile: %+v", in)
+	}
+	s.ClearFaults()
+	if got := store.Await(t, 4)[2:]; got[0].Kind != core.KindMessage || got[0].Text != "edited" || got[0].MessageID != missed.ID.String() || got[1].Kind != core.KindEdit || got[1].Text != "edited" {
+		t.Errorf("then %+v", got)
+	}
+}
+
+// between has f respond to requests for the history of a channel.
+func between(t *testing.T, s *discordtest.Server, channel discordtest.ID, f http.HandlerFunc) func(*Options) {
+	t.Helper()
+	target, err := url.Parse(s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pass := httputil.NewSingleHostReverseProxy(target)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/channels/"+channel.String()+"/messages") && r.Method == http.MethodGet {
+			f(w, r)
+			return
+		}
+		pass.ServeHTTP(w, r)
+	}))
+	t.Cleanup(srv.Close)
+	return func(o *Options) { o.APIURL = srv.URL + target.Path }
+}
+
+func TestAChannelThatIsClosedWhenItIsReadBackIsForgottenAndWhatWasHeldIsStored(t *testing.T) {
+	s, store, users := chats(t, "Ada", "Eve")
+	ada, eve := users[0], users[1]
+	eve.Send("two of Eve")
+	s.Bot().EndSessions()
+	gate := make(chan struct{})
+	var reads atomic.Int32
+	change := between(t, s, ada.DM(), func(w http.ResponseWriter, r *http.Request) {
+		reads.Add(1)
+		<-gate
+		w.WriteHeader(http.StatusForbidden)
+		fmt.Fprint(w, `{"code":50001,"message":"Missing Access"}`)
+	})
+	seq := lastSeq(s, "ready")
+	run(t, connect(t, s, store, func(o *Options) { change(o); o.Random = func(int64) int64 { return 0 } }), store)
+	gatewayEvent(t, s, seq, "ready")
+	eventually(t, "the history is asked for", func() bool { return reads.Load() > 0 })
+	ada.Send("held")
+	eve.Send("three of Eve")
+	if got := textsOf(store.Await(t, 4)); !slices.Equal(got[2:], []string{"two of Eve", "three of Eve"}) {
+		t.Errorf("stored meanwhile: %q", got)
+	}
+	close(gate)
+	if got := textsOf(store.Await(t, 5)); got[4] != "held" {
+		t.Errorf("stored %q", got)
+	}
+	eventually(t, "the channel is forgotten", func() bool {
+		raw, err := store.Load(t.Context(), "discord:"+s.Bot().ID().String())
+		return err == nil && !strings.Contains(raw, ada.DM().String()) && strings.Contains(raw, eve.DM().String())
+	})
+	if n := reads.Load(); n != 1 {
+		t.Errorf("it is asked for %d times", n)
+	}
+}
+
+func TestATokenThatIsRefusedWhenAChannelIsReadBackEndsTheBot(t *testing.T) {
+	s, store, users := chats(t, "Ada")
+	s.Bot().EndSessions()
+	r := run(t, connect(t, s, store, between(t, s, users[0].DM(), func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusUnauthorized)
+		fmt.Fprint(w, `{"code":0,"message":"401: Unauthorized"}`)
+	})), store)
+	if err := r.end(); core.KindOf(err) != core.Denied {
+		t.Errorf("Run ended with %v", err)
+	}
+}
+
 // A button belongs to a message of the bot: it does not wait for what was missed.
 func TestAPressedButtonDoesNotWaitForAChannelThatCannotBeReadBack(t *testing.T) {
 	s, store, users := chats(t, "Ada")
@@ -688,42 +786,60 @@ func TestASlashCommandStaysBeforeWhatFollowedItInAHistory(t *testing.T) {
 	}
 }
 
-// Channels that become known while others are not read back yet do not take their places.
+// Channels that become known while others are not read back yet do not take their places, also where
+// the gateway is killed then.
 func TestANewChannelDoesNotTakeThePlaceOfOneThatIsToBeReadBack(t *testing.T) {
-	s, store, users := chats(t, "Ada")
-	users[0].Send("two")
-	key := "discord:" + s.Bot().ID().String()
-	raw, err := store.Load(t.Context(), key)
-	var list []mark
-	if err != nil || json.Unmarshal([]byte(raw), &list) != nil || len(list) != 1 {
-		t.Fatalf("memory %q, %v", raw, err)
-	}
-	var full []mark
-	for n := range maxMarks - 1 { // used after Ada's
-		full = append(full, mark{Channel: fmt.Sprint(1000 + n), Message: "1"})
-	}
-	whole, err := json.Marshal(append(full, list...))
-	if err == nil {
-		err = store.Save(t.Context(), key, string(whole))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	again(t, s, store, discordtest.Fault{Kind: discordtest.Hang, Method: "getMessages"})
-	asked(t, s, 4)
-	s.NewUser("Eve").Send("of a new channel")
-	store.Await(t, 2)
-	s.NewUser("Bob").Send("of another")
-	store.Await(t, 3)
-	if raw, err := store.Load(t.Context(), key); err != nil || !strings.Contains(raw, list[0].Channel) {
-		t.Errorf("%v; after a kill it is not known that Ada's channel is to be read back", err)
-	}
-	seq := lastSeq(s, "")
-	s.ClearFaults()
-	s.Bot().Drop()
-	gatewayEvent(t, s, seq, "resumed")
-	if got := textsOf(store.Await(t, 4)); got[3] != "two" {
-		t.Errorf("stored %q", got)
+	for _, then := range []string{"resumed", "killed", "killed, and a new session"} {
+		t.Run(then, func(t *testing.T) {
+			s, store, users := chats(t, "Ada")
+			users[0].Send("two")
+			key := "discord:" + s.Bot().ID().String()
+			raw, err := store.Load(t.Context(), key)
+			var list []mark
+			if err != nil || json.Unmarshal([]byte(raw), &list) != nil || len(list) != 1 {
+				t.Fatalf("memory %q, %v", raw, err)
+			}
+			var full []mark
+			for n := range maxMarks - 1 { // used after Ada's
+				full = append(full, mark{Channel: fmt.Sprint(1000 + n), Message: "1"})
+			}
+			whole, err := json.Marshal(append(full, list...))
+			if err == nil {
+				err = store.Save(t.Context(), key, string(whole))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			var dead atomic.Bool
+			s.Bot().EndSessions()
+			inject(t, s, discordtest.Fault{Kind: discordtest.Hang, Method: "getMessages"})
+			r := run(t, connect(t, s, store, func(o *Options) { o.Memory = mortal{o.Memory, &dead} }), store)
+			asked(t, s, 4)
+			s.NewUser("Eve").Send("of a new channel")
+			store.Await(t, 2)
+			s.NewUser("Bob").Send("of another")
+			store.Await(t, 3)
+			seq := lastSeq(s, "")
+			if then == "resumed" {
+				s.ClearFaults()
+				s.Bot().Drop()
+				gatewayEvent(t, s, seq, "resumed")
+			} else {
+				dead.Store(true)
+				store.Break(true)
+				r.stop()
+				left(t, s)
+				store.Break(false)
+				s.ClearFaults()
+				if then != "killed" {
+					s.Bot().EndSessions()
+				}
+				run(t, connect(t, s, store, nil), store)
+			}
+			if got := textsOf(store.Await(t, 4)); got[3] != "two" {
+				t.Errorf("stored %q", got)
+			}
+		})
 	}
 }
 
@@ -849,6 +965,18 @@ func TestAChannelIsKnownBeforeItsFirstMessageIsStored(t *testing.T) {
 	ada.Send("two")
 	run(t, connect(t, s, store, fast), store)
 	if got := textsOf(store.Await(t, 2)); !slices.Equal(got, []string{"one", "two"}) {
+		t.Errorf("stored %q", got)
+	}
+}
+
+// What is read back is a help for an outage, and no reason to answer nothing.
+func TestAMessageIsStoredWhereItsChannelCannotBeRecorded(t *testing.T) {
+	s, store := platform(t, discordtest.Options{FloodOff: true}), &connectorstest.Store{}
+	var dead atomic.Bool
+	dead.Store(true)
+	run(t, connect(t, s, store, func(o *Options) { o.Memory = mortal{o.Memory, &dead} }), store).await(core.Running)
+	s.NewUser("Ada").Send("one")
+	if got := textsOf(store.Await(t, 1)); got[0] != "one" {
 		t.Errorf("stored %q", got)
 	}
 }

@@ -166,6 +166,39 @@ func TestAReportedRemovalIsNotReportedAgain(t *testing.T) {
 	}
 }
 
+// A mention that waits for what was missed in its channel does not have the channel known again.
+func TestARemovalIsNotReportedAgainBecauseOfWhatWasHeld(t *testing.T) {
+	s := platform(t, discordtest.Options{FloodOff: true})
+	ada := s.NewUser("Ada")
+	club, other := s.NewGuild("Club", ada), s.NewGuild("Other", ada)
+	talk, there := club.NewChannel("talk"), other.NewChannel("there")
+	store := &connectorstest.Store{}
+	r := run(t, connect(t, s, store, nil), store)
+	r.await(core.Running)
+	for n, in := range []discordtest.ID{talk, there} {
+		say(t, ada, in, s.Bot().Mention()+" hello")
+		store.Await(t, n+1)
+	}
+	r.stop()
+	left(t, s)
+	r = again(t, s, store, discordtest.Fault{Kind: discordtest.Hang, Method: "getMessages"})
+	asked(t, s, 2)
+	say(t, ada, talk, s.Bot().Mention()+" held")
+	club.RemoveBot(s.Bot())
+	store.Await(t, 3)
+	s.NewUser("Eve").Send("behind the removal")
+	store.Await(t, 4)
+	r.stop()
+	left(t, s)
+	s.ClearFaults()
+	again(t, s, store, discordtest.Fault{})
+	say(t, ada, there, s.Bot().Mention()+" again")
+	store.Await(t, 5)
+	if all := removals(store); len(all) != 1 {
+		t.Errorf("told %+v", all)
+	}
+}
+
 // That a server is missing is believed only of a platform that names the
 // others, and says of the server's channel, too, that it is closed.
 func TestAServerIsGoneOnlyIfReadyAndItsChannelAgree(t *testing.T) {

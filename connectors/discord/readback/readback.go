@@ -16,6 +16,7 @@ import (
 	"gatehouse/connectors"
 	"gatehouse/connectors/discord/gateway"
 	"gatehouse/connectors/discord/rest"
+	"gatehouse/connectors/discord/wire"
 	"gatehouse/core"
 )
 
@@ -152,15 +153,19 @@ func (r *Reader) Done() bool { return len(r.owed) == 0 }
 // Pages returns where the pages come that were asked for since Begin.
 func (r *Reader) Pages() <-chan Page { return r.pages }
 
-// Hold keeps a message of an owed channel, or its edit, back until Pass, Finish or Late returns it;
-// false for any other event. What no history contains does not wait.
+// Hold keeps a message of an owed channel, or an edit of one that may be missed, back until Pass, Finish
+// or Late returns it; false for any other event. What no history contains does not wait.
 func (r *Reader) Hold(in core.Inbound, seq int64) bool {
 	o := r.owed[in.Chat]
 	if o == nil || o.late || in.Malformed != "" || interaction(in) {
 		return false
 	}
 	switch in.Kind {
-	case core.KindMessage, core.KindCommand, core.KindEdit:
+	case core.KindMessage, core.KindCommand:
+	case core.KindEdit:
+		if !wire.Newer(in.MessageID, o.mark.Message) {
+			return false
+		}
 	default:
 		return false
 	}

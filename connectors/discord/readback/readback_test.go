@@ -191,6 +191,25 @@ func TestTheTimeOfHoldingDoesNotBeginAgainWithAConnection(t *testing.T) {
 	}
 }
 
+// What is new in a channel that is late comes at once, until a session begins: then something may have been missed again.
+func TestANewSessionHasWhatComesHeldAgain(t *testing.T) {
+	b := newBench(t, "11")
+	b.say(t, "11", 7)
+	b.clock.Advance(holdFor)
+	b.Late()
+	next := core.Inbound{Address: core.Address{Chat: "11"}, Kind: core.KindMessage, UpdateID: "message:8"}
+	if b.Begin(); b.Hold(next, 8) {
+		t.Error("it is held when the session goes on")
+	}
+	b.Renew()
+	b.Owe(b.marks["11"])
+	b.say(t, "11", 9)
+	b.clock.Advance(holdFor - time.Second)
+	if _, late := b.Late(); len(late) != 0 {
+		t.Errorf("too early: %v", late)
+	}
+}
+
 // New sessions during an outage that lasts do not let the owed channels grow without end.
 func TestOwedChannelsHaveALimit(t *testing.T) {
 	b := newBench(t)
