@@ -57,20 +57,19 @@ func TestEveryTopicRefreshesAPageAndTheStreamCarriesIt(t *testing.T) {
 	s.world.mu.Lock()
 	carried := s.world.topics
 	s.world.mu.Unlock()
-	named := map[core.Topic]bool{}
+	named := map[string]bool{}
 	for _, path := range s.pages() {
 		_, rest, _ := strings.Cut(s.get(path).body, ` data-topics="`)
 		topics, _, _ := strings.Cut(rest, `"`)
 		for _, name := range strings.Fields(topics) {
-			topic := core.Topic(name)
-			named[topic] = true
-			if !slices.Contains(carried, topic) {
-				t.Errorf("GET %s is refreshed when %q rings, which the stream does not carry: %q", path, topic, carried)
+			named[name] = true
+			if !slices.ContainsFunc(carried, func(topic core.Topic) bool { return topic.String() == name }) {
+				t.Errorf("GET %s is refreshed when %q rings, which the stream does not carry: %q", path, name, carried)
 			}
 		}
 	}
 	for _, topic := range core.Topics() {
-		if !named[topic] {
+		if !named[topic.String()] {
 			t.Errorf("no page is refreshed when %q rings", topic)
 		}
 	}

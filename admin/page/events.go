@@ -34,7 +34,7 @@ func (f *Frame) events(w http.ResponseWriter, r *http.Request) error {
 			if topic == core.TopicAccounts && !f.still(r) {
 				return nil
 			}
-			if !ok || s.Send("", []byte(topic)) != nil {
+			if !ok || s.Send("", []byte(topic.String())) != nil {
 				return nil
 			}
 		case <-check:
