@@ -132,6 +132,9 @@ func (w *world) openChats(t *testing.T, db *store.DB, o *admin.Options) {
 	ledger := usage.New(nil, usage.Budgets{})
 	o.Chats.Chats, o.Chats.Acts, o.Chats.Runs, o.Chats.Active, o.Chats.Sources = w.chats, w.chats, runs.New(db, w.clock), w.runsNow, w.sources
 	o.Log, o.Chats.Logs = &w.logged, true
+	o.Chats.Models = func(context.Context, session.Session) ([]string, error) {
+		return []string{"anthropic/claude-sonnet-4-5", "local/quote"}, nil
+	}
 	o.Chats.Search, o.Chats.Bound, o.Chats.Waits, o.Chats.Groups = w.chats.Search, w.chats.Bound, w.chats.Waits, w.chats.Groups
 	box, err := sealed.Create(filepath.Join(t.TempDir(), "content.key"))
 	must(err)

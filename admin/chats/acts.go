@@ -12,19 +12,23 @@ import (
 	"gatehouse/core/session"
 )
 
-// A nextModel is the model of the next turn and why it is that one.
-type nextModel struct{ Name, Why string }
+// A nextModel is the model of the next turn and why it is that one, and those that can be chosen.
+type nextModel struct {
+	Name, Why string
+	Models    []string
+}
 
 // choosers reports who chose a model.
 var choosers = map[string]string{"session": "chosen here", "chat": "by /model", "agent": "by the agent", "default": "default"}
 
 func (p *Pages) nextOf(ctx context.Context, s session.Session) page.Part[nextModel] {
 	return page.Load(ctx, p.frame, "The next model", func(ctx context.Context) (nextModel, error) {
-		if p.o.Next == nil {
-			return nextModel{}, nil
+		models, err := p.o.Models(ctx, s)
+		if err != nil || p.o.Next == nil {
+			return nextModel{Models: models}, err
 		}
 		name, by, err := p.o.Next(ctx, s)
-		return nextModel{name, choosers[by]}, err
+		return nextModel{name, choosers[by], models}, err
 	})
 }
 
@@ -68,7 +72,11 @@ func (p *Pages) chatAction(r *http.Request, by core.Actor) (page.Flash, string, 
 		c.DropTags, saidIt = []string{value}, "The tag is taken off."
 	case "model":
 		d, err := p.o.Chats.Detail(ctx, id)
-		if known := p.links.Models(d.User); err == nil && value != "" && !slices.Contains(known, value) {
+		var known []string
+		if err == nil {
+			known, err = p.o.Models(ctx, d.Session)
+		}
+		if err == nil && value != "" && !slices.Contains(known, value) {
 			err = core.Errorf(core.Invalid, "the model %s can’t be chosen for this conversation; there is %s", core.CutRunes(value, 60), cmp.Or(strings.Join(known, ", "), "none"))
 		}
 		if err != nil {

@@ -48,8 +48,7 @@ type chatBody struct {
 	Runs        page.Part[[]runView]
 	Agents      []string
 	Levels      []core.Trust // below the present ceiling
-	Models      []string
-	Saved       []string // contexts that can be chosen
+	Saved       []string     // contexts that can be chosen
 	Next        page.Part[nextModel]
 	Own         bool // who looks may write in it here
 	Log, LogOff bool // it is entered in the owner's log, unless LogOff
@@ -156,7 +155,7 @@ func (p *Pages) showChat(w http.ResponseWriter, r *http.Request, status int, id 
 		b.Projects = p.links.ProjectsOf(ctx, d.User, d.Project)
 	}
 	p.transcript(ctx, &b, r.URL.Query().Get("before"))
-	b.Agents, b.Models, b.Next, b.Saved = p.links.Agents(), p.links.Models(d.User), p.nextOf(ctx, d.Session), p.links.Contexts(who)
+	b.Agents, b.Next, b.Saved = p.links.Agents(), p.nextOf(ctx, d.Session), p.links.Contexts(who)
 	for _, level := range []core.Trust{core.Vault, core.Sandboxed} {
 		if d.TrustLevel > level {
 			b.Levels = append(b.Levels, level)

@@ -97,7 +97,7 @@ type Files interface {
 
 // Options for New.
 type Options struct {
-	Chats Chats // with Acts, Bound, Waits, Runs and Spent: the page Chats
+	Chats Chats // with Acts, Bound, Waits, Models, Runs and Spent: the page Chats
 	Acts  Acts
 	// Bound returns the chat that a conversation is held in, and whether there is one.
 	Bound func(ctx context.Context, id string) (core.Address, bool, error)
@@ -109,7 +109,9 @@ type Options struct {
 	// Next returns the model of a conversation's next turn, and who chose it:
 	// "session", "chat", "agent" or "default" (orchestrator.Next). nil: not shown.
 	Next func(ctx context.Context, s session.Session) (model, by string, err error)
-	Runs Runs
+	// Models returns the models that a conversation may be given.
+	Models func(ctx context.Context, s session.Session) ([]string, error)
+	Runs   Runs
 	// Spent returns what each of these runs has used (usage.Ledger).
 	Spent  func(ctx context.Context, runs ...string) (map[string]usage.Total, error)
 	Search Search // nil: Chats.List searches, and no excerpt is shown
@@ -147,8 +149,8 @@ type Links struct {
 	Groups func(ctx context.Context) []Group
 	// Waiting returns the conversations in which a tool call waits for approval.
 	Waiting func(ctx context.Context) ([]string, error)
-	Models  func(user int64) []string // that a conversation of this user may be given
-	Agents  func() []string           // that can be chosen to answer
+	Models  func() []string // that can be chosen for a new conversation
+	Agents  func() []string // that can be chosen to answer
 	// Projects returns projects to choose from, by id, the chosen one among them; nil: there
 	// are none.
 	Projects func(ctx context.Context, chosen string) []page.Choice
@@ -168,7 +170,7 @@ type Links struct {
 
 // Exist reports whether o has what the page Chats needs.
 func (o *Options) Exist() bool {
-	return o.Chats != nil && o.Acts != nil && o.Bound != nil && o.Waits != nil && o.Runs != nil && o.Spent != nil
+	return o.Chats != nil && o.Acts != nil && o.Bound != nil && o.Waits != nil && o.Models != nil && o.Runs != nil && o.Spent != nil
 }
 
 // Pages are the pages of this package.

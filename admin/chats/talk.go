@@ -57,7 +57,7 @@ func (p *Pages) talkPage(w http.ResponseWriter, r *http.Request) error {
 func (p *Pages) showTalk(w http.ResponseWriter, r *http.Request, status int, c composer) error {
 	c.CSRF, c.ID, c.Attach, c.Speak = page.Token(r), "new", p.o.Files != nil, p.listen(w)
 	who, _ := page.Principal(r)
-	c.Agents, c.Models, c.Saved = p.links.Agents(), p.links.Models(who.User), p.links.Contexts(who)
+	c.Agents, c.Models, c.Saved = p.links.Agents(), p.links.Models(), p.links.Contexts(who)
 	b := talkBody{Compose: c}
 	no := false
 	b.Chats = page.Load(r.Context(), p.frame, "The list of conversations", func(ctx context.Context) (rows []chatRow, err error) {
@@ -165,7 +165,7 @@ func (p *Pages) checkSaying(s *Saying, who auth.Principal) error {
 		s.Agent, s.Model, s.Context = "", "", "" // they are the conversation's own
 	case s.Agent != "" && !slices.Contains(p.links.Agents(), s.Agent):
 		return core.Errorf(core.Invalid, "there is no agent named %s", core.CutRunes(s.Agent, 60))
-	case s.Model != "" && !slices.Contains(p.links.Models(who.User), s.Model):
+	case s.Model != "" && !slices.Contains(p.links.Models(), s.Model):
 		return core.Errorf(core.Invalid, "the model %s is not configured here", core.CutRunes(s.Model, 60))
 	}
 	if s.Context == "" {

@@ -183,18 +183,12 @@ func (p *modelPages) testModel(r *http.Request, _ core.Actor) (page.Flash, strin
 	return page.Good(name + " answers; its first word came after " + page.Brief(took) + "."), modelsPath, nil
 }
 
-// guestModel is ModelRow.Use of the model that answers all guests.
-const guestModel = "answers guests"
-
-// names returns the models that a conversation of this person may be given.
-func (p *modelPages) names(user int64) (names []string) {
+// names returns the names of the configured models.
+func (p *modelPages) names() (names []string) {
 	if p.o.Models == nil {
 		return nil
 	}
 	for _, m := range p.o.Models.Models() {
-		if m.Use == guestModel && user != core.Operator {
-			return nil // guests are answered by that one, whatever is chosen
-		}
 		names = append(names, m.Name)
 	}
 	return names

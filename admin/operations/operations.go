@@ -197,5 +197,5 @@ func (p *Pages) Switch(r *http.Request, by core.Actor) (page.Flash, string, erro
 	return p.bots.act(r, by)
 }
 
-// Models returns the models that a conversation of this user may be given.
-func (p *Pages) Models(user int64) []string { return p.models.names(user) }
+// Models returns the names of the configured models.
+func (p *Pages) Models() []string { return p.models.names() }

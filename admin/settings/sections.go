@@ -254,7 +254,7 @@ func (p *valuePages) showSection(w http.ResponseWriter, r *http.Request, status 
 			b.Bots[i].Texts, b.Bots[i].OwnTexts = p.ownTexts(b.Bots[i].Bot)
 		}
 	case secModels:
-		b.Known = p.links.Models(core.Operator)
+		b.Known = p.links.Models()
 	case secAccess:
 		name, v.Still = "settings-access", v.Still || b.Keys.Secret != "" || b.Keys.Error != ""
 		p.keysOf(r, &b.Keys)

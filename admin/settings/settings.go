@@ -173,8 +173,8 @@ type Options struct {
 type Links struct {
 	Bots   func() []core.BotState // sorted by name
 	Names  func(ctx context.Context) page.Names
-	Models func(user int64) []string // that a conversation of this user may be given
-	Switch page.Action               // starts, stops or tests {bot}; nil: not here
+	Models func() []string // names of the configured ones
+	Switch page.Action     // starts, stops or tests {bot}; nil: not here
 }
 
 // Pages are the pages of this package.

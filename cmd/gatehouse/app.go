@@ -319,7 +319,7 @@ func (a *app) joinCore(ctx context.Context) error {
 	if err := a.joinRuns(qm); err != nil {
 		return err
 	}
-	a.conversations = &conversations{db: a.db, sessions: a.sessions, bus: a.bus, guard: a.guard, activity: a.activity, responses: a.responses.Store, council: a.council, files: a.ledger, projects: a.projects, cfg: a.cfg, models: a.models, agents: a.agents}
+	a.conversations = &conversations{db: a.db, sessions: a.sessions, bus: a.bus, guard: a.guard, activity: a.activity, responses: a.responses.Store, council: a.council, files: a.ledger, projects: a.projects, people: a.pairing.People, cfg: a.cfg, models: a.models, agents: a.agents}
 	a.joinChat()
 	a.gate = admission.New(admission.Options{
 		Pairing: a.pairing, Raises: a.raises, HTTP: auth.Gate{Localhost: a.cfg.LocalhostAccess == "chat"}, Chat: a.chat, Runs: a.runs, Ends: a.ends,

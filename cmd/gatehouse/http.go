@@ -165,7 +165,7 @@ func (a *app) panel(authn *auth.Authenticator, metrics *web.Metrics) http.Handle
 			Spent: func(ctx context.Context, runs ...string) (map[string]usage.Total, error) {
 				return a.usage.Spent(ctx, a.db, runs...)
 			},
-			Say: see.Acts().Say, Next: see.Acts().Next, Retry: see.Acts().Retry, Files: a.files, Read: a.ledger.ReadFor, Speech: a.voice.On(), Questions: see.Questions()},
+			Say: see.Acts().Say, Next: see.Acts().Next, Models: see.Acts().Models, Retry: see.Acts().Retry, Files: a.files, Read: a.ledger.ReadFor, Speech: a.voice.On(), Questions: see.Questions()},
 	})
 }
 
@@ -200,7 +200,7 @@ func (a *app) botTexts() bottexts.Texts {
 func (a *app) views() *views.Core {
 	return &views.Core{
 		DB: a.db, Clock: a.clock, Bus: a.bus, Queue: a.queue, Inspect: a.inspect, Pairing: a.pairing, AskStore: a.asks, Guard: a.guard, Ledger: a.usage,
-		AgentList: a.agents, SessionStore: a.sessions, Conversations: a.conversations, Events: a.events, Orchestrator: a.runs, Running: a.running,
+		AgentList: a.agents, Models: a.models.Names, SessionStore: a.sessions, Conversations: a.conversations, Events: a.events, Orchestrator: a.runs, Running: a.running,
 		BotList: a.bots, Fleet: a.fleet, Importer: a.importer, Tasks: a.tasks, KeyStore: a.keys, Library: a.library, Directory: a.backups,
 	}
 }

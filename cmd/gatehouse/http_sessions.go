@@ -18,6 +18,7 @@ import (
 	"gatehouse/core/response"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
+	"gatehouse/pairing/people"
 )
 
 // conversations changes and deletes sessions, with what other packages keep of
@@ -32,6 +33,7 @@ type conversations struct {
 	council   *ledger.Store
 	files     *attach.Ledger
 	projects  *project.Store
+	people    *people.Store
 	cfg       *configs.Config
 	models    *registry.Registry
 	agents    *agent.Agents
@@ -49,7 +51,11 @@ func (c *conversations) Update(ctx context.Context, id string, change session.Ch
 			if err != nil {
 				return err
 			}
-			if _, err := c.models.Find(core.CutRunes(*m, 60), was.Guests()); err != nil {
+			role, err := c.people.Role(ctx, tx, was.User)
+			if err != nil {
+				return err
+			}
+			if _, err := c.models.Find(core.CutRunes(*m, 60), was.Guests(role)); err != nil {
 				return err
 			}
 		}

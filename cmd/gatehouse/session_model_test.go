@@ -11,6 +11,7 @@ import (
 
 	"gatehouse/configs"
 	"gatehouse/configs/values"
+	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core"
 )
 
@@ -169,5 +170,51 @@ func TestWorkspaceOfASessionIsChangedByPATCH(t *testing.T) {
 	}
 	if n := w.count(`SELECT count(*) FROM sessions WHERE id = $1 AND workspace IS NULL`, id); n != 1 {
 		t.Error("a refused change was stored")
+	}
+}
+
+// GUEST_MODEL binds guests alone: in the panel a model is chosen for the conversations of
+// all others, as they choose one themselves.
+func TestAVaultConversationCanBeGivenAModelBesideAGuestModel(t *testing.T) {
+	t.Parallel()
+	w, model := newModelWorld(t, func(c *configs.Config) {
+		c.GuestModel, c.ModelFallbacks, c.RateLimit = "local/quote", values.List{"openai/fake-2"}, values.Rate{}
+		c.Activity = false // its summaries would be the newest requests
+	})
+	w.boss()
+	ada, vera, cora := w.guest("Ada"), w.guest("Vera"), w.guest("Cora")
+	w.sql(`UPDATE access SET trust_level = 'vault' WHERE user_id = $1`, w.person(vera))
+	w.sql(`UPDATE users SET role = 'admin' WHERE id = $1`, w.person(cora))
+	b := w.browser()
+	if page := b.page("/admin/talk"); !strings.Contains(page, "<option>openai/fake-2</option>") {
+		t.Error("a new chat is offered no model")
+	}
+	for _, u := range []*telegramtest.User{vera, cora} {
+		w.replies(u, "/new")
+		w.replies(u, "hello")
+		w.quiet()
+		chat := "/admin/chats/" + w.sessionIn(u)
+		page := b.page(chat)
+		if !strings.Contains(page, "<option>openai/fake-2</option>") || !strings.Contains(page, fakeModel+`</span> (default)`) {
+			t.Errorf("the conversation of %s is offered no model, or another is next: %.2000s", u.Account().FirstName, page)
+		}
+		if _, page := b.submit(chat+"/model", page, url.Values{"value": {"openai/fake-2"}}); !strings.Contains(page, "flash good") || !strings.Contains(page, `openai/fake-2</span> (chosen here)`) {
+			t.Errorf("the conversation of %s is not given the model: %.2000s", u.Account().FirstName, page)
+		}
+		w.replies(u, "who answers?")
+		w.quiet()
+		if !strings.Contains(lastBody(model), `"model":"fake-2"`) {
+			t.Errorf("%s is answered by another: %.100s", u.Account().FirstName, lastBody(model))
+		}
+	}
+	w.replies(ada, "hello")
+	w.quiet()
+	chat := "/admin/chats/" + w.sessionIn(ada)
+	page := b.page(chat)
+	if strings.Contains(page, `action="`+chat+`/model"`) {
+		t.Error("a guest's conversation is offered a model")
+	}
+	if _, page := b.submit(chat+"/model", page, url.Values{"value": {"openai/fake-2"}}); !strings.Contains(page, "flash bad") {
+		t.Error("a guest's conversation is given a model")
 	}
 }

@@ -68,6 +68,17 @@ func (s *Store) User(ctx context.Context, q store.Queryer, p core.Peer) (id int6
 	return u.ID, u.Role, nil
 }
 
+// Role returns the role that a user was given; "" where there is no such user.
+func (s *Store) Role(ctx context.Context, q store.Queryer, user int64) (role core.Role, err error) {
+	if err = q.Get(ctx, &role, `SELECT role FROM users WHERE id = $1`, user); errors.Is(err, store.ErrNoRows) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("role of a person: %w", err)
+	}
+	return role, nil
+}
+
 // Name returns what a user calls themselves, cleaned; "" when no one knows.
 func (s *Store) Name(ctx context.Context, q store.Queryer, user int64) (string, error) {
 	var name string

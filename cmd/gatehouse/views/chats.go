@@ -87,8 +87,31 @@ func (v panelActs) Next(ctx context.Context, s session.Session) (model, by strin
 		}
 		chosen = set.Model
 	}
-	c, err := v.c.Orchestrator.Next(s, chosen, v.c.AgentList.Role(s.AgentType, s.Workspace), s.Guests())
+	guest, err := v.guest(ctx, s)
+	if err != nil {
+		return "", "", err
+	}
+	c, err := v.c.Orchestrator.Next(s, chosen, v.c.AgentList.Role(s.AgentType, s.Workspace), guest)
 	return c.Model, c.By, err
+}
+
+// Models returns the models that a conversation may be given: none where one answers all guests.
+func (v panelActs) Models(ctx context.Context, s session.Session) ([]string, error) {
+	guest, err := v.guest(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	names := v.c.Models(guest)
+	if guest && len(names) == 1 {
+		return nil, nil
+	}
+	return names, nil
+}
+
+// guest reports whether a guest writes in a conversation.
+func (v panelActs) guest(ctx context.Context, s session.Session) (bool, error) {
+	role, err := v.c.Pairing.People.Role(ctx, v.c.DB, s.User)
+	return s.Guests(role), err
 }
 
 // Say stores a message of the account's, written in the panel. Its

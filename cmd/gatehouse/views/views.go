@@ -39,6 +39,7 @@ type Core struct {
 	Guard         *guard.Guard
 	Ledger        *usage.Ledger
 	AgentList     *agent.Agents
+	Models        func(guest bool) []string // that guests, or others, may choose
 	SessionStore  *session.Store
 	Conversations Conversations
 	Events        *runs.Store
