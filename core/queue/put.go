@@ -109,7 +109,8 @@ func (q *Queue) putOne(ctx context.Context, tx *store.Tx, u *unit, in *core.Inbo
 	case v.Action == core.Hold:
 		return "held", insert(ctx, tx, in, row{state: "held", trust: v.Trust, request: v.Request, keep: true})
 	case v.Action == core.Drop || v.Trust == core.Stranger:
-		return "dropped", insert(ctx, tx, in, row{state: "done", free: true})
+		key := core.Inbound{Address: core.Address{Bot: in.Bot, Chat: in.Chat}, UpdateID: in.UpdateID, Kind: in.Kind, MessageID: in.MessageID, Edit: in.Edit, At: in.At}
+		return "dropped", insert(ctx, tx, &key, row{state: "done", free: true}) // nothing else of a message that is not for the bot
 	}
 	switch in.Kind {
 	case core.KindEdit, core.KindReaction, core.KindService:
