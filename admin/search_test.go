@@ -186,6 +186,18 @@ func TestTheSearchExplainsItselfWhenThereIsNothing(t *testing.T) {
 	page.lacks(t, "Up to date", "disk I/O error")
 }
 
+func TestThePanelSaysHowManyConversationsWaitForTheIndex(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	s.world.full()
+	page := s.get("/admin/search")
+	page.has(t, "Up to date")
+	page.lacks(t, "Conversations to index")
+	s.world.find.status.Conversations = 4_988
+	page = s.get("/admin/search")
+	page.has(t, `<span class="pill note">Indexing conversations</span>`, `<dt>Conversations to index</dt><dd>4,988</dd>`)
+	page.lacks(t, "Up to date")
+}
+
 func TestALongSearchIsCutAtTheLimit(t *testing.T) {
 	s := newSite(t, nil, nil).enter()
 	s.get("/admin/search?q=" + strings.Repeat("ä", search.MaxText+9))

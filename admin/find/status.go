@@ -16,7 +16,7 @@ const MaxFaults = 50
 // seconds.
 const statusEvery = 10
 
-// A Status is the state of the index of documents. Err, ModelErr and the texts of faults are hostile.
+// A Status is the state of the index. Err, ModelErr and the texts of faults are hostile.
 type Status struct {
 	Documents int64     // that have text in the index
 	Without   int64     // files that have none
@@ -24,6 +24,8 @@ type Status struct {
 	Running   bool      // the whole vault is being compared with the index
 	Last      time.Time // when that was done last; zero: not yet
 	Err       string    // why it was not finished; "" if it was
+
+	Conversations int64 // of which something is yet to be indexed
 
 	Model         string // that embeds the passages; "": documents are found by their words alone
 	Embedded, All int64  // passages
@@ -35,6 +37,14 @@ type Fault struct{ Path, Reason string }
 
 // Count returns the number of documents as text.
 func (s Status) Count() string { return page.Grouped(s.Documents) }
+
+// ToIndex returns how many conversations are to be indexed as text; "" for none.
+func (s Status) ToIndex() string {
+	if s.Conversations == 0 {
+		return ""
+	}
+	return page.Grouped(s.Conversations)
+}
 
 // Passages returns how many passages are embedded as text.
 func (s Status) Passages() string {

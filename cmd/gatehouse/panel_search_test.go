@@ -51,4 +51,9 @@ func TestThePanelFindsWhatWasSaidAndWhatTheVaultHas(t *testing.T) {
 	if strings.Contains(page, ".env") {
 		t.Error("the state of the index names a file of the deny list")
 	}
+	w.until("a conversation that waits for the index is shown", func() bool {
+		w.sql(`UPDATE index_manifest SET behind = 1 WHERE content_type = 'session'`) // until upkeep comes
+		page = b.page("/admin/search")
+		return strings.Contains(page, "Conversations to index") && w.metric("gatehouse_index_conversations_pending") == 1
+	})
 }

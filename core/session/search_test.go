@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"pgregory.net/rapid"
 
 	"gatehouse/core"
@@ -241,6 +243,43 @@ func TestWhatWasThereBeforeTheIndexIsFoundLater(t *testing.T) {
 			t.Errorf("%q: %+v", asked, found)
 		}
 	}
+}
+
+// Those that wait for the index are counted, whether the index knows them or not.
+func TestConversationsThatWaitForTheIndexAreCounted(t *testing.T) {
+	h := open(t)
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(h.UnindexedGauge())
+	want := func(when string, n int64) {
+		t.Helper()
+		got, err := h.Unindexed(t.Context())
+		if err != nil || got != n {
+			t.Errorf("%s: %d, %v, want %d", when, got, err, n)
+		}
+		text := fmt.Sprintf("# HELP gatehouse_index_conversations_pending Conversations of which something is to be indexed; -1 if they cannot be counted.\n# TYPE gatehouse_index_conversations_pending gauge\ngatehouse_index_conversations_pending %d\n", n)
+		if err := testutil.GatherAndCompare(reg, strings.NewReader(text)); err != nil {
+			t.Errorf("%s: %v", when, err)
+		}
+	}
+	want("of none", 0)
+	var last session.Session
+	for i := range 3 {
+		last = h.resolve(chat(5, fmt.Sprint("c", i))).Session
+		h.turn(h.Store, last, fmt.Sprint("r", i), "old words", "an answer")
+	}
+	want("before the first fill", 3)
+	h.fill()
+	want("after it", 0)
+	if err := h.db.Tx(t.Context(), func(tx *store.Tx) error { return h.Reread(t.Context(), tx, last.ID) }); err != nil {
+		t.Fatal(err)
+	}
+	want("of one that is read again", 1)
+	h.fill()
+	want("at the end", 0)
+	if err := h.Empty(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want("of an index that was emptied", 3)
 }
 
 // A transcript that somebody has changed is not quoted from memory.

@@ -88,8 +88,14 @@ func New(o Options) (*Library, error) {
 		Open:    func(name string) bool { return o.MayRead(core.Sandboxed, 0, name) }, // 0: any guest
 		PDF:     o.PDF, Journal: days{}, MaxBytes: int64(o.MaxMB) << 20, Busy: o.Busy, Clock: o.Clock, Log: o.Log, Registry: o.Registry,
 	})
+	if o.Registry != nil {
+		o.Registry.MustRegister(o.Sessions.UnindexedGauge())
+	}
 	return l, nil
 }
+
+// Unindexed returns how many conversations are yet to be indexed, wholly or in part.
+func (l *Library) Unindexed(ctx context.Context) (int64, error) { return l.o.Sessions.Unindexed(ctx) }
 
 // Run keeps the index of documents up to date until ctx ends, or empties it, or removes
 // its vectors, where that is switched off.

@@ -153,8 +153,12 @@ func (v panelIndex) Status(ctx context.Context) (find.Status, error) {
 	if err != nil {
 		return find.Status{}, err
 	}
+	waiting, err := v.Unindexed(ctx)
+	if err != nil {
+		return find.Status{}, err
+	}
 	now := v.Crawler.Status()
-	s := find.Status{Documents: count.Documents, Without: count.Faults, Running: now.Running, Last: now.Ended, Err: now.Err}
+	s := find.Status{Conversations: waiting, Documents: count.Documents, Without: count.Faults, Running: now.Running, Last: now.Ended, Err: now.Err}
 	if v.Embedder != nil {
 		e, err := v.Embedder.Status(ctx)
 		if err != nil {

@@ -92,6 +92,9 @@ type Crawler struct {
 
 	passes sync.Mutex // held by the one that runs
 
+	// What the last finished pass over the whole vault has counted; for the one that holds passes.
+	indexed, faults int
+
 	mu     sync.Mutex
 	status Status
 	asked  int // how often Kick was called
@@ -175,7 +178,9 @@ func (c *Crawler) pass(ctx context.Context, below string, seen func(dir string))
 			}
 		})
 		if err == nil {
-			c.metrics.passed(now, now.Sub(began), p)
+			c.indexed, c.faults = p.indexed, p.faults
+			c.metrics.counted(c.indexed, c.faults)
+			c.metrics.passed(now, now.Sub(began))
 		}
 	}
 	return err

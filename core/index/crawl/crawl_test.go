@@ -782,7 +782,8 @@ func TestRun_AChangeBeyondTheWatchedDirectoriesIsFoundByTheNextPass(t *testing.T
 	w.wantFound("new", "d000/a.md", "d519/a.md")
 }
 
-// What a dashboard shows is what the last finished pass over the vault has found.
+// What a dashboard shows is what the last finished pass over the vault has found, or where that
+// is more, the one that runs.
 func TestPass_MetricsCountDocumentsFaultsAndPasses(t *testing.T) {
 	w := open(t)
 	reg := prometheus.NewRegistry()
@@ -847,4 +848,55 @@ func metrics(t *testing.T, reg *prometheus.Registry) map[string]float64 {
 		}
 	}
 	return values
+}
+
+// While the index is filled for the first time, and after a pass that did not reach its end, a
+// dashboard shows how far it is; a later pass does not begin at 0.
+func TestDocumentsOfARunningPassAreCounted(t *testing.T) {
+	w := open(t)
+	reg := prometheus.NewRegistry()
+	w.o.Registry = reg
+	w.Crawler = crawl.New(w.o)
+	shown := func() (indexed, faults float64) {
+		t.Helper()
+		got := metrics(t, reg)
+		return got["gatehouse_index_documents indexed"], got["gatehouse_index_documents fault"]
+	}
+	w.write("a.md", "a\x00b")
+	for i := range 10 {
+		w.write(fmt.Sprintf("n%d.md", i), "text")
+	}
+	w.files.during = func(name string) {
+		if name == "n5.md" {
+			if indexed, faults := shown(); indexed != 5 || faults != 1 {
+				t.Errorf("in the middle of the first pass %v documents and %v faults are counted", indexed, faults)
+			}
+		}
+	}
+	w.library.left = 6 // then the database is broken
+	for i := range 4 {
+		w.write(fmt.Sprintf("z%d.md", i), "text")
+	}
+	if err := w.Pass(t.Context()); err == nil {
+		t.Fatal("the pass has reached its end")
+	}
+	if indexed, _ := shown(); indexed < 5 {
+		t.Errorf("after a pass that did not end %v documents are counted", indexed)
+	}
+	w.library.left = -1
+	w.files.during = nil
+	w.pass()
+	if indexed, faults := shown(); indexed != 14 || faults != 1 {
+		t.Errorf("%v documents and %v faults are counted", indexed, faults)
+	}
+	w.write("n0.md", "another text")
+	w.files.during = func(name string) {
+		if indexed, faults := shown(); indexed != 14 || faults != 1 {
+			t.Errorf("when a later pass begins, %v documents and %v faults are counted", indexed, faults)
+		}
+	}
+	w.pass()
+	if len(w.files.opened) != 1 {
+		t.Errorf("read are %q", w.files.opened)
+	}
 }

@@ -30,9 +30,12 @@ func newMetrics(reg prometheus.Registerer, now time.Time) metrics {
 	return m
 }
 
-func (m metrics) passed(at time.Time, took time.Duration, p *pass) {
-	m.documents.WithLabelValues("indexed").Set(float64(p.indexed))
-	m.documents.WithLabelValues("fault").Set(float64(p.faults))
+func (m metrics) counted(indexed, faults int) {
+	m.documents.WithLabelValues("indexed").Set(float64(indexed))
+	m.documents.WithLabelValues("fault").Set(float64(faults))
+}
+
+func (m metrics) passed(at time.Time, took time.Duration) {
 	m.passes.Inc()
 	m.last.Set(float64(at.UnixNano()) / 1e9)
 	m.took.Set(took.Seconds())

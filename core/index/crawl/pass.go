@@ -229,6 +229,7 @@ func (p *pass) count(f document.File) {
 	}
 	if p.whole {
 		p.c.set(func(s *Status) { s.Seen, s.Indexed, s.Faults = p.files, p.indexed, p.faults })
+		p.c.metrics.counted(max(p.indexed, p.c.indexed), max(p.faults, p.c.faults))
 	}
 }
 
