@@ -293,7 +293,8 @@ func TestAnotherUsersSessionIsNotFound(t *testing.T) {
 	h.want(404, "not-found", key, "GET", "/api/chat/"+id+"/events", "")
 	h.want(404, "not-found", key, "POST", "/api/chat/"+id+"/abort", "")
 	h.want(404, "not-found", key, "GET", "/api/chat/"+id+"/stream-status", "")
-	h.want(200, "", h.keyOf(1, core.Vault, auth.ScopeAdmin, auth.ScopeChat), "GET", "/api/chat/"+id+"/stream-status", "")
+	h.want(404, "not-found", h.keyOf(1, core.Vault, auth.ScopeAdmin, auth.ScopeChat), "GET", "/api/chat/"+id+"/stream-status", "")
+	h.want(200, "", h.keyOf(1, core.Vault, auth.ScopeAdmin, auth.ScopeRead), "GET", "/api/chat/"+id+"/stream-status", "")
 	h.want(404, "not-found", key, "GET", "/api/chat/"+uuid.NewString()+"/stream-status", "")
 	if len(h.aborted) != 0 || len(h.put) != 0 {
 		t.Error("something was done to it")

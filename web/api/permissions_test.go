@@ -230,6 +230,7 @@ func TestAStreamEndsWhenItsKeyLosesTheScopeItNeeds(t *testing.T) {
 
 		"another user's conversation, without admin":         {theirs, has(auth.ScopeRead, auth.ScopeAdmin), has(auth.ScopeRead), true},
 		"another user's conversation, without chat and read": {theirs, has(auth.ScopeChat, auth.ScopeRead, auth.ScopeAdmin), has(auth.ScopeAdmin), true},
+		"another user's conversation, without read":          {theirs, has(auth.ScopeChat, auth.ScopeRead, auth.ScopeAdmin), has(auth.ScopeChat, auth.ScopeAdmin), true},
 		"another user's conversation, without chat":          {theirs, has(auth.ScopeChat, auth.ScopeRead, auth.ScopeAdmin), has(auth.ScopeRead, auth.ScopeAdmin), false},
 		"another user's conversation, without send":          {theirs, has(auth.ScopeRead, auth.ScopeSend, auth.ScopeAdmin), has(auth.ScopeRead, auth.ScopeAdmin), false},
 

@@ -68,7 +68,7 @@ type Principal struct {
 // Has reports whether p has scope. A scope that is not listed is never had.
 func (p Principal) Has(scope string) bool { return slices.Contains(p.Scopes, scope) }
 
-// ListsEveryone reports whether lists and searches show p the sessions of all users.
+// ListsEveryone reports whether p may read the sessions of all users, in lists and by id.
 func (p Principal) ListsEveryone() bool { return p.Has(ScopeAdmin) && p.Has(ScopeRead) }
 
 // Governs reports whether p may do what in a chat only the owner and admins may.

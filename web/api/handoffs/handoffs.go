@@ -67,15 +67,15 @@ func (a *API) handoff(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// coverage serves GET /api/context/backups/coverage: of the caller's conversations, for
-// the scope admin of all.
+// coverage serves GET /api/context/backups/coverage: of the caller's conversations, with
+// the scopes admin and read of all.
 func (a *API) coverage(w http.ResponseWriter, r *http.Request) error {
 	p, err := auth.Require(r, auth.ScopeRead, auth.ScopeChat)
 	if err != nil {
 		return err
 	}
 	user := p.User
-	if p.Has(auth.ScopeAdmin) {
+	if p.ListsEveryone() {
 		user = 0
 	}
 	list, err := a.o.Backups.Coverage(r.Context(), user)

@@ -12,8 +12,8 @@ import (
 type (
 	// A Locator finds sessions by id. Locate returns the session of an id for
 	// user: an own session or alias is known; an unknown one is the id it will
-	// get when a turn makes it; another user's is core.NotFound and a malformed
-	// or reserved id core.Invalid.
+	// get when a turn makes it; another user's is core.NotFound, but for the operator, and a
+	// malformed or reserved id core.Invalid.
 	Locator interface {
 		Locate(ctx context.Context, user int64, id string) (session string, known bool, err error)
 		Session(ctx context.Context, id string) (Row, error)
@@ -59,13 +59,18 @@ func (f *Finder) Found(r *http.Request, scopes ...string) (auth.Principal, sessi
 }
 
 // Find returns the id of the session in the address, which must exist (or have
-// just been enqueued) and be p's; with the scope admin, of any user.
+// just been enqueued) and be p's; with the scope admin, of any user, which a request that only
+// reads needs the scope read for too.
 func (f *Finder) Find(r *http.Request, p auth.Principal) (string, error) {
 	ctx, id := r.Context(), r.PathValue("id")
 	if reserved[id] || id == "" || len(id) > 128 {
 		return "", core.Errorf(core.Invalid, "this is not a session id")
 	}
-	session, known, err := f.locator.Locate(ctx, p.User, id)
+	others := p.Has(auth.ScopeAdmin)
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		others = p.ListsEveryone()
+	}
+	session, known, err := f.locate(ctx, p, id, others)
 	if err == nil && !known {
 		known, err = f.begun.Owns(ctx, p.User, session)
 	}
@@ -75,20 +80,40 @@ func (f *Finder) Find(r *http.Request, p auth.Principal) (string, error) {
 	case err != nil && core.KindOf(err) != core.NotFound:
 		return "", err
 	}
-	if p.Has(auth.ScopeAdmin) {
+	if others {
 		row, err := f.locator.Session(ctx, id)
 		return row.ID, err
 	}
-	return "", core.Errorf(core.NotFound, "there is no such session")
+	return "", noSession()
 }
 
-// Locate returns the session that an id means for user; one that is not known
-// will be made. A reserved id is core.Invalid.
-func (f *Finder) Locate(ctx context.Context, user int64, id string) (session string, known bool, err error) {
+func noSession() error { return core.Errorf(core.NotFound, "there is no such session") }
+
+// Locate returns the session that an id means for p; one that is not known
+// will be made. A reserved id is core.Invalid, another user's session core.NotFound; the operator
+// finds it with the scope admin.
+func (f *Finder) Locate(ctx context.Context, p auth.Principal, id string) (session string, known bool, err error) {
 	if reserved[id] {
 		return "", false, core.Errorf(core.Invalid, "the session id %q is reserved", id)
 	}
-	return f.locator.Locate(ctx, user, id)
+	return f.locate(ctx, p, id, p.Has(auth.ScopeAdmin))
+}
+
+// locate is Locate; others permits the operator the sessions of other users, which the Locator
+// shows no one else.
+func (f *Finder) locate(ctx context.Context, p auth.Principal, id string, others bool) (session string, known bool, err error) {
+	session, known, err = f.locator.Locate(ctx, p.User, id)
+	if err != nil || !known || others || p.User != core.Operator {
+		return session, known, err
+	}
+	row, err := f.locator.Session(ctx, session)
+	if err == nil && row.User != p.User {
+		err = noSession()
+	}
+	if err != nil {
+		return "", false, err
+	}
+	return session, true, nil
 }
 
 // Owner returns the user of a session, or core.NotFound.

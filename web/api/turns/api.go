@@ -48,11 +48,11 @@ type (
 		Run(ctx context.Context, id string) (Run, error)
 	}
 	// Sessions finds the session of a request (*sessions.Finder). Locate returns
-	// the session of an id for user and whether it exists, Owner the user of one
+	// the session of an id for p and whether it exists, Owner the user of one
 	// or core.NotFound.
 	Sessions interface {
 		Find(r *http.Request, p auth.Principal) (string, error)
-		Locate(ctx context.Context, user int64, id string) (session string, known bool, err error)
+		Locate(ctx context.Context, p auth.Principal, id string) (session string, known bool, err error)
 		Owner(ctx context.Context, id string) (user int64, err error)
 	}
 	// Details reads one session.

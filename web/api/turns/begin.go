@@ -103,7 +103,7 @@ func (a *API) continues(ctx context.Context, p auth.Principal, q *chatRequest) e
 		return nil
 	}
 	missing := web.FieldProblem(web.NotFound, "continued_from", "you have no such session to go on from")
-	id, known, err := a.Sessions.Locate(ctx, p.User, q.ContinuedFrom)
+	id, known, err := a.Sessions.Locate(ctx, p, q.ContinuedFrom)
 	if core.KindOf(err) == core.NotFound || core.KindOf(err) == core.Invalid || err == nil && !known {
 		return missing
 	}

@@ -58,7 +58,8 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) error {
 	forget := a.Streams.Watch(auth.Narrow(r, auth.ScopeChat, auth.ScopeRead), stop)
 	forgetAdmin := func() {}
 	if others {
-		forgetAdmin = a.Streams.Watch(auth.Narrow(r, auth.ScopeAdmin), stop)
+		admin, read := a.Streams.Watch(auth.Narrow(r, auth.ScopeAdmin), stop), a.Streams.Watch(auth.Narrow(r, auth.ScopeRead), stop)
+		forgetAdmin = func() { admin(); read() }
 	}
 	over = func() { forget(); forgetAdmin(); stop(); release() }
 	err = a.Streams.Run(w, r, f.Run == "", func(s *web.Stream) {
@@ -73,10 +74,10 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) error {
 	return err
 }
 
-// ofOthers reports whether a session that p may see is another user's, for which p needs the scope
-// admin.
+// ofOthers reports whether a session that p may see is another user's, for which p needs the scopes
+// admin and read.
 func (a *API) ofOthers(ctx context.Context, p auth.Principal, session string) (bool, error) {
-	if !p.Has(auth.ScopeAdmin) {
+	if !p.ListsEveryone() {
 		return false, nil
 	}
 	owner, err := a.Sessions.Owner(ctx, session)
@@ -192,7 +193,7 @@ func (a *API) active(w http.ResponseWriter, r *http.Request) error {
 	}
 	streams := []streamInfo{}
 	for _, i := range a.Follower.Active() {
-		if i.User == p.User || p.Has(auth.ScopeAdmin) {
+		if i.User == p.User || p.ListsEveryone() {
 			streams = append(streams, streamInfo{i.Session, i.Run, i.Bot, i.Attempt, i.Started})
 		}
 	}

@@ -133,7 +133,7 @@ func (a *API) inbound(r *http.Request, p auth.Principal, req *uploaded, how form
 	}
 	if !t.before {
 		known := false
-		if t.session, known, err = a.Sessions.Locate(r.Context(), p.User, req.SessionID); err == nil {
+		if t.session, known, err = a.Sessions.Locate(r.Context(), p, req.SessionID); err == nil {
 			err = a.begin(r.Context(), p, &req.chatRequest, t.session, known)
 		}
 		if err != nil {
