@@ -193,7 +193,7 @@ func (d *Dispatcher) detach(replies []core.Reply) {
 			}
 		}
 	}
-	if d.o.Detach != nil {
+	if d.o.Detach != nil && len(files) > 0 {
 		d.o.Detach(files)
 	}
 }
