@@ -2,6 +2,7 @@ package admin_test
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"net/url"
 	"path/filepath"
@@ -34,7 +35,7 @@ func (w *world) openCouncil(t *testing.T, db *store.DB, o *admin.Options) {
 	w.finish = func(ctx context.Context, r ledger.Result) error {
 		return db.Tx(ctx, func(tx *store.Tx) error { return w.council.Finish(ctx, tx, r) })
 	}
-	o.Council = admincouncil.Options{Store: w.council, Pick: w.council.Pick}
+	o.Council = admincouncil.Options{Store: w.council, Pick: w.council.Pick, Seats: func() ([]string, string) { return w.members, w.judge }}
 }
 
 // quarrel has a council be asked by the operator, and its members contradict each other. name is of
@@ -85,6 +86,50 @@ func TestCouncil_FiguresQuestionsAndHowOneWasAnswered(t *testing.T) {
 	s.get("/admin/council/domains").has(t, "garden.potatoes", "Mathematics", "10 domains, 1 candidate")
 	if a := s.get("/admin/council/queries/none"); a.status != 404 {
 		t.Errorf("status %d", a.status)
+	}
+}
+
+// Who answers is shown before anything was asked; who is no member any more, behind them.
+func TestTheCouncilPageNamesItsMembersBeforeTheFirstQuestion(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	a := s.get("/admin/council")
+	a.has(t, "There is no council", "GATEHOUSE_COUNCIL")
+	s.world.members, s.world.judge = []string{"two/beta", "one/alpha"}, "four/delta"
+	a = s.get("/admin/council")
+	a.has(t, `<span class="num">two/beta</span> <span class="pill">Member</span>`, `<span class="num">one/alpha</span> <span class="pill">Member</span>`, `<span class="num">four/delta</span> <span class="pill">Judge</span>`, "no figures yet")
+	a.lacks(t, "There is no council", "of 100")
+	s.world.members, s.world.judge = []string{"two/beta", "five/epsilon"}, "five/epsilon"
+	s.world.full() // one/alpha was asked too
+	a = s.get("/admin/council")
+	a.has(t, `<span class="num">two/beta</span> <span class="pill">Member</span>`, `<span class="num">five/epsilon</span> <span class="pill">Member</span> <span class="pill">Judge</span>`, `<span class="num">one/alpha</span></th>`)
+	if two, five, one := strings.Index(a.body, ">two/beta</span> <"), strings.Index(a.body, ">five/epsilon</span> <"), strings.Index(a.body, ">one/alpha</span></th>"); two < 0 || five < two || one < five {
+		t.Errorf("in the order %d, %d, %d", two, five, one)
+	}
+}
+
+func TestTheCouncilPageHasTheRatesOfAllDomains(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	for i, domain := range []string{"code", "legal", "math", "science"} {
+		s.world.judged(fmt.Sprint("q", i), domain, i%2 == 0)
+	}
+	a := s.get("/admin/council")
+	a.has(t, "<summary>All 4 domains</summary>", "<li>code ", "right in 100 % of 0.7", "<li>science ", "right in 0 % of 0.7")
+	a.lacks(t, "<li>writing")
+}
+
+// judged has a council be asked about a domain, and a reviewer judge the answer.
+func (w *world) judged(id, domain string, right bool) {
+	verdict := ledger.Incorrect
+	if right {
+		verdict = ledger.Correct
+	}
+	_, _, err := w.council.Begin(context.Background(), ledger.Query{ID: id, User: core.Operator, Conversation: "s", Level: choice.High, Asked: choice.High, Question: "?"})
+	if err == nil {
+		err = w.finish(context.Background(), ledger.Result{Query: id, Winner: "one/alpha", Used: []string{"one/alpha"}, Domains: []choice.Share{{Domain: domain, Weight: 1}},
+			Runs: []ledger.Run{{Model: "one/alpha", Round: ledger.RoundAnswer, Response: "yes", State: "ok", Domain: domain, Verdict: verdict}}})
+	}
+	if err != nil {
+		panic(err)
 	}
 }
 

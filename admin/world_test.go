@@ -40,6 +40,8 @@ type world struct {
 
 	logged   logWorld
 	council  *ledger.Store
+	members  []string // of the council
+	judge    string
 	finish   func(context.Context, ledger.Result) error // of a council
 	reports  *reportWorld
 	gateways []nodes.Node

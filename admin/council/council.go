@@ -9,6 +9,7 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,6 +32,9 @@ type Options struct {
 	Store *ledger.Store
 	// Pick stores which answer was picked, and shows it in the chat (why.Picks).
 	Pick func(ctx context.Context, user int64, query, model string) (ledger.Picked, error)
+	// Seats returns the members of the council as it is now, in their order, and its judge; "": a
+	// member judges. Without a council there are none.
+	Seats func() (members []string, judge string)
 }
 
 // Pages are the pages of councils.
@@ -48,7 +52,7 @@ func New(f *page.Frame, o Options) *Pages {
 	if o.Store == nil {
 		return p
 	}
-	f.Templates(files, template.FuncMap{"times": times, "score": score, "cost": cost, "queryURL": queryURL})
+	f.Templates(files, template.FuncMap{"times": times, "score": score, "percent": func(v float64) string { return percent(&v) }, "cost": cost, "queryURL": queryURL})
 	f.Page("GET "+path, p.overview)
 	f.Page("GET "+queryPath+"{id}", p.query)
 	f.Post("POST "+queryPath+"{id}/pick", p.pick)
@@ -98,6 +102,9 @@ type overviewBody struct {
 // A modelRow is a model with the curve of its score.
 type modelRow struct {
 	ledger.Model
+	Member bool // of the council, as it is now
+	Judge  bool
+	Known  bool // there are figures
 	Rate   string
 	Best   []ledger.DomainRate // at most three, the most reliable first
 	Points string              // of the curve, in a box of 120 × 24; "" below ledger.MinCurve outcomes
@@ -125,14 +132,20 @@ func (p *Pages) overview(w http.ResponseWriter, r *http.Request) error {
 	return p.frame.Show(w, r, http.StatusOK, "council", page.View{Title: "Council", In: "models", Every: 60, Body: b})
 }
 
+// models returns the members in their order, the judge, and the other models of which there
+// are figures.
 func (p *Pages) models(ctx context.Context, since time.Time) ([]modelRow, error) {
 	list, err := p.o.Store.Models(ctx)
 	if err != nil {
 		return nil, err
 	}
-	rows := make([]modelRow, len(list))
-	for i, m := range list {
-		rows[i] = modelRow{Model: m, Rate: percent(m.WinRate), Best: best(m.Domains)}
+	rows := p.seats()
+	for _, m := range list {
+		i := slices.IndexFunc(rows, func(r modelRow) bool { return r.ID == m.ID })
+		if i < 0 {
+			i, rows = len(rows), append(rows, modelRow{})
+		}
+		rows[i].Model, rows[i].Known, rows[i].Rate, rows[i].Best = m, true, percent(m.WinRate), best(m.Domains)
 		if m.WinRate == nil {
 			continue
 		}
@@ -143,6 +156,18 @@ func (p *Pages) models(ctx context.Context, since time.Time) ([]modelRow, error)
 		rows[i].Points, rows[i].Curve = curve(m.Score, changes)
 	}
 	return rows, nil
+}
+
+// seats returns the members and the judge without figures.
+func (p *Pages) seats() (rows []modelRow) {
+	members, judge := p.o.Seats()
+	for _, id := range members {
+		rows = append(rows, modelRow{Model: ledger.Model{ID: id}, Member: true, Judge: id == judge})
+	}
+	if judge != "" && !slices.Contains(members, judge) {
+		rows = append(rows, modelRow{Model: ledger.Model{ID: judge}, Judge: true})
+	}
+	return rows
 }
 
 func best(list []ledger.DomainRate) (out []ledger.DomainRate) {

@@ -46,6 +46,19 @@ func (a *app) openCouncil() *council.Council {
 	return council.New(o)
 }
 
+// councilSeats returns the names of the council's members and of its judge as they are now; "":
+// a member judges.
+func (a *app) councilSeats() (members []string, judge string) {
+	now := a.models.Now()
+	for _, m := range now.Members {
+		members = append(members, m.About().Name)
+	}
+	if now.Judge != nil {
+		judge = now.Judge.About().Name
+	}
+	return members, judge
+}
+
 // membersOf returns the council's models as they are now.
 func membersOf(a *app) council.Members {
 	now, settings := a.models.Now(), a.settings.Now()

@@ -41,6 +41,9 @@ func TestThePickIsShownInTheMessageOfTheDispute(t *testing.T) {
 	s.replies(boss, "/accuracy high")
 	key := s.keyOf(boss, core.Vault, "chat", "read")
 	panel := s.browser()
+	if page := panel.page("/admin/council"); strings.Count(page, `</span> <span class="pill">Member</span>`) != 3 || !strings.Contains(page, `<span class="num">memberb/m</span>`) {
+		t.Errorf("before the first question the page of the council does not name its members: %s", page)
+	}
 	dispute := func() (m telegramtest.Message, query string) {
 		t.Helper()
 		after := boss.Send("When was the bridge opened?").ID

@@ -148,7 +148,7 @@ func (a *app) panel(authn *auth.Authenticator, metrics *web.Metrics) http.Handle
 		Find:      a.panelFind(),
 		Imports:   adminimports.Options{Imports: a.imports, Entries: a.imports, Temp: a.vault.Unnamed, Intake: a.intake},
 		Journal:   a.panelJournal(),
-		Council:   admincouncil.Options{Store: a.council, Pick: a.picks().Pick},
+		Council:   admincouncil.Options{Store: a.council, Pick: a.picks().Pick, Seats: a.councilSeats},
 		Reports:   adminreports.Options{Reports: a.reports},
 		Nodes:     a.panelNodes(),
 		Memory:    a.panelMemory(),
