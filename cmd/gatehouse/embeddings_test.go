@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -75,8 +76,10 @@ func TestEmbeddingsAreThoseOfTheServerAndCountForBudgets(t *testing.T) {
 			t.Errorf("%v: %d, param %q", body, status, got)
 		}
 	}
-	if status, _, _, _ := w.embeddings(map[string]any{"model": "small", "input": strings.Repeat("word ", 6000)}); status != 429 {
-		t.Errorf("above the budget: %d", status)
+	resp := w.open("POST", "/v1/embeddings", map[string]any{"model": "small", "input": strings.Repeat("word ", 6000)}, nil)
+	resp.Body.Close()
+	if wait, err := strconv.Atoi(resp.Header.Get("Retry-After")); resp.StatusCode != 429 || err != nil || wait < 1 || wait > 86400 {
+		t.Errorf("above the budget: %s, Retry-After %q", resp.Status, resp.Header.Get("Retry-After"))
 	}
 }
 

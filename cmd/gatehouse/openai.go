@@ -30,7 +30,7 @@ func (a *app) openai(mux *http.ServeMux, o answer.Options) {
 	a.responses.tidy = api.Tidy
 	vectors := embeddings.Options{Desk: desk, Model: a.cfg.EmbedModel, Dimensions: a.cfg.EmbedDimensions}
 	if a.library.Embedder != nil {
-		vectors.Embed = embedder{a.library}.embed
+		vectors.Embed = embedder{a.library, a.clock}.embed
 	}
 	embeddings.New(vectors).Register(mux)
 	recordings := transcriptions.Options{Desk: desk, Model: speech.Model(a.cfg)}
@@ -41,7 +41,10 @@ func (a *app) openai(mux *http.ServeMux, o answer.Options) {
 }
 
 // embedder returns vectors of the library, or why there are none, as embeddings answers it.
-type embedder struct{ *library.Library }
+type embedder struct {
+	*library.Library
+	clock core.Clock
+}
 
 func (e embedder) embed(ctx context.Context, user int64, texts []string) ([][]float32, int64, error) {
 	vectors, tokens, err := e.Vectors(ctx, user, texts)
@@ -49,7 +52,7 @@ func (e embedder) embed(ctx context.Context, user int64, texts []string) ([][]fl
 		return nil, 0, &embeddings.Error{Text: fault.Text, Refused: fault.Refused(), Limited: fault.Status == http.StatusTooManyRequests, After: fault.After}
 	}
 	if refused, ok := errors.AsType[*usage.Refusal](err); ok {
-		return nil, 0, &embeddings.Error{Text: refused.Error(), Budget: true}
+		return nil, 0, &embeddings.Error{Text: refused.Error(), Budget: true, After: refused.Until.Sub(e.clock.Now())}
 	}
 	return vectors, tokens, err
 }

@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"context"
+	"errors"
 
 	"gatehouse/core"
 	"gatehouse/core/llm"
@@ -9,11 +10,15 @@ import (
 )
 
 // reserve asks for room in the budgets before a call of a model. A refusal is a Fault for
-// the user.
+// the user, with the time until the budget starts again.
 func (t *talk) reserve(ctx context.Context, model string) (usage.Row, *llm.Fault, error) {
 	row, notice, err := t.r.bill.Ask(ctx, model, t.req)
 	if core.KindOf(err) == core.Busy {
-		return row, &llm.Fault{Code: "budget", Text: core.TextOf(err), Err: err}, nil
+		fault := &llm.Fault{Code: "budget", Text: core.TextOf(err), Err: err}
+		if refused, ok := errors.AsType[*usage.Refusal](err); ok {
+			fault.After = refused.Until.Sub(t.r.o.Clock.Now())
+		}
+		return row, fault, nil
 	}
 	if notice != "" {
 		t.r.emit(core.Warning{Code: "budget", Message: notice})

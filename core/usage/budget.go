@@ -54,6 +54,14 @@ func month() period {
 	}}
 }
 
+// until returns when the period of now is over.
+func (p period) until(now time.Time) time.Time {
+	if p.month {
+		return p.since(now).AddDate(0, 1, 0)
+	}
+	return p.since(now).Add(24 * time.Hour)
+}
+
 // A bound is a budget with its owner, its period, and the calls that count.
 type bound struct {
 	whose  string
@@ -108,6 +116,8 @@ type Refusal struct {
 	Limit
 	Unpriced bool // the budget is in dollars, and the model's price is unknown
 	Half     bool // the call is in the background, and what is left is for others
+	// Until is when the budget starts again; of several that refuse the call, the last.
+	Until time.Time
 }
 
 func (r *Refusal) Error() string {
@@ -139,29 +149,33 @@ func (l *Ledger) Reserve(ctx context.Context, db *store.DB, r Row) (id int64, cr
 		return 0, nil, nil
 	}
 	var reached *bound
-	refused := ""
+	var refused *Refusal
 	var now time.Time
 	err = db.Tx(ctx, func(tx *store.Tx) error {
-		reached, refused, now = nil, "", tx.Time()
+		reached, refused, now = nil, nil, tx.Time()
 		for i := range bounds {
 			b := &bounds[i]
 			fit, err := b.fits(ctx, tx, r)
 			switch {
 			case err != nil:
 				return err
-			case fit >= usedUp:
-				refused = b.whose
-				return &Refusal{b.limit(), fit == unpriced, r.Background}
+			case fit >= usedUp && refused == nil:
+				refused = &Refusal{b.limit(), fit == unpriced, r.Background, b.period.until(now)}
+			case fit >= usedUp && b.period.until(now).After(refused.Until):
+				refused.Until = b.period.until(now)
 			case fit == fitsCrossing && !l.hasWarned(b, now):
 				reached = b
 			}
+		}
+		if refused != nil {
+			return refused
 		}
 		return tx.Get(ctx, &id, `INSERT INTO usage (at, run, session_id, user_id, bot, model, input, output, micro_usd, state)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'reserved') RETURNING id`,
 			core.Stamp(tx.Time()), r.Run, r.Session, r.User, r.Bot, r.Model, r.Input, r.Output, r.MicroUSD)
 	})
-	if refused != "" {
-		l.metrics.refused.WithLabelValues(refused).Inc()
+	if refused != nil {
+		l.metrics.refused.WithLabelValues(refused.Whose).Inc()
 	}
 	if err != nil {
 		return 0, nil, err

@@ -73,7 +73,7 @@ func (c *Call) Answer(in core.Inbound, open func(ctx context.Context) (Writer, e
 		return err
 	}
 	defer out.Close()
-	res := Reader{Out: out, Param: c.Param, clock: c.Desk.Clock}
+	res := Reader{Out: out, Param: c.Param}
 	for e, err := range events {
 		if err != nil {
 			res.bad = refusal.Lost(err)

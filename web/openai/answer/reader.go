@@ -17,7 +17,6 @@ type Reader struct {
 	Out   Writer
 	Param string // the field that holds the conversation, for errors
 
-	clock core.Clock
 	words bool // there was text
 	tools bool // a tool was used
 	apart bool // since the last words: the next ones begin a paragraph
@@ -28,7 +27,7 @@ type Reader struct {
 
 // NewReader returns a Reader of one run's events, outside of a Call.
 func (d *Desk) NewReader(out Writer, param string) *Reader {
-	return &Reader{Out: out, Param: param, clock: d.Clock}
+	return &Reader{Out: out, Param: param}
 }
 
 // Take adds one event; true when it was the last.
@@ -98,7 +97,7 @@ func (res *Reader) fail(ev core.Failed) {
 		res.end.Reason = "content_filter"
 		return
 	}
-	res.bad = refusal.Failed(ev, res.tools, res.Param, res.clock.Now())
+	res.bad = refusal.Failed(ev, res.tools, res.Param)
 }
 
 // End gives what there is to give: an answer, or why there is none.

@@ -167,7 +167,7 @@ func (a *API) create(w http.ResponseWriter, r *http.Request) error {
 		return hurry
 	}
 	if err != nil {
-		return problem(err, a.Desk.Clock.Now())
+		return problem(err)
 	}
 	list := wireList{Object: "list", Data: make([]wireVector, len(vectors)), Model: a.Model, Usage: wireUsage{tokens, tokens}}
 	for i, v := range vectors {
@@ -194,13 +194,13 @@ func (a *API) check(q *request) error {
 }
 
 // problem returns the answer to a request without vectors.
-func problem(err error, now time.Time) error {
+func problem(err error) error {
 	e, ok := errors.AsType[*Error](err)
 	switch {
 	case !ok:
 		return err
 	case e.Budget:
-		return refusal.Failed(core.Failed{Code: "budget", Message: e.Text}, false, "input", now)
+		return refusal.Failed(core.Failed{Code: "budget", Message: e.Text, RetryAfterMS: e.After.Milliseconds()}, false, "input")
 	case e.Refused:
 		return refusal.New(web.Invalid, "invalid_value", "input", "The embedding server refuses the input: "+e.Text)
 	}

@@ -121,17 +121,13 @@ var runFaults = map[string]runFault{
 // Failed returns the answer to a run that failed. One that has used tools is not to
 // be tried again unseen: what they did would be done twice. param is the field that
 // holds the conversation.
-func Failed(ev core.Failed, usedTools bool, param string, now time.Time) *web.Problem {
+func Failed(ev core.Failed, usedTools bool, param string) *web.Problem {
 	f, ok := runFaults[ev.Code]
 	if !ok {
 		f = runFault{web.ModelFailed, ev.Code}
 	}
 	p := New(f.fault, f.code, "", ev.Message)
 	p.RetryAfter = time.Duration(ev.RetryAfterMS) * time.Millisecond
-	if f.code == codeQuota && p.RetryAfter == 0 { // budgets are of a day, UTC
-		now = now.UTC()
-		p.RetryAfter = now.Truncate(24 * time.Hour).Add(24 * time.Hour).Sub(now)
-	}
 	if ev.Code == "too_long" {
 		p.Extra[extraParam] = param
 	}
