@@ -461,6 +461,44 @@ func TestCoverageKeepsToTheBudgetOfADay(t *testing.T) {
 	}
 }
 
+// Conversations in which messages are counted and none is answered, such as those of runs that were
+// stopped, are looked at once: they do not keep coverage from the others.
+func TestAConversationWithNothingToWriteDoesNotTakeAPlaceInCoverageAgain(t *testing.T) {
+	w := open(t)
+	var older session.Session
+	for range 3 {
+		older = w.says(chat("older"), "a", "b", 0)
+	}
+	stopped := func(s session.Session, messages int) {
+		t.Helper()
+		w.tx(func(ctx context.Context, tx *store.Tx) error {
+			return w.Count(ctx, tx, handoff.Turn{Session: s.ID, Model: name, Bot: "b", User: core.Operator, Trust: core.Vault, Messages: messages, Window: 10_000})
+		})
+	}
+	var last session.Session
+	for i := range 20 {
+		last = w.says(chat(fmt.Sprint(i)), "a", "b", 0)
+		if _, err := w.Write(t.Context(), last.ID, name); err != nil {
+			t.Fatal(err)
+		}
+		stopped(last, 6)
+	}
+	for round, want := range []int{0, 1} {
+		if n, err := w.Cover(t.Context()); n != want || err != nil {
+			t.Errorf("coverage %d wrote %d backups, %v, want %d", round, n, err, want)
+		}
+	}
+	if _, ok := w.newest(older); !ok {
+		t.Error("the older conversation has no backup")
+	}
+	// What is answered there later is covered.
+	stopped(last, 3)
+	w.says(chat("19"), "c", "d", 0)
+	if n, err := w.Cover(t.Context()); n != 1 || err != nil {
+		t.Errorf("later %d backups are written, %v", n, err)
+	}
+}
+
 // With MEMORY_BUDGET=off no model is asked for coverage, however much is not covered; what is due
 // for other reasons is written all the same.
 func TestCoverageIsOffWithoutABudget(t *testing.T) {

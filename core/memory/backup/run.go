@@ -86,10 +86,11 @@ func (s *Store) once(ctx context.Context, c counter, trigger string, background 
 	return b, spent, errors.Join(err, s.failed(ctx, c))
 }
 
-// settle clears what c is due for: nothing was written.
+// settle clears what c is due for, and what it has counted: there was nothing to write.
 func (s *Store) settle(ctx context.Context, c counter) error {
 	return s.o.DB.Tx(ctx, func(tx *store.Tx) error {
-		_, err := tx.Exec(ctx, `UPDATE token_counters SET due = '' WHERE counter_id = $1`, c.ID)
+		_, err := tx.Exec(ctx, `UPDATE token_counters SET due = '', message_count = CASE WHEN message_count > $2 THEN message_count - $2 ELSE 0 END,
+			began_at = CASE WHEN message_count > $2 THEN began_at ELSE '' END WHERE counter_id = $1`, c.ID, c.Messages)
 		return err
 	})
 }
