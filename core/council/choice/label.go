@@ -20,11 +20,10 @@ const (
 	LabelUncertain = "Uncertain"
 )
 
-// Callout types. A correction's is set by what remembers it.
+// Callout types.
 const (
 	CalloutDisagreement = "disagreement"
 	CalloutHighStakes   = "highstakes"
-	CalloutCorrection   = "correction"
 )
 
 // HighStakes reports whether wrong answers in a domain do harm: medicine, law and
