@@ -181,7 +181,11 @@ func (t tools) sessions(ctx context.Context, c *tool.Call) (tool.Result, error) 
 	if err != nil {
 		return tool.Result{}, err
 	}
-	day, err := time.Parse(time.DateOnly, t.o.Date)
+	zone := t.o.Agent.Rule.Zone() // that of the run's date
+	if zone == nil {
+		zone = time.UTC
+	}
+	day, err := time.ParseInLocation(time.DateOnly, t.o.Date, zone)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -189,12 +193,13 @@ func (t tools) sessions(ctx context.Context, c *tool.Call) (tool.Result, error) 
 	if err != nil {
 		return tool.Result{}, err
 	}
-	var b strings.Builder
-	for _, s := range list {
-		fmt.Fprintf(&b, "- %s %q, %s, %d messages\n", s.Last.UTC().Format("2006-01-02 15:04"), core.CleanName(s.Title), s.Source, s.Messages)
+	if len(list) == 0 {
+		return tool.Result{Text: "There were no conversations."}, nil
 	}
-	if b.Len() == 0 {
-		b.WriteString("There were no conversations.")
+	var b strings.Builder
+	fmt.Fprintf(&b, "Times are of %s.\n", zone)
+	for _, s := range list {
+		fmt.Fprintf(&b, "- %s %q, %s, %d messages\n", s.Last.In(zone).Format("2006-01-02 15:04"), core.CleanName(s.Title), s.Source, s.Messages)
 	}
 	return tool.Result{Text: b.String()}, nil
 }

@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"gatehouse/core"
 	agents "gatehouse/core/schedule/daily"
+	"gatehouse/core/schedule/when"
 	"gatehouse/core/tool"
 	"gatehouse/core/tool/daily"
 	"gatehouse/core/vault"
@@ -72,6 +74,33 @@ func TestDays_AreOneToThirty(t *testing.T) {
 	}
 	if got, err := call(agents.ReadRecentSessions, `{"days": 30}`); err != nil || !strings.Contains(got, "Tea") || since.Format(time.DateOnly) != "2025-12-30" {
 		t.Errorf("%q, %v, since %s", got, err, since)
+	}
+}
+
+// The days of conversations are those of the run's date: in the time zone of the agent, which the
+// answer names.
+func TestRecentSessionsAreThoseOfTheUsersDay(t *testing.T) {
+	zone, err := when.Zone("America/Los_Angeles")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule, err := when.Parse("21:00", zone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	evening := time.Date(2026, 5, 4, 1, 0, 0, 0, time.UTC) // 18:00 of 3 May
+	var since time.Time
+	all := daily.New(daily.Options{Agent: agents.Agent{Rule: rule}, Date: "2026-05-03", Sessions: func(_ context.Context, at time.Time, _ int) ([]daily.Session, error) {
+		since = at
+		return []daily.Session{{Title: "Tea", Source: "telegram", Last: evening, Messages: 3}}, nil
+	}})
+	i := slices.IndexFunc(all, func(x tool.Tool) bool { return x.Name == agents.ReadRecentSessions })
+	res, err := all[i].Run(t.Context(), &tool.Call{Input: json.RawMessage(`{"days": 1}`), Turn: &tool.Turn{}})
+	if want := "Times are of America/Los_Angeles.\n- 2026-05-03 18:00 \"Tea\", telegram, 3 messages\n"; err != nil || res.Text != want {
+		t.Errorf("%q, %v, want %q", res.Text, err, want)
+	}
+	if want := time.Date(2026, 5, 3, 0, 0, 0, 0, zone); !since.Equal(want) {
+		t.Errorf("since %s, want %s", since, want)
 	}
 }
 
