@@ -2,6 +2,8 @@ package council_test
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -151,6 +153,51 @@ func TestCallsOfMembersAndReviewsAreMeasured(t *testing.T) {
 	for _, model := range b.models { // an answer and a rating, and a review or the answer again
 		if calls[model] != 3 {
 			t.Errorf("%d calls of %s, the author is %s", calls[model], model, v.Model)
+		}
+	}
+}
+
+// A question counts once, when it ends, by the level that it was asked at.
+func TestQuestionsAreCountedByLevelAndHowTheyEnded(t *testing.T) {
+	refuses := says{answer: llmtest.Reply{Status: 400, Body: `{"error":{"message":"no"}}`}}
+	good, bad := newBench(t, claim("It opened in 1932."), claim("It opened in 1932.")), newBench(t, refuses, refuses)
+	counted := func(b *bench) map[string]float64 {
+		t.Helper()
+		found, err := b.metrics.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		list := map[string]float64{}
+		for _, f := range found {
+			for _, s := range f.Metric {
+				if f.GetName() == "gatehouse_council_queries_total" {
+					list[s.Label[0].GetValue()+" "+s.Label[1].GetValue()] = s.GetCounter().GetValue()
+				}
+			}
+		}
+		return list
+	}
+	for _, c := range []struct {
+		*bench
+		levels []string
+		counts map[string]float64
+	}{
+		{good, nil, nil},
+		{good, []string{choice.High, choice.High, choice.Fast}, map[string]float64{"high done": 2, "fast done": 1}},
+		{bad, []string{choice.Maximum, choice.Balanced}, map[string]float64{"maximum failed": 1, "balanced failed": 1}},
+	} {
+		want := map[string]float64{}
+		for _, level := range choice.Levels() {
+			want[level+" done"], want[level+" failed"] = 0, 0
+		}
+		maps.Copy(want, c.counts)
+		for i, level := range c.levels {
+			s := c.sitting(level, bridge)
+			s.Turn.Run = fmt.Sprint("run-", i)
+			c.ask(s)
+		}
+		if got := counted(c.bench); !maps.Equal(got, want) {
+			t.Errorf("after %q %v are counted, want %v", c.levels, got, want)
 		}
 	}
 }

@@ -20,6 +20,17 @@ func (r *rig) recovery(user int64, model string, at memory.Place) string {
 	return text
 }
 
+// Recovery prompts are looked at every 15 minutes, and what fades is deleted each hour.
+func TestChoresOfTheMemoryRunAsOftenAsPromised(t *testing.T) {
+	every := map[string]time.Duration{}
+	for _, c := range open(t).Chores() {
+		every[c.Name] = c.Every
+	}
+	if every["recovery_prompts"] != 15*time.Minute || every["memory_decay"] != time.Hour {
+		t.Errorf("%v", every)
+	}
+}
+
 var nowhere = memory.Place{Session: "other"}
 
 func TestARecoveryPromptHasWhatIsInForceByWhomItConcerns(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"gatehouse/core"
 	"gatehouse/core/coretest"
@@ -706,5 +707,31 @@ func TestWhatAKilledGatewayWasWritingIsRemovedAtTheNextStart(t *testing.T) {
 	}
 	if _, err := os.Stat(being); err != nil {
 		t.Errorf("what this gateway is writing is gone: %v", err)
+	}
+}
+
+// Each file that a device sends or deletes counts once, by what became of it.
+func TestFilesOfDevicesAreCountedByWhatBecameOfThem(t *testing.T) {
+	w := open(t)
+	w.push(owner(), "a.md", "", "one\ntwo\nthree\n")
+	w.push(owner(), "a.md", hash("one\ntwo\nthree\n"), "one\ntwo\nthree\n")
+	w.push(owner(), "a.md", hash("one\ntwo\nthree\n"), "ONE\ntwo\nthree\n")
+	w.push(owner(), "a.md", hash("one\ntwo\nthree\n"), "one\ntwo\nTHREE\n") // merged with the change above
+	w.push(owner(), "b.png", "", "\x89PNG\x00")
+	w.push(owner(), "b.png", "", "\x89PNG\x00\x01")
+	for _, base := range []string{hash("something older"), hash("\x89PNG\x00")} {
+		if _, err := w.Delete(t.Context(), owner(), "", "b.png", base); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := w.Push(t.Context(), owner(), vaultsync.Sent{Meta: wire.Meta{Path: "../c.md"}, Device: "phone"}, strings.NewReader("x")); err == nil {
+		t.Error("a path out of the vault is taken")
+	}
+	text := "# HELP gatehouse_sync_files_total Files that devices sent or deleted, by what became of them.\n# TYPE gatehouse_sync_files_total counter\n"
+	for outcome, n := range map[string]int{wire.Stored: 3, wire.Unchanged: 1, wire.Merged: 1, wire.Copied: 1, wire.Deleted: 1, wire.Kept: 1, "error": 1} {
+		text += fmt.Sprintf("gatehouse_sync_files_total{outcome=%q} %d\n", outcome, n)
+	}
+	if err := testutil.GatherAndCompare(w.reg, strings.NewReader(text), "gatehouse_sync_files_total"); err != nil {
+		t.Error(err)
 	}
 }

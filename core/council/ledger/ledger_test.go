@@ -666,6 +666,15 @@ func TestANameWithEvidenceBecomesADomainAndRetiresIntoItsParent(t *testing.T) {
 	}
 }
 
+func TestDomainsArePromotedEachHour(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	i := slices.IndexFunc(w.Chores(), func(c core.Chore) bool { return c.Name == "council_domains" })
+	if i < 0 || w.Chores()[i].Every != time.Hour {
+		t.Errorf("%+v", w.Chores())
+	}
+}
+
 // Names that are frequent but never eligible, such as those of one model alone, keep no other from
 // being promoted.
 func TestACandidateBeyondTheHundredMostFrequentIsPromoted(t *testing.T) {

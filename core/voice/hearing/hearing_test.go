@@ -186,6 +186,43 @@ func TestStreamsAreBounded(t *testing.T) {
 	}
 }
 
+// Streams count while they are open, and the audio that the engine had.
+func TestTranscriptionIsMeasured(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	h := New(Options{Open: files{"a.wav": talk(t, 3)}.open, Engine: new(engine), Metrics: NewMetrics(reg)})
+	value := func(name string) float64 {
+		t.Helper()
+		families, err := reg.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range families {
+			if f.GetName() == name && len(f.Metric) == 1 {
+				return f.Metric[0].GetGauge().GetValue() + f.Metric[0].GetCounter().GetValue()
+			}
+		}
+		t.Fatalf("there is no %s", name)
+		return 0
+	}
+	if n := value("gatehouse_voice_seconds_total"); n != 0 {
+		t.Errorf("%v seconds before a recording", n)
+	}
+	if _, err := h.Hear(t.Context(), 7, core.File{Path: "a.wav"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if n := value("gatehouse_voice_seconds_total"); n < 9 || n > 12 {
+		t.Errorf("%v seconds of a recording of 12", n)
+	}
+	_, end, err := h.Live(t.Context(), 7, func(voice.Event) {})
+	if err != nil || value("gatehouse_voice_streams") != 1 {
+		t.Errorf("%v streams, %v", value("gatehouse_voice_streams"), err)
+	}
+	end()
+	if n := value("gatehouse_voice_streams"); n != 0 {
+		t.Errorf("%v streams after the end", n)
+	}
+}
+
 // A limit lets a user have so much transcribed.
 type limit struct {
 	left  time.Duration

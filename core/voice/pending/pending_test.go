@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.uber.org/goleak"
 
 	"gatehouse/core"
@@ -137,6 +140,26 @@ func TestARecordingIsTranscribedWhenTheEngineWorksAgain(t *testing.T) {
 	if r := f.retry(); r != (Report{}) {
 		t.Errorf("%+v", r)
 	}
+}
+
+func TestRecordingsThatWaitAreCounted(t *testing.T) {
+	f := open(t)
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(f.Gauge())
+	want := func(n int) {
+		t.Helper()
+		text := fmt.Sprintf("# HELP gatehouse_voice_pending Recordings in journals and chats that wait for their text.\n# TYPE gatehouse_voice_pending gauge\ngatehouse_voice_pending %d\n", n)
+		if err := testutil.GatherAndCompare(reg, strings.NewReader(text)); err != nil {
+			t.Error(err)
+		}
+	}
+	want(0)
+	f.hear = func(string) (string, error) { return "We had tea.", nil }
+	f.entry("")
+	f.note("a.ogg")
+	want(2)
+	f.retry()
+	want(0)
 }
 
 func TestARecordingIsDroppedWhenThereIsNothingToAdd(t *testing.T) {
