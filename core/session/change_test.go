@@ -5,10 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/uuid"
 
 	"gatehouse/core"
 	"gatehouse/core/session"
@@ -420,6 +423,57 @@ func TestManyAndFewSessionsOfATagAreListedAlike(t *testing.T) {
 	} {
 		if n, _ := count(c.f); n != c.want {
 			t.Errorf("%+v: %d, want %d", c.f, n, c.want)
+		}
+	}
+}
+
+// A version names everything that a Change may change: two changes for the same version cannot
+// both be made, whatever they change.
+func TestEveryChangeGivesASessionAnotherVersion(t *testing.T) {
+	h := open(t)
+	id := h.resolve(api(5, "mine")).ID
+	project := uuid.NewString()
+	h.tx(func(ctx context.Context, tx *store.Tx) error {
+		_, err := tx.Exec(ctx, `INSERT INTO projects (project_id, user_id, name, name_key, created_at) VALUES ($1, 5, 'Garden', 'garden', $2)`, project, core.Stamp(h.clock.Now()))
+		return err
+	})
+	if err := h.vault.Root().Mkdir("Notes", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	text := func(s string) *string { return &s }
+	yes := true
+	changes := map[string]session.Change{
+		"Title": {Title: text("A plan")}, "Archived": {Archived: &yes}, "Module": {Module: text("daily")},
+		"WorkingDirectory": {WorkingDirectory: text("Notes")}, "Model": {Model: text("openai/x")}, "AgentType": {AgentType: text("cook")},
+		"Workspace": {Workspace: text("kitchen")}, "Project": {Project: &project}, "Metadata": {Metadata: raw(`{"a":1}`)},
+		"SetTags": {SetTags: &[]string{"a", "b"}}, "AddTags": {AddTags: []string{"c"}}, "DropTags": {DropTags: []string{"a"}},
+		"SetContexts": {SetContexts: &[]string{"A", "B"}}, "AddContexts": {AddContexts: []string{"C"}}, "DropContext": {DropContext: []string{"A"}},
+	}
+	asks := []string{"If", "Trust", "Owner"} // for what and by whom
+	fields := reflect.TypeFor[session.Change]()
+	for i := range fields.NumField() {
+		name := fields.Field(i).Name
+		if slices.Contains(asks, name) {
+			continue
+		}
+		c, ok := changes[name]
+		if !ok {
+			t.Errorf("the test has no change of %s", name)
+			continue
+		}
+		was := h.detail(id)
+		c.If, c.Trust, c.Owner = []string{was.Version()}, core.Vault, true
+		now, err := h.update(id, c)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		kept := h.detail(id)
+		if now.Version() == was.Version() || kept.Version() != now.Version() {
+			t.Errorf("%s: the version was %s, is %s, read again %s", name, was.Version(), now.Version(), kept.Version())
+		}
+		if _, err := h.update(id, c); !errors.Is(err, session.ErrChanged) {
+			t.Errorf("%s again, for the version before: %v", name, err)
 		}
 	}
 }

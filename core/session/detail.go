@@ -41,7 +41,7 @@ func (s *Store) Detail(ctx context.Context, q store.Queryer, id string) (d Detai
 // and only when, one of these is. A turn alone does not change it, but for the
 // model that answers and for the title that it gives.
 func (d *Detail) Version() string {
-	b, err := json.Marshal([]any{d.ID, d.Title, d.TitleSource, d.Module, d.WorkingDirectory, d.Model, d.ChosenModel, d.AgentType, d.Workspace, d.Archived, d.Metadata, d.Tags, d.Contexts})
+	b, err := json.Marshal([]any{d.ID, d.Title, d.TitleSource, d.Module, d.WorkingDirectory, d.Model, d.ChosenModel, d.AgentType, d.Workspace, d.Project, d.Archived, d.Metadata, d.Tags, d.Contexts})
 	if err != nil { // texts and valid JSON have none
 		return ""
 	}
