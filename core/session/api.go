@@ -159,12 +159,25 @@ func (s *Store) known(ctx context.Context, q store.Queryer, ref Ref, given strin
 	err := q.Get(ctx, &r, `SELECT `+columns+` FROM session_aliases a JOIN sessions s ON s.id = a.session_id
 		WHERE a.user_id = $1 AND a.alias = $2`, ref.User, given)
 	if errors.Is(err, store.ErrNoRows) {
-		return Session{}, notFound()
+		return s.unlisted(ctx, q, ref.User, p)
 	}
 	if err != nil {
 		return Session{}, fmt.Errorf("session by alias: %w", err)
 	}
 	return r.session()
+}
+
+// unlisted returns the user's session under the id of an alias that is not stored, as after a
+// reindex. The id is made of the user and the alias, so the session was made under it.
+func (s *Store) unlisted(ctx context.Context, q store.Queryer, user int64, p place) (Session, error) {
+	if !p.alias {
+		return Session{}, notFound()
+	}
+	sess, err := s.ByID(ctx, q, p.id)
+	if err == nil && sess.User != user {
+		err = notFound()
+	}
+	return sess, err
 }
 
 // createAPI makes the session that an unknown id asks for. One that is picked

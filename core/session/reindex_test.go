@@ -56,6 +56,26 @@ func (h *house) finish(id string, f session.Finish) {
 	h.tx(func(ctx context.Context, tx *store.Tx) error { return h.Finish(ctx, tx, id, f) })
 }
 
+// A client's own name for a session is stored in the database alone. After a rebuild it is the
+// name of the same session, and of no other user's.
+func TestAReindexKeepsClientsOwnSessionNames(t *testing.T) {
+	h := open(t)
+	was := h.resolve(api(5, "tea-talk")).Session
+	h.turn(h.Store, was, "r0", "buy green tea", "done")
+	n := h.emptied()
+	n.reindex(everyone)
+	id, known, err := n.Locate(t.Context(), 5, "tea-talk")
+	if err != nil || !known || id != was.ID {
+		t.Errorf("it is %s, known %v, %v; was %s", id, known, err, was.ID)
+	}
+	if got := n.resolve(api(5, "tea-talk")); got.Session.ID != was.ID || got.isNew || len(got.warnings) != 0 {
+		t.Errorf("the next turn: %+v", got)
+	}
+	if got := n.resolve(api(6, "tea-talk")); got.Session.ID == was.ID || !got.isNew || len(got.warnings) != 0 {
+		t.Errorf("another user's: %+v", got)
+	}
+}
+
 func TestAnEmptyDatabaseIsFilledFromTheVault(t *testing.T) {
 	h := open(t)
 	talked, silent := h.resolve(chat(5, "c1")).Session, h.resolve(api(5, "mine")).Session
