@@ -174,6 +174,12 @@ func TestV0_SessionsAreShared(t *testing.T) {
 		t.Errorf("%v", m)
 	}
 	h.want(404, "not-found", key, "DELETE", "/api/chat/session?agentPath=vault-agent", "")
+	h.want(200, "", key, "POST", "/api/chat/session/"+sid+"/unarchive", "")
+	res := h.do(key, "DELETE", "/api/chat/session", `{"agent_path":"vault-agent","colour":"red"}`)
+	if m := h.answer(res); res.StatusCode != 200 || m["sessionId"] != sid || archived() != true || !strings.Contains(res.Header.Get("Warning"), "colour") {
+		t.Errorf("by the field's other name, beside an unknown one: %d %v %q", res.StatusCode, m, res.Header.Get("Warning"))
+	}
+	h.want(400, "invalid-request", key, "DELETE", "/api/chat/session", `{"agentPath":7}`)
 	h.want(404, "not-found", others, "DELETE", "/api/chat/session/"+sid, "")
 	h.want(200, "", key, "DELETE", "/api/chat/session/"+sid, "")
 	if got := counts(key); got != "map[active:0 archived:0 total:0]" {

@@ -203,17 +203,9 @@ func (a *API) clear(w http.ResponseWriter, r *http.Request) error {
 func agentOf(w http.ResponseWriter, r *http.Request) (string, error) {
 	given := r.URL.Query().Get("agentPath")
 	if given == "" && r.ContentLength != 0 {
-		raw, err := web.ReadJSON(w, r, web.MaxJSON)
-		if err != nil {
+		if err := web.ReadFieldsInto(w, r, map[string]any{"agent_path": &given}); err != nil {
 			return "", err
 		}
-		var body struct {
-			AgentPath string `json:"agentPath"`
-		}
-		if json.Unmarshal(raw, &body) != nil {
-			return "", core.Errorf(core.Invalid, "the body must be an object with agentPath")
-		}
-		given = body.AgentPath
 	}
 	if given == "" || len(given) > 400 {
 		return "", core.Errorf(core.Invalid, "name in agentPath the agent of the session to clear")
