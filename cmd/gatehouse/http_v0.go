@@ -12,7 +12,7 @@ import (
 
 // first returns the routes of the first generation, which call those of today.
 func (a *app) first(today *api.API) *v0.API {
-	return v0.New(v0.Options{Today: today, Sessions: a.sessions, Editor: a.conversations, Clock: a.clock,
+	return v0.New(v0.Options{Today: today, Sessions: a.views().Reader(), Editor: a.conversations, Clock: a.clock,
 		Agents: func() (list []v0.Agent) {
 			for _, x := range a.views().Agents().Agents() {
 				list = append(list, v0.Agent(x))

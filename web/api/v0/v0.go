@@ -25,7 +25,7 @@ type (
 		Found(r *http.Request, scopes ...string) (auth.Principal, session.Detail, error)
 		Serve(h web.Handler) http.Handler
 	}
-	// Sessions reads sessions (*session.Store). The caller has checked that the
+	// Sessions reads sessions. Page notes that one was opened. The caller has checked that the
 	// asker may see them.
 	Sessions interface {
 		List(ctx context.Context, f session.Filter) (page []session.Session, next string, err error)
