@@ -93,6 +93,17 @@ func TestADefaultBotsFileMayBeMissingANamedOneMayNot(t *testing.T) {
 	}
 }
 
+// A bot cannot have a name that stands for something else in addresses, on the command line or in
+// metrics.
+func TestABotOfTheFileCannotHaveAReservedName(t *testing.T) {
+	for _, name := range []string{"api", "schedule", "all", "off", "other", "pairing", "access", "status"} {
+		c, _ := botsFile(t, "bots:\n  - name: "+name+"\n    platform: telegram\n    token: "+tokenA+"\n")
+		if _, err := c.ReadBots(nil); err == nil || !strings.Contains(err.Error(), name+" is the name of something else") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // Every fault is told with its line, all at once, and no value is repeated.
 func TestEveryFaultOfTheBotsFileIsReportedByLineAndWithoutValues(t *testing.T) {
 	c, path := botsFile(t, `bots:

@@ -50,9 +50,9 @@ func botExample(field string) string {
 }
 
 // reserved are names that mean something else: turns that come over HTTP or from the
-// schedule, and names on the command line and in metrics. A platform's name is that of its bot of the
+// schedule, and names in addresses of the API, on the command line and in metrics. A platform's name is that of its bot of the
 // settings; without one, a bot of that platform may have it.
-var reserved = []string{"api", "schedule", "all", "off", "other"}
+var reserved = []string{"api", "schedule", "all", "off", "other", "pairing", "access", "status"}
 
 var botName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`) })
 

@@ -161,7 +161,7 @@ func TestBotsOfThePanelAreReadBehindThoseThatAreConfigured(t *testing.T) {
 	if bots, _ = next.ReadBots(nil); len(bots) != MaxBots {
 		t.Errorf("%d bots, want at most %d", len(bots), MaxBots)
 	}
-	for _, name := range []string{"", "Support", "../x", "api", "schedule", "discord", "a b"} {
+	for _, name := range []string{"", "Support", "../x", "api", "schedule", "pairing", "access", "status", "discord", "a b"} {
 		if _, err := c.With(added(name)); err == nil {
 			t.Errorf("a bot named %q is taken", name)
 		}
