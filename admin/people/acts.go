@@ -154,8 +154,7 @@ func (p *personPages) unlink(r *http.Request, by core.Actor) (page.Flash, string
 // ---- blocks
 
 func (p *personPages) block(r *http.Request, by core.Actor) (page.Flash, string, error) {
-	bot, user := r.PostFormValue("bot"), strings.TrimSpace(r.PostFormValue("user"))
-	platform := strings.ToLower(strings.TrimSpace(r.PostFormValue("platform")))
+	bot, platform, user := account(r)
 	if bot == "" || user == "" || platform == "" {
 		return page.Flash{}, peoplePath, core.Errorf(core.Invalid, "to block an account, give its platform, its id there, and the bot")
 	}
@@ -163,8 +162,14 @@ func (p *personPages) block(r *http.Request, by core.Actor) (page.Flash, string,
 	return page.Good("Blocked. Their messages are neither kept nor answered until you unblock them."), peoplePath, err
 }
 
+// account returns the bot and the account of a form about a block.
+func account(r *http.Request) (bot, platform, id string) {
+	return r.PostFormValue("bot"), strings.ToLower(strings.TrimSpace(r.PostFormValue("platform"))), strings.TrimSpace(r.PostFormValue("user"))
+}
+
 func (p *personPages) unblock(r *http.Request, by core.Actor) (page.Flash, string, error) {
-	err := p.endBlock(r.Context(), r.PostFormValue("bot"), r.PostFormValue("platform"), r.PostFormValue("user"), by)
+	bot, platform, user := account(r)
+	err := p.endBlock(r.Context(), bot, platform, user, by)
 	return page.Good("Unblocked. They are a stranger again: what they write next becomes a request."), backFrom(r), err
 }
 

@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	peoplePath    = "/admin/people"
-	maxPersons    = 1000 // users, or accesses, that are read at once; the filter looks through these
-	peoplePerPage = 15
-	maxBlocks     = 20
-	maxRows       = 5  // of one user's access in the list
-	maxOwnRows    = 20 // on their own page
-	maxPlaces     = 20
+	peoplePath  = "/admin/people"
+	maxPersons  = 1000 // users, or accesses, that are read at once; the filter looks through these
+	rowsPerPage = 15   // of people, of groups and of blocks
+	maxRows     = 5    // of one user's access in the list
+	maxOwnRows  = 20   // on their own page
+	maxPlaces   = 20   // groups to choose from
+	maxListed   = 1000 // blocks; older ones of strangers are not listed
 )
 
 type peopleBody struct {
@@ -36,13 +36,14 @@ type peopleBody struct {
 	Platform []string
 	Levels   []core.Trust
 	Pick     bool // several can be blocked or lose access at once
-	Number   int  // of this page, from 1
-	Prev     int
-	Next     int
+	Turn     page.Turn
 	Blocks   page.Part[[]blockView]
-	MoreBl   int
+	BlockTo  page.Turn
+	Older    bool // blocks may not be listed
 	Places   page.Part[[]places.Row]
-	MorePl   int
+	PlaceTo  page.Turn
+	New      int    // groups that no one has decided about
+	NewAt    string // the page with the first
 	Mentions []page.Choice
 	AllBots  []string
 	CSRF     string
@@ -93,7 +94,14 @@ func (p *personPages) peoplePage(w http.ResponseWriter, r *http.Request) error {
 		for _, g := range b.Places.Value {
 			groups[g.Bot+":"+g.Place] = g.Name
 		}
-		b.MorePl = page.Cut(&b.Places.Value, maxPlaces)
+		first := slices.IndexFunc(b.Places.Value, undecided)
+		for _, g := range b.Places.Value {
+			if undecided(g) {
+				b.New++
+			}
+		}
+		b.Places.Value, b.PlaceTo = page.TurnTo(r, b.Places.Value, rowsPerPage, "groups", "groups-h", "Pages of groups")
+		b.NewAt = b.PlaceTo.At(1 + max(0, first)/rowsPerPage)
 		b.Mentions = mentions()
 	}
 	all := page.Load(ctx, p.frame, "The list of people", p.persons)
@@ -101,8 +109,7 @@ func (p *personPages) peoplePage(w http.ResponseWriter, r *http.Request) error {
 	people := b.Filter.of(all.Value, blocks)
 	b.Total = len(people)
 	b.Bots, b.Platform = choicesIn(all.Value)
-	b.page(r.URL.Query().Get("page"))
-	people = people[min(len(people), (b.Number-1)*peoplePerPage):min(len(people), b.Number*peoplePerPage)]
+	people, b.Turn = page.TurnTo(r, people, rowsPerPage, "page", "", "Pages of people")
 	seen := p.seen(ctx, people...)
 	for i := range people {
 		people[i].More, people[i].Groups = page.Cut(&people[i].Access, maxRows), groups
@@ -111,13 +118,15 @@ func (p *personPages) peoplePage(w http.ResponseWriter, r *http.Request) error {
 	}
 	b.People = page.Part[[]person]{Value: people, Broken: all.Broken}
 	b.Lede = peopleLede(b, all.Value)
-	b.Blocks.Value = slices.Clone(b.Blocks.Value)
-	b.MoreBl = page.Cut(&b.Blocks.Value, maxBlocks)
+	b.Older = len(blocks) >= maxListed
+	b.Blocks.Value, b.BlockTo = page.TurnTo(r, blocks, rowsPerPage, "blocks", "blocked-h", "Pages of blocks")
 	for _, s := range p.bots() {
 		b.AllBots = append(b.AllBots, s.Bot)
 	}
 	return p.frame.Show(w, r, http.StatusOK, "people", page.View{Title: "People", Topics: []core.Topic{core.TopicPeople, core.TopicPairing}, Body: b})
 }
+
+func undecided(g places.Row) bool { return !g.Enabled && g.By == "" }
 
 // persons returns all users with what they may do: the owner first, then by name.
 func (p *personPages) persons(ctx context.Context) ([]person, error) {
@@ -199,17 +208,6 @@ func peopleLede(b peopleBody, all []person) string {
 		return least + page.Count(let, "person", "people") + " may talk to a bot."
 	}
 	return least + page.Count(let, "person", "people") + " may talk to a bot; " + strconv.Itoa(len(all)-let) + " more did once."
-}
-
-// page sets the page's number within bounds, and its neighbours; 0: none.
-func (b *peopleBody) page(asked string) {
-	last := max(1, (b.Total+peoplePerPage-1)/peoplePerPage)
-	n, _ := strconv.Atoi(asked)
-	b.Number = min(max(n, 1), last)
-	b.Prev = b.Number - 1
-	if b.Number < last {
-		b.Next = b.Number + 1
-	}
 }
 
 // ---- blocks, and their undo

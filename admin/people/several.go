@@ -28,13 +28,9 @@ func peopleFilterOf(q url.Values) peopleFilter {
 // Any reports whether f leaves anything out.
 func (f peopleFilter) Any() bool { return f != peopleFilter{} }
 
-// Address returns a page of the list with this filter.
-func (f peopleFilter) Address(number int) string {
-	var n string
-	if number > 1 {
-		n = strconv.Itoa(number)
-	}
-	return page.Address(peoplePath, map[string]string{"q": f.Text, "state": f.State, "trust": f.Trust, "bot": f.Bot, "platform": f.Platform, "page": n})
+// address returns the list with this filter.
+func (f peopleFilter) address() string {
+	return page.Address(peoplePath, map[string]string{"q": f.Text, "state": f.State, "trust": f.Trust, "bot": f.Bot, "platform": f.Platform})
 }
 
 // of returns those that match f in a slice of their own: the blocked by when that was, the
@@ -122,7 +118,7 @@ type manyBody struct {
 func (p *personPages) manyPage(w http.ResponseWriter, r *http.Request) error {
 	ctx, q := r.Context(), r.URL.Query()
 	f := peopleFilterOf(q)
-	b := manyBody{CSRF: page.Token(r), Verb: q.Get("verb"), Back: f.Address(1)}
+	b := manyBody{CSRF: page.Token(r), Verb: q.Get("verb"), Back: f.address()}
 	all, err := p.persons(ctx)
 	var blocks []blockView
 	if f.State != "" && p.o.Blocks != nil && err == nil {
@@ -157,7 +153,7 @@ func (p *personPages) many(r *http.Request, by core.Actor) (page.Flash, string, 
 	switch verb := r.PostFormValue("verb"); {
 	case verb == "revoke":
 	case verb == "block" && p.o.Blocks != nil:
-		do, did, back = p.blockAll, "Blocked ", peopleFilter{State: "blocked"}.Address(1)
+		do, did, back = p.blockAll, "Blocked ", peopleFilter{State: "blocked"}.address()
 	default:
 		return page.Flash{}, back, core.Errorf(core.NotFound, "there is no such decision")
 	}

@@ -96,7 +96,7 @@ func (s *Store) set(ctx context.Context, verb, bot, place, name string, level co
 	return nil
 }
 
-// Places lists the groups, those that wait for a decision first, at most 2,000.
+// Places lists the groups, at most 2,000: the enabled ones, those that wait for a decision, the others.
 func (s *Store) Places(ctx context.Context) ([]Row, error) {
 	var rows []struct {
 		Bot     string     `db:"bot"`
@@ -112,7 +112,7 @@ func (s *Store) Places(ctx context.Context) ([]Row, error) {
 		RateN   int        `db:"rate_n"`
 		RatePer int64      `db:"rate_per"`
 	}
-	err := s.db.Select(ctx, &rows, `SELECT bot, place, name, enabled, level, "by", at, mention_mode, agent, model, rate_n, rate_per FROM places ORDER BY "by" = '' DESC, at DESC, bot, place LIMIT 2000`)
+	err := s.db.Select(ctx, &rows, `SELECT bot, place, name, enabled, level, "by", at, mention_mode, agent, model, rate_n, rate_per FROM places ORDER BY enabled DESC, "by" = '' DESC, at DESC, bot, place LIMIT 2000`)
 	if err != nil {
 		return nil, fmt.Errorf("groups: %w", err)
 	}
