@@ -163,3 +163,37 @@ func TestASelectionOutlivesANewPage(t *testing.T) {
 	b.Gone(`main > p.gone`)
 	b.Eventually(`document.querySelector("#bulk [name=all]").checked && document.querySelector("#requests .mark-it").checked`)
 }
+
+// The lists of groups and blocks are turned in place: the page leads back to the list that
+// was turned, and keeps the page of the other.
+func TestGroupsAndBlocksAreTurnedInABrowser(t *testing.T) {
+	s := newSite(t, core.System{}, nil)
+	w := s.world
+	w.full()
+	for i := range 40 {
+		g, x := w.places[i%2], w.blocks[0]
+		g.Place, x.PlatformUserID = fmt.Sprint("-100", 100+i), fmt.Sprint(100+i)
+		w.places, w.blocks = append(w.places, g), append(w.blocks, x)
+	}
+	b := webtest.New(t)
+	b.Look(1280, 900, "light")
+	signIn(b, s)
+	b.Open(s.url + "/admin/people")
+	b.Click(`nav[aria-label="Pages of blocks"] [rel=next]`)
+	b.Says(`nav[aria-label="Pages of blocks"]`, "Page 2")
+	b.Click(`nav[aria-label="Pages of groups"] [rel=next]`)
+	b.Says(`nav[aria-label="Pages of groups"]`, "Page 2")
+	b.Says(`nav[aria-label="Pages of blocks"]`, "Page 2")
+	b.Eventually(`document.querySelector("#groups-h").getBoundingClientRect().top >= 0 && document.querySelector("#groups-h").getBoundingClientRect().top < innerHeight / 2`)
+	b.Click(`#block-by-id summary`)
+	for _, win := range windows {
+		b.Look(win.width, 900, win.scheme)
+		wellMannered(t, b, fmt.Sprintf("groups and blocks at %d px", win.width))
+		b.Keep(fmt.Sprintf("admin-people-turned-%d-%s", win.width, win.scheme), b.WholePicture())
+	}
+	b.Look(1280, 900, "light")
+	b.Write(`#block-by-id [name=user]`, "139")
+	b.Click(`#block-by-id [formaction$=unblock]`)
+	b.Says(`#toast`, "Unblocked.")
+	w.didLast(t, "unblock * telegram 139")
+}

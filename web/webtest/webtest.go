@@ -280,6 +280,12 @@ func (b *Tab) Look(width, height int64, scheme string) {
 	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
 }
 
+// Print shows the page as it is printed for a reader of these colours, until the next Look.
+func (b *Tab) Print(scheme string) {
+	b.t.Helper()
+	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print", Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
+}
+
 // Zone makes the reader's time zone another one, such as America/New_York.
 func (b *Tab) Zone(name string) {
 	b.t.Helper()
