@@ -44,7 +44,8 @@ func (g *groups) enable(ctx context.Context, r command.Request) (command.Outcome
 }
 
 // parseGroup parses what follows /enable into s: which messages the bot answers,
-// and a rate. It returns the level, or zero. What is not given stays in s.
+// and a rate. It returns the level, or zero. What is not given stays in s. What SetPlace
+// would refuse is an error here, so that a refused command enables nothing.
 func parseGroup(args string, s *places.Settings) (level core.Trust, err error) {
 	for _, word := range strings.Fields(strings.ToLower(args)) {
 		n, per, isRate := strings.Cut(word, "/")
@@ -68,7 +69,7 @@ func parseGroup(args string, s *places.Settings) (level core.Trust, err error) {
 			}
 		}
 	}
-	return level, nil
+	return level, s.Check()
 }
 
 // wrong names an argument that is not accepted, and says what is.

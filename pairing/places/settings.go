@@ -1,6 +1,7 @@
 package places
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,18 +82,26 @@ func (p Group) settings() Settings {
 	return Settings{Mention: p.Mention, Agent: p.Agent, Model: p.Model, RateN: p.RateN, RatePer: time.Duration(p.RatePer) * time.Second}
 }
 
-// SetPlace changes how an enabled group is answered. NotFound for one that is
-// not. Whether there is such an agent or model is the caller's to know.
-func (s *Store) SetPlace(ctx context.Context, bot, id string, set Settings, by core.Actor) error {
-	if set.Mention == "" {
-		set.Mention = MentionOnly
-	}
-	if set.Mention != MentionOnly && set.Mention != MentionContext && set.Mention != MentionAll {
+// Check returns the error with which SetPlace refuses set, or nil.
+func (set Settings) Check() error {
+	switch set.Mention {
+	case "", MentionOnly, MentionContext, MentionAll:
+	default:
 		return core.Errorf(core.Invalid, "a group's messages are read by one of %s, %s, %s", MentionOnly, MentionContext, MentionAll)
 	}
 	if set.RateN < 0 || set.RateN > 10_000 || set.RateN > 0 && (set.RatePer < time.Second || set.RatePer > 24*time.Hour) {
 		return texts.Error(core.Invalid, "enable_rate_bounds")
 	}
+	return nil
+}
+
+// SetPlace changes how an enabled group is answered. NotFound for one that is
+// not. Whether there is such an agent or model is the caller's to know.
+func (s *Store) SetPlace(ctx context.Context, bot, id string, set Settings, by core.Actor) error {
+	if err := set.Check(); err != nil {
+		return err
+	}
+	set.Mention = cmp.Or(set.Mention, MentionOnly)
 	err := s.db.Tx(ctx, func(tx *store.Tx) error {
 		n, err := tx.Exec(ctx, `UPDATE places SET mention_mode = $1, agent = $2, model = $3, rate_n = $4, rate_per = $5, rate_from = '', rate_used = 0, "by" = $6, at = $7
 			WHERE bot = $8 AND place = $9 AND enabled = 1`, set.Mention, set.Agent, set.Model, set.RateN, int64(set.RatePer/time.Second), by.String(), core.Stamp(tx.Time()), bot, id)
