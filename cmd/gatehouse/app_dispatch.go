@@ -25,7 +25,7 @@ func (a *app) joinChat() {
 	council = why.New(a.db, a.picks(), a.outbox, a.sessions)
 	a.chat = chat.New(chat.Options{
 		DB: a.db, Clock: a.clock, Users: a.pairing.People, Pairings: a.pairing, Codes: a.pairing.Codes, Groups: a.pairing.Places, Raises: a.raises,
-		Sessions: a.sessions, Queue: a.queue, Updates: a.inspect, Outbox: a.outbox, Running: a.bus, Stopper: dispatch.Stops{DB: a.db, Queue: a.queue, Running: a.running, Events: a.events}, Runs: a.events, Compacter: a.runs, Files: a.files,
+		Sessions: a.sessions, Queue: a.queue, Updates: a.inspect, Outbox: a.outbox, Running: a.bus, Stopper: dispatch.Stops{DB: a.db, Queue: a.queue, Running: a.running, Events: a.events}, Runs: a.events, Compacter: a.runs, Chooser: a.runs, Files: a.files,
 		Asks: buttons, More: a.moreCommands(buttons, council), Council: council.Spent,
 		Agents: a.agents, Models: a.models, Usage: a.usage, Overheard: &a.overheard, Finder: a.library.Finder, Journal: a.chatJournal(), Saved: saved.Command{Contexts: contexts.New(a.vault), Subjects: a.sessions, MayRead: a.readable.mayRead},
 		BusyMode: func() string { return a.settings.Now().BusyMode }, Logging: func() bool { return bool(a.settings.Now().Activity) }, Platform: a.bots.Platform, Link: func(bot, code string) string { return a.fleet.InviteLink(bot, code) },

@@ -106,7 +106,7 @@ configs/live: configs configs/values core core/store core/store/postgres core/st
 configs/providers: configs/check configs/values  # the file of named providers of models
 configs/values:  # types of settings
 connectors: core core/texts
-connectors/chat: connectors connectors/chat/access connectors/chat/accuracy connectors/chat/activity connectors/chat/arguments connectors/chat/ask connectors/chat/find connectors/chat/help connectors/chat/journal connectors/chat/saved core core/agent core/attach core/bus core/command core/orchestrator core/permission/raise core/queue core/queue/outbox core/runs core/session core/store core/texts core/transcript core/usage pairing/places
+connectors/chat: connectors connectors/chat/access connectors/chat/accuracy connectors/chat/activity connectors/chat/arguments connectors/chat/ask connectors/chat/find connectors/chat/help connectors/chat/journal connectors/chat/saved connectors/chat/spending core core/agent core/attach core/bus core/command core/orchestrator core/permission/raise core/queue core/queue/outbox core/runs core/session core/store core/texts core/transcript core/usage pairing/places
 connectors/chat/access: connectors/chat/arguments core core/command core/texts pairing/codes  # /pairing, /approve, /deny, /invite, /pair, /link
 connectors/chat/accuracy: connectors/chat/arguments connectors/chat/ask core core/command core/texts  # the command /accuracy
 connectors/chat/activity: connectors/chat/arguments core core/command core/session core/store core/texts  # the command /activity
@@ -121,6 +121,7 @@ connectors/chat/memory: connectors/chat/arguments connectors/chat/ask core core/
 connectors/chat/project: connectors/chat/ask core core/command core/project core/session core/store core/texts  # the command /project
 connectors/chat/remind: connectors/chat/ask core core/command core/schedule/remind core/store core/texts  # the commands of reminders
 connectors/chat/saved: connectors/chat/ask core core/command core/contexts core/session core/store core/texts  # the command /context
+connectors/chat/spending: core core/command core/store core/texts core/usage  # the command /usage
 connectors/chat/why: connectors/chat/arguments core core/command core/council/choice core/council/ledger core/queue/outbox core/session core/store core/texts  # the commands /why and /pick
 connectors/connectorstest: connectors core core/coretest
 connectors/discord: connectors connectors/discord/gateway connectors/discord/inbound connectors/discord/interactions connectors/discord/markup connectors/discord/readback connectors/discord/rest connectors/discord/wire core core/texts

@@ -18,6 +18,7 @@ import (
 	"gatehouse/connectors/chat/find"
 	"gatehouse/connectors/chat/journal"
 	"gatehouse/connectors/chat/saved"
+	"gatehouse/connectors/chat/spending"
 	"gatehouse/core"
 	"gatehouse/core/agent"
 	"gatehouse/core/attach"
@@ -52,6 +53,7 @@ type Options struct {
 	Stopper   Stopper
 	Runs      *runs.Store
 	Compacter Compacter
+	Chooser   Chooser
 	Files     *attach.Keeper
 
 	Asks      *ask.Buttons
@@ -119,7 +121,7 @@ func New(o Options) *Chat {
 		{Name: "help", About: texts.Text("about_help"), Args: texts.Text("args_name"), Shows: true, Run: c.help},
 		{Name: "new", About: texts.Text("about_new"), How: texts.Text("new_how"), Args: texts.Text("args_new"), Where: command.ManagedGroup, Run: conversations.begin},
 		{Name: "stop", About: texts.Text("about_stop"), Control: true, Run: c.answers.stop},
-		{Name: "status", About: texts.Text("about_status"), Control: true, Run: (&status{o.DB, o.Updates, o.Running, o.Sessions, chosen, o.Models, busy, trust, o.Council}).show},
+		{Name: "status", About: texts.Text("about_status"), Control: true, Run: (&status{o.DB, o.Updates, o.Running, o.Sessions, chosen, o.Agents, o.Chooser, busy, trust, o.Council}).show},
 		{Name: "sessions", About: texts.Text("about_sessions"), Shows: true, Private: true, Where: command.DirectOnly, Elsewhere: texts.Text("sessions_in_group"), Run: conversations.list},
 		{Name: "resume", About: texts.Text("about_resume"), Args: texts.Text("args_id"), Private: true, Where: command.DirectOnly, Elsewhere: texts.Text("resume_in_group"), Run: conversations.resume},
 		{Name: "search", About: texts.Text("about_search"), Args: texts.Text("args_search"), Private: true, Run: find.New(o.DB, o.Finder, o.Sessions, o.Asks).Run},
@@ -131,7 +133,7 @@ func New(o Options) *Chat {
 		{Name: "accuracy", About: texts.Text("about_accuracy"), How: texts.Text("accuracy_levels"), Args: texts.Text("args_accuracy"), Guests: accuracy.Guests(o.Models), Where: command.ManagedGroupArgs, Run: accuracy.New(o.Models, models.run, o.Asks)},
 		{Name: "busy", About: texts.Text("about_busy"), How: texts.Text("busy_how"), Args: texts.Text("args_busy"), Shows: true, Where: command.ManagedGroupArgs, Run: busy.run},
 		{Name: "compact", About: texts.Text("about_compact"), Where: command.ManagedGroup, Run: conversations.compact},
-		{Name: "usage", About: texts.Text("about_usage"), Shows: true, Private: true, Run: (&usages{o.DB, o.Clock, o.Usage}).show},
+		{Name: "usage", About: texts.Text("about_usage"), Shows: true, Private: true, Run: (&spending.Usage{DB: o.DB, Clock: o.Clock, Ledger: o.Usage}).Run},
 		{Name: "whoami", About: texts.Text("about_whoami"), Shows: true, Private: true, Run: whoami},
 		{Name: "claim", About: texts.Text("about_claim"), Args: texts.Text("args_code"), Private: true, Run: claimed},
 		{Name: "pair", About: texts.Text("about_pair"), How: texts.Text("pair_how"), Args: texts.Text("args_code"), Private: true, Where: command.DirectOnly, Elsewhere: texts.Text("code_in_group"), Run: access.Pair},

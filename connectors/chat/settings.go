@@ -5,17 +5,17 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	"gatehouse/connectors/chat/arguments"
 	"gatehouse/connectors/chat/ask"
 	"gatehouse/core"
+	"gatehouse/core/agent"
 	"gatehouse/core/bus"
 	"gatehouse/core/command"
+	"gatehouse/core/orchestrator"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
 	"gatehouse/core/texts"
-	"gatehouse/core/usage"
 	"gatehouse/pairing/places"
 )
 
@@ -29,18 +29,29 @@ type chosenModel struct {
 
 // get returns the chosen model, or "": that of the conversation, else the chat's.
 func (m *chosenModel) get(ctx context.Context, r command.Request) (string, error) {
-	switch sess, _, err := m.bound.sessions.Current(ctx, m.db, r.In.Address); {
-	case err != nil:
-		return "", err
-	case sess.ChosenModel != "" && (r.In.Group() || sess.User == r.User):
-		return sess.ChosenModel, nil
+	sess, model, err := m.next(ctx, r)
+	return cmp.Or(sess.ChosenModel, model), err
+}
+
+// next returns the conversation of the sender's next message, and the model that was chosen
+// for its chat. One that is yet to begin has no id.
+func (m *chosenModel) next(ctx context.Context, r command.Request) (sess session.Session, model string, err error) {
+	sess, _, err = m.bound.sessions.Current(ctx, m.db, r.In.Address)
+	if err != nil {
+		return sess, "", err
+	}
+	if sess.ID == "" || !r.In.Group() && sess.User != r.User {
+		sess = session.Session{TrustLevel: r.Trust}
 	}
 	if r.In.Group() {
 		s, err := m.groups.Place(ctx, m.db, r.In.Bot, r.In.Place)
-		return s.Model, err
+		if sess.ID == "" {
+			sess.AgentType = s.Agent
+		}
+		return sess, s.Model, err
 	}
 	set, err := m.chats.Settings(ctx, m.db, r.In.Address)
-	return set.Model, err
+	return sess, set.Model, err
 }
 
 // set stores the chosen model: for a group at once, for a direct chat with the
@@ -206,6 +217,11 @@ func (m *busy) run(ctx context.Context, r command.Request) (command.Outcome, err
 	return m.asks.Offer(r, b.String(), o)
 }
 
+// A Chooser decides which model answers (orchestrator.Next).
+type Chooser interface {
+	Next(s session.Session, chat string, role agent.Role, guest bool) (orchestrator.Choice, error)
+}
+
 // status handles /status.
 type status struct {
 	db      *store.DB
@@ -213,7 +229,8 @@ type status struct {
 	running *bus.Bus
 	chats   *session.Store
 	chosen  *chosenModel
-	models  Models
+	agents  *agent.Agents
+	models  Chooser
 	busy    *busy
 	trust   *trust
 	council func(ctx context.Context, r command.Request) string
@@ -238,7 +255,13 @@ func (s *status) show(ctx context.Context, r command.Request) (command.Outcome, 
 	if err != nil {
 		return command.Outcome{}, err
 	}
-	model, err := s.chosen.get(ctx, r)
+	sess, chosen, err := s.chosen.next(ctx, r)
+	if err != nil {
+		return command.Outcome{}, err
+	}
+	role := s.agents.Role(sess.AgentType, sess.Workspace)
+	guest := !r.Manages() && core.Least(r.Trust, sess.TrustLevel, role.Trust) <= core.Sandboxed
+	model, err := s.models.Next(sess, chosen, role, guest)
 	if err != nil {
 		return command.Outcome{}, err
 	}
@@ -247,61 +270,5 @@ func (s *status) show(ctx context.Context, r command.Request) (command.Outcome, 
 		return command.Outcome{}, err
 	}
 	return command.Respond("status", texts.With{"Running": running, "Seconds": seconds, "Waiting": waiting,
-		"Model": cmp.Or(model, s.models.Default()), "Busy": s.busy.mode(set), "Trust": trust, "Council": s.council(ctx, r)})
-}
-
-// usages handles /usage.
-type usages struct {
-	db    *store.DB
-	clock core.Clock
-	usage *usage.Ledger
-}
-
-// show returns what the sender's answers have used, and what is left of the
-// budgets. Only the owner and the admins see the budgets of others.
-func (u *usages) show(ctx context.Context, r command.Request) (command.Outcome, error) {
-	if err := known(r); err != nil {
-		return command.Outcome{}, err
-	}
-	now := u.clock.Now().UTC()
-	var b strings.Builder
-	for _, p := range []struct {
-		head  string
-		since time.Time
-	}{{texts.Text("usage_today"), now.Truncate(24 * time.Hour)}, {texts.Text("usage_month"), now.AddDate(0, 0, -30)}} {
-		totals, err := u.usage.Own(ctx, u.db, r.User, p.since)
-		if err != nil {
-			return command.Outcome{}, err
-		}
-		b.WriteString(p.head + "\n\n" + totalLines(totals) + "\n")
-	}
-	left, err := u.usage.Left(ctx, u.db, r.User, r.In.Bot, now)
-	if err != nil {
-		return command.Outcome{}, err
-	}
-	for _, l := range left {
-		if l.Whose != usage.OfUser && !r.Manages() {
-			continue
-		}
-		left := ""
-		if l.Left != (usage.Budget{}) {
-			left = l.Left.String()
-		}
-		b.WriteString(texts.Text("usage_left", texts.With{"Whose": l.Whose, "Month": l.Month, "Budget": l.Budget, "Left": left}) + "\n\n")
-	}
-	b.WriteString(texts.Text("usage_end"))
-	return command.Outcome{Text: b.String()}, nil
-}
-
-// totalLines returns a line for each model.
-func totalLines(totals []usage.Total) string {
-	if len(totals) == 0 {
-		return texts.Text("usage_nothing") + "\n"
-	}
-	var b strings.Builder
-	for _, t := range totals {
-		b.WriteString(texts.Text("usage_line", texts.With{"Model": t.Model, "Calls": t.Calls, "Tokens": t.Input + t.Output + t.CacheRead + t.CacheWrite,
-			"Cost": core.Dollars(t.MicroUSD), "Unpriced": t.Unpriced}) + "\n")
-	}
-	return b.String()
+		"Model": model.Model, "Busy": s.busy.mode(set), "Trust": trust, "Council": s.council(ctx, r)})
 }
