@@ -27,3 +27,21 @@ func TestStatusNamesTheModelThatAnswersNext(t *testing.T) {
 		s.step(s.fill(step))
 	}
 }
+
+// Messages that are answered together do not wait while they are being answered.
+func TestStatusCountsACollectedTurnOnce(t *testing.T) {
+	t.Parallel()
+	s := newScript(t, "telegram", nil)
+	for _, step := range []string{
+		"ada joins", "model waits", "ada: one", "model busy 2", "ada: two", "ada: three", "ada: four",
+		"ada: /status", "bot to ada: waiting: 3",
+		"model waits", "ada: /stop", "bot to ada: Stopped.", "model busy 3", "model read: three",
+		"ada: /status", "bot to ada: waiting: 0",
+		"ada: five", "ada: /status", "bot to ada: waiting: 1",
+		"ada: /stop", "bot to ada: Stopped.", "bot to ada: " + fakeSays, "quiet",
+		"ada: /status", "bot to ada: Nothing is running here", "bot not last: waiting: 1",
+	} {
+		s.where = step
+		s.step(s.fill(step))
+	}
+}

@@ -28,8 +28,8 @@ type Stopper interface {
 
 // Updates reads what is stored in the queue.
 type Updates interface {
-	// Backlog returns how many messages wait in the lane or are being answered.
-	Backlog(ctx context.Context, lane string) (int, error)
+	// Backlog returns how many messages wait in the lane; those of run, which is being answered, do not.
+	Backlog(ctx context.Context, lane, run string) (int, error)
 	Stored(ctx context.Context, bot, update string) (message, chat string, found bool, err error)
 }
 

@@ -238,18 +238,15 @@ type status struct {
 
 // show returns what is running in the chat, and its settings.
 func (s *status) show(ctx context.Context, r command.Request) (command.Outcome, error) {
-	running, seconds := false, 0
+	run, seconds := "", 0
 	for _, i := range s.running.Active() {
 		if i.Bot == r.In.Bot && i.Lane == r.Lane {
-			running, seconds = true, int(r.In.At.Sub(i.Started).Abs().Seconds())
+			run, seconds = i.Run, int(r.In.At.Sub(i.Started).Abs().Seconds())
 		}
 	}
-	waiting, err := s.updates.Backlog(ctx, r.Lane)
+	waiting, err := s.updates.Backlog(ctx, r.Lane, run)
 	if err != nil {
 		return command.Outcome{}, err
-	}
-	if running && waiting > 0 {
-		waiting-- // the one that is being answered
 	}
 	set, err := s.chats.Settings(ctx, s.db, r.In.Address)
 	if err != nil {
@@ -269,6 +266,6 @@ func (s *status) show(ctx context.Context, r command.Request) (command.Outcome, 
 	if err != nil {
 		return command.Outcome{}, err
 	}
-	return command.Respond("status", texts.With{"Running": running, "Seconds": seconds, "Waiting": waiting,
+	return command.Respond("status", texts.With{"Running": run != "", "Seconds": seconds, "Waiting": waiting,
 		"Model": model.Model, "Busy": s.busy.mode(set), "Trust": trust, "Council": s.council(ctx, r)})
 }

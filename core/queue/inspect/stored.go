@@ -116,8 +116,9 @@ func Tries(ctx context.Context, q store.Queryer, bot, lane, run string, before i
 	return tries, nil
 }
 
-// Backlog returns how many messages of the lane wait or are being answered.
-func (r *Reader) Backlog(ctx context.Context, lane string) (n int, err error) {
-	err = r.db.Get(ctx, &n, `SELECT count(*) FROM inbox WHERE lane = $1 AND state IN ('ready', 'limited')`, lane)
+// Backlog returns how many messages of the lane wait; those of run, which is being answered, do
+// not. run is "" for none.
+func (r *Reader) Backlog(ctx context.Context, lane, run string) (n int, err error) {
+	err = r.db.Get(ctx, &n, `SELECT count(*) FROM inbox WHERE lane = $1 AND state IN ('ready', 'limited') AND (run = '' OR run <> $2)`, lane, run)
 	return n, err
 }
