@@ -311,7 +311,7 @@ func (a *app) joinCore(ctx context.Context) error {
 	a.accounts = account.New(account.Options{DB: a.db, SignIn: a.admins, Users: a.pairing.People, Keys: a.keys, Invitations: a.pairing.Codes, Box: a.sealed, Abort: func(user int64) { a.running.AbortUser(core.APIBot, user) }})
 	a.admins.AskSecond(a.accounts)
 	a.admins.OnEnd(func() { a.bus.Ring(core.TopicAccounts) })
-	a.raises = raise.New(a.db, a.clock, a.pairing, a.guard, func() { a.bus.Ring(core.TopicApprovals) })
+	a.raises = raise.New(a.db, a.clock, a.pairing, a.pairing.People, a.guard, func() { a.bus.Ring(core.TopicApprovals) })
 	shown.Mail, shown.People, tools.Mail, tools.People = a.outbox, a.pairing.People, a.outbox, a.pairing.People
 	a.inspect = inspect.New(a.db, inspect.Options{Clock: a.clock, Leased: a.outbox.Leased, Running: a.queue.Running})
 	a.reg.MustRegister(a.inspect.Gauges(append(a.bots.Names(), core.APIBot, core.ScheduleBot)), a.pairing.Gauges(), a.asks.Gauges())

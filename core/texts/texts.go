@@ -141,7 +141,7 @@ type Words struct {
 	ID       string // of that person
 	Accounts string // of a known user, a line each
 	Bot      string // the bot's name in the settings
-	Until    string // when something ends, in UTC
+	Until    string // when something ends, in the user's time zone
 }
 
 // Say returns the gate's text with a name. The code in it has the style of code.

@@ -70,6 +70,11 @@ type Notices interface {
 	Post(ctx context.Context, tx *store.Tx, to core.Address, key, name string, w texts.Words) error
 }
 
+// Zones returns the time zone of a user.
+type Zones interface {
+	Timezone(ctx context.Context, q store.Queryer, user int64) (*time.Location, error)
+}
+
 // Grants ends what was granted in a conversation at trust full since a time.
 type Grants interface {
 	Lapse(ctx context.Context, tx *store.Tx, session string, user int64, trust core.Trust, since time.Time) error
@@ -81,13 +86,14 @@ type Store struct {
 	db      *store.DB
 	clock   core.Clock
 	notices Notices
+	zones   Zones
 	grants  Grants
 	changed func() // a raise was asked for, decided or ended
 }
 
 // New returns a Store over db. changed is called after commits; it must not block.
-func New(db *store.DB, clock core.Clock, n Notices, g Grants, changed func()) *Store {
-	return &Store{db: db, clock: clock, notices: n, grants: g, changed: changed}
+func New(db *store.DB, clock core.Clock, n Notices, z Zones, g Grants, changed func()) *Store {
+	return &Store{db: db, clock: clock, notices: n, zones: z, grants: g, changed: changed}
 }
 
 const columns = `SELECT id, state, bot, chat, user_id, session_id, seconds, at, ends, "by" FROM raises`
@@ -139,7 +145,11 @@ func (s *Store) Confirm(ctx context.Context, id string, d time.Duration, by core
 		if err := store.Audit(ctx, tx, by, "raise.confirm", r.Session, map[string]any{"bot": r.Bot, "id": row.ID, "for": d.String(), "until": core.Stamp(r.Ends)}); err != nil {
 			return err
 		}
-		return s.notify(ctx, tx, row, "raised", texts.Words{Until: texts.Time(r.Ends, tx.Time(), time.UTC)})
+		zone, err := s.zones.Timezone(ctx, tx, row.User)
+		if err != nil {
+			return err
+		}
+		return s.notify(ctx, tx, row, "raised", texts.Words{Until: texts.Time(r.Ends, tx.Time(), zone)})
 	})
 	return r, err
 }

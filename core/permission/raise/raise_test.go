@@ -24,6 +24,7 @@ type world struct {
 	db     *store.DB
 	store  *Store
 	posts  []string // "chat: text's name"
+	until  string   // of the last post
 	lapsed []lapse
 }
 
@@ -37,13 +38,21 @@ type lapse struct {
 func newWorld(t *testing.T) *world {
 	w := &world{t: t, clock: coretest.NewClock(time.Time{})}
 	w.db = storetest.Open(t, w.clock)
-	w.store = New(w.db, w.clock, w, w, func() {})
+	w.store = New(w.db, w.clock, w, w, w, func() {})
 	return w
 }
 
-func (w *world) Post(_ context.Context, _ *store.Tx, to core.Address, _, name string, _ texts.Words) error {
-	w.posts = append(w.posts, to.Chat+": "+name)
+func (w *world) Post(_ context.Context, _ *store.Tx, to core.Address, _, name string, words texts.Words) error {
+	w.posts, w.until = append(w.posts, to.Chat+": "+name), words.Until
 	return nil
+}
+
+// Timezone is the owner's in this world.
+func (w *world) Timezone(_ context.Context, _ store.Queryer, user int64) (*time.Location, error) {
+	if user != core.Operator {
+		w.t.Errorf("the time zone of user %d is asked for", user)
+	}
+	return time.FixedZone("CET", 3600), nil
 }
 
 func (w *world) Lapse(_ context.Context, _ *store.Tx, session string, user int64, trust core.Trust, since time.Time) error {
@@ -120,7 +129,7 @@ func TestTrustFullIsAskedForConfirmedAndOverAtItsTime(t *testing.T) {
 	wantKind(t, w.store.Deny(ctx, r.ID, panel), core.Conflict)
 
 	// nobody else, nowhere else; and nothing is kept in memory
-	again := New(w.db, w.clock, w, w, func() {})
+	again := New(w.db, w.clock, w, w, w, func() {})
 	for _, at := range []core.Address{{Bot: "tg", Chat: "c2"}, {Bot: "dc", Chat: "c1"}, {Bot: "tg", Chat: "c1", Place: "g"}} {
 		if _, ok, err := again.Held(ctx, w.db, at, "s1", core.Operator); err != nil || ok {
 			t.Errorf("raised at %+v: %v", at, err)
@@ -155,6 +164,16 @@ func TestTrustFullIsAskedForConfirmedAndOverAtItsTime(t *testing.T) {
 }
 
 // However trust full ends, what was granted since it began ends with it.
+func TestTheNoticeOfAConfirmationIsInTheTimeZoneOfItsUser(t *testing.T) {
+	w := newWorld(t)
+	w.ok(w.asksFor("s1", core.Operator, 20*time.Minute))
+	_, err := w.store.Confirm(ctx, w.raise().ID, 0, panel)
+	w.ok(err)
+	if w.until != "04:24 CET" { // it is 03:04 UTC
+		t.Errorf("valid until %q, want 04:24 CET", w.until)
+	}
+}
+
 func TestWhatWasGrantedAtTrustFullEndsWithIt(t *testing.T) {
 	w := newWorld(t)
 	confirm := func() time.Time {
