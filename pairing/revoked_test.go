@@ -73,6 +73,36 @@ func TestARevokedUserCanBeApprovedAgainByIDOrCode(t *testing.T) {
 	}
 }
 
+// What a user is told when their access ends, and when it begins again, is the bot's own text.
+func TestTheTextsOfARevocationAreTheBotsOwn(t *testing.T) {
+	w := newWorld(t, func(o *Options) {
+		o.Text = func(bot, name string) string {
+			return map[string]string{"revoked": "Finito fino a {{.Until}}, {{.Name}}.", "revoked_group": "Finito qui fino a {{.Until}}.", "approved_again": "Di nuovo qui, {{.Name}}!"}[name]
+		}
+	})
+	w.admit("tg", "7", core.Vault)
+	w.revoke("7")
+	w.clock.Advance(time.Second)
+	w.mail.said()
+	w.put(dm("tg", "7", "x"))
+	w.put(dm("tg", "7", "y"))
+	if said := w.mail.said(); len(said) != 1 || !strings.Contains(said[0], "Finito fino a Friday, 9 January, ") || !strings.Contains(said[0], ", P7.") {
+		t.Errorf("in a direct message: %q", said)
+	}
+	_, err := w.gate.Approve(ctx, w.listed("7", "denied").ID, core.Approval{}, panel)
+	w.ok(err)
+	if said := w.mail.said(); len(said) != 1 || !strings.Contains(said[0], "Di nuovo qui, P7!") {
+		t.Errorf("approved again: %q", said)
+	}
+	w.revoke("7")
+	w.ok(w.gate.Places.Enable(ctx, "tg", "g", "G", core.Sandboxed, panel))
+	w.mail.said()
+	w.put(inGroup(dm("tg", "7", "x"), "g"))
+	if said := w.mail.said(); len(said) != 1 || !strings.Contains(said[0], "Finito qui fino a Friday, 9 January, ") {
+		t.Errorf("in a group: %q", said)
+	}
+}
+
 func TestOfTwoWhoApproveAgainTheSecondLearnsOfTheFirst(t *testing.T) {
 	w := newWorld(t)
 	w.admit("tg", "7", core.Vault)

@@ -21,23 +21,30 @@ type Own struct {
 	Title string
 	When  string // who receives it, and when
 	Code  bool   // it must contain the pairing code
+	Until bool   // it may contain the time from which the person is answered again
 }
 
 // Fields returns the names of the text's fields, with their dots.
 func (o Own) Fields() []string {
-	if o.Code {
+	switch {
+	case o.Code:
 		return []string{".Code", ".Name", ".Bot"}
+	case o.Until:
+		return []string{".Until", ".Name", ".Bot"}
 	}
 	return []string{".Name", ".Bot"}
 }
 
 var own = []Own{
-	{"code", "A stranger writes", "Sent to a person without access who writes to the bot.", true},
-	{"start", "A stranger presses Start", "Sent to a person without access who sends /start.", true},
-	{"help", "A stranger asks for help", "Sent to a person without access who sends /help.", true},
-	{"approved", "Welcome: approved", "Sent to a person whose request is approved.", false},
-	{"invited", "Welcome: invited", "Sent to a person who accepted an invitation.", false},
-	{"denied", "Denied", "Sent once to a person whose request is denied; they get no answer for a week after it.", false},
+	{Name: "code", Title: "A stranger writes", When: "Sent to a person without access who writes to the bot.", Code: true},
+	{Name: "start", Title: "A stranger presses Start", When: "Sent to a person without access who sends /start.", Code: true},
+	{Name: "help", Title: "A stranger asks for help", When: "Sent to a person without access who sends /help.", Code: true},
+	{Name: "approved", Title: "Welcome: approved", When: "Sent to a person whose request is approved."},
+	{Name: "invited", Title: "Welcome: invited", When: "Sent to a person who accepted an invitation."},
+	{Name: "approved_again", Title: "Welcome: approved again", When: "Sent to a person who is approved again after their access was revoked."},
+	{Name: "denied", Title: "Denied", When: "Sent once to a person whose request is denied; they get no answer for a week after it."},
+	{Name: "revoked", Title: "Revoked", When: "Sent once to a person who writes to the bot after their access was revoked.", Until: true},
+	{Name: "revoked_group", Title: "Revoked, in a group", When: "Sent once to a person who writes to the bot in a group after their access was revoked.", Until: true},
 }
 
 // Editable returns the texts that may be replaced, in the order in which a user
@@ -80,7 +87,9 @@ func SayOwn(o Own, body string, w Words) (core.Part, error) {
 }
 
 // Example returns example values for a preview of a text.
-func Example(bot string) Words { return Words{Code: "K7M2Q9XT", Name: "Ada", Bot: bot} }
+func Example(bot string) Words {
+	return Words{Code: "K7M2Q9XT", Name: "Ada", Bot: bot, Until: "Wednesday, 30 September, 23:59 CEST"}
+}
 
 // Room is the size limit of one message on a platform.
 type Room struct {

@@ -75,9 +75,10 @@ func (v Texts) Texts(bot string) (list []settings.BotText, err error) {
 func fieldsOf(o texts.Own, bot string) (list []settings.TextField) {
 	example := texts.Example(bot)
 	about := map[string]settings.TextField{
-		".Code": {About: "the code that identifies the request", Example: example.Code},
-		".Name": {About: "the name that the person goes by; some have none", Example: example.Name},
-		".Bot":  {About: "the bot’s name here", Example: example.Bot},
+		".Code":  {About: "the code that identifies the request", Example: example.Code},
+		".Name":  {About: "the name that the person goes by; some have none", Example: example.Name},
+		".Bot":   {About: "the bot’s name here", Example: example.Bot},
+		".Until": {About: "the time from which the person is answered again, in their time zone", Example: example.Until},
 	}
 	for _, name := range o.Fields() {
 		f := about[name]
