@@ -124,7 +124,7 @@ func New(o Options) *Chat {
 		{Name: "status", About: texts.Text("about_status"), Control: true, Run: (&status{o.DB, o.Updates, o.Running, o.Sessions, chosen, o.Agents, o.Chooser, busy, trust, o.Council}).show},
 		{Name: "sessions", About: texts.Text("about_sessions"), Shows: true, Private: true, Where: command.DirectOnly, Elsewhere: texts.Text("sessions_in_group"), Run: conversations.list},
 		{Name: "resume", About: texts.Text("about_resume"), Args: texts.Text("args_id"), Private: true, Where: command.DirectOnly, Elsewhere: texts.Text("resume_in_group"), Run: conversations.resume},
-		{Name: "search", About: texts.Text("about_search"), Args: texts.Text("args_search"), Private: true, Run: find.New(o.DB, o.Finder, o.Sessions, o.Asks).Run},
+		{Name: "search", About: texts.Text("about_search"), Args: texts.Text("args_search"), Private: true, Run: find.New(o.DB, o.Finder, o.Sessions, zone, o.Asks).Run},
 		{Name: "journal", About: texts.Text("about_journal"), Args: texts.Text("args_journal"), Private: true, Where: command.DirectOnly, Elsewhere: texts.Text("journal_in_group"), Run: c.diary.Run},
 		{Name: "j", About: texts.Text("about_j"), Args: texts.Text("args_journal"), Private: true, Where: command.DirectOnly, Elsewhere: texts.Text("journal_in_group"), Run: c.diary.Run},
 		{Name: "timezone", About: texts.Text("about_timezone"), Args: texts.Text("args_timezone"), Shows: true, Private: true, Run: c.diary.Zone},

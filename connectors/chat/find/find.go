@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"gatehouse/connectors/chat/ask"
 	"gatehouse/core"
@@ -42,12 +43,13 @@ type Search struct {
 	db       *store.DB
 	finder   Finder
 	sessions Sessions
+	zone     func(ctx context.Context, user int64) (*time.Location, error)
 	asks     *ask.Buttons
 }
 
-// New returns a Search over these parts.
-func New(db *store.DB, f Finder, s Sessions, asks *ask.Buttons) *Search {
-	return &Search{db, f, s, asks}
+// New returns a Search over these parts. zone returns the time zone of a user.
+func New(db *store.DB, f Finder, s Sessions, zone func(ctx context.Context, user int64) (*time.Location, error), asks *ask.Buttons) *Search {
+	return &Search{db, f, s, zone, asks}
 }
 
 // A hit is one that is shown, and whether the sender can continue it here.
@@ -68,6 +70,10 @@ func (s *Search) Run(ctx context.Context, r command.Request) (command.Outcome, e
 	if err != nil {
 		return command.Outcome{}, err
 	}
+	zone, err := s.zone(ctx, r.User)
+	if err != nil {
+		return command.Outcome{}, err
+	}
 	quoted := texts.Escape(core.CutRunes(core.CleanName(words), maxQuoted))
 	if len(hits) <= skip {
 		return command.Respond("search_none", texts.With{"Words": quoted, "Group": r.In.Group(), "More": page > 1})
@@ -76,7 +82,7 @@ func (s *Search) Run(ctx context.Context, r command.Request) (command.Outcome, e
 	b.WriteString(texts.Text("search", texts.With{"Words": quoted}) + "\n\n")
 	o := ask.Offer{Command: "search"}
 	for i, h := range hits[skip:] {
-		b.WriteString(lineOf(skip+i+1, h) + "\n\n")
+		b.WriteString(lineOf(skip+i+1, h, zone) + "\n\n")
 		if h.canContinue {
 			o.AddOf("resume", texts.Text("search_continue", texts.With{"N": skip + i + 1, "Title": core.CleanName(h.Title)}), h.ID)
 		}
@@ -148,11 +154,11 @@ func (s *Search) show(ctx context.Context, r command.Request, h search.Hit) (hit
 	return hit{h, !here && !(isBound && at.Group())}, err == nil, err
 }
 
-// lineOf returns the text of the hit with number n.
-func lineOf(n int, h hit) string {
+// lineOf returns the text of the hit with number n, its date in zone.
+func lineOf(n int, h hit, zone *time.Location) string {
 	date := ""
 	if !h.At.IsZero() {
-		date = h.At.UTC().Format("2 January 2006")
+		date = h.At.In(zone).Format("2 January 2006")
 	}
 	file, id := "", ""
 	if h.Type != search.Session {

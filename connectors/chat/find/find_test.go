@@ -49,7 +49,7 @@ func (fixed) Now() time.Time { return time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC
 
 func run(t *testing.T, f *finder, at core.Address, text string) (said string, buttons []string) {
 	t.Helper()
-	s := New(nil, f, places{"here0000": {Bot: "b", Chat: "1"}, "elsewhere": {Bot: "b", Chat: "2"}, "ofgroup0": {Bot: "b", Chat: "3", Place: "3"}}, ask.NewButtons(ask.ButtonOptions{Clock: fixed{}}))
+	s := New(nil, f, places{"here0000": {Bot: "b", Chat: "1"}, "elsewhere": {Bot: "b", Chat: "2"}, "ofgroup0": {Bot: "b", Chat: "3", Place: "3"}}, berlin, ask.NewButtons(ask.ButtonOptions{Clock: fixed{}}))
 	out, err := s.Run(t.Context(), command.Request{User: 7, Call: command.Call{Trust: core.Sandboxed, In: &core.Inbound{Address: at, Text: text}}})
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +60,16 @@ func run(t *testing.T, f *finder, at core.Address, text string) (said string, bu
 	return out.Text, buttons
 }
 
+func berlin(context.Context, int64) (*time.Location, error) { return time.LoadLocation("Europe/Berlin") }
+
 var direct, group = core.Address{Bot: "b", Chat: "1"}, core.Address{Bot: "b", Chat: "9", Place: "9"}
+
+func TestRun_ShowsDatesOfTheSendersTimeZone(t *testing.T) {
+	f := &finder{hits: []search.Hit{{Type: search.Session, ID: "elsewhere", User: 7, Title: "Tea", At: time.Date(2026, 2, 28, 23, 30, 0, 0, time.UTC)}}}
+	if said, _ := run(t, f, direct, "tea"); !strings.Contains(said, ", 1 March 2026") {
+		t.Errorf("it is the first of March there: %q", said)
+	}
+}
 
 func TestRun_ShowsHitsWithWhatWasSearchedForInBold(t *testing.T) {
 	f := &finder{hits: []search.Hit{
