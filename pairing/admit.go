@@ -90,7 +90,7 @@ func (g *Gate) admit(ctx context.Context, tx *store.Tx, in *core.Inbound, s *sta
 	if codes.IsClaim(in) && s.rule != ruleShared && s.rule != ruleBot {
 		return core.Verdict{}, g.Codes.Claim(ctx, tx, in, s.sender())
 	}
-	if codes.IsCode(in) && s.rule != ruleShared && s.rule != ruleBot && (in.Command != "start" || s.rule != "") {
+	if codes.IsCode(in) && s.rule != ruleShared && s.rule != ruleBot && (in.Command != "start" || s.rule != "" || !in.Group()) {
 		if s.rule == ruleCoolOff && !in.Group() {
 			g.changes.Denied(tx, s.rule)
 			return core.Verdict{}, g.refused(ctx, tx, in, s)

@@ -74,6 +74,35 @@ func TestAnInvitationEndsAndSoDoesTheAccessThatItGave(t *testing.T) {
 	}
 }
 
+// The link of an invitation is a /start: it works for those with access to direct messages too,
+// and their other links are not tries of codes.
+func TestALinkOfAnInvitationToAGroupWorksForSomeoneWithAccess(t *testing.T) {
+	w := newWorld(t)
+	w.admit("tg", "7", core.Vault)
+	w.ok(w.gate.Places.Enable(ctx, "tg", "g", "G", core.Vault, panel))
+	w.mail.said()
+	for range 6 {
+		if v := w.put(command("tg", "7", "start", "another-link")); v.Action != core.Run {
+			t.Fatalf("a /start with another payload: %+v", v)
+		}
+	}
+	code := w.invite(codes.Invitation{Bot: "tg", Scope: core.ScopeGroup, Place: "g", Trust: core.Sandboxed})
+	v := w.put(command("tg", "7", "start", code))
+	if said := strings.Join(w.mail.said(), "|"); v.Action == core.Run || !strings.Contains(said, "Your invitation is accepted") {
+		t.Errorf("the link: %+v, %q", v, said)
+	}
+	if list, err := w.gate.Codes.Invites(ctx); err != nil || len(list) != 0 {
+		t.Errorf("it is not used up: %+v, %v", list, err)
+	}
+	if got := w.trust(inGroup(dm("tg", "7", "x"), "g")); got != core.Sandboxed {
+		t.Errorf("in the group: %v", got)
+	}
+	w.put(command("tg", "7", "start", w.invite(codes.Invitation{Bot: "tg"})))
+	if said := strings.Join(w.mail.said(), "|"); !strings.Contains(said, "You have access already") {
+		t.Errorf("an invitation to direct messages: %q", said)
+	}
+}
+
 func TestAnInvitationIsUsedUpHoweverManyTryAtOnce(t *testing.T) {
 	w := newWorld(t)
 	code := w.invite(codes.Invitation{Bot: "tg", UsesLeft: 3})

@@ -199,7 +199,7 @@ func IsCode(in *core.Inbound) bool {
 }
 
 // Redeem decides about a code. handled is false for a /start with another payload, which
-// is then an ordinary /start.
+// is then an ordinary /start, and counts as a wrong code only where it is a stranger's.
 func (s *Store) Redeem(ctx context.Context, tx *store.Tx, in *core.Inbound, from Sender) (handled bool, err error) {
 	sum := hash(Plain(in.Text))
 	typed := in.Command != "start"
@@ -217,6 +217,9 @@ func (s *Store) Redeem(ctx context.Context, tx *store.Tx, in *core.Inbound, from
 	}
 	if found, err := s.found(ctx, tx, in, from, sum); found || err != nil {
 		return true, err
+	}
+	if !typed && from.Allowed {
+		return false, nil
 	}
 	if err := s.wrongTry(ctx, tx, in, tries); err != nil {
 		return true, err
