@@ -71,3 +71,16 @@ func TestAnInvitationIsToAGroupThatTheBotAnswersIn(t *testing.T) {
 		}
 	}
 }
+
+// The bounds of the form are those of every other way to invite.
+func TestTheFormOfAnInvitationHasTheBoundsOfEveryWay(t *testing.T) {
+	s, _, _, _ := withGate(t)
+	s.world.bots = []core.BotState{{Bot: "telegram", Platform: "telegram", State: core.Running}}
+	s.get("/admin/pairing/invites").has(t, `name="uses" type="number" min="1" max="1000"`, `name="days" type="number" min="1" max="365"`)
+	for form, accepted := range map[[2]string]bool{{"1000", "365"}: true, {"1001", "7"}: false, {"1", "366"}: false, {"0", "7"}: false, {"1", "0"}: false, {"1", "99999999999"}: false} {
+		a := s.postForm("/admin/pairing/invites", url.Values{"where": {"telegram"}, "trust": {"vault"}, "end": {""}, "uses": {form[0]}, "days": {form[1]}})
+		if (a.status == http.StatusOK) != accepted || !accepted && !strings.Contains(a.body, "1 to 1000 people and works for 1 to 365 days") {
+			t.Errorf("%s people and %s days: status %d", form[0], form[1], a.status)
+		}
+	}
+}

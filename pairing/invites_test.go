@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -100,6 +101,24 @@ func TestALinkOfAnInvitationToAGroupWorksForSomeoneWithAccess(t *testing.T) {
 	w.put(command("tg", "7", "start", w.invite(codes.Invitation{Bot: "tg"})))
 	if said := strings.Join(w.mail.said(), "|"); !strings.Contains(said, "You have access already") {
 		t.Errorf("an invitation to direct messages: %q", said)
+	}
+}
+
+// What docs/chat.md states of invitations is what is accepted.
+func TestTheBoundsOfInvitations(t *testing.T) {
+	w := newWorld(t)
+	docs, err := os.ReadFile("../docs/chat.md")
+	w.ok(err)
+	for _, stated := range []string{"for how many users (at most 1,000)", "for how long each gets access (at most ten years)", "It is valid for a week by default, at most for a year"} {
+		if !strings.Contains(string(docs), stated) {
+			t.Errorf("docs/chat.md does not state %q", stated)
+		}
+	}
+	const year = 365 * 24 * time.Hour
+	w.invite(codes.Invitation{Bot: "tg", UsesLeft: 1000, Lasts: 10 * year, ExpiresAt: w.clock.Now().Add(year)})
+	for _, inv := range []codes.Invitation{{Bot: "tg", UsesLeft: 1001}, {Bot: "tg", Lasts: 10*year + time.Second}, {Bot: "tg", ExpiresAt: w.clock.Now().Add(year + time.Second)}} {
+		_, _, err := w.gate.Codes.Invite(ctx, inv, core.Actor{User: core.Operator})
+		wantKind(t, err, core.Invalid)
 	}
 }
 

@@ -102,8 +102,8 @@ func (p *gatePages) invitation(r *http.Request) (inv codes.Invitation, err error
 	}
 	uses, bad := strconv.Atoi(r.PostFormValue("uses"))
 	days, wrong := strconv.Atoi(r.PostFormValue("days"))
-	if bad != nil || wrong != nil || uses < 1 || uses > 100 || days < 1 || days > 90 {
-		return inv, core.Errorf(core.Invalid, "an invitation is for 1 to 100 people and works for 1 to 90 days")
+	if bad != nil || wrong != nil || uses < 1 || uses > codes.MaxUses || days < 1 || days > codes.MaxDays {
+		return inv, core.Errorf(core.Invalid, "an invitation is for 1 to %d people and works for 1 to %d days", codes.MaxUses, codes.MaxDays)
 	}
 	now := p.frame.Clock.Now()
 	bot, place, group := strings.Cut(r.PostFormValue("where"), "/")

@@ -16,10 +16,14 @@ import (
 	"gatehouse/pairing/people"
 )
 
-// Bounds of invitations.
+// Bounds of an invitation, however it is made.
 const (
-	maxInviteLife = 365 * 24 * time.Hour
-	maxInviteUses = 1000
+	MaxDays = 365 // that it is valid; its access lasts at most ten times that
+	MaxUses = 1000
+)
+
+const (
+	maxInviteLife = MaxDays * 24 * time.Hour
 	maxInvites    = 1000 // that wait, over all bots
 	inviteCode    = 16   // characters, five bits each: no one guesses one
 )
@@ -129,8 +133,8 @@ func (s *Store) invitable(inv Invitation, now time.Time) (Invitation, error) {
 	if inv.UsesLeft == 0 {
 		inv.UsesLeft = 1
 	}
-	if inv.UsesLeft < 1 || inv.UsesLeft > maxInviteUses {
-		return inv, texts.Error(core.Invalid, "invite_people", texts.With{"Most": maxInviteUses})
+	if inv.UsesLeft < 1 || inv.UsesLeft > MaxUses {
+		return inv, texts.Error(core.Invalid, "invite_people", texts.With{"Most": MaxUses})
 	}
 	if inv.ExpiresAt.IsZero() {
 		inv.ExpiresAt = now.Add(InviteLife)
