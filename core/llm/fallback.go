@@ -58,7 +58,7 @@ func (f fallback) Reply(ctx context.Context, req *Request) iter.Seq2[Delta, erro
 			if at == nil {
 				break
 			}
-			to := at.About().Name
+			to := at.About().Priced()
 			notice := fmt.Sprintf("%s does not answer (%s), asking %s instead", from.About().Name, plainCode(fault.Code), to)
 			if !yield(Delta{Model: to, Notice: notice}, nil) {
 				return
@@ -75,12 +75,12 @@ func (f fallback) after(req *Request) (next Model, rest fallback, left []error) 
 		if req == nil || req.Instead == nil {
 			return f[0], f, left
 		}
-		name := f[0].About().Name
+		name := f[0].About().Priced()
 		err := req.Instead(name)
 		if err == nil {
 			return f[0], f, left
 		}
-		left = append(left, fmt.Errorf("%s is left out: %w", name, err))
+		left = append(left, fmt.Errorf("%s is left out: %v", name, err))
 	}
 	return nil, nil, left
 }

@@ -146,11 +146,13 @@ func TestAModelThatMayNotBeAskedInsteadIsLeftOut(t *testing.T) {
 	if strings.Join(asked, " ") != "b c" || b.asked != 0 || c.asked != 1 || !strings.Contains(texts, "a does not answer") || !strings.HasSuffix(texts, "asking c insteadhi") {
 		t.Errorf("asked whether %q may answer; b %d and c %d times; %q", asked, b.asked, c.asked, texts)
 	}
-	for _, err := range llm.Fallback(a, b).Reply(t.Context(), req) {
-		var f *llm.Fault
-		if !errors.As(err, &f) || f.Text != "sorry: unavailable" || !strings.Contains(f.Error()+f.Err.Error(), "b is left out: no price") {
-			t.Errorf("without another model: %v", err)
-		}
+	var f *llm.Fault
+	var err error
+	for _, e := range llm.Fallback(a, b).Reply(t.Context(), req) {
+		err = e
+	}
+	if !errors.As(err, &f) || f.Text != "sorry: unavailable" || !strings.Contains(f.Error()+f.Err.Error(), "b is left out: no price") {
+		t.Errorf("without another model: %v", err)
 	}
 }
 

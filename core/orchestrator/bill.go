@@ -9,10 +9,10 @@ import (
 	"gatehouse/core/usage"
 )
 
-// reserve asks for room in the budgets before a call of a model. A refusal is a Fault for
-// the user, with the time until the budget starts again.
-func (t *talk) reserve(ctx context.Context, model string) (usage.Row, *llm.Fault, error) {
-	row, notice, err := t.r.bill.Ask(ctx, model, t.req)
+// reserve asks for room in the budgets before a call of a model, which takes the place of a
+// reservation for another one. A refusal is a Fault for the user, with the time until the budget starts again.
+func (t *talk) reserve(ctx context.Context, model string, instead usage.Row) (usage.Row, *llm.Fault, error) {
+	row, notice, err := t.r.bill.Ask(ctx, model, t.req, instead)
 	if core.KindOf(err) == core.Busy {
 		fault := &llm.Fault{Code: "budget", Text: core.TextOf(err), Err: err}
 		if refused, ok := errors.AsType[*usage.Refusal](err); ok {

@@ -188,7 +188,7 @@ func (r *run) reserveWork(ctx context.Context, w *Work) (usage.Row, *llm.Fault, 
 	msg := llm.Message{Role: "user"}
 	msg.Blocks = append(msg.Blocks, w.Said...)
 	req.Messages = []llm.Message{msg}
-	return (&talk{r: r, name: r.name, req: req}).reserve(ctx, r.name)
+	return (&talk{r: r, name: r.name, req: req}).reserve(ctx, r.name, usage.Row{})
 }
 
 // An observer counts what a runtime shows.

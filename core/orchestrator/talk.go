@@ -173,25 +173,24 @@ func (t *talk) ask(ctx context.Context) (transcript.Message, *llm.Fault, error) 
 		t.name = first
 		t.show(core.ModelChosen{Model: first})
 	}
-	reserved, fault, err := t.reserve(ctx, t.name)
+	reserved, fault, err := t.reserve(ctx, t.name, usage.Row{})
 	if fault != nil || err != nil {
 		return transcript.Message{Role: "assistant"}, fault, err
 	}
 	asked := r.o.Clock.Now()
 	var a llm.Answer
 	var used *core.Tokens
-	var failed error
-	req := *t.req // the next round adds to ours
+	var failed, broken error // of the model, and ours
+	req := *t.req            // the next round adds to ours
 	req.Sender.Trust, req.Run = r.trust(), r.t.Run
 	req.Instead = func(model string) error { // each has its own price
-		next, fault, err := t.reserve(ctx, model)
+		next, fault, err := t.reserve(ctx, model, reserved)
 		if fault != nil {
 			return fault
 		}
-		if err == nil && reserved.ID != 0 { // nothing came of it
-			t.bill = append(t.bill, r.bill.Add(t.name, &core.Tokens{}, nil, reserved))
+		if broken = err; err == nil {
+			reserved = next
 		}
-		reserved = next
 		return err
 	}
 	size := 0
@@ -230,8 +229,11 @@ func (t *talk) ask(ctx context.Context) (transcript.Message, *llm.Fault, error) 
 	if failed == nil || ctx.Err() != nil {
 		return m, nil, nil
 	}
-	if core.OutOfFiles(failed) { // ours: the turn is tried again
-		return m, nil, failed
+	if core.OutOfFiles(failed) {
+		broken = failed
+	}
+	if broken != nil { // the turn is tried again
+		return m, nil, broken
 	}
 	var f *llm.Fault
 	if !errors.As(failed, &f) {

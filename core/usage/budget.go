@@ -138,7 +138,7 @@ func (r *Refusal) Unwrap() error { return &core.Error{Kind: core.Busy, Text: r.E
 // call, or were by what earlier ones took, and which was not returned in this day or month (since
 // the start of the program), or the user's last Unread one before it in the same day or
 // month, or nil. A call that does not fit is a *Refusal; one in the background must fit into
-// the first half of a budget.
+// the first half of a budget. With the ID of a reservation the call replaces it, which stays if it does not fit.
 func (l *Ledger) Reserve(ctx context.Context, db *store.DB, r Row) (id int64, crossed *Limit, err error) {
 	hold, err := l.bounds(ctx, db, r.User)
 	if err != nil {
@@ -146,13 +146,18 @@ func (l *Ledger) Reserve(ctx context.Context, db *store.DB, r Row) (id int64, cr
 	}
 	bounds := hold.bounding(r.User, r.Bot)
 	if len(bounds) == 0 {
-		return 0, nil, nil
+		return r.ID, nil, nil
 	}
 	var reached *bound
 	var refused *Refusal
 	var now time.Time
 	err = db.Tx(ctx, func(tx *store.Tx) error {
 		reached, refused, now = nil, nil, tx.Time()
+		if r.ID != 0 {
+			if err := release(ctx, tx, r.ID); err != nil {
+				return err
+			}
+		}
 		for i := range bounds {
 			b := &bounds[i]
 			fit, err := b.fits(ctx, tx, r)
@@ -203,18 +208,24 @@ func (l *Ledger) hasWarned(b *bound, now time.Time) bool {
 	return l.warned[owner{b.limit(), b.arg}].Equal(b.period.since(now))
 }
 
-// warn returns the warning of b, which is then remembered.
+// warn returns the warning of b, which is then remembered; nil if another call was faster.
 func (l *Ledger) warn(b *bound, now time.Time) *Limit {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.warned) >= maxWarned {
-		maps.DeleteFunc(l.warned, func(_ owner, since time.Time) bool { return since.Before(month().since(now)) })
+		maps.DeleteFunc(l.warned, func(_ owner, since time.Time) bool {
+			return !since.Equal(day().since(now)) && !since.Equal(month().since(now))
+		})
 	}
 	if len(l.warned) >= maxWarned {
 		clear(l.warned)
 	}
-	limit := b.limit()
-	l.warned[owner{limit, b.arg}] = b.period.since(now)
+	limit, since := b.limit(), b.period.since(now)
+	of := owner{limit, b.arg}
+	if l.warned[of].Equal(since) {
+		return nil
+	}
+	l.warned[of] = since
 	return &limit
 }
 
@@ -287,10 +298,12 @@ func (l *Ledger) Release(ctx context.Context, db *store.DB, id int64) error {
 	if id == 0 {
 		return nil
 	}
-	return db.Tx(ctx, func(tx *store.Tx) error {
-		_, err := tx.Exec(ctx, `DELETE FROM usage WHERE id = $1 AND state = 'reserved'`, id)
-		return err
-	})
+	return db.Tx(ctx, func(tx *store.Tx) error { return release(ctx, tx, id) })
+}
+
+func release(ctx context.Context, tx *store.Tx, id int64) error {
+	_, err := tx.Exec(ctx, `DELETE FROM usage WHERE id = $1 AND state = 'reserved'`, id)
+	return err
 }
 
 const settleStale = `UPDATE usage SET state = 'settled' WHERE state = 'reserved' AND at < $1`

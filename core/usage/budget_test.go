@@ -3,6 +3,7 @@ package usage_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -256,5 +257,61 @@ func TestASettlementThatReachesTheMarkWarnsAtTheNextCall(t *testing.T) {
 	clock.Advance(24 * time.Hour)
 	if call(2, 100, 17_000) || !call(2, 100, 100) {
 		t.Error("the next day is not warned of as the first one")
+	}
+}
+
+func TestCallsOfOneMomentShowOneWarning(t *testing.T) {
+	clock := coretest.NewClock(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))
+	db := storetest.Open(t, clock)
+	l := usage.New(nil, usage.Budgets{UserDay: usage.Budget{Tokens: 1000}})
+	var warned atomic.Int64
+	var calls sync.WaitGroup
+	if _, _, err := l.Reserve(t.Context(), db, usage.Row{User: 2, Model: "m", Input: 790}); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		calls.Go(func() {
+			_, crossed, err := l.Reserve(t.Context(), db, usage.Row{User: 2, Model: "m", Input: 10})
+			if err != nil {
+				t.Error(err)
+			}
+			if crossed != nil {
+				warned.Add(1)
+			}
+		})
+	}
+	calls.Wait()
+	if n := warned.Load(); n != 1 {
+		t.Errorf("%d calls are warned", n)
+	}
+}
+
+func TestACallReservedInPlaceOfAnotherTakesItsRoomOrLeavesIt(t *testing.T) {
+	db := storetest.Open(t, coretest.NewClock(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)))
+	l := usage.New(nil, usage.Budgets{UserDay: usage.Budget{Tokens: 1000}})
+	reserve := func(instead, tokens int64) (int64, error) {
+		id, _, err := l.Reserve(t.Context(), db, usage.Row{ID: instead, User: 2, Model: "m", Input: tokens})
+		return id, err
+	}
+	held := func() (ids []int64) {
+		if err := db.Select(t.Context(), &ids, `SELECT id FROM usage`); err != nil {
+			t.Fatal(err)
+		}
+		return ids
+	}
+	first, err := reserve(0, 600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := reserve(first, 1001); core.KindOf(err) != core.Busy || !slices.Equal(held(), []int64{first}) {
+		t.Errorf("one that does not fit: %v, reserved %d", err, held())
+	}
+	second, err := reserve(first, 900)
+	if err != nil || !slices.Equal(held(), []int64{second}) {
+		t.Errorf("one that fits: %v, reserved %d", err, held())
+	}
+	l.SetBudgets(usage.Budgets{})
+	if id, err := reserve(second, 5); err != nil || id != second {
+		t.Errorf("once there is no budget any more: %d, %v", id, err)
 	}
 }

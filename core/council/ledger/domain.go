@@ -212,7 +212,7 @@ func (s *Store) Review(ctx context.Context) (n int, err error) {
 		known := map[string][]evidence{} // by domain; a domain's is all read at once
 		for _, c := range list {
 			parent := tree.Place(c).Domain
-			if known[parent] == nil {
+			if known[parent] == nil && len(c.Models) >= domains.MinModels { // else it is not promoted
 				if known[parent], err = readEvidence(ctx, tx, parent); err != nil {
 					return err
 				}

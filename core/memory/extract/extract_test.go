@@ -467,11 +467,11 @@ func TestAFallbackThatReadsIsBilledByItsName(t *testing.T) {
 func TestACallThatTimedOutCountsAsItWasReserved(t *testing.T) {
 	for _, late := range []bool{true, false} {
 		r := open(t, usage.Budgets{}, "")
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
+		ctx, cancel := context.WithCancelCause(t.Context())
+		defer cancel(nil)
 		r.cheap.say = func(int) (string, error) {
 			if late {
-				cancel()
+				cancel(context.DeadlineExceeded)
 			}
 			return "", context.Canceled
 		}

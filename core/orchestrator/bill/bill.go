@@ -26,15 +26,17 @@ type Bill struct {
 	// What the calls so far took beyond what was reserved for them: the next
 	// reservation takes it on, as they are settled only when the run has ended.
 	owed, owedUSD int64
+	held          map[int64]usage.Row // what the reservation of each call under way has set aside, by its id
 }
 
 // expectedOutput is how many tokens an answer is reserved with: most are
 // shorter, and what it really took is settled after it.
 const expectedOutput = 1000
 
-// Ask reserves a call of a model in the budgets, and returns the reservation for Add. A
-// budget without room is core.Busy; notice is a text for the user.
-func (b *Bill) Ask(ctx context.Context, model string, req *llm.Request) (row usage.Row, notice string, err error) {
+// Ask reserves a call of a model in the budgets, and returns the reservation for Add. It takes the
+// place of the reservation instead, unless that is the zero Row. A budget without room is core.Busy, and leaves
+// instead as it is; notice is a text for the user.
+func (b *Bill) Ask(ctx context.Context, model string, req *llm.Request, instead usage.Row) (row usage.Row, notice string, err error) {
 	row = b.row(model)
 	if b.Reserve == nil {
 		return row, "", nil
@@ -48,10 +50,15 @@ func (b *Bill) Ask(ctx context.Context, model string, req *llm.Request) (row usa
 		row.MicroUSD = &c
 	}
 	aside := row
+	aside.ID = instead.ID
 	b.mu.Lock()
-	aside.Output += max(0, b.owed)
+	owed, owedUSD := b.owed, b.owedUSD
+	if was, ok := b.held[instead.ID]; ok {
+		owed, owedUSD = owed+was.Input+was.Output, owedUSD+usdOf(was)
+	}
+	aside.Output += max(0, owed)
 	if row.MicroUSD != nil {
-		usd := *row.MicroUSD + max(0, b.owedUSD)
+		usd := *row.MicroUSD + max(0, owedUSD)
 		aside.MicroUSD = &usd
 	}
 	b.mu.Unlock()
@@ -59,11 +66,28 @@ func (b *Bill) Ask(ctx context.Context, model string, req *llm.Request) (row usa
 	if core.KindOf(err) == core.Busy {
 		return row, "", err
 	}
-	row.ID, aside.ID = id, id
+	if row.ID, aside.ID = id, id; err != nil || id == 0 {
+		return row, notice, err
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if was, ok := b.held[instead.ID]; ok {
+		b.owe(&was, 1)
+		delete(b.held, instead.ID)
+	}
 	b.owe(&aside, -1)
-	return row, notice, err
+	if b.held == nil {
+		b.held = map[int64]usage.Row{}
+	}
+	b.held[id] = aside
+	return row, notice, nil
+}
+
+func usdOf(r usage.Row) int64 {
+	if r.MicroUSD == nil {
+		return 0
+	}
+	return *r.MicroUSD
 }
 
 // Add notes what one call of a model took, against its reservation, and returns the row.
@@ -89,6 +113,7 @@ func (b *Bill) Add(model string, u *core.Tokens, usd *int64, reserved usage.Row)
 	defer b.mu.Unlock()
 	b.spent = append(b.spent, row)
 	b.owe(&row, 1)
+	delete(b.held, row.ID)
 	return row
 }
 
@@ -98,9 +123,7 @@ func (b *Bill) owe(row *usage.Row, sign int64) {
 		return
 	}
 	b.owed += sign * (row.Input + row.Output + row.CacheRead + row.CacheWrite)
-	if row.MicroUSD != nil {
-		b.owedUSD += sign * *row.MicroUSD
-	}
+	b.owedUSD += sign * usdOf(*row)
 }
 
 func (b *Bill) row(model string) usage.Row {

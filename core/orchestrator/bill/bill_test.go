@@ -38,12 +38,12 @@ func TestBillReservesWhatEarlierCallsTookBeyondTheirReservation(t *testing.T) {
 	t.Parallel()
 	var asks budget
 	b := &bill.Bill{Of: usage.Row{Run: "r1", User: 2}, Cost: price, Reserve: asks.reserve}
-	first, notice, err := b.Ask(t.Context(), "a/model", request(400))
+	first, notice, err := b.Ask(t.Context(), "a/model", request(400), usage.Row{})
 	if err != nil || notice != "half is used" || first.ID != 1 || first.Run != "r1" || first.User != 2 || first.Model != "a/model" {
 		t.Fatalf("the first reservation is %+v, %q, %v", first, notice, err)
 	}
 	b.Add("a/model", &core.Tokens{Input: 500, Output: 50}, nil, first)
-	if _, _, err := b.Ask(t.Context(), "a/model", request(400)); err != nil {
+	if _, _, err := b.Ask(t.Context(), "a/model", request(400), usage.Row{}); err != nil {
 		t.Fatal(err)
 	}
 	if got := asks.asked[1]; got.Input != 100 || got.Output != 10+440 || *got.MicroUSD != 110+440 {
@@ -55,7 +55,7 @@ func TestBillReturnsARefusalOfABudget(t *testing.T) {
 	t.Parallel()
 	asks := budget{err: core.Errorf(core.Busy, "the budget is used up")}
 	b := &bill.Bill{Cost: price, Reserve: asks.reserve}
-	if _, _, err := b.Ask(t.Context(), "a/model", request(4)); core.KindOf(err) != core.Busy {
+	if _, _, err := b.Ask(t.Context(), "a/model", request(4), usage.Row{}); core.KindOf(err) != core.Busy {
 		t.Errorf("err = %v, want the refusal", err)
 	}
 	if rows := b.Open(); len(rows) != 0 {
@@ -67,7 +67,7 @@ func TestBillTakesTheReservationWhereTheProviderReportsNothing(t *testing.T) {
 	t.Parallel()
 	var asks budget
 	b := &bill.Bill{Cost: price, Reserve: asks.reserve}
-	reserved, _, err := b.Ask(t.Context(), "a/model", request(400))
+	reserved, _, err := b.Ask(t.Context(), "a/model", request(400), usage.Row{})
 	if err != nil {
 		t.Fatal(err)
 	}

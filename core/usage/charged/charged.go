@@ -26,7 +26,7 @@ type Caller struct {
 // Ask makes one call of m and returns the answer's text, cut behind the piece with which it has
 // more than most bytes, and the tokens that were recorded. row says whose call it is, and has the
 // input and output that are expected; its model is filled in. A model of a chain that answers in place of another one is
-// reserved like the first, and is left out where the budget refuses it.
+// reserved like the first, and is left out where the budget refuses it. A warning of a budget is left to the user's next turn.
 //
 // The error is a *usage.Refusal if the budget has no room, else the model's or the database's.
 // With the model's the text is what had come. A call without counts of the provider is recorded as
@@ -39,7 +39,6 @@ func (c Caller) Ask(ctx context.Context, m llm.Model, req *llm.Request, row usag
 	own.Instead = func(model string) error {
 		next, err := c.reserve(ctx, row, model)
 		if err == nil {
-			err = c.Usage.Release(ctx, c.DB, row.ID)
 			row = next
 		}
 		return err
@@ -57,14 +56,14 @@ func (c Caller) Ask(ctx context.Context, m llm.Model, req *llm.Request, row usag
 			took = d.Usage
 		}
 	}
-	made := b.Len() > 0 || ctx.Err() != nil // what timed out may be billed
+	made := b.Len() > 0 || errors.Is(context.Cause(ctx), context.DeadlineExceeded) // what timed out may be billed
 	spent, settled := c.settle(context.WithoutCancel(ctx), row, took, made)
 	return b.String(), spent, errors.Join(err, settled)
 }
 
-// reserve reserves a call like row of a model.
+// reserve reserves a call like row of a model, in place of the one that row has reserved.
 func (c Caller) reserve(ctx context.Context, row usage.Row, model string) (usage.Row, error) {
-	row.Model = model
+	row.Model, row.Unread = model, true
 	row.SetCost(c.Cost, core.Tokens{Input: row.Input, Output: row.Output})
 	var err error
 	row.ID, _, err = c.Usage.Reserve(ctx, c.DB, row)

@@ -27,13 +27,17 @@ type model struct {
 	took  *core.Tokens
 	err   error
 	asked int
+
+	meanwhile func() // while it is asked
 }
 
 func (m *model) About() llm.About { return m.about }
 
 func (m *model) Reply(context.Context, *llm.Request) iter.Seq2[llm.Delta, error] {
 	return func(yield func(llm.Delta, error) bool) {
-		m.asked++
+		if m.asked++; m.meanwhile != nil {
+			m.meanwhile()
+		}
 		if m.text != "" && !yield(llm.Delta{Text: m.text}, nil) {
 			return
 		}
@@ -125,6 +129,49 @@ func TestAModelOfAChainIsReservedByItsOwnPriceAndLeftOutWithoutOneUnderADollarBu
 	w = open(t, usage.Budgets{UserDay: usage.Budget{Tokens: 1000}})
 	if text, _, err := w.ask(llm.Fallback(first, other)); err != nil || text != "hi" || w.rows() != "own/model 2 7+3 no price settled" {
 		t.Errorf("under a budget in tokens: %q, %v, stored %q", text, err, w.rows())
+	}
+}
+
+// While the next model is reserved, the one before it takes no room: it did not answer.
+func TestAModelOfAChainTakesTheRoomOfTheOneBefore(t *testing.T) {
+	w := open(t, usage.Budgets{UserDay: usage.Budget{Tokens: 45}})
+	first := &model{about: llm.About{Name: "priced"}, err: down}
+	second := &model{about: llm.About{Name: "council/high", PricedAs: "own/model"}, text: "hi", took: &core.Tokens{Input: 7, Output: 3}}
+	if text, _, err := w.ask(llm.Fallback(first, second)); err != nil || text != "hi" || w.rows() != "own/model 2 7+3 no price settled" {
+		t.Errorf("%q, %v, stored %q", text, err, w.rows())
+	}
+}
+
+func TestAFaultOfAModelIsNoRefusalOfABudgetWhereItsFallbackIsLeftOut(t *testing.T) {
+	w := open(t, usage.Budgets{UserDay: usage.Budget{MicroUSD: 1000}})
+	_, _, err := w.ask(llm.Fallback(&model{about: llm.About{Name: "priced"}, err: down}, &model{about: llm.About{Name: "own/model"}}))
+	if errors.As(err, new(*usage.Refusal)) || core.KindOf(err) == core.Busy || !strings.Contains(err.Error(), "down") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestACallThatIsBrokenOffByAStopIsNotRecordedAndOneThatTimesOutIs(t *testing.T) {
+	for cause, want := range map[error]string{context.Canceled: "", context.DeadlineExceeded: "priced 2 10+20 30 settled"} {
+		w := open(t, usage.Budgets{UserDay: usage.Budget{MicroUSD: 1000}})
+		ctx, cancel := context.WithCancelCause(w.Context())
+		m := &model{about: llm.About{Name: "priced"}, err: cause, meanwhile: func() { cancel(cause) }}
+		if _, _, err := w.Ask(ctx, m, &llm.Request{}, usage.Row{User: 2, Input: 10, Output: 20}, 100); !errors.Is(err, cause) || w.rows() != want {
+			t.Errorf("%v: %v, stored %q", cause, err, w.rows())
+		}
+	}
+}
+
+// Who has a call made beside a turn reads no warning: it is the next turn's.
+func TestAWarningIsLeftToTheUsersNextTurn(t *testing.T) {
+	w := open(t, usage.Budgets{UserDay: usage.Budget{Tokens: 100}})
+	if _, _, err := w.ask(&model{about: llm.About{Name: "priced"}, text: "hi", took: &core.Tokens{Input: 70, Output: 12}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := w.Ask(w.Context(), &model{about: llm.About{Name: "priced"}, text: "hi", took: &core.Tokens{Input: 1}}, &llm.Request{}, usage.Row{User: 2, Input: 1}, 100); err != nil {
+		t.Fatal(err)
+	}
+	if _, crossed, err := w.Usage.Reserve(w.Context(), w.db, usage.Row{User: 2, Model: "priced", Input: 1}); err != nil || crossed == nil {
+		t.Errorf("the turn is not warned: %v", err)
 	}
 }
 
