@@ -98,8 +98,8 @@ func TestTheCouncilPageNamesItsMembersBeforeTheFirstQuestion(t *testing.T) {
 	a = s.get("/admin/council")
 	a.has(t, `<span class="num">two/beta</span> <span class="pill">Member</span>`, `<span class="num">one/alpha</span> <span class="pill">Member</span>`, `<span class="num">four/delta</span> <span class="pill">Judge</span>`, "no figures yet")
 	a.lacks(t, "There is no council", "of 100")
-	s.world.members, s.world.judge = []string{"two/beta", "five/epsilon"}, "five/epsilon"
 	s.world.full() // one/alpha was asked too
+	s.world.members, s.world.judge = []string{"two/beta", "five/epsilon"}, "five/epsilon"
 	a = s.get("/admin/council")
 	a.has(t, `<span class="num">two/beta</span> <span class="pill">Member</span>`, `<span class="num">five/epsilon</span> <span class="pill">Member</span> <span class="pill">Judge</span>`, `<span class="num">one/alpha</span></th>`)
 	if two, five, one := strings.Index(a.body, ">two/beta</span> <"), strings.Index(a.body, ">five/epsilon</span> <"), strings.Index(a.body, ">one/alpha</span></th>"); two < 0 || five < two || one < five {

@@ -501,6 +501,7 @@ func (w *world) full() {
 	w.writes()
 	w.about()
 	w.quarrel("How deep do I plant potatoes?", "garden.potatoes", "")
+	w.members, w.judge = []string{"one/alpha", "two/beta", "three/gamma"}, "anthropic/claude-haiku-4-5"
 	w.crashes("the journal was not written", "journal")
 	w.grouped()
 	w.twoOf()
