@@ -27,11 +27,16 @@ func TestPairingListsAReferenceThatApproves(t *testing.T) {
 		ann.Send("hello")
 		w.hearsText(ann, "Your code is")
 		code := requestOn(w, "telegram", fmt.Sprint(ann.ID())).Code
-		if got := w.replies(boss, "/pairing").Text; !strings.Contains(got, "code "+code) {
+		pairing := func() string { // the list, not the notice of the request
+			after := boss.Send("/pairing").ID
+			return w.hears(boss.DM(), func(m telegramtest.Message) bool { return m.ID > after && strings.HasPrefix(m.Text, "Pending requests") }).Text
+		}
+		w.hearsText(boss, "Ann") // of the request
+		if got := pairing(); !strings.Contains(got, "code "+code) {
 			t.Errorf("while the code is valid: %q", got)
 		}
 		clock.leap(2 * time.Hour)
-		list := w.replies(boss, "/pairing").Text
+		list := pairing()
 		ref := regexp.MustCompile(`Ann, id \d+ on telegram, .*/approve ([a-z0-9]{16})`).FindStringSubmatch(list)
 		if ref == nil || strings.Contains(list, code) {
 			t.Fatalf("after two hours: %q", list)
