@@ -10,6 +10,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"gatehouse/configs"
+	"gatehouse/core"
 	"gatehouse/core/coretest"
 	"gatehouse/core/llm/llmtest"
 )
@@ -37,6 +38,25 @@ func TestMCP_ARepeatedCallOfAskAgentAsksOnce(t *testing.T) {
 				t.Errorf("%d calls of the model", model.Total())
 			}
 		})
+	}
+}
+
+// The repeat of a call is answered as the first was, also when of its run's events only the end is
+// stored.
+func TestMCP_ARepeatedCallIsAnsweredFromTheEndOfAPrunedRun(t *testing.T) {
+	t.Parallel()
+	w, model := newModelWorld(t, nil)
+	ask := map[string]any{"message": "Order tea.", "once": "tea-1"}
+	first := w.outside(w.key, protocols[0]).must("ask_agent", ask, fakeSays)
+	w.stop() // nothing is left in memory
+	w.start()
+	w.exec(`UPDATE runs SET ended = $1`, core.Stamp(w.app.clock.Now().Add(-2*time.Hour)))
+	if n, err := w.app.events.Prune(t.Context()); n == 0 || err != nil {
+		t.Fatalf("%d rows pruned, %v", n, err)
+	}
+	again := w.outside(w.key, protocols[0]).must("ask_agent", ask, fakeSays)
+	if first["run_id"] == "" || first["run_id"] != again["run_id"] || first["session_id"] != again["session_id"] || model.Total() != 1 {
+		t.Errorf("%v, then %v, %d calls of the model", first, again, model.Total())
 	}
 }
 

@@ -126,6 +126,8 @@ func (r *run) event(data []byte) {
 		Type      string `json:"type"`
 		ID        string `json:"id"`
 		Run       string `json:"run_id"`
+		Session   string `json:"session_id"`
+		From      string `json:"from"`
 		Model     string `json:"model"`
 		Content   string `json:"content"`
 		Name      string `json:"name"`
@@ -163,8 +165,11 @@ func (r *run) event(data []byte) {
 		if len(r.out.Warnings) < 20 {
 			r.out.Warnings = append(r.out.Warnings, line(e.Message, 500))
 		}
+	case "gap": // of a run whose events are not stored any more, or begin again
+		r.out.Run, _, _ = strings.Cut(e.From, ".")
+		r.out.Warnings, r.length = nil, 0
 	case "done":
-		r.out.Status, r.out.Response, r.out.Model, r.out.ToolCalls = "done", e.Response, e.Model, e.ToolCalls
+		r.out.Session, r.out.Status, r.out.Response, r.out.Model, r.out.ToolCalls = e.Session, "done", e.Response, e.Model, e.ToolCalls
 	case "aborted":
 		r.err = core.Errorf(core.Conflict, "the run was stopped: %s%s", e.Message, r.partly(e.Partial))
 	case "error":
