@@ -131,11 +131,7 @@ func serve(p *process, cfg *configs.Config, ready func(a *app, oneTime string)) 
 			ready(a, oneTime)
 			return
 		}
-		if oneTime != "" {
-			fmt.Fprintf(p.Stderr, "\n  The panel: http://%s/admin\n  Sign in as admin with the one-time password: %s\n\n", cfg.Addr, oneTime)
-		} else if has, err := a.admins.HasPassword(p.Context); err == nil && !has {
-			log.Warn("no one can sign in to the panel yet: set GATEHOUSE_ADMIN_PASSWORD_FILE, or start once in a terminal, which prints a one-time password")
-		}
+		a.greet(p, oneTime)
 	})
 	if err = errors.Join(err, a.Close()); err == nil && due() {
 		p.again = a.restores.Run(p.Context)

@@ -46,7 +46,16 @@ type trier struct {
 // ClaimLife. While an owner has an account in a chat it is a Conflict, unless
 // replace is set: then the claim takes that account's place on its platform.
 func (s *Store) NewClaim(ctx context.Context, replace bool) (code string, expires time.Time, err error) {
-	code = Random(10)
+	return s.newClaim(ctx, replace, false)
+}
+
+// FirstClaim is NewClaim where no one has asked for a code: one that is valid already stays so,
+// and code is "".
+func (s *Store) FirstClaim(ctx context.Context) (code string, expires time.Time, err error) {
+	return s.newClaim(ctx, false, true)
+}
+
+func (s *Store) newClaim(ctx context.Context, replace, keep bool) (code string, expires time.Time, err error) {
 	err = s.db.Tx(ctx, func(tx *store.Tx) error {
 		owned, err := s.o.People.HasOwner(ctx, tx)
 		if err != nil {
@@ -55,7 +64,13 @@ func (s *Store) NewClaim(ctx context.Context, replace bool) (code string, expire
 		if owned && !replace {
 			return core.Errorf(core.Conflict, "the bots have an owner already; to replace it with another account, create a code with gatehouse claim --replace")
 		}
-		expires = tx.Time().Add(ClaimLife)
+		if keep {
+			if c, open, err := s.openClaim(ctx, tx); err != nil || open {
+				code, expires = "", c.Expires
+				return err
+			}
+		}
+		code, expires = Random(10), tx.Time().Add(ClaimLife)
 		if err := s.saveClaim(ctx, tx, claimCode{SHA256: hash(code), Expires: expires, Replace: replace}); err != nil {
 			return err
 		}
@@ -63,6 +78,9 @@ func (s *Store) NewClaim(ctx context.Context, replace bool) (code string, expire
 	})
 	if err != nil {
 		return "", time.Time{}, fmt.Errorf("claim code: %w", err)
+	}
+	if code == "" {
+		return "", expires, nil
 	}
 	return code[:5] + "-" + code[5:], expires, nil
 }
