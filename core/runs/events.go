@@ -212,14 +212,16 @@ func (s *Store) Load(ctx context.Context, run string, attempt, n int) ([]Piece, 
 // Latest returns the newest stored attempt of a run, 0 without any. gone is then the attempt of a
 // run that has ended, whose events have been deleted or never were stored; else 0.
 func (s *Store) Latest(ctx context.Context, run string) (stored, gone int, err error) {
-	err = s.db.Get(ctx, &stored, `SELECT attempt FROM run_events WHERE run = $1 ORDER BY attempt DESC LIMIT 1`, run)
-	if errors.Is(err, store.ErrNoRows) {
-		err = s.db.Get(ctx, &gone, `SELECT attempt FROM runs WHERE id = $1 AND state <> 'running'`, run)
+	var r struct {
+		Stored int `db:"stored"`
+		Ended  int `db:"ended"`
+	} // of one moment: the end of a run may be stored with its events meanwhile
+	err = s.db.Get(ctx, &r, `SELECT coalesce((SELECT max(attempt) FROM run_events WHERE run = $1), 0) AS stored,
+		coalesce((SELECT attempt FROM runs WHERE id = $1 AND state <> 'running'), 0) AS ended`, run)
+	if r.Stored == 0 {
+		gone = r.Ended
 	}
-	if errors.Is(err, store.ErrNoRows) {
-		return 0, 0, nil
-	}
-	return stored, gone, err
+	return r.Stored, gone, err
 }
 
 // A Row is one row of runs.
