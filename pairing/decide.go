@@ -24,7 +24,9 @@ func (g *Gate) Approve(ctx context.Context, ref string, a core.Approval, by core
 			return err
 		}
 		text := "approved"
-		if r.revoked() {
+		if r.Shut && r.revoked() {
+			return core.Errorf(core.Conflict, "they are blocked there: unblock them first")
+		} else if r.revoked() {
 			text, err = g.requests.again(ctx, tx, r, trust, by)
 		} else {
 			err = g.requests.resolve(ctx, tx, r, "approved", trust, by)
@@ -188,7 +190,7 @@ func (g *Gate) takeBack(ctx context.Context, tx *store.Tx, r *request) error {
 	if err := g.People.Restore(ctx, tx, r.Bot, r.Platform, r.PlatformUserID, r.Resolved); err != nil {
 		return err
 	}
-	n, err := tx.Exec(ctx, `UPDATE pairing_requests SET status = 'pending', blocked = 0, resolved_at = NULL, resolved_by = NULL, card_stale = 0
+	n, err := tx.Exec(ctx, `UPDATE pairing_requests SET status = 'pending', blocked = 0, resolved_at = NULL, resolved_by = NULL, card_stale = 0, cooled = 0
 		WHERE id = $1 AND status = 'denied' AND resolved_at = $2`, r.ID, r.Resolved)
 	if err == nil && n == 0 {
 		err = core.Errorf(core.Conflict, "this request was just changed by another user")

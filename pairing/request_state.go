@@ -9,6 +9,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/store"
 	"gatehouse/core/texts"
+	"gatehouse/pairing/people"
 )
 
 // KeepRequests is how long a request stays in the list after it was denied or
@@ -142,7 +143,7 @@ func (t *requests) TurnedAway(ctx context.Context, tx *store.Tx, in *core.Inboun
 func (t *requests) Cooling(ctx context.Context, tx *store.Tx, in *core.Inbound) (bool, error) {
 	last, err := store.Recall[string](ctx, tx, `SELECT coalesce(max(resolved_at), '') FROM pairing_requests
 		WHERE platform = $1 AND platform_user_id = $2 AND bot = $3 AND status = 'denied'
-			AND (coalesce(approved_trust_level, '') <> '' OR (scope = $4 AND place = $5))`,
+			AND cooled = 0 AND (coalesce(approved_trust_level, '') <> '' OR (scope = $4 AND place = $5))`,
 		in.From.Platform, in.From.ID, in.Bot, string(in.Scope()), in.Place)
 	return last > core.Stamp(tx.Time().Add(-CoolOff)), err
 }
@@ -173,14 +174,15 @@ func (t *requests) DenyOpen(ctx context.Context, tx *store.Tx, bot string, accou
 	return nil
 }
 
-// Uncool ends the cool-off of denied requests, which stay in the list. One that was approved
-// on a bot where a block took the access counts as revoked by who blocked.
-func (t *requests) Uncool(ctx context.Context, tx *store.Tx, bot string, account core.Identity) error {
-	_, err := tx.Exec(ctx, `UPDATE pairing_requests SET status = 'denied', resolved_at = $1, expires_at = CASE WHEN status = 'approved' OR expires_at <> '' AND expires_at <= resolved_at THEN $1 ELSE expires_at END,
-			resolved_by = CASE WHEN status = 'approved' THEN (SELECT max(b."by") FROM blocks b WHERE b.platform = $2 AND b.platform_user_id = $3 AND b.bot = $4) ELSE resolved_by END
-		WHERE platform = $2 AND platform_user_id = $3 AND $4 IN (bot, '*') AND (status = 'denied' AND resolved_at > $1 OR status = 'approved' AND NOT EXISTS (SELECT 1 FROM identities i JOIN access a ON a.user_id = i.user_id
-			WHERE i.platform = $2 AND i.platform_user_id = $3 AND a.bot = pairing_requests.bot AND a.scope = pairing_requests.scope AND a.place = pairing_requests.place))`,
-		core.Stamp(tx.Time().Add(-CoolOff)), account.Platform, account.ID, bot)
+// Uncool ends the cool-off of what was denied, which stays in the list. What a block took
+// counts as revoked at its time, by who blocked.
+func (t *requests) Uncool(ctx context.Context, tx *store.Tx, bot string, account core.Identity, took []people.Grant, at, by string) error {
+	for _, a := range took {
+		if err := t.lost(ctx, tx, account, a, true, at, by); err != nil {
+			return err
+		}
+	}
+	_, err := tx.Exec(ctx, `UPDATE pairing_requests SET cooled = 1 WHERE platform = $1 AND platform_user_id = $2 AND $3 IN (bot, '*') AND status = 'denied'`, account.Platform, account.ID, bot)
 	return err
 }
 

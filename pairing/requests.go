@@ -40,6 +40,7 @@ type request struct {
 	Created        string     `db:"created_at"`
 	Resolved       string     `db:"resolved_at"`
 	ResolvedBy     string     `db:"resolved_by"`
+	Shut           bool       `db:"shut"` // denied, and its user is blocked there now
 	Code           string     `db:"code"`
 	CodeExpires    string     `db:"code_expires_at"`
 	Expires        string     `db:"expires_at"`
@@ -52,7 +53,9 @@ type request struct {
 
 const requestColumns = `SELECT id, bot, platform, platform_user_id, platform_user_display, platform_chat_id, scope, place, status, blocked,
 	coalesce(approved_trust_level, '') AS approved_trust_level, created_at, coalesce(resolved_at, '') AS resolved_at,
-	coalesce(resolved_by, '') AS resolved_by, code, code_expires_at, expires_at, attempts, replied_at, first_message, edits, card_at FROM pairing_requests`
+	coalesce(resolved_by, '') AS resolved_by, code, code_expires_at, expires_at, attempts, replied_at, first_message, edits, card_at,
+	status = 'denied' AND EXISTS (SELECT 1 FROM blocks b WHERE b.platform = pairing_requests.platform AND b.platform_user_id = pairing_requests.platform_user_id
+		AND b.bot IN (pairing_requests.bot, '*')) AS shut FROM pairing_requests`
 
 const newestRequests = requestColumns + ` ORDER BY created_at DESC, id LIMIT $1`
 
@@ -65,9 +68,9 @@ func oneRequest(ctx context.Context, q store.Queryer, where string, args ...any)
 func (r *request) public() core.PairingRequest {
 	p := core.PairingRequest{
 		ID: r.ID, Bot: r.Bot, Platform: r.Platform, PlatformUserID: r.PlatformUserID, Display: r.Display,
-		PlatformChatID: r.PlatformChatID, Scope: r.Scope, Place: r.Place, Status: r.Status, Blocked: r.Blocked, Code: r.Code,
+		PlatformChatID: r.PlatformChatID, Scope: r.Scope, Place: r.Place, Status: r.Status, Blocked: r.Blocked || r.Shut && r.revoked(), Code: r.Code,
 		CodeExpiresAt: core.TimeOf(r.CodeExpires), ExpiresAt: core.TimeOf(r.Expires), ApprovedTrustLevel: r.Trust,
-		Revoked: r.revoked(), CreatedAt: core.TimeOf(r.Created), ResolvedAt: core.TimeOf(r.Resolved), ResolvedBy: r.ResolvedBy, FirstMessage: r.FirstMessage,
+		Revoked: r.revoked() && !r.Shut, CreatedAt: core.TimeOf(r.Created), ResolvedAt: core.TimeOf(r.Resolved), ResolvedBy: r.ResolvedBy, FirstMessage: r.FirstMessage,
 	}
 	if r.Status == "pending" {
 		p.Held = r.Attempts

@@ -3,6 +3,7 @@ package pairing
 import (
 	"context"
 	"crypto/rand"
+	"slices"
 	"strings"
 
 	"gatehouse/core"
@@ -28,31 +29,31 @@ func (r *request) revoked() bool {
 func (t *requests) Revoked(ctx context.Context, tx *store.Tx, bot string, account core.Identity, gone []people.Grant, whole bool, by core.Actor) (before bool, err error) {
 	before, err = t.Cooling(ctx, tx, &core.Inbound{Address: core.Address{Bot: bot}, From: core.Peer{Platform: account.Platform, ID: account.ID}})
 	if len(gone) == 0 {
-		gone = []people.Grant{{Scope: core.ScopeDM, Trust: core.Sandboxed}}
+		gone = []people.Grant{{Bot: bot, Scope: core.ScopeDM, Trust: core.Sandboxed}}
 	}
 	for i := 0; i < len(gone) && err == nil; i++ {
-		a := gone[i]
-		r := request{Bot: bot, Platform: account.Platform, PlatformUserID: account.ID, PlatformChatID: a.Chat, Scope: a.Scope, Place: a.Place}
-		if whole {
-			r.Trust = a.Trust
-		}
-		var n int64
-		n, err = tx.Exec(ctx, `UPDATE pairing_requests SET status = 'denied', resolved_at = $1, resolved_by = $2, expires_at = $1, approved_trust_level = nullif($3, '')
-			WHERE platform = $4 AND platform_user_id = $5 AND bot = $6 AND scope = $7 AND place = $8 AND status = 'approved'`,
-			core.Stamp(tx.Time()), by.String(), r.Trust, r.Platform, r.PlatformUserID, bot, string(r.Scope), r.Place)
-		if err == nil && n == 0 {
-			err = t.insertDenied(ctx, tx, r, by)
-		}
+		err = t.lost(ctx, tx, account, gone[i], whole, core.Stamp(tx.Time()), by.String())
 	}
 	return before, err
 }
 
-func (t *requests) insertDenied(ctx context.Context, tx *store.Tx, r request, by core.Actor) error {
-	_, err := tx.Exec(ctx, `INSERT INTO pairing_requests (id, bot, platform, platform_user_id, platform_user_display, platform_chat_id, scope, place,
+// lost has the request that gave a to an account count as revoked at a time, or a new row
+// where none did.
+func (t *requests) lost(ctx context.Context, tx *store.Tx, account core.Identity, a people.Grant, whole bool, at, by string) error {
+	if !whole {
+		a.Trust = core.Stranger
+	}
+	n, err := tx.Exec(ctx, `UPDATE pairing_requests SET status = 'denied', resolved_at = $1, resolved_by = $2, expires_at = $1, approved_trust_level = nullif($3, ''), cooled = 0
+		WHERE platform = $4 AND platform_user_id = $5 AND bot = $6 AND scope = $7 AND place = $8 AND status = 'approved'`,
+		at, by, a.Trust, account.Platform, account.ID, a.Bot, string(a.Scope), a.Place)
+	if err != nil || n > 0 {
+		return err
+	}
+	_, err = tx.Exec(ctx, `INSERT INTO pairing_requests (id, bot, platform, platform_user_id, platform_user_display, platform_chat_id, scope, place,
 			status, approved_trust_level, created_at, resolved_at, resolved_by, expires_at)
 		VALUES ($1, $2, $3, $4, coalesce((SELECT display FROM identities WHERE platform = $3 AND platform_user_id = $4), ''), $5, $6, $7,
 			'denied', nullif($8, ''), $9, $9, $10, $9)`,
-		strings.ToLower(rand.Text()[:16]), r.Bot, r.Platform, r.PlatformUserID, r.PlatformChatID, string(r.Scope), r.Place, r.Trust, core.Stamp(tx.Time()), by.String())
+		strings.ToLower(rand.Text()[:16]), a.Bot, account.Platform, account.ID, a.Chat, string(a.Scope), a.Place, a.Trust, at, by)
 	return err
 }
 
@@ -108,17 +109,12 @@ func (g *Gate) refused(ctx context.Context, tx *store.Tx, in *core.Inbound, s *s
 	var rows []request
 	now := tx.Time()
 	err := tx.Select(ctx, &rows, requestColumns+` WHERE platform = $1 AND platform_user_id = $2 AND bot = $3 AND `+isRevoked+` AND resolved_at > $4
-			AND (coalesce(approved_trust_level, '') <> '' OR (scope = $5 AND place = $6)) ORDER BY resolved_at DESC, id`,
+			AND cooled = 0 AND (coalesce(approved_trust_level, '') <> '' OR (scope = $5 AND place = $6)) ORDER BY resolved_at DESC, id`,
 		in.From.Platform, in.From.ID, in.Bot, core.Stamp(now.Add(-CoolOff)), string(in.Scope()), in.Place)
 	if err != nil {
 		return err
 	}
-	for i := range rows {
-		if rows[i].Replied > rows[0].Resolved { // of any: this is one revocation
-			return nil
-		}
-	}
-	if len(rows) == 0 {
+	if len(rows) == 0 || slices.ContainsFunc(rows, func(r request) bool { return r.Replied > rows[0].Resolved }) { // of any: this is one revocation
 		return nil
 	}
 	r := &rows[0]

@@ -1,11 +1,13 @@
 package pairing
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/store"
 	"gatehouse/pairing/codes"
 )
 
@@ -402,9 +404,13 @@ func TestAUserWhoWasBlockedAndUnblockedCanBeApprovedAgainByTheOldRequest(t *test
 	w.admit("tg", "7", core.Vault)
 	w.admit("tg", "8", core.Vault)
 	id := w.listed("7", "approved").ID
+	w.clock.Advance(time.Hour)
 	w.ok(w.gate.People.BlockUser(ctx, "*", "telegram", "7", panel))
+	blocked := w.clock.Now()
+	w.clock.Advance(time.Hour)
+	w.upkeep()
 	w.ok(w.gate.People.Unblock(ctx, "*", "telegram", "7", core.Actor{User: core.Operator, Via: "cli"}))
-	if r := w.listed("7", "denied"); r.ID != id || !r.Revoked || r.ResolvedBy != panel.String() {
+	if r := w.listed("7", "denied"); r.ID != id || !r.Revoked || r.ResolvedBy != panel.String() || !r.ResolvedAt.Equal(blocked) {
 		t.Errorf("listed as %+v", r)
 	}
 	if r := w.listed("8", "approved"); r.Revoked {
@@ -416,6 +422,73 @@ func TestAUserWhoWasBlockedAndUnblockedCanBeApprovedAgainByTheOldRequest(t *test
 	if got := w.trust(dm("tg", "7", "x")); got != core.Sandboxed {
 		t.Errorf("approved again at %v", got)
 	}
+	w.revoke("7")
+	wantAction(t, w.put(dm("tg", "7", "may I?")), 0) // a revocation after it has its cool-off
+}
+
+// upkeep does what runs every minute.
+func (w *world) upkeep() {
+	w.t.Helper()
+	_, err := w.gate.Expire(ctx)
+	w.ok(err)
+	_, err = w.gate.Prune(ctx)
+	w.ok(err)
+}
+
+// An invitation from before a block gives back nothing of what the block took, whether a
+// request gave it or the same invitation did.
+func TestWhoeverWasBlockedAndUnblockedDoesNotComeBackByAnOldInvitation(t *testing.T) {
+	w := newWorld(t)
+	w.admit("tg", "7", core.Vault)
+	w.clock.Advance(time.Minute)
+	old := w.invite(codes.Invitation{Bot: "tg", Trust: core.Vault, UsesLeft: 5})
+	w.put(command("tg", "9", "pair", old))
+	if got := w.trust(dm("tg", "9", "x")); got != core.Vault {
+		t.Fatalf("invited at %v", got)
+	}
+	w.clock.Advance(time.Hour)
+	for _, id := range []string{"7", "9"} {
+		w.ok(w.gate.People.BlockUser(ctx, "tg", "telegram", id, panel))
+	}
+	w.clock.Advance(time.Hour)
+	w.upkeep()
+	for _, id := range []string{"7", "9"} {
+		w.ok(w.gate.People.Unblock(ctx, "tg", "telegram", id, panel))
+		w.put(command("tg", id, "pair", old))
+		if got := w.trust(dm("tg", id, "x")); got != core.Stranger {
+			t.Errorf("%s is let in again, at %v", id, got)
+		}
+	}
+	// What the invitation gave is listed, and can be approved again.
+	_, err := w.gate.Approve(ctx, w.listed("9", "denied").ID, core.Approval{Trust: core.Sandboxed}, panel)
+	w.ok(err)
+	if got := w.trust(dm("tg", "9", "x")); got != core.Sandboxed {
+		t.Errorf("approved again at %v", got)
+	}
+	w.put(command("tg", "7", "pair", w.invite(codes.Invitation{Bot: "tg", Trust: core.Vault})))
+	if got := w.trust(dm("tg", "7", "x")); got != core.Stranger {
+		return
+	}
+	t.Error("an invitation from after the block does not work")
+}
+
+func TestWhatABlockTookFollowsItsGroupToANewID(t *testing.T) {
+	w := newWorld(t)
+	w.ok(w.gate.Places.Enable(ctx, "tg", "g", "G", core.Vault, panel))
+	w.admit("tg", "7", core.Vault)
+	w.ok(w.gate.People.GiveAccess(ctx, w.idOf("telegram", "7"), "tg", "g", core.Approval{Trust: core.Sandboxed}, panel))
+	w.ok(w.gate.People.BlockUser(ctx, "*", "telegram", "7", panel))
+	w.ok(w.db.Tx(ctx, func(tx *store.Tx) error { return w.gate.Move(ctx, tx, "tg", "g", "h") }))
+	w.ok(w.gate.People.Unblock(ctx, "*", "telegram", "7", panel))
+	all, err := w.gate.Requests(ctx, "denied", 0)
+	w.ok(err)
+	var places []string
+	for _, r := range all {
+		places = append(places, r.Place)
+	}
+	if slices.Sort(places); !slices.Equal(places, []string{"", "h"}) {
+		t.Errorf("revoked in %q", places)
+	}
 }
 
 func TestAnUndoneBlockLeavesTheRequestApproved(t *testing.T) {
@@ -425,5 +498,51 @@ func TestAnUndoneBlockLeavesTheRequestApproved(t *testing.T) {
 	w.ok(w.gate.People.UndoBlock(ctx, "tg", "telegram", "7", panel))
 	if r := w.listed("7", "approved"); r.Revoked {
 		t.Errorf("listed as %+v", r)
+	}
+}
+
+// A block that took nothing revokes nothing: not when it is undone, and not when it ends.
+func TestOnlyWhatABlockTookCountsAsRevoked(t *testing.T) {
+	w := newWorld(t)
+	w.admit("tg", "7", core.Vault)
+	user := w.idOf("telegram", "7")
+	w.ok(w.db.Tx(ctx, func(tx *store.Tx) error {
+		_, err := tx.Exec(ctx, `INSERT INTO identities (platform, platform_user_id, user_id, created_at) VALUES ('discord', '70', $1, $2)`, user, core.Stamp(w.clock.Now()))
+		return err
+	}))
+	w.ok(w.gate.People.Unlink(ctx, user, "telegram", panel))
+	w.admit("tg", "8", core.Vault)
+	list, err := w.gate.People.Access(ctx, 1)
+	w.ok(err)
+	w.ok(w.gate.People.ChangeAccess(ctx, list[0].ID, core.Approval{Trust: core.Vault, ExpiresAt: w.clock.Now().Add(time.Minute)}, panel))
+	w.clock.Advance(time.Hour)
+	for _, id := range []string{"7", "8"} {
+		w.ok(w.gate.People.BlockUser(ctx, "tg", "telegram", id, panel))
+		w.ok(w.gate.People.UndoBlock(ctx, "tg", "telegram", id, panel))
+		w.listed(id, "approved")
+		w.ok(w.gate.People.BlockUser(ctx, "tg", "telegram", id, panel))
+		w.ok(w.gate.People.Unblock(ctx, "tg", "telegram", id, panel))
+		w.listed(id, "approved")
+	}
+}
+
+// Undone in the panel, the end of a block is a block again.
+func TestARevokedUserWhoIsBlockedIsListedAsBlockedAndNotApproved(t *testing.T) {
+	w := newWorld(t)
+	w.admit("tg", "7", core.Vault)
+	w.ok(w.gate.People.BlockUser(ctx, "*", "telegram", "7", panel))
+	w.ok(w.gate.People.Unblock(ctx, "*", "telegram", "7", panel))
+	w.ok(w.gate.People.BlockUser(ctx, "*", "telegram", "7", panel))
+	r := w.listed("7", "denied")
+	if r.Revoked || !r.Blocked {
+		t.Errorf("listed as %+v", r)
+	}
+	_, err := w.gate.Approve(ctx, r.ID, core.Approval{Trust: core.Vault}, panel)
+	wantKind(t, err, core.Conflict)
+	w.ok(w.gate.People.Unblock(ctx, "*", "telegram", "7", panel))
+	_, err = w.gate.Approve(ctx, r.ID, core.Approval{Trust: core.Vault}, panel)
+	w.ok(err)
+	if got := w.trust(dm("tg", "7", "x")); got != core.Vault {
+		t.Errorf("approved again at %v", got)
 	}
 }

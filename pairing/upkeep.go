@@ -55,9 +55,6 @@ func (g *Gate) expireSome(ctx context.Context, tx *store.Tx) (int, error) {
 			return 0, err
 		}
 	}
-	if err := g.People.ForgetTaken(ctx, tx); err != nil {
-		return 0, err
-	}
 	return len(over), g.Codes.Expire(ctx, tx)
 }
 

@@ -69,3 +69,60 @@ sibling: denied sandboxed 4 old 4`
 		t.Errorf("%d tables are left: %v", left, err)
 	}
 }
+
+func TestWhatABlockTookAtAnEarlierVersionIsListedAsRevoked(t *testing.T) {
+	db := migrated(t, "1293_lost_by_blocks.sql",
+		`CREATE TABLE pairing_requests (id TEXT PRIMARY KEY, platform TEXT NOT NULL, platform_user_id TEXT NOT NULL, platform_chat_id TEXT NOT NULL DEFAULT '', status TEXT NOT NULL, approved_trust_level TEXT,
+			created_at TEXT NOT NULL, resolved_at TEXT, resolved_by TEXT, bot TEXT NOT NULL, scope TEXT NOT NULL DEFAULT 'dm', place TEXT NOT NULL DEFAULT '', expires_at TEXT NOT NULL, replied_at TEXT NOT NULL DEFAULT '');
+		CREATE TABLE identities (platform TEXT, platform_user_id TEXT, user_id INTEGER);
+		CREATE TABLE access (bot TEXT, user_id INTEGER, scope TEXT, place TEXT);
+		CREATE TABLE blocks (platform TEXT, platform_user_id TEXT, bot TEXT, "by" TEXT, at TEXT, took TEXT NOT NULL DEFAULT '');
+		CREATE TABLE audit_events (at TEXT, user_id INTEGER, via TEXT, action TEXT, subject TEXT, detail TEXT);
+		CREATE TABLE outbox (bot TEXT, chat TEXT, key TEXT, created_at TEXT);
+		CREATE TABLE admin_totp (user_id INTEGER, at TEXT);
+		CREATE TABLE metadata (key TEXT PRIMARY KEY, value TEXT, updated_at TEXT)`,
+		`INSERT INTO identities VALUES ('t', '1', 51), ('t', '2', 52), ('t', '3', 53), ('t', '4', 54), ('t', '5', 55), ('t', '6', 56)`,
+		`INSERT INTO access VALUES ('tg', 53, 'dm', '')`,
+		`INSERT INTO blocks VALUES ('t', '2', '*', 'operator via chat', '5', ''), ('t', '6', '*', 'operator', '5', '[]')`,
+		`INSERT INTO audit_events VALUES ('3', 1, 'panel', 'access.block', 't:1', '{"bot":"tg"}'), ('4', 1, 'panel', 'access.block', 't:3', '{"bot":"tg"}'), ('4', 1, 'panel', 'access.block', 't:4', '{"bot":"other"}'),
+			('4', 2, 'api', 'access.revoke', '55', '{"bot":"tg"}')`,
+		`INSERT INTO outbox VALUES ('tg', 'c5', 'pair:gone:revoked-u1', '6')`,
+		`INSERT INTO admin_totp VALUES (1, '2')`,
+		`INSERT INTO pairing_requests (id, platform, platform_user_id, platform_chat_id, bot, status, approved_trust_level, created_at, resolved_at, resolved_by, expires_at) VALUES
+			('was blocked', 't', '1', 'c1', 'tg', 'approved', 'vault', '1', '2', 'first', '9'),
+			('approved since', 't', '1', 'c1', 'tg', 'approved', 'vault', '1', '4', 'first', '9'),
+			('is blocked', 't', '2', 'c2', 'tg', 'approved', NULL, '1', '2', 'first', '9'),
+			('has access', 't', '3', 'c3', 'tg', 'approved', 'vault', '1', '2', 'first', '9'),
+			('blocked elsewhere', 't', '4', 'c4', 'tg', 'approved', 'vault', '1', '2', 'first', '9'),
+			('a false name', 't', '5', 'c5', 'tg', 'denied', 'vault', '1', '4', 'someone else', '4'),
+			('can be undone', 't', '6', 'c6', 'tg', 'approved', 'vault', '1', '2', 'first', '9'),
+			('a false date', 't', '7', 'c7', 'tg', 'denied', 'vault', '3', '1', 'first', '1')`)
+	rows, err := db.Query(`SELECT id || ': ' || status || ' ' || coalesce(approved_trust_level, '-') || ' ' || resolved_at || ' ' || resolved_by || ' ' || expires_at || ' ' || cooled || ' ' || replied_at FROM pairing_requests ORDER BY id`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	var got []string
+	for rows.Next() {
+		var line string
+		if err := rows.Scan(&line); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, strings.TrimSpace(line))
+	}
+	want := `a false date: denied vault 3 first 3 1
+a false name: denied vault 4 user 2 via api 4 0 6
+approved since: approved vault 4 first 9 0
+blocked elsewhere: approved vault 2 first 9 0
+can be undone: approved vault 2 first 9 0
+has access: approved vault 2 first 9 0
+is blocked: denied sandboxed 5 operator via chat 5 1
+was blocked: denied vault 3 operator via panel 3 1`
+	if text := strings.Join(got, "\n"); text != want || rows.Err() != nil {
+		t.Errorf("%s\nwant\n%s\n%v", text, want, rows.Err())
+	}
+	var compact string
+	if err := db.QueryRow(`SELECT value || updated_at FROM metadata WHERE key = 'content_keys.compact'`).Scan(&compact); err != nil || compact != "12" {
+		t.Errorf("the file is not rewritten at the next start: %q, %v", compact, err)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"gatehouse/core"
@@ -48,23 +49,32 @@ func (s *Store) BlockUser(ctx context.Context, bot, platform, platformUserID str
 	return nil
 }
 
-// Unblock listens to a user again, as a stranger who may ask at once.
-// NotFound when the user is not blocked there.
+// Unblock listens to a user again, as a stranger who may ask at once. The access that the
+// block took counts as revoked since then. NotFound when the user is not blocked there.
 func (s *Store) Unblock(ctx context.Context, bot, platform, platformUserID string, by core.Actor) error {
 	bot, err := s.blockable(bot, platform, platformUserID)
 	if err != nil {
 		return err
 	}
 	err = s.db.Tx(ctx, func(tx *store.Tx) error {
-		if err := s.requests.Uncool(ctx, tx, bot, core.Identity{Platform: platform, ID: platformUserID}); err != nil {
-			return err
+		var b struct{ Took, At, By string }
+		err := tx.Get(ctx, &b, `SELECT took, at, "by" FROM blocks WHERE platform = $1 AND platform_user_id = $2 AND bot = $3`, platform, platformUserID, bot)
+		if errors.Is(err, store.ErrNoRows) {
+			return core.Errorf(core.NotFound, "this person is not blocked there")
 		}
-		n, err := tx.Exec(ctx, `DELETE FROM blocks WHERE platform = $1 AND platform_user_id = $2 AND bot = $3`, platform, platformUserID, bot)
 		if err != nil {
 			return err
 		}
-		if n == 0 {
-			return core.Errorf(core.NotFound, "this person is not blocked there")
+		took, err := granted(b.Took)
+		if err != nil {
+			return err
+		}
+		took = slices.DeleteFunc(took, func(a Grant) bool { return a.ExpiresAt != "" && a.ExpiresAt <= b.At }) // it had ended before
+		if err := s.requests.Uncool(ctx, tx, bot, core.Identity{Platform: platform, ID: platformUserID}, took, b.At, b.By); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `DELETE FROM blocks WHERE platform = $1 AND platform_user_id = $2 AND bot = $3`, platform, platformUserID, bot); err != nil {
+			return err
 		}
 		s.changes.Decided(tx, bot, "", core.TopicPairing, core.TopicPeople)
 		return store.Audit(ctx, tx, by, "access.unblock", platform+":"+platformUserID, map[string]any{"bot": bot})

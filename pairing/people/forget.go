@@ -147,5 +147,5 @@ func (s *Store) Move(ctx context.Context, tx *store.Tx, bot, from, to string) er
 			return fmt.Errorf("move group: %w", err)
 		}
 	}
-	return nil
+	return s.moveTaken(ctx, tx, bot, from, to)
 }

@@ -28,9 +28,9 @@ type Requests interface {
 	Readmitted(ctx context.Context, tx *store.Tx, a Grant) error
 	// DenyOpen denies the pending requests of an account, without a notice to it.
 	DenyOpen(ctx context.Context, tx *store.Tx, bot string, account core.Identity, by core.Actor) error
-	// Uncool lets a denied account ask again at once. What it was approved for and lost by the
-	// block on bot counts as revoked: call it while the block is stored.
-	Uncool(ctx context.Context, tx *store.Tx, bot string, account core.Identity) error
+	// Uncool lets a denied account ask again at once. What a block took that was made at a
+	// time counts as revoked then, by whoever made it.
+	Uncool(ctx context.Context, tx *store.Tx, bot string, account core.Identity, took []Grant, at, by string) error
 }
 
 // Places are the groups of bots.

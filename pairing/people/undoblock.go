@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"gatehouse/core"
 	"gatehouse/core/store"
@@ -33,7 +34,7 @@ func (s *Store) UndoBlock(ctx context.Context, bot, platform, platformUserID str
 		if err := s.Restore(ctx, tx, bot, platform, platformUserID, at); err != nil {
 			return err
 		}
-		if err := s.requests.Uncool(ctx, tx, bot, core.Identity{Platform: platform, ID: platformUserID}); err != nil {
+		if err := s.requests.Uncool(ctx, tx, bot, core.Identity{Platform: platform, ID: platformUserID}, nil, "", ""); err != nil {
 			return err
 		}
 		s.changes.Decided(tx, bot, "undone", core.TopicPairing, core.TopicPeople)
@@ -81,12 +82,9 @@ func (s *Store) Restore(ctx context.Context, tx *store.Tx, bot, platform, id, at
 	if _, err := tx.Exec(ctx, `DELETE FROM blocks WHERE platform = $1 AND platform_user_id = $2 AND bot = $3 AND at = $4`, platform, id, bot, at); err != nil {
 		return err
 	}
-	if took == "" {
-		return nil
-	}
-	var rows []Grant
-	if err := json.Unmarshal([]byte(took), &rows); err != nil {
-		return fmt.Errorf("access that a block took: %w", err)
+	rows, err := granted(took)
+	if err != nil {
+		return err
 	}
 	for _, a := range rows {
 		_, err := tx.Exec(ctx, `INSERT INTO access (bot, user_id, scope, place, trust_level, expires_at, chat, "by", at)
@@ -100,8 +98,45 @@ func (s *Store) Restore(ctx context.Context, tx *store.Tx, bot, platform, id, at
 	return nil
 }
 
-// ForgetTaken deletes what is too old to be restored.
-func (s *Store) ForgetTaken(ctx context.Context, tx *store.Tx) error {
-	_, err := tx.Exec(ctx, `UPDATE blocks SET took = '' WHERE took <> '' AND at < $1`, core.Stamp(tx.Time().Add(-UndoFor)))
-	return err
+// granted parses what tookBy returned.
+func granted(took string) (rows []Grant, err error) {
+	if took == "" {
+		return nil, nil
+	}
+	if err := json.Unmarshal([]byte(took), &rows); err != nil {
+		return nil, fmt.Errorf("access that a block took: %w", err)
+	}
+	return rows, nil
+}
+
+// moveTaken writes a group's new id into what blocks took.
+func (s *Store) moveTaken(ctx context.Context, tx *store.Tx, bot, from, to string) error {
+	var all []struct {
+		Platform string `db:"platform"`
+		ID       string `db:"platform_user_id"`
+		Bot      string `db:"bot"`
+		Took     string `db:"took"`
+	}
+	if err := tx.Select(ctx, &all, `SELECT platform, platform_user_id, bot, took FROM blocks WHERE took <> '' AND bot IN ($1, '*')`, bot); err != nil {
+		return fmt.Errorf("move group: %w", err)
+	}
+	for _, b := range all {
+		rows, err := granted(b.Took)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(rows, func(a Grant) bool { return a.Bot == bot && a.Scope == core.ScopeGroup && a.Place == from })
+		if i < 0 {
+			continue
+		}
+		rows[i].Place = to
+		text, err := json.Marshal(rows)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `UPDATE blocks SET took = $1 WHERE platform = $2 AND platform_user_id = $3 AND bot = $4`, string(text), b.Platform, b.ID, b.Bot); err != nil {
+			return fmt.Errorf("move group: %w", err)
+		}
+	}
+	return nil
 }

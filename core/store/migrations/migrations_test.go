@@ -136,6 +136,7 @@ var sums = map[string]string{
 	"1290_press_rate.sql":              "eab975fdf12bf1ca1ff68e700117053482f65a96739de4bdec2d47e9d616f2ff",
 	"1291_rotated_keys.sql":            "8fb87efebb770cc85d70c0177d0edc7d447e652791d9ccf504da130f977fdd56",
 	"1292_requests_by_access.sql":      "98d58b9fc8afa108b1253e8da635dcebd10950da1ae3c91e2c182aba3f42a62c",
+	"1293_lost_by_blocks.sql":          "cb13ddfa893aa52e58cb94b4b52db826e8dd371e2601814f60d56328c0bdef55",
 }
 
 func TestNoMigrationIsEverEdited(t *testing.T) {
