@@ -25,7 +25,7 @@ type EventNames struct {
 // except those that begin with a capital letter. A word in braces is a
 // member of the event's detail, or one of those that value knows.
 var sentences = map[string]string{
-	"pairing.request":          "{person} asked to talk to {bot}",
+	"pairing.request":          "New request: {person} asked to talk to {bot}",
 	"pairing.approve":          "let {person} in as {trust} on {bot}",
 	"pairing.deny":             "denied {person} on {bot}",
 	"pairing.block":            "blocked {person} on {bot}",
@@ -315,14 +315,15 @@ func (t EventNames) user(s string) string {
 	return t.Names.Of(user)
 }
 
-// actor returns who did it. Number 0 is no user.
+// actor returns who did it. Number 0 is no user; earlier versions recorded users as added
+// in chat whom the gateway had added.
 func (t EventNames) actor(e store.AuditEvent) string {
 	switch {
 	case e.User != 0:
 		return t.Names.Of(e.User)
 	case e.Via == "cli":
 		return "The command line"
-	case e.Via == "chat":
+	case e.Via == "chat" && e.Action != "user.create":
 		return "Someone in chat"
 	}
 	return gateway
