@@ -31,16 +31,11 @@ func (s *spending) reserve(ctx context.Context, r usage.Row) (id int64, notice s
 	switch refused := (*usage.Refusal)(nil); {
 	case !errors.As(err, &refused):
 	case refused.Unpriced:
-		err = refusalOf(refused, "budget_unpriced")
+		err = &core.Error{Kind: core.Busy, Text: texts.Text("budget_unpriced", texts.With{"Whose": refused.Whose, "Budget": refused.Budget}), Err: refused}
 	default:
-		err = refusalOf(refused, "budget_used")
+		err = &core.Error{Kind: core.Busy, Text: texts.Text("budget_used", texts.With{"Whose": refused.Whose, "Month": refused.Month, "Budget": refused.Budget}), Err: refused}
 	}
 	return id, notice, err
-}
-
-// refusalOf returns a refusal with a text for the user.
-func refusalOf(r *usage.Refusal, text string) error {
-	return &core.Error{Kind: core.Busy, Text: texts.Text(text, texts.With{"Whose": r.Whose, "Month": r.Month, "Budget": r.Budget}), Err: r}
 }
 
 // record records the usage of calls of a run that ended without being stored.
