@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,7 +13,8 @@ import (
 // Compact rewrites the SQLite database, so that nothing that was deleted stays in
 // the file or in its log. Writers wait for it, about a second for each 100 MB, and
 // it needs as much free space as the database. If the database has more than most
-// bytes (0: no limit), it does nothing and returns false.
+// bytes (0: no limit), it does nothing and returns false. It is an error where a
+// reader keeps the old pages for longer than the connection waits.
 func (d *DB) Compact(ctx context.Context, most int64) (done bool, err error) {
 	if d.engine.kind != migrations.SQLite {
 		return false, nil
@@ -31,10 +33,15 @@ func (d *DB) compact(ctx context.Context) error {
 	// A prepared statement that was read to its end holds nothing, but VACUUM is
 	// refused while one is open: none is kept over it.
 	d.forgetStatements()
-	for _, text := range [...]string{`VACUUM`, `PRAGMA wal_checkpoint(TRUNCATE)`} {
-		if _, err := d.conn.ExecContext(ctx, text); err != nil {
-			return fmt.Errorf("compact: %w", err)
-		}
+	if _, err := d.conn.ExecContext(ctx, `VACUUM`); err != nil {
+		return fmt.Errorf("compact: %w", err)
+	}
+	var busy, logged, moved int
+	if err := d.conn.QueryRowContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &logged, &moved); err != nil {
+		return fmt.Errorf("compact: %w", err)
+	}
+	if busy != 0 {
+		return errors.New("compact: the database is being read, and what was deleted is in its file until then")
 	}
 	return nil
 }

@@ -3,6 +3,8 @@ package store_test
 import (
 	"bytes"
 	"context"
+	"database/sql"
+	"errors"
 	"os"
 	"sync"
 	"testing"
@@ -59,6 +61,35 @@ func TestAfterCompactTheFileHoldsNothingThatWasDeleted(t *testing.T) {
 	}
 	if v, _, err := store.Metadata(ctx, db, "k"); v != "v" || err != nil {
 		t.Errorf("%q %v", v, err)
+	}
+}
+
+// While another process reads, the old pages stay in the file: Compact does not say otherwise.
+func TestCompactIsNotDoneWhileSomeoneReadsWhatWasDeleted(t *testing.T) {
+	storetest.SQLiteOnly(t, "its file")
+	ctx := t.Context()
+	db := storetest.Open(t, nil)
+	other, err := sql.Open("sqlite3", db.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	reads, err := other.BeginTx(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var n int
+	if err := errors.Join(reads.QueryRow(`SELECT count(*) FROM metadata`).Scan(&n), db.Hurry(ctx)); err != nil {
+		t.Fatal(err)
+	}
+	if done, err := db.Compact(ctx, 0); done || err == nil {
+		t.Errorf("while it is read: %v %v", done, err)
+	}
+	if err := reads.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if done, err := db.Compact(ctx, 0); !done || err != nil {
+		t.Errorf("afterwards: %v %v", done, err)
 	}
 }
 

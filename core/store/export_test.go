@@ -67,3 +67,11 @@ func (d *DB) Kept(ctx context.Context) (statements, idle int, err error) {
 	})
 	return statements, idle, err
 }
+
+// Hurry has the writer wait a moment at most for other connections.
+func (d *DB) Hurry(ctx context.Context) error {
+	return d.between(ctx, func(ctx context.Context) error {
+		_, err := d.conn.ExecContext(ctx, `PRAGMA busy_timeout = 20`)
+		return err
+	})
+}
