@@ -166,6 +166,9 @@ func TestANameIsRefusedWhereTooManyHaveItsLength(t *testing.T) {
 	w.ok(w.db.Tx(ctx, func(tx *store.Tx) error {
 		_, err := tx.Exec(ctx, `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10001)
 			INSERT INTO users (id, display, role, created_at) SELECT 100 + i, 'P' || (10000 + i), 'guest', $1 FROM n`, core.Stamp(tx.Time()))
+		if err == nil { // an account whose platform and id are as long as the names
+			_, err = tx.Exec(ctx, `INSERT INTO identities (platform, platform_user_id, user_id, created_at) VALUES ('chat', '7', 101, $1)`, core.Stamp(tx.Time()))
+		}
 		return err
 	}))
 	_, err := w.gate.People.Refer(ctx, w.db, "p20001")
@@ -174,6 +177,9 @@ func TestANameIsRefusedWhereTooManyHaveItsLength(t *testing.T) {
 	}
 	if got, err := w.gate.People.Refer(ctx, w.db, "10101"); err != nil || got.Name != "P20001" {
 		t.Errorf("by number: %+v, %v", got, err)
+	}
+	if got, err := w.gate.People.Refer(ctx, w.db, "chat:7"); err != nil || got.User != 101 {
+		t.Errorf("by account: %+v, %v", got, err)
 	}
 }
 

@@ -209,7 +209,8 @@ type calledRow struct {
 }
 
 // called returns the accounts whose platform:id or id is ref, and those of users with this
-// name in any case; "" is no name. It is core.Invalid where there are too many to compare.
+// name in any case; "" is no name. Where there are too many names to compare, it is those of
+// the id, and core.Invalid without one.
 func (s *Store) called(ctx context.Context, q store.Queryer, ref, name string) (found []calledRow, err error) {
 	platform, id, _ := strings.Cut(ref, ":")
 	length := -1
@@ -224,6 +225,11 @@ func (s *Store) called(ctx context.Context, q store.Queryer, ref, name string) (
 		return nil, fmt.Errorf("find a person: %w", err)
 	}
 	if len(found) > maxOfLength {
+		if name != "" {
+			if found, err = s.called(ctx, q, ref, ""); err != nil || len(found) > 0 {
+				return found, err
+			}
+		}
 		return nil, core.Errorf(core.Invalid, "too many users have a name of this length to look for one: give a number; %s", whoThereIs)
 	}
 	return slices.DeleteFunc(found, func(f calledRow) bool {
