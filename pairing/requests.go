@@ -120,7 +120,7 @@ func errNoRequest() error { return texts.Error(core.NotFound, "request_unknown")
 // byRef finds a request by id, or a waiting one by a code that still works.
 func byRef(ctx context.Context, q store.Queryer, ref string, now time.Time) (request, error) {
 	ref = strings.TrimSpace(ref)
-	r, err := oneRequest(ctx, q, ` WHERE id = $1`, ref)
+	r, err := oneRequest(ctx, q, ` WHERE id IN ($1, $2)`, ref, strings.ToLower(ref)) // a phone begins a line with a capital
 	if !errors.Is(err, store.ErrNoRows) {
 		return r, err
 	}

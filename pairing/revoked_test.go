@@ -35,7 +35,7 @@ func (w *world) revoke(id string) {
 }
 
 func TestARevokedUserCanBeApprovedAgainByIDOrCode(t *testing.T) {
-	for _, by := range []string{"id", "code"} {
+	for _, by := range []string{"id", "id in capitals", "code"} {
 		t.Run(by, func(t *testing.T) {
 			w := newWorld(t)
 			w.admit("tg", "7", core.Vault)
@@ -46,10 +46,7 @@ func TestARevokedUserCanBeApprovedAgainByIDOrCode(t *testing.T) {
 				t.Fatalf("a revoked access is listed as %+v", r)
 			}
 			w.mail.said()
-			ref := r.ID
-			if by == "code" {
-				ref = strings.ToLower(r.Code)
-			}
+			ref := map[string]string{"id": r.ID, "id in capitals": strings.ToUpper(r.ID), "code": strings.ToLower(r.Code)}[by]
 			got, err := w.gate.Approve(ctx, ref, core.Approval{Trust: core.Sandboxed}, panel)
 			w.ok(err)
 			if got.ID != r.ID || got.Status != "approved" || got.Revoked || got.ApprovedTrustLevel != core.Sandboxed {

@@ -26,7 +26,7 @@ func TestEveryCommandAnswersWhomItIsForAndNoOneElse(t *testing.T) {
 		{"/whoami", "user 1 (owner), at trust vault", "(guest), at trust sandboxed"},
 		{"/pairing", "No request is pending", onlyOwner},
 		{"/approve", "/approve CODE", onlyOwner},
-		{"/approve NOTACODE", "No pending request has the code NOTACODE", onlyOwner},
+		{"/approve NOTACODE", "No pending request has the code or id NOTACODE", onlyOwner},
 		{"/approve X Y Z", "I don't understand “Y” here. Write /approve CODE", onlyOwner},
 		{"/busy sometimes", "I don't understand “sometimes” here", "/busy queue"},
 		{"/model nosuch", "There is no model nosuch for you here", "/model local/quote"},

@@ -95,7 +95,8 @@ func (v panelActs) Next(ctx context.Context, s session.Session) (model, by strin
 	return c.Model, c.By, err
 }
 
-// Models returns the models that a conversation may be given: none where one answers all guests.
+// Models returns the models that a conversation may be given: none where one answers all
+// guests, and where guests may have only one.
 func (v panelActs) Models(ctx context.Context, s session.Session) ([]string, error) {
 	guest, err := v.guest(ctx, s)
 	if err != nil {
