@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"gatehouse/cmd/gatehouse/views"
 	"gatehouse/configs"
 	"gatehouse/core"
 	"gatehouse/core/activity"
@@ -51,11 +52,17 @@ func (c *conversations) Update(ctx context.Context, id string, change session.Ch
 			if err != nil {
 				return err
 			}
-			role, err := c.people.Role(ctx, tx, was.User)
+			if a := change.AgentType; a != nil {
+				was.AgentType = *a
+			}
+			if w := change.Workspace; w != nil {
+				was.Workspace = *w
+			}
+			guest, err := views.Guest(ctx, tx, was, c.sessions, c.people, c.agents)
 			if err != nil {
 				return err
 			}
-			if _, err := c.models.Find(core.CutRunes(*m, 60), was.Guests(role)); err != nil {
+			if _, err := c.models.Find(core.CutRunes(*m, 60), guest); err != nil {
 				return err
 			}
 		}

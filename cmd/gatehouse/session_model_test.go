@@ -2,9 +2,11 @@ package main
 
 import (
 	"net/http"
+	"net/http/cookiejar"
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -216,5 +218,72 @@ func TestAVaultConversationCanBeGivenAModelBesideAGuestModel(t *testing.T) {
 	}
 	if _, page := b.submit(chat+"/model", page, url.Values{"value": {"openai/fake-2"}}); !strings.Contains(page, "flash bad") {
 		t.Error("a guest's conversation is given a model")
+	}
+}
+
+// An admin of the panel has a row of admin_accounts, and the role of a guest as a user.
+func TestAnAdminsSandboxedConversationInThePanelIsNoGuests(t *testing.T) {
+	t.Parallel()
+	w, model := newModelWorld(t, func(c *configs.Config) {
+		c.GuestModel, c.ModelFallbacks, c.Activity = "local/quote", values.List{"openai/fake-2"}, false
+	})
+	owner := w.browser()
+	_, page := owner.submit("/admin/accounts", owner.page("/admin/accounts"), url.Values{"name": {"nina"}, "role": {"admin"}})
+	once := regexp.MustCompile(`[a-z0-9]{4}(-[a-z0-9]{4}){3}`).FindString(page)
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nina := &browser{w, &http.Client{Jar: jar}}
+	nina.submit("/admin/login", nina.page("/admin/login"), url.Values{"name": {"nina"}, "password": {once}})
+	nina.submit("/admin/password", nina.page("/admin/password"), url.Values{"new": {"a very long pass phrase"}, "again": {"a very long pass phrase"}})
+	nina.submit("/admin/talk/new", nina.page("/admin/talk"), url.Values{"text": {"hello"}})
+	w.quiet()
+	var id string
+	if err := w.app.db.Get(t.Context(), &id, `SELECT s.id FROM sessions s JOIN admin_accounts a ON a.user_id = s.user_id WHERE a.name = 'nina'`); err != nil {
+		t.Fatal(err)
+	}
+	w.sql(`UPDATE sessions SET trust_level = 'sandboxed' WHERE id = $1`, id)
+	chat := "/admin/chats/" + id
+	page = nina.page(chat)
+	if !strings.Contains(page, "<option>openai/fake-2</option>") || !strings.Contains(page, fakeModel+`</span> (default)`) {
+		t.Fatalf("her conversation is offered no model, or another is next: %.2000s", page)
+	}
+	if _, page := nina.submit(chat+"/model", page, url.Values{"value": {"openai/fake-2"}}); !strings.Contains(page, "flash good") {
+		t.Errorf("her conversation is not given the model: %.2000s", page)
+	}
+	nina.submit("/admin/talk/"+id, nina.page(chat), url.Values{"text": {"who answers?"}})
+	w.quiet()
+	if !strings.Contains(lastBody(model), `"model":"fake-2"`) {
+		t.Errorf("she is answered by another: %.100s", lastBody(model))
+	}
+}
+
+// A turn is at the trust of its workspace and agent at most.
+func TestAConversationInASandboxedWorkspaceIsOfferedTheModelsOfGuests(t *testing.T) {
+	t.Parallel()
+	w, _ := newModelWorld(t, func(c *configs.Config) {
+		c.GuestModel, c.ModelFallbacks, c.RateLimit, c.Activity = "local/quote", values.List{"openai/fake-2"}, values.Rate{}, false
+	})
+	w.boss()
+	vera := w.guest("Vera")
+	w.sql(`UPDATE access SET trust_level = 'vault' WHERE user_id = $1`, w.person(vera))
+	w.puts(map[string]string{".parachute/workspaces/kitchen/config.yaml": "trust_level: sandboxed\n"})
+	w.until("the workspace is read", func() bool { return len(w.app.agents.Workspaces()) == 1 })
+	w.replies(vera, "/new")
+	w.replies(vera, "hello")
+	w.quiet()
+	id := w.sessionIn(vera)
+	b := w.browser()
+	offered := func() bool { return strings.Contains(b.page("/admin/chats/"+id), `action="/admin/chats/`+id+`/model"`) }
+	if !offered() {
+		t.Fatal("her conversation is offered no model")
+	}
+	w.sql(`UPDATE sessions SET workspace = 'kitchen' WHERE id = $1`, id)
+	if offered() {
+		t.Error("in the workspace, her conversation is offered models that no turn gets")
+	}
+	if status, m := w.patch(id, map[string]any{"model": "openai/fake-2"}); status != 403 {
+		t.Errorf("in the workspace: %d %v", status, m)
 	}
 }

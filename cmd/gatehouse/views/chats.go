@@ -111,8 +111,7 @@ func (v panelActs) Models(ctx context.Context, s session.Session) ([]string, err
 
 // guest reports whether a guest writes in a conversation.
 func (v panelActs) guest(ctx context.Context, s session.Session) (bool, error) {
-	role, err := v.c.Pairing.People.Role(ctx, v.c.DB, s.User)
-	return s.Guests(role), err
+	return Guest(ctx, v.c.DB, s, v.c.SessionStore, v.c.Pairing.People, v.c.AgentList)
 }
 
 // Say stores a message of the account's, written in the panel. Its

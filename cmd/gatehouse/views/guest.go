@@ -1,0 +1,27 @@
+package views
+
+import (
+	"context"
+
+	"gatehouse/core"
+	"gatehouse/core/agent"
+	"gatehouse/core/session"
+	"gatehouse/core/store"
+	"gatehouse/pairing/people"
+)
+
+// Guest reports whether the turns of a conversation are a guest's: at trust sandboxed at most,
+// by its agent and workspace too, and of a user who does not manage the gateway. An admin of
+// the panel is one who does, but not in a chat, where their account has no role.
+func Guest(ctx context.Context, q store.Queryer, s session.Session, sessions *session.Store, users *people.Store, agents *agent.Agents) (bool, error) {
+	role, err := users.Role(ctx, q, s.User)
+	if err != nil || !s.Guests(role, agents.Role(s.AgentType, s.Workspace).Trust) {
+		return false, err
+	}
+	at, bound, err := sessions.Bound(ctx, q, s.ID)
+	if err != nil || bound && at.Bot != core.APIBot {
+		return true, err
+	}
+	admin, err := users.Administers(ctx, q, s.User)
+	return !admin, err
+}
