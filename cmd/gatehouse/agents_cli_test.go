@@ -14,7 +14,7 @@ func TestAgentsAreListedAndAddedByTheCommandLine(t *testing.T) {
 	h := newHome(t, nil)
 	there := h.vault()
 	h.env["GATEHOUSE_VAULT_PATH"] = filepath.Join(h.dir, "nowhere")
-	if code, _, errs := h.run("agents", "list"); code != 1 || !strings.Contains(errs, "'gatehouse serve' makes it. GATEHOUSE_VAULT_PATH names another one") {
+	if code, _, errs := h.run("agents", "list"); code != 1 || !strings.Contains(errs, "GATEHOUSE_VAULT_PATH names its vault") {
 		t.Errorf("without a vault: %d %q", code, errs)
 	}
 	h.env["GATEHOUSE_VAULT_PATH"] = there

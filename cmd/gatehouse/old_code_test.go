@@ -29,7 +29,9 @@ func TestPairingListsAReferenceThatApproves(t *testing.T) {
 		code := requestOn(w, "telegram", fmt.Sprint(ann.ID())).Code
 		pairing := func() string { // the list, not the notice of the request
 			after := boss.Send("/pairing").ID
-			return w.hears(boss.DM(), func(m telegramtest.Message) bool { return m.ID > after && strings.HasPrefix(m.Text, "Pending requests") }).Text
+			return w.hears(boss.DM(), func(m telegramtest.Message) bool {
+				return m.ID > after && strings.HasPrefix(m.Text, "Pending requests")
+			}).Text
 		}
 		w.hearsText(boss, "Ann") // of the request
 		if got := pairing(); !strings.Contains(got, "code "+code) {

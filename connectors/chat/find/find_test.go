@@ -60,7 +60,9 @@ func run(t *testing.T, f *finder, at core.Address, text string) (said string, bu
 	return out.Text, buttons
 }
 
-func berlin(context.Context, int64) (*time.Location, error) { return time.LoadLocation("Europe/Berlin") }
+func berlin(context.Context, int64) (*time.Location, error) {
+	return time.LoadLocation("Europe/Berlin")
+}
 
 var direct, group = core.Address{Bot: "b", Chat: "1"}, core.Address{Bot: "b", Chat: "9", Place: "9"}
 
