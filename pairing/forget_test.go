@@ -59,6 +59,27 @@ func TestWhoeverIsForgottenIsAStrangerWithoutATrace(t *testing.T) {
 	}
 }
 
+// What a block keeps of the access that it took belongs to the user's data.
+func TestAnExportNamesTheAccessThatABlockTook(t *testing.T) {
+	w := newWorld(t)
+	w.admit("tg", "7", core.Vault)
+	id, _, _ := w.gate.People.User(ctx, w.db, peer("7"))
+	w.ok(w.gate.People.BlockUser(ctx, "tg", "telegram", "7", panel))
+	for _, x := range (Tables{}).Exports() {
+		if x.Name != "blocks" {
+			continue
+		}
+		var rows []struct {
+			Platform, Bot, At, Took string
+			ID                      string `db:"platform_user_id"`
+		}
+		w.ok(w.db.Select(ctx, &rows, x.Query, id, 10))
+		if len(rows) != 1 || rows[0].ID != "7" || !strings.Contains(rows[0].Took, `"vault"`) {
+			t.Errorf("exported: %+v", rows)
+		}
+	}
+}
+
 func TestWhoeverIsShutOutHasNoAccessAndTheirRunsAreStopped(t *testing.T) {
 	w := newWorld(t)
 	w.admit("tg", "7", core.Vault)

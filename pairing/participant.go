@@ -48,6 +48,6 @@ func (Tables) Exports() []store.Export {
 		{Name: "access", Query: `SELECT bot, scope, place, trust_level, expires_at, chat, "by", at FROM access WHERE user_id = $1 LIMIT $2`},
 		{Name: "requests", Query: `SELECT r.platform, r.platform_user_id, r.platform_user_display, r.bot, r.scope, r.place, r.status, r.approved_trust_level, r.created_at, r.resolved_at, r.first_message
 			FROM identities i JOIN pairing_requests r ON r.platform = i.platform AND r.platform_user_id = i.platform_user_id WHERE i.user_id = $1 ORDER BY r.created_at DESC LIMIT $2`},
-		{Name: "blocks", Query: `SELECT b.platform, b.platform_user_id, b.bot, b.at FROM identities i JOIN blocks b ON b.platform = i.platform AND b.platform_user_id = i.platform_user_id WHERE i.user_id = $1 LIMIT $2`},
+		{Name: "blocks", Query: `SELECT b.platform, b.platform_user_id, b.bot, b.at, b.took FROM identities i JOIN blocks b ON b.platform = i.platform AND b.platform_user_id = i.platform_user_id WHERE i.user_id = $1 LIMIT $2`},
 	}
 }

@@ -39,20 +39,19 @@ func (t *requests) resolve(ctx context.Context, tx *store.Tx, r *request, status
 
 // free hands the held messages on and notes that none is left.
 func (t *requests) free(ctx context.Context, tx *store.Tx, r *request) error {
-	if _, err := t.mail.Free(ctx, tx, r.ID, r.Trust); err != nil {
-		return err
-	}
-	r.Attempts = 0
-	_, err := tx.Exec(ctx, `UPDATE pairing_requests SET attempts = 0 WHERE id = $1`, r.ID)
-	return err
+	_, err := t.mail.Free(ctx, tx, r.ID, r.Trust)
+	return t.emptied(ctx, tx, r, err)
 }
 
 func (t *requests) discard(ctx context.Context, tx *store.Tx, r *request) error {
-	if _, err := t.mail.Discard(ctx, tx, r.ID); err != nil {
-		return err
+	_, err := t.mail.Discard(ctx, tx, r.ID)
+	return t.emptied(ctx, tx, r, err)
+}
+
+func (t *requests) emptied(ctx context.Context, tx *store.Tx, r *request, err error) error {
+	if r.Attempts = 0; err == nil {
+		_, err = tx.Exec(ctx, `UPDATE pairing_requests SET attempts = 0 WHERE id = $1`, r.ID)
 	}
-	r.Attempts = 0
-	_, err := tx.Exec(ctx, `UPDATE pairing_requests SET attempts = 0 WHERE id = $1`, r.ID)
 	return err
 }
 
@@ -131,9 +130,11 @@ func (t *requests) ShowWaiting(ctx context.Context, tx *store.Tx, bot string) (m
 	return len(rows) > showWaiting, nil
 }
 
-// TurnedAway reports whether the sender was denied on this bot after since.
+// TurnedAway reports whether the sender was denied on this bot after since, or lost access
+// there after it. That one was approved again since changes nothing: its end stays.
 func (t *requests) TurnedAway(ctx context.Context, tx *store.Tx, in *core.Inbound, since string) (away bool, err error) {
-	err = tx.Get(ctx, &away, `SELECT EXISTS (SELECT 1 FROM pairing_requests WHERE platform = $1 AND platform_user_id = $2 AND bot = $3 AND status = 'denied' AND resolved_at > $4)`,
+	err = tx.Get(ctx, &away, `SELECT EXISTS (SELECT 1 FROM pairing_requests WHERE platform = $1 AND platform_user_id = $2 AND bot = $3
+		AND (status = 'denied' AND resolved_at > $4 OR status = 'approved' AND expires_at <= resolved_at AND expires_at > $4))`,
 		in.From.Platform, in.From.ID, in.Bot, since)
 	return away, err
 }

@@ -469,6 +469,45 @@ func TestWhoeverWasBlockedAndUnblockedDoesNotComeBackByAnOldInvitation(t *testin
 	t.Error("an invitation from after the block does not work")
 }
 
+// Access that was given again for a time ends, and an invitation from before the loss
+// gives no more of it.
+func TestWhoeverWasApprovedAgainForATimeDoesNotStayByAnOldInvitation(t *testing.T) {
+	for _, by := range []string{"block", "revocation"} {
+		t.Run(by, func(t *testing.T) {
+			w := newWorld(t)
+			forAYear := func() string {
+				return w.invite(codes.Invitation{Bot: "tg", Trust: core.Vault, UsesLeft: 5, ExpiresAt: w.clock.Now().Add(300 * 24 * time.Hour)})
+			}
+			old := forAYear()
+			w.put(command("tg", "7", "pair", old))
+			w.clock.Advance(time.Hour)
+			if by == "block" {
+				w.ok(w.gate.People.BlockUser(ctx, "tg", "telegram", "7", panel))
+				w.clock.Advance(time.Hour)
+				w.ok(w.gate.People.Unblock(ctx, "tg", "telegram", "7", panel))
+			} else {
+				w.revoke("7")
+			}
+			w.clock.Advance(time.Hour)
+			_, err := w.gate.Approve(ctx, w.listed("7", "denied").ID, core.Approval{Trust: core.Sandboxed, ExpiresAt: w.clock.Now().Add(24 * time.Hour)}, panel)
+			w.ok(err)
+			if got := w.trust(dm("tg", "7", "x")); got != core.Sandboxed {
+				t.Fatalf("approved again at %v", got)
+			}
+			w.clock.Advance(25 * time.Hour)
+			w.upkeep()
+			w.put(command("tg", "7", "pair", old))
+			if got := w.trust(dm("tg", "7", "x")); got != core.Stranger {
+				t.Errorf("let in again by the old invitation, at %v", got)
+			}
+			w.put(command("tg", "7", "pair", forAYear()))
+			if got := w.trust(dm("tg", "7", "x")); got != core.Vault {
+				t.Errorf("a newer invitation lets in at %v", got)
+			}
+		})
+	}
+}
+
 func TestWhatABlockTookFollowsItsGroupToANewID(t *testing.T) {
 	w := newWorld(t)
 	w.ok(w.gate.Places.Enable(ctx, "tg", "g", "G", core.Vault, panel))
