@@ -118,7 +118,7 @@ func (s *Store) Most(ctx context.Context, user int64) (core.Trust, error) {
 	if user == core.Operator {
 		return core.Full, nil
 	}
-	if admin, err := s.Administers(ctx, s.db, user); err != nil || admin {
+	if _, admin, err := s.Role(ctx, s.db, user); err != nil || admin {
 		return core.Vault, err
 	}
 	access, err := s.AccessOf(ctx, user)
@@ -130,14 +130,6 @@ func (s *Store) Most(ctx context.Context, user int64) (core.Trust, error) {
 		err = unknownNumber(user)
 	}
 	return core.Stranger, err
-}
-
-// Administers reports whether the user is an admin of the panel.
-func (s *Store) Administers(ctx context.Context, q store.Queryer, user int64) (admin bool, err error) {
-	if err := q.Get(ctx, &admin, `SELECT EXISTS (SELECT 1 FROM admin_accounts WHERE user_id = $1 AND role = 'admin')`, user); err != nil {
-		return false, fmt.Errorf("admin of the panel: %w", err)
-	}
-	return admin, nil
 }
 
 const whoThereIs = "'gatehouse people list' and the panel's page People show who there is"

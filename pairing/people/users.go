@@ -68,15 +68,19 @@ func (s *Store) User(ctx context.Context, q store.Queryer, p core.Peer) (id int6
 	return u.ID, u.Role, nil
 }
 
-// Role returns the role that a user was given; "" where there is no such user.
-func (s *Store) Role(ctx context.Context, q store.Queryer, user int64) (role core.Role, err error) {
-	if err = q.Get(ctx, &role, `SELECT role FROM users WHERE id = $1`, user); errors.Is(err, store.ErrNoRows) {
-		return "", nil
+// Role returns the role that a user was given, "" where there is no such user, and whether the
+// user is an admin of the panel.
+func (s *Store) Role(ctx context.Context, q store.Queryer, user int64) (role core.Role, admin bool, err error) {
+	var r struct {
+		Role  core.Role `db:"role"`
+		Admin bool      `db:"admin"`
 	}
+	err = q.Get(ctx, &r, `SELECT coalesce((SELECT role FROM users WHERE id = $1), '') AS role,
+		EXISTS (SELECT 1 FROM admin_accounts WHERE user_id = $1 AND role = 'admin') AS admin`, user)
 	if err != nil {
-		return "", fmt.Errorf("role of a person: %w", err)
+		return "", false, fmt.Errorf("role of a person: %w", err)
 	}
-	return role, nil
+	return r.Role, r.Admin, nil
 }
 
 // Name returns what a user calls themselves, cleaned; "" when no one knows.

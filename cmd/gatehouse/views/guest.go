@@ -14,14 +14,13 @@ import (
 // by its agent and workspace too, and of a user who does not manage the gateway. An admin of
 // the panel is one who does, but not in a chat, where their account has no role.
 func Guest(ctx context.Context, q store.Queryer, s session.Session, sessions *session.Store, users *people.Store, agents *agent.Agents) (bool, error) {
-	role, err := users.Role(ctx, q, s.User)
+	role, admin, err := users.Role(ctx, q, s.User)
 	if err != nil || !s.Guests(role, agents.Role(s.AgentType, s.Workspace).Trust) {
 		return false, err
 	}
-	at, bound, err := sessions.Bound(ctx, q, s.ID)
-	if err != nil || bound && at.Bot != core.APIBot {
-		return true, err
+	if !admin {
+		return true, nil
 	}
-	admin, err := users.Administers(ctx, q, s.User)
-	return !admin, err
+	at, bound, err := sessions.Bound(ctx, q, s.ID)
+	return err != nil || bound && at.Bot != core.APIBot, err
 }
