@@ -135,6 +135,26 @@ func TestTheScopeAdminAloneReadsNoOneElsesSession(t *testing.T) {
 				t.Errorf("user %d: GET %s: %d, want 404", user, path, status)
 			}
 		}
+		at := "/api/chat/" + o.session
+		for _, c := range []struct {
+			method, path string
+			body         any
+		}{
+			{"PATCH", at, map[string]any{}},
+			{"POST", at + "/archive", nil},
+			{"POST", at + "/tags", map[string]any{"tag": "taken"}},
+			{"POST", "/api/chat", map[string]any{"message": "What was said?", "continued_from": o.session}},
+		} {
+			if status := o.status(admin, c.method, c.path, c.body); status != 404 {
+				t.Errorf("user %d: %s %s: %d, want 404", user, c.method, c.path, status)
+			}
+		}
+		if status := o.status(admin, "POST", "/api/chat", map[string]any{"message": "What was said?", "session_id": o.session}); user == core.Operator && status != 404 {
+			t.Errorf("the operator goes on with it: %d, want 404", status)
+		}
+		if status := o.status(admin, "POST", at+"/abort", nil); status == 404 {
+			t.Errorf("user %d may not stop its turn", user)
+		}
 		secret, _ = o.keyFor(user, core.Vault, auth.ScopeRead, auth.ScopeAdmin)
 		if status := o.status(http.Header{"Authorization": {"Bearer " + secret}}, "GET", "/api/chat/"+o.session, nil); status != 200 {
 			t.Errorf("user %d: with read: %d", user, status)

@@ -3,6 +3,7 @@ package sessions
 import (
 	"context"
 	"net/http"
+	"strings"
 
 	"gatehouse/core"
 	"gatehouse/core/session"
@@ -59,16 +60,16 @@ func (f *Finder) Found(r *http.Request, scopes ...string) (auth.Principal, sessi
 }
 
 // Find returns the id of the session in the address, which must exist (or have
-// just been enqueued) and be p's; with the scope admin, of any user, which a request that only
-// reads needs the scope read for too.
+// just been enqueued) and be p's; with the scopes admin and read, of any user. To delete it or stop its
+// turn, which shows nothing of it, admin is sufficient.
 func (f *Finder) Find(r *http.Request, p auth.Principal) (string, error) {
 	ctx, id := r.Context(), r.PathValue("id")
 	if reserved[id] || id == "" || len(id) > 128 {
 		return "", core.Errorf(core.Invalid, "this is not a session id")
 	}
-	others := p.Has(auth.ScopeAdmin)
-	if r.Method == http.MethodGet || r.Method == http.MethodHead {
-		others = p.ListsEveryone()
+	others := p.ListsEveryone()
+	if r.Method == http.MethodDelete || strings.HasSuffix(r.URL.Path, "/abort") {
+		others = p.Has(auth.ScopeAdmin)
 	}
 	session, known, err := f.locate(ctx, p, id, others)
 	if err == nil && !known {
@@ -91,12 +92,12 @@ func noSession() error { return core.Errorf(core.NotFound, "there is no such ses
 
 // Locate returns the session that an id means for p; one that is not known
 // will be made. A reserved id is core.Invalid, another user's session core.NotFound; the operator
-// finds it with the scope admin.
+// finds it with the scopes admin and read, because an answer can repeat what was said in it.
 func (f *Finder) Locate(ctx context.Context, p auth.Principal, id string) (session string, known bool, err error) {
 	if reserved[id] {
 		return "", false, core.Errorf(core.Invalid, "the session id %q is reserved", id)
 	}
-	return f.locate(ctx, p, id, p.Has(auth.ScopeAdmin))
+	return f.locate(ctx, p, id, p.ListsEveryone())
 }
 
 // locate is Locate; others permits the operator the sessions of other users, which the Locator
