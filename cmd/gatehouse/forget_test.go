@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -327,6 +328,40 @@ func TestForgettingAMemberBlanksOnlyTheirTurnsInAGroupsConversationInTheTrash(t 
 	}
 	if len(grep(t, w, "about the weather")) == 0 {
 		t.Error("what another member wrote is gone")
+	}
+}
+
+// What is erased is gone from the tables; the pages of the file wait for who reads it.
+func TestForgettingWhileAnotherProgramReadsTheDatabaseSaysWhatIsLeft(t *testing.T) {
+	storetest.SQLiteOnly(t, "its file is opened here")
+	t.Parallel()
+	l, _ := newLife(t, nil)
+	w := l.w
+	other, err := sql.Open("sqlite3", w.app.db.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	reads, err := other.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var n int
+	if err := reads.QueryRow(`SELECT count(*) FROM metadata`).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	f, err := w.app.eraser.Forget(t.Context(), fmt.Sprint(l.user), cli, nil)
+	if err != nil || !strings.Contains(strings.Join(f.Left, " "), "Another program reads the database") {
+		t.Errorf("%+v, %v", f, err)
+	}
+	if err := reads.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.app.eraser.Resume(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, hit := range grep(t, w, l.words...) {
+		t.Errorf("still there once it is read no more: %s", hit)
 	}
 }
 

@@ -268,10 +268,12 @@ func (e *Eraser) compact(ctx context.Context, f *Forgotten) (err error) {
 	if err := e.o.Sessions.PurgeWords(ctx); err != nil {
 		return err
 	}
-	if f.Compacted, err = e.o.DB.Compact(ctx, most); err != nil {
-		return err
-	}
+	f.Compacted, err = e.o.DB.Compact(ctx, most)
 	switch {
+	case core.KindOf(err) == core.Busy:
+		f.Left = append(f.Left, "Another program reads the database, so free pages of its file may still have traces: a gateway that serves removes them later, each hour that it can.")
+	case err != nil:
+		return err
 	case f.Compacted || store.OnServer(e.o.DB.Path()):
 		if err := e.o.DB.Tx(ctx, func(tx *store.Tx) error { _, err := store.DeleteMetadataLike(ctx, tx, pagesKey); return err }); err != nil {
 			return err

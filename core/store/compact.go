@@ -2,18 +2,18 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 
+	"gatehouse/core"
 	"gatehouse/core/store/migrations"
 )
 
 // Compact rewrites the SQLite database, so that nothing that was deleted stays in
 // the file or in its log. Writers wait for it, about a second for each 100 MB, and
 // it needs as much free space as the database. If the database has more than most
-// bytes (0: no limit), it does nothing and returns false. It is an error where a
+// bytes (0: no limit), it does nothing and returns false. It is core.Busy where a
 // reader keeps the old pages for longer than the connection waits.
 func (d *DB) Compact(ctx context.Context, most int64) (done bool, err error) {
 	if d.engine.kind != migrations.SQLite {
@@ -41,7 +41,7 @@ func (d *DB) compact(ctx context.Context) error {
 		return fmt.Errorf("compact: %w", err)
 	}
 	if busy != 0 {
-		return errors.New("compact: the database is being read, and what was deleted is in its file until then")
+		return core.Errorf(core.Busy, "compact: the database is being read, and what was deleted is in its file until then")
 	}
 	return nil
 }

@@ -51,6 +51,34 @@ func TestBillReservesWhatEarlierCallsTookBeyondTheirReservation(t *testing.T) {
 	}
 }
 
+// What the replaced reservation had taken on is taken on by the one in its place, and then by no other.
+func TestBillTakesOnWhatIsOwedOnceWhereAReservationIsReplaced(t *testing.T) {
+	t.Parallel()
+	var asks budget
+	b := &bill.Bill{Of: usage.Row{Run: "r1", User: 2}, Cost: price, Reserve: asks.reserve}
+	ask := func(instead usage.Row) usage.Row {
+		t.Helper()
+		row, _, err := b.Ask(t.Context(), "a/model", request(400), instead)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return row
+	}
+	b.Add("a/model", &core.Tokens{Input: 500, Output: 50}, nil, ask(usage.Row{})) // 440 more than was reserved
+	second := ask(usage.Row{})
+	third := ask(second)
+	b.Add("a/model", &core.Tokens{Input: 100, Output: 10}, nil, third)
+	ask(usage.Row{})
+	for i, want := range []int64{110, 550, 550, 110} {
+		if r := asks.asked[i]; r.Input+r.Output != want || *r.MicroUSD != want {
+			t.Errorf("call %d is reserved with %d tokens for %d, want %d", i+1, r.Input+r.Output, *r.MicroUSD, want)
+		}
+	}
+	if asks.asked[2].ID != second.ID {
+		t.Errorf("the third takes the place of the reservation %d, want %d", asks.asked[2].ID, second.ID)
+	}
+}
+
 func TestBillReturnsARefusalOfABudget(t *testing.T) {
 	t.Parallel()
 	asks := budget{err: core.Errorf(core.Busy, "the budget is used up")}

@@ -36,10 +36,13 @@ func (c Caller) Ask(ctx context.Context, m llm.Model, req *llm.Request, row usag
 		return "", 0, err
 	}
 	own := *req
+	var broken error // of the database
 	own.Instead = func(model string) error {
 		next, err := c.reserve(ctx, row, model)
 		if err == nil {
 			row = next
+		} else if !errors.As(err, new(*usage.Refusal)) {
+			broken = err
 		}
 		return err
 	}
@@ -58,7 +61,7 @@ func (c Caller) Ask(ctx context.Context, m llm.Model, req *llm.Request, row usag
 	}
 	made := b.Len() > 0 || errors.Is(context.Cause(ctx), context.DeadlineExceeded) // what timed out may be billed
 	spent, settled := c.settle(context.WithoutCancel(ctx), row, took, made)
-	return b.String(), spent, errors.Join(err, settled)
+	return b.String(), spent, errors.Join(err, broken, settled)
 }
 
 // reserve reserves a call like row of a model, in place of the one that row has reserved.
