@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/store"
 	"gatehouse/pairing/codes"
 )
 
@@ -79,6 +80,44 @@ func TestARevokedUserCanBeApprovedAgainFor90Days(t *testing.T) {
 	w.clock.Advance(2 * time.Minute)
 	prune()
 	_, err = w.gate.Approve(ctx, late.ID, core.Approval{Trust: core.Sandboxed}, panel)
+	wantKind(t, err, core.NotFound)
+}
+
+// What a block took stays in the list for 90 days from its end, however long it was.
+func TestWhatALongBlockTookCanBeApprovedAgainFor90DaysAfterIt(t *testing.T) {
+	w := newWorld(t)
+	prune := func() {
+		t.Helper()
+		_, err := w.gate.Prune(ctx)
+		w.ok(err)
+	}
+	for _, id := range []string{"7", "8", "9"} {
+		w.admit("tg", id, core.Vault)
+		w.ok(w.gate.People.BlockUser(ctx, "tg", "telegram", id, panel))
+	}
+	// An earlier version kept nothing with the block: its requests were listed at the update.
+	for _, q := range []string{`UPDATE blocks SET took = '' WHERE platform_user_id = '9'`,
+		`UPDATE pairing_requests SET status = 'denied', cooled = 1, resolved_at = (SELECT at FROM blocks WHERE platform_user_id = '9'), expires_at = (SELECT at FROM blocks WHERE platform_user_id = '9') WHERE platform_user_id = '9'`} {
+		w.ok(w.db.Tx(ctx, func(tx *store.Tx) error { _, err := tx.Exec(ctx, q); return err }))
+	}
+	w.clock.Advance(KeepRequests + 24*time.Hour)
+	prune()
+	for _, id := range []string{"7", "8", "9"} {
+		w.ok(w.gate.People.Unblock(ctx, "tg", "telegram", id, panel))
+	}
+	w.clock.Advance(KeepRequests - time.Minute)
+	prune()
+	late := w.listed("8", "denied")
+	for _, id := range []string{"7", "9"} {
+		_, err := w.gate.Approve(ctx, w.listed(id, "denied").ID, core.Approval{Trust: core.Sandboxed}, panel)
+		w.ok(err)
+		if got := w.trust(dm("tg", id, "x")); got != core.Sandboxed {
+			t.Errorf("%s is approved again at %v", id, got)
+		}
+	}
+	w.clock.Advance(2 * time.Minute)
+	prune()
+	_, err := w.gate.Approve(ctx, late.ID, core.Approval{Trust: core.Sandboxed}, panel)
 	wantKind(t, err, core.NotFound)
 }
 

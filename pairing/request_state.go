@@ -183,7 +183,8 @@ func (t *requests) Uncool(ctx context.Context, tx *store.Tx, bot string, account
 			return err
 		}
 	}
-	_, err := tx.Exec(ctx, `UPDATE pairing_requests SET cooled = 1 WHERE platform = $1 AND platform_user_id = $2 AND $3 IN (bot, '*') AND status = 'denied'`, account.Platform, account.ID, bot)
+	_, err := tx.Exec(ctx, `UPDATE pairing_requests SET cooled = 1, noted_at = CASE WHEN blocked = 0 AND resolved_at = $4 THEN $5 ELSE noted_at END
+		WHERE platform = $1 AND platform_user_id = $2 AND $3 IN (bot, '*') AND status = 'denied'`, account.Platform, account.ID, bot, at, core.Stamp(tx.Time()))
 	return err
 }
 
@@ -203,16 +204,15 @@ func (t *requests) expire(ctx context.Context, tx *store.Tx, r request) error {
 	return t.closeAsk(ctx, tx, r.ID, texts.Text("request_expired", texts.With{"Name": core.CleanName(r.Display)}))
 }
 
-// Prune deletes requests that were denied, or expired, so long ago that no one
-// asks any more, and returns how many. One stays while an older invitation works:
-// it keeps anyone who was turned away from coming back by that.
-func (t *requests) Prune(ctx context.Context) (int, error) {
-	total := 0
-	for {
-		var n int64
-		err := t.db.Tx(ctx, func(tx *store.Tx) (err error) {
+// Prune deletes requests that were denied, or expired, so long ago that no one asks any
+// more, and returns how many. One that a block revoked counts from its end. One stays while
+// an older invitation works: it keeps anyone who was turned away from coming back by that.
+func (t *requests) Prune(ctx context.Context) (total int, err error) {
+	for n := int64(pruneBatch); n == pruneBatch; total += int(n) {
+		err = t.db.Tx(ctx, func(tx *store.Tx) (err error) {
 			n, err = tx.Exec(ctx, `DELETE FROM pairing_requests WHERE id IN (SELECT id FROM pairing_requests
-				WHERE status IN ('denied', 'expired') AND resolved_at <> '' AND resolved_at < $1
+				WHERE status IN ('denied', 'expired') AND resolved_at <> '' AND resolved_at < $1 AND noted_at < $1
+					AND NOT EXISTS (SELECT 1 FROM blocks b WHERE blocked = 0 AND b.platform = pairing_requests.platform AND b.platform_user_id = pairing_requests.platform_user_id AND b.at = resolved_at)
 					AND NOT EXISTS (SELECT 1 FROM invites i WHERE i.bot = pairing_requests.bot AND i.at < pairing_requests.resolved_at AND i.uses_left > 0 AND i.expires_at > $2) LIMIT $3)`,
 				core.Stamp(tx.Time().Add(-KeepRequests)), core.Stamp(tx.Time()), pruneBatch)
 			return err
@@ -220,10 +220,8 @@ func (t *requests) Prune(ctx context.Context) (int, error) {
 		if err != nil {
 			return total, fmt.Errorf("prune pairing requests: %w", err)
 		}
-		if total += int(n); n < pruneBatch {
-			return total, nil
-		}
 	}
+	return total, nil
 }
 
 // Move rewrites a group's id when the platform gave it a new one. A request that

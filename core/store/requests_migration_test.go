@@ -126,3 +126,71 @@ was blocked: denied vault 3 operator via panel 3 1`
 		t.Errorf("the file is not rewritten at the next start: %q, %v", compact, err)
 	}
 }
+
+func TestAnInvitationFromBeforeABlockOfAnEarlierVersionRestoresNothing(t *testing.T) {
+	day := func(n string) string { return "2026-02-" + n + "T10:00:00.000000Z" }
+	end := func(n string) string { return "2026-02-" + n + "T11:22:33.123456Z" }
+	db := migrated(t, "1294_ended_blocks.sql",
+		`CREATE TABLE pairing_requests (id TEXT PRIMARY KEY, platform TEXT NOT NULL, platform_user_id TEXT NOT NULL, platform_user_display TEXT NOT NULL DEFAULT '', platform_chat_id TEXT NOT NULL DEFAULT '',
+			status TEXT NOT NULL, approved_trust_level TEXT, created_at TEXT NOT NULL, resolved_at TEXT, resolved_by TEXT, bot TEXT NOT NULL, scope TEXT NOT NULL DEFAULT 'dm', place TEXT NOT NULL DEFAULT '',
+			expires_at TEXT NOT NULL DEFAULT '', blocked INTEGER NOT NULL DEFAULT 0, cooled INTEGER NOT NULL DEFAULT 0);
+		CREATE TABLE identities (platform TEXT, platform_user_id TEXT, user_id INTEGER, display TEXT NOT NULL DEFAULT '');
+		CREATE TABLE access (bot TEXT, user_id INTEGER, scope TEXT, place TEXT);
+		CREATE TABLE blocks (platform TEXT, platform_user_id TEXT, bot TEXT, "by" TEXT, at TEXT, took TEXT NOT NULL DEFAULT '');
+		CREATE TABLE invites (bot TEXT, uses_left INTEGER, at TEXT);
+		CREATE TABLE audit_events (at TEXT, user_id INTEGER, via TEXT, action TEXT, subject TEXT, detail TEXT)`,
+		`INSERT INTO identities VALUES ('t', '1', 51, ''), ('t', '2', 52, ''), ('t', '3', 53, ''), ('t', '4', 54, 'Ada'), ('t', '5', 55, ''), ('t', '6', 56, ''), ('t', '7', 57, ''), ('t', '8', 58, ''), ('t', '9', 59, '')`,
+		`INSERT INTO access VALUES ('tg', 56, 'dm', '')`,
+		`INSERT INTO invites VALUES ('tg', 3, '`+day("05")+`'), ('tg', 0, '`+day("01")+`'), ('late', 3, '`+day("27")+`'), ('discord', 3, '`+day("05")+`')`,
+		`INSERT INTO blocks VALUES ('t', '4', '*', 'operator via chat', '`+day("12")+`', ''), ('t', '5', 'tg', 'operator', '`+day("12")+`', '[]')`,
+		`INSERT INTO audit_events VALUES
+			('`+day("10")+`', 1, 'panel', 'access.block', 't:1', '{"bot":"tg"}'), ('`+end("16")+`', 1, 'panel', 'access.unblock', 't:1', '{"bot":"tg"}'),
+			('`+day("10")+`', 1, 'panel', 'access.block', 't:2', '{"bot":"*"}'), ('`+end("12")+`', 1, 'panel', 'access.unblock', 't:2', '{"bot":"*"}'),
+			('`+day("10")+`', 2, 'chat', 'pairing.block', 'of a group', '{"bot":"tg"}'), ('`+end("12")+`', 1, 'panel', 'access.unblock', 't:3', '{"bot":"tg"}'),
+			('`+day("10")+`', 1, 'panel', 'access.block', 't:6', '{"bot":"tg"}'), ('`+end("12")+`', 1, 'panel', 'access.unblock', 't:6', '{"bot":"tg"}'),
+			('`+day("10")+`', 1, 'panel', 'access.block', 't:7', '{"bot":"tg"}'), ('`+day("10")+`', 1, 'panel', 'access.undo', 't:7', '{"bot":"tg","was":"blocked"}'),
+			('`+day("10")+`', 1, 'panel', 'access.block', 't:8', '{"bot":"tg"}'), ('`+end("12")+`', 1, 'panel', 'access.unblock', 't:8', '{"bot":"tg"}'),
+			('`+day("10")+`', 1, 'panel', 'access.block', 't:9', '{"bot":"tg"}'), ('`+end("12")+`', 1, 'panel', 'access.unblock', 't:9', '{"bot":"tg"}')`,
+		`INSERT INTO pairing_requests (id, platform, platform_user_id, bot, scope, status, approved_trust_level, created_at, resolved_at, resolved_by, expires_at, blocked, cooled) VALUES
+			('seven days before the end', 't', '1', 'tg', 'dm', 'denied', 'vault', '`+day("08")+`', '`+end("09")+`', 'operator', '`+end("09")+`', 0, 0),
+			('as 1293 left it', 't', '2', 'tg', 'dm', 'denied', 'vault', '`+day("08")+`', '`+day("08")+`', 'operator', '`+day("08")+`', 0, 1),
+			('of a group', 't', '3', 'tg', 'group', 'denied', NULL, '`+day("09")+`', '`+day("10")+`', 'user 2', '`+day("16")+`', 1, 0),
+			('blocked by a request', 't', '3', 'tg', 'dm', 'approved', 'vault', '`+day("07")+`', '`+day("07")+`', 'operator', '`+day("14")+`', 0, 0),
+			('approved since', 't', '3', 'tg', 'group', 'approved', 'vault', '`+day("13")+`', '`+day("13")+`', 'operator', '`+day("20")+`', 0, 0),
+			('has access', 't', '6', 'tg', 'dm', 'approved', 'vault', '`+day("13")+`', '`+day("13")+`', 'operator', '`+day("20")+`', 0, 0),
+			('denied before', 't', '8', 'tg', 'dm', 'denied', NULL, '`+day("06")+`', '`+day("06")+`', 'operator', '`+day("13")+`', 0, 0),
+			('elsewhere', 'd', '8', 'discord', 'dm', 'denied', NULL, '`+day("06")+`', '`+day("06")+`', 'operator', '`+day("13")+`', 0, 0),
+			('denied after', 't', '9', 'tg', 'dm', 'denied', NULL, '`+day("13")+`', '`+day("14")+`', 'operator', '`+day("20")+`', 0, 0)`)
+	rows, err := db.Query(`SELECT id || ': ' || status || ' ' || coalesce(approved_trust_level, '-') || ' ' || substr(resolved_at, 9, 2) || ' ' || resolved_by || ' ' || substr(expires_at, 9, 2) || ' ' || blocked || cooled
+		|| platform_user_display FROM pairing_requests ORDER BY id`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	var got []string
+	for rows.Next() {
+		var line string
+		if err := rows.Scan(&line); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, line)
+	}
+	want := `approved since: approved vault 13 operator 20 00
+as 1293 left it: denied vault 10 operator 10 01
+blocked by a request: denied vault 10 user 2 via chat 10 01
+blocked-t-4-tg: denied - 12 operator via chat  11Ada
+blocked-t-8-tg: denied - 10 operator via panel  11
+denied after: denied - 14 operator 20 00
+denied before: denied - 06 operator 13 00
+elsewhere: denied - 06 operator 13 00
+has access: approved vault 13 operator 20 00
+of a group: denied - 10 user 2 16 10
+seven days before the end: denied vault 10 operator 10 01`
+	if text := strings.Join(got, "\n"); text != want || rows.Err() != nil {
+		t.Errorf("%s\nwant\n%s\n%v", text, want, rows.Err())
+	}
+	var left int
+	if err := db.QueryRow(`SELECT count(*) FROM sqlite_master WHERE type = 'table'`).Scan(&left); err != nil || left != 6 {
+		t.Errorf("%d tables are left: %v", left, err)
+	}
+}

@@ -97,7 +97,7 @@ CREATE TABLE pairing_requests (
     attempts              INTEGER NOT NULL DEFAULT 0,
     replied_at            TEXT NOT NULL DEFAULT '',  -- the last notice to this stranger
     first_message         TEXT NOT NULL DEFAULT ''   -- cut to 500 bytes
-, blocked INTEGER NOT NULL DEFAULT 0, edits INTEGER NOT NULL DEFAULT 0, card_at TEXT NOT NULL DEFAULT '', card_stale INTEGER NOT NULL DEFAULT 0, cooled INTEGER NOT NULL DEFAULT 0);
+, blocked INTEGER NOT NULL DEFAULT 0, edits INTEGER NOT NULL DEFAULT 0, card_at TEXT NOT NULL DEFAULT '', card_stale INTEGER NOT NULL DEFAULT 0, cooled INTEGER NOT NULL DEFAULT 0, noted_at TEXT NOT NULL DEFAULT '');
 CREATE TABLE users (
     id         INTEGER PRIMARY KEY,
     display    TEXT NOT NULL DEFAULT '',
