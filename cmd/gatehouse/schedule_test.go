@@ -252,18 +252,29 @@ func TestWhatADailyAgentMayNotDoIsAskedOfTheOwner(t *testing.T) {
 	}
 }
 
-// A run has the file of its agent as it was when the run began: it may be being saved when the run ends.
-func TestADailyAgentWhoseFileIsBrokenWhileItRunsIsDelivered(t *testing.T) {
-	w, model, clock := newScheduleWorld(t)
-	boss := w.boss()
+// asksToWrite has the daily agent x ask its owner, boss, whether it may write Notes/b.md, which allow
+// allows; then it writes an output.
+func asksToWrite(t *testing.T) (w *world, model *llmtest.Server, clock *leaps, boss *telegramtest.User, allow func()) {
+	t.Helper()
+	w, model, clock = newScheduleWorld(t)
+	boss = w.boss()
 	w.agentFile("x", "schedule: \"12:45\"\ndeliver: telegram/owner\ntools: [write_file]")
 	model.Script(llmtest.CallTool("a", "Write", `{"file_path":"Notes/b.md","content":"x"}`), llmtest.CallTool("b", "WriteOutput", `{"content":"The morning's message."}`), llmtest.Say("Done."))
 	clock.leap(15 * time.Minute)
 	m := w.hears(boss.DM(), func(m telegramtest.Message) bool { return strings.Contains(m.Text, "Notes/b.md") && len(m.Buttons) > 0 })
-	w.put("Daily/.agents/x.md", "---\nschedule: [\n---\n")
-	if _, err := boss.Press(boss.DM(), m.ID, m.Buttons[0][0].CallbackData); err != nil {
-		t.Fatal(err)
+	return w, model, clock, boss, func() {
+		t.Helper()
+		if _, err := boss.Press(boss.DM(), m.ID, m.Buttons[0][0].CallbackData); err != nil {
+			t.Fatal(err)
+		}
 	}
+}
+
+// A run has the file of its agent as it was when the run began: it may be being saved when the run ends.
+func TestADailyAgentWhoseFileIsBrokenWhileItRunsIsDelivered(t *testing.T) {
+	w, _, _, boss, allow := asksToWrite(t)
+	w.put("Daily/.agents/x.md", "---\nschedule: [\n---\n")
+	allow()
 	if run := w.ran("x", 1); run.Result != daily.Completed || run.Error != "" {
 		t.Errorf("the run is %+v", run)
 	}
@@ -272,19 +283,12 @@ func TestADailyAgentWhoseFileIsBrokenWhileItRunsIsDelivered(t *testing.T) {
 
 // Who deletes the file wants the agent to stop, also the run that has begun.
 func TestADailyAgentWhoseFileIsDeletedWhileItRunsEnds(t *testing.T) {
-	w, model, clock := newScheduleWorld(t)
-	boss := w.boss()
-	w.agentFile("x", "schedule: \"12:45\"\ndeliver: telegram/owner\ntools: [write_file]")
-	model.Script(llmtest.CallTool("a", "Write", `{"file_path":"Notes/b.md","content":"x"}`), llmtest.CallTool("b", "WriteOutput", `{"content":"The morning's message."}`), llmtest.Say("Done."))
-	clock.leap(15 * time.Minute)
-	m := w.hears(boss.DM(), func(m telegramtest.Message) bool { return strings.Contains(m.Text, "Notes/b.md") && len(m.Buttons) > 0 })
+	w, model, clock, _, allow := asksToWrite(t)
 	if err := os.Remove(filepath.Join(w.cfg.VaultPath, "Daily/.agents/x.md")); err != nil {
 		t.Fatal(err)
 	}
 	clock.leap(2 * time.Second) // what a run may do is looked up once a second
-	if _, err := boss.Press(boss.DM(), m.ID, m.Buttons[0][0].CallbackData); err != nil {
-		t.Fatal(err)
-	}
+	allow()
 	if run := w.ran("x", 1); run.Result != daily.Failed || run.Output != "" {
 		t.Errorf("the run is %+v", run)
 	}

@@ -139,27 +139,43 @@ func left(t *testing.T, s *discordtest.Server) {
 	}
 }
 
-func TestAReportedRemovalIsNotReportedAgain(t *testing.T) {
-	s := platform(t, discordtest.Options{FloodOff: true})
-	ada := s.NewUser("Ada")
-	club, other := s.NewGuild("Club", ada), s.NewGuild("Other", ada)
-	talk, there := club.NewChannel("talk"), other.NewChannel("there")
-	store := &connectorstest.Store{}
-	r := run(t, connect(t, s, store, nil), store)
-	r.await(core.Running)
-	for n, in := range []discordtest.ID{talk, there} {
-		say(t, ada, in, s.Bot().Mention()+" hello")
-		store.Await(t, n+1)
+// twoServers is a bot in two servers, which Ada has addressed in each.
+type twoServers struct {
+	*running
+	s           *discordtest.Server
+	store       *connectorstest.Store
+	ada         *discordtest.User
+	club        *discordtest.Guild // of talk; there is in the other server
+	talk, there discordtest.ID
+}
+
+func inTwoServers(t *testing.T) twoServers {
+	t.Helper()
+	h := twoServers{s: platform(t, discordtest.Options{FloodOff: true}), store: &connectorstest.Store{}}
+	h.ada = h.s.NewUser("Ada")
+	h.club = h.s.NewGuild("Club", h.ada)
+	h.talk, h.there = h.club.NewChannel("talk"), h.s.NewGuild("Other", h.ada).NewChannel("there")
+	h.running = run(t, connect(t, h.s, h.store, nil), h.store)
+	h.await(core.Running)
+	for n, in := range []discordtest.ID{h.talk, h.there} {
+		say(t, h.ada, in, h.s.Bot().Mention()+" hello")
+		h.store.Await(t, n+1)
 	}
-	club.RemoveBot(s.Bot())
-	say(t, ada, there, s.Bot().Mention()+" it is gone")
+	return h
+}
+
+func TestAReportedRemovalIsNotReportedAgain(t *testing.T) {
+	h := inTwoServers(t)
+	s, r, store := h.s, h.running, h.store
+	h.club.RemoveBot(s.Bot())
+	say(t, h.ada, h.there, s.Bot().Mention()+" it is gone")
 	store.Await(t, 3)
 	r.stop()
 	left(t, s)
 	s.Bot().EndSessions()
 	r = run(t, connect(t, s, store, nil), store)
 	r.await(core.Running)
-	say(t, ada, there, s.Bot().Mention()+" again")
+	say(t, h.ada, h.there, s.Bot().Mention()+" again")
 	store.Await(t, 4)
 	if all := removals(store); len(all) != 1 {
 		t.Errorf("told %+v", all)
@@ -168,23 +184,14 @@ func TestAReportedRemovalIsNotReportedAgain(t *testing.T) {
 
 // A mention that waits for what was missed in its channel does not have the channel known again.
 func TestARemovalIsNotReportedAgainBecauseOfWhatWasHeld(t *testing.T) {
-	s := platform(t, discordtest.Options{FloodOff: true})
-	ada := s.NewUser("Ada")
-	club, other := s.NewGuild("Club", ada), s.NewGuild("Other", ada)
-	talk, there := club.NewChannel("talk"), other.NewChannel("there")
-	store := &connectorstest.Store{}
-	r := run(t, connect(t, s, store, nil), store)
-	r.await(core.Running)
-	for n, in := range []discordtest.ID{talk, there} {
-		say(t, ada, in, s.Bot().Mention()+" hello")
-		store.Await(t, n+1)
-	}
+	h := inTwoServers(t)
+	s, r, store := h.s, h.running, h.store
 	r.stop()
 	left(t, s)
 	r = again(t, s, store, discordtest.Fault{Kind: discordtest.Hang, Method: "getMessages"})
 	asked(t, s, 2)
-	say(t, ada, talk, s.Bot().Mention()+" held")
-	club.RemoveBot(s.Bot())
+	say(t, h.ada, h.talk, s.Bot().Mention()+" held")
+	h.club.RemoveBot(s.Bot())
 	store.Await(t, 3)
 	s.NewUser("Eve").Send("behind the removal")
 	store.Await(t, 4)
@@ -192,7 +199,7 @@ func TestARemovalIsNotReportedAgainBecauseOfWhatWasHeld(t *testing.T) {
 	left(t, s)
 	s.ClearFaults()
 	again(t, s, store, discordtest.Fault{})
-	say(t, ada, there, s.Bot().Mention()+" again")
+	say(t, h.ada, h.there, s.Bot().Mention()+" again")
 	store.Await(t, 5)
 	if all := removals(store); len(all) != 1 {
 		t.Errorf("told %+v", all)

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"database/sql"
 	"strings"
 	"testing"
 )
@@ -13,6 +14,27 @@ func TestADatabaseOfTheFirst1018GetsTheIndexOfRequests(t *testing.T) {
 		if err := db.QueryRow(`SELECT count(*) FROM sqlite_master WHERE name = 'pairing_requests_created'`).Scan(&found); err != nil || found != 1 {
 			t.Errorf("after %q: %d, %v", before, found, err)
 		}
+	}
+}
+
+// wantLines fails where a query of one text does not return these lines, without spaces at their ends.
+func wantLines(t *testing.T, db *sql.DB, query, want string) {
+	t.Helper()
+	rows, err := db.Query(query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	var got []string
+	for rows.Next() {
+		var line string
+		if err := rows.Scan(&line); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, strings.TrimSpace(line))
+	}
+	if text := strings.Join(got, "\n"); text != want || rows.Err() != nil {
+		t.Errorf("%s\nwant\n%s\n%v", text, want, rows.Err())
 	}
 }
 
@@ -37,20 +59,7 @@ func TestRequestsOfAnEarlierVersionAreListedByTheAccessThatThereIs(t *testing.T)
 			('only denied', 't', '10', 'tg', 'dm', '', 'denied', NULL, '1', '3', 'old', '9', 0),
 			('not revoked', 't', '10', 'tg', 'dm', '', 'approved', 'vault', '1', '2', 'first', '9', 0),
 			('blocked', 't', '10', 'tg', 'dm', '', 'denied', NULL, '1', '3', 'old', '3', 1)`)
-	rows, err := db.Query(`SELECT id || ': ' || status || ' ' || coalesce(approved_trust_level, '-') || ' ' || resolved_at || ' ' || resolved_by || ' ' || expires_at FROM pairing_requests ORDER BY id`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rows.Close()
-	var got []string
-	for rows.Next() {
-		var line string
-		if err := rows.Scan(&line); err != nil {
-			t.Fatal(err)
-		}
-		got = append(got, line)
-	}
-	want := `approved since: approved vault 5 first 9
+	wantLines(t, db, `SELECT id || ': ' || status || ' ' || coalesce(approved_trust_level, '-') || ' ' || resolved_at || ' ' || resolved_by || ' ' || expires_at FROM pairing_requests ORDER BY id`, `approved since: approved vault 5 first 9
 blocked: denied - 3 old 3
 elsewhere: approved vault 2 first 9
 given again: approved vault 5 panel 1 9
@@ -60,10 +69,7 @@ lost group: denied - 3 old 3
 not revoked: approved vault 2 first 9
 only denied: denied - 3 old 9
 revoked: denied vault 4 old 9
-sibling: denied sandboxed 4 old 4`
-	if text := strings.Join(got, "\n"); text != want || rows.Err() != nil {
-		t.Errorf("%s\nwant\n%s\n%v", text, want, rows.Err())
-	}
+sibling: denied sandboxed 4 old 4`)
 	var left int
 	if err := db.QueryRow(`SELECT count(*) FROM sqlite_master WHERE type = 'table'`).Scan(&left); err != nil || left != 3 {
 		t.Errorf("%d tables are left: %v", left, err)
@@ -97,30 +103,14 @@ func TestWhatABlockTookAtAnEarlierVersionIsListedAsRevoked(t *testing.T) {
 			('a false name', 't', '5', 'c5', 'tg', 'denied', 'vault', '1', '4', 'someone else', '4'),
 			('can be undone', 't', '6', 'c6', 'tg', 'approved', 'vault', '1', '2', 'first', '9'),
 			('a false date', 't', '7', 'c7', 'tg', 'denied', 'vault', '3', '1', 'first', '1')`)
-	rows, err := db.Query(`SELECT id || ': ' || status || ' ' || coalesce(approved_trust_level, '-') || ' ' || resolved_at || ' ' || resolved_by || ' ' || expires_at || ' ' || cooled || ' ' || replied_at FROM pairing_requests ORDER BY id`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rows.Close()
-	var got []string
-	for rows.Next() {
-		var line string
-		if err := rows.Scan(&line); err != nil {
-			t.Fatal(err)
-		}
-		got = append(got, strings.TrimSpace(line))
-	}
-	want := `a false date: denied vault 3 first 3 1
+	wantLines(t, db, `SELECT id || ': ' || status || ' ' || coalesce(approved_trust_level, '-') || ' ' || resolved_at || ' ' || resolved_by || ' ' || expires_at || ' ' || cooled || ' ' || replied_at FROM pairing_requests ORDER BY id`, `a false date: denied vault 3 first 3 1
 a false name: denied vault 4 user 2 via api 4 0 6
 approved since: approved vault 4 first 9 0
 blocked elsewhere: approved vault 2 first 9 0
 can be undone: approved vault 2 first 9 0
 has access: approved vault 2 first 9 0
 is blocked: denied sandboxed 5 operator via chat 5 1
-was blocked: denied vault 3 operator via panel 3 1`
-	if text := strings.Join(got, "\n"); text != want || rows.Err() != nil {
-		t.Errorf("%s\nwant\n%s\n%v", text, want, rows.Err())
-	}
+was blocked: denied vault 3 operator via panel 3 1`)
 	var compact string
 	if err := db.QueryRow(`SELECT value || updated_at FROM metadata WHERE key = 'content_keys.compact'`).Scan(&compact); err != nil || compact != "12" {
 		t.Errorf("the file is not rewritten at the next start: %q, %v", compact, err)
@@ -161,21 +151,8 @@ func TestAnInvitationFromBeforeABlockOfAnEarlierVersionRestoresNothing(t *testin
 			('denied before', 't', '8', 'tg', 'dm', 'denied', NULL, '`+day("06")+`', '`+day("06")+`', 'operator', '`+day("13")+`', 0, 0),
 			('elsewhere', 'd', '8', 'discord', 'dm', 'denied', NULL, '`+day("06")+`', '`+day("06")+`', 'operator', '`+day("13")+`', 0, 0),
 			('denied after', 't', '9', 'tg', 'dm', 'denied', NULL, '`+day("13")+`', '`+day("14")+`', 'operator', '`+day("20")+`', 0, 0)`)
-	rows, err := db.Query(`SELECT id || ': ' || status || ' ' || coalesce(approved_trust_level, '-') || ' ' || substr(resolved_at, 9, 2) || ' ' || resolved_by || ' ' || substr(expires_at, 9, 2) || ' ' || blocked || cooled
-		|| platform_user_display FROM pairing_requests ORDER BY id`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rows.Close()
-	var got []string
-	for rows.Next() {
-		var line string
-		if err := rows.Scan(&line); err != nil {
-			t.Fatal(err)
-		}
-		got = append(got, line)
-	}
-	want := `approved since: approved vault 13 operator 20 00
+	wantLines(t, db, `SELECT id || ': ' || status || ' ' || coalesce(approved_trust_level, '-') || ' ' || substr(resolved_at, 9, 2) || ' ' || resolved_by || ' ' || substr(expires_at, 9, 2) || ' ' || blocked || cooled
+		|| platform_user_display FROM pairing_requests ORDER BY id`, `approved since: approved vault 13 operator 20 00
 as 1293 left it: denied vault 10 operator 10 01
 blocked by a request: denied vault 10 user 2 via chat 10 01
 blocked-t-4-tg: denied - 12 operator via chat  11Ada
@@ -185,10 +162,7 @@ denied before: denied - 06 operator 13 00
 elsewhere: denied - 06 operator 13 00
 has access: approved vault 13 operator 20 00
 of a group: denied - 10 user 2 16 10
-seven days before the end: denied vault 10 operator 10 01`
-	if text := strings.Join(got, "\n"); text != want || rows.Err() != nil {
-		t.Errorf("%s\nwant\n%s\n%v", text, want, rows.Err())
-	}
+seven days before the end: denied vault 10 operator 10 01`)
 	var left int
 	if err := db.QueryRow(`SELECT count(*) FROM sqlite_master WHERE type = 'table'`).Scan(&left); err != nil || left != 6 {
 		t.Errorf("%d tables are left: %v", left, err)
