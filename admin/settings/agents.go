@@ -233,7 +233,7 @@ func mayAllow(who auth.Principal, old bool, was, now agent.Draft) error {
 	before, after := limits(now), limits(now)
 	switch {
 	case old && was.Fault != nil && now.Skill == nil:
-		return core.Errorf(core.Denied, "only the owner can mend a file with a fault: what limits it has to keep is unknown")
+		return core.Errorf(core.Denied, "only the owner can fix a file with a fault: its limits are unknown")
 	case old:
 		before = limits(was)
 	case now.Agent != nil:

@@ -141,6 +141,9 @@ func TestTheScopeAdminAloneReadsNoOneElsesSession(t *testing.T) {
 			body         any
 		}{
 			{"PATCH", at, map[string]any{}},
+			{"DELETE", at + "/tags/taken", nil},
+			{"DELETE", at + "/tags/" + o.session, nil},
+			{"DELETE", at + "/contexts", map[string]any{}},
 			{"POST", at + "/archive", nil},
 			{"POST", at + "/tags", map[string]any{"tag": "taken"}},
 			{"POST", "/api/chat", map[string]any{"message": "What was said?", "continued_from": o.session}},
@@ -158,6 +161,11 @@ func TestTheScopeAdminAloneReadsNoOneElsesSession(t *testing.T) {
 		secret, _ = o.keyFor(user, core.Vault, auth.ScopeRead, auth.ScopeAdmin)
 		if status := o.status(http.Header{"Authorization": {"Bearer " + secret}}, "GET", "/api/chat/"+o.session, nil); status != 200 {
 			t.Errorf("user %d: with read: %d", user, status)
+		}
+		if user != core.Operator {
+			if status := o.status(admin, "DELETE", at, nil); status != 204 {
+				t.Errorf("user %d may not delete it: %d", user, status)
+			}
 		}
 	}
 }

@@ -68,7 +68,7 @@ func (f *Finder) Find(r *http.Request, p auth.Principal) (string, error) {
 		return "", core.Errorf(core.Invalid, "this is not a session id")
 	}
 	others := p.ListsEveryone()
-	if r.Method == http.MethodDelete || strings.HasSuffix(r.URL.Path, "/abort") {
+	if r.Method == http.MethodDelete && strings.HasSuffix(r.Pattern, "/{id}") || strings.HasSuffix(r.Pattern, "/{id}/abort") {
 		others = p.Has(auth.ScopeAdmin)
 	}
 	session, known, err := f.locate(ctx, p, id, others)

@@ -222,7 +222,7 @@ func (a *API) agents(w http.ResponseWriter, r *http.Request) error {
 }
 
 // stats serves GET /api/stats: of the caller's own sessions, of everyone's with
-// the scope admin.
+// the scope admin besides read.
 func (a *API) stats(w http.ResponseWriter, r *http.Request) error {
 	p, err := auth.Require(r, auth.ScopeRead, auth.ScopeChat)
 	if err != nil {
