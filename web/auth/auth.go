@@ -68,8 +68,9 @@ type Principal struct {
 // Has reports whether p has scope. A scope that is not listed is never had.
 func (p Principal) Has(scope string) bool { return slices.Contains(p.Scopes, scope) }
 
-// ListsEveryone reports whether p may read the sessions of all users, in lists and by id.
-func (p Principal) ListsEveryone() bool { return p.Has(ScopeAdmin) && p.Has(ScopeRead) }
+// ReadsEveryone reports whether p may read the sessions of all users, in lists and by id.
+// Continuing or changing one of another user needs this too.
+func (p Principal) ReadsEveryone() bool { return p.Has(ScopeAdmin) && p.Has(ScopeRead) }
 
 // Governs reports whether p may do what in a chat only the owner and admins may.
 func (p Principal) Governs() bool { return p.User == core.Operator || p.Has(ScopeAdmin) }

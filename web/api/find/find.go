@@ -75,7 +75,7 @@ func (a *API) search(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	found, err := a.finder.Search(r.Context(), q, search.Reader{User: p.User, Trust: p.Trust, Everyone: p.ListsEveryone(), AnyTrust: true})
+	found, err := a.finder.Search(r.Context(), q, search.Reader{User: p.User, Trust: p.Trust, Everyone: p.ReadsEveryone(), AnyTrust: true})
 	if core.KindOf(err) == core.Invalid { // all else was checked
 		field := "q"
 		if q.Cursor != "" {

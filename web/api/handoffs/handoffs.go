@@ -75,7 +75,7 @@ func (a *API) coverage(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	user := p.User
-	if p.ListsEveryone() {
+	if p.ReadsEveryone() {
 		user = 0
 	}
 	list, err := a.o.Backups.Coverage(r.Context(), user)

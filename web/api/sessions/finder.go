@@ -67,7 +67,7 @@ func (f *Finder) Find(r *http.Request, p auth.Principal) (string, error) {
 	if reserved[id] || id == "" || len(id) > 128 {
 		return "", core.Errorf(core.Invalid, "this is not a session id")
 	}
-	others := p.ListsEveryone()
+	others := p.ReadsEveryone()
 	if r.Method == http.MethodDelete && strings.HasSuffix(r.Pattern, "/{id}") || strings.HasSuffix(r.Pattern, "/{id}/abort") {
 		others = p.Has(auth.ScopeAdmin)
 	}
@@ -97,7 +97,7 @@ func (f *Finder) Locate(ctx context.Context, p auth.Principal, id string) (sessi
 	if reserved[id] {
 		return "", false, core.Errorf(core.Invalid, "the session id %q is reserved", id)
 	}
-	return f.locate(ctx, p, id, p.ListsEveryone())
+	return f.locate(ctx, p, id, p.ReadsEveryone())
 }
 
 // locate is Locate; others permits the operator the sessions of other users, which the Locator

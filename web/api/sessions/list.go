@@ -89,7 +89,7 @@ func (a *API) count(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	q.User, q.Everybody = p.User, p.ListsEveryone()
+	q.User, q.Everybody = p.User, p.ReadsEveryone()
 	n, err := a.Lists.Count(r.Context(), q)
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func (a *API) count(w http.ResponseWriter, r *http.Request) error {
 
 // listed answers with one page of what p may see of q.
 func (a *API) listed(w http.ResponseWriter, r *http.Request, p auth.Principal, q Query) error {
-	q.User, q.Everybody = p.User, p.ListsEveryone()
+	q.User, q.Everybody = p.User, p.ReadsEveryone()
 	rows, next, err := a.Lists.List(r.Context(), q)
 	if err != nil {
 		return err

@@ -126,7 +126,7 @@ func (a *API) tagCounts(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	list, err := a.Reader.Tags(r.Context(), p.User, p.ListsEveryone())
+	list, err := a.Reader.Tags(r.Context(), p.User, p.ReadsEveryone())
 	if err != nil {
 		return err
 	}

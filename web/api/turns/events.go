@@ -77,7 +77,7 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) error {
 // ofOthers reports whether a session that p may see is another user's, for which p needs the scopes
 // admin and read.
 func (a *API) ofOthers(ctx context.Context, p auth.Principal, session string) (bool, error) {
-	if !p.ListsEveryone() {
+	if !p.ReadsEveryone() {
 		return false, nil
 	}
 	owner, err := a.Sessions.Owner(ctx, session)
@@ -193,7 +193,7 @@ func (a *API) active(w http.ResponseWriter, r *http.Request) error {
 	}
 	streams := []streamInfo{}
 	for _, i := range a.Follower.Active() {
-		if i.User == p.User || p.ListsEveryone() {
+		if i.User == p.User || p.ReadsEveryone() {
 			streams = append(streams, streamInfo{i.Session, i.Run, i.Bot, i.Attempt, i.Started})
 		}
 	}

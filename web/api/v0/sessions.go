@@ -50,7 +50,7 @@ func (a *API) list(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	q := r.URL.Query()
-	f := session.Filter{User: p.User, All: p.ListsEveryone(), Limit: pageSize, Cursor: q.Get("cursor")}
+	f := session.Filter{User: p.User, All: p.ReadsEveryone(), Limit: pageSize, Cursor: q.Get("cursor")}
 	if given := q.Get("archived"); given != "" {
 		archived, err := strconv.ParseBool(given)
 		if err != nil {
@@ -229,7 +229,7 @@ func (a *API) stats(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	yes := true
-	f := session.Filter{User: p.User, All: p.ListsEveryone()}
+	f := session.Filter{User: p.User, All: p.ReadsEveryone()}
 	total, err := a.Sessions.Count(r.Context(), f)
 	if err != nil {
 		return err
