@@ -55,13 +55,8 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) error {
 		defer over()
 		return a.replay(w, r, events, stop)
 	}
-	forget := a.Streams.Watch(auth.Narrow(r, auth.ScopeChat, auth.ScopeRead), stop)
-	forgetAdmin := func() {}
-	if others {
-		admin, read := a.Streams.Watch(auth.Narrow(r, auth.ScopeAdmin), stop), a.Streams.Watch(auth.Narrow(r, auth.ScopeRead), stop)
-		forgetAdmin = func() { admin(); read() }
-	}
-	over = func() { forget(); forgetAdmin(); stop(); release() }
+	forget := a.watch(r, others, stop)
+	over = func() { forget(); stop(); release() }
 	err = a.Streams.Run(w, r, f.Run == "", func(s *web.Stream) {
 		defer over()
 		defer context.AfterFunc(s.Context(), stop)()
@@ -85,6 +80,16 @@ func (a *API) ofOthers(ctx context.Context, p auth.Principal, session string) (b
 		return false, nil
 	}
 	return owner != p.User, err
+}
+
+// watch has gone called when the caller of r may not follow the session any more: their own needs
+// chat or read, another user's both admin and read.
+func (a *API) watch(r *http.Request, others bool, gone func()) (forget func()) {
+	if !others {
+		return a.Streams.Watch(auth.Narrow(r, auth.ScopeChat, auth.ScopeRead), gone)
+	}
+	admin, read := a.Streams.Watch(auth.Narrow(r, auth.ScopeAdmin), gone), a.Streams.Watch(auth.Narrow(r, auth.ScopeRead), gone)
+	return func() { admin(); read() }
 }
 
 // replay sends what is kept of a run that has ended, or 204 when the reader has
