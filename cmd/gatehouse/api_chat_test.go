@@ -420,7 +420,7 @@ func TestAStopEndsTheRunsOfAPIClientsWithShutdown(t *testing.T) {
 	}
 }
 
-// newKey makes an API key of a person other than the operator.
+// newKey makes an API key of the operator.
 func (w *world) newKey(trust core.Trust, scopes ...string) string {
 	w.t.Helper()
 	secret, _, err := w.app.keys.Create(w.t.Context(), auth.NewKey{Label: "test", User: core.Operator, Trust: trust, Scopes: scopes}, cli)

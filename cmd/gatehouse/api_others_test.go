@@ -29,24 +29,14 @@ func newOthers(t *testing.T) *others {
 
 // key is a key of the operator with these scopes.
 func (o *others) key(scopes ...string) http.Header {
-	secret, _ := o.keyFor(core.Operator, core.Vault, scopes...)
-	return http.Header{"Authorization": {"Bearer " + secret}, "Accept": {"application/json"}, "If-Match": {"*"}}
+	return http.Header{"Authorization": {"Bearer " + o.newKey(core.Vault, scopes...)}, "Accept": {"application/json"}, "If-Match": {"*"}}
 }
 
 // reads are the requests that show a session, each of which answers at once.
 func (o *others) reads() []string {
 	at := "/api/chat/" + o.session
 	return []string{at, at + "/messages", at + "/export.md", at + "/tags", at + "/contexts", at + "/stream-status",
-		at + "/events?run=" + o.text(`SELECT id FROM runs WHERE session_id = $1`, o.session), "/api/sessions/" + o.session + "/handoff", "/api/chat/session/" + o.session}
-}
-
-// text is one text of the database.
-func (o *others) text(query string, args ...any) (s string) {
-	o.t.Helper()
-	if err := o.app.db.Get(o.t.Context(), &s, query, args...); err != nil {
-		o.t.Fatal(err)
-	}
-	return s
+		at + "/events?run=" + o.lastRun(o.session), "/api/sessions/" + o.session + "/handoff", "/api/chat/session/" + o.session}
 }
 
 // covered lists the sessions whose coverage by notes is shown.

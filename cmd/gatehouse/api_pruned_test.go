@@ -9,8 +9,6 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/llm/llmtest"
-	"gatehouse/core/runs"
-	"gatehouse/core/store"
 )
 
 // prunedRun has a run with an Idempotency-Key that ended; ago moves its end into the past and
@@ -49,14 +47,8 @@ func (p *prunedRun) last() sseEvent { return p.events[len(p.events)-1] }
 
 func (p *prunedRun) ago(d time.Duration) {
 	p.t.Helper()
-	err := p.app.db.Tx(p.t.Context(), func(tx *store.Tx) error {
-		_, err := tx.Exec(p.t.Context(), `UPDATE runs SET ended = $1 WHERE id = $2`, core.Stamp(p.app.clock.Now().Add(-d)), p.run())
-		return err
-	})
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	if n, err := runs.New(p.app.db, p.app.clock).Prune(p.t.Context()); n == 0 || err != nil {
+	p.exec(`UPDATE runs SET ended = $1 WHERE id = $2`, core.Stamp(p.app.clock.Now().Add(-d)), p.run())
+	if n, err := p.app.events.Prune(p.t.Context()); n == 0 || err != nil {
 		p.t.Fatalf("%d rows pruned, %v", n, err)
 	}
 }

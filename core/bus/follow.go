@@ -2,7 +2,6 @@ package bus
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"slices"
 	"strconv"
@@ -239,12 +238,8 @@ func (c *chase) ended(run string, attempt int) bool {
 		return true
 	}
 	stop := core.MessageStop{}
-	data, err := core.EncodeEvent(stop)
-	if err != nil {
-		return c.yield(Entry{}, fmt.Errorf("end of run: %w", err))
-	}
 	return c.lost(run, attempt, behindAll-1) &&
-		c.one(Entry{Session: c.f.Session, Run: run, Attempt: attempt, N: behindAll, Type: stop.EventType(), Data: data})
+		c.one(Entry{Session: c.f.Session, Run: run, Attempt: attempt, N: behindAll, Type: stop.EventType(), Data: encode(stop)})
 }
 
 // lost delivers a notice that the events up to n are not in storage.
@@ -260,11 +255,7 @@ func (c *chase) gap(newer int) bool {
 }
 
 func (c *chase) notice(g core.Gap, run string, attempt, n int) bool {
-	data, err := core.EncodeEvent(g)
-	if err != nil {
-		return c.yield(Entry{}, fmt.Errorf("gap: %w", err))
-	}
-	return c.yield(Entry{Session: c.f.Session, Run: run, Attempt: attempt, N: n, Type: g.EventType(), Data: data, Event: g}, nil)
+	return c.yield(Entry{Session: c.f.Session, Run: run, Attempt: attempt, N: n, Type: g.EventType(), Data: encode(g), Event: g}, nil)
 }
 
 func (c *chase) all(es []Entry) bool {

@@ -45,44 +45,29 @@ func (f fallback) Reply(ctx context.Context, req *Request) iter.Seq2[Delta, erro
 		}
 		var faults []*Fault
 		var left []error // why models were left out
-		for at := f[0]; ; {
-			fault, stopped := f.try(ctx, at, req, yield)
+		var from Model
+		for _, m := range f {
+			if from != nil {
+				to := m.About().Priced()
+				if req != nil && req.Instead != nil {
+					if err := req.Instead(to); err != nil {
+						left = append(left, fmt.Errorf("%s is left out: %v", to, err))
+						continue
+					}
+				}
+				notice := fmt.Sprintf("%s does not answer (%s), asking %s instead", from.About().Name, plainCode(faults[len(faults)-1].Code), to)
+				if !yield(Delta{Model: to, Notice: notice}, nil) {
+					return
+				}
+			}
+			fault, stopped := f.try(ctx, m, req, yield)
 			if stopped {
 				return
 			}
-			faults = append(faults, fault)
-			from := at
-			var errs []error
-			at, f, errs = f.after(req)
-			left = append(left, errs...)
-			if at == nil {
-				break
-			}
-			to := at.About().Priced()
-			notice := fmt.Sprintf("%s does not answer (%s), asking %s instead", from.About().Name, plainCode(fault.Code), to)
-			if !yield(Delta{Model: to, Notice: notice}, nil) {
-				return
-			}
+			faults, from = append(faults, fault), m
 		}
 		yield(Delta{}, joined(faults, left))
 	}
-}
-
-// after returns the first model behind f[0] that may be asked instead of it, nil for none, the
-// models from there, and why others were left out.
-func (f fallback) after(req *Request) (next Model, rest fallback, left []error) {
-	for f = f[1:]; len(f) > 0; f = f[1:] {
-		if req == nil || req.Instead == nil {
-			return f[0], f, left
-		}
-		name := f[0].About().Priced()
-		err := req.Instead(name)
-		if err == nil {
-			return f[0], f, left
-		}
-		left = append(left, fmt.Errorf("%s is left out: %v", name, err))
-	}
-	return nil, nil, left
 }
 
 // try passes m's deltas on. It returns the fault that lets the next model be

@@ -47,7 +47,7 @@ type Store struct {
 	live map[runKey]*source // bounded by the queue's slots
 
 	pruning sync.Mutex
-	pruned  pruned // the last run whose events Prune has deleted
+	pruned  endedRun // the last run whose events Prune has cut
 }
 
 type runKey struct {

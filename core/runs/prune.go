@@ -14,11 +14,14 @@ import (
 // lastEvents is how many events end a run: done, aborted or error, and message_stop.
 const lastEvents = 2
 
-// pruneBatch is how many runs one transaction of Prune changes.
-const pruneBatch = 200
+// How many runs one transaction of Prune cuts the events of, and deletes.
+const (
+	pruneBatch = 200
+	dropBatch  = 1000
+)
 
-// pruned is how far Prune has come: by their end, runs up to this one have only their last events.
-type pruned struct {
+// An endedRun is a run as Prune walks over them, by their end.
+type endedRun struct {
 	Ended string `db:"ended"`
 	ID    string `db:"id"`
 }
@@ -64,7 +67,7 @@ func (s *Store) dropEnds(ctx context.Context, now time.Time) (n int, more bool, 
 
 // cutEvents deletes all but the last events of the next runs, by their end.
 func (s *Store) cutEvents(ctx context.Context, now time.Time) (n int, more bool, err error) {
-	var next []pruned
+	var next []endedRun
 	from := max(s.pruned.Ended, core.Stamp(now.Add(-keepEnd)))
 	err = s.db.Select(ctx, &next, `SELECT ended, id FROM runs WHERE ended <> '' AND ended >= $1 AND (ended, id) > ($1, $2) AND ended < $3 ORDER BY ended, id LIMIT $4`,
 		from, s.pruned.ID, core.Stamp(now.Add(-keepEvents)), pruneBatch)
@@ -90,7 +93,7 @@ func (s *Store) cutEvents(ctx context.Context, now time.Time) (n int, more bool,
 
 // cut deletes all but the last events of a run, unless it has been taken up again, and returns
 // how many rows that changed.
-func cut(ctx context.Context, tx *store.Tx, run pruned) (int, error) {
+func cut(ctx context.Context, tx *store.Tx, run endedRun) (int, error) {
 	var last struct {
 		Attempt int    `db:"attempt"`
 		N       int    `db:"n"`
@@ -121,7 +124,7 @@ func cut(ctx context.Context, tx *store.Tx, run pruned) (int, error) {
 func (s *Store) dropRuns(ctx context.Context, now time.Time) (int, bool, error) {
 	var n int64
 	err := s.db.Tx(ctx, func(tx *store.Tx) (err error) {
-		n, err = tx.Exec(ctx, `DELETE FROM runs WHERE id IN (SELECT id FROM runs WHERE ended <> '' AND ended < $1 LIMIT 1000)`, core.Stamp(now.Add(-keepRun)))
+		n, err = tx.Exec(ctx, `DELETE FROM runs WHERE id IN (SELECT id FROM runs WHERE ended <> '' AND ended < $1 LIMIT $2)`, core.Stamp(now.Add(-keepRun)), dropBatch)
 		return err
 	})
 	return int(n), n > 0, err

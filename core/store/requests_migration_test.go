@@ -17,24 +17,11 @@ func TestADatabaseOfTheFirst1018GetsTheIndexOfRequests(t *testing.T) {
 	}
 }
 
-// wantLines fails where a query of one text does not return these lines, without spaces at their ends.
+// wantLines fails where a query of one text does not return these lines.
 func wantLines(t *testing.T, db *sql.DB, query, want string) {
 	t.Helper()
-	rows, err := db.Query(query)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rows.Close()
-	var got []string
-	for rows.Next() {
-		var line string
-		if err := rows.Scan(&line); err != nil {
-			t.Fatal(err)
-		}
-		got = append(got, strings.TrimSpace(line))
-	}
-	if text := strings.Join(got, "\n"); text != want || rows.Err() != nil {
-		t.Errorf("%s\nwant\n%s\n%v", text, want, rows.Err())
+	if got := strings.Join(lines(t, db, query), "\n"); got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
 	}
 }
 
@@ -103,7 +90,7 @@ func TestWhatABlockTookAtAnEarlierVersionIsListedAsRevoked(t *testing.T) {
 			('a false name', 't', '5', 'c5', 'tg', 'denied', 'vault', '1', '4', 'someone else', '4'),
 			('can be undone', 't', '6', 'c6', 'tg', 'approved', 'vault', '1', '2', 'first', '9'),
 			('a false date', 't', '7', 'c7', 'tg', 'denied', 'vault', '3', '1', 'first', '1')`)
-	wantLines(t, db, `SELECT id || ': ' || status || ' ' || coalesce(approved_trust_level, '-') || ' ' || resolved_at || ' ' || resolved_by || ' ' || expires_at || ' ' || cooled || ' ' || replied_at FROM pairing_requests ORDER BY id`, `a false date: denied vault 3 first 3 1
+	wantLines(t, db, `SELECT rtrim(id || ': ' || status || ' ' || coalesce(approved_trust_level, '-') || ' ' || resolved_at || ' ' || resolved_by || ' ' || expires_at || ' ' || cooled || ' ' || replied_at) FROM pairing_requests ORDER BY id`, `a false date: denied vault 3 first 3 1
 a false name: denied vault 4 user 2 via api 4 0 6
 approved since: approved vault 4 first 9 0
 blocked elsewhere: approved vault 2 first 9 0

@@ -68,12 +68,6 @@ func (sess *Session) TrustAuto(api bool) bool {
 	return m.Permissions.Auto
 }
 
-// Guests reports whether a guest writes in the session, whose user has this role and whose
-// agent this trust at most: one who does not manage the gateway, sandboxed.
-func (sess *Session) Guests(role core.Role, most core.Trust) bool {
-	return sess.User != core.Operator && !role.Manages() && core.Least(sess.TrustLevel, most) <= core.Sandboxed
-}
-
 // ActivityOff reports whether the owner's log of conversations is switched off for it
 // ("activity": false in its metadata).
 func (sess *Session) ActivityOff() bool {

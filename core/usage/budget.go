@@ -168,7 +168,7 @@ func (l *Ledger) Reserve(ctx context.Context, db *store.DB, r Row) (id int64, cr
 				refused = &Refusal{b.limit(), fit == unpriced, r.Background, b.period.until(now)}
 			case fit >= usedUp && b.period.until(now).After(refused.Until):
 				refused.Until = b.period.until(now)
-			case fit == fitsCrossing && !l.hasWarned(b, now):
+			case fit == fitsAboveMark && !l.hasWarned(b, now):
 				reached = b
 			}
 		}
@@ -191,8 +191,8 @@ func (l *Ledger) Reserve(ctx context.Context, db *store.DB, r Row) (id int64, cr
 	return id, l.read(r, now, bounds, crossed), nil
 }
 
-// An owner is whose budget a warning is of.
-type owner struct {
+// A warning is that of a budget, and whose it is.
+type warning struct {
 	limit Limit
 	arg   any // of its bound: the user or the bot
 }
@@ -205,7 +205,7 @@ const maxWarned = 10_000
 func (l *Ledger) hasWarned(b *bound, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.warned[owner{b.limit(), b.arg}].Equal(b.period.since(now))
+	return l.warned[warning{b.limit(), b.arg}].Equal(b.period.since(now))
 }
 
 // warn returns the warning of b, which is then remembered; nil if another call was faster.
@@ -213,7 +213,7 @@ func (l *Ledger) warn(b *bound, now time.Time) *Limit {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.warned) >= maxWarned {
-		maps.DeleteFunc(l.warned, func(_ owner, since time.Time) bool {
+		maps.DeleteFunc(l.warned, func(_ warning, since time.Time) bool {
 			return !since.Equal(day().since(now)) && !since.Equal(month().since(now))
 		})
 	}
@@ -221,7 +221,7 @@ func (l *Ledger) warn(b *bound, now time.Time) *Limit {
 		clear(l.warned)
 	}
 	limit, since := b.limit(), b.period.since(now)
-	of := owner{limit, b.arg}
+	of := warning{limit, b.arg}
 	if l.warned[of].Equal(since) {
 		return nil
 	}
@@ -259,8 +259,8 @@ func (l *Ledger) read(r Row, now time.Time, bounds []bound, crossed *Limit) *Lim
 
 // The results of fits.
 const (
-	fitsWell     = iota
-	fitsCrossing // and WarnAt percent are reached with it
+	fitsWell      = iota
+	fitsAboveMark // and WarnAt percent are reached with it
 	usedUp
 	unpriced
 )
@@ -288,7 +288,7 @@ func (b bound) fits(ctx context.Context, tx *store.Tx, r Row) (int, error) {
 		return usedUp, nil
 	}
 	if was+more >= most/100*WarnAt {
-		return fitsCrossing, nil
+		return fitsAboveMark, nil
 	}
 	return fitsWell, nil
 }

@@ -46,8 +46,8 @@ type Ledger struct {
 	budgets atomic.Pointer[Budgets]
 
 	mu     sync.Mutex
-	unread map[int64]unread    // by user
-	warned map[owner]time.Time // the day or month in which WarnAt was reached; at most maxWarned
+	unread map[int64]unread      // by user
+	warned map[warning]time.Time // the day or month in which WarnAt was reached; at most maxWarned
 }
 
 // New returns a Ledger; without metrics nothing is counted.
@@ -55,7 +55,7 @@ func New(m *Metrics, b Budgets) *Ledger {
 	if m == nil {
 		m = NewMetrics(nil, nil)
 	}
-	l := &Ledger{metrics: m, unread: map[int64]unread{}, warned: map[owner]time.Time{}}
+	l := &Ledger{metrics: m, unread: map[int64]unread{}, warned: map[warning]time.Time{}}
 	l.SetBudgets(b)
 	return l
 }

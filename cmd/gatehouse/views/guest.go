@@ -15,7 +15,8 @@ import (
 // the panel is one who does, but not in a chat, where their account has no role.
 func Guest(ctx context.Context, q store.Queryer, s session.Session, sessions *session.Store, users *people.Store, agents *agent.Agents) (bool, error) {
 	role, admin, err := users.Role(ctx, q, s.User)
-	if err != nil || !s.Guests(role, agents.Role(s.AgentType, s.Workspace).Trust) {
+	least := core.Least(s.TrustLevel, agents.Role(s.AgentType, s.Workspace).Trust)
+	if err != nil || s.User == core.Operator || role.Manages() || least > core.Sandboxed {
 		return false, err
 	}
 	if !admin {

@@ -105,7 +105,7 @@ func Refused(err error) bool {
 // user.
 func (w *Writer) once(ctx context.Context, model llm.Model, prompt string, x Exchange) (string, error) {
 	said, answer := cutBytes(x.Said), cutBytes(x.Answer)
-	row := usage.Row{Run: x.Run, Session: x.Session, User: x.User, Bot: x.Bot, Unread: true, Input: int64(len(prompt)+len(said)+len(answer)) / 4, Output: maxTokens}
+	row := usage.Row{Run: x.Run, Session: x.Session, User: x.User, Bot: x.Bot, Input: int64(len(prompt)+len(said)+len(answer)) / 4, Output: maxTokens}
 	req := &llm.Request{System: prompt, MaxTokens: maxTokens, Sender: llm.Sender{User: x.User, Trust: x.Trust}, Messages: []llm.Message{{Role: "user",
 		Blocks: []core.Block{{Type: "text", Text: "<conversation>\nUser: " + untagged(said) + "\n\nAssistant: " + untagged(answer) + "\n</conversation>"}}}}}
 	ctx, cancel := context.WithTimeout(ctx, maxTime)

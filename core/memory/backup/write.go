@@ -222,7 +222,7 @@ func (w *writing) ask(ctx context.Context, messages []llm.Message) (string, erro
 	for _, m := range messages {
 		size += len(m.Blocks[0].Text)
 	}
-	row.Background, row.Unread = w.background, w.background
+	row.Background = w.background
 	row.Input, row.Output = int64(size)/4, handoff.MaxTokens
 	req := &llm.Request{System: handoff.System, Messages: messages, MaxTokens: maxAnswer, Sender: llm.Sender{User: w.row.User, Trust: w.trust}}
 	o := &w.s.o

@@ -262,12 +262,12 @@ func (c *call) ask(ctx context.Context, messages []llm.Message) (string, error) 
 	for _, m := range messages {
 		size += len(m.Blocks[0].Text)
 	}
-	row := usage.Row{Run: c.job.Run, Session: c.job.Session, User: c.job.User, Bot: c.job.Bot, Background: true, Unread: true, Input: int64(size) / 4, Output: maxTokens}
+	row := usage.Row{Run: c.job.Run, Session: c.job.Session, User: c.job.User, Bot: c.job.Bot, Background: true, Input: int64(size) / 4, Output: maxTokens}
 	req := &llm.Request{System: system, Messages: messages, MaxTokens: maxTokens, Temperature: &cold, Format: format, Sender: llm.Sender{User: c.job.User, Trust: c.job.Trust}}
 	text, spent, err := charged.Caller{DB: o.DB, Usage: o.Usage, Cost: o.Cost, Known: o.Known}.Ask(ctx, c.model, req, row, maxReply)
 	c.spent += spent
 	if err == nil && len(text) > maxReply {
-		err = fmt.Errorf("%s returned more than %d bytes", c.model.About().Name, maxReply)
+		err = fmt.Errorf("the model returned more than %d bytes", maxReply)
 	}
 	return text, err
 }

@@ -163,7 +163,6 @@ func TestTrustFullIsAskedForConfirmedAndOverAtItsTime(t *testing.T) {
 	}
 }
 
-// However trust full ends, what was granted since it began ends with it.
 func TestTheNoticeOfAConfirmationIsInTheTimeZoneOfItsUser(t *testing.T) {
 	w := newWorld(t)
 	w.ok(w.asksFor("s1", core.Operator, 20*time.Minute))
@@ -174,6 +173,7 @@ func TestTheNoticeOfAConfirmationIsInTheTimeZoneOfItsUser(t *testing.T) {
 	}
 }
 
+// However trust full ends, what was granted since it began ends with it.
 func TestWhatWasGrantedAtTrustFullEndsWithIt(t *testing.T) {
 	w := newWorld(t)
 	confirm := func() time.Time {

@@ -19,7 +19,7 @@ func (b *Outbox) declined(ctx context.Context, tx *store.Tx, out *marked, d core
 	if !d.Declined {
 		return false, nil // without an answer it is the connection that fails, for every reply
 	}
-	r.excuse(out.begun) // it was due before where the gateway was off, or waited with the whole bot
+	r.excuse(out.tried) // it was due before where the gateway was off, or waited with the whole bot
 	switch since := core.TimeOf(r.Declined); {
 	case since.IsZero() || since.After(tx.Time()): // or the clock was set back
 		r.Declined = core.Stamp(tx.Time())

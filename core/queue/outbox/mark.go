@@ -15,7 +15,7 @@ type marked struct {
 	flight *flight.Send // nil: not limited in time
 	place  place
 	at     time.Time // before the commit of the mark, by the machine's clock
-	begun  time.Time // of the mark, by the store's clock; zero for a reply that was not tried before
+	tried  time.Time // when it was marked, by the store's clock; zero for one that is marked as it is posted
 }
 
 func newMarked(out core.Outgoing, f *flight.Send, p place) marked {
@@ -66,7 +66,7 @@ func (b *Outbox) mark(ctx context.Context, tx *store.Tx, r *outRow, key chatKey,
 		return nil, err
 	}
 	m := newMarked(*out, f, p)
-	m.begun = tx.Time()
+	m.tried = tx.Time()
 	_, err = tx.Exec(ctx, `UPDATE outbox SET state = 'sending', attempts = attempts + 1, replaces = $1, sent_at = $2 WHERE seq = $3`, out.Replaces, begun, r.Seq)
 	return &m, err
 }
