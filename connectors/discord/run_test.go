@@ -550,15 +550,20 @@ func TestAnEndDuringTheReadingBackLosesNothing(t *testing.T) {
 }
 
 // again begins a session of which the platform does not know what came before, with what
-// goes wrong in requests to come. Retries come at once.
-func again(t *testing.T, s *discordtest.Server, store *connectorstest.Store, f discordtest.Fault) *running {
+// goes wrong in requests to come and the options as changed. Retries come at once.
+func again(t *testing.T, s *discordtest.Server, store *connectorstest.Store, f discordtest.Fault, change ...func(*Options)) *running {
 	t.Helper()
 	s.Bot().EndSessions()
 	seq := lastSeq(s, "ready")
 	if f.Kind != "" {
 		inject(t, s, f)
 	}
-	r := run(t, connect(t, s, store, func(o *Options) { o.Random = func(int64) int64 { return 0 } }), store)
+	r := run(t, connect(t, s, store, func(o *Options) {
+		o.Random = func(int64) int64 { return 0 }
+		for _, c := range change {
+			c(o)
+		}
+	}), store)
 	gatewayEvent(t, s, seq, "ready")
 	return r
 }
@@ -662,7 +667,6 @@ func TestAChannelThatIsClosedWhenItIsReadBackIsForgottenAndWhatWasHeldIsStored(t
 	s, store, users := chats(t, "Ada", "Eve")
 	ada, eve := users[0], users[1]
 	eve.Send("two of Eve")
-	s.Bot().EndSessions()
 	gate := make(chan struct{})
 	var reads atomic.Int32
 	change := between(t, s, ada.DM(), func(w http.ResponseWriter, r *http.Request) {
@@ -671,9 +675,7 @@ func TestAChannelThatIsClosedWhenItIsReadBackIsForgottenAndWhatWasHeldIsStored(t
 		w.WriteHeader(http.StatusForbidden)
 		fmt.Fprint(w, `{"code":50001,"message":"Missing Access"}`)
 	})
-	seq := lastSeq(s, "ready")
-	run(t, connect(t, s, store, func(o *Options) { change(o); o.Random = func(int64) int64 { return 0 } }), store)
-	gatewayEvent(t, s, seq, "ready")
+	again(t, s, store, discordtest.Fault{}, change)
 	eventually(t, "the history is asked for", func() bool { return reads.Load() > 0 })
 	ada.Send("held")
 	eve.Send("three of Eve")
