@@ -25,11 +25,6 @@ type Reader struct {
 	bad   *web.Problem
 }
 
-// NewReader returns a Reader of one run's events, outside of a Call.
-func (d *Desk) NewReader(out Writer, param string) *Reader {
-	return &Reader{Out: out, Param: param}
-}
-
 // Take adds one event; true when it was the last.
 func (res *Reader) Take(e bus.Entry) (last bool) {
 	switch e.Type {

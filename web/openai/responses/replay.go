@@ -43,7 +43,7 @@ func (c *call) join(in *core.Inbound, open func(ctx context.Context) (answer.Wri
 		stream = c.Desk.Follower.Follow(c.R.Context(), bus.Follow{Session: c.Session, Run: c.Run})
 	}
 	defer out.Close()
-	rd := c.Desk.NewReader(out, "input")
+	rd := answer.Reader{Out: out, Param: "input"}
 	for entry, err := range stream {
 		if err != nil || entry.Run == c.Run && rd.Take(entry) {
 			break

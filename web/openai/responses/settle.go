@@ -9,6 +9,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/bus"
 	"gatehouse/core/response"
+	"gatehouse/web/openai/answer"
 	"gatehouse/web/openai/refusal"
 )
 
@@ -51,7 +52,7 @@ func (a *API) settle(ctx context.Context, row response.Row) (response.Row, error
 // settle stores what the events of an ended run say.
 func (c *call) settle(ctx context.Context, events func(func(bus.Entry, error) bool)) error {
 	k := &keeper{c: c, ctx: ctx, over: true}
-	rd := c.a.Desk.NewReader(k, "input")
+	rd := answer.Reader{Out: k, Param: "input"}
 	for e, err := range events {
 		if err != nil {
 			return err
