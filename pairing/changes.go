@@ -15,8 +15,7 @@ type changes struct {
 	runs    Runs // may be nil
 }
 
-// Decided rings the topics after the commit and counts the decision, if it is
-// not "".
+// Decided rings the topics after the commit and counts the decision, if it is not "".
 func (c changes) Decided(tx *store.Tx, bot, decision string, topics ...core.Topic) {
 	tx.OnCommit(func() {
 		if decision != "" && c.bots.Configured(bot) { // other names would be labels without bound

@@ -39,19 +39,22 @@ func (t *requests) resolve(ctx context.Context, tx *store.Tx, r *request, status
 
 // free hands the held messages on and notes that none is left.
 func (t *requests) free(ctx context.Context, tx *store.Tx, r *request) error {
-	_, err := t.mail.Free(ctx, tx, r.ID, r.Trust)
-	return t.emptied(ctx, tx, r, err)
+	if _, err := t.mail.Free(ctx, tx, r.ID, r.Trust); err != nil {
+		return err
+	}
+	return t.emptied(ctx, tx, r)
 }
 
 func (t *requests) discard(ctx context.Context, tx *store.Tx, r *request) error {
-	_, err := t.mail.Discard(ctx, tx, r.ID)
-	return t.emptied(ctx, tx, r, err)
+	if _, err := t.mail.Discard(ctx, tx, r.ID); err != nil {
+		return err
+	}
+	return t.emptied(ctx, tx, r)
 }
 
-func (t *requests) emptied(ctx context.Context, tx *store.Tx, r *request, err error) error {
-	if r.Attempts = 0; err == nil {
-		_, err = tx.Exec(ctx, `UPDATE pairing_requests SET attempts = 0 WHERE id = $1`, r.ID)
-	}
+func (t *requests) emptied(ctx context.Context, tx *store.Tx, r *request) error {
+	r.Attempts = 0
+	_, err := tx.Exec(ctx, `UPDATE pairing_requests SET attempts = 0 WHERE id = $1`, r.ID)
 	return err
 }
 

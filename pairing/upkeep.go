@@ -12,10 +12,9 @@ import (
 // expireBatch bounds one transaction of Expire.
 const expireBatch = 100
 
-// Expire ends the requests that no one decided in time and gives up what they
-// held, and what denied ones held once the denial can't be undone; it forgets
-// old claim codes and wrong tries. It returns how many requests expired. Call it
-// every minute or so.
+// Expire ends the requests that no one decided in time and gives up what they held, and what
+// denied ones held once the denial can't be undone; it forgets old claim codes and wrong tries.
+// It returns how many requests expired. Call it every minute or so.
 func (g *Gate) Expire(ctx context.Context) (int, error) {
 	total := 0
 	for {
