@@ -39,7 +39,7 @@ func (c Caller) Ask(ctx context.Context, m llm.Model, req *llm.Request, row usag
 	var broken error // of the database
 	own.Instead = func(model string) error {
 		next, err := c.reserve(ctx, row, model)
-		if err == nil {
+		if broken = nil; err == nil {
 			row = next
 		} else if !errors.As(err, new(*usage.Refusal)) {
 			broken = err

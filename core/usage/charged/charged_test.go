@@ -175,6 +175,26 @@ func TestAWarningIsLeftToTheUsersNextTurn(t *testing.T) {
 	}
 }
 
+func TestAnErrorOfTheDatabaseIsSaidUnlessAnotherModelOfTheChainAnswers(t *testing.T) {
+	storetest.SQLiteOnly(t, "the error is made in its words")
+	w := open(t, usage.Budgets{UserDay: usage.Budget{Tokens: 1000}})
+	if err := w.db.Tx(w.Context(), func(tx *store.Tx) error {
+		_, err := tx.Exec(w.Context(), `CREATE TRIGGER broken BEFORE INSERT ON usage WHEN new.model = 'second' BEGIN SELECT RAISE(ABORT, 'no such disk'); END`)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	first, second := &model{about: llm.About{Name: "priced"}, err: down}, &model{about: llm.About{Name: "second"}}
+	third := &model{about: llm.About{Name: "third"}, text: "hi"}
+	if text, _, err := w.ask(llm.Fallback(first, second, third)); err != nil || text != "hi" || second.asked != 0 {
+		t.Errorf("%q, %v", text, err)
+	}
+	var f *llm.Fault
+	if _, _, err := w.ask(llm.Fallback(first, second)); !errors.As(err, &f) || !strings.Contains(err.Error(), "no such disk") {
+		t.Errorf("without a third: %v", err)
+	}
+}
+
 func TestTheCallOfAUserWhoWasForgottenMeanwhileIsNoOnes(t *testing.T) {
 	w := open(t, usage.Budgets{UserDay: usage.Budget{Tokens: 1000}})
 	w.Known = func(context.Context, store.Queryer, int64) (bool, error) { return false, nil }
