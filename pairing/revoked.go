@@ -57,10 +57,11 @@ func (t *requests) lost(ctx context.Context, tx *store.Tx, account core.Identity
 	return err
 }
 
-// Readmitted notes that a user whose access was revoked has it again.
+// Readmitted notes that a user whose access was revoked has it again. As after again, the
+// request keeps when it was lost: what TurnedAway reads.
 func (t *requests) Readmitted(ctx context.Context, tx *store.Tx, a people.Grant) error {
-	_, err := tx.Exec(ctx, `UPDATE pairing_requests SET status = 'approved', approved_trust_level = $1, resolved_at = $2, resolved_by = $3
-		WHERE (platform, platform_user_id) IN (SELECT i.platform, i.platform_user_id FROM identities i WHERE i.user_id = $4)
+	_, err := tx.Exec(ctx, `UPDATE pairing_requests SET status = 'approved', approved_trust_level = $1, resolved_at = $2, resolved_by = $3,
+			expires_at = CASE WHEN resolved_at < $2 THEN resolved_at ELSE $2 END WHERE (platform, platform_user_id) IN (SELECT i.platform, i.platform_user_id FROM identities i WHERE i.user_id = $4)
 			AND bot = $5 AND scope = $6 AND place = $7 AND `+isRevoked,
 		a.Trust.String(), a.At, a.By, a.User, a.Bot, string(a.Scope), a.Place)
 	return err
@@ -80,8 +81,8 @@ func (t *requests) again(ctx context.Context, tx *store.Tx, r *request, trust co
 		return "approved", t.resolve(ctx, tx, r, "approved", trust, by)
 	}
 	now := core.Stamp(tx.Time())
-	n, err := tx.Exec(ctx, `UPDATE pairing_requests SET status = 'approved', approved_trust_level = $1, resolved_at = $2, resolved_by = $3
-		WHERE id = $4 AND status = 'denied' AND resolved_at = $5`, trust, now, by.String(), r.ID, r.Resolved)
+	n, err := tx.Exec(ctx, `UPDATE pairing_requests SET status = 'approved', approved_trust_level = $1, resolved_at = $2, resolved_by = $3,
+			expires_at = CASE WHEN resolved_at < $2 THEN resolved_at ELSE $2 END WHERE id = $4 AND status = 'denied' AND resolved_at = $5`, trust, now, by.String(), r.ID, r.Resolved)
 	if err != nil {
 		return "", err
 	}

@@ -508,6 +508,57 @@ func TestWhoeverWasApprovedAgainForATimeDoesNotStayByAnOldInvitation(t *testing.
 	}
 }
 
+// When access was lost stays with a request that is approved again, also one that an earlier
+// version revoked, which left in it when the request itself would have ended.
+func TestAnInvitationFromBeforeALossIsVoidWhateverTheRequestsOwnEnd(t *testing.T) {
+	again := map[string]func(w *world){
+		"approved": func(w *world) {
+			_, err := w.gate.Approve(ctx, w.listed("7", "denied").ID, core.Approval{Trust: core.Sandboxed, ExpiresAt: w.clock.Now().Add(24 * time.Hour)}, panel)
+			w.ok(err)
+		},
+		"given": func(w *world) {
+			w.ok(w.gate.People.GiveAccess(ctx, w.idOf("telegram", "7"), "tg", "", core.Approval{Trust: core.Sandboxed, ExpiresAt: w.clock.Now().Add(24 * time.Hour)}, panel))
+		},
+	}
+	for how, again := range again {
+		for name, c := range map[string]struct {
+			end     time.Duration // of the request, from the revocation
+			invited time.Duration // from the revocation
+			passes  time.Duration // from it until the access is given again
+			want    core.Trust
+		}{
+			"of before":                        {-12 * 24 * time.Hour, -time.Hour, time.Hour, core.Stranger},
+			"of before, the request lasts":     {6 * 24 * time.Hour, -time.Hour, time.Hour, core.Stranger},
+			"of after, the request lasts":      {6 * 24 * time.Hour, time.Hour, 7 * 24 * time.Hour, core.Vault},
+			"of before, the clock is set back": {0, -10 * 24 * time.Hour, -5 * 24 * time.Hour, core.Stranger},
+		} {
+			t.Run(how+" "+name, func(t *testing.T) {
+				w := newWorld(t)
+				w.admit("tg", "7", core.Vault)
+				w.clock.Advance(20 * 24 * time.Hour)
+				lost := w.clock.Now()
+				at := func(d time.Duration) { w.clock.Advance(lost.Add(d).Sub(w.clock.Now())) }
+				at(c.invited)
+				code := w.invite(codes.Invitation{Bot: "tg", Trust: core.Vault, UsesLeft: 5, ExpiresAt: w.clock.Now().Add(300 * 24 * time.Hour)})
+				at(0)
+				w.revoke("7")
+				w.ok(w.db.Tx(ctx, func(tx *store.Tx) error {
+					_, err := tx.Exec(ctx, `UPDATE pairing_requests SET expires_at = $1 WHERE status = 'denied'`, core.Stamp(lost.Add(c.end)))
+					return err
+				}))
+				at(c.passes)
+				again(w)
+				w.clock.Advance(25 * time.Hour)
+				w.upkeep()
+				w.put(command("tg", "7", "pair", code))
+				if got := w.trust(dm("tg", "7", "x")); got != c.want {
+					t.Errorf("let in at %v, want %v", got, c.want)
+				}
+			})
+		}
+	}
+}
+
 func TestWhatABlockTookFollowsItsGroupToANewID(t *testing.T) {
 	w := newWorld(t)
 	w.ok(w.gate.Places.Enable(ctx, "tg", "g", "G", core.Vault, panel))

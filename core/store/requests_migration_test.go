@@ -35,6 +35,7 @@ func TestRequestsOfAnEarlierVersionAreListedByTheAccessThatThereIs(t *testing.T)
 		`INSERT INTO access VALUES ('tg', 57, 'dm', '', 'vault', '5', 'panel 1'), ('other', 58, 'dm', '', 'vault', '1', 'panel 1'), ('tg', 59, 'dm', '', 'vault', '1', 'panel 1')`,
 		`INSERT INTO pairing_requests (id, platform, platform_user_id, bot, scope, place, status, approved_trust_level, created_at, resolved_at, resolved_by, expires_at, blocked) VALUES
 			('given again', 't', '7', 'tg', 'dm', '', 'denied', 'sandboxed', '1', '3', 'old', '9', 0),
+			('given before', 't', '8', 'other', 'dm', '', 'denied', 'sandboxed', '1', '6', 'old', '9', 0),
 			('its group', 't', '7', 'tg', 'group', 'g', 'approved', 'vault', '1', '2', 'first', '9', 0),
 			('revoked', 't', '8', 'tg', 'group', 'g', 'denied', 'vault', '1', '4', 'old', '9', 0),
 			('sibling', 't', '8', 'tg', 'dm', '', 'approved', '', '1', '2', 'first', '9', 0),
@@ -49,7 +50,8 @@ func TestRequestsOfAnEarlierVersionAreListedByTheAccessThatThereIs(t *testing.T)
 	wantLines(t, db, `SELECT id || ': ' || status || ' ' || coalesce(approved_trust_level, '-') || ' ' || resolved_at || ' ' || resolved_by || ' ' || expires_at FROM pairing_requests ORDER BY id`, `approved since: approved vault 5 first 9
 blocked: denied - 3 old 3
 elsewhere: approved vault 2 first 9
-given again: approved vault 5 panel 1 9
+given again: approved vault 5 panel 1 3
+given before: approved vault 1 panel 1 1
 has access: approved vault 2 first 9
 its group: denied vault 3 old 3
 lost group: denied - 3 old 3
@@ -104,18 +106,21 @@ was blocked: denied vault 3 operator via panel 3 1`)
 	}
 }
 
+// tablesOfEndedBlocks is what 1294 reads.
+const tablesOfEndedBlocks = `CREATE TABLE pairing_requests (id TEXT PRIMARY KEY, platform TEXT NOT NULL, platform_user_id TEXT NOT NULL, platform_user_display TEXT NOT NULL DEFAULT '', platform_chat_id TEXT NOT NULL DEFAULT '',
+		status TEXT NOT NULL, approved_trust_level TEXT, created_at TEXT NOT NULL, resolved_at TEXT, resolved_by TEXT, bot TEXT NOT NULL, scope TEXT NOT NULL DEFAULT 'dm', place TEXT NOT NULL DEFAULT '',
+		expires_at TEXT NOT NULL DEFAULT '', blocked INTEGER NOT NULL DEFAULT 0, cooled INTEGER NOT NULL DEFAULT 0);
+	CREATE TABLE identities (platform TEXT, platform_user_id TEXT, user_id INTEGER, display TEXT NOT NULL DEFAULT '');
+	CREATE TABLE access (bot TEXT, user_id INTEGER, scope TEXT, place TEXT);
+	CREATE TABLE blocks (platform TEXT, platform_user_id TEXT, bot TEXT, "by" TEXT, at TEXT, took TEXT NOT NULL DEFAULT '');
+	CREATE TABLE invites (bot TEXT, uses_left INTEGER, at TEXT);
+	CREATE TABLE audit_events (at TEXT, user_id INTEGER, via TEXT, action TEXT, subject TEXT, detail TEXT)`
+
 func TestAnInvitationFromBeforeABlockOfAnEarlierVersionRestoresNothing(t *testing.T) {
 	day := func(n string) string { return "2026-02-" + n + "T10:00:00.000000Z" }
 	end := func(n string) string { return "2026-02-" + n + "T11:22:33.123456Z" }
 	db := migrated(t, "1294_ended_blocks.sql",
-		`CREATE TABLE pairing_requests (id TEXT PRIMARY KEY, platform TEXT NOT NULL, platform_user_id TEXT NOT NULL, platform_user_display TEXT NOT NULL DEFAULT '', platform_chat_id TEXT NOT NULL DEFAULT '',
-			status TEXT NOT NULL, approved_trust_level TEXT, created_at TEXT NOT NULL, resolved_at TEXT, resolved_by TEXT, bot TEXT NOT NULL, scope TEXT NOT NULL DEFAULT 'dm', place TEXT NOT NULL DEFAULT '',
-			expires_at TEXT NOT NULL DEFAULT '', blocked INTEGER NOT NULL DEFAULT 0, cooled INTEGER NOT NULL DEFAULT 0);
-		CREATE TABLE identities (platform TEXT, platform_user_id TEXT, user_id INTEGER, display TEXT NOT NULL DEFAULT '');
-		CREATE TABLE access (bot TEXT, user_id INTEGER, scope TEXT, place TEXT);
-		CREATE TABLE blocks (platform TEXT, platform_user_id TEXT, bot TEXT, "by" TEXT, at TEXT, took TEXT NOT NULL DEFAULT '');
-		CREATE TABLE invites (bot TEXT, uses_left INTEGER, at TEXT);
-		CREATE TABLE audit_events (at TEXT, user_id INTEGER, via TEXT, action TEXT, subject TEXT, detail TEXT)`,
+		tablesOfEndedBlocks,
 		`INSERT INTO identities VALUES ('t', '1', 51, ''), ('t', '2', 52, ''), ('t', '3', 53, ''), ('t', '4', 54, 'Ada'), ('t', '5', 55, ''), ('t', '6', 56, ''), ('t', '7', 57, ''), ('t', '8', 58, ''), ('t', '9', 59, '')`,
 		`INSERT INTO access VALUES ('tg', 56, 'dm', '')`,
 		`INSERT INTO invites VALUES ('tg', 3, '`+day("05")+`'), ('tg', 0, '`+day("01")+`'), ('late', 3, '`+day("27")+`'), ('discord', 3, '`+day("05")+`')`,
@@ -142,8 +147,8 @@ func TestAnInvitationFromBeforeABlockOfAnEarlierVersionRestoresNothing(t *testin
 		|| platform_user_display FROM pairing_requests ORDER BY id`, `approved since: approved vault 13 operator 20 00
 as 1293 left it: denied vault 10 operator 10 01
 blocked by a request: denied vault 10 user 2 via chat 10 01
-blocked-t-4-tg: denied - 12 operator via chat  11Ada
-blocked-t-8-tg: denied - 10 operator via panel  11
+blocked-1-1-t-4-tg: denied - 12 operator via chat  11Ada
+blocked-1-1-t-8-tg: denied - 10 operator via panel  11
 denied after: denied - 14 operator 20 00
 denied before: denied - 06 operator 13 00
 elsewhere: denied - 06 operator 13 00
@@ -154,4 +159,18 @@ seven days before the end: denied vault 10 operator 10 01`)
 	if err := db.QueryRow(`SELECT count(*) FROM sqlite_master WHERE type = 'table'`).Scan(&left); err != nil || left != 6 {
 		t.Errorf("%d tables are left: %v", left, err)
 	}
+}
+
+// Names and ids with hyphens make no two rows of one id: the gateway starts.
+func TestBlocksOfNamesWithHyphensAreEachARow(t *testing.T) {
+	db := migrated(t, "1294_ended_blocks.sql", tablesOfEndedBlocks,
+		`INSERT INTO identities VALUES ('t', '4-a', 51, ''), ('t', '4', 52, ''), ('t-4', 'a', 53, '')`,
+		`INSERT INTO invites VALUES ('b', 3, '1'), ('a-b', 3, '1')`,
+		`INSERT INTO blocks VALUES ('t', '4-a', '*', 'operator', '2', ''), ('t', '4', '*', 'operator', '2', ''), ('t-4', 'a', '*', 'operator', '2', '')`)
+	wantLines(t, db, `SELECT platform || ' ' || platform_user_id || ' ' || bot FROM pairing_requests ORDER BY platform, platform_user_id, bot`, `t 4 a-b
+t 4 b
+t 4-a a-b
+t 4-a b
+t-4 a a-b
+t-4 a b`)
 }

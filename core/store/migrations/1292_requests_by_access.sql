@@ -1,7 +1,7 @@
 -- +goose Up
 -- ---------------------------------------------------------------------- pairing
 -- Earlier versions left the request of a user as revoked whose access was given again in
--- another way: it is approved, as it is now.
+-- another way: it is approved, as it is now, and keeps when the access was lost.
 CREATE TABLE requests_given_again AS SELECT r.id, a.trust_level, a.at, a."by" FROM pairing_requests r
     JOIN identities i ON i.platform = r.platform AND i.platform_user_id = r.platform_user_id
     JOIN access a ON a.user_id = i.user_id AND a.bot = r.bot AND a.scope = r.scope AND a.place = r.place
@@ -18,6 +18,7 @@ CREATE TABLE requests_revoked AS SELECT r.id, max(d.resolved_at) AS at, max(d.re
     GROUP BY r.id;
 
 UPDATE pairing_requests SET status = 'approved',
+        expires_at = (SELECT CASE WHEN pairing_requests.resolved_at < g.at THEN pairing_requests.resolved_at ELSE g.at END FROM requests_given_again g WHERE g.id = pairing_requests.id),
         approved_trust_level = (SELECT g.trust_level FROM requests_given_again g WHERE g.id = pairing_requests.id),
         resolved_at = (SELECT g.at FROM requests_given_again g WHERE g.id = pairing_requests.id),
         resolved_by = (SELECT g."by" FROM requests_given_again g WHERE g.id = pairing_requests.id)
