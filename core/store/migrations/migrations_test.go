@@ -134,7 +134,7 @@ var sums = map[string]string{
 	"1272_chunks_type.sql":             "d1f91dea73a6a61dcd9f56dc9df8586a2f864ac0140fda1832a9c9c89f15aa98",
 	"1280_power_of_admins.sql":         "d282a9f3528c1f0aa01c93dcbcc3e96e18f41acfe45eed44444f86a92c395ab3",
 	"1290_press_rate.sql":              "eab975fdf12bf1ca1ff68e700117053482f65a96739de4bdec2d47e9d616f2ff",
-	"1291_rotated_keys.sql":            "8fb87efebb770cc85d70c0177d0edc7d447e652791d9ccf504da130f977fdd56",
+	"1291_rotated_keys.sql":            "99f43f83366d7b6ed9dc3947ab45aa281f3aa7cd7f812abc9459bf5a45c94dea",
 	"1292_requests_by_access.sql":      "5dc9c0ac4060e6099cba14c74cfefb12af5f550e1ea76ca3f6eeec106d6cc9f2",
 	"1293_lost_by_blocks.sql":          "cb13ddfa893aa52e58cb94b4b52db826e8dd371e2601814f60d56328c0bdef55",
 	"1294_ended_blocks.sql":            "c069cfabef76ab2e33f704d7b1440f48214f2e72f096a3efb52cd0f86f0bf9b8",
