@@ -50,7 +50,7 @@ UPDATE pairing_requests SET cooled = 1,
 DROP TABLE requests_dated;
 
 -- Whoever was let in without a request and blocked had no row that keeps them from coming
--- back by an invitation from before the block.
+-- back by an invitation from before the block. The lengths make ids of them that differ.
 CREATE TABLE bots_inviting AS SELECT v.bot, min(v.at) AS at, (SELECT max(r.platform) FROM pairing_requests r WHERE r.bot = v.bot) AS platform
     FROM invites v WHERE v.uses_left > 0 GROUP BY v.bot;
 CREATE TABLE blocked_without AS SELECT i.platform, i.platform_user_id, i.display, v.bot, max(b.at) AS at FROM identities i
@@ -62,7 +62,7 @@ CREATE TABLE blocked_without AS SELECT i.platform, i.platform_user_id, i.display
             AND r.status = 'denied' AND r.resolved_at >= b.at)
     GROUP BY i.platform, i.platform_user_id, i.display, v.bot;
 INSERT INTO pairing_requests (id, bot, platform, platform_user_id, platform_user_display, platform_chat_id, status, created_at, resolved_at, resolved_by, blocked, cooled)
-    SELECT 'blocked-' || w.platform || '-' || w.platform_user_id || '-' || w.bot, w.bot, w.platform, w.platform_user_id, w.display, '', 'denied', w.at, w.at,
+    SELECT 'blocked-' || length(w.platform) || '-' || length(w.platform_user_id) || '-' || w.platform || '-' || w.platform_user_id || '-' || w.bot, w.bot, w.platform, w.platform_user_id, w.display, '', 'denied', w.at, w.at,
         (SELECT max(b."by") FROM blocks_over b WHERE b.account = w.platform || ':' || w.platform_user_id AND b.at = w.at), 1, 1
     FROM blocked_without w;
 DROP TABLE blocked_without;
