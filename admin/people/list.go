@@ -27,28 +27,28 @@ const (
 )
 
 type peopleBody struct {
-	Lede     string
-	People   page.Part[[]person]
-	Total    int // users that match the filter
-	Cut      bool
-	Filter   peopleFilter
-	Bots     []string // to choose from
-	Platform []string
-	Levels   []core.Trust
-	Pick     bool // several can be blocked or lose access at once
-	Turn     page.Turn
-	Blocks   page.Part[[]blockView]
-	BlockTo  page.Turn
-	Older    bool // blocks may not be listed
-	Places   page.Part[[]places.Row]
-	PlaceTo  page.Turn
-	New      int    // groups that no one has decided about
-	NewAt    string // the page with the first
-	Mentions []page.Choice
-	AllBots  []string
-	CSRF     string
-	HasBlock bool
-	HasPlace bool
+	Lede       string
+	People     page.Part[[]person]
+	Total      int // users that match the filter
+	Cut        bool
+	Filter     peopleFilter
+	Bots       []string // to choose from
+	Platform   []string
+	Levels     []core.Trust
+	Pick       bool // several can be blocked or lose access at once
+	Pages      page.Pager
+	Blocks     page.Part[[]blockView]
+	BlockPages page.Pager
+	Older      bool // blocks may not be listed
+	Places     page.Part[[]places.Row]
+	PlacePages page.Pager
+	New        int    // groups that no one has decided about
+	NewAt      string // the page with the first
+	Mentions   []page.Choice
+	AllBots    []string
+	CSRF       string
+	HasBlock   bool
+	HasPlace   bool
 }
 
 // A person is a user with all accounts, and what they may do.
@@ -100,8 +100,8 @@ func (p *personPages) peoplePage(w http.ResponseWriter, r *http.Request) error {
 				b.New++
 			}
 		}
-		b.Places.Value, b.PlaceTo = page.TurnTo(r, b.Places.Value, rowsPerPage, "groups", "groups-h", "Pages of groups")
-		b.NewAt = b.PlaceTo.At(1 + max(0, first)/rowsPerPage)
+		b.Places.Value, b.PlacePages = page.Paginate(r, b.Places.Value, rowsPerPage, "groups", "groups-h", "Pages of groups")
+		b.NewAt = b.PlacePages.At(1 + max(0, first)/rowsPerPage)
 		b.Mentions = mentions()
 	}
 	all := page.Load(ctx, p.frame, "The list of people", p.persons)
@@ -109,7 +109,7 @@ func (p *personPages) peoplePage(w http.ResponseWriter, r *http.Request) error {
 	people := b.Filter.of(all.Value, blocks)
 	b.Total = len(people)
 	b.Bots, b.Platform = choicesIn(all.Value)
-	people, b.Turn = page.TurnTo(r, people, rowsPerPage, "page", "", "Pages of people")
+	people, b.Pages = page.Paginate(r, people, rowsPerPage, "page", "", "Pages of people")
 	seen := p.seen(ctx, people...)
 	for i := range people {
 		people[i].More, people[i].Groups = page.Cut(&people[i].Access, maxRows), groups
@@ -119,7 +119,7 @@ func (p *personPages) peoplePage(w http.ResponseWriter, r *http.Request) error {
 	b.People = page.Part[[]person]{Value: people, Broken: all.Broken}
 	b.Lede = peopleLede(b, all.Value)
 	b.Older = len(blocks) >= maxListed
-	b.Blocks.Value, b.BlockTo = page.TurnTo(r, blocks, rowsPerPage, "blocks", "blocked-h", "Pages of blocks")
+	b.Blocks.Value, b.BlockPages = page.Paginate(r, blocks, rowsPerPage, "blocks", "blocked-h", "Pages of blocks")
 	for _, s := range p.bots() {
 		b.AllBots = append(b.AllBots, s.Bot)
 	}

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// A Turn is which page of a long list is shown, and links to those beside it.
-type Turn struct {
+// A Pager is which page of a long list is shown, and links to those beside it.
+type Pager struct {
 	Label      string // of the links
 	Number     int    // from 1
 	Prev, Next string // addresses; "" for none
@@ -15,16 +15,16 @@ type Turn struct {
 }
 
 // At returns the address of another page of the list.
-func (t Turn) At(number int) string { return t.at(number) }
+func (p Pager) At(number int) string { return p.at(number) }
 
-// TurnTo returns the rows of list on the page whose number is r's parameter key, at most per,
-// and its Turn. The last page is shown for a higher number. The links keep all other
+// Paginate returns the rows of list on the page whose number is r's parameter key, at most per,
+// and its Pager. The last page is shown for a higher number. The links keep all other
 // parameters and lead to the element with the id anchor; "" is none.
-func TurnTo[T any](r *http.Request, list []T, per int, key, anchor, label string) ([]T, Turn) {
+func Paginate[T any](r *http.Request, list []T, per int, key, anchor, label string) ([]T, Pager) {
 	last := max(1, (len(list)+per-1)/per)
 	n, _ := strconv.Atoi(r.URL.Query().Get(key))
-	t := Turn{Label: label, Number: min(max(n, 1), last)}
-	t.at = func(number int) string {
+	p := Pager{Label: label, Number: min(max(n, 1), last)}
+	p.at = func(number int) string {
 		values := map[string]string{}
 		for name, v := range r.URL.Query() {
 			values[name] = v[0]
@@ -38,11 +38,11 @@ func TurnTo[T any](r *http.Request, list []T, per int, key, anchor, label string
 		}
 		return Address(r.URL.Path, values)
 	}
-	if t.Number > 1 {
-		t.Prev = t.at(t.Number - 1)
+	if p.Number > 1 {
+		p.Prev = p.at(p.Number - 1)
 	}
-	if t.Number < last {
-		t.Next = t.at(t.Number + 1)
+	if p.Number < last {
+		p.Next = p.at(p.Number + 1)
 	}
-	return list[(t.Number-1)*per : min(len(list), t.Number*per)], t
+	return list[(p.Number-1)*per : min(len(list), p.Number*per)], p
 }

@@ -14,8 +14,8 @@ import (
 	"gatehouse/core/store"
 )
 
-// turned returns the addresses of the pages of a list on a page, from an address on.
-func (s *site) turned(from, label string) (all []answer) {
+// pagesOf returns the answers with the pages of a list, the first from an address.
+func (s *site) pagesOf(from, label string) (all []answer) {
 	s.t.Helper()
 	next := regexp.MustCompile(`aria-label="` + label + `">[^\n]*rel="next" href="([^"]*)"`)
 	for range 100 {
@@ -51,7 +51,7 @@ func TestEnabledGroupsStayReachableBehindUndecidedOnes(t *testing.T) {
 	s.get("/admin/people?q=x").has(t, `href="/admin/people?groups=2&amp;q=x#groups-h"`) // what is filtered stays so
 	var found []string
 	row := regexp.MustCompile(`<tr id="g-telegram-([^"]*)"`)
-	for _, a := range s.turned("/admin/people", "Pages of groups") {
+	for _, a := range s.pagesOf("/admin/people", "Pages of groups") {
 		a.has(t, `<a href="/admin/people?groups=2#groups-h">45 groups wait for a decision</a>`)
 		for _, m := range row.FindAllStringSubmatch(a.body, -1) {
 			found = append(found, m[1])
@@ -83,7 +83,7 @@ func TestEveryBlockCanBeLiftedInThePanel(t *testing.T) {
 	clock.Advance(time.Minute)
 	lift := regexp.MustCompile(`action="/admin/people/unblock".*name="user" value="([^"]*)"><button class="quiet">Unblock`)
 	var found []string
-	for _, a := range s.turned("/admin/people", "Pages of blocks") {
+	for _, a := range s.pagesOf("/admin/people", "Pages of blocks") {
 		for _, m := range lift.FindAllStringSubmatch(a.body, -1) {
 			found = append(found, m[1])
 		}
@@ -102,7 +102,7 @@ func TestEveryBlockCanBeLiftedInThePanel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pages := s.turned("/admin/people", "Pages of blocks")
+	pages := s.pagesOf("/admin/people", "Pages of blocks")
 	last := pages[len(pages)-1]
 	last.lacks(t, `value="101"`)
 	last.has(t, "Older blocks of strangers may not be listed.", `<button class="quiet" formaction="/admin/people/unblock">Unblock</button>`)
