@@ -91,7 +91,7 @@ func TestWhatALongBlockTookCanBeApprovedAgainFor90DaysAfterIt(t *testing.T) {
 		_, err := w.gate.Prune(ctx)
 		w.ok(err)
 	}
-	for _, id := range []string{"7", "8", "9"} {
+	for _, id := range []string{"7", "8", "9", "10"} {
 		w.admit("tg", id, core.Vault)
 		w.ok(w.gate.People.BlockUser(ctx, "tg", "telegram", id, panel))
 	}
@@ -100,15 +100,23 @@ func TestWhatALongBlockTookCanBeApprovedAgainFor90DaysAfterIt(t *testing.T) {
 		`UPDATE pairing_requests SET status = 'denied', cooled = 1, resolved_at = (SELECT at FROM blocks WHERE platform_user_id = '9'), expires_at = (SELECT at FROM blocks WHERE platform_user_id = '9') WHERE platform_user_id = '9'`} {
 		w.ok(w.db.Tx(ctx, func(tx *store.Tx) error { _, err := tx.Exec(ctx, q); return err }))
 	}
+	// It noted the newest of two blocks there, where the first one lasted.
+	w.ok(w.db.Tx(ctx, func(tx *store.Tx) error {
+		_, err := tx.Exec(ctx, `UPDATE blocks SET took = '', at = $1 WHERE platform_user_id = '10'`, core.Stamp(w.clock.Now().Add(-time.Hour)))
+		if err == nil {
+			_, err = tx.Exec(ctx, `UPDATE pairing_requests SET status = 'denied', cooled = 1, resolved_at = $1, expires_at = $1 WHERE platform_user_id = '10'`, core.Stamp(w.clock.Now()))
+		}
+		return err
+	}))
 	w.clock.Advance(KeepRequests + 24*time.Hour)
 	prune()
-	for _, id := range []string{"7", "8", "9"} {
+	for _, id := range []string{"7", "8", "9", "10"} {
 		w.ok(w.gate.People.Unblock(ctx, "tg", "telegram", id, panel))
 	}
 	w.clock.Advance(KeepRequests - time.Minute)
 	prune()
 	late := w.listed("8", "denied")
-	for _, id := range []string{"7", "9"} {
+	for _, id := range []string{"7", "9", "10"} {
 		_, err := w.gate.Approve(ctx, w.listed(id, "denied").ID, core.Approval{Trust: core.Sandboxed}, panel)
 		w.ok(err)
 		if got := w.trust(dm("tg", id, "x")); got != core.Sandboxed {

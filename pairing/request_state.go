@@ -186,7 +186,7 @@ func (t *requests) Uncool(ctx context.Context, tx *store.Tx, bot string, account
 			return err
 		}
 	}
-	_, err := tx.Exec(ctx, `UPDATE pairing_requests SET cooled = 1, noted_at = CASE WHEN blocked = 0 AND resolved_at = $4 THEN $5 ELSE noted_at END
+	_, err := tx.Exec(ctx, `UPDATE pairing_requests SET cooled = 1, noted_at = CASE WHEN blocked = 0 AND $4 <> '' AND resolved_at >= $4 THEN $5 ELSE noted_at END
 		WHERE platform = $1 AND platform_user_id = $2 AND $3 IN (bot, '*') AND status = 'denied'`, account.Platform, account.ID, bot, at, core.Stamp(tx.Time()))
 	return err
 }
@@ -215,7 +215,7 @@ func (t *requests) Prune(ctx context.Context) (total int, err error) {
 		err = t.db.Tx(ctx, func(tx *store.Tx) (err error) {
 			n, err = tx.Exec(ctx, `DELETE FROM pairing_requests WHERE id IN (SELECT id FROM pairing_requests
 				WHERE status IN ('denied', 'expired') AND resolved_at <> '' AND resolved_at < $1 AND noted_at < $1
-					AND NOT EXISTS (SELECT 1 FROM blocks b WHERE blocked = 0 AND b.platform = pairing_requests.platform AND b.platform_user_id = pairing_requests.platform_user_id AND b.at = resolved_at)
+					AND NOT EXISTS (SELECT 1 FROM blocks b WHERE blocked = 0 AND b.platform = pairing_requests.platform AND b.platform_user_id = pairing_requests.platform_user_id AND b.bot IN (pairing_requests.bot, '*') AND b.at <= resolved_at)
 					AND NOT EXISTS (SELECT 1 FROM invites i WHERE i.bot = pairing_requests.bot AND i.at < pairing_requests.resolved_at AND i.uses_left > 0 AND i.expires_at > $2) LIMIT $3)`,
 				core.Stamp(tx.Time().Add(-KeepRequests)), core.Stamp(tx.Time()), pruneBatch)
 			return err

@@ -131,11 +131,17 @@ func TestAnInvitationFromBeforeABlockOfAnEarlierVersionRestoresNothing(t *testin
 			('`+day("10")+`', 2, 'chat', 'pairing.block', 'of a group', '{"bot":"tg"}'), ('`+end("12")+`', 1, 'panel', 'access.unblock', 't:3', '{"bot":"tg"}'),
 			('`+day("10")+`', 1, 'panel', 'access.block', 't:6', '{"bot":"tg"}'), ('`+end("12")+`', 1, 'panel', 'access.unblock', 't:6', '{"bot":"tg"}'),
 			('`+day("10")+`', 1, 'panel', 'access.block', 't:7', '{"bot":"tg"}'), ('`+day("10")+`', 1, 'panel', 'access.undo', 't:7', '{"bot":"tg","was":"blocked"}'),
+			('`+day("10")+`', 1, 'panel', 'access.block', 't:10', '{"bot":"tg"}'), ('`+end("10")+`', 1, 'panel', 'access.undo', 't:10', '{"bot":"tg","was":"blocked"}'),
+			('`+day("10")+`', 1, 'panel', 'access.block', 't:11', '{"bot":"tg"}'), ('`+day("11")+`', 1, 'panel', 'access.block', 't:11', '{"bot":"tg"}'), ('`+end("12")+`', 1, 'panel', 'access.unblock', 't:11', '{"bot":"tg"}'),
 			('`+day("10")+`', 1, 'panel', 'access.block', 't:8', '{"bot":"tg"}'), ('`+end("12")+`', 1, 'panel', 'access.unblock', 't:8', '{"bot":"tg"}'),
 			('`+day("10")+`', 1, 'panel', 'access.block', 't:9', '{"bot":"tg"}'), ('`+end("12")+`', 1, 'panel', 'access.unblock', 't:9', '{"bot":"tg"}')`,
 		`INSERT INTO pairing_requests (id, platform, platform_user_id, bot, scope, status, approved_trust_level, created_at, resolved_at, resolved_by, expires_at, blocked, cooled) VALUES
 			('seven days before the end', 't', '1', 'tg', 'dm', 'denied', 'vault', '`+day("08")+`', '`+end("09")+`', 'operator', '`+end("09")+`', 0, 0),
 			('as 1293 left it', 't', '2', 'tg', 'dm', 'denied', 'vault', '`+day("08")+`', '`+day("08")+`', 'operator', '`+day("08")+`', 0, 1),
+			('undone', 't', '10', 'tg', 'dm', 'denied', 'vault', '`+day("01")+`', '`+end("03")+`', 'operator', '`+end("03")+`', 0, 0),
+			('denied by then', 't', '10', 'tg', 'dm', 'denied', 'vault', '`+day("01")+`', '`+day("03")+`', 'operator', '`+day("03")+`', 0, 0),
+			('blocked twice', 't', '11', 'tg', 'dm', 'denied', 'vault', '`+day("01")+`', '`+day("11")+`', 'operator', '`+day("11")+`', 0, 1),
+			('is blocked', 't', '4', 'elsewhere', 'dm', 'denied', 'vault', '`+day("01")+`', '`+day("12")+`', 'operator', '`+day("12")+`', 0, 1),
 			('of a group', 't', '3', 'tg', 'group', 'denied', NULL, '`+day("09")+`', '`+day("10")+`', 'user 2', '`+day("16")+`', 1, 0),
 			('blocked by a request', 't', '3', 'tg', 'dm', 'approved', 'vault', '`+day("07")+`', '`+day("07")+`', 'operator', '`+day("14")+`', 0, 0),
 			('approved since', 't', '3', 'tg', 'group', 'approved', 'vault', '`+day("13")+`', '`+day("13")+`', 'operator', '`+day("20")+`', 0, 0),
@@ -144,17 +150,21 @@ func TestAnInvitationFromBeforeABlockOfAnEarlierVersionRestoresNothing(t *testin
 			('elsewhere', 'd', '8', 'discord', 'dm', 'denied', NULL, '`+day("06")+`', '`+day("06")+`', 'operator', '`+day("13")+`', 0, 0),
 			('denied after', 't', '9', 'tg', 'dm', 'denied', NULL, '`+day("13")+`', '`+day("14")+`', 'operator', '`+day("20")+`', 0, 0)`)
 	wantLines(t, db, `SELECT id || ': ' || status || ' ' || coalesce(approved_trust_level, '-') || ' ' || substr(resolved_at, 9, 2) || ' ' || resolved_by || ' ' || substr(expires_at, 9, 2) || ' ' || blocked || cooled
-		|| platform_user_display FROM pairing_requests ORDER BY id`, `approved since: approved vault 13 operator 20 00
-as 1293 left it: denied vault 10 operator 10 01
-blocked by a request: denied vault 10 user 2 via chat 10 01
+		|| platform_user_display || rtrim(' ' || substr(noted_at, 9, 2)) FROM pairing_requests ORDER BY id`, `approved since: approved vault 13 operator 20 00
+as 1293 left it: denied vault 10 operator 10 01 12
+blocked by a request: denied vault 10 user 2 via chat 10 01 12
+blocked twice: denied vault 11 operator 11 01 12
 blocked-1-1-t-4-tg: denied - 12 operator via chat  11Ada
 blocked-1-1-t-8-tg: denied - 10 operator via panel  11
 denied after: denied - 14 operator 20 00
 denied before: denied - 06 operator 13 00
+denied by then: denied vault 03 operator 03 00
 elsewhere: denied - 06 operator 13 00
 has access: approved vault 13 operator 20 00
+is blocked: denied vault 12 operator 12 01
 of a group: denied - 10 user 2 16 10
-seven days before the end: denied vault 10 operator 10 01`)
+seven days before the end: denied vault 10 operator 10 01 16
+undone: denied vault 10 operator 10 01`)
 	var left int
 	if err := db.QueryRow(`SELECT count(*) FROM sqlite_master WHERE type = 'table'`).Scan(&left); err != nil || left != 6 {
 		t.Errorf("%d tables are left: %v", left, err)

@@ -36,18 +36,30 @@ UPDATE pairing_requests SET status = 'denied', cooled = 1, approved_trust_level 
 DROP TABLE requests_lost;
 
 -- Earlier versions dated a decision seven days before the end of a block, to the same part of
--- a second; 1293 made that the time of the request, where it was earlier. It counts from the block.
-CREATE TABLE requests_dated AS SELECT r.id, max(b.at) AS at FROM pairing_requests r
-    JOIN blocks_over b ON b.account = r.platform || ':' || r.platform_user_id AND b.bot IN (r.bot, '*') AND b.at > r.resolved_at AND b.at >= r.created_at
-    WHERE r.status = 'denied' AND b.action <> 'lasts'
-        AND (substr(r.resolved_at, 11) = substr(b.until, 11) OR r.cooled = 1 AND r.resolved_at = r.created_at)
-    GROUP BY r.id;
+-- a second; 1293 made that the time of the request, where it was earlier. It counts from the block,
+-- and from the end of one that was undone.
+CREATE TABLE requests_dated AS SELECT d.id, max(d.at) AS at FROM (
+    SELECT r.id, b.at FROM pairing_requests r
+        JOIN blocks_over b ON b.account = r.platform || ':' || r.platform_user_id AND b.bot IN (r.bot, '*') AND b.at > r.resolved_at AND b.at >= r.created_at
+        WHERE r.status = 'denied' AND b.action <> 'lasts'
+            AND (substr(r.resolved_at, 11) = substr(b.until, 11) OR r.cooled = 1 AND r.resolved_at = r.created_at)
+    UNION ALL SELECT r.id, e.at FROM pairing_requests r
+        JOIN audit_events e ON e.subject = r.platform || ':' || r.platform_user_id AND e.at > r.resolved_at AND e.at >= r.created_at
+        WHERE r.status = 'denied' AND e.action = 'access.undo' AND e.detail IN ('{"bot":"' || r.bot || '","was":"blocked"}', '{"bot":"*","was":"blocked"}')
+            AND (substr(r.resolved_at, 11) = substr(e.at, 11) OR r.cooled = 1 AND r.resolved_at = r.created_at)) d
+    GROUP BY d.id;
 CREATE INDEX requests_dated_id ON requests_dated(id);
 UPDATE pairing_requests SET cooled = 1,
         expires_at = CASE WHEN expires_at = resolved_at THEN (SELECT d.at FROM requests_dated d WHERE d.id = pairing_requests.id) ELSE expires_at END,
         resolved_at = (SELECT d.at FROM requests_dated d WHERE d.id = pairing_requests.id)
     WHERE id IN (SELECT d.id FROM requests_dated d);
 DROP TABLE requests_dated;
+
+-- What a block took that ended is listed from its end.
+UPDATE pairing_requests SET noted_at = (SELECT max(b.until) FROM blocks_over b
+        WHERE b.account = pairing_requests.platform || ':' || pairing_requests.platform_user_id AND b.bot IN (pairing_requests.bot, '*') AND b.at = pairing_requests.resolved_at)
+    WHERE status = 'denied' AND blocked = 0 AND cooled = 1 AND expires_at = resolved_at AND EXISTS (SELECT 1 FROM blocks_over b
+        WHERE b.account = pairing_requests.platform || ':' || pairing_requests.platform_user_id AND b.bot IN (pairing_requests.bot, '*') AND b.at = pairing_requests.resolved_at);
 
 -- Whoever was let in without a request and blocked had no row that keeps them from coming
 -- back by an invitation from before the block. The lengths make ids of them that differ.

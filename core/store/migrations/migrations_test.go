@@ -137,7 +137,7 @@ var sums = map[string]string{
 	"1291_rotated_keys.sql":            "99f43f83366d7b6ed9dc3947ab45aa281f3aa7cd7f812abc9459bf5a45c94dea",
 	"1292_requests_by_access.sql":      "5dc9c0ac4060e6099cba14c74cfefb12af5f550e1ea76ca3f6eeec106d6cc9f2",
 	"1293_lost_by_blocks.sql":          "cb13ddfa893aa52e58cb94b4b52db826e8dd371e2601814f60d56328c0bdef55",
-	"1294_ended_blocks.sql":            "96c58e41c5d53a1e9cad5162d08805bedb193cf98c72c760cffd95fc569fc451",
+	"1294_ended_blocks.sql":            "f0f60d46bd9f5c7be46e35105dea22777531a1715936275616841b90c39b5487",
 }
 
 func TestNoMigrationIsEverEdited(t *testing.T) {
