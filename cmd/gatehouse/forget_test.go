@@ -354,6 +354,9 @@ func TestForgettingWhileAnotherProgramReadsTheDatabaseSaysWhatIsLeft(t *testing.
 	if err != nil || !strings.Contains(strings.Join(f.Left, " "), "Another program reads the database") {
 		t.Errorf("%+v, %v", f, err)
 	}
+	if !strings.Contains(strings.Join(f.Left, " "), "at most 1 GiB") {
+		t.Errorf("what a larger database needs is not said: %q", f.Left)
+	}
 	if err := reads.Rollback(); err != nil {
 		t.Fatal(err)
 	}
@@ -362,6 +365,35 @@ func TestForgettingWhileAnotherProgramReadsTheDatabaseSaysWhatIsLeft(t *testing.
 	}
 	for _, hit := range grep(t, w, l.words...) {
 		t.Errorf("still there once it is read no more: %s", hit)
+	}
+}
+
+// The hourly rewriting that a reader keeps from ending leaves a line in the log each time.
+func TestARewritingThatIsPutOffIsLogged(t *testing.T) {
+	storetest.SQLiteOnly(t, "its file is opened here")
+	t.Parallel()
+	w, _ := newModelWorld(t, nil)
+	w.exec(`INSERT INTO metadata (key, value, updated_at) VALUES ('forget-pages:a', '', '')`)
+	other, err := sql.Open("sqlite3", w.app.db.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	reads, err := other.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = reads.Rollback() }()
+	var n int
+	if err := reads.QueryRow(`SELECT count(*) FROM metadata`).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	w.app.upkeep.Once(t.Context(), 1)
+	if log := w.log.String(); !strings.Contains(log, "task=forgetting") || !strings.Contains(log, "Another program reads the database") {
+		t.Errorf("the log says nothing of it: %s", log)
+	}
+	if n := w.count(`SELECT count(*) FROM metadata WHERE key = 'forget-pages:a'`); n != 1 {
+		t.Error("it is not tried again")
 	}
 }
 

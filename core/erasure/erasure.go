@@ -175,7 +175,7 @@ func (e *Eraser) Forget(ctx context.Context, ref string, by core.Actor, progress
 }
 
 // Resume finishes interrupted forgettings, unless one is running, and returns
-// how many it finished.
+// how many it finished. It is core.Busy where the database's file still has to be rewritten.
 func (e *Eraser) Resume(ctx context.Context) (int, error) {
 	if !e.mu.TryLock() {
 		return 0, nil
@@ -191,7 +191,11 @@ func (e *Eraser) Resume(ctx context.Context) (int, error) {
 		}
 	}
 	e.notBefore = e.o.Clock.Now().Add(rest) // writers wait for it: not soon, if it fails
-	return n, e.compact(ctx, &Forgotten{})
+	var f Forgotten
+	if err := e.compact(ctx, &f); err != nil || f.Compacted || store.OnServer(e.o.DB.Path()) {
+		return n, err
+	}
+	return n, core.Errorf(core.Busy, "%s", f.Left[0])
 }
 
 // traces reports whether a forgetting, of those whose notes begin so, was interrupted before
@@ -271,7 +275,7 @@ func (e *Eraser) compact(ctx context.Context, f *Forgotten) (err error) {
 	f.Compacted, err = e.o.DB.Compact(ctx, most)
 	switch {
 	case core.KindOf(err) == core.Busy:
-		f.Left = append(f.Left, "Another program reads the database, so free pages of its file may still have traces: a gateway that serves removes them later, each hour that it can.")
+		f.Left = append(f.Left, "Another program reads the database, so free pages of its file may still have traces: a gateway that serves removes them later, each hour that it can, if the database has at most 1 GiB; else stop both and run the same command again.")
 	case err != nil:
 		return err
 	case f.Compacted || store.OnServer(e.o.DB.Path()):
