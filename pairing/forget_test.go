@@ -65,10 +65,12 @@ func TestAnExportNamesTheAccessThatABlockTook(t *testing.T) {
 	w.admit("tg", "7", core.Vault)
 	id, _, _ := w.gate.People.User(ctx, w.db, peer("7"))
 	w.ok(w.gate.People.BlockUser(ctx, "tg", "telegram", "7", panel))
+	exported := false
 	for _, x := range (Tables{}).Exports() {
 		if x.Name != "blocks" {
 			continue
 		}
+		exported = true
 		var rows []struct {
 			Platform, Bot, At, Took string
 			ID                      string `db:"platform_user_id"`
@@ -77,6 +79,9 @@ func TestAnExportNamesTheAccessThatABlockTook(t *testing.T) {
 		if len(rows) != 1 || rows[0].ID != "7" || !strings.Contains(rows[0].Took, `"vault"`) {
 			t.Errorf("exported: %+v", rows)
 		}
+	}
+	if !exported {
+		t.Error("no export has the blocks")
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -157,5 +158,32 @@ func TestTheScopeAdminAloneReadsNoOneElsesSession(t *testing.T) {
 				t.Errorf("user %d may not delete it: %d", user, status)
 			}
 		}
+	}
+}
+
+// What docs/api.md says of admin with read: only the owner's keys continue what others began.
+func TestAKeyOfAnAdminChangesSessionsOfOthersButDoesNotContinueThem(t *testing.T) {
+	t.Parallel()
+	o := newOthers(t)
+	o.exec(`INSERT INTO users (id, display, role, created_at) VALUES (8, 'Bea', 'admin', '')`)
+	secret, _ := o.keyFor(8, core.Vault, auth.ScopeChat, auth.ScopeRead, auth.ScopeAdmin)
+	admin := http.Header{"Authorization": {"Bearer " + secret}, "Accept": {"application/json"}, "If-Match": {"*"}}
+	if status := o.status(admin, "PATCH", "/api/chat/"+o.session, map[string]any{"title": "Changed"}); status != 200 {
+		t.Errorf("it is not changed: %d", status)
+	}
+	for _, path := range []string{"/api/chat", "/api/chat/stream"} {
+		if status := o.status(admin, "POST", path, map[string]any{"message": "And I.", "session_id": o.session}); status != 404 {
+			t.Errorf("POST %s: %d, want 404", path, status)
+		}
+	}
+	if n := o.count(`SELECT count(*) FROM sessions WHERE id = $1 AND message_count = 2 AND title = 'Changed'`, o.session); n != 1 {
+		t.Error("it was continued")
+	}
+	if status := o.status(o.key(auth.ScopeChat, auth.ScopeRead, auth.ScopeAdmin), "POST", "/api/chat", map[string]any{"message": "And I.", "session_id": o.session}); status != 200 {
+		t.Errorf("the owner's key does not continue it: %d", status)
+	}
+	docs, err := os.ReadFile("../../docs/api.md")
+	if want := "sessions of other users, also to change them, and with a key of the owner to continue them"; err != nil || !strings.Contains(string(docs), want) {
+		t.Errorf("docs/api.md does not state %q, %v", want, err)
 	}
 }
