@@ -38,14 +38,6 @@ func managesChat(r command.Request) error {
 	return nil
 }
 
-// known returns an error if the sender is known only as a member of a group.
-func known(r command.Request) error {
-	if r.User == 0 {
-		return texts.Error(core.Denied, "group_member")
-	}
-	return nil
-}
-
 // request identifies the sender of a call.
 func (c *Chat) request(ctx context.Context, call command.Call) (command.Request, error) {
 	user, role, err := c.users.User(ctx, c.db, call.In.From)

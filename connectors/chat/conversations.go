@@ -79,7 +79,7 @@ func (c *conversations) begin(ctx context.Context, r command.Request) (command.O
 
 // carryOver begins a conversation that continues from the chat's old one.
 func (c *conversations) carryOver(r command.Request, old session.Session, any bool) (command.Outcome, error) {
-	if err := known(r); err != nil {
+	if err := r.Known(); err != nil {
 		return command.Outcome{}, err
 	}
 	owner := r.User
@@ -118,7 +118,7 @@ func (c *conversations) leave(ctx context.Context, tx *store.Tx, r command.Reque
 
 // list shows the sender's newest conversations, with a button for each.
 func (c *conversations) list(ctx context.Context, r command.Request) (command.Outcome, error) {
-	if err := known(r); err != nil {
+	if err := r.Known(); err != nil {
 		return command.Outcome{}, err
 	}
 	archived := false
@@ -198,7 +198,7 @@ func (c *conversations) resume(ctx context.Context, r command.Request) (command.
 	if r.Args() == "" {
 		return c.list(ctx, r)
 	}
-	if err := known(r); err != nil {
+	if err := r.Known(); err != nil {
 		return command.Outcome{}, err
 	}
 	s, err := c.bound.sessions.Own(ctx, c.db, r.User, r.In.Text)
@@ -276,7 +276,7 @@ func (c *conversations) move(ctx context.Context, tx *store.Tx, ref session.Ref,
 
 // compact summarizes the older part of the chat's conversation.
 func (c *conversations) compact(ctx context.Context, r command.Request) (command.Outcome, error) {
-	if err := known(r); err != nil {
+	if err := r.Known(); err != nil {
 		return command.Outcome{}, err
 	}
 	s, any, err := c.bound.sessions.Current(ctx, c.db, r.In.Address)

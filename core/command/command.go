@@ -112,6 +112,14 @@ func (r Request) Manages() bool {
 	return !r.In.From.Shared && r.Role.Manages()
 }
 
+// Known returns an error for the chat if the sender is known only as a member of a group.
+func (r Request) Known() error {
+	if r.User == 0 {
+		return texts.Error(core.Denied, "group_member")
+	}
+	return nil
+}
+
 // Guest reports whether the sender has no more trust than guests have.
 func (r Request) Guest() bool { return !r.Manages() && r.Trust <= core.Sandboxed }
 

@@ -60,8 +60,8 @@ func Pair(context.Context, command.Request) (command.Outcome, error) {
 // MakeLink returns a code with which the sender links an account on another
 // platform. The gate handles the code when it is used.
 func (c *Commands) MakeLink(ctx context.Context, r command.Request) (command.Outcome, error) {
-	if r.User == 0 {
-		return command.Outcome{}, texts.Error(core.Denied, "group_member")
+	if err := r.Known(); err != nil {
+		return command.Outcome{}, err
 	}
 	code, expires, err := c.Codes.NewLink(ctx, r.User, r.In.Address)
 	if err != nil {

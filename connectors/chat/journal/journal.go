@@ -75,8 +75,8 @@ func New(o Options) *Commands { return &Commands{o} }
 // Run adds what the message has to the sender's journal; without anything it waits for the
 // next message.
 func (c *Commands) Run(ctx context.Context, r command.Request) (command.Outcome, error) {
-	if r.User == 0 {
-		return command.Outcome{}, texts.Error(core.Denied, "group_member")
+	if err := r.Known(); err != nil {
+		return command.Outcome{}, err
 	}
 	if r.Args() == "" && len(r.In.Files) == 0 {
 		return c.o.Asks.AwaitNext(r, "journal", texts.Text("journal_how", texts.With{"Minutes": int(waits.Minutes())}), waits)
@@ -278,8 +278,8 @@ func (m *message) unheard(at, code string) {
 
 // Zone shows the sender's time zone, or sets it.
 func (c *Commands) Zone(ctx context.Context, r command.Request) (command.Outcome, error) {
-	if r.User == 0 {
-		return command.Outcome{}, texts.Error(core.Denied, "group_member")
+	if err := r.Known(); err != nil {
+		return command.Outcome{}, err
 	}
 	name := r.Args()
 	if name == "" {

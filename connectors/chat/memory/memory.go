@@ -129,8 +129,8 @@ func shorten(text string) string {
 
 // Remember stores the text behind the command.
 func (c *Commands) Remember(ctx context.Context, r command.Request) (command.Outcome, error) {
-	if r.User == 0 {
-		return command.Outcome{}, texts.Error(core.Denied, "group_member")
+	if err := r.Known(); err != nil {
+		return command.Outcome{}, err
 	}
 	if r.Args() == "" {
 		return command.Respond("remember_how")
@@ -149,8 +149,8 @@ func (c *Commands) Remember(ctx context.Context, r command.Request) (command.Out
 
 // Forget deletes the correction with the number behind the command.
 func (c *Commands) Forget(ctx context.Context, r command.Request) (command.Outcome, error) {
-	if r.User == 0 {
-		return command.Outcome{}, texts.Error(core.Denied, "group_member")
+	if err := r.Known(); err != nil {
+		return command.Outcome{}, err
 	}
 	if r.Args() == "" {
 		return command.Respond("forget_how")
@@ -181,8 +181,8 @@ func missing(ref string) command.Outcome {
 // Run shows what is remembered of the sender, or those with some words in them. Buttons
 // send it with a verb.
 func (c *Commands) Run(ctx context.Context, r command.Request) (command.Outcome, error) {
-	if r.User == 0 {
-		return command.Outcome{}, texts.Error(core.Denied, "group_member")
+	if err := r.Known(); err != nil {
+		return command.Outcome{}, err
 	}
 	verb, ref, _ := strings.Cut(r.Args(), " ")
 	switch verb {

@@ -62,8 +62,8 @@ func whose(r *command.Request) int64 {
 // not exist is created. The present conversation joins it. In a group it shows the active
 // one alone, because its members would read the names of the others.
 func (c *Command) Run(ctx context.Context, r command.Request) (command.Outcome, error) {
-	if r.User == 0 {
-		return command.Outcome{}, texts.Error(core.Denied, "group_member")
+	if err := r.Known(); err != nil {
+		return command.Outcome{}, err
 	}
 	if r.Args() == "" {
 		return c.list(ctx, r)

@@ -60,8 +60,8 @@ func (c *Commands) Commands() []command.Command {
 
 // Set sets a reminder for the sender, in this chat.
 func (c *Commands) Set(ctx context.Context, r command.Request) (command.Outcome, error) {
-	if r.User == 0 {
-		return command.Outcome{}, texts.Error(core.Denied, "group_member")
+	if err := r.Known(); err != nil {
+		return command.Outcome{}, err
 	}
 	zone, err := c.o.Zones.Timezone(ctx, c.o.DB, r.User)
 	if err != nil {
@@ -88,8 +88,8 @@ func day(t time.Time) string { return t.Format("Monday, 2 January") }
 // List lists the sender's reminders with buttons that cancel them, in a group those of that
 // group alone, and cancels the one of a button.
 func (c *Commands) List(ctx context.Context, r command.Request) (command.Outcome, error) {
-	if r.User == 0 {
-		return command.Outcome{}, texts.Error(core.Denied, "group_member")
+	if err := r.Known(); err != nil {
+		return command.Outcome{}, err
 	}
 	if id, ok := strings.CutPrefix(r.Args(), cancel); ok {
 		return c.cancel(ctx, r, id)

@@ -24,8 +24,8 @@ type Usage struct {
 // Run returns what the sender's answers have used, and what is left of the
 // budgets. Only the owner and the admins see the budgets of others.
 func (u *Usage) Run(ctx context.Context, r command.Request) (command.Outcome, error) {
-	if r.User == 0 {
-		return command.Outcome{}, texts.Error(core.Denied, "group_member")
+	if err := r.Known(); err != nil {
+		return command.Outcome{}, err
 	}
 	now := u.Clock.Now().UTC()
 	var b strings.Builder
